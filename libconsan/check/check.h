@@ -1,0 +1,45 @@
+/* check: events -> findings. The one place that knows what is a bug.
+ *
+ * House rules:
+ *  - includes the vocabulary and shadow/; knows no opcode, no CUDA, no format;
+ *  - one struct check per launch; one sink per cluster, each used by one
+ *    thread at a time; sinks of different clusters may run in parallel;
+ *  - a rule is a row of rules.def and a few early returns that say why;
+ *  - policy that silences or softens lives in policy.def, nowhere else. */
+#ifndef CONSAN_CHECK_H
+#define CONSAN_CHECK_H
+
+#include "../base.h"
+#include "../event.h"
+#include "../finding.h"
+
+/* The knobs of the rule catalogue (K1..K12): KNOB(id, default, strict, rules, doc) */
+struct check_policy {
+#define KNOB(id, deflt, strict, rules, doc) uint8_t id;
+#include "policy.def"
+#undef KNOB
+};
+void check_policy_default(struct check_policy *p);
+void check_policy_strict(struct check_policy *p);
+
+struct check_config {
+	struct launch_info launch;  /* copied, strings must outlive the check */
+	struct check_policy policy;
+	/* A finding seen for the first time in this launch, from any thread,
+	 * one call at a time. The finding is the checker's. */
+	void (*found)(void *user, const struct finding *f);
+	void *user;
+};
+
+struct check;
+struct check *check_open(const struct check_config *c);
+struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *c);
+/* Ends the cluster: leaks and leftovers are judged here, unless it was cut off. */
+void check_cluster_end(struct check *k, struct event_sink *sink);
+/* Findings of the launch in canonical order; valid until check_close. */
+size_t check_findings(struct check *k, const struct finding *const **out);
+struct check_stats { uint64_t events, accesses, granules, async_ops, joins, shadow_bytes; };
+void check_stats(const struct check *k, struct check_stats *out);
+void check_close(struct check *k);
+
+#endif
