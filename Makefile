@@ -11,7 +11,8 @@ V ?= @
 BUILD ?= build$(if $(SAN),-san)$(if $(filter clang%,$(notdir $(CC))),-clang)
 
 WARN = -Wall -Wextra -Wshadow -Werror -Wswitch -Wstrict-prototypes -Wmissing-prototypes
-SANFLAGS = $(if $(SAN),-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+SANFLAGS_1 = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SANFLAGS = $(SANFLAGS_$(if $(SAN),1))
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -pthread \
 	-ffp-contract=off -fno-math-errno -MMD -MP $(WARN) $(SANFLAGS) $(CFLAGS)
 LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
