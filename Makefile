@@ -53,6 +53,34 @@ AVX512 = -O3 -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
 
 all: $(BUILD)/libconsan.a
 
+# ---- what a fresh machine needs ----
+# Debian packages for building, testing and looking at reports. nvcc and its
+# headers come with NVIDIA's CUDA Toolkit 13, which Debian does not package.
+DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libelf-dev libcriterion-dev
+
+deps:
+	@missing=; for p in $(DEB); do \
+		dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'install ok' || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then \
+		echo "deps: installing$$missing"; \
+		if [ "$$(id -u)" = 0 ]; then sudo=; elif command -v sudo >/dev/null; then sudo=sudo; \
+		else echo "deps: not root and no sudo; install by hand:$$missing"; exit 1; fi; \
+		$$sudo apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq $$missing >/dev/null || exit 1; \
+	fi; \
+	command -v $(NVCC) >/dev/null || { \
+		echo "deps: $(NVCC) not found. Install NVIDIA's CUDA Toolkit 13 (https://developer.nvidia.com/cuda-downloads)"; \
+		echo "deps: and put its bin directory on PATH, or say make NVCC=/path/to/nvcc."; exit 1; }
+
+# ---- what to run ----
+
+check: deps
+	$(V)$(MAKE) --no-print-directory layers check-unit
+
+layers:
+	$(V)awk -f tests/layers.awk $(shell find libconsan shadow instrument kernels reports \
+		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
+
 $(BUILD)/libconsan.a: $(OBJ)
 	$(V)rm -f $@ && ar rcs $@ $^
 
@@ -76,5 +104,5 @@ check-unit: $(TESTS:%.c=$(BUILD)/%)
 clean:
 	rm -rf build build-*
 
-.PHONY: all check-unit clean
+.PHONY: all deps check layers check-unit clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
