@@ -19,7 +19,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 # ---- the rooms, in order of flow ----
 
-BASE = libconsan/base.c
+BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c
 
 PTX =
 

@@ -24,6 +24,9 @@ struct site {
 };
 
 uint32_t site_add(const struct site *s);
+/* Like site_add, but equal sites get the same id: for readers of saved files,
+ * where the same place comes from several processes. */
+uint32_t site_intern(const struct site *s);
 const struct site *site_get(uint32_t id); /* never NULL */
 /* Source place if known, else the PTX place; for sorting and tests. */
 void site_where(uint32_t id, const char **file, uint32_t *line);
