@@ -84,6 +84,20 @@ unsigned consan_occupancy(const struct consan_kernel *k, uint32_t threads, uint3
 enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, REMARK_NOTE };
 void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 
+/* ---- the end: records of all processes -> reports and exit status ---- */
+struct options;
+/* Reads the record files (results.h; a path that does not exist is a process
+ * that never got to consan), writes every report the options ask for (text on
+ * stderr or --log-file, --report), and says in *exit_status what a wrapper
+ * should exit with: `program` (the watched program's own status), the
+ * --error-exitcode, or 67. False: a report could not be written or a record
+ * file not be read; *exit_status is set all the same. */
+bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
+	int program, int *exit_status, struct err *e);
+/* Checks the events in a file that --save wrote, and reports likewise. */
+bool consan_replay(const struct options *o, const char *path, int *exit_status, struct err *e);
+enum { CONSAN_EXIT_UNCHECKED = 67 };
+
 /* ---- findings as data: valid until the next launch or consan_close ---- */
 size_t consan_findings(struct consan *c, const struct finding *const **out);
 size_t consan_coverage(struct consan *c, const struct coverage **out);

@@ -88,6 +88,7 @@ void finding_free(struct finding *f); /* what it owns, not itself */
 struct coverage {
 	char kernel[256];
 	uint64_t launches, checked;
+	uint64_t skipped;       /* launches that the user's filters left out */
 	uint64_t clusters, ctas;
 	uint64_t events, dropped;
 	uint64_t sites, sites_executed;
