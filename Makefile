@@ -24,9 +24,9 @@ BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c
 PTX =
 
 # plain C of the executor ...
-EXEC =
+EXEC = libconsan/exec/num.c
 # ... and its lane loops and tile loops, built once per vector width
-EXEC_SIMD =
+EXEC_SIMD = libconsan/exec/num_rows.c
 
 SHADOW =
 
