@@ -19,7 +19,8 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 # ---- the rooms, in order of flow ----
 
-BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c
+BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
+	libconsan/results_json.c libconsan/results.c
 
 PTX =
 

@@ -3,8 +3,8 @@
 function room(path,    part) {
 	split(path, part, "/")
 	if (path ~ /^libconsan\/(ptx|exec|cuda|check)\//) return part[2]
-	if (path ~ /^libconsan\/(consan|main)\.c$/) return "door"
 	if (path == "libconsan/consan.h") return "consan.h"
+	if (path ~ /^libconsan\/(consan|session|replay|main)\.[ch]$/) return "door"
 	return part[1] == "libconsan" ? "vocabulary" : part[1]
 }
 function normal(path,    part, n, i, out, top) {

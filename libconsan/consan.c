@@ -1,0 +1,273 @@
+/* consan: the hallway. A launch goes through the executor into the checker and
+ * comes out as findings, here and in the records. How any of it works is not
+ * known here. session.c opens the other doors, replay.c comes in from a file. */
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- findings and coverage of the session ---- */
+
+static int by_finding(const void *a, const void *b)
+{
+	return finding_compare(*(const struct finding *const *)a,
+		*(const struct finding *const *)b);
+}
+
+size_t consan_findings(struct consan *c, const struct finding *const **out)
+{
+	pthread_mutex_lock(&c->lock);
+	c->sorted.n = 0;
+	for (size_t i = 0; i < c->findings.n; i++)
+		vec_push(&c->sorted, &c->findings.at[i]->f);
+	if (c->sorted.n)
+		qsort(c->sorted.at, c->sorted.n, sizeof *c->sorted.at, by_finding);
+	*out = c->sorted.at;
+	pthread_mutex_unlock(&c->lock);
+	return c->sorted.n;
+}
+
+size_t consan_coverage(struct consan *c, const struct coverage **out)
+{
+	*out = c->coverage.at;
+	return c->coverage.n;
+}
+
+static struct coverage *coverage_of(struct consan *c, const char *kernel)
+{
+	struct coverage v = { 0 };
+
+	snprintf(v.kernel, sizeof v.kernel, "%s", kernel);
+	for (size_t i = 0; i < c->coverage.n; i++)
+		if (!strcmp(c->coverage.at[i].kernel, v.kernel))
+			return &c->coverage.at[i];
+	vec_push(&c->coverage, v);
+	return &c->coverage.at[c->coverage.n - 1];
+}
+
+/* The session's copy of a launch's finding, updated and recorded. */
+static void take_finding(struct consan *c, const struct finding *f, bool launch_over)
+{
+	struct seen *s = NULL;
+	size_t i;
+
+	pthread_mutex_lock(&c->lock);
+	for (i = 0; i < c->findings.n && !s; i++)
+		if (finding_same(&c->findings.at[i]->f, f))
+			s = c->findings.at[i];
+	if (!s) {
+		s = base_alloc(sizeof *s);
+		results_copy_finding(&s->f, f);
+		vec_push(&c->findings, s);
+		i = c->findings.n;
+	}
+	s->f.seen = s->before + f->seen;
+	s->f.clusters = s->clusters_before + f->clusters;
+	if (launch_over) {
+		s->before = s->f.seen;
+		s->clusters_before = s->f.clusters;
+	}
+	results_finding(c->records, (uint32_t)i, &s->f);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void on_found(void *user, const struct finding *f)
+{
+	take_finding(user, f, false);
+}
+
+/* ---- launches ---- */
+
+/* One launch on its way; the executor's observer hands it back to us. */
+struct flight {
+	struct consan *c;
+	struct check *check;
+	pthread_mutex_t print;
+};
+
+static struct event_sink *on_cluster_begin(void *user, const struct cluster_info *info)
+{
+	struct flight *f = user;
+	struct event_sink *sink = check_cluster_begin(f->check, info);
+
+	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
+}
+
+static void on_cluster_end(void *user, struct event_sink *sink)
+{
+	struct flight *f = user;
+
+	check_cluster_end(f->check, f->c->save ? event_writer_end(sink) : sink);
+}
+
+static void on_print(void *user, const char *text, size_t n)
+{
+	struct flight *f = user;
+
+	pthread_mutex_lock(&f->print);
+	fwrite(text, 1, n, stdout);
+	pthread_mutex_unlock(&f->print);
+}
+
+static bool any_match(const struct options_list *filters, const struct consan_kernel *k)
+{
+	for (size_t i = 0; i < filters->n; i++)
+		if (options_match(filters->at[i], k->info.name, k->demangled))
+			return true;
+	return false;
+}
+
+static bool wanted(struct consan *c, const struct consan_kernel *k)
+{
+	const struct options *o = &c->opt;
+
+	if ((o->kernel_name.n && !any_match(&o->kernel_name, k))
+			|| any_match(&o->kernel_name_exclude, k))
+		return false;
+	if (c->matched++ < o->launch_skip)
+		return false;
+	return !o->launch_count || c->checked < o->launch_count;
+}
+
+static enum consan_status status_of(enum exec_status s)
+{
+	switch (s) {
+	case EXEC_OK: return CONSAN_OK;
+	case EXEC_FAULT: case EXEC_TRAP: return CONSAN_FAULT;
+	case EXEC_HANG: case EXEC_TIMEOUT: return CONSAN_HANG;
+	case EXEC_STOPPED: return CONSAN_STOPPED;
+	case EXEC_UNSUPPORTED: return CONSAN_UNCHECKED;
+	case EXEC_BAD_LAUNCH: return CONSAN_BAD_LAUNCH;
+	}
+	return CONSAN_BAD_LAUNCH;
+}
+
+static const char *const status_name[] = {
+	[CONSAN_OK] = "ok", [CONSAN_FAULT] = "fault", [CONSAN_HANG] = "hang",
+	[CONSAN_UNCHECKED] = "unsupported", [CONSAN_BAD_LAUNCH] = "bad launch",
+	[CONSAN_STOPPED] = "stopped",
+};
+
+/* What is known of the launch before it runs, for the checker and the files. */
+static struct launch_info describe(struct consan *c, const struct consan_launch *l)
+{
+	const struct exec_kernel_info *k = &l->kernel->info;
+	struct launch_info i = {
+		.kernel = k->name, .id = c->launches++,
+		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
+		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
+		.symbols = k->symbols, .nsymbols = k->nsymbols,
+	};
+
+	memcpy(i.grid, l->grid, sizeof i.grid);
+	memcpy(i.block, l->block, sizeof i.block);
+	for (unsigned d = 0; d < 3; d++)
+		i.cluster[d] = l->cluster[d] ? l->cluster[d] : 1;
+	return i;
+}
+
+static void run(struct consan *c, const struct consan_launch *l,
+	const struct launch_info *info, struct check *check, struct exec_result *r)
+{
+	struct flight flight = { .c = c, .check = check };
+	struct exec_observer observer = { .user = &flight, .print = on_print };
+	struct exec_launch x = {
+		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
+		.shared_dynamic = l->shared_dynamic, .params = l->params,
+		.cooperative = l->cooperative, .seed = c->opt.seed,
+		.async = c->opt.async == OPT_ASYNC_EARLY ? ASYNC_EARLY
+			: c->opt.async == OPT_ASYNC_RANDOM ? ASYNC_RANDOM : ASYNC_LATE,
+		.jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
+		.observer = &observer,
+	};
+
+	memcpy(x.grid, info->grid, sizeof x.grid);
+	memcpy(x.block, info->block, sizeof x.block);
+	memcpy(x.cluster, info->cluster, sizeof x.cluster);
+	if (check) {
+		observer.cluster_begin = on_cluster_begin;
+		observer.cluster_end = on_cluster_end;
+	}
+	pthread_mutex_init(&flight.print, NULL);
+	exec_run(&x, r);
+	pthread_mutex_destroy(&flight.print);
+}
+
+static void account(struct consan *c, const struct launch_info *info, bool checked,
+	const struct exec_result *r)
+{
+	struct coverage *v = coverage_of(c, info->kernel);
+
+	v->launches++;
+	if (r->status == EXEC_UNSUPPORTED || r->status == EXEC_BAD_LAUNCH)
+		snprintf(v->unchecked, sizeof v->unchecked, "%.*s",
+			(int)sizeof v->unchecked - 1, r->err.text);
+	else if (checked)
+		v->checked++;
+	else
+		v->skipped++;
+	v->warp_ops += r->warp_ops;
+	if (checked) {
+		v->clusters += r->clusters;
+		v->ctas += r->ctas;
+		v->events += r->events;
+		if (v->sites < r->sites)
+			v->sites = r->sites;
+		if (v->sites_executed < r->sites_executed)
+			v->sites_executed = r->sites_executed;
+	}
+	results_coverage(c->records, v);
+}
+
+enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
+	struct err *e)
+{
+	struct exec_result r = { 0 };
+	struct check_config config = { .policy = c->policy, .found = on_found, .user = c };
+	const struct finding *const *found;
+	struct result_launch record;
+	enum consan_status status;
+	struct check *check = NULL;
+	bool checked;
+
+	consan_device(c);
+	pthread_mutex_lock(&c->launching);
+	config.launch = describe(c, l);
+	checked = wanted(c, l->kernel);
+	record = (struct result_launch){ .id = config.launch.id,
+		.kernel = (char *)l->kernel->info.name, .seed = c->opt.seed,
+		.state = LAUNCH_RUNNING };
+	memcpy(record.grid, config.launch.grid, sizeof record.grid);
+	memcpy(record.block, config.launch.block, sizeof record.block);
+	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
+	if (checked) {
+		results_launch(c->records, &record);
+		check = check_open(&config);
+		if (c->save)
+			event_writer_launch(c->save, &config.launch);
+	}
+
+	run(c, l, &config.launch, check, &r);
+
+	status = status_of(r.status);
+	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
+		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,
+			"%s", r.err.text);
+	if (checked) {
+		size_t n = check_findings(check, &found);
+
+		for (size_t i = 0; i < n; i++)
+			take_finding(c, found[i], true);
+		check_close(check);
+		if (c->save)
+			event_writer_launch_end(c->save, &config.launch);
+		record.state = LAUNCH_DONE;
+		record.status = (char *)status_name[status];
+		results_launch(c->records, &record);
+		c->checked += status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED;
+	}
+	account(c, &config.launch, checked, &r);
+	pthread_mutex_unlock(&c->launching);
+	return status;
+}

@@ -1,0 +1,87 @@
+/* demangle: see demangle.h. */
+#include "demangle.h"
+
+#include "base.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef char *cxa_demangle(const char *, char *, size_t *, int *);
+static cxa_demangle *cxx;
+
+static void find_cxx(void)
+{
+	void *lib, *at = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+
+	if (!at) {
+		lib = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+		if (lib)
+			at = dlsym(lib, "__cxa_demangle");
+	}
+	memcpy(&cxx, &at, sizeof cxx);
+}
+
+/* _Z <length><name> ... and _ZN (<length><name>)+ E ..., without templates */
+static char *plain(const char *s)
+{
+	bool nested = s[2] == 'N';
+	struct text t = { 0 };
+	char *end;
+
+	for (s += nested ? 3 : 2; isdigit((unsigned char)*s); s = end) {
+		unsigned long n = strtoul(s, &end, 10);
+
+		if (n > strlen(end))
+			break;
+		text_printf(&t, "%s%.*s", t.n ? "::" : "", (int)n, end);
+		end += n;
+		if (!nested)
+			break;
+	}
+	return t.at;
+}
+
+/* Cuts parameters and a template function's return type. */
+static void simplify(char *name)
+{
+	int depth = 0;
+	char *from = name;
+
+	if (!strchr(name, '('))
+		return;
+	for (char *c = name; *c; c++) {
+		if (*c == '<')
+			depth++;
+		else if (*c == '>')
+			depth--;
+		else if (*c == ' ' && !depth)
+			from = c + 1;
+		else if (*c == '(' && !depth && strncmp(c, "(anonymous namespace)", 21)) {
+			*c = 0;
+			break;
+		} else if (*c == '(' && !depth) {
+			c += 20;
+		}
+	}
+	memmove(name, from, strlen(from) + 1);
+}
+
+char *demangle(const char *mangled, int how)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	char *name = NULL;
+	int status = 0;
+
+	if (how == NAME_RAW || strncmp(mangled, "_Z", 2))
+		return base_strdup(mangled);
+	pthread_once(&once, find_cxx);
+	name = cxx ? cxx(mangled, NULL, NULL, &status) : plain(mangled);
+	if (!name)
+		return base_strdup(mangled);
+	if (how == NAME_SIMPLE)
+		simplify(name);
+	return name;
+}

@@ -1,0 +1,472 @@
+/* results: the record file, written by many and read and merged by one. */
+#include "results.h"
+
+#include "results_json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* ---- writing ---- */
+
+struct results_writer {
+	pthread_mutex_t lock;
+	int fd, error;
+	pid_t pid;
+	int64_t session; /* tells processes apart even after exec or fork */
+};
+
+static int64_t new_session(void)
+{
+	uint64_t n = 0;
+
+	if (getrandom(&n, sizeof n, 0) != sizeof n)
+		n = (uint64_t)getpid();
+	return (int64_t)(n >> 2);
+}
+
+struct results_writer *results_create(const char *path, struct err *e)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	struct results_writer *w;
+
+	if (fd < 0) {
+		err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	w = base_alloc(sizeof *w);
+	pthread_mutex_init(&w->lock, NULL);
+	w->fd = fd;
+	w->pid = getpid();
+	w->session = new_session();
+	return w;
+}
+
+void results_close(struct results_writer *w)
+{
+	if (!w)
+		return;
+	close(w->fd);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+/* Takes o over. The line goes out in one write, so that lines of several
+ * processes do not mix. */
+static void put(struct results_writer *w, const char *type, json_t *o)
+{
+	char *line;
+	size_t n;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->pid != getpid()) {
+		w->pid = getpid();
+		w->session = new_session();
+	}
+	json_object_set_new(o, "consan", json_integer(RESULTS_VERSION));
+	json_object_set_new(o, "type", json_string(type));
+	json_object_set_new(o, "pid", json_integer(w->pid));
+	json_object_set_new(o, "session", json_integer(w->session));
+	line = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	if (!line)
+		base_die("a %s record cannot be encoded", type);
+	n = strlen(line);
+	line[n] = '\n'; /* in place of the NUL: the length is known */
+	for (size_t at = 0; at < n + 1;) {
+		ssize_t k = write(w->fd, line + at, n + 1 - at);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0) {
+			if (!w->error)
+				w->error = errno;
+			break;
+		}
+		at += (size_t)k;
+	}
+	free(line);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void results_process(struct results_writer *w, const char *program, const char *device)
+{
+	json_t *o;
+
+	if (!w)
+		return;
+	o = json_object();
+	json_object_set_new(o, "program", rj_string(program));
+	json_object_set_new(o, "device", rj_string(device));
+	put(w, "process", o);
+}
+
+static const char *const state_name[] = {
+	[LAUNCH_RUNNING] = "running", [LAUNCH_DONE] = "done",
+	[LAUNCH_ENDED_EARLY] = "ended early",
+};
+
+void results_launch(struct results_writer *w, const struct result_launch *l)
+{
+	json_t *o;
+
+	if (!w)
+		return;
+	o = json_object();
+	json_object_set_new(o, "id", json_integer(l->id));
+	json_object_set_new(o, "kernel", rj_string(l->kernel));
+	json_object_set_new(o, "grid", rj_from_triple(l->grid));
+	json_object_set_new(o, "block", rj_from_triple(l->block));
+	json_object_set_new(o, "cluster", rj_from_triple(l->cluster));
+	json_object_set_new(o, "seed", json_integer((json_int_t)l->seed));
+	json_object_set_new(o, "state", json_string(state_name[l->state]));
+	json_object_set_new(o, "status", rj_string(l->status ? l->status : ""));
+	put(w, "launch", o);
+}
+
+void results_finding(struct results_writer *w, uint32_t id, const struct finding *f)
+{
+	json_t *o;
+
+	if (!w)
+		return;
+	o = results_finding_json(f);
+	json_object_set_new(o, "id", json_integer(id));
+	put(w, "finding", o);
+}
+
+void results_coverage(struct results_writer *w, const struct coverage *c)
+{
+	if (w)
+		put(w, "coverage", results_coverage_json(c));
+}
+
+static const char *const remark_name[] = {
+#define X(id) #id,
+	RESULT_REMARKS(X)
+#undef X
+};
+
+void results_remark(struct results_writer *w, enum result_remark_kind kind, const char *text)
+{
+	json_t *o;
+
+	if (!w || (unsigned)kind >= RESULT_REMARK_COUNT)
+		return;
+	o = json_object();
+	json_object_set_new(o, "kind", json_string(remark_name[kind]));
+	json_object_set_new(o, "text", rj_string(text));
+	put(w, "remark", o);
+}
+
+bool results_error(struct results_writer *w, struct err *e)
+{
+	if (!w || !w->error)
+		return false;
+	err_set(e, ERR_IO, 0, 0, "records: %s", strerror(w->error));
+	return true;
+}
+
+/* ---- reading ---- */
+
+/* What may still be replaced by a later record of the same session. */
+struct results_merge {
+	VEC(struct { int64_t session; uint32_t id; struct finding f; }) finding;
+	VEC(struct { int64_t session; struct coverage c; }) coverage;
+	VEC(int64_t) launch;  /* session of results.launch[i] */
+	VEC(int64_t) process; /* session of results.process[i] */
+};
+
+static struct results_merge *merge_of(struct results *r)
+{
+	if (!r->merge)
+		r->merge = base_alloc(sizeof *r->merge);
+	return r->merge;
+}
+
+static void read_process(struct results *r, int64_t session, const json_t *o)
+{
+	struct results_merge *m = merge_of(r);
+	struct result_process p = {
+		.pid = (int64_t)rj_number(o, "pid"),
+		.program = base_strdup(rj_text(o, "program")),
+		.device = base_strdup(rj_text(o, "device")),
+	};
+
+	for (size_t i = 0; i < r->process.n; i++) {
+		if (m->process.at[i] != session)
+			continue;
+		free(r->process.at[i].program);
+		free(r->process.at[i].device);
+		r->process.at[i] = p;
+		return;
+	}
+	vec_push(&m->process, session);
+	vec_push(&r->process, p);
+}
+
+static void read_launch(struct results *r, int64_t session, const json_t *o)
+{
+	struct results_merge *m = merge_of(r);
+	struct result_launch l = {
+		.pid = (int64_t)rj_number(o, "pid"),
+		.id = (uint32_t)rj_number(o, "id"),
+		.kernel = base_strdup(rj_text(o, "kernel")),
+		.seed = rj_number(o, "seed"),
+		.status = base_strdup(rj_text(o, "status")),
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(state_name); k++)
+		if (!strcmp(state_name[k], rj_text(o, "state")))
+			l.state = (enum launch_state)k;
+	rj_triple(o, "grid", l.grid);
+	rj_triple(o, "block", l.block);
+	rj_triple(o, "cluster", l.cluster);
+	for (size_t i = l.state == LAUNCH_RUNNING ? 0 : r->launch.n; i-- > 0;) {
+		if (m->launch.at[i] != session || r->launch.at[i].id != l.id)
+			continue;
+		free(r->launch.at[i].kernel);
+		free(r->launch.at[i].status);
+		r->launch.at[i] = l;
+		return;
+	}
+	vec_push(&m->launch, session);
+	vec_push(&r->launch, l);
+}
+
+static bool read_finding(struct results *r, int64_t session, const json_t *o)
+{
+	struct results_merge *m = merge_of(r);
+	uint32_t id = (uint32_t)rj_number(o, "id");
+	struct finding f;
+
+	if (!rj_finding(o, &f))
+		return false;
+	for (size_t i = 0; i < m->finding.n; i++) {
+		if (m->finding.at[i].session != session || m->finding.at[i].id != id)
+			continue;
+		finding_free(&m->finding.at[i].f);
+		m->finding.at[i].f = f;
+		return true;
+	}
+	vec_reserve(&m->finding, m->finding.n + 1);
+	m->finding.at[m->finding.n].session = session;
+	m->finding.at[m->finding.n].id = id;
+	m->finding.at[m->finding.n++].f = f;
+	return true;
+}
+
+static bool read_coverage(struct results *r, int64_t session, const json_t *o)
+{
+	struct results_merge *m = merge_of(r);
+	struct coverage c;
+
+	if (!rj_coverage(o, &c))
+		return false;
+	for (size_t i = 0; i < m->coverage.n; i++) {
+		if (m->coverage.at[i].session != session
+				|| strcmp(m->coverage.at[i].c.kernel, c.kernel))
+			continue;
+		m->coverage.at[i].c = c;
+		return true;
+	}
+	vec_reserve(&m->coverage, m->coverage.n + 1);
+	m->coverage.at[m->coverage.n].session = session;
+	m->coverage.at[m->coverage.n++].c = c;
+	return true;
+}
+
+static void read_remark(struct results *r, const json_t *o)
+{
+	struct result_remark remark = { .kind = RESULT_REMARK_note, .count = 1 };
+	const char *text = rj_text(o, "text");
+
+	for (size_t k = 0; k < RESULT_REMARK_COUNT; k++)
+		if (!strcmp(remark_name[k], rj_text(o, "kind")))
+			remark.kind = (enum result_remark_kind)k;
+	for (size_t i = 0; i < r->remark.n; i++) {
+		if (r->remark.at[i].kind == remark.kind && !strcmp(r->remark.at[i].text, text)) {
+			r->remark.at[i].count++;
+			return;
+		}
+	}
+	remark.text = base_strdup(text);
+	vec_push(&r->remark, remark);
+}
+
+/* false: not one of our records */
+static bool read_line(struct results *r, const char *line, size_t n, bool *newer)
+{
+	json_t *o = json_loadb(line, n, 0, NULL);
+	const char *type = rj_text(o, "type");
+	int64_t session = (int64_t)rj_number(o, "session");
+	bool ok = json_is_object(o) && rj_number(o, "consan") > 0;
+
+	*newer = ok && rj_number(o, "consan") > RESULTS_VERSION;
+	if (!ok || *newer)
+		ok = false;
+	else if (!strcmp(type, "process"))
+		read_process(r, session, o);
+	else if (!strcmp(type, "launch"))
+		read_launch(r, session, o);
+	else if (!strcmp(type, "finding"))
+		ok = read_finding(r, session, o);
+	else if (!strcmp(type, "coverage"))
+		ok = read_coverage(r, session, o);
+	else if (!strcmp(type, "remark"))
+		read_remark(r, o);
+	else
+		ok = false;
+	json_decref(o);
+	return ok;
+}
+
+bool results_read(struct results *r, const char *path, struct err *e)
+{
+	FILE *in = fopen(path, "re");
+	size_t cap = 0, good = 0, bad = 0;
+	char *line = NULL;
+	bool newer = false;
+	ssize_t n;
+
+	if (!in)
+		return err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+	while (!newer && (n = getline(&line, &cap, in)) > 0) {
+		if (read_line(r, line, (size_t)n, &newer))
+			good++;
+		else
+			bad++;
+	}
+	free(line);
+	fclose(in);
+	if (newer)
+		return err_set(e, ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
+	if (bad && !good)
+		return err_set(e, ERR_FORMAT, 0, 0, "%s: not a file of consan records", path);
+	r->cut += bad;
+	return true;
+}
+
+void results_copy_finding(struct finding *to, const struct finding *from)
+{
+	*to = *from;
+	if (!from->nwaiters)
+		return;
+	to->waiter = base_alloc(from->nwaiters * sizeof *to->waiter);
+	memcpy(to->waiter, from->waiter, from->nwaiters * sizeof *to->waiter);
+}
+
+void results_add_finding(struct results *r, const struct finding *f)
+{
+	struct finding copy;
+
+	for (size_t i = 0; i < r->finding.n; i++) {
+		struct finding *have = &r->finding.at[i];
+
+		if (!finding_same(have, f))
+			continue;
+		have->seen += f->seen;
+		have->clusters += f->clusters;
+		return;
+	}
+	results_copy_finding(&copy, f);
+	vec_push(&r->finding, copy);
+}
+
+void results_add_coverage(struct results *r, const struct coverage *c)
+{
+	struct coverage *have;
+
+	for (size_t i = 0; i < r->coverage.n; i++) {
+		have = &r->coverage.at[i];
+		if (strcmp(have->kernel, c->kernel))
+			continue;
+		have->launches += c->launches;
+		have->checked += c->checked;
+		have->skipped += c->skipped;
+		have->clusters += c->clusters;
+		have->ctas += c->ctas;
+		have->events += c->events;
+		have->dropped += c->dropped;
+		have->warp_ops += c->warp_ops;
+		if (have->sites < c->sites)
+			have->sites = c->sites;
+		if (have->sites_executed < c->sites_executed)
+			have->sites_executed = c->sites_executed;
+		if (!*have->unchecked)
+			memcpy(have->unchecked, c->unchecked, sizeof have->unchecked);
+		return;
+	}
+	vec_push(&r->coverage, *c);
+}
+
+/* A launch that began and never ended: the process went away under it. */
+static void add_interrupted(struct results *r, struct result_launch *l)
+{
+	struct coverage c = { .launches = 1 };
+
+	l->state = LAUNCH_ENDED_EARLY;
+	snprintf(c.kernel, sizeof c.kernel, "%s", l->kernel);
+	snprintf(c.unchecked, sizeof c.unchecked, "launch %u did not finish: its process "
+		"ended or was stopped while it ran", l->id);
+	results_add_coverage(r, &c);
+}
+
+static int by_finding(const void *a, const void *b)
+{
+	return finding_compare(a, b);
+}
+
+void results_finish(struct results *r)
+{
+	struct results_merge *m = merge_of(r);
+
+	for (size_t i = 0; i < m->coverage.n; i++)
+		results_add_coverage(r, &m->coverage.at[i].c);
+	for (size_t i = 0; i < r->launch.n; i++)
+		if (r->launch.at[i].state == LAUNCH_RUNNING)
+			add_interrupted(r, &r->launch.at[i]);
+	for (size_t i = 0; i < m->finding.n; i++) {
+		results_add_finding(r, &m->finding.at[i].f);
+		finding_free(&m->finding.at[i].f);
+	}
+	vec_free(&m->finding);
+	vec_free(&m->coverage);
+	if (r->finding.n)
+		qsort(r->finding.at, r->finding.n, sizeof *r->finding.at, by_finding);
+}
+
+void results_free(struct results *r)
+{
+	struct results_merge *m = merge_of(r);
+
+	for (size_t i = 0; i < r->process.n; i++) {
+		free(r->process.at[i].program);
+		free(r->process.at[i].device);
+	}
+	for (size_t i = 0; i < r->launch.n; i++) {
+		free(r->launch.at[i].kernel);
+		free(r->launch.at[i].status);
+	}
+	for (size_t i = 0; i < r->finding.n; i++)
+		finding_free(&r->finding.at[i]);
+	for (size_t i = 0; i < r->remark.n; i++)
+		free(r->remark.at[i].text);
+	for (size_t i = 0; i < m->finding.n; i++)
+		finding_free(&m->finding.at[i].f);
+	vec_free(&m->finding);
+	vec_free(&m->coverage);
+	vec_free(&m->launch);
+	vec_free(&m->process);
+	vec_free(&r->process);
+	vec_free(&r->launch);
+	vec_free(&r->finding);
+	vec_free(&r->coverage);
+	vec_free(&r->remark);
+	free(m);
+	r->merge = NULL;
+}

@@ -1,0 +1,21 @@
+/* results_json: the structs of results.h as JSON objects and back. Reading is
+ * lenient (a missing field is zero), as files outlive versions. Private to
+ * results.c and its tests; reports use the three functions in results.h. */
+#ifndef CONSAN_RESULTS_JSON_H
+#define CONSAN_RESULTS_JSON_H
+
+#include "results.h"
+
+#include <jansson.h>
+
+json_t *rj_string(const char *s); /* bytes that are not UTF-8 become '?' */
+uint64_t rj_number(const json_t *o, const char *key); /* 0 if absent */
+const char *rj_text(const json_t *o, const char *key); /* "" if absent */
+void rj_triple(const json_t *o, const char *key, uint32_t to[3]);
+json_t *rj_from_triple(const uint32_t at[3]);
+
+/* Adds the sites to this process's table. False: not a finding. */
+bool rj_finding(const json_t *o, struct finding *f);
+bool rj_coverage(const json_t *o, struct coverage *c);
+
+#endif

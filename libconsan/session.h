@@ -1,0 +1,57 @@
+/* session: what consan.c and session.c share. Private to them. */
+#ifndef CONSAN_SESSION_H
+#define CONSAN_SESSION_H
+
+#include "check/check.h"
+#include "consan.h"
+#include "event_io.h"
+#include "exec/exec.h"
+#include "options.h"
+#include "results.h"
+
+#include <pthread.h>
+
+/* A finding of the session; each launch adds to what earlier ones saw. */
+struct seen {
+	struct finding f;
+	uint64_t before;          /* times, in earlier launches */
+	uint32_t clusters_before;
+};
+
+struct consan {
+	struct options opt;
+	struct check_policy policy;
+	pthread_mutex_t launching; /* one launch at a time: device order */
+	pthread_mutex_t lock;      /* everything below */
+	const struct exec_device *gpu;
+	struct consan_device device;
+	unsigned hint_sm;
+	char hint_suffix;
+	struct results_writer *records;
+	struct event_writer *save;
+	VEC(struct seen *) findings;
+	VEC(const struct finding *) sorted;
+	VEC(struct coverage) coverage;
+	uint32_t launches;         /* so far */
+	uint64_t matched, checked; /* launches that passed the filters; of these, checked */
+};
+
+struct consan_module {
+	struct consan *c;
+	struct exec_module *exec;
+	struct ptx_module *ptx;    /* owned by exec */
+	struct consan_kernel *kernels;
+};
+
+struct consan_kernel {
+	struct consan_kernel *next;
+	struct consan_module *module;
+	const struct exec_kernel *exec;
+	struct exec_kernel_info info;
+	char *demangled;
+};
+
+/* The knobs that --strict and --knob choose. */
+bool session_policy(const struct options *o, struct check_policy *p, struct err *e);
+
+#endif

@@ -1,0 +1,41 @@
+/* reports: findings -> something to read.
+ *
+ * House rules:
+ *  - includes the vocabulary only; knows nothing of PTX, events or shadow;
+ *  - renderers add no logic: what they say stands in the finding, its rule or
+ *    the coverage;
+ *  - tests pin codes, sites and structure, never prose. */
+#ifndef CONSAN_REPORT_H
+#define CONSAN_REPORT_H
+
+#include "../libconsan/options.h"
+#include "../libconsan/results.h"
+
+#include <stdio.h>
+
+struct report_counts {
+	unsigned errors, warnings, notes;
+	unsigned kernels;       /* seen and not filtered out */
+	unsigned checked;       /* of these, every launch wanted was checked */
+	unsigned skipped;       /* left out by the user's filters */
+	unsigned launches;      /* checked ones */
+};
+void report_count(const struct results *r, struct report_counts *n);
+
+/* What a wrapper exits with; `program` is the watched program's own status. */
+int report_exit_status(const struct results *r, const struct options *o, int program);
+
+/* r must be finished (results_finish). width: columns, 0: do not wrap. */
+void report_text(const struct results *r, const struct options *o, bool color,
+	unsigned width, FILE *out);
+void report_json(const struct results *r, FILE *out);
+
+/* All that the options ask for: the text on stderr or in --log-file, and every
+ * --report file. All are tried; e holds the first failure. */
+bool report_write(const struct results *r, const struct options *o, struct err *e);
+
+/* One line of a source file, without its newline; NULL if there is none.
+ * Looked for as given, then below the working directory. free() it. */
+char *report_source_line(const char *file, unsigned line);
+
+#endif
