@@ -120,17 +120,17 @@ struct xwait {
 struct frag {
 	uint32_t pc, mask;
 	bool blocked;
-	uint32_t spins;        /* backward jumps since it last gave way */
+	uint32_t turn;         /* lowest turn runs first, then lowest pc */
 	struct xwait wait;
 };
 
 /* ---- the warp ---- */
 
-struct call_frame {        /* of one group of lanes that called together */
+struct call_frame {        /* one lane's way back, see call.c */
 	uint32_t ret_pc;
-	uint32_t mask;
-	uint32_t sp_before;
-	unsigned char *saved;      /* caller's registers, recursive calls only */
+	uint32_t sp;               /* the caller's */
+	const struct call_site *site;
+	unsigned char *saved;      /* the caller's registers, recursive calls only */
 };
 
 struct warp {
@@ -148,18 +148,21 @@ struct warp {
 
 	uint16_t id;               /* in the CTA */
 	uint16_t nlanes;           /* lanes at the start: 32, or fewer in the last warp */
-	bool retry;                /* this call repeats one that returned STEP_BLOCK */
-	bool waiting_bar;
+	bool retry;                /* this call repeats one that returned STEP_BLOCK;
+				      wait is as that call had filled it */
 	bool done;
 	struct xwait wait;         /* filled by a handler that blocks */
+	uint32_t polls;            /* ex_poll() since the last ex_work() */
 	uint32_t maxnreg;          /* current setmaxnreg value */
+	l64 meetings;              /* grows when lanes exit: a word to wait on */
+	int64_t budget;            /* ops left in this turn */
 
 	struct frag frag[LANES];   /* all but the running one */
 	unsigned nfrag;
-	uint32_t turn;             /* fairness among spinning fragments */
+	uint32_t turn;             /* of the running fragment */
+	struct xspin *spin;        /* livelock detection, cluster.c */
 
-	unsigned char *local;      /* LANES stacks of worker->local_bytes each */
-	uint64_t ops;              /* ops retired */
+	unsigned char *local;      /* LANES stacks of the kernel's local_stack bytes */
 	VEC(struct call_frame) call[LANES];
 
 	struct warp_async *async;  /* async.h: cp.async groups and so on */
@@ -212,6 +215,7 @@ struct cluster {
 				      changes: ex_work(). A quantum without work
 				      is a spin (or plain arithmetic) */
 	uint64_t events;
+	uint64_t ticks;            /* ops retired: the clock of %clock and %globaltimer */
 	uint32_t last_op;          /* ids for event.op: ex_op_id() */
 	l64 bar_phase;             /* barrier.cluster, completed phases */
 	uint32_t bar_arrived;      /* threads */
@@ -221,7 +225,7 @@ struct cluster {
 	struct cluster_async *async; /* async.h */
 	bool stop;                 /* a fault ended it */
 	/* scheduler's own */
-	uint32_t next_warp;
+	uint32_t running;          /* CTAs not done */
 	struct cluster *next;
 };
 
@@ -438,6 +442,14 @@ void ex_fault_async(struct async_op *op, unsigned mode,
 static inline void ex_work(struct warp *w)
 {
 	w->cluster->work++;
+	w->polls = 0;
+}
+/* A look at something others may change, that found no change: a test_wait
+ * that says false, a failed compare-and-swap, a volatile load, a nanosleep. A
+ * warp that loops with polls but without work gives way. */
+static inline void ex_poll(struct warp *w)
+{
+	w->polls++;
 }
 static inline uint32_t ex_op_id(struct cluster *c)
 {
