@@ -11,6 +11,7 @@
 
 #include "base.h"
 #include "finding.h"
+#include "tensormap_args.h"
 
 struct consan;         /* a session: options, findings, coverage */
 struct consan_module;
@@ -43,6 +44,13 @@ void consan_mem_register(struct consan *c, void *at, uint64_t bytes); /* the cal
 bool consan_mem_unregister(struct consan *c, void *at);
 /* The allocation that holds at. */
 bool consan_mem_find(struct consan *c, const void *at, void **base, uint64_t *bytes, enum consan_mem *kind);
+
+/* ---- tensor maps: what the cuTensorMapEncode functions write ---- */
+/* map: TENSORMAP_BYTES, 64-aligned. False: the driver would answer
+ * CUDA_ERROR_INVALID_VALUE; e names the argument. */
+bool consan_tensormap(const struct tensormap_args *a, void *map, struct err *e);
+/* cuTensorMapReplaceAddress */
+bool consan_tensormap_address(void *map, uint64_t address, struct err *e);
 
 /* ---- modules and kernels ---- */
 /* name: for reports. The text is copied. */
@@ -78,6 +86,9 @@ enum consan_status { CONSAN_OK, CONSAN_FAULT, CONSAN_HANG, CONSAN_UNCHECKED,
 	CONSAN_BAD_LAUNCH, CONSAN_STOPPED };
 /* Runs to the end, checked unless the options filter the kernel out. */
 enum consan_status consan_launch(struct consan *c, const struct consan_launch *l, struct err *e);
+/* After CONSAN_FAULT: which row of fault.def ended the last launch, an EVX_
+ * of event.h. */
+unsigned consan_fault(struct consan *c);
 unsigned consan_occupancy(const struct consan_kernel *k, uint32_t threads, uint32_t shared_dynamic);
 
 /* ---- what is known about the program itself, for the report ---- */

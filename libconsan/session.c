@@ -208,6 +208,18 @@ bool consan_mem_find(struct consan *c, const void *at, void **base, uint64_t *by
 	return true;
 }
 
+/* ---- tensor maps ---- */
+
+bool consan_tensormap(const struct tensormap_args *a, void *map, struct err *e)
+{
+	return exec_tensormap(a, map, e);
+}
+
+bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
+{
+	return exec_tensormap_address(map, address, e);
+}
+
 /* ---- modules and kernels ---- */
 
 struct consan_module *consan_load_ptx(struct consan *c, const char *name,

@@ -14,6 +14,7 @@
 #include "../base.h"
 #include "../event.h"
 #include "../ptx/ir.h"
+#include "../tensormap_args.h"
 
 /* ---- the emulated GPU ---- */
 
@@ -38,6 +39,13 @@ bool exec_mem_remove(void *at);
 /* The allocation holding at; false if there is none. */
 struct exec_mem { uint64_t at, bytes; enum exec_mem_kind kind; bool read_only; };
 bool exec_mem_find(uint64_t at, struct exec_mem *out);
+
+/* ---- tensor maps ---- */
+
+/* Writes consan's own encoding to map (TENSORMAP_BYTES, 64-aligned). False and
+ * e, which names the argument, where the driver refuses. tensormap.c */
+bool exec_tensormap(const struct tensormap_args *a, void *map, struct err *e);
+bool exec_tensormap_address(void *map, uint64_t address, struct err *e);
 
 /* ---- modules ---- */
 
@@ -105,6 +113,7 @@ struct exec_result {
 	enum exec_status status;
 	struct err err;            /* BAD_LAUNCH, UNSUPPORTED: what and where */
 	uint32_t site;             /* UNSUPPORTED, FAULT, TRAP: where, or 0 */
+	unsigned fault;            /* FAULT, TRAP: EVX_ of event.h, the first fault's */
 	uint64_t clusters, ctas;   /* run to their end */
 	uint64_t warp_ops;         /* warp instructions retired */
 	uint64_t events;

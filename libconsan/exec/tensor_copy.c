@@ -1,0 +1,393 @@
+/* tensor_copy: moves boxes of a tensor between global memory and their dense,
+ * swizzled image in shared memory, row by row of the innermost dimension.
+ * Knows neither barriers nor events. */
+#include "tensormap.h"
+
+#include <string.h>
+
+#include "num.h"
+
+static const uint8_t bits_of[TT_COUNT] = {
+#define TENSOR_TYPE(id, bits, class, name) bits,
+#include "tensormap.def"
+};
+
+#define MAX_ROW 2048u /* 256 elements of 8 bytes */
+
+uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at)
+{
+	switch (s) {
+	case TSW_NONE: return at;
+	case TSW_32: return at ^ (at >> 3 & 0x10);
+	case TSW_64: return at ^ (at >> 3 & 0x30);
+	case TSW_128: return at ^ (at >> 3 & 0x70);
+	case TSW_128_ATOM32: return at ^ (at >> 2 & 0x60);
+	/* 8-byte halves change places in every other row as well */
+	case TSW_128_ATOM32_FLIP8: return at ^ (at >> 2 & 0x60) ^ (at >> 4 & 8);
+	case TSW_128_ATOM64: return at ^ (at >> 1 & 0x40);
+	case TSW_COUNT: break;
+	}
+	return at;
+}
+
+/* Elements of the box along dimension i. */
+static uint32_t box_count(const struct tensormap *m, unsigned i)
+{
+	unsigned step = i || m->interleave ? m->elem_stride[i] : 1;
+
+	return (m->box[i] + step - 1) / step;
+}
+
+static uint32_t row_bytes(const struct tensormap *m)
+{
+	return box_count(m, 0) * bits_of[m->type] / 8;
+}
+
+static uint32_t box_rows(const struct tensormap *m, bool rows)
+{
+	uint32_t n = 1;
+
+	if (rows)
+		return 4;
+	if (m->mode == TM_IM2COL)
+		return m->pixels;
+	for (unsigned i = 1; i < m->rank; i++)
+		n *= box_count(m, i);
+	return n;
+}
+
+uint32_t tensor_box_bytes(const struct tensormap *m, bool rows)
+{
+	return row_bytes(m) * box_rows(m, rows);
+}
+
+uint32_t tensor_box_align(const struct tensormap *m)
+{
+	(void)m;
+	/* a swizzle acts on address bits, so that any 128-byte boundary works */
+	return 128;
+}
+
+const char *tensor_copy_check(const struct tensor_copy *c, bool load)
+{
+	const struct tensormap *m = c->map;
+
+	if (c->rows && (m->rank != 2 || m->mode != TM_TILE))
+		return "gather4 and scatter4 need a 2-dimensional tiled map";
+	if (bits_of[m->type] < 8 && c->at[0] % 2)
+		return "an odd first coordinate of a 4-bit tensor";
+	if (load || m->mode == TM_TILE)
+		return NULL;
+	for (unsigned i = 0; i < m->rank; i++)
+		if (c->at[i] < 0)
+			return "a negative coordinate of an im2col store";
+	return NULL;
+}
+
+/* ---- the walk over rows ---- */
+
+struct rows {
+	uint32_t bytes;            /* of a row in shared memory */
+	uint32_t lo, hi;           /* bytes [lo, hi) of each row are inside dimension 0 */
+	int64_t first;             /* byte offset in dimension 0 of the row's byte 0 */
+};
+
+static struct rows rows_of(const struct tensor_copy *c)
+{
+	const struct tensormap *m = c->map;
+	int64_t bits = bits_of[m->type], n = box_count(m, 0);
+	int64_t left = (int64_t)m->dim[0] + 1 - c->at[0];
+	int64_t lo = c->at[0] < 0 ? -(int64_t)c->at[0] : 0;
+	struct rows r = { .bytes = row_bytes(m), .first = c->at[0] * bits / 8 };
+
+	left = left < 0 ? 0 : left < n ? left : n;
+	lo = lo < left ? lo : left;
+	r.lo = (uint32_t)(lo * bits / 8);
+	r.hi = (uint32_t)(left * bits / 8);
+	return r;
+}
+
+/* Each row of the box: each(user, k, base, inside) with the address of the row's
+ * dimension 0 origin; rows outside the tensor have inside false. */
+typedef bool (*row_fn)(void *user, uint32_t k, uint64_t base, bool inside);
+
+static inline __attribute__((always_inline))
+bool each_tile_row(const struct tensor_copy *c, row_fn each, void *user)
+{
+	const struct tensormap *m = c->map;
+	uint32_t n[TENSOR_RANKS] = { 1, 1, 1, 1, 1 }, i[TENSOR_RANKS] = { 0 }, k = 0;
+
+	for (unsigned d = 1; d < m->rank; d++)
+		n[d] = box_count(m, d);
+	for (i[4] = 0; i[4] < n[4]; i[4]++)
+	for (i[3] = 0; i[3] < n[3]; i[3]++)
+	for (i[2] = 0; i[2] < n[2]; i[2]++) {
+		uint64_t base = m->address;
+		bool in = true;
+
+		for (unsigned d = 2; d < m->rank; d++) {
+			int64_t x = c->at[d] + (int64_t)i[d] * m->elem_stride[d];
+
+			in &= x >= 0 && x <= m->dim[d];
+			base += (uint64_t)x * m->stride[d - 1];
+		}
+		for (i[1] = 0; i[1] < n[1]; i[1]++) {
+			int64_t x = m->rank > 1 ? c->at[1] + (int64_t)i[1] * m->elem_stride[1] : 0;
+			uint64_t at = base + (uint64_t)x * m->stride[0];
+
+			if (!each(user, k++, at, in && x >= 0 && x <= m->dim[1]))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Dimensions 1 to rank - 2 are W, H, D; the last is N. The base pixel walks
+ * through the box [lower, dim + upper), the offsets are added to look. */
+static inline __attribute__((always_inline))
+bool each_im2col_row(const struct tensor_copy *c, row_fn each, void *user)
+{
+	const struct tensormap *m = c->map;
+	unsigned last = m->rank - 1u;
+	int64_t x[TENSOR_RANKS];
+
+	for (unsigned d = 1; d <= last; d++)
+		x[d] = c->at[d];
+	for (uint32_t k = 0; k < m->pixels; k++) {
+		uint64_t at = m->address;
+		bool in = true;
+
+		for (unsigned d = 1; d <= last; d++) {
+			int64_t y = x[d] + (d < last ? c->offset[d - 1] : 0);
+
+			in &= y >= 0 && y <= m->dim[d];
+			at += (uint64_t)y * m->stride[d - 1];
+		}
+		if (!each(user, k, at, in))
+			return false;
+		for (unsigned d = 1; d <= last; d++) {
+			x[d] += m->elem_stride[d];
+			if (d == last || x[d] < (int64_t)m->dim[d] + 1 + m->upper[d - 1])
+				break;
+			x[d] = m->lower[d - 1];
+		}
+	}
+	return true;
+}
+
+static inline __attribute__((always_inline))
+bool each_row(const struct tensor_copy *c, row_fn each, void *user)
+{
+	const struct tensormap *m = c->map;
+
+	if (c->rows) {
+		for (uint32_t k = 0; k < 4; k++) {
+			int64_t x = c->at[1 + k];
+
+			if (!each(user, k, m->address + (uint64_t)x * m->stride[0],
+					x >= 0 && x <= m->dim[1]))
+				return false;
+		}
+		return true;
+	}
+	return m->mode == TM_IM2COL ? each_im2col_row(c, each, user)
+		: each_tile_row(c, each, user);
+}
+
+/* ---- shared memory side ---- */
+
+static inline __attribute__((always_inline))
+void put_row(unsigned char *shared, uint32_t at, const unsigned char *from, uint32_t n,
+	enum tensor_swizzle s)
+{
+	if (s == TSW_NONE) {
+		memcpy(shared + at, from, n);
+	} else if (s != TSW_128_ATOM32_FLIP8) {
+		for (uint32_t i = 0; i < n; i += 16)
+			memcpy(shared + tensor_swizzle(s, at + i), from + i, 16);
+	} else {
+		for (uint32_t i = 0; i < n; i += 8)
+			memcpy(shared + tensor_swizzle(s, at + i), from + i, 8);
+	}
+}
+
+static void get_row(unsigned char *to, const unsigned char *shared, uint32_t at, uint32_t n,
+	enum tensor_swizzle s)
+{
+	uint32_t step = s == TSW_128_ATOM32_FLIP8 ? 8 : 16;
+
+	if (s == TSW_NONE) {
+		memcpy(to, shared + at, n);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i += step)
+		memcpy(to + i, shared + tensor_swizzle(s, at + i), step);
+}
+
+/* ---- load ---- */
+
+/* One element of what fills the places outside the tensor. */
+static uint64_t fill_of(const struct tensormap *m)
+{
+	if (!m->oob)
+		return 0;
+	switch ((enum tensor_type)m->type) {
+	case TT_f16:
+	case TT_bf16:
+		return NUM_NAN16;
+	case TT_f64:
+		return 0x7fffffffffffffffu;
+	default:
+		return NUM_NAN32;
+	}
+}
+
+struct load {
+	const struct tensor_copy *c;
+	struct rows r;
+	bool convert;              /* values change on the way */
+	unsigned char fill[MAX_ROW]; /* a row of nothing but fill */
+};
+
+/* .tf32 and .ftz types */
+static void convert_row(unsigned char *row, uint32_t n, enum tensor_type t)
+{
+	for (uint32_t i = 0; i < n; i += 4) {
+		uint32_t u;
+
+		memcpy(&u, row + i, 4);
+		if (t == TT_f32_ftz || t == TT_tf32_ftz)
+			u = num_ftz32(u);
+		if (t == TT_tf32 || t == TT_tf32_ftz)
+			u = num_to_tf32(u, NUM_RN, false);
+		memcpy(row + i, &u, 4);
+	}
+}
+
+static inline __attribute__((always_inline))
+bool load_row(void *user, uint32_t k, uint64_t base, bool inside, enum tensor_swizzle s)
+{
+	const struct load *l = user;
+	const struct tensor_copy *c = l->c;
+	const struct rows *r = &l->r;
+	uint32_t at = c->dst + k * r->bytes;
+	const unsigned char *from = l->fill;
+	unsigned char row[MAX_ROW];
+
+	if (inside && r->lo < r->hi) {
+		from = (const unsigned char *)(uintptr_t)(base + (uint64_t)r->first);
+		if (l->convert || r->lo || r->hi < r->bytes) {
+			memcpy(row, l->fill, r->lo);
+			memcpy(row + r->lo, from + r->lo, r->hi - r->lo);
+			memcpy(row + r->hi, l->fill, r->bytes - r->hi);
+			if (l->convert)
+				convert_row(row + r->lo, r->hi - r->lo, c->map->type);
+			from = row;
+		}
+	}
+	put_row(c->shared, at, from, r->bytes, s);
+	return true;
+}
+
+#define LOAD_ROW(id) \
+static bool load_row_##id(void *user, uint32_t k, uint64_t base, bool inside) \
+{ \
+	return load_row(user, k, base, inside, id); \
+}
+LOAD_ROW(TSW_NONE)
+LOAD_ROW(TSW_32)
+LOAD_ROW(TSW_64)
+LOAD_ROW(TSW_128)
+LOAD_ROW(TSW_128_ATOM32)
+LOAD_ROW(TSW_128_ATOM32_FLIP8)
+LOAD_ROW(TSW_128_ATOM64)
+
+void tensor_load(const struct tensor_copy *c)
+{
+	static const row_fn by_swizzle[TSW_COUNT] = { load_row_TSW_NONE, load_row_TSW_32,
+		load_row_TSW_64, load_row_TSW_128, load_row_TSW_128_ATOM32,
+		load_row_TSW_128_ATOM32_FLIP8, load_row_TSW_128_ATOM64 };
+	enum tensor_type t = c->map->type;
+	struct load l;
+	uint32_t elem = bits_of[t] < 8 ? 1 : bits_of[t] / 8;
+	uint64_t fill = fill_of(c->map);
+
+	l.c = c;
+	l.r = rows_of(c);
+	l.convert = t == TT_f32_ftz || t == TT_tf32 || t == TT_tf32_ftz;
+	if (!fill)
+		memset(l.fill, 0, l.r.bytes);
+	for (uint32_t i = 0; fill && i < l.r.bytes; i += elem)
+		memcpy(l.fill + i, &fill, elem);
+	each_row(c, by_swizzle[c->map->swizzle], &l);
+}
+
+/* ---- store and reduce ---- */
+
+struct store {
+	const struct tensor_copy *c;
+	struct rows r;
+	enum tensor_red red;
+};
+
+static bool store_row(void *user, uint32_t k, uint64_t base, bool inside)
+{
+	const struct store *s = user;
+	const struct tensor_copy *c = s->c;
+	const struct rows *r = &s->r;
+	unsigned char row[MAX_ROW];
+	unsigned char *to = (unsigned char *)(uintptr_t)(base + (uint64_t)r->first);
+
+	if (!inside || r->lo >= r->hi)
+		return true;
+	get_row(row, c->shared, c->dst + k * r->bytes, r->bytes, c->map->swizzle);
+	if (s->red == RED_NONE)
+		memcpy(to + r->lo, row + r->lo, r->hi - r->lo);
+	else
+		tensor_reduce(s->red, c->map->type, to + r->lo, row + r->lo, r->hi - r->lo);
+	return true;
+}
+
+void tensor_store(const struct tensor_copy *c, enum tensor_red red)
+{
+	struct store s = { .c = c, .r = rows_of(c), .red = red };
+
+	each_row(c, store_row, &s);
+}
+
+/* ---- spans ---- */
+
+struct spans {
+	struct rows r;
+	tensor_span each;
+	void *user;
+	uint64_t addr, bytes;      /* collected so far */
+};
+
+static bool span_row(void *user, uint32_t k, uint64_t base, bool inside)
+{
+	struct spans *s = user;
+	uint64_t at = base + (uint64_t)s->r.first + s->r.lo;
+	uint64_t n = s->r.hi - s->r.lo;
+	bool ok = true;
+
+	(void)k;
+	if (!inside || s->r.lo >= s->r.hi)
+		return true;
+	if (s->bytes && s->addr + s->bytes == at) {
+		s->bytes += n;
+		return true;
+	}
+	if (s->bytes)
+		ok = s->each(s->user, s->addr, s->bytes);
+	s->addr = at;
+	s->bytes = n;
+	return ok;
+}
+
+bool tensor_spans(const struct tensor_copy *c, tensor_span each, void *user)
+{
+	struct spans s = { .r = rows_of(c), .each = each, .user = user };
+
+	return each_row(c, span_row, &s) && (!s.bytes || each(user, s.addr, s.bytes));
+}

@@ -1,0 +1,261 @@
+/* tensormap: encodes, checks and edits tensor maps. The copies are in
+ * tensor_copy.c. Conditions are those of the driver API's reference for
+ * cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, in its order. */
+#include "tensormap.h"
+
+#include <string.h>
+
+#include "exec.h"
+
+#define MAGIC 0x50414d54u /* "TMAP" */
+#define VERSION 1
+
+static const struct { uint8_t bits; char class; const char *name; } types[TT_COUNT] = {
+#define TENSOR_TYPE(id, bits, class, name) { bits, class, name },
+#include "tensormap.def"
+};
+
+/* Bytes between gaps: 16 values of 4 or 6 bits fill 16 bytes of shared memory. */
+static bool padded(uint32_t type)
+{
+	return type == TT_u4x16_p64 || type == TT_u6x16_p32;
+}
+
+static unsigned swizzle_span(uint32_t s)
+{
+	return s == TSW_NONE ? 0 : s == TSW_32 ? 32 : s == TSW_64 ? 64 : 128;
+}
+
+#define REFUSE(...) return err_set(e, ERR_TENSORMAP, 0, 0, __VA_ARGS__)
+#define LONGS(x) (unsigned long long)(x)
+
+static bool check_tensor(const struct tensormap_args *a, struct err *e)
+{
+	uint32_t align;
+
+	if (a->type >= TT_COUNT)
+		REFUSE("tensorDataType %u is no CUtensorMapDataType", a->type);
+	if (a->rank < 1 || a->rank > TENSOR_RANKS)
+		REFUSE("tensorRank is %u, not 1 to 5", a->rank);
+	if (a->interleave > 2)
+		REFUSE("interleave %u is no CUtensorMapInterleave", a->interleave);
+	if (a->rank < 3 && (a->interleave || a->im2col))
+		REFUSE("tensorRank is %u, %s needs at least 3", a->rank,
+			a->im2col ? "im2col" : "an interleaved layout");
+	align = a->interleave == 2 || padded(a->type) ? 32 : 16;
+	if (a->address % align)
+		REFUSE("globalAddress 0x%llx is not %u-byte aligned", LONGS(a->address), align);
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (!a->dim[i] || a->dim[i] > 1ull << 32)
+			REFUSE("globalDim[%u] is %llu, not 1 to 2^32", i, LONGS(a->dim[i]));
+	if (padded(a->type) && a->dim[0] % 128)
+		REFUSE("globalDim[0] is %llu, not a multiple of 128", LONGS(a->dim[0]));
+	if (a->type == TT_u4x16 && a->dim[0] % 2)
+		REFUSE("globalDim[0] is %llu, not a multiple of 2", LONGS(a->dim[0]));
+	for (uint32_t i = 0; i + 1 < a->rank; i++)
+		if (a->stride[i] % align || a->stride[i] >= 1ull << 40)
+			REFUSE("globalStrides[%u] is %llu, not a multiple of %u below 2^40",
+				i, LONGS(a->stride[i]), align);
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (!a->elem_stride[i] || a->elem_stride[i] > 8)
+			REFUSE("elementStrides[%u] is %u, not 1 to 8", i, a->elem_stride[i]);
+	return true;
+}
+
+static bool check_pattern(const struct tensormap_args *a, uint64_t inner, struct err *e)
+{
+	uint32_t s = a->swizzle;
+
+	if (s >= TSW_COUNT)
+		REFUSE("swizzle %u is no CUtensorMapSwizzle", s);
+	if (!a->interleave && s && inner > swizzle_span(s))
+		REFUSE("the box's inner dimension is %llu bytes, more than the swizzle's %u",
+			LONGS(inner), swizzle_span(s));
+	if (a->interleave == 2 && s != TSW_32)
+		REFUSE("a 32-byte interleave needs swizzle 32B");
+	if (padded(a->type) && (a->interleave || s == TSW_32 || s == TSW_64 ||
+			s == TSW_128_ATOM32_FLIP8))
+		REFUSE("swizzle or interleave not allowed with type %s", types[a->type].name);
+	if (a->l2 > 3)
+		REFUSE("l2Promotion %u is no CUtensorMapL2promotion", a->l2);
+	if (a->oob > 1)
+		REFUSE("oobFill %u is no CUtensorMapFloatOOBfill", a->oob);
+	if (a->oob && types[a->type].class != 'f')
+		REFUSE("oobFill NAN with type %s, which is no floating-point type",
+			types[a->type].name);
+	return true;
+}
+
+static bool check_tiled(const struct tensormap_args *a, struct err *e)
+{
+	uint64_t inner;
+
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (!a->box[i] || a->box[i] > 256)
+			REFUSE("boxDim[%u] is %u, not 1 to 256", i, a->box[i]);
+	inner = (uint64_t)a->box[0] * types[a->type].bits / 8;
+	if (!a->interleave && (inner % 16 || a->box[0] * types[a->type].bits % 8))
+		REFUSE("boxDim[0] spans %llu bytes, not a multiple of 16", LONGS(inner));
+	if (padded(a->type) && a->box[0] != 128)
+		REFUSE("boxDim[0] is %u, not 128", a->box[0]);
+	return check_pattern(a, inner, e);
+}
+
+static bool check_im2col(const struct tensormap_args *a, struct err *e)
+{
+	/* rank 3: one corner of 16 bits, rank 4: two of 8, rank 5: three of 5 */
+	int bits = a->rank == 3 ? 16 : a->rank == 4 ? 8 : 5;
+	int32_t low = -(1 << (bits - 1)), high = (1 << (bits - 1)) - 1;
+	uint64_t inner;
+
+	for (uint32_t i = 0; i + 2 < a->rank; i++) {
+		if (a->lower[i] < low || a->lower[i] > high)
+			REFUSE("pixelBoxLowerCorner[%u] is %d, not %d to %d", i,
+				a->lower[i], low, high);
+		if (a->upper[i] < low || a->upper[i] > high)
+			REFUSE("pixelBoxUpperCorner[%u] is %d, not %d to %d", i,
+				a->upper[i], low, high);
+		if (a->lower[i] >= (int64_t)a->dim[i + 1] + a->upper[i])
+			REFUSE("the pixel box is empty in dimension %u", i + 1);
+	}
+	if (!a->channels || a->channels > 256)
+		REFUSE("channelsPerPixel is %u, not 1 to 256", a->channels);
+	if (!a->pixels || a->pixels > 1024)
+		REFUSE("pixelsPerColumn is %u, not 1 to 1024", a->pixels);
+	inner = (uint64_t)a->channels * types[a->type].bits / 8;
+	if (!a->interleave && inner % 16)
+		REFUSE("channelsPerPixel spans %llu bytes, not a multiple of 16", LONGS(inner));
+	return check_pattern(a, inner, e);
+}
+
+bool exec_tensormap(const struct tensormap_args *a, void *map, struct err *e)
+{
+	struct tensormap m = { .magic = MAGIC, .version = VERSION };
+
+	if (!map || (uintptr_t)map % 64)
+		REFUSE("tensorMap %p is not 64-byte aligned", map);
+	if (!check_tensor(a, e) || !(a->im2col ? check_im2col(a, e) : check_tiled(a, e)))
+		return false;
+	m.mode = a->im2col ? TM_IM2COL : TM_TILE;
+	m.type = (uint8_t)a->type;
+	m.rank = (uint8_t)a->rank;
+	m.interleave = (uint8_t)a->interleave;
+	m.swizzle = (uint8_t)a->swizzle;
+	m.l2 = (uint8_t)a->l2;
+	m.oob = (uint8_t)a->oob;
+	m.address = a->address;
+	m.pixels = a->im2col ? a->pixels : 0;
+	for (uint32_t i = 0; i < TENSOR_RANKS; i++) {
+		bool in = i < a->rank;
+
+		m.dim[i] = in ? (uint32_t)(a->dim[i] - 1) : 0;
+		m.box[i] = in && !a->im2col ? (uint16_t)a->box[i] : 1;
+		m.elem_stride[i] = in ? (uint8_t)a->elem_stride[i] : 1;
+		if (i && in)
+			m.stride[i - 1] = a->stride[i - 1];
+	}
+	if (a->im2col) {
+		m.box[0] = (uint16_t)a->channels;
+		for (uint32_t i = 0; i + 2 < a->rank; i++) {
+			m.lower[i] = (int16_t)a->lower[i];
+			m.upper[i] = (int16_t)a->upper[i];
+		}
+	}
+	memcpy(map, &m, sizeof m);
+	return true;
+}
+
+bool exec_tensormap_address(void *map, uint64_t address, struct err *e)
+{
+	struct tensormap m;
+	const char *why;
+
+	memcpy(&m, map, sizeof m);
+	why = tensormap_check(&m);
+	if (why)
+		REFUSE("tensorMap is %s", why);
+	if (address % (m.interleave == 2 || padded(m.type) ? 32 : 16))
+		REFUSE("globalAddress 0x%llx is not aligned", LONGS(address));
+	m.address = address;
+	memcpy(map, &m, sizeof m);
+	return true;
+}
+
+const char *tensormap_check(const struct tensormap *m)
+{
+	if (m->magic != MAGIC || m->version != VERSION)
+		return "not a tensor map";
+	if (m->mode > TM_IM2COL || m->type >= TT_COUNT || m->rank < 1 ||
+			m->rank > TENSOR_RANKS || m->interleave > 2 || m->swizzle >= TSW_COUNT)
+		return "a tensor map with fields out of range";
+	for (unsigned i = 0; i < TENSOR_RANKS; i++)
+		if (!m->box[i] || m->box[i] > 256 || !m->elem_stride[i] || m->elem_stride[i] > 8)
+			return "a tensor map with fields out of range";
+	if (m->pixels > 1024)
+		return "a tensor map with fields out of range";
+	if (padded(m->type))
+		return "a tensor map of a padded 4- or 6-bit type, which is not supported";
+	/* only tensormap.replace gets these past the encoder */
+	if (!m->interleave && m->box[0] * types[m->type].bits % 128)
+		return "a tensor map whose inner box dimension is no multiple of 16 bytes";
+	if (m->address % 16)
+		return "a tensor map with a misaligned global address";
+	for (unsigned i = 0; i + 1 < m->rank; i++)
+		if (m->stride[i] % 16)
+			return "a tensor map with a stride that is no multiple of 16";
+	return NULL;
+}
+
+/* PTX ISA, tensormap.replace: the numbering of .elemtype is not the driver's. */
+static const uint8_t ptx_types[] = { TT_u8, TT_u16, TT_u32, TT_s32, TT_u64, TT_s64,
+	TT_f16, TT_f32, TT_f32_ftz, TT_f64, TT_bf16, TT_tf32, TT_tf32_ftz,
+	TT_u4x16, TT_u4x16_p64, TT_u6x16_p32 };
+
+const char *tensormap_replace(struct tensormap *m, enum tensor_field f, unsigned ord,
+	uint64_t value)
+{
+	if (m->magic != MAGIC || m->version != VERSION)
+		return "not a tensor map";
+	if (ord >= TENSOR_RANKS - (f == TF_STRIDE))
+		return "an ordinal beyond the rank";
+	switch (f) {
+	case TF_ADDRESS:
+		m->address = value;
+		return NULL;
+	case TF_RANK:
+		m->rank = (uint8_t)(value + 1);
+		return value < TENSOR_RANKS ? NULL : "a rank beyond 5";
+	case TF_BOX:
+		m->box[ord] = (uint16_t)value;
+		return value - 1 < 256 ? NULL : "a box dimension beyond 256";
+	case TF_DIM:
+		m->dim[ord] = (uint32_t)value - 1;
+		return NULL;
+	case TF_STRIDE:
+		m->stride[ord] = value;
+		return NULL;
+	case TF_ELEM_STRIDE:
+		m->elem_stride[ord] = (uint8_t)value;
+		return value - 1 < 8 ? NULL : "an element stride beyond 8";
+	case TF_TYPE:
+		if (value >= ARRAY_SIZE(ptx_types))
+			return "an unknown element type";
+		m->type = ptx_types[value];
+		return NULL;
+	case TF_INTERLEAVE:
+		m->interleave = (uint8_t)value;
+		return value < 3 ? NULL : "an unknown interleave layout";
+	case TF_SWIZZLE:
+		m->swizzle = (uint8_t)value;
+		return value < 4 ? NULL : "an unknown or unsupported swizzle mode";
+	case TF_FILL:
+		m->oob = (uint8_t)value;
+		return value < 2 ? NULL : "an unknown fill mode";
+	case TF_ATOMICITY:
+		if (value && m->swizzle < TSW_128)
+			return "a swizzle atomicity without the 128-byte swizzle";
+		m->swizzle = (uint8_t)(TSW_128 + value);
+		return value < 4 ? NULL : "an unknown swizzle atomicity";
+	}
+	return "an unknown field";
+}

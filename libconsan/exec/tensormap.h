@@ -1,0 +1,103 @@
+/* tensormap: the 128 bytes that describe a tensor to TMA, as consan encodes
+ * them, and the copies that follow such a description. Pure functions on host
+ * memory: whether the bytes may be touched is asked through a callback.
+ *
+ * House rules:
+ *  - the encoding is ours (the hardware's is undocumented): magic, version,
+ *    then the fields; a map that no consan wrote is refused, never guessed;
+ *  - a box lies in shared memory dense, rows of the innermost dimension one
+ *    after the other, its 16-byte chunks permuted by the swizzle, which acts on
+ *    bits of the shared address itself. */
+#ifndef CONSAN_EXEC_TENSORMAP_H
+#define CONSAN_EXEC_TENSORMAP_H
+
+#include "../base.h"
+#include "../tensormap_args.h"
+
+#define TENSOR_RANKS 5
+
+/* TENSOR_TYPE(id, bits, class, name), in the driver's order. class: u s f */
+enum tensor_type {
+#define TENSOR_TYPE(id, bits, class, name) TT_##id,
+#include "tensormap.def"
+	TT_COUNT
+};
+
+enum tensor_swizzle { TSW_NONE, TSW_32, TSW_64, TSW_128,
+	TSW_128_ATOM32, TSW_128_ATOM32_FLIP8, TSW_128_ATOM64, TSW_COUNT };
+
+enum tensor_mode { TM_TILE, TM_IM2COL };
+
+/* What reductions do; RED_NONE is a plain copy. */
+enum tensor_red { RED_NONE, RED_ADD, RED_MIN, RED_MAX, RED_INC, RED_DEC,
+	RED_AND, RED_OR, RED_XOR };
+
+/* A decoded map. Exactly what lies in the 128 bytes. */
+struct tensormap {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t mode;              /* enum tensor_mode */
+	uint8_t type;              /* enum tensor_type */
+	uint8_t rank;              /* 1 to 5 */
+	uint8_t interleave;        /* 0, 1 (16 bytes), 2 (32 bytes) */
+	uint8_t swizzle;           /* enum tensor_swizzle */
+	uint8_t l2, oob;
+	uint32_t pixels;           /* im2col; box[0] holds the channels */
+	uint64_t address;
+	uint64_t stride[TENSOR_RANKS - 1]; /* bytes; stride[i] of dimension i + 1 */
+	uint32_t dim[TENSOR_RANKS];        /* elements - 1 */
+	uint16_t box[TENSOR_RANKS];        /* elements */
+	uint8_t elem_stride[TENSOR_RANKS];
+	uint8_t zero;
+	int16_t lower[3], upper[3];        /* im2col: W, H, D */
+	uint8_t unused[24];
+};
+_Static_assert(sizeof(struct tensormap) == TENSORMAP_BYTES, "the size is the ISA's");
+
+/* NULL, or why these bytes are not a tensor map (or not one that can be used). */
+const char *tensormap_check(const struct tensormap *m);
+
+/* ---- one copy ---- */
+
+struct tensor_copy {
+	const struct tensormap *map;
+	int32_t at[TENSOR_RANKS];  /* first element, innermost first */
+	uint16_t offset[3];        /* im2col: W, H, D */
+	bool rows;                 /* gather4, scatter4: at[0] column, at[1..4] rows */
+	unsigned char *shared;     /* the CTA's shared memory, 1024-aligned offsets */
+	uint32_t dst;              /* offset of the box in it */
+};
+
+/* Bytes of the dense box in shared memory: what complete_tx counts. */
+uint32_t tensor_box_bytes(const struct tensormap *m, bool rows);
+/* Alignment that the shared address needs. */
+uint32_t tensor_box_align(const struct tensormap *m);
+/* Where the byte at linear offset `at` of shared memory lies under a swizzle.
+ * Changes bits 3 to 6 only. */
+uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at);
+/* NULL, or what is wrong with these operands (C11, C25). */
+const char *tensor_copy_check(const struct tensor_copy *c, bool load);
+
+/* The pieces of global memory that a copy touches, in order, merged where they
+ * touch. False from the callback ends the walk. */
+typedef bool (*tensor_span)(void *user, uint64_t addr, uint64_t bytes);
+bool tensor_spans(const struct tensor_copy *c, tensor_span each, void *user);
+
+/* The copies themselves; every global byte must be accessible. */
+void tensor_load(const struct tensor_copy *c);
+void tensor_store(const struct tensor_copy *c, enum tensor_red red);
+
+/* Reduces n bytes at src into dst, atomically element by element. `type` with
+ * b32 and b64 spelled as u32 and u64. False: no such reduction. */
+bool tensor_reduce(enum tensor_red red, enum tensor_type type, unsigned char *dst,
+	const unsigned char *src, uint64_t n);
+bool tensor_reduces(enum tensor_red red, enum tensor_type type);
+
+/* ---- tensormap.replace ---- */
+enum tensor_field { TF_ADDRESS, TF_RANK, TF_BOX, TF_DIM, TF_STRIDE, TF_ELEM_STRIDE,
+	TF_TYPE, TF_INTERLEAVE, TF_SWIZZLE, TF_FILL, TF_ATOMICITY };
+/* Values in PTX's numbering. NULL, or what is wrong. */
+const char *tensormap_replace(struct tensormap *m, enum tensor_field f, unsigned ord,
+	uint64_t value);
+
+#endif
