@@ -133,6 +133,14 @@ struct ptx_insn {
 bool ptx_has(const struct ptx_insn *i, enum ptx_mod m);
 /* The (first) modifier of this group, or MOD_NONE. */
 enum ptx_mod ptx_pick(const struct ptx_insn *i, enum ptx_group g);
+/* The k-th (0-based) modifier of this group: of a copy's two spaces, 0 is the
+ * destination's. */
+enum ptx_mod ptx_nth(const struct ptx_insn *i, enum ptx_group g, unsigned k);
+enum ptx_group ptx_group_of(enum ptx_mod m);
+/* "m64n128k16" taken apart, k = 0 in "m8n8"; false if m is no such shape. */
+bool ptx_shape(enum ptx_mod m, unsigned *rows, unsigned *cols, unsigned *depth);
+/* How many of the leading operands are written (ptx.def: d, e). */
+unsigned ptx_written(const struct ptx_insn *i);
 /* The k-th type modifier (0-based), or TY_none. */
 enum ptx_type ptx_type_of(const struct ptx_insn *i, unsigned k);
 unsigned ptx_type_bits(enum ptx_type t);
