@@ -20,6 +20,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 # ---- the rooms, in order of flow ----
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
+	libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
 	libconsan/results_json.c libconsan/results.c
 
 PTX =
@@ -33,7 +34,7 @@ SHADOW =
 
 CHECK =
 
-REPORTS =
+REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/json.c
 
 # the front door: opens every room
 DOOR =

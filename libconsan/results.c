@@ -280,22 +280,28 @@ static bool read_coverage(struct results *r, int64_t session, const json_t *o)
 	return true;
 }
 
-static void read_remark(struct results *r, const json_t *o)
+void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text)
 {
-	struct result_remark remark = { .kind = RESULT_REMARK_note, .count = 1 };
-	const char *text = rj_text(o, "text");
+	struct result_remark remark = { .kind = kind, .count = 1 };
 
-	for (size_t k = 0; k < RESULT_REMARK_COUNT; k++)
-		if (!strcmp(remark_name[k], rj_text(o, "kind")))
-			remark.kind = (enum result_remark_kind)k;
 	for (size_t i = 0; i < r->remark.n; i++) {
-		if (r->remark.at[i].kind == remark.kind && !strcmp(r->remark.at[i].text, text)) {
+		if (r->remark.at[i].kind == kind && !strcmp(r->remark.at[i].text, text)) {
 			r->remark.at[i].count++;
 			return;
 		}
 	}
 	remark.text = base_strdup(text);
 	vec_push(&r->remark, remark);
+}
+
+static void read_remark(struct results *r, const json_t *o)
+{
+	enum result_remark_kind kind = RESULT_REMARK_note;
+
+	for (size_t k = 0; k < RESULT_REMARK_COUNT; k++)
+		if (!strcmp(remark_name[k], rj_text(o, "kind")))
+			kind = (enum result_remark_kind)k;
+	results_add_remark(r, kind, rj_text(o, "text"));
 }
 
 /* false: not one of our records */

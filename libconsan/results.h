@@ -89,6 +89,7 @@ bool results_read(struct results *r, const char *path, struct err *e);
 /* Adds data that never was in a file (consan replay). */
 void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
+void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text);
 /* To be called once after the last addition: sorts, and turns launches that
  * never ended into ended early. */
 void results_finish(struct results *r);

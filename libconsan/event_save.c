@@ -1,0 +1,284 @@
+/* event_save: the writing half of event_io.h. */
+#include "event_chunk.h"
+#include "event_code.h"
+#include "event_io.h"
+#include "site.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#define CHUNK_RAW (1u << 20) /* an EVENTS chunk is closed beyond this many bytes */
+#define LEVEL 1
+
+struct event_writer {
+	pthread_mutex_t lock;
+	int fd, error;
+	pid_t pid;
+	uint64_t session;
+	VEC(uint64_t) written;  /* bitmap of the sites in the file */
+};
+
+struct saver {                  /* the sink of one cluster */
+	struct event_sink sink; /* first: a saver is a sink */
+	struct event_sink *next;
+	struct event_writer *w;
+	struct cluster_info info;
+	uint32_t launch, part;
+	uint64_t events;
+	struct text body;
+	struct event_past *past;
+	VEC(uint32_t) sites;    /* used in this chunk; some more than once */
+	uint32_t last_site;
+};
+
+static uint64_t new_session(void)
+{
+	uint64_t n = 0;
+
+	if (getrandom(&n, sizeof n, 0) != sizeof n)
+		n = (uint64_t)getpid();
+	return n;
+}
+
+struct event_writer *event_writer_open(const char *path, struct err *e)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	struct event_writer *w;
+
+	if (fd < 0) {
+		err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	w = base_alloc(sizeof *w);
+	pthread_mutex_init(&w->lock, NULL);
+	w->fd = fd;
+	w->pid = getpid();
+	w->session = new_session();
+	return w;
+}
+
+bool event_writer_close(struct event_writer *w, struct err *e)
+{
+	int error = w->error;
+
+	if (close(w->fd) && !error)
+		error = errno;
+	vec_free(&w->written);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+	return !error || err_set(e, ERR_IO, 0, 0, "events not saved: %s", strerror(error));
+}
+
+/* Head and payload as one piece of memory; the head's session is still open. */
+static unsigned char *pack(struct chunk_head *head, const struct text *payload)
+{
+	size_t bound = ZSTD_compressBound(payload->n);
+	unsigned char *chunk = base_alloc(sizeof *head + bound);
+	size_t n = ZSTD_compress(chunk + sizeof *head, bound, payload->n ? payload->at : "",
+		payload->n, LEVEL);
+
+	if (ZSTD_isError(n))
+		base_die("zstd: %s", ZSTD_getErrorName(n));
+	head->magic = EVENT_MAGIC;
+	head->version = EVENT_VERSION;
+	head->raw = (uint32_t)payload->n;
+	head->packed = (uint32_t)n;
+	return chunk;
+}
+
+/* Under the lock. One write, so that chunks of several processes do not mix. */
+static void put_chunk(struct event_writer *w, struct chunk_head *head, unsigned char *chunk)
+{
+	size_t n = sizeof *head + head->packed;
+
+	head->session = w->session;
+	head->sum = chunk_sum(*head, chunk + sizeof *head);
+	memcpy(chunk, head, sizeof *head);
+	for (size_t at = 0; at < n && !w->error;) {
+		ssize_t k = write(w->fd, chunk + at, n - at);
+
+		if (k < 0 && errno != EINTR)
+			w->error = errno;
+		else if (k > 0)
+			at += (size_t)k;
+	}
+	free(chunk);
+}
+
+/* Under the lock. A child after fork() starts anew in the same file. */
+static void check_fork(struct event_writer *w)
+{
+	if (w->pid == getpid())
+		return;
+	w->pid = getpid();
+	w->session = new_session();
+	w->written.n = 0;
+}
+
+static bool mark_written(struct event_writer *w, uint32_t id)
+{
+	bool was;
+
+	while (w->written.n <= id / 64)
+		vec_push(&w->written, (uint64_t)0);
+	was = w->written.at[id / 64] >> id % 64 & 1;
+	w->written.at[id / 64] |= (uint64_t)1 << id % 64;
+	return was;
+}
+
+/* Under the lock: the sites of s->sites that are not in the file yet. */
+static void put_sites(struct saver *s)
+{
+	struct chunk_head head = { .type = CHUNK_SITES, .launch = s->launch };
+	struct text body = { 0 };
+	unsigned char *chunk;
+
+	for (size_t i = 0; i < s->sites.n; i++) {
+		const struct site *at = site_get(s->sites.at[i]);
+		unsigned depth = 0;
+
+		if (mark_written(s->w, s->sites.at[i]))
+			continue;
+		code_put(&body, s->sites.at[i]);
+		code_put_string(&body, at->kernel);
+		code_put_string(&body, at->module);
+		code_put(&body, at->ptx_line);
+		code_put_string(&body, at->ptx);
+		for (const struct site_loc *l = at->loc; l; l = l->inlined_at)
+			depth++;
+		code_put(&body, depth);
+		for (const struct site_loc *l = at->loc; l; l = l->inlined_at) {
+			code_put_string(&body, l->file);
+			code_put(&body, l->line);
+			code_put(&body, l->col);
+			code_put_string(&body, l->function);
+		}
+	}
+	s->sites.n = 0;
+	if (!body.n)
+		return;
+	chunk = pack(&head, &body);
+	put_chunk(s->w, &head, chunk);
+	text_free(&body);
+}
+
+static void flush(struct saver *s, bool last)
+{
+	struct chunk_head head = { .type = CHUNK_EVENTS, .launch = s->launch,
+		.cluster = s->info.id, .part = s->part++ };
+	struct text body = { 0 };
+	unsigned char *chunk;
+
+	code_put(&body, s->info.nctas);
+	code_put(&body, s->info.warps_per_cta);
+	code_put(&body, last);
+	code_put(&body, s->events);
+	text_add(&body, s->body.n ? s->body.at : "", s->body.n);
+	chunk = pack(&head, &body);
+	pthread_mutex_lock(&s->w->lock);
+	check_fork(s->w);
+	put_sites(s);
+	put_chunk(s->w, &head, chunk);
+	pthread_mutex_unlock(&s->w->lock);
+	text_free(&body);
+	s->body.n = 0;
+	s->last_site = 0;
+	memset(s->past, 0, sizeof *s->past);
+}
+
+static void save(struct event_sink *sink, const struct event *e)
+{
+	struct saver *s = (struct saver *)sink;
+
+	if (e->site && e->site != s->last_site) {
+		vec_push(&s->sites, e->site);
+		s->last_site = e->site;
+	}
+	event_encode(&s->body, s->past, e);
+	s->events++;
+	if (s->body.n >= CHUNK_RAW)
+		flush(s, false);
+	if (s->next)
+		s->next->event(s->next, e);
+}
+
+struct event_sink *event_writer_begin(struct event_writer *w,
+	const struct cluster_info *c, struct event_sink *next)
+{
+	struct saver *s = base_alloc(sizeof *s);
+
+	s->sink.event = save;
+	s->sink.want_global = !next || next->want_global;
+	s->next = next;
+	s->w = w;
+	s->info = *c;
+	s->launch = c->launch->id;
+	s->past = base_alloc(sizeof *s->past);
+	return &s->sink;
+}
+
+struct event_sink *event_writer_end(struct event_sink *sink)
+{
+	struct saver *s = (struct saver *)sink;
+	struct event_sink *next = s->next;
+
+	flush(s, true);
+	text_free(&s->body);
+	vec_free(&s->sites);
+	free(s->past);
+	free(s);
+	return next;
+}
+
+static void put_triple(struct text *t, const uint32_t at[3])
+{
+	for (unsigned i = 0; i < 3; i++)
+		code_put(t, at[i]);
+}
+
+void event_writer_launch(struct event_writer *w, const struct launch_info *l)
+{
+	struct chunk_head head = { .type = CHUNK_LAUNCH, .launch = l->id };
+	struct text body = { 0 };
+	unsigned char *chunk;
+
+	put_triple(&body, l->grid);
+	put_triple(&body, l->block);
+	put_triple(&body, l->cluster);
+	code_put(&body, l->shared_static);
+	code_put(&body, l->shared_dynamic);
+	code_put(&body, l->regs_per_thread);
+	code_put(&body, l->sm);
+	code_put(&body, l->seed);
+	code_put_string(&body, l->kernel);
+	code_put(&body, l->nsymbols);
+	for (size_t i = 0; i < l->nsymbols; i++) {
+		code_put_string(&body, l->symbols[i].name);
+		code_put(&body, l->symbols[i].addr);
+		code_put(&body, l->symbols[i].bytes);
+	}
+	chunk = pack(&head, &body);
+	pthread_mutex_lock(&w->lock);
+	check_fork(w);
+	put_chunk(w, &head, chunk);
+	pthread_mutex_unlock(&w->lock);
+	text_free(&body);
+}
+
+void event_writer_launch_end(struct event_writer *w, const struct launch_info *l)
+{
+	struct chunk_head head = { .type = CHUNK_LAUNCH_END, .launch = l->id };
+	struct text body = { 0 };
+	unsigned char *chunk = pack(&head, &body);
+
+	pthread_mutex_lock(&w->lock);
+	check_fork(w);
+	put_chunk(w, &head, chunk);
+	pthread_mutex_unlock(&w->lock);
+}

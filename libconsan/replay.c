@@ -1,0 +1,148 @@
+/* replay: the doors at the end. Records become reports; saved events go through
+ * the checker again, without PTX and without a kernel running. */
+#include "session.h"
+
+#include "../reports/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool conclude(struct results *r, const struct options *o, int program,
+	int *exit_status, struct err *e)
+{
+	bool ok;
+
+	results_finish(r);
+	*exit_status = report_exit_status(r, o, program);
+	ok = report_write(r, o, e);
+	results_free(r);
+	return ok;
+}
+
+bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
+	int program, int *exit_status, struct err *e)
+{
+	struct results r = { 0 };
+	bool ok = true;
+
+	for (size_t i = 0; i < nrecords; i++)
+		if (!access(record[i], F_OK))
+			ok = results_read(&r, record[i], e) && ok;
+	return conclude(&r, o, program, exit_status, e) && ok;
+}
+
+/* ---- replay ---- */
+
+struct replayed {
+	const struct launch_info *info;
+	struct check *check;
+	struct coverage coverage;
+	uint64_t incomplete;
+};
+
+struct replay {
+	struct results results;
+	struct check_policy policy;
+	VEC(struct replayed *) open;
+};
+
+static struct replayed *find(struct replay *p, const struct launch_info *l)
+{
+	for (size_t i = 0; i < p->open.n; i++)
+		if (p->open.at[i]->info == l)
+			return p->open.at[i];
+	base_die("an event of a launch that is not open");
+}
+
+static void on_found(void *user, const struct finding *f)
+{
+	(void)user;
+	(void)f; /* all are collected at the end of the launch */
+}
+
+static void on_launch(void *user, const struct launch_info *l)
+{
+	struct replay *p = user;
+	struct check_config config = { .launch = *l, .policy = p->policy, .found = on_found };
+	struct replayed *r = base_alloc(sizeof *r);
+
+	r->info = l;
+	r->check = check_open(&config);
+	snprintf(r->coverage.kernel, sizeof r->coverage.kernel, "%s", l->kernel);
+	r->coverage.launches = 1;
+	vec_push(&p->open, r);
+}
+
+static struct event_sink *on_begin(void *user, const struct cluster_info *c)
+{
+	struct replayed *r = find(user, c->launch);
+
+	r->coverage.clusters++;
+	r->coverage.ctas += c->nctas;
+	return check_cluster_begin(r->check, c);
+}
+
+static void on_end(void *user, const struct cluster_info *c, struct event_sink *sink,
+	bool whole)
+{
+	struct replayed *r = find(user, c->launch);
+
+	r->incomplete += !whole;
+	if (sink)
+		check_cluster_end(r->check, sink);
+}
+
+static void on_launch_end(void *user, const struct launch_info *l)
+{
+	struct replay *p = user;
+	struct replayed *r = find(p, l);
+	const struct finding *const *found;
+	struct check_stats stats = { 0 };
+	size_t n = check_findings(r->check, &found);
+
+	for (size_t i = 0; i < n; i++)
+		results_add_finding(&p->results, found[i]);
+	check_stats(r->check, &stats);
+	check_close(r->check);
+	r->coverage.events = stats.events;
+	if (r->incomplete)
+		snprintf(r->coverage.unchecked, sizeof r->coverage.unchecked,
+			"%llu of %llu saved clusters of launch %u are incomplete",
+			(unsigned long long)r->incomplete,
+			(unsigned long long)r->coverage.clusters, l->id);
+	else
+		r->coverage.checked = 1;
+	results_add_coverage(&p->results, &r->coverage);
+	for (size_t i = 0; i < p->open.n; i++)
+		if (p->open.at[i] == r)
+			p->open.at[i] = p->open.at[--p->open.n];
+	free(r);
+}
+
+bool consan_replay(const struct options *o, const char *path, int *exit_status,
+	struct err *e)
+{
+	struct replay p = { 0 };
+	struct event_read_stats stats;
+	struct event_reader reader = {
+		.user = &p, .launch = on_launch, .cluster_begin = on_begin,
+		.cluster_end = on_end, .launch_end = on_launch_end,
+	};
+	char text[120];
+
+	*exit_status = CONSAN_EXIT_UNCHECKED;
+	if (!session_policy(o, &p.policy, e) || !event_read(path, &reader, &stats, e)) {
+		vec_free(&p.open);
+		results_free(&p.results);
+		return false;
+	}
+	vec_free(&p.open);
+	if (stats.damaged) {
+		snprintf(text, sizeof text, "the file is damaged or cut in %llu place%s",
+			(unsigned long long)stats.damaged, stats.damaged == 1 ? "" : "s");
+		results_add_remark(&p.results, RESULT_REMARK_note, text);
+	}
+	return conclude(&p.results, o, 0, exit_status, e);
+}

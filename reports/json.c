@@ -1,0 +1,72 @@
+/* json: everything that was found and looked at, as one document. */
+#include "report.h"
+
+#include <jansson.h>
+
+#define REPORT_VERSION 1
+
+static json_t *launch_json(const struct result_launch *l)
+{
+	static const char *const state[] = {
+		[LAUNCH_RUNNING] = "running", [LAUNCH_DONE] = "done",
+		[LAUNCH_ENDED_EARLY] = "ended early",
+	};
+
+	return json_pack("{sI sI ss? s[III] s[III] s[III] sI ss ss?}",
+		"pid", (json_int_t)l->pid, "id", (json_int_t)l->id, "kernel", l->kernel,
+		"grid", (json_int_t)l->grid[0], (json_int_t)l->grid[1], (json_int_t)l->grid[2],
+		"block", (json_int_t)l->block[0], (json_int_t)l->block[1],
+		(json_int_t)l->block[2],
+		"cluster", (json_int_t)l->cluster[0], (json_int_t)l->cluster[1],
+		(json_int_t)l->cluster[2],
+		"seed", (json_int_t)l->seed, "state", state[l->state], "status", l->status);
+}
+
+static json_t *rule_json(enum rule rule)
+{
+	const struct rule_info *i = rule_get(rule);
+
+	return json_pack("{ss ss ss}", "title", i->title, "why", i->why, "fix", i->fix);
+}
+
+void report_json(const struct results *r, FILE *out)
+{
+	static const char *const remark[] = {
+#define X(id) #id,
+		RESULT_REMARKS(X)
+#undef X
+	};
+	json_t *findings = json_array(), *rules = json_object(), *coverage = json_array();
+	json_t *launches = json_array(), *processes = json_array(), *remarks = json_array();
+	struct report_counts n;
+	json_t *all;
+
+	report_count(r, &n);
+	for (size_t i = 0; i < r->finding.n; i++) {
+		json_array_append_new(findings, results_finding_json(&r->finding.at[i]));
+		json_object_set_new(rules, rule_get(r->finding.at[i].rule)->code,
+			rule_json(r->finding.at[i].rule));
+	}
+	for (size_t i = 0; i < r->coverage.n; i++)
+		json_array_append_new(coverage, results_coverage_json(&r->coverage.at[i]));
+	for (size_t i = 0; i < r->launch.n; i++)
+		json_array_append_new(launches, launch_json(&r->launch.at[i]));
+	for (size_t i = 0; i < r->process.n; i++)
+		json_array_append_new(processes, json_pack("{sI ss? ss?}",
+			"pid", (json_int_t)r->process.at[i].pid,
+			"program", r->process.at[i].program, "device", r->process.at[i].device));
+	for (size_t i = 0; i < r->remark.n; i++)
+		json_array_append_new(remarks, json_pack("{ss ss? sI}",
+			"kind", remark[r->remark.at[i].kind], "text", r->remark.at[i].text,
+			"count", (json_int_t)r->remark.at[i].count));
+	all = json_pack("{si s{si si si si si si} so so so so so so}",
+		"consan_report", REPORT_VERSION,
+		"summary", "errors", (int)n.errors, "warnings", (int)n.warnings,
+		"notes", (int)n.notes, "kernels", (int)n.kernels, "checked", (int)n.checked,
+		"left_out", (int)n.skipped,
+		"findings", findings, "rules", rules, "coverage", coverage,
+		"launches", launches, "processes", processes, "remarks", remarks);
+	json_dumpf(all, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+	fputc('\n', out);
+	json_decref(all);
+}

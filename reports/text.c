@@ -1,0 +1,371 @@
+/* text: findings for people, on a terminal or in a log. What it says stands in
+ * the finding; the shape is DESIGN.md's. The end of a report is coverage.c. */
+#include "text.h"
+
+#include "page.h"
+#include "report.h"
+
+#include "../libconsan/demangle.h"
+#include "../libconsan/event.h"
+#include "../libconsan/site.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONTENT 11      /* column at which a labelled line's text begins */
+#define FRAMES_SHOWN 6  /* of a chain of inlined calls, half from each end */
+#define WAITERS_SHOWN 24
+
+static const char *const severity_name[] = {
+	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
+};
+static const enum page_style severity_style[] = {
+	[SEV_NOTE] = CYAN, [SEV_WARNING] = YELLOW, [SEV_ERROR] = RED,
+};
+
+/* ---- places ---- */
+
+static const char *base_name(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash ? slash + 1 : file;
+}
+
+/* Relative to the working directory when below it. */
+static const char *short_file(const struct options *o, const char *file)
+{
+	static char cwd[PATH_MAX];
+	size_t n;
+
+	if (o->strip_paths)
+		return base_name(file);
+	if (!*cwd && !getcwd(cwd, sizeof cwd))
+		return file;
+	n = strlen(cwd);
+	return !strncmp(file, cwd, n) && file[n] == '/' ? file + n + 1 : file;
+}
+
+/* The frame that tells a reader most: the innermost one in a .cu file (inner
+ * ones are often library headers), else the innermost. */
+static const struct site_loc *headline_loc(const struct site_loc *l)
+{
+	for (const struct site_loc *k = l; k; k = k->inlined_at) {
+		size_t n = strlen(k->file);
+
+		if (n > 3 && !strcmp(k->file + n - 3, ".cu"))
+			return k;
+	}
+	return l;
+}
+
+static void add_headline(struct page *p, uint32_t id)
+{
+	const struct site *s = site_get(id);
+	const struct site_loc *l = headline_loc(s->loc);
+
+	if (l)
+		page_add(p, BOLD, "%s:%u", base_name(l->file), l->line);
+	else if (s->ptx_line)
+		page_add(p, BOLD, "%s:%u", base_name(s->module), s->ptx_line);
+	else
+		page_add(p, BOLD, "?");
+}
+
+static void add_loc(struct page *p, const struct options *o, const struct site_loc *l)
+{
+	page_add(p, CYAN, "%s:%u", short_file(o, l->file), l->line);
+	if (l->col)
+		page_add(p, CYAN, ":%u", l->col);
+	if (l->function && *l->function) {
+		char *name = demangle(l->function, NAME_SIMPLE);
+
+		page_add(p, PLAIN, " in %s", name);
+		free(name);
+	}
+}
+
+/* ---- source excerpts ---- */
+
+/* Tabs become blanks, so that the caret stands where it should. */
+static char *expand_tabs(const char *s, unsigned col, unsigned *caret)
+{
+	struct text t = { 0 };
+
+	*caret = 0;
+	text_add(&t, "", 0);
+	for (unsigned k = 1; *s; s++, k++) {
+		if (k == col)
+			*caret = (unsigned)t.n;
+		do
+			text_add(&t, *s == '\t' ? " " : s, 1);
+		while (*s == '\t' && t.n % 8);
+	}
+	return t.at;
+}
+
+static void add_excerpt(struct page *p, const struct site_loc *l)
+{
+	char *raw = report_source_line(l->file, l->line), *line, number[24];
+	unsigned caret, cut = 0;
+
+	if (!raw)
+		return;
+	line = expand_tabs(raw, l->col, &caret);
+	while (line[cut] == ' ' && (!l->col || cut < caret))
+		cut++;
+	snprintf(number, sizeof number, "%5u | ", l->line);
+	page_indent(p, CONTENT);
+	page_verbatim(p, DIM, number);
+	page_verbatim(p, PLAIN, line + cut);
+	if (l->col && line[0]) {
+		page_indent(p, CONTENT);
+		page_verbatim(p, DIM, "      | ");
+		for (unsigned k = cut; k < caret; k++)
+			page_verbatim(p, PLAIN, " ");
+		page_verbatim(p, GREEN, "^");
+	}
+	free(line);
+	free(raw);
+}
+
+/* One line for each call that was inlined around the place. */
+static void add_frames(struct page *p, const struct options *o, const struct site_loc *l)
+{
+	unsigned n = 0, k = 0, half = FRAMES_SHOWN / 2;
+
+	for (const struct site_loc *f = l->inlined_at; f; f = f->inlined_at)
+		n++;
+	for (const struct site_loc *f = l->inlined_at; f; f = f->inlined_at, k++) {
+		char *line;
+
+		if (n > FRAMES_SHOWN + 1 && k >= half && k < n - half) {
+			if (k == half) {
+				page_indent(p, CONTENT + 2);
+				page_add(p, DIM, "... %u more calls ...", n - 2 * half);
+			}
+			continue;
+		}
+		page_indent(p, CONTENT + 2);
+		page_add(p, PLAIN, "inlined" NBSP "at ");
+		add_loc(p, o, f);
+		line = o->no_source ? NULL : report_source_line(f->file, f->line);
+		if (line) {
+			page_verbatim(p, DIM, "  | ");
+			page_verbatim(p, DIM, line + strspn(line, " \t"));
+			free(line);
+		}
+	}
+}
+
+/* ---- who, and what it touched ---- */
+
+static void add_who(struct page *p, const struct finding_side *s)
+{
+	if (s->lane >= 0)
+		page_add(p, PLAIN, "thread" NBSP "(%u,%u,%u), warp" NBSP "%u lane" NBSP "%d, ",
+			s->thread[0], s->thread[1], s->thread[2], s->warp, s->lane);
+	else
+		page_add(p, PLAIN, "warp" NBSP "%u, ", s->warp);
+	page_add(p, PLAIN, "block" NBSP "(%u,%u,%u)", s->ctaid[0], s->ctaid[1], s->ctaid[2]);
+	if (s->cta)
+		page_add(p, PLAIN, " (CTA" NBSP "%u of its cluster)", s->cta);
+}
+
+static const char *space_name(uint8_t space)
+{
+	switch ((enum ev_space)space) {
+	case SP_ANY: return "address";
+	case SP_SHARED: return "shared";
+	case SP_GLOBAL: return "global";
+	case SP_LOCAL: return "local";
+	case SP_CONST: return "const";
+	case SP_PARAM: return "param";
+	case SP_TMEM: return "tmem";
+	}
+	return "address";
+}
+
+static void add_bytes(struct page *p, const struct finding_side *s)
+{
+	unsigned long long addr = s->addr;
+
+	if (!s->bytes)
+		return;
+	if (*s->variable) {
+		page_add(p, PLAIN, " %u" NBSP "B at ", s->bytes);
+		page_add(p, BOLD, "%s", s->variable);
+		page_add(p, PLAIN, " (%s" NBSP "0x%llx)", space_name(s->space), addr);
+	} else {
+		page_add(p, PLAIN, " %u" NBSP "B at %s" NBSP "0x%llx", s->bytes,
+			space_name(s->space), addr);
+	}
+	if (s->space == SP_SHARED && s->peer != s->cta)
+		page_add(p, PLAIN, " of CTA" NBSP "%u", s->peer);
+}
+
+static void add_instruction(struct page *p, uint32_t id)
+{
+	const struct site *s = site_get(id);
+	struct text t = { 0 };
+
+	if (!*s->ptx)
+		return;
+	page_indent(p, CONTENT);
+	for (const char *c = s->ptx; *c; c++)
+		if (*c != '\n' && *c != '\t')
+			text_add(&t, c, 1);
+		else if (t.n && t.at[t.n - 1] != ' ')
+			text_add(&t, " ", 1);
+	page_add(p, DIM, "%s", t.n ? t.at : "");
+	page_add(p, DIM, "  [%s:%u]", base_name(s->module), s->ptx_line);
+	text_free(&t);
+}
+
+static void add_side(struct page *p, const struct options *o, const char *label,
+	const struct finding_side *s)
+{
+	const struct site *site = site_get(s->site);
+
+	page_label(p, label, DIM);
+	page_add(p, BOLD, "%s", s->what);
+	add_bytes(p, s);
+	page_add(p, PLAIN, " by ");
+	add_who(p, s);
+	if (site->loc) {
+		page_indent(p, CONTENT);
+		add_loc(p, o, site->loc);
+		if (!o->no_source)
+			add_excerpt(p, site->loc);
+		add_frames(p, o, site->loc);
+	}
+	add_instruction(p, s->site);
+}
+
+/* ---- barriers and hangs ---- */
+
+static void add_barrier(struct page *p, const struct finding_barrier *b)
+{
+	bool mbarrier = strstr(b->kind, "mbarrier") != NULL;
+
+	page_add(p, BOLD, "%s", b->kind);
+	if (*b->name)
+		page_add(p, BOLD, " %s", b->name);
+	if (mbarrier)
+		page_add(p, PLAIN, " (shared" NBSP "0x%llx)", (unsigned long long)b->addr);
+	else if (!*b->name && strstr(b->kind, "barrier"))
+		page_add(p, PLAIN, " %llu", (unsigned long long)b->addr);
+	page_add(p, PLAIN, ": ");
+	if (mbarrier)
+		page_add(p, PLAIN, "in phase" NBSP "%llu (parity" NBSP "%u)",
+			(unsigned long long)b->phase, (unsigned)(b->phase & 1));
+	else
+		page_add(p, PLAIN, "%llu completed", (unsigned long long)b->phase);
+	if (b->expected)
+		page_add(p, PLAIN, ", %u of %u arrivals pending", b->pending, b->expected);
+	if (mbarrier || b->tx)
+		page_add(p, PLAIN, ", tx-count %lld" NBSP "B", (long long)b->tx);
+}
+
+static bool same_wait(const struct finding_waiter *a, const struct finding_waiter *b)
+{
+	return a->who.site == b->who.site && a->on.addr == b->on.addr
+		&& a->on.peer == b->on.peer && !strcmp(a->text, b->text)
+		&& !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
+}
+
+/* Warps that wait at the same place for the same thing are one entry. */
+static void add_waiters(struct page *p, const struct finding *f)
+{
+	bool *said = base_alloc(f->nwaiters * sizeof *said);
+	unsigned shown = 0, left = f->nwaiters;
+
+	page_label(p, "waiting", DIM);
+	page_add(p, PLAIN, "%u warp%s cannot go on:", f->nwaiters, f->nwaiters == 1 ? "" : "s");
+	for (unsigned i = 0; i < f->nwaiters && shown < WAITERS_SHOWN; i++) {
+		const struct finding_waiter *w = &f->waiter[i];
+		unsigned n = 0;
+
+		if (said[i])
+			continue;
+		shown++;
+		page_indent(p, CONTENT + 2);
+		p->indent += 2;
+		page_add(p, PLAIN, "- ");
+		add_headline(p, w->who.site);
+		for (unsigned k = i; k < f->nwaiters; k++)
+			n += same_wait(w, &f->waiter[k]);
+		page_add(p, PLAIN, "  warp%s" NBSP, n == 1 ? "" : "s");
+		for (unsigned k = i, first = 1; k < f->nwaiters; k++) {
+			if (!same_wait(w, &f->waiter[k]))
+				continue;
+			page_add(p, PLAIN, "%s%u", first ? "" : " ", f->waiter[k].who.warp);
+			said[k] = true;
+			first = 0;
+			left--;
+		}
+		page_add(p, PLAIN, ", block" NBSP "(%u,%u,%u): %s", w->who.ctaid[0],
+			w->who.ctaid[1], w->who.ctaid[2], w->text);
+		if (!*w->on.kind)
+			continue;
+		page_indent(p, CONTENT + 6);
+		add_barrier(p, &w->on);
+	}
+	if (left) {
+		page_indent(p, CONTENT + 2);
+		page_add(p, DIM, "... and %u more warps", left);
+	}
+	free(said);
+}
+
+/* ---- one finding ---- */
+
+static void add_clause(struct page *p, const char *label, const char *text)
+{
+	if (!*text)
+		return;
+	page_label(p, label, DIM);
+	page_add(p, PLAIN, "%s", text);
+}
+
+void text_finding(struct page *p, const struct options *o, const struct finding *f)
+{
+	static const char *const label[FINDING_SIDES] = { "this", "against" };
+	const struct rule_info *rule = rule_get(f->rule);
+	char *kernel = demangle(f->kernel, o->demangle);
+
+	page_indent(p, 0);
+	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_name[f->severity],
+		rule->code);
+	page_add(p, BOLD, "  %s", rule->title);
+	for (unsigned i = 0; i < f->nsides; i++) {
+		page_add(p, PLAIN, i ? " / " : "  ");
+		add_headline(p, f->side[i].site);
+	}
+	page_label(p, "kernel", DIM);
+	page_add(p, PLAIN, "%s, launch" NBSP "%u", kernel, f->launch);
+	for (unsigned i = 0; i < f->nsides; i++)
+		add_side(p, o, f->nsides == 1 ? "at" : label[i], &f->side[i]);
+	if (*f->barrier.kind) {
+		page_label(p, "barrier", DIM);
+		add_barrier(p, &f->barrier);
+	}
+	if (f->nwaiters)
+		add_waiters(p, f);
+	add_clause(p, "missing", f->edge);
+	add_clause(p, "why", rule->why);
+	add_clause(p, "fix", rule->fix);
+	add_clause(p, "hint", f->hint);
+	page_label(p, "seen", DIM);
+	page_add(p, PLAIN, "%llu" NBSP "time%s in %u" NBSP "cluster%s",
+		(unsigned long long)f->seen, f->seen == 1 ? "" : "s",
+		f->clusters, f->clusters == 1 ? "" : "s");
+	if (f->seed)
+		page_add(p, PLAIN, "; schedule --seed=%llu shows it",
+			(unsigned long long)f->seed);
+	page_add(p, DIM, "; more: consan explain %s", rule->code);
+	page_blank(p);
+	free(kernel);
+}
