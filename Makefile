@@ -43,7 +43,7 @@ DOOR =
 CUDA =
 
 # ---- tests: one binary per file ----
-TESTS =
+TESTS = tests/test_base.c tests/test_options.c tests/test_event.c
 
 # ---- rules ----
 

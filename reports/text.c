@@ -276,6 +276,32 @@ static bool same_wait(const struct finding_waiter *a, const struct finding_waite
 		&& !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
 }
 
+/* "0-3 7": the warps that wait as waiter i does, and that they were said. */
+static void add_warps(struct page *p, const struct finding *f, unsigned i, bool *said)
+{
+	struct text t = { 0 };
+	unsigned k = i;
+
+	while (k < f->nwaiters) {
+		unsigned first = f->waiter[k].who.warp, last = first;
+
+		said[k] = true;
+		for (k++; k < f->nwaiters; k++) {
+			if (!same_wait(&f->waiter[i], &f->waiter[k]))
+				continue;
+			if (f->waiter[k].who.warp != last + 1)
+				break;
+			said[k] = true;
+			last++;
+		}
+		text_printf(&t, t.n ? " %u" : "%u", first);
+		if (last > first)
+			text_printf(&t, "-%u", last);
+	}
+	page_add(p, PLAIN, "%s", t.at);
+	text_free(&t);
+}
+
 /* Warps that wait at the same place for the same thing are one entry. */
 static void add_waiters(struct page *p, const struct finding *f)
 {
@@ -298,18 +324,12 @@ static void add_waiters(struct page *p, const struct finding *f)
 		for (unsigned k = i; k < f->nwaiters; k++)
 			n += same_wait(w, &f->waiter[k]);
 		page_add(p, PLAIN, "  warp%s" NBSP, n == 1 ? "" : "s");
-		for (unsigned k = i, first = 1; k < f->nwaiters; k++) {
-			if (!same_wait(w, &f->waiter[k]))
-				continue;
-			page_add(p, PLAIN, "%s%u", first ? "" : " ", f->waiter[k].who.warp);
-			said[k] = true;
-			first = 0;
-			left--;
-		}
+		add_warps(p, f, i, said);
+		left -= n;
 		page_add(p, PLAIN, ", block" NBSP "(%u,%u,%u): %s", w->who.ctaid[0],
 			w->who.ctaid[1], w->who.ctaid[2], w->text);
-		if (!*w->on.kind)
-			continue;
+		if (!*w->on.kind || !memcmp(&w->on, &f->barrier, sizeof w->on))
+			continue; /* said above, or nothing to say */
 		page_indent(p, CONTENT + 6);
 		add_barrier(p, &w->on);
 	}
