@@ -1,0 +1,169 @@
+/* bench: what `make bench` prints. Every row is a ratio of two whole-process
+ * measurements of this one run, or a rate of this machine; nothing is asserted.
+ *
+ * usage: bench BUILD-DIRECTORY */
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *build;
+
+struct measure {
+	double seconds;
+	double mib;   /* peak resident set of the whole process tree's largest */
+	int status;
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Best of three runs of a shell command, its output thrown away. */
+static struct measure best(const char *fmt, ...)
+{
+	struct measure m = { .seconds = 1e9 };
+	char cmd[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(cmd, sizeof cmd, fmt, ap);
+	va_end(ap);
+	for (int i = 0; i < 3; i++) {
+		struct rusage use;
+		double t = now();
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0) {
+			if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+				_exit(1);
+			execl("/bin/sh", "sh", "-c", cmd, (char *)NULL);
+			_exit(127);
+		}
+		wait4(pid, &status, 0, &use);
+		t = now() - t;
+		m.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+		if (t < m.seconds)
+			m.seconds = t;
+		if ((double)use.ru_maxrss / 1024 > m.mib)
+			m.mib = (double)use.ru_maxrss / 1024;
+		if (m.seconds > 20)
+			break;
+	}
+	return m;
+}
+
+static const char *verdict(struct measure m)
+{
+	static char text[32];
+
+	if (m.status == 0)
+		return "";
+	snprintf(text, sizeof text, "  (exit %d)", m.status);
+	return text;
+}
+
+/* ---- against Oclgrind: the same 16x16 tiled product, one thread each ---- */
+
+static void against_oclgrind(int n)
+{
+	char sim[] = "/tmp/consan-bench-XXXXXX";
+	int fd = mkstemp(sim);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	struct measure peer, ours;
+
+	if (!f)
+		return;
+	fprintf(f, "%s/matmul.cl\nmatmul\n%d %d 1\n16 16 1\n", "tests/bench", n, n);
+	for (int i = 0; i < 3; i++)
+		fprintf(f, "<size=%d float fill=%d>\n", 4 * n * n, i < 2);
+	fprintf(f, "<size=4 int>\n%d\n", n);
+	fclose(f);
+	peer = best("oclgrind-kernel --num-threads 1 --data-races %s", sim);
+	ours = best("%s/consan-run --jobs=1 %s/tests/bench/matmul %d", build, build, n);
+	unlink(sim);
+	if (peer.status == 127) {
+		printf("  %-34s not measured: oclgrind is not installed\n", "tiled matmul");
+		return;
+	}
+	printf("  tiled matmul n=%-4d %17s %9.3f s %9.3f s %8.0fx%s\n", n, "", peer.seconds,
+		ours.seconds, peer.seconds / ours.seconds, verdict(ours));
+}
+
+/* ---- the bundled kernels: what checking costs ---- */
+
+static const struct work {
+	const char *name, *command;
+} work[] = {
+	{ "hgemm 1024", "hgemm/hgemm --m=1024 --n=1024 --k=1024 --no-check" },
+	{ "wgmma gemm 1024", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --no-check" },
+	{ "attention 1x4x2048x64", "attention/fa2_split_q --batch=1 --heads=4 --seq=2048 --no-check" },
+	{ "ring 1 GiB", "ring/ring --mib=1024 --no-check" },
+};
+
+static void checking_cost(void)
+{
+	printf("\nchecking on the CPU, all cores (whole process)\n");
+	printf("  %-30s %11s %11s %9s %9s\n", "", "unchecked", "checked", "ratio", "memory");
+	for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
+		struct measure off = best("%s/consan-run --kernel-name-exclude=regex=. --allow-unchecked %s/kernels/%s",
+			build, build, work[i].command);
+		struct measure on = best("%s/consan-run %s/kernels/%s", build, build, work[i].command);
+
+		printf("  %-30s %9.3f s %9.3f s %8.2fx %6.0f MiB%s\n", work[i].name, off.seconds,
+			on.seconds, on.seconds / off.seconds, on.mib, verdict(on));
+	}
+}
+
+static void scaling(void)
+{
+	static const int mib[] = { 128, 256, 512, 1024 };
+	struct measure one, all;
+
+	printf("\nscaling (checked ring reduction)\n");
+	printf("  %-30s %11s %11s %9s %9s\n", "", "1 job", "all cores", "speedup", "memory");
+	for (size_t i = 0; i < sizeof mib / sizeof *mib; i++) {
+		const char *cmd = "%s/consan-run --jobs=%d %s/kernels/ring/ring --mib=%d --no-check";
+
+		one = best(cmd, build, 1, build, mib[i]);
+		all = best(cmd, build, 0, build, mib[i]);
+		printf("  ring %4d MiB %17s %9.3f s %9.3f s %8.2fx %6.0f MiB%s\n", mib[i], "",
+			one.seconds, all.seconds, one.seconds / all.seconds, all.mib, verdict(all));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: bench BUILD-DIRECTORY\n");
+		return 2;
+	}
+	build = argv[1];
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("executor, unchecked, one core\n");
+	fflush(stdout);
+	{
+		char cmd[512];
+
+		snprintf(cmd, sizeof cmd, "%s/tests/bench/rate", build);
+		if (system(cmd) != 0)
+			printf("  rate: failed\n");
+	}
+	printf("\nagainst Oclgrind --data-races, one thread each\n");
+	printf("  %-30s %11s %11s %9s\n", "", "oclgrind", "consan", "faster");
+	against_oclgrind(128);
+	against_oclgrind(256);
+	checking_cost();
+	scaling();
+	return 0;
+}
