@@ -37,7 +37,7 @@ CHECK =
 REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/json.c
 
 # the front door: opens every room
-DOOR =
+DOOR = libconsan/session.c libconsan/consan.c libconsan/replay.c
 
 # preloaded into the watched program
 CUDA =
@@ -95,6 +95,9 @@ $(BUILD)/%.avx512.o: %.c
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<
+
+$(BUILD)/consan: $(BUILD)/libconsan/main.o $(BUILD)/libconsan.a
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 	@mkdir -p $(@D)

@@ -281,9 +281,9 @@ static void explain_rule(const struct rule_info *r)
 
 static int explain_knobs(void)
 {
-	printf("%-5s %7s %6s  what --knob=NAME=N chooses\n", "name", "default", "strict");
+	printf("%-20s %7s %6s  what --knob=NAME=N chooses\n", "name", "default", "strict");
 #define KNOB(id, deflt, strict, rules, doc) \
-	printf("%-5s %7d %6d  %s [%s]\n", #id, deflt, strict, doc, rules);
+	printf("%-20s %7d %6d  %s [%s]\n", #id, deflt, strict, doc, rules);
 #include "check/policy.def"
 #undef KNOB
 	return 0;

@@ -7,10 +7,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 /* ---- the session ---- */
+
+/* '-' and '_' are the same here, too */
+static bool same_knob(const char *id, const char *word, size_t n)
+{
+	for (; n && (*id == *word || (*id == '_' && *word == '-')); n--, word++)
+		id++;
+	return !n && !*id;
+}
 
 static bool set_knob(struct check_policy *p, const char *word, struct err *e)
 {
@@ -20,7 +27,7 @@ static bool set_knob(struct check_policy *p, const char *word, struct err *e)
 	if (value > 255)
 		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: the value is 0 to 255", word);
 #define KNOB(id, deflt, strict, rules, doc) \
-	if (strlen(#id) == n && !strncasecmp(word, #id, n)) { \
+	if (same_knob(#id, word, n)) { \
 		p->id = (uint8_t)value; \
 		return true; \
 	}
