@@ -26,9 +26,10 @@ BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c l
 PTX =
 
 # plain C of the executor ...
-EXEC = libconsan/exec/num.c
+EXEC = libconsan/exec/num.c libconsan/exec/tensormap.c \
+	libconsan/exec/tensor_copy.c libconsan/exec/tensor_reduce.c
 # ... and its lane loops and tile loops, built once per vector width
-EXEC_SIMD = libconsan/exec/num_rows.c
+EXEC_SIMD = libconsan/exec/num_rows.c libconsan/exec/mma_tile.c libconsan/exec/wgmma_tile.c
 
 SHADOW =
 
@@ -43,7 +44,7 @@ DOOR = libconsan/session.c libconsan/consan.c libconsan/replay.c
 CUDA =
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_base.c tests/test_options.c tests/test_event.c
+TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_tile.c
 
 # ---- rules ----
 
