@@ -251,6 +251,7 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	run(c, l, &config.launch, check, &r);
 
 	status = status_of(r.status);
+	c->fault = r.fault;
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
 		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,
 			"%s", r.err.text);
@@ -270,4 +271,14 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	account(c, &config.launch, checked, &r);
 	pthread_mutex_unlock(&c->launching);
 	return status;
+}
+
+unsigned consan_fault(struct consan *c)
+{
+	unsigned fault;
+
+	pthread_mutex_lock(&c->launching);
+	fault = c->fault;
+	pthread_mutex_unlock(&c->launching);
+	return fault;
 }

@@ -13,6 +13,8 @@
 #include "finding.h"
 #include "tensormap_args.h"
 
+#define CONSAN_VERSION "0.1"
+
 struct consan;         /* a session: options, findings, coverage */
 struct consan_module;
 struct consan_kernel;

@@ -33,6 +33,7 @@ struct consan {
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;
 	uint32_t launches;         /* so far */
+	unsigned fault;            /* EVX_ that ended the last launch */
 	uint64_t matched, checked; /* launches that passed the filters; of these, checked */
 };
 
