@@ -1,0 +1,236 @@
+/* consan: PTX in, findings out; records, saved events and replay agree. */
+#include "../libconsan/consan.h"
+#include "../libconsan/event_io.h"
+#include "../libconsan/options.h"
+#include "../libconsan/results.h"
+#include "../libconsan/site.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Each thread stores its number and reads that of a thread of the other warp.
+ * `hole` is what stands between: a barrier or nothing. */
+#define EXCHANGE(name, hole) \
+	".visible .entry " name "(.param .u64 out)\n{\n" \
+	".reg .b32 %r<6>; .reg .b64 %rd<4>;\n" \
+	".shared .align 4 .b8 tile[256];\n" \
+	"mov.u32 %r1, %tid.x;\n" \
+	"mov.u32 %r2, tile;\n" \
+	"shl.b32 %r3, %r1, 2;\n" \
+	"add.u32 %r4, %r2, %r3;\n" \
+	"st.shared.u32 [%r4], %r1;\n" \
+	hole \
+	"xor.b32 %r3, %r3, 128;\n" \
+	"add.u32 %r4, %r2, %r3;\n" \
+	"ld.shared.u32 %r5, [%r4];\n" \
+	"ld.param.u64 %rd1, [out];\n" \
+	"cvta.to.global.u64 %rd1, %rd1;\n" \
+	"mul.wide.u32 %rd2, %r1, 4;\n" \
+	"add.u64 %rd1, %rd1, %rd2;\n" \
+	"st.global.u32 [%rd1], %r5;\n" \
+	"ret;\n}\n"
+
+static const char ptx[] =
+	".version 8.0\n.target sm_90a\n.address_size 64\n"
+	EXCHANGE("racy", "")
+	EXCHANGE("clean", "bar.sync 0;\n")
+	".visible .entry odd(.param .u32 go)\n{\n.reg .pred %p<2>; .reg .b32 %r<2>;\n"
+	"ld.param.u32 %r1, [go];\n"
+	"setp.eq.u32 %p1, %r1, 0;\n"
+	"@%p1 bra DONE;\n"
+	"some.future.instruction.b32 %r1;\n"
+	"DONE: ret;\n}\n";
+
+struct scene {
+	struct consan *c;
+	struct consan_module *m;
+	uint32_t *out;
+};
+
+static struct scene open_scene(const char *options)
+{
+	struct err e = { 0 };
+	struct scene s = { .c = consan_open(options, &e) };
+
+	cr_assert_not_null(s.c, "%s", e.text);
+	consan_arch_hint(s.c, 90, 'a');
+	s.m = consan_load_ptx(s.c, "test.ptx", ptx, sizeof ptx - 1, &e);
+	cr_assert_not_null(s.m, "%s", e.text);
+	s.out = consan_malloc(s.c, 64 * 4, CONSAN_MEM_DEVICE);
+	return s;
+}
+
+static void close_scene(struct scene *s)
+{
+	consan_free(s->c, s->out);
+	consan_unload(s->m);
+	consan_close(s->c);
+}
+
+static enum consan_status launch(struct scene *s, const char *kernel, const void *params)
+{
+	struct err e = { 0 };
+	struct consan_launch l = {
+		.kernel = consan_kernel(s->m, kernel, &e), .grid = { 4, 1, 1 },
+		.block = { 64, 1, 1 }, .params = params,
+	};
+
+	cr_assert_not_null(l.kernel, "%s", e.text);
+	return consan_launch(s->c, &l, &e);
+}
+
+static bool is_race(const struct finding *f)
+{
+	return (f->rule == CS101 || f->rule == CS102) && f->nsides == 2;
+}
+
+Test(consan, a_race_is_found_and_its_twin_is_silent)
+{
+	struct scene s = open_scene("");
+	const struct finding *const *f;
+	const struct coverage *v;
+	size_t n;
+
+	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_OK);
+	cr_assert_eq(consan_findings(s.c, &f), 0);
+	for (uint32_t t = 0; t < 64; t++)
+		cr_assert_eq(s.out[t], t ^ 32);
+	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
+	n = consan_findings(s.c, &f);
+	cr_assert_geq(n, 1);
+	cr_assert(is_race(f[0]));
+	cr_assert_str_eq(f[0]->kernel, "racy");
+	cr_assert_eq(f[0]->clusters, 4);
+	cr_assert_str_eq(site_get(f[0]->side[0].site)->kernel, "racy");
+	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
+	cr_assert_eq(consan_findings(s.c, &f), n, "the same bug is one finding");
+	cr_assert_eq(f[0]->clusters, 8);
+	cr_assert_eq(consan_coverage(s.c, &v), 2);
+	cr_assert_eq(v[1].launches, 2);
+	cr_assert_eq(v[1].checked, 2);
+	close_scene(&s);
+}
+
+Test(consan, filters)
+{
+	struct scene s = open_scene("kernel-name-exclude=kns=rac launch-skip=1 launch-count=1");
+	const struct finding *const *f;
+	const struct coverage *v;
+
+	for (int i = 0; i < 3; i++)
+		launch(&s, "clean", &s.out);
+	launch(&s, "racy", &s.out);
+	cr_assert_eq(consan_findings(s.c, &f), 0);
+	cr_assert_eq(consan_coverage(s.c, &v), 2);
+	cr_assert_eq(v[0].checked, 1);
+	cr_assert_eq(v[0].skipped, 2);
+	cr_assert_eq(v[1].skipped, 1);
+	close_scene(&s);
+}
+
+Test(consan, unsupported_only_counts_when_it_is_reached)
+{
+	struct scene s = open_scene("");
+	const struct coverage *v;
+	uint32_t go = 0;
+
+	cr_assert_eq(launch(&s, "odd", &go), CONSAN_OK);
+	go = 1;
+	cr_assert_eq(launch(&s, "odd", &go), CONSAN_UNCHECKED);
+	cr_assert_eq(consan_coverage(s.c, &v), 1);
+	cr_assert_eq(v[0].checked, 1);
+	cr_assert_str_not_empty(v[0].unchecked);
+	close_scene(&s);
+}
+
+Test(consan, records_and_replay_agree)
+{
+	char records[] = "/tmp/consan-rec-XXXXXX", saved[] = "/tmp/consan-ev-XXXXXX";
+	char words[200], json[] = "/tmp/consan-rep-XXXXXX.json";
+	struct event_read_stats stats;
+	struct event_reader none = { 0 };
+	struct options o;
+	struct results r = { 0 };
+	struct err e = { 0 };
+	struct scene s;
+	struct stat st;
+	int status;
+
+	close(mkstemp(records));
+	close(mkstemp(saved));
+	close(mkstemps(json, 5));
+	snprintf(words, sizeof words, "save=%s", saved);
+	s = open_scene(words);
+	cr_assert(consan_record_to(s.c, records, &e), "%s", e.text);
+	launch(&s, "clean", &s.out);
+	launch(&s, "racy", &s.out);
+	close_scene(&s);
+
+	cr_assert(results_read(&r, records, &e), "%s", e.text);
+	results_finish(&r);
+	cr_assert_geq(r.finding.n, 1);
+	cr_assert(is_race(&r.finding.at[0]));
+	cr_assert_eq(r.coverage.n, 2);
+	cr_assert_eq(r.launch.n, 2);
+	results_free(&r);
+
+	cr_assert(event_read(saved, &none, &stats, &e), "%s", e.text);
+	cr_assert_eq(stats.launches, 2);
+	cr_assert_eq(stats.clusters, 8);
+	cr_assert_eq(stats.damaged + stats.incomplete, 0);
+
+	options_init(&o);
+	snprintf(words, sizeof words, "log-file=/dev/null report=%s", json);
+	cr_assert(options_parse(&o, words, &e));
+	cr_assert(consan_replay(&o, saved, &status, &e), "%s", e.text);
+	cr_assert_eq(status, 66);
+	cr_assert_eq(stat(json, &st), 0);
+	cr_assert_gt(st.st_size, 100);
+	cr_assert(consan_report(&o, (const char *const[]){ records, "/nonexistent" }, 2, 0,
+		&status, &e), "%s", e.text);
+	cr_assert_eq(status, 66);
+	options_free(&o);
+	unlink(records);
+	unlink(saved);
+	unlink(json);
+}
+
+Test(consan, options_and_ptx_are_refused_with_a_reason)
+{
+	struct err e = { 0 };
+	struct consan *c;
+
+	cr_assert_null(consan_open("seed=x", &e));
+	cr_assert_eq(e.code, ERR_OPTION);
+	e = (struct err){ 0 };
+	cr_assert_null(consan_open("knob=nonsense=1", &e));
+	cr_assert_eq(e.code, ERR_OPTION);
+	e = (struct err){ 0 };
+	cr_assert_null(consan_open("save=/nonexistent/x", &e));
+	cr_assert_eq(e.code, ERR_IO);
+	e = (struct err){ 0 };
+	c = consan_open("strict knob=fence-by-writer=0", &e);
+	cr_assert_not_null(c, "%s", e.text);
+	cr_assert_null(consan_load_ptx(c, "bad.ptx", "entry point\n", 12, &e));
+	cr_assert_neq(e.code, ERR_NONE);
+	consan_close(c);
+}
+
+Test(consan, memory)
+{
+	struct scene s = open_scene("");
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	cr_assert_eq((uintptr_t)s.out % 256, 0);
+	cr_assert(consan_mem_find(s.c, s.out + 5, &base, &bytes, &kind));
+	cr_assert(base == s.out && bytes == 256 && kind == CONSAN_MEM_DEVICE);
+	cr_assert_not(consan_mem_find(s.c, s.out + 64, &base, &bytes, &kind));
+	cr_assert_null(consan_malloc(s.c, 1ull << 60, CONSAN_MEM_DEVICE));
+	cr_assert_not(consan_free(s.c, &s));
+	close_scene(&s);
+}
