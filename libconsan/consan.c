@@ -110,20 +110,11 @@ static void on_print(void *user, const char *text, size_t n)
 	pthread_mutex_unlock(&f->print);
 }
 
-static bool any_match(const struct options_list *filters, const struct consan_kernel *k)
-{
-	for (size_t i = 0; i < filters->n; i++)
-		if (options_match(filters->at[i], k->info.name, k->demangled))
-			return true;
-	return false;
-}
-
 static bool wanted(struct consan *c, const struct consan_kernel *k)
 {
 	const struct options *o = &c->opt;
 
-	if ((o->kernel_name.n && !any_match(&o->kernel_name, k))
-			|| any_match(&o->kernel_name_exclude, k))
+	if (!options_wants(o, k->info.name, k->demangled))
 		return false;
 	if (c->matched++ < o->launch_skip)
 		return false;

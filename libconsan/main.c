@@ -239,7 +239,7 @@ static int replay(int argc, char **argv)
 	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = { NULL, replay_key, "FILE",
 		"Checks the events in a file that `consan-run --save=FILE' wrote, and reports. "
-		"Options that choose or run kernels have no effect here.",
+		"Options that say how kernels are run have no effect here.",
 		children, NULL, NULL };
 	struct replay_args a = { 0 };
 	struct err e = { 0 };

@@ -452,3 +452,19 @@ bool options_match(const char *filter, const char *mangled, const char *demangle
 	free(bare);
 	return yes;
 }
+
+static bool any_match(const struct options_list *filters, const char *mangled,
+	const char *demangled)
+{
+	for (size_t i = 0; i < filters->n; i++)
+		if (options_match(filters->at[i], mangled, demangled))
+			return true;
+	return false;
+}
+
+bool options_wants(const struct options *o, const char *mangled, const char *demangled)
+{
+	if (o->kernel_name.n && !any_match(&o->kernel_name, mangled, demangled))
+		return false;
+	return !any_match(&o->kernel_name_exclude, mangled, demangled);
+}

@@ -67,5 +67,7 @@ char *options_path(const char *pattern, long pid);
 /* Does this kernel name match a filter "kne=", "kns=" or "regex="? Both names
  * are tried; demangled may be NULL. */
 bool options_match(const char *filter, const char *mangled, const char *demangled);
+/* Do --kernel-name and --kernel-name-exclude let it through? */
+bool options_wants(const struct options *o, const char *mangled, const char *demangled);
 
 #endif

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "../reports/report.h"
+#include "demangle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,12 +38,13 @@ bool consan_report(const struct options *o, const char *const *record, size_t nr
 
 struct replayed {
 	const struct launch_info *info;
-	struct check *check;
+	struct check *check;    /* NULL: left out by --kernel-name */
 	struct coverage coverage;
 	uint64_t incomplete;
 };
 
 struct replay {
+	const struct options *options;
 	struct results results;
 	struct check_policy policy;
 	VEC(struct replayed *) open;
@@ -68,8 +70,14 @@ static void on_launch(void *user, const struct launch_info *l)
 	struct check_config config = { .launch = *l, .policy = p->policy, .found = on_found };
 	struct replayed *r = base_alloc(sizeof *r);
 
+	char *name = demangle(l->kernel, NAME_FULL);
+
 	r->info = l;
-	r->check = check_open(&config);
+	if (options_wants(p->options, l->kernel, name))
+		r->check = check_open(&config);
+	else
+		r->coverage.skipped = 1;
+	free(name);
 	snprintf(r->coverage.kernel, sizeof r->coverage.kernel, "%s", l->kernel);
 	r->coverage.launches = 1;
 	vec_push(&p->open, r);
@@ -79,6 +87,8 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *c)
 {
 	struct replayed *r = find(user, c->launch);
 
+	if (!r->check)
+		return NULL;
 	r->coverage.clusters++;
 	r->coverage.ctas += c->nctas;
 	return check_cluster_begin(r->check, c);
@@ -94,10 +104,8 @@ static void on_end(void *user, const struct cluster_info *c, struct event_sink *
 		check_cluster_end(r->check, sink);
 }
 
-static void on_launch_end(void *user, const struct launch_info *l)
+static void judge(struct replay *p, struct replayed *r)
 {
-	struct replay *p = user;
-	struct replayed *r = find(p, l);
 	const struct finding *const *found;
 	struct check_stats stats = { 0 };
 	size_t n = check_findings(r->check, &found);
@@ -107,13 +115,21 @@ static void on_launch_end(void *user, const struct launch_info *l)
 	check_stats(r->check, &stats);
 	check_close(r->check);
 	r->coverage.events = stats.events;
+	r->coverage.checked = !r->incomplete;
 	if (r->incomplete)
 		snprintf(r->coverage.unchecked, sizeof r->coverage.unchecked,
 			"%llu of %llu saved clusters of launch %u are incomplete",
 			(unsigned long long)r->incomplete,
-			(unsigned long long)r->coverage.clusters, l->id);
-	else
-		r->coverage.checked = 1;
+			(unsigned long long)r->coverage.clusters, r->info->id);
+}
+
+static void on_launch_end(void *user, const struct launch_info *l)
+{
+	struct replay *p = user;
+	struct replayed *r = find(p, l);
+
+	if (r->check)
+		judge(p, r);
 	results_add_coverage(&p->results, &r->coverage);
 	for (size_t i = 0; i < p->open.n; i++)
 		if (p->open.at[i] == r)
@@ -124,7 +140,7 @@ static void on_launch_end(void *user, const struct launch_info *l)
 bool consan_replay(const struct options *o, const char *path, int *exit_status,
 	struct err *e)
 {
-	struct replay p = { 0 };
+	struct replay p = { .options = o };
 	struct event_read_stats stats;
 	struct event_reader reader = {
 		.user = &p, .launch = on_launch, .cluster_begin = on_begin,
