@@ -253,7 +253,9 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 			take_finding(c, found[i], true);
 		check_close(check);
 		if (c->save)
-			event_writer_launch_end(c->save, &config.launch);
+			event_writer_launch_end(c->save, &config.launch,
+				status == CONSAN_UNCHECKED || status == CONSAN_BAD_LAUNCH
+				? r.err.text : "");
 		record.state = LAUNCH_DONE;
 		record.status = (char *)status_name[status];
 		results_launch(c->records, &record);

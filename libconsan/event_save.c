@@ -271,12 +271,16 @@ void event_writer_launch(struct event_writer *w, const struct launch_info *l)
 	text_free(&body);
 }
 
-void event_writer_launch_end(struct event_writer *w, const struct launch_info *l)
+void event_writer_launch_end(struct event_writer *w, const struct launch_info *l,
+	const char *unchecked)
 {
 	struct chunk_head head = { .type = CHUNK_LAUNCH_END, .launch = l->id };
 	struct text body = { 0 };
-	unsigned char *chunk = pack(&head, &body);
+	unsigned char *chunk;
 
+	code_put_string(&body, unchecked);
+	chunk = pack(&head, &body);
+	text_free(&body);
 	pthread_mutex_lock(&w->lock);
 	check_fork(w);
 	put_chunk(w, &head, chunk);

@@ -69,7 +69,6 @@ static void on_launch(void *user, const struct launch_info *l)
 	struct replay *p = user;
 	struct check_config config = { .launch = *l, .policy = p->policy, .found = on_found };
 	struct replayed *r = base_alloc(sizeof *r);
-
 	char *name = demangle(l->kernel, NAME_FULL);
 
 	r->info = l;
@@ -104,7 +103,7 @@ static void on_end(void *user, const struct cluster_info *c, struct event_sink *
 		check_cluster_end(r->check, sink);
 }
 
-static void judge(struct replay *p, struct replayed *r)
+static void judge(struct replay *p, struct replayed *r, const char *unchecked)
 {
 	const struct finding *const *found;
 	struct check_stats stats = { 0 };
@@ -115,21 +114,24 @@ static void judge(struct replay *p, struct replayed *r)
 	check_stats(r->check, &stats);
 	check_close(r->check);
 	r->coverage.events = stats.events;
-	r->coverage.checked = !r->incomplete;
-	if (r->incomplete)
+	r->coverage.checked = !r->incomplete && !*unchecked;
+	if (*unchecked)
+		snprintf(r->coverage.unchecked, sizeof r->coverage.unchecked, "%.*s",
+			(int)sizeof r->coverage.unchecked - 1, unchecked);
+	else if (r->incomplete)
 		snprintf(r->coverage.unchecked, sizeof r->coverage.unchecked,
 			"%llu of %llu saved clusters of launch %u are incomplete",
 			(unsigned long long)r->incomplete,
 			(unsigned long long)r->coverage.clusters, r->info->id);
 }
 
-static void on_launch_end(void *user, const struct launch_info *l)
+static void on_launch_end(void *user, const struct launch_info *l, const char *unchecked)
 {
 	struct replay *p = user;
 	struct replayed *r = find(p, l);
 
 	if (r->check)
-		judge(p, r);
+		judge(p, r, unchecked);
 	results_add_coverage(&p->results, &r->coverage);
 	for (size_t i = 0; i < p->open.n; i++)
 		if (p->open.at[i] == r)

@@ -154,7 +154,7 @@ static char *temp_path(void)
 struct expected {
 	uint32_t site[16];
 	uint64_t at[4];          /* where the dice of each cluster stand */
-	unsigned seen[4], begun, ended, whole, launches, launch_ends;
+	unsigned seen[4], begun, ended, whole, launches, launch_ends, unchecked;
 };
 
 static struct expected want;
@@ -213,11 +213,12 @@ static void on_end(void *user, const struct cluster_info *c, struct event_sink *
 	free(sink);
 }
 
-static void on_launch_end(void *user, const struct launch_info *l)
+static void on_launch_end(void *user, const struct launch_info *l, const char *unchecked)
 {
 	(void)user;
 	(void)l;
 	want.launch_ends++;
+	want.unchecked += *unchecked != 0;
 }
 
 static const struct event_reader reader = {
@@ -257,7 +258,7 @@ static char *write_four(unsigned events)
 	event_writer_launch(w, &launch);
 	for (unsigned k = 0; k < 4; k++)
 		save_cluster(&(struct job){ w, k, events });
-	event_writer_launch_end(w, &launch);
+	event_writer_launch_end(w, &launch, "");
 	cr_assert(event_writer_close(w, &e));
 	return path;
 }
@@ -276,7 +277,7 @@ Test(event_io, round_trip)
 	cr_assert_eq(stats.damaged, 0);
 	cr_assert_eq(stats.incomplete, 0);
 	cr_assert(want.begun == 4 && want.ended == 4 && want.whole == 4);
-	cr_assert(want.launches == 1 && want.launch_ends == 1);
+	cr_assert(want.launches == 1 && want.launch_ends == 1 && !want.unchecked);
 	unlink(path);
 	free(path);
 }
@@ -425,7 +426,7 @@ Test(event_io, from_several_threads)
 	}
 	for (unsigned k = 0; k < 4; k++)
 		pthread_join(t[k], NULL);
-	event_writer_launch_end(w, &launch);
+	event_writer_launch_end(w, &launch, "");
 	cr_assert(event_writer_close(w, &e));
 	cr_assert(event_read(path, &none, &stats, &e), "%s", e.text);
 	cr_assert_eq(stats.events, 20000);
