@@ -1,0 +1,73 @@
+/* channel: a ring of shared-memory slots between one producer thread that
+ * fills them by TMA and the consumers that read them. It holds the two
+ * mbarriers of each slot; the slots themselves belong to the kernel.
+ *
+ *   producer                         consumers
+ *   acquire  waits for empty  <----  release   arrive on empty
+ *   expect   arrives on full,
+ *            with the bytes
+ *   (TMA)    subtracts bytes  ---->  wait      waits for full
+ *
+ * Phase n of a barrier is complete when all its arrivals, and for `full` all
+ * its bytes, are in. A cursor walks the ring; its parity flips on each lap.
+ * The producer starts with the opposite parity: "the phase before the first"
+ * counts as complete, so the first lap does not wait. */
+#pragma once
+
+#include "ptx.cuh"
+
+template <int slots> struct channel {
+	uint64_t full[slots], empty[slots];
+};
+
+template <int slots> struct cursor {
+	int slot = 0;
+	uint32_t parity = 0;
+
+	__device__ __forceinline__ void next()
+	{
+		if (++slot == slots) {
+			slot = 0;
+			parity ^= 1;
+		}
+	}
+};
+
+/* By one thread; __syncthreads() then publishes the barriers to the others.
+ * `releases`: how often consumers arrive to give one slot back. */
+template <int slots>
+DEVICE void channel_init(channel<slots> &c, uint32_t producers, uint32_t releases)
+{
+	for (int i = 0; i < slots; i++) {
+		mbar_init(&c.full[i], producers);
+		mbar_init(&c.empty[i], releases);
+	}
+}
+
+/* Producer: until the consumers have given the slot back. */
+template <int slots>
+DEVICE void channel_acquire(channel<slots> &c, cursor<slots> at)
+{
+	mbar_wait(&c.empty[at.slot], at.parity ^ 1);
+}
+
+/* Producer: the slot is full when `bytes` have landed. */
+template <int slots>
+DEVICE void channel_expect(channel<slots> &c, cursor<slots> at, uint32_t bytes)
+{
+	mbar_arrive_expect_tx(&c.full[at.slot], bytes);
+}
+
+/* Consumer: until the slot is full. */
+template <int slots>
+DEVICE void channel_wait(channel<slots> &c, cursor<slots> at)
+{
+	mbar_wait(&c.full[at.slot], at.parity);
+}
+
+/* Consumer: one arrival, by a thread that speaks for its warp or warpgroup. */
+template <int slots>
+DEVICE void channel_release(channel<slots> &c, cursor<slots> at)
+{
+	mbar_arrive(&c.empty[at.slot]);
+}

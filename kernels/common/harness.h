@@ -1,0 +1,261 @@
+/* harness: what every kernel program does on the host: options, the list of
+ * planted bugs, checking of results, timing. It knows no kernel.
+ *
+ * Exit status: 0 right, 1 wrong results, 2 bad usage, 3 a CUDA call failed. */
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A planted bug. The lines where a checker should speak carry the comment
+ * "@bug NAME RULE" in the program's source. */
+struct bug {
+	const char *name;
+	const char *rule;
+	const char *args; /* options that bring it to light, or "" */
+	const char *what;
+};
+
+struct option {
+	const char *name;
+	long *value;
+	const char *help;
+};
+
+struct program {
+	const char *name, *what, *source;
+	const struct option *option;
+	size_t noptions;
+	const struct bug *bug;
+	size_t nbugs;
+};
+
+struct run {
+	int bug;      /* index into program.bug, or -1 */
+	bool bench;
+	int check;    /* 1: yes, 0: no */
+};
+
+/* The clean kernel knows at compile time that it has no bug: nothing of the
+ * planted code remains in it. The other instance decides at run time. */
+struct no_bug {
+	__host__ __device__ static constexpr bool is(int) { return false; }
+};
+
+struct planted_bug {
+	int id;
+	__host__ __device__ __forceinline__ bool is(int bug) const { return id == bug; }
+};
+
+#define CUDA(call) cuda_check((call), #call, __FILE__, __LINE__)
+
+static void cuda_check(cudaError_t status, const char *call, const char *file, int line)
+{
+	if (status == cudaSuccess)
+		return;
+	fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, cudaGetErrorString(status));
+	exit(3);
+}
+
+static void harness_help(const struct program &p)
+{
+	printf("%s: %s\n\n", p.name, p.what);
+	for (size_t i = 0; i < p.noptions; i++)
+		printf("  --%s=N%*s%s (%ld)\n", p.option[i].name,
+			(int)(12 - strlen(p.option[i].name)), "", p.option[i].help,
+			*p.option[i].value);
+	printf("  --check         compare with the host (default); --no-check: do not\n"
+		"  --bench         time the kernel\n"
+		"  --bug=NAME      run the twin with this bug\n"
+		"  --list-bugs     one line for each: name, rule, source, options, what\n"
+		"  --help          this text\n");
+}
+
+static bool harness_number(const struct program &p, const char *word, size_t n,
+	const char *value)
+{
+	for (size_t i = 0; i < p.noptions; i++) {
+		char *end;
+
+		if (strlen(p.option[i].name) != n || strncmp(p.option[i].name, word, n))
+			continue;
+		*p.option[i].value = strtol(value, &end, 0);
+		return end != value && !*end;
+	}
+	return false;
+}
+
+static int harness_bug(const struct program &p, const char *name)
+{
+	for (size_t i = 0; i < p.nbugs; i++)
+		if (!strcmp(p.bug[i].name, name))
+			return (int)i;
+	fprintf(stderr, "%s: no bug %s; see --list-bugs\n", p.name, name);
+	exit(2);
+}
+
+/* Reads the command line into the options' values; may exit. */
+static struct run harness_args(int argc, char **argv, const struct program &p)
+{
+	struct run r = {-1, false, 1};
+
+	for (int i = 1; i < argc; i++) {
+		const char *word = argv[i], *value = NULL;
+		size_t n;
+
+		if (strncmp(word, "--", 2))
+			goto bad;
+		word += 2;
+		n = strcspn(word, "=");
+		if (word[n])
+			value = word + n + 1;
+		if (!strcmp(word, "help")) {
+			harness_help(p);
+			exit(0);
+		}
+		if (!strcmp(word, "list-bugs")) {
+			for (size_t k = 0; k < p.nbugs; k++)
+				printf("%s\t%s\t%s\t%s\t%s\n", p.bug[k].name, p.bug[k].rule,
+					p.source, p.bug[k].args, p.bug[k].what);
+			exit(0);
+		}
+		if (!strcmp(word, "check") || !strcmp(word, "no-check")) {
+			r.check = word[0] == 'c';
+			continue;
+		}
+		if (!strcmp(word, "bench")) {
+			r.bench = true;
+			continue;
+		}
+		if (!value && ++i < argc)
+			value = argv[i];
+		if (!value)
+			goto bad;
+		if (n == 3 && !strncmp(word, "bug", 3)) {
+			r.bug = harness_bug(p, value);
+			continue;
+		}
+		if (!harness_number(p, word, n, value))
+			goto bad;
+		continue;
+bad:
+		fprintf(stderr, "%s: bad option %s; see --help\n", p.name, argv[i < argc ? i : argc - 1]);
+		exit(2);
+	}
+	return r;
+}
+
+static void harness_require(bool ok, const struct program &p, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "%s: %s\n", p.name, what);
+	exit(2);
+}
+
+/* ---- inputs ---- */
+
+static inline uint32_t harness_hash(uint32_t x)
+{
+	x = (x ^ x >> 16) * 0x7feb352du;
+	x = (x ^ x >> 15) * 0x846ca68bu;
+	return x ^ x >> 16;
+}
+
+/* Multiples of 1/8 from -1 to 1: sums of products are exact in fp32. */
+static inline float harness_value(uint32_t seed, uint64_t i)
+{
+	return ((int)(harness_hash(seed + (uint32_t)i * 2654435761u) % 17) - 8) / 8.0f;
+}
+
+static __half *harness_halves(uint32_t seed, uint64_t n)
+{
+	__half *h = (__half *)malloc(n * sizeof *h);
+
+	for (uint64_t i = 0; i < n; i++)
+		h[i] = __float2half(harness_value(seed, i));
+	return h;
+}
+
+/* The caller frees it with cudaFree. */
+template <class T> static T *harness_device(const T *host, uint64_t n)
+{
+	T *at;
+
+	CUDA(cudaMalloc(&at, n * sizeof *at));
+	if (host)
+		CUDA(cudaMemcpy(at, host, n * sizeof *at, cudaMemcpyHostToDevice));
+	else
+		CUDA(cudaMemset(at, 0, n * sizeof *at));
+	return at;
+}
+
+/* ---- checking ---- */
+
+struct checker {
+	uint64_t seen, wrong;
+	double worst;
+};
+
+static void checker_see(struct checker &c, uint64_t at, double got, double want,
+	double tolerance)
+{
+	const double off = fabs(got - want);
+
+	c.seen++;
+	if (off <= tolerance * (1 + fabs(want)))
+		return;
+	if (c.wrong++ < 3)
+		fprintf(stderr, "element %llu: %g, should be %g\n", (unsigned long long)at, got, want);
+	if (off > c.worst || isnan(off))
+		c.worst = off;
+}
+
+/* The program's exit status. */
+static int checker_verdict(const struct checker &c, const struct program &p)
+{
+	if (c.wrong) {
+		printf("%s: WRONG: %llu of %llu values, worst by %g\n", p.name,
+			(unsigned long long)c.wrong, (unsigned long long)c.seen, c.worst);
+		return 1;
+	}
+	printf("%s: right (%llu values compared)\n", p.name, (unsigned long long)c.seen);
+	return 0;
+}
+
+/* ---- timing: seconds for one launch, the mean of `repeats` after one warm-up ---- */
+
+template <class F> static double harness_time(F launch, int repeats = 20)
+{
+	cudaEvent_t from, to;
+	float ms;
+
+	launch();
+	CUDA(cudaEventCreate(&from));
+	CUDA(cudaEventCreate(&to));
+	CUDA(cudaEventRecord(from));
+	for (int i = 0; i < repeats; i++)
+		launch();
+	CUDA(cudaEventRecord(to));
+	CUDA(cudaEventSynchronize(to));
+	CUDA(cudaEventElapsedTime(&ms, from, to));
+	CUDA(cudaEventDestroy(from));
+	CUDA(cudaEventDestroy(to));
+	return ms / 1e3 / repeats;
+}
+
+/* SMs of the current device, or what the user asked for. */
+static int harness_ctas(long asked)
+{
+	int n;
+
+	if (asked > 0)
+		return (int)asked;
+	CUDA(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0));
+	return n;
+}

@@ -1,0 +1,237 @@
+/* ptx: one function for each PTX instruction that the kernels use and CUDA C++
+ * has no name for. It does not combine them into protocols: channel.cuh does. */
+#pragma once
+
+#include <cuda.h>
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#define DEVICE static __device__ __forceinline__
+
+/* PTX names shared memory by its offset in the CTA's window. */
+DEVICE uint32_t smem_at(const void *p)
+{
+	return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* ---- cp.async: 16 bytes by one thread; bytes < 16 are followed by zeros ---- */
+
+DEVICE void cp_async(void *smem, const void *gmem, uint32_t bytes = 16)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+		:: "r"(smem_at(smem)), "l"(__cvta_generic_to_global(gmem)), "r"(bytes)
+		: "memory");
+}
+
+DEVICE void cp_async_commit()
+{
+	asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Returns when at most `newer` of this thread's committed groups are in flight. */
+template <int newer> DEVICE void cp_async_wait()
+{
+	asm volatile("cp.async.wait_group %0;" :: "n"(newer) : "memory");
+}
+
+/* ---- warp-level matrix instructions ---- */
+
+DEVICE void ldmatrix(uint32_t (&d)[4], const void *row)
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		: "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(smem_at(row)) : "memory");
+}
+
+DEVICE void ldmatrix_trans(uint32_t (&d)[4], const void *row)
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+		: "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(smem_at(row)) : "memory");
+}
+
+DEVICE void stmatrix(void *row, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+	asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+		:: "r"(smem_at(row)), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
+/* d += a * b, 16 x 8 x 16, half in, float out */
+DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+		"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+		: "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+DEVICE uint32_t pack_half(float low, float high)
+{
+	const __half2 h = __floats2half2_rn(low, high);
+
+	return *reinterpret_cast<const uint32_t *>(&h);
+}
+
+/* ---- barriers among some of the warps ---- */
+
+/* `threads` counts every thread that arrives, waiting or not. */
+DEVICE void named_barrier_sync(uint32_t id, uint32_t threads)
+{
+	asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
+/* ---- mbarrier ---- */
+
+DEVICE void mbar_init(uint64_t *bar, uint32_t arrivals)
+{
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+		:: "r"(smem_at(bar)), "r"(arrivals) : "memory");
+}
+
+DEVICE void mbar_arrive(uint64_t *bar)
+{
+	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+		:: "r"(smem_at(bar)) : "memory");
+}
+
+DEVICE void mbar_arrive_expect_tx(uint64_t *bar, uint32_t bytes)
+{
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+		:: "r"(smem_at(bar)), "r"(bytes) : "memory");
+}
+
+DEVICE bool mbar_try_wait(uint64_t *bar, uint32_t parity)
+{
+	uint32_t done;
+
+	asm volatile("{\n\t"
+		".reg .pred p;\n\t"
+		"mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+		"selp.u32 %0, 1, 0, p;\n\t"
+		"}" : "=r"(done) : "r"(smem_at(bar)), "r"(parity) : "memory");
+	return done;
+}
+
+/* Returns when the phase of that parity is complete. try_wait may give up
+ * after a time limit of the hardware's choice, hence the loop. */
+DEVICE void mbar_wait(uint64_t *bar, uint32_t parity)
+{
+	while (!mbar_try_wait(bar, parity)) {
+	}
+}
+
+/* ---- the async proxy ---- */
+
+/* Makes this thread's ordinary accesses to shared memory, and those it has
+ * synchronised with, visible to TMA and wgmma operations that follow. */
+DEVICE void fence_proxy_async()
+{
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* All sizes and addresses are multiples of 16. */
+DEVICE void bulk_load(void *smem, const void *gmem, uint32_t bytes, uint64_t *full)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+		"[%0], [%1], %2, [%3];"
+		:: "r"(smem_at(smem)), "l"(__cvta_generic_to_global(gmem)), "r"(bytes),
+		"r"(smem_at(full)) : "memory");
+}
+
+DEVICE void bulk_reduce_add(float *gmem, const float *smem, uint32_t bytes)
+{
+	asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
+		"[%0], [%1], %2;"
+		:: "l"(__cvta_generic_to_global(gmem)), "r"(smem_at(smem)), "r"(bytes)
+		: "memory");
+}
+
+DEVICE void bulk_commit()
+{
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Returns when all but `newer` of this thread's groups have read their source. */
+template <int newer> DEVICE void bulk_wait_read()
+{
+	asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(newer) : "memory");
+}
+
+DEVICE void tensor_prefetch(const CUtensorMap *map)
+{
+	asm volatile("prefetch.tensormap [%0];" :: "l"(map) : "memory");
+}
+
+DEVICE void tensor_load(void *smem, const CUtensorMap *map, int x, int y, uint64_t *full)
+{
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+		".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+		:: "r"(smem_at(smem)), "l"(map), "r"(x), "r"(y), "r"(smem_at(full))
+		: "memory");
+}
+
+DEVICE void tensor_store(const CUtensorMap *map, int x, int y, const void *smem)
+{
+	asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
+		"[%0, {%1, %2}], [%3];"
+		:: "l"(map), "r"(x), "r"(y), "r"(smem_at(smem)) : "memory");
+}
+
+/* ---- wgmma: the four warps of a warpgroup execute each of these together ---- */
+
+/* Orders the registers that wgmma will use after what was done to them. */
+DEVICE void wgmma_fence()
+{
+	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+DEVICE void wgmma_commit()
+{
+	asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+template <int newer> DEVICE void wgmma_wait()
+{
+	asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(newer) : "memory");
+}
+
+/* A tile with rows of 64 halves, stored with TMA's 128-byte swizzle at a
+ * multiple of 1024 bytes: eight rows make an atom of 1024 bytes. */
+DEVICE uint64_t wgmma_tile(const void *smem)
+{
+	const uint64_t atom = 1024 >> 4, swizzle_128b = 1;
+
+	return (uint64_t)(smem_at(smem) >> 4 & 0x3fff) | (uint64_t)1 << 16 | atom << 32 |
+		swizzle_128b << 62;
+}
+
+#define D8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), \
+	"+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+
+/* d = a * b + (accumulate ? d : 0), 64 x 128 x 16 of half, both K-major */
+DEVICE void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool accumulate)
+{
+	asm volatile("{\n\t"
+		".reg .pred p;\n\t"
+		"setp.ne.b32 p, %66, 0;\n\t"
+		"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+		"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+		"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+		"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+		"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+		"%64, %65, p, 1, 1, 0, 0;\n\t"
+		"}"
+		: D8(0), D8(8), D8(16), D8(24), D8(32), D8(40), D8(48), D8(56)
+		: "l"(a), "l"(b), "r"((int)accumulate));
+}
+
+#undef D8
+
+/* Gives registers back, or takes them: the whole warpgroup together. */
+template <int registers> DEVICE void registers_dec()
+{
+	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(registers));
+}
+
+template <int registers> DEVICE void registers_inc()
+{
+	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(registers));
+}

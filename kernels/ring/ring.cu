@@ -1,0 +1,197 @@
+/* ring: column sums of a big matrix of floats, streamed through shared memory
+ * by TMA bulk copies. One thread feeds a ring of slots, eight warps empty it.
+ *
+ *        producer (warp 0, one lane)           consumers (warps 1..8)
+ *
+ *        wait empty[slot]  <---------------.
+ *        arrive full[slot], expect bytes   |
+ *        cp.async.bulk -> slot             |
+ *             | bytes land                 |
+ *             '--------------------------> wait full[slot]
+ *                                          | read the slot, add up
+ *                                          | __syncwarp
+ *                                          '-arrive empty[slot]   (8 arrivals)
+ *
+ *        at the end, consumers only:
+ *        write the partial sums to shared memory
+ *        fence.proxy.async          so that the TMA engine sees the writes
+ *        bar.sync 1, 256            so that all of them are there
+ *        thread 0: cp.reduce.async.bulk adds them to the result in global
+ *        memory, and stays until the copy has read its source
+ *
+ * A row is COLS floats; a slot holds ROWS rows; consumer thread t owns columns
+ * 4t..4t+3. CTAs take turns on the chunks of ROWS rows. */
+#include "../common/channel.cuh"
+#include "../common/harness.h"
+
+enum {
+	COLS = 1024, ROWS = 4, SLOTS = 6,
+	SLOT_FLOATS = ROWS * COLS,
+	CONSUMER_WARPS = 8, CONSUMERS = 32 * CONSUMER_WARPS,
+	THREADS = 32 + CONSUMERS,
+	SMEM = SLOTS * SLOT_FLOATS * 4,
+};
+
+#define BUGS(BUG) \
+	BUG(init_unpublished, CS207, "", "no __syncthreads between mbarrier.init and its first use") \
+	BUG(no_full_wait, CS104, "", "consumers read a slot without waiting for its bytes") \
+	BUG(wrong_parity, CS104, "", "consumers wait for the previous phase, which is always complete") \
+	BUG(tx_too_few, CS211, "", "16 bytes fewer are expected than are copied") \
+	BUG(tx_too_many, CS703, "", "16 bytes more are expected than are copied") \
+	BUG(no_empty_wait, CS106, "", "the producer refills slots that nobody gave back") \
+	BUG(early_release, CS106, "", "consumers give a slot back before they read it") \
+	BUG(no_syncwarp, CS106, "", "lane 0 gives a slot back while other lanes may still read it") \
+	BUG(all_lanes_release, CS208, "", "32 lanes of each warp arrive where one should") \
+	BUG(too_few_releases, CS703, "", "empty counts one arrival more than there are") \
+	BUG(no_proxy_fence, CS110, "", "the partial sums go to the TMA engine without a proxy fence") \
+	BUG(partial_unsynced, CS105, "", "the reduction starts before all warps wrote their sums") \
+	BUG(barrier_count, CS704, "", "the consumers' barrier counts the producer warp, which never comes") \
+	BUG(no_commit, CS309, "", "the reduction is not committed, so the wait for its group is empty") \
+	BUG(exit_pending, CS308, "", "the CTA exits while the reduction still reads its shared memory")
+
+enum {
+#define BUG(name, rule, args, what) name,
+	BUGS(BUG)
+#undef BUG
+};
+static const struct bug bugs[] = {
+#define BUG(name, rule, args, what) {#name, #rule, args, what},
+	BUGS(BUG)
+#undef BUG
+};
+
+template <class Bug>
+__global__ void __launch_bounds__(THREADS)
+ring(const float *in, float *out, uint32_t rows, Bug bug)
+{
+	extern __shared__ __align__(128) float slots[];
+	__shared__ __align__(128) float partial[COLS];
+	__shared__ channel<SLOTS> ch;
+	const uint32_t chunks = (rows + ROWS - 1) / ROWS;
+	const uint32_t lane = threadIdx.x % 32;
+	cursor<SLOTS> at;
+
+	if (threadIdx.x == 0)
+		channel_init(ch, 1, CONSUMER_WARPS + bug.is(too_few_releases));
+	if (!bug.is(init_unpublished))
+		__syncthreads();
+
+	if (threadIdx.x < 32) {
+		if (lane != 0)
+			return;
+		for (uint32_t i = blockIdx.x; i < chunks; i += gridDim.x, at.next()) {
+			const uint32_t bytes = min(rows - i * ROWS, ROWS) * COLS * 4;
+			float *slot = slots + at.slot * SLOT_FLOATS;
+			const int lie = 16 * (bug.is(tx_too_many) - bug.is(tx_too_few));
+
+			if (!bug.is(no_empty_wait))
+				channel_acquire(ch, at);
+			channel_expect(ch, at, bytes + lie); // @bug tx_too_few CS211
+			bulk_load(slot, in + (size_t)i * SLOT_FLOATS, bytes, &ch.full[at.slot]); // @bug no_empty_wait CS106 @bug early_release CS106 @bug no_syncwarp CS106
+		}
+		return;
+	}
+
+	const uint32_t t = threadIdx.x - 32;
+	float4 sum = {0, 0, 0, 0};
+
+	for (uint32_t i = blockIdx.x; i < chunks; i += gridDim.x, at.next()) {
+		const uint32_t n = min(rows - i * ROWS, ROWS);
+		const float *slot = slots + at.slot * SLOT_FLOATS + 4 * t;
+
+		if (bug.is(wrong_parity))
+			mbar_wait(&ch.full[at.slot], at.parity ^ 1);
+		else if (!bug.is(no_full_wait))
+			channel_wait(ch, at); // @bug init_unpublished CS207 @bug tx_too_many CS703
+		if (bug.is(early_release) && lane == 0)
+			channel_release(ch, at);
+		for (uint32_t r = 0; r < n; r++) {
+			const float4 v = *(const float4 *)(slot + r * COLS); // @bug no_full_wait CS104 @bug wrong_parity CS104
+
+			sum.x += v.x;
+			sum.y += v.y;
+			sum.z += v.z;
+			sum.w += v.w;
+		}
+		/* Reads by the generic proxy, then a write by TMA: the fence
+		 * keeps them apart, __syncwarp hands all lanes' reads to lane 0. */
+		fence_proxy_async();
+		if (!bug.is(no_syncwarp))
+			__syncwarp();
+		if (lane == 0 && !bug.is(early_release))
+			channel_release(ch, at);
+		if (lane != 0 && bug.is(all_lanes_release))
+			channel_release(ch, at); // @bug all_lanes_release CS208
+	}
+
+	*(float4 *)(partial + 4 * t) = sum; // @bug no_proxy_fence CS110 @bug partial_unsynced CS105
+	if (!bug.is(no_proxy_fence))
+		fence_proxy_async();
+	if (!bug.is(partial_unsynced))
+		named_barrier_sync(1, bug.is(barrier_count) ? THREADS : CONSUMERS); // @bug barrier_count CS704
+	if (t != 0)
+		return;
+	bulk_reduce_add(out, partial, sizeof partial); // @bug no_proxy_fence CS110 @bug exit_pending CS308 @bug no_commit CS309
+	if (!bug.is(no_commit))
+		bulk_commit();
+	if (!bug.is(exit_pending))
+		bulk_wait_read<0>();
+}
+
+template <class Bug>
+static void launch(const float *in, float *out, uint32_t rows, int ctas, Bug bug)
+{
+	CUDA(cudaFuncSetAttribute(ring<Bug>, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM));
+	ring<Bug><<<ctas, THREADS, SMEM>>>(in, out, rows, bug);
+	CUDA(cudaGetLastError());
+}
+
+int main(int argc, char **argv)
+{
+	long rows = 200, ctas = 2;
+	const struct option options[] = {
+		{"rows", &rows, "rows of 1024 floats"},
+		{"ctas", &ctas, "thread blocks; 0: two for each SM"},
+	};
+	const struct program p = {"ring", "column sums through a ring of TMA bulk copies",
+		__FILE__, options, 2, bugs, sizeof bugs / sizeof *bugs};
+	const struct run r = harness_args(argc, argv, p);
+	struct checker c = {};
+
+	harness_require(rows > 0 && rows <= 1 << 20, p, "1 to 1048576 rows, please");
+	if (ctas <= 0)
+		ctas = 2 * harness_ctas(0);
+
+	const uint64_t n = (uint64_t)rows * COLS;
+	float *host = (float *)malloc(n * sizeof *host);
+	for (uint64_t i = 0; i < n; i++)
+		host[i] = 8 * harness_value(1, i);
+	float *in = harness_device(host, n), *out = harness_device<float>(NULL, COLS);
+
+	if (r.bug >= 0)
+		launch(in, out, rows, ctas, planted_bug{r.bug});
+	else
+		launch(in, out, rows, ctas, no_bug{});
+	CUDA(cudaDeviceSynchronize());
+
+	if (r.check) {
+		float got[COLS];
+		double want[COLS] = {};
+
+		CUDA(cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost));
+		for (uint64_t i = 0; i < n; i++)
+			want[i % COLS] += host[i];
+		for (int i = 0; i < COLS; i++)
+			checker_see(c, i, got[i], want[i], 0);
+	}
+	if (r.bench) {
+		const double s = harness_time([&] { launch(in, out, rows, ctas, no_bug{}); });
+
+		printf("ring: %ld rows, %ld CTAs: %.3f ms, %.0f GB/s\n", rows, ctas, s * 1e3,
+			n * 4 / s / 1e9);
+	}
+	cudaFree(in);
+	cudaFree(out);
+	free(host);
+	return r.check ? checker_verdict(c, p) : 0;
+}
