@@ -50,6 +50,7 @@ static struct coverage *coverage_of(struct consan *c, const char *kernel)
 static void take_finding(struct consan *c, const struct finding *f, bool launch_over)
 {
 	struct seen *s = NULL;
+	bool first;
 	size_t i;
 
 	pthread_mutex_lock(&c->lock);
@@ -62,13 +63,23 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		vec_push(&c->findings, s);
 		i = c->findings.n;
 	}
+	first = !s->before && launch_over;
+	if (first) { /* which cluster found it first depends on the threads */
+		finding_free(&s->f);
+		results_copy_finding(&s->f, f);
+	}
 	s->f.seen = s->before + f->seen;
 	s->f.clusters = s->clusters_before + f->clusters;
 	if (launch_over) {
 		s->before = s->f.seen;
 		s->clusters_before = s->f.clusters;
 	}
-	results_finding(c->records, (uint32_t)i, &s->f);
+	/* a bug seen in each of many launches is not written again each time;
+	 * consan_close() brings the last count */
+	if (first || s->f.seen >= 2 * s->recorded) {
+		results_finding(c->records, (uint32_t)i, &s->f);
+		s->recorded = s->f.seen;
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 

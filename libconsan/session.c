@@ -97,6 +97,9 @@ void consan_close(struct consan *c)
 		return;
 	if (c->save && !event_writer_close(c->save, &e))
 		consan_remark(c, REMARK_NOTE, e.text);
+	for (size_t i = 0; i < c->findings.n; i++)
+		if (c->findings.at[i]->recorded != c->findings.at[i]->f.seen)
+			results_finding(c->records, (uint32_t)i + 1, &c->findings.at[i]->f);
 	results_close(c->records);
 	for (size_t i = 0; i < c->findings.n; i++) {
 		finding_free(&c->findings.at[i]->f);

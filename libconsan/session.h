@@ -16,6 +16,7 @@ struct seen {
 	struct finding f;
 	uint64_t before;          /* times, in earlier launches */
 	uint32_t clusters_before;
+	uint64_t recorded;        /* f.seen as the records have it */
 };
 
 struct consan {
