@@ -29,7 +29,10 @@ PTX =
 EXEC = libconsan/exec/num.c libconsan/exec/tensormap.c \
 	libconsan/exec/tensor_copy.c libconsan/exec/tensor_reduce.c
 # ... and its lane loops and tile loops, built once per vector width
-EXEC_SIMD = libconsan/exec/num_rows.c libconsan/exec/mma_tile.c libconsan/exec/wgmma_tile.c
+EXEC_SIMD = libconsan/exec/num_rows.c libconsan/exec/mma_tile.c libconsan/exec/wgmma_tile.c \
+	libconsan/exec/ops_arith.c libconsan/exec/ops_int.c libconsan/exec/ops_carry.c \
+	libconsan/exec/ops_float.c libconsan/exec/ops_half.c libconsan/exec/ops_cvt.c \
+	libconsan/exec/ops_pred.c libconsan/exec/ops_mov.c libconsan/exec/ops_warp.c
 
 SHADOW =
 
@@ -51,8 +54,9 @@ TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_til
 SRC = $(BASE) $(PTX) $(EXEC) $(SHADOW) $(CHECK) $(REPORTS) $(DOOR)
 OBJ = $(SRC:%.c=$(BUILD)/%.o) \
 	$(EXEC_SIMD:%.c=$(BUILD)/%.avx2.o) $(EXEC_SIMD:%.c=$(BUILD)/%.avx512.o)
-AVX2 = -O3 -march=x86-64-v3 -mtune=native -DSIMD=avx2
-AVX512 = -O3 -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
+# no-trapping-math: lets comparisons of floats become vector selects
+AVX2 = -O3 -fno-trapping-math -march=x86-64-v3 -mtune=native -DSIMD=avx2
+AVX512 = -O3 -fno-trapping-math -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
 
 all: $(BUILD)/libconsan.a
 

@@ -180,9 +180,14 @@ NUM_INLINE uint16_t num_to_f16(float x)
 {
 	return (uint16_t)num_narrow32(num_bits32(x), NUM_FMT_f16, NUM_RN, false);
 }
+/* bf16 has the exponents of f32: cutting it off rounds subnormals and carries
+ * into infinity by itself */
 NUM_INLINE uint16_t num_to_bf16(float x)
 {
-	return (uint16_t)num_narrow32(num_bits32(x), NUM_FMT_bf16, NUM_RN, false);
+	uint32_t u = num_bits32(x);
+	uint32_t v = (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+
+	return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? NUM_NAN16 : v);
 }
 NUM_INLINE uint16_t num_f64_to_f16(double x)
 {

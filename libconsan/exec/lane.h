@@ -1,0 +1,152 @@
+/* lane: stamps of handlers that do the same in each lane, and what their
+ * decoders share. For the register-to-register files of EXEC_SIMD only.
+ *
+ * A stamp makes one handler around a loop over all 32 lanes, constant trip
+ * count and no branch, so that it vectorises. With a full mask it writes the
+ * register, else a temporary from which the lanes given are blended in. Slots
+ * never overlap in part (machine.h): lanes are independent even if the
+ * destination is also a source.
+ * By convention x->o[0] is the destination, o[1] o[2] o[3] the sources. */
+#ifndef CONSAN_EXEC_LANE_H
+#define CONSAN_EXEC_LANE_H
+
+#include <math.h>
+
+#include "machine.h"
+#include "num.h"
+#include "simd.h"
+
+#ifdef __clang__
+#define LANE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LANE_LOOP _Pragma("GCC ivdep")
+#endif
+
+/* The slot of o[k], as T. */
+#define LANE_AT(T, k) \
+	((T *)__builtin_assume_aligned(w->r + x->o[k], 64))
+#define LANE_USED __attribute__((unused))
+
+/* Copies the units of t whose lane is given; a unit is what a lane holds. */
+static inline void lane_blend16(l16 *d, const l16 *t, uint32_t lanes)
+{
+	LANE_LOOP
+	for (unsigned l = 0; l < LANES; l++) {
+		uint32_t keep = (lanes >> l & 1) - 1;
+		d[l] = (l16)((t[l] & ~keep) | (d[l] & keep));
+	}
+}
+static inline void lane_blend32(l32 *d, const l32 *t, uint32_t lanes)
+{
+	LANE_LOOP
+	for (unsigned l = 0; l < LANES; l++) {
+		uint32_t keep = (lanes >> l & 1) - 1;
+		d[l] = (t[l] & ~keep) | (d[l] & keep);
+	}
+}
+static inline void lane_blend64(l64 *d, const l64 *t, uint32_t lanes)
+{
+	LANE_LOOP
+	for (unsigned l = 0; l < LANES; l++) {
+		uint64_t keep = (uint64_t)(lanes >> l & 1) - 1;
+		d[l] = (t[l] & ~keep) | (d[l] & keep);
+	}
+}
+static inline void lane_blend(void *d, const void *t, size_t unit, uint32_t lanes)
+{
+	if (unit == 2)
+		lane_blend16(d, t, lanes);
+	else if (unit == 4)
+		lane_blend32(d, t, lanes);
+	else
+		lane_blend64(d, t, lanes);
+}
+
+/* K elements a lane (packed formats); expr sees A, B, C and gives a DT. */
+#define LANE_OPK(fn, K, DT, AT, BT, CT, expr) \
+static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	DT t_[LANES * K] __attribute__((aligned(64))); \
+	DT *d_ = LANE_AT(DT, 0), *o_ = lanes == FULL ? d_ : t_; \
+	const AT *a_ LANE_USED = LANE_AT(AT, 1); \
+	const BT *b_ LANE_USED = LANE_AT(BT, 2); \
+	const CT *c_ LANE_USED = LANE_AT(CT, 3); \
+	LANE_LOOP \
+	for (unsigned l_ = 0; l_ < LANES * K; l_++) { \
+		const AT A LANE_USED = a_[l_]; \
+		const BT B LANE_USED = b_[l_]; \
+		const CT C LANE_USED = c_[l_]; \
+		o_[l_] = (DT)(expr); \
+	} \
+	if (lanes != FULL) \
+		lane_blend(d_, t_, K * sizeof(DT), lanes); \
+	return STEP_NEXT; \
+}
+#define LANE_OP(fn, DT, AT, BT, CT, expr) LANE_OPK(fn, 1, DT, AT, BT, CT, expr)
+
+/* For what does not vectorise: only the lanes given are computed. */
+#define LANE_SLOW(fn, DT, AT, BT, CT, expr) \
+static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	DT *d_ = LANE_AT(DT, 0); \
+	const AT *a_ LANE_USED = LANE_AT(AT, 1); \
+	const BT *b_ LANE_USED = LANE_AT(BT, 2); \
+	const CT *c_ LANE_USED = LANE_AT(CT, 3); \
+	for EACH_LANE(l_, lanes) { \
+		const AT A LANE_USED = a_[l_]; \
+		const BT B LANE_USED = b_[l_]; \
+		const CT C LANE_USED = c_[l_]; \
+		d_[l_] = (DT)(expr); \
+	} \
+	return STEP_NEXT; \
+}
+
+/* Bit l of the result: cond holds in lane l. A and B are its operands. */
+#define LANE_MASK(fn, AT, ka, BT, kb, cond) \
+static inline uint32_t fn(const struct warp *w, const struct xop *x) \
+{ \
+	const AT *a_ = LANE_AT(const AT, ka); \
+	const BT *b_ LANE_USED = LANE_AT(const BT, kb); \
+	uint32_t m_ = 0; \
+	LANE_LOOP \
+	for (unsigned l_ = 0; l_ < LANES; l_++) { \
+		const AT A = a_[l_]; \
+		const BT B LANE_USED = b_[l_]; \
+		m_ |= (cond) ? 1u << l_ : 0; \
+	} \
+	return m_; \
+}
+
+/* ---- decoding ---- */
+
+/* x->o[k] = operand k of type t[k], for the n operands; the first is the
+ * destination. x->fn = fn; NULL: refused. */
+static inline bool lane_operands(struct decoder *d, const struct ptx_insn *i,
+	struct xop *x, xfn fn, unsigned n, const enum ptx_type *t)
+{
+	if (!fn)
+		return dec_unsupported(d, "not for this type");
+	if (i->noperands != n)
+		return dec_unsupported(d, "%u operands, %u expected", i->noperands, n);
+	x->fn = fn;
+	x->pure = FULL;
+	x->o[0] = dec_dst(d, &i->operand[0], t[0]);
+	for (unsigned k = 1; k < n; k++)
+		x->o[k] = dec_src(d, &i->operand[k], t[k]);
+	return true;
+}
+#define LANE_DECODE(fn, ...) \
+	lane_operands(d, i, x, fn, \
+		sizeof((enum ptx_type[]){ __VA_ARGS__ }) / sizeof(enum ptx_type), \
+		(enum ptx_type[]){ __VA_ARGS__ })
+
+/* The instructions that exist for several classes of types are decoded in
+ * ops_arith.c, which calls these, by class. */
+#define LANE_FAMILY(name) \
+	bool SIMD_NAME(name)(struct decoder *d, const struct ptx_insn *i, struct xop *x)
+LANE_FAMILY(ops_int);
+LANE_FAMILY(ops_float);
+LANE_FAMILY(ops_half);
+LANE_FAMILY(ops_carry);
+
+#endif
