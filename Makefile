@@ -104,6 +104,7 @@ $(BUILD)/%.o: %.c
 $(BUILD)/consan: $(BUILD)/libconsan/main.o $(BUILD)/libconsan.a
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
 
+$(BUILD)/tests/test_cli: $(BUILD)/consan
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $< $(BUILD)/libconsan.a -lcriterion $(LIBS)
