@@ -1,0 +1,94 @@
+/* async: what warps, CTAs and clusters remember of asynchronous operations and
+ * mbarriers. For the files that implement them: async.c, mbarrier.c,
+ * cpasync.c, bulk.c, wgmma.c. */
+#ifndef CONSAN_EXEC_ASYNC_H
+#define CONSAN_EXEC_ASYNC_H
+
+#include "machine.h"
+
+/* Operations not yet performed that belong to somebody's groups, in issue
+ * order. Groups are numbered per owner: an operation carries the number of
+ * commits its owner had made before it, so that it is complete after a wait for
+ * n if commits - group > n. */
+struct group_op {
+	struct async_op op;
+	uint32_t group;
+};
+struct group_list { struct group_op **at; size_t n, cap; };
+
+struct warp_async {
+	uint32_t cp_commits[LANES], bulk_commits[LANES];
+	struct group_list cp, bulk;
+};
+
+/* An mbarrier object. The 8 bytes in shared memory hold the low half of the
+ * phase and a tag with the index here; whoever overwrites them destroys it. */
+struct mbar {
+	uint32_t at;               /* offset in the CTA's shared memory; UINT32_MAX: none */
+	uint32_t expected, pending;
+	int64_t tx;
+	uint64_t phase;            /* completed phases since init */
+};
+
+struct wg_async {                  /* of one warpgroup */
+	uint32_t commits;
+	struct group_list pending;
+};
+
+struct cta_async {
+	VEC(struct mbar) mbar;
+	struct wg_async *wg;       /* (nwarps + 3) / 4 */
+	uint32_t nwg;
+};
+
+/* async.c */
+void group_add(struct group_list *l, struct group_op *op);
+/* Must be called by perform(). */
+void group_remove(struct group_list *l, struct group_op *op);
+/* Performs what a wait by these lanes, of which each may leave `keep` of its
+ * newest groups pending, demands. commits is by lane. */
+void group_wait(struct cluster *c, struct group_list *l, uint32_t lanes,
+	const uint32_t *commits, const uint32_t *keep);
+
+/* ---- mbarriers, as asynchronous operations see them (mbarrier.c) ---- */
+
+/* NULL: no live object there. */
+struct mbar *mbar_find(struct cta *c, uint32_t at);
+/* Arrives `count` times, completes `tx` bytes, on behalf of op; emits MB_SIGNAL. */
+void mbar_signal(struct async_op *op, struct cta *c, uint32_t at, uint32_t count, int64_t tx);
+/* Pending arrivals grow by n: cp.async.mbarrier.arrive without .noinc. */
+void mbar_raise(struct cta *c, uint32_t at, uint32_t n);
+/* Resolves lane l's address of an mbarrier object; false: return STEP_FAULT. */
+bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space space,
+	uint64_t addr, bool remote, struct cta **cta, uint32_t *at);
+
+/* ---- small helpers of all handlers ---- */
+
+/* The lanes of `of` whose value is that of lane l. */
+static inline uint32_t same_lanes(const uint64_t v[LANES], uint32_t of, unsigned l)
+{
+	uint32_t m = 0;
+	uint64_t x = v[l];
+
+	for (unsigned i = 0; i < LANES; i++)
+		m |= (uint32_t)(v[i] == x) << i;
+	return m & of;
+}
+
+/* xaddr in two words of xop.o */
+static inline void put_addr(struct xop *x, unsigned at, struct xaddr a)
+{
+	x->o[at] = a.slot;
+	x->o[at + 1] = (uint32_t)a.imm;
+}
+static inline struct xaddr get_addr(const struct xop *x, unsigned at)
+{
+	return (struct xaddr){ x->o[at], (int32_t)x->o[at + 1] };
+}
+static inline void lane_addrs(const struct warp *w, struct xaddr a, uint64_t out[LANES])
+{
+	for (unsigned l = 0; l < LANES; l++)
+		out[l] = ex_addr(w, a, l);
+}
+
+#endif

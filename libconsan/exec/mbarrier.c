@@ -1,0 +1,494 @@
+/* mbarrier: the objects and the instructions on them (PTX ISA, Parallel
+ * Synchronization: mbarrier). A phase is a 64-bit number here; a state token is
+ * the phase at the arrival, with the pending count above it. What is done to
+ * memory that holds no live object has no effect beyond its event. */
+#include "async.h"
+
+#include <stdio.h>
+
+#define TAG 0x6d6ull              /* in the top 12 bits of the object */
+#define NO_OBJECT UINT32_MAX
+#define TOKEN_PHASE ((1ull << 40) - 1)
+
+/* ---- objects ---- */
+
+static uint64_t word_of(const struct mbar *m, size_t index)
+{
+	return TAG << 52 | (uint64_t)index << 32 | (uint32_t)m->phase;
+}
+
+static l64 *object(struct cta *c, uint32_t at)
+{
+	return (l64 *)(c->shared + at);
+}
+
+struct mbar *mbar_find(struct cta *c, uint32_t at)
+{
+	uint64_t word = *object(c, at);
+	size_t i = word >> 32 & 0xfffff;
+	struct mbar *m;
+
+	if (word >> 52 != TAG || i >= c->async->mbar.n)
+		return NULL;
+	m = &c->async->mbar.at[i];
+	return m->at == at && (uint32_t)m->phase == (uint32_t)word ? m : NULL;
+}
+
+static void publish(struct cta *c, const struct mbar *m)
+{
+	*object(c, m->at) = word_of(m, (size_t)(m - c->async->mbar.at));
+}
+
+static void init(struct cta *c, uint32_t at, uint32_t count)
+{
+	struct cta_async *a = c->async;
+	size_t i = 0;
+
+	while (i < a->mbar.n && a->mbar.at[i].at != at && a->mbar.at[i].at != NO_OBJECT)
+		i++;
+	if (i == a->mbar.n)
+		vec_push(&a->mbar, (struct mbar){ .at = at });
+	a->mbar.at[i] = (struct mbar){ .at = at, .expected = count, .pending = count };
+	publish(c, &a->mbar.at[i]);
+}
+
+/* The phase is complete when nothing is pending and no bytes are missing. */
+static void test(struct cta *c, struct mbar *m)
+{
+	if (m->pending || m->tx)
+		return;
+	m->phase++;
+	m->pending = m->expected;
+	publish(c, m);
+}
+
+static void arrive(struct cta *c, struct mbar *m, uint32_t count, bool drop)
+{
+	if (drop)
+		m->expected -= count < m->expected ? count : m->expected;
+	m->pending -= count < m->pending ? count : m->pending;
+	test(c, m);
+}
+
+void mbar_signal(struct async_op *op, struct cta *c, uint32_t at, uint32_t count, int64_t tx)
+{
+	struct mbar *m = mbar_find(c, at);
+
+	if (c->cluster->sink) {
+		struct event e = { .kind = EV_MB_SIGNAL, .cta = (uint16_t)op->warp->cta->rank,
+			.peer = (uint16_t)c->rank, .warp = op->warp->id, .lanes = op->lanes,
+			.site = op->site, .op = op->id, .addr = at, .count = count, .tx = tx };
+
+		ex_emit(c->cluster, &e);
+	}
+	if (!m)
+		return;
+	m->tx -= tx;
+	if (count)
+		arrive(c, m, count, false);
+	else
+		test(c, m);
+	ex_work(op->warp);
+}
+
+void mbar_raise(struct cta *c, uint32_t at, uint32_t n)
+{
+	struct mbar *m = mbar_find(c, at);
+
+	if (m)
+		m->pending += n;
+}
+
+bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space space,
+	uint64_t addr, bool remote, struct cta **cta, uint32_t *at)
+{
+	struct xplace p;
+
+	if (addr & 7) {
+		ex_fault(w, x, 1u << l, EVX_MB_PLACE, SP_SHARED, addr, 8,
+			"the address must be a multiple of 8");
+		return false;
+	}
+	if (!ex_resolve(w, x, 1u << l, space, addr, 8, 1, true, &p))
+		return false;
+	if (p.space != SP_SHARED) {
+		ex_fault(w, x, 1u << l, EVX_MB_PLACE, p.space, addr, 8, "not shared memory");
+		return false;
+	}
+	if (p.cta != w->cta && !remote) {
+		ex_fault(w, x, 1u << l, EVX_MB_OWNER, SP_SHARED, p.addr, 8,
+			"the object lies in the CTA with rank %u", p.cta->rank);
+		return false;
+	}
+	*cta = p.cta;
+	*at = (uint32_t)p.addr;
+	return true;
+}
+
+/* ---- instructions ----
+ *
+ * o[0..1] address, o[2] destination, o[3] count, parity or token, o[4] bytes.
+ * i.b: space, sem, scope, flags of the event, and: */
+enum { B_SPACE, B_SEM, B_SCOPE, B_FLAGS, B_REMOTE };
+
+static enum ptx_space space_of(const struct xop *x)
+{
+	return (enum ptx_space)x->i.b[B_SPACE];
+}
+
+static struct event event_of(const struct warp *w, const struct xop *x, enum ev_kind kind,
+	uint32_t lanes, const struct cta *cta, uint32_t at)
+{
+	struct event e = ex_event(w, x, kind, lanes);
+
+	e.peer = (uint16_t)cta->rank;
+	e.addr = at;
+	e.sem = x->i.b[B_SEM];
+	e.scope = x->i.b[B_SCOPE];
+	return e;
+}
+
+static enum step op_init(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	for EACH_LANE(l, lanes) {
+		uint32_t at, count = r32(w, x->o[3])[l];
+		struct cta *cta;
+
+		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta, &at))
+			return STEP_FAULT;
+		if (w->sink) {
+			struct event e = event_of(w, x, EV_MB_INIT, 1u << l, cta, at);
+
+			e.count = count;
+			ex_emit(w->cluster, &e);
+		}
+		init(cta, at, count);
+	}
+	ex_work(w);
+	return STEP_NEXT;
+}
+
+static enum step op_inval(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	for EACH_LANE(l, lanes) {
+		struct cta *cta;
+		struct mbar *m;
+		uint32_t at;
+
+		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta, &at))
+			return STEP_FAULT;
+		if (w->sink) {
+			struct event e = event_of(w, x, EV_MB_INVAL, 1u << l, cta, at);
+			ex_emit(w->cluster, &e);
+		}
+		m = mbar_find(cta, at);
+		*object(cta, at) = 0;
+		if (m)
+			m->at = NO_OBJECT;
+	}
+	ex_work(w);
+	return STEP_NEXT;
+}
+
+/* All lanes of `same` arrive at one object with the same count and bytes. */
+static void arrive_lanes(struct warp *w, const struct xop *x, uint32_t same,
+	struct cta *cta, uint32_t at, uint32_t count, uint32_t bytes)
+{
+	struct mbar *m = mbar_find(cta, at);
+	uint8_t flags = x->i.b[B_FLAGS];
+	l64 *token = r64(w, x->o[2]);
+
+	for EACH_LANE(l, same) {
+		token[l] = m ? (m->phase & TOKEN_PHASE) | (uint64_t)(m->pending & 0xfffff) << 40 : 0;
+		if (!m)
+			continue;
+		if (flags & EVF_EXPECT)
+			m->tx += bytes;
+		arrive(cta, m, count, flags & EVF_DROP);
+	}
+}
+
+static enum step op_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	uint64_t addr[LANES], amount[LANES];
+	const l32 *count = r32(w, x->o[3]), *bytes = r32(w, x->o[4]);
+
+	lane_addrs(w, get_addr(x, 0), addr);
+	for (unsigned l = 0; l < LANES; l++)
+		amount[l] = (uint64_t)count[l] << 32 | bytes[l];
+	for (uint32_t rest = lanes, same; rest; rest &= ~same) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		struct cta *cta;
+		uint32_t at;
+
+		same = same_lanes(amount, same_lanes(addr, rest, l), l);
+		if (!mbar_place(w, x, l, space_of(x), addr[l], x->i.b[B_REMOTE], &cta, &at))
+			return STEP_FAULT;
+		if (w->sink) {
+			struct event e = event_of(w, x, EV_MB_ARRIVE, same, cta, at);
+
+			e.flags = x->i.b[B_FLAGS];
+			e.count = count[l];
+			e.tx = e.flags & EVF_EXPECT ? bytes[l] : 0;
+			ex_emit(w->cluster, &e);
+		}
+		arrive_lanes(w, x, same, cta, at, count[l], bytes[l]);
+	}
+	ex_work(w);
+	return STEP_NEXT;
+}
+
+/* expect_tx, complete_tx: i.b[B_FLAGS] is 1 for complete */
+static enum step op_tx(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	bool complete = x->i.b[B_FLAGS];
+
+	for EACH_LANE(l, lanes) {
+		uint32_t at, bytes = r32(w, x->o[3])[l];
+		struct cta *cta;
+		struct mbar *m;
+
+		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l),
+				x->i.b[B_REMOTE], &cta, &at))
+			return STEP_FAULT;
+		if (w->sink) {
+			struct event e = event_of(w, x,
+				complete ? EV_MB_COMPLETE : EV_MB_EXPECT, 1u << l, cta, at);
+
+			e.tx = bytes;
+			ex_emit(w->cluster, &e);
+		}
+		m = mbar_find(cta, at);
+		if (!m)
+			continue;
+		m->tx += complete ? -(int64_t)bytes : (int64_t)bytes;
+		if (complete)
+			test(cta, m);
+	}
+	ex_work(w);
+	return STEP_NEXT;
+}
+
+/* ---- waits ---- */
+
+static void explain(const struct warp *w, const struct xwait *wait, struct event *e,
+	char *buf, size_t n)
+{
+	const struct mbar *m = mbar_find(w->cta, (uint32_t)wait->addr);
+
+	e->text = buf;
+	if (!m) {
+		snprintf(buf, n, "there is no initialised mbarrier at this address");
+		return;
+	}
+	e->count = m->pending;
+	e->tx = m->tx;
+	snprintf(buf, n, "in phase %llu, waiting for %s %llu: %u of %u arrivals pending, tx-count %lld",
+		(unsigned long long)m->phase, wait->arg >> 63 ? "parity" : "phase",
+		(unsigned long long)(wait->arg & TOKEN_PHASE), m->pending, m->expected,
+		(long long)m->tx);
+}
+
+static bool complete(const struct mbar *m, uint64_t value, bool parity)
+{
+	if (!m)
+		return false;
+	return parity ? (m->phase & 1) != (value & 1) : m->phase > (value & TOKEN_PHASE);
+}
+
+static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, struct cta *cta,
+	uint32_t at, uint64_t value, unsigned flags)
+{
+	struct event e = event_of(w, x, EV_MB_TEST, lanes, cta, at);
+
+	e.flags = (uint8_t)(x->i.b[B_FLAGS] | flags);
+	e.tx = (int64_t)(e.flags & EVF_PARITY ? value & 1 : value & TOKEN_PHASE);
+	ex_emit(w->cluster, &e);
+}
+
+static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	uint8_t flags = x->i.b[B_FLAGS];
+	bool parity = flags & EVF_PARITY;
+	uint64_t addr[LANES], value[LANES];
+	uint32_t yes = 0;
+
+	lane_addrs(w, get_addr(x, 0), addr);
+	for (unsigned l = 0; l < LANES; l++)
+		value[l] = parity ? r32(w, x->o[3])[l] : r64(w, x->o[3])[l];
+	for (uint32_t rest = lanes, same; rest; rest &= ~same) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		struct cta *cta;
+		uint32_t at;
+		bool done;
+
+		same = same_lanes(value, same_lanes(addr, rest, l), l);
+		if (!mbar_place(w, x, l, space_of(x), addr[l], false, &cta, &at))
+			return STEP_FAULT;
+		done = complete(mbar_find(cta, at), value[l], parity);
+		if (!done && same == lanes && flags & EVF_TRY) {
+			/* all lanes want the same: they sleep together. A
+			 * warp whose lanes differ polls, so that none sleeps
+			 * on what another one of them has to bring about. */
+			if (w->sink && !w->retry)
+				wait_event(w, x, same, cta, at, value[l], EVF_BLOCKED);
+			ex_wait(w, EVW_MBARRIER, object(cta, at), ~0ull, at);
+			w->wait.explain = explain;
+			w->wait.arg = parity ? 1ull << 63 | (value[l] & 1) : value[l] & TOKEN_PHASE;
+			return STEP_BLOCK;
+		}
+		if (w->sink)
+			wait_event(w, x, same, cta, at, value[l], done ? EVF_TRUE : 0);
+		yes |= done ? same : 0;
+	}
+	ex_set_pred(w, x->o[2], lanes, yes);
+	if (yes)
+		return STEP_NEXT;
+	ex_poll(w);
+	return STEP_YIELD;
+}
+
+static enum step op_pending(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const l64 *state = r64(w, x->o[3]);
+	l32 *d = r32(w, x->o[2]);
+	uint64_t v[LANES];
+
+	memcpy(v, (const void *)state, sizeof v);
+	for (uint32_t rest = lanes, same; w->sink && rest; rest &= ~same) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+		struct event e;
+
+		same = same_lanes(v, rest, l);
+		e = ex_event(w, x, EV_MB_PENDING, same);
+		e.tx = (int64_t)v[l];
+		ex_emit(w->cluster, &e);
+	}
+	for EACH_LANE(l, lanes)
+		d[l] = (uint32_t)(v[l] >> 40) & 0xfffff;
+	return STEP_NEXT;
+}
+
+/* ---- decoding ---- */
+
+static void common(struct decoder *d, const struct ptx_insn *i, struct xop *x, unsigned addr,
+	enum ev_sem sem)
+{
+	enum ev_sem s = dec_sem(i);
+	enum ev_scope scope = dec_scope(i);
+
+	put_addr(x, 0, dec_addr(d, &i->operand[addr]));
+	x->o[2] = SLOT_NONE;
+	x->i.b[B_SPACE] = (uint8_t)dec_space(i, 0);
+	x->i.b[B_SEM] = (uint8_t)(s == SEM_WEAK ? sem : s);
+	x->i.b[B_SCOPE] = (uint8_t)(scope == SCOPE_NONE ? SCOPE_CTA : scope);
+}
+
+DECODER(mbarrier_init)
+{
+	common(d, i, x, 0, SEM_WEAK);
+	x->o[3] = dec_src(d, &i->operand[1], TY_u32);
+	x->fn = op_init;
+	return true;
+}
+
+DECODER(mbarrier_inval)
+{
+	common(d, i, x, 0, SEM_WEAK);
+	x->fn = op_inval;
+	return true;
+}
+
+static bool decode_tx(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool completes)
+{
+	common(d, i, x, 0, SEM_RELAXED);
+	x->o[3] = dec_src(d, &i->operand[1], TY_u32);
+	x->i.b[B_FLAGS] = completes;
+	x->i.b[B_REMOTE] = true;
+	x->fn = op_tx;
+	return true;
+}
+
+DECODER(mbarrier_expect_tx)
+{
+	return decode_tx(d, i, x, false);
+}
+
+DECODER(mbarrier_complete_tx)
+{
+	return decode_tx(d, i, x, true);
+}
+
+/* The state operand may be missing: older syntax for remote objects. */
+static bool decode_arrive(struct decoder *d, const struct ptx_insn *i, struct xop *x,
+	unsigned flags)
+{
+	unsigned a = i->operand[0].kind == PO_ADDR ? 0 : 1;
+	bool more = i->noperands > a + 1u;
+
+	common(d, i, x, a, SEM_RELEASE);
+	if (a)
+		x->o[2] = dec_dst(d, &i->operand[0], TY_b64);
+	x->o[3] = dec_const(d, 32, 1);
+	x->o[4] = x->o[3];
+	if (flags & EVF_EXPECT)
+		x->o[4] = dec_src(d, &i->operand[a + 1], TY_u32);
+	else if (more)
+		x->o[3] = dec_src(d, &i->operand[a + 1], TY_u32);
+	if (ptx_has(i, MOD_noComplete))
+		flags |= EVF_NOCOMPLETE;
+	x->i.b[B_FLAGS] = (uint8_t)flags;
+	x->i.b[B_REMOTE] = true;
+	x->fn = op_arrive;
+	return true;
+}
+
+DECODER(mbarrier_arrive)
+{
+	return decode_arrive(d, i, x, 0);
+}
+
+DECODER(mbarrier_arrive_expect_tx)
+{
+	return decode_arrive(d, i, x, EVF_EXPECT);
+}
+
+DECODER(mbarrier_arrive_drop)
+{
+	return decode_arrive(d, i, x, EVF_DROP);
+}
+
+DECODER(mbarrier_arrive_drop_expect_tx)
+{
+	return decode_arrive(d, i, x, EVF_DROP | EVF_EXPECT);
+}
+
+static bool decode_wait(struct decoder *d, const struct ptx_insn *i, struct xop *x, unsigned flags)
+{
+	if (ptx_has(i, MOD_parity))
+		flags |= EVF_PARITY;
+	common(d, i, x, 1, SEM_ACQUIRE);
+	x->o[2] = dec_dst(d, &i->operand[0], TY_pred);
+	x->o[3] = dec_src(d, &i->operand[2], flags & EVF_PARITY ? TY_u32 : TY_b64);
+	x->i.b[B_FLAGS] = (uint8_t)flags;
+	x->fn = op_wait;
+	return true;
+}
+
+DECODER(mbarrier_test_wait)
+{
+	return decode_wait(d, i, x, 0);
+}
+
+DECODER(mbarrier_try_wait)
+{
+	return decode_wait(d, i, x, EVF_TRY);
+}
+
+DECODER(mbarrier_pending_count)
+{
+	x->o[2] = dec_dst(d, &i->operand[0], TY_u32);
+	x->o[3] = dec_src(d, &i->operand[1], TY_b64);
+	x->fn = op_pending;
+	return true;
+}
