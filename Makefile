@@ -43,8 +43,14 @@ REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c repo
 # the front door: opens every room
 DOOR = libconsan/session.c libconsan/consan.c libconsan/replay.c
 
-# preloaded into the watched program
-CUDA =
+# preloaded into the watched program ...
+CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
+	libconsan/cuda/gpu.c libconsan/cuda/error.c libconsan/cuda/fatbin.c libconsan/cuda/image.c \
+	libconsan/cuda/memory.c libconsan/cuda/launch.c libconsan/cuda/stream.c libconsan/cuda/graph.c \
+	libconsan/cuda/rt_device.c libconsan/cuda/rt_memory.c libconsan/cuda/rt_module.c \
+	libconsan/cuda/rt_launch.c libconsan/cuda/rt_stream.c
+# ... by this
+RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
 TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_tile.c
@@ -55,6 +61,7 @@ SRC = $(BASE) $(PTX) $(EXEC) $(SHADOW) $(CHECK) $(REPORTS) $(DOOR)
 OBJ = $(SRC:%.c=$(BUILD)/%.o) \
 	$(EXEC_SIMD:%.c=$(BUILD)/%.avx2.o) $(EXEC_SIMD:%.c=$(BUILD)/%.avx512.o)
 # no-trapping-math: lets comparisons of floats become vector selects
+comma = ,
 AVX2 = -O3 -fno-trapping-math -march=x86-64-v3 -mtune=native -DSIMD=avx2
 AVX512 = -O3 -fno-trapping-math -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
 
@@ -105,6 +112,24 @@ $(BUILD)/consan: $(BUILD)/libconsan/main.o $(BUILD)/libconsan.a
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/test_cli: $(BUILD)/consan
+# CUDA's prototypes have more parameters than consan has a use for.
+CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC)))))
+CUDA_OBJ = $(CUDA:%.c=$(BUILD)/%.o)
+$(CUDA_OBJ): CFLAGS_ALL += -Wno-unused-parameter -isystem $(CUDA_HOME)/include
+
+# Archives are linked in and hidden: nothing of ours but CUDA's own names may
+# meet the program. It is initialised first, before the program's constructors.
+$(BUILD)/libconsan-cuda.so: $(CUDA_OBJ) $(BUILD)/libconsan.a
+	$(V)$(CC) -shared $(SANFLAGS) -o $@ $(CUDA_OBJ) $(BUILD)/libconsan.a \
+		-Wl,-soname,libcuda.so.1 -Wl,-z,initfirst $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
+		-Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin \
+		-Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
+$(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so
+	$(V)ln -sf $(<F) $@
+
+$(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $< $(BUILD)/libconsan.a -lcriterion $(LIBS)

@@ -1,0 +1,157 @@
+/* fatbin: walks the container and unpacks images. Layout as nvcc 11 to 13
+ * writes it; found by comparing containers made with different options. */
+#include "fatbin.h"
+
+#include <lz4.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#define MAGIC 0xBA55ED50u
+
+/* Container: magic u32, version u16, header bytes u16, bytes that follow u64. */
+enum { BOX_HEADER = 6, BOX_BYTES = 8, BOX_MIN = 16 };
+/* Image header; its payload follows it directly. */
+enum { IMAGE_KIND = 0, IMAGE_HEADER = 4, IMAGE_BYTES = 8, IMAGE_PACKED = 16,
+	IMAGE_SM = 28, IMAGE_FLAGS = 40, IMAGE_UNPACKED = 56, IMAGE_MIN = 64 };
+enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ARCH = 0x100000, FLAG_FAMILY = 0x200000 };
+
+/* No PTX text comes near this; it bounds what a damaged header can ask for. */
+#define UNPACKED_MAX (UINT64_C(1) << 31)
+
+static uint16_t u16(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static uint32_t u32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static uint64_t u64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+bool fatbin_is(const void *bytes, size_t n)
+{
+	return n >= 4 && u32(bytes) == MAGIC;
+}
+
+uint64_t fatbin_size(const void *header)
+{
+	const uint8_t *p = header;
+
+	if (u32(p) != MAGIC || u64(p + BOX_BYTES) > UNPACKED_MAX)
+		return 0;
+	return u16(p + BOX_HEADER) + u64(p + BOX_BYTES);
+}
+
+bool fatbin_next(const void *bytes, size_t n, size_t *cursor,
+	struct fatbin_image *out, struct err *e)
+{
+	const uint8_t *p = bytes;
+	uint64_t header, stored, packed, flags;
+	size_t at = *cursor, end;
+
+	if (n < BOX_MIN || u32(p) != MAGIC)
+		return err_set(e, ERR_FATBIN, 0, 0, "not a fatbin: wrong magic number");
+	header = u16(p + BOX_HEADER);
+	if (header < BOX_MIN || header > n || u64(p + BOX_BYTES) > n - header)
+		return err_set(e, ERR_FATBIN, 0, 0, "the fatbin is cut: %zu bytes are too few", n);
+	end = header + u64(p + BOX_BYTES);
+	if (!at)
+		at = header;
+	if (at == end)
+		return false;
+	if (end - at < IMAGE_MIN)
+		return err_set(e, ERR_FATBIN, 0, 0, "the fatbin ends inside an image header at byte %zu", at);
+
+	p += at;
+	header = u32(p + IMAGE_HEADER);
+	stored = u64(p + IMAGE_BYTES);
+	if (header < IMAGE_MIN || header > end - at || stored > end - at - header)
+		return err_set(e, ERR_FATBIN, 0, 0, "the image at byte %zu reaches beyond the fatbin", at);
+	flags = u64(p + IMAGE_FLAGS);
+	packed = u32(p + IMAGE_PACKED);
+	*out = (struct fatbin_image){
+		.kind = u16(p) == 1 ? FATBIN_PTX : u16(p) == 2 ? FATBIN_ELF : FATBIN_OTHER,
+		.packing = flags & FLAG_ZSTD ? FATBIN_ZSTD : flags & FLAG_LZ4 ? FATBIN_LZ4 : FATBIN_PLAIN,
+		.sm = u32(p + IMAGE_SM),
+		.suffix = flags & FLAG_ARCH ? 'a' : flags & FLAG_FAMILY ? 'f' : 0,
+		.at = p + header, .bytes = stored, .unpacked = stored,
+	};
+	if (out->packing != FATBIN_PLAIN) {
+		if (packed > stored)
+			return err_set(e, ERR_FATBIN, 0, 0,
+				"the image at byte %zu is larger packed than stored", at);
+		out->bytes = packed;
+		out->unpacked = u64(p + IMAGE_UNPACKED);
+	}
+	*cursor = at + header + stored;
+	return true;
+}
+
+static bool unpack(const struct fatbin_image *image, char *to)
+{
+	size_t got;
+
+	switch (image->packing) {
+	case FATBIN_PLAIN:
+		memcpy(to, image->at, image->bytes);
+		return true;
+	case FATBIN_LZ4:
+		return LZ4_decompress_safe((const char *)image->at, to, (int)image->bytes,
+			(int)image->unpacked) == (int)image->unpacked;
+	case FATBIN_ZSTD:
+		got = ZSTD_decompress(to, image->unpacked, image->at, image->bytes);
+		return !ZSTD_isError(got) && got == image->unpacked;
+	}
+	return false;
+}
+
+char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct err *e)
+{
+	char *to;
+
+	if (image->unpacked >= UNPACKED_MAX || image->bytes >= UNPACKED_MAX) {
+		err_set(e, ERR_FATBIN, 0, 0, "an image claims to be %llu bytes long",
+			(unsigned long long)image->unpacked);
+		return NULL;
+	}
+	/* not base_alloc: the size comes from the file */
+	to = malloc(image->unpacked + 1);
+	if (!to) {
+		err_set(e, ERR_MEMORY, 0, 0, "no memory for an image of %llu bytes",
+			(unsigned long long)image->unpacked);
+		return NULL;
+	}
+	if (!unpack(image, to)) {
+		free(to);
+		err_set(e, ERR_FATBIN, 0, 0, "the %s data of the image for sm_%u are damaged",
+			image->packing == FATBIN_ZSTD ? "zstd" : "lz4", image->sm);
+		return NULL;
+	}
+	to[image->unpacked] = 0;
+	*n = strnlen(to, image->unpacked); /* plain images are padded with NULs */
+	return to;
+}
+
+unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_suffix)
+{
+	if (suffix == 'a')
+		return sm == device_sm && device_suffix == 'a' ? 4 * sm + 3 : 0;
+	if (suffix == 'f')
+		return sm / 10 == device_sm / 10 && sm <= device_sm ? 4 * sm + 2 : 0;
+	return sm <= device_sm ? 4 * sm + 1 : 0;
+}

@@ -1,0 +1,470 @@
+/* image: modules of the program, from the bytes they come in to loaded PTX.
+ * Chooses among the images of a fatbin as the driver would for the emulated
+ * GPU; what PTX means is not known here. */
+#include "fatbin.h"
+#include "gpu.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fatbinary_section.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum form { FORM_FATBIN, FORM_PTX, FORM_CUBIN, FORM_UNKNOWN };
+
+struct image {
+	char name[GPU_NAME_MAX];    /* for reports: "prog: module 2" */
+	enum form form;
+	const void *bytes;
+	size_t size;
+	void *owned;                /* the copy, or NULL */
+	struct consan_module *module;
+	int state;                  /* result of loading; -1: not yet tried */
+	VEC(struct func *) func;
+	VEC(struct var *) var;
+};
+
+/* Recursive: loading looks functions up, a lookup loads. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static unsigned images;
+
+/* ---- what form the bytes have ---- */
+
+static bool is_elf(const void *bytes)
+{
+	return !memcmp(bytes, "\177ELF", 4);
+}
+
+/* PTX text starts with blanks, comments and a directive. */
+static bool is_text(const char *p)
+{
+	size_t i;
+
+	for (i = 0; i < 16 && p[i]; i++)
+		if ((unsigned char)p[i] >= 0x7f || ((unsigned char)p[i] < 0x20 && !strchr("\t\n\r\f", p[i])))
+			return false;
+	return i >= 8;
+}
+
+static enum form form_of(const void *bytes, size_t size)
+{
+	if (size && size < 16)
+		return FORM_UNKNOWN;
+	if (fatbin_is(bytes, 4))
+		return FORM_FATBIN;
+	if (is_elf(bytes))
+		return FORM_CUBIN;
+	return is_text(bytes) ? FORM_PTX : FORM_UNKNOWN;
+}
+
+/* ---- choosing ---- */
+
+static const char *suffix_text(char suffix)
+{
+	return suffix == 'a' ? "a" : suffix == 'f' ? "f" : "";
+}
+
+/* The PTX that suits the device best, and what else there is, for messages. */
+static bool choose(struct image *im, struct fatbin_image *best, struct text *has,
+	struct err *e)
+{
+	const struct consan_device *d = gpu_device();
+	struct fatbin_image at;
+	unsigned rank = 0, r;
+	size_t cursor = 0;
+
+	while (fatbin_next(im->bytes, im->size, &cursor, &at, e)) {
+		if (at.kind == FATBIN_OTHER)
+			continue;
+		text_printf(has, "%s%s_%u%s", has->n ? ", " : "",
+			at.kind == FATBIN_PTX ? "compute" : "sm", at.sm, suffix_text(at.suffix));
+		if (at.kind != FATBIN_PTX)
+			continue;
+		r = fatbin_rank(at.sm, at.suffix, d->sm, d->suffix);
+		if (r > rank) {
+			rank = r;
+			*best = at;
+		}
+	}
+	return rank && !e->code;
+}
+
+static int no_ptx(struct image *im, const char *has)
+{
+	const struct consan_device *d = gpu_device();
+	bool any = strstr(has, "compute_") != NULL;
+
+	if (any)
+		gpu_remark(REMARK_NO_PTX, "%s: no PTX for the emulated sm_%u%s (it holds %s); "
+			"choose another GPU with --arch, or add "
+			"-gencode=arch=compute_%u%s,code=compute_%u%s to nvcc",
+			im->name, d->sm, suffix_text(d->suffix), has,
+			d->sm, suffix_text(d->suffix), d->sm, suffix_text(d->suffix));
+	else
+		gpu_remark(REMARK_NO_PTX, "%s: holds machine code only (%s), consan needs PTX; "
+			"build with -gencode=arch=compute_%u%s,code=compute_%u%s",
+			im->name, *has ? has : "no image at all",
+			d->sm, suffix_text(d->suffix), d->sm, suffix_text(d->suffix));
+	return cudaErrorNoKernelImageForDevice;
+}
+
+static int bad_module(struct image *im, const struct err *e, int error)
+{
+	if (e->line)
+		gpu_remark(REMARK_BAD_MODULE, "%s: line %d, column %d: %s", im->name, e->line,
+			e->col, e->text);
+	else
+		gpu_remark(REMARK_BAD_MODULE, "%s: %s", im->name, e->text);
+	return error;
+}
+
+static int load_text(struct image *im, const char *ptx, size_t n)
+{
+	struct err e = { 0 };
+	size_t k;
+
+	im->module = consan_load_ptx(gpu_session(), im->name, ptx, n, &e);
+	if (!im->module)
+		return bad_module(im, &e, e.code == ERR_MEMORY
+			? cudaErrorMemoryAllocation : cudaErrorInvalidPtx);
+	for (k = 0; k < im->var.n; k++) {
+		struct var *v = im->var.at[k];
+		uint64_t bytes;
+
+		if (v->managed)
+			consan_symbol(im->module, v->name, v->managed, &bytes);
+	}
+	return 0;
+}
+
+static int load_fatbin(struct image *im)
+{
+	struct fatbin_image best = { 0 };
+	struct err e = { 0 };
+	struct text has = { 0 };
+	char *ptx;
+	size_t n;
+	int error;
+
+	if (!choose(im, &best, &has, &e)) {
+		error = e.code ? bad_module(im, &e, cudaErrorInvalidKernelImage)
+			: no_ptx(im, has.at ? has.at : "");
+	} else if (!(ptx = fatbin_unpack(&best, &n, &e))) {
+		error = bad_module(im, &e, cudaErrorInvalidKernelImage);
+	} else {
+		error = load_text(im, ptx, n);
+		free(ptx);
+	}
+	text_free(&has);
+	return error;
+}
+
+int image_load(struct image *im)
+{
+	struct err e = { 0 };
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	pthread_mutex_lock(&lock);
+	if (im->state < 0) {
+		switch (im->form) {
+		case FORM_FATBIN:
+			im->state = load_fatbin(im);
+			break;
+		case FORM_PTX:
+			im->state = load_text(im, im->bytes, im->size);
+			break;
+		case FORM_CUBIN:
+			im->state = no_ptx(im, "");
+			break;
+		case FORM_UNKNOWN:
+			err_set(&e, ERR_FATBIN, 0, 0, "neither a fatbin nor PTX text");
+			im->state = bad_module(im, &e, cudaErrorInvalidKernelImage);
+			break;
+		}
+	}
+	error = im->state;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+/* ---- opening ---- */
+
+/* ".target sm_90a" in PTX text. */
+static void hint_text(const char *text, size_t n)
+{
+	const char *at = memmem(text, n < 4096 ? n : 4096, ".target", 7);
+	unsigned sm = 0;
+	char suffix = 0;
+
+	if (at && sscanf(at, ".target sm_%u%c", &sm, &suffix) >= 1)
+		gpu_hint(sm, suffix == 'a' || suffix == 'f' ? suffix : 0, false);
+}
+
+static void hint(const struct image *im, bool of_program)
+{
+	struct fatbin_image at;
+	struct err e = { 0 };
+	size_t cursor = 0;
+
+	if (im->form == FORM_PTX)
+		hint_text(im->bytes, im->size);
+	if (im->form != FORM_FATBIN)
+		return;
+	while (fatbin_next(im->bytes, im->size, &cursor, &at, &e))
+		if (at.kind == FATBIN_PTX)
+			gpu_hint(at.sm, at.suffix, of_program);
+}
+
+/* Is this address inside the main program, not one of its libraries? */
+static bool in_program(const void *at)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	return dladdr1(at, &info, (void **)&map, RTLD_DL_LINKMAP) && map && !map->l_name[0];
+}
+
+static void *dup_bytes(const void *bytes, size_t n)
+{
+	char *copy = base_alloc(n + 1);
+
+	memcpy(copy, bytes, n);
+	return copy;
+}
+
+int image_open(const void *bytes, size_t size, int own, struct image **out)
+{
+	const __fatBinC_Wrapper_t *wrapper = bytes;
+	const void *given = bytes;
+	struct image *im;
+
+	if (!bytes || !out)
+		return cudaErrorInvalidValue;
+	im = base_alloc(sizeof *im);
+	im->state = -1;
+	if ((!size || size >= sizeof *wrapper) && wrapper->magic == FATBINC_MAGIC) {
+		bytes = wrapper->data;
+		size = 0;
+	}
+	im->form = form_of(bytes, size);
+	switch (im->form) {
+	case FORM_FATBIN:
+		im->size = size ? size : fatbin_size(bytes);
+		break;
+	case FORM_PTX:
+		im->size = size ? strnlen(bytes, size) : strlen(bytes);
+		break;
+	case FORM_CUBIN:
+	case FORM_UNKNOWN:
+		break;
+	}
+	im->bytes = bytes;
+	if (own == IMAGE_COPY && im->size)
+		im->bytes = im->owned = dup_bytes(bytes, im->size);
+	pthread_mutex_lock(&lock);
+	snprintf(im->name, sizeof im->name, "%.200s: module %u",
+		program_invocation_short_name, ++images);
+	pthread_mutex_unlock(&lock);
+	hint(im, own == IMAGE_BORROW && in_program(given));
+	handle_put(im, HANDLE_IMAGE, im);
+	*out = im;
+	return 0;
+}
+
+int image_open_file(const char *path, struct image **out)
+{
+	FILE *f = path ? fopen(path, "rb") : NULL;
+	struct text all = { 0 };
+	char part[65536];
+	size_t n;
+	int error;
+
+	if (!f)
+		return cudaErrorFileNotFound;
+	while ((n = fread(part, 1, sizeof part, f)) > 0)
+		text_add(&all, part, n);
+	fclose(f);
+	if (!all.n)
+		return cudaErrorInvalidKernelImage;
+	error = image_open(all.at, all.n, IMAGE_COPY, out);
+	if (!error)
+		snprintf((*out)->name, sizeof (*out)->name, "%s", path);
+	text_free(&all);
+	return error;
+}
+
+void image_close(struct image *im)
+{
+	size_t i;
+
+	pthread_mutex_lock(&lock);
+	handle_drop(im, HANDLE_IMAGE);
+	for (i = 0; i < im->func.n; i++) {
+		handle_drop(im->func.at[i], HANDLE_FUNC);
+		free(im->func.at[i]->name);
+		free(im->func.at[i]);
+	}
+	for (i = 0; i < im->var.n; i++)
+		free(im->var.at[i]);
+	if (im->module)
+		consan_unload(im->module);
+	vec_free(&im->func);
+	vec_free(&im->var);
+	free(im->owned);
+	free(im);
+	pthread_mutex_unlock(&lock);
+}
+
+struct image *image_of(const void *handle)
+{
+	return handle_get(handle, HANDLE_IMAGE);
+}
+
+/* ---- functions ---- */
+
+struct func *image_add_func(struct image *im, const char *name)
+{
+	struct func *f = NULL;
+	size_t i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < im->func.n && !f; i++)
+		if (!strcmp(im->func.at[i]->name, name))
+			f = im->func.at[i];
+	if (!f) {
+		f = base_alloc(sizeof *f);
+		f->image = im;
+		f->name = base_strdup(name);
+		f->carveout = -1;
+		vec_push(&im->func, f);
+		handle_put(f, HANDLE_FUNC, f);
+	}
+	pthread_mutex_unlock(&lock);
+	return f;
+}
+
+/* Without an attribute a launch may use 48 KiB of shared memory in all. */
+static uint32_t default_dynamic(const struct func *f)
+{
+	return f->info.shared_static < 48 << 10 ? (48 << 10) - f->info.shared_static : 0;
+}
+
+int func_load(struct func *f)
+{
+	struct err e = { 0 };
+	int error = image_load(f->image);
+
+	if (error)
+		return error;
+	pthread_mutex_lock(&lock);
+	if (!f->kernel) {
+		f->kernel = consan_kernel(f->image->module, f->name, &e);
+		if (f->kernel) {
+			consan_kernel_info(f->kernel, &f->info);
+			f->max_dynamic = default_dynamic(f);
+		} else if (e.code && e.code != ERR_PTX_SYMBOL) {
+			error = bad_module(f->image, &e, cudaErrorInvalidPtx);
+		} else {
+			error = cudaErrorSymbolNotFound;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+int image_func(struct image *im, const char *name, struct func **out)
+{
+	const char *entry;
+	int error = image_load(im);
+	size_t k;
+
+	if (error)
+		return error;
+	for (k = 0; (entry = consan_kernel_name(im->module, k)); k++)
+		if (!strcmp(entry, name))
+			break;
+	if (!entry)
+		return cudaErrorSymbolNotFound;
+	*out = image_add_func(im, name);
+	return func_load(*out);
+}
+
+int image_func_count(struct image *im, unsigned *n)
+{
+	int error = image_load(im);
+
+	for (*n = 0; !error && consan_kernel_name(im->module, *n); )
+		++*n;
+	return error;
+}
+
+int image_func_at(struct image *im, unsigned k, struct func **out)
+{
+	int error = image_load(im);
+	const char *name = error ? NULL : consan_kernel_name(im->module, k);
+
+	if (!name)
+		return error ? error : cudaErrorInvalidValue;
+	*out = image_add_func(im, name);
+	return func_load(*out);
+}
+
+int func_find(const void *handle, struct func **out)
+{
+	struct func *f = handle_get(handle, HANDLE_STUB);
+	int error;
+
+	if (!f)
+		f = handle_get(handle, HANDLE_FUNC);
+	if (!f)
+		return cudaErrorInvalidDeviceFunction;
+	*out = f;
+	error = func_load(f);
+	return error == cudaErrorSymbolNotFound ? cudaErrorInvalidDeviceFunction : error;
+}
+
+/* ---- variables ---- */
+
+void image_add_var(struct image *im, const void *host, const char *name, size_t bytes,
+	void **managed)
+{
+	struct var *v = base_alloc(sizeof *v);
+
+	*v = (struct var){ .image = im, .name = name, .bytes = bytes, .managed = managed };
+	pthread_mutex_lock(&lock);
+	vec_push(&im->var, v);
+	pthread_mutex_unlock(&lock);
+	handle_put(host, HANDLE_VAR, v);
+}
+
+int image_symbol(struct image *im, const char *name, void **at, size_t *bytes)
+{
+	void *where;
+	uint64_t n;
+	int error = image_load(im);
+
+	if (error)
+		return error;
+	if (!name || !consan_symbol(im->module, name, &where, &n))
+		return cudaErrorSymbolNotFound;
+	if (at)
+		*at = where;
+	if (bytes)
+		*bytes = n;
+	return 0;
+}
+
+int var_find(const void *host, void **at, size_t *bytes)
+{
+	struct var *v = handle_get(host, HANDLE_VAR);
+	int error = v ? image_symbol(v->image, v->name, at, bytes) : gpu_ready();
+
+	if (v && error != cudaErrorSymbolNotFound)
+		return error;
+	return error ? error : cudaErrorInvalidSymbol;
+}

@@ -1,0 +1,340 @@
+/* launch: kernels with their parameters and limits. Refuses what the emulated
+ * GPU would refuse, with the same error. */
+#include "../event.h"
+#include "gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GRID_X_MAX = 0x7fffffff, GRID_YZ_MAX = 65535, BLOCK_MAX = 1024, BLOCK_Z_MAX = 64,
+	CLUSTER_PORTABLE = 8 };
+
+int launch_pack(struct launch *l, void **args, const void *block, size_t n)
+{
+	const struct consan_kernel_info *k = &l->func->info;
+	uint32_t offset, bytes;
+	size_t i;
+
+	l->params = base_alloc(k->param_bytes + 1);
+	if (block) {
+		memcpy(l->params, block, n < k->param_bytes ? n : k->param_bytes);
+		return n < k->param_bytes ? cudaErrorInvalidValue : 0;
+	}
+	for (i = 0; consan_kernel_param(l->func->kernel, i, &offset, &bytes); i++) {
+		if (!args || !args[i])
+			return cudaErrorInvalidValue;
+		memcpy((char *)l->params + offset, args[i], bytes);
+	}
+	return 0;
+}
+
+int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		switch (a[i].id) {
+		case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+			l->cluster[0] = a[i].value.clusterDim.x;
+			l->cluster[1] = a[i].value.clusterDim.y;
+			l->cluster[2] = a[i].value.clusterDim.z;
+			break;
+		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+			l->cooperative = a[i].value.cooperative != 0;
+			break;
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+			gpu_remark(REMARK_CALL_UNSUPPORTED,
+				"launch attribute: an event of a kernel's progress");
+			return cudaErrorNotSupported;
+		default: /* hints: scheduling, priority, caching, overlap of launches */
+			break;
+		}
+	}
+	return 0;
+}
+
+static uint64_t volume(const uint32_t d[3])
+{
+	return (uint64_t)d[0] * d[1] * d[2];
+}
+
+static int check_shape(const struct launch *l)
+{
+	if (!volume(l->grid) || l->grid[0] > GRID_X_MAX || l->grid[1] > GRID_YZ_MAX
+			|| l->grid[2] > GRID_YZ_MAX)
+		return cudaErrorInvalidConfiguration;
+	if (!volume(l->block) || l->block[0] > BLOCK_MAX || l->block[1] > BLOCK_MAX
+			|| l->block[2] > BLOCK_Z_MAX || volume(l->block) > BLOCK_MAX)
+		return cudaErrorInvalidConfiguration;
+	if (volume(l->block) > l->func->info.max_threads)
+		return cudaErrorLaunchOutOfResources;
+	return 0;
+}
+
+/* The cluster comes from the launch, else from the kernel: PTX ISA
+ * .reqnctapercluster, .explicitcluster; CUDA's required cluster attributes. */
+static int check_cluster(struct launch *l)
+{
+	const struct func *f = l->func;
+	const uint32_t *fixed = f->info.reqcluster[0] ? f->info.reqcluster
+		: f->cluster[0] ? f->cluster : NULL;
+	uint64_t n;
+	unsigned d;
+
+	if (fixed && volume(l->cluster) && memcmp(fixed, l->cluster, sizeof l->cluster))
+		return cudaErrorInvalidClusterSize;
+	if (fixed)
+		memcpy(l->cluster, fixed, sizeof l->cluster);
+	n = volume(l->cluster);
+	if (!n)
+		return f->cluster_must ? cudaErrorInvalidClusterSize : 0;
+	if (n > (f->non_portable ? gpu_device()->max_cluster : CLUSTER_PORTABLE))
+		return cudaErrorInvalidClusterSize;
+	for (d = 0; d < 3; d++)
+		if (l->grid[d] % l->cluster[d])
+			return cudaErrorInvalidClusterSize;
+	return n > 1 && gpu_device()->sm < 90 ? cudaErrorNotSupported : 0;
+}
+
+int launch_check(struct launch *l)
+{
+	int error, blocks;
+
+	error = check_shape(l);
+	if (!error)
+		error = check_cluster(l);
+	if (error)
+		return error;
+	if (l->shared > l->func->max_dynamic)
+		return cudaErrorInvalidValue;
+	error = func_occupancy(l->func, (int)volume(l->block), l->shared, &blocks);
+	if (error)
+		return error;
+	if (!blocks)
+		return cudaErrorLaunchOutOfResources;
+	if (l->cooperative && volume(l->grid) > (uint64_t)blocks * gpu_device()->sm_count)
+		return cudaErrorCooperativeLaunchTooLarge;
+	return 0;
+}
+
+/* What a program on a GPU would see after this fault, at its next call that
+ * waits for the device. */
+static int fault_error(unsigned fault)
+{
+	switch (fault) {
+	case EVX_SHARED_OOB:
+	case EVX_GLOBAL_OOB:
+	case EVX_LOCAL_OOB:
+	case EVX_CONST_WRITE:
+		return cudaErrorIllegalAddress;
+	case EVX_MISALIGNED:
+	case EVX_MB_PLACE:
+		return cudaErrorMisalignedAddress;
+	case EVX_ASSERT:
+		return cudaErrorAssert;
+	case EVX_STACK:
+		return cudaErrorHardwareStackError;
+	case EVX_TRAP:
+		return cudaErrorLaunchFailure;
+	}
+	return cudaErrorIllegalInstruction;
+}
+
+int launch_run(const struct launch *l)
+{
+	struct consan_launch x = { .kernel = l->func->kernel,
+		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
+		.cooperative = l->cooperative };
+	struct err e = { 0 };
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	memcpy(x.grid, l->grid, sizeof x.grid);
+	memcpy(x.block, l->block, sizeof x.block);
+	memcpy(x.cluster, l->cluster, sizeof x.cluster);
+	switch (gpu_launch(&x, &e)) {
+	case CONSAN_OK:
+		return 0;
+	case CONSAN_FAULT:
+		gpu_fault(fault_error(consan_fault(gpu_session())));
+		return 0;
+	case CONSAN_HANG:
+	case CONSAN_STOPPED:
+		gpu_fault(cudaErrorLaunchTimeout);
+		return 0;
+	case CONSAN_UNCHECKED:
+		return cudaErrorNotSupported;
+	case CONSAN_BAD_LAUNCH:
+		return cudaErrorInvalidConfiguration;
+	}
+	return cudaErrorUnknown;
+}
+
+/* ---- occupancy ---- */
+
+int func_occupancy(struct func *f, int threads, size_t shared, int *blocks)
+{
+	if (threads <= 0 || !blocks)
+		return cudaErrorInvalidValue;
+	*blocks = 0;
+	if (threads <= BLOCK_MAX && shared + f->info.shared_static
+			<= gpu_device()->shared_per_cta_optin)
+		*blocks = (int)consan_occupancy(f->kernel, (uint32_t)threads, (uint32_t)shared);
+	return 0;
+}
+
+int func_max_clusters(const struct launch *l, int *clusters)
+{
+	uint64_t n = volume(l->cluster) ? volume(l->cluster) : 1;
+	int blocks, error;
+
+	error = func_occupancy(l->func, (int)volume(l->block), l->shared, &blocks);
+	if (error)
+		return error;
+	*clusters = (int)((uint64_t)blocks * gpu_device()->sm_count / n);
+	return 0;
+}
+
+/* The most dynamic shared memory with which so many blocks still fit. */
+int func_available_shared(struct func *f, int blocks, int threads, size_t *shared)
+{
+	size_t low = 0, high = gpu_device()->shared_per_cta_optin, middle;
+	int fit, error;
+
+	if (!shared || blocks <= 0)
+		return cudaErrorInvalidValue;
+	while (low < high) {
+		middle = (low + high + 1) / 2;
+		error = func_occupancy(f, threads, middle, &fit);
+		if (error)
+			return error;
+		if (fit >= blocks)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	*shared = low;
+	return 0;
+}
+
+int func_max_cluster_size(const struct launch *l, int *size)
+{
+	int blocks, error = func_occupancy(l->func, (int)volume(l->block), l->shared, &blocks);
+
+	if (error)
+		return error;
+	if (!size)
+		return cudaErrorInvalidValue;
+	*size = !blocks ? 0 : gpu_device()->sm < 90 ? 1
+		: l->func->non_portable ? (int)gpu_device()->max_cluster : CLUSTER_PORTABLE;
+	return 0;
+}
+
+/* ---- attributes ---- */
+
+int func_get_attribute(struct func *f, CUfunction_attribute a, int *value)
+{
+	const struct consan_kernel_info *k = &f->info;
+	const uint32_t *cluster = k->reqcluster[0] ? k->reqcluster : f->cluster;
+
+	if (!value)
+		return cudaErrorInvalidValue;
+	switch (a) {
+	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+		*value = (int)k->max_threads;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+		*value = (int)k->shared_static;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+		*value = (int)k->const_bytes;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+		*value = (int)k->local_bytes;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_NUM_REGS:
+		*value = (int)k->nregs;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+		*value = (int)(a == CU_FUNC_ATTRIBUTE_PTX_VERSION ? k->sm : gpu_device()->sm);
+		return 0;
+	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+		*value = 0;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+		*value = (int)f->max_dynamic;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		*value = f->carveout;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+		*value = f->cluster_must || k->reqcluster[0];
+		return 0;
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+		*value = (int)cluster[a - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+		return 0;
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+		*value = f->non_portable;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+		*value = f->cluster_policy;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_MAX:
+		break;
+	}
+	return cudaErrorInvalidValue;
+}
+
+static int set_max_dynamic(struct func *f, int value)
+{
+	uint32_t limit = gpu_device()->shared_per_cta_optin;
+
+	if (value < 0 || (uint32_t)value + f->info.shared_static > limit)
+		return cudaErrorInvalidValue;
+	/* a smaller value than the default does not take memory away */
+	f->max_dynamic = (uint32_t)value;
+	return 0;
+}
+
+int func_set_attribute(struct func *f, CUfunction_attribute a, int value)
+{
+	switch (a) {
+	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+		return set_max_dynamic(f, value);
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		if (value < -1 || value > 100)
+			return cudaErrorInvalidValue;
+		f->carveout = value;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+		f->cluster_must = value != 0;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+		if (value < 0)
+			return cudaErrorInvalidValue;
+		f->cluster[a - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = (uint32_t)value;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+		f->non_portable = value != 0;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+		f->cluster_policy = value;
+		return 0;
+	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+	case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+	case CU_FUNC_ATTRIBUTE_NUM_REGS:
+	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+	case CU_FUNC_ATTRIBUTE_MAX:
+		break;
+	}
+	return cudaErrorInvalidValue;
+}

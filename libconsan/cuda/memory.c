@@ -1,0 +1,310 @@
+/* memory: allocations, copies and fills. Device memory is host memory that
+ * kernels may touch, so a copy is a memmove once its ranges are checked. */
+#include "gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A row of a pitched allocation starts at a multiple of this. */
+enum { PITCH = 512 };
+/* What the emulated GPU says it has; host memory is the real limit. */
+#define MEMORY_TOTAL (UINT64_C(80) << 30)
+
+static _Atomic uint64_t in_use;
+
+static int alloc(void **at, size_t bytes, enum consan_mem kind)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (in_use + bytes > MEMORY_TOTAL || bytes > MEMORY_TOTAL)
+		return cudaErrorMemoryAllocation;
+	*at = consan_malloc(gpu_session(), bytes, kind);
+	if (!*at)
+		return cudaErrorMemoryAllocation;
+	in_use += bytes;
+	return 0;
+}
+
+int mem_alloc(void **at, size_t bytes, enum consan_mem kind)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!at)
+		return cudaErrorInvalidValue;
+	*at = NULL;
+	return bytes ? alloc(at, bytes, kind) : 0;
+}
+
+int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows)
+{
+	size_t bytes;
+
+	if (!at || !pitch)
+		return cudaErrorInvalidValue;
+	*pitch = (width + PITCH - 1) / PITCH * PITCH;
+	if (__builtin_mul_overflow(*pitch, rows, &bytes))
+		return cudaErrorMemoryAllocation;
+	return mem_alloc(at, bytes, CONSAN_MEM_DEVICE);
+}
+
+/* The flags are kept beside the handle, one up so that 0 is known, too. */
+static void keep_flags(const void *at, unsigned flags)
+{
+	handle_put(at, HANDLE_HOST, (void *)(uintptr_t)(flags + 1));
+}
+
+int mem_alloc_host(void **at, size_t bytes, unsigned flags)
+{
+	int error = mem_alloc(at, bytes, CONSAN_MEM_HOST);
+
+	if (!error && *at)
+		keep_flags(*at, flags | cudaHostAllocMapped);
+	return error;
+}
+
+static int release(void *at, bool host)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+	int error = gpu_ready();
+
+	if (error || !at)
+		return error;
+	if (!consan_mem_find(gpu_session(), at, &base, &bytes, &kind) || base != at
+			|| (kind == CONSAN_MEM_HOST) != host)
+		return cudaErrorInvalidValue;
+	if (!consan_free(gpu_session(), at))
+		return cudaErrorInvalidValue;
+	in_use -= bytes;
+	handle_drop(at, HANDLE_HOST);
+	return 0;
+}
+
+int mem_free(void *at)
+{
+	return release(at, false);
+}
+
+int mem_free_host(void *at)
+{
+	return release(at, true);
+}
+
+int mem_register(void *at, size_t bytes, unsigned flags)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!at || !bytes)
+		return cudaErrorInvalidValue;
+	if (!mem_check(at, 1))
+		return cudaErrorHostMemoryAlreadyRegistered;
+	consan_mem_register(gpu_session(), at, bytes);
+	keep_flags(at, flags | cudaHostRegisterMapped);
+	return 0;
+}
+
+int mem_unregister(void *at)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!handle_drop(at, HANDLE_HOST) || !consan_mem_unregister(gpu_session(), at))
+		return cudaErrorHostMemoryNotRegistered;
+	return 0;
+}
+
+bool mem_host_flags(const void *at, unsigned *flags)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base, *kept;
+
+	if (!consan_mem_find(gpu_session(), at, &base, &bytes, &kind))
+		return false;
+	kept = handle_get(base, HANDLE_HOST);
+	if (!kept)
+		return false;
+	*flags = (unsigned)(uintptr_t)kept - 1;
+	return true;
+}
+
+void mem_info(size_t *free_bytes, size_t *total)
+{
+	*total = MEMORY_TOTAL;
+	*free_bytes = MEMORY_TOTAL - in_use;
+}
+
+int mem_check(const void *at, size_t bytes)
+{
+	enum consan_mem kind;
+	uint64_t size;
+	void *base;
+
+	if (!bytes)
+		return 0;
+	if (!consan_mem_find(gpu_session(), at, &base, &size, &kind)
+			|| bytes > size - (uint64_t)((const char *)at - (const char *)base))
+		return cudaErrorInvalidValue;
+	return 0;
+}
+
+/* ---- copies ---- */
+
+struct copy copy_line(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind)
+{
+	return (struct copy){ .dst = dst, .src = src, .dst_pitch = bytes, .src_pitch = bytes,
+		.width = bytes, .height = 1, .depth = 1, .kind = kind };
+}
+
+struct copy copy_plane(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+	return (struct copy){ .dst = dst, .src = src, .dst_pitch = dst_pitch,
+		.src_pitch = src_pitch, .width = width, .height = height, .depth = 1,
+		.kind = kind };
+}
+
+/* Bytes from the first to the last one touched. */
+static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
+{
+	return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+int copy_check(const struct copy *c)
+{
+	bool to_device = c->kind == cudaMemcpyHostToDevice || c->kind == cudaMemcpyDeviceToDevice;
+	bool from_device = c->kind == cudaMemcpyDeviceToHost || c->kind == cudaMemcpyDeviceToDevice;
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if ((unsigned)c->kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	if (!c->width || !c->height || !c->depth)
+		return 0;
+	if (!c->dst || !c->src)
+		return cudaErrorInvalidValue;
+	if (c->height > 1 && (c->dst_pitch < c->width || c->src_pitch < c->width))
+		return cudaErrorInvalidPitchValue;
+	if (to_device)
+		error = mem_check(c->dst, span(c->width, c->height, c->depth, c->dst_pitch,
+			c->dst_slice));
+	if (!error && from_device)
+		error = mem_check(c->src, span(c->width, c->height, c->depth, c->src_pitch,
+			c->src_slice));
+	return error;
+}
+
+void copy_run(const struct copy *c)
+{
+	size_t y, z;
+
+	for (z = 0; z < c->depth; z++)
+		for (y = 0; y < c->height && c->width; y++)
+			memmove((char *)c->dst + z * c->dst_slice + y * c->dst_pitch,
+				(const char *)c->src + z * c->src_slice + y * c->src_pitch,
+				c->width);
+}
+
+int fill_check(const struct fill *f)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!f->width || !f->height || !f->depth)
+		return 0;
+	if ((uintptr_t)f->dst % f->unit)
+		return cudaErrorInvalidValue;
+	if (f->height > 1 && f->pitch < f->width * f->unit)
+		return cudaErrorInvalidPitchValue;
+	return mem_check(f->dst, span(f->width * f->unit, f->height, f->depth, f->pitch, f->slice));
+}
+
+static void fill_row(char *at, const struct fill *f)
+{
+	size_t x;
+
+	switch (f->unit) {
+	case 1:
+		memset(at, (int)f->value, f->width);
+		break;
+	case 2:
+		for (x = 0; x < f->width; x++)
+			((uint16_t *)at)[x] = (uint16_t)f->value;
+		break;
+	case 4:
+		for (x = 0; x < f->width; x++)
+			((uint32_t *)at)[x] = f->value;
+		break;
+	}
+}
+
+void fill_run(const struct fill *f)
+{
+	size_t y, z;
+
+	for (z = 0; z < f->depth; z++)
+		for (y = 0; y < f->height; y++)
+			fill_row((char *)f->dst + z * f->slice + y * f->pitch, f);
+}
+
+/* ---- pools ---- */
+
+struct pool {
+	uint64_t attribute[CU_MEMPOOL_ATTR_USED_MEM_HIGH + 1];
+};
+static struct pool pool0;
+
+struct pool *pool_default(void)
+{
+	return &pool0;
+}
+
+struct pool *pool_of(const void *handle)
+{
+	return handle == &pool0 ? &pool0 : handle_get(handle, HANDLE_POOL);
+}
+
+int pool_new(struct pool **out)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	*out = base_alloc(sizeof **out);
+	handle_put(*out, HANDLE_POOL, *out);
+	return 0;
+}
+
+int pool_free(const void *handle)
+{
+	if (!handle_drop(handle, HANDLE_POOL))
+		return cudaErrorInvalidValue;
+	free((void *)handle);
+	return 0;
+}
+
+/* The reuse switches (numbers 1 to 3) are ints, the sizes 64 bits. */
+int pool_attribute(const void *handle, int attribute, void *get, const void *set)
+{
+	struct pool *p = pool_of(handle);
+	size_t bytes = attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
+		? sizeof(int) : sizeof(uint64_t);
+
+	if (!p || attribute < 1 || (size_t)attribute >= ARRAY_SIZE(p->attribute))
+		return cudaErrorInvalidValue;
+	if (set)
+		memcpy(&p->attribute[attribute], set, bytes);
+	else if (get)
+		memcpy(get, &p->attribute[attribute], bytes);
+	return set || get ? 0 : cudaErrorInvalidValue;
+}

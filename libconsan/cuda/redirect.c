@@ -1,0 +1,251 @@
+/* redirect: takes over programs that carry a CUDA runtime of their own.
+ *
+ * nvcc links the runtime statically by default. Its functions are local symbols
+ * of the program; the first bytes of each become a jump to ours. This runs
+ * before any constructor of the program (-z initfirst), so that not even the
+ * registration of its kernels gets past us. Shared runtimes and the driver
+ * need none of this: the dynamic linker finds our symbols first. */
+#include "gpu.h"
+#include "table.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where a function starts: jmp rel32 to an island within reach ... */
+enum { JUMP = 5 };
+/* ... and there: jmp *0(%rip), the address. */
+enum { ISLAND = 16 };
+
+/* An ELF file, mapped; every offset in it is checked against its size. */
+struct elf {
+	const uint8_t *at;
+	size_t size;
+	const Elf64_Shdr *section;
+	size_t sections;
+};
+
+static bool within(const struct elf *f, uint64_t at, uint64_t n)
+{
+	return at <= f->size && n <= f->size - at;
+}
+
+static bool elf_map(struct elf *f, const char *path)
+{
+	const Elf64_Ehdr *h;
+	struct stat st;
+	void *at;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) || st.st_size < (off_t)sizeof *h) {
+		close(fd);
+		return false;
+	}
+	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (at == MAP_FAILED)
+		return false;
+	*f = (struct elf){ .at = at, .size = (size_t)st.st_size };
+	h = at;
+	if (!memcmp(h->e_ident, ELFMAG, SELFMAG) && h->e_ident[EI_CLASS] == ELFCLASS64
+			&& h->e_shentsize == sizeof(Elf64_Shdr)
+			&& within(f, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr))) {
+		f->section = (const void *)(f->at + h->e_shoff);
+		f->sections = h->e_shnum;
+	}
+	return true;
+}
+
+static void elf_unmap(struct elf *f)
+{
+	munmap((void *)f->at, f->size);
+}
+
+static const Elf64_Shdr *section_of_type(const struct elf *f, uint32_t type)
+{
+	for (size_t i = 0; i < f->sections; i++)
+		if (f->section[i].sh_type == type
+				&& within(f, f->section[i].sh_offset, f->section[i].sh_size))
+			return &f->section[i];
+	return NULL;
+}
+
+/* Device code as nvcc embeds it; strip leaves the section. */
+static bool has_fatbin(const struct elf *f)
+{
+	const Elf64_Ehdr *h = (const void *)f->at;
+	const Elf64_Shdr *names;
+
+	if (h->e_shstrndx >= f->sections)
+		return false;
+	names = &f->section[h->e_shstrndx];
+	if (!within(f, names->sh_offset, names->sh_size))
+		return false;
+	for (size_t i = 0; i < f->sections; i++) {
+		uint64_t at = f->section[i].sh_name;
+
+		if (at < names->sh_size && names->sh_size - at >= sizeof ".nvFatBinSegment"
+				&& !strcmp((const char *)f->at + names->sh_offset + at,
+					".nvFatBinSegment"))
+			return true;
+	}
+	return false;
+}
+
+/* A page that a jump from every function of this object reaches. */
+static uint8_t *island_page(uint64_t near, size_t bytes)
+{
+	uint64_t step, at;
+	void *page;
+
+	for (step = 1; step < 1024; step++) {
+		for (int sign = -1; sign <= 1; sign += 2) {
+			at = (near & ~UINT64_C(0xfffff)) + (uint64_t)(sign * (int64_t)(step << 20));
+			page = mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+			if (page == (void *)at)
+				return page;
+			if (page != MAP_FAILED)
+				munmap(page, bytes);
+		}
+	}
+	return NULL;
+}
+
+struct island {
+	uint8_t *at;
+	size_t used, size;
+};
+
+static bool patch(uint8_t *function, void *to, struct island *island)
+{
+	static const uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 };
+	uintptr_t page = (uintptr_t)function & ~UINT64_C(4095);
+	size_t n = (uintptr_t)function + JUMP - page;
+	uint8_t *slot = island->at + island->used;
+	int64_t distance = slot - (function + JUMP);
+	int32_t near = (int32_t)distance;
+
+	if (near != distance || island->used + ISLAND > island->size)
+		return false;
+	if (mprotect((void *)page, n, PROT_READ | PROT_WRITE))
+		return false;
+	memcpy(slot, jump, sizeof jump);
+	memcpy(slot + sizeof jump, &to, sizeof to);
+	island->used += ISLAND;
+	function[0] = 0xe9;
+	memcpy(function + 1, &near, sizeof near);
+	return !mprotect((void *)page, n, PROT_READ | PROT_EXEC);
+}
+
+/* The compiler starts functions at multiples of 16: a short one has padding. */
+static bool has_room(const uint8_t *function, uint64_t size)
+{
+	return size >= JUMP || (uintptr_t)function % 16 == 0;
+}
+
+static bool is_runtime_name(const char *name)
+{
+	return !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6);
+}
+
+/* How many runtime functions were redirected. */
+static unsigned redirect(const struct elf *f, uint64_t base)
+{
+	const Elf64_Shdr *symbols = section_of_type(f, SHT_SYMTAB), *strings;
+	struct island island = { 0 };
+	const Elf64_Sym *symbol;
+	unsigned done = 0;
+	size_t i, n;
+	void *to;
+
+	if (!symbols || symbols->sh_link >= f->sections)
+		return 0;
+	strings = &f->section[symbols->sh_link];
+	if (!within(f, strings->sh_offset, strings->sh_size) || !strings->sh_size
+			|| f->at[strings->sh_offset + strings->sh_size - 1])
+		return 0;
+	symbol = (const void *)(f->at + symbols->sh_offset);
+	n = symbols->sh_size / sizeof *symbol;
+	for (i = 0; i < n; i++) {
+		const char *name = (const char *)f->at + strings->sh_offset + symbol[i].st_name;
+
+		if (ELF64_ST_TYPE(symbol[i].st_info) != STT_FUNC || !symbol[i].st_value
+				|| symbol[i].st_name >= strings->sh_size || !is_runtime_name(name))
+			continue;
+		to = table_runtime(name);
+		if (!to)
+			continue;
+		if (!island.at) {
+			island.size = (table_count * ISLAND + 4095) & ~(size_t)4095;
+			island.at = island_page(base + symbol[i].st_value, island.size);
+			if (!island.at)
+				return 0;
+		}
+		if (has_room((uint8_t *)base + symbol[i].st_value, symbol[i].st_size))
+			done += patch((uint8_t *)base + symbol[i].st_value, to, &island);
+	}
+	if (island.at)
+		mprotect(island.at, island.size, PROT_READ | PROT_EXEC);
+	return done;
+}
+
+/* Does the object call the runtime through the dynamic linker? */
+static bool has_shared_runtime(const struct dl_phdr_info *info)
+{
+	const ElfW(Dyn) *d = NULL;
+	const char *strings = NULL;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			d = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	for (const ElfW(Dyn) *at = d; at && at->d_tag != DT_NULL; at++)
+		if (at->d_tag == DT_STRTAB)
+			strings = (const char *)at->d_un.d_ptr;
+	for (const ElfW(Dyn) *at = d; strings && at && at->d_tag != DT_NULL; at++)
+		if (at->d_tag == DT_NEEDED && !strncmp(strings + at->d_un.d_val, "libcudart.", 10))
+			return true;
+	return false;
+}
+
+static bool is_us(const struct dl_phdr_info *info)
+{
+	uint64_t here = (uintptr_t)is_us - info->dlpi_addr;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && here - info->dlpi_phdr[i].p_vaddr
+				< info->dlpi_phdr[i].p_memsz)
+			return true;
+	return false;
+}
+
+static int object(struct dl_phdr_info *info, size_t size, void *user)
+{
+	const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
+	unsigned *number = user;
+	struct elf f;
+
+	/* the first object is the program, and only it has no name */
+	if (++*number > 1 && !info->dlpi_name[0])
+		return 0;
+	if (is_us(info) || strstr(path, "linux-vdso") || !elf_map(&f, path))
+		return 0;
+	if (!redirect(&f, info->dlpi_addr) && has_fatbin(&f) && !has_shared_runtime(info))
+		gpu_no_runtime(info->dlpi_name);
+	elf_unmap(&f);
+	return 0;
+}
+
+__attribute__((constructor)) static void take_over(void)
+{
+	unsigned number = 0;
+
+	dl_iterate_phdr(object, &number);
+}

@@ -1,0 +1,411 @@
+/* rt_memory: memory of the runtime API. */
+#include "gpu.h"
+
+#include <string.h>
+
+/* ---- allocation ---- */
+
+cudaError_t cudaMalloc(void **at, size_t bytes)
+{
+	return rt(mem_alloc(at, bytes, CONSAN_MEM_DEVICE));
+}
+
+cudaError_t cudaMallocAsync(void **at, size_t bytes, cudaStream_t stream)
+{
+	struct stream *s = stream_of(stream);
+
+	if (!s)
+		return rt(cudaErrorInvalidResourceHandle);
+	return s->capture ? rt(cudaErrorStreamCaptureUnsupported) : cudaMalloc(at, bytes);
+}
+
+cudaError_t cudaMallocManaged(void **at, size_t bytes, unsigned flags)
+{
+	if (!bytes || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+		return rt(cudaErrorInvalidValue);
+	return rt(mem_alloc(at, bytes, CONSAN_MEM_MANAGED));
+}
+
+cudaError_t cudaMallocPitch(void **at, size_t *pitch, size_t width, size_t rows)
+{
+	return rt(mem_alloc_pitch(at, pitch, width, rows));
+}
+
+cudaError_t cudaMalloc3D(struct cudaPitchedPtr *to, struct cudaExtent e)
+{
+	int error;
+
+	if (!to)
+		return rt(cudaErrorInvalidValue);
+	*to = (struct cudaPitchedPtr){ .xsize = e.width, .ysize = e.height };
+	error = mem_alloc_pitch(&to->ptr, &to->pitch, e.width, e.height * e.depth);
+	return rt(error);
+}
+
+cudaError_t cudaFree(void *at)
+{
+	return rt(mem_free(at));
+}
+
+cudaError_t cudaFreeAsync(void *at, cudaStream_t stream)
+{
+	struct stream *s = stream_of(stream);
+
+	if (!s)
+		return rt(cudaErrorInvalidResourceHandle);
+	return s->capture ? rt(cudaErrorStreamCaptureUnsupported) : cudaFree(at);
+}
+
+cudaError_t cudaMallocHost(void **at, size_t bytes)
+{
+	return rt(mem_alloc_host(at, bytes, 0));
+}
+
+cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags)
+{
+	return rt(mem_alloc_host(at, bytes, flags));
+}
+
+cudaError_t cudaFreeHost(void *at)
+{
+	return rt(mem_free_host(at));
+}
+
+cudaError_t cudaHostRegister(void *at, size_t bytes, unsigned flags)
+{
+	return rt(mem_register(at, bytes, flags));
+}
+
+cudaError_t cudaHostUnregister(void *at)
+{
+	return rt(mem_unregister(at));
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return rt(error);
+	if (!device || flags || mem_check(host, 1))
+		return rt(cudaErrorInvalidValue);
+	*device = host;
+	return cudaSuccess;
+}
+
+cudaError_t cudaHostGetFlags(unsigned *flags, void *at)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return rt(error);
+	return rt(flags && mem_host_flags(at, flags) ? 0 : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+	int error = gpu_ready();
+
+	if (error)
+		return rt(error);
+	if (!free_bytes || !total)
+		return rt(cudaErrorInvalidValue);
+	mem_info(free_bytes, total);
+	return cudaSuccess;
+}
+
+static enum cudaMemoryType type_of(enum consan_mem kind)
+{
+	switch (kind) {
+	case CONSAN_MEM_DEVICE:
+		return cudaMemoryTypeDevice;
+	case CONSAN_MEM_HOST:
+		return cudaMemoryTypeHost;
+	case CONSAN_MEM_MANAGED:
+		return cudaMemoryTypeManaged;
+	}
+	return cudaMemoryTypeUnregistered;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+	int error = gpu_ready();
+
+	if (error)
+		return rt(error);
+	if (!a)
+		return rt(cudaErrorInvalidValue);
+	memset(a, 0, sizeof *a);
+	if (!consan_mem_find(gpu_session(), at, &base, &bytes, &kind)) {
+		a->type = cudaMemoryTypeUnregistered;
+		a->device = -2; /* cudaInvalidDeviceId */
+		a->hostPointer = (void *)at;
+		return cudaSuccess;
+	}
+	a->type = type_of(kind);
+	a->devicePointer = (void *)at;
+	if (kind != CONSAN_MEM_DEVICE)
+		a->hostPointer = (void *)at;
+	return cudaSuccess;
+}
+
+/* ---- copies ---- */
+
+static cudaError_t copy(const struct copy *c, cudaStream_t stream)
+{
+	struct op op = { .kind = OP_COPY, .copy = *c };
+	int error = copy_check(c);
+
+	return rt(error ? error : stream_issue(stream, &op));
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind,
+	cudaStream_t stream)
+{
+	struct copy c = copy_line(dst, src, n, kind);
+
+	return copy(&c, stream);
+}
+
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind)
+{
+	return cudaMemcpyAsync(dst, src, n, kind, NULL);
+}
+
+static bool one_device(int a, int b)
+{
+	return !a && !b;
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
+	size_t n, cudaStream_t stream)
+{
+	if (!one_device(dst_device, src_device))
+		return rt(cudaErrorInvalidDevice);
+	return cudaMemcpyAsync(dst, src, n, cudaMemcpyDeviceToDevice, stream);
+}
+
+cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t n)
+{
+	return cudaMemcpyPeerAsync(dst, dst_device, src, src_device, n, NULL);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+	size_t width, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	struct copy c = copy_plane(dst, dst_pitch, src, src_pitch, width, rows, kind);
+
+	return copy(&c, stream);
+}
+
+cudaError_t cudaMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+	size_t width, size_t rows, enum cudaMemcpyKind kind)
+{
+	return cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, rows, kind, NULL);
+}
+
+static char *corner(const struct cudaPitchedPtr *p, struct cudaPos at)
+{
+	return (char *)p->ptr + at.z * p->pitch * p->ysize + at.y * p->pitch + at.x;
+}
+
+int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c)
+{
+	if (!p)
+		return cudaErrorInvalidValue;
+	if (p->srcArray || p->dstArray) {
+		gpu_remark(REMARK_CALL_UNSUPPORTED, "cudaMemcpy3D of a cudaArray");
+		return cudaErrorNotSupported;
+	}
+	*c = (struct copy){
+		.dst = corner(&p->dstPtr, p->dstPos), .src = corner(&p->srcPtr, p->srcPos),
+		.dst_pitch = p->dstPtr.pitch, .src_pitch = p->srcPtr.pitch,
+		.dst_slice = p->dstPtr.pitch * p->dstPtr.ysize,
+		.src_slice = p->srcPtr.pitch * p->srcPtr.ysize,
+		.width = p->extent.width, .height = p->extent.height, .depth = p->extent.depth,
+		.kind = p->kind,
+	};
+	return 0;
+}
+
+cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
+{
+	struct copy c;
+	int error = copy_3d(p, &c);
+
+	return error ? rt(error) : copy(&c, stream);
+}
+
+cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
+{
+	return cudaMemcpy3DAsync(p, NULL);
+}
+
+cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+{
+	struct cudaMemcpy3DParms one;
+
+	if (!p)
+		return rt(cudaErrorInvalidValue);
+	if (!one_device(p->dstDevice, p->srcDevice))
+		return rt(cudaErrorInvalidDevice);
+	one = (struct cudaMemcpy3DParms){ .srcArray = p->srcArray, .srcPos = p->srcPos,
+		.srcPtr = p->srcPtr, .dstArray = p->dstArray, .dstPos = p->dstPos,
+		.dstPtr = p->dstPtr, .extent = p->extent, .kind = cudaMemcpyDeviceToDevice };
+	return cudaMemcpy3DAsync(&one, stream);
+}
+
+cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
+{
+	return cudaMemcpy3DPeerAsync(p, NULL);
+}
+
+cudaError_t cudaMemcpyBatchAsync(void *const *dst, const void *const *src, const size_t *bytes,
+	size_t n, struct cudaMemcpyAttributes *attributes, size_t *index, size_t nattributes,
+	cudaStream_t stream)
+{
+	cudaError_t error = cudaSuccess;
+
+	if (!dst || !src || !bytes)
+		return rt(cudaErrorInvalidValue);
+	for (size_t i = 0; i < n && !error; i++)
+		error = cudaMemcpyAsync(dst[i], src[i], bytes[i], cudaMemcpyDefault, stream);
+	return error;
+}
+
+/* ---- fills ---- */
+
+static cudaError_t fill(const struct fill *f, cudaStream_t stream)
+{
+	struct op op = { .kind = OP_FILL, .fill = *f };
+	int error = fill_check(f);
+
+	return rt(error ? error : stream_issue(stream, &op));
+}
+
+cudaError_t cudaMemsetAsync(void *at, int value, size_t n, cudaStream_t stream)
+{
+	struct fill f = { .dst = at, .value = (uint32_t)value, .unit = 1, .width = n,
+		.height = 1, .depth = 1 };
+
+	return fill(&f, stream);
+}
+
+cudaError_t cudaMemset(void *at, int value, size_t n)
+{
+	return cudaMemsetAsync(at, value, n, NULL);
+}
+
+cudaError_t cudaMemset2DAsync(void *at, size_t pitch, int value, size_t width, size_t rows,
+	cudaStream_t stream)
+{
+	struct fill f = { .dst = at, .pitch = pitch, .value = (uint32_t)value, .unit = 1,
+		.width = width, .height = rows, .depth = 1 };
+
+	return fill(&f, stream);
+}
+
+cudaError_t cudaMemset2D(void *at, size_t pitch, int value, size_t width, size_t rows)
+{
+	return cudaMemset2DAsync(at, pitch, value, width, rows, NULL);
+}
+
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr to, int value, struct cudaExtent e,
+	cudaStream_t stream)
+{
+	struct fill f = { .dst = to.ptr, .pitch = to.pitch, .slice = to.pitch * to.ysize,
+		.value = (uint32_t)value, .unit = 1, .width = e.width, .height = e.height,
+		.depth = e.depth };
+
+	return fill(&f, stream);
+}
+
+cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent e)
+{
+	return cudaMemset3DAsync(to, value, e, NULL);
+}
+
+/* ---- hints: managed memory is where it is ---- */
+
+cudaError_t cudaMemPrefetchAsync(const void *at, size_t n, struct cudaMemLocation where,
+	unsigned flags, cudaStream_t stream)
+{
+	int error = gpu_ready();
+
+	return rt(error ? error : mem_check(at, n));
+}
+
+cudaError_t cudaMemAdvise(const void *at, size_t n, enum cudaMemoryAdvise advice,
+	struct cudaMemLocation where)
+{
+	int error = gpu_ready();
+
+	return rt(error ? error : mem_check(at, n));
+}
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *at, size_t n, unsigned flags)
+{
+	int error = gpu_ready();
+
+	return rt(error ? error : mem_check(at, 1));
+}
+
+/* ---- pools: allocation is immediate, a pool only has its attributes ---- */
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
+{
+	return rt(pool ? pool_new((struct pool **)pool) : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
+{
+	return rt(pool_free(pool));
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+	if (!pool || device)
+		return rt(pool ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
+	*pool = (cudaMemPool_t)pool_default();
+	return rt(gpu_ready());
+}
+
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
+{
+	return cudaDeviceGetDefaultMemPool(pool, device);
+}
+
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
+{
+	return rt(device ? cudaErrorInvalidDevice : pool_of(pool) ? 0 : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
+{
+	return rt(pool_of(pool) ? 0 : cudaErrorInvalidValue);
+}
+
+/* cudaMemPoolAttr's numbers are CUmemPool_attribute's. */
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr a, void *value)
+{
+	return rt(pool_attribute(pool, (int)a, NULL, value));
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr a, void *value)
+{
+	return rt(pool_attribute(pool, (int)a, value, NULL));
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t n)
+{
+	return rt(pool_of(pool) ? 0 : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void **at, size_t bytes, cudaMemPool_t pool,
+	cudaStream_t stream)
+{
+	return pool_of(pool) ? cudaMallocAsync(at, bytes, stream) : rt(cudaErrorInvalidValue);
+}

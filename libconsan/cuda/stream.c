@@ -1,0 +1,264 @@
+/* stream: streams, events and capture. Everything runs when it is issued, so a
+ * stream has nothing to wait for; issue order is a legal order of any program. */
+#include "gpu.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* 0, cudaStreamLegacy and cudaStreamPerThread. */
+enum { DEFAULT_STREAMS = 3 };
+static struct stream default_stream[DEFAULT_STREAMS];
+
+static _Atomic unsigned long long ids = DEFAULT_STREAMS;
+
+/* ---- operations ---- */
+
+int op_run(const struct op *op)
+{
+	switch (op->kind) {
+	case OP_EMPTY:
+		return 0;
+	case OP_LAUNCH:
+		return launch_run(&op->launch);
+	case OP_COPY:
+		copy_run(&op->copy);
+		return 0;
+	case OP_FILL:
+		fill_run(&op->fill);
+		return 0;
+	case OP_HOST:
+		op->host.call(op->host.user);
+		return 0;
+	case OP_GRAPH:
+		return graph_run(op->graph);
+	}
+	return cudaErrorUnknown;
+}
+
+struct op op_dup(const struct op *op)
+{
+	struct op copy = *op;
+
+	if (op->kind == OP_LAUNCH) {
+		size_t n = op->launch.func->info.param_bytes + 1;
+
+		copy.launch.params = base_alloc(n);
+		memcpy(copy.launch.params, op->launch.params, n);
+	} else if (op->kind == OP_GRAPH) {
+		copy.graph = graph_dup(op->graph, false);
+	}
+	return copy;
+}
+
+void op_free(struct op *op)
+{
+	if (op->kind == OP_LAUNCH)
+		free(op->launch.params);
+	else if (op->kind == OP_GRAPH)
+		graph_free(op->graph);
+	op->kind = OP_EMPTY;
+}
+
+/* ---- streams ---- */
+
+int stream_new(struct stream **out, unsigned flags, int priority)
+{
+	struct stream *s;
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!out || flags > 1)
+		return cudaErrorInvalidValue;
+	s = base_alloc(sizeof *s);
+	*s = (struct stream){ .flags = flags, .priority = priority, .id = ids++ };
+	handle_put(s, HANDLE_STREAM, s);
+	*out = s;
+	return 0;
+}
+
+int stream_free(struct stream *s)
+{
+	if (!handle_drop(s, HANDLE_STREAM))
+		return cudaErrorInvalidResourceHandle;
+	free(s);
+	return 0;
+}
+
+struct stream *stream_of(const void *handle)
+{
+	if ((uintptr_t)handle < DEFAULT_STREAMS)
+		return &default_stream[(uintptr_t)handle];
+	return handle_get(handle, HANDLE_STREAM);
+}
+
+int stream_issue(const void *handle, struct op *op)
+{
+	struct stream *s = stream_of(handle);
+	int error = s ? gpu_ready() : cudaErrorInvalidResourceHandle;
+
+	if (!error && s->capture)
+		return graph_add(s->capture, op, NULL, 0, NULL);
+	if (!error)
+		error = op_run(op);
+	op_free(op);
+	return error;
+}
+
+int stream_wait(const void *handle, const void *event)
+{
+	struct stream *s = stream_of(handle);
+	struct mark *m = mark_of(event);
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!s || !m)
+		return cudaErrorInvalidResourceHandle;
+	if (!m->capture || s->capture == m->capture)
+		return 0;
+	if (s->capture)
+		return cudaErrorStreamCaptureMerge;
+	s->capture = m->capture;
+	s->joined = true;
+	return 0;
+}
+
+/* ---- capture ---- */
+
+int stream_capture_begin(const void *handle, struct graph *into)
+{
+	struct stream *s = stream_of(handle);
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!s)
+		return cudaErrorInvalidResourceHandle;
+	if (s->capture)
+		return cudaErrorIllegalState;
+	if ((uintptr_t)handle < 2) /* the legacy stream waits for all others */
+		return cudaErrorStreamCaptureUnsupported;
+	s->capture = into ? into : graph_new();
+	s->joined = false;
+	return 0;
+}
+
+/* Streams that joined a capture leave it with the stream that began it. */
+static void leave(void *value, void *graph)
+{
+	struct stream *s = value;
+
+	if (s->capture == graph) {
+		s->capture = NULL;
+		s->joined = false;
+	}
+}
+
+int stream_capture_end(const void *handle, struct graph **out)
+{
+	struct stream *s = stream_of(handle);
+
+	if (!s)
+		return cudaErrorInvalidResourceHandle;
+	if (!s->capture)
+		return cudaErrorIllegalState;
+	if (s->joined)
+		return cudaErrorStreamCaptureUnmatched;
+	*out = s->capture;
+	handle_each(HANDLE_STREAM, leave, s->capture);
+	leave(&default_stream[2], *out);
+	return 0;
+}
+
+int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
+	unsigned long long *id, struct graph **graph)
+{
+	struct stream *s = stream_of(handle);
+
+	if (!s)
+		return cudaErrorInvalidResourceHandle;
+	if (!state)
+		return cudaErrorInvalidValue;
+	*state = s->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+	if (id && s->capture)
+		*id = s->capture->id;
+	if (graph)
+		*graph = s->capture;
+	return 0;
+}
+
+/* ---- events ---- */
+
+int mark_new(struct mark **out, unsigned flags)
+{
+	struct mark *m;
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!out || flags > 7)
+		return cudaErrorInvalidValue;
+	m = base_alloc(sizeof *m);
+	m->flags = flags;
+	handle_put(m, HANDLE_EVENT, m);
+	*out = m;
+	return 0;
+}
+
+struct mark *mark_of(const void *handle)
+{
+	return handle_get(handle, HANDLE_EVENT);
+}
+
+int mark_record(const void *handle, const void *stream)
+{
+	struct mark *m = mark_of(handle);
+	struct stream *s = stream_of(stream);
+	struct timespec now;
+	int error = gpu_ready();
+
+	if (error)
+		return error;
+	if (!m || !s)
+		return cudaErrorInvalidResourceHandle;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	m->capture = s->capture;
+	m->recorded = !s->capture;
+	m->at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+	return 0;
+}
+
+int mark_free(const void *handle)
+{
+	struct mark *m = mark_of(handle);
+
+	if (!m)
+		return cudaErrorInvalidResourceHandle;
+	handle_drop(handle, HANDLE_EVENT);
+	free(m);
+	return 0;
+}
+
+int mark_query(const void *handle)
+{
+	struct mark *m = mark_of(handle);
+
+	if (!m)
+		return cudaErrorInvalidResourceHandle;
+	return m->capture ? cudaErrorCapturedEvent : gpu_ready();
+}
+
+int mark_elapsed(float *ms, const void *start, const void *end)
+{
+	struct mark *a = mark_of(start), *b = mark_of(end);
+
+	if (!ms)
+		return cudaErrorInvalidValue;
+	if (!a || !b || !a->recorded || !b->recorded || (a->flags | b->flags) & cudaEventDisableTiming)
+		return cudaErrorInvalidResourceHandle;
+	*ms = (float)((b->at - a->at) * 1e3);
+	return gpu_ready();
+}
