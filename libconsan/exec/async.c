@@ -63,6 +63,7 @@ void async_warp_free(struct warp *w)
 		return;
 	vec_free(&w->async->cp);
 	vec_free(&w->async->bulk);
+	vec_free(&w->async->gspans);
 	free(w->async);
 	w->async = NULL;
 }

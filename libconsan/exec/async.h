@@ -19,6 +19,7 @@ struct group_list { struct group_op **at; size_t n, cap; };
 struct warp_async {
 	uint32_t cp_commits[LANES], bulk_commits[LANES];
 	struct group_list cp, bulk;
+	VEC(struct ev_gspan) gspans; /* of the event being made */
 };
 
 /* An mbarrier object. The 8 bytes in shared memory hold the low half of the

@@ -1,0 +1,549 @@
+/* bulk: cp.async.bulk, cp.reduce.async.bulk, their tensor forms, bulk groups,
+ * prefetches. Operands are checked when an operation is issued; bytes move, and
+ * mbarriers learn of it, as late as the rules allow. */
+#include "async.h"
+#include "tensormap.h"
+
+enum what { LOAD,          /* global to shared, completes on an mbarrier */
+	STORE,             /* shared to global, completes by bulk group */
+	PEER,              /* own shared to a CTA of the cluster, mbarrier */
+	PREFETCH };
+
+/* What the decoder found. Slots are of u32 unless said otherwise. */
+struct args {
+	uint8_t what;              /* enum what */
+	bool tensor, rows, multicast, pair;
+	uint8_t red;               /* enum tensor_red */
+	uint8_t type;              /* enum tensor_type, of plain reductions */
+	uint8_t space;             /* of the shared side, enum ptx_space */
+	uint8_t ncoords, noffsets;
+	struct xaddr shared;       /* LOAD, PEER: destination, STORE: source */
+	struct xaddr other;        /* global address, tensor map, PEER: source */
+	struct xaddr mbar;
+	uint32_t size;             /* slot; not of tensor copies */
+	uint32_t mask;             /* slot of u16: multicast */
+	uint32_t coord[TENSOR_RANKS];
+	uint32_t offset[3];        /* slots of u16: im2col */
+};
+
+struct bulk_op {
+	struct group_op g;
+	const struct args *args;
+	uint32_t ctas;             /* LOAD, PEER: ranks that receive */
+	struct cta *cta, *mbar_cta;
+	uint32_t shared, bytes, mbar;
+	uint64_t other;            /* global address, PEER: source offset */
+	struct tensor_copy copy;
+	struct tensormap map;      /* as it was when the copy was issued */
+};
+
+/* ---- what happens late ---- */
+
+static void deliver(struct cluster *c, struct bulk_op *o, struct cta *to)
+{
+	unsigned char *dst = to->shared + o->shared;
+	const unsigned char *src = o->args->what == PEER
+		? o->g.op.warp->cta->shared + o->other
+		: (const unsigned char *)(uintptr_t)o->other;
+	struct cta *mbar = o->args->multicast ? to : o->mbar_cta;
+
+	if (o->args->pair && o->args->multicast)
+		mbar = &c->cta[(to->rank & ~1u) | (o->mbar_cta->rank & 1)];
+	if (o->args->tensor) {
+		o->copy.shared = to->shared;
+		tensor_load(&o->copy);
+	} else if (o->args->red) {
+		tensor_reduce(o->args->red, o->args->type, dst, src, o->bytes);
+	} else {
+		memcpy(dst, src, o->bytes);
+	}
+	mbar_signal(&o->g.op, mbar, o->mbar, 0, o->bytes);
+}
+
+static void perform_load(struct cluster *c, struct async_op *op)
+{
+	struct bulk_op *o = (struct bulk_op *)op;
+
+	for EACH_LANE(rank, o->ctas)
+		deliver(c, o, &c->cta[rank]);
+	ex_work(op->warp);
+	async_free(c, op);
+}
+
+static void perform_store(struct cluster *c, struct async_op *op)
+{
+	struct bulk_op *o = (struct bulk_op *)op;
+	unsigned char *dst = (unsigned char *)(uintptr_t)o->other;
+	const unsigned char *src = o->cta->shared + o->shared;
+
+	group_remove(&op->warp->async->bulk, &o->g);
+	if (o->args->tensor)
+		tensor_store(&o->copy, o->args->red);
+	else if (o->args->red)
+		tensor_reduce(o->args->red, o->args->type, dst, src, o->bytes);
+	else
+		memcpy(dst, src, o->bytes);
+	ex_work(op->warp);
+	async_free(c, op);
+}
+
+/* ---- checks at issue ---- */
+
+#define REFUSE(kind, space, at, size, ...) do { \
+	ex_fault(w, x, 1u << l, EVX_##kind, space, at, size, __VA_ARGS__); \
+	return false; \
+} while (0)
+
+static bool find_mbar(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+	struct bulk_op *o)
+{
+	enum ptx_space space = a->space == PS_shared ? PS_shared : PS_shared_cluster;
+	bool same;
+
+	if (!mbar_place(w, x, l, space, ex_addr(w, a->mbar, l), true, &o->mbar_cta, &o->mbar))
+		return false;
+	same = o->mbar_cta == o->cta ||
+		(a->pair && (o->mbar_cta->rank ^ o->cta->rank) == 1);
+	if (!same)
+		REFUSE(BULK_OWNER, SP_SHARED, o->mbar, 8,
+			"the mbarrier lies in CTA %u, the destination in CTA %u",
+			o->mbar_cta->rank, o->cta->rank);
+	return true;
+}
+
+static bool find_ctas(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+	struct bulk_op *o)
+{
+	uint32_t n = w->cluster->info.nctas, mask;
+
+	if (!a->multicast) {
+		o->ctas = 1u << o->cta->rank;
+		return true;
+	}
+	mask = r16(w, a->mask)[l];
+	if (!mask || mask >> n)
+		REFUSE(CLUSTER_RANK, SP_SHARED, o->shared, o->bytes,
+			"the CTA mask 0x%x does not fit a cluster of %u", mask, n);
+	o->ctas = mask;
+	return true;
+}
+
+static bool find_shared(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+	struct bulk_op *o)
+{
+	uint64_t addr = ex_addr(w, a->shared, l);
+	uint32_t align = a->tensor ? tensor_box_align(&o->map) : 16;
+	struct xplace p;
+
+	if (addr % align) {
+		if (a->tensor)
+			REFUSE(TENSOR_OPERAND, SP_SHARED, addr, o->bytes,
+				"the shared address must be a multiple of %u", align);
+		REFUSE(BULK_OPERAND, SP_SHARED, addr, o->bytes,
+			"the shared address must be a multiple of %u", align);
+	}
+	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)a->space, addr, o->bytes, 1, true, &p))
+		return false;
+	if (p.space != SP_SHARED)
+		REFUSE(BULK_OPERAND, p.space, addr, o->bytes, "not shared memory");
+	if (p.cta != w->cta && (a->what == STORE || a->space == PS_shared))
+		REFUSE(BULK_OWNER, SP_SHARED, p.addr, o->bytes,
+			"it lies in the CTA with rank %u", p.cta->rank);
+	o->cta = p.cta;
+	o->shared = (uint32_t)p.addr;
+	return true;
+}
+
+/* The other side of a plain copy. */
+static bool find_other(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+	struct bulk_op *o)
+{
+	uint64_t addr = ex_addr(w, a->other, l);
+	struct xplace p;
+
+	o->bytes = r32(w, a->size)[l];
+	if (o->bytes % 16)
+		REFUSE(BULK_OPERAND, SP_SHARED, ex_addr(w, a->shared, l), o->bytes,
+			"the size %u is not a multiple of 16", o->bytes);
+	if (addr % 16)
+		REFUSE(BULK_OPERAND, SP_GLOBAL, addr, o->bytes,
+			"the address must be a multiple of 16");
+	if (o->bytes && !ex_resolve(w, x, 1u << l, a->what == PEER ? PS_shared : PS_global,
+			addr, o->bytes, 1, a->what == STORE, &p))
+		return false;
+	o->other = a->what == PEER ? SHARED_OFFSET(addr) : addr;
+	return true;
+}
+
+struct bounds { uint64_t lo, hi; };
+
+static bool grow(void *user, uint64_t addr, uint64_t bytes)
+{
+	struct bounds *b = user;
+
+	b->lo = addr < b->lo ? addr : b->lo;
+	b->hi = addr + bytes > b->hi ? addr + bytes : b->hi;
+	return true;
+}
+
+struct look { struct worker *worker; bool write; uint64_t addr, bytes; };
+
+static bool look(void *user, uint64_t addr, uint64_t bytes)
+{
+	struct look *k = user;
+
+	k->addr = addr;
+	k->bytes = bytes;
+	return ex_global_ok(k->worker, addr, bytes, k->write);
+}
+
+/* The map, the coordinates and all that they lead to. */
+static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+	struct bulk_op *o)
+{
+	uint64_t addr = ex_addr(w, a->other, l);
+	struct bounds b = { UINT64_MAX, 0 };
+	struct look k = { .worker = w->worker, .write = a->what == STORE };
+	const char *why;
+	struct xplace p;
+
+	if (addr % 64)
+		REFUSE(TENSORMAP, SP_GLOBAL, addr, 128, "its address must be a multiple of 64");
+	if (!ex_resolve(w, x, 1u << l, PS_none, addr, sizeof o->map, 1, false, &p))
+		return false;
+	memcpy(&o->map, p.host, sizeof o->map);
+	why = tensormap_check(&o->map);
+	if (why)
+		REFUSE(TENSORMAP, p.space, p.addr, 128, "%s", why);
+	if (a->ncoords != (a->rows ? TENSOR_RANKS : o->map.rank))
+		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128,
+			"%u coordinates for a map of rank %u", a->ncoords, o->map.rank);
+	if (a->what == LOAD && !a->rows && a->noffsets != (o->map.mode == TM_IM2COL
+			? o->map.rank - 2u : 0))
+		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128, "a %s map in the other mode",
+			o->map.mode == TM_IM2COL ? "im2col" : "tiled");
+	o->copy.map = &o->map;
+	o->copy.rows = a->rows;
+	for (unsigned d = 0; d < a->ncoords; d++)
+		o->copy.at[d] = rs32(w, a->coord[d])[l];
+	for (unsigned d = 0; d < a->noffsets; d++)
+		o->copy.offset[d] = r16(w, a->offset[d])[l];
+	why = tensor_copy_check(&o->copy, a->what != STORE);
+	if (why)
+		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128, "%s", why);
+	if (a->red && !tensor_reduces(a->red, o->map.type))
+		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128,
+			"no such reduction on the map's element type");
+	o->bytes = tensor_box_bytes(&o->map, a->rows);
+	tensor_spans(&o->copy, grow, &b);
+	if (a->what != PREFETCH && b.lo < b.hi && !look(&k, b.lo, b.hi - b.lo) &&
+			!tensor_spans(&o->copy, look, &k))
+		REFUSE(GLOBAL_OOB, SP_GLOBAL, k.addr, k.bytes,
+			"the tensor map describes memory outside every allocation");
+	return true;
+}
+
+/* ---- issue ---- */
+
+static bool add_span(void *user, uint64_t addr, uint64_t bytes)
+{
+	struct warp_async *a = user;
+
+	vec_push(&a->gspans, ((struct ev_gspan){ addr, bytes }));
+	return a->gspans.n < UINT16_MAX;
+}
+
+static void tell(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+	const struct bulk_op *o)
+{
+	struct event e = ex_event(w, x, EV_BULK, 1u << l);
+	struct ev_span from = { (uint32_t)o->other, o->bytes };
+
+	e.op = o->g.op.id;
+	e.flags = (uint8_t)((a->tensor ? EVF_TENSOR : 0) | (a->red ? EVF_REDUCE : 0) |
+		(a->multicast ? EVF_MULTICAST : 0) | (a->what == PREFETCH ? EVF_PREFETCH : 0));
+	e.mbar = EV_NO_MBAR;
+	if (a->what != PREFETCH) {
+		e.peer = (uint16_t)o->cta->rank;
+		e.addr = o->shared;
+		e.size = o->bytes;
+		e.mode = a->what == STORE ? EVM_READ : a->red ? EVM_RMW : EVM_WRITE;
+	}
+	if (a->what == LOAD || a->what == PEER) {
+		e.mbar = o->mbar;
+		e.mbar_peer = (uint16_t)o->mbar_cta->rank;
+		e.tx = o->bytes;
+		e.mask = a->multicast ? o->ctas : 0;
+	}
+	if (a->what == PEER) {
+		e.spans = &from;
+		e.nspans = 1;
+	} else if (w->sink->want_global && a->what != PREFETCH) {
+		w->async->gspans.n = 0;
+		if (a->tensor)
+			tensor_spans(&o->copy, add_span, w->async);
+		else
+			add_span(w->async, o->other, o->bytes);
+		e.gspans = w->async->gspans.at;
+		e.ngspans = (uint16_t)w->async->gspans.n;
+	}
+	ex_emit(w->cluster, &e);
+}
+
+static bool fill(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+	struct bulk_op *o)
+{
+	if (!(a->tensor ? find_tensor : find_other)(w, x, l, a, o))
+		return false;
+	if (a->what == PREFETCH)
+		return true;
+	if (!find_shared(w, x, l, a, o))
+		return false;
+	if (a->what == STORE) {
+		o->copy.shared = o->cta->shared;
+		o->copy.dst = o->shared;
+		return true;
+	}
+	o->copy.dst = o->shared;
+	return find_mbar(w, x, l, a, o) && find_ctas(w, x, l, a, o);
+}
+
+static enum step op_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct args *a = x->i.p;
+
+	for EACH_LANE(l, lanes) {
+		struct bulk_op *o = async_new(w, x, 1u << l, sizeof *o);
+
+		o->args = a;
+		if (!fill(w, x, l, a, o)) {
+			async_free(w->cluster, o);
+			return STEP_FAULT;
+		}
+		if (w->sink)
+			tell(w, x, l, a, o);
+		if (a->what == PREFETCH) {
+			async_free(w->cluster, o);
+			continue;
+		}
+		o->g.op.perform = a->what == STORE ? perform_store : perform_load;
+		if (a->what == STORE) {
+			o->g.group = w->async->bulk_commits[l];
+			group_add(&w->async->bulk, &o->g);
+		}
+		async_issue(w->cluster, &o->g.op);
+	}
+	return STEP_NEXT;
+}
+
+/* ---- groups ---- */
+
+static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	for EACH_LANE(l, lanes)
+		w->async->bulk_commits[l]++;
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_BULK_COMMIT, lanes);
+		ex_emit(w->cluster, &e);
+	}
+	return STEP_NEXT;
+}
+
+DECODER(cp_async_bulk_commit_group)
+{
+	(void)d;
+	(void)i;
+	x->fn = op_commit;
+	return true;
+}
+
+static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct warp_async *a = w->async;
+	uint32_t keep[LANES];
+
+	memcpy(keep, r32(w, x->o[0]), sizeof keep);
+	group_wait(w->cluster, &a->bulk, lanes, a->bulk_commits, keep);
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_BULK_WAIT, lanes);
+
+		e.count = keep[__builtin_ctz(lanes)];
+		e.flags = x->i.w[0] ? EVF_READ : 0;
+		ex_emit(w->cluster, &e);
+	}
+	return STEP_NEXT;
+}
+
+DECODER(cp_async_bulk_wait_group)
+{
+	x->o[0] = dec_src(d, &i->operand[0], TY_u32);
+	x->i.w[0] = ptx_has(i, MOD_read);
+	x->fn = op_wait;
+	return true;
+}
+
+/* ---- decoding ---- */
+
+static enum tensor_red red_of(const struct ptx_insn *i)
+{
+	switch (ptx_pick(i, MG_redop)) {
+	case MOD_add: return RED_ADD;
+	case MOD_min: return RED_MIN;
+	case MOD_max: return RED_MAX;
+	case MOD_inc: return RED_INC;
+	case MOD_dec: return RED_DEC;
+	case MOD_and: return RED_AND;
+	case MOD_or: return RED_OR;
+	case MOD_xor: return RED_XOR;
+	default: return RED_NONE;
+	}
+}
+
+static enum tensor_type type_of(enum ptx_type t)
+{
+	switch (t) {
+	case TY_f16: return TT_f16;
+	case TY_bf16: return TT_bf16;
+	case TY_f32: return TT_f32;
+	case TY_f64: return TT_f64;
+	case TY_s32: return TT_s32;
+	case TY_s64: return TT_s64;
+	case TY_u32: case TY_b32: return TT_u32;
+	case TY_u64: case TY_b64: return TT_u64;
+	default: return TT_COUNT;
+	}
+}
+
+static struct args *args_of(struct decoder *d, struct xop *x)
+{
+	struct args *a = dec_alloc(d, sizeof *a);
+
+	x->i.p = a;
+	x->fn = op_bulk;
+	return a;
+}
+
+/* mbarrier, {im2col offsets}, multicast mask; what follows are cache policies. */
+static bool more_operands(struct decoder *d, const struct ptx_insn *i, struct args *a, unsigned k)
+{
+	if (a->what == LOAD || a->what == PEER)
+		a->mbar = dec_addr(d, &i->operand[k++]);
+	if (k < i->noperands && i->operand[k].kind == PO_VEC) {
+		a->noffsets = (uint8_t)i->operand[k].n;
+		if (a->noffsets > 3)
+			return dec_unsupported(d, "more than three im2col offsets");
+		for (unsigned j = 0; j < a->noffsets; j++)
+			a->offset[j] = dec_src(d, &i->operand[k].list[j], TY_u16);
+		k++;
+	}
+	a->multicast = ptx_has(i, MOD_multicast_cluster);
+	a->pair = ptx_has(i, MOD_cta_group_2);
+	if (a->multicast)
+		a->mask = dec_src(d, &i->operand[k], TY_u16);
+	return true;
+}
+
+static enum what what_of(const struct ptx_insn *i)
+{
+	return dec_space(i, 0) == PS_global ? STORE
+		: dec_space(i, 1) == PS_global ? LOAD : PEER;
+}
+
+/* [d], [a], n and the rest, plain and reducing */
+static bool decode_plain(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool reduces)
+{
+	enum what what = what_of(i);
+	bool store = what == STORE;
+	struct args *a;
+
+	if (ptx_has(i, MOD_cp_mask) || ptx_has(i, MOD_ignore_oob))
+		return dec_unsupported(d, "bulk copy with a byte mask or .ignore_oob");
+	a = args_of(d, x);
+	a->what = (uint8_t)what;
+	a->shared = dec_addr(d, &i->operand[store ? 1 : 0]);
+	a->other = dec_addr(d, &i->operand[store ? 0 : 1]);
+	a->space = (uint8_t)dec_space(i, store ? 1 : 0);
+	a->size = dec_src(d, &i->operand[2], TY_u32);
+	if (reduces) {
+		a->red = (uint8_t)red_of(i);
+		a->type = (uint8_t)type_of(ptx_type_of(i, 0));
+		if (!tensor_reduces(a->red, a->type))
+			return dec_unsupported(d, "this bulk reduction");
+	}
+	return more_operands(d, i, a, 3);
+}
+
+DECODER(cp_async_bulk)
+{
+	return decode_plain(d, i, x, false);
+}
+
+DECODER(cp_reduce_async_bulk)
+{
+	return decode_plain(d, i, x, true);
+}
+
+DECODER(cp_async_bulk_prefetch)
+{
+	struct args *a = args_of(d, x);
+
+	a->what = PREFETCH;
+	a->other = dec_addr(d, &i->operand[0]);
+	a->size = dec_src(d, &i->operand[1], TY_u32);
+	a->shared = a->other;
+	return true;
+}
+
+static bool take_map(struct decoder *d, struct args *a, const struct ptx_operand *o)
+{
+	if (o->kind != PO_TADDR || o->n != 2)
+		return dec_unsupported(d, "a tensor copy without [map, {coordinates}]");
+	a->tensor = true;
+	a->other = dec_addr(d, &o->list[0]);
+	a->ncoords = (uint8_t)(o->list[1].kind == PO_VEC ? o->list[1].n : 1);
+	if (a->ncoords > TENSOR_RANKS)
+		return dec_unsupported(d, "more than five coordinates");
+	for (unsigned j = 0; j < a->ncoords; j++)
+		a->coord[j] = dec_src(d, o->list[1].kind == PO_VEC ? &o->list[1].list[j]
+			: &o->list[1], TY_s32);
+	return true;
+}
+
+static bool decode_tensor(struct decoder *d, const struct ptx_insn *i, struct xop *x,
+	enum what what, bool reduces)
+{
+	enum ptx_mod mode = ptx_pick(i, MG_loadmode);
+	unsigned map = what == LOAD ? 1 : 0, k = what == PREFETCH ? 1 : 2;
+	struct args *a;
+
+	if (mode == MOD_im2col_w || mode == MOD_im2col_w_128)
+		return dec_unsupported(d, "tensor copies in .im2col::w mode");
+	if (what == PEER)
+		return dec_unsupported(d, "a tensor copy between shared memories");
+	a = args_of(d, x);
+	a->what = (uint8_t)what;
+	a->rows = mode == MOD_tile_gather4 || mode == MOD_tile_scatter4;
+	a->red = (uint8_t)(reduces ? red_of(i) : RED_NONE);
+	if (!take_map(d, a, &i->operand[map]))
+		return false;
+	if (what != PREFETCH) {
+		a->shared = dec_addr(d, &i->operand[what == LOAD ? 0 : 1]);
+		a->space = (uint8_t)dec_space(i, what == LOAD ? 0 : 1);
+	}
+	return more_operands(d, i, a, k);
+}
+
+DECODER(cp_async_bulk_tensor)
+{
+	return decode_tensor(d, i, x, what_of(i), false);
+}
+
+DECODER(cp_reduce_async_bulk_tensor)
+{
+	return decode_tensor(d, i, x, STORE, true);
+}
+
+DECODER(cp_async_bulk_prefetch_tensor)
+{
+	return decode_tensor(d, i, x, PREFETCH, false);
+}
