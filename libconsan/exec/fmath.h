@@ -132,7 +132,7 @@ NUM_INLINE float fm_tanh(float x)
 
 	t = v < 0 ? -t : t;
 	t = a < 1e-3 ? small : t;
-	return x == 0 ? x : (float)(a <= 1e300 ? t : v);
+	return x == 0 ? x : (float)(a == a ? t : v);
 }
 
 /* ---- order: a NaN loses against a number, or wins with .NaN; +0 > -0 ---- */
