@@ -20,7 +20,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 # ---- the rooms, in order of flow ----
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
-	libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
+	libconsan/finding.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
 	libconsan/results_json.c libconsan/results.c
 
 PTX =
@@ -34,9 +34,12 @@ EXEC_SIMD = libconsan/exec/num_rows.c libconsan/exec/mma_tile.c libconsan/exec/w
 	libconsan/exec/ops_float.c libconsan/exec/ops_half.c libconsan/exec/ops_cvt.c \
 	libconsan/exec/ops_pred.c libconsan/exec/ops_mov.c libconsan/exec/ops_warp.c
 
-SHADOW =
+SHADOW = shadow/table.c
 
-CHECK =
+CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/order.c \
+	libconsan/check/access.c libconsan/check/race.c libconsan/check/async.c \
+	libconsan/check/mbar.c libconsan/check/wgmma.c libconsan/check/barrier.c \
+	libconsan/check/hang.c libconsan/check/report.c
 
 REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/json.c
 

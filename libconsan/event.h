@@ -52,6 +52,7 @@ enum {
 	EVF_TRY        = 1 << 2,
 	EVF_BLOCKED    = 1 << 3,
 	EVF_SCALE_D    = 1 << 0, /* WG_MMA: the accumulator is read */
+	EVF_MOVE       = 1 << 0, /* REGS: a plain mov, which a compiler may have placed */
 	EVF_ALIGNED    = 1 << 0, /* CLUSTER_* */
 };
 

@@ -1,0 +1,324 @@
+/* access: accesses to shared memory by threads, cut into granules for the
+ * shadow; flags and locks made of strong accesses. Finds no conflict itself:
+ * the shadow does, and asks race.c what it means. */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes,
+	const struct frontier *f, enum async_role role, uint16_t peer)
+{
+	bool async = role >= ROLE_BULK_LOAD;
+
+	frontier_fit(&c->space, (struct frontier *)f);
+	v->s = (struct shadow_view){
+		.known_generic = async ? f->p : f->g, .known = f->g,
+		.ngeneric = c->space.ngeneric,
+		.self = role == ROLE_GENERIC ? w->index : NO_AGENT,
+		.judge = race_judge, .stray = race_stray,
+	};
+	v->c = c;
+	v->w = w;
+	v->f = f;
+	v->role = role;
+	v->plane = async ? PLANE_P : PLANE_G;
+	v->peer = peer;
+	v->lanes = lanes;
+	v->last_guard = UINT32_MAX;
+	v->wgmma_warp = 0;
+	v->asked.bytes = 0;
+}
+
+static uint32_t log2_of(uint32_t size)
+{
+	return (uint32_t)__builtin_ctz(size);
+}
+
+/* Lanes that access arbitrary addresses, `size` bytes each, naturally aligned. */
+struct scatter {
+	unsigned n;
+	uint32_t addr[32], lanes[32];
+};
+
+static void gather(struct scatter *s, const struct event *e, uint32_t lanes, uint32_t shift)
+{
+	uint8_t place[64];
+
+	memset(place, 0xff, sizeof place);
+	s->n = 0;
+	for (; lanes; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctz(lanes), h;
+		uint32_t a = (uint32_t)event_lane_addr(e, l);
+
+		for (h = a >> shift & 63; place[h] != 0xff && s->addr[place[h]] != a;)
+			h = (h + 1) & 63;
+		if (place[h] == 0xff) {
+			place[h] = (uint8_t)s->n;
+			s->addr[s->n] = a;
+			s->lanes[s->n++] = 0;
+		}
+		s->lanes[place[h]] |= 1u << l;
+	}
+}
+
+/* Neighbours in a granule whose lanes continue each other become one entry. */
+static void touch_scatter(struct view *v, struct shadow *s, const struct event *e,
+	const struct scatter *sc, uint32_t shift, struct cell_entry now)
+{
+	uint32_t size = 1u << shift, granule = 0;
+	bool weak_write = (now.what & (CELL_WRITE | CELL_STRONG)) == CELL_WRITE;
+
+	now.bytes = 0;
+	for (unsigned i = 0; i < sc->n; i++) {
+		uint32_t off = sc->addr[i] % CELL_BYTES, g = sc->addr[i] / CELL_BYTES;
+		uint32_t lanes = cell_rotate(sc->lanes[i], 32 - (off >> shift));
+		uint32_t bytes = ((1u << size) - 1) << off;
+
+		if (weak_write && sc->lanes[i] & (sc->lanes[i] - 1))
+			race_one_instruction(v->c, e, (unsigned)__builtin_ctz(sc->lanes[i]),
+				(unsigned)__builtin_ctz(sc->lanes[i] & (sc->lanes[i] - 1)), sc->addr[i]);
+		if (now.bytes && g == granule && lanes == now.lanes) {
+			now.bytes |= (uint16_t)bytes;
+			continue;
+		}
+		if (now.bytes)
+			shadow_touch(s, &v->s, granule, now);
+		granule = g;
+		now.lanes = lanes;
+		now.bytes = (uint16_t)bytes;
+	}
+	if (now.bytes)
+		shadow_touch(s, &v->s, granule, now);
+}
+
+static bool is_run(const struct event *e, uint32_t lanes, unsigned first, unsigned count)
+{
+	uint64_t base, step = e->size;
+
+	if (lanes >> first != (count == 32 ? UINT32_MAX : (1u << count) - 1))
+		return false;
+	if (!e->lane_addr)
+		return count == 1 || e->stride == (int64_t)e->size;
+	base = e->lane_addr[first];
+	for (unsigned i = 1; i < count; i++)
+		if (e->lane_addr[first + i] != base + i * step)
+			return false;
+	return true;
+}
+
+/* `lanes` of the event access shared memory as `now` says. */
+static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
+	struct cell_entry now)
+{
+	struct shadow *s = &v->c->cta[v->peer].shadow;
+	unsigned first = (unsigned)__builtin_ctz(lanes);
+	unsigned count = (unsigned)__builtin_popcount(lanes);
+	uint32_t a = (uint32_t)event_lane_addr(e, first), shift;
+	struct scatter sc;
+
+	if (!e->size)
+		return;
+	if (e->size > CELL_BYTES || e->size & (e->size - 1) || a & (e->size - 1)) {
+		/* no single pattern of lanes: one lane after the other */
+		now.what |= 4u << CELL_SHIFT_AT;
+		for (; lanes; lanes &= lanes - 1) {
+			unsigned l = (unsigned)__builtin_ctz(lanes);
+
+			now.lanes = 1u << l;
+			shadow_span(s, &v->s, (uint32_t)event_lane_addr(e, l), e->size, now);
+		}
+		return;
+	}
+	shift = log2_of(e->size);
+	now.what |= shift << CELL_SHIFT_AT;
+	if (is_run(e, lanes, first, count)) {
+		shadow_run(s, &v->s, a, first, count, shift, now);
+		return;
+	}
+	gather(&sc, e, lanes, shift);
+	touch_scatter(v, s, e, &sc, shift, now);
+}
+
+/* ---- strong locations: flags, locks, counters in shared memory (A07) ---- */
+
+static uint32_t hash_place(unsigned cta, uint32_t addr)
+{
+	return (cta << 16 ^ addr >> 2) * 0x9e3779b1u >> 7;
+}
+
+static struct flag *flag_find(struct cluster *c, unsigned cta, uint32_t addr, bool make)
+{
+	uint32_t i;
+
+	if (!c->nflags && !make)
+		return NULL;
+	if (make && 2 * (c->nflags + 1) > c->cap_flags) {
+		struct flag *old = c->flag;
+		uint32_t cap = c->cap_flags;
+
+		c->cap_flags = cap ? 2 * cap : 64;
+		c->flag = base_alloc(c->cap_flags * sizeof *c->flag);
+		for (i = 0; i < cap; i++)
+			if (old[i].f) {
+				uint32_t k = hash_place(old[i].cta, old[i].addr);
+
+				while (c->flag[k & (c->cap_flags - 1)].f)
+					k++;
+				c->flag[k & (c->cap_flags - 1)] = old[i];
+			}
+		free(old);
+	}
+	for (i = hash_place(cta, addr);; i++) {
+		struct flag *f = &c->flag[i & (c->cap_flags - 1)];
+
+		if (f->f && f->cta == cta && f->addr == addr)
+			return f;
+		if (f->f)
+			continue;
+		if (!make)
+			return NULL;
+		*f = (struct flag){ (uint16_t)cta, addr, frontier_new(&c->space) };
+		c->nflags++;
+		return f;
+	}
+}
+
+static bool acquires(unsigned sem)
+{
+	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL || sem == SEM_SC;
+}
+
+static bool releases(unsigned sem)
+{
+	return sem == SEM_RELEASE || sem == SEM_ACQ_REL || sem == SEM_SC;
+}
+
+/* Reads join what the write chain has released. Lanes of one instruction do not
+ * inherit from each other (A08): they all read before any of them writes. */
+static void strong_reads(struct cluster *c, struct warp *w, const struct event *e)
+{
+	if (!c->nflags || !(e->mode & EVM_READ) || e->flags & EVF_RED)
+		return;
+	for (uint32_t m = e->lanes; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		struct flag *f = flag_find(c, e->peer, (uint32_t)event_lane_addr(e, l), false);
+
+		if (!f)
+			continue;
+		if (acquires(e->sem))
+			warp_acquire(c, w, 1u << l, f->f);
+		else
+			warp_observe(c, w, 1u << l, f->f);
+	}
+}
+
+static void strong_writes(struct cluster *c, struct warp *w, const struct event *e)
+{
+	bool rmw = e->mode == EVM_RMW;
+
+	if (!(e->mode & EVM_WRITE) || (!c->nflags && !releases(e->sem) && !w->released.n))
+		return;
+	for (uint32_t m = e->lanes; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		bool any = releases(e->sem);
+		struct flag *f;
+
+		for (size_t i = 0; i < w->released.n; i++)
+			any |= w->released.at[i].lanes >> l & 1;
+		f = flag_find(c, e->peer, (uint32_t)event_lane_addr(e, l), any);
+		if (!f)
+			continue;
+		if (!rmw)
+			frontier_clear(&c->space, f->f); /* a store begins a new chain */
+		if (releases(e->sem))
+			warp_release(c, w, 1u << l, f->f);
+		else
+			warp_published(c, w, 1u << l, f->f);
+	}
+}
+
+/* ---- events ---- */
+
+static uint32_t what_of(const struct event *e)
+{
+	uint32_t what = e->site & CELL_SITE_MASK, scope = 0;
+
+	if (e->mode & EVM_WRITE)
+		what |= CELL_WRITE;
+	if (e->mode == EVM_RMW)
+		what |= CELL_PART | CELL_STRONG;
+	if (e->sem != SEM_WEAK)
+		what |= CELL_STRONG;
+	if (e->sem == SEM_VOLATILE || e->sem == SEM_MMIO || e->scope >= SCOPE_GPU)
+		scope = 2;
+	else if (e->scope == SCOPE_CLUSTER)
+		scope = 1;
+	return what | scope << CELL_SCOPE_AT;
+}
+
+void on_access(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	bool strong = e->sem != SEM_WEAK || e->mode == EVM_RMW;
+	struct cell_entry now;
+	struct view v;
+
+	if (e->space != SP_SHARED || e->peer >= c->nctas)
+		return;
+	c->stats.accesses++;
+	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
+	if (strong)
+		strong_reads(c, w, e);
+	now.epoch = warp_stamp(w);
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		uint32_t lanes = w->group[i].lanes & e->lanes;
+
+		if (!lanes)
+			continue;
+		view_open(&v, c, w, lanes, w->group[i].f, ROLE_GENERIC, e->peer);
+		touch_lanes(&v, e, lanes, now);
+	}
+	if (strong)
+		strong_writes(c, w, e);
+}
+
+void on_cp_async(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct cell_entry now;
+	struct view v;
+
+	if (e->peer >= c->nctas)
+		return;
+	c->stats.accesses++;
+	groups_issue(&w->copies, e->lanes, e->site);
+	now = (struct cell_entry){
+		.epoch = w->copies.open, .agent = (uint16_t)agent_copies(c, w->index),
+		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE,
+	};
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		uint32_t lanes = w->group[i].lanes & e->lanes;
+
+		if (!lanes)
+			continue;
+		view_open(&v, c, w, lanes, w->group[i].f, ROLE_COPY, e->peer);
+		touch_lanes(&v, e, lanes, now);
+	}
+}
+
+void access_object(struct cluster *c, struct warp *w, const struct event *e)
+{
+	unsigned lane = (unsigned)__builtin_ctz(e->lanes);
+	struct cell_entry now = {
+		.epoch = warp_stamp(w), .agent = (uint16_t)w->index, .lanes = 1u << lane,
+		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT,
+	};
+	struct frontier *f = warp_frontier(w, lane);
+	struct view v;
+
+	if (!f)
+		return;
+	view_open(&v, c, w, 1u << lane, f, ROLE_GENERIC, e->peer);
+	shadow_span(&c->cta[e->peer].shadow, &v.s, (uint32_t)event_lane_addr(e, lane), 8, now);
+}

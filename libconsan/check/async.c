@@ -1,0 +1,417 @@
+/* async: cp.async and bulk groups, the slots of bulk loads, operations in
+ * flight, and what is left of them at exit. Completion is never judged by when
+ * it happened, only by who knows of it. */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- groups, a FIFO per lane (C04, C05, C09, C21) ---- */
+
+#define MAX_COMMITS 4096
+
+void groups_reset(struct lane_groups *g)
+{
+	struct commit *at = g->at;
+	size_t cap = g->cap;
+
+	*g = (struct lane_groups){ .open = 1, .at = at, .cap = cap };
+}
+
+void groups_issue(struct lane_groups *g, uint32_t lanes, uint32_t site)
+{
+	g->holds |= lanes;
+	for (; lanes; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctz(lanes);
+
+		g->last[l] = g->open;
+		g->site[l] = site;
+	}
+}
+
+static void commit(struct lane_groups *g, uint32_t lanes, uint32_t site)
+{
+	if (g->n == MAX_COMMITS) { /* nobody waits for groups that far back */
+		memmove(g->at, g->at + MAX_COMMITS / 2, MAX_COMMITS / 2 * sizeof *g->at);
+		g->n = MAX_COMMITS / 2;
+	}
+	vec_push(g, ((struct commit){ g->open, lanes, site }));
+	g->open++;
+	g->holds &= ~lanes;
+}
+
+/* The number up to which all but the newest `count` groups of the lane reach. */
+static uint32_t reached(const struct lane_groups *g, unsigned lane, uint32_t count)
+{
+	for (size_t i = g->n; i-- > 0;) {
+		if (!(g->at[i].lanes >> lane & 1))
+			continue;
+		if (!count--)
+			return g->at[i].number;
+	}
+	return 0;
+}
+
+static void wait_groups(struct warp *w, struct lane_groups *g, struct per_lane *done,
+	uint32_t lanes, uint32_t count, uint32_t site)
+{
+	uint32_t left = lanes, same = UINT32_MAX, least = UINT32_MAX;
+	size_t i, k = 0;
+
+	for (; left; left &= left - 1) {
+		g->wait_site[__builtin_ctz(left)] = site;
+		g->wait_count[__builtin_ctz(left)] = count;
+	}
+	/* the usual case: all the lanes committed together */
+	for (i = g->n; i > 0 && g->n - i <= count; i--)
+		same &= g->at[i - 1].lanes;
+	if (g->n <= count)
+		return;
+	if (!(lanes & ~same)) {
+		per_lane_set(done, lanes | ~w->all, g->at[g->n - 1 - count].number);
+	} else {
+		for (left = lanes; left; left &= left - 1) {
+			unsigned l = (unsigned)__builtin_ctz(left);
+
+			per_lane_set(done, 1u << l, reached(g, l, count));
+		}
+	}
+	if (g->n < 64)
+		return;
+	/* groups older than what every live lane has waited for are done with,
+	 * except that newer waits still count them: keep a few */
+	for (left = w->live; left; left &= left - 1)
+		if (done->at[__builtin_ctz(left)] < least)
+			least = done->at[__builtin_ctz(left)];
+	while (k < g->n - 16 && g->at[k].number < least)
+		k++;
+	memmove(g->at, g->at + k, (g->n - k) * sizeof *g->at);
+	g->n -= k;
+}
+
+void on_cp_commit(struct cluster *c, const struct event *e)
+{
+	commit(&warp_of(c, e)->copies, e->lanes, e->site);
+}
+
+void on_cp_wait(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+
+	if (e->flags & EVF_ALL)
+		commit(&w->copies, e->lanes, e->site);
+	wait_groups(w, &w->copies, &w->own.copies, e->lanes,
+		e->flags & EVF_ALL ? 0 : e->count, e->site);
+}
+
+void on_bulk_commit(struct cluster *c, const struct event *e)
+{
+	commit(&warp_of(c, e)->stores, e->lanes, e->site);
+}
+
+void on_bulk_wait(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct lane_groups *g = &w->stores;
+	uint32_t pending = 0, mine = 0;
+	struct finding *f;
+	unsigned l;
+
+	for (l = 0; l < 32; l++) {
+		mine |= (uint32_t)(g->last[l] > 0) << l;
+		pending |= (uint32_t)(g->last[l] > w->own.stores.at[l]) << l;
+	}
+	wait_groups(w, g, &w->own.stores, e->lanes, e->count, e->site);
+	/* C21: only the issuing thread's wait counts */
+	if (!pending || pending & e->lanes || mine & e->lanes)
+		return;
+	l = (unsigned)__builtin_ctz(pending);
+	f = report_new(c, CS310, rule_severity(CS310), e->site, g->site[l]);
+	if (!f)
+		return;
+	report_side(c, f, w->index, only_lane(e->lanes), e->site, "bulk group wait");
+	report_side(c, f, w->index, (int)l, g->site[l], "bulk operation");
+	report_edge(f, "bulk groups belong to the thread that issued: lane %u issued, "
+		"the waiting lane has no group of its own", l);
+	report_send(c, f);
+}
+
+/* ---- operations in flight: a hash by id ---- */
+
+static uint32_t op_place(const struct cluster *c, uint32_t id)
+{
+	return id * 0x9e3779b1u & (c->cap_ops - 1);
+}
+
+void async_op_add(struct cluster *c, struct async_op op)
+{
+	uint32_t i;
+
+	if (2 * (c->nops + 1) > c->cap_ops) {
+		struct async_op *old = c->op;
+		uint32_t cap = c->cap_ops;
+
+		c->cap_ops = cap ? 2 * cap : 64;
+		c->op = base_alloc(c->cap_ops * sizeof *c->op);
+		c->nops = 0;
+		for (i = 0; i < cap; i++)
+			if (old[i].id)
+				async_op_add(c, old[i]);
+		free(old);
+	}
+	for (i = op_place(c, op.id); c->op[i].id; i = (i + 1) & (c->cap_ops - 1))
+		;
+	c->op[i] = op;
+	c->nops++;
+}
+
+bool async_op_take(struct cluster *c, uint32_t id, struct async_op *out)
+{
+	uint32_t mask = c->cap_ops - 1, i, k;
+
+	if (!c->nops || !id)
+		return false;
+	for (i = op_place(c, id); c->op[i].id != id; i = (i + 1) & mask)
+		if (!c->op[i].id)
+			return false;
+	*out = c->op[i];
+	c->nops--;
+	/* close the gap, so that no search ends early */
+	for (k = i;;) {
+		uint32_t home;
+
+		c->op[i].id = 0;
+		do {
+			k = (k + 1) & mask;
+			if (!c->op[k].id)
+				return true;
+			home = op_place(c, c->op[k].id);
+		} while (i <= k ? i < home && home <= k : i < home || home <= k);
+		c->op[i] = c->op[k];
+		i = k;
+	}
+}
+
+const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar)
+{
+	for (uint32_t i = 0; c->nops && i < c->cap_ops; i++)
+		if (c->op[i].id && c->op[i].mbar == mbar)
+			return &c->op[i];
+	return NULL;
+}
+
+void on_cp_arrive(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+	uint32_t lanes = (uint32_t)__builtin_popcount(e->lanes);
+
+	if (!m)
+		return;
+	if (!(e->flags & EVF_NOINC))
+		m->pending += lanes;
+	m->inflight++;
+	async_op_add(c, (struct async_op){
+		.id = e->op, .mbar = (uint32_t)(m - c->mbars.at) + 1, .phase = m->phase,
+		.epoch = w->copies.open, .lanes = e->lanes, .warp = w->index, .site = e->site,
+		.copies = true,
+	});
+	w->copies.open++; /* later copies are not covered by this arrive */
+}
+
+/* ---- slots ---- */
+
+/* More than these many loads that nobody waited for are not told apart: the
+ * oldest slot is taken although its last use is not known to be over. */
+#define MAX_SLOTS 8192u
+
+static uint32_t take_slot(struct cluster *c, const struct frontier *issuer)
+{
+	uint32_t n = (uint32_t)c->slots.n, i;
+
+	for (i = 0; i < n && i < 8; i++) {
+		uint32_t k = (c->slot_cursor + i) % n;
+
+		if (frontier_full(&c->space, issuer, PLANE_G, agent_slot(c, k)) >= c->slots.at[k].epoch) {
+			c->slot_cursor = k + 1;
+			return k;
+		}
+	}
+	if (n >= MAX_SLOTS)
+		return c->slot_cursor++ % n;
+	vec_push(&c->slots, ((struct slot){ 0 }));
+	c->space.nagents++;
+	return n;
+}
+
+static void touch_spans(struct cluster *c, struct view *v, const struct event *e,
+	struct cell_entry now)
+{
+	struct shadow *s = &c->cta[e->peer].shadow;
+
+	if (!e->nspans)
+		shadow_span(s, &v->s, (uint32_t)e->addr, e->size, now);
+	for (unsigned i = 0; i < e->nspans; i++)
+		shadow_span(s, &v->s, e->spans[i].addr, e->spans[i].bytes, now);
+}
+
+static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
+{
+	struct mbar *m = mbar_use(c, e, e->mbar_peer, e->mbar);
+	struct frontier *f = warp_frontier(w, lane);
+	uint32_t k = take_slot(c, f), mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
+	struct slot *s = &c->slots.at[k];
+	struct cell_entry now;
+	struct view v;
+
+	*s = (struct slot){
+		.epoch = s->epoch + 1, .cta = e->peer, .tensor = e->flags & EVF_TENSOR,
+		.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
+		.warp = (uint16_t)w->index, .lane = (int8_t)lane,
+	};
+	now = (struct cell_entry){
+		.epoch = s->epoch, .agent = (uint16_t)agent_slot(c, k), .lanes = UINT32_MAX,
+		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT
+			| (e->flags & EVF_TENSOR ? CELL_PART : 0),
+	};
+	view_open(&v, c, w, 1u << lane, f, ROLE_BULK_LOAD, e->peer);
+	touch_spans(c, &v, e, now);
+	if (!m)
+		return;
+	m->inflight++;
+	async_op_add(c, (struct async_op){
+		.id = e->op, .mbar = mbar, .phase = m->phase, .slot = k + 1, .epoch = s->epoch,
+		.lanes = 1u << lane, .warp = w->index, .site = e->site,
+	});
+}
+
+static void bulk_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
+{
+	struct cell_entry now = {
+		.epoch = w->stores.open, .agent = (uint16_t)agent_stores(c, w->index), .lanes = 1u << lane,
+		.what = (e->site & CELL_SITE_MASK) | 4u << CELL_SHIFT_AT
+			| (e->flags & EVF_TENSOR ? CELL_PART : 0),
+	};
+	struct view v;
+
+	groups_issue(&w->stores, 1u << lane, e->site);
+	view_open(&v, c, w, 1u << lane, warp_frontier(w, lane), ROLE_BULK_STORE, e->peer);
+	touch_spans(c, &v, e, now);
+}
+
+void on_bulk(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	unsigned lane = (unsigned)__builtin_ctz(e->lanes);
+
+	if (e->flags & EVF_PREFETCH || e->peer >= c->nctas || !warp_frontier(w, lane))
+		return;
+	c->stats.async_ops++;
+	if (e->mode & EVM_WRITE)
+		bulk_load(c, e, w, lane);
+	else
+		bulk_store(c, e, w, lane);
+}
+
+/* ---- the end ---- */
+
+static void judge_store(struct cluster *c, struct warp *w, unsigned lane, const struct event *e)
+{
+	const struct lane_groups *g = &w->stores;
+	bool open = g->holds >> lane & 1;
+	enum rule rule = open ? CS309 : CS308;
+	struct finding *f = report_new(c, rule, rule_severity(rule), e->site, g->site[lane]);
+
+	if (!f)
+		return;
+	report_side(c, f, w->index, (int)lane, e->site, "exit");
+	report_side(c, f, w->index, (int)lane, g->site[lane], "bulk store");
+	snprintf(f->barrier.kind, sizeof f->barrier.kind, "bulk group");
+	f->barrier.phase = g->last[lane];
+	if (open)
+		report_edge(f, "no cp.async.bulk.commit_group follows the operation, so no wait covers it");
+	else
+		report_edge(f, "the thread must execute cp.async.bulk.wait_group.read 0 before it exits");
+	if (!open && g->wait_site[lane])
+		report_hint(f, "its last cp.async.bulk.wait_group left the newest %u groups pending",
+			g->wait_count[lane]);
+	report_send(c, f);
+}
+
+/* cp.async that nobody waited for: the hardware drains it, the ISA does not
+ * promise that; a note. */
+static void judge_copy(struct cluster *c, struct warp *w, unsigned lane, const struct event *e)
+{
+	const struct lane_groups *g = &w->copies;
+	struct finding *f = report_new(c, CS312, SEV_NOTE, e->site, g->site[lane]);
+
+	if (!f)
+		return;
+	report_side(c, f, w->index, (int)lane, e->site, "exit");
+	report_side(c, f, w->index, (int)lane, g->site[lane], "cp.async write");
+	snprintf(f->barrier.kind, sizeof f->barrier.kind, "cp.async group");
+	f->barrier.phase = g->last[lane];
+	report_edge(f, "the thread must execute cp.async.wait_all before it exits");
+	report_send(c, f);
+}
+
+void async_exit(struct cluster *c, struct warp *w, const struct event *e)
+{
+	for (uint32_t m = e->lanes; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		uint32_t copies = agent_copies(c, w->index), done = w->own.copies.at[l];
+		struct frontier *f = warp_frontier(w, l);
+
+		if (w->stores.last[l] > w->own.stores.at[l])
+			judge_store(c, w, l, e);
+		if (w->copies.last[l] <= done || !f)
+			continue;
+		/* it may know through an mbarrier, too */
+		if (frontier_full(&c->space, f, PLANE_G, copies) < w->copies.last[l]
+			&& !(frontier_lanes(&c->space, f, PLANE_G, copies, w->copies.last[l]) >> l & 1))
+			judge_copy(c, w, l, e);
+	}
+}
+
+void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
+{
+	for (uint32_t k = 0; k < c->slots.n; k++) {
+		struct slot *s = &c->slots.at[k];
+		struct finding *f;
+
+		if (s->cta != cta || !s->epoch || frontier_full(&c->space, c->cta[cta].exited,
+			PLANE_G, agent_slot(c, k)) >= s->epoch)
+			continue;
+		f = report_new(c, CS312, rule_severity(CS312), e->site, s->site);
+		if (!f)
+			continue;
+		report_side(c, f, s->warp, -1, e->site, "CTA exit");
+		report_side(c, f, s->warp, s->lane, s->site, s->tensor ? "TMA load write" : "bulk load write");
+		if (s->mbar) {
+			report_mbar(c, f, &c->mbars.at[s->mbar - 1]);
+			report_edge(f, "no thread waited for phase %llu of mbarrier %s, which the copy completes, "
+				"before the CTA ended", (unsigned long long)s->phase, f->barrier.name);
+		} else {
+			report_edge(f, "no thread waited for the copy before the CTA ended");
+		}
+		report_send(c, f);
+	}
+	for (uint32_t i = 0; c->nops && i < c->cap_ops; i++) {
+		const struct async_op *op = &c->op[i];
+		const struct mbar *m = op->id && op->copies ? &c->mbars.at[op->mbar - 1] : NULL;
+		struct finding *f;
+
+		if (!m || m->cta != cta)
+			continue;
+		f = report_new(c, CS221, rule_severity(CS221), e->site, op->site);
+		if (!f)
+			continue;
+		report_side(c, f, op->warp, -1, e->site, "CTA exit");
+		report_side(c, f, op->warp, only_lane(op->lanes), op->site, "cp.async.mbarrier.arrive");
+		report_mbar(c, f, m);
+		report_edge(f, "nobody waited for the phase of mbarrier %s that the arrive belongs to "
+			"before the CTA ended", f->barrier.name);
+		report_send(c, f);
+	}
+}

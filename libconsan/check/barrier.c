@@ -1,0 +1,148 @@
+/* barrier: named barriers, generation by generation. A generation is an object
+ * of its own, because warps may still leave one while the next fills up
+ * (S21). Does not decide who must come: the executor does, or hangs. */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void unref(struct cluster *c, struct nb_gen *g)
+{
+	if (--g->refs)
+		return;
+	frontier_put(&c->space, g->f);
+	free(g);
+}
+
+static const char *kind_name(unsigned mode)
+{
+	return mode == EVB_ARRIVE ? "bar.arrive" : mode == EVB_RED ? "bar.red" : "bar.sync";
+}
+
+static struct finding *begin(struct cluster *c, enum rule rule, enum severity sev,
+	const struct event *e, const struct nb_gen *g)
+{
+	struct finding *f = report_new(c, rule, sev, e->site, g->site);
+	unsigned first = (unsigned)__builtin_ctz(g->warps);
+
+	if (!f)
+		return NULL;
+	report_side(c, f, warp_of(c, e)->index, -1, e->site, kind_name(e->mode));
+	report_side(c, f, e->cta * c->per_cta + first, -1, g->site, "first arrival of the generation");
+	snprintf(f->barrier.kind, sizeof f->barrier.kind, "named barrier");
+	snprintf(f->barrier.name, sizeof f->barrier.name, "%u", (unsigned)e->addr);
+	f->barrier.peer = e->cta;
+	f->barrier.addr = e->addr;
+	f->barrier.expected = g->count;
+	f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
+	return f;
+}
+
+static void judge(struct cluster *c, const struct event *e, const struct nb_gen *g, uint32_t count)
+{
+	unsigned warp = e->warp, bit = 1u << (warp & 31);
+	struct finding *f = NULL;
+
+	if (count != g->count) {
+		f = begin(c, CS402, rule_severity(CS402), e, g);
+		if (f)
+			report_edge(f, "this arrival gives %u threads, the generation began with %u", count, g->count);
+	} else if ((e->mode == EVB_RED) != !!(g->kinds & 1 << EVB_RED)) {
+		f = begin(c, CS405, rule_severity(CS405), e, g);
+		if (f)
+			report_edge(f, "barrier %u is active with %s arrivals", (unsigned)e->addr,
+				g->kinds & 1 << EVB_RED ? "red" : "sync or arrive");
+	} else if (g->arrived + 32 > g->count) {
+		f = begin(c, CS406, rule_severity(CS406), e, g);
+		if (f)
+			report_edge(f, "%u threads have arrived of %u when 32 more come", g->arrived, g->count);
+	} else if (g->warps & bit) {
+		f = begin(c, CS404, c->check->config.policy.bar_arrive_twice ? SEV_ERROR
+			: rule_severity(CS404), e, g);
+		if (f)
+			report_edge(f, "warp %u has arrived in this generation already; it is counted twice", warp);
+	}
+	if (f)
+		report_send(c, f);
+}
+
+static bool complete(const struct cluster *c, const struct event *e, const struct nb_gen *g)
+{
+	if (g->arrived >= g->count)
+		return true;
+	if (!g->implicit)
+		return false;
+	for (uint32_t i = 0; i < c->per_cta; i++)
+		if (c->warp[e->cta * c->per_cta + i].live && !(g->warps >> i & 1))
+			return false;
+	return true;
+}
+
+static void close_gen(struct cluster *c, struct nb_gen **at)
+{
+	struct nb_gen *g = *at;
+
+	*at = NULL;
+	unref(c, g);
+}
+
+void on_bar_arrive(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct cta *cta = &c->cta[e->cta];
+	struct nb_gen **at = &cta->bar[e->addr & 15], *g = *at;
+	uint32_t count = e->count ? e->count : (cta->threads + 31) & ~31u;
+
+	if (!g) {
+		g = *at = base_alloc(sizeof *g);
+		g->f = frontier_new(&c->space);
+		g->refs = 1;
+		g->count = count;
+		g->implicit = !e->count;
+		g->site = e->site;
+	} else {
+		judge(c, e, g, count);
+	}
+	warp_release(c, w, e->lanes, g->f);
+	g->arrived += 32;
+	g->warps |= 1u << (e->warp & 31);
+	g->kinds |= (uint8_t)(1 << e->mode);
+	if (e->mode != EVB_ARRIVE) {
+		if (w->in)
+			unref(c, w->in);
+		w->in = g;
+		g->refs++;
+	}
+	if (complete(c, e, g))
+		close_gen(c, at);
+}
+
+void on_bar_resume(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct nb_gen **at = &c->cta[e->cta].bar[e->addr & 15], *g = w->in;
+
+	if (!g)
+		return;
+	w->in = NULL;
+	if (*at == g) /* exits made it complete */
+		close_gen(c, at);
+	warp_acquire(c, w, e->lanes, g->f);
+	if (w->ngroups > 1)
+		warp_converge(c, w, e->lanes);
+	unref(c, g);
+}
+
+/* S23: what is left half full at the end is no leak. */
+void barrier_reset(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->nwarps; i++)
+		if (c->warp[i].in) {
+			unref(c, c->warp[i].in);
+			c->warp[i].in = NULL;
+		}
+	for (uint32_t k = 0; k < c->nctas; k++)
+		for (unsigned b = 0; b < 16; b++)
+			if (c->cta[k].bar[b])
+				close_gen(c, &c->cta[k].bar[b]);
+}

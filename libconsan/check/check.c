@@ -1,0 +1,347 @@
+/* check: the room's door. Opens and closes launches and clusters, and hands
+ * every event to the file that knows it. */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void check_policy_default(struct check_policy *p)
+{
+	*p = (struct check_policy){
+#define KNOB(id, deflt, strict, rules, doc) .id = deflt,
+#include "policy.def"
+#undef KNOB
+	};
+}
+
+void check_policy_strict(struct check_policy *p)
+{
+	*p = (struct check_policy){
+#define KNOB(id, deflt, strict, rules, doc) .id = strict,
+#include "policy.def"
+#undef KNOB
+	};
+}
+
+struct check *check_open(const struct check_config *config)
+{
+	struct check *k = base_alloc(sizeof *k);
+
+	k->config = *config;
+	pthread_mutex_init(&k->lock, NULL);
+	return k;
+}
+
+/* ---- lifetimes ---- */
+
+static void on_cta_begin(struct cluster *c, const struct event *e)
+{
+	struct cta *cta = &c->cta[e->cta];
+	uint32_t left = e->count;
+
+	cta->threads = e->count;
+	if (cta->begun && cta->bytes >= e->size) {
+		shadow_reset(&cta->shadow);
+	} else {
+		if (cta->begun)
+			shadow_close(&cta->shadow);
+		free(cta->mbar_at);
+		cta->bytes = (e->size + 15) & ~15u;
+		shadow_open(&cta->shadow, cta->bytes);
+		cta->mbar_at = base_alloc((cta->bytes / 8 + 1) * sizeof *cta->mbar_at);
+	}
+	cta->begun = true;
+	cta->ended = false;
+	for (uint32_t i = 0; i < c->per_cta; i++) {
+		struct warp *w = &c->warp[e->cta * c->per_cta + i];
+		uint32_t lanes = left >= 32 ? 32 : left;
+
+		left -= lanes;
+		w->all = w->live = lanes == 32 ? UINT32_MAX : (1u << lanes) - 1;
+		if (lanes)
+			w->group[w->ngroups++] = (struct group){ w->live, frontier_new(&c->space) };
+	}
+}
+
+static void on_exit_lanes(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+
+	if (!c->cut)
+		async_exit(c, w, e);
+	warp_exit(c, w, e->lanes);
+	if (!c->cut)
+		wgmma_exit(c, w, e);
+}
+
+static void on_cta_end(struct cluster *c, const struct event *e)
+{
+	if (c->cut)
+		return;
+	c->cta[e->cta].ended = true;
+	async_cta_end(c, e->cta, e);
+}
+
+/* ---- events ---- */
+
+static void on_event(struct event_sink *sink, const struct event *e)
+{
+	struct cluster *c = (struct cluster *)sink;
+
+	c->stats.events++;
+	c->now = e;
+	if (e->cta >= c->nctas || e->warp >= c->per_cta)
+		return;
+	switch ((enum ev_kind)e->kind) {
+	case EV_CTA_BEGIN: on_cta_begin(c, e); break;
+	case EV_CTA_END: on_cta_end(c, e); break;
+	case EV_EXIT: on_exit_lanes(c, e); break;
+	case EV_ACCESS: on_access(c, e); break;
+	case EV_CP_ASYNC: on_cp_async(c, e); break;
+	case EV_CP_COMMIT: on_cp_commit(c, e); break;
+	case EV_CP_WAIT: on_cp_wait(c, e); break;
+	case EV_CP_ARRIVE: on_cp_arrive(c, e); break;
+	case EV_BULK: on_bulk(c, e); break;
+	case EV_BULK_COMMIT: on_bulk_commit(c, e); break;
+	case EV_BULK_WAIT: on_bulk_wait(c, e); break;
+	case EV_MB_INIT: on_mb_init(c, e); break;
+	case EV_MB_INVAL: on_mb_inval(c, e); break;
+	case EV_MB_ARRIVE: on_mb_arrive(c, e); break;
+	case EV_MB_EXPECT: on_mb_expect(c, e); break;
+	case EV_MB_COMPLETE: on_mb_complete(c, e); break;
+	case EV_MB_TEST: on_mb_test(c, e); break;
+	case EV_MB_PENDING: on_mb_pending(c, e); break;
+	case EV_MB_SIGNAL: on_mb_signal(c, e); break;
+	case EV_WG_FENCE: on_wg_fence(c, e); break;
+	case EV_WG_MMA: on_wg_mma(c, e); break;
+	case EV_WG_COMMIT: on_wg_commit(c, e); break;
+	case EV_WG_WAIT: on_wg_wait(c, e); break;
+	case EV_REGS: on_regs(c, e); break;
+	case EV_BAR_ARRIVE: on_bar_arrive(c, e); break;
+	case EV_BAR_RESUME: on_bar_resume(c, e); break;
+	case EV_WARP_SYNC: on_warp_sync(c, e); break;
+	case EV_FENCE: on_fence(c, e); break;
+	case EV_FENCE_PROXY: on_fence_proxy(c, e); break;
+	case EV_SETMAXNREG: on_setmaxnreg(c, e); break;
+	case EV_FAULT: on_fault(c, e); break;
+	case EV_BLOCKED: on_blocked(c, e); break;
+	case EV_HANG: on_hang(c, e); break;
+	/* order across CTAs and grids: nothing within one CTA */
+	case EV_CLUSTER_ARRIVE: case EV_CLUSTER_WAIT: case EV_FENCE_MBINIT: case EV_GRIDDEP:
+	case EV_COUNT:
+		break;
+	}
+}
+
+/* ---- clusters ---- */
+
+static struct cluster *new_cluster(struct check *k, const struct cluster_info *info)
+{
+	struct cluster *c = base_alloc(sizeof *c);
+
+	c->check = k;
+	c->sink.event = on_event;
+	c->nctas = info->nctas;
+	c->per_cta = info->warps_per_cta;
+	c->nwarps = c->nctas * c->per_cta;
+	c->wg_per_cta = (c->per_cta + 3) / 4;
+	c->nwarpgroups = c->nctas * c->wg_per_cta;
+	c->space.ngeneric = 2 * c->nwarps;
+	c->space.nagents = agent_slot(c, 0);
+	c->cta = base_alloc(c->nctas * sizeof *c->cta);
+	c->warp = base_alloc(c->nwarps * sizeof *c->warp);
+	c->wg = base_alloc(c->nwarpgroups * sizeof *c->wg);
+	c->least = frontier_new(&c->space);
+	for (uint32_t r = 0; r < c->nctas; r++)
+		c->cta[r].exited = frontier_new(&c->space);
+	return c;
+}
+
+static void reset_warp(struct cluster *c, uint32_t index)
+{
+	struct warp *w = &c->warp[index];
+	size_t i;
+
+	while (w->ngroups)
+		frontier_put(&c->space, w->group[--w->ngroups].f);
+	for (i = 0; i < w->released.n; i++)
+		frontier_put(&c->space, w->released.at[i].f);
+	for (i = 0; i < w->observed.n; i++)
+		frontier_put(&c->space, w->observed.at[i].f);
+	w->released.n = w->observed.n = 0;
+	groups_reset(&w->copies);
+	groups_reset(&w->stores);
+	memset(&w->own, 0, sizeof w->own);
+	if (w->nreg)
+		memset(w->reg, 0, w->nreg * sizeof *w->reg);
+	w->cta = (uint16_t)(index / c->per_cta);
+	w->id = (uint16_t)(index % c->per_cta);
+	w->index = index;
+	w->all = w->live = 0;
+	w->epoch = 1;
+	w->dirty = false;
+	w->global_fence = w->fence_site = w->wg_fences = w->nregs = 0;
+}
+
+/* Makes everything empty; memory is kept for the next cluster. */
+static void reset_cluster(struct cluster *c)
+{
+	uint32_t i;
+
+	barrier_reset(c);
+	hang_reset(c);
+	for (i = 0; i < c->nwarps; i++)
+		reset_warp(c, i);
+	for (i = 0; i < c->nwarpgroups; i++)
+		c->wg[i] = (struct warpgroup){ .open = 1 };
+	for (i = 0; i < c->mbars.n; i++) {
+		struct mbar *m = &c->mbars.at[i];
+
+		c->cta[m->cta].mbar_at[m->addr / 8] = 0;
+		frontier_put(&c->space, m->now);
+		frontier_put(&c->space, m->before);
+		free(m->users.at);
+		free(m->waits.at);
+		free(m->expects.at);
+		free(m->arrivals.at);
+		free(m->view);
+	}
+	c->mbars.n = 0;
+	for (i = 0; c->nflags && i < c->cap_flags; i++)
+		if (c->flag[i].f) {
+			frontier_put(&c->space, c->flag[i].f);
+			c->flag[i].f = NULL;
+		}
+	c->nflags = 0;
+	if (c->nops)
+		memset(c->op, 0, c->cap_ops * sizeof *c->op);
+	c->nops = 0;
+	c->space.nagents -= (uint32_t)c->slots.n;
+	c->slots.n = 0;
+	c->slot_cursor = 0;
+	for (i = 0; i < c->nctas; i++)
+		frontier_clear(&c->space, c->cta[i].exited);
+	c->cut = false;
+}
+
+struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *info)
+{
+	struct cluster *c;
+
+	pthread_mutex_lock(&k->lock);
+	c = k->idle;
+	if (c)
+		k->idle = c->next;
+	pthread_mutex_unlock(&k->lock);
+	if (!c)
+		c = new_cluster(k, info);
+	c->info = *info;
+	c->info.launch = &k->config.launch;
+	reset_cluster(c);
+	return &c->sink;
+}
+
+void check_cluster_end(struct check *k, struct event_sink *sink)
+{
+	struct cluster *c = (struct cluster *)sink;
+	uint64_t bytes = 0;
+
+	if (!c->cut)
+		mbar_cluster_end(c);
+	report_cluster_end(c);
+	for (uint32_t i = 0; i < c->nctas; i++) {
+		c->stats.granules += c->cta[i].shadow.visits;
+		c->cta[i].shadow.visits = 0;
+		bytes += shadow_footprint(&c->cta[i].shadow);
+	}
+	pthread_mutex_lock(&k->lock);
+	k->stats.events += c->stats.events;
+	k->stats.accesses += c->stats.accesses;
+	k->stats.granules += c->stats.granules;
+	k->stats.async_ops += c->stats.async_ops;
+	k->stats.joins += c->space.joins;
+	if (bytes > k->stats.shadow_bytes)
+		k->stats.shadow_bytes = bytes;
+	c->stats = (struct check_stats){ 0 };
+	c->space.joins = 0;
+	c->next = k->idle;
+	k->idle = c;
+	pthread_mutex_unlock(&k->lock);
+}
+
+static void free_cluster(struct cluster *c)
+{
+	uint32_t i;
+
+	reset_cluster(c);
+	for (i = 0; i < c->nctas; i++) {
+		frontier_put(&c->space, c->cta[i].exited);
+		if (c->cta[i].begun)
+			shadow_close(&c->cta[i].shadow);
+		free(c->cta[i].mbar_at);
+	}
+	for (i = 0; i < c->nwarps; i++) {
+		struct warp *w = &c->warp[i];
+
+		free(w->copies.at);
+		free(w->stores.at);
+		free(w->released.at);
+		free(w->observed.at);
+		free(w->reg);
+	}
+	frontier_put(&c->space, c->least);
+	clock_space_close(&c->space);
+	free(c->cta);
+	free(c->warp);
+	free(c->wg);
+	free(c->mbars.at);
+	free(c->slots.at);
+	free(c->op);
+	free(c->flag);
+	free(c->seen);
+	free(c);
+}
+
+/* ---- results ---- */
+
+static int compare(const void *a, const void *b)
+{
+	return finding_compare(*(const struct finding *const *)a, *(const struct finding *const *)b);
+}
+
+size_t check_findings(struct check *k, const struct finding *const **out)
+{
+	pthread_mutex_lock(&k->lock);
+	free(k->ordered);
+	k->ordered = base_alloc((k->nfindings + 1) * sizeof *k->ordered);
+	if (k->nfindings)
+		memcpy(k->ordered, k->finding, k->nfindings * sizeof *k->ordered);
+	qsort(k->ordered, k->nfindings, sizeof *k->ordered, compare);
+	pthread_mutex_unlock(&k->lock);
+	*out = (const struct finding *const *)k->ordered;
+	return k->nfindings;
+}
+
+void check_stats(const struct check *k, struct check_stats *out)
+{
+	*out = k->stats;
+}
+
+void check_close(struct check *k)
+{
+	while (k->idle) {
+		struct cluster *c = k->idle;
+
+		k->idle = c->next;
+		free_cluster(c);
+	}
+	for (size_t i = 0; i < k->nfindings; i++) {
+		finding_free(k->finding[i]);
+		free(k->finding[i]);
+	}
+	free(k->finding);
+	free(k->ordered);
+	free(k->index);
+	pthread_mutex_destroy(&k->lock);
+	free(k);
+}

@@ -1,0 +1,247 @@
+/* clock: frontiers. Knows agents by number only. */
+#include "clock.h"
+
+#include "../base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One allocation: p, then g. */
+static void set_room(struct clock_space *s, struct frontier *f, uint32_t cap)
+{
+	uint32_t *at = base_resize(f->p, (s->ngeneric + (size_t)cap) * sizeof *at);
+
+	memset(at + s->ngeneric + f->cap, 0, (cap - f->cap) * sizeof *at);
+	f->p = at;
+	f->g = at + s->ngeneric;
+	f->cap = cap;
+}
+
+void frontier_fit(struct clock_space *s, struct frontier *f)
+{
+	if (f->cap < s->nagents)
+		set_room(s, f, (s->nagents + 31) & ~31u);
+}
+
+struct frontier *frontier_new(struct clock_space *s)
+{
+	struct frontier *f = s->pool;
+
+	if (f) {
+		s->pool = f->next;
+		frontier_clear(s, f);
+	} else {
+		f = base_alloc(sizeof *f);
+		set_room(s, f, (s->nagents + 31) & ~31u);
+		memset(f->p, 0, s->ngeneric * sizeof *f->p);
+	}
+	return f;
+}
+
+void frontier_put(struct clock_space *s, struct frontier *f)
+{
+	if (!f)
+		return;
+	f->next = s->pool;
+	s->pool = f;
+}
+
+void clock_space_close(struct clock_space *s)
+{
+	while (s->pool) {
+		struct frontier *f = s->pool;
+
+		s->pool = f->next;
+		free(f->p);
+		free(f->part);
+		free(f);
+	}
+}
+
+void frontier_clear(struct clock_space *s, struct frontier *f)
+{
+	memset(f->p, 0, (s->ngeneric + (size_t)f->cap) * sizeof *f->p);
+	f->npart = 0;
+}
+
+static void push_partial(struct frontier *f, struct partial p)
+{
+	if (f->npart == f->cap_part) {
+		f->cap_part = f->cap_part ? 2 * f->cap_part : 8;
+		f->part = base_resize(f->part, f->cap_part * sizeof p);
+	}
+	f->part[f->npart++] = p;
+}
+
+void frontier_copy(struct clock_space *s, struct frontier *f, const struct frontier *from)
+{
+	uint32_t i;
+
+	if (f->cap < from->cap)
+		set_room(s, f, from->cap);
+	memcpy(f->p, from->p, s->ngeneric * sizeof *f->p);
+	memcpy(f->g, from->g, from->cap * sizeof *f->g);
+	memset(f->g + from->cap, 0, (f->cap - from->cap) * sizeof *f->g);
+	f->npart = 0;
+	for (i = 0; i < from->npart; i++)
+		push_partial(f, from->part[i]);
+}
+
+static uint32_t *full_of(struct clock_space *s, struct frontier *f,
+	uint32_t plane, uint32_t agent)
+{
+	if (plane == PLANE_P)
+		return &f->p[agent];
+	frontier_fit(s, f);
+	return &f->g[agent];
+}
+
+/* Partials that a raised vector has overtaken go. */
+static void tidy(struct clock_space *s, struct frontier *f)
+{
+	uint32_t i, k;
+
+	for (i = k = 0; i < f->npart; i++)
+		if (f->part[i].epoch > frontier_full(s, f, f->part[i].plane, f->part[i].agent))
+			f->part[k++] = f->part[i];
+	f->npart = k;
+}
+
+/* Per lane only the newest epoch stays; no entry is empty. */
+static void add_partial(struct clock_space *s, struct frontier *f, struct partial p)
+{
+	uint32_t i, k;
+
+	if (p.epoch <= frontier_full(s, f, p.plane, p.agent))
+		return;
+	for (i = k = 0; i < f->npart; i++) {
+		struct partial *q = &f->part[i];
+
+		if (q->agent == p.agent && q->plane == p.plane) {
+			if (q->epoch > p.epoch)
+				p.lanes &= ~q->lanes;
+			else if (q->epoch < p.epoch)
+				q->lanes &= ~p.lanes;
+			else {
+				p.lanes |= q->lanes;
+				q->lanes = 0;
+			}
+			if (!q->lanes)
+				continue;
+		}
+		f->part[k++] = *q;
+	}
+	f->npart = k;
+	if (p.lanes)
+		push_partial(f, p);
+}
+
+void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
+	uint32_t agent, uint32_t lanes, uint32_t all, uint32_t epoch)
+{
+	uint32_t *full = full_of(s, f, plane, agent), least = epoch, left, i;
+
+	if (epoch <= *full || !lanes)
+		return;
+	if (!(all & ~lanes)) {
+		*full = epoch;
+		if (f->npart)
+			tidy(s, f);
+		return;
+	}
+	add_partial(s, f, (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch });
+	/* lanes that came one by one may be all by now */
+	for (left = all, i = 0; i < f->npart; i++)
+		if (f->part[i].agent == agent && f->part[i].plane == (uint16_t)plane) {
+			left &= ~f->part[i].lanes;
+			if (f->part[i].epoch < least)
+				least = f->part[i].epoch;
+		}
+	if (left)
+		return;
+	*full = least;
+	tidy(s, f);
+}
+
+static void raise(uint32_t *restrict to, const uint32_t *restrict from, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = to[i] > from[i] ? to[i] : from[i];
+}
+
+void frontier_join(struct clock_space *s, struct frontier *f, const struct frontier *from)
+{
+	uint32_t i;
+
+	s->joins++;
+	if (f->cap < from->cap)
+		set_room(s, f, from->cap);
+	raise(f->p, from->p, s->ngeneric);
+	raise(f->g, from->g, from->cap);
+	if (f->npart)
+		tidy(s, f);
+	for (i = 0; i < from->npart; i++)
+		add_partial(s, f, from->part[i]);
+}
+
+bool frontier_covers(const struct frontier *f, const struct frontier *of)
+{
+	uint32_t i, k, n = (uint32_t)(of->g - of->p) + of->cap, have;
+
+	/* p and g are one array, see set_room() */
+	have = (uint32_t)(f->g - f->p) + f->cap;
+	for (i = 0; i < n; i++)
+		if (of->p[i] > (i < have ? f->p[i] : 0))
+			return false;
+	for (i = 0; i < of->npart; i++) {
+		const struct partial *p = &of->part[i];
+		uint32_t left = p->lanes;
+		uint32_t full = p->plane == PLANE_P ? f->p[p->agent]
+			: p->agent < f->cap ? f->g[p->agent] : 0;
+
+		if (full >= p->epoch)
+			continue;
+		for (k = 0; k < f->npart; k++)
+			if (f->part[k].agent == p->agent && f->part[k].plane == p->plane
+				&& f->part[k].epoch >= p->epoch)
+				left &= ~f->part[k].lanes;
+		if (left)
+			return false;
+	}
+	return true;
+}
+
+void frontier_fence(struct clock_space *s, struct frontier *f)
+{
+	struct partial *was = NULL;
+	uint32_t i, n;
+
+	raise(f->p, f->g, s->ngeneric);
+	tidy(s, f);
+	n = f->npart;
+	if (!n)
+		return;
+	was = base_alloc(n * sizeof *was);
+	memcpy(was, f->part, n * sizeof *was);
+	for (i = 0; i < n; i++) {
+		if (was[i].plane != PLANE_G || was[i].agent >= s->ngeneric)
+			continue;
+		was[i].plane = PLANE_P;
+		add_partial(s, f, was[i]);
+	}
+	free(was);
+}
+
+uint32_t frontier_lanes(const struct clock_space *s, const struct frontier *f,
+	enum plane plane, uint32_t agent, uint32_t epoch)
+{
+	uint32_t lanes = 0, i;
+
+	if (plane == PLANE_P && agent >= s->ngeneric)
+		plane = PLANE_G;
+	for (i = 0; i < f->npart; i++)
+		if (f->part[i].agent == agent && f->part[i].plane == (uint16_t)plane
+			&& f->part[i].epoch >= epoch)
+			lanes |= f->part[i].lanes;
+	return lanes;
+}

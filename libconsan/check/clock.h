@@ -1,0 +1,80 @@
+/* clock: what an agent knows to have happened.
+ *
+ * Agents of a cluster, in this order:
+ *   warp i                generic accesses of warp i; epoch: counted up when
+ *                         the warp publishes something
+ *   cp.async of warp i    epoch: sequence number of the commit group
+ *   ---- generic proxy above (the first `ngeneric`), async below ----
+ *   bulk stores of warp i their reads of shared memory; epoch: bulk group
+ *   warpgroup j           reads of wgmma; epoch: wgmma group
+ *   slot k                one bulk load; epoch: the slot's use
+ *
+ * A frontier says for every agent up to which epoch *all lanes* are known, in
+ * two planes: G, happened before; P, happened before and covered by a
+ * proxy fence since (generic agents only). What is known of some lanes only
+ * stands in a short exact list.
+ *
+ * House rules: a frontier only grows, except by frontier_clear(); knowledge
+ * of epoch e is knowledge of every epoch before it, lane by lane. */
+#ifndef CONSAN_CHECK_CLOCK_H
+#define CONSAN_CHECK_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum plane { PLANE_G, PLANE_P };
+
+struct partial {
+	uint16_t agent;
+	uint16_t plane;
+	uint32_t lanes, epoch;
+};
+
+struct frontier {
+	uint32_t *g, *p;        /* [cap], [ngeneric] */
+	uint32_t cap;
+	uint32_t npart, cap_part;
+	struct partial *part;
+	struct frontier *next;  /* while in the pool */
+};
+
+/* Lives as long as the frontiers made from it. */
+struct clock_space {
+	uint32_t ngeneric, nagents;
+	struct frontier *pool;
+	uint64_t joins;
+};
+
+struct frontier *frontier_new(struct clock_space *s); /* empty */
+void frontier_put(struct clock_space *s, struct frontier *f); /* NULL is fine */
+void clock_space_close(struct clock_space *s); /* frees the pool */
+
+void frontier_clear(struct clock_space *s, struct frontier *f);
+void frontier_copy(struct clock_space *s, struct frontier *f, const struct frontier *from);
+/* Adds all that `from` knows. */
+void frontier_join(struct clock_space *s, struct frontier *f, const struct frontier *from);
+/* f knows everything that `of` knows */
+bool frontier_covers(const struct frontier *f, const struct frontier *of);
+/* Adds: `lanes` of agent up to epoch. `all` are the lanes that make the agent
+ * whole; if they are among `lanes`, nothing partial remains. */
+void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
+	uint32_t agent, uint32_t lanes, uint32_t all, uint32_t epoch);
+/* Makes room, so that g can be indexed by every agent there is. */
+void frontier_fit(struct clock_space *s, struct frontier *f);
+/* P := P u G: a proxy fence over all that is known */
+void frontier_fence(struct clock_space *s, struct frontier *f);
+
+static inline uint32_t frontier_full(const struct clock_space *s, const struct frontier *f,
+	enum plane plane, uint32_t agent)
+{
+	if (plane == PLANE_P && agent < s->ngeneric)
+		return f->p[agent];
+	return agent < f->cap ? f->g[agent] : 0;
+}
+
+/* The lanes of agent whose `epoch` f knows. */
+uint32_t frontier_lanes(const struct clock_space *s, const struct frontier *f,
+	enum plane plane, uint32_t agent, uint32_t epoch);
+
+#endif

@@ -1,0 +1,213 @@
+/* hang: faults that the executor refused, and the wait-for graph of a cluster
+ * that cannot move. Names the cause when it is plain; else says deadlock. */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void on_fault(struct cluster *c, const struct event *e)
+{
+	enum rule rule = rule_by_code(event_fault_rule(e->mode));
+	struct finding *f;
+
+	c->cut = true;
+	f = report_new(c, rule, rule_severity(rule), e->site, 0);
+	if (!f)
+		return;
+	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, event_fault_text(e->mode));
+	if (e->space == SP_SHARED)
+		report_memory(c, f, 0, e->peer, e->addr, e->size);
+	f->side[0].space = e->space;
+	f->side[0].addr = e->addr;
+	f->side[0].bytes = e->size;
+	report_edge(f, "%s", e->text ? e->text : event_fault_text(e->mode));
+	report_send(c, f);
+}
+
+void on_blocked(struct cluster *c, const struct event *e)
+{
+	struct stuck *s = base_alloc(sizeof *s);
+
+	s->e = *e;
+	s->e.text = e->text ? base_strdup(e->text) : NULL;
+	s->next = c->stuck;
+	c->stuck = s;
+	warp_of(c, e)->stuck = s;
+}
+
+void hang_reset(struct cluster *c)
+{
+	while (c->stuck) {
+		struct stuck *s = c->stuck;
+
+		c->stuck = s->next;
+		free((char *)s->e.text);
+		free(s);
+	}
+	for (uint32_t i = 0; i < c->nwarps; i++)
+		c->warp[i].stuck = NULL;
+}
+
+/* Can the warps that are neither stuck nor gone still fill this barrier? At a
+ * hang nobody moves, so only the numbers count: arrivals missing against warps
+ * that are alive and not in the generation. */
+static bool unreachable(const struct cluster *c, const struct event *e)
+{
+	const struct nb_gen *g = c->cta[e->cta].bar[e->addr & 15];
+	uint32_t able = 0;
+
+	if (!g)
+		return false;
+	for (uint32_t i = 0; i < c->per_cta; i++)
+		able += c->warp[e->cta * c->per_cta + i].live && !(g->warps >> i & 1) ? 32 : 0;
+	return g->count > g->arrived + able;
+}
+
+static bool bytes_missing(struct cluster *c, const struct event *e)
+{
+	const struct mbar *m = mbar_find(c, e->peer, (uint32_t)e->addr);
+
+	return m && m->live && m->tx && !m->inflight;
+}
+
+/* What every waiter waits for, if it is one and the same thing. */
+static bool all_on_one(const struct cluster *c, unsigned mode)
+{
+	const struct stuck *first = c->stuck;
+
+	for (const struct stuck *s = c->stuck; s; s = s->next)
+		if (s->e.mode != mode || s->e.addr != first->e.addr || s->e.peer != first->e.peer
+			|| (mode == EVW_BAR && s->e.cta != first->e.cta))
+			return false;
+	return first;
+}
+
+static enum rule cause(struct cluster *c, const struct event *hang, const struct stuck **root)
+{
+	const struct stuck *s, *bytes = NULL, *gone = NULL;
+
+	*root = c->stuck;
+	if (hang->mode == 2)
+		return CS705;
+	for (s = c->stuck; s; s = s->next) {
+		if (s->e.mode == EVW_BAR && unreachable(c, &s->e))
+			gone = s;
+		if (s->e.mode == EVW_MBARRIER && bytes_missing(c, &s->e))
+			bytes = s;
+	}
+	if (bytes) {
+		*root = bytes;
+		return CS703;
+	}
+	if (gone) {
+		*root = gone;
+		return CS704;
+	}
+	if (hang->mode == 1)
+		return CS702;
+	if (all_on_one(c, EVW_MBARRIER))
+		return CS703;
+	return all_on_one(c, EVW_BAR) ? CS704 : CS701;
+}
+
+static void describe(struct cluster *c, struct finding_waiter *w, const struct event *e)
+{
+	static const char *const kind[] = {
+		"mbarrier", "named barrier", "cluster barrier", "bar.warp.sync", "warpgroup",
+		"setmaxnreg", "spin",
+	};
+	struct finding f = { 0 };
+	const struct mbar *m;
+	const struct nb_gen *g;
+
+	report_side(c, &f, warp_of(c, e)->index, only_lane(e->lanes), e->site, "wait");
+	w->who = f.side[0];
+	snprintf(w->on.kind, sizeof w->on.kind, "%s", e->mode < ARRAY_SIZE(kind) ? kind[e->mode] : "?");
+	w->on.peer = e->peer;
+	w->on.addr = e->addr;
+	m = e->mode == EVW_MBARRIER ? mbar_find(c, e->peer, (uint32_t)e->addr) : NULL;
+	g = e->mode == EVW_BAR ? c->cta[e->cta].bar[e->addr & 15] : NULL;
+	if (m) {
+		report_mbar(c, &f, m);
+		w->on = f.barrier;
+		snprintf(w->text, sizeof w->text, "waits for phase %llu (parity %u); %u of %u arrivals missing, "
+			"tx-count %lld", (unsigned long long)m->phase, (unsigned)(m->phase & 1), m->pending,
+			m->expected, (long long)m->tx);
+	} else if (g) {
+		snprintf(w->on.name, sizeof w->on.name, "%u", (unsigned)e->addr);
+		w->on.expected = g->count;
+		w->on.pending = g->count > g->arrived ? g->count - g->arrived : 0;
+		snprintf(w->text, sizeof w->text, "%u of %u threads have arrived", g->arrived, g->count);
+	} else if (e->text) {
+		snprintf(w->text, sizeof w->text, "%s", e->text);
+	}
+}
+
+static void explain(struct cluster *c, struct finding *f, const struct event *root)
+{
+	const struct mbar *m = root->mode == EVW_MBARRIER
+		? mbar_find(c, root->peer, (uint32_t)root->addr) : NULL;
+	const struct nb_gen *g = root->mode == EVW_BAR ? c->cta[root->cta].bar[root->addr & 15] : NULL;
+	uint32_t gone = 0, i;
+
+	if (m) {
+		report_mbar(c, f, m);
+		report_memory(c, f, 0, m->cta, m->addr, 8);
+		if (m->tx > 0 && !m->inflight)
+			report_edge(f, "phase %llu of mbarrier %s still expects %lld bytes, and no copy in flight "
+				"delivers them", (unsigned long long)m->phase, f->barrier.name, (long long)m->tx);
+		else if (m->tx < 0)
+			report_edge(f, "copies delivered %lld bytes more to phase %llu of mbarrier %s than "
+				"expect_tx named", -(long long)m->tx, (unsigned long long)m->phase, f->barrier.name);
+		else
+			report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and nothing that can "
+				"still run arrives", (unsigned long long)m->phase, f->barrier.name, m->pending, m->expected);
+		if (m->arrivals.n)
+			report_hint(f, "warp %u has arrived in this phase", c->warp[m->arrivals.at[0].warp].id);
+		return;
+	}
+	if (g) {
+		snprintf(f->barrier.kind, sizeof f->barrier.kind, "named barrier");
+		snprintf(f->barrier.name, sizeof f->barrier.name, "%u", (unsigned)root->addr);
+		f->barrier.addr = root->addr;
+		f->barrier.expected = g->count;
+		f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
+		for (i = 0; i < c->per_cta; i++)
+			gone += !c->warp[root->cta * c->per_cta + i].live;
+		report_edge(f, "barrier %u counts %u threads, %u have arrived", (unsigned)root->addr,
+			g->count, g->arrived);
+		if (gone)
+			report_hint(f, "%u warps of the CTA have exited; a barrier with a thread count still "
+				"waits for them", gone);
+		return;
+	}
+	report_edge(f, "%s", root->text ? root->text : "every thread that is left waits for another one");
+}
+
+void on_hang(struct cluster *c, const struct event *e)
+{
+	const struct stuck *root, *s;
+	struct finding *f;
+	enum rule rule = cause(c, e, &root);
+	uint32_t site = root ? root->e.site : e->site;
+
+	c->cut = true;
+	f = report_new(c, rule, rule_severity(rule), site, 0);
+	if (!f)
+		return;
+	report_side(c, f, warp_of(c, root ? &root->e : e)->index,
+		root ? only_lane(root->e.lanes) : -1, site, rule == CS705 ? "stopped" : "wait");
+	if (root)
+		explain(c, f, &root->e);
+	else
+		report_edge(f, "nothing can move any more");
+	for (s = c->stuck; s; s = s->next)
+		f->nwaiters++;
+	f->waiter = f->nwaiters ? base_alloc(f->nwaiters * sizeof *f->waiter) : NULL;
+	for (s = c->stuck; s && f->nwaiters; s = s->next) /* the list is newest first */
+		describe(c, &f->waiter[--f->nwaiters], &s->e);
+	for (s = c->stuck; s; s = s->next)
+		f->nwaiters++;
+	report_send(c, f);
+}

@@ -1,0 +1,556 @@
+/* mbar: the mbarrier state machine, mirrored step by step, with the knowledge
+ * that each phase hands over. Phases are counted in 64 bits; a parity is only
+ * what the program says. Does not decide who may touch the bytes (race.c). */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_COUNT ((1u << 20) - 1)
+#define MAX_TX ((int64_t)((1 << 20) - 1))
+
+static uint32_t popcount(uint32_t x)
+{
+	return (uint32_t)__builtin_popcount(x);
+}
+
+struct mbar *mbar_find(struct cluster *c, unsigned cta, uint32_t addr)
+{
+	uint16_t at;
+
+	if (cta >= c->nctas || addr / 8 >= c->cta[cta].bytes / 8)
+		return NULL;
+	at = c->cta[cta].mbar_at[addr / 8];
+	return at ? &c->mbars.at[at - 1] : NULL;
+}
+
+static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
+{
+	struct mbar *m = mbar_find(c, cta, addr);
+
+	if (m || cta >= c->nctas || addr / 8 >= c->cta[cta].bytes / 8 || c->mbars.n == UINT16_MAX)
+		return m;
+	vec_push(&c->mbars, ((struct mbar){ .cta = (uint16_t)cta, .addr = addr }));
+	m = &c->mbars.at[c->mbars.n - 1];
+	m->now = frontier_new(&c->space);
+	m->before = frontier_new(&c->space);
+	m->view = base_alloc(c->per_cta * sizeof *m->view);
+	c->cta[cta].mbar_at[addr / 8] = (uint16_t)c->mbars.n;
+	return m;
+}
+
+/* ---- findings ---- */
+
+/* The event at hand against the barrier; x: the other party, or NULL. */
+static struct finding *begin(struct cluster *c, enum rule rule, const struct event *e,
+	const struct mbar *m, const char *what, const struct who *x, const char *other)
+{
+	struct finding *f = report_new(c, rule, rule_severity(rule), e->site, x ? x->site : 0);
+
+	if (!f)
+		return NULL;
+	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, what);
+	if (x)
+		report_side(c, f, x->warp, only_lane(x->lanes), x->site, other);
+	if (m) {
+		report_mbar(c, f, m);
+		report_memory(c, f, 0, m->cta, m->addr, 8);
+		if (x)
+			report_memory(c, f, 1, m->cta, m->addr, 8);
+	}
+	return f;
+}
+
+static const char *doing(const struct event *e)
+{
+	switch ((enum ev_kind)e->kind) {
+	case EV_MB_INIT: return "mbarrier.init";
+	case EV_MB_INVAL: return "mbarrier.inval";
+	case EV_MB_ARRIVE:
+		if (e->flags & EVF_DROP)
+			return "mbarrier.arrive_drop";
+		return e->flags & EVF_EXPECT ? "mbarrier.arrive.expect_tx" : "mbarrier.arrive";
+	case EV_MB_EXPECT: return "mbarrier.expect_tx";
+	case EV_MB_COMPLETE: return "mbarrier.complete_tx";
+	case EV_MB_TEST: return e->flags & EVF_TRY ? "mbarrier.try_wait" : "mbarrier.test_wait";
+	case EV_MB_PENDING: return "mbarrier.pending_count";
+	case EV_MB_SIGNAL: return "asynchronous signal";
+	case EV_CP_ARRIVE: return "cp.async.mbarrier.arrive";
+	case EV_BULK: return e->flags & EVF_TENSOR ? "TMA load" : "bulk load";
+	case EV_CTA_BEGIN: case EV_CTA_END: case EV_EXIT: case EV_ACCESS: case EV_CP_ASYNC:
+	case EV_CP_COMMIT: case EV_CP_WAIT: case EV_BULK_COMMIT: case EV_BULK_WAIT:
+	case EV_WG_FENCE: case EV_WG_MMA: case EV_WG_COMMIT: case EV_WG_WAIT: case EV_REGS:
+	case EV_BAR_ARRIVE: case EV_BAR_RESUME: case EV_WARP_SYNC: case EV_CLUSTER_ARRIVE:
+	case EV_CLUSTER_WAIT: case EV_FENCE: case EV_FENCE_MBINIT: case EV_FENCE_PROXY:
+	case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
+	case EV_COUNT:
+		break;
+	}
+	return "use";
+}
+
+static void note_who(struct who_list *v, struct who x)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (v->at[i].warp == x.warp && v->at[i].lanes == x.lanes) {
+			v->at[i] = x;
+			return;
+		}
+	vec_push(v, x);
+}
+
+struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, uint32_t addr)
+{
+	struct warp *w = warp_of(c, e);
+	struct mbar *m = mbar_find(c, cta, addr);
+	struct finding *f;
+
+	if (!m || !m->live) {
+		f = begin(c, CS202, e, NULL, doing(e), m ? &m->init : NULL, "mbarrier.inval");
+		if (f) {
+			report_memory(c, f, 0, cta, addr, 8);
+			report_edge(f, m ? "the object was invalidated before"
+				: "no mbarrier.init was executed on this address");
+			report_send(c, f);
+		}
+		return NULL;
+	}
+	if (!warp_knows(c, w, e->lanes, &m->init)) {
+		f = begin(c, CS207, e, m, doing(e), &m->init, "mbarrier.init");
+		if (f) {
+			report_edge(f, "no barrier leads from mbarrier.init in warp %u to this use in warp %u",
+				c->warp[m->init.warp].id, w->id);
+			report_send(c, f);
+		}
+	}
+	note_who(&m->users, warp_who(w, e->lanes, e->site));
+	return m;
+}
+
+/* ---- the machine ---- */
+
+/* The phase is over although something bound for it has not come: its bytes
+ * were not expected in time (B15), or not all of them (B14). */
+static void judge_early(struct cluster *c, const struct event *e, struct mbar *m)
+{
+	const struct async_op *op;
+	struct who x;
+	struct finding *f;
+	enum rule rule = m->promised ? CS211 : CS212;
+
+	if (m->upset || !m->inflight)
+		return;
+	op = async_op_on(c, (uint32_t)(m - c->mbars.at) + 1);
+	if (!op || op->copies)
+		return; /* cp.async arrives say so themselves when they land */
+	x = (struct who){ (uint16_t)op->warp, op->lanes, 0, op->site };
+	f = begin(c, rule, e, m, doing(e), &x, "bulk load");
+	m->upset = true;
+	if (!f)
+		return;
+	if (m->promised)
+		report_edge(f, "phase %llu completed with %lld bytes expected while %u copies bound for it "
+			"were still in flight: expect_tx must name all their bytes",
+			(unsigned long long)m->phase, (long long)m->promised, m->inflight);
+	else
+		report_edge(f, "phase %llu completed without waiting for the copy: expect_tx must come "
+			"before (or with) the arrival that completes the phase", (unsigned long long)m->phase);
+	report_send(c, f);
+}
+
+static void judge_expects(struct cluster *c, const struct event *e, struct mbar *m)
+{
+	struct finding *f;
+
+	for (size_t i = 0; i < m->expects.n && !m->upset; i++) {
+		f = begin(c, CS212, e, m, doing(e), &m->expects.at[i], "mbarrier.expect_tx");
+		if (!f)
+			continue;
+		report_edge(f, "no arrival of phase %llu is ordered after this expect_tx, so the phase may "
+			"complete before it", (unsigned long long)m->phase);
+		report_hint(f, "use mbarrier.arrive.expect_tx, or expect before the same thread arrives");
+		report_send(c, f);
+	}
+}
+
+static void test(struct cluster *c, const struct event *e, struct mbar *m)
+{
+	struct frontier *f;
+
+	if (m->pending || m->tx)
+		return;
+	judge_early(c, e, m);
+	judge_expects(c, e, m);
+	m->phase++;
+	m->pending = m->expected;
+	m->promised = 0;
+	m->late += m->inflight;
+	m->inflight = 0;
+	m->expects.n = 0;
+	m->waits.n = 0;
+	m->arrivals.n = 0;
+	f = m->before;
+	m->before = m->now;
+	m->now = f;
+	frontier_clear(&c->space, f);
+}
+
+static void change_tx(struct cluster *c, const struct event *e, struct mbar *m, int64_t by)
+{
+	struct finding *f;
+
+	m->tx += by;
+	if ((m->tx <= MAX_TX && m->tx >= -MAX_TX) || m->upset)
+		return;
+	m->upset = true;
+	f = begin(c, CS210, e, m, doing(e), NULL, NULL);
+	if (!f)
+		return;
+	report_edge(f, "the tx-count reaches %lld, its range is -1048575 to 1048575", (long long)m->tx);
+	report_send(c, f);
+}
+
+static void arrive(struct cluster *c, const struct event *e, struct mbar *m, uint32_t count)
+{
+	struct finding *f;
+	const struct who *x;
+
+	if (count > m->pending && !m->upset) {
+		x = m->arrivals.n ? &m->arrivals.at[0] : NULL;
+		f = begin(c, CS208, e, m, doing(e), x, "mbarrier arrive");
+		m->upset = true;
+		if (f) {
+			report_edge(f, "%u arrivals come when phase %llu has only %u of %u left",
+				count, (unsigned long long)m->phase, m->pending, m->expected);
+			report_send(c, f);
+		}
+	}
+	m->pending = count > m->pending ? 0 : m->pending - count;
+	test(c, e, m);
+}
+
+/* B12: someone's wait for the previous phase happened before. By happens-before,
+ * not by the arriving thread's own waits, unless the policy says so. */
+static void judge_wait(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
+{
+	struct finding *f;
+	size_t i;
+
+	if (!m->phase || m->upset)
+		return;
+	for (i = 0; i < m->waits.n; i++) {
+		if (c->check->config.policy.wait_by_arriver && m->waits.at[i].warp != w->index)
+			continue;
+		if (warp_knows(c, w, e->lanes, &m->waits.at[i]))
+			return;
+	}
+	f = begin(c, CS209, e, m, doing(e), m->waits.n ? &m->waits.at[0] : NULL, "mbarrier wait");
+	if (!f)
+		return;
+	report_edge(f, "phase %llu completed, and no wait for it is ordered before this arrival for "
+		"phase %llu", (unsigned long long)m->phase - 1, (unsigned long long)m->phase);
+	if (m->waits.n)
+		report_hint(f, "warp %u did wait, but nothing tells warp %u so",
+			c->warp[m->waits.at[0].warp].id, w->id);
+	report_send(c, f);
+}
+
+/* ---- events ---- */
+
+void on_mb_init(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct mbar *m = mbar_find(c, e->peer, (uint32_t)e->addr);
+	struct finding *f;
+
+	if (!e->count || e->count > MAX_COUNT) {
+		f = begin(c, CS203, e, NULL, doing(e), NULL, NULL);
+		if (f) {
+			report_memory(c, f, 0, e->peer, e->addr, 8);
+			report_edge(f, "the count %u is not in 1 to 1048575", e->count);
+			report_send(c, f);
+		}
+	}
+	if ((m && m->live) || e->lanes & (e->lanes - 1)) {
+		f = begin(c, CS204, e, m && m->live ? m : NULL, doing(e),
+			m && m->live ? &m->init : NULL, "mbarrier.init");
+		if (f) {
+			if (m && m->live)
+				report_edge(f, "the object is live since an earlier mbarrier.init; "
+					"mbarrier.inval must come between");
+			else
+				report_edge(f, "%u lanes initialise the object at once; let one lane do it",
+					popcount(e->lanes));
+			report_send(c, f);
+		}
+	}
+	m = mbar_make(c, e->peer, (uint32_t)e->addr);
+	if (!m)
+		return;
+	access_object(c, w, e);
+	shadow_guard(&c->cta[e->peer].shadow, m->addr, true);
+	m->live = true;
+	m->upset = false;
+	m->expected = m->pending = e->count;
+	m->tx = m->promised = 0;
+	m->phase = 0;
+	m->inflight = m->late = 0;
+	m->init = warp_who(w, 1u << __builtin_ctz(e->lanes), e->site);
+	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = 0;
+	frontier_clear(&c->space, m->now);
+	frontier_clear(&c->space, m->before);
+	for (uint32_t i = 0; i < c->per_cta; i++)
+		m->view[i] = (struct mb_view){ .passed = -2, .polled = -2 };
+}
+
+void on_mb_inval(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct mbar *m = mbar_find(c, e->peer, (uint32_t)e->addr);
+	const struct async_op *op;
+	struct finding *f;
+	struct who x;
+
+	if (!m || !m->live) {
+		mbar_use(c, e, e->peer, (uint32_t)e->addr);
+		return;
+	}
+	for (size_t i = 0; i < m->users.n; i++) {
+		if (warp_knows(c, w, e->lanes, &m->users.at[i]))
+			continue;
+		f = begin(c, CS205, e, m, doing(e), &m->users.at[i], "mbarrier use");
+		if (!f)
+			break;
+		report_edge(f, "no barrier leads from warp %u's last use of mbarrier %s to this inval",
+			c->warp[m->users.at[i].warp].id, f->barrier.name);
+		report_send(c, f);
+		break;
+	}
+	op = m->inflight + m->late ? async_op_on(c, (uint32_t)(m - c->mbars.at) + 1) : NULL;
+	if (op) {
+		x = (struct who){ (uint16_t)op->warp, op->lanes, 0, op->site };
+		f = begin(c, CS205, e, m, doing(e), &x, "asynchronous operation");
+		if (f) {
+			report_edge(f, "the operation is in flight and will still signal mbarrier %s",
+				f->barrier.name);
+			report_send(c, f);
+		}
+	}
+	shadow_guard(&c->cta[e->peer].shadow, m->addr, false);
+	access_object(c, w, e);
+	m->live = false;
+	m->init = warp_who(w, e->lanes, e->site);
+}
+
+void on_mb_arrive(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+	uint32_t n = popcount(e->lanes);
+	uint64_t phase;
+	struct finding *f;
+
+	if (!m)
+		return;
+	judge_wait(c, e, m, w);
+	for (size_t i = 0; i < m->expects.n;) {
+		if (warp_knows(c, w, e->lanes, &m->expects.at[i]))
+			m->expects.at[i] = m->expects.at[--m->expects.n];
+		else
+			i++;
+	}
+	if (e->flags & EVF_EXPECT) {
+		change_tx(c, e, m, e->tx * (int64_t)n);
+		m->promised += e->tx * (int64_t)n;
+	}
+	/* B25: a relaxed arrive publishes what an earlier fence released */
+	if (e->sem == SEM_RELAXED || e->sem == SEM_WEAK)
+		warp_published(c, w, e->lanes, m->now);
+	else
+		warp_release(c, w, e->lanes, m->now);
+	note_who(&m->arrivals, (struct who){ (uint16_t)w->index, e->lanes, 0, e->site });
+	if (e->flags & EVF_DROP) {
+		uint32_t drop = e->count * n;
+
+		if (drop >= m->expected) {
+			f = begin(c, CS214, e, m, doing(e), NULL, NULL);
+			if (f) {
+				report_edge(f, "%u of %u expected arrivals are dropped, none is left for the "
+					"next phase", drop, m->expected);
+				report_send(c, f);
+			}
+		}
+		m->expected -= drop < m->expected ? drop : m->expected;
+	}
+	phase = m->phase;
+	arrive(c, e, m, e->count * n);
+	if (!(e->flags & EVF_NOCOMPLETE) || m->phase == phase)
+		return;
+	f = begin(c, CS213, e, m, doing(e), NULL, NULL);
+	if (!f)
+		return;
+	report_edge(f, "the arrival completes phase %llu, which .noComplete rules out",
+		(unsigned long long)phase);
+	report_send(c, f);
+}
+
+void on_mb_expect(struct cluster *c, const struct event *e)
+{
+	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+	int64_t bytes = e->tx * (int64_t)popcount(e->lanes);
+
+	if (!m)
+		return;
+	change_tx(c, e, m, bytes);
+	m->promised += bytes;
+	vec_push(&m->expects, warp_who(warp_of(c, e), e->lanes, e->site));
+}
+
+void on_mb_complete(struct cluster *c, const struct event *e)
+{
+	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+
+	if (!m)
+		return;
+	change_tx(c, e, m, -e->tx * (int64_t)popcount(e->lanes));
+	test(c, e, m);
+}
+
+/* B21: a waiter must not fall behind: two phases on, the parity means another
+ * phase, and the wait may never return. */
+static void judge_lag(struct cluster *c, const struct event *e, struct mbar *m, struct mb_view *v)
+{
+	struct finding *f;
+
+	if (v->polled < 0 || v->site != e->site || v->lanes != e->lanes
+		|| (int64_t)m->phase < v->polled + 2 || ((int64_t)m->phase - v->polled) & 1) {
+		v->polled = (int64_t)m->phase;
+		v->site = e->site;
+		v->lanes = e->lanes;
+		return;
+	}
+	f = begin(c, CS216, e, m, doing(e), NULL, NULL);
+	if (f) {
+		report_edge(f, "the thread began to wait for phase %lld; the barrier is in phase %llu, "
+			"which has the same parity", (long long)v->polled, (unsigned long long)m->phase);
+		report_hint(f, "nothing holds the phases back until this thread has seen them");
+		report_send(c, f);
+	}
+	v->polled = (int64_t)m->phase;
+}
+
+void on_mb_test(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+	struct mb_view none = { .passed = -2, .polled = -2 }, *v = &none;
+	struct finding *f;
+
+	if (!m)
+		return;
+	if (w->cta == m->cta)
+		v = &m->view[w->id];
+	if (!(e->flags & EVF_PARITY) && (uint64_t)e->tx != m->phase && (uint64_t)e->tx + 1 != m->phase) {
+		f = begin(c, CS215, e, m, doing(e), NULL, NULL);
+		if (f) {
+			report_edge(f, "the token is of phase %lld; only the current phase (%llu) and the one "
+				"before may be tested", (long long)e->tx, (unsigned long long)m->phase);
+			report_send(c, f);
+		}
+	}
+	if (!(e->flags & EVF_TRUE)) {
+		if (e->flags & EVF_PARITY)
+			judge_lag(c, e, m, v);
+		return;
+	}
+	v->polled = -2;
+	v->passed = (int64_t)m->phase - 1;
+	v->site = e->site;
+	note_who(&m->waits, warp_who(w, e->lanes, e->site));
+	if (!m->phase)
+		return; /* S3: the phase before the first hands nothing over */
+	if (e->sem == SEM_RELAXED || e->sem == SEM_WEAK)
+		warp_observe(c, w, e->lanes, m->before);
+	else
+		warp_acquire(c, w, e->lanes, m->before);
+}
+
+/* B29: the state of a .noComplete arrive carries the pending count */
+void on_mb_pending(struct cluster *c, const struct event *e)
+{
+	struct finding *f;
+
+	if (e->flags & EVF_NOCOMPLETE)
+		return;
+	f = begin(c, CS220, e, NULL, doing(e), NULL, NULL);
+	if (!f)
+		return;
+	report_edge(f, "the state does not come from an arrive with .noComplete");
+	report_send(c, f);
+}
+
+void on_mb_signal(struct cluster *c, const struct event *e)
+{
+	struct mbar *m = mbar_find(c, e->peer, (uint32_t)e->addr);
+	struct async_op op = { 0 };
+	struct finding *f;
+	struct who x;
+	bool found = async_op_take(c, e->op, &op);
+
+	if (!m || !m->live)
+		return; /* reported at the issue or at the inval */
+	if (found) {
+		/* counts are per phase; the object may have begun anew since */
+		if (op.phase == m->phase)
+			m->inflight -= m->inflight > 0;
+		else
+			m->late -= m->late > 0;
+		x = (struct who){ (uint16_t)op.warp, op.lanes, 0, op.site };
+	}
+	/* A18, B27: exactly the operation's own effects */
+	if (found && op.copies)
+		frontier_add(&c->space, m->now, PLANE_G, agent_copies(c, op.warp), op.lanes,
+			c->warp[op.warp].live, op.epoch);
+	else if (found && op.slot)
+		frontier_add(&c->space, m->now, PLANE_G, agent_slot(c, op.slot - 1), UINT32_MAX,
+			UINT32_MAX, op.epoch);
+	if (found && op.copies && op.phase != m->phase && !m->upset) {
+		m->upset = true;
+		f = begin(c, CS219, e, m, "cp.async completion", &x, "cp.async.mbarrier.arrive");
+		if (f) {
+			report_edge(f, "the arrive was meant for phase %llu, which completed before the copies "
+				"did", (unsigned long long)op.phase);
+			report_hint(f, "with .noinc the count given to mbarrier.init must include this arrive");
+			report_send(c, f);
+		}
+	}
+	change_tx(c, e, m, -e->tx);
+	if (e->count)
+		arrive(c, e, m, e->count);
+	else
+		test(c, e, m);
+}
+
+/* S23, S24: half-filled phases are fine; bytes that do not balance are not. */
+void mbar_cluster_end(struct cluster *c)
+{
+	for (size_t i = 0; i < c->mbars.n; i++) {
+		struct mbar *m = &c->mbars.at[i];
+		struct finding *f;
+
+		if (!m->live || !m->tx || m->upset || m->inflight || m->late)
+			continue;
+		f = report_new(c, CS211, rule_severity(CS211), m->init.site, 0);
+		if (!f)
+			continue;
+		report_side(c, f, m->init.warp, only_lane(m->init.lanes), m->init.site, "mbarrier.init");
+		report_memory(c, f, 0, m->cta, m->addr, 8);
+		report_mbar(c, f, m);
+		report_edge(f, "at the end of the kernel the tx-count of phase %llu is %lld: %s",
+			(unsigned long long)m->phase, (long long)m->tx,
+			m->tx > 0 ? "bytes were expected that no copy delivered"
+			: "copies delivered bytes that were never expected");
+		report_send(c, f);
+	}
+}

@@ -1,0 +1,371 @@
+/* order: what warps know. Lane groups, release and acquire, bar.warp.sync,
+ * fences. Decides nothing about rules.
+ *
+ * Program order is not stored: a lane always knows its own accesses in plane
+ * G. Everything else it knows about itself (which accesses a proxy fence
+ * covers, which groups it waited for) stands in struct own, per lane, so that
+ * an elected lane's wait or fence does not split the warp's frontier. Both are
+ * added to what the lane publishes. */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void per_lane_set(struct per_lane *p, uint32_t lanes, uint32_t value)
+{
+	uint32_t l;
+
+	if (lanes == UINT32_MAX && p->low == p->high) {
+		if (value > p->low) {
+			for (l = 0; l < 32; l++)
+				p->at[l] = value;
+			p->low = p->high = value;
+		}
+		return;
+	}
+	p->low = UINT32_MAX;
+	p->high = 0;
+	for (l = 0; l < 32; l++) {
+		if (lanes >> l & 1 && p->at[l] < value)
+			p->at[l] = value;
+		if (p->at[l] < p->low)
+			p->low = p->at[l];
+		if (p->at[l] > p->high)
+			p->high = p->at[l];
+	}
+}
+
+uint32_t warp_stamp(struct warp *w)
+{
+	w->dirty = true;
+	return w->epoch;
+}
+
+/* Closes the epoch: what follows carries a later one. */
+static uint32_t close_epoch(struct warp *w)
+{
+	if (!w->dirty)
+		return w->epoch - 1;
+	w->dirty = false;
+	return w->epoch++;
+}
+
+struct who warp_who(struct warp *w, uint32_t lanes, uint32_t site)
+{
+	return (struct who){ (uint16_t)w->index, lanes, warp_stamp(w), site };
+}
+
+static void add_per_lane(struct cluster *c, struct frontier *into, enum plane plane,
+	uint32_t agent, uint32_t lanes, uint32_t live, const struct per_lane *p)
+{
+	uint32_t same, value, l;
+
+	if (!p->high)
+		return;
+	if (p->low == p->high) {
+		frontier_add(&c->space, into, plane, agent, lanes, live, p->low);
+		return;
+	}
+	for (; lanes; lanes &= ~same) {
+		value = p->at[__builtin_ctz(lanes)];
+		for (same = 0, l = 0; l < 32; l++)
+			if (lanes >> l & 1 && p->at[l] == value)
+				same |= 1u << l;
+		frontier_add(&c->space, into, plane, agent, same, live, value);
+	}
+}
+
+static void add_own(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
+	const struct own *own, struct frontier *into)
+{
+	frontier_add(&c->space, into, PLANE_G, w->index, lanes, w->live, epoch);
+	add_per_lane(c, into, PLANE_P, w->index, lanes, w->live, &own->fenced);
+	add_per_lane(c, into, PLANE_G, agent_copies(c, w->index), lanes, w->live, &own->copies);
+	add_per_lane(c, into, PLANE_P, agent_copies(c, w->index), lanes, w->live, &own->fenced_copies);
+	add_per_lane(c, into, PLANE_G, agent_stores(c, w->index), lanes, w->live, &own->stores);
+}
+
+uint32_t warp_own(const struct warp *w, enum agent_kind k, enum plane plane, unsigned lane)
+{
+	switch (k) {
+	case AGENT_WARP:
+		return plane == PLANE_G ? UINT32_MAX : w->own.fenced.at[lane];
+	case AGENT_COPIES:
+		return plane == PLANE_G ? w->own.copies.at[lane] : w->own.fenced_copies.at[lane];
+	case AGENT_STORES:
+		return w->own.stores.at[lane];
+	case AGENT_WGMMA:
+	case AGENT_SLOT:
+		break;
+	}
+	return 0;
+}
+
+struct frontier *warp_frontier(struct warp *w, unsigned lane)
+{
+	for (unsigned i = 0; i < w->ngroups; i++)
+		if (w->group[i].lanes >> lane & 1)
+			return w->group[i].f;
+	return NULL;
+}
+
+void warp_release(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into)
+{
+	for (unsigned i = 0; i < w->ngroups; i++)
+		if (w->group[i].lanes & lanes)
+			frontier_join(&c->space, into, w->group[i].f);
+	add_own(c, w, lanes, close_epoch(w), &w->own, into);
+}
+
+static void drop_group(struct cluster *c, struct warp *w, unsigned i)
+{
+	frontier_put(&c->space, w->group[i].f);
+	w->group[i] = w->group[--w->ngroups];
+}
+
+/* Cuts `lanes`, some of group i, out as a group of their own. */
+static struct group *split(struct cluster *c, struct warp *w, unsigned i, uint32_t lanes)
+{
+	struct group *g = &w->group[w->ngroups++];
+
+	g->lanes = lanes;
+	g->f = frontier_new(&c->space);
+	frontier_copy(&c->space, g->f, w->group[i].f);
+	w->group[i].lanes &= ~lanes;
+	return g;
+}
+
+/* Lanes that wait one after the other end up knowing the same. */
+static void unite_equals(struct cluster *c, struct warp *w, unsigned i)
+{
+	for (unsigned k = 0; k < w->ngroups; k++) {
+		if (k == i || !frontier_covers(w->group[k].f, w->group[i].f)
+			|| !frontier_covers(w->group[i].f, w->group[k].f))
+			continue;
+		w->group[k].lanes |= w->group[i].lanes;
+		drop_group(c, w, i);
+		return;
+	}
+}
+
+void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from)
+{
+	unsigned i, n = w->ngroups;
+
+	for (i = 0; i < n; i++) {
+		struct group *g = &w->group[i];
+		uint32_t m = g->lanes & lanes;
+
+		if (!m)
+			continue;
+		if (m == g->lanes) {
+			frontier_join(&c->space, g->f, from);
+			continue;
+		}
+		if (frontier_covers(g->f, from))
+			continue;
+		frontier_join(&c->space, split(c, w, i, m)->f, from);
+	}
+	for (i = w->ngroups; w->ngroups > 1 && i-- > 0;)
+		if (i < w->ngroups && !(w->group[i].lanes & ~lanes))
+			unite_equals(c, w, i);
+}
+
+void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	struct frontier *sum = NULL;
+	uint32_t took = 0;
+	unsigned i;
+
+	if (w->ngroups == 1 && w->group[0].lanes == lanes) {
+		add_own(c, w, lanes, close_epoch(w), &w->own, w->group[0].f);
+		return;
+	}
+	for (i = 0; i < w->ngroups;) {
+		struct group *g = &w->group[i];
+		uint32_t m = g->lanes & lanes;
+
+		took |= m;
+		if (m && !sum) {
+			sum = frontier_new(&c->space);
+			frontier_copy(&c->space, sum, g->f);
+		} else if (m) {
+			frontier_join(&c->space, sum, g->f);
+		}
+		g->lanes &= ~m;
+		if (g->lanes)
+			i++;
+		else
+			drop_group(c, w, i);
+	}
+	if (!sum)
+		return;
+	w->group[w->ngroups++] = (struct group){ took, sum };
+	add_own(c, w, took, close_epoch(w), &w->own, sum);
+}
+
+void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoch)
+{
+	for (unsigned i = 0; i < w->ngroups; i++)
+		frontier_add(&c->space, w->group[i].f, PLANE_G, agent, UINT32_MAX, UINT32_MAX, epoch);
+}
+
+void warp_exit(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	warp_release(c, w, lanes, c->cta[w->cta].exited);
+	w->live &= ~lanes;
+	for (unsigned i = 0; i < w->ngroups;) {
+		w->group[i].lanes &= ~lanes;
+		if (w->group[i].lanes)
+			i++;
+		else
+			drop_group(c, w, i);
+	}
+}
+
+bool warp_knows(struct cluster *c, struct warp *w, uint32_t lanes, const struct who *x)
+{
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		const struct group *g = &w->group[i];
+		uint32_t m = g->lanes & lanes;
+
+		if (!m || frontier_full(&c->space, g->f, PLANE_G, x->warp) >= x->epoch)
+			continue;
+		if (x->warp == w->index && !(m & ~x->lanes))
+			continue;
+		if (!(frontier_lanes(&c->space, g->f, PLANE_G, x->warp, x->epoch) & x->lanes))
+			return false;
+	}
+	return true;
+}
+
+/* ---- relaxed accesses and the fences around them (A07, B25) ---- */
+
+void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f)
+{
+	size_t i;
+
+	for (i = 0; i < w->observed.n; i++)
+		if (w->observed.at[i].lanes == lanes) {
+			frontier_join(&c->space, w->observed.at[i].f, f);
+			return;
+		}
+	vec_push(&w->observed, ((struct observed){ lanes, frontier_new(&c->space) }));
+	frontier_copy(&c->space, w->observed.at[i].f, f);
+}
+
+bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < w->released.n; i++) {
+		const struct released *r = &w->released.at[i];
+		uint32_t m = r->lanes & lanes;
+
+		if (!m)
+			continue;
+		frontier_join(&c->space, into, r->f);
+		add_own(c, w, m, r->epoch, &r->own, into);
+		any = true;
+	}
+	return any;
+}
+
+static void fence_acquires(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	for (size_t i = 0; i < w->observed.n;) {
+		struct observed *o = &w->observed.at[i];
+		uint32_t m = o->lanes & lanes;
+
+		if (m)
+			warp_acquire(c, w, m, o->f);
+		o->lanes &= ~m;
+		if (o->lanes) {
+			i++;
+			continue;
+		}
+		frontier_put(&c->space, o->f);
+		*o = w->observed.at[--w->observed.n];
+	}
+}
+
+static void fence_releases(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	uint32_t epoch = close_epoch(w);
+	size_t i;
+
+	for (i = 0; i < w->released.n;) {
+		struct released *r = &w->released.at[i];
+
+		r->lanes &= ~lanes;
+		if (r->lanes) {
+			i++;
+			continue;
+		}
+		frontier_put(&c->space, r->f);
+		*r = w->released.at[--w->released.n];
+	}
+	for (i = 0; i < w->ngroups; i++) {
+		uint32_t m = w->group[i].lanes & lanes;
+		struct frontier *f;
+
+		if (!m)
+			continue;
+		f = frontier_new(&c->space);
+		frontier_copy(&c->space, f, w->group[i].f);
+		vec_push(&w->released, ((struct released){ m, epoch, f, w->own }));
+	}
+}
+
+void on_fence(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+
+	if (e->space != SP_ANY && e->space != SP_SHARED)
+		return;
+	if (e->sem == SEM_ACQUIRE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC)
+		fence_acquires(c, w, e->lanes);
+	if (e->sem == SEM_RELEASE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC)
+		fence_releases(c, w, e->lanes);
+}
+
+void on_warp_sync(struct cluster *c, const struct event *e)
+{
+	warp_converge(c, warp_of(c, e), e->mask & warp_of(c, e)->live);
+}
+
+/* A release half counts as the whole fence: its acquire half stands in another
+ * CTA's thread, as the pair exists for cluster-wide hand-over only (A21). */
+void on_fence_proxy(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	uint32_t epoch, m;
+	unsigned i, n = w->ngroups;
+
+	if (e->mode != EVP_ASYNC && e->mode != EVP_ASYNC_RELEASE)
+		return;
+	if (e->space != SP_ANY && e->space != SP_SHARED) {
+		w->global_fence = e->site;
+		return;
+	}
+	w->fence_site = e->site;
+	epoch = close_epoch(w);
+	per_lane_set(&w->own.fenced, e->lanes | ~w->all, epoch);
+	if (w->own.copies.low == w->own.copies.high) {
+		if (w->own.copies.high)
+			per_lane_set(&w->own.fenced_copies, e->lanes | ~w->all, w->own.copies.high);
+	} else {
+		for (unsigned l = 0; l < 32; l++)
+			if (e->lanes >> l & 1)
+				per_lane_set(&w->own.fenced_copies, 1u << l, w->own.copies.at[l]);
+	}
+	if (c->check->config.policy.fence_by_writer)
+		return;
+	for (i = 0; i < n; i++) {
+		struct group *g = &w->group[i];
+
+		m = g->lanes & e->lanes;
+		if (m)
+			frontier_fence(&c->space, m == g->lanes ? g->f : split(c, w, i, m)->f);
+	}
+}

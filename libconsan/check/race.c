@@ -1,0 +1,475 @@
+/* race: two overlapping accesses, at least one a write, and what is missing
+ * between them. One question (is the old one known to the new one, lane by
+ * lane?), then a ladder of early returns that names the rule. */
+#include "state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Does a frontier of warp w (own: program order and own waits count) know what
+ * `old` did to `bytes`, seen by the lanes of `now` that touch the same bytes? */
+static bool known_from(struct cluster *c, const struct frontier *f, const struct warp *own,
+	enum plane plane, const struct cell_entry *old, const struct cell_entry *now,
+	uint32_t bytes)
+{
+	uint32_t covered, index;
+	enum agent_kind kind;
+
+	if (frontier_full(&c->space, f, plane, old->agent) >= old->epoch)
+		return true;
+	covered = f->npart ? frontier_lanes(&c->space, f, plane, old->agent, old->epoch) : 0;
+	kind = agent_kind(c, old->agent, &index);
+	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !own || index != own->index)
+		own = NULL;
+	if (!own && !covered)
+		return false;
+	for (; bytes; bytes &= bytes - 1) {
+		unsigned b = (unsigned)__builtin_ctz(bytes);
+		uint32_t need = cell_lanes_at(old, b) & ~covered;
+
+		if (!need)
+			continue;
+		/* only a lane itself knows its own doings without synchronising */
+		if (!own || need & (need - 1) || need != cell_lanes_at(now, b))
+			return false;
+		if (warp_own(own, kind, plane, (unsigned)__builtin_ctz(need)) < old->epoch)
+			return false;
+	}
+	return true;
+}
+
+/* A wgmma's operands must be known to every lane of the warps it stands for:
+ * collective execution orders no memory (A12), and D11 takes away the program
+ * order that would help. */
+static bool known_to_warps(const struct view *v, enum plane plane,
+	const struct cell_entry *old, const struct cell_entry *now, uint32_t bytes)
+{
+	unsigned from = v->wgmma_warp < 4 ? v->wgmma_warp : 0;
+	unsigned to = v->wgmma_warp < 4 ? v->wgmma_warp : 3;
+
+	for (unsigned i = from; i <= to; i++) {
+		const struct warp *w = v->w + i;
+
+		for (unsigned g = 0; g < w->ngroups; g++)
+			if (!known_from(v->c, w->group[g].f, NULL, plane, old, now, bytes))
+				return false;
+	}
+	return true;
+}
+
+static bool ordered(const struct view *v, enum plane plane, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes)
+{
+	if (v->role == ROLE_WGMMA)
+		return known_to_warps(v, plane, old, now, bytes);
+	return known_from(v->c, v->f, v->w, plane, old, now, bytes);
+}
+
+/* A03: both strong, each scope includes the other's thread, same proxy and a
+ * complete overlap; naturally aligned accesses of one size overlap completely. */
+static bool mutual(const struct view *v, const struct cell_entry *old,
+	const struct cell_entry *now)
+{
+	uint32_t scope = old->what & CELL_SCOPE_MASK, other = now->what & CELL_SCOPE_MASK;
+
+	if (cell_shift(old) != cell_shift(now))
+		return false;
+	if (scope > other)
+		scope = other;
+	return scope || v->c->warp[old->agent].cta == v->w->cta;
+}
+
+/* ---- words ---- */
+
+struct doer {
+	unsigned warp;
+	int lane;
+	const char *what;
+};
+
+static const char *what_of(const struct cluster *c, const struct cell_entry *e, enum agent_kind k)
+{
+	bool write = e->what & CELL_WRITE, part = e->what & CELL_PART;
+
+	(void)c;
+	switch (k) {
+	case AGENT_WARP:
+		if (write && part && e->what & CELL_STRONG)
+			return "atomic read-modify-write";
+		if (e->what & CELL_STRONG)
+			return write ? "strong write" : "strong read";
+		return write ? "write" : "read";
+	case AGENT_COPIES:
+		return "cp.async write";
+	case AGENT_STORES:
+		return part ? "TMA store read" : "bulk store read";
+	case AGENT_WGMMA:
+		return part ? "wgmma read of B" : "wgmma read of A";
+	case AGENT_SLOT:
+		return part ? "TMA load write" : "bulk load write";
+	}
+	return "access";
+}
+
+static struct doer doer_of(const struct cluster *c, const struct cell_entry *e,
+	unsigned byte, uint32_t not_lane)
+{
+	uint32_t index, lanes = cell_lanes_at(e, byte);
+	enum agent_kind k = agent_kind(c, e->agent, &index);
+	struct doer d = { index, -1, what_of(c, e, k) };
+
+	switch (k) {
+	case AGENT_WARP:
+	case AGENT_COPIES:
+	case AGENT_STORES:
+		if (lanes & ~not_lane)
+			lanes &= ~not_lane;
+		d.lane = lanes ? __builtin_ctz(lanes) : -1;
+		break;
+	case AGENT_WGMMA:
+		d.warp = index / c->wg_per_cta * c->per_cta + index % c->wg_per_cta * 4;
+		break;
+	case AGENT_SLOT:
+		d.warp = c->slots.at[index].warp;
+		d.lane = c->slots.at[index].epoch == e->epoch ? c->slots.at[index].lane : -1;
+		break;
+	}
+	return d;
+}
+
+/* How many more groups the last wait of that lane should have covered. */
+static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned lane,
+	uint32_t epoch, const char *wait, const char *commit)
+{
+	uint32_t newer = 0, committed = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		if (g->at[i].lanes >> lane & 1) {
+			committed |= g->at[i].number >= epoch;
+			newer += g->at[i].number > epoch;
+		}
+	/* the group that holds the operation is the first that is not older */
+	for (size_t i = 0; i < g->n; i++)
+		if (g->at[i].lanes >> lane & 1 && g->at[i].number >= epoch) {
+			if (g->at[i].number > epoch)
+				newer--;
+			break;
+		}
+	if (!committed)
+		report_hint(f, "the operation was not committed to a group: %s comes after it", commit);
+	else if (!g->wait_site[lane])
+		report_hint(f, "the issuing thread never executed %s", wait);
+	else if (g->wait_count[lane] > newer)
+		report_hint(f, "the issuing thread's last %s left the newest %u groups pending, %u too many: "
+			"it needs %u", wait, g->wait_count[lane], g->wait_count[lane] - newer, newer);
+}
+
+static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
+	uint32_t slot, const struct warp *w)
+{
+	const struct slot *s = &c->slots.at[slot];
+	const struct mb_view *seen;
+	const struct mbar *m;
+
+	if (s->epoch != old->epoch || !s->mbar) {
+		report_edge(f, "nothing tells warp %u that the copy is complete", w->id);
+		return;
+	}
+	m = &c->mbars.at[s->mbar - 1];
+	report_mbar(c, f, m);
+	report_edge(f, "the copy completes phase %llu of mbarrier %s; a wait for that phase "
+		"must come between the copy and this access", (unsigned long long)s->phase, f->barrier.name);
+	if (w->cta != m->cta)
+		return;
+	seen = &m->view[w->id];
+	if (seen->passed >= 0 && seen->passed < (int64_t)s->phase)
+		report_hint(f, "warp %u's last wait on it passed on phase %lld: a stale parity",
+			w->id, (long long)seen->passed);
+	else if (seen->passed == -1)
+		report_hint(f, "warp %u's wait on it passed at once, on the phase before the first: "
+			"wrong parity", w->id);
+	else if (seen->passed == -2)
+		report_hint(f, "warp %u never waited on it", w->id);
+	else if (seen->passed >= (int64_t)s->phase)
+		report_hint(f, "warp %u passed phase %lld, but the phase did not wait for this copy's bytes",
+			w->id, (long long)seen->passed);
+}
+
+static void explain_fence(struct cluster *c, struct finding *f, const struct cell_entry *old,
+	const struct view *v)
+{
+	uint32_t index;
+	const struct warp *by;
+
+	agent_kind(c, old->agent, &index);
+	by = &c->warp[index];
+	report_edge(f, "warp %u's %s is ordered before, but no fence.proxy.async lies on the way "
+		"from it to this %s", by->id, f->side[1].what, f->side[0].what);
+	if (by->global_fence || v->w->global_fence)
+		report_hint(f, "the fence.proxy.async.global does not cover shared memory");
+	else if (!by->fence_site && v->w->fence_site && by != v->w)
+		report_hint(f, "warp %u executed fence.proxy.async before it had synchronised with "
+			"warp %u; let the writers fence before the barrier", v->w->id, by->id);
+}
+
+static void explain_plain(struct cluster *c, struct finding *f, const struct cell_entry *old,
+	const struct view *v, const struct doer *now_by, const struct doer *old_by)
+{
+	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
+	bool lanes_only = a == b;
+
+	if (lanes_only) {
+		report_edge(f, "the %s by lane %d and this %s have no bar.warp.sync (__syncwarp) "
+			"between them", f->side[1].what, old_by->lane, f->side[0].what);
+		return;
+	}
+	if (v->f && frontier_full(&c->space, v->f, PLANE_G, old->agent) + 1 < old->epoch)
+		report_edge(f, "the last synchronisation from warp %u to warp %u came before the %s; "
+			"another barrier or mbarrier hand-over must follow it", a->id, b->id, f->side[1].what);
+	else
+		report_edge(f, "no barrier or mbarrier hand-over leads from warp %u after its %s "
+			"to warp %u before this %s", a->id, f->side[1].what, b->id, f->side[0].what);
+	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch))
+		report_hint(f, "some lanes of warp %u did arrive for themselves; lane %d's doings are not "
+			"released by them: a bar.warp.sync must come before the elected lane's arrive",
+			a->id, old_by->lane);
+}
+
+static void explain(struct cluster *c, struct finding *f, const struct cell_entry *old,
+	const struct view *v, const struct doer *now_by, const struct doer *old_by)
+{
+	uint32_t index;
+	const struct warpgroup *g;
+
+	switch (agent_kind(c, old->agent, &index)) {
+	case AGENT_WARP:
+		explain_plain(c, f, old, v, now_by, old_by);
+		return;
+	case AGENT_COPIES:
+		snprintf(f->barrier.kind, sizeof f->barrier.kind, "cp.async group");
+		f->barrier.phase = old->epoch;
+		report_edge(f, "the issuing thread must wait for the group (cp.async.wait_group), then pass "
+			"a barrier on to this thread");
+		if (old_by->lane >= 0 && warp_own(&c->warp[index], AGENT_COPIES, PLANE_G,
+			(unsigned)old_by->lane) < old->epoch)
+			hint_groups(f, &c->warp[index].copies, (unsigned)old_by->lane, old->epoch,
+				"cp.async.wait_group", "cp.async.commit_group");
+		else
+			report_hint(f, "the issuing thread did wait; a barrier after that wait is missing");
+		return;
+	case AGENT_STORES:
+		snprintf(f->barrier.kind, sizeof f->barrier.kind, "bulk group");
+		f->barrier.phase = old->epoch;
+		report_edge(f, "the issuing thread must wait for the group (cp.async.bulk.wait_group.read), "
+			"then pass a barrier on to this one");
+		if (old_by->lane >= 0 && warp_own(&c->warp[index], AGENT_STORES, PLANE_G,
+			(unsigned)old_by->lane) < old->epoch)
+			hint_groups(f, &c->warp[index].stores, (unsigned)old_by->lane, old->epoch,
+				"cp.async.bulk.wait_group", "cp.async.bulk.commit_group");
+		else
+			report_hint(f, "the issuing thread did wait; a barrier after that wait is missing");
+		return;
+	case AGENT_WGMMA:
+		g = &c->wg[index];
+		snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
+		f->barrier.phase = old->epoch;
+		report_edge(f, "wgmma.wait_group must cover the wgmma, and a barrier after it must lead here");
+		if (old->epoch >= g->open)
+			report_hint(f, "the wgmma was not committed to a group yet");
+		else if (old->epoch > g->done)
+			report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
+				g->open - 1 - old->epoch, g->wait_site ? g->wait_count : g->open - 1);
+		else
+			report_hint(f, "the warpgroup did wait; its release to this agent is missing "
+				"or came before the wait");
+		return;
+	case AGENT_SLOT:
+		explain_load(c, f, old, index, v->w);
+		return;
+	}
+}
+
+/* ---- the ladder ---- */
+
+enum missing { MISSING_ORDER, MISSING_FENCE };
+
+static enum rule pick(const struct view *v, const struct cell_entry *old,
+	const struct cell_entry *now, enum missing missing)
+{
+	uint32_t index;
+	enum agent_kind kind = agent_kind(v->c, old->agent, &index);
+	bool same_warp = index == v->w->index;
+	bool old_write = old->what & CELL_WRITE, write = now->what & CELL_WRITE;
+
+	/* async against async, and generic after async: the engine's own rule */
+	switch (kind) {
+	case AGENT_STORES:
+		return CS105;
+	case AGENT_WGMMA:
+		return CS120;
+	case AGENT_SLOT:
+		if (v->role == ROLE_WGMMA)
+			return CS121;
+		return v->role == ROLE_COPY || v->role == ROLE_BULK_LOAD ? CS107 : CS104;
+	case AGENT_WARP:
+	case AGENT_COPIES:
+		break;
+	}
+	if (missing == MISSING_FENCE && write)
+		return old_write ? CS111 : CS112;
+	if (missing == MISSING_FENCE)
+		return kind == AGENT_COPIES ? CS113 : CS110;
+	if (v->role == ROLE_COPY || v->role == ROLE_BULK_LOAD)
+		return kind == AGENT_COPIES ? CS107 : CS106;
+	if (kind == AGENT_COPIES)
+		return CS301;
+	if (v->role == ROLE_WGMMA)
+		return CS121;
+	if (old->what & now->what & CELL_STRONG)
+		return CS108;
+	if (same_warp)
+		return CS103;
+	return old_write && write ? CS101 : CS102;
+}
+
+static enum severity severity_of(const struct view *v, enum rule r, const struct cell_entry *old)
+{
+	const struct check_policy *p = &v->c->check->config.policy;
+	bool copy = old->agent >= v->c->nwarps && old->agent < 2 * v->c->nwarps;
+
+	if (r == CS112)
+		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
+	if (r == CS113 || (r == CS111 && copy))
+		return p->fence_after_cp_async ? SEV_ERROR : SEV_NOTE;
+	return rule_severity(r);
+}
+
+static void report_race(const struct view *v, enum rule rule, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+{
+	struct cluster *c = v->c;
+	unsigned byte = (unsigned)__builtin_ctz(bytes);
+	uint32_t n = (uint32_t)__builtin_ctz(~(bytes >> byte));
+	uint64_t addr = (uint64_t)granule * CELL_BYTES + byte;
+	struct finding *f = report_new(c, rule, severity_of(v, rule, old),
+		now->what & CELL_SITE_MASK, old->what & CELL_SITE_MASK);
+	struct doer a, b;
+
+	if (!f)
+		return;
+	a = doer_of(c, now, byte, 0);
+	if (v->role == ROLE_BULK_LOAD) {
+		a.warp = v->w->index;
+		a.lane = only_lane(v->lanes);
+	}
+	b = doer_of(c, old, byte, a.warp == old->agent && a.lane >= 0 ? 1u << a.lane : 0);
+	if (v->role == ROLE_WGMMA && v->wgmma_warp < 4)
+		a.warp += v->wgmma_warp;
+	report_side(c, f, a.warp, a.lane, now->what & CELL_SITE_MASK, a.what);
+	report_memory(c, f, 0, v->peer, addr, v->role == ROLE_GENERIC || v->role == ROLE_COPY
+		? 1u << cell_shift(now) : n);
+	report_side(c, f, b.warp, b.lane, old->what & CELL_SITE_MASK, b.what);
+	report_memory(c, f, 1, v->peer, addr, old->agent < 2 * c->nwarps ? 1u << cell_shift(old) : n);
+	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
+		explain_fence(c, f, old, v);
+	} else if (rule == CS108) {
+		report_edge(f, "the two strong accesses differ in size or their scopes do not include each "
+			"other, so that they race like plain ones, and nothing else orders them");
+	} else {
+		explain(c, f, old, v, &a, &b);
+	}
+	report_send(c, f);
+}
+
+enum shadow_verdict race_judge(struct shadow_view *s, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+{
+	struct view *v = (struct view *)s;
+	bool old_generic = old->agent < v->c->space.ngeneric;
+	enum plane plane = old_generic ? v->plane : PLANE_G;
+	enum missing missing = MISSING_ORDER;
+
+	if (v->asked.agent == old->agent && v->asked.epoch == old->epoch
+		&& v->asked.what == old->what && v->asked.lanes == old->lanes
+		&& v->asked_lanes == now->lanes && v->asked.bytes == bytes
+		&& v->asked_bytes == v->wgmma_warp)
+		return SHADOW_ORDERED;
+	if (ordered(v, plane, old, now, bytes)) {
+		v->asked = *old;
+		v->asked.bytes = (uint16_t)bytes;
+		v->asked_lanes = now->lanes;
+		v->asked_bytes = v->wgmma_warp;
+		return SHADOW_ORDERED;
+	}
+	if (old->what & now->what & CELL_STRONG && v->role == ROLE_GENERIC
+		&& old->agent < v->c->nwarps && mutual(v, old, now))
+		return SHADOW_MUTUAL;
+	if (plane == PLANE_P && ordered(v, PLANE_G, old, now, bytes))
+		missing = MISSING_FENCE;
+	report_race(v, pick(v, old, now, missing), old, now, granule, bytes);
+	return SHADOW_CLASH;
+}
+
+/* ---- bytes never written, bytes of mbarriers ---- */
+
+void race_stray(struct shadow_view *s, const struct cell_entry *now,
+	uint32_t granule, uint32_t bytes, unsigned why)
+{
+	struct view *v = (struct view *)s;
+	struct cluster *c = v->c;
+	unsigned byte = (unsigned)__builtin_ctz(bytes);
+	uint64_t addr = (uint64_t)granule * CELL_BYTES + byte;
+	uint32_t site = now->what & CELL_SITE_MASK;
+	enum rule rule = why == SHADOW_GUARDED ? CS206 : CS901;
+	enum severity sev = rule_severity(rule);
+	struct mbar *m = NULL;
+	struct finding *f;
+	struct doer d;
+
+	if (why == SHADOW_GUARDED) {
+		m = mbar_find(c, v->peer, (uint32_t)addr & ~7u);
+		if (!m || (now->agent == v->w->index && c->now->kind == EV_MB_INIT))
+			return; /* a second init is CS204 */
+	} else if (v->role == ROLE_BULK_STORE) {
+		sev = SEV_NOTE; /* the bytes may lie outside the tensor, clipped */
+	}
+	f = report_new(c, rule, sev, site, m ? m->init.site : 0);
+	if (!f)
+		return;
+	d = doer_of(c, now, byte, 0);
+	if (v->role == ROLE_BULK_LOAD) {
+		d.warp = v->w->index;
+		d.lane = only_lane(v->lanes);
+	}
+	report_side(c, f, d.warp, d.lane, site, d.what);
+	report_memory(c, f, 0, v->peer, addr, (uint32_t)__builtin_ctz(~(bytes >> byte)));
+	if (m) {
+		report_side(c, f, m->init.warp, only_lane(m->init.lanes), m->init.site, "mbarrier.init");
+		report_memory(c, f, 1, v->peer, m->addr, 8);
+		report_mbar(c, f, m);
+		report_edge(f, "the object is live: mbarrier.inval must come before its bytes are used "
+			"for anything else");
+	} else {
+		report_edge(f, "no thread of this CTA has written these bytes before");
+	}
+	report_send(c, f);
+}
+
+/* Lanes of one instruction that write the same bytes: a race by the letter
+ * (A12), harmless only if they write the same value; values are not seen here. */
+void race_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
+	unsigned other, uint64_t addr)
+{
+	struct warp *w = warp_of(c, e);
+	struct finding *f = report_new(c, CS103, SEV_WARNING, e->site, e->site);
+
+	if (!f)
+		return;
+	report_side(c, f, w->index, (int)lane, e->site, "write");
+	report_memory(c, f, 0, e->peer, addr, e->size);
+	report_side(c, f, w->index, (int)other, e->site, "write");
+	report_memory(c, f, 1, e->peer, addr, e->size);
+	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);
+	report_hint(f, "harmless if all lanes write the same value; let one lane write");
+	report_send(c, f);
+}

@@ -1,0 +1,264 @@
+/* report: findings of a launch, deduplicated. A finding is made in its cluster
+ * and given to the launch; what is known already is only counted. */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct seen {                /* per cluster: how often */
+	uint32_t key[3];         /* rule, sites; rule 0: free place */
+	uint32_t count, order;
+};
+
+int only_lane(uint32_t lanes)
+{
+	return lanes && !(lanes & (lanes - 1)) ? __builtin_ctz(lanes) : -1;
+}
+
+enum severity rule_severity(enum rule r)
+{
+	return rule_get(r)->severity;
+}
+
+/* The same pair seen the other way round is the same bug. */
+static void make_key(uint32_t key[3], enum rule rule, uint32_t a, uint32_t b)
+{
+	key[0] = rule;
+	key[1] = a < b ? a : b;
+	key[2] = a < b ? b : a;
+}
+
+static uint32_t hash_key(const uint32_t key[3])
+{
+	return (key[0] * 0x9e3779b1u ^ key[1] * 0x85ebca6bu ^ key[2] * 0xc2b2ae35u) >> 5;
+}
+
+static struct seen *find_seen(struct cluster *c, const uint32_t key[3])
+{
+	uint32_t i;
+
+	if (2 * (c->nseen + 1) > c->cap_seen) {
+		struct seen *old = c->seen;
+		uint32_t cap = c->cap_seen;
+
+		c->cap_seen = cap ? 2 * cap : 64;
+		c->seen = base_alloc(c->cap_seen * sizeof *c->seen);
+		for (uint32_t k = 0; k < cap; k++) {
+			if (!old[k].key[0])
+				continue;
+			for (i = hash_key(old[k].key); c->seen[i & (c->cap_seen - 1)].key[0];)
+				i++;
+			c->seen[i & (c->cap_seen - 1)] = old[k];
+		}
+		free(old);
+	}
+	for (i = hash_key(key);; i++) {
+		struct seen *s = &c->seen[i & (c->cap_seen - 1)];
+
+		if (!s->key[0] || memcmp(s->key, key, sizeof s->key) == 0)
+			return s;
+	}
+}
+
+struct finding *report_new(struct cluster *c, enum rule rule, enum severity sev,
+	uint32_t site0, uint32_t site1)
+{
+	const struct launch_info *l = &c->check->config.launch;
+	uint32_t key[3];
+	struct seen *s;
+	struct finding *f;
+
+	make_key(key, rule, site0, site1);
+	s = find_seen(c, key);
+	s->count++;
+	if (s->key[0])
+		return NULL;
+	memcpy(s->key, key, sizeof key);
+	c->nseen++;
+	f = base_alloc(sizeof *f);
+	f->rule = rule;
+	f->severity = sev;
+	f->launch = l->id;
+	f->seed = l->seed;
+	snprintf(f->kernel, sizeof f->kernel, "%s", l->kernel ? l->kernel : "");
+	return f;
+}
+
+/* The launch's finding with that key, or the free place in the index. */
+static uint32_t *find_index(struct check *k, const uint32_t key[3])
+{
+	uint32_t i, other[3];
+
+	if (2 * (k->nfindings + 1) > k->cap_index) {
+		free(k->index);
+		k->cap_index = k->cap_index ? 2 * k->cap_index : 64;
+		k->index = base_alloc(k->cap_index * sizeof *k->index);
+		for (size_t n = 0; n < k->nfindings; n++) {
+			const struct finding *f = k->finding[n];
+
+			make_key(other, f->rule, f->side[0].site, f->side[1].site);
+			for (i = hash_key(other); k->index[i & (k->cap_index - 1)];)
+				i++;
+			k->index[i & (k->cap_index - 1)] = (uint32_t)n + 1;
+		}
+	}
+	for (i = hash_key(key);; i++) {
+		uint32_t *at = &k->index[i & (k->cap_index - 1)];
+		const struct finding *f;
+
+		if (!*at)
+			return at;
+		f = k->finding[*at - 1];
+		make_key(other, f->rule, f->side[0].site, f->side[1].site);
+		if (memcmp(other, key, sizeof other) == 0)
+			return at;
+	}
+}
+
+/* Counts are settled in report_cluster_end(), where each cluster adds its own. */
+void report_send(struct cluster *c, struct finding *f)
+{
+	struct check *k = c->check;
+	uint32_t key[3], *at;
+
+	make_key(key, f->rule, f->side[0].site, f->side[1].site);
+	pthread_mutex_lock(&k->lock);
+	at = find_index(k, key);
+	if (*at) {
+		struct finding *old = k->finding[*at - 1];
+
+		if (f->severity > old->severity)
+			old->severity = f->severity;
+		pthread_mutex_unlock(&k->lock);
+		finding_free(f);
+		free(f);
+		return;
+	}
+	if (k->nfindings == k->cap_findings) {
+		k->cap_findings = k->cap_findings ? 2 * k->cap_findings : 16;
+		k->finding = base_resize(k->finding, k->cap_findings * sizeof(struct finding *));
+	}
+	k->finding[k->nfindings++] = f;
+	*at = (uint32_t)k->nfindings;
+	f->seen = 1;
+	f->clusters = 1;
+	if (k->config.found)
+		k->config.found(k->config.user, f);
+	f->seen = 0;
+	f->clusters = 0;
+	pthread_mutex_unlock(&k->lock);
+}
+
+void report_cluster_end(struct cluster *c)
+{
+	struct check *k = c->check;
+
+	if (!c->nseen)
+		return;
+	pthread_mutex_lock(&k->lock);
+	for (uint32_t i = 0; i < c->cap_seen; i++) {
+		struct seen *s = &c->seen[i];
+		uint32_t *at;
+
+		if (!s->key[0])
+			continue;
+		at = find_index(k, s->key);
+		if (*at) {
+			k->finding[*at - 1]->seen += s->count;
+			k->finding[*at - 1]->clusters++;
+		}
+	}
+	pthread_mutex_unlock(&k->lock);
+	memset(c->seen, 0, c->cap_seen * sizeof *c->seen);
+	c->nseen = 0;
+}
+
+void report_variable(const struct cluster *c, uint64_t addr, char *out, size_t n)
+{
+	const struct launch_info *l = &c->check->config.launch;
+
+	for (size_t i = 0; i < l->nsymbols; i++) {
+		const struct ev_symbol *s = &l->symbols[i];
+
+		if (addr < s->addr || addr >= (uint64_t)s->addr + s->bytes)
+			continue;
+		if (addr == s->addr)
+			snprintf(out, n, "%s", s->name);
+		else
+			snprintf(out, n, "%s+0x%llx", s->name, (unsigned long long)(addr - s->addr));
+		return;
+	}
+	if (n)
+		*out = 0;
+}
+
+void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
+	uint32_t site, const char *what)
+{
+	struct finding_side *s = &f->side[f->nsides++];
+	const struct warp *w = &c->warp[warp];
+	const uint32_t *block = c->check->config.launch.block;
+
+	s->site = site;
+	snprintf(s->what, sizeof s->what, "%s", what);
+	cluster_ctaid(&c->info, w->cta, s->ctaid);
+	s->cta = w->cta;
+	s->warp = w->id;
+	s->lane = (int16_t)lane;
+	s->peer = w->cta;
+	if (lane >= 0) {
+		uint32_t t = w->id * 32 + (uint32_t)lane;
+		uint32_t x = block[0] ? block[0] : 1, y = block[1] ? block[1] : 1;
+
+		s->thread[0] = t % x;
+		s->thread[1] = t / x % y;
+		s->thread[2] = t / x / y;
+	}
+}
+
+void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
+	uint64_t addr, uint32_t bytes)
+{
+	struct finding_side *s = &f->side[side];
+
+	s->space = SP_SHARED;
+	s->peer = (uint16_t)peer;
+	s->addr = addr;
+	s->bytes = bytes;
+	report_variable(c, addr, s->variable, sizeof s->variable);
+}
+
+void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m)
+{
+	struct finding_barrier *b = &f->barrier;
+
+	snprintf(b->kind, sizeof b->kind, "mbarrier");
+	report_variable(c, m->addr, b->name, sizeof b->name);
+	if (!*b->name)
+		snprintf(b->name, sizeof b->name, "at shared+0x%x", m->addr);
+	b->peer = m->cta;
+	b->addr = m->addr;
+	b->phase = m->phase;
+	b->expected = m->expected;
+	b->pending = m->pending;
+	b->tx = m->tx;
+}
+
+void report_edge(struct finding *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f->edge, sizeof f->edge, fmt, ap);
+	va_end(ap);
+}
+
+void report_hint(struct finding *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f->hint, sizeof f->hint, fmt, ap);
+	va_end(ap);
+}

@@ -1,0 +1,404 @@
+/* state: all that the checker remembers of one cluster, shared by the files of
+ * this room and by nobody else. Every table stands under the rank of the CTA
+ * that owns the memory or the barrier.
+ *
+ * Who fills what: check.c the skeleton, order.c warps' knowledge, access.c the
+ * shadow, async.c groups and slots, mbar.c and barrier.c the barriers, wgmma.c
+ * warpgroups and registers, report.c findings. */
+#ifndef CONSAN_CHECK_STATE_H
+#define CONSAN_CHECK_STATE_H
+
+#include "check.h"
+#include "clock.h"
+#include "../../shadow/table.h"
+
+#include <pthread.h>
+
+#define NO_AGENT UINT32_MAX
+
+/* ---- knowledge of a warp about its own lanes ---- */
+
+/* A value per lane, cheap while uniform. */
+struct per_lane {
+	uint32_t low, high;      /* least and greatest */
+	uint32_t at[32];
+};
+
+/* Groups of asynchronous copies, a FIFO per lane. An operation carries the
+ * number that was open when it was issued; a commit closes it. */
+struct lane_groups {
+	uint32_t open;           /* number of the open group */
+	uint32_t holds;          /* lanes that issued since their last commit */
+	struct commit { uint32_t number, lanes, site; } *at; /* oldest first */
+	size_t n, cap;
+	uint32_t last[32];       /* number of the lane's newest operation */
+	uint32_t site[32];       /* ... and its place */
+	uint32_t wait_site[32];  /* the lane's last wait and what it left out */
+	uint32_t wait_count[32];
+};
+
+/* What lanes know of their own doings, apart from program order: up to which
+ * epoch a proxy fence covers their accesses and copies, and up to which group
+ * they have waited for their copies and bulk stores. */
+struct own {
+	struct per_lane fenced, fenced_copies, copies, stores;
+};
+
+struct group {               /* lanes that know the same */
+	uint32_t lanes;
+	struct frontier *f;
+};
+
+struct observed {            /* by relaxed reads: knowledge once a fence follows */
+	uint32_t lanes;
+	struct frontier *f;
+};
+
+struct released {            /* by a fence: what relaxed writes will publish */
+	uint32_t lanes, epoch;
+	struct frontier *f;      /* without the lanes' own doings: those are here */
+	struct own own;
+};
+
+/* Registers that wgmma uses, per warp, by register id. */
+struct wg_reg {
+	uint32_t d, a;           /* newest wgmma group with it as D, as A; 0 none */
+	uint32_t d_site, a_site;
+	int64_t shape;           /* of the newest wgmma with it as D */
+	uint32_t shape_fence;    /* count of wgmma.fence when that was issued */
+	uint32_t touch_site;     /* plain access since the last wgmma.fence, or 0 */
+	uint32_t touch_fence;    /* count of wgmma.fence at that access */
+	bool touched, moved;     /* ever; by a plain move */
+};
+
+struct warp {
+	uint16_t cta, id;        /* id in the CTA */
+	uint32_t index;          /* in the cluster = its generic agent */
+	uint32_t all, live;      /* lanes that exist, that have not exited */
+	uint32_t epoch;
+	bool dirty;              /* something carries this epoch already */
+	unsigned ngroups;
+	struct group group[32];
+	struct own own;
+	struct lane_groups copies; /* cp.async */
+	struct lane_groups stores; /* bulk stores */
+	VEC(struct released) released;
+	VEC(struct observed) observed;
+	uint32_t global_fence;   /* site of a proxy fence that left shared memory out */
+	uint32_t fence_site;     /* newest proxy fence over shared memory */
+	struct wg_reg *reg;
+	size_t nreg;
+	uint32_t wg_fences;      /* wgmma.fence so far */
+	uint32_t nregs;          /* by setmaxnreg; 0 until the first */
+	struct nb_gen *in;       /* barrier generation it waits in, or NULL */
+	struct stuck *stuck;     /* EV_BLOCKED */
+};
+
+struct warpgroup {
+	uint32_t open;           /* number of the open wgmma group */
+	uint32_t inside;         /* wgmmas in it */
+	uint32_t done;           /* groups up to here are complete */
+	uint32_t wait_site, wait_count, site;
+	bool judged;             /* exit with pending wgmma was reported */
+};
+
+/* ---- mbarriers ---- */
+
+struct who {                 /* one past event of some lanes of a warp */
+	uint16_t warp;           /* index in the cluster */
+	uint32_t lanes, epoch, site;
+};
+
+struct who_list {
+	struct who *at;
+	size_t n, cap;
+};
+
+struct mb_view {             /* what one warp last saw of an mbarrier */
+	int64_t passed;          /* the phase it last passed, -2: none */
+	int64_t polled;          /* the phase it is polling for, or -2 */
+	uint32_t site, lanes;
+};
+
+struct mbar {
+	uint16_t cta;
+	uint32_t addr;
+	bool live, upset;        /* upset: reported; follow-ups are silent */
+	uint32_t expected, pending;
+	int64_t tx, promised;    /* promised: bytes expected in this phase */
+	uint64_t phase;
+	struct who init;
+	struct frontier *now, *before; /* released in this phase, in the previous */
+	struct who_list users;   /* newest use by each warp and set of lanes */
+	struct who_list waits;   /* who saw the previous phase complete */
+	struct who_list expects; /* plain expect_tx not yet followed by an arrival */
+	struct who_list arrivals; /* in this phase, for explanations */
+	uint32_t inflight;       /* operations that will signal this phase */
+	uint32_t late;           /* ... and those that missed theirs */
+	struct mb_view *view;    /* per warp of the owner's CTA */
+};
+
+/* ---- asynchronous operations ---- */
+
+struct slot {                /* one bulk load at a time */
+	uint32_t epoch;
+	uint16_t cta;            /* whose memory it writes */
+	bool tensor;
+	uint32_t site, mbar;     /* index + 1 of its mbarrier */
+	uint64_t phase;          /* of that, when it was issued */
+	uint16_t warp;
+	int8_t lane;
+};
+
+struct async_op {            /* in flight: will signal an mbarrier */
+	uint32_t id;             /* 0: free place */
+	uint32_t mbar;           /* index + 1 */
+	uint64_t phase;
+	uint32_t slot;           /* bulk load: index + 1 */
+	uint32_t epoch;          /* of the slot; or cp.async group number */
+	uint32_t lanes, warp, site;
+	bool copies;             /* cp.async.mbarrier.arrive */
+};
+
+/* ---- named barriers ---- */
+
+struct nb_gen {
+	struct frontier *f;
+	uint32_t refs;
+	uint32_t count, arrived; /* threads */
+	uint32_t warps;          /* in the CTA, those that arrived */
+	uint32_t site, red;
+	bool implicit, complete;
+	uint8_t kinds;           /* 1 << EVB_ */
+};
+
+/* ---- strong locations in shared memory: flags and locks ---- */
+
+struct flag {
+	uint16_t cta;
+	uint32_t addr;
+	struct frontier *f;      /* what the write chain has released; NULL: free place */
+};
+
+struct cta {
+	struct shadow shadow;
+	bool begun, ended;
+	uint32_t threads, bytes;
+	uint16_t *mbar_at;       /* per 8 bytes: index + 1 into mbars */
+	struct nb_gen *bar[16];
+	struct frontier *exited; /* what all exited lanes knew */
+};
+
+struct stuck {
+	struct event e;
+	struct stuck *next;
+};
+
+struct seen;                 /* report.c */
+
+/* ---- a cluster: the sink ---- */
+
+struct cluster {
+	struct event_sink sink;  /* first member */
+	struct check *check;
+	struct cluster *next;    /* in the check's list of idle ones */
+	struct cluster_info info;
+	struct clock_space space;
+	uint32_t nctas, per_cta; /* CTAs, warps per CTA */
+	uint32_t nwarps, nwarpgroups, wg_per_cta;
+	struct cta *cta;
+	struct warp *warp;
+	struct warpgroup *wg;
+	struct frontier *least;  /* wgmma: what all its warps know */
+	VEC(struct mbar) mbars;
+	VEC(struct slot) slots;
+	uint32_t slot_cursor;    /* where to look for one that can be used again */
+	struct async_op *op;     /* hash by id */
+	uint32_t nops, cap_ops;
+	struct flag *flag;       /* hash by place */
+	uint32_t nflags, cap_flags;
+	struct stuck *stuck;     /* EV_BLOCKED so far, newest first */
+	bool cut;                /* fault or hang: leftovers are not judged */
+	const struct event *now; /* the event being handled */
+	struct seen *seen;       /* findings of this cluster */
+	uint32_t nseen, cap_seen;
+	struct check_stats stats;
+};
+
+/* ---- agents ---- */
+
+enum agent_kind { AGENT_WARP, AGENT_COPIES, AGENT_STORES, AGENT_WGMMA, AGENT_SLOT };
+
+static inline uint32_t agent_copies(const struct cluster *c, uint32_t warp) { return c->nwarps + warp; }
+static inline uint32_t agent_stores(const struct cluster *c, uint32_t warp) { return 2 * c->nwarps + warp; }
+static inline uint32_t agent_wgmma(const struct cluster *c, uint32_t wg) { return 3 * c->nwarps + wg; }
+static inline uint32_t agent_slot(const struct cluster *c, uint32_t slot)
+{
+	return 3 * c->nwarps + c->nwarpgroups + slot;
+}
+static inline enum agent_kind agent_kind(const struct cluster *c, uint32_t a, uint32_t *index)
+{
+	uint32_t n = c->nwarps;
+
+	if (a < 3 * n) {
+		*index = a % n;
+		return (enum agent_kind)(a / n);
+	}
+	a -= 3 * n;
+	if (a < c->nwarpgroups) {
+		*index = a;
+		return AGENT_WGMMA;
+	}
+	*index = a - c->nwarpgroups;
+	return AGENT_SLOT;
+}
+
+static inline struct warp *warp_of(struct cluster *c, const struct event *e)
+{
+	return &c->warp[e->cta * c->per_cta + e->warp];
+}
+static inline uint32_t wg_of(const struct cluster *c, const struct warp *w)
+{
+	return w->cta * c->wg_per_cta + w->id / 4;
+}
+
+/* ---- order.c ---- */
+void per_lane_set(struct per_lane *p, uint32_t lanes, uint32_t value);
+/* The epoch to stamp on what the warp does now. */
+uint32_t warp_stamp(struct warp *w);
+/* Publishes all that `lanes` did and know. */
+void warp_release(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into);
+/* `lanes` learn all that `from` knows. */
+void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from);
+/* `lanes` know what any of them did or knew. */
+void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes);
+/* The warp alone: raises what all its lanes know of one agent. */
+void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoch);
+void warp_exit(struct cluster *c, struct warp *w, uint32_t lanes);
+struct frontier *warp_frontier(struct warp *w, unsigned lane); /* NULL: exited */
+/* All of `lanes` know some lane's part in the past event. */
+bool warp_knows(struct cluster *c, struct warp *w, uint32_t lanes, const struct who *x);
+struct who warp_who(struct warp *w, uint32_t lanes, uint32_t site);
+/* Up to which epoch a lane knows its own doings as that agent, by program order
+ * and its own waits and fences. */
+uint32_t warp_own(const struct warp *w, enum agent_kind k, enum plane plane, unsigned lane);
+/* relaxed reads and writes around fences */
+void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f);
+bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into);
+void on_warp_sync(struct cluster *c, const struct event *e);
+void on_fence(struct cluster *c, const struct event *e);
+void on_fence_proxy(struct cluster *c, const struct event *e);
+
+/* ---- access.c ---- */
+enum async_role { ROLE_GENERIC, ROLE_COPY, ROLE_BULK_LOAD, ROLE_BULK_STORE, ROLE_WGMMA };
+struct view {                /* an access as the shadow asks about it */
+	struct shadow_view s;    /* first member */
+	struct cluster *c;
+	struct warp *w;
+	const struct frontier *f;
+	enum async_role role;
+	enum plane plane;        /* generic accesses must be known in this one */
+	uint16_t peer;           /* owner of the memory */
+	uint32_t lanes;          /* of the warp, in this access */
+	uint32_t last_guard;     /* mbarrier address last reported */
+	unsigned wgmma_warp;     /* ROLE_WGMMA: 0..3, or 4: all of them */
+	/* the judge's last answer */
+	struct cell_entry asked;
+	uint32_t asked_bytes, asked_lanes;
+	enum shadow_verdict answer;
+};
+void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes,
+	const struct frontier *f, enum async_role role, uint16_t peer);
+void on_access(struct cluster *c, const struct event *e);
+void on_cp_async(struct cluster *c, const struct event *e);
+/* a generic write of 8 bytes by some lanes: mbarrier.init and inval */
+void access_object(struct cluster *c, struct warp *w, const struct event *e);
+
+/* ---- race.c ---- */
+enum shadow_verdict race_judge(struct shadow_view *v, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
+void race_stray(struct shadow_view *v, const struct cell_entry *now,
+	uint32_t granule, uint32_t bytes, unsigned why);
+void race_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
+	unsigned other, uint64_t addr);
+
+/* ---- async.c ---- */
+void groups_reset(struct lane_groups *g);
+void groups_issue(struct lane_groups *g, uint32_t lanes, uint32_t site);
+void on_cp_commit(struct cluster *c, const struct event *e);
+void on_cp_wait(struct cluster *c, const struct event *e);
+void on_cp_arrive(struct cluster *c, const struct event *e);
+void on_bulk(struct cluster *c, const struct event *e);
+void on_bulk_commit(struct cluster *c, const struct event *e);
+void on_bulk_wait(struct cluster *c, const struct event *e);
+void async_exit(struct cluster *c, struct warp *w, const struct event *e);
+void async_cta_end(struct cluster *c, unsigned cta, const struct event *e);
+void async_op_add(struct cluster *c, struct async_op op);
+bool async_op_take(struct cluster *c, uint32_t id, struct async_op *out);
+/* any operation in flight that will signal this mbarrier; NULL if none */
+const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar);
+
+/* ---- mbar.c ---- */
+struct mbar *mbar_find(struct cluster *c, unsigned cta, uint32_t addr); /* or NULL */
+struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, uint32_t addr);
+void on_mb_init(struct cluster *c, const struct event *e);
+void on_mb_inval(struct cluster *c, const struct event *e);
+void on_mb_arrive(struct cluster *c, const struct event *e);
+void on_mb_expect(struct cluster *c, const struct event *e);
+void on_mb_complete(struct cluster *c, const struct event *e);
+void on_mb_test(struct cluster *c, const struct event *e);
+void on_mb_pending(struct cluster *c, const struct event *e);
+void on_mb_signal(struct cluster *c, const struct event *e);
+void mbar_cluster_end(struct cluster *c);
+
+/* ---- wgmma.c ---- */
+void on_wg_fence(struct cluster *c, const struct event *e);
+void on_wg_mma(struct cluster *c, const struct event *e);
+void on_wg_commit(struct cluster *c, const struct event *e);
+void on_wg_wait(struct cluster *c, const struct event *e);
+void on_regs(struct cluster *c, const struct event *e);
+void on_setmaxnreg(struct cluster *c, const struct event *e);
+void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e);
+
+/* ---- barrier.c ---- */
+void on_bar_arrive(struct cluster *c, const struct event *e);
+void on_bar_resume(struct cluster *c, const struct event *e);
+void barrier_reset(struct cluster *c);
+
+/* ---- hang.c ---- */
+void on_fault(struct cluster *c, const struct event *e);
+void on_blocked(struct cluster *c, const struct event *e);
+void on_hang(struct cluster *c, const struct event *e);
+void hang_reset(struct cluster *c);
+
+/* ---- report.c ---- */
+/* A new finding to fill, or NULL if (rule, sites) is known: then it is counted.
+ * Ends with report_send(). */
+struct finding *report_new(struct cluster *c, enum rule rule, enum severity sev,
+	uint32_t site0, uint32_t site1);
+void report_send(struct cluster *c, struct finding *f);
+enum severity rule_severity(enum rule r);
+void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
+	uint32_t site, const char *what);
+void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
+	uint64_t addr, uint32_t bytes);
+void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m);
+void report_variable(const struct cluster *c, uint64_t addr, char *out, size_t n);
+void report_edge(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void report_hint(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+int only_lane(uint32_t lanes); /* its number if there is just one, else -1 */
+void report_cluster_end(struct cluster *c);
+
+struct check {
+	struct check_config config;
+	pthread_mutex_t lock;
+	struct cluster *idle;
+	struct finding **finding; /* in order of first sight */
+	size_t nfindings, cap_findings;
+	uint32_t *index;          /* hash of findings: index + 1 */
+	uint32_t cap_index;
+	struct check_stats stats;
+	struct finding **ordered; /* for check_findings() */
+};
+
+#endif

@@ -1,0 +1,292 @@
+/* wgmma: operands, groups and registers of warpgroups; setmaxnreg. One event
+ * stands for four warps; what each of them knows is asked separately (S10),
+ * completion is one event for all four (S9). */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- registers (D03-D07) ----
+ * ptxas repairs these hazards by inserting fences and waits (C7510-C7520), and
+ * NVVM itself places moves of accumulators where the letter forbids them
+ * (S11, S34). So by default a plain move is a note, anything else a warning. */
+static enum severity register_severity(const struct cluster *c, bool moved)
+{
+	if (c->check->config.policy.wgmma_registers)
+		return SEV_ERROR;
+	return moved ? SEV_NOTE : SEV_WARNING;
+}
+
+static struct wg_reg *reg_of(struct warp *w, uint32_t id)
+{
+	if (id >= w->nreg) {
+		size_t n = (id + 64) & ~(size_t)63;
+
+		w->reg = base_resize(w->reg, n * sizeof *w->reg);
+		memset(w->reg + w->nreg, 0, (n - w->nreg) * sizeof *w->reg);
+		w->nreg = n;
+	}
+	return &w->reg[id];
+}
+
+static struct finding *begin(struct cluster *c, enum rule rule, bool moved, struct warp *w,
+	uint32_t site, const char *what, uint32_t other, const char *other_what)
+{
+	struct finding *f = report_new(c, rule, register_severity(c, moved), site, other);
+
+	if (!f)
+		return NULL;
+	report_side(c, f, w->index, -1, site, what);
+	if (other)
+		report_side(c, f, w->index, -1, other, other_what);
+	return f;
+}
+
+static void needs_fence(struct cluster *c, struct warp *w, const struct event *e,
+	const struct wg_reg *r, bool as_d)
+{
+	struct finding *f;
+
+	if (!w->wg_fences) {
+		f = begin(c, CS320, false, w, e->site, "wgmma", 0, NULL);
+		if (!f)
+			return;
+		report_edge(f, "warp %u has not executed wgmma.fence before its first wgmma", w->id);
+		report_send(c, f);
+		return;
+	}
+	if (r->touched && r->touch_fence == w->wg_fences) {
+		f = begin(c, CS320, r->moved, w, e->site, "wgmma", r->touch_site, "register access");
+		if (!f)
+			return;
+		report_edge(f, "wgmma.fence must come between the register access and the wgmma that uses "
+			"the register as %s", as_d ? "accumulator" : "A fragment");
+		report_send(c, f);
+		return;
+	}
+	if (!as_d || !r->d || r->shape == e->tx || r->shape_fence != w->wg_fences)
+		return;
+	f = begin(c, CS320, false, w, e->site, "wgmma", r->d_site, "wgmma of another shape");
+	if (!f)
+		return;
+	report_edge(f, "two wgmmas of different shapes use the accumulator with no wgmma.fence between");
+	report_send(c, f);
+}
+
+static void use_registers(struct cluster *c, struct warp *w, const struct warpgroup *g,
+	const struct event *e)
+{
+	struct finding *f;
+
+	for (unsigned i = 0; i < e->nregs_d + e->nregs_a; i++) {
+		struct wg_reg *r = reg_of(w, e->regs[i]);
+		bool as_d = i < e->nregs_d;
+
+		needs_fence(c, w, e, r, as_d);
+		if (!as_d && r->d > g->done) {
+			f = begin(c, CS321, false, w, e->site, "wgmma read of the A fragment", r->d_site, "wgmma");
+			if (f) {
+				report_edge(f, "the A fragment is the accumulator of a wgmma still in flight: "
+					"wgmma.wait_group must cover it first");
+				report_send(c, f);
+			}
+		}
+		if (as_d) {
+			r->d = g->open;
+			r->d_site = e->site;
+			r->shape = e->tx;
+			r->shape_fence = w->wg_fences;
+		} else {
+			r->a = g->open;
+			r->a_site = e->site;
+		}
+	}
+}
+
+void on_regs(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	const struct warpgroup *g = &c->wg[wg_of(c, w)];
+	bool move = e->flags & EVF_MOVE, write = e->mode & EVM_WRITE;
+	struct finding *f;
+
+	for (unsigned i = 0; i < e->nregs_d; i++) {
+		struct wg_reg *r = reg_of(w, e->regs[i]);
+		bool fresh = !r->touched || r->touch_fence != w->wg_fences;
+
+		if (fresh || (r->moved && !move)) {
+			r->touch_site = e->site;
+			r->moved = move;
+		}
+		r->touched = true;
+		r->touch_fence = w->wg_fences;
+		f = NULL;
+		if (r->d > g->done)
+			f = begin(c, CS321, move, w, e->site, write ? "register write" : "register read",
+				r->d_site, "wgmma");
+		else if (write && r->a > g->done)
+			f = begin(c, CS322, move, w, e->site, "register write", r->a_site, "wgmma");
+		if (!f)
+			continue;
+		snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
+		f->barrier.phase = f->rule == CS321 ? r->d : r->a;
+		report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are touched");
+		if (f->barrier.phase >= g->open)
+			report_hint(f, "the wgmma was not committed to a group yet");
+		else if (g->wait_site)
+			report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
+				g->open - 1 - (uint32_t)f->barrier.phase, g->wait_count);
+		report_send(c, f);
+	}
+}
+
+/* ---- operands (D08-D11) ---- */
+
+/* What every lane of the four warps knows. */
+static void meet(struct cluster *c, const struct warp *w)
+{
+	struct frontier *f = c->least;
+	uint32_t i, n;
+	bool first = true;
+
+	frontier_fit(&c->space, f);
+	for (unsigned k = 0; k < 4; k++)
+		for (unsigned g = 0; g < w[k].ngroups; g++) {
+			const struct frontier *o = w[k].group[g].f;
+
+			n = c->space.ngeneric + (f->cap < o->cap ? f->cap : o->cap);
+			if (first)
+				frontier_copy(&c->space, f, o);
+			else
+				for (i = 0; i < n; i++)
+					f->p[i] = f->p[i] < o->p[i] ? f->p[i] : o->p[i];
+			if (!first && f->cap > o->cap)
+				memset(f->g + o->cap, 0, (f->cap - o->cap) * sizeof *f->g);
+			first = false;
+		}
+	f->npart = 0;
+	frontier_fit(&c->space, f);
+}
+
+void on_wg_mma(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct warpgroup *g = &c->wg[wg_of(c, w)];
+	struct cell_entry now = {
+		.epoch = g->open, .agent = (uint16_t)agent_wgmma(c, wg_of(c, w)), .lanes = UINT32_MAX,
+		.what = (e->site & CELL_SITE_MASK) | 4u << CELL_SHIFT_AT,
+	};
+	struct view v;
+
+	if (w->id + 3u >= c->per_cta || e->peer >= c->nctas)
+		return;
+	c->stats.async_ops++;
+	g->inside++;
+	g->site = e->site;
+	for (unsigned i = 0; i < 4; i++)
+		use_registers(c, w + i, g, e);
+	meet(c, w);
+	for (unsigned part = 0; part < 5; part++) {
+		bool own_rows = part < 4 && !c->check->config.policy.wgmma_a_by_warpgroup;
+		const struct frontier *f = c->least;
+
+		if (part == 4)
+			now.what |= CELL_PART;
+		if (own_rows && w[part].ngroups == 1)
+			f = w[part].group[0].f;
+		view_open(&v, c, w, UINT32_MAX, f, ROLE_WGMMA, e->peer);
+		v.wgmma_warp = own_rows ? part : 4;
+		for (unsigned i = e->part[part]; i < e->part[part + 1]; i++)
+			shadow_span(&c->cta[e->peer].shadow, &v.s, e->spans[i].addr, e->spans[i].bytes, now);
+	}
+}
+
+/* ---- groups ---- */
+
+static void redundant(struct cluster *c, const struct event *e, const char *what, const char *why)
+{
+	struct finding *f = report_new(c, CS801, rule_severity(CS801), e->site, 0);
+
+	if (!f)
+		return;
+	report_side(c, f, warp_of(c, e)->index, -1, e->site, what);
+	report_edge(f, "%s", why);
+	report_send(c, f);
+}
+
+void on_wg_fence(struct cluster *c, const struct event *e)
+{
+	warp_of(c, e)->wg_fences++;
+}
+
+void on_wg_commit(struct cluster *c, const struct event *e)
+{
+	struct warpgroup *g = &c->wg[wg_of(c, warp_of(c, e))];
+
+	if (!g->inside)
+		redundant(c, e, "wgmma.commit_group", "no wgmma was issued since the last commit");
+	g->open++;
+	g->inside = 0;
+}
+
+void on_wg_wait(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct warpgroup *g = &c->wg[wg_of(c, w)];
+	uint32_t committed = g->open - 1;
+	uint32_t done = committed > e->count ? committed - e->count : 0;
+
+	if (g->done == committed)
+		redundant(c, e, "wgmma.wait_group", "no committed group is pending");
+	g->wait_site = e->site;
+	g->wait_count = e->count;
+	if (done <= g->done)
+		return;
+	g->done = done;
+	for (unsigned i = 0; i < 4 && w->id + i < c->per_cta; i++)
+		warp_learn(c, w + i, agent_wgmma(c, wg_of(c, w)), done);
+}
+
+void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e)
+{
+	struct warpgroup *g = &c->wg[wg_of(c, w)];
+	struct finding *f;
+
+	if (w->live || g->judged || (g->done == g->open - 1 && !g->inside))
+		return;
+	g->judged = true;
+	f = report_new(c, CS326, rule_severity(CS326), e->site, g->site);
+	if (!f)
+		return;
+	report_side(c, f, w->index, -1, e->site, "exit");
+	report_side(c, f, w->index, -1, g->site, "wgmma");
+	snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
+	f->barrier.phase = g->open;
+	report_edge(f, g->inside ? "the last wgmmas were never committed to a group and waited for"
+		: "wgmma.wait_group 0 must come before the exit");
+	report_send(c, f);
+}
+
+/* ---- setmaxnreg (F13): what it was before the first is not known exactly ---- */
+
+void on_setmaxnreg(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	uint32_t n = e->count;
+	bool bad = n < 24 || n > 256 || n % 8, inc = e->mode;
+	struct finding *f;
+
+	if (!bad && w->nregs)
+		bad = inc ? n < w->nregs : n > w->nregs;
+	if (bad) {
+		f = report_new(c, CS408, rule_severity(CS408), e->site, 0);
+		if (f) {
+			report_side(c, f, w->index, -1, e->site, inc ? "setmaxnreg.inc" : "setmaxnreg.dec");
+			report_edge(f, "%u registers: a multiple of 8 from 24 to 256 is needed, and %s than "
+				"the warp has (%u)", n, inc ? "not fewer" : "not more", w->nregs);
+			report_send(c, f);
+		}
+	}
+	w->nregs = n;
+}

@@ -1,0 +1,91 @@
+/* cell: one past access to shared memory in 16 bytes, and the cell that holds
+ * the accesses of one 16-byte granule. Compiled by cc and by nvcc; knows no
+ * event and no rule, only who (agent, lanes), when (epoch) and which bytes.
+ *
+ *   struct cell_entry                       struct cell, 64 bytes
+ *   63      56 55            32 31      0   +-----------------------------+
+ *   | flags   |  site          | epoch   |  | gen | init | n | more | grd |
+ *   | lanes            | bytes | agent   |  | entry 0                     |
+ *   127              96 95   80 79     64   | entry 1                     |
+ *                                           | entry 2                     |
+ *   flags  7..5 shift  4..3 scope           +-----------------------------+
+ *          2 RMW/PART  1 STRONG  0 WRITE
+ *
+ * Lanes: byte b of the granule was touched by the lanes
+ *     rotate_left(lanes, b >> shift)
+ * so one entry holds a warp's contiguous access (one start lane, `1 << shift`
+ * bytes a lane), a broadcast (many start lanes), and a single lane's vector
+ * access or an async engine (shift 4). Rotation, because the start lane is
+ * the one that byte 0 would belong to, even if the access begins after it. */
+#ifndef CONSAN_SHADOW_CELL_H
+#define CONSAN_SHADOW_CELL_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define CELL_FN static __host__ __device__ inline
+#define CELL_ASSERT(c) static_assert(c, #c)
+#else
+#define CELL_FN static inline
+#define CELL_ASSERT(c) _Static_assert(c, #c)
+#endif
+
+#define CELL_BYTES 16u /* of shared memory per cell */
+#define CELL_ENTRIES 3u
+
+#define CELL_SITE_BITS 24
+#define CELL_SITE_MASK 0x00ffffffu
+#define CELL_WRITE     0x01000000u
+#define CELL_STRONG    0x02000000u /* not weak: A03 may hold */
+#define CELL_PART      0x04000000u /* generic: a read-modify-write; wgmma:
+                                      operand B; bulk copy: a tensor copy */
+#define CELL_SCOPE_AT  27          /* 0 cta, 1 cluster, 2 gpu or wider */
+#define CELL_SCOPE_MASK (3u << CELL_SCOPE_AT)
+#define CELL_SHIFT_AT  29
+#define CELL_SHIFT_MASK (7u << CELL_SHIFT_AT)
+
+CELL_ASSERT((CELL_SITE_MASK ^ CELL_WRITE ^ CELL_STRONG ^ CELL_PART
+	^ CELL_SCOPE_MASK ^ CELL_SHIFT_MASK) == 0xffffffffu);
+
+struct cell_entry {
+	uint32_t epoch;
+	uint32_t what;   /* flags and site */
+	uint16_t agent;
+	uint16_t bytes;  /* mask; 0 only in an entry that is not there */
+	uint32_t lanes;
+};
+CELL_ASSERT(sizeof(struct cell_entry) == 16);
+
+struct cell {
+	uint32_t gen;    /* a cell of another generation is empty */
+	uint16_t init;   /* bytes that were ever written */
+	uint16_t n;      /* entries, those in the chain included */
+	uint32_t more;   /* next cell of the chain: 1 + index in the pool, or 0 */
+	uint32_t guard;  /* bytes that belong to a live mbarrier object */
+	struct cell_entry entry[CELL_ENTRIES];
+};
+CELL_ASSERT(sizeof(struct cell) == 64);
+
+CELL_FN uint32_t cell_shift(const struct cell_entry *e)
+{
+	return e->what >> CELL_SHIFT_AT;
+}
+
+CELL_FN uint32_t cell_rotate(uint32_t x, uint32_t by)
+{
+	by &= 31;
+	return by ? x << by | x >> (32 - by) : x;
+}
+
+CELL_FN uint32_t cell_lanes_at(const struct cell_entry *e, uint32_t byte)
+{
+	return cell_rotate(e->lanes, byte >> cell_shift(e));
+}
+
+/* The start lane of an access by `lane` at offset `byte` of a granule. */
+CELL_FN uint32_t cell_start(uint32_t lane, uint32_t byte, uint32_t shift)
+{
+	return 1u << ((lane - (byte >> shift)) & 31);
+}
+
+#endif

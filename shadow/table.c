@@ -1,0 +1,342 @@
+/* table: the shadow of one CTA's shared memory. Finds conflicts and forgets
+ * what can no longer take part in one; does not know what a conflict means.
+ *
+ * What may be forgotten. Let x be recorded and n be the new access, both on
+ * byte b; "y knows x" means that the frontier of y holds x's agent, lane and
+ * epoch, in the generic plane G or in the proxy-fenced plane P.
+ *  - n writes: any later access that conflicts with x conflicts with n, too.
+ *    If n knows x, whoever knows n knows x (frontiers travel whole), so x can
+ *    go. In plane P likewise: a fence that covers n was executed by someone
+ *    who knew n, hence x, in G, and it raised P to all of that G. If n does
+ *    not know x, that has just been reported, and once is enough. Only a pair
+ *    of mutually strong accesses is kept: neither ordered nor a race, both
+ *    matter to a later weak access.
+ *  - n reads, x reads: only a later write w cares. If n knows x, a w that
+ *    knows n knows x: x can go. If x is the same agent's and x's lanes are
+ *    among n's, knowing n (at a later or equal epoch) includes knowing x:
+ *    x can go, whether or not the lanes know of each other.
+ *    An async n may only retire a generic x that it knows in P, because a
+ *    later async w is asked for x in P, and does not get it through n. That is
+ *    what the view's known_generic of an async accessor holds.
+ *  - n reads, x is the same lanes' write of the same epoch: n adds nothing, as
+ *    every access that conflicts with n conflicts with x, same knowledge asked.
+ * Reads of bulk stores and of wgmma become known only through the issuing
+ * lane or warps, who by then still know all they knew at issue. */
+#include "table.h"
+
+#include "../libconsan/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SELDOM(x) __builtin_expect(!!(x), 0)
+
+void shadow_open(struct shadow *s, uint32_t bytes)
+{
+	*s = (struct shadow){ .gen = 1 };
+	s->ncells = (bytes + CELL_BYTES - 1) / CELL_BYTES;
+	if (posix_memalign((void **)&s->cell, 64, (s->ncells + 1) * sizeof *s->cell))
+		base_die("out of memory: shadow of %u bytes", bytes);
+	memset(s->cell, 0, (s->ncells + 1) * sizeof *s->cell);
+}
+
+void shadow_reset(struct shadow *s)
+{
+	s->npool = 0;
+	s->free_cell = 0;
+	if (++s->gen)
+		return;
+	memset(s->cell, 0, (s->ncells + 1) * sizeof *s->cell);
+	s->gen = 1;
+}
+
+void shadow_close(struct shadow *s)
+{
+	free(s->cell);
+	free(s->pool);
+	*s = (struct shadow){ 0 };
+}
+
+size_t shadow_footprint(const struct shadow *s)
+{
+	return ((size_t)s->ncells + s->cappool) * sizeof(struct cell);
+}
+
+static uint32_t chain_cell(struct shadow *s)
+{
+	uint32_t at = s->free_cell;
+
+	if (at) {
+		s->free_cell = s->pool[at - 1].more;
+	} else {
+		if (s->npool == s->cappool) {
+			s->cappool = s->cappool ? 2 * s->cappool : 64;
+			s->pool = base_resize(s->pool, s->cappool * sizeof *s->pool);
+		}
+		at = ++s->npool;
+	}
+	s->pool[at - 1].more = 0;
+	return at;
+}
+
+static inline struct cell *open_cell(struct shadow *s, uint32_t granule)
+{
+	struct cell *c = &s->cell[granule];
+
+	if (SELDOM(c->gen != s->gen)) {
+		c->gen = s->gen;
+		c->init = 0;
+		c->n = 0;
+		c->more = 0;
+		c->guard = 0;
+	}
+	return c;
+}
+
+/* What to do with a recorded entry in face of the new one. */
+enum fate { KEEP, DROP, TRIM, SKIP_NEW };
+
+static inline bool same_track(const struct cell_entry *x, const struct cell_entry *now)
+{
+	return x->agent == now->agent
+		&& (x->what & CELL_SHIFT_MASK) == (now->what & CELL_SHIFT_MASK);
+}
+
+static inline bool lookup(const struct shadow_view *v, const struct cell_entry *x)
+{
+	const uint32_t *known = x->agent < v->ngeneric ? v->known_generic : v->known;
+
+	return known[x->agent] >= x->epoch;
+}
+
+/* now: the access; rec: what will be recorded for it, grown by what of the same
+ * instruction and epoch it takes over. */
+static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
+	const struct cell_entry *now, struct cell_entry *rec, uint32_t granule)
+{
+	uint32_t both = x->bytes & now->bytes;
+	enum shadow_verdict verdict;
+	bool track;
+
+	if (x->epoch == now->epoch && x->what == now->what && x->agent == now->agent) {
+		if (x->lanes == rec->lanes) {
+			/* an async engine's writes are not ordered even so (C03) */
+			if (!(rec->bytes & ~x->bytes)
+				&& (x->agent == v->self || !(now->what & CELL_WRITE)))
+				return SKIP_NEW;
+			if (!both) {
+				rec->bytes |= x->bytes;
+				return DROP;
+			}
+		} else if (x->bytes == rec->bytes && !(now->what & CELL_WRITE)) {
+			rec->lanes |= x->lanes;
+			return DROP;
+		}
+	}
+	if (!both)
+		return KEEP;
+	track = same_track(x, now) && !(x->lanes & ~now->lanes);
+	if (!((x->what | now->what) & CELL_WRITE))
+		return track || lookup(v, x) ? TRIM : KEEP;
+	if (lookup(v, x))
+		verdict = SHADOW_ORDERED;
+	else if (track && x->agent == v->self && x->lanes == now->lanes
+		&& !(x->lanes & (x->lanes - 1)))
+		verdict = SHADOW_ORDERED; /* program order, lane by lane */
+	else
+		verdict = v->judge(v, x, now, granule, both);
+	if (now->what & CELL_WRITE)
+		return verdict != SHADOW_MUTUAL || track ? TRIM : KEEP;
+	if (track && x->epoch == now->epoch && x->lanes == rec->lanes
+		&& !(rec->bytes & ~x->bytes) && x->agent == v->self)
+		return SKIP_NEW;
+	return KEEP;
+}
+
+/* The same for a cell with a chain, or about to get one: keeps the chain
+ * compact by moving entries down. */
+static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *home,
+	uint32_t granule, const struct cell_entry *now)
+{
+	struct cell_entry rec = *now;
+	struct cell *from = home, *to = home;
+	uint32_t n = home->n, kept = 0, i = 0, k = 0, tail;
+	bool skip = false;
+
+	for (; n; n--, i++) {
+		struct cell_entry x;
+
+		if (i == CELL_ENTRIES) {
+			from = &s->pool[from->more - 1];
+			i = 0;
+		}
+		x = from->entry[i];
+		if (!skip) {
+			switch (face(v, &x, now, &rec, granule)) {
+			case KEEP:
+				break;
+			case DROP:
+				continue;
+			case TRIM:
+				x.bytes &= ~now->bytes;
+				if (!x.bytes)
+					continue;
+				break;
+			case SKIP_NEW:
+				skip = true;
+				break;
+			}
+		}
+		if (k == CELL_ENTRIES) {
+			to = &s->pool[to->more - 1];
+			k = 0;
+		}
+		to->entry[k++] = x;
+		kept++;
+	}
+	if (!skip) {
+		if (k == CELL_ENTRIES) {
+			if (!to->more) {
+				uint32_t in_pool = to == home ? 0 : (uint32_t)(to - s->pool) + 1;
+				uint32_t at = chain_cell(s);
+
+				to = in_pool ? &s->pool[in_pool - 1] : home;
+				to->more = at;
+			}
+			to = &s->pool[to->more - 1];
+			k = 0;
+		}
+		to->entry[k] = rec;
+		kept++;
+	}
+	home->n = (uint16_t)kept;
+	for (tail = to->more, to->more = 0; tail;) {
+		uint32_t next = s->pool[tail - 1].more;
+
+		s->pool[tail - 1].more = s->free_cell;
+		s->free_cell = tail;
+		tail = next;
+	}
+}
+
+static inline bool reads(const struct cell_entry *e)
+{
+	const uint32_t rmw = CELL_STRONG | CELL_PART;
+
+	return !(e->what & CELL_WRITE) || (e->what & rmw) == rmw;
+}
+
+static inline void touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
+	const struct cell_entry *now)
+{
+	struct cell *c = open_cell(s, granule);
+	struct cell_entry rec;
+	uint32_t n = c->n, i, k;
+
+	if (SELDOM(c->guard & now->bytes))
+		v->stray(v, now, granule, c->guard & now->bytes, SHADOW_GUARDED);
+	if (SELDOM(now->bytes & ~c->init) && reads(now))
+		v->stray(v, now, granule, now->bytes & ~c->init, SHADOW_UNWRITTEN);
+	if (now->what & CELL_WRITE)
+		c->init |= now->bytes;
+	if (SELDOM(n >= CELL_ENTRIES)) {
+		touch_chain(s, v, c, granule, now);
+		return;
+	}
+	rec = *now;
+	for (i = k = 0; i < n; i++) {
+		struct cell_entry x = c->entry[i];
+
+		switch (face(v, &x, now, &rec, granule)) {
+		case KEEP:
+			break;
+		case DROP:
+			continue;
+		case TRIM:
+			x.bytes &= ~now->bytes;
+			if (!x.bytes)
+				continue;
+			c->entry[k++] = x;
+			continue;
+		case SKIP_NEW:
+			for (; i < n; i++)
+				c->entry[k++] = c->entry[i];
+			c->n = (uint16_t)k;
+			return;
+		}
+		if (k != i)
+			c->entry[k] = x;
+		k++;
+	}
+	c->entry[k] = rec;
+	c->n = (uint16_t)(k + 1);
+}
+
+void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
+	struct cell_entry now)
+{
+	if (granule >= s->ncells)
+		return;
+	s->visits++;
+	touch(s, v, granule, &now);
+}
+
+void shadow_span(struct shadow *s, struct shadow_view *v, uint32_t addr,
+	uint32_t bytes, struct cell_entry now)
+{
+	uint64_t end = (uint64_t)addr + bytes;
+	uint32_t g = addr / CELL_BYTES, last;
+
+	if (end > (uint64_t)s->ncells * CELL_BYTES)
+		end = (uint64_t)s->ncells * CELL_BYTES;
+	if (addr >= end)
+		return;
+	last = (uint32_t)((end - 1) / CELL_BYTES);
+	s->visits += last - g + 1;
+	for (; g <= last; g++) {
+		uint32_t from = g * CELL_BYTES, mask = 0xffff;
+
+		if (addr > from)
+			mask &= 0xffffu << (addr - from);
+		if (end < from + CELL_BYTES)
+			mask &= 0xffffu >> (from + CELL_BYTES - (uint32_t)end);
+		now.bytes = (uint16_t)mask;
+		touch(s, v, g, &now);
+	}
+}
+
+void shadow_run(struct shadow *s, struct shadow_view *v, uint32_t addr,
+	uint32_t first, uint32_t count, uint32_t shift, struct cell_entry now)
+{
+	uint64_t end = (uint64_t)addr + (count << shift);
+	uint32_t g = addr / CELL_BYTES, last;
+
+	if (end > (uint64_t)s->ncells * CELL_BYTES)
+		end = (uint64_t)s->ncells * CELL_BYTES;
+	if (addr >= end)
+		return;
+	last = (uint32_t)((end - 1) / CELL_BYTES);
+	s->visits += last - g + 1;
+	for (; g <= last; g++) {
+		uint32_t from = g * CELL_BYTES, mask = 0xffff;
+
+		if (addr > from)
+			mask &= 0xffffu << (addr - from);
+		if (end < from + CELL_BYTES)
+			mask &= 0xffffu >> (from + CELL_BYTES - (uint32_t)end);
+		now.bytes = (uint16_t)mask;
+		now.lanes = 1u << ((first + (uint32_t)((int32_t)(from - addr) >> shift)) & 31);
+		touch(s, v, g, &now);
+	}
+}
+
+void shadow_guard(struct shadow *s, uint32_t addr, bool on)
+{
+	uint32_t mask = 0xffu << (addr & 8);
+	struct cell *c;
+
+	if (addr / CELL_BYTES >= s->ncells)
+		return;
+	c = open_cell(s, addr / CELL_BYTES);
+	c->guard = on ? c->guard | mask : c->guard & ~mask;
+}

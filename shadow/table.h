@@ -1,0 +1,70 @@
+/* table: who touched which bytes of one CTA's shared memory last.
+ *
+ * The table keeps, per byte, every access that a later one could still conflict
+ * with, and drops the others. It does not know what orders accesses: the
+ * caller's view says that, and names the conflicts.
+ *
+ * House rules:
+ *  - one table per CTA, used by one thread at a time;
+ *  - no allocation after warming up; reset is O(1);
+ *  - epochs of one agent never fall between two accesses. */
+#ifndef CONSAN_SHADOW_TABLE_H
+#define CONSAN_SHADOW_TABLE_H
+
+#include "cell.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct shadow {
+	struct cell *cell;
+	uint32_t ncells, gen;
+	struct cell *pool;       /* chained cells */
+	uint32_t npool, cappool, free_cell;
+	uint64_t visits;         /* granules touched, for the statistics */
+};
+
+enum shadow_verdict {
+	SHADOW_ORDERED, /* old is known to have happened before now */
+	SHADOW_MUTUAL,  /* not ordered, yet no race: both strong */
+	SHADOW_CLASH    /* a conflict, and the caller has taken note of it */
+};
+
+/* Whose access it is. known_generic[a] (agents below ngeneric) and known[a]
+ * (all others) are epochs up to which the accessor knows *all lanes* of agent
+ * a; what these do not answer, judge() does, exactly.
+ *   judge()  old and now overlap in `bytes` of `granule`, at least one writes
+ *   stray()  why: SHADOW_UNWRITTEN, a read of bytes never written;
+ *            SHADOW_GUARDED, bytes of a live mbarrier object */
+struct shadow_view {
+	const uint32_t *known_generic, *known;
+	uint32_t ngeneric;
+	uint32_t self;  /* the agent whose lanes are in program order, or ~0 */
+	enum shadow_verdict (*judge)(struct shadow_view *v,
+		const struct cell_entry *old, const struct cell_entry *now,
+		uint32_t granule, uint32_t bytes);
+	void (*stray)(struct shadow_view *v, const struct cell_entry *now,
+		uint32_t granule, uint32_t bytes, unsigned why);
+};
+enum { SHADOW_UNWRITTEN, SHADOW_GUARDED };
+
+void shadow_open(struct shadow *s, uint32_t bytes);
+void shadow_reset(struct shadow *s);
+void shadow_close(struct shadow *s);
+size_t shadow_footprint(const struct shadow *s); /* bytes of host memory */
+
+/* One entry in one granule; now->bytes says which bytes. */
+void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
+	struct cell_entry now);
+/* bytes at addr, all by the same lanes (now.lanes, shift 4) */
+void shadow_span(struct shadow *s, struct shadow_view *v, uint32_t addr,
+	uint32_t bytes, struct cell_entry now);
+/* lane l of [first, first + count) touches 1 << shift bytes at
+ * addr + (l - first << shift); addr is so aligned, shift <= 4 */
+void shadow_run(struct shadow *s, struct shadow_view *v, uint32_t addr,
+	uint32_t first, uint32_t count, uint32_t shift, struct cell_entry now);
+
+/* Live mbarrier objects: bytes [addr, addr + 8), addr 8-aligned. */
+void shadow_guard(struct shadow *s, uint32_t addr, bool on);
+
+#endif
