@@ -26,10 +26,15 @@ BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c l
 PTX =
 
 # plain C of the executor ...
-EXEC = libconsan/exec/num.c libconsan/exec/tensormap.c \
+EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \
+	libconsan/exec/module.c libconsan/exec/decode.c libconsan/exec/regs.c libconsan/exec/mem.c \
+	libconsan/exec/control.c libconsan/exec/bar.c libconsan/exec/address.c \
+	libconsan/exec/call.c libconsan/exec/builtin.c libconsan/exec/heap.c \
+	libconsan/exec/num.c libconsan/exec/tensormap.c \
 	libconsan/exec/tensor_copy.c libconsan/exec/tensor_reduce.c
 # ... and its lane loops and tile loops, built once per vector width
-EXEC_SIMD = libconsan/exec/num_rows.c libconsan/exec/mma_tile.c libconsan/exec/wgmma_tile.c \
+EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
+	libconsan/exec/num_rows.c libconsan/exec/mma_tile.c libconsan/exec/wgmma_tile.c \
 	libconsan/exec/ops_arith.c libconsan/exec/ops_int.c libconsan/exec/ops_carry.c \
 	libconsan/exec/ops_float.c libconsan/exec/ops_half.c libconsan/exec/ops_cvt.c \
 	libconsan/exec/ops_pred.c libconsan/exec/ops_mov.c libconsan/exec/ops_warp.c

@@ -49,6 +49,7 @@ typedef float    __attribute__((may_alias)) lf32;
 typedef double   __attribute__((may_alias)) lf64;
 
 #define SLOT_TRUE 0u    /* a predicate slot that is FULL */
+#define SLOT_CARRY 4u   /* predicate: the condition code register's carry flag */
 #define SLOT_NONE 64u   /* 512 bytes to write what nobody reads (PO_SINK) */
 #define SLOT_FIRST 576u
 
@@ -154,13 +155,18 @@ struct warp {
 	struct xwait wait;         /* filled by a handler that blocks */
 	uint32_t polls;            /* ex_poll() since the last ex_work() */
 	uint32_t maxnreg;          /* current setmaxnreg value */
+	uint64_t cluster_phase;    /* barrier.cluster phase it arrived for last */
 	l64 meetings;              /* grows when lanes exit: a word to wait on */
 	int64_t budget;            /* ops left in this turn */
 
 	struct frag frag[LANES];   /* all but the running one */
 	unsigned nfrag;
 	uint32_t turn;             /* of the running fragment */
-	struct xspin *spin;        /* livelock detection, cluster.c */
+	struct xspin {             /* livelock detection, cluster.c */
+		uint64_t hash, epoch;
+		uint32_t age, next;
+		bool repeats;
+	} spin;
 
 	unsigned char *local;      /* LANES stacks of the kernel's local_stack bytes */
 	VEC(struct call_frame) call[LANES];
@@ -173,8 +179,9 @@ struct warp {
 #define NAMED_BARRIERS 16
 struct bar {                   /* named barrier */
 	l64 phase;             /* generations completed: the word to wait on */
-	uint32_t expected;         /* threads, 0: idle */
-	uint32_t arrived;          /* threads, whole warps count 32 */
+	uint32_t expected;         /* threads; whole warps count 32 */
+	bool whole;                /* no count given: all warps that run */
+	uint32_t arrived;          /* 0: idle */
 	uint32_t pop;              /* bar.red: lanes with true predicate */
 	uint32_t all;              /* bar.red: lanes that took part */
 	uint32_t result_pop, result_all; /* of the last completed phase */
@@ -214,8 +221,10 @@ struct cluster {
 	uint64_t work;             /* grows whenever anything but registers
 				      changes: ex_work(). A quantum without work
 				      is a spin (or plain arithmetic) */
+	uint64_t polls;            /* grows with ex_poll() */
 	uint64_t events;
-	uint64_t ticks;            /* ops retired: the clock of %clock and %globaltimer */
+	uint64_t ticks, slept;     /* ops retired, time slept: the clock of %clock
+				      and %globaltimer is their sum */
 	uint32_t last_op;          /* ids for event.op: ex_op_id() */
 	l64 bar_phase;             /* barrier.cluster, completed phases */
 	uint32_t bar_arrived;      /* threads */
@@ -450,6 +459,7 @@ static inline void ex_work(struct warp *w)
 static inline void ex_poll(struct warp *w)
 {
 	w->polls++;
+	w->cluster->polls++;
 }
 static inline uint32_t ex_op_id(struct cluster *c)
 {

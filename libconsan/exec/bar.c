@@ -1,0 +1,335 @@
+/* bar: named CTA barriers and the cluster barrier. Arrival is per warp: the
+ * lanes that execute a barrier wait for all live lanes of their warp to come
+ * to a barrier with the same id, then the warp counts as 32 threads, once. */
+#include "core.h"
+
+#include <stdio.h>
+
+struct bar_form {              /* xop.i.h */
+	uint16_t mode;             /* EVB_ */
+	uint16_t redop;            /* enum ptx_mod */
+	uint16_t aligned, flip;
+};
+
+static struct bar_form form_of(const struct xop *x)
+{
+	struct bar_form f;
+
+	memcpy(&f, &x->i, sizeof f);
+	return f;
+}
+
+static void explain_bar(const struct warp *w, const struct xwait *wait,
+	struct event *e, char *buf, size_t n)
+{
+	const struct bar *b = &w->cta->bar[wait->addr];
+
+	e->count = b->expected > b->arrived ? b->expected - b->arrived : 0;
+	snprintf(buf, n, "%u of %u threads have arrived", b->arrived, b->expected);
+	e->text = buf;
+}
+
+static void complete(struct bar *b)
+{
+	b->result_pop = b->pop;
+	b->result_all = b->all;
+	b->arrived = b->pop = b->all = 0;
+	b->phase++;
+}
+
+void bar_warp_exit(struct cta *c)
+{
+	for (unsigned i = 0; i < NAMED_BARRIERS; i++) {
+		struct bar *b = &c->bar[i];
+
+		if (!b->arrived || !b->whole)
+			continue;
+		b->expected = c->running * LANES;
+		if (b->arrived >= b->expected)
+			complete(b);
+	}
+}
+
+static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes);
+
+/* The lanes go on after the barrier. */
+static enum step leave(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct bar_form f = form_of(x);
+	uint32_t id = r32(w, x->o[0])[__builtin_ctz(lanes)];
+	const struct bar *b = &w->cta->bar[id];
+
+	if (f.mode == EVB_ARRIVE)
+		return STEP_NEXT;
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_BAR_RESUME, lanes);
+
+		e.addr = id;
+		ex_emit(w->cluster, &e);
+	}
+	if (f.mode != EVB_RED)
+		return STEP_NEXT;
+	if (f.redop == MOD_popc) {
+		for EACH_LANE(l, lanes)
+			r32(w, x->o[3])[l] = b->result_pop;
+	} else {
+		bool all = f.redop == MOD_and ? b->result_pop == b->result_all : b->result_pop;
+
+		ex_set_pred(w, x->o[3], lanes, all ? FULL : 0);
+	}
+	return STEP_NEXT;
+}
+
+static enum step wait_phase(struct warp *w, uint32_t id)
+{
+	enum step s = ex_wait(w, EVW_BAR, &w->cta->bar[id].phase, ~0ull, id);
+
+	w->wait.explain = explain_bar;
+	return s;
+}
+
+/* Fragments of this warp that wait for company at a barrier with this id. */
+static bool collects(const struct warp *w, const struct frag *f, uint32_t id)
+{
+	const struct xop *x = &w->code[f->pc];
+
+	return f->blocked && f->wait.kind == EVW_WARP && x->fn == op_bar
+		&& r32(w, x->o[0])[__builtin_ctz(f->mask)] == id;
+}
+
+static uint32_t true_lanes(const struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct bar_form f = form_of(x);
+
+	return f.mode == EVB_RED ? lanes & (*rp(w, x->o[2]) ^ (f.flip ? FULL : 0)) : 0;
+}
+
+/* The whole warp arrives. Returns STEP_NEXT if the barrier is complete. */
+static enum step arrive(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t id,
+	uint32_t count, uint32_t yes)
+{
+	struct bar *b = &w->cta->bar[id];
+	struct bar_form f = form_of(x);
+
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_BAR_ARRIVE, lanes);
+
+		e.addr = id;
+		e.count = count;
+		e.mode = (uint8_t)f.mode;
+		ex_emit(w->cluster, &e);
+	}
+	if (!b->arrived) {
+		b->whole = !count;
+		b->expected = count ? count : w->cta->running * LANES;
+	}
+	b->arrived += LANES;
+	if (f.mode == EVB_RED) {
+		b->pop += (uint32_t)__builtin_popcount(yes);
+		b->all += (uint32_t)__builtin_popcount(lanes);
+	}
+	if (b->arrived >= b->expected) {
+		complete(b);
+		return STEP_NEXT;
+	}
+	return f.mode == EVB_ARRIVE ? STEP_NEXT : wait_phase(w, id);
+}
+
+static enum step bad_operand(struct warp *w, const struct xop *x, uint32_t lanes,
+	uint32_t id, uint32_t count)
+{
+	if (id >= NAMED_BARRIERS)
+		return ex_fault(w, x, lanes, EVX_BAR_OPERAND, SP_ANY, id, 0,
+			"barrier %u, there are %d", id, NAMED_BARRIERS);
+	return ex_fault(w, x, lanes, EVX_BAR_OPERAND, SP_ANY, id, 0,
+		"barrier %u: thread count %u, it must be a multiple of 32 and at most %u", id,
+		count, w->cta->nwarps * LANES);
+}
+
+static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct bar_form f = form_of(x);
+	unsigned first = (unsigned)__builtin_ctz(lanes);
+	uint32_t id = r32(w, x->o[0])[first], count = r32(w, x->o[1])[first];
+	uint32_t here = lanes, yes;
+	bool elsewhere = false;
+	enum step s;
+
+	if (w->retry && w->wait.kind == EVW_BAR)
+		return leave(w, x, lanes);
+	for EACH_LANE(l, lanes)
+		if (r32(w, x->o[0])[l] != id || r32(w, x->o[1])[l] != count)
+			return ex_fault(w, x, lanes, EVX_BAR_OPERAND, SP_ANY, id, 0,
+				"lanes of one warp give different barriers or thread counts");
+	if (id >= NAMED_BARRIERS || count % LANES || count > w->cta->nwarps * LANES ||
+		(!count && f.mode == EVB_ARRIVE))
+		return bad_operand(w, x, lanes, id, count);
+	for (unsigned i = 0; i < w->nfrag; i++)
+		if (collects(w, &w->frag[i], id)) {
+			here |= w->frag[i].mask;
+			elsewhere = true;
+		}
+	if (here != (uint32_t)~w->dead)
+		return warp_wait_company(w, ~w->dead & ~here);
+	yes = true_lanes(w, x, lanes);
+	for (unsigned i = 0; elsewhere && i < w->nfrag; i++)
+		if (collects(w, &w->frag[i], id))
+			yes |= true_lanes(w, &w->code[w->frag[i].pc], w->frag[i].mask);
+	if (elsewhere && f.aligned && w->sink) {
+		struct event e = ex_event(w, x, EV_FAULT, lanes);
+
+		e.mode = EVX_BAR_DIVERGED;
+		e.addr = id;
+		e.text = "the other lanes of the warp came through another instruction";
+		ex_emit(w->cluster, &e);
+	}
+	s = arrive(w, x, here, id, count, yes);
+	for (unsigned i = 0; elsewhere && i < w->nfrag; i++) {
+		struct frag *o = &w->frag[i];
+
+		if (!collects(w, o, id))
+			continue;
+		/* woken at once if the phase is complete already */
+		struct xwait mine = w->wait;
+		wait_phase(w, id);
+		o->wait = w->wait;
+		if (s == STEP_NEXT)
+			o->wait.was--;
+		w->wait = mine;
+	}
+	return s == STEP_NEXT ? leave(w, x, lanes) : s;
+}
+
+/* b: count, or NULL; p: predicate, or NULL */
+static bool decode_bar(struct decoder *d, const struct ptx_insn *i, struct xop *x,
+	unsigned mode, bool aligned)
+{
+	struct bar_form f = { (uint16_t)mode, 0, aligned, 0 };
+	unsigned at = mode == EVB_RED, n = i->noperands;
+	const struct ptx_operand *o = i->operand;
+	bool counted = mode == EVB_RED ? n == 4 : n == 2;
+	uint32_t flip;
+
+	x->fn = op_bar;
+	x->o[0] = dec_src(d, &o[at], TY_u32);
+	x->o[1] = counted ? dec_src(d, &o[at + 1], TY_u32) : dec_const(d, 32, 0);
+	if (mode == EVB_RED) {
+		f.redop = (uint16_t)ptx_pick(i, MG_redop);
+		x->o[2] = dec_pred(d, &o[n - 1], &flip);
+		f.flip = flip != 0;
+		x->o[3] = dec_dst(d, &o[0], f.redop == MOD_popc ? TY_u32 : TY_pred);
+	}
+	memcpy(&x->i, &f, sizeof f);
+	return true;
+}
+
+#define BAR(id, mode, aligned) \
+DECODER(id) { return decode_bar(d, i, x, mode, aligned); }
+BAR(bar_sync, EVB_SYNC, true)
+BAR(bar_arrive, EVB_ARRIVE, true)
+BAR(bar_red, EVB_RED, true)
+BAR(bar_cta_sync, EVB_SYNC, true)
+BAR(bar_cta_arrive, EVB_ARRIVE, true)
+BAR(bar_cta_red, EVB_RED, true)
+BAR(barrier_sync, EVB_SYNC, ptx_has(i, MOD_aligned))
+BAR(barrier_arrive, EVB_ARRIVE, ptx_has(i, MOD_aligned))
+BAR(barrier_red, EVB_RED, ptx_has(i, MOD_aligned))
+BAR(barrier_cta_sync, EVB_SYNC, ptx_has(i, MOD_aligned))
+BAR(barrier_cta_arrive, EVB_ARRIVE, ptx_has(i, MOD_aligned))
+BAR(barrier_cta_red, EVB_RED, ptx_has(i, MOD_aligned))
+
+/* ---- barrier.cluster: counts threads; those that exited count as there ---- */
+
+static uint32_t live_threads(const struct cluster *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < c->info.nctas; r++)
+		for (uint32_t i = 0; i < c->cta[r].nwarps; i++)
+			n += (uint32_t)__builtin_popcount(~c->cta[r].warp[i]->dead);
+	return n;
+}
+
+void bar_cluster_exit(struct cluster *c)
+{
+	if (!c->bar_arrived || c->bar_arrived < live_threads(c))
+		return;
+	c->bar_arrived = 0;
+	c->bar_phase++;
+}
+
+static enum step op_cluster_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct cluster *c = w->cluster;
+	enum step s;
+
+	if (x->i.h[1] && !warp_aligned(w, x, lanes, &s))
+		return s;
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_CLUSTER_ARRIVE, lanes);
+
+		e.sem = (uint8_t)x->i.h[0];
+		e.flags = x->i.h[1] ? EVF_ALIGNED : 0;
+		ex_emit(c, &e);
+	}
+	w->cluster_phase = c->bar_phase;
+	c->bar_arrived += (uint32_t)__builtin_popcount(lanes);
+	bar_cluster_exit(c);
+	return STEP_NEXT;
+}
+
+static void explain_cluster(const struct warp *w, const struct xwait *wait,
+	struct event *e, char *buf, size_t n)
+{
+	uint32_t all = live_threads(w->cluster);
+
+	(void)wait;
+	e->count = all - w->cluster->bar_arrived;
+	snprintf(buf, n, "%u of %u threads of the cluster have arrived",
+		w->cluster->bar_arrived, all);
+	e->text = buf;
+}
+
+static enum step op_cluster_wait(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct cluster *c = w->cluster;
+	enum step s;
+
+	if (x->i.h[1] && !warp_aligned(w, x, lanes, &s))
+		return s;
+	if (c->bar_phase == w->cluster_phase && c->bar_arrived) {
+		s = ex_wait(w, EVW_CLUSTER, &c->bar_phase, ~0ull, 0);
+		w->wait.explain = explain_cluster;
+		return s;
+	}
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_CLUSTER_WAIT, lanes);
+
+		e.sem = (uint8_t)x->i.h[0];
+		e.flags = x->i.h[1] ? EVF_ALIGNED : 0;
+		ex_emit(c, &e);
+	}
+	return STEP_NEXT;
+}
+
+static bool decode_cluster(const struct ptx_insn *i, struct xop *x, xfn fn, enum ev_sem sem)
+{
+	enum ev_sem said = dec_sem(i);
+
+	x->fn = fn;
+	x->i.h[0] = (uint16_t)(said == SEM_WEAK ? sem : said);
+	x->i.h[1] = ptx_has(i, MOD_aligned);
+	return true;
+}
+
+DECODER(barrier_cluster_arrive)
+{
+	(void)d;
+	return decode_cluster(i, x, op_cluster_arrive, SEM_RELEASE);
+}
+
+DECODER(barrier_cluster_wait)
+{
+	(void)d;
+	return decode_cluster(i, x, op_cluster_wait, SEM_ACQUIRE);
+}

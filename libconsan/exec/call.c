@@ -1,0 +1,247 @@
+/* call: calls and returns of device functions.
+ *
+ * Every lane has a stack of call frames and a stack of local memory. Arguments
+ * are copied from the caller's .param variables (which lie in its local frame)
+ * to the callee's, results back at the return. Registers of a function have
+ * columns of their own, above those of its callers; only a call back up the
+ * chain (recursion) saves the columns that it would run over. */
+#include "core.h"
+
+#include <stdlib.h>
+
+static unsigned char *stack_of(const struct warp *w, unsigned lane, uint32_t at)
+{
+	return w->local + (size_t)lane * w->worker->grid->k->local_stack + at;
+}
+
+/* ---- recursion ---- */
+
+/* Columns [from, to) of every class, one lane: out of the register file or
+ * back into it. Returns the bytes it takes. */
+static size_t columns(const struct warp *w, const struct kfunc *callee, const struct kfunc *caller,
+	unsigned lane, unsigned char *buf, bool restore)
+{
+	const struct exec_kernel *k = w->worker->grid->k;
+	size_t n = 0;
+
+	for (unsigned c = 0; c < RC_COUNT; c++) {
+		unsigned bytes = reg_class_bytes((enum reg_class)c);
+		unsigned width = bytes / LANES;
+		uint32_t end = caller->base[c] + caller->n[c];
+
+		for (uint32_t col = callee->base[c]; col < end; col++) {
+			unsigned char *r = w->r + k->class_at[c] + (size_t)col * bytes;
+
+			if (c == RC_PRED) {
+				l32 *p = (l32 *)r;
+
+				if (buf && restore)
+					*p = (*p & ~(1u << lane)) | (uint32_t)buf[n] << lane;
+				else if (buf)
+					buf[n] = *p >> lane & 1;
+				n++;
+			} else if (c == RC_128) {
+				for (unsigned half = 0; half < 2; half++, n += 8) {
+					unsigned char *at = r + half * 256 + lane * 8;
+
+					if (buf && restore)
+						memcpy(at, buf + n, 8);
+					else if (buf)
+						memcpy(buf + n, at, 8);
+				}
+			} else {
+				if (buf && restore)
+					memcpy(r + (size_t)lane * width, buf + n, width);
+				else if (buf)
+					memcpy(buf + n, r + (size_t)lane * width, width);
+				n += width;
+			}
+		}
+	}
+	return n;
+}
+
+static bool runs_over(const struct kfunc *callee, const struct kfunc *caller)
+{
+	for (unsigned c = 0; c < RC_COUNT; c++)
+		if (callee->n[c] && callee->base[c] < caller->base[c] + caller->n[c])
+			return true;
+	return false;
+}
+
+/* ---- call and return ---- */
+
+static bool enter(struct warp *w, const struct xop *x, const struct call_site *s,
+	const struct kfunc *to, unsigned l)
+{
+	l32 *sp = r32(w, w->worker->grid->k->sp_slot);
+	uint32_t room = w->worker->grid->k->local_stack;
+	struct call_frame f = { s->ret_pc, sp[l], s, NULL };
+	uint32_t top = sp[l] + s->caller->frame;
+
+	if (top > room || to->frame > room - top) {
+		ex_fault(w, x, 1u << l, EVX_STACK, SP_LOCAL, top, to->frame,
+			"call depth %zu, %u bytes of stack", w->call[l].n, room);
+		return false;
+	}
+	if (runs_over(to, s->caller)) {
+		f.saved = base_alloc(columns(w, to, s->caller, l, NULL, false) + 1);
+		columns(w, to, s->caller, l, f.saved, false);
+	}
+	for (unsigned a = 0; a < s->narg && a < to->f->nparam; a++)
+		memcpy(stack_of(w, l, top + to->params_at + (uint32_t)to->f->param[a].offset),
+			stack_of(w, l, sp[l] + s->arg[a].at), s->arg[a].bytes);
+	vec_push(&w->call[l], f);
+	sp[l] = top;
+	return true;
+}
+
+static enum step op_call(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct call_site *s = x->i.p;
+
+	for EACH_LANE(l, lanes)
+		if (!enter(w, x, s, s->callee, l))
+			return STEP_FAULT;
+	if (lanes == w->mask) {
+		w->next = w->code + s->callee->entry_pc;
+		return STEP_JUMP;
+	}
+	warp_fork(w, s->callee->entry_pc, lanes);
+	warp_fork(w, s->ret_pc, w->mask & ~lanes);
+	w->next = NULL;
+	return STEP_JUMP;
+}
+
+static enum step op_call_indirect(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct exec_kernel *k = w->worker->grid->k;
+	const struct call_site *s = x->i.p;
+	const l64 *target = r64(w, s->target_slot);
+	uint32_t rest = lanes;
+
+	while (rest) {
+		uint64_t to = target[__builtin_ctz(rest)], index = FUNC_INDEX(to);
+		const struct kfunc *fn;
+		uint32_t same = 0;
+
+		for EACH_LANE(l, rest)
+			if (target[l] == to)
+				same |= 1u << l;
+		if (index >= k->module->ptx->nfunc || k->fn_of[index] == UINT32_MAX)
+			return ex_fault(w, x, same, EVX_TRAP, SP_ANY, to, 0,
+				"call through 0x%llx, which is no function", (unsigned long long)to);
+		fn = &k->fn[k->fn_of[index]];
+		for EACH_LANE(m, same)
+			if (!enter(w, x, s, fn, m))
+				return STEP_FAULT;
+		warp_fork(w, fn->entry_pc, same);
+		rest &= ~same;
+	}
+	if (w->mask & ~lanes)
+		warp_fork(w, s->ret_pc, w->mask & ~lanes);
+	w->next = NULL;
+	return STEP_JUMP;
+}
+
+enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct kfunc *fn = x->i.p;
+	l32 *sp = r32(w, w->worker->grid->k->sp_slot);
+	uint32_t back[LANES], rest = lanes;
+
+	for EACH_LANE(l, lanes) {
+		struct call_frame f = w->call[l].at[--w->call[l].n];
+
+		for (unsigned r = 0; r < f.site->nret && r < fn->f->nret; r++)
+			memcpy(stack_of(w, l, f.sp + f.site->ret[r].at),
+				stack_of(w, l, sp[l] + fn->rets_at + (uint32_t)fn->f->ret[r].offset),
+				f.site->ret[r].bytes);
+		if (f.saved) {
+			columns(w, fn, f.site->caller, l, f.saved, true);
+			free(f.saved);
+		}
+		sp[l] = f.sp;
+		back[l] = f.ret_pc;
+	}
+	if (w->mask & ~lanes)
+		warp_fork(w, (uint32_t)(x - w->code) + 1, w->mask & ~lanes);
+	while (rest) {
+		uint32_t to = back[__builtin_ctz(rest)], same = 0;
+
+		for EACH_LANE(m, rest)
+			if (back[m] == to)
+				same |= 1u << m;
+		if (same == w->mask) {
+			w->next = w->code + to;
+			return STEP_JUMP;
+		}
+		warp_fork(w, to, same);
+		rest &= ~same;
+	}
+	w->next = NULL;
+	return STEP_JUMP;
+}
+
+DECODER(ret)
+{
+	(void)i;
+	x->fn = d->fn->f == d->k->func ? op_exit : op_ret;
+	x->i.p = d->fn;
+	return true;
+}
+
+static enum step op_builtin(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	return builtin_call(w, x, lanes, x->i.p);
+}
+
+static bool copies(struct decoder *d, const struct ptx_operand *o, unsigned n,
+	struct call_copy *to, unsigned room)
+{
+	if (n > room)
+		return dec_unsupported(d, "call with %u operands", n);
+	for (unsigned k = 0; k < n; k++) {
+		const struct ptx_var *v = o[k].var;
+
+		if (!v || v->space != PS_param)
+			return dec_unsupported(d, "call operand that is no .param variable");
+		to[k].at = dec_frame_place(d, v);
+		to[k].bytes = (uint32_t)v->size;
+	}
+	return true;
+}
+
+DECODER(call)
+{
+	struct call_site *s = dec_alloc(d, sizeof *s);
+	const struct ptx_func *f = i->operand[0].kind == PO_FUNC ? i->operand[0].func : NULL;
+	const struct ptx_module *m = d->k->module->ptx;
+
+	s->caller = d->fn;
+	s->nret = i->nret;
+	s->narg = i->narg;
+	if (!copies(d, i->ret, i->nret, s->ret, ARRAY_SIZE(s->ret)) ||
+		!copies(d, i->arg, i->narg, s->arg, ARRAY_SIZE(s->arg)))
+		return false;
+	x->i.p = s;
+	if (!f) {
+		s->target_slot = dec_src(d, &i->operand[0], TY_u64);
+		s->ret_pc = (uint32_t)d->code.n + 1;
+		x->fn = op_call_indirect;
+		return true;
+	}
+	s->ret_pc = (uint32_t)d->code.n + 1;
+	f = ptx_find(m, f->name);
+	if (f && f->ninsn) {
+		s->callee = &d->k->fn[d->k->fn_of[f - m->func]];
+		x->fn = op_call;
+		return true;
+	}
+	s->builtin = call_builtin(i->operand[0].func->name);
+	if (s->builtin == BUILTIN_NONE)
+		return dec_unsupported(d, "call of %s, which this module does not define",
+			i->operand[0].func->name);
+	x->fn = op_builtin;
+	return true;
+}

@@ -1,0 +1,346 @@
+/* control: jumps, ends, traps, and the small instructions around them. */
+#include "core.h"
+
+#include <stdlib.h>
+
+/* ---- jumps ---- */
+
+/* All lanes given go to `to`; the rest of the fragment to the next op. */
+static enum step go(struct warp *w, const struct xop *x, uint32_t lanes, const struct xop *to)
+{
+	if (lanes == w->mask) {
+		w->next = to;
+		return STEP_JUMP;
+	}
+	warp_fork(w, (uint32_t)(to - w->code), lanes);
+	warp_fork(w, (uint32_t)(x - w->code) + 1, w->mask & ~lanes);
+	w->next = NULL;
+	return STEP_JUMP;
+}
+
+enum step op_jump(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	return go(w, x, lanes, w->code + x->i.u);
+}
+
+DECODER(bra)
+{
+	const struct ptx_operand *t = &i->operand[0];
+
+	if (i->noperands != 1 || t->kind != PO_LABEL)
+		return dec_unsupported(d, "branch without a label");
+	x->fn = op_jump;
+	dec_branch(d, x, (uint32_t)t->imm);
+	return true;
+}
+
+struct brx { uint32_t index, n; uint32_t to[]; };
+
+enum step op_brx(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct brx *b = x->i.p;
+	const l32 *index = r32(w, b->index);
+	uint32_t rest = lanes;
+
+	if (w->mask & ~lanes)
+		warp_fork(w, (uint32_t)(x - w->code) + 1, w->mask & ~lanes);
+	while (rest) {
+		uint32_t at = index[__builtin_ctz(rest)], same = 0;
+
+		for EACH_LANE(l, rest)
+			if (index[l] == at)
+				same |= 1u << l;
+		if (at >= b->n)
+			return ex_fault(w, x, same, EVX_TRAP, SP_ANY, at, 0,
+				"brx.idx: index %u, the table has %u targets", at, b->n);
+		warp_fork(w, b->to[at], same);
+		rest &= ~same;
+	}
+	w->next = NULL;
+	return STEP_JUMP;
+}
+
+DECODER(brx_idx)
+{
+	struct brx *b = dec_alloc(d, sizeof *b + i->ntarget * sizeof b->to[0]);
+
+	b->index = dec_src(d, &i->operand[0], TY_u32);
+	b->n = i->ntarget;
+	memcpy(b->to, i->target, i->ntarget * sizeof b->to[0]);
+	x->fn = op_brx;
+	dec_branch(d, x, 0);
+	x->i.p = b;
+	return true;
+}
+
+void dec_brx_targets(struct decoder *d, struct xop *x)
+{
+	struct brx *b = (struct brx *)(uintptr_t)x->i.p;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		b->to[i] = d->pc_of[b->to[i]];
+}
+
+bool dec_falls_through(const struct ptx_insn *i)
+{
+	if (i->guard != PTX_NO_REG)
+		return true;
+	return i->op != OP_bra && i->op != OP_brx_idx && i->op != OP_ret && i->op != OP_exit;
+}
+
+/* ---- ends ---- */
+
+enum step op_exit(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	return warp_exit(w, x, lanes);
+}
+
+DECODER(exit)
+{
+	(void)d;
+	(void)i;
+	x->fn = op_exit;
+	return true;
+}
+
+static enum step op_trap(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	return ex_fault(w, x, lanes, EVX_TRAP, SP_ANY, 0, 0, "the kernel stopped itself");
+}
+
+DECODER(trap)
+{
+	(void)d;
+	(void)i;
+	x->fn = op_trap;
+	return true;
+}
+
+DECODER(brkpt)
+{
+	(void)d;
+	(void)i;
+	x->fn = op_trap;
+	return true;
+}
+
+/* ---- the scheduler's hints ---- */
+
+static enum step op_nanosleep(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	uint32_t most = 0;
+
+	for EACH_LANE(l, lanes)
+		if (r32(w, x->o[0])[l] > most)
+			most = r32(w, x->o[0])[l];
+	/* time is ops retired: a sleeper must see it pass */
+	w->cluster->slept += most > 1000000 ? 1000000 : most;
+	ex_poll(w);
+	return STEP_YIELD;
+}
+
+DECODER(nanosleep)
+{
+	x->fn = op_nanosleep;
+	x->o[0] = dec_src(d, &i->operand[0], TY_u32);
+	return true;
+}
+
+static enum step op_nothing(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	(void)w;
+	(void)x;
+	(void)lanes;
+	return STEP_NEXT;
+}
+
+#define NOTHING(id) \
+DECODER(id) \
+{ \
+	(void)d; \
+	(void)i; \
+	x->fn = op_nothing; \
+	x->pure = FULL; \
+	return true; \
+}
+NOTHING(pmevent)
+NOTHING(prefetch)
+NOTHING(prefetchu)
+NOTHING(applypriority)
+NOTHING(discard) /* the contents become undefined: the old ones will do */
+
+/* cache policies change no value, so they have none */
+NOTHING(createpolicy_fractional)
+NOTHING(createpolicy_range)
+NOTHING(createpolicy_cvt)
+
+/* ---- griddepcontrol: grids run one after the other, so the wait is over ---- */
+
+static enum step op_griddep(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_GRIDDEP, lanes);
+
+		e.mode = (uint8_t)x->i.u;
+		ex_emit(w->cluster, &e);
+	}
+	return STEP_NEXT;
+}
+
+DECODER(griddepcontrol_wait)
+{
+	(void)d;
+	(void)i;
+	x->fn = op_griddep;
+	return true;
+}
+
+DECODER(griddepcontrol_launch_dependents)
+{
+	(void)d;
+	(void)i;
+	x->fn = op_griddep;
+	x->i.u = 1;
+	return true;
+}
+
+/* ---- lanes of a warp ---- */
+
+static enum step op_activemask(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	for EACH_LANE(l, lanes)
+		r32(w, x->o[0])[l] = lanes;
+	return STEP_NEXT;
+}
+
+DECODER(activemask)
+{
+	x->fn = op_activemask;
+	x->o[0] = dec_dst(d, &i->operand[0], TY_b32);
+	return true;
+}
+
+static enum step op_elect(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const l32 *mask = r32(w, x->o[2]);
+	uint32_t rest;
+	bool fault;
+
+	lanes = warp_meet(w, x, lanes, x->o[2], &fault);
+	if (!lanes)
+		return fault ? STEP_FAULT : STEP_BLOCK;
+	rest = lanes;
+	while (rest) {
+		uint32_t of = mask[__builtin_ctz(rest)], same = 0;
+		unsigned leader;
+
+		for EACH_LANE(l, rest)
+			if (mask[l] == of)
+				same |= 1u << l;
+		leader = (unsigned)__builtin_ctz(same);
+		for EACH_LANE(k, same)
+			r32(w, x->o[0])[k] = leader;
+		ex_set_pred(w, x->o[1], same, 1u << leader);
+		rest &= ~same;
+	}
+	return STEP_NEXT;
+}
+
+DECODER(elect_sync)
+{
+	const struct ptx_operand *o = &i->operand[0];
+
+	if (o->kind != PO_PAIR)
+		return dec_unsupported(d, "elect.sync without a predicate");
+	x->fn = op_elect;
+	x->o[0] = dec_dst(d, &o->list[0], TY_b32);
+	x->o[1] = dec_dst(d, &o->list[1], TY_pred);
+	x->o[2] = dec_src(d, &i->operand[1], TY_b32);
+	return true;
+}
+
+static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const l32 *mask = r32(w, x->o[0]);
+	bool fault;
+
+	lanes = warp_meet(w, x, lanes, x->o[0], &fault);
+	if (!lanes)
+		return fault ? STEP_FAULT : STEP_BLOCK;
+	for (uint32_t rest = lanes; w->sink && rest;) {
+		uint32_t of = mask[__builtin_ctz(rest)], same = 0;
+		struct event e;
+
+		for EACH_LANE(l, rest)
+			if (mask[l] == of)
+				same |= 1u << l;
+		e = ex_event(w, x, EV_WARP_SYNC, same);
+		e.mask = of & ~w->dead;
+		ex_emit(w->cluster, &e);
+		rest &= ~same;
+	}
+	return STEP_NEXT;
+}
+
+DECODER(bar_warp_sync)
+{
+	x->fn = op_warp_sync;
+	x->o[0] = dec_src(d, &i->operand[0], TY_b32);
+	return true;
+}
+
+/* ---- setmaxnreg ---- */
+
+static void explain_regs(const struct warp *w, const struct xwait *wait,
+	struct event *e, char *buf, size_t n)
+{
+	(void)n;
+	(void)buf;
+	e->count = (uint32_t)wait->arg;
+	e->text = "registers are missing in the CTA's pool";
+	e->tx = (int64_t)w->cta->regs_free;
+}
+
+static enum step op_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	uint32_t want = x->i.w[0];
+	bool inc = x->i.w[1];
+	uint64_t more;
+	enum step s;
+
+	if (!warp_aligned(w, x, lanes, &s))
+		return s;
+	if (want < 24 || want > 256 || want % 8 || (inc ? want < w->maxnreg : want > w->maxnreg))
+		return ex_fault(w, x, lanes, EVX_SETMAXNREG, SP_ANY, want, 0,
+			"setmaxnreg.%s %u, the warp has %u", inc ? "inc" : "dec", want, w->maxnreg);
+	more = inc ? (uint64_t)(want - w->maxnreg) * LANES : 0;
+	if (more > w->cta->regs_free) {
+		s = ex_wait(w, EVW_SETMAXNREG, &w->cta->regs_free, ~0ull, want);
+		w->wait.arg = more;
+		w->wait.explain = explain_regs;
+		return s;
+	}
+	w->cta->regs_free -= more;
+	if (!inc)
+		w->cta->regs_free += (uint64_t)(w->maxnreg - want) * LANES;
+	w->maxnreg = want;
+	ex_work(w);
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_SETMAXNREG, lanes);
+
+		e.count = want;
+		e.mode = inc;
+		ex_emit(w->cluster, &e);
+	}
+	return STEP_NEXT;
+}
+
+DECODER(setmaxnreg)
+{
+	if (i->operand[0].kind != PO_IMM)
+		return dec_unsupported(d, "setmaxnreg count that is no immediate");
+	x->fn = op_setmaxnreg;
+	x->i.w[0] = (uint32_t)i->operand[0].imm;
+	x->i.w[1] = ptx_pick(i, MG_redop) == MOD_inc;
+	return true;
+}

@@ -1,0 +1,225 @@
+/* core: the executor's own structures behind machine.h: module, kernel,
+ * worker, launch. For decode.c, module.c, warp.c, call.c, mem*.c, cluster.c,
+ * grid.c; handlers elsewhere need machine.h only. */
+#ifndef CONSAN_EXEC_CORE_H
+#define CONSAN_EXEC_CORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "machine.h"
+
+/* ---- the memory map (mem.c) ---- */
+
+struct exec_range { uint64_t lo, hi; bool read_only; }; /* [lo, hi) */
+void mem_windows_init(void);     /* reserves the generic windows, once */
+void mem_launch_begin(void);     /* snapshots stay valid until ... */
+void mem_launch_end(void);
+/* The allocation that holds at, false: none. Thread-safe, lock-free. */
+bool mem_lookup(uint64_t at, struct exec_range *out);
+
+/* ---- modules (module.c) ---- */
+
+struct exec_module {
+	struct ptx_module *ptx;
+	/* where a module or function variable lives: by ptx_var, sorted */
+	struct placed { const struct ptx_var *var; unsigned char *at; } *placed;
+	size_t nplaced;
+	uint64_t const_bytes;
+	struct exec_kernel **kernel; /* by index of ptx->func, NULL: not decoded */
+	pthread_mutex_t lock;
+};
+unsigned char *module_place(const struct exec_module *m, const struct ptx_var *v);
+/* What a 64-bit function pointer is: the function's index + 1, in a range of
+ * its own so that it faults as an address. */
+#define FUNC_POINTER(index) (0x00fc000000000000ull + 16 * ((uint64_t)(index) + 1))
+#define FUNC_INDEX(pointer) (((pointer) - 0x00fc000000000000ull) / 16 - 1)
+
+/* ---- kernels (decode.c) ---- */
+
+/* classes of slots; a function's registers are columns in each class */
+enum reg_class { RC_PRED, RC_16, RC_32, RC_64, RC_128, RC_COUNT };
+unsigned reg_class_bytes(enum reg_class c);
+enum reg_class reg_class_of(unsigned bits);
+
+enum const_kind { KC_VALUE, KC_SHARED /* + rank << 24 */, KC_SREG };
+struct kconst {                  /* a slot filled before the warp starts */
+	uint32_t slot;
+	uint8_t bits, kind;
+	uint64_t value;          /* or the enum ptx_sreg */
+};
+
+/* A function inside a kernel. */
+struct kfunc {
+	const struct ptx_func *f;
+	uint32_t entry_pc;
+	uint32_t base[RC_COUNT], n[RC_COUNT]; /* columns of each class */
+	uint32_t *slot;          /* by virtual register and component */
+	uint32_t *first;         /* register -> index in slot */
+	uint32_t params_at, rets_at, body_at, frame; /* offsets in the local frame */
+	uint32_t *zero; size_t nzero; /* slots to clear at the start, | 0 1 2 3 for 4 64 128 256 bytes */
+};
+
+struct exec_kernel {
+	struct exec_module *module;
+	const struct ptx_func *func;
+	struct arena arena;
+	struct xop *code; size_t ncode;
+	uint32_t entry_pc;
+	const struct ptx_insn **insn_of; /* by pc; NULL: an op of our own */
+	const struct ptx_func **func_of; /* by pc */
+	struct kfunc *fn; size_t nfn;    /* callees first, the entry last */
+	uint32_t *fn_of;         /* ptx function index -> fn, UINT32_MAX: not in this kernel */
+	uint32_t class_at[RC_COUNT]; /* byte offset of column 0 */
+	uint32_t sp_slot;        /* u32: the lanes' stack pointers */
+	uint32_t reg_bytes;
+	struct kconst *konst; size_t nkonst;
+	uint32_t local_stack;    /* bytes of stack per lane */
+	bool has_wgmma, has_calls, needs_reserved;
+	struct ev_symbol *symbol; size_t nsymbol;
+	const struct ptx_var **shared_var; uint32_t *shared_at; size_t nshared;
+	uint32_t dynamic_align;
+	struct exec_kernel_info info;
+	char (*why)[160];        /* reasons of the unsupported ops, by i.u */
+	size_t nwhy;
+};
+
+/* The state of decoding one kernel. */
+struct decoder {
+	struct exec_kernel *k;
+	struct kfunc *fn;        /* current function */
+	const struct ptx_insn *insn;
+	bool avx512;
+	VEC(struct xop) code;
+	VEC(const struct ptx_insn *) insn_of;
+	VEC(const struct ptx_func *) func_of;
+	VEC(struct kconst) konst;
+	VEC(struct ev_symbol) symbol;
+	VEC(const struct ptx_var *) shared_var;
+	VEC(uint32_t) shared_at;
+	VEC(uint32_t) fixup;     /* pcs whose i.u is an instruction index */
+	uint32_t const_at;       /* next free byte of the constant area */
+	uint32_t *const_hash; size_t nhash;
+	uint32_t shared_end;
+	uint32_t *pc_of;         /* instruction index -> pc, current function */
+	char why[160];
+	bool failed;
+};
+/* Adds an op of the executor's own before the one being decoded. */
+struct xop *dec_before(struct decoder *d, xfn fn);
+unsigned char *dec_global_place(struct decoder *d, const struct ptx_var *v);
+/* Offset of a shared variable in the CTA's window, laid out at first use. */
+uint32_t dec_shared_place(struct decoder *d, const struct ptx_var *v);
+
+/* Destination operands of the instruction: the first n. */
+unsigned dec_destinations(const struct ptx_insn *i);
+enum reg_class dec_class(enum ptx_type t); /* of a register declared so */
+
+uint32_t dec_frame_place(const struct decoder *d, const struct ptx_var *v);
+/* x, which the decoder is about to return, jumps to this instruction (i.u). */
+void dec_branch(struct decoder *d, struct xop *x, uint32_t insn);
+
+/* control.c */
+enum step op_jump(struct warp *w, const struct xop *x, uint32_t lanes);
+enum step op_brx(struct warp *w, const struct xop *x, uint32_t lanes);
+enum step op_exit(struct warp *w, const struct xop *x, uint32_t lanes);
+bool dec_falls_through(const struct ptx_insn *i);
+void dec_brx_targets(struct decoder *d, struct xop *x); /* indices -> pcs */
+
+/* regs.c: fills fn->n; fn->slot with columns and fn->zero with registers (may
+ * be read before written), which the decoder turns into slots. */
+void regs_allocate(struct exec_kernel *k, struct kfunc *fn);
+
+/* ---- calls (call.c) ---- */
+
+enum builtin { BUILTIN_NONE, BUILTIN_vprintf, BUILTIN_assertfail, BUILTIN_malloc, BUILTIN_free };
+struct call_site {
+	const struct kfunc *caller;
+	const struct kfunc *callee; /* NULL: builtin or indirect */
+	enum builtin builtin;
+	uint32_t target_slot;    /* indirect: 64-bit function pointer */
+	uint32_t ret_pc;
+	unsigned narg, nret;
+	struct call_copy { uint32_t at, bytes; } arg[32], ret[2]; /* offsets in the caller's frame */
+};
+enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes); /* i.p: the kfunc */
+/* builtin.c: args by their offsets in the frame */
+enum builtin call_builtin(const char *name); /* BUILTIN_NONE: no such */
+enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
+	const struct call_site *s);
+/* heap.c: what malloc in a kernel draws from */
+void *heap_malloc(size_t bytes); /* NULL: exhausted */
+bool heap_free(void *at);        /* false: not from there */
+
+/* ---- a launch (grid.c) and its threads (cluster.c) ---- */
+
+struct pool_block { struct pool_block *next; };
+
+struct worker {
+	struct grid *grid;
+	unsigned index;
+	pthread_t thread;
+	struct cluster *resident; size_t nresident; /* in the order they started */
+	struct cluster *idle;    /* contexts to use again */
+	struct exec_range hint[256]; /* by op: the allocation it used last */
+	uint32_t *seen;          /* by pc: end of the run executed from there */
+	struct pool_block *pool[16]; /* async ops, by size in 64-byte steps */
+	uint64_t ops, events, clusters, ctas;
+	uint64_t published_work;
+	_Atomic uint64_t stuck_at; /* grid.work at which all residents were found stuck + 1 */
+	uint64_t next_look;      /* ops at which the clock is read again */
+};
+
+struct grid {
+	const struct exec_launch *l;
+	const struct exec_kernel *k;
+	struct launch_info info;
+	struct event_sink *none;
+	uint32_t nclusters_dim[3];
+	uint64_t nclusters;
+	uint32_t nctas, nthreads, nwarps; /* per cluster, per CTA */
+	uint32_t shared_bytes, shared_user;
+	uint32_t nregs;          /* per thread at entry */
+	uint64_t max_resident;   /* clusters */
+	unsigned jobs;
+	_Atomic uint64_t next, resident;
+	_Atomic uint64_t work;   /* grows with any cluster's work */
+	_Atomic uint64_t cut;    /* clusters from this id on are to stop */
+	_Atomic unsigned busy;   /* workers that have residents or may get some */
+	_Atomic bool hang, timeout, stopped;
+	double deadline;         /* monotonic seconds, 0: none */
+	pthread_mutex_t lock;    /* the lines below, print */
+	uint64_t bad_cluster;    /* lowest id with a fault */
+	enum exec_status status;
+	struct err err;
+	uint32_t site;
+	uint64_t *workspace;     /* cooperative groups' grid barrier */
+	struct worker *worker;
+};
+void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32_t site,
+	const char *text);
+double grid_now(void);
+
+/* cluster.c */
+void worker_run(struct worker *wk);
+void worker_free(struct worker *wk);
+
+/* warp.c */
+enum ran { RAN_ON,        /* its budget is used up */
+	RAN_SPIN,         /* looks at something, finds no change */
+	RAN_BLOCKED, RAN_DONE, RAN_STOP };
+enum ran warp_run(struct warp *w);
+bool warp_ready(struct warp *w); /* is any fragment runnable? */
+void warp_start(struct warp *w);
+/* Ends these lanes of the running fragment. */
+enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes);
+/* The running fragment waits until these lanes have come; returns STEP_BLOCK. */
+enum step warp_wait_company(struct warp *w, uint32_t missing);
+/* A fragment more (not blocked). */
+void warp_fork(struct warp *w, uint32_t pc, uint32_t mask);
+
+/* bar.c: barriers whose whole-CTA count went down because a warp ended */
+void bar_warp_exit(struct cta *c);
+void bar_cluster_exit(struct cluster *c);
+
+#endif

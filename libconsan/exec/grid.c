@@ -1,0 +1,269 @@
+/* grid: a launch from its checks to its result; the emulated devices. */
+#include "core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct exec_device devices[] = {
+#define DEVICE(sm, suffix, name, sms, threads, ctas, regs, shared, optin, reserved, cluster) \
+	{ sm, suffix, name, sms, threads, ctas, regs, shared, optin, reserved, cluster },
+#include "device.def"
+#undef DEVICE
+};
+
+const struct exec_device *exec_device_for(unsigned sm)
+{
+	const struct exec_device *best = &devices[0];
+
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
+		if (devices[i].sm <= sm)
+			best = &devices[i];
+	return best;
+}
+
+double grid_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Registers per thread at the start: what the kernel was bounded to, as
+ * setmaxnreg counts from there; without a bound, an estimate. */
+static uint32_t entry_regs(const struct exec_kernel *k, uint32_t threads)
+{
+	const struct ptx_func *f = k->func;
+	uint64_t most = 1;
+	uint32_t n;
+
+	if (f->maxnreg)
+		return f->maxnreg;
+	for (unsigned i = 0; i < 3; i++) {
+		if (f->reqntid[i])
+			most *= f->reqntid[i];
+		else if (f->maxntid[i])
+			most *= f->maxntid[i];
+	}
+	if (most == 1)
+		most = threads;
+	if (f->minnctapersm)
+		most *= f->minnctapersm;
+	n = (uint32_t)(65536 / (most ? most : 1)) & ~7u;
+	return n > 248 ? 248 : n < 24 ? 24 : n;
+}
+
+unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k,
+	uint32_t threads, uint32_t shared_dynamic)
+{
+	uint32_t warps = (threads + LANES - 1) / LANES;
+	uint32_t shared = ((k->info.shared_static + shared_dynamic + 127) & ~127u) + d->shared_reserved;
+	uint32_t regs = ((k->info.nregs + 7) & ~7u) * warps * LANES;
+	unsigned n = d->max_ctas_per_sm;
+
+	if (!warps || warps * LANES > 1024)
+		return 0;
+	if (d->max_threads_per_sm / (warps * LANES) < n)
+		n = d->max_threads_per_sm / (warps * LANES);
+	if (d->shared_per_sm / shared < n)
+		n = d->shared_per_sm / shared;
+	if (regs && d->regs_per_sm / regs < n)
+		n = d->regs_per_sm / regs;
+	return n;
+}
+
+void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32_t site,
+	const char *text)
+{
+	pthread_mutex_lock(&g->lock);
+	if (cluster < g->bad_cluster) {
+		g->bad_cluster = cluster;
+		g->status = status;
+		g->site = site;
+		memset(&g->err, 0, sizeof g->err);
+		err_set(&g->err, status == EXEC_UNSUPPORTED ? ERR_UNSUPPORTED : ERR_LAUNCH, 0, 0,
+			"%s", text);
+		atomic_store(&g->cut, cluster);
+	}
+	pthread_mutex_unlock(&g->lock);
+}
+
+static bool bad(struct exec_result *r, const char *what, uint64_t is, uint64_t limit)
+{
+	r->status = EXEC_BAD_LAUNCH;
+	return err_set(&r->err, ERR_LAUNCH, 0, 0, "%s is %llu, the limit is %llu", what,
+		(unsigned long long)is, (unsigned long long)limit);
+}
+
+/* What the driver would refuse. */
+static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], struct exec_result *r)
+{
+	const struct exec_device *d = l->device;
+	const struct exec_kernel_info *k = &l->kernel->info;
+	static const uint64_t grid_max[3] = { 0x7fffffff, 65535, 65535 };
+	static const uint64_t block_max[3] = { 1024, 1024, 64 };
+	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+	uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	uint64_t per = (uint64_t)cl[0] * cl[1] * cl[2];
+	uint64_t shared = (uint64_t)k->shared_static + l->shared_dynamic;
+	const uint32_t *req = k->func->reqntid;
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (!l->grid[i] || l->grid[i] > grid_max[i])
+			return bad(r, "a grid dimension", l->grid[i], grid_max[i]);
+		if (!l->block[i] || l->block[i] > block_max[i])
+			return bad(r, "a block dimension", l->block[i], block_max[i]);
+		if (l->grid[i] % cl[i])
+			return bad(r, "a grid dimension is no multiple of the cluster's, which", cl[i], l->grid[i]);
+	}
+	if (threads > 1024)
+		return bad(r, "the number of threads per block", threads, 1024);
+	if (threads > k->max_threads)
+		return bad(r, "the number of threads per block", threads, k->max_threads);
+	if (req[0] && (l->block[0] != req[0] || l->block[1] != (req[1] ? req[1] : 1) ||
+		l->block[2] != (req[2] ? req[2] : 1)))
+		return bad(r, "the block is not what .reqntid asks for: its size", threads,
+			(uint64_t)req[0] * (req[1] ? req[1] : 1) * (req[2] ? req[2] : 1));
+	if (shared > d->shared_per_cta_optin)
+		return bad(r, "shared memory per block", shared, d->shared_per_cta_optin);
+	if (per > d->max_cluster)
+		return bad(r, "the cluster size", per, d->max_cluster);
+	if (l->cooperative) {
+		uint64_t most = (uint64_t)exec_occupancy(d, l->kernel, (uint32_t)threads,
+			l->shared_dynamic) * d->sm_count;
+
+		if (ctas > most)
+			return bad(r, "the grid of a cooperative launch", ctas, most);
+	}
+	return true;
+}
+
+static void *thread_main(void *arg)
+{
+	worker_run(arg);
+	return NULL;
+}
+
+/* Which ops of the kernel were reached. */
+static void count_sites(const struct grid *g, struct exec_result *r)
+{
+	const struct exec_kernel *k = g->k;
+	uint32_t upto = 0;
+
+	r->sites = r->sites_executed = 0;
+	for (uint32_t pc = 0; pc < k->ncode; pc++) {
+		for (unsigned i = 0; i < g->jobs; i++)
+			if (g->worker[i].seen[pc] > upto)
+				upto = g->worker[i].seen[pc];
+		if (!k->insn_of[pc])
+			continue;
+		r->sites++;
+		r->sites_executed += pc < upto;
+	}
+}
+
+static void run(struct grid *g)
+{
+	for (unsigned i = 0; i < g->jobs; i++) {
+		struct worker *wk = &g->worker[i];
+
+		wk->grid = g;
+		wk->index = i;
+		wk->seen = base_alloc(g->k->ncode * sizeof *wk->seen);
+	}
+	for (unsigned i = 1; i < g->jobs; i++)
+		if (pthread_create(&g->worker[i].thread, NULL, thread_main, &g->worker[i]))
+			base_die("no thread for worker %u", i);
+	worker_run(&g->worker[0]);
+	for (unsigned i = 1; i < g->jobs; i++)
+		pthread_join(g->worker[i].thread, NULL);
+}
+
+static void result(struct grid *g, struct exec_result *r)
+{
+	for (unsigned i = 0; i < g->jobs; i++) {
+		struct worker *wk = &g->worker[i];
+
+		r->clusters += wk->clusters;
+		r->ctas += wk->ctas;
+		r->warp_ops += wk->ops;
+		r->events += wk->events;
+	}
+	count_sites(g, r);
+	r->status = g->status;
+	r->err = g->err;
+	r->site = g->site;
+	if (g->status != EXEC_OK)
+		return;
+	if (atomic_load(&g->timeout))
+		r->status = EXEC_TIMEOUT;
+	else if (atomic_load(&g->stopped))
+		r->status = EXEC_STOPPED;
+}
+
+enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
+{
+	const struct exec_kernel *k = l->kernel;
+	uint32_t cl[3];
+	struct grid g = { .l = l, .k = k, .lock = PTHREAD_MUTEX_INITIALIZER };
+	unsigned per_sm;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	memset(r, 0, sizeof *r);
+	for (unsigned i = 0; i < 3; i++)
+		cl[i] = l->cluster[i] ? l->cluster[i] : 1;
+	if (!check_launch(l, cl, r))
+		return r->status;
+
+	g.nctas = cl[0] * cl[1] * cl[2];
+	g.nthreads = l->block[0] * l->block[1] * l->block[2];
+	g.nwarps = (g.nthreads + LANES - 1) / LANES;
+	g.nclusters = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] / g.nctas;
+	g.shared_user = k->info.shared_static + l->shared_dynamic;
+	g.shared_bytes = g.shared_user;
+	if (k->needs_reserved)
+		g.shared_bytes = ((g.shared_user + 15) & ~15u) + l->device->shared_reserved;
+	g.nregs = entry_regs(k, g.nthreads);
+	g.info = (struct launch_info){ .kernel = k->func->name, .id = l->id,
+		.shared_static = k->info.shared_static, .shared_dynamic = l->shared_dynamic,
+		.regs_per_thread = g.nregs, .sm = l->device->sm, .seed = l->seed,
+		.symbols = k->symbol, .nsymbols = k->nsymbol };
+	memcpy(g.info.grid, l->grid, sizeof g.info.grid);
+	memcpy(g.info.block, l->block, sizeof g.info.block);
+	memcpy(g.info.cluster, cl, sizeof cl);
+	per_sm = exec_occupancy(l->device, k, g.nthreads, l->shared_dynamic);
+	g.max_resident = (uint64_t)(per_sm ? per_sm : 1) * l->device->sm_count / g.nctas;
+	if (!g.max_resident)
+		g.max_resident = 1;
+	g.jobs = l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
+	if (g.jobs > g.nclusters)
+		g.jobs = (unsigned)g.nclusters;
+	if (g.jobs > g.max_resident)
+		g.jobs = (unsigned)g.max_resident;
+	g.cut = UINT64_MAX;
+	g.bad_cluster = UINT64_MAX;
+	g.deadline = l->timeout > 0 ? grid_now() + l->timeout : 0;
+	g.worker = base_alloc(g.jobs * sizeof *g.worker);
+	if (l->cooperative) {
+		/* cooperative groups: a barrier word at +8... is all the driver gives */
+		g.workspace = base_alloc(4096);
+		exec_mem_add(g.workspace, 4096, MEM_MODULE, false);
+	}
+
+	mem_launch_begin();
+	run(&g);
+	mem_launch_end();
+
+	result(&g, r);
+	for (unsigned i = 0; i < g.jobs; i++)
+		worker_free(&g.worker[i]);
+	free(g.worker);
+	if (g.workspace) {
+		exec_mem_remove(g.workspace);
+		free(g.workspace);
+	}
+	pthread_mutex_destroy(&g.lock);
+	return r->status;
+}

@@ -1,0 +1,502 @@
+/* mem: the process-wide map of device memory, the reserved generic windows,
+ * and how one address becomes a place. The lane loops of ld and st are in
+ * mem_lane.c; they come here when an address is not the usual case. */
+#include "core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* ---- the map ----
+ *
+ * Readers use an immutable sorted array without a lock; writers publish a new
+ * one. Old arrays are freed when no launch runs. */
+struct map {
+	struct map *retired;
+	size_t n;
+	struct exec_mem at[];
+};
+
+static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map *_Atomic map_now;
+static struct map *map_retired;
+static unsigned map_launches;
+
+/* index of the first allocation that starts after at */
+static size_t upper(const struct map *m, uint64_t at)
+{
+	size_t lo = 0, hi = m ? m->n : 0;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (m->at[mid].at <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static void free_retired(void)
+{
+	while (!map_launches && map_retired) {
+		struct map *m = map_retired;
+
+		map_retired = m->retired;
+		free(m);
+	}
+}
+
+static void publish(struct map *m)
+{
+	struct map *old = atomic_exchange(&map_now, m);
+
+	if (old) {
+		old->retired = map_retired;
+		map_retired = old;
+	}
+	free_retired();
+}
+
+static struct map *map_copy(const struct map *old, size_t room)
+{
+	size_t n = old ? old->n : 0;
+	struct map *m = base_alloc(sizeof *m + (n + room) * sizeof m->at[0]);
+
+	m->n = n;
+	if (n)
+		memcpy(m->at, old->at, n * sizeof m->at[0]);
+	return m;
+}
+
+void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_only)
+{
+	struct map *m;
+	size_t i;
+
+	if (!at || !bytes)
+		return;
+	pthread_mutex_lock(&map_lock);
+	m = map_copy(atomic_load(&map_now), 1);
+	i = upper(m, (uint64_t)(uintptr_t)at);
+	memmove(&m->at[i + 1], &m->at[i], (m->n - i) * sizeof m->at[0]);
+	m->at[i] = (struct exec_mem){ (uint64_t)(uintptr_t)at, bytes, kind, read_only };
+	m->n++;
+	publish(m);
+	pthread_mutex_unlock(&map_lock);
+}
+
+bool exec_mem_remove(void *at)
+{
+	struct map *m = NULL;
+	const struct map *old;
+	size_t i;
+
+	pthread_mutex_lock(&map_lock);
+	old = atomic_load(&map_now);
+	i = upper(old, (uint64_t)(uintptr_t)at);
+	if (i && old->at[i - 1].at == (uint64_t)(uintptr_t)at) {
+		m = map_copy(old, 0);
+		memmove(&m->at[i - 1], &m->at[i], (m->n - i) * sizeof m->at[0]);
+		m->n--;
+		publish(m);
+	}
+	pthread_mutex_unlock(&map_lock);
+	return m;
+}
+
+static bool find(uint64_t at, struct exec_mem *out)
+{
+	const struct map *m = atomic_load(&map_now);
+	size_t i = upper(m, at);
+
+	if (!i || at - m->at[i - 1].at >= m->at[i - 1].bytes)
+		return false;
+	*out = m->at[i - 1];
+	return true;
+}
+
+bool exec_mem_find(uint64_t at, struct exec_mem *out)
+{
+	bool found;
+
+	pthread_mutex_lock(&map_lock);
+	found = find(at, out);
+	pthread_mutex_unlock(&map_lock);
+	return found;
+}
+
+bool mem_lookup(uint64_t at, struct exec_range *out)
+{
+	struct exec_mem m;
+
+	if (!find(at, &m))
+		return false;
+	*out = (struct exec_range){ m.at, m.at + m.bytes, m.read_only };
+	return true;
+}
+
+void mem_launch_begin(void)
+{
+	pthread_mutex_lock(&map_lock);
+	map_launches++;
+	pthread_mutex_unlock(&map_lock);
+	mem_windows_init();
+}
+
+void mem_launch_end(void)
+{
+	pthread_mutex_lock(&map_lock);
+	map_launches--;
+	free_retired();
+	pthread_mutex_unlock(&map_lock);
+}
+
+/* ---- generic windows ---- */
+
+uint64_t ex_shared_window, ex_local_window, ex_param_window;
+
+static void reserve(void)
+{
+	size_t bytes = SHARED_WINDOW_BYTES + LOCAL_WINDOW_BYTES + PARAM_WINDOW_BYTES;
+	void *at = mmap(NULL, bytes + (1 << 24), PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		base_die("cannot reserve %zu bytes of address space", bytes);
+	ex_shared_window = ((uint64_t)(uintptr_t)at + (1 << 24) - 1) & ~((1ull << 24) - 1);
+	ex_local_window = ex_shared_window + SHARED_WINDOW_BYTES;
+	ex_param_window = ex_local_window + LOCAL_WINDOW_BYTES;
+}
+
+void mem_windows_init(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, reserve);
+}
+
+/* ---- one address ---- */
+
+bool ex_global_ok(struct worker *wk, uint64_t addr, uint64_t bytes, bool write)
+{
+	struct exec_range *h = &wk->hint[255], r;
+
+	if (addr - h->lo < h->hi - h->lo && bytes <= h->hi - addr && !(write && h->read_only))
+		return true;
+	if (!mem_lookup(addr, &r) || bytes > r.hi - addr || (write && r.read_only))
+		return false;
+	*h = r;
+	return true;
+}
+
+static bool global_fault(struct warp *w, const struct xop *x, uint32_t lanes,
+	uint64_t addr, uint64_t bytes)
+{
+	const struct map *m = atomic_load(&map_now);
+	size_t i = upper(m, addr);
+	struct exec_range r;
+
+	if (mem_lookup(addr, &r) && r.read_only && bytes <= r.hi - addr) {
+		ex_fault(w, x, lanes, EVX_CONST_WRITE, SP_CONST, addr, bytes, "write to read-only memory");
+		return false;
+	}
+	if (i && addr - m->at[i - 1].at < m->at[i - 1].bytes + (64 << 10)) {
+		uint64_t end = m->at[i - 1].at + m->at[i - 1].bytes;
+
+		ex_fault(w, x, lanes, EVX_GLOBAL_OOB, SP_GLOBAL, addr, bytes, addr < end
+			? "%llu bytes before the end of an allocation of %llu bytes"
+			: "%llu bytes past the end of an allocation of %llu bytes",
+			(unsigned long long)(addr < end ? end - addr : addr - end),
+			(unsigned long long)m->at[i - 1].bytes);
+	} else if (addr < 65536) {
+		ex_fault(w, x, lanes, EVX_GLOBAL_OOB, SP_GLOBAL, addr, bytes, "null pointer");
+	} else {
+		ex_fault(w, x, lanes, EVX_GLOBAL_OOB, SP_GLOBAL, addr, bytes, "no allocation is near");
+	}
+	return false;
+}
+
+static bool resolve_shared(struct warp *w, const struct xop *x, uint32_t lanes,
+	bool cluster, uint64_t addr, uint64_t bytes, struct xplace *out)
+{
+	uint32_t rank = SHARED_RANK(addr), at = SHARED_OFFSET(addr);
+	struct cta *cta = w->cta;
+
+	if (addr >> 32) {
+		ex_fault(w, x, lanes, EVX_SHARED_OOB, SP_SHARED, addr, bytes, "no shared address");
+		return false;
+	}
+	if (rank != cta->rank) {
+		if (!cluster || rank >= w->cluster->info.nctas) {
+			ex_fault(w, x, lanes, cluster ? EVX_CLUSTER_RANK : EVX_SHARED_OOB, SP_SHARED,
+				addr, bytes, "address 0x%x lies in the window of CTA %u of %u, this is CTA %u",
+				(uint32_t)addr, rank, w->cluster->info.nctas, cta->rank);
+			return false;
+		}
+		cta = &w->cluster->cta[rank];
+	}
+	if (at > cta->shared_bytes || bytes > cta->shared_bytes - at) {
+		ex_fault(w, x, lanes, EVX_SHARED_OOB, SP_SHARED, at, bytes,
+			"the CTA has %u bytes of shared memory", cta->shared_bytes);
+		return false;
+	}
+	*out = (struct xplace){ SP_SHARED, cta, at, cta->shared + at };
+	return true;
+}
+
+/* Body .param variables of device functions follow the entry's parameters in
+ * the param space, at this distance: they lie in the local frame. */
+static bool resolve_local(struct warp *w, const struct xop *x, uint32_t lanes,
+	uint64_t at, uint64_t bytes, struct xplace *out)
+{
+	uint32_t room = w->worker->grid->k->local_stack;
+	unsigned lane = (unsigned)__builtin_ctz(lanes);
+
+	if (at > room || bytes > room - at) {
+		ex_fault(w, x, lanes, EVX_LOCAL_OOB, SP_LOCAL, at, bytes,
+			"the thread has %u bytes of local memory", room);
+		return false;
+	}
+	*out = (struct xplace){ SP_LOCAL, NULL, at, w->local + (size_t)lane * room + at };
+	return true;
+}
+
+static bool resolve_param(struct warp *w, const struct xop *x, uint32_t lanes,
+	uint64_t at, uint64_t bytes, bool write, struct xplace *out)
+{
+	const struct grid *g = w->worker->grid;
+
+	if (at >= PARAM_WINDOW_BYTES)
+		return resolve_local(w, x, lanes, at - PARAM_WINDOW_BYTES, bytes, out);
+	if (write) {
+		ex_fault(w, x, lanes, EVX_CONST_WRITE, SP_PARAM, at, bytes, "write to a kernel parameter");
+		return false;
+	}
+	if (at > g->k->info.param_bytes || bytes > g->k->info.param_bytes - at) {
+		ex_fault(w, x, lanes, EVX_LOCAL_OOB, SP_PARAM, at, bytes,
+			"the kernel has %u bytes of parameters", g->k->info.param_bytes);
+		return false;
+	}
+	*out = (struct xplace){ SP_PARAM, NULL, at, (unsigned char *)(uintptr_t)g->l->params + at };
+	return true;
+}
+
+bool ex_resolve(struct warp *w, const struct xop *x, uint32_t lanes,
+	enum ptx_space space, uint64_t addr, uint64_t bytes, uint32_t align,
+	bool write, struct xplace *out)
+{
+	if (align > 1 && (addr & (align - 1))) {
+		ex_fault(w, x, lanes, EVX_MISALIGNED,
+			space == PS_shared || space == PS_shared_cluster ? SP_SHARED
+			: space == PS_local ? SP_LOCAL : SP_GLOBAL, addr, bytes,
+			"the address must be a multiple of %u", align);
+		return false;
+	}
+	switch (space) {
+	case PS_shared:
+	case PS_shared_cluster:
+		return resolve_shared(w, x, lanes, space == PS_shared_cluster, addr, bytes, out);
+	case PS_local:
+		return resolve_local(w, x, lanes, addr, bytes, out);
+	case PS_param:
+		return resolve_param(w, x, lanes, addr, bytes, write, out);
+	case PS_none:
+		if (addr - ex_shared_window < SHARED_WINDOW_BYTES)
+			return resolve_shared(w, x, lanes, true, addr - ex_shared_window, bytes, out);
+		if (addr - ex_local_window < LOCAL_WINDOW_BYTES)
+			return resolve_local(w, x, lanes, addr - ex_local_window, bytes, out);
+		if (addr - ex_param_window < PARAM_WINDOW_BYTES)
+			return resolve_param(w, x, lanes, addr - ex_param_window, bytes, write, out);
+		break;
+	case PS_global:
+	case PS_const:
+	case PS_reg:
+	case PS_sreg:
+		break;
+	}
+	if (!ex_global_ok(w->worker, addr, bytes, write))
+		return global_fault(w, x, lanes, addr, bytes);
+	*out = (struct xplace){ space == PS_const ? SP_CONST : SP_GLOBAL, NULL, addr,
+		(unsigned char *)(uintptr_t)addr };
+	return true;
+}
+
+/* ---- events and faults ---- */
+
+void ex_event_addr(struct event *e, uint32_t lanes, const uint64_t addr[LANES])
+{
+	unsigned first = (unsigned)__builtin_ctz(lanes);
+	uint32_t others = lanes & (lanes - 1);
+	int64_t stride = 0;
+
+	if (others) {
+		unsigned second = (unsigned)__builtin_ctz(others);
+		int64_t d = (int64_t)(addr[second] - addr[first]), n = second - first;
+
+		stride = n == 1 ? d : d / n;
+		if (stride * n != d || stride != (int32_t)stride)
+			goto scattered;
+	}
+	for EACH_LANE(l, others)
+		if (addr[l] != addr[first] + (uint64_t)(stride * (int64_t)(l - first)))
+			goto scattered;
+	e->addr = addr[first] - (uint64_t)(stride * (int64_t)first);
+	e->stride = (int32_t)stride;
+	return;
+scattered:
+	e->addr = addr[first];
+	e->lane_addr = addr;
+}
+
+static enum exec_status fault_status(unsigned mode)
+{
+	return mode == EVX_TRAP || mode == EVX_ASSERT ? EXEC_TRAP : EXEC_FAULT;
+}
+
+static void fault(struct cluster *c, struct event *e, const char *fmt, va_list ap)
+{
+	char why[200], text[400];
+
+	if (c->stop)
+		return; /* only the first one counts */
+	vsnprintf(why, sizeof why, fmt, ap);
+	e->text = why;
+	if (c->sink)
+		ex_emit(c, e);
+	snprintf(text, sizeof text, "%s%s%s", event_fault_text(e->mode), why[0] ? ": " : "", why);
+	c->stop = true;
+	grid_fail(c->grid, c->info.id, fault_status(e->mode), e->site, text);
+}
+
+enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
+	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
+{
+	struct event e = ex_event(w, x, EV_FAULT, lanes);
+	va_list ap;
+
+	e.mode = (uint8_t)mode;
+	e.space = (uint8_t)space;
+	e.addr = addr;
+	e.size = (uint32_t)size;
+	va_start(ap, fmt);
+	fault(w->cluster, &e, fmt, ap);
+	va_end(ap);
+	return STEP_FAULT;
+}
+
+void ex_fault_async(struct async_op *op, unsigned mode,
+	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
+{
+	struct warp *w = op->warp;
+	struct event e = { .kind = EV_FAULT, .cta = (uint16_t)w->cta->rank,
+		.peer = (uint16_t)w->cta->rank, .warp = w->id, .lanes = op->lanes,
+		.site = op->site, .mode = (uint8_t)mode, .space = (uint8_t)space,
+		.addr = addr, .size = (uint32_t)size, .op = op->id };
+	va_list ap;
+
+	va_start(ap, fmt);
+	fault(w->cluster, &e, fmt, ap);
+	va_end(ap);
+}
+
+/* ---- the queue of asynchronous operations ---- */
+
+static unsigned pool_class(size_t bytes)
+{
+	return (unsigned)((bytes + 63) / 64);
+}
+
+/* what stands before every op handed out */
+union block_head {
+	struct pool_block free;
+	size_t class;
+	max_align_t align;
+};
+
+void *async_new(struct warp *w, const struct xop *x, uint32_t lanes, size_t bytes)
+{
+	struct worker *wk = w->worker;
+	unsigned class = pool_class(bytes);
+	union block_head *b = NULL;
+	struct async_op *op;
+
+	if (class < ARRAY_SIZE(wk->pool) && wk->pool[class]) {
+		b = (union block_head *)wk->pool[class];
+		wk->pool[class] = b->free.next;
+		memset(b, 0, sizeof *b + 64 * class);
+	} else {
+		b = base_alloc(sizeof *b + 64 * class);
+	}
+	b->class = class;
+	op = (struct async_op *)(b + 1);
+	op->warp = w;
+	op->lanes = lanes;
+	op->site = x->site;
+	op->id = ex_op_id(w->cluster);
+	return op;
+}
+
+void async_free(struct cluster *c, void *op)
+{
+	union block_head *b = (union block_head *)op - 1;
+	size_t class = b->class;
+
+	if (class >= ARRAY_SIZE(c->worker->pool)) {
+		free(b);
+		return;
+	}
+	b->free.next = c->worker->pool[class];
+	c->worker->pool[class] = &b->free;
+}
+
+static void unqueue(struct cluster *c, struct async_op *op)
+{
+	*(op->prev ? &op->prev->next : &c->oldest) = op->next;
+	*(op->next ? &op->next->prev : &c->newest) = op->prev;
+	op->next = op->prev = NULL;
+	op->queued = false;
+}
+
+void async_issue(struct cluster *c, struct async_op *op)
+{
+	enum exec_async when = c->grid->l->async;
+
+	c->work++;
+	if (when == ASYNC_EARLY || (when == ASYNC_RANDOM && (ex_random(c) & 1))) {
+		op->perform(c, op);
+		return;
+	}
+	op->queued = true;
+	op->prev = c->newest;
+	op->next = NULL;
+	*(c->newest ? &c->newest->next : &c->oldest) = op;
+	c->newest = op;
+}
+
+void async_force(struct cluster *c, struct async_op *op)
+{
+	if (!op->queued)
+		return;
+	unqueue(c, op);
+	c->work++;
+	op->perform(c, op);
+}
+
+bool async_perform_one(struct cluster *c)
+{
+	if (!c->oldest)
+		return false;
+	async_force(c, c->oldest);
+	return true;
+}
+
+uint64_t ex_random(struct cluster *c)
+{
+	uint64_t z = c->rng += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}

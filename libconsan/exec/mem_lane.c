@@ -1,0 +1,325 @@
+/* mem_lane: ld, ldu and st of all spaces. Addresses are checked by reach.h;
+ * here the bytes move. Contiguous and uniform accesses of a full warp are block
+ * copies and broadcasts, the rest goes lane by lane in lane order. */
+#include "reach.h"
+
+static inline __attribute__((always_inline)) void load_lanes(const struct reach *r, uint32_t lanes,
+	unsigned size, unsigned at, void *to)
+{
+#define LOAD(T) do { \
+	T *d = to; \
+	if (r->affine && r->stride == (int64_t)sizeof(T)) { \
+		memcpy(d, r->base + r->off[0] + at, LANES * sizeof(T)); \
+	} else if (r->affine && !r->stride) { \
+		T v; \
+		memcpy(&v, r->base + r->off[0] + at, sizeof(T)); \
+		for (unsigned l = 0; l < LANES; l++) \
+			d[l] = v; \
+	} else if (lanes == FULL && !r->far) { \
+		for (unsigned l = 0; l < LANES; l++) \
+			d[l] = *(const T *)(r->base + r->off[l] + at); \
+	} else { \
+		for EACH_LANE(l, lanes) \
+			d[l] = *(const T *)(reach_at(r, l) + at); \
+	} } while (0)
+	if (size == 1)
+		LOAD(l8);
+	else if (size == 2)
+		LOAD(l16);
+	else if (size == 4)
+		LOAD(l32);
+	else
+		LOAD(l64);
+#undef LOAD
+}
+
+/* n elements of `size` in t -> a register of `reg` bytes per lane */
+static __attribute__((noinline)) void widen(const void *t, unsigned size, bool sext, unsigned reg,
+	uint32_t lanes, unsigned char *to)
+{
+	for EACH_LANE(l, lanes) {
+		uint64_t v = 0;
+
+		memcpy(&v, (const unsigned char *)t + l * size, size);
+		if (sext && size < 8 && v >> (8 * size - 1) & 1)
+			v |= ~0ull << (8 * size);
+		memcpy(to + l * reg, &v, reg);
+	}
+}
+
+static inline __attribute__((always_inline)) enum step load(struct warp *w, const struct xop *x,
+	uint32_t lanes, enum ptx_space space, unsigned size)
+{
+	uint32_t form = x->o[MX_FORM];
+	unsigned vec = FORM_VEC(form), reg = FORM_REG(form);
+	const uint32_t *dst = vec > 4 ? x->i.p : x->o;
+	struct reach r;
+
+	if (!reach(w, x, lanes, space, size * vec, size * vec, false, &r))
+		return STEP_FAULT;
+	if (w->sink)
+		reach_emit(w, x, lanes, EVM_READ, size * vec, &r);
+	if (x->o[MX_ORDER] >> 24)
+		ex_poll(w);
+	for (unsigned v = 0; v < vec; v++) {
+		unsigned char *d = w->r + dst[v];
+		l64 t[LANES] __attribute__((aligned(64)));
+
+		if (reg == size) {
+			load_lanes(&r, lanes, size, v * size, d);
+			continue;
+		}
+		load_lanes(&r, lanes, size, v * size, t);
+		widen(t, size, FORM_SEXT(form), reg, lanes, d);
+	}
+	return STEP_NEXT;
+}
+
+static inline __attribute__((always_inline)) void store_lanes(const struct reach *r, uint32_t lanes,
+	unsigned size, unsigned at, const void *from)
+{
+#define STORE(T) do { \
+	const T *s = from; \
+	if (r->affine && r->stride == (int64_t)sizeof(T)) { \
+		memcpy(r->base + r->off[0] + at, s, LANES * sizeof(T)); \
+	} else if (lanes == FULL && !r->far) { \
+		for (unsigned l = 0; l < LANES; l++) \
+			*(T *)(r->base + r->off[l] + at) = s[l]; \
+	} else { \
+		for EACH_LANE(l, lanes) \
+			*(T *)(reach_at(r, l) + at) = s[l]; \
+	} } while (0)
+	if (size == 1)
+		STORE(l8);
+	else if (size == 2)
+		STORE(l16);
+	else if (size == 4)
+		STORE(l32);
+	else
+		STORE(l64);
+#undef STORE
+}
+
+static inline __attribute__((always_inline)) enum step store(struct warp *w, const struct xop *x,
+	uint32_t lanes, enum ptx_space space, unsigned size)
+{
+	uint32_t form = x->o[MX_FORM];
+	unsigned vec = FORM_VEC(form), reg = FORM_REG(form);
+	const uint32_t *src = vec > 4 ? x->i.p : x->o;
+	struct reach r;
+
+	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
+		return STEP_FAULT;
+	if (w->sink)
+		reach_emit(w, x, lanes, EVM_WRITE, size * vec, &r);
+	for (unsigned v = 0; v < vec; v++) {
+		const unsigned char *s = w->r + src[v];
+		unsigned char t[8 * LANES] __attribute__((aligned(64)));
+
+		if (reg != size) {
+			for (unsigned l = 0; l < LANES; l++)
+				memcpy(t + l * size, s + l * reg, size);
+			s = t;
+		}
+		store_lanes(&r, lanes, size, v * size, s);
+	}
+	ex_work(w);
+	return STEP_NEXT;
+}
+
+#define EACH_FORM(M) \
+	M(shared, PS_shared, 1) M(shared, PS_shared, 2) M(shared, PS_shared, 4) M(shared, PS_shared, 8) \
+	M(global, PS_global, 1) M(global, PS_global, 2) M(global, PS_global, 4) M(global, PS_global, 8) \
+	M(generic, PS_none, 1) M(generic, PS_none, 2) M(generic, PS_none, 4) M(generic, PS_none, 8) \
+	M(local, PS_local, 1) M(local, PS_local, 2) M(local, PS_local, 4) M(local, PS_local, 8) \
+	M(dsmem, PS_shared_cluster, 1) M(dsmem, PS_shared_cluster, 2) \
+	M(dsmem, PS_shared_cluster, 4) M(dsmem, PS_shared_cluster, 8) \
+	M(param, PS_param, 1) M(param, PS_param, 2) M(param, PS_param, 4) M(param, PS_param, 8)
+#define LD(name, space, size) \
+static enum step ld_##name##_##size(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	return load(w, x, lanes, space, size); \
+}
+#define ST(name, space, size) \
+static enum step st_##name##_##size(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	return store(w, x, lanes, space, size); \
+}
+EACH_FORM(LD)
+EACH_FORM(ST)
+#undef LD
+#undef ST
+
+/* const: global without events */
+#define LD(size) \
+static enum step ld_const_##size(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	return load(w, x, lanes, PS_const, size); \
+}
+LD(1) LD(2) LD(4) LD(8)
+#undef LD
+
+/* Entry parameters at a constant offset: i.u, the same for all lanes. */
+static enum step ld_entry_param(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	uint32_t form = x->o[MX_FORM];
+	unsigned size = FORM_SIZE(form), reg = FORM_REG(form);
+	const unsigned char *at = (const unsigned char *)w->worker->grid->l->params + x->i.u;
+
+	for (unsigned v = 0; v < FORM_VEC(form); v++) {
+		uint64_t b = 0;
+
+		memcpy(&b, at + v * size, size);
+		if (FORM_SEXT(form) && size < 8 && b >> (8 * size - 1) & 1)
+			b |= ~0ull << (8 * size);
+		if (reg == 2) {
+			for EACH_LANE(l, lanes)
+				r16(w, x->o[v])[l] = (uint16_t)b;
+		} else if (reg == 4) {
+			for EACH_LANE(l, lanes)
+				r32(w, x->o[v])[l] = (uint32_t)b;
+		} else {
+			for EACH_LANE(l, lanes)
+				r64(w, x->o[v])[l] = b;
+		}
+	}
+	return STEP_NEXT;
+}
+
+/* ---- decoding ---- */
+
+static unsigned reg_bytes(unsigned bits)
+{
+	return bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+}
+
+/* The value operand: slots, element size, vector length, register width. */
+static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx_operand *o,
+	bool dst, struct xop *x)
+{
+	enum ptx_type t = ptx_type_of(i, 0);
+	unsigned size = ptx_type_bits(t) / 8, vec = o->kind == PO_VEC ? o->n : 1;
+	unsigned reg = 0;
+	uint32_t *slots = x->o;
+
+	if (size == 16 && vec == 1) {
+		/* b128: two halves */
+		x->o[0] = dst ? dec_dst(d, o, t) : dec_src(d, o, t);
+		x->o[1] = x->o[0] + 256;
+		x->o[MX_FORM] = FORM(8, 2, 8, 0);
+		return true;
+	}
+	if (!size || size > 8 || (vec & (vec - 1)) || vec > 16 || size * vec > 32)
+		return dec_unsupported(d, "memory access of %u elements of %u bytes", vec, size);
+	if (vec > 4) {
+		slots = dec_alloc(d, vec * sizeof *slots);
+		x->i.p = slots;
+	}
+	for (unsigned v = 0; v < vec; v++) {
+		const struct ptx_operand *e = vec > 1 || o->kind == PO_VEC ? &o->list[v] : o;
+		unsigned bits = dec_bits(d, e);
+
+		slots[v] = dst ? dec_dst(d, e, t) : dec_src(d, e, t);
+		if (bits == 1)
+			return dec_unsupported(d, "predicate in a memory access");
+		if (bits)
+			reg = reg_bytes(bits);
+	}
+	if (!reg)
+		reg = reg_bytes(8 * size);
+	/* a sink or an immediate beside narrower or wider registers */
+	for (unsigned v = 0; vec > 1 && !dst && v < vec; v++)
+		if (!dec_bits(d, &o->list[v]) && reg != reg_bytes(8 * size))
+			return dec_unsupported(d, "vector of registers and immediates of different width");
+	x->o[MX_FORM] = FORM(size, vec, reg, ptx_type_class(t) == 's');
+	return true;
+}
+
+static bool body_param(const struct decoder *d, const struct ptx_operand *a)
+{
+	return a->var && a->var->space == PS_param &&
+		!(a->var >= d->k->func->param && a->var < d->k->func->param + d->k->func->nparam);
+}
+
+static void order(const struct ptx_insn *i, struct xop *x, bool load)
+{
+	enum ev_sem sem = dec_sem(i);
+	enum ev_scope scope = dec_scope(i);
+	unsigned flags = ptx_has(i, MOD_nc) ? EVF_NC : 0;
+	bool poll = load && (sem != SEM_WEAK || ptx_has(i, MOD_cv) || ptx_has(i, MOD_cg));
+
+	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll);
+}
+
+#define PICK(name, size) \
+	((size) == 1 ? name##_1 : (size) == 2 ? name##_2 : (size) == 4 ? name##_4 : name##_8)
+
+static bool decode_ld(struct decoder *d, const struct ptx_insn *i, struct xop *x)
+{
+	const struct ptx_operand *a = &i->operand[1];
+	enum ptx_space space = dec_space(i, 0);
+	struct xaddr at;
+	unsigned size;
+
+	if (!values(d, i, &i->operand[0], true, x))
+		return false;
+	order(i, x, true);
+	size = FORM_SIZE(x->o[MX_FORM]);
+	if (space == PS_param && a->var && a->kind == PO_ADDR && !body_param(d, a)
+		&& FORM_VEC(x->o[MX_FORM]) <= 4) {
+		uint64_t bytes = size * FORM_VEC(x->o[MX_FORM]);
+		uint64_t from = a->var->offset + (uint64_t)a->imm;
+
+		if (from + bytes > d->k->func->param_bytes)
+			return dec_unsupported(d, "load beyond the kernel's parameters");
+		x->fn = ld_entry_param;
+		x->i.u = from;
+		return true;
+	}
+	at = dec_addr(d, a);
+	x->o[MX_ADDR] = at.slot;
+	x->o[MX_IMM] = (uint32_t)at.imm;
+	if (space == PS_param && a->kind == PO_ADDR && body_param(d, a))
+		space = PS_local;
+	switch (space) {
+	case PS_shared: x->fn = PICK(ld_shared, size); break;
+	case PS_shared_cluster: x->fn = PICK(ld_dsmem, size); break;
+	case PS_global: x->fn = PICK(ld_global, size); break;
+	case PS_const: x->fn = PICK(ld_const, size); break;
+	case PS_local: x->fn = PICK(ld_local, size); break;
+	case PS_param: x->fn = PICK(ld_param, size); break;
+	case PS_none: case PS_reg: case PS_sreg: x->fn = PICK(ld_generic, size); break;
+	}
+	return true;
+}
+
+DECODER(ld) { return decode_ld(d, i, x); }
+DECODER(ldu) { return decode_ld(d, i, x); }
+
+DECODER(st)
+{
+	const struct ptx_operand *a = &i->operand[0];
+	enum ptx_space space = dec_space(i, 0);
+	struct xaddr at;
+	unsigned size;
+
+	if (!values(d, i, &i->operand[1], false, x))
+		return false;
+	order(i, x, false);
+	size = FORM_SIZE(x->o[MX_FORM]);
+	at = dec_addr(d, a);
+	x->o[MX_ADDR] = at.slot;
+	x->o[MX_IMM] = (uint32_t)at.imm;
+	if (space == PS_param && a->kind == PO_ADDR && body_param(d, a))
+		space = PS_local;
+	switch (space) {
+	case PS_shared: x->fn = PICK(st_shared, size); break;
+	case PS_shared_cluster: x->fn = PICK(st_dsmem, size); break;
+	case PS_global: x->fn = PICK(st_global, size); break;
+	case PS_local: x->fn = PICK(st_local, size); break;
+	case PS_param: x->fn = PICK(st_param, size); break;
+	case PS_const: return dec_unsupported(d, "store to constant memory");
+	case PS_none: case PS_reg: case PS_sreg: x->fn = PICK(st_generic, size); break;
+	}
+	return true;
+}

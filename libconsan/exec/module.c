@@ -1,0 +1,142 @@
+/* module: where global and constant variables of a PTX module live. Each is an
+ * allocation of its own, known to the memory map, so that running off one of
+ * them is seen. Shared and local variables are laid out by the kernel. */
+#include "core.h"
+
+#include <stdlib.h>
+
+static bool has_storage(const struct ptx_var *v)
+{
+	return (v->space == PS_global || v->space == PS_const) && !v->is_extern && !v->is_param;
+}
+
+static int by_var(const void *a, const void *b)
+{
+	const struct placed *p = a, *q = b;
+
+	return (p->var > q->var) - (p->var < q->var);
+}
+
+unsigned char *module_place(const struct exec_module *m, const struct ptx_var *v)
+{
+	struct placed key = { .var = v };
+	const struct placed *p = bsearch(&key, m->placed, m->nplaced, sizeof key, by_var);
+
+	return p ? p->at : NULL;
+}
+
+static void place(struct exec_module *m, const struct ptx_var *v)
+{
+	uint64_t align = v->align < 256 ? 256 : v->align;
+	uint64_t bytes = v->size ? v->size : 1;
+	unsigned char *at = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
+
+	if (!at)
+		base_die("no memory for variable %s, %llu bytes", v->name, (unsigned long long)bytes);
+	memset(at, 0, bytes);
+	if (v->init)
+		memcpy(at, v->init, v->size);
+	m->placed[m->nplaced++] = (struct placed){ v, at };
+	if (v->space == PS_const)
+		m->const_bytes += v->size;
+	exec_mem_add(at, bytes, v->managed ? MEM_MANAGED : MEM_MODULE, v->space == PS_const);
+}
+
+/* A variable of this name with storage: what an extern declaration means. */
+static const struct ptx_var *definition(const struct ptx_module *p, const char *name)
+{
+	for (size_t i = 0; i < p->nvar; i++)
+		if (has_storage(&p->var[i]) && !strcmp(p->var[i].name, name))
+			return &p->var[i];
+	return NULL;
+}
+
+static bool relocate(struct exec_module *m, const struct placed *p, struct err *e)
+{
+	for (size_t i = 0; i < p->var->nreloc; i++) {
+		const struct ptx_reloc *r = &p->var->reloc[i];
+		const unsigned char *to = r->var ? module_place(m, r->var) : NULL;
+		uint64_t v;
+
+		if (r->func)
+			v = FUNC_POINTER(r->func - m->ptx->func);
+		else if (to)
+			v = (uint64_t)(uintptr_t)to;
+		else
+			return err_set(e, ERR_PTX_SYMBOL, 0, 0, "the initialiser of %s refers to %s, "
+				"which has no address in this module", p->var->name, r->name);
+		v += (uint64_t)r->addend;
+		if (r->bytes == 1)
+			p->at[r->offset] = (unsigned char)(v >> r->shift);
+		else
+			memcpy(p->at + r->offset, &v, r->bytes);
+	}
+	return true;
+}
+
+struct exec_module *exec_load(struct ptx_module *ptx, struct err *e)
+{
+	struct exec_module *m = base_alloc(sizeof *m);
+	size_t n = ptx->nvar;
+
+	mem_windows_init();
+	m->ptx = ptx;
+	pthread_mutex_init(&m->lock, NULL);
+	m->kernel = base_alloc((ptx->nfunc + 1) * sizeof(struct exec_kernel *));
+	for (size_t f = 0; f < ptx->nfunc; f++)
+		n += ptx->func[f].nvar;
+	m->placed = base_alloc((n + 1) * sizeof *m->placed);
+	for (size_t i = 0; i < ptx->nvar; i++)
+		if (has_storage(&ptx->var[i]))
+			place(m, &ptx->var[i]);
+	for (size_t f = 0; f < ptx->nfunc; f++)
+		for (size_t i = 0; i < ptx->func[f].nvar; i++)
+			if (has_storage(&ptx->func[f].var[i]))
+				place(m, &ptx->func[f].var[i]);
+	qsort(m->placed, m->nplaced, sizeof *m->placed, by_var);
+	for (size_t i = 0; i < m->nplaced; i++)
+		if (!relocate(m, &m->placed[i], e)) {
+			exec_unload(m);
+			return NULL;
+		}
+	return m;
+}
+
+void exec_unload(struct exec_module *m)
+{
+	for (size_t i = 0; i < m->nplaced; i++) {
+		exec_mem_remove(m->placed[i].at);
+		free(m->placed[i].at);
+	}
+	for (size_t i = 0; i < m->ptx->nfunc; i++)
+		if (m->kernel[i]) {
+			struct arena a = m->kernel[i]->arena; /* the kernel lies in it */
+
+			arena_free(&a);
+		}
+	free(m->kernel);
+	free(m->placed);
+	pthread_mutex_destroy(&m->lock);
+	ptx_free(m->ptx);
+	free(m);
+}
+
+bool exec_symbol(const struct exec_module *m, const char *name, void **at, uint64_t *bytes)
+{
+	const struct ptx_var *v = definition(m->ptx, name);
+
+	if (!v)
+		return false;
+	*at = module_place(m, v);
+	*bytes = v->size;
+	return true;
+}
+
+unsigned char *dec_global_place(struct decoder *d, const struct ptx_var *v)
+{
+	const struct exec_module *m = d->k->module;
+
+	if (v->is_extern)
+		v = definition(m->ptx, v->name);
+	return v ? module_place(m, v) : NULL;
+}

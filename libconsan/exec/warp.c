@@ -1,0 +1,364 @@
+/* warp: fragments, the step loop, rendezvous. Knows no instruction.
+ *
+ * A warp is a set of fragments: lanes that stand at one pc. The runnable
+ * fragment with the lowest (turn, pc) runs; code is laid out so that lowest pc
+ * first reconverges at post-dominators. A fragment that spins takes a later
+ * turn, so that the lanes it waits for get theirs. */
+#include "core.h"
+
+#include <stdio.h>
+
+static uint32_t pc_of(const struct warp *w, const struct xop *x)
+{
+	return (uint32_t)(x - w->code);
+}
+
+static void retire(struct warp *w, const struct xop *from, const struct xop *end)
+{
+	uint32_t n = (uint32_t)(end - from), at = pc_of(w, from);
+	uint32_t *seen = w->worker->seen;
+
+	w->budget -= n;
+	w->cluster->ticks += n;
+	if (seen[at] < at + n)
+		seen[at] = at + n;
+}
+
+static struct frag *push(struct warp *w, uint32_t pc, uint32_t mask)
+{
+	struct frag *f = &w->frag[w->nfrag++];
+
+	f->pc = pc;
+	f->mask = mask;
+	f->blocked = false;
+	f->turn = w->turn;
+	return f;
+}
+
+void warp_fork(struct warp *w, uint32_t pc, uint32_t mask)
+{
+	push(w, pc, mask);
+}
+
+static void drop(struct warp *w, unsigned i)
+{
+	w->frag[i] = w->frag[--w->nfrag];
+}
+
+static bool asleep(const struct frag *f)
+{
+	return f->blocked && (*f->wait.word & f->wait.mask) == f->wait.was;
+}
+
+/* Lanes that meet here join: a fragment that only waits for company, or none. */
+static bool joins(const struct frag *f)
+{
+	return !f->blocked || f->wait.kind == EVW_WARP;
+}
+
+/* The op at which another fragment stands that the running one, at x or
+ * later, would join. */
+static void set_stop(struct warp *w, const struct xop *x)
+{
+	uint32_t at = pc_of(w, x), stop = UINT32_MAX;
+
+	for (unsigned i = 0; i < w->nfrag; i++)
+		if (w->frag[i].pc > at && w->frag[i].pc < stop && joins(&w->frag[i]))
+			stop = w->frag[i].pc;
+	w->stop = stop == UINT32_MAX ? NULL : w->code + stop;
+}
+
+bool warp_ready(struct warp *w)
+{
+	for (unsigned i = 0; i < w->nfrag; i++)
+		if (!asleep(&w->frag[i]))
+			return true;
+	return false;
+}
+
+/* Does the running fragment, at pc, stay the one to run, by itself? */
+static bool first(struct warp *w, uint32_t pc)
+{
+	for (unsigned i = 0; i < w->nfrag; i++) {
+		const struct frag *f = &w->frag[i];
+
+		if (f->pc == pc && joins(f))
+			return false;
+		if (f->turn <= w->turn && (f->pc < pc || f->turn < w->turn) && !asleep(f))
+			return false;
+	}
+	return true;
+}
+
+/* Chooses the fragment to run and takes it out of the list, with all that
+ * stand at the same op. NULL: none can run. */
+static const struct xop *pick(struct warp *w)
+{
+	int best = -1;
+	uint32_t pc;
+	bool woken;
+
+	for (unsigned i = 0; i < w->nfrag; i++) {
+		const struct frag *f = &w->frag[i];
+
+		if (asleep(f))
+			continue;
+		if (best >= 0 && (f->turn > w->frag[best].turn ||
+			(f->turn == w->frag[best].turn && f->pc >= w->frag[best].pc)))
+			continue;
+		best = (int)i;
+	}
+	if (best < 0)
+		return NULL;
+	pc = w->frag[best].pc;
+	w->mask = w->frag[best].mask;
+	w->turn = w->frag[best].turn;
+	woken = w->frag[best].blocked;
+	if (woken)
+		w->wait = w->frag[best].wait;
+	drop(w, (unsigned)best);
+	w->retry = woken;
+	for (unsigned i = 0; i < w->nfrag;) {
+		const struct frag *f = &w->frag[i];
+
+		/* a woken fragment is in the middle of its op: only its like joins */
+		if (f->pc != pc || (woken && w->wait.kind != EVW_WARP) || !joins(f)) {
+			i++;
+			continue;
+		}
+		w->mask |= f->mask;
+		w->retry = false;
+		if (f->turn < w->turn)
+			w->turn = f->turn;
+		drop(w, i);
+	}
+	return w->code + pc;
+}
+
+void warp_start(struct warp *w)
+{
+	uint32_t lanes = w->nlanes == LANES ? FULL : (1u << w->nlanes) - 1;
+
+	w->dead = ~lanes;
+	w->nfrag = 0;
+	w->turn = 0;
+	w->polls = 0;
+	w->done = false;
+	w->retry = false;
+	push(w, w->worker->grid->k->entry_pc, lanes);
+}
+
+enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	uint32_t on = w->mask & ~lanes;
+
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_EXIT, lanes);
+
+		ex_emit(w->cluster, &e);
+	}
+	w->dead |= lanes;
+	w->meetings++;
+	ex_work(w);
+	if (on)
+		push(w, pc_of(w, x) + 1, on);
+	if (!~w->dead)
+		w->done = true;
+	w->next = NULL;
+	return STEP_JUMP;
+}
+
+/* The running fragment gives way: to another one of this warp if there is one
+ * that can run. True: there is. */
+static bool give_way(struct warp *w, const struct xop *x)
+{
+	bool other = warp_ready(w);
+
+	push(w, pc_of(w, x), w->mask)->turn = w->turn + other;
+	return other;
+}
+
+static void block(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct frag *f;
+
+	if (w->mask & ~lanes)
+		push(w, pc_of(w, x) + 1, w->mask & ~lanes);
+	f = push(w, pc_of(w, x), lanes);
+	f->blocked = true;
+	f->wait = w->wait;
+}
+
+#define POLLS 4 /* looks without change before a backward jump gives way */
+
+enum ran warp_run(struct warp *w)
+{
+	const struct xop *x, *from;
+	unsigned spun = 0;
+
+again:
+	if (w->done)
+		return RAN_DONE;
+	x = pick(w);
+	if (!x)
+		return spun ? RAN_SPIN : RAN_BLOCKED;
+	from = x;
+	set_stop(w, x);
+	for (;;) {
+		uint32_t lanes = w->mask & (*rp(w, x->guard) ^ x->guard_xor);
+		enum step s = STEP_NEXT;
+
+		if (lanes)
+			s = x->fn(w, x, lanes | (w->dead & x->pure));
+		w->retry = false;
+		if (s == STEP_NEXT) {
+			if (++x != w->stop)
+				continue;
+			retire(w, from, x);
+			push(w, pc_of(w, x), w->mask);
+			goto again;
+		}
+		retire(w, from, x + 1);
+		switch (s) {
+		case STEP_NEXT:
+			break;
+		case STEP_BLOCK:
+			block(w, x, lanes);
+			goto again;
+		case STEP_YIELD:
+			push(w, pc_of(w, x) + 1, w->mask);
+			return w->polls ? RAN_SPIN : RAN_ON;
+		case STEP_FAULT:
+			return RAN_STOP;
+		case STEP_JUMP:
+			if (!w->next)
+				goto again;
+			if (w->next <= x) {
+				if (w->polls >= POLLS) {
+					w->polls = 0;
+					if (!give_way(w, w->next) || ++spun > w->nfrag)
+						return RAN_SPIN;
+					goto again;
+				}
+				if (w->budget < 0) {
+					give_way(w, w->next);
+					return RAN_ON;
+				}
+			}
+			x = from = w->next;
+			if (w->nfrag && !first(w, pc_of(w, x))) {
+				push(w, pc_of(w, x), w->mask);
+				goto again;
+			}
+			if (w->nfrag)
+				set_stop(w, x);
+			break;
+		}
+	}
+}
+
+/* ---- rendezvous ---- */
+
+static void explain_meet(const struct warp *w, const struct xwait *wait,
+	struct event *e, char *buf, size_t n)
+{
+	(void)w;
+	snprintf(buf, n, "lanes 0x%08x are to arrive here", (uint32_t)wait->arg);
+	e->count = (uint32_t)__builtin_popcount((uint32_t)wait->arg);
+	e->text = buf;
+}
+
+enum step warp_wait_company(struct warp *w, uint32_t missing)
+{
+	ex_wait(w, EVW_WARP, &w->meetings, ~0ull, missing);
+	w->wait.arg = missing;
+	w->wait.explain = explain_meet;
+	return STEP_BLOCK;
+}
+
+uint32_t warp_meet_slow(struct warp *w, const struct xop *x, uint32_t lanes,
+	uint32_t mask_slot, bool *fault)
+{
+	const l32 *mask = r32(w, mask_slot);
+	uint32_t ready = 0, missing = 0, bad = 0;
+
+	for EACH_LANE(l, lanes) {
+		uint32_t need = mask[l] & ~w->dead & ~lanes;
+
+		if (!(mask[l] >> l & 1))
+			bad |= 1u << l;
+		else if (need)
+			missing |= need;
+		else
+			ready |= 1u << l;
+	}
+	if (bad) {
+		ex_fault(w, x, bad, EVX_MASK, SP_ANY, mask[__builtin_ctz(bad)], 0,
+			"member mask 0x%08x does not name the lane that executes it",
+			mask[__builtin_ctz(bad)]);
+		*fault = true;
+		return 0;
+	}
+	if (!missing)
+		return ready;
+	warp_wait_company(w, missing);
+	if (!ready)
+		return 0;
+	/* the others stay behind */
+	struct frag *f = push(w, pc_of(w, x), lanes & ~ready);
+
+	f->blocked = true;
+	f->wait = w->wait;
+	w->mask &= ~(lanes & ~ready);
+	return ready;
+}
+
+bool warp_aligned_slow(struct warp *w, const struct xop *x, uint32_t lanes, enum step *step)
+{
+	uint32_t off = w->mask & ~lanes;
+
+	if (off) {
+		*step = ex_fault(w, x, lanes, EVX_ALIGNED, SP_ANY, 0, 0,
+			"lanes 0x%08x are here but do not execute it", off);
+		return false;
+	}
+	*step = warp_wait_company(w, ~w->dead & ~lanes);
+	return false;
+}
+
+/* Waits until the group's warps have met at x. */
+static enum step wait_group(struct warp *w, struct warpgroup *g)
+{
+	return ex_wait(w, EVW_WARPGROUP, &g->meetings, ~0ull, w->id & ~3u);
+}
+
+enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes, enum step *step)
+{
+	struct warpgroup *g = &w->cta->group[w->id / 4];
+	unsigned mine = 1u << (w->id & 3);
+
+	if (w->retry && w->wait.kind == EVW_WARPGROUP)
+		return MEET_DONE;
+	if (!warp_aligned(w, x, lanes, step))
+		return MEET_WAIT;
+	if ((w->id | 3u) >= w->cta->nwarps) {
+		*step = ex_fault(w, x, lanes, EVX_WG_DIVERGED, SP_ANY, 0, 0,
+			"the CTA has no four warps from warp %u on", w->id & ~3u);
+		return MEET_WAIT;
+	}
+	if (g->arrived && g->at != x) {
+		*step = ex_fault(w, x, lanes, EVX_WG_DIVERGED, SP_ANY, 0, 0,
+			"other warps of the warpgroup are at another wgmma instruction");
+		return MEET_WAIT;
+	}
+	g->at = x;
+	g->arrived |= (uint8_t)mine;
+	if (g->arrived == 15) {
+		g->arrived = 0;
+		g->at = NULL;
+		g->meetings++;
+		return MEET_LAST;
+	}
+	*step = wait_group(w, g);
+	return MEET_WAIT;
+}
