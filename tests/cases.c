@@ -1,0 +1,604 @@
+/* cases: the specimens of tests/cases/ and the bundled kernels, each against
+ * what is written down beside it. Compares rule codes and lines, never prose.
+ *
+ * A specimen is one PTX file with one entry. Comments before the code say
+ *   // launch: block=64 grid=1 shared=0     what is launched (these defaults)
+ *   // options: strict=1                    consan's options, name=value
+ *   // arg: buffer 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0
+ *   // expect: CS104 @read @copy            a finding with these lines
+ *   // also: CS102                          may be reported, too
+ * and comments behind the code mark lines (@read) and say which twin has them
+ * (racy, fixed; neither: both have them). A specimen with `expect` is a pair:
+ * the racy twin has exactly those rules, the fixed one nothing above a note.
+ * A specimen without is correct code that looks wrong: it must be silent.
+ *
+ * The bundled kernels say their bugs with --list-bugs and mark the lines. */
+#include "../libconsan/consan.h"
+#include "../libconsan/site.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <glob.h>
+#include <jansson.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CASES "tests/cases/*/*.ptx"
+#define MAX_LINES 400
+#define MAX_EXPECT 8
+#define MAX_MARKS 4
+#define MAX_ARGS 8
+
+/* Rules that one CTA cannot violate: they need a cluster of several. */
+static const char *const need_cluster[] = { "CS217", "CS311", "CS501" };
+
+/* ---- text ---- */
+
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	struct text t = { 0 };
+	char part[4096];
+	size_t n;
+
+	cr_assert(f, "%s cannot be read", path);
+	while ((n = fread(part, 1, sizeof part, f)) > 0)
+		text_add(&t, part, n);
+	fclose(f);
+	return t.at;
+}
+
+/* Is `word` a word of s[0..n)? */
+static bool has_word(const char *s, size_t n, const char *word)
+{
+	const size_t len = strlen(word);
+
+	for (size_t i = 0; i + len <= n; i++) {
+		if (strncmp(s + i, word, len) || (i && s[i - 1] != ' '))
+			continue;
+		if (i + len == n || s[i + len] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* ---- a specimen ---- */
+
+enum twin { RACY, FIXED, NTWINS };
+static const char *const twin_name[] = { "racy", "fixed" };
+
+struct expectation {
+	char code[8];
+	unsigned line[MAX_MARKS], nlines;
+};
+
+struct specimen {
+	const char *path;
+	char *text;
+	const char *line[MAX_LINES];
+	size_t nlines;
+	struct expectation expect[MAX_EXPECT];
+	size_t nexpect;
+	char also[128], options[256];
+	unsigned block, grid, shared;
+	const char *arg[MAX_ARGS];
+	size_t nargs;
+	bool twins;
+};
+
+static size_t line_length(const char *s)
+{
+	return strcspn(s, "\n");
+}
+
+/* The comment behind the code of a line; NULL: none. */
+static const char *trailing(const char *s)
+{
+	const char *c = strstr(s, "//");
+
+	return c && c < s + line_length(s) && c > s + strspn(s, " \t") ? c + 2 : NULL;
+}
+
+static unsigned marked_line(const struct specimen *s, const char *mark)
+{
+	for (size_t i = 0; i < s->nlines; i++) {
+		const char *c = trailing(s->line[i]);
+
+		if (c && has_word(c, line_length(c), mark))
+			return (unsigned)i + 1;
+	}
+	cr_assert_fail("%s: no line is marked %s", s->path, mark);
+	return 0;
+}
+
+static void read_expectation(struct specimen *s, char *words)
+{
+	struct expectation *e = &s->expect[s->nexpect++];
+	char *save, *word = strtok_r(words, " ", &save);
+
+	cr_assert(s->nexpect <= MAX_EXPECT && word && rule_by_code(word) != RULE_NONE,
+		"%s: bad expect", s->path);
+	snprintf(e->code, sizeof e->code, "%s", word);
+	while ((word = strtok_r(NULL, " ", &save))) {
+		cr_assert(e->nlines < MAX_MARKS);
+		e->line[e->nlines++] = marked_line(s, word);
+	}
+}
+
+static unsigned number_of(const char *words, const char *name, unsigned otherwise)
+{
+	const char *at = strstr(words, name);
+
+	return at ? (unsigned)strtoul(at + strlen(name), NULL, 0) : otherwise;
+}
+
+static void read_header(struct specimen *s, const char *line)
+{
+	char copy[512], *value;
+
+	snprintf(copy, sizeof copy, "%.*s", (int)line_length(line), line);
+	value = strchr(copy, ':');
+	if (!value)
+		return;
+	*value++ = 0;
+	value += strspn(value, " ");
+	if (!strcmp(copy, "// launch")) {
+		s->block = number_of(value, "block=", s->block);
+		s->grid = number_of(value, "grid=", s->grid);
+		s->shared = number_of(value, "shared=", s->shared);
+	} else if (!strcmp(copy, "// options")) {
+		snprintf(s->options, sizeof s->options, "%s", value);
+	} else if (!strcmp(copy, "// arg")) {
+		cr_assert(s->nargs < MAX_ARGS);
+		s->arg[s->nargs++] = strchr(line, ':') + 2;
+	} else if (!strcmp(copy, "// expect")) {
+		read_expectation(s, value);
+	} else if (!strcmp(copy, "// also")) {
+		snprintf(s->also, sizeof s->also, "%s", value);
+	}
+}
+
+static void specimen_read(struct specimen *s, const char *path)
+{
+	*s = (struct specimen){ .path = path, .text = read_file(path), .block = 32, .grid = 1 };
+	for (const char *at = s->text; *at; at += line_length(at) + (at[line_length(at)] != 0)) {
+		cr_assert(s->nlines < MAX_LINES);
+		s->line[s->nlines++] = at;
+	}
+	for (size_t i = 0; i < s->nlines; i++) {
+		const char *c = trailing(s->line[i]);
+
+		if (!strncmp(s->line[i], "// ", 3))
+			read_header(s, s->line[i]);
+		for (int k = 0; c && k < NTWINS; k++)
+			s->twins |= has_word(c, line_length(c), twin_name[k]);
+	}
+	cr_assert(s->twins == (s->nexpect > 0), "%s: a pair has `expect` and lines that differ",
+		path);
+}
+
+/* The PTX of one twin: lines of the other one are blank, so numbers stay. */
+static char *specimen_twin(const struct specimen *s, enum twin twin)
+{
+	struct text t = { 0 };
+
+	for (size_t i = 0; i < s->nlines; i++) {
+		const char *c = trailing(s->line[i]);
+
+		if (!c || !has_word(c, line_length(c), twin_name[!twin]))
+			text_add(&t, s->line[i], line_length(s->line[i]));
+		text_add(&t, "\n", 1);
+	}
+	return t.at;
+}
+
+/* ---- running one ---- */
+
+static void *new_buffer(struct consan *c, uint64_t bytes)
+{
+	uint32_t *at = consan_malloc(c, bytes, CONSAN_MEM_DEVICE);
+
+	cr_assert(at);
+	for (uint64_t i = 0; i < bytes / 4; i++)
+		at[i] = (uint32_t)i;
+	return at;
+}
+
+/* tensor f16 dim=64,64 box=64,8 swizzle=0: innermost first, packed */
+static void make_tensor(struct consan *c, const char *spec, unsigned char *map)
+{
+	static const struct { const char *name; unsigned type, bytes; } types[] = {
+		{ "f16", 6, 2 }, { "f32", 7, 4 },
+	};
+	uint64_t dim[2], stride[1];
+	uint32_t box[2], step[2] = { 1, 1 };
+	unsigned which = !strncmp(spec, "f32", 3);
+	struct tensormap_args a = { .type = types[which].type, .rank = 2, .dim = dim,
+		.stride = stride, .box = box, .elem_stride = step,
+		.swizzle = number_of(spec, "swizzle=", 0) };
+	struct err e = { 0 };
+
+	cr_assert_eq(sscanf(strstr(spec, "dim="), "dim=%lu,%lu", &dim[0], &dim[1]), 2);
+	cr_assert_eq(sscanf(strstr(spec, "box="), "box=%u,%u", &box[0], &box[1]), 2);
+	stride[0] = dim[0] * types[which].bytes;
+	a.address = (uint64_t)(uintptr_t)new_buffer(c, stride[0] * dim[1]);
+	cr_assert(consan_tensormap(&a, map, &e), "%s", e.text);
+}
+
+static void make_arguments(const struct specimen *s, struct consan *c,
+	const struct consan_kernel *k, unsigned char *params)
+{
+	for (size_t i = 0; i < s->nargs; i++) {
+		const char *value = strchr(s->arg[i], ' ') + 1;
+		uint32_t offset, bytes;
+
+		cr_assert(consan_kernel_param(k, i, &offset, &bytes), "%s: no parameter %zu",
+			s->path, i);
+		if (!strncmp(s->arg[i], "buffer", 6)) {
+			void *at = new_buffer(c, strtoul(value, NULL, 0));
+
+			memcpy(params + offset, &at, sizeof at);
+		} else if (!strncmp(s->arg[i], "tensor", 6)) {
+			cr_assert_eq(bytes, TENSORMAP_BYTES);
+			make_tensor(c, value, params + offset);
+		} else {
+			const uint64_t n = strtoull(value, NULL, 0);
+
+			memcpy(params + offset, &n, bytes);
+		}
+	}
+}
+
+static enum consan_status specimen_run(const struct specimen *s, enum twin twin,
+	struct consan *c)
+{
+	char *text = specimen_twin(s, twin);
+	struct err e = { 0 };
+	struct consan_module *m = consan_load_ptx(c, s->path, text, strlen(text), &e);
+	const struct consan_kernel *k;
+	_Alignas(64) unsigned char params[1024] = { 0 };
+	enum consan_status status;
+
+	cr_assert(m, "%s:%d: %s", s->path, e.line, e.text);
+	k = consan_kernel(m, consan_kernel_name(m, 0), &e);
+	cr_assert(k, "%s: %s", s->path, e.text);
+	make_arguments(s, c, k, params);
+	status = consan_launch(c, &(struct consan_launch){ .kernel = k,
+		.grid = { s->grid, 1, 1 }, .block = { s->block, 1, 1 },
+		.shared_dynamic = s->shared, .params = params }, &e);
+	cr_assert(status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED, "%s: %s:%d: %s",
+		twin_name[twin], s->path, e.line, e.text);
+	free(text);
+	return status;
+}
+
+/* ---- judging one ---- */
+
+static bool touches(const struct finding *f, unsigned line)
+{
+	for (unsigned k = 0; k < f->nsides; k++)
+		if (site_get(f->side[k].site)->ptx_line == line)
+			return true;
+	return false;
+}
+
+static bool meets(const struct finding *f, const struct expectation *e)
+{
+	if (strcmp(rule_get(f->rule)->code, e->code))
+		return false;
+	for (unsigned k = 0; k < e->nlines; k++)
+		if (!touches(f, e->line[k]))
+			return false;
+	return true;
+}
+
+static bool foreseen(const struct specimen *s, const char *code)
+{
+	for (size_t i = 0; i < s->nexpect; i++)
+		if (!strcmp(s->expect[i].code, code))
+			return true;
+	return has_word(s->also, strlen(s->also), code);
+}
+
+static void print_findings(const struct finding *const *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		fprintf(stderr, "    %s", rule_get(f[i]->rule)->code);
+		for (unsigned k = 0; k < f[i]->nsides; k++)
+			fprintf(stderr, "  line %u (%s)", site_get(f[i]->side[k].site)->ptx_line,
+				f[i]->side[k].what);
+		fprintf(stderr, "  %s\n", f[i]->edge);
+	}
+}
+
+static void judge_racy(const struct specimen *s, const struct finding *const *f, size_t n)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < s->nexpect; i++) {
+		bool met = false;
+
+		for (size_t k = 0; k < n; k++)
+			met |= meets(f[k], &s->expect[i]);
+		if (!met)
+			fprintf(stderr, "%s: racy: %s not reported at its lines\n", s->path,
+				s->expect[i].code);
+		ok &= met;
+	}
+	for (size_t k = 0; k < n; k++) {
+		const char *code = rule_get(f[k]->rule)->code;
+
+		if (f[k]->severity == SEV_NOTE || foreseen(s, code))
+			continue;
+		fprintf(stderr, "%s: racy: %s is not expected\n", s->path, code);
+		ok = false;
+	}
+	if (!ok)
+		print_findings(f, n);
+	cr_expect(ok, "%s: racy", s->path);
+}
+
+static void judge_silent(const struct specimen *s, const struct finding *const *f, size_t n,
+	enum consan_status status)
+{
+	bool ok = status == CONSAN_OK;
+
+	for (size_t k = 0; k < n; k++)
+		ok &= f[k]->severity == SEV_NOTE && !foreseen(s, rule_get(f[k]->rule)->code);
+	if (!ok)
+		print_findings(f, n);
+	cr_expect(ok, "%s: the correct twin is not silent (status %d)", s->path, status);
+}
+
+static void specimen_test(const char *path)
+{
+	struct specimen s;
+
+	specimen_read(&s, path);
+	for (enum twin t = s.twins ? RACY : FIXED; t < NTWINS; t++) {
+		struct err e = { 0 };
+		struct consan *c = consan_open(s.options, &e);
+		const struct finding *const *f;
+		enum consan_status status;
+		size_t n;
+
+		cr_assert(c, "%s: %s", path, e.text);
+		status = specimen_run(&s, t, c);
+		n = consan_findings(c, &f);
+		if (t == RACY)
+			judge_racy(&s, f, n);
+		else
+			judge_silent(&s, f, n, status);
+		consan_close(c);
+	}
+	free(s.text);
+}
+
+struct case_file {
+	char path[128];
+};
+
+ParameterizedTestParameters(cases, specimen)
+{
+	struct case_file *list;
+	glob_t g;
+
+	if (glob(getenv("CASES") ? getenv("CASES") : CASES, 0, NULL, &g))
+		return cr_make_param_array(struct case_file, NULL, 0);
+	list = cr_malloc(g.gl_pathc * sizeof *list);
+	for (size_t i = 0; i < g.gl_pathc; i++)
+		snprintf(list[i].path, sizeof list[i].path, "%s", g.gl_pathv[i]);
+	return cr_make_param_array(struct case_file, list, g.gl_pathc);
+}
+
+ParameterizedTest(struct case_file *f, cases, specimen, .timeout = 60)
+{
+	specimen_test(f->path);
+}
+
+/* A rule without a specimen is a rule that nobody has seen. */
+Test(cases, every_rule_has_a_specimen)
+{
+	bool seen[RULE_COUNT] = { 0 };
+	glob_t g;
+
+	cr_assert_eq(glob(CASES, 0, NULL, &g), 0);
+	for (size_t i = 0; i < g.gl_pathc; i++) {
+		struct specimen s;
+
+		specimen_read(&s, g.gl_pathv[i]);
+		for (size_t k = 0; k < s.nexpect; k++)
+			seen[rule_by_code(s.expect[k].code)] = true;
+		free(s.text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(need_cluster); i++)
+		seen[rule_by_code(need_cluster[i])] = true;
+	for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
+		cr_expect(seen[r], "no specimen for %s", rule_get(r)->code);
+	globfree(&g);
+}
+
+/* ---- the bundled kernels ---- */
+
+static const char *const kernels[] = { "hgemm/hgemm", "ring/ring", "wgmma_gemm/wgmma_gemm",
+	"attention/fa2_split_q" };
+
+struct planted {
+	char kernel[64], bug[64], rule[16], args[128]; /* bug "": the clean program */
+};
+
+/* This binary is BUILD/tests/cases; the programs are elsewhere in BUILD. */
+static char *build_dir(void)
+{
+	char self[512] = { 0 };
+
+	cr_assert(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+	return base_strdup(dirname(dirname(self)));
+}
+
+static size_t list_bugs(const char *kernel, struct planted *to, size_t room)
+{
+	char *build = build_dir();
+	struct text cmd = { 0 };
+	size_t n = 0;
+	char *line = NULL;
+	size_t cap = 0;
+	FILE *f;
+
+	text_printf(&cmd, "%s/kernels/%s --list-bugs", build, kernel);
+	f = popen(cmd.at, "r");
+	while (f && getline(&line, &cap, f) > 0 && n < room) {
+		char *at = line, *bug = strsep(&at, "\t"), *rule = strsep(&at, "\t");
+
+		strsep(&at, "\t");
+		snprintf(to[n].kernel, sizeof to->kernel, "%s", kernel);
+		snprintf(to[n].bug, sizeof to->bug, "%s", bug);
+		snprintf(to[n].rule, sizeof to->rule, "%s", rule);
+		snprintf(to[n++].args, sizeof to->args, "%s", strsep(&at, "\t"));
+	}
+	if (f)
+		pclose(f);
+	free(line);
+	text_free(&cmd);
+	free(build);
+	return n;
+}
+
+/* Does the place, or a place it is inlined at, stand on line `line` of file? */
+static bool site_on(const json_t *site, const char *file, unsigned line)
+{
+	const json_t *places = json_object_get(site, "source");
+
+	for (size_t i = 0; i < json_array_size(places); i++) {
+		const json_t *at = json_array_get(places, i);
+		const char *name = json_string_value(json_object_get(at, "file"));
+		const size_t n = name ? strlen(name) : 0;
+
+		if (n >= strlen(file) && !strcmp(name + n - strlen(file), file) &&
+			json_integer_value(json_object_get(at, "line")) == line)
+			return true;
+	}
+	return false;
+}
+
+static bool reported(const json_t *report, const char *rule, const char *file, unsigned line)
+{
+	const json_t *findings = json_object_get(report, "findings");
+
+	for (size_t i = 0; i < json_array_size(findings); i++) {
+		const json_t *f = json_array_get(findings, i), *sides = json_object_get(f, "sides");
+
+		if (strcmp(json_string_value(json_object_get(f, "rule")), rule))
+			continue;
+		for (size_t k = 0; k < json_array_size(sides); k++)
+			if (site_on(json_object_get(json_array_get(sides, k), "site"), file, line))
+				return true;
+	}
+	return false;
+}
+
+/* Every line marked "@bug NAME RULE" is a line of some such finding. */
+static void judge_bug(const struct planted *p, const json_t *report)
+{
+	char file[128], mark[128];
+	char *text;
+	unsigned line = 1, marks = 0;
+
+	snprintf(file, sizeof file, "kernels/%s.cu", p->kernel);
+	snprintf(mark, sizeof mark, "@bug %s %s", p->bug, p->rule);
+	text = read_file(file);
+	for (const char *at = text; *at; at += line_length(at) + (at[line_length(at)] != 0), line++) {
+		const char *m = strstr(at, mark);
+
+		if (!m || m > at + line_length(at))
+			continue;
+		marks++;
+		cr_expect(reported(report, p->rule, file, line), "%s --bug=%s: no %s at %s:%u",
+			p->kernel, p->bug, p->rule, file, line);
+	}
+	cr_expect(marks > 0, "%s: no line is marked \"%s\"", file, mark);
+	free(text);
+}
+
+static json_t *run_kernel(const struct planted *p, const char *options, int *status)
+{
+	char out[] = "/tmp/consan-case-XXXXXX.json";
+	char *build = build_dir();
+	struct text cmd = { 0 };
+	json_error_t why;
+	json_t *report;
+
+	close(mkstemps(out, 5));
+	text_printf(&cmd, "%s/consan-run --quiet --log-file=/dev/null --report=%s %s -- "
+		"%s/kernels/%s %s %s%s >/dev/null 2>&1", build, out, options, build, p->kernel,
+		p->args, *p->bug ? "--bug=" : "", p->bug);
+	*status = WEXITSTATUS(system(cmd.at));
+	report = json_load_file(out, 0, &why);
+	cr_assert(report, "%s: no report: %s", cmd.at, why.text);
+	unlink(out);
+	text_free(&cmd);
+	free(build);
+	return report;
+}
+
+ParameterizedTestParameters(kernels, bug)
+{
+	struct planted *list = cr_malloc(200 * sizeof *list);
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+		n += list_bugs(kernels[i], list + n, 200 - n);
+	return cr_make_param_array(struct planted, list, n);
+}
+
+ParameterizedTest(struct planted *p, kernels, bug, .timeout = 60)
+{
+	int status;
+	json_t *report = run_kernel(p, "", &status);
+
+	judge_bug(p, report);
+	json_decref(report);
+}
+
+/* The clean program passes its own check, and there is nothing to say. */
+ParameterizedTestParameters(kernels, clean)
+{
+	struct planted *list = cr_calloc(ARRAY_SIZE(kernels), sizeof *list);
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+		snprintf(list[i].kernel, sizeof list[i].kernel, "%s", kernels[i]);
+	return cr_make_param_array(struct planted, list, ARRAY_SIZE(kernels));
+}
+
+ParameterizedTest(struct planted *p, kernels, clean, .timeout = 60)
+{
+	static const char *const options[] = { "", "--strict", "--async=early", "--seed=7" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		int status;
+		json_t *report = run_kernel(p, options[i], &status);
+		const json_t *sum = json_object_get(report, "summary");
+
+		cr_expect_eq(status, 0, "%s %s: status %d", p->kernel, options[i], status);
+		cr_expect_eq(json_integer_value(json_object_get(sum, "errors")), 0, "%s %s",
+			p->kernel, options[i]);
+		cr_expect_eq(json_integer_value(json_object_get(sum, "warnings")), 0, "%s %s",
+			p->kernel, options[i]);
+		json_decref(report);
+	}
+}
+
+/* All bugs there are must be listed: at least 24, as the project promises. */
+Test(kernels, enough_bugs)
+{
+	static struct planted list[200];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+		n += list_bugs(kernels[i], list, 200);
+	cr_expect(n >= 24, "%zu planted bugs", n);
+}
