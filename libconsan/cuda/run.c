@@ -382,6 +382,16 @@ static bool check_reports(const struct options *o)
 	return good;
 }
 
+/* Processes append their events: what an earlier run saved must not stay. */
+static void clear_saved(const struct options *o)
+{
+	char *path = options_path(o->save, (long)getpid());
+
+	if (*o->save && !strstr(o->save, "%p") && is_file(path) && truncate(path, 0))
+		say("%s: %s", path, strerror(errno));
+	free(path);
+}
+
 static int watch(struct run *r)
 {
 	int status;
@@ -396,6 +406,7 @@ static int watch(struct run *r)
 		return status;
 	if (!check_reports(&r->options) || !make_dir(r))
 		return EXIT_OURS;
+	clear_saved(&r->options);
 	return run_program(r, &status) ? report(r, status) : status;
 }
 
@@ -406,7 +417,7 @@ static int replay(struct run *r)
 
 	if (consan_replay(&r->options, r->options.read, &status, &e))
 		return status;
-	say("%s: %s", r->options.read, e.text);
+	say("%s", e.text);
 	return status ? status : EXIT_OURS;
 }
 
@@ -416,6 +427,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct run *r = state->input;
 
+	(void)arg;
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &r->options;
