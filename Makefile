@@ -23,7 +23,8 @@ BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c l
 	libconsan/finding.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
 	libconsan/results_json.c libconsan/results.c
 
-PTX =
+PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
+	libconsan/ptx/decl.c libconsan/ptx/body.c libconsan/ptx/cfg.c libconsan/ptx/parse.c
 
 # plain C of the executor ...
 EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \
@@ -57,7 +58,9 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 	libconsan/cuda/gpu.c libconsan/cuda/error.c libconsan/cuda/fatbin.c libconsan/cuda/image.c \
 	libconsan/cuda/memory.c libconsan/cuda/launch.c libconsan/cuda/stream.c libconsan/cuda/graph.c \
 	libconsan/cuda/rt_device.c libconsan/cuda/rt_memory.c libconsan/cuda/rt_module.c \
-	libconsan/cuda/rt_launch.c libconsan/cuda/rt_stream.c
+	libconsan/cuda/rt_launch.c libconsan/cuda/rt_stream.c \
+	libconsan/cuda/drv_device.c libconsan/cuda/drv_memory.c libconsan/cuda/drv_module.c \
+	libconsan/cuda/drv_stream.c
 # ... by this
 RUN = libconsan/cuda/run.c
 

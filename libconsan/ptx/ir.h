@@ -124,7 +124,7 @@ struct ptx_insn {
 	/* call: operand[0] target; the others: */
 	const struct ptx_operand *ret, *arg;
 	uint16_t nret, narg;
-	/* bra/brx.idx: operand 0; brx: targets */
+	/* bra: operand 0 is the label; brx.idx: operand 0 is the index into */
 	const uint32_t *target;    /* instruction indices */
 	uint32_t ntarget;
 	const struct ptx_func *prototype; /* indirect call's .callprototype, or NULL */
@@ -197,6 +197,8 @@ struct ptx_func {
 	struct ptx_reg *reg; size_t nreg;
 	struct ptx_var *var; size_t nvar;       /* .shared .local .param .const in the body */
 	uint64_t local_bytes;                   /* frame: .local and .param of the body, laid out */
+	/* The last instruction is an unguarded jump, ret, exit or trap: a body
+	 * that could run off its end got a ret without text. */
 	struct ptx_insn *insn; size_t ninsn;
 	/* performance directives, 0 = absent */
 	uint32_t maxntid[3], reqntid[3], minnctapersm, maxnreg;
@@ -204,7 +206,7 @@ struct ptx_func {
 	bool explicitcluster;
 	uint32_t line;
 	const struct ptx_module *module;
-	const struct ptx_cfg *cfg;              /* cfg.h; NULL without a body */
+	const struct ptx_cfg *cfg;              /* below; NULL without a body */
 };
 
 struct ptx_module {
@@ -237,7 +239,9 @@ bool ptx_verify(const struct ptx_module *m, struct err *e);
 
 struct ptx_block {
 	uint32_t first, end;       /* instructions [first, end) */
-	uint32_t succ[2]; uint32_t nsucc; /* brx: see target of the last insn */
+	uint32_t succ[2]; uint32_t nsucc; /* the jump's target first, then what
+				      follows; brx: what follows if guarded, and
+				      ptx_insn.target of the last instruction */
 	uint32_t order;            /* position in a reverse post-order in which
 				      every loop is contiguous: a block comes
 				      after all its predecessors, back edges

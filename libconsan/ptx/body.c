@@ -1,0 +1,745 @@
+/* body: the { } of a function: blocks, labels, instructions and operands.
+ *
+ * Knows the shapes of operands, not what instructions do; only control flow
+ * (bra, brx.idx, call) has a syntax of its own. */
+#include "parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DEPTH 200
+#define MAX_VECTOR 4096
+
+static bool operand(struct parser *p);
+
+/* ---- spellings, each looked up in the tables once ---- */
+
+struct spelling_slot {
+	const char *at;
+	size_t n;
+	struct spelling s;
+};
+
+static uint32_t spelling_hash(const char *s, size_t n)
+{
+	uint32_t h = (uint32_t)n;
+
+	while (n--)
+		h = (h ^ (unsigned char)*s++) * 0x01000193u;
+	return h ^ h >> 15;
+}
+
+static struct spelling_slot *spelling_find(struct spelling_slot *slot, size_t cap,
+	const char *at, size_t n)
+{
+	size_t k = spelling_hash(at, n);
+
+	for (;; k++) {
+		struct spelling_slot *x = &slot[k & (cap - 1)];
+
+		if (!x->at || (x->n == n && !memcmp(x->at, at, n)))
+			return x;
+	}
+}
+
+/* The text must stay: in the module's, or in p->tmp. */
+static const struct spelling *spelling_of(struct parser *p, const char *at, size_t n)
+{
+	struct spelling_slot *x;
+
+	if (2 * p->nspelling >= p->spelling_cap) {
+		size_t cap = p->spelling_cap ? 2 * p->spelling_cap : 512;
+		struct spelling_slot *slot = base_alloc(cap * sizeof *slot);
+
+		for (size_t k = 0; k < p->spelling_cap; k++) {
+			struct spelling_slot *old = &p->spelling[k];
+
+			if (old->at)
+				*spelling_find(slot, cap, old->at, old->n) = *old;
+		}
+		free(p->spelling);
+		p->spelling = slot;
+		p->spelling_cap = cap;
+	}
+	x = spelling_find(p->spelling, p->spelling_cap, at, n);
+	if (!x->at) {
+		x->at = at;
+		x->n = n;
+		p->nspelling++;
+		table_spell(at, n, &x->s);
+	}
+	return &x->s;
+}
+
+/* From the name of an instruction to its first operand. */
+static const struct spelling *opcode(struct parser *p)
+{
+	struct text t = { 0 };
+	const struct spelling *s;
+	size_t n;
+	const char *at = lex_opcode(&p->l, &n);
+
+	if (n)
+		return spelling_of(p, at, n);
+	text_add(&t, p->l.at, p->l.n);
+	for (lex_next(&p->l); p->l.kind == T_WORD; lex_next(&p->l))
+		text_printf(&t, ".%.*s", (int)p->l.n, p->l.at);
+	s = spelling_of(p, arena_strndup(&p->tmp, t.at, t.n), t.n);
+	text_free(&t);
+	return s;
+}
+
+/* ---- operands: pushed on p->stack, then moved to the arena in one piece ---- */
+
+static struct ptx_operand *push(struct parser *p, enum ptx_operand_kind kind)
+{
+	struct ptx_operand o = { .kind = (uint8_t)kind, .reg = PTX_NO_REG };
+
+	vec_push(&p->stack, o);
+	return &p->stack.at[p->stack.n - 1];
+}
+
+static bool moves(const struct parser *p, const struct ptx_var *v)
+{
+	const struct ptx_func *f = &p->fn->f;
+
+	return !(v >= f->param && v < f->param + f->nparam) &&
+		!(v >= f->ret && v < f->ret + f->nret);
+}
+
+/* The operands from `first` on, off the stack. */
+static struct ptx_operand *keep(struct parser *p, size_t first)
+{
+	size_t n = p->stack.n - first;
+	struct ptx_operand *o;
+
+	if (!n)
+		return NULL;
+	o = arena_alloc(p->keep, n * sizeof *o);
+	memcpy(o, p->stack.at + first, n * sizeof *o);
+	for (size_t k = 0; k < n; k++) {
+		if (o[k].var && moves(p, o[k].var))
+			vec_push(&p->var_slot, &o[k].var);
+		if (o[k].func)
+			vec_push(&p->func_slot, &o[k].func);
+	}
+	p->stack.n = first;
+	return o;
+}
+
+/* Replaces the operands from `first` on by one that lists them. */
+static void fold(struct parser *p, size_t first, enum ptx_operand_kind kind)
+{
+	size_t n = p->stack.n - first;
+	struct ptx_operand *list = keep(p, first), *o = push(p, kind);
+
+	o->list = list;
+	o->n = (uint16_t)n;
+}
+
+/* .x .y .z .w (or .r .g .b .a) of a vector register */
+static bool component(struct parser *p, struct ptx_operand *o)
+{
+	static const char names[] = "xyzwrgba";
+	const char *c = p->l.n == 1 ? strchr(names, *p->l.at) : NULL;
+	unsigned k;
+
+	k = c ? (unsigned)(c - names) % 4 : 4;
+	if (o->kind != PO_REG || k >= p->regs.at[o->reg].vec || p->regs.at[o->reg].vec == 1)
+		return parse_fail(p, ERR_PTX_SYNTAX, "the operand has no component .%.*s",
+			(int)(p->l.n < 40 ? p->l.n : 40), p->l.at);
+	o->elem = (uint8_t)(k + 1);
+	lex_next(&p->l);
+	return true;
+}
+
+static bool special(struct parser *p, struct ptx_operand *o)
+{
+	const char *at = p->l.at;
+	size_t n = p->l.n, with = n;
+	enum ptx_sreg r;
+
+	if (at[n] == '.' && ((at[n + 1] >= 'w' && at[n + 1] <= 'z')))
+		with = n + 2;
+	if (with > n && table_sreg(at, with, &r))
+		lex_next(&p->l);
+	else if (!table_sreg(at, n, &r))
+		return false;
+	lex_next(&p->l);
+	o->kind = PO_SREG;
+	o->sreg = (uint16_t)r;
+	return true;
+}
+
+/* {+ n}, {- n}, {+ -n} behind a base */
+static bool offset(struct parser *p, int64_t *imm)
+{
+	while (lex_is(&p->l, '+') || lex_is(&p->l, '-')) {
+		bool minus = lex_is(&p->l, '-');
+		uint64_t v;
+
+		lex_next(&p->l);
+		if (lex_is(&p->l, '-')) {
+			minus = !minus;
+			lex_next(&p->l);
+		}
+		if (!parse_number(p, &v))
+			return false;
+		*imm = (int64_t)((uint64_t)*imm + (minus ? -v : v));
+	}
+	return true;
+}
+
+static bool unknown_name(struct parser *p)
+{
+	return parse_fail(p, ERR_PTX_SYMBOL, "%.*s is not declared",
+		(int)(p->l.n < 80 ? p->l.n : 80), p->l.at);
+}
+
+/* A name that stands for a register, a variable, a function, .. */
+static bool named(struct parser *p)
+{
+	struct lex *l = &p->l;
+	struct ptx_operand *o;
+	struct name *n;
+	uint32_t reg;
+
+	if (l->n == 1 && *l->at == '_') {
+		push(p, PO_SINK);
+		lex_next(l);
+		return true;
+	}
+	n = name_of(p, l->at, l->n);
+	if (scope_register(n, &reg)) {
+		o = push(p, PO_REG);
+		o->reg = reg;
+		lex_next(l);
+		return l->kind != T_WORD || component(p, o);
+	}
+	o = push(p, PO_NONE);
+	if (n->bind && n->bind->kind == B_VAR) {
+		o->kind = PO_SYM;
+		o->var = n->bind->var;
+		lex_next(l);
+		return offset(p, &o->imm);
+	}
+	if (n->bind && n->bind->kind == B_FUNC) {
+		o->kind = PO_FUNC;
+		o->func = &n->bind->fn->f;
+		lex_next(l);
+		return true;
+	}
+	if (special(p, o))
+		return true;
+	if (lex_name(l, "WARP_SZ")) {
+		o->kind = PO_IMM;
+		o->imm = 32;
+		lex_next(l);
+		return true;
+	}
+	return unknown_name(p);
+}
+
+/* [a] and [a, b, {coordinates}]; the lexer stands behind '[' */
+static bool address(struct parser *p)
+{
+	size_t first = p->stack.n;
+	struct ptx_operand *o = push(p, PO_ADDR);
+	struct lex *l = &p->l;
+	uint64_t v;
+
+	if (l->kind == T_NAME) {
+		struct name *n = name_of(p, l->at, l->n);
+
+		if (!scope_register(n, &o->reg)) {
+			if (!n->bind || n->bind->kind != B_VAR)
+				return unknown_name(p);
+			o->var = n->bind->var;
+		}
+		lex_next(l);
+		if (l->kind == T_WORD) {
+			o->kind = o->reg == PTX_NO_REG ? PO_SYM : PO_REG;
+			if (!component(p, o))
+				return false;
+			o->kind = PO_ADDR;
+		}
+		if (!offset(p, &o->imm))
+			return false;
+	} else {
+		bool minus = parse_take(p, '-');
+
+		if (!parse_number(p, &v))
+			return false;
+		o->imm = (int64_t)(minus ? -v : v);
+		if (!offset(p, &o->imm))
+			return false;
+	}
+	if (lex_is(l, ',')) {
+		while (parse_take(p, ','))
+			if (!operand(p))
+				return false;
+		fold(p, first, PO_TADDR);
+	}
+	return parse_expect(p, ']');
+}
+
+static bool vector(struct parser *p)
+{
+	size_t first = p->stack.n;
+
+	do {
+		if (p->stack.n - first >= MAX_VECTOR)
+			return parse_fail(p, ERR_PTX_SYNTAX, "the vector is too long");
+		if (lex_is(&p->l, '{') || lex_is(&p->l, '['))
+			return parse_fail(p, ERR_PTX_SYNTAX, "a vector of vectors");
+		if (!operand(p))
+			return false;
+	} while (parse_take(p, ','));
+	fold(p, first, PO_VEC);
+	return parse_expect(p, '}');
+}
+
+static bool number(struct parser *p, bool minus)
+{
+	struct lex *l = &p->l;
+	struct ptx_operand *o = push(p, PO_IMM);
+
+	switch (l->kind) {
+	case T_INT:
+		o->imm = (int64_t)(minus ? -l->value : l->value);
+		break;
+	case T_F32:
+		o->kind = PO_F32;
+		o->imm = (int64_t)(l->value ^ (minus ? (uint64_t)1 << 31 : 0));
+		break;
+	case T_F64:
+		o->kind = PO_F64;
+		o->imm = (int64_t)(l->value ^ (minus ? (uint64_t)1 << 63 : 0));
+		break;
+	case T_END: case T_NAME: case T_WORD: case T_STRING: case T_PUNCT: case T_BAD:
+		return parse_fail(p, ERR_PTX_SYNTAX, "expected an operand");
+	}
+	lex_next(l);
+	return true;
+}
+
+/* Pushes one. A register with what may follow it is the common case. */
+static bool operand(struct parser *p)
+{
+	size_t first = p->stack.n;
+
+	if (p->l.kind == T_PUNCT) {
+		if (parse_take(p, '['))
+			return address(p);
+		if (parse_take(p, '{'))
+			return vector(p);
+		if (parse_take(p, '!')) {
+			if (p->l.kind != T_NAME || !named(p))
+				return p->e->code ? false : parse_fail(p, ERR_PTX_SYNTAX, "expected a predicate");
+			p->stack.at[first].negated = true;
+			return true;
+		}
+		if (parse_take(p, '-'))
+			return number(p, true);
+		if (parse_take(p, '~')) {
+			if (!number(p, false))
+				return false;
+			p->stack.at[first].imm = ~p->stack.at[first].imm;
+			return true;
+		}
+	}
+	if (p->l.kind != T_NAME)
+		return number(p, false);
+	if (!named(p))
+		return false;
+	if (parse_take(p, '|')) {
+		if (p->l.kind != T_NAME)
+			return parse_fail(p, ERR_PTX_SYNTAX, "expected a register behind '|'");
+		if (!named(p))
+			return false;
+		fold(p, first, PO_PAIR);
+	}
+	return true;
+}
+
+static bool operands(struct parser *p)
+{
+	size_t first = p->stack.n;
+
+	if (lex_is(&p->l, ';'))
+		return true;
+	do {
+		if (p->stack.n - first == PTX_MAX_OPERANDS)
+			return parse_fail(p, ERR_PTX_SYNTAX, "too many operands");
+		if (!operand(p))
+			return false;
+	} while (parse_take(p, ','));
+	return true;
+}
+
+/* ---- control flow ---- */
+
+static bool label_name(struct parser *p, struct name **n)
+{
+	if (p->l.kind != T_NAME)
+		return parse_fail(p, ERR_PTX_SYNTAX, "expected a label");
+	*n = name_of(p, p->l.at, p->l.n);
+	return true;
+}
+
+static bool refer(struct parser *p, int64_t *imm, uint32_t *index)
+{
+	struct label_ref r = { .imm = imm, .index = index, .line = p->l.tok_line, .col = p->l.tok_col };
+
+	if (!label_name(p, &r.name))
+		return false;
+	vec_push(&p->refs, r);
+	lex_next(&p->l);
+	return true;
+}
+
+static bool branch(struct parser *p, struct ptx_insn *i)
+{
+	push(p, PO_LABEL);
+	i->operand = keep(p, p->stack.n - 1);
+	i->noperands = 1;
+	return refer(p, &i->operand->imm, NULL);
+}
+
+/* brx.idx index, table */
+static bool branch_indexed(struct parser *p, struct ptx_insn *i)
+{
+	size_t first = p->stack.n;
+	struct name *n = NULL;
+
+	if (!operand(p) || !parse_expect(p, ',') || !label_name(p, &n))
+		return false;
+	if (!n->bind || n->bind->kind != B_TARGETS)
+		return unknown_name(p);
+	i->target = n->bind->targets;
+	i->ntarget = n->bind->count;
+	i->operand = keep(p, first);
+	i->noperands = 1;
+	lex_next(&p->l);
+	return true;
+}
+
+/* (a, b, ..) */
+static bool list(struct parser *p, const struct ptx_operand **out, uint16_t *n)
+{
+	size_t first = p->stack.n;
+
+	if (!parse_expect(p, '('))
+		return false;
+	if (parse_take(p, ')'))
+		return true;
+	do {
+		if (p->stack.n - first >= MAX_VECTOR)
+			return parse_fail(p, ERR_PTX_SYNTAX, "too many arguments");
+		if (!operand(p))
+			return false;
+	} while (parse_take(p, ','));
+	*n = (uint16_t)(p->stack.n - first);
+	*out = keep(p, first);
+	return parse_expect(p, ')');
+}
+
+/* call {(ret),} target {, (args)} {, prototype or targets} */
+static bool call(struct parser *p, struct ptx_insn *i)
+{
+	struct name *n = NULL;
+
+	if (lex_is(&p->l, '(') &&
+	    (!list(p, &i->ret, &i->nret) || !parse_expect(p, ',')))
+		return false;
+	if (p->l.kind != T_NAME || !named(p))
+		return p->e->code ? false : parse_fail(p, ERR_PTX_SYNTAX, "expected a function");
+	i->operand = keep(p, p->stack.n - 1);
+	i->noperands = 1;
+	if (i->operand->kind != PO_FUNC && i->operand->kind != PO_REG)
+		return parse_fail(p, ERR_PTX_SYNTAX, "call of something that is no function");
+	while (parse_take(p, ',')) {
+		if (lex_is(&p->l, '(')) {
+			if (i->arg)
+				return parse_fail(p, ERR_PTX_SYNTAX, "two argument lists");
+			if (!list(p, &i->arg, &i->narg))
+				return false;
+			continue;
+		}
+		if (!label_name(p, &n))
+			return false;
+		if (n->bind && n->bind->kind == B_FUNC && n->bind->fn->index == FN_PROTOTYPE)
+			i->prototype = &n->bind->fn->f;
+		else if (!n->bind || n->bind->kind != B_TARGETS)
+			return unknown_name(p);
+		lex_next(&p->l);
+	}
+	return true;
+}
+
+/* ---- statements ---- */
+
+/* What the tables do not know keeps its text; operands if they can be read. */
+static bool unknown(struct parser *p, struct ptx_insn *i)
+{
+	struct err saved = *p->e;
+	size_t first = p->stack.n;
+
+	i->op = OP_unknown;
+	i->noperands = 0;
+	i->operand = NULL;
+	if (operands(p) && lex_is(&p->l, ';')) {
+		i->noperands = (uint8_t)(p->stack.n - first);
+		i->operand = keep(p, first);
+		return true;
+	}
+	*p->e = saved;
+	p->stack.n = first;
+	while (!lex_is(&p->l, ';') && p->l.kind != T_END)
+		lex_next(&p->l);
+	return true;
+}
+
+static bool ordinary(struct parser *p, struct ptx_insn *i)
+{
+	size_t first = p->stack.n, n;
+
+	if (!operands(p))
+		return false;
+	n = p->stack.n - first;
+	if (!table_fits((enum ptx_op)i->op, p->stack.at + first, n))
+		i->op = OP_unknown;
+	i->noperands = (uint8_t)n;
+	i->operand = keep(p, first);
+	return true;
+}
+
+static bool guard(struct parser *p, struct ptx_insn *i)
+{
+	lex_next(&p->l);
+	i->guard_negated = parse_take(p, '!');
+	if (p->l.kind != T_NAME)
+		return parse_fail(p, ERR_PTX_SYNTAX, "expected a predicate");
+	if (!scope_register(name_of(p, p->l.at, p->l.n), &i->guard))
+		return unknown_name(p);
+	if (p->regs.at[i->guard].type != TY_pred)
+		return parse_fail(p, ERR_PTX_SYNTAX, "the guard is no predicate");
+	lex_next(&p->l);
+	return true;
+}
+
+static bool instruction(struct parser *p)
+{
+	struct ptx_insn i = { .guard = PTX_NO_REG, .loc = p->loc,
+		.line = p->l.tok_line, .col = p->l.tok_col };
+	const char *at = p->l.at, *end;
+	const struct spelling *s;
+	bool ok;
+
+	if (lex_is(&p->l, '@') && !guard(p, &i))
+		return false;
+	if (p->l.kind != T_NAME)
+		return parse_fail(p, ERR_PTX_SYNTAX, "expected an instruction");
+	s = opcode(p);
+	i.op = s->op;
+	i.nmods = s->nmods;
+	memcpy(i.mod, s->mod, sizeof i.mod);
+	switch ((enum ptx_op)i.op) {
+	case OP_bra:
+		ok = branch(p, &i);
+		break;
+	case OP_brx_idx:
+		ok = branch_indexed(p, &i);
+		break;
+	case OP_call:
+		ok = call(p, &i);
+		break;
+	case OP_unknown:
+		ok = unknown(p, &i);
+		break;
+	default: /* every other row has operands of the common syntax */
+		ok = ordinary(p, &i);
+		break;
+	}
+	if (!ok)
+		return false;
+	for (end = p->l.at; end > at && (unsigned char)end[-1] <= ' '; end--)
+		;
+	i.text_at = (uint32_t)(at - p->m->text);
+	i.text_len = (uint32_t)(end - at);
+	if (!parse_expect(p, ';'))
+		return false;
+	vec_push(&p->insns, i);
+	return true;
+}
+
+/* name: .branchtargets a, b; or name: .calltargets f, g; */
+static bool targets(struct parser *p, struct name *n)
+{
+	bool functions = lex_word(&p->l, "calltargets");
+	struct bind *b = scope_bind(p, n, B_TARGETS);
+	size_t first = p->refs.n, count = 0;
+	uint32_t *index;
+
+	if (!b)
+		return false;
+	do {
+		struct name *label;
+
+		lex_next(&p->l);
+		if (functions) {
+			if (!label_name(p, &label))
+				return false;
+			lex_next(&p->l);
+		} else if (!refer(p, NULL, NULL)) {
+			return false;
+		}
+		count++;
+	} while (lex_is(&p->l, ','));
+	if (!functions) {
+		index = arena_alloc(p->keep, count * sizeof *index);
+		for (size_t k = 0; k < count; k++)
+			p->refs.at[first + k].index = &index[k];
+		b->targets = index;
+		b->count = (uint32_t)count;
+	}
+	return parse_expect(p, ';');
+}
+
+/* name: .callprototype {(ret)} _ {(params)} {.noreturn}; */
+static bool prototype(struct parser *p, struct name *n)
+{
+	struct bind *b = scope_bind(p, n, B_FUNC);
+	struct fn *fn;
+	struct ptx_func *f;
+
+	if (!b)
+		return false;
+	b->fn = fn = arena_alloc(p->keep, sizeof *fn);
+	f = &fn->f;
+	f->name = arena_strndup(p->keep, n->at, n->n);
+	f->line = p->l.tok_line;
+	f->is_extern = true;
+	f->module = p->m;
+	fn->index = FN_PROTOTYPE;
+	lex_next(&p->l);
+	if (lex_is(&p->l, '(') && !decl_params(p, &f->ret, &f->nret, NULL))
+		return false;
+	if (p->l.kind == T_NAME)
+		lex_next(&p->l);
+	if (lex_is(&p->l, '(') && !decl_params(p, &f->param, &f->nparam, &f->param_bytes))
+		return false;
+	while (p->l.kind == T_WORD) {
+		f->noreturn |= lex_word(&p->l, "noreturn");
+		lex_next(&p->l);
+		if (p->l.kind == T_INT)
+			lex_next(&p->l);
+	}
+	return parse_expect(p, ';');
+}
+
+static bool label(struct parser *p)
+{
+	struct name *n = name_of(p, p->l.at, p->l.n);
+	struct bind *b;
+
+	lex_next(&p->l);
+	lex_next(&p->l);
+	if (lex_word(&p->l, "branchtargets") || lex_word(&p->l, "calltargets"))
+		return targets(p, n);
+	if (lex_word(&p->l, "callprototype"))
+		return prototype(p, n);
+	b = scope_bind(p, n, B_LABEL);
+	if (!b)
+		return false;
+	b->first = (uint32_t)p->insns.n;
+	return true;
+}
+
+static bool directive(struct parser *p)
+{
+	struct lex *l = &p->l;
+
+	if (lex_word(l, "loc"))
+		return loc_directive(p);
+	if (lex_word(l, "reg"))
+		return decl_registers(p);
+	if (lex_word(l, "pragma")) {
+		lex_next(l);
+		do {
+			if (l->kind != T_STRING)
+				return parse_fail(p, ERR_PTX_SYNTAX, "expected a string");
+			lex_next(l);
+		} while (parse_take(p, ','));
+		return parse_expect(p, ';');
+	}
+	if (lex_word(l, "param") || lex_word(l, "local") || lex_word(l, "shared") ||
+	    lex_word(l, "global") || lex_word(l, "const") || lex_word(l, "shared::cta"))
+		return decl_variable(p, false, false, false);
+	if (lex_word(l, "extern")) {
+		lex_next(l);
+		return decl_variable(p, true, false, false);
+	}
+	if (lex_word(l, "file"))
+		return loc_file(p);
+	return parse_fail(p, ERR_UNSUPPORTED, "unknown directive .%.*s",
+		(int)(l->n < 60 ? l->n : 60), l->at);
+}
+
+/* References to labels of the closing scope are settled, others go outwards. */
+static void settle(struct parser *p, size_t first)
+{
+	uint32_t depth = (uint32_t)p->names.scope.n;
+	size_t left = first;
+
+	for (size_t k = first; k < p->refs.n; k++) {
+		struct label_ref *r = &p->refs.at[k];
+		const struct bind *b = r->name->bind;
+
+		if (b && b->kind == B_LABEL && b->depth == depth) {
+			if (r->imm)
+				*r->imm = b->first;
+			else
+				*r->index = b->first;
+		} else {
+			p->refs.at[left++] = *r;
+		}
+	}
+	p->refs.n = left;
+}
+
+bool body_block(struct parser *p)
+{
+	size_t refs = p->refs.n;
+	uint64_t frame = p->frame;
+
+	if (!parse_expect(p, '{'))
+		return false;
+	if (p->names.scope.n > MAX_DEPTH)
+		return parse_fail(p, ERR_PTX_SYNTAX, "blocks are nested too deeply");
+	scope_open(p);
+	while (!lex_is(&p->l, '}')) {
+		bool ok;
+
+		if (p->l.kind == T_NAME)
+			ok = lex_label_follows(&p->l) ? label(p) : instruction(p);
+		else if (p->l.kind == T_WORD)
+			ok = directive(p);
+		else if (lex_is(&p->l, '{'))
+			ok = body_block(p);
+		else if (lex_is(&p->l, '@'))
+			ok = instruction(p);
+		else if (lex_is(&p->l, ';'))
+			lex_next(&p->l), ok = true;
+		else
+			ok = parse_fail(p, ERR_PTX_SYNTAX, p->l.kind == T_END ?
+				"the file ends inside a function" : "expected a statement");
+		if (!ok)
+			return false;
+	}
+	settle(p, refs);
+	scope_close(p);
+	p->frame = frame;
+	lex_next(&p->l);
+	return true;
+}
