@@ -35,6 +35,8 @@ cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t en
 cudaError_t cudaGetDeviceProperties_v2(void *properties, int device);
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 #pragma GCC visibility pop
 
 #endif

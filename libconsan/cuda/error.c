@@ -9,6 +9,7 @@ static const struct error_row rows[] = {
 };
 
 static _Thread_local int last;
+static _Atomic bool used;
 
 const struct error_row *error_find(int code)
 {
@@ -20,10 +21,16 @@ const struct error_row *error_find(int code)
 
 cudaError_t rt(int error)
 {
+	used = true;
 	/* a query that says "not yet" is not a failure */
 	if (error && error != cudaErrorNotReady)
 		last = error;
 	return (cudaError_t)error;
+}
+
+bool rt_used(void)
+{
+	return used;
 }
 
 CUresult drv(int error)

@@ -40,8 +40,11 @@ void gpu_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void gpu_hint(unsigned sm, char suffix, bool of_program);
 /* Returns the error after remembering it for cudaGetLastError. */
 cudaError_t rt(int error);
+bool rt_used(void); /* has any runtime call been made? It has a context then. */
 /* The same error as the driver API spells it. */
 CUresult drv(int error);
+int drv_initialised(void); /* after cuInit() or a runtime call */
+int drv_ready(void);       /* ... with a current context, and gpu_ready() */
 
 /* ---- modules, kernels, variables (image.c) ---- */
 

@@ -145,9 +145,12 @@ cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
 
 static int loaded(int error, struct image *im, void **out)
 {
-	if (!error)
-		error = image_load(im);
-	if (!error)
+	if (error)
+		return error;
+	error = image_load(im);
+	if (error)
+		image_close(im);
+	else
 		*out = im;
 	return error;
 }
@@ -156,22 +159,26 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 	enum cudaJitOption *jit, void **jit_values, unsigned njit,
 	enum cudaLibraryOption *options, void **values, unsigned n)
 {
-	struct image *im;
+	struct image *im = NULL;
+	int error;
 
 	if (!library)
 		return rt(cudaErrorInvalidValue);
-	return rt(loaded(image_open(code, 0, IMAGE_COPY, &im), im, (void **)library));
+	error = image_open(code, 0, IMAGE_COPY, &im);
+	return rt(loaded(error, im, (void **)library));
 }
 
 cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path,
 	enum cudaJitOption *jit, void **jit_values, unsigned njit,
 	enum cudaLibraryOption *options, void **values, unsigned n)
 {
-	struct image *im;
+	struct image *im = NULL;
+	int error;
 
 	if (!library)
 		return rt(cudaErrorInvalidValue);
-	return rt(loaded(image_open_file(path, &im), im, (void **)library));
+	error = image_open_file(path, &im);
+	return rt(loaded(error, im, (void **)library));
 }
 
 cudaError_t cudaLibraryUnload(cudaLibrary_t library)

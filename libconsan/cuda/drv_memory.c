@@ -1,0 +1,449 @@
+/* drv_memory: memory of the driver API. A CUdeviceptr is an address. */
+#include "gpu.h"
+
+#include <string.h>
+
+static void *host(CUdeviceptr at)
+{
+	return (void *)(uintptr_t)at;
+}
+
+/* ---- allocation ---- */
+
+static CUresult ready(int error)
+{
+	return drv(error ? error : drv_ready());
+}
+
+static CUresult alloc(CUdeviceptr *at, size_t bytes, enum consan_mem kind)
+{
+	int error = bytes && at ? drv_ready() : cudaErrorInvalidValue;
+
+	return drv(error ? error : mem_alloc((void **)at, bytes, kind));
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
+{
+	return alloc(at, bytes, CONSAN_MEM_DEVICE);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
+{
+	struct stream *s = stream_of(stream);
+
+	if (!s || s->capture)
+		return s ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
+	return alloc(at, bytes, CONSAN_MEM_DEVICE);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
+{
+	return alloc(at, bytes, CONSAN_MEM_MANAGED);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *at, size_t *pitch, size_t width, size_t rows,
+	unsigned element)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mem_alloc_pitch((void **)at, pitch, width, rows));
+}
+
+CUresult cuMemFree_v2(CUdeviceptr at)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mem_free(host(at)));
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
+{
+	struct stream *s = stream_of(stream);
+
+	if (!s || s->capture)
+		return s ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
+	return cuMemFree_v2(at);
+}
+
+CUresult cuMemAllocHost_v2(void **at, size_t bytes)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mem_alloc_host(at, bytes, 0));
+}
+
+CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned flags)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mem_alloc_host(at, bytes, flags));
+}
+
+CUresult cuMemFreeHost(void *at)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mem_free_host(at));
+}
+
+CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mem_register(at, bytes, flags));
+}
+
+CUresult cuMemHostUnregister(void *at)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mem_unregister(at));
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *at, unsigned flags)
+{
+	int error = device && !flags ? drv_ready() : cudaErrorInvalidValue;
+
+	if (!error)
+		error = mem_check(at, 1);
+	if (!error)
+		*device = (uintptr_t)at;
+	return drv(error);
+}
+
+CUresult cuMemHostGetFlags(unsigned *flags, void *at)
+{
+	int error = flags ? drv_ready() : cudaErrorInvalidValue;
+
+	return drv(error ? error : mem_host_flags(at, flags) ? 0 : cudaErrorInvalidValue);
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+	int error = free_bytes && total ? drv_ready() : cudaErrorInvalidValue;
+
+	if (!error)
+		mem_info(free_bytes, total);
+	return drv(error);
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+	enum consan_mem kind;
+	uint64_t n;
+	void *b;
+	int error = drv_ready();
+
+	if (error)
+		return drv(error);
+	if (!consan_mem_find(gpu_session(), host(at), &b, &n, &kind))
+		return CUDA_ERROR_NOT_FOUND;
+	if (base)
+		*base = (uintptr_t)b;
+	if (bytes)
+		*bytes = n;
+	return CUDA_SUCCESS;
+}
+
+/* ---- pointer attributes ---- */
+
+static int attribute(void *to, CUpointer_attribute a, CUdeviceptr at)
+{
+	enum consan_mem kind;
+	uint64_t n;
+	void *base;
+
+	if (!consan_mem_find(gpu_session(), host(at), &base, &n, &kind))
+		return cudaErrorInvalidValue;
+	switch (a) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		return (int)cuCtxGetCurrent(to);
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned *)to = kind == CONSAN_MEM_HOST ? CU_MEMORYTYPE_HOST
+			: kind == CONSAN_MEM_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+		return 0;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		if (a == CU_POINTER_ATTRIBUTE_HOST_POINTER && kind == CONSAN_MEM_DEVICE)
+			return cudaErrorInvalidValue;
+		*(CUdeviceptr *)to = at;
+		return 0;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(unsigned *)to = kind == CONSAN_MEM_MANAGED;
+		return 0;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)to = 0;
+		return 0;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)to = (uintptr_t)base;
+		return 0;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)to = n;
+		return 0;
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		*(unsigned *)to = 1;
+		return 0;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*(unsigned long long *)to = (uintptr_t)base;
+		return 0;
+	default:
+		return cudaErrorNotSupported;
+	}
+}
+
+CUresult cuPointerGetAttribute(void *to, CUpointer_attribute a, CUdeviceptr at)
+{
+	int error = to ? drv_initialised() : cudaErrorInvalidValue;
+
+	if (!error)
+		error = gpu_ready();
+	return drv(error ? error : attribute(to, a, at));
+}
+
+/* Unlike the single call: what does not apply is 0, not an error. */
+CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *a, void **to, CUdeviceptr at)
+{
+	int error = a && to ? drv_initialised() : cudaErrorInvalidValue;
+
+	if (!error)
+		error = gpu_ready();
+	for (unsigned i = 0; i < n && !error; i++)
+		if (attribute(to[i], a[i], at))
+			*(unsigned *)to[i] = 0;
+	return drv(error);
+}
+
+/* ---- copies ---- */
+
+static CUresult copy(const struct copy *c, CUstream stream)
+{
+	struct op op = { .kind = OP_COPY, .copy = *c };
+	int error = drv_ready();
+
+	if (!error)
+		error = copy_check(c);
+	return drv(error ? error : stream_issue(stream, &op));
+}
+
+static CUresult line(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind, CUstream stream)
+{
+	struct copy c = copy_line(dst, src, n, kind);
+
+	return copy(&c, stream);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)
+{
+	return line(host(dst), host(src), n, cudaMemcpyDefault, stream);
+}
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n)
+{
+	return cuMemcpyAsync(dst, src, n, NULL);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t n, CUstream stream)
+{
+	return line(host(dst), src, n, cudaMemcpyHostToDevice, stream);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t n)
+{
+	return cuMemcpyHtoDAsync_v2(dst, src, n, NULL);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream stream)
+{
+	return line(dst, host(src), n, cudaMemcpyDeviceToHost, stream);
+}
+
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t n)
+{
+	return cuMemcpyDtoHAsync_v2(dst, src, n, NULL);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)
+{
+	return line(host(dst), host(src), n, cudaMemcpyDeviceToDevice, stream);
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t n)
+{
+	return cuMemcpyDtoDAsync_v2(dst, src, n, NULL);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
+	size_t n, CUstream stream)
+{
+	return cuMemcpyDtoDAsync_v2(dst, src, n, stream);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n)
+{
+	return cuMemcpyDtoD_v2(dst, src, n);
+}
+
+/* One end of a 2D or 3D copy. NULL: an array, which is not supported. */
+static char *end(CUmemorytype type, const void *at_host, CUdeviceptr at_device, size_t x, size_t y,
+	size_t z, size_t pitch, size_t rows)
+{
+	char *base;
+
+	if (type == CU_MEMORYTYPE_ARRAY)
+		return NULL;
+	base = type == CU_MEMORYTYPE_HOST ? (char *)at_host : host(at_device);
+	return base + (z * rows + y) * pitch + x;
+}
+
+static enum cudaMemcpyKind kind_of(CUmemorytype dst, CUmemorytype src)
+{
+	if (dst == CU_MEMORYTYPE_UNIFIED || src == CU_MEMORYTYPE_UNIFIED)
+		return cudaMemcpyDefault;
+	if (dst == CU_MEMORYTYPE_HOST)
+		return src == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
+	return src == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+}
+
+static CUresult copy_or_refuse(const struct copy *c, const char *call, CUstream stream)
+{
+	if (c->dst && c->src)
+		return copy(c, stream);
+	gpu_remark(REMARK_CALL_UNSUPPORTED, "%s of an array", call);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
+{
+	struct copy c;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	c = copy_plane(end(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY, 0,
+			p->dstPitch, 0), p->dstPitch,
+		end(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY, 0,
+			p->srcPitch, 0), p->srcPitch,
+		p->WidthInBytes, p->Height, kind_of(p->dstMemoryType, p->srcMemoryType));
+	return copy_or_refuse(&c, "cuMemcpy2D", stream);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *p)
+{
+	return cuMemcpy2DAsync_v2(p, NULL);
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p)
+{
+	return cuMemcpy2DAsync_v2(p, NULL);
+}
+
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
+{
+	struct copy c;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	c = copy_plane(end(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY,
+			p->dstZ, p->dstPitch, p->dstHeight), p->dstPitch,
+		end(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY, p->srcZ,
+			p->srcPitch, p->srcHeight), p->srcPitch,
+		p->WidthInBytes, p->Height, kind_of(p->dstMemoryType, p->srcMemoryType));
+	c.depth = p->Depth;
+	c.dst_slice = p->dstPitch * p->dstHeight;
+	c.src_slice = p->srcPitch * p->srcHeight;
+	return copy_or_refuse(&c, "cuMemcpy3D", stream);
+}
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *p)
+{
+	return cuMemcpy3DAsync_v2(p, NULL);
+}
+
+/* ---- fills: D8, D16, D32, each linear and 2D, each with a stream or without ---- */
+
+static CUresult fill(CUdeviceptr at, size_t pitch, uint32_t value, unsigned unit, size_t width,
+	size_t rows, CUstream stream)
+{
+	struct op op = { .kind = OP_FILL, .fill = { .dst = host(at), .pitch = pitch,
+		.value = value, .unit = unit, .width = width, .height = rows, .depth = 1 } };
+	int error = drv_ready();
+
+	if (!error)
+		error = fill_check(&op.fill);
+	return drv(error ? error : stream_issue(stream, &op));
+}
+
+#define FILLS(bits, type) \
+	CUresult cuMemsetD##bits##Async(CUdeviceptr at, type value, size_t n, CUstream stream) \
+	{ \
+		return fill(at, 0, value, bits / 8, n, 1, stream); \
+	} \
+	CUresult cuMemsetD##bits##_v2(CUdeviceptr at, type value, size_t n) \
+	{ \
+		return fill(at, 0, value, bits / 8, n, 1, NULL); \
+	} \
+	CUresult cuMemsetD2D##bits##Async(CUdeviceptr at, size_t pitch, type value, size_t width, \
+		size_t rows, CUstream stream) \
+	{ \
+		return fill(at, pitch, value, bits / 8, width, rows, stream); \
+	} \
+	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr at, size_t pitch, type value, size_t width, \
+		size_t rows) \
+	{ \
+		return fill(at, pitch, value, bits / 8, width, rows, NULL); \
+	}
+FILLS(8, unsigned char)
+FILLS(16, unsigned short)
+FILLS(32, unsigned)
+
+/* ---- hints and pools ---- */
+
+CUresult cuMemPrefetchAsync(CUdeviceptr at, size_t n, CUdevice device, CUstream stream)
+{
+	return ready(0);
+}
+
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr at, size_t n, CUmemLocation where, unsigned flags,
+	CUstream stream)
+{
+	return ready(0);
+}
+
+CUresult cuMemAdvise(CUdeviceptr at, size_t n, CUmem_advise advice, CUdevice device)
+{
+	return ready(0);
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr at, size_t n, CUmem_advise advice, CUmemLocation where)
+{
+	return ready(0);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+	return drv(pool ? pool_new((struct pool **)pool) : cudaErrorInvalidValue);
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	return drv(pool_free(pool));
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+	return ready(pool_of(pool) ? 0 : cudaErrorInvalidValue);
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute a, void *value)
+{
+	return drv(pool_attribute(pool, (int)a, NULL, value));
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute a, void *value)
+{
+	return drv(pool_attribute(pool, (int)a, value, NULL));
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *at, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	return pool_of(pool) ? cuMemAllocAsync(at, bytes, stream) : CUDA_ERROR_INVALID_VALUE;
+}

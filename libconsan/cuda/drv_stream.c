@@ -1,0 +1,216 @@
+/* drv_stream: streams, events, capture and graphs of the driver API. */
+#include "gpu.h"
+
+#include <string.h>
+
+static CUresult after_ready(int error)
+{
+	int first = drv_ready();
+
+	return drv(first ? first : error);
+}
+
+/* ---- streams ---- */
+
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : stream_new((struct stream **)out, flags, priority));
+}
+
+CUresult cuStreamCreate(CUstream *out, unsigned flags)
+{
+	return cuStreamCreateWithPriority(out, flags, 0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	return after_ready(stream_free((struct stream *)stream));
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+	struct stream *s = stream_of(stream);
+
+	return after_ready(!s ? cudaErrorInvalidResourceHandle
+		: s->capture ? cudaErrorStreamCaptureUnsupported : 0);
+}
+
+CUresult cuStreamQuery(CUstream stream)
+{
+	return cuStreamSynchronize(stream);
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+	return after_ready(stream_wait(stream, event));
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int *priority)
+{
+	return drv((int)cudaStreamGetPriority(stream, priority));
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
+{
+	return drv((int)cudaStreamGetFlags(stream, flags));
+}
+
+CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
+{
+	return drv((int)cudaStreamGetId(stream, id));
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
+{
+	return stream_of(stream) ? cuCtxGetCurrent(context) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback call, void *user, unsigned flags)
+{
+	int error = drv_ready();
+
+	if (!call || !stream_of(stream))
+		return call ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+	call(stream, drv(error), user);
+	return drv(error);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr at, size_t n, unsigned flags)
+{
+	return after_ready(0);
+}
+
+/* ---- events ---- */
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mark_new((struct mark **)event, flags));
+}
+
+CUresult cuEventDestroy_v2(CUevent event)
+{
+	return after_ready(mark_free(event));
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+	return after_ready(mark_record(event, stream));
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
+{
+	return cuEventRecord(event, stream);
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+	return after_ready(mark_query(event));
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+	return after_ready(mark_query(event));
+}
+
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
+{
+	return after_ready(mark_elapsed(ms, start, end));
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+	return cuEventElapsedTime_v2(ms, start, end);
+}
+
+/* ---- capture ---- */
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+	return after_ready(stream_capture_begin(stream, NULL));
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+	return after_ready(graph ? stream_capture_end(stream, (struct graph **)graph)
+		: cudaErrorInvalidValue);
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *state)
+{
+	return drv(stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, NULL, NULL));
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *state, cuuint64_t *id,
+	CUgraph *graph, const CUgraphNode **after, const CUgraphEdgeData **edges, size_t *nafter)
+{
+	unsigned long long number = 0;
+	int error = stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, &number,
+		(struct graph **)graph);
+
+	if (id)
+		*id = number;
+	if (after)
+		*after = NULL;
+	if (edges)
+		*edges = NULL;
+	if (nafter)
+		*nafter = 0;
+	return drv(error);
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *state, cuuint64_t *id,
+	CUgraph *graph, const CUgraphNode **after, size_t *nafter)
+{
+	return cuStreamGetCaptureInfo_v3(stream, state, id, graph, after, NULL, nafter);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	return drv((int)cudaThreadExchangeStreamCaptureMode((enum cudaStreamCaptureMode *)mode));
+}
+
+/* ---- graphs ---- */
+
+CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
+{
+	return drv((int)cudaGraphCreate(graph, flags));
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+	return drv((int)cudaGraphDestroy(graph));
+}
+
+CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
+{
+	return drv((int)cudaGraphClone(clone, graph));
+}
+
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
+{
+	return drv((int)cudaGraphGetNodes(graph, nodes, n));
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+	return drv((int)cudaGraphInstantiate(exec, graph, flags));
+}
+
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
+{
+	return drv((int)cudaGraphUpload(exec, stream));
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+	return drv((int)cudaGraphLaunch(exec, stream));
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec)
+{
+	return drv((int)cudaGraphExecDestroy(exec));
+}
