@@ -641,4 +641,5 @@ void worker_free(struct worker *wk)
 			free(b);
 		}
 	free(wk->seen);
+	free(wk->scratch);
 }

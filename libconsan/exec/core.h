@@ -168,6 +168,7 @@ struct worker {
 	uint64_t published_work;
 	_Atomic uint64_t stuck_at; /* grid.work at which all residents were found stuck + 1 */
 	uint64_t next_look;      /* ops at which the clock is read again */
+	void *scratch;           /* ex_scratch() */
 };
 
 struct grid {

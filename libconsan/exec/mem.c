@@ -492,6 +492,17 @@ bool async_perform_one(struct cluster *c)
 	return true;
 }
 
+void *ex_scratch(struct worker *wk, size_t bytes)
+{
+	if (wk->scratch)
+		return wk->scratch;
+	bytes = (bytes + 63) & ~(size_t)63;
+	wk->scratch = aligned_alloc(64, bytes);
+	if (!wk->scratch)
+		base_die("out of memory for %zu bytes of scratch", bytes);
+	return memset(wk->scratch, 0, bytes);
+}
+
 uint64_t ex_random(struct cluster *c)
 {
 	uint64_t z = c->rng += 0x9e3779b97f4a7c15ull;

@@ -1,0 +1,452 @@
+/* wgmma: matrix descriptors, the instructions, their groups. Operands in shared
+ * memory and registers are read, and accumulators written, when the operation
+ * is performed: at the wait that covers it, or when nothing else can move. */
+#include "async.h"
+
+#include <stdlib.h>
+
+#include "mma_types.h"
+#include "tile.h"
+
+struct args {
+	struct wg_tile t;          /* all but pointers, scale_d and images */
+	bool a_regs;
+	bool imm_scale;            /* scale-d is a constant: scale */
+	bool scale;
+	uint32_t pred, flip;       /* slot of scale-d */
+	uint32_t desc_a, desc_b;   /* slots of u64 */
+	uint32_t a[4];             /* slots */
+	uint32_t nd;
+	uint32_t d[128];           /* slots */
+	uint32_t regs[132];        /* virtual registers: D, then A */
+	uint64_t shape;
+	void (*tile)(const struct wg_tile *, struct wg_scratch *);
+};
+
+struct wg_op {
+	struct group_op g;         /* op.warp is the first of the four */
+	const struct args *args;
+	uint64_t desc_a, desc_b;
+	bool scale_d;
+};
+
+/* ---- descriptors (PTX ISA, Matrix descriptor; Strides) ---- */
+
+struct desc {
+	uint32_t start, lead, stride; /* bytes */
+	uint32_t base;             /* in units of 128 bytes */
+	uint32_t span;             /* of the swizzle: 16 (none), 32, 64, 128 */
+};
+
+static struct desc decode_desc(uint64_t u)
+{
+	static const uint8_t span[4] = { 16, 128, 64, 32 };
+
+	return (struct desc){ .start = (uint32_t)(u & 0x3fff) << 4,
+		.lead = (uint32_t)(u >> 16 & 0x3fff) << 4,
+		.stride = (uint32_t)(u >> 32 & 0x3fff) << 4,
+		.base = (uint32_t)(u >> 49 & 7), .span = span[u >> 62] };
+}
+
+static inline uint32_t swizzled(const struct desc *d, uint32_t at)
+{
+	uint32_t phase = ((at >> 7) - d->base) << 4;
+
+	return (at ^ (phase & (d->span - 16))) & 0x3ffff;
+}
+
+/* Offsets of the 16-byte pieces of an operand in the order of its dense image
+ * (tile.h): K-major two for each of n rows, MN-major n / 8 for each of 16 k. */
+static void pieces(const struct desc *d, bool mn, unsigned n, uint32_t *out)
+{
+	if (!mn) {
+		uint32_t next = d->span == 16 ? d->lead : 16;
+
+		for (unsigned r = 0; r < n; r++) {
+			uint32_t at = d->start + r % 8 * d->span + r / 8 * d->stride;
+
+			out[2 * r] = swizzled(d, at);
+			out[2 * r + 1] = swizzled(d, at + next);
+		}
+		return;
+	}
+	for (unsigned k = 0; k < 16; k++)
+		for (unsigned c = 0; c < n / 8; c++) {
+			uint32_t per = d->span / 16, row = d->start + k % 8 * d->span;
+			uint32_t at = d->span == 16
+				? row + c * d->stride + k / 8 * d->lead
+				: row + c % per * 16 + c / per * d->lead + k / 8 * d->stride;
+
+			out[k * (n / 8) + c] = swizzled(d, at);
+		}
+}
+
+/* ---- performing ---- */
+
+static void gather(unsigned char *to, const unsigned char *shared, const uint32_t *piece, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		memcpy(to + 16 * i, shared + piece[i], 16);
+}
+
+static void perform(struct cluster *c, struct async_op *op)
+{
+	struct wg_op *o = (struct wg_op *)op;
+	const struct args *a = o->args;
+	struct cta *cta = op->warp->cta;
+	struct group_list *l = &cta->async->wg[op->warp->id / 4].pending;
+	_Alignas(64) unsigned char image_a[64 * 32], image_b[256 * 32];
+	struct wg_tile t = a->t;
+	uint32_t piece[512];
+	struct desc d;
+
+	/* operations of a warpgroup take effect in order: they share D */
+	while (l->n && l->at[0] != &o->g)
+		async_force(c, &l->at[0]->op);
+	group_remove(l, &o->g);
+	if (a->a_regs) {
+		for (unsigned w = 0; w < 4; w++)
+			for (unsigned i = 0; i < 4; i++)
+				for (unsigned g = 0; g < 8; g++)
+					memcpy(image_a + (16 * w + 8 * (i & 1) + g) * 32 + (i >> 1) * 16,
+						warpgroup_warp(op->warp, w)->r + a->a[i] + 16 * g, 16);
+	} else {
+		d = decode_desc(o->desc_a);
+		pieces(&d, t.a_mn, 64, piece);
+		gather(image_a, cta->shared, piece, 128);
+	}
+	d = decode_desc(o->desc_b);
+	pieces(&d, t.b_mn, t.n, piece);
+	gather(image_b, cta->shared, piece, 2u * t.n);
+	t.a = image_a;
+	t.b = image_b;
+	t.scale_d = o->scale_d;
+	t.slot = a->d;
+	for (unsigned w = 0; w < 4; w++)
+		t.r[w] = warpgroup_warp(op->warp, w)->r;
+	a->tile(&t, ex_scratch(c->worker, sizeof(struct wg_scratch)));
+	async_free(c, op);
+}
+
+/* ---- spans for the checker ---- */
+
+/* Runs of 16-byte pieces, merged and in order of address. */
+static unsigned spans_of(const uint32_t *piece, unsigned n, struct ev_span *out)
+{
+	uint64_t set[0x40000 / 16 / 64];
+	uint32_t low = piece[0], high = piece[0], count = 0, end = 0;
+
+	for (unsigned i = 1; i < n; i++) {
+		low = piece[i] < low ? piece[i] : low;
+		high = piece[i] > high ? piece[i] : high;
+	}
+	low /= 16 * 64;
+	high /= 16 * 64;
+	memset(set + low, 0, (high - low + 1) * sizeof *set);
+	for (unsigned i = 0; i < n; i++)
+		set[piece[i] / (16 * 64)] |= 1ull << (piece[i] / 16 % 64);
+	for (uint32_t k = low; k <= high; k++)
+		for (uint64_t bits = set[k]; bits;) {
+			unsigned from = (unsigned)__builtin_ctzll(bits);
+			uint64_t rest = ~(bits >> from);
+			unsigned run = rest ? (unsigned)__builtin_ctzll(rest) : 64;
+			uint32_t at = (k * 64 + from) * 16;
+
+			if (count && at == end)
+				out[count - 1].bytes += run * 16;
+			else
+				out[count++] = (struct ev_span){ at, run * 16 };
+			end = at + run * 16;
+			bits = from + run >= 64 ? 0 : bits >> (from + run) << (from + run);
+		}
+	return count;
+}
+
+static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
+	const uint32_t *piece_a, const uint32_t *piece_b)
+{
+	const struct args *a = o->args;
+	struct ev_span span[128 + 512];
+	struct event e = ex_event(w, x, EV_WG_MMA, FULL);
+	unsigned n = 0;
+
+	e.op = o->g.op.id;
+	e.flags = o->scale_d ? EVF_SCALE_D : 0;
+	e.tx = (int64_t)a->shape;
+	e.regs = a->regs;
+	e.nregs_d = (uint16_t)a->nd;
+	e.nregs_a = a->a_regs ? 4 : 0;
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t rows[32];
+
+		e.part[i] = (uint16_t)n;
+		if (a->a_regs)
+			continue;
+		if (!a->t.a_mn)
+			memcpy(rows, piece_a + 32 * i, sizeof rows);
+		for (unsigned k = 0; a->t.a_mn && k < 16; k++)
+			memcpy(rows + 2 * k, piece_a + 8 * k + 2 * i, 8);
+		n += spans_of(rows, 32, span + n);
+	}
+	e.part[4] = (uint16_t)n;
+	n += spans_of(piece_b, 2u * a->t.n, span + n);
+	e.part[5] = (uint16_t)n;
+	e.spans = span;
+	e.nspans = (uint16_t)n;
+	ex_emit(w->cluster, &e);
+}
+
+/* ---- issue ---- */
+
+/* False: some piece lies outside the CTA's shared memory; the fault is raised. */
+static bool inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc,
+	const uint32_t *piece, unsigned n)
+{
+	uint32_t top = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		top = piece[i] > top ? piece[i] : top;
+	if (top + 16 <= w->cta->shared_bytes)
+		return true;
+	ex_fault(w, x, FULL, EVX_WG_DESCRIPTOR, SP_SHARED, top, 16,
+		"descriptor 0x%016llx of %s leads to 0x%x, outside the CTA's %u bytes",
+		(unsigned long long)desc, name, top, w->cta->shared_bytes);
+	return false;
+}
+
+/* The value that all four warps must agree on. */
+static bool same_in_group(struct warp *first, const struct xop *x, uint32_t slot, const char *name)
+{
+	uint64_t u = r64(first, slot)[0];
+
+	for (unsigned i = 0; i < 4; i++) {
+		const l64 *v = r64(warpgroup_warp(first, i), slot);
+
+		for (unsigned l = 0; l < LANES; l++)
+			if (v[l] != u) {
+				ex_fault(warpgroup_warp(first, i), x, 1u << l, EVX_WG_DESCRIPTOR,
+					SP_SHARED, 0, 0, "the descriptor of %s is 0x%016llx here and "
+					"0x%016llx in the first thread of the warpgroup", name,
+					(unsigned long long)v[l], (unsigned long long)u);
+				return false;
+			}
+	}
+	return true;
+}
+
+static bool fill(struct warp *first, const struct xop *x, struct wg_op *o)
+{
+	const struct args *a = o->args;
+	uint32_t piece_a[128], piece_b[512];
+	struct desc d;
+
+	if (!a->a_regs) {
+		if (!same_in_group(first, x, a->desc_a, "A"))
+			return false;
+		o->desc_a = r64(first, a->desc_a)[0];
+		d = decode_desc(o->desc_a);
+		pieces(&d, a->t.a_mn, 64, piece_a);
+		if (!inside(first, x, "A", o->desc_a, piece_a, 128))
+			return false;
+	}
+	if (!same_in_group(first, x, a->desc_b, "B"))
+		return false;
+	o->desc_b = r64(first, a->desc_b)[0];
+	d = decode_desc(o->desc_b);
+	pieces(&d, a->t.b_mn, a->t.n, piece_b);
+	if (!inside(first, x, "B", o->desc_b, piece_b, 2u * a->t.n))
+		return false;
+	o->scale_d = a->imm_scale ? a->scale : (rp(first, a->pred)[0] ^ a->flip) & 1;
+	if (first->sink)
+		tell(first, x, o, piece_a, piece_b);
+	return true;
+}
+
+static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct warp *first = warpgroup_warp(w, 0);
+	struct wg_async *g = &w->cta->async->wg[w->id / 4];
+	struct wg_op *o;
+	enum step step;
+
+	switch (warpgroup_meet(w, x, lanes, &step)) {
+	case MEET_WAIT: return step;
+	case MEET_DONE: return STEP_NEXT;
+	case MEET_LAST: break;
+	}
+	o = async_new(first, x, FULL, sizeof *o);
+	o->args = x->i.p;
+	o->g.op.perform = perform;
+	o->g.group = g->commits;
+	if (!fill(first, x, o)) {
+		async_free(w->cluster, o);
+		return STEP_FAULT;
+	}
+	group_add(&g->pending, &o->g);
+	async_issue(w->cluster, &o->g.op);
+	return STEP_NEXT;
+}
+
+static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	enum step step;
+
+	if (!warp_aligned(w, x, lanes, &step))
+		return step;
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_WG_FENCE, lanes);
+		ex_emit(w->cluster, &e);
+	}
+	return STEP_NEXT;
+}
+
+static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	enum step step;
+
+	switch (warpgroup_meet(w, x, lanes, &step)) {
+	case MEET_WAIT: return step;
+	case MEET_DONE: return STEP_NEXT;
+	case MEET_LAST: break;
+	}
+	w->cta->async->wg[w->id / 4].commits++;
+	if (w->sink) {
+		struct event e = ex_event(warpgroup_warp(w, 0), x, EV_WG_COMMIT, FULL);
+		ex_emit(w->cluster, &e);
+	}
+	return STEP_NEXT;
+}
+
+/* o[0]: how many groups may stay */
+static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct wg_async *g = &w->cta->async->wg[w->id / 4];
+	uint32_t keep;
+	enum step step;
+
+	switch (warpgroup_meet(w, x, lanes, &step)) {
+	case MEET_WAIT: return step;
+	case MEET_DONE: return STEP_NEXT;
+	case MEET_LAST: break;
+	}
+	keep = r32(w, x->o[0])[0];
+	while (g->pending.n && g->commits > g->pending.at[0]->group &&
+			g->commits - g->pending.at[0]->group > keep)
+		async_force(w->cluster, &g->pending.at[0]->op);
+	if (w->sink) {
+		struct event e = ex_event(warpgroup_warp(w, 0), x, EV_WG_WAIT, FULL);
+
+		e.count = keep;
+		ex_emit(w->cluster, &e);
+	}
+	return STEP_NEXT;
+}
+
+/* ---- decoding ---- */
+
+DECODER(wgmma_fence)
+{
+	(void)d;
+	(void)i;
+	x->fn = op_fence;
+	return true;
+}
+
+DECODER(wgmma_commit_group)
+{
+	(void)d;
+	(void)i;
+	x->fn = op_commit;
+	return true;
+}
+
+DECODER(wgmma_wait_group)
+{
+	x->o[0] = dec_src(d, &i->operand[0], TY_u32);
+	x->fn = op_wait;
+	return true;
+}
+
+static bool known_types(const struct args *a, unsigned k, unsigned n)
+{
+	enum tile_in ta = a->t.a_type, tb = a->t.b_type;
+	bool fp8 = (ta == IN_e4m3 || ta == IN_e5m2) && (tb == IN_e4m3 || tb == IN_e5m2);
+	bool i8 = (ta == IN_s8 || ta == IN_u8) && (tb == IN_s8 || tb == IN_u8);
+	bool same = ta == tb && (ta == IN_f16 || ta == IN_bf16 || ta == IN_tf32);
+
+	if (!fp8 && !i8 && !same)
+		return false;
+	if (k * tile_in_bits(ta) != 256 || n % 8 || n > 256)
+		return false;
+	if (i8 != (a->t.acc == ACC_s32))
+		return false;
+	return a->t.acc != ACC_f16 || fp8 || ta == IN_f16;
+}
+
+/* scale-d; then imm-scale-a and -b (-1 or 1), then imm-trans-a (unless A is in
+ * registers) and -b (16-bit types only) */
+static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
+{
+	const struct ptx_operand *s = &i->operand[3];
+	int64_t imm[4] = { 1, 1, 0, 0 };
+	unsigned n = 0;
+
+	for (unsigned k = 4; k < i->noperands && n < 4; k++) {
+		if (i->operand[k].kind != PO_IMM)
+			return dec_unsupported(d, "wgmma with a scale or transposition that is no constant");
+		if (n == 2 && a->a_regs)
+			n = 3;
+		imm[n++] = i->operand[k].imm;
+	}
+	a->t.negate = imm[0] * imm[1] < 0;
+	a->t.a_mn = imm[2];
+	a->t.b_mn = imm[3];
+	if (s->kind == PO_IMM) {
+		a->imm_scale = true;
+		a->scale = s->imm;
+	} else {
+		a->pred = dec_pred(d, s, &a->flip);
+	}
+	return true;
+}
+
+DECODER(wgmma_mma_async)
+{
+	const struct ptx_operand *od = &i->operand[0], *oa = &i->operand[1];
+	unsigned m, n, k;
+	struct args *a;
+
+	if (!ptx_shape(ptx_pick(i, MG_shape), &m, &n, &k) || m != 64)
+		return dec_unsupported(d, "this shape of wgmma");
+	a = dec_alloc(d, sizeof *a);
+	a->t.n = (uint16_t)n;
+	a->t.acc = (uint8_t)tile_acc_of(ptx_type_of(i, 0));
+	a->t.a_type = (uint8_t)tile_in_of(ptx_type_of(i, 1));
+	a->t.b_type = (uint8_t)tile_in_of(ptx_type_of(i, 2));
+	a->t.satfinite = ptx_has(i, MOD_satfinite);
+	a->a_regs = oa->kind == PO_VEC;
+	a->nd = a->t.acc == ACC_f16 ? n / 4 : n / 2;
+	if (!known_types(a, k, n))
+		return dec_unsupported(d, "these types of wgmma with this shape");
+	if (od->kind != PO_VEC || od->n != a->nd || (a->a_regs && oa->n != 4))
+		return dec_unsupported(d, "wgmma with another number of registers than its shape has");
+	for (unsigned j = 0; j < a->nd; j++) {
+		a->d[j] = dec_dst(d, &od->list[j], a->t.acc == ACC_f32 ? TY_f32 : TY_b32);
+		a->regs[j] = dec_reg_id(d, &od->list[j]);
+	}
+	for (unsigned j = 0; a->a_regs && j < 4; j++) {
+		a->a[j] = dec_src(d, &oa->list[j], TY_b32);
+		a->regs[a->nd + j] = dec_reg_id(d, &oa->list[j]);
+	}
+	if (!a->a_regs)
+		a->desc_a = dec_src(d, oa, TY_b64);
+	a->desc_b = dec_src(d, &i->operand[2], TY_b64);
+	if (!scales(d, i, a))
+		return false;
+	a->shape = n | (uint64_t)a->t.acc << 16 | (uint64_t)a->t.a_type << 24 |
+		(uint64_t)a->t.b_type << 32;
+	a->tile = SIMD_PICK(wg_tile);
+	x->i.p = a;
+	x->fn = op_mma;
+	return true;
+}
