@@ -69,7 +69,7 @@ static void on_exit_lanes(struct cluster *c, const struct event *e)
 
 	if (!c->cut)
 		async_exit(c, w, e);
-	warp_exit(c, w, e->lanes);
+	order_exit(c, w, e->lanes);
 	if (!c->cut)
 		wgmma_exit(c, w, e);
 }

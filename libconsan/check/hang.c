@@ -66,7 +66,7 @@ static bool unreachable(const struct cluster *c, const struct event *e)
 
 static bool bytes_missing(struct cluster *c, const struct event *e)
 {
-	const struct mbar *m = mbar_find(c, e->peer, (uint32_t)e->addr);
+	const struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
 
 	return m && m->live && m->tx && !m->inflight;
 }
@@ -126,7 +126,7 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 	snprintf(w->on.kind, sizeof w->on.kind, "%s", e->mode < ARRAY_SIZE(kind) ? kind[e->mode] : "?");
 	w->on.peer = e->peer;
 	w->on.addr = e->addr;
-	m = e->mode == EVW_MBARRIER ? mbar_find(c, e->peer, (uint32_t)e->addr) : NULL;
+	m = e->mode == EVW_MBARRIER ? mbar_of(c, e->peer, (uint32_t)e->addr) : NULL;
 	g = e->mode == EVW_BAR ? c->cta[e->cta].bar[e->addr & 15] : NULL;
 	if (m) {
 		report_mbar(c, &f, m);
@@ -147,7 +147,7 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 static void explain(struct cluster *c, struct finding *f, const struct event *root)
 {
 	const struct mbar *m = root->mode == EVW_MBARRIER
-		? mbar_find(c, root->peer, (uint32_t)root->addr) : NULL;
+		? mbar_of(c, root->peer, (uint32_t)root->addr) : NULL;
 	const struct nb_gen *g = root->mode == EVW_BAR ? c->cta[root->cta].bar[root->addr & 15] : NULL;
 	uint32_t gone = 0, i;
 

@@ -15,7 +15,7 @@ static uint32_t popcount(uint32_t x)
 	return (uint32_t)__builtin_popcount(x);
 }
 
-struct mbar *mbar_find(struct cluster *c, unsigned cta, uint32_t addr)
+struct mbar *mbar_of(struct cluster *c, unsigned cta, uint32_t addr)
 {
 	uint16_t at;
 
@@ -27,7 +27,7 @@ struct mbar *mbar_find(struct cluster *c, unsigned cta, uint32_t addr)
 
 static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
 {
-	struct mbar *m = mbar_find(c, cta, addr);
+	struct mbar *m = mbar_of(c, cta, addr);
 
 	if (m || cta >= c->nctas || addr / 8 >= c->cta[cta].bytes / 8 || c->mbars.n == UINT16_MAX)
 		return m;
@@ -103,7 +103,7 @@ static void note_who(struct who_list *v, struct who x)
 struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, uint32_t addr)
 {
 	struct warp *w = warp_of(c, e);
-	struct mbar *m = mbar_find(c, cta, addr);
+	struct mbar *m = mbar_of(c, cta, addr);
 	struct finding *f;
 
 	if (!m || !m->live) {
@@ -261,7 +261,7 @@ static void judge_wait(struct cluster *c, const struct event *e, struct mbar *m,
 void on_mb_init(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	struct mbar *m = mbar_find(c, e->peer, (uint32_t)e->addr);
+	struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
 	struct finding *f;
 
 	if (!e->count || e->count > MAX_COUNT) {
@@ -307,7 +307,7 @@ void on_mb_init(struct cluster *c, const struct event *e)
 void on_mb_inval(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	struct mbar *m = mbar_find(c, e->peer, (uint32_t)e->addr);
+	struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
 	const struct async_op *op;
 	struct finding *f;
 	struct who x;
@@ -492,7 +492,7 @@ void on_mb_pending(struct cluster *c, const struct event *e)
 
 void on_mb_signal(struct cluster *c, const struct event *e)
 {
-	struct mbar *m = mbar_find(c, e->peer, (uint32_t)e->addr);
+	struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
 	struct async_op op = { 0 };
 	struct finding *f;
 	struct who x;

@@ -210,7 +210,7 @@ void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoc
 		frontier_add(&c->space, w->group[i].f, PLANE_G, agent, UINT32_MAX, UINT32_MAX, epoch);
 }
 
-void warp_exit(struct cluster *c, struct warp *w, uint32_t lanes)
+void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 {
 	warp_release(c, w, lanes, c->cta[w->cta].exited);
 	w->live &= ~lanes;

@@ -427,7 +427,7 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	struct doer d;
 
 	if (why == SHADOW_GUARDED) {
-		m = mbar_find(c, v->peer, (uint32_t)addr & ~7u);
+		m = mbar_of(c, v->peer, (uint32_t)addr & ~7u);
 		if (!m || (now->agent == v->w->index && c->now->kind == EV_MB_INIT))
 			return; /* a second init is CS204 */
 	} else if (v->role == ROLE_BULK_STORE) {

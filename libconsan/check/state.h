@@ -274,7 +274,7 @@ void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes);
 /* The warp alone: raises what all its lanes know of one agent. */
 void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoch);
-void warp_exit(struct cluster *c, struct warp *w, uint32_t lanes);
+void order_exit(struct cluster *c, struct warp *w, uint32_t lanes);
 struct frontier *warp_frontier(struct warp *w, unsigned lane); /* NULL: exited */
 /* All of `lanes` know some lane's part in the past event. */
 bool warp_knows(struct cluster *c, struct warp *w, uint32_t lanes, const struct who *x);
@@ -339,7 +339,7 @@ bool async_op_take(struct cluster *c, uint32_t id, struct async_op *out);
 const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar);
 
 /* ---- mbar.c ---- */
-struct mbar *mbar_find(struct cluster *c, unsigned cta, uint32_t addr); /* or NULL */
+struct mbar *mbar_of(struct cluster *c, unsigned cta, uint32_t addr); /* or NULL */
 struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, uint32_t addr);
 void on_mb_init(struct cluster *c, const struct event *e);
 void on_mb_inval(struct cluster *c, const struct event *e);
