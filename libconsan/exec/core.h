@@ -77,8 +77,7 @@ struct exec_kernel {
 	uint32_t local_stack;    /* bytes of stack per lane */
 	bool has_wgmma, has_calls, needs_reserved;
 	struct ev_symbol *symbol; size_t nsymbol;
-	const struct ptx_var **shared_var; uint32_t *shared_at; size_t nshared;
-	uint32_t dynamic_align;
+	uint32_t dynamic_at;     /* where dynamic shared memory starts, 0: not used */
 	struct exec_kernel_info info;
 	char (*why)[160];        /* reasons of the unsupported ops, by i.u */
 	size_t nwhy;

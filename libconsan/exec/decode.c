@@ -208,6 +208,8 @@ uint32_t dec_shared_place(struct decoder *d, const struct ptx_var *v)
 	at = (d->shared_end + align - 1) & ~(align - 1);
 	if (v->size)
 		d->shared_end = at + (uint32_t)v->size;
+	else if (d->k->dynamic_at < at)
+		d->k->dynamic_at = at;
 	s = (struct ev_symbol){ v->name, at, (uint32_t)v->size };
 	vec_push(&d->shared_var, v);
 	vec_push(&d->shared_at, at);
@@ -367,7 +369,7 @@ static uint64_t float_imm(const struct ptx_operand *o, enum ptx_type t)
 	union { uint64_t u; double f; } wide = { .u = (uint64_t)o->imm };
 	union { uint32_t u; float f; } narrow = { .u = (uint32_t)o->imm };
 
-	if (t == TY_f64 || t == TY_b64) {
+	if (ptx_type_bits(t) == 64) {
 		if (o->kind == PO_F32)
 			wide.f = (double)narrow.f;
 		return wide.u;

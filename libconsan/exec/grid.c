@@ -221,7 +221,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	g.nthreads = l->block[0] * l->block[1] * l->block[2];
 	g.nwarps = (g.nthreads + LANES - 1) / LANES;
 	g.nclusters = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] / g.nctas;
-	g.shared_user = k->info.shared_static + l->shared_dynamic;
+	g.shared_user = (k->dynamic_at > k->info.shared_static ? k->dynamic_at
+		: k->info.shared_static) + l->shared_dynamic;
 	g.shared_bytes = g.shared_user;
 	if (k->needs_reserved)
 		g.shared_bytes = ((g.shared_user + 15) & ~15u) + l->device->shared_reserved;

@@ -1,5 +1,5 @@
-/* ops_mov: copies between registers: mov in all forms, address-space casts,
- * cache policies (which have no effect here, but a value). */
+/* ops_mov: copies between registers: mov in all forms. Address-space casts are
+ * in address.c. */
 #include "lane.h"
 
 /* ---- mov ---- */
@@ -127,81 +127,3 @@ DECODER(mov)
 	}
 	return true;
 }
-
-/* ---- cvta, isspacep: windows of machine.h ---- */
-
-LANE_OP(to_generic, l64, l64, l64, l64, A + *(const uint64_t *)x->i.p)
-LANE_OP(from_generic, l64, l64, l64, l64, A - *(const uint64_t *)x->i.p)
-
-DECODER(cvta)
-{
-	bool to = ptx_has(i, MOD_to);
-	enum ptx_type t = TY_u64;
-
-	if (ptx_type_bits(ptx_type_of(i, 0)) != 64)
-		return dec_unsupported(d, "32-bit generic addresses");
-	/* a symbol's address or an immediate is 64 bits here, too */
-	switch ((int)dec_space(i, 0)) {
-	case PS_global: case PS_const: return LANE_DECODE(mov64, t, t);
-	case PS_shared: case PS_shared_cluster: x->i.p = &ex_shared_window; break;
-	case PS_local: x->i.p = &ex_local_window; break;
-	case PS_param: x->i.p = &ex_param_window; break;
-	default: return dec_unsupported(d, "cvta without a space");
-	}
-	return LANE_DECODE(to ? from_generic : to_generic, t, t);
-}
-
-static enum step isspacep(struct warp *w, const struct xop *x, uint32_t lanes)
-{
-	const l64 *a = r64(w, x->o[1]);
-	uint32_t m = 0;
-
-	for EACH_LANE(l, lanes) {
-		bool shared = a[l] - ex_shared_window < SHARED_WINDOW_BYTES;
-		bool own = shared && SHARED_RANK(a[l] - ex_shared_window) == w->cta->rank;
-		bool local = a[l] - ex_local_window < LOCAL_WINDOW_BYTES;
-		bool param = a[l] - ex_param_window < PARAM_WINDOW_BYTES;
-		struct exec_mem mem;
-		bool is = false;
-
-		switch ((enum ptx_space)x->o[2]) {
-		case PS_shared: is = own; break;
-		case PS_shared_cluster: is = shared; break;
-		case PS_local: is = local; break;
-		case PS_param: is = param; break;
-		case PS_global: is = !shared && !local && !param; break;
-		case PS_const:
-			is = exec_mem_find(a[l], &mem) && mem.kind == MEM_MODULE && mem.read_only;
-			break;
-		case PS_none: case PS_reg: case PS_sreg: break;
-		}
-		m |= (uint32_t)is << l;
-	}
-	ex_set_pred(w, x->o[0], lanes, m);
-	return STEP_NEXT;
-}
-DECODER(isspacep)
-{
-	x->fn = isspacep;
-	x->pure = FULL;
-	x->o[0] = dec_dst(d, &i->operand[0], TY_pred);
-	x->o[1] = dec_src(d, &i->operand[1], TY_u64);
-	x->o[2] = dec_space(i, 0);
-	if (dec_bits(d, &i->operand[1]) == 32)
-		return dec_unsupported(d, "32-bit generic addresses");
-	return x->o[2] != PS_none || dec_unsupported(d, "isspacep without a space");
-}
-
-/* ---- cache policies: opaque, and no access here heeds them ---- */
-
-static bool policy(struct decoder *d, const struct ptx_insn *i, struct xop *x)
-{
-	x->fn = mov64;
-	x->pure = FULL;
-	x->o[0] = dec_dst(d, &i->operand[0], TY_b64);
-	x->o[1] = dec_const(d, 64, 0x12f0000000000000u);
-	return true;
-}
-DECODER(createpolicy_fractional) { return policy(d, i, x); }
-DECODER(createpolicy_range) { return policy(d, i, x); }
-DECODER(createpolicy_cvt) { return policy(d, i, x); }
