@@ -147,11 +147,25 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $< $(BUILD)/libconsan.a -lcriterion $(LIBS)
 
+# ---- the bundled kernels: CUDA programs that know nothing of consan ----
+# sm_90a code for a real GPU, its PTX for consan
+KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
+	kernels/attention/fa2_split_q
+NVCCFLAGS = -O3 -std=c++17 -lineinfo -gencode=arch=compute_90a,code=[sm_90a,compute_90a]
+
+kernels: $(KERNELS:%=$(BUILD)/%)
+
+$(BUILD)/kernels/%: kernels/%.cu $(wildcard kernels/common/*)
+	@mkdir -p $(@D)
+	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
+
+$(BUILD)/tests/cases: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+
 check-unit: $(TESTS:%.c=$(BUILD)/%)
 	$(V)for t in $^; do echo "$$t"; $$t || exit 1; done
 
 clean:
 	rm -rf build build-*
 
-.PHONY: all deps check layers check-unit clean
+.PHONY: all kernels deps check layers check-unit clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
