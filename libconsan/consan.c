@@ -159,7 +159,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 		.kernel = k->name, .id = c->launches++,
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
-		.symbols = k->symbols, .nsymbols = k->nsymbols,
+		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
 	};
 
 	memcpy(i.grid, l->grid, sizeof i.grid);

@@ -44,6 +44,31 @@ static char *plain(const char *s)
 	return t.at;
 }
 
+char *demangle_variable(const char *mangled)
+{
+	const char *name = mangled;
+	size_t length = strlen(mangled);
+	char *end;
+
+	if (strncmp(mangled, "_Z", 2))
+		return base_strdup(mangled);
+	/* the last <length><name> that ends the symbol, but for E and _<number> */
+	for (const char *s = mangled + 2; *s; s++) {
+		unsigned long n;
+
+		if (!isdigit((unsigned char)*s) || isdigit((unsigned char)s[-1]))
+			continue;
+		n = strtoul(s, &end, 10);
+		if (n && n <= strlen(end) && strspn(end + n, "E_0123456789") == strlen(end + n)
+				&& !isdigit((unsigned char)*end)) {
+			name = end;
+			length = n;
+			break;
+		}
+	}
+	return base_strndup(name, length);
+}
+
 /* Cuts parameters and a template function's return type. */
 static void simplify(char *name)
 {

@@ -7,5 +7,7 @@
  * library if there is one on the machine, and else knows plain functions. */
 enum { NAME_FULL, NAME_SIMPLE, NAME_RAW };
 char *demangle(const char *mangled, int how);
+/* A variable's own name, without the function or namespace it stands in. */
+char *demangle_variable(const char *mangled);
 
 #endif

@@ -74,6 +74,8 @@ struct finding {
 	char hint[320];       /* what this case in particular suggests, or "" */
 	struct finding_waiter *waiter; /* owned */
 	unsigned nwaiters;
+	unsigned folded;      /* further pairs of instructions with the same source
+				 places, counted in seen (unrolled loops) */
 	uint64_t seen;
 	uint32_t clusters;    /* in how many clusters */
 	uint64_t seed;        /* schedule that showed it */

@@ -2,6 +2,7 @@
 #include "results.h"
 
 #include "results_json.h"
+#include "site.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -366,6 +367,26 @@ void results_copy_finding(struct finding *to, const struct finding *from)
 	memcpy(to->waiter, from->waiter, from->nwaiters * sizeof *to->waiter);
 }
 
+/* Unrolling and inlining make many instructions of one source place; to a
+ * reader they are one. Places and names of the site table are interned. */
+static bool same_place(uint32_t a, uint32_t b)
+{
+	const struct site *s = site_get(a), *t = site_get(b);
+
+	return a == b || (s->loc && s->loc == t->loc && s->kernel == t->kernel);
+}
+
+static bool same_bug(const struct finding *a, const struct finding *b)
+{
+	if (a->rule != b->rule || a->severity != b->severity || a->nsides != b->nsides
+			|| strcmp(a->kernel, b->kernel))
+		return false;
+	for (unsigned i = 0; i < a->nsides; i++)
+		if (!same_place(a->side[i].site, b->side[i].site))
+			return false;
+	return true;
+}
+
 void results_add_finding(struct results *r, const struct finding *f)
 {
 	struct finding copy;
@@ -373,10 +394,16 @@ void results_add_finding(struct results *r, const struct finding *f)
 	for (size_t i = 0; i < r->finding.n; i++) {
 		struct finding *have = &r->finding.at[i];
 
-		if (!finding_same(have, f))
+		if (!same_bug(have, f))
 			continue;
 		have->seen += f->seen;
-		have->clusters += f->clusters;
+		if (finding_same(have, f)) {
+			have->clusters += f->clusters;
+		} else {
+			have->folded += 1 + f->folded;
+			if (have->clusters < f->clusters)
+				have->clusters = f->clusters;
+		}
 		return;
 	}
 	results_copy_finding(&copy, f);

@@ -71,8 +71,9 @@ bool results_error(struct results_writer *w, struct err *e);
 
 /* ---- reading ---- */
 
-/* Everything, merged: findings over launches and processes by (rule, sites) in
- * canonical order, coverage by kernel name. */
+/* Everything, merged: findings over launches and processes by (rule, kernel,
+ * source places) in canonical order - by instruction where there is no line
+ * information -, coverage by kernel name. */
 struct results {
 	VEC(struct result_process) process;
 	VEC(struct result_launch) launch;

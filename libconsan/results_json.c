@@ -236,6 +236,8 @@ json_t *results_finding_json(const struct finding *f)
 		}
 		json_object_set_new(o, "waiters", waiters);
 	}
+	if (f->folded)
+		put_number(o, "folded", f->folded);
 	put_number(o, "seen", f->seen);
 	put_number(o, "clusters", f->clusters);
 	put_number(o, "seed", f->seed);
@@ -273,6 +275,7 @@ bool rj_finding(const json_t *o, struct finding *f)
 		get_barrier(json_object_get(w, "on"), &f->waiter[i].on);
 		get_text(w, "text", f->waiter[i].text, sizeof f->waiter[i].text);
 	}
+	f->folded = (unsigned)rj_number(o, "folded");
 	f->seen = rj_number(o, "seen");
 	f->clusters = (uint32_t)rj_number(o, "clusters");
 	f->seed = rj_number(o, "seed");

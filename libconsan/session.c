@@ -256,6 +256,9 @@ void consan_unload(struct consan_module *m)
 		return;
 	for (k = m->kernels; k; k = next) {
 		next = k->next;
+		for (size_t i = 0; i < k->info.nsymbols; i++)
+			free((char *)k->symbols[i].name);
+		free(k->symbols);
 		free(k->demangled);
 		free(k);
 	}
@@ -266,6 +269,15 @@ void consan_unload(struct consan_module *m)
 bool consan_symbol(struct consan_module *m, const char *name, void **at, uint64_t *bytes)
 {
 	return exec_symbol(m->exec, name, at, bytes);
+}
+
+static void name_symbols(struct consan_kernel *k)
+{
+	k->symbols = base_alloc(k->info.nsymbols * sizeof *k->symbols);
+	for (size_t i = 0; i < k->info.nsymbols; i++) {
+		k->symbols[i] = k->info.symbols[i];
+		k->symbols[i].name = demangle_variable(k->info.symbols[i].name);
+	}
 }
 
 const struct consan_kernel *consan_kernel(struct consan_module *m, const char *name,
@@ -284,6 +296,7 @@ const struct consan_kernel *consan_kernel(struct consan_module *m, const char *n
 		k->exec = exec;
 		exec_kernel_info(exec, &k->info);
 		k->demangled = demangle(k->info.name, NAME_FULL);
+		name_symbols(k);
 		k->next = m->kernels;
 		m->kernels = k;
 	}

@@ -51,6 +51,7 @@ struct consan_kernel {
 	const struct exec_kernel *exec;
 	struct exec_kernel_info info;
 	char *demangled;
+	struct ev_symbol *symbols; /* info.symbols, with their short names */
 };
 
 /* The knobs that --strict and --knob choose. */

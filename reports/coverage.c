@@ -231,7 +231,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 			continue;
 		page_indent(&p, 0);
 		page_add(&p, BOLD, "%s", r->process.at[i].program);
-		page_add(&p, PLAIN, " on an emulated %s", r->process.at[i].device);
+		page_add(&p, PLAIN, " on %s", r->process.at[i].device);
 	}
 	add_coverage(&p, r, o);
 	add_remarks(&p, r);

@@ -224,8 +224,9 @@ static void add_instruction(struct page *p, uint32_t id)
 	text_free(&t);
 }
 
+/* excerpt: show the source line */
 static void add_side(struct page *p, const struct options *o, const char *label,
-	const struct finding_side *s)
+	const struct finding_side *s, bool excerpt)
 {
 	const struct site *site = site_get(s->site);
 
@@ -237,7 +238,7 @@ static void add_side(struct page *p, const struct options *o, const char *label,
 	if (site->loc) {
 		page_indent(p, CONTENT);
 		add_loc(p, o, site->loc);
-		if (!o->no_source)
+		if (excerpt && !o->no_source)
 			add_excerpt(p, site->loc);
 		add_frames(p, o, site->loc);
 	}
@@ -367,7 +368,8 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	page_label(p, "kernel", DIM);
 	page_add(p, PLAIN, "%s, launch" NBSP "%u", kernel, f->launch);
 	for (unsigned i = 0; i < f->nsides; i++)
-		add_side(p, o, f->nsides == 1 ? "at" : label[i], &f->side[i]);
+		add_side(p, o, f->nsides == 1 ? "at" : label[i], &f->side[i],
+			!i || site_get(f->side[0].site)->loc != site_get(f->side[1].site)->loc);
 	if (*f->barrier.kind) {
 		page_label(p, "barrier", DIM);
 		add_barrier(p, &f->barrier);
@@ -382,6 +384,8 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	page_add(p, PLAIN, "%llu" NBSP "time%s in %u" NBSP "cluster%s",
 		(unsigned long long)f->seen, f->seen == 1 ? "" : "s",
 		f->clusters, f->clusters == 1 ? "" : "s");
+	if (f->folded)
+		page_add(p, PLAIN, ", by %u pairs of instructions", f->folded + 1);
 	if (f->seed)
 		page_add(p, PLAIN, "; schedule --seed=%llu shows it",
 			(unsigned long long)f->seed);

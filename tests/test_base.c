@@ -176,6 +176,18 @@ Test(demangle, names)
 	s = demangle("_Z6reducePfi", NAME_RAW);
 	cr_assert_str_eq(s, "_Z6reducePfi");
 	free(s);
+	s = demangle_variable("_ZZ6reducePKfPfiE1s");
+	cr_assert_str_eq(s, "s");
+	free(s);
+	s = demangle_variable("_ZZN4gemmIfLi128EE3runEvE4tile_0");
+	cr_assert_str_eq(s, "tile");
+	free(s);
+	s = demangle_variable("_ZN2ns6bufferE");
+	cr_assert_str_eq(s, "buffer");
+	free(s);
+	s = demangle_variable("smem");
+	cr_assert_str_eq(s, "smem");
+	free(s);
 	s = demangle("plain_c", NAME_FULL);
 	cr_assert_str_eq(s, "plain_c");
 	free(s);

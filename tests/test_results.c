@@ -136,6 +136,25 @@ Test(results, processes_are_merged)
 	results_free(&r);
 }
 
+Test(results, unrolled_instructions_of_one_place_are_one_bug)
+{
+	struct finding f = sample_race("reduce.cu", 17), g = f;
+	struct site other = *site_get(f.side[0].site);
+	struct results r = { 0 };
+
+	other.ptx_line++;
+	g.side[0].site = site_intern(&other);
+	results_add_finding(&r, &f);
+	results_add_finding(&r, &g);
+	other.loc = NULL; /* without line information instructions are all there is */
+	g.side[0].site = site_intern(&other);
+	results_add_finding(&r, &g);
+	results_finish(&r);
+	cr_assert_eq(r.finding.n, 2);
+	cr_assert_eq(r.finding.at[0].folded + r.finding.at[1].folded, 1);
+	results_free(&r);
+}
+
 Test(results, a_cut_line_loses_only_itself)
 {
 	struct results_writer *w = create();
