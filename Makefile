@@ -66,7 +66,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_tile.c tests/test_num.c tests/test_exec.c
+TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_tile.c tests/test_num.c tests/test_ops.c tests/test_exec.c
 
 # ---- rules ----
 
@@ -159,7 +159,7 @@ $(BUILD)/kernels/%: kernels/%.cu $(wildcard kernels/common/*)
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 
-$(BUILD)/tests/cases: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+$(BUILD)/tests/cases: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 check-unit: $(TESTS:%.c=$(BUILD)/%)
 	$(V)for t in $^; do echo "$$t"; $$t || exit 1; done

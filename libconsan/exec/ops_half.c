@@ -12,7 +12,8 @@ enum { H_FTZ = 1, H_SAT = 2, H_RELU = 4 };
 NUM_INLINE float odd32(float s, float err)
 {
 	uint32_t u = num_bits32(s);
-	bool inexact = err > 0 || err < 0, away = (err > 0) == (s > 0);
+	/* a zero has underflowed and has the sign of x: away from it */
+	bool inexact = err > 0 || err < 0, away = s == 0 || (err > 0) == (s > 0);
 
 	return num_f32(inexact && !(u & 1) ? (away ? u + 1 : u - 1) : u);
 }
