@@ -24,7 +24,8 @@ BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c l
 	libconsan/results_json.c libconsan/results.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
-	libconsan/ptx/decl.c libconsan/ptx/body.c libconsan/ptx/cfg.c libconsan/ptx/parse.c
+	libconsan/ptx/decl.c libconsan/ptx/body.c libconsan/ptx/cfg.c libconsan/ptx/parse.c \
+	libconsan/ptx/print.c libconsan/ptx/verify.c
 
 # plain C of the executor ...
 EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \

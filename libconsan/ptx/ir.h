@@ -230,8 +230,13 @@ struct ptx_module *ptx_parse(const char *name, const char *text, size_t n,
 void ptx_free(struct ptx_module *m);
 const struct ptx_func *ptx_find(const struct ptx_module *m, const char *name);
 
-/* Prints the IR as PTX again, one instruction a line (consan dump). */
+/* Prints the IR as PTX again, one instruction a line (consan dump): scopes are
+ * flattened, names that stood in several scopes get their number. Parsed again
+ * it prints the same text. */
 void ptx_print(const struct ptx_module *m, struct text *out);
+/* The statement as written, comments out and blanks squeezed; "ret" where a
+ * body had no end. */
+void ptx_statement(const struct ptx_module *m, const struct ptx_insn *i, struct text *out);
 /* The invariants above, executable; false and e on the first broken one. */
 bool ptx_verify(const struct ptx_module *m, struct err *e);
 
