@@ -94,6 +94,16 @@ static double odd(Q v)
 }
 static uint64_t half(Q v) { return num_f64_to_f16(odd(v)); }
 static uint64_t brain(Q v) { return num_f64_to_bf16(odd(v)); }
+/* bf16's exponents leave even Q inexact: what the sum drops makes it odd, too */
+static uint64_t brain_fma(float a, float b, float c)
+{
+	Q p = (Q)a * b, s = p + c, t = s - p, lost = (p - (s - t)) + ((Q)c - t);
+	double r = odd(s);
+
+	if ((Q)r == s && (lost > 0 || lost < 0) && !(num_bits64(r) & 1))
+		r = nextafter(r, lost > 0 ? INFINITY : -INFINITY);
+	return num_f64_to_bf16(r);
+}
 
 static uint64_t bfe(uint64_t a, uint32_t b, uint32_t c, unsigned bits, bool sign)
 {
