@@ -204,21 +204,29 @@ again:
 		return spun ? RAN_SPIN : RAN_BLOCKED;
 	from = x;
 	set_stop(w, x);
+	if (w->retry)
+		w->stop = x + 1; /* look again after the op that is repeated */
 	for (;;) {
 		uint32_t lanes = w->mask & (*rp(w, x->guard) ^ x->guard_xor);
 		enum step s = STEP_NEXT;
 
 		if (lanes)
 			s = x->fn(w, x, lanes | (w->dead & x->pure));
-		w->retry = false;
-		if (s == STEP_NEXT) {
+		if (__builtin_expect(s == STEP_NEXT, 1)) {
 			if (++x != w->stop)
 				continue;
+			if (w->retry) {
+				w->retry = false;
+				set_stop(w, x - 1);
+				if (x != w->stop)
+					continue;
+			}
 			retire(w, from, x);
 			push(w, pc_of(w, x), w->mask);
 			goto again;
 		}
 		retire(w, from, x + 1);
+		w->retry = false;
 		switch (s) {
 		case STEP_NEXT:
 			break;
