@@ -224,16 +224,18 @@ static void add_instruction(struct page *p, uint32_t id)
 	text_free(&t);
 }
 
-/* excerpt: show the source line */
+/* said: what the title says already; excerpt: show the source line */
 static void add_side(struct page *p, const struct options *o, const char *label,
-	const struct finding_side *s, bool excerpt)
+	const struct finding_side *s, const char *said, bool excerpt)
 {
 	const struct site *site = site_get(s->site);
 
 	page_label(p, label, DIM);
-	page_add(p, BOLD, "%s", s->what);
+	if (strcmp(s->what, said))
+		page_add(p, BOLD, "%s", s->what);
 	add_bytes(p, s);
-	page_add(p, PLAIN, " by ");
+	if (s->bytes || strcmp(s->what, said))
+		page_add(p, PLAIN, " by ");
 	add_who(p, s);
 	if (site->loc) {
 		page_indent(p, CONTENT);
@@ -247,26 +249,34 @@ static void add_side(struct page *p, const struct options *o, const char *label,
 
 /* ---- barriers and hangs ---- */
 
-static void add_barrier(struct page *p, const struct finding_barrier *b)
+static bool is_mbarrier(const struct finding_barrier *b)
 {
-	bool mbarrier = strstr(b->kind, "mbarrier") != NULL;
+	return strstr(b->kind, "mbarrier") != NULL;
+}
 
+static void add_barrier_name(struct page *p, const struct finding_barrier *b)
+{
 	page_add(p, BOLD, "%s", b->kind);
 	if (*b->name)
 		page_add(p, BOLD, " %s", b->name);
-	if (mbarrier)
+	if (is_mbarrier(b))
 		page_add(p, PLAIN, " (shared" NBSP "0x%llx)", (unsigned long long)b->addr);
 	else if (!*b->name && strstr(b->kind, "barrier"))
 		page_add(p, PLAIN, " %llu", (unsigned long long)b->addr);
+}
+
+static void add_barrier(struct page *p, const struct finding_barrier *b)
+{
+	add_barrier_name(p, b);
 	page_add(p, PLAIN, ": ");
-	if (mbarrier)
+	if (is_mbarrier(b))
 		page_add(p, PLAIN, "in phase" NBSP "%llu (parity" NBSP "%u)",
 			(unsigned long long)b->phase, (unsigned)(b->phase & 1));
 	else
 		page_add(p, PLAIN, "%llu completed", (unsigned long long)b->phase);
 	if (b->expected)
 		page_add(p, PLAIN, ", %u of %u arrivals pending", b->pending, b->expected);
-	if (mbarrier || b->tx)
+	if (is_mbarrier(b) || b->tx)
 		page_add(p, PLAIN, ", tx-count %lld" NBSP "B", (long long)b->tx);
 }
 
@@ -327,12 +337,14 @@ static void add_waiters(struct page *p, const struct finding *f)
 		page_add(p, PLAIN, "  warp%s" NBSP, n == 1 ? "" : "s");
 		add_warps(p, f, i, said);
 		left -= n;
-		page_add(p, PLAIN, ", block" NBSP "(%u,%u,%u): %s", w->who.ctaid[0],
-			w->who.ctaid[1], w->who.ctaid[2], w->text);
-		if (!*w->on.kind || !memcmp(&w->on, &f->barrier, sizeof w->on))
-			continue; /* said above, or nothing to say */
-		page_indent(p, CONTENT + 6);
-		add_barrier(p, &w->on);
+		page_add(p, PLAIN, ", block" NBSP "(%u,%u,%u), ", w->who.ctaid[0],
+			w->who.ctaid[1], w->who.ctaid[2]);
+		if (*w->on.kind) {
+			page_add(p, PLAIN, "on ");
+			add_barrier_name(p, &w->on);
+			page_add(p, PLAIN, ": ");
+		}
+		page_add(p, PLAIN, "%s", w->text);
 	}
 	if (left) {
 		page_indent(p, CONTENT + 2);
@@ -369,7 +381,7 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	page_add(p, PLAIN, "%s, launch" NBSP "%u", kernel, f->launch);
 	for (unsigned i = 0; i < f->nsides; i++)
 		add_side(p, o, f->nsides == 1 ? "at" : label[i], &f->side[i],
-			!i || site_get(f->side[0].site)->loc != site_get(f->side[1].site)->loc);
+			rule->title, !i || site_get(f->side[0].site)->loc != site_get(f->side[1].site)->loc);
 	if (*f->barrier.kind) {
 		page_label(p, "barrier", DIM);
 		add_barrier(p, &f->barrier);
