@@ -67,7 +67,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_tile.c tests/test_num.c tests/test_ops.c tests/test_exec.c
+TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_tile.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_cuda.c
 
 # ---- rules ----
 
@@ -141,8 +141,31 @@ $(BUILD)/libconsan-cuda.so: $(CUDA_OBJ) $(BUILD)/libconsan.a
 $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so
 	$(V)ln -sf $(<F) $@
 
-$(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
+$(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
+		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+
+# Programs for the interposition: one object, linked in every way there is.
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped sass driver)
+CUDA_LINK = -L$(CUDA_HOME)/lib64/stubs -lcuda
+$(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -c -o $@ $<
+$(BUILD)/tests/cuda/static: $(BUILD)/tests/cuda/runtime.o
+	$(V)$(NVCC) -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/shared: $(BUILD)/tests/cuda/runtime.o
+	$(V)$(NVCC) -cudart shared -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/stripped: $(BUILD)/tests/cuda/static
+	$(V)strip -o $@ $<
+$(BUILD)/tests/cuda/sass: tests/cuda/small.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=sm_90a -o $@ $<
+$(BUILD)/tests/cuda/driver: tests/cuda/driver.c
+	@mkdir -p $(@D)
+	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
+$(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/fatbin.o $(BUILD)/libconsan.a \
+		| $(CUDA_PROGRAMS) $(BUILD)/consan-run
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ -lcriterion $(LIBS)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 	@mkdir -p $(@D)

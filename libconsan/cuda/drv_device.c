@@ -3,7 +3,6 @@
 #include "gpu.h"
 #include "table.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +102,7 @@ CUresult cuDeviceGetName(char *name, int n, CUdevice device)
 	int error = check_device(device, name);
 
 	if (!error)
-		snprintf(name, n > 0 ? (size_t)n : 0, "consan emulated %s", gpu_device()->name);
+		device_name(name, n > 0 ? (size_t)n : 0);
 	return drv(error);
 }
 

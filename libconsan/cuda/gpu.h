@@ -233,6 +233,7 @@ bool graph_replace(struct graph *to, const struct graph *from);
 void graph_free(struct graph *g);
 
 /* ---- attributes that both APIs number alike (device.c) ---- */
+void device_name(char *to, size_t n); /* after gpu_ready() */
 int device_attribute(int attribute, int *value);
 /* Reads a limit, or writes it if set is given. */
 int device_limit(int limit, size_t *get, const size_t *set);

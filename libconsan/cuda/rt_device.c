@@ -27,6 +27,13 @@ int device_attribute(int attribute, int *value)
 	return 0;
 }
 
+void device_name(char *to, size_t n)
+{
+	const struct consan_device *d = gpu_device();
+
+	snprintf(to, n, "consan emulated sm_%u%s", d->sm, d->suffix == 'a' ? "a" : "");
+}
+
 static int attribute_of(int attribute)
 {
 	int value = 0;
@@ -63,7 +70,7 @@ struct prop12 {
 #define A(attribute) = attribute_of(CU_DEVICE_ATTRIBUTE_##attribute)
 #define TOTAL = total_memory()
 #define DIMENSIONS(p) \
-	snprintf((p)->name, sizeof (p)->name, "consan emulated %s", gpu_device()->name); \
+	device_name((p)->name, sizeof (p)->name); \
 	memcpy(&(p)->uuid, "consan emulated", sizeof (p)->uuid); \
 	ARRAY_DIM_3((p)->maxThreadsDim, attribute_of(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), \
 		attribute_of(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y), \

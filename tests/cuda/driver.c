@@ -1,0 +1,251 @@
+/* Uses of the driver API: `driver NAME` runs one and ends with 0 if the API did
+ * what it does on a GPU, 77 if what it needs is not installed. */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(x) do { if (!(x)) { printf("line %d: %s\n", __LINE__, #x); return 1; } } while (0)
+#define OK(x) IS(CUDA_SUCCESS, x)
+#define IS(error, x) do { CUresult e_ = (x); if (e_ != (error)) { \
+	printf("line %d: %s: %d\n", __LINE__, #x, (int)e_); return 1; } } while (0)
+
+static const char ptx[] =
+	".version 8.0\n"
+	".target sm_80\n"
+	".address_size 64\n"
+	".visible .global .align 4 .u32 offset = 100;\n"
+	".visible .entry set(.param .u64 to, .param .u32 value)\n"
+	"{\n"
+	"	.reg .b32 %r<4>;\n"
+	"	.reg .b64 %d<4>;\n"
+	"	ld.param.u64 %d1, [to];\n"
+	"	ld.param.u32 %r1, [value];\n"
+	"	ld.global.u32 %r2, [offset];\n"
+	"	add.s32 %r1, %r1, %r2;\n"
+	"	mov.u32 %r3, %tid.x;\n"
+	"	mul.wide.u32 %d2, %r3, 4;\n"
+	"	add.s64 %d3, %d1, %d2;\n"
+	"	st.global.u32 [%d3], %r1;\n"
+	"	ret;\n"
+	"}\n";
+
+static int begin(CUcontext *c)
+{
+	CUdevice d;
+
+	OK(cuInit(0));
+	OK(cuDeviceGet(&d, 0));
+	OK(cuCtxCreate_v2(c, 0, d));
+	return 0;
+}
+
+static int run(CUfunction f, int value, int expect)
+{
+	CUdeviceptr d;
+	int h[32] = { 0 };
+	void *args[] = { &d, &value };
+
+	OK(cuMemAlloc(&d, sizeof h));
+	OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, args, NULL));
+	OK(cuCtxSynchronize());
+	OK(cuMemcpyDtoH(h, d, sizeof h));
+	OK(cuMemFree(d));
+	CHECK(h[0] == expect && h[31] == expect);
+	return 0;
+}
+
+static int module(void)
+{
+	CUcontext c;
+	CUmodule m;
+	CUfunction f;
+	CUdeviceptr at, d;
+	size_t bytes;
+	int offset = 200, value, h = 0;
+
+	IS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGetCount(&value));
+	OK(cuInit(0));
+	IS(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc(&d, 4));
+	if (begin(&c))
+		return 1;
+	OK(cuModuleLoadData(&m, ptx));
+	OK(cuModuleGetFunction(&f, m, "set"));
+	IS(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&f, m, "get"));
+	if (run(f, 5, 105))
+		return 1;
+	OK(cuModuleGetGlobal(&at, &bytes, m, "offset"));
+	CHECK(bytes == 4);
+	OK(cuMemcpyHtoD(at, &offset, 4));
+	if (run(f, 5, 205))
+		return 1;
+	OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
+	CHECK(value == 1024);
+	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 1024, 0));
+	CHECK(value == 2);
+	/* packed parameters */
+	struct { CUdeviceptr to; int value; } block;
+	bytes = 12;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &block,
+		CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END };
+	OK(cuMemAlloc(&d, 4));
+	block.to = d;
+	block.value = 1;
+	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+	OK(cuMemcpyDtoH(&h, d, 4));
+	CHECK(h == 201);
+	OK(cuMemsetD32(d, 77, 1));
+	OK(cuMemcpyDtoH(&h, d, 4));
+	CHECK(h == 77);
+	OK(cuModuleUnload(m));
+	IS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(m));
+	IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+	OK(cuCtxDestroy(c));
+	IS(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc(&d, 4));
+	return 0;
+}
+
+static int library(void)
+{
+	CUcontext c;
+	CUlibrary l;
+	CUkernel k;
+	CUfunction f;
+	CUlinkState s;
+	unsigned n;
+	void *out;
+	size_t bytes;
+	const char *name;
+
+	if (begin(&c))
+		return 1;
+	OK(cuLibraryLoadData(&l, ptx, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuLibraryGetKernelCount(&n, l));
+	CHECK(n == 1);
+	OK(cuLibraryGetKernel(&k, l, "set"));
+	OK(cuKernelGetFunction(&f, k));
+	OK(cuKernelGetName(&name, k));
+	CHECK(!strcmp(name, "set"));
+	if (run(f, 1, 101) || run((CUfunction)k, 2, 102))
+		return 1;
+	OK(cuLibraryUnload(l));
+	OK(cuLinkCreate(0, NULL, NULL, &s));
+	OK(cuLinkAddData(s, CU_JIT_INPUT_PTX, (void *)ptx, sizeof ptx, "set.ptx", 0, NULL, NULL));
+	OK(cuLinkComplete(s, &out, &bytes));
+	CUmodule m;
+	OK(cuModuleLoadData(&m, out));
+	OK(cuLinkDestroy(s));
+	OK(cuModuleGetFunction(&f, m, "set"));
+	return run(f, 3, 103);
+}
+
+/* dlopen finds the same driver, and the driver its entry points. */
+static int entry(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW), *at;
+	CUdriverProcAddressQueryResult q;
+
+	CHECK(lib && dlsym(lib, "cuInit"));
+	CHECK(dlsym(lib, "cuMemAlloc_v2") == dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	OK(cuInit(0));
+	OK(cuGetProcAddress("cuMemAlloc", &at, 12000, 0, &q));
+	CHECK(at == dlsym(lib, "cuMemAlloc_v2") && q == CU_GET_PROC_ADDRESS_SUCCESS);
+	OK(cuGetProcAddress("cuMemPrefetchAsync", &at, 12000, 0, &q));
+	CHECK(at == dlsym(lib, "cuMemPrefetchAsync"));
+	OK(cuGetProcAddress("cuMemPrefetchAsync", &at, 13000, 0, &q));
+	CHECK(at == dlsym(lib, "cuMemPrefetchAsync_v2"));
+	IS(CUDA_ERROR_NOT_FOUND, cuGetProcAddress("cuNothing", &at, 13000, 0, &q));
+	CUarray array;
+	IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
+	IS(CUDA_ERROR_NOT_SUPPORTED, cuArrayCreate(&array, NULL));
+	return 0;
+}
+
+static int bad(void)
+{
+	static char broken[sizeof ptx];
+	CUcontext c;
+	CUmodule m;
+	static const char elf[64] = "\177ELF\2\1\1", noise[64] = "\1\2\3\4\5\6\7";
+
+	if (begin(&c))
+		return 1;
+	strcpy(broken, ptx);
+	*strstr(broken, "ret;") = '(';
+	IS(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&m, broken));
+	IS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, elf));
+	IS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&m, noise));
+	IS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData(&m, NULL));
+	IS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&m, "/nonexistent"));
+	return 0;
+}
+
+static int tensormap(void)
+{
+	CUcontext c;
+	CUtensorMap map;
+	CUdeviceptr d;
+	cuuint64_t dim[2] = { 64, 64 }, stride[1] = { 128 };
+	cuuint32_t box[2] = { 64, 8 }, step[2] = { 1, 1 };
+
+	if (begin(&c))
+		return 1;
+	OK(cuMemAlloc(&d, 8192));
+	OK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, (void *)d, dim, stride,
+		box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+	stride[0] = 100;
+	IS(CUDA_ERROR_INVALID_VALUE, cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2,
+		(void *)d, dim, stride, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+	return 0;
+}
+
+/* PTX that NVRTC makes while the program runs. */
+static int nvrtc(void)
+{
+	static const char source[] = "extern \"C\" __global__ void set(int *to, int value) "
+		"{ to[threadIdx.x] = value; }";
+	static const char *options[] = { "--gpu-architecture=compute_90a" };
+	void *lib = dlopen("libnvrtc.so.13", RTLD_NOW), *program;
+	int (*create)(void **, const char *, const char *, int, void *, void *);
+	int (*compile)(void *, int, const char **), (*size)(void *, size_t *), (*get)(void *, char *);
+	CUcontext c;
+	CUmodule m;
+	CUfunction f;
+	size_t n;
+	char *text;
+
+	if (!lib)
+		return 77;
+	create = dlsym(lib, "nvrtcCreateProgram");
+	compile = dlsym(lib, "nvrtcCompileProgram");
+	size = dlsym(lib, "nvrtcGetPTXSize");
+	get = dlsym(lib, "nvrtcGetPTX");
+	CHECK(create && compile && size && get);
+	CHECK(!create(&program, source, "set.cu", 0, NULL, NULL));
+	CHECK(!compile(program, 1, options));
+	CHECK(!size(program, &n));
+	text = malloc(n);
+	CHECK(!get(program, text));
+	if (begin(&c))
+		return 1;
+	OK(cuModuleLoadData(&m, text));
+	OK(cuModuleGetFunction(&f, m, "set"));
+	return run(f, 6, 6);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { const char *name; int (*run)(void); } tests[] = {
+		{ "module", module }, { "library", library }, { "entry", entry }, { "bad", bad },
+		{ "tensormap", tensormap }, { "nvrtc", nvrtc },
+	};
+
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+		if (argc == 2 && !strcmp(argv[1], tests[i].name))
+			return tests[i].run();
+	return 99;
+}

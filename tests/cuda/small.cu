@@ -1,0 +1,14 @@
+/* The least program with a kernel: 0 if it ran. */
+#include <cstdio>
+
+__global__ void set(int *to) { *to = 4; }
+
+int main()
+{
+	int *d, h = 0;
+	cudaMalloc(&d, 4);
+	set<<<1, 1>>>(d);
+	cudaError_t e = cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost);
+	printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+	return e || h != 4;
+}

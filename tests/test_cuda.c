@@ -1,0 +1,340 @@
+/* cuda: programs under consan-run behave as on a GPU, however they were linked;
+ * what goes wrong is said, and nothing found is lost. Fatbins are read safely.
+ * The programs are tests/cuda/, built beside this binary. */
+#include "../libconsan/cuda/fatbin.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <fcntl.h>
+#include <lz4.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zstd.h>
+
+/* ---- running ---- */
+
+struct ran {
+	int status;
+	char out[1 << 15]; /* stdout and stderr */
+};
+
+/* The folder of this binary: build/tests. */
+static const char *here(void)
+{
+	static char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+
+	cr_assert_gt(n, 0);
+	path[n] = 0;
+	*strrchr(path, '/') = 0;
+	return path;
+}
+
+/* `consan-run words` in the folder of the programs, by a shell. */
+static struct ran *run(const char *words)
+{
+	static struct ran r;
+	char command[8192];
+	size_t n;
+	FILE *f;
+	int status;
+
+	snprintf(command, sizeof command, "cd %s/cuda && exec timeout 100 ../../consan-run %s 2>&1",
+		here(), words);
+	f = popen(command, "r");
+	cr_assert_not_null(f);
+	n = fread(r.out, 1, sizeof r.out - 1, f);
+	r.out[n] = 0;
+	status = pclose(f);
+	r.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	return &r;
+}
+
+/* Status and a piece of the output; each piece must be there. */
+static void expect(const char *words, int status, const char *piece)
+{
+	struct ran *r = run(words);
+
+	cr_assert_eq(r->status, status, "%s: status %d, expected %d\n%s", words, r->status, status,
+		r->out);
+	cr_assert(!piece || strstr(r->out, piece), "%s: no \"%s\" in\n%s", words, piece, r->out);
+}
+
+/* ---- the API ---- */
+
+static const char *const api[] = {
+	"launch", "memory", "variables", "streams", "graphs", "functions",
+};
+
+Test(cuda, runtime_static, .timeout = 200)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(api); i++) {
+		char words[64];
+
+		snprintf(words, sizeof words, "./static %s", api[i]);
+		expect(words, 0, "0 errors");
+	}
+}
+
+Test(cuda, runtime_shared, .timeout = 200)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(api); i++) {
+		char words[64];
+
+		snprintf(words, sizeof words, "./shared %s", api[i]);
+		expect(words, 0, "0 errors");
+	}
+}
+
+Test(cuda, device)
+{
+	expect("./static device", 67, "unsupported call: cudaMallocArray");
+	expect("--allow-unchecked ./static device", 0, NULL);
+}
+
+Test(cuda, driver)
+{
+	expect("./driver module", 0, "1 of 1 kernel checked");
+	expect("./driver library", 0, NULL);
+	expect("--allow-unchecked ./driver entry", 0, "unsupported call: cuArrayCreate_v2");
+	expect("--allow-unchecked ./driver tensormap", 0, "cuTensorMapEncodeTiled");
+}
+
+Test(cuda, nvrtc)
+{
+	struct ran *r = run("./driver nvrtc");
+
+	if (r->status == 77)
+		cr_skip_test("NVRTC is not installed");
+	cr_assert_eq(r->status, 0, "%s", r->out);
+}
+
+/* ---- findings reach the report, whatever the end ---- */
+
+Test(cuda, finds)
+{
+	expect("./static race", 66, "runtime.cu");
+	expect("--error-exitcode 9 ./static race", 9, NULL);
+	expect("--error-exitcode 0 ./static race", 0, NULL);
+	expect("./static fault", 66, "CS903");
+}
+
+Test(cuda, ends)
+{
+	static const char *const how[] = { "_exit", "abort", "kill", "exec", "return" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		char words[64];
+
+		snprintf(words, sizeof words, "./static race-then %s", how[i]);
+		expect(words, 66, "1 of 1 kernel checked");
+	}
+	expect("--error-exitcode 0 ./static race-then _exit", 3, NULL);
+	expect("--error-exitcode 0 ./static race-then return", 5, NULL);
+	expect("--error-exitcode 0 ./static race-then kill", 128 + SIGKILL, "killed by signal 9");
+	expect("--error-exitcode 0 ./static race-then abort", 128 + SIGABRT, NULL);
+}
+
+Test(cuda, forks)
+{
+	expect("./static forks", 66, "1 of 1 kernel checked");
+}
+
+Test(cuda, hangs)
+{
+	expect("--timeout 20 ./static hang", 66, "CS70");
+}
+
+/* Ctrl-C: the signal goes to everyone in the foreground. */
+Test(cuda, interrupt)
+{
+	struct ran r = { 0 };
+	char run_path[4200], program[4200];
+	int pipe_out[2], status;
+	size_t n = 0;
+	ssize_t got;
+	pid_t pid;
+
+	snprintf(run_path, sizeof run_path, "%s/../consan-run", here());
+	snprintf(program, sizeof program, "%s/cuda/static", here());
+	cr_assert_eq(pipe(pipe_out), 0);
+	pid = fork();
+	if (!pid) {
+		setpgid(0, 0);
+		dup2(pipe_out[1], 1);
+		dup2(pipe_out[1], 2);
+		close(pipe_out[0]);
+		execl(run_path, "consan-run", program, "race-then", "pause", (char *)NULL);
+		_exit(99);
+	}
+	close(pipe_out[1]);
+	while (!strstr(r.out, "ready") && (got = read(pipe_out[0], r.out + n, 100)) > 0)
+		n += (size_t)got;
+	kill(-pid, SIGINT);
+	while (n < sizeof r.out - 100 && (got = read(pipe_out[0], r.out + n, 100)) > 0)
+		n += (size_t)got;
+	waitpid(pid, &status, 0);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 66, "%x %s", status, r.out);
+	cr_assert(strstr(r.out, "1 error"), "%s", r.out);
+}
+
+/* ---- bad input ---- */
+
+Test(cuda, bad_programs)
+{
+	expect("./nothing-here", 127, "no such program");
+	expect("nothing-here", 127, "no such program");
+	expect("/etc/passwd", 126, "not executable");
+	expect("$(t=$(mktemp); echo text > $t; chmod +x $t; echo $t)", 126, "not a program");
+	expect("", 64, "no program to run");
+	expect("--nonsense ./static", 64, "unrecognized option");
+	expect("--log-file /nonexistent/log ./static race", 70, "cannot write");
+	expect("--report /nonexistent/r.json ./static race", 70, "cannot write");
+	expect("/bin/true", 67, "never called CUDA");
+	expect("./static nothing", 67, "never called CUDA");
+	expect("--allow-unchecked /bin/sh -c 'exit 7'", 7, NULL);
+}
+
+Test(cuda, bad_images)
+{
+	struct ran *r = run("./stripped race");
+
+	cr_assert_neq(r->status, 0);
+	cr_assert(strstr(r->out, "relink with -cudart shared"), "%s", r->out);
+	r = run("./sass");
+	cr_assert_neq(r->status, 0);
+	cr_assert(strstr(r->out, "code=compute_90a"), "%s", r->out);
+	cr_assert(strstr(r->out, "cudaErrorNoKernelImageForDevice"), "%s", r->out);
+	r = run("--arch sm_80 ./static race");
+	cr_assert_neq(r->status, 0);
+	cr_assert(strstr(r->out, "no PTX for the emulated sm_80"), "%s", r->out);
+	expect("--allow-unchecked ./driver bad", 0, "neither a fatbin nor PTX");
+}
+
+/* ---- fatbins ---- */
+
+static void put16(uint8_t *p, unsigned v) { p[0] = (uint8_t)v; p[1] = (uint8_t)(v >> 8); }
+static void put32(uint8_t *p, uint32_t v) { memcpy(p, &v, sizeof v); }
+static void put64(uint8_t *p, uint64_t v) { memcpy(p, &v, sizeof v); }
+
+static const char text[] = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+	"// some text that repeats, some text that repeats, some text that repeats\n";
+
+/* A container with the text plain, as LZ4, as ZSTD; for sm_90a, sm_90, sm_80. */
+static size_t make(uint8_t *to, size_t cap)
+{
+	static const struct { uint32_t sm; uint64_t flags; } image[] = {
+		{ 90, 0x100000 }, { 90, 0x2000 }, { 80, 0x8000 },
+	};
+	size_t at = 16, i;
+
+	memset(to, 0, cap);
+	for (i = 0; i < ARRAY_SIZE(image); i++) {
+		uint8_t *h = to + at, *body = h + 64;
+		size_t n = strlen(text);
+
+		if (image[i].flags & 0x2000)
+			n = (size_t)LZ4_compress_default(text, (char *)body, (int)strlen(text), 1000);
+		else if (image[i].flags & 0x8000)
+			n = ZSTD_compress(body, 1000, text, strlen(text), 3);
+		else
+			memcpy(body, text, n);
+		put16(h, 1);
+		put16(h + 2, 0x101);
+		put32(h + 4, 64);
+		put64(h + 8, (n + 7) / 8 * 8);
+		put32(h + 16, image[i].flags & 0xa000 ? (uint32_t)n : 0);
+		put32(h + 28, image[i].sm);
+		put64(h + 40, image[i].flags | 0x11);
+		put64(h + 56, image[i].flags & 0xa000 ? strlen(text) : 0);
+		at += 64 + (n + 7) / 8 * 8;
+	}
+	put32(to, 0xBA55ED50);
+	put16(to + 4, 1);
+	put16(to + 6, 16);
+	put64(to + 8, at - 16);
+	return at;
+}
+
+static unsigned images(const uint8_t *bytes, size_t n, unsigned *texts, struct err *e)
+{
+	struct fatbin_image image;
+	size_t cursor = 0, length;
+	unsigned count = 0;
+
+	while (fatbin_next(bytes, n, &cursor, &image, e)) {
+		struct err e2 = { 0 };
+		char *unpacked = image.unpacked < 1 << 20 ? fatbin_unpack(&image, &length, &e2) : NULL;
+
+		count++;
+		*texts += unpacked && !strcmp(unpacked, text);
+		free(unpacked);
+	}
+	return count;
+}
+
+Test(fatbin, reads)
+{
+	uint8_t bytes[4096];
+	size_t n = make(bytes, sizeof bytes), cursor = 0;
+	struct fatbin_image image;
+	struct err e = { 0 };
+	unsigned texts = 0;
+
+	cr_assert(fatbin_is(bytes, n));
+	cr_assert_eq(fatbin_size(bytes), n);
+	cr_assert_eq(images(bytes, n, &texts, &e), 3);
+	cr_assert_eq(texts, 3);
+	cr_assert_eq(e.code, 0);
+	cr_assert(fatbin_next(bytes, n, &cursor, &image, &e));
+	cr_assert_eq(image.sm, 90);
+	cr_assert_eq(image.suffix, 'a');
+	cr_assert_eq(image.kind, FATBIN_PTX);
+}
+
+Test(fatbin, ranks)
+{
+	cr_assert_gt(fatbin_rank(90, 'a', 90, 'a'), fatbin_rank(90, 0, 90, 'a'));
+	cr_assert_gt(fatbin_rank(90, 0, 90, 'a'), fatbin_rank(80, 0, 90, 'a'));
+	cr_assert_eq(fatbin_rank(90, 'a', 100, 'a'), 0);
+	cr_assert_eq(fatbin_rank(90, 'a', 90, 0), 0);
+	cr_assert_eq(fatbin_rank(100, 0, 90, 'a'), 0);
+	cr_assert_gt(fatbin_rank(100, 'f', 103, 'a'), fatbin_rank(100, 0, 103, 'a'));
+	cr_assert_eq(fatbin_rank(100, 'f', 120, 'a'), 0);
+	cr_assert_gt(fatbin_rank(90, 0, 120, 'a'), 0);
+}
+
+/* Whatever is cut or changed: an end or an error, never a read outside. The
+ * bytes are on the heap, exactly as many as there are, for the sanitizers. */
+Test(fatbin, damaged, .timeout = 60)
+{
+	uint8_t whole[4096], *part;
+	size_t n = make(whole, sizeof whole), k;
+	unsigned texts, seed = 1;
+
+	for (k = 0; k < n; k++) {
+		struct err e = { 0 };
+
+		part = malloc(k ? k : 1);
+		memcpy(part, whole, k);
+		texts = 0;
+		cr_assert_eq(images(part, k, &texts, &e), 0, "cut at %zu", k);
+		cr_assert_neq(e.code, 0, "cut at %zu", k);
+		free(part);
+	}
+	for (k = 0; k < 20000; k++) {
+		struct err e = { 0 };
+
+		part = malloc(n);
+		memcpy(part, whole, n);
+		for (unsigned flips = 1 + k % 3; flips; flips--)
+			part[rand_r(&seed) % n] = (uint8_t)rand_r(&seed);
+		texts = 0;
+		images(part, n, &texts, &e);
+		free(part);
+	}
+}
