@@ -171,6 +171,18 @@ static uint64_t dot(uint32_t a, uint32_t b, uint32_t c, unsigned abits, unsigned
 	}
 	return c;
 }
+static uint64_t absdiff(uint32_t a, uint32_t b, bool sign, bool sum)
+{
+	uint32_t r = 0, total = 0;
+
+	for (unsigned s = 0; s < 32; s += 8) {
+		int x = sign ? (int8_t)(a >> s) : (uint8_t)(a >> s);
+		int y = sign ? (int8_t)(b >> s) : (uint8_t)(b >> s);
+		r |= (uint32_t)abs(x - y) << s;
+		total += (uint32_t)abs(x - y);
+	}
+	return sum ? total : r;
+}
 
 /* ---- the cases ---- */
 

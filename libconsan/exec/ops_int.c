@@ -356,6 +356,25 @@ DP(us, false, true)
 DP(su, true, false)
 DP(ss, true, true)
 
+/* vabsdiff4, without byte selectors; .add: the sum of the four plus c */
+struct bytes4 {
+	bool sa, sb, sd, sat, add;
+};
+static inline uint32_t absdiff4(uint32_t a, uint32_t b, uint32_t c, const struct bytes4 *m)
+{
+	uint32_t r = 0, sum = c;
+
+	for (unsigned k = 0; k < 4; k++) {
+		int32_t v = byte_of(a, k, m->sa) - byte_of(b, k, m->sb), top = m->sd ? 127 : 255;
+		v = v < 0 ? -v : v;
+		v = m->sat && v > top ? top : v;
+		sum += (uint32_t)v;
+		r |= ((uint32_t)v & 0xff) << 8 * k;
+	}
+	return m->add ? sum : r;
+}
+LANE_SLOW(vabsdiff4_32, l32, l32, l32, l32, absdiff4(A, B, C, x->i.p))
+
 /* ---- decoding ---- */
 
 enum int_type { IT_U16, IT_S16, IT_U32, IT_S32, IT_U64, IT_S64, IT_U16X2, IT_S16X2, IT_COUNT };
@@ -600,6 +619,18 @@ DECODER(dp2a)
 
 	return LANE_DECODE(fn[is_hi(i)][ptx_type_of(i, 0) == TY_s32][ptx_type_of(i, 1) == TY_s32],
 		TY_b32, TY_b32, TY_b32, TY_b32);
+}
+
+DECODER(vabsdiff4)
+{
+	struct bytes4 *m = dec_alloc(d, sizeof *m);
+
+	if (ptx_pick(i, MG_redop) != MOD_NONE && !ptx_has(i, MOD_add))
+		return dec_unsupported(d, "vabsdiff4 other than .add");
+	*m = (struct bytes4){ .sd = ptx_type_of(i, 0) == TY_s32, .sa = ptx_type_of(i, 1) == TY_s32,
+		.sb = ptx_type_of(i, 2) == TY_s32, .sat = ptx_has(i, MOD_sat), .add = ptx_has(i, MOD_add) };
+	x->i.p = m;
+	return LANE_DECODE(vabsdiff4_32, TY_b32, TY_b32, TY_b32, TY_b32);
 }
 
 DECODER(prmt)
