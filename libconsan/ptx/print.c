@@ -392,6 +392,23 @@ void ptx_statement(const struct ptx_module *m, const struct ptx_insn *i, struct 
 	}
 }
 
+/* Its own words, but for the guard, whose name may have changed. */
+static void print_unknown(struct printer *p, const struct ptx_insn *i)
+{
+	struct text t = { 0 };
+	const char *s;
+
+	ptx_statement(p->m, i, &t);
+	s = t.at;
+	if (i->guard != PTX_NO_REG) {
+		s += strspn(s, "@! ");
+		s += strcspn(s, " ");
+		s += strspn(s, " ");
+	}
+	say(p, s);
+	text_free(&t);
+}
+
 static void print_call(struct printer *p, const struct ptx_insn *i, uint32_t at)
 {
 	if (i->nret) {
@@ -426,15 +443,15 @@ static void print_instruction(struct printer *p, const struct ptx_insn *i, uint3
 		say(p, ";\n");
 	}
 	say(p, "\t");
-	if (i->op == OP_unknown) {
-		ptx_statement(p->m, i, p->out);
-		say(p, ";\n");
-		return;
-	}
 	if (i->guard != PTX_NO_REG) {
 		say(p, i->guard_negated ? "@!" : "@");
 		print_reg(p, i->guard);
 		say(p, " ");
+	}
+	if (i->op == OP_unknown) {
+		print_unknown(p, i);
+		say(p, ";\n");
+		return;
 	}
 	say(p, ptx_op_name((enum ptx_op)i->op));
 	for (unsigned k = 0; k < i->nmods; k++)
