@@ -226,24 +226,54 @@ static inline bool reads(const struct cell_entry *e)
 	return !(e->what & CELL_WRITE) || (e->what & rmw) == rmw;
 }
 
-static inline void touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
+/* The common cases, to the same effect as touch_all() and touch_chain() but for
+ * reads that these would have forgotten: it leaves them for later. True: done. */
+static inline bool touch_plain(struct shadow_view *v, struct cell *c,
 	const struct cell_entry *now)
 {
-	struct cell *c = open_cell(s, granule);
-	struct cell_entry rec;
+	uint32_t n = c->n, i, at = n;
+
+	if (n > CELL_ENTRIES)
+		return false;
+	if (now->what & CELL_WRITE) {
+		/* covers everything there is, and knows it */
+		for (i = 0; i < n; i++)
+			if (c->entry[i].bytes & ~now->bytes || !lookup(v, &c->entry[i]))
+				return false;
+		c->entry[0] = *now;
+		c->n = 1;
+		return true;
+	}
+	for (i = 0; i < n; i++) {
+		const struct cell_entry *x = &c->entry[i];
+
+		if (x->what & CELL_WRITE) {
+			if (!(x->bytes & now->bytes) || lookup(v, x))
+				continue;
+			return false;
+		}
+		if (x->agent != now->agent)
+			continue;
+		/* the agent's own read, taken over by this one */
+		if (x->bytes & ~now->bytes || x->lanes & ~now->lanes
+			|| (x->what ^ now->what) & CELL_SHIFT_MASK)
+			return false;
+		at = i;
+	}
+	if (at == CELL_ENTRIES)
+		return false;
+	c->entry[at] = *now;
+	if (at == n)
+		c->n = (uint16_t)(n + 1);
+	return true;
+}
+
+static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
+	const struct cell_entry *now)
+{
+	struct cell_entry rec = *now;
 	uint32_t n = c->n, i, k;
 
-	if (SELDOM(c->guard & now->bytes))
-		v->stray(v, now, granule, c->guard & now->bytes, SHADOW_GUARDED);
-	if (SELDOM(now->bytes & ~c->init) && reads(now))
-		v->stray(v, now, granule, now->bytes & ~c->init, SHADOW_UNWRITTEN);
-	if (now->what & CELL_WRITE)
-		c->init |= now->bytes;
-	if (SELDOM(n >= CELL_ENTRIES)) {
-		touch_chain(s, v, c, granule, now);
-		return;
-	}
-	rec = *now;
 	for (i = k = 0; i < n; i++) {
 		struct cell_entry x = c->entry[i];
 
@@ -270,6 +300,25 @@ static inline void touch(struct shadow *s, struct shadow_view *v, uint32_t granu
 	}
 	c->entry[k] = rec;
 	c->n = (uint16_t)(k + 1);
+}
+
+static inline void touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
+	const struct cell_entry *now)
+{
+	struct cell *c = open_cell(s, granule);
+
+	if (SELDOM(c->guard & now->bytes))
+		v->stray(v, now, granule, c->guard & now->bytes, SHADOW_GUARDED);
+	if (SELDOM(now->bytes & ~c->init) && reads(now))
+		v->stray(v, now, granule, now->bytes & ~c->init, SHADOW_UNWRITTEN);
+	if (now->what & CELL_WRITE)
+		c->init |= now->bytes;
+	if (touch_plain(v, c, now))
+		return;
+	if (c->n < CELL_ENTRIES)
+		touch_all(v, c, granule, now);
+	else
+		touch_chain(s, v, c, granule, now);
 }
 
 void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
