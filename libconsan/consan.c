@@ -38,7 +38,7 @@ static struct coverage *coverage_of(struct consan *c, const char *kernel)
 {
 	struct coverage v = { 0 };
 
-	snprintf(v.kernel, sizeof v.kernel, "%s", kernel);
+	finding_set_kernel(v.kernel, kernel);
 	for (size_t i = 0; i < c->coverage.n; i++)
 		if (!strcmp(c->coverage.at[i].kernel, v.kernel))
 			return &c->coverage.at[i];

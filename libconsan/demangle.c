@@ -34,14 +34,33 @@ static char *plain(const char *s)
 	for (s += nested ? 3 : 2; isdigit((unsigned char)*s); s = end) {
 		unsigned long n = strtoul(s, &end, 10);
 
-		if (n > strlen(end))
+		if (n > strlen(end) || (t.n && !nested))
 			break;
 		text_printf(&t, "%s%.*s", t.n ? "::" : "", (int)n, end);
 		end += n;
-		if (!nested)
-			break;
 	}
+	if (t.n && *s == 'I')
+		text_printf(&t, "<...>");
 	return t.at;
+}
+
+/* Cuts template arguments. */
+static void drop_arguments(char *name)
+{
+	char *to = name;
+	int depth = 0;
+
+	for (const char *c = name; *c; c++) {
+		bool operator = *c == '<' && c - name >= 8 && !strncmp(c - 8, "operator", 8);
+
+		if (*c == '<' && !operator)
+			depth++;
+		if (!depth)
+			*to++ = *c;
+		if (*c == '>' && depth)
+			depth--;
+	}
+	*to = 0;
 }
 
 char *demangle_variable(const char *mangled)
@@ -97,16 +116,25 @@ static void simplify(char *name)
 char *demangle(const char *mangled, int how)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const char *cut = strrchr(mangled, '~'); /* finding_set_kernel() */
 	char *name = NULL;
+	struct text t = { 0 };
 	int status = 0;
 
 	if (how == NAME_RAW || strncmp(mangled, "_Z", 2))
 		return base_strdup(mangled);
 	pthread_once(&once, find_cxx);
-	name = cxx ? cxx(mangled, NULL, NULL, &status) : plain(mangled);
+	name = cxx && !cut ? cxx(mangled, NULL, NULL, &status) : plain(mangled);
 	if (!name)
 		return base_strdup(mangled);
-	if (how == NAME_SIMPLE)
+	if (cut) {
+		text_printf(&t, "%s %s", name, cut);
+		free(name);
+		return t.at;
+	}
+	if (how == NAME_BARE)
+		drop_arguments(name);
+	if (how == NAME_SIMPLE || how == NAME_BARE)
 		simplify(name);
 	return name;
 }

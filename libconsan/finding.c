@@ -4,6 +4,7 @@
 #include "base.h"
 #include "site.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,4 +76,18 @@ void finding_free(struct finding *f)
 	free(f->waiter);
 	f->waiter = NULL;
 	f->nwaiters = 0;
+}
+
+void finding_set_kernel(char to[256], const char *mangled)
+{
+	size_t n = strlen(mangled);
+	uint32_t sum = 0x811c9dc5u;
+
+	if (n < 256) {
+		memcpy(to, mangled, n + 1);
+		return;
+	}
+	for (const char *c = mangled; *c; c++)
+		sum = (sum ^ (unsigned char)*c) * 0x01000193u;
+	snprintf(to, 256, "%.240s~%08x", mangled, sum);
 }

@@ -65,7 +65,7 @@ struct finding_waiter {   /* hangs: the wait-for graph */
 struct finding {
 	enum rule rule;
 	enum severity severity;
-	char kernel[256];     /* mangled; cut if longer */
+	char kernel[256];     /* mangled, by finding_set_kernel() */
 	uint32_t launch;
 	struct finding_side side[FINDING_SIDES];
 	unsigned nsides;
@@ -85,6 +85,9 @@ struct finding {
 int finding_compare(const struct finding *a, const struct finding *b);
 bool finding_same(const struct finding *a, const struct finding *b);
 void finding_free(struct finding *f); /* what it owns, not itself */
+/* A name that does not fit is cut and gets ~ and its checksum, so that two
+ * instances of one template stay two. */
+void finding_set_kernel(char to[256], const char *mangled);
 
 /* What was and was not looked at; the counters add up. */
 struct coverage {

@@ -77,7 +77,7 @@ static void on_launch(void *user, const struct launch_info *l)
 	else
 		r->coverage.skipped = 1;
 	free(name);
-	snprintf(r->coverage.kernel, sizeof r->coverage.kernel, "%s", l->kernel);
+	finding_set_kernel(r->coverage.kernel, l->kernel);
 	r->coverage.launches = 1;
 	vec_push(&p->open, r);
 }

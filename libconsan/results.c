@@ -443,7 +443,7 @@ static void add_interrupted(struct results *r, struct result_launch *l)
 	struct coverage c = { .launches = 1 };
 
 	l->state = LAUNCH_ENDED_EARLY;
-	snprintf(c.kernel, sizeof c.kernel, "%s", l->kernel);
+	finding_set_kernel(c.kernel, l->kernel);
 	snprintf(c.unchecked, sizeof c.unchecked, "launch %u did not finish: its process "
 		"ended or was stopped while it ran", l->id);
 	results_add_coverage(r, &c);

@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #define CONTENT 11      /* column at which a labelled line's text begins */
-#define FRAMES_SHOWN 6  /* of a chain of inlined calls, half from each end */
+#define SOURCE_MIN 24   /* columns; less of a source line says nothing */
 #define WAITERS_SHOWN 24
+#define KERNEL_SHOWN 160 /* bytes of a name; templates know no end */
 
 static const char *const severity_name[] = {
 	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
@@ -80,9 +81,9 @@ static void add_loc(struct page *p, const struct options *o, const struct site_l
 	if (l->col)
 		page_add(p, CYAN, ":%u", l->col);
 	if (l->function && *l->function) {
-		char *name = demangle(l->function, NAME_SIMPLE);
+		char *name = demangle(l->function, NAME_BARE);
 
-		page_add(p, PLAIN, " in %s", name);
+		page_add(p, PLAIN, " in" NBSP "%s", name);
 		free(name);
 	}
 }
@@ -131,32 +132,33 @@ static void add_excerpt(struct page *p, const struct site_loc *l)
 	free(raw);
 }
 
-/* One line for each call that was inlined around the place. */
-static void add_frames(struct page *p, const struct options *o, const struct site_loc *l)
+/* Frames from `l` to before `end`, one a line; of many the `first` and `last`. */
+static void add_frames(struct page *p, const struct options *o, const char *how,
+	const struct site_loc *l, const struct site_loc *end, unsigned first, unsigned last)
 {
-	unsigned n = 0, k = 0, half = FRAMES_SHOWN / 2;
+	unsigned n = 0, k = 0;
 
-	for (const struct site_loc *f = l->inlined_at; f; f = f->inlined_at)
+	for (const struct site_loc *f = l; f != end; f = f->inlined_at)
 		n++;
-	for (const struct site_loc *f = l->inlined_at; f; f = f->inlined_at, k++) {
+	for (const struct site_loc *f = l; f != end; f = f->inlined_at, k++) {
 		char *line;
 
-		if (n > FRAMES_SHOWN + 1 && k >= half && k < n - half) {
-			if (k == half) {
+		if (n > first + last + 1 && k >= first && k < n - last) {
+			if (k == first) {
 				page_indent(p, CONTENT + 2);
-				page_add(p, DIM, "... %u more calls ...", n - 2 * half);
+				page_add(p, DIM, "... %u calls between ...", n - first - last);
 			}
 			continue;
 		}
 		page_indent(p, CONTENT + 2);
-		page_add(p, PLAIN, "inlined" NBSP "at ");
+		page_add(p, DIM, "%s ", how);
 		add_loc(p, o, f);
 		line = o->no_source ? NULL : report_source_line(f->file, f->line);
-		if (line) {
+		if (line && (!p->width || p->col + SOURCE_MIN < p->width)) {
 			page_verbatim(p, DIM, "  | ");
 			page_verbatim(p, DIM, line + strspn(line, " \t"));
-			free(line);
 		}
+		free(line);
 	}
 }
 
@@ -206,22 +208,52 @@ static void add_bytes(struct page *p, const struct finding_side *s)
 		page_add(p, PLAIN, " of CTA" NBSP "%u", s->peer);
 }
 
-static void add_instruction(struct page *p, uint32_t id)
+/* In one line; of {a long, list, of, registers} the ends. */
+static char *short_instruction(const char *ptx)
 {
-	const struct site *s = site_get(id);
 	struct text t = { 0 };
 
-	if (!*s->ptx)
-		return;
-	page_indent(p, CONTENT);
-	for (const char *c = s->ptx; *c; c++)
+	text_add(&t, "", 0);
+	for (const char *c = ptx; *c; c++) {
+		size_t list = *c == '{' ? strcspn(c, "}") : 0;
+
+		if (list > 40) {
+			const char *last = memrchr(c, ',', list);
+			size_t first = strcspn(c, ",");
+
+			if (last && first < list) {
+				text_printf(&t, "%.*s, ...%.*s", (int)first, c,
+					(int)(c + list - last), last);
+				c += list - 1;
+				continue;
+			}
+		}
 		if (*c != '\n' && *c != '\t')
 			text_add(&t, c, 1);
 		else if (t.n && t.at[t.n - 1] != ' ')
 			text_add(&t, " ", 1);
-	page_add(p, DIM, "%s", t.n ? t.at : "");
-	page_add(p, DIM, "  [%s:%u]", base_name(s->module), s->ptx_line);
-	text_free(&t);
+	}
+	return t.at;
+}
+
+static void add_instruction(struct page *p, uint32_t id)
+{
+	const struct site *s = site_get(id);
+	struct text place = { 0 };
+	char *instruction;
+
+	if (!*s->ptx)
+		return;
+	instruction = short_instruction(s->ptx);
+	page_indent(p, CONTENT);
+	page_add(p, DIM, "%s", instruction);
+	text_printf(&place, "  [%s:%u]", base_name(s->module), s->ptx_line);
+	for (char *c = place.at + 2; *c; c++)
+		if (*c == ' ')
+			*c = *NBSP;
+	page_add(p, DIM, "%s", place.at);
+	text_free(&place);
+	free(instruction);
 }
 
 /* said: what the title says already; excerpt: show the source line */
@@ -238,11 +270,14 @@ static void add_side(struct page *p, const struct options *o, const char *label,
 		page_add(p, PLAIN, " by ");
 	add_who(p, s);
 	if (site->loc) {
+		const struct site_loc *at = headline_loc(site->loc);
+
 		page_indent(p, CONTENT);
-		add_loc(p, o, site->loc);
+		add_loc(p, o, at);
 		if (excerpt && !o->no_source)
-			add_excerpt(p, site->loc);
-		add_frames(p, o, site->loc);
+			add_excerpt(p, at);
+		add_frames(p, o, "through", site->loc, at, 1, 0);
+		add_frames(p, o, "inlined" NBSP "at", at->inlined_at, NULL, 2, 2);
 	}
 	add_instruction(p, s->site);
 }
@@ -378,7 +413,8 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 		add_headline(p, f->side[i].site);
 	}
 	page_label(p, "kernel", DIM);
-	page_add(p, PLAIN, "%s, launch" NBSP "%u", kernel, f->launch);
+	page_add(p, PLAIN, "%.*s%s, launch" NBSP "%u", KERNEL_SHOWN, kernel,
+		strlen(kernel) > KERNEL_SHOWN ? "..." : "", f->launch);
 	for (unsigned i = 0; i < f->nsides; i++)
 		add_side(p, o, f->nsides == 1 ? "at" : label[i], &f->side[i],
 			rule->title, !i || site_get(f->side[0].site)->loc != site_get(f->side[1].site)->loc);

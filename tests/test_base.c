@@ -176,6 +176,12 @@ Test(demangle, names)
 	s = demangle("_Z6reducePfi", NAME_RAW);
 	cr_assert_str_eq(s, "_Z6reducePfi");
 	free(s);
+	s = demangle("_ZN3abc3runIfLi4EEEvPT_", NAME_BARE);
+	cr_assert(!strcmp(s, "abc::run") || !strcmp(s, "abc::run<...>"), "%s", s);
+	free(s);
+	s = demangle("_Z11gemm_deviceIN4cute5tup~0123abcd", NAME_FULL);
+	cr_assert_str_eq(s, "gemm_device<...> ~0123abcd");
+	free(s);
 	s = demangle_variable("_ZZ6reducePKfPfiE1s");
 	cr_assert_str_eq(s, "s");
 	free(s);

@@ -81,7 +81,7 @@ struct finding *report_new(struct cluster *c, enum rule rule, enum severity sev,
 	f->severity = sev;
 	f->launch = l->id;
 	f->seed = l->seed;
-	snprintf(f->kernel, sizeof f->kernel, "%s", l->kernel ? l->kernel : "");
+	finding_set_kernel(f->kernel, l->kernel ? l->kernel : "");
 	return f;
 }
 
