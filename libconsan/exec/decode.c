@@ -941,7 +941,7 @@ static void fill_info(struct decoder *d)
 
 		n->nregs = e->n[RC_32] + 2 * e->n[RC_64] + e->n[RC_16] / 2 + 8;
 		if (n->nregs > most && max > 1)
-			n->nregs = (uint32_t)most;
+			n->nregs = (uint32_t)most & ~7u; /* whole units of 8 */
 		if (n->nregs > 255)
 			n->nregs = 255;
 		if (n->nregs * n->max_threads > 65536) /* what ptxas does without a bound: 64 fit 1024 threads */
