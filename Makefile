@@ -48,6 +48,7 @@ SHADOW = shadow/table.c
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/order.c \
 	libconsan/check/access.c libconsan/check/race.c libconsan/check/async.c \
 	libconsan/check/mbar.c libconsan/check/wgmma.c libconsan/check/barrier.c \
+	libconsan/check/cluster.c \
 	libconsan/check/hang.c libconsan/check/report.c
 
 REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/json.c
@@ -67,7 +68,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_tile.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_cuda.c
+TESTS = tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_cuda.c
 
 # ---- rules ----
 
@@ -79,7 +80,7 @@ comma = ,
 AVX2 = -O3 -fno-trapping-math -march=x86-64-v3 -mtune=native -DSIMD=avx2
 AVX512 = -O3 -fno-trapping-math -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
 
-all: $(BUILD)/libconsan.a
+all: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 # ---- what a fresh machine needs ----
 # Debian packages for building, testing and looking at reports. nvcc and its
