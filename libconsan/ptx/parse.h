@@ -77,6 +77,7 @@ struct parser {
 	struct lex l;
 	struct err *e;
 	struct names names;
+	uint32_t name_line, name_col;    /* of the name last looked up */
 	struct loc_table *locs;
 	VEC(struct fn *) fns;
 	VEC(struct ptx_var *) vars;

@@ -65,6 +65,10 @@ struct name *name_of(struct parser *p, const char *at, size_t n)
 	struct name *new;
 	size_t k;
 
+	if (at == p->l.at) {
+		p->name_line = p->l.tok_line;
+		p->name_col = p->l.tok_col;
+	}
 	if (2 * t->n >= t->cap)
 		grow(t);
 	for (k = h; t->slot[k & (t->cap - 1)]; k++) {
@@ -109,7 +113,7 @@ struct bind *scope_bind(struct parser *p, struct name *n, enum bind_kind kind)
 	uint32_t depth = (uint32_t)p->names.scope.n;
 
 	if (*head && (*head)->depth == depth) {
-		parse_fail(p, ERR_PTX_SYMBOL, "%.*s is declared twice in one scope",
+		parse_fail_at(p, ERR_PTX_SYMBOL, p->name_line, p->name_col, "%.*s is declared twice in one scope",
 			(int)(n->n < 80 ? n->n : 80), n->at);
 		return NULL;
 	}
@@ -127,8 +131,8 @@ bool scope_register(const struct name *n, uint32_t *reg)
 {
 	const struct bind *b = n->bind, *r = n->prefix ? n->prefix->range : NULL;
 
-	if (r && n->number >= r->count)
-		r = NULL;
+	while (r && n->number >= r->count)
+		r = r->outer;
 	if (r && (!b || b->depth < r->depth)) {
 		*reg = r->first + n->number;
 		return true;
