@@ -126,9 +126,11 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	case EV_FAULT: on_fault(c, e); break;
 	case EV_BLOCKED: on_blocked(c, e); break;
 	case EV_HANG: on_hang(c, e); break;
-	/* order across CTAs and grids: nothing within one CTA */
-	case EV_CLUSTER_ARRIVE: case EV_CLUSTER_WAIT: case EV_FENCE_MBINIT: case EV_GRIDDEP:
-	case EV_COUNT:
+	case EV_CLUSTER_ARRIVE: on_cluster_arrive(c, e); break;
+	case EV_CLUSTER_WAIT: on_cluster_wait(c, e); break;
+	case EV_FENCE_MBINIT: on_fence_mbinit(c, e); break;
+	/* order across grids: nothing within one */
+	case EV_GRIDDEP: case EV_COUNT:
 		break;
 	}
 }
@@ -152,6 +154,8 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->warp = base_alloc(c->nwarps * sizeof *c->warp);
 	c->wg = base_alloc(c->nwarpgroups * sizeof *c->wg);
 	c->least = frontier_new(&c->space);
+	c->meet.now = frontier_new(&c->space);
+	c->meet.before = frontier_new(&c->space);
 	for (uint32_t r = 0; r < c->nctas; r++)
 		c->cta[r].exited = frontier_new(&c->space);
 	return c;
@@ -189,6 +193,7 @@ static void reset_cluster(struct cluster *c)
 	uint32_t i;
 
 	barrier_reset(c);
+	cluster_reset(c);
 	hang_reset(c);
 	for (i = 0; i < c->nwarps; i++)
 		reset_warp(c, i);
@@ -290,6 +295,8 @@ static void free_cluster(struct cluster *c)
 		free(w->reg);
 	}
 	frontier_put(&c->space, c->least);
+	frontier_put(&c->space, c->meet.now);
+	frontier_put(&c->space, c->meet.before);
 	clock_space_close(&c->space);
 	free(c->cta);
 	free(c->warp);

@@ -116,7 +116,7 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 		}
 		return NULL;
 	}
-	if (!warp_knows(c, w, e->lanes, &m->init)) {
+	if (!warp_knows(c, w, e->lanes, &m->init) && !cluster_knows_init(w, m)) {
 		f = begin(c, CS207, e, m, doing(e), &m->init, "mbarrier.init");
 		if (f) {
 			report_edge(f, "no barrier leads from mbarrier.init in warp %u to this use in warp %u",
@@ -297,6 +297,8 @@ void on_mb_init(struct cluster *c, const struct event *e)
 	m->phase = 0;
 	m->inflight = m->late = 0;
 	m->init = warp_who(w, 1u << __builtin_ctz(e->lanes), e->site);
+	m->init_fenced = false;
+	m->init_phase = 0;
 	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = 0;
 	frontier_clear(&c->space, m->now);
 	frontier_clear(&c->space, m->before);

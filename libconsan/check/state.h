@@ -3,7 +3,7 @@
  * that owns the memory or the barrier.
  *
  * Who fills what: check.c the skeleton, order.c warps' knowledge, access.c the
- * shadow, async.c groups and slots, mbar.c and barrier.c the barriers, wgmma.c
+ * shadow, async.c groups and slots, mbar.c, barrier.c and cluster.c the barriers, wgmma.c
  * warpgroups and registers, report.c findings. */
 #ifndef CONSAN_CHECK_STATE_H
 #define CONSAN_CHECK_STATE_H
@@ -91,12 +91,15 @@ struct warp {
 	uint32_t wg_fences;      /* wgmma.fence so far */
 	uint32_t nregs;          /* by setmaxnreg; 0 until the first */
 	struct nb_gen *in;       /* barrier generation it waits in, or NULL */
+	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
+	uint64_t cluster_waited; /* phases of barrier.cluster that it waited for */
 	struct stuck *stuck;     /* EV_BLOCKED */
 };
 
 struct warpgroup {
 	uint32_t open;           /* number of the open wgmma group */
 	uint32_t inside;         /* wgmmas in it */
+	uint32_t last;           /* the newest group that holds a wgmma */
 	uint32_t done;           /* groups up to here are complete */
 	uint32_t wait_site, wait_count, site;
 	bool judged;             /* exit with pending wgmma was reported */
@@ -128,6 +131,8 @@ struct mbar {
 	int64_t tx, promised;    /* promised: bytes expected in this phase */
 	uint64_t phase;
 	struct who init;
+	bool init_fenced;        /* fence.mbarrier_init came after the init ... */
+	uint64_t init_phase;     /* ... and is published by barrier.cluster phases >= this; 0 not */
 	struct frontier *now, *before; /* released in this phase, in the previous */
 	struct who_list users;   /* newest use by each warp and set of lanes */
 	struct who_list waits;   /* who saw the previous phase complete */
@@ -210,6 +215,10 @@ struct cluster {
 	struct warp *warp;
 	struct warpgroup *wg;
 	struct frontier *least;  /* wgmma: what all its warps know */
+	struct {                 /* barrier.cluster */
+		uint64_t phase;  /* completed */
+		struct frontier *now, *before; /* published in this phase, in the previous */
+	} meet;
 	VEC(struct mbar) mbars;
 	VEC(struct slot) slots;
 	uint32_t slot_cursor;    /* where to look for one that can be used again */
@@ -364,6 +373,14 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e);
 void on_bar_arrive(struct cluster *c, const struct event *e);
 void on_bar_resume(struct cluster *c, const struct event *e);
 void barrier_reset(struct cluster *c);
+
+/* ---- cluster.c ---- */
+void on_cluster_arrive(struct cluster *c, const struct event *e);
+void on_cluster_wait(struct cluster *c, const struct event *e);
+void on_fence_mbinit(struct cluster *c, const struct event *e);
+/* A cluster barrier has told the warp of the object's initialisation. */
+bool cluster_knows_init(const struct warp *w, const struct mbar *m);
+void cluster_reset(struct cluster *c);
 
 /* ---- hang.c ---- */
 void on_fault(struct cluster *c, const struct event *e);
