@@ -264,7 +264,7 @@ static void explain_rule(const struct rule_info *r)
 	struct page p = { .out = stdout, .color = isatty(1), .width = 90, .prefix = "" };
 	const char *const part[][2] = {
 		{ "severity", severity[r->severity] }, { "why", r->why }, { "fix", r->fix },
-		{ "PTX rules", r->ids },
+		{ "catalogue", r->ids },
 	};
 
 	page_indent(&p, 0);
