@@ -183,6 +183,7 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 		return;
 	c->stats.async_ops++;
 	g->inside++;
+	g->last = g->open;
 	g->site = e->site;
 	for (unsigned i = 0; i < 4; i++)
 		use_registers(c, w + i, g, e);
@@ -253,7 +254,7 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e)
 	struct warpgroup *g = &c->wg[wg_of(c, w)];
 	struct finding *f;
 
-	if (w->live || g->judged || (g->done == g->open - 1 && !g->inside))
+	if (w->live || g->judged || (g->last <= g->done && !g->inside))
 		return;
 	g->judged = true;
 	f = report_new(c, CS326, rule_severity(CS326), e->site, g->site);
