@@ -106,6 +106,8 @@ static enum rule cause(struct cluster *c, const struct event *hang, const struct
 	}
 	if (hang->mode == 1)
 		return CS702;
+	if (all_on_one(c, EVW_WARPGROUP))
+		return CS325; /* the fourth warp is gone: D01 */
 	if (all_on_one(c, EVW_MBARRIER))
 		return CS703;
 	return all_on_one(c, EVW_BAR) ? CS704 : CS701;

@@ -259,11 +259,56 @@ DECODER(elect_sync)
 	return true;
 }
 
+static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lanes);
+
+/* Does this fragment wait at some bar.warp.sync with this mask? */
+static bool syncs_under(const struct warp *w, const struct frag *f, uint32_t mask)
+{
+	const struct xop *x = &w->code[f->pc];
+
+	if (!f->blocked || f->wait.kind != EVW_WARP || x->fn != op_warp_sync)
+		return false;
+	for EACH_LANE(l, f->mask)
+		if (r32(w, x->o[0])[l] != mask)
+			return false;
+	return true;
+}
+
+/* The mask must agree, the place need not: lanes that wait in another branch
+ * go on as well, when with them the mask is complete. */
+static bool sync_across(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	uint32_t mask = r32(w, x->o[0])[__builtin_ctz(lanes)], here = lanes;
+
+	for EACH_LANE(l, lanes)
+		if (r32(w, x->o[0])[l] != mask)
+			return false;
+	for (unsigned i = 0; i < w->nfrag; i++)
+		if (syncs_under(w, &w->frag[i], mask))
+			here |= w->frag[i].mask;
+	if (here == lanes || here != (mask & ~w->dead))
+		return false;
+	if (w->sink) {
+		struct event e = ex_event(w, x, EV_WARP_SYNC, here);
+
+		e.mask = here;
+		ex_emit(w->cluster, &e);
+	}
+	for (unsigned i = 0; i < w->nfrag; i++)
+		if (syncs_under(w, &w->frag[i], mask)) {
+			w->frag[i].blocked = false;
+			w->frag[i].pc++;
+		}
+	return true;
+}
+
 static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const l32 *mask = r32(w, x->o[0]);
 	bool fault;
 
+	if (w->nfrag && sync_across(w, x, lanes))
+		return STEP_YIELD;
 	lanes = warp_meet(w, x, lanes, x->o[0], &fault);
 	if (!lanes)
 		return fault ? STEP_FAULT : STEP_BLOCK;

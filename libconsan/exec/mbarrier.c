@@ -9,6 +9,7 @@
 #define TAG 0x6d6ull              /* in the top 12 bits of the object */
 #define NO_OBJECT UINT32_MAX
 #define TOKEN_PHASE ((1ull << 40) - 1)
+#define TOKEN_COUNTS (1ull << 60)  /* from a .noComplete arrive: for pending_count */
 
 /* ---- objects ---- */
 
@@ -200,6 +201,8 @@ static void arrive_lanes(struct warp *w, const struct xop *x, uint32_t same,
 
 	for EACH_LANE(l, same) {
 		token[l] = m ? (m->phase & TOKEN_PHASE) | (uint64_t)(m->pending & 0xfffff) << 40 : 0;
+		if (flags & EVF_NOCOMPLETE)
+			token[l] |= TOKEN_COUNTS;
 		if (!m)
 			continue;
 		if (flags & EVF_EXPECT)
@@ -362,6 +365,7 @@ static enum step op_pending(struct warp *w, const struct xop *x, uint32_t lanes)
 		same = same_lanes(v, rest, l);
 		e = ex_event(w, x, EV_MB_PENDING, same);
 		e.tx = (int64_t)v[l];
+		e.flags = v[l] & TOKEN_COUNTS ? EVF_NOCOMPLETE : 0;
 		ex_emit(w->cluster, &e);
 	}
 	for EACH_LANE(l, lanes)
