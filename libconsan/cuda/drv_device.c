@@ -150,10 +150,10 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 
 CUresult cuDeviceGetPCIBusId(char *id, int n, CUdevice device)
 {
-	int error = check_device(device, id);
+	int error = check_device(device, n >= 13 ? id : NULL);
 
 	if (!error)
-		error = (int)cudaDeviceGetPCIBusId(id, n, device);
+		memcpy(id, DEVICE_PCI_ID, sizeof DEVICE_PCI_ID);
 	return drv(error);
 }
 
@@ -406,7 +406,10 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
-	cudaDeviceGetStreamPriorityRange(least, greatest);
+	if (least)
+		*least = 0;
+	if (greatest)
+		*greatest = DEVICE_PRIORITY;
 	return drv(drv_ready());
 }
 

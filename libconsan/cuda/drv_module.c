@@ -359,9 +359,17 @@ CUresult cuKernelGetName(const char **name, CUkernel kernel)
 CUresult cuFuncGetParamInfo(CUfunction func, size_t i, size_t *offset, size_t *bytes)
 {
 	struct func *f;
-	int error = find(func, &f);
+	uint32_t at, n;
+	int error = offset ? find(func, &f) : cudaErrorInvalidValue;
 
-	return error ? drv(error) : drv((int)cudaFuncGetParamInfo(f, i, offset, bytes));
+	if (error)
+		return drv(error);
+	if (!consan_kernel_param(f->kernel, i, &at, &n))
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = at;
+	if (bytes)
+		*bytes = n;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t *bytes)
@@ -548,7 +556,9 @@ CUresult cuLaunchCooperativeKernel(CUfunction func, unsigned gx, unsigned gy, un
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *user)
 {
-	return drv((int)cudaLaunchHostFunc((cudaStream_t)stream, call, user));
+	struct op op = { .kind = OP_HOST, .host = { call, user } };
+
+	return drv(call ? stream_issue(stream, &op) : cudaErrorInvalidValue);
 }
 
 /* ---- tensor maps ---- */

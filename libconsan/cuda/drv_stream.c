@@ -1,8 +1,6 @@
 /* drv_stream: streams, events, capture and graphs of the driver API. */
 #include "gpu.h"
 
-#include <string.h>
-
 static CUresult after_ready(int error)
 {
 	int first = drv_ready();
@@ -47,19 +45,43 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 	return after_ready(stream_wait(stream, event));
 }
 
+/* NULL after setting the error. */
+static struct stream *known(CUstream stream, const void *out, CUresult *error)
+{
+	struct stream *s = stream_of(stream);
+
+	*error = !s ? CUDA_ERROR_INVALID_HANDLE : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return *error ? NULL : s;
+}
+
 CUresult cuStreamGetPriority(CUstream stream, int *priority)
 {
-	return drv((int)cudaStreamGetPriority(stream, priority));
+	CUresult error;
+	struct stream *s = known(stream, priority, &error);
+
+	if (s)
+		*priority = s->priority;
+	return error;
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 {
-	return drv((int)cudaStreamGetFlags(stream, flags));
+	CUresult error;
+	struct stream *s = known(stream, flags, &error);
+
+	if (s)
+		*flags = s->flags;
+	return error;
 }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
-	return drv((int)cudaStreamGetId(stream, id));
+	CUresult error;
+	struct stream *s = known(stream, id, &error);
+
+	if (s)
+		*id = s->id ? s->id : (unsigned long long)(uintptr_t)stream;
+	return error;
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
@@ -170,47 +192,78 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *state
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	return drv((int)cudaThreadExchangeStreamCaptureMode((enum cudaStreamCaptureMode *)mode));
+	static _Thread_local CUstreamCaptureMode now;
+	CUstreamCaptureMode old = now;
+
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	now = *mode;
+	*mode = old;
+	return CUDA_SUCCESS;
 }
 
 /* ---- graphs ---- */
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
 {
-	return drv((int)cudaGraphCreate(graph, flags));
+	int error = graph ? drv_ready() : cudaErrorInvalidValue;
+
+	if (!error)
+		*graph = (CUgraph)graph_new();
+	return drv(error);
 }
 
 CUresult cuGraphDestroy(CUgraph graph)
 {
-	return drv((int)cudaGraphDestroy(graph));
+	struct graph *g = graph_of(graph);
+
+	if (!g)
+		return CUDA_ERROR_INVALID_VALUE;
+	graph_free(g);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 {
-	return drv((int)cudaGraphClone(clone, graph));
+	struct graph *g = graph_of(graph);
+
+	if (!g || !clone)
+		return CUDA_ERROR_INVALID_VALUE;
+	*clone = (CUgraph)graph_dup(g, false);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
 {
-	return drv((int)cudaGraphGetNodes(graph, nodes, n));
+	return drv(graph_nodes(graph, (void **)nodes, n));
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-	return drv((int)cudaGraphInstantiate(exec, graph, flags));
+	struct graph *g = graph_of(graph);
+
+	if (!g || !exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	*exec = (CUgraphExec)graph_dup(g, true);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
-	return drv((int)cudaGraphUpload(exec, stream));
+	return after_ready(graph_exec_of(exec) && stream_of(stream) ? 0 : cudaErrorInvalidValue);
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
-	return drv((int)cudaGraphLaunch(exec, stream));
+	return after_ready(graph_launch(exec, stream));
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
-	return drv((int)cudaGraphExecDestroy(exec));
+	struct graph *g = graph_exec_of(exec);
+
+	if (!g)
+		return CUDA_ERROR_INVALID_VALUE;
+	graph_free(g);
+	return CUDA_SUCCESS;
 }

@@ -231,6 +231,9 @@ int graph_run(const struct graph *g);
 /* Takes over what a graph of the same shape does; false: another shape. */
 bool graph_replace(struct graph *to, const struct graph *from);
 void graph_free(struct graph *g);
+int graph_launch(const void *exec, const void *stream);
+/* Fills up to *n nodes and says how many; nodes NULL: how many there are. */
+int graph_nodes(const void *graph, void **nodes, size_t *n);
 
 /* ---- attributes that both APIs number alike (device.c) ---- */
 void device_name(char *to, size_t n); /* after gpu_ready() */
@@ -243,6 +246,8 @@ struct error_row { int code; const char *rt, *drv, *text; };
 const struct error_row *error_find(int code);
 
 #define GPU_VERSION 13000
+#define DEVICE_PCI_ID "0000:01:00.0"
+#define DEVICE_PRIORITY (-5) /* the greatest a stream can have */
 #define GPU_NAME_MAX 256
 
 #endif

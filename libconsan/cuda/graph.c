@@ -110,3 +110,28 @@ bool graph_replace(struct graph *to, const struct graph *from)
 	}
 	return true;
 }
+
+int graph_launch(const void *exec, const void *stream)
+{
+	struct graph *g = graph_exec_of(exec);
+	struct op op = { .kind = OP_GRAPH };
+
+	if (!g)
+		return cudaErrorInvalidValue;
+	op.graph = graph_dup(g, true);
+	return stream_issue(stream, &op);
+}
+
+int graph_nodes(const void *graph, void **nodes, size_t *n)
+{
+	struct graph *g = graph_of(graph);
+	size_t i;
+
+	if (!g || !n)
+		return cudaErrorInvalidValue;
+	for (i = 0; nodes && i < *n; i++)
+		nodes[i] = i < g->node.n ? g->node.at[i] : NULL;
+	if (!nodes || *n > g->node.n)
+		*n = g->node.n;
+	return 0;
+}

@@ -257,7 +257,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	if (least)
 		*least = 0;
 	if (greatest)
-		*greatest = -5;
+		*greatest = DEVICE_PRIORITY;
 	return cudaSuccess;
 }
 
@@ -269,13 +269,13 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int n, int device)
 		return error;
 	if (!id || n < 13)
 		return rt(cudaErrorInvalidValue);
-	snprintf(id, (size_t)n, "0000:01:00.0");
+	memcpy(id, DEVICE_PCI_ID, sizeof DEVICE_PCI_ID);
 	return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
 {
-	return id && strstr(id, "01:00.0") ? cudaGetDevice(device) : rt(cudaErrorInvalidValue);
+	return id && !strcmp(id, DEVICE_PCI_ID) ? cudaGetDevice(device) : rt(cudaErrorInvalidValue);
 }
 
 /* One device has no peers. */

@@ -242,16 +242,7 @@ cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph)
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
 {
-	struct graph *g = graph_of(graph);
-	size_t i;
-
-	if (!g || !n)
-		return rt(cudaErrorInvalidValue);
-	for (i = 0; nodes && i < *n; i++)
-		nodes[i] = (cudaGraphNode_t)(i < g->node.n ? g->node.at[i] : NULL);
-	if (!nodes || *n > g->node.n)
-		*n = g->node.n;
-	return cudaSuccess;
+	return rt(graph_nodes(graph, (void **)nodes, n));
 }
 
 /* op is taken over. */
@@ -417,11 +408,5 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
-	struct graph *g = graph_exec_of(exec);
-	struct op op = { .kind = OP_GRAPH };
-
-	if (!g)
-		return rt(cudaErrorInvalidValue);
-	op.graph = graph_dup(g, true);
-	return rt(stream_issue(stream, &op));
+	return rt(graph_launch(exec, stream));
 }
