@@ -117,6 +117,13 @@ void warp_release(struct cluster *c, struct warp *w, uint32_t lanes, struct fron
 	add_own(c, w, lanes, close_epoch(w), &w->own, into);
 }
 
+void warp_look(struct cluster *c, struct warp *w, struct frontier *into)
+{
+	for (unsigned i = 0; i < w->ngroups; i++)
+		frontier_join(&c->space, into, w->group[i].f);
+	add_own(c, w, w->live, w->epoch, &w->own, into);
+}
+
 static void drop_group(struct cluster *c, struct warp *w, unsigned i)
 {
 	frontier_put(&c->space, w->group[i].f);

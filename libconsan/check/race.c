@@ -65,6 +65,20 @@ static bool ordered(const struct view *v, enum plane plane, const struct cell_en
 	return known_from(v->c, v->f, v->w, plane, old, now, bytes);
 }
 
+/* Does any of the four warps know it, by itself or from others? */
+static bool known_to_group(const struct view *v, enum plane plane, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes)
+{
+	struct frontier *f = frontier_new(&v->c->space);
+	bool known;
+
+	for (unsigned i = 0; i < 4; i++)
+		warp_look(v->c, v->w + i, f);
+	known = known_from(v->c, f, NULL, plane, old, now, bytes);
+	frontier_put(&v->c->space, f);
+	return known;
+}
+
 /* A03: both strong, each scope includes the other's thread, same proxy and a
  * complete overlap; naturally aligned accesses of one size overlap completely. */
 static bool mutual(const struct view *v, const struct cell_entry *old,
@@ -388,6 +402,7 @@ enum shadow_verdict race_judge(struct shadow_view *s, const struct cell_entry *o
 	bool old_generic = old->agent < v->c->space.ngeneric;
 	enum plane plane = old_generic ? v->plane : PLANE_G;
 	enum missing missing = MISSING_ORDER;
+	enum rule rule;
 
 	if (v->asked.agent == old->agent && v->asked.epoch == old->epoch
 		&& v->asked.what == old->what && v->asked.lanes == old->lanes
@@ -406,7 +421,18 @@ enum shadow_verdict race_judge(struct shadow_view *s, const struct cell_entry *o
 		return SHADOW_MUTUAL;
 	if (plane == PLANE_P && ordered(v, PLANE_G, old, now, bytes))
 		missing = MISSING_FENCE;
-	report_race(v, pick(v, old, now, missing), old, now, granule, bytes);
+	rule = pick(v, old, now, missing);
+	if (v->role == ROLE_WGMMA && missing == MISSING_ORDER
+		&& !v->c->check->config.policy.wgmma_does_not_join
+		&& known_to_group(v, PLANE_G, old, now, bytes)) {
+		/* the four warps meet at the wgmma, and one of them has the data;
+		 * if it is not even fenced, that is the greater fault */
+		rule = CS122;
+		if (plane == PLANE_P && !known_to_group(v, PLANE_P, old, now, bytes)
+			&& severity_of(v, pick(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
+			rule = pick(v, old, now, MISSING_FENCE);
+	}
+	report_race(v, rule, old, now, granule, bytes);
 	return SHADOW_CLASH;
 }
 

@@ -277,6 +277,8 @@ void per_lane_set(struct per_lane *p, uint32_t lanes, uint32_t value);
 uint32_t warp_stamp(struct warp *w);
 /* Publishes all that `lanes` did and know. */
 void warp_release(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into);
+/* The same for all lanes, but the epoch stays open: only to look at. */
+void warp_look(struct cluster *c, struct warp *w, struct frontier *into);
 /* `lanes` learn all that `from` knows. */
 void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from);
 /* `lanes` know what any of them did or knew. */
