@@ -103,8 +103,31 @@ deps:
 
 # ---- what to run ----
 
+help:
+	@echo "make           build consan-run, consan and the library into $(BUILD)/"
+	@echo "make demo      run a bundled kernel and its buggy twin under consan-run"
+	@echo "make check     all tests; SAN=1: consan itself under ASan and UBSan; CC=clang works, too"
+	@echo "make bench     what checking costs, as ratios of one run (uses oclgrind if installed)"
+	@echo "make kernels   the bundled CUDA kernels      make layers   who includes whom"
+	@echo "make deps      install what is missing       make clean"
+
+# One warp's lane 0 gives a buffer back while its other lanes may still read it.
+DEMO = $(BUILD)/kernels/ring/ring
+demo: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all $(DEMO)
+	@echo; echo '$$ $(BUILD)/consan-run $(DEMO)'
+	@$(BUILD)/consan-run $(DEMO)
+	@echo; echo '$$ $(BUILD)/consan-run $(DEMO) --rows=256 --bug=no_syncwarp'
+	@$(BUILD)/consan-run $(DEMO) --rows=256 --bug=no_syncwarp; test $$? = 66
+
+JOBS ?= $(shell nproc)
 check: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%.c=$(BUILD)/%)
 	$(V)$(MAKE) --no-print-directory layers check-unit
+
+bench: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BENCH)
+	$(V)$(BUILD)/tests/bench/bench $(BUILD)
 
 layers:
 	$(V)awk -f tests/layers.awk $(shell find libconsan shadow instrument kernels reports \
@@ -147,7 +170,7 @@ $(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 
 # Programs for the interposition: one object, linked in every way there is.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped sass driver)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped sass plugin.so driver)
 CUDA_LINK = -L$(CUDA_HOME)/lib64/stubs -lcuda
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
 	@mkdir -p $(@D)
@@ -161,12 +184,15 @@ $(BUILD)/tests/cuda/stripped: $(BUILD)/tests/cuda/static
 $(BUILD)/tests/cuda/sass: tests/cuda/small.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=sm_90a -o $@ $<
+$(BUILD)/tests/cuda/plugin.so: tests/cuda/small.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -Xcompiler -fPIC -shared -o $@ $<
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
 $(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/fatbin.o $(BUILD)/libconsan.a \
 		| $(CUDA_PROGRAMS) $(BUILD)/consan-run
-	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ -lcriterion $(LIBS)
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 	@mkdir -p $(@D)
@@ -186,11 +212,16 @@ $(BUILD)/kernels/%: kernels/%.cu $(wildcard kernels/common/*)
 
 $(BUILD)/tests/cases: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
+BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate matmul)
+$(BUILD)/tests/bench/matmul: tests/bench/matmul.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
+
 check-unit: $(TESTS:%.c=$(BUILD)/%)
 	$(V)for t in $^; do echo "$$t"; $$t || exit 1; done
 
 clean:
 	rm -rf build build-*
 
-.PHONY: all kernels deps check layers check-unit clean
+.PHONY: all help demo kernels deps check bench layers check-unit clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

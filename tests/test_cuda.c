@@ -104,6 +104,11 @@ Test(cuda, driver)
 	expect("--allow-unchecked ./driver tensormap", 0, "cuTensorMapEncodeTiled");
 }
 
+Test(cuda, plugin)
+{
+	expect("./driver plugin", 0, "1 of 1 kernel checked");
+}
+
 Test(cuda, nvrtc)
 {
 	struct ran *r = run("./driver nvrtc");

@@ -3,8 +3,10 @@
  * nvcc links the runtime statically by default. Its functions are local symbols
  * of the program; the first bytes of each become a jump to ours. This runs
  * before any constructor of the program (-z initfirst), so that not even the
- * registration of its kernels gets past us. Shared runtimes and the driver
- * need none of this: the dynamic linker finds our symbols first. */
+ * registration of its kernels gets past us. Libraries that are opened later are
+ * met at the dynamic linker's hook for debuggers, which it calls when they are
+ * mapped and before their constructors run. Shared runtimes and the driver need
+ * none of this: the dynamic linker finds our symbols first. */
 #include "gpu.h"
 #include "table.h"
 
@@ -135,7 +137,8 @@ static bool patch(uint8_t *function, void *to, struct island *island)
 
 	if (near != distance || island->used + ISLAND > island->size)
 		return false;
-	if (mprotect((void *)page, n, PROT_READ | PROT_WRITE))
+	/* executable all the while: the dynamic linker may need this page itself */
+	if (mprotect((void *)page, n, PROT_READ | PROT_WRITE | PROT_EXEC))
 		return false;
 	memcpy(slot, jump, sizeof jump);
 	memcpy(slot + sizeof jump, &to, sizeof to);
@@ -163,6 +166,7 @@ static unsigned redirect(const struct elf *f, uint64_t base)
 	struct island island = { 0 };
 	const Elf64_Sym *symbol;
 	unsigned done = 0;
+	uint8_t *function;
 	size_t i, n;
 	void *to;
 
@@ -180,17 +184,17 @@ static unsigned redirect(const struct elf *f, uint64_t base)
 		if (ELF64_ST_TYPE(symbol[i].st_info) != STT_FUNC || !symbol[i].st_value
 				|| symbol[i].st_name >= strings->sh_size || !is_runtime_name(name))
 			continue;
+		function = (uint8_t *)base + symbol[i].st_value;
 		to = table_runtime(name);
-		if (!to)
+		if (!to || !has_room(function, symbol[i].st_size))
 			continue;
 		if (!island.at) {
 			island.size = (table_count * ISLAND + 4095) & ~(size_t)4095;
-			island.at = island_page(base + symbol[i].st_value, island.size);
+			island.at = island_page((uintptr_t)function, island.size);
 			if (!island.at)
 				return 0;
 		}
-		if (has_room((uint8_t *)base + symbol[i].st_value, symbol[i].st_size))
-			done += patch((uint8_t *)base + symbol[i].st_value, to, &island);
+		done += patch(function, to, &island);
 	}
 	if (island.at)
 		mprotect(island.at, island.size, PROT_READ | PROT_EXEC);
@@ -226,6 +230,23 @@ static bool is_us(const struct dl_phdr_info *info)
 	return false;
 }
 
+/* Objects that were seen, by where they lie. */
+static VEC(uint64_t) seen;
+static unsigned long long unloads;
+
+static bool is_new(const struct dl_phdr_info *info)
+{
+	if (unloads != info->dlpi_subs) { /* something else may lie there now */
+		unloads = info->dlpi_subs;
+		seen.n = 0;
+	}
+	for (size_t i = 0; i < seen.n; i++)
+		if (seen.at[i] == info->dlpi_addr)
+			return false;
+	vec_push(&seen, info->dlpi_addr);
+	return true;
+}
+
 static int object(struct dl_phdr_info *info, size_t size, void *user)
 {
 	const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
@@ -235,7 +256,7 @@ static int object(struct dl_phdr_info *info, size_t size, void *user)
 	/* the first object is the program, and only it has no name */
 	if (++*number > 1 && !info->dlpi_name[0])
 		return 0;
-	if (is_us(info) || strstr(path, "linux-vdso") || !elf_map(&f, path))
+	if (!is_new(info) || is_us(info) || !elf_map(&f, path))
 		return 0;
 	if (!redirect(&f, info->dlpi_addr) && has_fatbin(&f) && !has_shared_runtime(info))
 		gpu_no_runtime(info->dlpi_name);
@@ -243,9 +264,36 @@ static int object(struct dl_phdr_info *info, size_t size, void *user)
 	return 0;
 }
 
-__attribute__((constructor)) static void take_over(void)
+static void look_at_objects(void)
 {
 	unsigned number = 0;
 
 	dl_iterate_phdr(object, &number);
+}
+
+/* In place of _dl_debug_state(), which is empty. */
+static void on_loading(void)
+{
+	if (_r_debug.r_state == RT_CONSISTENT)
+		look_at_objects();
+}
+
+static void watch_loading(void)
+{
+	struct island island = { .size = 4096 };
+	uint8_t *hook = (uint8_t *)_r_debug.r_brk;
+
+	if (!hook || !has_room(hook, 0))
+		return;
+	island.at = island_page((uintptr_t)hook, island.size);
+	if (!island.at)
+		return;
+	patch(hook, (void *)on_loading, &island);
+	mprotect(island.at, island.size, PROT_READ | PROT_EXEC);
+}
+
+__attribute__((constructor)) static void take_over(void)
+{
+	look_at_objects();
+	watch_loading();
 }

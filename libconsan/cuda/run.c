@@ -9,6 +9,7 @@
 
 #include <argp.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -168,6 +169,26 @@ static void put_first(const char *name, const char *first)
 	text_free(&t);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* Built with AddressSanitizer, the library needs its runtime to be first. */
+static void add_sanitizer(void)
+{
+	const char *old = getenv("ASAN_OPTIONS");
+	struct text t = { 0 };
+	Dl_info info;
+
+	text_printf(&t, "%s%sdetect_leaks=0", old ? old : "", old && *old ? ":" : "");
+	setenv("ASAN_OPTIONS", t.at, 1);
+	text_free(&t);
+	if (dladdr(dlsym(RTLD_DEFAULT, "__asan_init"), &info))
+		put_first("LD_PRELOAD", info.dli_fname);
+}
+#else
+static void add_sanitizer(void)
+{
+}
+#endif
+
 static bool set_environment(const struct run *r)
 {
 	struct text words = { 0 }, path = { 0 };
@@ -177,6 +198,7 @@ static bool set_environment(const struct run *r)
 		return false;
 	text_printf(&path, "%s/" LIBRARY, lib);
 	put_first("LD_PRELOAD", path.at);
+	add_sanitizer();
 	put_first("LD_LIBRARY_PATH", lib);
 	options_format(&r->options, &words);
 	setenv(OPTIONS_ENV, words.at ? words.at : "", 1);

@@ -37,7 +37,7 @@ static int begin(CUcontext *c)
 
 	OK(cuInit(0));
 	OK(cuDeviceGet(&d, 0));
-	OK(cuCtxCreate_v2(c, 0, d));
+	OK(cuCtxCreate(c, NULL, 0, d));
 	return 0;
 }
 
@@ -237,11 +237,23 @@ static int nvrtc(void)
 	return run(f, 6, 6);
 }
 
+/* A library that is opened late and brings a static runtime with it. */
+static int plugin(void)
+{
+	void *lib = dlopen("./plugin.so", RTLD_NOW);
+	int (*small)(void);
+
+	CHECK(lib);
+	small = (int (*)(void))dlsym(lib, "small");
+	CHECK(small);
+	return small();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(void); } tests[] = {
 		{ "module", module }, { "library", library }, { "entry", entry }, { "bad", bad },
-		{ "tensormap", tensormap }, { "nvrtc", nvrtc },
+		{ "tensormap", tensormap }, { "nvrtc", nvrtc }, { "plugin", plugin },
 	};
 
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -1,9 +1,9 @@
-/* The least program with a kernel: 0 if it ran. */
+/* The least program with a kernel: 0 if it ran. Also built as a plugin. */
 #include <cstdio>
 
 __global__ void set(int *to) { *to = 4; }
 
-int main()
+extern "C" int small()
 {
 	int *d, h = 0;
 	cudaMalloc(&d, 4);
@@ -12,3 +12,5 @@ int main()
 	printf("%s\n", cudaGetErrorName(cudaGetLastError()));
 	return e || h != 4;
 }
+
+int main() { return small(); }
