@@ -107,8 +107,8 @@ static const struct work {
 } work[] = {
 	{ "hgemm 1024", "hgemm/hgemm --m=1024 --n=1024 --k=1024 --no-check" },
 	{ "wgmma gemm 1024", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --no-check" },
-	{ "attention 1x4x2048x64", "attention/fa2_split_q --batch=1 --heads=4 --seq=2048 --no-check" },
-	{ "ring 1 GiB", "ring/ring --mib=1024 --no-check" },
+	{ "attention 1x4x2048x64", "attention/fa2_split_q --b=1 --h=4 --n=2048 --no-check" },
+	{ "ring 1 GiB", "ring/ring --rows=262144 --ctas=0 --no-check" },
 };
 
 static void checking_cost(void)
@@ -133,10 +133,10 @@ static void scaling(void)
 	printf("\nscaling (checked ring reduction)\n");
 	printf("  %-30s %11s %11s %9s %9s\n", "", "1 job", "all cores", "speedup", "memory");
 	for (size_t i = 0; i < sizeof mib / sizeof *mib; i++) {
-		const char *cmd = "%s/consan-run --jobs=%d %s/kernels/ring/ring --mib=%d --no-check";
+		const char *cmd = "%s/consan-run --jobs=%d %s/kernels/ring/ring --rows=%d --ctas=0 --no-check";
 
-		one = best(cmd, build, 1, build, mib[i]);
-		all = best(cmd, build, 0, build, mib[i]);
+		one = best(cmd, build, 1, build, 256 * mib[i]);
+		all = best(cmd, build, 0, build, 256 * mib[i]);
 		printf("  ring %4d MiB %17s %9.3f s %9.3f s %8.2fx %6.0f MiB%s\n", mib[i], "",
 			one.seconds, all.seconds, one.seconds / all.seconds, all.mib, verdict(all));
 	}
