@@ -32,6 +32,7 @@ struct bulk_op {
 	uint32_t ctas;             /* LOAD, PEER: ranks that receive */
 	struct cta *cta, *mbar_cta;
 	uint32_t shared, bytes, mbar;
+	uint32_t extent;           /* bytes of shared memory from first to last */
 	uint64_t other;            /* global address, PEER: source offset */
 	struct tensor_copy copy;
 	struct tensormap map;      /* as it was when the copy was issued */
@@ -142,7 +143,11 @@ static bool find_shared(struct warp *w, const struct xop *x, unsigned l, const s
 		REFUSE(BULK_OPERAND, SP_SHARED, addr, o->bytes,
 			"the shared address must be a multiple of %u", align);
 	}
-	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)a->space, addr, o->bytes, 1, true, &p))
+	if (a->tensor)
+		o->extent = tensor_box_extent(&o->map, a->rows);
+	else
+		o->extent = o->bytes;
+	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)a->space, addr, o->extent, 1, true, &p))
 		return false;
 	if (p.space != SP_SHARED)
 		REFUSE(BULK_OPERAND, p.space, addr, o->bytes, "not shared memory");
@@ -168,7 +173,7 @@ static bool find_other(struct warp *w, const struct xop *x, unsigned l, const st
 	if (addr % 16)
 		REFUSE(BULK_OPERAND, SP_GLOBAL, addr, o->bytes,
 			"the address must be a multiple of 16");
-	if (o->bytes && !ex_resolve(w, x, 1u << l, a->what == PEER ? PS_shared : PS_global,
+	if (o->bytes && a->what != PREFETCH && !ex_resolve(w, x, 1u << l, a->what == PEER ? PS_shared : PS_global,
 			addr, o->bytes, 1, a->what == STORE, &p))
 		return false;
 	o->other = a->what == PEER ? SHARED_OFFSET(addr) : addr;
@@ -266,7 +271,7 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 	if (a->what != PREFETCH) {
 		e.peer = (uint16_t)o->cta->rank;
 		e.addr = o->shared;
-		e.size = o->bytes;
+		e.size = o->extent;
 		e.mode = a->what == STORE ? EVM_READ : a->red ? EVM_RMW : EVM_WRITE;
 	}
 	if (a->what == LOAD || a->what == PEER) {

@@ -12,7 +12,7 @@ static const uint8_t bits_of[TT_COUNT] = {
 #include "tensormap.def"
 };
 
-#define MAX_ROW 2048u /* 256 elements of 8 bytes */
+#define MAX_ROW 8192u /* 256 elements of 32 bytes */
 
 uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at)
 {
@@ -30,17 +30,47 @@ uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at)
 	return at;
 }
 
+/* What follows was measured on an H200, where the manuals are silent:
+ *  - in an interleaved layout the element of dimension 0 is a slice of 16 or 32
+ *    bytes, whatever the type, and a box is one element thick in the dimension
+ *    before the last (the slices of channels in NC/8HWC8);
+ *  - under a swizzle a row takes at least the swizzle's span of shared memory,
+ *    and what it does not fill stays as it is;
+ *  - without interleave, a first coordinate that is no multiple of 16 bytes is
+ *    an illegal instruction, and so are a negative coordinate of a store and an
+ *    im2col coordinate outside the pixel box;
+ *  - outside the tensor, the NaN of every type is halves of 0x7ff7;
+ *  - .tf32 rounds to nearest, subnormals included, and a NaN is 0x7fffe000. */
+
+/* Bits of an element of dimension 0. */
+static uint32_t unit_bits(const struct tensormap *m)
+{
+	return m->interleave ? 128u * m->interleave : bits_of[m->type];
+}
+
 /* Elements of the box along dimension i. */
 static uint32_t box_count(const struct tensormap *m, unsigned i)
 {
-	unsigned step = i || m->interleave ? m->elem_stride[i] : 1;
+	unsigned step = i || m->interleave ? m->elem_stride[i] : 1, n = m->box[i];
 
-	return (m->box[i] + step - 1) / step;
+	if (m->interleave && i + 2u == m->rank)
+		return 1;
+	return (n + step - 1) / step;
 }
 
 static uint32_t row_bytes(const struct tensormap *m)
 {
-	return box_count(m, 0) * bits_of[m->type] / 8;
+	return box_count(m, 0) * unit_bits(m) / 8;
+}
+
+/* From one row to the next in shared memory. */
+static uint32_t row_pitch(const struct tensormap *m)
+{
+	uint32_t n = row_bytes(m);
+	uint32_t span = m->swizzle == TSW_NONE ? 0 : m->swizzle == TSW_32 ? 32
+		: m->swizzle == TSW_64 ? 64 : 128;
+
+	return n < span && !m->interleave ? span : n;
 }
 
 static uint32_t box_rows(const struct tensormap *m, bool rows)
@@ -61,6 +91,11 @@ uint32_t tensor_box_bytes(const struct tensormap *m, bool rows)
 	return row_bytes(m) * box_rows(m, rows);
 }
 
+uint32_t tensor_box_extent(const struct tensormap *m, bool rows)
+{
+	return row_pitch(m) * (box_rows(m, rows) - 1) + row_bytes(m);
+}
+
 uint32_t tensor_box_align(const struct tensormap *m)
 {
 	(void)m;
@@ -74,20 +109,26 @@ const char *tensor_copy_check(const struct tensor_copy *c, bool load)
 
 	if (c->rows && (m->rank != 2 || m->mode != TM_TILE))
 		return "gather4 and scatter4 need a 2-dimensional tiled map";
-	if (bits_of[m->type] < 8 && c->at[0] % 2)
-		return "an odd first coordinate of a 4-bit tensor";
-	if (load || m->mode == TM_TILE)
-		return NULL;
-	for (unsigned i = 0; i < m->rank; i++)
+	if (!m->interleave && c->at[0] * (int64_t)bits_of[m->type] % 128)
+		return "the first coordinate is not a multiple of 16 bytes";
+	for (unsigned i = 0; i < (c->rows ? TENSOR_RANKS : m->rank) && !load; i++)
 		if (c->at[i] < 0)
-			return "a negative coordinate of an im2col store";
+			return "a negative coordinate of a store";
+	for (unsigned i = 1; m->mode == TM_IM2COL && i + 1u < m->rank; i++)
+		if (c->at[i] < m->lower[i - 1] ||
+				c->at[i] > (int64_t)m->dim[i] + 1 + m->upper[i - 1])
+			return "an im2col coordinate outside the map's pixel box";
 	return NULL;
 }
 
 /* ---- the walk over rows ---- */
 
 struct rows {
-	uint32_t bytes;            /* of a row in shared memory */
+	uint32_t bytes;            /* of a row */
+	uint32_t pitch;            /* from row to row in shared memory */
+	uint32_t step;             /* 0: a row is contiguous in global memory, else bytes
+				      from one element to the next */
+	uint32_t unit;             /* bytes of an element, if step */
 	uint32_t lo, hi;           /* bytes [lo, hi) of each row are inside dimension 0 */
 	int64_t first;             /* byte offset in dimension 0 of the row's byte 0 */
 };
@@ -95,12 +136,16 @@ struct rows {
 static struct rows rows_of(const struct tensor_copy *c)
 {
 	const struct tensormap *m = c->map;
-	int64_t bits = bits_of[m->type], n = box_count(m, 0);
-	int64_t left = (int64_t)m->dim[0] + 1 - c->at[0];
-	int64_t lo = c->at[0] < 0 ? -(int64_t)c->at[0] : 0;
-	struct rows r = { .bytes = row_bytes(m), .first = c->at[0] * bits / 8 };
+	int64_t bits = unit_bits(m), n = box_count(m, 0);
+	int64_t by = m->interleave ? m->elem_stride[0] : 1;
+	int64_t left = ((int64_t)m->dim[0] + by - c->at[0]) / by;
+	int64_t lo = c->at[0] < 0 ? (-(int64_t)c->at[0] + by - 1) / by : 0;
+	struct rows r = { .bytes = row_bytes(m), .pitch = row_pitch(m),
+		.first = c->at[0] * bits / 8 };
 
-	left = left < 0 ? 0 : left < n ? left : n;
+	r.unit = (uint32_t)(bits / 8);
+	r.step = by > 1 ? (uint32_t)(by * bits / 8) : 0;
+	left = left < 0 || c->at[0] > (int64_t)m->dim[0] ? 0 : left < n ? left : n;
 	lo = lo < left ? lo : left;
 	r.lo = (uint32_t)(lo * bits / 8);
 	r.hi = (uint32_t)(left * bits / 8);
@@ -226,20 +271,10 @@ static void get_row(unsigned char *to, const unsigned char *shared, uint32_t at,
 
 /* ---- load ---- */
 
-/* One element of what fills the places outside the tensor. */
-static uint64_t fill_of(const struct tensormap *m)
+/* Two bytes of what fills the places outside the tensor. */
+static uint16_t fill_of(const struct tensormap *m)
 {
-	if (!m->oob)
-		return 0;
-	switch ((enum tensor_type)m->type) {
-	case TT_f16:
-	case TT_bf16:
-		return NUM_NAN16;
-	case TT_f64:
-		return 0x7fffffffffffffffu;
-	default:
-		return NUM_NAN32;
-	}
+	return m->oob ? 0x7ff7 : 0;
 }
 
 struct load {
@@ -249,19 +284,30 @@ struct load {
 	unsigned char fill[MAX_ROW]; /* a row of nothing but fill */
 };
 
-/* .tf32 and .ftz types */
-static void convert_row(unsigned char *row, uint32_t n, enum tensor_type t)
+/* The .tf32 types; .ftz was seen to leave subnormals alone. */
+static void convert_row(unsigned char *row, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i += 4) {
 		uint32_t u;
 
 		memcpy(&u, row + i, 4);
-		if (t == TT_f32_ftz || t == TT_tf32_ftz)
-			u = num_ftz32(u);
-		if (t == TT_tf32 || t == TT_tf32_ftz)
+		if ((u & 0x7fffffff) > 0x7f800000)
+			u = 0x7fffe000;
+		else
 			u = num_to_tf32(u, NUM_RN, false);
 		memcpy(row + i, &u, 4);
 	}
+}
+
+/* What lies inside, from global memory to its place in the row. */
+static void take(unsigned char *row, const unsigned char *from, const struct rows *r)
+{
+	if (!r->step) {
+		memcpy(row + r->lo, from + r->lo, r->hi - r->lo);
+		return;
+	}
+	for (uint32_t i = r->lo; i < r->hi; i += r->unit)
+		memcpy(row + i, from + i / r->unit * r->step, r->unit);
 }
 
 static inline __attribute__((always_inline))
@@ -270,18 +316,18 @@ bool load_row(void *user, uint32_t k, uint64_t base, bool inside, enum tensor_sw
 	const struct load *l = user;
 	const struct tensor_copy *c = l->c;
 	const struct rows *r = &l->r;
-	uint32_t at = c->dst + k * r->bytes;
+	uint32_t at = c->dst + k * r->pitch;
 	const unsigned char *from = l->fill;
 	unsigned char row[MAX_ROW];
 
 	if (inside && r->lo < r->hi) {
 		from = (const unsigned char *)(uintptr_t)(base + (uint64_t)r->first);
-		if (l->convert || r->lo || r->hi < r->bytes) {
+		if (l->convert || r->step || r->lo || r->hi < r->bytes) {
 			memcpy(row, l->fill, r->lo);
-			memcpy(row + r->lo, from + r->lo, r->hi - r->lo);
+			take(row, from, r);
 			memcpy(row + r->hi, l->fill, r->bytes - r->hi);
 			if (l->convert)
-				convert_row(row + r->lo, r->hi - r->lo, c->map->type);
+				convert_row(row + r->lo, r->hi - r->lo);
 			from = row;
 		}
 	}
@@ -309,16 +355,15 @@ void tensor_load(const struct tensor_copy *c)
 		load_row_TSW_128_ATOM32_FLIP8, load_row_TSW_128_ATOM64 };
 	enum tensor_type t = c->map->type;
 	struct load l;
-	uint32_t elem = bits_of[t] < 8 ? 1 : bits_of[t] / 8;
-	uint64_t fill = fill_of(c->map);
+	uint16_t fill = fill_of(c->map);
 
 	l.c = c;
 	l.r = rows_of(c);
-	l.convert = t == TT_f32_ftz || t == TT_tf32 || t == TT_tf32_ftz;
+	l.convert = t == TT_tf32 || t == TT_tf32_ftz;
 	if (!fill)
 		memset(l.fill, 0, l.r.bytes);
-	for (uint32_t i = 0; fill && i < l.r.bytes; i += elem)
-		memcpy(l.fill + i, &fill, elem);
+	for (uint32_t i = 0; fill && i < l.r.bytes; i += 2)
+		memcpy(l.fill + i, &fill, 2);
 	each_row(c, by_swizzle[c->map->swizzle], &l);
 }
 
@@ -330,6 +375,14 @@ struct store {
 	enum tensor_red red;
 };
 
+static void put(const struct store *s, unsigned char *to, const unsigned char *from, uint32_t n)
+{
+	if (s->red == RED_NONE)
+		memcpy(to, from, n);
+	else
+		tensor_reduce(s->red, s->c->map->type, to, from, n);
+}
+
 static bool store_row(void *user, uint32_t k, uint64_t base, bool inside)
 {
 	const struct store *s = user;
@@ -340,11 +393,13 @@ static bool store_row(void *user, uint32_t k, uint64_t base, bool inside)
 
 	if (!inside || r->lo >= r->hi)
 		return true;
-	get_row(row, c->shared, c->dst + k * r->bytes, r->bytes, c->map->swizzle);
-	if (s->red == RED_NONE)
-		memcpy(to + r->lo, row + r->lo, r->hi - r->lo);
-	else
-		tensor_reduce(s->red, c->map->type, to + r->lo, row + r->lo, r->hi - r->lo);
+	get_row(row, c->shared, c->dst + k * r->pitch, r->bytes, c->map->swizzle);
+	if (!r->step) {
+		put(s, to + r->lo, row + r->lo, r->hi - r->lo);
+		return true;
+	}
+	for (uint32_t i = r->lo; i < r->hi; i += r->unit)
+		put(s, to + i / r->unit * r->step, row + i, r->unit);
 	return true;
 }
 
@@ -370,6 +425,12 @@ static bool span_row(void *user, uint32_t k, uint64_t base, bool inside)
 	uint64_t at = base + (uint64_t)s->r.first + s->r.lo;
 	uint64_t n = s->r.hi - s->r.lo;
 	bool ok = true;
+
+	if (s->r.step && n) {
+		/* from the first element to the last, gaps included */
+		at = base + (uint64_t)s->r.first + s->r.lo / s->r.unit * s->r.step;
+		n = (n / s->r.unit - 1) * s->r.step + s->r.unit;
+	}
 
 	(void)k;
 	if (!inside || s->r.lo >= s->r.hi)

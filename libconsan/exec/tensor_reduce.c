@@ -95,8 +95,10 @@ bool tensor_reduces(enum tensor_red red, enum tensor_type t)
 	switch (t) {
 	case TT_f16: case TT_bf16: case TT_f32: case TT_f32_ftz: case TT_f64:
 		return arith;
-	case TT_u32: case TT_s32: case TT_u64: case TT_s64:
+	case TT_u32: case TT_s32: case TT_u64:
 		return red != RED_NONE;
+	case TT_s64:
+		return red == RED_MIN || red == RED_MAX;
 	case TT_u8: case TT_u16: case TT_tf32: case TT_tf32_ftz:
 	case TT_u4x16: case TT_u4x16_p64: case TT_u6x16_p32: case TT_COUNT:
 		return false;

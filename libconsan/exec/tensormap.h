@@ -5,9 +5,9 @@
  * House rules:
  *  - the encoding is ours (the hardware's is undocumented): magic, version,
  *    then the fields; a map that no consan wrote is refused, never guessed;
- *  - a box lies in shared memory dense, rows of the innermost dimension one
- *    after the other, its 16-byte chunks permuted by the swizzle, which acts on
- *    bits of the shared address itself. */
+ *  - a box lies in shared memory row after row of the innermost dimension, its
+ *    16-byte chunks permuted by the swizzle, which acts on bits of the shared
+ *    address itself. */
 #ifndef CONSAN_EXEC_TENSORMAP_H
 #define CONSAN_EXEC_TENSORMAP_H
 
@@ -68,8 +68,11 @@ struct tensor_copy {
 	uint32_t dst;              /* offset of the box in it */
 };
 
-/* Bytes of the dense box in shared memory: what complete_tx counts. */
+/* Bytes of the box: what complete_tx counts. */
 uint32_t tensor_box_bytes(const struct tensormap *m, bool rows);
+/* Bytes from the box's first to its last in shared memory: more than the box
+ * has, where a row is shorter than the swizzle's span. */
+uint32_t tensor_box_extent(const struct tensormap *m, bool rows);
 /* Alignment that the shared address needs. */
 uint32_t tensor_box_align(const struct tensormap *m);
 /* Where the byte at linear offset `at` of shared memory lies under a swizzle.
