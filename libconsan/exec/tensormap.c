@@ -114,6 +114,9 @@ static bool check_im2col(const struct tensormap_args *a, struct err *e)
 		if (a->upper[i] < low || a->upper[i] > high)
 			REFUSE("pixelBoxUpperCorner[%u] is %d, not %d to %d", i,
 				a->upper[i], low, high);
+		/* the driver lets a box of no pixels pass */
+		if (a->lower[i] > (int64_t)a->dim[i + 1] + a->upper[i] + 1)
+			REFUSE("the pixel box is empty in dimension %u", i + 1);
 	}
 	if (!a->channels || a->channels > 256)
 		REFUSE("channelsPerPixel is %u, not 1 to 256", a->channels);
@@ -192,6 +195,8 @@ const char *tensormap_check(const struct tensormap *m)
 		return "a tensor map with fields out of range";
 	if (padded(m->type))
 		return "a tensor map of a padded 4- or 6-bit type, which is not supported";
+	if (m->mode == TM_IM2COL && m->interleave)
+		return "an im2col map of an interleaved layout, which is not supported";
 	/* only tensormap.replace gets these past the encoder */
 	if (!m->interleave && m->box[0] * types[m->type].bits % 128)
 		return "a tensor map whose inner box dimension is no multiple of 16 bytes";
