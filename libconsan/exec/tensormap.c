@@ -114,8 +114,7 @@ static bool check_im2col(const struct tensormap_args *a, struct err *e)
 		if (a->upper[i] < low || a->upper[i] > high)
 			REFUSE("pixelBoxUpperCorner[%u] is %d, not %d to %d", i,
 				a->upper[i], low, high);
-		/* the driver lets a box of no pixels pass */
-		if (a->lower[i] > (int64_t)a->dim[i + 1] + a->upper[i] + 1)
+		if (a->lower[i] >= (int64_t)a->dim[i + 1] + a->upper[i])
 			REFUSE("the pixel box is empty in dimension %u", i + 1);
 	}
 	if (!a->channels || a->channels > 256)
