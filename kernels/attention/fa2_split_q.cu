@@ -43,7 +43,7 @@ enum {
 	BUG(v_not_filled, CS901, "--n=40", "skips the rows of V beyond the last key, and multiplies by them") \
 	BUG(rows_unguarded, CS903, "--n=72", "copies rows of K beyond the end of the tensor") \
 	BUG(shuffle_mask, CS407, "", "the row maximum is shuffled with a mask that names one quad only") \
-	BUG(diverged_barrier, CS403, "--n=68", "only the threads whose row exists come to the barrier")
+	BUG(diverged_barrier, CS403, "--n=68", "the lanes whose row exists take one barrier, the others another")
 
 enum {
 #define BUG(name, rule, args, what) name,
@@ -151,7 +151,9 @@ fa2_split_q(const problem p, Bug bug)
 			cp_async_wait<0>();
 		if (bug.is(diverged_barrier)) {
 			if (row < p.n)
-				named_barrier_sync(0, THREADS); // @bug diverged_barrier CS403
+				named_barrier_sync(0, THREADS);
+			else
+				__syncthreads(); // @bug diverged_barrier CS403
 		} else if (!bug.is(no_v_sync)) {
 			__syncthreads();
 		}
@@ -231,10 +233,9 @@ fa2_split_q(const problem p, Bug bug)
 		__syncwarp();
 	for (int i = lane; i < 16 * (D / 8); i += 32) {
 		const int y = i / (D / 8), x = i % (D / 8) * 8, r = blockIdx.x * BM + warp * 16 + y;
-		const uint4 v = *(const uint4 *)swizzled(so, y, x); // @bug no_syncwarp CS103
 
 		if (r < p.n)
-			*(uint4 *)(p.o + head + (size_t)r * D + x) = v;
+			*(uint4 *)(p.o + head + (size_t)r * D + x) = *(const uint4 *)swizzled(so, y, x); // @bug no_syncwarp CS103
 	}
 }
 

@@ -38,10 +38,10 @@ enum {
 	BUG(commit_skipped, CS301, "", "commits no empty groups at the end, so wait_group counts wrong") \
 	BUG(refill_early, CS106, "", "refills the stage of tile k-1 before the barrier that frees it") \
 	BUG(wrong_stage, CS301, "", "refills the stage that it reads in the same iteration") \
-	BUG(epilogue_early, CS102, "", "writes C over a stage that other warps still read") \
+	BUG(epilogue_early, CS102, "--k=256", "writes C over a stage that other warps still read") \
 	BUG(epilogue_unsynced, CS102, "", "reads C tiles of other warps from shared memory with no barrier") \
 	BUG(no_zero_fill, CS901, "--k=40", "skips the copies beyond K where zeros should be filled in") \
-	BUG(diverged_barrier, CS403, "--m=98", "only the threads whose rows exist come to the barrier") \
+	BUG(diverged_barrier, CS403, "--m=98", "the lanes whose rows exist take one barrier, the others another") \
 	BUG(stage_overrun, CS902, "", "has one stage more than it has shared memory for") \
 	BUG(misaligned_row, CS904, "", "addresses ldmatrix rows at a multiple of 8 bytes, not 16")
 
@@ -162,16 +162,18 @@ hgemm(const problem p, Bug bug)
 		}
 	if (bug.is(diverged_barrier)) {
 		if (row + (int)threadIdx.x / 2 < p.m)
-			named_barrier_sync(0, THREADS); // @bug diverged_barrier CS403
+			named_barrier_sync(0, THREADS);
+		else
+			__syncthreads(); // @bug diverged_barrier CS403
 	} else if (!bug.is(epilogue_unsynced)) {
 		__syncthreads();
 	}
 	for (int i = threadIdx.x; i < BM * BN / 8; i += THREADS) {
 		const int y = i / (BN / 8), x = i % (BN / 8) * 8;
-		const uint4 v = *(const uint4 *)swizzled<BN>(c, y, x); // @bug epilogue_unsynced CS102
+		__half *to = p.c + (size_t)(row + y) * p.n + col + x;
 
 		if (row + y < p.m && col + x < p.n)
-			*(uint4 *)(p.c + (size_t)(row + y) * p.n + col + x) = v;
+			*(uint4 *)to = *(const uint4 *)swizzled<BN>(c, y, x); // @bug epilogue_unsynced CS102
 	}
 }
 

@@ -36,13 +36,13 @@ enum {
 	BUG(init_unpublished, CS207, "", "no __syncthreads between mbarrier.init and its first use") \
 	BUG(no_full_wait, CS104, "", "consumers read a slot without waiting for its bytes") \
 	BUG(wrong_parity, CS104, "", "consumers wait for the previous phase, which is always complete") \
-	BUG(tx_too_few, CS211, "", "16 bytes fewer are expected than are copied") \
+	BUG(tx_too_few, CS703, "", "16 bytes fewer are expected than are copied") \
 	BUG(tx_too_many, CS703, "", "16 bytes more are expected than are copied") \
-	BUG(no_empty_wait, CS106, "", "the producer refills slots that nobody gave back") \
+	BUG(no_empty_wait, CS107, "", "the producer refills slots that nobody gave back") \
 	BUG(early_release, CS106, "", "consumers give a slot back before they read it") \
 	BUG(no_syncwarp, CS106, "", "lane 0 gives a slot back while other lanes may still read it") \
 	BUG(all_lanes_release, CS208, "", "32 lanes of each warp arrive where one should") \
-	BUG(too_few_releases, CS703, "", "empty counts one arrival more than there are") \
+	BUG(too_few_releases, CS701, "", "empty counts one arrival more than there are") \
 	BUG(no_proxy_fence, CS110, "", "the partial sums go to the TMA engine without a proxy fence") \
 	BUG(partial_unsynced, CS105, "", "the reduction starts before all warps wrote their sums") \
 	BUG(barrier_count, CS704, "", "the consumers' barrier counts the producer warp, which never comes") \
@@ -85,9 +85,9 @@ ring(const float *in, float *out, uint32_t rows, Bug bug)
 			const int lie = 16 * (bug.is(tx_too_many) - bug.is(tx_too_few));
 
 			if (!bug.is(no_empty_wait))
-				channel_acquire(ch, at);
-			channel_expect(ch, at, bytes + lie); // @bug tx_too_few CS211
-			bulk_load(slot, in + (size_t)i * SLOT_FLOATS, bytes, &ch.full[at.slot]); // @bug no_empty_wait CS106 @bug early_release CS106 @bug no_syncwarp CS106
+				channel_acquire(ch, at); // @bug too_few_releases CS701
+			channel_expect(ch, at, bytes + lie);
+			bulk_load(slot, in + (size_t)i * SLOT_FLOATS, bytes, &ch.full[at.slot]); // @bug no_empty_wait CS107 @bug early_release CS106 @bug no_syncwarp CS106
 		}
 		return;
 	}
@@ -102,7 +102,7 @@ ring(const float *in, float *out, uint32_t rows, Bug bug)
 		if (bug.is(wrong_parity))
 			mbar_wait(&ch.full[at.slot], at.parity ^ 1);
 		else if (!bug.is(no_full_wait))
-			channel_wait(ch, at); // @bug init_unpublished CS207 @bug tx_too_many CS703
+			channel_wait(ch, at); // @bug init_unpublished CS207 @bug tx_too_few CS703 @bug tx_too_many CS703
 		if (bug.is(early_release) && lane == 0)
 			channel_release(ch, at);
 		for (uint32_t r = 0; r < n; r++) {

@@ -44,11 +44,11 @@ enum {
 
 #define BUGS(BUG) \
 	BUG(init_unpublished, CS207, "", "no __syncthreads between mbarrier.init and its first use") \
-	BUG(no_full_wait, CS104, "", "consumers multiply without waiting for the bytes") \
-	BUG(consumer_parity, CS104, "", "consumers wait for the previous phase, which is always complete") \
-	BUG(producer_parity, CS703, "", "the producer's first lap waits for slots that nobody will give back") \
+	BUG(no_full_wait, CS121, "", "consumers multiply without waiting for the bytes") \
+	BUG(consumer_parity, CS121, "", "consumers wait for the previous phase, which is always complete") \
+	BUG(producer_parity, CS701, "", "the producer's first lap waits for slots that nobody will give back") \
 	BUG(tx_without_b, CS211, "", "only the bytes of A are expected, those of B are copied as well") \
-	BUG(full_count, CS703, "", "full counts two arrivals, the producer arrives once") \
+	BUG(full_count, CS701, "", "full counts two arrivals, the producer arrives once") \
 	BUG(release_early, CS120, "", "gives back the slot that the wgmma group in flight still reads") \
 	BUG(wait_off_by_one, CS321, "", "reads the sums with one wgmma group still in flight") \
 	BUG(no_wgmma_commit, CS321, "", "the last wgmma is in no group, so no wait covers it") \
@@ -93,12 +93,12 @@ DEVICE void produce(const tensors &t, const sizes &s, __half *slots, channel<SLO
 			const int bytes = bug.is(tx_without_b) ? A_HALVES * 2 : SLOT_BYTES;
 
 			if (bug.is(producer_parity))
-				mbar_wait(&ch.empty[at.slot], at.parity); // @bug producer_parity CS703
+				mbar_wait(&ch.empty[at.slot], at.parity); // @bug producer_parity CS701
 			else
 				channel_acquire(ch, at);
-			channel_expect(ch, at, bytes); // @bug tx_without_b CS211
+			channel_expect(ch, at, bytes);
 			tensor_load(slot, &t.a, k, tile % rows * BM, &ch.full[at.slot]); // @bug release_early CS120
-			tensor_load(slot + A_HALVES, &t.b, k, tile / rows * BN, &ch.full[at.slot]);
+			tensor_load(slot + A_HALVES, &t.b, k, tile / rows * BN, &ch.full[at.slot]); // @bug tx_without_b CS211
 		}
 }
 
@@ -159,8 +159,8 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 			if (bug.is(consumer_parity))
 				mbar_wait(&ch.full[at.slot], at.parity ^ 1);
 			else if (!bug.is(no_full_wait))
-				channel_wait(ch, at); // @bug init_unpublished CS207 @bug full_count CS703
-			multiply(sum, a, b, k + BK >= s.k, bug); // @bug no_full_wait CS104 @bug consumer_parity CS104 @bug release_early CS120 @bug no_wgmma_fence CS320
+				channel_wait(ch, at); // @bug init_unpublished CS207 @bug full_count CS701
+			multiply(sum, a, b, k + BK >= s.k, bug); // @bug no_full_wait CS121 @bug consumer_parity CS121 @bug release_early CS120 @bug no_wgmma_fence CS320
 			wgmma_wait<1>();
 			/* wgmma.wait_group is one event for the four warps: one
 			 * thread may speak for all of them. */
@@ -186,8 +186,8 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 		if (thread == 0) {
 			const int x = tile / rows * BN, y = tile % rows * BM + warpgroup * WM;
 
-			tensor_store(&t.c, x, y, staging); // @bug no_proxy_fence CS110 @bug staging_unsynced CS105 @bug staging_reused CS105 @bug store_not_committed CS309 @bug exit_pending CS308
-			tensor_store(&t.c, x + 64, y, staging + WM * 64);
+			tensor_store(&t.c, x, y, staging); // @bug no_proxy_fence CS110 @bug staging_unsynced CS105 @bug staging_reused CS105
+			tensor_store(&t.c, x + 64, y, staging + WM * 64); // @bug store_not_committed CS309 @bug exit_pending CS308
 			if (!bug.is(store_not_committed))
 				bulk_commit();
 		}
