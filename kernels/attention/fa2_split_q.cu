@@ -151,9 +151,9 @@ fa2_split_q(const problem p, Bug bug)
 			cp_async_wait<0>();
 		if (bug.is(diverged_barrier)) {
 			if (row < p.n)
-				named_barrier_sync(0, THREADS);
+				named_barrier_sync(0, THREADS); // @bug diverged_barrier CS403
 			else
-				__syncthreads(); // @bug diverged_barrier CS403
+				__syncthreads();
 		} else if (!bug.is(no_v_sync)) {
 			__syncthreads();
 		}

@@ -162,9 +162,9 @@ hgemm(const problem p, Bug bug)
 		}
 	if (bug.is(diverged_barrier)) {
 		if (row + (int)threadIdx.x / 2 < p.m)
-			named_barrier_sync(0, THREADS);
+			named_barrier_sync(0, THREADS); // @bug diverged_barrier CS403
 		else
-			__syncthreads(); // @bug diverged_barrier CS403
+			__syncthreads();
 	} else if (!bug.is(epilogue_unsynced)) {
 		__syncthreads();
 	}
