@@ -126,6 +126,8 @@ Test(cuda, finds)
 	expect("--error-exitcode 9 ./static race", 9, NULL);
 	expect("--error-exitcode 0 ./static race", 0, NULL);
 	expect("./static fault", 66, "CS903");
+	expect("--error-exitcode 0 ./static fault", 0, "CS905");
+	expect("--error-exitcode 0 ./static hang", 0, "CS70");
 }
 
 Test(cuda, ends)

@@ -195,6 +195,7 @@ static void result(struct grid *g, struct exec_result *r)
 	r->status = g->status;
 	r->err = g->err;
 	r->site = g->site;
+	r->fault = g->fault;
 	if (g->status != EXEC_OK)
 		return;
 	if (atomic_load(&g->timeout))

@@ -368,6 +368,10 @@ static void fault(struct cluster *c, struct event *e, const char *fmt, va_list a
 	snprintf(text, sizeof text, "%s%s%s", event_fault_text(e->mode), why[0] ? ": " : "", why);
 	c->stop = true;
 	grid_fail(c->grid, c->info.id, fault_status(e->mode), e->site, text);
+	pthread_mutex_lock(&c->grid->lock);
+	if (c->grid->bad_cluster == c->info.id)
+		c->grid->fault = e->mode;
+	pthread_mutex_unlock(&c->grid->lock);
 }
 
 enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
