@@ -20,6 +20,7 @@
  *    what the view's known_generic of an async accessor holds.
  *  - n reads, x is the same lanes' write of the same epoch: n adds nothing, as
  *    every access that conflicts with n conflicts with x, same knowledge asked.
+ *  - A strong n stands for no weak x, see as_strict().
  * Reads of bulk stores and of wgmma become known only through the issuing
  * lane or warps, who by then still know all they knew at issue. */
 #include "table.h"
@@ -109,6 +110,16 @@ static inline bool lookup(const struct shadow_view *v, const struct cell_entry *
 	return known[x->agent] >= x->epoch;
 }
 
+/* Whatever is no race with now is none with x: so now may stand for x. Not if
+ * only now is strong: a third strong access would then race with x alone. */
+static inline bool as_strict(const struct cell_entry *x, const struct cell_entry *now)
+{
+	if (!(now->what & CELL_STRONG))
+		return true;
+	return x->what & CELL_STRONG && !((x->what ^ now->what) & CELL_SHIFT_MASK)
+		&& (x->what & CELL_SCOPE_MASK) >= (now->what & CELL_SCOPE_MASK);
+}
+
 /* now: the access; rec: what will be recorded for it, grown by what of the same
  * instruction and epoch it takes over. */
 static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
@@ -116,7 +127,7 @@ static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
 {
 	uint32_t both = x->bytes & now->bytes;
 	enum shadow_verdict verdict;
-	bool track;
+	bool track, retire = true;
 
 	if (x->epoch == now->epoch && x->what == now->what && x->agent == now->agent) {
 		if (x->lanes == rec->lanes) {
@@ -135,9 +146,11 @@ static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
 	}
 	if (!both)
 		return KEEP;
+	if (!as_strict(x, now))
+		retire = false;
 	track = same_track(x, now) && !(x->lanes & ~now->lanes);
 	if (!((x->what | now->what) & CELL_WRITE))
-		return track || lookup(v, x) ? TRIM : KEEP;
+		return retire && (track || lookup(v, x)) ? TRIM : KEEP;
 	if (lookup(v, x))
 		verdict = SHADOW_ORDERED;
 	else if (track && x->agent == v->self && x->lanes == now->lanes
@@ -146,8 +159,9 @@ static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
 	else
 		verdict = v->judge(v, x, now, granule, both);
 	if (now->what & CELL_WRITE)
-		return verdict != SHADOW_MUTUAL || track ? TRIM : KEEP;
-	if (track && x->epoch == now->epoch && x->lanes == rec->lanes
+		return verdict == SHADOW_CLASH || (retire && (track || verdict == SHADOW_ORDERED))
+			? TRIM : KEEP;
+	if (track && as_strict(now, x) && x->epoch == now->epoch && x->lanes == rec->lanes
 		&& !(rec->bytes & ~x->bytes) && x->agent == v->self)
 		return SKIP_NEW;
 	return KEEP;
@@ -233,7 +247,7 @@ static inline bool touch_plain(struct shadow_view *v, struct cell *c,
 {
 	uint32_t n = c->n, i, at = n;
 
-	if (n > CELL_ENTRIES)
+	if (n > CELL_ENTRIES || now->what & CELL_STRONG)
 		return false;
 	if (now->what & CELL_WRITE) {
 		/* covers everything there is, and knows it */

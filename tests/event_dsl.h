@@ -16,6 +16,7 @@ static struct check *world;
 static struct event_sink *sink;
 static unsigned nwarps;
 static uint32_t line; /* site of the next event */
+static void (*tune)(struct check_policy *); /* turns knobs before a begin() */
 
 static inline void emit(struct event e)
 {
@@ -40,6 +41,8 @@ static inline void begin_with(unsigned warps, bool strict)
 		check_policy_strict(&config.policy);
 	else
 		check_policy_default(&config.policy);
+	if (tune)
+		tune(&config.policy);
 	nwarps = warps;
 	world = check_open(&config);
 	sink = check_cluster_begin(world, &info);

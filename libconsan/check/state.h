@@ -315,7 +315,7 @@ struct view {                /* an access as the shadow asks about it */
 	unsigned wgmma_warp;     /* ROLE_WGMMA: 0..3, or 4: all of them */
 	/* the judge's last answer */
 	struct cell_entry asked;
-	uint32_t asked_bytes, asked_lanes;
+	uint32_t asked_lanes;
 	enum shadow_verdict answer;
 };
 void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes,
@@ -346,6 +346,11 @@ void async_exit(struct cluster *c, struct warp *w, const struct event *e);
 void async_cta_end(struct cluster *c, unsigned cta, const struct event *e);
 void async_op_add(struct cluster *c, struct async_op op);
 bool async_op_take(struct cluster *c, uint32_t id, struct async_op *out);
+/* A multicast signals one object in each destination CTA: an id for each. */
+static inline uint32_t async_op_key(uint32_t op, unsigned mbar_cta)
+{
+	return op << 4 | (mbar_cta & 15);
+}
 /* any operation in flight that will signal this mbarrier; NULL if none */
 const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar);
 
