@@ -32,7 +32,7 @@ EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \
 	libconsan/exec/module.c libconsan/exec/decode.c libconsan/exec/regs.c libconsan/exec/mem.c \
 	libconsan/exec/control.c libconsan/exec/bar.c libconsan/exec/address.c \
 	libconsan/exec/call.c libconsan/exec/builtin.c libconsan/exec/heap.c \
-	libconsan/exec/async.c libconsan/exec/mbarrier.c libconsan/exec/cpasync.c libconsan/exec/bulk.c \
+	libconsan/exec/async.c libconsan/exec/mbarrier.c libconsan/exec/cpasync.c libconsan/exec/bulk.c libconsan/exec/replace.c \
 	libconsan/exec/matrix.c libconsan/exec/mma.c libconsan/exec/wgmma.c \
 	libconsan/exec/fence.c libconsan/exec/num.c libconsan/exec/tensormap.c \
 	libconsan/exec/tensor_copy.c libconsan/exec/tensor_reduce.c
