@@ -213,8 +213,8 @@ void on_cp_arrive(struct cluster *c, const struct event *e)
 		m->pending += lanes;
 	m->inflight++;
 	async_op_add(c, (struct async_op){
-		.id = e->op, .mbar = (uint32_t)(m - c->mbars.at) + 1, .phase = m->phase,
-		.epoch = w->copies.open, .lanes = e->lanes, .warp = w->index, .site = e->site,
+		.id = async_op_key(e->op, e->peer), .mbar = (uint32_t)(m - c->mbars.at) + 1,
+		.phase = m->phase, .epoch = w->copies.open, .lanes = e->lanes, .warp = w->index, .site = e->site,
 		.copies = true,
 	});
 	w->copies.open++; /* later copies are not covered by this arrive */
@@ -248,7 +248,7 @@ static uint32_t take_slot(struct cluster *c, const struct frontier *issuer)
 static void touch_spans(struct cluster *c, struct view *v, const struct event *e,
 	struct cell_entry now)
 {
-	struct shadow *s = &c->cta[e->peer].shadow;
+	struct shadow *s = &c->cta[v->peer].shadow;
 
 	if (!e->nspans)
 		shadow_span(s, &v->s, (uint32_t)e->addr, e->size, now);
@@ -256,9 +256,12 @@ static void touch_spans(struct cluster *c, struct view *v, const struct event *e
 		shadow_span(s, &v->s, e->spans[i].addr, e->spans[i].bytes, now);
 }
 
-static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
+/* What the load does in one destination CTA: `peer` owns the bytes, `mbar_peer`
+ * the object that it signals. */
+static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,
+	uint16_t peer, uint16_t mbar_peer)
 {
-	struct mbar *m = mbar_use(c, e, e->mbar_peer, e->mbar);
+	struct mbar *m = mbar_use(c, e, mbar_peer, e->mbar);
 	struct frontier *f = warp_frontier(w, lane);
 	uint32_t k = take_slot(c, f), mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
 	struct slot *s = &c->slots.at[k];
@@ -266,7 +269,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 	struct view v;
 
 	*s = (struct slot){
-		.epoch = s->epoch + 1, .cta = e->peer, .tensor = e->flags & EVF_TENSOR,
+		.epoch = s->epoch + 1, .cta = peer, .tensor = e->flags & EVF_TENSOR,
 		.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
 		.warp = (uint16_t)w->index, .lane = (int8_t)lane,
 	};
@@ -275,13 +278,13 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT
 			| (e->flags & EVF_TENSOR ? CELL_PART : 0),
 	};
-	view_open(&v, c, w, 1u << lane, f, ROLE_BULK_LOAD, e->peer);
+	view_open(&v, c, w, 1u << lane, f, ROLE_BULK_LOAD, peer);
 	touch_spans(c, &v, e, now);
 	if (!m)
 		return;
 	m->inflight++;
 	async_op_add(c, (struct async_op){
-		.id = e->op, .mbar = mbar, .phase = m->phase, .slot = k + 1, .epoch = s->epoch,
+		.id = async_op_key(e->op, mbar_peer), .mbar = mbar, .phase = m->phase, .slot = k + 1, .epoch = s->epoch,
 		.lanes = 1u << lane, .warp = w->index, .site = e->site,
 	});
 }
@@ -308,8 +311,16 @@ void on_bulk(struct cluster *c, const struct event *e)
 	if (e->flags & EVF_PREFETCH || e->peer >= c->nctas || !warp_frontier(w, lane))
 		return;
 	c->stats.async_ops++;
-	if (e->mode & EVM_WRITE)
-		bulk_load(c, e, w, lane);
+	if (e->flags & EVF_MULTICAST) {
+		/* C17: data and signal at the same offsets in every destination */
+		for (uint32_t m = e->mask; m; m &= m - 1) {
+			uint16_t r = (uint16_t)__builtin_ctz(m);
+
+			if (r < c->nctas)
+				bulk_load(c, e, w, lane, r, r);
+		}
+	} else if (e->mode & EVM_WRITE)
+		bulk_load(c, e, w, lane, e->peer, e->mbar_peer);
 	else
 		bulk_store(c, e, w, lane);
 }

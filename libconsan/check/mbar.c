@@ -231,13 +231,16 @@ static void arrive(struct cluster *c, const struct event *e, struct mbar *m, uin
 }
 
 /* B12: someone's wait for the previous phase happened before. By happens-before,
- * not by the arriving thread's own waits, unless the policy says so. */
+ * not by the arriving thread's own waits, unless the policy says so. From another
+ * CTA the wait need only have taken place: there the way from the waiter to the
+ * arriver leads through the bytes of the waiter's multicast, whose completion
+ * comes after its issue but publishes no more than the bytes (A18). */
 static void judge_wait(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
 {
 	struct finding *f;
 	size_t i;
 
-	if (!m->phase || m->upset)
+	if (!m->phase || m->upset || (w->cta != m->cta && m->waits.n))
 		return;
 	for (i = 0; i < m->waits.n; i++) {
 		if (c->check->config.policy.wait_by_arriver && m->waits.at[i].warp != w->index)
@@ -498,7 +501,7 @@ void on_mb_signal(struct cluster *c, const struct event *e)
 	struct async_op op = { 0 };
 	struct finding *f;
 	struct who x;
-	bool found = async_op_take(c, e->op, &op);
+	bool found = async_op_take(c, async_op_key(e->op, e->peer), &op);
 
 	if (!m || !m->live)
 		return; /* reported at the issue or at the inval */

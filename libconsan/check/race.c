@@ -60,9 +60,13 @@ static bool known_to_warps(const struct view *v, enum plane plane,
 static bool ordered(const struct view *v, enum plane plane, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t bytes)
 {
+	struct cell_entry issuer = *now;
+
 	if (v->role == ROLE_WGMMA)
 		return known_to_warps(v, plane, old, now, bytes);
-	return known_from(v->c, v->f, v->w, plane, old, now, bytes);
+	if (v->role == ROLE_BULK_LOAD)
+		issuer.lanes = v->lanes; /* the engine's entry stands for no lane */
+	return known_from(v->c, v->f, v->w, plane, old, &issuer, bytes);
 }
 
 /* Does any of the four warps know it, by itself or from others? */
