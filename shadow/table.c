@@ -159,8 +159,7 @@ static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
 	else
 		verdict = v->judge(v, x, now, granule, both);
 	if (now->what & CELL_WRITE)
-		return verdict == SHADOW_CLASH || (retire && (track || verdict == SHADOW_ORDERED))
-			? TRIM : KEEP;
+		return retire && (track || verdict != SHADOW_MUTUAL) ? TRIM : KEEP;
 	if (track && as_strict(now, x) && x->epoch == now->epoch && x->lanes == rec->lanes
 		&& !(rec->bytes & ~x->bytes) && x->agent == v->self)
 		return SKIP_NEW;

@@ -311,6 +311,11 @@ Test(load, proxy_fences)
 	load(0, 0, 1, 0, 512, FULL); signal_tx(0, 1, FULL, 512); expect(CS111);
 	begin(2); mb_init(0, 0, FULL, 1); wr(1, ALL, 0, 16); pfence(1, ALL); bar_all(); arrive_tx(0, 0, FULL, 512);
 	load(0, 0, 1, 0, 512, FULL); signal_tx(0, 1, FULL, 512); never();
+	/* the issuing thread's own write is in program order, and needs the fence no less */
+	begin(1); mb_init(0, 0, FULL, 1); wr1(0, L(0), 0, 16); arrive_tx(0, 0, FULL, 512); load(0, 0, 1, 0, 512, FULL);
+	signal_tx(0, 1, FULL, 512); expect(CS111);
+	begin(1); mb_init(0, 0, FULL, 1); wr1(0, L(0), 0, 16); pfence(0, L(0)); arrive_tx(0, 0, FULL, 512); load(0, 0, 1, 0, 512, FULL);
+	signal_tx(0, 1, FULL, 512); never();
 	/* A15, S14: after reads only: a note */
 	begin(2); mb_init(0, 0, FULL, 1); rd(1, ALL, 0, 16); bar_all(); arrive_tx(0, 0, FULL, 512);
 	load(0, 0, 1, 0, 512, FULL); signal_tx(0, 1, FULL, 512); expect_note(CS112);
