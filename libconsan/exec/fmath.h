@@ -102,23 +102,22 @@ NUM_INLINE double fm_cos_poly(double r)
 	p = p * z - 0.5;
 	return p * z + 1;
 }
-/* quarter: 0 sin, 1 cos. The reduction is good to |x| < 2^27; beyond, hardware
- * promises nothing for .approx either. */
+/* quarter: 0 sin, 1 cos. As hardware does it: x / 2pi is cut to f32 first, so
+ * that a large x gives hardware's value, not the exact one. */
 NUM_INLINE float fm_sincos(float x, unsigned quarter)
 {
 	const double magic = 6755399441055744.0;
-	double v = (double)x, c = v < -1e15 ? -1e15 : v > 1e15 ? 1e15 : v;
-	double shifted = c * 0.63661977236758134308 + magic, n = shifted - magic;
-	/* pi/2 in three parts; the first two have trailing zeros, so n times
-	 * them is exact */
-	double r = ((c - n * 1.57079625129699707031) - n * 7.54978941586159635335e-8)
-		- n * 5.39030285815811862e-15;
+	/* the product of two f32 is exact; 29 bits fewer is f32, rounded to zero */
+	double turns = num_f64(num_bits64((double)x * (double)0.15915494f) & ~0x1fffffffull);
+	double whole = fabs(turns) < 0x1p30 ? turns : 0;
+	double shifted = whole * 4 + magic, n = shifted - magic;
+	double r = (whole - n * 0.25) * 6.28318530717958647693;
 	uint64_t q = num_bits64(shifted) + quarter;
 	double s = fm_sin_poly(r), k = fm_cos_poly(r);
 	double y = q & 1 ? k : s;
 
 	y = q & 2 ? -y : y;
-	y = fabs(v) < INFINITY ? y : NAN;
+	y = fabs(turns) < INFINITY ? y : NAN;
 	/* sin(-0) = -0 */
 	return x == 0 && quarter == 0 ? x : (float)y;
 }

@@ -5,8 +5,9 @@
  * House rules:
  *  - a format travels as its bits in an unsigned integer;
  *  - the inline functions have no branch on data, so loops over them vectorise;
- *  - a NaN result is the canonical one: 0x7fffffff f32, 0x7fff f16 and bf16,
- *    0x7f e4m3 and e5m2, 0xff ue8m0; the formats without NaN give +max. */
+ *  - a NaN that is narrowed is the canonical one: 0x7fff f16 and bf16, 0x7f e4m3
+ *    and e5m2, 0xff ue8m0; the formats without NaN give +max. Widening keeps
+ *    what the NaN holds. */
 #ifndef CONSAN_EXEC_NUM_H
 #define CONSAN_EXEC_NUM_H
 
@@ -153,7 +154,6 @@ NUM_INLINE float num_widen(uint32_t x, const struct num_fmt f, const bool has_in
 
 	if (has_inf) {
 		v = e == expmax ? a << (23 - f.mant) | 0x7f800000u : v;
-		v = e == expmax && (a & ((1u << f.mant) - 1)) ? NUM_NAN32 : v;
 	}
 	return num_f32(v | x >> (f.bits - 1) << 31);
 }
@@ -217,11 +217,11 @@ NUM_INLINE uint8_t num_to_e2m1(float x)
 {
 	return (uint8_t)num_narrow32(num_bits32(x), NUM_FMT_e2m1, NUM_RN, true);
 }
-/* tf32 lies in an f32 with the 13 low bits zero; a NaN is 0x7fffffff. */
+/* tf32 lies in an f32 with the 13 low bits zero, those of a NaN, too. */
 NUM_INLINE uint32_t num_to_tf32(uint32_t x, const enum num_round r, const bool satfinite)
 {
 	uint32_t v = num_narrow32(x, NUM_FMT_tf32, r, satfinite) << 13;
-	return (x & 0x7fffffffu) > 0x7f800000u ? NUM_NAN32 : v;
+	return (x & 0x7fffffffu) > 0x7f800000u ? NUM_NAN32 & 0xffffe000u : v;
 }
 /* r: NUM_RZ or NUM_RP; the sign is dropped. Without satfinite, a magnitude
  * above 2^127 becomes NaN. */

@@ -112,7 +112,8 @@ static bool int_to_int(struct decoder *d, const struct ptx_insn *i, struct xop *
 NUM_INLINE float sat01(float v) { return v > 0 ? v < 1 ? v : 1.0f : 0.0f; }
 NUM_INLINE float relu(float v) { return v < 0 ? 0.0f : v + 0.0f; }
 
-LANE_OP(f32_bf16, l32, l16, l16, l16, num_canon(num_from_bf16(A)))
+/* hardware moves the bits of a bf16, NaNs as they are; f64 NaNs keep what fits */
+LANE_OP(f32_bf16, l32, l16, l16, l16, (uint32_t)A << 16)
 static enum step f32_f16(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	float t[LANES];
@@ -125,8 +126,8 @@ static enum step f32_f16(struct warp *w, const struct xop *x, uint32_t lanes)
 }
 LANE_OP(f64_f32, lf64, lf32, lf32, lf32, (double)A)
 LANE_OP(f64_f32_ftz, lf64, lf32, lf32, lf32, (double)num_ftz(A))
-LANE_OP(f32_f64, l32, lf64, lf64, lf64, num_canon((float)A))
-LANE_OP(f32_f64_ftz, l32, lf64, lf64, lf64, num_ftz32(num_canon((float)A)))
+LANE_OP(f32_f64, l32, lf64, lf64, lf64, num_bits32((float)A))
+LANE_OP(f32_f64_ftz, l32, lf64, lf64, lf64, num_ftz32(num_bits32((float)A)))
 LANE_OP(f32_sat, lf32, lf32, lf32, lf32, sat01(A))
 LANE_OP(f32_sat_ftz, lf32, lf32, lf32, lf32, sat01(num_ftz(A)))
 
@@ -252,6 +253,12 @@ static uint64_t elem_bits(enum ptx_type t, double v, const struct any_cvt *c)
 	const uint64_t u = num_bits64(v);
 	const bool fin = c->satfinite;
 
+	/* hardware: a NaN that comes from f64 keeps its sign and what fits */
+	if (isnan(v) && c->s.type == TY_f64 && (t == TY_f16 || t == TY_bf16 || t == TY_f32)) {
+		unsigned mant = t == TY_f16 ? 10 : t == TY_bf16 ? 7 : 23, bits = t == TY_f32 ? 32 : 16;
+		uint64_t inf = ((1ull << (bits - 1 - mant)) - 1) << mant;
+		return u >> 63 << (bits - 1) | inf | 1ull << (mant - 1) | (u >> (52 - mant) & ((1ull << mant) - 1));
+	}
 	switch ((int)t) {
 	case TY_f16: return num_narrow64(u, NUM_FMT_f16, c->round, fin);
 	case TY_bf16: return num_narrow64(u, NUM_FMT_bf16, c->round, fin);
@@ -260,7 +267,7 @@ static uint64_t elem_bits(enum ptx_type t, double v, const struct any_cvt *c)
 		return c->ftz ? num_ftz32(f) : f;
 	}
 	case TY_tf32:
-		return isnan(v) ? NUM_NAN32 : num_narrow64(u, NUM_FMT_tf32, c->round, fin) << 13;
+		return isnan(v) ? NUM_NAN32 & 0xffffe000u : num_narrow64(u, NUM_FMT_tf32, c->round, fin) << 13;
 	case TY_f64: return u;
 	case TY_e4m3: return num_narrow64(u, NUM_FMT_e4m3, c->round, true);
 	case TY_e5m2: return num_narrow64(u, NUM_FMT_e5m2, c->round, true);

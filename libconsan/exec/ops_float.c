@@ -65,7 +65,7 @@ F32X2(fma)
 F32_UNSAT(div, a / b)
 /* ISA div.approx: for |b| in (2^126, 2^128) the result is 0, or NaN if a is
  * infinite */
-F32_UNSAT(div_approx, fabsf(b) > 0x1p126f && fabsf(b) < INFINITY ? a * 0.0f : a / b)
+F32_UNSAT(div_approx, fabsf(b) > 0x1p126f && fabsf(b) < INFINITY ? a * copysignf(0, b) : a / b)
 F32_UNSAT(rcp, 1.0f / a)
 F32_UNSAT(sqrt, sqrtf(a))
 F32_UNSAT(rsqrt, (float)(1.0 / sqrt((double)a)))
@@ -95,12 +95,15 @@ LANE_OP(rsqrt_ftz_f64, lf64, lf64, lf64, lf64, 1.0 / sqrt(ftz64(A)))
 
 /* ---- sign and order ---- */
 
-LANE_OP(neg_n, l32, l32, l32, l32, A ^ 0x80000000u)
-LANE_OP(neg_f, l32, l32, l32, l32, num_ftz32(A ^ 0x80000000u))
-LANE_OP(abs_n, l32, l32, l32, l32, A & 0x7fffffffu)
-LANE_OP(abs_f, l32, l32, l32, l32, num_ftz32(A & 0x7fffffffu))
-LANE_OP(neg_f64, l64, l64, l64, l64, A ^ 0x8000000000000000u)
-LANE_OP(abs_f64, l64, l64, l64, l64, A & 0x7fffffffffffffffu)
+/* The ISA leaves a NaN open; hardware makes it canonical in f32 and keeps it,
+ * sign included, in f64. */
+LANE_OP(neg_n, l32, l32, l32, l32, num_canon32(A ^ 0x80000000u))
+LANE_OP(neg_f, l32, l32, l32, l32, num_canon32(num_ftz32(A ^ 0x80000000u)))
+LANE_OP(abs_n, l32, l32, l32, l32, num_canon32(A & 0x7fffffffu))
+LANE_OP(abs_f, l32, l32, l32, l32, num_canon32(num_ftz32(A & 0x7fffffffu)))
+NUM_INLINE bool nan64(uint64_t u) { return (u & 0x7fffffffffffffffu) > 0x7ff0000000000000u; }
+LANE_OP(neg_f64, l64, l64, l64, l64, nan64(A) ? A : A ^ 0x8000000000000000u)
+LANE_OP(abs_f64, l64, l64, l64, l64, nan64(A) ? A : A & 0x7fffffffffffffffu)
 /* copysign d, a, b: the sign of a, the magnitude of b */
 LANE_OP(copysign_32, l32, l32, l32, l32, (A & 0x80000000u) | (B & 0x7fffffffu))
 LANE_OP(copysign_64, l64, l64, l64, l64,
@@ -123,16 +126,16 @@ NUM_INLINE double min64(double a, double b)
 	double r = a < b ? a : b;
 
 	r = a == b ? num_f64(num_bits64(a) | num_bits64(b)) : r;
-	r = a != a ? b : r;
-	return b != b ? a : r;
+	r = b != b ? a : r;
+	return a != a ? b : r;
 }
 NUM_INLINE double max64(double a, double b)
 {
 	double r = a > b ? a : b;
 
 	r = a == b ? num_f64(num_bits64(a) & num_bits64(b)) : r;
-	r = a != a ? b : r;
-	return b != b ? a : r;
+	r = b != b ? a : r;
+	return a != a ? b : r;
 }
 LANE_OP(min_f64, lf64, lf64, lf64, lf64, min64(A, B))
 LANE_OP(max_f64, lf64, lf64, lf64, lf64, max64(A, B))

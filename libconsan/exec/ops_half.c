@@ -133,18 +133,25 @@ HALF_BOTH(max_nan_xs, 2, fm_xorsign(fm_max(fabsf(a), fabsf(b), true), a, b))
 HALF_BOTH(ex2, 1, fm_ex2(a))
 HALF_BOTH(tanh, 1, fm_tanh(a))
 
-LANE_OPK(neg_16, 1, l16, l16, l16, l16, A ^ 0x8000)
-LANE_OPK(neg_16x2, 2, l16, l16, l16, l16, A ^ 0x8000)
-LANE_OPK(abs_16, 1, l16, l16, l16, l16, A & 0x7fff)
-LANE_OPK(abs_16x2, 2, l16, l16, l16, l16, A & 0x7fff)
-NUM_INLINE uint16_t ftz_f16(uint32_t h)
+/* a NaN becomes the canonical one, as hardware has it */
+NUM_INLINE uint16_t sign_f16(uint32_t h, const bool ftz)
 {
-	return (uint16_t)(h & 0x7c00 ? h : h & 0x8000);
+	return num_canon_f16((uint16_t)(ftz && !(h & 0x7c00) ? h & 0x8000 : h));
 }
-LANE_OPK(neg_f16_ftz, 1, l16, l16, l16, l16, ftz_f16(A ^ 0x8000u))
-LANE_OPK(neg_f16x2_ftz, 2, l16, l16, l16, l16, ftz_f16(A ^ 0x8000u))
-LANE_OPK(abs_f16_ftz, 1, l16, l16, l16, l16, ftz_f16(A & 0x7fffu))
-LANE_OPK(abs_f16x2_ftz, 2, l16, l16, l16, l16, ftz_f16(A & 0x7fffu))
+#define SIGN_OP(name, K) \
+LANE_OPK(neg_f16##name, K, l16, l16, l16, l16, sign_f16(A ^ 0x8000u, false)) \
+LANE_OPK(abs_f16##name, K, l16, l16, l16, l16, sign_f16(A & 0x7fffu, false)) \
+LANE_OPK(neg_f16##name##_ftz, K, l16, l16, l16, l16, sign_f16(A ^ 0x8000u, true)) \
+LANE_OPK(abs_f16##name##_ftz, K, l16, l16, l16, l16, sign_f16(A & 0x7fffu, true)) \
+LANE_OPK(neg_bf16##name, K, l16, l16, l16, l16, num_canon_bf16((uint16_t)(A ^ 0x8000u))) \
+LANE_OPK(abs_bf16##name, K, l16, l16, l16, l16, num_canon_bf16(A & 0x7fff))
+SIGN_OP(, 1)
+SIGN_OP(x2, 2)
+/* [pair][abs][ftz] and [pair][abs] */
+static const xfn sign_f16_fn[2][2][2] = {
+	{ { neg_f16, neg_f16_ftz }, { abs_f16, abs_f16_ftz } },
+	{ { neg_f16x2, neg_f16x2_ftz }, { abs_f16x2, abs_f16x2_ftz } } };
+static const xfn sign_bf16_fn[2][2] = { { neg_bf16, abs_bf16 }, { neg_bf16x2, abs_bf16x2 } };
 
 /* ---- decoding ---- */
 
@@ -171,11 +178,8 @@ LANE_FAMILY(ops_half)
 	case OP_tanh: row = tanh_half; break;
 	case OP_min: row = xs ? (nan ? min_nan_xs_half : min_xs_half) : nan ? min_nan_half : min_half; break;
 	case OP_max: row = xs ? (nan ? max_nan_xs_half : max_xs_half) : nan ? max_nan_half : max_half; break;
-	case OP_neg:
-		fn = f16 && ftz ? (two ? neg_f16x2_ftz : neg_f16_ftz) : two ? neg_16x2 : neg_16;
-		break;
-	case OP_abs:
-		fn = f16 && ftz ? (two ? abs_f16x2_ftz : abs_f16_ftz) : two ? abs_16x2 : abs_16;
+	case OP_neg: case OP_abs:
+		fn = f16 ? sign_f16_fn[two][i->op == OP_abs][ftz] : sign_bf16_fn[two][i->op == OP_abs];
 		break;
 	}
 	if (row) {

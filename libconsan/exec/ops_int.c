@@ -63,8 +63,7 @@ LANE_OP(mad24_hi_s, l32, ls32, ls32, l32, (uint64_t)(s24(A) * s24(B) >> 16) + C)
 LANE_OP(mad24_hi_sat, ls32, ls32, ls32, ls32, sat32((s24(A) * s24(B) >> 16) + C))
 
 /* ---- div rem ----
- * By zero the ISA leaves the value open; hardware gives all ones and the
- * dividend. 32-bit quotients go through f64, which holds them exactly enough:
+ * By zero the ISA leaves the value open; hardware (H200) gives all ones. 32-bit quotients go through f64, which holds them exactly enough:
  * a/b differs from an integer above it by at least 1/b. */
 
 static inline uint32_t div_u32(uint32_t a, uint32_t b)
@@ -80,18 +79,18 @@ static inline uint32_t div_s32(int32_t a, int32_t b)
 }
 LANE_OP(div_u32s, l32, l32, l32, l32, div_u32(A, B))
 LANE_OP(div_s32s, l32, ls32, ls32, ls32, div_s32(A, B))
-LANE_OP(rem_u32s, l32, l32, l32, l32, A - (B ? div_u32(A, B) : 0) * B)
+LANE_OP(rem_u32s, l32, l32, l32, l32, B ? A - div_u32(A, B) * B : UINT32_MAX)
 LANE_OP(rem_s32s, l32, ls32, ls32, ls32,
-	(uint32_t)A - (B ? div_s32(A, B) : 0) * (uint32_t)B)
+	B ? (uint32_t)A - div_s32(A, B) * (uint32_t)B : UINT32_MAX)
 LANE_SLOW(div_u16, l16, l16, l16, l16, B ? A / B : UINT16_MAX)
 LANE_SLOW(div_s16, l16, ls16, ls16, ls16, B ? A / B : -1)
-LANE_SLOW(rem_u16, l16, l16, l16, l16, B ? A % B : A)
-LANE_SLOW(rem_s16, l16, ls16, ls16, ls16, B ? A % B : A)
+LANE_SLOW(rem_u16, l16, l16, l16, l16, B ? A % B : UINT16_MAX)
+LANE_SLOW(rem_s16, l16, ls16, ls16, ls16, B ? A % B : -1)
 LANE_SLOW(div_u64, l64, l64, l64, l64, B ? A / B : UINT64_MAX)
 LANE_SLOW(div_s64, l64, ls64, ls64, ls64,
 	B == 0 ? UINT64_MAX : B == -1 ? -(uint64_t)A : (uint64_t)(A / B))
-LANE_SLOW(rem_u64, l64, l64, l64, l64, B ? A % B : A)
-LANE_SLOW(rem_s64, l64, ls64, ls64, ls64, B == 0 ? A : B == -1 ? 0 : A % B)
+LANE_SLOW(rem_u64, l64, l64, l64, l64, B ? A % B : UINT64_MAX)
+LANE_SLOW(rem_s64, l64, ls64, ls64, ls64, B == 0 ? -1 : B == -1 ? 0 : A % B)
 
 /* ---- min max abs neg sad ---- */
 
@@ -189,11 +188,15 @@ LANE_OP(bfind_amt_u64, l32, l64, l64, l64, shiftamt(msb(A), 63))
 LANE_OP(bfind_amt_s32, l32, ls32, l32, l32, shiftamt(msb((uint32_t)(A < 0 ? ~A : A)), 31))
 LANE_OP(bfind_amt_s64, l32, ls64, l64, l64, shiftamt(msb((uint64_t)(A < 0 ? ~A : A)), 63))
 
+/* Position and length are 0 to 255 (ISA). Beyond that, hardware looks at the
+ * low byte for 32 bits, at the whole word for 64. */
+#define FIELD_ARG(v, bits) ((bits) == 32 ? (v) & 0xff : (v) < 255 ? (v) : 255)
+
 /* ISA bfe: bits beyond the field, or beyond the top, are the sign bit, which
  * is the last bit of the field that exists */
-static inline uint64_t bfe(uint64_t a, uint32_t b, uint32_t c, unsigned bits, bool sign)
+static inline uint64_t bfe(uint64_t a, uint32_t b, uint32_t c, const unsigned bits, bool sign)
 {
-	uint32_t pos = b & 0xff, len = c & 0xff;
+	uint32_t pos = FIELD_ARG(b, bits), len = FIELD_ARG(c, bits);
 	uint32_t have = pos < bits ? bits - pos : 0, n = len < have ? len : have;
 	uint64_t keep = n < 64 ? (1ull << (n & 63)) - 1 : UINT64_MAX;
 	uint64_t v = pos < bits ? a >> (pos & 63) & keep : 0;
@@ -207,9 +210,9 @@ LANE_OP(bfe_u64, l64, l64, l32, l32, bfe(A, B, C, 64, false))
 LANE_OP(bfe_s64, l64, l64, l32, l32, bfe(A, B, C, 64, true))
 
 /* four operands: insert a into b */
-static inline uint64_t bfi(uint64_t a, uint64_t b, uint32_t c, uint32_t d, unsigned bits)
+static inline uint64_t bfi(uint64_t a, uint64_t b, uint32_t c, uint32_t d, const unsigned bits)
 {
-	uint32_t pos = c & 0xff, len = d & 0xff;
+	uint32_t pos = FIELD_ARG(c, bits), len = FIELD_ARG(d, bits);
 	uint64_t field = len < 64 ? (1ull << (len & 63)) - 1 : UINT64_MAX;
 
 	return pos < bits ? (b & ~(field << (pos & 63))) | (a & field) << (pos & 63) : b;
@@ -224,9 +227,11 @@ static uint32_t fns(uint32_t mask, uint32_t base, int32_t offset)
 	int step = offset > 0 ? 1 : -1;
 	int64_t left = offset > 0 ? offset : -(int64_t)offset;
 
+	if (base >= 32)
+		return UINT32_MAX;
 	if (offset == 0)
-		return base < 32 && mask >> base & 1 ? base : UINT32_MAX;
-	for (int at = (int)(base & 63); at >= 0 && at < 32; at += step)
+		return mask >> base & 1 ? base : UINT32_MAX;
+	for (int at = (int)base; at >= 0 && at < 32; at += step)
 		if (mask >> at & 1 && --left == 0)
 			return (uint32_t)at;
 	return UINT32_MAX;

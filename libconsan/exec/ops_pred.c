@@ -406,8 +406,9 @@ DECODER(slct)
 LANE_MASK(finite##bits, T, 1, T, 1, (A & INF) != INF) \
 LANE_MASK(infinite##bits, T, 1, T, 1, (A & (INF | (EXP - 1))) == INF) \
 LANE_MASK(nan##bits, T, 1, T, 1, (A & (INF | (EXP - 1))) > INF) \
-LANE_MASK(normal##bits, T, 1, T, 1, (A & INF) != INF && (A & INF) != 0) \
-/* ISA: zero is neither normal nor subnormal */ \
+/* ISA: zero counts as normal */ \
+LANE_MASK(normal##bits, T, 1, T, 1, \
+	(A & INF) != INF && ((A & INF) != 0 || (A & (EXP - 1)) == 0)) \
 LANE_MASK(subnormal##bits, T, 1, T, 1, (A & INF) == 0 && (A & (EXP - 1)) != 0)
 TESTP(32, l32, 0x00800000u, 0x7f800000u)
 TESTP(64, l64, 0x0010000000000000u, 0x7ff0000000000000u)
