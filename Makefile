@@ -24,8 +24,8 @@ BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c l
 	libconsan/results_json.c libconsan/results.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
-	libconsan/ptx/decl.c libconsan/ptx/body.c libconsan/ptx/cfg.c libconsan/ptx/parse.c \
-	libconsan/ptx/print.c libconsan/ptx/verify.c
+	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
+	libconsan/ptx/cfg.c libconsan/ptx/parse.c libconsan/ptx/print.c libconsan/ptx/verify.c
 
 # plain C of the executor ...
 EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \
@@ -58,7 +58,7 @@ DOOR = libconsan/session.c libconsan/consan.c libconsan/replay.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
-	libconsan/cuda/gpu.c libconsan/cuda/error.c libconsan/cuda/fatbin.c libconsan/cuda/image.c \
+	libconsan/cuda/gpu.c libconsan/cuda/error.c libconsan/cuda/fatbin.c libconsan/cuda/link.c libconsan/cuda/image.c \
 	libconsan/cuda/memory.c libconsan/cuda/launch.c libconsan/cuda/stream.c libconsan/cuda/graph.c \
 	libconsan/cuda/rt_device.c libconsan/cuda/rt_memory.c libconsan/cuda/rt_module.c \
 	libconsan/cuda/rt_launch.c libconsan/cuda/rt_stream.c \
@@ -170,7 +170,7 @@ $(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 
 # Programs for the interposition: one object, linked in every way there is.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped sass plugin.so driver)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped sass plugin.so linked driver)
 CUDA_LINK = -L$(CUDA_HOME)/lib64/stubs -lcuda
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
 	@mkdir -p $(@D)
@@ -187,11 +187,15 @@ $(BUILD)/tests/cuda/sass: tests/cuda/small.cu
 $(BUILD)/tests/cuda/plugin.so: tests/cuda/small.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -Xcompiler -fPIC -shared -o $@ $<
+$(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
+	@mkdir -p $(@D)
+	$(V)for p in 1 2; do $(NVCC) -arch=sm_90 -rdc=true -lineinfo $$([ $$p = 1 ] || echo -DPART) \
+		-c -o $@$$p.o $< || exit 1; done; $(NVCC) -arch=sm_90 -rdc=true -o $@ $@1.o $@2.o
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
-$(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/fatbin.o $(BUILD)/libconsan.a \
-		| $(CUDA_PROGRAMS) $(BUILD)/consan-run
+$(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/fatbin.o $(BUILD)/libconsan/cuda/link.o \
+		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a

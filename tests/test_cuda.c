@@ -2,6 +2,7 @@
  * what goes wrong is said, and nothing found is lost. Fatbins are read safely.
  * The programs are tests/cuda/, built beside this binary. */
 #include "../libconsan/cuda/fatbin.h"
+#include "../libconsan/cuda/link.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -107,6 +108,11 @@ Test(cuda, driver)
 Test(cuda, plugin)
 {
 	expect("./driver plugin", 0, "1 of 1 kernel checked");
+}
+
+Test(cuda, separate_compilation)
+{
+	expect("./linked", 0, "2 of 2 kernels checked");
 }
 
 Test(cuda, nvrtc)
@@ -342,6 +348,74 @@ Test(fatbin, damaged, .timeout = 60)
 			part[rand_r(&seed) % n] = (uint8_t)rand_r(&seed);
 		texts = 0;
 		images(part, n, &texts, &e);
+		free(part);
+	}
+}
+
+/* ---- linking ---- */
+
+static const char unit1[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+	"// a comment; with { things\n"
+	".extern .func (.param .b32 r) twice\n(\n.param .b32 x\n)\n;\n"
+	".visible .global .align 4 .u32 common = 1;\n"
+	".weak .global .u32 both;\n"
+	".global .align 1 .b8 $str[4] = {1, 2, 3, 0};\n"
+	".file\t1 \"a.cu\"\n"
+	".visible .entry a()\n{\n.loc 1 2 3\nmov.u64 %rd1, $str;\nret;\n}\n";
+static const char unit2[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+	".extern .global .align 4 .u32 common;\n"
+	".weak .global .u32 both;\n"
+	".global .align 1 .b8 $str[4] = {4, 5, 6, 0};\n"
+	".file\t1 \"b.cu\"\n"
+	".visible .func (.param .b32 r) twice(.param .b32 x)\n{\n.loc 1 7 8\n"
+	"mov.u64 %rd1, $str;\nret;\n}\n";
+
+static unsigned count(const char *in, const char *what)
+{
+	unsigned n = 0;
+
+	for (; (in = strstr(in, what)); in++)
+		n++;
+	return n;
+}
+
+Test(link, joins)
+{
+	const char *const both[] = { unit1, unit2 };
+	struct err e = { 0 };
+	char *out = link_ptx(both, 2, &e);
+
+	cr_assert_not_null(out, "%s", e.text);
+	cr_assert_eq(count(out, ".version"), 1);
+	cr_assert_eq(count(out, ".u32 common"), 1);
+	cr_assert_eq(count(out, ".u32 both"), 1);
+	cr_assert_eq(count(out, ".extern"), 0);
+	cr_assert_eq(count(out, "$str$unit1"), 2);
+	cr_assert_eq(count(out, ".loc 2 7 8"), 1);
+	cr_assert_eq(count(out, ".loc 1 2 3"), 1);
+	cr_assert_eq(count(out, ".file\t2 \"b.cu\""), 1);
+	free(out);
+}
+
+Test(link, twice)
+{
+	const char *const both[] = { unit2, unit2 };
+	struct err e = { 0 };
+
+	cr_assert_null(link_ptx(both, 2, &e));
+	cr_assert_eq(e.code, ERR_PTX_SYMBOL);
+}
+
+Test(link, damaged)
+{
+	for (size_t k = 0; k <= strlen(unit1); k++) {
+		char *part = base_strndup(unit1, k), *out;
+		const char *const both[] = { part, unit2 };
+		struct err e = { 0 };
+
+		out = link_ptx(both, 2, &e);
+		cr_assert(out || e.code);
+		free(out);
 		free(part);
 	}
 }

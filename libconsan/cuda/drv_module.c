@@ -1,6 +1,7 @@
 /* drv_module: modules, libraries, functions, launches and tensor maps of the
  * driver API. */
 #include "gpu.h"
+#include "link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -194,11 +195,11 @@ CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrary library, 
 	return global(library, name, at, bytes);
 }
 
-/* ---- linking: one PTX input comes out as it went in ---- */
+/* ---- linking: what comes out is PTX, which modules load ---- */
 
 struct link {
-	struct text ptx;
-	unsigned inputs;
+	VEC(char *) ptx;
+	char *out;
 };
 
 CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values, CUlinkState *out)
@@ -223,27 +224,32 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (type != CU_JIT_INPUT_PTX || l->inputs) {
-		gpu_remark(REMARK_CALL_UNSUPPORTED, "cuLinkAddData of %s",
-			l->inputs ? "more than one input" : "anything but PTX");
+	if (type != CU_JIT_INPUT_PTX) {
+		gpu_remark(REMARK_CALL_UNSUPPORTED, "cuLinkAddData of anything but PTX");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	text_add(&l->ptx, data, strnlen(data, bytes));
-	l->inputs++;
+	vec_push(&l->ptx, base_strndup(data, bytes));
 	return CUDA_SUCCESS;
 }
 
 CUresult cuLinkComplete(CUlinkState state, void **out, size_t *bytes)
 {
 	struct link *l = handle_get(state, HANDLE_LINK);
+	struct err e = { 0 };
 
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!out || !l->ptx.at)
+	if (!out || !l->ptx.n)
 		return CUDA_ERROR_INVALID_VALUE;
-	*out = l->ptx.at;
+	if (!l->out)
+		l->out = link_ptx((const char *const *)l->ptx.at, l->ptx.n, &e);
+	if (!l->out) {
+		gpu_remark(REMARK_BAD_MODULE, "cuLinkComplete: %s", e.text);
+		return CUDA_ERROR_INVALID_PTX;
+	}
+	*out = l->out;
 	if (bytes)
-		*bytes = l->ptx.n + 1;
+		*bytes = strlen(l->out) + 1;
 	return CUDA_SUCCESS;
 }
 
@@ -254,7 +260,10 @@ CUresult cuLinkDestroy(CUlinkState state)
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle_drop(l, HANDLE_LINK);
-	text_free(&l->ptx);
+	for (size_t i = 0; i < l->ptx.n; i++)
+		free(l->ptx.at[i]);
+	vec_free(&l->ptx);
+	free(l->out);
 	free(l);
 	return CUDA_SUCCESS;
 }

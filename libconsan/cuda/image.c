@@ -3,6 +3,7 @@
  * GPU; what PTX means is not known here. */
 #include "fatbin.h"
 #include "gpu.h"
+#include "link.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,6 +22,7 @@ struct image {
 	const void *bytes;
 	size_t size;
 	void *owned;                /* the copy, or NULL */
+	void *const *parts;         /* fatbins of separately compiled files, or NULL */
 	struct consan_module *module;
 	int state;                  /* result of loading; -1: not yet tried */
 	VEC(struct func *) func;
@@ -67,16 +69,17 @@ static const char *suffix_text(char suffix)
 	return suffix == 'a' ? "a" : suffix == 'f' ? "f" : "";
 }
 
-/* The PTX that suits the device best, and what else there is, for messages. */
-static bool choose(struct image *im, struct fatbin_image *best, struct text *has,
-	struct err *e)
+/* The PTX of a fatbin that suits the device best, and what there is, for
+ * messages. */
+static bool choose(const void *bytes, size_t size, struct fatbin_image *best,
+	struct text *has, struct err *e)
 {
 	const struct consan_device *d = gpu_device();
 	struct fatbin_image at;
 	unsigned rank = 0, r;
 	size_t cursor = 0;
 
-	while (fatbin_next(im->bytes, im->size, &cursor, &at, e)) {
+	while (fatbin_next(bytes, size, &cursor, &at, e)) {
 		if (at.kind == FATBIN_OTHER)
 			continue;
 		text_printf(has, "%s%s_%u%s", has->n ? ", " : "",
@@ -149,7 +152,7 @@ static int load_fatbin(struct image *im)
 	size_t n;
 	int error;
 
-	if (!choose(im, &best, &has, &e)) {
+	if (!choose(im->bytes, im->size, &best, &has, &e)) {
 		error = e.code ? bad_module(im, &e, cudaErrorInvalidKernelImage)
 			: no_ptx(im, has.at ? has.at : "");
 	} else if (!(ptx = fatbin_unpack(&best, &n, &e))) {
@@ -158,6 +161,40 @@ static int load_fatbin(struct image *im)
 		error = load_text(im, ptx, n);
 		free(ptx);
 	}
+	text_free(&has);
+	return error;
+}
+
+/* nvcc -rdc=true: the fatbin itself is the linked machine code; the PTX of each
+ * file stands beside it. A file without any that fits (CUDA's own device
+ * library) is left out: what is needed of it will be missed by name. */
+static int load_parts(struct image *im)
+{
+	VEC(char *) text = { 0 };
+	struct fatbin_image best;
+	struct text has = { 0 };
+	struct err e = { 0 };
+	char *ptx;
+	size_t n, i;
+	int error;
+
+	for (i = 0; im->parts[i] && !e.code; i++)
+		if (choose(im->parts[i], fatbin_size(im->parts[i]), &best, &has, &e)
+				&& (ptx = fatbin_unpack(&best, &n, &e)))
+			vec_push(&text, ptx);
+	if (e.code) {
+		error = bad_module(im, &e, cudaErrorInvalidKernelImage);
+	} else if (!text.n) {
+		error = no_ptx(im, has.at ? has.at : "");
+	} else if (!(ptx = link_ptx((const char *const *)text.at, text.n, &e))) {
+		error = bad_module(im, &e, cudaErrorInvalidPtx);
+	} else {
+		error = load_text(im, ptx, strlen(ptx));
+		free(ptx);
+	}
+	for (i = 0; i < text.n; i++)
+		free(text.at[i]);
+	vec_free(&text);
 	text_free(&has);
 	return error;
 }
@@ -173,7 +210,7 @@ int image_load(struct image *im)
 	if (im->state < 0) {
 		switch (im->form) {
 		case FORM_FATBIN:
-			im->state = load_fatbin(im);
+			im->state = im->parts ? load_parts(im) : load_fatbin(im);
 			break;
 		case FORM_PTX:
 			im->state = load_text(im, im->bytes, im->size);
@@ -205,19 +242,44 @@ static void hint_text(const char *text, size_t n)
 		gpu_hint(sm, suffix == 'a' || suffix == 'f' ? suffix : 0, false);
 }
 
-static void hint(const struct image *im, bool of_program)
+/* The newest PTX of one fatbin; 0 if it has none. */
+static unsigned newest(const void *bytes, size_t size, char *suffix)
 {
 	struct fatbin_image at;
 	struct err e = { 0 };
 	size_t cursor = 0;
+	unsigned sm = 0;
+
+	while (fatbin_next(bytes, size, &cursor, &at, &e))
+		if (at.kind == FATBIN_PTX && (at.sm > sm || (at.sm == sm && at.suffix))) {
+			sm = at.sm;
+			*suffix = at.suffix;
+		}
+	return sm;
+}
+
+/* Of files that are linked, the one that is content with the oldest device
+ * speaks for all: CUDA's device library has PTX for the very newest only. */
+static void hint(const struct image *im, bool of_program)
+{
+	unsigned sm = 0, part;
+	char suffix = 0, part_suffix = 0;
 
 	if (im->form == FORM_PTX)
 		hint_text(im->bytes, im->size);
 	if (im->form != FORM_FATBIN)
 		return;
-	while (fatbin_next(im->bytes, im->size, &cursor, &at, &e))
-		if (at.kind == FATBIN_PTX)
-			gpu_hint(at.sm, at.suffix, of_program);
+	if (!im->parts)
+		sm = newest(im->bytes, im->size, &suffix);
+	for (size_t i = 0; im->parts && im->parts[i]; i++) {
+		part = newest(im->parts[i], fatbin_size(im->parts[i]), &part_suffix);
+		if (part && (!sm || part < sm)) {
+			sm = part;
+			suffix = part_suffix;
+		}
+	}
+	if (sm)
+		gpu_hint(sm, suffix, of_program);
 }
 
 /* Is this address inside the main program, not one of its libraries? */
@@ -250,6 +312,8 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 	if ((!size || size >= sizeof *wrapper) && wrapper->magic == FATBINC_MAGIC) {
 		bytes = wrapper->data;
 		size = 0;
+		if (wrapper->version == FATBINC_LINK_VERSION)
+			im->parts = wrapper->filename_or_fatbins;
 	}
 	im->form = form_of(bytes, size);
 	switch (im->form) {
