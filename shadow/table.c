@@ -94,7 +94,9 @@ static inline struct cell *open_cell(struct shadow *s, uint32_t granule)
 	return c;
 }
 
-/* What to do with a recorded entry in face of the new one. */
+/* What to do with a recorded entry in face of the new one. SKIP_NEW: it says all
+ * that the new one would say, which therefore is not recorded; it is still
+ * compared with the others. */
 enum fate { KEEP, DROP, TRIM, SKIP_NEW };
 
 static inline bool same_track(const struct cell_entry *x, const struct cell_entry *now)
@@ -184,21 +186,21 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *ho
 			i = 0;
 		}
 		x = from->entry[i];
-		if (!skip) {
-			switch (face(v, &x, now, &rec, granule)) {
-			case KEEP:
+		switch (face(v, &x, now, &rec, granule)) {
+		case KEEP:
+			break;
+		case DROP:
+			if (skip)
 				break;
-			case DROP:
+			continue;
+		case TRIM:
+			x.bytes &= ~now->bytes;
+			if (!x.bytes)
 				continue;
-			case TRIM:
-				x.bytes &= ~now->bytes;
-				if (!x.bytes)
-					continue;
-				break;
-			case SKIP_NEW:
-				skip = true;
-				break;
-			}
+			break;
+		case SKIP_NEW:
+			skip = true;
+			break;
 		}
 		if (k == CELL_ENTRIES) {
 			to = &s->pool[to->more - 1];
@@ -286,6 +288,7 @@ static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
 {
 	struct cell_entry rec = *now;
 	uint32_t n = c->n, i, k;
+	bool skip = false;
 
 	for (i = k = 0; i < n; i++) {
 		struct cell_entry x = c->entry[i];
@@ -294,25 +297,23 @@ static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
 		case KEEP:
 			break;
 		case DROP:
+			if (skip)
+				break;
 			continue;
 		case TRIM:
 			x.bytes &= ~now->bytes;
 			if (!x.bytes)
 				continue;
-			c->entry[k++] = x;
-			continue;
+			break;
 		case SKIP_NEW:
-			for (; i < n; i++)
-				c->entry[k++] = c->entry[i];
-			c->n = (uint16_t)k;
-			return;
+			skip = true;
+			break;
 		}
-		if (k != i)
-			c->entry[k] = x;
-		k++;
+		c->entry[k++] = x;
 	}
-	c->entry[k] = rec;
-	c->n = (uint16_t)(k + 1);
+	if (!skip)
+		c->entry[k++] = rec;
+	c->n = (uint16_t)k;
 }
 
 static inline void touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
