@@ -199,6 +199,34 @@ static int load_parts(struct image *im)
 	return error;
 }
 
+/* ".target sm_90a" in PTX text; 0: none. */
+static unsigned target_of(const char *text, size_t n, char *suffix)
+{
+	const char *at = memmem(text, n < 4096 ? n : 4096, ".target", 7);
+	unsigned sm = 0;
+	char c = 0;
+
+	if (!at || sscanf(at, ".target sm_%u%c", &sm, &c) < 1)
+		return 0;
+	*suffix = c == 'a' || c == 'f' ? c : 0;
+	return sm;
+}
+
+/* PTX by itself: the program chose it, there is nothing to choose from. */
+static int load_bare(struct image *im)
+{
+	const struct consan_device *d = gpu_device();
+	char suffix = 0;
+	unsigned sm = target_of(im->bytes, im->size, &suffix);
+
+	if (!sm || fatbin_rank(sm, suffix, d->sm, d->suffix))
+		return load_text(im, im->bytes, im->size);
+	gpu_remark(REMARK_NO_PTX, "%s: PTX for sm_%u%s does not run on the emulated sm_%u%s; "
+		"choose another GPU with --arch", im->name, sm, suffix_text(suffix), d->sm,
+		suffix_text(d->suffix));
+	return cudaErrorNoKernelImageForDevice;
+}
+
 int image_load(struct image *im)
 {
 	struct err e = { 0 };
@@ -213,10 +241,10 @@ int image_load(struct image *im)
 			im->state = im->parts ? load_parts(im) : load_fatbin(im);
 			break;
 		case FORM_PTX:
-			im->state = load_text(im, im->bytes, im->size);
+			im->state = load_bare(im);
 			break;
 		case FORM_CUBIN:
-			im->state = no_ptx(im, "");
+			im->state = no_ptx(im, "a cubin");
 			break;
 		case FORM_UNKNOWN:
 			err_set(&e, ERR_FATBIN, 0, 0, "neither a fatbin nor PTX text");
@@ -230,17 +258,6 @@ int image_load(struct image *im)
 }
 
 /* ---- opening ---- */
-
-/* ".target sm_90a" in PTX text. */
-static void hint_text(const char *text, size_t n)
-{
-	const char *at = memmem(text, n < 4096 ? n : 4096, ".target", 7);
-	unsigned sm = 0;
-	char suffix = 0;
-
-	if (at && sscanf(at, ".target sm_%u%c", &sm, &suffix) >= 1)
-		gpu_hint(sm, suffix == 'a' || suffix == 'f' ? suffix : 0, false);
-}
 
 /* The newest PTX of one fatbin; 0 if it has none. */
 static unsigned newest(const void *bytes, size_t size, char *suffix)
@@ -266,10 +283,8 @@ static void hint(const struct image *im, bool of_program)
 	char suffix = 0, part_suffix = 0;
 
 	if (im->form == FORM_PTX)
-		hint_text(im->bytes, im->size);
-	if (im->form != FORM_FATBIN)
-		return;
-	if (!im->parts)
+		sm = target_of(im->bytes, im->size, &suffix);
+	else if (im->form == FORM_FATBIN && !im->parts)
 		sm = newest(im->bytes, im->size, &suffix);
 	for (size_t i = 0; im->parts && im->parts[i]; i++) {
 		part = newest(im->parts[i], fatbin_size(im->parts[i]), &part_suffix);

@@ -2,7 +2,6 @@
  * stream has nothing to wait for; issue order is a legal order of any program. */
 #include "gpu.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

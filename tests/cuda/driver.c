@@ -175,6 +175,9 @@ static int bad(void)
 	*strstr(broken, "ret;") = '(';
 	IS(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&m, broken));
 	IS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, elf));
+	strcpy(broken, ptx);
+	memcpy(strstr(broken, "sm_80"), "sm_99", 5);
+	IS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, broken));
 	IS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&m, noise));
 	IS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData(&m, NULL));
 	IS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&m, "/nonexistent"));
