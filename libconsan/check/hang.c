@@ -15,7 +15,7 @@ void on_fault(struct cluster *c, const struct event *e)
 	f = report_new(c, rule, rule_severity(rule), e->site, 0);
 	if (!f)
 		return;
-	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, event_fault_text(e->mode));
+	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, e->size ? "faulting access" : "refused");
 	if (e->space == SP_SHARED)
 		report_memory(c, f, 0, e->peer, e->addr, e->size);
 	f->side[0].space = e->space;

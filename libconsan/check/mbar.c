@@ -470,7 +470,9 @@ void on_mb_test(struct cluster *c, const struct event *e)
 		return;
 	}
 	v->polled = -2;
+	v->passed_lanes = e->lanes | (v->passed == (int64_t)m->phase - 1 ? v->passed_lanes : 0);
 	v->passed = (int64_t)m->phase - 1;
+	v->relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK;
 	v->site = e->site;
 	note_who(&m->waits, warp_who(w, e->lanes, e->site));
 	if (!m->phase)

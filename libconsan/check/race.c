@@ -182,10 +182,25 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 			"it needs %u", wait, g->wait_count[lane], g->wait_count[lane] - newer, newer);
 }
 
+/* The warp that lacks the knowledge: of a wgmma's four, the first that does. */
+static const struct warp *lacking(const struct view *v, const struct cell_entry *old)
+{
+	if (v->role != ROLE_WGMMA)
+		return v->w;
+	if (v->wgmma_warp < 4)
+		return v->w + v->wgmma_warp;
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned g = 0; g < v->w[i].ngroups; g++)
+			if (!known_from(v->c, v->w[i].group[g].f, NULL, PLANE_G, old, old, old->bytes))
+				return v->w + i;
+	return v->w;
+}
+
 static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
-	uint32_t slot, const struct warp *w)
+	uint32_t slot, const struct view *v, int lane)
 {
 	const struct slot *s = &c->slots.at[slot];
+	const struct warp *w = lacking(v, old);
 	const struct mb_view *seen;
 	const struct mbar *m;
 
@@ -200,16 +215,21 @@ static void explain_load(struct cluster *c, struct finding *f, const struct cell
 	if (w->cta != m->cta)
 		return;
 	seen = &m->view[w->id];
-	if (seen->passed >= 0 && seen->passed < (int64_t)s->phase)
-		report_hint(f, "warp %u's last wait on it passed on phase %lld: a stale parity",
-			w->id, (long long)seen->passed);
+	if (seen->passed == -2)
+		report_hint(f, "warp %u never waited on it", w->id);
 	else if (seen->passed == -1)
 		report_hint(f, "warp %u's wait on it passed at once, on the phase before the first: "
 			"wrong parity", w->id);
-	else if (seen->passed == -2)
-		report_hint(f, "warp %u never waited on it", w->id);
-	else if (seen->passed >= (int64_t)s->phase)
-		report_hint(f, "warp %u passed phase %lld, but the phase did not wait for this copy's bytes",
+	else if (seen->passed < (int64_t)s->phase)
+		report_hint(f, "warp %u's last wait on it passed on phase %lld: a stale parity",
+			w->id, (long long)seen->passed);
+	else if (lane >= 0 ? !(seen->passed_lanes >> lane & 1) : w->live & ~seen->passed_lanes)
+		report_hint(f, "only some lanes of warp %u waited; the others learn of it through "
+			"bar.warp.sync (__syncwarp) after the wait", w->id);
+	else if (seen->relaxed)
+		report_hint(f, "warp %u's wait was relaxed: it needs fence.acquire after it", w->id);
+	else
+		report_hint(f, "warp %u passed phase %lld, but that phase did not wait for this copy's bytes",
 			w->id, (long long)seen->passed);
 }
 
@@ -234,9 +254,17 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 	const struct view *v, const struct doer *now_by, const struct doer *old_by)
 {
 	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
-	bool lanes_only = a == b;
 
-	if (lanes_only) {
+	if (v->role == ROLE_WGMMA) {
+		b = lacking(v, old);
+		report_edge(f, "a wgmma's operands must be ordered before it for every thread of its warps: "
+			"no barrier leads from warp %u after its %s to warp %u", a->id, f->side[1].what, b->id);
+		if (a == b)
+			report_hint(f, "collective instructions order no memory: bar.warp.sync is needed even "
+				"within one warp");
+		return;
+	}
+	if (a == b) {
 		report_edge(f, "the %s by lane %d and this %s have no bar.warp.sync (__syncwarp) "
 			"between them", f->side[1].what, old_by->lane, f->side[0].what);
 		return;
@@ -302,7 +330,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 				"or came before the wait");
 		return;
 	case AGENT_SLOT:
-		explain_load(c, f, old, index, v->w);
+		explain_load(c, f, old, index, v, now_by->lane);
 		return;
 	}
 }

@@ -119,6 +119,8 @@ struct who_list {
 
 struct mb_view {             /* what one warp last saw of an mbarrier */
 	int64_t passed;          /* the phase it last passed, -2: none */
+	uint32_t passed_lanes;   /* ... and which lanes did */
+	bool relaxed;            /* ... without acquiring */
 	int64_t polled;          /* the phase it is polling for, or -2 */
 	uint32_t site, lanes;
 };
@@ -418,7 +420,9 @@ struct check {
 	pthread_mutex_t lock;
 	struct cluster *idle;
 	struct finding **finding; /* in order of first sight */
+	uint32_t *first;          /* finding[i]: the lowest cluster that showed it */
 	size_t nfindings, cap_findings;
+	uint32_t last;            /* findings of higher clusters do not count */
 	uint32_t *index;          /* hash of findings: index + 1 */
 	uint32_t cap_index;
 	struct check_stats stats;
