@@ -157,6 +157,15 @@ CUresult cuDeviceGetPCIBusId(char *id, int n, CUdevice device)
 	return drv(error);
 }
 
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
+{
+	int error = id && !strcmp(id, DEVICE_PCI_ID) ? check_device(0, device) : cudaErrorInvalidValue;
+
+	if (!error)
+		*device = 0;
+	return drv(error);
+}
+
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
 	int error = check_device(device, can);
@@ -343,6 +352,23 @@ CUresult cuCtxGetDevice(CUdevice *device)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
+{
+	if (!device || !context_of(context))
+		return device ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
+	*device = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetFlags(unsigned flags)
+{
+	int error = drv_ready();
+
+	if (!error)
+		current()->flags = flags;
+	return drv(error);
+}
+
 CUresult cuCtxGetFlags(unsigned *flags)
 {
 	int error = drv_ready();
@@ -400,6 +426,19 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache *config)
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config)
+{
+	return drv(drv_ready());
+}
+
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
+{
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+	return drv(drv_ready());
+}
+
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
 	return drv(drv_ready());
 }

@@ -213,6 +213,12 @@ CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *a, void **to, C
 	return drv(error);
 }
 
+/* Only how copies synchronise can be set, and they always do. */
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute a, CUdeviceptr at)
+{
+	return a == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? ready(0) : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* ---- copies ---- */
 
 static CUresult copy(const struct copy *c, CUstream stream)

@@ -1,6 +1,8 @@
 /* drv_stream: streams, events, capture and graphs of the driver API. */
 #include "gpu.h"
 
+#include <string.h>
+
 static CUresult after_ready(int error)
 {
 	int first = drv_ready();
@@ -82,6 +84,38 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 	if (s)
 		*id = s->id ? s->id : (unsigned long long)(uintptr_t)stream;
 	return error;
+}
+
+CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
+{
+	CUresult error;
+
+	if (known(stream, device, &error))
+		*device = 0;
+	return error;
+}
+
+/* Hints for caches, priorities and the like. */
+CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID a, const CUstreamAttrValue *value)
+{
+	CUresult error;
+
+	known(stream, value, &error);
+	return error;
+}
+
+CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID a, CUstreamAttrValue *value)
+{
+	CUresult error;
+
+	if (known(stream, value, &error))
+		memset(value, 0, sizeof *value);
+	return error;
+}
+
+CUresult cuStreamCopyAttributes(CUstream to, CUstream from)
+{
+	return stream_of(to) && stream_of(from) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
@@ -190,6 +224,11 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *state
 	return cuStreamGetCaptureInfo_v3(stream, state, id, graph, after, NULL, nafter);
 }
 
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *state, cuuint64_t *id)
+{
+	return cuStreamGetCaptureInfo_v3(stream, state, id, NULL, NULL, NULL, NULL);
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	static _Thread_local CUstreamCaptureMode now;
@@ -246,6 +285,29 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 		return CUDA_ERROR_INVALID_VALUE;
 	*exec = (CUgraphExec)graph_dup(g, true);
 	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
+	CUDA_GRAPH_INSTANTIATE_PARAMS *p)
+{
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	p->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	p->hErrNode_out = NULL;
+	return cuGraphInstantiateWithFlags(exec, graph, p->flags);
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
+	struct graph *to = graph_exec_of(exec), *from = graph_of(graph);
+
+	if (!to || !from || !info)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(info, 0, sizeof *info);
+	if (graph_replace(to, from))
+		return CUDA_SUCCESS;
+	info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+	return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)

@@ -276,6 +276,13 @@ cudaError_t cudaMemcpyBatchAsync(void *const *dst, const void *const *src, const
 	return error;
 }
 
+/* Of an array, which cannot be had; the description itself is harmless. */
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
+	enum cudaChannelFormatKind kind)
+{
+	return (struct cudaChannelFormatDesc){ .x = x, .y = y, .z = z, .w = w, .f = kind };
+}
+
 /* ---- fills ---- */
 
 static cudaError_t fill(const struct fill *f, cudaStream_t stream)
