@@ -74,7 +74,8 @@ int image_open(const void *bytes, size_t size, int own, struct image **out);
 int image_open_file(const char *path, struct image **out);
 void image_close(struct image *im);
 int image_load(struct image *im);
-struct func *image_add_func(struct image *im, const char *name);
+/* What nvcc's host code registers: a kernel's stub, a variable's shadow. */
+void image_add_stub(struct image *im, const void *host, const char *name);
 void image_add_var(struct image *im, const void *host, const char *name, size_t bytes,
 	void **managed);
 int image_func(struct image *im, const char *name, struct func **out);

@@ -27,6 +27,7 @@ struct image {
 	int state;                  /* result of loading; -1: not yet tried */
 	VEC(struct func *) func;
 	VEC(struct var *) var;
+	VEC(const void *) stub, shadow; /* of the host, registered */
 };
 
 /* Recursive: loading looks functions up, a lookup loads. */
@@ -390,10 +391,16 @@ void image_close(struct image *im)
 	}
 	for (i = 0; i < im->var.n; i++)
 		free(im->var.at[i]);
+	for (i = 0; i < im->stub.n; i++)
+		handle_drop(im->stub.at[i], HANDLE_STUB);
+	for (i = 0; i < im->shadow.n; i++)
+		handle_drop(im->shadow.at[i], HANDLE_VAR);
 	if (im->module)
 		consan_unload(im->module);
 	vec_free(&im->func);
 	vec_free(&im->var);
+	vec_free(&im->stub);
+	vec_free(&im->shadow);
 	free(im->owned);
 	free(im);
 	pthread_mutex_unlock(&lock);
@@ -406,7 +413,7 @@ struct image *image_of(const void *handle)
 
 /* ---- functions ---- */
 
-struct func *image_add_func(struct image *im, const char *name)
+static struct func *image_add_func(struct image *im, const char *name)
 {
 	struct func *f = NULL;
 	size_t i;
@@ -425,6 +432,16 @@ struct func *image_add_func(struct image *im, const char *name)
 	}
 	pthread_mutex_unlock(&lock);
 	return f;
+}
+
+void image_add_stub(struct image *im, const void *host, const char *name)
+{
+	struct func *f = image_add_func(im, name);
+
+	pthread_mutex_lock(&lock);
+	vec_push(&im->stub, host);
+	pthread_mutex_unlock(&lock);
+	handle_put(host, HANDLE_STUB, f);
 }
 
 /* Without an attribute a launch may use 48 KiB of shared memory in all. */
@@ -517,6 +534,7 @@ void image_add_var(struct image *im, const void *host, const char *name, size_t 
 	*v = (struct var){ .image = im, .name = name, .bytes = bytes, .managed = managed };
 	pthread_mutex_lock(&lock);
 	vec_push(&im->var, v);
+	vec_push(&im->shadow, host);
 	pthread_mutex_unlock(&lock);
 	handle_put(host, HANDLE_VAR, v);
 }

@@ -39,7 +39,7 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 	struct image *im = registered(handle);
 
 	if (im)
-		handle_put(host, HANDLE_STUB, image_add_func(im, name));
+		image_add_stub(im, host, name);
 }
 
 void __cudaRegisterVar(void **handle, char *host, char *address, const char *name,

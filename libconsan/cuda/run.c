@@ -420,7 +420,9 @@ static int watch(struct run *r)
 
 	r->program = find_program(r->argv[0]);
 	if (!r->program) {
-		say("%s: no such program", r->argv[0]);
+		say("%s: no such program%s%s", r->argv[0],
+			is_file(r->argv[0]) ? "; did you mean ./" : "",
+			is_file(r->argv[0]) ? r->argv[0] : "");
 		return EXIT_NOT_FOUND;
 	}
 	status = check_program(r->program);
