@@ -5,8 +5,8 @@
  * before any constructor of the program (-z initfirst), so that not even the
  * registration of its kernels gets past us. Libraries that are opened later are
  * met at the dynamic linker's hook for debuggers, which it calls when they are
- * mapped and before their constructors run. Shared runtimes and the driver need
- * none of this: the dynamic linker finds our symbols first. */
+ * mapped and before their constructors run. The driver and a shared runtime
+ * hardly need this: the dynamic linker finds our symbols first. */
 #include "gpu.h"
 #include "table.h"
 
@@ -159,10 +159,23 @@ static bool is_runtime_name(const char *name)
 	return !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6);
 }
 
-/* How many runtime functions were redirected. */
-static unsigned redirect(const struct elf *f, uint64_t base)
+/* A program's own runtime is in its full symbol table. A shared runtime is met
+ * here only for those who look its functions up by dlsym(): it has the dynamic
+ * one. */
+static const Elf64_Shdr *symbol_table(const struct elf *f, const char *path)
 {
-	const Elf64_Shdr *symbols = section_of_type(f, SHT_SYMTAB), *strings;
+	const char *slash = strrchr(path, '/');
+	const Elf64_Shdr *s = section_of_type(f, SHT_SYMTAB);
+
+	if (s || strncmp(slash ? slash + 1 : path, "libcudart.so", 12))
+		return s;
+	return section_of_type(f, SHT_DYNSYM);
+}
+
+/* How many runtime functions were redirected. */
+static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
+{
+	const Elf64_Shdr *symbols = symbol_table(f, path), *strings;
 	struct island island = { 0 };
 	const Elf64_Sym *symbol;
 	unsigned done = 0;
@@ -258,7 +271,7 @@ static int object(struct dl_phdr_info *info, size_t size, void *user)
 		return 0;
 	if (!is_new(info) || is_us(info) || !elf_map(&f, path))
 		return 0;
-	if (!redirect(&f, info->dlpi_addr) && has_fatbin(&f) && !has_shared_runtime(info))
+	if (!redirect(&f, path, info->dlpi_addr) && has_fatbin(&f) && !has_shared_runtime(info))
 		gpu_no_runtime(info->dlpi_name);
 	elf_unmap(&f);
 	return 0;
