@@ -294,7 +294,6 @@ static int set_max_dynamic(struct func *f, int value)
 
 	if (value < 0 || (uint32_t)value + f->info.shared_static > limit)
 		return cudaErrorInvalidValue;
-	/* a smaller value than the default does not take memory away */
 	f->max_dynamic = (uint32_t)value;
 	return 0;
 }

@@ -3,7 +3,6 @@
 #include "gpu.h"
 #include "table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- registration: runs before main() and must not need the device ---- */
