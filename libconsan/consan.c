@@ -20,7 +20,8 @@ size_t consan_findings(struct consan *c, const struct finding *const **out)
 	pthread_mutex_lock(&c->lock);
 	c->sorted.n = 0;
 	for (size_t i = 0; i < c->findings.n; i++)
-		vec_push(&c->sorted, &c->findings.at[i]->f);
+		if (c->findings.at[i]->f.seen)
+			vec_push(&c->sorted, &c->findings.at[i]->f);
 	if (c->sorted.n)
 		qsort(c->sorted.at, c->sorted.n, sizeof *c->sorted.at, by_finding);
 	*out = c->sorted.at;
@@ -222,12 +223,40 @@ static void account(struct consan *c, const struct launch_info *info, bool check
 	results_coverage(c->records, v);
 }
 
+static uint32_t last_cluster(const struct exec_result *r)
+{
+	return r->bad_cluster < UINT32_MAX ? (uint32_t)r->bad_cluster : UINT32_MAX;
+}
+
+/* The launch is over: its findings are final. Those that on_found() brought and
+ * the checker dropped are withdrawn. */
+static void settle(struct consan *c, struct check *check, const struct exec_result *r)
+{
+	const struct finding *const *found;
+	size_t n;
+
+	check_cut(check, last_cluster(r));
+	n = check_findings(check, &found);
+	for (size_t i = 0; i < n; i++)
+		take_finding(c, found[i], true);
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->findings.n; i++) {
+		struct seen *s = c->findings.at[i];
+
+		if (s->f.seen == s->before)
+			continue;
+		s->f.seen = s->recorded = s->before;
+		s->f.clusters = s->clusters_before;
+		results_finding(c->records, (uint32_t)i + 1, &s->f);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
 	struct err *e)
 {
 	struct exec_result r = { 0 };
 	struct check_config config = { .policy = c->policy, .found = on_found, .user = c };
-	const struct finding *const *found;
 	struct result_launch record;
 	enum consan_status status;
 	struct check *check = NULL;
@@ -258,13 +287,10 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,
 			"%s", r.err.text);
 	if (checked) {
-		size_t n = check_findings(check, &found);
-
-		for (size_t i = 0; i < n; i++)
-			take_finding(c, found[i], true);
+		settle(c, check, &r);
 		check_close(check);
 		if (c->save)
-			event_writer_launch_end(c->save, &config.launch,
+			event_writer_launch_end(c->save, &config.launch, last_cluster(&r),
 				status == CONSAN_UNCHECKED || status == CONSAN_BAD_LAUNCH
 				? r.err.text : "");
 		record.state = LAUNCH_DONE;

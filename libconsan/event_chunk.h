@@ -6,7 +6,7 @@
  *   SITES  = (id, kernel, module, line, text, places)*
  *   EVENTS = nctas, warps per CTA, 1 if the cluster ends here, events so far,
  *            events (event_code.h)
- *   LAUNCH_END = why the events are not the whole launch, or "" */
+ *   LAUNCH_END = last cluster that counts, why the events are not the whole launch */
 #ifndef CONSAN_EVENT_CHUNK_H
 #define CONSAN_EVENT_CHUNK_H
 

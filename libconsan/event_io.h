@@ -18,9 +18,11 @@ struct event_writer *event_writer_open(const char *path, struct err *e);
 /* False and e: some of it could not be written (disk full). */
 bool event_writer_close(struct event_writer *w, struct err *e);
 void event_writer_launch(struct event_writer *w, const struct launch_info *l);
-/* unchecked: why the launch's events are not all there is, or "" */
+/* last: clusters after this one (by id) were cut off by a failure and do not
+ * count; UINT32_MAX: none. unchecked: why the launch's events are not all there
+ * is, or "". */
 void event_writer_launch_end(struct event_writer *w, const struct launch_info *l,
-	const char *unchecked);
+	uint32_t last, const char *unchecked);
 /* A sink that saves each event, then hands it to `next` (may be NULL, then it
  * wants global accesses, too). The cluster_info is copied. */
 struct event_sink *event_writer_begin(struct event_writer *w,
@@ -41,8 +43,9 @@ struct event_reader {
 	/* whole: no event of the cluster was lost */
 	void (*cluster_end)(void *user, const struct cluster_info *c,
 		struct event_sink *sink, bool whole);
-	/* unchecked: "", or why the events are not the whole launch */
-	void (*launch_end)(void *user, const struct launch_info *l, const char *unchecked);
+	/* as event_writer_launch_end() was told */
+	void (*launch_end)(void *user, const struct launch_info *l, uint32_t last,
+		const char *unchecked);
 };
 struct event_read_stats {
 	uint64_t launches, clusters, events;

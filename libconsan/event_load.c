@@ -218,14 +218,15 @@ static bool read_events(struct read *r, const struct chunk_head *h, struct code_
 }
 
 /* Clusters still open here lost their end. */
-static void end_launch(struct read *r, struct open_launch *l, const char *unchecked)
+static void end_launch(struct read *r, struct open_launch *l, uint32_t counts,
+	const char *unchecked)
 {
 	while (l->clusters.n) {
 		l->clusters.at[0]->broken = true;
 		end_cluster(r, l, l->clusters.at[0]);
 	}
 	if (r->to->launch_end)
-		r->to->launch_end(r->to->user, &l->info, unchecked);
+		r->to->launch_end(r->to->user, &l->info, counts, unchecked);
 	for (size_t i = 0; i < r->launches.n; i++)
 		if (r->launches.at[i] == l)
 			r->launches.at[i] = r->launches.at[--r->launches.n];
@@ -238,6 +239,7 @@ static bool read_chunk(struct read *r, const struct chunk_head *h, const unsigne
 {
 	struct code_reader c;
 	struct open_launch *l;
+	uint32_t last;
 	size_t n;
 
 	if (h->raw > r->raw_cap) {
@@ -254,8 +256,9 @@ static bool read_chunk(struct read *r, const struct chunk_head *h, const unsigne
 	case CHUNK_EVENTS: return read_events(r, h, &c);
 	case CHUNK_LAUNCH_END:
 		l = launch_of(r, h);
+		last = (uint32_t)code_get(&c);
 		if (l)
-			end_launch(r, l, code_get_string(&c, &l->arena));
+			end_launch(r, l, last, code_get_string(&c, &l->arena));
 		return l != NULL;
 	case CHUNK_COUNT: break;
 	}
@@ -303,7 +306,8 @@ static size_t read_all(struct read *r, const unsigned char *p, size_t n)
 		at += step;
 	}
 	while (r->launches.n)
-		end_launch(r, r->launches.at[0], "the saved events end before the launch does");
+		end_launch(r, r->launches.at[0], UINT32_MAX,
+			"the saved events end before the launch does");
 	return sound;
 }
 

@@ -272,12 +272,13 @@ void event_writer_launch(struct event_writer *w, const struct launch_info *l)
 }
 
 void event_writer_launch_end(struct event_writer *w, const struct launch_info *l,
-	const char *unchecked)
+	uint32_t last, const char *unchecked)
 {
 	struct chunk_head head = { .type = CHUNK_LAUNCH_END, .launch = l->id };
 	struct text body = { 0 };
 	unsigned char *chunk;
 
+	code_put(&body, last);
 	code_put_string(&body, unchecked);
 	chunk = pack(&head, &body);
 	text_free(&body);

@@ -125,11 +125,14 @@ static void judge(struct replay *p, struct replayed *r, const char *unchecked)
 			(unsigned long long)r->coverage.clusters, r->info->id);
 }
 
-static void on_launch_end(void *user, const struct launch_info *l, const char *unchecked)
+static void on_launch_end(void *user, const struct launch_info *l, uint32_t last,
+	const char *unchecked)
 {
 	struct replay *p = user;
 	struct replayed *r = find(p, l);
 
+	if (r->check)
+		check_cut(r->check, last);
 	if (r->check)
 		judge(p, r, unchecked);
 	results_add_coverage(&p->results, &r->coverage);

@@ -464,7 +464,8 @@ void results_finish(struct results *r)
 		if (r->launch.at[i].state == LAUNCH_RUNNING)
 			add_interrupted(r, &r->launch.at[i]);
 	for (size_t i = 0; i < m->finding.n; i++) {
-		results_add_finding(r, &m->finding.at[i].f);
+		if (m->finding.at[i].f.seen)
+			results_add_finding(r, &m->finding.at[i].f);
 		finding_free(&m->finding.at[i].f);
 	}
 	vec_free(&m->finding);

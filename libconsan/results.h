@@ -60,7 +60,8 @@ struct results_writer *results_create(const char *path, struct err *e);
 void results_close(struct results_writer *w); /* NULL is fine, as below */
 
 /* All are thread-safe, and do nothing when w is NULL. `id` tells a process's
- * findings apart: the same id again replaces the earlier record. */
+ * findings apart: the same id again replaces the earlier record, and withdraws
+ * it if the finding was seen 0 times. */
 void results_process(struct results_writer *w, const char *program, const char *device);
 void results_launch(struct results_writer *w, const struct result_launch *l);
 void results_finding(struct results_writer *w, uint32_t id, const struct finding *f);

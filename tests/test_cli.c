@@ -114,7 +114,7 @@ Test(cli, dump_and_replay_events)
 	e.kind = EV_CTA_END;
 	sink->event(sink, &e);
 	event_writer_end(sink);
-	event_writer_launch_end(w, &l, "");
+	event_writer_launch_end(w, &l, UINT32_MAX, "");
 	cr_assert(event_writer_close(w, &err));
 	snprintf(line, sizeof line, "dump %s", path);
 	cr_assert_eq(consan(line), 0);

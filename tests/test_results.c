@@ -87,13 +87,16 @@ Test(results, a_finding_comes_back_whole)
 Test(results, the_last_record_counts)
 {
 	struct results_writer *w = create();
-	struct finding f = sample_race("reduce.cu", 17);
+	struct finding f = sample_race("reduce.cu", 17), gone = sample_race("reduce.cu", 90);
 	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1 };
 	struct results r;
 
 	results_finding(w, 0, &f);
 	f.seen = 5000;
 	results_finding(w, 0, &f);
+	results_finding(w, 1, &gone);
+	gone.seen = 0; /* withdrawn */
+	results_finding(w, 1, &gone);
 	results_coverage(w, &c);
 	c.launches = c.checked = 2;
 	results_coverage(w, &c);

@@ -28,6 +28,7 @@ struct check *check_open(const struct check_config *config)
 	struct check *k = base_alloc(sizeof *k);
 
 	k->config = *config;
+	k->last = UINT32_MAX;
 	pthread_mutex_init(&k->lock, NULL);
 	return k;
 }
@@ -316,17 +317,27 @@ static int compare(const void *a, const void *b)
 	return finding_compare(*(const struct finding *const *)a, *(const struct finding *const *)b);
 }
 
+void check_cut(struct check *k, uint32_t cluster)
+{
+	pthread_mutex_lock(&k->lock);
+	k->last = cluster;
+	pthread_mutex_unlock(&k->lock);
+}
+
 size_t check_findings(struct check *k, const struct finding *const **out)
 {
+	size_t n = 0;
+
 	pthread_mutex_lock(&k->lock);
 	free(k->ordered);
 	k->ordered = base_alloc((k->nfindings + 1) * sizeof *k->ordered);
-	if (k->nfindings)
-		memcpy(k->ordered, k->finding, k->nfindings * sizeof *k->ordered);
-	qsort(k->ordered, k->nfindings, sizeof *k->ordered, compare);
+	for (size_t i = 0; i < k->nfindings; i++)
+		if (k->first[i] <= k->last)
+			k->ordered[n++] = k->finding[i];
+	qsort(k->ordered, n, sizeof *k->ordered, compare);
 	pthread_mutex_unlock(&k->lock);
 	*out = (const struct finding *const *)k->ordered;
-	return k->nfindings;
+	return n;
 }
 
 void check_stats(const struct check *k, struct check_stats *out)
@@ -347,6 +358,7 @@ void check_close(struct check *k)
 		free(k->finding[i]);
 	}
 	free(k->finding);
+	free(k->first);
 	free(k->ordered);
 	free(k->index);
 	pthread_mutex_destroy(&k->lock);

@@ -36,7 +36,11 @@ struct check *check_open(const struct check_config *c);
 struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *c);
 /* Ends the cluster: leaks and leftovers are judged here, unless it was cut off. */
 void check_cluster_end(struct check *k, struct event_sink *sink);
-/* Findings of the launch in canonical order; valid until check_close. */
+/* The launch failed in this cluster and later ones (by id) were cut off: what
+ * only they showed depends on the threads' timing and is dropped. */
+void check_cut(struct check *k, uint32_t cluster);
+/* Findings of the launch in canonical order, each as the first cluster (by id)
+ * showed it; valid until check_close. */
 size_t check_findings(struct check *k, const struct finding *const **out);
 struct check_stats { uint64_t events, accesses, granules, async_ops, joins, shadow_bytes; };
 void check_stats(const struct check *k, struct check_stats *out);

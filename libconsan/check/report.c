@@ -130,6 +130,16 @@ void report_send(struct cluster *c, struct finding *f)
 
 		if (f->severity > old->severity)
 			old->severity = f->severity;
+		if (c->info.id < k->first[*at - 1]) { /* whatever thread comes first */
+			struct finding swap = *old;
+
+			*old = *f;
+			*f = swap;
+			old->severity = swap.severity;
+			old->seen = swap.seen;
+			old->clusters = swap.clusters;
+			k->first[*at - 1] = c->info.id;
+		}
 		pthread_mutex_unlock(&k->lock);
 		finding_free(f);
 		free(f);
@@ -138,7 +148,9 @@ void report_send(struct cluster *c, struct finding *f)
 	if (k->nfindings == k->cap_findings) {
 		k->cap_findings = k->cap_findings ? 2 * k->cap_findings : 16;
 		k->finding = base_resize(k->finding, k->cap_findings * sizeof(struct finding *));
+		k->first = base_resize(k->first, k->cap_findings * sizeof *k->first);
 	}
+	k->first[k->nfindings] = c->info.id;
 	k->finding[k->nfindings++] = f;
 	*at = (uint32_t)k->nfindings;
 	f->seen = 1;

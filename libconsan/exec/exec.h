@@ -113,6 +113,8 @@ struct exec_result {
 	enum exec_status status;
 	struct err err;            /* BAD_LAUNCH, UNSUPPORTED: what and where */
 	uint32_t site;             /* UNSUPPORTED, FAULT, TRAP: where, or 0 */
+	uint64_t bad_cluster;      /* the lowest one that failed, those after it were cut
+				      off; UINT64_MAX: none */
 	unsigned fault;            /* FAULT, TRAP: EVX_ of event.h, the first fault's */
 	uint64_t clusters, ctas;   /* run to their end */
 	uint64_t warp_ops;         /* warp instructions retired */

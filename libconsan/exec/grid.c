@@ -195,6 +195,7 @@ static void result(struct grid *g, struct exec_result *r)
 	r->status = g->status;
 	r->err = g->err;
 	r->site = g->site;
+	r->bad_cluster = g->bad_cluster;
 	r->fault = g->fault;
 	if (g->status != EXEC_OK)
 		return;
@@ -213,6 +214,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	memset(r, 0, sizeof *r);
+	r->bad_cluster = UINT64_MAX;
 	for (unsigned i = 0; i < 3; i++)
 		cl[i] = l->cluster[i] ? l->cluster[i] : 1;
 	if (!check_launch(l, cl, r))
