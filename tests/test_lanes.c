@@ -112,6 +112,7 @@ CASE("vote.sync.any.pred %p0, !%odd, %on;", ((struct result){ 0, (~odd_lanes(w) 
 CASE("vote.sync.uni.pred %p0, %odd, %on;", ((struct result){ 0, \
 	(odd_lanes(w) & w->on) == w->on || !(odd_lanes(w) & w->on) })) \
 CASE("vote.sync.ballot.b32 %r0, %odd, %on;", ((struct result){ odd_lanes(w) & w->on, 0 })) \
+CASE("vote.ballot.sync.b32 %r0, !%odd, %on;", ((struct result){ ~odd_lanes(w) & w->on, 0 })) \
 CASE("match.any.sync.b32 %r0, %r1, %on;", match(w, l, false, UINT32_MAX)) \
 CASE("match.any.sync.b64 %r0, %d1, %on;", match(w, l, false, UINT64_MAX)) \
 CASE("match.all.sync.b32 %r0|%p0, %r1, %on;", match(w, l, true, UINT32_MAX)) \
@@ -317,12 +318,12 @@ Test(lanes, short_warp)
 	struct exec_result r;
 
 	text_printf(&t, ".version 9.0\n.target sm_80\n.address_size 64\n");
-	kernel_text(&t, 18, false);
+	kernel_text(&t, 19, false);
 	fill();
 	for (unsigned l = 0; l < 32; l++)
 		in[l].on = UINT32_MAX;
 	struct exec_module *m = load(&t);
-	run(m, "k18", 20, &r);
+	run(m, "k19", 20, &r);
 	uint32_t sum = 0;
 	for (unsigned l = 0; l < 20; l++)
 		sum += (uint32_t)in[l].a;

@@ -111,10 +111,12 @@ static enum step vote(struct warp *w, const struct xop *x, uint32_t lanes)
 	}
 	return STEP_NEXT;
 }
-DECODER(vote_sync)
+static bool decode_vote(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 {
 	enum ptx_mod m = ptx_pick(i, MG_vote);
 
+	if (i->noperands != 3)
+		return dec_unsupported(d, "vote without a member mask");
 	x->fn = vote;
 	x->i.w[0] = m == MOD_all ? VOTE_ALL : m == MOD_any ? VOTE_ANY
 		: m == MOD_ballot ? VOTE_BALLOT : VOTE_UNI;
@@ -123,6 +125,8 @@ DECODER(vote_sync)
 	x->o[3] = dec_src(d, &i->operand[2], TY_b32);
 	return true;
 }
+DECODER(vote_sync) { return decode_vote(d, i, x); }
+DECODER(vote) { return decode_vote(d, i, x); }
 
 /* ---- match: o[0] d, o[1] a, o[2] mask, o[3] p, o[4] 64 bits? ---- */
 
