@@ -68,7 +68,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_cuda.c tests/cases.c
+TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_cuda.c tests/cases.c
 
 # ---- rules ----
 
@@ -214,7 +214,11 @@ $(BUILD)/kernels/%: kernels/%.cu $(wildcard kernels/common/*)
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 
-$(BUILD)/tests/cases: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+$(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
+	@mkdir -p $(@D)
+	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
+
+$(BUILD)/tests/cases: | $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate matmul)
 $(BUILD)/tests/bench/matmul: tests/bench/matmul.cu
