@@ -380,41 +380,46 @@ static void warp_ended(struct warp *w)
 		cta_end(cta);
 }
 
+/* Whose turn it is and for how long: in order and long, or as the seed says. */
+static struct warp *next_warp(struct cluster *c, uint32_t k, uint64_t start)
+{
+	uint32_t n = c->info.nctas * c->grid->nwarps, i = (uint32_t)((k + start) % n);
+	struct warp *w = c->cta[i / c->grid->nwarps].warp[i % c->grid->nwarps];
+
+	w->budget = c->grid->l->seed ? 1 << ex_random(c) % 12 : QUANTUM;
+	return w;
+}
+
 static enum turn cluster_turn(struct cluster *c)
 {
 	uint64_t work_before = c->work, polls_before = c->polls;
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		uint64_t work = c->work;
+		uint64_t work = c->work, start = c->grid->l->seed ? ex_random(c) >> 32 : 0;
 		bool ran = false, spin = false;
 
-		for (uint32_t r = 0; r < c->info.nctas; r++) {
-			struct cta *cta = &c->cta[r];
+		for (uint32_t k = 0; k < c->info.nctas * c->grid->nwarps; k++) {
+			struct warp *w = next_warp(c, k, start);
 
-			for (uint32_t i = 0; i < cta->nwarps; i++) {
-				struct warp *w = cta->warp[i];
-
-				if (w->done || !warp_ready(w))
-					continue;
-				w->budget = QUANTUM;
-				switch (warp_run(w)) {
-				case RAN_ON:
-				case RAN_BLOCKED:
-					ran = true;
-					break;
-				case RAN_SPIN:
-					spin = true;
-					break;
-				case RAN_DONE:
-					ran = true;
-					warp_ended(w);
-					break;
-				case RAN_STOP:
-					return TURN_STOP;
-				}
-				if (c->stop)
-					return TURN_STOP;
+			if (w->done || !warp_ready(w))
+				continue;
+			switch (warp_run(w)) {
+			case RAN_ON:
+			case RAN_BLOCKED:
+				ran = true;
+				break;
+			case RAN_SPIN:
+				spin = true;
+				break;
+			case RAN_DONE:
+				ran = true;
+				warp_ended(w);
+				break;
+			case RAN_STOP:
+				return TURN_STOP;
 			}
+			if (c->stop)
+				return TURN_STOP;
 		}
 		if (!c->running)
 			return TURN_DONE;

@@ -3,21 +3,55 @@
  * copies and broadcasts, the rest goes lane by lane in lane order. */
 #include "reach.h"
 
-static inline __attribute__((always_inline)) void load_lanes(const struct reach *r, uint32_t lanes,
-	unsigned size, unsigned at, void *to)
+/* 16 lanes of 4 bytes whose addresses are affine by themselves, as in the
+ * halves of a warp that is a 16 by 2 piece of a block. */
+REACH_INLINE bool load_half(const struct reach *r, unsigned at, unsigned from, l32 *d)
 {
+	const uint32_t *off = r->off32 + from;
+	uint32_t stride = off[1] - off[0], odd = 0;
+	const unsigned char *p = r->base + off[0] + at;
+
+	for (unsigned l = 0; l < 16; l++)
+		odd |= off[l] ^ (off[0] + l * stride);
+	if (odd || (stride && stride != 4))
+		return false;
+	if (stride) {
+		memcpy(d + from, p, 64);
+	} else {
+		uint32_t v = *(const l32 *)p;
+
+		for (unsigned l = 0; l < 16; l++)
+			d[from + l] = v;
+	}
+	return true;
+}
+
+/* Element number v of `vec`, each of `size` bytes, for all lanes. */
+REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned size, unsigned vec,
+	unsigned v, void *to)
+{
+	unsigned at = v * size;
 #define LOAD(T) do { \
 	T *d = to; \
-	if (r->affine && r->stride == (int64_t)sizeof(T)) { \
-		memcpy(d, r->base + r->off[0] + at, LANES * sizeof(T)); \
-	} else if (r->affine && !r->stride) { \
-		T v; \
-		memcpy(&v, r->base + r->off[0] + at, sizeof(T)); \
+	const unsigned char *from = r->base + r->first; \
+	if (lanes == FULL && r->affine && !r->stride) { \
+		const T one = *(const T *)(from + at); \
 		for (unsigned l = 0; l < LANES; l++) \
-			d[l] = v; \
+			d[l] = one; \
+	} else if (lanes == FULL && r->affine && r->stride == (int)sizeof(T)) { \
+		memcpy(d, from + at, LANES * sizeof(T)); \
+	} else if (lanes == FULL && r->affine && vec == 2 && r->stride == 2 * (int)sizeof(T)) { \
+		for (unsigned l = 0; l < LANES; l++) \
+			d[l] = ((const T *)from)[2 * l + v]; \
+	} else if (lanes == FULL && r->affine && vec == 4 && r->stride == 4 * (int)sizeof(T)) { \
+		for (unsigned l = 0; l < LANES; l++) \
+			d[l] = ((const T *)from)[4 * l + v]; \
+	} else if (lanes == FULL && !r->far && sizeof(T) == 4 && r->narrow \
+		&& load_half(r, at, 0, to) && load_half(r, at, 16, to)) { \
+		; \
 	} else if (lanes == FULL && !r->far) { \
 		for (unsigned l = 0; l < LANES; l++) \
-			d[l] = *(const T *)(r->base + r->off[l] + at); \
+			d[l] = *(const T *)(r->base + reach_off(r, l) + at); \
 	} else { \
 		for EACH_LANE(l, lanes) \
 			d[l] = *(const T *)(reach_at(r, l) + at); \
@@ -47,7 +81,7 @@ static __attribute__((noinline)) void widen(const void *t, unsigned size, bool s
 	}
 }
 
-static inline __attribute__((always_inline)) enum step load(struct warp *w, const struct xop *x,
+REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
 	uint32_t form = x->o[MX_FORM];
@@ -66,25 +100,25 @@ static inline __attribute__((always_inline)) enum step load(struct warp *w, cons
 		l64 t[LANES] __attribute__((aligned(64)));
 
 		if (reg == size) {
-			load_lanes(&r, lanes, size, v * size, d);
+			load_lanes(&r, lanes, size, vec, v, d);
 			continue;
 		}
-		load_lanes(&r, lanes, size, v * size, t);
+		load_lanes(&r, lanes, size, vec, v, t);
 		widen(t, size, FORM_SEXT(form), reg, lanes, d);
 	}
 	return STEP_NEXT;
 }
 
-static inline __attribute__((always_inline)) void store_lanes(const struct reach *r, uint32_t lanes,
-	unsigned size, unsigned at, const void *from)
+REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned size, unsigned at,
+	const void *from)
 {
 #define STORE(T) do { \
 	const T *s = from; \
-	if (r->affine && r->stride == (int64_t)sizeof(T)) { \
-		memcpy(r->base + r->off[0] + at, s, LANES * sizeof(T)); \
+	if (lanes == FULL && r->affine && r->stride == (int)sizeof(T)) { \
+		memcpy(r->base + r->first + at, s, LANES * sizeof(T)); \
 	} else if (lanes == FULL && !r->far) { \
 		for (unsigned l = 0; l < LANES; l++) \
-			*(T *)(r->base + r->off[l] + at) = s[l]; \
+			*(T *)(r->base + reach_off(r, l) + at) = s[l]; \
 	} else { \
 		for EACH_LANE(l, lanes) \
 			*(T *)(reach_at(r, l) + at) = s[l]; \
@@ -100,7 +134,7 @@ static inline __attribute__((always_inline)) void store_lanes(const struct reach
 #undef STORE
 }
 
-static inline __attribute__((always_inline)) enum step store(struct warp *w, const struct xop *x,
+REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
 	uint32_t form = x->o[MX_FORM];

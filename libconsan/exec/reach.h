@@ -6,6 +6,7 @@
 #define CONSAN_EXEC_REACH_H
 
 #include "core.h"
+#include "vec.h"
 
 #define REACH_INLINE static inline __attribute__((always_inline))
 
@@ -25,69 +26,52 @@ enum { MX_ADDR = 4, MX_IMM, MX_FORM, MX_ORDER };
 
 struct reach {
 	unsigned char *base;     /* lane l's bytes are at base + off[l] ... */
-	bool far;                /* ... or, in mixed spaces, at host[l] */
-	bool affine;             /* full mask, off[l] = off[0] + l * stride */
-	int64_t stride;
+	bool far;                /* ... or, in mixed spaces, at place[l].host */
+	bool narrow;             /* the offsets are in off32 */
+	bool affine;             /* off[l] = first + l * stride for the lanes that act */
+	int32_t stride;
+	uint64_t first;          /* of lane 0, acting or not */
 	enum ev_space space;
 	struct cta *cta;         /* SP_SHARED: whose */
-	uint64_t shift;          /* off[l] + shift is what events call the address */
-	uint64_t off[LANES + 1] __attribute__((aligned(64)));
+	uint32_t off32[LANES] __attribute__((aligned(64)));
+	uint64_t off[LANES] __attribute__((aligned(64)));
 	struct xplace place[LANES]; /* if far */
 };
 
-REACH_INLINE void reach_load(const struct warp *w, const struct xop *x, struct reach *r, uint64_t add)
+/* Finds out whether the offsets are affine; their values are in off or off32. */
+REACH_INLINE void reach_stride32(struct reach *r, uint32_t lanes, struct v32 a, const l32 *reg,
+	uint32_t add)
 {
-	uint32_t slot = x->o[MX_ADDR];
-	uint64_t imm = (uint64_t)(int64_t)(int32_t)x->o[MX_IMM] + add;
+	unsigned f = (unsigned)__builtin_ctz(lanes);
+	uint32_t stride = lanes >> f & 2 ? reg[f + 1] - reg[f] : 0;
+	uint32_t first = reg[f] + add - f * stride;
 
-	if (slot & 1) {
-		const l64 *a = (const l64 *)__builtin_assume_aligned(w->r + (slot & ~1u), 64);
-
-		for (unsigned l = 0; l < LANES; l++)
-			r->off[l] = a[l] + imm;
-	} else {
-		const l32 *a = (const l32 *)__builtin_assume_aligned(w->r + slot, 64);
-
-		for (unsigned l = 0; l < LANES; l++)
-			r->off[l] = a[l] + imm;
-	}
+	r->affine = !(v32_unlike(a, first, stride) & lanes);
+	r->stride = (int32_t)stride;
+	r->first = (uint64_t)(int64_t)(int32_t)first; /* lane 0 may not act: below 0 */
+	r->narrow = true;
+	v32_store(r->off32, a);
 }
 
-/* Highest and lowest offset, or of all; lanes not given count as the first. */
-struct range { uint64_t lo, hi, bits; };
-REACH_INLINE struct range reach_range(struct reach *r, uint32_t lanes)
+REACH_INLINE void reach_stride64(struct reach *r, uint32_t lanes, struct v64 a)
 {
-	uint64_t first = r->off[0];
-	struct range g;
+	unsigned f = (unsigned)__builtin_ctz(lanes);
+	int64_t stride;
 
-	r->affine = false;
-	if (lanes == FULL) {
-		uint64_t stride = r->off[1] - first, odd = 0;
+	v64_store(r->off, a);
+	stride = lanes >> f & 2 ? (int64_t)(r->off[f + 1] - r->off[f]) : 0;
+	r->stride = (int32_t)stride;
+	r->first = r->off[f] - (uint64_t)(stride * f);
+	r->affine = stride == r->stride && !(v64_unlike(a, r->first, r->stride) & lanes);
+	r->narrow = false;
+}
 
-		for (unsigned l = 0; l < LANES - 1; l++)
-			odd |= (r->off[l + 1] - r->off[l]) ^ stride;
-		if (!odd) {
-			uint64_t last = r->off[LANES - 1];
+REACH_INLINE struct v64 reach_load(const struct warp *w, const struct xop *x)
+{
+	uint32_t slot = x->o[MX_ADDR];
+	uint64_t imm = (uint64_t)(int64_t)(int32_t)x->o[MX_IMM];
 
-			r->affine = true;
-			r->stride = (int64_t)stride;
-			g.lo = r->stride < 0 ? last : first;
-			g.hi = r->stride < 0 ? first : last;
-			g.bits = first | stride;
-			return g;
-		}
-	} else {
-		first = r->off[__builtin_ctz(lanes)];
-		for (unsigned l = 0; l < LANES; l++)
-			r->off[l] = lanes >> l & 1 ? r->off[l] : first;
-	}
-	g.lo = g.hi = g.bits = first;
-	for (unsigned l = 0; l < LANES; l++) {
-		g.lo = r->off[l] < g.lo ? r->off[l] : g.lo;
-		g.hi = r->off[l] > g.hi ? r->off[l] : g.hi;
-		g.bits |= r->off[l];
-	}
-	return g;
+	return v64_add(slot & 1 ? v64_load(w->r + (slot & ~1u)) : v64_widen(w->r + slot), imm);
 }
 
 /* The slow way: each lane by itself. False: a fault was raised. */
@@ -99,6 +83,7 @@ static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xo
 
 	r->far = true;
 	r->affine = false;
+	r->narrow = false;
 	for EACH_LANE(l, lanes)
 		if (!ex_resolve(w, x, 1u << l, space, ex_addr(w, a, l), bytes, align, write, &r->place[l]))
 			return false;
@@ -111,51 +96,64 @@ static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xo
 			r->space = SP_ANY;
 		r->off[k] = r->place[k].addr;
 	}
-	r->shift = 0;
 	return true;
+}
+
+REACH_INLINE void reach_is_shared(struct warp *w, struct reach *r)
+{
+	r->base = w->cta->shared;
+	r->far = false;
+	r->space = SP_SHARED;
+	r->cta = w->cta;
 }
 
 REACH_INLINE bool reach_shared(struct warp *w, const struct xop *x, uint32_t lanes,
-	uint64_t window, unsigned bytes, unsigned align, bool write, struct reach *r)
+	unsigned bytes, unsigned align, bool write, struct reach *r)
 {
-	struct cta *cta = w->cta;
-	struct range g;
+	uint32_t room = w->cta->shared_bytes;
 
-	reach_load(w, x, r, (uint64_t)0 - window - ((uint64_t)cta->rank << 24));
-	g = reach_range(r, lanes);
-	if (__builtin_expect(g.lo > g.hi || g.hi + bytes > cta->shared_bytes || g.hi + bytes < bytes
-		|| (g.bits & (align - 1)), 0))
-		return reach_each(w, x, lanes, window ? PS_none : PS_shared, bytes, align, write, r);
-	r->base = cta->shared;
-	r->far = false;
-	r->space = SP_SHARED;
-	r->cta = cta;
-	r->shift = 0;
+	if (__builtin_expect(bytes > room, 0))
+		return reach_each(w, x, lanes, PS_shared, bytes, align, write, r);
+	if (x->o[MX_ADDR] & 1) {
+		struct v64 a = v64_add(reach_load(w, x), 0 - ((uint64_t)w->cta->rank << 24));
+
+		if (__builtin_expect((v64_above(a, room - bytes) | v64_bits(a, align - 1)) & lanes, 0))
+			return reach_each(w, x, lanes, PS_shared, bytes, align, write, r);
+		reach_stride64(r, lanes, a);
+	} else {
+		uint32_t add = x->o[MX_IMM] - (w->cta->rank << 24);
+		const l32 *reg = (const l32 *)(w->r + x->o[MX_ADDR]);
+		struct v32 a = v32_add(v32_load(reg), add);
+
+		if (__builtin_expect((v32_above(a, room - bytes) | v32_bits(a, align - 1)) & lanes, 0))
+			return reach_each(w, x, lanes, PS_shared, bytes, align, write, r);
+		reach_stride32(r, lanes, a, reg, add);
+	}
+	reach_is_shared(w, r);
 	return true;
 }
 
-REACH_INLINE bool reach_global_range(struct warp *w, const struct xop *x, uint32_t lanes,
-	enum ptx_space space, unsigned bytes, unsigned align, bool write, struct range g,
+REACH_INLINE bool reach_global(struct warp *w, const struct xop *x, uint32_t lanes,
+	enum ptx_space space, unsigned bytes, unsigned align, bool write, struct v64 a,
 	struct reach *r)
 {
 	struct exec_range *h = &w->worker->hint[(x - w->code) & 255];
+	unsigned f = (unsigned)__builtin_ctz(lanes);
+	struct v64 in;
 
-	if (__builtin_expect(g.lo > g.hi || (g.bits & (align - 1)), 0))
+	reach_stride64(r, lanes, a);
+	if (__builtin_expect(r->off[f] - h->lo >= h->hi - h->lo, 0) && !mem_lookup(r->off[f], h)) {
+		*h = (struct exec_range){ 0, 0, false };
 		return reach_each(w, x, lanes, space, bytes, align, write, r);
-	if (__builtin_expect(g.lo < h->lo || g.hi >= h->hi || bytes > h->hi - g.hi
-		|| (write && h->read_only), 0)) {
-		if (!mem_lookup(g.lo, h)) {
-			*h = (struct exec_range){ 0, 0, false };
-			return reach_each(w, x, lanes, space, bytes, align, write, r);
-		}
-		if (g.hi >= h->hi || bytes > h->hi - g.hi || (write && h->read_only))
-			return reach_each(w, x, lanes, space, bytes, align, write, r);
 	}
+	in = v64_add(a, 0 - h->lo);
+	if (__builtin_expect(h->hi - h->lo < bytes || (write && h->read_only)
+		|| ((v64_above(in, h->hi - h->lo - bytes) | v64_bits(a, align - 1)) & lanes), 0))
+		return reach_each(w, x, lanes, space, bytes, align, write, r);
 	r->base = NULL;
 	r->far = false;
 	r->space = space == PS_const ? SP_CONST : SP_GLOBAL;
 	r->cta = NULL;
-	r->shift = 0;
 	return true;
 }
 
@@ -163,20 +161,15 @@ REACH_INLINE bool reach_local(struct warp *w, const struct xop *x, uint32_t lane
 	unsigned bytes, unsigned align, bool write, struct reach *r)
 {
 	uint32_t room = w->worker->grid->k->local_stack;
-	struct range g;
+	struct v64 a = reach_load(w, x);
 
-	reach_load(w, x, r, 0);
-	g = reach_range(r, lanes);
-	if (g.lo > g.hi || g.hi + bytes > room || (g.bits & (align - 1)))
+	if (bytes > room || ((v64_above(a, room - bytes) | v64_bits(a, align - 1)) & lanes))
 		return reach_each(w, x, lanes, PS_local, bytes, align, write, r);
-	for (unsigned l = 0; l < LANES; l++)
-		r->off[l] += (uint64_t)l * room;
-	r->stride += room;
+	reach_stride64(r, lanes, v64_sum(a, v64_iota((int32_t)room)));
 	r->base = w->local;
 	r->far = false;
 	r->space = SP_LOCAL;
 	r->cta = NULL;
-	r->shift = 0;
 	return true;
 }
 
@@ -184,30 +177,39 @@ REACH_INLINE bool reach_local(struct warp *w, const struct xop *x, uint32_t lane
 REACH_INLINE bool reach(struct warp *w, const struct xop *x, uint32_t lanes,
 	enum ptx_space space, unsigned bytes, unsigned align, bool write, struct reach *r)
 {
-	struct range g;
+	struct v64 a;
 
 	if (space == PS_shared)
-		return reach_shared(w, x, lanes, 0, bytes, align, write, r);
+		return reach_shared(w, x, lanes, bytes, align, write, r);
 	if (space == PS_local)
 		return reach_local(w, x, lanes, bytes, align, write, r);
 	if (space == PS_shared_cluster || space == PS_param)
 		return reach_each(w, x, lanes, space, bytes, align, write, r);
-	reach_load(w, x, r, 0);
-	g = reach_range(r, lanes);
-	if (space == PS_none && g.hi >= ex_shared_window
-		&& g.lo < ex_param_window + PARAM_WINDOW_BYTES) {
-		uint64_t own = ex_shared_window + ((uint64_t)w->cta->rank << 24);
+	a = reach_load(w, x);
+	if (space == PS_none) {
+		struct v64 own = v64_add(a, 0 - ex_shared_window - ((uint64_t)w->cta->rank << 24));
+		uint32_t room = w->cta->shared_bytes;
+		uint64_t span = ex_param_window + PARAM_WINDOW_BYTES - ex_shared_window;
 
-		if (g.lo >= own && g.hi < own + (1u << 24))
-			return reach_shared(w, x, lanes, ex_shared_window, bytes, align, write, r);
-		return reach_each(w, x, lanes, PS_none, bytes, align, write, r);
+		if (room >= bytes && !((v64_above(own, room - bytes) | v64_bits(a, align - 1)) & lanes)) {
+			reach_stride64(r, lanes, own);
+			reach_is_shared(w, r);
+			return true;
+		}
+		if (~v64_above(v64_add(a, 0 - ex_shared_window), span - 1) & lanes)
+			return reach_each(w, x, lanes, PS_none, bytes, align, write, r);
 	}
-	return reach_global_range(w, x, lanes, space, bytes, align, write, g, r);
+	return reach_global(w, x, lanes, space, bytes, align, write, a, r);
+}
+
+REACH_INLINE uint64_t reach_off(const struct reach *r, unsigned l)
+{
+	return r->narrow ? r->off32[l] : r->off[l];
 }
 
 REACH_INLINE unsigned char *reach_at(const struct reach *r, unsigned l)
 {
-	return r->far ? r->place[l].host : r->base + r->off[l];
+	return r->far ? r->place[l].host : r->base + reach_off(r, l);
 }
 
 /* Emits the access as one event, or one for each space and CTA that lanes hit. */
@@ -241,10 +243,12 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	e.size = bytes;
 	if (r->cta)
 		e.peer = (uint16_t)r->cta->rank;
-	if (r->affine && r->stride == (int32_t)r->stride) {
-		e.addr = r->off[0];
-		e.stride = (int32_t)r->stride;
+	if (r->affine) {
+		e.addr = r->first;
+		e.stride = r->stride;
 	} else {
+		for (unsigned l = 0; r->narrow && l < LANES; l++)
+			r->off[l] = r->off32[l];
 		ex_event_addr(&e, lanes, r->off);
 	}
 	ex_emit(w->cluster, &e);
