@@ -4,13 +4,29 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A row of a pitched allocation starts at a multiple of this. */
 enum { PITCH = 512 };
-/* What the emulated GPU says it has; host memory is the real limit. */
+/* What the emulated GPU has, unless the host has less. */
 #define MEMORY_TOTAL (UINT64_C(80) << 30)
 
 static _Atomic uint64_t in_use;
+
+static uint64_t memory_total(void)
+{
+	uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return host < MEMORY_TOTAL ? host : MEMORY_TOTAL;
+}
+
+static int no_memory(size_t bytes)
+{
+	gpu_remark(REMARK_NOTE, "out of memory: %zu MiB more than the %zu MiB in use were asked for, "
+		"and the emulated GPU has %zu MiB of the host's", bytes >> 20,
+		(size_t)in_use >> 20, (size_t)memory_total() >> 20);
+	return cudaErrorMemoryAllocation;
+}
 
 static int alloc(void **at, size_t bytes, enum consan_mem kind)
 {
@@ -18,11 +34,11 @@ static int alloc(void **at, size_t bytes, enum consan_mem kind)
 
 	if (error)
 		return error;
-	if (in_use + bytes > MEMORY_TOTAL || bytes > MEMORY_TOTAL)
-		return cudaErrorMemoryAllocation;
+	if (bytes > memory_total() || in_use + bytes > memory_total())
+		return no_memory(bytes);
 	*at = consan_malloc(gpu_session(), bytes, kind);
 	if (!*at)
-		return cudaErrorMemoryAllocation;
+		return no_memory(bytes);
 	in_use += bytes;
 	return 0;
 }
@@ -138,8 +154,8 @@ bool mem_host_flags(const void *at, unsigned *flags)
 
 void mem_info(size_t *free_bytes, size_t *total)
 {
-	*total = MEMORY_TOTAL;
-	*free_bytes = MEMORY_TOTAL - in_use;
+	*total = memory_total();
+	*free_bytes = *total - in_use;
 }
 
 int mem_check(const void *at, size_t bytes)

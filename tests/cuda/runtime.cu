@@ -101,6 +101,9 @@ static int memory()
 	IS(cudaErrorInvalidMemcpyDirection, cudaMemcpy(d, h, 1, (cudaMemcpyKind)9));
 	IS(cudaErrorInvalidMemcpyDirection, cudaGetLastError());
 	IS(cudaSuccess, cudaPeekAtLastError());
+	void *huge;
+	IS(cudaErrorMemoryAllocation, cudaMalloc(&huge, (size_t)1 << 40));
+	IS(cudaErrorMemoryAllocation, cudaGetLastError());
 	char *p;
 	OK(cudaMallocPitch(&p, &pitch, 10, 4));
 	CHECK(pitch >= 10 && pitch % 256 == 0);
