@@ -69,10 +69,8 @@ static void add_headline(struct page *p, uint32_t id)
 
 	if (l)
 		page_add(p, BOLD, "%s:%u", base_name(l->file), l->line);
-	else if (s->ptx_line)
-		page_add(p, BOLD, "%s:%u", base_name(s->module), s->ptx_line);
 	else
-		page_add(p, BOLD, "?");
+		page_add(p, BOLD, "%s:%u", base_name(s->module), s->ptx_line);
 }
 
 static void add_loc(struct page *p, const struct options *o, const struct site_loc *l)
@@ -403,13 +401,16 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	static const char *const label[FINDING_SIDES] = { "this", "against" };
 	const struct rule_info *rule = rule_get(f->rule);
 	char *kernel = demangle(f->kernel, o->demangle);
+	unsigned named = 0;
 
 	page_indent(p, 0);
 	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_name[f->severity],
 		rule->code);
 	page_add(p, BOLD, "  %s", rule->title);
 	for (unsigned i = 0; i < f->nsides; i++) {
-		page_add(p, PLAIN, i ? " / " : "  ");
+		if (!site_get(f->side[i].site)->ptx_line)
+			continue; /* the end of a CTA stands nowhere */
+		page_add(p, PLAIN, named++ ? " / " : "  ");
 		add_headline(p, f->side[i].site);
 	}
 	page_label(p, "kernel", DIM);
