@@ -14,6 +14,7 @@ enum handle_kind {
 	HANDLE_GRAPH_EXEC, HANDLE_NODE, HANDLE_POOL, HANDLE_LINK, HANDLE_CONTEXT,
 	HANDLE_STUB,    /* host stub of a kernel -> struct func */
 	HANDLE_VAR,     /* host shadow of a variable -> struct var */
+	HANDLE_MEMORY,  /* start of what mem_alloc() gave -> itself */
 	HANDLE_HOST,    /* page-locked or registered host memory -> its flags */
 };
 

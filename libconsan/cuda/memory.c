@@ -40,6 +40,7 @@ static int alloc(void **at, size_t bytes, enum consan_mem kind)
 	if (!*at)
 		return no_memory(bytes);
 	in_use += bytes;
+	handle_put(*at, HANDLE_MEMORY, *at);
 	return 0;
 }
 
@@ -91,9 +92,12 @@ static int release(void *at, bool host)
 
 	if (error || !at)
 		return error;
-	if (!consan_mem_find(gpu_session(), at, &base, &bytes, &kind) || base != at
+	/* variables of modules and registered memory are not ours to free */
+	if (!handle_get(at, HANDLE_MEMORY)
+			|| !consan_mem_find(gpu_session(), at, &base, &bytes, &kind)
 			|| (kind == CONSAN_MEM_HOST) != host)
 		return cudaErrorInvalidValue;
+	handle_drop(at, HANDLE_MEMORY);
 	if (!consan_free(gpu_session(), at))
 		return cudaErrorInvalidValue;
 	in_use -= bytes;

@@ -152,6 +152,7 @@ static int memory()
 	set<<<1, 32>>>(mapped, 4);
 	OK(cudaDeviceSynchronize());
 	CHECK(v[31] == 4);
+	IS(cudaErrorInvalidValue, cudaFreeHost(v.data()));
 	OK(cudaHostUnregister(v.data()));
 	IS(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(v.data()));
 	int *async;
@@ -196,6 +197,7 @@ static int variables()
 	OK(cudaGetSymbolAddress(&at, counter));
 	OK(cudaMemcpy(&one, at, 4, cudaMemcpyDeviceToHost));
 	CHECK(one == 7);
+	IS(cudaErrorInvalidValue, cudaFree(at));
 	IS(cudaErrorInvalidSymbol, cudaGetSymbolAddress(&at, (const void *)&bytes));
 	return 0;
 }
