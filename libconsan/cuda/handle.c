@@ -13,7 +13,7 @@ struct slot {
 static struct {
 	pthread_mutex_t lock;
 	struct slot *slot;
-	size_t cap, used;       /* used counts dropped slots, too */
+	size_t cap, used, live; /* used counts dropped slots, too */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static size_t hash(const void *key, enum handle_kind kind)
@@ -49,12 +49,13 @@ static void insert(const void *key, enum handle_kind kind, void *value)
 	table.used++;
 }
 
-static void grow(void)
+/* Sweeps dropped slots out; larger only if what lives needs it. */
+static void make_room(void)
 {
 	struct slot *old = table.slot;
 	size_t n = table.cap, i;
 
-	table.cap = n ? 2 * n : 256;
+	table.cap = !n ? 256 : 4 * table.live > n ? 2 * n : n;
 	table.slot = base_alloc(table.cap * sizeof *table.slot);
 	table.used = 0;
 	for (i = 0; i < n; i++)
@@ -73,8 +74,9 @@ void handle_put(const void *key, enum handle_kind kind, void *value)
 		s->value = value;
 	} else {
 		if (2 * (table.used + 1) > table.cap)
-			grow();
+			make_room();
 		insert(key, kind, value);
+		table.live++;
 	}
 	pthread_mutex_unlock(&table.lock);
 }
@@ -97,8 +99,10 @@ bool handle_drop(const void *key, enum handle_kind kind)
 
 	pthread_mutex_lock(&table.lock);
 	s = find(key, kind);
-	if (s)
+	if (s) {
 		s->kind = HANDLE_NONE;
+		table.live--;
+	}
 	pthread_mutex_unlock(&table.lock);
 	return s != NULL;
 }
