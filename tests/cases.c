@@ -12,7 +12,8 @@
  * the racy twin has exactly those rules, the fixed one nothing above a note.
  * A specimen without is correct code that looks wrong: it must be silent.
  *
- * The bundled kernels say their bugs with --list-bugs and mark the lines. */
+ * The bundled kernels, and tests/cases/cxx/ in CUDA C++, say their bugs with
+ * --list-bugs and mark the lines: "@bug NAME RULE" behind the code or above it. */
 #include "../libconsan/consan.h"
 #include "../libconsan/site.h"
 
@@ -428,11 +429,12 @@ Test(cases, every_rule_has_a_specimen)
 
 /* ---- the bundled kernels ---- */
 
-static const char *const kernels[] = { "hgemm/hgemm", "ring/ring", "wgmma_gemm/wgmma_gemm",
-	"attention/fa2_split_q" };
+static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring",
+	"kernels/wgmma_gemm/wgmma_gemm", "kernels/attention/fa2_split_q",
+	"cases/cxx/libcuxx" };
 
 struct planted {
-	char kernel[64], bug[64], rule[16], args[128]; /* bug "": the clean program */
+	char kernel[64], bug[64], rule[16], source[128], args[128]; /* bug "": clean */
 };
 
 /* This binary is BUILD/tests/cases; the programs are elsewhere in BUILD. */
@@ -453,12 +455,12 @@ static size_t list_bugs(const char *kernel, struct planted *to, size_t room)
 	size_t cap = 0;
 	FILE *f;
 
-	text_printf(&cmd, "%s/kernels/%s --list-bugs", build, kernel);
+	text_printf(&cmd, "%s/%s --list-bugs", build, kernel);
 	f = popen(cmd.at, "r");
 	while (f && getline(&line, &cap, f) > 0 && n < room) {
 		char *at = line, *bug = strsep(&at, "\t"), *rule = strsep(&at, "\t");
 
-		strsep(&at, "\t");
+		snprintf(to[n].source, sizeof to->source, "%s", strsep(&at, "\t"));
 		snprintf(to[n].kernel, sizeof to->kernel, "%s", kernel);
 		snprintf(to[n].bug, sizeof to->bug, "%s", bug);
 		snprintf(to[n].rule, sizeof to->rule, "%s", rule);
@@ -524,18 +526,21 @@ static bool reported(const json_t *report, const char *rule, const char *file, u
 /* Every line marked "@bug NAME RULE" is a line of some such finding. */
 static void judge_bug(const struct planted *p, const json_t *report)
 {
-	char file[128], mark[128];
+	const char *file = p->source;
+	char mark[128];
 	char *text;
 	unsigned line = 1, marks = 0;
+	bool due = false;
 
-	snprintf(file, sizeof file, "kernels/%s.cu", p->kernel);
 	snprintf(mark, sizeof mark, "@bug %s %s", p->bug, p->rule);
 	text = read_file(file);
 	for (const char *at = text; *at; at += line_length(at) + (at[line_length(at)] != 0), line++) {
 		const char *m = strstr(at, mark);
 
-		if (!m || m > at + line_length(at))
-			continue;
+		due |= m && m < at + line_length(at);
+		if (!due || !strncmp(at + strspn(at, "\t"), "//", 2))
+			continue; /* a line of comment marks the code below it */
+		due = false;
 		marks++;
 		cr_expect(reported(report, p->rule, file, line), "%s --bug=%s: no %s at %s:%u",
 			p->kernel, p->bug, p->rule, file, line);
@@ -554,7 +559,7 @@ static json_t *run_kernel(const struct planted *p, const char *options, int *sta
 
 	close(mkstemps(out, 5));
 	text_printf(&cmd, "%s/consan-run --quiet --log-file=/dev/null --report=%s %s -- "
-		"%s/kernels/%s %s %s%s >/dev/null 2>&1", build, out, options, build, p->kernel,
+		"%s/%s %s %s%s >/dev/null 2>&1", build, out, options, build, p->kernel,
 		p->args, *p->bug ? "--bug=" : "", p->bug);
 	*status = WEXITSTATUS(system(cmd.at));
 	report = json_load_file(out, 0, &why);

@@ -36,14 +36,20 @@ enum {
 	BUG(v_wait_one, CS301, "", "waits for all groups but one, and that one holds V") \
 	BUG(no_v_sync, CS301, "", "reads the parts of V that other threads copied with no barrier") \
 	BUG(k_not_committed, CS301, "", "K is in no group, so wait_group 0 does not wait for it") \
-	BUG(k_refill_early, CS106, "", "refills K before the barrier that says all are done with it") \
-	BUG(v_refill_early, CS106, "", "refills V before the barrier that says all are done with it") \
-	BUG(no_syncwarp, CS103, "", "lanes read what other lanes of the warp stored, with no __syncwarp") \
+	BUG(k_refill_early, CS106, "", \
+		"refills K before the barrier that says all are done with it") \
+	BUG(v_refill_early, CS106, "", \
+		"refills V before the barrier that says all are done with it") \
+	BUG(no_syncwarp, CS103, "", \
+		"lanes read what other lanes of the warp stored, with no __syncwarp") \
 	BUG(o_over_k, CS102, "", "lays O over K, which other warps still read") \
-	BUG(v_not_filled, CS901, "--n=40", "skips the rows of V beyond the last key, and multiplies by them") \
+	BUG(v_not_filled, CS901, "--n=40", \
+		"skips the rows of V beyond the last key, and multiplies by them") \
 	BUG(rows_unguarded, CS903, "--n=72", "copies rows of K beyond the end of the tensor") \
-	BUG(shuffle_mask, CS407, "", "the row maximum is shuffled with a mask that names one quad only") \
-	BUG(diverged_barrier, CS403, "--n=68", "the lanes whose row exists take one barrier, the others another")
+	BUG(shuffle_mask, CS407, "", \
+		"the row maximum is shuffled with a mask that names one quad only") \
+	BUG(diverged_barrier, CS403, "--n=68", \
+		"the lanes whose row exists take one barrier, the others another")
 
 enum {
 #define BUG(name, rule, args, what) name,
@@ -76,9 +82,10 @@ DEVICE void load(__half *tile, const __half *from, int high, int row, int n, boo
 	for (int i = threadIdx.x; i < high * (D / 8); i += THREADS) {
 		const int y = i / (D / 8), x = i % (D / 8) * 8;
 		const bool in = row + y < n;
+		const __half *at = in ? from + (size_t)(row + y) * D + x : from;
 
 		if (in || fill)
-			cp_async(swizzled(tile, y, x), in ? from + (size_t)(row + y) * D + x : from, in ? 16 : 0);
+			cp_async(swizzled(tile, y, x), at, in ? 16 : 0);
 	}
 }
 
@@ -131,14 +138,16 @@ fa2_split_q(const problem p, Bug bug)
 		if (j == 0)
 #pragma unroll
 			for (int k = 0; k < D; k += 16)
-				ldmatrix(fq[k / 16], swizzled(sq, warp * 16 + lane % 16, k + lane / 16 * 8)); // @bug k_not_committed CS301
+				// @bug k_not_committed CS301
+				ldmatrix(fq[k / 16], swizzled(sq, warp * 16 + lane % 16, k + lane / 16 * 8));
 #pragma unroll
 		for (int k = 0; k < D; k += 16)
 #pragma unroll
 			for (int x = 0; x < BN; x += 16) {
 				uint32_t f[4];
 
-				ldmatrix(f, swizzled(sk, x + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8)); // @bug no_k_wait CS301 @bug k_refill_early CS106
+				// @bug no_k_wait CS301 @bug k_refill_early CS106
+				ldmatrix(f, swizzled(sk, x + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
 				mma(s[x / 8], fq[k / 16], f[0], f[1]);
 				mma(s[x / 8 + 1], fq[k / 16], f[2], f[3]);
 			}
@@ -213,7 +222,9 @@ fa2_split_q(const problem p, Bug bug)
 			for (int x = 0; x < D; x += 16) {
 				uint32_t f[4];
 
-				ldmatrix_trans(f, swizzled(sv, k + lane % 16, x + lane / 16 * 8)); // @bug v_wait_one CS301 @bug no_v_sync CS301 @bug v_refill_early CS106 @bug v_not_filled CS901
+				// @bug v_wait_one CS301 @bug no_v_sync CS301 @bug v_refill_early CS106
+				// @bug v_not_filled CS901
+				ldmatrix_trans(f, swizzled(sv, k + lane % 16, x + lane / 16 * 8));
 				mma(o[x / 8], fp, f[0], f[1]);
 				mma(o[x / 8 + 1], fp, f[2], f[3]);
 			}
@@ -226,8 +237,12 @@ fa2_split_q(const problem p, Bug bug)
 		const float norm = 1 / quad_sum(sum[h]);
 
 #pragma unroll
-		for (int x = 0; x < D; x += 8)
-			*(uint32_t *)(swizzled(so, lane / 4 + 8 * h, x) + lane % 4 * 2) = pack_half(o[x / 8][2 * h] * norm, o[x / 8][2 * h + 1] * norm); // @bug no_syncwarp CS103 @bug o_over_k CS102
+		for (int x = 0; x < D; x += 8) {
+			__half *at = swizzled(so, lane / 4 + 8 * h, x) + lane % 4 * 2;
+
+			// @bug no_syncwarp CS103 @bug o_over_k CS102
+			*(uint32_t *)at = pack_half(o[x / 8][2 * h] * norm, o[x / 8][2 * h + 1] * norm);
+		}
 	}
 	if (!bug.is(no_syncwarp))
 		__syncwarp();
@@ -235,7 +250,8 @@ fa2_split_q(const problem p, Bug bug)
 		const int y = i / (D / 8), x = i % (D / 8) * 8, r = blockIdx.x * BM + warp * 16 + y;
 
 		if (r < p.n)
-			*(uint4 *)(p.o + head + (size_t)r * D + x) = *(const uint4 *)swizzled(so, y, x); // @bug no_syncwarp CS103
+			// @bug no_syncwarp CS103
+			*(uint4 *)(p.o + head + (size_t)r * D + x) = *(const uint4 *)swizzled(so, y, x);
 	}
 }
 
@@ -298,7 +314,8 @@ int main(int argc, char **argv)
 
 	const uint64_t size = (uint64_t)b * h * n * D;
 	__half *q = harness_halves(1, size), *k = harness_halves(2, size), *v = harness_halves(3, size);
-	__half *dq = harness_device(q, size), *dk = harness_device(k, size), *dv = harness_device(v, size);
+	__half *dq = harness_device(q, size), *dk = harness_device(k, size);
+	__half *dv = harness_device(v, size);
 	__half *out = harness_device<__half>(NULL, size);
 	const problem p = {dq, dk, dv, out, (int)n, causal != 0};
 

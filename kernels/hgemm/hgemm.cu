@@ -35,13 +35,18 @@ enum {
 	BUG(wait_off_by_one, CS301, "", "waits for one cp.async group fewer than the tile needs") \
 	BUG(no_wait, CS301, "", "does not wait for its cp.async groups at all") \
 	BUG(no_sync, CS301, "", "reads what other threads copied with no barrier after their wait") \
-	BUG(commit_skipped, CS301, "", "commits no empty groups at the end, so wait_group counts wrong") \
-	BUG(refill_early, CS106, "", "refills the stage of tile k-1 before the barrier that frees it") \
+	BUG(commit_skipped, CS301, "", \
+		"commits no empty groups at the end, so wait_group counts wrong") \
+	BUG(refill_early, CS106, "", \
+		"refills the stage of tile k-1 before the barrier that frees it") \
 	BUG(wrong_stage, CS301, "", "refills the stage that it reads in the same iteration") \
 	BUG(epilogue_early, CS102, "--k=256", "writes C over a stage that other warps still read") \
-	BUG(epilogue_unsynced, CS102, "", "reads C tiles of other warps from shared memory with no barrier") \
-	BUG(no_zero_fill, CS901, "--k=40", "skips the copies beyond K where zeros should be filled in") \
-	BUG(diverged_barrier, CS403, "--m=98", "the lanes whose rows exist take one barrier, the others another") \
+	BUG(epilogue_unsynced, CS102, "", \
+		"reads C tiles of other warps from shared memory with no barrier") \
+	BUG(no_zero_fill, CS901, "--k=40", \
+		"skips the copies beyond K where zeros should be filled in") \
+	BUG(diverged_barrier, CS403, "--m=98", \
+		"the lanes whose rows exist take one barrier, the others another") \
 	BUG(stage_overrun, CS902, "", "has one stage more than it has shared memory for") \
 	BUG(misaligned_row, CS904, "", "addresses ldmatrix rows at a multiple of 8 bytes, not 16")
 
@@ -115,7 +120,8 @@ hgemm(const problem p, Bug bug)
 		__half *a = stages + i % ring * STAGE_HALVES, *b = a + A_HALVES;
 
 		if (bug.is(refill_early) && next < tiles)
-			load(stages + refill * STAGE_HALVES, p, row, col, next * BK, bug); // @bug refill_early CS106
+			// @bug refill_early CS106
+			load(stages + refill * STAGE_HALVES, p, row, col, next * BK, bug);
 		if (bug.is(wait_off_by_one))
 			cp_async_wait<STAGES - 1>();
 		else if (!bug.is(no_wait))
@@ -123,7 +129,8 @@ hgemm(const problem p, Bug bug)
 		if (!bug.is(no_sync))
 			__syncthreads();
 		if (next < tiles && !bug.is(refill_early))
-			load(stages + refill * STAGE_HALVES, p, row, col, next * BK, bug); // @bug stage_overrun CS902
+			// @bug stage_overrun CS902
+			load(stages + refill * STAGE_HALVES, p, row, col, next * BK, bug);
 		if (next < tiles || !bug.is(commit_skipped))
 			cp_async_commit();
 
@@ -132,8 +139,14 @@ hgemm(const problem p, Bug bug)
 			uint32_t fa[WM / 16][4], fb[WN / 16][4];
 
 #pragma unroll
-			for (int y = 0; y < WM / 16; y++)
-				ldmatrix(fa[y], swizzled<BK>(a, wm + y * 16 + lane % 16, k + lane / 16 * 8) + 4 * bug.is(misaligned_row)); // @bug wait_off_by_one CS301 @bug no_wait CS301 @bug no_sync CS301 @bug commit_skipped CS301 @bug wrong_stage CS301 @bug no_zero_fill CS901 @bug misaligned_row CS904
+			for (int y = 0; y < WM / 16; y++) {
+				const __half *at = swizzled<BK>(a, wm + y * 16 + lane % 16, k + lane / 16 * 8);
+
+				// @bug wait_off_by_one CS301 @bug no_wait CS301 @bug no_sync CS301
+				// @bug commit_skipped CS301 @bug wrong_stage CS301 @bug no_zero_fill CS901
+				// @bug misaligned_row CS904
+				ldmatrix(fa[y], at + 4 * bug.is(misaligned_row));
+			}
 #pragma unroll
 			for (int x = 0; x < WN / 16; x++)
 				ldmatrix_trans(fb[x], swizzled<BN>(b, k + lane % 16, wn + x * 16 + lane / 16 * 8));
@@ -155,10 +168,12 @@ hgemm(const problem p, Bug bug)
 	for (int y = 0; y < WM / 16; y++)
 #pragma unroll
 		for (int x = 0; x < WN / 8; x++) {
-			const int r = wm + y * 16 + lane / 4, q = wn + x * 8;
+			const int r = wm + y * 16 + lane / 4, q = wn + x * 8, pair = lane % 4 * 2;
+			__half *upper = swizzled<BN>(c, r, q) + pair, *lower = swizzled<BN>(c, r + 8, q) + pair;
 
-			*(uint32_t *)(swizzled<BN>(c, r, q) + lane % 4 * 2) = pack_half(acc[y][x][0], acc[y][x][1]); // @bug epilogue_early CS102
-			*(uint32_t *)(swizzled<BN>(c, r + 8, q) + lane % 4 * 2) = pack_half(acc[y][x][2], acc[y][x][3]);
+			// @bug epilogue_early CS102
+			*(uint32_t *)upper = pack_half(acc[y][x][0], acc[y][x][1]);
+			*(uint32_t *)lower = pack_half(acc[y][x][2], acc[y][x][3]);
 		}
 	if (bug.is(diverged_barrier)) {
 		if (row + (int)threadIdx.x / 2 < p.m)
@@ -173,7 +188,8 @@ hgemm(const problem p, Bug bug)
 		__half *to = p.c + (size_t)(row + y) * p.n + col + x;
 
 		if (row + y < p.m && col + x < p.n)
-			*(uint4 *)to = *(const uint4 *)swizzled<BN>(c, y, x); // @bug epilogue_unsynced CS102
+			// @bug epilogue_unsynced CS102
+			*(uint4 *)to = *(const uint4 *)swizzled<BN>(c, y, x);
 	}
 }
 
@@ -195,10 +211,11 @@ static void check(struct checker &c, const problem &p, const __half *a, const __
 
 	CUDA(cudaMemcpy(got, p.c, n * sizeof *got, cudaMemcpyDeviceToHost));
 	for (uint64_t i = 0; i < n; i += step) {
+		const __half *row = a + i / p.n * p.k, *col = b + i % p.n;
 		double want = 0;
 
 		for (int k = 0; k < p.k; k++)
-			want += __half2float(a[i / p.n * p.k + k]) * __half2float(b[(uint64_t)k * p.n + i % p.n]);
+			want += __half2float(row[k]) * __half2float(col[(uint64_t)k * p.n]);
 		checker_see(c, i, __half2float(got[i]), want, 1e-3);
 	}
 	free(got);

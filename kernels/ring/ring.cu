@@ -35,7 +35,8 @@ enum {
 #define BUGS(BUG) \
 	BUG(init_unpublished, CS207, "", "no __syncthreads between mbarrier.init and its first use") \
 	BUG(no_full_wait, CS104, "", "consumers read a slot without waiting for its bytes") \
-	BUG(wrong_parity, CS104, "", "consumers wait for the previous phase, which is always complete") \
+	BUG(wrong_parity, CS104, "", \
+		"consumers wait for the previous phase, which is always complete") \
 	BUG(tx_too_few, CS703, "", "16 bytes fewer are expected than are copied") \
 	BUG(tx_too_many, CS703, "", "16 bytes more are expected than are copied") \
 	BUG(no_empty_wait, CS107, "", "the producer refills slots that nobody gave back") \
@@ -43,11 +44,15 @@ enum {
 	BUG(no_syncwarp, CS106, "", "lane 0 gives a slot back while other lanes may still read it") \
 	BUG(all_lanes_release, CS208, "", "32 lanes of each warp arrive where one should") \
 	BUG(too_few_releases, CS701, "", "empty counts one arrival more than there are") \
-	BUG(no_proxy_fence, CS110, "", "the partial sums go to the TMA engine without a proxy fence") \
+	BUG(no_proxy_fence, CS110, "", \
+		"the partial sums go to the TMA engine without a proxy fence") \
 	BUG(partial_unsynced, CS105, "", "the reduction starts before all warps wrote their sums") \
-	BUG(barrier_count, CS704, "", "the consumers' barrier counts the producer warp, which never comes") \
-	BUG(no_commit, CS309, "", "the reduction is not committed, so the wait for its group is empty") \
-	BUG(exit_pending, CS308, "", "the CTA exits while the reduction still reads its shared memory")
+	BUG(barrier_count, CS704, "", \
+		"the consumers' barrier counts the producer warp, which never comes") \
+	BUG(no_commit, CS309, "", \
+		"the reduction is not committed, so the wait for its group is empty") \
+	BUG(exit_pending, CS308, "", \
+		"the CTA exits while the reduction still reads its shared memory")
 
 enum {
 #define BUG(name, rule, args, what) name,
@@ -87,7 +92,8 @@ ring(const float *in, float *out, uint32_t rows, Bug bug)
 			if (!bug.is(no_empty_wait))
 				channel_acquire(ch, at); // @bug too_few_releases CS701
 			channel_expect(ch, at, bytes + lie);
-			bulk_load(slot, in + (size_t)i * SLOT_FLOATS, bytes, &ch.full[at.slot]); // @bug no_empty_wait CS107 @bug early_release CS106 @bug no_syncwarp CS106
+			// @bug no_empty_wait CS107 @bug early_release CS106 @bug no_syncwarp CS106
+			bulk_load(slot, in + (size_t)i * SLOT_FLOATS, bytes, &ch.full[at.slot]);
 		}
 		return;
 	}
@@ -102,11 +108,13 @@ ring(const float *in, float *out, uint32_t rows, Bug bug)
 		if (bug.is(wrong_parity))
 			mbar_wait(&ch.full[at.slot], at.parity ^ 1);
 		else if (!bug.is(no_full_wait))
-			channel_wait(ch, at); // @bug init_unpublished CS207 @bug tx_too_few CS703 @bug tx_too_many CS703
+			// @bug init_unpublished CS207 @bug tx_too_few CS703 @bug tx_too_many CS703
+			channel_wait(ch, at);
 		if (bug.is(early_release) && lane == 0)
 			channel_release(ch, at);
 		for (uint32_t r = 0; r < n; r++) {
-			const float4 v = *(const float4 *)(slot + r * COLS); // @bug no_full_wait CS104 @bug wrong_parity CS104
+			// @bug no_full_wait CS104 @bug wrong_parity CS104
+			const float4 v = *(const float4 *)(slot + r * COLS);
 
 			sum.x += v.x;
 			sum.y += v.y;
@@ -124,14 +132,17 @@ ring(const float *in, float *out, uint32_t rows, Bug bug)
 			channel_release(ch, at); // @bug all_lanes_release CS208
 	}
 
-	*(float4 *)(partial + 4 * t) = sum; // @bug no_proxy_fence CS110 @bug partial_unsynced CS105
+	// @bug no_proxy_fence CS110 @bug partial_unsynced CS105
+	*(float4 *)(partial + 4 * t) = sum;
 	if (!bug.is(no_proxy_fence))
 		fence_proxy_async();
 	if (!bug.is(partial_unsynced))
-		named_barrier_sync(1, bug.is(barrier_count) ? THREADS : CONSUMERS); // @bug barrier_count CS704
+		// @bug barrier_count CS704
+		named_barrier_sync(1, bug.is(barrier_count) ? THREADS : CONSUMERS);
 	if (t != 0)
 		return;
-	bulk_reduce_add(out, partial, sizeof partial); // @bug no_proxy_fence CS110 @bug exit_pending CS308 @bug no_commit CS309
+	// @bug no_proxy_fence CS110 @bug exit_pending CS308 @bug no_commit CS309
+	bulk_reduce_add(out, partial, sizeof partial);
 	if (!bug.is(no_commit))
 		bulk_commit();
 	if (!bug.is(exit_pending))

@@ -45,19 +45,28 @@ enum {
 #define BUGS(BUG) \
 	BUG(init_unpublished, CS207, "", "no __syncthreads between mbarrier.init and its first use") \
 	BUG(no_full_wait, CS121, "", "consumers multiply without waiting for the bytes") \
-	BUG(consumer_parity, CS121, "", "consumers wait for the previous phase, which is always complete") \
-	BUG(producer_parity, CS701, "", "the producer's first lap waits for slots that nobody will give back") \
-	BUG(tx_without_b, CS211, "", "only the bytes of A are expected, those of B are copied as well") \
+	BUG(consumer_parity, CS121, "", \
+		"consumers wait for the previous phase, which is always complete") \
+	BUG(producer_parity, CS701, "", \
+		"the producer's first lap waits for slots that nobody will give back") \
+	BUG(tx_without_b, CS211, "", \
+		"only the bytes of A are expected, those of B are copied as well") \
 	BUG(full_count, CS701, "", "full counts two arrivals, the producer arrives once") \
-	BUG(release_early, CS120, "", "gives back the slot that the wgmma group in flight still reads") \
+	BUG(release_early, CS120, "", \
+		"gives back the slot that the wgmma group in flight still reads") \
 	BUG(wait_off_by_one, CS321, "", "reads the sums with one wgmma group still in flight") \
 	BUG(no_wgmma_commit, CS321, "", "the last wgmma is in no group, so no wait covers it") \
-	BUG(no_wgmma_fence, CS320, "", "no wgmma.fence between clearing the sums and the first wgmma") \
-	BUG(no_proxy_fence, CS110, "", "the staging tile goes to the TMA engine without a proxy fence") \
-	BUG(staging_unsynced, CS105, "", "the store starts before the other warps wrote the staging tile") \
-	BUG(staging_reused, CS105, "--n=256 --ctas=1", "the next tile is staged while the last store may still read") \
+	BUG(no_wgmma_fence, CS320, "", \
+		"no wgmma.fence between clearing the sums and the first wgmma") \
+	BUG(no_proxy_fence, CS110, "", \
+		"the staging tile goes to the TMA engine without a proxy fence") \
+	BUG(staging_unsynced, CS105, "", \
+		"the store starts before the other warps wrote the staging tile") \
+	BUG(staging_reused, CS105, "--n=256 --ctas=1", \
+		"the next tile is staged while the last store may still read") \
 	BUG(store_not_committed, CS309, "", "the last store is in no group, so no wait covers it") \
-	BUG(exit_pending, CS308, "", "the CTA exits while the last store still reads its shared memory") \
+	BUG(exit_pending, CS308, "", \
+		"the CTA exits while the last store still reads its shared memory") \
 	BUG(setmaxnreg_up, CS408, "", "setmaxnreg.dec asks for more registers than there are")
 
 enum {
@@ -97,8 +106,10 @@ DEVICE void produce(const tensors &t, const sizes &s, __half *slots, channel<SLO
 			else
 				channel_acquire(ch, at);
 			channel_expect(ch, at, bytes);
-			tensor_load(slot, &t.a, k, tile % rows * BM, &ch.full[at.slot]); // @bug release_early CS120
-			tensor_load(slot + A_HALVES, &t.b, k, tile / rows * BN, &ch.full[at.slot]); // @bug tx_without_b CS211
+			// @bug release_early CS120
+			tensor_load(slot, &t.a, k, tile % rows * BM, &ch.full[at.slot]);
+			// @bug tx_without_b CS211
+			tensor_load(slot + A_HALVES, &t.b, k, tile / rows * BN, &ch.full[at.slot]);
 		}
 }
 
@@ -159,8 +170,11 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 			if (bug.is(consumer_parity))
 				mbar_wait(&ch.full[at.slot], at.parity ^ 1);
 			else if (!bug.is(no_full_wait))
-				channel_wait(ch, at); // @bug init_unpublished CS207 @bug full_count CS701
-			multiply(sum, a, b, k + BK >= s.k, bug); // @bug no_full_wait CS121 @bug consumer_parity CS121 @bug release_early CS120 @bug no_wgmma_fence CS320
+				// @bug init_unpublished CS207 @bug full_count CS701
+				channel_wait(ch, at);
+			// @bug no_full_wait CS121 @bug consumer_parity CS121 @bug release_early CS120
+			// @bug no_wgmma_fence CS320
+			multiply(sum, a, b, k + BK >= s.k, bug);
 			wgmma_wait<1>();
 			/* wgmma.wait_group is one event for the four warps: one
 			 * thread may speak for all of them. */
@@ -178,7 +192,9 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 		if (thread == 0 && !bug.is(staging_reused))
 			bulk_wait_read<0>();
 		named_barrier_sync(barrier, 128);
-		stage(staging, sum, warp, lane); // @bug wait_off_by_one CS321 @bug no_wgmma_commit CS321 @bug no_proxy_fence CS110 @bug staging_reused CS105
+		// @bug wait_off_by_one CS321 @bug no_wgmma_commit CS321 @bug no_proxy_fence CS110
+		// @bug staging_reused CS105
+		stage(staging, sum, warp, lane);
 		if (!bug.is(no_proxy_fence))
 			fence_proxy_async();
 		if (!bug.is(staging_unsynced))
@@ -186,8 +202,10 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 		if (thread == 0) {
 			const int x = tile / rows * BN, y = tile % rows * BM + warpgroup * WM;
 
-			tensor_store(&t.c, x, y, staging); // @bug no_proxy_fence CS110 @bug staging_unsynced CS105 @bug staging_reused CS105
-			tensor_store(&t.c, x + 64, y, staging + WM * 64); // @bug store_not_committed CS309 @bug exit_pending CS308
+			// @bug no_proxy_fence CS110 @bug staging_unsynced CS105 @bug staging_reused CS105
+			tensor_store(&t.c, x, y, staging);
+			// @bug store_not_committed CS309 @bug exit_pending CS308
+			tensor_store(&t.c, x + 64, y, staging + WM * 64);
 			if (!bug.is(store_not_committed))
 				bulk_commit();
 		}
