@@ -237,8 +237,10 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	add_remarks(&p, r);
 	if (hidden) {
 		page_indent(&p, 2);
-		page_add(&p, DIM, "%zu of lower severity not shown (--print-level=%s)", hidden,
-			o->print_level == PRINT_ERROR && n.warnings ? "warn" : "info");
+		page_add(&p, DIM, o->print_level == PRINT_ERROR
+			? "%zu warning%s or notes not shown (--print-level=info shows them)"
+			: "%zu note%s not shown (--print-level=info shows them)", hidden,
+			plural((unsigned)hidden));
 	}
 	if (beyond) {
 		page_indent(&p, 2);
