@@ -102,12 +102,14 @@ Test(ptx_tables, spellings)
 		{ "mbarrier.arrive.shared.b64", OP_mbarrier_arrive },
 		{ "cp.async.cg.shared.global.L2::128B", OP_cp_async },
 		{ "cp.async.bulk.commit_group", OP_cp_async_bulk_commit_group },
-		{ "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.multicast::cluster",
-			OP_cp_async_bulk_tensor },
-		{ "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint",
-			OP_cp_async_bulk_tensor },
-		{ "mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3", OP_mma },
-		{ "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.s32.s4.s4.s32.satfinite", OP_mma_sp_ordered_metadata },
+		{ "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+			".cta_group::2.multicast::cluster", OP_cp_async_bulk_tensor },
+		{ "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global"
+			".mbarrier::complete_tx::bytes.L2::cache_hint", OP_cp_async_bulk_tensor },
+		{ "mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col"
+			".f32.e2m1.e2m1.f32.ue4m3", OP_mma },
+		{ "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.s32.s4.s4.s32.satfinite",
+			OP_mma_sp_ordered_metadata },
 		{ "wgmma.mma_async.sp.sync.aligned.m64n128k32.f32.f16.f16", OP_wgmma_mma_async_sp },
 		{ "fence.proxy.tensormap::generic.acquire.gpu", OP_fence_proxy_tensormap },
 		{ "fence.proxy.async.shared::cta", OP_fence_proxy_async },
@@ -313,7 +315,8 @@ Test(ptx_functions, calls)
 		".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 v);\n"
 		".func (.param .b32 r) twice (.param .b32 x);\n"
 		".global .align 8 .u64 table[2] = {twice, generic(table)};\n"
-		".visible .entry k(.param .u64 .ptr .global .align 4 p, .param .align 4 .b8 s[10], .param .u64 q)\n"
+		".visible .entry k(.param .u64 .ptr .global .align 4 p,\n"
+		"\t.param .align 4 .b8 s[10], .param .u64 q)\n"
 		".maxntid 128, 2\n.minnctapersm 2\n.reqnctapercluster 2, 1, 1\n.explicitcluster\n"
 		"{ .reg .b64 %rd<2>; .reg .b32 %r<3>;\n"
 		"{ .param .b32 r0; .param .b32 a0; st.param.b32 [a0], 3;\n"
@@ -446,6 +449,7 @@ Test(ptx_errors, line_and_column)
 		{ HEAD ".entry k() { .reg .b32 r; @r ret; }", ERR_PTX_SYNTAX, 4, 28 },
 		{ HEAD ".global .u32 x[2] = {1, 2, 3};", ERR_PTX_SYNTAX, 4, 30 },
 		{ HEAD ".global .u64 x = nobody;", ERR_PTX_SYMBOL, 0, 0 },
+		{ HEAD ".global .u32 x[2][0] = {{1}};", ERR_PTX_SYNTAX, 4, 25 },
 		{ HEAD ".global .align 3 .u32 x;", ERR_PTX_SYNTAX, 4, 16 },
 		{ HEAD ".frobnicate 3", ERR_UNSUPPORTED, 4, 1 },
 		{ HEAD ".entry k() { ret;", ERR_PTX_SYNTAX, 4, 18 },
@@ -491,13 +495,19 @@ static const char sample[] = HEAD
 	".shared .align 8 .b64 bar[2]; .local .align 8 .b8 depot[64];\n"
 	".loc 1 5 1\n mov.u32 %r1, %tid.x; setp.ge.s32 %p1, %r1, 32; @%p1 bra $L1;\n"
 	".loc 2 7 1, function_name $S0, inlined_at 1 5 1\n"
-	"{ .reg .pred p; .reg .b32 %r1; mov.u32 %r1, bar; LAB: mbarrier.try_wait.parity.shared::cta.b64 p, [%r1+8], 0; @!p bra LAB; }\n"
-	"{ .reg .pred p; LAB: mbarrier.test_wait.shared.b64 p, [bar], %rd1; @p bra DONE; bra LAB; DONE: }\n"
-	"wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, %rd1, %rd2, %p1, 1, -1, 0, 1;\n"
-	"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd3, {%r1, 0}], [%r3];\n"
+	"{ .reg .pred p; .reg .b32 %r1; mov.u32 %r1, bar;\n"
+	"LAB: mbarrier.try_wait.parity.shared::cta.b64 p, [%r1+8], 0; @!p bra LAB; }\n"
+	"{ .reg .pred p; LAB: mbarrier.test_wait.shared.b64 p, [bar], %rd1;\n"
+	"@p bra DONE; bra LAB; DONE: }\n"
+	"wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16\n"
+	"{%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, %rd1, %rd2, %p1, 1, -1, 0, 1;\n"
+	"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes\n"
+	"[%r2], [%rd3, {%r1, 0}], [%r3];\n"
 	"unknown.thing %r1, {%r2}; add.f32 v.x, v.y, %f1;\n"
-	"{ .param .b32 a0; .param .b32 r0; st.param.b32 [a0], %r1; call.uni (r0), f, (a0); ld.param.b32 %r4, [r0]; }\n"
-	"{ .param .b32 a0; .param .b32 r0; mov.u64 %rd1, f; pr: .callprototype (.param .b32 _) _ (.param .b32 _); call (r0), %rd1, (a0), pr; }\n"
+	"{ .param .b32 a0; .param .b32 r0; st.param.b32 [a0], %r1;\n"
+	"call.uni (r0), f, (a0); ld.param.b32 %r4, [r0]; }\n"
+	"{ .param .b32 a0; .param .b32 r0; mov.u64 %rd1, f;\n"
+	"pr: .callprototype (.param .b32 _) _ (.param .b32 _); call (r0), %rd1, (a0), pr; }\n"
 	"t: .branchtargets $L1, $L2; brx.idx %r1, t; $L1: bar.sync 0; $L2: ret; }\n"
 	".file 1 \"a.cu\"\n.file 2 \"b.h\"\n.section .debug_str { $S0: .b8 102,0 }\n";
 

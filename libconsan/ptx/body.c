@@ -1,16 +1,14 @@
-/* body: the { } of a function: blocks, labels, instructions and operands.
+/* body: the { } of a function: blocks, labels and instructions.
  *
- * Knows the shapes of operands, not what instructions do; only control flow
- * (bra, brx.idx, call) has a syntax of its own. */
+ * Does not know what instructions do; only control flow (bra, brx.idx, call)
+ * has a syntax of its own, all others that of their row. */
 #include "parse.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_DEPTH 200
-#define MAX_VECTOR 4096
-
-static bool operand(struct parser *p);
+#define MAX_ARGUMENTS 4096
 
 /* ---- spellings, each looked up in the tables once ---- */
 
@@ -89,294 +87,6 @@ static const struct spelling *opcode(struct parser *p)
 	return s;
 }
 
-/* ---- operands: pushed on p->stack, then moved to the arena in one piece ---- */
-
-static struct ptx_operand *push(struct parser *p, enum ptx_operand_kind kind)
-{
-	struct ptx_operand o = { .kind = (uint8_t)kind, .reg = PTX_NO_REG };
-
-	vec_push(&p->stack, o);
-	return &p->stack.at[p->stack.n - 1];
-}
-
-static bool moves(const struct parser *p, const struct ptx_var *v)
-{
-	const struct ptx_func *f = &p->fn->f;
-
-	return !(v >= f->param && v < f->param + f->nparam) &&
-		!(v >= f->ret && v < f->ret + f->nret);
-}
-
-/* The operands from `first` on, off the stack. */
-static struct ptx_operand *keep(struct parser *p, size_t first)
-{
-	size_t n = p->stack.n - first;
-	struct ptx_operand *o;
-
-	if (!n)
-		return NULL;
-	o = arena_alloc(p->keep, n * sizeof *o);
-	memcpy(o, p->stack.at + first, n * sizeof *o);
-	for (size_t k = 0; k < n; k++) {
-		if (o[k].var && moves(p, o[k].var))
-			vec_push(&p->var_slot, &o[k].var);
-		if (o[k].func)
-			vec_push(&p->func_slot, &o[k].func);
-	}
-	p->stack.n = first;
-	return o;
-}
-
-/* Replaces the operands from `first` on by one that lists them. */
-static void fold(struct parser *p, size_t first, enum ptx_operand_kind kind)
-{
-	size_t n = p->stack.n - first;
-	struct ptx_operand *list = keep(p, first), *o = push(p, kind);
-
-	o->list = list;
-	o->n = (uint16_t)n;
-}
-
-/* .x .y .z .w (or .r .g .b .a) of a vector register */
-static bool component(struct parser *p, struct ptx_operand *o)
-{
-	static const char names[] = "xyzwrgba";
-	const char *c = p->l.n == 1 ? strchr(names, *p->l.at) : NULL;
-	unsigned k;
-
-	k = c ? (unsigned)(c - names) % 4 : 4;
-	if (o->kind != PO_REG || k >= p->regs.at[o->reg].vec || p->regs.at[o->reg].vec == 1)
-		return parse_fail(p, ERR_PTX_SYNTAX, "the operand has no component .%.*s",
-			(int)(p->l.n < 40 ? p->l.n : 40), p->l.at);
-	o->elem = (uint8_t)(k + 1);
-	lex_next(&p->l);
-	return true;
-}
-
-static bool special(struct parser *p, struct ptx_operand *o)
-{
-	const char *at = p->l.at;
-	size_t n = p->l.n, with = n;
-	enum ptx_sreg r;
-
-	if (at[n] == '.' && ((at[n + 1] >= 'w' && at[n + 1] <= 'z')))
-		with = n + 2;
-	if (with > n && table_sreg(at, with, &r))
-		lex_next(&p->l);
-	else if (!table_sreg(at, n, &r))
-		return false;
-	lex_next(&p->l);
-	o->kind = PO_SREG;
-	o->sreg = (uint16_t)r;
-	return true;
-}
-
-/* {+ n}, {- n}, {+ -n} behind a base */
-static bool offset(struct parser *p, int64_t *imm)
-{
-	while (lex_is(&p->l, '+') || lex_is(&p->l, '-')) {
-		bool minus = lex_is(&p->l, '-');
-		uint64_t v;
-
-		lex_next(&p->l);
-		if (lex_is(&p->l, '-')) {
-			minus = !minus;
-			lex_next(&p->l);
-		}
-		if (!parse_number(p, &v))
-			return false;
-		*imm = (int64_t)((uint64_t)*imm + (minus ? -v : v));
-	}
-	return true;
-}
-
-static bool unknown_name(struct parser *p)
-{
-	return parse_fail(p, ERR_PTX_SYMBOL, "%.*s is not declared",
-		(int)(p->l.n < 80 ? p->l.n : 80), p->l.at);
-}
-
-/* A name that stands for a register, a variable, a function, .. */
-static bool named(struct parser *p)
-{
-	struct lex *l = &p->l;
-	struct ptx_operand *o;
-	struct name *n;
-	uint32_t reg;
-
-	if (l->n == 1 && *l->at == '_') {
-		push(p, PO_SINK);
-		lex_next(l);
-		return true;
-	}
-	n = name_of(p, l->at, l->n);
-	if (scope_register(n, &reg)) {
-		o = push(p, PO_REG);
-		o->reg = reg;
-		lex_next(l);
-		return l->kind != T_WORD || component(p, o);
-	}
-	o = push(p, PO_NONE);
-	if (n->bind && n->bind->kind == B_VAR) {
-		o->kind = PO_SYM;
-		o->var = n->bind->var;
-		lex_next(l);
-		return offset(p, &o->imm);
-	}
-	if (n->bind && n->bind->kind == B_FUNC) {
-		o->kind = PO_FUNC;
-		o->func = &n->bind->fn->f;
-		lex_next(l);
-		return true;
-	}
-	if (special(p, o))
-		return true;
-	if (lex_name(l, "WARP_SZ")) {
-		o->kind = PO_IMM;
-		o->imm = 32;
-		lex_next(l);
-		return true;
-	}
-	return unknown_name(p);
-}
-
-/* [a] and [a, b, {coordinates}]; the lexer stands behind '[' */
-static bool address(struct parser *p)
-{
-	size_t first = p->stack.n;
-	struct ptx_operand *o = push(p, PO_ADDR);
-	struct lex *l = &p->l;
-	uint64_t v;
-
-	if (l->kind == T_NAME) {
-		struct name *n = name_of(p, l->at, l->n);
-
-		if (!scope_register(n, &o->reg)) {
-			if (!n->bind || n->bind->kind != B_VAR)
-				return unknown_name(p);
-			o->var = n->bind->var;
-		}
-		lex_next(l);
-		if (l->kind == T_WORD) {
-			o->kind = o->reg == PTX_NO_REG ? PO_SYM : PO_REG;
-			if (!component(p, o))
-				return false;
-			o->kind = PO_ADDR;
-		}
-		if (!offset(p, &o->imm))
-			return false;
-	} else {
-		bool minus = parse_take(p, '-');
-
-		if (!parse_number(p, &v))
-			return false;
-		o->imm = (int64_t)(minus ? -v : v);
-		if (!offset(p, &o->imm))
-			return false;
-	}
-	if (lex_is(l, ',')) {
-		while (parse_take(p, ','))
-			if (!operand(p))
-				return false;
-		fold(p, first, PO_TADDR);
-	}
-	return parse_expect(p, ']');
-}
-
-static bool vector(struct parser *p)
-{
-	size_t first = p->stack.n;
-
-	do {
-		if (p->stack.n - first >= MAX_VECTOR)
-			return parse_fail(p, ERR_PTX_SYNTAX, "the vector is too long");
-		if (lex_is(&p->l, '{') || lex_is(&p->l, '['))
-			return parse_fail(p, ERR_PTX_SYNTAX, "a vector of vectors");
-		if (!operand(p))
-			return false;
-	} while (parse_take(p, ','));
-	fold(p, first, PO_VEC);
-	return parse_expect(p, '}');
-}
-
-static bool number(struct parser *p, bool minus)
-{
-	struct lex *l = &p->l;
-	struct ptx_operand *o = push(p, PO_IMM);
-
-	switch (l->kind) {
-	case T_INT:
-		o->imm = (int64_t)(minus ? -l->value : l->value);
-		break;
-	case T_F32:
-		o->kind = PO_F32;
-		o->imm = (int64_t)(l->value ^ (minus ? (uint64_t)1 << 31 : 0));
-		break;
-	case T_F64:
-		o->kind = PO_F64;
-		o->imm = (int64_t)(l->value ^ (minus ? (uint64_t)1 << 63 : 0));
-		break;
-	case T_END: case T_NAME: case T_WORD: case T_STRING: case T_PUNCT: case T_BAD:
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected an operand");
-	}
-	lex_next(l);
-	return true;
-}
-
-/* Pushes one. A register with what may follow it is the common case. */
-static bool operand(struct parser *p)
-{
-	size_t first = p->stack.n;
-
-	if (p->l.kind == T_PUNCT) {
-		if (parse_take(p, '['))
-			return address(p);
-		if (parse_take(p, '{'))
-			return vector(p);
-		if (parse_take(p, '!')) {
-			if (p->l.kind != T_NAME || !named(p))
-				return p->e->code ? false : parse_fail(p, ERR_PTX_SYNTAX, "expected a predicate");
-			p->stack.at[first].negated = true;
-			return true;
-		}
-		if (parse_take(p, '-'))
-			return number(p, true);
-		if (parse_take(p, '~')) {
-			if (!number(p, false))
-				return false;
-			p->stack.at[first].imm = ~p->stack.at[first].imm;
-			return true;
-		}
-	}
-	if (p->l.kind != T_NAME)
-		return number(p, false);
-	if (!named(p))
-		return false;
-	if (parse_take(p, '|')) {
-		if (p->l.kind != T_NAME)
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected a register behind '|'");
-		if (!named(p))
-			return false;
-		fold(p, first, PO_PAIR);
-	}
-	return true;
-}
-
-static bool operands(struct parser *p)
-{
-	size_t first = p->stack.n;
-
-	if (lex_is(&p->l, ';'))
-		return true;
-	do {
-		if (p->stack.n - first == PTX_MAX_OPERANDS)
-			return parse_fail(p, ERR_PTX_SYNTAX, "too many operands");
-		if (!operand(p))
-			return false;
-	} while (parse_take(p, ','));
-	return true;
-}
-
 /* ---- control flow ---- */
 
 static bool label_name(struct parser *p, struct name **n)
@@ -400,8 +110,8 @@ static bool refer(struct parser *p, int64_t *imm, uint32_t *index)
 
 static bool branch(struct parser *p, struct ptx_insn *i)
 {
-	push(p, PO_LABEL);
-	i->operand = keep(p, p->stack.n - 1);
+	operand_push(p, PO_LABEL);
+	i->operand = operand_keep(p, p->stack.n - 1);
 	i->noperands = 1;
 	return refer(p, &i->operand->imm, NULL);
 }
@@ -412,13 +122,13 @@ static bool branch_indexed(struct parser *p, struct ptx_insn *i)
 	size_t first = p->stack.n;
 	struct name *n = NULL;
 
-	if (!operand(p) || !parse_expect(p, ',') || !label_name(p, &n))
+	if (!operand_one(p) || !parse_expect(p, ',') || !label_name(p, &n))
 		return false;
 	if (!n->bind || n->bind->kind != B_TARGETS)
-		return unknown_name(p);
+		return operand_undeclared(p);
 	i->target = n->bind->targets;
 	i->ntarget = n->bind->count;
-	i->operand = keep(p, first);
+	i->operand = operand_keep(p, first);
 	i->noperands = 1;
 	lex_next(&p->l);
 	return true;
@@ -434,13 +144,13 @@ static bool list(struct parser *p, const struct ptx_operand **out, uint16_t *n)
 	if (parse_take(p, ')'))
 		return true;
 	do {
-		if (p->stack.n - first >= MAX_VECTOR)
+		if (p->stack.n - first >= MAX_ARGUMENTS)
 			return parse_fail(p, ERR_PTX_SYNTAX, "too many arguments");
-		if (!operand(p))
+		if (!operand_one(p))
 			return false;
 	} while (parse_take(p, ','));
 	*n = (uint16_t)(p->stack.n - first);
-	*out = keep(p, first);
+	*out = operand_keep(p, first);
 	return parse_expect(p, ')');
 }
 
@@ -452,9 +162,9 @@ static bool call(struct parser *p, struct ptx_insn *i)
 	if (lex_is(&p->l, '(') &&
 	    (!list(p, &i->ret, &i->nret) || !parse_expect(p, ',')))
 		return false;
-	if (p->l.kind != T_NAME || !named(p))
+	if (p->l.kind != T_NAME || !operand_named(p))
 		return p->e->code ? false : parse_fail(p, ERR_PTX_SYNTAX, "expected a function");
-	i->operand = keep(p, p->stack.n - 1);
+	i->operand = operand_keep(p, p->stack.n - 1);
 	i->noperands = 1;
 	if (i->operand->kind != PO_FUNC && i->operand->kind != PO_REG)
 		return parse_fail(p, ERR_PTX_SYNTAX, "call of something that is no function");
@@ -471,7 +181,7 @@ static bool call(struct parser *p, struct ptx_insn *i)
 		if (n->bind && n->bind->kind == B_FUNC && n->bind->fn->index == FN_PROTOTYPE)
 			i->prototype = &n->bind->fn->f;
 		else if (!n->bind || n->bind->kind != B_TARGETS)
-			return unknown_name(p);
+			return operand_undeclared(p);
 		lex_next(&p->l);
 	}
 	return true;
@@ -488,9 +198,9 @@ static bool unknown(struct parser *p, struct ptx_insn *i)
 	i->op = OP_unknown;
 	i->noperands = 0;
 	i->operand = NULL;
-	if (operands(p) && lex_is(&p->l, ';')) {
+	if (operand_all(p) && lex_is(&p->l, ';')) {
 		i->noperands = (uint8_t)(p->stack.n - first);
-		i->operand = keep(p, first);
+		i->operand = operand_keep(p, first);
 		return true;
 	}
 	*p->e = saved;
@@ -504,13 +214,13 @@ static bool ordinary(struct parser *p, struct ptx_insn *i)
 {
 	size_t first = p->stack.n, n;
 
-	if (!operands(p))
+	if (!operand_all(p))
 		return false;
 	n = p->stack.n - first;
 	if (!table_fits((enum ptx_op)i->op, p->stack.at + first, n))
 		i->op = OP_unknown;
 	i->noperands = (uint8_t)n;
-	i->operand = keep(p, first);
+	i->operand = operand_keep(p, first);
 	return true;
 }
 
@@ -521,7 +231,7 @@ static bool guard(struct parser *p, struct ptx_insn *i)
 	if (p->l.kind != T_NAME)
 		return parse_fail(p, ERR_PTX_SYNTAX, "expected a predicate");
 	if (!scope_register(name_of(p, p->l.at, p->l.n), &i->guard))
-		return unknown_name(p);
+		return operand_undeclared(p);
 	if (p->regs.at[i->guard].type != TY_pred)
 		return parse_fail(p, ERR_PTX_SYNTAX, "the guard is no predicate");
 	lex_next(&p->l);
@@ -544,23 +254,16 @@ static bool instruction(struct parser *p)
 	i.op = s->op;
 	i.nmods = s->nmods;
 	memcpy(i.mod, s->mod, sizeof i.mod);
-	switch ((enum ptx_op)i.op) {
-	case OP_bra:
+	if (i.op == OP_bra)
 		ok = branch(p, &i);
-		break;
-	case OP_brx_idx:
+	else if (i.op == OP_brx_idx)
 		ok = branch_indexed(p, &i);
-		break;
-	case OP_call:
+	else if (i.op == OP_call)
 		ok = call(p, &i);
-		break;
-	case OP_unknown:
+	else if (i.op == OP_unknown)
 		ok = unknown(p, &i);
-		break;
-	default: /* every other row has operands of the common syntax */
+	else
 		ok = ordinary(p, &i);
-		break;
-	}
 	if (!ok)
 		return false;
 	for (end = p->l.at; end > at && (unsigned char)end[-1] <= ' '; end--)

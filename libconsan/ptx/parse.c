@@ -37,7 +37,8 @@ static void quote_line(struct text *t, const struct ptx_module *m, uint32_t line
 	text_add(t, "^", 1);
 }
 
-static bool fail(struct parser *p, int code, uint32_t line, uint32_t col, const char *fmt, va_list ap)
+static bool fail(struct parser *p, int code, uint32_t line, uint32_t col,
+	const char *fmt, va_list ap)
 {
 	struct text t = { 0 };
 
@@ -429,7 +430,7 @@ static bool finish(struct parser *p)
 {
 	struct ptx_module *m = p->m;
 
-	if (!decl_relocations(p))
+	if (!init_resolve(p))
 		return false;
 	loc_finish(p);
 	m->nvar = p->vars.n;

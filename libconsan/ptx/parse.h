@@ -1,8 +1,10 @@
 /* parse: what the files of the parser agree on. Not for anyone else.
  *
  *   parse.c   module: directives, functions, putting the arrays together
- *   decl.c    variables and registers, attributes, initialisers
- *   body.c    blocks, labels, instructions, operands
+ *   decl.c    variables and registers, attributes, parameters
+ *   init.c    initialisers
+ *   body.c    blocks, labels, instructions
+ *   operand.c operands
  *   scope.c   names and what they are bound to
  *   loc.c     .file, .loc, .debug_str
  *
@@ -129,7 +131,33 @@ bool decl_registers(struct parser *p);
 bool decl_params(struct parser *p, struct ptx_var **out, size_t *n, uint64_t *bytes);
 /* Binds parameters in the open scope, those called _ excepted. */
 bool decl_bind(struct parser *p, struct ptx_var *v, size_t n);
-bool decl_relocations(struct parser *p);
+
+/* ---- init.c ---- */
+
+#define MAX_DIMS 8
+/* of a variable */
+struct shape {
+	unsigned n;                /* dimensions, the vector's included */
+	uint64_t extent[MAX_DIMS + 2]; /* elements in one item of this level */
+	bool open;                 /* the first dimension is [] */
+};
+
+/* Behind '='. */
+bool init_parse(struct parser *p, struct ptx_var *v, const struct shape *s);
+/* At the end of the module: the symbols that initialisers named. */
+bool init_resolve(struct parser *p);
+
+/* ---- operand.c ---- */
+
+struct ptx_operand *operand_push(struct parser *p, enum ptx_operand_kind kind);
+/* Takes those from `first` on off the stack, into the module. */
+struct ptx_operand *operand_keep(struct parser *p, size_t first);
+/* Each parses and pushes: one, one that is a name, all up to the ';'. */
+bool operand_one(struct parser *p);
+bool operand_named(struct parser *p);
+bool operand_all(struct parser *p);
+/* The error for the current name. */
+bool operand_undeclared(struct parser *p);
 
 /* ---- body.c ---- */
 

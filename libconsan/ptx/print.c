@@ -273,7 +273,8 @@ static void print_header(struct printer *p, const struct ptx_func *f)
 
 static void print_operand(struct printer *p, const struct ptx_operand *o);
 
-static void print_list(struct printer *p, const struct ptx_operand *o, size_t n, const char *between)
+static void print_list(struct printer *p, const struct ptx_operand *o, size_t n,
+	const char *between)
 {
 	for (size_t k = 0; k < n; k++) {
 		if (k)
