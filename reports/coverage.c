@@ -3,6 +3,7 @@
 #include "text.h"
 
 #include "../libconsan/demangle.h"
+#include "../libconsan/site.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -212,6 +213,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	uint64_t limit = o->print_limit ? o->print_limit : UINT64_MAX, shown = 0;
 	size_t hidden = 0, beyond = 0;
 	struct report_counts n;
+	bool blind = false;
 
 	report_count(r, &n);
 	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels)
@@ -223,8 +225,10 @@ void report_text(const struct results *r, const struct options *o, bool color,
 			hidden++;
 		else if (shown == limit)
 			beyond++;
-		else if (++shown)
+		else if (++shown) {
 			text_finding(&p, o, f);
+			blind |= f->nsides && !site_get(f->side[0].site)->loc;
+		}
 	}
 	for (size_t i = 0; i < r->process.n; i++) {
 		if (!*r->process.at[i].device)
@@ -241,6 +245,10 @@ void report_text(const struct results *r, const struct options *o, bool color,
 			? "%zu warning%s or notes not shown (--print-level=info shows them)"
 			: "%zu note%s not shown (--print-level=info shows them)", hidden,
 			plural((unsigned)hidden));
+	}
+	if (blind) {
+		page_indent(&p, 2);
+		page_add(&p, DIM, "compile with -lineinfo to see source lines");
 	}
 	if (beyond) {
 		page_indent(&p, 2);

@@ -416,9 +416,12 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	page_label(p, "kernel", DIM);
 	page_add(p, PLAIN, "%.*s%s, launch" NBSP "%u", KERNEL_SHOWN, kernel,
 		strlen(kernel) > KERNEL_SHOWN ? "..." : "", f->launch);
-	for (unsigned i = 0; i < f->nsides; i++)
-		add_side(p, o, f->nsides == 1 ? "at" : label[i], &f->side[i],
-			rule->title, !i || site_get(f->side[0].site)->loc != site_get(f->side[1].site)->loc);
+	for (unsigned i = 0; i < f->nsides; i++) {
+		const struct site_loc *loc = site_get(f->side[i].site)->loc;
+
+		add_side(p, o, f->nsides == 1 ? "at" : label[i], &f->side[i], rule->title,
+			!i || loc != site_get(f->side[0].site)->loc);
+	}
 	if (*f->barrier.kind) {
 		page_label(p, "barrier", DIM);
 		add_barrier(p, &f->barrier);
