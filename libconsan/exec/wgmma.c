@@ -62,23 +62,26 @@ static void pieces(const struct desc *d, bool mn, unsigned n, uint32_t *out)
 	if (!mn) {
 		uint32_t next = d->span == 16 ? d->lead : 16;
 
-		for (unsigned r = 0; r < n; r++) {
-			uint32_t at = d->start + r % 8 * d->span + r / 8 * d->stride;
+		for (unsigned g = 0; g < n / 8; g++, out += 16)
+			for (unsigned r = 0; r < 8; r++) {
+				uint32_t at = d->start + g * d->stride + r * d->span;
 
-			out[2 * r] = swizzled(d, at);
-			out[2 * r + 1] = swizzled(d, at + next);
-		}
+				out[2 * r] = swizzled(d, at);
+				out[2 * r + 1] = swizzled(d, at + next);
+			}
 		return;
 	}
-	for (unsigned k = 0; k < 16; k++)
-		for (unsigned c = 0; c < n / 8; c++) {
-			uint32_t per = d->span / 16, row = d->start + k % 8 * d->span;
-			uint32_t at = d->span == 16
-				? row + c * d->stride + k / 8 * d->lead
-				: row + c % per * 16 + c / per * d->lead + k / 8 * d->stride;
+	/* blocks of `per` pieces in a row of the swizzle's span */
+	uint32_t per = d->span / 16, block = d->span == 16 ? d->stride : d->lead;
+	uint32_t half = d->span == 16 ? d->lead : d->stride;
 
-			out[k * (n / 8) + c] = swizzled(d, at);
-		}
+	for (unsigned k = 0; k < 16; k++) {
+		uint32_t row = d->start + k % 8 * d->span + k / 8 * half;
+
+		for (unsigned c = 0; c < n / 8; row += block)
+			for (unsigned i = 0; i < per && c < n / 8; i++, c++)
+				*out++ = swizzled(d, row + 16 * i);
+	}
 }
 
 /* ---- performing ---- */
