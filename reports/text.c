@@ -62,15 +62,35 @@ static const struct site_loc *headline_loc(const struct site_loc *l)
 	return l;
 }
 
-static void add_headline(struct page *p, uint32_t id)
+/* "reduce.cu:17", blanks not to be broken at */
+static void headline(struct text *t, uint32_t id)
 {
 	const struct site *s = site_get(id);
 	const struct site_loc *l = headline_loc(s->loc);
+	size_t from = t->n;
 
 	if (l)
-		page_add(p, BOLD, "%s:%u", base_name(l->file), l->line);
+		text_printf(t, "%s:%u", base_name(l->file), l->line);
 	else
-		page_add(p, BOLD, "%s:%u", base_name(s->module), s->ptx_line);
+		text_printf(t, "%s:%u", base_name(s->module), s->ptx_line);
+	for (; from < t->n; from++)
+		if (t->at[from] == ' ')
+			t->at[from] = *NBSP;
+}
+
+static void add_headline(struct page *p, const struct finding_side *side, unsigned n)
+{
+	struct text t = { 0 };
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!site_get(side[i].site)->ptx_line)
+			continue; /* the end of a CTA stands nowhere */
+		if (t.n)
+			text_printf(&t, NBSP "/" NBSP);
+		headline(&t, side[i].site);
+	}
+	page_add(p, BOLD, "%s", t.n ? t.at : "");
+	text_free(&t);
 }
 
 static void add_loc(struct page *p, const struct options *o, const struct site_loc *l)
@@ -364,7 +384,7 @@ static void add_waiters(struct page *p, const struct finding *f)
 		page_indent(p, CONTENT + 2);
 		p->indent += 2;
 		page_add(p, PLAIN, "- ");
-		add_headline(p, w->who.site);
+		add_headline(p, &w->who, 1);
 		for (unsigned k = i; k < f->nwaiters; k++)
 			n += same_wait(w, &f->waiter[k]);
 		page_add(p, PLAIN, "  warp%s" NBSP, n == 1 ? "" : "s");
@@ -401,18 +421,14 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	static const char *const label[FINDING_SIDES] = { "this", "against" };
 	const struct rule_info *rule = rule_get(f->rule);
 	char *kernel = demangle(f->kernel, o->demangle);
-	unsigned named = 0;
 
 	page_indent(p, 0);
+	p->indent = 2;
 	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_name[f->severity],
 		rule->code);
 	page_add(p, BOLD, "  %s", rule->title);
-	for (unsigned i = 0; i < f->nsides; i++) {
-		if (!site_get(f->side[i].site)->ptx_line)
-			continue; /* the end of a CTA stands nowhere */
-		page_add(p, PLAIN, named++ ? " / " : "  ");
-		add_headline(p, f->side[i].site);
-	}
+	page_add(p, PLAIN, "  ");
+	add_headline(p, f->side, f->nsides);
 	page_label(p, "kernel", DIM);
 	page_add(p, PLAIN, "%.*s%s, launch" NBSP "%u", KERNEL_SHOWN, kernel,
 		strlen(kernel) > KERNEL_SHOWN ? "..." : "", f->launch);
