@@ -2,14 +2,15 @@
  * decoders share. For the register-to-register files of EXEC_SIMD only.
  *
  * A stamp makes one handler around a loop over all 32 lanes, constant trip
- * count and no branch, so that it vectorises. With a full mask it writes the
- * register, else a temporary from which the lanes given are blended in. Slots
- * never overlap in part (machine.h): lanes are independent even if the
+ * count and no branch, so that it vectorises. With a partial mask the same loop
+ * runs once more into SLOT_NONE, from which the lanes given are blended in.
+ * Slots never overlap in part (machine.h): lanes are independent even if the
  * destination is also a source.
  * By convention x->o[0] is the destination, o[1] o[2] o[3] the sources. */
 #ifndef CONSAN_EXEC_LANE_H
 #define CONSAN_EXEC_LANE_H
 
+#include <immintrin.h>
 #include <math.h>
 
 #include "machine.h"
@@ -28,30 +29,37 @@
 #define LANE_USED __attribute__((unused))
 
 /* Copies the units of t whose lane is given; a unit is what a lane holds. */
+#ifdef __AVX512BW__
 static inline void lane_blend16(l16 *d, const l16 *t, uint32_t lanes)
 {
-	LANE_LOOP
-	for (unsigned l = 0; l < LANES; l++) {
-		uint32_t keep = (lanes >> l & 1) - 1;
-		d[l] = (l16)((t[l] & ~keep) | (d[l] & keep));
-	}
+	_mm512_mask_storeu_epi16(d, lanes, _mm512_loadu_si512(t));
 }
 static inline void lane_blend32(l32 *d, const l32 *t, uint32_t lanes)
 {
-	LANE_LOOP
-	for (unsigned l = 0; l < LANES; l++) {
-		uint32_t keep = (lanes >> l & 1) - 1;
-		d[l] = (t[l] & ~keep) | (d[l] & keep);
-	}
+	for (unsigned k = 0; k < 2; k++)
+		_mm512_mask_storeu_epi32(d + 16 * k, (__mmask16)(lanes >> 16 * k),
+			_mm512_loadu_si512(t + 16 * k));
 }
 static inline void lane_blend64(l64 *d, const l64 *t, uint32_t lanes)
 {
-	LANE_LOOP
-	for (unsigned l = 0; l < LANES; l++) {
-		uint64_t keep = (uint64_t)(lanes >> l & 1) - 1;
-		d[l] = (t[l] & ~keep) | (d[l] & keep);
-	}
+	for (unsigned k = 0; k < 4; k++)
+		_mm512_mask_storeu_epi64(d + 8 * k, (__mmask8)(lanes >> 8 * k),
+			_mm512_loadu_si512(t + 8 * k));
 }
+#else
+#define LANE_BLEND(bits, T) \
+static inline void lane_blend##bits(T *d, const T *t, uint32_t lanes) \
+{ \
+	LANE_LOOP \
+	for (unsigned l = 0; l < LANES; l++) { \
+		T keep = (T)((T)(lanes >> l & 1) - 1); \
+		d[l] = (T)((t[l] & ~keep) | (d[l] & keep)); \
+	} \
+}
+LANE_BLEND(16, l16)
+LANE_BLEND(32, l32)
+LANE_BLEND(64, l64)
+#endif
 static inline void lane_blend(void *d, const void *t, size_t unit, uint32_t lanes)
 {
 	if (unit == 2)
@@ -62,12 +70,31 @@ static inline void lane_blend(void *d, const void *t, size_t unit, uint32_t lane
 		lane_blend64(d, t, lanes);
 }
 
+/* Runs fn on all lanes into a slot that nobody reads, and takes over the lanes
+ * given. Out of line: stamps that call it need no stack frame of their own. */
+#define LANE_PART(unit, bits, T) \
+static __attribute__((noinline, unused)) enum step lane_part##unit(struct warp *w, \
+	const struct xop *x, uint32_t lanes, xfn fn) \
+{ \
+	struct xop all = *x; \
+	all.o[0] = SLOT_NONE; \
+	fn(w, &all, FULL); \
+	lane_blend##bits((T *)(w->r + x->o[0]), (const T *)(w->r + SLOT_NONE), lanes); \
+	return STEP_NEXT; \
+}
+LANE_PART(2, 16, l16)
+LANE_PART(4, 32, l32)
+LANE_PART(8, 64, l64)
+#define LANE_PART_OF(unit) \
+	((unit) == 2 ? lane_part2 : (unit) == 4 ? lane_part4 : lane_part8)
+
 /* K elements a lane (packed formats); expr sees A, B, C and gives a DT. */
 #define LANE_OPK(fn, K, DT, AT, BT, CT, expr) \
 static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
-	DT t_[LANES * K] __attribute__((aligned(64))); \
-	DT *d_ = LANE_AT(DT, 0), *o_ = lanes == FULL ? d_ : t_; \
+	if (lanes != FULL) \
+		return LANE_PART_OF(K * sizeof(DT))(w, x, lanes, fn); \
+	DT *d_ = LANE_AT(DT, 0); \
 	const AT *a_ LANE_USED = LANE_AT(AT, 1); \
 	const BT *b_ LANE_USED = LANE_AT(BT, 2); \
 	const CT *c_ LANE_USED = LANE_AT(CT, 3); \
@@ -76,10 +103,8 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 		const AT A LANE_USED = a_[l_]; \
 		const BT B LANE_USED = b_[l_]; \
 		const CT C LANE_USED = c_[l_]; \
-		o_[l_] = (DT)(expr); \
+		d_[l_] = (DT)(expr); \
 	} \
-	if (lanes != FULL) \
-		lane_blend(d_, t_, K * sizeof(DT), lanes); \
 	return STEP_NEXT; \
 }
 #define LANE_OP(fn, DT, AT, BT, CT, expr) LANE_OPK(fn, 1, DT, AT, BT, CT, expr)

@@ -285,14 +285,14 @@ static inline uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, const struct lut
 static enum step lop3_32(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const struct lut t = *(const struct lut *)x->i.p;
-	l32 tmp[LANES], *d = r32(w, x->o[0]), *out = lanes == FULL ? d : tmp;
+	l32 *d = r32(w, x->o[0]);
 	const l32 *a = r32(w, x->o[1]), *b = r32(w, x->o[2]), *c = r32(w, x->o[3]);
 
+	if (lanes != FULL)
+		return lane_part4(w, x, lanes, lop3_32);
 	LANE_LOOP
 	for (unsigned l = 0; l < LANES; l++)
-		out[l] = lop3(a[l], b[l], c[l], &t);
-	if (lanes != FULL)
-		lane_blend32(d, tmp, lanes);
+		d[l] = lop3(a[l], b[l], c[l], &t);
 	return STEP_NEXT;
 }
 /* d|p form: p = (d != 0) BoolOp q; o[4] p, o[5] q, o[6] q's flip, o[7] 1: and */

@@ -38,25 +38,67 @@ static inline enum step setp_done(struct warp *w, const struct xop *x,
 /* gt and ge are lt and le with the operands exchanged by the decoder; the
  * unordered comparisons negate an ordered one */
 enum base_cmp { CMP_EQ, CMP_LT, CMP_LE, CMP_LG, CMP_NUM, CMP_COUNT };
-#define CMP_INT(s, T) \
+
+#ifdef __AVX512BW__
+/* The processor compares into masks; compilers go round about. One of these
+ * compares n lanes, 64 bytes, of type s. */
+#define LANES_512(k, n) \
+	_mm512_load_si512((const void *)(w->r + x->o[k] + 64 * (n)))
+#define PART_u16(n, imm) (uint32_t)_mm512_cmp_epu16_mask(LANES_512(2, n), LANES_512(3, n), imm)
+#define PART_s16(n, imm) (uint32_t)_mm512_cmp_epi16_mask(LANES_512(2, n), LANES_512(3, n), imm)
+#define PART_u32(n, imm) (uint32_t)_mm512_cmp_epu32_mask(LANES_512(2, n), LANES_512(3, n), imm)
+#define PART_s32(n, imm) (uint32_t)_mm512_cmp_epi32_mask(LANES_512(2, n), LANES_512(3, n), imm)
+#define PART_u64(n, imm) (uint32_t)_mm512_cmp_epu64_mask(LANES_512(2, n), LANES_512(3, n), imm)
+#define PART_s64(n, imm) (uint32_t)_mm512_cmp_epi64_mask(LANES_512(2, n), LANES_512(3, n), imm)
+#define PART_f32(n, imm) (uint32_t)_mm512_cmp_ps_mask(_mm512_castsi512_ps(LANES_512(2, n)), \
+	_mm512_castsi512_ps(LANES_512(3, n)), imm)
+#define PART_f64(n, imm) (uint32_t)_mm512_cmp_pd_mask(_mm512_castsi512_pd(LANES_512(2, n)), \
+	_mm512_castsi512_pd(LANES_512(3, n)), imm)
+#define ALL_16(part, imm) part(0, imm)
+#define ALL_32(part, imm) (part(0, imm) | part(1, imm) << 16)
+#define ALL_64(part, imm) \
+	(part(0, imm) | part(1, imm) << 8 | part(2, imm) << 16 | part(3, imm) << 24)
+#define CMP_512(fn, all, part, imm) \
+static inline uint32_t cmp_##fn(const struct warp *w, const struct xop *x) \
+{ \
+	return all(part, imm); \
+} \
+static enum step setp_##fn(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	return setp_done(w, x, lanes, cmp_##fn(w, x)); \
+}
+#define CMP_INT(s, T, all) \
+CMP_512(eq_##s, all, PART_##s, _MM_CMPINT_EQ) \
+CMP_512(lt_##s, all, PART_##s, _MM_CMPINT_LT) \
+CMP_512(le_##s, all, PART_##s, _MM_CMPINT_LE)
+#define CMP_REAL(s, T, all) \
+CMP_512(eq_##s, all, PART_##s, _CMP_EQ_OQ) \
+CMP_512(lt_##s, all, PART_##s, _CMP_LT_OQ) \
+CMP_512(le_##s, all, PART_##s, _CMP_LE_OQ) \
+CMP_512(lg_##s, all, PART_##s, _CMP_NEQ_OQ) \
+CMP_512(num_##s, all, PART_##s, _CMP_ORD_Q)
+#else
+#define CMP_INT(s, T, all) \
 CMP(eq_##s, T, A == B) \
 CMP(lt_##s, T, A < B) \
 CMP(le_##s, T, A <= B)
-CMP_INT(u16, l16)
-CMP_INT(s16, ls16)
-CMP_INT(u32, l32)
-CMP_INT(s32, ls32)
-CMP_INT(u64, l64)
-CMP_INT(s64, ls64)
+#define CMP_REAL(s, T, all) CMP_FLOAT(s, T, )
+#endif
+CMP_INT(u16, l16, ALL_16)
+CMP_INT(s16, ls16, ALL_16)
+CMP_INT(u32, l32, ALL_32)
+CMP_INT(s32, ls32, ALL_32)
+CMP_INT(u64, l64, ALL_64)
+CMP_INT(s64, ls64, ALL_64)
 #define CMP_FLOAT(s, T, in) \
 CMP(eq_##s, T, in(A) == in(B)) \
 CMP(lt_##s, T, in(A) < in(B)) \
 CMP(le_##s, T, in(A) <= in(B)) \
 CMP(lg_##s, T, in(A) < in(B) || in(A) > in(B)) \
 CMP(num_##s, T, in(A) == in(A) && in(B) == in(B))
-CMP_FLOAT(f32, lf32, )
+CMP_REAL(f32, lf32, ALL_32)
+CMP_REAL(f64, lf64, ALL_64)
 CMP_FLOAT(f32_ftz, lf32, num_ftz)
-CMP_FLOAT(f64, lf64, )
 CMP_FLOAT(bf16, l16, num_from_bf16)
 CMP_FLOAT(f16, l16, num_from_f16)
 NUM_INLINE float f16_ftz(uint16_t h) { return num_from_f16(h & 0x7c00 ? h : h & 0x8000); }
@@ -306,15 +348,14 @@ DECODER(set)
 #define PICK(bits, T) \
 static inline void pick##bits(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t m) \
 { \
-	T t[LANES], *d = LANE_AT(T, 0), *o = lanes == FULL ? d : t; \
+	T t[LANES]; \
 	const T *a = LANE_AT(const T, 1), *b = LANE_AT(const T, 2); \
 	LANE_LOOP \
 	for (unsigned l = 0; l < LANES; l++) { \
 		T mask = (T)((T)(m >> l & 1) - 1); \
-		o[l] = (T)((a[l] & ~mask) | (b[l] & mask)); \
+		t[l] = (T)((a[l] & ~mask) | (b[l] & mask)); \
 	} \
-	if (lanes != FULL) \
-		lane_blend(d, t, sizeof(T), lanes); \
+	lane_blend##bits(LANE_AT(T, 0), t, lanes); \
 } \
 static enum step selp##bits(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
