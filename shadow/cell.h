@@ -2,15 +2,14 @@
  * the accesses of one 16-byte granule. Compiled by cc and by nvcc; knows no
  * event and no rule, only who (agent, lanes), when (epoch) and which bytes.
  *
- *   struct cell_entry                       struct cell, 128 bytes
+ *   struct cell_entry                       struct cell, 64 bytes
  *   63      56 55            32 31      0   +-----------------------------+
  *   | flags   |  site          | epoch   |  | gen | init | n | more | grd |
  *   | lanes            | bytes | agent   |  | entry 0                     |
  *   127              96 95   80 79     64   | entry 1                     |
- *                                           | ...      entry 6            |
+ *                                           | entry 2                     |
  *   flags  7..5 shift  4..3 scope           +-----------------------------+
- *          2 RMW/PART  1 STRONG  0 WRITE      (7 entries: a tile that eight
- *                                              warps read rarely needs more)
+ *          2 RMW/PART  1 STRONG  0 WRITE      one cache line; more in a chain
  *
  * Lanes: byte b of the granule was touched by the lanes
  *     rotate_left(lanes, b >> shift)
@@ -32,7 +31,7 @@
 #endif
 
 #define CELL_BYTES 16u /* of shared memory per cell */
-#define CELL_ENTRIES 7u
+#define CELL_ENTRIES 3u
 
 #define CELL_SITE_BITS 24
 #define CELL_SITE_MASK 0x00ffffffu
@@ -65,7 +64,7 @@ struct cell {
 	uint32_t guard;  /* bytes that belong to a live mbarrier object */
 	struct cell_entry entry[CELL_ENTRIES];
 };
-CELL_ASSERT(sizeof(struct cell) == 128);
+CELL_ASSERT(sizeof(struct cell) == 64);
 
 CELL_FN uint32_t cell_shift(const struct cell_entry *e)
 {

@@ -80,6 +80,30 @@ static uint32_t chain_cell(struct shadow *s)
 	return at;
 }
 
+/* A table is larger than the first cache: whoever knows where it goes next
+ * says so some granules ahead. */
+#define AHEAD 8u
+
+static inline void fetch(const struct shadow *s, uint32_t granule)
+{
+	const char *at = (const char *)&s->cell[granule < s->ncells ? granule : s->ncells];
+
+	__builtin_prefetch(at, 1);
+}
+
+/* Appends a cell to the chain's last one, which may move: the pool does. */
+static struct cell *grow(struct shadow *s, struct cell *last)
+{
+	bool pooled = last >= s->pool && last < s->pool + s->npool;
+	size_t index = pooled ? (size_t)(last - s->pool) : 0;
+	uint32_t at = chain_cell(s);
+
+	if (pooled)
+		last = &s->pool[index];
+	last->more = at;
+	return &s->pool[at - 1];
+}
+
 static inline struct cell *open_cell(struct shadow *s, uint32_t granule)
 {
 	struct cell *c = &s->cell[granule];
@@ -168,6 +192,17 @@ static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
 	return KEEP;
 }
 
+static void free_chain(struct shadow *s, struct cell *c)
+{
+	uint32_t at = c->more, next;
+
+	for (c->more = 0; at; at = next) {
+		next = s->pool[at - 1].more;
+		s->pool[at - 1].more = s->free_cell;
+		s->free_cell = at;
+	}
+}
+
 /* The same for a cell with a chain, or about to get one: keeps the chain
  * compact by moving entries down. */
 static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *home,
@@ -175,7 +210,7 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *ho
 {
 	struct cell_entry rec = *now;
 	struct cell *from = home, *to = home;
-	uint32_t n = home->n, kept = 0, i = 0, k = 0, tail;
+	uint32_t n = home->n, kept = 0, i = 0, k = 0;
 	bool skip = false;
 
 	for (; n; n--, i++) {
@@ -211,27 +246,14 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *ho
 	}
 	if (!skip) {
 		if (k == CELL_ENTRIES) {
-			if (!to->more) {
-				uint32_t in_pool = to == home ? 0 : (uint32_t)(to - s->pool) + 1;
-				uint32_t at = chain_cell(s);
-
-				to = in_pool ? &s->pool[in_pool - 1] : home;
-				to->more = at;
-			}
-			to = &s->pool[to->more - 1];
+			to = to->more ? &s->pool[to->more - 1] : grow(s, to);
 			k = 0;
 		}
 		to->entry[k] = rec;
 		kept++;
 	}
 	home->n = (uint16_t)kept;
-	for (tail = to->more, to->more = 0; tail;) {
-		uint32_t next = s->pool[tail - 1].more;
-
-		s->pool[tail - 1].more = s->free_cell;
-		s->free_cell = tail;
-		tail = next;
-	}
+	free_chain(s, to);
 }
 
 static inline bool reads(const struct cell_entry *e)
@@ -239,48 +261,6 @@ static inline bool reads(const struct cell_entry *e)
 	const uint32_t rmw = CELL_STRONG | CELL_PART;
 
 	return !(e->what & CELL_WRITE) || (e->what & rmw) == rmw;
-}
-
-/* The common cases, to the same effect as touch_all() and touch_chain() but for
- * reads that these would have forgotten: it leaves them for later. True: done. */
-static inline bool touch_plain(struct shadow_view *v, struct cell *c,
-	const struct cell_entry *now)
-{
-	uint32_t n = c->n, i, at = n;
-
-	if (n > CELL_ENTRIES || now->what & CELL_STRONG)
-		return false;
-	if (now->what & CELL_WRITE) {
-		/* covers everything there is, and knows it */
-		for (i = 0; i < n; i++)
-			if (c->entry[i].bytes & ~now->bytes || !lookup(v, &c->entry[i]))
-				return false;
-		c->entry[0] = *now;
-		c->n = 1;
-		return true;
-	}
-	for (i = 0; i < n; i++) {
-		const struct cell_entry *x = &c->entry[i];
-
-		if (x->what & CELL_WRITE) {
-			if (!(x->bytes & now->bytes) || lookup(v, x))
-				continue;
-			return false;
-		}
-		if (x->agent != now->agent)
-			continue;
-		/* the agent's own read, taken over by this one */
-		if (x->bytes & ~now->bytes || x->lanes & ~now->lanes
-			|| (x->what ^ now->what) & CELL_SHIFT_MASK)
-			return false;
-		at = i;
-	}
-	if (at == CELL_ENTRIES)
-		return false;
-	c->entry[at] = *now;
-	if (at == n)
-		c->n = (uint16_t)(n + 1);
-	return true;
 }
 
 static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
@@ -316,23 +296,150 @@ static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
 	c->n = (uint16_t)k;
 }
 
-static inline void touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
-	const struct cell_entry *now)
+/* Everything that is not plain. */
+static void __attribute__((noinline)) touch_slow(struct shadow *s, struct shadow_view *v,
+	struct cell *c, uint32_t granule, const struct cell_entry *now)
 {
-	struct cell *c = open_cell(s, granule);
-
-	if (SELDOM(c->guard & now->bytes))
+	if (c->guard & now->bytes)
 		v->stray(v, now, granule, c->guard & now->bytes, SHADOW_GUARDED);
-	if (SELDOM(now->bytes & ~c->init) && reads(now))
+	if (now->bytes & ~c->init && reads(now))
 		v->stray(v, now, granule, now->bytes & ~c->init, SHADOW_UNWRITTEN);
 	if (now->what & CELL_WRITE)
 		c->init |= now->bytes;
-	if (touch_plain(v, c, now))
-		return;
 	if (c->n < CELL_ENTRIES)
 		touch_all(v, c, granule, now);
 	else
 		touch_chain(s, v, c, granule, now);
+}
+
+/* The parts of a view that the common cases need, to stand in registers. */
+struct ask {
+	const uint32_t *known_generic, *known;
+	uint32_t ngeneric;
+};
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE bool answered(struct ask q, const struct cell_entry *x)
+{
+	return (x->agent < q.ngeneric ? q.known_generic : q.known)[x->agent] >= x->epoch;
+}
+
+/* A weak write that covers everything there is, and knows it. */
+INLINE bool plain_write(struct shadow *s, struct ask q, struct cell *c, struct cell_entry now)
+{
+	struct cell *part = c;
+	uint32_t left = c->n, n, i;
+
+	for (;; part = &s->pool[part->more - 1]) {
+		n = left < CELL_ENTRIES ? left : CELL_ENTRIES;
+		for (i = 0; i < n; i++)
+			if (part->entry[i].bytes & ~now.bytes || !answered(q, &part->entry[i]))
+				return false;
+		left -= n;
+		if (!left)
+			break;
+	}
+	if (SELDOM(c->more))
+		free_chain(s, c);
+	c->entry[0] = now;
+	c->n = 1;
+	c->init |= now.bytes;
+	return true;
+}
+
+/* A weak read after writes that it knows. It takes over the agent's own read;
+ * reads by others that it knows are left for the next write to forget. */
+INLINE bool plain_read(struct shadow *s, struct ask q, struct cell *c, struct cell_entry now)
+{
+	struct cell_entry *at = NULL;
+	struct cell *part = c;
+	uint32_t left = c->n, n, i;
+
+	for (;; part = &s->pool[part->more - 1]) {
+		n = left < CELL_ENTRIES ? left : CELL_ENTRIES;
+		for (i = 0; i < n; i++) {
+			struct cell_entry *x = &part->entry[i];
+
+			if (x->what & CELL_WRITE) {
+				if (!(x->bytes & now.bytes) || answered(q, x))
+					continue;
+				return false;
+			}
+			if (x->agent != now.agent)
+				continue;
+			if (x->bytes & ~now.bytes || x->lanes & ~now.lanes
+				|| (x->what ^ now.what) & CELL_SHIFT_MASK)
+				return false;
+			at = x;
+		}
+		left -= n;
+		if (!left)
+			break;
+	}
+	if (!at) {
+		if (SELDOM(n == CELL_ENTRIES)) {
+			part = grow(s, part);
+			n = 0;
+		}
+		at = &part->entry[n];
+		c->n++;
+	}
+	*at = now;
+	return true;
+}
+
+/* The common cases, to the same effect as touch_slow(). `how` is the flags of
+ * now.what, a constant where that helps. */
+INLINE void touch(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t granule,
+	struct cell_entry now, uint32_t how)
+{
+	struct cell *c = open_cell(s, granule);
+
+	if (how & CELL_STRONG || c->guard & now.bytes)
+		goto slow;
+	if (how & CELL_WRITE) {
+		if (plain_write(s, q, c, now))
+			return;
+	} else if (!(now.bytes & ~c->init) && plain_read(s, q, c, now)) {
+		return;
+	}
+slow:
+	touch_slow(s, v, c, granule, &now);
+}
+
+INLINE struct ask ask_of(const struct shadow_view *v)
+{
+	return (struct ask){ v->known_generic, v->known, v->ngeneric };
+}
+
+/* All granules of [addr, end), first and last perhaps in part. run: lanes
+ * follow the bytes, lane `first` at addr. */
+INLINE void touch_range(struct shadow *s, struct shadow_view *v, uint32_t addr, uint64_t end,
+	struct cell_entry now, uint32_t how, bool run, uint32_t first, uint32_t shift)
+{
+	struct ask q = ask_of(v);
+	uint32_t g = addr / CELL_BYTES, last;
+
+	if (end > (uint64_t)s->ncells * CELL_BYTES)
+		end = (uint64_t)s->ncells * CELL_BYTES;
+	if (addr >= end)
+		return;
+	last = (uint32_t)((end - 1) / CELL_BYTES);
+	s->visits += last - g + 1;
+	for (; g <= last; g++) {
+		uint32_t from = g * CELL_BYTES, mask = 0xffff;
+
+		if (addr > from)
+			mask &= 0xffffu << (addr - from);
+		if (end < from + CELL_BYTES)
+			mask &= 0xffffu >> (from + CELL_BYTES - (uint32_t)end);
+		now.bytes = (uint16_t)mask;
+		if (run)
+			now.lanes = 1u << ((first + (uint32_t)((int32_t)(from - addr) >> shift)) & 31);
+		fetch(s, g + AHEAD);
+		touch(s, v, q, g, now, how);
+	}
 }
 
 void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
@@ -341,56 +448,57 @@ void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
 	if (granule >= s->ncells)
 		return;
 	s->visits++;
-	touch(s, v, granule, &now);
+	touch(s, v, ask_of(v), granule, now, now.what);
 }
 
 void shadow_span(struct shadow *s, struct shadow_view *v, uint32_t addr,
 	uint32_t bytes, struct cell_entry now)
 {
 	uint64_t end = (uint64_t)addr + bytes;
-	uint32_t g = addr / CELL_BYTES, last;
 
-	if (end > (uint64_t)s->ncells * CELL_BYTES)
-		end = (uint64_t)s->ncells * CELL_BYTES;
-	if (addr >= end)
-		return;
-	last = (uint32_t)((end - 1) / CELL_BYTES);
-	s->visits += last - g + 1;
-	for (; g <= last; g++) {
-		uint32_t from = g * CELL_BYTES, mask = 0xffff;
-
-		if (addr > from)
-			mask &= 0xffffu << (addr - from);
-		if (end < from + CELL_BYTES)
-			mask &= 0xffffu >> (from + CELL_BYTES - (uint32_t)end);
-		now.bytes = (uint16_t)mask;
-		touch(s, v, g, &now);
-	}
+	if (now.what & CELL_STRONG)
+		touch_range(s, v, addr, end, now, now.what, false, 0, 0);
+	else if (now.what & CELL_WRITE)
+		touch_range(s, v, addr, end, now, CELL_WRITE, false, 0, 0);
+	else
+		touch_range(s, v, addr, end, now, 0, false, 0, 0);
 }
 
 void shadow_run(struct shadow *s, struct shadow_view *v, uint32_t addr,
 	uint32_t first, uint32_t count, uint32_t shift, struct cell_entry now)
 {
 	uint64_t end = (uint64_t)addr + (count << shift);
-	uint32_t g = addr / CELL_BYTES, last;
 
-	if (end > (uint64_t)s->ncells * CELL_BYTES)
-		end = (uint64_t)s->ncells * CELL_BYTES;
-	if (addr >= end)
-		return;
-	last = (uint32_t)((end - 1) / CELL_BYTES);
-	s->visits += last - g + 1;
-	for (; g <= last; g++) {
-		uint32_t from = g * CELL_BYTES, mask = 0xffff;
+	if (now.what & CELL_STRONG)
+		touch_range(s, v, addr, end, now, now.what, true, first, shift);
+	else if (now.what & CELL_WRITE)
+		touch_range(s, v, addr, end, now, CELL_WRITE, true, first, shift);
+	else
+		touch_range(s, v, addr, end, now, 0, true, first, shift);
+}
 
-		if (addr > from)
-			mask &= 0xffffu << (addr - from);
-		if (end < from + CELL_BYTES)
-			mask &= 0xffffu >> (from + CELL_BYTES - (uint32_t)end);
-		now.bytes = (uint16_t)mask;
-		now.lanes = 1u << ((first + (uint32_t)((int32_t)(from - addr) >> shift)) & 31);
-		touch(s, v, g, &now);
+void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
+	uint32_t lanes, struct cell_entry now)
+{
+	struct ask q = ask_of(v);
+	uint32_t m;
+
+	for (m = lanes; m; m &= m - 1)
+		fetch(s, addr[__builtin_ctz(m)] / CELL_BYTES);
+	now.bytes = 0xffff;
+	s->visits += (uint32_t)__builtin_popcount(lanes);
+	for (m = lanes; m; m &= m - 1) {
+		uint32_t granule = addr[__builtin_ctz(m)] / CELL_BYTES;
+
+		now.lanes = m & -m;
+		if (granule < s->ncells)
+			touch(s, v, q, granule, now, now.what);
 	}
+}
+
+void shadow_fetch(const struct shadow *s, uint32_t granule)
+{
+	fetch(s, granule);
 }
 
 void shadow_guard(struct shadow *s, uint32_t addr, bool on)

@@ -63,6 +63,12 @@ void shadow_span(struct shadow *s, struct shadow_view *v, uint32_t addr,
  * addr + (l - first << shift); addr is so aligned, shift <= 4 */
 void shadow_run(struct shadow *s, struct shadow_view *v, uint32_t addr,
 	uint32_t first, uint32_t count, uint32_t shift, struct cell_entry now);
+/* lane l touches the whole granule at addr[l]; each granule stands once, or
+ * now only reads */
+void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
+	uint32_t lanes, struct cell_entry now);
+/* a hint: the granule will be touched soon */
+void shadow_fetch(const struct shadow *s, uint32_t granule);
 
 /* Live mbarrier objects: bytes [addr, addr + 8), addr 8-aligned. */
 void shadow_guard(struct shadow *s, uint32_t addr, bool on);

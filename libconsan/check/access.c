@@ -136,7 +136,20 @@ static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
 		shadow_run(s, &v->s, a, first, count, shift, now);
 		return;
 	}
+	if (shift == 4 && (now.what & CELL_WRITE) == 0) { /* ldmatrix, ld.v4 */
+		uint32_t at[32];
+
+		for (uint32_t m = lanes; m; m &= m - 1) {
+			unsigned l = (unsigned)__builtin_ctz(m);
+
+			at[l] = (uint32_t)event_lane_addr(e, l);
+		}
+		shadow_rows(s, &v->s, at, lanes, now);
+		return;
+	}
 	gather(&sc, e, lanes, shift);
+	for (unsigned i = 0; i < sc.n; i++)
+		shadow_fetch(s, sc.addr[i] / CELL_BYTES);
 	touch_scatter(v, s, e, &sc, shift, now);
 }
 
