@@ -94,6 +94,8 @@ struct ev_gspan {
  *   mask   EVF_MULTICAST: destination CTA ranks
  *   mbar   completes on the mbarrier at offset `mbar` of CTA `mbar_peer`,
  *          or by bulk group when mbar == EV_NO_MBAR
+ * spans, if there are any, are the pieces of the shared side, which has holes
+ * then: size is from the first byte to the last.
  * gspans is filled only if the sink asks for global memory (event_sink). */
 #define EV_NO_MBAR UINT32_MAX
 

@@ -425,6 +425,41 @@ Test(tensor, bulk_load_lands_when_it_is_waited_for)
 	check_bulk(ASYNC_EARLY, true);
 }
 
+/* Rows of 32 bytes under the 128-byte swizzle stand 128 bytes apart. */
+Test(tensor, tensor_load_with_holes)
+{
+	struct run u = { 0 };
+	uint32_t *out = device(4096), *in = device(4096);
+	void *map = device(128);
+	uint64_t dim[] = { 16, 4 }, stride[] = { 64 };
+	uint32_t box[] = { 8, 2 }, one[] = { 1, 1 };
+	struct tensormap_args a = { .type = TT_u32, .rank = 2, .address = (uintptr_t)in, .dim = dim,
+		.stride = stride, .box = box, .elem_stride = one, .swizzle = TSW_128 };
+	struct err e = { 0 };
+
+	for (uint32_t i = 0; i < 64; i++)
+		in[i] = i + 1;
+	cr_assert(exec_tensormap(&a, map, &e), "%s", e.text);
+	u.p = (struct params){ .out = (uintptr_t)out, .in = (uintptr_t)in, .a = (uintptr_t)map };
+	cr_assert_eq(go(&u, ENTRY "mov.u32 %r4, 4;\nmov.u32 %r5, 3;\n"
+		"@%p1 mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n"
+		"@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;\n"
+		"@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+		" [%r2], [%rd3, {%r4, %r5}], [%r3];\n"
+		"L:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;\n@!%p2 bra L;\n"
+		"mad.lo.u32 %r6, %r1, 4, %r2;\nld.shared.u32 %r7, [%r6];\nld.shared.u32 %r8, [%r6+128];\n"
+		"st.global.u32 [%rd6], %r7;\nst.global.u32 [%rd6+128], %r8;\nret;\n}\n"),
+		EXEC_OK, "%s", u.r.err.text);
+	for (uint32_t i = 0; i < 32; i++) {
+		cr_assert_eq(out[i], i < 8 ? 3 * 16 + 4 + i + 1 : 0, "%u", i);
+		cr_assert_eq(out[32 + i], 0);
+	}
+	cr_assert_eq(u.bulk.tx, 64);
+	cr_assert_eq(u.bulk.size, 160);
+	cr_assert_eq(u.bulk.nspans, 4);
+	cr_assert_eq(u.bulk.ngspans, 1);
+}
+
 Test(tensor, bulk_store_and_reduction)
 {
 	struct run u = { 0 };

@@ -64,6 +64,7 @@ void async_warp_free(struct warp *w)
 	vec_free(&w->async->cp);
 	vec_free(&w->async->bulk);
 	vec_free(&w->async->gspans);
+	vec_free(&w->async->spans);
 	free(w->async);
 	w->async = NULL;
 }

@@ -20,6 +20,7 @@ struct warp_async {
 	uint32_t cp_commits[LANES], bulk_commits[LANES];
 	struct group_list cp, bulk;
 	VEC(struct ev_gspan) gspans; /* of the event being made */
+	VEC(struct ev_span) spans;
 };
 
 /* An mbarrier object. The 8 bytes in shared memory hold the low half of the

@@ -258,11 +258,22 @@ static bool add_span(void *user, uint64_t addr, uint64_t bytes)
 	return a->gspans.n < UINT16_MAX;
 }
 
+/* Rows that are shorter than the swizzle's span leave holes: the pieces. */
+static void add_pieces(struct warp_async *a, const struct bulk_op *o)
+{
+	uint32_t row = tensor_box_row(&o->map), pitch = tensor_box_pitch(&o->map);
+
+	a->spans.n = 0;
+	for (uint32_t at = 0; at < o->extent; at += pitch)
+		for (uint32_t i = 0; i < row; i += 16)
+			vec_push(&a->spans, ((struct ev_span){ tensor_swizzle(
+				(enum tensor_swizzle)o->map.swizzle, o->shared + at + i), 16 }));
+}
+
 static void tell(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	const struct bulk_op *o)
 {
 	struct event e = ex_event(w, x, EV_BULK, 1u << l);
-	struct ev_span from = { (uint32_t)o->other, o->bytes };
 
 	e.op = o->g.op.id;
 	e.flags = (uint8_t)((a->tensor ? EVF_TENSOR : 0) | (a->red ? EVF_REDUCE : 0) |
@@ -280,10 +291,12 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 		e.tx = o->bytes;
 		e.mask = a->multicast ? o->ctas : 0;
 	}
-	if (a->what == PEER) {
-		e.spans = &from;
-		e.nspans = 1;
-	} else if (w->sink->want_global && a->what != PREFETCH) {
+	if (a->tensor && a->what != PREFETCH && o->extent != o->bytes) {
+		add_pieces(w->async, o);
+		e.spans = w->async->spans.at;
+		e.nspans = (uint16_t)w->async->spans.n;
+	}
+	if (w->sink->want_global && a->what != PREFETCH && a->what != PEER) {
 		w->async->gspans.n = 0;
 		if (a->tensor)
 			tensor_spans(&o->copy, add_span, w->async);

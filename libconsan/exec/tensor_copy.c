@@ -58,15 +58,14 @@ static uint32_t box_count(const struct tensormap *m, unsigned i)
 	return (n + step - 1) / step;
 }
 
-static uint32_t row_bytes(const struct tensormap *m)
+uint32_t tensor_box_row(const struct tensormap *m)
 {
 	return box_count(m, 0) * unit_bits(m) / 8;
 }
 
-/* From one row to the next in shared memory. */
-static uint32_t row_pitch(const struct tensormap *m)
+uint32_t tensor_box_pitch(const struct tensormap *m)
 {
-	uint32_t n = row_bytes(m);
+	uint32_t n = tensor_box_row(m);
 	uint32_t span = m->swizzle == TSW_NONE ? 0 : m->swizzle == TSW_32 ? 32
 		: m->swizzle == TSW_64 ? 64 : 128;
 
@@ -88,12 +87,12 @@ static uint32_t box_rows(const struct tensormap *m, bool rows)
 
 uint32_t tensor_box_bytes(const struct tensormap *m, bool rows)
 {
-	return row_bytes(m) * box_rows(m, rows);
+	return tensor_box_row(m) * box_rows(m, rows);
 }
 
 uint32_t tensor_box_extent(const struct tensormap *m, bool rows)
 {
-	return row_pitch(m) * (box_rows(m, rows) - 1) + row_bytes(m);
+	return tensor_box_pitch(m) * (box_rows(m, rows) - 1) + tensor_box_row(m);
 }
 
 uint32_t tensor_box_align(const struct tensormap *m)
@@ -140,7 +139,7 @@ static struct rows rows_of(const struct tensor_copy *c)
 	int64_t by = m->interleave ? m->elem_stride[0] : 1;
 	int64_t left = ((int64_t)m->dim[0] + by - c->at[0]) / by;
 	int64_t lo = c->at[0] < 0 ? (-(int64_t)c->at[0] + by - 1) / by : 0;
-	struct rows r = { .bytes = row_bytes(m), .pitch = row_pitch(m),
+	struct rows r = { .bytes = tensor_box_row(m), .pitch = tensor_box_pitch(m),
 		.first = c->at[0] * bits / 8 };
 
 	r.unit = (uint32_t)(bits / 8);

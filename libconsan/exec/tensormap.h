@@ -73,6 +73,9 @@ uint32_t tensor_box_bytes(const struct tensormap *m, bool rows);
 /* Bytes from the box's first to its last in shared memory: more than the box
  * has, where a row is shorter than the swizzle's span. */
 uint32_t tensor_box_extent(const struct tensormap *m, bool rows);
+/* Bytes of one row, and from one row to the next. */
+uint32_t tensor_box_row(const struct tensormap *m);
+uint32_t tensor_box_pitch(const struct tensormap *m);
 /* Alignment that the shared address needs. */
 uint32_t tensor_box_align(const struct tensormap *m);
 /* Where the byte at linear offset `at` of shared memory lies under a swizzle.
