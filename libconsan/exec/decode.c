@@ -524,7 +524,7 @@ enum ev_scope dec_scope(const struct ptx_insn *i)
 
 /* ---- registers of wgmma, for EV_REGS ---- */
 
-struct regs_note { uint16_t nread, nwritten; uint32_t reg[]; };
+struct regs_note { uint16_t nread, nwritten; bool move; uint32_t reg[]; };
 
 static enum step op_regs(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -533,6 +533,7 @@ static enum step op_regs(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!w->sink)
 		return STEP_NEXT;
 	struct event e = ex_event(w, x, EV_REGS, lanes);
+	e.flags = n->move ? EVF_MOVE : 0;
 	e.regs = n->reg;
 	e.nregs_d = n->nread;
 	e.mode = EVM_READ;
@@ -600,6 +601,7 @@ static void note_regs(struct decoder *d, const struct ptx_insn *i, bool *used,
 		return;
 	note = dec_alloc(d, sizeof *note + n * sizeof note->reg[0]);
 	note->nread = (uint16_t)nread;
+	note->move = i->op == OP_mov;
 	note->nwritten = (uint16_t)(n - nread);
 	memcpy(note->reg, found, n * sizeof note->reg[0]);
 	x = dec_before(d, op_regs);
