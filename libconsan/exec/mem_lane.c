@@ -3,25 +3,24 @@
  * copies and broadcasts, the rest goes lane by lane in lane order. */
 #include "reach.h"
 
-/* 16 lanes of 4 bytes whose addresses are affine by themselves, as in the
- * halves of a warp that is a 16 by 2 piece of a block. */
-REACH_INLINE bool load_half(const struct reach *r, unsigned at, unsigned from, l32 *d)
+/* Half warps of elements whose addresses are contiguous or the same. */
+REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
 {
-	const uint32_t *off = r->off32 + from;
-	uint32_t stride = off[1] - off[0], odd = 0;
-	const unsigned char *p = r->base + off[0] + at;
+	struct reach_half h[2];
 
-	for (unsigned l = 0; l < 16; l++)
-		odd |= off[l] ^ (off[0] + l * stride);
-	if (odd || (stride && stride != 4))
+	if (!reach_halves(r, h) || (h[0].stride & ~4) || (h[1].stride & ~4))
 		return false;
-	if (stride) {
-		memcpy(d + from, p, 64);
-	} else {
-		uint32_t v = *(const l32 *)p;
+	for (unsigned k = 0; k < 2; k++) {
+		const unsigned char *p = r->base + h[k].first + 16 * k * (uint32_t)h[k].stride + at;
 
-		for (unsigned l = 0; l < 16; l++)
-			d[from + l] = v;
+		if (h[k].stride) {
+			memcpy(d + 16 * k, p, 64);
+		} else {
+			uint32_t v = *(const l32 *)p;
+
+			for (unsigned l = 0; l < 16; l++)
+				d[16 * k + l] = v;
+		}
 	}
 	return true;
 }
@@ -46,8 +45,8 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 	} else if (lanes == FULL && r->affine && vec == 4 && r->stride == 4 * (int)sizeof(T)) { \
 		for (unsigned l = 0; l < LANES; l++) \
 			d[l] = ((const T *)from)[4 * l + v]; \
-	} else if (lanes == FULL && !r->far && sizeof(T) == 4 && r->narrow \
-		&& load_half(r, at, 0, to) && load_half(r, at, 16, to)) { \
+	} else if (lanes == FULL && !r->far && sizeof(T) == 4 \
+		&& load_halves(r, at, to)) { \
 		; \
 	} else if (lanes == FULL && !r->far) { \
 		for (unsigned l = 0; l < LANES; l++) \

@@ -212,6 +212,40 @@ REACH_INLINE unsigned char *reach_at(const struct reach *r, unsigned l)
 	return r->far ? r->place[l].host : r->base + reach_off(r, l);
 }
 
+/* Where each half of the warp is affine by itself, as where a warp is two rows
+ * of 16 threads: lane 0's offset and the stride of each. */
+struct reach_half { uint64_t first; int32_t stride; };
+REACH_INLINE bool reach_halves(const struct reach *r, struct reach_half h[2])
+{
+	uint32_t odd;
+
+	if (r->narrow) {
+		struct v32 a = v32_load(r->off32);
+
+		for (unsigned k = 0; k < 2; k++) {
+			h[k].stride = (int32_t)(r->off32[16 * k + 1] - r->off32[16 * k]);
+			h[k].first = (uint64_t)(int64_t)(int32_t)(r->off32[16 * k]
+				- 16 * k * (uint32_t)h[k].stride);
+		}
+		odd = (v32_unlike(a, (uint32_t)h[0].first, (uint32_t)h[0].stride) & 0xffff)
+			| (v32_unlike(a, (uint32_t)h[1].first, (uint32_t)h[1].stride) & 0xffff0000);
+	} else {
+		struct v64 a = v64_load(r->off);
+
+		for (unsigned k = 0; k < 2; k++) {
+			int64_t s = (int64_t)(r->off[16 * k + 1] - r->off[16 * k]);
+
+			if (s != (int32_t)s)
+				return false;
+			h[k].stride = (int32_t)s;
+			h[k].first = r->off[16 * k] - (uint64_t)(16 * (int64_t)k * s);
+		}
+		odd = (v64_unlike(a, h[0].first, h[0].stride) & 0xffff)
+			| (v64_unlike(a, h[1].first, h[1].stride) & 0xffff0000);
+	}
+	return !odd;
+}
+
 /* Emits the access as one event, or one for each space and CTA that lanes hit. */
 static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xop *x,
 	uint32_t lanes, unsigned mode, unsigned bytes, struct reach *r)
@@ -249,7 +283,12 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	} else {
 		for (unsigned l = 0; r->narrow && l < LANES; l++)
 			r->off[l] = r->off32[l];
-		ex_event_addr(&e, lanes, r->off);
+		if (lanes == FULL && !r->far) {
+			e.addr = r->off[0];
+			e.lane_addr = r->off;
+		} else {
+			ex_event_addr(&e, lanes, r->off);
+		}
 	}
 	ex_emit(w->cluster, &e);
 }
