@@ -63,6 +63,20 @@ static void drop_arguments(char *name)
 	*to = 0;
 }
 
+/* nvcc gives what stands in an unnamed namespace a long name of its own:
+ * _INTERNAL_<sum>_<n>_<file>_cu_<what>:: or _GLOBAL__N__<sum>_...:: */
+static void drop_internal(char *name)
+{
+	static const char *const begins[] = { "_INTERNAL_", "_GLOBAL__N_" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++) {
+		char *at, *end;
+
+		while ((at = strstr(name, begins[i])) && (end = strstr(at, "::")))
+			memmove(at, end + 2, strlen(end + 2) + 1);
+	}
+}
+
 char *demangle_variable(const char *mangled)
 {
 	const char *name = mangled;
@@ -127,6 +141,7 @@ char *demangle(const char *mangled, int how)
 	name = cxx && !cut ? cxx(mangled, NULL, NULL, &status) : plain(mangled);
 	if (!name)
 		return base_strdup(mangled);
+	drop_internal(name);
 	if (cut) {
 		text_printf(&t, "%s %s", name, cut);
 		free(name);

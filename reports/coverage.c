@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXIT_UNCHECKED 67
@@ -213,7 +214,9 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	uint64_t limit = o->print_limit ? o->print_limit : UINT64_MAX, shown = 0;
 	size_t hidden = 0, beyond = 0;
 	struct report_counts n;
+	const char *changed = NULL;
 	bool blind = false;
+	struct stat st;
 
 	report_count(r, &n);
 	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels)
@@ -233,6 +236,8 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	for (size_t i = 0; i < r->process.n; i++) {
 		if (!*r->process.at[i].device)
 			continue;
+		if (!stat(r->process.at[i].program, &st) && report_source_changed(st.st_mtime))
+			changed = report_source_changed(st.st_mtime);
 		page_indent(&p, 0);
 		page_add(&p, BOLD, "%s", r->process.at[i].program);
 		page_add(&p, PLAIN, " on %s", r->process.at[i].device);
@@ -245,6 +250,11 @@ void report_text(const struct results *r, const struct options *o, bool color,
 			? "%zu warning%s or notes not shown (--print-level=info shows them)"
 			: "%zu note%s not shown (--print-level=info shows them)", hidden,
 			plural((unsigned)hidden));
+	}
+	if (changed) {
+		page_indent(&p, 2);
+		page_add(&p, YELLOW, "%s", changed);
+		page_add(&p, PLAIN, " was changed after the program was built: excerpts may not fit");
 	}
 	if (blind) {
 		page_indent(&p, 2);

@@ -6,18 +6,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* the one that was changed last */
+static char newest[512];
+static int64_t newest_time;
+
 static FILE *open_source(const char *file)
 {
 	struct stat st;
 
 	while (file && *file) {
-		if (!stat(file, &st) && S_ISREG(st.st_mode))
+		if (!stat(file, &st) && S_ISREG(st.st_mode)) {
+			if (!newest_time || st.st_mtime > newest_time) {
+				snprintf(newest, sizeof newest, "%s", file);
+				newest_time = st.st_mtime;
+			}
 			return fopen(file, "re");
+		}
 		file = strchr(file, '/');
 		if (file)
 			file += strspn(file, "/");
 	}
 	return NULL;
+}
+
+const char *report_source_changed(int64_t built)
+{
+	return newest_time > built ? newest : NULL;
 }
 
 char *report_source_line(const char *file, unsigned line)

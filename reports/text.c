@@ -35,18 +35,31 @@ static const char *base_name(const char *file)
 	return slash ? slash + 1 : file;
 }
 
-/* Relative to the working directory when below it. */
-static const char *short_file(const struct options *o, const char *file)
+/* Relative to the working directory when below it; a/b/../c is a/c. */
+static void file_name(struct text *t, const struct options *o, const char *file)
 {
 	static char cwd[PATH_MAX];
+	char *path, *up, *slash;
 	size_t n;
 
-	if (o->strip_paths)
-		return base_name(file);
 	if (!*cwd && !getcwd(cwd, sizeof cwd))
-		return file;
+		*cwd = 0;
 	n = strlen(cwd);
-	return !strncmp(file, cwd, n) && file[n] == '/' ? file + n + 1 : file;
+	if (n && !strncmp(file, cwd, n) && file[n] == '/')
+		file += n + 1;
+	path = base_strdup(o->strip_paths ? base_name(file) : file);
+	while ((up = strstr(path, "/../")) && up > path) {
+		*up = 0;
+		slash = strrchr(path, '/');
+		slash = slash ? slash + 1 : path;
+		if (!strcmp(slash, "..")) {
+			*up = '/';
+			break;
+		}
+		memmove(slash, up + 4, strlen(up + 4) + 1);
+	}
+	text_printf(t, "%s", path);
+	free(path);
 }
 
 /* The frame that tells a reader most: the innermost one in a .cu file (inner
@@ -95,9 +108,12 @@ static void add_headline(struct page *p, const struct finding_side *side, unsign
 
 static void add_loc(struct page *p, const struct options *o, const struct site_loc *l)
 {
-	page_add(p, CYAN, "%s:%u", short_file(o, l->file), l->line);
-	if (l->col)
-		page_add(p, CYAN, ":%u", l->col);
+	struct text t = { 0 };
+
+	file_name(&t, o, l->file);
+	text_printf(&t, l->col ? ":%u:%u" : ":%u", l->line, l->col);
+	page_add(p, CYAN, "%s", t.at);
+	text_free(&t);
 	if (l->function && *l->function) {
 		char *name = demangle(l->function, NAME_BARE);
 
@@ -150,9 +166,11 @@ static void add_excerpt(struct page *p, const struct site_loc *l)
 	free(raw);
 }
 
-/* Frames from `l` to before `end`, one a line; of many the `first` and `last`. */
+/* Frames from `l` to before `end`, one a line; of many the `first` and `last`.
+ * source: with the text of the line. */
 static void add_frames(struct page *p, const struct options *o, const char *how,
-	const struct site_loc *l, const struct site_loc *end, unsigned first, unsigned last)
+	const struct site_loc *l, const struct site_loc *end, unsigned first, unsigned last,
+	bool source)
 {
 	unsigned n = 0, k = 0;
 
@@ -171,7 +189,7 @@ static void add_frames(struct page *p, const struct options *o, const char *how,
 		page_indent(p, CONTENT + 2);
 		page_add(p, DIM, "%s ", how);
 		add_loc(p, o, f);
-		line = o->no_source ? NULL : report_source_line(f->file, f->line);
+		line = !source || o->no_source ? NULL : report_source_line(f->file, f->line);
 		if (line && (!p->width || p->col + SOURCE_MIN < p->width)) {
 			page_verbatim(p, DIM, "  | ");
 			page_verbatim(p, DIM, line + strspn(line, " \t"));
@@ -294,8 +312,8 @@ static void add_side(struct page *p, const struct options *o, const char *label,
 		add_loc(p, o, at);
 		if (excerpt && !o->no_source)
 			add_excerpt(p, at);
-		add_frames(p, o, "through", site->loc, at, 1, 0);
-		add_frames(p, o, "inlined" NBSP "at", at->inlined_at, NULL, 2, 2);
+		add_frames(p, o, "through", site->loc, at, 1, 0, false);
+		add_frames(p, o, "inlined" NBSP "at", at->inlined_at, NULL, 2, 2, true);
 	}
 	add_instruction(p, s->site);
 }

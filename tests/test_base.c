@@ -182,6 +182,9 @@ Test(demangle, names)
 	s = demangle("_Z11gemm_deviceIN4cute5tup~0123abcd", NAME_FULL);
 	cr_assert_str_eq(s, "gemm_device<...> ~0123abcd");
 	free(s);
+	s = demangle("_ZN40_INTERNAL_dc378730_13_wgmma_gemm_cu_main7produceEv", NAME_BARE);
+	cr_assert(!strcmp(s, "produce"), "%s", s);
+	free(s);
 	s = demangle_variable("_ZZ6reducePKfPfiE1s");
 	cr_assert_str_eq(s, "s");
 	free(s);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/consan-report-XXXXXX";
@@ -127,6 +128,25 @@ Test(report, caret_stands_under_the_column)
 	t = render(&r, "no-source", false, 0);
 	cr_assert_not(has(t, " 17 | "));
 	free(t);
+	results_free(&r);
+}
+
+Test(report, a_source_newer_than_the_program_is_said)
+{
+	struct results r = sample();
+	struct result_process p = { .program = base_strdup("old"), .device = base_strdup("GPU") };
+	char *t;
+
+	fclose(fopen("old", "w"));
+	vec_push(&r.process, p);
+	t = render(&r, "", false, 0);
+	cr_assert_not(has(t, "\n  reduce.cu was changed"));
+	free(t);
+	cr_assert_eq(utimes("old", (struct timeval[2]){ { 1000, 0 }, { 1000, 0 } }), 0);
+	t = render(&r, "", false, 0);
+	cr_assert(has(t, "reduce.cu was changed"));
+	free(t);
+	unlink("old");
 	results_free(&r);
 }
 
