@@ -5,8 +5,10 @@
 #include "demangle.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- the session ---- */
@@ -232,13 +234,106 @@ bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
 
 /* ---- modules and kernels ---- */
 
+/* --dump-ptx: as the program has it, before it is read. */
+static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e)
+{
+	char *dir = options_path(c->opt.dump_ptx, getpid());
+	struct text path = { 0 };
+	bool ok;
+	FILE *f;
+
+	while (n && !text[n - 1])
+		n--;
+	pthread_mutex_lock(&c->lock);
+	text_printf(&path, "%s/%u.ptx", dir, c->dumped++);
+	pthread_mutex_unlock(&c->lock);
+	f = mkdir(dir, 0777) && errno != EEXIST ? NULL : fopen(path.at, "w");
+	ok = f && fwrite(text, 1, n, f) == n;
+	ok = f && !fclose(f) && ok;
+	if (!ok)
+		err_set(e, ERR_IO, 0, 0, "--dump-ptx: %s: %s", path.at, strerror(errno));
+	text_free(&path);
+	free(dir);
+	return ok;
+}
+
+static bool read_text(const char *path, struct text *t, struct err *e)
+{
+	FILE *f = fopen(path, "r");
+	char part[1 << 16];
+	size_t n;
+
+	while (f && (n = fread(part, 1, sizeof part, f)) > 0)
+		text_add(t, part, n);
+	if (!f || ferror(f))
+		err_set(e, ERR_IO, 0, 0, "--replace-ptx: %s: %s", path, strerror(errno));
+	if (f)
+		fclose(f);
+	return !e->code;
+}
+
+/* A module that declares kernels only (its own device functions need no peer),
+ * each of which the other has with a body. */
+static bool same_kernels(const struct ptx_module *own, const struct ptx_module *other)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < own->nfunc; i++) {
+		const struct ptx_func *f = &own->func[i], *g;
+
+		if (!f->entry || !f->ninsn)
+			continue;
+		g = ptx_find(other, f->name);
+		if (!g || !g->entry || !g->ninsn)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* --replace-ptx: what to load instead of own, which is freed if that is
+ * another module. NULL: the file is no use. */
+static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
+	struct err *e)
+{
+	const char *path = c->opt.replace_ptx;
+	struct ptx_module *other = NULL;
+	struct text text = { 0 }, said = { 0 };
+
+	if (read_text(path, &text, e) && !(other = ptx_parse(path, text.at, text.n, e))) {
+		text_printf(&said, "--replace-ptx: %s:%d:%d: %s", path, e->line, e->col, e->text);
+		*e = (struct err){ 0 };
+		err_set(e, ERR_PTX_SYNTAX, 0, 0, "%s", said.at);
+	} else if (other && same_kernels(own, other)) {
+		text_printf(&said, "%s: replaced by %s", own->name, path);
+		consan_remark(c, REMARK_NOTE, said.at);
+		ptx_free(own);
+		own = other;
+		other = NULL;
+	}
+	ptx_free(other);
+	if (e->code) {
+		ptx_free(own);
+		own = NULL;
+	}
+	text_free(&said);
+	text_free(&text);
+	return own;
+}
+
 struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 	const char *text, size_t n, struct err *e)
 {
-	struct ptx_module *ptx = ptx_parse(name, text, n, e);
-	struct exec_module *exec = ptx ? exec_load(ptx, e) : NULL;
+	struct exec_module *exec = NULL;
+	struct ptx_module *ptx = NULL;
 	struct consan_module *m;
 
+	if (!*c->opt.dump_ptx || dump_ptx(c, text, n, e))
+		ptx = ptx_parse(name, text, n, e);
+	if (ptx && *c->opt.replace_ptx)
+		ptx = replace_ptx(c, ptx, e);
+	if (ptx)
+		exec = exec_load(ptx, e);
 	if (!exec)
 		return NULL;
 	m = base_alloc(sizeof *m);

@@ -33,7 +33,7 @@ struct consan {
 	VEC(struct seen *) findings;
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;
-	uint32_t launches;         /* so far */
+	uint32_t launches, dumped; /* so far: launches; modules that --dump-ptx wrote */
 	unsigned fault;            /* EVX_ that ended the last launch */
 	uint64_t matched, checked; /* launches that passed the filters; of these, checked */
 };
