@@ -453,6 +453,8 @@ Test(ptx_errors, line_and_column)
 		{ HEAD ".global .align 3 .u32 x;", ERR_PTX_SYNTAX, 4, 16 },
 		{ HEAD ".frobnicate 3", ERR_UNSUPPORTED, 4, 1 },
 		{ HEAD ".entry k() { ret;", ERR_PTX_SYNTAX, 4, 18 },
+		{ HEAD ".entry k() { frob % }", ERR_PTX_SYNTAX, 4, 21 },
+		{ HEAD ".entry k() { frob \"x\"; }", ERR_PTX_SYNTAX, 4, 19 },
 		{ HEAD ".entry k() { .reg .b32 a; mov.u32 a, 0x; }", ERR_PTX_SYNTAX, 4, 38 },
 		{ HEAD ".entry k() { /* never closed", ERR_PTX_SYNTAX, 0, 0 },
 		{ ".version 9.0\n.target sm_90\n.address_size 32\n", ERR_UNSUPPORTED, 3, 15 },

@@ -192,8 +192,10 @@ static bool call(struct parser *p, struct ptx_insn *i)
 /* What the tables do not know keeps its text; operands if they can be read. */
 static bool unknown(struct parser *p, struct ptx_insn *i)
 {
+	struct lex start = p->l;
 	struct err saved = *p->e;
 	size_t first = p->stack.n;
+	int braces = 0;
 
 	i->op = OP_unknown;
 	i->noperands = 0;
@@ -205,8 +207,13 @@ static bool unknown(struct parser *p, struct ptx_insn *i)
 	}
 	*p->e = saved;
 	p->stack.n = first;
-	while (!lex_is(&p->l, ';') && p->l.kind != T_END)
-		lex_next(&p->l);
+	p->l = start;
+	for (; !lex_is(&p->l, ';'); lex_next(&p->l)) {
+		if (p->l.kind == T_END || p->l.kind == T_BAD || p->l.kind == T_STRING ||
+		    (lex_is(&p->l, '}') && !braces--))
+			return parse_fail(p, ERR_PTX_SYNTAX, "expected ';'");
+		braces += lex_is(&p->l, '{');
+	}
 	return true;
 }
 
