@@ -138,19 +138,19 @@ NUM_INLINE float fm_tanh(float x)
 
 NUM_INLINE float fm_min(float a, float b, const bool nan)
 {
+	/* a NaN compares false: b, which is right unless b is the NaN that loses
+	 * or a the one that wins */
 	float r = a < b ? a : b;
 
 	r = a == b ? num_f32(num_bits32(a) | num_bits32(b)) : r;
-	r = a != a ? (nan ? a : b) : r;
-	return b != b ? (nan ? b : a) : r;
+	return nan ? (a != a ? a : r) : (b != b ? a : r);
 }
 NUM_INLINE float fm_max(float a, float b, const bool nan)
 {
 	float r = a > b ? a : b;
 
 	r = a == b ? num_f32(num_bits32(a) & num_bits32(b)) : r;
-	r = a != a ? (nan ? a : b) : r;
-	return b != b ? (nan ? b : a) : r;
+	return nan ? (a != a ? a : r) : (b != b ? a : r);
 }
 /* .xorsign.abs: r with the sign of the product of a and b; a NaN stays the
  * canonical one (ISA) */

@@ -98,12 +98,14 @@ NUM_INLINE uint32_t num_narrow32(uint32_t x, const struct num_fmt f,
 	/* a mantissa has 24 bits: from 25 places on, all is remainder */
 	sh = sh < 25 ? sh : 25;
 	t = t < 1 ? 1 : t;
-	uint32_t q = m >> sh, rem = m & ((1u << sh) - 1), half = 1u << (sh - 1);
-	uint32_t up = r == NUM_RN ? (uint32_t)(rem > half) | ((rem == half) & q & 1)
-		: r == NUM_RNA ? (uint32_t)(rem >= half)
-		: r == NUM_RM ? (uint32_t)(rem != 0) & neg
-		: r == NUM_RP ? (uint32_t)(rem != 0) & (neg ^ 1) : 0;
-	uint32_t v = ((uint32_t)(t - 1) << f.mant) + q + up;
+	/* adding what carries into the kept part exactly when it goes up: no
+	 * comparison, which gcc 12 would not vectorise */
+	uint32_t half = 1u << (sh - 1), below_one = 2 * half - 1;
+	uint32_t add = r == NUM_RN ? half - 1 + (m >> sh & 1)
+		: r == NUM_RNA ? half
+		: r == NUM_RM ? (neg ? below_one : 0)
+		: r == NUM_RP ? (neg ? 0 : below_one) : 0;
+	uint32_t v = ((uint32_t)(t - 1) << f.mant) + ((m + add) >> sh);
 	uint32_t inf = satfinite ? f.max : f.inf;
 	/* a directed rounding towards zero never overflows to infinity */
 	uint32_t over = r == NUM_RN || r == NUM_RNA ? inf
@@ -112,7 +114,7 @@ NUM_INLINE uint32_t num_narrow32(uint32_t x, const struct num_fmt f,
 
 	v = v > f.max ? over : v;
 	v = a == 0x7f800000u ? inf : v;
-	v |= neg << (f.bits - 1);
+	v |= (x & 0x80000000u) >> (32 - f.bits);
 	return a > 0x7f800000u ? f.nan : v;
 }
 

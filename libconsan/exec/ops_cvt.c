@@ -162,10 +162,36 @@ PAIR_F16(f16x2_f32_relu, relu)
 LANE_OP(bf16x2_f32, l32, lf32, lf32, lf32, num_to_bf16(B) | (uint32_t)num_to_bf16(A) << 16)
 LANE_OP(bf16x2_f32_relu, l32, lf32, lf32, lf32,
 	num_to_bf16(relu(B)) | (uint32_t)num_to_bf16(relu(A)) << 16)
-LANE_OP(e4m3x2_f32, l16, lf32, lf32, lf32, num_to_e4m3(B) | num_to_e4m3(A) << 8)
-LANE_OP(e5m2x2_f32, l16, lf32, lf32, lf32, num_to_e5m2(B) | num_to_e5m2(A) << 8)
-LANE_OPK(f16x2_e4m3x2, 2, l16, l8, l8, l8, num_to_f16(num_from_e4m3(A)))
-LANE_OPK(f16x2_e5m2x2, 2, l16, l8, l8, l8, num_to_f16(num_from_e5m2(A)))
+#define PAIR_F8(to, FMT) \
+static enum step to##x2_f32(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	const l32 *a = LANE_AT(const l32, 1), *b = LANE_AT(const l32, 2); \
+	l32 v[LANES]; \
+	l16 t[LANES]; \
+	LANE_LOOP \
+	for (unsigned l = 0; l < LANES; l++) \
+		v[l] = num_narrow32(b[l], FMT, NUM_RN, true) | \
+			num_narrow32(a[l], FMT, NUM_RN, true) << 8; \
+	LANE_LOOP \
+	for (unsigned l = 0; l < LANES; l++) \
+		t[l] = (l16)v[l]; \
+	lane_blend16(LANE_AT(l16, 0), t, lanes); \
+	return STEP_NEXT; \
+} \
+static enum step f16x2_##to##x2(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	const l8 *a = LANE_AT(const l8, 1); \
+	float f[2 * LANES]; \
+	l16 t[2 * LANES]; \
+	LANE_LOOP \
+	for (unsigned l = 0; l < 2 * LANES; l++) \
+		f[l] = num_from_##to(a[l]); \
+	half_out_f16(t, f, 2 * LANES); \
+	lane_blend32(LANE_AT(l32, 0), (const l32 *)t, lanes); \
+	return STEP_NEXT; \
+}
+PAIR_F8(e4m3, NUM_FMT_e4m3)
+PAIR_F8(e5m2, NUM_FMT_e5m2)
 
 /* ---- integers and floats: fast pairs ---- */
 

@@ -109,15 +109,22 @@ LANE_OP(copysign_32, l32, l32, l32, l32, (A & 0x80000000u) | (B & 0x7fffffffu))
 LANE_OP(copysign_64, l64, l64, l64, l64,
 	(A & 0x8000000000000000u) | (B & 0x7fffffffffffffffu))
 
+/* the result is an operand: flushed already */
+#define F32_PICK(name, expr) \
+CORE(name, expr) \
+LANE_OP(name##_n, l32, lf32, lf32, lf32, num_canon(core_##name(A, B, C))) \
+LANE_OP(name##_f, l32, lf32, lf32, lf32, \
+	num_canon(core_##name(num_ftz(A), num_ftz(B), num_ftz(C)))) \
+static const xfn name##_f32[2] = { name##_n, name##_f };
 #define MINMAX32(m) \
-F32_UNSAT(m, fm_##m(a, b, false)) \
-F32_UNSAT(m##_nan, fm_##m(a, b, true)) \
-F32_UNSAT(m##_xs, fm_xorsign(fm_##m(fabsf(a), fabsf(b), false), a, b)) \
-F32_UNSAT(m##_nan_xs, fm_xorsign(fm_##m(fabsf(a), fabsf(b), true), a, b)) \
-F32_UNSAT(m##3, fm_##m(fm_##m(a, b, false), c, false)) \
-F32_UNSAT(m##3_nan, fm_##m(fm_##m(a, b, true), c, true)) \
-F32_UNSAT(m##3_abs, fm_##m(fm_##m(fabsf(a), fabsf(b), false), fabsf(c), false)) \
-F32_UNSAT(m##3_nan_abs, fm_##m(fm_##m(fabsf(a), fabsf(b), true), fabsf(c), true))
+F32_PICK(m, fm_##m(a, b, false)) \
+F32_PICK(m##_nan, fm_##m(a, b, true)) \
+F32_PICK(m##_xs, fm_xorsign(fm_##m(fabsf(a), fabsf(b), false), a, b)) \
+F32_PICK(m##_nan_xs, fm_xorsign(fm_##m(fabsf(a), fabsf(b), true), a, b)) \
+F32_PICK(m##3, fm_##m(fm_##m(a, b, false), c, false)) \
+F32_PICK(m##3_nan, fm_##m(fm_##m(a, b, true), c, true)) \
+F32_PICK(m##3_abs, fm_##m(fm_##m(fabsf(a), fabsf(b), false), fabsf(c), false)) \
+F32_PICK(m##3_nan_abs, fm_##m(fm_##m(fabsf(a), fabsf(b), true), fabsf(c), true))
 MINMAX32(min)
 MINMAX32(max)
 

@@ -326,6 +326,26 @@ static inline uint32_t prmt_mode(uint32_t a, uint32_t b, uint32_t c, uint64_t fo
 	return prmt(a, b, (uint32_t)(four >> (c & 3) * 16) & 0x7777);
 }
 LANE_OP(prmt_32, l32, l32, l32, l32, prmt(A, B, C))
+/* A constant selection without sign bytes: i.w[0] and i.w[1] say for each byte of
+ * the result which byte of a, and of b, it is; 0x80: none of them. */
+static enum step prmt_const(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	if (lanes != FULL)
+		return lane_part4(w, x, lanes, prmt_const);
+	const __m256i at = _mm256_set1_epi64x(0x0404040400000000), up = _mm256_set_epi64x(
+		0x0808080808080808, 0, 0x0808080808080808, 0);
+	const __m256i from = _mm256_add_epi8(at, up);
+	const __m256i ma = _mm256_add_epi8(from, _mm256_set1_epi32((int)x->i.w[0]));
+	const __m256i mb = _mm256_add_epi8(from, _mm256_set1_epi32((int)x->i.w[1]));
+
+	for (unsigned k = 0; k < LANES; k += 8) {
+		__m256i a = _mm256_load_si256((const void *)(r32(w, x->o[1]) + k));
+		__m256i b = _mm256_load_si256((const void *)(r32(w, x->o[2]) + k));
+		_mm256_store_si256((void *)(r32(w, x->o[0]) + k),
+			_mm256_or_si256(_mm256_shuffle_epi8(a, ma), _mm256_shuffle_epi8(b, mb)));
+	}
+	return STEP_NEXT;
+}
 LANE_OP(prmt_4, l32, l32, l32, l32, prmt_mode(A, B, C, x->i.u))
 
 /* ---- dp4a dp2a: sums of products of bytes; types of a and b independent ---- */
@@ -638,8 +658,22 @@ DECODER(vabsdiff4)
 	return LANE_DECODE(vabsdiff4_32, TY_b32, TY_b32, TY_b32, TY_b32);
 }
 
+static bool prmt_by_constant(struct decoder *d, const struct ptx_insn *i, struct xop *x)
+{
+	uint32_t sel = (uint32_t)i->operand[3].imm;
+
+	for (unsigned k = 0; k < 4; k++) {
+		uint32_t from = sel >> 4 * k & 7;
+		x->i.b[k] = (uint8_t)(from < 4 ? from : 0x80);
+		x->i.b[4 + k] = (uint8_t)(from < 4 ? 0x80 : from - 4);
+	}
+	return LANE_DECODE(prmt_const, TY_b32, TY_b32, TY_b32, TY_b32);
+}
 DECODER(prmt)
 {
+	if (ptx_pick(i, MG_prmt) == MOD_NONE && i->operand[3].kind == PO_IMM &&
+			!(i->operand[3].imm & 0x8888))
+		return prmt_by_constant(d, i, x);
 	/* the four selections of each mode, for c & 3 = 0 1 2 3, lowest first */
 	switch ((int)ptx_pick(i, MG_prmt)) {
 	case MOD_NONE: return LANE_DECODE(prmt_32, TY_b32, TY_b32, TY_b32, TY_b32);

@@ -43,19 +43,34 @@ static inline uint32_t shfl_source(unsigned mode, uint32_t l, uint32_t b, uint32
 	*ok = mode == SHFL_UP ? j >= (int32_t)max : j <= (int32_t)max;
 	return *ok ? (uint32_t)j : l;
 }
+/* t[l] = a[from[l]] */
+static inline void lane_take(l32 *t, const l32 *a, const l32 *from)
+{
+#ifdef __AVX512F__
+	const __m512i lo = _mm512_loadu_si512(a), hi = _mm512_loadu_si512(a + 16);
+
+	for (unsigned k = 0; k < LANES; k += 16)
+		_mm512_storeu_si512(t + k,
+			_mm512_permutex2var_epi32(lo, _mm512_loadu_si512(from + k), hi));
+#else
+	for (unsigned l = 0; l < LANES; l++)
+		t[l] = a[from[l]];
+#endif
+}
 #define SHFL(name, mode) \
 static enum step shfl_##name(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
-	l32 t[LANES]; \
+	l32 t[LANES], from[LANES]; \
 	uint32_t p = 0; \
 	MEET(4); \
 	const l32 *a = LANE_AT(const l32, 1), *b = LANE_AT(const l32, 2), *c = LANE_AT(const l32, 3); \
 	LANE_LOOP \
 	for (unsigned l = 0; l < LANES; l++) { \
 		bool ok; \
-		t[l] = a[shfl_source(mode, l, b[l], c[l], &ok) & 31]; \
+		from[l] = shfl_source(mode, l, b[l], c[l], &ok) & 31; \
 		p |= ok ? 1u << l : 0; \
 	} \
+	lane_take(t, a, from); \
 	lane_blend32(LANE_AT(l32, 0), t, go); \
 	if (x->o[5] != SLOT_NONE) \
 		ex_set_pred(w, x->o[5], go, p); \
