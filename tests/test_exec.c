@@ -57,6 +57,7 @@ struct run {
 	uint32_t grid, block, cluster, dynamic;
 	unsigned jobs;
 	double timeout;
+	uint64_t seed;
 	bool cooperative, checked;
 };
 
@@ -88,7 +89,8 @@ static void go(struct run *u, const char *text)
 		.block = { u->block ? u->block : 32, 1, 1 },
 		.cluster = { u->cluster ? u->cluster : 1, 1, 1 },
 		.shared_dynamic = u->dynamic, .params = &u->out, .jobs = u->jobs ? u->jobs : 1,
-		.timeout = u->timeout ? u->timeout : 20, .observer = &o, .cooperative = u->cooperative };
+		.timeout = u->timeout ? u->timeout : 20, .observer = &o, .cooperative = u->cooperative,
+		.seed = u->seed };
 
 	cr_assert(p, "line %d: %s", e.line, e.text);
 	m = exec_load(p, &e);
@@ -262,6 +264,22 @@ Test(exec, same_events_whatever_the_jobs)
 	done(&b);
 }
 
+Test(exec, seeds_shuffle_and_repeat)
+{
+	struct run a = { .block = 256, .checked = true }, b = a, c = a;
+
+	b.seed = c.seed = 7;
+	ok(&a, REDUCE);
+	ok(&b, REDUCE);
+	ok(&c, REDUCE);
+	cr_assert_neq(a.log.hash, b.log.hash);
+	cr_assert_eq(b.log.hash, c.log.hash);
+	cr_assert_eq(b.out[0], 256 * 255 / 2);
+	done(&a);
+	done(&b);
+	done(&c);
+}
+
 Test(exec, barrier_id_and_count_in_registers)
 {
 	struct run u = { .block = 128 };
@@ -351,6 +369,19 @@ Test(exec, widths_and_vectors)
 
 		cr_assert_eq(u.out[t], want, "%u: %x, not %x", t, u.out[t], want);
 	}
+	done(&u);
+}
+
+Test(exec, bulk_store_of_zeros)
+{
+	struct run u = { .block = 32 };
+
+	ok(&u, ENTRY1
+		".shared .align 8 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 2;\nadd.u32 %r4, %r2, %r3;\nmov.u32 %r5, 9;\n"
+		"st.shared.u32 [%r4], %r5;\nbar.warp.sync -1;\nsetp.eq.u32 %p1, %r1, 0;\nmov.u64 %rd4, s;\n"
+		"@%p1 st.bulk.weak.shared::cta [%rd4+8], 64, 0;\nbar.warp.sync -1;\nld.shared.u32 %r6, [%r4];\nst.global.u32 [%rd3], %r6;\nret;\n}\n");
+	for (uint32_t t = 0; t < 32; t++)
+		cr_assert_eq(u.out[t], t < 2 || t >= 18 ? 9 : 0);
 	done(&u);
 }
 

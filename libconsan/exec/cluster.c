@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 #define QUANTUM 50000 /* ops of a warp before the next one runs */
-#define ROUNDS 256    /* rounds over the warps before the worker looks around */
+#define TURN 4000000  /* ops of a cluster before the worker looks around ... */
+#define ROUNDS 256    /* ... or rounds over its warps */
 
 /* ---- contexts ---- */
 
@@ -37,6 +38,14 @@ static void fill_const(struct warp *w, const struct kconst *c, uint64_t v)
 	case RC_COUNT:
 		return;
 	}
+}
+
+/* Frames of lanes that did not return. */
+static void drop_calls(struct warp *w)
+{
+	for (unsigned l = 0; l < LANES; l++)
+		while (w->call[l].n)
+			free(w->call[l].at[--w->call[l].n].saved);
 }
 
 static struct warp *warp_new(struct worker *wk, struct cta *cta, unsigned id)
@@ -107,6 +116,7 @@ static void cluster_free(struct cluster *c)
 			struct warp *w = cta->warp[i];
 
 			async_warp_free(w);
+			drop_calls(w);
 			for (unsigned l = 0; l < LANES; l++)
 				vec_free(&w->call[l]);
 			free(w->local);
@@ -219,8 +229,7 @@ static void warp_begin(struct warp *w)
 	memset(w->r + k->sp_slot, 0, 4 * LANES);
 	if (k->local_stack)
 		memset(w->local, 0, (size_t)k->local_stack * LANES);
-	for (unsigned l = 0; l < LANES; l++)
-		w->call[l].n = 0;
+	drop_calls(w);
 	memset(&w->spin, 0, sizeof w->spin);
 	warp_start(w);
 	async_warp_begin(w);
@@ -392,9 +401,9 @@ static struct warp *next_warp(struct cluster *c, uint32_t k, uint64_t start)
 
 static enum turn cluster_turn(struct cluster *c)
 {
-	uint64_t work_before = c->work, polls_before = c->polls;
+	uint64_t work_before = c->work, polls_before = c->polls, end = c->ticks + TURN;
 
-	for (unsigned round = 0; round < ROUNDS; round++) {
+	for (unsigned round = 0; round < ROUNDS && c->ticks < end; round++) {
 		uint64_t work = c->work, start = c->grid->l->seed ? ex_random(c) >> 32 : 0;
 		bool ran = false, spin = false;
 

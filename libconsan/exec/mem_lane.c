@@ -356,3 +356,53 @@ DECODER(st)
 	}
 	return true;
 }
+
+/* ---- st.bulk: o[1] bytes (64 bits) of zeros ---- */
+
+static enum step st_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct xaddr a = { x->o[MX_ADDR], (int32_t)x->o[MX_IMM] };
+	const l64 *n = r64(w, x->o[1]);
+
+	for EACH_LANE(l, lanes) {
+		struct xplace p;
+
+		if (!n[l])
+			continue;
+		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, a, l), n[l], 8, true, &p))
+			return STEP_FAULT;
+		if (p.space != SP_SHARED || n[l] % 8)
+			return ex_fault(w, x, 1u << l, EVX_MISALIGNED, p.space, p.addr, n[l],
+				"st.bulk of %llu bytes: shared memory, a multiple of 8", (unsigned long long)n[l]);
+		if (w->sink) {
+			struct event e = ex_event(w, x, EV_ACCESS, 1u << l);
+
+			e.space = SP_SHARED;
+			e.mode = EVM_WRITE;
+			e.size = (uint32_t)n[l];
+			e.peer = (uint16_t)p.cta->rank;
+			e.addr = p.addr;
+			ex_emit(w->cluster, &e);
+		}
+		memset(p.host, 0, n[l]);
+	}
+	ex_work(w);
+	return STEP_NEXT;
+}
+
+DECODER(st_bulk)
+{
+	struct xaddr a = dec_addr(d, &i->operand[0]);
+	const struct ptx_operand *v = &i->operand[2];
+
+	if (v->kind != PO_IMM || v->imm)
+		return dec_unsupported(d, "st.bulk of another value than 0");
+	if (dec_bits(d, &i->operand[1]) == 32)
+		return dec_unsupported(d, "st.bulk with a 32-bit size");
+	x->fn = st_bulk;
+	x->o[1] = dec_src(d, &i->operand[1], TY_u64);
+	x->o[MX_ADDR] = a.slot;
+	x->o[MX_IMM] = (uint32_t)a.imm;
+	x->i.u = dec_space(i, 0);
+	return true;
+}
