@@ -184,7 +184,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->index = index;
 	w->all = w->live = 0;
 	w->epoch = 1;
-	w->dirty = false;
+	w->dirty = w->reg_touched = false;
 	w->global_fence = w->fence_site = w->wg_fences = w->nregs = 0;
 }
 
@@ -198,8 +198,13 @@ static void reset_cluster(struct cluster *c)
 	hang_reset(c);
 	for (i = 0; i < c->nwarps; i++)
 		reset_warp(c, i);
-	for (i = 0; i < c->nwarpgroups; i++)
-		c->wg[i] = (struct warpgroup){ .open = 1 };
+	for (i = 0; i < c->nwarpgroups; i++) {
+		struct warpgroup *g = &c->wg[i];
+
+		if (g->nreg)
+			memset(g->reg, 0, g->nreg * sizeof *g->reg);
+		*g = (struct warpgroup){ .open = 1, .reg = g->reg, .nreg = g->nreg };
+	}
 	for (i = 0; i < c->mbars.n; i++) {
 		struct mbar *m = &c->mbars.at[i];
 
@@ -295,6 +300,8 @@ static void free_cluster(struct cluster *c)
 		free(w->observed.at);
 		free(w->reg);
 	}
+	for (i = 0; i < c->nwarpgroups; i++)
+		free(c->wg[i].reg);
 	frontier_put(&c->space, c->least);
 	frontier_put(&c->space, c->meet.now);
 	frontier_put(&c->space, c->meet.before);

@@ -60,15 +60,20 @@ struct released {            /* by a fence: what relaxed writes will publish */
 	struct own own;
 };
 
-/* Registers that wgmma uses, per warp, by register id. */
+/* Registers that wgmma uses, by register id: what wgmma did with them (one
+ * for the warpgroup, as its warps act as one) ... */
 struct wg_reg {
 	uint32_t d, a;           /* newest wgmma group with it as D, as A; 0 none */
 	uint32_t d_site, a_site;
 	int64_t shape;           /* of the newest wgmma with it as D */
 	uint32_t shape_fence;    /* count of wgmma.fence when that was issued */
-	uint32_t touch_site;     /* plain access since the last wgmma.fence, or 0 */
-	uint32_t touch_fence;    /* count of wgmma.fence at that access */
-	bool touched, moved;     /* ever; by a plain move */
+};
+
+/* ... and what plain instructions of one warp did. */
+struct plain_reg {
+	uint32_t site;           /* newest access, preferring what is no move */
+	uint32_t fence;          /* count of wgmma.fence then */
+	bool touched, moved;     /* ever; by a plain mov */
 };
 
 struct warp {
@@ -86,9 +91,10 @@ struct warp {
 	VEC(struct observed) observed;
 	uint32_t global_fence;   /* site of a proxy fence that left shared memory out */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
-	struct wg_reg *reg;
+	struct plain_reg *reg;
 	size_t nreg;
 	uint32_t wg_fences;      /* wgmma.fence so far */
+	bool reg_touched;        /* any register since the last one */
 	uint32_t nregs;          /* by setmaxnreg; 0 until the first */
 	struct nb_gen *in;       /* barrier generation it waits in, or NULL */
 	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
@@ -101,6 +107,8 @@ struct warpgroup {
 	uint32_t inside;         /* wgmmas in it */
 	uint32_t last;           /* the newest group that holds a wgmma */
 	uint32_t done;           /* groups up to here are complete */
+	struct wg_reg *reg;
+	size_t nreg;
 	uint32_t wait_site, wait_count, site;
 	bool judged;             /* exit with pending wgmma was reported */
 };

@@ -18,7 +18,19 @@ static enum severity register_severity(const struct cluster *c, bool moved)
 	return moved ? SEV_NOTE : SEV_WARNING;
 }
 
-static struct wg_reg *reg_of(struct warp *w, uint32_t id)
+static struct wg_reg *reg_of(struct warpgroup *g, uint32_t id)
+{
+	if (id >= g->nreg) {
+		size_t n = (id + 64) & ~(size_t)63;
+
+		g->reg = base_resize(g->reg, n * sizeof *g->reg);
+		memset(g->reg + g->nreg, 0, (n - g->nreg) * sizeof *g->reg);
+		g->nreg = n;
+	}
+	return &g->reg[id];
+}
+
+static struct plain_reg *plain_of(struct warp *w, uint32_t id)
 {
 	if (id >= w->nreg) {
 		size_t n = (id + 64) & ~(size_t)63;
@@ -43,8 +55,8 @@ static struct finding *begin(struct cluster *c, enum rule rule, bool moved, stru
 	return f;
 }
 
-static void needs_fence(struct cluster *c, struct warp *w, const struct event *e,
-	const struct wg_reg *r, bool as_d)
+/* D03: between this warp's own register accesses and the wgmma */
+static void needs_fence(struct cluster *c, struct warp *w, const struct event *e)
 {
 	struct finding *f;
 
@@ -56,71 +68,77 @@ static void needs_fence(struct cluster *c, struct warp *w, const struct event *e
 		report_send(c, f);
 		return;
 	}
-	if (r->touched && r->touch_fence == w->wg_fences) {
-		f = begin(c, CS320, r->moved, w, e->site, "wgmma", r->touch_site, "register access");
+	for (unsigned i = 0; w->reg_touched && i < e->nregs_d + e->nregs_a; i++) {
+		const struct plain_reg *r = plain_of(w, e->regs[i]);
+
+		if (!r->touched || r->fence != w->wg_fences)
+			continue;
+		f = begin(c, CS320, r->moved, w, e->site, "wgmma", r->site, "register access");
 		if (!f)
-			return;
+			continue;
 		report_edge(f, "wgmma.fence must come between the register access and the wgmma that uses "
-			"the register as %s", as_d ? "accumulator" : "A fragment");
+			"the register as %s", i < e->nregs_d ? "accumulator" : "A fragment");
 		report_send(c, f);
-		return;
 	}
-	if (!as_d || !r->d || r->shape == e->tx || r->shape_fence != w->wg_fences)
-		return;
-	f = begin(c, CS320, false, w, e->site, "wgmma", r->d_site, "wgmma of another shape");
-	if (!f)
-		return;
-	report_edge(f, "two wgmmas of different shapes use the accumulator with no wgmma.fence between");
-	report_send(c, f);
 }
 
-static void use_registers(struct cluster *c, struct warp *w, const struct warpgroup *g,
+static void use_registers(struct cluster *c, struct warp *w, struct warpgroup *g,
 	const struct event *e)
 {
 	struct finding *f;
+	unsigned i;
 
-	for (unsigned i = 0; i < e->nregs_d + e->nregs_a; i++) {
-		struct wg_reg *r = reg_of(w, e->regs[i]);
-		bool as_d = i < e->nregs_d;
+	for (i = 0; i < 4; i++)
+		needs_fence(c, w + i, e);
+	for (i = 0; i < e->nregs_d; i++) {
+		struct wg_reg *r = reg_of(g, e->regs[i]);
 
-		needs_fence(c, w, e, r, as_d);
-		if (!as_d && r->d > g->done) {
-			f = begin(c, CS321, false, w, e->site, "wgmma read of the A fragment", r->d_site, "wgmma");
-			if (f) {
-				report_edge(f, "the A fragment is the accumulator of a wgmma still in flight: "
-					"wgmma.wait_group must cover it first");
-				report_send(c, f);
-			}
+		/* D04: accumulating with the same shape needs no fence */
+		f = r->d && r->shape != e->tx && r->shape_fence == w->wg_fences
+			? begin(c, CS320, false, w, e->site, "wgmma", r->d_site, "wgmma of another shape") : NULL;
+		if (f) {
+			report_edge(f, "two wgmmas of different shapes use the accumulator with no wgmma.fence "
+				"between");
+			report_send(c, f);
 		}
-		if (as_d) {
-			r->d = g->open;
-			r->d_site = e->site;
-			r->shape = e->tx;
-			r->shape_fence = w->wg_fences;
-		} else {
-			r->a = g->open;
-			r->a_site = e->site;
+		r->d = g->open;
+		r->d_site = e->site;
+		r->shape = e->tx;
+		r->shape_fence = w->wg_fences;
+	}
+	for (; i < e->nregs_d + e->nregs_a; i++) {
+		struct wg_reg *r = reg_of(g, e->regs[i]);
+
+		f = r->d > g->done ? begin(c, CS321, false, w, e->site, "wgmma read of the A fragment",
+			r->d_site, "wgmma") : NULL;
+		if (f) {
+			report_edge(f, "the A fragment is the accumulator of a wgmma still in flight: "
+				"wgmma.wait_group must cover it first");
+			report_send(c, f);
 		}
+		r->a = g->open;
+		r->a_site = e->site;
 	}
 }
 
 void on_regs(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	const struct warpgroup *g = &c->wg[wg_of(c, w)];
+	struct warpgroup *g = &c->wg[wg_of(c, w)];
 	bool move = e->flags & EVF_MOVE, write = e->mode & EVM_WRITE;
 	struct finding *f;
 
+	w->reg_touched = true;
 	for (unsigned i = 0; i < e->nregs_d; i++) {
-		struct wg_reg *r = reg_of(w, e->regs[i]);
-		bool fresh = !r->touched || r->touch_fence != w->wg_fences;
+		struct plain_reg *p = plain_of(w, e->regs[i]);
+		const struct wg_reg *r = reg_of(g, e->regs[i]);
 
-		if (fresh || (r->moved && !move)) {
-			r->touch_site = e->site;
-			r->moved = move;
+		if (!p->touched || p->fence != w->wg_fences || (p->moved && !move)) {
+			p->site = e->site;
+			p->moved = move;
 		}
-		r->touched = true;
-		r->touch_fence = w->wg_fences;
+		p->touched = true;
+		p->fence = w->wg_fences;
 		f = NULL;
 		if (r->d > g->done)
 			f = begin(c, CS321, move, w, e->site, write ? "register write" : "register read",
@@ -185,8 +203,7 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 	g->inside++;
 	g->last = g->open;
 	g->site = e->site;
-	for (unsigned i = 0; i < 4; i++)
-		use_registers(c, w + i, g, e);
+	use_registers(c, w, g, e);
 	meet(c, w);
 	for (unsigned part = 0; part < 5; part++) {
 		bool own_rows = part < 4 && !c->check->config.policy.wgmma_a_by_warpgroup;
@@ -219,6 +236,7 @@ static void redundant(struct cluster *c, const struct event *e, const char *what
 void on_wg_fence(struct cluster *c, const struct event *e)
 {
 	warp_of(c, e)->wg_fences++;
+	warp_of(c, e)->reg_touched = false;
 }
 
 void on_wg_commit(struct cluster *c, const struct event *e)
