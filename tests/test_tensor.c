@@ -367,6 +367,7 @@ Test(tensor, mbarrier_as_on_hardware)
 	cr_assert_eq(s.n, ARRAY_SIZE(want));
 	for (unsigned i = 0; i < s.n; i++)
 		cr_assert_eq(out[i], want[i], "observation %u is %u", i, out[i]);
+	text_free(&s.t);
 }
 
 Test(tensor, a_wait_without_arrivals_is_explained)
