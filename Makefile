@@ -68,7 +68,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_cuda.c tests/cases.c
+TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_cuda.c tests/test_mutants.c tests/cases.c
 
 # ---- rules ----
 
@@ -107,6 +107,7 @@ help:
 	@echo "make           build consan-run, consan and the library into $(BUILD)/"
 	@echo "make demo      run a bundled kernel and its buggy twin under consan-run"
 	@echo "make check     all tests; SAN=1: consan itself under ASan and UBSan; CC=clang works, too"
+	@echo "make mutants   what consan says of each kernel when one synchronisation is deleted or weakened"
 	@echo "make bench     what checking costs, as ratios of one run (uses oclgrind if installed)"
 	@echo "make kernels   the bundled CUDA kernels      make layers   who includes whom"
 	@echo "make deps      install what is missing       make clean"
@@ -128,6 +129,10 @@ check: deps
 bench: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BENCH)
 	$(V)$(BUILD)/tests/bench/bench $(BUILD)
+
+mutants: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/mutants/mutants
+	$(V)$(BUILD)/tests/mutants/mutants $(BUILD)
 
 layers:
 	$(V)awk -f tests/layers.awk $(shell find libconsan shadow instrument kernels reports \
@@ -225,11 +230,17 @@ $(BUILD)/tests/bench/matmul: tests/bench/matmul.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
 
+MUTANTS = tests/mutants/mutate.c tests/mutants/outcome.c tests/mutants/mutants.c
+$(BUILD)/tests/mutants/mutants: $(MUTANTS:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUILD)/%) \
+		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+
 check-unit: $(TESTS:%.c=$(BUILD)/%)
 	$(V)for t in $^; do echo "$$t"; $$t || exit 1; done
 
 clean:
 	rm -rf build build-*
 
-.PHONY: all help demo kernels deps check bench layers check-unit clean
+.PHONY: all help demo kernels deps check mutants bench layers check-unit clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
