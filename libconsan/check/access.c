@@ -280,6 +280,7 @@ void on_access(struct cluster *c, const struct event *e)
 	if (e->space != SP_SHARED || e->peer >= c->nctas)
 		return;
 	c->stats.accesses++;
+	cluster_visit(c, w, e, e->peer, "access");
 	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
 	if (strong)
 		strong_reads(c, w, e);

@@ -81,6 +81,7 @@ static void on_cta_end(struct cluster *c, const struct event *e)
 		return;
 	c->cta[e->cta].ended = true;
 	async_cta_end(c, e->cta, e);
+	cluster_cta_end(c, e);
 }
 
 /* ---- events ---- */
@@ -290,6 +291,7 @@ static void free_cluster(struct cluster *c)
 		if (c->cta[i].begun)
 			shadow_close(&c->cta[i].shadow);
 		free(c->cta[i].mbar_at);
+		free(c->cta[i].visits.at);
 	}
 	for (i = 0; i < c->nwarps; i++) {
 		struct warp *w = &c->warp[i];

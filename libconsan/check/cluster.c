@@ -2,7 +2,8 @@
  * arrive publishes all that its lanes know; a relaxed one only what fences
  * before it made ready: a release fence, or, for mbarrier objects alone,
  * fence.mbarrier_init (G06, G07, B08). Asynchronous operations stay pending
- * across it. Does not decide who must come: the executor does, or hangs. */
+ * across it. And the lifetimes of the cluster's CTAs, one to the other. Does not
+ * decide who must come: the executor does, or hangs. */
 #include "state.h"
 
 void on_fence_mbinit(struct cluster *c, const struct event *e)
@@ -56,6 +57,90 @@ void on_cluster_wait(struct cluster *c, const struct event *e)
 		warp_acquire(c, w, e->lanes, f);
 }
 
+/* ---- lifetimes (G01, G02): is the CTA there yet, is it there still? ---- */
+
+static bool known_to_run(const struct cluster *c, const struct warp *w, unsigned cta)
+{
+	if (w->cluster_waited)
+		return true; /* existence is all that a relaxed barrier needs to say */
+	for (unsigned g = 0; g < w->ngroups; g++)
+		for (uint32_t i = cta * c->per_cta; i < (cta + 1) * c->per_cta; i++) {
+			const struct frontier *f = w->group[g].f;
+
+			if (frontier_full(&c->space, f, PLANE_G, i)
+				|| (f->npart && frontier_lanes(&c->space, f, PLANE_G, i, 1)))
+				return true;
+		}
+	return false;
+}
+
+void cluster_touch(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
+	const char *what)
+{
+	struct finding *f;
+
+	if (peer == w->cta)
+		return;
+	if (c->cta[peer].ended) {
+		f = report_new(c, CS503, rule_severity(CS503), e->site, 0);
+		if (f) {
+			report_side(c, f, w->index, only_lane(e->lanes), e->site, what);
+			report_edge(f, "CTA %u of the cluster has exited already", peer);
+			report_send(c, f);
+		}
+	} else if (!known_to_run(c, w, peer)) {
+		f = report_new(c, CS502, rule_severity(CS502), e->site, 0);
+		if (f) {
+			report_side(c, f, w->index, only_lane(e->lanes), e->site, what);
+			report_edge(f, "nothing tells warp %u that CTA %u of the cluster has started", w->id, peer);
+			report_send(c, f);
+		}
+	}
+}
+
+void cluster_visit(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
+	const char *what)
+{
+	struct cta *cta = &c->cta[peer];
+	struct visit now;
+
+	if (peer == w->cta)
+		return;
+	cluster_touch(c, w, e, peer, what);
+	now.who = warp_who(w, e->lanes, e->site);
+	now.phase = c->meet.phase + !!(w->cluster_arrived[c->meet.phase & 1] & e->lanes);
+	for (size_t i = 0; i < cta->visits.n; i++)
+		if (cta->visits.at[i].who.warp == w->index && cta->visits.at[i].who.lanes == e->lanes) {
+			cta->visits.at[i] = now;
+			return;
+		}
+	vec_push(&cta->visits, now);
+}
+
+void cluster_cta_end(struct cluster *c, const struct event *e)
+{
+	struct cta *cta = &c->cta[e->cta];
+
+	for (size_t i = 0; i < cta->visits.n; i++) {
+		const struct visit *v = &cta->visits.at[i];
+		const struct who *x = &v->who;
+		struct finding *f;
+
+		if (cta->exited_waited > v->phase)
+			continue; /* S38: for lifetimes a relaxed barrier is enough */
+		if (!(x->lanes & ~frontier_lanes(&c->space, cta->exited, PLANE_G, x->warp, x->epoch)))
+			continue;
+		f = report_new(c, CS503, rule_severity(CS503), e->site, x->site);
+		if (!f)
+			continue;
+		report_side(c, f, e->cta * c->per_cta, -1, e->site, "CTA exit");
+		report_side(c, f, x->warp, only_lane(x->lanes), x->site, "use of its shared memory");
+		report_edge(f, "nothing tells CTA %u before it exits that warp %u of CTA %u is done with "
+			"its shared memory", e->cta, c->warp[x->warp].id, c->warp[x->warp].cta);
+		report_send(c, f);
+	}
+}
+
 bool cluster_knows_init(const struct warp *w, const struct mbar *m)
 {
 	return m->init_phase && w->cluster_waited >= m->init_phase;
@@ -66,6 +151,10 @@ void cluster_reset(struct cluster *c)
 	frontier_clear(&c->space, c->meet.now);
 	frontier_clear(&c->space, c->meet.before);
 	c->meet.phase = 0;
+	for (uint32_t r = 0; r < c->nctas; r++) {
+		c->cta[r].visits.n = 0;
+		c->cta[r].exited_waited = 0;
+	}
 	for (uint32_t i = 0; i < c->nwarps; i++) {
 		c->warp[i].cluster_waited = 0;
 		c->warp[i].cluster_arrived[0] = c->warp[i].cluster_arrived[1] = 0;

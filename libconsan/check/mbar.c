@@ -106,6 +106,10 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 	struct mbar *m = mbar_of(c, cta, addr);
 	struct finding *f;
 
+	if (e->kind == EV_BULK) /* its end is known by its slot, not by its issuer */
+		cluster_touch(c, w, e, cta, doing(e));
+	else
+		cluster_visit(c, w, e, cta, doing(e));
 	if (!m || !m->live) {
 		f = begin(c, CS202, e, NULL, doing(e), m ? &m->init : NULL, "mbarrier.inval");
 		if (f) {

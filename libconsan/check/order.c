@@ -219,7 +219,11 @@ void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoc
 
 void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 {
-	warp_release(c, w, lanes, c->cta[w->cta].exited);
+	struct cta *cta = &c->cta[w->cta];
+
+	warp_release(c, w, lanes, cta->exited);
+	if (cta->exited_waited < w->cluster_waited)
+		cta->exited_waited = w->cluster_waited;
 	w->live &= ~lanes;
 	for (unsigned i = 0; i < w->ngroups;) {
 		w->group[i].lanes &= ~lanes;

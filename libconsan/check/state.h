@@ -195,6 +195,11 @@ struct flag {
 	struct frontier *f;      /* what the write chain has released; NULL: free place */
 };
 
+struct visit {               /* a warp's newest use of another CTA's shared memory */
+	struct who who;
+	uint64_t phase;          /* of barrier.cluster, in which it arrives next */
+};
+
 struct cta {
 	struct shadow shadow;
 	bool begun, ended;
@@ -202,6 +207,8 @@ struct cta {
 	uint16_t *mbar_at;       /* per 8 bytes: index + 1 into mbars */
 	struct nb_gen *bar[16];
 	struct frontier *exited; /* what all exited lanes knew */
+	uint64_t exited_waited;  /* phases of barrier.cluster that any of them waited for */
+	VEC(struct visit) visits;
 };
 
 struct stuck {
@@ -397,6 +404,12 @@ void on_cluster_wait(struct cluster *c, const struct event *e);
 void on_fence_mbinit(struct cluster *c, const struct event *e);
 /* A cluster barrier has told the warp of the object's initialisation. */
 bool cluster_knows_init(const struct warp *w, const struct mbar *m);
+/* The event's lanes touch shared memory of CTA `peer`, or will by a copy. */
+void cluster_touch(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
+	const char *what);
+void cluster_visit(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
+	const char *what);
+void cluster_cta_end(struct cluster *c, const struct event *e);
 void cluster_reset(struct cluster *c);
 
 /* ---- hang.c ---- */
