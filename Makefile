@@ -29,10 +29,12 @@ PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/
 
 # plain C of the executor ...
 EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \
-	libconsan/exec/module.c libconsan/exec/decode.c libconsan/exec/regs.c libconsan/exec/mem.c \
+	libconsan/exec/context.c libconsan/exec/module.c libconsan/exec/decode.c \
+	libconsan/exec/operand.c libconsan/exec/layout.c libconsan/exec/regs.c \
+	libconsan/exec/regs_note.c libconsan/exec/mem.c libconsan/exec/queue.c \
 	libconsan/exec/control.c libconsan/exec/bar.c libconsan/exec/address.c \
 	libconsan/exec/call.c libconsan/exec/builtin.c libconsan/exec/heap.c \
-	libconsan/exec/async.c libconsan/exec/mbarrier.c libconsan/exec/cpasync.c libconsan/exec/bulk.c libconsan/exec/replace.c \
+	libconsan/exec/async.c libconsan/exec/mbarrier.c libconsan/exec/cpasync.c libconsan/exec/bulk.c libconsan/exec/replace.c libconsan/exec/stasync.c \
 	libconsan/exec/matrix.c libconsan/exec/mma.c libconsan/exec/wgmma.c \
 	libconsan/exec/fence.c libconsan/exec/num.c libconsan/exec/tensormap.c \
 	libconsan/exec/tensor_copy.c libconsan/exec/tensor_reduce.c

@@ -125,6 +125,17 @@ enum step op_exit(struct warp *w, const struct xop *x, uint32_t lanes);
 bool dec_falls_through(const struct ptx_insn *i);
 void dec_brx_targets(struct decoder *d, struct xop *x); /* indices -> pcs */
 
+/* layout.c: k->fn with frames, registers and stack; then shared variables. */
+void layout_functions(struct exec_kernel *k);
+void layout_shared(struct decoder *d);
+
+/* regs_note.c: registers that some wgmma of the current function uses, by
+ * number (free() it; NULL: none); and the op before i that says what i does
+ * with them. */
+bool *regs_of_wgmma(struct decoder *d);
+void regs_note(struct decoder *d, const struct ptx_insn *i, bool *used,
+	uint32_t guard, uint32_t guard_xor, uint32_t site);
+
 /* regs.c: fills fn->n; fn->slot with columns and fn->zero with registers (may
  * be read before written), which the decoder turns into slots. */
 void regs_allocate(struct exec_kernel *k, struct kfunc *fn);
@@ -200,6 +211,12 @@ struct grid {
 void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32_t site,
 	const char *text);
 double grid_now(void);
+
+/* context.c */
+void context_begin(struct worker *wk, uint64_t id); /* a cluster of the grid becomes resident */
+void context_end(struct cluster *c, bool finished); /* its events are over */
+void context_cta_end(struct cta *cta);
+void context_free(struct cluster *c);
 
 /* cluster.c */
 void worker_run(struct worker *wk);

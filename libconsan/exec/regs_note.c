@@ -1,0 +1,90 @@
+/* regs_note: in functions with wgmma, which plain instructions touch a register
+ * that some wgmma works on. An op before each of them says so (EV_REGS). */
+#include "core.h"
+
+struct regs_note { uint16_t nread, nwritten; bool move; uint32_t reg[]; };
+
+static enum step op_regs(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct regs_note *n = x->i.p;
+
+	if (!w->sink)
+		return STEP_NEXT;
+	struct event e = ex_event(w, x, EV_REGS, lanes);
+	e.flags = n->move ? EVF_MOVE : 0;
+	e.regs = n->reg;
+	e.nregs_d = n->nread;
+	e.mode = EVM_READ;
+	if (n->nread)
+		ex_emit(w->cluster, &e);
+	e.regs = n->reg + n->nread;
+	e.nregs_d = n->nwritten;
+	e.mode = EVM_WRITE;
+	if (n->nwritten)
+		ex_emit(w->cluster, &e);
+	return STEP_NEXT;
+}
+
+static void wgmma_regs(const struct ptx_operand *o, bool mark, bool *used, uint32_t *out, unsigned *n)
+{
+	if (o->kind == PO_REG || (o->kind == PO_ADDR && o->reg != PTX_NO_REG)) {
+		if (mark)
+			used[o->reg] = true;
+		else if (used[o->reg] && *n < 2048)
+			out[(*n)++] = o->reg;
+		return;
+	}
+	if (o->kind == PO_VEC || o->kind == PO_PAIR || o->kind == PO_TADDR)
+		for (unsigned i = 0; i < o->n; i++)
+			wgmma_regs(&o->list[i], mark, used, out, n);
+}
+
+/* Accumulators and A fragments: the vectors among the operands. */
+bool *regs_of_wgmma(struct decoder *d)
+{
+	const struct ptx_func *f = d->fn->f;
+	bool *used = NULL;
+
+	for (size_t i = 0; i < f->ninsn; i++) {
+		const struct ptx_insn *in = &f->insn[i];
+
+		if (in->op != OP_wgmma_mma_async && in->op != OP_wgmma_mma_async_sp)
+			continue;
+		if (!used)
+			used = base_alloc(f->nreg + 1);
+		for (unsigned o = 0; o < 2 && o < in->noperands; o++)
+			if (in->operand[o].kind == PO_VEC)
+				wgmma_regs(&in->operand[o], true, used, NULL, NULL);
+	}
+	d->k->has_wgmma |= used != NULL;
+	return used;
+}
+
+void regs_note(struct decoder *d, const struct ptx_insn *i, bool *used,
+	uint32_t guard, uint32_t guard_xor, uint32_t site)
+{
+	static _Thread_local uint32_t found[2048];
+	unsigned n = 0, nread, ndst = dec_destinations(i);
+	struct regs_note *note;
+	struct xop *x;
+
+	if (ptx_effect_of((enum ptx_op)i->op) == EF_WGMMA)
+		return;
+	for (unsigned o = ndst; o < i->noperands; o++)
+		wgmma_regs(&i->operand[o], false, used, found, &n);
+	nread = n;
+	for (unsigned o = 0; o < ndst; o++)
+		wgmma_regs(&i->operand[o], false, used, found, &n);
+	if (!n)
+		return;
+	note = dec_alloc(d, sizeof *note + n * sizeof note->reg[0]);
+	note->nread = (uint16_t)nread;
+	note->move = i->op == OP_mov;
+	note->nwritten = (uint16_t)(n - nread);
+	memcpy(note->reg, found, n * sizeof note->reg[0]);
+	x = dec_before(d, op_regs);
+	x->guard = guard;
+	x->guard_xor = guard_xor;
+	x->site = site;
+	x->i.p = note;
+}
