@@ -156,6 +156,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->warp = base_alloc(c->nwarps * sizeof *c->warp);
 	c->wg = base_alloc(c->nwarpgroups * sizeof *c->wg);
 	c->least = frontier_new(&c->space);
+	c->joint = frontier_new(&c->space);
 	c->meet.now = frontier_new(&c->space);
 	c->meet.before = frontier_new(&c->space);
 	for (uint32_t r = 0; r < c->nctas; r++)
@@ -231,6 +232,7 @@ static void reset_cluster(struct cluster *c)
 	c->space.nagents -= (uint32_t)c->slots.n;
 	c->slots.n = 0;
 	c->slot_cursor = 0;
+	c->joint_at = 0;
 	for (i = 0; i < c->nctas; i++)
 		frontier_clear(&c->space, c->cta[i].exited);
 	c->cut = false;
@@ -305,6 +307,7 @@ static void free_cluster(struct cluster *c)
 	for (i = 0; i < c->nwarpgroups; i++)
 		free(c->wg[i].reg);
 	frontier_put(&c->space, c->least);
+	frontier_put(&c->space, c->joint);
 	frontier_put(&c->space, c->meet.now);
 	frontier_put(&c->space, c->meet.before);
 	clock_space_close(&c->space);

@@ -69,18 +69,20 @@ static bool ordered(const struct view *v, enum plane plane, const struct cell_en
 	return known_from(v->c, v->f, v->w, plane, old, &issuer, bytes);
 }
 
-/* Does any of the four warps know it, by itself or from others? */
+/* Does any of the four warps know it, by itself or from others? What they know
+ * together is summed up once for each event. */
 static bool known_to_group(const struct view *v, enum plane plane, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t bytes)
 {
-	struct frontier *f = frontier_new(&v->c->space);
-	bool known;
+	struct cluster *c = v->c;
 
-	for (unsigned i = 0; i < 4; i++)
-		warp_look(v->c, v->w + i, f);
-	known = known_from(v->c, f, NULL, plane, old, now, bytes);
-	frontier_put(&v->c->space, f);
-	return known;
+	if (c->joint_at != c->stats.events) {
+		c->joint_at = c->stats.events;
+		frontier_clear(&c->space, c->joint);
+		for (unsigned i = 0; i < 4; i++)
+			warp_look(c, v->w + i, c->joint);
+	}
+	return known_from(c, c->joint, NULL, plane, old, now, bytes);
 }
 
 /* A03: both strong, each scope includes the other's thread, same proxy and a

@@ -232,6 +232,8 @@ struct cluster {
 	struct warp *warp;
 	struct warpgroup *wg;
 	struct frontier *least;  /* wgmma: what all its warps know */
+	struct frontier *joint;  /* ... and what they know together, */
+	uint64_t joint_at;       /* at this count of events */
 	struct {                 /* barrier.cluster */
 		uint64_t phase;  /* completed */
 		struct frontier *now, *before; /* published in this phase, in the previous */
