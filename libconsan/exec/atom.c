@@ -94,7 +94,6 @@ static bool (*const run[AT_COUNT])(struct warp *, uint32_t, const struct reach *
 #undef ATOM
 };
 
-/* i.b of a scalar: kind, elements in a register, bytes of one, register bytes */
 static bool reach_any(struct warp *w, const struct xop *x, uint32_t lanes, unsigned space,
 	unsigned bytes, struct reach *r)
 {
@@ -116,6 +115,7 @@ static bool in_own_memory(const struct warp *w, const struct reach *r)
 	return r->space == SP_SHARED || r->space == SP_LOCAL || w->worker->grid->jobs == 1;
 }
 
+/* i.b: kind, elements in a register, bytes of one, bytes of a register */
 static enum step op_atom(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	unsigned kind = x->i.b[0], parts = x->i.b[1], size = x->i.b[2], reg = x->i.b[3];

@@ -179,68 +179,81 @@ static void mark_alone(struct live *v, uint32_t reg, bool def, size_t block, uin
 	v->alone[reg] = true;
 }
 
-static void colour(struct live *v, struct kfunc *fn)
+/* ---- columns in use, earliest end first ---- */
+
+struct busy { uint32_t end, column; };
+
+static void heap_push(struct busy *heap, size_t n, struct busy b)
+{
+	size_t at = n;
+
+	for (; at && heap[(at - 1) / 2].end > b.end; at = (at - 1) / 2)
+		heap[at] = heap[(at - 1) / 2];
+	heap[at] = b;
+}
+
+/* Takes out the first; n: how many are left then. */
+static void heap_pop(struct busy *heap, size_t n)
+{
+	struct busy last = heap[n];
+	size_t at = 0;
+
+	for (size_t kid = 1; kid < n; kid = 2 * at + 1) {
+		if (kid + 1 < n && heap[kid + 1].end < heap[kid].end)
+			kid++;
+		if (heap[kid].end >= last.end)
+			break;
+		heap[at] = heap[kid];
+		at = kid;
+	}
+	heap[at] = last;
+}
+
+/* Gives the registers of one class their columns, in order of their start;
+ * the column that was freed last is the warmest. */
+static void colour_class(const struct live *v, struct kfunc *fn, enum reg_class c,
+	const struct interval *in, size_t n, struct busy *heap)
 {
 	const struct ptx_func *f = v->f;
-	struct interval *in = base_alloc((f->nreg + 1) * sizeof *in);
-	struct { uint32_t end, column; } *busy = base_alloc((f->nreg + 1) * sizeof *busy);
-	VEC(uint32_t) idle[RC_COUNT] = { 0 };
-	size_t n = 0, nbusy[RC_COUNT] = { 0 };
-	/* one heap of busy columns per class would do; classes are kept apart by
-	 * running the scan once for each */
-	for (uint32_t r = 0; r < f->nreg; r++)
+	VEC(uint32_t) idle = { 0 };
+	size_t busy = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ptx_reg *reg = &f->reg[in[i].reg];
+		unsigned vec = reg->vec ? reg->vec : 1;
+		uint32_t column, *slot = &fn->slot[fn->first[in[i].reg]];
+
+		if (dec_class((enum ptx_type)reg->type) != c)
+			continue;
+		while (busy && heap[0].end < in[i].start) {
+			vec_push(&idle, heap[0].column);
+			heap_pop(heap, --busy);
+		}
+		if (vec > 1 || v->alone[in[i].reg]) {
+			for (unsigned e = 0; e < vec; e++)
+				slot[e] = fn->n[c]++;
+			continue;
+		}
+		column = idle.n ? idle.at[--idle.n] : fn->n[c]++;
+		*slot = column;
+		heap_push(heap, busy++, (struct busy){ in[i].end, column });
+	}
+	vec_free(&idle);
+}
+
+static void colour(const struct live *v, struct kfunc *fn)
+{
+	size_t nreg = v->f->nreg, n = 0;
+	struct interval *in = base_alloc((nreg + 1) * sizeof *in);
+	struct busy *heap = base_alloc((nreg + 1) * sizeof *heap);
+
+	for (uint32_t r = 0; r < nreg; r++)
 		if (v->end[r])
 			in[n++] = (struct interval){ v->start[r], v->end[r], r };
 	qsort(in, n, sizeof *in, by_start);
-	for (unsigned c = 0; c < RC_COUNT; c++) {
-		size_t heap = 0;
-
-		for (size_t i = 0; i < n; i++) {
-			const struct ptx_reg *reg = &f->reg[in[i].reg];
-			unsigned vec = reg->vec ? reg->vec : 1;
-			uint32_t column;
-
-			if (dec_class(reg->type) != c)
-				continue;
-			while (heap && busy[0].end < in[i].start) {
-				uint32_t end, col;
-				size_t at = 0;
-
-				vec_push(&idle[c], busy[0].column);
-				end = busy[--heap].end;
-				col = busy[heap].column;
-				for (;;) {
-					size_t kid = 2 * at + 1;
-
-					if (kid >= heap)
-						break;
-					if (kid + 1 < heap && busy[kid + 1].end < busy[kid].end)
-						kid++;
-					if (busy[kid].end >= end)
-						break;
-					busy[at] = busy[kid];
-					at = kid;
-				}
-				busy[at].end = end;
-				busy[at].column = col;
-			}
-			if (vec > 1 || v->alone[in[i].reg]) {
-				for (unsigned e = 0; e < vec; e++)
-					fn->slot[fn->first[in[i].reg] + e] = fn->n[c]++;
-				continue;
-			}
-			column = idle[c].n ? idle[c].at[--idle[c].n] : fn->n[c]++;
-			fn->slot[fn->first[in[i].reg]] = column;
-			size_t at = heap++;
-			for (; at && busy[(at - 1) / 2].end > in[i].end; at = (at - 1) / 2)
-				busy[at] = busy[(at - 1) / 2];
-			busy[at].end = in[i].end;
-			busy[at].column = column;
-		}
-		vec_free(&idle[c]);
-	}
-	(void)nbusy;
-	free(busy);
+	for (unsigned c = 0; c < RC_COUNT; c++)
+		colour_class(v, fn, (enum reg_class)c, in, n, heap);
+	free(heap);
 	free(in);
 }
 
