@@ -44,6 +44,7 @@ enum {
 	EVF_REDUCE     = 1 << 2, /* BULK: cp.reduce */
 	EVF_MULTICAST  = 1 << 3, /* BULK: `mask` holds the destination CTAs */
 	EVF_PREFETCH   = 1 << 4, /* BULK: a hint, no effect */
+	EVF_GENERIC    = 1 << 5, /* BULK: st.async, red.async: in the generic proxy */
 	EVF_DROP       = 1 << 0, /* MB_ARRIVE */
 	EVF_NOCOMPLETE = 1 << 1,
 	EVF_EXPECT     = 1 << 2,

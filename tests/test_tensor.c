@@ -191,7 +191,7 @@ struct params { uint64_t out, in, a, b; };
 struct run {
 	struct exec_result r;
 	struct params p;
-	uint32_t threads;
+	uint32_t threads, cluster;
 	enum exec_async async;
 	bool unchecked;
 	/* seen */
@@ -235,8 +235,10 @@ static enum exec_status go(struct run *u, const char *text)
 	struct err e = { 0 };
 	struct ptx_module *p = ptx_parse("test.ptx", text, strlen(text), &e);
 	struct exec_module *m;
-	struct exec_launch l = { .device = exec_device_for(90), .grid = { 1, 1, 1 },
-		.block = { u->threads ? u->threads : 32, 1, 1 }, .cluster = { 1, 1, 1 },
+	struct exec_launch l = { .device = exec_device_for(90),
+		.grid = { u->cluster ? u->cluster : 1, 1, 1 },
+		.block = { u->threads ? u->threads : 32, 1, 1 },
+		.cluster = { u->cluster ? u->cluster : 1, 1, 1 },
 		.params = &u->p, .jobs = 1, .timeout = 20, .observer = &o, .async = u->async };
 
 	cr_assert(p, "line %d: %s", e.line, e.text);
@@ -524,6 +526,35 @@ Test(tensor, cp_async_arrives_at_an_mbarrier)
 	cr_assert_eq(out[3], 33);
 	cr_assert_eq(u.count[EV_MB_SIGNAL], 1);
 	cr_assert_eq(u.signal.count, 32);
+}
+
+/* Each CTA of a pair stores into the other one. */
+Test(tensor, st_async_and_red_async_reach_the_peer)
+{
+	struct run u = { .cluster = 2 };
+	uint32_t *out = device(4096);
+
+	u.p.out = (uintptr_t)out;
+	cr_assert_eq(go(&u, ENTRY "mov.u32 %r10, %cluster_ctarank;\nxor.b32 %r11, %r10, 1;\n"
+		"mad.lo.u32 %r6, %r1, 4, %r2;\nmov.u32 %r12, 5;\nst.shared.u32 [%r6+128], %r12;\n"
+		"@%p1 mbarrier.init.shared.b64 [bar], 1;\n"
+		"@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;\n"
+		"barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
+		"mapa.shared::cluster.u32 %r7, %r6, %r11;\nmapa.shared::cluster.u32 %r8, %r3, %r11;\n"
+		"mad.lo.u32 %r9, %r10, 100, %r1;\n"
+		"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r7], %r9, [%r8];\n"
+		"red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.shared::cluster.u32 [%r7+128], %r9, [%r8];\n"
+		"L:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [bar], 0;\n@!%p2 bra L;\n"
+		"ld.shared.u32 %r13, [%r6];\nld.shared.u32 %r14, [%r6+128];\nmul.wide.u32 %rd7, %r10, 256;\n"
+		"add.s64 %rd8, %rd6, %rd7;\nst.global.u32 [%rd8], %r13;\nst.global.u32 [%rd8+128], %r14;\n"
+		"barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}\n"), EXEC_OK, "%s", u.r.err.text);
+	for (uint32_t r = 0; r < 2; r++)
+		for (uint32_t i = 0; i < 32; i++) {
+			cr_assert_eq(out[64 * r + i], 100 * (1 - r) + i);
+			cr_assert_eq(out[64 * r + 32 + i], 100 * (1 - r) + i + 5);
+		}
+	cr_assert_eq(u.count[EV_BULK], 128);
+	cr_assert_eq(u.count[EV_MB_SIGNAL], 128);
 }
 
 /* ---- operands that are refused ---- */

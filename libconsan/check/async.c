@@ -278,7 +278,8 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT
 			| (e->flags & EVF_TENSOR ? CELL_PART : 0),
 	};
-	view_open(&v, c, w, 1u << lane, f, ROLE_BULK_LOAD, peer);
+	view_open(&v, c, w, 1u << lane, f,
+		e->flags & EVF_GENERIC ? ROLE_COPY : ROLE_BULK_LOAD, peer);
 	touch_spans(c, &v, e, now);
 	if (!m)
 		return;
