@@ -125,7 +125,7 @@ static enum step f32_f16(struct warp *w, const struct xop *x, uint32_t lanes)
 	return STEP_NEXT;
 }
 LANE_OP(f64_f32, lf64, lf32, lf32, lf32, (double)A)
-LANE_OP(f64_f32_ftz, lf64, lf32, lf32, lf32, (double)num_ftz(A))
+LANE_OP(f64_f32_ftz, lf64, lf32, lf32, lf32, (double)num_f32(num_canon(num_ftz(A))))
 LANE_OP(f32_f64, l32, lf64, lf64, lf64, num_bits32((float)A))
 LANE_OP(f32_f64_ftz, l32, lf64, lf64, lf64, num_ftz32(num_bits32((float)A)))
 LANE_OP(f32_sat, lf32, lf32, lf32, lf32, sat01(A))
