@@ -2,7 +2,7 @@
  * what is written down beside it. Compares rule codes and lines, never prose.
  *
  * A specimen is one PTX file with one entry. Comments before the code say
- *   // launch: block=64 grid=1 shared=0     what is launched (these defaults)
+ *   // launch: block=32 grid=1 cluster=1 shared=0   what is launched (these defaults)
  *   // options: strict=1                    consan's options, name=value
  *   // arg: buffer 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0
  *   // expect: CS104 @read @copy            a finding with these lines
@@ -86,7 +86,7 @@ struct specimen {
 	struct expectation expect[MAX_EXPECT];
 	size_t nexpect;
 	char also[128], options[256];
-	unsigned block, grid, shared;
+	unsigned block, grid, cluster, shared;
 	const char *arg[MAX_ARGS];
 	size_t nargs;
 	bool twins;
@@ -151,6 +151,7 @@ static void read_header(struct specimen *s, const char *line)
 	if (!strcmp(copy, "// launch")) {
 		s->block = number_of(value, "block=", s->block);
 		s->grid = number_of(value, "grid=", s->grid);
+		s->cluster = number_of(value, "cluster=", s->cluster);
 		s->shared = number_of(value, "shared=", s->shared);
 	} else if (!strcmp(copy, "// options")) {
 		snprintf(s->options, sizeof s->options, "%s", value);
@@ -166,7 +167,7 @@ static void read_header(struct specimen *s, const char *line)
 
 static void specimen_read(struct specimen *s, const char *path)
 {
-	*s = (struct specimen){ .path = path, .text = read_file(path), .block = 32, .grid = 1 };
+	*s = (struct specimen){ .path = path, .text = read_file(path), .block = 32, .grid = 1, .cluster = 1 };
 	for (const char *at = s->text; *at; at += line_length(at) + (at[line_length(at)] != 0)) {
 		cr_assert(s->nlines < MAX_LINES);
 		s->line[s->nlines++] = at;
@@ -280,7 +281,7 @@ static enum consan_status specimen_run(const struct specimen *s, enum twin twin,
 	make_arguments(s, g, k, params);
 	status = consan_launch(g->c, &(struct consan_launch){ .kernel = k,
 		.grid = { s->grid, 1, 1 }, .block = { s->block, 1, 1 },
-		.shared_dynamic = s->shared, .params = params }, &e);
+		.cluster = { s->cluster, 1, 1 }, .shared_dynamic = s->shared, .params = params }, &e);
 	cr_assert(status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED, "%s: %s:%d: %s",
 		twin_name[twin], s->path, e.line, e.text);
 	free(text);
