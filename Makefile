@@ -239,7 +239,8 @@ $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUIL
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 check-unit: $(TESTS:%.c=$(BUILD)/%)
-	$(V)for t in $^; do echo "$$t"; $$t || exit 1; done
+	$(V)bad=; for t in $^; do echo "$$t"; $$t || bad="$$bad $$t"; done; \
+	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
 
 clean:
 	rm -rf build build-*

@@ -259,7 +259,7 @@ Test(num, integers_to_floats)
 	for (int s = 0; s < 64; s++)
 		for (int d = -3; d <= 3; d++) {
 			check_int_to_float((int64_t)((1ull << s) + (uint64_t)d));
-			check_int_to_float((int64_t)-((1ull << s) + (uint64_t)d));
+			check_int_to_float((int64_t)(0 - ((1ull << s) + (uint64_t)d)));
 		}
 	for (unsigned n = 0; n < 200000; n++)
 		check_int_to_float((int64_t)rnd64() >> rnd64() % 64);
