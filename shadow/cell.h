@@ -4,7 +4,7 @@
  *
  *   struct cell_entry                       struct cell, 64 bytes
  *   63      56 55            32 31      0   +-----------------------------+
- *   | flags   |  site          | epoch   |  | gen | init | n | more | grd |
+ *   | flags   |  site          | epoch   |  | head: n, init, chain, ...   |
  *   | lanes            | bytes | agent   |  | entry 0                     |
  *   127              96 95   80 79     64   | entry 1                     |
  *                                           | entry 2                     |
@@ -57,11 +57,13 @@ struct cell_entry {
 CELL_ASSERT(sizeof(struct cell_entry) == 16);
 
 struct cell {
-	uint32_t gen;    /* a cell of another generation is empty */
+	uint16_t gen;    /* a cell of another generation is empty */
 	uint16_t init;   /* bytes that were ever written */
 	uint16_t n;      /* entries, those in the chain included */
+	uint16_t writes; /* the first so many entries hold all writes */
 	uint32_t more;   /* next cell of the chain: 1 + index in the pool, or 0 */
-	uint32_t guard;  /* bytes that belong to a live mbarrier object */
+	uint16_t guard;  /* bytes that belong to a live mbarrier object */
+	uint16_t readers; /* 1 << agent % 16 of every read, at least */
 	struct cell_entry entry[CELL_ENTRIES];
 };
 CELL_ASSERT(sizeof(struct cell) == 64);

@@ -110,12 +110,24 @@ static inline struct cell *open_cell(struct shadow *s, uint32_t granule)
 
 	if (SELDOM(c->gen != s->gen)) {
 		c->gen = s->gen;
-		c->init = 0;
-		c->n = 0;
+		c->init = c->n = c->writes = c->guard = c->readers = 0;
 		c->more = 0;
-		c->guard = 0;
 	}
 	return c;
+}
+
+static inline uint16_t reader_bit(uint32_t agent)
+{
+	return (uint16_t)(1u << (agent & 15));
+}
+
+/* Entry number `at` of the cell. */
+static inline void note_entry(struct cell *c, const struct cell_entry *x, uint32_t at)
+{
+	if (x->what & CELL_WRITE)
+		c->writes = (uint16_t)(at + 1);
+	else
+		c->readers |= reader_bit(x->agent);
 }
 
 /* What to do with a recorded entry in face of the new one. SKIP_NEW: it says all
@@ -213,6 +225,7 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *ho
 	uint32_t n = home->n, kept = 0, i = 0, k = 0;
 	bool skip = false;
 
+	home->writes = home->readers = 0;
 	for (; n; n--, i++) {
 		struct cell_entry x;
 
@@ -242,7 +255,7 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *ho
 			k = 0;
 		}
 		to->entry[k++] = x;
-		kept++;
+		note_entry(home, &x, kept++);
 	}
 	if (!skip) {
 		if (k == CELL_ENTRIES) {
@@ -250,7 +263,7 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *ho
 			k = 0;
 		}
 		to->entry[k] = rec;
-		kept++;
+		note_entry(home, &rec, kept++);
 	}
 	home->n = (uint16_t)kept;
 	free_chain(s, to);
@@ -270,6 +283,7 @@ static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
 	uint32_t n = c->n, i, k;
 	bool skip = false;
 
+	c->writes = c->readers = 0;
 	for (i = k = 0; i < n; i++) {
 		struct cell_entry x = c->entry[i];
 
@@ -289,10 +303,13 @@ static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
 			skip = true;
 			break;
 		}
+		note_entry(c, &x, k);
 		c->entry[k++] = x;
 	}
-	if (!skip)
+	if (!skip) {
+		note_entry(c, &rec, k);
 		c->entry[k++] = rec;
+	}
 	c->n = (uint16_t)k;
 }
 
@@ -343,7 +360,8 @@ INLINE bool plain_write(struct shadow *s, struct ask q, struct cell *c, struct c
 	if (SELDOM(c->more))
 		free_chain(s, c);
 	c->entry[0] = now;
-	c->n = 1;
+	c->n = c->writes = 1;
+	c->readers = 0;
 	c->init |= now.bytes;
 	return true;
 }
@@ -356,26 +374,35 @@ INLINE bool plain_read(struct shadow *s, struct ask q, struct cell *c, struct ce
 	struct cell *part = c;
 	uint32_t left = c->n, n, i;
 
-	for (;; part = &s->pool[part->more - 1]) {
-		n = left < CELL_ENTRIES ? left : CELL_ENTRIES;
-		for (i = 0; i < n; i++) {
-			struct cell_entry *x = &part->entry[i];
+	if (SELDOM(c->writes > CELL_ENTRIES))
+		return false;
+	for (i = 0; i < c->writes; i++) {
+		const struct cell_entry *x = &c->entry[i];
 
-			if (x->what & CELL_WRITE) {
-				if (!(x->bytes & now.bytes) || answered(q, x))
+		if (x->what & CELL_WRITE && x->bytes & now.bytes && !answered(q, x))
+			return false;
+	}
+	if (c->readers & reader_bit(now.agent)) {
+		for (;; part = &s->pool[part->more - 1]) {
+			n = left < CELL_ENTRIES ? left : CELL_ENTRIES;
+			for (i = 0; i < n; i++) {
+				struct cell_entry *x = &part->entry[i];
+
+				if (x->agent != now.agent || x->what & CELL_WRITE)
 					continue;
-				return false;
+				if (x->bytes & ~now.bytes || x->lanes & ~now.lanes
+					|| (x->what ^ now.what) & CELL_SHIFT_MASK)
+					return false;
+				at = x;
 			}
-			if (x->agent != now.agent)
-				continue;
-			if (x->bytes & ~now.bytes || x->lanes & ~now.lanes
-				|| (x->what ^ now.what) & CELL_SHIFT_MASK)
-				return false;
-			at = x;
+			left -= n;
+			if (!left)
+				break;
 		}
-		left -= n;
-		if (!left)
-			break;
+	} else {
+		for (; left > CELL_ENTRIES; left -= CELL_ENTRIES)
+			part = &s->pool[part->more - 1];
+		n = left;
 	}
 	if (!at) {
 		if (SELDOM(n == CELL_ENTRIES)) {
@@ -384,6 +411,7 @@ INLINE bool plain_read(struct shadow *s, struct ask q, struct cell *c, struct ce
 		}
 		at = &part->entry[n];
 		c->n++;
+		c->readers |= reader_bit(now.agent);
 	}
 	*at = now;
 	return true;

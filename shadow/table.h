@@ -18,7 +18,8 @@
 
 struct shadow {
 	struct cell *cell;
-	uint32_t ncells, gen;
+	uint32_t ncells;
+	uint16_t gen;
 	struct cell *pool;       /* chained cells */
 	uint32_t npool, cappool, free_cell;
 	uint64_t visits;         /* granules touched, for the statistics */
