@@ -110,6 +110,27 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 	return STEP_NEXT; \
 }
 #define LANE_OP(fn, DT, AT, BT, CT, expr) LANE_OPK(fn, 1, DT, AT, BT, CT, expr)
+/* four sources; E is the one in o[4] */
+#define LANE_OP4(fn, DT, AT, BT, CT, ET, expr) \
+static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	if (lanes != FULL) \
+		return LANE_PART_OF(sizeof(DT))(w, x, lanes, fn); \
+	DT *d_ = LANE_AT(DT, 0); \
+	const AT *a_ = LANE_AT(const AT, 1); \
+	const BT *b_ = LANE_AT(const BT, 2); \
+	const CT *c_ = LANE_AT(const CT, 3); \
+	const ET *e_ = LANE_AT(const ET, 4); \
+	LANE_LOOP \
+	for (unsigned l_ = 0; l_ < LANES; l_++) { \
+		const AT A = a_[l_]; \
+		const BT B = b_[l_]; \
+		const CT C = c_[l_]; \
+		const ET E = e_[l_]; \
+		d_[l_] = (DT)(expr); \
+	} \
+	return STEP_NEXT; \
+}
 
 /* For what does not vectorise: only the lanes given are computed. */
 #define LANE_SLOW(fn, DT, AT, BT, CT, expr) \

@@ -189,37 +189,38 @@ LANE_OP(bfind_amt_s32, l32, ls32, l32, l32, shiftamt(msb((uint32_t)(A < 0 ? ~A :
 LANE_OP(bfind_amt_s64, l32, ls64, l64, l64, shiftamt(msb((uint64_t)(A < 0 ? ~A : A)), 63))
 
 /* Position and length are 0 to 255 (ISA). Beyond that, hardware looks at the
- * low byte for 32 bits, at the whole word for 64. */
-#define FIELD_ARG(v, bits) ((bits) == 32 ? (v) & 0xff : (v) < 255 ? (v) : 255)
-
-/* ISA bfe: bits beyond the field, or beyond the top, are the sign bit, which
- * is the last bit of the field that exists */
-static inline uint64_t bfe(uint64_t a, uint32_t b, uint32_t c, const unsigned bits, bool sign)
-{
-	uint32_t pos = FIELD_ARG(b, bits), len = FIELD_ARG(c, bits);
-	uint32_t have = pos < bits ? bits - pos : 0, n = len < have ? len : have;
-	uint64_t keep = n < 64 ? (1ull << (n & 63)) - 1 : UINT64_MAX;
-	uint64_t v = pos < bits ? a >> (pos & 63) & keep : 0;
-	uint32_t last = pos + len - 1 < bits - 1 ? pos + len - 1 : bits - 1;
-
-	return sign && len && (a >> (last & 63) & 1) ? v | ~keep : v;
+ * low byte for 32 bits, at the whole word for 64.
+ *
+ * bfe: bits beyond the field, or beyond the top, are the sign bit, which is the
+ * last bit of the field that exists. bfi: inserts a into b. */
+#define FIELD(bits, T, arg) \
+static inline T bfe##bits(T a, uint32_t b, uint32_t c, const bool sign) \
+{ \
+	const T pos = arg(b), len = arg(c), ones = (T)-1; \
+	T v = pos < bits ? a >> (pos & (bits - 1)) : 0; \
+	T keep = len < bits ? ((T)1 << (len & (bits - 1))) - 1 : ones; \
+	T have = pos < bits ? ones >> (pos & (bits - 1)) : 0; \
+	T last = pos + len - 1 < bits - 1 ? pos + len - 1 : bits - 1; \
+	T s = len ? a >> last & 1 : 0; \
+	return sign ? (v & keep) | (~(keep & have) & (0 - s)) : v & keep; \
+} \
+static inline T bfi##bits(T a, T b, uint32_t c, uint32_t d) \
+{ \
+	const T pos = arg(c), len = arg(d); \
+	T field = len < bits ? ((T)1 << (len & (bits - 1))) - 1 : (T)-1; \
+	T at = pos < bits ? field << (pos & (bits - 1)) : 0; \
+	return (b & ~at) | (a << (pos & (bits - 1)) & at); \
 }
-LANE_OP(bfe_u32, l32, l32, l32, l32, bfe(A, B, C, 32, false))
-LANE_OP(bfe_s32, l32, l32, l32, l32, bfe(A, B, C, 32, true))
-LANE_OP(bfe_u64, l64, l64, l32, l32, bfe(A, B, C, 64, false))
-LANE_OP(bfe_s64, l64, l64, l32, l32, bfe(A, B, C, 64, true))
+#define LOW_BYTE(v) ((v) & 0xff)
+FIELD(32, uint32_t, LOW_BYTE)
+FIELD(64, uint64_t, )
+LANE_OP(bfe_u32, l32, l32, l32, l32, bfe32(A, B, C, false))
+LANE_OP(bfe_s32, l32, l32, l32, l32, bfe32(A, B, C, true))
+LANE_OP(bfe_u64, l64, l64, l32, l32, bfe64(A, B, C, false))
+LANE_OP(bfe_s64, l64, l64, l32, l32, bfe64(A, B, C, true))
 
-/* four operands: insert a into b */
-static inline uint64_t bfi(uint64_t a, uint64_t b, uint32_t c, uint32_t d, const unsigned bits)
-{
-	uint32_t pos = FIELD_ARG(c, bits), len = FIELD_ARG(d, bits);
-	uint64_t field = len < 64 ? (1ull << (len & 63)) - 1 : UINT64_MAX;
-
-	return pos < bits ? (b & ~(field << (pos & 63))) | (a & field) << (pos & 63) : b;
-}
-#define LANE_D(T) (((const T *)(w->r + x->o[4]))[l_])
-LANE_OP(bfi_32, l32, l32, l32, l32, bfi(A, B, C, LANE_D(l32), 32))
-LANE_OP(bfi_64, l64, l64, l64, l32, bfi(A, B, C, LANE_D(l32), 64))
+LANE_OP4(bfi_32, l32, l32, l32, l32, l32, bfi32(A, B, C, E))
+LANE_OP4(bfi_64, l64, l64, l64, l32, l32, bfi64(A, B, C, E))
 
 /* ISA fns: the (|offset|)-th set bit of mask from base on, up or down */
 static uint32_t fns(uint32_t mask, uint32_t base, int32_t offset)
@@ -325,18 +326,46 @@ static inline uint32_t prmt_mode(uint32_t a, uint32_t b, uint32_t c, uint64_t fo
 {
 	return prmt(a, b, (uint32_t)(four >> (c & 3) * 16) & 0x7777);
 }
-LANE_OP(prmt_32, l32, l32, l32, l32, prmt(A, B, C))
+/* For each byte of 8 lanes, where its own lane's byte 0 stands, as vpshufb counts. */
+static inline __m256i prmt_from(void)
+{
+	return _mm256_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0,
+		0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+}
+static enum step prmt_32(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	if (lanes != FULL)
+		return lane_part4(w, x, lanes, prmt_32);
+	const __m256i four = _mm256_set1_epi8(4), eight = _mm256_set1_epi8(8);
+
+	for (unsigned k = 0; k < LANES; k += 8) {
+		__m256i a = _mm256_load_si256((const void *)(r32(w, x->o[1]) + k));
+		__m256i b = _mm256_load_si256((const void *)(r32(w, x->o[2]) + k));
+		__m256i c = _mm256_load_si256((const void *)(r32(w, x->o[3]) + k));
+		/* nibble j to byte j */
+		__m256i sel = _mm256_or_si256(
+			_mm256_or_si256(_mm256_and_si256(c, _mm256_set1_epi32(0xf)),
+				_mm256_and_si256(_mm256_slli_epi32(c, 4), _mm256_set1_epi32(0xf00))),
+			_mm256_or_si256(_mm256_and_si256(_mm256_slli_epi32(c, 8), _mm256_set1_epi32(0xf0000)),
+				_mm256_and_si256(_mm256_slli_epi32(c, 12), _mm256_set1_epi32(0xf000000))));
+		__m256i at = _mm256_add_epi8(_mm256_and_si256(sel, _mm256_set1_epi8(3)), prmt_from());
+		__m256i in_b = _mm256_cmpeq_epi8(_mm256_and_si256(sel, four), four);
+		__m256i sign = _mm256_cmpeq_epi8(_mm256_and_si256(sel, eight), eight);
+		__m256i r = _mm256_blendv_epi8(_mm256_shuffle_epi8(a, at), _mm256_shuffle_epi8(b, at), in_b);
+
+		r = _mm256_blendv_epi8(r, _mm256_cmpgt_epi8(_mm256_setzero_si256(), r), sign);
+		_mm256_store_si256((void *)(r32(w, x->o[0]) + k), r);
+	}
+	return STEP_NEXT;
+}
 /* A constant selection without sign bytes: i.w[0] and i.w[1] say for each byte of
  * the result which byte of a, and of b, it is; 0x80: none of them. */
 static enum step prmt_const(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	if (lanes != FULL)
 		return lane_part4(w, x, lanes, prmt_const);
-	const __m256i at = _mm256_set1_epi64x(0x0404040400000000), up = _mm256_set_epi64x(
-		0x0808080808080808, 0, 0x0808080808080808, 0);
-	const __m256i from = _mm256_add_epi8(at, up);
-	const __m256i ma = _mm256_add_epi8(from, _mm256_set1_epi32((int)x->i.w[0]));
-	const __m256i mb = _mm256_add_epi8(from, _mm256_set1_epi32((int)x->i.w[1]));
+	const __m256i ma = _mm256_add_epi8(prmt_from(), _mm256_set1_epi32((int)x->i.w[0]));
+	const __m256i mb = _mm256_add_epi8(prmt_from(), _mm256_set1_epi32((int)x->i.w[1]));
 
 	for (unsigned k = 0; k < LANES; k += 8) {
 		__m256i a = _mm256_load_si256((const void *)(r32(w, x->o[1]) + k));

@@ -26,11 +26,10 @@ static enum step mov_pred(struct warp *w, const struct xop *x, uint32_t lanes)
 LANE_OP(pack_8x2, l16, l16, l16, l16, (A & 0xff) | B << 8)
 LANE_OP(pack_16x2, l32, l16, l16, l16, A | (uint32_t)B << 16)
 LANE_OP(pack_32x2, l64, l32, l32, l32, A | (uint64_t)B << 32)
-#define PART(T, k) (((const T *)(w->r + x->o[k]))[l_])
-LANE_OP(pack_8x4, l32, l16, l16, l16,
-	(A & 0xffu) | (B & 0xffu) << 8 | (C & 0xffu) << 16 | (uint32_t)PART(l16, 4) << 24)
-LANE_OP(pack_16x4, l64, l16, l16, l16,
-	A | (uint32_t)B << 16 | (uint64_t)C << 32 | (uint64_t)PART(l16, 4) << 48)
+LANE_OP4(pack_8x4, l32, l16, l16, l16, l16,
+	(A & 0xffu) | (B & 0xffu) << 8 | (C & 0xffu) << 16 | (uint32_t)E << 24)
+LANE_OP4(pack_16x4, l64, l16, l16, l16, l16,
+	A | (uint32_t)B << 16 | (uint64_t)C << 32 | (uint64_t)E << 48)
 static enum step pack_64x2(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	lane_blend64(r64(w, x->o[0]), r64(w, x->o[1]), lanes);
