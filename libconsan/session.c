@@ -272,23 +272,19 @@ static bool read_text(const char *path, struct text *t, struct err *e)
 	return !e->code;
 }
 
-/* A module that declares kernels only (its own device functions need no peer),
- * each of which the other has with a body. */
-static bool same_kernels(const struct ptx_module *own, const struct ptx_module *other)
+/* The first kernel of own that the other, or NULL, lacks; NULL: it has them all. */
+static const char *lacks(const struct ptx_module *other, const struct ptx_module *own)
 {
-	bool any = false;
-
 	for (size_t i = 0; i < own->nfunc; i++) {
 		const struct ptx_func *f = &own->func[i], *g;
 
 		if (!f->entry || !f->ninsn)
 			continue;
-		g = ptx_find(other, f->name);
+		g = other ? ptx_find(other, f->name) : NULL;
 		if (!g || !g->entry || !g->ninsn)
-			return false;
-		any = true;
+			return f->name;
 	}
-	return any;
+	return NULL;
 }
 
 /* --replace-ptx: what to load instead of own, which is freed if that is
@@ -296,29 +292,28 @@ static bool same_kernels(const struct ptx_module *own, const struct ptx_module *
 static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 	struct err *e)
 {
-	const char *path = c->opt.replace_ptx;
-	struct ptx_module *other = NULL;
+	const char *path = c->opt.replace_ptx, *missing;
 	struct text text = { 0 }, said = { 0 };
+	struct ptx_module *other = NULL;
 
-	if (read_text(path, &text, e) && !(other = ptx_parse(path, text.at, text.n, e))) {
-		text_printf(&said, "--replace-ptx: %s:%d:%d: %s", path, e->line, e->col, e->text);
-		*e = (struct err){ 0 };
-		err_set(e, ERR_PTX_SYNTAX, 0, 0, "%s", said.at);
-	} else if (other && same_kernels(own, other)) {
-		text_printf(&said, "%s: replaced by %s", own->name, path);
-		consan_remark(c, REMARK_NOTE, said.at);
-		ptx_free(own);
-		own = other;
-		other = NULL;
-	}
-	ptx_free(other);
-	if (e->code) {
-		ptx_free(own);
-		own = NULL;
-	}
-	text_free(&said);
+	if (read_text(path, &text, e))
+		other = ptx_parse(path, text.at ? text.at : "", text.n, e);
 	text_free(&text);
-	return own;
+	if (!other) {
+		e->line = e->col = 0; /* the text says where, in the file */
+		ptx_free(own);
+		return NULL;
+	}
+	missing = lacks(other, own);
+	if (missing)
+		text_printf(&said, "%s: not replaced by %s, which lacks kernel %s", own->name,
+			path, missing);
+	else
+		text_printf(&said, "%s: replaced by %s", own->name, path);
+	consan_remark(c, REMARK_NOTE, said.at);
+	text_free(&said);
+	ptx_free(missing ? other : own);
+	return missing ? own : other;
 }
 
 struct consan_module *consan_load_ptx(struct consan *c, const char *name,
@@ -330,7 +325,7 @@ struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 
 	if (!*c->opt.dump_ptx || dump_ptx(c, text, n, e))
 		ptx = ptx_parse(name, text, n, e);
-	if (ptx && *c->opt.replace_ptx)
+	if (ptx && *c->opt.replace_ptx && lacks(NULL, ptx))
 		ptx = replace_ptx(c, ptx, e);
 	if (ptx)
 		exec = exec_load(ptx, e);

@@ -4,9 +4,13 @@
  * compiled: --dump-ptx gives the kernel's PTX, --replace-ptx takes the mutant.
  *
  * usage: mutants [--every=N] [--program=NAME] [--keep=DIR] BUILD-DIRECTORY
- *   --every=N   only each N-th mutant, for a quick look
- *   --keep=DIR  leave the mutants' PTX there
+ *                [PROGRAM ARGUMENTS...]
+ *   --every=N       only each N-th mutant, for a quick look
+ *   --program=NAME  only this row of program.def
+ *   --keep=DIR      leave the mutants' PTX there
+ *   PROGRAM         this one instead: the last kernel that it launches
  * Exit status: 0 if every mutant is killed or known to be equivalent. */
+#include "../../libconsan/finding.h"
 #include "mutate.h"
 #include "outcome.h"
 
@@ -21,7 +25,7 @@
 
 enum { SECONDS = 10, RUNS = 4 };
 
-static const struct program {
+static struct program {
 	const char *name, *path;
 	struct run { const char *options, *arguments; } run[RUNS];
 } program[] = {
@@ -50,6 +54,7 @@ static const char *const kind_name[KINDS] = {
 static struct {
 	const char *build, *only, *scratch, *keep;
 	unsigned every;
+	char **program;      /* of the command line, or NULL */
 } opt = { .every = 1 };
 
 struct score {
@@ -156,6 +161,19 @@ static bool read_file(const char *path, struct text *t)
 	return true;
 }
 
+/* By the name as reports have it, which may be cut. */
+static const struct ptx_func *find_kernel(const struct ptx_module *m, const char *reported)
+{
+	char name[256];
+
+	for (size_t i = 0; i < m->nfunc; i++) {
+		finding_set_kernel(name, m->func[i].name);
+		if (m->func[i].entry && m->func[i].ninsn && !strcmp(name, reported))
+			return &m->func[i];
+	}
+	return NULL;
+}
+
 /* The module that holds the kernel, among those that the clean run loaded. */
 static bool find_module(struct plan *x, const char *dump)
 {
@@ -169,14 +187,19 @@ static bool find_module(struct plan *x, const char *dump)
 		text.n = 0;
 		if (!read_file(path, &text))
 			return complain(x->program, "no PTX holds", x->clean.kernel);
-		unlink(path);
 		x->module = ptx_parse(path, text.at, text.n, &e);
 		if (!x->module)
 			return complain(x->program, path, e.text);
-		if (ptx_find(x->module, x->clean.kernel))
+		if (find_kernel(x->module, x->clean.kernel))
 			break;
 		ptx_free(x->module);
 	}
+	for (unsigned k = 0;; k++) {
+		snprintf(path, sizeof path, "%.400s/%u.ptx", dump, k);
+		if (unlink(path))
+			break;
+	}
+	rmdir(dump);
 	text_free(&text);
 	return true;
 }
@@ -282,8 +305,7 @@ static bool try_program(const struct program *p, struct score *s)
 	snprintf(dump, sizeof dump, "%.400s/%s", opt.scratch, p->name);
 	if (!run_clean(&x, dump) || !find_module(&x, dump))
 		return false;
-	rmdir(dump);
-	mutate(ptx_find(x.module, x.clean.kernel), x.clean.threads, &x.mutants);
+	mutate(find_kernel(x.module, x.clean.kernel), x.clean.threads, &x.mutants);
 	pick(&x.mutants);
 	run_all(&x);
 	printf("%s %s\n", p->path, p->run[0].arguments);
@@ -346,30 +368,53 @@ static bool arguments(int argc, char **argv)
 			return false;
 	}
 	opt.build = argv[optind];
-	return optind + 1 == argc;
+	opt.program = &argv[optind + 1];
+	return optind < argc;
+}
+
+/* The words of the command line; the text is kept. */
+static void own_program(struct program *p, struct text *all)
+{
+	char *slash = strrchr(opt.program[0], '/');
+
+	for (char **w = opt.program + 1; *w; w++)
+		text_printf(all, "%s ", *w);
+	*p = (struct program){ slash ? slash + 1 : opt.program[0], opt.program[0],
+		{ { "", all->at ? all->at : "" } } };
 }
 
 int main(int argc, char **argv)
 {
 	struct score score[ARRAY_SIZE(program)] = { 0 }, all = { 0 };
+	size_t nprograms = ARRAY_SIZE(program);
+	struct text words = { 0 }, path[ARRAY_SIZE(program)] = { 0 };
 	char scratch[] = "/tmp/consan-mutants-XXXXXX";
 	bool ok = true;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!arguments(argc, argv)) {
-		fprintf(stderr, "usage: mutants [--every=N] [--program=NAME] [--keep=DIR] BUILD\n");
+		fprintf(stderr, "usage: mutants [--every=N] [--program=NAME] [--keep=DIR] BUILD "
+			"[PROGRAM ARGUMENTS...]\n");
 		return 2;
+	}
+	if (*opt.program) {
+		own_program(program, &words);
+		nprograms = 1;
+	}
+	for (size_t i = 0; i < nprograms && !*opt.program; i++) {
+		text_printf(&path[i], "%s/%s", opt.build, program[i].path);
+		program[i].path = path[i].at;
 	}
 	opt.scratch = opt.keep ? opt.keep : mkdtemp(scratch);
 	if (!opt.scratch || (opt.keep && mkdir(opt.keep, 0777) && access(opt.keep, W_OK)))
 		base_die("%s: no scratch folder", opt.scratch ? opt.scratch : scratch);
-	for (size_t i = 0; i < ARRAY_SIZE(program); i++)
+	for (size_t i = 0; i < nprograms; i++)
 		if (!opt.only || !strcmp(opt.only, program[i].name))
 			ok = try_program(&program[i], &score[i]) && ok;
 	printf("\n%-14s %12s %8s %6s %8s %5s %5s %7s %11s %9s %9s\n", "", "instructions",
 		"mutants", "error", "warning", "note", "time", "result", "equivalent", "survived",
 		"killed");
-	for (size_t i = 0; i < ARRAY_SIZE(program); i++) {
+	for (size_t i = 0; i < nprograms; i++) {
 		if (score[i].mutants)
 			print_score(program[i].name, &score[i]);
 		add(&all, &score[i]);
@@ -377,5 +422,8 @@ int main(int argc, char **argv)
 	print_score("all", &all);
 	if (!opt.keep)
 		rmdir(opt.scratch);
+	text_free(&words);
+	for (size_t i = 0; i < nprograms; i++)
+		text_free(&path[i]);
 	return !ok || !all.mutants || all.by[SURVIVED] || all.by[BROKEN] || all.stale;
 }
