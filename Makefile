@@ -70,7 +70,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_cuda.c tests/test_mutants.c tests/cases.c
+TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_mutants.c tests/cases.c
 
 # ---- rules ----
 
@@ -204,6 +204,11 @@ $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 $(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/fatbin.o $(BUILD)/libconsan/cuda/link.o \
 		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
+
+$(BUILD)/tests/cuda/machine: tests/cuda/machine.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -std=c++17 -diag-suppress 20054 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $<
+$(BUILD)/tests/test_machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 	@mkdir -p $(@D)
