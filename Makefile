@@ -131,6 +131,7 @@ check: deps
 bench: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BENCH)
 	$(V)$(BUILD)/tests/bench/bench $(BUILD)
+	$(V)$(BUILD)/tests/bench/events
 
 mutants: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/mutants/mutants
@@ -232,7 +233,7 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 
 $(BUILD)/tests/cases: | $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
-BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate matmul)
+BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate events matmul)
 $(BUILD)/tests/bench/matmul: tests/bench/matmul.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
