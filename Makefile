@@ -41,7 +41,7 @@ EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \
 # ... and its lane loops and tile loops, built once per vector width
 EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
 	libconsan/exec/num_rows.c libconsan/exec/mma_tile.c libconsan/exec/wgmma_tile.c \
-	libconsan/exec/ops_arith.c libconsan/exec/ops_int.c libconsan/exec/ops_carry.c \
+	libconsan/exec/ops_arith.c libconsan/exec/ops_int.c libconsan/exec/ops_bits.c libconsan/exec/ops_carry.c \
 	libconsan/exec/ops_float.c libconsan/exec/ops_half.c libconsan/exec/ops_cvt.c \
 	libconsan/exec/ops_pred.c libconsan/exec/ops_mov.c libconsan/exec/ops_warp.c
 

@@ -283,7 +283,8 @@ static uint64_t elem_bits(enum ptx_type t, double v, const struct any_cvt *c)
 	if (isnan(v) && c->s.type == TY_f64 && (t == TY_f16 || t == TY_bf16 || t == TY_f32)) {
 		unsigned mant = t == TY_f16 ? 10 : t == TY_bf16 ? 7 : 23, bits = t == TY_f32 ? 32 : 16;
 		uint64_t inf = ((1ull << (bits - 1 - mant)) - 1) << mant;
-		return u >> 63 << (bits - 1) | inf | 1ull << (mant - 1) | (u >> (52 - mant) & ((1ull << mant) - 1));
+		return u >> 63 << (bits - 1) | inf | 1ull << (mant - 1) |
+			(u >> (52 - mant) & ((1ull << mant) - 1));
 	}
 	switch ((int)t) {
 	case TY_f16: return num_narrow64(u, NUM_FMT_f16, c->round, fin);

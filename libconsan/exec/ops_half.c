@@ -176,8 +176,12 @@ LANE_FAMILY(ops_half)
 	case OP_fma: row = fma_half; break;
 	case OP_ex2: row = ex2_half; break;
 	case OP_tanh: row = tanh_half; break;
-	case OP_min: row = xs ? (nan ? min_nan_xs_half : min_xs_half) : nan ? min_nan_half : min_half; break;
-	case OP_max: row = xs ? (nan ? max_nan_xs_half : max_xs_half) : nan ? max_nan_half : max_half; break;
+	case OP_min:
+		row = xs ? (nan ? min_nan_xs_half : min_xs_half) : nan ? min_nan_half : min_half;
+		break;
+	case OP_max:
+		row = xs ? (nan ? max_nan_xs_half : max_xs_half) : nan ? max_nan_half : max_half;
+		break;
 	case OP_neg: case OP_abs:
 		fn = f16 ? sign_f16_fn[two][i->op == OP_abs][ftz] : sign_bf16_fn[two][i->op == OP_abs];
 		break;
