@@ -1,4 +1,6 @@
 /* grid: a launch from its checks to its result; the emulated devices. */
+#include <xmmintrin.h>
+
 #include "core.h"
 
 #include <stdio.h>
@@ -166,6 +168,11 @@ static void count_sites(const struct grid *g, struct exec_result *r)
 
 static void run(struct grid *g)
 {
+	/* The watched program may flush subnormals or round another way, and
+	 * threads inherit that: kernels run under the default. */
+	const unsigned csr = _mm_getcsr();
+
+	_mm_setcsr(_MM_MASK_MASK);
 	for (unsigned i = 0; i < g->jobs; i++) {
 		struct worker *wk = &g->worker[i];
 
@@ -179,6 +186,7 @@ static void run(struct grid *g)
 	worker_run(&g->worker[0]);
 	for (unsigned i = 1; i < g->jobs; i++)
 		pthread_join(g->worker[i].thread, NULL);
+	_mm_setcsr(csr);
 }
 
 static void result(struct grid *g, struct exec_result *r)

@@ -173,7 +173,7 @@ static inline bool lane_operands(struct decoder *d, const struct ptx_insn *i,
 	struct xop *x, xfn fn, unsigned n, const enum ptx_type *t)
 {
 	if (!fn)
-		return dec_unsupported(d, "not for this type");
+		return dec_unsupported(d, "not supported for this type");
 	if (i->noperands != n)
 		return dec_unsupported(d, "%u operands, %u expected", i->noperands, n);
 	x->fn = fn;

@@ -410,6 +410,8 @@ DECODER(lop3)
 
 	if (i->operand[4].kind != PO_IMM)
 		return dec_unsupported(d, "the table of lop3 is not an immediate");
+	if (dst->kind == PO_PAIR && i->noperands != 6)
+		return dec_unsupported(d, "lop3 with a predicate, but none to combine it with");
 	for (unsigned k = 0; k < 8; k++)
 		t->m[k] = i->operand[4].imm >> k & 1 ? FULL : 0;
 	x->i.p = t;

@@ -487,14 +487,14 @@ DECODER(cvt)
 	xfn fn;
 
 	if (ptx_pick(i, MG_rnd) == MOD_rs)
-		return dec_unsupported(d, "stochastic rounding");
+		return dec_unsupported(d, "stochastic rounding is not supported");
 	if (ptx_has(i, MOD_scaled_n2_ue8m0))
-		return dec_unsupported(d, "cvt.scaled");
+		return dec_unsupported(d, "cvt.scaled is not supported");
 	dw = dw ? dw : ptx_type_bits(td);
 	sw = sw ? sw : ptx_type_bits(ts);
 	if (!float_type(td) && !float_type(ts)) {
 		if (!convertible(td) || !convertible(ts))
-			return dec_unsupported(d, "cvt of these types");
+			return dec_unsupported(d, "cvt between these types is not supported");
 		return int_to_int(d, i, x, td, ts, dw, sw);
 	}
 	c = dec_alloc(d, sizeof *c);
@@ -507,9 +507,9 @@ DECODER(cvt)
 	c->relu = ptx_has(i, MOD_relu);
 	c->satfinite = ptx_has(i, MOD_satfinite);
 	if (!convertible(c->d.type) || !convertible(c->s.type))
-		return dec_unsupported(d, "cvt of these types");
+		return dec_unsupported(d, "cvt between these types is not supported");
 	if (i->noperands > 3 || (i->noperands == 3) != (c->d.n == 2 && c->s.n == 1))
-		return dec_unsupported(d, "this number of operands of cvt");
+		return dec_unsupported(d, "cvt with this number of operands is not supported");
 	fn = dw == c->d.width && sw == c->s.width ? quick_pair(td, ts, c) : NULL;
 	c->d.width = dw;
 	c->s.width = sw;
@@ -552,7 +552,7 @@ DECODER(cvt_pack)
 	struct pack *p = dec_alloc(d, sizeof *p);
 
 	if (bits > 16 || (bits < 16) != (i->noperands == 4))
-		return dec_unsupported(d, "cvt.pack of this type");
+		return dec_unsupported(d, "cvt.pack of this type is not supported");
 	p->bits = bits;
 	p->lo = s ? -(1 << (bits - 1)) : 0;
 	p->hi = s ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;

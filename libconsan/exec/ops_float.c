@@ -190,7 +190,7 @@ static bool round_as_written(struct decoder *d, const struct ptx_insn *i, struct
 	case MOD_rz: x->o[7] = _MM_ROUND_TOWARD_ZERO; break;
 	case MOD_rm: x->o[7] = _MM_ROUND_DOWN; break;
 	case MOD_rp: x->o[7] = _MM_ROUND_UP; break;
-	default: return dec_unsupported(d, "this rounding");
+	default: return dec_unsupported(d, "this rounding is not supported");
 	}
 	memcpy(&x->i.u, &x->fn, sizeof x->fn);
 	x->fn = directed;
@@ -275,14 +275,14 @@ LANE_FAMILY(ops_float)
 	if (t == TY_f32x2)
 		return f32x2(d, i, x);
 	if (t != TY_f32)
-		return dec_unsupported(d, "not for this type");
+		return dec_unsupported(d, "not supported for this type");
 	if (from == TY_f16 || from == TY_bf16) {
 		switch ((int)i->op) {
 		case OP_add: return mixed(d, i, x, add_mixed, from);
 		case OP_sub: return mixed(d, i, x, sub_mixed, from);
 		case OP_fma: return mixed(d, i, x, fma_mixed, from);
 		}
-		return dec_unsupported(d, "not for mixed types");
+		return dec_unsupported(d, "this instruction has no mixed types");
 	}
 	switch ((int)i->op) {
 	case OP_add: fn = add_f32[ftz][sat]; break;

@@ -164,10 +164,10 @@ LANE_FAMILY(ops_half)
 	xfn fn = NULL;
 
 	if (ptx_has(i, MOD_oob))
-		return dec_unsupported(d, "fma.oob");
+		return dec_unsupported(d, "fma.oob is not supported");
 	switch ((int)ptx_pick(i, MG_rnd)) {
 	case MOD_NONE: case MOD_rn: break;
-	default: return dec_unsupported(d, "this rounding of 16-bit arithmetic");
+	default: return dec_unsupported(d, "16-bit arithmetic rounds to nearest only");
 	}
 	switch ((int)i->op) {
 	case OP_add: row = add_half; break;

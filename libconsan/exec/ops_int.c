@@ -254,7 +254,7 @@ LANE_FAMILY(ops_int)
 	case OP_min: return minmax(d, i, x, t, min_row, min_relu_row);
 	case OP_max: return minmax(d, i, x, t, max_row, max_relu_row);
 	}
-	return dec_unsupported(d, "not for integers");
+	return dec_unsupported(d, "this instruction has no integer types");
 }
 
 DECODER(rem)
@@ -305,7 +305,7 @@ DECODER(vabsdiff4)
 	struct bytes4 *m = dec_alloc(d, sizeof *m);
 
 	if (ptx_pick(i, MG_redop) != MOD_NONE && !ptx_has(i, MOD_add))
-		return dec_unsupported(d, "vabsdiff4 other than .add");
+		return dec_unsupported(d, "of vabsdiff4 only the plain one and .add are supported");
 	*m = (struct bytes4){ .sd = ptx_type_of(i, 0) == TY_s32, .sa = ptx_type_of(i, 1) == TY_s32,
 		.sb = ptx_type_of(i, 2) == TY_s32, .sat = ptx_has(i, MOD_sat), .add = ptx_has(i, MOD_add) };
 	x->i.p = m;

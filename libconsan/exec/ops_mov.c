@@ -122,7 +122,7 @@ DECODER(mov)
 	case 32: x->fn = mov32; break;
 	case 64: x->fn = mov64; break;
 	case 128: x->fn = mov128; break;
-	default: return dec_unsupported(d, "mov of this type");
+	default: return dec_unsupported(d, "mov of this type is not supported");
 	}
 	return true;
 }

@@ -157,7 +157,7 @@ static bool choose(struct decoder *d, const struct ptx_insn *i, enum ptx_type t,
 	case MOD_geu: base = CMP_LT; c->negate = FULL; break;
 	case MOD_num: base = CMP_NUM; break;
 	case MOD_nan: base = CMP_NUM; c->negate = FULL; break;
-	default: return dec_unsupported(d, "comparison without an operator");
+	default: return dec_unsupported(d, "a comparison without an operator");
 	}
 	switch ((int)t) {
 	case TY_b16: case TY_u16: ct = CT_U16; break;
@@ -170,10 +170,10 @@ static bool choose(struct decoder *d, const struct ptx_insn *i, enum ptx_type t,
 	case TY_bf16: case TY_bf16x2: ct = CT_BF16; break;
 	case TY_f32: ct = ftz ? CT_F32_FTZ : CT_F32; break;
 	case TY_f64: ct = CT_F64; break;
-	default: return dec_unsupported(d, "comparison of this type");
+	default: return dec_unsupported(d, "a comparison of this type is not supported");
 	}
 	c->row = cmp_rows[ct][base];
-	return c->row.setp || dec_unsupported(d, "operator not for this type");
+	return c->row.setp || dec_unsupported(d, "this comparison is not for this type");
 }
 static uint32_t combine_of(const struct ptx_insn *i)
 {
@@ -325,7 +325,7 @@ DECODER(set)
 	case TY_f32: s->width = 32; s->one = 0x3f800000; break;
 	case TY_f16x2: s->width = 2; s->one = 0x3c00; break;
 	case TY_bf16x2: s->width = 2; s->one = 0x3f80; break;
-	default: return dec_unsupported(d, "set with this destination type");
+	default: return dec_unsupported(d, "set with this destination type is not supported");
 	}
 	if (packed && s->width == 32) {
 		/* set.u32.f16x2: each half all ones */
@@ -401,7 +401,7 @@ DECODER(selp)
 	case 16: x->fn = selp16; break;
 	case 32: x->fn = selp32; break;
 	case 64: x->fn = selp64; break;
-	default: return dec_unsupported(d, "selp of this type");
+	default: return dec_unsupported(d, "selp of this type is not supported");
 	}
 	return operands_ab(d, i, x, t);
 }
@@ -434,7 +434,7 @@ DECODER(slct)
 	case 16: x->fn = f ? slct_f16 : slct_s16; break;
 	case 32: x->fn = f ? slct_f32 : slct_s32; break;
 	case 64: x->fn = f ? slct_f64 : slct_s64; break;
-	default: return dec_unsupported(d, "slct of this type");
+	default: return dec_unsupported(d, "slct of this type is not supported");
 	}
 	x->o[3] = dec_src(d, &i->operand[3], tc);
 	x->o[4] = ptx_has(i, MOD_ftz);
