@@ -124,6 +124,33 @@ Test(cuda, nvrtc)
 	cr_assert_eq(r->status, 0, "%s", r->out);
 }
 
+/* ---- another PTX than the program's own ---- */
+
+/* The race of ./static, mended in its PTX without recompiling: the barrier that
+ * is missing goes in front of each load from shared memory. */
+Test(cuda, replace_ptx)
+{
+	char dir[] = "/tmp/consan-ptx-XXXXXX", words[256];
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(words, sizeof words, "--dump-ptx=%s ./static race", dir);
+	expect(words, 66, NULL);
+	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
+	expect(words, 66, "replaced by");
+	snprintf(words, sizeof words, "sed -i 's/^\\(.*ld.shared.*\\)$/bar.sync 0; \\1/' %s/0.ptx", dir);
+	cr_assert_eq(system(words), 0);
+	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
+	expect(words, 0, "0 errors");
+	snprintf(words, sizeof words, "echo '.version 8.0\n.target sm_90\n.address_size 64' >%s/0.ptx", dir);
+	cr_assert_eq(system(words), 0);
+	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
+	expect(words, 66, "which lacks kernel");
+	snprintf(words, sizeof words, "rm -r %s", dir);
+	cr_assert_eq(system(words), 0);
+	expect("--replace-ptx=/nowhere.ptx ./static launch", 1, "/nowhere.ptx: No such file");
+	expect("--dump-ptx=/nowhere/at/all ./static launch", 1, "/nowhere/at/all/0.ptx: No such");
+}
+
 /* ---- findings reach the report, whatever the end ---- */
 
 Test(cuda, finds)

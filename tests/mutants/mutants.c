@@ -4,11 +4,13 @@
  * compiled: --dump-ptx gives the kernel's PTX, --replace-ptx takes the mutant.
  *
  * usage: mutants [--every=N] [--program=NAME] [--keep=DIR] BUILD-DIRECTORY
- *                [PROGRAM ARGUMENTS...]
+ *        mutants [--every=N] [--options=WORDS] [--keep=DIR] BUILD-DIRECTORY
+ *                PROGRAM ARGUMENTS...
  *   --every=N       only each N-th mutant, for a quick look
  *   --program=NAME  only this row of program.def
  *   --keep=DIR      leave the mutants' PTX there
- *   PROGRAM         this one instead: the last kernel that it launches
+ *   PROGRAM         any program instead: the last kernel that it launches or
+ *   --options=WORDS that these options of consan-run let through
  * Exit status: 0 if every mutant is killed or known to be equivalent. */
 #include "../../libconsan/finding.h"
 #include "mutate.h"
@@ -52,10 +54,10 @@ static const char *const kind_name[KINDS] = {
 };
 
 static struct {
-	const char *build, *only, *scratch, *keep;
+	const char *build, *only, *options, *scratch, *keep;
 	unsigned every;
 	char **program;      /* of the command line, or NULL */
-} opt = { .every = 1 };
+} opt = { .options = "", .every = 1 };
 
 struct score {
 	unsigned instructions, mutants, equivalent, by[KINDS], stale;
@@ -352,16 +354,19 @@ static bool arguments(int argc, char **argv)
 	static const struct option option[] = {
 		{ "every", required_argument, NULL, 'e' },
 		{ "program", required_argument, NULL, 'p' },
+		{ "options", required_argument, NULL, 'o' },
 		{ "keep", required_argument, NULL, 'k' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", option, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+", option, NULL)) != -1) {
 		if (c == 'e' && atoi(optarg) > 0)
 			opt.every = (unsigned)atoi(optarg);
 		else if (c == 'p')
 			opt.only = optarg;
+		else if (c == 'o')
+			opt.options = optarg;
 		else if (c == 'k')
 			opt.keep = optarg;
 		else
@@ -380,7 +385,7 @@ static void own_program(struct program *p, struct text *all)
 	for (char **w = opt.program + 1; *w; w++)
 		text_printf(all, "%s ", *w);
 	*p = (struct program){ slash ? slash + 1 : opt.program[0], opt.program[0],
-		{ { "", all->at ? all->at : "" } } };
+		{ { opt.options, all->at ? all->at : "" } } };
 }
 
 int main(int argc, char **argv)
@@ -393,8 +398,8 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!arguments(argc, argv)) {
-		fprintf(stderr, "usage: mutants [--every=N] [--program=NAME] [--keep=DIR] BUILD "
-			"[PROGRAM ARGUMENTS...]\n");
+		fprintf(stderr, "usage: mutants [--every=N] [--program=NAME] [--options=WORDS] "
+			"[--keep=DIR] BUILD [PROGRAM ARGUMENTS...]\n");
 		return 2;
 	}
 	if (*opt.program) {
