@@ -245,7 +245,8 @@ $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUIL
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 check-unit: $(TESTS:%.c=$(BUILD)/%)
-	$(V)bad=; for t in $^; do echo "$$t"; $$t || bad="$$bad $$t"; done; \
+	$(V)export LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0; \
+	bad=; for t in $^; do echo "$$t"; $$t || bad="$$bad $$t"; done; \
 	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
 
 clean:

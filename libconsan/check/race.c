@@ -525,11 +525,13 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 
 /* Lanes of one instruction that write the same bytes: a race by the letter
  * (A12), harmless only if they write the same value; values are not seen here. */
+/* The CUDA guide allows it: one of the writes is performed, any. Library code
+ * stores one value from all lanes. */
 void race_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
 	unsigned other, uint64_t addr)
 {
 	struct warp *w = warp_of(c, e);
-	struct finding *f = report_new(c, CS103, SEV_WARNING, e->site, e->site);
+	struct finding *f = report_new(c, CS103, SEV_NOTE, e->site, e->site);
 
 	if (!f)
 		return;
