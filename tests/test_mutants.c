@@ -33,7 +33,7 @@ static int mutants(const char *options)
 
 Test(mutants, sample, .timeout = 300)
 {
-	cr_assert_eq(mutants("--every=9"), 0, "%s", output);
+	cr_assert_eq(mutants("--every=3"), 0, "%s", output);
 	cr_assert_not_null(strstr(output, "100.0 %"), "%s", output);
 }
 
