@@ -3,9 +3,10 @@
  * builds. The references are written from the ISA, apart from the conversions
  * of num.h, which test_num.c checks; where the ISA leaves a value open (NaNs of
  * neg, abs and cvt, division by zero, bfe.b64 beyond 255), they say what an
- * H200 does. */
+ * H200 does. Where there is a GPU, the cases run on it, too. */
 #include <criterion/criterion.h>
 
+#include <dlfcn.h>
 #include <fenv.h>
 #include <math.h>
 #include <stdio.h>
@@ -379,4 +380,104 @@ Test(ops, wide_build)
 {
 	unsetenv("CONSAN_SIMD");
 	run_all();
+}
+
+/* ---- the same cases on a real GPU, if there is one ---- */
+
+/* The driver API, as far as it is needed; every function returns 0 for success. */
+#define CU_FUNCTIONS \
+CU(cuInit, (unsigned)) \
+CU(cuDeviceGet, (int *, int)) \
+CU(cuDeviceGetAttribute, (int *, int, int)) \
+CU(cuCtxCreate_v2, (void **, unsigned, int)) \
+CU(cuMemAlloc_v2, (uint64_t *, size_t)) \
+CU(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t)) \
+CU(cuMemcpyDtoH_v2, (void *, uint64_t, size_t)) \
+CU(cuModuleLoadData, (void **, const void *)) \
+CU(cuModuleGetFunction, (void **, void *, const char *)) \
+CU(cuModuleUnload, (void *)) \
+CU(cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+	unsigned, void *, void **, void **))
+static struct {
+#define CU(name, args) int (*name) args;
+	CU_FUNCTIONS
+#undef CU
+} cu;
+static bool cu_open(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (!lib)
+		return false;
+#define CU(name, args) \
+	*(void **)&cu.name = dlsym(lib, #name); \
+	if (!cu.name) \
+		return false;
+	CU_FUNCTIONS
+#undef CU
+	return true;
+}
+
+/* hardware approximates div.full; the NaN it makes is its own matter */
+static bool agree(const struct test_case *x, uint64_t emulated, uint64_t real)
+{
+	if (strstr(x->ptx, "div.full"))
+		return true;
+	if (x->reg == R_r && isnan(f32of(emulated)) && isnan(f32of(real)))
+		return true;
+	return emulated == real || (x->reg == R_d && isnan(num_f64(emulated)) && isnan(num_f64(real)));
+}
+
+Test(ops, same_as_a_gpu)
+{
+	int device, major, minor, refused = 0;
+	void *context;
+	uint64_t din, dout;
+	static uint64_t real[N];
+
+	if (!cu_open() || cu.cuInit(0) || cu.cuDeviceGet(&device, 0))
+		cr_skip_test("no GPU here");
+	cu.cuDeviceGetAttribute(&major, 75, device);
+	cu.cuDeviceGetAttribute(&minor, 76, device);
+	cr_assert(!cu.cuCtxCreate_v2(&context, 0, device));
+	cu.cuMemAlloc_v2(&din, sizeof input);
+	cu.cuMemAlloc_v2(&dout, sizeof output);
+	for (unsigned i = 0; i < N; i++)
+		input[i] = (struct input){ pick(), pick(), pick(), pick(), rnd64(), rnd64() & 1 };
+	cu.cuMemcpyHtoD_v2(din, input, sizeof input);
+	exec_mem_add(input, sizeof input, MEM_DEVICE, false);
+	exec_mem_add(output, sizeof output, MEM_DEVICE, false);
+	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+		struct text t = { 0 };
+		struct err e = { 0 };
+		void *module, *function, *args[] = { &din, &dout };
+		char name[32];
+
+		snprintf(name, sizeof name, "k%zu", k);
+		text_printf(&t, ".version 8.6\n.target sm_%d%d%s\n.address_size 64\n", major, minor,
+			major >= 9 ? "a" : "");
+		kernel_text(&t, k, false);
+		if (cu.cuModuleLoadData(&module, t.at)) {
+			refused++; /* not an instruction of this GPU */
+			text_free(&t);
+			continue;
+		}
+		cr_assert(!cu.cuModuleGetFunction(&function, module, name));
+		cr_assert(!cu.cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL,
+			args, NULL));
+		cr_assert(!cu.cuMemcpyDtoH_v2(real, dout, sizeof real));
+		cu.cuModuleUnload(module);
+		struct exec_module *m = exec_load(ptx_parse("ops", t.at, t.n, &e), &e);
+		cr_assert(m, "%s", e.text);
+		run_case(m, k, false);
+		exec_unload(m);
+		text_free(&t);
+		for (unsigned i = 0; i < N; i++)
+			if (!agree(&cases[k], output[i], real[i])) {
+				cr_expect(false, "%s: a %lx b %lx c %lx e %lx: %lx, on the GPU %lx", cases[k].ptx,
+					input[i].a, input[i].b, input[i].c, input[i].e, output[i], real[i]);
+				break;
+			}
+	}
+	cr_log_info("%zu cases on sm_%d%d, %d not for it", ARRAY_SIZE(cases), major, minor, refused);
 }
