@@ -2,8 +2,8 @@
  * compiled twice, with SIMD=avx2 and SIMD=avx512; its external names carry the
  * width, and the plain C side picks one of the two at run time.
  *
- * Plain C declares both with SIMD_BOTH(x) and picks with SIMD_PICK(x). Without
- * AVX2 nothing here may be called: ask simd_missing() first. */
+ * Plain C declares both names and picks with SIMD_PICK(x). Without AVX2 neither
+ * may be called: ask simd_missing() first. Decoders are picked by decode.c. */
 #ifndef CONSAN_EXEC_SIMD_H
 #define CONSAN_EXEC_SIMD_H
 
