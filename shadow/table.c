@@ -215,7 +215,27 @@ static void free_chain(struct shadow *s, struct cell *c)
 	}
 }
 
-/* The same for a cell with a chain, or about to get one: keeps the chain
+/* Does x, perhaps with fewer bytes, stay beside the new access? *skip: the new
+ * one adds nothing to what is there. */
+static inline bool stays(struct shadow_view *v, struct cell_entry *x,
+	const struct cell_entry *now, struct cell_entry *rec, uint32_t granule, bool *skip)
+{
+	switch (face(v, x, now, rec, granule)) {
+	case KEEP:
+		return true;
+	case DROP:
+		return *skip;
+	case TRIM:
+		x->bytes &= ~now->bytes;
+		return x->bytes;
+	case SKIP_NEW:
+		*skip = true;
+		return true;
+	}
+	return true;
+}
+
+/* touch_all() for a cell with a chain, or about to get one: keeps the chain
  * compact by moving entries down. */
 static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *home,
 	uint32_t granule, const struct cell_entry *now)
@@ -234,22 +254,8 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, struct cell *ho
 			i = 0;
 		}
 		x = from->entry[i];
-		switch (face(v, &x, now, &rec, granule)) {
-		case KEEP:
-			break;
-		case DROP:
-			if (skip)
-				break;
+		if (!stays(v, &x, now, &rec, granule, &skip))
 			continue;
-		case TRIM:
-			x.bytes &= ~now->bytes;
-			if (!x.bytes)
-				continue;
-			break;
-		case SKIP_NEW:
-			skip = true;
-			break;
-		}
 		if (k == CELL_ENTRIES) {
 			to = &s->pool[to->more - 1];
 			k = 0;
@@ -287,22 +293,8 @@ static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
 	for (i = k = 0; i < n; i++) {
 		struct cell_entry x = c->entry[i];
 
-		switch (face(v, &x, now, &rec, granule)) {
-		case KEEP:
-			break;
-		case DROP:
-			if (skip)
-				break;
+		if (!stays(v, &x, now, &rec, granule, &skip))
 			continue;
-		case TRIM:
-			x.bytes &= ~now->bytes;
-			if (!x.bytes)
-				continue;
-			break;
-		case SKIP_NEW:
-			skip = true;
-			break;
-		}
 		note_entry(c, &x, k);
 		c->entry[k++] = x;
 	}

@@ -1,6 +1,7 @@
 /* Tensor maps and copies, mbarriers, cp.async, bulk copies, mma.sync and wgmma as
  * instructions: against results of an H200 (the tables *_h200.def), and against
- * rules of the ISA that a value or an event shows. */
+ * rules of the ISA that a value or an event shows. Long, because one small machine
+ * of PTX snippets serves them all. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -51,16 +51,7 @@ enum {
 	BUG(diverged_barrier, CS403, "--n=68", \
 		"the lanes whose row exists take one barrier, the others another")
 
-enum {
-#define BUG(name, rule, args, what) name,
-	BUGS(BUG)
-#undef BUG
-};
-static const struct bug bugs[] = {
-#define BUG(name, rule, args, what) {#name, #rule, args, what},
-	BUGS(BUG)
-#undef BUG
-};
+PLANT(BUGS)
 
 struct problem {
 	const __half *q, *k, *v;

@@ -21,6 +21,14 @@ struct bug {
 	const char *what;
 };
 
+/* From a list of BUG(name, rule, args, what): the names as an enum, and the
+ * table `bugs` in the same order. */
+#define PLANT(BUGS) \
+	enum { BUGS(PLANT_NAME) }; \
+	static const struct bug bugs[] = { BUGS(PLANT_ROW) };
+#define PLANT_NAME(name, rule, args, what) name,
+#define PLANT_ROW(name, rule, args, what) {#name, #rule, args, what},
+
 struct option {
 	const char *name;
 	long *value;

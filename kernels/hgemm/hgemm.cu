@@ -50,16 +50,7 @@ enum {
 	BUG(stage_overrun, CS902, "", "has one stage more than it has shared memory for") \
 	BUG(misaligned_row, CS904, "", "addresses ldmatrix rows at a multiple of 8 bytes, not 16")
 
-enum {
-#define BUG(name, rule, args, what) name,
-	BUGS(BUG)
-#undef BUG
-};
-static const struct bug bugs[] = {
-#define BUG(name, rule, args, what) {#name, #rule, args, what},
-	BUGS(BUG)
-#undef BUG
-};
+PLANT(BUGS)
 
 /* Where the 16-byte chunk that holds column `col` of row `row` stands. */
 template <int width> DEVICE __half *swizzled(__half *tile, int row, int col)

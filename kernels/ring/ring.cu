@@ -54,16 +54,7 @@ enum {
 	BUG(exit_pending, CS308, "", \
 		"the CTA exits while the reduction still reads its shared memory")
 
-enum {
-#define BUG(name, rule, args, what) name,
-	BUGS(BUG)
-#undef BUG
-};
-static const struct bug bugs[] = {
-#define BUG(name, rule, args, what) {#name, #rule, args, what},
-	BUGS(BUG)
-#undef BUG
-};
+PLANT(BUGS)
 
 template <class Bug>
 __global__ void __launch_bounds__(THREADS)

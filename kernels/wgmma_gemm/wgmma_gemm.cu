@@ -69,16 +69,7 @@ enum {
 		"the CTA exits while the last store still reads its shared memory") \
 	BUG(setmaxnreg_up, CS408, "", "setmaxnreg.dec asks for more registers than there are")
 
-enum {
-#define BUG(name, rule, args, what) name,
-	BUGS(BUG)
-#undef BUG
-};
-static const struct bug bugs[] = {
-#define BUG(name, rule, args, what) {#name, #rule, args, what},
-	BUGS(BUG)
-#undef BUG
-};
+PLANT(BUGS)
 
 struct tensors {
 	CUtensorMap a, b, c;

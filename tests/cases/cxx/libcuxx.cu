@@ -26,16 +26,7 @@ enum { THREADS = 128 };
 	BUG(no_tile_sync, CS103, "", "lanes exchange values through memory without tile.sync") \
 	BUG(temp_storage_reused, CS102, "", "uses CUB's temporary storage again with no barrier")
 
-enum {
-#define BUG(name, rule, args, what) name,
-	BUGS(BUG)
-#undef BUG
-};
-static const struct bug bugs[] = {
-#define BUG(name, rule, args, what) {#name, #rule, args, what},
-	BUGS(BUG)
-#undef BUG
-};
+PLANT(BUGS)
 
 using block_barrier = cuda::barrier<cuda::thread_scope_block>;
 
