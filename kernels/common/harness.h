@@ -29,10 +29,12 @@ struct bug {
 #define PLANT_NAME(name, rule, args, what) name,
 #define PLANT_ROW(name, rule, args, what) {#name, #rule, args, what},
 
+/* The value is a number, or a place in `choices`: "first|second|third". */
 struct option {
 	const char *name;
 	long *value;
 	const char *help;
+	const char *choices;
 };
 
 struct program {
@@ -70,13 +72,32 @@ static void cuda_check(cudaError_t status, const char *call, const char *file, i
 	exit(3);
 }
 
+/* The choice of that number, or NULL; *length is that of the word. */
+static const char *harness_choice(const char *choices, long number, size_t *length)
+{
+	for (; choices; choices = strchr(choices, '|') ? strchr(choices, '|') + 1 : NULL)
+		if (number-- == 0) {
+			*length = strcspn(choices, "|");
+			return choices;
+		}
+	return NULL;
+}
+
 static void harness_help(const struct program &p)
 {
 	printf("%s: %s\n\n", p.name, p.what);
-	for (size_t i = 0; i < p.noptions; i++)
-		printf("  --%s=N%*s%s (%ld)\n", p.option[i].name,
-			(int)(12 - strlen(p.option[i].name)), "", p.option[i].help,
-			*p.option[i].value);
+	for (size_t i = 0; i < p.noptions; i++) {
+		const struct option &o = p.option[i];
+		size_t n = 0;
+		const char *word = harness_choice(o.choices, *o.value, &n);
+
+		printf("  --%s=%s%*s%s ", o.name, word ? o.choices : "N",
+			(int)(12 - strlen(o.name)), word ? " " : "", o.help);
+		if (word)
+			printf("(%.*s)\n", (int)n, word);
+		else
+			printf("(%ld)\n", *o.value);
+	}
 	printf("  --check         compare with the host (default); --no-check: do not\n"
 		"  --bench         time the kernel\n"
 		"  --bug=NAME      run the twin with this bug\n"
@@ -84,17 +105,29 @@ static void harness_help(const struct program &p)
 		"  --help          this text\n");
 }
 
-static bool harness_number(const struct program &p, const char *word, size_t n,
+static bool harness_value_of(const struct option &o, const char *text)
+{
+	const char *word;
+	size_t n;
+	char *end;
+
+	for (long i = 0; (word = harness_choice(o.choices, i, &n)); i++)
+		if (strlen(text) == n && !strncmp(text, word, n)) {
+			*o.value = i;
+			return true;
+		}
+	if (o.choices)
+		return false;
+	*o.value = strtol(text, &end, 0);
+	return end != text && !*end;
+}
+
+static bool harness_option(const struct program &p, const char *word, size_t n,
 	const char *value)
 {
-	for (size_t i = 0; i < p.noptions; i++) {
-		char *end;
-
-		if (strlen(p.option[i].name) != n || strncmp(p.option[i].name, word, n))
-			continue;
-		*p.option[i].value = strtol(value, &end, 0);
-		return end != value && !*end;
-	}
+	for (size_t i = 0; i < p.noptions; i++)
+		if (strlen(p.option[i].name) == n && !strncmp(p.option[i].name, word, n))
+			return harness_value_of(p.option[i], value);
 	return false;
 }
 
@@ -103,7 +136,10 @@ static int harness_bug(const struct program &p, const char *name)
 	for (size_t i = 0; i < p.nbugs; i++)
 		if (!strcmp(p.bug[i].name, name))
 			return (int)i;
-	fprintf(stderr, "%s: no bug %s; see --list-bugs\n", p.name, name);
+	fprintf(stderr, "%s: no bug %s; there are", p.name, name);
+	for (size_t i = 0; i < p.nbugs; i++)
+		fprintf(stderr, "%s %s", i ? "," : "", p.bug[i].name);
+	fprintf(stderr, "\n");
 	exit(2);
 }
 
@@ -148,7 +184,7 @@ static struct run harness_args(int argc, char **argv, const struct program &p)
 			r.bug = harness_bug(p, value);
 			continue;
 		}
-		if (!harness_number(p, word, n, value))
+		if (!harness_option(p, word, n, value))
 			goto bad;
 		continue;
 bad:
