@@ -1,46 +1,57 @@
 /* hgemm: C = A * B with half inputs and float sums, on the tensor cores that
  * sm_80 has: cp.async fills a ring of stages, ldmatrix and mma.sync empty it.
  *
- *   every thread, for tile k of K:
+ *   every thread, for tile i of K (steps of 16 columns, two to a tile):
  *
- *   cp.async.wait_group STAGES-2      my part of tile k has landed
- *   __syncthreads  ------------------ everybody's part has landed, and
- *        |                            everybody is done with tile k-1
- *        |--> cp.async of tile k+STAGES-1 into the stage that tile k-1 had
- *        |    commit_group            (an empty group when there is none left:
- *        |                            wait_group counts groups, not copies)
- *        '--> ldmatrix, mma of tile k
+ *   step 0   cp.async of tile i+STAGES-1 into the stage that tile i-1 had,
+ *            commit_group    (an empty group when there is none left:
+ *                             wait_group counts groups, not copies)
+ *            ldmatrix step 1 of tile i    mma of step 0
  *
- *   One barrier for each tile does both jobs: it publishes tile k, and it
- *   frees the stage that is refilled next.
+ *   step 1   cp.async.wait_group STAGES-2    my part of tile i+1 has landed
+ *            __syncthreads  ---------------- everybody's part has landed, and
+ *                 |                          everybody has read all of tile i
+ *                 '--> ldmatrix step 0 of tile i+1    mma of step 1
+ *
+ *   One barrier for each tile does both jobs: it publishes tile i+1, and it
+ *   frees the stage that is refilled next. Fragments are read one step ahead,
+ *   into the other half of `f`, so that the tensor cores need not wait.
+ *
+ * Eight warps share a tile of 128 x 256 of C, 64 x 64 each: what a warp reads
+ * from shared memory for one multiplication shrinks with its tile's side, and
+ * smaller tiles are bound by that. CTAs walk C in bands of --band rows of
+ * tiles, so that those that run at the same time find A and B in L2.
  *
  * A is M x K, B is K x N, C is M x N, all row-major; K and N are multiples of
  * 8, so that rows are 16-byte aligned. What lies outside is read as zero.
- * Shared memory is swizzled: the 16-byte chunk c of row r stands at place
- * c ^ (r % 8) of its row, so that the eight rows of an ldmatrix hit different
- * banks. */
+ * Shared memory is swizzled: the eight 16-byte chunks that ldmatrix reads at
+ * a time stand in different banks. */
 #include "../common/harness.h"
 #include "../common/ptx.cuh"
 
 enum {
-	BM = 128, BN = 128, BK = 64, STAGES = 3,
-	THREADS = 256,          /* 2 x 4 warps, each 64 x 32 of the tile */
-	WM = 64, WN = 32,
+	BM = 128, BN = 256, BK = 32,
+	WM = 64, WN = 64,       /* a warp's part of the tile */
+	THREADS = BM / WM * (BN / WN) * 32,
 	A_HALVES = BM * BK, B_HALVES = BK * BN,
 	STAGE_HALVES = A_HALVES + B_HALVES,
-	SMEM = STAGES * STAGE_HALVES * 2,
+	C_HALVES = BM * BN,
+	MIN_STAGES = 2, MAX_STAGES = 5,
 };
 
 #define BUGS(BUG) \
 	BUG(wait_off_by_one, CS301, "", "waits for one cp.async group fewer than the tile needs") \
 	BUG(no_wait, CS301, "", "does not wait for its cp.async groups at all") \
 	BUG(no_sync, CS301, "", "reads what other threads copied with no barrier after their wait") \
+	BUG(fetch_early, CS301, "", \
+		"reads the next tile's first fragments before the wait for that tile") \
 	BUG(commit_skipped, CS301, "", \
 		"commits no empty groups at the end, so wait_group counts wrong") \
 	BUG(refill_early, CS106, "", \
-		"refills the stage of tile k-1 before the barrier that frees it") \
+		"refills the stage of tile i before the barrier that frees it") \
 	BUG(wrong_stage, CS301, "", "refills the stage that it reads in the same iteration") \
-	BUG(epilogue_early, CS102, "--k=256", "writes C over a stage that other warps still read") \
+	BUG(last_sync_skipped, CS102, "", \
+		"no barrier after the last tile, as nothing is loaded any more, but C comes next") \
 	BUG(epilogue_unsynced, CS102, "", \
 		"reads C tiles of other warps from shared memory with no barrier") \
 	BUG(no_zero_fill, CS901, "--k=40", \
@@ -52,23 +63,36 @@ enum {
 
 PLANT(BUGS)
 
-/* Where the 16-byte chunk that holds column `col` of row `row` stands. */
+/* Where column `col` of row `row` stands, in a tile of rows of 64 bytes or of
+ * a multiple of 128: chunk c of 16 bytes changes places within its 128 bytes. */
 template <int width> DEVICE __half *swizzled(__half *tile, int row, int col)
 {
-	return tile + row * width + ((col / 8) ^ (row % 8)) * 8;
+	constexpr int chunks = width / 8 < 8 ? width / 8 : 8, rows = 8 / chunks;
+
+	return tile + row * width + ((col / 8) ^ (row / rows % chunks)) * 8;
 }
 
 struct problem {
 	const __half *a, *b;
 	__half *c;
-	int m, n, k;
+	int m, n, k, band;
 };
 
-/* The 128 x 64 tile of A and the 64 x 128 tile of B; each thread 4 + 4 chunks. */
+struct fragments {
+	uint32_t a[WM / 16][4], b[WN / 16][4];
+};
+
+constexpr int smem_bytes(int stages)
+{
+	return 2 * (stages * STAGE_HALVES > C_HALVES ? stages * STAGE_HALVES : C_HALVES);
+}
+
+/* The 128 x 32 tile of A and the 32 x 256 tile of B; each thread 2 + 4 chunks. */
 template <class Bug>
 DEVICE void load(__half *stage, const problem &p, int row, int col, int k, Bug bug)
 {
-	for (int i = threadIdx.x; i < A_HALVES / 8; i += THREADS) {
+#pragma unroll
+	for (unsigned i = threadIdx.x; i < A_HALVES / 8; i += THREADS) {
 		const int y = i / (BK / 8), x = i % (BK / 8) * 8;
 		const bool in = row + y < p.m && k + x < p.k;
 
@@ -77,7 +101,8 @@ DEVICE void load(__half *stage, const problem &p, int row, int col, int k, Bug b
 		cp_async(swizzled<BK>(stage, y, x),
 			in ? p.a + (size_t)(row + y) * p.k + k + x : p.a, in ? 16 : 0);
 	}
-	for (int i = threadIdx.x; i < B_HALVES / 8; i += THREADS) {
+#pragma unroll
+	for (unsigned i = threadIdx.x; i < B_HALVES / 8; i += THREADS) {
 		const int y = i / (BN / 8), x = i % (BN / 8) * 8;
 		const bool in = k + y < p.k && col + x < p.n;
 
@@ -86,83 +111,116 @@ DEVICE void load(__half *stage, const problem &p, int row, int col, int k, Bug b
 	}
 }
 
+/* What this warp needs of columns k to k + 15 of A, rows k to k + 15 of B */
 template <class Bug>
-__global__ void __launch_bounds__(THREADS, 2)
+DEVICE void fetch(fragments &f, __half *stage, int wm, int wn, int k, int lane, Bug bug)
+{
+#pragma unroll
+	for (int y = 0; y < WM / 16; y++)
+		ldmatrix(f.a[y], swizzled<BK>(stage, wm + y * 16 + lane % 16, k + lane / 16 * 8) +
+			4 * bug.is(misaligned_row));
+#pragma unroll
+	for (int x = 0; x < WN / 16; x++)
+		ldmatrix_trans(f.b[x],
+			swizzled<BN>(stage + A_HALVES, k + lane % 16, wn + x * 16 + lane / 16 * 8));
+}
+
+DEVICE void multiply(float (&acc)[WM / 16][WN / 8][4], const fragments &f)
+{
+#pragma unroll
+	for (int y = 0; y < WM / 16; y++)
+#pragma unroll
+		for (int x = 0; x < WN / 8; x++)
+			mma(acc[y][x], f.a[y], f.b[x / 2][x % 2 * 2], f.b[x / 2][x % 2 * 2 + 1]);
+}
+
+/* The tile of this CTA: down a band of rows of tiles, then to the next column. */
+DEVICE void place(const problem &p, int *row, int *col)
+{
+	const int rows = (p.m + BM - 1) / BM, cols = (p.n + BN - 1) / BN;
+	const int first = blockIdx.x / (p.band * cols) * p.band;
+	const int high = min(p.band, rows - first), i = blockIdx.x % (p.band * cols);
+
+	*row = (first + i % high) * BM;
+	*col = i / high * BN;
+}
+
+template <int stages, class Bug>
+__global__ void __launch_bounds__(THREADS, 1)
 hgemm(const problem p, Bug bug)
 {
-	extern __shared__ __align__(128) __half stages[];
+	extern __shared__ __align__(128) __half smem[];
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-	const int row = blockIdx.y * BM, col = blockIdx.x * BN;
-	const int wm = warp / 4 * WM, wn = warp % 4 * WN;
+	const int wm = warp / (BN / WN) * WM, wn = warp % (BN / WN) * WN;
 	const int tiles = (p.k + BK - 1) / BK;
-	const int ring = STAGES + bug.is(stage_overrun);
+	const int ring = stages + bug.is(stage_overrun);
 	float acc[WM / 16][WN / 8][4] = {};
+	fragments f[2];
+	int row, col;
 
-	for (int i = 0; i < STAGES - 1; i++) {
+	place(p, &row, &col);
+	for (int i = 0; i < stages - 1; i++) {
 		if (i < tiles)
-			load(stages + i * STAGE_HALVES, p, row, col, i * BK, bug);
+			load(smem + i * STAGE_HALVES, p, row, col, i * BK, bug);
 		if (i < tiles || !bug.is(commit_skipped))
 			cp_async_commit();
 	}
+	if (!bug.is(no_wait))
+		cp_async_wait<stages - 2>();
+	if (!bug.is(no_sync))
+		__syncthreads();
+	// @bug no_wait CS301 @bug no_sync CS301 @bug misaligned_row CS904
+	fetch(f[0], smem, wm, wn, 0, lane, bug);
 
 	for (int i = 0; i < tiles; i++) {
-		const int next = i + STAGES - 1;
-		const int refill = bug.is(wrong_stage) ? i % STAGES : next % ring;
-		__half *a = stages + i % ring * STAGE_HALVES, *b = a + A_HALVES;
+		const int next = i + stages - 1;
+		const int refill = bug.is(wrong_stage) ? i % stages : next % ring;
+		__half *stage = smem + i % ring * STAGE_HALVES;
+		__half *after = smem + (i + 1) % ring * STAGE_HALVES;
 
-		if (bug.is(refill_early) && next < tiles)
-			// @bug refill_early CS106
-			load(stages + refill * STAGE_HALVES, p, row, col, next * BK, bug);
-		if (bug.is(wait_off_by_one))
-			cp_async_wait<STAGES - 1>();
-		else if (!bug.is(no_wait))
-			cp_async_wait<STAGES - 2>();
-		if (!bug.is(no_sync))
-			__syncthreads();
 		if (next < tiles && !bug.is(refill_early))
 			// @bug stage_overrun CS902
-			load(stages + refill * STAGE_HALVES, p, row, col, next * BK, bug);
+			load(smem + refill * STAGE_HALVES, p, row, col, next * BK, bug);
 		if (next < tiles || !bug.is(commit_skipped))
 			cp_async_commit();
-
 #pragma unroll
 		for (int k = 0; k < BK; k += 16) {
-			uint32_t fa[WM / 16][4], fb[WN / 16][4];
-
-#pragma unroll
-			for (int y = 0; y < WM / 16; y++) {
-				const __half *at = swizzled<BK>(a, wm + y * 16 + lane % 16, k + lane / 16 * 8);
-
-				// @bug wait_off_by_one CS301 @bug no_wait CS301 @bug no_sync CS301
-				// @bug commit_skipped CS301 @bug wrong_stage CS301 @bug no_zero_fill CS901
-				// @bug misaligned_row CS904
-				ldmatrix(fa[y], at + 4 * bug.is(misaligned_row));
+			if (k + 16 < BK) {
+				// @bug wrong_stage CS301 @bug last_sync_skipped CS102
+				// @bug refill_early CS106
+				fetch(f[(k / 16 + 1) % 2], stage, wm, wn, k + 16, lane, bug);
+				multiply(acc, f[k / 16 % 2]);
+				continue;
 			}
-#pragma unroll
-			for (int x = 0; x < WN / 16; x++)
-				ldmatrix_trans(fb[x], swizzled<BN>(b, k + lane % 16, wn + x * 16 + lane / 16 * 8));
-#pragma unroll
-			for (int y = 0; y < WM / 16; y++)
-#pragma unroll
-				for (int x = 0; x < WN / 8; x++)
-					mma(acc[y][x], fa[y], fb[x / 2][x % 2 * 2], fb[x / 2][x % 2 * 2 + 1]);
+			if (bug.is(refill_early) && next + 1 < tiles)
+				// @bug refill_early CS106
+				load(stage, p, row, col, (next + 1) * BK, bug);
+			if (bug.is(fetch_early) && i + 1 < tiles)
+				fetch(f[0], after, wm, wn, 0, lane, bug); // @bug fetch_early CS301
+			if (bug.is(wait_off_by_one))
+				cp_async_wait<stages - 1>();
+			else if (!bug.is(no_wait))
+				cp_async_wait<stages - 2>();
+			if (!bug.is(no_sync) && !(bug.is(last_sync_skipped) && i + 1 == tiles))
+				__syncthreads();
+			if (i + 1 < tiles && !bug.is(fetch_early))
+				// @bug wait_off_by_one CS301 @bug commit_skipped CS301 @bug no_zero_fill CS901
+				fetch(f[0], after, wm, wn, 0, lane, bug);
+			multiply(acc, f[k / 16 % 2]);
 		}
 	}
 
 	/* C goes through shared memory, the first stages' place, so that it is
 	 * written in whole rows. The groups still pending are empty ones. */
-	__half *c = stages;
-
-	if (!bug.is(epilogue_early))
-		__syncthreads();
 #pragma unroll
 	for (int y = 0; y < WM / 16; y++)
 #pragma unroll
 		for (int x = 0; x < WN / 8; x++) {
 			const int r = wm + y * 16 + lane / 4, q = wn + x * 8, pair = lane % 4 * 2;
-			__half *upper = swizzled<BN>(c, r, q) + pair, *lower = swizzled<BN>(c, r + 8, q) + pair;
+			__half *upper = swizzled<BN>(smem, r, q) + pair;
+			__half *lower = swizzled<BN>(smem, r + 8, q) + pair;
 
-			// @bug epilogue_early CS102
+			// @bug last_sync_skipped CS102
 			*(uint32_t *)upper = pack_half(acc[y][x][0], acc[y][x][1]);
 			*(uint32_t *)lower = pack_half(acc[y][x][2], acc[y][x][3]);
 		}
@@ -174,23 +232,34 @@ hgemm(const problem p, Bug bug)
 	} else if (!bug.is(epilogue_unsynced)) {
 		__syncthreads();
 	}
-	for (int i = threadIdx.x; i < BM * BN / 8; i += THREADS) {
+	for (unsigned i = threadIdx.x; i < C_HALVES / 8; i += THREADS) {
 		const int y = i / (BN / 8), x = i % (BN / 8) * 8;
 		__half *to = p.c + (size_t)(row + y) * p.n + col + x;
 
 		if (row + y < p.m && col + x < p.n)
 			// @bug epilogue_unsynced CS102
-			*(uint4 *)to = *(const uint4 *)swizzled<BN>(c, y, x);
+			*(uint4 *)to = *(const uint4 *)swizzled<BN>(smem, y, x);
 	}
 }
 
-template <class Bug> static void launch(const problem &p, Bug bug)
+template <int stages, class Bug> static void launch_stages(const problem &p, Bug bug)
 {
-	const dim3 grid((p.n + BN - 1) / BN, (p.m + BM - 1) / BM);
+	const int tiles = (p.n + BN - 1) / BN * ((p.m + BM - 1) / BM), bytes = smem_bytes(stages);
 
-	CUDA(cudaFuncSetAttribute(hgemm<Bug>, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM));
-	hgemm<Bug><<<grid, THREADS, SMEM>>>(p, bug);
+	CUDA(cudaFuncSetAttribute(hgemm<stages, Bug>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+		bytes));
+	hgemm<stages><<<tiles, THREADS, bytes>>>(p, bug);
 	CUDA(cudaGetLastError());
+}
+
+static void launch(const problem &p, long stages)
+{
+	switch (stages) {
+	case 2: return launch_stages<2>(p, no_bug{});
+	case 3: return launch_stages<3>(p, no_bug{});
+	case 4: return launch_stages<4>(p, no_bug{});
+	case 5: return launch_stages<5>(p, no_bug{});
+	}
 }
 
 /* Every element of a small product, else some thousands of them. */
@@ -214,38 +283,47 @@ static void check(struct checker &c, const problem &p, const __half *a, const __
 
 int main(int argc, char **argv)
 {
-	long m = 128, n = 128, k = 320;
+	long m = 128, n = 256, k = 320, stages = 4, band = 16;
 	const struct option options[] = {
 		{"m", &m, "rows of A and C"},
 		{"n", &n, "columns of B and C, a multiple of 8"},
 		{"k", &k, "columns of A, rows of B, a multiple of 8"},
+		{"stages", &stages, "tiles of A and B in shared memory, 2 to 5"},
+		{"band", &band, "rows of tiles in a band of CTAs"},
 	};
 	const struct program prog = {"hgemm", "half GEMM with cp.async, ldmatrix and mma.sync",
-		__FILE__, options, 3, bugs, sizeof bugs / sizeof *bugs};
+		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
 	const struct run r = harness_args(argc, argv, prog);
 	struct checker c = {};
 
 	harness_require(m > 0 && n > 0 && k > 0 && n % 8 == 0 && k % 8 == 0, prog,
-		"sizes must be positive, n and k multiples of 8");
+		"m, n and k must be positive, n and k multiples of 8: rows are copied 16 bytes at a time");
+	harness_require(m < 1 << 24 && n < 1 << 24 && k < 1 << 24, prog,
+		"m, n and k must be below 2^24: tiles are counted in 32 bits");
+	harness_require(stages >= MIN_STAGES && stages <= MAX_STAGES, prog,
+		"stages must be 2 to 5: one is read while another is filled");
+	harness_require(band > 0, prog, "band must be positive");
+	harness_require(r.bug < 0 || stages == 4, prog, "the bugs are planted with 4 stages");
 
 	__half *a = harness_halves(1, (uint64_t)m * k), *b = harness_halves(2, (uint64_t)k * n);
 	__half *da = harness_device(a, (uint64_t)m * k), *db = harness_device(b, (uint64_t)k * n);
 	__half *dc = harness_device<__half>(NULL, (uint64_t)m * n);
-	const problem p = {da, db, dc, (int)m, (int)n, (int)k};
+	const problem p = {da, db, dc, (int)m, (int)n, (int)k,
+		(int)min(band, (m + BM - 1) / BM)};
 
 	if (r.bug >= 0)
-		launch(p, planted_bug{r.bug});
+		launch_stages<4>(p, planted_bug{r.bug});
 	else
-		launch(p, no_bug{});
+		launch(p, stages);
 	CUDA(cudaDeviceSynchronize());
 
 	if (r.check)
 		check(c, p, a, b);
 	if (r.bench) {
-		const double s = harness_time([&] { launch(p, no_bug{}); });
+		const double s = harness_time([&] { launch(p, stages); });
 
-		printf("hgemm: %ld x %ld x %ld: %.3f ms, %.1f TFLOP/s\n", m, n, k, s * 1e3,
-			2e-12 * m * n * k / s);
+		printf("hgemm: %ld x %ld x %ld, %ld stages, band %ld: %.3f ms, %.1f TFLOP/s\n",
+			m, n, k, stages, band, s * 1e3, 2e-12 * m * n * k / s);
 	}
 	cudaFree(da);
 	cudaFree(db);
