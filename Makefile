@@ -21,7 +21,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
 	libconsan/finding.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
-	libconsan/results_json.c libconsan/results.c
+	libconsan/results_json.c libconsan/results.c libconsan/fatbin.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
@@ -60,7 +60,7 @@ DOOR = libconsan/session.c libconsan/consan.c libconsan/replay.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
-	libconsan/cuda/gpu.c libconsan/cuda/error.c libconsan/cuda/fatbin.c libconsan/cuda/link.c libconsan/cuda/image.c \
+	libconsan/cuda/gpu.c libconsan/cuda/error.c libconsan/cuda/link.c libconsan/cuda/image.c \
 	libconsan/cuda/memory.c libconsan/cuda/launch.c libconsan/cuda/stream.c libconsan/cuda/graph.c \
 	libconsan/cuda/rt_device.c libconsan/cuda/rt_memory.c libconsan/cuda/rt_module.c \
 	libconsan/cuda/rt_launch.c libconsan/cuda/rt_stream.c \
@@ -202,7 +202,7 @@ $(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
-$(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/fatbin.o $(BUILD)/libconsan/cuda/link.o \
+$(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/link.o \
 		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
 

@@ -1,4 +1,4 @@
-/* base: memory, growable text and vectors, errors. Knows nobody.
+/* base: memory, growable text and vectors; errors are in err.h. Knows nobody.
  *
  * House rules of the vocabulary (libconsan/, flat):
  *  - no room is included from here, except by consan.c and main.c;
@@ -7,6 +7,8 @@
  *  - in a watched program nothing here calls exit(), base_die() excepted. */
 #ifndef CONSAN_BASE_H
 #define CONSAN_BASE_H
+
+#include "err.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -55,22 +57,5 @@ void text_free(struct text *t);
 #define vec_free(v) \
 	(free((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
 void vec_grow(void **at, size_t *cap, size_t want, size_t size);
-
-/* ---- errors: the input is wrong. First one wins. ---- */
-struct err {
-	int code;       /* 0: success, else an ERR_ of err.def */
-	int line, col;  /* 1-based position in the input, 0: none */
-	char text[480]; /* one clause, lower case, no full stop */
-};
-enum err_code {
-	ERR_NONE,
-#define ERR(id, text) ERR_##id,
-#include "err.def"
-#undef ERR
-};
-const char *err_name(int code); /* the text of the err.def row */
-/* Records the first error only; always returns false, to be returned on. */
-bool err_set(struct err *e, int code, int line, int col, const char *fmt, ...)
-	PRINTF_LIKE(5, 6);
 
 #endif

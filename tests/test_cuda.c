@@ -1,7 +1,7 @@
 /* cuda: programs under consan-run behave as on a GPU, however they were linked;
  * what goes wrong is said, and nothing found is lost. Fatbins are read safely.
  * The programs are tests/cuda/, built beside this binary. */
-#include "../libconsan/cuda/fatbin.h"
+#include "../libconsan/fatbin.h"
 #include "../libconsan/cuda/link.h"
 
 #include <criterion/criterion.h>

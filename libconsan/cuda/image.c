@@ -1,7 +1,7 @@
 /* image: modules of the program, from the bytes they come in to loaded PTX.
  * Chooses among the images of a fatbin as the driver would for the emulated
  * GPU; what PTX means is not known here. */
-#include "fatbin.h"
+#include "../fatbin.h"
 #include "gpu.h"
 #include "link.h"
 
@@ -65,35 +65,12 @@ static enum form form_of(const void *bytes, size_t size)
 
 /* ---- choosing ---- */
 
-static const char *suffix_text(char suffix)
-{
-	return suffix == 'a' ? "a" : suffix == 'f' ? "f" : "";
-}
-
-/* The PTX of a fatbin that suits the device best, and what there is, for
- * messages. */
 static bool choose(const void *bytes, size_t size, struct fatbin_image *best,
 	struct text *has, struct err *e)
 {
 	const struct consan_device *d = gpu_device();
-	struct fatbin_image at;
-	unsigned rank = 0, r;
-	size_t cursor = 0;
 
-	while (fatbin_next(bytes, size, &cursor, &at, e)) {
-		if (at.kind == FATBIN_OTHER)
-			continue;
-		text_printf(has, "%s%s_%u%s", has->n ? ", " : "",
-			at.kind == FATBIN_PTX ? "compute" : "sm", at.sm, suffix_text(at.suffix));
-		if (at.kind != FATBIN_PTX)
-			continue;
-		r = fatbin_rank(at.sm, at.suffix, d->sm, d->suffix);
-		if (r > rank) {
-			rank = r;
-			*best = at;
-		}
-	}
-	return rank && !e->code;
+	return fatbin_choose(bytes, size, d->sm, d->suffix, best, has, e);
 }
 
 static int no_ptx(struct image *im, const char *has)
@@ -105,13 +82,13 @@ static int no_ptx(struct image *im, const char *has)
 		gpu_remark(REMARK_NO_PTX, "%s: no PTX for the emulated sm_%u%s (it holds %s); "
 			"choose another GPU with --arch, or add "
 			"-gencode=arch=compute_%u%s,code=compute_%u%s to nvcc",
-			im->name, d->sm, suffix_text(d->suffix), has,
-			d->sm, suffix_text(d->suffix), d->sm, suffix_text(d->suffix));
+			im->name, d->sm, fatbin_suffix(d->suffix), has,
+			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
 	else
 		gpu_remark(REMARK_NO_PTX, "%s: holds machine code only (%s), consan needs PTX; "
 			"build with -gencode=arch=compute_%u%s,code=compute_%u%s",
 			im->name, *has ? has : "no image at all",
-			d->sm, suffix_text(d->suffix), d->sm, suffix_text(d->suffix));
+			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
 	return cudaErrorNoKernelImageForDevice;
 }
 
@@ -200,31 +177,18 @@ static int load_parts(struct image *im)
 	return error;
 }
 
-/* ".target sm_90a" in PTX text; 0: none. */
-static unsigned target_of(const char *text, size_t n, char *suffix)
-{
-	const char *at = memmem(text, n < 4096 ? n : 4096, ".target", 7);
-	unsigned sm = 0;
-	char c = 0;
-
-	if (!at || sscanf(at, ".target sm_%u%c", &sm, &c) < 1)
-		return 0;
-	*suffix = c == 'a' || c == 'f' ? c : 0;
-	return sm;
-}
-
 /* PTX by itself: the program chose it, there is nothing to choose from. */
 static int load_bare(struct image *im)
 {
 	const struct consan_device *d = gpu_device();
 	char suffix = 0;
-	unsigned sm = target_of(im->bytes, im->size, &suffix);
+	unsigned sm = fatbin_ptx_target(im->bytes, im->size, &suffix);
 
 	if (!sm || fatbin_rank(sm, suffix, d->sm, d->suffix))
 		return load_text(im, im->bytes, im->size);
 	gpu_remark(REMARK_NO_PTX, "%s: PTX for sm_%u%s does not run on the emulated sm_%u%s; "
-		"choose another GPU with --arch", im->name, sm, suffix_text(suffix), d->sm,
-		suffix_text(d->suffix));
+		"choose another GPU with --arch", im->name, sm, fatbin_suffix(suffix), d->sm,
+		fatbin_suffix(d->suffix));
 	return cudaErrorNoKernelImageForDevice;
 }
 
@@ -260,22 +224,6 @@ int image_load(struct image *im)
 
 /* ---- opening ---- */
 
-/* The newest PTX of one fatbin; 0 if it has none. */
-static unsigned newest(const void *bytes, size_t size, char *suffix)
-{
-	struct fatbin_image at;
-	struct err e = { 0 };
-	size_t cursor = 0;
-	unsigned sm = 0;
-
-	while (fatbin_next(bytes, size, &cursor, &at, &e))
-		if (at.kind == FATBIN_PTX && (at.sm > sm || (at.sm == sm && at.suffix))) {
-			sm = at.sm;
-			*suffix = at.suffix;
-		}
-	return sm;
-}
-
 /* Of files that are linked, the one that is content with the oldest device
  * speaks for all: CUDA's device library has PTX for the very newest only. */
 static void hint(const struct image *im, bool of_program)
@@ -284,11 +232,11 @@ static void hint(const struct image *im, bool of_program)
 	char suffix = 0, part_suffix = 0;
 
 	if (im->form == FORM_PTX)
-		sm = target_of(im->bytes, im->size, &suffix);
+		sm = fatbin_ptx_target(im->bytes, im->size, &suffix);
 	else if (im->form == FORM_FATBIN && !im->parts)
-		sm = newest(im->bytes, im->size, &suffix);
+		sm = fatbin_newest(im->bytes, im->size, &suffix);
 	for (size_t i = 0; im->parts && im->parts[i]; i++) {
-		part = newest(im->parts[i], fatbin_size(im->parts[i]), &part_suffix);
+		part = fatbin_newest(im->parts[i], fatbin_size(im->parts[i]), &part_suffix);
 		if (part && (!sm || part < sm)) {
 			sm = part;
 			suffix = part_suffix;

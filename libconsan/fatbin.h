@@ -2,10 +2,10 @@
  *
  * Finds the images in a container and unpacks their text. Every length is
  * checked against the bytes at hand; it judges neither PTX nor SASS. */
-#ifndef CONSAN_CUDA_FATBIN_H
-#define CONSAN_CUDA_FATBIN_H
+#ifndef CONSAN_FATBIN_H
+#define CONSAN_FATBIN_H
 
-#include "../base.h"
+#include "base.h"
 
 enum fatbin_kind { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_OTHER = 0 };
 enum fatbin_packing { FATBIN_PLAIN, FATBIN_LZ4, FATBIN_ZSTD };
@@ -38,5 +38,17 @@ char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct err *e);
 /* How well PTX for sm+suffix fits a device: 0 not at all, else more is better.
  * An 'a' image runs on its own device only, an 'f' one on its family. */
 unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_suffix);
+
+/* The PTX that suits the device best. `has` gets what there is ("sm_90a,
+ * compute_90a"), for messages. False: none does, or, with e set, the container
+ * is damaged. */
+bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
+	struct fatbin_image *best, struct text *has, struct err *e);
+/* The newest PTX's sm; 0: there is none. */
+unsigned fatbin_newest(const void *bytes, size_t n, char *suffix);
+/* The same of PTX text: its ".target"; 0: none. */
+unsigned fatbin_ptx_target(const char *text, size_t n, char *suffix);
+/* "a", "f" or "" */
+const char *fatbin_suffix(char suffix);
 
 #endif

@@ -3,6 +3,7 @@
 #include "fatbin.h"
 
 #include <lz4.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -154,4 +155,59 @@ unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_s
 	if (suffix == 'f')
 		return sm / 10 == device_sm / 10 && sm <= device_sm ? 4 * sm + 2 : 0;
 	return sm <= device_sm ? 4 * sm + 1 : 0;
+}
+
+const char *fatbin_suffix(char suffix)
+{
+	return suffix == 'a' ? "a" : suffix == 'f' ? "f" : "";
+}
+
+bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
+	struct fatbin_image *best, struct text *has, struct err *e)
+{
+	struct fatbin_image at;
+	unsigned rank = 0, r;
+	size_t cursor = 0;
+
+	while (fatbin_next(bytes, n, &cursor, &at, e)) {
+		if (at.kind == FATBIN_OTHER)
+			continue;
+		text_printf(has, "%s%s_%u%s", has->n ? ", " : "",
+			at.kind == FATBIN_PTX ? "compute" : "sm", at.sm, fatbin_suffix(at.suffix));
+		if (at.kind != FATBIN_PTX)
+			continue;
+		r = fatbin_rank(at.sm, at.suffix, device_sm, device_suffix);
+		if (r > rank) {
+			rank = r;
+			*best = at;
+		}
+	}
+	return rank && !e->code;
+}
+
+unsigned fatbin_newest(const void *bytes, size_t n, char *suffix)
+{
+	struct fatbin_image at;
+	struct err e = { 0 };
+	size_t cursor = 0;
+	unsigned sm = 0;
+
+	while (fatbin_next(bytes, n, &cursor, &at, &e))
+		if (at.kind == FATBIN_PTX && (at.sm > sm || (at.sm == sm && at.suffix))) {
+			sm = at.sm;
+			*suffix = at.suffix;
+		}
+	return sm;
+}
+
+unsigned fatbin_ptx_target(const char *text, size_t n, char *suffix)
+{
+	const char *at = memmem(text, n < 4096 ? n : 4096, ".target", 7);
+	unsigned sm = 0;
+	char c = 0;
+
+	if (!at || sscanf(at, ".target sm_%u%c", &sm, &c) < 1)
+		return 0;
+	*suffix = c == 'a' || c == 'f' ? c : 0;
+	return sm;
 }
