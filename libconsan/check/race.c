@@ -480,6 +480,15 @@ enum shadow_verdict race_judge(struct shadow_view *s, const struct cell_entry *o
 
 /* ---- bytes never written, bytes of mbarriers ---- */
 
+/* Tensor cores fetch whole tiles, with their padding: kernels that mask the
+ * result do not clear it first (A31: the value is unknown, no race). */
+static bool reads_tile(const struct view *v)
+{
+	const struct event *e = v->c->now;
+
+	return v->role == ROLE_WGMMA || (e->kind == EV_ACCESS && e->flags & EVF_MATRIX);
+}
+
 void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why)
 {
@@ -500,6 +509,8 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 			return; /* a second init is CS204 */
 	} else if (v->role == ROLE_BULK_STORE) {
 		sev = SEV_NOTE; /* the bytes may lie outside the tensor, clipped */
+	} else if (reads_tile(v) && !c->check->config.policy.uninitialised_tile) {
+		sev = SEV_NOTE;
 	}
 	f = report_new(c, rule, sev, site, m ? m->init.site : 0);
 	if (!f)
@@ -519,6 +530,9 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 			"for anything else");
 	} else {
 		report_edge(f, "no thread of this CTA has written these bytes before");
+		if (sev == SEV_NOTE)
+			report_hint(f, "harmless if it is padding of a tile and what comes of it is "
+				"masked or not stored");
 	}
 	report_send(c, f);
 }
