@@ -63,13 +63,14 @@ enum {
 
 PLANT(BUGS)
 
-/* Where column `col` of row `row` stands, in a tile of rows of 64 bytes or of
- * a multiple of 128: chunk c of 16 bytes changes places within its 128 bytes. */
-template <int width> DEVICE __half *swizzled(__half *tile, int row, int col)
+/* Where column `col` of row `row` stands, in halves from the tile's start. Rows
+ * have 64 bytes or a multiple of 128; chunks of 16 bytes change places within
+ * 128 bytes. */
+template <int width> DEVICE int swizzled(int row, int col)
 {
 	constexpr int chunks = width / 8 < 8 ? width / 8 : 8, rows = 8 / chunks;
 
-	return tile + row * width + ((col / 8) ^ (row / rows % chunks)) * 8;
+	return row * width + ((col / 8) ^ (row / rows % chunks)) * 8;
 }
 
 struct problem {
@@ -78,51 +79,102 @@ struct problem {
 	int m, n, k, band;
 };
 
-struct fragments {
-	uint32_t a[WM / 16][4], b[WN / 16][4];
-};
-
 constexpr int smem_bytes(int stages)
 {
 	return 2 * (stages * STAGE_HALVES > C_HALVES ? stages * STAGE_HALVES : C_HALVES);
 }
 
-/* The 128 x 32 tile of A and the 32 x 256 tile of B; each thread 2 + 4 chunks. */
-template <class Bug>
-DEVICE void load(__half *stage, const problem &p, int row, int col, int k, Bug bug)
+/* In a register from here on. Left alone, the compiler saves registers and
+ * swizzles anew for each tile, in the tensor cores' time. */
+DEVICE int keep(int x)
 {
-#pragma unroll
-	for (unsigned i = threadIdx.x; i < A_HALVES / 8; i += THREADS) {
-		const int y = i / (BK / 8), x = i % (BK / 8) * 8;
-		const bool in = row + y < p.m && k + x < p.k;
-
-		if (!in && bug.is(no_zero_fill))
-			continue;
-		cp_async(swizzled<BK>(stage, y, x),
-			in ? p.a + (size_t)(row + y) * p.k + k + x : p.a, in ? 16 : 0);
-	}
-#pragma unroll
-	for (unsigned i = threadIdx.x; i < B_HALVES / 8; i += THREADS) {
-		const int y = i / (BN / 8), x = i % (BN / 8) * 8;
-		const bool in = k + y < p.k && col + x < p.n;
-
-		cp_async(swizzled<BN>(stage + A_HALVES, y, x),
-			in ? p.b + (size_t)(k + y) * p.n + col + x : p.b, in ? 16 : 0);
-	}
+	asm volatile("" : "+r"(x));
+	return x;
 }
 
-/* What this warp needs of columns k to k + 15 of A, rows k to k + 15 of B */
-template <class Bug>
-DEVICE void fetch(fragments &f, __half *stage, int wm, int wn, int k, int lane, Bug bug)
+/* What one thread copies of each tile: of A, 16 bytes of every 64th row; of B,
+ * 16 bytes of every 8th. Swizzling repeats after 8 rows. */
+struct copier {
+	const __half *a, *b;       /* of the next tile */
+	size_t a_step, b_step;     /* to the next row that it copies */
+	int a_to, b_to;            /* from the stage's start */
+	int a_rows, a_cols, b_rows; /* that there are from here on */
+	bool b_col;                /* there is one */
+};
+
+enum { A_ROWS = THREADS / (BK / 8), B_ROWS = THREADS / (BN / 8) }; /* at a time */
+
+DEVICE copier copier_at(const problem &p, int row, int col)
+{
+	const int ay = threadIdx.x / (BK / 8), ax = threadIdx.x % (BK / 8) * 8;
+	const int by = threadIdx.x / (BN / 8), bx = threadIdx.x % (BN / 8) * 8;
+	copier c;
+
+	c.a = p.a + (size_t)(row + ay) * p.k + ax;
+	c.b = p.b + (size_t)by * p.n + col + bx;
+	c.a_step = (size_t)A_ROWS * p.k;
+	c.b_step = (size_t)B_ROWS * p.n;
+	c.a_to = keep(swizzled<BK>(ay, ax));
+	c.b_to = keep(A_HALVES + swizzled<BN>(by, bx));
+	c.a_rows = p.m - row - ay;
+	c.a_cols = p.k - ax;
+	c.b_rows = p.k - by;
+	c.b_col = col + bx < p.n;
+	return c;
+}
+
+/* The next tile, zeros where A and B end. */
+template <class Bug> DEVICE void load(copier &c, __half *stage, Bug bug)
+{
+#pragma unroll
+	for (int i = 0; i < BM / A_ROWS; i++) {
+		const bool in = i * A_ROWS < c.a_rows && c.a_cols > 0;
+
+		if (in || !bug.is(no_zero_fill))
+			cp_async(stage + c.a_to + i * A_ROWS * BK, c.a + i * c.a_step, in ? 16 : 0);
+	}
+#pragma unroll
+	for (int i = 0; i < BK / B_ROWS; i++)
+		cp_async(stage + c.b_to + i * B_ROWS * BN, c.b + i * c.b_step,
+			i * B_ROWS < c.b_rows && c.b_col ? 16 : 0);
+	c.a += BK;
+	c.b += c.b_step * (BK / B_ROWS);
+	c.a_cols -= BK;
+	c.b_rows -= BK;
+}
+
+/* What a warp multiplies at a time, and where each lane finds its rows of it. */
+struct fragments {
+	uint32_t a[WM / 16][4], b[WN / 16][4];
+};
+
+struct finder {
+	int a[BK / 16], b[WN / 16]; /* from the stage's start */
+};
+
+DEVICE finder finder_at(int wm, int wn)
+{
+	const int lane = threadIdx.x % 32;
+	finder f;
+
+#pragma unroll
+	for (int k = 0; k < BK; k += 16)
+		f.a[k / 16] = keep(swizzled<BK>(wm + lane % 16, k + lane / 16 * 8));
+#pragma unroll
+	for (int x = 0; x < WN; x += 16)
+		f.b[x / 16] = keep(A_HALVES + swizzled<BN>(lane % 16, wn + x + lane / 16 * 8));
+	return f;
+}
+
+/* Columns k to k + 15 of A, rows k to k + 15 of B */
+DEVICE void fetch(fragments &f, const finder &at, const __half *stage, int k)
 {
 #pragma unroll
 	for (int y = 0; y < WM / 16; y++)
-		ldmatrix(f.a[y], swizzled<BK>(stage, wm + y * 16 + lane % 16, k + lane / 16 * 8) +
-			4 * bug.is(misaligned_row));
+		ldmatrix(f.a[y], stage + at.a[k / 16] + y * 16 * BK);
 #pragma unroll
 	for (int x = 0; x < WN / 16; x++)
-		ldmatrix_trans(f.b[x],
-			swizzled<BN>(stage + A_HALVES, k + lane % 16, wn + x * 16 + lane / 16 * 8));
+		ldmatrix_trans(f.b[x], stage + at.b[x] + k * BN);
 }
 
 DEVICE void multiply(float (&acc)[WM / 16][WN / 8][4], const fragments &f)
@@ -159,9 +211,13 @@ hgemm(const problem p, Bug bug)
 	int row, col;
 
 	place(p, &row, &col);
+
+	const finder at = finder_at(wm, wn);
+	copier c = copier_at(p, row, col);
+
 	for (int i = 0; i < stages - 1; i++) {
 		if (i < tiles)
-			load(smem + i * STAGE_HALVES, p, row, col, i * BK, bug);
+			load(c, smem + i * STAGE_HALVES, bug);
 		if (i < tiles || !bug.is(commit_skipped))
 			cp_async_commit();
 	}
@@ -170,7 +226,7 @@ hgemm(const problem p, Bug bug)
 	if (!bug.is(no_sync))
 		__syncthreads();
 	// @bug no_wait CS301 @bug no_sync CS301 @bug misaligned_row CS904
-	fetch(f[0], smem, wm, wn, 0, lane, bug);
+	fetch(f[0], at, smem + 4 * bug.is(misaligned_row), 0);
 
 	for (int i = 0; i < tiles; i++) {
 		const int next = i + stages - 1;
@@ -179,35 +235,30 @@ hgemm(const problem p, Bug bug)
 		__half *after = smem + (i + 1) % ring * STAGE_HALVES;
 
 		if (next < tiles && !bug.is(refill_early))
-			// @bug stage_overrun CS902
-			load(smem + refill * STAGE_HALVES, p, row, col, next * BK, bug);
+			load(c, smem + refill * STAGE_HALVES, bug); // @bug stage_overrun CS902
 		if (next < tiles || !bug.is(commit_skipped))
 			cp_async_commit();
 #pragma unroll
-		for (int k = 0; k < BK; k += 16) {
-			if (k + 16 < BK) {
-				// @bug wrong_stage CS301 @bug last_sync_skipped CS102
-				// @bug refill_early CS106
-				fetch(f[(k / 16 + 1) % 2], stage, wm, wn, k + 16, lane, bug);
-				multiply(acc, f[k / 16 % 2]);
-				continue;
-			}
-			if (bug.is(refill_early) && next + 1 < tiles)
-				// @bug refill_early CS106
-				load(stage, p, row, col, (next + 1) * BK, bug);
-			if (bug.is(fetch_early) && i + 1 < tiles)
-				fetch(f[0], after, wm, wn, 0, lane, bug); // @bug fetch_early CS301
-			if (bug.is(wait_off_by_one))
-				cp_async_wait<stages - 1>();
-			else if (!bug.is(no_wait))
-				cp_async_wait<stages - 2>();
-			if (!bug.is(no_sync) && !(bug.is(last_sync_skipped) && i + 1 == tiles))
-				__syncthreads();
-			if (i + 1 < tiles && !bug.is(fetch_early))
-				// @bug wait_off_by_one CS301 @bug commit_skipped CS301 @bug no_zero_fill CS901
-				fetch(f[0], after, wm, wn, 0, lane, bug);
+		for (int k = 0; k < BK - 16; k += 16) {
+			// @bug wrong_stage CS301 @bug last_sync_skipped CS102 @bug refill_early CS106
+			fetch(f[(k / 16 + 1) % 2], at, stage, k + 16);
 			multiply(acc, f[k / 16 % 2]);
 		}
+
+		if (bug.is(refill_early) && next + 1 < tiles)
+			load(c, stage, bug); // @bug refill_early CS106
+		if (bug.is(fetch_early) && i + 1 < tiles)
+			fetch(f[0], at, after, 0); // @bug fetch_early CS301
+		if (bug.is(wait_off_by_one))
+			cp_async_wait<stages - 1>();
+		else if (!bug.is(no_wait))
+			cp_async_wait<stages - 2>();
+		if (!bug.is(no_sync) && !(bug.is(last_sync_skipped) && i + 1 == tiles))
+			__syncthreads();
+		if (i + 1 < tiles && !bug.is(fetch_early))
+			// @bug wait_off_by_one CS301 @bug commit_skipped CS301 @bug no_zero_fill CS901
+			fetch(f[0], at, after, 0);
+		multiply(acc, f[(BK / 16 - 1) % 2]);
 	}
 
 	/* C goes through shared memory, the first stages' place, so that it is
@@ -217,8 +268,8 @@ hgemm(const problem p, Bug bug)
 #pragma unroll
 		for (int x = 0; x < WN / 8; x++) {
 			const int r = wm + y * 16 + lane / 4, q = wn + x * 8, pair = lane % 4 * 2;
-			__half *upper = swizzled<BN>(smem, r, q) + pair;
-			__half *lower = swizzled<BN>(smem, r + 8, q) + pair;
+			__half *upper = smem + swizzled<BN>(r, q) + pair;
+			__half *lower = smem + swizzled<BN>(r + 8, q) + pair;
 
 			// @bug last_sync_skipped CS102
 			*(uint32_t *)upper = pack_half(acc[y][x][0], acc[y][x][1]);
@@ -238,7 +289,7 @@ hgemm(const problem p, Bug bug)
 
 		if (row + y < p.m && col + x < p.n)
 			// @bug epilogue_unsynced CS102
-			*(uint4 *)to = *(const uint4 *)swizzled<BN>(smem, y, x);
+			*(uint4 *)to = *(const uint4 *)(smem + swizzled<BN>(y, x));
 	}
 }
 
