@@ -11,7 +11,15 @@
  * Phase n of a barrier is complete when all its arrivals, and for `full` all
  * its bytes, are in. A cursor walks the ring; its parity flips on each lap.
  * The producer starts with the opposite parity: "the phase before the first"
- * counts as complete, so the first lap does not wait. */
+ * counts as complete, so the first lap does not wait.
+ *
+ * Across a cluster each CTA has its own channel, at the same address. TMA
+ * multicast fills the same slot of several CTAs; so a CTA that loads for its
+ * peers must know that all of them have given the slot back: its `empty`
+ * counts the releases of every CTA it writes to, which release to it by
+ * channel_release_to(). Channels are made in two steps, that one fence and one
+ * barrier may serve all channels of all CTAs: each by channel_init(), then
+ * once channels_publish(). */
 #pragma once
 
 #include "ptx.cuh"
@@ -70,4 +78,30 @@ template <int slots>
 DEVICE void channel_release(channel<slots> &c, cursor<slots> at)
 {
 	mbar_arrive(&c.empty[at.slot]);
+}
+
+/* ---- across a cluster ---- */
+
+/* By all threads of all CTAs, once, after all channels are initialised: makes
+ * them known, and that each CTA has started. Acts for __syncthreads(), too. */
+DEVICE void channels_publish()
+{
+	fence_mbar_init();
+	cluster_arrive();
+	cluster_wait();
+}
+
+/* Producer: until the consumers of every CTA that it fills the slot of have
+ * given it back. */
+template <int slots>
+DEVICE void channel_acquire_cluster(channel<slots> &c, cursor<slots> at)
+{
+	mbar_wait_cluster(&c.empty[at.slot], at.parity ^ 1);
+}
+
+/* Consumer: one arrival at the producer in the CTA of that rank. */
+template <int slots>
+DEVICE void channel_release_to(channel<slots> &c, cursor<slots> at, uint32_t rank)
+{
+	mbar_arrive_at(&c.empty[at.slot], rank);
 }

@@ -118,6 +118,84 @@ DEVICE void mbar_wait(uint64_t *bar, uint32_t parity)
 	}
 }
 
+/* ---- clusters: rank is the CTA's number in its cluster, x fastest ---- */
+
+#define SPECIAL(name, reg) \
+	DEVICE uint32_t name() \
+	{ \
+		uint32_t value; \
+		asm("mov.u32 %0, %%" reg ";" : "=r"(value)); \
+		return value; \
+	}
+SPECIAL(cluster_rank, "cluster_ctarank")
+SPECIAL(cluster_ctas, "cluster_nctarank")
+SPECIAL(cluster_x, "cluster_ctaid.x")
+SPECIAL(cluster_y, "cluster_ctaid.y")
+SPECIAL(cluster_width, "cluster_nctaid.x")
+SPECIAL(cluster_height, "cluster_nctaid.y")
+#undef SPECIAL
+
+/* All threads of all CTAs: what was done before is known after. The form
+ * without .aligned, as one lane may come from a loop of its own. */
+DEVICE void cluster_arrive()
+{
+	asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+
+/* Orders no accesses: only that everybody has come this far, and the mbarriers
+ * behind a fence_mbar_init(). */
+DEVICE void cluster_arrive_relaxed()
+{
+	asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+
+DEVICE void cluster_wait()
+{
+	asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/* By the thread that initialised mbarriers: the cluster may know them now. */
+DEVICE void fence_mbar_init()
+{
+	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* Where the same variable of another CTA of the cluster is: for instructions
+ * that take .shared::cluster addresses, such as these two. */
+DEVICE uint32_t smem_of(const void *mine, uint32_t rank)
+{
+	uint32_t at;
+
+	asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(smem_at(mine)), "r"(rank));
+	return at;
+}
+
+DEVICE void mbar_arrive_at(uint64_t *mine, uint32_t rank)
+{
+	asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];"
+		:: "r"(smem_of(mine, rank)) : "memory");
+}
+
+DEVICE void mbar_arrive_expect_tx_at(uint64_t *mine, uint32_t rank, uint32_t bytes)
+{
+	asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;"
+		:: "r"(smem_of(mine, rank)), "r"(bytes) : "memory");
+}
+
+/* Like mbar_wait(), for barriers on which other CTAs arrive. */
+DEVICE void mbar_wait_cluster(uint64_t *bar, uint32_t parity)
+{
+	uint32_t done;
+
+	do {
+		asm volatile("{\n\t"
+			".reg .pred p;\n\t"
+			"mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\t"
+			"selp.u32 %0, 1, 0, p;\n\t"
+			"}" : "=r"(done) : "r"(smem_at(bar)), "r"(parity) : "memory");
+	} while (!done);
+}
+
 /* ---- the async proxy ---- */
 
 /* Makes this thread's ordinary accesses to shared memory, and those it has
@@ -166,6 +244,17 @@ DEVICE void tensor_load(void *smem, const CUtensorMap *map, int x, int y, uint64
 		".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
 		:: "r"(smem_at(smem)), "l"(map), "r"(x), "r"(y), "r"(smem_at(full))
 		: "memory");
+}
+
+/* Into the same place of each CTA in `mask` (bit r: rank r), and its bytes count
+ * on the same barrier of each. */
+DEVICE void tensor_load_multicast(void *smem, const CUtensorMap *map, int x, int y,
+	uint64_t *full, uint32_t mask)
+{
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+		".mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;"
+		:: "r"(smem_at(smem)), "l"(map), "r"(x), "r"(y), "r"(smem_at(full)),
+		"h"((uint16_t)mask) : "memory");
 }
 
 DEVICE void tensor_store(const CUtensorMap *map, int x, int y, const void *smem)
