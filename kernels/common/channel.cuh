@@ -87,7 +87,7 @@ DEVICE void channel_release(channel<slots> &c, cursor<slots> at)
 DEVICE void channels_publish()
 {
 	fence_mbar_init();
-	cluster_arrive();
+	cluster_arrive_relaxed();
 	cluster_wait();
 }
 
