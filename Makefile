@@ -56,7 +56,7 @@ CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/order.c 
 REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/json.c
 
 # the front door: opens every room
-DOOR = libconsan/session.c libconsan/consan.c libconsan/replay.c
+DOOR = libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/view.c libconsan/replay.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \

@@ -15,7 +15,7 @@ static int by_finding(const void *a, const void *b)
 		*(const struct finding *const *)b);
 }
 
-size_t consan_findings(struct consan *c, const struct finding *const **out)
+size_t consan_raw_findings(struct consan *c, const struct finding *const **out)
 {
 	pthread_mutex_lock(&c->lock);
 	c->sorted.n = 0;
@@ -29,7 +29,7 @@ size_t consan_findings(struct consan *c, const struct finding *const **out)
 	return c->sorted.n;
 }
 
-size_t consan_coverage(struct consan *c, const struct coverage **out)
+size_t consan_raw_coverage(struct consan *c, const struct coverage **out)
 {
 	*out = c->coverage.at;
 	return c->coverage.n;
@@ -118,7 +118,10 @@ static void on_print(void *user, const char *text, size_t n)
 	struct flight *f = user;
 
 	pthread_mutex_lock(&f->print);
-	fwrite(text, 1, n, stdout);
+	if (f->c->print)
+		f->c->print(f->c->print_user, text, n);
+	else
+		fwrite(text, 1, n, stdout);
 	pthread_mutex_unlock(&f->print);
 }
 
@@ -163,21 +166,38 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
 	};
 
+	const uint32_t *required = k->func->reqnctapercluster;
+
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
 	for (unsigned d = 0; d < 3; d++)
-		i.cluster[d] = l->cluster[d] ? l->cluster[d] : 1;
+		i.cluster[d] = l->cluster[d] ? l->cluster[d]
+			: required[d] ? required[d] : 1;
 	return i;
 }
 
-static void run(struct consan *c, const struct consan_launch *l,
+/* The parameter block out of a pointer to each value; NULL if it is there. */
+static void *pack(const struct consan_launch *l)
+{
+	uint32_t offset, bytes;
+	char *block;
+
+	if (l->params || !l->args)
+		return NULL;
+	block = base_alloc(l->kernel->info.param_bytes);
+	for (size_t i = 0; consan_kernel_param(l->kernel, i, &offset, &bytes); i++)
+		memcpy(block + offset, l->args[i], bytes);
+	return block;
+}
+
+static void run(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct launch_info *info, struct check *check, struct exec_result *r)
 {
 	struct flight flight = { .c = c, .check = check };
 	struct exec_observer observer = { .user = &flight, .print = on_print };
 	struct exec_launch x = {
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
-		.shared_dynamic = l->shared_dynamic, .params = l->params,
+		.shared_dynamic = l->shared_dynamic, .params = params,
 		.cooperative = l->cooperative, .seed = c->opt.seed,
 		.async = c->opt.async == OPT_ASYNC_EARLY ? ASYNC_EARLY
 			: c->opt.async == OPT_ASYNC_RANDOM ? ASYNC_RANDOM : ASYNC_LATE,
@@ -260,8 +280,14 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	struct result_launch record;
 	enum consan_status status;
 	struct check *check = NULL;
+	void *packed;
 	bool checked;
 
+	if (!l->kernel || (l->kernel->info.param_bytes && !l->params && !l->args)) {
+		err_set(e, ERR_LAUNCH, 0, 0, l->kernel ? "no values for the kernel's parameters"
+			: "no kernel");
+		return CONSAN_BAD_LAUNCH;
+	}
 	consan_device(c);
 	pthread_mutex_lock(&c->launching);
 	config.launch = describe(c, l);
@@ -279,15 +305,18 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 			event_writer_launch(c->save, &config.launch);
 	}
 
-	run(c, l, &config.launch, check, &r);
+	packed = pack(l);
+	run(c, l, packed ? packed : l->params, &config.launch, check, &r);
 
 	status = status_of(r.status);
 	c->fault = r.fault;
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
 		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,
 			"%s", r.err.text);
+	free(packed);
 	if (checked) {
 		settle(c, check, &r);
+		view_announce(c);
 		check_close(check);
 		if (c->save)
 			event_writer_launch_end(c->save, &config.launch, last_cluster(&r),

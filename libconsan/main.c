@@ -1,5 +1,5 @@
 /* main: `consan dump|replay|explain`. Parses arguments and opens doors. */
-#include "consan.h"
+#include "door.h"
 
 #include "../reports/page.h"
 #include "check/check.h"

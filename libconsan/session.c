@@ -59,6 +59,7 @@ struct consan *consan_open(const char *words, struct err *e)
 
 	options_init(&c->opt);
 	pthread_mutex_init(&c->launching, NULL);
+	pthread_mutex_init(&c->showing, NULL);
 	pthread_mutex_init(&c->lock, NULL);
 	ok = options_parse(&c->opt, words, e)
 		&& session_policy(&c->opt, &c->policy, e);
@@ -110,8 +111,13 @@ void consan_close(struct consan *c)
 	vec_free(&c->findings);
 	vec_free(&c->sorted);
 	vec_free(&c->coverage);
+	vec_free(&c->views);
+	vec_free(&c->coverage_views);
+	arena_free(&c->shown);
+	arena_free(&c->covered);
 	options_free(&c->opt);
 	pthread_mutex_destroy(&c->launching);
+	pthread_mutex_destroy(&c->showing);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -257,7 +263,7 @@ static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e
 	return ok;
 }
 
-static bool read_text(const char *path, struct text *t, struct err *e)
+bool session_read_file(const char *path, struct text *t, struct err *e)
 {
 	FILE *f = fopen(path, "r");
 	char part[1 << 16];
@@ -266,7 +272,7 @@ static bool read_text(const char *path, struct text *t, struct err *e)
 	while (f && (n = fread(part, 1, sizeof part, f)) > 0)
 		text_add(t, part, n);
 	if (!f || ferror(f))
-		err_set(e, ERR_IO, 0, 0, "--replace-ptx: %s: %s", path, strerror(errno));
+		err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
 	if (f)
 		fclose(f);
 	return !e->code;
@@ -296,7 +302,7 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 	struct text text = { 0 }, said = { 0 };
 	struct ptx_module *other = NULL;
 
-	if (read_text(path, &text, e))
+	if (session_read_file(path, &text, e))
 		other = ptx_parse(path, text.at ? text.at : "", text.n, e);
 	text_free(&text);
 	if (!other) {

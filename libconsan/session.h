@@ -3,7 +3,7 @@
 #define CONSAN_SESSION_H
 
 #include "check/check.h"
-#include "consan.h"
+#include "door.h"
 #include "event_io.h"
 #include "exec/exec.h"
 #include "options.h"
@@ -17,12 +17,15 @@ struct seen {
 	uint64_t before;          /* times, in earlier launches */
 	uint32_t clusters_before;
 	uint64_t recorded;        /* f.seen as the records have it */
+	uint64_t cleared;         /* ... and as it was at consan_clear() */
+	bool announced;           /* to consan_on_finding() */
 };
 
 struct consan {
 	struct options opt;
 	struct check_policy policy;
 	pthread_mutex_t launching; /* one launch at a time: device order */
+	pthread_mutex_t showing;   /* views; taken before the next */
 	pthread_mutex_t lock;      /* everything below */
 	const struct exec_device *gpu;
 	struct consan_device device;
@@ -35,6 +38,12 @@ struct consan {
 	VEC(struct coverage) coverage;
 	uint32_t launches, dumped; /* so far: launches; modules that --dump-ptx wrote */
 	unsigned fault;            /* EVX_ that ended the last launch */
+	struct arena shown, covered;
+	VEC(struct consan_finding) views;
+	VEC(struct consan_coverage) coverage_views;
+	void (*found)(void *user, const struct consan_finding *f);
+	void (*print)(void *user, const char *text, size_t n);
+	void *found_user, *print_user;
 	uint64_t matched, checked; /* launches that passed the filters; of these, checked */
 };
 
@@ -56,5 +65,14 @@ struct consan_kernel {
 
 /* The knobs that --strict and --knob choose. */
 bool session_policy(const struct options *o, struct check_policy *p, struct err *e);
+/* session.c: the whole file. */
+bool session_read_file(const char *path, struct text *t, struct err *e);
+
+/* ---- view.c ---- */
+/* The strings of `to` are the arena's or static. */
+void view_finding(struct arena *a, const struct finding *from, uint64_t seen_before,
+	struct consan_finding *to);
+/* New findings go to consan_on_finding(). */
+void view_announce(struct consan *c);
 
 #endif

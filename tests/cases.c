@@ -14,7 +14,7 @@
  *
  * The bundled kernels, and tests/cases/cxx/ in CUDA C++, say their bugs with
  * --list-bugs and mark the lines: "@bug NAME RULE" behind the code or above it. */
-#include "../libconsan/consan.h"
+#include "../libconsan/door.h"
 #include "../libconsan/site.h"
 
 #include <criterion/criterion.h>
@@ -383,7 +383,7 @@ static void specimen_test(const char *path)
 
 		cr_assert(g.c, "%s: %s", path, e.text);
 		status = specimen_run(&s, t, &g);
-		n = consan_findings(g.c, &f);
+		n = consan_raw_findings(g.c, &f);
 		if (t == RACY)
 			judge_racy(&s, f, n);
 		else

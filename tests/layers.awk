@@ -3,8 +3,8 @@
 function room(path,    part) {
 	split(path, part, "/")
 	if (path ~ /^libconsan\/(ptx|exec|cuda|check)\//) return part[2]
-	if (path == "libconsan/consan.h") return "consan.h"
-	if (path ~ /^libconsan\/(consan|session|replay|main)\.[ch]$/) return "door"
+	if (path ~ /^libconsan\/(consan|door)\.h$/) return "consan.h"
+	if (path ~ /^libconsan\/(consan|session|load|view|replay|main)\.[ch]$/) return "door"
 	return part[1] == "libconsan" ? "vocabulary" : part[1]
 }
 function normal(path,    part, n, i, out, top) {
@@ -28,7 +28,7 @@ BEGIN {
 	may["instrument"] = "vocabulary ptx shadow instrument"
 	may["reports"] = "vocabulary reports"
 	may["kernels"] = "kernels"
-	may["consan.h"] = "vocabulary"
+	may["consan.h"] = "vocabulary consan.h"
 }
 /^[ \t]*#[ \t]*include[ \t]*"/ {
 	from = room(FILENAME)

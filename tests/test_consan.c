@@ -1,5 +1,5 @@
 /* consan: PTX in, findings out; records, saved events and replay agree. */
-#include "../libconsan/consan.h"
+#include "../libconsan/door.h"
 #include "../libconsan/event_io.h"
 #include "../libconsan/options.h"
 #include "../libconsan/results.h"
@@ -95,20 +95,20 @@ Test(consan, a_race_is_found_and_its_twin_is_silent)
 	size_t n;
 
 	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_OK);
-	cr_assert_eq(consan_findings(s.c, &f), 0);
+	cr_assert_eq(consan_raw_findings(s.c, &f), 0);
 	for (uint32_t t = 0; t < 64; t++)
 		cr_assert_eq(s.out[t], t ^ 32);
 	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
-	n = consan_findings(s.c, &f);
+	n = consan_raw_findings(s.c, &f);
 	cr_assert_geq(n, 1);
 	cr_assert(is_race(f[0]));
 	cr_assert_str_eq(f[0]->kernel, "racy");
 	cr_assert_eq(f[0]->clusters, 4);
 	cr_assert_str_eq(site_get(f[0]->side[0].site)->kernel, "racy");
 	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
-	cr_assert_eq(consan_findings(s.c, &f), n, "the same bug is one finding");
+	cr_assert_eq(consan_raw_findings(s.c, &f), n, "the same bug is one finding");
 	cr_assert_eq(f[0]->clusters, 8);
-	cr_assert_eq(consan_coverage(s.c, &v), 2);
+	cr_assert_eq(consan_raw_coverage(s.c, &v), 2);
 	cr_assert_eq(v[1].launches, 2);
 	cr_assert_eq(v[1].checked, 2);
 	close_scene(&s);
@@ -123,8 +123,8 @@ Test(consan, filters)
 	for (int i = 0; i < 3; i++)
 		launch(&s, "clean", &s.out);
 	launch(&s, "racy", &s.out);
-	cr_assert_eq(consan_findings(s.c, &f), 0);
-	cr_assert_eq(consan_coverage(s.c, &v), 2);
+	cr_assert_eq(consan_raw_findings(s.c, &f), 0);
+	cr_assert_eq(consan_raw_coverage(s.c, &v), 2);
 	cr_assert_eq(v[0].checked, 1);
 	cr_assert_eq(v[0].skipped, 2);
 	cr_assert_eq(v[1].skipped, 1);
@@ -140,7 +140,7 @@ Test(consan, unsupported_only_counts_when_it_is_reached)
 	cr_assert_eq(launch(&s, "odd", &go), CONSAN_OK);
 	go = 1;
 	cr_assert_eq(launch(&s, "odd", &go), CONSAN_UNCHECKED);
-	cr_assert_eq(consan_coverage(s.c, &v), 1);
+	cr_assert_eq(consan_raw_coverage(s.c, &v), 1);
 	cr_assert_eq(v[0].checked, 1);
 	cr_assert_str_not_empty(v[0].unchecked);
 	close_scene(&s);

@@ -12,7 +12,7 @@
 #ifndef CONSAN_CUDA_GPU_H
 #define CONSAN_CUDA_GPU_H
 
-#include "../consan.h"
+#include "../door.h"
 #include "api.h"
 #include "handle.h"
 

@@ -3,7 +3,7 @@
  * Prepares the environment in which the dynamic linker puts libconsan-cuda.so
  * first, waits, merges what all processes recorded and says with which status
  * to end. Looks into nothing but the first bytes of the program. */
-#include "../consan.h"
+#include "../door.h"
 #include "../options.h"
 #include "../results.h"
 
