@@ -223,7 +223,7 @@ NVCCFLAGS = -O3 -std=c++17 -lineinfo -gencode=arch=compute_90a,code=[sm_90a,comp
 
 kernels: $(KERNELS:%=$(BUILD)/%)
 
-$(BUILD)/kernels/%: kernels/%.cu $(wildcard kernels/common/*)
+$(BUILD)/kernels/%: kernels/%.cu $(wildcard kernels/*/*.cuh kernels/*/*.h)
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 

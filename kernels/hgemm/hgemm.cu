@@ -27,7 +27,7 @@
  * Shared memory is swizzled: the eight 16-byte chunks that ldmatrix reads at
  * a time stand in different banks. */
 #include "../common/harness.h"
-#include "../common/ptx.cuh"
+#include "../common/tile.cuh"
 
 enum {
 	BM = 128, BN = 256, BK = 32,
@@ -62,16 +62,6 @@ enum {
 	BUG(misaligned_row, CS904, "", "addresses ldmatrix rows at a multiple of 8 bytes, not 16")
 
 PLANT(BUGS)
-
-/* Where column `col` of row `row` stands, in halves from the tile's start. Rows
- * have 64 bytes or a multiple of 128; chunks of 16 bytes change places within
- * 128 bytes. */
-template <int width> DEVICE int swizzled(int row, int col)
-{
-	constexpr int chunks = width / 8 < 8 ? width / 8 : 8, rows = 8 / chunks;
-
-	return row * width + ((col / 8) ^ (row / rows % chunks)) * 8;
-}
 
 struct problem {
 	const __half *a, *b;
@@ -114,8 +104,8 @@ DEVICE copier copier_at(const problem &p, int row, int col)
 	c.b = p.b + (size_t)by * p.n + col + bx;
 	c.a_step = (size_t)A_ROWS * p.k;
 	c.b_step = (size_t)B_ROWS * p.n;
-	c.a_to = keep(swizzled<BK>(ay, ax));
-	c.b_to = keep(A_HALVES + swizzled<BN>(by, bx));
+	c.a_to = keep(tile_at<BK>(ay, ax));
+	c.b_to = keep(A_HALVES + tile_at<BN>(by, bx));
 	c.a_rows = p.m - row - ay;
 	c.a_cols = p.k - ax;
 	c.b_rows = p.k - by;
@@ -159,10 +149,10 @@ DEVICE finder finder_at(int wm, int wn)
 
 #pragma unroll
 	for (int k = 0; k < BK; k += 16)
-		f.a[k / 16] = keep(swizzled<BK>(wm + lane % 16, k + lane / 16 * 8));
+		f.a[k / 16] = keep(tile_at<BK>(wm + lane % 16, k + lane / 16 * 8));
 #pragma unroll
 	for (int x = 0; x < WN; x += 16)
-		f.b[x / 16] = keep(A_HALVES + swizzled<BN>(lane % 16, wn + x + lane / 16 * 8));
+		f.b[x / 16] = keep(A_HALVES + tile_at<BN>(lane % 16, wn + x + lane / 16 * 8));
 	return f;
 }
 
@@ -268,8 +258,8 @@ hgemm(const problem p, Bug bug)
 #pragma unroll
 		for (int x = 0; x < WN / 8; x++) {
 			const int r = wm + y * 16 + lane / 4, q = wn + x * 8, pair = lane % 4 * 2;
-			__half *upper = smem + swizzled<BN>(r, q) + pair;
-			__half *lower = smem + swizzled<BN>(r + 8, q) + pair;
+			__half *upper = smem + tile_at<BN>(r, q) + pair;
+			__half *lower = smem + tile_at<BN>(r + 8, q) + pair;
 
 			// @bug last_sync_skipped CS102
 			*(uint32_t *)upper = pack_half(acc[y][x][0], acc[y][x][1]);
@@ -289,7 +279,7 @@ hgemm(const problem p, Bug bug)
 
 		if (row + y < p.m && col + x < p.n)
 			// @bug epilogue_unsynced CS102
-			*(uint4 *)to = *(const uint4 *)(smem + swizzled<BN>(y, x));
+			*(uint4 *)to = *(const uint4 *)(smem + tile_at<BN>(y, x));
 	}
 }
 

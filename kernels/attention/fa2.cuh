@@ -1,0 +1,267 @@
+/* fa2: what the FlashAttention-2 kernels here have in common: what a warp does
+ * on its own, with fragments in registers. They differ in how Q, K and V come
+ * into shared memory, and in who waits for whom: that stands in each kernel.
+ *
+ * A warp has `blocks` times 16 rows of Q. Of a 16 x 8 block of scores or sums,
+ * lane l holds row l / 4, columns l % 4 * 2 and the next one, and the same of
+ * row l / 4 + 8. Packed to halves this is the A operand of the next product:
+ * the scores of a warp never leave its registers.
+ *
+ * Scores are kept as they come from Q K^T; powers of two of scale * (s - max),
+ * where scale is log2(e) / sqrt(D), stand for the powers of e. */
+#pragma once
+
+#include "../common/tile.cuh"
+
+/* Tensors are [batch * head][row][D] halves. */
+struct problem {
+	const __half *q, *k, *v;
+	__half *o;
+	int n;
+	bool causal;
+};
+
+/* Rows row to row + high - 1 of a tensor of n rows; zeros where there are
+ * none: 0 times garbage could be NaN. */
+template <int D, int layout, int high, int threads>
+DEVICE void load_rows(__half *tile, const __half *from, int row, int n, bool fill = true)
+{
+	constexpr int step = threads / (D / 8);
+	const int y = threadIdx.x / (D / 8), x = threadIdx.x % (D / 8) * 8;
+
+	from += (ptrdiff_t)(row + y) * D + x;
+#pragma unroll
+	for (int i = 0; i < high; i += step) {
+		const bool in = row + y + i < n;
+
+		if (in || fill)
+			cp_async(tile + tile_at<D, layout>(y + i, x), from + i * D, in ? 16 : 0);
+	}
+}
+
+/* Rows row to row + 15, columns col to col + 15 of a tile, as an A operand */
+template <int width, int layout>
+DEVICE void fetch_a(uint32_t (&f)[4], const __half *tile, int row, int col)
+{
+	const int lane = threadIdx.x % 32;
+
+	ldmatrix(f, tile + tile_at<width, layout>(row + lane % 16, col + lane / 16 * 8));
+}
+
+/* The same rows and columns of a tile that is transposed on the way, as the B
+ * operands of two blocks of 8: 0 and 1, 2 and 3. K: the rows are keys. */
+template <int width, int layout>
+DEVICE void fetch_k(uint32_t (&f)[4], const __half *tile, int row, int col)
+{
+	const int lane = threadIdx.x % 32;
+
+	ldmatrix(f, tile + tile_at<width, layout>(row + lane % 8 + lane / 16 * 8,
+		col + lane / 8 % 2 * 8));
+}
+
+/* V: the columns are the sums' */
+template <int width, int layout>
+DEVICE void fetch_v(uint32_t (&f)[4], const __half *tile, int row, int col)
+{
+	const int lane = threadIdx.x % 32;
+
+	ldmatrix_trans(f, tile + tile_at<width, layout>(row + lane % 16, col + lane / 16 * 8));
+}
+
+/* s += Q K^T over 16 columns: q holds those of each block of 16 rows of Q, K's
+ * keys begin at row `key` of the tile. */
+template <int width, int layout, int blocks, int n>
+DEVICE void scores(float (&s)[blocks][n][4], const uint32_t (&q)[blocks][4],
+	const __half *k, int key, int col)
+{
+#pragma unroll
+	for (int x = 0; x < n; x += 2) {
+		uint32_t f[4];
+
+		fetch_k<width, layout>(f, k, key + x * 8, col);
+#pragma unroll
+		for (int y = 0; y < blocks; y++) {
+			mma(s[y][x], q[y], f[0], f[1]);
+			mma(s[y][x + 1], q[y], f[2], f[3]);
+		}
+	}
+}
+
+/* Minus infinity where this lane's keys do not exist or must not be seen. `row`
+ * and `key` are those of the lane's first element. */
+template <int blocks, int n>
+DEVICE void mask(float (&s)[blocks][n][4], int row, int key, const problem &p)
+{
+#pragma unroll
+	for (int y = 0; y < blocks; y++)
+#pragma unroll
+		for (int x = 0; x < n; x++)
+#pragma unroll
+			for (int i = 0; i < 4; i++) {
+				const int r = row + y * 16 + i / 2 * 8, k = key + x * 8 + i % 2;
+
+				if (k >= p.n || (p.causal && k > r))
+					s[y][x][i] = -INFINITY;
+			}
+}
+
+DEVICE float power_of_2(float x)
+{
+	asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+	return x;
+}
+
+/* Over the four lanes that hold one row */
+DEVICE float quad_max(float x, uint32_t lanes = ~0u)
+{
+	x = fmaxf(x, __shfl_xor_sync(lanes, x, 1));
+	return fmaxf(x, __shfl_xor_sync(lanes, x, 2));
+}
+
+DEVICE float quad_sum(float x)
+{
+	x += __shfl_xor_sync(~0u, x, 1);
+	return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+/* The online softmax of one row, of which a lane holds a part: the greatest
+ * score so far, and the sum of this lane's powers. */
+struct running {
+	float most = -INFINITY, sum = 0;
+};
+
+/* Goes on to a greater maximum: everything so far shrinks by what is returned. */
+DEVICE float raise_max(running &r, float most, float scale)
+{
+	/* A row may have seen no key yet: minus infinity less itself is NaN. */
+	const float base = most == -INFINITY ? 0 : most;
+	const float shrink = power_of_2(scale * (r.most - base));
+
+	r.most = most;
+	r.sum *= shrink;
+	return shrink;
+}
+
+/* Half h of each row block: upper (0) or lower (1) eight rows */
+template <int n> DEVICE float row_max(const float (&s)[n][4], int h, float most)
+{
+#pragma unroll
+	for (int x = 0; x < n; x++)
+		most = fmaxf(most, fmaxf(s[x][2 * h], s[x][2 * h + 1]));
+	return most;
+}
+
+template <int n> DEVICE void shrink_row(float (&o)[n][4], int h, float by)
+{
+#pragma unroll
+	for (int x = 0; x < n; x++) {
+		o[x][2 * h] *= by;
+		o[x][2 * h + 1] *= by;
+	}
+}
+
+/* Scores become powers. */
+template <int n> DEVICE void powers(float (&s)[n][4], int h, running &r, float scale)
+{
+	const float base = r.most == -INFINITY ? 0 : scale * r.most;
+
+#pragma unroll
+	for (int x = 0; x < n; x++)
+#pragma unroll
+		for (int i = 2 * h; i < 2 * h + 2; i++) {
+			s[x][i] = power_of_2(fmaf(s[x][i], scale, -base));
+			r.sum += s[x][i];
+		}
+}
+
+/* For a warp that holds its rows' whole scores of a tile of keys */
+template <int blocks, int n, int m>
+DEVICE void softmax(float (&s)[blocks][n][4], float (&o)[blocks][m][4],
+	running (&r)[blocks][2], float scale, uint32_t lanes = ~0u)
+{
+#pragma unroll
+	for (int y = 0; y < blocks; y++)
+#pragma unroll
+		for (int h = 0; h < 2; h++) {
+			const float most = quad_max(row_max(s[y], h, r[y][h].most), lanes);
+
+			shrink_row(o[y], h, raise_max(r[y][h], most, scale));
+			powers(s[y], h, r[y][h], scale);
+		}
+}
+
+/* o += P V, P being powers: its columns are V's rows. */
+template <int width, int layout, int blocks, int n, int m>
+DEVICE void add_values(float (&o)[blocks][m][4], const float (&s)[blocks][n][4],
+	const __half *v)
+{
+#pragma unroll
+	for (int k = 0; k < n; k += 2) {
+		uint32_t p[blocks][4];
+
+#pragma unroll
+		for (int y = 0; y < blocks; y++)
+#pragma unroll
+			for (int i = 0; i < 4; i++)
+				p[y][i] = pack_half(s[y][k + i / 2][i % 2 * 2], s[y][k + i / 2][i % 2 * 2 + 1]);
+#pragma unroll
+		for (int x = 0; x < m; x += 2) {
+			uint32_t f[4];
+
+			fetch_v<width, layout>(f, v, k * 8, x * 8);
+#pragma unroll
+			for (int y = 0; y < blocks; y++) {
+				mma(o[y][x], p[y], f[0], f[1]);
+				mma(o[y][x + 1], p[y], f[2], f[3]);
+			}
+		}
+	}
+}
+
+/* Collective store. The four lanes of a row have two columns each of a block
+ * of 8; of four blocks they exchange what they have, as one transposes a 4 x 4
+ * matrix, so that each lane has one block and stores it as 16 bytes. All lanes
+ * of the warp take part, `exists` or not. */
+template <int n>
+DEVICE void store_row(__half *row, const float (&o)[n][4], int h, float norm, bool exists)
+{
+	const int lane = threadIdx.x % 4;
+
+#pragma unroll
+	for (int x = 0; x < n; x += 4) {
+		uint32_t w[4];
+
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			w[i] = pack_half(o[x + i][2 * h] * norm, o[x + i][2 * h + 1] * norm);
+#pragma unroll
+		for (int far = 2; far; far /= 2) /* trade with the lane that far off */
+#pragma unroll
+			for (int k = 0; k < 2; k++) {
+				const int i = far == 2 ? k : 2 * k;
+				const bool upper = lane & far;
+				const uint32_t got = __shfl_xor_sync(~0u, upper ? w[i] : w[i + far], far);
+
+				w[i] = upper ? got : w[i];
+				w[i + far] = upper ? w[i + far] : got;
+			}
+		if (exists)
+			*(uint4 *)(row + (x + lane) * 8) = make_uint4(w[0], w[1], w[2], w[3]);
+	}
+}
+
+/* The end of a warp that holds its rows' whole sums; `row` is the lane's first. */
+template <int blocks, int m>
+DEVICE void store(const problem &p, size_t head, int row, const float (&o)[blocks][m][4],
+	const running (&r)[blocks][2])
+{
+#pragma unroll
+	for (int y = 0; y < blocks; y++)
+#pragma unroll
+		for (int h = 0; h < 2; h++) {
+			const int at = row + y * 16 + h * 8;
+
+			store_row(p.o + head + (ptrdiff_t)at * (m * 8), o[y], h, 1 / quad_sum(r[y][h].sum),
+				at < p.n);
+		}
+}
