@@ -61,7 +61,7 @@ DOOR = libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/view.c 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
 	libconsan/cuda/gpu.c libconsan/cuda/error.c libconsan/cuda/link.c libconsan/cuda/image.c \
-	libconsan/cuda/memory.c libconsan/cuda/launch.c libconsan/cuda/stream.c libconsan/cuda/graph.c \
+	libconsan/cuda/memory.c libconsan/cuda/launch.c libconsan/cuda/region.c libconsan/cuda/stream.c libconsan/cuda/graph.c \
 	libconsan/cuda/rt_device.c libconsan/cuda/rt_memory.c libconsan/cuda/rt_module.c \
 	libconsan/cuda/rt_launch.c libconsan/cuda/rt_stream.c \
 	libconsan/cuda/drv_device.c libconsan/cuda/drv_memory.c libconsan/cuda/drv_module.c \

@@ -29,6 +29,25 @@ size_t consan_raw_findings(struct consan *c, const struct finding *const **out)
 	return c->sorted.n;
 }
 
+uint64_t consan_errors_seen(struct consan *c)
+{
+	uint64_t n = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->findings.n; i++)
+		if (c->findings.at[i]->f.severity == SEV_ERROR)
+			n += c->findings.at[i]->f.seen;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+void consan_in_region(struct consan *c, bool inside)
+{
+	pthread_mutex_lock(&c->launching);
+	c->in_region = inside;
+	pthread_mutex_unlock(&c->launching);
+}
+
 size_t consan_raw_coverage(struct consan *c, const struct coverage **out)
 {
 	*out = c->coverage.at;
@@ -129,9 +148,11 @@ static bool wanted(struct consan *c, const struct consan_kernel *k)
 {
 	const struct options *o = &c->opt;
 
-	if (!options_wants(o, k->info.name, k->demangled))
+	if (!options_wants(o, k->info.name, k->demangled) || (o->regions && !c->in_region))
 		return false;
 	if (c->matched++ < o->launch_skip)
+		return false;
+	if (c->shards && (c->matched - 1) % c->shards + 1 != c->shard)
 		return false;
 	return !o->launch_count || c->checked < o->launch_count;
 }

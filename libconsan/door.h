@@ -20,6 +20,11 @@ bool consan_mem_find(struct consan *c, const void *at, void **base, uint64_t *by
  * of event.h. */
 unsigned consan_fault(struct consan *c);
 
+/* How often errors were seen so far, in all launches that are over. */
+uint64_t consan_errors_seen(struct consan *c);
+/* With the option `regions`, launches count only while this is so. */
+void consan_in_region(struct consan *c, bool inside);
+
 /* As the checker made them: valid until the next launch or consan_close. */
 size_t consan_raw_findings(struct consan *c, const struct finding *const **out);
 size_t consan_raw_coverage(struct consan *c, const struct coverage **out);

@@ -106,7 +106,7 @@ static bool check_filter(const char *v, struct err *e)
 static bool check_value(const struct row *r, const char *v, struct err *e)
 {
 	const char *end;
-	unsigned sm;
+	unsigned sm, shards;
 	char suffix;
 
 	switch (r->at) {
@@ -131,6 +131,10 @@ static bool check_value(const struct row *r, const char *v, struct err *e)
 				"there yet; .txt and .json are", v, end);
 		return err_set(e, ERR_OPTION, 0, 0, "--report=%s: the name must end in "
 			".txt or .json", v);
+	case offsetof(struct options, shard):
+		if (options_shard(v, &sm, &shards))
+			return true;
+		return err_set(e, ERR_OPTION, 0, 0, "--shard=%s: say I/N, with I from 1 to N", v);
 	case offsetof(struct options, knob):
 		end = strchr(v, '=');
 		if (end && end > v && isdigit((unsigned char)end[1]))
@@ -385,6 +389,15 @@ bool options_arch(const char *arch, unsigned *sm, char *suffix)
 	*sm = (unsigned)n;
 	*suffix = *end;
 	return true;
+}
+
+bool options_shard(const char *text, unsigned *shard, unsigned *shards)
+{
+	char rest;
+
+	return isdigit((unsigned char)*text)
+		&& sscanf(text, "%u/%u%c", shard, shards, &rest) == 2
+		&& *shard >= 1 && *shard <= *shards;
 }
 
 char *options_path(const char *pattern, long pid)

@@ -61,6 +61,9 @@ extern const struct argp options_argp;
 /* "sm_90a", "compute_90a" or "90a"; false if it is none of these. */
 bool options_arch(const char *arch, unsigned *sm, char *suffix);
 
+/* "2/4": the second of four. False if it is not 1 <= shard <= shards. */
+bool options_shard(const char *text, unsigned *shard, unsigned *shards);
+
 /* The path with %p replaced by the process id and %% by %. free() it. */
 char *options_path(const char *pattern, long pid);
 

@@ -34,8 +34,8 @@ static inline void consan_region_begin(const char *name)
 		f(name);
 }
 
-/* The innermost region ends. Returns how many errors were found inside it; 0
- * without consan-run. Launches that the program has not waited for do count. */
+/* The innermost region ends. Returns how often errors were seen inside it, those
+ * known from before included; 0 without consan-run, or without a region. */
 static inline size_t consan_region_end(void)
 {
 	size_t (*f)(void) = CONSAN_REGION_CALL(size_t (*)(void), consan_run_region_end);

@@ -63,6 +63,7 @@ struct consan *consan_open(const char *words, struct err *e)
 	pthread_mutex_init(&c->lock, NULL);
 	ok = options_parse(&c->opt, words, e)
 		&& session_policy(&c->opt, &c->policy, e);
+	options_shard(c->opt.shard, &c->shard, &c->shards);
 	if (ok && *c->opt.save) {
 		path = options_path(c->opt.save, getpid());
 		c->save = event_writer_open(path, e);

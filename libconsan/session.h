@@ -44,6 +44,8 @@ struct consan {
 	void (*found)(void *user, const struct consan_finding *f);
 	void (*print)(void *user, const char *text, size_t n);
 	void *found_user, *print_user;
+	bool in_region;
+	unsigned shard, shards;    /* the option `shard`: shard of shards, from 1 */
 	uint64_t matched, checked; /* launches that passed the filters; of these, checked */
 };
 

@@ -414,9 +414,29 @@ static void clear_saved(const struct options *o)
 	free(path);
 }
 
+/* As test runners say it: both set, the index from 0. */
+static bool shard_of_environment(struct options *o)
+{
+	const char *index = getenv("CONSAN_SHARD_INDEX"), *total = getenv("CONSAN_TOTAL_SHARDS");
+	struct err e = { 0 };
+	char value[64];
+
+	if (*o->shard || !index || !total)
+		return true;
+	snprintf(value, sizeof value, "%lu/%.20s", strtoul(index, NULL, 10) + 1, total);
+	if (options_set(o, "shard", value, &e))
+		return true;
+	say("CONSAN_SHARD_INDEX=%s of CONSAN_TOTAL_SHARDS=%s: the index is from 0 and below "
+		"the total", index, total);
+	return false;
+}
+
 static int watch(struct run *r)
 {
 	int status;
+
+	if (!shard_of_environment(&r->options))
+		return EXIT_USAGE;
 
 	r->program = find_program(r->argv[0]);
 	if (!r->program) {

@@ -1,0 +1,73 @@
+/* region: what the program says about its own parts (consan/region.h finds these
+ * functions by name). Counts errors; what is checked, the session decides. */
+#include "gpu.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define VISIBLE __attribute__((visibility("default")))
+
+void consan_run_region_begin(const char *name);
+size_t consan_run_region_end(void);
+bool consan_run_expect_clean(void);
+
+struct region {
+	char *name;
+	uint64_t errors; /* seen before it began */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static VEC(struct region) open;
+
+/* How often errors were seen since; holds the lock. */
+static uint64_t errors_in(const struct region *r)
+{
+	uint64_t now = gpu_session() ? consan_errors_seen(gpu_session()) : 0;
+
+	return now - (r ? r->errors : 0);
+}
+
+VISIBLE void consan_run_region_begin(const char *name)
+{
+	struct region r = { .name = base_strdup(name ? name : "") };
+
+	if (gpu_ready()) {
+		free(r.name);
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	r.errors = consan_errors_seen(gpu_session());
+	vec_push(&open, r);
+	consan_in_region(gpu_session(), open.n > 0);
+	pthread_mutex_unlock(&lock);
+}
+
+VISIBLE size_t consan_run_region_end(void)
+{
+	uint64_t errors = 0;
+
+	pthread_mutex_lock(&lock);
+	if (open.n) {
+		errors = errors_in(&open.at[--open.n]);
+		free(open.at[open.n].name);
+		consan_in_region(gpu_session(), open.n > 0);
+	}
+	pthread_mutex_unlock(&lock);
+	return errors;
+}
+
+VISIBLE bool consan_run_expect_clean(void)
+{
+	const struct region *inner;
+	uint64_t errors;
+
+	pthread_mutex_lock(&lock);
+	inner = open.n ? &open.at[open.n - 1] : NULL;
+	errors = errors_in(inner);
+	if (errors)
+		gpu_remark(REMARK_NOTE, "%s%s was expected to be clean: errors were seen %llu times",
+			inner ? "region " : "the program", inner ? inner->name : "",
+			(unsigned long long)errors);
+	pthread_mutex_unlock(&lock);
+	return !errors;
+}
