@@ -447,6 +447,7 @@ Test(cases, every_rule_has_a_specimen)
 
 static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring",
 	"kernels/wgmma_gemm/wgmma_gemm", "kernels/attention/fa2_split_q",
+	"kernels/attention/fa2_shared_kv", "kernels/attention/fa2_shared_qkv",
 	"cases/cxx/libcuxx" };
 
 struct planted {

@@ -21,21 +21,23 @@ struct problem {
 	bool causal;
 };
 
-/* Rows row to row + high - 1 of a tensor of n rows; zeros where there are
- * none: 0 times garbage could be NaN. */
-template <int D, int layout, int high, int threads>
+/* Rows row to row + high - 1 of a tensor of n rows of D, `width` columns of them
+ * from `from` on; zeros where there are no rows: 0 times garbage could be NaN. */
+template <int width, int layout, int high, int threads, int D = width>
 DEVICE void load_rows(__half *tile, const __half *from, int row, int n, bool fill = true)
 {
-	constexpr int step = threads / (D / 8);
-	const int y = threadIdx.x / (D / 8), x = threadIdx.x % (D / 8) * 8;
+	constexpr int step = threads / (width / 8);
+	const int y = threadIdx.x / (width / 8), x = threadIdx.x % (width / 8) * 8;
 
 	from += (ptrdiff_t)(row + y) * D + x;
 #pragma unroll
 	for (int i = 0; i < high; i += step) {
 		const bool in = row + y + i < n;
 
+		if (high % step && y + i >= high)
+			continue;
 		if (in || fill)
-			cp_async(tile + tile_at<D, layout>(y + i, x), from + i * D, in ? 16 : 0);
+			cp_async(tile + tile_at<width, layout>(y + i, x), from + i * D, in ? 16 : 0);
 	}
 }
 

@@ -25,7 +25,8 @@ template <int width, int layout = SWIZZLED> DEVICE int tile_at(int row, int col)
 }
 
 /* Halves of a tile */
-template <int width, int layout = SWIZZLED> constexpr int tile_size(int rows)
+template <int width, int layout = SWIZZLED>
+__host__ __device__ constexpr int tile_size(int rows)
 {
 	return rows * (width + (layout == PADDED ? 8 : 0));
 }
