@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 1
+#define EVENT_VERSION 2
 
 enum ev_kind {
 #define EV(id, fields, meaning) EV_##id,

@@ -18,6 +18,9 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 		.self = role == ROLE_GENERIC ? w->index : NO_AGENT,
 		.judge = race_judge, .stray = race_stray,
 	};
+	/* K6: what engines of other CTAs did is looked at, known or not */
+	if (async && c->check->config.policy.async_across_ctas)
+		v->s.known = c->nothing;
 	v->c = c;
 	v->w = w;
 	v->f = f;
@@ -173,10 +176,12 @@ static struct flag *flag_find(struct cluster *c, unsigned cta, uint32_t addr, bo
 		c->cap_flags = cap ? 2 * cap : 64;
 		c->flag = base_alloc(c->cap_flags * sizeof *c->flag);
 		for (i = 0; i < cap; i++)
-			if (old[i].f) {
+			if (!old[i].used) {
+				free(old[i].heads.at);
+			} else {
 				uint32_t k = hash_place(old[i].cta, old[i].addr);
 
-				while (c->flag[k & (c->cap_flags - 1)].f)
+				while (c->flag[k & (c->cap_flags - 1)].used)
 					k++;
 				c->flag[k & (c->cap_flags - 1)] = old[i];
 			}
@@ -185,16 +190,50 @@ static struct flag *flag_find(struct cluster *c, unsigned cta, uint32_t addr, bo
 	for (i = hash_place(cta, addr);; i++) {
 		struct flag *f = &c->flag[i & (c->cap_flags - 1)];
 
-		if (f->f && f->cta == cta && f->addr == addr)
+		if (f->used && f->cta == cta && f->addr == addr)
 			return f;
-		if (f->f)
+		if (f->used)
 			continue;
 		if (!make)
 			return NULL;
-		*f = (struct flag){ (uint16_t)cta, addr, frontier_new(&c->space) };
+		f->cta = (uint16_t)cta;
+		f->addr = addr;
+		f->used = true;
 		c->nflags++;
 		return f;
 	}
+}
+
+/* A store begins a new chain of writes. */
+static void flag_clear(struct cluster *c, struct flag *f)
+{
+	while (f->heads.n)
+		frontier_put(&c->space, f->heads.at[--f->heads.n].f);
+}
+
+static struct frontier *flag_head(struct cluster *c, struct flag *f, unsigned cta, bool wide)
+{
+	for (size_t i = 0; i < f->heads.n; i++)
+		if (f->heads.at[i].cta == cta && f->heads.at[i].wide == wide)
+			return f->heads.at[i].f;
+	vec_push(&f->heads, ((struct head){ (uint16_t)cta, wide, frontier_new(&c->space) }));
+	return f->heads.at[f->heads.n - 1].f;
+}
+
+void flags_reset(struct cluster *c)
+{
+	for (uint32_t i = 0; c->nflags && i < c->cap_flags; i++) {
+		flag_clear(c, &c->flag[i]);
+		c->flag[i].used = false;
+	}
+	c->nflags = 0;
+}
+
+void flags_free(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->cap_flags; i++)
+		free(c->flag[i].heads.at);
+	free(c->flag);
 }
 
 static bool acquires(unsigned sem)
@@ -208,7 +247,8 @@ static bool releases(unsigned sem)
 }
 
 /* Reads join what the write chain has released. Lanes of one instruction do not
- * inherit from each other (A08): they all read before any of them writes. */
+ * inherit from each other (A08): they all read before any of them writes. From
+ * another CTA's thread only scopes that hold both hand over (A07, G09). */
 static void strong_reads(struct cluster *c, struct warp *w, const struct event *e)
 {
 	if (!c->nflags || !(e->mode & EVM_READ) || e->flags & EVF_RED)
@@ -217,12 +257,17 @@ static void strong_reads(struct cluster *c, struct warp *w, const struct event *
 		unsigned l = (unsigned)__builtin_ctz(m);
 		struct flag *f = flag_find(c, e->peer, (uint32_t)event_lane_addr(e, l), false);
 
-		if (!f)
-			continue;
-		if (acquires(e->sem))
-			warp_acquire(c, w, 1u << l, f->f);
-		else
-			warp_observe(c, w, 1u << l, f->f);
+		for (size_t i = 0; f && i < f->heads.n; i++) {
+			const struct head *h = &f->heads.at[i];
+			bool far = h->cta != w->cta;
+
+			if (far && !(h->wide && wide(e)))
+				warp_miss(c, w, 1u << l, h->f, 0, e->site);
+			else if (acquires(e->sem))
+				warp_acquire(c, w, 1u << l, h->f);
+			else
+				warp_observe(c, w, 1u << l, h->f, far);
+		}
 	}
 }
 
@@ -243,11 +288,12 @@ static void strong_writes(struct cluster *c, struct warp *w, const struct event 
 		if (!f)
 			continue;
 		if (!rmw)
-			frontier_clear(&c->space, f->f); /* a store begins a new chain */
+			flag_clear(c, f);
 		if (releases(e->sem))
-			warp_release(c, w, 1u << l, f->f);
-		else
-			warp_published(c, w, 1u << l, f->f);
+			warp_release(c, w, 1u << l, flag_head(c, f, w->cta, wide(e)));
+		else if (any)
+			warp_published(c, w, 1u << l, flag_head(c, f, w->cta, wide(e)),
+				wide(e) && warp_narrow(w, 1u << l) ? flag_head(c, f, w->cta, false) : NULL);
 	}
 }
 

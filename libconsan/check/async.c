@@ -222,17 +222,17 @@ void on_cp_arrive(struct cluster *c, const struct event *e)
 
 /* ---- slots ---- */
 
-/* More than these many loads that nobody waited for are not told apart: the
- * oldest slot is taken although its last use is not known to be over. */
-#define MAX_SLOTS 8192u
-
-static uint32_t take_slot(struct cluster *c, const struct frontier *issuer)
+static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct frontier *issuer)
 {
+	/* K6 wants to know of every past load which CTA it was of */
+	const bool own = c->check->config.policy.async_across_ctas;
 	uint32_t n = (uint32_t)c->slots.n, i;
 
 	for (i = 0; i < n && i < 8; i++) {
 		uint32_t k = (c->slot_cursor + i) % n;
 
+		if (own && c->warp[c->slots.at[k].warp].cta != w->cta)
+			continue;
 		if (frontier_full(&c->space, issuer, PLANE_G, agent_slot(c, k)) >= c->slots.at[k].epoch) {
 			c->slot_cursor = k + 1;
 			return k;
@@ -263,7 +263,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 {
 	struct mbar *m = mbar_use(c, e, mbar_peer, e->mbar);
 	struct frontier *f = warp_frontier(w, lane);
-	uint32_t k = take_slot(c, f), mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
+	uint32_t k = take_slot(c, w, f), mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
 	struct slot *s = &c->slots.at[k];
 	struct cell_entry now;
 	struct view v;

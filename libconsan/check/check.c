@@ -122,6 +122,7 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	case EV_BAR_ARRIVE: on_bar_arrive(c, e); break;
 	case EV_BAR_RESUME: on_bar_resume(c, e); break;
 	case EV_WARP_SYNC: on_warp_sync(c, e); break;
+	case EV_WARP_MEET: on_warp_meet(c, e); break;
 	case EV_FENCE: on_fence(c, e); break;
 	case EV_FENCE_PROXY: on_fence_proxy(c, e); break;
 	case EV_SETMAXNREG: on_setmaxnreg(c, e); break;
@@ -155,6 +156,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->cta = base_alloc(c->nctas * sizeof *c->cta);
 	c->warp = base_alloc(c->nwarps * sizeof *c->warp);
 	c->wg = base_alloc(c->nwarpgroups * sizeof *c->wg);
+	c->nothing = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->nothing);
 	c->least = frontier_new(&c->space);
 	c->joint = frontier_new(&c->space);
 	c->meet.now = frontier_new(&c->space);
@@ -186,8 +188,9 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->index = index;
 	w->all = w->live = 0;
 	w->epoch = 1;
+	w->met = 0;
 	w->dirty = w->reg_touched = false;
-	w->global_fence = w->fence_site = w->wg_fences = w->nregs = 0;
+	w->global_fence = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
 }
 
 /* Makes everything empty; memory is kept for the next cluster. */
@@ -213,6 +216,10 @@ static void reset_cluster(struct cluster *c)
 		c->cta[m->cta].mbar_at[m->addr / 8] = 0;
 		frontier_put(&c->space, m->now);
 		frontier_put(&c->space, m->before);
+		frontier_put(&c->space, m->far_now.wide);
+		frontier_put(&c->space, m->far_now.held);
+		frontier_put(&c->space, m->far_before.wide);
+		frontier_put(&c->space, m->far_before.held);
 		free(m->users.at);
 		free(m->waits.at);
 		free(m->expects.at);
@@ -220,12 +227,7 @@ static void reset_cluster(struct cluster *c)
 		free(m->view);
 	}
 	c->mbars.n = 0;
-	for (i = 0; c->nflags && i < c->cap_flags; i++)
-		if (c->flag[i].f) {
-			frontier_put(&c->space, c->flag[i].f);
-			c->flag[i].f = NULL;
-		}
-	c->nflags = 0;
+	flags_reset(c);
 	if (c->nops)
 		memset(c->op, 0, c->cap_ops * sizeof *c->op);
 	c->nops = 0;
@@ -233,8 +235,10 @@ static void reset_cluster(struct cluster *c)
 	c->slots.n = 0;
 	c->slot_cursor = 0;
 	c->joint_at = 0;
-	for (i = 0; i < c->nctas; i++)
+	for (i = 0; i < c->nctas; i++) {
 		frontier_clear(&c->space, c->cta[i].exited);
+		c->cta[i].narrow[0] = c->cta[i].narrow[1] = 0;
+	}
 	c->cut = false;
 }
 
@@ -306,6 +310,7 @@ static void free_cluster(struct cluster *c)
 	}
 	for (i = 0; i < c->nwarpgroups; i++)
 		free(c->wg[i].reg);
+	free(c->nothing);
 	frontier_put(&c->space, c->least);
 	frontier_put(&c->space, c->joint);
 	frontier_put(&c->space, c->meet.now);
@@ -317,7 +322,7 @@ static void free_cluster(struct cluster *c)
 	free(c->mbars.at);
 	free(c->slots.at);
 	free(c->op);
-	free(c->flag);
+	flags_free(c);
 	free(c->seen);
 	free(c);
 }

@@ -96,23 +96,42 @@ static uint32_t *full_of(struct clock_space *s, struct frontier *f,
 	return &f->g[agent];
 }
 
+/* The epoch from which on an entry of that plane says anything new: that of the
+ * vector which knowledge in the plane is a weaker form of. */
+static uint32_t overtaken(const struct frontier *f, uint32_t plane, uint32_t agent)
+{
+	const uint32_t ngeneric = (uint32_t)(f->g - f->p);
+
+	switch ((enum plane)plane) {
+	case PLANE_P: case PLANE_HALF: case PLANE_OWN_P: case PLANE_SOFT_P:
+		if (agent < ngeneric)
+			return f->p[agent];
+		return agent < f->cap ? f->g[agent] : 0;
+	case PLANE_G: case PLANE_OWN_G: case PLANE_HELD: case PLANE_SOFT_G:
+		return agent < f->cap ? f->g[agent] : 0;
+	case PLANE_FENCED: case PLANES:
+		break;
+	}
+	return 0;
+}
+
 /* Partials that a raised vector has overtaken go. */
-static void tidy(struct clock_space *s, struct frontier *f)
+static void tidy(struct frontier *f)
 {
 	uint32_t i, k;
 
 	for (i = k = 0; i < f->npart; i++)
-		if (f->part[i].epoch > frontier_full(s, f, f->part[i].plane, f->part[i].agent))
+		if (f->part[i].epoch > overtaken(f, f->part[i].plane, f->part[i].agent))
 			f->part[k++] = f->part[i];
 	f->npart = k;
 }
 
 /* Per lane only the newest epoch stays; no entry is empty. */
-static void add_partial(struct clock_space *s, struct frontier *f, struct partial p)
+static void add_partial(struct frontier *f, struct partial p)
 {
 	uint32_t i, k;
 
-	if (p.epoch <= frontier_full(s, f, p.plane, p.agent))
+	if (p.epoch <= overtaken(f, p.plane, p.agent))
 		return;
 	for (i = k = 0; i < f->npart; i++) {
 		struct partial *q = &f->part[i];
@@ -139,17 +158,24 @@ static void add_partial(struct clock_space *s, struct frontier *f, struct partia
 void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	uint32_t agent, uint32_t lanes, uint32_t all, uint32_t epoch)
 {
-	uint32_t *full = full_of(s, f, plane, agent), least = epoch, left, i;
+	uint32_t *full, least = epoch, left, i;
 
+	if (plane > PLANE_P) {
+		if (lanes)
+			add_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane,
+				all & ~lanes ? lanes : UINT32_MAX, epoch });
+		return;
+	}
+	full = full_of(s, f, plane, agent);
 	if (epoch <= *full || !lanes)
 		return;
 	if (!(all & ~lanes)) {
 		*full = epoch;
 		if (f->npart)
-			tidy(s, f);
+			tidy(f);
 		return;
 	}
-	add_partial(s, f, (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch });
+	add_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch });
 	/* lanes that came one by one may be all by now */
 	for (left = all, i = 0; i < f->npart; i++)
 		if (f->part[i].agent == agent && f->part[i].plane == (uint16_t)plane) {
@@ -160,7 +186,7 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	if (left)
 		return;
 	*full = least;
-	tidy(s, f);
+	tidy(f);
 }
 
 static void raise(uint32_t *restrict to, const uint32_t *restrict from, uint32_t n)
@@ -179,9 +205,9 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 	raise(f->p, from->p, s->ngeneric);
 	raise(f->g, from->g, from->cap);
 	if (f->npart)
-		tidy(s, f);
+		tidy(f);
 	for (i = 0; i < from->npart; i++)
-		add_partial(s, f, from->part[i]);
+		add_partial(f, from->part[i]);
 }
 
 bool frontier_covers(const struct frontier *f, const struct frontier *of)
@@ -196,10 +222,8 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 	for (i = 0; i < of->npart; i++) {
 		const struct partial *p = &of->part[i];
 		uint32_t left = p->lanes;
-		uint32_t full = p->plane == PLANE_P ? f->p[p->agent]
-			: p->agent < f->cap ? f->g[p->agent] : 0;
 
-		if (full >= p->epoch)
+		if (overtaken(f, p->plane, p->agent) >= p->epoch)
 			continue;
 		for (k = 0; k < f->npart; k++)
 			if (f->part[k].agent == p->agent && f->part[k].plane == p->plane
@@ -211,25 +235,62 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 	return true;
 }
 
-void frontier_fence(struct clock_space *s, struct frontier *f)
+/* Adds the partials of f's plane `from` to its plane `to`. */
+static void lift(struct clock_space *s, struct frontier *f, enum plane from, enum plane to)
 {
-	struct partial *was = NULL;
-	uint32_t i, n;
+	struct partial *was;
+	uint32_t i, n = f->npart;
 
-	raise(f->p, f->g, s->ngeneric);
-	tidy(s, f);
-	n = f->npart;
 	if (!n)
 		return;
 	was = base_alloc(n * sizeof *was);
 	memcpy(was, f->part, n * sizeof *was);
-	for (i = 0; i < n; i++) {
-		if (was[i].plane != PLANE_G || was[i].agent >= s->ngeneric)
-			continue;
-		was[i].plane = PLANE_P;
-		add_partial(s, f, was[i]);
-	}
+	for (i = 0; i < n; i++)
+		if (was[i].plane == (uint16_t)from && was[i].agent < s->ngeneric)
+			frontier_add(s, f, to, was[i].agent, was[i].lanes, UINT32_MAX, was[i].epoch);
 	free(was);
+}
+
+void frontier_fence(struct clock_space *s, struct frontier *f, bool async)
+{
+	raise(f->p, f->g, s->ngeneric);
+	tidy(f);
+	lift(s, f, PLANE_G, PLANE_P);
+	lift(s, f, PLANE_OWN_G, PLANE_OWN_P);
+	lift(s, f, PLANE_SOFT_G, PLANE_SOFT_P);
+	for (uint32_t a = s->ngeneric; async && a < f->cap; a++)
+		if (f->g[a])
+			frontier_add(s, f, PLANE_FENCED, a, UINT32_MAX, UINT32_MAX, f->g[a]);
+}
+
+void frontier_half(struct clock_space *s, struct frontier *f)
+{
+	for (uint32_t a = 0; a < s->ngeneric; a++)
+		if (f->g[a] > f->p[a])
+			frontier_add(s, f, PLANE_HALF, a, UINT32_MAX, UINT32_MAX, f->g[a]);
+	lift(s, f, PLANE_G, PLANE_HALF);
+}
+
+void frontier_whole(struct clock_space *s, struct frontier *f)
+{
+	lift(s, f, PLANE_HALF, PLANE_P);
+}
+
+void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
+	const struct frontier *from, enum plane plane)
+{
+	uint32_t n = plane == PLANE_P ? s->ngeneric : from->cap, i;
+
+	for (i = 0; i < n; i++) {
+		uint32_t epoch = plane == PLANE_P ? from->p[i] : from->g[i];
+
+		if (epoch)
+			frontier_add(s, f, to, i, UINT32_MAX, UINT32_MAX, epoch);
+	}
+	for (i = 0; i < from->npart; i++)
+		if (from->part[i].plane == (uint16_t)plane || from->part[i].plane == (uint16_t)to)
+			frontier_add(s, f, to, from->part[i].agent, from->part[i].lanes, UINT32_MAX,
+				from->part[i].epoch);
 }
 
 uint32_t frontier_lanes(const struct clock_space *s, const struct frontier *f,

@@ -12,7 +12,7 @@
  * A frontier says for every agent up to which epoch *all lanes* are known, in
  * two planes: G, happened before; P, happened before and covered by a
  * proxy fence since (generic agents only). What is known of some lanes only
- * stands in a short exact list.
+ * stands in a short exact list, as do the thin planes.
  *
  * House rules: a frontier only grows, except by frontier_clear(); knowledge
  * of epoch e is knowledge of every epoch before it, lane by lane. */
@@ -23,7 +23,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum plane { PLANE_G, PLANE_P };
+/* Planes after P are thin: they stand in the partial list only, as they are
+ * empty in all but a few kernels. */
+enum plane { PLANE_G, PLANE_P,
+	PLANE_HALF,   /* covered by the release half of a uni-directional proxy fence (A21) */
+	PLANE_OWN_G, PLANE_OWN_P, /* as to the shared memory of the doer's own CTA only:
+			 by a fence.release.sync_restrict::shared::cta (A11) */
+	PLANE_HELD,   /* would be known, were a scope on the way not too narrow (B24, G09) */
+	PLANE_SOFT_G, PLANE_SOFT_P, /* known if warp collectives ordered memory (A12) */
+	PLANE_FENCED, /* asynchronous agents: a proxy fence since (A27, K6) */
+	PLANES };
 
 struct partial {
 	uint16_t agent;
@@ -62,8 +71,14 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	uint32_t agent, uint32_t lanes, uint32_t all, uint32_t epoch);
 /* Makes room, so that g can be indexed by every agent there is. */
 void frontier_fit(struct clock_space *s, struct frontier *f);
-/* P := P u G: a proxy fence over all that is known */
-void frontier_fence(struct clock_space *s, struct frontier *f);
+/* P := P u G: a proxy fence over all that is known; async: over what engines did, too */
+void frontier_fence(struct clock_space *s, struct frontier *f, bool async);
+/* HALF := HALF u G, and P := P u HALF: the two halves of such a fence */
+void frontier_half(struct clock_space *s, struct frontier *f);
+void frontier_whole(struct clock_space *s, struct frontier *f);
+/* Adds what `from` knows in `plane` (or better) to f's thin plane `to`. */
+void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
+	const struct frontier *from, enum plane plane);
 
 static inline uint32_t frontier_full(const struct clock_space *s, const struct frontier *f,
 	enum plane plane, uint32_t agent)

@@ -18,12 +18,26 @@ void on_fence_mbinit(struct cluster *c, const struct event *e)
 	}
 }
 
+/* What fences of .cta scope made ready reaches the own CTA only. */
+static struct frontier *near(struct cluster *c, unsigned cta)
+{
+	struct cta *k = &c->cta[cta];
+
+	if (!k->near_now) {
+		k->near_now = frontier_new(&c->space);
+		k->near_before = frontier_new(&c->space);
+		c->meet.narrow = true;
+	}
+	return k->near_now;
+}
+
 void on_cluster_arrive(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 
 	if (e->sem == SEM_RELAXED)
-		warp_published(c, w, e->lanes, c->meet.now);
+		warp_published(c, w, e->lanes, c->meet.now,
+			warp_narrow(w, e->lanes) ? near(c, w->cta) : NULL);
 	else
 		warp_release(c, w, e->lanes, c->meet.now);
 	w->cluster_arrived[c->meet.phase & 1] |= e->lanes;
@@ -33,6 +47,20 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 		if (m->init_fenced && !m->init_phase && m->init.warp == w->index
 			&& m->init.lanes & e->lanes)
 			m->init_phase = c->meet.phase + 1;
+	}
+}
+
+static void turn_near(struct cluster *c)
+{
+	for (uint32_t r = 0; c->meet.narrow && r < c->nctas; r++) {
+		struct cta *k = &c->cta[r];
+		struct frontier *f = k->near_before;
+
+		if (!f)
+			continue;
+		k->near_before = k->near_now;
+		k->near_now = f;
+		frontier_clear(&c->space, f);
 	}
 }
 
@@ -48,13 +76,21 @@ void on_cluster_wait(struct cluster *c, const struct event *e)
 		frontier_clear(&c->space, c->meet.now);
 		f = c->meet.before;
 		c->meet.phase++;
+		turn_near(c);
 	}
 	w->cluster_arrived[(c->meet.phase - 1) & 1] &= ~e->lanes;
 	w->cluster_waited = c->meet.phase;
 	if (e->sem == SEM_RELAXED)
-		warp_observe(c, w, e->lanes, f);
+		warp_observe(c, w, e->lanes, f, true);
 	else
 		warp_acquire(c, w, e->lanes, f);
+	for (uint32_t r = 0; c->meet.narrow && r < c->nctas; r++) {
+		f = c->cta[r].near_before;
+		if (f && r == w->cta)
+			warp_acquire(c, w, e->lanes, f);
+		else if (f)
+			warp_miss(c, w, e->lanes, f, 0, e->site);
+	}
 }
 
 /* ---- lifetimes (G01, G02): is the CTA there yet, is it there still? ---- */
@@ -128,7 +164,11 @@ void cluster_cta_end(struct cluster *c, const struct event *e)
 
 		if (cta->exited_waited > v->phase)
 			continue; /* S38: for lifetimes a relaxed barrier is enough */
-		if (!(x->lanes & ~frontier_lanes(&c->space, cta->exited, PLANE_G, x->warp, x->epoch)))
+		if (frontier_full(&c->space, cta->exited, PLANE_G, x->warp) >= x->epoch)
+			continue;
+		/* that it took place is known even where its scope hands nothing over */
+		if (!(x->lanes & ~(frontier_lanes(&c->space, cta->exited, PLANE_G, x->warp, x->epoch)
+			| frontier_lanes(&c->space, cta->exited, PLANE_HELD, x->warp, x->epoch))))
 			continue;
 		f = report_new(c, CS503, rule_severity(CS503), e->site, x->site);
 		if (!f)
@@ -151,9 +191,13 @@ void cluster_reset(struct cluster *c)
 	frontier_clear(&c->space, c->meet.now);
 	frontier_clear(&c->space, c->meet.before);
 	c->meet.phase = 0;
+	c->meet.narrow = false;
 	for (uint32_t r = 0; r < c->nctas; r++) {
 		c->cta[r].visits.n = 0;
 		c->cta[r].exited_waited = 0;
+		frontier_put(&c->space, c->cta[r].near_now);
+		frontier_put(&c->space, c->cta[r].near_before);
+		c->cta[r].near_now = c->cta[r].near_before = NULL;
 	}
 	for (uint32_t i = 0; i < c->nwarps; i++) {
 		c->warp[i].cluster_waited = 0;

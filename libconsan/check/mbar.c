@@ -35,6 +35,10 @@ static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
 	m = &c->mbars.at[c->mbars.n - 1];
 	m->now = frontier_new(&c->space);
 	m->before = frontier_new(&c->space);
+	if (c->nctas > 1) {
+		m->far_now = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
+		m->far_before = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
+	}
 	m->view = base_alloc(c->per_cta * sizeof *m->view);
 	c->cta[cta].mbar_at[addr / 8] = (uint16_t)c->mbars.n;
 	return m;
@@ -81,7 +85,7 @@ static const char *doing(const struct event *e)
 	case EV_CTA_BEGIN: case EV_CTA_END: case EV_EXIT: case EV_ACCESS: case EV_CP_ASYNC:
 	case EV_CP_COMMIT: case EV_CP_WAIT: case EV_BULK_COMMIT: case EV_BULK_WAIT:
 	case EV_WG_FENCE: case EV_WG_MMA: case EV_WG_COMMIT: case EV_WG_WAIT: case EV_REGS:
-	case EV_BAR_ARRIVE: case EV_BAR_RESUME: case EV_WARP_SYNC: case EV_CLUSTER_ARRIVE:
+	case EV_BAR_ARRIVE: case EV_BAR_RESUME: case EV_WARP_SYNC: case EV_WARP_MEET: case EV_CLUSTER_ARRIVE:
 	case EV_CLUSTER_WAIT: case EV_FENCE: case EV_FENCE_MBINIT: case EV_FENCE_PROXY:
 	case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
 	case EV_COUNT:
@@ -125,6 +129,14 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 		if (f) {
 			report_edge(f, "no barrier leads from mbarrier.init in warp %u to this use in warp %u",
 				c->warp[m->init.warp].id, w->id);
+			report_send(c, f);
+		}
+	}
+	if (w->cta != m->cta && !m->init_fenced && c->check->config.policy.mbarrier_init_fence) {
+		f = begin(c, CS207, e, m, doing(e), &m->init, "mbarrier.init");
+		if (f) {
+			report_edge(f, "no fence.mbarrier_init.release.cluster by the initialising thread "
+				"follows mbarrier.init, and CTA %u uses the object", w->cta);
 			report_send(c, f);
 		}
 	}
@@ -178,9 +190,17 @@ static void judge_expects(struct cluster *c, const struct event *e, struct mbar 
 	}
 }
 
+static void clear_far(struct cluster *c, struct far *f)
+{
+	frontier_clear(&c->space, f->wide);
+	frontier_clear(&c->space, f->held);
+	f->site = 0;
+}
+
 static void test(struct cluster *c, const struct event *e, struct mbar *m)
 {
 	struct frontier *f;
+	struct far far;
 
 	if (m->pending || m->tx)
 		return;
@@ -198,6 +218,12 @@ static void test(struct cluster *c, const struct event *e, struct mbar *m)
 	m->before = m->now;
 	m->now = f;
 	frontier_clear(&c->space, f);
+	if (c->nctas == 1)
+		return;
+	far = m->far_before;
+	m->far_before = m->far_now;
+	m->far_now = far;
+	clear_far(c, &m->far_now);
 }
 
 static void change_tx(struct cluster *c, const struct event *e, struct mbar *m, int64_t by)
@@ -309,6 +335,10 @@ void on_mb_init(struct cluster *c, const struct event *e)
 	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = 0;
 	frontier_clear(&c->space, m->now);
 	frontier_clear(&c->space, m->before);
+	if (c->nctas > 1) {
+		clear_far(c, &m->far_now);
+		clear_far(c, &m->far_before);
+	}
 	for (uint32_t i = 0; i < c->per_cta; i++)
 		m->view[i] = (struct mb_view){ .passed = -2, .polled = -2 };
 }
@@ -362,6 +392,50 @@ static bool arrives_after(struct cluster *c, struct warp *w, uint32_t lanes, con
 	return false;
 }
 
+/* Without a scope as written, what is handed from CTA to CTA counts as handed
+ * over at cluster scope: production code writes none, by the letter it is .cta
+ * (K5, S18). */
+static bool cluster_wide(const struct cluster *c, const struct event *e)
+{
+	return e->scope == SCOPE_NONE ? !c->check->config.policy.scope_as_written : wide(e);
+}
+
+/* B24, B25: to waiters of the same CTA any scope will do; a relaxed arrive
+ * publishes what an earlier fence released. */
+static void publish(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
+{
+	bool relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK, far = w->cta != m->cta;
+	bool held = far && !cluster_wide(c, e);
+	struct frontier *into = !far ? m->now : held ? m->far_now.held : m->far_now.wide;
+
+	if (held || (far && relaxed && warp_narrow(w, e->lanes)))
+		m->far_now.site = e->site;
+	if (relaxed)
+		warp_published(c, w, e->lanes, into, far ? m->far_now.held : NULL);
+	else
+		warp_release(c, w, e->lanes, into);
+}
+
+static void learn(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
+{
+	bool relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK, far = cluster_wide(c, e);
+
+	if (relaxed)
+		warp_observe(c, w, e->lanes, m->before, false);
+	else
+		warp_acquire(c, w, e->lanes, m->before);
+	if (c->nctas == 1)
+		return;
+	if (!far)
+		warp_miss(c, w, e->lanes, m->far_before.wide, m->far_before.site, e->site);
+	else if (relaxed)
+		warp_observe(c, w, e->lanes, m->far_before.wide, true);
+	else
+		warp_acquire(c, w, e->lanes, m->far_before.wide);
+	if (m->far_before.site)
+		warp_miss(c, w, e->lanes, m->far_before.held, m->far_before.site, e->site);
+}
+
 void on_mb_arrive(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
@@ -383,11 +457,7 @@ void on_mb_arrive(struct cluster *c, const struct event *e)
 		change_tx(c, e, m, e->tx * (int64_t)n);
 		m->promised += e->tx * (int64_t)n;
 	}
-	/* B25: a relaxed arrive publishes what an earlier fence released */
-	if (e->sem == SEM_RELAXED || e->sem == SEM_WEAK)
-		warp_published(c, w, e->lanes, m->now);
-	else
-		warp_release(c, w, e->lanes, m->now);
+	publish(c, e, m, w);
 	note_who(&m->arrivals, (struct who){ (uint16_t)w->index, e->lanes, 0, e->site });
 	if (e->flags & EVF_DROP) {
 		uint32_t drop = e->count * n;
@@ -491,10 +561,7 @@ void on_mb_test(struct cluster *c, const struct event *e)
 	note_who(&m->waits, warp_who(w, e->lanes, e->site));
 	if (!m->phase)
 		return; /* S3: the phase before the first hands nothing over */
-	if (e->sem == SEM_RELAXED || e->sem == SEM_WEAK)
-		warp_observe(c, w, e->lanes, m->before);
-	else
-		warp_acquire(c, w, e->lanes, m->before);
+	learn(c, e, m, w);
 }
 
 /* B29: the state of a .noComplete arrive carries the pending count */

@@ -75,14 +75,26 @@ static void add_per_lane(struct cluster *c, struct frontier *into, enum plane pl
 	}
 }
 
-static void add_own(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
-	const struct own *own, struct frontier *into)
+static void add_own_as(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
+	const struct own *own, struct frontier *into, enum plane g)
 {
-	frontier_add(&c->space, into, PLANE_G, w->index, lanes, w->live, epoch);
-	add_per_lane(c, into, PLANE_P, w->index, lanes, w->live, &own->fenced);
-	add_per_lane(c, into, PLANE_G, agent_copies(c, w->index), lanes, w->live, &own->copies);
-	add_per_lane(c, into, PLANE_P, agent_copies(c, w->index), lanes, w->live, &own->fenced_copies);
-	add_per_lane(c, into, PLANE_G, agent_stores(c, w->index), lanes, w->live, &own->stores);
+	const enum plane p = g + 1;
+
+	_Static_assert(PLANE_P == PLANE_G + 1 && PLANE_OWN_P == PLANE_OWN_G + 1
+		&& PLANE_SOFT_P == PLANE_SOFT_G + 1, "pairs of planes");
+	frontier_add(&c->space, into, g, w->index, lanes, w->live, epoch);
+	add_per_lane(c, into, p, w->index, lanes, w->live, &own->fenced);
+	add_per_lane(c, into, PLANE_HALF, w->index, lanes, w->live, &own->half);
+	add_per_lane(c, into, g, agent_copies(c, w->index), lanes, w->live, &own->copies);
+	add_per_lane(c, into, p, agent_copies(c, w->index), lanes, w->live, &own->fenced_copies);
+	add_per_lane(c, into, PLANE_HALF, agent_copies(c, w->index), lanes, w->live, &own->half_copies);
+	add_per_lane(c, into, g, agent_stores(c, w->index), lanes, w->live, &own->stores);
+}
+
+static void add_own(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
+	struct frontier *into)
+{
+	add_own_as(c, w, lanes, epoch, &w->own, into, PLANE_G);
 }
 
 uint32_t warp_own(const struct warp *w, enum agent_kind k, enum plane plane, unsigned lane)
@@ -114,14 +126,14 @@ void warp_release(struct cluster *c, struct warp *w, uint32_t lanes, struct fron
 	for (unsigned i = 0; i < w->ngroups; i++)
 		if (w->group[i].lanes & lanes)
 			frontier_join(&c->space, into, w->group[i].f);
-	add_own(c, w, lanes, close_epoch(w), &w->own, into);
+	add_own(c, w, lanes, close_epoch(w), into);
 }
 
 void warp_look(struct cluster *c, struct warp *w, struct frontier *into)
 {
 	for (unsigned i = 0; i < w->ngroups; i++)
 		frontier_join(&c->space, into, w->group[i].f);
-	add_own(c, w, w->live, w->epoch, &w->own, into);
+	add_own(c, w, w->live, w->epoch, into);
 }
 
 static void drop_group(struct cluster *c, struct warp *w, unsigned i)
@@ -185,7 +197,7 @@ void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes)
 	unsigned i;
 
 	if (w->ngroups == 1 && w->group[0].lanes == lanes) {
-		add_own(c, w, lanes, close_epoch(w), &w->own, w->group[0].f);
+		add_own(c, w, lanes, close_epoch(w), w->group[0].f);
 		return;
 	}
 	for (i = 0; i < w->ngroups;) {
@@ -208,7 +220,7 @@ void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes)
 	if (!sum)
 		return;
 	w->group[w->ngroups++] = (struct group){ took, sum };
-	add_own(c, w, took, close_epoch(w), &w->own, sum);
+	add_own(c, w, took, close_epoch(w), sum);
 }
 
 void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoch)
@@ -244,7 +256,8 @@ bool warp_knows(struct cluster *c, struct warp *w, uint32_t lanes, const struct 
 			continue;
 		if (x->warp == w->index && !(m & ~x->lanes))
 			continue;
-		if (!(frontier_lanes(&c->space, g->f, PLANE_G, x->warp, x->epoch) & x->lanes))
+		if (!((frontier_lanes(&c->space, g->f, PLANE_G, x->warp, x->epoch)
+			| frontier_lanes(&c->space, g->f, PLANE_OWN_G, x->warp, x->epoch)) & x->lanes))
 			return false;
 	}
 	return true;
@@ -252,42 +265,69 @@ bool warp_knows(struct cluster *c, struct warp *w, uint32_t lanes, const struct 
 
 /* ---- relaxed accesses and the fences around them (A07, B25) ---- */
 
-void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f)
+void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f, bool far)
 {
 	size_t i;
 
 	for (i = 0; i < w->observed.n; i++)
-		if (w->observed.at[i].lanes == lanes) {
+		if (w->observed.at[i].lanes == lanes && w->observed.at[i].far == far) {
 			frontier_join(&c->space, w->observed.at[i].f, f);
 			return;
 		}
-	vec_push(&w->observed, ((struct observed){ lanes, frontier_new(&c->space) }));
+	vec_push(&w->observed, ((struct observed){ lanes, far, frontier_new(&c->space) }));
 	frontier_copy(&c->space, w->observed.at[i].f, f);
 }
 
-bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into)
+void warp_miss(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from,
+	uint32_t by_site, uint32_t site)
+{
+	struct frontier *f = frontier_new(&c->space);
+
+	frontier_join_as(&c->space, f, PLANE_HELD, from, PLANE_G);
+	warp_acquire(c, w, lanes, f);
+	frontier_put(&c->space, f);
+	c->cta[w->cta].narrow[0] = by_site;
+	c->cta[w->cta].narrow[1] = site;
+}
+
+bool warp_narrow(const struct warp *w, uint32_t lanes)
+{
+	for (size_t i = 0; i < w->released.n; i++)
+		if (w->released.at[i].lanes & lanes && !w->released.at[i].wide)
+			return true;
+	return false;
+}
+
+bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into,
+	struct frontier *held)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < w->released.n; i++) {
 		const struct released *r = &w->released.at[i];
+		struct frontier *to = held && !r->wide ? held : into;
 		uint32_t m = r->lanes & lanes;
 
 		if (!m)
 			continue;
-		frontier_join(&c->space, into, r->f);
-		add_own(c, w, m, r->epoch, &r->own, into);
+		frontier_join(&c->space, to, r->f);
+		add_own_as(c, w, m, r->epoch, &r->own, to, r->restricted ? PLANE_OWN_G : PLANE_G);
 		any = true;
 	}
 	return any;
 }
 
-static void fence_acquires(struct cluster *c, struct warp *w, uint32_t lanes)
+static void fence_acquires(struct cluster *c, struct warp *w, const struct event *e)
 {
 	for (size_t i = 0; i < w->observed.n;) {
 		struct observed *o = &w->observed.at[i];
-		uint32_t m = o->lanes & lanes;
+		uint32_t m = o->lanes & e->lanes;
 
+		if (m && o->far && !wide(e)) {
+			warp_miss(c, w, m, o->f, 0, e->site);
+			i++; /* a wider fence may follow */
+			continue;
+		}
 		if (m)
 			warp_acquire(c, w, m, o->f);
 		o->lanes &= ~m;
@@ -300,15 +340,18 @@ static void fence_acquires(struct cluster *c, struct warp *w, uint32_t lanes)
 	}
 }
 
-static void fence_releases(struct cluster *c, struct warp *w, uint32_t lanes)
+static void fence_releases(struct cluster *c, struct warp *w, const struct event *e)
 {
-	uint32_t epoch = close_epoch(w);
+	uint32_t epoch = close_epoch(w), lanes = e->lanes;
+	bool restricted = e->space == SP_SHARED;
 	size_t i;
 
 	for (i = 0; i < w->released.n;) {
 		struct released *r = &w->released.at[i];
 
-		r->lanes &= ~lanes;
+		/* a lesser fence takes nothing back from a greater one */
+		if ((wide(e) || !r->wide) && (!restricted || r->restricted))
+			r->lanes &= ~lanes;
 		if (r->lanes) {
 			i++;
 			continue;
@@ -323,8 +366,13 @@ static void fence_releases(struct cluster *c, struct warp *w, uint32_t lanes)
 		if (!m)
 			continue;
 		f = frontier_new(&c->space);
-		frontier_copy(&c->space, f, w->group[i].f);
-		vec_push(&w->released, ((struct released){ m, epoch, f, w->own }));
+		if (restricted) {
+			frontier_join_as(&c->space, f, PLANE_OWN_G, w->group[i].f, PLANE_G);
+			frontier_join_as(&c->space, f, PLANE_OWN_P, w->group[i].f, PLANE_P);
+		} else {
+			frontier_copy(&c->space, f, w->group[i].f);
+		}
+		vec_push(&w->released, ((struct released){ m, epoch, wide(e), restricted, f, w->own }));
 	}
 }
 
@@ -335,9 +383,9 @@ void on_fence(struct cluster *c, const struct event *e)
 	if (e->space != SP_ANY && e->space != SP_SHARED)
 		return;
 	if (e->sem == SEM_ACQUIRE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC)
-		fence_acquires(c, w, e->lanes);
+		fence_acquires(c, w, e);
 	if (e->sem == SEM_RELEASE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC)
-		fence_releases(c, w, e->lanes);
+		fence_releases(c, w, e);
 }
 
 void on_warp_sync(struct cluster *c, const struct event *e)
@@ -345,38 +393,111 @@ void on_warp_sync(struct cluster *c, const struct event *e)
 	warp_converge(c, warp_of(c, e), e->mask & warp_of(c, e)->live);
 }
 
-/* A release half counts as the whole fence: its acquire half stands in another
- * CTA's thread, as the pair exists for cluster-wide hand-over only (A21). */
+/* A12, H06: shuffles and votes make lanes meet and order no memory. Code relies
+ * on it all the same: what would be known then is kept aside. Lanes of part of a
+ * warp that knows one and the same thing are left alone: to part them would
+ * cost more than it tells. */
+void on_warp_meet(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	uint32_t lanes = e->lanes & w->live;
+	struct frontier *sum;
+
+	if (w->ngroups == 1 && (w->live & ~lanes || (!w->dirty && w->met == w->epoch)))
+		return;
+	if (w->ngroups == 1) {
+		add_own_as(c, w, lanes, close_epoch(w), &w->own, w->group[0].f, PLANE_SOFT_G);
+		w->met = w->epoch;
+		return;
+	}
+	sum = frontier_new(&c->space);
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		if (!(w->group[i].lanes & lanes))
+			continue;
+		frontier_join_as(&c->space, sum, PLANE_SOFT_G, w->group[i].f, PLANE_G);
+		frontier_join_as(&c->space, sum, PLANE_SOFT_P, w->group[i].f, PLANE_P);
+	}
+	add_own_as(c, w, lanes, close_epoch(w), &w->own, sum, PLANE_SOFT_G);
+	warp_acquire(c, w, lanes, sum);
+	frontier_put(&c->space, sum);
+}
+
+/* ---- proxy fences ---- */
+
+/* What the lanes' own doings are, as of now, in the given per-lane words. */
+static void mark_own(struct warp *w, uint32_t lanes, uint32_t epoch, struct per_lane *own,
+	struct per_lane *copies)
+{
+	per_lane_set(own, lanes | ~w->all, epoch);
+	if (w->own.copies.low == w->own.copies.high) {
+		if (w->own.copies.high)
+			per_lane_set(copies, lanes | ~w->all, w->own.copies.high);
+		return;
+	}
+	for (; lanes; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctz(lanes);
+
+		per_lane_set(copies, 1u << l, w->own.copies.at[l]);
+	}
+}
+
+/* The acquire half makes a whole fence of release halves that it knows of. */
+static void own_whole(struct warp *w, uint32_t lanes)
+{
+	for (; lanes && w->own.half.high; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctz(lanes);
+
+		per_lane_set(&w->own.fenced, 1u << l, w->own.half.at[l]);
+		per_lane_set(&w->own.fenced_copies, 1u << l, w->own.half_copies.at[l]);
+	}
+}
+
+/* A fence by these lanes covers what others did, too: on the causality path it
+ * may stand anywhere (K1). */
+static void fence_known(struct cluster *c, struct warp *w, const struct event *e)
+{
+	const bool async = c->check->config.policy.async_across_ctas;
+	unsigned i, n = w->ngroups;
+
+	for (i = 0; i < n; i++) {
+		uint32_t m = w->group[i].lanes & e->lanes;
+		struct frontier *f = m && m != w->group[i].lanes ? split(c, w, i, m)->f : w->group[i].f;
+
+		if (!m)
+			continue;
+		if (e->mode == EVP_ASYNC_RELEASE)
+			frontier_half(&c->space, f);
+		else if (e->mode == EVP_ASYNC_ACQUIRE)
+			frontier_whole(&c->space, f);
+		else
+			frontier_fence(&c->space, f, async);
+	}
+}
+
+/* A uni-directional pair (A21): what the release half covers stays marked, on
+ * its way from thread to thread, until an acquire half makes it count. */
 void on_fence_proxy(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	uint32_t epoch, m;
-	unsigned i, n = w->ngroups;
 
-	if (e->mode != EVP_ASYNC && e->mode != EVP_ASYNC_RELEASE)
+	if (e->mode != EVP_ASYNC && e->mode != EVP_ASYNC_RELEASE && e->mode != EVP_ASYNC_ACQUIRE)
 		return;
 	if (e->space != SP_ANY && e->space != SP_SHARED) {
 		w->global_fence = e->site;
 		return;
 	}
-	w->fence_site = e->site;
-	epoch = close_epoch(w);
-	per_lane_set(&w->own.fenced, e->lanes | ~w->all, epoch);
-	if (w->own.copies.low == w->own.copies.high) {
-		if (w->own.copies.high)
-			per_lane_set(&w->own.fenced_copies, e->lanes | ~w->all, w->own.copies.high);
-	} else {
-		for (unsigned l = 0; l < 32; l++)
-			if (e->lanes >> l & 1)
-				per_lane_set(&w->own.fenced_copies, 1u << l, w->own.copies.at[l]);
-	}
-	if (c->check->config.policy.fence_by_writer)
+	if (e->mode == EVP_ASYNC_ACQUIRE) {
+		own_whole(w, e->lanes);
+		fence_known(c, w, e);
 		return;
-	for (i = 0; i < n; i++) {
-		struct group *g = &w->group[i];
-
-		m = g->lanes & e->lanes;
-		if (m)
-			frontier_fence(&c->space, m == g->lanes ? g->f : split(c, w, i, m)->f);
 	}
+	if (e->mode == EVP_ASYNC) {
+		w->fence_site = e->site;
+		mark_own(w, e->lanes, close_epoch(w), &w->own.fenced, &w->own.fenced_copies);
+	} else {
+		w->half_site = e->site;
+		mark_own(w, e->lanes, close_epoch(w), &w->own.half, &w->own.half_copies);
+	}
+	if (!c->check->config.policy.fence_by_writer)
+		fence_known(c, w, e);
 }

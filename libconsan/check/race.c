@@ -2,22 +2,53 @@
  * between them. One question (is the old one known to the new one, lane by
  * lane?), then a ladder of early returns that names the rule. */
 #include "state.h"
+#include "../site.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Does a frontier of warp w (own: program order and own waits count) know what
- * `old` did to `bytes`, seen by the lanes of `now` that touch the same bytes? */
-static bool known_from(struct cluster *c, const struct frontier *f, const struct warp *own,
-	enum plane plane, const struct cell_entry *old, const struct cell_entry *now,
-	uint32_t bytes)
+/* The CTA of the warp that did it, or that issued it. */
+static unsigned cta_of(const struct cluster *c, const struct cell_entry *e)
 {
-	uint32_t covered, index;
+	uint32_t index;
+
+	switch (agent_kind(c, e->agent, &index)) {
+	case AGENT_WARP: case AGENT_COPIES: case AGENT_STORES:
+		return c->warp[index].cta;
+	case AGENT_WGMMA:
+		return index / c->wg_per_cta;
+	case AGENT_SLOT:
+		return c->warp[c->slots.at[index].warp].cta;
+	}
+	return 0;
+}
+
+/* What a restricted fence hands over (A11) counts for the doer's own CTA's memory. */
+static enum plane own_plane(enum plane plane)
+{
+	return plane == PLANE_G ? PLANE_OWN_G : PLANE_OWN_P;
+}
+
+/* Does a frontier of warp w (own: program order and own waits count) know what
+ * `old` did to `bytes` of CTA `peer`, seen by the lanes of `now` that touch the
+ * same bytes? soft: or would it, if warp collectives ordered memory? */
+static bool known_from(struct cluster *c, const struct frontier *f, const struct warp *own,
+	enum plane plane, unsigned peer, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes, bool soft)
+{
+	uint32_t covered = 0, index;
 	enum agent_kind kind;
 
 	if (frontier_full(&c->space, f, plane, old->agent) >= old->epoch)
 		return true;
-	covered = f->npart ? frontier_lanes(&c->space, f, plane, old->agent, old->epoch) : 0;
+	if (f->npart) {
+		covered = frontier_lanes(&c->space, f, plane, old->agent, old->epoch);
+		if (cta_of(c, old) == peer)
+			covered |= frontier_lanes(&c->space, f, own_plane(plane), old->agent, old->epoch);
+		if (soft)
+			covered |= frontier_lanes(&c->space, f,
+				plane == PLANE_G ? PLANE_SOFT_G : PLANE_SOFT_P, old->agent, old->epoch);
+	}
 	kind = agent_kind(c, old->agent, &index);
 	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !own || index != own->index)
 		own = NULL;
@@ -42,7 +73,7 @@ static bool known_from(struct cluster *c, const struct frontier *f, const struct
  * collective execution orders no memory (A12), and D11 takes away the program
  * order that would help. */
 static bool known_to_warps(const struct view *v, enum plane plane,
-	const struct cell_entry *old, const struct cell_entry *now, uint32_t bytes)
+	const struct cell_entry *old, const struct cell_entry *now, uint32_t bytes, bool soft)
 {
 	unsigned from = v->wgmma_warp < 4 ? v->wgmma_warp : 0;
 	unsigned to = v->wgmma_warp < 4 ? v->wgmma_warp : 3;
@@ -51,22 +82,22 @@ static bool known_to_warps(const struct view *v, enum plane plane,
 		const struct warp *w = v->w + i;
 
 		for (unsigned g = 0; g < w->ngroups; g++)
-			if (!known_from(v->c, w->group[g].f, NULL, plane, old, now, bytes))
+			if (!known_from(v->c, w->group[g].f, NULL, plane, v->peer, old, now, bytes, soft))
 				return false;
 	}
 	return true;
 }
 
 static bool ordered(const struct view *v, enum plane plane, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t bytes)
+	const struct cell_entry *now, uint32_t bytes, bool soft)
 {
 	struct cell_entry issuer = *now;
 
 	if (v->role == ROLE_WGMMA)
-		return known_to_warps(v, plane, old, now, bytes);
+		return known_to_warps(v, plane, old, now, bytes, soft);
 	if (v->role == ROLE_BULK_LOAD)
 		issuer.lanes = v->lanes; /* the engine's entry stands for no lane */
-	return known_from(v->c, v->f, v->w, plane, old, &issuer, bytes);
+	return known_from(v->c, v->f, v->w, plane, v->peer, old, &issuer, bytes, soft);
 }
 
 /* Does any of the four warps know it, by itself or from others? What they know
@@ -82,7 +113,7 @@ static bool known_to_group(const struct view *v, enum plane plane, const struct 
 		for (unsigned i = 0; i < 4; i++)
 			warp_look(c, v->w + i, c->joint);
 	}
-	return known_from(c, c->joint, NULL, plane, old, now, bytes);
+	return known_from(c, c->joint, NULL, plane, v->peer, old, now, bytes, false);
 }
 
 /* A03: both strong, each scope includes the other's thread, same proxy and a
@@ -193,7 +224,8 @@ static const struct warp *lacking(const struct view *v, const struct cell_entry 
 		return v->w + v->wgmma_warp;
 	for (unsigned i = 0; i < 4; i++)
 		for (unsigned g = 0; g < v->w[i].ngroups; g++)
-			if (!known_from(v->c, v->w[i].group[g].f, NULL, PLANE_G, old, old, old->bytes))
+			if (!known_from(v->c, v->w[i].group[g].f, NULL, PLANE_G, v->peer, old, old,
+				old->bytes, false))
 				return v->w + i;
 	return v->w;
 }
@@ -281,6 +313,21 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 		report_hint(f, "some lanes of warp %u did arrive for themselves; lane %d's doings are not "
 			"released by them: a bar.warp.sync must come before the elected lane's arrive",
 			a->id, old_by->lane);
+}
+
+static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, unsigned from)
+{
+	const uint32_t *site = c->cta[cta].narrow;
+	const char *file;
+	uint32_t arrival, wait;
+
+	report_edge(f, "CTA %u does hand over to CTA %u, but with a scope of .cta, which does not hold "
+		"both: release and acquire must name .cluster or more", from, cta);
+	if (!site[0] || !site[1])
+		return;
+	site_where(site[0], &file, &arrival);
+	site_where(site[1], &file, &wait);
+	report_hint(f, "the arrival is on line %u, the wait on line %u", arrival, wait);
 }
 
 static void explain(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -385,6 +432,12 @@ static enum severity severity_of(const struct view *v, enum rule r, const struct
 	const struct check_policy *p = &v->c->check->config.policy;
 	bool copy = old->agent >= v->c->nwarps && old->agent < 2 * v->c->nwarps;
 
+	if (r == CS109 && p->collectives_order_nothing)
+		return SEV_ERROR;
+	/* from warp to warp, handed on by a shuffle: production code does it */
+	if (r == CS109 && old->agent % v->c->nwarps != v->w->index)
+		return SEV_NOTE;
+
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
 	if (r == CS113 || (r == CS111 && copy))
@@ -420,6 +473,14 @@ static void report_race(const struct view *v, enum rule rule, const struct cell_
 	report_memory(c, f, 1, v->peer, addr, old->agent < 2 * c->nwarps ? 1u << cell_shift(old) : n);
 	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
 		explain_fence(c, f, old, v);
+	} else if (rule == CS109) {
+		report_edge(f, "nothing but a collective of the warp (shfl, vote, match, redux) stands "
+			"between them: its lanes meet there, but it orders no memory");
+	} else if (rule == CS114) {
+		report_edge(f, "CTA %u's and CTA %u's operations are ordered, but no fence.proxy.async lies "
+			"on the way from the one to the other", cta_of(c, old), v->w->cta);
+	} else if (rule == CS222) {
+		explain_scope(c, f, v->w->cta, cta_of(c, old));
 	} else if (rule == CS108) {
 		report_edge(f, "the two strong accesses differ in size or their scopes do not include each "
 			"other, so that they race like plain ones, and nothing else orders them");
@@ -429,24 +490,49 @@ static void report_race(const struct view *v, enum rule rule, const struct cell_
 	report_send(c, f);
 }
 
+/* Would it be ordered, were the scopes of some hand-over on the way wider? */
+static bool held_back(const struct view *v, const struct cell_entry *old, uint32_t bytes)
+{
+	uint32_t known = frontier_lanes(&v->c->space, v->f, PLANE_HELD, old->agent, old->epoch);
+
+	for (; known && bytes; bytes &= bytes - 1)
+		if (cell_lanes_at(old, (unsigned)__builtin_ctz(bytes)) & ~known)
+			return false;
+	return known;
+}
+
+/* A27, K6: the async proxy alone orders what one CTA's operations do to each
+ * other; between those of two CTAs a proxy fence must lie. */
+static bool across_ctas(const struct view *v, const struct cell_entry *old)
+{
+	return v->c->check->config.policy.async_across_ctas && v->role >= ROLE_BULK_LOAD
+		&& old->agent >= v->c->space.ngeneric && cta_of(v->c, old) != v->w->cta
+		&& !frontier_lanes(&v->c->space, v->f, PLANE_FENCED, old->agent, old->epoch);
+}
+
 static enum shadow_verdict judge(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
+	const struct check_policy *policy = &v->c->check->config.policy;
 	bool old_generic = old->agent < v->c->space.ngeneric;
 	enum plane plane = old_generic ? v->plane : PLANE_G;
 	enum missing missing = MISSING_ORDER;
 	enum rule rule;
 
-	if (ordered(v, plane, old, now, bytes))
-		return SHADOW_ORDERED;
+	if (ordered(v, plane, old, now, bytes, false)) {
+		if (!across_ctas(v, old))
+			return SHADOW_ORDERED;
+		report_race(v, CS114, old, now, granule, bytes);
+		return SHADOW_CLASH;
+	}
 	if (old->what & now->what & CELL_STRONG && v->role == ROLE_GENERIC
 		&& old->agent < v->c->nwarps && mutual(v, old, now))
 		return SHADOW_MUTUAL;
-	if (plane == PLANE_P && ordered(v, PLANE_G, old, now, bytes))
+	if (plane == PLANE_P && ordered(v, PLANE_G, old, now, bytes, false))
 		missing = MISSING_FENCE;
 	rule = pick(v, old, now, missing);
 	if (v->role == ROLE_WGMMA && missing == MISSING_ORDER
-		&& !v->c->check->config.policy.wgmma_does_not_join
+		&& !policy->wgmma_does_not_join
 		&& known_to_group(v, PLANE_G, old, now, bytes)) {
 		/* the four warps meet at the wgmma, and one of them has the data;
 		 * if it is not even fenced, that is the greater fault */
@@ -454,6 +540,13 @@ static enum shadow_verdict judge(const struct view *v, const struct cell_entry *
 		if (plane == PLANE_P && !known_to_group(v, PLANE_P, old, now, bytes)
 			&& severity_of(v, pick(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
 			rule = pick(v, old, now, MISSING_FENCE);
+	} else if (missing == MISSING_ORDER && ordered(v, PLANE_G, old, now, bytes, true)) {
+		rule = CS109;
+		if (plane == PLANE_P && !ordered(v, PLANE_P, old, now, bytes, true)
+			&& severity_of(v, pick(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
+			rule = pick(v, old, now, MISSING_FENCE);
+	} else if (missing == MISSING_ORDER && held_back(v, old, bytes)) {
+		rule = CS222;
 	}
 	report_race(v, rule, old, now, granule, bytes);
 	return SHADOW_CLASH;

@@ -42,6 +42,7 @@ struct lane_groups {
  * they have waited for their copies and bulk stores. */
 struct own {
 	struct per_lane fenced, fenced_copies, copies, stores;
+	struct per_lane half, half_copies; /* the release half of a proxy fence (A21) */
 };
 
 struct group {               /* lanes that know the same */
@@ -51,13 +52,24 @@ struct group {               /* lanes that know the same */
 
 struct observed {            /* by relaxed reads: knowledge once a fence follows */
 	uint32_t lanes;
+	bool far;                /* from another CTA: the fence's scope must hold it */
 	struct frontier *f;
 };
 
 struct released {            /* by a fence: what relaxed writes will publish */
 	uint32_t lanes, epoch;
+	bool wide;               /* the fence's scope holds the cluster */
+	bool restricted;         /* .sync_restrict::shared::cta: only that memory (A11) */
 	struct frontier *f;      /* without the lanes' own doings: those are here */
 	struct own own;
+};
+
+/* What is handed over from one CTA's threads to another's, apart from what stays
+ * within a CTA: that needs scopes which hold both (A03, A07, B24). */
+struct far {
+	struct frontier *wide;   /* at cluster scope */
+	struct frontier *held;   /* at .cta scope: hands nothing over, but explains */
+	uint32_t site;           /* of the newest in held */
 };
 
 /* Registers that wgmma uses, by register id: what wgmma did with them (one
@@ -82,6 +94,7 @@ struct warp {
 	uint32_t all, live;      /* lanes that exist, that have not exited */
 	uint32_t epoch;
 	bool dirty;              /* something carries this epoch already */
+	uint32_t met;            /* epoch at the last collective of all its lanes */
 	unsigned ngroups;
 	struct group group[32];
 	struct own own;
@@ -91,6 +104,7 @@ struct warp {
 	VEC(struct observed) observed;
 	uint32_t global_fence;   /* site of a proxy fence that left shared memory out */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
+	uint32_t half_site;      /* ... and release half of one */
 	struct plain_reg *reg;
 	size_t nreg;
 	uint32_t wg_fences;      /* wgmma.fence so far */
@@ -144,6 +158,7 @@ struct mbar {
 	bool init_fenced;        /* fence.mbarrier_init came after the init ... */
 	uint64_t init_phase;     /* ... and is published by barrier.cluster phases >= this; 0 not */
 	struct frontier *now, *before; /* released in this phase, in the previous */
+	struct far far_now, far_before; /* ... by other CTAs' threads */
 	struct who_list users;   /* newest use by each warp and set of lanes */
 	struct who_list waits;   /* who saw the previous phase complete */
 	struct who_list expects; /* plain expect_tx not yet followed by an arrival */
@@ -164,6 +179,10 @@ struct slot {                /* one bulk load at a time */
 	uint16_t warp;
 	int8_t lane;
 };
+
+/* More loads than these that nobody waited for are not told apart: the
+ * oldest slot is taken although its last use is not known to be over. */
+#define MAX_SLOTS 8192u
 
 struct async_op {            /* in flight: will signal an mbarrier */
 	uint32_t id;             /* 0: free place */
@@ -189,10 +208,17 @@ struct nb_gen {
 
 /* ---- strong locations in shared memory: flags and locks ---- */
 
+struct head {                /* released by the threads of one CTA */
+	uint16_t cta;
+	bool wide;               /* at cluster scope or wider */
+	struct frontier *f;
+};
+
 struct flag {
 	uint16_t cta;
 	uint32_t addr;
-	struct frontier *f;      /* what the write chain has released; NULL: free place */
+	bool used;
+	VEC(struct head) heads;  /* of the write chain */
 };
 
 struct visit {               /* a warp's newest use of another CTA's shared memory */
@@ -207,6 +233,9 @@ struct cta {
 	uint16_t *mbar_at;       /* per 8 bytes: index + 1 into mbars */
 	struct nb_gen *bar[16];
 	struct frontier *exited; /* what all exited lanes knew */
+	struct frontier *near_now, *near_before; /* published by relaxed cluster arrivals after
+	                            fences of .cta scope; NULL until the first */
+	uint32_t narrow[2];      /* sites of the newest hand-over with too narrow a scope */
 	uint64_t exited_waited;  /* phases of barrier.cluster that any of them waited for */
 	VEC(struct visit) visits;
 };
@@ -231,10 +260,12 @@ struct cluster {
 	struct cta *cta;
 	struct warp *warp;
 	struct warpgroup *wg;
+	uint32_t *nothing;       /* epochs of all agents, 0 */
 	struct frontier *least;  /* wgmma: what all its warps know */
 	struct frontier *joint;  /* ... and what they know together, */
 	uint64_t joint_at;       /* at this count of events */
 	struct {                 /* barrier.cluster */
+		bool narrow;     /* some CTA has near_now or near_before */
 		uint64_t phase;  /* completed */
 		struct frontier *now, *before; /* published in this phase, in the previous */
 	} meet;
@@ -312,10 +343,22 @@ struct who warp_who(struct warp *w, uint32_t lanes, uint32_t site);
 /* Up to which epoch a lane knows its own doings as that agent, by program order
  * and its own waits and fences. */
 uint32_t warp_own(const struct warp *w, enum agent_kind k, enum plane plane, unsigned lane);
-/* relaxed reads and writes around fences */
-void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f);
-bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into);
+/* relaxed reads and writes around fences; far: from another CTA's threads */
+void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f, bool far);
+/* What fences of those lanes released; held: takes what fences of .cta scope did */
+bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into,
+	struct frontier *held);
+/* A release fence of .cta scope by one of those lanes stands. */
+bool warp_narrow(const struct warp *w, uint32_t lanes);
+/* `lanes` would learn it, were the scopes of this hand-over wide enough. */
+void warp_miss(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from,
+	uint32_t by_site, uint32_t site);
+static inline bool wide(const struct event *e)
+{
+	return e->scope >= SCOPE_CLUSTER;
+}
 void on_warp_sync(struct cluster *c, const struct event *e);
+void on_warp_meet(struct cluster *c, const struct event *e);
 void on_fence(struct cluster *c, const struct event *e);
 void on_fence_proxy(struct cluster *c, const struct event *e);
 
@@ -343,6 +386,9 @@ void on_access(struct cluster *c, const struct event *e);
 void on_cp_async(struct cluster *c, const struct event *e);
 /* a generic write of 8 bytes by some lanes: mbarrier.init and inval */
 void access_object(struct cluster *c, struct warp *w, const struct event *e);
+
+void flags_reset(struct cluster *c);
+void flags_free(struct cluster *c);
 
 /* ---- race.c ---- */
 enum shadow_verdict race_judge(struct shadow_view *v, const struct cell_entry *old,

@@ -379,13 +379,12 @@ static void common(struct decoder *d, const struct ptx_insn *i, struct xop *x, u
 	enum ev_sem sem)
 {
 	enum ev_sem s = dec_sem(i);
-	enum ev_scope scope = dec_scope(i);
 
 	put_addr(x, 0, dec_addr(d, &i->operand[addr]));
 	x->o[2] = SLOT_NONE;
 	x->i.b[B_SPACE] = (uint8_t)dec_space(i, 0);
 	x->i.b[B_SEM] = (uint8_t)(s == SEM_WEAK ? sem : s);
-	x->i.b[B_SCOPE] = (uint8_t)(scope == SCOPE_NONE ? SCOPE_CTA : scope);
+	x->i.b[B_SCOPE] = (uint8_t)dec_scope(i); /* none: as not written */
 }
 
 DECODER(mbarrier_init)

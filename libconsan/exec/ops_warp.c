@@ -1,5 +1,5 @@
 /* ops_warp: what lanes of a warp tell one another: shfl, vote, match, redux,
- * movmatrix. None of them orders memory, so they emit no events. A lane outside
+ * movmatrix. None of them orders memory; that lanes met is told. A lane outside
  * the mask that is read gives its register's value; the ISA leaves it open. */
 #include "fmath.h"
 #include "lane.h"
@@ -23,7 +23,9 @@ static inline uint32_t group_of(const l32 *mask, uint32_t rest)
 	uint32_t go = warp_meet(w, x, lanes, x->o[slot], &fault_); \
 	const l32 *mask_ LANE_USED = r32(w, x->o[slot]); \
 	if (!go) \
-		return fault_ ? STEP_FAULT : STEP_BLOCK
+		return fault_ ? STEP_FAULT : STEP_BLOCK; \
+	if (w->sink) \
+		warp_met(w, x, go, mask_)
 #define EACH_GROUP(g) \
 	(uint32_t left_ = go, g; left_ && (g = group_of(mask_, left_), 1); left_ &= ~g)
 

@@ -370,3 +370,17 @@ enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes, en
 	*step = wait_group(w, g);
 	return MEET_WAIT;
 }
+
+void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES])
+{
+	for (uint32_t rest = lanes, same; rest; rest &= ~same) {
+		uint32_t want = mask[__builtin_ctz(rest)];
+		struct event e;
+
+		same = 0;
+		for EACH_LANE(l, rest)
+			same |= mask[l] == want ? 1u << l : 0;
+		e = ex_event(w, x, EV_WARP_MEET, same);
+		ex_emit(w->cluster, &e);
+	}
+}
