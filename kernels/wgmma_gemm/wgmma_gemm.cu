@@ -1,28 +1,41 @@
-/* wgmma_gemm: C = A * B^T on Hopper's tensor cores, warp-specialised: one
- * thread feeds a ring of slots by TMA, two warpgroups multiply out of it.
+/* wgmma_gemm: C = A * B^T on Hopper's tensor cores. Warp-specialised: in each
+ * CTA one thread feeds a ring of slots by TMA, one or two warpgroups multiply
+ * out of it. CTAs of a cluster stand in rows and columns like their tiles of C:
+ * a row shares its rows of A, a column its rows of B, so each CTA loads only a
+ * part of either and multicasts it to those who share it.
  *
- *     producer (warpgroup 0, one lane)        consumers (warpgroups 1 and 2)
- *     setmaxnreg.dec 40                       setmaxnreg.inc 232
+ *           col 0   col 1         rank 0 writes into the slots of 0 and 1 (A)
+ *    row 0  rank 0  rank 1        and of 0 and 2 (B); so its `empty` collects
+ *    row 1  rank 2  rank 3        the releases of 0, 1 and 2
+ *
+ *     producer (warpgroup 0, one lane)        consumers (the other warpgroups)
  *
  *     for each tile of C of this CTA, for each 64 columns of K:
  *
- *     wait empty[slot]  <----------------.    wait full[slot]  <-----------.
- *     arrive full[slot], expect bytes    |    wgmma.fence                  |
- *     TMA A and B -> slot                |    4 x wgmma.mma_async, commit  |
- *          | bytes land                  |    wgmma.wait_group 1           |
- *          '-----------------------------|----------------------------------'
+ *     wait empty[slot]  <----------------.    wait full[slot]  <-------------.
+ *     arrive full[slot], expect A and B  |    wgmma.fence                    |
+ *     TMA my part of A -> slot, my row   |    4 x wgmma.mma_async, commit    |
+ *     TMA my part of B -> slot, my column|    wgmma.wait_group 1             |
+ *          | bytes land in all of them   |                                   |
+ *          '--- each CTA's full[slot] ---|-----------------------------------'
  *                                        '--- arrive empty[slot before this]
- *                                             (one group stays in flight:
- *                                             it still reads this slot)
+ *                                             of each CTA in my row and column
+ *                                             (one group stays in flight: it
+ *                                             still reads this slot)
  *
- *     and for each tile, each consumer warpgroup on its own:
+ *     and for each tile each consumer warpgroup on its own, by 64 columns:
  *
- *     one thread: bulk.wait_group.read 0   the last store has read its source
- *     bar.sync id, 128 ----------------->  all may write the staging tile
- *     stmatrix                             sums -> staging tile
+ *     one thread: bulk.wait_group.read 1   the store before the last has read
+ *     bar.sync id, 128 ----------------->  all may write its staging buffer
+ *     stmatrix                             sums -> staging
  *     fence.proxy.async                    so that the TMA engine sees them
  *     bar.sync id, 128 ----------------->  all have written
- *     one thread: TMA store, commit        runs on under the next tile
+ *     one thread: TMA store, commit        runs on under what follows
+ *
+ * The whole is bracketed by two cluster barriers: no CTA is written to before
+ * its barriers are there, and none leaves while a peer may still arrive at
+ * them. What a CTA computes depends on blockIdx only, and whom it shares with on
+ * the cluster it finds itself in: a launch may mix clusters of two sizes.
  *
  * A is M x K, B is N x K, C is M x N, row-major halves; K and N are multiples
  * of 8. TMA reads what lies outside as zero and does not write it. */
@@ -32,42 +45,73 @@
 #include <cudaTypedefs.h>
 
 enum {
-	BM = 128, BN = 128, BK = 64, SLOTS = 4,
 	WM = 64,                       /* rows of a consumer warpgroup */
-	CONSUMER_WARPGROUPS = 2,
-	THREADS = 128 * (1 + CONSUMER_WARPGROUPS),
-	A_HALVES = BM * BK, B_HALVES = BN * BK,
-	SLOT_HALVES = A_HALVES + B_HALVES, SLOT_BYTES = SLOT_HALVES * 2,
-	STAGING_HALVES = WM * BN,      /* of a consumer warpgroup */
-	SMEM = SLOTS * SLOT_BYTES + CONSUMER_WARPGROUPS * STAGING_HALVES * 2 + 1024,
+	BN = 256, BK = 64, SLOTS = 4,
+	B_HALVES = BN * BK,
+	CHUNK = 64,                    /* columns that are staged and stored together */
+	STAGING_HALVES = WM * CHUNK,   /* one buffer; a consumer warpgroup has two */
+	BAND = 16,                     /* tile rows done together, so that L2 holds them */
 };
 
+/* The CTA with N consumer warpgroups */
+template <int N> struct shape {
+	static const int bm = WM * N, threads = 128 * (1 + N);
+	static const int a_halves = bm * BK, slot_halves = a_halves + B_HALVES;
+	static const int slot_bytes = slot_halves * 2;
+	static const int smem = SLOTS * slot_bytes + N * 2 * STAGING_HALVES * 2 + 1024;
+};
+
+#define LOOPS "--m=128 --n=512 --k=512 --ctas=1 --cluster=1"
+#define SQUARE "--cluster=2x2"
 #define BUGS(BUG) \
-	BUG(init_unpublished, CS207, "", "no __syncthreads between mbarrier.init and its first use") \
+	/* within a CTA */ \
 	BUG(no_full_wait, CS121, "", "consumers multiply without waiting for the bytes") \
 	BUG(consumer_parity, CS121, "", \
 		"consumers wait for the previous phase, which is always complete") \
+	BUG(stale_phase, CS121, LOOPS " --k=256", \
+		"consumers begin each tile in the phase in which they began the first") \
 	BUG(producer_parity, CS701, "", \
 		"the producer's first lap waits for slots that nobody will give back") \
+	BUG(wrap_late, CS701, "--k=576", "the producer's parity flips one slot after the wrap") \
 	BUG(tx_without_b, CS211, "", \
 		"only the bytes of A are expected, those of B are copied as well") \
 	BUG(full_count, CS701, "", "full counts two arrivals, the producer arrives once") \
+	BUG(one_releases, CS701, LOOPS, "of two consumer warpgroups only the first gives slots back") \
 	BUG(release_early, CS120, "", \
 		"gives back the slot that the wgmma group in flight still reads") \
 	BUG(wait_off_by_one, CS321, "", "reads the sums with one wgmma group still in flight") \
 	BUG(no_wgmma_commit, CS321, "", "the last wgmma is in no group, so no wait covers it") \
 	BUG(no_wgmma_fence, CS320, "", \
 		"no wgmma.fence between clearing the sums and the first wgmma") \
-	BUG(no_proxy_fence, CS110, "", \
-		"the staging tile goes to the TMA engine without a proxy fence") \
+	BUG(no_proxy_fence, CS110, "", "the staging goes to the TMA engine without a proxy fence") \
 	BUG(staging_unsynced, CS105, "", \
-		"the store starts before the other warps wrote the staging tile") \
-	BUG(staging_reused, CS105, "--n=256 --ctas=1", \
-		"the next tile is staged while the last store may still read") \
+		"the store starts before the other warps wrote the staging") \
+	BUG(staging_reused, CS105, "", "staging is rewritten without asking whether it was read") \
+	BUG(staging_lax, CS105, "", "waits for the store before the one that matters") \
+	BUG(barrier_shared, CS105, "", "both consumer warpgroups meet at the same named barrier") \
+	BUG(barrier_count, CS704, "", "the named barrier counts the producer's warpgroup, too") \
 	BUG(store_not_committed, CS309, "", "the last store is in no group, so no wait covers it") \
 	BUG(exit_pending, CS308, "", \
 		"the CTA exits while the last store still reads its shared memory") \
-	BUG(setmaxnreg_up, CS408, "", "setmaxnreg.dec asks for more registers than there are")
+	BUG(setmaxnreg_up, CS408, "", "setmaxnreg.dec asks for more registers than there are") \
+	/* across the cluster */ \
+	BUG(init_unpublished, CS207, "", "nothing between mbarrier.init and its first use") \
+	BUG(init_cta_only, CS502, "", "__syncthreads where the cluster must meet") \
+	BUG(no_init_fence, CS207, "", "the cluster meets, but no fence.mbarrier_init before it") \
+	BUG(empty_own_only, CS208, "", "empty counts the own consumers only, the peers' arrive, too") \
+	BUG(release_own_only, CS701, "", "consumers give slots back to their own producer only") \
+	BUG(release_wrong_cta, CS120, SQUARE, \
+		"one release goes to the CTA across the corner, which never writes here") \
+	BUG(release_peers_early, CS120, "", \
+		"peers get the slot back while the wgmma in flight still reads it") \
+	BUG(mask_wide, CS211, SQUARE, "A is multicast to the whole cluster, not to the row") \
+	BUG(mask_narrow, CS701, SQUARE, "A is multicast to its own CTA only") \
+	BUG(mask_column, CS211, SQUARE, "B goes along the row instead of the column") \
+	BUG(same_part, CS115, SQUARE, "two CTAs load the same half of B, nobody the other") \
+	BUG(expect_own_part, CS211, "", "the bytes that the peers send are not expected") \
+	BUG(leaves_early, CS503, "", "a CTA exits while peers still give slots back to it") \
+	BUG(tail_within_cta, CS503, "", "__syncthreads at the end: a peer may still arrive") \
+	BUG(tail_before_work, CS503, "", "the last cluster barrier is passed before the work")
 
 PLANT(BUGS)
 
@@ -75,57 +119,136 @@ struct tensors {
 	CUtensorMap a, b, c;
 };
 
+/* `rows` and `cols` are those of the cluster that the launch prefers: into so
+ * many parts B and A are cut, whoever loads them. */
 struct sizes {
-	int m, n, k;
+	int k, rows, cols;
+	int blocks_high, blocks_wide;  /* C in blocks, the tiles of a preferred cluster */
 };
 
-template <class Bug>
-DEVICE void produce(const tensors &t, const sizes &s, __half *slots, channel<SLOTS> &ch, Bug bug)
+/* This CTA among those it shares with, as it finds itself. */
+struct team {
+	uint32_t rank = cluster_rank(), row = cluster_y(), col = cluster_x();
+	uint32_t rows = cluster_height(), cols = cluster_width();
+
+	__device__ __forceinline__ uint32_t along_row() const
+	{
+		return ((1 << cols) - 1) << row * cols;
+	}
+
+	__device__ __forceinline__ uint32_t along_column() const
+	{
+		uint32_t mask = 0;
+
+		for (uint32_t r = 0; r < rows; r++)
+			mask |= 1 << (r * cols + col);
+		return mask;
+	}
+
+	/* Do we write into each other's slots? */
+	__device__ __forceinline__ bool shares_with(uint32_t other) const
+	{
+		return other < rows * cols && (other / cols == row || other % cols == col);
+	}
+
+	__device__ __forceinline__ uint32_t sharers() const
+	{
+		return rows + cols - 1;
+	}
+};
+
+/* Where the tile of this CTA in a block begins, in tiles. Blocks are walked down
+ * in bands of BAND tile rows. */
+struct tile {
+	int row, col;
+
+	__device__ __forceinline__ tile(const sizes &s, int block)
+	{
+		const int band = max(BAND / s.rows, 1), from = block / (band * s.blocks_wide) * band;
+		const int high = min(band, s.blocks_high - from), in = block - from * s.blocks_wide;
+
+		row = (from + in % high) * s.rows + blockIdx.y;
+		col = in / high * s.cols + blockIdx.x % s.cols;
+	}
+};
+
+/* Block by block, as far apart as there are preferred clusters. */
+#define FOR_BLOCKS(block, s) \
+	for (int block = blockIdx.x / (s).cols; block < (s).blocks_high * (s).blocks_wide; \
+		block += gridDim.x / (s).cols)
+
+DEVICE void load_to(uint32_t mask, void *slot, const CUtensorMap *map, int x, int y, uint64_t *full)
 {
-	const int rows = (s.m + BM - 1) / BM, tiles = rows * ((s.n + BN - 1) / BN);
-	cursor<SLOTS> at;
-
-	tensor_prefetch(&t.a);
-	tensor_prefetch(&t.b);
-	for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x)
-		for (int k = 0; k < s.k; k += BK, at.next()) {
-			__half *slot = slots + at.slot * SLOT_HALVES;
-			const int bytes = bug.is(tx_without_b) ? A_HALVES * 2 : SLOT_BYTES;
-
-			if (bug.is(producer_parity))
-				mbar_wait(&ch.empty[at.slot], at.parity); // @bug producer_parity CS701
-			else
-				channel_acquire(ch, at);
-			channel_expect(ch, at, bytes);
-			// @bug release_early CS120
-			tensor_load(slot, &t.a, k, tile % rows * BM, &ch.full[at.slot]);
-			// @bug tx_without_b CS211
-			tensor_load(slot + A_HALVES, &t.b, k, tile / rows * BN, &ch.full[at.slot]);
-		}
+	if (mask & (mask - 1))
+		tensor_load_multicast(slot, map, x, y, full, mask);
+	else
+		tensor_load(slot, map, x, y, full);
 }
 
-/* Staged as TMA wants it: two blocks of 64 columns, each row of 128 bytes
- * swizzled by its number modulo 8. */
-DEVICE void stage(__half *staging, const float (&sum)[64], int warp, int lane)
+template <int N, class Bug>
+DEVICE void produce(const tensors &t, const sizes &s, __half *slots, channel<SLOTS> &ch, Bug bug)
+{
+	const team us;
+	const int a_high = shape<N>::bm / s.cols, b_high = BN / s.rows; /* rows of a part */
+	uint32_t row = us.along_row(), column = us.along_column();
+	int bytes = shape<N>::slot_bytes;
+	cursor<SLOTS> at;
+
+	if (bug.is(tx_without_b))
+		bytes = shape<N>::a_halves * 2;
+	if (bug.is(expect_own_part))
+		bytes = (a_high + b_high) * BK * 2;
+	if (bug.is(mask_wide))
+		row = (1 << us.rows * us.cols) - 1;
+	if (bug.is(mask_narrow))
+		row = 1 << us.rank;
+	if (bug.is(mask_column))
+		column = row;
+	tensor_prefetch(&t.a);
+	tensor_prefetch(&t.b);
+	FOR_BLOCKS(block, s) {
+		const tile c(s, block);
+
+		for (int k = 0; k < s.k; k += BK, at.next()) {
+			__half *a = slots + at.slot * shape<N>::slot_halves, *b = a + shape<N>::a_halves;
+			uint64_t *full = &ch.full[at.slot];
+
+			if (bug.is(producer_parity) || (bug.is(wrap_late) && at.slot == 0 && k > 0))
+				// @bug producer_parity CS701 @bug wrap_late CS701
+				mbar_wait_cluster(&ch.empty[at.slot], at.parity);
+			else
+				// @bug release_own_only CS701 @bug one_releases CS701
+				channel_acquire_cluster(ch, at);
+			channel_expect(ch, at, bytes);
+			for (int i = us.col; i < s.cols; i += us.cols)
+				// @bug release_early CS120 @bug release_peers_early CS120
+				// @bug release_wrong_cta CS120 @bug mask_wide CS211
+				load_to(row, a + i * a_high * BK, &t.a, k, c.row * shape<N>::bm + i * a_high, full);
+			for (int i = bug.is(same_part) ? 0 : us.row; i < s.rows; i += us.rows)
+				// @bug tx_without_b CS211 @bug expect_own_part CS211
+				// @bug mask_column CS211 @bug same_part CS115
+				load_to(column, b + i * b_high * BK, &t.b, k, c.col * BN + i * b_high, full);
+		}
+	}
+}
+
+/* Staged as TMA wants it: each row of 128 bytes swizzled by its number modulo 8. */
+DEVICE void stage(__half *staging, const float *sum, int warp, int lane)
 {
 	const int r = warp * 16 + lane % 16;
 
 #pragma unroll
-	for (int j = 0; j < 16; j += 2) {
-		const int chunk = j + lane / 16;
-		__half *block = staging + chunk / 8 * (WM * 64);
-
-		stmatrix(block + r * 64 + (chunk % 8 ^ r % 8) * 8,
+	for (int j = 0; j < CHUNK / 8; j += 2)
+		stmatrix(staging + r * CHUNK + (j + lane / 16 ^ r % 8) * 8,
 			pack_half(sum[4 * j], sum[4 * j + 1]),
 			pack_half(sum[4 * j + 2], sum[4 * j + 3]),
 			pack_half(sum[4 * j + 4], sum[4 * j + 5]),
 			pack_half(sum[4 * j + 6], sum[4 * j + 7]));
-	}
 }
 
 /* One slot: 64 rows of A from `a`, all of B, added to the sums. */
 template <class Bug>
-DEVICE void multiply(float (&sum)[64], const __half *a, const __half *b, bool last, Bug bug)
+DEVICE void multiply(float (&sum)[BN / 2], const __half *a, const __half *b, bool last, Bug bug)
 {
 	const uint64_t da = wgmma_tile(a), db = wgmma_tile(b);
 
@@ -138,101 +261,172 @@ DEVICE void multiply(float (&sum)[64], const __half *a, const __half *b, bool la
 		wgmma_commit();
 }
 
+/* wgmma.wait_group is one event for the four warps: one thread may speak for
+ * all of them. Which one it is depends on whom it speaks to. */
 template <class Bug>
+DEVICE void give_back(channel<SLOTS> &ch, cursor<SLOTS> at, const team &us, uint32_t to,
+	int warpgroup, Bug bug)
+{
+	if (!us.shares_with(to) || (bug.is(release_own_only) && to != us.rank))
+		return;
+	if (bug.is(one_releases) && warpgroup > 0)
+		return;
+	if (bug.is(release_wrong_cta) && to != us.rank && to / us.cols == us.row)
+		to = us.rows * us.cols - 1 - us.rank;
+	// @bug empty_own_only CS208 @bug leaves_early CS503 @bug tail_within_cta CS503
+	// @bug tail_before_work CS503 @bug init_cta_only CS502 @bug no_init_fence CS207
+	channel_release_to(ch, at, to);
+}
+
+template <int N, class Bug>
+DEVICE void store(const tensors &t, const tile &c, __half *staging, const float (&sum)[BN / 2],
+	int warpgroup, Bug bug)
+{
+	const int thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32;
+	const int barrier = bug.is(barrier_shared) ? 1 : 1 + warpgroup;
+	const int meet = bug.is(barrier_count) ? 256 : 128;
+
+#pragma unroll
+	for (int j = 0; j < BN / CHUNK; j++) {
+		__half *buffer = staging + j % 2 * STAGING_HALVES;
+
+		if (thread == 0 && bug.is(staging_lax))
+			bulk_wait_read<2>();
+		else if (thread == 0 && !bug.is(staging_reused))
+			bulk_wait_read<1>();
+		named_barrier_sync(barrier, meet); // @bug barrier_count CS704
+		// @bug wait_off_by_one CS321 @bug no_wgmma_commit CS321 @bug no_proxy_fence CS110
+		// @bug staging_reused CS105 @bug staging_lax CS105
+		stage(buffer, sum + j * CHUNK / 2, warp, lane);
+		if (!bug.is(no_proxy_fence))
+			fence_proxy_async();
+		if (!bug.is(staging_unsynced))
+			named_barrier_sync(barrier, meet);
+		if (thread == 0) {
+			// @bug no_proxy_fence CS110 @bug staging_unsynced CS105 @bug staging_reused CS105
+			// @bug staging_lax CS105 @bug barrier_shared CS105
+			// @bug store_not_committed CS309 @bug exit_pending CS308
+			tensor_store(&t.c, c.col * BN + j * CHUNK, c.row * shape<N>::bm + warpgroup * WM, buffer);
+			if (!(bug.is(store_not_committed) && j == BN / CHUNK - 1))
+				bulk_commit();
+		}
+	}
+}
+
+template <int N, class Bug>
 DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __half *staging,
 	channel<SLOTS> &ch, int warpgroup, Bug bug)
 {
-	const int rows = (s.m + BM - 1) / BM, tiles = rows * ((s.n + BN - 1) / BN);
-	const int thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32;
-	const int barrier = 1 + warpgroup;
+	const team us;
+	const int thread = threadIdx.x % 128;
 	cursor<SLOTS> at, before;
 
-	staging += warpgroup * STAGING_HALVES;
-	for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-		float sum[64];
+	staging += warpgroup * 2 * STAGING_HALVES;
+	FOR_BLOCKS(block, s) {
+		const tile c(s, block);
+		float sum[BN / 2];
 
+		if (bug.is(stale_phase))
+			at.parity = 0;
 #pragma unroll
-		for (int i = 0; i < 64; i++)
+		for (int i = 0; i < BN / 2; i++)
 			sum[i] = 0;
 		for (int k = 0; k < s.k; k += BK, at.next()) {
-			const __half *a = slots + at.slot * SLOT_HALVES + warpgroup * WM * BK;
-			const __half *b = slots + at.slot * SLOT_HALVES + A_HALVES;
+			const __half *a = slots + at.slot * shape<N>::slot_halves + warpgroup * WM * BK;
+			const __half *b = slots + at.slot * shape<N>::slot_halves + shape<N>::a_halves;
+			const bool early = bug.is(release_early) ||
+				(bug.is(release_peers_early) && thread != us.rank);
 
 			if (bug.is(consumer_parity))
 				mbar_wait(&ch.full[at.slot], at.parity ^ 1);
 			else if (!bug.is(no_full_wait))
-				// @bug init_unpublished CS207 @bug full_count CS701
+				// @bug init_unpublished CS207 @bug full_count CS701 @bug mask_narrow CS701
 				channel_wait(ch, at);
 			// @bug no_full_wait CS121 @bug consumer_parity CS121 @bug release_early CS120
-			// @bug no_wgmma_fence CS320
+			// @bug no_wgmma_fence CS320 @bug stale_phase CS121 @bug release_peers_early CS120
+			// @bug release_wrong_cta CS120
 			multiply(sum, a, b, k + BK >= s.k, bug);
 			wgmma_wait<1>();
-			/* wgmma.wait_group is one event for the four warps: one
-			 * thread may speak for all of them. */
-			if (k > 0 && thread == 0 && !bug.is(release_early))
-				channel_release(ch, before);
-			if (thread == 0 && bug.is(release_early))
-				channel_release(ch, at);
+			if (k > 0 || early)
+				give_back(ch, early ? at : before, us, thread, warpgroup, bug);
 			before = at;
 		}
 		if (!bug.is(wait_off_by_one))
 			wgmma_wait<0>();
-		if (thread == 0 && !bug.is(release_early))
-			channel_release(ch, before);
-
-		if (thread == 0 && !bug.is(staging_reused))
-			bulk_wait_read<0>();
-		named_barrier_sync(barrier, 128);
-		// @bug wait_off_by_one CS321 @bug no_wgmma_commit CS321 @bug no_proxy_fence CS110
-		// @bug staging_reused CS105
-		stage(staging, sum, warp, lane);
-		if (!bug.is(no_proxy_fence))
-			fence_proxy_async();
-		if (!bug.is(staging_unsynced))
-			named_barrier_sync(barrier, 128);
-		if (thread == 0) {
-			const int x = tile / rows * BN, y = tile % rows * BM + warpgroup * WM;
-
-			// @bug no_proxy_fence CS110 @bug staging_unsynced CS105 @bug staging_reused CS105
-			tensor_store(&t.c, x, y, staging);
-			// @bug store_not_committed CS309 @bug exit_pending CS308
-			tensor_store(&t.c, x + 64, y, staging + WM * 64);
-			if (!bug.is(store_not_committed))
-				bulk_commit();
-		}
+		if (!bug.is(release_early) && !(bug.is(release_peers_early) && thread != us.rank))
+			give_back(ch, before, us, thread, warpgroup, bug);
+		store<N>(t, c, staging, sum, warpgroup, bug);
 	}
 	if (thread == 0 && !bug.is(exit_pending))
 		bulk_wait_read<0>();
 }
 
-template <class Bug>
-__global__ void __launch_bounds__(THREADS, 1)
+/* Before the work: everybody knows everybody's barriers, and that they are there. */
+template <int N, class Bug> DEVICE void meet(channel<SLOTS> &ch, Bug bug)
+{
+	const team us;
+
+	if (threadIdx.x == 0)
+		channel_init(ch, 1 + bug.is(full_count), N * (bug.is(empty_own_only) ? 1 : us.sharers()));
+	if (bug.is(init_unpublished))
+		return;
+	if (bug.is(init_cta_only)) {
+		__syncthreads();
+		return;
+	}
+	if (bug.is(no_init_fence)) {
+		cluster_arrive_relaxed();
+		cluster_wait();
+		return;
+	}
+	channels_publish();
+}
+
+/* After it: nobody leaves while others may still arrive at its barriers. */
+template <class Bug> DEVICE void part(Bug bug)
+{
+	if (bug.is(leaves_early) || bug.is(tail_before_work))
+		return; // @bug leaves_early CS503 @bug tail_before_work CS503
+	if (bug.is(tail_within_cta)) {
+		__syncthreads(); // @bug tail_within_cta CS503
+		return;
+	}
+	cluster_arrive();
+	cluster_wait();
+}
+
+template <int N, class Bug>
+__global__ void __launch_bounds__(shape<N>::threads, 1)
 wgmma_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 {
 	extern __shared__ __align__(1024) unsigned char smem[];
 	__shared__ channel<SLOTS> ch;
 	/* The swizzle pattern repeats every 1024 bytes and starts there. */
 	__half *slots = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
-	__half *staging = slots + SLOTS * SLOT_HALVES;
+	__half *staging = slots + SLOTS * shape<N>::slot_halves;
 	const int warpgroup = threadIdx.x / 128;
 
-	if (threadIdx.x == 0)
-		channel_init(ch, 1 + bug.is(full_count), CONSUMER_WARPGROUPS);
-	if (!bug.is(init_unpublished))
-		__syncthreads();
-
+	meet<N>(ch, bug);
+	if (bug.is(tail_before_work)) {
+		cluster_arrive();
+		cluster_wait();
+	}
 	if (warpgroup == 0) {
 		if (bug.is(setmaxnreg_up))
 			registers_dec<232>(); // @bug setmaxnreg_up CS408
-		else
+		else if (N > 1)
 			registers_dec<40>();
 		if (threadIdx.x == 0)
-			produce(t, s, slots, ch, bug);
+			produce<N>(t, s, slots, ch, bug);
 	} else {
-		registers_inc<232>();
-		consume(t, s, slots, staging, ch, warpgroup - 1, bug);
+		if (N > 1)
+			registers_inc<232>();
+		consume<N>(t, s, slots, staging, ch, warpgroup - 1, bug);
 	}
+	part(bug);
 }
+
+/* ---- host ---- */
 
 /* A map of a row-major matrix of halves, read or written in boxes of `high`
  * rows by 64 columns, swizzled. */
@@ -252,7 +446,7 @@ static CUtensorMap tensor_map(const __half *at, long rows, long cols, uint32_t h
 	}
 	if (!encode || encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, (void *)at, size, stride,
 		box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-		CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) !=
+		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) !=
 		CUDA_SUCCESS) {
 		fprintf(stderr, "wgmma_gemm: cuTensorMapEncodeTiled failed\n");
 		exit(3);
@@ -260,27 +454,75 @@ static CUtensorMap tensor_map(const __half *at, long rows, long cols, uint32_t h
 	return map;
 }
 
-template <class Bug> static void launch(const tensors &t, const sizes &s, int ctas, Bug bug)
+/* Rows x columns of CTAs; 2 and 4 are the shapes that do best. */
+static const struct cta_layout {
+	unsigned rows, cols;
+} layouts[] = {{1, 1}, {2, 1}, {2, 2}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {0, 0}};
+#define LAYOUTS "1|2|4|2x1|1x2|2x2|4x1|1x4"
+enum { NO_LAYOUT = 8 };
+
+struct job {
+	tensors t;
+	sizes s;
+	cta_layout cluster, fallback; /* fallback.rows 0: none */
+	int ctas;
+};
+
+/* Clusters that are resident at once are launched, each takes several blocks. */
+template <class K> static unsigned resident(K kernel, const job &j, cudaLaunchConfig_t config)
 {
-	CUDA(cudaFuncSetAttribute(wgmma_gemm<Bug>, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM));
-	wgmma_gemm<Bug><<<ctas, THREADS, SMEM>>>(t, s, bug);
-	CUDA(cudaGetLastError());
+	const int blocks = j.s.blocks_high * j.s.blocks_wide;
+	int clusters = j.ctas / (int)(j.cluster.rows * j.cluster.cols);
+
+	if (!j.ctas)
+		CUDA(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config));
+	return clusters < 1 ? 1 : clusters < blocks ? clusters : blocks;
+}
+
+template <int N, class Bug> static void launch(const job &j, Bug bug)
+{
+	auto *kernel = wgmma_gemm<N, Bug>;
+	const cta_layout least = j.fallback.rows ? j.fallback : j.cluster;
+	cudaLaunchAttribute attribute[2] = {};
+	cudaLaunchConfig_t config = {};
+
+	attribute[0].id = cudaLaunchAttributeClusterDimension;
+	attribute[0].val.clusterDim = {least.cols, least.rows, 1};
+	attribute[1].id = cudaLaunchAttributePreferredClusterDimension;
+	attribute[1].val.preferredClusterDim = {j.cluster.cols, j.cluster.rows, 1};
+	config.blockDim = shape<N>::threads;
+	config.dynamicSmemBytes = shape<N>::smem;
+	config.gridDim = dim3(j.cluster.cols, j.cluster.rows);
+	config.attrs = attribute;
+	config.numAttrs = 1;
+	CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape<N>::smem));
+	config.gridDim.x *= resident(kernel, j, config);
+	config.numAttrs += j.fallback.rows > 0;
+	CUDA(cudaLaunchKernelEx(&config, kernel, j.t, j.s, bug));
+}
+
+template <class Bug> static void launch(const job &j, long warpgroups, Bug bug)
+{
+	if (warpgroups == 1)
+		launch<1>(j, bug);
+	else
+		launch<2>(j, bug);
 }
 
 /* Every element of a small product, else some thousands of them. */
-static void check(struct checker &c, const sizes &s, const __half *a, const __half *b,
+static void check(struct checker &c, long m, long n, long k, const __half *a, const __half *b,
 	const __half *device)
 {
-	const uint64_t n = (uint64_t)s.m * s.n;
-	const uint64_t step = n * s.k <= 1 << 25 ? 1 : n / 4093 | 1;
-	__half *got = (__half *)malloc(n * sizeof *got);
+	const uint64_t size = (uint64_t)m * n;
+	const uint64_t step = size * k <= 1 << 25 ? 1 : size / 4093 | 1;
+	__half *got = (__half *)malloc(size * sizeof *got);
 
-	CUDA(cudaMemcpy(got, device, n * sizeof *got, cudaMemcpyDeviceToHost));
-	for (uint64_t i = 0; i < n; i += step) {
+	CUDA(cudaMemcpy(got, device, size * sizeof *got, cudaMemcpyDeviceToHost));
+	for (uint64_t i = 0; i < size; i += step) {
 		double want = 0;
 
-		for (int k = 0; k < s.k; k++)
-			want += __half2float(a[i / s.n * s.k + k]) * __half2float(b[i % s.n * s.k + k]);
+		for (long l = 0; l < k; l++)
+			want += __half2float(a[i / n * k + l]) * __half2float(b[i % n * k + l]);
 		checker_see(c, i, __half2float(got[i]), want, 1e-3);
 	}
 	free(got);
@@ -288,44 +530,52 @@ static void check(struct checker &c, const sizes &s, const __half *a, const __ha
 
 int main(int argc, char **argv)
 {
-	long m = 128, n = 128, k = 512, ctas = 0;
+	long m = 256, n = 512, k = 512, cluster = 1, fallback = NO_LAYOUT, warpgroups = 2, ctas = 0;
 	const struct option options[] = {
 		{"m", &m, "rows of A and C"},
 		{"n", &n, "rows of B, columns of C, a multiple of 8"},
 		{"k", &k, "columns of A and B, a multiple of 8"},
-		{"ctas", &ctas, "thread blocks; 0: one for each SM or tile"},
+		{"cluster", &cluster, "CTAs of a cluster, or rows x columns", LAYOUTS},
+		{"fallback", &fallback, "smaller clusters where those do not fit", LAYOUTS "|no"},
+		{"warpgroups", &warpgroups, "consumers of a CTA, 1 or 2: tiles of 64 or 128 rows"},
+		{"ctas", &ctas, "thread blocks at most; 0: as many as run at once"},
 	};
-	const struct program p = {"wgmma_gemm", "half GEMM with TMA, mbarriers and wgmma",
-		__FILE__, options, 4, bugs, sizeof bugs / sizeof *bugs};
+	const struct program p = {"wgmma_gemm", "half GEMM with TMA multicast, mbarriers and wgmma",
+		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
 	const struct run r = harness_args(argc, argv, p);
 	struct checker c = {};
 
 	harness_require(m > 0 && n > 0 && k > 0 && n % 8 == 0 && k % 8 == 0, p,
 		"sizes must be positive, n and k multiples of 8");
-	const long tiles = (m + BM - 1) / BM * ((n + BN - 1) / BN);
-	ctas = harness_ctas(ctas);
-	ctas = ctas < tiles ? ctas : tiles;
+	harness_require(warpgroups == 1 || warpgroups == 2, p, "1 or 2 warpgroups");
+	const cta_layout prefer = layouts[cluster], least = layouts[fallback];
+	harness_require(!least.rows || (prefer.rows % least.rows == 0 && prefer.cols % least.cols == 0),
+		p, "the cluster must be a multiple of its fallback in rows and in columns");
 
 	__half *a = harness_halves(1, (uint64_t)m * k), *b = harness_halves(2, (uint64_t)n * k);
 	__half *da = harness_device(a, (uint64_t)m * k), *db = harness_device(b, (uint64_t)n * k);
 	__half *dc = harness_device<__half>(NULL, (uint64_t)m * n);
-	const tensors t = {tensor_map(da, m, k, BM), tensor_map(db, n, k, BN),
-		tensor_map(dc, m, n, WM)};
-	const sizes s = {(int)m, (int)n, (int)k};
+	const long high = warpgroups * WM * prefer.rows, wide = (long)BN * prefer.cols;
+	const job j = {
+		{tensor_map(da, m, k, warpgroups * WM / prefer.cols), tensor_map(db, n, k, BN / prefer.rows),
+			tensor_map(dc, m, n, WM)},
+		{(int)k, (int)prefer.rows, (int)prefer.cols, (int)((m + high - 1) / high),
+			(int)((n + wide - 1) / wide)},
+		prefer, least, (int)ctas};
 
 	if (r.bug >= 0)
-		launch(t, s, ctas, planted_bug{r.bug});
+		launch(j, warpgroups, planted_bug{r.bug});
 	else
-		launch(t, s, ctas, no_bug{});
+		launch(j, warpgroups, no_bug{});
 	CUDA(cudaDeviceSynchronize());
 
 	if (r.check)
-		check(c, s, a, b, dc);
+		check(c, m, n, k, a, b, dc);
 	if (r.bench) {
-		const double time = harness_time([&] { launch(t, s, ctas, no_bug{}); });
+		const double time = harness_time([&] { launch(j, warpgroups, no_bug{}); });
 
-		printf("wgmma_gemm: %ld x %ld x %ld, %ld CTAs: %.3f ms, %.1f TFLOP/s\n", m, n, k, ctas,
-			time * 1e3, 2e-12 * m * n * k / time);
+		printf("wgmma_gemm: %ld x %ld x %ld, clusters of %u x %u: %.3f ms, %.1f TFLOP/s\n", m, n, k,
+			prefer.rows, prefer.cols, time * 1e3, 2e-12 * m * n * k / time);
 	}
 	cudaFree(da);
 	cudaFree(db);
