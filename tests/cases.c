@@ -33,6 +33,7 @@
 #define MAX_EXPECT 8
 #define MAX_MARKS 4
 #define MAX_ARGS 8
+#define MAX_BUGS 400
 
 /* No specimen: a barrier that overflows starts its next generation, and what is
  * seen is a hang (CS704). */
@@ -447,8 +448,26 @@ Test(cases, every_rule_has_a_specimen)
 
 static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring",
 	"kernels/wgmma_gemm/wgmma_gemm", "kernels/attention/fa2_split_q",
-	"kernels/attention/fa2_shared_kv", "kernels/attention/fa2_shared_qkv",
+	"kernels/attention/fa2_split_kv", "kernels/attention/fa2_shared_kv",
+	"kernels/attention/fa2_shared_qkv", "kernels/attention/fa2_tiling_qk",
 	"cases/cxx/libcuxx" };
+
+/* Forms of the kernels beyond the default one, which must be silent as well */
+static const struct { const char *kernel, *args; } forms[] = {
+	{ "kernels/hgemm/hgemm", "--stages=2 --m=136 --n=264 --k=200" },
+	{ "kernels/hgemm/hgemm", "--stages=3" },
+	{ "kernels/hgemm/hgemm", "--stages=5 --m=264 --band=2" },
+	{ "kernels/attention/fa2_split_q", "--stages=2 --n=200" },
+	{ "kernels/attention/fa2_split_q", "--d=128 --n=72 --causal=1" },
+	{ "kernels/attention/fa2_split_kv", "--stages=2 --n=200" },
+	{ "kernels/attention/fa2_split_kv", "--d=128 --n=72 --causal=1" },
+	{ "kernels/attention/fa2_shared_kv", "--stages=2 --n=200 --smem=padded" },
+	{ "kernels/attention/fa2_shared_kv", "--d=128 --n=72 --causal=1" },
+	{ "kernels/attention/fa2_shared_qkv", "--stages=2 --n=200 --smem=naive" },
+	{ "kernels/attention/fa2_shared_qkv", "--d=128 --n=72 --causal=1" },
+	{ "kernels/attention/fa2_tiling_qk", "--stages=2 --n=72 --d=256" },
+	{ "kernels/attention/fa2_tiling_qk", "--stages=4 --n=72 --d=1024 --causal=1" },
+};
 
 struct planted {
 	char kernel[64], bug[64], rule[16], source[128], args[128]; /* bug "": clean */
@@ -589,11 +608,11 @@ static json_t *run_kernel(const struct planted *p, const char *options, int *sta
 
 ParameterizedTestParameters(kernels, bug)
 {
-	struct planted *list = cr_malloc(200 * sizeof *list);
+	struct planted *list = cr_malloc(MAX_BUGS * sizeof *list);
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
-		n += list_bugs(kernels[i], list + n, 200 - n);
+		n += list_bugs(kernels[i], list + n, MAX_BUGS - n);
 	return cr_make_param_array(struct planted, list, n);
 }
 
@@ -609,11 +628,16 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 60)
 /* The clean program passes its own check, and there is nothing to say. */
 ParameterizedTestParameters(kernels, clean)
 {
-	struct planted *list = cr_calloc(ARRAY_SIZE(kernels), sizeof *list);
+	const size_t n = ARRAY_SIZE(kernels) + ARRAY_SIZE(forms);
+	struct planted *list = cr_calloc(n, sizeof *list), *at = list;
 
-	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
-		snprintf(list[i].kernel, sizeof list[i].kernel, "%s", kernels[i]);
-	return cr_make_param_array(struct planted, list, ARRAY_SIZE(kernels));
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++, at++)
+		snprintf(at->kernel, sizeof at->kernel, "%s", kernels[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++, at++) {
+		snprintf(at->kernel, sizeof at->kernel, "%s", forms[i].kernel);
+		snprintf(at->args, sizeof at->args, "%s", forms[i].args);
+	}
+	return cr_make_param_array(struct planted, list, n);
 }
 
 ParameterizedTest(struct planted *p, kernels, clean, .timeout = 60)
@@ -625,7 +649,7 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 60)
 		json_t *report = run_kernel(p, options[i], &status);
 		const json_t *sum = json_object_get(report, "summary");
 
-		cr_expect_eq(status, 0, "%s %s: status %d", p->kernel, options[i], status);
+		cr_expect_eq(status, 0, "%s %s %s: status %d", p->kernel, p->args, options[i], status);
 		cr_expect_eq(json_integer_value(json_object_get(sum, "errors")), 0, "%s %s",
 			p->kernel, options[i]);
 		cr_expect_eq(json_integer_value(json_object_get(sum, "warnings")), 0, "%s %s",
@@ -637,10 +661,10 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 60)
 /* All bugs there are must be listed: at least 24, as the project promises. */
 Test(kernels, enough_bugs)
 {
-	static struct planted list[200];
+	static struct planted list[MAX_BUGS];
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
-		n += list_bugs(kernels[i], list, 200);
+		n += list_bugs(kernels[i], list, MAX_BUGS);
 	cr_expect(n >= 24, "%zu planted bugs", n);
 }

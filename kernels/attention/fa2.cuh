@@ -192,32 +192,50 @@ DEVICE void softmax(float (&s)[blocks][n][4], float (&o)[blocks][m][4],
 		}
 }
 
-/* o += P V, P being powers: its columns are V's rows. */
+/* o += P V for 16 columns of P, in operand a, and V's 16 rows from `row` on */
+template <int width, int layout, int blocks, int m>
+DEVICE void values(float (&o)[blocks][m][4], const uint32_t (&a)[blocks][4],
+	const __half *v, int row, int col)
+{
+#pragma unroll
+	for (int x = 0; x < m; x += 2) {
+		uint32_t f[4];
+
+		fetch_v<width, layout>(f, v, row, col + x * 8);
+#pragma unroll
+		for (int y = 0; y < blocks; y++) {
+			mma(o[y][x], a[y], f[0], f[1]);
+			mma(o[y][x + 1], a[y], f[2], f[3]);
+		}
+	}
+}
+
+/* o += P V, for a warp that holds its rows of P, the powers, in registers */
 template <int width, int layout, int blocks, int n, int m>
-DEVICE void add_values(float (&o)[blocks][m][4], const float (&s)[blocks][n][4],
+DEVICE void all_values(float (&o)[blocks][m][4], const float (&s)[blocks][n][4],
 	const __half *v)
 {
 #pragma unroll
 	for (int k = 0; k < n; k += 2) {
-		uint32_t p[blocks][4];
+		uint32_t a[blocks][4];
 
 #pragma unroll
 		for (int y = 0; y < blocks; y++)
 #pragma unroll
 			for (int i = 0; i < 4; i++)
-				p[y][i] = pack_half(s[y][k + i / 2][i % 2 * 2], s[y][k + i / 2][i % 2 * 2 + 1]);
-#pragma unroll
-		for (int x = 0; x < m; x += 2) {
-			uint32_t f[4];
-
-			fetch_v<width, layout>(f, v, k * 8, x * 8);
-#pragma unroll
-			for (int y = 0; y < blocks; y++) {
-				mma(o[y][x], p[y], f[0], f[1]);
-				mma(o[y][x + 1], p[y], f[2], f[3]);
-			}
-		}
+				a[y][i] = pack_half(s[y][k + i / 2][i % 2 * 2], s[y][k + i / 2][i % 2 * 2 + 1]);
+		values<width, layout>(o, a, v, k * 8, 0);
 	}
+}
+
+/* P for other warps to read: half h of a row block, its keys from `col` on */
+template <int width, int layout, int n>
+DEVICE void lay_out(__half *tile, const float (&s)[n][4], int h, int row, int col)
+{
+#pragma unroll
+	for (int x = 0; x < n; x++)
+		*(uint32_t *)(tile + tile_at<width, layout>(row, col + x * 8 + threadIdx.x % 4 * 2)) =
+			pack_half(s[x][2 * h], s[x][2 * h + 1]);
 }
 
 /* Collective store. The four lanes of a row have two columns each of a block

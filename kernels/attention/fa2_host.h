@@ -5,6 +5,7 @@
  *   template <int D, int stages, int layout, class Bug>
  *   static void launch(const problem &p, int heads, Bug bug);
  *   static constexpr long default_n;   small: checkers are slow
+ *   static constexpr long max_stages;  1, 2 and this
  *   static constexpr char refusal[];   what to say for a D that there is not
  *
  * and to fa2_main the values of D that there are. The first is the default one,
@@ -37,9 +38,11 @@ static void launch_layout(const shape &s, const problem &p, int heads)
 template <class V, int D> static void launch_stages(const shape &s, const problem &p, int heads)
 {
 	if (s.stages == 1)
-		launch_layout<V, D, 1>(s, p, heads);
-	else
-		launch_layout<V, D, 2>(s, p, heads);
+		return launch_layout<V, D, 1>(s, p, heads);
+	if (s.stages == 2)
+		return launch_layout<V, D, 2>(s, p, heads);
+	if constexpr (V::max_stages > 2)
+		launch_layout<V, D, V::max_stages>(s, p, heads);
 }
 
 /* V::launch for the values of the options, D being one of those given */
@@ -108,7 +111,7 @@ static int fa2_main(int argc, char **argv, const char *name, const char *what,
 		{"h", &h, "heads"},
 		{"n", &n, "rows of Q, K and V of each head"},
 		{"d", &s.d, "columns of Q, K, V and O"},
-		{"stages", &s.stages, "1: what is loaded has one place; 2: the next has one as well"},
+		{"stages", &s.stages, "1: what is loaded has one place; 2: what comes next has its own"},
 		{"causal", &causal, "1: row i sees the keys up to i"},
 		{"smem", &s.layout, "layout of tiles in shared memory", LAYOUTS},
 	};
@@ -121,14 +124,16 @@ static int fa2_main(int argc, char **argv, const char *name, const char *what,
 	for (size_t i = 0; i < sizeof ds / sizeof *ds; i++)
 		known |= ds[i] == s.d;
 	harness_require(known, prog, V::refusal);
-	harness_require(s.stages == 1 || s.stages == 2, prog, "stages must be 1 or 2");
+	harness_require(s.stages == 1 || s.stages == 2 || s.stages == V::max_stages, prog,
+		V::max_stages == 2 ? "stages must be 1 or 2" : "stages must be 1, 2 or 4");
+	static_assert(V::max_stages == 2 || V::max_stages == 4);
 	harness_require(b > 0 && h > 0 && n > 0, prog, "sizes must be positive");
 	harness_require(b < 65536 && h < 65536 && b * h < 65536, prog,
 		"b * h must be below 65536, the grid's limit in y");
 	harness_require(causal == 0 || causal == 1, prog, "causal must be 0 or 1");
 	harness_require(n < 1 << 24, prog, "n must be below 2^24");
-	harness_require(r.bug < 0 || (s.d == D && s.layout == SWIZZLED), prog,
-		"the bugs are planted in the kernel for the default d and smem");
+	harness_require(r.bug < 0 || (s.d == D && s.stages <= 2 && s.layout == SWIZZLED), prog,
+		"the bugs are planted in the kernel for the default d and smem, and 1 or 2 stages");
 
 	const uint64_t size = (uint64_t)b * h * n * s.d;
 	__half *q = harness_halves(1, size), *k = harness_halves(2, size), *v = harness_halves(3, size);

@@ -111,7 +111,7 @@ fa2_shared_kv(const problem p, float scale, Bug bug)
 
 		const __half *v = begin(2 * j + 1);
 
-		add_values<D, layout>(o, s, v); // @bug k_over_v CS106
+		all_values<D, layout>(o, s, v); // @bug k_over_v CS106
 		// @bug k_over_v CS106 @bug last_turn CS312
 		end(2 * j + 1, !bug.is(k_over_v));
 	}
@@ -120,6 +120,7 @@ fa2_shared_kv(const problem p, float scale, Bug bug)
 
 struct shared_kv {
 	static constexpr long default_n = 192;
+	static constexpr long max_stages = 2;
 	static constexpr char refusal[] = "d must be 64 or 128: see fa2_tiling_qk for more";
 
 	template <int D, int stages, int layout, class Bug>

@@ -130,7 +130,7 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 
 		const __half *v = begin(qturns + 2 * j + 1);
 
-		add_values<D, layout>(o, s, v);
+		all_values<D, layout>(o, s, v);
 		end(qturns + 2 * j + 1);
 	}
 	store(p, head, row, o, r);
@@ -138,6 +138,7 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 
 struct shared_qkv {
 	static constexpr long default_n = 192;
+	static constexpr long max_stages = 2;
 	static constexpr char refusal[] = "d must be 64 or 128: see fa2_tiling_qk for more";
 
 	template <int D, int stages, int layout, class Bug>

@@ -168,13 +168,14 @@ fa2_split_q(const problem p, float scale, Bug bug)
 		softmax(s, o, r, scale, bug.is(shuffle_mask) ? 0xfu : ~0u);
 		// @bug v_wait_one CS301 @bug no_v_sync CS301 @bug v_refill_early CS106
 		// @bug v_not_filled CS901
-		add_values<D, layout>(o, s, sv);
+		all_values<D, layout>(o, s, sv);
 	}
 	store(p, head, row, o, r);
 }
 
 struct split_q {
 	static constexpr long default_n = 128;
+	static constexpr long max_stages = 2;
 	static constexpr char refusal[] = "d must be 64 or 128: see fa2_tiling_qk for more";
 
 	template <int D, int stages, int layout, class Bug>
