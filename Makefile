@@ -70,7 +70,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_mutants.c tests/cases.c
+TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_mutants.c tests/cases.c
 
 # ---- rules ----
 
@@ -87,7 +87,8 @@ all: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 # ---- what a fresh machine needs ----
 # Debian packages for building, testing and looking at reports. nvcc and its
 # headers come with NVIDIA's CUDA Toolkit 13, which Debian does not package.
-DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libelf-dev libcriterion-dev
+DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev \
+	help2man pkg-config libgtest-dev g++
 
 deps:
 	@missing=; for p in $(DEB); do \
@@ -112,6 +113,7 @@ help:
 	@echo "make mutants   what consan says of each kernel when one synchronisation is deleted or weakened"
 	@echo "make bench     what checking costs, as ratios of one run (uses oclgrind if installed)"
 	@echo "make kernels   the bundled CUDA kernels      make layers   who includes whom"
+	@echo "make install   into PREFIX (/usr/local), under DESTDIR     make deb   a Debian package"
 	@echo "make deps      install what is missing       make clean"
 
 # One warp's lane 0 gives a buffer back while its other lanes may still read it.
@@ -140,6 +142,49 @@ mutants: deps
 layers:
 	$(V)awk -f tests/layers.awk $(shell find libconsan shadow instrument kernels reports \
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
+
+# ---- installing: PREFIX, and DESTDIR for packages ----
+PREFIX ?= /usr/local
+VERSION := $(shell sed -n 's/^.define CONSAN_VERSION "\(.*\)"/\1/p' libconsan/consan.h)
+PUBLIC = consan.h err.h err.def tensormap_args.h criterion.h region.h
+MAN = $(addprefix $(BUILD)/man/,consan-run.1 consan.1 consan.3)
+FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
+
+$(BUILD)/libconsan.so.0: $(BUILD)/libconsan.a
+	$(V)$(CC) -shared $(SANFLAGS) -o $@ -Wl,-soname,$(@F) -Wl,--whole-archive $< -Wl,--no-whole-archive \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LIBS)
+
+$(BUILD)/man/%.1: libconsan/install/%.h2m $(BUILD)/%
+	@mkdir -p $(@D)
+	$(V)help2man --no-info --no-discard-stderr --include=$< --version-string='$* $(VERSION)' -o $@ $(BUILD)/$*
+$(BUILD)/man/consan.3: libconsan/install/man3.awk libconsan/consan.h
+	@mkdir -p $(@D)
+	$(V)awk -v version=$(VERSION) -f $^ >$@
+
+install: all $(BUILD)/libconsan.so.0 $(MAN)
+	$(V)set -e; to='$(DESTDIR)$(PREFIX)'; \
+	install -d "$$to/bin" "$$to/lib/consan" "$$to/lib/pkgconfig" "$$to/include/consan" \
+		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" "$$to/share/doc/consan"; \
+	install $(BUILD)/consan $(BUILD)/consan-run "$$to/bin"; \
+	install -m 644 $(BUILD)/libconsan-cuda.so "$$to/lib/consan"; \
+	ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so.1"; ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so"; \
+	install -m 644 $(BUILD)/libconsan.a $(BUILD)/libconsan.so.0 "$$to/lib"; ln -sf libconsan.so.0 "$$to/lib/libconsan.so"; \
+	install -m 644 $(PUBLIC:%=libconsan/%) "$$to/include/consan"; \
+	$(FILL) libconsan/install/consan.pc.in >"$$to/lib/pkgconfig/consan.pc"; \
+	gzip -9nc $(BUILD)/man/consan-run.1 >"$$to/share/man/man1/consan-run.1.gz"; \
+	gzip -9nc $(BUILD)/man/consan.1 >"$$to/share/man/man1/consan.1.gz"; \
+	gzip -9nc $(BUILD)/man/consan.3 >"$$to/share/man/man3/consan.3.gz"; \
+	for c in consan consan-run; do install -m 644 libconsan/install/consan.bash "$$to/share/bash-completion/completions/$$c"; done; \
+	install -m 644 README.md libconsan/DESIGN.md LICENSE "$$to/share/doc/consan"
+
+deb: deps
+	$(V)rm -rf $(BUILD)/deb
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) install PREFIX=/usr DESTDIR=$(BUILD)/deb
+	$(V)strip --strip-unneeded $(BUILD)/deb/usr/bin/* $(BUILD)/deb/usr/lib/libconsan.so.0 $(BUILD)/deb/usr/lib/consan/libconsan-cuda.so
+	$(V)strip -g $(BUILD)/deb/usr/lib/libconsan.a
+	$(V)install -d $(BUILD)/deb/DEBIAN && $(FILL) libconsan/install/control.in >$(BUILD)/deb/DEBIAN/control
+	$(V)printf 'activate-noawait ldconfig\n' >$(BUILD)/deb/DEBIAN/triggers
+	$(V)dpkg-deb --build --root-owner-group $(BUILD)/deb $(BUILD)/consan_$(VERSION)_amd64.deb
 
 $(BUILD)/libconsan.a: $(OBJ)
 	$(V)rm -f $@ && ar rcs $@ $^
@@ -206,6 +251,13 @@ $(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/link.o \
 		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
 
+$(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(BUILD)/libconsan.so.0 \
+		$(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/*) README.md
+	$(V)rm -rf $(@D)
+	$(V)$(MAKE) --no-print-directory install PREFIX=/usr DESTDIR=$(@D)
+	$(V)touch $@
+$(BUILD)/tests/test_install: | $(BUILD)/install/done
+
 $(BUILD)/tests/cuda/machine: tests/cuda/machine.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -diag-suppress 20054 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $<
@@ -254,5 +306,5 @@ check-unit: $(TESTS:%.c=$(BUILD)/%)
 clean:
 	rm -rf build build-*
 
-.PHONY: all help demo kernels deps check mutants bench layers check-unit clean
+.PHONY: all help install deb demo kernels deps check mutants bench layers check-unit clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -37,7 +37,6 @@ extern "C" {
 #endif
 
 #define CONSAN_VERSION "0.1"
-#define CONSAN_API __attribute__((visibility("default")))
 
 struct consan;         /* a session: options, findings, coverage */
 struct consan_module;

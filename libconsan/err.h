@@ -9,6 +9,8 @@
 extern "C" {
 #endif
 
+#define CONSAN_API __attribute__((visibility("default")))
+
 /* Zero it before the first use. Who reports an error fills it once: the first
  * one wins. It owns nothing. */
 struct err {
@@ -23,9 +25,9 @@ enum err_code {
 #undef ERR
 };
 /* What kind of error this is: the text of its err.def row. Static. */
-const char *err_name(int code);
+CONSAN_API const char *err_name(int code);
 /* Records the first error only; always returns false, to be returned on. */
-bool err_set(struct err *e, int code, int line, int col, const char *fmt, ...)
+CONSAN_API bool err_set(struct err *e, int code, int line, int col, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
 #ifdef __cplusplus

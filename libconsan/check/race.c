@@ -558,9 +558,9 @@ enum shadow_verdict race_judge(struct shadow_view *s, const struct cell_entry *o
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
 	struct view *v = (struct view *)s;
-	bool same = v->asked.agent == old->agent && v->asked.epoch == old->epoch
-		&& v->asked.what == old->what && v->asked.lanes == old->lanes
-		&& v->asked_lanes == now->lanes && v->asked.bytes == bytes;
+	bool same = v->asked.bytes == bytes && v->asked.agent == old->agent
+		&& v->asked.epoch == old->epoch && v->asked.what == old->what
+		&& v->asked.lanes == old->lanes && v->asked_lanes == now->lanes;
 
 	if (same)
 		return v->answer;

@@ -130,10 +130,11 @@ static int check_program(const char *path)
 
 /* ---- the environment ---- */
 
-/* The folder that holds our library: beside consan-run, or ../lib of it. */
+/* The folder that holds our library: beside consan-run, or as installed. It is one
+ * of our own, as it holds a libcuda.so.1 that is for watched programs only. */
 static char *library_dir(void)
 {
-	static const char *const place[] = { "", "/../lib" };
+	static const char *const place[] = { "", "/../lib/consan" };
 	struct text t = { 0 };
 	char exe[4096];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);

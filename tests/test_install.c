@@ -1,0 +1,133 @@
+/* installed: what `make install` puts somewhere works from there: the commands,
+ * the library by pkg-config, the examples as the README tells to build them. */
+#include <criterion/criterion.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char output[1 << 16]; /* stdout and stderr of the last command */
+static char root[PATH_MAX];  /* DESTDIR, filled by the Makefile */
+
+static void init(void)
+{
+	char self[PATH_MAX] = "";
+
+	/* build/tests/test_install -> build/install */
+	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 32), 0);
+	snprintf(root, sizeof root, "%s/install", dirname(dirname(self)));
+}
+TestSuite(installed, .init = init, .timeout = 120);
+
+/* In a shell in which $R is the root and $B a scratch folder that is kept. A
+ * Criterion program takes BXFI_MAP for its own worker's. */
+__attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
+{
+	char command[2 * PATH_MAX], line[PATH_MAX];
+	va_list ap;
+	size_t n;
+	FILE *in;
+	int rc;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	n = (size_t)snprintf(command, sizeof command, "exec 2>&1; export R='%s'; B=\"$R/../examples\"; "
+		"mkdir -p \"$B\"; unset BXFI_MAP; export PKG_CONFIG_SYSROOT_DIR=\"$R\" "
+		"PKG_CONFIG_PATH=\"$R/usr/lib/pkgconfig\" LD_LIBRARY_PATH=\"$R/usr/lib\"; %s", root, line);
+	cr_assert_lt(n, sizeof command);
+	in = popen(command, "r");
+	cr_assert_not_null(in);
+	n = fread(output, 1, sizeof output - 1, in);
+	output[n] = 0;
+	rc = pclose(in);
+	cr_assert(WIFEXITED(rc));
+	return WEXITSTATUS(rc);
+}
+
+#define FLAGS "$(pkg-config --cflags --libs consan)"
+#define RUNS(status, ...) \
+	do { \
+		int rc_ = sh(__VA_ARGS__); \
+		cr_assert_eq(rc_, status, "exit status %d:\n%s", rc_, output); \
+	} while (0)
+
+Test(installed, plain_c_example_finds_its_race)
+{
+	RUNS(0, "cc -std=c11 -Wall -Wextra -Werror tests/examples/plain.c -o $B/plain %s", FLAGS);
+	RUNS(1, "$B/plain");
+	cr_assert(strstr(output, "CS102"));
+	RUNS(0, "cc -std=c11 tests/examples/plain.c -o $B/plain_static "
+		"$(pkg-config --cflags consan) $R/usr/lib/libconsan.a -ljansson -llz4 -lzstd -lm -lpthread");
+	RUNS(1, "LD_LIBRARY_PATH= $B/plain_static");
+}
+
+Test(installed, plain_c_example_leaks_nothing)
+{
+	if (sh("command -v valgrind")) {
+		cr_skip("no valgrind on this machine");
+		return;
+	}
+	RUNS(0, "cc -g tests/examples/plain.c -o $B/plain_leaks %s", FLAGS);
+	RUNS(1, "valgrind -q --error-exitcode=9 --leak-check=full $B/plain_leaks");
+}
+
+Test(installed, criterion_example_passes)
+{
+	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange.fatbin tests/examples/exchange.cu");
+	RUNS(0, "cc -Wall -Wextra -Werror -DEXCHANGE=\\\"$B/exchange.fatbin\\\" "
+		"tests/examples/criterion.c -o $B/criterion %s -lcriterion", FLAGS);
+	RUNS(0, "$B/criterion");
+}
+
+Test(installed, googletest_example_passes)
+{
+	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange2.fatbin tests/examples/exchange.cu");
+	RUNS(0, "c++ -std=c++17 -Wall -Wextra -Werror -DEXCHANGE=\\\"$B/exchange2.fatbin\\\" "
+		"tests/examples/gtest.cc -o $B/gtest %s -lgtest -lgtest_main -lpthread", FLAGS);
+	RUNS(0, "$B/gtest");
+}
+
+Test(installed, regions_of_a_program)
+{
+	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/regions tests/examples/regions.cu");
+	sh("$B/regions"); /* its exit status tells whether there is a GPU */
+	cr_assert(strstr(output, "errors were seen 0 times"));
+	RUNS(66, "$R/usr/bin/consan-run $B/regions");
+	cr_assert(strstr(output, "region without its barrier"));
+	RUNS(66, "$R/usr/bin/consan-run --regions $B/regions");
+	RUNS(0, "CONSAN_SHARD_INDEX=1 CONSAN_TOTAL_SHARDS=3 $R/usr/bin/consan-run $B/regions");
+	RUNS(66, "CONSAN_SHARD_INDEX=2 CONSAN_TOTAL_SHARDS=3 $R/usr/bin/consan-run $B/regions");
+	RUNS(64, "CONSAN_SHARD_INDEX=3 CONSAN_TOTAL_SHARDS=3 $R/usr/bin/consan-run $B/regions");
+}
+
+/* Every process of a test run reports, and one result says all. */
+Test(installed, a_tree_of_processes_has_one_report)
+{
+	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/tree tests/examples/regions.cu");
+	RUNS(66, "printf 'all:\\n\\t%%s\\n\\t%%s\\n' $B/tree $B/tree > $B/tree.mk && "
+		"$R/usr/bin/consan-run --report=$B/tree.json make -s -f $B/tree.mk");
+	cr_assert(strstr(output, "1 of 1 kernel checked"));
+	RUNS(0, "grep -c '\"launches\": 6' $B/tree.json");
+}
+
+Test(installed, readme_example_is_true)
+{
+	RUNS(0, "sed -n '/^```c$/,/^```$/p' README.md | grep -v '^```' > $B/readme.c && test -s $B/readme.c");
+	RUNS(0, "cc -std=c11 -Wall -Wextra -Werror $B/readme.c -o $B/readme %s", FLAGS);
+	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange.fatbin.readme tests/examples/exchange.cu");
+	RUNS(1, "cd $B && cp exchange.fatbin.readme exchange.fatbin && ./readme");
+}
+
+Test(installed, manual_pages_and_completion_parse)
+{
+	RUNS(0, "for p in man1/consan-run.1 man1/consan.1 man3/consan.3; do "
+		"zcat $R/usr/share/man/$p.gz | grep -q '^.TH CONSAN' || exit 1; done");
+	RUNS(0, "bash -c 'PATH=$R/usr/bin:$PATH; . $R/usr/share/bash-completion/completions/consan-run; "
+		"COMP_WORDS=(consan-run --str); COMP_CWORD=1; compopt() { :; }; _consan_run; "
+		"test \"${COMPREPLY[0]}\" = --strict'");
+}
