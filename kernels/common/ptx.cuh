@@ -63,6 +63,15 @@ DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* 2 to the power of x, to about 22 bits; subnormal results are 0 */
+DEVICE float exp2_approx(float x)
+{
+	float y;
+
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
 DEVICE uint32_t pack_half(float low, float high)
 {
 	const __half2 h = __floats2half2_rn(low, high);
@@ -78,12 +87,24 @@ DEVICE void named_barrier_sync(uint32_t id, uint32_t threads)
 	asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
 }
 
+/* Counts towards a named_barrier_sync() of others, and does not wait. */
+DEVICE void named_barrier_arrive(uint32_t id, uint32_t threads)
+{
+	asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
 /* ---- mbarrier ---- */
 
 DEVICE void mbar_init(uint64_t *bar, uint32_t arrivals)
 {
 	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
 		:: "r"(smem_at(bar)), "r"(arrivals) : "memory");
+}
+
+/* The bytes are ordinary memory again. */
+DEVICE void mbar_inval(uint64_t *bar)
+{
+	asm volatile("mbarrier.inval.shared::cta.b64 [%0];" :: "r"(smem_at(bar)) : "memory");
 }
 
 DEVICE void mbar_arrive(uint64_t *bar)
@@ -264,6 +285,32 @@ DEVICE void tensor_store(const CUtensorMap *map, int x, int y, const void *smem)
 		:: "l"(map), "r"(x), "r"(y), "r"(smem_at(smem)) : "memory");
 }
 
+/* ---- the same for tensors of three dimensions ---- */
+
+DEVICE void tensor_load(void *smem, const CUtensorMap *map, int x, int y, int z, uint64_t *full)
+{
+	asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile"
+		".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+		:: "r"(smem_at(smem)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(smem_at(full))
+		: "memory");
+}
+
+DEVICE void tensor_load_multicast(void *smem, const CUtensorMap *map, int x, int y, int z,
+	uint64_t *full, uint32_t mask)
+{
+	asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile"
+		".mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;"
+		:: "r"(smem_at(smem)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(smem_at(full)),
+		"h"((uint16_t)mask) : "memory");
+}
+
+DEVICE void tensor_store(const CUtensorMap *map, int x, int y, int z, const void *smem)
+{
+	asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group "
+		"[%0, {%1, %2, %3}], [%4];"
+		:: "l"(map), "r"(x), "r"(y), "r"(z), "r"(smem_at(smem)) : "memory");
+}
+
 /* ---- wgmma: the four warps of a warpgroup execute each of these together ---- */
 
 /* Orders the registers that wgmma will use after what was done to them. */
@@ -332,6 +379,40 @@ DEVICE void wgmma(float (&d)[128], uint64_t a, uint64_t b, bool accumulate)
 		: D8(0), D8(8), D8(16), D8(24), D8(32), D8(40), D8(48), D8(56), D8(64), D8(72),
 		D8(80), D8(88), D8(96), D8(104), D8(112), D8(120)
 		: "l"(a), "l"(b), "r"((int)accumulate));
+}
+
+/* A tile of up to 128 columns whose rows are the k of the product, in blocks of
+ * 64 columns that stand `block` bytes apart, each like the tile above. */
+DEVICE uint64_t wgmma_tile_rows(const void *smem, uint32_t block)
+{
+	const uint64_t atom = 1024 >> 4, swizzle_128b = 1;
+
+	return (uint64_t)(smem_at(smem) >> 4 & 0x3fff) | (uint64_t)(block >> 4) << 16 | atom << 32 |
+		swizzle_128b << 62;
+}
+
+/* d += a * b, 64 x 64 x 16: a in registers, b by wgmma_tile_rows() */
+DEVICE void wgmma_rows(float (&d)[32], const uint32_t *a, uint64_t b)
+{
+	asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+		"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+		"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+		"{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
+		: D8(0), D8(8), D8(16), D8(24)
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+/* The same, 64 x 128 x 16 */
+DEVICE void wgmma_rows(float (&d)[64], const uint32_t *a, uint64_t b)
+{
+	asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+		"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+		"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+		"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+		"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+		"{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
+		: D8(0), D8(8), D8(16), D8(24), D8(32), D8(40), D8(48), D8(56)
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 #undef D8

@@ -1,0 +1,490 @@
+/* hopper: attention forward on Hopper, O = softmax(Q K^T / sqrt(D)) V for each
+ * head, warp-specialised, in clusters of 1, 2 or 4 CTAs. A CTA owns 128 rows of
+ * Q; the CTAs of a cluster own neighbouring ones of the same head and share the
+ * tiles of K and V: each loads its 1/n of every tile into all of them.
+ *
+ *   producer (warpgroup 0, one lane)         consumers (warpgroups 1 and 2)
+ *
+ *   TMA Q -> q_full  -------------------->   wait q_full
+ *   for each tile j of 128 keys, K one tile ahead of V:
+ *
+ *   wait empty[slot]  <-----------------.    wait full[slot of K(j)]  <---.
+ *     n x 2 releases: every consumer    |    my turn: bar.sync            |
+ *     warpgroup of every CTA            |      S = Q K(j)^T, commit       |
+ *   arrive full[slot], expect the       |      O += P V(j-1), commit      |
+ *     bytes of all n parts              |    your turn: bar.arrive        |
+ *   TMA multicast of my part, which     |    wgmma.wait_group 1: S        |
+ *     counts on full[slot] of every CTA |    softmax: P(j), while the     |
+ *          '----------------------------|----other one multiplies---------'
+ *                                       |    wgmma.wait_group 0: O
+ *                                       '--- arrive empty[slot] of every CTA
+ *
+ *   ping-pong: one named barrier for each warpgroup's turn
+ *
+ *     warpgroup 1   multiply | softmax  | multiply | softmax
+ *     warpgroup 2            | multiply | softmax  | multiply
+ *
+ *   Two things hold the cluster together. At the start one fence and one cluster
+ *   barrier publish the barriers of all channels of all CTAs: nobody arrives on
+ *   or writes to a peer before. At the end the producer takes every slot once
+ *   more: then the last arrivals of its peers are in, and the CTA may leave.
+ *   A causal CTA that has passed its diagonal still gives back what its peers
+ *   need: all CTAs of a cluster walk over the same tiles.
+ *
+ *   O goes over the warpgroup's own rows of Q: stmatrix, fence.proxy.async,
+ *   bar.sync of the warpgroup, TMA store by one thread.
+ *
+ * Tensors are [batch * head][row][D] halves. TMA reads rows beyond a head's last
+ * as zero and does not write them; keys beyond it count as minus infinity. */
+#include "hopper.cuh"
+#include "hopper_host.h"
+
+#include "../common/channel.cuh"
+
+enum {
+	CONSUMERS = 2, BM = CONSUMERS * WM, SLOTS = 2,
+	THREADS = 128 * (1 + CONSUMERS),
+	TURN = 1, STAGED = TURN + CONSUMERS, /* named barriers, one for each consumer */
+};
+
+#define BUGS(BUG) \
+	BUG(no_q_wait, CS121, "", "multiplies without waiting for Q") \
+	BUG(no_k_wait, CS121, "", "multiplies by K without waiting for its bytes") \
+	BUG(v_slot_of_k, CS121, "", "takes V from the slot of tile j, waiting for tile j - 1") \
+	BUG(half_expected, CS211, "", "expects the bytes of half a tile") \
+	BUG(k_released_early, CS120, "", "gives K back while S = Q K^T is in flight") \
+	BUG(v_released_early, CS120, "", "gives V back together with K: O += P V is in flight") \
+	BUG(o_scaled_early, CS321, "", "rescales O before the wait that covers O += P V") \
+	BUG(p_packed_early, CS322, "", "packs the next P while O += P V still reads the last one") \
+	BUG(s_in_flight, CS321, "", "waits for one group too few before the softmax") \
+	BUG(no_first_turn, CS701, "", "nobody gives the first consumer its first turn") \
+	BUG(last_turn_kept, CS701, "", "the first consumer keeps its last turn") \
+	BUG(turn_count, CS402, "", "bar.sync counts one warpgroup, bar.arrive two") \
+	BUG(turns_shared, CS701, "", "both consumers wait for their turns on one barrier") \
+	BUG(o_over_other_q, CS120, "", "lays O over the rows of Q that the other consumer multiplies") \
+	BUG(no_proxy_fence, CS110, "", "O goes to the TMA engine without a proxy fence") \
+	BUG(staging_unsynced, CS105, "", "the store starts before the other warps have staged O") \
+	BUG(store_not_committed, CS309, "", "the store is in no group, so no wait covers it") \
+	BUG(exit_pending, CS308, "", "the CTA exits while the store still reads its shared memory") \
+	BUG(leaves_early, CS503, "--cluster=2", \
+		"a CTA leaves while its peers have not made their last arrivals on its barriers") \
+	BUG(invalidates_early, CS205, "--cluster=2", \
+		"a CTA that is done invalidates barriers on which its peers still arrive") \
+	BUG(primed_at_init, CS502, "--cluster=2", \
+		"each CTA initialises a channel and at once arrives on its peers' to give the slots") \
+	BUG(count_without_peer, CS208, "--cluster=2", \
+		"empty counts the releases of one CTA, and two arrive") \
+	BUG(released_at_home, CS701, "--cluster=2", \
+		"consumers give slots back to their own CTA only") \
+	BUG(published_at_home, CS502, "--cluster=2", \
+		"__syncthreads instead of a cluster barrier publishes the channels") \
+	BUG(no_init_fence, CS207, "--cluster=2", \
+		"a relaxed cluster barrier with no mbarrier-init fence publishes the channels") \
+	BUG(mask_of_peers, CS703, "--cluster=2", "the multicast leaves out the CTA itself") \
+	BUG(own_part_expected, CS211, "--cluster=2", \
+		"each CTA expects the bytes that it loads, not those of its peers") \
+	BUG(whole_tile_each, CS107, "--cluster=2", \
+		"each CTA loads the whole tile into all of them") \
+	BUG(own_diagonal, CS701, "--cluster=2 --causal=1", \
+		"a causal CTA stops at its own diagonal, and its peers need more tiles") \
+	BUG(idle_returns, CS701, "--cluster=2 --n=320", \
+		"a CTA without rows returns at once, and its peers wait for its part")
+
+PLANT(BUGS)
+
+struct tensors {
+	CUtensorMap q, k, v, o;
+};
+
+struct sizes {
+	int n;
+	bool causal;
+};
+
+template <int D> struct tiles {
+	static constexpr int Q_HALVES = WM * D, KV_HALVES = BN * D;
+	static constexpr int SMEM = (CONSUMERS * Q_HALVES + 2 * SLOTS * KV_HALVES) * 2 + 1024;
+
+	__half *q, *k, *v;
+};
+
+struct channels {
+	uint64_t q_full;
+	channel<SLOTS> k, v;
+};
+
+/* The CTA's place in its head. The longest work of causal attention comes first. */
+DEVICE int first_row(const sizes &s)
+{
+	const int width = cluster_ctas(), cluster = blockIdx.x / width;
+	const int from = s.causal ? gridDim.x / width - 1 - cluster : cluster;
+
+	return (from * width + cluster_rank()) * BM;
+}
+
+/* Tiles of keys that rows before `row` see */
+DEVICE int tiles_before(const sizes &s, int row)
+{
+	return ((s.causal ? min(s.n, row) : s.n) + BN - 1) / BN;
+}
+
+/* The tiles that the whole cluster walks over: those of its last row */
+DEVICE int tiles_of_cluster(const sizes &s)
+{
+	return tiles_before(s, first_row(s) + (cluster_ctas() - cluster_rank()) * BM);
+}
+
+/* This CTA's part of a tile, to all CTAs */
+template <int D, class Bug>
+DEVICE void load(__half *slots, const CUtensorMap *map, channel<SLOTS> &ch, cursor<SLOTS> at,
+	int tile, Bug bug)
+{
+	const int n = cluster_ctas(), rank = cluster_rank(), rows = BN / n;
+	uint32_t mask = (1u << n) - 1, bytes = BN * D * 2;
+	int first = rank * rows;
+
+	if (bug.is(half_expected))
+		bytes /= 2;
+	if (bug.is(own_part_expected))
+		bytes /= n;
+	if (bug.is(mask_of_peers))
+		mask &= ~(1u << rank);
+	if (bug.is(whole_tile_each))
+		first = 0;
+	// @bug released_at_home CS701 @bug own_diagonal CS701
+	channel_acquire_cluster(ch, at);
+	channel_expect(ch, at, bytes);
+	for (int x = 0; x < D; x += 64) {
+		__half *to = slots + at.slot * (BN * D) + x * BN + first * 64;
+
+		if (n == 1)
+			// @bug k_released_early CS120 @bug v_released_early CS120 @bug half_expected CS211
+			tensor_load(to, map, x, tile * BN + first, blockIdx.y, &ch.full[at.slot]);
+		else
+			// @bug published_at_home CS502 @bug own_part_expected CS211
+			// @bug whole_tile_each CS107
+			tensor_load_multicast(to, map, x, tile * BN + first, blockIdx.y,
+				&ch.full[at.slot], mask);
+	}
+}
+
+/* Until every slot has been given back by everybody */
+DEVICE void drain(channel<SLOTS> &ch, cursor<SLOTS> at)
+{
+	for (int i = 0; i < SLOTS; i++, at.next())
+		channel_acquire_cluster(ch, at);
+}
+
+template <int D, class Bug>
+DEVICE void produce(const tensors &t, const sizes &s, const tiles<D> &m, channels &ch, Bug bug)
+{
+	const int tiles = tiles_of_cluster(s), row = first_row(s);
+	cursor<SLOTS> k, v;
+
+	tensor_prefetch(&t.q);
+	tensor_prefetch(&t.k);
+	tensor_prefetch(&t.v);
+	mbar_arrive_expect_tx(&ch.q_full, BM * D * 2);
+	for (int y = 0; y < BM; y += WM)
+		for (int x = 0; x < D; x += 64)
+			tensor_load(m.q + y * D + x * WM, &t.q, x, row + y, blockIdx.y, &ch.q_full);
+
+	load<D>(m.k, &t.k, ch.k, k, 0, bug);
+	for (int j = 0; j < tiles; j++, v.next()) {
+		k.next();
+		if (j + 1 < tiles)
+			load<D>(m.k, &t.k, ch.k, k, j + 1, bug);
+		load<D>(m.v, &t.v, ch.v, v, j, bug);
+	}
+	if (bug.is(invalidates_early))
+		for (int i = 0; i < SLOTS; i++)
+			mbar_inval(&ch.v.empty[i]); // @bug invalidates_early CS205
+	if (bug.is(leaves_early) || bug.is(invalidates_early))
+		return;
+	drain(ch.k, k);
+	drain(ch.v, v);
+}
+
+/* Slots go back to every CTA that fills them. wgmma.wait_group is one event for
+ * the four warps: one thread may speak for all of them, here one for each CTA. */
+template <class Bug> DEVICE void release(channel<SLOTS> &ch, cursor<SLOTS> at, Bug bug)
+{
+	const uint32_t rank = threadIdx.x % 128;
+
+	if (bug.is(released_at_home)) {
+		if (rank == 0)
+			channel_release(ch, at);
+	} else if (rank < cluster_ctas()) {
+		// @bug leaves_early CS503 @bug count_without_peer CS208
+		channel_release_to(ch, at, rank);
+	}
+}
+
+/* Until the other consumer passes the turn. Each has a barrier of its own. */
+template <class Bug> DEVICE void turn_begin(int consumer, Bug bug)
+{
+	const int whose = bug.is(turns_shared) ? 0 : consumer;
+
+	// @bug no_first_turn CS701 @bug last_turn_kept CS701 @bug turn_count CS402
+	// @bug turns_shared CS701
+	named_barrier_sync(TURN + whose, bug.is(turn_count) ? 128 : 256);
+}
+
+/* As many passes as turns: the second consumer's last one has no taker. */
+template <class Bug> DEVICE void turn_end(int consumer, bool last, Bug bug)
+{
+	if (bug.is(last_turn_kept) && last)
+		return;
+	if (consumer == 0 || !last)
+		named_barrier_arrive(TURN + !consumer, 256);
+}
+
+/* The tile's softmax; how the sums before it shrink */
+template <int D, class Bug>
+DEVICE void weigh(float (&s)[64], struct softmax &r, float (&shrink)[2], const sizes &size, int j,
+	int row)
+{
+	const float scale = 1.44269504f * (D == 64 ? 0.125f : 0.0883883476f);
+	const int mine = row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+
+	if ((j + 1) * BN > size.n || (size.causal && (j + 1) * BN > row))
+		mask_scores(s, j * BN + threadIdx.x % 4 * 2, size.n, size.causal, mine);
+	softmax_step(r, s, shrink, scale);
+}
+
+template <int D, class Bug>
+DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, channels &ch,
+	int consumer, Bug bug)
+{
+	const int row = first_row(size) + consumer * WM, thread = threadIdx.x % 128;
+	const int all = tiles_of_cluster(size);
+	const int mine = min(all, tiles_before(size, first_row(size) + BM));
+	__half *q = m.q + consumer * tiles<D>::Q_HALVES;
+	float o[D / 2], s[64], shrink[2];
+	uint32_t p[32];
+	struct softmax r;
+	cursor<SLOTS> k, v;
+
+#pragma unroll
+	for (int i = 0; i < D / 2; i++)
+		o[i] = 0;
+	if (consumer == 1 && !bug.is(no_first_turn))
+		named_barrier_arrive(TURN, 256);
+
+	if (!bug.is(no_q_wait))
+		mbar_wait(&ch.q_full, 0);
+	if (!bug.is(no_k_wait))
+		channel_wait(ch.k, k); // @bug mask_of_peers CS703 @bug idle_returns CS701
+	turn_begin(consumer, bug);
+	wgmma_fence();
+	// @bug no_q_wait CS121 @bug no_k_wait CS121
+	multiply_keys<D>(s, q, m.k + k.slot * tiles<D>::KV_HALVES);
+	wgmma_commit();
+	turn_end(consumer, mine == 1, bug);
+	wgmma_wait<0>();
+	release(ch.k, k, bug);
+	weigh<D, Bug>(s, r, shrink, size, 0, row);
+	pack_weights(p, s);
+	k.next();
+
+	for (int j = 1; j < mine; j++, k.next(), v.next()) {
+		const int slot = bug.is(v_slot_of_k) ? k.slot : v.slot;
+
+		if (!bug.is(no_k_wait))
+			channel_wait(ch.k, k);
+		channel_wait(ch.v, v);
+		turn_begin(consumer, bug);
+		wgmma_fence();
+		// @bug k_released_early CS120
+		multiply_keys<D>(s, q, m.k + k.slot * tiles<D>::KV_HALVES);
+		wgmma_commit();
+		// @bug v_slot_of_k CS121 @bug v_released_early CS120
+		multiply_values<D>(o, p, m.v + slot * tiles<D>::KV_HALVES);
+		wgmma_commit();
+		turn_end(consumer, j + 1 == mine, bug);
+		if (bug.is(k_released_early))
+			release(ch.k, k, bug);
+		if (!bug.is(s_in_flight))
+			wgmma_wait<1>();
+		if (!bug.is(k_released_early))
+			release(ch.k, k, bug);
+		if (bug.is(v_released_early))
+			release(ch.v, v, bug);
+		weigh<D, Bug>(s, r, shrink, size, j, row); // @bug s_in_flight CS321
+		if (bug.is(o_scaled_early))
+			scale_rows(o, shrink); // @bug o_scaled_early CS321
+		if (bug.is(p_packed_early))
+			pack_weights(p, s); // @bug p_packed_early CS322
+		wgmma_wait<0>();
+		if (!bug.is(v_released_early))
+			release(ch.v, v, bug);
+		if (!bug.is(p_packed_early))
+			pack_weights(p, s);
+		if (!bug.is(o_scaled_early))
+			scale_rows(o, shrink);
+	}
+
+	channel_wait(ch.v, v);
+	wgmma_fence();
+	multiply_values<D>(o, p, m.v + v.slot * tiles<D>::KV_HALVES);
+	wgmma_commit();
+	wgmma_wait<0>();
+	release(ch.v, v, bug);
+
+	/* What only the cluster's later rows see */
+	for (int j = mine; j < all && !bug.is(own_diagonal); j++) {
+		channel_wait(ch.k, k);
+		release(ch.k, k, bug);
+		k.next();
+		v.next();
+		channel_wait(ch.v, v);
+		release(ch.v, v, bug);
+	}
+
+	const float norm[] = {1 / quad_sum(r.sum[0]), 1 / quad_sum(r.sum[1])};
+
+	if (bug.is(o_over_other_q))
+		q = m.q + !consumer * tiles<D>::Q_HALVES;
+	named_barrier_sync(STAGED + consumer, 128); /* all four warps are done with Q */
+	// @bug no_proxy_fence CS110 @bug o_over_other_q CS120
+	stage_rows(q, o, norm);
+	if (!bug.is(no_proxy_fence))
+		fence_proxy_async();
+	if (!bug.is(staging_unsynced))
+		named_barrier_sync(STAGED + consumer, 128);
+	if (thread == 0) {
+		for (int x = 0; x < D; x += 64)
+			// @bug no_proxy_fence CS110 @bug staging_unsynced CS105
+			// @bug store_not_committed CS309 @bug exit_pending CS308
+			tensor_store(&t.o, x, row, blockIdx.y, q + x * WM);
+		if (!bug.is(store_not_committed))
+			bulk_commit();
+		if (!bug.is(exit_pending))
+			bulk_wait_read<0>();
+	}
+}
+
+template <int D, class Bug>
+__global__ void __launch_bounds__(THREADS, 1)
+hopper(const __grid_constant__ tensors t, const sizes s, Bug bug)
+{
+	extern __shared__ __align__(1024) unsigned char smem[];
+	__shared__ channels ch;
+	/* The swizzle pattern repeats every 1024 bytes and starts there. */
+	__half *q = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
+	__half *k = q + CONSUMERS * tiles<D>::Q_HALVES;
+	const tiles<D> m = {q, k, k + SLOTS * tiles<D>::KV_HALVES};
+	const int warpgroup = threadIdx.x / 128, n = cluster_ctas();
+
+	if (bug.is(idle_returns) && first_row(s) >= s.n)
+		return;
+	if (threadIdx.x == 0) {
+		const int releases = CONSUMERS * (bug.is(count_without_peer) ? 1 : n);
+
+		mbar_init(&ch.q_full, 1);
+		channel_init(ch.k, 1, releases);
+		if (bug.is(primed_at_init))
+			for (int i = 0; i < SLOTS; i++)
+				mbar_arrive_at(&ch.k.empty[i], 1 - cluster_rank()); // @bug primed_at_init CS502
+		channel_init(ch.v, 1, releases);
+	}
+	if (bug.is(published_at_home)) {
+		__syncthreads();
+	} else if (bug.is(no_init_fence)) {
+		cluster_arrive_relaxed();
+		cluster_wait();
+	} else {
+		channels_publish();
+	}
+
+	if (warpgroup == 0) {
+		registers_dec<24>();
+		if (threadIdx.x == 0)
+			produce(t, s, m, ch, bug);
+	} else {
+		registers_inc<240>();
+		consume(t, s, m, ch, warpgroup - 1, bug);
+	}
+}
+
+/* ---- host ---- */
+
+template <int D, class Bug>
+static void launch(const tensors &t, const sizes &s, long heads, long cluster, Bug bug)
+{
+	const long ctas = (s.n + BM - 1) / BM;
+
+	launch_clusters(hopper<D, Bug>, dim3((ctas + cluster - 1) / cluster * cluster, heads),
+		dim3(cluster), THREADS, tiles<D>::SMEM, t, s, bug);
+}
+
+template <class Bug>
+static void launch(const tensors &t, const sizes &s, long heads, long d, long cluster, Bug bug)
+{
+	if (d == 64)
+		launch<64>(t, s, heads, cluster, bug);
+	else
+		launch<128>(t, s, heads, cluster, bug);
+}
+
+int main(int argc, char **argv)
+{
+	long b = 1, h = 1, n = 384, d = 64, causal = 0, cluster = 1;
+	const struct option options[] = {
+		{"b", &b, "batches"},
+		{"h", &h, "heads"},
+		{"n", &n, "rows of Q, K and V of each head"},
+		{"d", &d, "columns of Q, K, V and O: 64 or 128"},
+		{"causal", &causal, "1: row i sees the keys up to i"},
+		{"cluster", &cluster, "CTAs that share K and V: 1, 2 or 4"},
+	};
+	const struct program prog = {"hopper",
+		"attention forward, warp-specialised, K and V shared by a cluster", __FILE__,
+		options, 6, bugs, sizeof bugs / sizeof *bugs};
+	const struct run r = harness_args(argc, argv, prog);
+	struct checker c = {};
+
+	harness_require(b > 0 && h > 0 && n > 0, prog, "sizes must be positive");
+	harness_require(b < 65536 && h < 65536 && b * h < 65536, prog,
+		"b * h must be below 65536, the grid's limit in y");
+	harness_require(n < 1 << 24, prog, "n must be below 2^24");
+	harness_require(d == 64 || d == 128, prog, "d must be 64 or 128");
+	harness_require(causal == 0 || causal == 1, prog, "causal must be 0 or 1");
+	harness_require(cluster == 1 || cluster == 2 || cluster == 4, prog,
+		"cluster must be 1, 2 or 4");
+
+	const uint64_t size = (uint64_t)b * h * n * d;
+	__half *q = harness_halves(1, size), *k = harness_halves(2, size), *v = harness_halves(3, size);
+	__half *dq = harness_device(q, size), *dk = harness_device(k, size);
+	__half *dv = harness_device(v, size);
+	__half *out = harness_device<__half>(NULL, size);
+	const tensors t = {
+		heads_map(dq, b * h, n, d, WM), heads_map(dk, b * h, n, d, BN / cluster),
+		heads_map(dv, b * h, n, d, BN / cluster), heads_map(out, b * h, n, d, WM),
+	};
+	const sizes s = {(int)n, causal != 0};
+
+	if (r.bug >= 0)
+		launch(t, s, b * h, d, cluster, planted_bug{r.bug});
+	else
+		launch(t, s, b * h, d, cluster, no_bug{});
+	CUDA(cudaDeviceSynchronize());
+
+	if (r.check)
+		reference_check(c, {b * h, n, n, d, causal != 0, q, k, v}, out);
+	if (r.bench) {
+		const double time = harness_time([&] { launch(t, s, b * h, d, cluster, no_bug{}); });
+
+		printf("hopper: b %ld, h %ld, n %ld, d %ld%s, clusters of %ld: %.3f ms, %.1f TFLOP/s\n", b,
+			h, n, d, causal ? ", causal" : "", cluster, time * 1e3,
+			4e-12 * size * n / (causal ? 2 : 1) / time);
+	}
+	cudaFree(dq);
+	cudaFree(dk);
+	cudaFree(dv);
+	cudaFree(out);
+	free(q);
+	free(k);
+	free(v);
+	return r.check ? checker_verdict(c, prog) : 0;
+}
