@@ -272,7 +272,8 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
 	kernels/attention/fa2_split_q \
 	kernels/attention/fa2_split_kv kernels/attention/fa2_shared_kv \
-	kernels/attention/fa2_shared_qkv kernels/attention/fa2_tiling_qk
+	kernels/attention/fa2_shared_qkv kernels/attention/fa2_tiling_qk \
+	kernels/attention/hopper
 NVCCFLAGS = -O3 -std=c++17 -lineinfo -gencode=arch=compute_90a,code=[sm_90a,compute_90a]
 
 kernels: $(KERNELS:%=$(BUILD)/%)

@@ -51,28 +51,28 @@ enum {
 	BUG(no_q_wait, CS121, "", "multiplies without waiting for Q") \
 	BUG(no_k_wait, CS121, "", "multiplies by K without waiting for its bytes") \
 	BUG(v_slot_of_k, CS121, "", "takes V from the slot of tile j, waiting for tile j - 1") \
-	BUG(half_expected, CS211, "", "expects the bytes of half a tile") \
-	BUG(k_released_early, CS120, "", "gives K back while S = Q K^T is in flight") \
+	BUG(half_expected, CS211, "", "expects the bytes of one consumer's rows of Q") \
+	BUG(k_released_early, CS120, "--n=512", "gives K back while S = Q K^T is in flight") \
 	BUG(v_released_early, CS120, "", "gives V back together with K: O += P V is in flight") \
 	BUG(o_scaled_early, CS321, "", "rescales O before the wait that covers O += P V") \
 	BUG(p_packed_early, CS322, "", "packs the next P while O += P V still reads the last one") \
 	BUG(s_in_flight, CS321, "", "waits for one group too few before the softmax") \
 	BUG(no_first_turn, CS701, "", "nobody gives the first consumer its first turn") \
-	BUG(last_turn_kept, CS701, "", "the first consumer keeps its last turn") \
+	BUG(last_turn_kept, CS704, "", "the first consumer keeps its last turn") \
 	BUG(turn_count, CS402, "", "bar.sync counts one warpgroup, bar.arrive two") \
-	BUG(turns_shared, CS701, "", "both consumers wait for their turns on one barrier") \
+	BUG(turns_shared, CS704, "", "both consumers wait for their turns on one barrier") \
 	BUG(o_over_other_q, CS120, "", "lays O over the rows of Q that the other consumer multiplies") \
 	BUG(no_proxy_fence, CS110, "", "O goes to the TMA engine without a proxy fence") \
-	BUG(staging_unsynced, CS105, "", "the store starts before the other warps have staged O") \
+	BUG(staging_unsynced, CS102, "", "the store starts before the other warps have staged O") \
 	BUG(store_not_committed, CS309, "", "the store is in no group, so no wait covers it") \
 	BUG(exit_pending, CS308, "", "the CTA exits while the store still reads its shared memory") \
 	BUG(leaves_early, CS503, "--cluster=2", \
 		"a CTA leaves while its peers have not made their last arrivals on its barriers") \
-	BUG(invalidates_early, CS205, "--cluster=2", \
+	BUG(invalidates_early, CS202, "--cluster=2", \
 		"a CTA that is done invalidates barriers on which its peers still arrive") \
 	BUG(primed_at_init, CS502, "--cluster=2", \
 		"each CTA initialises a channel and at once arrives on its peers' to give the slots") \
-	BUG(count_without_peer, CS208, "--cluster=2", \
+	BUG(count_without_peer, CS209, "--cluster=2", \
 		"empty counts the releases of one CTA, and two arrive") \
 	BUG(released_at_home, CS701, "--cluster=2", \
 		"consumers give slots back to their own CTA only") \
@@ -87,7 +87,7 @@ enum {
 		"each CTA loads the whole tile into all of them") \
 	BUG(own_diagonal, CS701, "--cluster=2 --causal=1", \
 		"a causal CTA stops at its own diagonal, and its peers need more tiles") \
-	BUG(idle_returns, CS701, "--cluster=2 --n=320", \
+	BUG(idle_returns, CS503, "--cluster=2 --n=320", \
 		"a CTA without rows returns at once, and its peers wait for its part")
 
 PLANT(BUGS)
@@ -143,26 +143,24 @@ DEVICE void load(__half *slots, const CUtensorMap *map, channel<SLOTS> &ch, curs
 	uint32_t mask = (1u << n) - 1, bytes = BN * D * 2;
 	int first = rank * rows;
 
-	if (bug.is(half_expected))
-		bytes /= 2;
 	if (bug.is(own_part_expected))
 		bytes /= n;
 	if (bug.is(mask_of_peers))
 		mask &= ~(1u << rank);
 	if (bug.is(whole_tile_each))
 		first = 0;
-	// @bug released_at_home CS701 @bug own_diagonal CS701
+	// @bug released_at_home CS701
 	channel_acquire_cluster(ch, at);
 	channel_expect(ch, at, bytes);
 	for (int x = 0; x < D; x += 64) {
 		__half *to = slots + at.slot * (BN * D) + x * BN + first * 64;
 
 		if (n == 1)
-			// @bug k_released_early CS120 @bug v_released_early CS120 @bug half_expected CS211
+			// @bug k_released_early CS120 @bug v_released_early CS120
 			tensor_load(to, map, x, tile * BN + first, blockIdx.y, &ch.full[at.slot]);
 		else
 			// @bug published_at_home CS502 @bug own_part_expected CS211
-			// @bug whole_tile_each CS107
+			// @bug whole_tile_each CS107 @bug no_init_fence CS207 @bug idle_returns CS503
 			tensor_load_multicast(to, map, x, tile * BN + first, blockIdx.y,
 				&ch.full[at.slot], mask);
 	}
@@ -172,7 +170,7 @@ DEVICE void load(__half *slots, const CUtensorMap *map, channel<SLOTS> &ch, curs
 DEVICE void drain(channel<SLOTS> &ch, cursor<SLOTS> at)
 {
 	for (int i = 0; i < SLOTS; i++, at.next())
-		channel_acquire_cluster(ch, at);
+		channel_acquire_cluster(ch, at); // @bug own_diagonal CS701
 }
 
 template <int D, class Bug>
@@ -184,9 +182,10 @@ DEVICE void produce(const tensors &t, const sizes &s, const tiles<D> &m, channel
 	tensor_prefetch(&t.q);
 	tensor_prefetch(&t.k);
 	tensor_prefetch(&t.v);
-	mbar_arrive_expect_tx(&ch.q_full, BM * D * 2);
+	mbar_arrive_expect_tx(&ch.q_full, (bug.is(half_expected) ? WM : BM) * D * 2);
 	for (int y = 0; y < BM; y += WM)
 		for (int x = 0; x < D; x += 64)
+			// @bug half_expected CS211
 			tensor_load(m.q + y * D + x * WM, &t.q, x, row + y, blockIdx.y, &ch.q_full);
 
 	load<D>(m.k, &t.k, ch.k, k, 0, bug);
@@ -198,7 +197,7 @@ DEVICE void produce(const tensors &t, const sizes &s, const tiles<D> &m, channel
 	}
 	if (bug.is(invalidates_early))
 		for (int i = 0; i < SLOTS; i++)
-			mbar_inval(&ch.v.empty[i]); // @bug invalidates_early CS205
+			mbar_inval(&ch.v.empty[i]); // @bug invalidates_early CS202
 	if (bug.is(leaves_early) || bug.is(invalidates_early))
 		return;
 	drain(ch.k, k);
@@ -215,7 +214,8 @@ template <class Bug> DEVICE void release(channel<SLOTS> &ch, cursor<SLOTS> at, B
 		if (rank == 0)
 			channel_release(ch, at);
 	} else if (rank < cluster_ctas()) {
-		// @bug leaves_early CS503 @bug count_without_peer CS208
+		// @bug leaves_early CS503 @bug count_without_peer CS209 @bug no_init_fence CS207
+		// @bug invalidates_early CS202
 		channel_release_to(ch, at, rank);
 	}
 }
@@ -225,8 +225,8 @@ template <class Bug> DEVICE void turn_begin(int consumer, Bug bug)
 {
 	const int whose = bug.is(turns_shared) ? 0 : consumer;
 
-	// @bug no_first_turn CS701 @bug last_turn_kept CS701 @bug turn_count CS402
-	// @bug turns_shared CS701
+	// @bug no_first_turn CS701 @bug last_turn_kept CS704 @bug turn_count CS402
+	// @bug turns_shared CS704
 	named_barrier_sync(TURN + whose, bug.is(turn_count) ? 128 : 256);
 }
 
@@ -274,7 +274,7 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	if (!bug.is(no_q_wait))
 		mbar_wait(&ch.q_full, 0);
 	if (!bug.is(no_k_wait))
-		channel_wait(ch.k, k); // @bug mask_of_peers CS703 @bug idle_returns CS701
+		channel_wait(ch.k, k); // @bug mask_of_peers CS703
 	turn_begin(consumer, bug);
 	wgmma_fence();
 	// @bug no_q_wait CS121 @bug no_k_wait CS121
@@ -346,7 +346,7 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	if (bug.is(o_over_other_q))
 		q = m.q + !consumer * tiles<D>::Q_HALVES;
 	named_barrier_sync(STAGED + consumer, 128); /* all four warps are done with Q */
-	// @bug no_proxy_fence CS110 @bug o_over_other_q CS120
+	// @bug no_proxy_fence CS110 @bug o_over_other_q CS120 @bug staging_unsynced CS102
 	stage_rows(q, o, norm);
 	if (!bug.is(no_proxy_fence))
 		fence_proxy_async();
@@ -354,7 +354,7 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 		named_barrier_sync(STAGED + consumer, 128);
 	if (thread == 0) {
 		for (int x = 0; x < D; x += 64)
-			// @bug no_proxy_fence CS110 @bug staging_unsynced CS105
+			// @bug no_proxy_fence CS110 @bug staging_unsynced CS102
 			// @bug store_not_committed CS309 @bug exit_pending CS308
 			tensor_store(&t.o, x, row, blockIdx.y, q + x * WM);
 		if (!bug.is(store_not_committed))
