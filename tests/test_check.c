@@ -619,7 +619,7 @@ Test(barrier, misuse)
 {
 	begin(4); bar_enter(0, 1, 64); bar_enter(1, 1, 96); expect(CS402);
 	/* S21: another count in another generation */
-	begin(4); bar_enter(0, 1, 64); bar_arrive(1, 1, 64); bar_leave(0, 1); bar_arrive(0, 1, 96); bar_arrive(1, 1, 96); bar_enter(2, 1, 96); bar_leave(2, 1); never();
+	begin(4); bar_enter(0, 1, 64); bar_enter(1, 1, 64); bar_leave(0, 1); bar_leave(1, 1); bar_arrive(0, 1, 96); bar_arrive(1, 1, 96); bar_arrive(0, 2, 64); bar_enter(2, 2, 64); bar_leave(2, 2); bar_enter(2, 1, 96); bar_leave(2, 1); never();
 	/* S20: the same warp twice: a note */
 	begin(4); bar_arrive(0, 1, 96); bar_enter(0, 1, 96); bar_arrive(1, 1, 96); bar_leave(0, 1); expect_note(CS404);
 	begin(4); event(.kind = EV_BAR_ARRIVE, .addr = 1, .mode = EVB_RED, .count = 96); bar_enter(1, 1, 96); expect(CS405);
@@ -640,8 +640,12 @@ Test(barrier, edges)
 	/* another barrier id does not help */
 	begin(2); wr(0, ALL, 0, 4); bar_arrive(0, 1, 64); bar_arrive(0, 2, 64); bar_enter(1, 3, 32); bar_leave(1, 3); rd(1, ALL, 0, 4); expect(CS102);
 	/* a slow warp leaves the old generation while the next fills */
-	begin(3); wr(0, ALL, 0, 4); bar_arrive(0, 1, 64); bar_enter(1, 1, 64);
-	wr(2, ALL, 128, 4); bar_arrive(2, 1, 64); bar_leave(1, 1); rd(1, ALL, 0, 4); rd(1, ALL, 128, 4); expect(CS102);
+	begin(3); wr(0, ALL, 0, 4); bar_enter(0, 1, 64); bar_enter(1, 1, 64); bar_leave(0, 1);
+	wr(0, ALL, 128, 4); bar_arrive(0, 1, 64); bar_leave(1, 1); rd(1, ALL, 0, 4); rd(1, ALL, 128, 4); expect(CS102);
+	/* F06, F08: an arrival that may as well be counted in the generation before */
+	begin(4); bar_enter(0, 1, 64); bar_enter(1, 1, 64); bar_leave(0, 1); bar_leave(1, 1); bar_enter(2, 1, 64); expect_warning(CS411);
+	begin(4); bar_enter(0, 1, 64); bar_enter(1, 1, 64); bar_leave(0, 1); bar_leave(1, 1);
+	bar_arrive(1, 2, 64); bar_enter(2, 2, 64); bar_leave(2, 2); bar_enter(2, 1, 64); never();
 	/* S22: exited warps are not waited for */
 	begin(3); leave(2, ALL); wr(0, ALL, 0, 4); bar_enter(0, 0, 0); bar_enter(1, 0, 0); bar_leave(0, 0); bar_leave(1, 0); rd(1, ALL, 0, 4); never();
 }

@@ -11,12 +11,23 @@ static void unref(struct cluster *c, struct nb_gen *g)
 	if (--g->refs)
 		return;
 	frontier_put(&c->space, g->f);
+	free(g->arrivals.at);
 	free(g);
 }
 
 static const char *kind_name(unsigned mode)
 {
 	return mode == EVB_ARRIVE ? "bar.arrive" : mode == EVB_RED ? "bar.red" : "bar.sync";
+}
+
+static void describe(struct finding *f, const struct event *e, const struct nb_gen *g)
+{
+	snprintf(f->barrier.kind, sizeof f->barrier.kind, "named barrier");
+	snprintf(f->barrier.name, sizeof f->barrier.name, "%u", (unsigned)e->addr);
+	f->barrier.peer = e->cta;
+	f->barrier.addr = e->addr;
+	f->barrier.expected = g->count;
+	f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
 }
 
 static struct finding *begin(struct cluster *c, enum rule rule, enum severity sev,
@@ -29,12 +40,7 @@ static struct finding *begin(struct cluster *c, enum rule rule, enum severity se
 		return NULL;
 	report_side(c, f, warp_of(c, e)->index, -1, e->site, kind_name(e->mode));
 	report_side(c, f, e->cta * c->per_cta + first, -1, g->site, "first arrival of the generation");
-	snprintf(f->barrier.kind, sizeof f->barrier.kind, "named barrier");
-	snprintf(f->barrier.name, sizeof f->barrier.name, "%u", (unsigned)e->addr);
-	f->barrier.peer = e->cta;
-	f->barrier.addr = e->addr;
-	f->barrier.expected = g->count;
-	f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
+	describe(f, e, g);
 	return f;
 }
 
@@ -78,19 +84,51 @@ static bool complete(const struct cluster *c, const struct event *e, const struc
 	return true;
 }
 
-static void close_gen(struct cluster *c, struct nb_gen **at)
+/* An arrival that nothing orders after the generation before may as well be
+ * counted in that one: two uses of the barrier run into each other (F06, F08). A
+ * warp that left it is ordered; another one must have heard of all its arrivals,
+ * in any of its lanes, as a warp arrives when the last of them does. */
+static void judge_overlap(struct cluster *c, const struct event *e, const struct nb_gen *before)
 {
-	struct nb_gen *g = *at;
+	struct warp *w = warp_of(c, e);
+	struct finding *f;
+	const struct who *x;
 
+	if (!before || w->left[e->addr & 15] >= before->number)
+		return;
+	for (size_t i = 0; i < before->arrivals.n; i++) {
+		x = &before->arrivals.at[i];
+		if (warp_heard(c, w, x))
+			continue;
+		f = report_new(c, CS411, rule_severity(CS411), e->site, x->site);
+		if (!f)
+			return;
+		report_side(c, f, w->index, -1, e->site, kind_name(e->mode));
+		report_side(c, f, x->warp, -1, x->site, "arrival in the generation before");
+		describe(f, e, before);
+		report_edge(f, "nothing tells warp %u that generation %u of barrier %u is complete: warp %u "
+			"arrived in it, and this arrival for the next one may be counted in its place",
+			w->id, before->number, (unsigned)e->addr, c->warp[x->warp].id);
+		report_send(c, f);
+		return;
+	}
+}
+
+static void close_gen(struct cluster *c, unsigned cta, unsigned id)
+{
+	struct nb_gen **at = &c->cta[cta].bar[id], **before = &c->cta[cta].bar_before[id];
+
+	if (*before)
+		unref(c, *before);
+	*before = *at;
 	*at = NULL;
-	unref(c, g);
 }
 
 void on_bar_arrive(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	struct cta *cta = &c->cta[e->cta];
-	struct nb_gen **at = &cta->bar[e->addr & 15], *g = *at;
+	struct nb_gen **at = &cta->bar[e->addr & 15], *g = *at, *before = cta->bar_before[e->addr & 15];
 	uint32_t count = e->count ? e->count : (cta->threads + 31) & ~31u;
 
 	if (!g) {
@@ -99,10 +137,13 @@ void on_bar_arrive(struct cluster *c, const struct event *e)
 		g->refs = 1;
 		g->count = count;
 		g->implicit = !e->count;
+		g->number = before ? before->number + 1 : 1;
 		g->site = e->site;
 	} else {
 		judge(c, e, g, count);
 	}
+	judge_overlap(c, e, before);
+	vec_push(&g->arrivals, warp_who(w, e->lanes, e->site));
 	warp_release(c, w, e->lanes, g->f);
 	g->arrived += 32;
 	g->warps |= 1u << (e->warp & 31);
@@ -114,7 +155,7 @@ void on_bar_arrive(struct cluster *c, const struct event *e)
 		g->refs++;
 	}
 	if (complete(c, e, g))
-		close_gen(c, at);
+		close_gen(c, e->cta, e->addr & 15);
 }
 
 void on_bar_resume(struct cluster *c, const struct event *e)
@@ -126,7 +167,8 @@ void on_bar_resume(struct cluster *c, const struct event *e)
 		return;
 	w->in = NULL;
 	if (*at == g) /* exits made it complete */
-		close_gen(c, at);
+		close_gen(c, e->cta, e->addr & 15);
+	w->left[e->addr & 15] = g->number;
 	warp_acquire(c, w, e->lanes, g->f);
 	if (w->ngroups > 1)
 		warp_converge(c, w, e->lanes);
@@ -142,7 +184,11 @@ void barrier_reset(struct cluster *c)
 			c->warp[i].in = NULL;
 		}
 	for (uint32_t k = 0; k < c->nctas; k++)
-		for (unsigned b = 0; b < 16; b++)
+		for (unsigned b = 0; b < 16; b++) {
 			if (c->cta[k].bar[b])
-				close_gen(c, &c->cta[k].bar[b]);
+				close_gen(c, k, b);
+			if (c->cta[k].bar_before[b])
+				unref(c, c->cta[k].bar_before[b]);
+			c->cta[k].bar_before[b] = NULL;
+		}
 }

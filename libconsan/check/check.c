@@ -81,6 +81,7 @@ static void on_cta_end(struct cluster *c, const struct event *e)
 		return;
 	c->cta[e->cta].ended = true;
 	async_cta_end(c, e->cta, e);
+	wgmma_cta_end(c, e);
 	cluster_cta_end(c, e);
 }
 
@@ -188,7 +189,8 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->index = index;
 	w->all = w->live = 0;
 	w->epoch = 1;
-	w->met = 0;
+	w->met = w->reg_ops = 0;
+	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;
 	w->global_fence = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
 }
@@ -208,6 +210,7 @@ static void reset_cluster(struct cluster *c)
 
 		if (g->nreg)
 			memset(g->reg, 0, g->nreg * sizeof *g->reg);
+		free(g->reg_site.at);
 		*g = (struct warpgroup){ .open = 1, .reg = g->reg, .nreg = g->nreg };
 	}
 	for (i = 0; i < c->mbars.n; i++) {
@@ -308,8 +311,10 @@ static void free_cluster(struct cluster *c)
 		free(w->observed.at);
 		free(w->reg);
 	}
-	for (i = 0; i < c->nwarpgroups; i++)
+	for (i = 0; i < c->nwarpgroups; i++) {
 		free(c->wg[i].reg);
+		free(c->wg[i].reg_site.at);
+	}
 	free(c->nothing);
 	frontier_put(&c->space, c->least);
 	frontier_put(&c->space, c->joint);

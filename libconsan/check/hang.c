@@ -85,7 +85,7 @@ static bool all_on_one(const struct cluster *c, unsigned mode)
 
 static enum rule cause(struct cluster *c, const struct event *hang, const struct stuck **root)
 {
-	const struct stuck *s, *bytes = NULL, *gone = NULL;
+	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL;
 
 	*root = c->stuck;
 	if (hang->mode == 2)
@@ -95,6 +95,12 @@ static enum rule cause(struct cluster *c, const struct event *hang, const struct
 			gone = s;
 		if (s->e.mode == EVW_MBARRIER && bytes_missing(c, &s->e))
 			bytes = s;
+		if (s->e.mode == EVW_SETMAXNREG)
+			regs = s;
+	}
+	if (regs) {
+		*root = regs;
+		return CS706;
 	}
 	if (bytes) {
 		*root = bytes;

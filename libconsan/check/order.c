@@ -263,6 +263,17 @@ bool warp_knows(struct cluster *c, struct warp *w, uint32_t lanes, const struct 
 	return true;
 }
 
+bool warp_heard(struct cluster *c, const struct warp *w, const struct who *x)
+{
+	if (x->warp == w->index)
+		return true;
+	for (unsigned i = 0; i < w->ngroups; i++)
+		if (frontier_full(&c->space, w->group[i].f, PLANE_G, x->warp) >= x->epoch
+			|| frontier_lanes(&c->space, w->group[i].f, PLANE_G, x->warp, x->epoch) & x->lanes)
+			return true;
+	return false;
+}
+
 /* ---- relaxed accesses and the fences around them (A07, B25) ---- */
 
 void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f, bool far)

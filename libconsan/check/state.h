@@ -88,6 +88,11 @@ struct plain_reg {
 	bool touched, moved;     /* ever; by a plain mov */
 };
 
+struct who {                 /* one past event of some lanes of a warp */
+	uint16_t warp;           /* index in the cluster */
+	uint32_t lanes, epoch, site;
+};
+
 struct warp {
 	uint16_t cta, id;        /* id in the CTA */
 	uint32_t index;          /* in the cluster = its generic agent */
@@ -110,7 +115,10 @@ struct warp {
 	uint32_t wg_fences;      /* wgmma.fence so far */
 	bool reg_touched;        /* any register since the last one */
 	uint32_t nregs;          /* by setmaxnreg; 0 until the first */
+	uint32_t reg_ops;        /* setmaxnreg so far ... */
+	struct who reg_op;       /* ... and the newest */
 	struct nb_gen *in;       /* barrier generation it waits in, or NULL */
+	uint32_t left[16];       /* by barrier id: the generation it left last */
 	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
 	uint64_t cluster_waited; /* phases of barrier.cluster that it waited for */
 	struct stuck *stuck;     /* EV_BLOCKED */
@@ -125,14 +133,10 @@ struct warpgroup {
 	size_t nreg;
 	uint32_t wait_site, wait_count, site;
 	bool judged;             /* exit with pending wgmma was reported */
+	VEC(uint32_t) reg_site;  /* the setmaxnreg that its first warp there executed */
 };
 
 /* ---- mbarriers ---- */
-
-struct who {                 /* one past event of some lanes of a warp */
-	uint16_t warp;           /* index in the cluster */
-	uint32_t lanes, epoch, site;
-};
 
 struct who_list {
 	struct who *at;
@@ -201,9 +205,10 @@ struct nb_gen {
 	uint32_t refs;
 	uint32_t count, arrived; /* threads */
 	uint32_t warps;          /* in the CTA, those that arrived */
-	uint32_t site, red;
-	bool implicit, complete;
+	uint32_t site, number;   /* number: from 1, of this barrier */
+	bool implicit;
 	uint8_t kinds;           /* 1 << EVB_ */
+	struct who_list arrivals;
 };
 
 /* ---- strong locations in shared memory: flags and locks ---- */
@@ -232,6 +237,7 @@ struct cta {
 	uint32_t threads, bytes;
 	uint16_t *mbar_at;       /* per 8 bytes: index + 1 into mbars */
 	struct nb_gen *bar[16];
+	struct nb_gen *bar_before[16]; /* the generation before, or NULL */
 	struct frontier *exited; /* what all exited lanes knew */
 	struct frontier *near_now, *near_before; /* published by relaxed cluster arrivals after
 	                            fences of .cta scope; NULL until the first */
@@ -337,6 +343,8 @@ void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes);
 void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoch);
 void order_exit(struct cluster *c, struct warp *w, uint32_t lanes);
 struct frontier *warp_frontier(struct warp *w, unsigned lane); /* NULL: exited */
+/* Some lane of the warp knows it, or did it. */
+bool warp_heard(struct cluster *c, const struct warp *w, const struct who *x);
 /* All of `lanes` know some lane's part in the past event. */
 bool warp_knows(struct cluster *c, struct warp *w, uint32_t lanes, const struct who *x);
 struct who warp_who(struct warp *w, uint32_t lanes, uint32_t site);
@@ -439,6 +447,7 @@ void on_wg_commit(struct cluster *c, const struct event *e);
 void on_wg_wait(struct cluster *c, const struct event *e);
 void on_regs(struct cluster *c, const struct event *e);
 void on_setmaxnreg(struct cluster *c, const struct event *e);
+void wgmma_cta_end(struct cluster *c, const struct event *e);
 void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e);
 
 /* ---- barrier.c ---- */

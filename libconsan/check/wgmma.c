@@ -287,7 +287,47 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e)
 	report_send(c, f);
 }
 
-/* ---- setmaxnreg (F13): what it was before the first is not known exactly ---- */
+/* ---- setmaxnreg (F13, F14): what it was before the first is not known exactly ---- */
+
+static void not_together(struct cluster *c, const struct event *e, const struct warp *w,
+	const char *what, const struct who *other, const char *other_what, const char *why)
+{
+	struct finding *f = report_new(c, CS409, rule_severity(CS409), e->site, other->site);
+
+	if (!f)
+		return;
+	report_side(c, f, w->index, -1, e->site, what);
+	report_side(c, f, other->warp, -1, other->site, other_what);
+	report_edge(f, why, w->id, c->warp[other->warp].id);
+	report_send(c, f);
+}
+
+static void judge_together(struct cluster *c, const struct event *e, struct warp *w)
+{
+	struct warpgroup *g = &c->wg[wg_of(c, w)];
+	uint32_t first = w->index - w->id % 4;
+
+	if (w->reg_ops == g->reg_site.n)
+		vec_push(&g->reg_site, e->site);
+	for (uint32_t i = first; i < first + 4 && i < (w->cta + 1u) * c->per_cta; i++) {
+		struct warp *o = &c->warp[i];
+
+		if (o == w || !o->reg_ops)
+			continue;
+		if (o->reg_ops > w->reg_ops + 1)
+			not_together(c, e, w, "setmaxnreg", &o->reg_op, "next setmaxnreg",
+				"warp %u executes its setmaxnreg after warp %u of the warpgroup has gone on to the next");
+		if (o->reg_ops == w->reg_ops + 1 && o->reg_op.site != e->site)
+			not_together(c, e, w, "setmaxnreg", &o->reg_op, "setmaxnreg",
+				"warp %u and warp %u of one warpgroup execute different setmaxnreg instructions");
+		else if (o->reg_ops == w->reg_ops && !warp_knows(c, w, e->lanes, &o->reg_op))
+			not_together(c, e, w, "setmaxnreg", &o->reg_op, "setmaxnreg before",
+				"nothing tells warp %u, before its next setmaxnreg, that warp %u is done with "
+				"the one before");
+	}
+	w->reg_ops++;
+	w->reg_op = warp_who(w, e->lanes, e->site);
+}
 
 void on_setmaxnreg(struct cluster *c, const struct event *e)
 {
@@ -298,14 +338,27 @@ void on_setmaxnreg(struct cluster *c, const struct event *e)
 
 	if (!bad && w->nregs)
 		bad = inc ? n < w->nregs : n > w->nregs;
-	if (bad) {
-		f = report_new(c, CS408, rule_severity(CS408), e->site, 0);
-		if (f) {
-			report_side(c, f, w->index, -1, e->site, inc ? "setmaxnreg.inc" : "setmaxnreg.dec");
-			report_edge(f, "%u registers: a multiple of 8 from 24 to 256 is needed, and %s than "
-				"the warp has (%u)", n, inc ? "not fewer" : "not more", w->nregs);
-			report_send(c, f);
-		}
+	f = bad ? report_new(c, CS408, rule_severity(CS408), e->site, 0) : NULL;
+	if (f) {
+		report_side(c, f, w->index, -1, e->site, inc ? "setmaxnreg.inc" : "setmaxnreg.dec");
+		report_edge(f, "%u registers: a multiple of 8 from 24 to 256 is needed, and %s than "
+			"the warp has (%u)", n, inc ? "not fewer" : "not more", w->nregs);
+		report_send(c, f);
 	}
 	w->nregs = n;
+	judge_together(c, e, w);
+}
+
+void wgmma_cta_end(struct cluster *c, const struct event *e)
+{
+	for (uint32_t i = e->cta * c->per_cta; i < (e->cta + 1u) * c->per_cta; i++) {
+		struct warp *w = &c->warp[i], *o = w - w->id % 4;
+
+		if (w->all && o->all && w->reg_ops < o->reg_ops)
+			not_together(c, e, w, "exit", &o->reg_op, "setmaxnreg",
+				"warp %u has exited without the setmaxnreg that warp %u of its warpgroup executed");
+		else if (w->all && o->all && w->reg_ops > o->reg_ops)
+			not_together(c, e, o, "exit", &w->reg_op, "setmaxnreg",
+				"warp %u has exited without the setmaxnreg that warp %u of its warpgroup executed");
+	}
 }

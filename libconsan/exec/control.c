@@ -1,6 +1,7 @@
 /* control: jumps, ends, traps, and the small instructions around them. */
 #include "core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- jumps ---- */
@@ -339,11 +340,18 @@ DECODER(bar_warp_sync)
 static void explain_regs(const struct warp *w, const struct xwait *wait,
 	struct event *e, char *buf, size_t n)
 {
-	(void)n;
-	(void)buf;
+	const struct cta *cta = w->cta;
+	uint64_t held = 0;
+
+	for (uint32_t i = 0; i < cta->nwarps; i++)
+		held += cta->warp[i]->done ? 0 : (uint64_t)cta->warp[i]->maxnreg * LANES;
 	e->count = (uint32_t)wait->arg;
-	e->text = "registers are missing in the CTA's pool";
-	e->tx = (int64_t)w->cta->regs_free;
+	e->tx = (int64_t)cta->regs_free;
+	e->text = buf;
+	snprintf(buf, n, "setmaxnreg.inc %llu needs %llu registers more for its warp; the CTA's pool "
+		"has %llu, and its warps hold %llu", (unsigned long long)wait->addr,
+		(unsigned long long)wait->arg, (unsigned long long)cta->regs_free,
+		(unsigned long long)held);
 }
 
 static enum step op_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lanes)
