@@ -210,7 +210,7 @@ template <class Bug> DEVICE void release(channel<SLOTS> &ch, cursor<SLOTS> at, B
 {
 	const uint32_t rank = threadIdx.x % 128;
 
-	if (bug.is(released_at_home)) {
+	if (cluster_ctas() == 1 || bug.is(released_at_home)) {
 		if (rank == 0)
 			channel_release(ch, at);
 	} else if (rank < cluster_ctas()) {
