@@ -50,7 +50,7 @@ SHADOW = shadow/table.c
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/order.c \
 	libconsan/check/access.c libconsan/check/race.c libconsan/check/async.c \
 	libconsan/check/mbar.c libconsan/check/wgmma.c libconsan/check/barrier.c \
-	libconsan/check/cluster.c \
+	libconsan/check/cluster.c libconsan/check/tensormap.c \
 	libconsan/check/hang.c libconsan/check/report.c
 
 REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/json.c
@@ -272,7 +272,7 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
 KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
 	kernels/attention/fa2_split_q \
 	kernels/attention/fa2_split_kv kernels/attention/fa2_shared_kv \
-	kernels/attention/fa2_shared_qkv kernels/attention/fa2_tiling_qk \
+	kernels/attention/fa2_shared_qkv kernels/attention/fa2_tiling_qk kernels/mlp/fused_mlp \
 	kernels/attention/hopper
 NVCCFLAGS = -O3 -std=c++17 -lineinfo -gencode=arch=compute_90a,code=[sm_90a,compute_90a]
 

@@ -450,6 +450,7 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/wgmma_gemm/wgmma_gemm", "kernels/attention/fa2_split_q",
 	"kernels/attention/fa2_split_kv", "kernels/attention/fa2_shared_kv",
 	"kernels/attention/fa2_shared_qkv", "kernels/attention/fa2_tiling_qk",
+	"kernels/mlp/fused_mlp",
 	"kernels/attention/hopper",
 	"cases/cxx/libcuxx" };
 
@@ -466,6 +467,9 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/attention/fa2_shared_kv", "--d=128 --n=72 --causal=1" },
 	{ "kernels/attention/fa2_shared_qkv", "--stages=2 --n=200 --smem=naive" },
 	{ "kernels/attention/fa2_shared_qkv", "--d=128 --n=72 --causal=1" },
+	{ "kernels/mlp/fused_mlp", "--m=200 --n=264 --k=328 --ctas=1" },
+	{ "kernels/mlp/fused_mlp", "--form=independent --m=200 --n=264 --k=328 --ctas=1" },
+	{ "kernels/mlp/fused_mlp", "--form=epilogue --m=200 --n=264 --k=328 --ctas=1" },
 	{ "kernels/attention/fa2_tiling_qk", "--stages=2 --n=72 --d=256" },
 	{ "kernels/attention/fa2_tiling_qk", "--stages=4 --n=72 --d=1024 --causal=1" },
 	{ "kernels/attention/hopper", "--d=128 --n=200 --causal=1" },

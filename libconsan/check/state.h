@@ -122,6 +122,7 @@ struct warp {
 	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
 	uint64_t cluster_waited; /* phases of barrier.cluster that it waited for */
 	struct stuck *stuck;     /* EV_BLOCKED */
+	uint64_t map;            /* that its next bulk operation reads; 0: none */
 };
 
 struct warpgroup {
@@ -132,6 +133,7 @@ struct warpgroup {
 	struct wg_reg *reg;
 	size_t nreg;
 	uint32_t wait_site, wait_count, site;
+	uint32_t flush_site, idle; /* the last wait that left none in flight; idle waits since */
 	bool judged;             /* exit with pending wgmma was reported */
 	VEC(uint32_t) reg_site;  /* the setmaxnreg that its first warp there executed */
 };
@@ -469,6 +471,14 @@ void cluster_visit(struct cluster *c, struct warp *w, const struct event *e, uns
 void cluster_cta_end(struct cluster *c, const struct event *e);
 void cluster_reset(struct cluster *c);
 
+/* ---- tensormap.c ---- */
+void on_map(struct cluster *c, const struct event *e);
+void on_map_fence(struct cluster *c, const struct event *e);
+/* The warp's operation, told of by on_map(), reads its map as this agent. */
+void map_read_by(struct cluster *c, struct warp *w, unsigned lane, uint32_t agent, uint32_t epoch);
+struct map_table *map_table_open(void);
+void map_table_close(struct map_table *t);
+
 /* ---- hang.c ---- */
 void on_fault(struct cluster *c, const struct event *e);
 void on_blocked(struct cluster *c, const struct event *e);
@@ -504,6 +514,7 @@ struct check {
 	uint32_t *index;          /* hash of findings: index + 1 */
 	uint32_t cap_index;
 	struct check_stats stats;
+	struct map_table *maps;
 	struct finding **ordered; /* for check_findings() */
 };
 

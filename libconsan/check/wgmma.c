@@ -222,14 +222,41 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 
 /* ---- groups ---- */
 
-static void redundant(struct cluster *c, const struct event *e, const char *what, const char *why)
+/* `other`: the site that makes this one redundant, or 0 */
+static struct finding *redundant(struct cluster *c, const struct event *e, const char *what,
+	uint32_t other)
 {
-	struct finding *f = report_new(c, CS801, rule_severity(CS801), e->site, 0);
+	struct finding *f = report_new(c, CS801, rule_severity(CS801), e->site, other);
+
+	if (f)
+		report_side(c, f, warp_of(c, e)->index, -1, e->site, what);
+	return f;
+}
+
+static void redundant_commit(struct cluster *c, const struct event *e)
+{
+	struct finding *f = redundant(c, e, "wgmma.commit_group", 0);
 
 	if (!f)
 		return;
-	report_side(c, f, warp_of(c, e)->index, -1, e->site, what);
-	report_edge(f, "%s", why);
+	report_edge(f, "no wgmma was issued since the last commit");
+	report_send(c, f);
+}
+
+static void redundant_wait(struct cluster *c, const struct event *e, struct warpgroup *g)
+{
+	struct finding *f = redundant(c, e, "wgmma.wait_group", g->flush_site);
+
+	g->idle++;
+	if (!f)
+		return;
+	if (g->flush_site) {
+		report_side(c, f, warp_of(c, e)->index, -1, g->flush_site, "the wait that is enough");
+		report_edge(f, "no wgmma was issued since a wait after which none was in flight: "
+			"%u waits for the same wgmmas become one", g->idle + 1);
+	} else {
+		report_edge(f, "no committed group is pending");
+	}
 	report_send(c, f);
 }
 
@@ -244,7 +271,7 @@ void on_wg_commit(struct cluster *c, const struct event *e)
 	struct warpgroup *g = &c->wg[wg_of(c, warp_of(c, e))];
 
 	if (!g->inside)
-		redundant(c, e, "wgmma.commit_group", "no wgmma was issued since the last commit");
+		redundant_commit(c, e);
 	g->open++;
 	g->inside = 0;
 }
@@ -256,12 +283,17 @@ void on_wg_wait(struct cluster *c, const struct event *e)
 	uint32_t committed = g->open - 1;
 	uint32_t done = committed > e->count ? committed - e->count : 0;
 
-	if (g->done == committed)
-		redundant(c, e, "wgmma.wait_group", "no committed group is pending");
+	/* Pending groups that hold no wgmma are nothing to wait for. */
+	if (g->done == committed || g->last <= g->done)
+		redundant_wait(c, e, g);
 	g->wait_site = e->site;
 	g->wait_count = e->count;
 	if (done <= g->done)
 		return;
+	if (g->last > g->done && g->last <= done) {
+		g->flush_site = e->site;
+		g->idle = 0;
+	}
 	g->done = done;
 	for (unsigned i = 0; i < 4 && w->id + i < c->per_cta; i++)
 		warp_learn(c, w + i, agent_wgmma(c, wg_of(c, w)), done);

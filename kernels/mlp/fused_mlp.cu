@@ -1,0 +1,501 @@
+/* fused_mlp: the first half of a gated MLP on Hopper's tensor cores, in the three
+ * forms in which two matrix products can meet in one kernel. Warp-specialised:
+ * one thread feeds a ring of slots by TMA, two warpgroups multiply out of it.
+ *
+ *   --form=fused         C = silu(A B1^T) * (A B2^T). Both products share one main
+ *                        loop: a slot holds a tile of A, one of B1 and one of B2,
+ *                        so A is loaded once, and both are one wgmma group
+ *   --form=independent   C = relu(A B1^T), C2 = relu(A B2^T): one loop each
+ *   --form=epilogue      C = relu(A B1^T + bias): one product, two operations
+ *
+ *   producer, one lane of warpgroup 0       consumers, warpgroups 1 and 2
+ *
+ *   wait empty[slot]  <----------------.    wait full[slot]  <-------------.
+ *   arrive full[slot], expect bytes    |    wgmma.fence                    |
+ *   TMA A, B1, B2 -> slot              |    4 x wgmma D1 += A B1           |
+ *        |                             |    4 x wgmma D2 += A B2           |
+ *        |                             |    wgmma.commit_group      (one)  |
+ *        | bytes land                  |    wgmma.wait_group 1             |
+ *        '-----------------------------|-----------------------------------'
+ *                                      '--- arrive empty[slot before this]
+ *
+ *   after the loop:                         wgmma.wait_group 0      (one)
+ *                                           D1, D2 -> registers' other uses
+ *
+ * What reads D1 or D2 needs the group that wrote it to be complete. One
+ * wait_group 0 flushes the pipeline: all that comes later needs no other,
+ * until the next wgmma is issued. A wait before each use, with a commit, is
+ * right but idle (--bug=four_waits), and can make ptxas serialise the wgmmas;
+ * to wait once and never again is wrong as soon as there is a second product
+ * (--bug=flushed_once). Each loop that issues wgmmas ends with a wait.
+ *
+ *   epilogue, each warpgroup by 64 columns:
+ *
+ *   one thread: bulk.wait_group.read 1      the store before the last has read
+ *   bar.sync id, 128                        all may write its staging buffer
+ *   stmatrix, fence.proxy.async             results -> staging
+ *   bar.sync id, 128                        all have written
+ *   one thread: TMA store, commit
+ *
+ * A is M x K, B1 and B2 are N x K, C and C2 are M x N, row-major halves, K and N
+ * multiples of 8. TMA reads what lies outside as zero and does not write it. */
+#include "../common/channel.cuh"
+#include "../common/tensor_map.h"
+
+enum form { FUSED, INDEPENDENT, EPILOGUE };
+#define FORMS "fused|independent|epilogue"
+
+enum {
+	BM = 128, BN = 128, BK = 64, SLOTS = 4,
+	WM = 64,                       /* rows of a consumer warpgroup */
+	CONSUMERS = BM / WM, THREADS = 128 * (1 + CONSUMERS),
+	A_HALVES = BM * BK, B_HALVES = BN * BK, SLOT_HALVES = A_HALVES + 2 * B_HALVES,
+	CHUNK = 64,                    /* columns that are staged and stored together */
+	STAGING_HALVES = WM * CHUNK,   /* one buffer; a consumer warpgroup has two */
+	SMEM = 2 * (SLOTS * SLOT_HALVES + CONSUMERS * 2 * STAGING_HALVES) + 1024,
+	SUMS = WM * BN / 128,          /* of a thread */
+	BAND = 16,                     /* tile rows done together, so that L2 holds them */
+};
+
+#define BUGS(BUG) \
+	BUG(four_waits, CS801, "", \
+		"a commit and a wait before each of four uses of the sums: three of them idle") \
+	BUG(second_not_waited, CS326, "", \
+		"one group for each product, and waits for all but the newest: never for the second") \
+	BUG(second_not_committed, CS321, "", "the last wgmmas of the second product are in no group") \
+	BUG(flushed_once, CS321, "--form=independent", \
+		"waits after the first loop and takes the pipeline for flushed ever after") \
+	BUG(bias_early, CS321, "--form=epilogue", "adds the bias before the wait") \
+	BUG(gate_early, CS321, "", "uses the first product between the loop and the wait") \
+	BUG(no_wgmma_fence, CS320, "", "no wgmma.fence between clearing the sums and the first wgmma") \
+	BUG(release_early, CS120, "", "gives back the slot that the group in flight still reads") \
+	BUG(release_by_first, CS120, "", \
+		"two groups, and a wait that covers the first product's only, frees B2's tile") \
+	BUG(no_full_wait, CS121, "", "multiplies without waiting for the bytes") \
+	BUG(tx_without_b2, CS211, "", "expects A and B1, but B2 is copied as well") \
+	BUG(b2_over_b1, CS107, "", "loads B2 into the place of B1") \
+	BUG(slots_of_one, CS902, "", "addresses slots as if there were one more of them") \
+	BUG(no_proxy_fence, CS110, "", "the staging goes to the TMA engine without a proxy fence") \
+	BUG(staging_reused, CS105, "--n=256 --ctas=1", "staging is rewritten without asking whether it was read") \
+	BUG(staging_unsynced, CS105, "", "the store starts before the other warps wrote the staging") \
+	BUG(exit_pending, CS308, "", "exits while the last store still reads its shared memory")
+
+PLANT(BUGS)
+
+struct tensors {
+	CUtensorMap a, b1, b2, c, c2;
+	const __half *bias;
+};
+
+struct sizes {
+	int m, n, k;
+};
+
+/* Tiles of C, in bands of BAND tile rows */
+struct tile {
+	int row, col;
+
+	__device__ __forceinline__ tile(const sizes &s, int i)
+	{
+		const int rows = (s.m + BM - 1) / BM, cols = (s.n + BN - 1) / BN;
+		const int from = i / (BAND * cols) * BAND, high = min((int)BAND, rows - from);
+		const int in = i - from * cols;
+
+		row = (from + in % high) * BM;
+		col = in / high * BN;
+	}
+};
+
+#define FOR_TILES(i, s) \
+	for (int i = blockIdx.x; i < (((s).m + BM - 1) / BM) * (((s).n + BN - 1) / BN); i += gridDim.x)
+
+/* One main loop's loads for one tile of C; b1 or b2 may be missing. */
+template <class Bug>
+DEVICE void feed(const CUtensorMap *a, const CUtensorMap *b1, const CUtensorMap *b2, tile c,
+	int depth, __half *slots, channel<SLOTS> &ch, cursor<SLOTS> &at, Bug bug)
+{
+	const int products = (b1 != NULL) + (b2 != NULL) - bug.is(tx_without_b2);
+
+	for (int k = 0; k < depth; k += BK, at.next()) {
+		const int slot = at.slot + (bug.is(slots_of_one) && at.slot == SLOTS - 1);
+		__half *sa = slots + slot * SLOT_HALVES, *sb1 = sa + A_HALVES;
+		__half *sb2 = bug.is(b2_over_b1) ? sb1 : sb1 + B_HALVES;
+		uint64_t *full = &ch.full[at.slot];
+
+		channel_acquire(ch, at);
+		channel_expect(ch, at, 2 * (A_HALVES + products * B_HALVES));
+		// @bug release_early CS120
+		tensor_load(sa, a, k, c.row, full);
+		if (b1)
+			tensor_load(sb1, b1, k, c.col, full); // @bug b2_over_b1 CS107
+		if (b2)
+			// @bug tx_without_b2 CS211 @bug b2_over_b1 CS107 @bug release_by_first CS120
+			// @bug slots_of_one CS902
+			tensor_load(sb2, b2, k, c.col, full);
+	}
+}
+
+template <enum form form, class Bug>
+DEVICE void produce(const tensors &t, const sizes &s, __half *slots, channel<SLOTS> &ch, Bug bug)
+{
+	cursor<SLOTS> at;
+
+	tensor_prefetch(&t.a);
+	tensor_prefetch(&t.b1);
+	if (form != EPILOGUE)
+		tensor_prefetch(&t.b2);
+	FOR_TILES(i, s) {
+		const tile c(s, i);
+
+		feed(&t.a, &t.b1, form == FUSED ? &t.b2 : NULL, c, s.k, slots, ch, at, bug);
+		if (form == INDEPENDENT)
+			feed(&t.a, NULL, &t.b2, c, s.k, slots, ch, at, bug);
+	}
+}
+
+/* 64 rows of A by 128 rows of B, 64 columns of both */
+DEVICE void multiply(float (&sum)[SUMS], const __half *a, const __half *b)
+{
+	const uint64_t da = wgmma_tile(a), db = wgmma_tile(b);
+
+#pragma unroll
+	for (int k = 0; k < BK / 16; k++) /* 16 halves further: 32 bytes, 2 units */
+		wgmma(sum, da + 2 * k, db + 2 * k, true);
+}
+
+DEVICE void clear(float (&sum)[SUMS])
+{
+#pragma unroll
+	for (int i = 0; i < SUMS; i++)
+		sum[i] = 0;
+}
+
+/* A main loop: all of K, for d1 (A B1^T), d2 (A B2^T) or both. When it returns
+ * its last group is in flight; the caller waits and gives `before` back. */
+template <bool first, bool second, class Bug>
+DEVICE void main_loop(float (&d1)[SUMS], float (&d2)[SUMS], const __half *slots, int depth,
+	channel<SLOTS> &ch, cursor<SLOTS> &at, cursor<SLOTS> &before, int warpgroup, Bug bug)
+{
+	const int thread = threadIdx.x % 128;
+	const bool apart = bug.is(second_not_waited) || bug.is(release_by_first);
+
+	if (first)
+		clear(d1);
+	if (second)
+		clear(d2);
+	for (int k = 0; k < depth; k += BK, at.next()) {
+		const __half *slot = slots + at.slot * SLOT_HALVES, *a = slot + warpgroup * WM * BK;
+
+		if (!bug.is(no_full_wait))
+			channel_wait(ch, at);
+		if (!bug.is(no_wgmma_fence))
+			wgmma_fence();
+		if (first)
+			// @bug no_wgmma_fence CS320 @bug no_full_wait CS121 @bug release_early CS120
+			multiply(d1, a, slot + A_HALVES);
+		if (apart)
+			wgmma_commit();
+		if (second)
+			// @bug release_by_first CS120 @bug second_not_waited CS326
+			multiply(d2, a, slot + A_HALVES + B_HALVES);
+		if (!(bug.is(second_not_committed) && k + BK >= depth))
+			wgmma_commit();
+		if (apart && !bug.is(release_by_first))
+			wgmma_wait<2>();
+		else
+			wgmma_wait<1>();
+		/* wgmma.wait_group is one event for the four warps: one thread may
+		 * speak for all of them. */
+		if (bug.is(release_by_first) || bug.is(release_early)) {
+			if (thread == 0)
+				channel_release(ch, at);
+		} else if (k > 0 && thread == 0) {
+			channel_release(ch, before);
+		}
+		before = at;
+	}
+}
+
+/* All that was issued is complete; then the last slot is free, too. */
+template <class Bug>
+DEVICE void flush(channel<SLOTS> &ch, cursor<SLOTS> before, bool wait, Bug bug)
+{
+	if (bug.is(second_not_waited))
+		wgmma_wait<1>();
+	else if (wait)
+		wgmma_wait<0>();
+	if (threadIdx.x % 128 == 0 && !bug.is(release_by_first) && !bug.is(release_early))
+		channel_release(ch, before);
+}
+
+/* What code generators that know only "this operand comes from a wgmma" put
+ * before each use */
+#define WAIT_BEFORE_USE() (wgmma_commit(), wgmma_wait<0>())
+
+DEVICE float relu(float x)
+{
+	return fmaxf(x, 0);
+}
+
+DEVICE float silu(float x)
+{
+	return x / (1 + __expf(-x));
+}
+
+/* Columns of a row of 128 bytes are swizzled by the row's number modulo 8. */
+DEVICE void stage(__half *staging, const float *sum, int warp, int lane)
+{
+	const int r = warp * 16 + lane % 16;
+
+#pragma unroll
+	for (int j = 0; j < CHUNK / 8; j += 2)
+		stmatrix(staging + r * CHUNK + (j + lane / 16 ^ r % 8) * 8,
+			pack_half(sum[4 * j], sum[4 * j + 1]),
+			pack_half(sum[4 * j + 2], sum[4 * j + 3]),
+			pack_half(sum[4 * j + 4], sum[4 * j + 5]),
+			pack_half(sum[4 * j + 6], sum[4 * j + 7]));
+}
+
+/* 64 rows x 64 columns to C, through the staging buffer whose turn it is */
+template <class Bug>
+DEVICE void store(const CUtensorMap *map, int x, int y, __half *buffer, const float *sum,
+	int warpgroup, Bug bug)
+{
+	const int thread = threadIdx.x % 128;
+
+	if (thread == 0 && !bug.is(staging_reused))
+		bulk_wait_read<1>();
+	named_barrier_sync(1 + warpgroup, 128);
+	// @bug no_proxy_fence CS110 @bug staging_reused CS105
+	stage(buffer, sum, thread / 32, thread % 32);
+	if (!bug.is(no_proxy_fence))
+		fence_proxy_async();
+	if (!bug.is(staging_unsynced))
+		named_barrier_sync(1 + warpgroup, 128);
+	if (thread == 0) {
+		// @bug no_proxy_fence CS110 @bug staging_reused CS105 @bug staging_unsynced CS105
+		// @bug exit_pending CS308
+		tensor_store(map, x, y, buffer);
+		bulk_commit();
+	}
+}
+
+template <enum form form, class Bug>
+DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __half *staging,
+	channel<SLOTS> &ch, int warpgroup, Bug bug)
+{
+	cursor<SLOTS> at, before;
+
+	staging += warpgroup * 2 * STAGING_HALVES;
+	FOR_TILES(i, s) {
+		const tile c(s, i);
+		const int y = c.row + warpgroup * WM;
+		float d1[SUMS], d2[SUMS];
+
+		main_loop<true, form == FUSED>(d1, d2, slots, s.k, ch, at, before, warpgroup, bug);
+		if (form == EPILOGUE && bug.is(bias_early))
+			d1[0] += 1; // @bug bias_early CS321
+		if (form == FUSED && bug.is(gate_early))
+			d1[0] = silu(d1[0]); // @bug gate_early CS321
+		flush(ch, before, true, bug);
+#pragma unroll
+		for (int j = 0; j < BN / CHUNK; j++) {
+			float *out = d1 + j * CHUNK / 2;
+
+			if (form == FUSED) {
+				float *up = d2 + j * CHUNK / 2;
+
+				if (bug.is(four_waits) && j == 1)
+					WAIT_BEFORE_USE(); // @bug four_waits CS801
+#pragma unroll
+				for (int x = 0; x < CHUNK / 2; x++)
+					out[x] = silu(out[x]);
+				if (bug.is(four_waits) && j == 0)
+					WAIT_BEFORE_USE(); // @bug four_waits CS801
+				if (bug.is(four_waits) && j == 1)
+					WAIT_BEFORE_USE(); // @bug four_waits CS801
+#pragma unroll
+				for (int x = 0; x < CHUNK / 2; x++)
+					// @bug second_not_committed CS321
+					out[x] *= up[x];
+			}
+			if (form == EPILOGUE)
+#pragma unroll
+				for (int x = 0; x < CHUNK / 2; x++) {
+					const int col = c.col + j * CHUNK + x / 4 * 8 + threadIdx.x % 4 * 2 + x % 2;
+
+					out[x] += col < s.n ? __half2float(t.bias[col]) : 0;
+				}
+			if (form != FUSED)
+#pragma unroll
+				for (int x = 0; x < CHUNK / 2; x++)
+					out[x] = relu(out[x]);
+			store(&t.c, c.col + j * CHUNK, y, staging + j % 2 * STAGING_HALVES, out, warpgroup, bug);
+		}
+		if (form != INDEPENDENT)
+			continue;
+
+		main_loop<false, true>(d1, d2, slots, s.k, ch, at, before, warpgroup, bug);
+		flush(ch, before, !bug.is(flushed_once), bug);
+#pragma unroll
+		for (int j = 0; j < BN / CHUNK; j++) {
+			float *out = d2 + j * CHUNK / 2;
+
+#pragma unroll
+			for (int x = 0; x < CHUNK / 2; x++)
+				out[x] = relu(out[x]); // @bug flushed_once CS321
+			store(&t.c2, c.col + j * CHUNK, y, staging + j % 2 * STAGING_HALVES, out, warpgroup, bug);
+		}
+	}
+	if (threadIdx.x % 128 == 0 && !bug.is(exit_pending))
+		bulk_wait_read<0>();
+}
+
+template <enum form form, class Bug>
+__global__ void __launch_bounds__(THREADS, 1)
+fused_mlp(const __grid_constant__ tensors t, const sizes s, Bug bug)
+{
+	extern __shared__ __align__(1024) unsigned char smem[];
+	__shared__ channel<SLOTS> ch;
+	/* The swizzle pattern repeats every 1024 bytes and starts there. */
+	__half *slots = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
+	__half *staging = slots + SLOTS * SLOT_HALVES;
+	const int warpgroup = threadIdx.x / 128;
+
+	if (threadIdx.x == 0)
+		channel_init(ch, 1, CONSUMERS);
+	__syncthreads();
+
+	if (warpgroup == 0) {
+		registers_dec<40>();
+		if (threadIdx.x == 0)
+			produce<form>(t, s, slots, ch, bug);
+	} else {
+		registers_inc<232>();
+		consume<form>(t, s, slots, staging, ch, warpgroup - 1, bug);
+	}
+}
+
+template <enum form form, class Bug>
+static void launch_form(const tensors &t, const sizes &s, int ctas, Bug bug)
+{
+	CUDA(cudaFuncSetAttribute(fused_mlp<form, Bug>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+		SMEM));
+	fused_mlp<form><<<ctas, THREADS, SMEM>>>(t, s, bug);
+	CUDA(cudaGetLastError());
+}
+
+template <class Bug>
+static void launch(const tensors &t, const sizes &s, int ctas, enum form form, Bug bug)
+{
+	switch (form) {
+	case FUSED: return launch_form<FUSED>(t, s, ctas, bug);
+	case INDEPENDENT: return launch_form<INDEPENDENT>(t, s, ctas, bug);
+	case EPILOGUE: return launch_form<EPILOGUE>(t, s, ctas, bug);
+	}
+}
+
+static double dot(const __half *a, const __half *b, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += __half2float(a[i]) * __half2float(b[i]);
+	return sum;
+}
+
+struct inputs {
+	const __half *a, *b1, *b2, *bias;
+};
+
+/* Every element of a small product, else some thousands of them. */
+static void check(struct checker &c, const sizes &s, enum form form, const inputs &in,
+	const __half *device_c, const __half *device_c2)
+{
+	const uint64_t size = (uint64_t)s.m * s.n;
+	const uint64_t step = size * s.k <= 1 << 25 ? 1 : size / 2039 | 1;
+	__half *got = (__half *)malloc(2 * size * sizeof *got);
+
+	CUDA(cudaMemcpy(got, device_c, size * sizeof *got, cudaMemcpyDeviceToHost));
+	CUDA(cudaMemcpy(got + size, device_c2, size * sizeof *got, cudaMemcpyDeviceToHost));
+	for (uint64_t i = 0; i < size; i += step) {
+		const uint64_t row = i / s.n * s.k, col = i % s.n * s.k;
+		const double d1 = dot(in.a + row, in.b1 + col, s.k);
+
+		if (form == EPILOGUE) {
+			checker_see(c, i, __half2float(got[i]),
+				fmax(d1 + __half2float(in.bias[i % s.n]), 0), 1e-3);
+			continue;
+		}
+		const double d2 = dot(in.a + row, in.b2 + col, s.k);
+
+		if (form == FUSED) {
+			checker_see(c, i, __half2float(got[i]), d1 / (1 + exp(-d1)) * d2, 2e-3);
+			continue;
+		}
+		checker_see(c, i, __half2float(got[i]), fmax(d1, 0), 1e-3);
+		checker_see(c, size + i, __half2float(got[size + i]), fmax(d2, 0), 1e-3);
+	}
+	free(got);
+}
+
+int main(int argc, char **argv)
+{
+	long m = 128, n = 128, k = 384, ctas = 0, form = FUSED;
+	const struct option options[] = {
+		{"m", &m, "rows of A and C"},
+		{"n", &n, "rows of B1 and B2, columns of C, a multiple of 8"},
+		{"k", &k, "columns of A, B1 and B2, a multiple of 8"},
+		{"ctas", &ctas, "thread blocks; 0: one for each SM or tile"},
+		{"form", &form, "how the products meet", FORMS},
+	};
+	const struct program p = {"fused_mlp", "two products in one kernel, with TMA and wgmma",
+		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
+	const struct run r = harness_args(argc, argv, p);
+	struct checker c = {};
+
+	harness_require(m > 0 && n > 0 && k > 0 && n % 8 == 0 && k % 8 == 0, p,
+		"m, n and k must be positive, n and k multiples of 8: TMA strides are multiples of 16 bytes");
+	harness_require(m < 1 << 24 && n < 1 << 24 && k < 1 << 24, p,
+		"m, n and k must be below 2^24: tiles are counted in 32 bits");
+	harness_require(ctas >= 0, p, "ctas must not be negative");
+	const long tiles = (m + BM - 1) / BM * ((n + BN - 1) / BN);
+	ctas = harness_ctas(ctas);
+	ctas = ctas < tiles ? ctas : tiles;
+
+	const uint64_t na = (uint64_t)m * k, nb = (uint64_t)n * k, nc = (uint64_t)m * n;
+	__half *a = harness_halves(1, na), *b1 = harness_halves(2, nb), *b2 = harness_halves(3, nb);
+	__half *bias = harness_halves(4, n);
+	__half *da = harness_device(a, na), *db1 = harness_device(b1, nb), *db2 = harness_device(b2, nb);
+	__half *dbias = harness_device(bias, n);
+	__half *dc = harness_device<__half>(NULL, nc), *dc2 = harness_device<__half>(NULL, nc);
+	const tensors t = {tensor_map(da, m, k, BM), tensor_map(db1, n, k, BN),
+		tensor_map(db2, n, k, BN), tensor_map(dc, m, n, WM), tensor_map(dc2, m, n, WM), dbias};
+	const sizes s = {(int)m, (int)n, (int)k};
+
+	if (r.bug >= 0)
+		launch(t, s, ctas, (enum form)form, planted_bug{r.bug});
+	else
+		launch(t, s, ctas, (enum form)form, no_bug{});
+	CUDA(cudaDeviceSynchronize());
+
+	if (r.check)
+		check(c, s, (enum form)form, {a, b1, b2, bias}, dc, dc2);
+	if (r.bench) {
+		const double time = harness_time([&] { launch(t, s, ctas, (enum form)form, no_bug{}); });
+
+		printf("fused_mlp: form %ld, %ld x %ld x %ld, %ld CTAs: %.3f ms, %.1f TFLOP/s\n", form,
+			m, n, k, ctas, time * 1e3, (form == EPILOGUE ? 2e-12 : 4e-12) * m * n * k / time);
+	}
+	cudaFree(da);
+	cudaFree(db1);
+	cudaFree(db2);
+	cudaFree(dbias);
+	cudaFree(dc);
+	cudaFree(dc2);
+	free(a);
+	free(b1);
+	free(b2);
+	free(bias);
+	return r.check ? checker_verdict(c, p) : 0;
+}
