@@ -297,7 +297,8 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	struct err *e)
 {
 	struct exec_result r = { 0 };
-	struct check_config config = { .policy = c->policy, .found = on_found, .user = c };
+	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = on_found,
+		.user = c };
 	struct result_launch record;
 	enum consan_status status;
 	struct check *check = NULL;

@@ -47,6 +47,7 @@ struct replay {
 	const struct options *options;
 	struct results results;
 	struct check_policy policy;
+	struct check_memory *memory;
 	VEC(struct replayed *) open;
 };
 
@@ -67,7 +68,8 @@ static void on_found(void *user, const struct finding *f)
 static void on_launch(void *user, const struct launch_info *l)
 {
 	struct replay *p = user;
-	struct check_config config = { .launch = *l, .policy = p->policy, .found = on_found };
+	struct check_config config = { .launch = *l, .policy = p->policy, .memory = p->memory,
+		.found = on_found };
 	struct replayed *r = base_alloc(sizeof *r);
 	char *name = demangle(l->kernel, NAME_FULL);
 
@@ -145,7 +147,7 @@ static void on_launch_end(void *user, const struct launch_info *l, uint32_t last
 bool consan_replay(const struct options *o, const char *path, int *exit_status,
 	struct err *e)
 {
-	struct replay p = { .options = o };
+	struct replay p = { .options = o, .memory = check_memory_open() };
 	struct event_read_stats stats;
 	struct event_reader reader = {
 		.user = &p, .launch = on_launch, .cluster_begin = on_begin,
@@ -155,10 +157,12 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 
 	*exit_status = CONSAN_EXIT_UNCHECKED;
 	if (!session_policy(o, &p.policy, e) || !event_read(path, &reader, &stats, e)) {
+		check_memory_close(p.memory);
 		vec_free(&p.open);
 		results_free(&p.results);
 		return false;
 	}
+	check_memory_close(p.memory);
 	vec_free(&p.open);
 	if (stats.damaged) {
 		snprintf(text, sizeof text, "the file is damaged or cut in %llu place%s",

@@ -58,6 +58,7 @@ struct consan *consan_open(const char *words, struct err *e)
 	bool ok;
 
 	options_init(&c->opt);
+	c->memory = check_memory_open();
 	pthread_mutex_init(&c->launching, NULL);
 	pthread_mutex_init(&c->showing, NULL);
 	pthread_mutex_init(&c->lock, NULL);
@@ -116,6 +117,7 @@ void consan_close(struct consan *c)
 	vec_free(&c->coverage_views);
 	arena_free(&c->shown);
 	arena_free(&c->covered);
+	check_memory_close(c->memory);
 	options_free(&c->opt);
 	pthread_mutex_destroy(&c->launching);
 	pthread_mutex_destroy(&c->showing);

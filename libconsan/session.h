@@ -24,6 +24,7 @@ struct seen {
 struct consan {
 	struct options opt;
 	struct check_policy policy;
+	struct check_memory *memory;
 	pthread_mutex_t launching; /* one launch at a time: device order */
 	pthread_mutex_t showing;   /* views; taken before the next */
 	pthread_mutex_t lock;      /* everything below */

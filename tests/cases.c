@@ -2,7 +2,8 @@
  * what is written down beside it. Compares rule codes and lines, never prose.
  *
  * A specimen is one PTX file with one entry. Comments before the code say
- *   // launch: block=32 grid=1 cluster=1 shared=0   what is launched (these defaults)
+ *   // launch: block=32 grid=1 cluster=1 shared=0 launches=1   what is launched (these
+ *                                        defaults); launches: how often, on the same memory
  *   // options: strict=1                    consan's options, name=value
  *   // arg: buffer 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0
  *   // expect: CS104 @read @copy            a finding with these lines
@@ -87,7 +88,7 @@ struct specimen {
 	struct expectation expect[MAX_EXPECT];
 	size_t nexpect;
 	char also[128], options[256];
-	unsigned block, grid, cluster, shared;
+	unsigned block, grid, cluster, shared, launches;
 	const char *arg[MAX_ARGS];
 	size_t nargs;
 	bool twins;
@@ -154,6 +155,7 @@ static void read_header(struct specimen *s, const char *line)
 		s->grid = number_of(value, "grid=", s->grid);
 		s->cluster = number_of(value, "cluster=", s->cluster);
 		s->shared = number_of(value, "shared=", s->shared);
+		s->launches = number_of(value, "launches=", s->launches);
 	} else if (!strcmp(copy, "// options")) {
 		snprintf(s->options, sizeof s->options, "%s", value);
 	} else if (!strcmp(copy, "// arg")) {
@@ -273,16 +275,18 @@ static enum consan_status specimen_run(const struct specimen *s, enum twin twin,
 	struct consan_module *m = consan_load_ptx(g->c, s->path, text, strlen(text), &e);
 	const struct consan_kernel *k;
 	_Alignas(64) unsigned char params[1024] = { 0 };
-	enum consan_status status;
+	enum consan_status status = CONSAN_OK;
 
 	cr_assert(m, "%s:%d: %s", s->path, e.line, e.text);
 	g->module = m;
 	k = consan_kernel(m, consan_kernel_name(m, 0), &e);
 	cr_assert(k, "%s: %s", s->path, e.text);
 	make_arguments(s, g, k, params);
-	status = consan_launch(g->c, &(struct consan_launch){ .kernel = k,
-		.grid = { s->grid, 1, 1 }, .block = { s->block, 1, 1 },
-		.cluster = { s->cluster, 1, 1 }, .shared_dynamic = s->shared, .params = params }, &e);
+	for (unsigned i = 0; !i || (i < s->launches && status == CONSAN_OK); i++)
+		status = consan_launch(g->c, &(struct consan_launch){ .kernel = k,
+			.grid = { s->grid, 1, 1 }, .block = { s->block, 1, 1 },
+			.cluster = { s->cluster, 1, 1 }, .shared_dynamic = s->shared,
+			.params = params }, &e);
 	cr_assert(status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED, "%s: %s:%d: %s",
 		twin_name[twin], s->path, e.line, e.text);
 	free(text);

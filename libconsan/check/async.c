@@ -273,6 +273,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
 		.warp = (uint16_t)w->index, .lane = (int8_t)lane,
 	};
+	map_read_by(c, w, lane, agent_slot(c, k), s->epoch);
 	now = (struct cell_entry){
 		.epoch = s->epoch, .agent = (uint16_t)agent_slot(c, k), .lanes = UINT32_MAX,
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT
@@ -300,6 +301,7 @@ static void bulk_store(struct cluster *c, const struct event *e, struct warp *w,
 	struct view v;
 
 	groups_issue(&w->stores, 1u << lane, e->site);
+	map_read_by(c, w, lane, now.agent, now.epoch);
 	view_open(&v, c, w, 1u << lane, warp_frontier(w, lane), ROLE_BULK_STORE, e->peer);
 	touch_spans(c, &v, e, now);
 }
@@ -324,6 +326,7 @@ void on_bulk(struct cluster *c, const struct event *e)
 		bulk_load(c, e, w, lane, e->peer, e->mbar_peer);
 	else
 		bulk_store(c, e, w, lane);
+	w->map = 0;
 }
 
 /* ---- the end ---- */

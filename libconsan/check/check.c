@@ -29,6 +29,7 @@ struct check *check_open(const struct check_config *config)
 
 	k->config = *config;
 	k->last = UINT32_MAX;
+	k->maps = map_table_open();
 	pthread_mutex_init(&k->lock, NULL);
 	return k;
 }
@@ -123,6 +124,7 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	case EV_BAR_ARRIVE: on_bar_arrive(c, e); break;
 	case EV_BAR_RESUME: on_bar_resume(c, e); break;
 	case EV_WARP_SYNC: on_warp_sync(c, e); break;
+	case EV_MAP: on_map(c, e); break;
 	case EV_WARP_MEET: on_warp_meet(c, e); break;
 	case EV_FENCE: on_fence(c, e); break;
 	case EV_FENCE_PROXY: on_fence_proxy(c, e); break;
@@ -190,6 +192,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->all = w->live = 0;
 	w->epoch = 1;
 	w->met = w->reg_ops = 0;
+	w->map = 0;
 	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;
 	w->global_fence = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
@@ -379,6 +382,7 @@ void check_close(struct check *k)
 		finding_free(k->finding[i]);
 		free(k->finding[i]);
 	}
+	map_table_close(k->maps);
 	free(k->finding);
 	free(k->first);
 	free(k->ordered);

@@ -22,9 +22,16 @@ struct check_policy {
 void check_policy_default(struct check_policy *p);
 void check_policy_strict(struct check_policy *p);
 
+/* What outlives a launch: which tensor maps TMA has seen, and how. One for a
+ * process, thread-safe. */
+struct check_memory;
+struct check_memory *check_memory_open(void);
+void check_memory_close(struct check_memory *m); /* NULL is fine */
+
 struct check_config {
 	struct launch_info launch;  /* copied, strings must outlive the check */
 	struct check_policy policy;
+	struct check_memory *memory; /* or NULL */
 	/* A finding seen for the first time in this launch, from any thread,
 	 * one call at a time. The finding is the checker's. */
 	void (*found)(void *user, const struct finding *f);

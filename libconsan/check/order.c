@@ -491,6 +491,10 @@ void on_fence_proxy(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 
+	if (e->mode == EVP_TENSORMAP_RELEASE || e->mode == EVP_TENSORMAP_ACQUIRE) {
+		on_map_fence(c, e);
+		return;
+	}
 	if (e->mode != EVP_ASYNC && e->mode != EVP_ASYNC_RELEASE && e->mode != EVP_ASYNC_ACQUIRE)
 		return;
 	if (e->space != SP_ANY && e->space != SP_SHARED) {

@@ -36,6 +36,7 @@ struct bulk_op {
 	uint64_t other;            /* global address, PEER: source offset */
 	struct tensor_copy copy;
 	struct tensormap map;      /* as it was when the copy was issued */
+	uint64_t map_at;           /* in global memory; else 0 */
 };
 
 /* ---- what happens late ---- */
@@ -217,6 +218,7 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 	if (!ex_resolve(w, x, 1u << l, PS_none, addr, sizeof o->map, 1, false, &p))
 		return false;
 	memcpy(&o->map, p.host, sizeof o->map);
+	o->map_at = p.space == SP_GLOBAL ? p.addr : 0;
 	why = tensormap_check(&o->map);
 	if (why)
 		REFUSE(TENSORMAP, p.space, p.addr, 128, "%s", why);
@@ -308,6 +310,23 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 	ex_emit(w->cluster, &e);
 }
 
+/* A map in parameters or constants cannot change while the kernel runs. */
+static void tell_map(struct warp *w, const struct xop *x, unsigned l, const struct bulk_op *o)
+{
+	struct event e = ex_event(w, x, EV_MAP, 1u << l);
+	const unsigned char *at = (const unsigned char *)&o->map;
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	if (!o->map_at)
+		return;
+	for (size_t i = 0; i < sizeof o->map; i++)
+		hash = (hash ^ at[i]) * 0x100000001b3ull;
+	e.mode = EVM_READ;
+	e.addr = o->map_at;
+	e.tx = (int64_t)hash;
+	ex_emit(w->cluster, &e);
+}
+
 static bool fill(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	struct bulk_op *o)
 {
@@ -338,6 +357,8 @@ static enum step op_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
 			async_free(w->cluster, o);
 			return STEP_FAULT;
 		}
+		if (w->sink && a->what != PREFETCH)
+			tell_map(w, x, l, o);
 		if (w->sink)
 			tell(w, x, l, a, o);
 		if (a->what == PREFETCH) {

@@ -2,6 +2,7 @@
  * here the bytes move. Contiguous and uniform accesses of a full warp are block
  * copies and broadcasts, the rest goes lane by lane in lane order. */
 #include "reach.h"
+#include "tensormap.h"
 
 /* Half warps of elements whose addresses are contiguous or the same. */
 REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
@@ -133,6 +134,28 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 #undef STORE
 }
 
+/* A store that leaves the first word of a tensor map behind: by such a one a
+ * kernel copies a map to global memory. */
+static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop *x,
+	uint32_t lanes, const struct reach *r)
+{
+	for EACH_LANE(l, lanes) {
+		const unsigned char *p = reach_at(r, l);
+		struct event e;
+		uint32_t word;
+
+		if ((uintptr_t)p % 64)
+			continue;
+		memcpy(&word, p, sizeof word);
+		if (word != TENSORMAP_MAGIC || (r->far && r->place[l].space != SP_GLOBAL))
+			continue;
+		e = ex_event(w, x, EV_MAP, 1u << l);
+		e.mode = EVM_WRITE;
+		e.addr = (uintptr_t)p;
+		ex_emit(w->cluster, &e);
+	}
+}
+
 REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
@@ -156,6 +179,8 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		}
 		store_lanes(&r, lanes, size, v * size, s);
 	}
+	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
+		tell_maps(w, x, lanes, &r);
 	ex_work(w);
 	return STEP_NEXT;
 }

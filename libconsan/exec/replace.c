@@ -18,6 +18,12 @@ static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const stru
 	e.addr = p->addr;
 	if (p->space == SP_SHARED || w->sink->want_global)
 		ex_emit(w->cluster, &e);
+	if (p->space != SP_GLOBAL)
+		return;
+	e = ex_event(w, x, EV_MAP, lanes);
+	e.mode = EVM_WRITE;
+	e.addr = p->addr;
+	ex_emit(w->cluster, &e);
 }
 
 static enum step op_replace(struct warp *w, const struct xop *x, uint32_t lanes)
@@ -90,7 +96,7 @@ static enum step op_publish(struct warp *w, const struct xop *x, uint32_t lanes)
 		struct event e = ex_event(w, x, EV_FENCE_PROXY, lanes);
 
 		tell(w, x, 1u << l, &from, EVM_READ);
-		tell(w, x, 1u << l, &to, EVM_WRITE);
+		tell(w, x, lanes, &to, EVM_WRITE);
 		e.mode = EVP_TENSORMAP_RELEASE;
 		e.sem = SEM_RELEASE;
 		e.scope = x->i.b[0];

@@ -8,7 +8,6 @@
 
 #include "exec.h"
 
-#define MAGIC 0x50414d54u /* "TMAP" */
 #define VERSION 1
 
 static const struct { uint8_t bits; char class; const char *name; } types[TT_COUNT] = {
@@ -129,7 +128,7 @@ static bool check_im2col(const struct tensormap_args *a, struct err *e)
 
 bool exec_tensormap(const struct tensormap_args *a, void *map, struct err *e)
 {
-	struct tensormap m = { .magic = MAGIC, .version = VERSION };
+	struct tensormap m = { .magic = TENSORMAP_MAGIC, .version = VERSION };
 
 	if (!map || (uintptr_t)map % 64)
 		REFUSE("tensorMap %p is not 64-byte aligned", map);
@@ -182,7 +181,7 @@ bool exec_tensormap_address(void *map, uint64_t address, struct err *e)
 
 const char *tensormap_check(const struct tensormap *m)
 {
-	if (m->magic != MAGIC || m->version != VERSION)
+	if (m->magic != TENSORMAP_MAGIC || m->version != VERSION)
 		return "not a tensor map";
 	if (m->mode > TM_IM2COL || m->type >= TT_COUNT || m->rank < 1 ||
 			m->rank > TENSOR_RANKS || m->interleave > 2 || m->swizzle >= TSW_COUNT)
@@ -215,7 +214,7 @@ static const uint8_t ptx_types[] = { TT_u8, TT_u16, TT_u32, TT_s32, TT_u64, TT_s
 const char *tensormap_replace(struct tensormap *m, enum tensor_field f, unsigned ord,
 	uint64_t value)
 {
-	if (m->magic != MAGIC || m->version != VERSION)
+	if (m->magic != TENSORMAP_MAGIC || m->version != VERSION)
 		return "not a tensor map";
 	if (ord >= TENSOR_RANKS - (f == TF_STRIDE))
 		return "an ordinal beyond the rank";

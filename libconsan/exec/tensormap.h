@@ -33,6 +33,7 @@ enum tensor_red { RED_NONE, RED_ADD, RED_MIN, RED_MAX, RED_INC, RED_DEC,
 	RED_AND, RED_OR, RED_XOR };
 
 /* A decoded map. Exactly what lies in the 128 bytes. */
+#define TENSORMAP_MAGIC 0x50414d54u /* "TMAP" */
 struct tensormap {
 	uint32_t magic;
 	uint8_t version;

@@ -1,0 +1,324 @@
+/* tensormap: tensor maps in global memory, one record for each, over the whole
+ * launch. TMA reads a map through a proxy of its own: a change by the generic
+ * proxy must be released and acquired for it (A22, A23), and must not come while
+ * an operation reads the map (A24). Maps in parameters never change and are not
+ * heard of. Between clusters, whose clocks are apart, what took place counts
+ * instead of what is ordered. */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct map_event {           /* by a warp of some cluster of the launch */
+	uint32_t cluster;
+	uint16_t cta;
+	uint8_t scope;           /* enum ev_scope, of a fence */
+	struct who who;
+};
+
+struct map_reader {          /* an operation in flight: an agent of its cluster ... */
+	uint32_t cluster, agent, epoch;
+	struct map_event by;
+	uint32_t group;          /* ... and the bulk group that the issuer had open */
+	uint8_t lane;
+};
+
+struct map {
+	uint64_t addr;
+	struct map_event write;  /* the newest in this launch */
+	bool written, released;
+	uint8_t scope;           /* of the release */
+	VEC(struct map_event) acquired; /* since then, the newest of each warp */
+	VEC(struct map_reader) readers;
+};
+
+struct map_table {
+	pthread_mutex_t lock;
+	VEC(struct map) maps;
+};
+
+struct seen_map {            /* what TMA last read at an address, in any launch */
+	uint64_t addr, hash;
+};
+
+struct check_memory {
+	pthread_mutex_t lock;
+	VEC(struct seen_map) seen;
+};
+
+struct check_memory *check_memory_open(void)
+{
+	struct check_memory *m = base_alloc(sizeof *m);
+
+	pthread_mutex_init(&m->lock, NULL);
+	return m;
+}
+
+void check_memory_close(struct check_memory *m)
+{
+	if (!m)
+		return;
+	pthread_mutex_destroy(&m->lock);
+	free(m->seen.at);
+	free(m);
+}
+
+struct map_table *map_table_open(void)
+{
+	struct map_table *t = base_alloc(sizeof *t);
+
+	pthread_mutex_init(&t->lock, NULL);
+	return t;
+}
+
+void map_table_close(struct map_table *t)
+{
+	for (size_t i = 0; i < t->maps.n; i++) {
+		free(t->maps.at[i].acquired.at);
+		free(t->maps.at[i].readers.at);
+	}
+	pthread_mutex_destroy(&t->lock);
+	free(t->maps.at);
+	free(t);
+}
+
+static struct map *map_of(struct map_table *t, uint64_t addr)
+{
+	for (size_t i = 0; i < t->maps.n; i++)
+		if (t->maps.at[i].addr == addr)
+			return &t->maps.at[i];
+	vec_push(&t->maps, ((struct map){ .addr = addr }));
+	return &t->maps.at[t->maps.n - 1];
+}
+
+static struct map_event event_of(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+
+	return (struct map_event){ c->info.id, w->cta, e->scope, warp_who(w, e->lanes, e->site) };
+}
+
+/* The scope that holds both threads. */
+static enum ev_scope reach(const struct cluster *c, const struct warp *w, const struct map_event *x)
+{
+	if (x->cluster != c->info.id)
+		return SCOPE_GPU;
+	return x->cta == w->cta ? SCOPE_CTA : SCOPE_CLUSTER;
+}
+
+/* Does the past event happen before what `lanes` of the warp do now? */
+static bool before(struct cluster *c, struct warp *w, uint32_t lanes, const struct map_event *x)
+{
+	return x->cluster != c->info.id || warp_knows(c, w, lanes, &x->who);
+}
+
+static struct finding *begin(struct cluster *c, enum rule rule, enum severity sev,
+	const struct event *e, const char *what, const struct map_event *x, const char *other)
+{
+	struct finding *f = report_new(c, rule, sev, e->site, x ? x->who.site : 0);
+
+	if (!f)
+		return NULL;
+	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, what);
+	/* another cluster's warp has the same number, but not the same CTA */
+	if (x)
+		report_side(c, f, x->who.warp, only_lane(x->who.lanes), x->who.site, other);
+	for (unsigned i = 0; i < (x ? 2u : 1u); i++) {
+		f->side[i].space = SP_GLOBAL;
+		f->side[i].addr = e->addr;
+		f->side[i].bytes = 128;
+	}
+	return f;
+}
+
+/* ---- the use (A22) ---- */
+
+/* The acquire that leads to this use with enough scope; why not, if none does. */
+static const char *lacks(struct cluster *c, struct warp *w, uint32_t lanes, const struct map *m)
+{
+	const char *why = "no fence.proxy.tensormap::generic.acquire of this map leads from the change "
+		"to the operation";
+
+	if (!m->released)
+		return "no fence.proxy.tensormap::generic.release follows the change";
+	if (m->scope < reach(c, w, &m->write))
+		return "the scope of the release does not hold the thread that uses the map";
+	for (size_t i = 0; i < m->acquired.n; i++) {
+		const struct map_event *a = &m->acquired.at[i];
+
+		if (a->cluster != c->info.id || !before(c, w, lanes, a))
+			continue;
+		if (a->scope >= reach(c, w, &m->write))
+			return NULL;
+		why = "the scope of the acquire does not hold the thread that changed the map";
+	}
+	return why;
+}
+
+/* A23: does TMA know other bytes at this address from an earlier launch? */
+static bool changed_since(struct check_memory *k, uint64_t addr, uint64_t hash, bool fresh)
+{
+	bool changed = false;
+	size_t i;
+
+	if (!k)
+		return false;
+	pthread_mutex_lock(&k->lock);
+	for (i = 0; i < k->seen.n && k->seen.at[i].addr != addr; i++)
+		;
+	if (i == k->seen.n)
+		vec_push(&k->seen, ((struct seen_map){ addr, hash }));
+	changed = k->seen.at[i].hash != hash;
+	if (fresh || !changed)
+		k->seen.at[i].hash = hash;
+	pthread_mutex_unlock(&k->lock);
+	return changed && !fresh;
+}
+
+static void use(struct cluster *c, const struct event *e, const struct map *m)
+{
+	struct warp *w = warp_of(c, e);
+	const char *why = m->written ? lacks(c, w, e->lanes, m) : NULL;
+	bool fresh = m->written && !why;
+	struct finding *f;
+
+	for (size_t i = 0; i < m->acquired.n; i++)
+		fresh |= m->acquired.at[i].cluster == c->info.id
+			&& before(c, w, e->lanes, &m->acquired.at[i]);
+	if (changed_since(c->check->config.memory, e->addr, (uint64_t)e->tx, fresh) && !why) {
+		f = begin(c, CS307, rule_severity(CS307), e, "TMA operation", NULL, NULL);
+		if (f) {
+			report_edge(f, "the map was changed after an earlier launch had used it, and no "
+				"fence.proxy.tensormap::generic.acquire of it comes before this operation");
+			report_send(c, f);
+		}
+	}
+	f = why ? begin(c, CS307, rule_severity(CS307), e, "TMA operation", &m->write,
+		"change of the tensor map") : NULL;
+	if (!f)
+		return;
+	report_edge(f, "%s", why);
+	report_send(c, f);
+}
+
+/* ---- the change (A24) ---- */
+
+static bool done(struct cluster *c, const struct warp *w, const struct map_reader *r)
+{
+	uint32_t stores = agent_stores(c, r->by.who.warp);
+
+	if (r->by.who.warp == w->index && w->own.stores.at[r->lane] >= r->group)
+		return true;
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		const struct frontier *f = w->group[i].f;
+
+		if (frontier_full(&c->space, f, PLANE_G, r->agent) >= r->epoch
+			|| frontier_full(&c->space, f, PLANE_G, stores) >= r->group
+			|| frontier_lanes(&c->space, f, PLANE_G, r->agent, r->epoch) & 1u << r->lane
+			|| frontier_lanes(&c->space, f, PLANE_G, stores, r->group) & 1u << r->lane)
+			return true;
+	}
+	return false;
+}
+
+static void change(struct cluster *c, const struct event *e, struct map *m)
+{
+	struct finding *f;
+
+	for (size_t i = 0; i < m->readers.n; i++) {
+		const struct map_reader *r = &m->readers.at[i];
+
+		if (r->cluster != c->info.id || done(c, warp_of(c, e), r))
+			continue;
+		f = begin(c, CS313, rule_severity(CS313), e, "change of the tensor map", &r->by,
+			"TMA operation");
+		if (!f)
+			continue;
+		report_edge(f, "nothing tells warp %u that the operation of warp %u has read the map",
+			e->warp, c->warp[r->by.who.warp].id);
+		report_send(c, f);
+	}
+	m->write = event_of(c, e);
+	m->written = true;
+	m->released = false;
+	m->acquired.n = m->readers.n = 0;
+}
+
+void on_map(struct cluster *c, const struct event *e)
+{
+	struct map_table *t = c->check->maps;
+	struct map *m;
+
+	pthread_mutex_lock(&t->lock);
+	m = map_of(t, e->addr);
+	if (e->mode == EVM_WRITE)
+		change(c, e, m);
+	else
+		use(c, e, m);
+	pthread_mutex_unlock(&t->lock);
+	warp_of(c, e)->map = e->mode == EVM_WRITE ? 0 : e->addr;
+}
+
+void map_read_by(struct cluster *c, struct warp *w, unsigned lane, uint32_t agent, uint32_t epoch)
+{
+	struct map_table *t = c->check->maps;
+	struct map_reader now = { c->info.id, agent, epoch, event_of(c, c->now), w->stores.open,
+		(uint8_t)lane };
+	struct map *m;
+	size_t i;
+
+	if (!w->map)
+		return;
+	pthread_mutex_lock(&t->lock);
+	m = map_of(t, w->map);
+	/* of one lane's operations the newest stands for the older, by their groups */
+	for (i = 0; i < m->readers.n; i++) {
+		const struct map_reader *r = &m->readers.at[i];
+
+		if (r->cluster == now.cluster && r->agent == agent && r->lane == lane)
+			break;
+	}
+	if (i < m->readers.n)
+		m->readers.at[i] = now;
+	else
+		vec_push(&m->readers, now);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- the fences ---- */
+
+static void release(struct cluster *c, const struct event *e, struct map *m)
+{
+	if (!m->written || m->released || m->write.cluster != c->info.id
+		|| !warp_knows(c, warp_of(c, e), e->lanes, &m->write.who))
+		return;
+	m->released = true;
+	m->scope = e->scope;
+}
+
+static void acquire(struct cluster *c, const struct event *e, struct map *m)
+{
+	struct map_event now = event_of(c, e);
+
+	if (m->written && !before(c, warp_of(c, e), e->lanes, &m->write))
+		return;
+	for (size_t i = 0; i < m->acquired.n; i++)
+		if (m->acquired.at[i].cluster == now.cluster && m->acquired.at[i].who.warp == now.who.warp
+			&& m->acquired.at[i].who.lanes == now.who.lanes) {
+			m->acquired.at[i] = now;
+			return;
+		}
+	vec_push(&m->acquired, now);
+}
+
+void on_map_fence(struct cluster *c, const struct event *e)
+{
+	struct map_table *t = c->check->maps;
+
+	pthread_mutex_lock(&t->lock);
+	if (e->mode == EVP_TENSORMAP_ACQUIRE)
+		acquire(c, e, map_of(t, e->addr));
+	for (size_t i = 0; e->mode == EVP_TENSORMAP_RELEASE && i < t->maps.n; i++)
+		release(c, e, &t->maps.at[i]);
+	pthread_mutex_unlock(&t->lock);
+}
