@@ -140,8 +140,10 @@ static char *library_dir(void)
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
 	char *slash;
 
-	if (n <= 0)
+	if (n <= 0) {
+		say("/proc/self/exe cannot be read: is /proc mounted?");
 		return NULL;
+	}
 	exe[n] = 0;
 	slash = strrchr(exe, '/');
 	if (slash)
