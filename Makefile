@@ -195,6 +195,8 @@ $(BUILD)/%.avx2.o: %.c
 $(BUILD)/%.avx512.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) $(AVX512) -c -o $@ $<
+# joins of knowledge are vector loops; they run after the executor has asked for AVX2
+$(CHECK:%.c=$(BUILD)/%.o) $(SHADOW:%.c=$(BUILD)/%.o): CFLAGS_ALL += -O3 -march=x86-64-v3 -mtune=native
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<
@@ -288,8 +290,8 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 
 $(BUILD)/tests/cases: | $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
-BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate events matmul)
-$(BUILD)/tests/bench/matmul: tests/bench/matmul.cu
+BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate events matmul cluster)
+$(BUILD)/tests/bench/matmul $(BUILD)/tests/bench/cluster: $(BUILD)/tests/bench/%: tests/bench/%.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
 

@@ -240,19 +240,9 @@ BAR(barrier_cta_red, EVB_RED, ptx_has(i, MOD_aligned))
 
 /* ---- barrier.cluster: counts threads; those that exited count as there ---- */
 
-static uint32_t live_threads(const struct cluster *c)
-{
-	uint32_t n = 0;
-
-	for (uint32_t r = 0; r < c->info.nctas; r++)
-		for (uint32_t i = 0; i < c->cta[r].nwarps; i++)
-			n += (uint32_t)__builtin_popcount(~c->cta[r].warp[i]->dead);
-	return n;
-}
-
 void bar_cluster_exit(struct cluster *c)
 {
-	if (!c->bar_arrived || c->bar_arrived < live_threads(c))
+	if (!c->bar_arrived || c->bar_arrived < c->live)
 		return;
 	c->bar_arrived = 0;
 	c->bar_phase++;
@@ -281,7 +271,7 @@ static enum step op_cluster_arrive(struct warp *w, const struct xop *x, uint32_t
 static void explain_cluster(const struct warp *w, const struct xwait *wait,
 	struct event *e, char *buf, size_t n)
 {
-	uint32_t all = live_threads(w->cluster);
+	uint32_t all = w->cluster->live;
 
 	(void)wait;
 	e->count = all - w->cluster->bar_arrived;

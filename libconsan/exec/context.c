@@ -282,6 +282,7 @@ void context_begin(struct worker *wk, uint64_t id)
 	c->last_op = 0;
 	c->bar_phase = 0;
 	c->bar_arrived = 0;
+	c->live = c->info.nctas * c->worker->grid->nthreads;
 	c->rng = (g->l->seed + 1) * 0x9e3779b97f4a7c15ull ^ (id + 1) * 0xbf58476d1ce4e5b9ull;
 	c->oldest = c->newest = NULL;
 	c->stop = false;

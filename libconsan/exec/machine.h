@@ -228,6 +228,7 @@ struct cluster {
 	uint32_t last_op;          /* ids for event.op: ex_op_id() */
 	l64 bar_phase;             /* barrier.cluster, completed phases */
 	uint32_t bar_arrived;      /* threads */
+	uint32_t live;             /* threads that have not exited */
 	uint64_t rng;              /* state of ex_random() */
 	/* pending async operations, oldest first */
 	struct async_op *oldest, *newest;

@@ -158,6 +158,7 @@ enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes)
 		ex_emit(w->cluster, &e);
 	}
 	w->dead |= lanes;
+	w->cluster->live -= (uint32_t)__builtin_popcount(lanes);
 	w->meetings++;
 	ex_work(w);
 	if (on)

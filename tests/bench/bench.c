@@ -107,6 +107,7 @@ static const struct work {
 } work[] = {
 	{ "hgemm 1024", "hgemm/hgemm --m=1024 --n=1024 --k=1024 --no-check" },
 	{ "wgmma gemm 1024", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --no-check" },
+	{ "wgmma gemm 1024, clusters of 4", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --cluster=4 --no-check" },
 	{ "attention 1x4x2048x64", "attention/fa2_split_q --b=1 --h=4 --n=2048 --no-check" },
 	{ "ring 1 GiB", "ring/ring --rows=262144 --ctas=0 --no-check" },
 };
@@ -142,6 +143,28 @@ static void scaling(void)
 	}
 }
 
+/* What knowing of more warps costs: the same work, cut into larger clusters. */
+static void clusters(void)
+{
+	static const int shape[][2] = { { 1, 1 }, { 1, 4 }, { 1, 16 }, { 1, 32 }, { 2, 32 }, { 4, 32 },
+		{ 8, 32 }, { 16, 32 } };
+	const int warps = 2048, rounds = 128;
+
+	printf("\nclusters of many warps (cluster barriers, remote arrivals and DSMEM only, one job)\n");
+	printf("  %-30s %11s %11s %9s %18s\n", "CTAs x warps of a cluster", "unchecked", "checked",
+		"memory", "a warp's round");
+	for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+		const char *cmd = "%s/consan-run --jobs=1 %s %s/tests/bench/cluster %d %d %d";
+		struct measure off = best(cmd, build, "--kernel-name-exclude=regex=. --allow-unchecked",
+			build, shape[i][0], shape[i][1], rounds);
+		struct measure on = best(cmd, build, "", build, shape[i][0], shape[i][1], rounds);
+
+		printf("  %4d x %-23d %9.3f s %9.3f s %5.0f MiB %5.2f + %5.2f us%s\n", shape[i][0], shape[i][1],
+			off.seconds, on.seconds, on.mib, 1e6 * off.seconds / warps / rounds,
+			1e6 * (on.seconds - off.seconds) / warps / rounds, verdict(on));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -165,5 +188,6 @@ int main(int argc, char **argv)
 	against_oclgrind(256);
 	checking_cost();
 	scaling();
+	clusters();
 	return 0;
 }
