@@ -11,7 +11,11 @@
  * and comments behind the code mark lines (@read) and say which twin has them
  * (racy, fixed; neither: both have them). A specimen with `expect` is a pair:
  * the racy twin has exactly those rules, the fixed one nothing above a note.
- * A specimen without is correct code that looks wrong: it must be silent.
+ * A specimen without is correct code that looks wrong: it must be silent, and so
+ * must the fixed twins, in other schedules, too.
+ *
+ * The tables tests/cases/DIR/NAME.def say which specimens answer a scenario of the
+ * nearest tool, a public bug, a trap, or a row of the three CTA sets.
  *
  * The bundled kernels, and tests/cases/cxx/ in CUDA C++, say their bugs with
  * --list-bugs and mark the lines: "@bug NAME RULE" behind the code or above it. */
@@ -374,30 +378,40 @@ static void judge_silent(const struct specimen *s, const struct finding *const *
 	cr_expect(ok, "%s: the correct twin is not silent (status %d)", s->path, status);
 }
 
+static void twin_test(const struct specimen *s, enum twin twin, const char *schedule)
+{
+	char options[sizeof s->options + 64];
+	struct stage g = { 0 };
+	struct err e = { 0 };
+	const struct finding *const *f;
+	enum consan_status status;
+	size_t n;
+
+	snprintf(options, sizeof options, "%s %s", s->options, schedule);
+	g.c = consan_open(options, &e);
+	cr_assert(g.c, "%s: %s", s->path, e.text);
+	status = specimen_run(s, twin, &g);
+	n = consan_raw_findings(g.c, &f);
+	if (twin == RACY)
+		judge_racy(s, f, n);
+	else
+		judge_silent(s, f, n, status);
+	for (size_t i = 0; i < g.nbuffers; i++)
+		consan_free(g.c, g.buffer[i]);
+	consan_unload(g.module);
+	consan_close(g.c);
+}
+
 static void specimen_test(const char *path)
 {
+	static const char *const schedules[] = { "", "async=early", "seed=3 async=random" };
 	struct specimen s;
 
 	specimen_read(&s, path);
-	for (enum twin t = s.twins ? RACY : FIXED; t < NTWINS; t++) {
-		struct err e = { 0 };
-		struct stage g = { .c = consan_open(s.options, &e) };
-		const struct finding *const *f;
-		enum consan_status status;
-		size_t n;
-
-		cr_assert(g.c, "%s: %s", path, e.text);
-		status = specimen_run(&s, t, &g);
-		n = consan_raw_findings(g.c, &f);
-		if (t == RACY)
-			judge_racy(&s, f, n);
-		else
-			judge_silent(&s, f, n, status);
-		for (size_t i = 0; i < g.nbuffers; i++)
-			consan_free(g.c, g.buffer[i]);
-		consan_unload(g.module);
-		consan_close(g.c);
-	}
+	if (s.twins)
+		twin_test(&s, RACY, "");
+	for (size_t i = 0; i < ARRAY_SIZE(schedules); i++)
+		twin_test(&s, FIXED, schedules[i]);
 	free(s.text);
 }
 
@@ -446,6 +460,70 @@ Test(cases, every_rule_has_a_specimen)
 	for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
 		cr_expect(seen[r], "no specimen for %s", rule_get(r)->code);
 	globfree(&g);
+}
+
+/* ---- the tables: which specimens answer what ---- */
+
+struct row {
+	const char *dir, *name, *rules, *files; /* files: of dir, or DIR/NAME; rules "": silent */
+};
+
+static const struct row rows[] = {
+#define SCENARIO(line, name, what, there, rules, files) { "triton", name, rules, files },
+#define NOT_HERE(line, name, why)
+#include "cases/triton/scenarios.def"
+#undef SCENARIO
+#undef NOT_HERE
+};
+
+static const char *const table_dirs[] = { "triton" };
+
+/* The specimens that a row names; each has one of the row's rules, or is silent. */
+static void row_test(const struct row *r, char *named, size_t room)
+{
+	char files[512], *save, *file;
+	bool any = false;
+
+	snprintf(files, sizeof files, "%s", r->files);
+	for (file = strtok_r(files, " ", &save); file; file = strtok_r(NULL, " ", &save)) {
+		char path[128];
+		struct specimen s;
+		bool one = false;
+
+		snprintf(path, sizeof path, "tests/cases/%s%s%s.ptx", strchr(file, '/') ? "" : r->dir,
+			strchr(file, '/') ? "" : "/", file);
+		if (access(path, R_OK)) {
+			cr_expect_fail("%s: %s: no file %s", r->dir, r->name, path);
+			continue;
+		}
+		snprintf(named + strlen(named), room - strlen(named), " %s", path);
+		specimen_read(&s, path);
+		for (size_t i = 0; i < s.nexpect; i++)
+			one |= has_word(r->rules, strlen(r->rules), s.expect[i].code);
+		cr_expect(one || !s.nexpect, "%s: %s: %s raises no rule of the row", r->dir, r->name, file);
+		any |= one;
+		free(s.text);
+	}
+	cr_expect(any || !*r->rules, "%s: %s: no specimen raises %s", r->dir, r->name, r->rules);
+}
+
+Test(cases, tables_name_specimens)
+{
+	static char named[64 * 1024];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		row_test(&rows[i], named, sizeof named);
+	for (size_t i = 0; i < ARRAY_SIZE(table_dirs); i++) {
+		char pattern[64];
+		glob_t g;
+
+		snprintf(pattern, sizeof pattern, "tests/cases/%s/*.ptx", table_dirs[i]);
+		cr_assert_eq(glob(pattern, 0, NULL, &g), 0);
+		for (size_t k = 0; k < g.gl_pathc; k++)
+			cr_expect(has_word(named, strlen(named), g.gl_pathv[k]), "no row names %s",
+				g.gl_pathv[k]);
+		globfree(&g);
+	}
 }
 
 /* ---- the bundled kernels ---- */
