@@ -93,6 +93,8 @@ struct ev_gspan {
  *   size   bytes on the shared side (0: none, a prefetch)
  *   tx     bytes that the completion subtracts from the tx-count
  *   mask   EVF_MULTICAST: destination CTA ranks
+ *   lane_src  copy from shared to shared memory: the source's address in the
+ *          acting CTA; else NULL
  *   mbar   completes on the mbarrier at offset `mbar` of CTA `mbar_peer`,
  *          or by bulk group when mbar == EV_NO_MBAR
  * spans, if there are any, are the pieces of the shared side, which has holes

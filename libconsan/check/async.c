@@ -222,7 +222,8 @@ void on_cp_arrive(struct cluster *c, const struct event *e)
 
 /* ---- slots ---- */
 
-static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct frontier *issuer)
+static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct frontier *issuer,
+	bool generic)
 {
 	/* K6 wants to know of every past load which CTA it was of */
 	const bool own = c->check->config.policy.async_across_ctas;
@@ -231,7 +232,8 @@ static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct 
 	for (i = 0; i < n && i < 8; i++) {
 		uint32_t k = (c->slot_cursor + i) % n;
 
-		if (own && c->warp[c->slots.at[k].warp].cta != w->cta)
+		if (c->slots.at[k].generic != generic
+			|| (own && c->warp[c->slots.at[k].warp].cta != w->cta))
 			continue;
 		if (frontier_full(&c->space, issuer, PLANE_G, agent_slot(c, k)) >= c->slots.at[k].epoch) {
 			c->slot_cursor = k + 1;
@@ -263,13 +265,15 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 {
 	struct mbar *m = mbar_use(c, e, mbar_peer, e->mbar);
 	struct frontier *f = warp_frontier(w, lane);
-	uint32_t k = take_slot(c, w, f), mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
+	uint32_t k = take_slot(c, w, f, e->flags & EVF_GENERIC), mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
 	struct slot *s = &c->slots.at[k];
 	struct cell_entry now;
 	struct view v;
 
 	*s = (struct slot){
 		.epoch = s->epoch + 1, .cta = peer, .tensor = e->flags & EVF_TENSOR,
+		.generic = e->flags & EVF_GENERIC,
+		.peer = e->lane_src,
 		.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
 		.warp = (uint16_t)w->index, .lane = (int8_t)lane,
 	};
@@ -277,11 +281,18 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 	now = (struct cell_entry){
 		.epoch = s->epoch, .agent = (uint16_t)agent_slot(c, k), .lanes = UINT32_MAX,
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT
-			| (e->flags & EVF_TENSOR ? CELL_PART : 0),
+			| (e->flags & EVF_TENSOR ? CELL_PART : 0) | (e->flags & EVF_REDUCE ? CELL_STRONG : 0),
 	};
+	c->generic_slots |= s->generic;
 	view_open(&v, c, w, 1u << lane, f,
 		e->flags & EVF_GENERIC ? ROLE_COPY : ROLE_BULK_LOAD, peer);
 	touch_spans(c, &v, e, now);
+	if (e->lane_src) {
+		/* the source is read until the destination has the bytes [C12] */
+		now.what &= ~CELL_WRITE;
+		view_open(&v, c, w, 1u << lane, f, ROLE_BULK_STORE, w->cta);
+		shadow_span(&c->cta[w->cta].shadow, &v.s, (uint32_t)e->lane_src[lane], e->size, now);
+	}
 	if (!m)
 		return;
 	m->inflight++;
@@ -393,16 +404,19 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 {
 	for (uint32_t k = 0; k < c->slots.n; k++) {
 		struct slot *s = &c->slots.at[k];
+		bool reads = s->peer && c->warp[s->warp].cta == cta;
+		enum rule rule = reads ? CS308 : CS312;
 		struct finding *f;
 
-		if (s->cta != cta || !s->epoch || frontier_full(&c->space, c->cta[cta].exited,
-			PLANE_G, agent_slot(c, k)) >= s->epoch)
+		if ((s->cta != cta && !reads) || !s->epoch || frontier_full(&c->space,
+			c->cta[cta].exited, PLANE_G, agent_slot(c, k)) >= s->epoch)
 			continue;
-		f = report_new(c, CS312, rule_severity(CS312), e->site, s->site);
+		f = report_new(c, rule, rule_severity(rule), e->site, s->site);
 		if (!f)
 			continue;
 		report_side(c, f, s->warp, -1, e->site, "CTA exit");
-		report_side(c, f, s->warp, s->lane, s->site, s->tensor ? "TMA load write" : "bulk load write");
+		report_side(c, f, s->warp, s->lane, s->site, reads ? "bulk copy read" :
+			s->tensor ? "TMA load write" : "bulk load write");
 		if (s->mbar) {
 			report_mbar(c, f, &c->mbars.at[s->mbar - 1]);
 			report_edge(f, "no thread waited for phase %llu of mbarrier %s, which the copy completes, "

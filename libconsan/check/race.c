@@ -95,7 +95,7 @@ static bool ordered(const struct view *v, enum plane plane, const struct cell_en
 
 	if (v->role == ROLE_WGMMA)
 		return known_to_warps(v, plane, old, now, bytes, soft);
-	if (v->role == ROLE_BULK_LOAD)
+	if (v->role == ROLE_BULK_LOAD || v->role == ROLE_BULK_STORE)
 		issuer.lanes = v->lanes; /* the engine's entry stands for no lane */
 	return known_from(v->c, v->f, v->w, plane, v->peer, old, &issuer, bytes, soft);
 }
@@ -157,6 +157,8 @@ static const char *what_of(const struct cluster *c, const struct cell_entry *e, 
 	case AGENT_WGMMA:
 		return part ? "wgmma read of B" : "wgmma read of A";
 	case AGENT_SLOT:
+		if (!write)
+			return "bulk copy read";
 		return part ? "TMA load write" : "bulk load write";
 	}
 	return "access";
@@ -403,6 +405,8 @@ static enum rule pick(const struct view *v, const struct cell_entry *old,
 	case AGENT_WGMMA:
 		return CS120;
 	case AGENT_SLOT:
+		if (!old_write)
+			return CS105;
 		if (v->role == ROLE_WGMMA)
 			return CS121;
 		return v->role == ROLE_COPY || v->role == ROLE_BULK_LOAD ? CS107 : CS104;
@@ -510,6 +514,27 @@ static bool across_ctas(const struct view *v, const struct cell_entry *old)
 		&& !frontier_lanes(&v->c->space, v->f, PLANE_FENCED, old->agent, old->epoch);
 }
 
+/* st.async writes by the generic proxy: the wait for its mbarrier is no proxy
+ * fence, as it is for what TMA writes (A17). */
+static bool unfenced_store(const struct view *v, const struct cell_entry *old)
+{
+	uint32_t index;
+
+	return v->c->generic_slots && v->role >= ROLE_BULK_LOAD
+		&& agent_kind(v->c, old->agent, &index) == AGENT_SLOT && v->c->slots.at[index].generic
+		&& !frontier_lanes(&v->c->space, v->f, PLANE_FENCED, old->agent, old->epoch);
+}
+
+/* A29, C29: reductions of one proxy are atomic to each other. */
+static bool same_proxy_slots(const struct view *v, const struct cell_entry *old)
+{
+	uint32_t index;
+
+	return agent_kind(v->c, old->agent, &index) == AGENT_SLOT
+		&& (v->role == ROLE_BULK_LOAD || v->role == ROLE_COPY)
+		&& v->c->slots.at[index].generic == (v->role == ROLE_COPY);
+}
+
 static enum shadow_verdict judge(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
@@ -520,6 +545,10 @@ static enum shadow_verdict judge(const struct view *v, const struct cell_entry *
 	enum rule rule;
 
 	if (ordered(v, plane, old, now, bytes, false)) {
+		if (unfenced_store(v, old)) {
+			report_race(v, now->what & CELL_WRITE ? CS111 : CS110, old, now, granule, bytes);
+			return SHADOW_CLASH;
+		}
 		if (!across_ctas(v, old))
 			return SHADOW_ORDERED;
 		report_race(v, CS114, old, now, granule, bytes);
@@ -527,6 +556,8 @@ static enum shadow_verdict judge(const struct view *v, const struct cell_entry *
 	}
 	if (old->what & now->what & CELL_STRONG && v->role == ROLE_GENERIC
 		&& old->agent < v->c->nwarps && mutual(v, old, now))
+		return SHADOW_MUTUAL;
+	if (old->what & now->what & CELL_STRONG && same_proxy_slots(v, old))
 		return SHADOW_MUTUAL;
 	if (plane == PLANE_P && ordered(v, PLANE_G, old, now, bytes, false))
 		missing = MISSING_FENCE;

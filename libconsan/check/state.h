@@ -180,6 +180,8 @@ struct slot {                /* one bulk load at a time */
 	uint32_t epoch;
 	uint16_t cta;            /* whose memory it writes */
 	bool tensor;
+	bool generic;            /* st.async, red.async: data of the generic proxy */
+	bool peer;               /* out of its own CTA's shared memory */
 	uint32_t site, mbar;     /* index + 1 of its mbarrier */
 	uint64_t phase;          /* of that, when it was issued */
 	uint16_t warp;
@@ -279,6 +281,7 @@ struct cluster {
 	} meet;
 	VEC(struct mbar) mbars;
 	VEC(struct slot) slots;
+	bool generic_slots;      /* some slot was one */
 	uint32_t slot_cursor;    /* where to look for one that can be used again */
 	struct async_op *op;     /* hash by id */
 	uint32_t nops, cap_ops;

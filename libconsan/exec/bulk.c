@@ -276,6 +276,7 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 	const struct bulk_op *o)
 {
 	struct event e = ex_event(w, x, EV_BULK, 1u << l);
+	uint64_t src[32];
 
 	e.op = o->g.op.id;
 	e.flags = (uint8_t)((a->tensor ? EVF_TENSOR : 0) | (a->red ? EVF_REDUCE : 0) |
@@ -286,6 +287,10 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 		e.addr = o->shared;
 		e.size = o->extent;
 		e.mode = a->what == STORE ? EVM_READ : a->red ? EVM_RMW : EVM_WRITE;
+	}
+	if (a->what == PEER) {
+		src[l] = o->other;
+		e.lane_src = src;
 	}
 	if (a->what == LOAD || a->what == PEER) {
 		e.mbar = o->mbar;
