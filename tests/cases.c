@@ -533,7 +533,7 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/attention/fa2_split_kv", "kernels/attention/fa2_shared_kv",
 	"kernels/attention/fa2_shared_qkv", "kernels/attention/fa2_tiling_qk",
 	"kernels/mlp/fused_mlp",
-	"kernels/attention/hopper",
+	"kernels/attention/hopper", "kernels/attention/mesh_kv",
 	"cases/cxx/libcuxx" };
 
 /* Forms of the kernels beyond the default one, which must be silent as well */
@@ -558,6 +558,8 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/attention/hopper", "--cluster=2 --n=300" },
 	{ "kernels/attention/hopper", "--cluster=2 --n=600 --causal=1" },
 	{ "kernels/attention/hopper", "--cluster=4 --n=520 --d=128" },
+	{ "kernels/attention/mesh_kv", "--ranks=8 --n=1000" },
+	{ "kernels/attention/mesh_kv", "--rank_axis=1 --causal=1" },
 };
 
 struct planted {
@@ -747,6 +749,60 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 60)
 			p->kernel, options[i]);
 		cr_expect_eq(json_integer_value(json_object_get(sum, "warnings")), 0, "%s %s",
 			p->kernel, options[i]);
+		json_decref(report);
+	}
+}
+
+/* What --bank-conflicts counts of an opcode, over all places */
+static uint64_t conflicts(const json_t *report, const char *opcode, uint64_t *accesses)
+{
+	const json_t *banks = json_object_get(report, "bank_conflicts");
+	uint64_t n = 0;
+
+	*accesses = 0;
+	for (size_t i = 0; i < json_array_size(banks); i++) {
+		const json_t *u = json_array_get(banks, i);
+		const char *ptx = json_string_value(json_object_get(json_object_get(u, "site"), "ptx"));
+
+		if (!strstr(ptx, opcode))
+			continue;
+		*accesses += (uint64_t)json_integer_value(json_object_get(u, "accesses"));
+		n += (uint64_t)json_integer_value(json_object_get(u, "wavefronts"));
+		n -= (uint64_t)json_integer_value(json_object_get(u, "least"));
+	}
+	return n;
+}
+
+/* Swizzled and padded tiles have no conflicts, naive ones have 8 rows to a bank:
+ * 8 wavefronts for each of ldmatrix's 4 matrices. */
+Test(kernels, bank_conflicts, .timeout = 60)
+{
+	static const struct { const char *kernel, *args; uint64_t each; } run[] = {
+		{ "kernels/attention/fa2_split_q", "--smem=swizzled", 0 },
+		{ "kernels/attention/fa2_split_q", "--smem=padded --stages=2", 0 },
+		{ "kernels/attention/fa2_split_q", "--smem=naive", 28 },
+		{ "kernels/attention/fa2_split_kv", "--d=128", 0 },
+		{ "kernels/attention/fa2_shared_kv", "", 0 },
+		{ "kernels/attention/fa2_shared_qkv", "", 0 },
+		{ "kernels/attention/fa2_shared_qkv", "--smem=naive", 28 },
+		{ "kernels/attention/fa2_tiling_qk", "", 0 },
+		{ "kernels/attention/fa2_tiling_qk", "--d=256", 0 },
+		{ "kernels/hgemm/hgemm", "", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(run); i++) {
+		struct planted p = { 0 };
+		uint64_t accesses, n;
+		json_t *report;
+		int status;
+
+		snprintf(p.kernel, sizeof p.kernel, "%s", run[i].kernel);
+		snprintf(p.args, sizeof p.args, "%s", run[i].args);
+		report = run_kernel(&p, "--bank-conflicts", &status);
+		n = conflicts(report, "ldmatrix", &accesses);
+		cr_expect(accesses > 0, "%s %s", p.kernel, p.args);
+		cr_expect_eq(n, accesses * run[i].each, "%s %s: %lu conflicts of %lu ldmatrix",
+			p.kernel, p.args, (unsigned long)n, (unsigned long)accesses);
 		json_decref(report);
 	}
 }

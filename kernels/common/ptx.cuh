@@ -235,6 +235,15 @@ DEVICE void bulk_load(void *smem, const void *gmem, uint32_t bytes, uint64_t *fu
 		"r"(smem_at(full)) : "memory");
 }
 
+/* From this CTA's shared memory to the address `to` in another CTA's; the bytes
+ * count on its barrier `full`. Both addresses by smem_of(). */
+DEVICE void bulk_copy_to(uint32_t to, const void *from, uint32_t bytes, uint32_t full)
+{
+	asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+		"[%0], [%1], %2, [%3];"
+		:: "r"(to), "r"(smem_at(from)), "r"(bytes), "r"(full) : "memory");
+}
+
 DEVICE void bulk_reduce_add(float *gmem, const float *smem, uint32_t bytes)
 {
 	asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
