@@ -21,7 +21,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
 	libconsan/finding.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
-	libconsan/results_json.c libconsan/results.c libconsan/fatbin.c
+	libconsan/banks.c libconsan/results_json.c libconsan/results.c libconsan/fatbin.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
@@ -53,7 +53,7 @@ CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/order.c 
 	libconsan/check/cluster.c libconsan/check/tensormap.c \
 	libconsan/check/hang.c libconsan/check/report.c
 
-REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/json.c
+REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/banks.c reports/json.c
 
 # the front door: opens every room
 DOOR = libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/view.c libconsan/replay.c
@@ -70,7 +70,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_mutants.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_mutants.c tests/cases.c
 
 # ---- rules ----
 

@@ -122,6 +122,8 @@ static struct event_sink *on_cluster_begin(void *user, const struct cluster_info
 	struct flight *f = user;
 	struct event_sink *sink = check_cluster_begin(f->check, info);
 
+	if (f->c->banks)
+		sink = banks_begin(f->c->banks, sink);
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
 }
 
@@ -129,7 +131,9 @@ static void on_cluster_end(void *user, struct event_sink *sink)
 {
 	struct flight *f = user;
 
-	check_cluster_end(f->check, f->c->save ? event_writer_end(sink) : sink);
+	if (f->c->save)
+		sink = event_writer_end(sink);
+	check_cluster_end(f->check, f->c->banks ? banks_end(sink) : sink);
 }
 
 static void on_print(void *user, const char *text, size_t n)
@@ -262,6 +266,15 @@ static void account(struct consan *c, const struct launch_info *info, bool check
 			v->sites_executed = r->sites_executed;
 	}
 	results_coverage(c->records, v);
+}
+
+void session_record_banks(struct consan *c)
+{
+	const struct bank_use *use;
+	size_t n = c->banks ? banks_uses(c->banks, &use) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		results_bank_use(c->records, &use[i]);
 }
 
 static uint32_t last_cluster(const struct exec_result *r)

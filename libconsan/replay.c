@@ -48,6 +48,7 @@ struct replay {
 	struct results results;
 	struct check_policy policy;
 	struct check_memory *memory;
+	struct banks *banks;    /* NULL: not counted */
 	VEC(struct replayed *) open;
 };
 
@@ -86,23 +87,27 @@ static void on_launch(void *user, const struct launch_info *l)
 
 static struct event_sink *on_begin(void *user, const struct cluster_info *c)
 {
-	struct replayed *r = find(user, c->launch);
+	struct replay *p = user;
+	struct replayed *r = find(p, c->launch);
+	struct event_sink *sink;
 
 	if (!r->check)
 		return NULL;
 	r->coverage.clusters++;
 	r->coverage.ctas += c->nctas;
-	return check_cluster_begin(r->check, c);
+	sink = check_cluster_begin(r->check, c);
+	return p->banks ? banks_begin(p->banks, sink) : sink;
 }
 
 static void on_end(void *user, const struct cluster_info *c, struct event_sink *sink,
 	bool whole)
 {
-	struct replayed *r = find(user, c->launch);
+	struct replay *p = user;
+	struct replayed *r = find(p, c->launch);
 
 	r->incomplete += !whole;
 	if (sink)
-		check_cluster_end(r->check, sink);
+		check_cluster_end(r->check, p->banks ? banks_end(sink) : sink);
 }
 
 static void judge(struct replay *p, struct replayed *r, const char *unchecked)
@@ -144,6 +149,15 @@ static void on_launch_end(void *user, const struct launch_info *l, uint32_t last
 	free(r);
 }
 
+static void add_banks(struct replay *p)
+{
+	const struct bank_use *use;
+	const size_t n = banks_uses(p->banks, &use);
+
+	for (size_t i = 0; i < n; i++)
+		results_add_bank_use(&p->results, &use[i]);
+}
+
 bool consan_replay(const struct options *o, const char *path, int *exit_status,
 	struct err *e)
 {
@@ -154,16 +168,21 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 		.cluster_end = on_end, .launch_end = on_launch_end,
 	};
 	char text[120];
+	bool ok;
 
 	*exit_status = CONSAN_EXIT_UNCHECKED;
-	if (!session_policy(o, &p.policy, e) || !event_read(path, &reader, &stats, e)) {
-		check_memory_close(p.memory);
-		vec_free(&p.open);
+	if (o->bank_conflicts)
+		p.banks = banks_open();
+	ok = session_policy(o, &p.policy, e) && event_read(path, &reader, &stats, e);
+	if (ok && p.banks)
+		add_banks(&p);
+	banks_close(p.banks);
+	check_memory_close(p.memory);
+	vec_free(&p.open);
+	if (!ok) {
 		results_free(&p.results);
 		return false;
 	}
-	check_memory_close(p.memory);
-	vec_free(&p.open);
 	if (stats.damaged) {
 		snprintf(text, sizeof text, "the file is damaged or cut in %llu place%s",
 			(unsigned long long)stats.damaged, stats.damaged == 1 ? "" : "s");

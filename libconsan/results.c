@@ -146,6 +146,17 @@ void results_coverage(struct results_writer *w, const struct coverage *c)
 		put(w, "coverage", results_coverage_json(c));
 }
 
+void results_bank_use(struct results_writer *w, const struct bank_use *u)
+{
+	json_t *o;
+
+	if (!w)
+		return;
+	o = results_bank_use_json(u);
+	json_object_set_new(o, "id", json_integer(u->site));
+	put(w, "banks", o);
+}
+
 static const char *const remark_name[] = {
 #define X(id) #id,
 	RESULT_REMARKS(X)
@@ -178,6 +189,7 @@ bool results_error(struct results_writer *w, struct err *e)
 struct results_merge {
 	VEC(struct { int64_t session; uint32_t id; struct finding f; }) finding;
 	VEC(struct { int64_t session; struct coverage c; }) coverage;
+	VEC(struct { int64_t session; uint32_t id; struct bank_use u; }) bank;
 	VEC(int64_t) launch;  /* session of results.launch[i] */
 	VEC(int64_t) process; /* session of results.process[i] */
 };
@@ -281,6 +293,27 @@ static bool read_coverage(struct results *r, int64_t session, const json_t *o)
 	return true;
 }
 
+static bool read_bank_use(struct results *r, int64_t session, const json_t *o)
+{
+	struct results_merge *m = merge_of(r);
+	const uint32_t id = (uint32_t)rj_number(o, "id");
+	struct bank_use u;
+
+	if (!rj_bank_use(o, &u))
+		return false;
+	for (size_t i = 0; i < m->bank.n; i++) {
+		if (m->bank.at[i].session != session || m->bank.at[i].id != id)
+			continue;
+		m->bank.at[i].u = u;
+		return true;
+	}
+	vec_reserve(&m->bank, m->bank.n + 1);
+	m->bank.at[m->bank.n].session = session;
+	m->bank.at[m->bank.n].id = id;
+	m->bank.at[m->bank.n++].u = u;
+	return true;
+}
+
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text)
 {
 	struct result_remark remark = { .kind = kind, .count = 1 };
@@ -324,6 +357,8 @@ static bool read_line(struct results *r, const char *line, size_t n, bool *newer
 		ok = read_finding(r, session, o);
 	else if (!strcmp(type, "coverage"))
 		ok = read_coverage(r, session, o);
+	else if (!strcmp(type, "banks"))
+		ok = read_bank_use(r, session, o);
 	else if (!strcmp(type, "remark"))
 		read_remark(r, o);
 	else
@@ -437,6 +472,23 @@ void results_add_coverage(struct results *r, const struct coverage *c)
 	vec_push(&r->coverage, *c);
 }
 
+void results_add_bank_use(struct results *r, const struct bank_use *u)
+{
+	for (size_t i = 0; i < r->bank.n; i++) {
+		struct bank_use *have = &r->bank.at[i];
+
+		if (!same_place(have->site, u->site))
+			continue;
+		have->accesses += u->accesses;
+		have->wavefronts += u->wavefronts;
+		have->least += u->least;
+		if (have->worst < u->worst)
+			have->worst = u->worst;
+		return;
+	}
+	vec_push(&r->bank, *u);
+}
+
 /* A launch that began and never ended: the process went away under it. */
 static void add_interrupted(struct results *r, struct result_launch *l)
 {
@@ -454,6 +506,16 @@ static int by_finding(const void *a, const void *b)
 	return finding_compare(a, b);
 }
 
+static int by_conflicts(const void *a, const void *b)
+{
+	const struct bank_use *u = a, *v = b;
+	const uint64_t n = u->wavefronts - u->least, k = v->wavefronts - v->least;
+
+	if (n != k)
+		return n < k ? 1 : -1;
+	return site_get(u->site)->ptx_line < site_get(v->site)->ptx_line ? -1 : 1;
+}
+
 void results_finish(struct results *r)
 {
 	struct results_merge *m = merge_of(r);
@@ -468,8 +530,13 @@ void results_finish(struct results *r)
 			results_add_finding(r, &m->finding.at[i].f);
 		finding_free(&m->finding.at[i].f);
 	}
+	for (size_t i = 0; i < m->bank.n; i++)
+		results_add_bank_use(r, &m->bank.at[i].u);
 	vec_free(&m->finding);
 	vec_free(&m->coverage);
+	vec_free(&m->bank);
+	if (r->bank.n)
+		qsort(r->bank.at, r->bank.n, sizeof *r->bank.at, by_conflicts);
 	if (r->finding.n)
 		qsort(r->finding.at, r->finding.n, sizeof *r->finding.at, by_finding);
 }
@@ -494,12 +561,14 @@ void results_free(struct results *r)
 		finding_free(&m->finding.at[i].f);
 	vec_free(&m->finding);
 	vec_free(&m->coverage);
+	vec_free(&m->bank);
 	vec_free(&m->launch);
 	vec_free(&m->process);
 	vec_free(&r->process);
 	vec_free(&r->launch);
 	vec_free(&r->finding);
 	vec_free(&r->coverage);
+	vec_free(&r->bank);
 	vec_free(&r->remark);
 	free(m);
 	r->merge = NULL;

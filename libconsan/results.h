@@ -6,11 +6,12 @@
  * whole: the last one counts. Sites are embedded by value; reading adds them to
  * this process's table (site.h).
  *
- * Record types: process, launch, finding, coverage, remark.
+ * Record types: process, launch, finding, coverage, banks, remark.
  * This knows no output format and judges nothing. */
 #ifndef CONSAN_RESULTS_H
 #define CONSAN_RESULTS_H
 
+#include "banks.h"
 #include "base.h"
 #include "finding.h"
 
@@ -66,6 +67,8 @@ void results_process(struct results_writer *w, const char *program, const char *
 void results_launch(struct results_writer *w, const struct result_launch *l);
 void results_finding(struct results_writer *w, uint32_t id, const struct finding *f);
 void results_coverage(struct results_writer *w, const struct coverage *c);
+/* Replaces the earlier record of the same site. */
+void results_bank_use(struct results_writer *w, const struct bank_use *u);
 void results_remark(struct results_writer *w, enum result_remark_kind kind, const char *text);
 /* The first write error, if any; errno's text. */
 bool results_error(struct results_writer *w, struct err *e);
@@ -74,12 +77,13 @@ bool results_error(struct results_writer *w, struct err *e);
 
 /* Everything, merged: findings over launches and processes by (rule, kernel,
  * source places) in canonical order - by instruction where there is no line
- * information -, coverage by kernel name. */
+ * information -, bank conflicts likewise, coverage by kernel name. */
 struct results {
 	VEC(struct result_process) process;
 	VEC(struct result_launch) launch;
 	VEC(struct finding) finding;
 	VEC(struct coverage) coverage;
+	VEC(struct bank_use) bank; /* the most conflicts first */
 	VEC(struct result_remark) remark;
 	uint64_t cut;           /* lines that could not be read (the last of a crash) */
 	struct results_merge *merge; /* private */
@@ -91,6 +95,7 @@ bool results_read(struct results *r, const char *path, struct err *e);
 /* Adds data that never was in a file (consan replay). */
 void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
+void results_add_bank_use(struct results *r, const struct bank_use *u);
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text);
 /* To be called once after the last addition: sorts, and turns launches that
  * never ended into ended early. */
@@ -104,6 +109,7 @@ void results_copy_finding(struct finding *to, const struct finding *from);
 struct json_t;
 struct json_t *results_finding_json(const struct finding *f);
 struct json_t *results_coverage_json(const struct coverage *c);
+struct json_t *results_bank_use_json(const struct bank_use *u);
 struct json_t *results_site_json(uint32_t site); /* null if unknown */
 
 #endif

@@ -282,6 +282,30 @@ bool rj_finding(const json_t *o, struct finding *f)
 	return true;
 }
 
+/* ---- bank conflicts ---- */
+
+json_t *results_bank_use_json(const struct bank_use *u)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "site", results_site_json(u->site));
+	put_number(o, "accesses", u->accesses);
+	put_number(o, "wavefronts", u->wavefronts);
+	put_number(o, "least", u->least);
+	put_number(o, "worst", u->worst);
+	return o;
+}
+
+bool rj_bank_use(const json_t *o, struct bank_use *u)
+{
+	*u = (struct bank_use){
+		.site = get_site(json_object_get(o, "site")),
+		.worst = (uint32_t)rj_number(o, "worst"), .accesses = rj_number(o, "accesses"),
+		.wavefronts = rj_number(o, "wavefronts"), .least = rj_number(o, "least"),
+	};
+	return u->accesses > 0;
+}
+
 /* ---- coverage ---- */
 
 #define COVERAGE_NUMBERS(X) X(launches) X(checked) X(skipped) X(clusters) X(ctas) \

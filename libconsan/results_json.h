@@ -1,6 +1,6 @@
 /* results_json: the structs of results.h as JSON objects and back. Reading is
  * lenient (a missing field is zero), as files outlive versions. Private to
- * results.c and its tests; reports use the three functions in results.h. */
+ * results.c and its tests; reports use the functions in results.h. */
 #ifndef CONSAN_RESULTS_JSON_H
 #define CONSAN_RESULTS_JSON_H
 
@@ -17,5 +17,6 @@ json_t *rj_from_triple(const uint32_t at[3]);
 /* Adds the sites to this process's table. False: not a finding. */
 bool rj_finding(const json_t *o, struct finding *f);
 bool rj_coverage(const json_t *o, struct coverage *c);
+bool rj_bank_use(const json_t *o, struct bank_use *u);
 
 #endif

@@ -65,6 +65,8 @@ struct consan *consan_open(const char *words, struct err *e)
 	ok = options_parse(&c->opt, words, e)
 		&& session_policy(&c->opt, &c->policy, e);
 	options_shard(c->opt.shard, &c->shard, &c->shards);
+	if (c->opt.bank_conflicts)
+		c->banks = banks_open();
 	if (ok && *c->opt.save) {
 		path = options_path(c->opt.save, getpid());
 		c->save = event_writer_open(path, e);
@@ -105,6 +107,7 @@ void consan_close(struct consan *c)
 	for (size_t i = 0; i < c->findings.n; i++)
 		if (c->findings.at[i]->recorded != c->findings.at[i]->f.seen)
 			results_finding(c->records, (uint32_t)i + 1, &c->findings.at[i]->f);
+	session_record_banks(c);
 	results_close(c->records);
 	for (size_t i = 0; i < c->findings.n; i++) {
 		finding_free(&c->findings.at[i]->f);
@@ -118,6 +121,7 @@ void consan_close(struct consan *c)
 	arena_free(&c->shown);
 	arena_free(&c->covered);
 	check_memory_close(c->memory);
+	banks_close(c->banks);
 	options_free(&c->opt);
 	pthread_mutex_destroy(&c->launching);
 	pthread_mutex_destroy(&c->showing);

@@ -2,6 +2,7 @@
 #ifndef CONSAN_SESSION_H
 #define CONSAN_SESSION_H
 
+#include "banks.h"
 #include "check/check.h"
 #include "door.h"
 #include "event_io.h"
@@ -34,6 +35,7 @@ struct consan {
 	char hint_suffix;
 	struct results_writer *records;
 	struct event_writer *save;
+	struct banks *banks;      /* NULL: not counted */
 	VEC(struct seen *) findings;
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;
@@ -70,6 +72,9 @@ struct consan_kernel {
 bool session_policy(const struct options *o, struct check_policy *p, struct err *e);
 /* session.c: the whole file. */
 bool session_read_file(const char *path, struct text *t, struct err *e);
+
+/* consan.c: what --bank-conflicts has counted so far, as records. */
+void session_record_banks(struct consan *c);
 
 /* ---- view.c ---- */
 /* The strings of `to` are the arena's or static. */

@@ -219,7 +219,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	struct stat st;
 
 	report_count(r, &n);
-	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels)
+	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels && !r->bank.n)
 		return;
 	for (size_t i = 0; i < r->finding.n; i++) {
 		const struct finding *f = &r->finding.at[i];
@@ -243,6 +243,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 		page_add(&p, PLAIN, " on %s", r->process.at[i].device);
 	}
 	add_coverage(&p, r, o);
+	report_banks(&p, r, o);
 	add_remarks(&p, r);
 	if (hidden) {
 		page_indent(&p, 2);

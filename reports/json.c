@@ -66,6 +66,13 @@ void report_json(const struct results *r, FILE *out)
 		"left_out", (int)n.skipped,
 		"findings", findings, "rules", rules, "coverage", coverage,
 		"launches", launches, "processes", processes, "remarks", remarks);
+	if (r->bank.n) {
+		json_t *banks = json_array();
+
+		for (size_t i = 0; i < r->bank.n; i++)
+			json_array_append_new(banks, results_bank_use_json(&r->bank.at[i]));
+		json_object_set_new(all, "bank_conflicts", banks);
+	}
 	json_dumpf(all, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
 	fputc('\n', out);
 	json_decref(all);
