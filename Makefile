@@ -21,7 +21,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
 	libconsan/finding.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
-	libconsan/banks.c libconsan/results_json.c libconsan/results.c libconsan/fatbin.c
+	libconsan/banks.c libconsan/results_json.c libconsan/results.c libconsan/fatbin.c libconsan/wg_desc.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
@@ -47,6 +47,9 @@ EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
 
 SHADOW = shadow/table.c
 
+# GPU mode: what the instrumented PTX is, and what its records mean
+INSTRUMENT = instrument/plan.c instrument/hook.c instrument/rewrite.c
+
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/order.c \
 	libconsan/check/access.c libconsan/check/race.c libconsan/check/async.c \
 	libconsan/check/mbar.c libconsan/check/wgmma.c libconsan/check/barrier.c \
@@ -70,11 +73,11 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_banks.c tests/test_check.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_mutants.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_mutants.c tests/cases.c
 
 # ---- rules ----
 
-SRC = $(BASE) $(PTX) $(EXEC) $(SHADOW) $(CHECK) $(REPORTS) $(DOOR)
+SRC = $(BASE) $(PTX) $(EXEC) $(SHADOW) $(INSTRUMENT) $(CHECK) $(REPORTS) $(DOOR)
 OBJ = $(SRC:%.c=$(BUILD)/%.o) \
 	$(EXEC_SIMD:%.c=$(BUILD)/%.avx2.o) $(EXEC_SIMD:%.c=$(BUILD)/%.avx512.o)
 # no-trapping-math: lets comparisons of floats become vector selects

@@ -186,9 +186,10 @@ static uint32_t symbol(struct decoder *d, const struct ptx_operand *o, unsigned 
 
 /* ---- special registers that change while the warp runs ---- */
 
+/* No two reads in a cluster give the same. */
 static uint64_t clock_now(const struct warp *w)
 {
-	return w->cluster->ticks + w->cluster->slept;
+	return w->cluster->ticks + w->cluster->slept++;
 }
 
 static enum step op_clock32(struct warp *w, const struct xop *x, uint32_t lanes)

@@ -1,4 +1,4 @@
-/* wgmma: matrix descriptors, the instructions, their groups. Operands in shared
+/* wgmma: the instructions, their groups. Operands in shared
  * memory and registers are read, and accumulators written, when the operation
  * is performed: at the wait that covers it, or when nothing else can move. */
 #include "async.h"
@@ -7,6 +7,7 @@
 
 #include "mma_types.h"
 #include "tile.h"
+#include "../wg_desc.h"
 
 struct args {
 	struct wg_tile t;          /* all but pointers, scale_d and images */
@@ -30,60 +31,6 @@ struct wg_op {
 	bool scale_d;
 };
 
-/* ---- descriptors (PTX ISA, Matrix descriptor; Strides) ---- */
-
-struct desc {
-	uint32_t start, lead, stride; /* bytes */
-	uint32_t base;             /* in units of 128 bytes */
-	uint32_t span;             /* of the swizzle: 16 (none), 32, 64, 128 */
-};
-
-static struct desc decode_desc(uint64_t u)
-{
-	static const uint8_t span[4] = { 16, 128, 64, 32 };
-
-	return (struct desc){ .start = (uint32_t)(u & 0x3fff) << 4,
-		.lead = (uint32_t)(u >> 16 & 0x3fff) << 4,
-		.stride = (uint32_t)(u >> 32 & 0x3fff) << 4,
-		.base = (uint32_t)(u >> 49 & 7), .span = span[u >> 62] };
-}
-
-static inline uint32_t swizzled(const struct desc *d, uint32_t at)
-{
-	uint32_t phase = ((at >> 7) - d->base) << 4;
-
-	return (at ^ (phase & (d->span - 16))) & 0x3ffff;
-}
-
-/* Offsets of the 16-byte pieces of an operand in the order of its dense image
- * (tile.h): K-major two for each of n rows, MN-major n / 8 for each of 16 k. */
-static void pieces(const struct desc *d, bool mn, unsigned n, uint32_t *out)
-{
-	if (!mn) {
-		uint32_t next = d->span == 16 ? d->lead : 16;
-
-		for (unsigned g = 0; g < n / 8; g++, out += 16)
-			for (unsigned r = 0; r < 8; r++) {
-				uint32_t at = d->start + g * d->stride + r * d->span;
-
-				out[2 * r] = swizzled(d, at);
-				out[2 * r + 1] = swizzled(d, at + next);
-			}
-		return;
-	}
-	/* blocks of `per` pieces in a row of the swizzle's span */
-	uint32_t per = d->span / 16, block = d->span == 16 ? d->stride : d->lead;
-	uint32_t half = d->span == 16 ? d->lead : d->stride;
-
-	for (unsigned k = 0; k < 16; k++) {
-		uint32_t row = d->start + k % 8 * d->span + k / 8 * half;
-
-		for (unsigned c = 0; c < n / 8; row += block)
-			for (unsigned i = 0; i < per && c < n / 8; i++, c++)
-				*out++ = swizzled(d, row + 16 * i);
-	}
-}
-
 /* ---- performing ---- */
 
 static void gather(unsigned char *to, const unsigned char *shared, const uint32_t *piece, unsigned n)
@@ -101,7 +48,7 @@ static void perform(struct cluster *c, struct async_op *op)
 	_Alignas(64) unsigned char image_a[64 * 32], image_b[256 * 32];
 	struct wg_tile t = a->t;
 	uint32_t piece[512];
-	struct desc d;
+	struct wg_desc d;
 
 	/* operations of a warpgroup take effect in order: they share D */
 	while (l->n && l->at[0] != &o->g)
@@ -114,12 +61,12 @@ static void perform(struct cluster *c, struct async_op *op)
 					memcpy(image_a + (16 * w + 8 * (i & 1) + g) * 32 + (i >> 1) * 16,
 						warpgroup_warp(op->warp, w)->r + a->a[i] + 16 * g, 16);
 	} else {
-		d = decode_desc(o->desc_a);
-		pieces(&d, t.a_mn, 64, piece);
+		d = wg_desc_decode(o->desc_a);
+		wg_desc_pieces(&d, t.a_mn, 64, piece);
 		gather(image_a, cta->shared, piece, 128);
 	}
-	d = decode_desc(o->desc_b);
-	pieces(&d, t.b_mn, t.n, piece);
+	d = wg_desc_decode(o->desc_b);
+	wg_desc_pieces(&d, t.b_mn, t.n, piece);
 	gather(image_b, cta->shared, piece, 2u * t.n);
 	t.a = image_a;
 	t.b = image_b;
@@ -132,38 +79,6 @@ static void perform(struct cluster *c, struct async_op *op)
 }
 
 /* ---- spans for the checker ---- */
-
-/* Runs of 16-byte pieces, merged and in order of address. */
-static unsigned spans_of(const uint32_t *piece, unsigned n, struct ev_span *out)
-{
-	uint64_t set[0x40000 / 16 / 64];
-	uint32_t low = piece[0], high = piece[0], count = 0, end = 0;
-
-	for (unsigned i = 1; i < n; i++) {
-		low = piece[i] < low ? piece[i] : low;
-		high = piece[i] > high ? piece[i] : high;
-	}
-	low /= 16 * 64;
-	high /= 16 * 64;
-	memset(set + low, 0, (high - low + 1) * sizeof *set);
-	for (unsigned i = 0; i < n; i++)
-		set[piece[i] / (16 * 64)] |= 1ull << (piece[i] / 16 % 64);
-	for (uint32_t k = low; k <= high; k++)
-		for (uint64_t bits = set[k]; bits;) {
-			unsigned from = (unsigned)__builtin_ctzll(bits);
-			uint64_t rest = ~(bits >> from);
-			unsigned run = rest ? (unsigned)__builtin_ctzll(rest) : 64;
-			uint32_t at = (k * 64 + from) * 16;
-
-			if (count && at == end)
-				out[count - 1].bytes += run * 16;
-			else
-				out[count++] = (struct ev_span){ at, run * 16 };
-			end = at + run * 16;
-			bits = from + run >= 64 ? 0 : bits >> (from + run) << (from + run);
-		}
-	return count;
-}
 
 static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
 	const uint32_t *piece_a, const uint32_t *piece_b)
@@ -185,14 +100,11 @@ static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
 		e.part[i] = (uint16_t)n;
 		if (a->a_regs)
 			continue;
-		if (!a->t.a_mn)
-			memcpy(rows, piece_a + 32 * i, sizeof rows);
-		for (unsigned k = 0; a->t.a_mn && k < 16; k++)
-			memcpy(rows + 2 * k, piece_a + 8 * k + 2 * i, 8);
-		n += spans_of(rows, 32, span + n);
+		wg_desc_rows(piece_a, a->t.a_mn, i, rows);
+		n += wg_desc_spans(rows, 32, span + n);
 	}
 	e.part[4] = (uint16_t)n;
-	n += spans_of(piece_b, 2u * a->t.n, span + n);
+	n += wg_desc_spans(piece_b, 2u * a->t.n, span + n);
 	e.part[5] = (uint16_t)n;
 	e.spans = span;
 	e.nspans = (uint16_t)n;
@@ -241,22 +153,22 @@ static bool fill(struct warp *first, const struct xop *x, struct wg_op *o)
 {
 	const struct args *a = o->args;
 	uint32_t piece_a[128], piece_b[512];
-	struct desc d;
+	struct wg_desc d;
 
 	if (!a->a_regs) {
 		if (!same_in_group(first, x, a->desc_a, "A"))
 			return false;
 		o->desc_a = r64(first, a->desc_a)[0];
-		d = decode_desc(o->desc_a);
-		pieces(&d, a->t.a_mn, 64, piece_a);
+		d = wg_desc_decode(o->desc_a);
+		wg_desc_pieces(&d, a->t.a_mn, 64, piece_a);
 		if (!inside(first, x, "A", o->desc_a, piece_a, 128))
 			return false;
 	}
 	if (!same_in_group(first, x, a->desc_b, "B"))
 		return false;
 	o->desc_b = r64(first, a->desc_b)[0];
-	d = decode_desc(o->desc_b);
-	pieces(&d, a->t.b_mn, a->t.n, piece_b);
+	d = wg_desc_decode(o->desc_b);
+	wg_desc_pieces(&d, a->t.b_mn, a->t.n, piece_b);
 	if (!inside(first, x, "B", o->desc_b, piece_b, 2u * a->t.n))
 		return false;
 	o->scale_d = a->imm_scale ? a->scale : (rp(first, a->pred)[0] ^ a->flip) & 1;

@@ -1,0 +1,195 @@
+/* hook: prints the PTX that writes one record. It needs few registers, no
+ * shared memory and no call: a call would make ptxas serialise wgmma and drop
+ * setmaxnreg. Lanes that are together write one record, led by the lowest. */
+#include "hook.h"
+
+#include <string.h>
+
+#include "record.h"
+
+void hook_function(struct text *t, unsigned batch_words)
+{
+	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_failed;\n"
+		"\tmov.b32 %%cs_pos, 0;\n\tmov.b32 %%cs_failed, 0;\n");
+	if (batch_words)
+		text_printf(t, "\t.reg .b32 %%cs_w<%u>;\n", batch_words);
+}
+
+void hook_registers(struct text *t, unsigned words)
+{
+	text_printf(t, "\t.reg .b32 %%cs_m, %%cs_l, %%cs_i, %%cs_t, %%cs_u, %%cs_n, %%cs_c, %%cs_k, %%cs_s;\n"
+		"\t.reg .pred %%cs_lead, %%cs_all, %%cs_q, %%cs_g;\n\t.reg .b64 %%cs_d, %%cs_e;\n");
+	if (words)
+		text_printf(t, "\t.reg .b32 %%cs_v<%u>;\n", words);
+}
+
+/* The leading lane takes a chunk if n (a register or a number) units do not
+ * fit into the one it has. */
+static void room(struct text *t, const struct hook *h, const char *n)
+{
+	text_printf(t,
+		"\tand.b32 %%cs_t, %%cs_pos, %u;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_t, 0;\n"
+		"\tadd.u32 %%cs_t, %%cs_t, %s;\n"
+		"\tsetp.gt.or.u32 %%cs_q, %%cs_t, %u, %%cs_q;\n"
+		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
+		"\t@!%%cs_q bra $CSR%u;\n"
+		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n"
+		"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
+		"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n"
+		"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
+		"\tadd.u32 %%cs_u, %%cs_u, 1;\n"
+		"\tmin.u32 %%cs_t, %%cs_t, %%cs_u;\n"
+		"\tshl.b32 %%cs_pos, %%cs_t, 8;\n",
+		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS, h->label, h->module);
+	/* the head: the CTA in the grid, the warp in the CTA */
+	text_printf(t,
+		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
+		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, %%ctaid.y;\n"
+		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_b, %%nctaid.x; mov.u32 %%cs_x, %%ctaid.x;\n"
+		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_y, %%tid.z; mov.u32 %%cs_b, %%ntid.y; mov.u32 %%cs_x, %%tid.y;\n"
+		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_b, %%ntid.x; mov.u32 %%cs_x, %%tid.x;\n"
+		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
+		"\tmov.u64 %%cs_f, %%clock64;\n"
+		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
+		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
+		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n\t}\n"
+		"\tadd.u32 %%cs_pos, %%cs_pos, 1;\n"
+		"$CSR%u:\n", h->label);
+}
+
+/* Who acts, who leads, the pool. */
+static void begin(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\tactivemask.b32 %%cs_m;\n"
+		"\tbrev.b32 %%cs_t, %%cs_m;\n"
+		"\tclz.b32 %%cs_l, %%cs_t;\n"
+		"\tmov.u32 %%cs_i, %%laneid;\n"
+		"\tsetp.eq.u32 %%cs_lead, %%cs_i, %%cs_l;\n"
+		"\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n", h->module);
+}
+
+/* The trap never happens; it is there so that the ticket is drawn before the
+ * statement that follows, even though nothing else needs its value. */
+static void ticket(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\tmov.b32 %%cs_k, 0;\n"
+		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
+		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
+		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
+		"\t@!%%cs_q bra $CST%u;\n"
+		"\tatom.global.add.u32 %%cs_k, [%%cs_d+8], 1;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_k, -1;\n"
+		"\t@%%cs_q trap;\n"
+		"$CST%u:\n", h->module, h->label, h->label);
+}
+
+static void record_address(struct text *t, const struct hook *h)
+{
+	/* do all lanes agree with leader + stride * distance? */
+	text_printf(t,
+		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
+		"\tadd.u32 %%cs_t, %%cs_m, -1;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+		"\tbrev.b32 %%cs_t, %%cs_t;\n"
+		"\tclz.b32 %%cs_u, %%cs_t;\n"
+		"\tsub.u32 %%cs_t, %%cs_u, %%cs_l;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_t, 1;\n"
+		"\tselp.b32 %%cs_u, %%cs_u, %%cs_l, %%cs_q;\n"
+		"\tshfl.sync.idx.b32 %%cs_s, %%cs_v0, %%cs_u, 31, %%cs_m;\n"
+		"\tsub.u32 %%cs_s, %%cs_s, %%cs_k;\n"
+		"\tsub.u32 %%cs_t, %%cs_i, %%cs_l;\n"
+		"\tmad.lo.u32 %%cs_u, %%cs_t, %%cs_s, %%cs_k;\n"
+		"\tadd.u32 %%cs_s, %%cs_s, %d;\n"
+		"\tsetp.lt.u32 %%cs_q, %%cs_s, %d;\n"
+		"\tsetp.eq.and.u32 %%cs_q, %%cs_u, %%cs_v0, %%cs_q;\n"
+		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n"
+		"\tselp.b32 %%cs_n, 1, 9, %%cs_all;\n",
+		RECORD_STRIDE_BIAS, 2 * RECORD_STRIDE_BIAS);
+	room(t, h, "%cs_n");
+	text_printf(t,
+		"\tmov.u32 %%cs_c, %%clock;\n"
+		"\tor.b32 %%cs_s, %%cs_s, %u;\n"
+		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
+		"\tadd.u32 %%cs_s, %%cs_s, %u;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
+		"\t@%%cs_all bra $CSA%u;\n"
+		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_i, 4, %%cs_e;\n"
+		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n"
+		"$CSA%u:\n"
+		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n",
+		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label, h->label);
+}
+
+static void header(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\tmov.u32 %%cs_c, %%clock;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
+		"\tmov.b32 %%cs_s, %u;\n"
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n",
+		h->site << RECORD_SITE_SHIFT);
+}
+
+static void record_uniform(struct text *t, const struct hook *h)
+{
+	char units[16] = { 0 };
+	struct text n = { 0 };
+
+	text_printf(&n, "%u", 1 + (h->words + 3) / 4);
+	memcpy(units, n.at, n.n < sizeof units ? n.n : sizeof units - 1);
+	text_free(&n);
+	room(t, h, units);
+	header(t, h);
+	for (unsigned k = 0; k < h->words; k++)
+		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+%u], %s%u;\n", 16 + 4 * k,
+			h->prefix, k);
+	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %s;\n", units);
+}
+
+static void record_lanes(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\tpopc.b32 %%cs_n, %%cs_m;\n"
+		"\tmad.lo.u32 %%cs_n, %%cs_n, %u, 15;\n"
+		"\tshr.u32 %%cs_n, %%cs_n, 4;\n", 4 * h->words);
+
+	text_printf(t, "\tadd.u32 %%cs_n, %%cs_n, 1;\n");
+	room(t, h, "%cs_n");
+	header(t, h);
+	text_printf(t,
+		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		"\tmov.u32 %%cs_t, %%lanemask_lt;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+		"\tpopc.b32 %%cs_t, %%cs_t;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", 4 * h->words);
+	for (unsigned k = 0; k < h->words; k++)
+		text_printf(t, "\tst.global.b32 [%%cs_e+%u], %s%u;\n", 16 + 4 * k, h->prefix, k);
+	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
+}
+
+void hook_record(struct text *t, const struct hook *h)
+{
+	begin(t, h);
+	if (h->class == PLAN_ADDRESS) {
+		record_address(t, h);
+		return;
+	}
+	if (h->sync)
+		ticket(t, h);
+	else
+		text_printf(t, "\tmov.b32 %%cs_k, 0;\n");
+	if (h->class == PLAN_LANES)
+		record_lanes(t, h);
+	else
+		record_uniform(t, h);
+}

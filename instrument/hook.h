@@ -1,0 +1,24 @@
+/* hook: the PTX that writes one record; only rewrite.c asks for it. */
+#ifndef CONSAN_INSTRUMENT_HOOK_H
+#define CONSAN_INSTRUMENT_HOOK_H
+
+#include "plan.h"
+
+/* Function-wide registers: "%cs_pos" (the lane's next unit) and "%cs_failed"
+ * (the site of the wait that failed last). */
+void hook_function(struct text *t, unsigned batch_words);
+/* The scratch registers of one block. */
+void hook_registers(struct text *t, unsigned words);
+/* Records site, with words named prefix0, prefix1 ...; label: a number that no
+ * other hook of the function has. */
+struct hook {
+	uint32_t site;
+	enum plan_class class;
+	unsigned words;
+	const char *prefix;
+	bool sync;
+	unsigned label, module;
+};
+void hook_record(struct text *t, const struct hook *h);
+
+#endif

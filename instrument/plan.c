@@ -1,0 +1,300 @@
+/* plan: chooses by effect what is recorded of an instruction. Within an effect,
+ * an instruction's own operands decide; nothing is printed here. */
+#include "plan.h"
+
+#include <string.h>
+
+enum ptx_space plan_space(const struct ptx_insn *i, unsigned k)
+{
+	for (unsigned m = 0; m < i->nmods; m++) {
+		enum ptx_space s;
+
+		switch (i->mod[m]) {
+		case MOD_const: s = PS_const; break;
+		case MOD_global: s = PS_global; break;
+		case MOD_local: s = PS_local; break;
+		case MOD_param: case MOD_param_entry: case MOD_param_func: s = PS_param; break;
+		case MOD_shared: case MOD_shared_cta: s = PS_shared; break;
+		case MOD_shared_cluster: s = PS_shared_cluster; break;
+		default: continue;
+		}
+		if (!k--)
+			return s;
+	}
+	return PS_none;
+}
+
+unsigned plan_address(const struct ptx_insn *i)
+{
+	for (unsigned k = 0; k < i->noperands; k++)
+		if (i->operand[k].kind == PO_ADDR || i->operand[k].kind == PO_TADDR)
+			return k;
+	return 0;
+}
+
+static void add(struct plan *p, const struct ptx_operand *o, enum plan_kind kind)
+{
+	if (o->kind == PO_IMM && kind != VAL_SHARED)
+		return; /* the decoder reads it off the instruction */
+	p->value[p->nvalues].o = o;
+	p->value[p->nvalues++].kind = (uint8_t)kind;
+}
+
+static bool strong(const struct ptx_insn *i)
+{
+	return ptx_has(i, MOD_mmio) || (ptx_pick(i, MG_sem) != MOD_NONE && !ptx_has(i, MOD_weak));
+}
+
+static bool acquires(const struct ptx_insn *i)
+{
+	return ptx_has(i, MOD_acquire) || ptx_has(i, MOD_acq_rel) || ptx_has(i, MOD_sc);
+}
+
+/* Loads, stores, atomics, matrices. */
+static bool access(const struct ptx_insn *i, struct plan *p)
+{
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_space space = plan_space(i, 0);
+	const struct ptx_operand *a = &i->operand[plan_address(i)];
+
+	if (a->kind != PO_ADDR || (space != PS_shared && space != PS_shared_cluster && space != PS_none))
+		return false;
+	if (space == PS_none && a->var && a->reg == PTX_NO_REG && a->var->space != PS_shared)
+		return false;
+	p->generic = space == PS_none;
+	p->sync = strong(i) || effect == EF_RMW;
+	p->after = p->sync && (effect == EF_READ || (effect == EF_RMW && acquires(i)));
+	p->before = !p->after;
+	p->class = p->sync ? PLAN_LANES : PLAN_ADDRESS;
+	add(p, a, VAL_SHARED);
+	if (i->op == OP_st_bulk) {
+		p->class = PLAN_LANES;
+		add(p, &i->operand[1], VAL_U64);
+	}
+	if (i->op == OP_st_async || i->op == OP_red_async) {
+		p->class = PLAN_LANES;
+		p->sync = true;
+		p->generic = false;
+		if (i->noperands < 3)
+			return false;
+		add(p, &i->operand[2], VAL_SHARED);
+	}
+	return true;
+}
+
+static bool cp_async(const struct ptx_insn *i, struct plan *p)
+{
+	unsigned hint = ptx_has(i, MOD_L2_cache_hint);
+
+	p->before = true;
+	switch ((enum ptx_op)i->op) {
+	case OP_cp_async:
+		p->class = PLAN_ADDRESS;
+		add(p, &i->operand[0], VAL_SHARED);
+		if (i->noperands > 3u + hint && i->operand[3].kind != PO_IMM) {
+			p->class = PLAN_LANES;
+			add(p, &i->operand[3], i->operand[3].kind == PO_REG &&
+				i->operand[3].negated ? VAL_PRED : VAL_U32);
+		}
+		return true;
+	case OP_cp_async_wait_group:
+	case OP_cp_async_wait_all:
+		p->after = true;
+		p->before = false;
+		return true;
+	case OP_cp_async_mbarrier_arrive:
+		p->class = PLAN_LANES;
+		p->sync = true;
+		add(p, &i->operand[0], VAL_SHARED);
+		return true;
+	default:
+		return true;
+	}
+}
+
+struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
+{
+	struct plan_bulk b = { 0 };
+	unsigned k;
+
+	b.tensor = i->op == OP_cp_async_bulk_tensor || i->op == OP_cp_reduce_async_bulk_tensor ||
+		i->op == OP_cp_async_bulk_prefetch_tensor;
+	b.multicast = ptx_has(i, MOD_multicast_cluster);
+	if (i->op == OP_cp_async_bulk_prefetch || i->op == OP_cp_async_bulk_prefetch_tensor) {
+		b.copy = COPY_PREFETCH;
+		return b;
+	}
+	b.copy = plan_space(i, 0) == PS_global || i->op == OP_cp_reduce_async_bulk_tensor ? COPY_STORE
+		: plan_space(i, 1) == PS_global ? COPY_LOAD : COPY_PEER;
+	b.shared = &i->operand[b.copy == COPY_STORE ? 1 : 0];
+	b.other = &i->operand[b.copy == COPY_STORE ? 0 : 1];
+	if (!b.tensor)
+		b.size = &i->operand[2];
+	k = b.tensor ? 2 : 3;
+	if (b.copy != COPY_STORE)
+		b.mbar = &i->operand[k++];
+	if (k < i->noperands && i->operand[k].kind == PO_VEC)
+		k++;
+	if (b.multicast && k < i->noperands)
+		b.mask = &i->operand[k];
+	return b;
+}
+
+static bool bulk(const struct ptx_insn *i, struct plan *p)
+{
+	struct plan_bulk b;
+
+	p->before = true;
+	if (i->op == OP_cp_async_bulk_commit_group)
+		return true;
+	if (i->op == OP_cp_async_bulk_wait_group) {
+		p->before = false;
+		return p->after = true;
+	}
+	b = plan_bulk_of(i);
+	if (b.copy == COPY_PREFETCH || !b.shared || b.shared->kind != PO_ADDR)
+		return false;
+	p->class = PLAN_LANES;
+	p->sync = true;
+	add(p, b.shared, VAL_SHARED);
+	if (b.mbar)
+		add(p, b.mbar, VAL_SHARED);
+	if (b.size)
+		add(p, b.size, VAL_U32);
+	if (b.mask)
+		add(p, b.mask, VAL_U32);
+	if (b.tensor)
+		add(p, &b.other->list[0], VAL_MAP);
+	return true;
+}
+
+static bool mbarrier(const struct ptx_insn *i, struct plan *p)
+{
+	unsigned a = plan_address(i);
+
+	p->class = PLAN_LANES;
+	p->sync = true;
+	add(p, &i->operand[a], VAL_SHARED);
+	switch ((enum ptx_op)i->op) {
+	case OP_mbarrier_test_wait:
+	case OP_mbarrier_try_wait:
+		p->after = p->test = true;
+		if (ptx_has(i, MOD_parity))
+			add(p, &i->operand[a + 1], VAL_U32);
+		return i->operand[0].kind == PO_REG;
+	default:
+		p->before = true;
+		if (i->noperands > a + 1u)
+			add(p, &i->operand[a + 1], VAL_U32);
+		return true;
+	}
+}
+
+static bool wgmma(const struct ptx_insn *i, struct plan *p)
+{
+	p->class = PLAN_UNIFORM;
+	switch ((enum ptx_op)i->op) {
+	case OP_wgmma_wait_group:
+		return p->after = true;
+	case OP_wgmma_mma_async:
+		if (i->operand[1].kind != PO_VEC)
+			add(p, &i->operand[1], VAL_U64);
+		add(p, &i->operand[2], VAL_U64);
+		add(p, &i->operand[3], VAL_PRED);
+		return p->wgmma = true;
+	case OP_wgmma_mma_async_sp:
+		return false;
+	default:
+		return p->wgmma = true;
+	}
+}
+
+static bool barrier(const struct ptx_insn *i, struct plan *p)
+{
+	bool red = i->op == OP_bar_red || i->op == OP_bar_cta_red || i->op == OP_barrier_red ||
+		i->op == OP_barrier_cta_red;
+	bool arrive = i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
+		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive;
+
+	p->class = PLAN_UNIFORM;
+	p->before = p->sync = true;
+	p->after = !arrive;
+	add(p, &i->operand[red], VAL_U32);
+	if (red ? i->noperands == 4 : i->noperands == 2)
+		add(p, &i->operand[red + 1], VAL_U32);
+	return true;
+}
+
+static bool is_predicate(const struct ptx_func *f, const struct ptx_operand *o)
+{
+	return o->kind == PO_REG && f->reg[o->reg].type == TY_pred;
+}
+
+bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
+{
+	bool yes = false;
+
+	memset(p, 0, sizeof *p);
+	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	case EF_READ: case EF_WRITE: case EF_RMW:
+		yes = access(i, p);
+		break;
+	case EF_CP_ASYNC: yes = cp_async(i, p); break;
+	case EF_BULK: yes = bulk(i, p); break;
+	case EF_MBARRIER: yes = mbarrier(i, p); break;
+	case EF_WGMMA: yes = wgmma(i, p); break;
+	case EF_BARRIER: yes = barrier(i, p); break;
+	case EF_WARP_SYNC:
+		yes = p->before = true;
+		p->class = PLAN_LANES;
+		add(p, &i->operand[0], VAL_U32);
+		break;
+	case EF_CLUSTER:
+		p->before = i->op == OP_barrier_cluster_arrive;
+		p->after = !p->before;
+		yes = p->sync = true;
+		break;
+	case EF_FENCE: case EF_SETMAXNREG: case EF_STOP: case EF_EXIT:
+		yes = p->before = true;
+		p->sync = ptx_effect_of((enum ptx_op)i->op) == EF_EXIT;
+		break;
+	case EF_CONTROL:
+		yes = p->before = p->sync = i->op == OP_ret && f->entry;
+		break;
+	case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_WARP: case EF_TENSORMAP: case EF_GRID:
+	case EF_UNKNOWN: case EF_COUNT:
+		break;
+	}
+	for (unsigned k = 0; k < p->nvalues; k++)
+		if (p->value[k].kind == VAL_U32 && is_predicate(f, p->value[k].o))
+			p->value[k].kind = VAL_PRED;
+	if (!p->nvalues && p->class != PLAN_ADDRESS)
+		p->class = PLAN_NOTHING;
+	return yes;
+}
+
+unsigned plan_words(const struct plan *p)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < p->nvalues; k++)
+		n += p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP ? 2 : 1;
+	return n;
+}
+
+const char *plan_refuses(const struct ptx_insn *i)
+{
+	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	case EF_TCGEN05: return "tensor memory is not recorded";
+	case EF_UNKNOWN: return "an unknown instruction";
+	case EF_READ: case EF_WRITE:
+		if (i->op == OP_wmma_load_a || i->op == OP_wmma_load_b || i->op == OP_wmma_load_c ||
+				i->op == OP_wmma_store_d)
+			return plan_space(i, 0) == PS_global ? NULL : "wmma accesses are not recorded";
+		return NULL;
+	case EF_WGMMA:
+		return i->op == OP_wgmma_mma_async_sp ? "sparse wgmma is not recorded" : NULL;
+	default:
+		return NULL;
+	}
+}

@@ -1,0 +1,56 @@
+/* plan: what is recorded of an instruction, when, and what of it the record
+ * holds. The rewriter and the decoder read the same plan. */
+#ifndef CONSAN_INSTRUMENT_PLAN_H
+#define CONSAN_INSTRUMENT_PLAN_H
+
+#include "../libconsan/ptx/ir.h"
+
+enum plan_class {
+	PLAN_NOTHING,              /* that it happened */
+	PLAN_ADDRESS,              /* one shared address a lane */
+	PLAN_LANES,                /* words of each lane */
+	PLAN_UNIFORM,              /* words that are the same in all lanes */
+};
+
+enum plan_kind {
+	VAL_SHARED,                /* an address: of shared memory, rank << 24 | offset */
+	VAL_U32,                   /* at most 32 bits */
+	VAL_U64,                   /* two words */
+	VAL_MAP,                   /* a generic or .param address, two words */
+	VAL_PRED,                  /* 0 or 1 */
+};
+
+#define PLAN_VALUES 6
+
+struct plan {
+	uint8_t class;             /* enum plan_class */
+	bool before, after;        /* it is recorded before or after it is executed */
+	bool sync;                 /* takes a ticket */
+	bool generic;              /* recorded only where value 0 lies in shared memory */
+	bool test;                 /* a wait: after it, what it returned */
+	bool wgmma;                /* recorded with its group, see rewrite.c */
+	uint8_t nvalues;           /* those that are no constants */
+	struct { const struct ptx_operand *o; uint8_t kind; } value[PLAN_VALUES];
+};
+
+/* False: nothing is recorded of it. */
+bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
+unsigned plan_words(const struct plan *p);
+/* k-th space modifier, PS_none: generic. */
+enum ptx_space plan_space(const struct ptx_insn *i, unsigned k);
+/* Why an instruction that has an effect on what is checked cannot be recorded
+ * yet; NULL: it can, or there is nothing to record. */
+const char *plan_refuses(const struct ptx_insn *i);
+
+/* Operands of bulk copies, found by the rules of their syntax lines. */
+enum plan_copy { COPY_LOAD, COPY_STORE, COPY_PEER, COPY_PREFETCH };
+struct plan_bulk {
+	enum plan_copy copy;
+	bool tensor, multicast;
+	const struct ptx_operand *shared, *other, *size, *mbar, *mask;
+};
+struct plan_bulk plan_bulk_of(const struct ptx_insn *i);
+/* The address operand's position. */
+unsigned plan_address(const struct ptx_insn *i);
+
+#endif

@@ -1,0 +1,56 @@
+/* record: what an instrumented kernel writes to device memory, and the variable
+ * through which it learns where. Shared by the rewriter, which prints the code
+ * that writes it, by the decoder and by the injection.
+ *
+ *   pool = head chunk, then `chunks` chunks, then one that takes what is dropped
+ *   chunk = 256 units of 16 bytes: struct record_chunk, then records
+ *
+ * A chunk belongs to one lane of one warp: the lane that leads (the lowest
+ * active one) writes the record of all lanes that act with it. The records of
+ * a warp are in the order of their clock; a word of 0 where a record should
+ * begin ends the chunk, so the pool must be zero before a launch.
+ *
+ *   record word 0: site << 13 | 1 << 12 if affine | stride + 2048
+ *               1: lanes       2: %clock       3: affine: the leader's address;
+ *                                                 else the ticket, 0: none
+ *   then, unless affine, by the site's plan (plan.h):
+ *     address:  32 addresses, one a lane
+ *     lanes:    the words of each lane of `lanes`, lowest first
+ *     uniform:  the leader's words */
+#ifndef CONSAN_INSTRUMENT_RECORD_H
+#define CONSAN_INSTRUMENT_RECORD_H
+
+#include <stdint.h>
+
+#define RECORD_UNIT 16u
+#define RECORD_CHUNK_UNITS 256u
+#define RECORD_CHUNK_BYTES (RECORD_UNIT * RECORD_CHUNK_UNITS)
+#define RECORD_SITE_SHIFT 13
+#define RECORD_SITES (1u << 19)
+#define RECORD_AFFINE 0x1000u
+#define RECORD_STRIDE_BIAS 2048
+
+/* The name of module number n's variable: this and the number. */
+#define RECORD_VARIABLE "consan_gpu_"
+
+struct record_params {
+	uint64_t pool;     /* address of the head chunk */
+	uint32_t chunks;   /* without the head and the last */
+	uint32_t tickets;  /* 1: synchronisation takes tickets from the head, as
+			      clocks of several CTAs do not compare */
+};
+
+struct record_head {
+	uint32_t next;     /* chunks given out, plus 1; 1 before a launch */
+	uint32_t dropped;  /* chunks asked for when there were none left */
+	uint32_t ticket;   /* 1 before a launch */
+	uint32_t zero;
+};
+
+struct record_chunk {
+	uint32_t cta;      /* linear in the grid */
+	uint32_t warp_lane;/* warp in the CTA << 5 | lane */
+	uint32_t clock_lo, clock_hi;
+};
+
+#endif

@@ -1,0 +1,513 @@
+/* rewrite: puts hooks around the statements of a module's entries. What is
+ * recorded is plan.c's, how it is written hook.c's; this file knows where code
+ * may stand: in scopes, under guards, around wgmma.
+ *
+ * Between wgmma.fence and wgmma.commit_group stands no code, or ptxas would
+ * serialise the group: operands are kept in registers and the whole group is
+ * recorded as one, after its commit. */
+#include "rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hook.h"
+#include "record.h"
+
+struct writer {
+	struct rewrite *r;
+	const struct ptx_func *f;
+	struct rewrite_func *info;
+	struct text out;           /* the function's body so far */
+	unsigned labels;
+	unsigned words, most_words;/* of the wgmma group at hand */
+	uint32_t group;            /* its first in rewrite.batch */
+};
+
+static uint32_t add_site(struct writer *w, const struct ptx_insn *i, enum site_phase phase)
+{
+	struct rewrite_site s = { .func = w->f, .insn = i, .phase = (uint8_t)phase };
+
+	vec_push(&w->r->site, s);
+	return (uint32_t)w->r->site.n - 1;
+}
+
+/* ---- operands ---- */
+
+static const char *reg_name(const struct writer *w, uint32_t reg)
+{
+	return w->f->reg[reg].name;
+}
+
+static void component(struct text *t, const struct ptx_operand *o)
+{
+	if (o->elem)
+		text_printf(t, ".%c", "xyzw"[o->elem - 1]);
+}
+
+static unsigned reg_bits(const struct writer *w, uint32_t reg)
+{
+	return ptx_type_bits((enum ptx_type)w->f->reg[reg].type);
+}
+
+/* A shared address into %cs_v<k>; of a generic one, %cs_g says whether it is
+ * one of shared memory. */
+static void shared_address(struct writer *w, const struct ptx_operand *o, unsigned k, bool generic)
+{
+	struct text *t = &w->out;
+	struct text name = { 0 };
+
+	if (o->reg != PTX_NO_REG) {
+		text_printf(&name, "%s", reg_name(w, o->reg));
+		component(&name, o);
+	}
+	if (generic && o->reg != PTX_NO_REG && reg_bits(w, o->reg) == 64) {
+		text_printf(t, "\tadd.s64 %%cs_e, %s, %lld;\n", name.at, (long long)o->imm);
+		text_printf(t, w->r->module->sm >= 90 ? "\tisspacep.shared::cluster %%cs_g, %%cs_e;\n"
+			: "\tisspacep.shared %%cs_g, %%cs_e;\n");
+		text_printf(t, "\tcvta.to.shared.u64 %%cs_e, %%cs_e;\n\tcvt.u32.u64 %%cs_v%u, %%cs_e;\n", k);
+	} else if (o->reg != PTX_NO_REG && reg_bits(w, o->reg) == 64) {
+		text_printf(t, "\tcvt.u32.u64 %%cs_v%u, %s;\n", k, name.at);
+	} else if (o->reg != PTX_NO_REG) {
+		text_printf(t, "\tmov.b32 %%cs_v%u, %s;\n", k, name.at);
+	} else if (o->var) {
+		text_printf(t, "\tmov.u32 %%cs_v%u, %s;\n", k, o->var->name);
+	} else {
+		text_printf(t, "\tmov.u32 %%cs_v%u, 0;\n", k);
+	}
+	if (!(generic && o->reg != PTX_NO_REG && reg_bits(w, o->reg) == 64)) {
+		if (o->imm)
+			text_printf(t, "\tadd.s32 %%cs_v%u, %%cs_v%u, %lld;\n", k, k, (long long)o->imm);
+		if (generic)
+			text_printf(t, "\tsetp.eq.u32 %%cs_g, 0, 0;\n");
+	}
+	text_free(&name);
+}
+
+static void map_address(struct writer *w, const struct ptx_operand *o, const char *prefix, unsigned k)
+{
+	struct text *t = &w->out;
+
+	if (o->reg != PTX_NO_REG) {
+		text_printf(t, "\tadd.s64 %%cs_e, %s, %lld;\n", reg_name(w, o->reg), (long long)o->imm);
+	} else if (o->var) {
+		text_printf(t, "\tmov.b64 %%cs_e, %s;\n", o->var->name);
+		text_printf(t, "\tcvta.%s.u64 %%cs_e, %%cs_e;\n", o->var->space == PS_param ? "param"
+			: o->var->space == PS_const ? "const" : "global");
+		if (o->imm)
+			text_printf(t, "\tadd.s64 %%cs_e, %%cs_e, %lld;\n", (long long)o->imm);
+	}
+	text_printf(t, "\tmov.b64 {%s%u, %s%u}, %%cs_e;\n", prefix, k, prefix, k + 1);
+}
+
+static void plain_value(struct writer *w, const struct ptx_operand *o, enum plan_kind kind,
+	const char *prefix, unsigned k)
+{
+	struct text *t = &w->out;
+
+	if (o->kind != PO_REG) { /* a special register or a symbol, by its own name */
+		text_printf(t, "\tmov.b32 %s%u, 0;\n", prefix, k);
+		return;
+	}
+	if (kind == VAL_PRED) {
+		text_printf(t, "\tselp.b32 %s%u, %u, %u, %s;\n", prefix, k, !o->negated, o->negated,
+			reg_name(w, o->reg));
+		return;
+	}
+	if (kind == VAL_U64) {
+		text_printf(t, "\tmov.b64 {%s%u, %s%u}, %s", prefix, k, prefix, k + 1,
+			reg_name(w, o->reg));
+	} else if (reg_bits(w, o->reg) == 64) {
+		text_printf(t, "\tcvt.u32.u64 %s%u, %s", prefix, k, reg_name(w, o->reg));
+	} else if (reg_bits(w, o->reg) == 16) {
+		text_printf(t, "\tcvt.u32.u16 %s%u, %s", prefix, k, reg_name(w, o->reg));
+	} else {
+		text_printf(t, "\tmov.b32 %s%u, %s", prefix, k, reg_name(w, o->reg));
+	}
+	component(t, o);
+	text_printf(t, ";\n");
+}
+
+/* All values of a plan into prefix<first> and on. */
+static void values(struct writer *w, const struct plan *p, const char *prefix, unsigned first)
+{
+	unsigned k = first;
+
+	for (unsigned v = 0; v < p->nvalues; v++) {
+		const struct ptx_operand *o = p->value[v].o;
+		enum plan_kind kind = (enum plan_kind)p->value[v].kind;
+
+		if (kind == VAL_SHARED)
+			shared_address(w, o, k, p->generic && !v);
+		else if (kind == VAL_MAP)
+			map_address(w, o, prefix, k);
+		else
+			plain_value(w, o, kind, prefix, k);
+		k += kind == VAL_U64 || kind == VAL_MAP ? 2 : 1;
+	}
+}
+
+/* ---- one statement ---- */
+
+static void statement(struct writer *w, const struct ptx_insn *i)
+{
+	text_printf(&w->out, "\t%.*s;\n", (int)i->text_len, w->f->module->text + i->text_at);
+}
+
+static void record(struct writer *w, const struct plan *p, uint32_t site)
+{
+	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
+		.prefix = "%cs_v", .sync = p->sync, .label = w->labels++, .module = w->r->number };
+
+	hook_record(&w->out, &h);
+}
+
+static void skip_unless_guard(struct writer *w, const struct ptx_insn *i, const struct plan *p,
+	unsigned label)
+{
+	if (i->guard != PTX_NO_REG)
+		text_printf(&w->out, "\t@%s%s bra $CSE%u;\n", i->guard_negated ? "" : "!",
+			reg_name(w, i->guard), label);
+	if (p->generic)
+		text_printf(&w->out, "\t@!%%cs_g bra $CSE%u;\n", label);
+}
+
+/* A wait: success is recorded each time, failure once in a row. */
+static void after_test(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	unsigned label = w->labels++;
+	uint32_t yes = add_site(w, i, PHASE_AFTER), no = add_site(w, i, PHASE_FAILED);
+	struct plan quiet = *p;
+
+	skip_unless_guard(w, i, p, label);
+	text_printf(&w->out, "\t@!%s bra $CSF%u;\n", reg_name(w, i->operand[0].reg), label);
+	record(w, p, yes);
+	text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n\tbra $CSE%u;\n$CSF%u:\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_failed, %u;\n\t@%%cs_q bra $CSE%u;\n", label, label, no, label);
+	quiet.sync = false;
+	record(w, &quiet, no);
+	text_printf(&w->out, "\tmov.b32 %%cs_failed, %u;\n$CSE%u:\n", no, label);
+}
+
+static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	unsigned label;
+
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, plan_words(p));
+	values(w, p, "%cs_v", 0);
+	if (p->before) {
+		label = w->labels++;
+		skip_unless_guard(w, i, p, label);
+		record(w, p, add_site(w, i, PHASE_BEFORE));
+		text_printf(&w->out, "$CSE%u:\n", label);
+	}
+	statement(w, i);
+	if (p->test) {
+		after_test(w, i, p);
+	} else if (p->after) {
+		label = w->labels++;
+		skip_unless_guard(w, i, p, label);
+		record(w, p, add_site(w, i, PHASE_AFTER));
+		text_printf(&w->out, "$CSE%u:\n", label);
+	}
+	text_printf(&w->out, "}\n");
+	w->info->recorded++;
+}
+
+/* ---- groups of wgmma ---- */
+
+static bool commit_follows(const struct writer *w, uint32_t at)
+{
+	const struct ptx_cfg *c = w->f->cfg;
+	uint32_t end = c->block[c->block_of[at]].end;
+
+	for (uint32_t k = at; k < end; k++)
+		if (w->f->insn[k].op == OP_wgmma_commit_group)
+			return w->f->insn[k].guard == PTX_NO_REG;
+	return false;
+}
+
+static void end_group(struct writer *w, const struct ptx_insn *i)
+{
+	struct hook h = { .class = PLAN_UNIFORM, .words = w->words, .prefix = "%cs_w",
+		.label = w->labels++, .module = w->r->number };
+	struct rewrite_site *s;
+
+	h.site = add_site(w, i, PHASE_BATCH);
+	s = &w->r->site.at[h.site];
+	s->batch = w->group;
+	s->nbatch = (uint32_t)w->r->batch.n - w->group;
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, 0);
+	hook_record(&w->out, &h);
+	text_printf(&w->out, "}\n");
+	if (w->most_words < w->words)
+		w->most_words = w->words;
+	w->words = 0;
+	w->group = (uint32_t)w->r->batch.n;
+}
+
+/* A record has at most a chunk's units. */
+#define GROUP_WORDS 900
+
+static void grouped(struct writer *w, uint32_t at, const struct plan *p)
+{
+	const struct ptx_insn *i = &w->f->insn[at];
+
+	values(w, p, "%cs_w", w->words);
+	w->words += plan_words(p);
+	vec_push(&w->r->batch, i);
+	statement(w, i);
+	w->info->recorded++;
+	if (i->op == OP_wgmma_commit_group || i->guard != PTX_NO_REG || w->words > GROUP_WORDS
+			|| !commit_follows(w, at))
+		end_group(w, i);
+}
+
+/* ---- functions ---- */
+
+static bool counts(const struct ptx_insn *i)
+{
+	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	case EF_READ: case EF_WRITE: case EF_RMW: case EF_CP_ASYNC: case EF_BULK: case EF_MBARRIER:
+	case EF_WGMMA: case EF_TCGEN05: case EF_BARRIER: case EF_WARP_SYNC: case EF_CLUSTER:
+	case EF_FENCE: case EF_SETMAXNREG: case EF_UNKNOWN:
+		return true;
+	case EF_NONE: case EF_CONTROL: case EF_EXIT: case EF_HINT: case EF_WARP: case EF_TENSORMAP:
+	case EF_GRID: case EF_STOP: case EF_COUNT:
+		return false;
+	}
+	return false;
+}
+
+/* A device function has no place for the lane's position yet: a call of one
+ * that has an effect of its own is not covered. */
+static bool quiet_function(const struct ptx_func *f)
+{
+	struct plan p;
+
+	for (size_t k = 0; k < f->ninsn; k++) {
+		if (f->insn[k].op == OP_call)
+			return false;
+		if (ptx_effect_of((enum ptx_op)f->insn[k].op) != EF_STOP && plan_of(f, &f->insn[k], &p))
+			return false;
+	}
+	return true;
+}
+
+static const struct ptx_func *called(const struct writer *w, const struct ptx_insn *i)
+{
+	const struct ptx_func *g = i->operand[0].kind == PO_FUNC ? i->operand[0].func : NULL;
+
+	return g ? ptx_find(w->r->module, g->name) : NULL;
+}
+
+static void refuse(struct writer *w, const struct ptx_insn *i, const char *fmt, const char *what)
+{
+	struct text t = { 0 };
+
+	if (w->info->refused)
+		return;
+	text_printf(&t, "line %u: ", i->line);
+	text_printf(&t, fmt, what);
+	w->info->refused = t.at;
+}
+
+static void check_call(struct writer *w, const struct ptx_insn *i)
+{
+	const struct ptx_func *g = called(w, i);
+
+	if (!g)
+		refuse(w, i, "an indirect call, which --backend=gpu does not follow%s", "");
+	else if (g->ninsn && !quiet_function(g))
+		refuse(w, i, "--backend=gpu does not look into the device function %s", g->name);
+}
+
+static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
+{
+	if ((o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared) {
+		for (size_t k = 0; k < info->nsymbols; k++)
+			if (info->symbol[k] == o->var)
+				return;
+		info->symbol = base_resize(info->symbol, (info->nsymbols + 1) * sizeof *info->symbol);
+		info->symbol[info->nsymbols++] = o->var;
+	}
+	if (o->kind == PO_VEC || o->kind == PO_PAIR || o->kind == PO_TADDR)
+		for (unsigned k = 0; k < o->n; k++)
+			note_symbol(info, &o->list[k]);
+}
+
+/* The first thread of the grid says where the parameters and the shared
+ * variables lie. */
+static void tell_layout(struct writer *w)
+{
+	struct text *t = &w->out;
+	unsigned label = w->labels++;
+
+	text_printf(t, "{\n\t.reg .b32 %%cs_t, %%cs_u;\n\t.reg .b64 %%cs_d, %%cs_e;\n\t.reg .pred %%cs_q;\n");
+	text_printf(t, "\tmov.u32 %%cs_t, %%tid.x;\n");
+	for (unsigned k = 1; k < 6; k++)
+		text_printf(t, "\tmov.u32 %%cs_u, %%%s.%c;\n\tor.b32 %%cs_t, %%cs_t, %%cs_u;\n",
+			k < 3 ? "tid" : "ctaid", "xyz"[k % 3]);
+	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSE%u;\n", label);
+	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n", w->r->number);
+	if (w->f->nparam)
+		text_printf(t, "\tmov.b64 %%cs_e, %s;\n\tcvta.param.u64 %%cs_e, %%cs_e;\n"
+			"\tst.global.b64 [%%cs_d+16], %%cs_e;\n", w->f->param[0].name);
+	for (size_t k = 0; k < w->info->nsymbols && k < 1000; k++)
+		text_printf(t, "\tmov.u32 %%cs_t, %s;\n\tst.global.b32 [%%cs_d+%zu], %%cs_t;\n",
+			w->info->symbol[k]->name, 32 + 4 * k);
+	text_printf(t, "$CSE%u:\n}\n", label);
+}
+
+static void body(struct writer *w, size_t from, size_t end)
+{
+	const char *text = w->f->module->text;
+	struct plan p;
+
+	for (size_t k = 0; k < w->f->ninsn; k++)
+		for (unsigned o = 0; o < w->f->insn[k].noperands; o++)
+			note_symbol(w->info, &w->f->insn[k].operand[o]);
+	for (uint32_t k = 0; k < w->f->ninsn; k++) {
+		const struct ptx_insn *i = &w->f->insn[k];
+		const char *why = plan_refuses(i);
+		size_t at = i->text_at;
+
+		if (!i->text_len)
+			continue;
+		text_add(&w->out, text + from, at - from);
+		if (!k)
+			tell_layout(w);
+		from = at + i->text_len + 1; /* with its semicolon */
+		while (text[from - 1] != ';')
+			from++;
+		if (counts(i))
+			w->info->sites++;
+		if (why)
+			refuse(w, i, "%s by --backend=gpu", why);
+		if (i->op == OP_call)
+			check_call(w, i);
+		if (!plan_of(w->f, i, &p))
+			statement(w, i);
+		else if (p.wgmma)
+			grouped(w, k, &p);
+		else
+			hooked(w, i, &p);
+	}
+	text_add(&w->out, text + from, end - from);
+}
+
+/* The function's opening brace, from the line of its head. */
+static size_t opening(const struct ptx_func *f)
+{
+	const char *s = f->module->text;
+
+	for (uint32_t line = 1; line < f->line && *s; s++)
+		line += *s == '\n';
+	while (*s && *s != '{')
+		s++;
+	return (size_t)(s - f->module->text);
+}
+
+static size_t closing(const struct ptx_func *f, size_t open)
+{
+	const char *s = f->module->text;
+	unsigned depth = 0;
+	size_t at;
+
+	for (at = open; s[at]; at++) {
+		if (s[at] == '/' && s[at + 1] == '/')
+			while (s[at + 1] && s[at + 1] != '\n')
+				at++;
+		else if (s[at] == '/' && s[at + 1] == '*')
+			for (at += 2; s[at + 1] && !(s[at] == '*' && s[at + 1] == '/'); at++)
+				;
+		else if (s[at] == '"')
+			for (at++; s[at] && s[at] != '"'; at++)
+				;
+		else if (s[at] == '{')
+			depth++;
+		else if (s[at] == '}' && !--depth)
+			break;
+	}
+	return at;
+}
+
+static int by_line(const void *a, const void *b)
+{
+	const struct ptx_func *f = *(const struct ptx_func *const *)a, *g = *(const struct ptx_func *const *)b;
+
+	return (f->line > g->line) - (f->line < g->line);
+}
+
+static void function(struct rewrite *r, const struct ptx_func *f, size_t *from)
+{
+	struct rewrite_func info = { .func = f };
+	struct writer w = { .r = r, .f = f, .info = &info, .group = (uint32_t)r->batch.n };
+	size_t open = opening(f), close = closing(f, open);
+
+	text_add(&r->text, f->module->text + *from, open + 1 - *from);
+	body(&w, open + 1, close);
+	hook_function(&r->text, w.most_words);
+	text_add(&r->text, w.out.at, w.out.n);
+	text_free(&w.out);
+	vec_push(&r->func, info);
+	*from = close;
+}
+
+/* After the directives that must come first. */
+static size_t after_head(const struct ptx_module *m)
+{
+	const char *s = strstr(m->text, ".address_size");
+	const char *t = s ? s : strstr(m->text, ".target");
+
+	t = t ? strchr(t, '\n') : NULL;
+	return t ? (size_t)(t - m->text) + 1 : 0;
+}
+
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number)
+{
+	struct rewrite *r = base_alloc(sizeof *r);
+	const struct ptx_func **entry = base_alloc((m->nfunc + 1) * sizeof *entry);
+	size_t from = after_head(m), n = 0;
+
+	r->module = m;
+	r->number = number;
+	vec_push(&r->site, ((struct rewrite_site){ 0 }));
+	text_add(&r->text, m->text, from);
+	text_printf(&r->text, ".visible .const .align 8 .b8 " RECORD_VARIABLE "%u[%zu];\n", number,
+		sizeof(struct record_params));
+	for (size_t k = 0; k < m->nfunc; k++)
+		if (m->func[k].entry && m->func[k].ninsn)
+			entry[n++] = &m->func[k];
+	if (n)
+		qsort(entry, n, sizeof *entry, by_line);
+	for (size_t k = 0; k < n; k++)
+		function(r, entry[k], &from);
+	free(entry);
+	text_add(&r->text, m->text + from, m->ntext - from);
+	return r;
+}
+
+const struct rewrite_func *rewrite_find(const struct rewrite *r, const char *kernel)
+{
+	for (size_t k = 0; k < r->func.n; k++)
+		if (!strcmp(r->func.at[k].func->name, kernel))
+			return &r->func.at[k];
+	return NULL;
+}
+
+void rewrite_free(struct rewrite *r)
+{
+	if (!r)
+		return;
+	for (size_t k = 0; k < r->func.n; k++) {
+		free(r->func.at[k].symbol);
+		free(r->func.at[k].refused);
+	}
+	vec_free(&r->func);
+	vec_free(&r->site);
+	vec_free(&r->batch);
+	text_free(&r->text);
+	free(r);
+}

@@ -1,0 +1,87 @@
+/* wg_desc: decodes wgmma descriptors and lists the memory they lead to. */
+#include "wg_desc.h"
+
+#include <string.h>
+
+struct wg_desc wg_desc_decode(uint64_t u)
+{
+	static const uint8_t span[4] = { 16, 128, 64, 32 };
+
+	return (struct wg_desc){ .start = (uint32_t)(u & 0x3fff) << 4,
+		.lead = (uint32_t)(u >> 16 & 0x3fff) << 4,
+		.stride = (uint32_t)(u >> 32 & 0x3fff) << 4,
+		.base = (uint32_t)(u >> 49 & 7), .span = span[u >> 62] };
+}
+
+static inline uint32_t swizzled(const struct wg_desc *d, uint32_t at)
+{
+	uint32_t phase = ((at >> 7) - d->base) << 4;
+
+	return (at ^ (phase & (d->span - 16))) & 0x3ffff;
+}
+
+void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out)
+{
+	if (!mn) {
+		uint32_t next = d->span == 16 ? d->lead : 16;
+
+		for (unsigned g = 0; g < n / 8; g++, out += 16)
+			for (unsigned r = 0; r < 8; r++) {
+				uint32_t at = d->start + g * d->stride + r * d->span;
+
+				out[2 * r] = swizzled(d, at);
+				out[2 * r + 1] = swizzled(d, at + next);
+			}
+		return;
+	}
+	/* blocks of `per` pieces in a row of the swizzle's span */
+	uint32_t per = d->span / 16, block = d->span == 16 ? d->stride : d->lead;
+	uint32_t half = d->span == 16 ? d->lead : d->stride;
+
+	for (unsigned k = 0; k < 16; k++) {
+		uint32_t row = d->start + k % 8 * d->span + k / 8 * half;
+
+		for (unsigned c = 0; c < n / 8; row += block)
+			for (unsigned i = 0; i < per && c < n / 8; i++, c++)
+				*out++ = swizzled(d, row + 16 * i);
+	}
+}
+
+unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out)
+{
+	uint64_t set[0x40000 / 16 / 64];
+	uint32_t low = piece[0], high = piece[0], count = 0, end = 0;
+
+	for (unsigned i = 1; i < n; i++) {
+		low = piece[i] < low ? piece[i] : low;
+		high = piece[i] > high ? piece[i] : high;
+	}
+	low /= 16 * 64;
+	high /= 16 * 64;
+	memset(set + low, 0, (high - low + 1) * sizeof *set);
+	for (unsigned i = 0; i < n; i++)
+		set[piece[i] / (16 * 64)] |= 1ull << (piece[i] / 16 % 64);
+	for (uint32_t k = low; k <= high; k++)
+		for (uint64_t bits = set[k]; bits;) {
+			unsigned from = (unsigned)__builtin_ctzll(bits);
+			uint64_t rest = ~(bits >> from);
+			unsigned run = rest ? (unsigned)__builtin_ctzll(rest) : 64;
+			uint32_t at = (k * 64 + from) * 16;
+
+			if (count && at == end)
+				out[count - 1].bytes += run * 16;
+			else
+				out[count++] = (struct ev_span){ at, run * 16 };
+			end = at + run * 16;
+			bits = from + run >= 64 ? 0 : bits >> (from + run) << (from + run);
+		}
+	return count;
+}
+
+void wg_desc_rows(const uint32_t *piece, bool mn, unsigned i, uint32_t out[32])
+{
+	if (!mn)
+		memcpy(out, piece + 32 * i, 32 * sizeof *out);
+	for (unsigned k = 0; mn && k < 16; k++)
+		memcpy(out + 2 * k, piece + 8 * k + 2 * i, 2 * sizeof *out);
+}
