@@ -278,7 +278,7 @@ KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
 	kernels/attention/fa2_split_q \
 	kernels/attention/fa2_split_kv kernels/attention/fa2_shared_kv \
 	kernels/attention/fa2_shared_qkv kernels/attention/fa2_tiling_qk kernels/mlp/fused_mlp \
-	kernels/attention/hopper kernels/attention/mesh_kv
+	kernels/attention/hopper kernels/attention/mesh_kv kernels/attention/mesh_mlo
 NVCCFLAGS = -O3 -std=c++17 -lineinfo -gencode=arch=compute_90a,code=[sm_90a,compute_90a]
 
 kernels: $(KERNELS:%=$(BUILD)/%)

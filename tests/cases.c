@@ -533,7 +533,7 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/attention/fa2_split_kv", "kernels/attention/fa2_shared_kv",
 	"kernels/attention/fa2_shared_qkv", "kernels/attention/fa2_tiling_qk",
 	"kernels/mlp/fused_mlp",
-	"kernels/attention/hopper", "kernels/attention/mesh_kv",
+	"kernels/attention/hopper", "kernels/attention/mesh_kv", "kernels/attention/mesh_mlo",
 	"cases/cxx/libcuxx" };
 
 /* Forms of the kernels beyond the default one, which must be silent as well */
@@ -560,6 +560,8 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/attention/hopper", "--cluster=4 --n=520 --d=128" },
 	{ "kernels/attention/mesh_kv", "--ranks=8 --n=1000" },
 	{ "kernels/attention/mesh_kv", "--rank_axis=1 --causal=1" },
+	{ "kernels/attention/mesh_mlo", "--ranks=8 --n=1000" },
+	{ "kernels/attention/mesh_mlo", "--rank_axis=1" },
 };
 
 struct planted {

@@ -33,15 +33,16 @@ template <int D> DEVICE void multiply_keys(float (&s)[64], const __half *q, cons
 	}
 }
 
-/* o += P V, 128 keys, not committed */
+/* o = P V + (accumulate ? o : 0), 128 keys, not committed */
 template <int D>
-DEVICE void multiply_values(float (&o)[D / 2], const uint32_t (&p)[32], const __half *v)
+DEVICE void multiply_values(float (&o)[D / 2], const uint32_t (&p)[32], const __half *v,
+	bool accumulate = true)
 {
 	const uint64_t dv = wgmma_tile_rows(v, BN * 64 * 2);
 
 #pragma unroll
 	for (int k = 0; k < BN; k += 16) /* 16 rows further: 2048 bytes, 128 units */
-		wgmma_rows(o, p + k / 4, dv + k * 8);
+		wgmma_rows(o, p + k / 4, dv + k * 8, accumulate || k > 0);
 }
 
 /* P as halves, for multiply_values() */

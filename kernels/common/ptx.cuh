@@ -244,6 +244,15 @@ DEVICE void bulk_copy_to(uint32_t to, const void *from, uint32_t bytes, uint32_t
 		:: "r"(to), "r"(smem_at(from)), "r"(bytes), "r"(full) : "memory");
 }
 
+/* 16 bytes from registers to the address `to` in a CTA of the cluster; they count
+ * on its barrier `full`. Both addresses by smem_of(). */
+DEVICE void store_async(uint32_t to, float a, float b, float c, float d, uint32_t full)
+{
+	asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+		"[%0], {%1, %2, %3, %4}, [%5];"
+		:: "r"(to), "f"(a), "f"(b), "f"(c), "f"(d), "r"(full) : "memory");
+}
+
 DEVICE void bulk_reduce_add(float *gmem, const float *smem, uint32_t bytes)
 {
 	asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
@@ -400,28 +409,37 @@ DEVICE uint64_t wgmma_tile_rows(const void *smem, uint32_t block)
 		swizzle_128b << 62;
 }
 
-/* d += a * b, 64 x 64 x 16: a in registers, b by wgmma_tile_rows() */
-DEVICE void wgmma_rows(float (&d)[32], const uint32_t *a, uint64_t b)
+/* d = a * b + (accumulate ? d : 0), 64 x 64 x 16: a in registers, b by
+ * wgmma_tile_rows() */
+DEVICE void wgmma_rows(float (&d)[32], const uint32_t *a, uint64_t b, bool accumulate)
 {
-	asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+	asm volatile("{\n\t"
+		".reg .pred p;\n\t"
+		"setp.ne.b32 p, %37, 0;\n\t"
+		"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
 		"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
 		"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-		"{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
+		"{%32, %33, %34, %35}, %36, p, 1, 1, 1;\n\t"
+		"}"
 		: D8(0), D8(8), D8(16), D8(24)
-		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate));
 }
 
 /* The same, 64 x 128 x 16 */
-DEVICE void wgmma_rows(float (&d)[64], const uint32_t *a, uint64_t b)
+DEVICE void wgmma_rows(float (&d)[64], const uint32_t *a, uint64_t b, bool accumulate)
 {
-	asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+	asm volatile("{\n\t"
+		".reg .pred p;\n\t"
+		"setp.ne.b32 p, %69, 0;\n\t"
+		"wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
 		"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
 		"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
 		"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
 		"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-		"{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
+		"{%64, %65, %66, %67}, %68, p, 1, 1, 1;\n\t"
+		"}"
 		: D8(0), D8(8), D8(16), D8(24), D8(32), D8(40), D8(48), D8(56)
-		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)accumulate));
 }
 
 #undef D8

@@ -1,0 +1,399 @@
+/* mesh_mlo: attention on an open row of ranks where K and V stay and what travels
+ * is the partial result (m, l, O). A cluster is a row; each rank holds 128 of the
+ * keys; all look at the same tiles of 64 rows of Q, one after the other. (For
+ * mesh_kv it is the other way round: that pays when Q is long, this when it is
+ * short, as in decoding.)
+ *
+ *   rank 0 --(m,l,O)--> rank 1 --(m,l,O)--> rank 2 <--(m,l,O)-- rank 3
+ *                                           the root: ranks / 2
+ *
+ *   For each tile a rank computes its part, merges what comes from the rank
+ *   behind it, and sends the result on towards the root, which writes O. Tiles
+ *   follow each other through two slots in the receiver:
+ *
+ *   outer rank                         this rank (128 threads)    inner rank
+ *
+ *                                      wait q full
+ *                                      S = Q K^T, softmax, P V
+ *                                      arrive q empty
+ *   arrive full, expect the bytes -->  wait full
+ *   st.async by each thread, which     each thread reads what
+ *     counts on full, too        --->    its like has sent
+ *   wait empty  <--------------------  __syncwarp, arrive empty
+ *                                        by one lane of each warp
+ *                                      wait empty  <-------------  arrive empty
+ *                                      arrive full, expect  ---->  wait full
+ *                                      st.async  --------------->  ...
+ *
+ *   The root instead: bulk.wait_group.read, bar.sync, stmatrix,
+ *   fence.proxy.async, bar.sync, TMA store.
+ *
+ *   A rank leaves when the slots that it has filled are empty again: then the
+ *   last arrivals on its barriers are in. What its outer neighbour does in its
+ *   memory it has waited for tile by tile.
+ *
+ * With --rank_axis=1 a rank is a group of CTAs of which only CTA 0 works, see
+ * mesh_kv. Tensors are [batch * head][row][64] halves. */
+#include "hopper.cuh"
+#include "hopper_host.h"
+
+#include "../common/channel.cuh"
+
+enum {
+	D = 64, BM = WM, SLOTS = 2, CONSUMERS = 128, THREADS = CONSUMERS + 32,
+	Q_HALVES = BM * D, KV_HALVES = BN * D, STAGED = 1,
+	PART_FLOATS = D / 2 + 4,                 /* of a thread: m and l of two rows, O */
+	PART_BYTES = CONSUMERS * PART_FLOATS * 4, /* of a tile */
+	SMEM = ((SLOTS + 1) * Q_HALVES + 2 * KV_HALVES) * 2 + 2 * SLOTS * PART_BYTES + 1024,
+	FROM_WEST = 0, FROM_EAST = 1,
+};
+
+#define BUGS(BUG) \
+	BUG(not_waited, CS104, "", "merges what may not have come yet") \
+	BUG(first_warp_waits, CS104, "", "only warp 0 waits for what comes") \
+	BUG(stale_parity, CS104, "", "the wait forgets to flip the parity on the second lap") \
+	BUG(no_room, CS107, "", "sends without waiting for an empty slot") \
+	BUG(released_unread, CS106, "", "gives the slot back before it has read it") \
+	BUG(no_syncwarp, CS106, "", "lane 0 gives the slot back while other lanes may still read") \
+	BUG(one_release, CS209, "", "empty counts one release, and each of the four warps makes one") \
+	BUG(part_unexpected, CS211, "", "m and l are sent and not expected") \
+	BUG(expected_at_home, CS703, "", "the sender arms its own barrier, not the receiver's") \
+	BUG(root_sends, CS701, "", "the root sends on to the east, where nobody merges it") \
+	BUG(not_published, CS502, "", "no cluster barrier between the initialisation and the first send") \
+	BUG(leaves_early, CS503, "", "a rank leaves before its slots are given back") \
+	BUG(silent_neighbour, CS503, "--rank_axis=1", \
+		"sends to the next CTA, which is not the next rank") \
+	BUG(q_released_early, CS120, "", "gives Q back while S = Q K^T is in flight") \
+	BUG(staging_reused, CS105, "", "the next tile is staged while the last store may still read") \
+	BUG(no_proxy_fence, CS110, "", "O goes to the TMA engine without a proxy fence")
+
+PLANT(BUGS)
+
+struct tensors {
+	CUtensorMap q, k, v, o;
+};
+
+struct sizes {
+	int queries, keys, ranks;
+	bool by_group;
+};
+
+struct barriers {
+	uint64_t own_full;
+	channel<SLOTS> q;
+	channel<SLOTS> in[2]; /* full: of what comes from a side; empty: of what goes out to it,
+	                         in the sender */
+};
+
+struct memory {
+	__half *q, *k, *v, *staging;
+	float *parts; /* from the west, from the east */
+};
+
+DEVICE int my_rank(const sizes &s)
+{
+	return s.by_group ? cluster_y() : cluster_x();
+}
+
+/* The CTA of the cluster that works for a rank */
+DEVICE int cta_of(const sizes &s, int rank)
+{
+	return s.by_group ? rank * cluster_width() : rank;
+}
+
+DEVICE int root_of(const sizes &s)
+{
+	return s.ranks / 2;
+}
+
+DEVICE void load(const tensors &t, const sizes &s, const memory &m, barriers &b)
+{
+	cursor<SLOTS> at;
+
+	mbar_arrive_expect_tx(&b.own_full, 2 * KV_HALVES * 2);
+	tensor_load(m.k, &t.k, 0, my_rank(s) * BN, blockIdx.z, &b.own_full);
+	tensor_load(m.v, &t.v, 0, my_rank(s) * BN, blockIdx.z, &b.own_full);
+	for (int row = 0; row < s.queries; row += BM, at.next()) {
+		channel_acquire(b.q, at);
+		channel_expect(b.q, at, Q_HALVES * 2);
+		// @bug q_released_early CS120
+		tensor_load(m.q + at.slot * Q_HALVES, &t.q, 0, row, blockIdx.z, &b.q.full[at.slot]);
+	}
+}
+
+/* A thread's share of (m, l, O) */
+struct part {
+	struct softmax r;
+	float o[D / 2];
+};
+
+/* This rank's own part of a tile of Q */
+template <class Bug>
+DEVICE void attend(struct part &p, const sizes &s, const memory &m, barriers &b, cursor<SLOTS> at,
+	float scale, Bug bug)
+{
+	const int key = my_rank(s) * BN;
+	float scores[64], shrink[2];
+	uint32_t weights[32];
+
+	channel_wait(b.q, at);
+	wgmma_fence();
+	multiply_keys<D>(scores, m.q + at.slot * Q_HALVES, m.k); // @bug q_released_early CS120
+	wgmma_commit();
+	if (bug.is(q_released_early) && threadIdx.x == 0)
+		channel_release(b.q, at);
+	wgmma_wait<0>();
+	/* wgmma.wait_group is one event for the four warps */
+	if (!bug.is(q_released_early) && threadIdx.x == 0)
+		channel_release(b.q, at);
+	if (key + BN > s.keys)
+		mask_scores(scores, key + threadIdx.x % 4 * 2, s.keys, false, 0);
+	p.r = {};
+	softmax_step(p.r, scores, shrink, scale);
+	pack_weights(weights, scores);
+	wgmma_fence();
+	multiply_values<D>(p.o, weights, m.v, false);
+	wgmma_commit();
+	wgmma_wait<0>();
+}
+
+/* Folds in what another rank's thread of the same number has of the same rows.
+ * Block i of 16 bytes of all threads is contiguous: no bank conflicts. */
+DEVICE void merge(struct part &p, const float *from, float scale)
+{
+	const float4 *block = (const float4 *)from + threadIdx.x;
+	const float4 ml = block[0];
+	const float most[] = {ml.x, ml.y}, sum[] = {ml.z, ml.w};
+	float mine[2], theirs[2];
+
+#pragma unroll
+	for (int h = 0; h < 2; h++) {
+		const float top = fmaxf(p.r.most[h], most[h]);
+		/* neither may have seen a key */
+		const float base = top == -INFINITY ? 0 : top * scale;
+
+		mine[h] = exp2_approx(p.r.most[h] * scale - base);
+		theirs[h] = exp2_approx(most[h] * scale - base);
+		p.r.most[h] = top;
+		p.r.sum[h] = p.r.sum[h] * mine[h] + sum[h] * theirs[h];
+	}
+#pragma unroll
+	for (int i = 0; i < D / 2; i += 4) {
+		const float4 o = block[(1 + i / 4) * CONSUMERS];
+
+		p.o[i] = p.o[i] * mine[0] + o.x * theirs[0];
+		p.o[i + 1] = p.o[i + 1] * mine[0] + o.y * theirs[0];
+		p.o[i + 2] = p.o[i + 2] * mine[1] + o.z * theirs[1];
+		p.o[i + 3] = p.o[i + 3] * mine[1] + o.w * theirs[1];
+	}
+}
+
+/* From the rank on that side, if there is one further from the root */
+template <class Bug>
+DEVICE void receive(struct part &p, const sizes &s, const memory &m, barriers &b, int side,
+	cursor<SLOTS> at, float scale, Bug bug)
+{
+	const int outer = cta_of(s, my_rank(s) + (side == FROM_WEST ? -1 : 1));
+	const float *from = m.parts + (side * SLOTS + at.slot) * (PART_BYTES / 4);
+	channel<SLOTS> &in = b.in[side];
+
+	if (!bug.is(not_waited) && !(bug.is(first_warp_waits) && threadIdx.x >= 32))
+		// @bug expected_at_home CS703
+		mbar_wait_cluster(&in.full[at.slot], bug.is(stale_parity) ? 0 : at.parity);
+	if (bug.is(released_unread) && threadIdx.x % 32 == 0)
+		channel_release_to(in, at, outer);
+	// @bug not_waited CS104 @bug first_warp_waits CS104 @bug stale_parity CS104
+	// @bug released_unread CS106 @bug no_syncwarp CS106
+	merge(p, from, scale);
+	if (!bug.is(no_syncwarp))
+		__syncwarp();
+	if (!bug.is(released_unread) && threadIdx.x % 32 == 0)
+		channel_release_to(in, at, outer); // @bug leaves_early CS503 @bug one_release CS209
+}
+
+/* Towards the root: to the slots that the inner rank has for this side. */
+template <class Bug>
+DEVICE void send(const struct part &p, const sizes &s, const memory &m, barriers &b, int side,
+	cursor<SLOTS> at, Bug bug)
+{
+	const int step = side == FROM_WEST ? 1 : -1, rank = my_rank(s);
+	const int inner = bug.is(silent_neighbour) ? cta_of(s, rank) + step : cta_of(s, rank + step);
+	const uint32_t to = smem_of(m.parts + (side * SLOTS + at.slot) * (PART_BYTES / 4), inner)
+		+ threadIdx.x * 16;
+	const uint32_t full = smem_of(&b.in[side].full[at.slot], inner);
+	const int bytes = PART_BYTES - (bug.is(part_unexpected) ? CONSUMERS * 16 : 0);
+
+	if (!bug.is(no_room))
+		channel_acquire_cluster(b.in[side], at); // @bug root_sends CS701
+	if (threadIdx.x == 0 && bug.is(expected_at_home))
+		mbar_arrive_expect_tx(&b.in[side].full[at.slot], bytes);
+	else if (threadIdx.x == 0)
+		// @bug not_published CS502 @bug silent_neighbour CS503
+		mbar_arrive_expect_tx_at(&b.in[side].full[at.slot], inner, bytes);
+	store_async(to, p.r.most[0], p.r.most[1], p.r.sum[0], p.r.sum[1], full);
+#pragma unroll
+	for (int i = 0; i < D / 2; i += 4)
+		// @bug no_room CS107 @bug released_unread CS106 @bug no_syncwarp CS106
+		// @bug part_unexpected CS211 @bug not_waited CS104 @bug first_warp_waits CS104
+		// @bug stale_parity CS104 @bug silent_neighbour CS503
+		store_async(to + (1 + i / 4) * CONSUMERS * 16, p.o[i], p.o[i + 1], p.o[i + 2],
+			p.o[i + 3], full);
+}
+
+template <class Bug>
+DEVICE void store(const struct part &p, const tensors &t, const memory &m, int row, Bug bug)
+{
+	const float norm[] = {1 / quad_sum(p.r.sum[0]), 1 / quad_sum(p.r.sum[1])};
+
+	if (threadIdx.x == 0 && !bug.is(staging_reused))
+		bulk_wait_read<0>();
+	named_barrier_sync(STAGED, CONSUMERS); /* the last store has read its source */
+	// @bug staging_reused CS105 @bug no_proxy_fence CS110
+	stage_rows(m.staging, p.o, norm);
+	if (!bug.is(no_proxy_fence))
+		fence_proxy_async();
+	named_barrier_sync(STAGED, CONSUMERS);
+	if (threadIdx.x == 0) {
+		// @bug staging_reused CS105 @bug no_proxy_fence CS110
+		tensor_store(&t.o, 0, row, blockIdx.z, m.staging);
+		bulk_commit();
+	}
+}
+
+template <class Bug>
+DEVICE void consume(const tensors &t, const sizes &s, const memory &m, barriers &b, Bug bug)
+{
+	const float scale = 1.44269504f * 0.125f; /* log2(e) / sqrt(D) */
+	const int rank = my_rank(s), root = root_of(s);
+	cursor<SLOTS> at;
+
+	mbar_wait(&b.own_full, 0);
+	for (int row = 0; row < s.queries; row += BM, at.next()) {
+		struct part p;
+
+		attend(p, s, m, b, at, scale, bug);
+		if (rank > 0 && rank <= root)
+			receive(p, s, m, b, FROM_WEST, at, scale, bug);
+		if (rank + 1 < s.ranks && rank >= root)
+			receive(p, s, m, b, FROM_EAST, at, scale, bug);
+		if (rank == root)
+			store(p, t, m, row, bug);
+		if (rank < root || (bug.is(root_sends) && rank == root))
+			send(p, s, m, b, FROM_WEST, at, bug);
+		if (rank > root)
+			send(p, s, m, b, FROM_EAST, at, bug);
+	}
+	if (rank == root && threadIdx.x == 0)
+		bulk_wait_read<0>();
+	for (int i = 0; i < SLOTS && rank != root && !bug.is(leaves_early); i++, at.next())
+		channel_acquire_cluster(b.in[rank < root ? FROM_WEST : FROM_EAST], at);
+}
+
+template <class Bug>
+__global__ void __launch_bounds__(THREADS, 1)
+mesh_mlo(const __grid_constant__ tensors t, const sizes s, Bug bug)
+{
+	extern __shared__ __align__(1024) unsigned char smem[];
+	__shared__ barriers b;
+	/* The swizzle pattern repeats every 1024 bytes and starts there. */
+	__half *q = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
+	__half *k = q + SLOTS * Q_HALVES, *v = k + KV_HALVES, *staging = v + KV_HALVES;
+	const memory m = {q, k, v, staging, (float *)(staging + Q_HALVES)};
+
+	if (s.by_group && cluster_x() != 0)
+		return;
+	if (threadIdx.x == 0) {
+		mbar_init(&b.own_full, 1);
+		channel_init(b.q, 1, 1);
+		for (int i = 0; i < 2; i++)
+			channel_init(b.in[i], 1, bug.is(one_release) ? 1 : CONSUMERS / 32);
+	}
+	if (bug.is(not_published))
+		__syncthreads();
+	else
+		channels_publish();
+
+	if (threadIdx.x < CONSUMERS)
+		consume(t, s, m, b, bug);
+	else if (threadIdx.x == CONSUMERS)
+		load(t, s, m, b);
+}
+
+/* ---- host ---- */
+
+struct shape {
+	long heads, queries, keys, ranks, axis, group;
+};
+
+template <class Bug> static void launch(const tensors &t, const struct shape &p, Bug bug)
+{
+	const sizes s = {(int)p.queries, (int)p.keys, (int)p.ranks, p.axis != 0};
+	const dim3 row = p.axis ? dim3(p.group, p.ranks) : dim3(p.ranks);
+
+	launch_clusters(mesh_mlo<Bug>, dim3(row.x, row.y, p.heads), row, THREADS, SMEM, t, s, bug);
+}
+
+int main(int argc, char **argv)
+{
+	long b = 1, h = 1;
+	struct shape s = {0, 300, 450, 4, 0, 2};
+	const struct option options[] = {
+		{"b", &b, "batches"},
+		{"h", &h, "heads"},
+		{"m", &s.queries, "rows of Q and O of each head"},
+		{"n", &s.keys, "rows of K and V of each head, up to 128 for each rank"},
+		{"ranks", &s.ranks, "length of the row, 1 to 8"},
+		{"rank_axis", &s.axis, "0: every CTA is a rank; 1: CTA 0 of each group is"},
+		{"group", &s.group, "CTAs of a group, if rank_axis is 1; ranks * group up to 8"},
+	};
+	const struct program prog = {"mesh_mlo",
+		"attention on an open row of CTAs, partial results travel",
+		__FILE__, options, 7, bugs, sizeof bugs / sizeof *bugs};
+	const struct run r = harness_args(argc, argv, prog);
+	struct checker c = {};
+
+	harness_require(b > 0 && h > 0 && s.queries > 0 && s.keys > 0, prog,
+		"sizes must be positive");
+	harness_require(b < 65536 && h < 65536 && b * h < 65536, prog,
+		"b * h must be below 65536, the grid's limit in z");
+	harness_require(s.axis == 0 || s.axis == 1, prog, "rank_axis must be 0 or 1");
+	harness_require(s.ranks >= 1 && s.group >= 1 && s.ranks * (s.axis ? s.group : 1) <= 8, prog,
+		"a cluster has 1 to 8 CTAs: ranks, or ranks * group with rank_axis=1");
+	harness_require(s.keys <= s.ranks * BN, prog,
+		"n must be at most 128 * ranks: a rank holds its part of K and V in shared memory");
+	harness_require(s.queries < 1 << 24, prog, "m must be below 2^24");
+	s.heads = b * h;
+
+	const uint64_t qsize = (uint64_t)s.heads * s.queries * D, size = (uint64_t)s.heads * s.keys * D;
+	__half *q = harness_halves(1, qsize), *k = harness_halves(2, size), *v = harness_halves(3, size);
+	__half *dq = harness_device(q, qsize), *dk = harness_device(k, size);
+	__half *dv = harness_device(v, size);
+	__half *out = harness_device<__half>(NULL, qsize);
+	const tensors t = {
+		heads_map(dq, s.heads, s.queries, D, BM), heads_map(dk, s.heads, s.keys, D, BN),
+		heads_map(dv, s.heads, s.keys, D, BN), heads_map(out, s.heads, s.queries, D, BM),
+	};
+
+	if (r.bug >= 0)
+		launch(t, s, planted_bug{r.bug});
+	else
+		launch(t, s, no_bug{});
+	CUDA(cudaDeviceSynchronize());
+
+	if (r.check)
+		reference_check(c, {s.heads, s.queries, s.keys, D, false, q, k, v}, out);
+	if (r.bench) {
+		const double time = harness_time([&] { launch(t, s, no_bug{}); });
+
+		printf("mesh_mlo: b %ld, h %ld, m %ld, n %ld, %ld ranks: %.3f ms, %.1f TFLOP/s\n", b, h,
+			s.queries, s.keys, s.ranks, time * 1e3, 4e-12 * qsize * s.keys / time);
+	}
+	cudaFree(dq);
+	cudaFree(dk);
+	cudaFree(dv);
+	cudaFree(out);
+	free(q);
+	free(k);
+	free(v);
+	return r.check ? checker_verdict(c, prog) : 0;
+}
