@@ -474,9 +474,14 @@ static const struct row rows[] = {
 #include "cases/triton/scenarios.def"
 #undef SCENARIO
 #undef NOT_HERE
+#define BUG(where, what, sanitizer, rules, files) { "public", where, rules, files },
+#define NOT_HERE(where, why)
+#include "cases/public/bugs.def"
+#undef BUG
+#undef NOT_HERE
 };
 
-static const char *const table_dirs[] = { "triton" };
+static const char *const table_dirs[] = { "triton", "public" };
 
 /* The specimens that a row names; each has one of the row's rules, or is silent. */
 static void row_test(const struct row *r, char *named, size_t room)
