@@ -55,6 +55,8 @@ enum {
 	EVF_SCALE_D    = 1 << 0, /* WG_MMA: the accumulator is read */
 	EVF_MOVE       = 1 << 0, /* REGS: a plain mov, which a compiler may have placed */
 	EVF_ALIGNED    = 1 << 0, /* CLUSTER_* */
+	EVF_STRAY      = 1 << 0, /* WARP_MEET: it is a shfl, and these lanes read others
+				    that do not take part */
 };
 
 /* mode of EV_BAR_ARRIVE */

@@ -286,14 +286,58 @@ static int explain_knobs(void)
 	printf("%-20s %7d %6d  %s [%s]\n", #id, deflt, strict, doc, rules);
 #include "check/policy.def"
 #undef KNOB
+	printf("\nnot there:\n");
+#define ABSENT_KNOB(name, rows, why) printf("%-20s %s [%s]\n", #name, why, rows);
+#include "absent.def"
+	return 0;
+}
+
+static bool names_row(const char *ids, const char *row)
+{
+	const char *at = strstr(ids, row);
+
+	return at && (!at[3] || at[3] == ' ');
+}
+
+/* Where consan stands with each row of the PTX rule catalogue. */
+static int explain_catalogue(void)
+{
+	static const struct { const char *row, *text; bool absent; } others[] = {
+#define MODEL(row, how) { #row, how, false },
+#define ABSENT(row, why) { #row, why, true },
+#include "absent.def"
+	};
+	static const struct { char letter; int rows; const char *title; } groups[] = {
+#define CATALOGUE(letter, rows, title) { letter, rows, title },
+#include "absent.def"
+	};
+
+	for (size_t g = 0; g < ARRAY_SIZE(groups); g++) {
+		printf("%s%c  %s\n", g ? "\n" : "", groups[g].letter, groups[g].title);
+		for (int i = 1; i <= groups[g].rows; i++) {
+			char row[16];
+
+			snprintf(row, sizeof row, "%c%02d", groups[g].letter, i);
+			printf("  %s ", row);
+			for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
+				if (names_row(rule_get((enum rule)r)->ids, row))
+					printf(" %s", rule_get((enum rule)r)->code);
+			for (size_t k = 0; k < ARRAY_SIZE(others); k++)
+				if (!strcmp(others[k].row, row))
+					printf(" %s: %s", others[k].absent ? "not checked" : "model",
+						others[k].text);
+			printf("\n");
+		}
+	}
 	return 0;
 }
 
 static int explain(int argc, char **argv)
 {
-	static const struct argp argp = { NULL, NULL, "[CODE...|knobs]",
+	static const struct argp argp = { NULL, NULL, "[CODE...|knobs|catalogue]",
 		"Explains rules such as CS102; without one, lists them all. `knobs' lists the "
-		"checker's policies.", NULL, NULL, NULL };
+		"checker's policies, `catalogue' the rows of the PTX rule catalogue and what "
+		"checks them, or why nothing does.", NULL, NULL, NULL };
 	struct err e = { 0 };
 	int first;
 
@@ -308,6 +352,10 @@ static int explain(int argc, char **argv)
 
 		if (!strcmp(argv[i], "knobs")) {
 			explain_knobs();
+			continue;
+		}
+		if (!strcmp(argv[i], "catalogue")) {
+			explain_catalogue();
 			continue;
 		}
 		if (r == RULE_NONE) {

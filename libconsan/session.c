@@ -35,6 +35,11 @@ static bool set_knob(struct check_policy *p, const char *word, struct err *e)
 	}
 #include "check/policy.def"
 #undef KNOB
+#define ABSENT_KNOB(name, rows, why) \
+	if (same_knob(#name, word, n)) \
+		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s would change nothing: %s [%s]", \
+			word, why, rows);
+#include "absent.def"
 	return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: there is no such knob "
 		"(consan explain knobs)", word);
 }

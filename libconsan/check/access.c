@@ -18,8 +18,8 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 		.self = role == ROLE_GENERIC ? w->index : NO_AGENT,
 		.judge = race_judge, .stray = race_stray,
 	};
-	/* K6: what engines of other CTAs did is looked at, known or not */
-	if (async && c->check->config.policy.async_across_ctas)
+	/* K6, st.async: what engines did is looked at, known or not */
+	if (async && (c->check->config.policy.async_across_ctas || c->generic_slots))
 		v->s.known = c->nothing;
 	v->c = c;
 	v->w = w;

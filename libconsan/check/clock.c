@@ -38,10 +38,29 @@ struct frontier *frontier_new(struct clock_space *s)
 	return f;
 }
 
+/* The parts that few frontiers have. */
+static void drop_rest(struct frontier *f)
+{
+	if (f->q)
+		free(f->q);
+	if (f->foreign)
+		foreign_put(f->foreign);
+	f->q = NULL;
+	f->foreign = NULL;
+}
+
+static uint32_t *fit_q(struct clock_space *s, struct frontier *f)
+{
+	if (!f->q)
+		f->q = base_alloc(s->ngeneric * sizeof *f->q);
+	return f->q;
+}
+
 void frontier_put(struct clock_space *s, struct frontier *f)
 {
 	if (!f)
 		return;
+	drop_rest(f);
 	f->next = s->pool;
 	s->pool = f;
 }
@@ -62,6 +81,7 @@ void frontier_clear(struct clock_space *s, struct frontier *f)
 {
 	memset(f->p, 0, (s->ngeneric + (size_t)f->cap) * sizeof *f->p);
 	f->npart = 0;
+	drop_rest(f);
 }
 
 static void push_partial(struct frontier *f, struct partial p)
@@ -85,6 +105,10 @@ void frontier_copy(struct clock_space *s, struct frontier *f, const struct front
 	f->npart = 0;
 	for (i = 0; i < from->npart; i++)
 		push_partial(f, from->part[i]);
+	drop_rest(f);
+	if (from->q)
+		memcpy(fit_q(s, f), from->q, s->ngeneric * sizeof *f->q);
+	f->foreign = foreign_get(from->foreign);
 }
 
 static uint32_t *full_of(struct clock_space *s, struct frontier *f,
@@ -103,13 +127,17 @@ static uint32_t overtaken(const struct frontier *f, uint32_t plane, uint32_t age
 	const uint32_t ngeneric = (uint32_t)(f->g - f->p);
 
 	switch ((enum plane)plane) {
-	case PLANE_P: case PLANE_HALF: case PLANE_OWN_P: case PLANE_SOFT_P:
+	case PLANE_HALF:
+		return agent < ngeneric ? f->p[agent] : 0;
+	case PLANE_P: case PLANE_OWN_P: case PLANE_SOFT_P:
 		if (agent < ngeneric)
 			return f->p[agent];
 		return agent < f->cap ? f->g[agent] : 0;
 	case PLANE_G: case PLANE_OWN_G: case PLANE_HELD: case PLANE_SOFT_G:
 		return agent < f->cap ? f->g[agent] : 0;
-	case PLANE_FENCED: case PLANES:
+	case PLANE_Q:
+		return f->q && agent < ngeneric ? f->q[agent] : 0;
+	case PLANE_FENCED: case PLANE_STORED: case PLANES:
 		break;
 	}
 	return 0;
@@ -160,6 +188,11 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 {
 	uint32_t *full, least = epoch, left, i;
 
+	if (plane == PLANE_Q && !(all & ~lanes)) {
+		full = &fit_q(s, f)[agent];
+		*full = *full > epoch ? *full : epoch;
+		return;
+	}
 	if (plane > PLANE_P) {
 		if (lanes)
 			add_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane,
@@ -204,6 +237,10 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 		set_room(s, f, from->cap);
 	raise(f->p, from->p, s->ngeneric);
 	raise(f->g, from->g, from->cap);
+	if (from->q)
+		raise(fit_q(s, f), from->q, s->ngeneric);
+	if (from->foreign && from->foreign != f->foreign)
+		foreign_join(&f->foreign, from->foreign);
 	if (f->npart)
 		tidy(f);
 	for (i = 0; i < from->npart; i++)
@@ -219,6 +256,11 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 	for (i = 0; i < n; i++)
 		if (of->p[i] > (i < have ? f->p[i] : 0))
 			return false;
+	for (i = 0; of->q && i < (uint32_t)(of->g - of->p); i++)
+		if (of->q[i] > (f->q ? f->q[i] : 0))
+			return false;
+	if (of->foreign && of->foreign != f->foreign && !foreign_covers(f->foreign, of->foreign))
+		return false;
 	for (i = 0; i < of->npart; i++) {
 		const struct partial *p = &of->part[i];
 		uint32_t left = p->lanes;
@@ -235,8 +277,10 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 	return true;
 }
 
-/* Adds the partials of f's plane `from` to its plane `to`. */
-static void lift(struct clock_space *s, struct frontier *f, enum plane from, enum plane to)
+/* Adds the partials of f's plane `from` to its plane `to`, those of asynchronous
+ * agents to FENCED, if they are wanted. */
+static void lift(struct clock_space *s, struct frontier *f, enum plane from, enum plane to,
+	bool async)
 {
 	struct partial *was;
 	uint32_t i, n = f->npart;
@@ -246,8 +290,9 @@ static void lift(struct clock_space *s, struct frontier *f, enum plane from, enu
 	was = base_alloc(n * sizeof *was);
 	memcpy(was, f->part, n * sizeof *was);
 	for (i = 0; i < n; i++)
-		if (was[i].plane == (uint16_t)from && was[i].agent < s->ngeneric)
-			frontier_add(s, f, to, was[i].agent, was[i].lanes, UINT32_MAX, was[i].epoch);
+		if (was[i].plane == (uint16_t)from && (async || was[i].agent < s->ngeneric))
+			frontier_add(s, f, was[i].agent < s->ngeneric ? to : PLANE_FENCED, was[i].agent,
+				was[i].lanes, UINT32_MAX, was[i].epoch);
 	free(was);
 }
 
@@ -255,25 +300,37 @@ void frontier_fence(struct clock_space *s, struct frontier *f, bool async)
 {
 	raise(f->p, f->g, s->ngeneric);
 	tidy(f);
-	lift(s, f, PLANE_G, PLANE_P);
-	lift(s, f, PLANE_OWN_G, PLANE_OWN_P);
-	lift(s, f, PLANE_SOFT_G, PLANE_SOFT_P);
+	lift(s, f, PLANE_G, PLANE_P, false);
+	lift(s, f, PLANE_OWN_G, PLANE_OWN_P, false);
+	lift(s, f, PLANE_SOFT_G, PLANE_SOFT_P, false);
 	for (uint32_t a = s->ngeneric; async && a < f->cap; a++)
 		if (f->g[a])
 			frontier_add(s, f, PLANE_FENCED, a, UINT32_MAX, UINT32_MAX, f->g[a]);
 }
 
-void frontier_half(struct clock_space *s, struct frontier *f)
+void frontier_fence_global(struct clock_space *s, struct frontier *f)
+{
+	raise(fit_q(s, f), f->g, s->ngeneric);
+	tidy(f);
+	lift(s, f, PLANE_G, PLANE_Q, false);
+	if (f->foreign)
+		foreign_fence(&f->foreign);
+}
+
+void frontier_half(struct clock_space *s, struct frontier *f, bool async)
 {
 	for (uint32_t a = 0; a < s->ngeneric; a++)
 		if (f->g[a] > f->p[a])
 			frontier_add(s, f, PLANE_HALF, a, UINT32_MAX, UINT32_MAX, f->g[a]);
-	lift(s, f, PLANE_G, PLANE_HALF);
+	for (uint32_t a = s->ngeneric; async && a < f->cap; a++)
+		if (f->g[a])
+			frontier_add(s, f, PLANE_HALF, a, UINT32_MAX, UINT32_MAX, f->g[a]);
+	lift(s, f, PLANE_G, PLANE_HALF, false);
 }
 
 void frontier_whole(struct clock_space *s, struct frontier *f)
 {
-	lift(s, f, PLANE_HALF, PLANE_P);
+	lift(s, f, PLANE_HALF, PLANE_P, true);
 }
 
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,

@@ -31,7 +31,9 @@ enum plane { PLANE_G, PLANE_P,
 			 by a fence.release.sync_restrict::shared::cta (A11) */
 	PLANE_HELD,   /* would be known, were a scope on the way not too narrow (B24, G09) */
 	PLANE_SOFT_G, PLANE_SOFT_P, /* known if warp collectives ordered memory (A12) */
-	PLANE_FENCED, /* asynchronous agents: a proxy fence since (A27, K6) */
+	PLANE_Q,      /* generic agents: covered by a proxy fence over global memory since */
+	PLANE_STORED, /* bulk stores: their writes to global memory are complete */
+	PLANE_FENCED, /* asynchronous agents: a proxy fence since (st.async; A27, K6) */
 	PLANES };
 
 struct partial {
@@ -40,8 +42,20 @@ struct partial {
 	uint32_t lanes, epoch;
 };
 
+/* What is known of other clusters of the launch: NULL, nothing, but in the few
+ * kernels whose clusters synchronise through global memory. Immutable, counted
+ * and shared; foreign.c, foreign.h. */
+struct foreign;
+void foreign_put(struct foreign *f);                 /* NULL is fine */
+struct foreign *foreign_get(struct foreign *f);      /* one more holder */
+void foreign_join(struct foreign **f, struct foreign *from);
+void foreign_fence(struct foreign **f);
+bool foreign_covers(const struct foreign *f, const struct foreign *of);
+
 struct frontier {
 	uint32_t *g, *p;        /* [cap], [ngeneric] */
+	uint32_t *q;            /* plane Q: [ngeneric], or NULL, which is all 0 */
+	struct foreign *foreign;
 	uint32_t cap;
 	uint32_t npart, cap_part;
 	struct partial *part;
@@ -73,8 +87,10 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 void frontier_fit(struct clock_space *s, struct frontier *f);
 /* P := P u G: a proxy fence over all that is known; async: over what engines did, too */
 void frontier_fence(struct clock_space *s, struct frontier *f, bool async);
+/* Q := Q u G: a proxy fence over global memory */
+void frontier_fence_global(struct clock_space *s, struct frontier *f);
 /* HALF := HALF u G, and P := P u HALF: the two halves of such a fence */
-void frontier_half(struct clock_space *s, struct frontier *f);
+void frontier_half(struct clock_space *s, struct frontier *f, bool async);
 void frontier_whole(struct clock_space *s, struct frontier *f);
 /* Adds what `from` knows in `plane` (or better) to f's thin plane `to`. */
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
@@ -85,6 +101,8 @@ static inline uint32_t frontier_full(const struct clock_space *s, const struct f
 {
 	if (plane == PLANE_P && agent < s->ngeneric)
 		return f->p[agent];
+	if (plane == PLANE_Q)
+		return f->q && agent < s->ngeneric ? f->q[agent] : 0;
 	return agent < f->cap ? f->g[agent] : 0;
 }
 

@@ -6,6 +6,8 @@
  * decide who must come: the executor does, or hangs. */
 #include "state.h"
 
+#include <stdio.h>
+
 void on_fence_mbinit(struct cluster *c, const struct event *e)
 {
 	uint32_t index = warp_of(c, e)->index;
@@ -31,10 +33,27 @@ static struct frontier *near(struct cluster *c, unsigned cta)
 	return k->near_now;
 }
 
+/* G05: a thread arrives once, then waits, then arrives again. */
+static void out_of_turn(struct cluster *c, const struct event *e, const char *what, const char *why)
+{
+	struct finding *f = report_new(c, CS504, rule_severity(CS504), e->site, 0);
+
+	if (!f)
+		return;
+	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, what);
+	snprintf(f->barrier.kind, sizeof f->barrier.kind, "cluster barrier");
+	f->barrier.phase = c->meet.phase;
+	report_edge(f, "%s", why);
+	report_send(c, f);
+}
+
 void on_cluster_arrive(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 
+	if ((w->cluster_arrived[0] | w->cluster_arrived[1]) & e->lanes)
+		out_of_turn(c, e, "barrier.cluster.arrive",
+			"the thread has arrived already and not waited since: it is counted twice");
 	if (e->sem == SEM_RELAXED)
 		warp_published(c, w, e->lanes, c->meet.now,
 			warp_narrow(w, e->lanes) ? near(c, w->cta) : NULL);
@@ -69,6 +88,8 @@ void on_cluster_wait(struct cluster *c, const struct event *e)
 	struct warp *w = warp_of(c, e);
 	struct frontier *f = c->meet.before;
 
+	if (e->lanes & ~(w->cluster_arrived[0] | w->cluster_arrived[1]))
+		out_of_turn(c, e, "barrier.cluster.wait", "the thread has not arrived since its last wait");
 	/* the first that leaves closes the phase in which it arrived */
 	if (w->cluster_arrived[c->meet.phase & 1] & e->lanes) {
 		c->meet.before = c->meet.now;

@@ -404,6 +404,18 @@ void on_warp_sync(struct cluster *c, const struct event *e)
 	warp_converge(c, warp_of(c, e), e->mask & warp_of(c, e)->live);
 }
 
+static void stray_shuffle(struct cluster *c, const struct event *e)
+{
+	struct finding *f = report_new(c, CS907, rule_severity(CS907), e->site, 0);
+
+	if (!f)
+		return;
+	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, "shuffle");
+	report_edge(f, "lanes 0x%08x take the value of a lane that their mask 0x%08x does not name, or that "
+		"has exited", e->lanes, e->mask);
+	report_send(c, f);
+}
+
 /* A12, H06: shuffles and votes make lanes meet and order no memory. Code relies
  * on it all the same: what would be known then is kept aside. Lanes of part of a
  * warp that knows one and the same thing are left alone: to part them would
@@ -414,6 +426,10 @@ void on_warp_meet(struct cluster *c, const struct event *e)
 	uint32_t lanes = e->lanes & w->live;
 	struct frontier *sum;
 
+	if (e->flags & EVF_STRAY) {
+		stray_shuffle(c, e);
+		return;
+	}
 	if (w->ngroups == 1 && (w->live & ~lanes || (!w->dirty && w->met == w->epoch)))
 		return;
 	if (w->ngroups == 1) {
@@ -467,7 +483,7 @@ static void own_whole(struct warp *w, uint32_t lanes)
  * may stand anywhere (K1). */
 static void fence_known(struct cluster *c, struct warp *w, const struct event *e)
 {
-	const bool async = c->check->config.policy.async_across_ctas;
+	const bool async = c->check->config.policy.async_across_ctas || c->generic_slots;
 	unsigned i, n = w->ngroups;
 
 	for (i = 0; i < n; i++) {
@@ -477,7 +493,7 @@ static void fence_known(struct cluster *c, struct warp *w, const struct event *e
 		if (!m)
 			continue;
 		if (e->mode == EVP_ASYNC_RELEASE)
-			frontier_half(&c->space, f);
+			frontier_half(&c->space, f, async);
 		else if (e->mode == EVP_ASYNC_ACQUIRE)
 			frontier_whole(&c->space, f);
 		else

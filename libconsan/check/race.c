@@ -142,7 +142,8 @@ static const char *what_of(const struct cluster *c, const struct cell_entry *e, 
 {
 	bool write = e->what & CELL_WRITE, part = e->what & CELL_PART;
 
-	(void)c;
+	uint32_t index;
+
 	switch (k) {
 	case AGENT_WARP:
 		if (write && part && e->what & CELL_STRONG)
@@ -159,6 +160,9 @@ static const char *what_of(const struct cluster *c, const struct cell_entry *e, 
 	case AGENT_SLOT:
 		if (!write)
 			return "bulk copy read";
+		agent_kind(c, e->agent, &index);
+		if (c->slots.at[index].generic)
+			return e->what & CELL_STRONG ? "red.async" : "st.async";
 		return part ? "TMA load write" : "bulk load write";
 	}
 	return "access";
@@ -275,7 +279,8 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 	uint32_t index;
 	const struct warp *by;
 
-	agent_kind(c, old->agent, &index);
+	if (agent_kind(c, old->agent, &index) == AGENT_SLOT)
+		index = c->slots.at[index].warp;
 	by = &c->warp[index];
 	report_edge(f, "warp %u's %s is ordered before, but no fence.proxy.async lies on the way "
 		"from it to this %s", by->id, f->side[1].what, f->side[0].what);
@@ -505,13 +510,28 @@ static bool held_back(const struct view *v, const struct cell_entry *old, uint32
 	return known;
 }
 
+/* Does a proxy fence lie between what an engine did and this operation? */
+static bool fenced(const struct view *v, const struct cell_entry *old)
+{
+	const struct clock_space *s = &v->c->space;
+	unsigned from = v->wgmma_warp < 4 ? v->wgmma_warp : 0, to = v->wgmma_warp < 4 ? from : 3;
+
+	if (v->role != ROLE_WGMMA)
+		return frontier_lanes(s, v->f, PLANE_FENCED, old->agent, old->epoch);
+	for (unsigned i = from; i <= to; i++)
+		for (unsigned g = 0; g < v->w[i].ngroups; g++)
+			if (!frontier_lanes(s, v->w[i].group[g].f, PLANE_FENCED, old->agent, old->epoch))
+				return false;
+	return true;
+}
+
 /* A27, K6: the async proxy alone orders what one CTA's operations do to each
  * other; between those of two CTAs a proxy fence must lie. */
 static bool across_ctas(const struct view *v, const struct cell_entry *old)
 {
 	return v->c->check->config.policy.async_across_ctas && v->role >= ROLE_BULK_LOAD
 		&& old->agent >= v->c->space.ngeneric && cta_of(v->c, old) != v->w->cta
-		&& !frontier_lanes(&v->c->space, v->f, PLANE_FENCED, old->agent, old->epoch);
+		&& !fenced(v, old);
 }
 
 /* st.async writes by the generic proxy: the wait for its mbarrier is no proxy
@@ -522,7 +542,7 @@ static bool unfenced_store(const struct view *v, const struct cell_entry *old)
 
 	return v->c->generic_slots && v->role >= ROLE_BULK_LOAD
 		&& agent_kind(v->c, old->agent, &index) == AGENT_SLOT && v->c->slots.at[index].generic
-		&& !frontier_lanes(&v->c->space, v->f, PLANE_FENCED, old->agent, old->epoch);
+		&& !fenced(v, old);
 }
 
 /* A29, C29: reductions of one proxy are atomic to each other. */

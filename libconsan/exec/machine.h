@@ -308,6 +308,9 @@ static inline uint32_t warp_meet(struct warp *w, const struct xop *x,
 /* Tells (EV_WARP_MEET) that these lanes, which all may go on, met under their
  * masks. There must be a sink. */
 void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES]);
+/* Tells which lanes of a shfl take the value of a lane outside their mask. */
+void warp_stray(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES],
+	const l32 from[LANES]);
 /* .aligned without a mask (ldmatrix, mma.sync, wgmma, ...): all live lanes of the
  * warp must be here together. True: go on with all of them (lanes == ~dead).
  * False: return *step (STEP_BLOCK, or STEP_FAULT with EVX_ALIGNED raised when

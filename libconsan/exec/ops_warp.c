@@ -72,6 +72,8 @@ static enum step shfl_##name(struct warp *w, const struct xop *x, uint32_t lanes
 		from[l] = shfl_source(mode, l, b[l], c[l], &ok) & 31; \
 		p |= ok ? 1u << l : 0; \
 	} \
+	if (w->sink && go != FULL) \
+		warp_stray(w, x, go, mask_, from); \
 	lane_take(t, a, from); \
 	lane_blend32(LANE_AT(l32, 0), t, go); \
 	if (x->o[5] != SLOT_NONE) \

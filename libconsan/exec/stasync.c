@@ -66,6 +66,11 @@ static bool fill(struct warp *w, const struct xop *x, unsigned l, struct lane_op
 			mbar->rank, p.cta->rank);
 		return false;
 	}
+	if (a->red && p.cta == w->cta) {
+		ex_fault(w, x, 1u << l, EVX_BULK_OWNER, SP_SHARED, p.addr, bytes,
+			"red.async must go to another CTA, this one has rank %u", w->cta->rank);
+		return false;
+	}
 	o->cta = p.cta;
 	o->at = (uint32_t)p.addr;
 	for (unsigned k = 0; k < a->n; k++)

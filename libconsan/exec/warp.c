@@ -385,3 +385,19 @@ void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mas
 		ex_emit(w->cluster, &e);
 	}
 }
+
+void warp_stray(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES],
+	const l32 from[LANES])
+{
+	uint32_t stray = 0;
+	struct event e;
+
+	for EACH_LANE(l, lanes)
+		stray |= (uint32_t)!(mask[l] & lanes & ~w->dead & 1u << from[l]) << l;
+	if (!stray)
+		return;
+	e = ex_event(w, x, EV_WARP_MEET, stray);
+	e.flags = EVF_STRAY;
+	e.mask = mask[__builtin_ctz(stray)];
+	ex_emit(w->cluster, &e);
+}
