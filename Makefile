@@ -45,12 +45,12 @@ EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
 	libconsan/exec/ops_float.c libconsan/exec/ops_half.c libconsan/exec/ops_cvt.c \
 	libconsan/exec/ops_pred.c libconsan/exec/ops_mov.c libconsan/exec/ops_warp.c
 
-SHADOW = shadow/table.c
+SHADOW = shadow/table.c shadow/global.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean
 INSTRUMENT = instrument/plan.c instrument/hook.c instrument/rewrite.c
 
-CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/order.c \
+CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
 	libconsan/check/access.c libconsan/check/race.c libconsan/check/async.c \
 	libconsan/check/mbar.c libconsan/check/wgmma.c libconsan/check/barrier.c \
 	libconsan/check/cluster.c libconsan/check/tensormap.c \

@@ -1,0 +1,771 @@
+/* global: the shadow of global memory, see global.h. Finds conflicts and forgets
+ * what can no longer take part in one; does not know what a conflict means.
+ *
+ * What may be forgotten, byte by byte; x is recorded, n is the new access:
+ *  - n knows x (GLOBAL_ORDERED): a later y that conflicts with x conflicts with
+ *    n, unless n is a read and x a write, and y can be ordered after n only if it
+ *    is ordered after x, as causality is transitive. So x goes. Not if n is
+ *    strong and x is not, or n is narrower in scope or of another size or proxy:
+ *    then y may be at peace with n and not with x. Reads past the memory model
+ *    (.nc) go only for other such reads.
+ *  - n clashes with x: has been reported. x goes if it is of n's own cluster,
+ *    whose events come in an order that no thread timing changes; x of another
+ *    cluster stays, because which of the two came first is chance, and what is
+ *    reported must not depend on it: so every pair is seen in either order.
+ *  - mutually strong ones stay both.
+ *  - n reads what its own lanes wrote or read in the same epoch: n adds nothing.
+ * When a state grows beyond MANY accesses while memory is plenty, FEW when it
+ * is not, the accesses of the highest clusters go, reads first: what stays is
+ * the same whatever order they came in. That is the one thing forgotten without
+ * proof, and it is counted.
+ *
+ * Invariant: refs of a state = granules that have it (pages that are uniform
+ * count 256); refs of a record = states that hold it. State 0 is the empty one
+ * and is not counted. */
+#include "global.h"
+
+#include "../libconsan/base.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REGION_SHIFT 16
+#define REGION_BYTES (1ull << REGION_SHIFT)
+#define PAGE_BYTES 4096u
+#define PAGE_GRANULES (PAGE_BYTES / GRANULE)
+#define PAGES (REGION_BYTES / PAGE_BYTES)
+#define SHARDS 64u
+#define MANY 256u
+#define FEW 24u
+#define PLENTY (4u << 20) /* bytes of a shard's states and records */
+#define MEMO 8u
+#define CHUNK 512u
+
+struct page {
+	uint32_t *id;   /* state of each granule, or NULL: all have `all` */
+	uint32_t all;
+};
+
+struct region {
+	uint64_t number; /* addr >> REGION_SHIFT */
+	struct region *next;
+	struct page page[PAGES];
+};
+
+struct entry {
+	uint32_t record;
+	uint16_t bytes;
+	uint8_t flags;   /* of the record */
+	uint8_t tag;     /* of its cluster */
+};
+
+struct state {
+	uint32_t refs;
+	uint16_t n, cap; /* cap is a power of two, or 0: the place is free */
+	struct entry *at;
+};
+
+struct memo {
+	uint32_t from, to;
+	uint16_t bytes;
+};
+
+struct shard {
+	pthread_mutex_t lock;
+	struct region **region; /* hash */
+	uint32_t nregions, cap_regions;
+	struct global_record **record; /* chunks; index 0 is nobody */
+	uint32_t nrecords, free_record;
+	struct state *state;
+	uint32_t nstates, cap_states, free_state;
+	struct entry *spare[16]; /* free arrays of 1 << i entries, linked through themselves */
+	struct entry *scratch;
+	uint32_t cap_scratch;
+	size_t bytes;
+	uint64_t visits, forgot;
+};
+
+struct global_shadow {
+	struct shard shard[SHARDS];
+};
+
+/* One access on its way through one region. */
+struct visit {
+	struct shard *s;
+	struct global_ask *ask;
+	const struct global_record *now;
+	const uint64_t *lane_addr;
+	uint32_t record;         /* index of now's record in this region */
+	struct region *region;
+	struct memo memo[MEMO];
+	unsigned nmemo;
+	uint32_t last;           /* the newest outcome, or 0 */
+	bool lanewise;           /* the last step's answer was for one granule only */
+};
+
+uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
+{
+	uint64_t d = addr - r->base, width = (uint64_t)r->size << r->row;
+	uint32_t found = 0;
+
+	if (r->row == GR_WHOLE)
+		return r->lanes;
+	if (r->row == GR_LIST) {
+		uint32_t at = (uint32_t)(addr & (REGION_BYTES - 1));
+
+		for (uint32_t m = r->lanes; m; m &= m - 1) {
+			unsigned l = (unsigned)__builtin_ctz(m);
+
+			/* an access never crosses a region: it is aligned */
+			if (at - r->offset[l] < r->size)
+				found |= m & -m;
+		}
+		return found;
+	}
+	if (r->pitch > 0 && (uint64_t)r->pitch >= width) {
+		uint64_t k = d / (uint32_t)r->pitch, in = d % (uint32_t)r->pitch;
+
+		if (in >= width || k >= 32u >> r->row)
+			return 0;
+		return r->lanes & 1u << ((k << r->row) + in / r->size);
+	}
+	for (uint32_t m = r->lanes; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		uint64_t at = r->base + (uint64_t)((int64_t)(l >> r->row) * r->pitch)
+			+ (uint64_t)(l & ((1u << r->row) - 1)) * r->size;
+
+		if (addr - at < r->size)
+			found |= m & -m;
+	}
+	return found;
+}
+
+/* ---- records ---- */
+
+static struct global_record *record_at(const struct shard *s, uint32_t i)
+{
+	return &s->record[i / CHUNK][i % CHUNK];
+}
+
+/* lane_addr: of a GR_LIST. Lanes elsewhere have no part in this region's record. */
+static uint32_t record_new(struct shard *s, const struct global_record *from,
+	const uint64_t *lane_addr, uint64_t number)
+{
+	uint32_t i = s->free_record;
+	struct global_record *r;
+
+	if (i) {
+		s->free_record = record_at(s, i)->refs;
+	} else {
+		i = s->nrecords ? s->nrecords : 1;
+		if (i % CHUNK == 0 || i == 1) {
+			s->record = base_resize(s->record, (i / CHUNK + 1) * sizeof *s->record);
+			s->record[i / CHUNK] = base_alloc(CHUNK * sizeof *r);
+			s->bytes += CHUNK * sizeof *r;
+		}
+		s->nrecords = i + 1;
+	}
+	r = record_at(s, i);
+	*r = *from;
+	r->refs = 0;
+	if (r->row == GR_LIST) {
+		uint16_t *offset = base_alloc(32 * sizeof *offset);
+
+		for (uint32_t m = from->lanes; m; m &= m - 1) {
+			unsigned l = (unsigned)__builtin_ctz(m);
+
+			if (lane_addr[l] >> REGION_SHIFT == number)
+				offset[l] = (uint16_t)lane_addr[l];
+			else
+				r->lanes &= ~(1u << l);
+		}
+		r->offset = offset;
+		s->bytes += 32 * sizeof *offset;
+	}
+	return i;
+}
+
+static void record_free(struct shard *s, uint32_t i)
+{
+	struct global_record *r = record_at(s, i);
+
+	if (r->row == GR_LIST) {
+		free(r->offset);
+		s->bytes -= 32 * sizeof *r->offset;
+	}
+	r->row = 0;
+	r->refs = s->free_record;
+	s->free_record = i;
+}
+
+static void record_put(struct shard *s, uint32_t i)
+{
+	if (--record_at(s, i)->refs == 0)
+		record_free(s, i);
+}
+
+/* ---- states ---- */
+
+static struct entry *entries_new(struct shard *s, uint32_t cap)
+{
+	unsigned class = (unsigned)__builtin_ctz(cap);
+	struct entry *at = s->spare[class];
+
+	if (at) {
+		memcpy(&s->spare[class], at, sizeof at);
+		return at;
+	}
+	s->bytes += cap * sizeof *at;
+	return base_alloc(cap * sizeof *at);
+}
+
+static void entries_free(struct shard *s, struct entry *at, uint32_t cap)
+{
+	unsigned class = (unsigned)__builtin_ctz(cap);
+
+	memcpy(at, &s->spare[class], sizeof at);
+	s->spare[class] = at;
+}
+
+_Static_assert(sizeof(struct entry) >= sizeof(struct entry *), "a free array links to the next");
+
+static uint32_t room_for(uint32_t n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+static uint32_t state_new(struct shard *s, const struct entry *at, uint32_t n)
+{
+	uint32_t i = s->free_state;
+	struct state *x;
+
+	if (i) {
+		s->free_state = s->state[i].refs;
+	} else {
+		if (s->nstates == s->cap_states) {
+			uint32_t cap = s->cap_states ? 2 * s->cap_states : 64;
+
+			s->state = base_resize(s->state, cap * sizeof *s->state);
+			s->bytes += (cap - s->cap_states) * sizeof *s->state;
+			s->cap_states = cap;
+			if (!s->nstates)
+				s->state[s->nstates++] = (struct state){ 0 };
+		}
+		i = s->nstates++;
+	}
+	x = &s->state[i];
+	x->refs = 0;
+	x->n = (uint16_t)n;
+	x->cap = (uint16_t)room_for(n);
+	x->at = entries_new(s, x->cap);
+	memcpy(x->at, at, n * sizeof *at);
+	for (uint32_t k = 0; k < n; k++)
+		record_at(s, at[k].record)->refs++;
+	return i;
+}
+
+static void state_free(struct shard *s, uint32_t i)
+{
+	struct state *x = &s->state[i];
+
+	for (uint32_t k = 0; k < x->n; k++)
+		record_put(s, x->at[k].record);
+	entries_free(s, x->at, x->cap);
+	x->cap = x->n = 0;
+	x->at = NULL;
+	x->refs = s->free_state;
+	s->free_state = i;
+}
+
+static void forget_memo(struct visit *v, uint32_t state)
+{
+	if (v->last == state)
+		v->last = 0;
+	for (unsigned k = 0; k < v->nmemo;)
+		if (v->memo[k].from == state || v->memo[k].to == state)
+			v->memo[k] = v->memo[--v->nmemo];
+		else
+			k++;
+}
+
+static void state_put(struct visit *v, uint32_t i, uint32_t granules)
+{
+	struct state *x = &v->s->state[i];
+
+	if (!i)
+		return;
+	x->refs -= granules;
+	if (x->refs)
+		return;
+	forget_memo(v, i);
+	state_free(v->s, i);
+}
+
+/* The state's content becomes at[0..n), for all granules that have it. */
+static void state_set(struct visit *v, uint32_t i, const struct entry *at, uint32_t n)
+{
+	struct shard *s = v->s;
+	struct state *x = &s->state[i];
+	uint32_t cap = room_for(n);
+	struct entry *was = x->at;
+	uint32_t nwas = x->n, capwas = x->cap;
+
+	for (uint32_t k = 0; k < n; k++)
+		record_at(s, at[k].record)->refs++;
+	if (cap > capwas || 4 * cap <= capwas) {
+		x->at = entries_new(s, cap);
+		x->cap = (uint16_t)cap;
+	}
+	for (uint32_t k = 0; k < nwas; k++)
+		record_put(s, was[k].record);
+	memcpy(x->at, at, n * sizeof *at);
+	x->n = (uint16_t)n;
+	if (x->at != was)
+		entries_free(s, was, capwas);
+	forget_memo(v, i);
+}
+
+/* ---- what an access does to a state ---- */
+
+static uint8_t tag_of(uint32_t cluster)
+{
+	return (uint8_t)(cluster ^ cluster >> 8 ^ cluster >> 16);
+}
+
+/* Whatever is at peace with n is so with x, too, if it is ordered after n. */
+static bool as_strict(const struct global_record *x, const struct global_record *n)
+{
+	if (x->flags & GR_NC && !(n->flags & GR_NC))
+		return false;
+	if (!(n->flags & GR_STRONG))
+		return true;
+	return x->flags & GR_STRONG && x->element == n->element && x->scope >= n->scope
+		&& !((x->flags ^ n->flags) & GR_ASYNC);
+}
+
+/* The same lanes, in the same epoch: n says what x says already. */
+static bool repeats(const struct global_record *x, const struct global_record *n, uint64_t addr,
+	uint32_t bytes, bool *lanewise)
+{
+	if (n->flags & GR_WRITE || x->cluster != n->cluster || x->agent != n->agent
+		|| x->epoch != n->epoch || !as_strict(n, x) || (n->flags ^ x->flags) & (GR_NC | GR_ASYNC))
+		return false;
+	if (x->flags & GR_STRONG && !(n->flags & GR_STRONG))
+		return false;
+	if (x->base == n->base && x->row == n->row && x->pitch == n->pitch && x->size == n->size
+		&& x->lanes == n->lanes && x->row != GR_LIST)
+		return true;
+	*lanewise = true;
+	for (; bytes; bytes &= bytes - 1) {
+		uint64_t at = addr + (unsigned)__builtin_ctz(bytes);
+
+		if (global_lanes_at(n, at) & ~global_lanes_at(x, at))
+			return false;
+	}
+	return true;
+}
+
+static struct entry *scratch(struct shard *s, uint32_t n)
+{
+	if (n > s->cap_scratch) {
+		s->cap_scratch = 2 * n;
+		s->scratch = base_resize(s->scratch, s->cap_scratch * sizeof *s->scratch);
+	}
+	return s->scratch;
+}
+
+/* Which of them goes when there are too many: a read by the highest cluster, else
+ * a write; not the newest. */
+static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n)
+{
+	uint64_t most = 0;
+	uint32_t worst = 0;
+
+	for (uint32_t i = 0; i + 1 < n; i++) {
+		const struct global_record *r = record_at(s, at[i].record);
+		uint64_t key = (uint64_t)!(r->flags & GR_WRITE) << 63 | (uint64_t)r->cluster << 16 | r->agent;
+
+		if (key >= most) {
+			most = key;
+			worst = i;
+		}
+	}
+	return worst;
+}
+
+/* The access adds nothing to what is remembered. */
+static bool adds_nothing(struct visit *v, const struct entry *at, uint32_t n, uint8_t tag,
+	uint64_t addr, uint16_t bytes)
+{
+	if (v->now->flags & GR_WRITE)
+		return false;
+	for (uint32_t i = n; i-- > 0;)
+		if (at[i].tag == tag && !(bytes & ~at[i].bytes) && at[i].record != v->record
+			&& repeats(record_at(v->s, at[i].record), v->now, addr, bytes, &v->lanewise))
+			return true;
+	return false;
+}
+
+/* Fills the scratch with what the granule remembers after the access. */
+static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes)
+{
+	struct shard *s = v->s;
+	const struct global_record *now = v->now;
+	const uint32_t nfrom = from ? s->state[from].n : 0;
+	struct entry *out = scratch(s, nfrom + 1);
+	struct entry mine = { v->record, bytes, now->flags, tag_of(now->cluster) };
+	uint32_t n = 0, most;
+	bool skip;
+
+	skip = nfrom && adds_nothing(v, s->state[from].at, nfrom, mine.tag, addr, bytes);
+	for (uint32_t i = 0; i < nfrom; i++) {
+		struct entry e = s->state[from].at[i];
+		uint32_t both = e.bytes & bytes;
+		const struct global_record *x;
+		enum global_verdict is;
+		bool write = (e.flags | now->flags) & GR_WRITE, gone;
+
+		if (e.record == v->record) {
+			mine.bytes |= e.bytes;
+			continue;
+		}
+		if (!both || (!write && v->ask->lonely && e.tag != mine.tag)) {
+			out[n++] = e;
+			continue;
+		}
+		x = record_at(s, e.record);
+		is = v->ask->judge(v->ask, x, now, addr, both, &v->lanewise);
+		gone = !skip && as_strict(x, now) && (now->flags & GR_WRITE || !(e.flags & GR_WRITE))
+			&& (is == GLOBAL_ORDERED || (is == GLOBAL_CLASH && x->cluster == now->cluster));
+		if (gone)
+			e.bytes &= (uint16_t)~bytes;
+		if (e.bytes)
+			out[n++] = e;
+	}
+	if (!skip)
+		out[n++] = mine;
+	most = s->bytes < PLENTY ? MANY : FEW;
+	while (n > most) {
+		uint32_t i = victim(s, out, n);
+
+		memmove(&out[i], &out[i + 1], (n - i - 1) * sizeof *out);
+		n--;
+		s->forgot++;
+	}
+	return n;
+}
+
+static bool same_content(const struct state *x, const struct entry *at, uint32_t n)
+{
+	return x->n == n && !memcmp(x->at, at, n * sizeof *at);
+}
+
+/* The state of `granules` granules that all have `from` now, of which this access
+ * touches `bytes`; addr: the first. */
+static uint32_t step(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes,
+	uint32_t granules)
+{
+	struct shard *s = v->s;
+	uint32_t n, to;
+	bool lives;
+
+	for (unsigned k = 0; k < v->nmemo; k++)
+		if (v->memo[k].from == from && v->memo[k].bytes == bytes) {
+			to = v->memo[k].to;
+			s->state[to].refs += granules;
+			state_put(v, from, granules);
+			v->lanewise = false;
+			return to;
+		}
+	v->lanewise = false;
+	n = advance(v, from, addr, bytes);
+	if (v->lanewise && granules > 1)
+		return UINT32_MAX;
+	if (from && same_content(&s->state[from], s->scratch, n))
+		return from;
+	/* the same outcome as before: share it */
+	to = v->last && same_content(&s->state[v->last], s->scratch, n) ? v->last : 0;
+	if (!to && from && s->state[from].refs == granules) {
+		state_set(v, from, s->scratch, n);
+		v->last = from;
+		return from;
+	}
+	if (!to)
+		to = state_new(s, s->scratch, n);
+	lives = !from || s->state[from].refs > granules;
+	s->state[to].refs += granules;
+	state_put(v, from, granules);
+	v->last = to;
+	if (!v->lanewise && lives) {
+		if (v->nmemo == MEMO)
+			v->memo[0] = v->memo[--v->nmemo];
+		v->memo[v->nmemo++] = (struct memo){ from, to, bytes };
+	}
+	return to;
+}
+
+/* ---- pages ---- */
+
+static void fill(uint32_t *id, uint32_t n, uint32_t state)
+{
+	for (uint32_t i = 0; i < n; i++)
+		id[i] = state;
+}
+
+static void touch_granules(struct visit *v, struct page *p, uint64_t addr, uint32_t first,
+	uint32_t count, uint16_t bytes)
+{
+	uint32_t end = first + count;
+	uint64_t base = addr & ~(uint64_t)(PAGE_BYTES - 1);
+
+	for (uint32_t i = first, k; i < end; i = k) {
+		uint32_t was = p->id[i], now;
+
+		for (k = i + 1; k < end && p->id[k] == was && !v->lanewise; k++)
+			;
+		now = step(v, was, base + i * GRANULE, bytes, k - i);
+		if (now == UINT32_MAX) { /* the lanes matter: one by one */
+			k = i + 1;
+			now = step(v, was, base + i * GRANULE, bytes, 1);
+		}
+		if (now != was)
+			fill(p->id + i, k - i, now);
+	}
+}
+
+/* [addr, end) within one page */
+static void touch_page(struct visit *v, uint64_t addr, uint64_t end)
+{
+	struct page *p = &v->region->page[addr / PAGE_BYTES % PAGES];
+	uint32_t from = (uint32_t)(addr % PAGE_BYTES), to = from + (uint32_t)(end - addr);
+	uint32_t first = from / GRANULE, last = (to - 1) / GRANULE;
+	uint16_t head, tail;
+
+	v->s->visits += last - first + 1;
+	if (!p->id && to - from == PAGE_BYTES) {
+		uint32_t now = step(v, p->all, addr, 0xffff, PAGE_GRANULES);
+
+		if (now != UINT32_MAX) {
+			p->all = now;
+			return;
+		}
+	}
+	if (!p->id) {
+		p->id = base_resize(NULL, PAGE_GRANULES * sizeof *p->id);
+		v->s->bytes += PAGE_GRANULES * sizeof *p->id;
+		fill(p->id, PAGE_GRANULES, p->all);
+	}
+	head = (uint16_t)(0xffffu << (from % GRANULE));
+	tail = (uint16_t)(0xffffu >> (GRANULE - 1 - (to - 1) % GRANULE));
+	if (first == last) {
+		touch_granules(v, p, addr, first, 1, head & tail);
+		return;
+	}
+	if (head != 0xffff)
+		touch_granules(v, p, addr, first++, 1, head);
+	if (tail != 0xffff) {
+		touch_granules(v, p, addr, first, last - first, 0xffff);
+		touch_granules(v, p, addr, last, 1, tail);
+		return;
+	}
+	touch_granules(v, p, addr, first, last - first + 1, 0xffff);
+}
+
+/* ---- regions ---- */
+
+static uint32_t hash_region(uint64_t number)
+{
+	return (uint32_t)((number * 0x9e3779b97f4a7c15ull) >> 32);
+}
+
+static struct shard *shard_of(struct global_shadow *s, uint64_t number)
+{
+	return &s->shard[hash_region(number) % SHARDS];
+}
+
+static struct region *region_find(struct shard *s, uint64_t number)
+{
+	struct region *r = s->cap_regions
+		? s->region[hash_region(number) / SHARDS & (s->cap_regions - 1)] : NULL;
+
+	while (r && r->number != number)
+		r = r->next;
+	return r;
+}
+
+static struct region *region_of(struct shard *s, uint64_t number)
+{
+	struct region *r = region_find(s, number), **at;
+
+	if (r)
+		return r;
+	if (s->nregions >= s->cap_regions) {
+		uint32_t cap = s->cap_regions ? 2 * s->cap_regions : 16;
+		struct region **to = base_alloc(cap * sizeof(struct region *));
+
+		for (uint32_t i = 0; i < s->cap_regions; i++)
+			for (struct region *x = s->region[i], *next; x; x = next) {
+				next = x->next;
+				at = &to[hash_region(x->number) / SHARDS & (cap - 1)];
+				x->next = *at;
+				*at = x;
+			}
+		free(s->region);
+		s->region = to;
+		s->cap_regions = cap;
+	}
+	r = base_alloc(sizeof *r);
+	s->bytes += sizeof *r;
+	r->number = number;
+	at = &s->region[hash_region(number) / SHARDS & (s->cap_regions - 1)];
+	r->next = *at;
+	*at = r;
+	s->nregions++;
+	return r;
+}
+
+static void enter(struct global_shadow *g, struct visit *v, uint64_t number)
+{
+	v->s = shard_of(g, number);
+	pthread_mutex_lock(&v->s->lock);
+	v->region = region_of(v->s, number);
+	v->record = record_new(v->s, v->now, v->lane_addr, number);
+	v->nmemo = 0;
+	v->last = 0;
+	v->lanewise = false;
+}
+
+static void leave(struct visit *v)
+{
+	if (!v->region)
+		return;
+	if (!record_at(v->s, v->record)->refs)
+		record_free(v->s, v->record);
+	pthread_mutex_unlock(&v->s->lock);
+	v->region = NULL;
+}
+
+void global_shadow_touch(struct global_shadow *g, struct global_ask *a,
+	const struct global_record *now, const uint64_t *lane_addr,
+	const struct global_span *spans, size_t nspans)
+{
+	struct visit v = { .ask = a, .now = now, .lane_addr = lane_addr };
+
+	for (size_t i = 0; i < nspans; i++) {
+		uint64_t addr = spans[i].addr, end = addr + spans[i].bytes, next;
+
+		for (; addr < end; addr = next) {
+			uint64_t number = addr >> REGION_SHIFT;
+
+			next = (addr | (PAGE_BYTES - 1)) + 1;
+			if (!v.region || v.region->number != number) {
+				leave(&v);
+				enter(g, &v, number);
+			}
+			touch_page(&v, addr, next < end ? next : end);
+		}
+	}
+	leave(&v);
+}
+
+void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes)
+{
+	uint64_t end = addr + bytes;
+
+	for (; addr < end; addr += GRANULE) {
+		struct visit v = { .s = shard_of(g, addr >> REGION_SHIFT) };
+		struct page *p;
+
+		pthread_mutex_lock(&v.s->lock);
+		v.region = region_find(v.s, addr >> REGION_SHIFT);
+		p = v.region ? &v.region->page[addr / PAGE_BYTES % PAGES] : NULL;
+		if (p && !p->id && p->all) {
+			p->id = base_resize(NULL, PAGE_GRANULES * sizeof *p->id);
+			v.s->bytes += PAGE_GRANULES * sizeof *p->id;
+			fill(p->id, PAGE_GRANULES, p->all);
+		}
+		if (p && p->id) {
+			uint32_t *id = &p->id[addr % PAGE_BYTES / GRANULE];
+
+			state_put(&v, *id, 1);
+			*id = 0;
+		}
+		pthread_mutex_unlock(&v.s->lock);
+	}
+}
+
+/* ---- lifetimes ---- */
+
+struct global_shadow *global_shadow_open(void)
+{
+	struct global_shadow *g = base_alloc(sizeof *g);
+
+	for (unsigned i = 0; i < SHARDS; i++)
+		pthread_mutex_init(&g->shard[i].lock, NULL);
+	return g;
+}
+
+static void shard_close(struct shard *s)
+{
+	for (uint32_t i = 0; i < s->cap_regions; i++)
+		for (struct region *r = s->region[i], *next; r; r = next) {
+			next = r->next;
+			for (unsigned k = 0; k < PAGES; k++)
+				free(r->page[k].id);
+			free(r);
+		}
+	for (uint32_t i = 1; i < s->nstates; i++)
+		free(s->state[i].at);
+	for (unsigned i = 0; i < ARRAY_SIZE(s->spare); i++)
+		for (struct entry *e = s->spare[i], *next; e; e = next) {
+			memcpy(&next, e, sizeof next);
+			free(e);
+		}
+	for (uint32_t i = 1; i < s->nrecords; i++)
+		if (record_at(s, i)->row == GR_LIST)
+			free(record_at(s, i)->offset);
+	for (uint32_t i = 0; i < s->nrecords; i += CHUNK)
+		free(s->record[i / CHUNK]);
+	free(s->record);
+	free(s->state);
+	free(s->region);
+	free(s->scratch);
+	pthread_mutex_destroy(&s->lock);
+}
+
+void global_shadow_close(struct global_shadow *g)
+{
+	if (!g)
+		return;
+	for (unsigned i = 0; i < SHARDS; i++)
+		shard_close(&g->shard[i]);
+	free(g);
+}
+
+size_t global_shadow_footprint(const struct global_shadow *g)
+{
+	size_t bytes = sizeof *g;
+
+	for (unsigned i = 0; i < SHARDS; i++)
+		bytes += g->shard[i].bytes;
+	return bytes;
+}
+
+uint64_t global_shadow_visits(const struct global_shadow *g)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < SHARDS; i++)
+		n += g->shard[i].visits;
+	return n;
+}
+
+uint64_t global_shadow_forgot(const struct global_shadow *g)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < SHARDS; i++)
+		n += g->shard[i].forgot;
+	return n;
+}

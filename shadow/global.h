@@ -1,0 +1,91 @@
+/* global: who touched which bytes of global memory last, over all clusters of
+ * one launch.
+ *
+ * A past access is one record, whatever it touched: it says who (cluster,
+ * agent, epoch, lanes) and how. The accesses that a granule of 16 bytes still
+ * remembers are its state; granules with the same past share one state. An
+ * access replaces states, a run of equal granules at a time, so that the cost
+ * is that of the pieces of the access, not of its bytes. A granule takes 4
+ * bytes of shadow, a page of 4 KiB that was only touched whole takes none.
+ *
+ * House rules:
+ *  - does not know what orders accesses: the asker's judge says that;
+ *  - any thread may call at any time; parts of the address space are locked one
+ *    at a time, and the judge is called under that lock: it may not come back;
+ *  - accesses of one thread that synchronise with another's come here first. */
+#ifndef CONSAN_SHADOW_GLOBAL_H
+#define CONSAN_SHADOW_GLOBAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GRANULE 16u
+
+enum {
+	GR_WRITE  = 1,
+	GR_STRONG = 2,
+	GR_RMW    = 4,
+	GR_NC     = 8,  /* ld.nc: outside the memory model */
+	GR_ASYNC  = 16, /* by the async proxy */
+	GR_TENSOR = 32,
+};
+
+/* Which lanes touched a byte: lane l has `size` bytes at
+ *   base + (l >> row) * pitch + (l & (1 << row) - 1) * size   (a row of lanes)
+ *   anywhere in the region, see offset                        (GR_LIST)
+ * or all of `lanes` touched all of it (GR_WHOLE). */
+enum { GR_LIST = 254, GR_WHOLE = 255 };
+
+struct global_record {
+	uint64_t base;
+	uint16_t *offset;        /* GR_LIST: where in the region of 64 KiB; the shadow's own */
+	uint32_t cluster, epoch, site, lanes;
+	uint32_t issue;          /* epoch of the issuing warp */
+	uint32_t refs;           /* states that hold it */
+	int32_t pitch;
+	uint16_t agent, size;    /* size: bytes per lane */
+	uint16_t element;        /* bytes that are atomic */
+	uint8_t row, flags, scope;
+	int8_t lane;             /* who issued it, if an engine did it */
+};
+
+/* The lanes that touched the byte. */
+uint32_t global_lanes_at(const struct global_record *r, uint64_t addr);
+
+enum global_verdict {
+	GLOBAL_ORDERED, /* old is known to have happened before now */
+	GLOBAL_MUTUAL,  /* not ordered, yet no race: both strong */
+	GLOBAL_CLASH,   /* a conflict, and the judge has taken note of it */
+	GLOBAL_APART    /* two reads, not ordered */
+};
+
+/* Whose access it is. judge() is asked about every old access that overlaps in
+ * `bytes` (a mask) of the granule at addr; *lanewise is to be set if the answer
+ * depends on the lanes, hence on the granule. lonely: the accessor knows nothing
+ * of other clusters, so two reads by different clusters need not be asked. */
+struct global_ask {
+	bool lonely;
+	enum global_verdict (*judge)(struct global_ask *a, const struct global_record *old,
+		const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);
+};
+
+struct global_span {
+	uint64_t addr, bytes;
+};
+
+struct global_shadow;
+struct global_shadow *global_shadow_open(void);
+void global_shadow_close(struct global_shadow *s);
+size_t global_shadow_footprint(const struct global_shadow *s); /* bytes of host memory */
+uint64_t global_shadow_visits(const struct global_shadow *s);  /* granules touched */
+uint64_t global_shadow_forgot(const struct global_shadow *s);  /* accesses dropped for want of room */
+
+/* The access `now`; lane_addr: 32 addresses, if its row is GR_LIST. */
+void global_shadow_touch(struct global_shadow *s, struct global_ask *a,
+	const struct global_record *now, const uint64_t *lane_addr,
+	const struct global_span *spans, size_t nspans);
+/* Nobody has touched it: memory that was given out anew. */
+void global_shadow_forget(struct global_shadow *s, uint64_t addr, uint64_t bytes);
+
+#endif
