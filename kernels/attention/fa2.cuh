@@ -21,66 +21,83 @@ struct problem {
 	bool causal;
 };
 
+/* Where this thread begins in a tile with rows of `width` halves: in ldmatrix of
+ * an A operand, of K and of V, in stores of P, and in copies. */
+template <int width, int layout, int threads> struct own {
+	int a, k, v, p, copy;
+	int y, x; /* of what it copies */
+
+	__device__ __forceinline__ own()
+	{
+		const int lane = threadIdx.x % 32;
+
+		a = keep(tile_at<width, layout>(lane % 16, lane / 16 * 8));
+		k = keep(tile_at<width, layout>(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8));
+		v = a;
+		p = keep(tile_at<width, layout>(lane / 4, lane % 4 * 2));
+		y = keep(threadIdx.x / (width / 8));
+		x = keep(threadIdx.x % (width / 8) * 8);
+		copy = keep(tile_at<width, layout>(y, x));
+	}
+};
+
 /* Rows row to row + high - 1 of a tensor of n rows of D, `width` columns of them
  * from `from` on; zeros where there are no rows: 0 times garbage could be NaN. */
-template <int width, int layout, int high, int threads, int D = width>
-DEVICE void load_rows(__half *tile, const __half *from, int row, int n, bool fill = true)
+template <int high, int D, int width, int layout, int threads>
+DEVICE void load_rows(const own<width, layout, threads> &at, __half *tile,
+	const __half *from, int row, int n, bool fill = true)
 {
 	constexpr int step = threads / (width / 8);
-	const int y = threadIdx.x / (width / 8), x = threadIdx.x % (width / 8) * 8;
 
-	from += (ptrdiff_t)(row + y) * D + x;
+	from += (ptrdiff_t)row * D + (at.y * D + at.x);
 #pragma unroll
 	for (int i = 0; i < high; i += step) {
-		const bool in = row + y + i < n;
+		const bool in = row + i < n - at.y;
 
-		if (high % step && y + i >= high)
+		if (high % step && at.y + i >= high)
 			continue;
 		if (in || fill)
-			cp_async(tile + tile_at<width, layout>(y + i, x), from + i * D, in ? 16 : 0);
+			cp_async(tile + tile_step<width, layout>(at.copy, i, 0), from + i * D,
+				in ? 16 : 0);
 	}
 }
 
 /* Rows row to row + 15, columns col to col + 15 of a tile, as an A operand */
-template <int width, int layout>
-DEVICE void fetch_a(uint32_t (&f)[4], const __half *tile, int row, int col)
+template <int width, int layout, int threads>
+DEVICE void fetch_a(const own<width, layout, threads> &at, uint32_t (&f)[4],
+	const __half *tile, int row, int col)
 {
-	const int lane = threadIdx.x % 32;
-
-	ldmatrix(f, tile + tile_at<width, layout>(row + lane % 16, col + lane / 16 * 8));
+	ldmatrix(f, tile + tile_step<width, layout>(at.a, row, col));
 }
 
-/* The same rows and columns of a tile that is transposed on the way, as the B
- * operands of two blocks of 8: 0 and 1, 2 and 3. K: the rows are keys. */
-template <int width, int layout>
-DEVICE void fetch_k(uint32_t (&f)[4], const __half *tile, int row, int col)
+/* The same rows and columns as the B operands of two blocks of 8, registers 0
+ * and 1, 2 and 3. K: its rows are the product's columns. */
+template <int width, int layout, int threads>
+DEVICE void fetch_k(const own<width, layout, threads> &at, uint32_t (&f)[4],
+	const __half *tile, int row, int col)
 {
-	const int lane = threadIdx.x % 32;
-
-	ldmatrix(f, tile + tile_at<width, layout>(row + lane % 8 + lane / 16 * 8,
-		col + lane / 8 % 2 * 8));
+	ldmatrix(f, tile + tile_step<width, layout>(at.k, row, col));
 }
 
-/* V: the columns are the sums' */
-template <int width, int layout>
-DEVICE void fetch_v(uint32_t (&f)[4], const __half *tile, int row, int col)
+/* V: its columns are the product's columns. */
+template <int width, int layout, int threads>
+DEVICE void fetch_v(const own<width, layout, threads> &at, uint32_t (&f)[4],
+	const __half *tile, int row, int col)
 {
-	const int lane = threadIdx.x % 32;
-
-	ldmatrix_trans(f, tile + tile_at<width, layout>(row + lane % 16, col + lane / 16 * 8));
+	ldmatrix_trans(f, tile + tile_step<width, layout>(at.v, row, col));
 }
 
 /* s += Q K^T over 16 columns: q holds those of each block of 16 rows of Q, K's
  * keys begin at row `key` of the tile. */
-template <int width, int layout, int blocks, int n>
-DEVICE void scores(float (&s)[blocks][n][4], const uint32_t (&q)[blocks][4],
-	const __half *k, int key, int col)
+template <int width, int layout, int threads, int blocks, int n>
+DEVICE void scores(const own<width, layout, threads> &at, float (&s)[blocks][n][4],
+	const uint32_t (&q)[blocks][4], const __half *k, int key, int col)
 {
 #pragma unroll
 	for (int x = 0; x < n; x += 2) {
 		uint32_t f[4];
 
-		fetch_k<width, layout>(f, k, key + x * 8, col);
+		fetch_k(at, f, k, key + x * 8, col);
 #pragma unroll
 		for (int y = 0; y < blocks; y++) {
 			mma(s[y][x], q[y], f[0], f[1]);
@@ -193,15 +210,15 @@ DEVICE void softmax(float (&s)[blocks][n][4], float (&o)[blocks][m][4],
 }
 
 /* o += P V for 16 columns of P, in operand a, and V's 16 rows from `row` on */
-template <int width, int layout, int blocks, int m>
-DEVICE void values(float (&o)[blocks][m][4], const uint32_t (&a)[blocks][4],
-	const __half *v, int row, int col)
+template <int width, int layout, int threads, int blocks, int m>
+DEVICE void values(const own<width, layout, threads> &at, float (&o)[blocks][m][4],
+	const uint32_t (&a)[blocks][4], const __half *v, int row, int col)
 {
 #pragma unroll
 	for (int x = 0; x < m; x += 2) {
 		uint32_t f[4];
 
-		fetch_v<width, layout>(f, v, row, col + x * 8);
+		fetch_v(at, f, v, row, col + x * 8);
 #pragma unroll
 		for (int y = 0; y < blocks; y++) {
 			mma(o[y][x], a[y], f[0], f[1]);
@@ -211,9 +228,9 @@ DEVICE void values(float (&o)[blocks][m][4], const uint32_t (&a)[blocks][4],
 }
 
 /* o += P V, for a warp that holds its rows of P, the powers, in registers */
-template <int width, int layout, int blocks, int n, int m>
-DEVICE void all_values(float (&o)[blocks][m][4], const float (&s)[blocks][n][4],
-	const __half *v)
+template <int width, int layout, int threads, int blocks, int n, int m>
+DEVICE void all_values(const own<width, layout, threads> &at, float (&o)[blocks][m][4],
+	const float (&s)[blocks][n][4], const __half *v)
 {
 #pragma unroll
 	for (int k = 0; k < n; k += 2) {
@@ -224,17 +241,19 @@ DEVICE void all_values(float (&o)[blocks][m][4], const float (&s)[blocks][n][4],
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				a[y][i] = pack_half(s[y][k + i / 2][i % 2 * 2], s[y][k + i / 2][i % 2 * 2 + 1]);
-		values<width, layout>(o, a, v, k * 8, 0);
+		values(at, o, a, v, k * 8, 0);
 	}
 }
 
-/* P for other warps to read: half h of a row block, its keys from `col` on */
-template <int width, int layout, int n>
-DEVICE void lay_out(__half *tile, const float (&s)[n][4], int h, int row, int col)
+/* P for other warps to read: half h of a row block that begins at `row`, its keys
+ * from `col` on */
+template <int width, int layout, int threads, int n>
+DEVICE void lay_out(const own<width, layout, threads> &at, __half *tile,
+	const float (&s)[n][4], int h, int row, int col)
 {
 #pragma unroll
 	for (int x = 0; x < n; x++)
-		*(uint32_t *)(tile + tile_at<width, layout>(row, col + x * 8 + threadIdx.x % 4 * 2)) =
+		*(uint32_t *)(tile + tile_step<width, layout>(at.p, row + 8 * h, col + x * 8)) =
 			pack_half(s[x][2 * h], s[x][2 * h + 1]);
 }
 

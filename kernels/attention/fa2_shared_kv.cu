@@ -42,6 +42,7 @@ fa2_shared_kv(const problem p, float scale, Bug bug)
 	constexpr int slot_size = tile_size<D, layout>(BN);
 	extern __shared__ __align__(128) __half smem[];
 	__half *sq = smem, *slots = sq + tile_size<D, layout>(BM);
+	const own<D, layout, THREADS> me;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * BM;
 	const int row = first + warp * BLOCKS * 16 + lane / 4; /* this lane's first */
@@ -54,7 +55,7 @@ fa2_shared_kv(const problem p, float scale, Bug bug)
 	const auto slot = [&](int t) { return slots + t % stages * slot_size; };
 	const auto bring = [&](int t) {
 		if (t < 2 * tiles + bug.is(last_turn))
-			load_rows<D, layout, BN, THREADS>(slot(t), (t % 2 ? p.v : p.k) + head,
+			load_rows<BN, D>(me, slot(t), (t % 2 ? p.v : p.k) + head,
 				t / 2 * BN, p.n);
 		cp_async_commit();
 	};
@@ -82,7 +83,7 @@ fa2_shared_kv(const problem p, float scale, Bug bug)
 		bring(0);
 		cp_async_wait<0>();
 	}
-	load_rows<D, layout, BM, THREADS>(sq, p.q + head, first, p.n);
+	load_rows<BM, D>(me, sq, p.q + head, first, p.n);
 	if (!bug.is(q_alone))
 		bring(0); /* and Q is of the same group */
 
@@ -98,9 +99,9 @@ fa2_shared_kv(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int y = 0; y < BLOCKS; y++)
 				// @bug q_alone CS301 @bug no_wait CS301 @bug no_sync CS301
-				fetch_a<D, layout>(q[y], sq, (warp * BLOCKS + y) * 16, x);
+				fetch_a(me, q[y], sq, (warp * BLOCKS + y) * 16, x);
 			// @bug v_over_k CS106 @bug slot_of_next CS301 @bug bring_early CS106
-			scores<D, layout>(s, q, k, 0, x);
+			scores(me, s, q, k, 0, x);
 		}
 		// @bug v_over_k CS106
 		end(2 * j, !bug.is(v_over_k));
@@ -111,7 +112,7 @@ fa2_shared_kv(const problem p, float scale, Bug bug)
 
 		const __half *v = begin(2 * j + 1);
 
-		all_values<D, layout>(o, s, v); // @bug k_over_v CS106
+		all_values(me, o, s, v); // @bug k_over_v CS106
 		// @bug k_over_v CS106 @bug last_turn CS312
 		end(2 * j + 1, !bug.is(k_over_v));
 	}

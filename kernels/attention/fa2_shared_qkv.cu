@@ -48,6 +48,7 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 	constexpr int blocks = row_blocks<D>, rows = blocks * 16, high = WARPS * rows;
 	constexpr int qturns = high / BN, slot_size = tile_size<D, layout>(BN);
 	extern __shared__ __align__(128) __half slots[];
+	const own<D, layout, THREADS> me;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * high;
 	const int row = first + warp * rows + lane / 4; /* this lane's first */
@@ -63,9 +64,9 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 		const int kv = t - qturns;
 
 		if (kv < 0)
-			load_rows<D, layout, BN, THREADS>(slot(t), p.q + head, first + t * BN, p.n);
+			load_rows<BN, D>(me, slot(t), p.q + head, first + t * BN, p.n);
 		else if (kv < 2 * tiles)
-			load_rows<D, layout, BN, THREADS>(slot(t), (kv % 2 ? p.v : p.k) + head,
+			load_rows<BN, D>(me, slot(t), (kv % 2 ? p.v : p.k) + head,
 				kv / 2 * BN, p.n);
 		cp_async_commit();
 	};
@@ -103,7 +104,7 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 				for (int y = 0; y < blocks; y++)
 					// @bug k_over_q CS106 @bug q_no_sync CS301 @bug no_wait CS301
 					// @bug wait_two_stages CS301 @bug q_one_turn CS301
-					fetch_a<D, layout>(q[x / 16][y], sq, y0 + y * 16, x);
+					fetch_a(me, q[x / 16][y], sq, y0 + y * 16, x);
 		// @bug k_over_q CS106
 		end(t, !bug.is(k_over_q));
 	}
@@ -116,11 +117,11 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int x = 0; x < D; x += 16)
 				// @bug q_from_memory CS301
-				fetch_a<D, layout>(q[x / 16][0], slot(qturns + 2 * j + 1), warp % 2 * rows, x);
+				fetch_a(me, q[x / 16][0], slot(qturns + 2 * j + 1), warp % 2 * rows, x);
 #pragma unroll
 		for (int x = 0; x < D; x += 16)
 			// @bug v_over_k CS106
-			scores<D, layout>(s, q[x / 16], k, 0, x);
+			scores(me, s, q[x / 16], k, 0, x);
 		// @bug v_over_k CS106
 		end(qturns + 2 * j, !bug.is(v_over_k));
 
@@ -130,7 +131,7 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 
 		const __half *v = begin(qturns + 2 * j + 1);
 
-		all_values<D, layout>(o, s, v);
+		all_values(me, o, s, v);
 		end(qturns + 2 * j + 1);
 	}
 	store(p, head, row, o, r);

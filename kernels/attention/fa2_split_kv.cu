@@ -62,6 +62,8 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 	extern __shared__ __align__(128) __half smem[];
 	__half *sp = smem + at::p;
 	float *most = (float *)(smem + at::most); /* [ACROSS][BM] */
+	const own<D, layout, THREADS> me;
+	const own<BN, layout, THREADS> of_p;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % ACROSS;
 	const int high = warp / ACROSS * BLOCKS * 16; /* this warp's first row in the tile */
 	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * BM;
@@ -74,11 +76,11 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 
 	const auto bring = [&](int place, const __half *from, int j) {
 		if (j < tiles)
-			load_rows<D, layout, BN, THREADS>(smem + place + j % stages * at::kv_size,
+			load_rows<BN, D>(me, smem + place + j % stages * at::kv_size,
 				from + head, j * BN, p.n);
 	};
 
-	load_rows<D, layout, BM, THREADS>(smem, p.q + head, first, p.n);
+	load_rows<BM, D>(me, smem, p.q + head, first, p.n);
 	bring(at::k, p.k, 0);
 	if (stages == 2)
 		bring(at::v, p.v, 0);
@@ -105,9 +107,9 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int y = 0; y < BLOCKS; y++)
 				// @bug no_k_wait CS301 @bug no_k_sync CS301
-				fetch_a<D, layout>(q[y], smem, high + y * 16, x);
+				fetch_a(me, q[y], smem, high + y * 16, x);
 			// @bug k_refill_early CS106
-			scores<D, layout>(s, q, k, part * KEYS, x);
+			scores(me, s, q, k, part * KEYS, x);
 		}
 		if ((j + 1) * BN > p.n || (p.causal && (j + 1) * BN > first))
 			mask(s, first + mine, j * BN + part * KEYS + lane % 4 * 2, p);
@@ -146,7 +148,7 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 				shrink_row(o[y], h, raise_max(r[y][h], m, scale));
 				powers(s[y], h, r[y][h], scale);
 				// @bug p_unsynced CS102
-				lay_out<BN, layout>(sp, s[y], h, row, part * KEYS);
+				lay_out(of_p, sp, s[y], h, high + y * 16, part * KEYS);
 			}
 
 		if (stages == 1 && !bug.is(v_wait_none))
@@ -162,9 +164,9 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int y = 0; y < BLOCKS; y++)
 				// @bug p_unsynced CS102 @bug sums_over_p CS102
-				fetch_a<BN, layout>(a[y], sp, high + y * 16, x);
+				fetch_a(of_p, a[y], sp, high + y * 16, x);
 			// @bug v_wait_none CS301
-			values<D, layout>(o, a, v, x, part * columns);
+			values(me, o, a, v, x, part * columns);
 		}
 	}
 

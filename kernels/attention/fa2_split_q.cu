@@ -69,6 +69,7 @@ fa2_split_q(const problem p, float scale, Bug bug)
 	using size = buffers<D, layout>;
 	extern __shared__ __align__(128) __half smem[];
 	__half *sq = smem, *sk = sq + size::q, *sv = sk + stages * size::kv;
+	const own<D, layout, THREADS> me;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	/* Of a triangle, the long rows first: what comes last should be short. */
 	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * BM;
@@ -80,10 +81,10 @@ fa2_split_q(const problem p, float scale, Bug bug)
 	float o[BLOCKS][D / 8][4] = {};
 	running r[BLOCKS][2];
 
-	load_rows<D, layout, BM, THREADS>(sq, p.q + head, first, p.n);
-	load_rows<D, layout, BN, THREADS>(sk, p.k + head, 0, end);
+	load_rows<BM, D>(me, sq, p.q + head, first, p.n);
+	load_rows<BN, D>(me, sk, p.k + head, 0, end);
 	if (stages == 2)
-		load_rows<D, layout, BN, THREADS>(sv, p.v + head, 0, p.n);
+		load_rows<BN, D>(me, sv, p.v + head, 0, p.n);
 	if (!bug.is(k_not_committed))
 		cp_async_commit();
 
@@ -95,7 +96,7 @@ fa2_split_q(const problem p, float scale, Bug bug)
 
 			if (bug.is(refill_before_sync) && j + 1 < tiles)
 				// @bug refill_before_sync CS106
-				load_rows<D, layout, BN, THREADS>(smem + size::q + there * size::kv,
+				load_rows<BN, D>(me, smem + size::q + there * size::kv,
 					p.k + head, (j + 1) * BN, p.n);
 			if (bug.is(wait_two_stages))
 				cp_async_wait<1>();
@@ -105,9 +106,9 @@ fa2_split_q(const problem p, float scale, Bug bug)
 			if (j + 1 < tiles) {
 				if (!bug.is(refill_before_sync))
 					// @bug same_buffer CS106
-					load_rows<D, layout, BN, THREADS>(smem + size::q + there * size::kv,
+					load_rows<BN, D>(me, smem + size::q + there * size::kv,
 						p.k + head, (j + 1) * BN, p.n);
-				load_rows<D, layout, BN, THREADS>(smem + size::q + (2 + there) * size::kv,
+				load_rows<BN, D>(me, smem + size::q + (2 + there) * size::kv,
 					p.v + head, (j + 1) * BN, p.n);
 			}
 			cp_async_commit();
@@ -116,12 +117,12 @@ fa2_split_q(const problem p, float scale, Bug bug)
 		} else {
 			if (bug.is(v_refill_early))
 				// @bug v_refill_early CS106
-				load_rows<D, layout, BN, THREADS>(sv, p.v + head, j * BN, p.n);
+				load_rows<BN, D>(me, sv, p.v + head, j * BN, p.n);
 			if (!bug.is(no_k_wait))
 				cp_async_wait<0>();
 			__syncthreads();
 			if (!bug.is(v_refill_early))
-				load_rows<D, layout, BN, THREADS>(sv, p.v + head, j * BN, p.n,
+				load_rows<BN, D>(me, sv, p.v + head, j * BN, p.n,
 					!bug.is(v_not_filled));
 			cp_async_commit();
 		}
@@ -133,16 +134,16 @@ fa2_split_q(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int y = 0; y < BLOCKS; y++)
 				// @bug k_not_committed CS301 @bug wait_two_stages CS301
-				fetch_a<D, layout>(q[y], sq, (warp * BLOCKS + y) * 16, k);
+				fetch_a(me, q[y], sq, (warp * BLOCKS + y) * 16, k);
 			// @bug no_k_wait CS301 @bug k_refill_early CS106 @bug same_buffer CS106
 			// @bug refill_before_sync CS106
-			scores<D, layout>(s, q, sk, 0, k);
+			scores(me, s, q, sk, 0, k);
 		}
 
 		if (stages == 1) {
 			if (bug.is(k_refill_early) && j + 1 < tiles)
 				// @bug k_refill_early CS106
-				load_rows<D, layout, BN, THREADS>(sk, p.k + head, (j + 1) * BN, p.n);
+				load_rows<BN, D>(me, sk, p.k + head, (j + 1) * BN, p.n);
 			if (bug.is(v_wait_one))
 				cp_async_wait<1>();
 			else
@@ -157,7 +158,7 @@ fa2_split_q(const problem p, float scale, Bug bug)
 			}
 			if (j + 1 < tiles && !bug.is(k_refill_early))
 				// @bug rows_unguarded CS903
-				load_rows<D, layout, BN, THREADS>(sk, p.k + head, (j + 1) * BN, end);
+				load_rows<BN, D>(me, sk, p.k + head, (j + 1) * BN, end);
 			if (!bug.is(k_not_committed))
 				cp_async_commit();
 		}
@@ -168,7 +169,7 @@ fa2_split_q(const problem p, float scale, Bug bug)
 		softmax(s, o, r, scale, bug.is(shuffle_mask) ? 0xfu : ~0u);
 		// @bug v_wait_one CS301 @bug no_v_sync CS301 @bug v_refill_early CS106
 		// @bug v_not_filled CS901
-		all_values<D, layout>(o, s, sv);
+		all_values(me, o, s, sv);
 	}
 	store(p, head, row, o, r);
 }

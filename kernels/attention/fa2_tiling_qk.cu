@@ -82,6 +82,9 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 	extern __shared__ __align__(128) __half smem[];
 	__half *sp = smem + at::p;
 	float *most = (float *)(smem + at::most); /* [team][high], and sums at the end */
+	const own<by::c, layout, THREADS> of_slice;
+	const own<D, layout, THREADS> of_v;
+	const own<BN, layout, THREADS> of_p;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	const int team = warp / by::team, part = warp % by::team;
 	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * by::high;
@@ -97,12 +100,12 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 		const int j = t / by::turns, i = t % by::turns;
 
 		if (j < tiles && i < by::qk) {
-			load_rows<by::c, layout, by::high, THREADS, D>(slot(t), p.q + head + i * by::c,
+			load_rows<by::high, D>(of_slice, slot(t), p.q + head + i * by::c,
 				first, p.n);
-			load_rows<by::c, layout, BN, THREADS, D>(slot(t) + at::k,
+			load_rows<BN, D>(of_slice, slot(t) + at::k,
 				p.k + head + i * by::c, j * BN, p.n);
 		} else if (j < tiles) {
-			load_rows<D, layout, V_ROWS, THREADS>(slot(t) + bug.is(slice_overrun) * at::end,
+			load_rows<V_ROWS, D>(of_v, slot(t) + bug.is(slice_overrun) * at::end,
 				p.v + head, j * BN + (i - by::qk) * V_ROWS, p.n);
 		}
 		if (!(bug.is(empty_not_committed) && j >= tiles))
@@ -153,8 +156,8 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 
 				// @bug wait_two_stages CS301 @bug no_wait CS301 @bug no_sync CS301
 				// @bug bring_early CS106 @bug over_last CS106 @bug empty_not_committed CS301
-				fetch_a<by::c, layout>(f[0], q, team * 16, x);
-				scores<by::c, layout>(s, f, k, part * by::keys, x);
+				fetch_a(of_slice, f[0], q, team * 16, x);
+				scores(of_slice, s, f, k, part * by::keys, x);
 			}
 			end(t); // @bug over_last CS106 @bug slice_overrun CS902
 		}
@@ -184,7 +187,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 			shrink_row(o[0], h, raise_max(r[h], m, scale));
 			powers(s[0], h, r[h], scale);
 			if (!bug.is(p_late))
-				lay_out<BN, layout>(sp, s[0], h, mine + h * 8, part * by::keys);
+				lay_out(of_p, sp, s[0], h, team * 16, part * by::keys);
 		}
 
 		for (int i = 0; i < by::v; i++, t++) {
@@ -195,10 +198,10 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 #pragma unroll
 				for (int h = 0; h < 2; h++)
 					// @bug p_late CS102
-					lay_out<BN, layout>(sp, s[0], h, mine + h * 8, part * by::keys);
+					lay_out(of_p, sp, s[0], h, team * 16, part * by::keys);
 			// @bug p_late CS102
-			fetch_a<BN, layout>(f[0], sp, team * 16, i * V_ROWS);
-			values<D, layout>(o, f, v, 0, part * COLUMNS);
+			fetch_a(of_p, f[0], sp, team * 16, i * V_ROWS);
+			values(of_v, o, f, v, 0, part * COLUMNS);
 			end(t);
 		}
 	}

@@ -74,14 +74,6 @@ constexpr int smem_bytes(int stages)
 	return 2 * (stages * STAGE_HALVES > C_HALVES ? stages * STAGE_HALVES : C_HALVES);
 }
 
-/* In a register from here on. Left alone, the compiler saves registers and
- * swizzles anew for each tile, in the tensor cores' time. */
-DEVICE int keep(int x)
-{
-	asm volatile("" : "+r"(x));
-	return x;
-}
-
 /* What one thread copies of each tile: of A, 16 bytes of every 64th row; of B,
  * 16 bytes of every 8th. Swizzling repeats after 8 rows. */
 struct copier {
