@@ -140,7 +140,8 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 			report_send(c, f);
 		}
 	}
-	note_who(&m->users, warp_who(w, e->lanes, e->site));
+	if (e->kind != EV_BULK) /* its use of the object is its signal, see judge_signals() */
+		note_who(&m->users, warp_who(w, e->lanes, e->site));
 	return m;
 }
 
@@ -343,13 +344,38 @@ void on_mb_init(struct cluster *c, const struct event *e)
 		m->view[i] = (struct mb_view){ .passed = -2, .polled = -2 };
 }
 
+/* B06: an operation that signals the object must be known to be complete by the
+ * thread that invalidates it, whether or not it has come by now; a later use
+ * of the object by its issuer says nothing of it, nor does one before it. */
+static void judge_signals(struct cluster *c, const struct event *e, struct mbar *m)
+{
+	const uint32_t index = (uint32_t)(m - c->mbars.at) + 1;
+	const struct frontier *known = warp_frontier(warp_of(c, e), (unsigned)__builtin_ctz(e->lanes));
+	const struct async_op *op = m->inflight + m->late ? async_op_on(c, index) : NULL;
+	struct who x = { 0 };
+	struct finding *f;
+
+	if (op)
+		x = (struct who){ (uint16_t)op->warp, op->lanes, 0, op->site };
+	for (uint32_t k = 0; !op && !x.lanes && known && k < c->slots.n; k++) {
+		const struct slot *s = &c->slots.at[k];
+
+		if (s->mbar == index && frontier_full(&c->space, known, PLANE_G, agent_slot(c, k)) < s->epoch)
+			x = (struct who){ s->warp, 1u << s->lane, 0, s->site };
+	}
+	f = x.lanes ? begin(c, CS205, e, m, doing(e), &x, "asynchronous operation") : NULL;
+	if (!f)
+		return;
+	report_edge(f, op ? "the operation is in flight and will still signal mbarrier %s"
+		: "nothing tells this thread that the operation has signalled mbarrier %s", f->barrier.name);
+	report_send(c, f);
+}
+
 void on_mb_inval(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
-	const struct async_op *op;
 	struct finding *f;
-	struct who x;
 
 	if (!m || !m->live) {
 		mbar_use(c, e, e->peer, (uint32_t)e->addr);
@@ -366,16 +392,7 @@ void on_mb_inval(struct cluster *c, const struct event *e)
 		report_send(c, f);
 		break;
 	}
-	op = m->inflight + m->late ? async_op_on(c, (uint32_t)(m - c->mbars.at) + 1) : NULL;
-	if (op) {
-		x = (struct who){ (uint16_t)op->warp, op->lanes, 0, op->site };
-		f = begin(c, CS205, e, m, doing(e), &x, "asynchronous operation");
-		if (f) {
-			report_edge(f, "the operation is in flight and will still signal mbarrier %s",
-				f->barrier.name);
-			report_send(c, f);
-		}
-	}
+	judge_signals(c, e, m);
 	shadow_guard(&c->cta[e->peer].shadow, m->addr, false);
 	access_object(c, w, e);
 	m->live = false;
