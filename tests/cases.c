@@ -479,9 +479,19 @@ static const struct row rows[] = {
 #include "cases/public/bugs.def"
 #undef BUG
 #undef NOT_HERE
+#define TRAP(number, what, rules, files) { "traps", number, rules, files },
+#define NOT_HERE(number, why)
+#include "cases/traps/traps.def"
+#undef TRAP
+#undef NOT_HERE
+#define SET(row, what, rules, files) { "sets", row, rules, files },
+#define NOT_HERE(row, why)
+#include "cases/sets/sets.def"
+#undef SET
+#undef NOT_HERE
 };
 
-static const char *const table_dirs[] = { "triton", "public" };
+static const char *const table_dirs[] = { "triton", "public", "traps", "sets" };
 
 /* The specimens that a row names; each has one of the row's rules, or is silent. */
 static void row_test(const struct row *r, char *named, size_t room)
