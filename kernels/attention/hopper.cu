@@ -3,21 +3,26 @@
  * Q; the CTAs of a cluster own neighbouring ones of the same head and share the
  * tiles of K and V: each loads its 1/n of every tile into all of them.
  *
- *   producer (warpgroup 0, one lane)         consumers (warpgroups 1 and 2)
+ *   producer (warpgroup 0, warp 0, 1 lane)   consumers (warpgroups 1 and 2)
  *
  *   TMA Q -> q_full  -------------------->   wait q_full
  *   for each tile j of 128 keys, K one tile ahead of V:
  *
- *   wait empty[slot]  <-----------------.    wait full[slot of K(j)]  <---.
- *     n x 2 releases: every consumer    |    my turn: bar.sync            |
- *     warpgroup of every CTA            |      S = Q K(j)^T, commit       |
- *   arrive full[slot], expect the       |      O += P V(j-1), commit      |
- *     bytes of all n parts              |    your turn: bar.arrive        |
- *   TMA multicast of my part, which     |    wgmma.wait_group 1: S        |
- *     counts on full[slot] of every CTA |    softmax: P(j), while the     |
- *          '----------------------------|----other one multiplies---------'
- *                                       |    wgmma.wait_group 0: O
- *                                       '--- arrive empty[slot] of every CTA
+ *   wait empty[slot]  <----------------.     wait full[slot of K(j)]  <---.
+ *   arrive full[slot], expect the      |     my turn: bar.sync            |
+ *     bytes of all n parts             |       S = Q K(j)^T, commit       |
+ *   TMA multicast of my part, which    |       O += P V(j-1), commit      |
+ *     counts on full[slot] of every    |     your turn: bar.arrive        |
+ *     CTA  ----------------------------|----------------------------------'
+ *                                      |     wgmma.wait_group 1: S
+ *   relay (warp 1, n lanes)            |     arrive done[slot of K(j)]  --.
+ *   wait done[slot]  <-----------------|---. softmax: P(j), while the     |
+ *   arrive empty[slot] of every CTA: --'   |   other one multiplies       |
+ *     n arrivals, one from each CTA        | wgmma.wait_group 0: O        |
+ *                                          | arrive done[slot of V(j-1)]  |
+ *                                          '------------------------------'
+ *   The relay is there because an arrival on which another CTA may rely costs its
+ *   thread a fence, some 600 cycles. A CTA alone has none: done is empty.
  *
  *   ping-pong: one named barrier for each warpgroup's turn
  *
@@ -42,7 +47,7 @@
 #include "../common/channel.cuh"
 
 enum {
-	CONSUMERS = 2, BM = CONSUMERS * WM, SLOTS = 2,
+	CONSUMERS = 2, BM = CONSUMERS * WM, SLOTS = 3,
 	THREADS = 128 * (1 + CONSUMERS),
 	TURN = 1, STAGED = TURN + CONSUMERS, /* named barriers, one for each consumer */
 };
@@ -52,7 +57,7 @@ enum {
 	BUG(no_k_wait, CS121, "", "multiplies by K without waiting for its bytes") \
 	BUG(v_slot_of_k, CS121, "", "takes V from the slot of tile j, waiting for tile j - 1") \
 	BUG(half_expected, CS211, "", "expects the bytes of one consumer's rows of Q") \
-	BUG(k_released_early, CS120, "--n=512", "gives K back while S = Q K^T is in flight") \
+	BUG(k_released_early, CS120, "", "gives K back while S = Q K^T is in flight") \
 	BUG(v_released_early, CS120, "", "gives V back together with K: O += P V is in flight") \
 	BUG(o_scaled_early, CS321, "", "rescales O before the wait that covers O += P V") \
 	BUG(p_packed_early, CS322, "", "packs the next P while O += P V still reads the last one") \
@@ -73,9 +78,11 @@ enum {
 	BUG(primed_at_init, CS502, "--cluster=2", \
 		"each CTA initialises a channel and at once arrives on its peers' to give the slots") \
 	BUG(count_without_peer, CS209, "--cluster=2", \
-		"empty counts the releases of one CTA, and two arrive") \
+		"empty counts the arrival of one CTA, and two arrive") \
 	BUG(released_at_home, CS701, "--cluster=2", \
-		"consumers give slots back to their own CTA only") \
+		"slots are given back to the own CTA only") \
+	BUG(passed_on_early, CS120, "--cluster=2", \
+		"the relay waits for full instead of done, so slots go back while they are in use") \
 	BUG(published_at_home, CS502, "--cluster=2", \
 		"__syncthreads instead of a cluster barrier publishes the channels") \
 	BUG(no_init_fence, CS207, "--cluster=2", \
@@ -87,7 +94,7 @@ enum {
 		"each CTA loads the whole tile into all of them") \
 	BUG(own_diagonal, CS701, "--cluster=2 --causal=1", \
 		"a causal CTA stops at its own diagonal, and its peers need more tiles") \
-	BUG(idle_returns, CS503, "--cluster=2 --n=320", \
+	BUG(idle_returns, CS503, "--cluster=2", \
 		"a CTA without rows returns at once, and its peers wait for its part")
 
 PLANT(BUGS)
@@ -108,9 +115,15 @@ template <int D> struct tiles {
 	__half *q, *k, *v;
 };
 
+/* A channel whose slots are filled by all CTAs together: empty counts CTAs. */
+struct shared_channel {
+	channel<SLOTS> ch;
+	uint64_t done[SLOTS]; /* counts this CTA's consumers */
+};
+
 struct channels {
 	uint64_t q_full;
-	channel<SLOTS> k, v;
+	shared_channel k, v;
 };
 
 /* The CTA's place in its head. The longest work of causal attention comes first. */
@@ -160,7 +173,8 @@ DEVICE void load(__half *slots, const CUtensorMap *map, channel<SLOTS> &ch, curs
 			tensor_load(to, map, x, tile * BN + first, blockIdx.y, &ch.full[at.slot]);
 		else
 			// @bug published_at_home CS502 @bug own_part_expected CS211
-			// @bug whole_tile_each CS107 @bug no_init_fence CS207 @bug idle_returns CS503
+			// @bug whole_tile_each CS107 @bug passed_on_early CS120
+			// @bug no_init_fence CS207 @bug idle_returns CS503
 			tensor_load_multicast(to, map, x, tile * BN + first, blockIdx.y,
 				&ch.full[at.slot], mask);
 	}
@@ -188,36 +202,57 @@ DEVICE void produce(const tensors &t, const sizes &s, const tiles<D> &m, channel
 			// @bug half_expected CS211
 			tensor_load(m.q + y * D + x * WM, &t.q, x, row + y, blockIdx.y, &ch.q_full);
 
-	load<D>(m.k, &t.k, ch.k, k, 0, bug);
+	load<D>(m.k, &t.k, ch.k.ch, k, 0, bug);
 	for (int j = 0; j < tiles; j++, v.next()) {
 		k.next();
 		if (j + 1 < tiles)
-			load<D>(m.k, &t.k, ch.k, k, j + 1, bug);
-		load<D>(m.v, &t.v, ch.v, v, j, bug);
+			load<D>(m.k, &t.k, ch.k.ch, k, j + 1, bug);
+		load<D>(m.v, &t.v, ch.v.ch, v, j, bug);
 	}
 	if (bug.is(invalidates_early))
 		for (int i = 0; i < SLOTS; i++)
-			mbar_inval(&ch.v.empty[i]); // @bug invalidates_early CS202
+			mbar_inval(&ch.v.ch.empty[i]); // @bug invalidates_early CS202
 	if (bug.is(leaves_early) || bug.is(invalidates_early))
 		return;
-	drain(ch.k, k);
-	drain(ch.v, v);
+	drain(ch.k.ch, k);
+	drain(ch.v.ch, v);
 }
 
-/* Slots go back to every CTA that fills them. wgmma.wait_group is one event for
- * the four warps: one thread may speak for all of them, here one for each CTA. */
-template <class Bug> DEVICE void release(channel<SLOTS> &ch, cursor<SLOTS> at, Bug bug)
+/* This CTA is done with a slot: tells the CTA of that rank, which fills a part. */
+template <class Bug>
+DEVICE void pass_on(shared_channel &c, cursor<SLOTS> at, uint32_t rank, Bug bug)
 {
-	const uint32_t rank = threadIdx.x % 128;
+	mbar_wait(bug.is(passed_on_early) ? &c.ch.full[at.slot] : &c.done[at.slot], at.parity);
+	if (bug.is(released_at_home) && rank != cluster_rank())
+		return;
+	// @bug leaves_early CS503 @bug count_without_peer CS209 @bug no_init_fence CS207
+	// @bug invalidates_early CS202
+	channel_release_to(c.ch, at, rank);
+}
 
-	if (cluster_ctas() == 1 || bug.is(released_at_home)) {
-		if (rank == 0)
-			channel_release(ch, at);
-	} else if (rank < cluster_ctas()) {
-		// @bug leaves_early CS503 @bug count_without_peer CS209 @bug no_init_fence CS207
-		// @bug invalidates_early CS202
-		channel_release_to(ch, at, rank);
+/* By one lane for each CTA of the cluster, in the order in which consumers finish */
+template <class Bug> DEVICE void relay(const sizes &s, channels &ch, uint32_t rank, Bug bug)
+{
+	const int tiles = tiles_of_cluster(s);
+	cursor<SLOTS> k, v;
+
+	for (int j = 0; j <= tiles; j++) {
+		if (j < tiles)
+			pass_on(ch.k, k, rank, bug);
+		k.next();
+		if (j == 0)
+			continue;
+		pass_on(ch.v, v, rank, bug);
+		v.next();
 	}
+}
+
+/* By a consumer warpgroup. wgmma.wait_group is one event for its four warps: one
+ * thread may speak for all of them. */
+DEVICE void release(shared_channel &c, cursor<SLOTS> at)
+{
+	if (threadIdx.x % 128 == 0)
+		mbar_arrive(cluster_ctas() == 1 ? &c.ch.empty[at.slot] : &c.done[at.slot]);
 }
 
 /* Until the other consumer passes the turn. Each has a barrier of its own. */
@@ -274,15 +309,15 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	if (!bug.is(no_q_wait))
 		mbar_wait(&ch.q_full, 0);
 	if (!bug.is(no_k_wait))
-		channel_wait(ch.k, k); // @bug mask_of_peers CS703
+		channel_wait(ch.k.ch, k); // @bug mask_of_peers CS703
 	turn_begin(consumer, bug);
 	wgmma_fence();
-	// @bug no_q_wait CS121 @bug no_k_wait CS121
+	// @bug no_q_wait CS121 @bug no_k_wait CS121 @bug passed_on_early CS120
 	multiply_keys<D>(s, q, m.k + k.slot * tiles<D>::KV_HALVES);
 	wgmma_commit();
 	turn_end(consumer, mine == 1, bug);
 	wgmma_wait<0>();
-	release(ch.k, k, bug);
+	release(ch.k, k);
 	weigh<D, Bug>(s, r, shrink, size, 0, row);
 	pack_weights(p, s);
 	k.next();
@@ -291,8 +326,8 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 		const int slot = bug.is(v_slot_of_k) ? k.slot : v.slot;
 
 		if (!bug.is(no_k_wait))
-			channel_wait(ch.k, k);
-		channel_wait(ch.v, v);
+			channel_wait(ch.k.ch, k);
+		channel_wait(ch.v.ch, v);
 		turn_begin(consumer, bug);
 		wgmma_fence();
 		// @bug k_released_early CS120
@@ -303,13 +338,13 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 		wgmma_commit();
 		turn_end(consumer, j + 1 == mine, bug);
 		if (bug.is(k_released_early))
-			release(ch.k, k, bug);
+			release(ch.k, k);
 		if (!bug.is(s_in_flight))
 			wgmma_wait<1>();
 		if (!bug.is(k_released_early))
-			release(ch.k, k, bug);
+			release(ch.k, k);
 		if (bug.is(v_released_early))
-			release(ch.v, v, bug);
+			release(ch.v, v);
 		weigh<D, Bug>(s, r, shrink, size, j, row); // @bug s_in_flight CS321
 		if (bug.is(o_scaled_early))
 			scale_rows(o, shrink); // @bug o_scaled_early CS321
@@ -317,28 +352,28 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 			pack_weights(p, s); // @bug p_packed_early CS322
 		wgmma_wait<0>();
 		if (!bug.is(v_released_early))
-			release(ch.v, v, bug);
+			release(ch.v, v);
 		if (!bug.is(p_packed_early))
 			pack_weights(p, s);
 		if (!bug.is(o_scaled_early))
 			scale_rows(o, shrink);
 	}
 
-	channel_wait(ch.v, v);
+	channel_wait(ch.v.ch, v);
 	wgmma_fence();
 	multiply_values<D>(o, p, m.v + v.slot * tiles<D>::KV_HALVES);
 	wgmma_commit();
 	wgmma_wait<0>();
-	release(ch.v, v, bug);
+	release(ch.v, v);
 
 	/* What only the cluster's later rows see */
 	for (int j = mine; j < all && !bug.is(own_diagonal); j++) {
-		channel_wait(ch.k, k);
-		release(ch.k, k, bug);
+		channel_wait(ch.k.ch, k);
+		release(ch.k, k);
 		k.next();
 		v.next();
-		channel_wait(ch.v, v);
-		release(ch.v, v, bug);
+		channel_wait(ch.v.ch, v);
+		release(ch.v, v);
 	}
 
 	const float norm[] = {1 / quad_sum(r.sum[0]), 1 / quad_sum(r.sum[1])};
@@ -379,14 +414,17 @@ hopper(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	if (bug.is(idle_returns) && first_row(s) >= s.n)
 		return;
 	if (threadIdx.x == 0) {
-		const int releases = CONSUMERS * (bug.is(count_without_peer) ? 1 : n);
+		const int releases = n == 1 ? CONSUMERS : bug.is(count_without_peer) ? 1 : n;
 
 		mbar_init(&ch.q_full, 1);
-		channel_init(ch.k, 1, releases);
-		if (bug.is(primed_at_init))
-			for (int i = 0; i < SLOTS; i++)
-				mbar_arrive_at(&ch.k.empty[i], 1 - cluster_rank()); // @bug primed_at_init CS502
-		channel_init(ch.v, 1, releases);
+		channel_init(ch.k.ch, 1, releases);
+		for (int i = 0; i < SLOTS && bug.is(primed_at_init); i++)
+			mbar_arrive_at(&ch.k.ch.empty[i], 1 - cluster_rank()); // @bug primed_at_init CS502
+		channel_init(ch.v.ch, 1, releases);
+		for (int i = 0; i < SLOTS; i++) {
+			mbar_init(&ch.k.done[i], CONSUMERS);
+			mbar_init(&ch.v.done[i], CONSUMERS);
+		}
 	}
 	if (bug.is(published_at_home)) {
 		__syncthreads();
@@ -401,6 +439,8 @@ hopper(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		registers_dec<24>();
 		if (threadIdx.x == 0)
 			produce(t, s, m, ch, bug);
+		else if (threadIdx.x - 32u < (uint32_t)n && n > 1)
+			relay(s, ch, threadIdx.x - 32, bug);
 	} else {
 		registers_inc<240>();
 		consume(t, s, m, ch, warpgroup - 1, bug);
@@ -429,7 +469,7 @@ static void launch(const tensors &t, const sizes &s, long heads, long d, long cl
 
 int main(int argc, char **argv)
 {
-	long b = 1, h = 1, n = 384, d = 64, causal = 0, cluster = 1;
+	long b = 1, h = 1, n = 600, d = 64, causal = 0, cluster = 1;
 	const struct option options[] = {
 		{"b", &b, "batches"},
 		{"h", &h, "heads"},
