@@ -48,7 +48,7 @@ EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
 SHADOW = shadow/table.c shadow/global.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean
-INSTRUMENT = instrument/plan.c instrument/hook.c instrument/rewrite.c
+INSTRUMENT = instrument/plan.c instrument/hook.c instrument/rewrite.c instrument/decode.c instrument/merge.c instrument/barriers.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
 	libconsan/check/access.c libconsan/check/race.c libconsan/check/async.c \
@@ -59,7 +59,7 @@ CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.
 REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/banks.c reports/json.c
 
 # the front door: opens every room
-DOOR = libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/view.c libconsan/replay.c
+DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/view.c libconsan/replay.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \

@@ -1,7 +1,10 @@
 /* consan: the hallway. A launch goes through the executor into the checker and
  * comes out as findings, here and in the records. How any of it works is not
  * known here. session.c opens the other doors, replay.c comes in from a file. */
+#include "gpu.h"
 #include "session.h"
+
+#include "explore.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +57,7 @@ size_t consan_raw_coverage(struct consan *c, const struct coverage **out)
 	return c->coverage.n;
 }
 
-static struct coverage *coverage_of(struct consan *c, const char *kernel)
+struct coverage *session_coverage(struct consan *c, const char *kernel)
 {
 	struct coverage v = { 0 };
 
@@ -103,7 +106,7 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void on_found(void *user, const struct finding *f)
+void session_found(void *user, const struct finding *f)
 {
 	take_finding(user, f, false);
 }
@@ -148,11 +151,11 @@ static void on_print(void *user, const char *text, size_t n)
 	pthread_mutex_unlock(&f->print);
 }
 
-static bool wanted(struct consan *c, const struct consan_kernel *k)
+bool session_wants(struct consan *c, const char *kernel, const char *demangled)
 {
 	const struct options *o = &c->opt;
 
-	if (!options_wants(o, k->info.name, k->demangled) || (o->regions && !c->in_region))
+	if (!options_wants(o, kernel, demangled) || (o->regions && !c->in_region))
 		return false;
 	if (c->matched++ < o->launch_skip)
 		return false;
@@ -215,6 +218,17 @@ static void *pack(const struct consan_launch *l)
 	return block;
 }
 
+/* With a seed everything is left to chance that may be. */
+static enum exec_async when(const struct options *o)
+{
+	switch (o->async) {
+	case OPT_ASYNC_LATE: return ASYNC_LATE;
+	case OPT_ASYNC_EARLY: return ASYNC_EARLY;
+	case OPT_ASYNC_RANDOM: return ASYNC_RANDOM;
+	}
+	return o->seed ? ASYNC_RANDOM : ASYNC_LATE;
+}
+
 static void run(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct launch_info *info, struct check *check, struct exec_result *r)
 {
@@ -224,8 +238,7 @@ static void run(struct consan *c, const struct consan_launch *l, const void *par
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
 		.shared_dynamic = l->shared_dynamic, .params = params,
 		.cooperative = l->cooperative, .seed = c->opt.seed,
-		.async = c->opt.async == OPT_ASYNC_EARLY ? ASYNC_EARLY
-			: c->opt.async == OPT_ASYNC_RANDOM ? ASYNC_RANDOM : ASYNC_LATE,
+		.async = when(&c->opt),
 		.jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer,
 	};
@@ -245,7 +258,7 @@ static void run(struct consan *c, const struct consan_launch *l, const void *par
 static void account(struct consan *c, const struct launch_info *info, bool checked,
 	const struct exec_result *r)
 {
-	struct coverage *v = coverage_of(c, info->kernel);
+	struct coverage *v = session_coverage(c, info->kernel);
 
 	v->launches++;
 	if (r->status == EXEC_UNSUPPORTED || r->status == EXEC_BAD_LAUNCH)
@@ -282,14 +295,14 @@ static uint32_t last_cluster(const struct exec_result *r)
 	return r->bad_cluster < UINT32_MAX ? (uint32_t)r->bad_cluster : UINT32_MAX;
 }
 
-/* The launch is over: its findings are final. Those that on_found() brought and
+/* The launch is over: its findings are final. Those that session_found() brought and
  * the checker dropped are withdrawn. */
-static void settle(struct consan *c, struct check *check, const struct exec_result *r)
+void session_settle(struct consan *c, struct check *check, uint32_t last)
 {
 	const struct finding *const *found;
 	size_t n;
 
-	check_cut(check, last_cluster(r));
+	check_cut(check, last);
 	n = check_findings(check, &found);
 	for (size_t i = 0; i < n; i++)
 		take_finding(c, found[i], true);
@@ -306,11 +319,71 @@ static void settle(struct consan *c, struct check *check, const struct exec_resu
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* ---- further schedules ---- */
+
+struct trial {
+	struct consan *c;
+	const struct consan_launch *l;
+	const void *params;
+	struct check_config config;
+};
+
+static void no_print(void *user, const char *text, size_t n)
+{
+	(void)user;
+	(void)text;
+	(void)n;
+}
+
+static void no_found(void *user, const struct finding *f)
+{
+	(void)user;
+	(void)f;
+}
+
+/* In a copy of the process: nothing is recorded, saved or printed. */
+static size_t try_seed(void *user, uint64_t seed, const struct finding *const **found)
+{
+	struct trial *t = user;
+	struct consan *c = t->c;
+	struct exec_result r = { 0 };
+	struct check *check;
+
+	c->opt.seed = t->config.launch.seed = seed;
+	c->save = NULL;
+	c->banks = NULL;
+	c->print = no_print;
+	t->config.found = no_found;
+	check = check_open(&t->config);
+	run(c, t->l, t->params, &t->config.launch, check, &r);
+	check_cut(check, last_cluster(&r));
+	return check_findings(check, found);
+}
+
+/* What the launch's own schedule did not show. */
+static void take_explored(struct consan *c, const struct explored *x)
+{
+	for (size_t k = 0; k < x->finding.n; k++) {
+		bool known = false;
+
+		pthread_mutex_lock(&c->lock);
+		for (size_t i = 0; i < c->findings.n && !known; i++)
+			known = finding_same(&c->findings.at[i]->f, &x->finding.at[k]);
+		pthread_mutex_unlock(&c->lock);
+		if (!known)
+			take_finding(c, &x->finding.at[k], true);
+	}
+	if (x->lost)
+		consan_remark(c, REMARK_NOTE, "a further schedule of a launch did not come to its end "
+			"and was not explored");
+}
+
 enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
 	struct err *e)
 {
+	struct explored other = { 0 };
 	struct exec_result r = { 0 };
-	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = on_found,
+	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = session_found,
 		.user = c };
 	struct result_launch record;
 	enum consan_status status;
@@ -324,9 +397,15 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 		return CONSAN_BAD_LAUNCH;
 	}
 	consan_device(c);
+	if (l->kernel->module->gpu) {
+		packed = pack(l);
+		status = gpu_rehearse(c, l, packed ? packed : l->params, e);
+		free(packed);
+		return status;
+	}
 	pthread_mutex_lock(&c->launching);
 	config.launch = describe(c, l);
-	checked = wanted(c, l->kernel);
+	checked = session_wants(c, l->kernel->info.name, l->kernel->demangled);
 	record = (struct result_launch){ .id = config.launch.id,
 		.kernel = (char *)l->kernel->info.name, .seed = c->opt.seed,
 		.state = LAUNCH_RUNNING };
@@ -341,6 +420,11 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	}
 
 	packed = pack(l);
+	if (checked && c->opt.explore) {
+		struct trial trial = { c, l, packed ? packed : l->params, config };
+
+		explore(c->opt.seed, c->opt.explore, try_seed, &trial, &other);
+	}
 	run(c, l, packed ? packed : l->params, &config.launch, check, &r);
 
 	status = status_of(r.status);
@@ -350,7 +434,9 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 			"%s", r.err.text);
 	free(packed);
 	if (checked) {
-		settle(c, check, &r);
+		session_settle(c, check, last_cluster(&r));
+		take_explored(c, &other);
+		explored_free(&other);
 		view_announce(c);
 		check_close(check);
 		if (c->save)

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "demangle.h"
+#include "gpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -334,22 +335,45 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 	return missing ? own : other;
 }
 
+/* --backend=rehearse: the same module, instrumented. Frees own. */
+static struct ptx_module *instrumented(struct ptx_module *own, struct gpu_module **gpu,
+	struct err *e)
+{
+	struct ptx_module *ptx = NULL;
+	const char *text;
+	size_t n;
+
+	*gpu = gpu_module_open(own->name, own->text, own->ntext, e);
+	if (*gpu) {
+		text = gpu_module_text(*gpu, &n);
+		ptx = ptx_parse(own->name, text, n, e);
+	}
+	ptx_free(own);
+	return ptx;
+}
+
 struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 	const char *text, size_t n, struct err *e)
 {
 	struct exec_module *exec = NULL;
 	struct ptx_module *ptx = NULL;
+	struct gpu_module *gpu = NULL;
 	struct consan_module *m;
 
 	if (!*c->opt.dump_ptx || dump_ptx(c, text, n, e))
 		ptx = ptx_parse(name, text, n, e);
 	if (ptx && *c->opt.replace_ptx && lacks(NULL, ptx))
 		ptx = replace_ptx(c, ptx, e);
+	if (ptx && c->opt.backend == OPT_BACKEND_REHEARSE)
+		ptx = instrumented(ptx, &gpu, e);
 	if (ptx)
 		exec = exec_load(ptx, e);
-	if (!exec)
+	if (!exec) {
+		gpu_module_close(gpu);
 		return NULL;
+	}
 	m = base_alloc(sizeof *m);
+	m->gpu = gpu;
 	m->c = c;
 	m->ptx = ptx;
 	m->exec = exec;
@@ -371,6 +395,7 @@ void consan_unload(struct consan_module *m)
 		free(k);
 	}
 	exec_unload(m->exec);
+	gpu_module_close(m->gpu);
 	free(m);
 }
 

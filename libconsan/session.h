@@ -56,6 +56,7 @@ struct consan_module {
 	struct consan *c;
 	struct exec_module *exec;
 	struct ptx_module *ptx;    /* owned by exec */
+	struct gpu_module *gpu;    /* --backend=rehearse: what exec runs is its text */
 	struct consan_kernel *kernels;
 };
 
@@ -68,6 +69,17 @@ struct consan_kernel {
 	struct ev_symbol *symbols; /* info.symbols, with their short names */
 };
 
+/* ---- consan.c: what every way to run a launch needs ---- */
+/* May this launch be checked, by the filters? Counts it. */
+bool session_wants(struct consan *c, const char *kernel, const char *demangled);
+struct coverage *session_coverage(struct consan *c, const char *kernel);
+/* check_config.found, user being the session. */
+void session_found(void *user, const struct finding *f);
+/* The launch is over: its findings are final. Clusters after `last` do not
+ * count; UINT32_MAX: all do. */
+void session_settle(struct consan *c, struct check *check, uint32_t last);
+
+/* ---- session.c ---- */
 /* The knobs that --strict and --knob choose. */
 bool session_policy(const struct options *o, struct check_policy *p, struct err *e);
 /* session.c: the whole file. */

@@ -13,7 +13,7 @@ Test(options, defaults)
 	options_init(&o);
 	cr_assert_eq(o.error_exitcode, 66);
 	cr_assert_eq(o.print_limit, 100);
-	cr_assert_eq(o.async, OPT_ASYNC_LATE);
+	cr_assert_eq(o.async, OPT_ASYNC_AUTO);
 	cr_assert_eq(o.print_level, PRINT_WARN);
 	cr_assert_str_eq(o.save, "");
 	cr_assert_not(o.strict);
@@ -71,7 +71,7 @@ Test(options, refused)
 {
 	static const char *const bad[] = {
 		"no-such-option", "seed=x", "seed=", "seed", "async=sometimes", "strict=yes",
-		"backend=gpu", "arch=hopper", "arch=sm_90x", "report=x.html", "report=x.sarif",
+		"backend=tpu", "arch=hopper", "arch=sm_90x", "report=x.html", "report=x.sarif",
 		"report=x", "kernel-name=x", "kernel-name=regex=(", "timeout=-1", "timeout=soon",
 		"knob=k1", "error-exitcode=256", "launch-skip=-1",
 	};

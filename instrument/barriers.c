@@ -1,0 +1,93 @@
+/* barriers: mbarriers as far as the decoder must know them: whether a phase is
+ * complete, and which asynchronous operations must have signalled for it. */
+#include "merge.h"
+
+#include <stdlib.h>
+
+struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr)
+{
+	for (size_t k = 0; k < c->model.n; k++)
+		if (c->model.at[k].addr == addr && c->model.at[k].peer == peer)
+			return &c->model.at[k];
+	vec_push(&c->model, ((struct model){ .peer = (uint16_t)peer, .addr = addr }));
+	return &c->model.at[c->model.n - 1];
+}
+
+void model_init(struct model *m, uint32_t count)
+{
+	m->expected = m->pending = count;
+	m->tx = 0;
+	m->phase = 0;
+}
+
+static void test(struct model *m)
+{
+	if (m->pending || m->tx || !m->expected)
+		return;
+	m->phase++;
+	m->pending = m->expected;
+}
+
+void model_fly(struct model *m, const struct signal *s)
+{
+	if (m->done && m->done == m->flying.n)
+		m->done = m->flying.n = 0;
+	vec_push(&m->flying, *s);
+}
+
+static bool land_one(struct dcluster *c, struct model *m)
+{
+	struct signal s;
+	struct event e;
+
+	if (m->done == m->flying.n)
+		return false;
+	s = m->flying.at[m->done++];
+	e = (struct event){ .kind = EV_MB_SIGNAL, .cta = s.cta, .warp = s.warp, .lanes = s.lanes,
+		.site = s.site, .op = s.op, .peer = m->peer, .addr = m->addr, .count = s.count,
+		.tx = s.tx };
+	emit(c, &e);
+	m->tx -= s.tx;
+	m->pending -= s.count < m->pending ? s.count : m->pending;
+	test(m);
+	return true;
+}
+
+/* An arrival in the next phase: this one must be over. */
+static void make_room(struct dcluster *c, struct model *m)
+{
+	uint64_t phase = m->phase;
+
+	while (!m->pending && m->expected && m->phase == phase && land_one(c, m))
+		;
+}
+
+void model_arrive(struct dcluster *c, struct model *m, uint32_t count, int64_t tx, bool drop)
+{
+	make_room(c, m);
+	m->tx += tx;
+	if (drop)
+		m->expected -= count < m->expected ? count : m->expected;
+	m->pending -= count < m->pending ? count : m->pending;
+	test(m);
+}
+
+void model_complete(struct dcluster *c, struct model *m, int64_t tx)
+{
+	(void)c;
+	m->tx -= tx;
+	test(m);
+}
+
+void model_wait(struct dcluster *c, struct model *m, bool parity, uint64_t value)
+{
+	while ((parity ? (m->phase & 1) == (value & 1) : m->phase <= value) && land_one(c, m))
+		;
+}
+
+void model_land(struct dcluster *c)
+{
+	for (size_t k = 0; k < c->model.n; k++)
+		while (land_one(c, &c->model.at[k]))
+			;
+}

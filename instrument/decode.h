@@ -1,0 +1,53 @@
+/* decode: the records of a launch -> its events, in an order in which they can
+ * have happened, cluster by cluster, several at a time. Whoever takes the
+ * events cannot tell them from those of the executor.
+ *
+ * What it cannot know, as the hardware keeps it to itself, it puts as late as
+ * what was seen allows: a bulk copy signals its mbarrier when a wait that
+ * succeeded needs the signal. */
+#ifndef CONSAN_INSTRUMENT_DECODE_H
+#define CONSAN_INSTRUMENT_DECODE_H
+
+#include "../libconsan/event.h"
+#include "record.h"
+#include "rewrite.h"
+
+/* The shared side of a tensor copy. */
+struct decode_box {
+	uint32_t bytes, extent;    /* moved; from the first byte to the last */
+	const struct ev_span *spans; /* if it has holes */
+	uint32_t nspans;
+};
+
+struct decode_launch {
+	const struct rewrite *code;
+	const struct rewrite_func *func;
+	const uint32_t *site;      /* site.h's id of each of code->site */
+	const struct launch_info *info;
+	const void *pool;          /* as the launch left it: the head chunk and those given out */
+	uint32_t chunks;           /* given out */
+	bool tickets;              /* as in struct record_params */
+	bool ended;                /* the kernel came to its end */
+	unsigned jobs;
+	void *user;
+	/* All are called from several threads. The box is valid until the
+	 * thread's next call; false: no such map is known. */
+	bool (*box)(void *user, uint64_t map, uint32_t shared, struct decode_box *out);
+	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c);
+	void (*cluster_end)(void *user, struct event_sink *sink);
+};
+
+struct decode_result {
+	uint64_t events, records, clusters, ctas;
+	uint32_t sites_executed;
+	uint32_t damaged;          /* records that made no sense: the launch is not covered */
+	uint32_t unknown_maps;     /* tensor copies through a map nobody knows */
+};
+
+/* Words of the head chunk: where shared variable k of func lies. */
+uint32_t decode_symbol(const void *pool, size_t k);
+/* The generic address of the kernel's parameters. */
+uint64_t decode_params(const void *pool);
+void decode_run(const struct decode_launch *l, struct decode_result *r);
+
+#endif

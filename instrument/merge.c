@@ -1,0 +1,416 @@
+/* merge: from chunks to the records of a cluster in an order in which they can
+ * have happened. Within a warp the clock decides. Between warps only records
+ * that synchronise have an order, by clock or by ticket; what stands between
+ * two of them follows the first at once. */
+#include "merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading ---- */
+
+static unsigned units(const struct site_info *s, bool affine, uint32_t lanes)
+{
+	if (s->plan.class == PLAN_ADDRESS && s->phase != PHASE_BATCH)
+		return affine ? 1 : 9;
+	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
+		return 1 + ((unsigned)__builtin_popcount(lanes) * s->lane_words + 3) / 4;
+	return 1 + (s->uniform_words + 3u) / 4;
+}
+
+uint32_t record_word(const struct dcluster *c, const struct record *r, unsigned lane, unsigned word)
+{
+	const struct site_info *s = &c->job->info[r->site];
+
+	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
+		word += (unsigned)__builtin_popcount(r->lanes & ((1u << lane) - 1)) * s->lane_words;
+	return r->words[word];
+}
+
+/* The clock of the record at next: its low half follows the last one's. */
+static void look(struct dcluster *c, struct stream *s)
+{
+	for (;;) {
+		uint32_t low;
+
+		if (s->next && s->next < s->end && *s->next) {
+			if (*s->next >> RECORD_SITE_SHIFT >= c->job->l->code->site.n || !s->next[1]) {
+				c->result.damaged++;
+				s->next = s->end;
+				continue;
+			}
+			low = s->next[2];
+			s->clock += (uint32_t)(low - (uint32_t)s->clock);
+			return;
+		}
+		if (s->at == s->nchunks) {
+			s->clock = UINT64_MAX;
+			return;
+		}
+		s->next = (const uint32_t *)(s->chunk[s->at] + 1);
+		s->end = (const uint32_t *)s->chunk[s->at] + RECORD_CHUNK_BYTES / 4;
+		s->clock = (uint64_t)s->chunk[s->at]->clock_hi << 32 | s->chunk[s->at]->clock_lo;
+		s->at++;
+	}
+}
+
+static void take(struct dcluster *c, struct stream *s, struct record *r)
+{
+	uint32_t word = *s->next;
+	const struct site_info *info = &c->job->info[word >> RECORD_SITE_SHIFT];
+
+	r->site = word >> RECORD_SITE_SHIFT;
+	r->lanes = s->next[1];
+	r->affine = word & RECORD_AFFINE;
+	r->stride = (int32_t)(word & (RECORD_AFFINE - 1)) - RECORD_STRIDE_BIAS;
+	r->base = s->next[3];
+	r->key = c->job->l->tickets && info->sync ? s->next[3] : s->clock;
+	r->words = s->next + 4;
+	s->next += 4 * units(info, r->affine, r->lanes);
+	look(c, s);
+	c->result.records++;
+	c->job->seen[r->site] = 1;
+}
+
+/* ---- warps ---- */
+
+static void choose(struct dcluster *c, struct dwarp *w)
+{
+	uint64_t best = UINT64_MAX;
+	const struct site_info *info;
+	const struct stream *s;
+
+	for (uint32_t k = 0; k < w->nstreams; k++)
+		if (c->stream.at[w->first + k].clock < best) {
+			best = c->stream.at[w->first + k].clock;
+			w->current = w->first + k;
+		}
+	if (best == UINT64_MAX) {
+		w->over = true;
+		return;
+	}
+	s = &c->stream.at[w->current];
+	info = &c->job->info[*s->next >> RECORD_SITE_SHIFT];
+	w->key = !info->sync ? 0 : c->job->l->tickets ? s->next[3] : s->clock;
+}
+
+/* The warpgroup goes on if all of its warps that still run stand at the meeting. */
+static void meet(struct dcluster *c, uint32_t warp, bool force)
+{
+	uint32_t per = c->info.warps_per_cta, in = warp % per, first = warp - in % 4;
+	const struct record *r[4] = { NULL };
+	uint32_t n = per - (in - in % 4);
+
+	for (uint32_t k = 0; k < 4 && k < n; k++) {
+		struct dwarp *w = &c->warp[first + k];
+
+		if (w->met)
+			r[k] = &w->held;
+		else if (!force && !w->over)
+			return;
+	}
+	decode_meeting(c, first, r);
+	for (uint32_t k = 0; k < 4 && k < n; k++) {
+		c->warp[first + k].met = false;
+		choose(c, &c->warp[first + k]);
+	}
+}
+
+/* Runs a warp past its next synchronisation, up to the one after it. */
+static void run_warp(struct dcluster *c, uint32_t index)
+{
+	struct dwarp *w = &c->warp[index];
+	struct record r;
+	bool once = false;
+
+	while (!w->over) {
+		const struct site_info *info = &c->job->info[
+			*c->stream.at[w->current].next >> RECORD_SITE_SHIFT];
+
+		if (info->sync && once)
+			return;
+		once |= info->sync;
+		take(c, &c->stream.at[w->current], &r);
+		if (info->meets) {
+			w->held = r;
+			w->met = true;
+			meet(c, index, false);
+			return;
+		}
+		decode_record(c, index, &r);
+		choose(c, w);
+	}
+	/* the others may have waited for this one only */
+	for (uint32_t k = 0; k < 4; k++) {
+		uint32_t in = index % c->info.warps_per_cta, other = in - in % 4 + k;
+
+		if (other < c->info.warps_per_cta && c->warp[index - in + other].met) {
+			meet(c, index - in + other, false);
+			return;
+		}
+	}
+}
+
+static void run_cluster(struct dcluster *c)
+{
+	uint32_t n = c->job->nctas * c->info.warps_per_cta;
+
+	for (;;) {
+		uint64_t best = UINT64_MAX;
+		uint32_t next = n, met = n;
+
+		for (uint32_t k = 0; k < n; k++) {
+			const struct dwarp *w = &c->warp[k];
+
+			if (w->met)
+				met = met == n ? k : met;
+			else if (!w->over && (next == n || w->key < best)) {
+				best = w->key;
+				next = k;
+			}
+		}
+		if (next < n)
+			run_warp(c, next);
+		else if (met < n)
+			meet(c, met, true);
+		else
+			return;
+	}
+}
+
+/* ---- clusters ---- */
+
+static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
+{
+	const struct record_chunk **chunk = c->job->chunk;
+	uint32_t per = c->info.warps_per_cta, n = c->job->nctas * per;
+	const uint32_t *block = c->info.launch->block;
+	uint32_t threads = block[0] * block[1] * block[2];
+
+	memset(c->warp, 0, n * sizeof *c->warp);
+	c->stream.n = 0;
+	c->running = c->job->nctas;
+	for (uint32_t k = 0; k < c->job->nctas; k++)
+		c->left[k] = threads;
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t lanes = threads - k % per * 32;
+
+		c->warp[k].all = lanes >= 32 ? UINT32_MAX : (1u << lanes) - 1;
+		c->warp[k].over = true;
+	}
+	while (from < to) {
+		uint32_t end = from;
+		struct stream s = { 0 };
+		struct dwarp *w;
+
+		while (end < to && chunk[end]->cta == chunk[from]->cta &&
+				chunk[end]->warp_lane == chunk[from]->warp_lane)
+			end++;
+		s.chunk = chunk + from;
+		s.nchunks = end - from;
+		look(c, &s);
+		w = &c->warp[c->job->first[c->job->nclusters + 1 + chunk[from]->cta] * per +
+			chunk[from]->warp_lane / 32];
+		if (!w->nstreams)
+			w->first = (uint32_t)c->stream.n;
+		w->nstreams++;
+		vec_push(&c->stream, s);
+		from = end;
+	}
+	for (uint32_t k = 0; k < n; k++)
+		if (c->warp[k].nstreams) {
+			c->warp[k].over = false;
+			choose(c, &c->warp[k]);
+		}
+}
+
+static int by_stream(const void *a, const void *b)
+{
+	const struct record_chunk *x = *(const struct record_chunk *const *)a;
+	const struct record_chunk *y = *(const struct record_chunk *const *)b;
+	uint64_t t = (uint64_t)x->clock_hi << 32 | x->clock_lo, u = (uint64_t)y->clock_hi << 32 | y->clock_lo;
+
+	if (x->cta != y->cta)
+		return x->cta < y->cta ? -1 : 1;
+	if (x->warp_lane != y->warp_lane)
+		return x->warp_lane < y->warp_lane ? -1 : 1;
+	return (t > u) - (t < u);
+}
+
+static void one_cluster(struct dcluster *c, uint32_t id)
+{
+	struct job *j = c->job;
+
+	c->info.id = id;
+	c->sink = j->l->cluster_begin(j->l->user, &c->info);
+	c->ops = 0;
+	if (j->first[id + 1] > j->first[id])
+		qsort(j->chunk + j->first[id], j->first[id + 1] - j->first[id], sizeof *j->chunk, by_stream);
+	open_streams(c, j->first[id], j->first[id + 1]);
+	decode_begin(c);
+	run_cluster(c);
+	decode_end(c);
+	j->l->cluster_end(j->l->user, c->sink);
+	c->result.clusters++;
+	c->result.ctas += j->nctas;
+	for (size_t k = 0; k < c->model.n; k++)
+		vec_free(&c->model.at[k].flying);
+	c->model.n = 0;
+}
+
+static void *worker(void *user)
+{
+	struct job *j = user;
+	uint32_t per = j->nwarps / j->nctas, id;
+	struct dcluster c = { .job = j, .info = { .launch = j->l->info, .nctas = j->nctas,
+		.warps_per_cta = per } };
+
+	c.warp = base_alloc(j->nwarps * sizeof *c.warp);
+	c.left = base_alloc(j->nctas * sizeof *c.left);
+	while ((id = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->nclusters)
+		one_cluster(&c, id);
+	pthread_mutex_lock(&j->lock);
+	j->result.events += c.result.events;
+	j->result.records += c.result.records;
+	j->result.clusters += c.result.clusters;
+	j->result.ctas += c.result.ctas;
+	j->result.damaged += c.result.damaged;
+	j->result.unknown_maps += c.result.unknown_maps;
+	pthread_mutex_unlock(&j->lock);
+	vec_free(&c.stream);
+	vec_free(&c.model);
+	vec_free(&c.span);
+	vec_free(&c.regs);
+	free(c.warp);
+	free(c.left);
+	return NULL;
+}
+
+/* ---- the launch ---- */
+
+static uint32_t at_least(uint32_t n)
+{
+	return n ? n : 1;
+}
+
+/* Linear CTA -> its cluster, and its rank there. */
+static uint32_t cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank)
+{
+	uint32_t id = 0, in = 0, many = 1, size = 1;
+
+	for (unsigned d = 0; d < 3; d++) {
+		uint32_t x = cta % i->grid[d], s = at_least(i->cluster[d]);
+
+		cta /= i->grid[d];
+		id += x / s * many;
+		in += x % s * size;
+		many *= at_least(i->grid[d] / s);
+		size *= s;
+	}
+	*rank = in;
+	return id;
+}
+
+static const struct record_chunk *chunk_at(const struct job *j, uint32_t k)
+{
+	return (const void *)((const char *)j->l->pool + (size_t)k * RECORD_CHUNK_BYTES);
+}
+
+/* chunk[first[k] ..] are cluster k's; behind that table the rank of each CTA. */
+static void sort_chunks(struct job *j)
+{
+	const struct launch_info *i = j->l->info;
+	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], n = 0, rank;
+	const struct record_chunk **all = base_alloc((j->l->chunks + 1) * sizeof *all);
+	uint32_t *fill = base_alloc((j->nclusters + 1) * sizeof *fill);
+
+	j->first = base_alloc((j->nclusters + 1 + (size_t)nctas) * sizeof *j->first);
+	j->chunk = base_alloc((j->l->chunks + 1) * sizeof *j->chunk);
+	for (uint32_t k = 0; k < nctas; k++) {
+		cluster_of(i, k, &rank);
+		j->first[j->nclusters + 1 + k] = rank;
+	}
+	for (uint32_t k = 1; k <= j->l->chunks; k++) {
+		const struct record_chunk *h = chunk_at(j, k);
+
+		if (h->cta >= nctas || h->warp_lane / 32 >= j->nwarps / j->nctas) {
+			j->result.damaged++;
+			continue;
+		}
+		all[n++] = h;
+		j->first[cluster_of(i, h->cta, &rank) + 1]++;
+	}
+	for (uint32_t k = 0; k < j->nclusters; k++)
+		j->first[k + 1] += j->first[k];
+	memcpy(fill, j->first, j->nclusters * sizeof *fill);
+	for (uint32_t k = 0; k < n; k++)
+		j->chunk[fill[cluster_of(i, all[k]->cta, &rank)]++] = all[k];
+	free(fill);
+	free(all);
+}
+
+static void describe_sites(const struct rewrite *code, struct site_info *info)
+{
+	for (size_t k = 1; k < code->site.n; k++) {
+		const struct rewrite_site *s = &code->site.at[k];
+		struct site_info *i = &info[k];
+		struct plan p;
+
+		i->phase = s->phase;
+		plan_of(s->func, s->insn, &i->plan);
+		i->lane_words = (uint8_t)plan_words(&i->plan);
+		i->uniform_words = i->lane_words;
+		i->sync = i->plan.sync && s->phase != PHASE_FAILED;
+		i->meets = s->phase == PHASE_BATCH || (s->insn->op == OP_wgmma_wait_group);
+		for (uint32_t b = 0; s->phase == PHASE_BATCH && b < s->nbatch; b++) {
+			if (!b)
+				i->uniform_words = 0;
+			plan_of(s->func, code->batch.at[s->batch + b], &p);
+			i->uniform_words = (uint16_t)(i->uniform_words + plan_words(&p));
+		}
+	}
+}
+
+uint32_t decode_symbol(const void *pool, size_t k)
+{
+	return k < 1000 ? ((const uint32_t *)pool)[8 + k] : 0;
+}
+
+uint64_t decode_params(const void *pool)
+{
+	return ((const uint64_t *)pool)[2];
+}
+
+void decode_run(const struct decode_launch *l, struct decode_result *r)
+{
+	const struct launch_info *i = l->info;
+	uint32_t nctas = at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]);
+	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
+	struct site_info *info = base_alloc((l->code->site.n + 1) * sizeof *info);
+	struct job j = { .l = l, .info = info, .nctas = nctas,
+		.nwarps = nctas * ((threads + 31) / 32),
+		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
+		.seen = base_alloc(l->code->site.n + 1) };
+	pthread_t thread[64];
+	unsigned n = l->jobs < 1 ? 1 : l->jobs > 64 ? 64 : l->jobs;
+
+	pthread_mutex_init(&j.lock, NULL);
+	describe_sites(l->code, info);
+	sort_chunks(&j);
+	if (n > j.nclusters)
+		n = j.nclusters ? j.nclusters : 1;
+	for (unsigned k = 1; k < n; k++)
+		if (pthread_create(&thread[k], NULL, worker, &j))
+			n = k;
+	worker(&j);
+	for (unsigned k = 1; k < n; k++)
+		pthread_join(thread[k], NULL);
+	for (size_t k = 1; k < l->code->site.n; k++)
+		j.result.sites_executed += j.seen[k];
+	*r = j.result;
+	pthread_mutex_destroy(&j.lock);
+	free(j.first);
+	free(j.chunk);
+	free(j.seen);
+	free(info);
+}

@@ -1,0 +1,109 @@
+/* merge: between merge.c, which brings the records of a cluster into order, and
+ * decode.c, which says what they mean. Private to them. */
+#ifndef CONSAN_INSTRUMENT_MERGE_H
+#define CONSAN_INSTRUMENT_MERGE_H
+
+#include <pthread.h>
+
+#include "decode.h"
+#include "plan.h"
+
+/* What is known of a site before its first record. */
+struct site_info {
+	struct plan plan;
+	uint8_t phase;
+	uint8_t lane_words;
+	uint16_t uniform_words;
+	bool sync;                 /* it takes part in the order between warps */
+	bool meets;                /* the four warps of a warpgroup go on together */
+};
+
+struct record {
+	uint32_t site, lanes;
+	uint64_t key;              /* in the order between warps */
+	bool affine;
+	uint32_t base;
+	int32_t stride;
+	const uint32_t *words;     /* after the unit at its front */
+};
+
+/* One lane's chunks. */
+struct stream {
+	const struct record_chunk **chunk;
+	uint32_t nchunks, at;      /* chunk being read */
+	const uint32_t *next, *end;
+	uint64_t clock;            /* of the record at next; UINT64_MAX: over */
+};
+
+struct dwarp {
+	uint32_t first, nstreams;
+	uint32_t current;          /* stream with the next record */
+	uint64_t key;              /* of the next record that takes part in the order */
+	bool met;                  /* waits for its warpgroup */
+	bool over;
+	struct record held;        /* the record at which it waits */
+	uint32_t all, gone;        /* lanes that exist; that have exited */
+	uint32_t at_bar;           /* lanes at a barrier, or at bar.warp.sync */
+	uint32_t at_sync, sync_mask;
+	struct record last;        /* for hangs */
+	bool waits;                /* last says that its lanes wait */
+};
+
+struct signal { uint32_t op, count; int64_t tx; uint32_t site, lanes; uint16_t cta, warp; };
+struct model {                 /* of an mbarrier */
+	uint16_t peer;
+	uint32_t addr;
+	uint32_t expected, pending;
+	int64_t tx;
+	uint64_t phase;
+	VEC(struct signal) flying; /* will signal it, oldest first */
+	size_t done;               /* of these, have */
+};
+
+struct job {
+	const struct decode_launch *l;
+	const struct site_info *info;
+	uint8_t *seen;             /* sites, set by all threads */
+	uint32_t nclusters, nctas, nwarps;
+	const struct record_chunk **chunk; /* by cluster, stream, clock */
+	uint32_t *first;           /* of each cluster, in chunk */
+	uint32_t next;             /* cluster to take */
+	pthread_mutex_t lock;
+	struct decode_result result;
+};
+
+/* One thread's cluster. */
+struct dcluster {
+	struct job *job;
+	struct cluster_info info;
+	struct event_sink *sink;
+	struct dwarp *warp;
+	VEC(struct stream) stream;
+	VEC(struct model) model;
+	VEC(struct ev_span) span;
+	VEC(uint32_t) regs;
+	uint32_t ops, running;
+	uint32_t *left;            /* lanes of each CTA that have not exited */
+	struct decode_result result;
+};
+
+/* ---- decode.c ---- */
+void decode_begin(struct dcluster *c);
+void decode_record(struct dcluster *c, uint32_t warp, const struct record *r);
+/* All four warps of the group stand at these records; NULL: it has none. */
+void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4]);
+void decode_end(struct dcluster *c);
+/* ---- merge.c ---- */
+uint32_t record_word(const struct dcluster *c, const struct record *r, unsigned lane, unsigned word);
+/* ---- barriers.c ---- */
+struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr);
+void model_init(struct model *m, uint32_t count);
+void model_arrive(struct dcluster *c, struct model *m, uint32_t count, int64_t tx, bool drop);
+void model_complete(struct dcluster *c, struct model *m, int64_t tx);
+/* Signals come in until the phase is complete that a wait saw complete. */
+void model_wait(struct dcluster *c, struct model *m, bool parity, uint64_t value);
+void model_fly(struct model *m, const struct signal *s);
+void model_land(struct dcluster *c); /* all that still flies */
+void emit(struct dcluster *c, const struct event *e);
+
+#endif

@@ -1,0 +1,348 @@
+/* gpu: the door of GPU mode, between the instrument room, the checker and the
+ * session's records. */
+#include "gpu.h"
+
+#include "../instrument/decode.h"
+#include "demangle.h"
+#include "exec/tensormap.h"
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct gpu_module {
+	struct ptx_module *ptx;
+	struct rewrite *code;
+	uint32_t *site;            /* site.h's, of code->site, then of code->batch */
+	char variable[32];
+};
+
+/* ---- modules ---- */
+
+static uint32_t site_for(const struct ptx_module *m, const struct ptx_func *f, const struct ptx_insn *i)
+{
+	char *text = base_strndup(m->text + i->text_at, i->text_len);
+	struct site s = { f->name, m->name, i->line, text, i->loc };
+	uint32_t id = site_add(&s);
+
+	free(text);
+	return id;
+}
+
+static void add_sites(struct gpu_module *m)
+{
+	const struct rewrite *r = m->code;
+	const struct ptx_insn *last = NULL;
+
+	m->site = base_alloc((r->site.n + r->batch.n + 1) * sizeof *m->site);
+	for (size_t k = 1; k < r->site.n; k++) {
+		const struct rewrite_site *s = &r->site.at[k];
+
+		m->site[k] = s->insn == last ? m->site[k - 1] : site_for(m->ptx, s->func, s->insn);
+		last = s->insn;
+		for (uint32_t b = 0; b < s->nbatch; b++)
+			m->site[r->site.n + s->batch + b] = site_for(m->ptx, s->func, r->batch.at[s->batch + b]);
+	}
+}
+
+struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, struct err *e)
+{
+	static unsigned number;
+	struct ptx_module *ptx = ptx_parse(name, text, n, e);
+	struct gpu_module *m;
+
+	if (!ptx)
+		return NULL;
+	m = base_alloc(sizeof *m);
+	m->ptx = ptx;
+	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
+	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
+	if (m->code->site.n >= RECORD_SITES) {
+		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s: more places than --backend=gpu can tell apart", name);
+		gpu_module_close(m);
+		return NULL;
+	}
+	add_sites(m);
+	return m;
+}
+
+void gpu_module_close(struct gpu_module *m)
+{
+	if (!m)
+		return;
+	rewrite_free(m->code);
+	ptx_free(m->ptx);
+	free(m->site);
+	free(m);
+}
+
+const char *gpu_module_text(const struct gpu_module *m, size_t *n)
+{
+	*n = m->code->text.n;
+	return m->code->text.at;
+}
+
+const char *gpu_module_variable(const struct gpu_module *m)
+{
+	return m->variable;
+}
+
+const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kernel)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	return f ? f->func->reqnctapercluster : NULL;
+}
+
+uint32_t gpu_module_sm(const struct gpu_module *m)
+{
+	return m->ptx->sm;
+}
+
+uint32_t gpu_module_params(const struct gpu_module *m, const char *kernel)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	return f ? (uint32_t)f->func->param_bytes : 0;
+}
+
+bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
+	uint32_t *offset, uint32_t *bytes)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	if (!f || k >= f->func->nparam)
+		return false;
+	*offset = (uint32_t)f->func->param[k].offset;
+	*bytes = (uint32_t)f->func->param[k].size;
+	return true;
+}
+
+/* ---- one launch ---- */
+
+struct gpu_flight {
+	struct consan *c;
+	struct check *check;
+	const struct gpu_launch *l;
+	const struct rewrite_func *func;
+};
+
+static struct event_sink *on_begin(void *user, const struct cluster_info *info)
+{
+	struct gpu_flight *f = user;
+	struct event_sink *sink = check_cluster_begin(f->check, info);
+
+	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
+}
+
+static void on_end(void *user, struct event_sink *sink)
+{
+	struct gpu_flight *f = user;
+
+	check_cluster_end(f->check, f->c->save ? event_writer_end(sink) : sink);
+}
+
+/* A map among the parameters, or anywhere else. */
+static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *map)
+{
+	uint64_t base = decode_params(f->l->pool), bytes = f->func->func->param_bytes;
+
+	if (f->l->params && at - base < bytes && bytes - (at - base) >= sizeof *map) {
+		memcpy(map, (const char *)f->l->params + (at - base), sizeof *map);
+		if (map->magic == TENSORMAP_MAGIC)
+			return true;
+	}
+	return f->l->map && f->l->map(f->l->user, at, map);
+}
+
+static bool on_box(void *user, uint64_t at, uint32_t shared, struct decode_box *out)
+{
+	static _Thread_local VEC(struct ev_span) span;
+	struct tensormap map;
+	uint32_t row, pitch;
+
+	if (!find_map(user, at, &map) || tensormap_check(&map))
+		return false;
+	out->bytes = tensor_box_bytes(&map, false);
+	out->extent = tensor_box_extent(&map, false);
+	out->spans = NULL;
+	out->nspans = 0;
+	if (out->extent == out->bytes)
+		return true;
+	row = tensor_box_row(&map);
+	pitch = tensor_box_pitch(&map);
+	span.n = 0;
+	for (uint32_t k = 0; k < out->extent; k += pitch)
+		for (uint32_t i = 0; i < row; i += 16)
+			vec_push(&span, ((struct ev_span){ tensor_swizzle(
+				(enum tensor_swizzle)map.swizzle, shared + k + i), 16 }));
+	out->spans = span.at;
+	out->nspans = (uint32_t)span.n;
+	return true;
+}
+
+static struct ev_symbol *symbols_of(const struct gpu_launch *l, const struct rewrite_func *f)
+{
+	struct ev_symbol *s = base_alloc((f->nsymbols + 1) * sizeof *s);
+
+	for (size_t k = 0; k < f->nsymbols; k++) {
+		s[k].name = demangle_variable(f->symbol[k]->name);
+		s[k].addr = decode_symbol(l->pool, k) & 0xffffff;
+		s[k].bytes = f->symbol[k]->size ? (uint32_t)f->symbol[k]->size : l->shared_dynamic;
+	}
+	return s;
+}
+
+static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
+	const struct rewrite_func *f, const struct ev_symbol *symbols)
+{
+	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
+		.shared_static = l->shared - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
+		.regs_per_thread = l->nregs, .sm = l->sm, .symbols = symbols, .nsymbols = f->nsymbols };
+
+	memcpy(i.grid, l->grid, sizeof i.grid);
+	memcpy(i.block, l->block, sizeof i.block);
+	for (unsigned d = 0; d < 3; d++)
+		i.cluster[d] = l->cluster[d] ? l->cluster[d]
+			: f->func->reqnctapercluster[d] ? f->func->reqnctapercluster[d] : 1;
+	return i;
+}
+
+static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
+	const struct decode_result *r, char why[320])
+{
+	if (f->refused)
+		snprintf(why, 320, "%.300s", f->refused);
+	else if (l->dropped)
+		snprintf(why, 320, "%u KiB of records did not fit into the %u KiB that the GPU had for "
+			"them; --gpu-memory gives more", l->dropped * (RECORD_CHUNK_BYTES / 1024),
+			l->chunks * (RECORD_CHUNK_BYTES / 1024));
+	else if (r->damaged)
+		snprintf(why, 320, "%u records of the GPU made no sense", r->damaged);
+	else if (r->unknown_maps)
+		snprintf(why, 320, "%u tensor copies went through a tensor map that no call of "
+			"cuTensorMapEncode made", r->unknown_maps);
+	else if (l->failed)
+		snprintf(why, 320, "the GPU reported an error in this launch; what was recorded is not whole");
+}
+
+static void account(struct consan *c, const struct gpu_launch *l, const struct rewrite_func *f,
+	const struct decode_result *r)
+{
+	struct coverage *v = session_coverage(c, f->func->name);
+	char why[320] = "";
+
+	say_why(l, f, r, why);
+	v->launches++;
+	if (why[0])
+		memcpy(v->unchecked, why, sizeof v->unchecked);
+	else
+		v->checked++;
+	v->clusters += r->clusters;
+	v->ctas += r->ctas;
+	v->events += r->events;
+	v->dropped += (uint64_t)l->dropped * (RECORD_CHUNK_UNITS / 4);
+	v->warp_ops += r->records;
+	v->sites = f->sites;
+	if (v->sites_executed < r->sites_executed)
+		v->sites_executed = r->sites_executed;
+	results_coverage(c->records, v);
+}
+
+static unsigned workers(const struct consan *c)
+{
+	long n = c->opt.jobs ? (long)c->opt.jobs : sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : (unsigned)n;
+}
+
+void gpu_check(struct consan *c, const struct gpu_launch *l)
+{
+	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
+	struct check_config config = { .policy = c->policy, .found = session_found, .user = c };
+	struct gpu_flight flight = { .c = c, .l = l, .func = f };
+	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
+	struct decode_result r = { 0 };
+	struct ev_symbol *symbols;
+	struct decode_launch d = { .code = l->module->code, .func = f, .site = l->module->site,
+		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
+		.ended = l->ended, .jobs = workers(c), .user = &flight, .box = on_box,
+		.cluster_begin = on_begin, .cluster_end = on_end };
+
+	if (!f)
+		return;
+	pthread_mutex_lock(&c->launching);
+	symbols = symbols_of(l, f);
+	config.launch = describe(c, l, f, symbols);
+	record.id = config.launch.id;
+	memcpy(record.grid, config.launch.grid, sizeof record.grid);
+	memcpy(record.block, config.launch.block, sizeof record.block);
+	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
+	results_launch(c->records, &record);
+	if (c->save)
+		event_writer_launch(c->save, &config.launch);
+	flight.check = check_open(&config);
+	decode_run(&d, &r);
+	session_settle(c, flight.check, UINT32_MAX);
+	view_announce(c);
+	check_close(flight.check);
+	if (c->save)
+		event_writer_launch_end(c->save, &config.launch, UINT32_MAX, "");
+	record.state = LAUNCH_DONE;
+	record.status = l->failed ? "fault" : l->ended ? "ok" : "hang";
+	results_launch(c->records, &record);
+	c->checked++;
+	account(c, l, f, &r);
+	for (size_t k = 0; k < f->nsymbols; k++)
+		free((char *)symbols[k].name);
+	free(symbols);
+	pthread_mutex_unlock(&c->launching);
+}
+
+bool gpu_wants(struct consan *c, const char *kernel)
+{
+	char *demangled = demangle(kernel, NAME_FULL);
+	bool yes;
+
+	pthread_mutex_lock(&c->launching);
+	yes = session_wants(c, kernel, demangled);
+	pthread_mutex_unlock(&c->launching);
+	free(demangled);
+	return yes;
+}
+
+void gpu_skip(struct consan *c, const char *kernel)
+{
+	struct coverage *v;
+
+	pthread_mutex_lock(&c->launching);
+	v = session_coverage(c, kernel);
+	v->launches++;
+	v->skipped++;
+	results_coverage(c->records, v);
+	pthread_mutex_unlock(&c->launching);
+}
+
+void gpu_unchecked(struct consan *c, const char *kernel, const char *why)
+{
+	struct coverage *v;
+
+	pthread_mutex_lock(&c->launching);
+	v = session_coverage(c, kernel);
+	v->launches++;
+	snprintf(v->unchecked, sizeof v->unchecked, "%s", why);
+	results_coverage(c->records, v);
+	pthread_mutex_unlock(&c->launching);
+}
+
+double gpu_timeout(const struct consan *c)
+{
+	return c->opt.timeout;
+}
+
+uint64_t gpu_memory(const struct consan *c)
+{
+	return c->opt.gpu_memory << 20;
+}

@@ -1,0 +1,61 @@
+/* gpu: the door of GPU mode: PTX in, instrumented PTX out; the records of a
+ * launch in, findings of the session out. Who runs the kernel in between, a GPU
+ * (instrument/inject.c) or the executor (--backend=rehearse), is not known here. */
+#ifndef CONSAN_GPU_H
+#define CONSAN_GPU_H
+
+#include "door.h"
+
+struct gpu_module;
+
+/* name: for reports. The text is copied. NULL + e: no PTX that can be read. */
+struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, struct err *e);
+void gpu_module_close(struct gpu_module *m);
+/* The instrumented text, the module's, NUL-terminated. */
+const char *gpu_module_text(const struct gpu_module *m, size_t *n);
+/* The variable that must hold a struct record_params before a launch. */
+const char *gpu_module_variable(const struct gpu_module *m);
+/* NULL: no kernel of this name. The cluster that the kernel requires, or 0s. */
+const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kernel);
+uint32_t gpu_module_sm(const struct gpu_module *m);
+/* Bytes of the kernel's parameters and the place of each. */
+uint32_t gpu_module_params(const struct gpu_module *m, const char *kernel);
+bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
+	uint32_t *offset, uint32_t *bytes);
+
+struct gpu_launch {
+	struct gpu_module *module;
+	const char *kernel;
+	uint32_t grid[3], block[3], cluster[3];
+	uint32_t shared;           /* bytes a CTA, all that can be addressed */
+	uint32_t shared_dynamic;   /* of these */
+	uint32_t nregs, sm;
+	const void *pool;          /* record.h; on the host */
+	uint32_t chunks;           /* given out, at most as many as there were */
+	uint32_t dropped;          /* chunks asked for in vain */
+	bool tickets;
+	bool ended;                /* false: it was stopped, --timeout */
+	bool failed;               /* the GPU reported an error */
+	const void *params;        /* the parameter block */
+	void *user;
+	/* The 128 bytes of the tensor map at this address of the GPU, as
+	 * consan_tensormap() encodes them. Several threads may ask. */
+	bool (*map)(void *user, uint64_t address, void *bytes);
+};
+
+/* Does the session want this launch checked? Ask once a launch. */
+bool gpu_wants(struct consan *c, const char *kernel);
+/* Decodes and checks; what is found and covered goes to the session's records. */
+void gpu_check(struct consan *c, const struct gpu_launch *l);
+/* A launch that ran without being looked at. */
+void gpu_skip(struct consan *c, const char *kernel);
+/* ... that should have been looked at: why it was not. */
+void gpu_unchecked(struct consan *c, const char *kernel, const char *why);
+/* libconsan/gpu_rehearse.c: the launch on the executor, recorded as on a GPU. */
+enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
+	const void *params, struct err *e);
+/* Of the session's options. */
+double gpu_timeout(const struct consan *c);
+uint64_t gpu_memory(const struct consan *c);
+
+#endif
