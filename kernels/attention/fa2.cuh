@@ -124,12 +124,6 @@ DEVICE void mask(float (&s)[blocks][n][4], int row, int key, const problem &p)
 			}
 }
 
-DEVICE float power_of_2(float x)
-{
-	asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
-	return x;
-}
-
 /* Over the four lanes that hold one row */
 DEVICE float quad_max(float x, uint32_t lanes = ~0u)
 {
@@ -154,7 +148,7 @@ DEVICE float raise_max(running &r, float most, float scale)
 {
 	/* A row may have seen no key yet: minus infinity less itself is NaN. */
 	const float base = most == -INFINITY ? 0 : most;
-	const float shrink = power_of_2(scale * (r.most - base));
+	const float shrink = exp2_approx(scale * (r.most - base));
 
 	r.most = most;
 	r.sum *= shrink;
@@ -188,7 +182,7 @@ template <int n> DEVICE void powers(float (&s)[n][4], int h, running &r, float s
 	for (int x = 0; x < n; x++)
 #pragma unroll
 		for (int i = 2 * h; i < 2 * h + 2; i++) {
-			s[x][i] = power_of_2(fmaf(s[x][i], scale, -base));
+			s[x][i] = exp2_approx(fmaf(s[x][i], scale, -base));
 			r.sum += s[x][i];
 		}
 }
