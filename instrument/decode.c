@@ -766,8 +766,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct rewrite_site *s = site_of(c, r->site);
 	struct dwarp *w = &c->warp[warp];
 
-	w->last = *r;
-	w->waits = s->phase == PHASE_FAILED;
+	if (ptx_effect_of((enum ptx_op)s->insn->op) != EF_EXIT && s->insn->op != OP_ret) {
+		w->last = *r;
+		w->waits = s->phase == PHASE_FAILED;
+	}
 	if (s->phase == PHASE_FAILED)
 		return;
 	switch (ptx_effect_of((enum ptx_op)s->insn->op)) {

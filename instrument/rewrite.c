@@ -150,6 +150,15 @@ static void values(struct writer *w, const struct plan *p, const char *prefix, u
 
 static void statement(struct writer *w, const struct ptx_insn *i)
 {
+	const char *text = w->f->module->text + i->text_at, *at;
+
+	at = w->r->polls && i->op == OP_mbarrier_try_wait && i->noperands == 3
+		? memmem(text, i->text_len, "try_wait", 8) : NULL;
+	if (at) {
+		text_printf(&w->out, "\t%.*stest_wait%.*s;\n", (int)(at - text), text,
+			(int)(i->text_len - 8 - (size_t)(at - text)), at + 8);
+		return;
+	}
 	text_printf(&w->out, "\t%.*s;\n", (int)i->text_len, w->f->module->text + i->text_at);
 }
 
@@ -465,7 +474,7 @@ static size_t after_head(const struct ptx_module *m)
 	return t ? (size_t)(t - m->text) + 1 : 0;
 }
 
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number)
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls)
 {
 	struct rewrite *r = base_alloc(sizeof *r);
 	const struct ptx_func **entry = base_alloc((m->nfunc + 1) * sizeof *entry);
@@ -473,6 +482,7 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number)
 
 	r->module = m;
 	r->number = number;
+	r->polls = polls;
 	vec_push(&r->site, ((struct rewrite_site){ 0 }));
 	text_add(&r->text, m->text, from);
 	text_printf(&r->text, ".visible .const .align 8 .b8 " RECORD_VARIABLE "%u[%zu];\n", number,

@@ -27,14 +27,16 @@ struct rewrite_func {
 struct rewrite {
 	const struct ptx_module *module; /* not owned */
 	unsigned number;
+	bool polls;
 	struct text text;
 	VEC(struct rewrite_site) site;   /* from 1 */
 	VEC(const struct ptx_insn *) batch;
 	VEC(struct rewrite_func) func;   /* the entries */
 };
 
-/* number: part of the name of the variable (record.h). */
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number);
+/* number: part of the name of the variable (record.h). polls: try_wait becomes
+ * test_wait, as the executor's try_wait would sleep instead of failing. */
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls);
 void rewrite_free(struct rewrite *r);
 const struct rewrite_func *rewrite_find(const struct rewrite *r, const char *kernel);
 

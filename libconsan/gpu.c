@@ -47,7 +47,8 @@ static void add_sites(struct gpu_module *m)
 	}
 }
 
-struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, struct err *e)
+struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool rehearse,
+	struct err *e)
 {
 	static unsigned number;
 	struct ptx_module *ptx = ptx_parse(name, text, n, e);
@@ -57,7 +58,7 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 		return NULL;
 	m = base_alloc(sizeof *m);
 	m->ptx = ptx;
-	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
+	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), rehearse);
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
 		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s: more places than --backend=gpu can tell apart", name);

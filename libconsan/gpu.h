@@ -8,8 +8,10 @@
 
 struct gpu_module;
 
-/* name: for reports. The text is copied. NULL + e: no PTX that can be read. */
-struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, struct err *e);
+/* name: for reports. The text is copied. rehearse: for the
+ * executor. NULL + e: no PTX that can be read. */
+struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool rehearse,
+	struct err *e);
 void gpu_module_close(struct gpu_module *m);
 /* The instrumented text, the module's, NUL-terminated. */
 const char *gpu_module_text(const struct gpu_module *m, size_t *n);

@@ -343,7 +343,7 @@ static struct ptx_module *instrumented(struct ptx_module *own, struct gpu_module
 	const char *text;
 	size_t n;
 
-	*gpu = gpu_module_open(own->name, own->text, own->ntext, e);
+	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, e);
 	if (*gpu) {
 		text = gpu_module_text(*gpu, &n);
 		ptx = ptx_parse(own->name, text, n, e);
