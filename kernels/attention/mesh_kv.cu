@@ -54,7 +54,8 @@ enum {
 #define BUGS(BUG) \
 	BUG(own_not_waited, CS104, "", "sends its chunk on before TMA has brought it") \
 	BUG(forward_early, CS104, "", "forwards a chunk that has not arrived") \
-	BUG(not_taken, CS105, "--ranks=5 --n=640", "gives a slot back while the copy to the next rank still reads it") \
+	BUG(not_taken, CS105, "--ranks=5 --n=640", \
+		"gives a slot back while the copy to the next rank still reads it") \
 	BUG(no_room, CS120, "", "sends without waiting for an empty slot") \
 	BUG(released_early, CS120, "", "consumers give a slot back while O += P V is in flight") \
 	BUG(stale_parity, CS121, "", "consumers forget to flip the parity on the second lap") \
@@ -188,8 +189,8 @@ DEVICE void carry(const sizes &s, const memory &m, barriers &b, int direction, B
 /* The consumer's rows of O, over all chunks there are in this rank's order: its
  * own, then one hop away from the west and from the east, then two ... */
 template <class Bug>
-DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const memory &m, barriers &b,
-	const __half *q, int first, Bug bug)
+DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const memory &m,
+	barriers &b, const __half *q, int first, Bug bug)
 {
 	const float scale = 1.44269504f * 0.125f; /* log2(e) / sqrt(D) */
 	const int rank = my_rank(s), row = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;

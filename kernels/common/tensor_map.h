@@ -1,27 +1,29 @@
-/* tensor_map: descriptors of matrices for TMA, made on the host. */
+/* tensor_map: descriptors of tensors of halves for TMA, made on the host. */
 #pragma once
 
 #include "harness.h"
 
 #include <cudaTypedefs.h>
 
-/* A map of a row-major matrix of halves, read or written in boxes of `high`
- * rows by 64 columns, swizzled by 128 bytes. */
-static CUtensorMap tensor_map(const __half *at, long rows, long cols, uint32_t high)
+/* A map of a packed tensor of `rank` dimensions, innermost first, read or written
+ * in boxes whose rows are of 64 halves, swizzled by 128 bytes. */
+static CUtensorMap tensor_map_packed(const __half *at, uint32_t rank, const cuuint64_t *size,
+	const cuuint32_t *box)
 {
 	static PFN_cuTensorMapEncodeTiled_v12000 encode;
-	const cuuint64_t size[] = {(cuuint64_t)cols, (cuuint64_t)rows};
-	const cuuint64_t stride[] = {(cuuint64_t)cols * 2};
-	const cuuint32_t box[] = {64, high}, step[] = {1, 1};
+	cuuint64_t stride[4] = {size[0] * 2};
+	const cuuint32_t step[] = {1, 1, 1, 1, 1};
 	CUtensorMap map;
 
+	for (uint32_t i = 1; i + 1 < rank; i++)
+		stride[i] = stride[i - 1] * size[i];
 	if (!encode) {
 		cudaDriverEntryPointQueryResult found;
 
 		CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&encode,
 			12000, cudaEnableDefault, &found));
 	}
-	if (!encode || encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, (void *)at, size, stride,
+	if (!encode || encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, (void *)at, size, stride,
 		box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
 		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) !=
 		CUDA_SUCCESS) {
@@ -29,4 +31,13 @@ static CUtensorMap tensor_map(const __half *at, long rows, long cols, uint32_t h
 		exit(3);
 	}
 	return map;
+}
+
+/* Of a row-major matrix, in boxes of `high` rows by 64 columns */
+static CUtensorMap tensor_map(const __half *at, long rows, long cols, uint32_t high)
+{
+	const cuuint64_t size[] = {(cuuint64_t)cols, (cuuint64_t)rows};
+	const cuuint32_t box[] = {64, high};
+
+	return tensor_map_packed(at, 2, size, box);
 }
