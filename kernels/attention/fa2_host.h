@@ -69,7 +69,7 @@ static void check(struct checker &c, const problem &p, int heads, int d, const _
 	const __half *k, const __half *v)
 {
 	const uint64_t rows = (uint64_t)heads * p.n;
-	const uint64_t step = rows * p.n * d <= 1 << 24 ? 1 : rows / 61 | 1;
+	const uint64_t step = rows * p.n * d <= 1 << 25 ? 1 : rows / 61 | 1;
 	__half *got = (__half *)malloc(rows * d * sizeof *got);
 	double *weight = (double *)malloc(p.n * sizeof *weight);
 	double *want = (double *)malloc(d * sizeof *want);

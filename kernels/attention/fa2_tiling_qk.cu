@@ -3,8 +3,8 @@
  * columns, V in slices of 16 rows, and all take turns in the same `stages` slots
  * of 16 * D halves: shared memory is O(16 D), whatever the tiles' sides.
  *
- *   turns of a tile j of 64 keys:  QK(0) QK(1) ... QK(D / C - 1)  V(0) .. V(3)
- *     QK(i): columns i * C to i * C + C - 1 of the CTA's Q and of the 64 keys
+ *   turns of a tile j of N keys:  QK(0) QK(1) ... QK(D / C - 1)  V(0) .. V(N / 16 - 1)
+ *     QK(i): columns i * C to i * C + C - 1 of the CTA's Q and of the N keys
  *     V(i):  16 rows of V, all D columns
  *   turn t is in slot t % stages. Every thread, for each turn:
  *
@@ -26,20 +26,22 @@
  *   for O, and gives the others its maxima and its part of P:
  *
  *     maxima ---> shared, named barrier of the team ---> maximum of the rows
- *     P ---> shared, the __syncthreads of turn V(0) ---> P of all 64 keys
+ *     P ---> shared, the __syncthreads of turn V(0) ---> P of all keys of the tile
  *
  *   The next P is written after the turns QK of the next tile, whose barriers
  *   come after all have read this one. */
 #include "fa2_host.h"
 
-enum { BN = 64, WARPS = 8, THREADS = 32 * WARPS, COLUMNS = 256, V_ROWS = 16 };
+enum { WARPS = 8, THREADS = 32 * WARPS, COLUMNS = 256, V_ROWS = 16 };
 
-/* How D is cut up. `c` columns of Q and K fit a slot. */
+/* How D is cut up: tiles of `bn` keys, of which `c` columns and those of Q fit a
+ * slot. Q is read again for each tile, so more keys are better; what limits them
+ * are the registers of the scores. */
 template <int D> struct cut {
 	static constexpr int team = D / COLUMNS, high = WARPS / team * 16;
-	static constexpr int c = D == 256 ? 16 : D == 512 ? 64 : 128;
-	static constexpr int qk = D / c, v = BN / V_ROWS, turns = qk + v, keys = BN / team;
-	static_assert((high + BN) * c <= V_ROWS * D);
+	static constexpr int bn = D == 256 ? 64 : 128, c = D == 256 ? 16 : D == 512 ? 32 : 64;
+	static constexpr int qk = D / c, v = bn / V_ROWS, turns = qk + v, keys = bn / team;
+	static_assert((high + bn) * c <= V_ROWS * D);
 };
 
 #define BUGS(BUG) \
@@ -66,10 +68,10 @@ PLANT(BUGS)
 template <int D, int stages, int layout> struct places {
 	using by = cut<D>;
 	static constexpr int k = tile_size<by::c, layout>(by::high); /* in its slot */
-	static constexpr int qk_size = k + tile_size<by::c, layout>(BN);
+	static constexpr int qk_size = k + tile_size<by::c, layout>(by::bn);
 	static constexpr int v_size = tile_size<D, layout>(V_ROWS);
 	static constexpr int slot = qk_size > v_size ? qk_size : v_size;
-	static constexpr int p = stages * slot, most = p + tile_size<BN, layout>(by::high),
+	static constexpr int p = stages * slot, most = p + tile_size<by::bn, layout>(by::high),
 		end = most + 2 * by::team * by::high;
 };
 
@@ -84,14 +86,14 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 	float *most = (float *)(smem + at::most); /* [team][high], and sums at the end */
 	const own<by::c, layout, THREADS> of_slice;
 	const own<D, layout, THREADS> of_v;
-	const own<BN, layout, THREADS> of_p;
+	const own<by::bn, layout, THREADS> of_p;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	const int team = warp / by::team, part = warp % by::team;
 	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * by::high;
 	const int mine = team * 16 + lane / 4; /* this lane's first row in the tile */
 	const size_t head = (size_t)blockIdx.y * p.n * D;
 	const int keys = p.causal ? min(p.n, first + by::high) : p.n;
-	const int tiles = (keys + BN - 1) / BN;
+	const int tiles = (keys + by::bn - 1) / by::bn;
 	float o[1][COLUMNS / 8][4] = {};
 	running r[2];
 
@@ -102,11 +104,11 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 		if (j < tiles && i < by::qk) {
 			load_rows<by::high, D>(of_slice, slot(t), p.q + head + i * by::c,
 				first, p.n);
-			load_rows<BN, D>(of_slice, slot(t) + at::k,
-				p.k + head + i * by::c, j * BN, p.n);
+			load_rows<by::bn, D>(of_slice, slot(t) + at::k,
+				p.k + head + i * by::c, j * by::bn, p.n);
 		} else if (j < tiles) {
 			load_rows<V_ROWS, D>(of_v, slot(t) + bug.is(slice_overrun) * at::end,
-				p.v + head, j * BN + (i - by::qk) * V_ROWS, p.n);
+				p.v + head, j * by::bn + (i - by::qk) * V_ROWS, p.n);
 		}
 		if (!(bug.is(empty_not_committed) && j >= tiles))
 			cp_async_commit();
@@ -162,8 +164,8 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 			end(t); // @bug over_last CS106 @bug slice_overrun CS902
 		}
 
-		if ((j + 1) * BN > p.n || (p.causal && (j + 1) * BN > first))
-			mask(s, first + mine, j * BN + part * by::keys + lane % 4 * 2, p);
+		if ((j + 1) * by::bn > p.n || (p.causal && (j + 1) * by::bn > first))
+			mask(s, first + mine, j * by::bn + part * by::keys + lane % 4 * 2, p);
 #pragma unroll
 		for (int h = 0; h < 2; h++) {
 			const float m = quad_max(row_max(s[0], h, -INFINITY));
@@ -230,7 +232,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 }
 
 struct tiling_qk {
-	static constexpr long default_n = 128;
+	static constexpr long default_n = 192;
 	static constexpr long max_stages = 4;
 	static constexpr char refusal[] = "d must be 256, 512 or 1024: see fa2_split_q for less";
 
