@@ -20,7 +20,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 # ---- the rooms, in order of flow ----
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
-	libconsan/finding.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
+	libconsan/finding.c libconsan/history.c libconsan/recorder.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
 	libconsan/banks.c libconsan/results_json.c libconsan/results.c libconsan/fatbin.c libconsan/wg_desc.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
@@ -51,6 +51,7 @@ SHADOW = shadow/table.c shadow/global.c
 INSTRUMENT = instrument/plan.c instrument/hook.c instrument/rewrite.c instrument/decode.c instrument/merge.c instrument/barriers.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
+	libconsan/check/global.c libconsan/check/global_sync.c libconsan/check/global_race.c libconsan/check/global_report.c \
 	libconsan/check/access.c libconsan/check/race.c libconsan/check/async.c \
 	libconsan/check/mbar.c libconsan/check/wgmma.c libconsan/check/barrier.c \
 	libconsan/check/cluster.c libconsan/check/tensormap.c \
@@ -60,6 +61,9 @@ REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c repo
 
 # the front door: opens every room
 DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/view.c libconsan/replay.c
+
+# injected into the watched program where there is a GPU
+INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_launch.c instrument/inject_map.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
@@ -85,7 +89,7 @@ comma = ,
 AVX2 = -O3 -fno-trapping-math -march=x86-64-v3 -mtune=native -DSIMD=avx2
 AVX512 = -O3 -fno-trapping-math -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
 
-all: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+all: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(BUILD)/libconsan-gpu.so
 
 # ---- what a fresh machine needs ----
 # Debian packages for building, testing and looking at reports. nvcc and its
@@ -169,7 +173,7 @@ install: all $(BUILD)/libconsan.so.0 $(MAN)
 	install -d "$$to/bin" "$$to/lib/consan" "$$to/lib/pkgconfig" "$$to/include/consan" \
 		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" "$$to/share/doc/consan"; \
 	install $(BUILD)/consan $(BUILD)/consan-run "$$to/bin"; \
-	install -m 644 $(BUILD)/libconsan-cuda.so "$$to/lib/consan"; \
+	install -m 644 $(BUILD)/libconsan-cuda.so $(BUILD)/libconsan-gpu.so "$$to/lib/consan"; \
 	ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so.1"; ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so"; \
 	install -m 644 $(BUILD)/libconsan.a $(BUILD)/libconsan.so.0 "$$to/lib"; ln -sf libconsan.so.0 "$$to/lib/libconsan.so"; \
 	install -m 644 $(PUBLIC:%=libconsan/%) "$$to/include/consan"; \
@@ -220,11 +224,17 @@ $(BUILD)/libconsan-cuda.so: $(CUDA_OBJ) $(BUILD)/libconsan.a
 		-Wl,-soname,libcuda.so.1 -Wl,-z,initfirst $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
 		-Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin \
 		-Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
+INJECT_OBJ = $(INJECT:%.c=$(BUILD)/%.o)
+$(INJECT_OBJ): CFLAGS_ALL += -isystem $(CUDA_HOME)/include
+$(BUILD)/libconsan-gpu.so: $(INJECT_OBJ) $(BUILD)/libconsan.a
+	$(V)$(CC) -shared $(SANFLAGS) -o $@ $(INJECT_OBJ) $(BUILD)/libconsan.a \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin \
+		-Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
 $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so
 	$(V)ln -sf $(<F) $@
 
 $(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
-		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so
+		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so $(BUILD)/libconsan-gpu.so
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 
 # Programs for the interposition: one object, linked in every way there is.
@@ -256,7 +266,7 @@ $(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/link.o \
 		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
 
-$(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(BUILD)/libconsan.so.0 \
+$(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(BUILD)/libconsan-gpu.so $(BUILD)/libconsan.so.0 \
 		$(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/*) README.md
 	$(V)rm -rf $(@D)
 	$(V)$(MAKE) --no-print-directory install PREFIX=/usr DESTDIR=$(@D)

@@ -7,6 +7,7 @@
 #include "exec/tensormap.h"
 #include "session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,13 +150,11 @@ static void on_end(void *user, struct event_sink *sink)
 static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *map)
 {
 	uint64_t base = decode_params(f->l->pool), bytes = f->func->func->param_bytes;
+	const void *param = NULL;
 
-	if (f->l->params && at - base < bytes && bytes - (at - base) >= sizeof *map) {
-		memcpy(map, (const char *)f->l->params + (at - base), sizeof *map);
-		if (map->magic == TENSORMAP_MAGIC)
-			return true;
-	}
-	return f->l->map && f->l->map(f->l->user, at, map);
+	if (f->l->params && at - base < bytes && bytes - (at - base) >= sizeof *map)
+		param = (const char *)f->l->params + (at - base);
+	return f->l->map && f->l->map(f->l->user, at, param, map);
 }
 
 static bool on_box(void *user, uint64_t at, uint32_t shared, struct decode_box *out)
@@ -300,6 +299,11 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		free((char *)symbols[k].name);
 	free(symbols);
 	pthread_mutex_unlock(&c->launching);
+}
+
+void gpu_named(struct consan *c, const char *name)
+{
+	results_process(c->records, program_invocation_name, name);
 }
 
 bool gpu_wants(struct consan *c, const char *kernel)

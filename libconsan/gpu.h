@@ -40,11 +40,14 @@ struct gpu_launch {
 	bool failed;               /* the GPU reported an error */
 	const void *params;        /* the parameter block */
 	void *user;
-	/* The 128 bytes of the tensor map at this address of the GPU, as
-	 * consan_tensormap() encodes them. Several threads may ask. */
-	bool (*map)(void *user, uint64_t address, void *bytes);
+	/* The tensor map at this address of the GPU, as consan_tensormap()
+	 * encodes it; param: its bytes, if it is in the parameter block, else
+	 * NULL. Several threads may ask. */
+	bool (*map)(void *user, uint64_t address, const void *param, void *bytes);
 };
 
+/* For the report: the GPU's name. */
+void gpu_named(struct consan *c, const char *name);
 /* Does the session want this launch checked? Ask once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);
 /* Decodes and checks; what is found and covered goes to the session's records. */

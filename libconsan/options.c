@@ -113,11 +113,6 @@ static bool check_value(const struct row *r, const char *v, struct err *e)
 	case offsetof(struct options, kernel_name):
 	case offsetof(struct options, kernel_name_exclude):
 		return check_filter(v, e);
-	case offsetof(struct options, backend):
-		if (strcmp(v, "gpu"))
-			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--backend=gpu is not there yet: kernels "
-			"run on the CPU executor (--backend=cpu)");
 	case offsetof(struct options, arch):
 		if (options_arch(v, &sm, &suffix))
 			return true;

@@ -3,7 +3,7 @@
 function room(path,    part) {
 	split(path, part, "/")
 	if (path ~ /^libconsan\/(ptx|exec|cuda|check)\//) return part[2]
-	if (path ~ /^libconsan\/(consan|door)\.h$/) return "consan.h"
+	if (path ~ /^libconsan\/(consan|door|gpu)\.h$/) return "consan.h"
 	if (path ~ /^libconsan\/(consan|session|load|view|replay|main|gpu|gpu_rehearse)\.[ch]$/) return "door"
 	return part[1] == "libconsan" ? "vocabulary" : part[1]
 }
@@ -25,7 +25,7 @@ BEGIN {
 	may["cuda"] = "vocabulary consan.h cuda reports"
 	may["shadow"] = "vocabulary shadow"
 	may["check"] = "vocabulary shadow check"
-	may["instrument"] = "vocabulary ptx shadow instrument"
+	may["instrument"] = "vocabulary ptx shadow instrument consan.h"
 	may["reports"] = "vocabulary reports"
 	may["kernels"] = "kernels"
 	may["consan.h"] = "vocabulary consan.h"

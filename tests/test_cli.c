@@ -124,7 +124,7 @@ Test(cli, dump_and_replay_events)
 	cr_assert(has("SUMMARY consan: 0 errors") && has("1 of 1 kernel checked"));
 	cr_assert_eq(truncate(path, 150), 0);
 	cr_assert_eq(consan(line), 67, "a cut stream is not a checked kernel");
-	snprintf(line, sizeof line, "replay --backend=gpu %s", path);
+	snprintf(line, sizeof line, "replay --backend=tpu %s", path);
 	cr_assert_eq(consan(line), 2);
 	unlink(path);
 }

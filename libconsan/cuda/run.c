@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define LIBRARY "libconsan-cuda.so"
+#define INJECTED "libconsan-gpu.so"
 
 enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127, EXIT_USAGE = 64, EXIT_OURS = 70 };
 
@@ -199,10 +200,15 @@ static bool set_environment(const struct run *r)
 
 	if (!lib)
 		return false;
-	text_printf(&path, "%s/" LIBRARY, lib);
-	put_first("LD_PRELOAD", path.at);
+	if (r->options.backend == OPT_BACKEND_GPU) {
+		text_printf(&path, "%s/" INJECTED, lib);
+		setenv("CUDA_INJECTION64_PATH", path.at, 1);
+	} else {
+		text_printf(&path, "%s/" LIBRARY, lib);
+		put_first("LD_PRELOAD", path.at);
+		put_first("LD_LIBRARY_PATH", lib);
+	}
 	add_sanitizer();
-	put_first("LD_LIBRARY_PATH", lib);
 	options_format(&r->options, &words);
 	setenv(OPTIONS_ENV, words.at ? words.at : "", 1);
 	setenv("CONSAN_RESULTS", r->dir, 1);
@@ -361,7 +367,9 @@ static void note_no_cuda(struct run *r)
 		text_free(&path);
 		return;
 	}
-	text_printf(&text, "%s never called CUDA", r->program);
+	text_printf(&text, r->options.backend == OPT_BACKEND_GPU
+		? "%s never came to the CUDA driver, or there is none here" : "%s never called CUDA",
+		r->program);
 	results_remark(w, RESULT_REMARK_note, text.at);
 	results_close(w);
 	text_free(&text);

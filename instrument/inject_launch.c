@@ -1,0 +1,274 @@
+/* inject_launch: gives each launch of an instrumented kernel the device memory
+ * into which it records, waits for it, and hands the records over to be checked.
+ * Launches are looked at one at a time, in the order of their calls. */
+#include "inject.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record.h"
+
+static struct {
+	pthread_mutex_t lock;      /* from before a launch to after it */
+	CUcontext context;
+	CUdeviceptr pool;
+	uint32_t chunks;
+	char *host;                /* pinned, grows */
+	size_t host_bytes;
+	CUstream side;             /* for a look at a kernel that hangs */
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+#define LEAST_BYTES (16ull << 20)
+
+/* ---- the pool ---- */
+
+static bool make_pool(void)
+{
+	uint64_t want = gpu_memory(inject_session());
+	size_t free_bytes = 0, total = 0;
+	bool said = want != 0;
+	CUcontext now = NULL;
+
+	cu.p_cuCtxGetCurrent(&now);
+	if (pool.pool && now == pool.context)
+		return true;
+	cu.p_cuMemGetInfo(&free_bytes, &total);
+	if (!want)
+		want = free_bytes / 4;
+	/* 32 bits count units of 16 bytes */
+	if (want > 60ull << 30)
+		want = 60ull << 30;
+	while (want >= LEAST_BYTES && cu.p_cuMemAlloc(&pool.pool, want)) {
+		want /= 2;
+		pool.pool = 0;
+	}
+	if (!pool.pool || want < LEAST_BYTES)
+		return false;
+	if (said && want < gpu_memory(inject_session()))
+		inject_remark(REMARK_NOTE, "records have %llu MiB of device memory, as there was no more",
+			(unsigned long long)(want >> 20));
+	pool.context = now;
+	pool.chunks = (uint32_t)(want / RECORD_CHUNK_BYTES) - 2;
+	cu.p_cuMemsetD8(pool.pool, 0, want);
+	cu.p_cuStreamCreate(&pool.side, CU_STREAM_NON_BLOCKING);
+	return true;
+}
+
+static bool make_host(size_t bytes)
+{
+	if (pool.host_bytes >= bytes)
+		return true;
+	if (pool.host)
+		cu.p_cuMemFreeHost(pool.host);
+	pool.host = NULL;
+	pool.host_bytes = bytes + bytes / 2;
+	if (cu.p_cuMemAllocHost((void **)&pool.host, pool.host_bytes)) {
+		pool.host_bytes = 0;
+		return false;
+	}
+	return true;
+}
+
+/* ---- before ---- */
+
+static bool capturing(CUstream s)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return cu.p_cuStreamIsCapturing && !cu.p_cuStreamIsCapturing(s, &status)
+		&& status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* The launch's function may be a CUkernel: they share one type of argument. */
+static bool find_module(struct inject_launch *l)
+{
+	CUmodule m = NULL;
+
+	l->function = l->f;
+	if (cu.p_cuFuncGetModule(&m, l->f)) {
+		if (!cu.p_cuKernelGetFunction || cu.p_cuKernelGetFunction(&l->function, (CUkernel)l->f)
+				|| cu.p_cuFuncGetModule(&m, l->function))
+			return false;
+	}
+	l->module = inject_module(m, &l->variable);
+	return l->module != NULL;
+}
+
+static void choose_cluster(struct inject_launch *l)
+{
+	const uint32_t *required = gpu_module_cluster(l->module, l->kernel);
+
+	for (unsigned d = 0; d < 3; d++)
+		if (!l->cluster[d])
+			l->cluster[d] = required && required[d] ? required[d] : 1;
+	l->tickets = l->cluster[0] * l->cluster[1] * l->cluster[2] > 1;
+}
+
+/* True: the launch has what it needs. */
+static bool prepare(struct inject_launch *l)
+{
+	struct record_params p = { .chunks = l->wanted ? pool.chunks : 0, .tickets = l->tickets };
+	struct record_head head = { .next = 1, .ticket = 1 };
+
+	p.pool = pool.pool;
+	return !cu.p_cuMemcpyHtoD(pool.pool, &head, sizeof head)
+		&& !cu.p_cuMemcpyHtoD(l->variable, &p, sizeof p);
+}
+
+void inject_before(struct inject_launch *l)
+{
+	const char *name = l->name;
+
+	if (!find_module(l)) {
+		gpu_unchecked(inject_session(), name ? name : "?", "its module holds no PTX that could "
+			"be instrumented");
+		return;
+	}
+	if (!name && cu.p_cuFuncGetName)
+		cu.p_cuFuncGetName(&name, l->function);
+	l->kernel = base_strdup(name ? name : "?");
+	pthread_mutex_lock(&pool.lock);
+	if (capturing(l->stream)) {
+		pthread_mutex_unlock(&pool.lock);
+		gpu_unchecked(inject_session(), l->kernel, "launched while its stream is captured into a "
+			"graph, which --backend=gpu does not look into");
+		l->module = NULL;
+		return;
+	}
+	choose_cluster(l);
+	l->wanted = gpu_wants(inject_session(), l->kernel);
+	if (make_pool() && prepare(l))
+		return; /* with the lock: inject_after() gives it back */
+	pthread_mutex_unlock(&pool.lock);
+	gpu_unchecked(inject_session(), l->kernel, "no device memory for its records");
+	l->module = NULL;
+}
+
+/* ---- after ---- */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
+static CUresult wait_for(CUstream s)
+{
+	double limit = gpu_timeout(inject_session()), start = now();
+	CUresult r;
+
+	if (limit <= 0)
+		return cu.p_cuStreamSynchronize(s);
+	while ((r = cu.p_cuStreamQuery(s)) == CUDA_ERROR_NOT_READY && now() - start < limit)
+		usleep(now() - start < 0.01 ? 20 : 1000);
+	return r;
+}
+
+/* Copies on the side stream while the kernel runs, else at once. */
+static bool fetch(void *to, CUdeviceptr from, size_t bytes, bool beside)
+{
+	if (!beside)
+		return !cu.p_cuMemcpyDtoH(to, from, bytes);
+	return !cu.p_cuMemcpyDtoHAsync(to, from, bytes, pool.side) && !cu.p_cuStreamSynchronize(pool.side);
+}
+
+static void *pack(const struct inject_launch *l)
+{
+	uint32_t bytes = gpu_module_params(l->module, l->kernel), at, n;
+	char *block = base_alloc(bytes + 16);
+
+	for (size_t k = 0; l->params && gpu_module_param(l->module, l->kernel, k, &at, &n); k++)
+		memcpy(block + at, l->params[k], n);
+	for (size_t k = 0; !l->params && l->extra && l->extra[k] != CU_LAUNCH_PARAM_END; k += 2)
+		if (l->extra[k] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			memcpy(block, l->extra[k + 1], bytes);
+	return block;
+}
+
+static void check(const struct inject_launch *l, bool ended)
+{
+	struct record_head *head;
+	struct gpu_launch g = { .module = l->module, .kernel = l->kernel, .shared_dynamic = l->shared,
+		.sm = gpu_module_sm(l->module), .tickets = l->tickets, .ended = ended,
+		.map = inject_find_map };
+	int value = 0;
+	size_t bytes;
+	void *params;
+
+	if (!make_host(RECORD_CHUNK_BYTES) || !fetch(pool.host, pool.pool, RECORD_CHUNK_BYTES, !ended)) {
+		gpu_unchecked(inject_session(), l->kernel, "its records could not be copied from the GPU");
+		return;
+	}
+	head = (void *)pool.host;
+	g.dropped = head->dropped;
+	g.chunks = head->next - 1 < pool.chunks ? head->next - 1 : pool.chunks;
+	bytes = (size_t)(g.chunks + 1) * RECORD_CHUNK_BYTES;
+	if (!make_host(bytes) || !fetch(pool.host, pool.pool, bytes, !ended)) {
+		gpu_unchecked(inject_session(), l->kernel, "no host memory for its records");
+		return;
+	}
+	if (ended)
+		cu.p_cuMemsetD8(pool.pool, 0, bytes + (g.dropped ? (size_t)RECORD_CHUNK_BYTES : 0));
+	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, l->function);
+	/* the system's 1 KiB comes first, alignment costs at most another */
+	g.shared = (uint32_t)value + l->shared + 2048;
+	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, l->function);
+	g.nregs = (uint32_t)value;
+	g.pool = pool.host;
+	g.params = params = pack(l);
+	memcpy(g.grid, l->grid, sizeof g.grid);
+	memcpy(g.block, l->block, sizeof g.block);
+	memcpy(g.cluster, l->cluster, sizeof g.cluster);
+	gpu_check(inject_session(), &g);
+	free(params);
+}
+
+/* Nothing stops one kernel of a process: the process ends, with what was found. */
+static _Noreturn void stop(const struct inject_launch *l)
+{
+	inject_say("%s still ran after --timeout=%g seconds: the program ends here", l->kernel,
+		gpu_timeout(inject_session()));
+	consan_close(inject_session());
+	fflush(NULL);
+	_exit(1);
+}
+
+void inject_after(struct inject_launch *l, CUresult r)
+{
+	const char *name = "";
+
+	if (!l->module)
+		return;
+	if (!r)
+		r = wait_for(l->stream);
+	if (r == CUDA_ERROR_NOT_READY) {
+		check(l, false);
+		stop(l);
+	}
+	if (r) {
+		char why[200];
+
+		cu.p_cuGetErrorName(r, &name);
+		snprintf(why, sizeof why, "the GPU reported %s in this launch", name);
+		gpu_unchecked(inject_session(), l->kernel, why);
+	} else if (l->wanted) {
+		check(l, true);
+	} else {
+		gpu_skip(inject_session(), l->kernel);
+	}
+	pthread_mutex_unlock(&pool.lock);
+	free(l->kernel);
+}
+
+void inject_graph(void)
+{
+	inject_remark(REMARK_NOTE, "the program launches graphs; --backend=gpu does not look into them");
+}
