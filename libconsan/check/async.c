@@ -240,8 +240,13 @@ static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct 
 			return k;
 		}
 	}
-	if (n >= MAX_SLOTS)
-		return c->slot_cursor++ % n;
+	/* one of the same kind: old entries of a slot are judged by what it is now */
+	for (i = 0; i < n && n >= MAX_SLOTS; i++) {
+		uint32_t k = c->slot_cursor++ % n;
+
+		if (c->slots.at[k].generic == generic)
+			return k;
+	}
 	vec_push(&c->slots, ((struct slot){ 0 }));
 	c->space.nagents++;
 	return n;
