@@ -595,6 +595,25 @@ Test(exec, later_cta_releases_an_earlier_one)
 	done(&u);
 }
 
+Test(exec, clusters_that_cannot_be)
+{
+	static const char nothing[] = HEAD ".visible .entry k(.param .u64 p)\n{\nret;\n}\n";
+	static const char two[] = HEAD ".visible .entry k(.param .u64 p)\n.reqnctapercluster 2\n{\nret;\n}\n";
+	static const struct { const char *ptx; uint32_t grid, cluster; const char *why; } cases[] = {
+		{ nothing, 4, 3, "no multiple" }, { nothing, 32, 32, "cluster size" },
+		{ two, 4, 4, ".reqnctapercluster" }, { two, 4, 1, ".reqnctapercluster" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct run u = { .grid = cases[i].grid, .cluster = cases[i].cluster };
+
+		go(&u, cases[i].ptx);
+		cr_expect_eq(u.r.status, EXEC_BAD_LAUNCH, "case %zu", i);
+		cr_expect(strstr(u.r.err.text, cases[i].why), "%s", u.r.err.text);
+		done(&u);
+	}
+}
+
 Test(exec, cluster_barrier_and_remote_shared_memory)
 {
 	struct run u = { .block = 32, .grid = 4, .cluster = 2 };

@@ -129,6 +129,9 @@ static enum step op_mapa(struct warp *w, const struct xop *x, uint32_t lanes)
 	for EACH_LANE(l, lanes) {
 		uint64_t a = READ(x->o[1], x->o[3], l) - x->i.u;
 
+		if (x->i.u && a >= SHARED_WINDOW_BYTES)
+			return ex_fault(w, x, 1u << l, EVX_SHARED_OOB, SP_ANY, a + x->i.u, 0,
+				"mapa of an address that is no shared memory");
 		if (rank[l] >= w->cluster->info.nctas)
 			return ex_fault(w, x, 1u << l, EVX_CLUSTER_RANK, SP_SHARED, a, 0,
 				"CTA rank %u, the cluster has %u CTAs", rank[l], w->cluster->info.nctas);

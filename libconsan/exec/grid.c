@@ -117,8 +117,17 @@ static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], stru
 			return bad(r, "a grid dimension", l->grid[i], grid_max[i]);
 		if (!l->block[i] || l->block[i] > block_max[i])
 			return bad(r, "a block dimension", l->block[i], block_max[i]);
-		if (l->grid[i] % cl[i])
-			return bad(r, "a grid dimension is no multiple of the cluster's, which", cl[i], l->grid[i]);
+		if (l->grid[i] % cl[i]) {
+			r->status = EXEC_BAD_LAUNCH;
+			return err_set(&r->err, ERR_LAUNCH, 0, 0,
+				"the grid's dimension %u is no multiple of the cluster's, %u", l->grid[i], cl[i]);
+		}
+		if (k->func->reqnctapercluster[0] && cl[i] != (k->func->reqnctapercluster[i]
+			? k->func->reqnctapercluster[i] : 1)) {
+			r->status = EXEC_BAD_LAUNCH;
+			return err_set(&r->err, ERR_LAUNCH, 0, 0,
+				"the cluster is not what .reqnctapercluster asks for");
+		}
 	}
 	if (threads > 1024)
 		return bad(r, "the number of threads per block", threads, 1024);

@@ -9,7 +9,8 @@ enum { B_SPACE, B_FIELD, B_WIDE };
 static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *p,
 	unsigned mode)
 {
-	struct event e = ex_event(w, x, EV_ACCESS, lanes);
+	/* one lane stands for a warp that acts together */
+	struct event e = ex_event(w, x, EV_ACCESS, lanes & -lanes);
 
 	e.space = (uint8_t)p->space;
 	e.peer = (uint16_t)(p->cta ? p->cta->rank : w->cta->rank);

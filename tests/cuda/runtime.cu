@@ -367,6 +367,18 @@ static int functions()
 	at[0].val.clusterDim.x = 3;
 	IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&c, set, d, 21));
 	cudaGetLastError();
+	c.gridDim = dim3(16);
+	at[0].val.clusterDim.x = 16;
+	IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&c, set, d, 22));
+	cudaGetLastError();
+	OK(cudaFuncSetAttribute(set, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+	OK(cudaLaunchKernelEx(&c, set, d, 22));
+	OK(cudaMemcpy(&h, d + 127, 4, cudaMemcpyDeviceToHost));
+	CHECK(h == 22);
+	c.gridDim = dim3(32);
+	at[0].val.clusterDim.x = 32;
+	IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&c, set, d, 22));
+	cudaGetLastError();
 	pair<<<4, 1>>>(d);
 	OK(cudaGetLastError());
 	pair<<<3, 1>>>(d);
