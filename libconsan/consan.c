@@ -123,8 +123,11 @@ struct flight {
 static struct event_sink *on_cluster_begin(void *user, const struct cluster_info *info)
 {
 	struct flight *f = user;
-	struct event_sink *sink = check_cluster_begin(f->check, info);
+	struct cluster_info with = *info;
+	struct event_sink *sink;
 
+	with.recorder = recorder_begin(f->c->recorders, info);
+	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
 	if (f->c->banks)
 		sink = banks_begin(f->c->banks, sink);
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
@@ -133,10 +136,14 @@ static struct event_sink *on_cluster_begin(void *user, const struct cluster_info
 static void on_cluster_end(void *user, struct event_sink *sink)
 {
 	struct flight *f = user;
+	struct recorder *recorder;
 
 	if (f->c->save)
 		sink = event_writer_end(sink);
-	check_cluster_end(f->check, f->c->banks ? banks_end(sink) : sink);
+	if (f->c->banks)
+		sink = banks_end(sink);
+	check_cluster_end(f->check, recorder_next(sink, &recorder));
+	recorder_end(recorder);
 }
 
 static void on_print(void *user, const char *text, size_t n)

@@ -170,6 +170,7 @@ struct cluster_info {
 	uint32_t id;             /* linear cluster id in the grid */
 	uint32_t nctas;
 	uint32_t warps_per_cta;
+	struct recorder *recorder; /* remembers its steps (recorder.h), or NULL */
 };
 
 const char *event_name(enum ev_kind kind);

@@ -1,6 +1,8 @@
 /* finding: the rule table, identity and order of findings. Makes none. */
 #include "finding.h"
 
+#include "history.h"
+
 #include "base.h"
 #include "site.h"
 
@@ -75,6 +77,8 @@ void finding_free(struct finding *f)
 {
 	free(f->waiter);
 	f->waiter = NULL;
+	history_drop(f->history);
+	f->history = NULL;
 	f->nwaiters = 0;
 }
 

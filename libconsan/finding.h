@@ -74,6 +74,7 @@ struct finding {
 	char hint[320];       /* what this case in particular suggests, or "" */
 	struct finding_waiter *waiter; /* owned */
 	unsigned nwaiters;
+	struct history *history; /* history.h; held, or NULL */
 	unsigned folded;      /* further pairs of instructions with the same source
 				 places, counted in seen (unrolled loops) */
 	uint64_t seen;

@@ -49,6 +49,7 @@ struct replay {
 	struct check_policy policy;
 	struct check_memory *memory;
 	struct banks *banks;    /* NULL: not counted */
+	struct recorders *recorders;
 	VEC(struct replayed *) open;
 };
 
@@ -90,12 +91,15 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *c)
 	struct replay *p = user;
 	struct replayed *r = find(p, c->launch);
 	struct event_sink *sink;
+	struct cluster_info with;
 
 	if (!r->check)
 		return NULL;
 	r->coverage.clusters++;
 	r->coverage.ctas += c->nctas;
-	sink = check_cluster_begin(r->check, c);
+	with = *c;
+	with.recorder = recorder_begin(p->recorders, c);
+	sink = recorder_sink(with.recorder, check_cluster_begin(r->check, &with));
 	return p->banks ? banks_begin(p->banks, sink) : sink;
 }
 
@@ -104,10 +108,15 @@ static void on_end(void *user, const struct cluster_info *c, struct event_sink *
 {
 	struct replay *p = user;
 	struct replayed *r = find(p, c->launch);
+	struct recorder *recorder;
 
 	r->incomplete += !whole;
-	if (sink)
-		check_cluster_end(r->check, p->banks ? banks_end(sink) : sink);
+	if (!sink)
+		return;
+	if (p->banks)
+		sink = banks_end(sink);
+	check_cluster_end(r->check, recorder_next(sink, &recorder));
+	recorder_end(recorder);
 }
 
 static void judge(struct replay *p, struct replayed *r, const char *unchecked)
@@ -171,12 +180,14 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 	bool ok;
 
 	*exit_status = CONSAN_EXIT_UNCHECKED;
+	p.recorders = recorders_open((uint32_t)o->history);
 	if (o->bank_conflicts)
 		p.banks = banks_open();
 	ok = session_policy(o, &p.policy, e) && event_read(path, &reader, &stats, e);
 	if (ok && p.banks)
 		add_banks(&p);
 	banks_close(p.banks);
+	recorders_close(p.recorders);
 	check_memory_close(p.memory);
 	vec_free(&p.open);
 	if (!ok) {

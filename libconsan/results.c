@@ -1,6 +1,8 @@
 /* results: the record file, written by many and read and merged by one. */
 #include "results.h"
 
+#include "history.h"
+
 #include "results_json.h"
 #include "site.h"
 
@@ -251,6 +253,18 @@ static void read_launch(struct results *r, int64_t session, const json_t *o)
 	vec_push(&r->launch, l);
 }
 
+void results_add_process(struct results *r, struct result_process p)
+{
+	vec_push(&merge_of(r)->process, 0);
+	vec_push(&r->process, p);
+}
+
+void results_add_launch(struct results *r, struct result_launch l)
+{
+	vec_push(&merge_of(r)->launch, 0);
+	vec_push(&r->launch, l);
+}
+
 static bool read_finding(struct results *r, int64_t session, const json_t *o)
 {
 	struct results_merge *m = merge_of(r);
@@ -396,6 +410,7 @@ bool results_read(struct results *r, const char *path, struct err *e)
 void results_copy_finding(struct finding *to, const struct finding *from)
 {
 	*to = *from;
+	history_keep(to->history);
 	if (!from->nwaiters)
 		return;
 	to->waiter = base_alloc(from->nwaiters * sizeof *to->waiter);
@@ -555,6 +570,18 @@ void results_free(struct results *r)
 	}
 	for (size_t i = 0; i < r->finding.n; i++)
 		finding_free(&r->finding.at[i]);
+	for (size_t i = 0; i < r->suppressed.n; i++)
+		finding_free(&r->suppressed.at[i].f);
+	for (size_t i = 0; i < r->suppression.n; i++) {
+		struct result_suppression *s = &r->suppression.at[i];
+
+		free(s->rule);
+		free(s->kernel);
+		free(s->source);
+		free(s->symbol);
+		free(s->reason);
+		free(s->where);
+	}
 	for (size_t i = 0; i < r->remark.n; i++)
 		free(r->remark.at[i].text);
 	for (size_t i = 0; i < m->finding.n; i++)
@@ -570,6 +597,8 @@ void results_free(struct results *r)
 	vec_free(&r->coverage);
 	vec_free(&r->bank);
 	vec_free(&r->remark);
+	vec_free(&r->suppression);
+	vec_free(&r->suppressed);
 	free(m);
 	r->merge = NULL;
 }

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #define RESULTS_VERSION 1
+#define REPORT_VERSION 2 /* of the JSON report, reports/schema.json */
 
 /* One process that consan was in. */
 struct result_process {
@@ -53,6 +54,18 @@ struct result_remark {
 	uint64_t count;         /* how often it was said, over all processes */
 };
 
+/* One entry of a --suppressions file (suppress.h). Absent patterns are NULL. */
+struct result_suppression {
+	char *rule;             /* code, or "*" */
+	char *kernel, *source, *symbol, *reason;
+	char *where;            /* "file:line" */
+	uint64_t matched;       /* findings */
+};
+struct result_suppressed {
+	struct finding f;
+	uint32_t by;            /* suppression.at[by] */
+};
+
 /* ---- writing ---- */
 
 struct results_writer;
@@ -85,6 +98,8 @@ struct results {
 	VEC(struct coverage) coverage;
 	VEC(struct bank_use) bank; /* the most conflicts first */
 	VEC(struct result_remark) remark;
+	VEC(struct result_suppression) suppression;
+	VEC(struct result_suppressed) suppressed; /* findings that an entry matched */
 	uint64_t cut;           /* lines that could not be read (the last of a crash) */
 	struct results_merge *merge; /* private */
 };
@@ -97,6 +112,12 @@ void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
 void results_add_bank_use(struct results *r, const struct bank_use *u);
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text);
+/* The strings of p and l become r's. */
+void results_add_process(struct results *r, struct result_process p);
+void results_add_launch(struct results *r, struct result_launch l);
+/* Adds what a JSON report (report_json, reports/schema.json) says. False + e, with
+ * line and column where it is not JSON: r is as far as it came. */
+bool results_load(struct results *r, const char *path, struct err *e);
 /* To be called once after the last addition: sorts, and turns launches that
  * never ended into ended early. */
 void results_finish(struct results *r);

@@ -99,7 +99,7 @@ json_t *results_site_json(uint32_t id)
 /* a chain in a file is as deep as inlining goes; a damaged one is cut here */
 #define MAX_INLINED 64
 
-static uint32_t get_site(const json_t *o)
+uint32_t rj_site(const json_t *o)
 {
 	struct site_loc loc[MAX_INLINED];
 	const json_t *locs = json_object_get(o, "source");
@@ -163,7 +163,7 @@ static json_t *from_side(const struct finding_side *s)
 static void get_side(const json_t *o, struct finding_side *s)
 {
 	get_text(o, "what", s->what, sizeof s->what);
-	s->site = get_site(json_object_get(o, "site"));
+	s->site = rj_site(json_object_get(o, "site"));
 	rj_triple(o, "block", s->ctaid);
 	s->cta = (uint16_t)rj_number(o, "cta");
 	s->warp = (uint16_t)rj_number(o, "warp");
@@ -236,6 +236,8 @@ json_t *results_finding_json(const struct finding *f)
 		}
 		json_object_set_new(o, "waiters", waiters);
 	}
+	if (f->history)
+		json_object_set_new(o, "history", rj_from_history(f->history));
 	if (f->folded)
 		put_number(o, "folded", f->folded);
 	put_number(o, "seen", f->seen);
@@ -275,6 +277,7 @@ bool rj_finding(const json_t *o, struct finding *f)
 		get_barrier(json_object_get(w, "on"), &f->waiter[i].on);
 		get_text(w, "text", f->waiter[i].text, sizeof f->waiter[i].text);
 	}
+	f->history = rj_history(json_object_get(o, "history"));
 	f->folded = (unsigned)rj_number(o, "folded");
 	f->seen = rj_number(o, "seen");
 	f->clusters = (uint32_t)rj_number(o, "clusters");
@@ -299,7 +302,7 @@ json_t *results_bank_use_json(const struct bank_use *u)
 bool rj_bank_use(const json_t *o, struct bank_use *u)
 {
 	*u = (struct bank_use){
-		.site = get_site(json_object_get(o, "site")),
+		.site = rj_site(json_object_get(o, "site")),
 		.worst = (uint32_t)rj_number(o, "worst"), .accesses = rj_number(o, "accesses"),
 		.wavefronts = rj_number(o, "wavefronts"), .least = rj_number(o, "least"),
 	};

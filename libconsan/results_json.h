@@ -14,6 +14,11 @@ const char *rj_text(const json_t *o, const char *key); /* "" if absent */
 void rj_triple(const json_t *o, const char *key, uint32_t to[3]);
 json_t *rj_from_triple(const uint32_t at[3]);
 
+struct history;
+json_t *rj_from_history(const struct history *h);
+struct history *rj_history(const json_t *o); /* NULL: there is none */
+uint32_t rj_site(const json_t *o); /* 0: null */
+
 /* Adds the sites to this process's table. False: not a finding. */
 bool rj_finding(const json_t *o, struct finding *f);
 bool rj_coverage(const json_t *o, struct coverage *c);

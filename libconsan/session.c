@@ -71,6 +71,7 @@ struct consan *consan_open(const char *words, struct err *e)
 	ok = options_parse(&c->opt, words, e)
 		&& session_policy(&c->opt, &c->policy, e);
 	options_shard(c->opt.shard, &c->shard, &c->shards);
+	c->recorders = recorders_open((uint32_t)c->opt.history);
 	if (c->opt.bank_conflicts)
 		c->banks = banks_open();
 	if (ok && *c->opt.save) {
@@ -128,6 +129,7 @@ void consan_close(struct consan *c)
 	arena_free(&c->covered);
 	check_memory_close(c->memory);
 	banks_close(c->banks);
+	recorders_close(c->recorders);
 	options_free(&c->opt);
 	pthread_mutex_destroy(&c->launching);
 	pthread_mutex_destroy(&c->showing);

@@ -8,6 +8,7 @@
 #include "event_io.h"
 #include "exec/exec.h"
 #include "options.h"
+#include "recorder.h"
 #include "results.h"
 
 #include <pthread.h>
@@ -36,6 +37,7 @@ struct consan {
 	struct results_writer *records;
 	struct event_writer *save;
 	struct banks *banks;      /* NULL: not counted */
+	struct recorders *recorders;
 	VEC(struct seen *) findings;
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;

@@ -3,8 +3,6 @@
 
 #include <jansson.h>
 
-#define REPORT_VERSION 1
-
 static json_t *launch_json(const struct result_launch *l)
 {
 	static const char *const state[] = {
