@@ -136,6 +136,8 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info)
 	struct gpu_flight *f = user;
 	struct event_sink *sink = check_cluster_begin(f->check, info);
 
+	if (f->c->banks)
+		sink = banks_begin(f->c->banks, sink);
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
 }
 
@@ -143,7 +145,9 @@ static void on_end(void *user, struct event_sink *sink)
 {
 	struct gpu_flight *f = user;
 
-	check_cluster_end(f->check, f->c->save ? event_writer_end(sink) : sink);
+	if (f->c->save)
+		sink = event_writer_end(sink);
+	check_cluster_end(f->check, f->c->banks ? banks_end(sink) : sink);
 }
 
 /* A map among the parameters, or anywhere else. */

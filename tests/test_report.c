@@ -185,6 +185,30 @@ Test(report, summary_and_coverage)
 	results_free(&r);
 }
 
+Test(report, bank_conflicts)
+{
+	struct results r = sample();
+	char *text = render(&r, "", false, 100);
+
+	cr_expect(!has(text, "wavefronts"), "%s", text);
+	free(text);
+	for (uint32_t line = 10; line < 13; line++)
+		results_add_bank_use(&r, &(struct bank_use){
+			.site = sample_site("/a/b/reduce.cu", line, 5, "ld.shared.f32 %f1, [%r1];"),
+			.worst = line == 11 ? 32 : 1, .accesses = 100, .wavefronts = line == 11 ? 3200 : 100,
+			.least = 100 });
+	text = render(&r, "", false, 100);
+	cr_expect(has(text, "reduce.cu:111 ld.shared.f32"), "%s", text); /* who inlined it */
+	cr_expect(has(text, "32-way"), "%s", text);
+	cr_expect_eq(count(text, " 3100 "), 2, "%s", text); /* that place, and all */
+	cr_expect(has(text, " 3400 "), "%s", text);
+	free(text);
+	text = render(&r, "print-limit=1", false, 100);
+	cr_expect_eq(count(text, "ld.shared.f32"), 1 + 1, "%s", text); /* the race has one */
+	free(text);
+	results_free(&r);
+}
+
 Test(report, limits_prefix_colours)
 {
 	struct results r = sample();

@@ -272,3 +272,39 @@ Test(results, no_writer_is_fine)
 	results_remark(NULL, RESULT_REMARK_note, "");
 	results_close(NULL);
 }
+
+Test(results, bank_conflicts_by_place)
+{
+	const uint32_t load = sample_site("reduce.cu", 17, 5, "ld.shared.f32 %f1, [%r1];");
+	struct site unrolled = *site_get(load);
+	struct bank_use u = { .site = load, .worst = 4, .accesses = 2, .wavefronts = 8, .least = 2 };
+	struct bank_use clean = { .site = sample_site("reduce.cu", 30, 5, "st.shared.f32 [%r1], %f1;"),
+		.worst = 1, .accesses = 9, .wavefronts = 9, .least = 9 };
+	struct results r;
+
+	unrolled.ptx_line++;
+	for (int process = 0; process < 2; process++) {
+		struct results_writer *w = create();
+
+		results_bank_use(w, &clean);
+		u.site = load;
+		u.worst = 2;
+		results_bank_use(w, &u);
+		u.worst = 4;
+		results_bank_use(w, &u); /* instead of the one before */
+		u.site = site_intern(&unrolled);
+		results_bank_use(w, &u);
+		results_close(w);
+	}
+	r = read_back();
+	cr_assert_eq(r.cut, 0);
+	cr_assert_eq(r.bank.n, 2);
+	cr_expect_eq(r.bank.at[0].accesses, 8);
+	cr_expect_eq(r.bank.at[0].wavefronts, 32);
+	cr_expect_eq(r.bank.at[0].least, 8);
+	cr_expect_eq(r.bank.at[0].worst, 4);
+	cr_expect_eq(r.bank.at[1].accesses, 18);
+	cr_expect_eq(r.bank.at[1].worst, 1);
+	cr_expect_eq(site_get(r.bank.at[1].site)->loc->line, 30);
+	results_free(&r);
+}
