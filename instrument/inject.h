@@ -18,7 +18,7 @@
 	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) CALL(cuKernelGetFunction) \
 	CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemFree) \
 	CALL(cuMemcpyHtoD) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoHAsync) CALL(cuMemsetD8) \
-	CALL(cuMemAllocHost) CALL(cuMemFreeHost) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
+	CALL(cuMemAllocHost) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuGetErrorName) CALL(cuLibraryLoadData) \
 	CALL(cuModuleLoadData)
 

@@ -18,12 +18,14 @@ static struct {
 	CUcontext context;
 	CUdeviceptr pool;
 	uint32_t chunks;
-	char *host;                /* pinned, grows */
+	char *pinned;              /* STAGE_BYTES; made early: making it waits for the GPU */
+	char *host;                /* for what is more than that; grows */
 	size_t host_bytes;
 	CUstream side;             /* for a look at a kernel that hangs */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 #define LEAST_BYTES (16ull << 20)
+#define STAGE_BYTES (64ull << 20)
 
 /* ---- the pool ---- */
 
@@ -55,23 +57,8 @@ static bool make_pool(void)
 	pool.context = now;
 	pool.chunks = (uint32_t)(want / RECORD_CHUNK_BYTES) - 2;
 	cu.p_cuMemsetD8(pool.pool, 0, want);
-	cu.p_cuStreamCreate(&pool.side, CU_STREAM_NON_BLOCKING);
-	return true;
-}
-
-static bool make_host(size_t bytes)
-{
-	if (pool.host_bytes >= bytes)
-		return true;
-	if (pool.host)
-		cu.p_cuMemFreeHost(pool.host);
-	pool.host = NULL;
-	pool.host_bytes = bytes + bytes / 2;
-	if (cu.p_cuMemAllocHost((void **)&pool.host, pool.host_bytes)) {
-		pool.host_bytes = 0;
-		return false;
-	}
-	return true;
+	return !cu.p_cuStreamCreate(&pool.side, CU_STREAM_NON_BLOCKING)
+		&& !cu.p_cuMemAllocHost((void **)&pool.pinned, STAGE_BYTES);
 }
 
 /* ---- before ---- */
@@ -172,12 +159,33 @@ static CUresult wait_for(CUstream s)
 	return r;
 }
 
-/* Copies on the side stream while the kernel runs, else at once. */
-static bool fetch(void *to, CUdeviceptr from, size_t bytes, bool beside)
+/* The pool's first bytes on the host, also while the kernel still runs: on a
+ * stream of our own. NULL: they cannot be had. */
+static const void *fetch(size_t bytes)
 {
-	if (!beside)
-		return !cu.p_cuMemcpyDtoH(to, from, bytes);
-	return !cu.p_cuMemcpyDtoHAsync(to, from, bytes, pool.side) && !cu.p_cuStreamSynchronize(pool.side);
+	char *to = pool.pinned;
+
+	if (bytes > STAGE_BYTES) {
+		if (pool.host_bytes < bytes) {
+			free(pool.host);
+			pool.host_bytes = bytes + bytes / 4;
+			pool.host = malloc(pool.host_bytes);
+		}
+		if (!pool.host) {
+			pool.host_bytes = 0;
+			return NULL;
+		}
+		to = pool.host;
+	}
+	for (size_t at = 0, n; at < bytes; at += n) {
+		n = bytes - at < STAGE_BYTES ? bytes - at : STAGE_BYTES;
+		if (cu.p_cuMemcpyDtoHAsync(pool.pinned, pool.pool + at, n, pool.side)
+				|| cu.p_cuStreamSynchronize(pool.side))
+			return NULL;
+		if (to != pool.pinned)
+			memcpy(to + at, pool.pinned, n);
+	}
+	return to;
 }
 
 static void *pack(const struct inject_launch *l)
@@ -195,7 +203,7 @@ static void *pack(const struct inject_launch *l)
 
 static void check(const struct inject_launch *l, bool ended)
 {
-	struct record_head *head;
+	const struct record_head *head = fetch(RECORD_CHUNK_BYTES);
 	struct gpu_launch g = { .module = l->module, .kernel = l->kernel, .shared_dynamic = l->shared,
 		.sm = gpu_module_sm(l->module), .tickets = l->tickets, .ended = ended,
 		.map = inject_find_map };
@@ -203,15 +211,15 @@ static void check(const struct inject_launch *l, bool ended)
 	size_t bytes;
 	void *params;
 
-	if (!make_host(RECORD_CHUNK_BYTES) || !fetch(pool.host, pool.pool, RECORD_CHUNK_BYTES, !ended)) {
+	if (!head) {
 		gpu_unchecked(inject_session(), l->kernel, "its records could not be copied from the GPU");
 		return;
 	}
-	head = (void *)pool.host;
 	g.dropped = head->dropped;
 	g.chunks = head->next - 1 < pool.chunks ? head->next - 1 : pool.chunks;
 	bytes = (size_t)(g.chunks + 1) * RECORD_CHUNK_BYTES;
-	if (!make_host(bytes) || !fetch(pool.host, pool.pool, bytes, !ended)) {
+	g.pool = fetch(bytes);
+	if (!g.pool) {
 		gpu_unchecked(inject_session(), l->kernel, "no host memory for its records");
 		return;
 	}
@@ -222,7 +230,6 @@ static void check(const struct inject_launch *l, bool ended)
 	g.shared = (uint32_t)value + l->shared + 2048;
 	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, l->function);
 	g.nregs = (uint32_t)value;
-	g.pool = pool.host;
 	g.params = params = pack(l);
 	memcpy(g.grid, l->grid, sizeof g.grid);
 	memcpy(g.block, l->block, sizeof g.block);
