@@ -326,6 +326,18 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 	pthread_mutex_unlock(&c->lock);
 }
 
+static bool where(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes)
+{
+	struct exec_mem m;
+
+	(void)user;
+	if (!exec_mem_find(addr, &m))
+		return false;
+	*base = m.at;
+	*bytes = m.bytes;
+	return true;
+}
+
 /* ---- further schedules ---- */
 
 struct trial {
@@ -391,7 +403,7 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	struct explored other = { 0 };
 	struct exec_result r = { 0 };
 	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = session_found,
-		.user = c };
+		.user = c, .global = !c->opt.no_global, .where = where };
 	struct result_launch record;
 	enum consan_status status;
 	struct check *check = NULL;

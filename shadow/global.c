@@ -12,7 +12,8 @@
  *    whose events come in an order that no thread timing changes; x of another
  *    cluster stays, because which of the two came first is chance, and what is
  *    reported must not depend on it: so every pair is seen in either order.
- *  - mutually strong ones stay both.
+ *  - mutually strong ones stay both. A later access that knows a strong read or
+ *    read-modify-write is ordered after the strong writes which that one saw.
  *  - n reads what its own lanes wrote or read in the same epoch: n adds nothing.
  * When a state grows beyond MANY accesses while memory is plenty, FEW when it
  * is not, the accesses of the highest clusters go, reads first: what stays is
@@ -38,6 +39,7 @@
 #define SHARDS 64u
 #define MANY 256u
 #define FEW 24u
+#define ATOMICS 16u
 #define PLENTY (4u << 20) /* bytes of a shard's states and records */
 #define MEMO 8u
 #define CHUNK 512u
@@ -94,8 +96,9 @@ struct global_shadow {
 struct visit {
 	struct shard *s;
 	struct global_ask *ask;
-	const struct global_record *now;
+	const struct global_record *from;
 	const uint64_t *lane_addr;
+	const struct global_record *now; /* the same, as this region keeps it */
 	uint32_t record;         /* index of now's record in this region */
 	struct region *region;
 	struct memo memo[MEMO];
@@ -168,7 +171,7 @@ static uint32_t record_new(struct shard *s, const struct global_record *from,
 	}
 	r = record_at(s, i);
 	*r = *from;
-	r->refs = 0;
+	r->refs = 1; /* the access, while it lasts */
 	if (r->row == GR_LIST) {
 		uint16_t *offset = base_alloc(32 * sizeof *offset);
 
@@ -366,6 +369,15 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 	return true;
 }
 
+/* x is a strong write, and `seen`, which came later, read what it or its chain
+ * left: both are strong to each other. */
+static bool observed(const struct global_record *seen, const struct global_record *x)
+{
+	return (x->flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) == (GR_STRONG | GR_WRITE)
+		&& x->element == seen->element && (x->cluster == seen->cluster
+		|| (x->scope == 2 && seen->scope == 2));
+}
+
 static struct entry *scratch(struct shard *s, uint32_t n)
 {
 	if (n > s->cap_scratch) {
@@ -375,23 +387,43 @@ static struct entry *scratch(struct shard *s, uint32_t n)
 	return s->scratch;
 }
 
-/* Which of them goes when there are too many: a read by the highest cluster, else
- * a write; not the newest. */
-static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n)
+/* Which of `flags` goes when there are too many of them: a read by the highest
+ * cluster, else a write; not the newest. n: none. */
+static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n, uint32_t flags)
 {
 	uint64_t most = 0;
-	uint32_t worst = 0;
+	uint32_t worst = n;
 
 	for (uint32_t i = 0; i + 1 < n; i++) {
 		const struct global_record *r = record_at(s, at[i].record);
 		uint64_t key = (uint64_t)!(r->flags & GR_WRITE) << 63 | (uint64_t)r->cluster << 16 | r->agent;
 
-		if (key >= most) {
+		if ((r->flags & flags) == flags && key >= most) {
 			most = key;
 			worst = i;
 		}
 	}
 	return worst;
+}
+
+static uint32_t trim(struct shard *s, struct entry *at, uint32_t n)
+{
+	const uint32_t most = s->bytes < PLENTY ? MANY : FEW;
+	uint32_t strong = 0, i;
+
+	for (i = 0; i < n && n > ATOMICS; i++)
+		strong += (at[i].flags & (GR_STRONG | GR_WRITE)) == (GR_STRONG | GR_WRITE);
+	while (n > most || strong > ATOMICS) {
+		i = victim(s, at, n, strong > ATOMICS ? GR_STRONG | GR_WRITE : 0);
+		if (i == n)
+			break;
+		if ((at[i].flags & (GR_STRONG | GR_WRITE)) == (GR_STRONG | GR_WRITE))
+			strong--;
+		memmove(&at[i], &at[i + 1], (n - i - 1) * sizeof *at);
+		n--;
+		s->forgot++;
+	}
+	return n;
 }
 
 /* The access adds nothing to what is remembered. */
@@ -400,26 +432,29 @@ static bool adds_nothing(struct visit *v, const struct entry *at, uint32_t n, ui
 {
 	if (v->now->flags & GR_WRITE)
 		return false;
-	for (uint32_t i = n; i-- > 0;)
+	/* a strong read says more if it comes after another write, see advance() */
+	for (uint32_t i = n; i-- > 0 && !(v->now->flags & at[i].flags & GR_STRONG
+		&& at[i].flags & GR_WRITE);)
 		if (at[i].tag == tag && !(bytes & ~at[i].bytes) && at[i].record != v->record
 			&& repeats(record_at(v->s, at[i].record), v->now, addr, bytes, &v->lanewise))
 			return true;
 	return false;
 }
 
-/* Fills the scratch with what the granule remembers after the access. */
+/* Fills the scratch with what the granule remembers after the access. Newest
+ * first: a strong access that now knows has observed the strong writes before
+ * it, back to where their chain began, so that they are ordered before now, too. */
 static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes)
 {
 	struct shard *s = v->s;
-	const struct global_record *now = v->now;
+	const struct global_record *now = v->now, *seen = NULL;
 	const uint32_t nfrom = from ? s->state[from].n : 0;
 	struct entry *out = scratch(s, nfrom + 1);
 	struct entry mine = { v->record, bytes, now->flags, tag_of(now->cluster) };
-	uint32_t n = 0, most;
-	bool skip;
+	uint32_t k = nfrom, n;
+	bool skip = nfrom && adds_nothing(v, s->state[from].at, nfrom, mine.tag, addr, bytes);
 
-	skip = nfrom && adds_nothing(v, s->state[from].at, nfrom, mine.tag, addr, bytes);
-	for (uint32_t i = 0; i < nfrom; i++) {
+	for (uint32_t i = nfrom; i-- > 0;) {
 		struct entry e = s->state[from].at[i];
 		uint32_t both = e.bytes & bytes;
 		const struct global_record *x;
@@ -431,29 +466,31 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 			continue;
 		}
 		if (!both || (!write && v->ask->lonely && e.tag != mine.tag)) {
-			out[n++] = e;
+			out[--k] = e;
 			continue;
 		}
 		x = record_at(s, e.record);
-		is = v->ask->judge(v->ask, x, now, addr, both, &v->lanewise);
+		if (seen && observed(seen, x))
+			is = GLOBAL_ORDERED;
+		else
+			is = v->ask->judge(v->ask, x, now, addr, both, &v->lanewise);
+		if (seen && (x->flags & (GR_WRITE | GR_RMW)) == GR_WRITE)
+			seen = NULL;
+		if (is == GLOBAL_ORDERED && x->flags & GR_STRONG && (x->flags & GR_RMW
+			|| !(x->flags & GR_WRITE)) && !(x->flags & GR_ASYNC))
+			seen = x;
 		gone = !skip && as_strict(x, now) && (now->flags & GR_WRITE || !(e.flags & GR_WRITE))
 			&& (is == GLOBAL_ORDERED || (is == GLOBAL_CLASH && x->cluster == now->cluster));
 		if (gone)
 			e.bytes &= (uint16_t)~bytes;
 		if (e.bytes)
-			out[n++] = e;
+			out[--k] = e;
 	}
+	n = nfrom - k;
+	memmove(out, out + k, n * sizeof *out);
 	if (!skip)
 		out[n++] = mine;
-	most = s->bytes < PLENTY ? MANY : FEW;
-	while (n > most) {
-		uint32_t i = victim(s, out, n);
-
-		memmove(&out[i], &out[i + 1], (n - i - 1) * sizeof *out);
-		n--;
-		s->forgot++;
-	}
-	return n;
+	return trim(s, out, n);
 }
 
 static bool same_content(const struct state *x, const struct entry *at, uint32_t n)
@@ -630,7 +667,8 @@ static void enter(struct global_shadow *g, struct visit *v, uint64_t number)
 	v->s = shard_of(g, number);
 	pthread_mutex_lock(&v->s->lock);
 	v->region = region_of(v->s, number);
-	v->record = record_new(v->s, v->now, v->lane_addr, number);
+	v->record = record_new(v->s, v->from, v->lane_addr, number);
+	v->now = record_at(v->s, v->record);
 	v->nmemo = 0;
 	v->last = 0;
 	v->lanewise = false;
@@ -640,8 +678,7 @@ static void leave(struct visit *v)
 {
 	if (!v->region)
 		return;
-	if (!record_at(v->s, v->record)->refs)
-		record_free(v->s, v->record);
+	record_put(v->s, v->record);
 	pthread_mutex_unlock(&v->s->lock);
 	v->region = NULL;
 }
@@ -650,7 +687,7 @@ void global_shadow_touch(struct global_shadow *g, struct global_ask *a,
 	const struct global_record *now, const uint64_t *lane_addr,
 	const struct global_span *spans, size_t nspans)
 {
-	struct visit v = { .ask = a, .now = now, .lane_addr = lane_addr };
+	struct visit v = { .ask = a, .from = now, .lane_addr = lane_addr };
 
 	for (size_t i = 0; i < nspans; i++) {
 		uint64_t addr = spans[i].addr, end = addr + spans[i].bytes, next;

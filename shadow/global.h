@@ -44,7 +44,8 @@ struct global_record {
 	uint32_t issue;          /* epoch of the issuing warp */
 	uint32_t refs;           /* states that hold it */
 	int32_t pitch;
-	uint16_t agent, size;    /* size: bytes per lane */
+	uint16_t agent, warp;    /* warp: in the cluster, that did or issued it */
+	uint16_t size;           /* bytes per lane */
 	uint16_t element;        /* bytes that are atomic */
 	uint8_t row, flags, scope;
 	int8_t lane;             /* who issued it, if an engine did it */

@@ -1,7 +1,7 @@
 /* access: accesses to shared memory by threads, cut into granules for the
  * shadow; flags and locks made of strong accesses. Finds no conflict itself:
  * the shadow does, and asks race.c what it means. */
-#include "state.h"
+#include "global.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -266,7 +266,7 @@ static void strong_reads(struct cluster *c, struct warp *w, const struct event *
 			else if (acquires(e->sem))
 				warp_acquire(c, w, 1u << l, h->f);
 			else
-				warp_observe(c, w, 1u << l, h->f, far);
+				warp_observe(c, w, 1u << l, h->f, far ? SCOPE_CLUSTER : 0);
 		}
 	}
 }
@@ -323,6 +323,10 @@ void on_access(struct cluster *c, const struct event *e)
 	struct cell_entry now;
 	struct view v;
 
+	if (e->space == SP_GLOBAL && c->global) {
+		global_access(c, e);
+		return;
+	}
 	if (e->space != SP_SHARED || e->peer >= c->nctas)
 		return;
 	c->stats.accesses++;
@@ -365,6 +369,8 @@ void on_cp_async(struct cluster *c, const struct event *e)
 		view_open(&v, c, w, lanes, w->group[i].f, ROLE_COPY, e->peer);
 		touch_lanes(&v, e, lanes, now);
 	}
+	if (c->global)
+		global_copy(c, e);
 }
 
 void access_object(struct cluster *c, struct warp *w, const struct event *e)

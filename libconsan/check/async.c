@@ -1,7 +1,7 @@
 /* async: cp.async and bulk groups, the slots of bulk loads, operations in
  * flight, and what is left of them at exit. Completion is never judged by when
  * it happened, only by who knows of it. */
-#include "state.h"
+#include "global.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +110,16 @@ void on_bulk_commit(struct cluster *c, const struct event *e)
 	commit(&warp_of(c, e)->stores, e->lanes, e->site);
 }
 
+/* Lanes with bulk stores whose writes are not known to be complete. */
+static uint32_t pending_writes(const struct warp *w)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned l = 0; l < 32; l++)
+		lanes |= (uint32_t)(w->stores.last[l] > w->own.stored.at[l]) << l;
+	return lanes;
+}
+
 void on_bulk_wait(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
@@ -122,6 +132,10 @@ void on_bulk_wait(struct cluster *c, const struct event *e)
 		mine |= (uint32_t)(g->last[l] > 0) << l;
 		pending |= (uint32_t)(g->last[l] > w->own.stores.at[l]) << l;
 	}
+	if (c->global && !(e->flags & EVF_READ))
+		for (uint32_t m = pending_writes(w) & e->lanes; m; m &= m - 1)
+			per_lane_set(&w->own.stored, m & -m,
+				reached(g, (unsigned)__builtin_ctz(m), e->count));
 	wait_groups(w, g, &w->own.stores, e->lanes, e->count, e->site);
 	/* C21: only the issuing thread's wait counts */
 	if (!pending || pending & e->lanes || mine & e->lanes)
@@ -283,6 +297,10 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		.warp = (uint16_t)w->index, .lane = (int8_t)lane,
 	};
 	map_read_by(c, w, lane, agent_slot(c, k), s->epoch);
+	/* of a multicast, one of the copies stands for the read */
+	if (c->global && e->ngspans && (!(e->flags & EVF_MULTICAST)
+		|| peer == (unsigned)__builtin_ctz(e->mask)))
+		global_load(c, e, w, lane, k);
 	now = (struct cell_entry){
 		.epoch = s->epoch, .agent = (uint16_t)agent_slot(c, k), .lanes = UINT32_MAX,
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT
@@ -318,6 +336,8 @@ static void bulk_store(struct cluster *c, const struct event *e, struct warp *w,
 
 	groups_issue(&w->stores, 1u << lane, e->site);
 	map_read_by(c, w, lane, now.agent, now.epoch);
+	if (c->global && e->ngspans)
+		global_store(c, e, w, lane);
 	view_open(&v, c, w, 1u << lane, warp_frontier(w, lane), ROLE_BULK_STORE, e->peer);
 	touch_spans(c, &v, e, now);
 }

@@ -1,6 +1,6 @@
 /* check: the room's door. Opens and closes launches and clusters, and hands
  * every event to the file that knows it. */
-#include "state.h"
+#include "global.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +29,8 @@ struct check *check_open(const struct check_config *config)
 
 	k->config = *config;
 	k->last = UINT32_MAX;
+	if (config->global)
+		k->global = global_open();
 	k->maps = map_table_open();
 	pthread_mutex_init(&k->lock, NULL);
 	return k;
@@ -159,6 +161,11 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->cta = base_alloc(c->nctas * sizeof *c->cta);
 	c->warp = base_alloc(c->nwarps * sizeof *c->warp);
 	c->wg = base_alloc(c->nwarpgroups * sizeof *c->wg);
+	if (k->global) {
+		c->global = base_alloc(sizeof *c->global);
+		c->global->polled = base_alloc(c->nwarps * sizeof *c->global->polled);
+		c->sink.want_global = true;
+	}
 	c->nothing = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->nothing);
 	c->least = frontier_new(&c->space);
 	c->joint = frontier_new(&c->space);
@@ -177,7 +184,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	while (w->ngroups)
 		frontier_put(&c->space, w->group[--w->ngroups].f);
 	for (i = 0; i < w->released.n; i++)
-		frontier_put(&c->space, w->released.at[i].f);
+		order_drop_released(c, &w->released.at[i]);
 	for (i = 0; i < w->observed.n; i++)
 		frontier_put(&c->space, w->observed.at[i].f);
 	w->released.n = w->observed.n = 0;
@@ -246,6 +253,7 @@ static void reset_cluster(struct cluster *c)
 		frontier_clear(&c->space, c->cta[i].exited);
 		c->cta[i].narrow[0] = c->cta[i].narrow[1] = 0;
 	}
+	global_cluster_reset(c);
 	c->cut = false;
 }
 
@@ -319,6 +327,7 @@ static void free_cluster(struct cluster *c)
 		free(c->wg[i].reg);
 		free(c->wg[i].reg_site.at);
 	}
+	global_cluster_free(c);
 	free(c->nothing);
 	frontier_put(&c->space, c->least);
 	frontier_put(&c->space, c->joint);
@@ -358,7 +367,7 @@ size_t check_findings(struct check *k, const struct finding *const **out)
 	free(k->ordered);
 	k->ordered = base_alloc((k->nfindings + 1) * sizeof *k->ordered);
 	for (size_t i = 0; i < k->nfindings; i++)
-		if (k->first[i] <= k->last)
+		if (k->first[i].high <= k->last)
 			k->ordered[n++] = k->finding[i];
 	qsort(k->ordered, n, sizeof *k->ordered, compare);
 	pthread_mutex_unlock(&k->lock);
@@ -379,6 +388,7 @@ void check_close(struct check *k)
 		k->idle = c->next;
 		free_cluster(c);
 	}
+	global_close(k->global);
 	for (size_t i = 0; i < k->nfindings; i++) {
 		finding_free(k->finding[i]);
 		free(k->finding[i]);

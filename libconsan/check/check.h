@@ -32,6 +32,10 @@ struct check_config {
 	struct launch_info launch;  /* copied, strings must outlive the check */
 	struct check_policy policy;
 	struct check_memory *memory; /* or NULL */
+	bool global;                /* races on global memory; needs the events of all
+				       clusters in the order in which they took place */
+	/* The allocation that holds a global address; NULL: not known. */
+	bool (*where)(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes);
 	/* A finding seen for the first time in this launch, from any thread,
 	 * one call at a time. The finding is the checker's. */
 	void (*found)(void *user, const struct finding *f);

@@ -45,8 +45,12 @@ static void drop_rest(struct frontier *f)
 		free(f->q);
 	if (f->foreign)
 		foreign_put(f->foreign);
+	if (f->seen)
+		foreign_put(f->seen);
+	if (f->ready)
+		foreign_put(f->ready);
 	f->q = NULL;
-	f->foreign = NULL;
+	f->foreign = f->seen = f->ready = NULL;
 }
 
 static uint32_t *fit_q(struct clock_space *s, struct frontier *f)
@@ -109,6 +113,8 @@ void frontier_copy(struct clock_space *s, struct frontier *f, const struct front
 	if (from->q)
 		memcpy(fit_q(s, f), from->q, s->ngeneric * sizeof *f->q);
 	f->foreign = foreign_get(from->foreign);
+	f->seen = foreign_get(from->seen);
+	f->ready = foreign_get(from->ready);
 }
 
 static uint32_t *full_of(struct clock_space *s, struct frontier *f,
@@ -241,6 +247,10 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 		raise(fit_q(s, f), from->q, s->ngeneric);
 	if (from->foreign && from->foreign != f->foreign)
 		foreign_join(&f->foreign, from->foreign);
+	if (from->seen && from->seen != f->seen)
+		foreign_join(&f->seen, from->seen);
+	if (from->ready && from->ready != f->ready)
+		foreign_join(&f->ready, from->ready);
 	if (f->npart)
 		tidy(f);
 	for (i = 0; i < from->npart; i++)
@@ -259,7 +269,8 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 	for (i = 0; of->q && i < (uint32_t)(of->g - of->p); i++)
 		if (of->q[i] > (f->q ? f->q[i] : 0))
 			return false;
-	if (of->foreign && of->foreign != f->foreign && !foreign_covers(f->foreign, of->foreign))
+	if (!foreign_covers(f->foreign, of->foreign) || !foreign_covers(f->seen, of->seen)
+		|| !foreign_covers(f->ready, of->ready))
 		return false;
 	for (i = 0; i < of->npart; i++) {
 		const struct partial *p = &of->part[i];

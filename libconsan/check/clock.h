@@ -56,6 +56,9 @@ struct frontier {
 	uint32_t *g, *p;        /* [cap], [ngeneric] */
 	uint32_t *q;            /* plane Q: [ngeneric], or NULL, which is all 0 */
 	struct foreign *foreign;
+	/* What would be known, or published, but for a fence of another thread's on
+	 * the way: relaxed reads gave `seen`, fences at gpu scope covered `ready`. */
+	struct foreign *seen, *ready;
 	uint32_t cap;
 	uint32_t npart, cap_part;
 	struct partial *part;

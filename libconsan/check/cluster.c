@@ -102,7 +102,7 @@ void on_cluster_wait(struct cluster *c, const struct event *e)
 	w->cluster_arrived[(c->meet.phase - 1) & 1] &= ~e->lanes;
 	w->cluster_waited = c->meet.phase;
 	if (e->sem == SEM_RELAXED)
-		warp_observe(c, w, e->lanes, f, true);
+		warp_observe(c, w, e->lanes, f, SCOPE_CLUSTER);
 	else
 		warp_acquire(c, w, e->lanes, f);
 	for (uint32_t r = 0; c->meet.narrow && r < c->nctas; r++) {

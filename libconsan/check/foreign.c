@@ -33,7 +33,9 @@ static struct snapshot *snapshot_of(const struct frontier *f)
 	x->f = frontier_new(&s);
 	frontier_copy(&s, x->f, f);
 	foreign_put(x->f->foreign);
-	x->f->foreign = NULL;
+	foreign_put(x->f->seen);
+	foreign_put(x->f->ready);
+	x->f->foreign = x->f->seen = x->f->ready = NULL;
 	return x;
 }
 

@@ -14,7 +14,7 @@
 
 struct snapshot {
 	uint32_t refs;
-	struct frontier *f;      /* f->foreign is NULL */
+	struct frontier *f;      /* its foreign, seen and ready are NULL */
 };
 
 struct foreign {

@@ -438,7 +438,7 @@ static void learn(struct cluster *c, const struct event *e, struct mbar *m, stru
 	bool relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK, far = cluster_wide(c, e);
 
 	if (relaxed)
-		warp_observe(c, w, e->lanes, m->before, false);
+		warp_observe(c, w, e->lanes, m->before, 0);
 	else
 		warp_acquire(c, w, e->lanes, m->before);
 	if (c->nctas == 1)
@@ -446,7 +446,7 @@ static void learn(struct cluster *c, const struct event *e, struct mbar *m, stru
 	if (!far)
 		warp_miss(c, w, e->lanes, m->far_before.wide, m->far_before.site, e->site);
 	else if (relaxed)
-		warp_observe(c, w, e->lanes, m->far_before.wide, true);
+		warp_observe(c, w, e->lanes, m->far_before.wide, SCOPE_CLUSTER);
 	else
 		warp_acquire(c, w, e->lanes, m->far_before.wide);
 	if (m->far_before.site)

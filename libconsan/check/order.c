@@ -6,6 +6,7 @@
  * covers, which groups it waited for) stands in struct own, per lane, so that
  * an elected lane's wait or fence does not split the warp's frontier. Both are
  * added to what the lane publishes. */
+#include "foreign.h"
 #include "state.h"
 
 #include <stdlib.h>
@@ -89,11 +90,20 @@ static void add_own_as(struct cluster *c, struct warp *w, uint32_t lanes, uint32
 	add_per_lane(c, into, p, agent_copies(c, w->index), lanes, w->live, &own->fenced_copies);
 	add_per_lane(c, into, PLANE_HALF, agent_copies(c, w->index), lanes, w->live, &own->half_copies);
 	add_per_lane(c, into, g, agent_stores(c, w->index), lanes, w->live, &own->stores);
+	add_per_lane(c, into, PLANE_STORED, agent_stores(c, w->index), lanes, w->live, &own->stored);
+	if (g == PLANE_G)
+		add_per_lane(c, into, PLANE_Q, w->index, lanes, w->live, &own->fenced_global);
 }
 
 static void add_own(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
 	struct frontier *into)
 {
+	for (size_t i = 0; c->global && i < w->released.n; i++)
+		if (w->released.at[i].ready && w->released.at[i].lanes & lanes)
+			foreign_join(&into->ready, w->released.at[i].ready);
+	for (size_t i = 0; c->global && i < w->observed.n; i++)
+		if (w->observed.at[i].f->foreign && w->observed.at[i].lanes & lanes)
+			foreign_join(&into->seen, w->observed.at[i].f->foreign);
 	add_own_as(c, w, lanes, epoch, &w->own, into, PLANE_G);
 }
 
@@ -276,7 +286,8 @@ bool warp_heard(struct cluster *c, const struct warp *w, const struct who *x)
 
 /* ---- relaxed accesses and the fences around them (A07, B25) ---- */
 
-void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f, bool far)
+void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
+	unsigned far)
 {
 	size_t i;
 
@@ -285,7 +296,7 @@ void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 			frontier_join(&c->space, w->observed.at[i].f, f);
 			return;
 		}
-	vec_push(&w->observed, ((struct observed){ lanes, far, frontier_new(&c->space) }));
+	vec_push(&w->observed, ((struct observed){ lanes, (uint8_t)far, frontier_new(&c->space) }));
 	frontier_copy(&c->space, w->observed.at[i].f, f);
 }
 
@@ -328,13 +339,26 @@ bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct fr
 	return any;
 }
 
+bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
+	struct frontier *into, unsigned *scope)
+{
+	const struct released *r = &w->released.at[i];
+
+	if (!(r->lanes >> lane & 1) || r->restricted)
+		return false;
+	frontier_join(&c->space, into, r->f);
+	add_own_as(c, w, 1u << lane, r->epoch, &r->own, into, PLANE_G);
+	*scope = r->scope;
+	return true;
+}
+
 static void fence_acquires(struct cluster *c, struct warp *w, const struct event *e)
 {
 	for (size_t i = 0; i < w->observed.n;) {
 		struct observed *o = &w->observed.at[i];
 		uint32_t m = o->lanes & e->lanes;
 
-		if (m && o->far && !wide(e)) {
+		if (m && o->far > e->scope) {
 			warp_miss(c, w, m, o->f, 0, e->site);
 			i++; /* a wider fence may follow */
 			continue;
@@ -351,6 +375,48 @@ static void fence_acquires(struct cluster *c, struct warp *w, const struct event
 	}
 }
 
+/* Each writer fences, a barrier follows, and one thread writes the flag: by the
+ * letter only the fence of that thread makes a release pattern of its write. All
+ * code that has a last block does so, and a fence at gpu scope does make what it
+ * covers visible, whoever says so afterwards. */
+static void make_ready(struct cluster *c, struct warp *w, struct released *r)
+{
+	struct frontier *f;
+
+	if (c->check->config.policy.fence_by_flag_writer)
+		return;
+	f = frontier_new(&c->space);
+	frontier_copy(&c->space, f, r->f);
+	add_own_as(c, w, r->lanes, r->epoch, &r->own, f, PLANE_G);
+	r->ready = foreign_of(c->info.id, f);
+	frontier_put(&c->space, f);
+}
+
+/* The same on the other side: one thread reads the flag, all fence. */
+static void fence_takes_seen(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	struct frontier *sum = NULL;
+
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		const struct frontier *f = w->group[i].f;
+
+		if (!(w->group[i].lanes & lanes) || !f->seen || foreign_covers(f->foreign, f->seen))
+			continue;
+		if (!sum)
+			sum = frontier_new(&c->space);
+		foreign_join(&sum->foreign, f->seen);
+	}
+	if (sum)
+		warp_acquire(c, w, lanes, sum);
+	frontier_put(&c->space, sum);
+}
+
+void order_drop_released(struct cluster *c, struct released *r)
+{
+	frontier_put(&c->space, r->f);
+	foreign_put(r->ready);
+}
+
 static void fence_releases(struct cluster *c, struct warp *w, const struct event *e)
 {
 	uint32_t epoch = close_epoch(w), lanes = e->lanes;
@@ -361,13 +427,13 @@ static void fence_releases(struct cluster *c, struct warp *w, const struct event
 		struct released *r = &w->released.at[i];
 
 		/* a lesser fence takes nothing back from a greater one */
-		if ((wide(e) || !r->wide) && (!restricted || r->restricted))
+		if (e->scope >= r->scope && (!restricted || r->restricted))
 			r->lanes &= ~lanes;
 		if (r->lanes) {
 			i++;
 			continue;
 		}
-		frontier_put(&c->space, r->f);
+		order_drop_released(c, r);
 		*r = w->released.at[--w->released.n];
 	}
 	for (i = 0; i < w->ngroups; i++) {
@@ -383,7 +449,10 @@ static void fence_releases(struct cluster *c, struct warp *w, const struct event
 		} else {
 			frontier_copy(&c->space, f, w->group[i].f);
 		}
-		vec_push(&w->released, ((struct released){ m, epoch, wide(e), restricted, f, w->own }));
+		vec_push(&w->released, ((struct released){ m, epoch, wide(e), e->scope, restricted, f,
+			NULL, w->own }));
+		if (c->global && e->scope >= SCOPE_GPU && !restricted)
+			make_ready(c, w, &w->released.at[w->released.n - 1]);
 	}
 }
 
@@ -393,8 +462,11 @@ void on_fence(struct cluster *c, const struct event *e)
 
 	if (e->space != SP_ANY && e->space != SP_SHARED)
 		return;
-	if (e->sem == SEM_ACQUIRE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC)
+	if (e->sem == SEM_ACQUIRE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC) {
 		fence_acquires(c, w, e);
+		if (c->global && e->scope >= SCOPE_GPU && !c->check->config.policy.fence_by_flag_writer)
+			fence_takes_seen(c, w, e->lanes);
+	}
 	if (e->sem == SEM_RELEASE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC)
 		fence_releases(c, w, e);
 }
@@ -501,6 +573,21 @@ static void fence_known(struct cluster *c, struct warp *w, const struct event *e
 	}
 }
 
+/* What it covers of global memory is told apart from what it covers of shared. */
+static void fence_global(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	unsigned n = w->ngroups;
+
+	per_lane_set(&w->own.fenced_global, lanes | ~w->all, close_epoch(w));
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t m = w->group[i].lanes & lanes;
+
+		if (m)
+			frontier_fence_global(&c->space, m == w->group[i].lanes ? w->group[i].f
+				: split(c, w, i, m)->f);
+	}
+}
+
 /* A uni-directional pair (A21): what the release half covers stays marked, on
  * its way from thread to thread, until an acquire half makes it count. */
 void on_fence_proxy(struct cluster *c, const struct event *e)
@@ -513,6 +600,8 @@ void on_fence_proxy(struct cluster *c, const struct event *e)
 	}
 	if (e->mode != EVP_ASYNC && e->mode != EVP_ASYNC_RELEASE && e->mode != EVP_ASYNC_ACQUIRE)
 		return;
+	if (c->global && e->mode == EVP_ASYNC && e->space != SP_SHARED)
+		fence_global(c, w, e->lanes);
 	if (e->space != SP_ANY && e->space != SP_SHARED) {
 		w->global_fence = e->site;
 		return;

@@ -2,6 +2,8 @@
  * and given to the launch; what is known already is only counted. */
 #include "state.h"
 
+#include "../recorder.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,10 +118,56 @@ static uint32_t *find_index(struct check *k, const uint32_t key[3])
 	}
 }
 
+int finding_rank_compare(const struct finding_rank *a, const struct finding_rank *b)
+{
+	if (a->high != b->high)
+		return a->high < b->high ? -1 : 1;
+	if (a->low != b->low)
+		return a->low < b->low ? -1 : 1;
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	for (unsigned i = 0; i < 2; i++)
+		if (a->by[i] != b->by[i])
+			return a->by[i] < b->by[i] ? -1 : 1;
+	return 0;
+}
+
+size_t report_find(struct check *k, enum rule rule, uint32_t site0, uint32_t site1)
+{
+	uint32_t key[3], *at;
+
+	make_key(key, rule, site0, site1);
+	at = find_index(k, key);
+	return *at ? *at - 1 : k->nfindings;
+}
+
+/* Of a bug that an earlier cluster showed, nobody wants the story. */
+static bool would_be_first(struct check *k, const struct finding *f,
+	const struct finding_rank *rank)
+{
+	uint32_t key[3], *at;
+	bool first;
+
+	make_key(key, f->rule, f->side[0].site, f->side[1].site);
+	pthread_mutex_lock(&k->lock);
+	at = find_index(k, key);
+	first = !*at || finding_rank_compare(rank, &k->first[*at - 1]) < 0;
+	pthread_mutex_unlock(&k->lock);
+	return first;
+}
+
 /* Counts are settled in report_cluster_end(), where each cluster adds its own. */
 void report_send(struct cluster *c, struct finding *f)
 {
-	struct check *k = c->check;
+	const struct finding_rank rank = { .high = c->info.id, .low = c->info.id };
+
+	if (c->info.recorder && would_be_first(c->check, f, &rank))
+		f->history = recorder_tell(c->info.recorder, f);
+	report_ranked(c->check, f, rank);
+}
+
+void report_ranked(struct check *k, struct finding *f, struct finding_rank rank)
+{
 	uint32_t key[3], *at;
 
 	make_key(key, f->rule, f->side[0].site, f->side[1].site);
@@ -130,7 +178,8 @@ void report_send(struct cluster *c, struct finding *f)
 
 		if (f->severity > old->severity)
 			old->severity = f->severity;
-		if (c->info.id < k->first[*at - 1]) { /* whatever thread comes first */
+		/* whatever thread comes first */
+		if (finding_rank_compare(&rank, &k->first[*at - 1]) < 0) {
 			struct finding swap = *old;
 
 			*old = *f;
@@ -138,7 +187,7 @@ void report_send(struct cluster *c, struct finding *f)
 			old->severity = swap.severity;
 			old->seen = swap.seen;
 			old->clusters = swap.clusters;
-			k->first[*at - 1] = c->info.id;
+			k->first[*at - 1] = rank;
 		}
 		pthread_mutex_unlock(&k->lock);
 		finding_free(f);
@@ -150,7 +199,7 @@ void report_send(struct cluster *c, struct finding *f)
 		k->finding = base_resize(k->finding, k->cap_findings * sizeof(struct finding *));
 		k->first = base_resize(k->first, k->cap_findings * sizeof *k->first);
 	}
-	k->first[k->nfindings] = c->info.id;
+	k->first[k->nfindings] = rank;
 	k->finding[k->nfindings++] = f;
 	*at = (uint32_t)k->nfindings;
 	f->seen = 1;

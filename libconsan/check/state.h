@@ -42,6 +42,8 @@ struct lane_groups {
  * they have waited for their copies and bulk stores. */
 struct own {
 	struct per_lane fenced, fenced_copies, copies, stores;
+	struct per_lane stored;  /* bulk stores whose writes are complete, too */
+	struct per_lane fenced_global; /* accesses covered by a proxy fence over global memory */
 	struct per_lane half, half_copies; /* the release half of a proxy fence (A21) */
 };
 
@@ -52,15 +54,17 @@ struct group {               /* lanes that know the same */
 
 struct observed {            /* by relaxed reads: knowledge once a fence follows */
 	uint32_t lanes;
-	bool far;                /* from another CTA: the fence's scope must hold it */
+	uint8_t far;             /* the least scope of a fence that takes it; 0: any */
 	struct frontier *f;
 };
 
 struct released {            /* by a fence: what relaxed writes will publish */
 	uint32_t lanes, epoch;
 	bool wide;               /* the fence's scope holds the cluster */
+	uint8_t scope;           /* enum ev_scope */
 	bool restricted;         /* .sync_restrict::shared::cta: only that memory (A11) */
 	struct frontier *f;      /* without the lanes' own doings: those are here */
+	struct foreign *ready;   /* at gpu scope: both together, for whoever comes after; or NULL */
 	struct own own;
 };
 
@@ -256,6 +260,8 @@ struct stuck {
 };
 
 struct seen;                 /* report.c */
+struct global;               /* global.h: of the launch ... */
+struct cluster_global;       /* ... and of one cluster */
 
 /* ---- a cluster: the sink ---- */
 
@@ -290,6 +296,7 @@ struct cluster {
 	struct stuck *stuck;     /* EV_BLOCKED so far, newest first */
 	bool cut;                /* fault or hang: leftovers are not judged */
 	const struct event *now; /* the event being handled */
+	struct cluster_global *global; /* NULL: global memory is not looked at */
 	struct seen *seen;       /* findings of this cluster */
 	uint32_t nseen, cap_seen;
 	struct check_stats stats;
@@ -346,6 +353,7 @@ void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes);
 /* The warp alone: raises what all its lanes know of one agent. */
 void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoch);
+void order_drop_released(struct cluster *c, struct released *r);
 void order_exit(struct cluster *c, struct warp *w, uint32_t lanes);
 struct frontier *warp_frontier(struct warp *w, unsigned lane); /* NULL: exited */
 /* Some lane of the warp knows it, or did it. */
@@ -356,11 +364,16 @@ struct who warp_who(struct warp *w, uint32_t lanes, uint32_t site);
 /* Up to which epoch a lane knows its own doings as that agent, by program order
  * and its own waits and fences. */
 uint32_t warp_own(const struct warp *w, enum agent_kind k, enum plane plane, unsigned lane);
-/* relaxed reads and writes around fences; far: from another CTA's threads */
-void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f, bool far);
+/* relaxed reads and writes around fences; far: the least scope of a fence that
+ * makes it knowledge, 0 if it comes from the same CTA's threads */
+void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
+	unsigned far);
 /* What fences of those lanes released; held: takes what fences of .cta scope did */
 bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into,
 	struct frontier *held);
+/* Adds what the lane's released entry i says of all memory, if it is the lane's. */
+bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
+	struct frontier *into, unsigned *scope);
 /* A release fence of .cta scope by one of those lanes stands. */
 bool warp_narrow(const struct warp *w, uint32_t lanes);
 /* `lanes` would learn it, were the scopes of this hand-over wide enough. */
@@ -505,17 +518,29 @@ void report_edge(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void report_hint(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 int only_lane(uint32_t lanes); /* its number if there is just one, else -1 */
 void report_cluster_end(struct cluster *c);
+/* Of several examples of a finding the least is told. */
+struct finding_rank {
+	uint32_t high, low;      /* clusters; the same if only one is involved */
+	uint64_t addr;
+	uint32_t by[2];
+};
+int finding_rank_compare(const struct finding_rank *a, const struct finding_rank *b);
+/* The index of the launch's finding, or nfindings; under the lock. */
+size_t report_find(struct check *k, enum rule rule, uint32_t site0, uint32_t site1);
+/* Gives f to the launch, where it takes the place of an example of higher rank. */
+void report_ranked(struct check *k, struct finding *f, struct finding_rank rank);
 
 struct check {
 	struct check_config config;
 	pthread_mutex_t lock;
 	struct cluster *idle;
 	struct finding **finding; /* in order of first sight */
-	uint32_t *first;          /* finding[i]: the lowest cluster that showed it */
+	struct finding_rank *first; /* finding[i]: of the example that is told */
 	size_t nfindings, cap_findings;
 	uint32_t last;            /* findings of higher clusters do not count */
 	uint32_t *index;          /* hash of findings: index + 1 */
 	uint32_t cap_index;
+	struct global *global;    /* NULL: not looked at */
 	struct check_stats stats;
 	struct map_table *maps;
 	struct finding **ordered; /* for check_findings() */

@@ -121,16 +121,19 @@ static enum step op_atom(struct warp *w, const struct xop *x, uint32_t lanes)
 	unsigned kind = x->i.b[0], parts = x->i.b[1], size = x->i.b[2], reg = x->i.b[3];
 	unsigned char *d = x->o[0] == SLOT_NONE ? NULL : w->r + x->o[0];
 	struct reach r;
+	uint64_t held;
 	bool changed = false;
 
 	if (!reach_any(w, x, lanes, x->o[3], parts * size, &r))
 		return STEP_FAULT;
+	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, parts * size, &r);
+		reach_emit(w, x, lanes, EVM_RMW, parts * size, size, &r);
 	for (unsigned p = 0; p < parts; p++)
 		changed |= run[kind](w, lanes, &r, p * size, w->r + x->o[1] + p * size,
 			w->r + x->o[2] + p * size, reg, d ? d + p * size : NULL,
 			in_own_memory(w, &r));
+	reach_unlock(held);
 	if (changed)
 		ex_work(w);
 	else
@@ -144,11 +147,13 @@ static enum step op_atom_vec(struct warp *w, const struct xop *x, uint32_t lanes
 {
 	const struct atom_list *v = x->i.p;
 	struct reach r;
+	uint64_t held;
 
 	if (!reach_any(w, x, lanes, x->o[3], v->n * v->parts * v->size, &r))
 		return STEP_FAULT;
+	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, v->n * v->parts * v->size, &r);
+		reach_emit(w, x, lanes, EVM_RMW, v->n * v->parts * v->size, v->size, &r);
 	for (unsigned e = 0; e < v->n; e++)
 		for (unsigned p = 0; p < v->parts; p++) {
 			unsigned char *b = w->r + v->b[e] + p * v->size;
@@ -157,6 +162,7 @@ static enum step op_atom_vec(struct warp *w, const struct xop *x, uint32_t lanes
 				v->d[e] == SLOT_NONE ? NULL : w->r + v->d[e] + p * v->size,
 				in_own_memory(w, &r));
 		}
+	reach_unlock(held);
 	ex_work(w);
 	return STEP_NEXT;
 }
@@ -166,12 +172,14 @@ static enum step op_atom128(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct reach r;
+	uint64_t held;
 	bool cas = x->i.u, changed = false;
 
 	if (!reach_any(w, x, lanes, x->o[3], 16, &r))
 		return STEP_FAULT;
+	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, 16, &r);
+		reach_emit(w, x, lanes, EVM_RMW, 16, 16, &r);
 	pthread_mutex_lock(&lock);
 	for EACH_LANE(l, lanes) {
 		uint64_t o[2], b[2] = { r64(w, x->o[1])[l], r64(w, x->o[1])[LANES + l] };
@@ -189,6 +197,7 @@ static enum step op_atom128(struct warp *w, const struct xop *x, uint32_t lanes)
 		}
 	}
 	pthread_mutex_unlock(&lock);
+	reach_unlock(held);
 	if (changed)
 		ex_work(w);
 	else

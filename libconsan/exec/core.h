@@ -17,6 +17,13 @@ void mem_launch_begin(void);     /* snapshots stay valid until ... */
 void mem_launch_end(void);
 /* The allocation that holds at, false: none. Thread-safe, lock-free. */
 bool mem_lookup(uint64_t at, struct exec_range *out);
+/* Locks of pieces of global memory, a bit each; those of one call at once. */
+static inline uint64_t mem_stripe(uint64_t addr)
+{
+	return 1ull << ((addr >> 6) * 0x9e3779b97f4a7c15ull >> 58);
+}
+void mem_lock(uint64_t stripes);
+void mem_unlock(uint64_t stripes);
 
 /* ---- modules (module.c) ---- */
 

@@ -137,6 +137,29 @@ bool mem_lookup(uint64_t at, struct exec_range *out)
 	return true;
 }
 
+/* ---- locks of pieces ---- */
+
+static pthread_mutex_t stripe[64] = {
+#define FOUR PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, \
+	PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER
+#define SIXTEEN FOUR, FOUR, FOUR, FOUR
+	SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN
+#undef SIXTEEN
+#undef FOUR
+};
+
+void mem_lock(uint64_t stripes)
+{
+	for (; stripes; stripes &= stripes - 1)
+		pthread_mutex_lock(&stripe[__builtin_ctzll(stripes)]);
+}
+
+void mem_unlock(uint64_t stripes)
+{
+	for (; stripes; stripes &= stripes - 1)
+		pthread_mutex_unlock(&stripe[__builtin_ctzll(stripes)]);
+}
+
 void mem_launch_begin(void)
 {
 	pthread_mutex_lock(&map_lock);

@@ -88,11 +88,13 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 	unsigned vec = FORM_VEC(form), reg = FORM_REG(form);
 	const uint32_t *dst = vec > 4 ? x->i.p : x->o;
 	struct reach r;
+	uint64_t held;
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, false, &r))
 		return STEP_FAULT;
+	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_READ, size * vec, &r);
+		reach_emit(w, x, lanes, EVM_READ, size * vec, size, &r);
 	if (x->o[MX_ORDER] >> 24)
 		ex_poll(w);
 	for (unsigned v = 0; v < vec; v++) {
@@ -106,6 +108,7 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		load_lanes(&r, lanes, size, vec, v, t);
 		widen(t, size, FORM_SEXT(form), reg, lanes, d);
 	}
+	reach_unlock(held);
 	return STEP_NEXT;
 }
 
@@ -163,11 +166,13 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	unsigned vec = FORM_VEC(form), reg = FORM_REG(form);
 	const uint32_t *src = vec > 4 ? x->i.p : x->o;
 	struct reach r;
+	uint64_t held;
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
 		return STEP_FAULT;
+	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_WRITE, size * vec, &r);
+		reach_emit(w, x, lanes, EVM_WRITE, size * vec, size, &r);
 	for (unsigned v = 0; v < vec; v++) {
 		const unsigned char *s = w->r + src[v];
 		unsigned char t[8 * LANES] __attribute__((aligned(64)));
@@ -179,6 +184,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		}
 		store_lanes(&r, lanes, size, v * size, s);
 	}
+	reach_unlock(held);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
 		tell_maps(w, x, lanes, &r);
 	ex_work(w);
@@ -306,6 +312,8 @@ static void order(const struct ptx_insn *i, struct xop *x, bool load)
 	unsigned flags = ptx_has(i, MOD_nc) ? EVF_NC : 0;
 	bool poll = load && (sem != SEM_WEAK || ptx_has(i, MOD_cv) || ptx_has(i, MOD_cg));
 
+	if (sem == SEM_VOLATILE || sem == SEM_MMIO)
+		scope = SCOPE_SYS; /* A04 */
 	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll);
 }
 

@@ -246,9 +246,39 @@ REACH_INLINE bool reach_halves(const struct reach *r, struct reach_half h[2])
 	return !odd;
 }
 
-/* Emits the access as one event, or one for each space and CTA that lanes hit. */
+static __attribute__((noinline)) uint64_t reach_stripes(const struct reach *r, uint32_t lanes)
+{
+	uint64_t stripes = 0;
+
+	for EACH_LANE(l, lanes)
+		if (!r->far || r->place[l].space == SP_GLOBAL)
+			stripes |= mem_stripe(r->far ? r->place[l].addr : reach_off(r, l));
+	mem_lock(stripes);
+	return stripes;
+}
+
+/* A strong access to global memory takes place in one step with its event, as to
+ * other workers: else the checker would hear of another order than the memory
+ * had. Returns what reach_unlock() wants. */
+REACH_INLINE uint64_t reach_lock(const struct warp *w, const struct xop *x, uint32_t lanes,
+	const struct reach *r)
+{
+	if (!(x->o[MX_ORDER] & 255) || !w->sink || !w->sink->want_global
+		|| w->worker->grid->jobs == 1 || (!r->far && r->space != SP_GLOBAL))
+		return 0;
+	return reach_stripes(r, lanes);
+}
+
+REACH_INLINE void reach_unlock(uint64_t stripes)
+{
+	if (stripes)
+		mem_unlock(stripes);
+}
+
+/* Emits the access as one event, or one for each space and CTA that lanes hit;
+ * element: the bytes that are atomic. */
 static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xop *x,
-	uint32_t lanes, unsigned mode, unsigned bytes, struct reach *r)
+	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, struct reach *r)
 {
 	uint32_t order = x->o[MX_ORDER];
 	struct event e;
@@ -263,7 +293,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 				same |= 1u << l;
 		part.space = p->space;
 		part.cta = p->cta;
-		reach_emit(w, x, same, mode, bytes, &part);
+		reach_emit(w, x, same, mode, bytes, element, &part);
 		lanes &= ~same;
 	}
 	if (!lanes || (r->space != SP_SHARED && !(r->space == SP_GLOBAL && w->sink->want_global)))
@@ -275,6 +305,8 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	e.scope = (uint8_t)(order >> 8);
 	e.flags = (uint8_t)(order >> 16);
 	e.size = bytes;
+	if (r->space == SP_GLOBAL)
+		e.count = element;
 	if (r->cta)
 		e.peer = (uint16_t)r->cta->rank;
 	if (r->affine) {

@@ -1,0 +1,209 @@
+/* global: accesses to global memory, one record each, laid out for the shadow.
+ * Finds no conflict itself: the shadow does, and asks global_race.c what it
+ * means. */
+#include "global.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Which lanes make a row: lane l at first + (l >> row) * pitch + ... */
+static bool in_rows(struct global_record *r, uint32_t lanes, const uint64_t *at)
+{
+	uint32_t size = r->size, k;
+	uint64_t first = at[0];
+	int64_t pitch;
+	unsigned row;
+
+	if (lanes != UINT32_MAX)
+		return false;
+	for (k = 1; k < 32 && at[k] == first + (uint64_t)k * size; k++)
+		;
+	row = 31 - (unsigned)__builtin_clz(k);
+	pitch = row == 5 ? (int64_t)size * 32 : (int64_t)(at[1u << row] - first);
+	if (pitch != (int32_t)pitch)
+		return false;
+	for (k = 0; k < 32; k++)
+		if (at[k] != first + (uint64_t)((int64_t)(k >> row) * pitch)
+			+ (uint64_t)(k & ((1u << row) - 1)) * size)
+			return false;
+	r->base = first;
+	r->row = (uint8_t)row;
+	r->pitch = (int32_t)pitch;
+	return true;
+}
+
+/* Fills the record's layout and the spans: neighbouring lanes are one. */
+static size_t lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, int32_t stride,
+	const uint64_t *at, struct global_span span[32])
+{
+	uint32_t size = r->size;
+	size_t n = 0;
+
+	r->lanes = lanes;
+	if (!at) {
+		r->base = addr;
+		r->row = stride == (int32_t)size ? 5 : 0;
+		r->pitch = r->row ? (int32_t)size * 32 : stride;
+		if (r->row && lanes == UINT32_MAX) {
+			span[0] = (struct global_span){ addr, (uint64_t)size * 32 };
+			return 1;
+		}
+	} else if (!in_rows(r, lanes, at)) {
+		r->base = at[__builtin_ctz(lanes)];
+		r->row = GR_LIST;
+	}
+	for (uint32_t m = lanes; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		uint64_t a = at ? at[l] : addr + (uint64_t)((int64_t)stride * (int)l);
+		struct global_span *last = n ? &span[n - 1] : NULL;
+
+		if (last && a == last->addr + last->bytes)
+			last->bytes += size;
+		else if (last && a + size == last->addr) {
+			last->addr = a;
+			last->bytes += size;
+		} else if (!last || a < last->addr || a + size > last->addr + last->bytes)
+			span[n++] = (struct global_span){ a, size };
+	}
+	return n;
+}
+
+static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t lanes,
+	const struct frontier *f)
+{
+	return (struct global_view){ .ask = { .lonely = !f->foreign, .judge = global_judge },
+		.c = c, .w = w, .f = f, .lanes = lanes };
+}
+
+/* The access of all lanes, a record for each group that knows something else. */
+static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all, uint64_t addr,
+	int32_t stride, const uint64_t *at, struct global_record *r, bool plain_write)
+{
+	struct global_span span[32];
+
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		uint32_t lanes = w->group[i].lanes & all;
+		struct global_view v = view_of(c, w, lanes, w->group[i].f);
+		size_t n;
+
+		if (!lanes)
+			continue;
+		n = lay_out(r, lanes, addr, stride, at, span);
+		if (plain_write)
+			global_plain_writes(c, span, n);
+		global_shadow_touch(c->check->global->shadow, &v.ask, r, at, span, n);
+	}
+}
+
+static unsigned scope_of(const struct event *e)
+{
+	if (e->sem == SEM_VOLATILE || e->sem == SEM_MMIO || e->scope >= SCOPE_GPU)
+		return 2;
+	return e->scope == SCOPE_CLUSTER;
+}
+
+static void one_address(struct cluster *c, const struct event *e)
+{
+	uint32_t lanes = e->lanes;
+
+	if (e->lane_addr) {
+		for (uint32_t m = lanes; m; m &= m - 1)
+			for (uint32_t k = m & (m - 1); k; k &= k - 1) {
+				unsigned a = (unsigned)__builtin_ctz(m), b = (unsigned)__builtin_ctz(k);
+
+				if (e->lane_addr[a] == e->lane_addr[b]) {
+					global_one_instruction(c, e, a, b, e->lane_addr[a]);
+					return;
+				}
+			}
+		return;
+	}
+	if (!e->stride && lanes & (lanes - 1))
+		global_one_instruction(c, e, (unsigned)__builtin_ctz(lanes),
+			(unsigned)__builtin_ctz(lanes & (lanes - 1)), e->addr);
+}
+
+void global_access(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	bool strong = e->sem != SEM_WEAK || e->mode == EVM_RMW;
+	struct global_record r = {
+		.cluster = c->info.id, .site = e->site, .agent = (uint16_t)w->index,
+		.warp = (uint16_t)w->index, .size = (uint16_t)e->size, .lane = -1,
+		.element = (uint16_t)(e->count ? e->count : e->size), .scope = (uint8_t)scope_of(e),
+		.flags = (uint8_t)((e->mode & EVM_WRITE ? GR_WRITE : 0) | (strong ? GR_STRONG : 0)
+			| (e->mode == EVM_RMW ? GR_RMW : 0) | (e->flags & EVF_NC ? GR_NC : 0)),
+	};
+
+	c->stats.accesses++;
+	if (strong)
+		global_reads(c, w, e);
+	else if (e->mode & EVM_WRITE)
+		one_address(c, e);
+	r.epoch = r.issue = warp_stamp(w);
+	touch_lanes(c, w, e->lanes, e->addr, e->stride, e->lane_addr, &r,
+		!strong && e->mode & EVM_WRITE);
+	if (strong)
+		global_writes(c, w, e);
+}
+
+void global_copy(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	struct global_record r = {
+		.cluster = c->info.id, .site = e->site, .agent = (uint16_t)agent_copies(c, w->index),
+		.warp = (uint16_t)w->index, .size = e->src_size, .element = e->src_size, .lane = -1,
+		.epoch = w->copies.open,
+	};
+
+	if (!e->mask || !e->src_size)
+		return;
+	r.issue = warp_stamp(w);
+	touch_lanes(c, w, e->mask, 0, 0, e->lane_src, &r, false);
+}
+
+/* ---- bulk operations: an engine touches all of it ---- */
+
+static void touch_spans(struct cluster *c, struct warp *w, const struct event *e, unsigned lane,
+	struct global_record *r)
+{
+	struct cluster_global *k = c->global;
+	struct global_view v = view_of(c, w, 1u << lane, warp_frontier(w, lane));
+
+	k->spans.n = 0;
+	for (unsigned i = 0; i < e->ngspans; i++)
+		if (e->gspans[i].bytes)
+			vec_push(&k->spans, ((struct global_span){ e->gspans[i].addr, e->gspans[i].bytes }));
+	r->row = GR_WHOLE;
+	r->base = e->ngspans ? e->gspans[0].addr : 0;
+	if (r->flags & GR_WRITE)
+		global_plain_writes(c, k->spans.at, k->spans.n);
+	global_shadow_touch(c->check->global->shadow, &v.ask, r, NULL, k->spans.at, k->spans.n);
+}
+
+void global_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,
+	uint32_t slot)
+{
+	struct global_record r = {
+		.cluster = c->info.id, .site = e->site, .agent = (uint16_t)agent_slot(c, slot),
+		.epoch = c->slots.at[slot].epoch, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
+		.lane = (int8_t)lane, .lanes = UINT32_MAX,
+		.flags = (uint8_t)(GR_ASYNC | (e->flags & EVF_TENSOR ? GR_TENSOR : 0)),
+	};
+
+	touch_spans(c, w, e, lane, &r);
+}
+
+/* A29: the elements of a reduction are atomic, in the async proxy. */
+void global_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
+{
+	struct global_record r = {
+		.cluster = c->info.id, .site = e->site, .agent = (uint16_t)agent_stores(c, w->index),
+		.epoch = w->stores.open, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
+		.lane = (int8_t)lane, .lanes = 1u << lane, .scope = 2,
+		.flags = (uint8_t)(GR_WRITE | GR_ASYNC | (e->flags & EVF_TENSOR ? GR_TENSOR : 0)
+			| (e->flags & EVF_REDUCE ? GR_STRONG | GR_RMW : 0)),
+	};
+
+	touch_spans(c, w, e, lane, &r);
+}

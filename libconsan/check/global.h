@@ -1,0 +1,122 @@
+/* global: races on global memory, over all clusters of a launch. Shared by
+ * global.c (accesses), global_sync.c (flags, locks, counters), global_race.c
+ * (what a race means) and global_report.c (pairs of clusters).
+ *
+ * Accesses of all clusters meet in one shadow. What orders those of two clusters
+ * is a release and an acquire on the same strong location: the release leaves
+ * the set of all that its thread knows (foreign.h) at the location, the acquire
+ * takes it. The executor performs a strong access and tells of it in one step as
+ * to other threads, so that the order of events at a location is the order of
+ * its values.
+ *
+ * House rule: what one cluster alone does is told like a race on shared memory;
+ * a finding about two clusters is the same whichever of them came second. */
+#ifndef CONSAN_CHECK_GLOBAL_H
+#define CONSAN_CHECK_GLOBAL_H
+
+#include "foreign.h"
+#include "state.h"
+#include "../../shadow/global.h"
+
+#define FLAG_SHARDS 64u
+#define FLAG_LINES 65536u
+
+struct flag_head {           /* released at less than gpu scope */
+	uint32_t cluster, site;
+	uint16_t cta;
+	uint8_t scope;       /* enum ev_scope */
+	struct foreign *set;
+};
+
+struct global_flag {         /* what the chain of writes at an address has released */
+	uint64_t addr;
+	uint32_t version;    /* counts changes; 0: a free place */
+	uint32_t site;       /* of the newest release at gpu scope */
+	struct foreign *wide; /* at gpu scope or wider, by all clusters */
+	VEC(struct flag_head) narrow;
+};
+
+struct flag_shard {
+	pthread_mutex_t lock;
+	struct global_flag *at; /* hash by address */
+	uint32_t n, cap;
+};
+
+struct global_pair {         /* a finding and two clusters that showed it; 0: free */
+	uint32_t finding;    /* index + 1 */
+	uint32_t high, low;
+};
+
+struct global {
+	struct global_shadow *shadow;
+	struct flag_shard flag[FLAG_SHARDS];
+	uint32_t nflags;         /* that ever had something released */
+	uint8_t line[FLAG_LINES / 8]; /* by hash of addr / 64: such a one is near */
+	struct global_pair *pair; /* hash; under the check's lock */
+	uint32_t npairs, cap_pairs;
+};
+
+struct missed {              /* a hand-over whose scopes do not hold both threads */
+	struct foreign *set;
+	uint32_t released, acquired; /* sites */
+};
+
+struct polled {              /* what a warp last acquired: a loop asks again and again */
+	uint64_t addr;
+	uint32_t version, lanes;
+	uint8_t sem, scope;
+};
+
+struct cluster_global {
+	VEC(struct missed) missed;
+	struct polled *polled;   /* per warp */
+	VEC(struct global_span) spans; /* of the event being handled */
+};
+
+struct global_view {
+	struct global_ask ask;   /* first member */
+	struct cluster *c;
+	struct warp *w;
+	const struct frontier *f;
+	uint32_t lanes;          /* of the warp, in this access */
+};
+
+struct global *global_open(void);
+void global_close(struct global *g); /* NULL is fine */
+void global_cluster_reset(struct cluster *c);
+void global_cluster_free(struct cluster *c);
+
+/* ---- global.c ---- */
+void global_access(struct cluster *c, const struct event *e);
+void global_copy(struct cluster *c, const struct event *e);    /* cp.async's source */
+void global_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,
+	uint32_t slot);                                        /* a bulk load's source */
+void global_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane);
+
+/* ---- global_sync.c ---- */
+void global_reads(struct cluster *c, struct warp *w, const struct event *e);
+void global_writes(struct cluster *c, struct warp *w, const struct event *e);
+void global_plain_writes(struct cluster *c, const struct global_span *spans, size_t n);
+/* The hand-over with too narrow a scope that would order it; NULL: none. */
+const struct missed *global_missed(const struct cluster *c, const struct global_record *old);
+
+/* ---- global_race.c ---- */
+enum global_verdict global_judge(struct global_ask *a, const struct global_record *old,
+	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);
+/* Two lanes of one instruction write the same bytes. */
+void global_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
+	unsigned other, uint64_t addr);
+
+/* ---- global_report.c ---- */
+struct global_clash {
+	enum rule rule;
+	enum severity severity;
+	const struct global_record *old, *now;
+	uint64_t addr;
+	unsigned byte, bytes;    /* of the granule at addr */
+	const struct missed *missed;
+	bool incomplete;         /* the issue of the old operation is known */
+};
+void global_report(struct global_view *v, const struct global_clash *x);
+
+#endif

@@ -1,0 +1,229 @@
+/* global_race: two overlapping accesses to global memory, and what is missing
+ * between them: the questions of race.c, asked across clusters. */
+#include "global.h"
+
+#include <string.h>
+
+/* The same lanes touch every byte of both, and no byte twice. */
+static bool same_lanes(const struct global_record *a, const struct global_record *b)
+{
+	return a->base == b->base && a->row == b->row && a->pitch == b->pitch && a->size == b->size
+		&& a->lanes == b->lanes && a->row < GR_LIST
+		&& (a->row == 5 || a->pitch >= (a->size << a->row) || -a->pitch >= (a->size << a->row));
+}
+
+/* Up to which epoch a lane knows its own doings as that agent. */
+static uint32_t own_epoch(const struct warp *w, enum agent_kind k, enum plane plane, unsigned lane)
+{
+	if (k == AGENT_STORES)
+		return plane == PLANE_STORED ? w->own.stored.at[lane] : w->own.stores.at[lane];
+	if (k == AGENT_WARP && plane == PLANE_Q)
+		return w->own.fenced_global.at[lane];
+	return warp_own(w, k, PLANE_G, lane);
+}
+
+/* Does the frontier know what `old` did to those bytes? own: the warp whose program
+ * order and own waits count, or NULL. */
+static bool knows(const struct cluster *c, const struct frontier *f, const struct warp *own,
+	enum plane plane, const struct global_record *old, const struct global_record *now,
+	uint64_t addr, uint32_t bytes, bool soft, bool *lanewise)
+{
+	uint32_t covered = 0, index;
+	enum agent_kind kind;
+
+	if (plane != PLANE_STORED && frontier_full(&c->space, f, plane, old->agent) >= old->epoch)
+		return true;
+	if (f->npart) {
+		covered = frontier_lanes(&c->space, f, plane, old->agent, old->epoch);
+		if (soft)
+			covered |= frontier_lanes(&c->space, f,
+				plane == PLANE_Q ? PLANE_SOFT_P : PLANE_SOFT_G, old->agent, old->epoch);
+	}
+	if (covered == UINT32_MAX)
+		return true;
+	kind = agent_kind(c, old->agent, &index);
+	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !own || index != own->index)
+		own = NULL;
+	if (!own && !covered)
+		return false;
+	if (own && !covered && kind == AGENT_WARP && plane == PLANE_G && same_lanes(old, now))
+		return true; /* program order, lane by lane */
+	*lanewise = true;
+	for (; bytes; bytes &= bytes - 1) {
+		uint64_t at = addr + (unsigned)__builtin_ctz(bytes);
+		uint32_t need = global_lanes_at(old, at) & ~covered;
+
+		if (!need)
+			continue;
+		/* only a lane itself knows its own doings without synchronising */
+		if (!own || need & (need - 1) || need != (now->lane >= 0 ? 1u << now->lane
+			: global_lanes_at(now, at)))
+			return false;
+		if (own_epoch(own, kind, plane, (unsigned)__builtin_ctz(need)) < old->epoch)
+			return false;
+	}
+	return true;
+}
+
+/* The plane in which the old access must be known. */
+static enum plane plane_of(const struct cluster *c, const struct global_record *old,
+	const struct global_record *now)
+{
+	if (old->flags & GR_ASYNC)
+		return old->flags & GR_WRITE ? PLANE_STORED : PLANE_G;
+	return now->flags & GR_ASYNC && old->agent < c->nwarps ? PLANE_Q : PLANE_G;
+}
+
+struct question {
+	const struct global_view *v;
+	const struct frontier *f;        /* what is known of the old one's cluster */
+	const struct foreign_entry *far; /* it is another cluster */
+	const struct warp *own;
+	const struct global_record *old, *now;
+	uint64_t addr;
+	uint32_t bytes;
+	bool *lanewise;
+};
+
+static bool ask(const struct question *q, enum plane plane, bool soft)
+{
+	if (!q->f)
+		return false;
+	if (knows(q->v->c, q->f, q->own, plane, q->old, q->now, q->addr, q->bytes, soft, q->lanewise))
+		return true;
+	return plane == PLANE_Q && q->far && q->far->fenced && knows(q->v->c, q->far->fenced->f, NULL,
+		PLANE_G, q->old, q->now, q->addr, q->bytes, false, q->lanewise);
+}
+
+/* The instruction that began the operation is known, if not its end. */
+static bool knows_issue(const struct question *q)
+{
+	struct global_record issue = *q->old;
+	uint32_t lane = q->old->lane >= 0 ? 1u << q->old->lane : 0;
+	bool dummy;
+
+	if (!(q->old->flags & GR_ASYNC) || !q->f)
+		return false;
+	issue.agent = q->old->warp;
+	issue.epoch = q->old->issue;
+	issue.row = GR_WHOLE;
+	issue.lanes = lane;
+	if (frontier_full(&q->v->c->space, q->f, PLANE_G, issue.agent) >= issue.epoch
+		|| frontier_lanes(&q->v->c->space, q->f, PLANE_G, issue.agent, issue.epoch) & lane)
+		return true;
+	return !q->far && issue.agent == q->v->w->index && knows(q->v->c, q->f, q->v->w, PLANE_G, &issue,
+		q->now, q->addr, q->bytes, false, &dummy);
+}
+
+/* A03: both strong, one proxy, scopes that hold both threads, and a complete
+ * overlap: elements of one size. */
+static bool mutual(const struct global_view *v, const struct global_record *a,
+	const struct global_record *b)
+{
+	unsigned scope = a->scope < b->scope ? a->scope : b->scope;
+
+	if (!(a->flags & b->flags & GR_STRONG) || (a->flags ^ b->flags) & GR_ASYNC
+		|| a->element != b->element)
+		return false;
+	if (a->cluster != b->cluster)
+		return scope == 2;
+	return scope || a->warp / v->c->per_cta == b->warp / v->c->per_cta;
+}
+
+static enum rule pick(const struct question *q, bool issued)
+{
+	const struct global_record *old = q->old, *now = q->now;
+	bool both = old->flags & now->flags & GR_WRITE;
+
+	if (both && old->flags & now->flags & GR_ASYNC)
+		return CS107;
+	if (issued)
+		return old->flags & GR_WRITE ? CS116 : CS105;
+	if (old->flags & now->flags & GR_STRONG)
+		return CS108;
+	if (old->cluster == now->cluster && old->warp == now->warp)
+		return CS103;
+	return both ? CS101 : CS102;
+}
+
+static enum rule unfenced(const struct question *q)
+{
+	if (!(q->now->flags & GR_WRITE))
+		return CS110;
+	return q->old->flags & GR_WRITE ? CS111 : CS112;
+}
+
+static enum severity severity_of(const struct question *q, enum rule r)
+{
+	const struct check_policy *p = &q->v->c->check->config.policy;
+
+	if (r == CS112)
+		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
+	if (r == CS109 && p->collectives_order_nothing)
+		return SEV_ERROR;
+	return rule_severity(r);
+}
+
+/* A26: outside the memory model. What was read before the write is harmless
+ * today; the compiler reads so whatever a pointer says is constant. */
+static void read_only(const struct question *q, struct global_clash *x, bool ordered)
+{
+	x->rule = CS115;
+	x->severity = ordered && q->old->flags & GR_NC ? SEV_NOTE : rule_severity(CS115);
+}
+
+enum global_verdict global_judge(struct global_ask *a, const struct global_record *old,
+	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
+{
+	struct global_view *v = (struct global_view *)a;
+	struct question q = { .v = v, .old = old, .now = now, .addr = addr, .bytes = bytes,
+		.lanewise = lanewise };
+	bool write = (old->flags | now->flags) & GR_WRITE, ordered;
+	const enum plane plane = plane_of(v->c, old, now);
+	struct global_clash x = { .old = old, .now = now, .addr = addr };
+
+	if (old->cluster == now->cluster) {
+		q.f = v->f;
+		q.own = v->w;
+	} else {
+		q.far = foreign_find(v->f->foreign, old->cluster);
+		q.f = q.far ? q.far->known->f : NULL;
+	}
+	ordered = ask(&q, plane, false);
+	if (!write)
+		return ordered ? GLOBAL_ORDERED : GLOBAL_APART;
+	x.byte = (unsigned)__builtin_ctz(bytes);
+	x.bytes = (unsigned)__builtin_ctz(~(bytes >> x.byte));
+	if ((old->flags | now->flags) & GR_NC) {
+		read_only(&q, &x, ordered);
+		global_report(v, &x);
+		return ordered ? GLOBAL_ORDERED : GLOBAL_CLASH;
+	}
+	if (ordered) {
+		/* A28, K6: from TMA to TMA of another CTA */
+		if (!v->c->check->config.policy.async_across_ctas || !q.far
+			|| !(old->flags & now->flags & GR_ASYNC) || (q.far->fenced && knows(v->c,
+			q.far->fenced->f, NULL, plane, old, now, addr, bytes, false, lanewise)))
+			return GLOBAL_ORDERED;
+		x.rule = CS114;
+		x.severity = rule_severity(CS114);
+		global_report(v, &x);
+		return GLOBAL_ORDERED;
+	}
+	if (mutual(v, old, now))
+		return GLOBAL_MUTUAL;
+	if (plane == PLANE_Q && ask(&q, PLANE_G, false)) {
+		x.rule = unfenced(&q);
+	} else if (!q.far && ask(&q, plane == PLANE_Q ? PLANE_G : plane, true)) {
+		x.rule = CS109;
+	} else {
+		x.incomplete = knows_issue(&q);
+		x.rule = pick(&q, x.incomplete);
+		x.missed = x.incomplete ? NULL : global_missed(v->c, old);
+		if (x.missed && (x.rule == CS101 || x.rule == CS102))
+			x.rule = CS222;
+	}
+	x.severity = severity_of(&q, x.rule);
+	global_report(v, &x);
+	return GLOBAL_CLASH;
+}

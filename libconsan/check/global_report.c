@@ -1,0 +1,301 @@
+/* global_report: findings about global memory, in words, and their bookkeeping
+ * when two clusters are involved: the one with the higher number stands first,
+ * and of all pairs that show the same bug the lowest is told, so that a report
+ * does not depend on which thread came first. */
+#include "global.h"
+#include "../site.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *what_of(const struct cluster *c, const struct global_record *r)
+{
+	uint32_t index;
+
+	switch (agent_kind(c, r->agent, &index)) {
+	case AGENT_WARP:
+		if (r->flags & GR_NC)
+			return "read-only load (ld.nc)";
+		if (r->flags & GR_RMW)
+			return "atomic read-modify-write";
+		if (r->flags & GR_STRONG)
+			return r->flags & GR_WRITE ? "strong write" : "strong read";
+		return r->flags & GR_WRITE ? "write" : "read";
+	case AGENT_COPIES:
+		return "cp.async read";
+	case AGENT_STORES:
+		if (r->flags & GR_RMW)
+			return r->flags & GR_TENSOR ? "TMA reduction" : "bulk reduction";
+		return r->flags & GR_TENSOR ? "TMA store write" : "bulk store write";
+	case AGENT_SLOT:
+		return r->flags & GR_TENSOR ? "TMA load read" : "bulk load read";
+	case AGENT_WGMMA:
+		break;
+	}
+	return "access";
+}
+
+static int lane_of(const struct global_record *r, uint64_t at, uint32_t not_lane)
+{
+	uint32_t lanes;
+
+	if (r->lane >= 0)
+		return r->lane;
+	lanes = global_lanes_at(r, at);
+	if (lanes & ~not_lane)
+		lanes &= ~not_lane;
+	return lanes ? __builtin_ctz(lanes) : -1;
+}
+
+static void name_place(const struct cluster *c, struct finding_side *s)
+{
+	const struct check_config *k = &c->check->config;
+	uint64_t base, bytes;
+
+	if (k->where && k->where(k->user, s->addr, &base, &bytes))
+		snprintf(s->variable, sizeof s->variable, "+0x%llx of a buffer of %llu B",
+			(unsigned long long)(s->addr - base), (unsigned long long)bytes);
+}
+
+static void side(struct cluster *c, struct finding *f, const struct global_record *r, int lane,
+	const struct global_clash *x)
+{
+	struct finding_side *s = &f->side[f->nsides];
+	struct cluster_info info = c->info;
+
+	report_side(c, f, r->warp, lane, r->site, what_of(c, r));
+	info.id = r->cluster;
+	cluster_ctaid(&info, s->cta, s->ctaid);
+	s->space = SP_GLOBAL;
+	s->addr = x->addr + x->byte;
+	s->bytes = r->size && r->row != GR_WHOLE ? r->size : x->bytes;
+	name_place(c, s);
+}
+
+static const char *block(const struct finding_side *s, char out[40])
+{
+	snprintf(out, 40, "block (%u,%u,%u)", s->ctaid[0], s->ctaid[1], s->ctaid[2]);
+	return out;
+}
+
+static void explain_pair(struct finding *f, const struct global_clash *x)
+{
+	char a[40], b[40];
+
+	block(&f->side[0], a);
+	block(&f->side[1], b);
+	report_edge(f, "%s and %s run side by side, and no release by the one is acquired by the other "
+		"between the two accesses", b, a);
+	if (x->now->flags & x->old->flags & GR_ASYNC)
+		report_hint(f, "the issuing thread must wait for its bulk group (without .read), then release "
+			"at gpu scope");
+	else if ((x->now->flags | x->old->flags) & GR_STRONG)
+		report_hint(f, "a strong access does not protect a plain one: both must be atomic, or ordered");
+	else
+		report_hint(f, "a flag or counter hands over if it is written with release (or after "
+			"__threadfence) and read with acquire (or before it); red does not acquire");
+}
+
+static void explain(struct cluster *c, struct finding *f, const struct global_clash *x)
+{
+	const struct global_record *old = x->old, *now = x->now;
+	uint32_t index;
+
+	switch ((int)x->rule) {
+	case CS108:
+		report_edge(f, "the two strong accesses differ in the size of their elements, in their proxy, "
+			"or their scopes do not include each other, so that they race like plain ones, and "
+			"nothing else orders them");
+		return;
+	case CS109:
+		report_edge(f, "nothing but a collective of the warp (shfl, vote, match, redux) stands "
+			"between them: its lanes meet there, but it orders no memory");
+		return;
+	case CS110: case CS111: case CS112:
+		report_edge(f, "the %s is ordered before, but no fence.proxy.async that covers global memory "
+			"lies on the way from it to this %s", what_of(c, old), what_of(c, now));
+		report_hint(f, "fence.proxy.async or fence.proxy.async.global: the forms with .shared "
+			"do not cover it");
+		return;
+	case CS114:
+		report_edge(f, "both are asynchronous operations, of two CTAs; they are ordered, but no "
+			"fence.proxy.async that covers global memory lies between them");
+		return;
+	case CS115:
+		report_edge(f, "the bytes are written by this kernel; ld.global.nc may read them from a cache "
+			"that does not see the write");
+		report_hint(f, "%s", x->severity == SEV_NOTE ? "here the read comes first, which is harmless "
+			"on today's GPUs" : "__ldg() and pointers that are const __restrict__ become ld.global.nc");
+		return;
+	case CS116:
+		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group, without "
+			".read, before it hands the bytes on", what_of(c, old));
+		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->info.id
+			&& c->warp[index].own.stores.at[old->lane] >= old->epoch)
+			report_hint(f, "it did wait with .read, which only says that the source may be reused");
+		return;
+	case CS105:
+		report_edge(f, "the %s may still be under way; its completion, by its mbarrier, must come "
+			"before the write", what_of(c, old));
+		return;
+	case CS222:
+		report_edge(f, "a release and an acquire hand over from the one block to the other, but their "
+			"scopes do not hold both: .gpu is needed between blocks of a grid");
+		return;
+	default:
+		break;
+	}
+	if (old->cluster != now->cluster) {
+		explain_pair(f, x);
+		return;
+	}
+	if (old->warp == now->warp) {
+		report_edge(f, "the %s and this %s have no bar.warp.sync (__syncwarp) between them",
+			what_of(c, old), what_of(c, now));
+		return;
+	}
+	report_edge(f, "no barrier or release-acquire leads from warp %u after its %s to warp %u before "
+		"this %s", c->warp[old->warp].id, what_of(c, old), c->warp[now->warp].id, what_of(c, now));
+}
+
+/* A race that narrow scopes explain: where they stand. */
+static void explain_scopes(struct finding *f, const struct missed *m)
+{
+	const char *file;
+	uint32_t from, to;
+
+	site_where(m->released, &file, &from);
+	site_where(m->acquired, &file, &to);
+	report_hint(f, "the release is on line %u, the acquire on line %u", from, to);
+}
+
+static void fill(struct cluster *c, struct finding *f, const struct global_clash *x,
+	const struct global_record *first, const struct global_record *second)
+{
+	uint64_t at = x->addr + x->byte;
+	int lane = lane_of(first, at, 0);
+	bool same = first->cluster == second->cluster && first->warp == second->warp && lane >= 0;
+
+	side(c, f, first, lane, x);
+	side(c, f, second, lane_of(second, at, same ? 1u << lane : 0), x);
+	explain(c, f, x);
+	if (x->missed)
+		explain_scopes(f, x->missed);
+}
+
+/* ---- two clusters ---- */
+
+/* True: this pair of clusters had not shown the finding yet. Under the lock. */
+static bool pair_new(struct global *g, uint32_t finding, uint32_t high, uint32_t low)
+{
+	uint32_t i;
+
+	if (2 * (g->npairs + 1) > g->cap_pairs) {
+		struct global_pair *old = g->pair;
+		uint32_t cap = g->cap_pairs;
+
+		g->cap_pairs = cap ? 2 * cap : 64;
+		g->pair = base_alloc(g->cap_pairs * sizeof *g->pair);
+		g->npairs = 0;
+		for (uint32_t k = 0; k < cap; k++)
+			if (old[k].finding)
+				pair_new(g, old[k].finding - 1, old[k].high, old[k].low);
+		free(old);
+	}
+	i = (finding * 0x9e3779b1u ^ high * 0x85ebca6bu ^ low * 0xc2b2ae35u) >> 3;
+	for (;; i++) {
+		struct global_pair *p = &g->pair[i & (g->cap_pairs - 1)];
+
+		if (!p->finding) {
+			*p = (struct global_pair){ finding + 1, high, low };
+			g->npairs++;
+			return true;
+		}
+		if (p->finding == finding + 1 && p->high == high && p->low == low)
+			return false;
+	}
+}
+
+static void count_pair(struct check *k, size_t finding, uint32_t high, uint32_t low)
+{
+	if (!pair_new(k->global, (uint32_t)finding, high, low))
+		return;
+	k->finding[finding]->seen++;
+	if (pair_new(k->global, (uint32_t)finding, high, UINT32_MAX))
+		k->finding[finding]->clusters++;
+}
+
+static void report_pair(struct cluster *c, const struct global_clash *x)
+{
+	const struct launch_info *l = &c->check->config.launch;
+	const bool up = x->now->cluster > x->old->cluster;
+	const struct global_record *high = up ? x->now : x->old, *low = up ? x->old : x->now;
+	struct finding_rank rank = { high->cluster, low->cluster, x->addr + x->byte,
+		{ high->warp, low->warp } };
+	struct check *k = c->check;
+	struct finding *f;
+	size_t at;
+
+	pthread_mutex_lock(&k->lock);
+	at = report_find(k, x->rule, high->site, low->site);
+	if (at < k->nfindings) {
+		count_pair(k, at, high->cluster, low->cluster);
+		if (x->severity > k->finding[at]->severity)
+			k->finding[at]->severity = x->severity;
+		if (finding_rank_compare(&rank, &k->first[at]) >= 0) {
+			pthread_mutex_unlock(&k->lock);
+			return;
+		}
+	}
+	pthread_mutex_unlock(&k->lock);
+
+	f = base_alloc(sizeof *f);
+	f->rule = x->rule;
+	f->severity = x->severity;
+	f->launch = l->id;
+	f->seed = l->seed;
+	finding_set_kernel(f->kernel, l->kernel ? l->kernel : "");
+	fill(c, f, x, high, low);
+	report_ranked(k, f, rank);
+	pthread_mutex_lock(&k->lock);
+	at = report_find(k, x->rule, high->site, low->site);
+	if (at < k->nfindings)
+		count_pair(k, at, high->cluster, low->cluster);
+	pthread_mutex_unlock(&k->lock);
+}
+
+void global_report(struct global_view *v, const struct global_clash *x)
+{
+	struct cluster *c = v->c;
+	struct finding *f;
+
+	if (x->old->cluster != x->now->cluster) {
+		report_pair(c, x);
+		return;
+	}
+	f = report_new(c, x->rule, x->severity, x->now->site, x->old->site);
+	if (!f)
+		return;
+	fill(c, f, x, x->now, x->old);
+	report_send(c, f);
+}
+
+void global_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
+	unsigned other, uint64_t addr)
+{
+	struct finding *f = report_new(c, CS103, SEV_NOTE, e->site, e->site);
+
+	if (!f)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		report_side(c, f, warp_of(c, e)->index, (int)(i ? other : lane), e->site, "write");
+		f->side[i].space = SP_GLOBAL;
+		f->side[i].addr = addr;
+		f->side[i].bytes = e->size;
+		name_place(c, &f->side[i]);
+	}
+	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);
+	report_hint(f, "harmless if all lanes write the same value; let one lane write");
+	report_send(c, f);
+}
