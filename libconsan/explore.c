@@ -2,6 +2,8 @@
  * memory: both ends are the same program with the same table of sites. */
 #include "explore.h"
 
+#include "history.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +44,40 @@ static bool get(int fd, void *at, size_t n)
 	return true;
 }
 
+static bool put_history(int fd, const struct history *h)
+{
+	return !h || (put(fd, h, sizeof *h) && put(fd, h->step, h->nsteps * sizeof *h->step)
+		&& put(fd, h->mbarrier, h->nmbarriers * sizeof *h->mbarrier)
+		&& put(fd, h->buffer, h->nbuffers * sizeof *h->buffer));
+}
+
+/* NULL: cut. */
+static struct history *get_history(int fd)
+{
+	struct history *h = base_alloc(sizeof *h);
+
+	if (!get(fd, h, sizeof *h)) {
+		free(h);
+		return NULL;
+	}
+	h->holders = 0;
+	h->step = base_alloc((h->nsteps + 1) * sizeof *h->step);
+	h->mbarrier = base_alloc((h->nmbarriers + 1) * sizeof *h->mbarrier);
+	h->buffer = base_alloc((h->nbuffers + 1) * sizeof *h->buffer);
+	if (get(fd, h->step, h->nsteps * sizeof *h->step)
+		&& get(fd, h->mbarrier, h->nmbarriers * sizeof *h->mbarrier)
+		&& get(fd, h->buffer, h->nbuffers * sizeof *h->buffer))
+		return h;
+	history_drop(h);
+	return NULL;
+}
+
 static bool put_findings(int fd, const struct finding *const *f, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!put(fd, f[i], sizeof **f)
-			|| !put(fd, f[i]->waiter, f[i]->nwaiters * sizeof *f[i]->waiter))
+			|| !put(fd, f[i]->waiter, f[i]->nwaiters * sizeof *f[i]->waiter)
+			|| !put_history(fd, f[i]->history))
 			return false;
 	/* the end: no rule */
 	return put(fd, &(struct finding){ .rule = RULE_NONE }, sizeof **f);
@@ -58,14 +89,19 @@ static bool get_findings(int fd, struct explored *out)
 	struct finding f;
 
 	while (get(fd, &f, sizeof f)) {
+		const bool history = f.history;
+
 		if (f.rule == RULE_NONE)
 			return true;
+		f.history = NULL;
 		f.waiter = f.nwaiters ? base_alloc(f.nwaiters * sizeof *f.waiter) : NULL;
-		if (!get(fd, f.waiter, f.nwaiters * sizeof *f.waiter)) {
-			finding_free(&f);
-			return false;
+		if (get(fd, f.waiter, f.nwaiters * sizeof *f.waiter)
+			&& (!history || (f.history = get_history(fd)))) {
+			vec_push(&out->finding, f);
+			continue;
 		}
-		vec_push(&out->finding, f);
+		finding_free(&f);
+		return false;
 	}
 	return false;
 }
