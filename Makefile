@@ -57,7 +57,7 @@ CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.
 	libconsan/check/cluster.c libconsan/check/tensormap.c \
 	libconsan/check/hang.c libconsan/check/report.c
 
-REPORTS = reports/page.c reports/source.c reports/text.c reports/coverage.c reports/banks.c reports/json.c
+REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports/coverage.c reports/banks.c reports/json.c
 
 # the front door: opens every room
 DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/view.c libconsan/replay.c

@@ -8,8 +8,9 @@
 static const struct {
 	const char *id, *text;
 	enum step_family family;
+	enum step_on on;
 } step[] = {
-#define STEP(id, family, text) [STEP_##id] = { #id, text, FAMILY_##family },
+#define STEP(id, family, on, text) [STEP_##id] = { #id, text, FAMILY_##family, ON_##on },
 #include "step.def"
 #undef STEP
 };
@@ -27,6 +28,11 @@ const char *step_id(enum step_kind k)
 enum step_family step_family(enum step_kind k)
 {
 	return k < STEP_COUNT ? step[k].family : FAMILY_OBJECT;
+}
+
+enum step_on step_on(enum step_kind k)
+{
+	return k < STEP_COUNT ? step[k].on : ON_NOTHING;
 }
 
 struct history *history_keep(struct history *h)

@@ -14,7 +14,7 @@
 #define HISTORY_PHASES 4      /* of an mbarrier, the newest */
 
 enum step_kind {
-#define STEP(id, family, text) STEP_##id,
+#define STEP(id, family, on, text) STEP_##id,
 #include "step.def"
 #undef STEP
 	STEP_COUNT
@@ -22,6 +22,8 @@ enum step_kind {
 
 enum step_family { FAMILY_ACCESS, FAMILY_RELEASE, FAMILY_ACQUIRE, FAMILY_FENCE,
 	FAMILY_ISSUE, FAMILY_LAND, FAMILY_OBJECT, FAMILY_MEET };
+enum step_on { ON_NOTHING, ON_MBARRIER, ON_BARRIER, ON_CLUSTER, /* named by peer and addr */
+	ON_COPIES, ON_BULKS, ON_MMAS /* a warp's own */ };
 
 /* One step by one warp. `phase` links steps: a wait of phase p on an object was
  * let go by the arrivals and signals of phase p on it; of groups, everything
@@ -81,6 +83,7 @@ struct history {
 const char *step_text(enum step_kind k);
 const char *step_id(enum step_kind k);
 enum step_family step_family(enum step_kind k);
+enum step_on step_on(enum step_kind k);
 
 /* Another holder of the same history; thread-safe. NULL is fine. */
 struct history *history_keep(struct history *h);

@@ -419,30 +419,16 @@ static void on_event(struct event_sink *sink, const struct event *e)
 struct cast {                /* who and what it is about */
 	struct { uint16_t cta, group; } agent[MAX_AGENTS]; /* group: four warps, as wgmma has it */
 	uint32_t nagents;
-	struct { uint8_t class; uint16_t peer; uint32_t addr; } object[MAX_OBJECTS];
+	struct { uint8_t on; uint16_t peer; uint32_t addr; } object[MAX_OBJECTS];
 	uint32_t nobjects;
 };
 
-/* What kind of barrier a step is on; 0: none. */
-static uint8_t object_class(const struct history_step *s)
+/* The barrier that a step is on; 0: none. */
+static uint8_t barrier_of(const struct history_step *s)
 {
-	switch ((enum step_kind)s->kind) {
-	case STEP_init: case STEP_inval: case STEP_arrive: case STEP_arrive_expect:
-	case STEP_expect: case STEP_complete: case STEP_wait: case STEP_poll: case STEP_signal:
-	case STEP_copy_arrive:
-		return 1;
-	case STEP_bar_arrive: case STEP_bar_leave:
-		return 2;
-	case STEP_cluster_arrive: case STEP_cluster_wait:
-		return 3;
-	case STEP_access: case STEP_copy_commit: case STEP_copy_wait: case STEP_bulk_load:
-	case STEP_bulk_store: case STEP_bulk_commit: case STEP_bulk_wait: case STEP_mma:
-	case STEP_mma_fence: case STEP_mma_commit: case STEP_mma_wait: case STEP_warp_sync:
-	case STEP_fence: case STEP_init_fence: case STEP_proxy_fence: case STEP_exit:
-	case STEP_COUNT:
-		return 0;
-	}
-	return 0;
+	const enum step_on on = step_on((enum step_kind)s->kind);
+
+	return on <= ON_CLUSTER ? (uint8_t)on : 0;
 }
 
 static bool stars(const struct cast *c, unsigned cta, unsigned warp)
@@ -461,20 +447,20 @@ static void add_agent(struct cast *c, unsigned cta, unsigned warp)
 	c->agent[c->nagents++].group = (uint16_t)(warp / 4);
 }
 
-static bool known_object(const struct cast *c, uint8_t class, unsigned peer, uint32_t addr)
+static bool known_object(const struct cast *c, uint8_t on, unsigned peer, uint32_t addr)
 {
 	for (uint32_t i = 0; i < c->nobjects; i++)
-		if (c->object[i].class == class && c->object[i].peer == peer
+		if (c->object[i].on == on && c->object[i].peer == peer
 				&& c->object[i].addr == addr)
 			return true;
 	return false;
 }
 
-static void add_object(struct cast *c, uint8_t class, unsigned peer, uint32_t addr)
+static void add_object(struct cast *c, uint8_t on, unsigned peer, uint32_t addr)
 {
-	if (!class || c->nobjects == MAX_OBJECTS || known_object(c, class, peer, addr))
+	if (!on || c->nobjects == MAX_OBJECTS || known_object(c, on, peer, addr))
 		return;
-	c->object[c->nobjects].class = class;
+	c->object[c->nobjects].on = on;
 	c->object[c->nobjects].peer = (uint16_t)peer;
 	c->object[c->nobjects++].addr = addr;
 }
@@ -491,12 +477,12 @@ static void choose_cast(const struct recorder *r, const struct finding *f, struc
 	for (unsigned i = 0; i < f->nwaiters; i++)
 		add_agent(c, f->waiter[i].who.cta, f->waiter[i].who.warp);
 	if (strstr(f->barrier.kind, "mbarrier"))
-		add_object(c, 1, f->barrier.peer, (uint32_t)f->barrier.addr);
+		add_object(c, ON_MBARRIER, f->barrier.peer, (uint32_t)f->barrier.addr);
 	for (uint64_t k = r->at - kept(r); k < r->at; k++) {
 		const struct history_step *s = &r->ring[k % RING];
 
 		if (stars(c, s->cta, s->warp))
-			add_object(c, object_class(s), s->peer, s->addr);
+			add_object(c, barrier_of(s), s->peer, s->addr);
 	}
 }
 
@@ -517,11 +503,11 @@ static uint32_t choose_steps(const struct recorder *r, const struct cast *c,
 	for (k = r->at; k > r->at - kept(r) && n < max; k--) {
 		const struct history_step *s = &r->ring[(k - 1) % RING];
 		const bool star = stars(c, s->cta, s->warp);
-		const uint8_t class = object_class(s);
+		const uint8_t on = barrier_of(s);
 		struct history_step as = *s;
 		uint32_t i = 0;
 
-		if (!star && (!class || !known_object(c, class, s->peer, s->addr)))
+		if (!star && (!on || !known_object(c, on, s->peer, s->addr)))
 			continue;
 		if (!star && s->kind != STEP_signal)
 			as.warp = HISTORY_OTHERS;
@@ -610,7 +596,7 @@ static void tell_mbarriers(const struct recorder *r, const struct cast *c, struc
 	for (uint32_t i = 0; i < MBARRIERS; i++) {
 		struct history_mbarrier *m = &h->mbarrier[h->nmbarriers];
 
-		if (!r->used[i] || !known_object(c, 1, r->mbarrier[i].peer, r->mbarrier[i].addr))
+		if (!r->used[i] || !known_object(c, ON_MBARRIER, r->mbarrier[i].peer, r->mbarrier[i].addr))
 			continue;
 		*m = r->mbarrier[i];
 		name_of(r->info.launch, m->addr, m->name);

@@ -37,6 +37,9 @@ bool report_write(const struct results *r, const struct options *o, struct err *
 /* One line of a source file, without its newline; NULL if there is none.
  * Looked for as given, then below the working directory. free() it. */
 char *report_source_line(const char *file, unsigned line);
+/* The same in place, n bytes: valid as long as the process. */
+const char *report_source_at(const char *file, unsigned line, size_t *n);
+bool report_source_newer(const char *file, int64_t built);
 /* Was a source file that report_source_line() showed changed after `built`? Its
  * name, or NULL. */
 const char *report_source_changed(int64_t built);

@@ -1,58 +1,100 @@
 /* source: the text that a site points to. The file may have been compiled
- * elsewhere, so it is looked for by ever shorter ends of its path. */
+ * elsewhere, so it is looked for by ever shorter ends of its path. Files stay in
+ * memory: a report shows many lines of few files. */
 #include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* the one that was changed last */
-static char newest[512];
-static int64_t newest_time;
+#define MAX_BYTES (64 << 20) /* more is no source file */
 
-static FILE *open_source(const char *file)
+struct source {
+	char *file;             /* as the compiler wrote it */
+	char *path;             /* where it was found; NULL: nowhere */
+	int64_t time;           /* of its last change */
+	char *text;
+	VEC(size_t) line;       /* where each begins */
+	size_t n;
+};
+
+static VEC(struct source *) known;
+
+static bool read_text(struct source *s, const char *path, const struct stat *st)
 {
+	FILE *in = st->st_size < MAX_BYTES ? fopen(path, "re") : NULL;
+
+	if (!in)
+		return false;
+	s->text = base_alloc((size_t)st->st_size + 1);
+	s->n = fread(s->text, 1, (size_t)st->st_size, in);
+	fclose(in);
+	for (size_t at = 0; at < s->n;) {
+		const char *end = memchr(s->text + at, '\n', s->n - at);
+
+		vec_push(&s->line, at);
+		at = end ? (size_t)(end - s->text) + 1 : s->n;
+	}
+	return true;
+}
+
+static const struct source *source_of(const char *file)
+{
+	struct source *s;
 	struct stat st;
 
-	while (file && *file) {
-		if (!stat(file, &st) && S_ISREG(st.st_mode)) {
-			if (!newest_time || st.st_mtime > newest_time) {
-				snprintf(newest, sizeof newest, "%s", file);
-				newest_time = st.st_mtime;
-			}
-			return fopen(file, "re");
+	for (size_t i = 0; i < known.n; i++)
+		if (!strcmp(known.at[i]->file, file))
+			return known.at[i];
+	s = base_alloc(sizeof *s);
+	s->file = base_strdup(file);
+	for (; file && *file; file += file ? strspn(file, "/") : 0) {
+		if (!stat(file, &st) && S_ISREG(st.st_mode) && read_text(s, file, &st)) {
+			s->path = base_strdup(file);
+			s->time = st.st_mtime;
+			break;
 		}
 		file = strchr(file, '/');
-		if (file)
-			file += strspn(file, "/");
+		if (!file)
+			break;
 	}
-	return NULL;
+	vec_push(&known, s);
+	return s;
 }
 
 const char *report_source_changed(int64_t built)
 {
-	return newest_time > built ? newest : NULL;
+	for (size_t i = 0; i < known.n; i++)
+		if (known.at[i]->path && known.at[i]->time > built)
+			return known.at[i]->path;
+	return NULL;
+}
+
+bool report_source_newer(const char *file, int64_t built)
+{
+	const struct source *s = source_of(file);
+
+	return s->path && s->time > built;
+}
+
+const char *report_source_at(const char *file, unsigned line, size_t *n)
+{
+	const struct source *s = file ? source_of(file) : NULL;
+	const char *at;
+
+	if (!s || !line || line > s->line.n)
+		return NULL;
+	at = s->text + s->line.at[line - 1];
+	*n = (line < s->line.n ? s->line.at[line] : s->n) - s->line.at[line - 1];
+	while (*n && (at[*n - 1] == '\n' || at[*n - 1] == '\r'))
+		--*n;
+	return at;
 }
 
 char *report_source_line(const char *file, unsigned line)
 {
-	FILE *in = line ? open_source(file) : NULL;
-	char *text = NULL;
-	size_t cap = 0;
-	ssize_t n = -1;
+	size_t n;
+	const char *at = report_source_at(file, line, &n);
 
-	if (!in)
-		return NULL;
-	for (unsigned k = 0; k < line; k++) {
-		n = getline(&text, &cap, in);
-		if (n < 0)
-			break;
-	}
-	fclose(in);
-	if (n < 0) {
-		free(text);
-		return NULL;
-	}
-	text[strcspn(text, "\r\n")] = 0;
-	return text;
+	return at ? base_strndup(at, n) : NULL;
 }

@@ -4,6 +4,7 @@
 
 #include "page.h"
 #include "report.h"
+#include "words.h"
 
 #include "../libconsan/demangle.h"
 #include "../libconsan/event.h"
@@ -19,73 +20,23 @@
 #define WAITERS_SHOWN 24
 #define KERNEL_SHOWN 160 /* bytes of a name; templates know no end */
 
-static const char *const severity_name[] = {
-	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
-};
 static const enum page_style severity_style[] = {
 	[SEV_NOTE] = CYAN, [SEV_WARNING] = YELLOW, [SEV_ERROR] = RED,
 };
 
 /* ---- places ---- */
 
-static const char *base_name(const char *file)
-{
-	const char *slash = strrchr(file, '/');
-
-	return slash ? slash + 1 : file;
-}
-
-/* Relative to the working directory when below it; a/b/../c is a/c. */
-static void file_name(struct text *t, const struct options *o, const char *file)
-{
-	static char cwd[PATH_MAX];
-	char *path, *up, *slash;
-	size_t n;
-
-	if (!*cwd && !getcwd(cwd, sizeof cwd))
-		*cwd = 0;
-	n = strlen(cwd);
-	if (n && !strncmp(file, cwd, n) && file[n] == '/')
-		file += n + 1;
-	path = base_strdup(o->strip_paths ? base_name(file) : file);
-	while ((up = strstr(path, "/../")) && up > path) {
-		*up = 0;
-		slash = strrchr(path, '/');
-		slash = slash ? slash + 1 : path;
-		if (!strcmp(slash, "..")) {
-			*up = '/';
-			break;
-		}
-		memmove(slash, up + 4, strlen(up + 4) + 1);
-	}
-	text_printf(t, "%s", path);
-	free(path);
-}
-
-/* The frame that tells a reader most: the innermost one in a .cu file (inner
- * ones are often library headers), else the innermost. */
-static const struct site_loc *headline_loc(const struct site_loc *l)
-{
-	for (const struct site_loc *k = l; k; k = k->inlined_at) {
-		size_t n = strlen(k->file);
-
-		if (n > 3 && !strcmp(k->file + n - 3, ".cu"))
-			return k;
-	}
-	return l;
-}
-
 /* "reduce.cu:17", blanks not to be broken at */
 static void headline(struct text *t, uint32_t id)
 {
 	const struct site *s = site_get(id);
-	const struct site_loc *l = headline_loc(s->loc);
+	const struct site_loc *l = words_headline(s->loc);
 	size_t from = t->n;
 
 	if (l)
-		text_printf(t, "%s:%u", base_name(l->file), l->line);
+		text_printf(t, "%s:%u", words_base_name(l->file), l->line);
 	else
-		text_printf(t, "%s:%u", base_name(s->module), s->ptx_line);
+		text_printf(t, "%s:%u", words_base_name(s->module), s->ptx_line);
 	for (; from < t->n; from++)
 		if (t->at[from] == ' ')
 			t->at[from] = *NBSP;
@@ -108,12 +59,13 @@ static void add_headline(struct page *p, const struct finding_side *side, unsign
 
 static void add_loc(struct page *p, const struct options *o, const struct site_loc *l)
 {
-	struct text t = { 0 };
+	char *file = words_file(o, l->file);
 
-	file_name(&t, o, l->file);
-	text_printf(&t, l->col ? ":%u:%u" : ":%u", l->line, l->col);
-	page_add(p, CYAN, "%s", t.at);
-	text_free(&t);
+	if (l->col)
+		page_add(p, CYAN, "%s:%u:%u", file, l->line, l->col);
+	else
+		page_add(p, CYAN, "%s:%u", file, l->line);
+	free(file);
 	if (l->function && *l->function) {
 		char *name = demangle(l->function, NAME_BARE);
 
@@ -212,20 +164,6 @@ static void add_who(struct page *p, const struct finding_side *s)
 		page_add(p, PLAIN, " (CTA" NBSP "%u of its cluster)", s->cta);
 }
 
-static const char *space_name(uint8_t space)
-{
-	switch ((enum ev_space)space) {
-	case SP_ANY: return "address";
-	case SP_SHARED: return "shared";
-	case SP_GLOBAL: return "global";
-	case SP_LOCAL: return "local";
-	case SP_CONST: return "const";
-	case SP_PARAM: return "param";
-	case SP_TMEM: return "tmem";
-	}
-	return "address";
-}
-
 static void add_bytes(struct page *p, const struct finding_side *s)
 {
 	unsigned long long addr = s->addr;
@@ -235,41 +173,13 @@ static void add_bytes(struct page *p, const struct finding_side *s)
 	if (*s->variable) {
 		page_add(p, PLAIN, " %u" NBSP "B at ", s->bytes);
 		page_add(p, BOLD, "%s", s->variable);
-		page_add(p, PLAIN, " (%s" NBSP "0x%llx)", space_name(s->space), addr);
+		page_add(p, PLAIN, " (%s" NBSP "0x%llx)", words_space(s->space), addr);
 	} else {
 		page_add(p, PLAIN, " %u" NBSP "B at %s" NBSP "0x%llx", s->bytes,
-			space_name(s->space), addr);
+			words_space(s->space), addr);
 	}
 	if (s->space == SP_SHARED && s->peer != s->cta)
 		page_add(p, PLAIN, " of CTA" NBSP "%u", s->peer);
-}
-
-/* In one line; of {a long, list, of, registers} the ends. */
-static char *short_instruction(const char *ptx)
-{
-	struct text t = { 0 };
-
-	text_add(&t, "", 0);
-	for (const char *c = ptx; *c; c++) {
-		size_t list = *c == '{' ? strcspn(c, "}") : 0;
-
-		if (list > 40) {
-			const char *last = memrchr(c, ',', list);
-			size_t first = strcspn(c, ",");
-
-			if (last && first < list) {
-				text_printf(&t, "%.*s, ...%.*s", (int)first, c,
-					(int)(c + list - last), last);
-				c += list - 1;
-				continue;
-			}
-		}
-		if (*c != '\n' && *c != '\t')
-			text_add(&t, c, 1);
-		else if (t.n && t.at[t.n - 1] != ' ')
-			text_add(&t, " ", 1);
-	}
-	return t.at;
 }
 
 static void add_instruction(struct page *p, uint32_t id)
@@ -280,10 +190,10 @@ static void add_instruction(struct page *p, uint32_t id)
 
 	if (!*s->ptx)
 		return;
-	instruction = short_instruction(s->ptx);
+	instruction = words_instruction(s->ptx);
 	page_indent(p, CONTENT);
 	page_add(p, DIM, "%s", instruction);
-	text_printf(&place, "  [%s:%u]", base_name(s->module), s->ptx_line);
+	text_printf(&place, "  [%s:%u]", words_base_name(s->module), s->ptx_line);
 	for (char *c = place.at + 2; *c; c++)
 		if (*c == ' ')
 			*c = *NBSP;
@@ -306,7 +216,7 @@ static void add_side(struct page *p, const struct options *o, const char *label,
 		page_add(p, PLAIN, " by ");
 	add_who(p, s);
 	if (site->loc) {
-		const struct site_loc *at = headline_loc(site->loc);
+		const struct site_loc *at = words_headline(site->loc);
 
 		page_indent(p, CONTENT);
 		add_loc(p, o, at);
@@ -442,7 +352,7 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 
 	page_indent(p, 0);
 	p->indent = 2;
-	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_name[f->severity],
+	page_add(p, severity_style[f->severity], "%s" NBSP "%s", words_severity[f->severity],
 		rule->code);
 	page_add(p, BOLD, "  %s", rule->title);
 	page_add(p, PLAIN, "  ");

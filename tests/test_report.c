@@ -308,7 +308,7 @@ Test(report, json_document)
 	fclose(out);
 	all = json_loads(text, 0, NULL);
 	cr_assert_not_null(all);
-	cr_assert_eq(json_integer_value(json_object_get(all, "consan_report")), 1);
+	cr_assert_eq(json_integer_value(json_object_get(all, "consan_report")), REPORT_VERSION);
 	cr_assert_eq(json_integer_value(json_object_get(json_object_get(all, "summary"),
 		"errors")), 2);
 	cr_assert_eq(json_array_size(json_object_get(all, "findings")), 3);

@@ -1,0 +1,41 @@
+/* markup: elements of HTML, SVG or XML, escaped by construction: text and
+ * attribute values go in as they are, nothing else can be written. Bytes that are
+ * no UTF-8 and characters that XML forbids become U+FFFD. */
+#ifndef CONSAN_MARKUP_H
+#define CONSAN_MARKUP_H
+
+#include "../libconsan/base.h"
+
+#include <stdio.h>
+
+#define MARKUP_DEPTH 32
+
+struct markup {
+	FILE *out;
+	const char *open[MARKUP_DEPTH];
+	unsigned depth;
+	bool in_tag;            /* attributes may still come */
+};
+
+/* Opens <name; name must be a literal or outlive the element. */
+void mu_open(struct markup *m, const char *name);
+/* Of the element just opened. */
+void mu_attr(struct markup *m, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void mu_flag(struct markup *m, const char *name); /* without a value: HTML */
+void mu_text(struct markup *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void mu_textn(struct markup *m, const char *s, size_t n);
+/* Closes the innermost element, which must be called so. */
+void mu_close(struct markup *m, const char *name);
+void mu_void(struct markup *m);  /* HTML's <br>, <meta>: no end tag */
+void mu_empty(struct markup *m); /* <name/>: SVG, XML */
+void mu_newline(struct markup *m);
+/* Our own assets only: goes out as it stands. */
+void mu_trusted(struct markup *m, const char *s, size_t n);
+
+/* <name class="class">text</name>; class may be NULL. */
+void mu_element(struct markup *m, const char *name, const char *class, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+/* mu_open() with a class */
+void mu_class(struct markup *m, const char *name, const char *class);
+
+#endif

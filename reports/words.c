@@ -1,0 +1,197 @@
+/* words: see words.h. */
+#include "words.h"
+
+#include "../libconsan/demangle.h"
+#include "../libconsan/event.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const words_severity[] = {
+	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
+};
+
+const char *words_base_name(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash ? slash + 1 : file;
+}
+
+const struct site_loc *words_headline(const struct site_loc *l)
+{
+	for (const struct site_loc *k = l; k; k = k->inlined_at) {
+		size_t n = strlen(k->file);
+
+		if (n > 3 && !strcmp(k->file + n - 3, ".cu"))
+			return k;
+	}
+	return l;
+}
+
+char *words_file(const struct options *o, const char *file)
+{
+	static char cwd[PATH_MAX];
+	char *path, *up, *slash;
+	size_t n;
+
+	if (!*cwd && !getcwd(cwd, sizeof cwd))
+		*cwd = 0;
+	n = strlen(cwd);
+	if (n && !strncmp(file, cwd, n) && file[n] == '/')
+		file += n + 1;
+	path = base_strdup(o->strip_paths ? words_base_name(file) : file);
+	while ((up = strstr(path, "/../")) && up > path) {
+		*up = 0;
+		slash = strrchr(path, '/');
+		slash = slash ? slash + 1 : path;
+		if (!strcmp(slash, "..")) {
+			*up = '/';
+			break;
+		}
+		memmove(slash, up + 4, strlen(up + 4) + 1);
+	}
+	return path;
+}
+
+const char *words_space(uint8_t space)
+{
+	switch ((enum ev_space)space) {
+	case SP_ANY: return "address";
+	case SP_SHARED: return "shared";
+	case SP_GLOBAL: return "global";
+	case SP_LOCAL: return "local";
+	case SP_CONST: return "const";
+	case SP_PARAM: return "param";
+	case SP_TMEM: return "tmem";
+	}
+	return "address";
+}
+
+char *words_instruction(const char *ptx)
+{
+	struct text t = { 0 };
+
+	text_add(&t, "", 0);
+	for (const char *c = ptx; *c; c++) {
+		size_t list = *c == '{' ? strcspn(c, "}") : 0;
+
+		if (list > 40) {
+			const char *last = memrchr(c, ',', list);
+			size_t first = strcspn(c, ",");
+
+			if (last && first < list) {
+				text_printf(&t, "%.*s, ...%.*s", (int)first, c,
+					(int)(c + list - last), last);
+				c += list - 1;
+				continue;
+			}
+		}
+		if (*c != '\n' && *c != '\t')
+			text_add(&t, c, 1);
+		else if (t.n && t.at[t.n - 1] != ' ')
+			text_add(&t, " ", 1);
+	}
+	return t.at;
+}
+
+void words_place(struct text *t, uint32_t id)
+{
+	const struct site *s = site_get(id);
+	const struct site_loc *l = words_headline(s->loc);
+
+	if (l)
+		text_printf(t, "%s:%u", words_base_name(l->file), l->line);
+	else if (s->ptx_line)
+		text_printf(t, "%s:%u", words_base_name(s->module), s->ptx_line);
+}
+
+void words_places(struct text *t, const struct finding *f)
+{
+	const size_t from = t->n;
+
+	text_add(t, "", 0);
+	for (unsigned i = 0; i < f->nsides; i++) {
+		if (!site_get(f->side[i].site)->ptx_line)
+			continue; /* the end of a CTA stands nowhere */
+		if (t->n > from)
+			text_printf(t, " / ");
+		words_place(t, f->side[i].site);
+	}
+}
+
+void words_who(struct text *t, const struct finding_side *s)
+{
+	if (s->lane >= 0)
+		text_printf(t, "thread (%u,%u,%u), warp %u lane %d, ", s->thread[0], s->thread[1],
+			s->thread[2], s->warp, s->lane);
+	else
+		text_printf(t, "warp %u, ", s->warp);
+	text_printf(t, "block (%u,%u,%u)", s->ctaid[0], s->ctaid[1], s->ctaid[2]);
+	if (s->cta)
+		text_printf(t, " (CTA %u of its cluster)", s->cta);
+}
+
+void words_bytes(struct text *t, const struct finding_side *s)
+{
+	if (!s->bytes)
+		return;
+	text_printf(t, "%u B at ", s->bytes);
+	if (*s->variable)
+		text_printf(t, "%s (", s->variable);
+	text_printf(t, "%s 0x%llx", words_space(s->space), (unsigned long long)s->addr);
+	if (*s->variable)
+		text_printf(t, ")");
+	if (s->space == SP_SHARED && s->peer != s->cta)
+		text_printf(t, " of CTA %u", s->peer);
+}
+
+static bool is_mbarrier(const struct finding_barrier *b)
+{
+	return strstr(b->kind, "mbarrier") != NULL;
+}
+
+void words_barrier_name(struct text *t, const struct finding_barrier *b)
+{
+	text_printf(t, "%s", b->kind);
+	if (*b->name)
+		text_printf(t, " %s", b->name);
+	else if (is_mbarrier(b))
+		text_printf(t, " 0x%llx", (unsigned long long)b->addr);
+	else if (strstr(b->kind, "barrier"))
+		text_printf(t, " %llu", (unsigned long long)b->addr);
+}
+
+void words_barrier(struct text *t, const struct finding_barrier *b)
+{
+	words_barrier_name(t, b);
+	if (is_mbarrier(b))
+		text_printf(t, ": in phase %llu (parity %u)", (unsigned long long)b->phase,
+			(unsigned)(b->phase & 1));
+	else
+		text_printf(t, ": %llu completed", (unsigned long long)b->phase);
+	if (b->expected)
+		text_printf(t, ", %u of %u arrivals pending", b->pending, b->expected);
+	if (is_mbarrier(b) || b->tx)
+		text_printf(t, ", tx-count %lld B", (long long)b->tx);
+}
+
+void words_bytes_count(struct text *t, uint64_t bytes)
+{
+	if (bytes >= 1024 && bytes % 1024 == 0)
+		text_printf(t, "%llu KiB", (unsigned long long)(bytes / 1024));
+	else
+		text_printf(t, "%llu B", (unsigned long long)bytes);
+}
+
+void words_symbol(struct text *t, const char *name)
+{
+	const size_t n = strcspn(name, "+");
+	char *bare = base_strndup(name, n), *own = demangle_variable(bare);
+
+	text_printf(t, "%s%s", own, name + n);
+	free(own);
+	free(bare);
+}
