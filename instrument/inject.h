@@ -69,6 +69,7 @@ struct inject_launch {
 	bool wanted, tickets;
 	CUfunction function;
 	char *kernel;
+	double start, launched;    /* seconds */
 };
 void inject_before(struct inject_launch *l);
 void inject_after(struct inject_launch *l, CUresult r);

@@ -61,6 +61,14 @@ static bool make_pool(void)
 		&& !cu.p_cuMemAllocHost((void **)&pool.pinned, STAGE_BYTES);
 }
 
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* ---- before ---- */
 
 static bool capturing(CUstream s)
@@ -129,22 +137,17 @@ void inject_before(struct inject_launch *l)
 	}
 	choose_cluster(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
-	if (make_pool() && prepare(l))
+	l->start = now();
+	if (make_pool() && prepare(l)) {
+		l->launched = now();
 		return; /* with the lock: inject_after() gives it back */
+	}
 	pthread_mutex_unlock(&pool.lock);
 	gpu_unchecked(inject_session(), l->kernel, "no device memory for its records");
 	l->module = NULL;
 }
 
 /* ---- after ---- */
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
 static CUresult wait_for(CUstream s)
@@ -203,14 +206,16 @@ static void *pack(const struct inject_launch *l)
 
 static void check(const struct inject_launch *l, bool ended)
 {
-	const struct record_head *head = fetch(RECORD_CHUNK_BYTES);
+	const struct record_head *head;
 	struct gpu_launch g = { .module = l->module, .kernel = l->kernel, .shared_dynamic = l->shared,
 		.sm = gpu_module_sm(l->module), .tickets = l->tickets, .ended = ended,
 		.map = inject_find_map };
 	int value = 0;
+	double ran = now(), copied;
 	size_t bytes;
 	void *params;
 
+	head = fetch(RECORD_CHUNK_BYTES);
 	if (!head) {
 		gpu_unchecked(inject_session(), l->kernel, "its records could not be copied from the GPU");
 		return;
@@ -234,8 +239,14 @@ static void check(const struct inject_launch *l, bool ended)
 	memcpy(g.grid, l->grid, sizeof g.grid);
 	memcpy(g.block, l->block, sizeof g.block);
 	memcpy(g.cluster, l->cluster, sizeof g.cluster);
+	copied = now();
 	gpu_check(inject_session(), &g);
 	free(params);
+	if (gpu_times(inject_session()))
+		inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%zu KiB), "
+			"check %.3f ms, whole %.3f ms", l->kernel, 1e3 * (l->launched - l->start),
+			1e3 * (ran - l->launched), 1e3 * (copied - ran), bytes >> 10,
+			1e3 * (now() - copied), 1e3 * (now() - l->start));
 }
 
 /* Nothing stops one kernel of a process: the process ends, with what was found. */

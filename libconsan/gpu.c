@@ -355,3 +355,8 @@ uint64_t gpu_memory(const struct consan *c)
 {
 	return c->opt.gpu_memory << 20;
 }
+
+bool gpu_times(const struct consan *c)
+{
+	return c->opt.gpu_times;
+}

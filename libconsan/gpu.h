@@ -62,5 +62,6 @@ enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 /* Of the session's options. */
 double gpu_timeout(const struct consan *c);
 uint64_t gpu_memory(const struct consan *c);
+bool gpu_times(const struct consan *c);
 
 #endif
