@@ -268,17 +268,24 @@ static void arrive(struct cluster *c, const struct event *e, struct mbar *m, uin
  * comes after its issue but publishes no more than the bytes (A18). */
 static void judge_wait(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
 {
+	uint32_t left = e->lanes;
 	struct finding *f;
 	size_t i;
 
 	if (!m->phase || m->upset || (w->cta != m->cta && m->waits.n))
 		return;
-	for (i = 0; i < m->waits.n; i++) {
+	/* lanes may have waited one by one, each by the state of its own arrival */
+	for (i = 0; left && i < m->waits.n; i++) {
 		if (c->check->config.policy.wait_by_arriver && m->waits.at[i].warp != w->index)
 			continue;
-		if (warp_knows(c, w, e->lanes, &m->waits.at[i]))
+		if (warp_knows(c, w, left, &m->waits.at[i]))
 			return;
+		for (uint32_t rest = left; rest; rest &= rest - 1)
+			if (warp_knows(c, w, rest & -rest, &m->waits.at[i]))
+				left &= ~(rest & -rest);
 	}
+	if (!left)
+		return;
 	f = begin(c, CS209, e, m, doing(e), m->waits.n ? &m->waits.at[0] : NULL, "mbarrier wait");
 	if (!f)
 		return;
