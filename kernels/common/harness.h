@@ -105,7 +105,8 @@ static void harness_help(const struct program &p)
 		"  --help          this text\n");
 }
 
-static bool harness_value_of(const struct option &o, const char *text)
+/* Reads the option's value; exits if it has no such one. */
+static void harness_value_of(const struct program &p, const struct option &o, const char *text)
 {
 	const char *word;
 	size_t n;
@@ -114,20 +115,24 @@ static bool harness_value_of(const struct option &o, const char *text)
 	for (long i = 0; (word = harness_choice(o.choices, i, &n)); i++)
 		if (strlen(text) == n && !strncmp(text, word, n)) {
 			*o.value = i;
-			return true;
+			return;
 		}
-	if (o.choices)
-		return false;
 	*o.value = strtol(text, &end, 0);
-	return end != text && !*end;
+	if (!o.choices && end != text && !*end)
+		return;
+	fprintf(stderr, "%s: --%s=%s: it must be %s%s\n", p.name, o.name, text,
+		o.choices ? "one of " : "a number", o.choices ? o.choices : "");
+	exit(2);
 }
 
 static bool harness_option(const struct program &p, const char *word, size_t n,
 	const char *value)
 {
 	for (size_t i = 0; i < p.noptions; i++)
-		if (strlen(p.option[i].name) == n && !strncmp(p.option[i].name, word, n))
-			return harness_value_of(p.option[i], value);
+		if (strlen(p.option[i].name) == n && !strncmp(p.option[i].name, word, n)) {
+			harness_value_of(p, p.option[i], value);
+			return true;
+		}
 	return false;
 }
 
