@@ -226,6 +226,10 @@ static __half *harness_halves(uint32_t seed, uint64_t n)
 {
 	__half *h = (__half *)malloc(n * sizeof *h);
 
+	if (!h) {
+		fprintf(stderr, "no memory for %llu halves\n", (unsigned long long)n);
+		exit(3);
+	}
 	for (uint64_t i = 0; i < n; i++)
 		h[i] = __float2half(harness_value(seed, i));
 	return h;
