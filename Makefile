@@ -48,7 +48,7 @@ EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
 SHADOW = shadow/table.c shadow/global.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean
-INSTRUMENT = instrument/plan.c instrument/hook.c instrument/rewrite.c instrument/decode.c instrument/merge.c instrument/barriers.c
+INSTRUMENT = instrument/plan.c instrument/hook.c instrument/rewrite.c instrument/decode.c instrument/merge.c instrument/alike.c instrument/barriers.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
 	libconsan/check/global.c libconsan/check/global_sync.c libconsan/check/global_race.c libconsan/check/global_report.c \
@@ -63,7 +63,7 @@ REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports
 DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/view.c libconsan/replay.c
 
 # injected into the watched program where there is a GPU
-INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_launch.c instrument/inject_map.c
+INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_launch.c instrument/inject_map.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
@@ -226,8 +226,16 @@ $(BUILD)/libconsan-cuda.so: $(CUDA_OBJ) $(BUILD)/libconsan.a
 		-Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
 INJECT_OBJ = $(INJECT:%.c=$(BUILD)/%.o)
 $(INJECT_OBJ): CFLAGS_ALL += -isystem $(CUDA_HOME)/include
-$(BUILD)/libconsan-gpu.so: $(INJECT_OBJ) $(BUILD)/libconsan.a
-	$(V)$(CC) -shared $(SANFLAGS) -o $@ $(INJECT_OBJ) $(BUILD)/libconsan.a \
+# device code of our own goes with the library, as text
+$(BUILD)/instrument/digest_ptx.c: instrument/digest.cu instrument/record.h
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -std=c++17 -ptx -arch=compute_80 -o $(@:.c=.ptx) $<
+	$(V)(echo 'const char consan_digest_ptx[] = {'; od -An -v -tx1 $(@:.c=.ptx) | sed 's/ \(..\)/0x\1,/g'; \
+		echo '0};') >$@
+$(BUILD)/instrument/digest_ptx.o: $(BUILD)/instrument/digest_ptx.c
+	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<
+$(BUILD)/libconsan-gpu.so: $(INJECT_OBJ) $(BUILD)/instrument/digest_ptx.o $(BUILD)/libconsan.a
+	$(V)$(CC) -shared $(SANFLAGS) -o $@ $^ \
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin \
 		-Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
 $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so

@@ -28,6 +28,7 @@ struct decode_launch {
 	uint32_t chunks;           /* given out */
 	bool tickets;              /* as in struct record_params */
 	bool ended;                /* the kernel came to its end */
+	const uint8_t *skip;       /* clusters that need no look; NULL: none */
 	unsigned jobs;
 	void *user;
 	/* All are called from several threads. The box is valid until the
@@ -48,6 +49,14 @@ struct decode_result {
 uint32_t decode_symbol(const void *pool, size_t k);
 /* The generic address of the kernel's parameters. */
 uint64_t decode_params(const void *pool);
+/* The cluster of a CTA (linear in the grid), and its rank there. */
+uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank);
+/* Which clusters recorded the same as one with a lower id, up to clocks and
+ * polls: skip[id] = 1. Returns how many. chunk[k] is of chunk k + 1. */
+uint32_t decode_alike(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
+	uint8_t *skip);
+/* One word a site for digest.cu; code->site.n of them. */
+void decode_site_words(const struct rewrite *code, uint32_t *word);
 void decode_run(const struct decode_launch *l, struct decode_result *r);
 
 #endif

@@ -20,7 +20,7 @@
 	CALL(cuMemcpyHtoD) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoHAsync) CALL(cuMemsetD8) \
 	CALL(cuMemAllocHost) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuGetErrorName) CALL(cuLibraryLoadData) \
-	CALL(cuModuleLoadData)
+	CALL(cuModuleLoadData) CALL(cuModuleGetFunction) CALL(cuLaunchKernel)
 
 struct driver {
 #define CALL(name) __typeof__(&name) p_##name;
@@ -53,6 +53,24 @@ void inject_map_address(const CUtensorMap *map, uint64_t address);
 bool inject_find_map(void *user, uint64_t address, const void *param, void *bytes);
 /* Before it is overwritten: the map's place is known by its bytes. */
 void inject_map_before(const CUtensorMap *map);
+
+/* ---- inject_pool.c: device memory for records, and how they come home ---- */
+
+#define STAGE_BYTES (64ull << 20)
+
+struct inject_pool {
+	CUdeviceptr at;            /* record.h */
+	uint32_t chunks;
+};
+/* In the current context; made at its first use. NULL: there is no memory. */
+const struct inject_pool *inject_pool(void);
+/* The pool's first bytes on the host, also while the kernel still runs. NULL:
+ * they cannot be had. Valid until the next call. */
+const void *inject_fetch(size_t bytes);
+/* The head and the chunks of those clusters that speak for all; *skip, which
+ * free() takes, gets the others. NULL: better look at all. */
+const void *inject_fetch_some(const struct gpu_launch *l, uint32_t chunks, uint8_t **skip,
+	uint32_t *fetched);
 
 /* ---- inject_launch.c ---- */
 

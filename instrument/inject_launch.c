@@ -1,5 +1,5 @@
-/* inject_launch: gives each launch of an instrumented kernel the device memory
- * into which it records, waits for it, and hands the records over to be checked.
+/* inject_launch: points each launch of an instrumented kernel at the pool into
+ * which it records, waits for it, and hands the records over to be checked.
  * Launches are looked at one at a time, in the order of their calls. */
 #include "inject.h"
 
@@ -13,53 +13,7 @@
 
 #include "record.h"
 
-static struct {
-	pthread_mutex_t lock;      /* from before a launch to after it */
-	CUcontext context;
-	CUdeviceptr pool;
-	uint32_t chunks;
-	char *pinned;              /* STAGE_BYTES; made early: making it waits for the GPU */
-	char *host;                /* for what is more than that; grows */
-	size_t host_bytes;
-	CUstream side;             /* for a look at a kernel that hangs */
-} pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-#define LEAST_BYTES (16ull << 20)
-#define STAGE_BYTES (64ull << 20)
-
-/* ---- the pool ---- */
-
-static bool make_pool(void)
-{
-	uint64_t want = gpu_memory(inject_session());
-	size_t free_bytes = 0, total = 0;
-	bool said = want != 0;
-	CUcontext now = NULL;
-
-	cu.p_cuCtxGetCurrent(&now);
-	if (pool.pool && now == pool.context)
-		return true;
-	cu.p_cuMemGetInfo(&free_bytes, &total);
-	if (!want)
-		want = free_bytes / 4;
-	/* 32 bits count units of 16 bytes */
-	if (want > 60ull << 30)
-		want = 60ull << 30;
-	while (want >= LEAST_BYTES && cu.p_cuMemAlloc(&pool.pool, want)) {
-		want /= 2;
-		pool.pool = 0;
-	}
-	if (!pool.pool || want < LEAST_BYTES)
-		return false;
-	if (said && want < gpu_memory(inject_session()))
-		inject_remark(REMARK_NOTE, "records have %llu MiB of device memory, as there was no more",
-			(unsigned long long)(want >> 20));
-	pool.context = now;
-	pool.chunks = (uint32_t)(want / RECORD_CHUNK_BYTES) - 2;
-	cu.p_cuMemsetD8(pool.pool, 0, want);
-	return !cu.p_cuStreamCreate(&pool.side, CU_STREAM_NON_BLOCKING)
-		&& !cu.p_cuMemAllocHost((void **)&pool.pinned, STAGE_BYTES);
-}
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* from before a launch to after it */
 
 static double now(void)
 {
@@ -107,11 +61,15 @@ static void choose_cluster(struct inject_launch *l)
 /* True: the launch has what it needs. */
 static bool prepare(struct inject_launch *l)
 {
-	struct record_params p = { .chunks = l->wanted ? pool.chunks : 0, .tickets = l->tickets };
+	const struct inject_pool *pool = inject_pool();
+	struct record_params p = { .tickets = l->tickets };
 	struct record_head head = { .next = 1, .ticket = 1 };
 
-	p.pool = pool.pool;
-	return !cu.p_cuMemcpyHtoD(pool.pool, &head, sizeof head)
+	if (!pool)
+		return false;
+	p.pool = pool->at;
+	p.chunks = l->wanted ? pool->chunks : 0;
+	return !cu.p_cuMemcpyHtoD(pool->at, &head, sizeof head)
 		&& !cu.p_cuMemcpyHtoD(l->variable, &p, sizeof p);
 }
 
@@ -127,9 +85,9 @@ void inject_before(struct inject_launch *l)
 	if (!name && cu.p_cuFuncGetName)
 		cu.p_cuFuncGetName(&name, l->function);
 	l->kernel = base_strdup(name ? name : "?");
-	pthread_mutex_lock(&pool.lock);
+	pthread_mutex_lock(&lock);
 	if (capturing(l->stream)) {
-		pthread_mutex_unlock(&pool.lock);
+		pthread_mutex_unlock(&lock);
 		gpu_unchecked(inject_session(), l->kernel, "launched while its stream is captured into a "
 			"graph, which --backend=gpu does not look into");
 		l->module = NULL;
@@ -138,11 +96,11 @@ void inject_before(struct inject_launch *l)
 	choose_cluster(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
 	l->start = now();
-	if (make_pool() && prepare(l)) {
+	if (prepare(l)) {
 		l->launched = now();
 		return; /* with the lock: inject_after() gives it back */
 	}
-	pthread_mutex_unlock(&pool.lock);
+	pthread_mutex_unlock(&lock);
 	gpu_unchecked(inject_session(), l->kernel, "no device memory for its records");
 	l->module = NULL;
 }
@@ -162,35 +120,6 @@ static CUresult wait_for(CUstream s)
 	return r;
 }
 
-/* The pool's first bytes on the host, also while the kernel still runs: on a
- * stream of our own. NULL: they cannot be had. */
-static const void *fetch(size_t bytes)
-{
-	char *to = pool.pinned;
-
-	if (bytes > STAGE_BYTES) {
-		if (pool.host_bytes < bytes) {
-			free(pool.host);
-			pool.host_bytes = bytes + bytes / 4;
-			pool.host = malloc(pool.host_bytes);
-		}
-		if (!pool.host) {
-			pool.host_bytes = 0;
-			return NULL;
-		}
-		to = pool.host;
-	}
-	for (size_t at = 0, n; at < bytes; at += n) {
-		n = bytes - at < STAGE_BYTES ? bytes - at : STAGE_BYTES;
-		if (cu.p_cuMemcpyDtoHAsync(pool.pinned, pool.pool + at, n, pool.side)
-				|| cu.p_cuStreamSynchronize(pool.side))
-			return NULL;
-		if (to != pool.pinned)
-			memcpy(to + at, pool.pinned, n);
-	}
-	return to;
-}
-
 static void *pack(const struct inject_launch *l)
 {
 	uint32_t bytes = gpu_module_params(l->module, l->kernel), at, n;
@@ -204,49 +133,83 @@ static void *pack(const struct inject_launch *l)
 	return block;
 }
 
+struct whole { uint32_t chunks; };
+
+static const void *whole(void *user, uint32_t *chunks)
+{
+	struct whole *w = user;
+
+	*chunks = w->chunks;
+	return inject_fetch((size_t)(w->chunks + 1) * RECORD_CHUNK_BYTES);
+}
+
+static void say_times(const struct inject_launch *l, double ran, double copied, uint32_t chunks,
+	uint32_t fetched)
+{
+	if (gpu_times(inject_session()))
+		inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u of %u KiB), "
+			"check %.3f ms, whole %.3f ms", l->kernel, 1e3 * (l->launched - l->start),
+			1e3 * (ran - l->launched), 1e3 * (copied - ran),
+			fetched * (RECORD_CHUNK_BYTES / 1024), chunks * (RECORD_CHUNK_BYTES / 1024),
+			1e3 * (now() - copied), 1e3 * (now() - l->start));
+}
+
+static void describe(const struct inject_launch *l, struct gpu_launch *g)
+{
+	int value = 0;
+
+	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, l->function);
+	/* the system's 1 KiB comes first, alignment costs at most another */
+	g->shared = (uint32_t)value + l->shared + 2048;
+	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, l->function);
+	g->nregs = (uint32_t)value;
+	memcpy(g->grid, l->grid, sizeof g->grid);
+	memcpy(g->block, l->block, sizeof g->block);
+	memcpy(g->cluster, l->cluster, sizeof g->cluster);
+}
+
+/* Few chunks are not worth the digest. */
+#define FEW_CHUNKS 64
+
 static void check(const struct inject_launch *l, bool ended)
 {
-	const struct record_head *head;
 	struct gpu_launch g = { .module = l->module, .kernel = l->kernel, .shared_dynamic = l->shared,
 		.sm = gpu_module_sm(l->module), .tickets = l->tickets, .ended = ended,
-		.map = inject_find_map };
-	int value = 0;
+		.map = inject_find_map, .whole = whole };
+	const struct inject_pool *pool = inject_pool();
+	const struct record_head *head;
 	double ran = now(), copied;
-	size_t bytes;
+	struct whole all = { 0 };
+	uint8_t *skip = NULL;
 	void *params;
 
-	head = fetch(RECORD_CHUNK_BYTES);
+	head = inject_fetch(RECORD_CHUNK_BYTES);
 	if (!head) {
 		gpu_unchecked(inject_session(), l->kernel, "its records could not be copied from the GPU");
 		return;
 	}
 	g.dropped = head->dropped;
-	g.chunks = head->next - 1 < pool.chunks ? head->next - 1 : pool.chunks;
-	bytes = (size_t)(g.chunks + 1) * RECORD_CHUNK_BYTES;
-	g.pool = fetch(bytes);
+	all.chunks = g.chunks = head->next - 1 < pool->chunks ? head->next - 1 : pool->chunks;
+	g.user = &all;
+	describe(l, &g);
+	if (ended && g.chunks > FEW_CHUNKS && !g.dropped && !gpu_each(inject_session()))
+		g.pool = inject_fetch_some(&g, g.chunks, &skip, &g.chunks);
+	if (!g.pool)
+		g.pool = whole(&all, &g.chunks);
 	if (!g.pool) {
 		gpu_unchecked(inject_session(), l->kernel, "no host memory for its records");
+		free(skip);
 		return;
 	}
-	if (ended)
-		cu.p_cuMemsetD8(pool.pool, 0, bytes + (g.dropped ? (size_t)RECORD_CHUNK_BYTES : 0));
-	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, l->function);
-	/* the system's 1 KiB comes first, alignment costs at most another */
-	g.shared = (uint32_t)value + l->shared + 2048;
-	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, l->function);
-	g.nregs = (uint32_t)value;
+	g.skip = skip;
 	g.params = params = pack(l);
-	memcpy(g.grid, l->grid, sizeof g.grid);
-	memcpy(g.block, l->block, sizeof g.block);
-	memcpy(g.cluster, l->cluster, sizeof g.cluster);
 	copied = now();
 	gpu_check(inject_session(), &g);
+	if (ended)
+		cu.p_cuMemsetD8(pool->at, 0, (size_t)(all.chunks + 1 + (g.dropped != 0)) * RECORD_CHUNK_BYTES);
+	say_times(l, ran, copied, all.chunks, g.chunks);
 	free(params);
-	if (gpu_times(inject_session()))
-		inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%zu KiB), "
-			"check %.3f ms, whole %.3f ms", l->kernel, 1e3 * (l->launched - l->start),
-			1e3 * (ran - l->launched), 1e3 * (copied - ran), bytes >> 10,
-			1e3 * (now() - copied), 1e3 * (now() - l->start));
+	free(skip);
 }
 
 /* Nothing stops one kernel of a process: the process ends, with what was found. */
@@ -282,7 +245,7 @@ void inject_after(struct inject_launch *l, CUresult r)
 	} else {
 		gpu_skip(inject_session(), l->kernel);
 	}
-	pthread_mutex_unlock(&pool.lock);
+	pthread_mutex_unlock(&lock);
 	free(l->kernel);
 }
 

@@ -267,8 +267,14 @@ static void *worker(void *user)
 
 	c.warp = base_alloc(j->nwarps * sizeof *c.warp);
 	c.left = base_alloc(j->nctas * sizeof *c.left);
-	while ((id = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->nclusters)
-		one_cluster(&c, id);
+	while ((id = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->nclusters) {
+		if (j->l->skip && j->l->skip[id]) {
+			c.result.clusters++;
+			c.result.ctas += j->nctas;
+		} else {
+			one_cluster(&c, id);
+		}
+	}
 	pthread_mutex_lock(&j->lock);
 	j->result.events += c.result.events;
 	j->result.records += c.result.records;
@@ -293,8 +299,7 @@ static uint32_t at_least(uint32_t n)
 	return n ? n : 1;
 }
 
-/* Linear CTA -> its cluster, and its rank there. */
-static uint32_t cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank)
+uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank)
 {
 	uint32_t id = 0, in = 0, many = 1, size = 1;
 
@@ -327,7 +332,7 @@ static void sort_chunks(struct job *j)
 	j->first = base_alloc((j->nclusters + 1 + (size_t)nctas) * sizeof *j->first);
 	j->chunk = base_alloc((j->l->chunks + 1) * sizeof *j->chunk);
 	for (uint32_t k = 0; k < nctas; k++) {
-		cluster_of(i, k, &rank);
+		decode_cluster_of(i, k, &rank);
 		j->first[j->nclusters + 1 + k] = rank;
 	}
 	for (uint32_t k = 1; k <= j->l->chunks; k++) {
@@ -338,13 +343,13 @@ static void sort_chunks(struct job *j)
 			continue;
 		}
 		all[n++] = h;
-		j->first[cluster_of(i, h->cta, &rank) + 1]++;
+		j->first[decode_cluster_of(i, h->cta, &rank) + 1]++;
 	}
 	for (uint32_t k = 0; k < j->nclusters; k++)
 		j->first[k + 1] += j->first[k];
 	memcpy(fill, j->first, j->nclusters * sizeof *fill);
 	for (uint32_t k = 0; k < n; k++)
-		j->chunk[fill[cluster_of(i, all[k]->cta, &rank)]++] = all[k];
+		j->chunk[fill[decode_cluster_of(i, all[k]->cta, &rank)]++] = all[k];
 	free(fill);
 	free(all);
 }

@@ -53,4 +53,13 @@ struct record_chunk {
 	uint32_t clock_lo, clock_hi;
 };
 
+/* What digest.cu says of a chunk: the polynomial in RECORD_DIGEST_BASE whose
+ * coefficients are its records' hashes, and how many those are. */
+struct record_digest {
+	uint32_t cta;
+	uint32_t warp_lane_count;  /* record_chunk.warp_lane, count << 16 */
+	uint32_t sum_lo, sum_hi;
+};
+#define RECORD_DIGEST_BASE 0xd6e8feb86659fd93ull
+
 #endif

@@ -255,6 +255,18 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	results_coverage(c->records, v);
 }
 
+/* Clusters that did the same were left out; now each is to be looked at. */
+static bool worth_all(struct check *k, const struct decode_result *r)
+{
+	const struct finding *const *found;
+	size_t n = check_findings(k, &found);
+
+	for (size_t i = 0; i < n; i++)
+		if (found[i]->severity != SEV_NOTE)
+			return true;
+	return r->damaged;
+}
+
 static unsigned workers(const struct consan *c)
 {
 	long n = c->opt.jobs ? (long)c->opt.jobs : sysconf(_SC_NPROCESSORS_ONLN);
@@ -265,14 +277,15 @@ static unsigned workers(const struct consan *c)
 void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	struct check_config config = { .policy = c->policy, .found = session_found, .user = c };
+	struct check_config config = { .policy = c->policy,
+		.found = l->skip ? NULL : session_found, .user = c };
 	struct gpu_flight flight = { .c = c, .l = l, .func = f };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
 	struct decode_launch d = { .code = l->module->code, .func = f, .site = l->module->site,
 		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
-		.ended = l->ended, .jobs = workers(c), .user = &flight, .box = on_box,
+		.ended = l->ended, .skip = l->skip, .jobs = workers(c), .user = &flight, .box = on_box,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f)
@@ -289,6 +302,15 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		event_writer_launch(c->save, &config.launch);
 	flight.check = check_open(&config);
 	decode_run(&d, &r);
+	if (l->skip && worth_all(flight.check, &r)) {
+		d.pool = l->whole(l->user, &d.chunks);
+		if (d.pool) {
+			d.skip = NULL;
+			check_close(flight.check);
+			flight.check = check_open(&config);
+			decode_run(&d, &r);
+		}
+	}
 	session_settle(c, flight.check, UINT32_MAX);
 	view_announce(c);
 	check_close(flight.check);
@@ -303,6 +325,40 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		free((char *)symbols[k].name);
 	free(symbols);
 	pthread_mutex_unlock(&c->launching);
+}
+
+uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
+{
+	uint32_t *word = base_alloc(m->code->site.n * sizeof *word);
+
+	decode_site_words(m->code, word);
+	*n = (uint32_t)m->code->site.n;
+	return word;
+}
+
+static struct launch_info shape_of(const struct gpu_launch *l)
+{
+	struct launch_info i = { 0 };
+
+	memcpy(i.grid, l->grid, sizeof i.grid);
+	memcpy(i.block, l->block, sizeof i.block);
+	memcpy(i.cluster, l->cluster, sizeof i.cluster);
+	return i;
+}
+
+uint32_t gpu_alike(const struct gpu_launch *l, const void *digests, uint32_t n, uint8_t *skip)
+{
+	struct launch_info i = shape_of(l);
+
+	return decode_alike(&i, digests, n, skip);
+}
+
+uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta)
+{
+	struct launch_info i = shape_of(l);
+	uint32_t rank;
+
+	return decode_cluster_of(&i, cta, &rank);
 }
 
 void gpu_named(struct consan *c, const char *name)
@@ -359,4 +415,9 @@ uint64_t gpu_memory(const struct consan *c)
 bool gpu_times(const struct consan *c)
 {
 	return c->opt.gpu_times;
+}
+
+bool gpu_each(const struct consan *c)
+{
+	return c->opt.gpu_each || c->save;
 }

@@ -39,7 +39,12 @@ struct gpu_launch {
 	bool ended;                /* false: it was stopped, --timeout */
 	bool failed;               /* the GPU reported an error */
 	const void *params;        /* the parameter block */
+	const uint8_t *skip;       /* clusters whose records are not in the pool, as
+				      others recorded the same; NULL: all are there */
 	void *user;
+	/* Something was found: the whole pool, and how many chunks. NULL: it
+	 * cannot be had. Needed if there is a skip. */
+	const void *(*whole)(void *user, uint32_t *chunks);
 	/* The tensor map at this address of the GPU, as consan_tensormap()
 	 * encodes it; param: its bytes, if it is in the parameter block, else
 	 * NULL. Several threads may ask. */
@@ -48,6 +53,11 @@ struct gpu_launch {
 
 /* For the report: the GPU's name. */
 void gpu_named(struct consan *c, const char *name);
+/* For digest.cu: see decode_site_words(). free() it. */
+uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n);
+/* See decode_alike(); skip has a byte for each CTA. */
+uint32_t gpu_alike(const struct gpu_launch *l, const void *digests, uint32_t n, uint8_t *skip);
+uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 /* Does the session want this launch checked? Ask once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);
 /* Decodes and checks; what is found and covered goes to the session's records. */
@@ -63,5 +73,6 @@ enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 double gpu_timeout(const struct consan *c);
 uint64_t gpu_memory(const struct consan *c);
 bool gpu_times(const struct consan *c);
+bool gpu_each(const struct consan *c); /* look at every cluster */
 
 #endif

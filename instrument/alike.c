@@ -1,0 +1,89 @@
+/* alike: which clusters of a launch did the same, so that one of them speaks for
+ * all. What a cluster did is what each lane recorded, in its order; how the
+ * warps' records interleaved does not count. */
+#include "decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+
+void decode_site_words(const struct rewrite *code, uint32_t *word)
+{
+	for (size_t k = 1; k < code->site.n; k++) {
+		const struct rewrite_site *s = &code->site.at[k];
+		uint32_t words = 0, class;
+		struct plan p;
+
+		plan_of(s->func, s->insn, &p);
+		words = plan_words(&p);
+		class = p.class;
+		if (s->phase == PHASE_BATCH) {
+			class = PLAN_UNIFORM;
+			words = 0;
+			for (uint32_t b = 0; b < s->nbatch; b++) {
+				plan_of(s->func, code->batch.at[s->batch + b], &p);
+				words += plan_words(&p);
+			}
+		}
+		word[k] = words | class << 12 | (uint32_t)(s->phase == PHASE_FAILED) << 14;
+	}
+}
+
+static uint64_t mix(uint64_t h)
+{
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
+	return h ^ h >> 32;
+}
+
+struct signature { uint64_t sum; uint32_t id; };
+
+static int by_sum(const void *a, const void *b)
+{
+	const struct signature *x = a, *y = b;
+
+	if (x->sum != y->sum)
+		return x->sum < y->sum ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Adds a chunk to its lane's polynomial: chunks of one lane come in order. */
+static void extend(uint64_t *h, const struct record_digest *d, const uint64_t power[256])
+{
+	*h = *h * power[d->warp_lane_count >> 16 & 255] + ((uint64_t)d->sum_hi << 32 | d->sum_lo);
+}
+
+uint32_t decode_alike(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
+	uint8_t *skip)
+{
+	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2];
+	uint32_t lanes = (i->block[0] * i->block[1] * i->block[2] + 31) / 32 * 32;
+	uint64_t *h = base_alloc((size_t)nctas * lanes * sizeof *h), power[256] = { 1 };
+	struct signature *s = base_alloc((nctas + 1) * sizeof *s);
+	uint32_t nclusters = 0, same = 0, rank;
+
+	for (unsigned k = 1; k < 256; k++)
+		power[k] = power[k - 1] * RECORD_DIGEST_BASE;
+	for (uint32_t k = 0; k < n; k++)
+		if (chunk[k].cta < nctas && (chunk[k].warp_lane_count & 0xffff) < lanes)
+			extend(&h[(size_t)chunk[k].cta * lanes + (chunk[k].warp_lane_count & 0xffff)],
+				&chunk[k], power);
+	for (uint32_t k = 0; k < nctas; k++) {
+		uint32_t id = decode_cluster_of(i, k, &rank);
+		const uint64_t *of = h + (size_t)k * lanes;
+
+		nclusters = id >= nclusters ? id + 1 : nclusters;
+		s[id].id = id;
+		for (uint32_t l = 0; l < lanes; l++)
+			if (of[l])
+				s[id].sum += mix(of[l] + mix((uint64_t)rank << 32 | (l + 1)));
+	}
+	qsort(s, nclusters, sizeof *s, by_sum);
+	for (uint32_t k = 0; k < nclusters; k++) {
+		skip[s[k].id] = k && s[k].sum == s[k - 1].sum;
+		same += skip[s[k].id];
+	}
+	free(h);
+	free(s);
+	return same;
+}
