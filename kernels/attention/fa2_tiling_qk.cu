@@ -60,7 +60,7 @@ template <int D> struct cut {
 	BUG(team_ids, CS102, "", "all teams use one barrier and count only their own warps") \
 	BUG(p_late, CS102, "", "writes P after the barrier that should publish it") \
 	BUG(sums_unsynced, CS102, "", "reads the sums of the team with no barrier") \
-	BUG(slice_overrun, CS902, "", "takes slots to hold one row of V more than they do")
+	BUG(slot_over_p, CS106, "--stages=2", "counts one slot more than there are: it lies over P")
 
 PLANT(BUGS)
 
@@ -97,7 +97,9 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 	float o[1][COLUMNS / 8][4] = {};
 	running r[2];
 
-	const auto slot = [&](int t) { return smem + t % stages * at::slot; };
+	const auto slot = [&](int t) {
+		return smem + t % (stages + bug.is(slot_over_p)) * at::slot;
+	};
 	const auto bring = [&](int t) {
 		const int j = t / by::turns, i = t % by::turns;
 
@@ -107,7 +109,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 			load_rows<by::bn, D>(of_slice, slot(t) + at::k,
 				p.k + head + i * by::c, j * by::bn, p.n);
 		} else if (j < tiles) {
-			load_rows<V_ROWS, D>(of_v, slot(t) + bug.is(slice_overrun) * at::end,
+			load_rows<V_ROWS, D>(of_v, slot(t),
 				p.v + head, j * by::bn + (i - by::qk) * V_ROWS, p.n);
 		}
 		if (!(bug.is(empty_not_committed) && j >= tiles))
@@ -161,7 +163,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 				fetch_a(of_slice, f[0], q, team * 16, x);
 				scores(of_slice, s, f, k, part * by::keys, x);
 			}
-			end(t); // @bug over_last CS106 @bug slice_overrun CS902
+			end(t); // @bug over_last CS106
 		}
 
 		if ((j + 1) * by::bn > p.n || (p.causal && (j + 1) * by::bn > first))
@@ -193,7 +195,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 		}
 
 		for (int i = 0; i < by::v; i++, t++) {
-			const __half *v = begin(t);
+			const __half *v = begin(t); // @bug slot_over_p CS106
 			uint32_t f[1][4];
 
 			if (bug.is(p_late) && i == 0)
@@ -201,7 +203,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 				for (int h = 0; h < 2; h++)
 					// @bug p_late CS102
 					lay_out(of_p, sp, s[0], h, team * 16, part * by::keys);
-			// @bug p_late CS102
+			// @bug p_late CS102 @bug slot_over_p CS106
 			fetch_a(of_p, f[0], sp, team * 16, i * V_ROWS);
 			values(of_v, o, f, v, 0, part * COLUMNS);
 			end(t);
