@@ -266,6 +266,18 @@ static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct 
 	return n;
 }
 
+/* The lanes of one st.async, told one after the other, that signal one phase:
+ * they have one slot, in the name of the first. */
+static bool same_instruction(const struct cluster *c, const struct event *e, const struct warp *w,
+	unsigned lane, uint16_t peer, uint32_t mbar)
+{
+	const struct slot *s = &c->slots.at[c->slot_last];
+
+	return e->flags & EVF_GENERIC && c->slot_event && c->slot_event + 1 == c->stats.events
+		&& lane > c->slot_lane && s->site == e->site && s->warp == w->index && s->cta == peer
+		&& mbar && s->mbar == mbar && s->phase == c->mbars.at[mbar - 1].phase;
+}
+
 static void touch_spans(struct cluster *c, struct view *v, const struct event *e,
 	struct cell_entry now)
 {
@@ -284,18 +296,21 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 {
 	struct mbar *m = mbar_use(c, e, mbar_peer, e->mbar);
 	struct frontier *f = warp_frontier(w, lane);
-	uint32_t k = take_slot(c, w, f, e->flags & EVF_GENERIC), mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
+	uint32_t mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
+	bool more = same_instruction(c, e, w, lane, peer, mbar);
+	uint32_t k = more ? c->slot_last : take_slot(c, w, f, e->flags & EVF_GENERIC);
 	struct slot *s = &c->slots.at[k];
 	struct cell_entry now;
 	struct view v;
 
-	*s = (struct slot){
-		.epoch = s->epoch + 1, .cta = peer, .tensor = e->flags & EVF_TENSOR,
-		.generic = e->flags & EVF_GENERIC,
-		.peer = e->lane_src,
-		.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
-		.warp = (uint16_t)w->index, .lane = (int8_t)lane,
-	};
+	if (!more)
+		*s = (struct slot){
+			.epoch = s->epoch + 1, .cta = peer, .tensor = e->flags & EVF_TENSOR,
+			.generic = e->flags & EVF_GENERIC,
+			.peer = e->lane_src,
+			.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
+			.warp = (uint16_t)w->index, .lane = (int8_t)lane,
+		};
 	map_read_by(c, w, lane, agent_slot(c, k), s->epoch);
 	/* of a multicast, one of the copies stands for the read */
 	if (c->global && e->ngspans && (!(e->flags & EVF_MULTICAST)
@@ -307,6 +322,9 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 			| (e->flags & EVF_TENSOR ? CELL_PART : 0) | (e->flags & EVF_REDUCE ? CELL_STRONG : 0),
 	};
 	c->generic_slots |= s->generic;
+	c->slot_last = k;
+	c->slot_event = c->stats.events;
+	c->slot_lane = lane;
 	view_open(&v, c, w, 1u << lane, f,
 		e->flags & EVF_GENERIC ? ROLE_COPY : ROLE_BULK_LOAD, peer);
 	touch_spans(c, &v, e, now);

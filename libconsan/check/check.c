@@ -247,6 +247,8 @@ static void reset_cluster(struct cluster *c)
 	c->space.nagents -= (uint32_t)c->slots.n;
 	c->slots.n = 0;
 	c->slot_cursor = 0;
+	c->slot_last = 0;
+	c->slot_event = 0;
 	c->generic_slots = false;
 	c->joint_at = 0;
 	for (i = 0; i < c->nctas; i++) {

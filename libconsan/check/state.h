@@ -289,6 +289,9 @@ struct cluster {
 	VEC(struct slot) slots;
 	bool generic_slots;      /* some slot was one */
 	uint32_t slot_cursor;    /* where to look for one that can be used again */
+	uint32_t slot_last;      /* the last one taken, and by which event and lane */
+	uint64_t slot_event;
+	unsigned slot_lane;
 	struct async_op *op;     /* hash by id */
 	uint32_t nops, cap_ops;
 	struct flag *flag;       /* hash by place */
