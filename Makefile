@@ -48,7 +48,7 @@ EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
 SHADOW = shadow/table.c shadow/global.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean
-INSTRUMENT = instrument/plan.c instrument/hook.c instrument/rewrite.c instrument/decode.c instrument/merge.c instrument/alike.c instrument/barriers.c
+INSTRUMENT = instrument/plan.c instrument/hook.c instrument/regs.c instrument/rewrite.c instrument/decode.c instrument/merge.c instrument/alike.c instrument/barriers.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
 	libconsan/check/global.c libconsan/check/global_sync.c libconsan/check/global_race.c libconsan/check/global_report.c \
@@ -57,7 +57,9 @@ CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.
 	libconsan/check/cluster.c libconsan/check/tensormap.c \
 	libconsan/check/hang.c libconsan/check/report.c
 
-REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports/coverage.c reports/banks.c reports/json.c
+REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports/coverage.c reports/banks.c reports/json.c \
+	reports/sarif.c reports/markup.c reports/junit.c reports/html.c reports/side.c reports/timeline.c \
+	reports/memory.c reports/waits.c reports/assets.c reports/write.c
 
 # the front door: opens every room
 DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/view.c libconsan/replay.c
@@ -77,7 +79,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_banks.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_mutants.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_mutants.c tests/cases.c
 
 # ---- rules ----
 
@@ -119,6 +121,8 @@ help:
 	@echo "make check     all tests; SAN=1: consan itself under ASan and UBSan; CC=clang works, too"
 	@echo "make mutants   what consan says of each kernel when one synchronisation is deleted or weakened"
 	@echo "make bench     what checking costs, as ratios of one run (uses oclgrind if installed)"
+	@echo "make check-gpu     the bundled kernels and their bugs under --backend=gpu, where there is a GPU"
+	@echo "make bench-gpu     what --backend=gpu costs there, beside compute-sanitizer"
 	@echo "make kernels   the bundled CUDA kernels      make layers   who includes whom"
 	@echo "make install   into PREFIX (/usr/local), under DESTDIR     make deb   a Debian package"
 	@echo "make deps      install what is missing       make clean"
@@ -210,6 +214,10 @@ $(BUILD)/%.o: %.c
 
 $(BUILD)/consan: $(BUILD)/libconsan/main.o $(BUILD)/libconsan.a
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
+
+# .incbin is no #include: what -MMD does not see
+$(BUILD)/reports/assets.o: reports/report.css reports/report.js
+$(BUILD)/reports/html.o $(BUILD)/reports/sarif.o: CFLAGS_ALL += -DCONSAN_VERSION='"$(VERSION)"'
 
 $(BUILD)/tests/test_cli: $(BUILD)/consan
 # CUDA's prototypes have more parameters than consan has a use for.
@@ -322,6 +330,23 @@ $(BUILD)/tests/mutants/mutants: $(MUTANTS:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
 $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUILD)/%) \
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
+$(BUILD)/tests/gpu/twins: tests/gpu/twins.c tests/gpu/unseen.def
+	@mkdir -p $(@D)
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
+$(BUILD)/tests/test_instrument: | $(BUILD)/tests/gpu/twins $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+
+$(BUILD)/tests/gpu/bench: tests/gpu/bench.c
+	@mkdir -p $(@D)
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
+
+# on a machine with a GPU
+bench-gpu: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/bench
+	$(V)$(BUILD)/tests/gpu/bench $(BUILD)
+check-gpu: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/twins
+	$(V)$(BUILD)/tests/gpu/twins $(BUILD) gpu
+
 check-unit: $(TESTS:%.c=$(BUILD)/%)
 	$(V)export LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0; \
 	bad=; for t in $^; do echo "$$t"; $$t || bad="$$bad $$t"; done; \
@@ -330,5 +355,5 @@ check-unit: $(TESTS:%.c=$(BUILD)/%)
 clean:
 	rm -rf build build-*
 
-.PHONY: all help install deb demo kernels deps check mutants bench layers check-unit clean
+.PHONY: check-gpu bench-gpu all help install deb demo kernels deps check mutants bench layers check-unit clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -102,6 +102,8 @@ static bool check_filter(const char *v, struct err *e)
 	return err_set(e, ERR_OPTION, 0, 0, "kernel filter '%s': %s", v, why);
 }
 
+static const char *const report_suffix[] = { "html", "json", "sarif", "xml", "txt" };
+
 /* What a value must be beyond its type. */
 static bool check_value(const struct row *r, const char *v, struct err *e)
 {
@@ -119,13 +121,11 @@ static bool check_value(const struct row *r, const char *v, struct err *e)
 		return err_set(e, ERR_OPTION, 0, 0, "--arch=%s: say sm_80, sm_90a, ...", v);
 	case offsetof(struct options, report):
 		end = suffix_of(v);
-		if (!strcmp(end, "txt") || !strcmp(end, "json"))
-			return true;
-		if (!strcmp(end, "html") || !strcmp(end, "sarif"))
-			return err_set(e, ERR_OPTION, 0, 0, "--report=%s: .%s reports are not "
-				"there yet; .txt and .json are", v, end);
-		return err_set(e, ERR_OPTION, 0, 0, "--report=%s: the name must end in "
-			".txt or .json", v);
+		for (size_t i = 0; i < ARRAY_SIZE(report_suffix); i++)
+			if (!strcmp(end, report_suffix[i]))
+				return true;
+		return err_set(e, ERR_OPTION, 0, 0, "--report=%s: the name must end in .html, "
+			".json, .sarif, .xml or .txt", v);
 	case offsetof(struct options, shard):
 		if (options_shard(v, &sm, &shards))
 			return true;

@@ -5,16 +5,12 @@
 #include "../libconsan/demangle.h"
 #include "../libconsan/site.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define EXIT_UNCHECKED 67
 #define KERNEL_COLUMNS 44
-#define DEFAULT_WIDTH 100
 
 static bool left_out(const struct coverage *c)
 {
@@ -168,6 +164,25 @@ static const char *plural(unsigned n)
 	return n == 1 ? "" : "s";
 }
 
+static void add_suppressions(struct page *p, const struct results *r)
+{
+	if (r->suppressed.n) {
+		page_indent(p, 2);
+		page_add(p, DIM, "%zu finding%s suppressed", r->suppressed.n,
+			plural((unsigned)r->suppressed.n));
+	}
+	for (size_t i = 0; i < r->suppression.n; i++) {
+		const struct result_suppression *s = &r->suppression.at[i];
+
+		if (s->matched)
+			continue;
+		page_indent(p, 2);
+		page_add(p, YELLOW, "unused suppression");
+		page_add(p, PLAIN, ": %s at %s matches nothing", s->rule, s->where);
+	}
+	page_end(p);
+}
+
 /* The one line to grep for; it never wraps. */
 static void add_summary(struct page *p, const struct results *r, const struct options *o)
 {
@@ -252,6 +267,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 			: "%zu note%s not shown (--print-level=info shows them)", hidden,
 			plural((unsigned)hidden));
 	}
+	add_suppressions(&p, r);
 	if (changed) {
 		page_indent(&p, 2);
 		page_add(&p, YELLOW, "%s", changed);
@@ -267,62 +283,4 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	}
 	add_summary(&p, r, o);
 	text_free(&p.line);
-}
-
-/* ---- where it goes ---- */
-
-static unsigned width_of(FILE *out)
-{
-	const char *columns = getenv("COLUMNS");
-	unsigned long n = columns ? strtoul(columns, NULL, 10) : 0;
-	struct winsize w;
-
-	if (!n && !ioctl(fileno(out), TIOCGWINSZ, &w))
-		n = w.ws_col;
-	return n >= 60 && n <= 1000 ? (unsigned)n : DEFAULT_WIDTH;
-}
-
-static bool color_of(const struct options *o, FILE *out)
-{
-	const char *no = getenv("NO_COLOR");
-
-	if (o->color != COLOR_AUTO)
-		return o->color == COLOR_ALWAYS;
-	return isatty(fileno(out)) && !(no && *no);
-}
-
-static bool to_file(const struct results *r, const struct options *o, const char *pattern,
-	struct err *e)
-{
-	char *path = options_path(pattern, getpid());
-	size_t n = strlen(path);
-	FILE *out = fopen(path, "we");
-	bool ok = out != NULL;
-
-	if (ok) {
-		if (n > 5 && !strcmp(path + n - 5, ".json"))
-			report_json(r, out);
-		else
-			report_text(r, o, o->color == COLOR_ALWAYS, width_of(out), out);
-		ok = !ferror(out);
-		ok = !fclose(out) && ok;
-	}
-	if (!ok)
-		err_set(e, ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
-	free(path);
-	return ok;
-}
-
-bool report_write(const struct results *r, const struct options *o, struct err *e)
-{
-	bool ok = true;
-
-	if (*o->log_file)
-		ok = to_file(r, o, o->log_file, e);
-	if (!*o->log_file || !ok) /* a log that cannot be written is no reason to be silent */
-		report_text(r, o, color_of(o, stderr), width_of(stderr), stderr);
-	fflush(stderr);
-	for (size_t i = 0; i < o->report.n; i++)
-		ok = to_file(r, o, o->report.at[i], e) && ok;
-	return ok;
 }

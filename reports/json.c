@@ -1,7 +1,7 @@
 /* json: everything that was found and looked at, as one document. */
 #include "report.h"
 
-#include <jansson.h>
+#include "../libconsan/results_json.h"
 
 static json_t *launch_json(const struct result_launch *l)
 {
@@ -25,6 +25,40 @@ static json_t *rule_json(enum rule rule)
 	const struct rule_info *i = rule_get(rule);
 
 	return json_pack("{ss ss ss}", "title", i->title, "why", i->why, "fix", i->fix);
+}
+
+static void put_text(json_t *o, const char *key, const char *s)
+{
+	if (s)
+		json_object_set_new(o, key, rj_string(s));
+}
+
+static void add_suppressed(json_t *all, const struct results *r)
+{
+	json_t *entries = json_array(), *findings = json_array();
+
+	for (size_t i = 0; i < r->suppression.n; i++) {
+		const struct result_suppression *s = &r->suppression.at[i];
+		json_t *o = json_object();
+
+		put_text(o, "rule", s->rule);
+		put_text(o, "kernel", s->kernel);
+		put_text(o, "source", s->source);
+		put_text(o, "symbol", s->symbol);
+		put_text(o, "reason", s->reason);
+		put_text(o, "where", s->where);
+		json_object_set_new(o, "matched", json_integer((json_int_t)s->matched));
+		json_array_append_new(entries, o);
+	}
+	for (size_t i = 0; i < r->suppressed.n; i++) {
+		json_t *o = json_object();
+
+		put_text(o, "where", r->suppression.at[r->suppressed.at[i].by].where);
+		json_object_set_new(o, "finding", results_finding_json(&r->suppressed.at[i].f));
+		json_array_append_new(findings, o);
+	}
+	json_object_set_new(all, "suppressions", entries);
+	json_object_set_new(all, "suppressed", findings);
 }
 
 void report_json(const struct results *r, FILE *out)
@@ -64,6 +98,7 @@ void report_json(const struct results *r, FILE *out)
 		"left_out", (int)n.skipped,
 		"findings", findings, "rules", rules, "coverage", coverage,
 		"launches", launches, "processes", processes, "remarks", remarks);
+	add_suppressed(all, r);
 	if (r->bank.n) {
 		json_t *banks = json_array();
 

@@ -29,6 +29,14 @@ int report_exit_status(const struct results *r, const struct options *o, int pro
 void report_text(const struct results *r, const struct options *o, bool color,
 	unsigned width, FILE *out);
 void report_json(const struct results *r, FILE *out);
+void report_html(const struct results *r, const struct options *o, FILE *out);
+void report_sarif(const struct results *r, const struct options *o, FILE *out);
+void report_junit(const struct results *r, const struct options *o, FILE *out);
+
+enum report_format { REPORT_html, REPORT_json, REPORT_sarif, REPORT_junit, REPORT_text };
+/* "html", "json", ...; false: there is no such format. */
+bool report_format(const char *name, enum report_format *to);
+void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out);
 
 /* All that the options ask for: the text on stderr or in --log-file, and every
  * --report file. All are tried; e holds the first failure. */

@@ -71,7 +71,7 @@ Test(options, refused)
 {
 	static const char *const bad[] = {
 		"no-such-option", "seed=x", "seed=", "seed", "async=sometimes", "strict=yes",
-		"backend=tpu", "arch=hopper", "arch=sm_90x", "report=x.html", "report=x.sarif",
+		"backend=tpu", "arch=hopper", "arch=sm_90x", "report=x.pdf", "report=html",
 		"report=x", "kernel-name=x", "kernel-name=regex=(", "timeout=-1", "timeout=soon",
 		"knob=k1", "error-exitcode=256", "launch-skip=-1",
 	};

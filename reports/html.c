@@ -1,0 +1,526 @@
+/* html: findings as one self-contained page. Readable without its script, which
+ * only filters, jumps and switches between light and dark. */
+#include "html.h"
+
+#include "../libconsan/demangle.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define STEPS_DRAWN 9000u /* on the whole page: 1,000 findings stay below 5 MB */
+#define FEW 60u           /* findings; of more, excerpts are shorter */
+
+static const char *const severity_class[] = {
+	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
+};
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* ---- the head ---- */
+
+static void head(struct html *h, const struct report_counts *n)
+{
+	struct markup *m = &h->m;
+
+	mu_trusted(m, "<!DOCTYPE html>\n", 16);
+	mu_open(m, "html");
+	mu_attr(m, "lang", "en");
+	mu_open(m, "head");
+	mu_open(m, "meta");
+	mu_attr(m, "charset", "utf-8");
+	mu_void(m);
+	mu_open(m, "meta");
+	mu_attr(m, "name", "viewport");
+	mu_attr(m, "content", "width=device-width, initial-scale=1");
+	mu_void(m);
+	mu_open(m, "meta"); /* nothing in the page can call out */
+	mu_attr(m, "http-equiv", "Content-Security-Policy");
+	mu_attr(m, "content", "default-src 'none'; style-src 'unsafe-inline'; "
+		"script-src 'unsafe-inline'; img-src data:");
+	mu_void(m);
+	mu_open(m, "link"); /* or browsers ask for /favicon.ico */
+	mu_attr(m, "rel", "icon");
+	mu_attr(m, "href", "data:,");
+	mu_void(m);
+	mu_element(m, "title", NULL, "consan: %u error%s, %u warning%s", n->errors,
+		plural(n->errors), n->warnings, plural(n->warnings));
+	mu_open(m, "style");
+	mu_trusted(m, report_css, (size_t)(report_css_end - report_css));
+	mu_close(m, "style");
+	mu_close(m, "head");
+	mu_newline(m);
+}
+
+static void chip(struct markup *m, const char *class, unsigned n, const char *what)
+{
+	mu_class(m, "span", class);
+	mu_element(m, "b", NULL, "%u", n);
+	mu_text(m, " %s%s", what, plural(n));
+	mu_close(m, "span");
+}
+
+static void banner(struct html *h, const struct report_counts *n)
+{
+	struct markup *m = &h->m;
+	bool named = false;
+
+	mu_class(m, "a", "skip");
+	mu_attr(m, "href", "#findings");
+	mu_text(m, "To the findings");
+	mu_close(m, "a");
+	mu_class(m, "header", "top");
+	mu_open(m, "h1");
+	mu_element(m, "span", "logo", "consan");
+	for (size_t i = 0; i < h->r->process.n && !named; i++) {
+		const struct result_process *p = &h->r->process.at[i];
+
+		if (!*p->device)
+			continue;
+		named = true;
+		mu_element(m, "span", "prog", " %s on %s", words_base_name(p->program), p->device);
+	}
+	mu_close(m, "h1");
+	mu_class(m, "p", "chips");
+	chip(m, n->errors ? "chip error" : "chip", n->errors, "error");
+	chip(m, n->warnings ? "chip warning" : "chip", n->warnings, "warning");
+	chip(m, "chip", n->notes, "note");
+	mu_class(m, "a", n->checked < n->kernels || !n->kernels ? "chip error" : "chip ok");
+	mu_attr(m, "href", "#coverage");
+	mu_text(m, "%u of %u kernel%s checked", n->checked, n->kernels, plural(n->kernels));
+	mu_close(m, "a");
+	if (h->r->suppressed.n) {
+		mu_class(m, "a", "chip");
+		mu_attr(m, "href", "#suppressed");
+		mu_text(m, "%zu suppressed", h->r->suppressed.n);
+		mu_close(m, "a");
+	}
+	mu_close(m, "p");
+	mu_class(m, "button", "theme js");
+	mu_attr(m, "type", "button");
+	mu_attr(m, "id", "theme");
+	mu_attr(m, "title", "Light or dark");
+	mu_text(m, "\xe2\x97\x90");
+	mu_close(m, "button");
+	mu_close(m, "header");
+	mu_newline(m);
+}
+
+/* ---- filters: by the script, hidden without it ---- */
+
+static void choice(struct markup *m, const char *value, const char *text)
+{
+	mu_open(m, "option");
+	mu_attr(m, "value", "%s", value);
+	mu_text(m, "%.120s", text);
+	mu_close(m, "option");
+}
+
+static void checkbox(struct markup *m, const char *class, const char *value, unsigned n)
+{
+	mu_class(m, "label", "pick");
+	mu_open(m, "input");
+	mu_attr(m, "type", "checkbox");
+	mu_attr(m, "name", "%s", class);
+	mu_attr(m, "value", "%s", value);
+	mu_flag(m, "checked");
+	mu_void(m);
+	mu_text(m, "%s ", value);
+	mu_element(m, "small", NULL, "%u", n);
+	mu_close(m, "label");
+}
+
+static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
+	const struct report_counts *n)
+{
+	const struct results *r = h->r;
+	struct markup *m = &h->m;
+	enum rule last = RULE_NONE;
+	char number[16];
+
+	mu_class(m, "form", "filters js");
+	mu_attr(m, "id", "filters");
+	mu_attr(m, "aria-label", "Filters");
+	mu_open(m, "input");
+	mu_attr(m, "type", "search");
+	mu_attr(m, "id", "search");
+	mu_attr(m, "placeholder", "Search  /");
+	mu_attr(m, "aria-label", "Search the findings");
+	mu_void(m);
+	if (n->errors)
+		checkbox(m, "sev", "error", n->errors);
+	if (n->warnings)
+		checkbox(m, "sev", "warning", n->warnings);
+	if (n->notes)
+		checkbox(m, "sev", "note", n->notes);
+	mu_open(m, "select");
+	mu_attr(m, "id", "rule");
+	mu_attr(m, "aria-label", "Rule");
+	choice(m, "", "all rules");
+	for (int k = RULE_NONE + 1; k < RULE_COUNT; k++)
+		for (size_t i = 0; i < r->finding.n && last != (enum rule)k; i++)
+			if (r->finding.at[i].rule == (enum rule)k) {
+				struct text t = { 0 };
+
+				text_printf(&t, "%s %s", rule_get((enum rule)k)->code,
+					rule_get((enum rule)k)->title);
+				choice(m, rule_get((enum rule)k)->code, t.at);
+				text_free(&t);
+				last = (enum rule)k;
+			}
+	mu_close(m, "select");
+	mu_open(m, "select");
+	mu_attr(m, "id", "kernel");
+	mu_attr(m, "aria-label", "Kernel");
+	choice(m, "", "all kernels");
+	for (unsigned k = 0; k < nkernels; k++)
+		for (size_t i = 0; i < r->finding.n; i++) {
+			char *name;
+
+			if (kernel[i] != k)
+				continue;
+			name = demangle(r->finding.at[i].kernel, h->o->demangle);
+			snprintf(number, sizeof number, "%u", k);
+			choice(m, number, name);
+			free(name);
+			break;
+		}
+	mu_close(m, "select");
+	mu_class(m, "output", "count");
+	mu_attr(m, "id", "count");
+	mu_close(m, "output");
+	mu_element(m, "span", "keys", "j k: next, previous");
+	mu_close(m, "form");
+	mu_newline(m);
+}
+
+/* ---- the list at the side ---- */
+
+static void contents(struct html *h)
+{
+	struct markup *m = &h->m;
+
+	mu_class(m, "nav", "toc");
+	mu_attr(m, "aria-label", "Findings");
+	mu_open(m, "ol");
+	for (size_t i = 0; i < h->r->finding.n; i++) {
+		const struct finding *f = &h->r->finding.at[i];
+		struct text t = { 0 };
+
+		words_places(&t, f);
+		mu_open(m, "li");
+		mu_class(m, "a", severity_class[f->severity]);
+		mu_attr(m, "href", "#f%zu", i + 1);
+		mu_element(m, "b", NULL, "%s", rule_get(f->rule)->code);
+		mu_text(m, " %s", t.at);
+		mu_close(m, "a");
+		mu_close(m, "li");
+		text_free(&t);
+	}
+	mu_close(m, "ol");
+	mu_open(m, "p");
+	mu_class(m, "a", NULL);
+	mu_attr(m, "href", "#coverage");
+	mu_text(m, "Coverage");
+	mu_close(m, "a");
+	mu_close(m, "p");
+	mu_close(m, "nav");
+	mu_newline(m);
+}
+
+/* ---- one finding ---- */
+
+static void clause(struct markup *m, const char *label, const char *class, const char *text)
+{
+	if (!text || !*text)
+		return;
+	mu_element(m, "dt", class, "%s", label);
+	mu_element(m, "dd", class, "%s", text);
+}
+
+static void story(struct html *h, const struct finding *f)
+{
+	const struct rule_info *rule = rule_get(f->rule);
+	struct markup *m = &h->m;
+	struct text t = { 0 };
+
+	mu_class(m, "dl", "story");
+	clause(m, "missing", "missing", f->edge);
+	if (*f->barrier.kind) {
+		words_barrier(&t, &f->barrier);
+		clause(m, "barrier", NULL, t.at);
+		text_free(&t);
+	}
+	clause(m, "why", NULL, rule->why);
+	clause(m, "cure", "cure", rule->fix);
+	clause(m, "here", "cure", f->hint);
+	text_printf(&t, "%llu time%s in %u cluster%s", (unsigned long long)f->seen, plural(f->seen),
+		f->clusters, plural(f->clusters));
+	if (f->folded)
+		text_printf(&t, ", by %u pairs of instructions", f->folded + 1);
+	if (f->seed)
+		text_printf(&t, "; schedule --seed=%llu shows it", (unsigned long long)f->seed);
+	clause(m, "seen", NULL, t.at);
+	text_free(&t);
+	mu_close(m, "dl");
+}
+
+static void pictures(struct html *h, const struct finding *f)
+{
+	const struct history *y = f->history;
+	const uint32_t steps = !y ? 0 : y->nsteps < 96 ? y->nsteps + 8 : 104;
+
+	html_waits(h, f);
+	if (!y)
+		return;
+	if (steps > h->steps_left) {
+		mu_element(&h->m, "p", "note", "Timeline and memory map are left out to keep this page "
+			"small: consan report FILE.json --finding %u draws them.", h->id);
+		return;
+	}
+	h->steps_left -= steps;
+	html_timeline(h, f);
+	html_memory(h, f);
+	html_mbarriers(h, f);
+}
+
+static void finding(struct html *h, const struct finding *f, unsigned kernel)
+{
+	const struct rule_info *rule = rule_get(f->rule);
+	char *name = demangle(f->kernel, h->o->demangle);
+	struct markup *m = &h->m;
+	struct text t = { 0 };
+
+	words_places(&t, f);
+	mu_open(m, "article");
+	mu_attr(m, "class", "finding %s", severity_class[f->severity]);
+	mu_attr(m, "id", "f%u", h->id);
+	mu_attr(m, "tabindex", "-1");
+	mu_attr(m, "data-r", "%s", rule->code);
+	mu_attr(m, "data-k", "%u", kernel);
+	mu_attr(m, "data-s", "%s", severity_class[f->severity]);
+	mu_open(m, "h3");
+	mu_element(m, "span", "badge", "%s", severity_class[f->severity]);
+	mu_element(m, "span", "code", "%s", rule->code);
+	mu_element(m, "span", "title", "%s", rule->title);
+	mu_class(m, "a", "anchor");
+	mu_attr(m, "href", "#f%u", h->id);
+	mu_attr(m, "aria-label", "link to this finding");
+	mu_text(m, "#%u", h->id);
+	mu_close(m, "a");
+	mu_close(m, "h3");
+	mu_class(m, "p", "where");
+	mu_element(m, "strong", NULL, "%s", t.n ? t.at : "");
+	mu_text(m, " in ");
+	mu_element(m, "code", NULL, "%.400s", name);
+	mu_text(m, ", launch %u", f->launch);
+	mu_close(m, "p");
+	text_free(&t);
+	free(name);
+	story(h, f);
+	mu_class(m, "div", f->nsides == 2 ? "sides two" : "sides");
+	for (unsigned i = 0; i < f->nsides; i++)
+		html_side(h, f, i);
+	mu_close(m, "div");
+	pictures(h, f);
+	mu_close(m, "article");
+	mu_newline(m);
+}
+
+static void findings(struct html *h, const unsigned *kernel)
+{
+	struct markup *m = &h->m;
+
+	mu_open(m, "section");
+	mu_attr(m, "id", "findings");
+	mu_element(m, "h2", NULL, "Findings");
+	if (!h->r->finding.n)
+		mu_element(m, "p", "none", "No findings in what was checked.");
+	for (size_t i = 0; i < h->r->finding.n; i++) {
+		h->id = (unsigned)i + 1;
+		finding(h, &h->r->finding.at[i], kernel[i]);
+	}
+	mu_element(m, "p", "none js", "No finding passes the filters.");
+	mu_close(m, "section");
+	mu_newline(m);
+}
+
+/* ---- suppressed, coverage, remarks ---- */
+
+static void suppressed(struct html *h)
+{
+	const struct results *r = h->r;
+	struct markup *m = &h->m;
+
+	if (!r->suppression.n)
+		return;
+	mu_open(m, "section");
+	mu_attr(m, "id", "suppressed");
+	mu_element(m, "h2", NULL, "Suppressions");
+	mu_class(m, "ul", "plain");
+	for (size_t i = 0; i < r->suppressed.n; i++) {
+		const struct result_suppressed *s = &r->suppressed.at[i];
+		const struct result_suppression *by = &r->suppression.at[s->by];
+		struct text t = { 0 };
+
+		words_places(&t, &s->f);
+		mu_open(m, "li");
+		mu_element(m, "b", NULL, "%s", rule_get(s->f.rule)->code);
+		mu_text(m, " %s: %s ", t.at, by->reason);
+		mu_element(m, "code", NULL, "%s", by->where);
+		mu_close(m, "li");
+		text_free(&t);
+	}
+	for (size_t i = 0; i < r->suppression.n; i++)
+		if (!r->suppression.at[i].matched) {
+			mu_open(m, "li");
+			mu_text(m, "matches nothing: %s, ", r->suppression.at[i].rule);
+			mu_element(m, "code", NULL, "%s", r->suppression.at[i].where);
+			mu_close(m, "li");
+		}
+	mu_close(m, "ul");
+	mu_close(m, "section");
+}
+
+static void number(struct markup *m, uint64_t n)
+{
+	mu_element(m, "td", "n", "%llu", (unsigned long long)n);
+}
+
+static void coverage_row(struct html *h, const struct coverage *c)
+{
+	char *name = demangle(c->kernel, h->o->demangle);
+	struct markup *m = &h->m;
+
+	mu_class(m, "tr", *c->unchecked ? "bad" : NULL);
+	mu_open(m, "td");
+	mu_element(m, "code", NULL, "%.400s", name);
+	if (*c->unchecked)
+		mu_element(m, "p", "error", "Not checked: %s", c->unchecked);
+	else if (c->skipped)
+		mu_element(m, "p", "note", "%llu launches left out by the filters",
+			(unsigned long long)c->skipped);
+	mu_close(m, "td");
+	number(m, c->launches);
+	number(m, c->checked);
+	number(m, c->clusters);
+	mu_class(m, "td", "n");
+	if (c->sites) {
+		mu_text(m, "%llu of %llu ", (unsigned long long)c->sites_executed,
+			(unsigned long long)c->sites);
+		mu_open(m, "meter");
+		mu_attr(m, "max", "%llu", (unsigned long long)c->sites);
+		mu_attr(m, "value", "%llu", (unsigned long long)c->sites_executed);
+		mu_close(m, "meter");
+	}
+	mu_close(m, "td");
+	number(m, c->events);
+	number(m, c->dropped);
+	mu_close(m, "tr");
+	free(name);
+}
+
+static void coverage(struct html *h)
+{
+	static const char *const head[] = { "kernel", "launches", "checked", "clusters",
+		"instructions reached", "events", "dropped" };
+	static const char *const kind[] = {
+		[RESULT_REMARK_call_unsupported] = "unsupported call",
+		[RESULT_REMARK_no_ptx] = "no PTX", [RESULT_REMARK_bad_module] = "bad module",
+		[RESULT_REMARK_note] = "remark",
+	};
+	const struct results *r = h->r;
+	struct markup *m = &h->m;
+
+	mu_open(m, "section");
+	mu_attr(m, "id", "coverage");
+	mu_element(m, "h2", NULL, "Coverage");
+	mu_class(m, "div", "scroll");
+	mu_attr(m, "tabindex", "0");
+	mu_open(m, "table");
+	mu_open(m, "thead");
+	mu_open(m, "tr");
+	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
+		mu_element(m, "th", i ? "n" : NULL, "%s", head[i]);
+	mu_close(m, "tr");
+	mu_close(m, "thead");
+	mu_open(m, "tbody");
+	for (size_t i = 0; i < r->coverage.n; i++)
+		coverage_row(h, &r->coverage.at[i]);
+	mu_close(m, "tbody");
+	mu_close(m, "table");
+	mu_close(m, "div");
+	if (!r->coverage.n)
+		mu_element(m, "p", "error", "No kernel was launched.");
+	if (r->remark.n || r->cut) {
+		mu_class(m, "ul", "plain");
+		for (size_t i = 0; i < r->remark.n; i++)
+			mu_element(m, "li", NULL, "%s: %s (%llu time%s)", kind[r->remark.at[i].kind],
+				r->remark.at[i].text, (unsigned long long)r->remark.at[i].count,
+				plural(r->remark.at[i].count));
+		if (r->cut)
+			mu_element(m, "li", NULL, "%llu records could not be read: a process ended "
+				"while writing", (unsigned long long)r->cut);
+		mu_close(m, "ul");
+	}
+	mu_close(m, "section");
+	mu_newline(m);
+}
+
+/* ---- the whole ---- */
+
+static int64_t newest_program(const struct results *r)
+{
+	int64_t newest = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < r->process.n; i++)
+		if (*r->process.at[i].device && !stat(r->process.at[i].program, &st)
+				&& st.st_mtime > newest)
+			newest = st.st_mtime;
+	return newest;
+}
+
+void report_html(const struct results *r, const struct options *o, FILE *out)
+{
+	struct html h = { .m = { .out = out }, .o = o, .r = r, .built = newest_program(r),
+		.context = r->finding.n <= FEW ? 3 : 1, .steps_left = STEPS_DRAWN };
+	unsigned *kernel = base_alloc((r->finding.n + 1) * sizeof *kernel), nkernels = 0;
+	struct markup *m = &h.m;
+	struct report_counts n;
+
+	report_count(r, &n);
+	for (size_t i = 0; i < r->finding.n; i++) {
+		size_t k = 0;
+
+		while (strcmp(r->finding.at[k].kernel, r->finding.at[i].kernel))
+			k++;
+		kernel[i] = k < i ? kernel[k] : nkernels++;
+	}
+	head(&h, &n);
+	mu_open(m, "body");
+	banner(&h, &n);
+	if (r->finding.n)
+		filters(&h, kernel, nkernels, &n);
+	mu_class(m, "div", r->finding.n > 1 ? "page" : "page one");
+	if (r->finding.n > 1)
+		contents(&h);
+	mu_open(m, "main");
+	html_timeline_defs(&h);
+	findings(&h, kernel);
+	suppressed(&h);
+	coverage(&h);
+	mu_close(m, "main");
+	mu_close(m, "div");
+	mu_element(m, "footer", NULL, "consan %s. Rules: consan explain.", CONSAN_VERSION);
+	mu_open(m, "script");
+	mu_trusted(m, report_js, (size_t)(report_js_end - report_js));
+	mu_close(m, "script");
+	mu_close(m, "body");
+	mu_close(m, "html");
+	mu_newline(m);
+	free(kernel);
+}

@@ -1,0 +1,154 @@
+/* junit: findings as JUnit XML. A test case for each kernel - failed if it could not
+ * be checked - and one for each finding: errors fail, warnings and notes are said. */
+#include "markup.h"
+#include "report.h"
+#include "words.h"
+
+#include "../libconsan/demangle.h"
+
+#include <stdlib.h>
+
+static void begin_case(struct markup *m, const char *name, const char *class)
+{
+	mu_open(m, "testcase");
+	mu_attr(m, "name", "%s", name);
+	mu_attr(m, "classname", "%s", class);
+}
+
+static void end_case(struct markup *m)
+{
+	mu_close(m, "testcase");
+	mu_newline(m);
+}
+
+static void side(struct text *t, const struct options *o, const struct finding_side *s,
+	const char *label)
+{
+	const struct site *site = site_get(s->site);
+
+	text_printf(t, "%s: %s ", label, s->what);
+	words_bytes(t, s);
+	text_printf(t, "%sby ", s->bytes ? " " : "");
+	words_who(t, s);
+	for (const struct site_loc *l = site->loc; l; l = l->inlined_at) {
+		char *file = words_file(o, l->file);
+
+		text_printf(t, "\n    %s:%u", file, l->line);
+		free(file);
+	}
+	if (site->ptx_line)
+		text_printf(t, "\n    %s [%s:%u]", site->ptx, site->module, site->ptx_line);
+	text_printf(t, "\n");
+}
+
+static void story(struct text *t, const struct options *o, const struct finding *f)
+{
+	static const char *const label[FINDING_SIDES] = { "this", "against" };
+	const struct rule_info *rule = rule_get(f->rule);
+
+	for (unsigned i = 0; i < f->nsides; i++)
+		side(t, o, &f->side[i], f->nsides == 1 ? "at" : label[i]);
+	if (*f->barrier.kind) {
+		text_printf(t, "barrier: ");
+		words_barrier(t, &f->barrier);
+		text_printf(t, "\n");
+	}
+	for (unsigned i = 0; i < f->nwaiters && i < 24; i++)
+		text_printf(t, "waiting: warp %u: %s\n", f->waiter[i].who.warp, f->waiter[i].text);
+	if (*f->edge)
+		text_printf(t, "missing: %s\n", f->edge);
+	text_printf(t, "why: %s\nfix: %s\n", rule->why, rule->fix);
+	if (*f->hint)
+		text_printf(t, "hint: %s\n", f->hint);
+	text_printf(t, "seen: %llu in %u clusters\n", (unsigned long long)f->seen, f->clusters);
+}
+
+static void finding(struct markup *m, const struct options *o, const struct finding *f,
+	const char *suppressed)
+{
+	const struct rule_info *rule = rule_get(f->rule);
+	char *kernel = demangle(f->kernel, NAME_SIMPLE);
+	struct text name = { 0 }, t = { 0 };
+
+	text_printf(&name, "%s ", rule->code);
+	words_places(&name, f);
+	story(&t, o, f);
+	begin_case(m, name.at, kernel);
+	if (suppressed) {
+		mu_open(m, "skipped");
+		mu_attr(m, "message", "suppressed: %s", suppressed);
+		mu_empty(m);
+	} else if (f->severity == SEV_ERROR) {
+		mu_open(m, "failure");
+		mu_attr(m, "type", "%s", rule->code);
+		mu_attr(m, "message", "%s", rule->title);
+		mu_text(m, "%s", t.at);
+		mu_close(m, "failure");
+	} else {
+		mu_open(m, "system-out");
+		mu_text(m, "%s %s: %s\n%s", words_severity[f->severity], rule->code, rule->title, t.at);
+		mu_close(m, "system-out");
+	}
+	end_case(m);
+	text_free(&name);
+	text_free(&t);
+	free(kernel);
+}
+
+static bool left_out(const struct coverage *c)
+{
+	return !*c->unchecked && !c->checked && c->skipped;
+}
+
+static void kernel_case(struct markup *m, const struct coverage *c)
+{
+	char *name = demangle(c->kernel, NAME_SIMPLE);
+
+	begin_case(m, "checked", name);
+	if (*c->unchecked) {
+		mu_open(m, "error");
+		mu_attr(m, "type", "unchecked");
+		mu_attr(m, "message", "%s", c->unchecked);
+		mu_empty(m);
+	} else if (left_out(c)) {
+		mu_open(m, "skipped");
+		mu_attr(m, "message", "left out by the filters");
+		mu_empty(m);
+	}
+	end_case(m);
+	free(name);
+}
+
+void report_junit(const struct results *r, const struct options *o, FILE *out)
+{
+	struct markup mu = { .out = out }, *m = &mu;
+	size_t unchecked = 0, skipped = r->suppressed.n;
+	struct report_counts n;
+
+	report_count(r, &n);
+	for (size_t i = 0; i < r->coverage.n; i++) {
+		unchecked += *r->coverage.at[i].unchecked != 0;
+		skipped += left_out(&r->coverage.at[i]);
+	}
+	mu_trusted(m, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", 39);
+	mu_open(m, "testsuites");
+	mu_newline(m);
+	mu_open(m, "testsuite");
+	mu_attr(m, "name", "consan");
+	mu_attr(m, "tests", "%zu", r->coverage.n + r->finding.n + r->suppressed.n);
+	mu_attr(m, "failures", "%u", n.errors);
+	mu_attr(m, "errors", "%zu", unchecked);
+	mu_attr(m, "skipped", "%zu", skipped);
+	mu_newline(m);
+	for (size_t i = 0; i < r->coverage.n; i++)
+		kernel_case(m, &r->coverage.at[i]);
+	for (size_t i = 0; i < r->finding.n; i++)
+		finding(m, o, &r->finding.at[i], NULL);
+	for (size_t i = 0; i < r->suppressed.n; i++)
+		finding(m, o, &r->suppressed.at[i].f,
+			r->suppression.at[r->suppressed.at[i].by].reason);
+	mu_close(m, "testsuite");
+	mu_newline(m);
+	mu_close(m, "testsuites");
+	mu_newline(m);
+}

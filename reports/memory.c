@@ -1,0 +1,314 @@
+/* memory: shared memory as a map, with the bytes in conflict, and the mbarriers'
+ * books. Draws what the history holds. */
+#include "html.h"
+
+#include "../libconsan/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDTH 900
+#define BAR 26
+#define MAX_ROWS 64      /* of the mbarrier table */
+
+/* ---- the map ---- */
+
+struct map {
+	struct html *h;
+	const struct finding *f;
+	const struct history *y;
+	uint64_t from, to;      /* bytes that the bar shows */
+	int at;                 /* y of the bar */
+};
+
+static double x_of(const struct map *p, uint64_t addr)
+{
+	if (addr < p->from)
+		addr = p->from;
+	if (addr > p->to)
+		addr = p->to;
+	return (double)(addr - p->from) * WIDTH / (double)(p->to - p->from);
+}
+
+static void text_at(struct markup *m, const char *class, double x, int y, const char *fmt, ...)
+	PRINTF_LIKE(5, 6);
+static void text_at(struct markup *m, const char *class, double x, int y, const char *fmt, ...)
+{
+	char s[128];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s, sizeof s, fmt, ap);
+	va_end(ap);
+	mu_open(m, "text");
+	mu_attr(m, "class", "%s", class);
+	mu_attr(m, "x", "%.1f", x);
+	mu_attr(m, "y", "%d", y);
+	mu_text(m, "%s", s);
+	mu_close(m, "text");
+}
+
+static void block(struct map *p, const char *class, uint64_t addr, uint64_t bytes, int y,
+	int height, double least, const char *name, const char *title)
+{
+	struct markup *m = &p->h->m;
+	double x = x_of(p, addr), w = x_of(p, addr + bytes) - x;
+
+	if (addr + bytes <= p->from || addr >= p->to)
+		return;
+	if (w < least)
+		w = least;
+	mu_open(m, "rect");
+	mu_attr(m, "class", "%s", class);
+	mu_attr(m, "x", "%.1f", x);
+	mu_attr(m, "y", "%d", y);
+	mu_attr(m, "width", "%.1f", w);
+	mu_attr(m, "height", "%d", height);
+	mu_element(m, "title", NULL, "%s", title);
+	mu_close(m, "rect");
+	if (*name && w > 7.0 * (double)strlen(name))
+		text_at(m, "bn", x + w / 2, y + height / 2 + 4, "%s", name);
+}
+
+/* Stages of one copy instruction are numbered by address. */
+static unsigned stage_number(const struct history *y, uint32_t i)
+{
+	unsigned n = 0;
+
+	for (uint32_t k = 0; k < i; k++)
+		n += y->buffer[k].kind == BUFFER_STAGE && y->buffer[k].site == y->buffer[i].site;
+	return n;
+}
+
+static void buffer_name(struct text *t, const struct history *y, uint32_t i)
+{
+	const struct history_buffer *b = &y->buffer[i];
+
+	if (b->kind == BUFFER_STAGE)
+		text_printf(t, "stage %u", stage_number(y, i));
+	else if (b->kind == BUFFER_DYNAMIC)
+		text_printf(t, "dynamic");
+	else
+		words_symbol(t, b->name);
+}
+
+static void draw_buffers(struct map *p)
+{
+	static const char *const class[] = {
+		[BUFFER_VARIABLE] = "bv", [BUFFER_DYNAMIC] = "bd", [BUFFER_STAGE] = "bs",
+	};
+
+	for (uint32_t i = 0; i < p->y->nbuffers; i++) {
+		const struct history_buffer *b = &p->y->buffer[i];
+		struct text name = { 0 }, title = { 0 };
+
+		buffer_name(&name, p->y, i);
+		text_printf(&title, "%s: 0x%x, ", name.at, b->addr);
+		words_bytes_count(&title, b->bytes);
+		if (b->kind == BUFFER_STAGE) {
+			text_printf(&title, ", copied by ");
+			words_place(&title, b->site);
+		}
+		block(p, class[b->kind], b->addr, b->bytes,
+			p->at + (b->kind == BUFFER_STAGE ? BAR : 0), BAR, 1.5, name.at, title.at);
+		text_free(&name);
+		text_free(&title);
+	}
+	for (uint32_t i = 0; i < p->y->nmbarriers; i++)
+		block(p, "bm", p->y->mbarrier[i].addr, 8, p->at, BAR, 1.5, "", "mbarrier");
+}
+
+static void draw_conflict(struct map *p, unsigned peer)
+{
+	for (unsigned i = 0; i < p->f->nsides; i++) {
+		const struct finding_side *s = &p->f->side[i];
+		struct text t = { 0 };
+
+		if (s->space != SP_SHARED || !s->bytes || s->peer != peer)
+			continue;
+		text_printf(&t, "%s: ", s->what);
+		words_bytes(&t, s);
+		block(p, i ? "bx against" : "bx", s->addr, s->bytes, p->at - 5 - 7 * (int)i, 7, 3, "",
+			t.at);
+		block(p, "bl", s->addr, s->bytes, p->at, 2 * BAR, 1.5, "", t.at);
+		text_free(&t);
+	}
+}
+
+static void draw_bar(struct map *p, unsigned peer, const char *what)
+{
+	struct markup *m = &p->h->m;
+
+	text_at(m, "bt", 0, p->at - 20, "%s: 0x%llx to 0x%llx", what, (unsigned long long)p->from,
+		(unsigned long long)p->to);
+	mu_open(m, "rect");
+	mu_attr(m, "class", "bb");
+	mu_attr(m, "x", "0");
+	mu_attr(m, "y", "%d", p->at);
+	mu_attr(m, "width", "%d", WIDTH);
+	mu_attr(m, "height", "%d", 2 * BAR);
+	mu_empty(m);
+	draw_buffers(p);
+	draw_conflict(p, peer);
+}
+
+/* What is worth a closer look: the smallest buffer around the conflict, or the
+ * bytes and some to both sides. */
+static void zoom(struct map *p, unsigned peer)
+{
+	const struct history_buffer *least = NULL;
+	uint64_t lo = UINT64_MAX, hi = 0, pad;
+
+	for (unsigned i = 0; i < p->f->nsides; i++) {
+		const struct finding_side *s = &p->f->side[i];
+
+		if (s->space != SP_SHARED || !s->bytes || s->peer != peer)
+			continue;
+		if (s->addr < lo)
+			lo = s->addr;
+		if (s->addr + s->bytes > hi)
+			hi = s->addr + s->bytes;
+	}
+	for (uint32_t i = 0; i < p->y->nbuffers; i++) {
+		const struct history_buffer *b = &p->y->buffer[i];
+
+		if (b->addr <= lo && (uint64_t)b->addr + b->bytes >= hi
+				&& (!least || b->bytes < least->bytes))
+			least = b;
+	}
+	pad = (hi - lo) < 64 ? 128 : 2 * (hi - lo);
+	p->from = lo > pad ? lo - pad : 0;
+	p->to = hi + pad;
+	if (least && least->bytes <= 16 * (hi - lo) + 1024) {
+		p->from = least->addr;
+		p->to = (uint64_t)least->addr + least->bytes;
+	}
+}
+
+static void draw_cta(struct html *h, const struct finding *f, unsigned peer)
+{
+	struct map p = { .h = h, .f = f, .y = f->history, .to = f->history->shared, .at = 34 };
+	struct markup *m = &h->m;
+
+	mu_class(m, "div", "scroll");
+	mu_attr(m, "tabindex", "0");
+	mu_open(m, "svg");
+	mu_attr(m, "class", "map");
+	mu_attr(m, "width", "%d", WIDTH);
+	mu_attr(m, "height", "%d", 2 * (34 + 2 * BAR) + 14);
+	mu_attr(m, "viewBox", "-1 0 %d %d", WIDTH + 2, 2 * (34 + 2 * BAR) + 14);
+	mu_attr(m, "role", "img");
+	mu_attr(m, "aria-label", "shared memory of CTA %u, with the bytes in conflict", peer);
+	draw_bar(&p, peer, "all of it");
+	zoom(&p, peer);
+	p.at += 34 + 2 * BAR + 8;
+	if (p.to > p.from)
+		draw_bar(&p, peer, "closer");
+	mu_close(m, "svg");
+	mu_close(m, "div");
+}
+
+void html_memory(struct html *h, const struct finding *f)
+{
+	struct markup *m = &h->m;
+	int drawn = -1;
+
+	if (!f->history || !f->history->shared)
+		return;
+	for (unsigned i = 0; i < f->nsides; i++) {
+		const struct finding_side *s = &f->side[i];
+
+		if (s->space != SP_SHARED || !s->bytes || s->peer == drawn)
+			continue;
+		mu_class(m, "details", "fig");
+		mu_flag(m, "open");
+		mu_element(m, "summary", NULL, "Shared memory of CTA %u", s->peer);
+		draw_cta(h, f, s->peer);
+		mu_close(m, "details");
+		drawn = s->peer;
+	}
+}
+
+/* ---- mbarriers ---- */
+
+static void cell(struct markup *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void cell(struct markup *m, const char *fmt, ...)
+{
+	char s[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s, sizeof s, fmt, ap);
+	va_end(ap);
+	mu_element(m, "td", NULL, "%s", s);
+}
+
+static void phases(struct markup *m, const struct history_mbarrier *b)
+{
+	const uint64_t first = b->phase < HISTORY_PHASES ? 0 : b->phase - HISTORY_PHASES + 1;
+
+	mu_open(m, "td");
+	for (uint64_t k = first; k <= b->phase; k++) {
+		const struct history_phase *p = &b->recent[k % HISTORY_PHASES];
+		const bool now = k == b->phase;
+
+		if (p->phase != k)
+			continue;
+		mu_class(m, "span", now ? "ph now" : "ph");
+		mu_text(m, "%llu: %u arrival%s", (unsigned long long)k, p->arrivals,
+			p->arrivals == 1 ? "" : "s");
+		if (p->expected || p->landed)
+			mu_text(m, ", %lld of %lld B", (long long)p->landed, (long long)p->expected);
+		mu_close(m, "span");
+		mu_text(m, " ");
+	}
+	mu_close(m, "td");
+}
+
+void html_mbarriers(struct html *h, const struct finding *f)
+{
+	static const char *const head[] = { "mbarrier", "address", "count", "phase", "pending",
+		"tx-count", "arrivals and bytes by phase" };
+	const struct history *y = f->history;
+	struct markup *m = &h->m;
+
+	if (!y || !y->nmbarriers)
+		return;
+	mu_class(m, "details", "fig");
+	if (strstr(f->barrier.kind, "mbarrier"))
+		mu_flag(m, "open");
+	mu_element(m, "summary", NULL, "mbarriers (%u)", y->nmbarriers);
+	mu_class(m, "div", "scroll");
+	mu_attr(m, "tabindex", "0");
+	mu_open(m, "table");
+	mu_open(m, "thead");
+	mu_open(m, "tr");
+	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
+		mu_element(m, "th", NULL, "%s", head[i]);
+	mu_close(m, "tr");
+	mu_close(m, "thead");
+	mu_open(m, "tbody");
+	for (uint32_t i = 0; i < y->nmbarriers && i < MAX_ROWS; i++) {
+		const struct history_mbarrier *b = &y->mbarrier[i];
+		struct text t = { 0 };
+
+		words_symbol(&t, b->name);
+		mu_class(m, "tr", b->addr == f->barrier.addr && b->peer == f->barrier.peer
+			&& strstr(f->barrier.kind, "mbarrier") ? "hit" : NULL);
+		mu_element(m, "td", NULL, "%s%s", t.at, b->live ? "" : " (invalidated)");
+		cell(m, "0x%x of CTA %u", b->addr, b->peer);
+		cell(m, "%u", b->count);
+		cell(m, "%llu (parity %u)", (unsigned long long)b->phase, (unsigned)(b->phase & 1));
+		cell(m, "%u", b->pending);
+		cell(m, "%lld B", (long long)b->tx);
+		phases(m, b);
+		mu_close(m, "tr");
+		text_free(&t);
+	}
+	mu_close(m, "tbody");
+	mu_close(m, "table");
+	mu_close(m, "div");
+	if (y->nmbarriers > MAX_ROWS)
+		mu_element(m, "p", "note", "%u more are not shown.", y->nmbarriers - MAX_ROWS);
+	mu_close(m, "details");
+}

@@ -1,0 +1,615 @@
+/* timeline: the steps around a finding as a picture: a lane for each warp and
+ * asynchronous engine, a column for each step, arrows from those who let a wait go,
+ * bars for what is in flight, and the missing edge, dashed. Draws; judges nothing. */
+#include "html.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN 96u        /* steps of one picture */
+#define BEFORE 3u        /* ... of these around a side that lies far back */
+#define MAX_LANES 20u
+#define MAX_WARPS 10u    /* with a lane of their own */
+#define ARROWS 6u        /* into one wait */
+
+#define LEFT 132
+#define TOP 124
+#define COLUMN 21
+#define LANE 30
+
+enum engine { WARP, COPIES, TMA, TENSOR };
+static const char *const engine_name[] = {
+	[WARP] = "warp", [COPIES] = "cp.async", [TMA] = "TMA", [TENSOR] = "tensor core",
+};
+
+struct lane {
+	uint16_t cta, warp;
+	uint8_t engine;
+};
+
+struct picture {
+	struct html *h;
+	const struct finding *f;
+	const struct history *y;
+	uint32_t pick[SHOWN], n;   /* steps that are drawn; column of pick[i] is i + shift */
+	unsigned shift;            /* 1: the first column is for a side before all steps */
+	struct lane lane[MAX_LANES];
+	unsigned nlanes;
+	bool ctas;                 /* more than one: lanes name theirs */
+};
+
+/* ---- which steps, which lanes ---- */
+
+static void pick_range(struct picture *p, uint32_t from, uint32_t to)
+{
+	for (; from < to && p->n < SHOWN; from++)
+		p->pick[p->n++] = from;
+}
+
+/* The newest, and the neighbourhood of the earlier side. */
+static void pick_steps(struct picture *p)
+{
+	const struct history *y = p->y;
+	const uint32_t newest = y->nsteps > SHOWN ? y->nsteps - SHOWN : 0;
+	uint32_t from, to;
+
+	if (y->side[1] < 0 || (uint32_t)y->side[1] >= newest + 2 * BEFORE + 1 || !newest) {
+		pick_range(p, newest, y->nsteps);
+		return;
+	}
+	from = (uint32_t)y->side[1] > BEFORE ? (uint32_t)y->side[1] - BEFORE : 0;
+	to = (uint32_t)y->side[1] + BEFORE + 1;
+	pick_range(p, from, to);
+	pick_range(p, y->nsteps - (SHOWN - (to - from)), y->nsteps);
+}
+
+static enum engine engine_of(const struct history_step *s)
+{
+	switch (step_on((enum step_kind)s->kind)) {
+	case ON_COPIES: return COPIES;
+	case ON_BULKS: return TMA;
+	case ON_MMAS: return TENSOR;
+	case ON_MBARRIER: return s->kind == STEP_signal ? TMA : WARP;
+	case ON_NOTHING: case ON_BARRIER: case ON_CLUSTER: return WARP;
+	}
+	return WARP;
+}
+
+static bool is_issue(const struct history_step *s)
+{
+	return step_family((enum step_kind)s->kind) == FAMILY_ISSUE || s->kind == STEP_copy_commit;
+}
+
+/* NULL: it has none */
+static const struct lane *find_lane(const struct picture *p, unsigned cta, unsigned warp,
+	enum engine e)
+{
+	for (unsigned i = 0; i < p->nlanes; i++)
+		if (p->lane[i].cta == cta && p->lane[i].engine == e
+				&& (e != WARP || p->lane[i].warp == warp))
+			return &p->lane[i];
+	return NULL;
+}
+
+static void add_lane(struct picture *p, unsigned cta, unsigned warp, enum engine e)
+{
+	unsigned warps = 0;
+
+	if (find_lane(p, cta, warp, e) || p->nlanes == MAX_LANES)
+		return;
+	for (unsigned i = 0; i < p->nlanes; i++)
+		warps += p->lane[i].engine == WARP && p->lane[i].warp != HISTORY_OTHERS;
+	if (e == WARP && warps >= MAX_WARPS) {
+		warp = HISTORY_OTHERS;
+		if (find_lane(p, cta, warp, e))
+			return;
+	}
+	p->lane[p->nlanes++] = (struct lane){ (uint16_t)cta, (uint16_t)warp, (uint8_t)e };
+}
+
+static int by_lane(const void *a, const void *b)
+{
+	const struct lane *l = a, *k = b;
+
+	if (l->cta != k->cta)
+		return l->cta < k->cta ? -1 : 1;
+	if (l->engine != k->engine)
+		return l->engine < k->engine ? -1 : 1;
+	return l->warp < k->warp ? -1 : l->warp > k->warp;
+}
+
+static void find_lanes(struct picture *p)
+{
+	for (unsigned i = 0; i < p->f->nsides; i++)
+		add_lane(p, p->f->side[i].cta, p->f->side[i].warp, WARP);
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct history_step *s = &p->y->step[p->pick[i]];
+
+		if (s->kind == STEP_signal || is_issue(s))
+			add_lane(p, s->cta, 0, engine_of(s));
+		if (s->kind != STEP_signal)
+			add_lane(p, s->cta, s->warp, WARP);
+	}
+	qsort(p->lane, p->nlanes, sizeof *p->lane, by_lane);
+	for (unsigned i = 1; i < p->nlanes; i++)
+		p->ctas |= p->lane[i].cta != p->lane[0].cta;
+	p->ctas |= p->lane[0].cta != 0;
+}
+
+static int column(const struct picture *p, uint32_t i)
+{
+	return LEFT + (int)(i + p->shift) * COLUMN + COLUMN / 2;
+}
+
+static int row(const struct lane *l, const struct picture *p)
+{
+	return TOP + (int)(l - p->lane) * LANE + LANE / 2;
+}
+
+/* Where a step's mark stands. */
+static int mark_row(const struct picture *p, const struct history_step *s)
+{
+	const struct lane *l = find_lane(p, s->cta, s->warp, s->kind == STEP_signal ? TMA : WARP);
+
+	if (!l)
+		l = find_lane(p, s->cta, HISTORY_OTHERS, WARP);
+	return row(l ? l : p->lane, p);
+}
+
+/* ---- words ---- */
+
+void html_object(struct text *t, const struct history *y, const struct history_step *s)
+{
+	const struct history_mbarrier *m;
+
+	switch (step_on((enum step_kind)s->kind)) {
+	case ON_MBARRIER:
+		m = history_mbarrier(y, s->peer, s->addr);
+		if (m)
+			words_symbol(t, m->name);
+		else
+			text_printf(t, "shared+0x%x", s->addr);
+		return;
+	case ON_BARRIER:
+		text_printf(t, "%u", s->addr);
+		return;
+	case ON_BULKS:
+		if (s->bytes)
+			words_bytes_count(t, s->bytes);
+		return;
+	case ON_NOTHING: case ON_CLUSTER: case ON_COPIES: case ON_MMAS:
+		return;
+	}
+}
+
+static void step_words(struct text *t, const struct picture *p, const struct history_step *s)
+{
+	const enum step_on on = step_on((enum step_kind)s->kind);
+	const size_t from = t->n;
+
+	if (s->kind == STEP_access)
+		for (unsigned i = 0; i < p->f->nsides; i++)
+			if (p->y->side[i] >= 0 && s == &p->y->step[p->y->side[i]])
+				text_printf(t, "%s", p->f->side[i].what);
+	if (t->n == from)
+		text_printf(t, "%s", step_text((enum step_kind)s->kind));
+	text_printf(t, " ");
+	html_object(t, p->y, s);
+	if (on == ON_MBARRIER && s->kind != STEP_init && s->kind != STEP_inval
+			&& s->phase != HISTORY_NO_PHASE)
+		text_printf(t, " \xc2\xb7 %llu", (unsigned long long)s->phase);
+	if (s->repeat)
+		text_printf(t, " \xc3\x97%u", s->repeat + 1);
+}
+
+static void title(struct picture *p, const struct history_step *s)
+{
+	struct text t = { 0 };
+
+	if (s->kind == STEP_signal)
+		text_printf(&t, "asynchronous");
+	else if (s->warp == HISTORY_OTHERS)
+		text_printf(&t, "other warps");
+	else
+		text_printf(&t, "warp %u", s->warp);
+	text_printf(&t, p->ctas ? " of CTA %u: " : ": ", s->cta);
+	step_words(&t, p, s);
+	if (s->completes)
+		text_printf(&t, "; completes the phase");
+	if (s->tx)
+		text_printf(&t, "; %lld B", (long long)s->tx);
+	if (s->site) {
+		text_printf(&t, "; ");
+		words_place(&t, s->site);
+	}
+	mu_element(&p->h->m, "title", NULL, "%s", t.at);
+	text_free(&t);
+}
+
+/* ---- drawing ---- */
+
+static void use(struct markup *m, const char *href, const char *class, int x, int y)
+{
+	mu_open(m, "use");
+	mu_attr(m, "href", "%s", href);
+	mu_attr(m, "class", "%s", class);
+	mu_attr(m, "x", "%d", x);
+	mu_attr(m, "y", "%d", y);
+}
+
+static void path(struct markup *m, const char *class, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void path(struct markup *m, const char *class, const char *fmt, ...)
+{
+	char d[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(d, sizeof d, fmt, ap);
+	va_end(ap);
+	mu_open(m, "path");
+	mu_attr(m, "class", "%s", class);
+	mu_attr(m, "d", "%s", d);
+	mu_empty(m);
+}
+
+static void arrow(struct markup *m, const char *class, int x1, int y1, int x2, int y2)
+{
+	const int bend = (x2 - x1) / 2 > 12 ? (x2 - x1) / 2 : 12;
+	const int from = y1 < y2 ? 6 : y1 > y2 ? -6 : 0, to = y1 < y2 ? -8 : y1 > y2 ? 8 : 0;
+
+	if (y1 == y2)
+		path(m, class, "M%d %dQ%d %d %d %d", x1, y1 + 7, (x1 + x2) / 2,
+			y1 + 9 + (x2 - x1 > 80 ? 26 : 16), x2, y2 + 9);
+	else
+		path(m, class, "M%d %dC%d %d %d %d %d %d", x1, y1 + from, x1 + bend, y1 + from,
+			x2 - bend / 2, y2 + to, x2, y2 + to);
+}
+
+static const char *const family_mark[][2] = { /* symbol, class */
+	[FAMILY_ACCESS] = { "#mX", "mx" }, [FAMILY_RELEASE] = { "#mR", "mr" },
+	[FAMILY_ACQUIRE] = { "#mA", "ma" }, [FAMILY_FENCE] = { "#mF", "mf" },
+	[FAMILY_ISSUE] = { "#mI", "mi" }, [FAMILY_LAND] = { "#mL", "mi" },
+	[FAMILY_OBJECT] = { "#mO", "mo" }, [FAMILY_MEET] = { "#mM", "mo" },
+};
+
+static bool is_side(const struct picture *p, uint32_t step)
+{
+	return p->y->side[0] == (int32_t)step || p->y->side[1] == (int32_t)step;
+}
+
+static void draw_marks(struct picture *p)
+{
+	struct markup *m = &p->h->m;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct history_step *s = &p->y->step[p->pick[i]];
+		const enum step_family family = step_family((enum step_kind)s->kind);
+		const int x = column(p, i), y = mark_row(p, s);
+		const bool side = is_side(p, p->pick[i]);
+		struct text t = { 0 };
+
+		step_words(&t, p, s);
+		mu_open(m, "text");
+		mu_attr(m, "class", side ? "cl hit" : "cl");
+		mu_attr(m, "transform", "translate(%d %d)rotate(-52)", x + 3, TOP - 8);
+		mu_text(m, "%.60s", t.at);
+		mu_close(m, "text");
+		text_free(&t);
+		if (s->completes) {
+			use(m, "#mC", "mc", x, y);
+			mu_empty(m);
+		}
+		use(m, side ? "#mX" : s->kind == STEP_poll ? "#mP" : family_mark[family][0],
+			side ? "mx" : family_mark[family][1], x, y);
+		title(p, s);
+		mu_close(m, "use");
+	}
+}
+
+static bool same_object(const struct history_step *a, const struct history_step *b)
+{
+	return step_on((enum step_kind)a->kind) == step_on((enum step_kind)b->kind)
+		&& a->peer == b->peer && a->addr == b->addr && a->phase == b->phase;
+}
+
+/* Who let this wait go: arrivals and landings of its phase. */
+static void draw_causes(struct picture *p, uint32_t i)
+{
+	const struct history_step *w = &p->y->step[p->pick[i]];
+	unsigned n = 0;
+
+	for (uint32_t k = i; k-- > 0 && n < ARROWS;) {
+		const struct history_step *s = &p->y->step[p->pick[k]];
+		const enum step_family family = step_family((enum step_kind)s->kind);
+
+		if ((family != FAMILY_RELEASE && family != FAMILY_LAND) || !same_object(s, w))
+			continue;
+		n++;
+		arrow(&p->h->m, s->completes ? "ar" : "ar thin", column(p, k), mark_row(p, s),
+			column(p, i), mark_row(p, w));
+	}
+}
+
+/* Does step s end what step a set going? */
+static bool ends(const struct history_step *a, const struct history_step *s)
+{
+	if (s->kind == STEP_signal)
+		return a->op && a->op == s->op;
+	if (s->cta != a->cta || step_family((enum step_kind)s->kind) != FAMILY_ACQUIRE
+			|| step_on((enum step_kind)s->kind) != step_on((enum step_kind)a->kind))
+		return false;
+	if (a->kind == STEP_mma ? s->warp / 4 != a->warp / 4 : s->warp != a->warp)
+		return false;
+	return s->phase > a->phase;
+}
+
+static void draw_flight(struct picture *p, uint32_t i)
+{
+	const struct history_step *a = &p->y->step[p->pick[i]], *s = NULL;
+	const struct lane *l = find_lane(p, a->cta, 0, engine_of(a));
+	struct markup *m = &p->h->m;
+	int x = column(p, i), end, y;
+	uint32_t k = i + 1;
+
+	if (!l)
+		return;
+	for (; k < p->n; k++) {
+		s = &p->y->step[p->pick[k]];
+		if (ends(a, s))
+			break;
+	}
+	end = k < p->n ? column(p, k) : column(p, p->n) - COLUMN / 4;
+	y = row(l, p) - 9 + (int)(a->op % 3) * 6;
+	mu_open(m, "rect");
+	mu_attr(m, "class", k < p->n ? "fl" : "fl open");
+	mu_attr(m, "x", "%d", x);
+	mu_attr(m, "y", "%d", y);
+	mu_attr(m, "width", "%d", end - x);
+	mu_attr(m, "height", "5");
+	title(p, a);
+	mu_close(m, "rect");
+	path(m, "ar thin", "M%d %dV%d", x, mark_row(p, a) + 7, y);
+	if (k < p->n && s->kind != STEP_signal)
+		path(m, "ar thin", "M%d %dV%d", end, y, mark_row(p, s) + 8);
+}
+
+static void draw_arrows(struct picture *p)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct history_step *s = &p->y->step[p->pick[i]];
+		const enum step_on on = step_on((enum step_kind)s->kind);
+
+		if (is_issue(s) && s->warp != HISTORY_OTHERS)
+			draw_flight(p, i);
+		if (step_family((enum step_kind)s->kind) == FAMILY_ACQUIRE && s->kind != STEP_poll
+				&& s->phase != HISTORY_NO_PHASE && on <= ON_CLUSTER)
+			draw_causes(p, i);
+	}
+}
+
+/* Column of a side: -1 if it is before all that is drawn. */
+static int side_column(const struct picture *p, unsigned side)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->y->side[side] == (int32_t)p->pick[i])
+			return column(p, i);
+	return -1;
+}
+
+static void draw_missing(struct picture *p)
+{
+	const struct finding *f = p->f;
+	struct markup *m = &p->h->m;
+	int x[FINDING_SIDES] = { -1, -1 }, y[FINDING_SIDES] = { 0, 0 };
+
+	for (unsigned i = 0; i < f->nsides; i++) {
+		const struct lane *l = find_lane(p, f->side[i].cta, f->side[i].warp, WARP);
+
+		x[i] = side_column(p, i);
+		y[i] = row(l ? l : p->lane, p);
+		if (x[i] >= 0)
+			continue;
+		x[i] = LEFT + COLUMN / 2; /* the column kept free for it */
+		mu_open(m, "text");
+		mu_attr(m, "class", "cl hit");
+		mu_attr(m, "transform", "translate(%d %d)rotate(-52)", x[i] + 3, TOP - 8);
+		mu_text(m, "earlier: %.40s", f->side[i].what);
+		mu_close(m, "text");
+		use(m, "#mX", "mx", x[i], y[i]);
+		mu_empty(m);
+	}
+	if (f->nsides == 2)
+		arrow(m, "miss", x[1], y[1], x[0], y[0]);
+}
+
+static void draw_lanes(struct picture *p, int width)
+{
+	struct markup *m = &p->h->m;
+
+	for (unsigned i = 0; i < p->nlanes; i++) {
+		const struct lane *l = &p->lane[i];
+		const int y = row(l, p);
+
+		if (i && l->cta != p->lane[i - 1].cta)
+			path(m, "cta", "M0 %dH%d", y - LANE / 2, width);
+		path(m, l->engine == WARP ? "lane" : "lane eng", "M%d %dH%d", LEFT, y, width - 8);
+		mu_open(m, "text");
+		mu_attr(m, "class", l->engine == WARP ? "ll" : "ll eng");
+		mu_attr(m, "x", "%d", LEFT - 10);
+		mu_attr(m, "y", "%d", y + 4);
+		if (p->ctas)
+			mu_text(m, "CTA %u ", l->cta);
+		if (l->engine != WARP)
+			mu_text(m, "%s", engine_name[l->engine]);
+		else if (l->warp == HISTORY_OTHERS)
+			mu_text(m, "other warps");
+		else
+			mu_text(m, "warp %u", l->warp);
+		mu_close(m, "text");
+	}
+	for (uint32_t i = 1; i < p->n; i++) /* what was left out between two columns */
+		if (p->pick[i] != p->pick[i - 1] + 1)
+			path(m, "gap", "M%d %dV%d", column(p, i) - COLUMN / 2, TOP - 4,
+				TOP + (int)p->nlanes * LANE);
+	for (uint32_t i = 0; i < p->n; i++) {
+		if (!is_side(p, p->pick[i]))
+			continue;
+		mu_open(m, "rect");
+		mu_attr(m, "class", "band");
+		mu_attr(m, "x", "%d", column(p, i) - COLUMN / 2);
+		mu_attr(m, "y", "%d", TOP - 4);
+		mu_attr(m, "width", "%d", COLUMN);
+		mu_attr(m, "height", "%d", (int)p->nlanes * LANE + 8);
+		mu_empty(m);
+	}
+}
+
+static void legend(struct html *h)
+{
+	static const char *const entry[][3] = {
+		{ "#mR", "mr", "releases: arrive, commit" }, { "#mA", "ma", "waits: passes" },
+		{ "#mP", "ma", "begins to wait" }, { "#mC", "mc", "completes a phase" },
+		{ "#mI", "mi", "starts a copy or wgmma" }, { "#mL", "mi", "lands" },
+		{ "#mF", "mf", "fence" }, { "#mX", "mx", "the finding" },
+	};
+	struct markup *m = &h->m;
+
+	mu_class(m, "p", "legend");
+	for (size_t i = 0; i < ARRAY_SIZE(entry); i++) {
+		mu_open(m, "span");
+		mu_open(m, "svg");
+		mu_attr(m, "width", "16");
+		mu_attr(m, "height", "16");
+		mu_attr(m, "viewBox", "-8 -8 16 16");
+		mu_attr(m, "aria-hidden", "true");
+		use(m, entry[i][0], entry[i][1], 0, 0);
+		mu_empty(m);
+		mu_close(m, "svg");
+		mu_text(m, "%s", entry[i][2]);
+		mu_close(m, "span");
+	}
+	mu_close(m, "p");
+}
+
+static void list_steps(struct picture *p)
+{
+	struct markup *m = &p->h->m;
+
+	mu_class(m, "details", "steps");
+	mu_element(m, "summary", NULL, "The same in words: %u steps", p->n);
+	mu_open(m, "ol");
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct history_step *s = &p->y->step[p->pick[i]];
+		struct text t = { 0 };
+
+		if (s->kind == STEP_signal)
+			text_printf(&t, "%s: ", engine_name[TMA]);
+		else if (s->warp == HISTORY_OTHERS)
+			text_printf(&t, "other warps: ");
+		else
+			text_printf(&t, "warp %u: ", s->warp);
+		step_words(&t, p, s);
+		if (s->completes)
+			text_printf(&t, ", completes the phase");
+		mu_class(m, "li", is_side(p, p->pick[i]) ? "hit" : NULL);
+		mu_text(m, "%s ", t.at);
+		t.n = 0;
+		if (s->site) {
+			words_place(&t, s->site);
+			mu_element(m, "code", NULL, "%s", t.n ? t.at : "");
+		}
+		text_free(&t);
+		mu_close(m, "li");
+	}
+	mu_close(m, "ol");
+	mu_close(m, "details");
+}
+
+static void draw(struct picture *p)
+{
+	struct markup *m = &p->h->m;
+	const int width = column(p, p->n) + 12, height = TOP + (int)p->nlanes * LANE + 14;
+
+	mu_class(m, "div", "scroll");
+	mu_attr(m, "tabindex", "0");
+	mu_open(m, "svg");
+	mu_attr(m, "class", "tl");
+	mu_attr(m, "width", "%d", width < 420 ? 420 : width);
+	mu_attr(m, "height", "%d", height);
+	mu_attr(m, "role", "img");
+	mu_attr(m, "aria-label", "timeline of %u steps by %u warps and engines", p->n, p->nlanes);
+	draw_lanes(p, width < 420 ? 420 : width);
+	draw_arrows(p);
+	draw_missing(p);
+	draw_marks(p);
+	mu_close(m, "svg");
+	mu_close(m, "div");
+}
+
+void html_timeline(struct html *h, const struct finding *f)
+{
+	struct picture p = { .h = h, .f = f, .y = f->history };
+	struct markup *m = &h->m;
+
+	if (!f->history || (!f->history->nsteps && !f->nsides))
+		return;
+	pick_steps(&p);
+	for (unsigned i = 0; i < f->nsides; i++)
+		p.shift |= side_column(&p, i) < 0;
+	find_lanes(&p);
+	if (!p.nlanes)
+		return;
+	mu_class(m, "details", "fig");
+	mu_flag(m, "open");
+	mu_element(m, "summary", NULL, "Timeline");
+	draw(&p);
+	legend(h);
+	if (f->history->before + (f->history->nsteps - p.n))
+		mu_element(m, "p", "note", "%llu earlier steps of this cluster are not shown; "
+			"--history=N keeps more.",
+			(unsigned long long)(f->history->before + (f->history->nsteps - p.n)));
+	if (h->r->finding.n <= 50)
+		list_steps(&p);
+	mu_close(m, "details");
+}
+
+void html_timeline_defs(struct html *h)
+{
+	static const struct { const char *id, *d; } mark[] = {
+		{ "mX", "M-5-5L5 5M5-5L-5 5" }, { "mR", "M-5 4L0-5 5 4Z" },
+		{ "mA", "M-5-4L0 5 5-4Z" }, { "mP", "M-4-3L0 4 4-3" },
+		{ "mF", "M-2-6H2V6H-2Z" }, { "mI", "M-4-5L5 0-4 5Z" }, { "mL", "M-4-4H4V4H-4Z" },
+		{ "mO", "M0-5L5 0 0 5-5 0Z" }, { "mM", "M-5 0A5 5 0 1 1 5 0A5 5 0 1 1-5 0" },
+		{ "mC", "M-9 0A9 9 0 1 1 9 0A9 9 0 1 1-9 0" },
+	};
+	struct markup *m = &h->m;
+
+	mu_class(m, "svg", "defs");
+	mu_attr(m, "width", "0");
+	mu_attr(m, "height", "0");
+	mu_attr(m, "aria-hidden", "true");
+	mu_open(m, "defs");
+	for (size_t i = 0; i < ARRAY_SIZE(mark); i++) {
+		mu_open(m, "path");
+		mu_attr(m, "id", "%s", mark[i].id);
+		mu_attr(m, "d", "%s", mark[i].d);
+		mu_empty(m);
+	}
+	for (int i = 0; i < 2; i++) {
+		mu_open(m, "marker");
+		mu_attr(m, "id", i ? "eM" : "eA");
+		mu_attr(m, "viewBox", "0 0 8 8");
+		mu_attr(m, "refX", "7");
+		mu_attr(m, "refY", "4");
+		mu_attr(m, "markerWidth", "6");
+		mu_attr(m, "markerHeight", "6");
+		mu_attr(m, "orient", "auto");
+		mu_open(m, "path");
+		mu_attr(m, "class", i ? "em" : "ea");
+		mu_attr(m, "d", "M0 0L8 4 0 8Z");
+		mu_empty(m);
+		mu_close(m, "marker");
+	}
+	mu_close(m, "defs");
+	mu_close(m, "svg");
+}

@@ -1,0 +1,122 @@
+/* write: which report goes where, in which format. */
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define DEFAULT_WIDTH 100
+
+static unsigned width_of(FILE *out)
+{
+	const char *columns = getenv("COLUMNS");
+	unsigned long n = columns ? strtoul(columns, NULL, 10) : 0;
+	struct winsize w;
+
+	if (!n && !ioctl(fileno(out), TIOCGWINSZ, &w))
+		n = w.ws_col;
+	return n >= 60 && n <= 1000 ? (unsigned)n : DEFAULT_WIDTH;
+}
+
+static bool color_of(const struct options *o, FILE *out)
+{
+	const char *no = getenv("NO_COLOR");
+
+	if (o->color != COLOR_AUTO)
+		return o->color == COLOR_ALWAYS;
+	return isatty(fileno(out)) && !(no && *no);
+}
+
+/* FORMAT(name, suffix): the last one is for every other suffix */
+#define FORMATS(X) X(html, ".html") X(json, ".json") X(sarif, ".sarif") X(junit, ".xml") \
+	X(text, "")
+
+static const struct { const char *name, *suffix; } format[] = {
+#define X(name, suffix) [REPORT_##name] = { #name, suffix },
+	FORMATS(X)
+#undef X
+};
+
+bool report_format(const char *name, enum report_format *to)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(format); i++)
+		if (!strcmp(format[i].name, name)) {
+			*to = (enum report_format)i;
+			return true;
+		}
+	return false;
+}
+
+static enum report_format format_of(const char *path)
+{
+	const size_t n = strlen(path);
+	size_t i = 0, k;
+
+	while (i + 1 < ARRAY_SIZE(format) && ((k = strlen(format[i].suffix)) > n
+			|| strcmp(path + n - k, format[i].suffix)))
+		i++;
+	return (enum report_format)i;
+}
+
+void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out)
+{
+	switch (to) {
+	case REPORT_html: report_html(r, o, out); return;
+	case REPORT_json: report_json(r, out); return;
+	case REPORT_sarif: report_sarif(r, o, out); return;
+	case REPORT_junit: report_junit(r, o, out); return;
+	case REPORT_text: report_text(r, o, color_of(o, out), width_of(out), out); return;
+	}
+}
+
+static bool to_file(const struct results *r, const struct options *o, const char *pattern,
+	struct err *e)
+{
+	char *path = options_path(pattern, getpid());
+	FILE *out = fopen(path, "we");
+	bool ok = out != NULL;
+
+	if (ok) {
+		report_as(r, o, format_of(path), out);
+		ok = !ferror(out);
+		ok = !fclose(out) && ok;
+	}
+	if (!ok)
+		err_set(e, ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
+	free(path);
+	return ok;
+}
+
+/* The log is text, whatever its name. */
+static bool to_log(const struct results *r, const struct options *o, struct err *e)
+{
+	char *path = options_path(o->log_file, getpid());
+	FILE *out = fopen(path, "we");
+	bool ok = out != NULL;
+
+	if (ok) {
+		report_text(r, o, o->color == COLOR_ALWAYS, width_of(out), out);
+		ok = !ferror(out);
+		ok = !fclose(out) && ok;
+	}
+	if (!ok)
+		err_set(e, ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
+	free(path);
+	return ok;
+}
+
+bool report_write(const struct results *r, const struct options *o, struct err *e)
+{
+	bool ok = true;
+
+	if (*o->log_file)
+		ok = to_log(r, o, e);
+	if (!*o->log_file || !ok) /* a log that cannot be written is no reason to be silent */
+		report_text(r, o, color_of(o, stderr), width_of(stderr), stderr);
+	fflush(stderr);
+	for (size_t i = 0; i < o->report.n; i++)
+		ok = to_file(r, o, o->report.at[i], e) && ok;
+	return ok;
+}
