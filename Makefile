@@ -212,7 +212,9 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<
 
-$(BUILD)/consan: $(BUILD)/libconsan/main.o $(BUILD)/libconsan.a
+# the commands of `consan`
+MAIN = libconsan/main.c libconsan/main_dump.c libconsan/main_explain.c libconsan/main_report.c
+$(BUILD)/consan: $(MAIN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
 
 # .incbin is no #include: what -MMD does not see

@@ -2,6 +2,7 @@
  * executor makes of it. The order is merge.c's. */
 #include "merge.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -505,6 +506,67 @@ static void on_mbarrier(struct dcluster *c, uint32_t warp, const struct record *
 	}
 }
 
+/* ---- registers of wgmma ---- */
+
+/* What rewrite_between() says, once for each pair of places. */
+static const struct way_cache *way(struct dcluster *c, uint32_t from, uint32_t to)
+{
+	uint64_t key = ((uint64_t)from << 32 | to) + 1;
+	struct way_cache *w = &c->way[(from * 31 + to) % WAYS];
+	uint32_t note[4096];
+
+	if (w->key == key)
+		return w;
+	w->key = key;
+	w->n = rewrite_between(c->job->l->code, c->job->l->func, from, to, note, 4096);
+	free(w->note);
+	w->note = base_alloc((w->n + 1) * sizeof *w->note);
+	memcpy(w->note, note, w->n * sizeof *w->note);
+	return w;
+}
+
+static void tell_note(struct dcluster *c, uint32_t warp, uint32_t index, uint32_t lanes)
+{
+	const struct rewrite *code = c->job->l->code;
+	const struct rewrite_note *n = &code->note.at[index];
+	struct event e = event_of(c, warp, 0, EV_REGS, lanes);
+
+	e.site = c->job->l->site[code->site.n + code->batch.n + index];
+	e.flags = n->insn->op == OP_mov ? EVF_MOVE : 0;
+	e.regs = n->reg;
+	e.nregs_d = n->nread;
+	e.mode = EVM_READ;
+	if (n->nread)
+		emit(c, &e);
+	e.regs = n->reg + n->nread;
+	e.nregs_d = n->nwritten;
+	e.mode = EVM_WRITE;
+	if (n->nwritten)
+		emit(c, &e);
+}
+
+/* The warp comes to an instruction of which it has a record: what it did on
+ * its way with the registers of wgmma. */
+static void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes)
+{
+	const struct rewrite_func *f = c->job->l->func;
+	struct dwarp *w = &c->warp[warp];
+	const struct way_cache *way_here;
+	uint32_t to;
+
+	if (!f->note_of)
+		return;
+	to = (uint32_t)(i - f->func->insn);
+	if (w->past == to + 1)
+		return;
+	way_here = way(c, w->past - 1, to);
+	for (uint32_t k = 0; k < way_here->n; k++)
+		tell_note(c, warp, way_here->note[k], lanes);
+	if (f->note_of[to])
+		tell_note(c, warp, f->note_of[to] - 1, lanes);
+	w->past = to + 1;
+}
+
 /* ---- wgmma ---- */
 
 struct mma { unsigned n; bool a_regs, a_mn, b_mn; };
@@ -591,6 +653,9 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 	if (s->phase != PHASE_BATCH) {
 		struct event e = event_of(c, first, one->site, EV_WG_WAIT, FULL);
 
+		for (uint32_t w = 0; w < 4; w++)
+			if (r[w])
+				tell_way(c, first + w, s->insn, FULL);
 		e.count = (uint32_t)s->insn->operand[0].imm;
 		emit(c, &e);
 		return;
@@ -601,6 +666,9 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 		struct plan p;
 
 		plan_of(s->func, i, &p);
+		for (uint32_t w = 0; w < 4; w++)
+			if (r[w])
+				tell_way(c, first + w, i, FULL);
 		if (i->op == OP_wgmma_mma_async) {
 			on_mma(c, first, one->site, i, batch_site(c, one->site, k), words);
 			words += plan_words(&p);
@@ -619,6 +687,13 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 
 /* ---- barriers, fences and the rest ---- */
 
+static bool aligned(const struct ptx_insn *i)
+{
+	return i->op == OP_bar_sync || i->op == OP_bar_arrive || i->op == OP_bar_red ||
+		i->op == OP_bar_cta_sync || i->op == OP_bar_cta_arrive || i->op == OP_bar_cta_red ||
+		ptx_has(i, MOD_aligned);
+}
+
 static void on_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = site_of(c, r->site);
@@ -633,9 +708,18 @@ static void on_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 		emit(c, &e);
 		return;
 	}
+	w->diverged = w->at_bar && (w->diverged || w->bar != i);
+	w->bar = i;
 	w->at_bar |= r->lanes;
 	if (w->at_bar != (w->all & ~w->gone))
 		return; /* its other lanes are on their way */
+	if (w->diverged && aligned(i)) {
+		e.kind = EV_FAULT;
+		e.mode = EVX_BAR_DIVERGED;
+		e.text = "the other lanes of the warp came through another instruction";
+		emit(c, &e);
+		e.text = NULL;
+	}
 	e.kind = EV_BAR_ARRIVE;
 	e.lanes = w->at_bar;
 	w->at_bar = 0;
@@ -749,10 +833,24 @@ static void on_other(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = site_of(c, r->site)->insn;
 	struct event e = event_of(c, warp, r->site, EV_SETMAXNREG, r->lanes);
+	char why[96];
 
 	if (i->op == OP_setmaxnreg) {
+		struct dwarp *w = &c->warp[warp];
+
 		e.count = (uint32_t)i->operand[0].imm;
 		e.mode = ptx_has(i, MOD_inc);
+		if (e.mode ? e.count < w->maxnreg : e.count > w->maxnreg) {
+			snprintf(why, sizeof why, "setmaxnreg.%s %u, the warp has %u",
+				e.mode ? "inc" : "dec", e.count, w->maxnreg);
+			e.kind = EV_FAULT;
+			e.mode = EVX_SETMAXNREG;
+			e.addr = e.count;
+			e.count = 0;
+			e.text = why;
+		} else {
+			w->maxnreg = e.count;
+		}
 	} else {
 		e.kind = EV_FAULT;
 		e.mode = EVX_TRAP;
@@ -772,6 +870,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 	if (s->phase == PHASE_FAILED)
 		return;
+	tell_way(c, warp, s->insn, r->lanes);
 	switch (ptx_effect_of((enum ptx_op)s->insn->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW: on_access(c, warp, r); break;
 	case EF_CP_ASYNC: on_cp_async(c, warp, r); break;

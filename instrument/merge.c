@@ -197,6 +197,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 
 		c->warp[k].all = lanes >= 32 ? UINT32_MAX : (1u << lanes) - 1;
 		c->warp[k].over = true;
+		c->warp[k].maxnreg = c->info.launch->regs_per_thread;
 	}
 	while (from < to) {
 		uint32_t end = from;
@@ -267,6 +268,7 @@ static void *worker(void *user)
 
 	c.warp = base_alloc(j->nwarps * sizeof *c.warp);
 	c.left = base_alloc(j->nctas * sizeof *c.left);
+	c.way = base_alloc(WAYS * sizeof *c.way);
 	while ((id = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->nclusters) {
 		if (j->l->skip && j->l->skip[id]) {
 			c.result.clusters++;
@@ -286,7 +288,9 @@ static void *worker(void *user)
 	vec_free(&c.stream);
 	vec_free(&c.model);
 	vec_free(&c.span);
-	vec_free(&c.regs);
+	for (uint32_t k = 0; k < WAYS; k++)
+		free(c.way[k].note);
+	free(c.way);
 	free(c.warp);
 	free(c.left);
 	return NULL;

@@ -43,11 +43,17 @@ struct dwarp {
 	bool over;
 	struct record held;        /* the record at which it waits */
 	uint32_t all, gone;        /* lanes that exist; that have exited */
-	uint32_t at_bar;           /* lanes at a barrier, or at bar.warp.sync */
+	uint32_t at_bar;           /* lanes at a barrier */
+	const struct ptx_insn *bar; /* through which they came */
+	bool diverged;             /* ... they did not all */
+	uint32_t maxnreg;
+	uint32_t past;             /* 1 + the instruction of the last record */
 	uint32_t at_sync, sync_mask;
 	struct record last;        /* for hangs */
 	bool waits;                /* last says that its lanes wait */
 };
+
+#define WAYS 1024
 
 struct signal { uint32_t op, count; int64_t tx; uint32_t site, lanes; uint16_t cta, warp; };
 struct model {                 /* of an mbarrier */
@@ -81,7 +87,7 @@ struct dcluster {
 	VEC(struct stream) stream;
 	VEC(struct model) model;
 	VEC(struct ev_span) span;
-	VEC(uint32_t) regs;
+	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
 	uint32_t ops, running;
 	uint32_t *left;            /* lanes of each CTA that have not exited */
 	struct decode_result result;

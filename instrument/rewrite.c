@@ -460,6 +460,7 @@ static void function(struct rewrite *r, const struct ptx_func *f, size_t *from)
 	hook_function(&r->text, w.most_words);
 	text_add(&r->text, w.out.at, w.out.n);
 	text_free(&w.out);
+	rewrite_notes(r, &info);
 	vec_push(&r->func, info);
 	*from = close;
 }
@@ -514,8 +515,13 @@ void rewrite_free(struct rewrite *r)
 	for (size_t k = 0; k < r->func.n; k++) {
 		free(r->func.at[k].symbol);
 		free(r->func.at[k].refused);
+		free(r->func.at[k].note_of);
+		free(r->func.at[k].recorded_block);
 	}
 	vec_free(&r->func);
+	for (size_t k = 0; k < r->note.n; k++)
+		free(r->note.at[k].reg);
+	vec_free(&r->note);
 	vec_free(&r->site);
 	vec_free(&r->batch);
 	text_free(&r->text);

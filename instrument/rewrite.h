@@ -15,12 +15,23 @@ struct rewrite_site {
 	uint8_t phase;             /* enum site_phase */
 };
 
+/* A plain instruction that touches registers which some wgmma works on. It is
+ * not recorded: where it was executed follows from the records around it. */
+struct rewrite_note {
+	const struct ptx_func *func;
+	const struct ptx_insn *insn;
+	uint16_t nread, nwritten;
+	uint32_t *reg;             /* read, then written */
+};
+
 struct rewrite_func {
 	const struct ptx_func *func;
 	/* Shared variables, in the order in which the kernel reports where
 	 * they lie: words of the head chunk from unit 2 on. */
 	const struct ptx_var **symbol; size_t nsymbols;
 	uint32_t sites, recorded;  /* instructions with an effect, of those recorded */
+	uint32_t *note_of;         /* instruction -> 1 + place in rewrite.note; NULL: no wgmma */
+	bool *recorded_block;      /* by block: something in it is recorded */
 	char *refused;             /* why it cannot be checked, or NULL */
 };
 
@@ -31,12 +42,20 @@ struct rewrite {
 	struct text text;
 	VEC(struct rewrite_site) site;   /* from 1 */
 	VEC(const struct ptx_insn *) batch;
+	VEC(struct rewrite_note) note;
 	VEC(struct rewrite_func) func;   /* the entries */
 };
 
 /* number: part of the name of the variable (record.h). polls: try_wait becomes
  * test_wait, as the executor's try_wait would sleep instead of failing. */
 struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls);
+/* regs.c: the notes of an entry. */
+void rewrite_notes(struct rewrite *r, struct rewrite_func *info);
+/* The notes that are executed on every way from an instruction (UINT32_MAX: the
+ * entry) to another one on which nothing is recorded, both left out. At most
+ * room; in the order of the way if there is only one. */
+unsigned rewrite_between(const struct rewrite *r, const struct rewrite_func *f, uint32_t from,
+	uint32_t to, uint32_t *note, unsigned room);
 void rewrite_free(struct rewrite *r);
 const struct rewrite_func *rewrite_find(const struct rewrite *r, const char *kernel);
 

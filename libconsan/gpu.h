@@ -37,7 +37,6 @@ struct gpu_launch {
 	uint32_t dropped;          /* chunks asked for in vain */
 	bool tickets;
 	bool ended;                /* false: it was stopped, --timeout */
-	bool failed;               /* the GPU reported an error */
 	const void *params;        /* the parameter block */
 	const uint8_t *skip;       /* clusters whose records are not in the pool, as
 				      others recorded the same; NULL: all are there */

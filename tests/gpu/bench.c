@@ -1,0 +1,129 @@
+/* bench: what --backend=gpu costs, on a machine with a GPU, beside NVIDIA's
+ * compute-sanitizer in the same run: `bench BUILD`. Times are of one launch:
+ * native by events, ours by --gpu-times (the median), the sanitizer's by the
+ * wall clock of a run that checks one launch minus one that checks none. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const struct { const char *name, *path, *options; double most; } work[] = {
+	{ "TMA ring", "ring/ring", "--rows=65536 --ctas=0", 50 },
+	{ "wgmma matmul 2048", "wgmma_gemm/wgmma_gemm", "--m=2048 --n=2048 --k=2048", 50 },
+	{ "mma.sync hgemm 2048", "hgemm/hgemm", "--m=2048 --n=2048 --k=2048", 100 },
+	{ "attention N=4096", "attention/fa2_split_q", "--n=4096", 100 },
+};
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static char output[1 << 18];
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Seconds that it took. */
+static double shell(const char *command)
+{
+	double start = now();
+	FILE *in = popen(command, "r");
+	size_t n = 0, got;
+
+	if (!in)
+		return 0;
+	while ((got = fread(output + n, 1, sizeof output - 1 - n, in)) > 0)
+		n += got;
+	output[n] = 0;
+	pclose(in);
+	return now() - start;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of what follows `key` in the lines of --gpu-times, the first line,
+ * which makes the pool, left out. */
+static double median(const char *key)
+{
+	double v[64];
+	size_t n = 0;
+	const char *line = strstr(output, "times of");
+
+	while (line && n < COUNT(v)) {
+		const char *at = strstr(line, key);
+
+		if (!at)
+			break;
+		v[n++] = atof(at + strlen(key));
+		line = strstr(at, "times of");
+	}
+	if (n < 2)
+		return 0;
+	qsort(v + 1, n - 1, sizeof *v, by_value);
+	return v[1 + (n - 1) / 2];
+}
+
+static double native(const char *build, size_t k)
+{
+	char command[1024];
+	const char *at;
+
+	snprintf(command, sizeof command, "%s/kernels/%s %s --no-check --bench 2>&1", build, work[k].path,
+		work[k].options);
+	shell(command);
+	at = strstr(output, " ms");
+	while (at && at > output && at[-1] != ' ')
+		at--;
+	return at ? atof(at) : 0;
+}
+
+static double sanitizer(const char *tool, const char *build, size_t k)
+{
+	char command[1024];
+	double none, one;
+
+	snprintf(command, sizeof command, "timeout 100 compute-sanitizer --tool=%s --launch-skip=100 "
+		"%s/kernels/%s %s --no-check 2>&1", tool, build, work[k].path, work[k].options);
+	none = shell(command);
+	snprintf(command, sizeof command, "timeout 100 compute-sanitizer --tool=%s "
+		"%s/kernels/%s %s --no-check 2>&1", tool, build, work[k].path, work[k].options);
+	one = shell(command);
+	return strstr(output, "SUMMARY") ? (one - none) * 1e3 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *build = argc > 1 ? argv[1] : "build";
+	int bad = 0;
+
+	printf("%-20s %9s %9s %6s %9s %6s %6s %10s %10s %9s\n", "", "native ms", "recording", "x",
+		"whole ms", "x", "wanted", "racecheck", "synccheck", "KiB read");
+	for (size_t k = 0; k < COUNT(work); k++) {
+		double n = native(build, k), run, whole, kib, race, sync;
+		char command[1024];
+
+		snprintf(command, sizeof command, "timeout 100 %s/consan-run --backend=gpu --gpu-times "
+			"--launch-count=8 %s/kernels/%s %s --no-check --bench 2>&1", build, build,
+			work[k].path, work[k].options);
+		shell(command);
+		run = median(" run ");
+		whole = median(" whole ");
+		kib = median("ms (");
+		race = sanitizer("racecheck", build, k);
+		sync = sanitizer("synccheck", build, k);
+		printf("%-20s %9.3f %9.3f %6.1f %9.3f %6.0f %6.0f %7.0f ms %7.0f ms %9.0f\n", work[k].name,
+			n, run, n > 0 ? run / n : 0, whole, n > 0 ? whole / n : 0, work[k].most, race, sync, kib);
+		fflush(stdout);
+		bad += !(n > 0 && whole > 0 && whole / n <= work[k].most);
+	}
+	if (bad)
+		printf("%d of %zu above what is wanted\n", bad, COUNT(work));
+	return bad != 0;
+}

@@ -1,0 +1,150 @@
+/* twins: every bundled kernel and each of its planted bugs, under a backend that
+ * instruments: `twins BUILD BACKEND [PROGRAM]`. The bug's own rule must be
+ * reported, the clean kernel must be silent and right. --sanitizer runs NVIDIA's
+ * racecheck and synccheck beside, for the table in the README. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const program[] = {
+	"ring/ring", "hgemm/hgemm", "wgmma_gemm/wgmma_gemm", "attention/fa2_split_q",
+	"attention/fa2_split_kv", "attention/fa2_shared_kv", "attention/fa2_shared_qkv",
+	"attention/fa2_tiling_qk", "attention/hopper",
+};
+
+static const struct { const char *rule, *why; } unseen[] = {
+#define UNSEEN(rule, why) { #rule, why },
+#include "unseen.def"
+#undef UNSEEN
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static char output[1 << 18];
+
+/* Exit status of the shell; its output in `output`. */
+static int shell(const char *command)
+{
+	FILE *in = popen(command, "r");
+	size_t n;
+
+	if (!in)
+		return -1;
+	n = fread(output, 1, sizeof output - 1, in);
+	output[n] = 0;
+	return pclose(in) >> 8 & 255;
+}
+
+/* "CS104 CS106" of the report's last line. */
+static void codes(char *to, size_t room)
+{
+	const char *at = strstr(output, "SUMMARY"), *open = at ? strchr(at, '(') : NULL;
+	const char *line = at ? strchr(at, '\n') : NULL;
+
+	snprintf(to, room, "%s", at ? "" : "no report");
+	if (open && line && open < line && !strncmp(open, "(CS", 3))
+		snprintf(to, room, "%.*s", (int)strcspn(open + 1, ")"), open + 1);
+}
+
+static const char *why_unseen(const char *rule)
+{
+	for (size_t i = 0; i < COUNT(unseen); i++)
+		if (!strcmp(unseen[i].rule, rule))
+			return unseen[i].why;
+	return NULL;
+}
+
+static const char *sanitized(const char *tool, const char *path, const char *options, const char *bug)
+{
+	char command[1024];
+	int rc;
+
+	snprintf(command, sizeof command, "timeout 40 compute-sanitizer --tool=%s %s %s --bug=%s 2>&1 | "
+		"grep -E 'RACECHECK SUMMARY|ERROR SUMMARY' | tail -1", tool, path, options, bug);
+	rc = shell(command);
+	(void)rc;
+	if (!output[0])
+		return "hangs";
+	if (strstr(output, " 0 hazards") || strstr(output, " 0 errors"))
+		return "-";
+	return "found";
+}
+
+struct run { const char *build, *backend; bool sanitizer; unsigned good, bad, known; };
+
+static void one(struct run *r, const char *name, const char *bug, const char *rule, const char *options)
+{
+	char command[1024], found[512], path[512];
+	const char *why = *bug ? why_unseen(rule) : NULL;
+	bool right;
+
+	snprintf(path, sizeof path, "%s/kernels/%s", r->build, name);
+	snprintf(command, sizeof command, "timeout 120 %s/consan-run --backend=%s --no-source --print-level=info "
+		"--timeout=2 %s %s %s%s 2>&1", r->build, r->backend, path, options,
+		*bug ? "--bug=" : "", bug);
+	shell(command);
+	codes(found, sizeof found);
+	right = *bug ? strstr(output, rule) != NULL : !found[0] && strstr(output, ": right");
+	printf("%-5s %-24s %-20s %-6s %s", right ? "ok" : why ? "-" : "BAD", name, *bug ? bug : "(none)",
+		rule, found);
+	if (!right && why)
+		printf(" (%s)", why);
+	if (r->sanitizer && *bug) {
+		printf(" | racecheck %s", sanitized("racecheck", path, options, bug));
+		printf(" | synccheck %s", sanitized("synccheck", path, options, bug));
+	}
+	printf("\n");
+	fflush(stdout);
+	if (right)
+		r->good++;
+	else if (why)
+		r->known++;
+	else
+		r->bad++;
+}
+
+static void each_bug(struct run *r, const char *name)
+{
+	char command[512], *list, *line, *save = NULL;
+
+	snprintf(command, sizeof command, "%s/kernels/%s --list-bugs 2>/dev/null", r->build, name);
+	if (shell(command))
+		return; /* not built */
+	list = strdup(output);
+	one(r, name, "", "", "");
+	for (line = strtok_r(list, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *field[5] = { line };
+
+		for (int k = 1; k < 5 && field[k - 1]; k++) {
+			field[k] = strchr(field[k - 1], '\t');
+			if (field[k])
+				*field[k]++ = 0;
+		}
+		if (field[4] && field[1][0])
+			one(r, name, field[0], field[1], field[3]);
+	}
+	free(list);
+}
+
+int main(int argc, char **argv)
+{
+	struct run r = { 0 };
+	int at = 1;
+
+	if (argc > 1 && !strcmp(argv[1], "--sanitizer")) {
+		r.sanitizer = true;
+		at++;
+	}
+	if (argc < at + 2) {
+		fprintf(stderr, "usage: twins [--sanitizer] BUILD BACKEND [PROGRAM]\n");
+		return 2;
+	}
+	r.build = argv[at];
+	r.backend = argv[at + 1];
+	for (size_t i = 0; i < COUNT(program); i++)
+		if (argc < at + 3 || strstr(program[i], argv[at + 2]))
+			each_bug(&r, program[i]);
+	printf("%u as expected, %u not visible to this backend, %u wrong\n", r.good, r.known, r.bad);
+	return r.bad || !r.good;
+}
