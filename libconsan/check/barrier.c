@@ -144,7 +144,7 @@ void on_bar_arrive(struct cluster *c, const struct event *e)
 	}
 	judge_overlap(c, e, before);
 	vec_push(&g->arrivals, warp_who(w, e->lanes, e->site));
-	warp_release(c, w, e->lanes, g->f);
+	warp_release(c, w, e->lanes | w->kept, g->f); /* a barrier counts whole warps */
 	g->arrived += 32;
 	g->warps |= 1u << (e->warp & 31);
 	g->kinds |= (uint8_t)(1 << e->mode);

@@ -196,7 +196,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->cta = (uint16_t)(index / c->per_cta);
 	w->id = (uint16_t)(index % c->per_cta);
 	w->index = index;
-	w->all = w->live = 0;
+	w->all = w->live = w->kept = w->kept_copies = w->kept_epoch = 0;
 	w->epoch = 1;
 	w->met = w->reg_ops = 0;
 	w->map = 0;

@@ -58,7 +58,7 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 		warp_published(c, w, e->lanes, c->meet.now,
 			warp_narrow(w, e->lanes) ? near(c, w->cta) : NULL);
 	else
-		warp_release(c, w, e->lanes, c->meet.now);
+		warp_release(c, w, e->lanes | w->kept, c->meet.now);
 	w->cluster_arrived[c->meet.phase & 1] |= e->lanes;
 	for (size_t i = 0; i < c->mbars.n; i++) {
 		struct mbar *m = &c->mbars.at[i];

@@ -76,23 +76,31 @@ static void add_per_lane(struct cluster *c, struct frontier *into, enum plane pl
 	}
 }
 
+uint32_t warp_whole(const struct cluster *c, const struct warp *w, const struct frontier *f)
+{
+	if (w->kept && frontier_full(&c->space, f, PLANE_G, w->index) < w->kept_epoch)
+		return w->live | w->kept;
+	return w->live;
+}
+
 static void add_own_as(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
 	const struct own *own, struct frontier *into, enum plane g)
 {
 	const enum plane p = g + 1;
+	const uint32_t all = warp_whole(c, w, into);
 
 	_Static_assert(PLANE_P == PLANE_G + 1 && PLANE_OWN_P == PLANE_OWN_G + 1
 		&& PLANE_SOFT_P == PLANE_SOFT_G + 1, "pairs of planes");
-	frontier_add(&c->space, into, g, w->index, lanes, w->live, epoch);
-	add_per_lane(c, into, p, w->index, lanes, w->live, &own->fenced);
-	add_per_lane(c, into, PLANE_HALF, w->index, lanes, w->live, &own->half);
-	add_per_lane(c, into, g, agent_copies(c, w->index), lanes, w->live, &own->copies);
-	add_per_lane(c, into, p, agent_copies(c, w->index), lanes, w->live, &own->fenced_copies);
-	add_per_lane(c, into, PLANE_HALF, agent_copies(c, w->index), lanes, w->live, &own->half_copies);
+	frontier_add(&c->space, into, g, w->index, lanes, all, epoch);
+	add_per_lane(c, into, p, w->index, lanes, all, &own->fenced);
+	add_per_lane(c, into, PLANE_HALF, w->index, lanes, all, &own->half);
+	add_per_lane(c, into, g, agent_copies(c, w->index), lanes, w->live | w->kept_copies, &own->copies);
+	add_per_lane(c, into, p, agent_copies(c, w->index), lanes, w->live | w->kept_copies, &own->fenced_copies);
+	add_per_lane(c, into, PLANE_HALF, agent_copies(c, w->index), lanes, w->live | w->kept_copies, &own->half_copies);
 	add_per_lane(c, into, g, agent_stores(c, w->index), lanes, w->live, &own->stores);
 	add_per_lane(c, into, PLANE_STORED, agent_stores(c, w->index), lanes, w->live, &own->stored);
 	if (g == PLANE_G)
-		add_per_lane(c, into, PLANE_Q, w->index, lanes, w->live, &own->fenced_global);
+		add_per_lane(c, into, PLANE_Q, w->index, lanes, all, &own->fenced_global);
 }
 
 static void add_own(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
@@ -242,11 +250,23 @@ void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoc
 void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 {
 	struct cta *cta = &c->cta[w->cta];
+	bool dirty = w->dirty;
+	uint32_t epoch = w->epoch;
 
 	warp_release(c, w, lanes, cta->exited);
 	if (cta->exited_waited < w->cluster_waited)
 		cta->exited_waited = w->cluster_waited;
 	w->live &= ~lanes;
+	if (dirty && w->live) {
+		w->kept |= lanes;
+		w->kept_epoch = epoch;
+	}
+	for (uint32_t rest = w->live ? lanes : 0; rest; rest &= rest - 1) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
+
+		if (w->copies.last[l] > w->own.copies.at[l])
+			w->kept_copies |= 1u << l;
+	}
 	for (unsigned i = 0; i < w->ngroups;) {
 		w->group[i].lanes &= ~lanes;
 		if (w->group[i].lanes)

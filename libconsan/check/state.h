@@ -101,6 +101,9 @@ struct warp {
 	uint16_t cta, id;        /* id in the CTA */
 	uint32_t index;          /* in the cluster = its generic agent */
 	uint32_t all, live;      /* lanes that exist, that have not exited */
+	uint32_t kept;           /* lanes that exited with something unreleased ... */
+	uint32_t kept_epoch;     /* ... up to this epoch */
+	uint32_t kept_copies;    /* ... with cp.async that they had not waited for */
 	uint32_t epoch;
 	bool dirty;              /* something carries this epoch already */
 	uint32_t met;            /* epoch at the last collective of all its lanes */
@@ -359,6 +362,9 @@ void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoc
 void order_drop_released(struct cluster *c, struct released *r);
 void order_exit(struct cluster *c, struct warp *w, uint32_t lanes);
 struct frontier *warp_frontier(struct warp *w, unsigned lane); /* NULL: exited */
+/* The lanes that make the warp whole to f: those that live, and those that left
+ * something behind which f does not know. */
+uint32_t warp_whole(const struct cluster *c, const struct warp *w, const struct frontier *f);
 /* Some lane of the warp knows it, or did it. */
 bool warp_heard(struct cluster *c, const struct warp *w, const struct who *x);
 /* All of `lanes` know some lane's part in the past event. */
