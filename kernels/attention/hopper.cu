@@ -366,13 +366,16 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	wgmma_wait<0>();
 	release(ch.v, v);
 
-	/* What only the cluster's later rows see */
-	for (int j = mine; j < all && !bug.is(own_diagonal); j++) {
+	/* What only the cluster's later rows see. Here no wgmma keeps the four warps
+	 * together: one that lagged would miss a phase that another gave back. */
+	for (int j = mine; j < all && thread < 32 && !bug.is(own_diagonal); j++) {
 		channel_wait(ch.k.ch, k);
+		__syncwarp();
 		release(ch.k, k);
 		k.next();
 		v.next();
 		channel_wait(ch.v.ch, v);
+		__syncwarp();
 		release(ch.v, v);
 	}
 

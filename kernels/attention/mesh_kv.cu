@@ -194,17 +194,22 @@ DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const m
 {
 	const float scale = 1.44269504f * 0.125f; /* log2(e) / sqrt(D) */
 	const int rank = my_rank(s), row = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-	/* one thread may speak for the four warps after wgmma.wait_group */
+	/* One thread may speak for the four warps after wgmma.wait_group. Where no
+	 * wgmma keeps them together, only its warp waits: one that lagged would miss
+	 * a phase that another gave back. */
 	const bool speaks = threadIdx.x % 128 == 0;
 
 	for (int i = 0; i < 2 * s.ranks - 1; i++) {
 		const int hops = (i + 1) / 2, direction = i % 2 ? EAST : WEST;
 		const int origin = direction == EAST ? rank - hops : rank + hops, key = origin * BN;
 		const int up = cta_of(s, direction == EAST ? rank - 1 : rank + 1);
+		const bool hidden = s.causal && origin > rank;
 		struct wave &w = b.wave[direction];
 		cursor<SLOTS> in;
 
 		if (origin >= s.ranks || (origin < 0 && !bug.is(wave_turns_back)))
+			continue;
+		if (hidden && threadIdx.x % 128 >= 32)
 			continue;
 		in.slot = (hops + SLOTS - 1) % SLOTS;
 		in.parity = i && !bug.is(stale_parity) ? (hops - 1) / SLOTS % 2 : 0;
@@ -213,7 +218,9 @@ DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const m
 
 		// @bug expected_at_home CS703 @bug only_k_sent CS703 @bug wave_turns_back CS701
 		mbar_wait_cluster(i ? &w.ch.full[in.slot] : &b.own_full, in.parity);
-		if (!s.causal || origin <= rank) {
+		if (hidden) {
+			__syncwarp();
+		} else {
 			float scores[64], shrink[2];
 			uint32_t p[32];
 
