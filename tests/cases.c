@@ -750,7 +750,7 @@ ParameterizedTestParameters(kernels, clean)
 	return cr_make_param_array(struct planted, list, n);
 }
 
-ParameterizedTest(struct planted *p, kernels, clean, .timeout = 60)
+ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 {
 	/* no multicast pipeline there is meets K6, see policy.def */
 	static const char *const options[] = { "", "--strict --knob=async_across_ctas=0",
