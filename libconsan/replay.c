@@ -4,6 +4,7 @@
 
 #include "../reports/report.h"
 #include "demangle.h"
+#include "suppress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,14 @@
 static bool conclude(struct results *r, const struct options *o, int program,
 	int *exit_status, struct err *e)
 {
-	bool ok;
+	bool ok = true;
 
 	results_finish(r);
+	for (size_t i = 0; ok && i < o->suppressions.n; i++)
+		ok = suppress_read(r, o->suppressions.at[i], e);
+	suppress_apply(r);
 	*exit_status = report_exit_status(r, o, program);
-	ok = report_write(r, o, e);
+	ok = report_write(r, o, e) && ok;
 	results_free(r);
 	return ok;
 }

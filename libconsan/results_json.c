@@ -14,8 +14,8 @@ json_t *rj_string(const char *s)
 	json_t *j = json_string(s);
 	char *copy;
 
-	if (j)
-		return j;
+	if (j || !s)
+		return j ? j : json_string("");
 	copy = base_strdup(s);
 	for (char *c = copy; *c; c++)
 		if (*c & 0x80)

@@ -228,3 +228,14 @@ void site_where(uint32_t id, const char **file, uint32_t *line)
 	*file = s->loc ? s->loc->file : s->module;
 	*line = s->loc ? s->loc->line : s->ptx_line;
 }
+
+const struct site_loc *site_headline(const struct site_loc *l)
+{
+	for (const struct site_loc *k = l; k; k = k->inlined_at) {
+		size_t n = strlen(k->file);
+
+		if (n > 3 && !strcmp(k->file + n - 3, ".cu"))
+			return k;
+	}
+	return l;
+}

@@ -30,5 +30,8 @@ uint32_t site_intern(const struct site *s);
 const struct site *site_get(uint32_t id); /* never NULL */
 /* Source place if known, else the PTX place; for sorting and tests. */
 void site_where(uint32_t id, const char **file, uint32_t *line);
+/* The frame of an inlining chain that tells a reader most: the innermost one in a .cu
+ * file (inner ones are often library headers), else the innermost. NULL of NULL. */
+const struct site_loc *site_headline(const struct site_loc *l);
 
 #endif

@@ -248,9 +248,10 @@ static void add_literal(struct text *t, const char *s)
 void suppress_write(struct text *t, const struct finding *f, const char *reason)
 {
 	const struct site *s = site_get(f->nsides ? f->side[0].site : 0);
-	const char *file = s->loc ? s->loc->file : s->module ? s->module : "";
+	const struct site_loc *l = site_headline(s->loc);
+	const char *file = l ? l->file : s->module ? s->module : "";
 	const char *slash = strrchr(file, '/');
-	const uint32_t line = s->loc ? s->loc->line : s->ptx_line;
+	const uint32_t line = l ? l->line : s->ptx_line;
 	const char *name = f->nsides ? f->side[0].variable : "";
 	char *kernel = demangle(f->kernel, NAME_BARE);
 	const char *plus;

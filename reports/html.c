@@ -256,7 +256,7 @@ static void story(struct html *h, const struct finding *f)
 	}
 	clause(m, "why", NULL, rule->why);
 	clause(m, "cure", "cure", rule->fix);
-	clause(m, "here", "cure", f->hint);
+	clause(m, "hint", "cure", f->hint);
 	text_printf(&t, "%llu time%s in %u cluster%s", (unsigned long long)f->seen, plural(f->seen),
 		f->clusters, plural(f->clusters));
 	if (f->folded)
@@ -503,7 +503,7 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 	head(&h, &n);
 	mu_open(m, "body");
 	banner(&h, &n);
-	if (r->finding.n)
+	if (r->finding.n > 1)
 		filters(&h, kernel, nkernels, &n);
 	mu_class(m, "div", r->finding.n > 1 ? "page" : "page one");
 	if (r->finding.n > 1)

@@ -10,14 +10,14 @@ static json_t *launch_json(const struct result_launch *l)
 		[LAUNCH_ENDED_EARLY] = "ended early",
 	};
 
-	return json_pack("{sI sI ss? s[III] s[III] s[III] sI ss ss?}",
-		"pid", (json_int_t)l->pid, "id", (json_int_t)l->id, "kernel", l->kernel,
+	return json_pack("{sI sI so s[III] s[III] s[III] sI ss so}",
+		"pid", (json_int_t)l->pid, "id", (json_int_t)l->id, "kernel", rj_string(l->kernel),
 		"grid", (json_int_t)l->grid[0], (json_int_t)l->grid[1], (json_int_t)l->grid[2],
 		"block", (json_int_t)l->block[0], (json_int_t)l->block[1],
 		(json_int_t)l->block[2],
 		"cluster", (json_int_t)l->cluster[0], (json_int_t)l->cluster[1],
 		(json_int_t)l->cluster[2],
-		"seed", (json_int_t)l->seed, "state", state[l->state], "status", l->status);
+		"seed", (json_int_t)l->seed, "state", state[l->state], "status", rj_string(l->status));
 }
 
 static json_t *rule_json(enum rule rule)
@@ -84,12 +84,13 @@ void report_json(const struct results *r, FILE *out)
 	for (size_t i = 0; i < r->launch.n; i++)
 		json_array_append_new(launches, launch_json(&r->launch.at[i]));
 	for (size_t i = 0; i < r->process.n; i++)
-		json_array_append_new(processes, json_pack("{sI ss? ss?}",
+		json_array_append_new(processes, json_pack("{sI so so}",
 			"pid", (json_int_t)r->process.at[i].pid,
-			"program", r->process.at[i].program, "device", r->process.at[i].device));
+			"program", rj_string(r->process.at[i].program),
+			"device", rj_string(r->process.at[i].device)));
 	for (size_t i = 0; i < r->remark.n; i++)
-		json_array_append_new(remarks, json_pack("{ss ss? sI}",
-			"kind", remark[r->remark.at[i].kind], "text", r->remark.at[i].text,
+		json_array_append_new(remarks, json_pack("{ss so sI}",
+			"kind", remark[r->remark.at[i].kind], "text", rj_string(r->remark.at[i].text),
 			"count", (json_int_t)r->remark.at[i].count));
 	all = json_pack("{si s{si si si si si si} so so so so so so}",
 		"consan_report", REPORT_VERSION,

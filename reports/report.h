@@ -42,6 +42,9 @@ void report_as(const struct results *r, const struct options *o, enum report_for
  * --report file. All are tried; e holds the first failure. */
 bool report_write(const struct results *r, const struct options *o, struct err *e);
 
+/* The --report files only. */
+bool report_files(const struct results *r, const struct options *o, struct err *e);
+
 /* One line of a source file, without its newline; NULL if there is none.
  * Looked for as given, then below the working directory. free() it. */
 char *report_source_line(const char *file, unsigned line);

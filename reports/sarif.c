@@ -91,7 +91,7 @@ static json_t *side_location(const struct options *o, const struct finding_side 
 	words_bytes(&t, s);
 	text_printf(&t, " by ");
 	words_who(&t, s);
-	at = location(o, s->site, words_headline(site_get(s->site)->loc), said ? t.at : NULL);
+	at = location(o, s->site, site_headline(site_get(s->site)->loc), said ? t.at : NULL);
 	text_free(&t);
 	return at;
 }
@@ -103,7 +103,7 @@ static json_t *related(const struct options *o, const struct finding *f)
 	if (f->nsides > 1)
 		json_array_append_new(list, side_location(o, &f->side[1], true));
 	for (unsigned i = 0; i < f->nsides; i++) {
-		const struct site_loc *shown = words_headline(site_get(f->side[i].site)->loc);
+		const struct site_loc *shown = site_headline(site_get(f->side[i].site)->loc);
 
 		for (const struct site_loc *l = site_get(f->side[i].site)->loc; l; l = l->inlined_at)
 			if (l != shown && json_array_size(list) < MAX_RELATED)
@@ -143,7 +143,7 @@ static json_t *fingerprint(const struct finding *f)
 
 	text_printf(&t, "%s %s", rule_get(f->rule)->code, f->kernel);
 	for (unsigned i = 0; i < f->nsides; i++) {
-		const struct site_loc *l = words_headline(site_get(f->side[i].site)->loc);
+		const struct site_loc *l = site_headline(site_get(f->side[i].site)->loc);
 
 		text_printf(&t, "|%s %s %s", f->side[i].what, l ? words_base_name(l->file) : "",
 			l && l->function ? l->function : "");

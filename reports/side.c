@@ -229,7 +229,7 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 	static const char *const label[FINDING_SIDES] = { "this", "against" };
 	const struct finding_side *s = &f->side[i];
 	const struct site *site = site_get(s->site);
-	const struct site_loc *at = words_headline(site->loc);
+	const struct site_loc *at = site_headline(site->loc);
 	struct markup *m = &h->m;
 	struct text t = { 0 };
 

@@ -30,7 +30,7 @@ static const enum page_style severity_style[] = {
 static void headline(struct text *t, uint32_t id)
 {
 	const struct site *s = site_get(id);
-	const struct site_loc *l = words_headline(s->loc);
+	const struct site_loc *l = site_headline(s->loc);
 	size_t from = t->n;
 
 	if (l)
@@ -216,7 +216,7 @@ static void add_side(struct page *p, const struct options *o, const char *label,
 		page_add(p, PLAIN, " by ");
 	add_who(p, s);
 	if (site->loc) {
-		const struct site_loc *at = words_headline(site->loc);
+		const struct site_loc *at = site_headline(site->loc);
 
 		page_indent(p, CONTENT);
 		add_loc(p, o, at);

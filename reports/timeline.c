@@ -7,15 +7,19 @@
 #include <string.h>
 
 #define SHOWN 96u        /* steps of one picture */
-#define BEFORE 3u        /* ... of these around a side that lies far back */
+#define APART 38u        /* both sides should be seen at once: of more columns between ... */
+#define AROUND 9u        /* ... only these after the earlier one, and before it */
 #define MAX_LANES 20u
 #define MAX_WARPS 10u    /* with a lane of their own */
-#define ARROWS 6u        /* into one wait */
+#define ARROWS 4u        /* into one wait */
 
-#define LEFT 132
-#define TOP 124
+#define NAMES 126        /* width of the lanes' names, which do not scroll */
+#define LEFT 10
+#define RIGHT 92         /* the last label leans over its column */
+#define TOP 142
 #define COLUMN 21
 #define LANE 30
+#define LABEL 30u        /* bytes above a column */
 
 enum engine { WARP, COPIES, TMA, TENSOR };
 static const char *const engine_name[] = {
@@ -46,21 +50,20 @@ static void pick_range(struct picture *p, uint32_t from, uint32_t to)
 		p->pick[p->n++] = from;
 }
 
-/* The newest, and the neighbourhood of the earlier side. */
+/* The newest, and the neighbourhood of the earlier side, which is never far. */
 static void pick_steps(struct picture *p)
 {
 	const struct history *y = p->y;
 	const uint32_t newest = y->nsteps > SHOWN ? y->nsteps - SHOWN : 0;
-	uint32_t from, to;
+	uint32_t early;
 
-	if (y->side[1] < 0 || (uint32_t)y->side[1] >= newest + 2 * BEFORE + 1 || !newest) {
+	if (y->side[1] < 0 || (uint32_t)y->side[1] + APART >= y->nsteps) {
 		pick_range(p, newest, y->nsteps);
 		return;
 	}
-	from = (uint32_t)y->side[1] > BEFORE ? (uint32_t)y->side[1] - BEFORE : 0;
-	to = (uint32_t)y->side[1] + BEFORE + 1;
-	pick_range(p, from, to);
-	pick_range(p, y->nsteps - (SHOWN - (to - from)), y->nsteps);
+	early = (uint32_t)y->side[1];
+	pick_range(p, early > AROUND ? early - AROUND : 0, early + AROUND + 1);
+	pick_range(p, y->nsteps - (APART - AROUND - 1), y->nsteps);
 }
 
 static enum engine engine_of(const struct history_step *s)
@@ -277,6 +280,21 @@ static bool is_side(const struct picture *p, uint32_t step)
 	return p->y->side[0] == (int32_t)step || p->y->side[1] == (int32_t)step;
 }
 
+/* As much as there is room for above the lanes. */
+static void label(struct markup *m, const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n <= LABEL) {
+		mu_text(m, "%s", s);
+		return;
+	}
+	for (n = LABEL - 3; (s[n] & 0xc0) == 0x80; n--)
+		; /* no half character */
+	mu_textn(m, s, n);
+	mu_text(m, "...");
+}
+
 static void draw_marks(struct picture *p)
 {
 	struct markup *m = &p->h->m;
@@ -292,7 +310,7 @@ static void draw_marks(struct picture *p)
 		mu_open(m, "text");
 		mu_attr(m, "class", side ? "cl hit" : "cl");
 		mu_attr(m, "transform", "translate(%d %d)rotate(-52)", x + 3, TOP - 8);
-		mu_text(m, "%.60s", t.at);
+		label(m, t.at);
 		mu_close(m, "text");
 		text_free(&t);
 		if (s->completes) {
@@ -422,6 +440,34 @@ static void draw_missing(struct picture *p)
 		arrow(m, "miss", x[1], y[1], x[0], y[0]);
 }
 
+static void draw_names(struct picture *p, int height)
+{
+	struct markup *m = &p->h->m;
+
+	mu_class(m, "svg", "names");
+	mu_attr(m, "width", "%d", NAMES);
+	mu_attr(m, "height", "%d", height);
+	mu_attr(m, "aria-hidden", "true");
+	for (unsigned i = 0; i < p->nlanes; i++) {
+		const struct lane *l = &p->lane[i];
+
+		mu_open(m, "text");
+		mu_attr(m, "class", l->engine == WARP ? "ll" : "ll eng");
+		mu_attr(m, "x", "%d", NAMES - 8);
+		mu_attr(m, "y", "%d", row(l, p) + 4);
+		if (p->ctas)
+			mu_text(m, "CTA %u ", l->cta);
+		if (l->engine != WARP)
+			mu_text(m, "%s", engine_name[l->engine]);
+		else if (l->warp == HISTORY_OTHERS)
+			mu_text(m, "other warps");
+		else
+			mu_text(m, "warp %u", l->warp);
+		mu_close(m, "text");
+	}
+	mu_close(m, "svg");
+}
+
 static void draw_lanes(struct picture *p, int width)
 {
 	struct markup *m = &p->h->m;
@@ -432,20 +478,7 @@ static void draw_lanes(struct picture *p, int width)
 
 		if (i && l->cta != p->lane[i - 1].cta)
 			path(m, "cta", "M0 %dH%d", y - LANE / 2, width);
-		path(m, l->engine == WARP ? "lane" : "lane eng", "M%d %dH%d", LEFT, y, width - 8);
-		mu_open(m, "text");
-		mu_attr(m, "class", l->engine == WARP ? "ll" : "ll eng");
-		mu_attr(m, "x", "%d", LEFT - 10);
-		mu_attr(m, "y", "%d", y + 4);
-		if (p->ctas)
-			mu_text(m, "CTA %u ", l->cta);
-		if (l->engine != WARP)
-			mu_text(m, "%s", engine_name[l->engine]);
-		else if (l->warp == HISTORY_OTHERS)
-			mu_text(m, "other warps");
-		else
-			mu_text(m, "warp %u", l->warp);
-		mu_close(m, "text");
+		path(m, l->engine == WARP ? "lane" : "lane eng", "M0 %dH%d", y, width - RIGHT);
 	}
 	for (uint32_t i = 1; i < p->n; i++) /* what was left out between two columns */
 		if (p->pick[i] != p->pick[i - 1] + 1)
@@ -528,21 +561,24 @@ static void list_steps(struct picture *p)
 static void draw(struct picture *p)
 {
 	struct markup *m = &p->h->m;
-	const int width = column(p, p->n) + 12, height = TOP + (int)p->nlanes * LANE + 14;
+	const int width = column(p, p->n) + RIGHT, height = TOP + (int)p->nlanes * LANE + 14;
 
-	mu_class(m, "div", "scroll");
+	mu_class(m, "div", "lanes");
+	draw_names(p, height);
+	mu_class(m, "div", "scroll end"); /* the finding is at its end */
 	mu_attr(m, "tabindex", "0");
 	mu_open(m, "svg");
 	mu_attr(m, "class", "tl");
-	mu_attr(m, "width", "%d", width < 420 ? 420 : width);
+	mu_attr(m, "width", "%d", width);
 	mu_attr(m, "height", "%d", height);
 	mu_attr(m, "role", "img");
 	mu_attr(m, "aria-label", "timeline of %u steps by %u warps and engines", p->n, p->nlanes);
-	draw_lanes(p, width < 420 ? 420 : width);
+	draw_lanes(p, width);
 	draw_arrows(p);
 	draw_missing(p);
 	draw_marks(p);
 	mu_close(m, "svg");
+	mu_close(m, "div");
 	mu_close(m, "div");
 }
 

@@ -20,17 +20,6 @@ const char *words_base_name(const char *file)
 	return slash ? slash + 1 : file;
 }
 
-const struct site_loc *words_headline(const struct site_loc *l)
-{
-	for (const struct site_loc *k = l; k; k = k->inlined_at) {
-		size_t n = strlen(k->file);
-
-		if (n > 3 && !strcmp(k->file + n - 3, ".cu"))
-			return k;
-	}
-	return l;
-}
-
 char *words_file(const struct options *o, const char *file)
 {
 	static char cwd[PATH_MAX];
@@ -100,7 +89,7 @@ char *words_instruction(const char *ptx)
 void words_place(struct text *t, uint32_t id)
 {
 	const struct site *s = site_get(id);
-	const struct site_loc *l = words_headline(s->loc);
+	const struct site_loc *l = site_headline(s->loc);
 
 	if (l)
 		text_printf(t, "%s:%u", words_base_name(l->file), l->line);

@@ -10,9 +10,6 @@
 extern const char *const words_severity[]; /* by enum severity */
 
 const char *words_base_name(const char *file);
-/* The frame that tells a reader most: the innermost one in a .cu file (inner ones
- * are often library headers), else the innermost. */
-const struct site_loc *words_headline(const struct site_loc *l);
 /* Relative to the working directory when below it; a/b/../c is a/c. free() it. */
 char *words_file(const struct options *o, const char *file);
 /* In one line; of {a long, list, of, registers} the ends. free() it. */

@@ -107,6 +107,15 @@ static bool to_log(const struct results *r, const struct options *o, struct err 
 	return ok;
 }
 
+bool report_files(const struct results *r, const struct options *o, struct err *e)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < o->report.n; i++)
+		ok = to_file(r, o, o->report.at[i], e) && ok;
+	return ok;
+}
+
 bool report_write(const struct results *r, const struct options *o, struct err *e)
 {
 	bool ok = true;
@@ -116,7 +125,5 @@ bool report_write(const struct results *r, const struct options *o, struct err *
 	if (!*o->log_file || !ok) /* a log that cannot be written is no reason to be silent */
 		report_text(r, o, color_of(o, stderr), width_of(stderr), stderr);
 	fflush(stderr);
-	for (size_t i = 0; i < o->report.n; i++)
-		ok = to_file(r, o, o->report.at[i], e) && ok;
-	return ok;
+	return report_files(r, o, e) && ok;
 }

@@ -6,6 +6,7 @@
 #include "../door.h"
 #include "../options.h"
 #include "../results.h"
+#include "../suppress.h"
 
 #include <argp.h>
 #include <dirent.h>
@@ -406,13 +407,28 @@ static bool check_writable(const char *path)
 	return fd >= 0;
 }
 
+/* Nor should a malformed file of suppressions wait for the program's end. */
+static bool check_suppressions(const struct options *o)
+{
+	struct results r = { 0 };
+	struct err e = { 0 };
+	bool good = true;
+
+	for (size_t i = 0; good && i < o->suppressions.n; i++)
+		good = suppress_read(&r, o->suppressions.at[i], &e);
+	if (!good)
+		say("%s", e.text);
+	results_free(&r);
+	return good;
+}
+
 static bool check_reports(const struct options *o)
 {
 	bool good = !*o->log_file || check_writable(o->log_file);
 
 	for (size_t i = 0; i < o->report.n; i++)
 		good &= check_writable(o->report.at[i]);
-	return good;
+	return good && check_suppressions(o);
 }
 
 /* Processes append their events: what an earlier run saved must not stay. */
