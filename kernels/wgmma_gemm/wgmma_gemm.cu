@@ -72,7 +72,7 @@ template <int N> struct shape {
 		"consumers begin each tile in the phase in which they began the first") \
 	BUG(producer_parity, CS701, "", \
 		"the producer's first lap waits for slots that nobody will give back") \
-	BUG(wrap_late, CS701, "--k=576", "the producer's parity flips one slot after the wrap") \
+	BUG(wrap_late, CS107, "--k=576", "the producer's parity flips one slot after the wrap") \
 	BUG(tx_without_b, CS211, "", \
 		"only the bytes of A are expected, those of B are copied as well") \
 	BUG(full_count, CS701, "", "full counts two arrivals, the producer arrives once") \
@@ -89,7 +89,7 @@ template <int N> struct shape {
 	BUG(staging_reused, CS105, "", "staging is rewritten without asking whether it was read") \
 	BUG(staging_lax, CS105, "", "waits for the store before the one that matters") \
 	BUG(barrier_shared, CS105, "", "both consumer warpgroups meet at the same named barrier") \
-	BUG(barrier_count, CS704, "", "the named barrier counts the producer's warpgroup, too") \
+	BUG(barrier_count, CS701, "", "the named barrier counts the producer's warpgroup, too") \
 	BUG(store_not_committed, CS309, "", "the last store is in no group, so no wait covers it") \
 	BUG(exit_pending, CS308, "", \
 		"the CTA exits while the last store still reads its shared memory") \
@@ -98,16 +98,16 @@ template <int N> struct shape {
 	BUG(init_unpublished, CS207, "", "nothing between mbarrier.init and its first use") \
 	BUG(init_cta_only, CS502, "", "__syncthreads where the cluster must meet") \
 	BUG(no_init_fence, CS207, "", "the cluster meets, but no fence.mbarrier_init before it") \
-	BUG(empty_own_only, CS208, "", "empty counts the own consumers only, the peers' arrive, too") \
+	BUG(empty_own_only, CS209, "", "empty counts the own consumers only, the peers' arrive, too") \
 	BUG(release_own_only, CS701, "", "consumers give slots back to their own producer only") \
 	BUG(release_wrong_cta, CS120, SQUARE, \
 		"one release goes to the CTA across the corner, which never writes here") \
 	BUG(release_peers_early, CS120, "", \
 		"peers get the slot back while the wgmma in flight still reads it") \
 	BUG(mask_wide, CS211, SQUARE, "A is multicast to the whole cluster, not to the row") \
-	BUG(mask_narrow, CS701, SQUARE, "A is multicast to its own CTA only") \
-	BUG(mask_column, CS211, SQUARE, "B goes along the row instead of the column") \
-	BUG(same_part, CS115, SQUARE, "two CTAs load the same half of B, nobody the other") \
+	BUG(mask_narrow, CS703, SQUARE, "A is multicast to its own CTA only") \
+	BUG(mask_column, CS107, SQUARE, "B goes along the row instead of the column") \
+	BUG(same_part, CS107, SQUARE, "two CTAs load the same half of B, nobody the other") \
 	BUG(expect_own_part, CS211, "", "the bytes that the peers send are not expected") \
 	BUG(leaves_early, CS503, "", "a CTA exits while peers still give slots back to it") \
 	BUG(tail_within_cta, CS503, "", "__syncthreads at the end: a peer may still arrive") \
@@ -214,19 +214,20 @@ DEVICE void produce(const tensors &t, const sizes &s, __half *slots, channel<SLO
 			uint64_t *full = &ch.full[at.slot];
 
 			if (bug.is(producer_parity) || (bug.is(wrap_late) && at.slot == 0 && k > 0))
-				// @bug producer_parity CS701 @bug wrap_late CS701
+				// @bug producer_parity CS701
 				mbar_wait_cluster(&ch.empty[at.slot], at.parity);
 			else
 				// @bug release_own_only CS701 @bug one_releases CS701
 				channel_acquire_cluster(ch, at);
 			channel_expect(ch, at, bytes);
 			for (int i = us.col; i < s.cols; i += us.cols)
-				// @bug release_early CS120 @bug release_peers_early CS120
-				// @bug release_wrong_cta CS120 @bug mask_wide CS211
+				// @bug release_early CS120 @bug release_wrong_cta CS120
+				// @bug mask_wide CS211 @bug wrap_late CS107
 				load_to(row, a + i * a_high * BK, &t.a, k, c.row * shape<N>::bm + i * a_high, full);
 			for (int i = bug.is(same_part) ? 0 : us.row; i < s.rows; i += us.rows)
 				// @bug tx_without_b CS211 @bug expect_own_part CS211
-				// @bug mask_column CS211 @bug same_part CS115
+				// @bug mask_column CS107 @bug same_part CS107
+				// @bug wrap_late CS107 @bug release_peers_early CS120
 				load_to(column, b + i * b_high * BK, &t.b, k, c.col * BN + i * b_high, full);
 		}
 	}
@@ -273,7 +274,7 @@ DEVICE void give_back(channel<SLOTS> &ch, cursor<SLOTS> at, const team &us, uint
 		return;
 	if (bug.is(release_wrong_cta) && to != us.rank && to / us.cols == us.row)
 		to = us.rows * us.cols - 1 - us.rank;
-	// @bug empty_own_only CS208 @bug leaves_early CS503 @bug tail_within_cta CS503
+	// @bug empty_own_only CS209 @bug leaves_early CS503 @bug tail_within_cta CS503
 	// @bug tail_before_work CS503 @bug init_cta_only CS502 @bug no_init_fence CS207
 	channel_release_to(ch, at, to);
 }
@@ -294,7 +295,7 @@ DEVICE void store(const tensors &t, const tile &c, __half *staging, const float 
 			bulk_wait_read<2>();
 		else if (thread == 0 && !bug.is(staging_reused))
 			bulk_wait_read<1>();
-		named_barrier_sync(barrier, meet); // @bug barrier_count CS704
+		named_barrier_sync(barrier, meet); // @bug barrier_count CS701
 		// @bug wait_off_by_one CS321 @bug no_wgmma_commit CS321 @bug no_proxy_fence CS110
 		// @bug staging_reused CS105 @bug staging_lax CS105
 		stage(buffer, sum + j * CHUNK / 2, warp, lane);
@@ -340,7 +341,7 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 			if (bug.is(consumer_parity))
 				mbar_wait(&ch.full[at.slot], at.parity ^ 1);
 			else if (!bug.is(no_full_wait))
-				// @bug init_unpublished CS207 @bug full_count CS701 @bug mask_narrow CS701
+				// @bug init_unpublished CS207 @bug full_count CS701 @bug mask_narrow CS703
 				channel_wait(ch, at);
 			// @bug no_full_wait CS121 @bug consumer_parity CS121 @bug release_early CS120
 			// @bug no_wgmma_fence CS320 @bug stale_phase CS121 @bug release_peers_early CS120
@@ -386,9 +387,9 @@ template <int N, class Bug> DEVICE void meet(channel<SLOTS> &ch, Bug bug)
 template <class Bug> DEVICE void part(Bug bug)
 {
 	if (bug.is(leaves_early) || bug.is(tail_before_work))
-		return; // @bug leaves_early CS503 @bug tail_before_work CS503
+		return;
 	if (bug.is(tail_within_cta)) {
-		__syncthreads(); // @bug tail_within_cta CS503
+		__syncthreads();
 		return;
 	}
 	cluster_arrive();
