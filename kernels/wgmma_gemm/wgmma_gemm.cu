@@ -8,7 +8,7 @@
  *    row 0  rank 0  rank 1        and of 0 and 2 (B); so its `empty` collects
  *    row 1  rank 2  rank 3        the releases of 0, 1 and 2
  *
- *     producer (warpgroup 0, one lane)        consumers (the other warpgroups)
+ *     producer (warp 0, one lane)             consumers (warpgroups 1, 2)
  *
  *     for each tile of C of this CTA, for each 64 columns of K:
  *
@@ -18,10 +18,15 @@
  *     TMA my part of B -> slot, my column|    wgmma.wait_group 1             |
  *          | bytes land in all of them   |                                   |
  *          '--- each CTA's full[slot] ---|-----------------------------------'
- *                                        '--- arrive empty[slot before this]
- *                                             of each CTA in my row and column
- *                                             (one group stays in flight: it
- *                                             still reads this slot)
+ *                                        |    arrive done[slot before this] -.
+ *     relay (warp 1, a lane for each CTA |    (one group stays in flight: it |
+ *     in my row and column)              |    still reads this slot)         |
+ *                                        |                                   |
+ *     wait done[slot]  <-----------------|-----------------------------------'
+ *     arrive empty[slot] of its CTA  ----'    empty counts the CTAs that relay
+ *
+ * An arrival that another CTA may rely on is a fence of some 600 cycles: hence
+ * the relay. A CTA alone has none, its consumers arrive on empty.
  *
  *     and for each tile each consumer warpgroup on its own, by 64 columns:
  *
@@ -103,7 +108,7 @@ template <int N> struct shape {
 	BUG(release_wrong_cta, CS120, SQUARE, \
 		"one release goes to the CTA across the corner, which never writes here") \
 	BUG(release_peers_early, CS120, "", \
-		"peers get the slot back while the wgmma in flight still reads it") \
+		"the relay waits for full, not for done: peers get slots back that are in use") \
 	BUG(mask_wide, CS211, SQUARE, "A is multicast to the whole cluster, not to the row") \
 	BUG(mask_narrow, CS703, SQUARE, "A is multicast to its own CTA only") \
 	BUG(mask_column, CS107, SQUARE, "B goes along the row instead of the column") \
@@ -117,6 +122,11 @@ PLANT(BUGS)
 
 struct tensors {
 	CUtensorMap a, b, c;
+};
+
+struct ring {
+	channel<SLOTS> ch;
+	uint64_t done[SLOTS]; /* what the relay waits for */
 };
 
 /* `rows` and `cols` are those of the cluster that the launch prefers: into so
@@ -262,21 +272,33 @@ DEVICE void multiply(float (&sum)[BN / 2], const __half *a, const __half *b, boo
 		wgmma_commit();
 }
 
-/* wgmma.wait_group is one event for the four warps: one thread may speak for
- * all of them. Which one it is depends on whom it speaks to. */
-template <class Bug>
-DEVICE void give_back(channel<SLOTS> &ch, cursor<SLOTS> at, const team &us, uint32_t to,
-	int warpgroup, Bug bug)
+/* By a consumer warpgroup. wgmma.wait_group is one event for its four warps: one
+ * thread may speak for all of them. */
+template <class Bug> DEVICE void give_back(ring &r, int slot, const team &us, int warpgroup, Bug bug)
 {
-	if (!us.shares_with(to) || (bug.is(release_own_only) && to != us.rank))
+	if (threadIdx.x % 128 || (bug.is(one_releases) && warpgroup > 0))
 		return;
-	if (bug.is(one_releases) && warpgroup > 0)
+	mbar_arrive(us.sharers() == 1 ? &r.ch.empty[slot] : &r.done[slot]);
+}
+
+/* By one lane for each CTA of the cluster: tells it when consumers are done. */
+template <class Bug> DEVICE void relay(const sizes &s, ring &r, uint32_t to, Bug bug)
+{
+	const team us;
+	cursor<SLOTS> at;
+
+	if (!us.shares_with(to) || (bug.is(release_own_only) && to != us.rank))
 		return;
 	if (bug.is(release_wrong_cta) && to != us.rank && to / us.cols == us.row)
 		to = us.rows * us.cols - 1 - us.rank;
-	// @bug empty_own_only CS209 @bug leaves_early CS503 @bug tail_within_cta CS503
-	// @bug tail_before_work CS503 @bug init_cta_only CS502 @bug no_init_fence CS207
-	channel_release_to(ch, at, to);
+	FOR_BLOCKS(block, s)
+		for (int k = 0; k < s.k; k += BK, at.next()) {
+			// @bug one_releases CS701
+			mbar_wait(bug.is(release_peers_early) ? &r.ch.full[at.slot] : &r.done[at.slot], at.parity);
+			// @bug empty_own_only CS209 @bug leaves_early CS503 @bug tail_within_cta CS503
+			// @bug tail_before_work CS503 @bug init_cta_only CS502 @bug no_init_fence CS207
+			channel_release_to(r.ch, at, to);
+		}
 }
 
 template <int N, class Bug>
@@ -316,7 +338,7 @@ DEVICE void store(const tensors &t, const tile &c, __half *staging, const float 
 
 template <int N, class Bug>
 DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __half *staging,
-	channel<SLOTS> &ch, int warpgroup, Bug bug)
+	ring &r, int warpgroup, Bug bug)
 {
 	const team us;
 	const int thread = threadIdx.x % 128;
@@ -335,27 +357,25 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 		for (int k = 0; k < s.k; k += BK, at.next()) {
 			const __half *a = slots + at.slot * shape<N>::slot_halves + warpgroup * WM * BK;
 			const __half *b = slots + at.slot * shape<N>::slot_halves + shape<N>::a_halves;
-			const bool early = bug.is(release_early) ||
-				(bug.is(release_peers_early) && thread != us.rank);
 
 			if (bug.is(consumer_parity))
-				mbar_wait(&ch.full[at.slot], at.parity ^ 1);
+				mbar_wait(&r.ch.full[at.slot], at.parity ^ 1);
 			else if (!bug.is(no_full_wait))
 				// @bug init_unpublished CS207 @bug full_count CS701 @bug mask_narrow CS703
-				channel_wait(ch, at);
+				channel_wait(r.ch, at);
 			// @bug no_full_wait CS121 @bug consumer_parity CS121 @bug release_early CS120
 			// @bug no_wgmma_fence CS320 @bug stale_phase CS121 @bug release_peers_early CS120
 			// @bug release_wrong_cta CS120
 			multiply(sum, a, b, k + BK >= s.k, bug);
 			wgmma_wait<1>();
-			if (k > 0 || early)
-				give_back(ch, early ? at : before, us, thread, warpgroup, bug);
+			if (k > 0 || bug.is(release_early))
+				give_back(r, bug.is(release_early) ? at.slot : before.slot, us, warpgroup, bug);
 			before = at;
 		}
 		if (!bug.is(wait_off_by_one))
 			wgmma_wait<0>();
-		if (!bug.is(release_early) && !(bug.is(release_peers_early) && thread != us.rank))
-			give_back(ch, before, us, thread, warpgroup, bug);
+		if (!bug.is(release_early))
+			give_back(r, before.slot, us, warpgroup, bug);
 		store<N>(t, c, staging, sum, warpgroup, bug);
 	}
 	if (thread == 0 && !bug.is(exit_pending))
@@ -363,12 +383,17 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 }
 
 /* Before the work: everybody knows everybody's barriers, and that they are there. */
-template <int N, class Bug> DEVICE void meet(channel<SLOTS> &ch, Bug bug)
+template <int N, class Bug> DEVICE void meet(ring &r, Bug bug)
 {
 	const team us;
+	const uint32_t sharers = us.sharers();
 
-	if (threadIdx.x == 0)
-		channel_init(ch, 1 + bug.is(full_count), N * (bug.is(empty_own_only) ? 1 : us.sharers()));
+	if (threadIdx.x == 0) {
+		channel_init(r.ch, 1 + bug.is(full_count),
+			sharers == 1 ? N : bug.is(empty_own_only) ? 1 : sharers);
+		for (int i = 0; i < SLOTS; i++)
+			mbar_init(&r.done[i], N);
+	}
 	if (bug.is(init_unpublished))
 		return;
 	if (bug.is(init_cta_only)) {
@@ -401,13 +426,13 @@ __global__ void __launch_bounds__(shape<N>::threads, 1)
 wgmma_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 {
 	extern __shared__ __align__(1024) unsigned char smem[];
-	__shared__ channel<SLOTS> ch;
+	__shared__ ring r;
 	/* The swizzle pattern repeats every 1024 bytes and starts there. */
 	__half *slots = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
 	__half *staging = slots + SLOTS * shape<N>::slot_halves;
 	const int warpgroup = threadIdx.x / 128;
 
-	meet<N>(ch, bug);
+	meet<N>(r, bug);
 	if (bug.is(tail_before_work)) {
 		cluster_arrive();
 		cluster_wait();
@@ -418,11 +443,13 @@ wgmma_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		else if (N > 1)
 			registers_dec<40>();
 		if (threadIdx.x == 0)
-			produce<N>(t, s, slots, ch, bug);
+			produce<N>(t, s, slots, r.ch, bug);
+		else if (threadIdx.x - 32 < cluster_ctas() && cluster_ctas() > 1)
+			relay(s, r, threadIdx.x - 32, bug);
 	} else {
 		if (N > 1)
 			registers_inc<232>();
-		consume<N>(t, s, slots, staging, ch, warpgroup - 1, bug);
+		consume<N>(t, s, slots, staging, r, warpgroup - 1, bug);
 	}
 	part(bug);
 }
