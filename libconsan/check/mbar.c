@@ -351,6 +351,19 @@ void on_mb_init(struct cluster *c, const struct event *e)
 		m->view[i] = (struct mb_view){ .passed = -2, .polled = -2 };
 }
 
+/* Is the use over for the lanes that invalidate? Their own is; other lanes of
+ * the warp may still be in it, as each polls for itself. */
+static bool over(struct cluster *c, struct warp *w, uint32_t lanes, const struct who *x)
+{
+	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
+	const uint32_t others = x->lanes & ~lanes;
+
+	if (x->warp != w->index || !f)
+		return warp_knows(c, w, lanes, x);
+	return !others || frontier_full(&c->space, f, PLANE_G, x->warp) >= x->epoch
+		|| !(others & ~frontier_lanes(&c->space, f, PLANE_G, x->warp, x->epoch));
+}
+
 /* B06: an operation that signals the object must be known to be complete by the
  * thread that invalidates it, whether or not it has come by now; a later use
  * of the object by its issuer says nothing of it, nor does one before it. */
@@ -389,13 +402,17 @@ void on_mb_inval(struct cluster *c, const struct event *e)
 		return;
 	}
 	for (size_t i = 0; i < m->users.n; i++) {
-		if (warp_knows(c, w, e->lanes, &m->users.at[i]))
+		if (over(c, w, e->lanes, &m->users.at[i]))
 			continue;
 		f = begin(c, CS205, e, m, doing(e), &m->users.at[i], "mbarrier use");
 		if (!f)
 			break;
-		report_edge(f, "no barrier leads from warp %u's last use of mbarrier %s to this inval",
-			c->warp[m->users.at[i].warp].id, f->barrier.name);
+		if (m->users.at[i].warp == w->index)
+			report_edge(f, "other lanes of the warp may still use mbarrier %s: bar.warp.sync "
+				"(__syncwarp) must come before this inval", f->barrier.name);
+		else
+			report_edge(f, "no barrier leads from warp %u's last use of mbarrier %s to this inval",
+				c->warp[m->users.at[i].warp].id, f->barrier.name);
 		report_send(c, f);
 		break;
 	}
