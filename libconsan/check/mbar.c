@@ -47,10 +47,11 @@ static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
 /* ---- findings ---- */
 
 /* The event at hand against the barrier; x: the other party, or NULL. */
-static struct finding *begin(struct cluster *c, enum rule rule, const struct event *e,
-	const struct mbar *m, const char *what, const struct who *x, const char *other)
+static struct finding *begin_as(struct cluster *c, enum rule rule, enum severity sev,
+	const struct event *e, const struct mbar *m, const char *what, const struct who *x,
+	const char *other)
 {
-	struct finding *f = report_new(c, rule, rule_severity(rule), e->site, x ? x->site : 0);
+	struct finding *f = report_new(c, rule, sev, e->site, x ? x->site : 0);
 
 	if (!f)
 		return NULL;
@@ -64,6 +65,12 @@ static struct finding *begin(struct cluster *c, enum rule rule, const struct eve
 			report_memory(c, f, 1, m->cta, m->addr, 8);
 	}
 	return f;
+}
+
+static struct finding *begin(struct cluster *c, enum rule rule, const struct event *e,
+	const struct mbar *m, const char *what, const struct who *x, const char *other)
+{
+	return begin_as(c, rule, rule_severity(rule), e, m, what, x, other);
 }
 
 static const char *doing(const struct event *e)
@@ -313,16 +320,22 @@ void on_mb_init(struct cluster *c, const struct event *e)
 			report_send(c, f);
 		}
 	}
-	if ((m && m->live) || e->lanes & (e->lanes - 1)) {
-		f = begin(c, CS204, e, m && m->live ? m : NULL, doing(e),
-			m && m->live ? &m->init : NULL, "mbarrier.init");
+	if (m && m->live) {
+		f = begin(c, CS204, e, m, doing(e), &m->init, "mbarrier.init");
 		if (f) {
-			if (m && m->live)
-				report_edge(f, "the object is live since an earlier mbarrier.init; "
-					"mbarrier.inval must come between");
-			else
-				report_edge(f, "%u lanes initialise the object at once; let one lane do it",
-					popcount(e->lanes));
+			report_edge(f, "the object is live since an earlier mbarrier.init; "
+				"mbarrier.inval must come between");
+			report_send(c, f);
+		}
+	} else if (e->lanes & (e->lanes - 1)) {
+		/* All write the same value in one instruction: hardware does not mind,
+		 * and ThunderKittens relies on it. */
+		f = begin_as(c, CS204, c->check->config.policy.init_by_many_lanes
+			? rule_severity(CS204) : SEV_NOTE, e, NULL, doing(e), NULL, NULL);
+		if (f) {
+			report_memory(c, f, 0, e->peer, e->addr, 8);
+			report_edge(f, "%u lanes initialise the object at once; let one lane do it",
+				popcount(e->lanes));
 			report_send(c, f);
 		}
 	}
@@ -337,7 +350,7 @@ void on_mb_init(struct cluster *c, const struct event *e)
 	m->tx = m->promised = 0;
 	m->phase = 0;
 	m->inflight = m->late = 0;
-	m->init = warp_who(w, 1u << __builtin_ctz(e->lanes), e->site);
+	m->init = warp_who(w, e->lanes, e->site);
 	m->init_fenced = false;
 	m->init_phase = 0;
 	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = 0;

@@ -150,21 +150,32 @@ static struct event event_of(const struct warp *w, const struct xop *x, enum ev_
 	return e;
 }
 
+/* Lanes that initialise one object alike are one event. */
 static enum step op_init(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	for EACH_LANE(l, lanes) {
-		uint32_t at, count = r32(w, x->o[3])[l];
-		struct cta *cta;
+	const uint32_t *counts = r32(w, x->o[3]);
+	uint32_t at[LANES], left = lanes;
+	struct cta *cta[LANES];
 
-		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta, &at))
+	for EACH_LANE(l, lanes)
+		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta[l],
+				&at[l]))
 			return STEP_FAULT;
-		if (w->sink) {
-			struct event e = event_of(w, x, EV_MB_INIT, 1u << l, cta, at);
+	while (left) {
+		unsigned l = (unsigned)__builtin_ctz(left);
+		uint32_t alike = 0;
 
-			e.count = count;
+		for EACH_LANE(k, left)
+			if (cta[k] == cta[l] && at[k] == at[l] && counts[k] == counts[l])
+				alike |= 1u << k;
+		left &= ~alike;
+		if (w->sink) {
+			struct event e = event_of(w, x, EV_MB_INIT, alike, cta[l], at[l]);
+
+			e.count = counts[l];
 			ex_emit(w->cluster, &e);
 		}
-		init(cta, at, count);
+		init(cta[l], at[l], counts[l]);
 	}
 	ex_work(w);
 	return STEP_NEXT;
