@@ -31,8 +31,8 @@
  *
  *   Two things hold the cluster together. At the start one fence and one cluster
  *   barrier publish the barriers of all channels of all CTAs: nobody arrives on
- *   or writes to a peer before. At the end the producer takes every slot once
- *   more: then the last arrivals of its peers are in, and the CTA may leave.
+ *   or writes to a peer before. At the end the producer waits until the last
+ *   tile of V is given back: then all arrivals are in, and the CTA may leave.
  *   A causal CTA that has passed its diagonal still gives back what its peers
  *   need: all CTAs of a cluster walk over the same tiles.
  *
@@ -180,11 +180,12 @@ DEVICE void load(__half *slots, const CUtensorMap *map, channel<SLOTS> &ch, curs
 	}
 }
 
-/* Until every slot has been given back by everybody */
+/* Until everybody has given the slot before this one back */
 DEVICE void drain(channel<SLOTS> &ch, cursor<SLOTS> at)
 {
-	for (int i = 0; i < SLOTS; i++, at.next())
-		channel_acquire_cluster(ch, at); // @bug own_diagonal CS701
+	for (int i = 1; i < SLOTS; i++)
+		at.next();
+	channel_acquire_cluster(ch, at); // @bug own_diagonal CS701
 }
 
 template <int D, class Bug>
@@ -214,8 +215,7 @@ DEVICE void produce(const tensors &t, const sizes &s, const tiles<D> &m, channel
 			mbar_inval(&ch.v.ch.empty[i]); // @bug invalidates_early CS202
 	if (bug.is(leaves_early) || bug.is(invalidates_early))
 		return;
-	drain(ch.k.ch, k);
-	drain(ch.v.ch, v);
+	drain(ch.v.ch, v); /* each CTA's last arrival, see relay() */
 }
 
 /* This CTA is done with a slot: tells the CTA of that rank, which fills a part. */
@@ -383,7 +383,7 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 
 	if (bug.is(o_over_other_q))
 		q = m.q + !consumer * tiles<D>::Q_HALVES;
-	named_barrier_sync(STAGED + consumer, 128); /* all four warps are done with Q */
+	/* Each warp lays O over its own rows of Q, which it has multiplied. */
 	// @bug no_proxy_fence CS110 @bug o_over_other_q CS120 @bug staging_unsynced CS102
 	stage_rows(q, o, norm);
 	if (!bug.is(no_proxy_fence))

@@ -180,10 +180,7 @@ DEVICE void carry(const sizes &s, const memory &m, barriers &b, int direction, B
 		if (i)
 			in.next();
 	}
-	if (rank != last)
-		mbar_wait_cluster(&w.taken[out_before.slot], out_before.parity);
-	if (chunks > 1)
-		channel_release_to(w.ch, in_before, up); // @bug leaves_early CS503
+	/* nobody sends into the last slot again, and the cluster barrier is to come */
 }
 
 /* The consumer's rows of O, over all chunks there are in this rank's order: its
@@ -263,7 +260,7 @@ DEVICE void consume(const tensors &t, const sizes &s, const memory &m, barriers 
 
 	const float norm[] = {1 / quad_sum(r.sum[0]), 1 / quad_sum(r.sum[1])};
 
-	named_barrier_sync(STAGED + consumer, 128); /* all four warps are done with Q */
+	/* Each warp lays O over its own rows of Q, which it has multiplied. */
 	stage_rows(q, o, norm);
 	fence_proxy_async();
 	named_barrier_sync(STAGED + consumer, 128);

@@ -28,9 +28,9 @@
  *   The root instead: bulk.wait_group.read, bar.sync, stmatrix,
  *   fence.proxy.async, bar.sync, TMA store.
  *
- *   A rank leaves when the slots that it has filled are empty again: then the
- *   last arrivals on its barriers are in. What its outer neighbour does in its
- *   memory it has waited for tile by tile.
+ *   A rank leaves when the last slot that it has filled is empty again: then all
+ *   arrivals on its barriers are in. What its outer neighbour does in its memory
+ *   it has waited for tile by tile.
  *
  * With --rank_axis=1 a rank is a group of CTAs of which only CTA 0 works, see
  * mesh_kv. Tensors are [batch * head][row][64] halves. */
@@ -285,8 +285,11 @@ DEVICE void consume(const tensors &t, const sizes &s, const memory &m, barriers 
 	}
 	if (rank == root && threadIdx.x == 0)
 		bulk_wait_read<0>();
-	for (int i = 0; i < SLOTS && rank != root && !bug.is(leaves_early); i++, at.next())
+	if (rank != root && !bug.is(leaves_early)) {
+		for (int i = 1; i < SLOTS; i++)
+			at.next();
 		channel_acquire_cluster(b.in[rank < root ? FROM_WEST : FROM_EAST], at);
+	}
 }
 
 template <class Bug>
