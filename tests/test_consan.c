@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 /* Each thread stores its number and reads that of a thread of the other warp.
- * `hole` is what stands between: a barrier or nothing. */
+ * `hole` is what stands between: a barrier or nothing. CTA 0 tells what it read. */
 #define EXCHANGE(name, hole) \
 	".visible .entry " name "(.param .u64 out)\n{\n" \
-	".reg .b32 %r<6>; .reg .b64 %rd<4>;\n" \
+	".reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<4>;\n" \
 	".shared .align 4 .b8 tile[256];\n" \
 	"mov.u32 %r1, %tid.x;\n" \
 	"mov.u32 %r2, tile;\n" \
@@ -26,6 +26,9 @@
 	"xor.b32 %r3, %r3, 128;\n" \
 	"add.u32 %r4, %r2, %r3;\n" \
 	"ld.shared.u32 %r5, [%r4];\n" \
+	"mov.u32 %r0, %ctaid.x;\n" \
+	"setp.ne.u32 %p1, %r0, 0;\n" \
+	"@%p1 ret;\n" \
 	"ld.param.u64 %rd1, [out];\n" \
 	"cvta.to.global.u64 %rd1, %rd1;\n" \
 	"mul.wide.u32 %rd2, %r1, 4;\n" \
