@@ -117,7 +117,11 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	case EV_MB_COMPLETE: on_mb_complete(c, e); break;
 	case EV_MB_TEST: on_mb_test(c, e); break;
 	case EV_MB_PENDING: on_mb_pending(c, e); break;
-	case EV_MB_SIGNAL: on_mb_signal(c, e); break;
+	case EV_MB_SIGNAL:
+		/* may come between two lanes of one st.async, which it does not part */
+		c->slot_event += c->slot_event + 1 == c->stats.events;
+		on_mb_signal(c, e);
+		break;
 	case EV_WG_FENCE: on_wg_fence(c, e); break;
 	case EV_WG_MMA: on_wg_mma(c, e); break;
 	case EV_WG_COMMIT: on_wg_commit(c, e); break;
