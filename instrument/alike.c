@@ -54,7 +54,7 @@ static void extend(uint64_t *h, const struct record_digest *d, const uint64_t po
 }
 
 uint32_t decode_alike(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
-	uint8_t *skip)
+	uint64_t *signature, uint8_t *skip)
 {
 	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2];
 	uint32_t lanes = (i->block[0] * i->block[1] * i->block[2] + 31) / 32 * 32;
@@ -81,6 +81,7 @@ uint32_t decode_alike(const struct launch_info *i, const struct record_digest *c
 	qsort(s, nclusters, sizeof *s, by_sum);
 	for (uint32_t k = 0; k < nclusters; k++) {
 		skip[s[k].id] = k && s[k].sum == s[k - 1].sum;
+		signature[s[k].id] = s[k].sum;
 		same += skip[s[k].id];
 	}
 	free(h);

@@ -107,8 +107,12 @@ static void put_addresses(struct dcluster *c, struct event *e, const struct reco
 		e->addr = OFFSET(r->base) - (uint64_t)((int64_t)r->stride * (int)first);
 		return;
 	}
-	for EACH_LANE(l, e->lanes)
-		at[l] = OFFSET(value(c, r, o, l));
+	if (c->job->info[r->site].plan.class == PLAN_ADDRESS)
+		for (unsigned l = 0; l < 32; l++)
+			at[l] = OFFSET(r->words[l]);
+	else
+		for EACH_LANE(l, e->lanes)
+			at[l] = OFFSET(value(c, r, o, l));
 	e->addr = at[__builtin_ctz(e->lanes)];
 	e->lane_addr = at;
 }
@@ -864,13 +868,16 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct rewrite_site *s = site_of(c, r->site);
 	struct dwarp *w = &c->warp[warp];
 
-	if (ptx_effect_of((enum ptx_op)s->insn->op) != EF_EXIT && s->insn->op != OP_ret) {
+	if (s->phase != PHASE_MARK && ptx_effect_of((enum ptx_op)s->insn->op) != EF_EXIT &&
+			s->insn->op != OP_ret) {
 		w->last = *r;
 		w->waits = s->phase == PHASE_FAILED;
 	}
 	if (s->phase == PHASE_FAILED)
 		return;
 	tell_way(c, warp, s->insn, r->lanes);
+	if (s->phase == PHASE_MARK)
+		return;
 	switch (ptx_effect_of((enum ptx_op)s->insn->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW: on_access(c, warp, r); break;
 	case EF_CP_ASYNC: on_cp_async(c, warp, r); break;
@@ -881,7 +888,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		w->waits = s->phase == PHASE_BEFORE && c->job->info[r->site].plan.after;
 		break;
 	case EF_WARP_SYNC: on_warp_sync(c, warp, r); break;
-	case EF_CLUSTER: on_cluster(c, warp, r); break;
+	case EF_CLUSTER:
+		on_cluster(c, warp, r);
+		w->waits = s->phase == PHASE_BEFORE;
+		break;
 	case EF_FENCE: on_fence(c, warp, r); break;
 	case EF_SETMAXNREG: case EF_STOP: on_other(c, warp, r); break;
 	case EF_EXIT: case EF_CONTROL: on_leave(c, warp, r->site, r->lanes); break;
@@ -929,6 +939,9 @@ static void tell_waiter(struct dcluster *c, uint32_t warp)
 		e.lanes = w->last.lanes;
 		e.addr = OFFSET(at);
 		e.text = NULL;
+	} else if (w->waits && ptx_effect_of((enum ptx_op)i->op) == EF_CLUSTER) {
+		e.mode = EVW_CLUSTER;
+		e.text = "has arrived at the cluster's barrier";
 	} else if (w->waits) {
 		e.mode = EVW_BAR;
 		e.addr = value(c, &w->last, &i->operand[plan_address(i)], 0);

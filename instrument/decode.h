@@ -52,9 +52,10 @@ uint64_t decode_params(const void *pool);
 /* The cluster of a CTA (linear in the grid), and its rank there. */
 uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank);
 /* Which clusters recorded the same as one with a lower id, up to clocks and
- * polls: skip[id] = 1. Returns how many. chunk[k] is of chunk k + 1. */
+ * polls: skip[id] = 1, and
+ * every cluster's signature. Returns how many to skip. chunk[k] is of chunk k + 1. */
 uint32_t decode_alike(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
-	uint8_t *skip);
+	uint64_t *signature, uint8_t *skip);
 /* One word a site for digest.cu; code->site.n of them. */
 void decode_site_words(const struct rewrite *code, uint32_t *word);
 void decode_run(const struct decode_launch *l, struct decode_result *r);

@@ -161,19 +161,24 @@ const void *inject_fetch_some(const struct gpu_launch *l, uint32_t chunks, uint8
 	uint32_t nctas = l->grid[0] * l->grid[1] * l->grid[2], n = 0, *list;
 	const struct record_digest *d = p.digest ? digest(l->module, chunks) : NULL;
 	const void *some = NULL;
+	uint8_t *keep;
 
 	if (!d)
 		return NULL;
 	*skip = base_alloc(nctas + 1);
 	list = base_alloc((chunks + 1) * sizeof *list);
+	keep = base_alloc(nctas + 1);
 	if (gpu_alike(l, d, chunks, *skip)) {
+		for (uint32_t k = 0; k < nctas; k++)
+			keep[k] = !(*skip)[gpu_cluster_of(l, k)];
 		list[n++] = 0;
 		for (uint32_t k = 0; k < chunks; k++)
-			if (d[k].cta < nctas && !(*skip)[gpu_cluster_of(l, d[k].cta)])
+			if (d[k].cta < nctas && keep[d[k].cta])
 				list[n++] = k + 1;
 		some = n <= chunks / 2 ? gather(list, n) : NULL;
 	}
 	free(list);
+	free(keep);
 	if (some) {
 		*fetched = n - 1;
 		return some;

@@ -68,6 +68,7 @@ void rewrite_notes(struct rewrite *r, struct rewrite_func *info)
 	if (!used)
 		return;
 	info->note_of = base_alloc((f->ninsn + 1) * sizeof *info->note_of);
+	info->mark = base_alloc((f->ninsn + 1) * sizeof *info->mark);
 	info->recorded_block = base_alloc((f->cfg->nblock + 1) * sizeof *info->recorded_block);
 	for (uint32_t k = 0; k < f->ninsn; k++) {
 		if (ptx_effect_of((enum ptx_op)f->insn[k].op) != EF_WGMMA)
@@ -75,6 +76,12 @@ void rewrite_notes(struct rewrite *r, struct rewrite_func *info)
 		if (plan_of(f, &f->insn[k], &p))
 			info->recorded_block[f->cfg->block_of[k]] = true;
 	}
+	/* of two ways, records must tell which one was taken */
+	for (uint32_t k = 0; k < f->ninsn; k++)
+		if (info->note_of[k] && !info->recorded_block[f->cfg->block_of[k]]) {
+			info->mark[k] = true;
+			info->recorded_block[f->cfg->block_of[k]] = true;
+		}
 	free(used);
 }
 

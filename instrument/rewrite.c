@@ -223,6 +223,17 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 	w->info->recorded++;
 }
 
+/* The lane comes this way: see regs.c. */
+static void mark(struct writer *w, const struct ptx_insn *i)
+{
+	struct plan nothing = { 0 };
+
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, 0);
+	record(w, &nothing, add_site(w, i, PHASE_MARK));
+	text_printf(&w->out, "}\n");
+}
+
 /* ---- groups of wgmma ---- */
 
 static bool commit_follows(const struct writer *w, uint32_t at)
@@ -396,6 +407,8 @@ static void body(struct writer *w, size_t from, size_t end)
 			refuse(w, i, "%s by --backend=gpu", why);
 		if (i->op == OP_call)
 			check_call(w, i);
+		if (w->info->mark && w->info->mark[k])
+			mark(w, i);
 		if (!plan_of(w->f, i, &p))
 			statement(w, i);
 		else if (p.wgmma)
@@ -455,12 +468,12 @@ static void function(struct rewrite *r, const struct ptx_func *f, size_t *from)
 	struct writer w = { .r = r, .f = f, .info = &info, .group = (uint32_t)r->batch.n };
 	size_t open = opening(f), close = closing(f, open);
 
+	rewrite_notes(r, &info);
 	text_add(&r->text, f->module->text + *from, open + 1 - *from);
 	body(&w, open + 1, close);
 	hook_function(&r->text, w.most_words);
 	text_add(&r->text, w.out.at, w.out.n);
 	text_free(&w.out);
-	rewrite_notes(r, &info);
 	vec_push(&r->func, info);
 	*from = close;
 }
@@ -517,6 +530,7 @@ void rewrite_free(struct rewrite *r)
 		free(r->func.at[k].refused);
 		free(r->func.at[k].note_of);
 		free(r->func.at[k].recorded_block);
+		free(r->func.at[k].mark);
 	}
 	vec_free(&r->func);
 	for (size_t k = 0; k < r->note.n; k++)

@@ -5,7 +5,7 @@
 
 #include "../libconsan/ptx/ir.h"
 
-enum site_phase { PHASE_BEFORE, PHASE_AFTER, PHASE_FAILED, PHASE_BATCH };
+enum site_phase { PHASE_BEFORE, PHASE_AFTER, PHASE_FAILED, PHASE_BATCH, PHASE_MARK };
 
 /* What a record's site number means. */
 struct rewrite_site {
@@ -32,6 +32,7 @@ struct rewrite_func {
 	uint32_t sites, recorded;  /* instructions with an effect, of those recorded */
 	uint32_t *note_of;         /* instruction -> 1 + place in rewrite.note; NULL: no wgmma */
 	bool *recorded_block;      /* by block: something in it is recorded */
+	bool *mark;                /* by instruction: recorded only as a place on the way */
 	char *refused;             /* why it cannot be checked, or NULL */
 };
 

@@ -18,6 +18,10 @@ struct gpu_module {
 	struct rewrite *code;
 	uint32_t *site;            /* site.h's, of code->site, then of code->batch */
 	char variable[32];
+	uint64_t *clean;           /* signatures of clusters in which nothing was found */
+	size_t nclean, cap_clean;
+	uint64_t *signature;       /* of the launch at hand: those not skipped */
+	uint32_t nsignatures;
 };
 
 /* ---- modules ---- */
@@ -79,6 +83,8 @@ void gpu_module_close(struct gpu_module *m)
 	rewrite_free(m->code);
 	ptx_free(m->ptx);
 	free(m->site);
+	free(m->clean);
+	free(m->signature);
 	free(m);
 }
 
@@ -122,6 +128,40 @@ bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
 	*offset = (uint32_t)f->func->param[k].offset;
 	*bytes = (uint32_t)f->func->param[k].size;
 	return true;
+}
+
+/* ---- clusters that need no second look ---- */
+
+static bool known_clean(const struct gpu_module *m, uint64_t signature)
+{
+	for (uint64_t k = signature; m->cap_clean; k++) {
+		uint64_t at = m->clean[k & (m->cap_clean - 1)];
+
+		if (!at || at == signature)
+			return at;
+	}
+	return false;
+}
+
+static void note_clean(struct gpu_module *m, uint64_t signature)
+{
+	uint64_t *old = m->clean, k;
+	size_t cap = m->cap_clean;
+
+	if (2 * m->nclean >= cap) {
+		m->cap_clean = cap ? 2 * cap : 1024;
+		m->clean = base_alloc(m->cap_clean * sizeof *m->clean);
+		m->nclean = 0;
+		for (size_t i = 0; i < cap; i++)
+			if (old[i])
+				note_clean(m, old[i]);
+		free(old);
+	}
+	for (k = signature; m->clean[k & (m->cap_clean - 1)]; k++)
+		if (m->clean[k & (m->cap_clean - 1)] == signature)
+			return;
+	m->clean[k & (m->cap_clean - 1)] = signature;
+	m->nclean++;
 }
 
 /* ---- one launch ---- */
@@ -311,6 +351,8 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 			decode_run(&d, &r);
 		}
 	}
+	for (uint32_t k = 0; d.skip && !r.unknown_maps && k < l->module->nsignatures; k++)
+		note_clean(l->module, l->module->signature[k]);
 	session_settle(c, flight.check, UINT32_MAX);
 	view_announce(c);
 	check_close(flight.check);
@@ -336,6 +378,20 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
 	return word;
 }
 
+/* What decides beside the records: the kernel and the shape of its launch. */
+static uint64_t shape_hash(const struct gpu_launch *l)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+	const uint32_t word[] = { l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
+		l->block[2], l->cluster[0], l->cluster[1], l->cluster[2], l->shared, l->nregs };
+
+	for (const char *s = l->kernel; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	for (size_t k = 0; k < ARRAY_SIZE(word); k++)
+		h = (h ^ word[k]) * 0x100000001b3u;
+	return h;
+}
+
 static struct launch_info shape_of(const struct gpu_launch *l)
 {
 	struct launch_info i = { 0 };
@@ -349,8 +405,26 @@ static struct launch_info shape_of(const struct gpu_launch *l)
 uint32_t gpu_alike(const struct gpu_launch *l, const void *digests, uint32_t n, uint8_t *skip)
 {
 	struct launch_info i = shape_of(l);
+	uint32_t nctas = i.grid[0] * i.grid[1] * i.grid[2], same;
+	struct gpu_module *m = l->module;
+	uint64_t shape = shape_hash(l);
 
-	return decode_alike(&i, digests, n, skip);
+	m->signature = base_resize(m->signature, (nctas + 1) * sizeof *m->signature);
+	memset(m->signature, 0, (nctas + 1) * sizeof *m->signature);
+	same = decode_alike(&i, digests, n, m->signature, skip);
+	m->nsignatures = 0;
+	for (uint32_t k = 0; k < nctas; k++) {
+		if (!m->signature[k])
+			continue;
+		m->signature[k] = (m->signature[k] ^ shape) * 0x9e3779b97f4a7c15u | 1;
+		if (!skip[k] && known_clean(m, m->signature[k])) {
+			skip[k] = 1;
+			same++;
+		} else if (!skip[k]) {
+			m->signature[m->nsignatures++] = m->signature[k];
+		}
+	}
+	return same;
 }
 
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta)

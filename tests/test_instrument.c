@@ -105,10 +105,12 @@ Test(instrument, alike)
 		digest(2, 0, 3, (b * base + a) * base + c), digest(2, 32, 1, a),
 		digest(3, 32, 3, (a * base + b) * base + c), digest(3, 0, 1, a),
 	};
+	uint64_t signature[4];
 	uint8_t skip[4];
 	uint32_t rank;
 
-	cr_assert_eq(decode_alike(&i, d, sizeof d / sizeof *d, skip), 1);
+	cr_assert_eq(decode_alike(&i, d, sizeof d / sizeof *d, signature, skip), 1);
+	cr_assert(signature[0] == signature[1] && signature[0] != signature[2]);
 	cr_assert(!skip[0] && skip[1] && !skip[2] && !skip[3]);
 	i.cluster[0] = 2;
 	cr_assert_eq(decode_cluster_of(&i, 3, &rank), 1);
