@@ -21,7 +21,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
 	libconsan/finding.c libconsan/history.c libconsan/recorder.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
-	libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/suppress.c libconsan/fatbin.c libconsan/wg_desc.c
+	libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/fatbin.c libconsan/wg_desc.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
@@ -59,7 +59,7 @@ CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.
 
 REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports/coverage.c reports/banks.c reports/json.c \
 	reports/sarif.c reports/markup.c reports/junit.c reports/html.c reports/side.c reports/timeline.c \
-	reports/memory.c reports/waits.c reports/assets.c reports/write.c
+	reports/memory.c reports/waits.c reports/rules.c reports/assets.c reports/write.c
 
 # the front door: opens every room
 DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/view.c libconsan/replay.c
@@ -84,7 +84,7 @@ TESTS = tests/test_banks.c tests/test_check.c tests/test_catalogue.c tests/test_
 # ---- rules ----
 
 SRC = $(BASE) $(PTX) $(EXEC) $(SHADOW) $(INSTRUMENT) $(CHECK) $(REPORTS) $(DOOR)
-OBJ = $(SRC:%.c=$(BUILD)/%.o) \
+OBJ = $(SRC:%.c=$(BUILD)/%.o) $(BUILD)/rule_examples.o \
 	$(EXEC_SIMD:%.c=$(BUILD)/%.avx2.o) $(EXEC_SIMD:%.c=$(BUILD)/%.avx512.o)
 # no-trapping-math: lets comparisons of floats become vector selects
 comma = ,
@@ -186,6 +186,7 @@ install: all $(BUILD)/libconsan.so.0 $(MAN)
 	gzip -9nc $(BUILD)/man/consan.1 >"$$to/share/man/man1/consan.1.gz"; \
 	gzip -9nc $(BUILD)/man/consan.3 >"$$to/share/man/man3/consan.3.gz"; \
 	for c in consan consan-run; do install -m 644 libconsan/install/consan.bash "$$to/share/bash-completion/completions/$$c"; done; \
+	$(BUILD)/consan explain html >"$$to/share/doc/consan/rules.html"; \
 	install -m 644 README.md libconsan/DESIGN.md LICENSE "$$to/share/doc/consan"
 
 deb: deps
@@ -211,6 +212,13 @@ $(CHECK:%.c=$(BUILD)/%.o) $(SHADOW:%.c=$(BUILD)/%.o): CFLAGS_ALL += -O3 -march=x
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<
+
+# what `consan explain` shows, out of the specimens
+$(BUILD)/rule_examples.c: tests/examples.awk $(wildcard tests/cases/*/cs*.ptx)
+	@mkdir -p $(@D)
+	$(V)awk -f $^ >$@
+$(BUILD)/rule_examples.o: $(BUILD)/rule_examples.c
+	$(V)$(CC) $(CFLAGS_ALL) -I. -c -o $@ $<
 
 # the commands of `consan`
 MAIN = libconsan/main.c libconsan/main_dump.c libconsan/main_explain.c libconsan/main_report.c

@@ -2,7 +2,9 @@
 #include "main.h"
 
 #include "../reports/page.h"
+#include "../reports/report.h"
 #include "finding.h"
+#include "rule_example.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -13,8 +15,23 @@ static const char *const severity[] = {
 	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
 };
 
+static void print_example(const struct page *p, const struct rule_example *x)
+{
+	struct rule_example_line l;
+
+	printf("\n  %s: - as reported, + as repaired, < where\n\n", x->path);
+	for (const char *at = x->text; rule_example_line(at, &l); at = l.next) {
+		const char *color = !p->color || l.sign == ' ' ? ""
+			: l.sign == '-' ? "\033[31m" : "\033[32m";
+
+		printf("  %s%c %.*s%s%s\n", color, l.sign, l.n, l.at, l.reported ? "  <" : "",
+			*color ? "\033[0m" : "");
+	}
+}
+
 static void explain_rule(const struct rule_info *r)
 {
+	const struct rule_example *x = rule_example_of(r->code);
 	struct page p = { .out = stdout, .color = isatty(1), .width = 90, .prefix = "" };
 	const char *const part[][2] = {
 		{ "severity", severity[r->severity] }, { "why", r->why }, { "fix", r->fix },
@@ -30,6 +47,8 @@ static void explain_rule(const struct rule_info *r)
 		page_add(&p, PLAIN, " %s", part[i][1]);
 	}
 	page_end(&p);
+	if (x)
+		print_example(&p, x);
 	text_free(&p.line);
 }
 
@@ -88,10 +107,10 @@ static int explain_catalogue(void)
 
 int command_explain(int argc, char **argv)
 {
-	static const struct argp argp = { NULL, NULL, "[CODE...|knobs|catalogue]",
+	static const struct argp argp = { NULL, NULL, "[CODE...|knobs|catalogue|html]",
 		"Explains rules such as CS102; without one, lists them all. `knobs' lists the "
 		"checker's policies, `catalogue' the rows of the PTX rule catalogue and what "
-		"checks them, or why nothing does.", NULL, NULL, NULL };
+		"checks them, or why nothing does; `html' is one page of all rules.", NULL, NULL, NULL };
 	struct err e = { 0 };
 	int first;
 
@@ -110,6 +129,10 @@ int command_explain(int argc, char **argv)
 		}
 		if (!strcmp(argv[i], "catalogue")) {
 			explain_catalogue();
+			continue;
+		}
+		if (!strcmp(argv[i], "html")) {
+			report_rules(stdout);
 			continue;
 		}
 		if (r == RULE_NONE) {

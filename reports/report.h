@@ -29,6 +29,8 @@ int report_exit_status(const struct results *r, const struct options *o, int pro
 void report_text(const struct results *r, const struct options *o, bool color,
 	unsigned width, FILE *out);
 void report_json(const struct results *r, FILE *out);
+/* All rules as one page of HTML. */
+void report_rules(FILE *out);
 void report_html(const struct results *r, const struct options *o, FILE *out);
 void report_sarif(const struct results *r, const struct options *o, FILE *out);
 void report_junit(const struct results *r, const struct options *o, FILE *out);

@@ -1,5 +1,6 @@
 /* the consan command: what it prints where, and what it exits with. */
 #include "../libconsan/event_io.h"
+#include "../libconsan/finding.h"
 #include "../libconsan/site.h"
 
 #include <criterion/criterion.h>
@@ -69,6 +70,9 @@ Test(cli, explain)
 	cr_assert(has("CS101") && has("CS906"));
 	cr_assert_eq(consan("explain knobs"), 0);
 	cr_assert(has("fence_by_writer"));
+	cr_assert_eq(consan("explain CS106 | grep -c '^  [-+] '"), 0, "the example shows both twins");
+	cr_assert_eq(consan("explain html | grep -c '<article'"), 0);
+	cr_assert_eq(strtol(output, NULL, 10), RULE_COUNT - 1);
 	cr_assert_eq(consan("explain CS999"), 2);
 }
 

@@ -1,0 +1,126 @@
+/* rules: the whole catalogue of findings as one self-contained page: why, cure, and
+ * the kernel that breaks the rule beside its repaired twin. */
+#include "html.h"
+
+#include "../libconsan/rule_example.h"
+
+#include <string.h>
+
+static const char *const severity_class[] = {
+	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
+};
+
+static const struct family {
+	char digit;
+	const char *title;
+} families[] = {
+	{ '1', "Data races and proxy fences" },
+	{ '2', "mbarriers" },
+	{ '3', "Asynchronous copies and wgmma" },
+	{ '4', "Barriers of the CTA and the warp" },
+	{ '5', "Clusters" },
+	{ '7', "Hangs" },
+	{ '8', "Performance" },
+	{ '9', "Memory, values, traps" },
+};
+
+static void show_example(struct html *h, const struct rule_example *x)
+{
+	struct markup *m = &h->m;
+	struct rule_example_line l;
+
+	mu_element(m, "p", "who", "%s", x->path);
+	mu_class(m, "pre", "example");
+	for (const char *at = x->text; rule_example_line(at, &l); at = l.next) {
+		mu_class(m, "span", l.sign == '-' ? "gone" : l.sign == '+' ? "come" : "line");
+		mu_text(m, "%c ", l.sign);
+		mu_textn(m, l.at, (size_t)l.n);
+		mu_close(m, "span");
+		if (l.reported)
+			mu_element(m, "b", NULL, "  \xe2\x97\x80 reported here");
+		mu_text(m, "\n");
+	}
+	mu_close(m, "pre");
+}
+
+static void show_rule(struct html *h, const struct rule_info *r)
+{
+	const struct rule_example *x = rule_example_of(r->code);
+	struct markup *m = &h->m;
+
+	mu_open(m, "article");
+	mu_attr(m, "class", "finding %s", severity_class[r->severity]);
+	mu_attr(m, "id", "%s", r->code);
+	mu_open(m, "h3");
+	mu_element(m, "span", "badge", "%s", severity_class[r->severity]);
+	mu_element(m, "span", "code", "%s", r->code);
+	mu_element(m, "span", "title", "%s", r->title);
+	mu_open(m, "a");
+	mu_attr(m, "class", "anchor");
+	mu_attr(m, "href", "#%s", r->code);
+	mu_text(m, "#");
+	mu_close(m, "a");
+	mu_close(m, "h3");
+	mu_class(m, "dl", "story");
+	mu_element(m, "dt", NULL, "why");
+	mu_element(m, "dd", NULL, "%s", r->why);
+	mu_element(m, "dt", NULL, "fix");
+	mu_element(m, "dd", "cure", "%s", r->fix);
+	mu_element(m, "dt", NULL, "catalogue");
+	mu_element(m, "dd", NULL, "%s", r->ids);
+	mu_close(m, "dl");
+	if (x) {
+		mu_open(m, "details");
+		mu_element(m, "summary", NULL, "a kernel with this bug, and repaired");
+		show_example(h, x);
+		mu_close(m, "details");
+	}
+	mu_close(m, "article");
+	mu_newline(m);
+}
+
+void report_rules(FILE *out)
+{
+	static const char style[] = ".example .gone{color:var(--red)}.example .come{color:var(--green)}"
+		".example b{color:var(--amber);font-weight:500}details summary{cursor:pointer;color:var(--link)}";
+	struct html h = { .m = { .out = out } };
+	struct markup *m = &h.m;
+
+	mu_trusted(m, "<!DOCTYPE html>\n", 16);
+	mu_open(m, "html");
+	mu_attr(m, "lang", "en");
+	mu_open(m, "head");
+	mu_open(m, "meta");
+	mu_attr(m, "charset", "utf-8");
+	mu_void(m);
+	mu_open(m, "meta");
+	mu_attr(m, "name", "viewport");
+	mu_attr(m, "content", "width=device-width, initial-scale=1");
+	mu_void(m);
+	mu_element(m, "title", NULL, "consan: the rules");
+	mu_open(m, "style");
+	mu_trusted(m, report_css, (size_t)(report_css_end - report_css));
+	mu_trusted(m, style, sizeof style - 1);
+	mu_close(m, "style");
+	mu_close(m, "head");
+	mu_open(m, "body");
+	mu_class(m, "header", "top");
+	mu_element(m, "span", "logo", "consan");
+	mu_element(m, "h1", NULL, "What its findings mean");
+	mu_close(m, "header");
+	mu_class(m, "main", "page one");
+	mu_open(m, "div");
+	for (size_t k = 0; k < ARRAY_SIZE(families); k++) {
+		mu_open(m, "section");
+		mu_element(m, "h2", NULL, "CS%cxx  %s", families[k].digit, families[k].title);
+		for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
+			if (rule_get((enum rule)r)->code[2] == families[k].digit)
+				show_rule(&h, rule_get((enum rule)r));
+		mu_close(m, "section");
+	}
+	mu_close(m, "div");
+	mu_close(m, "main");
+	mu_close(m, "body");
+	mu_close(m, "html");
+	mu_newline(m);
+}
