@@ -101,7 +101,7 @@ Test(cli, dump_and_replay_events)
 {
 	static const struct launch_info l = { .kernel = "k", .grid = { 1, 1, 1 },
 		.block = { 32, 1, 1 }, .cluster = { 1, 1, 1 }, .sm = 90 };
-	struct cluster_info c = { &l, 0, 1, 1 };
+	struct cluster_info c = { .launch = &l, .nctas = 1, .warps_per_cta = 1 };
 	char path[] = "/tmp/consan-cli-XXXXXX.evt", line[100];
 	struct site s = { .kernel = "k", .module = "k.ptx", .ptx_line = 9, .ptx = "ret;" };
 	struct event e = { .kind = EV_CTA_BEGIN, .lanes = UINT32_MAX, .count = 32 };
