@@ -203,12 +203,14 @@ DEVICE void produce(const tensors &t, const sizes &s, const tiles<D> &m, channel
 			// @bug half_expected CS211
 			tensor_load(m.q + y * D + x * WM, &t.q, x, row + y, blockIdx.y, &ch.q_full);
 
-	load<D>(m.k, &t.k, ch.k.ch, k, 0, bug);
-	for (int j = 0; j < tiles; j++, v.next()) {
+	for (int j = 0; j <= tiles; j++) {
+		if (j < tiles)
+			load<D>(m.k, &t.k, ch.k.ch, k, j, bug);
 		k.next();
-		if (j + 1 < tiles)
-			load<D>(m.k, &t.k, ch.k.ch, k, j + 1, bug);
-		load<D>(m.v, &t.v, ch.v.ch, v, j, bug);
+		if (j == 0)
+			continue;
+		load<D>(m.v, &t.v, ch.v.ch, v, j - 1, bug);
+		v.next();
 	}
 	if (bug.is(invalidates_early))
 		for (int i = 0; i < SLOTS; i++)
@@ -366,16 +368,14 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	wgmma_wait<0>();
 	release(ch.v, v);
 
-	/* What only the cluster's later rows see. Here no wgmma keeps the four warps
-	 * together: one that lagged would miss a phase that another gave back. */
-	for (int j = mine; j < all && thread < 32 && !bug.is(own_diagonal); j++) {
+	/* What only the cluster's later rows see. Here no wgmma keeps the warpgroup
+	 * together: a thread that lagged would miss a phase that another gave back. */
+	for (int j = mine; j < all && thread == 0 && !bug.is(own_diagonal); j++) {
 		channel_wait(ch.k.ch, k);
-		__syncwarp();
 		release(ch.k, k);
 		k.next();
 		v.next();
 		channel_wait(ch.v.ch, v);
-		__syncwarp();
 		release(ch.v, v);
 	}
 
