@@ -1,7 +1,9 @@
 /* bench: what --backend=gpu costs, on a machine with a GPU, beside NVIDIA's
  * compute-sanitizer in the same run: `bench BUILD`. Times are of one launch:
- * native by events, ours by --gpu-times (the median), the sanitizer's by the
- * wall clock of a run that checks one launch minus one that checks none. */
+ * native by events; ours by --gpu-times: the first launch, without the making of
+ * the pool, and the median of launches that record what is known to be clean; the
+ * sanitizer's by the wall clock of a run that checks one launch minus one that
+ * checks none. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +72,14 @@ static double median(const char *key)
 	return v[1 + (n - 1) / 2];
 }
 
+/* Of the first launch: what follows `key`. */
+static double first(const char *key)
+{
+	const char *line = strstr(output, "times of"), *at = line ? strstr(line, key) : NULL;
+
+	return at ? atof(at + strlen(key)) : 0;
+}
+
 static double native(const char *build, size_t k)
 {
 	char command[1024];
@@ -103,10 +113,10 @@ int main(int argc, char **argv)
 	const char *build = argc > 1 ? argv[1] : "build";
 	int bad = 0;
 
-	printf("%-20s %9s %9s %6s %9s %6s %6s %10s %10s %9s\n", "", "native ms", "recording", "x",
-		"whole ms", "x", "wanted", "racecheck", "synccheck", "KiB read");
+	printf("%-20s %9s %9s %6s %9s %6s %9s %6s %6s %10s %10s %9s\n", "", "native ms", "recording", "x",
+		"first ms", "x", "again ms", "x", "wanted", "racecheck", "synccheck", "KiB");
 	for (size_t k = 0; k < COUNT(work); k++) {
-		double n = native(build, k), run, whole, kib, race, sync;
+		double n = native(build, k), run, once, whole, kib, race, sync;
 		char command[1024];
 
 		snprintf(command, sizeof command, "timeout 100 %s/consan-run --backend=gpu --gpu-times "
@@ -115,13 +125,15 @@ int main(int argc, char **argv)
 		shell(command);
 		run = median(" run ");
 		whole = median(" whole ");
-		kib = median("ms (");
+		once = first(" run ") + first(" copy ") + first(" check ");
+		kib = first(" of ");
 		race = sanitizer("racecheck", build, k);
 		sync = sanitizer("synccheck", build, k);
-		printf("%-20s %9.3f %9.3f %6.1f %9.3f %6.0f %6.0f %7.0f ms %7.0f ms %9.0f\n", work[k].name,
-			n, run, n > 0 ? run / n : 0, whole, n > 0 ? whole / n : 0, work[k].most, race, sync, kib);
+		printf("%-20s %9.3f %9.3f %6.1f %9.3f %6.0f %9.3f %6.0f %6.0f %7.0f ms %7.0f ms %9.0f\n",
+			work[k].name, n, run, n > 0 ? run / n : 0, once, n > 0 ? once / n : 0, whole,
+			n > 0 ? whole / n : 0, work[k].most, race, sync, kib);
 		fflush(stdout);
-		bad += !(n > 0 && whole > 0 && whole / n <= work[k].most);
+		bad += !(n > 0 && once > 0 && once / n <= work[k].most);
 	}
 	if (bad)
 		printf("%d of %zu above what is wanted\n", bad, COUNT(work));

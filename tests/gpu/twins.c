@@ -1,6 +1,7 @@
 /* twins: every bundled kernel and each of its planted bugs, under a backend that
  * instruments: `twins BUILD BACKEND [PROGRAM]`. The bug's own rule must be
- * reported, the clean kernel must be silent and right. --sanitizer runs NVIDIA's
+ * reported, the clean kernel must be silent and right. On a GPU, where nobody
+ * chooses the schedule, another rule may name the bug first. --sanitizer runs NVIDIA's
  * racecheck and synccheck beside, for the table in the README. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,13 +72,13 @@ static const char *sanitized(const char *tool, const char *path, const char *opt
 	return "found";
 }
 
-struct run { const char *build, *backend; bool sanitizer; unsigned good, bad, known; };
+struct run { const char *build, *backend; bool sanitizer; unsigned good, other, bad, known; };
 
 static void one(struct run *r, const char *name, const char *bug, const char *rule, const char *options)
 {
 	char command[1024], found[512], path[512];
 	const char *why = *bug ? why_unseen(rule) : NULL;
-	bool right;
+	bool right, other;
 
 	snprintf(path, sizeof path, "%s/kernels/%s", r->build, name);
 	snprintf(command, sizeof command, "timeout 120 %s/consan-run --backend=%s --no-source --print-level=info "
@@ -86,9 +87,12 @@ static void one(struct run *r, const char *name, const char *bug, const char *ru
 	shell(command);
 	codes(found, sizeof found);
 	right = *bug ? strstr(output, rule) != NULL : !found[0] && strstr(output, ": right");
-	printf("%-5s %-24s %-20s %-6s %s", right ? "ok" : why ? "-" : "BAD", name, *bug ? bug : "(none)",
-		rule, found);
-	if (!right && why)
+	other = !right && *bug && found[0] && !strcmp(r->backend, "gpu");
+	if (*bug && strstr(output, "the GPU reported"))
+		why = "the GPU stops at it, and what was recorded is lost with its context";
+	printf("%-5s %-24s %-20s %-6s %s", right ? "ok" : other ? "other" : why ? "-" : "BAD", name,
+		*bug ? bug : "(none)", rule, found);
+	if (!right && !other && why)
 		printf(" (%s)", why);
 	if (r->sanitizer && *bug) {
 		printf(" | racecheck %s", sanitized("racecheck", path, options, bug));
@@ -98,6 +102,8 @@ static void one(struct run *r, const char *name, const char *bug, const char *ru
 	fflush(stdout);
 	if (right)
 		r->good++;
+	else if (other)
+		r->other++;
 	else if (why)
 		r->known++;
 	else
@@ -145,6 +151,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < COUNT(program); i++)
 		if (argc < at + 3 || strstr(program[i], argv[at + 2]))
 			each_bug(&r, program[i]);
-	printf("%u as expected, %u not visible to this backend, %u wrong\n", r.good, r.known, r.bad);
+	printf("%u as expected, %u by another rule, %u not visible to this backend, %u wrong\n", r.good,
+		r.other, r.known, r.bad);
 	return r.bad || !r.good;
 }
