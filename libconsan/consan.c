@@ -5,6 +5,7 @@
 #include "session.h"
 
 #include "explore.h"
+#include "fallback.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,7 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		s = base_alloc(sizeof *s);
 		results_copy_finding(&s->f, f);
 		vec_push(&c->findings, s);
+		progress_finding(c->progress);
 		i = c->findings.n;
 	}
 	first = !s->before && launch_over;
@@ -117,6 +119,7 @@ void session_found(void *user, const struct finding *f)
 struct flight {
 	struct consan *c;
 	struct check *check;
+	struct crossings *watch;  /* NULL: nobody asks for what reaches across */
 	pthread_mutex_t print;
 };
 
@@ -128,6 +131,8 @@ static struct event_sink *on_cluster_begin(void *user, const struct cluster_info
 
 	with.recorder = recorder_begin(f->c->recorders, info);
 	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
+	if (f->watch)
+		sink = crossings_begin(f->watch, info, sink);
 	if (f->c->banks)
 		sink = banks_begin(f->c->banks, sink);
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
@@ -142,8 +147,11 @@ static void on_cluster_end(void *user, struct event_sink *sink)
 		sink = event_writer_end(sink);
 	if (f->c->banks)
 		sink = banks_end(sink);
+	if (f->watch)
+		sink = crossings_end(sink);
 	check_cluster_end(f->check, recorder_next(sink, &recorder));
 	recorder_end(recorder);
+	progress_cluster(f->c->progress);
 }
 
 static void on_print(void *user, const char *text, size_t n)
@@ -206,7 +214,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
 	for (unsigned d = 0; d < 3; d++)
-		i.cluster[d] = l->cluster[d] ? l->cluster[d]
+		i.cluster[d] = l->preferred[d] ? l->preferred[d] : l->cluster[d] ? l->cluster[d]
 			: required[d] ? required[d] : 1;
 	return i;
 }
@@ -236,10 +244,11 @@ static enum exec_async when(const struct options *o)
 	return o->seed ? ASYNC_RANDOM : ASYNC_LATE;
 }
 
-static void run(struct consan *c, const struct consan_launch *l, const void *params,
-	const struct launch_info *info, struct check *check, struct exec_result *r)
+void session_run(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct launch_info *info, struct check *check, struct crossings *watch,
+	struct exec_result *r)
 {
-	struct flight flight = { .c = c, .check = check };
+	struct flight flight = { .c = c, .check = check, .watch = watch };
 	struct exec_observer observer = { .user = &flight, .print = on_print };
 	struct exec_launch x = {
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
@@ -253,12 +262,18 @@ static void run(struct consan *c, const struct consan_launch *l, const void *par
 	memcpy(x.grid, info->grid, sizeof x.grid);
 	memcpy(x.block, info->block, sizeof x.block);
 	memcpy(x.cluster, info->cluster, sizeof x.cluster);
+	memcpy(x.fallback, info->fallback, sizeof x.fallback);
 	if (check) {
 		observer.cluster_begin = on_cluster_begin;
 		observer.cluster_end = on_cluster_end;
 	}
+	if (check)
+		progress_launch(c->progress, l->kernel->demangled,
+			(uint64_t)info->grid[0] * info->grid[1] * info->grid[2]
+			/ ((uint64_t)info->cluster[0] * info->cluster[1] * info->cluster[2]));
 	pthread_mutex_init(&flight.print, NULL);
 	exec_run(&x, r);
+	progress_idle(c->progress);
 	pthread_mutex_destroy(&flight.print);
 }
 
@@ -374,7 +389,7 @@ static size_t try_seed(void *user, uint64_t seed, const struct finding *const **
 	c->print = no_print;
 	t->config.found = no_found;
 	check = check_open(&t->config);
-	run(c, t->l, t->params, &t->config.launch, check, &r);
+	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
 	check_cut(check, last_cluster(&r));
 	return check_findings(check, found);
 }
@@ -444,7 +459,9 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 
 		explore(c->opt.seed, c->opt.explore, try_seed, &trial, &other);
 	}
-	run(c, l, packed ? packed : l->params, &config.launch, check, &r);
+	if (checked && c->opt.cluster_fallback)
+		fallback_try(c, l, packed ? packed : l->params, &config);
+	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
 
 	status = status_of(r.status);
 	c->fault = r.fault;

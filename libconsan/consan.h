@@ -146,6 +146,8 @@ struct consan_launch {
 	const void *params;        /* the parameter block, param_bytes; or NULL: */
 	bool cooperative;          /* all CTAs resident, so that they may wait for each other */
 	const void *const *args;   /* ... a pointer to each parameter's value */
+	uint32_t preferred[3];     /* CTAs; a multiple of cluster, which the device may fall
+				      back to where this does not fit. 0,0,0: none */
 };
 enum consan_status {
 	CONSAN_OK,         /* it ran to its end */

@@ -11,6 +11,8 @@
 /* Where the session's records go as they are made (results.h): one JSON
  * object a line, flushed, so that a crash loses nothing. NULL: nowhere. */
 bool consan_record_to(struct consan *c, const char *path, struct err *e);
+/* Shows how far each launch is in the page of this file (progress.h). */
+void consan_progress_to(struct consan *c, const char *path);
 /* There will be a module for this device: see consan_device(). */
 void consan_arch_hint(struct consan *c, unsigned sm, char suffix);
 /* The allocation that holds at. */
@@ -30,7 +32,8 @@ size_t consan_raw_findings(struct consan *c, const struct finding *const **out);
 size_t consan_raw_coverage(struct consan *c, const struct coverage **out);
 
 /* ---- what is known about the program itself, for the report ---- */
-enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, REMARK_NOTE };
+enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, REMARK_NOTE,
+	REMARK_FALLBACK_INVARIANT, REMARK_FALLBACK_NOT_INVARIANT, REMARK_FALLBACK_NOT_TRIED };
 void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 
 /* ---- the end: records of all processes -> reports and exit status ---- */

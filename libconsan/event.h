@@ -153,6 +153,9 @@ struct launch_info {
 	const char *kernel;      /* mangled name */
 	uint32_t id;             /* how many launches came before, in this process */
 	uint32_t grid[3], block[3], cluster[3];
+	/* Some clusters may be split into smaller ones of these sizes: cluster ids
+	 * from cluster_whole() on count them, as if there were no others. 0: none */
+	uint32_t fallback[3];
 	uint32_t shared_static, shared_dynamic; /* bytes per CTA */
 	uint32_t regs_per_thread; /* at entry, for setmaxnreg */
 	uint32_t sm;              /* 90 for sm_90a */
@@ -178,6 +181,10 @@ const char *event_fault_text(unsigned fault);
 const char *event_fault_rule(unsigned fault); /* "CS903" */
 const char *event_sem_name(enum ev_sem s);
 const char *event_scope_name(enum ev_scope s);
+/* How many clusters of the size `cluster` make up the grid. */
+uint32_t cluster_whole(const struct launch_info *l);
+/* Its sizes: the launch's cluster, or fallback. Never 0. */
+void cluster_dims(const struct cluster_info *c, uint32_t dims[3]);
 /* blockIdx of the CTA with this rank in this cluster */
 void cluster_ctaid(const struct cluster_info *c, unsigned rank, uint32_t id[3]);
 

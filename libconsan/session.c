@@ -103,6 +103,14 @@ bool consan_record_to(struct consan *c, const char *path, struct err *e)
 	return true;
 }
 
+void consan_progress_to(struct consan *c, const char *path)
+{
+	pthread_mutex_lock(&c->launching);
+	progress_close(c->progress);
+	c->progress = progress_open(path);
+	pthread_mutex_unlock(&c->launching);
+}
+
 void consan_close(struct consan *c)
 {
 	struct err e = { 0 };
@@ -130,6 +138,7 @@ void consan_close(struct consan *c)
 	check_memory_close(c->memory);
 	banks_close(c->banks);
 	recorders_close(c->recorders);
+	progress_close(c->progress);
 	options_free(&c->opt);
 	pthread_mutex_destroy(&c->launching);
 	pthread_mutex_destroy(&c->showing);
@@ -144,6 +153,9 @@ void consan_remark(struct consan *c, enum consan_remark kind, const char *text)
 		[REMARK_NO_PTX] = RESULT_REMARK_no_ptx,
 		[REMARK_BAD_MODULE] = RESULT_REMARK_bad_module,
 		[REMARK_NOTE] = RESULT_REMARK_note,
+		[REMARK_FALLBACK_INVARIANT] = RESULT_REMARK_fallback_invariant,
+		[REMARK_FALLBACK_NOT_INVARIANT] = RESULT_REMARK_fallback_not_invariant,
+		[REMARK_FALLBACK_NOT_TRIED] = RESULT_REMARK_fallback_not_tried,
 	};
 
 	results_remark(c->records, to[kind], text);

@@ -8,6 +8,7 @@
 #include "event_io.h"
 #include "exec/exec.h"
 #include "options.h"
+#include "progress.h"
 #include "recorder.h"
 #include "results.h"
 
@@ -38,6 +39,7 @@ struct consan {
 	struct event_writer *save;
 	struct banks *banks;      /* NULL: not counted */
 	struct recorders *recorders;
+	struct progress *progress; /* NULL: nobody looks */
 	VEC(struct seen *) findings;
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;
@@ -87,6 +89,11 @@ bool session_policy(const struct options *o, struct check_policy *p, struct err 
 /* session.c: the whole file. */
 bool session_read_file(const char *path, struct text *t, struct err *e);
 
+/* Runs a launch, under `check` if it is not NULL. */
+struct crossings;
+void session_run(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct launch_info *info, struct check *check, struct crossings *watch,
+	struct exec_result *r);
 /* consan.c: what --bank-conflicts has counted so far, as records. */
 void session_record_banks(struct consan *c);
 

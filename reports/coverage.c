@@ -137,6 +137,9 @@ static void add_remarks(struct page *p, const struct results *r)
 		[RESULT_REMARK_call_unsupported] = "unsupported call",
 		[RESULT_REMARK_no_ptx] = "no PTX", [RESULT_REMARK_bad_module] = "bad module",
 		[RESULT_REMARK_note] = "remark",
+		[RESULT_REMARK_fallback_invariant] = "cluster fallback: invariant",
+		[RESULT_REMARK_fallback_not_invariant] = "cluster fallback: not invariant",
+		[RESULT_REMARK_fallback_not_tried] = "cluster fallback: not tried",
 	};
 
 	for (size_t i = 0; i < r->remark.n; i++) {

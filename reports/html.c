@@ -431,6 +431,9 @@ static void coverage(struct html *h)
 		[RESULT_REMARK_call_unsupported] = "unsupported call",
 		[RESULT_REMARK_no_ptx] = "no PTX", [RESULT_REMARK_bad_module] = "bad module",
 		[RESULT_REMARK_note] = "remark",
+		[RESULT_REMARK_fallback_invariant] = "cluster fallback: invariant",
+		[RESULT_REMARK_fallback_not_invariant] = "cluster fallback: not invariant",
+		[RESULT_REMARK_fallback_not_tried] = "cluster fallback: not tried",
 	};
 	const struct results *r = h->r;
 	struct markup *m = &h->m;

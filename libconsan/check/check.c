@@ -265,12 +265,14 @@ static void reset_cluster(struct cluster *c)
 
 struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *info)
 {
-	struct cluster *c;
+	struct cluster *c, **at = &k->idle;
 
 	pthread_mutex_lock(&k->lock);
-	c = k->idle;
+	while (*at && (*at)->nctas != info->nctas)
+		at = &(*at)->next;
+	c = *at;
 	if (c)
-		k->idle = c->next;
+		*at = c->next;
 	pthread_mutex_unlock(&k->lock);
 	if (!c)
 		c = new_cluster(k, info);

@@ -140,6 +140,7 @@ int pool_attribute(const void *handle, int attribute, void *get, const void *set
 struct launch {
 	struct func *func;
 	uint32_t grid[3], block[3], cluster[3];
+	uint32_t preferred[3];       /* 0: none */
 	size_t shared;
 	bool cooperative;
 	void *params;                /* owned */

@@ -37,6 +37,11 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n)
 			l->cluster[1] = a[i].value.clusterDim.y;
 			l->cluster[2] = a[i].value.clusterDim.z;
 			break;
+		case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+			l->preferred[0] = a[i].value.preferredClusterDim.x;
+			l->preferred[1] = a[i].value.preferredClusterDim.y;
+			l->preferred[2] = a[i].value.preferredClusterDim.z;
+			break;
 		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 			l->cooperative = a[i].value.cooperative != 0;
 			break;
@@ -92,6 +97,14 @@ static int check_cluster(struct launch *l)
 	for (d = 0; d < 3; d++)
 		if (l->grid[d] % l->cluster[d])
 			return cudaErrorInvalidClusterSize;
+	/* a preferred cluster is a multiple of the regular one and divides the grid */
+	for (d = 0; volume(l->preferred) && d < 3; d++)
+		if (l->preferred[d] % l->cluster[d] || l->grid[d] % l->preferred[d])
+			return cudaErrorInvalidClusterSize;
+	if (volume(l->preferred) > n)
+		n = volume(l->preferred);
+	if (n > (f->non_portable ? gpu_device()->max_cluster : CLUSTER_PORTABLE))
+		return cudaErrorInvalidClusterSize;
 	return n > 1 && gpu_device()->sm < 90 ? cudaErrorNotSupported : 0;
 }
 
@@ -152,6 +165,7 @@ int launch_run(const struct launch *l)
 	memcpy(x.grid, l->grid, sizeof x.grid);
 	memcpy(x.block, l->block, sizeof x.block);
 	memcpy(x.cluster, l->cluster, sizeof x.cluster);
+	memcpy(x.preferred, l->preferred, sizeof x.preferred);
 	switch (gpu_launch(&x, &e)) {
 	case CONSAN_OK:
 		return 0;

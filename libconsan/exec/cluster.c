@@ -200,7 +200,7 @@ static bool livelocked(struct worker *wk, uint64_t epoch)
 static bool admit(struct worker *wk)
 {
 	struct grid *g = wk->grid;
-	uint64_t id;
+	uint64_t id, k;
 
 	if (atomic_load(&g->next) >= g->nclusters || atomic_load(&g->hang))
 		return false;
@@ -208,8 +208,9 @@ static bool admit(struct worker *wk)
 		atomic_fetch_sub(&g->resident, 1);
 		return false;
 	}
-	id = atomic_fetch_add(&g->next, 1);
-	if (id >= g->nclusters || id > atomic_load(&g->cut)) {
+	k = atomic_fetch_add(&g->next, 1);
+	id = k < g->nclusters ? grid_cluster(g, k) : 0;
+	if (k >= g->nclusters || id > atomic_load(&g->cut)) {
 		atomic_fetch_sub(&g->resident, 1);
 		return false;
 	}
@@ -305,7 +306,7 @@ void worker_run(struct worker *wk)
 		if (!wk->resident) {
 			/* no room, but clusters left: others must end first */
 			if (atomic_load(&g->next) >= g->nclusters ||
-				atomic_load(&g->next) > atomic_load(&g->cut))
+				grid_cluster(g, atomic_load(&g->next)) > atomic_load(&g->cut))
 				break;
 			atomic_store(&wk->stuck_at, UINT64_MAX);
 			sched_yield();

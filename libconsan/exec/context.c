@@ -101,7 +101,7 @@ static struct cluster *cluster_new(struct worker *wk)
 
 void context_free(struct cluster *c)
 {
-	for (uint32_t r = 0; r < c->info.nctas; r++) {
+	for (uint32_t r = 0; r < c->grid->nctas; r++) {
 		struct cta *cta = &c->cta[r];
 
 		for (uint32_t i = 0; i < cta->nwarps; i++) {
@@ -132,7 +132,7 @@ static uint32_t sreg_value(const struct warp *w, unsigned sreg, unsigned lane)
 	const struct grid *g = w->worker->grid;
 	const struct exec_launch *l = g->l;
 	const struct cta *c = w->cta;
-	const uint32_t *block = l->block, *cl = g->info.cluster;
+	const uint32_t *block = l->block, *cl = c->cluster->dims;
 	uint32_t t = w->id * LANES + lane;
 	uint32_t in[3] = { c->id[0] % cl[0], c->id[1] % cl[1], c->id[2] % cl[2] };
 
@@ -169,7 +169,7 @@ static uint32_t sreg_value(const struct warp *w, unsigned sreg, unsigned lane)
 	case SR_cluster_nctaid_y: return cl[1];
 	case SR_cluster_nctaid_z: return cl[2];
 	case SR_cluster_ctarank: return c->rank;
-	case SR_cluster_nctarank: return g->nctas;
+	case SR_cluster_nctarank: return c->cluster->info.nctas;
 	case SR_lanemask_eq: return 1u << lane;
 	case SR_lanemask_lt: return (1u << lane) - 1;
 	case SR_lanemask_le: return (2u << lane) - 1;
@@ -277,6 +277,8 @@ void context_begin(struct worker *wk, uint64_t id)
 	else
 		c = cluster_new(wk);
 	c->info.id = (uint32_t)id;
+	cluster_dims(&c->info, c->dims);
+	c->info.nctas = c->dims[0] * c->dims[1] * c->dims[2];
 	c->sink = o && o->cluster_begin ? o->cluster_begin(o->user, &c->info) : NULL;
 	c->work = c->polls = c->events = c->ticks = c->slept = 0;
 	c->last_op = 0;
@@ -286,10 +288,10 @@ void context_begin(struct worker *wk, uint64_t id)
 	c->rng = (g->l->seed + 1) * 0x9e3779b97f4a7c15ull ^ (id + 1) * 0xbf58476d1ce4e5b9ull;
 	c->oldest = c->newest = NULL;
 	c->stop = false;
-	c->running = g->nctas;
+	c->running = c->info.nctas;
 	c->next = NULL;
 	async_cluster_begin(c);
-	for (uint32_t r = 0; r < g->nctas; r++)
+	for (uint32_t r = 0; r < c->info.nctas; r++)
 		cta_begin(&c->cta[r]);
 	struct cluster **at = &wk->resident;
 	while (*at)

@@ -195,7 +195,8 @@ struct grid {
 	struct event_sink *none;
 	uint32_t nclusters_dim[3];
 	uint64_t nclusters;
-	uint32_t nctas, nthreads, nwarps; /* per cluster, per CTA */
+	uint32_t *order;         /* cluster ids, ascending; NULL: 0, 1, 2 ... */
+	uint32_t nctas, nthreads, nwarps; /* per (largest) cluster, per CTA */
 	uint32_t shared_bytes, shared_user;
 	uint32_t nregs;          /* per thread at entry */
 	uint64_t max_resident;   /* clusters */
@@ -217,6 +218,7 @@ struct grid {
 };
 void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32_t site,
 	const char *text);
+uint64_t grid_cluster(const struct grid *g, uint64_t k); /* id of the k-th to start */
 double grid_now(void);
 
 /* context.c */

@@ -38,6 +38,8 @@ void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_o
 bool exec_mem_remove(void *at);
 /* The allocation holding at; false if there is none. */
 struct exec_mem { uint64_t at, bytes; enum exec_mem_kind kind; bool read_only; };
+/* The k-th allocation by address; false past the last. */
+bool exec_mem_at(size_t k, struct exec_mem *out);
 bool exec_mem_find(uint64_t at, struct exec_mem *out);
 
 /* ---- tensor maps ---- */
@@ -96,6 +98,8 @@ struct exec_launch {
 	const struct exec_kernel *kernel;
 	uint32_t id;
 	uint32_t grid[3], block[3], cluster[3]; /* cluster 1,1,1: none */
+	uint32_t fallback[3];      /* divides cluster: some clusters, which the seed chooses,
+				      are split into ones of these sizes. 0: none */
 	uint32_t shared_dynamic;
 	const void *params;        /* param_bytes, laid out as in ptx_func */
 	bool cooperative;
@@ -121,6 +125,10 @@ struct exec_result {
 	uint64_t events;
 	uint64_t sites_executed, sites; /* instructions reached / in the kernel */
 };
+
+/* Is this cluster of the grid one of those that are split? At least one is, and
+ * if there are two or more, at least one is not. */
+bool exec_splits(const struct exec_launch *l, uint32_t cluster, uint32_t nclusters);
 
 /* Runs to the end. A fault or trap ends the launch as on a GPU (status says
  * which); the process goes on. */

@@ -151,6 +151,45 @@ static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], stru
 	return true;
 }
 
+bool exec_splits(const struct exec_launch *l, uint32_t cluster, uint32_t nclusters)
+{
+	uint64_t k = (cluster + l->seed) % nclusters;
+
+	return l->fallback[0] && (k == 0 || (k > 1
+		&& ((k + 1) * 0x9e3779b97f4a7c15ull ^ l->seed * 0xbf58476d1ce4e5b9ull) >> 40 & 1));
+}
+
+uint64_t grid_cluster(const struct grid *g, uint64_t k)
+{
+	return g->order && k < g->nclusters ? g->order[k] : k;
+}
+
+/* Whole clusters keep their ids; behind them come those of the split ones, as
+ * the grid's clusters of that size are numbered. */
+static void order_clusters(struct grid *g)
+{
+	const struct launch_info *l = &g->info;
+	const uint32_t whole = (uint32_t)g->nclusters;
+	const uint32_t per = g->nctas / (l->fallback[0] * l->fallback[1] * l->fallback[2]);
+	uint32_t n = 0;
+
+	g->order = base_alloc((size_t)whole * per * sizeof *g->order);
+	for (uint32_t k = 0; k < whole; k++)
+		if (!exec_splits(g->l, k, whole))
+			g->order[n++] = k;
+	for (uint32_t s = whole; s < whole + whole * per; s++) {
+		const struct cluster_info part = { .launch = l, .id = s };
+		uint32_t id[3], k = 0;
+
+		cluster_ctaid(&part, 0, id);
+		for (unsigned d = 3; d-- > 0;)
+			k = k * (l->grid[d] / l->cluster[d]) + id[d] / l->cluster[d];
+		if (exec_splits(g->l, k, whole))
+			g->order[n++] = s;
+	}
+	g->nclusters = n;
+}
+
 static void *thread_main(void *arg)
 {
 	worker_run(arg);
@@ -254,6 +293,9 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	memcpy(g.info.grid, l->grid, sizeof g.info.grid);
 	memcpy(g.info.block, l->block, sizeof g.info.block);
 	memcpy(g.info.cluster, cl, sizeof cl);
+	memcpy(g.info.fallback, l->fallback, sizeof g.info.fallback);
+	if (l->fallback[0])
+		order_clusters(&g);
 	per_sm = exec_occupancy(l->device, k, g.nthreads, l->shared_dynamic);
 	g.max_resident = (uint64_t)(per_sm ? per_sm : 1) * l->device->sm_count / g.nctas;
 	if (!g.max_resident)
@@ -281,6 +323,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	for (unsigned i = 0; i < g.jobs; i++)
 		worker_free(&g.worker[i]);
 	free(g.worker);
+	free(g.order);
 	if (g.workspace) {
 		exec_mem_remove(g.workspace);
 		free(g.workspace);

@@ -217,7 +217,8 @@ struct cluster {
 	struct grid *grid;
 	struct worker *worker;
 	struct event_sink *sink;   /* NULL: unchecked */
-	struct cta *cta;           /* info.nctas of them, by rank */
+	struct cta *cta;           /* info.nctas of them, by rank; room for grid->nctas */
+	uint32_t dims[3];          /* info.nctas as a box */
 	uint64_t work;             /* grows whenever anything but registers
 				      changes: ex_work(). A quantum without work
 				      is a spin (or plain arithmetic) */

@@ -70,6 +70,18 @@ static struct map *map_copy(const struct map *old, size_t room)
 	return m;
 }
 
+bool exec_mem_at(size_t k, struct exec_mem *out)
+{
+	const struct map *m;
+
+	pthread_mutex_lock(&map_lock);
+	m = atomic_load(&map_now);
+	if (m && k < m->n)
+		*out = m->at[k];
+	pthread_mutex_unlock(&map_lock);
+	return m && k < m->n;
+}
+
 void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_only)
 {
 	struct map *m;
