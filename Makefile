@@ -91,7 +91,7 @@ comma = ,
 AVX2 = -O3 -fno-trapping-math -march=x86-64-v3 -mtune=native -DSIMD=avx2
 AVX512 = -O3 -fno-trapping-math -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
 
-all: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(BUILD)/libconsan-gpu.so
+all: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 # ---- what a fresh machine needs ----
 # Debian packages for building, testing and looking at reports. nvcc and its
@@ -177,7 +177,7 @@ install: all $(BUILD)/libconsan.so.0 $(MAN)
 	install -d "$$to/bin" "$$to/lib/consan" "$$to/lib/pkgconfig" "$$to/include/consan" \
 		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" "$$to/share/doc/consan"; \
 	install $(BUILD)/consan $(BUILD)/consan-run "$$to/bin"; \
-	install -m 644 $(BUILD)/libconsan-cuda.so $(BUILD)/libconsan-gpu.so "$$to/lib/consan"; \
+	install -m 644 $(BUILD)/libconsan-cuda.so $(GPU_LIB) "$$to/lib/consan"; \
 	ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so.1"; ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so"; \
 	install -m 644 $(BUILD)/libconsan.a $(BUILD)/libconsan.so.0 "$$to/lib"; ln -sf libconsan.so.0 "$$to/lib/libconsan.so"; \
 	install -m 644 $(PUBLIC:%=libconsan/%) "$$to/include/consan"; \
@@ -242,8 +242,12 @@ $(BUILD)/libconsan-cuda.so: $(CUDA_OBJ) $(BUILD)/libconsan.a
 		-Wl,-soname,libcuda.so.1 -Wl,-z,initfirst $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
 		-Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin \
 		-Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
+# Without CUPTI's headers, which some toolkits leave out, --backend=gpu is not there.
+CUPTI = $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)/extras/CUPTI/include/cupti.h)
+GPU_LIB = $(if $(CUPTI),$(BUILD)/libconsan-gpu.so)
+all: $(GPU_LIB)
 INJECT_OBJ = $(INJECT:%.c=$(BUILD)/%.o)
-$(INJECT_OBJ): CFLAGS_ALL += -isystem $(CUDA_HOME)/include
+$(INJECT_OBJ): CFLAGS_ALL += -isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include
 # device code of our own goes with the library, as text
 $(BUILD)/instrument/digest_ptx.c: instrument/digest.cu instrument/record.h
 	@mkdir -p $(@D)
@@ -260,7 +264,7 @@ $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so
 	$(V)ln -sf $(<F) $@
 
 $(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
-		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so $(BUILD)/libconsan-gpu.so
+		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so $(GPU_LIB)
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 
 # Programs for the interposition: one object, linked in every way there is.
@@ -292,7 +296,7 @@ $(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/link.o \
 		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
 
-$(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(BUILD)/libconsan-gpu.so $(BUILD)/libconsan.so.0 \
+$(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(GPU_LIB) $(BUILD)/libconsan.so.0 \
 		$(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/*) README.md
 	$(V)rm -rf $(@D)
 	$(V)$(MAKE) --no-print-directory install PREFIX=/usr DESTDIR=$(@D)

@@ -401,13 +401,16 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
 		.seen = base_alloc(l->code->site.n + 1) };
 	pthread_t thread[64];
+	uint32_t work = 0;
 	unsigned n = l->jobs < 1 ? 1 : l->jobs > 64 ? 64 : l->jobs;
 
 	pthread_mutex_init(&j.lock, NULL);
 	describe_sites(l->code, info);
 	sort_chunks(&j);
-	if (n > j.nclusters)
-		n = j.nclusters ? j.nclusters : 1;
+	for (uint32_t k = 0; k < j.nclusters; k++)
+		work += !l->skip || !l->skip[k];
+	if (n > work)
+		n = work ? work : 1;
 	for (unsigned k = 1; k < n; k++)
 		if (pthread_create(&thread[k], NULL, worker, &j))
 			n = k;

@@ -5,6 +5,7 @@
  * to end. Looks into nothing but the first bytes of the program. */
 #include "../door.h"
 #include "../options.h"
+#include "../progress.h"
 #include "../results.h"
 #include "../suppress.h"
 
@@ -14,10 +15,12 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,6 +206,9 @@ static bool set_environment(const struct run *r)
 		return false;
 	if (r->options.backend == OPT_BACKEND_GPU) {
 		text_printf(&path, "%s/" INJECTED, lib);
+		if (access(path.at, R_OK))
+			say("%s is not there: consan was built without CUPTI; nothing will be checked",
+				path.at);
 		setenv("CUDA_INJECTION64_PATH", path.at, 1);
 	} else {
 		text_printf(&path, "%s/" LIBRARY, lib);
@@ -229,6 +235,97 @@ static bool make_dir(struct run *r)
 	if (!r->dir)
 		say("cannot make a folder for the results: %s: %s", t.at, strerror(errno));
 	return r->dir != NULL;
+}
+
+/* ---- the progress line ---- */
+
+#define TICK_MS 200
+
+struct display {
+	struct progress *page;  /* NULL: nothing is shown */
+	char *path;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool over;
+};
+
+static void show_line(const struct display *d, bool *shown)
+{
+	struct text t = { 0 };
+	struct winsize w;
+	unsigned width = !ioctl(STDERR_FILENO, TIOCGWINSZ, &w) && w.ws_col > 40 ? w.ws_col : 80;
+	const bool any = !d->over && progress_line(d->page, progress_now(), width - 1, &t);
+
+	if (any)
+		dprintf(STDERR_FILENO, "\r%s\033[K", t.at);
+	else if (*shown)
+		dprintf(STDERR_FILENO, "\r\033[K");
+	*shown = any;
+	text_free(&t);
+}
+
+static void *display_run(void *arg)
+{
+	struct display *d = arg;
+	bool shown = false;
+
+	pthread_mutex_lock(&d->lock);
+	while (!d->over) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += TICK_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		pthread_cond_timedwait(&d->changed, &d->lock, &until);
+		show_line(d, &shown);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+/* Before the fork: the environment names the page. On a terminal only. */
+static void display_open(struct display *d, const struct run *r)
+{
+	const char *term = getenv("TERM");
+	struct text path = { 0 };
+
+	unsetenv(PROGRESS_ENV);
+	if (r->options.quiet || !isatty(STDERR_FILENO) || !term || !strcmp(term, "dumb"))
+		return;
+	text_printf(&path, "%s/.progress", r->dir);
+	d->page = progress_open(path.at);
+	d->path = path.at;
+	if (d->page)
+		setenv(PROGRESS_ENV, path.at, 1);
+}
+
+static void display_begin(struct display *d)
+{
+	if (!d->page)
+		return;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->changed, NULL);
+	if (!pthread_create(&d->thread, NULL, display_run, d))
+		return;
+	progress_close(d->page);
+	d->page = NULL;
+}
+
+static void display_end(struct display *d)
+{
+	if (d->page) {
+		pthread_mutex_lock(&d->lock);
+		d->over = true;
+		pthread_cond_signal(&d->changed);
+		pthread_mutex_unlock(&d->lock);
+		pthread_join(d->thread, NULL);
+		progress_close(d->page);
+	}
+	if (d->path)
+		unlink(d->path);
+	free(d->path);
 }
 
 /* ---- running ---- */
@@ -270,6 +367,7 @@ static void run_child(const struct run *r, int tell)
  * is ours. */
 static bool run_program(const struct run *r, int *status)
 {
+	struct display display = { .page = NULL };
 	int tell[2], why, wait_status;
 	ssize_t n;
 	pid_t pid;
@@ -280,8 +378,10 @@ static bool run_program(const struct run *r, int *status)
 		return false;
 	}
 	fflush(NULL);
+	display_open(&display, r);
 	pid = fork();
 	if (pid < 0) {
+		display_end(&display);
 		say("cannot fork: %s", strerror(errno));
 		*status = EXIT_OURS;
 		return false;
@@ -295,8 +395,10 @@ static bool run_program(const struct run *r, int *status)
 	close(tell[1]);
 	n = read(tell[0], &why, sizeof why);
 	close(tell[0]);
+	display_begin(&display);
 	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
 		;
+	display_end(&display);
 	if (n == sizeof why) {
 		if (why)
 			say("cannot run %s: %s", r->program,
