@@ -79,7 +79,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_banks.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_mutants.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
 
 # ---- rules ----
 
@@ -318,7 +318,8 @@ KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
 	kernels/attention/fa2_split_q \
 	kernels/attention/fa2_split_kv kernels/attention/fa2_shared_kv \
 	kernels/attention/fa2_shared_qkv kernels/attention/fa2_tiling_qk kernels/mlp/fused_mlp \
-	kernels/attention/hopper kernels/attention/mesh_kv kernels/attention/mesh_mlo
+	kernels/attention/hopper kernels/attention/mesh_kv kernels/attention/mesh_mlo \
+	kernels/fallback/fallback
 NVCCFLAGS = -O3 -std=c++17 -lineinfo -gencode=arch=compute_90a,code=[sm_90a,compute_90a]
 
 kernels: $(KERNELS:%=$(BUILD)/%)
@@ -341,6 +342,7 @@ $(BUILD)/tests/bench/matmul $(BUILD)/tests/bench/cluster: $(BUILD)/tests/bench/%
 MUTANTS = tests/mutants/mutate.c tests/mutants/outcome.c tests/mutants/mutants.c
 $(BUILD)/tests/mutants/mutants: $(MUTANTS:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/tests/test_fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUILD)/%) \
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 

@@ -513,7 +513,7 @@ static void legend(struct html *h)
 		mu_open(m, "svg");
 		mu_attr(m, "width", "16");
 		mu_attr(m, "height", "16");
-		mu_attr(m, "viewBox", "-8 -8 16 16");
+		mu_attr(m, "viewBox", "-10 -10 20 20");
 		mu_attr(m, "aria-hidden", "true");
 		use(m, entry[i][0], entry[i][1], 0, 0);
 		mu_empty(m);
@@ -601,7 +601,7 @@ void html_timeline(struct html *h, const struct finding *f)
 	draw(&p);
 	legend(h);
 	if (f->history->before + (f->history->nsteps - p.n))
-		mu_element(m, "p", "note", "%llu earlier steps of this cluster are not shown; "
+		mu_element(m, "p", "note", "Steps of this cluster that are not shown: %llu. "
 			"--history=N keeps more.",
 			(unsigned long long)(f->history->before + (f->history->nsteps - p.n)));
 	if (h->r->finding.n <= 50)

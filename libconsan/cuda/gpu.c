@@ -1,6 +1,8 @@
 /* gpu: the session of this process and its sticky error. */
 #include "gpu.h"
 
+#include "../progress.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -115,6 +117,7 @@ static int open_session(void)
 			gpu_say("findings are lost: %s: %s", path, e.text);
 		free(path);
 	}
+	consan_progress_to(gpu.c, getenv(PROGRESS_ENV));
 	announce(gpu.c);
 	remark_no_runtime(gpu.c);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
