@@ -249,12 +249,18 @@ template <class Bug> DEVICE void relay(const sizes &s, channels &ch, uint32_t ra
 	}
 }
 
+/* Where a consumer of this CTA says that it is done with a slot */
+DEVICE uint64_t *home(shared_channel &c, cursor<SLOTS> at)
+{
+	return cluster_ctas() == 1 ? &c.ch.empty[at.slot] : &c.done[at.slot];
+}
+
 /* By a consumer warpgroup. wgmma.wait_group is one event for its four warps: one
  * thread may speak for all of them. */
 DEVICE void release(shared_channel &c, cursor<SLOTS> at)
 {
 	if (threadIdx.x % 128 == 0)
-		mbar_arrive(cluster_ctas() == 1 ? &c.ch.empty[at.slot] : &c.done[at.slot]);
+		mbar_arrive(home(c, at));
 }
 
 /* Until the other consumer passes the turn. Each has a barrier of its own. */
@@ -366,7 +372,8 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	multiply_values<D>(o, p, m.v + v.slot * tiles<D>::KV_HALVES);
 	wgmma_commit();
 	wgmma_wait<0>();
-	release(ch.v, v);
+	if (thread == 0)
+		mbar_arrive(home(ch.v, v));
 
 	/* What only the cluster's later rows see. Here no wgmma keeps the warpgroup
 	 * together: a thread that lagged would miss a phase that another gave back. */

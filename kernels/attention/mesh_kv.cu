@@ -27,7 +27,7 @@
  *   A copy out of shared memory has no completion at its source but the one at
  *   its destination; hence `taken`. The consumers take their own chunk, then by
  *   distance what comes from the west and from the east; nothing forces that
- *   order on the carriers.
+ *   order on the carriers. If causal, nothing travels west: no rank looks ahead.
  *
  *   The cluster barrier at the end keeps a rank until its neighbours have read
  *   from it and arrived on it for the last time.
@@ -191,22 +191,21 @@ DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const m
 {
 	const float scale = 1.44269504f * 0.125f; /* log2(e) / sqrt(D) */
 	const int rank = my_rank(s), row = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-	/* One thread may speak for the four warps after wgmma.wait_group. Where no
-	 * wgmma keeps them together, only its warp waits: one that lagged would miss
-	 * a phase that another gave back. */
+	/* one thread may speak for the four warps after wgmma.wait_group */
 	const bool speaks = threadIdx.x % 128 == 0;
 
 	for (int i = 0; i < 2 * s.ranks - 1; i++) {
 		const int hops = (i + 1) / 2, direction = i % 2 ? EAST : WEST;
 		const int origin = direction == EAST ? rank - hops : rank + hops, key = origin * BN;
 		const int up = cta_of(s, direction == EAST ? rank - 1 : rank + 1);
-		const bool hidden = s.causal && origin > rank;
 		struct wave &w = b.wave[direction];
+		float scores[64], shrink[2];
+		uint32_t p[32];
 		cursor<SLOTS> in;
 
 		if (origin >= s.ranks || (origin < 0 && !bug.is(wave_turns_back)))
 			continue;
-		if (hidden && threadIdx.x % 128 >= 32)
+		if (s.causal && origin > rank)
 			continue;
 		in.slot = (hops + SLOTS - 1) % SLOTS;
 		in.parity = i && !bug.is(stale_parity) ? (hops - 1) / SLOTS % 2 : 0;
@@ -215,29 +214,22 @@ DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const m
 
 		// @bug expected_at_home CS703 @bug only_k_sent CS703 @bug wave_turns_back CS701
 		mbar_wait_cluster(i ? &w.ch.full[in.slot] : &b.own_full, in.parity);
-		if (hidden) {
-			__syncwarp();
-		} else {
-			float scores[64], shrink[2];
-			uint32_t p[32];
-
-			wgmma_fence();
-			multiply_keys<D>(scores, q, chunk); // @bug stale_parity CS121
-			wgmma_commit();
-			wgmma_wait<0>();
-			if (key + BN > s.n || (s.causal && key + BN > first))
-				mask_scores(scores, key + threadIdx.x % 4 * 2, s.n, s.causal, row);
-			softmax_step(r, scores, shrink, scale);
-			scale_rows(o, shrink);
-			pack_weights(p, scores);
-			wgmma_fence();
-			// @bug no_room CS120 @bug released_early CS120
-			multiply_values<D>(o, p, chunk + BN * D);
-			wgmma_commit();
-			if (bug.is(released_early) && i && speaks)
-				channel_release_to(w.ch, in, up);
-			wgmma_wait<0>();
-		}
+		wgmma_fence();
+		multiply_keys<D>(scores, q, chunk); // @bug stale_parity CS121
+		wgmma_commit();
+		wgmma_wait<0>();
+		if (key + BN > s.n || (s.causal && key + BN > first))
+			mask_scores(scores, key + threadIdx.x % 4 * 2, s.n, s.causal, row);
+		softmax_step(r, scores, shrink, scale);
+		scale_rows(o, shrink);
+		pack_weights(p, scores);
+		wgmma_fence();
+		// @bug no_room CS120 @bug released_early CS120
+		multiply_values<D>(o, p, chunk + BN * D);
+		wgmma_commit();
+		if (bug.is(released_early) && i && speaks)
+			channel_release_to(w.ch, in, up);
+		wgmma_wait<0>();
 		if (!bug.is(released_early) && i && speaks)
 			channel_release_to(w.ch, in, up); // @bug leaves_early CS503
 	}
@@ -305,7 +297,7 @@ mesh_kv(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	if (threadIdx.x == 0)
 		load(t, s, m, b);
 	if (warpgroup == 0) {
-		if (threadIdx.x == 0 || threadIdx.x == 32)
+		if (threadIdx.x == 0 || (threadIdx.x == 32 && !s.causal))
 			carry(s, m, b, threadIdx.x / 32, bug);
 	} else {
 		consume(t, s, m, b, warpgroup - 1, bug);
