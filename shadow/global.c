@@ -15,6 +15,8 @@
  *  - mutually strong ones stay both. A later access that knows a strong read or
  *    read-modify-write is ordered after the strong writes which that one saw.
  *  - n reads what its own lanes wrote or read in the same epoch: n adds nothing.
+ * While no cluster has handed anything to another, no access is ever ordered with
+ * another cluster's: of their reads the OTHERS lowest stand for all.
  * When a state grows beyond MANY accesses while memory is plenty, FEW when it
  * is not, the accesses of the highest clusters go, reads first: what stays is
  * the same whatever order they came in. That is the one thing forgotten without
@@ -40,6 +42,7 @@
 #define MANY 256u
 #define FEW 24u
 #define ATOMICS 16u
+#define OTHERS 6u         /* readers of other clusters, while no clusters synchronise */
 #define PLENTY (4u << 20) /* bytes of a shard's states and records */
 #define MEMO 8u
 #define CHUNK 512u
@@ -107,9 +110,9 @@ struct visit {
 	bool lanewise;           /* the last step's answer was for one granule only */
 };
 
-uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
+static uint32_t lanes_at(const struct global_record *r, uint64_t addr)
 {
-	uint64_t d = addr - r->base, width = (uint64_t)r->size << r->row;
+	uint64_t d = addr - r->base, width = (uint64_t)r->size << (r->row & 31);
 	uint32_t found = 0;
 
 	if (r->row == GR_WHOLE)
@@ -126,7 +129,7 @@ uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
 		}
 		return found;
 	}
-	if (r->pitch > 0 && (uint64_t)r->pitch >= width) {
+	if (r->inner && r->pitch > 0 && (uint64_t)r->pitch >= width) {
 		uint64_t k = d / (uint32_t)r->pitch, in = d % (uint32_t)r->pitch;
 
 		if (in >= width || k >= 32u >> r->row)
@@ -136,11 +139,22 @@ uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
 	for (uint32_t m = r->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 		uint64_t at = r->base + (uint64_t)((int64_t)(l >> r->row) * r->pitch)
-			+ (uint64_t)(l & ((1u << r->row) - 1)) * r->size;
+			+ (uint64_t)(l & ((1u << r->row) - 1)) * r->inner;
 
 		if (addr - at < r->size)
 			found |= m & -m;
 	}
+	return found;
+}
+
+uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
+{
+	uint32_t found = 0;
+
+	if (r->count <= 1)
+		return lanes_at(r, addr);
+	for (unsigned k = 0; k < r->count; k++)
+		found |= lanes_at(r, addr - (uint64_t)((int64_t)k * r->step));
 	return found;
 }
 
@@ -357,7 +371,8 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 	if (x->flags & GR_STRONG && !(n->flags & GR_STRONG))
 		return false;
 	if (x->base == n->base && x->row == n->row && x->pitch == n->pitch && x->size == n->size
-		&& x->lanes == n->lanes && x->row != GR_LIST)
+		&& x->inner == n->inner && x->lanes == n->lanes && x->row != GR_LIST
+		&& x->count <= 1 && n->count <= 1)
 		return true;
 	*lanewise = true;
 	for (; bytes; bytes &= bytes - 1) {
@@ -406,11 +421,43 @@ static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n
 	return worst;
 }
 
-static uint32_t trim(struct shard *s, struct entry *at, uint32_t n)
+/* Reads by other clusters than now's beyond the lowest OTHERS. */
+static uint32_t trim_readers(struct shard *s, struct entry *at, uint32_t n,
+	const struct global_record *now)
 {
+	const uint8_t tag = tag_of(now->cluster);
+
+	for (;;) {
+		uint32_t others = 0, worst = n, most = 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t cluster;
+
+			if (at[i].flags & GR_WRITE || at[i].tag == tag)
+				continue;
+			cluster = record_at(s, at[i].record)->cluster;
+			others++;
+			if (cluster >= most) {
+				most = cluster;
+				worst = i;
+			}
+		}
+		if (others <= OTHERS)
+			return n;
+		memmove(&at[worst], &at[worst + 1], (n - worst - 1) * sizeof *at);
+		n--;
+		s->forgot++;
+	}
+}
+
+static uint32_t trim(struct visit *v, struct entry *at, uint32_t n)
+{
+	struct shard *s = v->s;
 	const uint32_t most = s->bytes < PLENTY ? MANY : FEW;
 	uint32_t strong = 0, i;
 
+	if (n > OTHERS && !v->ask->synchronised)
+		n = trim_readers(s, at, n, v->now);
 	for (i = 0; i < n && n > ATOMICS; i++)
 		strong += (at[i].flags & (GR_STRONG | GR_WRITE)) == (GR_STRONG | GR_WRITE);
 	while (n > most || strong > ATOMICS) {
@@ -490,7 +537,7 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	memmove(out, out + k, n * sizeof *out);
 	if (!skip)
 		out[n++] = mine;
-	return trim(s, out, n);
+	return trim(v, out, n);
 }
 
 static bool same_content(const struct state *x, const struct entry *at, uint32_t n)

@@ -32,7 +32,8 @@ enum {
 };
 
 /* Which lanes touched a byte: lane l has `size` bytes at
- *   base + (l >> row) * pitch + (l & (1 << row) - 1) * size   (a row of lanes)
+ *   base + (l >> row) * pitch + (l & (1 << row) - 1) * inner  (rows of lanes)
+ * and again at count - 1 places, each `step` bytes on (a loop's accesses),
  *   anywhere in the region, see offset                        (GR_LIST)
  * or all of `lanes` touched all of it (GR_WHOLE). */
 enum { GR_LIST = 254, GR_WHOLE = 255 };
@@ -43,11 +44,13 @@ struct global_record {
 	uint32_t cluster, epoch, site, lanes;
 	uint32_t issue;          /* epoch of the issuing warp */
 	uint32_t refs;           /* states that hold it */
-	int32_t pitch;
+	int32_t pitch, step;
 	uint16_t agent, warp;    /* warp: in the cluster, that did or issued it */
 	uint16_t size;           /* bytes per lane */
 	uint16_t element;        /* bytes that are atomic */
 	uint8_t row, flags, scope;
+	uint8_t count;           /* 0 and 1 are the same; 1 of a GR_LIST */
+	uint16_t inner;          /* size, or 0: the lanes of a row have the same bytes */
 	int8_t lane;             /* who issued it, if an engine did it */
 };
 
@@ -64,9 +67,10 @@ enum global_verdict {
 /* Whose access it is. judge() is asked about every old access that overlaps in
  * `bytes` (a mask) of the granule at addr; *lanewise is to be set if the answer
  * depends on the lanes, hence on the granule. lonely: the accessor knows nothing
- * of other clusters, so two reads by different clusters need not be asked. */
+ * of other clusters, so two reads by different clusters need not be asked;
+ * synchronised: some cluster of the launch has released something to others. */
 struct global_ask {
-	bool lonely;
+	bool lonely, synchronised;
 	enum global_verdict (*judge)(struct global_ask *a, const struct global_record *old,
 		const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);
 };

@@ -98,6 +98,8 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	c->now = e;
 	if (e->cta >= c->nctas || e->warp >= c->per_cta)
 		return;
+	if (c->global && c->global->npending[warp_of(c, e)->index] && global_flushes(e))
+		global_flush(c, warp_of(c, e));
 	switch ((enum ev_kind)e->kind) {
 	case EV_CTA_BEGIN: on_cta_begin(c, e); break;
 	case EV_CTA_END: on_cta_end(c, e); break;
@@ -168,6 +170,8 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	if (k->global) {
 		c->global = base_alloc(sizeof *c->global);
 		c->global->polled = base_alloc(c->nwarps * sizeof *c->global->polled);
+		c->global->pending = base_alloc(c->nwarps * PENDING * sizeof *c->global->pending);
+		c->global->npending = base_alloc(c->nwarps);
 		c->sink.want_global = true;
 	}
 	c->nothing = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->nothing);

@@ -9,14 +9,15 @@
 /* Which lanes make a row: lane l at first + (l >> row) * pitch + ... */
 static bool in_rows(struct global_record *r, uint32_t lanes, const uint64_t *at)
 {
-	uint32_t size = r->size, k;
+	uint32_t size = r->size, inner, k;
 	uint64_t first = at[0];
 	int64_t pitch;
 	unsigned row;
 
 	if (lanes != UINT32_MAX)
 		return false;
-	for (k = 1; k < 32 && at[k] == first + (uint64_t)k * size; k++)
+	inner = at[1] == first ? 0 : size;
+	for (k = 1; k < 32 && at[k] == first + (uint64_t)k * inner; k++)
 		;
 	row = 31 - (unsigned)__builtin_clz(k);
 	pitch = row == 5 ? (int64_t)size * 32 : (int64_t)(at[1u << row] - first);
@@ -24,11 +25,12 @@ static bool in_rows(struct global_record *r, uint32_t lanes, const uint64_t *at)
 		return false;
 	for (k = 0; k < 32; k++)
 		if (at[k] != first + (uint64_t)((int64_t)(k >> row) * pitch)
-			+ (uint64_t)(k & ((1u << row) - 1)) * size)
+			+ (uint64_t)(k & ((1u << row) - 1)) * inner)
 			return false;
 	r->base = first;
 	r->row = (uint8_t)row;
 	r->pitch = (int32_t)pitch;
+	r->inner = (uint16_t)inner;
 	return true;
 }
 
@@ -40,6 +42,8 @@ static size_t lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, in
 	size_t n = 0;
 
 	r->lanes = lanes;
+	r->inner = r->size;
+	r->count = 1;
 	if (!at) {
 		r->base = addr;
 		r->row = stride == (int32_t)size ? 5 : 0;
@@ -71,7 +75,10 @@ static size_t lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, in
 static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f)
 {
-	return (struct global_view){ .ask = { .lonely = !f->foreign, .judge = global_judge },
+	const bool synchronised = __atomic_load_n(&c->check->global->nflags, __ATOMIC_RELAXED);
+
+	return (struct global_view){
+		.ask = { .lonely = !f->foreign, .synchronised = synchronised, .judge = global_judge },
 		.c = c, .w = w, .f = f, .lanes = lanes };
 }
 
@@ -123,6 +130,125 @@ static void one_address(struct cluster *c, const struct event *e)
 			(unsigned)__builtin_ctz(lanes & (lanes - 1)), e->addr);
 }
 
+/* ---- plain reads, put off ---- */
+
+static void tell(struct cluster *c, struct warp *w, struct pending *p)
+{
+	struct cluster_global *k = c->global;
+	struct global_view v;
+
+	k->spans.n = 0;
+	for (uint32_t i = 0; i < p->nspans; i++) {
+		struct global_span s = p->span[i];
+		int64_t step = p->r.step, all = step * (p->r.count - 1);
+
+		if (step > 0 && (uint64_t)step <= s.bytes) {
+			s.bytes += (uint64_t)all;
+			vec_push(&k->spans, s);
+			continue;
+		}
+		for (unsigned j = 0; j < p->r.count; j++)
+			vec_push(&k->spans, ((struct global_span){ s.addr + (uint64_t)(step * j), s.bytes }));
+	}
+	v = view_of(c, w, p->r.lanes, w->group[0].f);
+	global_shadow_touch(c->check->global->shadow, &v.ask, &p->r, NULL, k->spans.at, k->spans.n);
+	p->r.count = 0;
+	k->npending[w->index]--;
+}
+
+void global_flush(struct cluster *c, struct warp *w)
+{
+	struct pending *p = &c->global->pending[w->index * PENDING];
+
+	for (unsigned i = 0; i < PENDING && c->global->npending[w->index]; i++)
+		if (p[i].r.count)
+			tell(c, w, &p[i]);
+}
+
+/* A write that may meet a pending read of its own warp. */
+static void flush_before(struct cluster *c, struct warp *w, const struct event *e)
+{
+	struct pending *p = &c->global->pending[w->index * PENDING];
+	uint64_t low = UINT64_MAX, high = 0;
+
+	if (!c->global->npending[w->index])
+		return;
+	for (uint32_t m = e->lanes; m; m &= m - 1) {
+		uint64_t at = event_lane_addr(e, (unsigned)__builtin_ctz(m));
+
+		low = at < low ? at : low;
+		high = at > high ? at : high;
+	}
+	high += e->size;
+	for (unsigned i = 0; i < PENDING; i++) {
+		int64_t all = (int64_t)p[i].r.step * (p[i].r.count - 1);
+
+		if (p[i].r.count && low < p[i].high + (uint64_t)(all > 0 ? all : 0)
+			&& high > p[i].low + (uint64_t)(all < 0 ? all : 0))
+			tell(c, w, &p[i]);
+	}
+}
+
+/* The next of a loop's reads: all lanes have moved by the same distance. */
+static bool continues(const struct pending *p, const struct global_record *r, uint64_t base,
+	int32_t stride)
+{
+	int64_t step = (int64_t)(base - p->last);
+
+	return p->r.row == r->row && p->r.pitch == r->pitch && p->r.inner == r->inner
+		&& p->stride == stride && step == (int32_t)step
+		&& (p->r.count == 1 || step == p->r.step) && p->r.count < MAX_COUNT;
+}
+
+/* False: it cannot be put off. */
+static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
+	struct global_record *r)
+{
+	struct pending *p = &c->global->pending[w->index * PENDING], *to = NULL;
+	struct global_span span[32];
+	size_t n;
+
+	if (w->ngroups != 1 || e->lanes & ~w->group[0].lanes)
+		return false;
+	n = lay_out(r, e->lanes, e->addr, e->stride, e->lane_addr, span);
+	if (r->row == GR_LIST)
+		return false;
+	for (unsigned i = 0; i < PENDING; i++)
+		if (p[i].r.count && p[i].r.site == r->site)
+			to = &p[i];
+	if (to && to->r.lanes == r->lanes && r->base == to->last && continues(to, r, r->base + 0, e->stride)
+		&& to->r.count == 1)
+		return true; /* the very same bytes again */
+	if (to && to->r.lanes == r->lanes && continues(to, r, r->base, e->stride)) {
+		to->r.step = (int32_t)(r->base - to->last);
+		to->r.count++;
+		to->last = r->base;
+		return true;
+	}
+	if (to)
+		tell(c, w, to);
+	for (unsigned i = 0; i < PENDING && !to; i++)
+		if (!p[i].r.count)
+			to = &p[i];
+	if (!to) {
+		to = &p[r->site % PENDING];
+		tell(c, w, to);
+	}
+	to->r = *r;
+	to->last = r->base;
+	to->stride = e->stride;
+	to->nspans = (uint32_t)n;
+	to->low = UINT64_MAX;
+	to->high = 0;
+	for (size_t i = 0; i < n; i++) {
+		to->span[i] = span[i];
+		to->low = span[i].addr < to->low ? span[i].addr : to->low;
+		to->high = span[i].addr + span[i].bytes > to->high ? span[i].addr + span[i].bytes : to->high;
+	}
+	c->global->npending[w->index]++;
+	return true;
+}
+
 void global_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
@@ -141,6 +267,10 @@ void global_access(struct cluster *c, const struct event *e)
 	else if (e->mode & EVM_WRITE)
 		one_address(c, e);
 	r.epoch = r.issue = warp_stamp(w);
+	if (!strong && e->mode == EVM_READ && put_off(c, w, e, &r))
+		return;
+	if (e->mode & EVM_WRITE)
+		flush_before(c, w, e);
 	touch_lanes(c, w, e->lanes, e->addr, e->stride, e->lane_addr, &r,
 		!strong && e->mode & EVM_WRITE);
 	if (strong)

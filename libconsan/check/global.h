@@ -67,7 +67,23 @@ struct polled {              /* what a warp last acquired: a loop asks again and
 	uint8_t sem, scope;
 };
 
+/* Plain reads of one instruction in a loop, `step` bytes apart: told of at once,
+ * before the warp synchronises or writes there. */
+#define PENDING 4u
+#define MAX_COUNT 64u
+
+struct pending {
+	struct global_record r;  /* the first; r.count 0: free */
+	uint64_t last;           /* address of lane 0 in the newest */
+	int32_t stride;
+	uint64_t low, high;      /* bounds of the first */
+	uint32_t nspans;
+	struct global_span span[32]; /* of the first */
+};
+
 struct cluster_global {
+	struct pending *pending; /* PENDING of each warp */
+	uint8_t *npending;       /* in use */
 	VEC(struct missed) missed;
 	struct polled *polled;   /* per warp */
 	VEC(struct global_span) spans; /* of the event being handled */
@@ -87,6 +103,19 @@ void global_cluster_reset(struct cluster *c);
 void global_cluster_free(struct cluster *c);
 
 /* ---- global.c ---- */
+/* The warp's pending reads are told of; needed before it learns or releases. */
+void global_flush(struct cluster *c, struct warp *w);
+static inline bool global_flushes(const struct event *e)
+{
+	switch ((enum ev_kind)e->kind) {
+	case EV_ACCESS: /* global writes see to it themselves */
+		return e->sem != SEM_WEAK;
+	case EV_CP_ASYNC: case EV_CP_COMMIT: case EV_CP_WAIT: case EV_BULK_COMMIT: case EV_REGS:
+		return false;
+	default:
+		return true;
+	}
+}
 void global_access(struct cluster *c, const struct event *e);
 void global_copy(struct cluster *c, const struct event *e);    /* cp.async's source */
 void global_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,

@@ -8,7 +8,8 @@
 static bool same_lanes(const struct global_record *a, const struct global_record *b)
 {
 	return a->base == b->base && a->row == b->row && a->pitch == b->pitch && a->size == b->size
-		&& a->lanes == b->lanes && a->row < GR_LIST
+		&& a->lanes == b->lanes && a->row < GR_LIST && a->inner && b->inner
+		&& a->count <= 1 && b->count <= 1
 		&& (a->row == 5 || a->pitch >= (a->size << a->row) || -a->pitch >= (a->size << a->row));
 }
 

@@ -391,6 +391,9 @@ void global_cluster_reset(struct cluster *c)
 	while (k->missed.n)
 		foreign_put(k->missed.at[--k->missed.n].set);
 	memset(k->polled, 0, c->nwarps * sizeof *k->polled);
+	for (uint32_t i = 0; i < c->nwarps * PENDING; i++)
+		k->pending[i].r.count = 0;
+	memset(k->npending, 0, c->nwarps);
 }
 
 void global_cluster_free(struct cluster *c)
@@ -400,5 +403,7 @@ void global_cluster_free(struct cluster *c)
 	free(c->global->missed.at);
 	free(c->global->spans.at);
 	free(c->global->polled);
+	free(c->global->pending);
+	free(c->global->npending);
 	free(c->global);
 }
