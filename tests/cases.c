@@ -21,6 +21,7 @@
  * --list-bugs and mark the lines: "@bug NAME RULE" behind the code or above it. */
 #include "../libconsan/door.h"
 #include "../libconsan/site.h"
+#include "report/proof.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -577,6 +578,15 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/attention/mesh_kv", "--rank_axis=1 --causal=1" },
 	{ "kernels/attention/mesh_mlo", "--ranks=8 --n=1000" },
 	{ "kernels/attention/mesh_mlo", "--rank_axis=1" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=1 --m=200 --n=520 --k=200" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=1x2 --m=200 --n=520 --ctas=2" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=2x2 --m=264 --n=1032 --ctas=4" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=4x1 --warpgroups=1" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=1x4 --warpgroups=1 --fallback=1x2" },
+	{ "kernels/fallback/fallback", "" }, { "kernels/fallback/fallback", "--form=counted" },
+	{ "kernels/fallback/fallback", "--form=scratch" }, { "kernels/fallback/fallback", "--form=dsmem" },
+	{ "kernels/fallback/fallback", "--form=atomic" }, { "kernels/fallback/fallback", "--form=rank" },
+	{ "kernels/fallback/fallback", "--form=count" }, { "kernels/fallback/fallback", "--form=mask" },
 };
 
 struct planted {
@@ -695,22 +705,48 @@ static void judge_bug(const struct planted *p, const json_t *report)
 	free(text);
 }
 
-static json_t *run_kernel(const struct planted *p, const char *options, int *status)
+/* The other reports of the same run: "--report=BASE.html ..." */
+static void add_reports(struct text *cmd, const char *base)
+{
+	static const char *const suffix[] = { "html", "sarif", "xml" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffix); i++)
+		text_printf(cmd, "--report=%s.%s ", base, suffix[i]);
+}
+
+static void judge_reports(const struct planted *p, const char *base)
+{
+	struct text bad = { 0 };
+
+	proof_reports(&bad, base);
+	cr_expect(!bad.n, "%s --bug=%s: %s", p->kernel, p->bug, bad.at);
+	text_free(&bad);
+}
+
+/* all: every kind of report is written and proved. */
+static json_t *run_kernel(const struct planted *p, const char *options, bool all, int *status)
 {
 	char out[] = "/tmp/consan-case-XXXXXX.json";
+	char *base;
 	char *build = build_dir();
 	struct text cmd = { 0 };
 	json_error_t why;
 	json_t *report;
 
 	close(mkstemps(out, 5));
-	text_printf(&cmd, "%s/consan-run --quiet --log-file=/dev/null --report=%s %s -- "
-		"%s/%s %s %s%s >/dev/null 2>&1", build, out, options, build, p->kernel,
+	base = base_strndup(out, sizeof out - sizeof ".json");
+	text_printf(&cmd, "%s/consan-run --quiet --log-file=/dev/null --report=%s ", build, out);
+	if (all)
+		add_reports(&cmd, base);
+	text_printf(&cmd, "%s -- %s/%s %s %s%s >/dev/null 2>&1", options, build, p->kernel,
 		p->args, *p->bug ? "--bug=" : "", p->bug);
 	*status = WEXITSTATUS(system(cmd.at));
 	report = json_load_file(out, 0, &why);
 	cr_assert(report, "%s: no report: %s", cmd.at, why.text);
+	if (all)
+		judge_reports(p, base);
 	unlink(out);
+	free(base);
 	text_free(&cmd);
 	free(build);
 	return report;
@@ -729,7 +765,7 @@ ParameterizedTestParameters(kernels, bug)
 ParameterizedTest(struct planted *p, kernels, bug, .timeout = 60)
 {
 	int status;
-	json_t *report = run_kernel(p, "", &status);
+	json_t *report = run_kernel(p, "", true, &status);
 
 	judge_bug(p, report);
 	json_decref(report);
@@ -758,7 +794,7 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int status;
-		json_t *report = run_kernel(p, options[i], &status);
+		json_t *report = run_kernel(p, options[i], false, &status);
 		const json_t *sum = json_object_get(report, "summary");
 
 		cr_expect_eq(status, 0, "%s %s %s: status %d", p->kernel, p->args, options[i], status);
@@ -815,7 +851,7 @@ Test(kernels, bank_conflicts, .timeout = 60)
 
 		snprintf(p.kernel, sizeof p.kernel, "%s", run[i].kernel);
 		snprintf(p.args, sizeof p.args, "%s", run[i].args);
-		report = run_kernel(&p, "--bank-conflicts", &status);
+		report = run_kernel(&p, "--bank-conflicts", false, &status);
 		n = conflicts(report, "ldmatrix", &accesses);
 		cr_expect(accesses > 0, "%s %s", p.kernel, p.args);
 		cr_expect_eq(n, accesses * run[i].each, "%s %s: %lu conflicts of %lu ldmatrix",
