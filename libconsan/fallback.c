@@ -226,11 +226,24 @@ static void put_place(struct text *t, uint32_t id)
 		(int)strcspn(s->ptx, " \t["), s->ptx);
 }
 
+static bool same_line(uint32_t a, uint32_t b)
+{
+	const struct site_loc *l = site_headline(site_get(a)->loc), *m = site_headline(site_get(b)->loc);
+
+	return a == b || (l && m && l->line == m->line && !strcmp(l->file, m->file));
+}
+
 static void put_crossings(struct text *t, const struct crossings *x, enum crossing kind)
 {
 	text_printf(t, "%s at ", crossing_name[kind]);
 	for (unsigned i = 0; i < PLACES && x->site[kind][i]; i++) {
-		text_printf(t, i ? ", " : "");
+		bool again = false;
+
+		for (unsigned k = 0; k < i && !again; k++)
+			again = same_line(x->site[kind][i], x->site[kind][k]);
+		if (again)
+			continue;
+		text_printf(t, "%s", i ? ", " : "");
 		put_place(t, x->site[kind][i]);
 	}
 }
@@ -257,6 +270,16 @@ static bool hangs(enum rule r)
 	return r == CS701 || r == CS702 || r == CS703 || r == CS704 || r == CS705;
 }
 
+/* What the line that names a rank does with it in whole clusters */
+static const char *reach_of(const struct crossings *x, uint32_t site)
+{
+	for (unsigned k = 0; k < CROSS_BARRIER; k++)
+		for (unsigned i = 0; k != CROSS_ATOMIC && i < PLACES && x->site[k][i]; i++)
+			if (same_line(site, x->site[k][i]))
+				return crossing_name[k];
+	return "access";
+}
+
 /* Which operation it is that the finding means. */
 static void blame_finding(struct text *t, const struct finding *f, const struct crossings *x)
 {
@@ -267,7 +290,7 @@ static void blame_finding(struct text *t, const struct finding *f, const struct 
 	if (f->rule == CS501 && strstr(site_get(site)->ptx, "multicast"))
 		text_printf(t, "multicast mask built from the preferred size: ");
 	else if (f->rule == CS501)
-		text_printf(t, "access to a CTA of the preferred cluster that is not in the smaller one: ");
+		text_printf(t, "%s to a rank built from the preferred size: ", reach_of(x, site));
 	else if (hangs(f->rule))
 		text_printf(t, "a wait counts on the preferred size: ");
 	else if (global && x->site[CROSS_BARRIER][0]) {

@@ -191,6 +191,14 @@ DEVICE uint32_t smem_of(const void *mine, uint32_t rank)
 	return at;
 }
 
+DEVICE float dsmem_load(const float *mine, uint32_t rank)
+{
+	float x;
+
+	asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(smem_of(mine, rank)) : "memory");
+	return x;
+}
+
 DEVICE void mbar_arrive_at(uint64_t *mine, uint32_t rank)
 {
 	asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];"
@@ -251,6 +259,16 @@ DEVICE void store_async(uint32_t to, float a, float b, float c, float d, uint32_
 	asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
 		"[%0], {%1, %2, %3, %4}, [%5];"
 		:: "r"(to), "f"(a), "f"(b), "f"(c), "f"(d), "r"(full) : "memory");
+}
+
+/* Into the same place of each CTA in `mask`, and on the same barrier of each. */
+DEVICE void bulk_load_multicast(void *smem, const void *gmem, uint32_t bytes, uint64_t *full,
+	uint32_t mask)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+		".multicast::cluster [%0], [%1], %2, [%3], %4;"
+		:: "r"(smem_at(smem)), "l"(__cvta_generic_to_global(gmem)), "r"(bytes),
+		"r"(smem_at(full)), "h"((uint16_t)mask) : "memory");
 }
 
 DEVICE void bulk_reduce_add(float *gmem, const float *smem, uint32_t bytes)
