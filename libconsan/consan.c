@@ -119,6 +119,7 @@ void session_found(void *user, const struct finding *f)
 struct flight {
 	struct consan *c;
 	struct check *check;
+	const struct launch_info *info; /* with variables' own names */
 	struct crossings *watch;  /* NULL: nobody asks for what reaches across */
 	pthread_mutex_t print;
 };
@@ -129,7 +130,8 @@ static struct event_sink *on_cluster_begin(void *user, const struct cluster_info
 	struct cluster_info with = *info;
 	struct event_sink *sink;
 
-	with.recorder = recorder_begin(f->c->recorders, info);
+	with.launch = f->info;
+	with.recorder = recorder_begin(f->c->recorders, &with);
 	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
 	if (f->watch)
 		sink = crossings_begin(f->watch, info, sink);
@@ -248,7 +250,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 	const struct launch_info *info, struct check *check, struct crossings *watch,
 	struct exec_result *r)
 {
-	struct flight flight = { .c = c, .check = check, .watch = watch };
+	struct flight flight = { .c = c, .check = check, .info = info, .watch = watch };
 	struct exec_observer observer = { .user = &flight, .print = on_print };
 	struct exec_launch x = {
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
