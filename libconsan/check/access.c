@@ -79,8 +79,7 @@ static void touch_scatter(struct view *v, struct shadow *s, const struct event *
 		uint32_t bytes = ((1u << size) - 1) << off;
 
 		if (weak_write && sc->lanes[i] & (sc->lanes[i] - 1))
-			race_one_instruction(v->c, e, (unsigned)__builtin_ctz(sc->lanes[i]),
-				(unsigned)__builtin_ctz(sc->lanes[i] & (sc->lanes[i] - 1)), sc->addr[i]);
+			race_one_instruction(v->c, e, sc->lanes[i], sc->addr[i]);
 		if (now.bytes && g == granule && lanes == now.lanes) {
 			now.bytes |= (uint16_t)bytes;
 			continue;

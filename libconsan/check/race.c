@@ -681,20 +681,28 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	report_send(c, f);
 }
 
-/* Lanes of one instruction that write the same bytes: a race by the letter
- * (A12), harmless only if they write the same value; values are not seen here. */
-/* The CUDA guide allows it: one of the writes is performed, any. Library code
- * stores one value from all lanes. */
-void race_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
-	unsigned other, uint64_t addr)
+/* Lanes of one instruction that write the same bytes. The CUDA guide allows it:
+ * one of the writes is performed, any. Library code stores one value from all
+ * lanes, which is a note; if the values differ, chance decides. */
+void race_one_instruction(struct cluster *c, const struct event *e, uint32_t lanes, uint64_t addr)
 {
+	const uint32_t lost = e->count & lanes, kept = lanes & ~lost ? lanes & ~lost : lanes & (lanes - 1);
+	const unsigned lane = (unsigned)__builtin_ctz(lost ? lost : lanes);
+	const unsigned other = (unsigned)__builtin_ctz(lost ? kept : lanes & (lanes - 1));
 	struct warp *w = warp_of(c, e);
-	struct finding *f = report_new(c, CS103, SEV_NOTE, e->site, e->site);
+	struct finding *f = report_new(c, CS103, lost ? SEV_WARNING : SEV_NOTE, e->site,
+		lost ? 0 : e->site);
 
 	if (!f)
 		return;
 	report_side(c, f, w->index, (int)lane, e->site, "write");
 	report_memory(c, f, 0, e->peer, addr, e->size);
+	if (lost) {
+		report_edge(f, "lanes %u and %u write different values to the same bytes in one instruction: "
+			"which of them stays is not defined", lane, other);
+		report_send(c, f);
+		return;
+	}
 	report_side(c, f, w->index, (int)other, e->site, "write");
 	report_memory(c, f, 1, e->peer, addr, e->size);
 	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);

@@ -430,8 +430,7 @@ enum shadow_verdict race_judge(struct shadow_view *v, const struct cell_entry *o
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
 void race_stray(struct shadow_view *v, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why);
-void race_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
-	unsigned other, uint64_t addr);
+void race_one_instruction(struct cluster *c, const struct event *e, uint32_t lanes, uint64_t addr);
 
 /* ---- async.c ---- */
 void groups_reset(struct lane_groups *g);

@@ -128,7 +128,7 @@ static enum step op_atom(struct warp *w, const struct xop *x, uint32_t lanes)
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, parts * size, size, &r);
+		reach_emit(w, x, lanes, EVM_RMW, parts * size, size, 0, &r);
 	for (unsigned p = 0; p < parts; p++)
 		changed |= run[kind](w, lanes, &r, p * size, w->r + x->o[1] + p * size,
 			w->r + x->o[2] + p * size, reg, d ? d + p * size : NULL,
@@ -153,7 +153,7 @@ static enum step op_atom_vec(struct warp *w, const struct xop *x, uint32_t lanes
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, v->n * v->parts * v->size, v->size, &r);
+		reach_emit(w, x, lanes, EVM_RMW, v->n * v->parts * v->size, v->size, 0, &r);
 	for (unsigned e = 0; e < v->n; e++)
 		for (unsigned p = 0; p < v->parts; p++) {
 			unsigned char *b = w->r + v->b[e] + p * v->size;
@@ -179,7 +179,7 @@ static enum step op_atom128(struct warp *w, const struct xop *x, uint32_t lanes)
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, 16, 16, &r);
+		reach_emit(w, x, lanes, EVM_RMW, 16, 16, 0, &r);
 	pthread_mutex_lock(&lock);
 	for EACH_LANE(l, lanes) {
 		uint64_t o[2], b[2] = { r64(w, x->o[1])[l], r64(w, x->o[1])[LANES + l] };

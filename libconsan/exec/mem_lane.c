@@ -94,7 +94,7 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_READ, size * vec, size, &r);
+		reach_emit(w, x, lanes, EVM_READ, size * vec, size, 0, &r);
 	if (x->o[MX_ORDER] >> 24)
 		ex_poll(w);
 	for (unsigned v = 0; v < vec; v++) {
@@ -159,6 +159,27 @@ static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop
 	}
 }
 
+/* May lanes of the store hit the same bytes? Of shared memory, which no other
+ * worker writes to in between. */
+REACH_INLINE bool may_collide(const struct reach *r, uint32_t lanes, int bytes)
+{
+	return !r->far && r->space == SP_SHARED && lanes & (lanes - 1)
+		&& (!r->affine || (r->stride < bytes && r->stride > -bytes));
+}
+
+/* The lanes that do not find what they stored: another lane's value stands there. */
+static __attribute__((noinline)) uint32_t lost_lanes(const struct warp *w, const struct reach *r,
+	uint32_t lanes, const uint32_t *src, unsigned size, unsigned vec, unsigned reg)
+{
+	uint32_t lost = 0;
+
+	for (unsigned v = 0; v < vec; v++)
+		for EACH_LANE(l, lanes)
+			if (memcmp(reach_at(r, l) + v * size, w->r + src[v] + l * reg, size))
+				lost |= 1u << l;
+	return lost;
+}
+
 REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
@@ -167,12 +188,14 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	const uint32_t *src = vec > 4 ? x->i.p : x->o;
 	struct reach r;
 	uint64_t held;
+	bool collide;
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
-	if (w->sink)
-		reach_emit(w, x, lanes, EVM_WRITE, size * vec, size, &r);
+	collide = w->sink && may_collide(&r, lanes, (int)(size * vec));
+	if (w->sink && !collide)
+		reach_emit(w, x, lanes, EVM_WRITE, size * vec, size, 0, &r);
 	for (unsigned v = 0; v < vec; v++) {
 		const unsigned char *s = w->r + src[v];
 		unsigned char t[8 * LANES] __attribute__((aligned(64)));
@@ -184,6 +207,9 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		}
 		store_lanes(&r, lanes, size, v * size, s);
 	}
+	if (collide)
+		reach_emit(w, x, lanes, EVM_WRITE, size * vec, size,
+			lost_lanes(w, &r, lanes, src, size, vec, reg), &r);
 	reach_unlock(held);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
 		tell_maps(w, x, lanes, &r);

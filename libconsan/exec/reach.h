@@ -276,9 +276,10 @@ REACH_INLINE void reach_unlock(uint64_t stripes)
 }
 
 /* Emits the access as one event, or one for each space and CTA that lanes hit;
- * element: the bytes that are atomic. */
+ * element: the bytes that are atomic; lost: lanes whose value another lane of
+ * the same store has overwritten. */
 static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xop *x,
-	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, struct reach *r)
+	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, uint32_t lost, struct reach *r)
 {
 	uint32_t order = x->o[MX_ORDER];
 	struct event e;
@@ -293,7 +294,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 				same |= 1u << l;
 		part.space = p->space;
 		part.cta = p->cta;
-		reach_emit(w, x, same, mode, bytes, element, &part);
+		reach_emit(w, x, same, mode, bytes, element, lost, &part);
 		lanes &= ~same;
 	}
 	if (!lanes || (r->space != SP_SHARED && !(r->space == SP_GLOBAL && w->sink->want_global)))
@@ -305,8 +306,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	e.scope = (uint8_t)(order >> 8);
 	e.flags = (uint8_t)(order >> 16);
 	e.size = bytes;
-	if (r->space == SP_GLOBAL)
-		e.count = element;
+	e.count = r->space == SP_GLOBAL ? element : lost;
 	if (r->cta)
 		e.peer = (uint16_t)r->cta->rank;
 	if (r->affine) {
