@@ -235,7 +235,7 @@ struct job {
 /* The dice are global: a thread makes its events first, then saves them. */
 static void save_cluster(const struct job *j)
 {
-	struct cluster_info c = { &launch, j->cluster, NCTAS, WARPS };
+	struct cluster_info c = { &launch, j->cluster, NCTAS, WARPS, NULL };
 	struct event_sink *sink = event_writer_begin(j->w, &c, NULL);
 	struct made m;
 
@@ -395,7 +395,7 @@ static void *save_same(void *arg)
 {
 	struct same_job *j = arg;
 	struct event_sink next = { count_event, false };
-	struct cluster_info c = { &launch, j->cluster, NCTAS, WARPS };
+	struct cluster_info c = { &launch, j->cluster, NCTAS, WARPS, NULL };
 	struct event_sink *sink = event_writer_begin(j->w, &c, &next);
 	struct event e = { .kind = EV_ACCESS, .lanes = 1, .site = j->site };
 
