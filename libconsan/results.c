@@ -428,13 +428,12 @@ static bool same_place(uint32_t a, uint32_t b)
 
 static bool same_bug(const struct finding *a, const struct finding *b)
 {
-	if (a->rule != b->rule || a->severity != b->severity || a->nsides != b->nsides
-			|| strcmp(a->kernel, b->kernel))
+	if (a->rule != b->rule || a->severity != b->severity || a->nsides != b->nsides)
 		return false;
 	for (unsigned i = 0; i < a->nsides; i++)
 		if (!same_place(a->side[i].site, b->side[i].site))
 			return false;
-	return true;
+	return !strcmp(a->kernel, b->kernel);
 }
 
 void results_add_finding(struct results *r, const struct finding *f)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #define STEPS_DRAWN 9000u /* on the whole page: 1,000 findings stay below 5 MB */
+#define MOST 2000u        /* findings on a page, unless --print-limit is higher, or 0 */
 #define FEW 60u           /* findings; of more, excerpts are shorter */
 
 static const char *const severity_class[] = {
@@ -161,7 +162,7 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 	mu_attr(m, "aria-label", "Rule");
 	choice(m, "", "all rules");
 	for (int k = RULE_NONE + 1; k < RULE_COUNT; k++)
-		for (size_t i = 0; i < r->finding.n && last != (enum rule)k; i++)
+		for (size_t i = 0; i < h->shown && last != (enum rule)k; i++)
 			if (r->finding.at[i].rule == (enum rule)k) {
 				struct text t = { 0 };
 
@@ -177,7 +178,7 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 	mu_attr(m, "aria-label", "Kernel");
 	choice(m, "", "all kernels");
 	for (unsigned k = 0; k < nkernels; k++)
-		for (size_t i = 0; i < r->finding.n; i++) {
+		for (size_t i = 0; i < h->shown; i++) {
 			char *name;
 
 			if (kernel[i] != k)
@@ -206,7 +207,7 @@ static void contents(struct html *h)
 	mu_class(m, "nav", "toc");
 	mu_attr(m, "aria-label", "Findings");
 	mu_open(m, "ol");
-	for (size_t i = 0; i < h->r->finding.n; i++) {
+	for (size_t i = 0; i < h->shown; i++) {
 		const struct finding *f = &h->r->finding.at[i];
 		struct text t = { 0 };
 
@@ -339,10 +340,13 @@ static void findings(struct html *h, const unsigned *kernel)
 	mu_element(m, "h2", NULL, "Findings");
 	if (!h->r->finding.n)
 		mu_element(m, "p", "none", "No findings in what was checked.");
-	for (size_t i = 0; i < h->r->finding.n; i++) {
+	for (size_t i = 0; i < h->shown; i++) {
 		h->id = (unsigned)i + 1;
 		finding(h, &h->r->finding.at[i], kernel[i]);
 	}
+	if (h->shown < h->r->finding.n)
+		mu_element(m, "p", "none", "%zu more findings are not on this page: --print-limit=0 "
+			"shows all.", h->r->finding.n - h->shown);
 	mu_element(m, "p", "none js", "No finding passes the filters.");
 	mu_close(m, "section");
 	mu_newline(m);
@@ -491,12 +495,14 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 {
 	struct html h = { .m = { .out = out }, .o = o, .r = r, .built = newest_program(r),
 		.context = r->finding.n <= FEW ? 3 : 1, .steps_left = STEPS_DRAWN };
+	const size_t most = o->print_limit > MOST ? o->print_limit : MOST;
 	unsigned *kernel = base_alloc((r->finding.n + 1) * sizeof *kernel), nkernels = 0;
 	struct markup *m = &h.m;
 	struct report_counts n;
 
 	report_count(r, &n);
-	for (size_t i = 0; i < r->finding.n; i++) {
+	h.shown = o->print_limit && r->finding.n > most ? most : r->finding.n;
+	for (size_t i = 0; i < h.shown; i++) {
 		size_t k = 0;
 
 		while (strcmp(r->finding.at[k].kernel, r->finding.at[i].kernel))

@@ -21,6 +21,7 @@ struct html {
 	int64_t built;          /* when the newest program was; 0: not known */
 	unsigned context;       /* source lines shown before and after the one */
 	uint64_t steps_left;    /* of history, that may still be drawn */
+	size_t shown;           /* findings, from the first */
 	unsigned id;            /* of the finding at hand, from 1 */
 };
 
