@@ -542,6 +542,75 @@ Test(cases, tables_name_specimens)
 	}
 }
 
+/* ---- policies ---- */
+
+/* What each knob changes: this twin of this specimen, without its own options. */
+static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
+	{ "fence_by_writer", "tricky/fence_by_the_issuer_after_the_meeting", FIXED },
+	{ "fence_after_read", "quiet/s14_read_then_refill", FIXED },
+	{ "fence_after_cp_async", "quiet/s15_cp_async_then_wgmma", FIXED },
+	{ "bar_arrive_twice", "quiet/s20_one_warp_primes_a_barrier", FIXED },
+	{ "wait_by_arriver", "quiet/s08_arriver_never_waited", FIXED },
+	{ "wgmma_a_by_warpgroup", "quiet/s10_a_rows_of_its_own", FIXED },
+	{ "wgmma_registers", "async/cs320_no_fence", RACY },
+	{ "uninitialised_tile", "values/tile_padding", FIXED },
+	{ "wgmma_does_not_join", "race/cs122_met_at_the_wgmma", RACY },
+	{ "scope_as_written", "quiet/s18_no_scope_written", FIXED },
+	{ "async_across_ctas", "cluster/cs114_refill_by_the_peer", RACY },
+	{ "mbarrier_init_fence", "cluster/cs207_no_init_fence", RACY },
+	{ "fence_by_flag_writer", "quiet/fences_before_a_barrier", FIXED },
+	{ "init_by_many_lanes", "mbarrier/cs204_init_by_all_lanes", RACY },
+	{ "collectives_order_nothing", "race/cs109_handed_on_by_a_shuffle", RACY },
+};
+
+static unsigned worst_with(const struct specimen *s, enum twin twin, const char *options)
+{
+	struct stage g = { 0 };
+	struct err e = { 0 };
+	const struct finding *const *f;
+	unsigned sum = 0;
+	size_t n;
+
+	g.c = consan_open(options, &e);
+	cr_assert(g.c, "%s", e.text);
+	specimen_run(s, twin, &g);
+	n = consan_raw_findings(g.c, &f);
+	for (size_t i = 0; i < n; i++)
+		sum += 1u << 8 * f[i]->severity;
+	for (size_t i = 0; i < g.nbuffers; i++)
+		consan_free(g.c, g.buffer[i]);
+	consan_unload(g.module);
+	consan_close(g.c);
+	return sum;
+}
+
+Test(cases, every_knob_changes_something)
+{
+	static const char *const all[] = {
+#define KNOB(id, deflt, strict, rules, doc) #id,
+#include "../libconsan/check/policy.def"
+#undef KNOB
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(all); k++) {
+		char path[128], word[80];
+		struct specimen s;
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(knobs) && strcmp(knobs[i].knob, all[k]))
+			i++;
+		cr_expect_lt(i, ARRAY_SIZE(knobs), "%s changes nothing that is known here", all[k]);
+		if (i == ARRAY_SIZE(knobs))
+			continue;
+		snprintf(path, sizeof path, "tests/cases/%s.ptx", knobs[i].path);
+		snprintf(word, sizeof word, "knob=%s=1", all[k]);
+		specimen_read(&s, path);
+		cr_expect_neq(worst_with(&s, knobs[i].twin, ""), worst_with(&s, knobs[i].twin, word),
+			"%s does not change %s", all[k], path);
+		free(s.text);
+	}
+}
+
 /* ---- the bundled kernels ---- */
 
 static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring",
