@@ -390,7 +390,7 @@ void warp_miss(struct cluster *c, struct warp *w, uint32_t lanes, const struct f
 	uint32_t by_site, uint32_t site);
 static inline bool wide(const struct event *e)
 {
-	return e->scope >= SCOPE_CLUSTER;
+	return e->scope >= SCOPE_CLUSTER || e->sem == SEM_VOLATILE || e->sem == SEM_MMIO;
 }
 void on_warp_sync(struct cluster *c, const struct event *e);
 void on_warp_meet(struct cluster *c, const struct event *e);
