@@ -61,16 +61,18 @@ static void room(struct text *t, const struct hook *h, const char *n)
 		"$CSR%u:\n", h->label);
 }
 
-/* Who acts, who leads, the pool. */
+/* Who acts, who leads, the pool. Without a pool nothing is recorded. */
 static void begin(struct text *t, const struct hook *h)
 {
 	text_printf(t,
+		"\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
+		"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n"
+		"\t@%%cs_q bra $CSZ%u;\n"
 		"\tactivemask.b32 %%cs_m;\n"
 		"\tbrev.b32 %%cs_t, %%cs_m;\n"
 		"\tclz.b32 %%cs_l, %%cs_t;\n"
 		"\tmov.u32 %%cs_i, %%laneid;\n"
-		"\tsetp.eq.u32 %%cs_lead, %%cs_i, %%cs_l;\n"
-		"\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n", h->module);
+		"\tsetp.eq.u32 %%cs_lead, %%cs_i, %%cs_l;\n", h->module, h->label);
 }
 
 /* The trap never happens; it is there so that the ticket is drawn before the
@@ -180,16 +182,15 @@ static void record_lanes(struct text *t, const struct hook *h)
 void hook_record(struct text *t, const struct hook *h)
 {
 	begin(t, h);
-	if (h->class == PLAN_ADDRESS) {
-		record_address(t, h);
-		return;
-	}
-	if (h->sync)
+	if (h->class != PLAN_ADDRESS && h->sync)
 		ticket(t, h);
-	else
+	else if (h->class != PLAN_ADDRESS)
 		text_printf(t, "\tmov.b32 %%cs_k, 0;\n");
-	if (h->class == PLAN_LANES)
+	if (h->class == PLAN_ADDRESS)
+		record_address(t, h);
+	else if (h->class == PLAN_LANES)
 		record_lanes(t, h);
 	else
 		record_uniform(t, h);
+	text_printf(t, "$CSZ%u:\n", h->label);
 }

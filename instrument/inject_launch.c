@@ -67,8 +67,8 @@ static bool prepare(struct inject_launch *l)
 
 	if (!pool)
 		return false;
-	p.pool = pool->at;
-	p.chunks = l->wanted ? pool->chunks : 0;
+	p.pool = l->wanted ? pool->at : 0;
+	p.chunks = pool->chunks;
 	return !cu.p_cuMemcpyHtoD(pool->at, &head, sizeof head)
 		&& !cu.p_cuMemcpyHtoD(l->variable, &p, sizeof p);
 }
@@ -245,6 +245,9 @@ void inject_after(struct inject_launch *l, CUresult r)
 	} else {
 		gpu_skip(inject_session(), l->kernel);
 	}
+	/* a graph may run the kernel again, unwatched */
+	if (!r)
+		cu.p_cuMemcpyHtoD(l->variable, &(struct record_params){ 0 }, sizeof(struct record_params));
 	pthread_mutex_unlock(&lock);
 	free(l->kernel);
 }

@@ -382,12 +382,12 @@ static void describe_sites(const struct rewrite *code, struct site_info *info)
 
 uint32_t decode_symbol(const void *pool, size_t k)
 {
-	return k < 1000 ? ((const uint32_t *)pool)[8 + k] : 0;
+	return k < RECORD_SYMBOLS ? ((const uint32_t *)pool)[RECORD_SYMBOLS_AT / 4 + k] : 0;
 }
 
-uint64_t decode_params(const void *pool)
+uint64_t decode_param(const void *pool, size_t k)
 {
-	return ((const uint64_t *)pool)[2];
+	return k < RECORD_PARAMS ? ((const uint64_t *)pool)[RECORD_PARAMS_AT / 8 + k] : 0;
 }
 
 void decode_run(const struct decode_launch *l, struct decode_result *r)

@@ -30,11 +30,19 @@
 #define RECORD_AFFINE 0x1000u
 #define RECORD_STRIDE_BIAS 2048
 
+/* Where in the head chunk the grid's first thread says where things lie: the
+ * shared variables, 32 bits each, and the kernel's parameters of 128 bytes or
+ * more, generic addresses. Bytes and how many. */
+#define RECORD_SYMBOLS_AT 32u
+#define RECORD_SYMBOLS 500u
+#define RECORD_PARAMS_AT 2048u
+#define RECORD_PARAMS 200u
+
 /* The name of module number n's variable: this and the number. */
 #define RECORD_VARIABLE "consan_gpu_"
 
 struct record_params {
-	uint64_t pool;     /* address of the head chunk */
+	uint64_t pool;     /* address of the head chunk; 0: record nothing */
 	uint32_t chunks;   /* without the head and the last */
 	uint32_t tickets;  /* 1: synchronisation takes tickets from the head, as
 			      clocks of several CTAs do not compare */

@@ -370,13 +370,16 @@ static void tell_layout(struct writer *w)
 		text_printf(t, "\tmov.u32 %%cs_u, %%%s.%c;\n\tor.b32 %%cs_t, %%cs_t, %%cs_u;\n",
 			k < 3 ? "tid" : "ctaid", "xyz"[k % 3]);
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSE%u;\n", label);
-	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n", w->r->number);
-	if (w->f->nparam)
-		text_printf(t, "\tmov.b64 %%cs_e, %s;\n\tcvta.param.u64 %%cs_e, %%cs_e;\n"
-			"\tst.global.b64 [%%cs_d+16], %%cs_e;\n", w->f->param[0].name);
-	for (size_t k = 0; k < w->info->nsymbols && k < 1000; k++)
+	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
+		"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSE%u;\n", w->r->number, label);
+	for (size_t k = 0; k < w->f->nparam && k < RECORD_PARAMS; k++)
+		if (w->f->param[k].size >= 128) /* it may hold a tensor map */
+			text_printf(t, "\tmov.b64 %%cs_e, %s;\n\tcvta.param.u64 %%cs_e, %%cs_e;\n"
+				"\tst.global.b64 [%%cs_d+%zu], %%cs_e;\n", w->f->param[k].name,
+				RECORD_PARAMS_AT + 8 * k);
+	for (size_t k = 0; k < w->info->nsymbols && k < RECORD_SYMBOLS; k++)
 		text_printf(t, "\tmov.u32 %%cs_t, %s;\n\tst.global.b32 [%%cs_d+%zu], %%cs_t;\n",
-			w->info->symbol[k]->name, 32 + 4 * k);
+			w->info->symbol[k]->name, RECORD_SYMBOLS_AT + 4 * k);
 	text_printf(t, "$CSE%u:\n}\n", label);
 }
 

@@ -27,7 +27,7 @@ struct rewrite_note {
 struct rewrite_func {
 	const struct ptx_func *func;
 	/* Shared variables, in the order in which the kernel reports where
-	 * they lie: words of the head chunk from unit 2 on. */
+	 * they lie (record.h). */
 	const struct ptx_var **symbol; size_t nsymbols;
 	uint32_t sites, recorded;  /* instructions with an effect, of those recorded */
 	uint32_t *note_of;         /* instruction -> 1 + place in rewrite.note; NULL: no wgmma */

@@ -195,11 +195,15 @@ static void on_end(void *user, struct event_sink *sink)
 /* A map among the parameters, or anywhere else. */
 static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *map)
 {
-	uint64_t base = decode_params(f->l->pool), bytes = f->func->func->param_bytes;
+	const struct ptx_func *func = f->func->func;
 	const void *param = NULL;
 
-	if (f->l->params && at - base < bytes && bytes - (at - base) >= sizeof *map)
-		param = (const char *)f->l->params + (at - base);
+	for (size_t k = 0; k < func->nparam && f->l->params; k++) {
+		uint64_t base = decode_param(f->l->pool, k), bytes = func->param[k].size;
+
+		if (base && at - base < bytes && bytes - (at - base) >= sizeof *map)
+			param = (const char *)f->l->params + func->param[k].offset + (at - base);
+	}
 	return f->l->map && f->l->map(f->l->user, at, param, map);
 }
 
