@@ -43,6 +43,8 @@ void progress_launch(struct progress *p, const char *kernel, uint64_t clusters)
 	if (!p)
 		return;
 	__atomic_store_n(&p->begun, 0, __ATOMIC_RELEASE);
+	if (!strncmp(kernel, "void ", 5)) /* templates' names begin so */
+		kernel += 5;
 	snprintf(p->kernel, sizeof p->kernel, "%s", kernel);
 	__atomic_store_n(&p->done, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->total, clusters, __ATOMIC_RELAXED);

@@ -49,6 +49,41 @@ static char *write_file(char *path, const char *text)
 	return path;
 }
 
+/* An empty report: what the commands that read one make of it. */
+Test(cli, report_merge_suppress)
+{
+	char path[] = "/tmp/consan-cli-XXXXXX.jsn", bad[] = "/tmp/consan-cli-XXXXXX.jsn";
+	char command[512];
+
+	write_file(path, "{\"consan_report\": 2, \"findings\": [{\"rule\": \"CS102\", \"severity\":"
+		" \"error\", \"kernel\": \"k\", \"sides\": [], \"seen\": 1}], \"coverage\":"
+		" [{\"kernel\": \"k\", \"launches\": 1, \"checked\": 1}]}");
+	write_file(bad, "{\"consan_report\": 2,\n\"findings\": oops}");
+	snprintf(command, sizeof command, "report %s", path);
+	cr_expect_eq(consan(command), 66);
+	cr_expect(has("error CS102") && has("SUMMARY consan: 1 error"));
+	snprintf(command, sizeof command, "report --to=html %s", path);
+	cr_expect_eq(consan(command), 66);
+	cr_expect(has("<!DOCTYPE html>"));
+	snprintf(command, sizeof command, "report --to=pdf %s", path);
+	cr_expect_eq(consan(command), 2);
+	snprintf(command, sizeof command, "report --finding=2 %s", path);
+	cr_expect_eq(consan(command), 2);
+	snprintf(command, sizeof command, "merge %s %s", path, path);
+	cr_expect_eq(consan(command), 66);
+	cr_expect(has("\"seen\": 2") && has("\"launches\": 2"));
+	snprintf(command, sizeof command, "suppress %s --finding=1 --reason=why", path);
+	cr_expect_eq(consan(command), 0);
+	cr_expect(has("CS102\n") && has("reason: why\n"));
+	snprintf(command, sizeof command, "suppress %s --finding=1", path);
+	cr_expect_eq(consan(command), 2);
+	snprintf(command, sizeof command, "report %s", bad);
+	cr_expect_eq(consan(command), 2);
+	cr_expect(has(":2:"), "%s", output);
+	unlink(path);
+	unlink(bad);
+}
+
 Test(cli, help_and_version)
 {
 	cr_assert_eq(consan("--version"), 0);

@@ -262,8 +262,7 @@ Test(formats, malformed_json_says_where)
 		"{\"consan_report\": 2, \"findings\": [4], \"coverage\": []}",
 		"{\"consan_report\": 2, \"findings\": [{\"rule\": \"CS999\"}], \"coverage\": []}",
 		"{\"consan_report\": 2, \"findings\": [], \"coverage\": [{}]}",
-		"{\"consan_report\": 2, \"findings\": [], \"coverage\": [],"
-			" \"suppressed\": [{\"where\": \"x\"}]}",
+		"{\"consan_report\":2,\"findings\":[],\"coverage\":[],\"suppressed\":[{\"where\":\"x\"}]}",
 	};
 	struct err e;
 
