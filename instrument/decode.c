@@ -485,12 +485,19 @@ static void on_mbarrier(struct dcluster *c, uint32_t warp, const struct record *
 	case OP_mbarrier_complete_tx: kind = EV_MB_COMPLETE; break;
 	default: return;
 	}
-	for EACH_LANE(l, r->lanes) {
+	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
+		unsigned l = (unsigned)__builtin_ctz(rest);
 		struct event e = event_of(c, warp, r->site, kind, 1u << l);
 		uint64_t at = value(c, r, &i->operand[0], l);
 		uint32_t n = i->noperands > 1 ? (uint32_t)value(c, r, &i->operand[1], l) : 0;
 		struct model *m;
 
+		same = 1u << l;
+		if (kind == EV_MB_INIT) { /* lanes that do the same do it once */
+			same = alike(c, r, rest, &i->operand[0]);
+			same = alike(c, r, same, &i->operand[1]);
+			e.lanes = same;
+		}
 		e.peer = owner(c, &e, at, kind == EV_MB_EXPECT || kind == EV_MB_COMPLETE);
 		e.addr = OFFSET(at);
 		e.sem = (uint8_t)sem_of(i, kind == EV_MB_INIT || kind == EV_MB_INVAL ? SEM_WEAK : SEM_RELAXED);
