@@ -81,7 +81,7 @@ template <int N> struct shape {
 	BUG(tx_without_b, CS211, "", \
 		"only the bytes of A are expected, those of B are copied as well") \
 	BUG(full_count, CS701, "", "full counts two arrivals, the producer arrives once") \
-	BUG(one_releases, CS701, LOOPS, "of two consumer warpgroups only the first gives slots back") \
+	BUG(one_releases, CS701, "", "of two consumer warpgroups only the first gives slots back") \
 	BUG(release_early, CS120, "", \
 		"gives back the slot that the wgmma group in flight still reads") \
 	BUG(wait_off_by_one, CS321, "", "reads the sums with one wgmma group still in flight") \
