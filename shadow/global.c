@@ -42,6 +42,7 @@
 #define MANY 256u
 #define FEW 24u
 #define ATOMICS 16u
+#define CROWD 4u
 #define OTHERS 6u         /* readers of other clusters, while no clusters synchronise */
 #define PLENTY (4u << 20) /* bytes of a shard's states and records */
 #define MEMO 8u
@@ -102,7 +103,8 @@ struct visit {
 	const struct global_record *from;
 	const uint64_t *lane_addr;
 	const struct global_record *now; /* the same, as this region keeps it */
-	uint32_t record;         /* index of now's record in this region */
+	uint32_t record;         /* index of now's record in this region ... */
+	uint32_t crowd;          /* ... and of what stands for it in a crowd, or 0 */
 	struct region *region;
 	struct memo memo[MEMO];
 	unsigned nmemo;
@@ -129,7 +131,7 @@ static uint32_t lanes_at(const struct global_record *r, uint64_t addr)
 		}
 		return found;
 	}
-	if (r->inner && r->pitch > 0 && (uint64_t)r->pitch >= width) {
+	if (r->inner == r->size && r->pitch > 0 && (uint64_t)r->pitch >= width) {
 		uint64_t k = d / (uint32_t)r->pitch, in = d % (uint32_t)r->pitch;
 
 		if (in >= width || k >= 32u >> r->row)
@@ -139,7 +141,7 @@ static uint32_t lanes_at(const struct global_record *r, uint64_t addr)
 	for (uint32_t m = r->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 		uint64_t at = r->base + (uint64_t)((int64_t)(l >> r->row) * r->pitch)
-			+ (uint64_t)(l & ((1u << r->row) - 1)) * r->inner;
+			+ (uint64_t)((int64_t)(l & ((1u << r->row) - 1)) * r->inner);
 
 		if (addr - at < r->size)
 			found |= m & -m;
@@ -370,6 +372,8 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 		return false;
 	if (x->flags & GR_STRONG && !(n->flags & GR_STRONG))
 		return false;
+	if (x->flags & GR_CROWD)
+		return true;
 	if (x->base == n->base && x->row == n->row && x->pitch == n->pitch && x->size == n->size
 		&& x->inner == n->inner && x->lanes == n->lanes && x->row != GR_LIST
 		&& x->count <= 1 && n->count <= 1)
@@ -421,12 +425,14 @@ static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n
 	return worst;
 }
 
-/* Reads by other clusters than now's beyond the lowest OTHERS. */
+/* Reads by other clusters than now's beyond the lowest OTHERS; now and then. */
 static uint32_t trim_readers(struct shard *s, struct entry *at, uint32_t n,
 	const struct global_record *now)
 {
 	const uint8_t tag = tag_of(now->cluster);
 
+	if (n <= 3 * OTHERS)
+		return n;
 	for (;;) {
 		uint32_t others = 0, worst = n, most = 0;
 
@@ -488,6 +494,44 @@ static bool adds_nothing(struct visit *v, const struct entry *at, uint32_t n, ui
 	return false;
 }
 
+static bool crowds(const struct global_record *x, const struct global_record *n)
+{
+	const uint8_t kind = GR_WRITE | GR_STRONG | GR_NC | GR_ASYNC;
+
+	return !(n->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)) && !((x->flags ^ n->flags) & kind)
+		&& x->agent == n->agent && x->epoch == n->epoch && x->cluster == n->cluster;
+}
+
+/* A warp that reads a place again and again, by other lanes each time, is
+ * remembered as one: beyond CROWD entries of one epoch. */
+static uint32_t join_crowd(struct visit *v, struct entry *at, uint32_t n)
+{
+	struct shard *s = v->s;
+	uint32_t same = 0, k = 0;
+	uint16_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		same += at[i].tag == at[n - 1].tag && crowds(record_at(s, at[i].record), v->now);
+	if (same <= CROWD)
+		return n;
+	if (!v->crowd) {
+		struct global_record r = *v->now;
+
+		r.row = GR_WHOLE;
+		r.lanes = UINT32_MAX;
+		r.offset = NULL;
+		r.flags |= GR_CROWD;
+		v->crowd = record_new(s, &r, NULL, v->region->number);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (at[i].tag == at[n - 1].tag && crowds(record_at(s, at[i].record), v->now))
+			bytes |= at[i].bytes;
+		else
+			at[k++] = at[i];
+	at[k++] = (struct entry){ v->crowd, bytes, record_at(s, v->crowd)->flags, tag_of(v->now->cluster) };
+	return k;
+}
+
 /* Fills the scratch with what the granule remembers after the access. Newest
  * first: a strong access that now knows has observed the strong writes before
  * it, back to where their chain began, so that they are ordered before now, too. */
@@ -537,6 +581,8 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	memmove(out, out + k, n * sizeof *out);
 	if (!skip)
 		out[n++] = mine;
+	if (!skip && n > CROWD && !(now->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)))
+		n = join_crowd(v, out, n);
 	return trim(v, out, n);
 }
 
@@ -619,7 +665,7 @@ static void touch_granules(struct visit *v, struct page *p, uint64_t addr, uint3
 }
 
 /* [addr, end) within one page */
-static void touch_page(struct visit *v, uint64_t addr, uint64_t end)
+static void touch_page(struct visit *v, uint64_t addr, uint64_t end, uint16_t mask)
 {
 	struct page *p = &v->region->page[addr / PAGE_BYTES % PAGES];
 	uint32_t from = (uint32_t)(addr % PAGE_BYTES), to = from + (uint32_t)(end - addr);
@@ -628,7 +674,7 @@ static void touch_page(struct visit *v, uint64_t addr, uint64_t end)
 
 	v->s->visits += last - first + 1;
 	if (!p->id && to - from == PAGE_BYTES) {
-		uint32_t now = step(v, p->all, addr, 0xffff, PAGE_GRANULES);
+		uint32_t now = step(v, p->all, addr, mask, PAGE_GRANULES);
 
 		if (now != UINT32_MAX) {
 			p->all = now;
@@ -643,17 +689,17 @@ static void touch_page(struct visit *v, uint64_t addr, uint64_t end)
 	head = (uint16_t)(0xffffu << (from % GRANULE));
 	tail = (uint16_t)(0xffffu >> (GRANULE - 1 - (to - 1) % GRANULE));
 	if (first == last) {
-		touch_granules(v, p, addr, first, 1, head & tail);
+		touch_granules(v, p, addr, first, 1, head & tail & mask);
 		return;
 	}
-	if (head != 0xffff)
-		touch_granules(v, p, addr, first++, 1, head);
-	if (tail != 0xffff) {
-		touch_granules(v, p, addr, first, last - first, 0xffff);
-		touch_granules(v, p, addr, last, 1, tail);
+	if (mask & ~head)
+		touch_granules(v, p, addr, first++, 1, head & mask);
+	if (mask & ~tail) {
+		touch_granules(v, p, addr, first, last - first, mask);
+		touch_granules(v, p, addr, last, 1, tail & mask);
 		return;
 	}
-	touch_granules(v, p, addr, first, last - first + 1, 0xffff);
+	touch_granules(v, p, addr, first, last - first + 1, mask);
 }
 
 /* ---- regions ---- */
@@ -716,6 +762,7 @@ static void enter(struct global_shadow *g, struct visit *v, uint64_t number)
 	v->region = region_of(v->s, number);
 	v->record = record_new(v->s, v->from, v->lane_addr, number);
 	v->now = record_at(v->s, v->record);
+	v->crowd = 0;
 	v->nmemo = 0;
 	v->last = 0;
 	v->lanewise = false;
@@ -726,6 +773,8 @@ static void leave(struct visit *v)
 	if (!v->region)
 		return;
 	record_put(v->s, v->record);
+	if (v->crowd)
+		record_put(v->s, v->crowd);
 	pthread_mutex_unlock(&v->s->lock);
 	v->region = NULL;
 }
@@ -747,7 +796,8 @@ void global_shadow_touch(struct global_shadow *g, struct global_ask *a,
 				leave(&v);
 				enter(g, &v, number);
 			}
-			touch_page(&v, addr, next < end ? next : end);
+			touch_page(&v, addr, next < end ? next : end,
+				spans[i].mask ? spans[i].mask : 0xffff);
 		}
 	}
 	leave(&v);

@@ -29,6 +29,8 @@ enum {
 	GR_NC     = 8,  /* ld.nc: outside the memory model */
 	GR_ASYNC  = 16, /* by the async proxy */
 	GR_TENSOR = 32,
+	GR_CROWD  = 64, /* reads by the warp at more than one place of the program: which
+	                   of its lanes is not known */
 };
 
 /* Which lanes touched a byte: lane l has `size` bytes at
@@ -44,13 +46,12 @@ struct global_record {
 	uint32_t cluster, epoch, site, lanes;
 	uint32_t issue;          /* epoch of the issuing warp */
 	uint32_t refs;           /* states that hold it */
-	int32_t pitch, step;
+	int32_t pitch, inner, step; /* inner 0: the lanes of a row have the same bytes */
 	uint16_t agent, warp;    /* warp: in the cluster, that did or issued it */
 	uint16_t size;           /* bytes per lane */
 	uint16_t element;        /* bytes that are atomic */
 	uint8_t row, flags, scope;
 	uint8_t count;           /* 0 and 1 are the same; 1 of a GR_LIST */
-	uint16_t inner;          /* size, or 0: the lanes of a row have the same bytes */
 	int8_t lane;             /* who issued it, if an engine did it */
 };
 
@@ -77,6 +78,7 @@ struct global_ask {
 
 struct global_span {
 	uint64_t addr, bytes;
+	uint16_t mask;           /* of each granule only these bytes; 0: all */
 };
 
 struct global_shadow;

@@ -9,67 +9,98 @@
 /* Which lanes make a row: lane l at first + (l >> row) * pitch + ... */
 static bool in_rows(struct global_record *r, uint32_t lanes, const uint64_t *at)
 {
-	uint32_t size = r->size, inner, k;
 	uint64_t first = at[0];
-	int64_t pitch;
-	unsigned row;
+	int64_t pitch, inner;
+	unsigned row, k;
 
 	if (lanes != UINT32_MAX)
 		return false;
-	inner = at[1] == first ? 0 : size;
-	for (k = 1; k < 32 && at[k] == first + (uint64_t)k * inner; k++)
+	inner = (int64_t)(at[1] - first);
+	for (k = 1; k < 32 && at[k] == first + (uint64_t)(k * inner); k++)
 		;
 	row = 31 - (unsigned)__builtin_clz(k);
-	pitch = row == 5 ? (int64_t)size * 32 : (int64_t)(at[1u << row] - first);
-	if (pitch != (int32_t)pitch)
+	pitch = row == 5 ? (int64_t)r->size * 32 : (int64_t)(at[1u << row] - first);
+	if (pitch != (int32_t)pitch || inner != (int32_t)inner)
 		return false;
 	for (k = 0; k < 32; k++)
-		if (at[k] != first + (uint64_t)((int64_t)(k >> row) * pitch)
-			+ (uint64_t)(k & ((1u << row) - 1)) * inner)
+		if (at[k] != first + (uint64_t)((int64_t)(k >> row) * pitch
+			+ (int64_t)(k & ((1u << row) - 1)) * inner))
 			return false;
 	r->base = first;
 	r->row = (uint8_t)row;
 	r->pitch = (int32_t)pitch;
-	r->inner = (uint16_t)inner;
+	r->inner = (int32_t)inner;
 	return true;
+}
+
+/* Of each granule, the bytes of accesses of `size` bytes, `every` so many. */
+static uint16_t mask_of(uint64_t addr, uint32_t size, uint32_t every)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t at = addr % every; at < GRANULE; at += every)
+		mask |= ((1u << size) - 1) << at;
+	return (uint16_t)mask;
+}
+
+/* Pieces of global memory that an access is made of, lane by lane. */
+struct pieces {
+	struct global_span *span;
+	size_t n;
+	uint32_t every, lanes; /* of the last: distance of its lanes, and how many */
+	uint64_t newest;
+};
+
+static void add_piece(struct pieces *p, uint64_t a, uint32_t size)
+{
+	struct global_span *last = p->n ? &p->span[p->n - 1] : NULL;
+	uint64_t every = a - p->newest;
+
+	if (last && p->lanes == 1 && (every == size
+		|| (every > size && every <= GRANULE && GRANULE % every == 0)))
+		p->every = (uint32_t)every;
+	if (last && every && every == p->every) {
+		last->bytes += every;
+		last->mask = every == size ? 0 : mask_of(a, size, p->every);
+		p->lanes++;
+	} else if (!last || a < last->addr || a + size > last->addr + last->bytes || last->mask) {
+		p->span[p->n++] = (struct global_span){ .addr = a, .bytes = size };
+		p->every = 0;
+		p->lanes = 1;
+	}
+	p->newest = a;
 }
 
 /* Fills the record's layout and the spans: neighbouring lanes are one. */
 static size_t lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, int32_t stride,
 	const uint64_t *at, struct global_span span[32])
 {
+	struct pieces p = { .span = span };
 	uint32_t size = r->size;
-	size_t n = 0;
 
 	r->lanes = lanes;
-	r->inner = r->size;
+	r->inner = (int32_t)size;
 	r->count = 1;
 	if (!at) {
 		r->base = addr;
 		r->row = stride == (int32_t)size ? 5 : 0;
 		r->pitch = r->row ? (int32_t)size * 32 : stride;
 		if (r->row && lanes == UINT32_MAX) {
-			span[0] = (struct global_span){ addr, (uint64_t)size * 32 };
+			span[0] = (struct global_span){ .addr = addr, .bytes = (uint64_t)size * 32 };
 			return 1;
 		}
 	} else if (!in_rows(r, lanes, at)) {
 		r->base = at[__builtin_ctz(lanes)];
 		r->row = GR_LIST;
 	}
+	if (r->row < 5 && !r->pitch) /* all rows are the first one */
+		lanes &= lanes == UINT32_MAX ? (1u << (1u << r->row)) - 1 : UINT32_MAX;
 	for (uint32_t m = lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
-		uint64_t a = at ? at[l] : addr + (uint64_t)((int64_t)stride * (int)l);
-		struct global_span *last = n ? &span[n - 1] : NULL;
 
-		if (last && a == last->addr + last->bytes)
-			last->bytes += size;
-		else if (last && a + size == last->addr) {
-			last->addr = a;
-			last->bytes += size;
-		} else if (!last || a < last->addr || a + size > last->addr + last->bytes)
-			span[n++] = (struct global_span){ a, size };
+		add_piece(&p, at ? at[l] : addr + (uint64_t)((int64_t)stride * (int)l), size);
 	}
-	return n;
+	return p.n;
 }
 
 static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t lanes,
@@ -132,6 +163,14 @@ static void one_address(struct cluster *c, const struct event *e)
 
 /* ---- plain reads, put off ---- */
 
+/* The bytes of a granule, `by` bytes on. */
+static uint16_t rotate(uint16_t mask, int64_t by)
+{
+	unsigned n = (unsigned)(by & (GRANULE - 1));
+
+	return (uint16_t)((uint32_t)mask << n | (uint32_t)mask >> (GRANULE - n));
+}
+
 static void tell(struct cluster *c, struct warp *w, struct pending *p)
 {
 	struct cluster_global *k = c->global;
@@ -142,13 +181,14 @@ static void tell(struct cluster *c, struct warp *w, struct pending *p)
 		struct global_span s = p->span[i];
 		int64_t step = p->r.step, all = step * (p->r.count - 1);
 
-		if (step > 0 && (uint64_t)step <= s.bytes) {
+		if (step > 0 && (uint64_t)step <= s.bytes && !s.mask) {
 			s.bytes += (uint64_t)all;
 			vec_push(&k->spans, s);
 			continue;
 		}
 		for (unsigned j = 0; j < p->r.count; j++)
-			vec_push(&k->spans, ((struct global_span){ s.addr + (uint64_t)(step * j), s.bytes }));
+			vec_push(&k->spans, ((struct global_span){ s.addr + (uint64_t)(step * j), s.bytes,
+				step % GRANULE ? rotate(s.mask, step * j) : s.mask }));
 	}
 	v = view_of(c, w, p->r.lanes, w->group[0].f);
 	global_shadow_touch(c->check->global->shadow, &v.ask, &p->r, NULL, k->spans.at, k->spans.n);
@@ -189,23 +229,24 @@ static void flush_before(struct cluster *c, struct warp *w, const struct event *
 	}
 }
 
-/* The next of a loop's reads: all lanes have moved by the same distance. */
-static bool continues(const struct pending *p, const struct global_record *r, uint64_t base,
-	int32_t stride)
+/* The next of a loop's reads, all lanes moved by the same distance, or the same
+ * bytes again. */
+static bool continues(const struct pending *p, const struct global_record *r)
 {
-	int64_t step = (int64_t)(base - p->last);
+	int64_t step = (int64_t)(r->base - p->last);
 
 	return p->r.row == r->row && p->r.pitch == r->pitch && p->r.inner == r->inner
-		&& p->stride == stride && step == (int32_t)step
-		&& (p->r.count == 1 || step == p->r.step) && p->r.count < MAX_COUNT;
+		&& step == (int32_t)step && (p->r.count == 1 || step == p->r.step)
+		&& p->r.count < MAX_COUNT;
 }
 
 /* False: it cannot be put off. */
 static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 	struct global_record *r)
 {
-	struct pending *p = &c->global->pending[w->index * PENDING], *to = NULL;
+	struct pending *p = &c->global->pending[w->index * PENDING + e->site % PENDING];
 	struct global_span span[32];
+	bool same;
 	size_t n;
 
 	if (w->ngroups != 1 || e->lanes & ~w->group[0].lanes)
@@ -213,37 +254,26 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 	n = lay_out(r, e->lanes, e->addr, e->stride, e->lane_addr, span);
 	if (r->row == GR_LIST)
 		return false;
-	for (unsigned i = 0; i < PENDING; i++)
-		if (p[i].r.count && p[i].r.site == r->site)
-			to = &p[i];
-	if (to && to->r.lanes == r->lanes && r->base == to->last && continues(to, r, r->base + 0, e->stride)
-		&& to->r.count == 1)
-		return true; /* the very same bytes again */
-	if (to && to->r.lanes == r->lanes && continues(to, r, r->base, e->stride)) {
-		to->r.step = (int32_t)(r->base - to->last);
-		to->r.count++;
-		to->last = r->base;
+	same = p->r.count && p->r.site == r->site && p->r.lanes == r->lanes;
+	if (same && continues(p, r)) {
+		if (r->base != p->last || p->r.count > 1) {
+			p->r.step = (int32_t)(r->base - p->last);
+			p->r.count++;
+			p->last = r->base;
+		}
 		return true;
 	}
-	if (to)
-		tell(c, w, to);
-	for (unsigned i = 0; i < PENDING && !to; i++)
-		if (!p[i].r.count)
-			to = &p[i];
-	if (!to) {
-		to = &p[r->site % PENDING];
-		tell(c, w, to);
-	}
-	to->r = *r;
-	to->last = r->base;
-	to->stride = e->stride;
-	to->nspans = (uint32_t)n;
-	to->low = UINT64_MAX;
-	to->high = 0;
+	if (p->r.count)
+		tell(c, w, p);
+	p->r = *r;
+	p->last = r->base;
+	p->nspans = (uint32_t)n;
+	p->low = UINT64_MAX;
+	p->high = 0;
 	for (size_t i = 0; i < n; i++) {
-		to->span[i] = span[i];
-		to->low = span[i].addr < to->low ? span[i].addr : to->low;
-		to->high = span[i].addr + span[i].bytes > to->high ? span[i].addr + span[i].bytes : to->high;
+		p->span[i] = span[i];
+		p->low = span[i].addr < p->low ? span[i].addr : p->low;
+		p->high = span[i].addr + span[i].bytes > p->high ? span[i].addr + span[i].bytes : p->high;
 	}
 	c->global->npending[w->index]++;
 	return true;
@@ -303,7 +333,7 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct event *e
 	k->spans.n = 0;
 	for (unsigned i = 0; i < e->ngspans; i++)
 		if (e->gspans[i].bytes)
-			vec_push(&k->spans, ((struct global_span){ e->gspans[i].addr, e->gspans[i].bytes }));
+			vec_push(&k->spans, ((struct global_span){ e->gspans[i].addr, e->gspans[i].bytes, 0 }));
 	r->row = GR_WHOLE;
 	r->base = e->ngspans ? e->gspans[0].addr : 0;
 	if (r->flags & GR_WRITE)

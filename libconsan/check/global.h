@@ -69,13 +69,12 @@ struct polled {              /* what a warp last acquired: a loop asks again and
 
 /* Plain reads of one instruction in a loop, `step` bytes apart: told of at once,
  * before the warp synchronises or writes there. */
-#define PENDING 4u
+#define PENDING 32u /* of a warp, one for each site modulo this */
 #define MAX_COUNT 64u
 
 struct pending {
 	struct global_record r;  /* the first; r.count 0: free */
 	uint64_t last;           /* address of lane 0 in the newest */
-	int32_t stride;
 	uint64_t low, high;      /* bounds of the first */
 	uint32_t nspans;
 	struct global_span span[32]; /* of the first */

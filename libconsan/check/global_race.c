@@ -8,7 +8,8 @@
 static bool same_lanes(const struct global_record *a, const struct global_record *b)
 {
 	return a->base == b->base && a->row == b->row && a->pitch == b->pitch && a->size == b->size
-		&& a->lanes == b->lanes && a->row < GR_LIST && a->inner && b->inner
+		&& a->lanes == b->lanes && a->row < GR_LIST && a->inner == b->inner
+		&& a->inner == a->size
 		&& a->count <= 1 && b->count <= 1
 		&& (a->row == 5 || a->pitch >= (a->size << a->row) || -a->pitch >= (a->size << a->row));
 }
@@ -47,6 +48,8 @@ static bool knows(const struct cluster *c, const struct frontier *f, const struc
 		own = NULL;
 	if (!own && !covered)
 		return false;
+	if (old->flags & GR_CROWD)
+		return true; /* by some lanes, at least */
 	if (own && !covered && kind == AGENT_WARP && plane == PLANE_G && same_lanes(old, now))
 		return true; /* program order, lane by lane */
 	*lanewise = true;
