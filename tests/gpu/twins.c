@@ -11,7 +11,8 @@
 static const char *const program[] = {
 	"ring/ring", "hgemm/hgemm", "wgmma_gemm/wgmma_gemm", "attention/fa2_split_q",
 	"attention/fa2_split_kv", "attention/fa2_shared_kv", "attention/fa2_shared_qkv",
-	"attention/fa2_tiling_qk", "attention/hopper",
+	"attention/fa2_tiling_qk", "attention/hopper", "attention/mesh_kv", "attention/mesh_mlo",
+	"mlp/fused_mlp",
 };
 
 static const struct { const char *rule, *why; } unseen[] = {
