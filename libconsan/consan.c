@@ -434,6 +434,8 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	}
 	consan_device(c);
 	if (l->kernel->module->gpu) {
+		if (c->opt.cluster_fallback)
+			consan_remark(c, REMARK_FALLBACK_NOT_TRIED, "instrumented kernels run as launched: use --backend=cpu");
 		packed = pack(l);
 		status = gpu_rehearse(c, l, packed ? packed : l->params, e);
 		free(packed);
