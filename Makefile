@@ -187,7 +187,7 @@ install: all $(BUILD)/libconsan.so.0 $(MAN)
 	gzip -9nc $(BUILD)/man/consan.3 >"$$to/share/man/man3/consan.3.gz"; \
 	for c in consan consan-run; do install -m 644 libconsan/install/consan.bash "$$to/share/bash-completion/completions/$$c"; done; \
 	$(BUILD)/consan explain html >"$$to/share/doc/consan/rules.html"; \
-	install -m 644 README.md libconsan/DESIGN.md LICENSE "$$to/share/doc/consan"
+	install -m 644 README.md libconsan/DESIGN.md LICENSE reports/schema.json "$$to/share/doc/consan"
 
 deb: deps
 	$(V)rm -rf $(BUILD)/deb
