@@ -356,7 +356,7 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 
 	for EACH_LANE(l, r->lanes) {
 		struct event e = event_of(c, warp, r->site, EV_BULK, 1u << l);
-		uint64_t at = value(c, r, b.shared, l), mbar;
+		uint64_t at = value(c, r, b.shared, l), mbar, src[32];
 
 		e.flags = (uint8_t)((b.tensor ? EVF_TENSOR : 0) | (reduces ? EVF_REDUCE : 0) |
 			(b.multicast ? EVF_MULTICAST : 0));
@@ -370,6 +370,10 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		e.tx = e.size;
 		if (b.tensor && !find_box(c, r, &b, l, &e))
 			continue;
+		if (b.copy == COPY_PEER) {
+			src[l] = OFFSET(value(c, r, b.other, l));
+			e.lane_src = src;
+		}
 		if (b.copy == COPY_STORE) {
 			e.tx = 0;
 			emit(c, &e);

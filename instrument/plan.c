@@ -165,6 +165,8 @@ static bool bulk(const struct ptx_insn *i, struct plan *p)
 		add(p, b.mask, VAL_U32);
 	if (b.tensor)
 		add(p, &b.other->list[0], VAL_MAP);
+	else if (b.copy == COPY_PEER)
+		add(p, b.other, VAL_SHARED);
 	return true;
 }
 

@@ -62,7 +62,8 @@ static void check(struct consan *c, const struct consan_launch *l, const void *p
 {
 	const struct record_head *head = (const void *)pool;
 	struct gpu_launch g = { .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
-		.shared = l->kernel->info.shared_static + l->shared_dynamic,
+		/* between the two the executor aligns */
+		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
 		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = c->gpu->sm,
 		.pool = pool, .chunks = head->next - 1 < chunks ? head->next - 1 : chunks,
 		.dropped = head->dropped, .tickets = tickets, .params = params, .map = find_map,
