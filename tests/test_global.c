@@ -1,0 +1,120 @@
+/* test_global: the shadow of global memory against a model that forgets nothing,
+ * and the lanes of a record's forms. */
+#include "../shadow/global.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define CLUSTERS 4u
+#define BYTES 8192u
+#define BASE 0x7f0000010000ull
+
+struct asker {
+	struct global_ask ask;
+	bool clash[CLUSTERS][CLUSTERS];
+};
+
+/* A cluster is one thread here: it knows its own past and nobody else's. */
+static enum global_verdict judge(struct global_ask *a, const struct global_record *old,
+	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
+{
+	struct asker *k = (struct asker *)a;
+
+	cr_assert(bytes && addr % GRANULE == 0);
+	*lanewise = now->site % 3 == 0; /* it may always say so */
+	if (old->cluster == now->cluster)
+		return GLOBAL_ORDERED;
+	if (!((old->flags | now->flags) & GR_WRITE))
+		return GLOBAL_APART;
+	k->clash[old->cluster][now->cluster] = k->clash[now->cluster][old->cluster] = true;
+	return GLOBAL_CLASH;
+}
+
+static uint32_t next(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(*seed >> 33);
+}
+
+static void trial(uint64_t seed)
+{
+	static uint8_t read[CLUSTERS][BYTES], written[CLUSTERS][BYTES];
+	struct asker k = { .ask = { .synchronised = true, .judge = judge } };
+	bool want[CLUSTERS][CLUSTERS] = { 0 };
+	struct global_shadow *g = global_shadow_open();
+
+	memset(read, 0, sizeof read);
+	memset(written, 0, sizeof written);
+	for (uint32_t i = 1; i <= 12; i++) {
+		struct global_record r = { .cluster = next(&seed) % CLUSTERS, .site = i, .epoch = i,
+			.row = GR_WHOLE, .lanes = 1, .lane = -1, .flags = next(&seed) % 4 ? 0 : GR_WRITE };
+		struct global_span s[3] = { 0 };
+		unsigned n = 1 + next(&seed) % 3;
+
+		for (unsigned p = 0; p < n; p++) {
+			uint32_t at = next(&seed) % 2 ? next(&seed) % (BYTES - 600) : next(&seed) % 8 * 512;
+			uint32_t size = next(&seed) % 5 ? 1 + next(&seed) % 40 : 512;
+
+			s[p] = (struct global_span){ BASE + at, size,
+				next(&seed) % 3 ? 0 : (uint16_t)(next(&seed) | 1) };
+			for (uint32_t b = at; b < at + size; b++)
+				if (!s[p].mask || s[p].mask >> b % GRANULE & 1)
+					(r.flags & GR_WRITE ? written : read)[r.cluster][b] = 1;
+		}
+		global_shadow_touch(g, &k.ask, &r, NULL, s, n);
+	}
+	for (unsigned a = 0; a < CLUSTERS; a++)
+		for (unsigned b = 0; b < CLUSTERS; b++)
+			for (unsigned i = 0; a != b && i < BYTES; i++)
+				if (written[a][i] && (written[b][i] || read[b][i]))
+					want[a][b] = want[b][a] = true;
+	cr_assert_arr_eq(k.clash, want, sizeof want, "seed %llu", (unsigned long long)seed);
+	cr_assert_eq(global_shadow_forgot(g), 0);
+	global_shadow_close(g);
+}
+
+Test(global, finds_every_pair_of_clusters)
+{
+	for (uint64_t seed = 1; seed < 3000; seed++)
+		trial(seed);
+}
+
+Test(global, a_page_touched_whole_takes_nothing)
+{
+	struct asker k = { .ask = { .judge = judge } };
+	struct global_shadow *g = global_shadow_open();
+	struct global_record r = { .row = GR_WHOLE, .lanes = 1, .site = 1 };
+	struct global_span s = { 0x7f0000000000ull, 16u << 20, 0 };
+
+	global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+	cr_assert_eq(global_shadow_visits(g), s.bytes / GRANULE);
+	cr_assert_lt(global_shadow_footprint(g), s.bytes / 4);
+	global_shadow_close(g);
+}
+
+static void lanes(struct global_record r, uint64_t addr, uint32_t want)
+{
+	cr_assert_eq(global_lanes_at(&r, addr), want, "0x%llx: 0x%x", (unsigned long long)addr,
+		global_lanes_at(&r, addr));
+}
+
+Test(global, lanes_of_a_byte)
+{
+	/* 4 lanes of 8 bytes to a row, rows 256 bytes apart */
+	struct global_record rows = { .base = BASE, .lanes = UINT32_MAX, .row = 2, .size = 8, .inner = 8,
+		.pitch = 256 };
+	/* the same address in a half warp, then 64 bytes on, three times, 4 bytes apart */
+	struct global_record loop = { .base = BASE, .lanes = UINT32_MAX, .row = 4, .size = 4, .inner = 0,
+		.pitch = 64, .step = 4, .count = 3 };
+
+	lanes(rows, BASE + 7, 1);
+	lanes(rows, BASE + 8, 2);
+	lanes(rows, BASE + 32, 0);
+	lanes(rows, BASE + 256 * 7 + 24, 1u << 31);
+	lanes(rows, BASE + 256 * 8, 0);
+	lanes(rows, BASE - 1, 0);
+	lanes(loop, BASE, 0xffff);
+	lanes(loop, BASE + 11, 0xffff);
+	lanes(loop, BASE + 12, 0);
+	lanes(loop, BASE + 64 + 8, 0xffff0000);
+}
