@@ -172,6 +172,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 		c->global->polled = base_alloc(c->nwarps * sizeof *c->global->polled);
 		c->global->pending = base_alloc(c->nwarps * PENDING * sizeof *c->global->pending);
 		c->global->npending = base_alloc(c->nwarps);
+		c->global->recent = base_alloc(c->nwarps * RECENT * sizeof *c->global->recent);
 		c->sink.want_global = true;
 	}
 	c->nothing = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->nothing);

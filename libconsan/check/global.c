@@ -279,6 +279,24 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 	return true;
 }
 
+/* These lanes have read these bytes in this epoch: the read says nothing new. A
+ * conflicting access ordered between the two would have closed the epoch. */
+static bool read_already(struct cluster *c, struct warp *w, const struct event *e)
+{
+	uint64_t key = e->addr ^ (uint64_t)e->size << 56 ^ (uint64_t)(e->flags & EVF_NC) << 63;
+	struct recent *r = &c->global->recent[w->index * RECENT + e->addr / 4 % RECENT];
+	uint32_t epoch = warp_stamp(w);
+
+	if (r->key != key || r->epoch != epoch) {
+		*r = (struct recent){ key, epoch, e->lanes };
+		return false;
+	}
+	if (!(e->lanes & ~r->lanes))
+		return true;
+	r->lanes |= e->lanes;
+	return false;
+}
+
 void global_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
@@ -292,6 +310,8 @@ void global_access(struct cluster *c, const struct event *e)
 	};
 
 	c->stats.accesses++;
+	if (!strong && e->mode == EVM_READ && !e->lane_addr && !e->stride && read_already(c, w, e))
+		return;
 	if (strong)
 		global_reads(c, w, e);
 	else if (e->mode & EVM_WRITE)

@@ -80,7 +80,15 @@ struct pending {
 	struct global_span span[32]; /* of the first */
 };
 
+/* Plain reads of one address by many lanes: who read it in this epoch already. */
+#define RECENT 256u
+struct recent {
+	uint64_t key;            /* address, size, kind of read */
+	uint32_t epoch, lanes;
+};
+
 struct cluster_global {
+	struct recent *recent;   /* RECENT of each warp */
 	struct pending *pending; /* PENDING of each warp */
 	uint8_t *npending;       /* in use */
 	VEC(struct missed) missed;

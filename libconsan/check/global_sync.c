@@ -394,6 +394,7 @@ void global_cluster_reset(struct cluster *c)
 	for (uint32_t i = 0; i < c->nwarps * PENDING; i++)
 		k->pending[i].r.count = 0;
 	memset(k->npending, 0, c->nwarps);
+	memset(k->recent, 0, c->nwarps * RECENT * sizeof *k->recent);
 }
 
 void global_cluster_free(struct cluster *c)
@@ -405,5 +406,6 @@ void global_cluster_free(struct cluster *c)
 	free(c->global->polled);
 	free(c->global->pending);
 	free(c->global->npending);
+	free(c->global->recent);
 	free(c->global);
 }
