@@ -232,7 +232,7 @@ static struct entry *entries_new(struct shard *s, uint32_t cap)
 	struct entry *at = s->spare[class];
 
 	if (at) {
-		memcpy(&s->spare[class], at, sizeof at);
+		memcpy(&s->spare[class], at, sizeof(void *));
 		return at;
 	}
 	s->bytes += cap * sizeof *at;
@@ -243,7 +243,7 @@ static void entries_free(struct shard *s, struct entry *at, uint32_t cap)
 {
 	unsigned class = (unsigned)__builtin_ctz(cap);
 
-	memcpy(at, &s->spare[class], sizeof at);
+	memcpy(at, &s->spare[class], sizeof(void *));
 	s->spare[class] = at;
 }
 
@@ -853,7 +853,7 @@ static void shard_close(struct shard *s)
 		free(s->state[i].at);
 	for (unsigned i = 0; i < ARRAY_SIZE(s->spare); i++)
 		for (struct entry *e = s->spare[i], *next; e; e = next) {
-			memcpy(&next, e, sizeof next);
+			memcpy(&next, e, sizeof(void *));
 			free(e);
 		}
 	for (uint32_t i = 1; i < s->nrecords; i++)
