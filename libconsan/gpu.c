@@ -260,12 +260,9 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	return i;
 }
 
-static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
-	const struct decode_result *r, char why[320])
+static void say_why(const struct gpu_launch *l, const struct decode_result *r, char why[320])
 {
-	if (f->refused)
-		snprintf(why, 320, "%.300s", f->refused);
-	else if (l->dropped)
+	if (l->dropped)
 		snprintf(why, 320, "%u KiB of records did not fit into the %u KiB that the GPU had for "
 			"them; --gpu-memory gives more", l->dropped * (RECORD_CHUNK_BYTES / 1024),
 			l->chunks * (RECORD_CHUNK_BYTES / 1024));
@@ -282,7 +279,7 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	struct coverage *v = session_coverage(c, f->func->name);
 	char why[320] = "";
 
-	say_why(l, f, r, why);
+	say_why(l, r, why);
 	v->launches++;
 	if (why[0])
 		memcpy(v->unchecked, why, sizeof v->unchecked);
@@ -334,6 +331,10 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 
 	if (!f)
 		return;
+	if (f->refused) {
+		gpu_unchecked(c, l->kernel, f->refused);
+		return;
+	}
 	pthread_mutex_lock(&c->launching);
 	symbols = symbols_of(l, f);
 	config.launch = describe(c, l, f, symbols);
