@@ -100,6 +100,7 @@ static void harness_help(const struct program &p)
 	}
 	printf("  --check         compare with the host (default); --no-check: do not\n"
 		"  --bench         time the kernel\n"
+		"  --normal        normal inputs: for times, as they draw more power; not checked\n"
 		"  --bug=NAME      run the twin with this bug\n"
 		"  --list-bugs     one line for each: name, rule, source, options, what\n"
 		"  --help          this text\n");
@@ -148,6 +149,9 @@ static int harness_bug(const struct program &p, const char *name)
 	exit(2);
 }
 
+/* --normal: what harness_halves() gives. */
+static bool harness_normal;
+
 /* Reads the command line into the options' values; may exit. */
 static struct run harness_args(int argc, char **argv, const struct program &p)
 {
@@ -175,6 +179,11 @@ static struct run harness_args(int argc, char **argv, const struct program &p)
 		}
 		if (!strcmp(word, "check") || !strcmp(word, "no-check")) {
 			r.check = word[0] == 'c';
+			continue;
+		}
+		if (!strcmp(word, "normal")) {
+			harness_normal = true;
+			r.check = false;
 			continue;
 		}
 		if (!strcmp(word, "bench")) {
@@ -222,6 +231,16 @@ static inline float harness_value(uint32_t seed, uint64_t i)
 	return ((int)(harness_hash(seed + (uint32_t)i * 2654435761u) % 17) - 8) / 8.0f;
 }
 
+/* Nearly normal, as a sum of uniform values: variance 1. */
+static inline float harness_normal_value(uint32_t seed, uint64_t i)
+{
+	float sum = 0;
+
+	for (uint32_t k = 0; k < 12; k++)
+		sum += harness_hash(seed + k * 0x9e3779b9u + (uint32_t)i * 2654435761u) * 0x1p-32f;
+	return sum - 6;
+}
+
 static __half *harness_halves(uint32_t seed, uint64_t n)
 {
 	__half *h = (__half *)malloc(n * sizeof *h);
@@ -231,7 +250,8 @@ static __half *harness_halves(uint32_t seed, uint64_t n)
 		exit(3);
 	}
 	for (uint64_t i = 0; i < n; i++)
-		h[i] = __float2half(harness_value(seed, i));
+		h[i] = __float2half(harness_normal ? harness_normal_value(seed, i)
+			: harness_value(seed, i));
 	return h;
 }
 
