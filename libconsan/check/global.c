@@ -374,6 +374,38 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
 	touch_spans(c, w, e, lane, &r);
 }
 
+/* Is this the store that another lane of the same instruction has just made: the
+ * same bytes from the same place? Then it writes what is written anyhow. A whole
+ * warp that executes its TMA store, as in CUTLASS's epilogues, does that. */
+static bool store_again(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
+{
+	struct global_stored *s = &c->global->stored;
+	struct global_stored now = { .event = c->stats.events, .from = e->addr,
+		.to = e->ngspans ? e->gspans[0].addr : 0, .site = e->site, .size = e->size,
+		.warp = w->index, .peer = e->peer, .lane = lane };
+	bool again = now.event == s->event + 1 && now.from == s->from && now.to == s->to
+		&& now.site == s->site && now.size == s->size && now.warp == s->warp
+		&& now.peer == s->peer;
+	struct finding *f;
+
+	if (again)
+		now.lane = s->lane;
+	*s = now;
+	if (!again)
+		return false;
+	f = report_new(c, CS107, c->check->config.policy.store_by_many_lanes ? rule_severity(CS107)
+		: SEV_NOTE, e->site, e->site);
+	if (f) {
+		report_side(c, f, w->index, (int)lane, e->site, "bulk store");
+		report_side(c, f, w->index, (int)s->lane, e->site, "bulk store");
+		report_edge(f, "lanes %u and %u store the same bytes to the same place in one "
+			"instruction", s->lane, lane);
+		report_hint(f, "the value is the same; let one elected lane store");
+		report_send(c, f);
+	}
+	return true;
+}
+
 /* A29: the elements of a reduction are atomic, in the async proxy. */
 void global_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
 {
@@ -385,5 +417,7 @@ void global_store(struct cluster *c, const struct event *e, struct warp *w, unsi
 			| (e->flags & EVF_REDUCE ? GR_STRONG | GR_RMW : 0)),
 	};
 
+	if (!(e->flags & EVF_REDUCE) && store_again(c, e, w, lane))
+		return;
 	touch_spans(c, w, e, lane, &r);
 }

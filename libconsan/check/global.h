@@ -87,12 +87,21 @@ struct recent {
 	uint32_t epoch, lanes;
 };
 
+struct global_stored {       /* the newest bulk store */
+	uint64_t event;          /* the cluster's events up to it */
+	uint64_t from, to;
+	uint32_t site, size, warp;
+	uint16_t peer;
+	unsigned lane;           /* the first that made it */
+};
+
 struct cluster_global {
 	struct recent *recent;   /* RECENT of each warp */
 	struct pending *pending; /* PENDING of each warp */
 	uint8_t *npending;       /* in use */
 	VEC(struct missed) missed;
 	struct polled *polled;   /* per warp */
+	struct global_stored stored;
 	VEC(struct global_span) spans; /* of the event being handled */
 };
 
