@@ -33,12 +33,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REGION_SHIFT 16
+#define REGION_SHIFT 12
 #define REGION_BYTES (1ull << REGION_SHIFT)
 #define PAGE_BYTES 4096u
 #define PAGE_GRANULES (PAGE_BYTES / GRANULE)
 #define PAGES (REGION_BYTES / PAGE_BYTES)
-#define SHARDS 64u
+#define SHARDS 256u
 #define MANY 256u
 #define FEW 24u
 #define ATOMICS 16u
@@ -834,9 +834,13 @@ void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes
 struct global_shadow *global_shadow_open(void)
 {
 	struct global_shadow *g = base_alloc(sizeof *g);
+	pthread_mutexattr_t spins; /* a visit is shorter than falling asleep */
 
+	pthread_mutexattr_init(&spins);
+	pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
 	for (unsigned i = 0; i < SHARDS; i++)
-		pthread_mutex_init(&g->shard[i].lock, NULL);
+		pthread_mutex_init(&g->shard[i].lock, &spins);
+	pthread_mutexattr_destroy(&spins);
 	return g;
 }
 

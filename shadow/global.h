@@ -42,7 +42,7 @@ enum { GR_LIST = 254, GR_WHOLE = 255 };
 
 struct global_record {
 	uint64_t base;
-	uint16_t *offset;        /* GR_LIST: where in the region of 64 KiB; the shadow's own */
+	uint16_t *offset;        /* GR_LIST: where in the region; the shadow's own */
 	uint32_t cluster, epoch, site, lanes;
 	uint32_t issue;          /* epoch of the issuing warp */
 	uint32_t refs;           /* states that hold it */
