@@ -38,7 +38,7 @@
 #define PAGE_BYTES 4096u
 #define PAGE_GRANULES (PAGE_BYTES / GRANULE)
 #define PAGES (REGION_BYTES / PAGE_BYTES)
-#define SHARDS 256u
+#define SHARDS 64u
 #define MANY 256u
 #define FEW 24u
 #define ATOMICS 16u
