@@ -560,6 +560,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "mbarrier_init_fence", "cluster/cs207_no_init_fence", RACY },
 	{ "fence_by_flag_writer", "quiet/fences_before_a_barrier", FIXED },
 	{ "init_by_many_lanes", "mbarrier/cs204_init_by_all_lanes", RACY },
+	{ "store_by_many_lanes", "global/cs107_store_by_all_lanes", RACY },
 	{ "collectives_order_nothing", "race/cs109_handed_on_by_a_shuffle", RACY },
 };
 
