@@ -168,7 +168,7 @@ static void on_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct ptx_insn *i = site_of(c, r->site)->insn;
 	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
-	bool rmw = effect == EF_RMW, far = plan_space(i, 0) != PS_shared;
+	bool rmw = effect == EF_RMW, far = ptx_space_of(i, 0) != PS_shared;
 	struct event e = event_of(c, warp, r->site, EV_ACCESS, r->lanes);
 	uint64_t at[32];
 
@@ -352,7 +352,7 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 	const struct ptx_insn *i = site_of(c, r->site)->insn;
 	struct plan_bulk b = plan_bulk_of(i);
 	bool reduces = i->op == OP_cp_reduce_async_bulk || i->op == OP_cp_reduce_async_bulk_tensor;
-	bool far = plan_space(i, b.copy == COPY_STORE ? 1 : 0) == PS_shared_cluster;
+	bool far = ptx_space_of(i, b.copy == COPY_STORE ? 1 : 0) == PS_shared_cluster;
 
 	for EACH_LANE(l, r->lanes) {
 		struct event e = event_of(c, warp, r->site, EV_BULK, 1u << l);
@@ -773,7 +773,7 @@ static void on_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = site_of(c, r->site)->insn;
 	struct event e = event_of(c, warp, r->site, EV_FENCE_PROXY, r->lanes);
-	enum ptx_space space = plan_space(i, 0);
+	enum ptx_space space = ptx_space_of(i, 0);
 
 	e.sem = (uint8_t)sem_of(i, SEM_WEAK);
 	e.scope = (uint8_t)scope_of(i, SCOPE_NONE);

@@ -4,26 +4,6 @@
 
 #include <string.h>
 
-enum ptx_space plan_space(const struct ptx_insn *i, unsigned k)
-{
-	for (unsigned m = 0; m < i->nmods; m++) {
-		enum ptx_space s;
-
-		switch (i->mod[m]) {
-		case MOD_const: s = PS_const; break;
-		case MOD_global: s = PS_global; break;
-		case MOD_local: s = PS_local; break;
-		case MOD_param: case MOD_param_entry: case MOD_param_func: s = PS_param; break;
-		case MOD_shared: case MOD_shared_cta: s = PS_shared; break;
-		case MOD_shared_cluster: s = PS_shared_cluster; break;
-		default: continue;
-		}
-		if (!k--)
-			return s;
-	}
-	return PS_none;
-}
-
 unsigned plan_address(const struct ptx_insn *i)
 {
 	for (unsigned k = 0; k < i->noperands; k++)
@@ -54,7 +34,7 @@ static bool acquires(const struct ptx_insn *i)
 static bool access(const struct ptx_insn *i, struct plan *p)
 {
 	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
-	enum ptx_space space = plan_space(i, 0);
+	enum ptx_space space = ptx_space_of(i, 0);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 
 	if (a->kind != PO_ADDR || (space != PS_shared && space != PS_shared_cluster && space != PS_none))
@@ -124,8 +104,8 @@ struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
 		b.copy = COPY_PREFETCH;
 		return b;
 	}
-	b.copy = plan_space(i, 0) == PS_global || i->op == OP_cp_reduce_async_bulk_tensor ? COPY_STORE
-		: plan_space(i, 1) == PS_global ? COPY_LOAD : COPY_PEER;
+	b.copy = ptx_space_of(i, 0) == PS_global || i->op == OP_cp_reduce_async_bulk_tensor ? COPY_STORE
+		: ptx_space_of(i, 1) == PS_global ? COPY_LOAD : COPY_PEER;
 	b.shared = &i->operand[b.copy == COPY_STORE ? 1 : 0];
 	b.other = &i->operand[b.copy == COPY_STORE ? 0 : 1];
 	if (!b.tensor)
@@ -294,7 +274,7 @@ const char *plan_refuses(const struct ptx_insn *i)
 	case EF_READ: case EF_WRITE:
 		if (i->op == OP_wmma_load_a || i->op == OP_wmma_load_b || i->op == OP_wmma_load_c ||
 				i->op == OP_wmma_store_d)
-			return plan_space(i, 0) == PS_global ? NULL : "wmma accesses are not recorded";
+			return ptx_space_of(i, 0) == PS_global ? NULL : "wmma accesses are not recorded";
 		return NULL;
 	case EF_BULK: /* their order across CTAs is not settled: false findings */
 		return plan_bulk_of(i).copy == COPY_PEER && i->op != OP_cp_async_bulk_commit_group &&

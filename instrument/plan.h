@@ -36,8 +36,6 @@ struct plan {
 /* False: nothing is recorded of it. */
 bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
 unsigned plan_words(const struct plan *p);
-/* k-th space modifier, PS_none: generic. */
-enum ptx_space plan_space(const struct ptx_insn *i, unsigned k);
 /* Why an instruction that has an effect on what is checked cannot be recorded
  * yet; NULL: it can, or there is nothing to record. */
 const char *plan_refuses(const struct ptx_insn *i);

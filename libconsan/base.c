@@ -1,6 +1,7 @@
 /* base: see base.h. */
 #include "base.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,23 @@ void text_printf(struct text *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	text_vprintf(t, fmt, ap);
 	va_end(ap);
+}
+
+bool text_read(struct text *t, const char *path, struct err *e)
+{
+	FILE *f = fopen(path, "re");
+	char part[1 << 16];
+	bool ok = f != NULL;
+	size_t n;
+
+	text_add(t, "", 0);
+	while (f && (n = fread(part, 1, sizeof part, f)) > 0)
+		text_add(t, part, n);
+	if (!f || ferror(f))
+		ok = err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+	if (f)
+		fclose(f);
+	return ok;
 }
 
 void text_free(struct text *t)

@@ -45,6 +45,8 @@ struct text {
 void text_add(struct text *t, const char *s, size_t n);
 void text_printf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void text_vprintf(struct text *t, const char *fmt, va_list ap);
+/* Adds the whole file. */
+bool text_read(struct text *t, const char *path, struct err *e);
 void text_free(struct text *t);
 
 /* ---- growable vector: struct { T *at; size_t n, cap; } ---- */

@@ -5,8 +5,6 @@
 #include "fatbin.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,7 +170,7 @@ struct consan_module *consan_load_file(struct consan *c, const char *path,
 	struct consan_module *m = NULL;
 	struct text all = { 0 };
 
-	if (session_read_file(path, &all, e))
+	if (text_read(&all, path, e))
 		m = consan_load_image(c, path, all.at ? all.at : "", all.n, index, e);
 	text_free(&all);
 	return m;

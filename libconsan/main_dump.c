@@ -5,33 +5,9 @@
 #include "ptx/ir.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static char *read_file(const char *path, size_t *n, struct err *e)
-{
-	FILE *in = fopen(path, "re");
-	struct text t = { 0 };
-	char part[65536];
-	size_t k;
-
-	if (!in) {
-		err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	text_add(&t, "", 0);
-	while ((k = fread(part, 1, sizeof part, in)) > 0)
-		text_add(&t, part, k);
-	if (ferror(in)) {
-		err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
-		text_free(&t);
-	}
-	fclose(in);
-	*n = t.n;
-	return t.at;
-}
 
 struct dump_args {
 	const char *file;
@@ -87,14 +63,14 @@ static void print_cfg(const struct ptx_func *f)
 static int dump_ptx(const struct dump_args *a)
 {
 	struct text out = { 0 };
+	struct text in = { 0 };
 	struct err e = { 0 };
-	struct ptx_module *m;
-	size_t n = 0;
-	char *text = read_file(a->file, &n, &e);
+	struct ptx_module *m = NULL;
 	bool sound;
 
-	m = text ? ptx_parse(a->file, text, n, &e) : NULL;
-	free(text);
+	if (text_read(&in, a->file, &e))
+		m = ptx_parse(a->file, in.at, in.n, &e);
+	text_free(&in);
 	if (!m)
 		return command_fail(&e);
 	ptx_print(m, &out);

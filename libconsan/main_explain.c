@@ -3,6 +3,7 @@
 
 #include "../reports/page.h"
 #include "../reports/report.h"
+#include "../reports/words.h"
 #include "finding.h"
 #include "rule_example.h"
 
@@ -10,10 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static const char *const severity[] = {
-	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
-};
 
 static void print_example(const struct page *p, const struct rule_example *x)
 {
@@ -34,7 +31,7 @@ static void explain_rule(const struct rule_info *r)
 	const struct rule_example *x = rule_example_of(r->code);
 	struct page p = { .out = stdout, .color = isatty(1), .width = 90, .prefix = "" };
 	const char *const part[][2] = {
-		{ "severity", severity[r->severity] }, { "why", r->why }, { "fix", r->fix },
+		{ "severity", words_severity[r->severity] }, { "why", r->why }, { "fix", r->fix },
 		{ "catalogue", r->ids },
 	};
 
@@ -118,7 +115,7 @@ int command_explain(int argc, char **argv)
 	if (first == argc)
 		for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
 			printf("%s  %-7s  %s\n", rule_get((enum rule)r)->code,
-				severity[rule_get((enum rule)r)->severity],
+				words_severity[rule_get((enum rule)r)->severity],
 				rule_get((enum rule)r)->title);
 	for (int i = first; i < argc; i++) {
 		enum rule r = rule_by_code(argv[i]);

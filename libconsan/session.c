@@ -290,21 +290,6 @@ static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e
 	return ok;
 }
 
-bool session_read_file(const char *path, struct text *t, struct err *e)
-{
-	FILE *f = fopen(path, "r");
-	char part[1 << 16];
-	size_t n;
-
-	while (f && (n = fread(part, 1, sizeof part, f)) > 0)
-		text_add(t, part, n);
-	if (!f || ferror(f))
-		err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
-	if (f)
-		fclose(f);
-	return !e->code;
-}
-
 /* The first kernel of own that the other, or NULL, lacks; NULL: it has them all. */
 static const char *lacks(const struct ptx_module *other, const struct ptx_module *own)
 {
@@ -329,7 +314,7 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 	struct text text = { 0 }, said = { 0 };
 	struct ptx_module *other = NULL;
 
-	if (session_read_file(path, &text, e))
+	if (text_read(&text, path, e))
 		other = ptx_parse(path, text.at ? text.at : "", text.n, e);
 	text_free(&text);
 	if (!other) {

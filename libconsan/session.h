@@ -86,9 +86,6 @@ void session_settle(struct consan *c, struct check *check, uint32_t last);
 /* ---- session.c ---- */
 /* The knobs that --strict and --knob choose. */
 bool session_policy(const struct options *o, struct check_policy *p, struct err *e);
-/* session.c: the whole file. */
-bool session_read_file(const char *path, struct text *t, struct err *e);
-
 /* Runs a launch, under `check` if it is not NULL. */
 struct crossings;
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,

@@ -4,7 +4,6 @@
 #include "demangle.h"
 #include "site.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,19 +108,9 @@ bool suppress_parse(struct results *r, const char *path, const char *text, struc
 
 bool suppress_read(struct results *r, const char *path, struct err *e)
 {
-	FILE *in = fopen(path, "re");
 	struct text t = { 0 };
-	char part[4096];
-	size_t n;
-	bool ok;
+	bool ok = text_read(&t, path, e);
 
-	if (!in)
-		return err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
-	text_add(&t, "", 0);
-	while ((n = fread(part, 1, sizeof part, in)) > 0)
-		text_add(&t, part, n);
-	ok = !ferror(in) || err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
-	fclose(in);
 	if (ok && strlen(t.at) != t.n)
 		ok = err_set(e, ERR_FORMAT, 1, 1, "%s: not a text file", path);
 	ok = ok && suppress_parse(r, path, t.at, e);

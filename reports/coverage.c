@@ -1,6 +1,7 @@
 /* coverage: what was looked at and what was not, the last line, and the exit
  * status that follows from them. */
 #include "text.h"
+#include "words.h"
 
 #include "../libconsan/demangle.h"
 #include "../libconsan/site.h"
@@ -162,17 +163,12 @@ static void add_remarks(struct page *p, const struct results *r)
 	}
 }
 
-static const char *plural(unsigned n)
-{
-	return n == 1 ? "" : "s";
-}
-
 static void add_suppressions(struct page *p, const struct results *r)
 {
 	if (r->suppressed.n) {
 		page_indent(p, 2);
 		page_add(p, DIM, "%zu finding%s suppressed", r->suppressed.n,
-			plural((unsigned)r->suppressed.n));
+			words_plural(r->suppressed.n));
 	}
 	for (size_t i = 0; i < r->suppression.n; i++) {
 		const struct result_suppression *s = &r->suppression.at[i];
@@ -200,8 +196,8 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 	page_indent(p, 0);
 	p->width = 0;
 	page_add(p, bad ? RED : n.warnings ? YELLOW : GREEN, "SUMMARY consan:");
-	page_add(p, BOLD, " %u error%s, %u warning%s, %u note%s", n.errors, plural(n.errors),
-		n.warnings, plural(n.warnings), n.notes, plural(n.notes));
+	page_add(p, BOLD, " %u error%s, %u warning%s, %u note%s", n.errors, words_plural(n.errors),
+		n.warnings, words_plural(n.warnings), n.notes, words_plural(n.notes));
 	for (size_t i = 0; i < r->finding.n; i++) {
 		const struct finding *f = &r->finding.at[i];
 
@@ -217,7 +213,7 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 		page_add(p, BOLD, "; no kernel was launched");
 	else
 		page_add(p, BOLD, "; %u of %u kernel%s checked", n.checked, n.kernels,
-			plural(n.kernels));
+			words_plural(n.kernels));
 	if (n.skipped)
 		page_add(p, BOLD, ", %u left out", n.skipped);
 	page_end(p);
@@ -268,7 +264,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 		page_add(&p, DIM, o->print_level == PRINT_ERROR
 			? "%zu warning%s or notes not shown (--print-level=info shows them)"
 			: "%zu note%s not shown (--print-level=info shows them)", hidden,
-			plural((unsigned)hidden));
+			words_plural(hidden));
 	}
 	add_suppressions(&p, r);
 	if (changed) {

@@ -12,15 +12,6 @@
 #define MOST 2000u        /* findings on a page, unless --print-limit is higher, or 0 */
 #define FEW 60u           /* findings; of more, excerpts are shorter */
 
-static const char *const severity_class[] = {
-	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
-};
-
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* ---- the head ---- */
 
 static void head(struct html *h, const struct report_counts *n)
@@ -48,7 +39,7 @@ static void head(struct html *h, const struct report_counts *n)
 	mu_attr(m, "href", "data:,");
 	mu_void(m);
 	mu_element(m, "title", NULL, "consan: %u error%s, %u warning%s", n->errors,
-		plural(n->errors), n->warnings, plural(n->warnings));
+		words_plural(n->errors), n->warnings, words_plural(n->warnings));
 	mu_open(m, "style");
 	mu_trusted(m, report_css, (size_t)(report_css_end - report_css));
 	mu_close(m, "style");
@@ -60,7 +51,7 @@ static void chip(struct markup *m, const char *class, unsigned n, const char *wh
 {
 	mu_class(m, "span", class);
 	mu_element(m, "b", NULL, "%u", n);
-	mu_text(m, " %s%s", what, plural(n));
+	mu_text(m, " %s%s", what, words_plural(n));
 	mu_close(m, "span");
 }
 
@@ -91,7 +82,7 @@ static void banner(struct html *h, const struct report_counts *n)
 	chip(m, "chip", n->notes, "note");
 	mu_class(m, "a", n->checked < n->kernels || !n->kernels ? "chip error" : "chip ok");
 	mu_attr(m, "href", "#coverage");
-	mu_text(m, "%u of %u kernel%s checked", n->checked, n->kernels, plural(n->kernels));
+	mu_text(m, "%u of %u kernel%s checked", n->checked, n->kernels, words_plural(n->kernels));
 	mu_close(m, "a");
 	if (h->r->suppressed.n) {
 		mu_class(m, "a", "chip");
@@ -213,7 +204,7 @@ static void contents(struct html *h)
 
 		words_places(&t, f);
 		mu_open(m, "li");
-		mu_class(m, "a", severity_class[f->severity]);
+		mu_class(m, "a", words_severity[f->severity]);
 		mu_attr(m, "href", "#f%zu", i + 1);
 		mu_element(m, "b", NULL, "%s", rule_get(f->rule)->code);
 		mu_text(m, " %s", t.at);
@@ -258,8 +249,8 @@ static void story(struct html *h, const struct finding *f)
 	clause(m, "why", NULL, rule->why);
 	clause(m, "cure", "cure", rule->fix);
 	clause(m, "hint", "cure", f->hint);
-	text_printf(&t, "%llu time%s in %u cluster%s", (unsigned long long)f->seen, plural(f->seen),
-		f->clusters, plural(f->clusters));
+	text_printf(&t, "%llu time%s in %u cluster%s", (unsigned long long)f->seen, words_plural(f->seen),
+		f->clusters, words_plural(f->clusters));
 	if (f->folded)
 		text_printf(&t, ", by %u pairs of instructions", f->folded + 1);
 	if (f->seed)
@@ -297,14 +288,14 @@ static void finding(struct html *h, const struct finding *f, unsigned kernel)
 
 	words_places(&t, f);
 	mu_open(m, "article");
-	mu_attr(m, "class", "finding %s", severity_class[f->severity]);
+	mu_attr(m, "class", "finding %s", words_severity[f->severity]);
 	mu_attr(m, "id", "f%u", h->id);
 	mu_attr(m, "tabindex", "-1");
 	mu_attr(m, "data-r", "%s", rule->code);
 	mu_attr(m, "data-k", "%u", kernel);
-	mu_attr(m, "data-s", "%s", severity_class[f->severity]);
+	mu_attr(m, "data-s", "%s", words_severity[f->severity]);
 	mu_open(m, "h3");
-	mu_element(m, "span", "badge", "%s", severity_class[f->severity]);
+	mu_element(m, "span", "badge", "%s", words_severity[f->severity]);
 	mu_element(m, "span", "code", "%s", rule->code);
 	mu_element(m, "span", "title", "%s", rule->title);
 	mu_class(m, "a", "anchor");
@@ -467,7 +458,7 @@ static void coverage(struct html *h)
 		for (size_t i = 0; i < r->remark.n; i++)
 			mu_element(m, "li", NULL, "%s: %s (%llu time%s)", kind[r->remark.at[i].kind],
 				r->remark.at[i].text, (unsigned long long)r->remark.at[i].count,
-				plural(r->remark.at[i].count));
+				words_plural(r->remark.at[i].count));
 		if (r->cut)
 			mu_element(m, "li", NULL, "%llu records could not be read: a process ended "
 				"while writing", (unsigned long long)r->cut);

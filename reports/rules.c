@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-static const char *const severity_class[] = {
-	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
-};
-
 static const struct family {
 	char digit;
 	const char *title;
@@ -49,10 +45,10 @@ static void show_rule(struct html *h, const struct rule_info *r)
 	struct markup *m = &h->m;
 
 	mu_open(m, "article");
-	mu_attr(m, "class", "finding %s", severity_class[r->severity]);
+	mu_attr(m, "class", "finding %s", words_severity[r->severity]);
 	mu_attr(m, "id", "%s", r->code);
 	mu_open(m, "h3");
-	mu_element(m, "span", "badge", "%s", severity_class[r->severity]);
+	mu_element(m, "span", "badge", "%s", words_severity[r->severity]);
 	mu_element(m, "span", "code", "%s", r->code);
 	mu_element(m, "span", "title", "%s", r->title);
 	mu_open(m, "a");

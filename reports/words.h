@@ -8,6 +8,11 @@
 #include "../libconsan/site.h"
 
 extern const char *const words_severity[]; /* by enum severity */
+/* "s" unless there is one of it */
+static inline const char *words_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
 
 const char *words_base_name(const char *file);
 /* Relative to the working directory when below it; a/b/../c is a/c. free() it. */

@@ -60,7 +60,7 @@ DECODER(cvta)
 	operands(d, i, x);
 	x->fn = op_offset;
 	x->pure = FULL;
-	switch (dec_space(i, 0)) {
+	switch (ptx_space_of(i, 0)) {
 	case PS_shared:
 	case PS_shared_cluster:
 		x->i.u = ex_shared_window;
@@ -117,7 +117,7 @@ DECODER(isspacep)
 	x->o[1] = dec_src(d, &i->operand[1], TY_u64);
 	x->o[3] = dec_bits(d, &i->operand[1]) != 32;
 	x->fn = op_isspacep;
-	x->i.u = dec_space(i, 0);
+	x->i.u = ptx_space_of(i, 0);
 	return true;
 }
 
@@ -145,7 +145,7 @@ DECODER(mapa)
 	operands(d, i, x);
 	x->o[4] = dec_src(d, &i->operand[2], TY_u32);
 	x->fn = op_mapa;
-	x->i.u = dec_space(i, 0) == PS_none ? ex_shared_window : 0;
+	x->i.u = ptx_space_of(i, 0) == PS_none ? ex_shared_window : 0;
 	return true;
 }
 
@@ -161,6 +161,6 @@ DECODER(getctarank)
 	operands(d, i, x);
 	x->fn = op_getctarank;
 	x->pure = FULL;
-	x->i.u = dec_space(i, 0) == PS_none ? ex_shared_window : 0;
+	x->i.u = ptx_space_of(i, 0) == PS_none ? ex_shared_window : 0;
 	return true;
 }

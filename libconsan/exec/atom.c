@@ -258,7 +258,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 	struct xaddr a = dec_addr(d, &o[0]);
 	int kind = choose(op, t);
 
-	x->o[3] = dec_space(i, 0);
+	x->o[3] = ptx_space_of(i, 0);
 	x->o[MX_ADDR] = a.slot;
 	x->o[MX_IMM] = (uint32_t)a.imm;
 	x->o[MX_ORDER] = ORDER(sem == SEM_WEAK ? SEM_RELAXED : sem,

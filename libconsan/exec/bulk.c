@@ -489,8 +489,8 @@ static bool more_operands(struct decoder *d, const struct ptx_insn *i, struct ar
 
 static enum what what_of(const struct ptx_insn *i)
 {
-	return dec_space(i, 0) == PS_global ? STORE
-		: dec_space(i, 1) == PS_global ? LOAD : PEER;
+	return ptx_space_of(i, 0) == PS_global ? STORE
+		: ptx_space_of(i, 1) == PS_global ? LOAD : PEER;
 }
 
 /* [d], [a], n and the rest, plain and reducing */
@@ -506,7 +506,7 @@ static bool decode_plain(struct decoder *d, const struct ptx_insn *i, struct xop
 	a->what = (uint8_t)what;
 	a->shared = dec_addr(d, &i->operand[store ? 1 : 0]);
 	a->other = dec_addr(d, &i->operand[store ? 0 : 1]);
-	a->space = (uint8_t)dec_space(i, store ? 1 : 0);
+	a->space = (uint8_t)ptx_space_of(i, store ? 1 : 0);
 	a->size = dec_src(d, &i->operand[2], TY_u32);
 	if (reduces) {
 		a->red = (uint8_t)red_of(i);
@@ -572,7 +572,7 @@ static bool decode_tensor(struct decoder *d, const struct ptx_insn *i, struct xo
 		return false;
 	if (what != PREFETCH) {
 		a->shared = dec_addr(d, &i->operand[what == LOAD ? 0 : 1]);
-		a->space = (uint8_t)dec_space(i, what == LOAD ? 0 : 1);
+		a->space = (uint8_t)ptx_space_of(i, what == LOAD ? 0 : 1);
 	}
 	return more_operands(d, i, a, k);
 }

@@ -179,8 +179,8 @@ DECODER(cp_async)
 	put_addr(x, 2, dec_addr(d, &i->operand[1]));
 	x->i.b[B_SIZE] = (uint8_t)n->imm;
 	x->i.b[B_KIND] = KIND_PLAIN;
-	x->i.b[B_DST] = (uint8_t)dec_space(i, 0);
-	x->i.b[B_SRC] = (uint8_t)dec_space(i, 1);
+	x->i.b[B_DST] = (uint8_t)ptx_space_of(i, 0);
+	x->i.b[B_SRC] = (uint8_t)ptx_space_of(i, 1);
 	if (more) {
 		const struct ptx_operand *o = &i->operand[3];
 
@@ -322,7 +322,7 @@ static enum step op_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
 DECODER(cp_async_mbarrier_arrive)
 {
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
-	x->i.b[0] = (uint8_t)dec_space(i, 0);
+	x->i.b[0] = (uint8_t)ptx_space_of(i, 0);
 	x->i.b[1] = ptx_has(i, MOD_noinc);
 	x->fn = op_arrive;
 	return true;

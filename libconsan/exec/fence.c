@@ -35,7 +35,7 @@ static bool decode(const struct ptx_insn *i, struct xop *x, enum ev_kind kind, e
 
 static enum ev_space space_of(const struct ptx_insn *i)
 {
-	switch (dec_space(i, 0)) {
+	switch (ptx_space_of(i, 0)) {
 	case PS_global: return SP_GLOBAL;
 	case PS_shared:
 	case PS_shared_cluster: return SP_SHARED;

@@ -520,8 +520,6 @@ uint32_t dec_const(struct decoder *d, unsigned bits, uint64_t value);
 uint32_t dec_scratch(struct decoder *d, unsigned bits);
 /* PO_ADDR (or a bare register or symbol) */
 struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o);
-/* The space of the instruction's k-th space modifier (0-based), PS_none: generic. */
-enum ptx_space dec_space(const struct ptx_insn *i, unsigned k);
 /* Memory that lives as long as the kernel. */
 void *dec_alloc(struct decoder *d, size_t bytes);
 /* Number of the virtual register, for EV_REGS and WG_MMA's regs. */

@@ -125,7 +125,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	a->n = (uint8_t)n;
 	a->trans = ptx_has(i, MOD_trans);
 	a->store = store;
-	a->space = (uint8_t)dec_space(i, 0);
+	a->space = (uint8_t)ptx_space_of(i, 0);
 	for (unsigned k = 0; k < n; k++) {
 		const struct ptx_operand *r = o->kind == PO_VEC ? &o->list[k] : o;
 

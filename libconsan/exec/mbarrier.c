@@ -396,7 +396,7 @@ static void common(struct decoder *d, const struct ptx_insn *i, struct xop *x, u
 
 	put_addr(x, 0, dec_addr(d, &i->operand[addr]));
 	x->o[2] = SLOT_NONE;
-	x->i.b[B_SPACE] = (uint8_t)dec_space(i, 0);
+	x->i.b[B_SPACE] = (uint8_t)ptx_space_of(i, 0);
 	x->i.b[B_SEM] = (uint8_t)(s == SEM_WEAK ? sem : s);
 	x->i.b[B_SCOPE] = (uint8_t)dec_scope(i); /* none: as not written */
 }

@@ -349,7 +349,7 @@ static void order(const struct ptx_insn *i, struct xop *x, bool load)
 static bool decode_ld(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 {
 	const struct ptx_operand *a = &i->operand[1];
-	enum ptx_space space = dec_space(i, 0);
+	enum ptx_space space = ptx_space_of(i, 0);
 	struct xaddr at;
 	unsigned size;
 
@@ -391,7 +391,7 @@ DECODER(ldu) { return decode_ld(d, i, x); }
 DECODER(st)
 {
 	const struct ptx_operand *a = &i->operand[0];
-	enum ptx_space space = dec_space(i, 0);
+	enum ptx_space space = ptx_space_of(i, 0);
 	struct xaddr at;
 	unsigned size;
 
@@ -462,6 +462,6 @@ DECODER(st_bulk)
 	x->o[1] = dec_src(d, &i->operand[1], TY_u64);
 	x->o[MX_ADDR] = a.slot;
 	x->o[MX_IMM] = (uint32_t)a.imm;
-	x->i.u = dec_space(i, 0);
+	x->i.u = ptx_space_of(i, 0);
 	return true;
 }

@@ -364,26 +364,6 @@ struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o)
 	return (struct xaddr){ symbol(d, &sym, 64) | 1, 0 };
 }
 
-enum ptx_space dec_space(const struct ptx_insn *i, unsigned k)
-{
-	for (unsigned m = 0; m < i->nmods; m++) {
-		enum ptx_space s;
-
-		switch (i->mod[m]) {
-		case MOD_const: s = PS_const; break;
-		case MOD_global: s = PS_global; break;
-		case MOD_local: s = PS_local; break;
-		case MOD_param: case MOD_param_entry: case MOD_param_func: s = PS_param; break;
-		case MOD_shared: case MOD_shared_cta: s = PS_shared; break;
-		case MOD_shared_cluster: s = PS_shared_cluster; break;
-		default: continue;
-		}
-		if (!k--)
-			return s;
-	}
-	return PS_none;
-}
-
 enum ev_sem dec_sem(const struct ptx_insn *i)
 {
 	if (ptx_has(i, MOD_mmio))

@@ -70,7 +70,7 @@ DECODER(tensormap_replace)
 	if (k == ARRAY_SIZE(fields))
 		return dec_unsupported(d, "this field of a tensor map");
 	x->i.b[B_FIELD] = fields[k].field;
-	x->i.b[B_SPACE] = (uint8_t)dec_space(i, 0);
+	x->i.b[B_SPACE] = (uint8_t)ptx_space_of(i, 0);
 	x->i.b[B_WIDE] = ptx_has(i, MOD_b64);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->o[2] = ord ? dec_src(d, &i->operand[1], TY_b32) : dec_const(d, 32, 0);

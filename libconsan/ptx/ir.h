@@ -136,6 +136,8 @@ enum ptx_mod ptx_pick(const struct ptx_insn *i, enum ptx_group g);
 /* The k-th (0-based) modifier of this group: of a copy's two spaces, 0 is the
  * destination's. */
 enum ptx_mod ptx_nth(const struct ptx_insn *i, enum ptx_group g, unsigned k);
+/* The state space of the k-th (0-based) modifier that names one; PS_none: generic. */
+enum ptx_space ptx_space_of(const struct ptx_insn *i, unsigned k);
 enum ptx_group ptx_group_of(enum ptx_mod m);
 /* "m64n128k16" taken apart, k = 0 in "m8n8"; false if m is no such shape. */
 bool ptx_shape(enum ptx_mod m, unsigned *rows, unsigned *cols, unsigned *depth);

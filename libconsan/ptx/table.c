@@ -508,6 +508,26 @@ enum ptx_mod ptx_pick(const struct ptx_insn *i, enum ptx_group g)
 	return ptx_nth(i, g, 0);
 }
 
+enum ptx_space ptx_space_of(const struct ptx_insn *i, unsigned k)
+{
+	for (unsigned m = 0; m < i->nmods; m++) {
+		enum ptx_space s;
+
+		switch (i->mod[m]) {
+		case MOD_const: s = PS_const; break;
+		case MOD_global: s = PS_global; break;
+		case MOD_local: s = PS_local; break;
+		case MOD_param: case MOD_param_entry: case MOD_param_func: s = PS_param; break;
+		case MOD_shared: case MOD_shared_cta: s = PS_shared; break;
+		case MOD_shared_cluster: s = PS_shared_cluster; break;
+		default: continue;
+		}
+		if (!k--)
+			return s;
+	}
+	return PS_none;
+}
+
 enum ptx_type ptx_type_of(const struct ptx_insn *i, unsigned k)
 {
 	enum ptx_mod m = ptx_nth(i, MG_type, k);
