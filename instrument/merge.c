@@ -116,20 +116,19 @@ static void meet(struct dcluster *c, uint32_t warp, bool force)
 	}
 }
 
-/* Runs a warp past its next synchronisation, up to the one after it. */
+/* Runs a warp up to its next synchronisation, or, if it stands at one, which is
+ * its turn then, past it up to the one after. */
 static void run_warp(struct dcluster *c, uint32_t index)
 {
 	struct dwarp *w = &c->warp[index];
 	struct record r;
-	bool once = false;
 
-	while (!w->over) {
+	for (bool first = true; !w->over; first = false) {
 		const struct site_info *info = &c->job->info[
 			*c->stream.at[w->current].next >> RECORD_SITE_SHIFT];
 
-		if (info->sync && once)
+		if (info->sync && !first)
 			return;
-		once |= info->sync;
 		take(c, &c->stream.at[w->current], &r);
 		if (info->meets) {
 			w->held = r;

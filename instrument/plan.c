@@ -266,8 +266,6 @@ unsigned plan_words(const struct plan *p)
 
 const char *plan_refuses(const struct ptx_insn *i)
 {
-	if (i->op == OP_st_async || i->op == OP_red_async)
-		return "a store into a peer's shared memory is not followed";
 	switch (ptx_effect_of((enum ptx_op)i->op)) {
 	case EF_TCGEN05: return "tensor memory is not recorded";
 	case EF_UNKNOWN: return "an unknown instruction";
@@ -276,10 +274,6 @@ const char *plan_refuses(const struct ptx_insn *i)
 				i->op == OP_wmma_store_d)
 			return ptx_space_of(i, 0) == PS_global ? NULL : "wmma accesses are not recorded";
 		return NULL;
-	case EF_BULK: /* their order across CTAs is not settled: false findings */
-		return plan_bulk_of(i).copy == COPY_PEER && i->op != OP_cp_async_bulk_commit_group &&
-			i->op != OP_cp_async_bulk_wait_group ? "a copy into a peer's shared memory is not followed"
-			: NULL;
 	case EF_WGMMA:
 		return i->op == OP_wgmma_mma_async_sp ? "sparse wgmma is not recorded" : NULL;
 	default:

@@ -37,6 +37,7 @@ Test(instrument, hgemm, .timeout = 300) { cr_assert_eq(twins("hgemm/"), 0, "%s",
 Test(instrument, wgmma, .timeout = 300) { cr_assert_eq(twins("wgmma_gemm/"), 0, "%s", output); }
 Test(instrument, attention, .timeout = 300) { cr_assert_eq(twins("fa2_split_q"), 0, "%s", output); }
 Test(instrument, hopper, .timeout = 300) { cr_assert_eq(twins("attention/hopper"), 0, "%s", output); }
+Test(instrument, mesh, .timeout = 300) { cr_assert_eq(twins("attention/mesh"), 0, "%s", output); }
 
 static const char kernel[] =
 	".version 8.0\n.target sm_80\n.address_size 64\n"
