@@ -48,7 +48,8 @@ EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
 SHADOW = shadow/table.c shadow/global.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean
-INSTRUMENT = instrument/plan.c instrument/hook.c instrument/regs.c instrument/rewrite.c instrument/decode.c instrument/merge.c instrument/alike.c instrument/barriers.c
+INSTRUMENT = instrument/plan.c instrument/hook.c instrument/regs.c instrument/rewrite.c instrument/decode.c instrument/values.c instrument/access.c instrument/bulk.c \
+	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/merge.c instrument/alike.c instrument/barriers.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
 	libconsan/check/global.c libconsan/check/global_sync.c libconsan/check/global_race.c libconsan/check/global_report.c \

@@ -1,0 +1,94 @@
+/* bulk: records of bulk and tensor copies -> events, and the signals they owe. */
+#include "events.h"
+
+static bool find_box(struct dcluster *c, const struct record *r, const struct plan_bulk *b,
+	unsigned lane, struct event *e)
+{
+	const struct decode_launch *l = c->job->l;
+	struct decode_box box = { 0 };
+	uint64_t map = record_value(c, r, &b->other->list[0], lane);
+
+	if (!l->box || !l->box(l->user, map, (uint32_t)e->addr, &box)) {
+		c->result.unknown_maps++;
+		return false;
+	}
+	e->size = box.extent;
+	e->tx = box.bytes;
+	e->spans = box.spans;
+	e->nspans = (uint16_t)box.nspans;
+	return true;
+}
+
+static void fly_bulk(struct dcluster *c, const struct event *e, bool pair)
+{
+	uint32_t ranks = e->flags & EVF_MULTICAST ? e->mask : 1u << e->peer;
+
+	for EACH_LANE(rank, ranks) {
+		struct signal s = { .site = e->site, .lanes = e->lanes, .cta = e->cta, .warp = e->warp,
+			.op = e->op, .tx = e->tx };
+		uint32_t peer = e->flags & EVF_MULTICAST ? rank : e->mbar_peer;
+
+		if (pair && e->flags & EVF_MULTICAST)
+			peer = (rank & ~1u) | (e->mbar_peer & 1);
+		if (peer < c->info.nctas)
+			model_fly(model_of(c, peer, e->mbar), &s);
+	}
+}
+
+static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	struct plan_bulk b = plan_bulk_of(i);
+	bool reduces = i->op == OP_cp_reduce_async_bulk || i->op == OP_cp_reduce_async_bulk_tensor;
+	bool far = ptx_space_of(i, b.copy == COPY_STORE ? 1 : 0) == PS_shared_cluster;
+
+	for EACH_LANE(l, r->lanes) {
+		struct event e = record_event(c, warp, r->site, EV_BULK, 1u << l);
+		uint64_t at = record_value(c, r, b.shared, l), mbar, src[32];
+
+		e.flags = (uint8_t)((b.tensor ? EVF_TENSOR : 0) | (reduces ? EVF_REDUCE : 0) |
+			(b.multicast ? EVF_MULTICAST : 0));
+		e.op = ++c->ops;
+		e.mbar = EV_NO_MBAR;
+		e.peer = record_owner(c, &e, at, far);
+		e.addr = OFFSET(at);
+		e.mode = b.copy == COPY_STORE ? EVM_READ : reduces ? EVM_RMW : EVM_WRITE;
+		if (b.size)
+			e.size = (uint32_t)record_value(c, r, b.size, l);
+		e.tx = e.size;
+		if (b.tensor && !find_box(c, r, &b, l, &e))
+			continue;
+		if (b.copy == COPY_PEER) {
+			src[l] = OFFSET(record_value(c, r, b.other, l));
+			e.lane_src = src;
+		}
+		if (b.copy == COPY_STORE) {
+			e.tx = 0;
+			emit(c, &e);
+			continue;
+		}
+		mbar = record_value(c, r, b.mbar, l);
+		e.mbar = OFFSET(mbar);
+		e.mbar_peer = record_owner(c, &e, mbar, far);
+		e.mask = b.mask ? (uint32_t)record_value(c, r, b.mask, l) & 0xffff : 0;
+		emit(c, &e);
+		fly_bulk(c, &e, ptx_has(i, MOD_cta_group_2));
+	}
+}
+
+void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	struct event e = record_event(c, warp, r->site, EV_BULK_COMMIT, r->lanes);
+
+	if (i->op == OP_cp_async_bulk_commit_group) {
+		emit(c, &e);
+	} else if (i->op == OP_cp_async_bulk_wait_group) {
+		e.kind = EV_BULK_WAIT;
+		e.count = (uint32_t)i->operand[0].imm;
+		e.flags = ptx_has(i, MOD_read) ? EVF_READ : 0;
+		emit(c, &e);
+	} else {
+		on_bulk_copy(c, warp, r);
+	}
+}

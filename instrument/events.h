@@ -1,0 +1,52 @@
+/* events: what the files that turn records into events share: one file for each
+ * kind of instruction, decode.c calls them by effect. Private to them. */
+#ifndef CONSAN_INSTRUMENT_EVENTS_H
+#define CONSAN_INSTRUMENT_EVENTS_H
+
+#include "merge.h"
+
+#define FULL UINT32_MAX
+#define EACH_LANE(l, mask) (uint32_t l##_rest = (mask), l; \
+	l##_rest && (l = (uint32_t)__builtin_ctz(l##_rest), true); l##_rest &= l##_rest - 1)
+
+/* A shared address is rank << 24 | offset. */
+#define OFFSET(a) ((uint32_t)(a) & 0xffffffu)
+
+static inline const struct rewrite_site *record_site(const struct dcluster *c, uint32_t site)
+{
+	return &c->job->l->code->site.at[site];
+}
+
+/* ---- values.c ---- */
+struct event record_event(const struct dcluster *c, uint32_t warp, uint32_t site, enum ev_kind kind,
+	uint32_t lanes);
+/* What operand o was in a lane. A constant is the instruction's. */
+uint64_t record_value(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
+	unsigned lane);
+/* Lanes of `rest` that have the same value as its first. */
+uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t rest,
+	const struct ptx_operand *o);
+/* Addresses without .cluster are this CTA's. */
+uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster);
+enum ev_sem insn_sem(const struct ptx_insn *i, enum ev_sem none);
+enum ev_scope insn_scope(const struct ptx_insn *i, enum ev_scope none);
+/* The offsets of all lanes, affine or not; at: room for them. */
+void record_addresses(struct dcluster *c, struct event *e, const struct record *r,
+	const struct ptx_operand *o, uint64_t at[32]);
+
+/* ---- access.c, bulk.c, mbarrier.c, wgmma.c, sync.c ---- */
+void tell_access(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);
+/* The warp comes to an instruction of which it has a record: what it did on
+ * its way with the registers of wgmma. */
+void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes);
+void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes);
+void tell_other(struct dcluster *c, uint32_t warp, const struct record *r);
+
+#endif

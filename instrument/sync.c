@@ -1,0 +1,176 @@
+/* sync: records of CTA, warp and cluster barriers, fences, exits -> events. */
+#include "events.h"
+
+#include <stdio.h>
+
+static bool aligned(const struct ptx_insn *i)
+{
+	return i->op == OP_bar_sync || i->op == OP_bar_arrive || i->op == OP_bar_red ||
+		i->op == OP_bar_cta_sync || i->op == OP_bar_cta_arrive || i->op == OP_bar_cta_red ||
+		ptx_has(i, MOD_aligned);
+}
+
+void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+	const struct ptx_insn *i = s->insn;
+	bool red = i->op == OP_bar_red || i->op == OP_bar_cta_red || i->op == OP_barrier_red ||
+		i->op == OP_barrier_cta_red;
+	struct dwarp *w = &c->warp[warp];
+	struct event e = record_event(c, warp, r->site, EV_BAR_RESUME, r->lanes);
+
+	e.addr = record_value(c, r, &i->operand[red], 0);
+	if (s->phase == PHASE_AFTER) {
+		emit(c, &e);
+		return;
+	}
+	w->diverged = w->at_bar && (w->diverged || w->bar != i);
+	w->bar = i;
+	w->at_bar |= r->lanes;
+	if (w->at_bar != (w->all & ~w->gone))
+		return; /* its other lanes are on their way */
+	if (w->diverged && aligned(i)) {
+		e.kind = EV_FAULT;
+		e.mode = EVX_BAR_DIVERGED;
+		e.text = "the other lanes of the warp came through another instruction";
+		emit(c, &e);
+		e.text = NULL;
+	}
+	e.kind = EV_BAR_ARRIVE;
+	e.lanes = w->at_bar;
+	w->at_bar = 0;
+	e.count = (red ? i->noperands == 4 : i->noperands == 2)
+		? (uint32_t)record_value(c, r, &i->operand[red + 1], 0) : 0;
+	e.mode = red ? EVB_RED : i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
+		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive ? EVB_ARRIVE : EVB_SYNC;
+	emit(c, &e);
+}
+
+void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	struct dwarp *w = &c->warp[warp];
+
+	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
+		uint32_t mask = (uint32_t)record_value(c, r, &i->operand[0], (unsigned)__builtin_ctz(rest));
+		struct event e = record_event(c, warp, r->site, EV_WARP_SYNC, rest);
+
+		same = record_alike(c, r, rest, &i->operand[0]);
+		if (w->sync_mask != mask)
+			w->at_sync = 0;
+		w->sync_mask = mask;
+		w->at_sync |= same;
+		mask &= w->all & ~w->gone;
+		if ((w->at_sync & mask) != mask)
+			continue;
+		e.lanes = w->at_sync;
+		e.mask = mask;
+		w->at_sync = 0;
+		emit(c, &e);
+	}
+}
+
+void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	struct event e = record_event(c, warp, r->site, EV_FENCE_PROXY, r->lanes);
+	enum ptx_space space = ptx_space_of(i, 0);
+
+	e.sem = (uint8_t)insn_sem(i, SEM_WEAK);
+	e.scope = (uint8_t)insn_scope(i, SCOPE_NONE);
+	e.space = space == PS_global ? SP_GLOBAL : space == PS_shared || space == PS_shared_cluster
+		? SP_SHARED : SP_ANY;
+	switch ((enum ptx_op)i->op) {
+	case OP_fence:
+		e.kind = EV_FENCE;
+		e.sem = (uint8_t)insn_sem(i, SEM_ACQ_REL);
+		e.space = ptx_has(i, MOD_sync_restrict_shared_cta) ||
+			ptx_has(i, MOD_sync_restrict_shared_cluster) ? SP_SHARED : SP_ANY;
+		break;
+	case OP_membar:
+		e.kind = EV_FENCE;
+		e.sem = SEM_SC;
+		e.space = SP_ANY;
+		break;
+	case OP_fence_mbarrier_init:
+		e.kind = EV_FENCE_MBINIT;
+		e.sem = (uint8_t)insn_sem(i, SEM_RELEASE);
+		e.space = SP_ANY;
+		break;
+	case OP_fence_proxy_alias:
+	case OP_membar_proxy_alias:
+		e.mode = EVP_ALIAS;
+		break;
+	case OP_fence_proxy_async_generic:
+		e.mode = ptx_has(i, MOD_acquire) ? EVP_ASYNC_ACQUIRE : EVP_ASYNC_RELEASE;
+		break;
+	case OP_fence_proxy_tensormap:
+		e.mode = ptx_has(i, MOD_acquire) ? EVP_TENSORMAP_ACQUIRE : EVP_TENSORMAP_RELEASE;
+		e.sem = ptx_has(i, MOD_acquire) ? SEM_ACQUIRE : SEM_RELEASE;
+		e.space = SP_GLOBAL;
+		break;
+	default:
+		e.mode = EVP_ASYNC;
+		break;
+	}
+	emit(c, &e);
+}
+
+void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	bool arrive = i->op == OP_barrier_cluster_arrive;
+	struct event e = record_event(c, warp, r->site, arrive ? EV_CLUSTER_ARRIVE : EV_CLUSTER_WAIT,
+		r->lanes);
+
+	e.sem = (uint8_t)insn_sem(i, arrive ? SEM_RELEASE : SEM_ACQUIRE);
+	e.flags = ptx_has(i, MOD_aligned) ? EVF_ALIGNED : 0;
+	emit(c, &e);
+}
+
+void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
+{
+	struct dwarp *w = &c->warp[warp];
+	uint32_t cta = warp / c->info.warps_per_cta;
+	struct event e = record_event(c, warp, site, EV_EXIT, lanes & ~w->gone);
+
+	if (!e.lanes)
+		return;
+	emit(c, &e);
+	w->gone |= e.lanes;
+	c->left[cta] -= (uint32_t)__builtin_popcount(e.lanes);
+	if (c->left[cta])
+		return;
+	e = (struct event){ .kind = EV_CTA_END, .cta = (uint16_t)cta, .peer = (uint16_t)cta, .lanes = FULL };
+	emit(c, &e);
+}
+
+void tell_other(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	struct event e = record_event(c, warp, r->site, EV_SETMAXNREG, r->lanes);
+	char why[96];
+
+	if (i->op == OP_setmaxnreg) {
+		struct dwarp *w = &c->warp[warp];
+
+		e.count = (uint32_t)i->operand[0].imm;
+		e.mode = ptx_has(i, MOD_inc);
+		if (e.mode ? e.count < w->maxnreg : e.count > w->maxnreg) {
+			snprintf(why, sizeof why, "setmaxnreg.%s %u, the warp has %u",
+				e.mode ? "inc" : "dec", e.count, w->maxnreg);
+			e.kind = EV_FAULT;
+			e.mode = EVX_SETMAXNREG;
+			e.addr = e.count;
+			e.count = 0;
+			e.text = why;
+		} else {
+			w->maxnreg = e.count;
+		}
+	} else {
+		e.kind = EV_FAULT;
+		e.mode = EVX_TRAP;
+		e.text = "the kernel stopped itself";
+	}
+	emit(c, &e);
+}

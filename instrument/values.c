@@ -1,0 +1,97 @@
+/* values: the operands of recorded instructions, and what every event needs. */
+#include "events.h"
+
+struct event record_event(const struct dcluster *c, uint32_t warp, uint32_t site,
+	enum ev_kind kind, uint32_t lanes)
+{
+	uint32_t per = c->info.warps_per_cta;
+
+	return (struct event){ .kind = (uint8_t)kind, .cta = (uint16_t)(warp / per),
+		.peer = (uint16_t)(warp / per), .warp = (uint16_t)(warp % per), .lanes = lanes,
+		.site = c->job->l->site[site] };
+}
+
+uint64_t record_value(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
+	unsigned lane)
+{
+	const struct plan *p = &c->job->info[r->site].plan;
+	unsigned word = 0;
+
+	for (unsigned k = 0; k < p->nvalues; k++) {
+		bool wide = p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP;
+
+		if (p->value[k].o == o) {
+			if (p->class == PLAN_ADDRESS)
+				return r->affine ? r->base + (uint32_t)(r->stride * ((int)lane -
+					__builtin_ctz(r->lanes))) : r->words[lane];
+			return record_word(c, r, lane, word) |
+				(wide ? (uint64_t)record_word(c, r, lane, word + 1) << 32 : 0);
+		}
+		word += wide ? 2 : 1;
+	}
+	return o->kind == PO_IMM ? (uint64_t)o->imm : 0;
+}
+
+uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster)
+{
+	uint32_t rank = (uint32_t)a >> 24;
+
+	return cluster && rank < c->info.nctas ? (uint16_t)rank : e->cta;
+}
+
+enum ev_sem insn_sem(const struct ptx_insn *i, enum ev_sem none)
+{
+	if (ptx_has(i, MOD_mmio))
+		return SEM_MMIO;
+	switch (ptx_pick(i, MG_sem)) {
+	case MOD_volatile: return SEM_VOLATILE;
+	case MOD_relaxed: return SEM_RELAXED;
+	case MOD_acquire: return SEM_ACQUIRE;
+	case MOD_release: return SEM_RELEASE;
+	case MOD_acq_rel: return SEM_ACQ_REL;
+	case MOD_sc: return SEM_SC;
+	default: return none;
+	}
+}
+
+enum ev_scope insn_scope(const struct ptx_insn *i, enum ev_scope none)
+{
+	switch (ptx_pick(i, MG_scope)) {
+	case MOD_cta: return SCOPE_CTA;
+	case MOD_cluster: return SCOPE_CLUSTER;
+	case MOD_gpu: case MOD_gl: return SCOPE_GPU;
+	case MOD_sys: return SCOPE_SYS;
+	default: return none;
+	}
+}
+
+uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t rest,
+	const struct ptx_operand *o)
+{
+	uint64_t first = record_value(c, r, o, (unsigned)__builtin_ctz(rest));
+	uint32_t same = 0;
+
+	for EACH_LANE(l, rest)
+		same |= record_value(c, r, o, l) == first ? 1u << l : 0;
+	return same;
+}
+
+void record_addresses(struct dcluster *c, struct event *e, const struct record *r,
+	const struct ptx_operand *o, uint64_t at[32])
+{
+	unsigned first = (unsigned)__builtin_ctz(r->lanes);
+
+	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
+		e->stride = r->stride;
+		e->addr = OFFSET(r->base) - (uint64_t)((int64_t)r->stride * (int)first);
+		return;
+	}
+	if (c->job->info[r->site].plan.class == PLAN_ADDRESS)
+		for (unsigned l = 0; l < 32; l++)
+			at[l] = OFFSET(r->words[l]);
+	else
+		for EACH_LANE(l, e->lanes)
+			at[l] = OFFSET(record_value(c, r, o, l));
+	e->addr = at[__builtin_ctz(e->lanes)];
+	e->lane_addr = at;
+}

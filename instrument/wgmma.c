@@ -1,0 +1,184 @@
+/* wgmma: groups of wgmma, of which one record stands for four warps, -> events. */
+#include "events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../libconsan/wg_desc.h"
+
+/* ---- plain instructions on its registers ---- */
+
+/* What rewrite_between() says, once for each pair of places. */
+static const struct way_cache *way(struct dcluster *c, uint32_t from, uint32_t to)
+{
+	uint64_t key = ((uint64_t)from << 32 | to) + 1;
+	struct way_cache *w = &c->way[(from * 31 + to) % WAYS];
+	uint32_t note[4096];
+
+	if (w->key == key)
+		return w;
+	w->key = key;
+	w->n = rewrite_between(c->job->l->code, c->job->l->func, from, to, note, 4096);
+	free(w->note);
+	w->note = base_alloc((w->n + 1) * sizeof *w->note);
+	memcpy(w->note, note, w->n * sizeof *w->note);
+	return w;
+}
+
+static void tell_note(struct dcluster *c, uint32_t warp, uint32_t index, uint32_t lanes)
+{
+	const struct rewrite *code = c->job->l->code;
+	const struct rewrite_note *n = &code->note.at[index];
+	struct event e = record_event(c, warp, 0, EV_REGS, lanes);
+
+	e.site = c->job->l->site[code->site.n + code->batch.n + index];
+	e.flags = n->insn->op == OP_mov ? EVF_MOVE : 0;
+	e.regs = n->reg;
+	e.nregs_d = n->nread;
+	e.mode = EVM_READ;
+	if (n->nread)
+		emit(c, &e);
+	e.regs = n->reg + n->nread;
+	e.nregs_d = n->nwritten;
+	e.mode = EVM_WRITE;
+	if (n->nwritten)
+		emit(c, &e);
+}
+
+void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes)
+{
+	const struct rewrite_func *f = c->job->l->func;
+	struct dwarp *w = &c->warp[warp];
+	const struct way_cache *way_here;
+	uint32_t to;
+
+	if (!f->note_of)
+		return;
+	to = (uint32_t)(i - f->func->insn);
+	if (w->past == to + 1)
+		return;
+	way_here = way(c, w->past - 1, to);
+	for (uint32_t k = 0; k < way_here->n; k++)
+		tell_note(c, warp, way_here->note[k], lanes);
+	if (f->note_of[to])
+		tell_note(c, warp, f->note_of[to] - 1, lanes);
+	w->past = to + 1;
+}
+
+/* ---- groups and waits ---- */
+
+struct mma { unsigned n; bool a_regs, a_mn, b_mn; };
+
+static struct mma mma_of(const struct ptx_insn *i)
+{
+	struct mma m = { .a_regs = i->operand[1].kind == PO_VEC };
+	int64_t imm[4] = { 1, 1, 0, 0 };
+	unsigned rows, depth, n = 0;
+
+	ptx_shape(ptx_pick(i, MG_shape), &rows, &m.n, &depth);
+	for (unsigned k = 4; k < i->noperands && n < 4; k++) {
+		if (n == 2 && m.a_regs)
+			n = 3;
+		imm[n++] = i->operand[k].imm;
+	}
+	m.a_mn = imm[2];
+	m.b_mn = imm[3];
+	return m;
+}
+
+/* words: those of this mma in the record of its group. */
+static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const struct ptx_insn *i,
+	uint32_t id, const uint32_t *words)
+{
+	struct event e = record_event(c, first, site, EV_WG_MMA, FULL);
+	struct mma m = mma_of(i);
+	struct ev_span span[640];
+	uint32_t piece[512], rows[32], regs[132];
+	struct wg_desc d;
+	unsigned n = 0, nd = 0;
+
+	e.site = id;
+	e.op = ++c->ops;
+	if (!m.a_regs) {
+		d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
+		wg_desc_pieces(&d, m.a_mn, 64, piece);
+		words += 2;
+	}
+	for (unsigned k = 0; k < 4; k++) {
+		e.part[k] = (uint16_t)n;
+		if (m.a_regs)
+			continue;
+		wg_desc_rows(piece, m.a_mn, k, rows);
+		n += wg_desc_spans(rows, 32, span + n);
+	}
+	e.part[4] = (uint16_t)n;
+	d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
+	wg_desc_pieces(&d, m.b_mn, m.n, piece);
+	n += wg_desc_spans(piece, 2 * m.n, span + n);
+	words += 2;
+	e.part[5] = (uint16_t)n;
+	e.spans = span;
+	e.nspans = (uint16_t)n;
+	e.flags = (i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0]) ? EVF_SCALE_D : 0;
+	e.tx = (int64_t)(m.n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
+		(uint64_t)ptx_type_of(i, 2) << 32);
+	for (unsigned k = 0; k < i->operand[0].n && k < 128; k++)
+		regs[nd++] = i->operand[0].list[k].reg;
+	e.nregs_d = (uint16_t)nd;
+	for (unsigned k = 0; m.a_regs && k < i->operand[1].n && k < 4; k++)
+		regs[nd + e.nregs_a++] = i->operand[1].list[k].reg;
+	e.regs = regs;
+	emit(c, &e);
+}
+
+/* site.h's id of an instruction that stands in no record of its own: that of
+ * the group plus its place there. */
+static uint32_t batch_site(const struct dcluster *c, uint32_t site, uint32_t k)
+{
+	return c->job->l->site[c->job->l->code->site.n + record_site(c, site)->batch + k];
+}
+
+void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4])
+{
+	const struct rewrite_site *s;
+	const struct record *one = r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
+	const uint32_t *words;
+
+	if (!one)
+		return;
+	s = record_site(c, one->site);
+	words = one->words;
+	if (s->phase != PHASE_BATCH) {
+		struct event e = record_event(c, first, one->site, EV_WG_WAIT, FULL);
+
+		for (uint32_t w = 0; w < 4; w++)
+			if (r[w])
+				tell_way(c, first + w, s->insn, FULL);
+		e.count = (uint32_t)s->insn->operand[0].imm;
+		emit(c, &e);
+		return;
+	}
+	for (uint32_t k = 0; k < s->nbatch; k++) {
+		const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
+		struct event e;
+		struct plan p;
+
+		plan_of(s->func, i, &p);
+		for (uint32_t w = 0; w < 4; w++)
+			if (r[w])
+				tell_way(c, first + w, i, FULL);
+		if (i->op == OP_wgmma_mma_async) {
+			on_mma(c, first, one->site, i, batch_site(c, one->site, k), words);
+			words += plan_words(&p);
+			continue;
+		}
+		for (uint32_t w = 0; w < 4; w++) {
+			if (!r[w] || (w && i->op != OP_wgmma_fence))
+				continue;
+			e = record_event(c, first + w, one->site, i->op == OP_wgmma_fence
+				? EV_WG_FENCE : EV_WG_COMMIT, FULL);
+			e.site = batch_site(c, one->site, k);
+			emit(c, &e);
+		}
+	}
+}
