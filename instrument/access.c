@@ -64,6 +64,8 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.mode = rmw ? EVM_RMW : effect == EF_READ ? EVM_READ : EVM_WRITE;
 	e.sem = (uint8_t)insn_sem(i, rmw ? SEM_RELAXED : SEM_WEAK);
 	e.scope = (uint8_t)insn_scope(i, rmw ? SCOPE_GPU : SCOPE_NONE);
+	if (e.sem == SEM_VOLATILE || e.sem == SEM_MMIO)
+		e.scope = SCOPE_SYS; /* A04 */
 	e.flags = i->op == OP_red ? EVF_RED : 0;
 	e.size = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
 	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)

@@ -34,6 +34,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		w->waits = s->phase == PHASE_BEFORE && c->job->info[r->site].plan.after;
 		break;
 	case EF_WARP_SYNC: tell_warp_sync(c, warp, r); break;
+	case EF_WARP: tell_meeting(c, warp, r); break;
 	case EF_CLUSTER:
 		tell_cluster(c, warp, r);
 		w->waits = s->phase == PHASE_BEFORE;
@@ -41,7 +42,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	case EF_FENCE: tell_fence(c, warp, r); break;
 	case EF_SETMAXNREG: case EF_STOP: tell_other(c, warp, r); break;
 	case EF_EXIT: case EF_CONTROL: tell_leave(c, warp, r->site, r->lanes); break;
-	case EF_WGMMA: case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_WARP: case EF_TENSORMAP:
+	case EF_WGMMA: case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_TENSORMAP:
 	case EF_GRID: case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}

@@ -20,6 +20,8 @@ static inline const struct rewrite_site *record_site(const struct dcluster *c, u
 /* ---- values.c ---- */
 struct event record_event(const struct dcluster *c, uint32_t warp, uint32_t site, enum ev_kind kind,
 	uint32_t lanes);
+/* site.h's id of a site's k-th instruction that has no record of its own. */
+uint32_t record_batch_site(const struct dcluster *c, uint32_t site, uint32_t k);
 /* What operand o was in a lane. A constant is the instruction's. */
 uint64_t record_value(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
 	unsigned lane);
@@ -44,6 +46,7 @@ void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes);
 void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes);

@@ -49,6 +49,8 @@ struct dwarp {
 	uint32_t maxnreg;
 	uint32_t past;             /* 1 + the instruction of the last record */
 	uint32_t at_sync, sync_mask;
+	uint32_t at_meeting, meeting_mask;
+	uint8_t from[32];          /* the lane that each reads there */
 	struct record last;        /* for hangs */
 	bool waits;                /* last says that its lanes wait */
 };

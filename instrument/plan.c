@@ -207,6 +207,35 @@ static bool barrier(const struct ptx_insn *i, struct plan *p)
 	return true;
 }
 
+const struct ptx_operand *plan_mask(const struct ptx_insn *i)
+{
+	switch ((enum ptx_op)i->op) {
+	case OP_shfl_sync:
+		return &i->operand[4];
+	case OP_vote_sync: case OP_vote: case OP_match_any_sync: case OP_match_all_sync:
+	case OP_redux_sync:
+		return i->noperands > 2 ? &i->operand[2] : NULL;
+	default:
+		return NULL;
+	}
+}
+
+static bool meeting(const struct ptx_insn *i, struct plan *p)
+{
+	const struct ptx_operand *mask = plan_mask(i);
+
+	if (!mask)
+		return false;
+	p->before = p->meets = true;
+	p->class = PLAN_LANES;
+	add(p, mask, VAL_U32);
+	if (i->op == OP_shfl_sync) {
+		add(p, &i->operand[2], VAL_U32);
+		add(p, &i->operand[3], VAL_U32);
+	}
+	return true;
+}
+
 static bool is_predicate(const struct ptx_func *f, const struct ptx_operand *o)
 {
 	return o->kind == PO_REG && f->reg[o->reg].type == TY_pred;
@@ -231,6 +260,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		p->class = PLAN_LANES;
 		add(p, &i->operand[0], VAL_U32);
 		break;
+	case EF_WARP: yes = meeting(i, p); break;
 	case EF_CLUSTER:
 		p->before = i->op == OP_barrier_cluster_arrive;
 		p->after = !p->before;
@@ -243,7 +273,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_CONTROL:
 		yes = p->before = p->sync = i->op == OP_ret && f->entry;
 		break;
-	case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_WARP: case EF_TENSORMAP: case EF_GRID:
+	case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_TENSORMAP: case EF_GRID:
 	case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}

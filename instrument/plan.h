@@ -29,6 +29,8 @@ struct plan {
 	bool generic;              /* recorded only where value 0 lies in shared memory */
 	bool test;                 /* a wait: after it, what it returned */
 	bool wgmma;                /* recorded with its group, see rewrite.c */
+	bool meets;                /* lanes meet and order no memory: several in a row
+				      are recorded as one */
 	uint8_t nvalues;           /* those that are no constants */
 	struct { const struct ptx_operand *o; uint8_t kind; } value[PLAN_VALUES];
 };
@@ -50,5 +52,7 @@ struct plan_bulk {
 struct plan_bulk plan_bulk_of(const struct ptx_insn *i);
 /* The address operand's position. */
 unsigned plan_address(const struct ptx_insn *i);
+/* The member mask of an instruction at which lanes meet; NULL: it is none. */
+const struct ptx_operand *plan_mask(const struct ptx_insn *i);
 
 #endif

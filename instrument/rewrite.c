@@ -21,6 +21,9 @@ struct writer {
 	unsigned labels;
 	unsigned words, most_words;/* of the wgmma group at hand */
 	uint32_t group;            /* its first in rewrite.batch */
+	uint32_t meeting;          /* site of the meeting that was recorded last, if
+				      nothing was recorded since */
+	uint32_t meeting_block;
 };
 
 static uint32_t add_site(struct writer *w, const struct ptx_insn *i, enum site_phase phase)
@@ -223,6 +226,36 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 	w->info->recorded++;
 }
 
+/* Lanes that have just met meet again: the record of the first time says all. */
+static bool meets_again(struct writer *w, uint32_t at, const struct plan *p)
+{
+	const struct ptx_insn *i = &w->f->insn[at], *first;
+
+	if (!w->meeting || !p->meets || p->nvalues || i->guard != PTX_NO_REG ||
+			w->f->cfg->block_of[at] != w->meeting_block)
+		return false;
+	first = w->r->site.at[w->meeting].insn;
+	if (first->guard != PTX_NO_REG || plan_mask(first)->imm != plan_mask(i)->imm)
+		return false;
+	vec_push(&w->r->batch, i);
+	w->r->site.at[w->meeting].nbatch++;
+	w->group = (uint32_t)w->r->batch.n;
+	statement(w, i);
+	return true;
+}
+
+static void meeting(struct writer *w, uint32_t at, const struct plan *p)
+{
+	uint32_t site = (uint32_t)w->r->site.n;
+
+	hooked(w, &w->f->insn[at], p);
+	if (p->nvalues)
+		return;
+	w->r->site.at[site].batch = (uint32_t)w->r->batch.n;
+	w->meeting = site;
+	w->meeting_block = w->f->cfg->block_of[at];
+}
+
 /* The lane comes this way: see regs.c. */
 static void mark(struct writer *w, const struct ptx_insn *i)
 {
@@ -410,12 +443,21 @@ static void body(struct writer *w, size_t from, size_t end)
 			refuse(w, i, "%s by --backend=gpu", why);
 		if (i->op == OP_call)
 			check_call(w, i);
-		if (w->info->mark && w->info->mark[k])
+		if (w->info->mark && w->info->mark[k]) {
 			mark(w, i);
-		if (!plan_of(w->f, i, &p))
+			w->meeting = 0;
+		}
+		if (!plan_of(w->f, i, &p)) {
 			statement(w, i);
-		else if (p.wgmma)
+			continue;
+		}
+		if (meets_again(w, k, &p))
+			continue;
+		w->meeting = 0;
+		if (p.wgmma)
 			grouped(w, k, &p);
+		else if (p.meets)
+			meeting(w, k, &p);
 		else
 			hooked(w, i, &p);
 	}

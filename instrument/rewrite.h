@@ -11,7 +11,9 @@ enum site_phase { PHASE_BEFORE, PHASE_AFTER, PHASE_FAILED, PHASE_BATCH, PHASE_MA
 struct rewrite_site {
 	const struct ptx_func *func;
 	const struct ptx_insn *insn;
-	uint32_t batch, nbatch;    /* PHASE_BATCH: rewrite.batch[batch ..] */
+	/* rewrite.batch[batch ..]; PHASE_BATCH: what the record holds, else the
+	 * meetings that follow without a record of their own */
+	uint32_t batch, nbatch;
 	uint8_t phase;             /* enum site_phase */
 };
 

@@ -70,6 +70,100 @@ void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 }
 
+/* The lane whose value lane l takes: 9.7.9.6. */
+static unsigned source_of(const struct ptx_insn *i, unsigned l, uint32_t b, uint32_t clamp)
+{
+	int low = (int)(l & clamp >> 8 & 31), n = (int)(b & 31), lane = (int)l, from;
+	int high = low | (int)(clamp & 31 & ~(clamp >> 8));
+	bool up = ptx_pick(i, MG_shfl) == MOD_up;
+
+	switch ((int)ptx_pick(i, MG_shfl)) {
+	case MOD_up: from = lane - n; break;
+	case MOD_down: from = lane + n; break;
+	case MOD_bfly: from = lane ^ n; break;
+	default: from = low | (n & ~(int)(clamp >> 8 & 31)); break;
+	}
+	return (unsigned)((up ? from >= high : from <= high) ? from : lane);
+}
+
+/* All lanes of the mask are there. */
+static void met(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t id, uint32_t mask)
+{
+	const struct dwarp *w = &c->warp[warp];
+	struct event e = record_event(c, warp, 0, EV_WARP_MEET, w->at_meeting);
+	uint32_t stray = 0;
+
+	e.site = id;
+	emit(c, &e);
+	if (i->op != OP_shfl_sync || w->at_meeting == FULL)
+		return;
+	for EACH_LANE(l, w->at_meeting)
+		stray |= (uint32_t)!(mask & w->at_meeting & 1u << w->from[l]) << l;
+	if (!stray)
+		return;
+	e.lanes = stray;
+	e.flags = EVF_STRAY;
+	e.mask = mask;
+	emit(c, &e);
+}
+
+static void meet_again(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t mask)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+	struct dwarp *w = &c->warp[warp];
+
+	for (uint32_t k = 0; k < s->nbatch; k++) {
+		const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
+
+		for (unsigned l = 0; i->op == OP_shfl_sync && l < 32; l++)
+			w->from[l] = (uint8_t)source_of(i, l, (uint32_t)i->operand[2].imm,
+				(uint32_t)i->operand[3].imm);
+		met(c, warp, i, record_batch_site(c, r->site, k), mask);
+	}
+}
+
+static void bad_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes, uint32_t mask)
+{
+	struct event e = record_event(c, warp, r->site, EV_FAULT, lanes);
+	char why[96];
+
+	snprintf(why, sizeof why, "member mask 0x%08x does not name the lane that executes it", mask);
+	e.mode = EVX_MASK;
+	e.addr = mask;
+	e.text = why;
+	emit(c, &e);
+}
+
+void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	const struct ptx_operand *o = plan_mask(i);
+	struct dwarp *w = &c->warp[warp];
+
+	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
+		uint32_t mask = (uint32_t)record_value(c, r, o, (unsigned)__builtin_ctz(rest)), want;
+
+		same = record_alike(c, r, rest, o);
+		if (same & ~mask)
+			bad_mask(c, warp, r, same & ~mask, mask);
+		if (w->meeting_mask != mask)
+			w->at_meeting = 0;
+		w->meeting_mask = mask;
+		w->at_meeting |= same & mask;
+		for (uint32_t l = 0; i->op == OP_shfl_sync && l < 32; l++)
+			if (same >> l & 1)
+				w->from[l] = (uint8_t)source_of(i, l,
+					(uint32_t)record_value(c, r, &i->operand[2], l),
+					(uint32_t)record_value(c, r, &i->operand[3], l));
+		want = mask & w->all & ~w->gone;
+		if (!want || (w->at_meeting & want) != want)
+			continue;
+		met(c, warp, i, c->job->l->site[r->site], mask);
+		meet_again(c, warp, r, mask);
+		w->at_meeting = 0;
+	}
+}
+
 void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;

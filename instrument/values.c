@@ -11,6 +11,11 @@ struct event record_event(const struct dcluster *c, uint32_t warp, uint32_t site
 		.site = c->job->l->site[site] };
 }
 
+uint32_t record_batch_site(const struct dcluster *c, uint32_t site, uint32_t k)
+{
+	return c->job->l->site[c->job->l->code->site.n + record_site(c, site)->batch + k];
+}
+
 uint64_t record_value(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
 	unsigned lane)
 {

@@ -131,13 +131,6 @@ static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const stru
 	emit(c, &e);
 }
 
-/* site.h's id of an instruction that stands in no record of its own: that of
- * the group plus its place there. */
-static uint32_t batch_site(const struct dcluster *c, uint32_t site, uint32_t k)
-{
-	return c->job->l->site[c->job->l->code->site.n + record_site(c, site)->batch + k];
-}
-
 void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4])
 {
 	const struct rewrite_site *s;
@@ -168,7 +161,7 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 			if (r[w])
 				tell_way(c, first + w, i, FULL);
 		if (i->op == OP_wgmma_mma_async) {
-			on_mma(c, first, one->site, i, batch_site(c, one->site, k), words);
+			on_mma(c, first, one->site, i, record_batch_site(c, one->site, k), words);
 			words += plan_words(&p);
 			continue;
 		}
@@ -177,7 +170,7 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 				continue;
 			e = record_event(c, first + w, one->site, i->op == OP_wgmma_fence
 				? EV_WG_FENCE : EV_WG_COMMIT, FULL);
-			e.site = batch_site(c, one->site, k);
+			e.site = record_batch_site(c, one->site, k);
 			emit(c, &e);
 		}
 	}
