@@ -6,6 +6,7 @@
 
 #include "explore.h"
 #include "fallback.h"
+#include "suppress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ uint64_t consan_errors_seen(struct consan *c)
 
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < c->findings.n; i++)
-		if (c->findings.at[i]->f.severity == SEV_ERROR)
+		if (c->findings.at[i]->f.severity == SEV_ERROR && !c->findings.at[i]->suppressed)
 			n += c->findings.at[i]->f.seen;
 	pthread_mutex_unlock(&c->lock);
 	return n;
@@ -70,6 +71,12 @@ struct coverage *session_coverage(struct consan *c, const char *kernel)
 	return &c->coverage.at[c->coverage.n - 1];
 }
 
+static void keep_finding(struct consan *c, struct seen *s, const struct finding *f)
+{
+	results_copy_finding(&s->f, f);
+	s->suppressed = suppress_match(&c->suppressions, f) < c->suppressions.suppression.n;
+}
+
 /* The session's copy of a launch's finding, updated and recorded. */
 static void take_finding(struct consan *c, const struct finding *f, bool launch_over)
 {
@@ -83,15 +90,16 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 			s = c->findings.at[i];
 	if (!s) {
 		s = base_alloc(sizeof *s);
-		results_copy_finding(&s->f, f);
+		keep_finding(c, s, f);
 		vec_push(&c->findings, s);
-		progress_finding(c->progress);
+		if (!s->suppressed)
+			progress_finding(c->progress);
 		i = c->findings.n;
 	}
 	first = !s->before && launch_over;
 	if (first) { /* which cluster found it first depends on the threads */
 		finding_free(&s->f);
-		results_copy_finding(&s->f, f);
+		keep_finding(c, s, f);
 	}
 	s->f.seen = s->before + f->seen;
 	s->f.clusters = s->clusters_before + f->clusters;

@@ -44,7 +44,11 @@ struct consan_kernel;
 
 /* Opens a session. options: words "name=value" (or "name") between blanks, the
  * long options of consan-run without their dashes, such as "strict seed=3
- * kernel-name=kns=gemm"; NULL or "" for the defaults. */
+ * kernel-name=kns=gemm"; a backslash keeps a blank. NULL or "" for the defaults.
+ * "suppressions=FILE": findings that an entry of FILE matches are not shown,
+ * counted or announced; NULL and ERR_FORMAT, with line and column, if it is
+ * malformed. Those on where a report goes and on exit statuses do nothing here:
+ * consan_write_report(). */
 CONSAN_API struct consan *consan_open(const char *options, struct err *e);
 /* Frees the session and all that its functions returned, device memory and
  * modules excepted: those first. NULL is fine. */
@@ -219,6 +223,12 @@ CONSAN_API bool consan_finds(struct consan *c, const char *rule, const char *fil
 CONSAN_API int consan_describe(const struct consan_finding *f, char *out, size_t n);
 /* Forgets the findings so far: the next test begins with none. */
 CONSAN_API void consan_clear(struct consan *c);
+/* Writes what consan_findings() and consan_coverage() show, and what was
+ * suppressed, as consan-run --report would: the path's suffix .html, .json, .sarif
+ * or .xml (JUnit) says how, any other is text; %p in it is the process id. Waits
+ * for a launch that another thread has under way. False + ERR_IO: not, or not
+ * wholly, written. */
+CONSAN_API bool consan_write_report(struct consan *c, const char *path, struct err *e);
 
 struct consan_coverage {
 	const char *kernel;        /* demangled */
@@ -227,7 +237,8 @@ struct consan_coverage {
 	uint64_t sites, sites_executed; /* instructions in the PTX, of these executed */
 	const char *unchecked;     /* why it was not checked, with the line; "" if it was */
 };
-/* One row per kernel; valid as long as those of consan_findings(). */
+/* One row per kernel; valid as long as those of consan_findings(). Waits for a
+ * launch that another thread has under way. */
 CONSAN_API size_t consan_coverage(struct consan *c, const struct consan_coverage **out);
 
 /* ---- callbacks; NULL takes one back. Called from the launching thread ---- */
@@ -236,7 +247,8 @@ CONSAN_API size_t consan_coverage(struct consan *c, const struct consan_coverage
  * the call, which may not use the session. */
 CONSAN_API void consan_on_finding(struct consan *c,
 	void (*found)(void *user, const struct consan_finding *f), void *user);
-/* What kernels print (from any thread, one call at a time), instead of stdout. */
+/* What kernels print (from any thread, one call at a time), instead of stdout. The
+ * call may not use the session. */
 CONSAN_API void consan_on_print(struct consan *c,
 	void (*print)(void *user, const char *text, size_t n), void *user);
 

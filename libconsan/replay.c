@@ -6,6 +6,7 @@
 #include "demangle.h"
 #include "suppress.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,57 @@ bool consan_report(const struct options *o, const char *const *record, size_t nr
 		if (!access(record[i], F_OK))
 			ok = results_read(&r, record[i], e) && ok;
 	return conclude(&r, o, program, exit_status, e) && ok;
+}
+
+/* ---- a session's own ---- */
+
+/* What the session shows, as results; its suppressions are lent. */
+static void gather(struct consan *c, struct results *r)
+{
+	struct result_process p = { .pid = getpid(),
+		.program = base_strdup(program_invocation_name),
+		.device = base_strdup(c->gpu ? c->gpu->name : "") };
+	const struct bank_use *use;
+	const size_t nbanks = c->banks ? banks_uses(c->banks, &use) : 0;
+
+	results_add_process(r, p);
+	for (size_t i = 0; i < c->findings.n; i++) {
+		struct finding f = c->findings.at[i]->f;
+
+		if (f.seen <= c->findings.at[i]->cleared)
+			continue;
+		f.seen -= c->findings.at[i]->cleared;
+		results_add_finding(r, &f);
+	}
+	for (size_t i = 0; i < c->coverage.n; i++)
+		results_add_coverage(r, &c->coverage.at[i]);
+	for (size_t i = 0; i < nbanks; i++)
+		results_add_bank_use(r, &use[i]);
+	results_finish(r);
+	memcpy(&r->suppression, &c->suppressions.suppression, sizeof r->suppression);
+	suppress_apply(r);
+}
+
+bool consan_write_report(struct consan *c, const char *path, struct err *e)
+{
+	static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* sources are a cache of all */
+	struct results r = { 0 };
+	bool ok;
+
+	pthread_mutex_lock(&c->launching);
+	pthread_mutex_lock(&c->lock);
+	gather(c, &r);
+	pthread_mutex_lock(&writing);
+	ok = report_file(&r, &c->opt, path, e);
+	report_source_forget();
+	pthread_mutex_unlock(&writing);
+	for (size_t i = 0; i < r.suppression.n; i++)
+		r.suppression.at[i].matched = 0;
+	memset(&r.suppression, 0, sizeof r.suppression);
+	results_free(&r);
+	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&c->launching);
+	return ok;
 }
 
 /* ---- replay ---- */

@@ -187,8 +187,63 @@ bool results_error(struct results_writer *w, struct err *e)
 
 /* ---- reading ---- */
 
+/* Finds elements of a vector by a hash of what makes them the same. */
+struct index {
+	struct { uint64_t hash; size_t at; } *slot; /* at: from 1; 0: empty */
+	size_t cap, n;
+};
+
+static void index_put(struct index *x, uint64_t hash, size_t at)
+{
+	struct index old = *x;
+
+	if (2 * (x->n + 1) > x->cap) {
+		x->cap = old.cap ? 2 * old.cap : 64;
+		x->slot = base_alloc(x->cap * sizeof *x->slot);
+		x->n = 0;
+		for (size_t i = 0; i < old.cap; i++)
+			if (old.slot[i].at)
+				index_put(x, old.slot[i].hash, old.slot[i].at - 1);
+		free(old.slot);
+	}
+	for (size_t i = hash;; i++)
+		if (!x->slot[i & (x->cap - 1)].at) {
+			x->slot[i & (x->cap - 1)].hash = hash;
+			x->slot[i & (x->cap - 1)].at = at + 1;
+			x->n++;
+			return;
+		}
+}
+
+/* The next element with this hash; *i: 0 before the first. SIZE_MAX: no more. */
+static size_t index_next(const struct index *x, uint64_t hash, size_t *i)
+{
+	while (x->cap) {
+		const size_t k = (hash + (*i)++) & (x->cap - 1);
+
+		if (!x->slot[k].at)
+			break;
+		if (x->slot[k].hash == hash)
+			return x->slot[k].at - 1;
+	}
+	return SIZE_MAX;
+}
+
+static void index_clear(struct index *x)
+{
+	free(x->slot);
+	*x = (struct index){ 0 };
+}
+
+static uint64_t mix(uint64_t hash, uint64_t n)
+{
+	hash = (hash ^ n) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 29;
+}
+
 /* What may still be replaced by a later record of the same session. */
 struct results_merge {
+	struct index record, bug; /* of finding; of results.finding */
 	VEC(struct { int64_t session; uint32_t id; struct finding f; }) finding;
 	VEC(struct { int64_t session; struct coverage c; }) coverage;
 	VEC(struct { int64_t session; uint32_t id; struct bank_use u; }) bank;
@@ -269,17 +324,20 @@ static bool read_finding(struct results *r, int64_t session, const json_t *o)
 {
 	struct results_merge *m = merge_of(r);
 	uint32_t id = (uint32_t)rj_number(o, "id");
+	const uint64_t hash = mix((uint64_t)session, id);
+	size_t step = 0, i;
 	struct finding f;
 
 	if (!rj_finding(o, &f))
 		return false;
-	for (size_t i = 0; i < m->finding.n; i++) {
+	while ((i = index_next(&m->record, hash, &step)) != SIZE_MAX) {
 		if (m->finding.at[i].session != session || m->finding.at[i].id != id)
 			continue;
 		finding_free(&m->finding.at[i].f);
 		m->finding.at[i].f = f;
 		return true;
 	}
+	index_put(&m->record, hash, m->finding.n);
 	vec_reserve(&m->finding, m->finding.n + 1);
 	m->finding.at[m->finding.n].session = session;
 	m->finding.at[m->finding.n].id = id;
@@ -426,6 +484,21 @@ static bool same_place(uint32_t a, uint32_t b)
 	return a == b || (s->loc && s->loc == t->loc && s->kernel == t->kernel);
 }
 
+/* Of what same_bug() compares. */
+static uint64_t hash_bug(const struct finding *f)
+{
+	uint64_t hash = mix((uint64_t)f->rule << 8 | f->severity, f->nsides);
+
+	for (unsigned i = 0; i < f->nsides; i++) {
+		const struct site *s = site_get(f->side[i].site);
+
+		hash = mix(hash, s->loc ? (uintptr_t)s->loc : f->side[i].site);
+	}
+	for (const char *c = f->kernel; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+	return hash;
+}
+
 static bool same_bug(const struct finding *a, const struct finding *b)
 {
 	if (a->rule != b->rule || a->severity != b->severity || a->nsides != b->nsides)
@@ -438,9 +511,17 @@ static bool same_bug(const struct finding *a, const struct finding *b)
 
 void results_add_finding(struct results *r, const struct finding *f)
 {
+	struct index *x = &merge_of(r)->bug;
+	const uint64_t hash = hash_bug(f);
 	struct finding copy;
+	size_t step = 0, i;
 
-	for (size_t i = 0; i < r->finding.n; i++) {
+	if (x->n != r->finding.n) { /* others have moved or dropped some */
+		index_clear(x);
+		for (i = 0; i < r->finding.n; i++)
+			index_put(x, hash_bug(&r->finding.at[i]), i);
+	}
+	while ((i = index_next(x, hash, &step)) != SIZE_MAX) {
 		struct finding *have = &r->finding.at[i];
 
 		if (!same_bug(have, f))
@@ -456,6 +537,7 @@ void results_add_finding(struct results *r, const struct finding *f)
 		return;
 	}
 	results_copy_finding(&copy, f);
+	index_put(x, hash, r->finding.n);
 	vec_push(&r->finding, copy);
 }
 
@@ -549,6 +631,8 @@ void results_finish(struct results *r)
 	vec_free(&m->finding);
 	vec_free(&m->coverage);
 	vec_free(&m->bank);
+	index_clear(&m->record);
+	index_clear(&m->bug);
 	if (r->bank.n)
 		qsort(r->bank.at, r->bank.n, sizeof *r->bank.at, by_conflicts);
 	if (r->finding.n)
@@ -585,6 +669,8 @@ void results_free(struct results *r)
 		free(r->remark.at[i].text);
 	for (size_t i = 0; i < m->finding.n; i++)
 		finding_free(&m->finding.at[i].f);
+	index_clear(&m->record);
+	index_clear(&m->bug);
 	vec_free(&m->finding);
 	vec_free(&m->coverage);
 	vec_free(&m->bank);

@@ -4,6 +4,7 @@
 
 #include "demangle.h"
 #include "gpu.h"
+#include "suppress.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -70,6 +71,8 @@ struct consan *consan_open(const char *words, struct err *e)
 	pthread_mutex_init(&c->lock, NULL);
 	ok = options_parse(&c->opt, words, e)
 		&& session_policy(&c->opt, &c->policy, e);
+	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
+		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
 	options_shard(c->opt.shard, &c->shard, &c->shards);
 	c->recorders = recorders_open((uint32_t)c->opt.history);
 	if (c->opt.bank_conflicts)
@@ -128,6 +131,7 @@ void consan_close(struct consan *c)
 		finding_free(&c->findings.at[i]->f);
 		free(c->findings.at[i]);
 	}
+	results_free(&c->suppressions);
 	vec_free(&c->findings);
 	vec_free(&c->sorted);
 	vec_free(&c->coverage);

@@ -22,6 +22,7 @@ struct seen {
 	uint64_t recorded;        /* f.seen as the records have it */
 	uint64_t cleared;         /* ... and as it was at consan_clear() */
 	bool announced;           /* to consan_on_finding() */
+	bool suppressed;          /* recorded, but not shown, counted or announced */
 };
 
 struct consan {
@@ -29,7 +30,7 @@ struct consan {
 	struct check_policy policy;
 	struct check_memory *memory;
 	pthread_mutex_t launching; /* one launch at a time: device order */
-	pthread_mutex_t showing;   /* views; taken before the next */
+	pthread_mutex_t showing;   /* views; taken in this order */
 	pthread_mutex_t lock;      /* everything below */
 	const struct exec_device *gpu;
 	struct consan_device device;
@@ -40,6 +41,7 @@ struct consan {
 	struct banks *banks;      /* NULL: not counted */
 	struct recorders *recorders;
 	struct progress *progress; /* NULL: nobody looks */
+	struct results suppressions; /* the entries only */
 	VEC(struct seen *) findings;
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;

@@ -202,16 +202,23 @@ static bool matches(const struct result_suppression *s, const struct finding *f)
 	return !s->symbol || symbol_matches(s->symbol, f);
 }
 
+size_t suppress_match(const struct results *r, const struct finding *f)
+{
+	size_t k = 0;
+
+	while (k < r->suppression.n && !matches(&r->suppression.at[k], f))
+		k++;
+	return k;
+}
+
 void suppress_apply(struct results *r)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->finding.n; i++) {
 		struct finding f = r->finding.at[i];
-		size_t k = 0;
+		const size_t k = suppress_match(r, &f);
 
-		while (k < r->suppression.n && !matches(&r->suppression.at[k], &f))
-			k++;
 		if (k == r->suppression.n) {
 			r->finding.at[kept++] = f;
 			continue;

@@ -21,6 +21,8 @@
 bool suppress_read(struct results *r, const char *path, struct err *e);
 /* Of a file that is in memory; path is for messages. */
 bool suppress_parse(struct results *r, const char *path, const char *text, struct err *e);
+/* The first entry of r->suppression that matches f, or r->suppression.n. */
+size_t suppress_match(const struct results *r, const struct finding *f);
 /* After results_finish(): moves what an entry matches to r->suppressed. */
 void suppress_apply(struct results *r);
 

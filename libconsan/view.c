@@ -102,7 +102,7 @@ static void refresh(struct consan *c)
 		const struct seen *s = (const struct seen *)raw[i];
 		struct consan_finding f;
 
-		if (s->f.seen <= s->cleared)
+		if (s->f.seen <= s->cleared || s->suppressed)
 			continue;
 		view_finding(&c->shown, &s->f, s->cleared, &f);
 		vec_push(&c->views, f);
@@ -126,7 +126,7 @@ size_t consan_errors(struct consan *c)
 	for (size_t i = 0; i < c->findings.n; i++) {
 		const struct seen *s = c->findings.at[i];
 
-		n += s->f.seen > s->cleared && s->f.severity == SEV_ERROR;
+		n += s->f.seen > s->cleared && s->f.severity == SEV_ERROR && !s->suppressed;
 	}
 	pthread_mutex_unlock(&c->lock);
 	return n;
@@ -219,6 +219,7 @@ size_t consan_coverage(struct consan *c, const struct consan_coverage **out)
 	const struct coverage *raw;
 	size_t n;
 
+	pthread_mutex_lock(&c->launching);
 	pthread_mutex_lock(&c->showing);
 	n = consan_raw_coverage(c, &raw);
 	arena_free(&c->covered);
@@ -237,6 +238,7 @@ size_t consan_coverage(struct consan *c, const struct consan_coverage **out)
 	}
 	*out = c->coverage_views.at;
 	pthread_mutex_unlock(&c->showing);
+	pthread_mutex_unlock(&c->launching);
 	return n;
 }
 
@@ -274,7 +276,7 @@ void view_announce(struct consan *c)
 		struct seen *s = (struct seen *)raw[i];
 		struct consan_finding f;
 
-		if (s->announced)
+		if (s->announced || s->suppressed)
 			continue;
 		s->announced = true;
 		view_finding(&a, &s->f, s->cleared, &f);

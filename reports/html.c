@@ -14,7 +14,7 @@
 
 /* ---- the head ---- */
 
-static void head(struct html *h, const struct report_counts *n)
+void html_head(struct html *h, const char *title)
 {
 	struct markup *m = &h->m;
 
@@ -38,8 +38,7 @@ static void head(struct html *h, const struct report_counts *n)
 	mu_attr(m, "rel", "icon");
 	mu_attr(m, "href", "data:,");
 	mu_void(m);
-	mu_element(m, "title", NULL, "consan: %u error%s, %u warning%s", n->errors,
-		words_plural(n->errors), n->warnings, words_plural(n->warnings));
+	mu_element(m, "title", NULL, "%s", title);
 	mu_open(m, "style");
 	mu_trusted(m, report_css, (size_t)(report_css_end - report_css));
 	mu_close(m, "style");
@@ -490,6 +489,7 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 	unsigned *kernel = base_alloc((r->finding.n + 1) * sizeof *kernel), nkernels = 0;
 	struct markup *m = &h.m;
 	struct report_counts n;
+	char title[80];
 
 	report_count(r, &n);
 	h.shown = o->print_limit && r->finding.n > most ? most : r->finding.n;
@@ -500,7 +500,9 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 			k++;
 		kernel[i] = k < i ? kernel[k] : nkernels++;
 	}
-	head(&h, &n);
+	snprintf(title, sizeof title, "consan: %u error%s, %u warning%s", n.errors,
+		words_plural(n.errors), n.warnings, words_plural(n.warnings));
+	html_head(&h, title);
 	mu_open(m, "body");
 	banner(&h, &n);
 	if (r->finding.n > 1)

@@ -25,6 +25,9 @@ struct html {
 	unsigned id;            /* of the finding at hand, from 1 */
 };
 
+/* html.c: from the doctype to </head>. */
+void html_head(struct html *h, const char *title);
+
 /* side.c */
 void html_side(struct html *h, const struct finding *f, unsigned i);
 void html_ptx(struct html *h, const char *ptx); /* highlighted */

@@ -44,14 +44,20 @@ void report_as(const struct results *r, const struct options *o, enum report_for
  * --report file. All are tried; e holds the first failure. */
 bool report_write(const struct results *r, const struct options *o, struct err *e);
 
+/* One file; the path's suffix says which format, %p in it is the process id. */
+bool report_file(const struct results *r, const struct options *o, const char *path,
+	struct err *e);
 /* The --report files only. */
 bool report_files(const struct results *r, const struct options *o, struct err *e);
 
 /* One line of a source file, without its newline; NULL if there is none.
  * Looked for as given, then below the working directory. free() it. */
 char *report_source_line(const char *file, unsigned line);
-/* The same in place, n bytes: valid as long as the process. */
+/* The same in place, n bytes: valid until report_source_forget(). Not thread-safe. */
 const char *report_source_at(const char *file, unsigned line, size_t *n);
+/* Forgets the files read so far, so that they are read again; what
+ * report_source_at() returned is gone. */
+void report_source_forget(void);
 bool report_source_newer(const char *file, int64_t built);
 /* Was a source file that report_source_line() showed changed after `built`? Its
  * name, or NULL. */

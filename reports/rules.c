@@ -77,28 +77,10 @@ static void show_rule(struct html *h, const struct rule_info *r)
 
 void report_rules(FILE *out)
 {
-	static const char style[] = ".example .gone{color:var(--red)}.example .come{color:var(--green)}"
-		".example b{color:var(--amber);font-weight:500}details summary{cursor:pointer;color:var(--link)}";
 	struct html h = { .m = { .out = out } };
 	struct markup *m = &h.m;
 
-	mu_trusted(m, "<!DOCTYPE html>\n", 16);
-	mu_open(m, "html");
-	mu_attr(m, "lang", "en");
-	mu_open(m, "head");
-	mu_open(m, "meta");
-	mu_attr(m, "charset", "utf-8");
-	mu_void(m);
-	mu_open(m, "meta");
-	mu_attr(m, "name", "viewport");
-	mu_attr(m, "content", "width=device-width, initial-scale=1");
-	mu_void(m);
-	mu_element(m, "title", NULL, "consan: the rules");
-	mu_open(m, "style");
-	mu_trusted(m, report_css, (size_t)(report_css_end - report_css));
-	mu_trusted(m, style, sizeof style - 1);
-	mu_close(m, "style");
-	mu_close(m, "head");
+	html_head(&h, "consan: the rules");
 	mu_open(m, "body");
 	mu_class(m, "header", "top");
 	mu_element(m, "span", "logo", "consan");

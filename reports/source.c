@@ -62,6 +62,20 @@ static const struct source *source_of(const char *file)
 	return s;
 }
 
+void report_source_forget(void)
+{
+	for (size_t i = 0; i < known.n; i++) {
+		struct source *s = known.at[i];
+
+		free(s->file);
+		free(s->path);
+		free(s->text);
+		vec_free(&s->line);
+		free(s);
+	}
+	vec_free(&known);
+}
+
 const char *report_source_changed(int64_t built)
 {
 	for (size_t i = 0; i < known.n; i++)

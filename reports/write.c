@@ -71,7 +71,7 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 	}
 }
 
-static bool to_file(const struct results *r, const struct options *o, const char *pattern,
+bool report_file(const struct results *r, const struct options *o, const char *pattern,
 	struct err *e)
 {
 	char *path = options_path(pattern, getpid());
@@ -112,7 +112,7 @@ bool report_files(const struct results *r, const struct options *o, struct err *
 	bool ok = true;
 
 	for (size_t i = 0; i < o->report.n; i++)
-		ok = to_file(r, o, o->report.at[i], e) && ok;
+		ok = report_file(r, o, o->report.at[i], e) && ok;
 	return ok;
 }
 

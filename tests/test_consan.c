@@ -237,6 +237,110 @@ Test(consan, options_and_ptx_are_refused_with_a_reason)
 	consan_close(c);
 }
 
+static void write_file(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "w");
+
+	cr_assert_not_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+static void announced(void *user, const struct consan_finding *f)
+{
+	(void)f;
+	++*(unsigned *)user;
+}
+
+Test(consan, suppressed_findings_are_not_shown)
+{
+	char dir[] = "/tmp/consan-supp-XXXXXX", path[64], options[96];
+	const struct consan_finding *f;
+	struct err e = { 0 };
+	unsigned heard = 0;
+	struct scene s;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/entries", dir);
+	snprintf(options, sizeof options, "suppressions=%s", path);
+	write_file(path, "CS102\n kernel: racy\n source: test.ptx:*\n reason: a test\n"
+		"CS901\n kernel: racy\n reason: a test\n");
+	s = open_scene(options);
+	consan_on_finding(s.c, announced, &heard);
+	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
+	cr_expect_eq(consan_findings(s.c, &f), 0);
+	cr_expect_eq(consan_errors(s.c), 0);
+	cr_expect_eq(consan_errors_seen(s.c), 0);
+	cr_expect_not(consan_finds(s.c, "CS102", NULL, 0));
+	cr_expect_eq(heard, 0);
+	close_scene(&s);
+	write_file(path, "CS102\n kernel: other\n reason: a test\n");
+	s = open_scene(options);
+	launch(&s, "racy", &s.out);
+	cr_expect(consan_finds(s.c, "CS102", NULL, 0));
+	close_scene(&s);
+	write_file(path, "CS102\n kernel: racy\n raison: misspelt\n");
+	cr_assert_null(consan_open(options, &e));
+	cr_expect_eq(e.code, ERR_FORMAT);
+	cr_expect_eq(e.line, 3);
+	cr_expect_eq(e.col, 2);
+	unlink(path);
+	rmdir(dir);
+}
+
+static struct results written(struct consan *c, const char *path)
+{
+	struct results r = { 0 };
+	struct err e = { 0 };
+
+	cr_assert(consan_write_report(c, path, &e), "%s", e.text);
+	cr_assert(results_load(&r, path, &e), "%s", e.text);
+	results_finish(&r);
+	return r;
+}
+
+Test(consan, a_session_writes_reports)
+{
+	char dir[] = "/tmp/consan-write-XXXXXX", path[64], options[96];
+	const struct consan_finding *f;
+	struct err e = { 0 };
+	struct results r;
+	struct scene s;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/entries", dir);
+	snprintf(options, sizeof options, "suppressions=%s", path);
+	write_file(path, "CS101\n kernel: nowhere\n reason: a test\n*\n symbol: tile\n kernel: clean\n reason: a test\nCS102\n reason: a test\n");
+	s = open_scene(options);
+	snprintf(path, sizeof path, "%s/x.json", dir);
+	launch(&s, "racy", &s.out);
+	launch(&s, "clean", &s.out);
+	for (int i = 0; i < 2; i++) { /* writing changes nothing */
+		r = written(s.c, path);
+		cr_expect_eq(r.finding.n, consan_findings(s.c, &f));
+		cr_expect_eq(r.suppressed.n, 1);
+		cr_expect_eq(r.suppression.at[1].matched, 0);
+		cr_expect_eq(r.suppression.at[2].matched, 1);
+		cr_expect_eq(r.coverage.n, 2);
+		cr_expect_not_null(r.finding.at[0].history);
+		results_free(&r);
+	}
+	consan_clear(s.c);
+	r = written(s.c, path);
+	cr_expect_eq(r.finding.n + r.suppressed.n, 0);
+	results_free(&r);
+	unlink(path);
+	cr_expect_not(consan_write_report(s.c, "/dev/full", &e));
+	cr_expect_eq(e.code, ERR_IO);
+	e = (struct err){ 0 };
+	cr_expect_not(consan_write_report(s.c, "/nonexistent/x.html", &e));
+	cr_expect_eq(e.code, ERR_IO);
+	close_scene(&s);
+	snprintf(path, sizeof path, "%s/entries", dir);
+	unlink(path);
+	cr_expect_eq(rmdir(dir), 0);
+}
+
 Test(consan, memory)
 {
 	struct scene s = open_scene("");

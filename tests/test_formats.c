@@ -397,6 +397,27 @@ Test(formats, a_thousand_findings_stay_small)
 	results_free(&r);
 }
 
+/* Merging is linear: twice as many take about twice as long. */
+Test(formats, a_hundred_thousand_findings_merge)
+{
+	enum { MANY = 100000 };
+	struct results r = many(MANY, 0);
+	struct finding f;
+	double from;
+
+	cr_assert_eq(r.finding.n, MANY);
+	from = seconds();
+	for (unsigned i = 0; i < MANY; i++) {
+		results_copy_finding(&f, &r.finding.at[i]);
+		results_add_finding(&r, &f);
+		finding_free(&f);
+	}
+	cr_expect_lt(seconds() - from, 5.0);
+	cr_expect_eq(r.finding.n, MANY);
+	cr_expect_eq(r.finding.at[MANY / 2].seen, 2 * 1024);
+	results_free(&r);
+}
+
 Test(formats, a_hundred_thousand_steps_are_quick)
 {
 	struct results r = many(10, 10000);

@@ -105,6 +105,15 @@ Test(installed, regions_of_a_program)
 	RUNS(64, "CONSAN_SHARD_INDEX=3 CONSAN_TOTAL_SHARDS=3 $R/usr/bin/consan-run $B/regions");
 }
 
+/* What is suppressed is expected, wherever the program goes. */
+Test(installed, regions_heed_suppressions)
+{
+	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/heeds tests/examples/regions.cu");
+	RUNS(0, "export B; cd $B && printf 'CS102\n reason: a test\n' > heeds.supp && "
+		"$R/usr/bin/consan-run --suppressions=heeds.supp sh -c 'cd / && exec $B/heeds'");
+	cr_assert_not(strstr(output, "was expected to be clean"), "%s", output);
+}
+
 /* Every process of a test run reports, and one result says all. */
 Test(installed, a_tree_of_processes_has_one_report)
 {

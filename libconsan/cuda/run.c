@@ -197,7 +197,22 @@ static void add_sanitizer(void)
 }
 #endif
 
-static bool set_environment(const struct run *r)
+/* The program may run elsewhere, and its expect_clean heeds them, too. */
+static void absolute_suppressions(struct run *r)
+{
+	struct options *o = &r->options;
+
+	for (size_t i = 0; i < o->suppressions.n; i++) {
+		char *real = realpath(o->suppressions.at[i], NULL);
+
+		if (real)
+			o->suppressions.at[i] = arena_strndup(&o->arena, real, strlen(real));
+		free(real);
+	}
+}
+
+/* In the child: what it changes is the child's own. */
+static bool set_environment(struct run *r)
 {
 	struct text words = { 0 }, path = { 0 };
 	char *lib = library_dir();
@@ -216,6 +231,7 @@ static bool set_environment(const struct run *r)
 		put_first("LD_LIBRARY_PATH", lib);
 	}
 	add_sanitizer();
+	absolute_suppressions(r);
 	options_format(&r->options, &words);
 	setenv(OPTIONS_ENV, words.at ? words.at : "", 1);
 	setenv("CONSAN_RESULTS", r->dir, 1);
@@ -348,7 +364,7 @@ static void catch_signals(void)
 		sigaction(passed[i], &a, NULL);
 }
 
-static void run_child(const struct run *r, int tell)
+static void run_child(struct run *r, int tell)
 {
 	int why;
 
@@ -365,7 +381,7 @@ static void run_child(const struct run *r, int tell)
 
 /* The program's exit status, 128+n when killed. False: it never ran; *status
  * is ours. */
-static bool run_program(const struct run *r, int *status)
+static bool run_program(struct run *r, int *status)
 {
 	struct display display = { .page = NULL };
 	int tell[2], why, wait_status;
