@@ -140,7 +140,7 @@ demo: deps
 JOBS ?= $(shell nproc)
 check: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%.c=$(BUILD)/%)
-	$(V)$(MAKE) --no-print-directory layers check-unit
+	$(V)$(MAKE) --no-print-directory layers $(BUILD)/twins/assembled check-unit
 
 bench: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BENCH)
@@ -154,6 +154,14 @@ mutants: deps
 layers:
 	$(V)awk -f tests/layers.awk $(shell find libconsan shadow instrument kernels reports \
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
+
+# Both twins of every specimen are PTX to NVIDIA's assembler, too: one run for all.
+$(BUILD)/twins/assembled: tests/twins.awk $(wildcard tests/cases/*/*.ptx)
+	$(V)rm -rf $(@D) && mkdir -p $(@D)
+	$(V)awk -v dir=$(@D) -f $^
+	$(V)$(CUDA_HOME)/bin/ptxas -O0 -arch=sm_90a -o $(@D)/all.cubin $(@D)/*.ptx >$(@D)/log 2>&1 \
+		|| { grep -v '^ptxas info' $(@D)/log; exit 1; }
+	$(V)touch $@
 
 # ---- installing: PREFIX, and DESTDIR for packages ----
 PREFIX ?= /usr/local

@@ -1,0 +1,29 @@
+# Both twins of each specimen of tests/cases/, each in a file of its own below `dir`,
+# for ptxas: lines keep their numbers, entries get the file's name. What ptxas refuses,
+# because it sees the bug itself, is left out.
+function is_tagged(line, word,    c) {
+	c = index(line, "//")
+	if (!c || line ~ /^[ \t]*\/\//) return 0
+	return index(" " substr(line, c + 2) " ", " " word " ") > 0
+}
+function flush_file(    k, i, path, line) {
+	for (k = tagged ? 0 : 1; n && k < 2; k++) {
+		if (base ~ /cs408_dec_asks_for_more$/ && !k) continue
+		path = dir "/" base "." (k ? "fixed" : "racy") ".ptx"
+		for (i = 1; i <= n; i++) {
+			line = is_tagged(at[i], k ? "racy" : "fixed") ? "" : at[i]
+			if (line ~ /^(\.visible )?\.entry /)
+				sub(/\.entry +[A-Za-z0-9_$]+/, ".entry " base "_" k, line)
+			print line >path
+		}
+		close(path)
+		twins++
+	}
+	n = tagged = 0
+}
+FNR == 1 {
+	flush_file()
+	base = FILENAME; sub(/^tests\/cases\//, "", base); sub(/\.ptx$/, "", base); sub(/\//, "_", base)
+}
+{ at[++n] = $0; if (is_tagged($0, "racy") || is_tagged($0, "fixed")) tagged = 1 }
+END { flush_file(); print "specimens: ptxas takes " twins " twins" }
