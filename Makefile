@@ -21,7 +21,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c libconsan/demangle.c \
 	libconsan/finding.c libconsan/history.c libconsan/recorder.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
-	libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
+	libconsan/crew.c libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
@@ -217,7 +217,7 @@ $(BUILD)/%.avx512.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) $(AVX512) -c -o $@ $<
 # joins of knowledge are vector loops; they run after the executor has asked for AVX2
-$(CHECK:%.c=$(BUILD)/%.o) $(SHADOW:%.c=$(BUILD)/%.o): CFLAGS_ALL += -O3 -march=x86-64-v3 -mtune=native
+$(CHECK:%.c=$(BUILD)/%.o) $(SHADOW:%.c=$(BUILD)/%.o) $(INSTRUMENT:%.c=$(BUILD)/%.o): CFLAGS_ALL += -O3 -march=x86-64-v3 -mtune=native
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<

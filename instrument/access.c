@@ -108,14 +108,14 @@ static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 	uint32_t size = (uint32_t)i->operand[2].imm, nothing = 0, rest, read[32];
 	uint64_t at[32];
 
+	if (p->nvalues > 1)
+		record_values(c, r, p->value[1].o, r->lanes, at);
 	for (unsigned l = 0; l < 32; l++) {
 		read[l] = size;
 		if (!(r->lanes >> l & 1))
 			continue;
 		if (p->nvalues > 1)
-			read[l] = p->value[1].kind == VAL_PRED
-				? (record_value(c, r, p->value[1].o, l) ? 0 : size)
-				: (uint32_t)record_value(c, r, p->value[1].o, l);
+			read[l] = p->value[1].kind == VAL_PRED ? (at[l] ? 0 : size) : (uint32_t)at[l];
 		else if (i->noperands > 3 && i->operand[3].kind == PO_IMM)
 			read[l] = (uint32_t)i->operand[3].imm;
 		nothing |= (uint32_t)!read[l] << l;

@@ -14,14 +14,15 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct rewrite_site *s = record_site(c, r->site);
 	struct dwarp *w = &c->warp[warp];
 
-	if (s->phase != PHASE_MARK && ptx_effect_of((enum ptx_op)s->insn->op) != EF_EXIT &&
+	if (!c->job->l->ended && s->phase != PHASE_MARK && ptx_effect_of((enum ptx_op)s->insn->op) != EF_EXIT &&
 			s->insn->op != OP_ret) {
 		w->last = *r;
 		w->waits = s->phase == PHASE_FAILED;
 	}
 	if (s->phase == PHASE_FAILED)
 		return;
-	tell_way(c, warp, s->insn, r->lanes);
+	if (c->job->l->func->note_of)
+		tell_way(c, warp, s->insn, r->lanes);
 	if (s->phase == PHASE_MARK)
 		return;
 	switch (ptx_effect_of((enum ptx_op)s->insn->op)) {

@@ -30,12 +30,14 @@ struct decode_launch {
 	bool ended;                /* the kernel came to its end */
 	const uint8_t *skip;       /* clusters that need no look; NULL: none */
 	unsigned jobs;
+	unsigned shares;           /* times that each cluster is decoded, each for a
+				      sink of its own; 0: once */
 	void *user;
 	/* All are called from several threads. The box is valid until the
 	 * thread's next call; false: no such map is known. */
 	bool (*box)(void *user, uint64_t map, uint32_t shared, struct decode_box *out);
-	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c);
-	void (*cluster_end)(void *user, struct event_sink *sink);
+	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c, unsigned share);
+	void (*cluster_end)(void *user, struct event_sink *sink, unsigned share);
 };
 
 struct decode_result {

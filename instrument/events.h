@@ -25,6 +25,9 @@ uint32_t record_batch_site(const struct dcluster *c, uint32_t site, uint32_t k);
 /* What operand o was in a lane. A constant is the instruction's. */
 uint64_t record_value(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
 	unsigned lane);
+/* ... in all of `lanes` at least. */
+void record_values(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
+	uint32_t lanes, uint64_t out[32]);
 /* Lanes of `rest` that have the same value as its first. */
 uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t rest,
 	const struct ptx_operand *o);

@@ -4,6 +4,8 @@
  * two of them follows the first at once. */
 #include "merge.h"
 
+#include "../libconsan/crew.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +18,6 @@ static unsigned units(const struct site_info *s, bool affine, uint32_t lanes)
 	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
 		return 1 + ((unsigned)__builtin_popcount(lanes) * s->lane_words + 3) / 4;
 	return 1 + (s->uniform_words + 3u) / 4;
-}
-
-uint32_t record_word(const struct dcluster *c, const struct record *r, unsigned lane, unsigned word)
-{
-	const struct site_info *s = &c->job->info[r->site];
-
-	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
-		word += (unsigned)__builtin_popcount(r->lanes & ((1u << lane) - 1)) * s->lane_words;
-	return r->words[word];
 }
 
 /* The clock of the record at next: its low half follows the last one's. */
@@ -40,6 +33,8 @@ static void look(struct dcluster *c, struct stream *s)
 				continue;
 			}
 			low = s->next[2];
+			__builtin_prefetch(s->next + 64); /* as many streams are read by turns */
+			__builtin_prefetch(s->next + 80);
 			s->clock += (uint32_t)(low - (uint32_t)s->clock);
 			return;
 		}
@@ -237,52 +232,63 @@ static int by_stream(const void *a, const void *b)
 	return (t > u) - (t < u);
 }
 
+static void add_result(struct decode_result *to, const struct decode_result *r)
+{
+	to->events += r->events;
+	to->records += r->records;
+	to->damaged += r->damaged;
+	to->unknown_maps += r->unknown_maps;
+}
+
+/* Of a stream, its chunks by clock. */
+static void order_chunks(struct job *j, uint32_t id)
+{
+	uint32_t n = j->first[id + 1] - j->first[id];
+
+	if (n)
+		qsort(j->chunk + j->first[id], n, sizeof *j->chunk, by_stream);
+}
+
 static void one_cluster(struct dcluster *c, uint32_t id)
 {
 	struct job *j = c->job;
 
 	c->info.id = id;
-	c->sink = j->l->cluster_begin(j->l->user, &c->info);
+	c->sink = j->l->cluster_begin(j->l->user, &c->info, c->share);
 	c->ops = 0;
-	if (j->first[id + 1] > j->first[id])
-		qsort(j->chunk + j->first[id], j->first[id + 1] - j->first[id], sizeof *j->chunk, by_stream);
+	if (j->shares == 1)
+		order_chunks(j, id);
 	open_streams(c, j->first[id], j->first[id + 1]);
 	decode_begin(c);
 	run_cluster(c);
 	decode_end(c);
-	j->l->cluster_end(j->l->user, c->sink);
-	c->result.clusters++;
-	c->result.ctas += j->nctas;
+	j->l->cluster_end(j->l->user, c->sink, c->share);
 	for (size_t k = 0; k < c->model.n; k++)
 		vec_free(&c->model.at[k].flying);
 	c->model.n = 0;
 }
 
-static void *worker(void *user)
+static void worker(void *user)
 {
 	struct job *j = user;
-	uint32_t per = j->nwarps / j->nctas, id;
+	struct decode_result total = { 0 };
 	struct dcluster c = { .job = j, .info = { .launch = j->l->info, .nctas = j->nctas,
-		.warps_per_cta = per } };
+		.warps_per_cta = j->nwarps / j->nctas } };
+	uint32_t work;
 
 	c.warp = base_alloc(j->nwarps * sizeof *c.warp);
 	c.left = base_alloc(j->nctas * sizeof *c.left);
 	c.way = base_alloc(WAYS * sizeof *c.way);
-	while ((id = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->nclusters) {
-		if (j->l->skip && j->l->skip[id]) {
-			c.result.clusters++;
-			c.result.ctas += j->nctas;
-		} else {
-			one_cluster(&c, id);
-		}
+	c.pieces = base_alloc(PIECES * sizeof *c.pieces);
+	while ((work = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo * j->shares) {
+		c.share = work % j->shares;
+		c.result = (struct decode_result){ 0 };
+		one_cluster(&c, j->todo[work / j->shares]);
+		if (!c.share) /* what the others count is the same */
+			add_result(&total, &c.result);
 	}
 	pthread_mutex_lock(&j->lock);
-	j->result.events += c.result.events;
-	j->result.records += c.result.records;
-	j->result.clusters += c.result.clusters;
-	j->result.ctas += c.result.ctas;
-	j->result.damaged += c.result.damaged;
-	j->result.unknown_maps += c.result.unknown_maps;
+	add_result(&j->result, &total);
 	pthread_mutex_unlock(&j->lock);
 	vec_free(&c.stream);
 	vec_free(&c.model);
@@ -290,9 +296,11 @@ static void *worker(void *user)
 	for (uint32_t k = 0; k < WAYS; k++)
 		free(c.way[k].note);
 	free(c.way);
+	for (uint32_t k = 0; k < PIECES; k++)
+		free(c.pieces[k]);
+	free(c.pieces);
 	free(c.warp);
 	free(c.left);
-	return NULL;
 }
 
 /* ---- the launch ---- */
@@ -398,24 +406,35 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 	struct job j = { .l = l, .info = info, .nctas = nctas,
 		.nwarps = nctas * ((threads + 31) / 32),
 		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
+		.shares = l->shares ? l->shares : 1,
 		.seen = base_alloc(l->code->site.n + 1) };
-	pthread_t thread[64];
-	uint32_t work = 0;
-	unsigned n = l->jobs < 1 ? 1 : l->jobs > 64 ? 64 : l->jobs;
+	struct crew_task task[CREW_MOST];
+	uint64_t work;
+	unsigned n = l->jobs < 1 ? 1 : l->jobs > CREW_MOST ? CREW_MOST : l->jobs;
 
 	pthread_mutex_init(&j.lock, NULL);
 	describe_sites(l->code, info);
 	sort_chunks(&j);
+	j.todo = base_alloc((j.nclusters + 1) * sizeof *j.todo);
 	for (uint32_t k = 0; k < j.nclusters; k++)
-		work += !l->skip || !l->skip[k];
+		if (!l->skip || !l->skip[k])
+			j.todo[j.ntodo++] = k;
+	for (uint32_t k = 0; j.shares > 1 && k < j.ntodo; k++)
+		order_chunks(&j, j.todo[k]); /* before several threads read them */
+	work = (uint64_t)j.ntodo * j.shares;
 	if (n > work)
-		n = work ? work : 1;
-	for (unsigned k = 1; k < n; k++)
-		if (pthread_create(&thread[k], NULL, worker, &j))
+		n = work ? (unsigned)work : 1;
+	for (unsigned k = 1; k < n; k++) {
+		task[k] = (struct crew_task){ worker, &j, false, false };
+		if (!crew_give(&task[k]))
 			n = k;
+	}
 	worker(&j);
 	for (unsigned k = 1; k < n; k++)
-		pthread_join(thread[k], NULL);
+		crew_wait(&task[k]);
+	j.result.clusters = j.nclusters;
+	j.result.ctas = (uint64_t)j.nclusters * nctas;
+	free(j.todo);
 	for (size_t k = 1; k < l->code->site.n; k++)
 		j.result.sites_executed += j.seen[k];
 	*r = j.result;

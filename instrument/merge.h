@@ -56,6 +56,7 @@ struct dwarp {
 };
 
 #define WAYS 1024
+#define PIECES 1024
 
 struct signal { uint32_t op, count; int64_t tx; uint32_t site, lanes; uint16_t cta, warp; };
 struct model {                 /* of an mbarrier */
@@ -75,7 +76,9 @@ struct job {
 	uint32_t nclusters, nctas, nwarps;
 	const struct record_chunk **chunk; /* by cluster, stream, clock */
 	uint32_t *first;           /* of each cluster, in chunk */
-	uint32_t next;             /* cluster to take */
+	uint32_t shares;           /* at least 1 */
+	uint32_t *todo, ntodo;     /* clusters */
+	uint32_t next;             /* work to take: place in todo * shares + share */
 	pthread_mutex_t lock;
 	struct decode_result result;
 };
@@ -90,6 +93,8 @@ struct dcluster {
 	VEC(struct model) model;
 	VEC(struct ev_span) span;
 	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
+	struct mma_pieces **pieces; /* PIECES of them, or NULL */
+	uint32_t share;
 	uint32_t ops, running;
 	uint32_t *left;            /* lanes of each CTA that have not exited */
 	struct decode_result result;
@@ -101,8 +106,17 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r);
 /* All four warps of the group stand at these records; NULL: it has none. */
 void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4]);
 void decode_end(struct dcluster *c);
-/* ---- merge.c ---- */
-uint32_t record_word(const struct dcluster *c, const struct record *r, unsigned lane, unsigned word);
+
+static inline uint32_t record_word(const struct dcluster *c, const struct record *r, unsigned lane,
+	unsigned word)
+{
+	const struct site_info *s = &c->job->info[r->site];
+
+	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
+		word += (unsigned)__builtin_popcount(r->lanes & ((1u << lane) - 1)) * s->lane_words;
+	return r->words[word];
+}
+
 /* ---- barriers.c ---- */
 struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr);
 void model_init(struct model *m, uint32_t count);

@@ -70,14 +70,41 @@ enum ev_scope insn_scope(const struct ptx_insn *i, enum ev_scope none)
 	}
 }
 
+void record_values(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
+	uint32_t lanes, uint64_t out[32])
+{
+	const struct site_info *info = &c->job->info[r->site];
+	const struct plan *p = &info->plan;
+	const uint32_t *at = r->words;
+	bool wide = false;
+	unsigned k, step = info->phase == PHASE_BATCH ? 0 : info->lane_words;
+
+	for (k = 0; k < p->nvalues && p->value[k].o != o; k++)
+		at += p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP ? 2 : 1;
+	if (p->class != PLAN_LANES || k == p->nvalues) {
+		for EACH_LANE(l, lanes)
+			out[l] = record_value(c, r, o, l);
+		return;
+	}
+	wide = p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP;
+	for EACH_LANE(l, r->lanes) {
+		out[l] = at[0] | (wide ? (uint64_t)at[1] << 32 : 0);
+		at += step;
+	}
+}
+
 uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t rest,
 	const struct ptx_operand *o)
 {
-	uint64_t first = record_value(c, r, o, (unsigned)__builtin_ctz(rest));
+	uint64_t v[32], first;
 	uint32_t same = 0;
 
+	if (!(rest & (rest - 1)) || o->kind == PO_IMM)
+		return rest;
+	record_values(c, r, o, rest, v);
+	first = v[__builtin_ctz(rest)];
 	for EACH_LANE(l, rest)
-		same |= record_value(c, r, o, l) == first ? 1u << l : 0;
+		same |= (uint32_t)(v[l] == first) << l;
 	return same;
 }
 
@@ -95,8 +122,10 @@ void record_addresses(struct dcluster *c, struct event *e, const struct record *
 		for (unsigned l = 0; l < 32; l++)
 			at[l] = OFFSET(r->words[l]);
 	else
+		record_values(c, r, o, e->lanes, at);
+	if (c->job->info[r->site].plan.class != PLAN_ADDRESS)
 		for EACH_LANE(l, e->lanes)
-			at[l] = OFFSET(record_value(c, r, o, l));
+			at[l] = OFFSET(at[l]);
 	e->addr = at[__builtin_ctz(e->lanes)];
 	e->lane_addr = at;
 }

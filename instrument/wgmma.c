@@ -86,39 +86,77 @@ static struct mma mma_of(const struct ptx_insn *i)
 	return m;
 }
 
+/* What a wgmma reads, by its descriptors: they come back with each turn of a ring
+ * of buffers, so it is worked out once. */
+struct mma_pieces {
+	const struct ptx_insn *insn;
+	uint32_t words[4];         /* of its descriptors */
+	uint16_t part[6];
+	struct ev_span span[640];
+};
+
+static void find_pieces(struct mma_pieces *p, const struct mma *m)
+{
+	uint32_t piece[512], rows[32];
+	const uint32_t *words = p->words;
+	struct wg_desc d;
+	unsigned n = 0;
+
+	if (!m->a_regs) {
+		d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
+		wg_desc_pieces(&d, m->a_mn, 64, piece);
+		words += 2;
+	}
+	for (unsigned k = 0; k < 4; k++) {
+		p->part[k] = (uint16_t)n;
+		if (m->a_regs)
+			continue;
+		wg_desc_rows(piece, m->a_mn, k, rows);
+		n += wg_desc_spans(rows, 32, p->span + n);
+	}
+	p->part[4] = (uint16_t)n;
+	d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
+	wg_desc_pieces(&d, m->b_mn, m->n, piece);
+	n += wg_desc_spans(piece, 2 * m->n, p->span + n);
+	p->part[5] = (uint16_t)n;
+}
+
+static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn *i,
+	const struct mma *m, const uint32_t *words)
+{
+	size_t n = m->a_regs ? 2 : 4;
+	uint32_t h = i->line;
+	struct mma_pieces **p;
+
+	for (size_t k = 0; k < n; k++)
+		h = (h ^ words[k]) * 0x9e3779b1u;
+	p = &c->pieces[h >> 16 & (PIECES - 1)];
+	if (*p && (*p)->insn == i && !memcmp((*p)->words, words, n * sizeof *words))
+		return *p;
+	if (!*p)
+		*p = base_alloc(sizeof **p);
+	(*p)->insn = i;
+	memcpy((*p)->words, words, n * sizeof *words);
+	find_pieces(*p, m);
+	return *p;
+}
+
 /* words: those of this mma in the record of its group. */
 static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const struct ptx_insn *i,
 	uint32_t id, const uint32_t *words)
 {
 	struct event e = record_event(c, first, site, EV_WG_MMA, FULL);
 	struct mma m = mma_of(i);
-	struct ev_span span[640];
-	uint32_t piece[512], rows[32], regs[132];
-	struct wg_desc d;
-	unsigned n = 0, nd = 0;
+	const struct mma_pieces *p = pieces(c, i, &m, words);
+	uint32_t regs[132];
+	unsigned nd = 0;
 
 	e.site = id;
 	e.op = ++c->ops;
-	if (!m.a_regs) {
-		d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
-		wg_desc_pieces(&d, m.a_mn, 64, piece);
-		words += 2;
-	}
-	for (unsigned k = 0; k < 4; k++) {
-		e.part[k] = (uint16_t)n;
-		if (m.a_regs)
-			continue;
-		wg_desc_rows(piece, m.a_mn, k, rows);
-		n += wg_desc_spans(rows, 32, span + n);
-	}
-	e.part[4] = (uint16_t)n;
-	d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
-	wg_desc_pieces(&d, m.b_mn, m.n, piece);
-	n += wg_desc_spans(piece, 2 * m.n, span + n);
-	words += 2;
-	e.part[5] = (uint16_t)n;
-	e.spans = span;
-	e.nspans = (uint16_t)n;
+	words += m.a_regs ? 2 : 4;
+	memcpy(e.part, p->part, sizeof e.part);
+	e.spans = p->span;
+	e.nspans = p->part[5];
 	e.flags = (i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0]) ? EVF_SCALE_D : 0;
 	e.tx = (int64_t)(m.n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
 		(uint64_t)ptx_type_of(i, 2) << 32);

@@ -3,6 +3,7 @@
 #include "gpu.h"
 
 #include "../instrument/decode.h"
+#include "crew.h"
 #include "demangle.h"
 #include "exec/tensormap.h"
 #include "session.h"
@@ -166,27 +167,41 @@ static void note_clean(struct gpu_module *m, uint64_t signature)
 
 /* ---- one launch ---- */
 
+/* Beyond this, all of them spend their time on what none of them shares. */
+#define SHARES_MOST 8u
+
+/* One launch being checked. With shares, each cluster is decoded and checked by
+ * several threads, each for a part of shared memory. */
 struct gpu_flight {
 	struct consan *c;
 	struct check *check;
+	struct check *share[SHARES_MOST];
+	unsigned shares;           /* 0: there is only `check` */
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
 };
 
-static struct event_sink *on_begin(void *user, const struct cluster_info *info)
+static struct event_sink *on_begin(void *user, const struct cluster_info *info, unsigned share)
 {
 	struct gpu_flight *f = user;
-	struct event_sink *sink = check_cluster_begin(f->check, info);
+	struct event_sink *sink;
 
+	if (f->shares)
+		return check_cluster_begin(f->share[share], info);
+	sink = check_cluster_begin(f->check, info);
 	if (f->c->banks)
 		sink = banks_begin(f->c->banks, sink);
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
 }
 
-static void on_end(void *user, struct event_sink *sink)
+static void on_end(void *user, struct event_sink *sink, unsigned share)
 {
 	struct gpu_flight *f = user;
 
+	if (f->shares) {
+		check_cluster_end(f->share[share], sink);
+		return;
+	}
 	if (f->c->save)
 		sink = event_writer_end(sink);
 	check_cluster_end(f->check, f->c->banks ? banks_end(sink) : sink);
@@ -315,6 +330,82 @@ static unsigned workers(const struct consan *c)
 	return n < 1 ? 1 : (unsigned)n;
 }
 
+static uint32_t to_check(const struct launch_info *i, const uint8_t *skip)
+{
+	uint32_t n = cluster_whole(i), work = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		work += !skip || !skip[k];
+	return work;
+}
+
+/* How many checks share a cluster, when there are fewer clusters than threads: a
+ * power of two. 0: one checks it, as usual. */
+static unsigned shares_of(const struct consan *c, uint32_t work)
+{
+	unsigned each = work ? workers(c) / work : 0, n = 1;
+
+	if (c->save || c->banks)
+		return 0;
+	while (2 * n < each && 2 * n <= SHARES_MOST)
+		n *= 2;
+	return n > 1 ? n : 0;
+}
+
+/* Nothing was found, and every cluster was looked at. Else the checks are made
+ * again by one alone, which says what they would only say in parts. */
+static bool shares_clean(struct gpu_flight *f, const struct decode_result *r)
+{
+	const struct finding *const *found;
+
+	for (unsigned k = 0; k < f->shares; k++)
+		if (check_findings(f->share[k], &found))
+			return false;
+	return !r->damaged;
+}
+
+static void run_shared(struct gpu_flight *f, struct check_config config, struct decode_launch *d,
+	struct decode_result *r)
+{
+	bool clean;
+
+	config.found = NULL;
+	config.shards = f->shares;
+	for (config.shard = 0; config.shard < f->shares; config.shard++)
+		f->share[config.shard] = check_open(&config);
+	d->shares = f->shares;
+	decode_run(d, r);
+	d->shares = 0;
+	clean = shares_clean(f, r);
+	if (clean)
+		f->check = f->share[0];
+	for (unsigned k = clean; k < f->shares; k++)
+		check_close(f->share[k]);
+}
+
+/* Leaves a check with all that there is to find. */
+static void run(struct gpu_flight *f, const struct check_config *config, struct decode_launch *d,
+	struct decode_result *r)
+{
+	f->shares = shares_of(f->c, to_check(&config->launch, d->skip));
+	if (f->shares)
+		run_shared(f, *config, d, r);
+	f->shares = 0;
+	if (!f->check) {
+		f->check = check_open(config);
+		decode_run(d, r);
+	}
+	if (!d->skip || !worth_all(f->check, r))
+		return;
+	d->pool = f->l->whole(f->l->user, &d->chunks);
+	if (!d->pool)
+		return;
+	d->skip = NULL;
+	check_close(f->check);
+	f->check = check_open(config);
+	decode_run(d, r);
+}
+
 void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
@@ -336,6 +427,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		return;
 	}
 	pthread_mutex_lock(&c->launching);
+	gpu_stand_by(c);
 	symbols = symbols_of(l, f);
 	config.launch = describe(c, l, f, symbols);
 	record.id = config.launch.id;
@@ -345,17 +437,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	results_launch(c->records, &record);
 	if (c->save)
 		event_writer_launch(c->save, &config.launch);
-	flight.check = check_open(&config);
-	decode_run(&d, &r);
-	if (l->skip && worth_all(flight.check, &r)) {
-		d.pool = l->whole(l->user, &d.chunks);
-		if (d.pool) {
-			d.skip = NULL;
-			check_close(flight.check);
-			flight.check = check_open(&config);
-			decode_run(&d, &r);
-		}
-	}
+	run(&flight, &config, &d, &r);
 	for (uint32_t k = 0; d.skip && !r.unknown_maps && k < l->module->nsignatures; k++)
 		note_clean(l->module, l->module->signature[k]);
 	session_settle(c, flight.check, UINT32_MAX);
@@ -372,6 +454,12 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		free((char *)symbols[k].name);
 	free(symbols);
 	pthread_mutex_unlock(&c->launching);
+}
+
+void gpu_stand_by(const struct consan *c)
+{
+	crew_open(workers(c) - 1);
+	crew_alert();
 }
 
 uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)

@@ -61,6 +61,8 @@ uint32_t gpu_alike(const struct gpu_launch *l, const void *digests, uint32_t n, 
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 /* Does the session want this launch checked? Ask once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);
+/* A launch will be checked soon: threads stand by. */
+void gpu_stand_by(const struct consan *c);
 /* Decodes and checks; what is found and covered goes to the session's records. */
 void gpu_check(struct consan *c, const struct gpu_launch *l);
 /* A launch that ran without being looked at. */

@@ -36,9 +36,23 @@ void shadow_open(struct shadow *s, uint32_t bytes)
 {
 	*s = (struct shadow){ .gen = 1 };
 	s->ncells = (bytes + CELL_BYTES - 1) / CELL_BYTES;
-	if (posix_memalign((void **)&s->cell, 64, (s->ncells + 1) * sizeof *s->cell))
-		base_die("out of memory: shadow of %u bytes", bytes);
-	memset(s->cell, 0, (s->ncells + 1) * sizeof *s->cell);
+	/* calloc: what is not touched costs no page */
+	s->memory = base_alloc((s->ncells + 2) * sizeof *s->cell);
+	s->cell = (struct cell *)(((uintptr_t)s->memory + 63) & ~(uintptr_t)63);
+}
+
+void shadow_share(struct shadow *s, uint32_t shards, uint32_t turn)
+{
+	s->others = shards - 1;
+	s->turn = turn;
+}
+
+/* Granules of one share that lie together: their cells are a page. */
+#define SHARE 64u
+
+static inline bool is_mine(const struct shadow *s, uint32_t granule)
+{
+	return (granule / SHARE & s->others) == s->turn;
 }
 
 void shadow_reset(struct shadow *s)
@@ -53,7 +67,7 @@ void shadow_reset(struct shadow *s)
 
 void shadow_close(struct shadow *s)
 {
-	free(s->cell);
+	free(s->memory);
 	free(s->pool);
 	*s = (struct shadow){ 0 };
 }
@@ -450,6 +464,11 @@ INLINE void touch_range(struct shadow *s, struct shadow_view *v, uint32_t addr, 
 	for (; g <= last; g++) {
 		uint32_t from = g * CELL_BYTES, mask = 0xffff;
 
+		if (SELDOM(!is_mine(s, g))) {
+			g |= SHARE - 1;
+			continue;
+		}
+
 		if (addr > from)
 			mask &= 0xffffu << (addr - from);
 		if (end < from + CELL_BYTES)
@@ -465,7 +484,7 @@ INLINE void touch_range(struct shadow *s, struct shadow_view *v, uint32_t addr, 
 void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
 	struct cell_entry now)
 {
-	if (granule >= s->ncells)
+	if (granule >= s->ncells || !is_mine(s, granule))
 		return;
 	s->visits++;
 	touch(s, v, ask_of(v), granule, now, now.what);
@@ -511,7 +530,7 @@ void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32
 		uint32_t granule = addr[__builtin_ctz(m)] / CELL_BYTES;
 
 		now.lanes = m & -m;
-		if (granule < s->ncells)
+		if (granule < s->ncells && is_mine(s, granule))
 			touch(s, v, q, granule, now, now.what);
 	}
 }
@@ -526,7 +545,7 @@ void shadow_guard(struct shadow *s, uint32_t addr, bool on)
 	uint32_t mask = 0xffu << (addr & 8);
 	struct cell *c;
 
-	if (addr / CELL_BYTES >= s->ncells)
+	if (addr / CELL_BYTES >= s->ncells || !is_mine(s, addr / CELL_BYTES))
 		return;
 	c = open_cell(s, addr / CELL_BYTES);
 	c->guard = on ? c->guard | mask : c->guard & ~mask;

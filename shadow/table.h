@@ -17,12 +17,16 @@
 #include <stddef.h>
 
 struct shadow {
-	struct cell *cell;
+	struct cell *cell;       /* one more than ncells */
+	void *memory;            /* in which they stand, aligned */
 	uint32_t ncells;
 	uint16_t gen;
 	struct cell *pool;       /* chained cells */
 	uint32_t npool, cappool, free_cell;
 	uint64_t visits;         /* granules touched, for the statistics */
+	/* Several tables may share the work, each being told all: this one
+	 * takes every (others + 1)th KiB, others + 1 being a power of two. */
+	uint32_t others, turn;
 };
 
 enum shadow_verdict {
@@ -50,6 +54,8 @@ struct shadow_view {
 enum { SHADOW_UNWRITTEN, SHADOW_GUARDED };
 
 void shadow_open(struct shadow *s, uint32_t bytes);
+/* After shadow_open(): one of `shards` (a power of two) tables, number `turn`. */
+void shadow_share(struct shadow *s, uint32_t shards, uint32_t turn);
 void shadow_reset(struct shadow *s);
 void shadow_close(struct shadow *s);
 size_t shadow_footprint(const struct shadow *s); /* bytes of host memory */

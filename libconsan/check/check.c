@@ -52,6 +52,8 @@ static void on_cta_begin(struct cluster *c, const struct event *e)
 		free(cta->mbar_at);
 		cta->bytes = (e->size + 15) & ~15u;
 		shadow_open(&cta->shadow, cta->bytes);
+		if (c->check->config.shards)
+			shadow_share(&cta->shadow, c->check->config.shards, c->check->config.shard);
 		cta->mbar_at = base_alloc((cta->bytes / 8 + 1) * sizeof *cta->mbar_at);
 	}
 	cta->begun = true;

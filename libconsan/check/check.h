@@ -34,6 +34,11 @@ struct check_config {
 	struct check_memory *memory; /* or NULL */
 	bool global;                /* races on global memory; needs the events of all
 				       clusters in the order in which they took place */
+	/* Several checks may share one cluster's work, each being told all its
+	 * events: `shards`, a power of two, of them, this being number `shard`,
+	 * look at different parts of shared memory; 0: there is but one. What
+	 * is not about two accesses to shared memory, all of them find. */
+	uint32_t shards, shard;
 	/* The allocation that holds a global address; NULL: not known. */
 	bool (*where)(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes);
 	/* A finding seen for the first time in this launch, from any thread,

@@ -1,0 +1,160 @@
+/* crew: see crew.h. Each thread has a place of its own for its next task: it looks
+ * there for a while before it sleeps. */
+#include "crew.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AWAKE_NS 5000000ull
+
+struct hand {
+	_Alignas(64) _Atomic(struct crew_task *) task;
+	atomic_bool busy;          /* from crew_give() until the task is done */
+	bool asleep;               /* under lock */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct hand hand[CREW_MOST];
+	unsigned n;
+	pid_t owner;               /* threads do not survive a fork */
+	atomic_uint alert;         /* counts */
+} crew = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void crew_pause(unsigned *count)
+{
+	/* with fewer processors than threads, the other one may need this one */
+	if (++*count % 1024 == 0)
+		sched_yield();
+	else
+		__builtin_ia32_pause();
+}
+
+static struct crew_task *wait_awake(struct hand *h)
+{
+	uint64_t end = now() + AWAKE_NS;
+	struct crew_task *t;
+	unsigned count = 0;
+
+	while (!(t = atomic_load_explicit(&h->task, memory_order_acquire))) {
+		crew_pause(&count);
+		if (count % 256 == 0 && now() > end)
+			break;
+	}
+	return t;
+}
+
+static struct crew_task *wait_asleep(struct hand *h, unsigned alert)
+{
+	struct crew_task *t;
+
+	pthread_mutex_lock(&h->lock);
+	h->asleep = true;
+	while (!(t = atomic_load(&h->task)) && atomic_load(&crew.alert) == alert)
+		pthread_cond_wait(&h->wake, &h->lock);
+	h->asleep = false;
+	pthread_mutex_unlock(&h->lock);
+	return t;
+}
+
+static void *stand_by(void *user)
+{
+	struct hand *h = user;
+
+	for (;;) {
+		unsigned alert = atomic_load(&crew.alert);
+		struct crew_task *t = wait_awake(h);
+
+		if (!t)
+			t = wait_asleep(h, alert);
+		if (!t)
+			continue;
+		t->work(t->arg);
+		atomic_store(&h->task, NULL);
+		__atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
+		atomic_store(&h->busy, false);
+	}
+	return NULL;
+}
+
+static bool start(struct hand *h)
+{
+	pthread_attr_t a;
+	pthread_t id;
+	bool good;
+
+	*h = (struct hand){ .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
+	pthread_attr_init(&a);
+	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	good = !pthread_create(&id, &a, stand_by, h);
+	pthread_attr_destroy(&a);
+	return good;
+}
+
+void crew_open(unsigned threads)
+{
+	pthread_mutex_lock(&crew.lock);
+	if (crew.owner != getpid())
+		crew.n = 0;
+	crew.owner = getpid();
+	while (crew.n < threads && crew.n < CREW_MOST && start(&crew.hand[crew.n]))
+		crew.n++;
+	pthread_mutex_unlock(&crew.lock);
+}
+
+static void rouse(struct hand *h)
+{
+	pthread_mutex_lock(&h->lock);
+	if (h->asleep)
+		pthread_cond_signal(&h->wake);
+	pthread_mutex_unlock(&h->lock);
+}
+
+void crew_alert(void)
+{
+	if (crew.owner != getpid())
+		return;
+	atomic_fetch_add(&crew.alert, 1);
+	for (unsigned k = 0; k < crew.n; k++)
+		rouse(&crew.hand[k]);
+}
+
+bool crew_give(struct crew_task *t)
+{
+	t->given = t->done = false;
+	if (crew.owner != getpid())
+		return false;
+	for (unsigned k = 0; k < crew.n && !t->given; k++) {
+		bool no = false;
+
+		if (!atomic_compare_exchange_strong(&crew.hand[k].busy, &no, true))
+			continue;
+		t->given = true;
+		atomic_store(&crew.hand[k].task, t);
+		rouse(&crew.hand[k]);
+	}
+	return t->given;
+}
+
+void crew_wait(struct crew_task *t)
+{
+	unsigned count = 0;
+
+	while (t->given && !__atomic_load_n(&t->done, __ATOMIC_ACQUIRE))
+		crew_pause(&count);
+}

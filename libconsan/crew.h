@@ -1,0 +1,28 @@
+/* crew: threads that stand by, as starting one takes as long as checking a small
+ * launch. One crew for the process; a task runs on one thread and must end by
+ * itself. Knows nothing of what it runs. */
+#ifndef CONSAN_CREW_H
+#define CONSAN_CREW_H
+
+#include <stdbool.h>
+
+struct crew_task {
+	void (*work)(void *arg);
+	void *arg;
+	bool given, done;          /* the crew's */
+};
+
+/* At least so many threads, CREW_MOST at most. Cheap if they are there. */
+#define CREW_MOST 63
+void crew_open(unsigned threads);
+/* Whoever sleeps waits for a task with open eyes for a while: one is to come. */
+void crew_alert(void);
+/* False: nobody is free, and nothing was done. The task must live until
+ * crew_wait(). */
+bool crew_give(struct crew_task *t);
+/* Until it is done; at once if it was not given. */
+void crew_wait(struct crew_task *t);
+/* One turn of a loop that waits for another thread: count starts at 0. */
+void crew_pause(unsigned *count);
+
+#endif
