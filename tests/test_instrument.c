@@ -39,6 +39,42 @@ Test(instrument, attention, .timeout = 300) { cr_assert_eq(twins("fa2_split_q"),
 Test(instrument, hopper, .timeout = 300) { cr_assert_eq(twins("attention/hopper"), 0, "%s", output); }
 Test(instrument, mesh, .timeout = 300) { cr_assert_eq(twins("attention/mesh"), 0, "%s", output); }
 
+static int shell(const char *fmt, const char *dir, const char *arg)
+{
+	char command[3 * PATH_MAX];
+	size_t n;
+	FILE *in;
+	int rc;
+
+	snprintf(command, sizeof command, fmt, dir, dir, arg);
+	in = popen(command, "r");
+	cr_assert_not_null(in);
+	n = fread(output, 1, sizeof output - 1, in);
+	output[n] = 0;
+	rc = pclose(in);
+	return WIFEXITED(rc) ? WEXITSTATUS(rc) : -1;
+}
+
+/* A launch of one cluster is checked by several threads, each for a part of shared
+ * memory: together they find what one finds. */
+Test(instrument, shares, .timeout = 300)
+{
+	static const char *const bug[][2] = { { "no_full_wait", "CS104" }, { "no_empty_wait", "CS107" },
+		{ "early_release", "CS106" }, { "no_syncwarp", "CS106" }, { "no_proxy_fence", "CS110" },
+		{ "partial_unsynced", "CS105" }, { "too_few_releases", "CS701" } };
+	char self[PATH_MAX] = "", *dir;
+
+	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+	dir = dirname(self);
+	cr_assert_eq(shell("%s/../consan-run --backend=rehearse --jobs=16 %s/../kernels/ring/ring --ctas=1 "
+		"--rows=256 %s 2>&1", dir, ""), 0, "%s", output);
+	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
+		cr_assert_eq(shell("%s/../consan-run --backend=rehearse --jobs=16 %s/../kernels/ring/ring "
+			"--ctas=1 --rows=256 --bug=%s 2>&1", dir, bug[k][0]), 66, "%s", output);
+		cr_assert_not_null(strstr(output, bug[k][1]), "%s: %s", bug[k][0], output);
+	}
+}
+
 static const char kernel[] =
 	".version 8.0\n.target sm_80\n.address_size 64\n"
 	".shared .align 16 .b8 tile[256];\n"
