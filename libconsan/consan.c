@@ -100,6 +100,8 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 	if (first) { /* which cluster found it first depends on the threads */
 		finding_free(&s->f);
 		keep_finding(c, s, f);
+		if (!s->f.history)
+			s->f.history = recorders_tell(c->recorders, &s->f);
 	}
 	s->f.seen = s->before + f->seen;
 	s->f.clusters = s->clusters_before + f->clusters;
@@ -348,6 +350,7 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 		s->f.clusters = s->clusters_before;
 		results_finding(c->records, (uint32_t)i + 1, &s->f);
 	}
+	recorders_forget(c->recorders);
 	pthread_mutex_unlock(&c->lock);
 }
 

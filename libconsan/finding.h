@@ -43,6 +43,7 @@ struct finding_side {
 	uint64_t addr;
 	uint32_t bytes;       /* 0: no memory involved */
 	char variable[64];    /* "tile+0x80", or "" */
+	uint64_t buffer, buffer_bytes; /* the allocation around a global addr, if known */
 };
 
 /* State of the barrier or group involved, when there is one. */

@@ -184,11 +184,13 @@ struct gpu_flight {
 static struct event_sink *on_begin(void *user, const struct cluster_info *info, unsigned share)
 {
 	struct gpu_flight *f = user;
+	struct cluster_info with = *info;
 	struct event_sink *sink;
 
-	if (f->shares)
+	if (f->shares) /* what they find is found again, with its story */
 		return check_cluster_begin(f->share[share], info);
-	sink = check_cluster_begin(f->check, info);
+	with.recorder = recorder_begin(f->c->recorders, &with);
+	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
 	if (f->c->banks)
 		sink = banks_begin(f->c->banks, sink);
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
@@ -197,6 +199,7 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info, 
 static void on_end(void *user, struct event_sink *sink, unsigned share)
 {
 	struct gpu_flight *f = user;
+	struct recorder *recorder;
 
 	if (f->shares) {
 		check_cluster_end(f->share[share], sink);
@@ -204,7 +207,10 @@ static void on_end(void *user, struct event_sink *sink, unsigned share)
 	}
 	if (f->c->save)
 		sink = event_writer_end(sink);
-	check_cluster_end(f->check, f->c->banks ? banks_end(sink) : sink);
+	if (f->c->banks)
+		sink = banks_end(sink);
+	check_cluster_end(f->check, recorder_next(sink, &recorder));
+	recorder_end(recorder);
 }
 
 /* A map among the parameters, or anywhere else. */

@@ -74,6 +74,10 @@ struct history {
 	int32_t side[FINDING_SIDES]; /* the finding's sides among the steps; -1: before them */
 	uint64_t before;        /* earlier steps of the cluster that are not kept */
 	uint32_t shared;        /* bytes of shared memory of a CTA */
+	/* Two clusters: side 1's steps come first, then side 0's; each in its own order,
+	 * none between them. CTAs and peers from this number on are of side 0's cluster.
+	 * 0: one cluster. */
+	uint16_t other;
 	struct history_mbarrier *mbarrier;
 	uint32_t nmbarriers;
 	struct history_buffer *buffer; /* by address */

@@ -18,11 +18,34 @@
 #define MAX_AGENTS 24u   /* warps that a story may be about */
 #define MAX_OBJECTS 64u
 #define MAX_BUFFERS 96u
+#define TAIL 128u        /* power of two: steps remembered of a cluster that is over ... */
+#define TAIL_TOUCHED 64u
+#define TAILS 2048u      /* ... of clusters below this number */
 
 struct touched {             /* when did this warp last execute this access? */
 	uint64_t at;
 	uint32_t run, site, lanes;
 	uint16_t cta, warp;
+	bool global;
+};
+
+/* Where a story is taken from: a recorder's ring, or a tail. */
+struct past {
+	const struct history_step *ring;
+	const struct touched *touched;
+	uint64_t at;         /* steps so far: the newest is ring[(at - 1) % size] */
+	uint32_t size, ntouched, run;
+	bool hashed;         /* touched is recorder.touched, else a list */
+};
+
+/* What is left of a cluster that is over, for findings about two of them. */
+struct tail {
+	struct tail *next;
+	struct cluster_info info;
+	uint64_t at;
+	uint32_t run, ntouched;
+	struct history_step ring[TAIL];
+	struct touched touched[TAIL_TOUCHED];
 };
 
 struct span {
@@ -63,6 +86,7 @@ struct recorder {
 struct recorders {
 	pthread_mutex_t lock;
 	struct recorder *idle;
+	struct tail *tail;      /* of clusters of the launch under way */
 	uint32_t steps;
 };
 
@@ -167,7 +191,21 @@ static void touch(struct recorder *r, const struct event *e)
 {
 	const uint32_t key = e->site * 0x9e3779b1u + (e->cta * 64u + e->warp) * 0x85ebca6bu;
 
-	r->touched[key >> 22] = (struct touched){ r->at, r->run, e->site, e->lanes, e->cta, e->warp };
+	r->touched[key >> 22] = (struct touched){ r->at, r->run, e->site, e->lanes, e->cta, e->warp,
+		e->space == SP_GLOBAL };
+}
+
+/* An access by which clusters may synchronise. How often a flag was read is luck. */
+static void on_strong(struct recorder *r, const struct event *e)
+{
+	const enum step_kind kind = e->mode == EVM_RMW ? STEP_strong_rmw
+		: e->mode == EVM_WRITE ? STEP_strong_write : STEP_strong_read;
+	struct history_step *s = again(r, kind, e);
+
+	if (!s || s->site != e->site)
+		push(r, kind, e);
+	else if (kind != STEP_strong_read)
+		s->repeat++;
 }
 
 static void on_bulk(struct recorder *r, const struct event *e)
@@ -290,6 +328,8 @@ static void record(struct recorder *r, const struct event *e)
 
 	switch ((enum ev_kind)e->kind) {
 	case EV_ACCESS:
+		if (e->space == SP_GLOBAL && (e->sem != SEM_WEAK || e->mode == EVM_RMW))
+			on_strong(r, e);
 		touch(r, e);
 		return;
 	case EV_CP_ASYNC:
@@ -465,12 +505,22 @@ static void add_object(struct cast *c, uint8_t on, unsigned peer, uint32_t addr)
 	c->object[c->nobjects++].addr = addr;
 }
 
-static uint64_t kept(const struct recorder *r)
+static uint64_t kept(const struct past *p)
 {
-	return r->at < RING ? r->at : RING;
+	return p->at < p->size ? p->at : p->size;
 }
 
-static void choose_cast(const struct recorder *r, const struct finding *f, struct cast *c)
+static void add_objects(const struct past *p, struct cast *c)
+{
+	for (uint64_t k = p->at - kept(p); k < p->at; k++) {
+		const struct history_step *s = &p->ring[k % p->size];
+
+		if (stars(c, s->cta, s->warp))
+			add_object(c, barrier_of(s), s->peer, s->addr);
+	}
+}
+
+static void choose_cast(const struct past *p, const struct finding *f, struct cast *c)
 {
 	for (unsigned i = 0; i < f->nsides; i++)
 		add_agent(c, f->side[i].cta, f->side[i].warp);
@@ -478,12 +528,7 @@ static void choose_cast(const struct recorder *r, const struct finding *f, struc
 		add_agent(c, f->waiter[i].who.cta, f->waiter[i].who.warp);
 	if (strstr(f->barrier.kind, "mbarrier"))
 		add_object(c, ON_MBARRIER, f->barrier.peer, (uint32_t)f->barrier.addr);
-	for (uint64_t k = r->at - kept(r); k < r->at; k++) {
-		const struct history_step *s = &r->ring[k % RING];
-
-		if (stars(c, s->cta, s->warp))
-			add_object(c, barrier_of(s), s->peer, s->addr);
-	}
+	add_objects(p, c);
 }
 
 static bool same_crowd(const struct history_step *a, const struct history_step *b)
@@ -494,14 +539,14 @@ static bool same_crowd(const struct history_step *a, const struct history_step *
 
 /* The newest steps that the cast took part in, oldest last; at most `max`. Of
  * others' steps at a barrier, those of one phase are one. */
-static uint32_t choose_steps(const struct recorder *r, const struct cast *c,
+static uint32_t choose_steps(const struct past *p, const struct cast *c,
 	struct history_step *out, uint32_t max, uint64_t *left)
 {
 	uint32_t n = 0;
 	uint64_t k;
 
-	for (k = r->at; k > r->at - kept(r) && n < max; k--) {
-		const struct history_step *s = &r->ring[(k - 1) % RING];
+	for (k = p->at; k > p->at - kept(p) && n < max; k--) {
+		const struct history_step *s = &p->ring[(k - 1) % p->size];
 		const bool star = stars(c, s->cta, s->warp);
 		const uint8_t on = barrier_of(s);
 		struct history_step as = *s;
@@ -540,13 +585,28 @@ static bool on_step(const struct history_step *s, const struct finding_side *sid
 		&& (s->warp == side->warp || (s->kind == STEP_mma && s->warp / 4 == side->warp / 4));
 }
 
-/* Where side i belongs: on a step that is there, or in a new one. */
-static int32_t place_side(const struct recorder *r, const struct finding_side *side, bool newest,
-	struct history *h)
+/* When it last did; NULL: not known. */
+static const struct touched *find_touched(const struct past *p, const struct finding_side *side)
 {
 	const uint32_t key = side->site * 0x9e3779b1u + (side->cta * 64u + side->warp) * 0x85ebca6bu;
-	const struct touched *t = &r->touched[key >> 22];
-	struct history_step s = { .at = r->at, .site = side->site, .cta = side->cta,
+	const uint32_t from = p->hashed ? key >> 22 : 0, n = p->hashed ? 1 : p->ntouched;
+
+	for (uint32_t i = from; i < from + n; i++) {
+		const struct touched *t = &p->touched[i];
+
+		if (t->run == p->run && t->site == side->site && t->cta == side->cta
+				&& t->warp == side->warp)
+			return t;
+	}
+	return NULL;
+}
+
+/* Where side i belongs: on a step that is there, or in a new one. */
+static int32_t place_side(const struct past *p, const struct finding_side *side, bool newest,
+	struct history *h)
+{
+	const struct touched *t = find_touched(p, side);
+	struct history_step s = { .at = p->at, .site = side->site, .cta = side->cta,
 		.warp = side->warp, .peer = side->peer, .addr = (uint32_t)side->addr,
 		.bytes = side->bytes, .kind = STEP_access,
 		.lanes = side->lane >= 0 ? 1u << side->lane : 0xffffffff };
@@ -555,7 +615,7 @@ static int32_t place_side(const struct recorder *r, const struct finding_side *s
 	for (i = h->nsteps; i-- > 0;)
 		if (on_step(&h->step[i], side))
 			return (int32_t)i;
-	if (t->run == r->run && t->site == side->site && t->cta == side->cta && t->warp == side->warp)
+	if (t)
 		s.at = t->at;
 	else if (!newest)
 		return -1;
@@ -649,27 +709,135 @@ struct history *recorder_tell(struct recorder *r, const struct finding *f)
 	struct cast cast = { .nagents = 0 };
 	struct history *h;
 	uint64_t left = 0;
+	struct past p;
 
 	if (!r)
 		return NULL;
+	p = (struct past){ r->ring, r->touched, r->at, RING, TOUCHED, r->run, true };
 	h = base_alloc(sizeof *h);
 	h->step = base_alloc((r->all->steps + FINDING_SIDES) * sizeof *h->step);
-	choose_cast(r, f, &cast);
-	h->nsteps = choose_steps(r, &cast, h->step, r->all->steps, &left);
+	choose_cast(&p, f, &cast);
+	h->nsteps = choose_steps(&p, &cast, h->step, r->all->steps, &left);
 	h->before = left;
 	reverse(h->step, h->nsteps);
 	h->side[0] = h->side[1] = -1;
 	if (f->nsides > 1)
-		h->side[1] = place_side(r, &f->side[1], false, h);
+		h->side[1] = place_side(&p, &f->side[1], false, h);
 	if (f->nsides) {
 		const uint32_t n = h->nsteps;
 
-		h->side[0] = place_side(r, &f->side[0], true, h);
+		h->side[0] = place_side(&p, &f->side[0], true, h);
 		if (h->nsteps > n && h->side[1] >= h->side[0])
 			h->side[1]++;
 	}
 	tell_mbarriers(r, &cast, h);
 	tell_buffers(r, h);
+	return h;
+}
+
+/* ---- two clusters ---- */
+
+static int by_newest(const void *a, const void *b)
+{
+	const struct touched *t = a, *u = b;
+
+	return t->at > u->at ? -1 : t->at < u->at;
+}
+
+/* Of clusters that others may race with in global memory. */
+static void keep_tail(struct recorder *r)
+{
+	struct touched newest[TOUCHED];
+	struct tail *t;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < TOUCHED; i++)
+		if (r->touched[i].run == r->run && r->touched[i].global)
+			newest[n++] = r->touched[i];
+	if (!n || r->info.id >= TAILS)
+		return;
+	qsort(newest, n, sizeof *newest, by_newest);
+	t = base_alloc(sizeof *t);
+	t->info = r->info;
+	t->at = r->at;
+	t->run = r->run;
+	t->ntouched = n < TAIL_TOUCHED ? n : TAIL_TOUCHED;
+	memcpy(t->touched, newest, t->ntouched * sizeof *newest);
+	for (uint64_t k = r->at > TAIL ? r->at - TAIL : 0; k < r->at; k++)
+		t->ring[k % TAIL] = r->ring[k % RING];
+	pthread_mutex_lock(&r->all->lock);
+	t->next = r->all->tail;
+	r->all->tail = t;
+	pthread_mutex_unlock(&r->all->lock);
+}
+
+void recorders_forget(struct recorders *all)
+{
+	while (all && all->tail) {
+		struct tail *t = all->tail;
+
+		all->tail = t->next;
+		free(t);
+	}
+}
+
+static const struct tail *find_tail(const struct recorders *all, const struct finding_side *s)
+{
+	for (const struct tail *t = all->tail; t; t = t->next) {
+		uint32_t id[3];
+
+		if (s->cta >= t->info.nctas)
+			continue;
+		cluster_ctaid(&t->info, s->cta, id);
+		if (!memcmp(id, s->ctaid, sizeof id))
+			return t;
+	}
+	return NULL;
+}
+
+/* One side's part of the story, behind what is there. */
+static void tell_part(const struct tail *t, const struct finding_side *side, unsigned i,
+	uint32_t max, uint16_t shift, struct history *h)
+{
+	const struct past p = { t->ring, t->touched, t->at, TAIL, t->ntouched, t->run, false };
+	struct history part = { .step = base_alloc((max + 1) * sizeof *part.step) };
+	struct cast cast = { .nagents = 0 };
+	uint64_t left = 0;
+
+	add_agent(&cast, side->cta, side->warp);
+	add_objects(&p, &cast);
+	part.nsteps = choose_steps(&p, &cast, part.step, max, &left);
+	reverse(part.step, part.nsteps);
+	h->side[i] = place_side(&p, side, true, &part);
+	h->before += left;
+	for (uint32_t k = 0; k < part.nsteps; k++) {
+		part.step[k].cta = (uint16_t)(part.step[k].cta + shift);
+		part.step[k].peer = (uint16_t)(part.step[k].peer + shift);
+		part.step[k].op |= shift && part.step[k].op ? 1u << 30 : 0; /* not the other's */
+	}
+	if (i == 0 && h->side[0] >= 0)
+		h->side[0] += (int32_t)h->nsteps;
+	memcpy(h->step + h->nsteps, part.step, part.nsteps * sizeof *part.step);
+	h->nsteps += part.nsteps;
+	free(part.step);
+}
+
+struct history *recorders_tell(struct recorders *all, const struct finding *f)
+{
+	const struct tail *late, *early;
+	struct history *h;
+
+	if (!all || !all->tail || f->nsides != 2 || f->side[0].space != SP_GLOBAL)
+		return NULL;
+	late = find_tail(all, &f->side[0]);
+	early = find_tail(all, &f->side[1]);
+	if (!late || !early || late == early)
+		return NULL;
+	h = base_alloc(sizeof *h);
+	h->step = base_alloc((all->steps + 2 * FINDING_SIDES) * sizeof *h->step);
+	h->other = (uint16_t)early->info.nctas;
+	tell_part(early, &f->side[1], 1, (all->steps + 1) / 2, 0, h);
+	tell_part(late, &f->side[0], 0, (all->steps + 1) / 2, h->other, h);
 	return h;
 }
 
@@ -688,6 +856,7 @@ void recorders_close(struct recorders *all)
 {
 	if (!all)
 		return;
+	recorders_forget(all);
 	while (all->idle) {
 		struct recorder *r = all->idle;
 
@@ -757,6 +926,8 @@ void recorder_end(struct recorder *r)
 {
 	if (!r)
 		return;
+	if (r->sink.want_global)
+		keep_tail(r);
 	pthread_mutex_lock(&r->all->lock);
 	r->idle = r->all->idle;
 	r->all->idle = r;

@@ -115,6 +115,7 @@ json_t *rj_from_history(const struct history *h)
 
 	put(o, "before", h->before);
 	put(o, "shared", h->shared);
+	put(o, "other", h->other);
 	json_object_set_new(o, "sides", json_pack("[ii]", (int)h->side[0], (int)h->side[1]));
 	for (uint32_t i = 0; i < h->nsteps; i++) {
 		json_t *s = from_step(&h->step[i]);
@@ -233,6 +234,7 @@ struct history *rj_history(const json_t *o)
 		sites.id[i] = rj_site(json_array_get(at, i));
 	h->before = rj_number(o, "before");
 	h->shared = (uint32_t)rj_number(o, "shared");
+	h->other = (uint16_t)rj_number(o, "other");
 	h->step = base_alloc((rows(steps, MAX_STEPS) + 1) * sizeof *h->step);
 	for (size_t i = 0; i < rows(steps, MAX_STEPS); i++) {
 		get_step(json_array_get(steps, i), &sites, &h->step[h->nsteps]);

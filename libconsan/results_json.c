@@ -157,6 +157,9 @@ static json_t *from_side(const struct finding_side *s)
 	put_number(o, "addr", s->addr);
 	put_number(o, "bytes", s->bytes);
 	put_text(o, "variable", s->variable);
+	if (s->buffer_bytes)
+		json_object_set_new(o, "buffer", json_pack("{sI sI}", "addr", (json_int_t)s->buffer,
+			"bytes", (json_int_t)s->buffer_bytes));
 	return o;
 }
 
@@ -176,6 +179,8 @@ static void get_side(const json_t *o, struct finding_side *s)
 	s->addr = rj_number(o, "addr");
 	s->bytes = (uint32_t)rj_number(o, "bytes");
 	get_text(o, "variable", s->variable, sizeof s->variable);
+	s->buffer = rj_number(json_object_get(o, "buffer"), "addr");
+	s->buffer_bytes = rj_number(json_object_get(o, "buffer"), "bytes");
 }
 
 static json_t *from_barrier(const struct finding_barrier *b)

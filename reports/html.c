@@ -190,6 +190,25 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 
 /* ---- the list at the side ---- */
 
+/* As words_places(), but a file that stands twice stands once: it is a narrow list. */
+static void short_places(struct text *t, const struct finding *f)
+{
+	char *second, *colon;
+
+	words_places(t, f);
+	second = t->n ? strstr(t->at, " / ") : NULL;
+	if (!second)
+		return;
+	*second = 0;
+	colon = strrchr(t->at, ':');
+	*second = ' ';
+	second += strlen(" / ");
+	if (!colon || strncmp(t->at, second, (size_t)(colon + 1 - t->at)))
+		return;
+	t->n -= (size_t)(colon + 1 - t->at);
+	memmove(second, second + (colon + 1 - t->at), t->n - (size_t)(second - t->at) + 1);
+}
+
 static void contents(struct html *h)
 {
 	struct markup *m = &h->m;
@@ -201,10 +220,11 @@ static void contents(struct html *h)
 		const struct finding *f = &h->r->finding.at[i];
 		struct text t = { 0 };
 
-		words_places(&t, f);
+		short_places(&t, f);
 		mu_open(m, "li");
 		mu_class(m, "a", words_severity[f->severity]);
 		mu_attr(m, "href", "#f%zu", i + 1);
+		mu_attr(m, "title", "%s", rule_get(f->rule)->title);
 		mu_element(m, "b", NULL, "%s", rule_get(f->rule)->code);
 		mu_text(m, " %s", t.at);
 		mu_close(m, "a");
@@ -265,8 +285,10 @@ static void pictures(struct html *h, const struct finding *f)
 	const uint32_t steps = !y ? 0 : y->nsteps < 96 ? y->nsteps + 8 : 104;
 
 	html_waits(h, f);
-	if (!y)
+	if (!y) {
+		html_memory(h, f);
 		return;
+	}
 	if (steps > h->steps_left) {
 		mu_element(&h->m, "p", "note", "Timeline and memory map are left out to keep this page "
 			"small: consan report FILE.json --finding %u draws them.", h->id);

@@ -1,4 +1,4 @@
-/* memory: shared memory as a map, with the bytes in conflict, and the mbarriers'
+/* memory: shared and global memory as maps, with the bytes in conflict, and the mbarriers'
  * books. Draws what the history holds. */
 #include "html.h"
 
@@ -16,10 +16,21 @@
 struct map {
 	struct html *h;
 	const struct finding *f;
-	const struct history *y;
+	const struct history *y; /* NULL: of global memory */
+	uint64_t base;          /* global: of the allocation; addresses are from there */
+	unsigned peer;          /* shared: whose it is */
 	uint64_t from, to;      /* bytes that the bar shows */
-	int at;                 /* y of the bar */
+	int at, height;         /* y of the bar */
 };
+
+/* Is it about these bytes? */
+static bool on_map(const struct map *p, const struct finding_side *s)
+{
+	if (!s->bytes)
+		return false;
+	return p->y ? s->space == SP_SHARED && s->peer == p->peer
+		: s->space == SP_GLOBAL && s->buffer_bytes && s->buffer == p->base;
+}
 
 static double x_of(const struct map *p, uint64_t addr)
 {
@@ -118,24 +129,24 @@ static void draw_buffers(struct map *p)
 		block(p, "bm", p->y->mbarrier[i].addr, 8, p->at, BAR, 1.5, "", "mbarrier");
 }
 
-static void draw_conflict(struct map *p, unsigned peer)
+static void draw_conflict(struct map *p)
 {
 	for (unsigned i = 0; i < p->f->nsides; i++) {
 		const struct finding_side *s = &p->f->side[i];
 		struct text t = { 0 };
 
-		if (s->space != SP_SHARED || !s->bytes || s->peer != peer)
+		if (!on_map(p, s))
 			continue;
 		text_printf(&t, "%s: ", s->what);
 		words_bytes(&t, s);
-		block(p, i ? "bx against" : "bx", s->addr, s->bytes, p->at - 5 - 7 * (int)i, 7, 3, "",
-			t.at);
-		block(p, "bl", s->addr, s->bytes, p->at, 2 * BAR, 1.5, "", t.at);
+		block(p, i ? "bx against" : "bx", s->addr - p->base, s->bytes, p->at - 5 - 7 * (int)i, 7,
+			3, "", t.at);
+		block(p, "bl", s->addr - p->base, s->bytes, p->at, p->height, 1.5, "", t.at);
 		text_free(&t);
 	}
 }
 
-static void draw_bar(struct map *p, unsigned peer, const char *what)
+static void draw_bar(struct map *p, const char *what)
 {
 	struct markup *m = &p->h->m;
 
@@ -146,30 +157,34 @@ static void draw_bar(struct map *p, unsigned peer, const char *what)
 	mu_attr(m, "x", "0");
 	mu_attr(m, "y", "%d", p->at);
 	mu_attr(m, "width", "%d", WIDTH);
-	mu_attr(m, "height", "%d", 2 * BAR);
+	mu_attr(m, "height", "%d", p->height);
 	mu_empty(m);
-	draw_buffers(p);
-	draw_conflict(p, peer);
+	if (p->y)
+		draw_buffers(p);
+	else
+		block(p, "bd", p->from, p->to - p->from, p->at, p->height, 0, "", "");
+	draw_conflict(p);
 }
 
 /* What is worth a closer look: the smallest buffer around the conflict, or the
  * bytes and some to both sides. */
-static void zoom(struct map *p, unsigned peer)
+static void zoom(struct map *p)
 {
 	const struct history_buffer *least = NULL;
 	uint64_t lo = UINT64_MAX, hi = 0, pad;
+	const uint64_t end = p->to;
 
 	for (unsigned i = 0; i < p->f->nsides; i++) {
 		const struct finding_side *s = &p->f->side[i];
 
-		if (s->space != SP_SHARED || !s->bytes || s->peer != peer)
+		if (!on_map(p, s))
 			continue;
-		if (s->addr < lo)
-			lo = s->addr;
-		if (s->addr + s->bytes > hi)
-			hi = s->addr + s->bytes;
+		if (s->addr - p->base < lo)
+			lo = s->addr - p->base;
+		if (s->addr - p->base + s->bytes > hi)
+			hi = s->addr - p->base + s->bytes;
 	}
-	for (uint32_t i = 0; i < p->y->nbuffers; i++) {
+	for (uint32_t i = 0; p->y && i < p->y->nbuffers; i++) {
 		const struct history_buffer *b = &p->y->buffer[i];
 
 		if (b->addr <= lo && (uint64_t)b->addr + b->bytes >= hi
@@ -179,53 +194,78 @@ static void zoom(struct map *p, unsigned peer)
 	pad = (hi - lo) < 64 ? 128 : 2 * (hi - lo);
 	p->from = lo > pad ? lo - pad : 0;
 	p->to = hi + pad;
+	if (!p->y && p->to > end)
+		p->to = end;
 	if (least && least->bytes <= 16 * (hi - lo) + 1024) {
 		p->from = least->addr;
 		p->to = (uint64_t)least->addr + least->bytes;
 	}
 }
 
-static void draw_cta(struct html *h, const struct finding *f, unsigned peer)
+static void draw_map(struct map *p, const char *what)
 {
-	struct map p = { .h = h, .f = f, .y = f->history, .to = f->history->shared, .at = 34 };
-	struct markup *m = &h->m;
+	const int height = 2 * (34 + p->height) + 14;
+	struct markup *m = &p->h->m;
 
+	mu_class(m, "details", "fig");
+	mu_flag(m, "open");
+	mu_element(m, "summary", NULL, "%s", what);
 	mu_class(m, "div", "scroll");
 	mu_attr(m, "tabindex", "0");
 	mu_open(m, "svg");
 	mu_attr(m, "class", "map");
 	mu_attr(m, "width", "%d", WIDTH);
-	mu_attr(m, "height", "%d", 2 * (34 + 2 * BAR) + 14);
-	mu_attr(m, "viewBox", "-1 0 %d %d", WIDTH + 2, 2 * (34 + 2 * BAR) + 14);
+	mu_attr(m, "height", "%d", height);
+	mu_attr(m, "viewBox", "-1 0 %d %d", WIDTH + 2, height);
 	mu_attr(m, "role", "img");
-	mu_attr(m, "aria-label", "shared memory of CTA %u, with the bytes in conflict", peer);
-	draw_bar(&p, peer, "all of it");
-	zoom(&p, peer);
-	p.at += 34 + 2 * BAR + 8;
-	if (p.to > p.from)
-		draw_bar(&p, peer, "closer");
+	mu_attr(m, "aria-label", "%s, with the bytes in conflict", what);
+	draw_bar(p, "all of it");
+	zoom(p);
+	p->at += 34 + p->height + 8;
+	if (p->to > p->from)
+		draw_bar(p, "closer");
 	mu_close(m, "svg");
 	mu_close(m, "div");
+	mu_close(m, "details");
+}
+
+static void shared_map(struct html *h, const struct finding *f, const struct finding_side *s)
+{
+	struct map p = { .h = h, .f = f, .y = f->history, .peer = s->peer, .to = f->history->shared,
+		.at = 34, .height = 2 * BAR };
+	struct text t = { 0 };
+
+	text_printf(&t, "Shared memory of CTA %u", s->peer);
+	draw_map(&p, t.at);
+	text_free(&t);
+}
+
+static void global_map(struct html *h, const struct finding *f, const struct finding_side *s)
+{
+	struct map p = { .h = h, .f = f, .base = s->buffer, .to = s->buffer_bytes, .at = 34,
+		.height = BAR };
+	struct text t = { 0 };
+
+	text_printf(&t, "Global memory: a buffer of ");
+	words_bytes_count(&t, s->buffer_bytes);
+	text_printf(&t, " at 0x%llx", (unsigned long long)s->buffer);
+	draw_map(&p, t.at);
+	text_free(&t);
 }
 
 void html_memory(struct html *h, const struct finding *f)
 {
-	struct markup *m = &h->m;
-	int drawn = -1;
-
-	if (!f->history || !f->history->shared)
-		return;
 	for (unsigned i = 0; i < f->nsides; i++) {
-		const struct finding_side *s = &f->side[i];
+		const struct finding_side *s = &f->side[i], *before = i ? s - 1 : NULL;
 
-		if (s->space != SP_SHARED || !s->bytes || s->peer == drawn)
+		if (!s->bytes || (before && before->bytes && before->space == s->space
+				&& (s->space == SP_GLOBAL ? before->buffer == s->buffer
+				: before->peer == s->peer)))
 			continue;
-		mu_class(m, "details", "fig");
-		mu_flag(m, "open");
-		mu_element(m, "summary", NULL, "Shared memory of CTA %u", s->peer);
-		draw_cta(h, f, s->peer);
-		mu_close(m, "details");
-		drawn = s->peer;
+		if (s->space == SP_SHARED && f->history && f->history->shared)
+			shared_map(h, f, s);
+		if (s->space == SP_GLOBAL && s->buffer_bytes)
+			global_map(h, f, s);
 	}
 }
 

@@ -233,7 +233,7 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 	struct markup *m = &h->m;
 	struct text t = { 0 };
 
-	mu_class(m, "section", "side");
+	mu_class(m, "section", i ? "side against-side" : "side");
 	mu_class(m, "h4", NULL);
 	mu_element(m, "span", "which", "%s", f->nsides == 1 ? "at" : label[i]);
 	mu_text(m, " %s", s->what);

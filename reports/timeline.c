@@ -42,6 +42,26 @@ struct picture {
 	bool ctas;                 /* more than one: lanes name theirs */
 };
 
+/* The number that the history gives the CTA of side i. */
+static unsigned side_cta(const struct picture *p, unsigned i)
+{
+	return p->f->side[i].cta + (i ? 0u : p->y->other);
+}
+
+/* Its name among several; of two clusters, that of its block. */
+static void cta_name(struct text *t, const struct picture *p, unsigned cta)
+{
+	for (unsigned i = 0; p->y->other && i < p->f->nsides; i++) {
+		const uint32_t *id = p->f->side[i].ctaid;
+
+		if (side_cta(p, i) != cta)
+			continue;
+		text_printf(t, "(%u,%u,%u)", id[0], id[1], id[2]);
+		return;
+	}
+	text_printf(t, "CTA %u", p->y->other && cta >= p->y->other ? cta - p->y->other : cta);
+}
+
 /* ---- which steps, which lanes ---- */
 
 static void pick_range(struct picture *p, uint32_t from, uint32_t to)
@@ -124,7 +144,7 @@ static int by_lane(const void *a, const void *b)
 static void find_lanes(struct picture *p)
 {
 	for (unsigned i = 0; i < p->f->nsides; i++)
-		add_lane(p, p->f->side[i].cta, p->f->side[i].warp, WARP);
+		add_lane(p, side_cta(p, i), p->f->side[i].warp, WARP);
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
 
@@ -215,7 +235,11 @@ static void title(struct picture *p, const struct history_step *s)
 		text_printf(&t, "other warps");
 	else
 		text_printf(&t, "warp %u", s->warp);
-	text_printf(&t, p->ctas ? " of CTA %u: " : ": ", s->cta);
+	if (p->ctas) {
+		text_printf(&t, " of ");
+		cta_name(&t, p, s->cta);
+	}
+	text_printf(&t, ": ");
 	step_words(&t, p, s);
 	if (s->completes)
 		text_printf(&t, "; completes the phase");
@@ -400,7 +424,7 @@ static void draw_arrows(struct picture *p)
 		if (is_issue(s) && s->warp != HISTORY_OTHERS)
 			draw_flight(p, i);
 		if (step_family((enum step_kind)s->kind) == FAMILY_ACQUIRE && s->kind != STEP_poll
-				&& s->phase != HISTORY_NO_PHASE && on <= ON_CLUSTER)
+				&& s->phase != HISTORY_NO_PHASE && on != ON_NOTHING && on <= ON_CLUSTER)
 			draw_causes(p, i);
 	}
 }
@@ -421,7 +445,7 @@ static void draw_missing(struct picture *p)
 	int x[FINDING_SIDES] = { -1, -1 }, y[FINDING_SIDES] = { 0, 0 };
 
 	for (unsigned i = 0; i < f->nsides; i++) {
-		const struct lane *l = find_lane(p, f->side[i].cta, f->side[i].warp, WARP);
+		const struct lane *l = find_lane(p, side_cta(p, i), f->side[i].warp, WARP);
 
 		x[i] = side_column(p, i);
 		y[i] = row(l ? l : p->lane, p);
@@ -450,13 +474,17 @@ static void draw_names(struct picture *p, int height)
 	mu_attr(m, "aria-hidden", "true");
 	for (unsigned i = 0; i < p->nlanes; i++) {
 		const struct lane *l = &p->lane[i];
+		struct text cta = { 0 };
 
 		mu_open(m, "text");
 		mu_attr(m, "class", l->engine == WARP ? "ll" : "ll eng");
 		mu_attr(m, "x", "%d", NAMES - 8);
 		mu_attr(m, "y", "%d", row(l, p) + 4);
-		if (p->ctas)
-			mu_text(m, "CTA %u ", l->cta);
+		if (p->ctas) {
+			cta_name(&cta, p, l->cta);
+			mu_text(m, "%s ", cta.at);
+			text_free(&cta);
+		}
 		if (l->engine != WARP)
 			mu_text(m, "%s", engine_name[l->engine]);
 		else if (l->warp == HISTORY_OTHERS)
@@ -480,8 +508,10 @@ static void draw_lanes(struct picture *p, int width)
 			path(m, "cta", "M0 %dH%d", y - LANE / 2, width);
 		path(m, l->engine == WARP ? "lane" : "lane eng", "M0 %dH%d", y, width - RIGHT);
 	}
-	for (uint32_t i = 1; i < p->n; i++) /* what was left out between two columns */
-		if (p->pick[i] != p->pick[i - 1] + 1)
+	for (uint32_t i = 1; i < p->n; i++) /* what was left out between two columns, or another cluster */
+		if (p->pick[i] != p->pick[i - 1] + 1 || (p->y->other
+				&& (p->y->step[p->pick[i]].cta < p->y->other)
+				!= (p->y->step[p->pick[i - 1]].cta < p->y->other)))
 			path(m, "gap", "M%d %dV%d", column(p, i) - COLUMN / 2, TOP - 4,
 				TOP + (int)p->nlanes * LANE);
 	for (uint32_t i = 0; i < p->n; i++) {
@@ -535,6 +565,10 @@ static void list_steps(struct picture *p)
 		const struct history_step *s = &p->y->step[p->pick[i]];
 		struct text t = { 0 };
 
+		if (p->y->other) {
+			cta_name(&t, p, s->cta);
+			text_printf(&t, " ");
+		}
 		if (s->kind == STEP_signal)
 			text_printf(&t, "%s: ", engine_name[TMA]);
 		else if (s->warp == HISTORY_OTHERS)
@@ -600,9 +634,13 @@ void html_timeline(struct html *h, const struct finding *f)
 	mu_element(m, "summary", NULL, "Timeline");
 	draw(&p);
 	legend(h);
+	if (f->history->other)
+		mu_element(m, "p", "note", "Two clusters that run side by side: each in its own order, "
+			"the one drawn behind the other.");
 	if (f->history->before + (f->history->nsteps - p.n))
-		mu_element(m, "p", "note", "Steps of this cluster that are not shown: %llu. "
+		mu_element(m, "p", "note", "Steps of %s that are not shown: %llu. "
 			"--history=N keeps more.",
+			f->history->other ? "these clusters" : "this cluster",
 			(unsigned long long)(f->history->before + (f->history->nsteps - p.n)));
 	if (h->r->finding.n <= 50)
 		list_steps(&p);

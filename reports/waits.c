@@ -8,10 +8,10 @@
 #define GROUPS 24u
 #define ROW 54
 #define BOX 42
-#define LEFT_WIDTH 340
-#define RIGHT_AT 560
-#define RIGHT_WIDTH 340
-#define CHARS 50u        /* that fit into a box */
+#define LEFT_WIDTH 460
+#define RIGHT_AT 620
+#define RIGHT_WIDTH 460
+#define CHARS 72u        /* that fit into a box */
 
 struct group {               /* warps that wait at one place for one thing */
 	unsigned first, n;
@@ -25,6 +25,7 @@ struct graph {
 	unsigned ngroups;
 	unsigned object[GROUPS], nobjects; /* first waiter on it */
 	unsigned left;             /* waiters that are not shown */
+	bool peers;                /* they are of several CTAs */
 };
 
 static bool same_object(const struct finding_waiter *a, const struct finding_waiter *b)
@@ -127,13 +128,18 @@ static void draw_object(struct html *h, const struct graph *g, unsigned i, int y
 	const struct finding_waiter *w = &g->f->waiter[g->object[i]];
 	struct text first = { 0 }, second = { 0 };
 
+	size_t name;
+
 	if (*w->on.kind)
 		words_barrier_name(&first, &w->on);
 	else
 		text_printf(&first, "%s", "a condition");
 	words_barrier(&second, &w->on);
+	name = first.n;
+	if (g->peers)
+		text_printf(&first, " of CTA %u", w->on.peer);
 	box(&h->m, "wo", RIGHT_AT, y, RIGHT_WIDTH, first.at,
-		*w->on.kind ? second.at + (second.n > first.n + 2 ? first.n + 2 : 0) : w->text);
+		*w->on.kind ? second.at + (second.n > name + 2 ? name + 2 : 0) : w->text);
 	text_free(&first);
 	text_free(&second);
 }
@@ -204,6 +210,8 @@ void html_waits(struct html *h, const struct finding *f)
 		return;
 	for (unsigned i = 0; i < f->nwaiters; i++)
 		add_waiter(&g, i);
+	for (unsigned i = 1; i < g.nobjects; i++)
+		g.peers |= f->waiter[g.object[i]].on.peer != f->waiter[g.object[0]].on.peer;
 	mu_class(m, "details", "fig");
 	mu_flag(m, "open");
 	mu_element(m, "summary", NULL, "Who waits for what: %u warp%s", f->nwaiters,

@@ -178,6 +178,39 @@ Test(formats, a_page_tells_the_whole_story)
 	results_free(&r);
 }
 
+/* Of two blocks: a map of the buffer, and a timeline that names the blocks. */
+Test(formats, global_races_have_pictures)
+{
+	struct finding f = sample_race("reduce.cu", 17);
+	struct results r = { 0 };
+	char *t;
+
+	for (unsigned i = 0; i < 2; i++) {
+		f.side[i].space = SP_GLOBAL;
+		f.side[i].addr = 0x7f0000001040;
+		f.side[i].buffer = 0x7f0000001000;
+		f.side[i].buffer_bytes = 8192;
+		f.side[i].ctaid[0] = i ? 2 : 5;
+		f.side[i].cta = 0;
+	}
+	f.history = sample_history(40);
+	f.history->other = 1;
+	for (uint32_t i = 20; i < 40; i++)
+		f.history->step[i].cta = f.history->step[i].peer = 1;
+	results_add_finding(&r, &f);
+	finding_free(&f);
+	results_finish(&r);
+	t = render(&r, REPORT_html);
+	cr_expect_eq(count(t, "class=\"map\""), 1);
+	cr_expect(has(t, "class=\"bx\"") && has(t, "class=\"bx against\""));
+	cr_expect(has(t, "8 KiB at 0x7f0000001000"));
+	cr_expect(has(t, "(5,0,0) ") && has(t, "(2,0,0) "));
+	cr_expect(has(t, "class=\"gap\"") && has(t, "class=\"miss\""));
+	free(t);
+	expect_sound(&r);
+	results_free(&r);
+}
+
 /* Names that want to be markup, or none at all. */
 Test(formats, hostile_names_stay_names)
 {

@@ -160,6 +160,77 @@ Test(history, others_are_a_crowd)
 	stop();
 }
 
+/* Each block writes its word, then takes a ticket; the last one reads them all. */
+static void ticket(uint32_t id, bool last)
+{
+	static const struct launch_info grid = { .kernel = "k", .grid = { 4, 1, 1 },
+		.block = { 64, 1, 1 }, .cluster = { 1, 1, 1 } };
+	const struct cluster_info c = { .launch = &grid, .id = id, .nctas = 1, .warps_per_cta = 2 };
+
+	now = recorder_begin(all, &c);
+	sink = recorder_sink(now, &deaf);
+	line = 1;
+	emit((struct event){ .kind = EV_ACCESS, .space = SP_GLOBAL, .mode = EVM_WRITE, .size = 4,
+		.lanes = 1 });
+	for (int i = 0; i < 3; i++) {
+		line = 2;
+		emit((struct event){ .kind = EV_ACCESS, .space = SP_GLOBAL, .mode = EVM_RMW,
+			.sem = SEM_RELAXED, .size = 4, .addr = 64, .lanes = 1 });
+	}
+	bar_all();
+	line = 3;
+	if (last)
+		emit((struct event){ .kind = EV_ACCESS, .warp = 1, .space = SP_GLOBAL,
+			.mode = EVM_READ, .size = 4, .lanes = 1 });
+	recorder_end(now);
+}
+
+Test(history, two_clusters)
+{
+	struct finding f = race(3, 1, 1, 0);
+	struct history *h, *back;
+	json_t *first, *again;
+
+	for (unsigned i = 0; i < 2; i++) {
+		f.side[i].space = SP_GLOBAL;
+		f.side[i].ctaid[0] = i ? 1 : 3;
+	}
+	for (uint32_t i = 1; i < 400; i++)
+		sample_site("reduce.cu", i, 0, "ld.global;");
+	deaf.want_global = true;
+	all = recorders_open(64);
+	nwarps = 2;
+	for (uint32_t id = 0; id < 4; id++)
+		ticket(id, id == 3);
+	h = recorders_tell(all, &f);
+	cr_assert_not_null(h);
+	cr_expect_eq(h->other, 1);
+	cr_assert(h->side[1] == 0 && h->side[0] == (int32_t)h->nsteps - 1);
+	cr_expect_eq(h->step[0].kind, STEP_access);
+	cr_expect_eq(h->step[1].kind, STEP_strong_rmw);
+	cr_expect_eq(h->step[1].repeat, 2);
+	for (uint32_t i = 0; i < h->nsteps; i++)
+		cr_expect_eq(h->step[i].cta, i >= h->nsteps - h->nsteps / 2, "step %u", i);
+	first = rj_from_history(h);
+	back = rj_history(first);
+	again = rj_from_history(back);
+	cr_expect(json_equal(first, again));
+	cr_expect_eq(back->other, 1);
+	json_decref(first);
+	json_decref(again);
+	history_drop(back);
+	history_drop(h);
+	f.side[1].ctaid[0] = 3;
+	cr_expect_null(recorders_tell(all, &f), "one cluster");
+	f.side[1].ctaid[0] = 9;
+	cr_expect_null(recorders_tell(all, &f), "there is no such");
+	f.side[1].ctaid[0] = 1;
+	recorders_forget(all);
+	cr_expect_null(recorders_tell(all, &f), "the launch is over");
+	deaf.want_global = false;
+	recorders_close(all);
+}
+
 Test(history, none_if_none_is_wanted)
 {
 	all = recorders_open(0);

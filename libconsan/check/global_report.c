@@ -53,9 +53,12 @@ static void name_place(const struct cluster *c, struct finding_side *s)
 	const struct check_config *k = &c->check->config;
 	uint64_t base, bytes;
 
-	if (k->where && k->where(k->user, s->addr, &base, &bytes))
-		snprintf(s->variable, sizeof s->variable, "+0x%llx of a buffer of %llu B",
-			(unsigned long long)(s->addr - base), (unsigned long long)bytes);
+	if (!k->where || !k->where(k->user, s->addr, &base, &bytes))
+		return;
+	s->buffer = base;
+	s->buffer_bytes = bytes;
+	snprintf(s->variable, sizeof s->variable, "+0x%llx of a buffer of %llu B",
+		(unsigned long long)(s->addr - base), (unsigned long long)bytes);
 }
 
 static void side(struct cluster *c, struct finding *f, const struct global_record *r, int lane,
