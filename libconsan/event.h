@@ -9,6 +9,8 @@
 #ifndef CONSAN_EVENT_H
 #define CONSAN_EVENT_H
 
+#include "span.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -80,10 +82,6 @@ enum {
 /* mode of EV_BLOCKED: what a warp waits for */
 enum { EVW_MBARRIER, EVW_BAR, EVW_CLUSTER, EVW_WARP, EVW_WARPGROUP,
 	EVW_SETMAXNREG, EVW_SPIN };
-
-struct ev_span {
-	uint32_t addr, bytes; /* shared offset */
-};
 
 struct ev_gspan {
 	uint64_t addr, bytes; /* global */

@@ -227,8 +227,10 @@ static void get_arrays(struct code_reader *r, uint64_t bits, struct event_room *
 		e->regs = room->regs.at;
 	}
 	if (bits >> BIT_PART & 1)
-		for (size_t i = 0; i < ARRAY_SIZE(e->part); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(e->part); i++) {
 			e->part[i] = (uint16_t)code_get(r);
+			r->bad |= e->part[i] > e->nspans || (i && e->part[i] < e->part[i - 1]);
+		}
 	if (bits >> BIT_TEXT & 1) {
 		uint64_t n = code_get(r);
 

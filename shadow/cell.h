@@ -11,12 +11,13 @@
  *   flags  7..5 shift  4..3 scope           +-----------------------------+
  *          2 RMW/PART  1 STRONG  0 WRITE      one cache line; more in a chain
  *
- * Lanes: byte b of the granule was touched by the lanes
- *     rotate_left(lanes, b >> shift)
- * so one entry holds a warp's contiguous access (one start lane, `1 << shift`
- * bytes a lane), a broadcast (many start lanes), and a single lane's vector
- * access or an async engine (shift 4). Rotation, because the start lane is
- * the one that byte 0 would belong to, even if the access begins after it. */
+ * Lanes: the byte at shared address a was touched by the lanes
+ *     rotate_left(lanes, a >> shift)
+ * so one entry, the same in every granule, holds a warp's contiguous access
+ * (one lane, `1 << shift` bytes each) and a broadcast (many lanes). CELL_SAME
+ * in place of a shift: the same lanes touched all bytes, or an async engine.
+ *
+ * Granules with the same past share one cell. */
 #ifndef CONSAN_SHADOW_CELL_H
 #define CONSAN_SHADOW_CELL_H
 
@@ -43,6 +44,7 @@
 #define CELL_SCOPE_MASK (3u << CELL_SCOPE_AT)
 #define CELL_SHIFT_AT  29
 #define CELL_SHIFT_MASK (7u << CELL_SHIFT_AT)
+#define CELL_SAME       (5u << CELL_SHIFT_AT)
 
 CELL_ASSERT((CELL_SITE_MASK ^ CELL_WRITE ^ CELL_STRONG ^ CELL_PART
 	^ CELL_SCOPE_MASK ^ CELL_SHIFT_MASK) == 0xffffffffu);
@@ -57,13 +59,13 @@ struct cell_entry {
 CELL_ASSERT(sizeof(struct cell_entry) == 16);
 
 struct cell {
-	uint16_t gen;    /* a cell of another generation is empty */
+	uint32_t refs;   /* granules that have this past; not counted for cell 0 */
+	uint32_t more;   /* index of the next cell of the chain, or 0 */
 	uint16_t init;   /* bytes that were ever written */
-	uint16_t n;      /* entries, those in the chain included */
-	uint16_t writes; /* the first so many entries hold all writes */
-	uint32_t more;   /* next cell of the chain: 1 + index in the pool, or 0 */
 	uint16_t guard;  /* bytes that belong to a live mbarrier object */
-	uint16_t readers; /* 1 << agent % 16 of every read, at least */
+	uint16_t n;      /* entries, those in the chain included */
+	uint8_t writes;  /* the first so many entries hold all writes; 255: or more */
+	uint8_t readers; /* 1 << agent % 8 of every read, at least */
 	struct cell_entry entry[CELL_ENTRIES];
 };
 CELL_ASSERT(sizeof(struct cell) == 64);
@@ -73,21 +75,29 @@ CELL_FN uint32_t cell_shift(const struct cell_entry *e)
 	return e->what >> CELL_SHIFT_AT;
 }
 
+/* What a lane touched at least; CELL_SAME: of it, in one granule. */
+CELL_FN uint32_t cell_size(const struct cell_entry *e)
+{
+	return cell_shift(e) < 4 ? 1u << cell_shift(e) : CELL_BYTES;
+}
+
 CELL_FN uint32_t cell_rotate(uint32_t x, uint32_t by)
 {
 	by &= 31;
 	return by ? x << by | x >> (32 - by) : x;
 }
 
-CELL_FN uint32_t cell_lanes_at(const struct cell_entry *e, uint32_t byte)
+CELL_FN uint32_t cell_lanes_at(const struct cell_entry *e, uint32_t addr)
 {
-	return cell_rotate(e->lanes, byte >> cell_shift(e));
+	uint32_t shift = cell_shift(e);
+
+	return shift > 4 ? e->lanes : cell_rotate(e->lanes, addr >> shift);
 }
 
-/* The start lane of an access by `lane` at offset `byte` of a granule. */
-CELL_FN uint32_t cell_start(uint32_t lane, uint32_t byte, uint32_t shift)
+/* The lanes of an entry whose `lanes` touch 1 << shift bytes at addr. */
+CELL_FN uint32_t cell_lanes(uint32_t lanes, uint32_t addr, uint32_t shift)
 {
-	return 1u << ((lane - (byte >> shift)) & 31);
+	return cell_rotate(lanes, 0u - (addr >> shift));
 }
 
 #endif

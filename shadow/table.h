@@ -2,27 +2,29 @@
  *
  * The table keeps, per byte, every access that a later one could still conflict
  * with, and drops the others. It does not know what orders accesses: the
- * caller's view says that, and names the conflicts.
+ * caller's view says that, and names the conflicts. A granule has a cell, which
+ * granules with the same past share: what one operation does to many of them
+ * is worked out once for each past there is.
  *
  * House rules:
  *  - one table per CTA, used by one thread at a time;
- *  - no allocation after warming up; reset is O(1);
+ *  - no allocation after warming up; reset clears 4 bytes a granule;
  *  - epochs of one agent never fall between two accesses. */
 #ifndef CONSAN_SHADOW_TABLE_H
 #define CONSAN_SHADOW_TABLE_H
 
 #include "cell.h"
+#include "../libconsan/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct shadow {
-	struct cell *cell;       /* one more than ncells */
+	uint32_t *at;            /* of each granule: its cell */
+	uint32_t ncells;         /* granules */
+	struct cell *cell;       /* cells.h; cell[0]: nothing happened */
 	void *memory;            /* in which they stand, aligned */
-	uint32_t ncells;
-	uint16_t gen;
-	struct cell *pool;       /* chained cells */
-	uint32_t npool, cappool, free_cell;
+	uint32_t used, cap, free;
 	uint64_t visits;         /* granules touched, for the statistics */
 	/* Several tables may share the work, each being told all: this one
 	 * takes every (others + 1)th KiB, others + 1 being a power of two. */
@@ -45,6 +47,7 @@ struct shadow_view {
 	const uint32_t *known_generic, *known;
 	uint32_t ngeneric;
 	uint32_t self;  /* the agent whose lanes are in program order, or ~0 */
+	bool told;      /* the table's: one of the two below was called */
 	enum shadow_verdict (*judge)(struct shadow_view *v,
 		const struct cell_entry *old, const struct cell_entry *now,
 		uint32_t granule, uint32_t bytes);
@@ -63,13 +66,9 @@ size_t shadow_footprint(const struct shadow *s); /* bytes of host memory */
 /* One entry in one granule; now->bytes says which bytes. */
 void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
 	struct cell_entry now);
-/* bytes at addr, all by the same lanes (now.lanes, shift 4) */
-void shadow_span(struct shadow *s, struct shadow_view *v, uint32_t addr,
-	uint32_t bytes, struct cell_entry now);
-/* lane l of [first, first + count) touches 1 << shift bytes at
- * addr + (l - first << shift); addr is so aligned, shift <= 4 */
-void shadow_run(struct shadow *s, struct shadow_view *v, uint32_t addr,
-	uint32_t first, uint32_t count, uint32_t shift, struct cell_entry now);
+/* All of these bytes; now.lanes and its shift hold for any address (cell.h). */
+void shadow_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
+	uint32_t n, struct cell_entry now);
 /* lane l touches the whole granule at addr[l]; each granule stands once, or
  * now only reads */
 void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],

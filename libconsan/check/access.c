@@ -75,7 +75,7 @@ static void touch_scatter(struct view *v, struct shadow *s, const struct event *
 	now.bytes = 0;
 	for (unsigned i = 0; i < sc->n; i++) {
 		uint32_t off = sc->addr[i] % CELL_BYTES, g = sc->addr[i] / CELL_BYTES;
-		uint32_t lanes = cell_rotate(sc->lanes[i], 32 - (off >> shift));
+		uint32_t lanes = cell_lanes(sc->lanes[i], sc->addr[i], shift);
 		uint32_t bytes = ((1u << size) - 1) << off;
 
 		if (weak_write && sc->lanes[i] & (sc->lanes[i] - 1))
@@ -123,19 +123,23 @@ static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
 		return;
 	if (e->size > CELL_BYTES || e->size & (e->size - 1) || a & (e->size - 1)) {
 		/* no single pattern of lanes: one lane after the other */
-		now.what |= 4u << CELL_SHIFT_AT;
+		now.what |= CELL_SAME;
 		for (; lanes; lanes &= lanes - 1) {
 			unsigned l = (unsigned)__builtin_ctz(lanes);
+			struct ev_span span = { (uint32_t)event_lane_addr(e, l), e->size };
 
 			now.lanes = 1u << l;
-			shadow_span(s, &v->s, (uint32_t)event_lane_addr(e, l), e->size, now);
+			shadow_spans(s, &v->s, &span, 1, now);
 		}
 		return;
 	}
 	shift = log2_of(e->size);
 	now.what |= shift << CELL_SHIFT_AT;
 	if (is_run(e, lanes, first, count)) {
-		shadow_run(s, &v->s, a, first, count, shift, now);
+		struct ev_span span = { a, count << shift };
+
+		now.lanes = cell_lanes(1u << first, a, shift);
+		shadow_spans(s, &v->s, &span, 1, now);
 		return;
 	}
 	if (shift == 4 && (now.what & CELL_WRITE) == 0) { /* ldmatrix, ld.v4 */
@@ -377,13 +381,14 @@ void access_object(struct cluster *c, struct warp *w, const struct event *e)
 	unsigned lane = (unsigned)__builtin_ctz(e->lanes);
 	struct cell_entry now = {
 		.epoch = warp_stamp(w), .agent = (uint16_t)w->index, .lanes = 1u << lane,
-		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT,
+		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | CELL_SAME,
 	};
+	struct ev_span span = { (uint32_t)event_lane_addr(e, lane), 8 };
 	struct frontier *f = warp_frontier(w, lane);
 	struct view v;
 
 	if (!f)
 		return;
 	view_open(&v, c, w, 1u << lane, f, ROLE_GENERIC, e->peer);
-	shadow_span(&c->cta[e->peer].shadow, &v.s, (uint32_t)event_lane_addr(e, lane), 8, now);
+	shadow_spans(&c->cta[e->peer].shadow, &v.s, &span, 1, now);
 }

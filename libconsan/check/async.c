@@ -281,12 +281,10 @@ static bool same_instruction(const struct cluster *c, const struct event *e, con
 static void touch_spans(struct cluster *c, struct view *v, const struct event *e,
 	struct cell_entry now)
 {
-	struct shadow *s = &c->cta[v->peer].shadow;
+	const struct ev_span whole = { (uint32_t)e->addr, e->size };
 
-	if (!e->nspans)
-		shadow_span(s, &v->s, (uint32_t)e->addr, e->size, now);
-	for (unsigned i = 0; i < e->nspans; i++)
-		shadow_span(s, &v->s, e->spans[i].addr, e->spans[i].bytes, now);
+	shadow_spans(&c->cta[v->peer].shadow, &v->s, e->nspans ? e->spans : &whole,
+		e->nspans ? e->nspans : 1, now);
 }
 
 /* What the load does in one destination CTA: `peer` owns the bytes, `mbar_peer`
@@ -318,7 +316,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		global_load(c, e, w, lane, k);
 	now = (struct cell_entry){
 		.epoch = s->epoch, .agent = (uint16_t)agent_slot(c, k), .lanes = UINT32_MAX,
-		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | 4u << CELL_SHIFT_AT
+		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | CELL_SAME
 			| (e->flags & EVF_TENSOR ? CELL_PART : 0) | (e->flags & EVF_REDUCE ? CELL_STRONG : 0),
 	};
 	c->generic_slots |= s->generic;
@@ -330,9 +328,11 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 	touch_spans(c, &v, e, now);
 	if (e->lane_src) {
 		/* the source is read until the destination has the bytes [C12] */
+		struct ev_span source = { (uint32_t)e->lane_src[lane], e->size };
+
 		now.what &= ~CELL_WRITE;
 		view_open(&v, c, w, 1u << lane, f, ROLE_BULK_STORE, w->cta);
-		shadow_span(&c->cta[w->cta].shadow, &v.s, (uint32_t)e->lane_src[lane], e->size, now);
+		shadow_spans(&c->cta[w->cta].shadow, &v.s, &source, 1, now);
 	}
 	if (!m)
 		return;
@@ -347,7 +347,7 @@ static void bulk_store(struct cluster *c, const struct event *e, struct warp *w,
 {
 	struct cell_entry now = {
 		.epoch = w->stores.open, .agent = (uint16_t)agent_stores(c, w->index), .lanes = 1u << lane,
-		.what = (e->site & CELL_SITE_MASK) | 4u << CELL_SHIFT_AT
+		.what = (e->site & CELL_SITE_MASK) | CELL_SAME
 			| (e->flags & EVF_TENSOR ? CELL_PART : 0),
 	};
 	struct view v;

@@ -477,9 +477,9 @@ static void report_race(const struct view *v, enum rule rule, const struct cell_
 		a.warp += v->wgmma_warp;
 	report_side(c, f, a.warp, a.lane, now->what & CELL_SITE_MASK, a.what);
 	report_memory(c, f, 0, v->peer, addr, v->role == ROLE_GENERIC || v->role == ROLE_COPY
-		? 1u << cell_shift(now) : n);
+		? cell_size(now) : n);
 	report_side(c, f, b.warp, b.lane, old->what & CELL_SITE_MASK, b.what);
-	report_memory(c, f, 1, v->peer, addr, old->agent < 2 * c->nwarps ? 1u << cell_shift(old) : n);
+	report_memory(c, f, 1, v->peer, addr, old->agent < 2 * c->nwarps ? cell_size(old) : n);
 	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
 		explain_fence(c, f, old, v);
 	} else if (rule == CS109) {
@@ -605,20 +605,31 @@ static enum shadow_verdict judge(const struct view *v, const struct cell_entry *
 
 /* An access asks the same question granule after granule: one answer, and one
  * finding, will do. */
-enum shadow_verdict race_judge(struct shadow_view *s, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+/* The entry with its lanes as they are at byte 0 of this granule, for a look at
+ * its bytes. */
+static struct cell_entry here(const struct cell_entry *e, uint32_t granule)
 {
+	struct cell_entry local = *e;
+
+	local.lanes = cell_lanes_at(e, granule * CELL_BYTES);
+	return local;
+}
+
+enum shadow_verdict race_judge(struct shadow_view *s, const struct cell_entry *old_entry,
+	const struct cell_entry *now_entry, uint32_t granule, uint32_t bytes)
+{
+	const struct cell_entry old = here(old_entry, granule), now = here(now_entry, granule);
 	struct view *v = (struct view *)s;
-	bool same = v->asked.bytes == bytes && v->asked.agent == old->agent
-		&& v->asked.epoch == old->epoch && v->asked.what == old->what
-		&& v->asked.lanes == old->lanes && v->asked_lanes == now->lanes;
+	bool same = v->asked.bytes == bytes && v->asked.agent == old.agent
+		&& v->asked.epoch == old.epoch && v->asked.what == old.what
+		&& v->asked.lanes == old.lanes && v->asked_lanes == now.lanes;
 
 	if (same)
 		return v->answer;
-	v->answer = judge(v, old, now, granule, bytes);
-	v->asked = *old;
+	v->answer = judge(v, &old, &now, granule, bytes);
+	v->asked = old;
 	v->asked.bytes = (uint16_t)bytes;
-	v->asked_lanes = now->lanes;
+	v->asked_lanes = now.lanes;
 	return v->answer;
 }
 
@@ -636,6 +647,7 @@ static bool reads_tile(const struct view *v)
 void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why)
 {
+	const struct cell_entry local = here(now, granule);
 	struct view *v = (struct view *)s;
 	struct cluster *c = v->c;
 	unsigned byte = (unsigned)__builtin_ctz(bytes);
@@ -659,7 +671,7 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	f = report_new(c, rule, sev, site, m ? m->init.site : 0);
 	if (!f)
 		return;
-	d = doer_of(c, now, byte, 0);
+	d = doer_of(c, &local, byte, 0);
 	if (v->role == ROLE_BULK_LOAD) {
 		d.warp = v->w->index;
 		d.lane = only_lane(v->lanes);

@@ -193,7 +193,7 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 	struct warpgroup *g = &c->wg[wg_of(c, w)];
 	struct cell_entry now = {
 		.epoch = g->open, .agent = (uint16_t)agent_wgmma(c, wg_of(c, w)), .lanes = UINT32_MAX,
-		.what = (e->site & CELL_SITE_MASK) | 4u << CELL_SHIFT_AT,
+		.what = (e->site & CELL_SITE_MASK) | CELL_SAME,
 	};
 	struct view v;
 
@@ -215,8 +215,8 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 			f = w[part].group[0].f;
 		view_open(&v, c, w, UINT32_MAX, f, ROLE_WGMMA, e->peer);
 		v.wgmma_warp = own_rows ? part : 4;
-		for (unsigned i = e->part[part]; i < e->part[part + 1]; i++)
-			shadow_span(&c->cta[e->peer].shadow, &v.s, e->spans[i].addr, e->spans[i].bytes, now);
+		shadow_spans(&c->cta[e->peer].shadow, &v.s, e->spans + e->part[part],
+			e->part[part + 1] - e->part[part], now);
 	}
 }
 

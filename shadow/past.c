@@ -1,0 +1,213 @@
+/* past: what a new access makes of what a granule remembers. Finds conflicts and
+ * forgets what can no longer take part in one; does not know what a conflict means.
+ *
+ * What may be forgotten. Let x be recorded and n be the new access, both on
+ * byte b; "y knows x" means that the frontier of y holds x's agent, lane and
+ * epoch, in the generic plane G or in the proxy-fenced plane P.
+ *  - n writes: any later access that conflicts with x conflicts with n, too.
+ *    If n knows x, whoever knows n knows x (frontiers travel whole), so x can
+ *    go. In plane P likewise: a fence that covers n was executed by someone
+ *    who knew n, hence x, in G, and it raised P to all of that G. If n does
+ *    not know x, that has just been reported, and once is enough. Only a pair
+ *    of mutually strong accesses is kept: neither ordered nor a race, both
+ *    matter to a later weak access.
+ *  - n reads, x reads: only a later write w cares. If n knows x, a w that
+ *    knows n knows x: x can go. If x is the same agent's and x's lanes are
+ *    among n's, knowing n (at a later or equal epoch) includes knowing x:
+ *    x can go, whether or not the lanes know of each other.
+ *    An async n may only retire a generic x that it knows in P, because a
+ *    later async w is asked for x in P, and does not get it through n. That is
+ *    what the view's known_generic of an async accessor holds.
+ *  - n reads, x is the same lanes' write of the same epoch: n adds nothing, as
+ *    every access that conflicts with n conflicts with x, same knowledge asked.
+ *  - A strong n stands for no weak x, see as_strict().
+ * Reads of bulk stores and of wgmma become known only through the issuing
+ * lane or warps, who by then still know all they knew at issue. */
+#include "past.h"
+
+/* What to do with a recorded entry in face of the new one. SKIP_NEW: it says all
+ * that the new one would say, which therefore is not recorded; it is still
+ * compared with the others. */
+enum fate { KEEP, DROP, TRIM, SKIP_NEW };
+
+static inline bool same_track(const struct cell_entry *x, const struct cell_entry *now)
+{
+	return x->agent == now->agent
+		&& (x->what & CELL_SHIFT_MASK) == (now->what & CELL_SHIFT_MASK);
+}
+
+static inline bool lookup(const struct shadow_view *v, const struct cell_entry *x)
+{
+	const uint32_t *known = x->agent < v->ngeneric ? v->known_generic : v->known;
+
+	return known[x->agent] >= x->epoch;
+}
+
+/* Whatever is no race with now is none with x: so now may stand for x. Not if
+ * only now is strong: a third strong access would then race with x alone. */
+static inline bool as_strict(const struct cell_entry *x, const struct cell_entry *now)
+{
+	if (!(now->what & CELL_STRONG))
+		return true;
+	return x->what & CELL_STRONG && !((x->what ^ now->what) & CELL_SHIFT_MASK)
+		&& (x->what & CELL_SCOPE_MASK) >= (now->what & CELL_SCOPE_MASK);
+}
+
+/* now: the access; rec: what will be recorded for it, grown by what of the same
+ * instruction and epoch it takes over. */
+static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
+	const struct cell_entry *now, struct cell_entry *rec, uint32_t granule)
+{
+	uint32_t both = x->bytes & now->bytes;
+	enum shadow_verdict verdict;
+	bool track, retire = true;
+
+	if (x->epoch == now->epoch && x->what == now->what && x->agent == now->agent) {
+		if (x->lanes == rec->lanes) {
+			/* an async engine's writes are not ordered even so (C03) */
+			if (!(rec->bytes & ~x->bytes)
+				&& (x->agent == v->self || !(now->what & CELL_WRITE)))
+				return SKIP_NEW;
+			if (!both) {
+				rec->bytes |= x->bytes;
+				return DROP;
+			}
+		} else if (x->bytes == rec->bytes && !(now->what & CELL_WRITE)) {
+			rec->lanes |= x->lanes;
+			return DROP;
+		}
+	}
+	if (!both)
+		return KEEP;
+	if (!as_strict(x, now))
+		retire = false;
+	track = same_track(x, now) && !(x->lanes & ~now->lanes);
+	if (!((x->what | now->what) & CELL_WRITE))
+		return retire && (track || lookup(v, x)) ? TRIM : KEEP;
+	if (lookup(v, x)) {
+		verdict = SHADOW_ORDERED;
+	} else if (track && x->agent == v->self && x->lanes == now->lanes
+		&& !(x->lanes & (x->lanes - 1))) {
+		verdict = SHADOW_ORDERED; /* program order, lane by lane */
+	} else {
+		v->told = true;
+		verdict = v->judge(v, x, now, granule, both);
+	}
+	if (now->what & CELL_WRITE)
+		return retire && (track || verdict != SHADOW_MUTUAL) ? TRIM : KEEP;
+	if (track && as_strict(now, x) && x->epoch == now->epoch && x->lanes == rec->lanes
+		&& !(rec->bytes & ~x->bytes) && x->agent == v->self)
+		return SKIP_NEW;
+	return KEEP;
+}
+
+/* Does x, perhaps with fewer bytes, stay beside the new access? *skip: the new
+ * one adds nothing to what is there. */
+static inline bool stays(struct shadow_view *v, struct cell_entry *x,
+	const struct cell_entry *now, struct cell_entry *rec, uint32_t granule, bool *skip)
+{
+	switch (face(v, x, now, rec, granule)) {
+	case KEEP:
+		return true;
+	case DROP:
+		return *skip;
+	case TRIM:
+		x->bytes &= ~now->bytes;
+		return x->bytes;
+	case SKIP_NEW:
+		*skip = true;
+		return true;
+	}
+	return true;
+}
+
+/* touch_all() for a cell with a chain, or about to get one: keeps the chain
+ * compact by moving entries down. */
+static void touch_chain(struct shadow *s, struct shadow_view *v, uint32_t home,
+	uint32_t granule, const struct cell_entry *now)
+{
+	struct cell_entry rec = *now;
+	uint32_t n = s->cell[home].n, kept = 0, i = 0, k = 0, from = home, to = home;
+	bool skip = false;
+
+	s->cell[home].writes = s->cell[home].readers = 0;
+	for (; n; n--, i++) {
+		struct cell_entry x;
+
+		if (i == CELL_ENTRIES) {
+			from = s->cell[from].more;
+			i = 0;
+		}
+		x = s->cell[from].entry[i];
+		if (!stays(v, &x, now, &rec, granule, &skip))
+			continue;
+		if (k == CELL_ENTRIES) {
+			to = s->cell[to].more;
+			k = 0;
+		}
+		s->cell[to].entry[k++] = x;
+		note_entry(&s->cell[home], &x, kept++);
+	}
+	if (!skip) {
+		if (k == CELL_ENTRIES) {
+			to = s->cell[to].more ? s->cell[to].more : cells_grow(s, to);
+			k = 0;
+		}
+		s->cell[to].entry[k] = rec;
+		note_entry(&s->cell[home], &rec, kept++);
+	}
+	s->cell[home].n = (uint16_t)kept;
+	cells_cut(s, to);
+}
+
+static inline bool reads(const struct cell_entry *e)
+{
+	const uint32_t rmw = CELL_STRONG | CELL_PART;
+
+	return !(e->what & CELL_WRITE) || (e->what & rmw) == rmw;
+}
+
+static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
+	const struct cell_entry *now)
+{
+	struct cell_entry rec = *now;
+	uint32_t n = c->n, i, k;
+	bool skip = false;
+
+	c->writes = c->readers = 0;
+	for (i = k = 0; i < n; i++) {
+		struct cell_entry x = c->entry[i];
+
+		if (!stays(v, &x, now, &rec, granule, &skip))
+			continue;
+		note_entry(c, &x, k);
+		c->entry[k++] = x;
+	}
+	if (!skip) {
+		note_entry(c, &rec, k);
+		c->entry[k++] = rec;
+	}
+	c->n = (uint16_t)k;
+}
+
+void past_touch(struct shadow *s, struct shadow_view *v,
+	uint32_t at, uint32_t granule, const struct cell_entry *now)
+{
+	struct cell *c = &s->cell[at];
+
+	if (c->guard & now->bytes) {
+		v->told = true;
+		v->stray(v, now, granule, c->guard & now->bytes, SHADOW_GUARDED);
+	}
+	if (now->bytes & ~c->init && reads(now)) {
+		v->told = true;
+		v->stray(v, now, granule, now->bytes & ~c->init, SHADOW_UNWRITTEN);
+	}
+	if (now->what & CELL_WRITE)
+		c->init |= now->bytes;
+	if (c->n < CELL_ENTRIES)
+		touch_all(v, c, granule, now);
+	else
+		touch_chain(s, v, at, granule, now);
+}
+
