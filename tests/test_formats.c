@@ -211,6 +211,54 @@ Test(formats, global_races_have_pictures)
 	results_free(&r);
 }
 
+/* How often a property that SARIF does not have goes unnoticed, if it is put into any
+ * object of v but property bags and maps. */
+static unsigned unnoticed(const json_t *schema, const json_t *all, json_t *v, const char *name)
+{
+	unsigned n = 0;
+	const char *key;
+	json_t *at;
+	char *why;
+	size_t i;
+
+	if (json_is_array(v))
+		json_array_foreach(v, i, at)
+			n += unnoticed(schema, all, at, name);
+	if (!json_is_object(v) || !strcmp(name, "properties") || !strcmp(name, "partialFingerprints"))
+		return n;
+	json_object_set_new(v, "surprise", json_integer(1));
+	why = schema_check_value(schema, all);
+	n += !*why;
+	cr_expect(*why, "in %s", name);
+	free(why);
+	json_object_del(v, "surprise");
+	json_object_foreach(v, key, at)
+		n += unnoticed(schema, all, at, key);
+	return n;
+}
+
+Test(formats, sarif_has_nothing_that_its_schema_lacks)
+{
+	struct results r = sample();
+	struct err e = { 0 };
+	json_t *schema, *all;
+	char *why = NULL;
+
+	cr_assert(suppress_parse(&r, "s", "CS703\n reason: a test\n", &e), "%s", e.text);
+	suppress_apply(&r);
+	write_all(&r);
+	schema = schema_load("tests/report/sarif.json", &why);
+	all = schema_load(in_dir("x.sarif"), &why);
+	cr_assert(schema && all, "%s", why);
+	why = schema_check_value(schema, all);
+	cr_assert_str_empty(why);
+	cr_expect_eq(unnoticed(schema, all, all, ""), 0);
+	free(why);
+	json_decref(schema);
+	json_decref(all);
+	results_free(&r);
+}
+
 /* Names that want to be markup, or none at all. */
 Test(formats, hostile_names_stay_names)
 {

@@ -158,25 +158,39 @@ static bool schema_holds(struct schema *s, const json_t *rule, const json_t *v, 
 	return true;
 }
 
-/* Both are files. "" or what is wrong; free() it. */
-static inline char *schema_check(const char *schema, const char *document)
+/* "" or what is wrong; free() it. */
+static inline char *schema_check_value(const json_t *root, const json_t *v)
 {
-	json_error_t why;
-	json_t *root = json_load_file(schema, 0, &why), *v;
 	struct schema s = { .root = root };
 
-	if (!root) {
-		snprintf(s.why, sizeof s.why, "%s:%d: %s", schema, why.line, why.text);
-		return base_strdup(s.why);
-	}
-	v = json_load_file(document, JSON_REJECT_DUPLICATES, &why);
+	schema_holds(&s, root, v, "");
+	return base_strdup(s.why);
+}
+
+static inline json_t *schema_load(const char *path, char **bad)
+{
+	json_error_t why;
+	json_t *v = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+	struct text t = { 0 };
+
 	if (v)
-		schema_holds(&s, root, v, "");
-	else
-		snprintf(s.why, sizeof s.why, "%s:%d: %s", document, why.line, why.text);
+		return v;
+	text_printf(&t, "%s:%d: %s", path, why.line, why.text);
+	*bad = t.at;
+	return NULL;
+}
+
+/* The same of two files. */
+static inline char *schema_check(const char *schema, const char *document)
+{
+	char *bad = NULL;
+	json_t *root = schema_load(schema, &bad), *v = root ? schema_load(document, &bad) : NULL;
+
+	if (v)
+		bad = schema_check_value(root, v);
 	json_decref(v);
 	json_decref(root);
-	return base_strdup(s.why);
+	return bad;
 }
 
 #endif
