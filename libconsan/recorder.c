@@ -20,6 +20,7 @@
 #define MAX_BUFFERS 96u
 #define TAIL 128u        /* power of two: steps remembered of a cluster that is over ... */
 #define TAIL_TOUCHED 64u
+#define AFTER 24u        /* of these, after the access */
 #define TAILS 2048u      /* ... of clusters below this number */
 
 struct touched {             /* when did this warp last execute this access? */
@@ -33,7 +34,7 @@ struct touched {             /* when did this warp last execute this access? */
 struct past {
 	const struct history_step *ring;
 	const struct touched *touched;
-	uint64_t at;         /* steps so far: the newest is ring[(at - 1) % size] */
+	uint64_t from, at;   /* steps there: the newest is ring[(at - 1) % size] */
 	uint32_t size, ntouched, run;
 	bool hashed;         /* touched is recorder.touched, else a list */
 };
@@ -505,14 +506,14 @@ static void add_object(struct cast *c, uint8_t on, unsigned peer, uint32_t addr)
 	c->object[c->nobjects++].addr = addr;
 }
 
-static uint64_t kept(const struct past *p)
+static uint64_t oldest(uint64_t at, uint32_t size)
 {
-	return p->at < p->size ? p->at : p->size;
+	return at > size ? at - size : 0;
 }
 
 static void add_objects(const struct past *p, struct cast *c)
 {
-	for (uint64_t k = p->at - kept(p); k < p->at; k++) {
+	for (uint64_t k = p->from; k < p->at; k++) {
 		const struct history_step *s = &p->ring[k % p->size];
 
 		if (stars(c, s->cta, s->warp))
@@ -545,7 +546,7 @@ static uint32_t choose_steps(const struct past *p, const struct cast *c,
 	uint32_t n = 0;
 	uint64_t k;
 
-	for (k = p->at; k > p->at - kept(p) && n < max; k--) {
+	for (k = p->at; k > p->from && n < max; k--) {
 		const struct history_step *s = &p->ring[(k - 1) % p->size];
 		const bool star = stars(c, s->cta, s->warp);
 		const uint8_t on = barrier_of(s);
@@ -713,7 +714,8 @@ struct history *recorder_tell(struct recorder *r, const struct finding *f)
 
 	if (!r)
 		return NULL;
-	p = (struct past){ r->ring, r->touched, r->at, RING, TOUCHED, r->run, true };
+	p = (struct past){ r->ring, r->touched, oldest(r->at, RING), r->at, RING, TOUCHED, r->run,
+		true };
 	h = base_alloc(sizeof *h);
 	h->step = base_alloc((r->all->steps + FINDING_SIDES) * sizeof *h->step);
 	choose_cast(&p, f, &cast);
@@ -799,11 +801,15 @@ static const struct tail *find_tail(const struct recorders *all, const struct fi
 static void tell_part(const struct tail *t, const struct finding_side *side, unsigned i,
 	uint32_t max, uint16_t shift, struct history *h)
 {
-	const struct past p = { t->ring, t->touched, t->at, TAIL, t->ntouched, t->run, false };
+	struct past p = { t->ring, t->touched, oldest(t->at, TAIL), t->at, TAIL, t->ntouched, t->run,
+		false };
+	const struct touched *when = find_touched(&p, side);
 	struct history part = { .step = base_alloc((max + 1) * sizeof *part.step) };
 	struct cast cast = { .nagents = 0 };
 	uint64_t left = 0;
 
+	if (when && when->at > p.from && p.at > when->at + AFTER)
+		p.at = when->at + AFTER;
 	add_agent(&cast, side->cta, side->warp);
 	add_objects(&p, &cast);
 	part.nsteps = choose_steps(&p, &cast, part.step, max, &left);

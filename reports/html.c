@@ -8,9 +8,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define STEPS_DRAWN 9000u /* on the whole page: 1,000 findings stay below 5 MB */
+/* 1,000 findings stay below 5 MB: a picture is drawn if it leaves room for the words of
+ * all findings after it. */
+#define PAGE_BYTES (4700u << 10)
+#define WORDS_BYTES 3400u /* of a finding among many, about */
+#define STEP_BYTES 320u   /* of a timeline, about */
 #define MOST 2000u        /* findings on a page, unless --print-limit is higher, or 0 */
-#define FEW 60u           /* findings; of more, excerpts are shorter */
+#define FEW 60u           /* findings; of more, excerpts are shorter ... */
+#define MANY 300u         /* ... and of these shorter still */
 
 /* ---- the head ---- */
 
@@ -282,19 +287,18 @@ static void story(struct html *h, const struct finding *f)
 static void pictures(struct html *h, const struct finding *f)
 {
 	const struct history *y = f->history;
-	const uint32_t steps = !y ? 0 : y->nsteps < 96 ? y->nsteps + 8 : 104;
+	const uint64_t drawn = STEP_BYTES * (!y ? 0u : y->nsteps < 96 ? y->nsteps + 8 : 104u);
 
 	html_waits(h, f);
 	if (!y) {
 		html_memory(h, f);
 		return;
 	}
-	if (steps > h->steps_left) {
+	if (h->shown > FEW && h->m.bytes + drawn + (h->shown - h->id) * WORDS_BYTES > PAGE_BYTES) {
 		mu_element(&h->m, "p", "note", "Timeline and memory map are left out to keep this page "
 			"small: consan report FILE.json --finding %u draws them.", h->id);
 		return;
 	}
-	h->steps_left -= steps;
 	html_timeline(h, f);
 	html_memory(h, f);
 	html_mbarriers(h, f);
@@ -506,7 +510,8 @@ static int64_t newest_program(const struct results *r)
 void report_html(const struct results *r, const struct options *o, FILE *out)
 {
 	struct html h = { .m = { .out = out }, .o = o, .r = r, .built = newest_program(r),
-		.context = r->finding.n <= FEW ? 3 : 1, .steps_left = STEPS_DRAWN };
+		.context = r->finding.n <= FEW ? 3 : r->finding.n <= MANY ? 1 : 0,
+		.frames = r->finding.n <= MANY ? 12 : 2 };
 	const size_t most = o->print_limit > MOST ? o->print_limit : MOST;
 	unsigned *kernel = base_alloc((r->finding.n + 1) * sizeof *kernel), nkernels = 0;
 	struct markup *m = &h.m;

@@ -20,7 +20,7 @@ struct html {
 	const struct results *r;
 	int64_t built;          /* when the newest program was; 0: not known */
 	unsigned context;       /* source lines shown before and after the one */
-	uint64_t steps_left;    /* of history, that may still be drawn */
+	unsigned frames;        /* of an inlining chain; of more, the ends */
 	size_t shown;           /* findings, from the first */
 	unsigned id;            /* of the finding at hand, from 1 */
 };

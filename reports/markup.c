@@ -30,6 +30,17 @@ static size_t character(const unsigned char *s, size_t n)
 	return len;
 }
 
+static void put(struct markup *m, const char *s, size_t n)
+{
+	fwrite(s, 1, n, m->out);
+	m->bytes += n;
+}
+
+static void puts_to(struct markup *m, const char *s)
+{
+	put(m, s, strlen(s));
+}
+
 static void escaped(struct markup *m, const char *s, size_t n)
 {
 	while (n) {
@@ -40,23 +51,23 @@ static void escaped(struct markup *m, const char *s, size_t n)
 				&& s[k] != '\'')
 			k++;
 		if (k) {
-			fwrite(s, 1, k, m->out);
+			put(m, s, k);
 			s += k;
 			n -= k;
 			continue;
 		}
 		switch (*s) {
-		case '<': fputs("&lt;", m->out); break;
-		case '>': fputs("&gt;", m->out); break;
-		case '&': fputs("&amp;", m->out); break;
-		case '"': fputs("&quot;", m->out); break;
-		case '\'': fputs("&#39;", m->out); break;
+		case '<': puts_to(m, "&lt;"); break;
+		case '>': puts_to(m, "&gt;"); break;
+		case '&': puts_to(m, "&amp;"); break;
+		case '"': puts_to(m, "&quot;"); break;
+		case '\'': puts_to(m, "&#39;"); break;
 		default:
 			len = character((const unsigned char *)s, n);
 			if (len)
-				fwrite(s, 1, len, m->out);
+				put(m, s, len);
 			else
-				fputs("\xef\xbf\xbd", m->out);
+				puts_to(m, "\xef\xbf\xbd");
 			len += !len;
 		}
 		s += len;
@@ -89,7 +100,7 @@ static void vescaped(struct markup *m, const char *fmt, va_list ap)
 static void end_tag(struct markup *m)
 {
 	if (m->in_tag)
-		putc('>', m->out);
+		puts_to(m, ">");
 	m->in_tag = false;
 }
 
@@ -99,7 +110,8 @@ void mu_open(struct markup *m, const char *name)
 	if (m->depth == MARKUP_DEPTH)
 		base_die("a document is too deep at <%s>", name);
 	m->open[m->depth++] = name;
-	fprintf(m->out, "<%s", name);
+	puts_to(m, "<");
+	puts_to(m, name);
 	m->in_tag = true;
 }
 
@@ -109,18 +121,21 @@ void mu_attr(struct markup *m, const char *name, const char *fmt, ...)
 
 	if (!m->in_tag)
 		base_die("attribute %s outside of a tag", name);
-	fprintf(m->out, " %s=\"", name);
+	puts_to(m, " ");
+	puts_to(m, name);
+	puts_to(m, "=\"");
 	va_start(ap, fmt);
 	vescaped(m, fmt, ap);
 	va_end(ap);
-	putc('"', m->out);
+	puts_to(m, "\"");
 }
 
 void mu_flag(struct markup *m, const char *name)
 {
 	if (!m->in_tag)
 		base_die("attribute %s outside of a tag", name);
-	fprintf(m->out, " %s", name);
+	puts_to(m, " ");
+	puts_to(m, name);
 }
 
 void mu_text(struct markup *m, const char *fmt, ...)
@@ -153,7 +168,9 @@ void mu_close(struct markup *m, const char *name)
 	if (strcmp(open, name))
 		base_die("</%s> where <%s> is open", name, open);
 	end_tag(m);
-	fprintf(m->out, "</%s>", name);
+	puts_to(m, "</");
+	puts_to(m, name);
+	puts_to(m, ">");
 }
 
 void mu_void(struct markup *m)
@@ -165,20 +182,20 @@ void mu_void(struct markup *m)
 void mu_empty(struct markup *m)
 {
 	pop(m);
-	fputs("/>", m->out);
+	puts_to(m, "/>");
 	m->in_tag = false;
 }
 
 void mu_newline(struct markup *m)
 {
 	end_tag(m);
-	putc('\n', m->out);
+	puts_to(m, "\n");
 }
 
 void mu_trusted(struct markup *m, const char *s, size_t n)
 {
 	end_tag(m);
-	fwrite(s, 1, n, m->out);
+	put(m, s, n);
 }
 
 void mu_class(struct markup *m, const char *name, const char *class)

@@ -12,6 +12,7 @@
 
 struct markup {
 	FILE *out;
+	uint64_t bytes;         /* written so far */
 	const char *open[MARKUP_DEPTH];
 	unsigned depth;
 	bool in_tag;            /* attributes may still come */

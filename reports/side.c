@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAMES 12        /* of an inlining chain; of more, the ends */
 #define LINE_SHOWN 240   /* bytes of a source line */
 
 /* ---- highlighting: enough to read by, not a compiler ---- */
@@ -208,16 +207,22 @@ static void frame(struct html *h, const struct site_loc *l, const char *how)
 /* From the innermost frame out; the one whose text is shown is marked. */
 static void frames(struct html *h, const struct site_loc *first, const struct site_loc *shown)
 {
-	unsigned n = 0, k = 0;
+	unsigned n = 0, k = 0, left = 0;
 	bool outer = false;
 
 	for (const struct site_loc *l = first; l; l = l->inlined_at)
 		n++;
 	mu_class(&h->m, "ol", "frames");
 	for (const struct site_loc *l = first; l; l = l->inlined_at, k++) {
-		if (n > FRAMES && k == FRAMES / 2)
-			mu_element(&h->m, "li", NULL, "%u calls between", n - FRAMES);
-		if (n <= FRAMES || k < FRAMES / 2 || k >= n - FRAMES / 2)
+		const bool show = n <= h->frames || k < h->frames / 2 || k >= n - h->frames / 2
+			|| l == shown;
+
+		if (!show)
+			left++;
+		else if (left)
+			mu_element(&h->m, "li", NULL, "%u call%s between", left, words_plural(left));
+		left = show ? 0 : left;
+		if (show)
 			frame(h, l, l == shown ? "at" : outer ? "inlined at" : "through");
 		outer |= l == shown;
 	}
