@@ -858,8 +858,11 @@ ParameterizedTestParameters(kernels, clean)
 
 ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 {
-	/* no multicast pipeline there is meets K6, see policy.def */
-	static const char *const options[] = { "", "--strict --knob=async_across_ctas=0",
+	/* no multicast pipeline there is meets K6, see policy.def; nor do cooperative
+	 * groups and libcu++ A12 */
+	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
+		? "--strict --knob=async_across_ctas=0"
+		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
 		"--async=early", "--seed=7" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {

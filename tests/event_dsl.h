@@ -32,7 +32,7 @@ static inline void begin_with(unsigned warps, bool strict)
 		{ "tile", 0, 0x4000 }, { "full", 0x4000, 64 }, { "empty", 0x4040, 64 },
 	};
 	struct check_config config = {
-		.launch = { .kernel = "test", .grid = { 1, 1, 1 }, .block = { warps * 32, 1, 1 },
+		.launch = { .kernel = "test", .grid = { 1, 1, 1 }, .block = { warps * 32, 1, 1 }, .shared_static = 64 << 10,
 			.symbols = symbol, .nsymbols = 3, .sm = 90 },
 	};
 	struct cluster_info info = { .launch = &config.launch, .nctas = 1, .warps_per_cta = warps };

@@ -249,9 +249,8 @@ static bool releases(unsigned sem)
 	return sem == SEM_RELEASE || sem == SEM_ACQ_REL || sem == SEM_SC;
 }
 
-/* Reads join what the write chain has released. Lanes of one instruction do not
- * inherit from each other (A08): they all read before any of them writes. From
- * another CTA's thread only scopes that hold both hand over (A07, G09). */
+/* Reads join what the write chain has released before the instruction; what its
+ * lanes inherit from each other is warp_inherit()'s. From another CTA's thread only scopes that hold both hand over (A07, G09). */
 static void strong_reads(struct cluster *c, struct warp *w, const struct event *e)
 {
 	if (!c->nflags || !(e->mode & EVM_READ) || e->flags & EVF_RED)
@@ -346,8 +345,10 @@ void on_access(struct cluster *c, const struct event *e)
 		view_open(&v, c, w, lanes, w->group[i].f, ROLE_GENERIC, e->peer);
 		touch_lanes(&v, e, lanes, now);
 	}
-	if (strong)
-		strong_writes(c, w, e);
+	if (!strong)
+		return;
+	strong_writes(c, w, e);
+	warp_inherit(c, w, e);
 }
 
 void on_cp_async(struct cluster *c, const struct event *e)

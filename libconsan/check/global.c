@@ -323,8 +323,10 @@ void global_access(struct cluster *c, const struct event *e)
 		flush_before(c, w, e);
 	touch_lanes(c, w, e->lanes, e->addr, e->stride, e->lane_addr, &r,
 		!strong && e->mode & EVM_WRITE);
-	if (strong)
-		global_writes(c, w, e);
+	if (!strong)
+		return;
+	global_writes(c, w, e);
+	warp_inherit(c, w, e);
 }
 
 void global_copy(struct cluster *c, const struct event *e)

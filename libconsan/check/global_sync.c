@@ -211,8 +211,8 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 	}
 }
 
-/* All lanes read before any of them writes: none inherits what another's write
- * of the same instruction releases (A08, N1). red never acquires (A09). */
+/* What the chain has released before the instruction; what its lanes inherit
+ * from each other is warp_inherit()'s. red never acquires (A09). */
 void global_reads(struct cluster *c, struct warp *w, const struct event *e)
 {
 	struct global *g = c->check->global;

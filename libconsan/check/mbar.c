@@ -377,6 +377,18 @@ static bool over(struct cluster *c, struct warp *w, uint32_t lanes, const struct
 		|| !(others & ~frontier_lanes(&c->space, f, PLANE_G, x->warp, x->epoch));
 }
 
+/* Would it be, if the collectives of a warp ordered memory (A12)? The lane that
+ * takes libcu++'s pipelines down knows of the others by a match alone. */
+static bool over_if_met(struct cluster *c, struct warp *w, uint32_t lanes, const struct who *x)
+{
+	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
+	const uint32_t others = x->warp == w->index ? x->lanes & ~lanes : x->lanes;
+
+	return f && !c->check->config.policy.collectives_order_nothing
+		&& !(others & ~(frontier_lanes(&c->space, f, PLANE_G, x->warp, x->epoch)
+			| frontier_lanes(&c->space, f, PLANE_SOFT_G, x->warp, x->epoch)));
+}
+
 /* B06: an operation that signals the object must be known to be complete by the
  * thread that invalidates it, whether or not it has come by now; a later use
  * of the object by its issuer says nothing of it, nor does one before it. */
@@ -415,9 +427,21 @@ void on_mb_inval(struct cluster *c, const struct event *e)
 		return;
 	}
 	for (size_t i = 0; i < m->users.n; i++) {
+		bool met;
+
 		if (over(c, w, e->lanes, &m->users.at[i]))
 			continue;
-		f = begin(c, CS205, e, m, doing(e), &m->users.at[i], "mbarrier use");
+		met = over_if_met(c, w, e->lanes, &m->users.at[i]);
+		f = begin_as(c, CS205, met ? SEV_NOTE : rule_severity(CS205), e, m, doing(e),
+			&m->users.at[i], "mbarrier use");
+		if (met) {
+			if (!f)
+				continue;
+			report_edge(f, "nothing but a collective of the warp (shfl, vote, match, redux) stands "
+				"between them: its lanes meet there, but it orders no memory");
+			report_send(c, f);
+			continue;
+		}
 		if (!f)
 			break;
 		if (m->users.at[i].warp == w->index)

@@ -372,6 +372,43 @@ bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
 	return true;
 }
 
+/* A08: lanes of one read-modify-write on one address take their turns, and the
+ * last has read what the others released: where the last to arrive does the rest,
+ * it may be one of them. Those before it inherit nothing, as which they are is the
+ * executor's choice, in which a program without such a test must not hide (N1). */
+void warp_inherit(struct cluster *c, struct warp *w, const struct event *e)
+{
+	const bool releases = e->sem == SEM_RELEASE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC;
+	const bool acquires = e->sem == SEM_ACQUIRE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC;
+	uint32_t left, same;
+
+	if (e->mode != EVM_RMW || e->flags & EVF_RED || (!releases && !w->released.n))
+		return;
+	for (left = e->lanes; left & (left - 1); left &= ~same) {
+		unsigned last = 31u - (unsigned)__builtin_clz(left);
+		uint64_t addr = event_lane_addr(e, last);
+		struct frontier *f;
+		bool any = releases;
+
+		same = 0;
+		for (uint32_t m = left; m; m &= m - 1)
+			if (event_lane_addr(e, (unsigned)__builtin_ctz(m)) == addr)
+				same |= m & -m;
+		if (!(same & (same - 1)))
+			continue;
+		f = frontier_new(&c->space);
+		if (releases)
+			warp_release(c, w, same & ~(1u << last), f);
+		else
+			any = warp_published(c, w, same & ~(1u << last), f, NULL);
+		if (any && acquires)
+			warp_acquire(c, w, 1u << last, f);
+		else if (any)
+			warp_observe(c, w, 1u << last, f, 0);
+		frontier_put(&c->space, f);
+	}
+}
+
 static void fence_acquires(struct cluster *c, struct warp *w, const struct event *e)
 {
 	for (size_t i = 0; i < w->observed.n;) {

@@ -644,6 +644,15 @@ static bool reads_tile(const struct view *v)
 	return v->role == ROLE_WGMMA || (e->kind == EV_ACCESS && e->flags & EVF_MATRIX);
 }
 
+/* %reserved_smem_offset_*: behind the kernel's own memory; who uses it clears in
+ * it what it needs, as cooperative groups do bit by bit. */
+static bool reserved(const struct cluster *c, uint64_t addr)
+{
+	const struct launch_info *l = c->info.launch;
+
+	return addr >= ((l->shared_static + l->shared_dynamic + 15) & ~15u);
+}
+
 void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why)
 {
@@ -663,6 +672,8 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 		m = mbar_of(c, v->peer, (uint32_t)addr & ~7u);
 		if (!m || (now->agent == v->w->index && c->now->kind == EV_MB_INIT))
 			return; /* a second init is CS204 */
+	} else if (reserved(c, addr)) {
+		return;
 	} else if (v->role == ROLE_BULK_STORE) {
 		sev = SEV_NOTE; /* the bytes may lie outside the tensor, clipped */
 	} else if (reads_tile(v) && !c->check->config.policy.uninitialised_tile) {

@@ -380,6 +380,8 @@ void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 /* What fences of those lanes released; held: takes what fences of .cta scope did */
 bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into,
 	struct frontier *held);
+/* After its writes: what the last of the lanes of one read-modify-write has read. */
+void warp_inherit(struct cluster *c, struct warp *w, const struct event *e);
 /* Adds what the lane's released entry i says of all memory, if it is the lane's. */
 bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
 	struct frontier *into, unsigned *scope);

@@ -287,7 +287,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		g.shared_bytes = ((g.shared_user + 15) & ~15u) + l->device->shared_reserved;
 	g.nregs = entry_regs(k, g.nthreads);
 	g.info = (struct launch_info){ .kernel = k->func->name, .id = l->id,
-		.shared_static = k->info.shared_static, .shared_dynamic = l->shared_dynamic,
+		.shared_static = g.shared_user - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = g.nregs, .sm = l->device->sm, .seed = l->seed,
 		.symbols = k->symbol, .nsymbols = k->nsymbol };
 	memcpy(g.info.grid, l->grid, sizeof g.info.grid);

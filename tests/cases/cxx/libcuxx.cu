@@ -24,7 +24,10 @@ enum { THREADS = 128 };
 	BUG(no_barrier_wait, CS104, "", "reads what memcpy_async copies without waiting at its barrier") \
 	BUG(relaxed_flag, CS102, "", "hands data on by a flag that is stored relaxed") \
 	BUG(no_tile_sync, CS103, "", "lanes exchange values through memory without tile.sync") \
-	BUG(temp_storage_reused, CS102, "", "uses CUB's temporary storage again with no barrier")
+	BUG(temp_storage_reused, CS102, "", "uses CUB's temporary storage again with no barrier") \
+	BUG(released_too_early, CS106, "", "a consumer of cuda::pipeline reads a stage that it has released") \
+	BUG(no_second_wait, CS102, "", "reads a tile that others fill again without waiting at a cuda::barrier") \
+	BUG(half_tile_sync, CS102, "", "threads of a tile of 64 meet by warps only")
 
 PLANT(BUGS)
 
@@ -139,6 +142,80 @@ template <class Bug> __global__ void reduce_twice(const int *in, int *out, Bug b
 		out[0] = first + second;
 }
 
+/* Producers and consumers; the last thread to leave takes the barriers down. */
+template <class Bug> __global__ void roles(const int *in, int *out, Bug bug)
+{
+	__shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
+	__shared__ int stage[2][THREADS / 2];
+	const cg::thread_block block = cg::this_thread_block();
+	const bool consumer = threadIdx.x >= THREADS / 2;
+	const int t = threadIdx.x % (THREADS / 2);
+	auto pipe = cuda::make_pipeline(block, &state,
+		consumer ? cuda::pipeline_role::consumer : cuda::pipeline_role::producer);
+	int sum = 0;
+
+	for (int i = 0; i < 5; i++) {
+		if (!consumer) {
+			pipe.producer_acquire();
+			cuda::memcpy_async(&stage[i % 2][t], in + i * 64 + t, sizeof(int), pipe); // @bug released_too_early CS106
+			pipe.producer_commit();
+			continue;
+		}
+		pipe.consumer_wait();
+		if (!bug.is(released_too_early))
+			sum += stage[i % 2][t ^ 1];
+		pipe.consumer_release();
+		if (bug.is(released_too_early))
+			sum += stage[i % 2][t ^ 1]; // @bug released_too_early CS106
+	}
+	if (consumer)
+		out[t] = sum;
+}
+
+struct count_up {
+	int *n;
+	__device__ void operator()() { ++*n; }
+};
+
+/* With a completion a cuda::barrier is no mbarrier but a counter and a flag. */
+template <class Bug> __global__ void completion(int *out, Bug bug)
+{
+	using counted = cuda::barrier<cuda::thread_scope_block, count_up>;
+	__shared__ alignas(counted) char place[sizeof(counted)];
+	__shared__ int tile[THREADS], phases;
+	counted &bar = *(counted *)place;
+	const int t = threadIdx.x;
+
+	if (t == 0) {
+		phases = 0;
+		new (&bar) counted(THREADS, count_up{&phases});
+	}
+	__syncthreads();
+	for (int i = 0; i < 3; i++) {
+		tile[t] = t + i; // @bug no_second_wait CS102
+		bar.arrive_and_wait();
+		out[t] = tile[t ^ 64] + phases; // @bug no_second_wait CS102
+		if (!bug.is(no_second_wait))
+			bar.arrive_and_wait();
+	}
+}
+
+template <class Bug> __global__ void big_tiles(int *out, Bug bug)
+{
+	__shared__ int box[THREADS];
+	__shared__ cg::block_tile_memory<THREADS> memory;
+	const cg::thread_block block = cg::this_thread_block(memory);
+	const auto tile = cg::tiled_partition<64>(block);
+	const int t = threadIdx.x, sum = cg::reduce(tile, t, cg::plus<int>());
+
+	box[t] = sum; // @bug half_tile_sync CS102
+	if (bug.is(half_tile_sync))
+		__syncwarp();
+	else
+		tile.sync();
+	out[t] = box[t ^ 32] + t; // @bug half_tile_sync CS102
+}
+
 template <class Bug> static void launch(const int *in, int *out, Bug bug)
 {
 	arrive_and_wait<<<1, THREADS>>>(out, bug);
@@ -147,6 +224,9 @@ template <class Bug> static void launch(const int *in, int *out, Bug bug)
 	flag<<<1, THREADS>>>(in, out + 3 * THREADS, bug);
 	tiles<<<1, THREADS>>>(out + 4 * THREADS, bug);
 	reduce_twice<<<1, THREADS>>>(in, out + 5 * THREADS, bug);
+	roles<<<1, THREADS>>>(in, out + 6 * THREADS, bug);
+	completion<<<1, THREADS>>>(out + 7 * THREADS, bug);
+	big_tiles<<<1, THREADS>>>(out + 8 * THREADS, bug);
 	CUDA(cudaDeviceSynchronize());
 }
 
@@ -156,11 +236,11 @@ int main(int argc, char **argv)
 		sizeof bugs / sizeof *bugs};
 	const struct run r = harness_args(argc, argv, p);
 	struct checker c = {};
-	int host[4 * THREADS], got[6 * THREADS];
+	int host[4 * THREADS], got[9 * THREADS];
 
 	for (int i = 0; i < 4 * THREADS; i++)
 		host[i] = i;
-	int *in = harness_device(host, 4 * THREADS), *out = harness_device<int>(NULL, 6 * THREADS);
+	int *in = harness_device(host, 4 * THREADS), *out = harness_device<int>(NULL, 9 * THREADS);
 	if (r.bug >= 0)
 		launch(in, out, planted_bug{r.bug});
 	else
@@ -172,6 +252,10 @@ int main(int argc, char **argv)
 		checker_see(c, 2 * THREADS + t, got[2 * THREADS + t], t, 0);
 		checker_see(c, 4 * THREADS + t, got[4 * THREADS + t],
 			(t ^ 1) + 32 * (t & ~31) + 31 * 16, 0);
+		checker_see(c, 7 * THREADS + t, got[7 * THREADS + t], (t ^ 64) + 2 + 5, 0);
+		checker_see(c, 8 * THREADS + t, got[8 * THREADS + t], 64 * (t & 64) + 63 * 32 + t, 0);
+		if (t < THREADS / 2)
+			checker_see(c, 6 * THREADS + t, got[6 * THREADS + t], 5 * (t ^ 1) + 640, 0);
 	}
 	checker_see(c, 3 * THREADS, got[3 * THREADS], 42, 0);
 	checker_see(c, 5 * THREADS, got[5 * THREADS], 2 * 127 * 64 + THREADS, 0);
