@@ -201,7 +201,7 @@ install: all $(BUILD)/libconsan.so.0 $(MAN)
 deb: deps
 	$(V)rm -rf $(BUILD)/deb
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) install PREFIX=/usr DESTDIR=$(BUILD)/deb
-	$(V)strip --strip-unneeded $(BUILD)/deb/usr/bin/* $(BUILD)/deb/usr/lib/libconsan.so.0 $(BUILD)/deb/usr/lib/consan/libconsan-cuda.so
+	$(V)strip --strip-unneeded $(BUILD)/deb/usr/bin/* $(BUILD)/deb/usr/lib/libconsan.so.0 $(BUILD)/deb/usr/lib/consan/libconsan-*.so
 	$(V)strip -g $(BUILD)/deb/usr/lib/libconsan.a
 	$(V)install -d $(BUILD)/deb/DEBIAN && $(FILL) libconsan/install/control.in >$(BUILD)/deb/DEBIAN/control
 	$(V)printf 'activate-noawait ldconfig\n' >$(BUILD)/deb/DEBIAN/triggers

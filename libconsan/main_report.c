@@ -96,7 +96,7 @@ static bool load(struct args *a, struct results *r, struct err *e)
 		suppress_apply(r);
 	for (size_t k = 0; k < a->only.n; k++)
 		if (a->only.at[k] > r->finding.n)
-			return err_set(e, ERR_OPTION, 0, 0, "--finding=%u: there are %zu findings",
+			return err_set(e, ERR_OPTION, 0, 0, "--finding=%u: the last is %zu",
 				a->only.at[k], r->finding.n);
 	for (size_t i = 0; i < r->finding.n; i++) {
 		bool wanted = !a->only.n;

@@ -84,8 +84,6 @@ void results_coverage(struct results_writer *w, const struct coverage *c);
 /* Replaces the earlier record of the same site. */
 void results_bank_use(struct results_writer *w, const struct bank_use *u);
 void results_remark(struct results_writer *w, enum result_remark_kind kind, const char *text);
-/* The first write error, if any; errno's text. */
-bool results_error(struct results_writer *w, struct err *e);
 
 /* ---- reading ---- */
 
@@ -101,7 +99,7 @@ struct results {
 	VEC(struct result_remark) remark;
 	VEC(struct result_suppression) suppression;
 	VEC(struct result_suppressed) suppressed; /* findings that an entry matched */
-	uint64_t cut;           /* lines that could not be read (the last of a crash) */
+	uint64_t cut;           /* lines that could not be read: of a crash, a full disk */
 	struct results_merge *merge; /* private */
 };
 

@@ -184,6 +184,7 @@ bool results_load(struct results *r, const char *path, struct err *e)
 		ok = err_set(e, ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
 	else
 		ok = load_lists(r, path, all, e);
+	r->cut += rj_number(all, "cut");
 	json_decref(all);
 	return ok;
 }

@@ -50,7 +50,7 @@ int report_exit_status(const struct results *r, const struct options *o, int pro
 		return (int)o->error_exitcode;
 	if (program)
 		return program;
-	if (!o->allow_unchecked && (n.checked < n.kernels || !n.kernels))
+	if (!o->allow_unchecked && (n.checked < n.kernels || !n.kernels || r->cut))
 		return EXIT_UNCHECKED;
 	return 0;
 }
@@ -158,7 +158,7 @@ static void add_remarks(struct page *p, const struct results *r)
 		page_indent(p, 2);
 		page_add(p, YELLOW, "%llu record%s could not be read",
 			(unsigned long long)r->cut, r->cut == 1 ? "" : "s");
-		page_add(p, PLAIN, ": a process ended while writing");
+		page_add(p, PLAIN, ": a process ended while writing, or the disk of TMPDIR was full");
 		page_end(p);
 	}
 }

@@ -486,7 +486,7 @@ static void coverage(struct html *h)
 				words_plural(r->remark.at[i].count));
 		if (r->cut)
 			mu_element(m, "li", NULL, "%llu records could not be read: a process ended "
-				"while writing", (unsigned long long)r->cut);
+				"while writing, or the disk of TMPDIR was full", (unsigned long long)r->cut);
 		mu_close(m, "ul");
 	}
 	mu_close(m, "section");

@@ -100,6 +100,8 @@ void report_json(const struct results *r, FILE *out)
 		"findings", findings, "rules", rules, "coverage", coverage,
 		"launches", launches, "processes", processes, "remarks", remarks);
 	add_suppressed(all, r);
+	if (r->cut)
+		json_object_set_new(all, "cut", json_integer((json_int_t)r->cut));
 	if (r->bank.n) {
 		json_t *banks = json_array();
 

@@ -122,7 +122,7 @@ static void kernel_case(struct markup *m, const struct coverage *c)
 void report_junit(const struct results *r, const struct options *o, FILE *out)
 {
 	struct markup mu = { .out = out }, *m = &mu;
-	size_t unchecked = 0, skipped = r->suppressed.n;
+	size_t unchecked = r->cut > 0, skipped = r->suppressed.n;
 	struct report_counts n;
 
 	report_count(r, &n);
@@ -135,13 +135,22 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 	mu_newline(m);
 	mu_open(m, "testsuite");
 	mu_attr(m, "name", "consan");
-	mu_attr(m, "tests", "%zu", r->coverage.n + r->finding.n + r->suppressed.n);
+	mu_attr(m, "tests", "%zu", r->coverage.n + r->finding.n + r->suppressed.n
+		+ (r->cut > 0));
 	mu_attr(m, "failures", "%u", n.errors);
 	mu_attr(m, "errors", "%zu", unchecked);
 	mu_attr(m, "skipped", "%zu", skipped);
 	mu_newline(m);
 	for (size_t i = 0; i < r->coverage.n; i++)
 		kernel_case(m, &r->coverage.at[i]);
+	if (r->cut) {
+		begin_case(m, "records", "consan");
+		mu_open(m, "error");
+		mu_attr(m, "type", "unchecked");
+		mu_attr(m, "message", "%llu could not be read", (unsigned long long)r->cut);
+		mu_empty(m);
+		end_case(m);
+	}
 	for (size_t i = 0; i < r->finding.n; i++)
 		finding(m, o, &r->finding.at[i], NULL);
 	for (size_t i = 0; i < r->suppressed.n; i++)

@@ -216,7 +216,7 @@ static json_t *notification(const char *level_of, const char *text)
 static json_t *invocation(const struct results *r)
 {
 	json_t *said = json_array();
-	bool good = true;
+	bool good = !r->cut;
 
 	for (size_t i = 0; i < r->coverage.n; i++) {
 		const struct coverage *c = &r->coverage.at[i];
@@ -229,6 +229,9 @@ static json_t *invocation(const struct results *r)
 		json_array_append_new(said, notification("error", t.at));
 		text_free(&t);
 	}
+	if (r->cut)
+		json_array_append_new(said, notification("error", "some records of the processes could "
+			"not be read: findings may be missing"));
 	for (size_t i = 0; i < r->remark.n; i++)
 		json_array_append_new(said, notification("note", r->remark.at[i].text));
 	return json_pack("[{sb so}]", "executionSuccessful", (int)good,

@@ -303,6 +303,8 @@ Test(formats, json_comes_back_and_merges)
 	char *first, *again;
 	struct err e = { 0 };
 
+	r.cut = 1;
+	expect_sound(&r);
 	write_all(&r);
 	cr_assert(results_load(&back, in_dir("x.json"), &e), "%s", e.text);
 	results_finish(&back);
@@ -315,6 +317,7 @@ Test(formats, json_comes_back_and_merges)
 		cr_assert(results_load(&both, in_dir("x.json"), &e), "%s", e.text);
 	results_finish(&both);
 	cr_expect_eq(both.finding.n, r.finding.n);
+	cr_expect_eq(both.cut, 2);
 	cr_expect_eq(both.finding.at[0].seen, 2 * r.finding.at[0].seen);
 	cr_expect_eq(both.coverage.at[0].launches, 2 * r.coverage.at[0].launches);
 	results_free(&r);

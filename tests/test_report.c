@@ -280,6 +280,8 @@ Test(report, exit_status)
 	cr_assert_eq(report_exit_status(&none, &o, 0), 67);
 	cr_assert_eq(report_exit_status(&none, &o, 1), 1);
 	cr_assert_eq(report_exit_status(&filtered, &o, 0), 67, "nothing at all was checked");
+	clean.cut = 1;
+	cr_assert_eq(report_exit_status(&clean, &o, 0), 67, "something is missing");
 	cr_assert(options_parse(&o, "error-exitcode=0", &e));
 	cr_assert_eq(report_exit_status(&bad, &o, 0), 67);
 	cr_assert(options_parse(&o, "allow-unchecked", &e));

@@ -200,6 +200,23 @@ Test(results, a_launch_that_never_ended_is_said)
 	results_free(&r);
 }
 
+/* A disk that was full from the start, or soon after. */
+Test(results, an_empty_file_lacks_something)
+{
+	static const char *const text[] = { "", "{\"consan\":1,\"ty" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(text); i++) {
+		FILE *out = fopen(path, "w");
+		struct results r;
+
+		fputs(text[i], out);
+		fclose(out);
+		r = read_back();
+		cr_expect_eq(r.cut, 1, "%s", text[i]);
+		results_free(&r);
+	}
+}
+
 Test(results, files_that_are_not_ours)
 {
 	struct results r = { 0 };
