@@ -212,6 +212,16 @@ static void check(const struct inject_launch *l, bool ended)
 	free(skip);
 }
 
+/* While the kernel runs. */
+static void expect(const struct inject_launch *l)
+{
+	struct gpu_launch g = { .module = l->module, .kernel = l->kernel,
+		.shared_dynamic = l->shared, .sm = gpu_module_sm(l->module) };
+
+	describe(l, &g);
+	gpu_expect(inject_session(), &g);
+}
+
 /* Nothing stops one kernel of a process: the process ends, with what was found. */
 static _Noreturn void stop(const struct inject_launch *l)
 {
@@ -228,6 +238,8 @@ void inject_after(struct inject_launch *l, CUresult r)
 
 	if (!l->module)
 		return;
+	if (!r && l->wanted)
+		expect(l);
 	if (!r)
 		r = wait_for(l->stream);
 	if (r == CUDA_ERROR_NOT_READY) {

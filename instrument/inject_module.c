@@ -83,6 +83,7 @@ const void *inject_image(const void *image, const char *what)
 	pthread_mutex_unlock(&images.lock);
 	ptx = ptx_of(image, name.at, &n);
 	if (ptx) {
+		gpu_stand_by(inject_session());
 		m = gpu_module_open(name.at, ptx, n, false, &e);
 		if (!m)
 			inject_remark(REMARK_BAD_MODULE, "%s: line %d: %s", name.at, e.line, e.text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../libconsan/wg_desc.h"
+#include "../shadow/cell.h"
 
 /* ---- plain instructions on its registers ---- */
 
@@ -91,6 +92,7 @@ static struct mma mma_of(const struct ptx_insn *i)
 struct mma_pieces {
 	const struct ptx_insn *insn;
 	uint32_t words[4];         /* of its descriptors */
+	uint32_t share;            /* who asked */
 	uint16_t part[6];
 	struct ev_span span[640];
 };
@@ -121,6 +123,26 @@ static void find_pieces(struct mma_pieces *p, const struct mma *m)
 	p->part[5] = (uint16_t)n;
 }
 
+/* What this share will not look at need not be told. */
+static void leave_share(const struct dcluster *c, struct mma_pieces *p)
+{
+	uint32_t shares = c->job->shares;
+	unsigned n = 0, from = 0;
+
+	for (unsigned k = 0; k < 5; k++) {
+		unsigned end = p->part[k + 1];
+
+		for (; from < end; from++) {
+			uint32_t at = p->span[from].addr, last = at + p->span[from].bytes - 1;
+
+			if (last / CELL_SHARE_BYTES != at / CELL_SHARE_BYTES ||
+					cell_share(at, shares) == c->share)
+				p->span[n++] = p->span[from];
+		}
+		p->part[k + 1] = (uint16_t)n;
+	}
+}
+
 static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn *i,
 	const struct mma *m, const uint32_t *words)
 {
@@ -131,13 +153,15 @@ static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn
 	for (size_t k = 0; k < n; k++)
 		h = (h ^ words[k]) * 0x9e3779b1u;
 	p = &c->pieces[h >> 16 & (PIECES - 1)];
-	if (*p && (*p)->insn == i && !memcmp((*p)->words, words, n * sizeof *words))
+	if (*p && (*p)->insn == i && (*p)->share == c->share && !memcmp((*p)->words, words, n * sizeof *words))
 		return *p;
 	if (!*p)
 		*p = base_alloc(sizeof **p);
 	(*p)->insn = i;
+	(*p)->share = c->share;
 	memcpy((*p)->words, words, n * sizeof *words);
 	find_pieces(*p, m);
+	leave_share(c, *p);
 	return *p;
 }
 

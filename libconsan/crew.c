@@ -155,6 +155,8 @@ void crew_wait(struct crew_task *t)
 {
 	unsigned count = 0;
 
+	if (crew.owner != getpid())
+		return;
 	while (t->given && !__atomic_load_n(&t->done, __ATOMIC_ACQUIRE))
 		crew_pause(&count);
 }

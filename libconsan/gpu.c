@@ -170,12 +170,21 @@ static void note_clean(struct gpu_module *m, uint64_t signature)
 /* Beyond this, all of them spend their time on what none of them shares. */
 #define SHARES_MOST 8u
 
+/* The checks that share a cluster's work are kept from launch to launch, with
+ * their memory, and made while the first kernel runs. */
+struct gpu_shares {
+	struct check *check[SHARES_MOST];
+	struct crew_task task[SHARES_MOST];
+	struct ready { struct gpu_shares *of; unsigned k; struct check_config config; } ready[SHARES_MOST];
+	uint32_t bytes, nctas, threads; /* for which they were made */
+};
+
 /* One launch being checked. With shares, each cluster is decoded and checked by
  * several threads, each for a part of shared memory. */
 struct gpu_flight {
 	struct consan *c;
 	struct check *check;
-	struct check *share[SHARES_MOST];
+	struct check **share;      /* shares of them */
 	unsigned shares;           /* 0: there is only `check` */
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
@@ -370,23 +379,48 @@ static bool shares_clean(struct gpu_flight *f, const struct decode_result *r)
 	return !r->damaged;
 }
 
+static struct gpu_shares *shares_open(struct consan *c)
+{
+	if (!c->shares)
+		c->shares = base_alloc(sizeof *c->shares);
+	for (unsigned k = 0; k < SHARES_MOST; k++)
+		crew_wait(&c->shares->task[k]);
+	return c->shares;
+}
+
+static void shares_drop(struct gpu_shares *s)
+{
+	for (unsigned k = 0; k < SHARES_MOST; k++) {
+		if (s->check[k])
+			check_close(s->check[k]);
+		s->check[k] = NULL;
+	}
+	s->bytes = 0;
+}
+
 static void run_shared(struct gpu_flight *f, struct check_config config, struct decode_launch *d,
 	struct decode_result *r)
 {
-	bool clean;
+	struct gpu_shares *s = shares_open(f->c);
 
 	config.found = NULL;
 	config.shards = f->shares;
-	for (config.shard = 0; config.shard < f->shares; config.shard++)
-		f->share[config.shard] = check_open(&config);
+	for (unsigned k = 0; k < f->shares; k++) {
+		config.shard = k;
+		if (s->check[k])
+			check_renew(s->check[k], &config);
+		else
+			s->check[k] = check_open(&config);
+	}
+	f->share = s->check;
 	d->shares = f->shares;
 	decode_run(d, r);
 	d->shares = 0;
-	clean = shares_clean(f, r);
-	if (clean)
-		f->check = f->share[0];
-	for (unsigned k = clean; k < f->shares; k++)
-		check_close(f->share[k]);
+	if (shares_clean(f, r)) {
+		f->check = check_open(&config); /* which has nothing to say */
+		return;
+	}
+	shares_drop(s);
 }
 
 /* Leaves a check with all that there is to find. */
@@ -465,7 +499,67 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 void gpu_stand_by(const struct consan *c)
 {
 	crew_open(workers(c) - 1);
+}
+
+/* A cluster of the launch's shape, in which nothing happens. */
+static void make_ready(void *user)
+{
+	const struct ready *r = user;
+	const struct launch_info *l = &r->config.launch;
+	struct cluster_info info = { .launch = l, .nctas = l->cluster[0] * l->cluster[1] * l->cluster[2],
+		.warps_per_cta = (l->block[0] * l->block[1] * l->block[2] + 31) / 32 };
+	struct check *k = check_open(&r->config);
+	struct event_sink *sink = check_cluster_begin(k, &info);
+
+	for (uint32_t cta = 0; cta < info.nctas; cta++)
+		sink->event(sink, &(struct event){ .kind = EV_CTA_BEGIN, .cta = (uint16_t)cta,
+			.peer = (uint16_t)cta, .lanes = UINT32_MAX, .size = l->shared_static,
+			.count = l->block[0] * l->block[1] * l->block[2] });
+	check_cluster_end(k, sink);
+	r->of->check[r->k] = k;
+}
+
+void gpu_expect(struct consan *c, const struct gpu_launch *l)
+{
+	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
+	unsigned n = shares_of(c, 1);
+	struct check_config config = { .policy = c->policy, .shards = n };
+	struct launch_info *i = &config.launch;
+	struct gpu_shares *s;
+
+	gpu_stand_by(c);
 	crew_alert();
+	if (!n || !f || f->refused)
+		return;
+	pthread_mutex_lock(&c->launching);
+	s = shares_open(c);
+	*i = (struct launch_info){ .kernel = f->func->name, .shared_static = l->shared, .sm = l->sm };
+	memcpy(i->grid, l->grid, sizeof i->grid);
+	memcpy(i->block, l->block, sizeof i->block);
+	memcpy(i->cluster, l->cluster, sizeof i->cluster);
+	if (s->bytes < l->shared || s->nctas != i->cluster[0] * i->cluster[1] * i->cluster[2] ||
+			s->threads != i->block[0] * i->block[1] * i->block[2]) {
+		shares_drop(s);
+		s->bytes = l->shared;
+		s->nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
+		s->threads = i->block[0] * i->block[1] * i->block[2];
+		for (unsigned k = 0; k < n; k++) {
+			config.shard = k;
+			s->ready[k] = (struct ready){ s, k, config };
+			s->task[k] = (struct crew_task){ make_ready, &s->ready[k], false, false };
+			crew_give(&s->task[k]);
+		}
+	}
+	pthread_mutex_unlock(&c->launching);
+}
+
+void gpu_shares_close(struct consan *c)
+{
+	if (!c->shares)
+		return;
+	shares_drop(shares_open(c));
+	free(c->shares);
+	c->shares = NULL;
 }
 
 uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)

@@ -61,14 +61,19 @@ uint32_t gpu_alike(const struct gpu_launch *l, const void *digests, uint32_t n, 
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 /* Does the session want this launch checked? Ask once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);
-/* A launch will be checked soon: threads stand by. */
+/* Starts the threads that will check. */
 void gpu_stand_by(const struct consan *c);
+/* A launch begins: what its check will need is made ready, beside it. Of l, what
+ * is known before a launch. */
+void gpu_expect(struct consan *c, const struct gpu_launch *l);
 /* Decodes and checks; what is found and covered goes to the session's records. */
 void gpu_check(struct consan *c, const struct gpu_launch *l);
 /* A launch that ran without being looked at. */
 void gpu_skip(struct consan *c, const char *kernel);
 /* ... that should have been looked at: why it was not. */
 void gpu_unchecked(struct consan *c, const char *kernel, const char *why);
+/* Of a session that ends. */
+void gpu_shares_close(struct consan *c);
 /* libconsan/gpu_rehearse.c: the launch on the executor, recorded as on a GPU. */
 enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 	const void *params, struct err *e);

@@ -111,6 +111,15 @@ enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 	at->pool = (uint64_t)(uintptr_t)pool;
 	at->chunks = chunks;
 	at->tickets = x.cluster[0] * x.cluster[1] * x.cluster[2] > 1;
+	if (wanted) {
+		struct gpu_launch g = { .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
+			.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048, .sm = c->gpu->sm };
+
+		memcpy(g.grid, x.grid, sizeof g.grid);
+		memcpy(g.block, x.block, sizeof g.block);
+		memcpy(g.cluster, x.cluster, sizeof g.cluster);
+		gpu_expect(c, &g);
+	}
 	pthread_mutex_init(&print.lock, NULL);
 	exec_run(&x, &r);
 	pthread_mutex_destroy(&print.lock);

@@ -34,6 +34,14 @@
 #define CELL_BYTES 16u /* of shared memory per cell */
 #define CELL_ENTRIES 3u
 
+/* Tables that share the work (shadow_share()): whose a byte is, of `shards`, a
+ * power of two. */
+#define CELL_SHARE_BYTES 1024u
+CELL_FN uint32_t cell_share(uint32_t addr, uint32_t shards)
+{
+	return addr / CELL_SHARE_BYTES & (shards - 1);
+}
+
 #define CELL_SITE_BITS 24
 #define CELL_SITE_MASK 0x00ffffffu
 #define CELL_WRITE     0x01000000u

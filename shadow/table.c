@@ -21,7 +21,7 @@ void shadow_share(struct shadow *s, uint32_t shards, uint32_t turn)
 }
 
 /* Granules of one share that lie together. */
-#define SHARE 64u
+#define SHARE (CELL_SHARE_BYTES / CELL_BYTES)
 
 static inline bool is_mine(const struct shadow *s, uint32_t granule)
 {

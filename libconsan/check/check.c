@@ -41,19 +41,21 @@ struct check *check_open(const struct check_config *config)
 static void on_cta_begin(struct cluster *c, const struct event *e)
 {
 	struct cta *cta = &c->cta[e->cta];
-	uint32_t left = e->count;
+	uint32_t left = e->count, shards = c->check->config.shards;
 
 	cta->threads = e->count;
 	if (cta->begun && cta->bytes >= e->size) {
 		shadow_reset(&cta->shadow);
+		if (shards)
+			shadow_share(&cta->shadow, shards, c->check->config.shard);
 	} else {
 		if (cta->begun)
 			shadow_close(&cta->shadow);
 		free(cta->mbar_at);
 		cta->bytes = (e->size + 15) & ~15u;
 		shadow_open(&cta->shadow, cta->bytes);
-		if (c->check->config.shards)
-			shadow_share(&cta->shadow, c->check->config.shards, c->check->config.shard);
+		if (shards)
+			shadow_share(&cta->shadow, shards, c->check->config.shard);
 		cta->mbar_at = base_alloc((cta->bytes / 8 + 1) * sizeof *cta->mbar_at);
 	}
 	cta->begun = true;
@@ -393,6 +395,25 @@ size_t check_findings(struct check *k, const struct finding *const **out)
 void check_stats(const struct check *k, struct check_stats *out)
 {
 	*out = k->stats;
+}
+
+void check_renew(struct check *k, const struct check_config *config)
+{
+	struct cluster *c, **at = &k->idle;
+
+	while ((c = *at)) {
+		if (c->per_cta == (config->launch.block[0] * config->launch.block[1] *
+				config->launch.block[2] + 31) / 32) {
+			at = &c->next;
+			continue;
+		}
+		*at = c->next;
+		free_cluster(c);
+	}
+	k->config = *config;
+	k->stats = (struct check_stats){ 0 };
+	map_table_close(k->maps);
+	k->maps = map_table_open();
 }
 
 void check_close(struct check *k)

@@ -49,6 +49,8 @@ struct check_config {
 
 struct check;
 struct check *check_open(const struct check_config *c);
+/* A check that found nothing, for another launch: its memory is used again. */
+void check_renew(struct check *k, const struct check_config *c);
 struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *c);
 /* Ends the cluster: leaks and leftovers are judged here, unless it was cut off. */
 void check_cluster_end(struct check *k, struct event_sink *sink);
