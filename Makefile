@@ -66,7 +66,7 @@ REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports
 DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
 
 # injected into the watched program where there is a GPU
-INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_launch.c instrument/inject_map.c
+INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
@@ -187,6 +187,7 @@ install: all $(BUILD)/libconsan.so.0 $(MAN)
 		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" "$$to/share/doc/consan"; \
 	install $(BUILD)/consan $(BUILD)/consan-run "$$to/bin"; \
 	install -m 644 $(BUILD)/libconsan-cuda.so $(GPU_LIB) "$$to/lib/consan"; \
+	$(if $(GPU_RESCUE),install $(GPU_RESCUE) "$$to/lib/consan";) \
 	ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so.1"; ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so"; \
 	install -m 644 $(BUILD)/libconsan.a $(BUILD)/libconsan.so.0 "$$to/lib"; ln -sf libconsan.so.0 "$$to/lib/libconsan.so"; \
 	install -m 644 $(PUBLIC:%=libconsan/%) "$$to/include/consan"; \
@@ -254,9 +255,13 @@ $(BUILD)/libconsan-cuda.so: $(CUDA_OBJ) $(BUILD)/libconsan.a
 # Without CUPTI's headers, which some toolkits leave out, --backend=gpu is not there.
 CUPTI = $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)/extras/CUPTI/include/cupti.h)
 GPU_LIB = $(if $(CUPTI),$(BUILD)/libconsan-gpu.so)
-all: $(GPU_LIB)
+GPU_RESCUE = $(if $(CUPTI),$(BUILD)/consan-rescue)
+all: $(GPU_LIB) $(GPU_RESCUE)
 INJECT_OBJ = $(INJECT:%.c=$(BUILD)/%.o)
 $(INJECT_OBJ): CFLAGS_ALL += -isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include
+$(BUILD)/instrument/rescue.o: CFLAGS_ALL += -isystem $(CUDA_HOME)/include
+$(BUILD)/consan-rescue: $(BUILD)/instrument/rescue.o
+	$(V)$(CC) $(SANFLAGS) -o $@ $< -ldl
 # device code of our own goes with the library, as text
 $(BUILD)/instrument/digest_ptx.c: instrument/digest.cu instrument/record.h
 	@mkdir -p $(@D)
@@ -273,7 +278,7 @@ $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so
 	$(V)ln -sf $(<F) $@
 
 $(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
-		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so $(GPU_LIB)
+		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so $(GPU_LIB) $(GPU_RESCUE)
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 
 # Programs for the interposition: one object, linked in every way there is.
@@ -305,7 +310,7 @@ $(BUILD)/tests/test_cuda: tests/test_cuda.c $(BUILD)/libconsan/cuda/link.o \
 		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
 
-$(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(GPU_LIB) $(BUILD)/libconsan.so.0 \
+$(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(GPU_LIB) $(GPU_RESCUE) $(BUILD)/libconsan.so.0 \
 		$(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/*) README.md
 	$(V)rm -rf $(@D)
 	$(V)$(MAKE) --no-print-directory install PREFIX=/usr DESTDIR=$(@D)

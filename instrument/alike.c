@@ -53,14 +53,12 @@ static void extend(uint64_t *h, const struct record_digest *d, const uint64_t po
 	*h = *h * power[d->warp_lane_count >> 16 & 255] + ((uint64_t)d->sum_hi << 32 | d->sum_lo);
 }
 
-uint32_t decode_alike(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
-	uint64_t *signature, uint8_t *skip)
+void decode_sign(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
+	uint64_t *signature)
 {
-	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2];
+	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], rank;
 	uint32_t lanes = (i->block[0] * i->block[1] * i->block[2] + 31) / 32 * 32;
 	uint64_t *h = base_alloc((size_t)nctas * lanes * sizeof *h), power[256] = { 1 };
-	struct signature *s = base_alloc((nctas + 1) * sizeof *s);
-	uint32_t nclusters = 0, same = 0, rank;
 
 	for (unsigned k = 1; k < 256; k++)
 		power[k] = power[k - 1] * RECORD_DIGEST_BASE;
@@ -69,14 +67,29 @@ uint32_t decode_alike(const struct launch_info *i, const struct record_digest *c
 			extend(&h[(size_t)chunk[k].cta * lanes + (chunk[k].warp_lane_count & 0xffff)],
 				&chunk[k], power);
 	for (uint32_t k = 0; k < nctas; k++) {
-		uint32_t id = decode_cluster_of(i, k, &rank);
 		const uint64_t *of = h + (size_t)k * lanes;
+
+		decode_cluster_of(i, k, &rank);
+		signature[k] = 0;
+		for (uint32_t l = 0; l < lanes; l++)
+			if (of[l])
+				signature[k] += mix(of[l] + mix((uint64_t)rank << 32 | (l + 1)));
+	}
+	free(h);
+}
+
+uint32_t decode_alike(const struct launch_info *i, const uint64_t *cta, uint64_t *signature,
+	uint8_t *skip)
+{
+	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], nclusters = 0, same = 0, rank;
+	struct signature *s = base_alloc((nctas + 1) * sizeof *s);
+
+	for (uint32_t k = 0; k < nctas; k++) {
+		uint32_t id = decode_cluster_of(i, k, &rank);
 
 		nclusters = id >= nclusters ? id + 1 : nclusters;
 		s[id].id = id;
-		for (uint32_t l = 0; l < lanes; l++)
-			if (of[l])
-				s[id].sum += mix(of[l] + mix((uint64_t)rank << 32 | (l + 1)));
+		s[id].sum += cta[k];
 	}
 	qsort(s, nclusters, sizeof *s, by_sum);
 	for (uint32_t k = 0; k < nclusters; k++) {
@@ -84,7 +97,6 @@ uint32_t decode_alike(const struct launch_info *i, const struct record_digest *c
 		signature[s[k].id] = s[k].sum;
 		same += skip[s[k].id];
 	}
-	free(h);
 	free(s);
 	return same;
 }

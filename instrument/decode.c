@@ -121,7 +121,7 @@ void decode_end(struct dcluster *c)
 			tell_leave(c, k, 0, c->warp[k].all);
 		left += c->warp[k].gone != c->warp[k].all && c->warp[k].last.lanes;
 	}
-	if (!left)
+	if (!left || c->job->l->fault)
 		return;
 	for (uint32_t k = 0; k < n; k++)
 		tell_waiter(c, k);

@@ -28,6 +28,7 @@ struct decode_launch {
 	uint32_t chunks;           /* given out */
 	bool tickets;              /* as in struct record_params */
 	bool ended;                /* the kernel came to its end */
+	bool fault;                /* if not, as it was stopped by a fault: nobody waits */
 	const uint8_t *skip;       /* clusters that need no look; NULL: none */
 	unsigned jobs;
 	unsigned shares;           /* times that each cluster is decoded, each for a
@@ -53,11 +54,14 @@ uint32_t decode_symbol(const void *pool, size_t k);
 uint64_t decode_param(const void *pool, size_t k);
 /* The cluster of a CTA (linear in the grid), and its rank there. */
 uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank);
-/* Which clusters recorded the same as one with a lower id, up to clocks and
- * polls: skip[id] = 1, and
- * every cluster's signature. Returns how many to skip. chunk[k] is of chunk k + 1. */
-uint32_t decode_alike(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
-	uint64_t *signature, uint8_t *skip);
+/* What each CTA recorded, up to clocks and polls, as a number, out of what
+ * digest.cu says of chunks; chunk[k] is of chunk k + 1. */
+void decode_sign(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
+	uint64_t *signature);
+/* Which clusters' CTAs have the signatures of one with a lower id: skip[id] = 1,
+ * and every cluster's signature. Returns how many to skip. */
+uint32_t decode_alike(const struct launch_info *i, const uint64_t *cta, uint64_t *signature,
+	uint8_t *skip);
 /* One word a site for digest.cu; code->site.n of them. */
 void decode_site_words(const struct rewrite *code, uint32_t *word);
 void decode_run(const struct decode_launch *l, struct decode_result *r);

@@ -1,11 +1,15 @@
 /* digest: on the GPU, after a launch: what each chunk of records says, as a
- * number, and chosen chunks in one piece. Clocks, tickets and failed polls do
- * not count: two clusters whose warps did the same have the same digests. */
+ * number, what each CTA did, as a number, and chosen chunks in one piece. Clocks,
+ * tickets and failed polls do not count: two CTAs whose warps did the same have
+ * the same signature. alike.c says the same on the host, where a CTA has more
+ * chunks than there is room for here. */
 #include "record.h"
 
 typedef unsigned long long u64;
 
-/* As digest.h has it: bits 0..11 words, 12..13 enum plan_class, 14 skipped. */
+#define WARPS 4
+
+/* Words of a site: bits 0..11 words, 12..13 enum plan_class, 14 skipped. */
 static __device__ unsigned units_of(uint32_t site, bool affine, uint32_t lanes)
 {
 	const unsigned words = site & 0xfff, how = site >> 12 & 3;
@@ -23,16 +27,11 @@ static __device__ u64 mix(u64 h, u64 x)
 	return h ^ h >> 29;
 }
 
-extern "C" __global__ void consan_digest(const uint4 *pool, uint32_t n, const uint32_t *sites,
-	uint32_t nsites, uint4 *out)
+/* The polynomial of a chunk's records; one lane reads what its warp has fetched. */
+static __device__ u64 sum_of(const uint4 *chunk, const uint32_t *sites, uint32_t nsites, uint32_t *count)
 {
-	const uint32_t k = blockIdx.x * blockDim.x + threadIdx.x;
-	const uint4 *chunk = pool + (u64)(k + 1) * RECORD_CHUNK_UNITS;
 	u64 sum = 0;
-	uint32_t count = 0;
 
-	if (k >= n)
-		return;
 	for (uint32_t at = 1; at < RECORD_CHUNK_UNITS;) {
 		const uint4 r = chunk[at];
 		const uint32_t id = r.x >> RECORD_SITE_SHIFT;
@@ -52,15 +51,120 @@ extern "C" __global__ void consan_digest(const uint4 *pool, uint32_t n, const ui
 				h = mix(mix(h, (u64)p.x << 32 | p.y), (u64)p.z << 32 | p.w);
 			}
 			sum = sum * RECORD_DIGEST_BASE + h;
-			count++;
+			++*count;
 		}
 		at += units;
 	}
-	out[k] = make_uint4(chunk[0].x, chunk[0].y | count << 16, (uint32_t)sum, (uint32_t)(sum >> 32));
+	return sum;
 }
 
-extern "C" __global__ void consan_gather(const uint4 *pool, const uint32_t *list, uint4 *out)
+/* A warp takes a chunk after the other. list: room for `cap` chunks of each CTA,
+ * many: how many it has. */
+extern "C" __global__ void consan_digest(const uint4 *pool, uint32_t most, const uint32_t *sites,
+	uint32_t nsites, uint4 *out, uint32_t nctas, uint32_t *many, uint32_t *list, uint32_t cap)
 {
+	__shared__ uint4 held[WARPS][RECORD_CHUNK_UNITS];
+	const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+	const uint32_t given = ((const struct record_head *)pool)->next - 1;
+	const uint32_t n = given < most ? given : most;
+	uint4 *chunk = held[warp];
+
+	for (uint32_t k = blockIdx.x * WARPS + warp; k < n; k += gridDim.x * WARPS) {
+		const uint4 *from = pool + (u64)(k + 1) * RECORD_CHUNK_UNITS;
+
+		for (uint32_t u = lane; u < RECORD_CHUNK_UNITS; u += 32)
+			chunk[u] = from[u];
+		__syncwarp();
+		if (!lane) {
+			uint32_t count = 0;
+			const u64 sum = sum_of(chunk, sites, nsites, &count);
+			const uint32_t cta = chunk[0].x;
+
+			out[k] = make_uint4(cta, chunk[0].y | count << 16, (uint32_t)sum, (uint32_t)(sum >> 32));
+			if (cta < nctas) {
+				const uint32_t at = atomicAdd(&many[cta], 1);
+
+				if (at < cap)
+					list[(u64)cta * cap + at] = k;
+			}
+		}
+		__syncwarp();
+	}
+}
+
+/* alike.c's */
+static __device__ u64 blend(u64 h)
+{
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+	return h ^ h >> 32;
+}
+
+static __device__ u64 power(uint32_t n)
+{
+	u64 p = 1, b = RECORD_DIGEST_BASE;
+
+	for (; n; n >>= 1, b *= b)
+		if (n & 1)
+			p *= b;
+	return p;
+}
+
+/* A block for each CTA: each of its lanes' records make one polynomial, the sum of
+ * which is the CTA's part of its cluster's signature. */
+extern "C" __global__ void consan_sign(const struct record_digest *d, const uint32_t *many,
+	const uint32_t *list, uint32_t cap, uint3 grid, uint3 cluster, u64 *out)
+{
+	__shared__ uint2 entry[RECORD_SIGN_CHUNKS]; /* chunk; lane, count << 16 */
+	__shared__ u64 term[RECORD_SIGN_CHUNKS];
+	__shared__ u64 total;
+	const uint32_t cta = blockIdx.x, n = many[cta];
+	const uint32_t x = cta % grid.x, y = cta / grid.x % grid.y, z = cta / grid.x / grid.y;
+	const uint32_t rank = x % cluster.x + cluster.x * (y % cluster.y + cluster.y * (z % cluster.z));
+
+	if (n > cap || n > RECORD_SIGN_CHUNKS)
+		return;
+	if (!threadIdx.x)
+		total = 0;
+	for (uint32_t k = threadIdx.x; k < n; k += blockDim.x) {
+		const uint32_t chunk = list[(u64)cta * cap + k];
+
+		entry[k] = make_uint2(chunk, d[chunk].warp_lane_count);
+	}
+	__syncthreads();
+	for (uint32_t k = threadIdx.x; k < n; k += blockDim.x) {
+		const uint2 e = entry[k];
+		uint32_t after = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			if (((entry[i].y ^ e.y) & 0xffff) == 0 && entry[i].x > e.x)
+				after += entry[i].y >> 16;
+		term[k] = ((u64)d[e.x].sum_hi << 32 | d[e.x].sum_lo) * power(after);
+	}
+	__syncthreads();
+	for (uint32_t k = threadIdx.x; k < n; k += blockDim.x) {
+		const uint2 e = entry[k];
+		bool newest = true;
+		u64 h = 0;
+
+		for (uint32_t i = 0; i < n && newest; i++)
+			if (((entry[i].y ^ e.y) & 0xffff) == 0) {
+				h += term[i];
+				newest = entry[i].x <= e.x;
+			}
+		if (newest && h)
+			atomicAdd(&total, blend(h + blend((u64)rank << 32 | ((e.y & 0xffff) + 1))));
+	}
+	__syncthreads();
+	if (!threadIdx.x)
+		out[cta] = total;
+}
+
+/* want: places in list; the first chunk of out is the head. */
+extern "C" __global__ void consan_gather(const uint4 *pool, const uint32_t *list, const uint32_t *want,
+	uint4 *out)
+{
+	const uint32_t chunk = blockIdx.x ? list[want[blockIdx.x - 1]] + 1 : 0;
+
 	out[(u64)blockIdx.x * RECORD_CHUNK_UNITS + threadIdx.x] =
-		pool[(u64)list[blockIdx.x] * RECORD_CHUNK_UNITS + threadIdx.x];
+		pool[(u64)chunk * RECORD_CHUNK_UNITS + threadIdx.x];
 }

@@ -101,7 +101,7 @@ static bool open_driver(void)
 #define CALL(name) cu.p_##name = (__typeof__(cu.p_##name))dlsym(lib, NAME(name));
 	DRIVER_CALLS(CALL)
 #undef CALL
-	return cu.p_cuMemcpyHtoD && cu.p_cuFuncGetModule && cu.p_cuModuleGetGlobal;
+	return cu.p_cuMemcpyHtoDAsync && cu.p_cuFuncGetModule && cu.p_cuModuleGetGlobal;
 }
 
 static struct {
@@ -176,6 +176,16 @@ static void after_load(const CUpti_CallbackData *d)
 	}
 }
 
+/* The stream that a call without one means depends on how it was compiled. */
+static CUstream stream_of(CUpti_CallbackId id, CUstream s)
+{
+	bool own = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz ||
+		id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz ||
+		id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz;
+
+	return s ? s : own ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
 static void describe(struct inject_launch *l, CUpti_CallbackId id, const CUpti_CallbackData *d)
 {
 	*l = (struct inject_launch){ .name = d->symbolName };
@@ -188,7 +198,7 @@ static void describe(struct inject_launch *l, CUpti_CallbackId id, const CUpti_C
 		memcpy(l->grid, (uint32_t[]){ c->gridDimX, c->gridDimY, c->gridDimZ }, sizeof l->grid);
 		memcpy(l->block, (uint32_t[]){ c->blockDimX, c->blockDimY, c->blockDimZ }, sizeof l->block);
 		l->shared = c->sharedMemBytes;
-		l->stream = c->hStream;
+		l->stream = stream_of(id, c->hStream);
 		l->params = p->kernelParams;
 		l->extra = p->extra;
 		for (unsigned k = 0; k < c->numAttrs; k++)
@@ -205,7 +215,7 @@ static void describe(struct inject_launch *l, CUpti_CallbackId id, const CUpti_C
 		memcpy(l->grid, (uint32_t[]){ p->gridDimX, p->gridDimY, p->gridDimZ }, sizeof l->grid);
 		memcpy(l->block, (uint32_t[]){ p->blockDimX, p->blockDimY, p->blockDimZ }, sizeof l->block);
 		l->shared = p->sharedMemBytes;
-		l->stream = p->hStream;
+		l->stream = stream_of(id, p->hStream);
 		l->params = p->kernelParams;
 		l->extra = l->cooperative ? NULL : p->extra;
 	}

@@ -17,7 +17,10 @@
 	CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
 	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) CALL(cuKernelGetFunction) \
 	CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemFree) \
-	CALL(cuMemcpyHtoD) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoHAsync) CALL(cuMemsetD8) \
+	CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoHAsync) \
+	CALL(cuMemsetD8) CALL(cuMemsetD8Async) \
+	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \
+	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemSetAccess) \
 	CALL(cuMemAllocHost) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuGetErrorName) CALL(cuLibraryLoadData) \
 	CALL(cuModuleLoadData) CALL(cuModuleGetFunction) CALL(cuLaunchKernel)
@@ -60,17 +63,45 @@ void inject_map_before(const CUtensorMap *map);
 
 struct inject_pool {
 	CUdeviceptr at;            /* record.h */
+	uint64_t bytes;
 	uint32_t chunks;
+	int device;
+	int file;                  /* the memory, for inject_rescue(); -1: has none */
 };
 /* In the current context; made at its first use. NULL: there is no memory. */
 const struct inject_pool *inject_pool(void);
 /* The pool's first bytes on the host, also while the kernel still runs. NULL:
  * they cannot be had. Valid until the next call. */
 const void *inject_fetch(size_t bytes);
+/* Begins to empty the pool's first chunks; waits until they are. */
+void inject_empty(uint32_t chunks);
+void inject_emptied(void);
+
+/* What the GPU says of a launch that is over; valid until the next copy. */
+struct inject_facts {
+	const struct record_head *head;
+	const uint64_t *signature; /* of each CTA: decode_alike()'s */
+	const uint32_t *many;      /* chunks of each CTA; if more than room, the signature
+				      is not there */
+	uint32_t room;
+	const struct record_digest *digest; /* inject_fetch_some()'s */
+	uint64_t *here;
+};
+/* What inject_facts() needs, while the kernel runs. */
+void inject_prepare_facts(const struct gpu_launch *l);
+bool inject_facts(const struct gpu_launch *l, struct inject_facts *f);
 /* The head and the chunks of those clusters that speak for all; *skip, which
  * free() takes, gets the others. NULL: better look at all. */
-const void *inject_fetch_some(const struct gpu_launch *l, uint32_t chunks, uint8_t **skip,
-	uint32_t *fetched);
+const void *inject_fetch_some(const struct gpu_launch *l, struct inject_facts *f, uint32_t chunks,
+	uint8_t **skip, uint32_t *fetched);
+
+/* ---- inject_rescue.c ---- */
+
+/* The pool as a kernel left it that the GPU stopped, when no call works any more:
+ * another process reads it. NULL: it cannot be had; else munmap() of *bytes. */
+const void *inject_rescue(const struct inject_pool *pool, size_t *bytes);
+/* close() and -1. */
+void inject_close(int *file);
 
 /* ---- inject_launch.c ---- */
 
@@ -83,7 +114,9 @@ struct inject_launch {
 	bool cooperative;
 	/* filled by inject_before() */
 	struct gpu_module *module;
+	const struct inject_pool *pool;
 	CUdeviceptr variable;
+	uint32_t shared_all, nregs;
 	bool wanted, tickets;
 	CUfunction function;
 	char *kernel;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ static void choose_cluster(struct inject_launch *l)
 /* True: the launch has what it needs. */
 static bool prepare(struct inject_launch *l)
 {
-	const struct inject_pool *pool = inject_pool();
+	const struct inject_pool *pool = l->pool = inject_pool();
 	struct record_params p = { .tickets = l->tickets };
 	struct record_head head = { .next = 1, .ticket = 1 };
 
@@ -69,8 +70,9 @@ static bool prepare(struct inject_launch *l)
 		return false;
 	p.pool = l->wanted ? pool->at : 0;
 	p.chunks = pool->chunks;
-	return !cu.p_cuMemcpyHtoD(pool->at, &head, sizeof head)
-		&& !cu.p_cuMemcpyHtoD(l->variable, &p, sizeof p);
+	inject_emptied(); /* of the last launch's records */
+	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
+		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
 }
 
 void inject_before(struct inject_launch *l)
@@ -154,15 +156,28 @@ static void say_times(const struct inject_launch *l, double ran, double copied, 
 			1e3 * (now() - copied), 1e3 * (now() - l->start));
 }
 
-static void describe(const struct inject_launch *l, struct gpu_launch *g)
+/* No call works after a fault, so what they say is asked before. */
+static void ask(struct inject_launch *l)
 {
 	int value = 0;
 
 	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, l->function);
 	/* the system's 1 KiB comes first, alignment costs at most another */
-	g->shared = (uint32_t)value + l->shared + 2048;
+	l->shared_all = (uint32_t)value + l->shared + 2048;
 	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, l->function);
-	g->nregs = (uint32_t)value;
+	l->nregs = (uint32_t)value;
+}
+
+static void describe(const struct inject_launch *l, struct gpu_launch *g)
+{
+	g->module = l->module;
+	g->kernel = l->kernel;
+	g->shared = l->shared_all;
+	g->shared_dynamic = l->shared;
+	g->nregs = l->nregs;
+	g->sm = gpu_module_sm(l->module);
+	g->tickets = l->tickets;
+	g->map = inject_find_map;
 	memcpy(g->grid, l->grid, sizeof g->grid);
 	memcpy(g->block, l->block, sizeof g->block);
 	memcpy(g->cluster, l->cluster, sizeof g->cluster);
@@ -171,55 +186,89 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 /* Few chunks are not worth the digest. */
 #define FEW_CHUNKS 64
 
+/* All records of a launch that is over, or those of the clusters that speak for
+ * all. False: said why not. */
+static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, struct whole *all,
+	uint8_t **skip)
+{
+	const struct inject_pool *pool = l->pool;
+	const struct record_head *head;
+	struct inject_facts facts;
+	bool asked = g->ended && !gpu_each(inject_session()) && inject_facts(g, &facts);
+
+	head = asked ? facts.head : inject_fetch(RECORD_CHUNK_BYTES);
+	if (!head) {
+		gpu_unchecked(inject_session(), l->kernel, "its records could not be copied from the GPU");
+		return false;
+	}
+	g->dropped = head->dropped;
+	all->chunks = g->chunks = head->next - 1 < pool->chunks ? head->next - 1 : pool->chunks;
+	if (asked && g->chunks > FEW_CHUNKS && !g->dropped)
+		g->pool = inject_fetch_some(g, &facts, g->chunks, skip, &g->chunks);
+	if (!g->pool)
+		g->pool = whole(all, &g->chunks);
+	if (!g->pool)
+		gpu_unchecked(inject_session(), l->kernel, "no host memory for its records");
+	return g->pool;
+}
+
 static void check(const struct inject_launch *l, bool ended)
 {
-	struct gpu_launch g = { .module = l->module, .kernel = l->kernel, .shared_dynamic = l->shared,
-		.sm = gpu_module_sm(l->module), .tickets = l->tickets, .ended = ended,
-		.map = inject_find_map, .whole = whole };
-	const struct inject_pool *pool = inject_pool();
-	const struct record_head *head;
-	double ran = now(), copied;
 	struct whole all = { 0 };
+	struct gpu_launch g = { .ended = ended, .user = &all, .whole = whole };
+	double ran = now(), copied;
 	uint8_t *skip = NULL;
 	void *params;
 
-	head = inject_fetch(RECORD_CHUNK_BYTES);
-	if (!head) {
-		gpu_unchecked(inject_session(), l->kernel, "its records could not be copied from the GPU");
-		return;
-	}
-	g.dropped = head->dropped;
-	all.chunks = g.chunks = head->next - 1 < pool->chunks ? head->next - 1 : pool->chunks;
-	g.user = &all;
 	describe(l, &g);
-	if (ended && g.chunks > FEW_CHUNKS && !g.dropped && !gpu_each(inject_session()))
-		g.pool = inject_fetch_some(&g, g.chunks, &skip, &g.chunks);
-	if (!g.pool)
-		g.pool = whole(&all, &g.chunks);
-	if (!g.pool) {
-		gpu_unchecked(inject_session(), l->kernel, "no host memory for its records");
-		free(skip);
+	if (!bring_home(l, &g, &all, &skip))
 		return;
-	}
 	g.skip = skip;
 	g.params = params = pack(l);
 	copied = now();
 	gpu_check(inject_session(), &g);
 	if (ended)
-		cu.p_cuMemsetD8(pool->at, 0, (size_t)(all.chunks + 1 + (g.dropped != 0)) * RECORD_CHUNK_BYTES);
+		inject_empty(all.chunks + 1 + (g.dropped != 0));
 	say_times(l, ran, copied, all.chunks, g.chunks);
 	free(params);
 	free(skip);
 }
 
-/* While the kernel runs. */
-static void expect(const struct inject_launch *l)
+/* The GPU stopped the kernel, and no call works any more: what it had recorded. */
+static void check_fault(const struct inject_launch *l, const char *error)
 {
-	struct gpu_launch g = { .module = l->module, .kernel = l->kernel,
-		.shared_dynamic = l->shared, .sm = gpu_module_sm(l->module) };
+	char why[200];
+	struct gpu_launch g = { .fault = why };
+	size_t bytes = 0;
+	const struct record_head *head = inject_rescue(l->pool, &bytes);
+	void *params;
 
+	snprintf(why, sizeof why, "the GPU reported %s in this launch%s", error,
+		head ? "" : ", and its records could not be saved");
+	if (!head) {
+		gpu_unchecked(inject_session(), l->kernel, why);
+		return;
+	}
+	g.dropped = head->dropped;
+	g.chunks = head->next - 1 < l->pool->chunks ? head->next - 1 : l->pool->chunks;
+	g.pool = head;
+	describe(l, &g);
+	g.params = params = pack(l);
+	gpu_check(inject_session(), &g);
+	free(params);
+	munmap((void *)head, bytes);
+}
+
+/* While the kernel runs. */
+static void expect(struct inject_launch *l)
+{
+	struct gpu_launch g = { 0 };
+
+	ask(l);
 	describe(l, &g);
 	gpu_expect(inject_session(), &g);
+	if (!gpu_each(inject_session()))
+		inject_prepare_facts(&g);
 }
 
 /* Nothing stops one kernel of a process: the process ends, with what was found. */
@@ -247,11 +296,8 @@ void inject_after(struct inject_launch *l, CUresult r)
 		stop(l);
 	}
 	if (r) {
-		char why[200];
-
 		cu.p_cuGetErrorName(r, &name);
-		snprintf(why, sizeof why, "the GPU reported %s in this launch", name);
-		gpu_unchecked(inject_session(), l->kernel, why);
+		check_fault(l, name);
 	} else if (l->wanted) {
 		check(l, true);
 	} else {
@@ -259,7 +305,8 @@ void inject_after(struct inject_launch *l, CUresult r)
 	}
 	/* a graph may run the kernel again, unwatched */
 	if (!r)
-		cu.p_cuMemcpyHtoD(l->variable, &(struct record_params){ 0 }, sizeof(struct record_params));
+		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
+			sizeof(struct record_params), l->stream);
 	pthread_mutex_unlock(&lock);
 	free(l->kernel);
 }

@@ -1,14 +1,18 @@
 /* inject_pool: device memory for records, and how they come home: all of them, or
- * those of the clusters that speak for the others (digest.cu, alike.c). */
+ * those of the clusters that speak for the others (digest.cu, alike.c). The memory
+ * is also known by a file descriptor, so that what is in it outlives a fault of
+ * the kernel (inject_rescue.c). */
 #include "inject.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode.h"
 #include "record.h"
 
 #define LEAST_BYTES (16ull << 20)
 #define MOST_BYTES (60ull << 30) /* 32 bits count units of 16 bytes */
+#define LIST_BYTES (64ull << 20) /* places for the numbers of each CTA's chunks */
 
 struct words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
 
@@ -19,26 +23,77 @@ static struct {
 	char *pinned;              /* STAGE_BYTES; made early: making it waits for the GPU */
 	char *host;                /* for what is more than that; grows */
 	size_t host_bytes;
-	char *some;                /* chosen chunks */
-	size_t some_bytes;
-	CUdeviceptr digests, stage;
-	CUfunction digest, gather;
+	CUdeviceptr digests, list, stage;
+	CUdeviceptr facts;         /* of each CTA: a signature, how many chunks */
+	uint32_t facts_for;        /* CTAs */
+	uint32_t blocks;           /* of consan_digest */
+	CUfunction digest, sign, gather;
 	VEC(struct words) words;
-} p;
+} p = { .pool = { .file = -1 } };
 
 extern const char consan_digest_ptx[];
 
-/* Without it every chunk is copied. */
-static void make_digest(void)
+static bool copy_words(CUdeviceptr to, const void *from, size_t bytes)
 {
+	return !cu.p_cuMemcpyHtoDAsync(to, from, bytes, p.side);
+}
+
+/* Without it every chunk is copied. */
+static void make_digest(CUdevice device)
+{
+	int sms = 0;
 	CUmodule m;
 
+	cu.p_cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+	p.blocks = 12 * (uint32_t)(sms > 0 ? sms : 1);
 	if (cu.p_cuModuleLoadData(&m, consan_digest_ptx)
 			|| cu.p_cuModuleGetFunction(&p.digest, m, "consan_digest")
+			|| cu.p_cuModuleGetFunction(&p.sign, m, "consan_sign")
 			|| cu.p_cuModuleGetFunction(&p.gather, m, "consan_gather")
 			|| cu.p_cuMemAlloc(&p.digests, (size_t)p.pool.chunks * sizeof(struct record_digest))
+			|| cu.p_cuMemAlloc(&p.list, LIST_BYTES)
 			|| cu.p_cuMemAlloc(&p.stage, STAGE_BYTES))
 		p.digest = NULL;
+}
+
+/* Memory that other processes can be given; false: not on this machine. */
+static bool shareable(CUdevice device, size_t want)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
+	CUmemAccessDesc access = { .location = prop.location,
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemGenericAllocationHandle handle;
+
+	if (!cu.p_cuMemCreate || !cu.p_cuMemExportToShareableHandle || !cu.p_cuMemAddressReserve
+			|| !cu.p_cuMemMap || !cu.p_cuMemSetAccess || !cu.p_cuMemRelease || !cu.p_cuMemAddressFree)
+		return false;
+	if (cu.p_cuMemCreate(&handle, want, &prop, 0))
+		return false;
+	if (cu.p_cuMemExportToShareableHandle(&p.pool.file, handle,
+			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)) {
+		p.pool.file = -1;
+		cu.p_cuMemRelease(handle);
+		return false;
+	}
+	if (!cu.p_cuMemAddressReserve(&p.pool.at, want, 0, 0, 0)) {
+		if (!cu.p_cuMemMap(p.pool.at, want, 0, handle, 0)
+				&& !cu.p_cuMemSetAccess(p.pool.at, want, &access, 1)) {
+			cu.p_cuMemRelease(handle); /* the mapping holds it */
+			return true;
+		}
+		cu.p_cuMemAddressFree(p.pool.at, want);
+	}
+	cu.p_cuMemRelease(handle);
+	inject_close(&p.pool.file);
+	p.pool.at = 0;
+	return false;
+}
+
+static bool allocate(CUdevice device, size_t want)
+{
+	return shareable(device, want) || !cu.p_cuMemAlloc(&p.pool.at, want);
 }
 
 const struct inject_pool *inject_pool(void)
@@ -46,31 +101,39 @@ const struct inject_pool *inject_pool(void)
 	uint64_t asked = gpu_memory(inject_session()), want = asked;
 	size_t free_bytes = 0, total = 0;
 	CUcontext now = NULL;
+	CUdevice device = 0;
 
 	cu.p_cuCtxGetCurrent(&now);
 	if (p.pool.at && now == p.context)
 		return &p.pool;
+	cu.p_cuCtxGetDevice(&device);
 	cu.p_cuMemGetInfo(&free_bytes, &total);
 	if (!want)
 		want = free_bytes / 4;
 	if (want > MOST_BYTES)
 		want = MOST_BYTES;
-	while (want >= LEAST_BYTES && cu.p_cuMemAlloc(&p.pool.at, want)) {
-		want /= 2;
-		p.pool.at = 0;
-	}
+	want &= ~((2ull << 20) - 1);
+	inject_close(&p.pool.file);
+	p.words.n = 0;
+	p.facts_for = 0;
+	p.pool.at = 0;
+	while (want >= LEAST_BYTES && !allocate(device, want))
+		want = want / 2 & ~((2ull << 20) - 1);
 	if (!p.pool.at || want < LEAST_BYTES)
 		return NULL;
 	if (want < asked)
 		inject_remark(REMARK_NOTE, "records have %llu MiB of device memory, as there was no more",
 			(unsigned long long)(want >> 20));
 	p.context = now;
+	p.pool.bytes = want;
+	p.pool.device = device;
 	p.pool.chunks = (uint32_t)(want / RECORD_CHUNK_BYTES) - 2;
 	cu.p_cuMemsetD8(p.pool.at, 0, want);
 	if (cu.p_cuStreamCreate(&p.side, CU_STREAM_NON_BLOCKING)
-			|| cu.p_cuMemAllocHost((void **)&p.pinned, STAGE_BYTES))
+			|| (!p.pinned && cu.p_cuMemAllocHost((void **)&p.pinned, STAGE_BYTES)))
 		return NULL;
-	make_digest();
+	make_digest(device);
+	cu.p_cuStreamSynchronize(NULL);
 	return &p.pool;
 }
 
@@ -105,6 +168,18 @@ const void *inject_fetch(size_t bytes)
 	return to && copy(to, p.pool.at, bytes) ? to : NULL;
 }
 
+void inject_empty(uint32_t chunks)
+{
+	cu.p_cuMemsetD8Async(p.pool.at, 0, (size_t)chunks * RECORD_CHUNK_BYTES, p.side);
+}
+
+void inject_emptied(void)
+{
+	cu.p_cuStreamSynchronize(p.side);
+}
+
+/* ---- digests ---- */
+
 /* The module's site words on the GPU. */
 static const struct words *words_of(struct gpu_module *m)
 {
@@ -116,73 +191,149 @@ static const struct words *words_of(struct gpu_module *m)
 			return &p.words.at[k];
 	word = gpu_module_site_words(m, &w.n);
 	if (!cu.p_cuMemAlloc(&w.at, (w.n + 1) * sizeof *word)
-			&& !cu.p_cuMemcpyHtoD(w.at, word, w.n * sizeof *word))
+			&& copy_words(w.at, word, w.n * sizeof *word) && !cu.p_cuStreamSynchronize(p.side))
 		vec_push(&p.words, w);
 	free(word);
 	return p.words.n && p.words.at[p.words.n - 1].module == m ? &p.words.at[p.words.n - 1] : NULL;
 }
 
-/* Digests of all chunks, in pinned memory; NULL: none. */
-static const struct record_digest *digest(struct gpu_module *m, uint32_t n)
+/* Places in p.list for each CTA. */
+static uint32_t room_for(uint32_t nctas)
 {
-	const struct words *w = words_of(m);
-	void *args[] = { &p.pool.at, &n, w ? (void *)&w->at : NULL, w ? (void *)&w->n : NULL, &p.digests };
+	uint64_t cap = LIST_BYTES / sizeof(uint32_t) / nctas;
 
-	if (!w || n * sizeof(struct record_digest) > STAGE_BYTES
-			|| cu.p_cuLaunchKernel(p.digest, (n + 127) / 128, 1, 1, 128, 1, 1, 0, p.side, args, NULL)
-			|| !copy(p.pinned, p.digests, n * sizeof(struct record_digest)))
-		return NULL;
-	return (const void *)p.pinned;
+	return cap > RECORD_SIGN_CHUNKS ? RECORD_SIGN_CHUNKS : (uint32_t)cap;
 }
 
-/* list: chunk numbers, 0 the head. */
-static const void *gather(const uint32_t *list, uint32_t n)
+static uint32_t ctas_of(const struct gpu_launch *l)
 {
-	const uint32_t most = STAGE_BYTES / RECORD_CHUNK_BYTES;
-	char *to = grown(&p.some, &p.some_bytes, (size_t)n * RECORD_CHUNK_BYTES);
+	return l->grid[0] * l->grid[1] * l->grid[2];
+}
 
-	for (uint32_t at = 0, part; to && at < n; at += part) {
-		void *args[] = { &p.pool.at, &p.digests, &p.stage };
+static bool fit_facts(uint32_t nctas)
+{
+	if (nctas <= p.facts_for)
+		return true;
+	if (p.facts)
+		cu.p_cuMemFree(p.facts);
+	p.facts_for = 0;
+	if (cu.p_cuMemAlloc(&p.facts, (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t))))
+		return false;
+	p.facts_for = nctas;
+	return true;
+}
 
-		part = n - at < most ? n - at : most;
-		if (cu.p_cuMemcpyHtoD(p.digests, list + at, part * sizeof *list)
-				|| cu.p_cuLaunchKernel(p.gather, part, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0, p.side,
-					args, NULL)
-				|| !copy(to + (size_t)at * RECORD_CHUNK_BYTES, p.stage,
-					(size_t)part * RECORD_CHUNK_BYTES))
-			return NULL;
+void inject_prepare_facts(const struct gpu_launch *l)
+{
+	if (p.digest) {
+		words_of(l->module);
+		fit_facts(ctas_of(l));
 	}
-	return to;
 }
 
-const void *inject_fetch_some(const struct gpu_launch *l, uint32_t chunks, uint8_t **skip,
-	uint32_t *fetched)
+bool inject_facts(const struct gpu_launch *l, struct inject_facts *f)
 {
-	uint32_t nctas = l->grid[0] * l->grid[1] * l->grid[2], n = 0, *list;
-	const struct record_digest *d = p.digest ? digest(l->module, chunks) : NULL;
-	const void *some = NULL;
-	uint8_t *keep;
+	const struct words *w = p.digest ? words_of(l->module) : NULL;
+	uint32_t nctas = ctas_of(l), cap = nctas ? room_for(nctas) : 0;
+	struct { uint32_t x, y, z; } grid = { l->grid[0], l->grid[1], l->grid[2] },
+		cluster = { l->cluster[0], l->cluster[1], l->cluster[2] };
+	size_t bytes = (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t));
+	CUdeviceptr many = p.facts + (size_t)nctas * sizeof(uint64_t);
+	void *digest[] = { &p.pool.at, &p.pool.chunks, w ? (void *)&w->at : NULL, w ? (void *)&w->n : NULL,
+		&p.digests, &nctas, &many, &p.list, &cap };
+	void *sign[] = { &p.digests, &many, &p.list, &cap, &grid, &cluster, &p.facts };
 
-	if (!d)
+	if (!w || !cap || RECORD_CHUNK_BYTES + bytes > STAGE_BYTES || !fit_facts(nctas))
+		return false;
+	many = p.facts + (size_t)nctas * sizeof(uint64_t);
+	if (cu.p_cuMemsetD8Async(many, 0, nctas * sizeof(uint32_t), p.side)
+			|| cu.p_cuLaunchKernel(p.digest, p.blocks, 1, 1, 128, 1, 1, 0, p.side, digest, NULL)
+			|| cu.p_cuLaunchKernel(p.sign, nctas, 1, 1, 128, 1, 1, 0, p.side, sign, NULL)
+			|| cu.p_cuMemcpyDtoHAsync(p.pinned, p.pool.at, RECORD_CHUNK_BYTES, p.side)
+			|| cu.p_cuMemcpyDtoHAsync(p.pinned + RECORD_CHUNK_BYTES, p.facts, bytes, p.side)
+			|| cu.p_cuStreamSynchronize(p.side))
+		return false;
+	*f = (struct inject_facts){ .head = (const void *)p.pinned, .room = cap };
+	f->signature = (const void *)(p.pinned + RECORD_CHUNK_BYTES);
+	f->many = (const void *)(f->signature + nctas);
+	return true;
+}
+
+/* Chunks at these places in p.list, in pinned memory, after the head. */
+static const void *gather(const uint32_t *want, uint32_t n)
+{
+	void *args[] = { &p.pool.at, &p.list, &p.digests, &p.stage };
+	size_t bytes = (size_t)(n + 1) * RECORD_CHUNK_BYTES;
+
+	if (bytes > STAGE_BYTES || !copy_words(p.digests, want, n * sizeof *want)
+			|| cu.p_cuLaunchKernel(p.gather, n + 1, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0, p.side, args, NULL)
+			|| !copy(p.pinned, p.stage, bytes))
+		return NULL;
+	return p.pinned;
+}
+
+/* Where a CTA has more chunks than the GPU puts together, the host does. */
+static bool sign_here(const struct gpu_launch *l, struct inject_facts *f, uint32_t chunks)
+{
+	struct launch_info i = { 0 };
+
+	if (chunks * sizeof *f->digest > STAGE_BYTES ||
+			!copy(p.pinned, p.digests, chunks * sizeof *f->digest))
+		return false;
+	f->digest = (const void *)p.pinned;
+	memcpy(i.grid, l->grid, sizeof i.grid);
+	memcpy(i.block, l->block, sizeof i.block);
+	memcpy(i.cluster, l->cluster, sizeof i.cluster);
+	f->signature = f->here = base_alloc(ctas_of(l) * sizeof *f->here);
+	decode_sign(&i, f->digest, chunks, f->here);
+	return true;
+}
+
+/* Places in p.list of the chunks that are wanted. */
+static uint32_t places(const struct gpu_launch *l, const struct inject_facts *f, uint32_t chunks,
+	const uint8_t *skip, uint32_t *want)
+{
+	uint32_t nctas = ctas_of(l), n = 0;
+
+	for (uint32_t k = 0; !f->digest && k < nctas; k++)
+		if (!skip[gpu_cluster_of(l, k)])
+			for (uint32_t i = 0; i < f->many[k] && n < chunks; i++)
+				want[n++] = k * f->room + i;
+	if (!f->digest)
+		return n;
+	for (uint32_t k = 0; k < chunks; k++)
+		if (f->digest[k].cta < nctas && !skip[gpu_cluster_of(l, f->digest[k].cta)])
+			want[n++] = k;
+	if (n * sizeof *want > LIST_BYTES || !copy_words(p.list, want, n * sizeof *want)
+			|| cu.p_cuStreamSynchronize(p.side))
+		return UINT32_MAX;
+	for (uint32_t k = 0; k < n; k++)
+		want[k] = k;
+	return n;
+}
+
+const void *inject_fetch_some(const struct gpu_launch *l, struct inject_facts *f, uint32_t chunks,
+	uint8_t **skip, uint32_t *fetched)
+{
+	uint32_t nctas = ctas_of(l), n, *want;
+	const void *some = NULL;
+	bool fit = true;
+
+	for (uint32_t k = 0; k < nctas; k++)
+		fit &= f->many[k] <= f->room;
+	if (!fit && !sign_here(l, f, chunks))
 		return NULL;
 	*skip = base_alloc(nctas + 1);
-	list = base_alloc((chunks + 1) * sizeof *list);
-	keep = base_alloc(nctas + 1);
-	if (gpu_alike(l, d, chunks, *skip)) {
-		for (uint32_t k = 0; k < nctas; k++)
-			keep[k] = !(*skip)[gpu_cluster_of(l, k)];
-		list[n++] = 0;
-		for (uint32_t k = 0; k < chunks; k++)
-			if (d[k].cta < nctas && keep[d[k].cta])
-				list[n++] = k + 1;
-		some = n <= chunks / 2 ? gather(list, n) : NULL;
+	want = base_alloc((chunks + 1) * sizeof *want);
+	if (gpu_alike(l, f->signature, *skip)) {
+		n = places(l, f, chunks, *skip, want);
+		some = n <= chunks / 2 ? gather(want, n) : NULL;
+		*fetched = n;
 	}
-	free(list);
-	free(keep);
-	if (some) {
-		*fetched = n - 1;
+	free(want);
+	free(f->here);
+	if (some)
 		return some;
-	}
 	free(*skip);
 	*skip = NULL;
 	return NULL;

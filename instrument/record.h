@@ -69,5 +69,7 @@ struct record_digest {
 	uint32_t sum_lo, sum_hi;
 };
 #define RECORD_DIGEST_BASE 0xd6e8feb86659fd93ull
+/* ... and as many of a CTA's chunks it can put together on the GPU. */
+#define RECORD_SIGN_CHUNKS 2048u
 
 #endif

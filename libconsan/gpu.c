@@ -188,6 +188,7 @@ struct gpu_flight {
 	unsigned shares;           /* 0: there is only `check` */
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
+	const void *pool;          /* that is being decoded */
 };
 
 static struct event_sink *on_begin(void *user, const struct cluster_info *info, unsigned share)
@@ -229,7 +230,7 @@ static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *
 	const void *param = NULL;
 
 	for (size_t k = 0; k < func->nparam && f->l->params; k++) {
-		uint64_t base = decode_param(f->l->pool, k), bytes = func->param[k].size;
+		uint64_t base = decode_param(f->pool, k), bytes = func->param[k].size;
 
 		if (base && at - base < bytes && bytes - (at - base) >= sizeof *map)
 			param = (const char *)f->l->params + func->param[k].offset + (at - base);
@@ -296,6 +297,8 @@ static void say_why(const struct gpu_launch *l, const struct decode_result *r, c
 		snprintf(why, 320, "%u KiB of records did not fit into the %u KiB that the GPU had for "
 			"them; --gpu-memory gives more", l->dropped * (RECORD_CHUNK_BYTES / 1024),
 			l->chunks * (RECORD_CHUNK_BYTES / 1024));
+	else if (l->fault)
+		snprintf(why, 320, "%s; what it had recorded until then was checked", l->fault);
 	else if (r->damaged)
 		snprintf(why, 320, "%u records of the GPU made no sense", r->damaged);
 	else if (r->unknown_maps)
@@ -437,7 +440,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	}
 	if (!d->skip || !worth_all(f->check, r))
 		return;
-	d->pool = f->l->whole(f->l->user, &d->chunks);
+	d->pool = f->pool = f->l->whole(f->l->user, &d->chunks);
 	if (!d->pool)
 		return;
 	d->skip = NULL;
@@ -450,14 +453,14 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy,
-		.found = l->skip ? NULL : session_found, .user = c };
-	struct gpu_flight flight = { .c = c, .l = l, .func = f };
+		.found = l->skip ? NULL : session_found, .user = c, .broken = l->fault };
+	struct gpu_flight flight = { .c = c, .l = l, .func = f, .pool = l->pool };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
 	struct decode_launch d = { .code = l->module->code, .func = f, .site = l->module->site,
 		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
-		.ended = l->ended, .skip = l->skip, .jobs = workers(c), .user = &flight, .box = on_box,
+		.ended = l->ended, .fault = l->fault, .skip = l->skip, .jobs = workers(c), .user = &flight, .box = on_box,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f)
@@ -486,7 +489,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	if (c->save)
 		event_writer_launch_end(c->save, &config.launch, UINT32_MAX, "");
 	record.state = LAUNCH_DONE;
-	record.status = l->ended ? "ok" : "hang";
+	record.status = l->ended ? "ok" : l->fault ? "fault" : "hang";
 	results_launch(c->records, &record);
 	c->checked++;
 	account(c, l, f, &r);
@@ -595,7 +598,7 @@ static struct launch_info shape_of(const struct gpu_launch *l)
 	return i;
 }
 
-uint32_t gpu_alike(const struct gpu_launch *l, const void *digests, uint32_t n, uint8_t *skip)
+uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip)
 {
 	struct launch_info i = shape_of(l);
 	uint32_t nctas = i.grid[0] * i.grid[1] * i.grid[2], same;
@@ -604,7 +607,7 @@ uint32_t gpu_alike(const struct gpu_launch *l, const void *digests, uint32_t n, 
 
 	m->signature = base_resize(m->signature, (nctas + 1) * sizeof *m->signature);
 	memset(m->signature, 0, (nctas + 1) * sizeof *m->signature);
-	same = decode_alike(&i, digests, n, m->signature, skip);
+	same = decode_alike(&i, cta, m->signature, skip);
 	m->nsignatures = 0;
 	for (uint32_t k = 0; k < nctas; k++) {
 		if (!m->signature[k])

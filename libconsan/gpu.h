@@ -37,6 +37,7 @@ struct gpu_launch {
 	uint32_t dropped;          /* chunks asked for in vain */
 	bool tickets;
 	bool ended;                /* false: it was stopped, --timeout */
+	const char *fault;         /* ... or by the GPU: what it said */
 	const void *params;        /* the parameter block */
 	const uint8_t *skip;       /* clusters whose records are not in the pool, as
 				      others recorded the same; NULL: all are there */
@@ -54,10 +55,10 @@ struct gpu_launch {
 void gpu_named(struct consan *c, const char *name);
 /* For digest.cu: see decode_site_words(). free() it. */
 uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n);
-/* See decode_alike(); skip has a byte for each CTA. Clusters that recorded the
- * same as one of an earlier launch of this shape in which nothing was found
- * need no look either: all of them may be skipped. */
-uint32_t gpu_alike(const struct gpu_launch *l, const void *digests, uint32_t n, uint8_t *skip);
+/* See decode_alike(), of each CTA's signature; skip has a byte for each CTA. Clusters
+ * that recorded the same as one of an earlier launch of this shape in which nothing
+ * was found need no look either: all of them may be skipped. */
+uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip);
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 /* Does the session want this launch checked? Ask once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);

@@ -67,7 +67,9 @@ static void check(struct consan *c, const struct consan_launch *l, const void *p
 		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = c->gpu->sm,
 		.pool = pool, .chunks = head->next - 1 < chunks ? head->next - 1 : chunks,
 		.dropped = head->dropped, .tickets = tickets, .params = params, .map = find_map,
-		.ended = r->status != EXEC_HANG && r->status != EXEC_TIMEOUT };
+		.fault = r->status == EXEC_FAULT || r->status == EXEC_TRAP ? "the kernel faulted"
+			: r->status == EXEC_STOPPED ? "it was stopped" : NULL,
+		.ended = r->status == EXEC_OK };
 
 	memcpy(g.grid, x->grid, sizeof g.grid);
 	memcpy(g.block, x->block, sizeof g.block);
@@ -126,9 +128,6 @@ enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 	if (r.status == EXEC_BAD_LAUNCH || r.status == EXEC_UNSUPPORTED) {
 		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col, "%s", r.err.text);
 		gpu_unchecked(c, l->kernel->info.name, r.err.text);
-	} else if (wanted && (r.status == EXEC_FAULT || r.status == EXEC_TRAP)) {
-		gpu_unchecked(c, l->kernel->info.name, "the kernel faulted, and as on a GPU what it "
-			"recorded is lost");
 	} else if (wanted) {
 		check(c, l, params, (const char *)pool, chunks, at->tickets, &x, &r);
 	} else {

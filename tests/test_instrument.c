@@ -143,14 +143,116 @@ Test(instrument, alike)
 		digest(2, 0, 3, (b * base + a) * base + c), digest(2, 32, 1, a),
 		digest(3, 32, 3, (a * base + b) * base + c), digest(3, 0, 1, a),
 	};
-	uint64_t signature[4];
+	uint64_t cta[4], signature[4];
 	uint8_t skip[4];
 	uint32_t rank;
 
-	cr_assert_eq(decode_alike(&i, d, sizeof d / sizeof *d, signature, skip), 1);
+	decode_sign(&i, d, sizeof d / sizeof *d, cta);
+	cr_assert_eq(decode_alike(&i, cta, signature, skip), 1);
 	cr_assert(signature[0] == signature[1] && signature[0] != signature[2]);
 	cr_assert(!skip[0] && skip[1] && !skip[2] && !skip[3]);
 	i.cluster[0] = 2;
 	cr_assert_eq(decode_cluster_of(&i, 3, &rank), 1);
 	cr_assert_eq(rank, 1);
+}
+
+/* ---- digest.cu on the executor ---- */
+
+enum { CHUNKS = 60, CTAS = 12, ROOM = 16, SITES = 4 };
+
+/* Site 1: an address; 2: words of each lane; 3: a failed poll, which does not count. */
+static const uint32_t site_word[SITES] = { 0, 1 << 12, 2 | 2 << 12, 1 | 3 << 12 | 1 << 14 };
+
+static uint32_t draw(uint32_t *seed)
+{
+	return *seed = *seed * 1664525u + 1013904223u, *seed >> 8;
+}
+
+/* Records of CTA's warp `lane`, the same for every third CTA but for polls. */
+static void fill_chunk(uint32_t *unit, uint32_t cta, uint32_t lane, uint32_t ordinal, uint32_t *noise)
+{
+	uint32_t seed = 77 * (cta % 3) + lane + 1000 * ordinal, at = 1;
+
+	unit[0] = cta;
+	unit[1] = lane;
+	for (unsigned k = 0; k < 10; k++) { /* with polls between them they fit */
+		uint32_t kind = draw(&seed) % 2 + 1, lanes = draw(&seed) | 1, n = 1;
+		bool affine = draw(&seed) % 2;
+
+		if (draw(noise) % 8 == 0) {
+			unit[4 * at] = 3 << RECORD_SITE_SHIFT;
+			unit[4 * at + 1] = 1;
+			unit[4 * at + 4] = draw(noise);
+			at += 2;
+		}
+		if (draw(&seed) % 24 == 0)
+			break;
+		unit[4 * at] = kind << RECORD_SITE_SHIFT | (kind == 1 && affine ? RECORD_AFFINE | 5 : 0);
+		unit[4 * at + 1] = lanes;
+		unit[4 * at + 2] = draw(noise); /* the clock */
+		unit[4 * at + 3] = kind == 1 ? draw(&seed) : draw(noise);
+		n = kind == 1 ? (affine ? 1 : 9) : 1 + ((uint32_t)__builtin_popcount(lanes) * 2 + 3) / 4;
+		for (uint32_t w = 4; w < 4 * n; w++)
+			unit[4 * at + w] = draw(&seed);
+		at += n;
+	}
+}
+
+static void *device(struct consan *c, const void *from, size_t bytes)
+{
+	void *to = consan_malloc(c, bytes, CONSAN_MEM_DEVICE);
+
+	cr_assert_not_null(to);
+	memset(to, 0, bytes);
+	if (from)
+		memcpy(to, from, bytes);
+	return to;
+}
+
+/* The GPU signs CTAs as the host does: alike if their warps recorded the same. */
+Test(instrument, digest, .timeout = 120)
+{
+	char path[PATH_MAX] = "";
+	struct err e = { 0 };
+	struct consan *c = consan_open("", &e);
+	struct launch_info i = { .grid = { CTAS, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 2, 1, 1 } };
+	uint32_t (*pool)[4 * RECORD_CHUNK_UNITS], *sites, *many, *list, noise = 5, most = 1000;
+	uint32_t nsites = SITES, nctas = CTAS, cap = ROOM;
+	struct record_digest *digests;
+	struct consan_launch l = { 0 };
+	uint64_t *sign, host[CTAS];
+	struct consan_module *m;
+
+	cr_assert_gt(readlink("/proc/self/exe", path, sizeof path - 32), 0);
+	strcat(dirname(path), "/../instrument/digest_ptx.ptx");
+	if (access(path, R_OK))
+		cr_skip_test("no CUPTI, no digest_ptx.ptx");
+	m = consan_load_file(c, path, 0, &e);
+	cr_assert_not_null(m, "%s", e.text);
+	pool = device(c, NULL, (CHUNKS + 2) * sizeof *pool);
+	((struct record_head *)pool)->next = CHUNKS + 1;
+	for (uint32_t k = 0; k < CHUNKS; k++) /* five a CTA, for three lanes, by turns */
+		fill_chunk(pool[k + 1], k % CTAS, "\0 \0!\0"[k / CTAS], k / CTAS, &noise);
+	sites = device(c, site_word, sizeof site_word);
+	digests = device(c, NULL, CHUNKS * sizeof *digests);
+	many = device(c, NULL, CTAS * sizeof *many);
+	list = device(c, NULL, CTAS * ROOM * sizeof *list);
+	sign = device(c, NULL, CTAS * sizeof *sign);
+	l = (struct consan_launch){ .kernel = consan_kernel(m, "consan_digest", &e), .grid = { 3, 1, 1 },
+		.block = { 128, 1, 1 }, .args = (const void *const[]){ &pool, &most, &sites, &nsites, &digests,
+			&nctas, &many, &list, &cap } };
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
+	l = (struct consan_launch){ .kernel = consan_kernel(m, "consan_sign", &e), .grid = { CTAS, 1, 1 },
+		.block = { 128, 1, 1 }, .args = (const void *const[]){ &digests, &many, &list, &cap, i.grid,
+			i.cluster, &sign } };
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
+	cr_assert_eq(consan_errors(c), 0, "our own kernels are clean");
+	decode_sign(&i, digests, CHUNKS, host);
+	for (uint32_t k = 0; k < CTAS; k++) {
+		cr_assert_eq(many[k], CHUNKS / CTAS);
+		cr_assert_eq(sign[k], host[k], "CTA %u", k);
+		cr_assert_eq(sign[k] == sign[k % 6], true, "every sixth CTA did the same at the same rank");
+		cr_assert(k % 6 == 0 || sign[k] != sign[0]);
+	}
+	consan_close(c);
 }

@@ -288,6 +288,7 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	c->info = *info;
 	c->info.launch = &k->config.launch;
 	reset_cluster(c);
+	c->cut = k->config.broken;
 	return &c->sink;
 }
 

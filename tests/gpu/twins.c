@@ -90,7 +90,7 @@ static void one(struct run *r, const char *name, const char *bug, const char *ru
 	right = *bug ? strstr(output, rule) != NULL : !found[0] && strstr(output, ": right");
 	other = !right && *bug && found[0] && !strcmp(r->backend, "gpu");
 	if (*bug && strstr(output, "the GPU reported"))
-		why = "the GPU stops at it, and what was recorded is lost with its context";
+		why = "the GPU stops at it, and says only that";
 	if (*bug && strstr(output, "NOT CHECKED"))
 		why = "the kernel counts as not checked";
 	printf("%-5s %-24s %-20s %-6s %s", right ? "ok" : other ? "other" : why ? "-" : "BAD", name,
