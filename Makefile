@@ -146,6 +146,7 @@ bench: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BENCH)
 	$(V)$(BUILD)/tests/bench/bench $(BUILD)
 	$(V)$(BUILD)/tests/bench/events
+	$(V)$(BUILD)/tests/bench/rewrite
 
 mutants: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/mutants/mutants
@@ -348,7 +349,7 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 
 $(BUILD)/tests/cases: | $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
-BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate events matmul cluster)
+BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate events rewrite matmul cluster)
 $(BUILD)/tests/bench/matmul $(BUILD)/tests/bench/cluster: $(BUILD)/tests/bench/%: tests/bench/%.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
@@ -363,7 +364,13 @@ $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUIL
 $(BUILD)/tests/gpu/twins: tests/gpu/twins.c tests/gpu/unseen.def
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
-$(BUILD)/tests/test_instrument: | $(BUILD)/tests/gpu/twins $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+$(BUILD)/tests/gpu/ways: tests/gpu/ways.c
+	@mkdir -p $(@D)
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
+$(BUILD)/tests/gpu/user: tests/gpu/user.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
+$(BUILD)/tests/test_instrument: | $(BUILD)/tests/gpu/twins $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
 
 $(BUILD)/tests/gpu/bench: tests/gpu/bench.c
 	@mkdir -p $(@D)
@@ -371,10 +378,13 @@ $(BUILD)/tests/gpu/bench: tests/gpu/bench.c
 
 # on a machine with a GPU
 bench-gpu: deps
-	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/bench
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/bench $(BUILD)/tests/bench/rewrite
 	$(V)$(BUILD)/tests/gpu/bench $(BUILD)
+	$(V)$(BUILD)/tests/bench/rewrite
 check-gpu: deps
-	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/twins
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/twins \
+		$(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user
+	$(V)$(BUILD)/tests/gpu/ways $(BUILD) gpu
 	$(V)$(BUILD)/tests/gpu/twins $(BUILD) gpu
 
 check-unit: $(TESTS:%.c=$(BUILD)/%)

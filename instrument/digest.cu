@@ -27,60 +27,130 @@ static __device__ u64 mix(u64 h, u64 x)
 	return h ^ h >> 29;
 }
 
-/* The polynomial of a chunk's records; one lane reads what its warp has fetched. */
-static __device__ u64 sum_of(const uint4 *chunk, const uint32_t *sites, uint32_t nsites, uint32_t *count)
+/* Where a warp finds the records of the chunk at hand: from each place the next one
+ * would be at next[place], place 0 being the chunk's head and END none. */
+#define END RECORD_CHUNK_UNITS
+#define EACH (RECORD_CHUNK_UNITS / 32)
+
+struct search {
+	uint4 unit[RECORD_CHUNK_UNITS];
+	uint16_t next[RECORD_CHUNK_UNITS + 1], step[RECORD_CHUNK_UNITS + 1];
+	uint8_t here[RECORD_CHUNK_UNITS + 1];
+};
+
+/* Marks where records begin: after k rounds, those up to 2^k records on. */
+static __device__ void find_records(struct search *s, uint32_t lane)
 {
+	for (bool more = true; more;) {
+		uint32_t to[EACH], far[EACH];
+
+		more = false;
+		for (uint32_t i = 0; i < EACH; i++) {
+			to[i] = s->step[lane + 32 * i];
+			far[i] = s->step[to[i]];
+			if (!s->here[lane + 32 * i])
+				to[i] = END;
+			more |= to[i] != END;
+		}
+		more = __any_sync(~0u, more);
+		__syncwarp();
+		for (uint32_t i = 0; i < EACH; i++) {
+			s->step[lane + 32 * i] = (uint16_t)far[i];
+			if (to[i] != END)
+				s->here[to[i]] = true;
+		}
+		__syncwarp();
+	}
+}
+
+static __device__ u64 hash_of(const struct search *s, uint32_t at, uint32_t how)
+{
+	const uint4 r = s->unit[at];
+	u64 h = mix((u64)r.x << 32 | r.y, how == 1 ? r.w : 0);
+
+	for (uint32_t u = at + 1; u < s->next[at]; u++) {
+		const uint4 p = s->unit[u];
+
+		h = mix(mix(h, (u64)p.x << 32 | p.y), (u64)p.z << 32 | p.w);
+	}
+	return h;
+}
+
+/* The polynomial of the chunk's records, in all lanes. */
+static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *sites, uint32_t nsites,
+	const u64 *powers, uint32_t *count)
+{
+	uint32_t word[EACH], counts[EACH], after = 0;
 	u64 sum = 0;
 
-	for (uint32_t at = 1; at < RECORD_CHUNK_UNITS;) {
-		const uint4 r = chunk[at];
-		const uint32_t id = r.x >> RECORD_SITE_SHIFT;
+	for (uint32_t i = 0; i < EACH; i++) {
+		const uint32_t at = lane + 32 * i, x = s->unit[at].x, id = x >> RECORD_SITE_SHIFT;
+		const bool good = at && x && id < nsites;
+		uint32_t next = END;
 
-		if (!r.x || id >= nsites)
-			break;
-		const uint32_t site = sites[id];
-		const bool affine = r.x & RECORD_AFFINE;
-		const unsigned units = units_of(site, affine, r.y);
-
-		if (!(site >> 14 & 1)) {
-			u64 h = mix((u64)r.x << 32 | r.y, (site >> 12 & 3) == 1 ? r.w : 0);
-
-			for (unsigned u = 1; u < units && at + u < RECORD_CHUNK_UNITS; u++) {
-				const uint4 p = chunk[at + u];
-
-				h = mix(mix(h, (u64)p.x << 32 | p.y), (u64)p.z << 32 | p.w);
-			}
-			sum = sum * RECORD_DIGEST_BASE + h;
-			++*count;
-		}
-		at += units;
+		word[i] = good ? sites[id] : 1 << 14;
+		if (good)
+			next = at + units_of(word[i], x & RECORD_AFFINE, s->unit[at].y);
+		s->next[at] = s->step[at] = (uint16_t)(next < END ? next : END);
+		s->here[at] = at == 1;
 	}
+	if (!lane)
+		s->next[END] = s->step[END] = END;
+	__syncwarp();
+	find_records(s, lane);
+	for (uint32_t i = 0; i < EACH; i++)
+		counts[i] = __ballot_sync(~0u, s->here[lane + 32 * i] && !(word[i] >> 14 & 1));
+	for (uint32_t i = EACH; i-- > 0;) {
+		if (counts[i] >> lane & 1)
+			sum += hash_of(s, lane + 32 * i, word[i] >> 12 & 3) *
+				powers[after + __popc(counts[i] >> lane >> 1)];
+		after += __popc(counts[i]);
+	}
+	for (uint32_t d = 16; d; d /= 2)
+		sum += __shfl_xor_sync(~0u, sum, d);
+	*count = after;
 	return sum;
+}
+
+static __device__ u64 power(uint32_t n)
+{
+	u64 p = 1, b = RECORD_DIGEST_BASE;
+
+	for (; n; n >>= 1, b *= b)
+		if (n & 1)
+			p *= b;
+	return p;
 }
 
 /* A warp takes a chunk after the other. list: room for `cap` chunks of each CTA,
  * many: how many it has. */
-extern "C" __global__ void consan_digest(const uint4 *pool, uint32_t most, const uint32_t *sites,
-	uint32_t nsites, uint4 *out, uint32_t nctas, uint32_t *many, uint32_t *list, uint32_t cap)
+extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_digest(const uint4 *pool, uint32_t most,
+	const uint32_t *sites, uint32_t nsites, uint4 *out, uint32_t nctas, uint32_t *many,
+	uint32_t *list, uint32_t cap)
 {
-	__shared__ uint4 held[WARPS][RECORD_CHUNK_UNITS];
+	__shared__ struct search held[WARPS];
+	__shared__ u64 powers[RECORD_CHUNK_UNITS];
 	const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const uint32_t given = ((const struct record_head *)pool)->next - 1;
 	const uint32_t n = given < most ? given : most;
-	uint4 *chunk = held[warp];
+	struct search *s = &held[warp];
 
+	for (uint32_t k = threadIdx.x; k < RECORD_CHUNK_UNITS; k += blockDim.x)
+		powers[k] = power(k);
+	__syncthreads();
 	for (uint32_t k = blockIdx.x * WARPS + warp; k < n; k += gridDim.x * WARPS) {
 		const uint4 *from = pool + (u64)(k + 1) * RECORD_CHUNK_UNITS;
+		uint32_t count;
+		u64 sum;
 
-		for (uint32_t u = lane; u < RECORD_CHUNK_UNITS; u += 32)
-			chunk[u] = from[u];
+		for (uint32_t i = 0; i < EACH; i++)
+			s->unit[lane + 32 * i] = from[lane + 32 * i];
 		__syncwarp();
+		sum = sum_of(s, lane, sites, nsites, powers, &count);
 		if (!lane) {
-			uint32_t count = 0;
-			const u64 sum = sum_of(chunk, sites, nsites, &count);
-			const uint32_t cta = chunk[0].x;
+			const uint32_t cta = s->unit[0].x;
 
-			out[k] = make_uint4(cta, chunk[0].y | count << 16, (uint32_t)sum, (uint32_t)(sum >> 32));
+			out[k] = make_uint4(cta, s->unit[0].y | count << 16, (uint32_t)sum, (uint32_t)(sum >> 32));
 			if (cta < nctas) {
 				const uint32_t at = atomicAdd(&many[cta], 1);
 
@@ -97,16 +167,6 @@ static __device__ u64 blend(u64 h)
 {
 	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
 	return h ^ h >> 32;
-}
-
-static __device__ u64 power(uint32_t n)
-{
-	u64 p = 1, b = RECORD_DIGEST_BASE;
-
-	for (; n; n >>= 1, b *= b)
-		if (n & 1)
-			p *= b;
-	return p;
 }
 
 /* A block for each CTA: each of its lanes' records make one polynomial, the sum of

@@ -29,6 +29,14 @@ struct consan *inject_session(void)
 	return session;
 }
 
+double inject_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 void inject_say(const char *fmt, ...)
 {
 	va_list ap;
@@ -161,8 +169,12 @@ static void after_load(const CUpti_CallbackData *d)
 {
 	CUresult *r = d->functionReturnValue;
 
-	if (!seen.ours || !*r)
+	if (!seen.ours)
 		return;
+	if (!*r) {
+		inject_make_pool();
+		return;
+	}
 	inject_refused(seen.ours, *r);
 	if (!strcmp(d->functionName, "cuLibraryLoadData")) {
 		const cuLibraryLoadData_params *p = d->functionParams;
@@ -327,11 +339,18 @@ static const CUpti_CallbackId watched[] = {
 static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 	const void *data)
 {
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
 	(void)user;
 	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || inject_busy || !session || owner != getpid())
 		return;
 	inject_busy = true;
+	/* a capture of the program's is not to end by what we ask of the driver */
+	if (cu.p_cuThreadExchangeStreamCaptureMode)
+		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
 	on_call(id, data);
+	if (cu.p_cuThreadExchangeStreamCaptureMode)
+		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
 	inject_busy = false;
 }
 

@@ -22,7 +22,7 @@
 	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \
 	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemSetAccess) \
 	CALL(cuMemAllocHost) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
-	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuGetErrorName) CALL(cuLibraryLoadData) \
+	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) \
 	CALL(cuModuleLoadData) CALL(cuModuleGetFunction) CALL(cuLaunchKernel)
 
 struct driver {
@@ -35,6 +35,7 @@ extern _Thread_local bool inject_busy;
 
 /* The session; NULL: none could be opened. */
 struct consan *inject_session(void);
+double inject_now(void); /* seconds */
 void inject_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Into the report. */
 void inject_remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -70,6 +71,8 @@ struct inject_pool {
 };
 /* In the current context; made at its first use. NULL: there is no memory. */
 const struct inject_pool *inject_pool(void);
+/* Now, if there is a context, rather than at the first launch. */
+void inject_make_pool(void);
 /* The pool's first bytes on the host, also while the kernel still runs. NULL:
  * they cannot be had. Valid until the next call. */
 const void *inject_fetch(size_t bytes);

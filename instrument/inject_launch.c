@@ -9,20 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "record.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* from before a launch to after it */
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- before ---- */
 
@@ -97,9 +88,9 @@ void inject_before(struct inject_launch *l)
 	}
 	choose_cluster(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
-	l->start = now();
+	l->start = inject_now();
 	if (prepare(l)) {
-		l->launched = now();
+		l->launched = inject_now();
 		return; /* with the lock: inject_after() gives it back */
 	}
 	pthread_mutex_unlock(&lock);
@@ -112,13 +103,13 @@ void inject_before(struct inject_launch *l)
 /* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
 static CUresult wait_for(CUstream s)
 {
-	double limit = gpu_timeout(inject_session()), start = now();
+	double limit = gpu_timeout(inject_session()), start = inject_now();
 	CUresult r;
 
 	if (limit <= 0)
 		return cu.p_cuStreamSynchronize(s);
-	while ((r = cu.p_cuStreamQuery(s)) == CUDA_ERROR_NOT_READY && now() - start < limit)
-		usleep(now() - start < 0.01 ? 20 : 1000);
+	while ((r = cu.p_cuStreamQuery(s)) == CUDA_ERROR_NOT_READY && inject_now() - start < limit)
+		usleep(inject_now() - start < 0.01 ? 20 : 1000);
 	return r;
 }
 
@@ -145,15 +136,23 @@ static const void *whole(void *user, uint32_t *chunks)
 	return inject_fetch((size_t)(w->chunks + 1) * RECORD_CHUNK_BYTES);
 }
 
-static void say_times(const struct inject_launch *l, double ran, double copied, uint32_t chunks,
-	uint32_t fetched)
+/* facts: when the GPU had said which clusters are alike; copied: when their records
+ * were here. */
+struct times { double ran, facts, copied; };
+
+static void say_times(const struct inject_launch *l, const struct times *t, const struct gpu_cost *cost,
+	uint32_t chunks, uint32_t fetched)
 {
+	double end = inject_now();
+
 	if (gpu_times(inject_session()))
-		inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u of %u KiB), "
-			"check %.3f ms, whole %.3f ms", l->kernel, 1e3 * (l->launched - l->start),
-			1e3 * (ran - l->launched), 1e3 * (copied - ran),
+		inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; digest %.3f ms), "
+			"check %.3f ms (%u clusters, %u threads each%s: %.3f ms), whole %.3f ms", l->kernel,
+			1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched), 1e3 * (t->copied - t->ran),
 			fetched * (RECORD_CHUNK_BYTES / 1024), chunks * (RECORD_CHUNK_BYTES / 1024),
-			1e3 * (now() - copied), 1e3 * (now() - l->start));
+			1e3 * (t->facts - t->ran), 1e3 * (end - t->copied), cost->clusters,
+			cost->shares ? cost->shares : 1, cost->again ? ", then again" : "", 1e3 * cost->check,
+			1e3 * (end - l->start));
 }
 
 /* No call works after a fault, so what they say is asked before. */
@@ -189,7 +188,7 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 /* All records of a launch that is over, or those of the clusters that speak for
  * all. False: said why not. */
 static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, struct whole *all,
-	uint8_t **skip)
+	uint8_t **skip, struct times *t)
 {
 	const struct inject_pool *pool = l->pool;
 	const struct record_head *head;
@@ -197,6 +196,7 @@ static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, stru
 	bool asked = g->ended && !gpu_each(inject_session()) && inject_facts(g, &facts);
 
 	head = asked ? facts.head : inject_fetch(RECORD_CHUNK_BYTES);
+	t->facts = inject_now();
 	if (!head) {
 		gpu_unchecked(inject_session(), l->kernel, "its records could not be copied from the GPU");
 		return false;
@@ -209,27 +209,28 @@ static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, stru
 		g->pool = whole(all, &g->chunks);
 	if (!g->pool)
 		gpu_unchecked(inject_session(), l->kernel, "no host memory for its records");
+	t->copied = inject_now();
 	return g->pool;
 }
 
 static void check(const struct inject_launch *l, bool ended)
 {
 	struct whole all = { 0 };
-	struct gpu_launch g = { .ended = ended, .user = &all, .whole = whole };
-	double ran = now(), copied;
+	struct gpu_cost cost = { 0 };
+	struct gpu_launch g = { .ended = ended, .cost = &cost, .user = &all, .whole = whole };
+	struct times t = { .ran = inject_now() };
 	uint8_t *skip = NULL;
 	void *params;
 
 	describe(l, &g);
-	if (!bring_home(l, &g, &all, &skip))
+	if (!bring_home(l, &g, &all, &skip, &t))
 		return;
 	g.skip = skip;
 	g.params = params = pack(l);
-	copied = now();
 	gpu_check(inject_session(), &g);
 	if (ended)
 		inject_empty(all.chunks + 1 + (g.dropped != 0));
-	say_times(l, ran, copied, all.chunks, g.chunks);
+	say_times(l, &t, &cost, all.chunks, g.chunks);
 	free(params);
 	free(skip);
 }

@@ -75,6 +75,7 @@ const void *inject_image(const void *image, const char *what)
 	struct text name = { 0 };
 	struct gpu_module *m = NULL;
 	struct err e = { 0 };
+	double start;
 	char *ptx;
 	size_t n;
 
@@ -84,7 +85,11 @@ const void *inject_image(const void *image, const char *what)
 	ptx = ptx_of(image, name.at, &n);
 	if (ptx) {
 		gpu_stand_by(inject_session());
+		start = inject_now();
 		m = gpu_module_open(name.at, ptx, n, false, &e);
+		if (m && gpu_times(inject_session()))
+			inject_say("times of %s: instrumented %zu instructions in %.3f ms", name.at,
+				gpu_module_insns(m), 1e3 * (inject_now() - start));
 		if (!m)
 			inject_remark(REMARK_BAD_MODULE, "%s: line %d: %s", name.at, e.line, e.text);
 	}

@@ -64,7 +64,8 @@ static void take(struct dcluster *c, struct stream *s, struct record *r)
 	s->next += 4 * units(info, r->affine, r->lanes);
 	look(c, s);
 	c->result.records++;
-	c->job->seen[r->site] = 1;
+	if (!c->job->seen[r->site]) /* its line is all threads': seldom written */
+		c->job->seen[r->site] = 1;
 }
 
 /* ---- warps ---- */

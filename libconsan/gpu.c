@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct gpu_module {
@@ -110,6 +111,15 @@ const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kerne
 uint32_t gpu_module_sm(const struct gpu_module *m)
 {
 	return m->ptx->sm;
+}
+
+size_t gpu_module_insns(const struct gpu_module *m)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < m->ptx->nfunc; k++)
+		n += m->ptx->func[k].ninsn;
+	return n;
 }
 
 uint32_t gpu_module_params(const struct gpu_module *m, const char *kernel)
@@ -426,13 +436,25 @@ static void run_shared(struct gpu_flight *f, struct check_config config, struct 
 	shares_drop(s);
 }
 
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Leaves a check with all that there is to find. */
 static void run(struct gpu_flight *f, const struct check_config *config, struct decode_launch *d,
 	struct decode_result *r)
 {
-	f->shares = shares_of(f->c, to_check(&config->launch, d->skip));
+	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
+
+	cost->clusters = to_check(&config->launch, d->skip);
+	cost->shares = f->shares = shares_of(f->c, cost->clusters);
 	if (f->shares)
 		run_shared(f, *config, d, r);
+	cost->again = f->shares && !f->check;
 	f->shares = 0;
 	if (!f->check) {
 		f->check = check_open(config);
@@ -444,6 +466,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	if (!d->pool)
 		return;
 	d->skip = NULL;
+	cost->again = true;
 	check_close(f->check);
 	f->check = check_open(config);
 	decode_run(d, r);
@@ -458,6 +481,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
+	double start;
 	struct decode_launch d = { .code = l->module->code, .func = f, .site = l->module->site,
 		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip, .jobs = workers(c), .user = &flight, .box = on_box,
@@ -480,7 +504,10 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	results_launch(c->records, &record);
 	if (c->save)
 		event_writer_launch(c->save, &config.launch);
+	start = seconds();
 	run(&flight, &config, &d, &r);
+	if (l->cost)
+		l->cost->check = seconds() - start;
 	for (uint32_t k = 0; d.skip && !r.unknown_maps && k < l->module->nsignatures; k++)
 		note_clean(l->module, l->module->signature[k]);
 	session_settle(c, flight.check, UINT32_MAX);

@@ -20,10 +20,19 @@ const char *gpu_module_variable(const struct gpu_module *m);
 /* NULL: no kernel of this name. The cluster that the kernel requires, or 0s. */
 const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kernel);
 uint32_t gpu_module_sm(const struct gpu_module *m);
+size_t gpu_module_insns(const struct gpu_module *m); /* of all functions */
 /* Bytes of the kernel's parameters and the place of each. */
 uint32_t gpu_module_params(const struct gpu_module *m, const char *kernel);
 bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
 	uint32_t *offset, uint32_t *bytes);
+
+/* What it takes to decode and check a launch: seconds; how many clusters, by how
+ * many threads each, and whether they had to be done again, one thread each. */
+struct gpu_cost {
+	double check;
+	uint32_t clusters, shares;
+	bool again;
+};
 
 struct gpu_launch {
 	struct gpu_module *module;
@@ -41,6 +50,7 @@ struct gpu_launch {
 	const void *params;        /* the parameter block */
 	const uint8_t *skip;       /* clusters whose records are not in the pool, as
 				      others recorded the same; NULL: all are there */
+	struct gpu_cost *cost;     /* gets what the check cost; or NULL */
 	void *user;
 	/* Something was found: the whole pool, and how many chunks. NULL: it
 	 * cannot be had. Needed if there is a skip. */

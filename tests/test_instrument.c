@@ -14,22 +14,40 @@
 
 static char output[1 << 18];
 
-static int twins(const char *program)
+static const char *build(void)
 {
-	char self[PATH_MAX] = "", command[3 * PATH_MAX], *dir;
+	static char self[PATH_MAX];
+
+	memset(self, 0, sizeof self);
+	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+	return dirname(dirname(self));
+}
+
+/* Exit status; what it says is in `output`. */
+static int run(const char *fmt, ...)
+{
+	char command[4 * PATH_MAX];
+	va_list ap;
 	size_t n;
 	FILE *in;
 	int rc;
 
-	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
-	dir = dirname(self);
-	snprintf(command, sizeof command, "%s/gpu/twins %s/.. rehearse %s 2>&1", dir, dir, program);
+	va_start(ap, fmt);
+	vsnprintf(command, sizeof command, fmt, ap);
+	va_end(ap);
 	in = popen(command, "r");
 	cr_assert_not_null(in);
 	n = fread(output, 1, sizeof output - 1, in);
 	output[n] = 0;
 	rc = pclose(in);
 	return WIFEXITED(rc) ? WEXITSTATUS(rc) : -1;
+}
+
+static int twins(const char *program)
+{
+	const char *dir = build();
+
+	return run("%s/tests/gpu/twins %s rehearse %s 2>&1", dir, dir, program);
 }
 
 Test(instrument, ring, .timeout = 300) { cr_assert_eq(twins("ring/"), 0, "%s", output); }
@@ -39,20 +57,12 @@ Test(instrument, attention, .timeout = 300) { cr_assert_eq(twins("fa2_split_q"),
 Test(instrument, hopper, .timeout = 300) { cr_assert_eq(twins("attention/hopper"), 0, "%s", output); }
 Test(instrument, mesh, .timeout = 300) { cr_assert_eq(twins("attention/mesh"), 0, "%s", output); }
 
-static int shell(const char *fmt, const char *dir, const char *arg)
+/* Several streams, faults, hangs: what --backend=gpu must bear. */
+Test(instrument, ways, .timeout = 300)
 {
-	char command[3 * PATH_MAX];
-	size_t n;
-	FILE *in;
-	int rc;
+	const char *dir = build();
 
-	snprintf(command, sizeof command, fmt, dir, dir, arg);
-	in = popen(command, "r");
-	cr_assert_not_null(in);
-	n = fread(output, 1, sizeof output - 1, in);
-	output[n] = 0;
-	rc = pclose(in);
-	return WIFEXITED(rc) ? WEXITSTATUS(rc) : -1;
+	cr_assert_eq(run("%s/tests/gpu/ways %s rehearse 2>&1", dir, dir), 0, "%s", output);
 }
 
 /* A launch of one cluster is checked by several threads, each for a part of shared
@@ -62,15 +72,13 @@ Test(instrument, shares, .timeout = 300)
 	static const char *const bug[][2] = { { "no_empty_wait", "CS107" },
 		{ "early_release", "CS106" }, { "no_syncwarp", "CS106" }, { "no_proxy_fence", "CS110" },
 		{ "partial_unsynced", "CS105" }, { "too_few_releases", "CS701" } };
-	char self[PATH_MAX] = "", *dir;
+	const char *dir = build();
 
-	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
-	dir = dirname(self);
-	cr_assert_eq(shell("%s/../consan-run --backend=rehearse --jobs=16 %s/../kernels/ring/ring --ctas=1 "
-		"--rows=256 %s 2>&1", dir, ""), 0, "%s", output);
+	cr_assert_eq(run("%s/consan-run --backend=rehearse --jobs=16 %s/kernels/ring/ring --ctas=1 "
+		"--rows=256 2>&1", dir, dir), 0, "%s", output);
 	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
-		cr_assert_eq(shell("%s/../consan-run --backend=rehearse --jobs=16 %s/../kernels/ring/ring "
-			"--ctas=1 --rows=256 --bug=%s 2>&1", dir, bug[k][0]), 66, "%s", output);
+		cr_assert_eq(run("%s/consan-run --backend=rehearse --jobs=16 %s/kernels/ring/ring "
+			"--ctas=1 --rows=256 --bug=%s 2>&1", dir, dir, bug[k][0]), 66, "%s", output);
 		cr_assert_not_null(strstr(output, bug[k][1]), "%s: %s", bug[k][0], output);
 	}
 }
@@ -223,8 +231,7 @@ Test(instrument, digest, .timeout = 120)
 	uint64_t *sign, host[CTAS];
 	struct consan_module *m;
 
-	cr_assert_gt(readlink("/proc/self/exe", path, sizeof path - 32), 0);
-	strcat(dirname(path), "/../instrument/digest_ptx.ptx");
+	snprintf(path, sizeof path, "%s/instrument/digest_ptx.ptx", build());
 	if (access(path, R_OK))
 		cr_skip_test("no CUPTI, no digest_ptx.ptx");
 	m = consan_load_file(c, path, 0, &e);

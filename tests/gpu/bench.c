@@ -80,6 +80,27 @@ static double first(const char *key)
 	return at ? atof(at + strlen(key)) : 0;
 }
 
+/* Where the first launch's time went, and what instrumenting the module took. */
+struct spent { double insns, load, run, digest, copy, check, rest, clusters, threads; };
+
+static struct spent spent(void)
+{
+	struct spent s = { .run = first(" run "), .digest = first("; digest "), .copy = first(" copy ") };
+	const char *at = strstr(output, ": instrumented ");
+	const char *line = strstr(output, " check "), *open = line ? strchr(line, '(') : NULL;
+
+	if (at)
+		sscanf(at, ": instrumented %lf instructions in %lf", &s.insns, &s.load);
+	if (open) {
+		sscanf(open, "(%lf clusters, %lf threads", &s.clusters, &s.threads);
+		open = strstr(open, ": ");
+		s.check = open ? atof(open + 2) : 0;
+	}
+	s.copy -= s.digest;
+	s.rest = first(" check ") - s.check;
+	return s;
+}
+
 static double native(const char *build, size_t k)
 {
 	char command[1024];
@@ -111,6 +132,7 @@ static double sanitizer(const char *tool, const char *build, size_t k)
 int main(int argc, char **argv)
 {
 	const char *build = argc > 1 ? argv[1] : "build";
+	struct spent went[COUNT(work)];
 	int bad = 0;
 
 	printf("%-20s %9s %9s %6s %9s %6s %9s %6s %6s %10s %10s %9s\n", "", "native ms", "recording", "x",
@@ -126,7 +148,8 @@ int main(int argc, char **argv)
 		run = median(" run ");
 		whole = median(" whole ");
 		once = first(" run ") + first(" copy ") + first(" check ");
-		kib = first(" of ");
+		kib = first("KiB of ");
+		went[k] = spent();
 		race = sanitizer("racecheck", build, k);
 		sync = sanitizer("synccheck", build, k);
 		printf("%-20s %9.3f %9.3f %6.1f %9.3f %6.0f %9.3f %6.0f %6.0f %7.0f ms %7.0f ms %9.0f\n",
@@ -135,6 +158,12 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		bad += !(n > 0 && once > 0 && once / n <= work[k].most);
 	}
+	printf("\n%-20s %9s %9s %9s %9s %9s %9s   %s\n", "first launch, ms", "recording", "digest",
+		"copy", "check", "rest", "clusters", "instrumenting, at load");
+	for (size_t k = 0; k < COUNT(work); k++)
+		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %3.0f by %2.0f   %.0f instructions in %.1f ms\n",
+			work[k].name, went[k].run, went[k].digest, went[k].copy, went[k].check, went[k].rest,
+			went[k].clusters, went[k].threads, went[k].insns, went[k].load);
 	if (bad)
 		printf("%d of %zu above what is wanted\n", bad, COUNT(work));
 	return bad != 0;

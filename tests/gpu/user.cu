@@ -1,0 +1,167 @@
+/* user: a program that uses the GPU in the ways that --backend=gpu must bear:
+ * `user MODE`. Its kernel has a race on shared memory if it is told so; its results
+ * are compared with what they must be. tests/gpu/ways.c says what is expected. */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#define GOOD(call) do { \
+	cudaError_t e_ = (call); \
+	if (e_ != cudaSuccess) { \
+		printf("%s: %s\n", #call, cudaGetErrorName(e_)); \
+		return 1; \
+	} \
+} while (0)
+
+enum { N = 256, BLOCKS = 64 };
+enum what { CLEAN, RACE, FAULT, TRAP, HANG };
+
+__global__ void turn(const int *in, int *out, enum what what, volatile int *flag)
+{
+	__shared__ int tile[N];
+	const int t = threadIdx.x, at = blockIdx.x * N + t;
+
+	tile[t] = in[at];
+	if (what == CLEAN || what == HANG)
+		__syncthreads();
+	out[at] = tile[N - 1 - t];
+	__syncthreads();
+	if (what == FAULT && at == 5 * N)
+		*(volatile int *)(size_t)16 = 1;
+	if (what == TRAP && at == 5 * N)
+		__trap();
+	while (what == HANG && *flag == 0)
+		;
+}
+
+static int *in, *out, *flag;
+
+static int begin(int n)
+{
+	std::vector<int> h((size_t)n * BLOCKS * N);
+
+	for (size_t k = 0; k < h.size(); k++)
+		h[k] = (int)k;
+	GOOD(cudaMalloc(&in, h.size() * sizeof(int)));
+	GOOD(cudaMalloc(&out, h.size() * sizeof(int)));
+	GOOD(cudaMalloc(&flag, sizeof(int)));
+	GOOD(cudaMemset(flag, 0, sizeof(int)));
+	GOOD(cudaMemset(out, 0, h.size() * sizeof(int)));
+	GOOD(cudaMemcpy(in, h.data(), h.size() * sizeof(int), cudaMemcpyHostToDevice));
+	return 0;
+}
+
+static int right(int n)
+{
+	std::vector<int> h((size_t)n * BLOCKS * N);
+
+	GOOD(cudaDeviceSynchronize());
+	GOOD(cudaMemcpy(h.data(), out, h.size() * sizeof(int), cudaMemcpyDeviceToHost));
+	for (size_t k = 0; k < h.size(); k++)
+		if (h[k] != (int)(k / N * N + N - 1 - k % N)) {
+			printf("user: wrong\n");
+			return 1;
+		}
+	printf("user: right\n");
+	return 0;
+}
+
+static int plain(enum what what)
+{
+	if (begin(1))
+		return 1;
+	turn<<<BLOCKS, N>>>(in, out, what, flag);
+	GOOD(cudaDeviceSynchronize());
+	return what == CLEAN ? right(1) : 0;
+}
+
+/* Streams that do not wait for the default one, launches without a wait between. */
+static int streams()
+{
+	cudaStream_t s[8];
+
+	if (begin(8))
+		return 1;
+	for (int k = 0; k < 8; k++)
+		GOOD(cudaStreamCreateWithFlags(&s[k], cudaStreamNonBlocking));
+	for (int round = 0; round < 4; round++)
+		for (int k = 0; k < 8; k++)
+			turn<<<BLOCKS, N, 0, s[k]>>>(in + k * BLOCKS * N, out + k * BLOCKS * N, CLEAN, flag);
+	GOOD(cudaGetLastError());
+	return right(8);
+}
+
+static int threads()
+{
+	std::vector<std::thread> t;
+
+	if (begin(8))
+		return 1;
+	for (int k = 0; k < 8; k++)
+		t.emplace_back([k] {
+			for (int round = 0; round < 4; round++)
+				turn<<<BLOCKS, N, 0, cudaStreamPerThread>>>(in + k * BLOCKS * N,
+					out + k * BLOCKS * N, CLEAN, flag);
+			cudaStreamSynchronize(cudaStreamPerThread);
+		});
+	for (auto &x : t)
+		x.join();
+	return right(8);
+}
+
+/* Captured once, launched three times. */
+static int graph(enum what what)
+{
+	cudaGraphExec_t run;
+	cudaStream_t s;
+	cudaGraph_t g;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaStreamCreate(&s));
+	GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+	turn<<<BLOCKS, N, 0, s>>>(in, out, what, flag);
+	turn<<<BLOCKS, N, 0, s>>>(in, out, what, flag);
+	GOOD(cudaStreamEndCapture(s, &g));
+	GOOD(cudaGraphInstantiate(&run, g, 0));
+	for (int k = 0; k < 3; k++)
+		GOOD(cudaGraphLaunch(run, s));
+	GOOD(cudaStreamSynchronize(s));
+	return what == CLEAN ? right(1) : 0;
+}
+
+/* Nearly all memory is the program's before its first launch. */
+static int memory()
+{
+	size_t rest, all;
+	void *most;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaMemGetInfo(&rest, &all));
+	GOOD(cudaMalloc(&most, rest - (rest >> 6)));
+	turn<<<BLOCKS, N>>>(in, out, CLEAN, flag);
+	return right(1);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(mode, "clean")) return plain(CLEAN);
+	if (!strcmp(mode, "race")) return plain(RACE);
+	if (!strcmp(mode, "fault")) return plain(FAULT);
+	if (!strcmp(mode, "trap")) return plain(TRAP);
+	if (!strcmp(mode, "hang")) return plain(HANG);
+	if (!strcmp(mode, "streams")) return streams();
+	if (!strcmp(mode, "threads")) return threads();
+	if (!strcmp(mode, "graph")) return graph(CLEAN);
+	if (!strcmp(mode, "graph-race")) return graph(RACE);
+	if (!strcmp(mode, "memory")) return memory();
+	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|graph|graph-race|memory\n");
+	return 2;
+}

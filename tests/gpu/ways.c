@@ -1,0 +1,81 @@
+/* ways: how consan fares with a program that uses the GPU in many ways (user.cu),
+ * under a backend that instruments: `ways BUILD BACKEND`. Each row says what the
+ * program and the report must say. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct { const char *mode; bool rehearse; int status; const char *says[3]; } row[] = {
+	{ "clean", true, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "race", true, 66, { "CS102", "1 of 1 kernel checked" } },
+	/* without a wait between launches, from streams that do not wait for the default one */
+	{ "streams", true, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "threads", true, 0, { "user: right", "1 of 1 kernel checked" } },
+	/* what was recorded before the kernel was stopped is checked */
+	{ "fault", true, 66, { "CS102", "until then was checked" } },
+	{ "trap", true, 66, { "CS102", "CS905", "until then was checked" } },
+	{ "hang", true, 66, { "CS705" } },
+	/* a graph runs, and is said not to be looked at */
+	{ "graph", false, 67, { "user: right", "captured into a graph", "launches graphs" } },
+	{ "memory", false, 0, { "user: right", "as there was no more", "1 of 1 kernel checked" } },
+};
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static char output[1 << 18];
+
+static int shell(const char *command)
+{
+	FILE *in = popen(command, "r");
+	size_t n;
+
+	if (!in)
+		return -1;
+	n = fread(output, 1, sizeof output - 1, in);
+	output[n] = 0;
+	return pclose(in) >> 8 & 255;
+}
+
+/* Lines may be folded: a blank stands for any. */
+static bool says(const char *what)
+{
+	for (const char *at = output; *at; at++) {
+		const char *a = at, *w = what;
+
+		while (*w && (*a == *w || (*w == ' ' && strchr(" \n", *a)))) {
+			if (*w++ == ' ')
+				a += strspn(a, " \n");
+			else
+				a++;
+		}
+		if (!*w)
+			return true;
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned bad = 0;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: ways BUILD BACKEND\n");
+		return 2;
+	}
+	for (size_t k = 0; k < COUNT(row); k++) {
+		char command[1024];
+		bool right;
+
+		if (!row[k].rehearse && strcmp(argv[2], "gpu"))
+			continue;
+		snprintf(command, sizeof command, "timeout 120 %s/consan-run --backend=%s --timeout=2 --no-source "
+			"--print-level=info %s/tests/gpu/user %s 2>&1", argv[1], argv[2], argv[1], row[k].mode);
+		right = shell(command) == row[k].status;
+		for (size_t i = 0; i < 3 && row[k].says[i]; i++)
+			right &= says(row[k].says[i]);
+		printf("%-5s ways: %s\n%s", right ? "ok" : "BAD", row[k].mode, right ? "" : output);
+		fflush(stdout);
+		bad += !right;
+	}
+	return bad != 0;
+}
