@@ -46,18 +46,16 @@ static void on_cta_begin(struct cluster *c, const struct event *e)
 	cta->threads = e->count;
 	if (cta->begun && cta->bytes >= e->size) {
 		shadow_reset(&cta->shadow);
-		if (shards)
-			shadow_share(&cta->shadow, shards, c->check->config.shard);
 	} else {
 		if (cta->begun)
 			shadow_close(&cta->shadow);
 		free(cta->mbar_at);
 		cta->bytes = (e->size + 15) & ~15u;
 		shadow_open(&cta->shadow, cta->bytes);
-		if (shards)
-			shadow_share(&cta->shadow, shards, c->check->config.shard);
 		cta->mbar_at = base_alloc((cta->bytes / 8 + 1) * sizeof *cta->mbar_at);
 	}
+	if (shards)
+		shadow_share(&cta->shadow, shards, c->check->config.shard);
 	cta->begun = true;
 	cta->ended = false;
 	for (uint32_t i = 0; i < c->per_cta; i++) {
