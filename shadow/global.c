@@ -45,6 +45,8 @@
 #define CROWD 4u
 #define OTHERS 6u         /* readers of other clusters, while no clusters synchronise */
 #define PLENTY (4u << 20) /* bytes of a shard's states and records */
+#define NOTES_SHIFT 17
+#define NOTES (1u << NOTES_SHIFT)
 #define MEMO 8u
 #define CHUNK 512u
 
@@ -66,10 +68,20 @@ struct entry {
 	uint8_t tag;     /* of its cluster */
 };
 
+/* Bytes that enough clusters have read, and nobody has written: a read of that
+ * kind by a cluster above `above` adds nothing while no clusters synchronise. */
+struct crowded {
+	uint32_t above;
+	uint16_t bytes; /* 0: none */
+};
+
+enum { READ_PLAIN, READ_NC, NREADS };
+
 struct state {
 	uint32_t refs;
 	uint16_t n, cap; /* cap is a power of two, or 0: the place is free */
 	struct entry *at;
+	struct crowded crowded[NREADS];
 };
 
 struct memo {
@@ -94,10 +106,12 @@ struct shard {
 
 struct global_shadow {
 	struct shard shard[SHARDS];
+	uint64_t crowded[NOTES]; /* see note_of() */
 };
 
 /* One access on its way through one region. */
 struct visit {
+	struct global_shadow *g;
 	struct shard *s;
 	struct global_ask *ask;
 	const struct global_record *from;
@@ -109,6 +123,7 @@ struct visit {
 	struct memo memo[MEMO];
 	unsigned nmemo;
 	uint32_t last;           /* the newest outcome, or 0 */
+	struct crowded crowded[NREADS]; /* of the outcome in scratch */
 	bool lanewise;           /* the last step's answer was for one granule only */
 };
 
@@ -254,8 +269,9 @@ static uint32_t room_for(uint32_t n)
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
 
-static uint32_t state_new(struct shard *s, const struct entry *at, uint32_t n)
+static uint32_t state_new(struct visit *v, const struct entry *at, uint32_t n)
 {
+	struct shard *s = v->s;
 	uint32_t i = s->free_state;
 	struct state *x;
 
@@ -279,6 +295,7 @@ static uint32_t state_new(struct shard *s, const struct entry *at, uint32_t n)
 	x->cap = (uint16_t)room_for(n);
 	x->at = entries_new(s, x->cap);
 	memcpy(x->at, at, n * sizeof *at);
+	memcpy(x->crowded, v->crowded, sizeof x->crowded);
 	for (uint32_t k = 0; k < n; k++)
 		record_at(s, at[k].record)->refs++;
 	return i;
@@ -339,6 +356,7 @@ static void state_set(struct visit *v, uint32_t i, const struct entry *at, uint3
 	for (uint32_t k = 0; k < nwas; k++)
 		record_put(s, was[k].record);
 	memcpy(x->at, at, n * sizeof *at);
+	memcpy(x->crowded, v->crowded, sizeof x->crowded);
 	x->n = (uint16_t)n;
 	if (x->at != was)
 		entries_free(s, was, capwas);
@@ -425,35 +443,90 @@ static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n
 	return worst;
 }
 
-/* Reads by other clusters than now's beyond the lowest OTHERS; now and then. */
-static uint32_t trim_readers(struct shard *s, struct entry *at, uint32_t n,
-	const struct global_record *now)
+/* ---- reads by many clusters ---- */
+
+static int kind_of_read(uint8_t flags)
 {
-	const uint8_t tag = tag_of(now->cluster);
+	if (!(flags & ~GR_CROWD))
+		return READ_PLAIN;
+	return (flags & ~GR_CROWD) == GR_NC ? READ_NC : -1;
+}
 
-	if (n <= 3 * OTHERS)
-		return n;
-	for (;;) {
-		uint32_t others = 0, worst = n, most = 0;
+/* The state's plain reads of one kind, by rising cluster; of a cluster, as they came. */
+static uint32_t readers(const struct shard *s, const struct entry *at, uint32_t n, int kind,
+	uint16_t place[])
+{
+	uint32_t count = 0;
 
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t cluster;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t cluster, k;
 
-			if (at[i].flags & GR_WRITE || at[i].tag == tag)
-				continue;
-			cluster = record_at(s, at[i].record)->cluster;
-			others++;
-			if (cluster >= most) {
-				most = cluster;
-				worst = i;
-			}
-		}
-		if (others <= OTHERS)
-			return n;
-		memmove(&at[worst], &at[worst + 1], (n - worst - 1) * sizeof *at);
-		n--;
-		s->forgot++;
+		if (kind_of_read(at[i].flags) != kind)
+			continue;
+		cluster = record_at(s, at[i].record)->cluster;
+		for (k = count++; k && record_at(s, at[place[k - 1]].record)->cluster > cluster; k--)
+			place[k] = place[k - 1];
+		place[k] = (uint16_t)i;
 	}
+	return count;
+}
+
+/* Of each byte the OTHERS lowest clusters that read it stay, and of a cluster
+ * that is not now's its first reader. What they are is then all the same. */
+static struct crowded thin_readers(struct visit *v, struct entry *at, uint32_t n, int kind)
+{
+	const struct shard *s = v->s;
+	uint16_t place[MANY + 1], level[OTHERS] = { 0 }; /* bytes with more than i clusters */
+	const uint32_t count = readers(s, at, n, kind, place);
+	struct crowded is = { 0 };
+
+	for (uint32_t i = 0, next; i < count; i = next) {
+		const uint32_t cluster = record_at(s, at[place[i]].record)->cluster;
+		const uint16_t before = level[OTHERS - 1];
+		uint16_t mine = 0;
+
+		for (next = i; next < count; next++) {
+			struct entry *e = &at[place[next]];
+			uint16_t all = e->bytes;
+
+			if (record_at(s, e->record)->cluster != cluster)
+				break;
+			e->bytes &= (uint16_t)~before;
+			if (cluster != v->now->cluster)
+				e->bytes &= (uint16_t)~mine;
+			mine |= all;
+		}
+		for (unsigned k = OTHERS - 1; k; k--)
+			level[k] |= level[k - 1] & mine;
+		level[0] |= mine;
+		if (level[OTHERS - 1] != before)
+			is = (struct crowded){ cluster, level[OTHERS - 1] };
+	}
+	return is;
+}
+
+static uint32_t trim_readers(struct visit *v, struct entry *at, uint32_t n)
+{
+	const uint8_t tag = tag_of(v->now->cluster);
+	uint32_t others = 0, k = 0;
+	bool written = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		others += !(at[i].flags & GR_WRITE) && at[i].tag != tag;
+		written |= at[i].flags & GR_WRITE;
+	}
+	if (others <= OTHERS)
+		return n;
+	for (int kind = 0; kind < NREADS; kind++) {
+		v->crowded[kind] = thin_readers(v, at, n, kind);
+		if (written)
+			v->crowded[kind].bytes = 0;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (at[i].bytes)
+			at[k++] = at[i];
+	v->s->forgot += n - k;
+	return k;
 }
 
 static uint32_t trim(struct visit *v, struct entry *at, uint32_t n)
@@ -462,8 +535,8 @@ static uint32_t trim(struct visit *v, struct entry *at, uint32_t n)
 	const uint32_t most = s->bytes < PLENTY ? MANY : FEW;
 	uint32_t strong = 0, i;
 
-	if (n > OTHERS && !v->ask->synchronised)
-		n = trim_readers(s, at, n, v->now);
+	if (n > 2 * OTHERS && !v->ask->synchronised)
+		n = trim_readers(v, at, n);
 	for (i = 0; i < n && n > ATOMICS; i++)
 		strong += (at[i].flags & (GR_STRONG | GR_WRITE)) == (GR_STRONG | GR_WRITE);
 	while (n > most || strong > ATOMICS) {
@@ -545,6 +618,10 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	uint32_t k = nfrom, n;
 	bool skip = nfrom && adds_nothing(v, s->state[from].at, nfrom, mine.tag, addr, bytes);
 
+	/* another read takes nothing from what was read; state 0 has nothing */
+	memset(v->crowded, 0, sizeof v->crowded);
+	if (from && !(now->flags & GR_WRITE))
+		memcpy(v->crowded, s->state[from].crowded, sizeof v->crowded);
 	for (uint32_t i = nfrom; i-- > 0;) {
 		struct entry e = s->state[from].at[i];
 		uint32_t both = e.bytes & bytes;
@@ -622,7 +699,7 @@ static uint32_t step(struct visit *v, uint32_t from, uint64_t addr, uint16_t byt
 		return from;
 	}
 	if (!to)
-		to = state_new(s, s->scratch, n);
+		to = state_new(v, s->scratch, n);
 	lives = !from || s->state[from].refs > granules;
 	s->state[to].refs += granules;
 	state_put(v, from, granules);
@@ -633,6 +710,79 @@ static uint32_t step(struct visit *v, uint32_t from, uint64_t addr, uint16_t byt
 		v->memo[v->nmemo++] = (struct memo){ from, to, bytes };
 	}
 	return to;
+}
+
+/* ---- notes: which reads need not come here ----
+ *
+ * What a state says of crowded bytes is noted by granule where anyone can read
+ * it without a lock. Notes that share a place push each other out. A note that
+ * is out of date does no harm: the readers that stand for the one that is left out
+ * were there before the write that ended it. */
+
+static uint64_t note_key(uint64_t addr, int kind)
+{
+	return addr / GRANULE * NREADS + (unsigned)kind;
+}
+
+/* `above`, 4 bits for words, the rest of the key; 48 bits of address fit. */
+static uint64_t note_of(uint64_t key, uint32_t above, unsigned words)
+{
+	return (uint64_t)above << 32 | words << 28 | (key >> NOTES_SHIFT & 0xfffffff);
+}
+
+static void note(struct global_shadow *g, const struct crowded is[NREADS], uint64_t addr)
+{
+	for (int kind = 0; kind < NREADS; kind++) {
+		const uint64_t key = note_key(addr, kind);
+		uint64_t *at = &g->crowded[key % NOTES];
+		uint64_t was = __atomic_load_n(at, __ATOMIC_RELAXED), now = 0;
+		unsigned words = 0;
+
+		for (unsigned w = 0; w < GRANULE / 4; w++)
+			words |= (unsigned)((is[kind].bytes >> 4 * w & 15) == 15) << w;
+		if (words)
+			now = note_of(key, is[kind].above, words);
+		else if ((uint32_t)(was << 4) != (uint32_t)(note_of(key, 0, 0) << 4))
+			continue; /* the place is another granule's */
+		if (now != was)
+			__atomic_compare_exchange_n(at, &was, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+}
+
+static bool is_crowded(const struct shard *s, uint32_t state)
+{
+	return state && s->state[state].crowded[READ_PLAIN].bytes | s->state[state].crowded[READ_NC].bytes;
+}
+
+static void note_all(struct visit *v, uint64_t addr, uint32_t granules, uint32_t state, bool was)
+{
+	if (!was && !is_crowded(v->s, state))
+		return;
+	for (uint32_t i = 0; i < granules; i++)
+		note(v->g, v->s->state[state].crowded, addr + i * GRANULE);
+}
+
+bool global_shadow_crowded(const struct global_shadow *g, const struct global_record *r,
+	uint64_t addr, uint64_t bytes)
+{
+	const int kind = kind_of_read(r->flags);
+	const uint64_t end = addr + bytes;
+
+	if (kind < 0)
+		return false;
+	for (uint64_t next; addr < end; addr = next) {
+		const uint64_t key = note_key(addr, kind);
+		const uint64_t n = __atomic_load_n(&g->crowded[key % NOTES], __ATOMIC_RELAXED);
+		unsigned words = 0xfu << addr % GRANULE / 4 & 0xf;
+
+		next = (addr | (GRANULE - 1)) + 1;
+		if (next > end)
+			words &= 0xfu >> (next - end) / 4;
+		if (r->cluster <= n >> 32 || n != (note_of(key, (uint32_t)(n >> 32), 0)
+			| (n & 0xf0000000)) || words & ~(n >> 28 & 0xf))
+			return false;
+	}
+	return true;
 }
 
 /* ---- pages ---- */
@@ -651,6 +801,7 @@ static void touch_granules(struct visit *v, struct page *p, uint64_t addr, uint3
 
 	for (uint32_t i = first, k; i < end; i = k) {
 		uint32_t was = p->id[i], now;
+		bool crowded = is_crowded(v->s, was);
 
 		for (k = i + 1; k < end && p->id[k] == was && !v->lanewise; k++)
 			;
@@ -661,6 +812,7 @@ static void touch_granules(struct visit *v, struct page *p, uint64_t addr, uint3
 		}
 		if (now != was)
 			fill(p->id + i, k - i, now);
+		note_all(v, base + i * GRANULE, k - i, now, crowded);
 	}
 }
 
@@ -674,10 +826,12 @@ static void touch_page(struct visit *v, uint64_t addr, uint64_t end, uint16_t ma
 
 	v->s->visits += last - first + 1;
 	if (!p->id && to - from == PAGE_BYTES) {
+		bool crowded = is_crowded(v->s, p->all);
 		uint32_t now = step(v, p->all, addr, mask, PAGE_GRANULES);
 
 		if (now != UINT32_MAX) {
 			p->all = now;
+			note_all(v, addr, PAGE_GRANULES, now, crowded);
 			return;
 		}
 	}
@@ -757,6 +911,7 @@ static struct region *region_of(struct shard *s, uint64_t number)
 
 static void enter(struct global_shadow *g, struct visit *v, uint64_t number)
 {
+	v->g = g;
 	v->s = shard_of(g, number);
 	pthread_mutex_lock(&v->s->lock);
 	v->region = region_of(v->s, number);
@@ -792,6 +947,8 @@ void global_shadow_touch(struct global_shadow *g, struct global_ask *a,
 			uint64_t number = addr >> REGION_SHIFT;
 
 			next = (addr | (PAGE_BYTES - 1)) + 1;
+			if (!a->synchronised && global_shadow_crowded(g, now, addr, (next < end ? next : end) - addr))
+				continue;
 			if (!v.region || v.region->number != number) {
 				leave(&v);
 				enter(g, &v, number);
@@ -805,6 +962,7 @@ void global_shadow_touch(struct global_shadow *g, struct global_ask *a,
 
 void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes)
 {
+	static const struct crowded nobody[NREADS];
 	uint64_t end = addr + bytes;
 
 	for (; addr < end; addr += GRANULE) {
@@ -824,6 +982,7 @@ void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes
 
 			state_put(&v, *id, 1);
 			*id = 0;
+			note(g, nobody, addr);
 		}
 		pthread_mutex_unlock(&v.s->lock);
 	}

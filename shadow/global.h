@@ -88,6 +88,11 @@ size_t global_shadow_footprint(const struct global_shadow *s); /* bytes of host 
 uint64_t global_shadow_visits(const struct global_shadow *s);  /* granules touched */
 uint64_t global_shadow_forgot(const struct global_shadow *s);  /* accesses dropped for want of room */
 
+/* While no clusters synchronise: so many clusters below r's have read [addr, addr + bytes)
+ * that r, a plain read, need not be told of. Cheap; false is always a safe answer. */
+bool global_shadow_crowded(const struct global_shadow *s, const struct global_record *r,
+	uint64_t addr, uint64_t bytes);
+
 /* The access `now`; lane_addr: 32 addresses, if its row is GR_LIST. */
 void global_shadow_touch(struct global_shadow *s, struct global_ask *a,
 	const struct global_record *now, const uint64_t *lane_addr,

@@ -9,6 +9,8 @@
 #define BYTES 8192u
 #define BASE 0x7f0000010000ull
 
+static bool clashed[64]; /* the cluster read what another wrote, or wrote it */
+
 struct asker {
 	struct global_ask ask;
 	bool clash[CLUSTERS][CLUSTERS];
@@ -26,6 +28,9 @@ static enum global_verdict judge(struct global_ask *a, const struct global_recor
 		return GLOBAL_ORDERED;
 	if (!((old->flags | now->flags) & GR_WRITE))
 		return GLOBAL_APART;
+	clashed[old->cluster % 64] = clashed[now->cluster % 64] = true;
+	if (old->cluster >= CLUSTERS || now->cluster >= CLUSTERS)
+		return GLOBAL_CLASH;
 	k->clash[old->cluster][now->cluster] = k->clash[now->cluster][old->cluster] = true;
 	return GLOBAL_CLASH;
 }
@@ -77,6 +82,82 @@ Test(global, finds_every_pair_of_clusters)
 {
 	for (uint64_t seed = 1; seed < 3000; seed++)
 		trial(seed);
+}
+
+/* While no clusters synchronise, a few readers stand for all: a write still
+ * clashes if anyone else has read a byte of it, in whatever order they come, and
+ * whoever stood for the others. */
+static void crowd(uint64_t seed, bool write_first)
+{
+	enum { READERS = 60, READS = 12, WORDS = 64 };
+	static bool read[READERS + 1][4 * WORDS];
+	struct asker k = { .ask = { .judge = judge, .lonely = true } };
+	struct global_shadow *g = global_shadow_open();
+	const uint32_t writer = next(&seed) % (READERS + 1), size = 1u << next(&seed) % 5;
+	const uint32_t at = next(&seed) % (4 * WORDS) & -size;
+	const uint8_t nc = next(&seed) % 2 ? GR_NC : 0;
+	const struct global_record w = { .cluster = writer, .site = 1, .row = GR_WHOLE, .lanes = 1,
+		.lane = -1, .flags = GR_WRITE };
+	const struct global_span ws = { BASE + at, size, 0 };
+	bool want = false, got = false;
+
+	memset(read, 0, sizeof read);
+	memset(clashed, 0, sizeof clashed);
+	if (write_first)
+		global_shadow_touch(g, &k.ask, &w, NULL, &ws, 1);
+	for (uint32_t i = 0; i < READERS * READS; i++) {
+		/* mostly rising, as clusters start, and some that lag behind */
+		uint32_t c = next(&seed) % 4 ? i / READS : next(&seed) % READERS;
+		uint32_t bytes = 1u << next(&seed) % 6, a = next(&seed) % (4 * WORDS) & -bytes;
+		struct global_record r = { .cluster = c, .site = 2 + i % 5, .epoch = i, .row = GR_WHOLE,
+			.lanes = 1, .lane = -1, .flags = nc };
+		struct global_span s = { BASE + a, bytes, 0 };
+
+		global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+		memset(&read[c][a], 1, bytes);
+	}
+	if (!write_first)
+		global_shadow_touch(g, &k.ask, &w, NULL, &ws, 1);
+	for (uint32_t c = 0; c < READERS; c++)
+		for (uint32_t b = at; c != writer && b < at + size; b++)
+			want |= read[c][b];
+	for (uint32_t c = 0; c < READERS; c++)
+		got |= clashed[c];
+	cr_assert_eq(got, want, "seed %llu", (unsigned long long)seed);
+	global_shadow_close(g);
+}
+
+Test(global, a_few_readers_stand_for_all)
+{
+	for (uint64_t seed = 1; seed < 1500; seed++) {
+		crowd(seed, false);
+		crowd(seed, true);
+	}
+}
+
+/* What comes again and again to the same place is soon not looked at any more. */
+Test(global, readers_of_one_table_are_cheap)
+{
+	struct asker k = { .ask = { .judge = judge, .lonely = true } };
+	struct global_shadow *g = global_shadow_open();
+	struct global_record r = { .row = GR_WHOLE, .lanes = 1, .lane = -1 };
+	struct global_span s = { BASE, 1024, 0 };
+
+	for (r.cluster = 0; r.cluster < 10000; r.cluster++)
+		global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+	cr_assert_lt(global_shadow_visits(g), 64 * 1024 / GRANULE);
+	cr_assert(global_shadow_crowded(g, &r, BASE, 1024));
+	r.flags = GR_NC;
+	cr_assert_not(global_shadow_crowded(g, &r, BASE, 4), "another kind of read");
+	r.flags = GR_WRITE;
+	s.bytes = 4;
+	global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+	r.flags = 0;
+	cr_assert_not(global_shadow_crowded(g, &r, BASE, 4), "somebody has written it");
+	cr_assert(global_shadow_crowded(g, &r, BASE + GRANULE, 4));
+	global_shadow_forget(g, BASE, 1024);
+	cr_assert_not(global_shadow_crowded(g, &r, BASE + GRANULE, 4), "given out anew");
+	global_shadow_close(g);
 }
 
 Test(global, a_page_touched_whole_takes_nothing)

@@ -103,13 +103,17 @@ static size_t lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, in
 	return p.n;
 }
 
+/* Some cluster has released something that others may acquire. */
+static bool synchronised(const struct cluster *c)
+{
+	return __atomic_load_n(&c->check->global->nflags, __ATOMIC_RELAXED);
+}
+
 static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f)
 {
-	const bool synchronised = __atomic_load_n(&c->check->global->nflags, __ATOMIC_RELAXED);
-
 	return (struct global_view){
-		.ask = { .lonely = !f->foreign, .synchronised = synchronised, .judge = global_judge },
+		.ask = { .lonely = !f->foreign, .synchronised = synchronised(c), .judge = global_judge },
 		.c = c, .w = w, .f = f, .lanes = lanes };
 }
 
@@ -297,6 +301,22 @@ static bool read_already(struct cluster *c, struct warp *w, const struct event *
 	return false;
 }
 
+/* So many clusters have read all this that one more says nothing new. */
+static bool crowded(const struct cluster *c, const struct event *e, const struct global_record *r)
+{
+	const struct global_shadow *s = c->check->global->shadow;
+	uint32_t m = e->lanes;
+
+	if (synchronised(c))
+		return false;
+	if (!e->lane_addr && !e->stride)
+		m &= -m;
+	for (; m; m &= m - 1)
+		if (!global_shadow_crowded(s, r, event_lane_addr(e, (unsigned)__builtin_ctz(m)), e->size))
+			return false;
+	return true;
+}
+
 void global_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
@@ -310,7 +330,8 @@ void global_access(struct cluster *c, const struct event *e)
 	};
 
 	c->stats.accesses++;
-	if (!strong && e->mode == EVM_READ && !e->lane_addr && !e->stride && read_already(c, w, e))
+	if (!strong && e->mode == EVM_READ && ((!e->lane_addr && !e->stride && read_already(c, w, e))
+		|| crowded(c, e, &r)))
 		return;
 	if (strong)
 		global_reads(c, w, e);
