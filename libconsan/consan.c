@@ -20,18 +20,26 @@ static int by_finding(const void *a, const void *b)
 		*(const struct finding *const *)b);
 }
 
-size_t consan_raw_findings(struct consan *c, const struct finding *const **out)
+size_t session_sort(struct consan *c)
 {
-	pthread_mutex_lock(&c->lock);
 	c->sorted.n = 0;
 	for (size_t i = 0; i < c->findings.n; i++)
 		if (c->findings.at[i]->f.seen)
 			vec_push(&c->sorted, &c->findings.at[i]->f);
 	if (c->sorted.n)
 		qsort(c->sorted.at, c->sorted.n, sizeof *c->sorted.at, by_finding);
+	return c->sorted.n;
+}
+
+size_t consan_raw_findings(struct consan *c, const struct finding *const **out)
+{
+	size_t n;
+
+	pthread_mutex_lock(&c->lock);
+	n = session_sort(c);
 	*out = c->sorted.at;
 	pthread_mutex_unlock(&c->lock);
-	return c->sorted.n;
+	return n;
 }
 
 uint64_t consan_errors_seen(struct consan *c)

@@ -80,6 +80,8 @@ struct consan_kernel {
 /* May this launch be checked, by the filters? Counts it. */
 bool session_wants(struct consan *c, const char *kernel, const char *demangled);
 struct coverage *session_coverage(struct consan *c, const char *kernel);
+/* c->sorted anew; the caller holds the lock. */
+size_t session_sort(struct consan *c);
 /* check_config.found, user being the session. */
 void session_found(void *user, const struct finding *f);
 /* The launch is over: its findings are final. Clusters after `last` do not

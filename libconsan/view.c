@@ -90,23 +90,31 @@ void view_finding(struct arena *a, const struct finding *from, uint64_t seen_bef
 
 /* ---- what a session shows ---- */
 
-/* Of the findings as they are sorted now; holds the lock. */
+/* To be shown: neither cleared nor suppressed. */
+static bool is_shown(const struct seen *s)
+{
+	return s->f.seen > s->cleared && !s->suppressed;
+}
+
+/* Of the findings as they are sorted now. */
 static void refresh(struct consan *c)
 {
-	const struct finding *const *raw;
-	size_t n = consan_raw_findings(c, &raw);
+	size_t n;
 
 	arena_free(&c->shown);
 	c->views.n = 0;
+	pthread_mutex_lock(&c->lock);
+	n = session_sort(c);
 	for (size_t i = 0; i < n; i++) {
-		const struct seen *s = (const struct seen *)raw[i];
+		const struct seen *s = (const struct seen *)c->sorted.at[i];
 		struct consan_finding f;
 
-		if (s->f.seen <= s->cleared || s->suppressed)
+		if (!is_shown(s))
 			continue;
 		view_finding(&c->shown, &s->f, s->cleared, &f);
 		vec_push(&c->views, f);
 	}
+	pthread_mutex_unlock(&c->lock);
 }
 
 size_t consan_findings(struct consan *c, const struct consan_finding **out)
@@ -126,7 +134,7 @@ size_t consan_errors(struct consan *c)
 	for (size_t i = 0; i < c->findings.n; i++) {
 		const struct seen *s = c->findings.at[i];
 
-		n += s->f.seen > s->cleared && s->f.severity == SEV_ERROR && !s->suppressed;
+		n += is_shown(s) && s->f.severity == SEV_ERROR;
 	}
 	pthread_mutex_unlock(&c->lock);
 	return n;
@@ -159,19 +167,32 @@ static bool stands_at(const struct consan_place *p, const char *file, uint32_t l
 	return false;
 }
 
+static bool is_found(const struct finding *raw, const char *rule, const char *file, uint32_t line)
+{
+	struct arena a = { 0 };
+	struct consan_finding f;
+	bool found = false;
+
+	if (rule && strcmp(rule_get(raw->rule)->code, rule))
+		return false;
+	view_finding(&a, raw, 0, &f);
+	for (unsigned k = 0; k < f.nsides; k++)
+		found |= stands_at(&f.side[k].place, file, line);
+	arena_free(&a);
+	return found;
+}
+
+/* Leaves alone what consan_findings() returned. */
 bool consan_finds(struct consan *c, const char *rule, const char *file, uint32_t line)
 {
-	const struct consan_finding *f;
-	size_t n = consan_findings(c, &f);
+	bool found = false;
 
-	for (size_t i = 0; i < n; i++) {
-		if (rule && strcmp(f[i].rule, rule))
-			continue;
-		for (unsigned k = 0; k < f[i].nsides; k++)
-			if (stands_at(&f[i].side[k].place, file, line))
-				return true;
-	}
-	return false;
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->findings.n && !found; i++)
+		if (is_shown(c->findings.at[i]))
+			found = is_found(&c->findings.at[i]->f, rule, file, line);
+	pthread_mutex_unlock(&c->lock);
+	return found;
 }
 
 /* ---- as text ---- */

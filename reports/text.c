@@ -98,8 +98,11 @@ static void add_excerpt(struct page *p, const struct site_loc *l)
 	char *raw = report_source_line(l->file, l->line), *line, number[24];
 	unsigned caret, cut = 0;
 
-	if (!raw)
+	if (!raw) {
+		page_indent(p, CONTENT);
+		page_verbatim(p, DIM, "      | (the source is not here)");
 		return;
+	}
 	line = expand_tabs(raw, l->col, &caret);
 	while (line[cut] == ' ' && (!l->col || cut < caret))
 		cut++;

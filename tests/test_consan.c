@@ -6,6 +6,7 @@
 #include "../libconsan/site.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -338,6 +339,60 @@ Test(consan, a_session_writes_reports)
 	close_scene(&s);
 	snprintf(path, sizeof path, "%s/entries", dir);
 	unlink(path);
+	cr_expect_eq(rmdir(dir), 0);
+}
+
+struct worker {
+	struct scene *s;
+	const char *path;
+	unsigned bad;
+};
+
+static void *launch_and_look(void *arg)
+{
+	struct worker *w = arg;
+	const struct consan_coverage *v;
+	const struct consan_finding *f;
+	struct err e = { 0 };
+
+	for (int i = 0; i < 8; i++) {
+		w->bad += launch(w->s, i & 1 ? "racy" : "clean", &w->s->out) != CONSAN_OK;
+		consan_findings(w->s->c, &f);
+		consan_coverage(w->s->c, &v);
+		w->bad += i && !consan_finds(w->s->c, "CS102", "test.ptx", 0);
+		w->bad += i % 4 == 3 && !consan_write_report(w->s->c, w->path, &e);
+	}
+	return NULL;
+}
+
+/* Two sessions, three threads in each. */
+Test(consan, sessions_are_thread_safe, .timeout = 60)
+{
+	char dir[] = "/tmp/consan-threads-XXXXXX", path[6][64];
+	const struct consan_coverage *v;
+	struct scene s[2];
+	struct worker w[6];
+	pthread_t t[6];
+
+	cr_assert_not_null(mkdtemp(dir));
+	for (int i = 0; i < 2; i++)
+		s[i] = open_scene("jobs=2");
+	for (int i = 0; i < 6; i++) {
+		snprintf(path[i], sizeof path[i], "%s/%d.html", dir, i);
+		w[i] = (struct worker){ .s = &s[i % 2], .path = path[i] };
+		cr_assert_eq(pthread_create(&t[i], NULL, launch_and_look, &w[i]), 0);
+	}
+	for (int i = 0; i < 6; i++) {
+		pthread_join(t[i], NULL);
+		cr_expect_eq(w[i].bad, 0);
+		cr_expect_eq(unlink(path[i]), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(consan_coverage(s[i].c, &v), 2);
+		cr_expect_eq(v[0].launches, 12);
+		cr_expect_eq(v[0].checked + v[1].checked, 24);
+		close_scene(&s[i]);
+	}
 	cr_expect_eq(rmdir(dir), 0);
 }
 

@@ -131,6 +131,21 @@ Test(report, caret_stands_under_the_column)
 	results_free(&r);
 }
 
+Test(report, a_missing_source_is_said_and_ptx_shown)
+{
+	struct results r = sample();
+	char *t;
+
+	cr_assert_eq(unlink("reduce.cu"), 0);
+	t = render(&r, "", false, 0);
+	cr_expect(has(t, "source is not here") && has(t, "ld.shared.f32 %f1, [%r1+128];"));
+	free(t);
+	t = render(&r, "no-source", false, 0);
+	cr_expect_not(has(t, "source is not here"));
+	free(t);
+	results_free(&r);
+}
+
 Test(report, a_source_newer_than_the_program_is_said)
 {
 	struct results r = sample();
