@@ -308,6 +308,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 			.peer = e->lane_src,
 			.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
 			.warp = (uint16_t)w->index, .lane = (int8_t)lane,
+			.issued = warp_stamp(w),
 		};
 	map_read_by(c, w, lane, agent_slot(c, k), s->epoch);
 	/* of a multicast, one of the copies stands for the read */

@@ -268,6 +268,23 @@ static void arrive(struct cluster *c, const struct event *e, struct mbar *m, uin
 	test(c, e, m);
 }
 
+/* The warp that waited went on to issue a load, whose bytes the arriving lanes
+ * have seen: so it had waited, although the bytes publish nothing else (A18). As
+ * where bytes are expected before the buffer is known to be free. */
+static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes, const struct who *x)
+{
+	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
+
+	for (uint32_t k = 0; f && k < c->slots.n; k++) {
+		const struct slot *s = &c->slots.at[k];
+
+		if (s->warp == x->warp && s->issued >= x->epoch
+			&& frontier_full(&c->space, f, PLANE_G, agent_slot(c, k)) >= s->epoch)
+			return true;
+	}
+	return false;
+}
+
 /* B12: someone's wait for the previous phase happened before. By happens-before,
  * not by the arriving thread's own waits, unless the policy says so. From another
  * CTA the wait need only have taken place: there the way from the waiter to the
@@ -293,6 +310,9 @@ static void judge_wait(struct cluster *c, const struct event *e, struct mbar *m,
 	}
 	if (!left)
 		return;
+	for (i = 0; i < m->waits.n && !c->check->config.policy.wait_by_arriver; i++)
+		if (waited_before_load(c, w, left, &m->waits.at[i]))
+			return;
 	f = begin(c, CS209, e, m, doing(e), m->waits.n ? &m->waits.at[0] : NULL, "mbarrier wait");
 	if (!f)
 		return;

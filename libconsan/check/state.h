@@ -193,6 +193,7 @@ struct slot {                /* one bulk load at a time */
 	uint64_t phase;          /* of that, when it was issued */
 	uint16_t warp;
 	int8_t lane;
+	uint32_t issued;         /* the warp's epoch then */
 };
 
 /* More loads than these that nobody waited for are not told apart: the
