@@ -561,6 +561,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "fence_by_flag_writer", "quiet/fences_before_a_barrier", FIXED },
 	{ "init_by_many_lanes", "mbarrier/cs204_init_by_all_lanes", RACY },
 	{ "store_by_many_lanes", "global/cs107_store_by_all_lanes", RACY },
+	{ "acquire_after_atomic", "global/cs117_last_block", RACY },
 	{ "collectives_order_nothing", "race/cs109_handed_on_by_a_shuffle", RACY },
 };
 

@@ -61,6 +61,12 @@ struct missed {              /* a hand-over whose scopes do not hold both thread
 	uint32_t released, acquired; /* sites */
 };
 
+struct unfenced {            /* a hand-over whose reader has no acquire */
+	struct foreign *set;
+	uint32_t released, read; /* sites */
+	bool rmw;                /* it was read by a read-modify-write */
+};
+
 struct polled {              /* what a warp last acquired: a loop asks again and again */
 	uint64_t addr;
 	uint32_t version, lanes;
@@ -100,6 +106,7 @@ struct cluster_global {
 	struct pending *pending; /* PENDING of each warp */
 	uint8_t *npending;       /* in use */
 	VEC(struct missed) missed;
+	VEC(struct unfenced) unfenced;
 	struct polled *polled;   /* per warp */
 	struct global_stored stored;
 	VEC(struct global_span) spans; /* of the event being handled */
@@ -144,6 +151,9 @@ void global_writes(struct cluster *c, struct warp *w, const struct event *e);
 void global_plain_writes(struct cluster *c, const struct global_span *spans, size_t n);
 /* The hand-over with too narrow a scope that would order it; NULL: none. */
 const struct missed *global_missed(const struct cluster *c, const struct global_record *old);
+/* What this access would know of the old one, were there an acquire after the
+ * relaxed read that it comes after; NULL: nothing. */
+const struct unfenced *global_unfenced(const struct global_view *v, const struct global_record *old);
 
 /* ---- global_race.c ---- */
 enum global_verdict global_judge(struct global_ask *a, const struct global_record *old,
@@ -160,6 +170,7 @@ struct global_clash {
 	uint64_t addr;
 	unsigned byte, bytes;    /* of the granule at addr */
 	const struct missed *missed;
+	const struct unfenced *unfenced;
 	bool incomplete;         /* the issue of the old operation is known */
 };
 void global_report(struct global_view *v, const struct global_clash *x);

@@ -134,6 +134,13 @@ static bool mutual(const struct global_view *v, const struct global_record *a,
 	return scope || a->warp / v->c->per_cta == b->warp / v->c->per_cta;
 }
 
+static bool copies(const struct cluster *c, const struct global_record *r)
+{
+	uint32_t index;
+
+	return agent_kind(c, r->agent, &index) == AGENT_COPIES;
+}
+
 static enum rule pick(const struct question *q, bool issued)
 {
 	const struct global_record *old = q->old, *now = q->now;
@@ -141,7 +148,9 @@ static enum rule pick(const struct question *q, bool issued)
 
 	if (both && old->flags & now->flags & GR_ASYNC)
 		return CS107;
-	if (issued)
+	/* no bar.warp.sync makes an operation of the own warp complete */
+	if (issued || (old->cluster == now->cluster && old->warp == now->warp
+		&& (old->flags & GR_ASYNC || copies(q->v->c, old))))
 		return old->flags & GR_WRITE ? CS116 : CS105;
 	if (old->flags & now->flags & GR_STRONG)
 		return CS108;
@@ -164,6 +173,8 @@ static enum severity severity_of(const struct question *q, enum rule r)
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
 	if (r == CS109 && p->collectives_order_nothing)
+		return SEV_ERROR;
+	if (r == CS117 && p->acquire_after_atomic)
 		return SEV_ERROR;
 	return rule_severity(r);
 }
@@ -226,6 +237,12 @@ enum global_verdict global_judge(struct global_ask *a, const struct global_recor
 		x.missed = x.incomplete ? NULL : global_missed(v->c, old);
 		if (x.missed && (x.rule == CS101 || x.rule == CS102))
 			x.rule = CS222;
+		else if (!x.incomplete)
+			x.unfenced = old->cluster != now->cluster && !x.missed
+				? global_unfenced(v, old) : NULL;
+		if (x.unfenced && x.unfenced->rmw && (x.rule == CS101 || x.rule == CS102)
+			&& !((old->flags | now->flags) & GR_ASYNC))
+			x.rule = CS117;
 	}
 	x.severity = severity_of(&q, x.rule);
 	global_report(v, &x);

@@ -82,6 +82,21 @@ static const char *block(const struct finding_side *s, char out[40])
 	return out;
 }
 
+/* The release is there, and was read: what lacks is the acquire. */
+static void explain_unfenced(struct finding *f, const struct unfenced *u)
+{
+	const char *file;
+	uint32_t from, to;
+
+	site_where(u->released, &file, &from);
+	site_where(u->read, &file, &to);
+	report_edge(f, "the release of line %u was read by the relaxed %s of line %u, but no acquire fence "
+		"(__threadfence) follows it before the bytes are used", from,
+		u->rmw ? "read-modify-write" : "read", to);
+	report_hint(f, "put __threadfence() (fence.acq_rel.gpu) after line %u and before the barrier behind "
+		"it, or make it an acquire (cuda::atomic_ref, memory_order_acquire)", to);
+}
+
 static void explain_pair(struct finding *f, const struct global_clash *x)
 {
 	char a[40], b[40];
@@ -139,8 +154,20 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 			report_hint(f, "it did wait with .read, which only says that the source may be reused");
 		return;
 	case CS105:
-		report_edge(f, "the %s may still be under way; its completion, by its mbarrier, must come "
-			"before the write", what_of(c, old));
+		report_edge(f, "the %s may still be under way; its completion, by %s, must come before the "
+			"write", what_of(c, old), agent_kind(c, old->agent, &index) == AGENT_COPIES
+			? "cp.async.wait_group or its mbarrier" : "its mbarrier");
+		return;
+	case CS107:
+		report_edge(f, "the %s and this %s are not ordered: whoever issued the first must execute "
+			"cp.async.bulk.wait_group, without .read, before the second is issued",
+			what_of(c, old), what_of(c, now));
+		if (old->cluster != now->cluster || old->warp != now->warp)
+			report_hint(f, "then hand over to whoever issues the second: %s", old->cluster
+				== now->cluster ? "a barrier" : "release and acquire at gpu scope");
+		return;
+	case CS117:
+		explain_unfenced(f, x->unfenced);
 		return;
 	case CS222:
 		report_edge(f, "a release and an acquire hand over from the one block to the other, but their "
@@ -148,6 +175,10 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 		return;
 	default:
 		break;
+	}
+	if (x->unfenced) {
+		explain_unfenced(f, x->unfenced);
+		return;
 	}
 	if (old->cluster != now->cluster) {
 		explain_pair(f, x);

@@ -142,6 +142,25 @@ static void miss(struct cluster *c, struct foreign *set, uint32_t released, uint
 	vec_push(&k->missed, ((struct missed){ foreign_get(set), released, acquired }));
 }
 
+/* Kept to explain with, as are those missed: the oldest goes. */
+static void keep_unfenced(struct cluster *c, struct foreign *set, uint32_t released,
+	const struct event *e)
+{
+	struct cluster_global *k = c->global;
+
+	for (size_t i = 0; i < k->unfenced.n; i++)
+		if (k->unfenced.at[i].set == set && k->unfenced.at[i].read == e->site)
+			return;
+	if (k->unfenced.n == MAX_MISSED) {
+		foreign_put(k->unfenced.at[0].set);
+		k->unfenced.n--;
+		memmove(k->unfenced.at, k->unfenced.at + 1,
+			k->unfenced.n * sizeof *k->unfenced.at);
+	}
+	vec_push(&k->unfenced, ((struct unfenced){ foreign_get(set), released, e->site,
+		e->mode == EVM_RMW }));
+}
+
 /* far: the scope that a later fence needs to make an acquire of a relaxed read */
 static void learn(struct cluster *c, struct warp *w, uint32_t lanes, const struct event *e,
 	struct foreign *set, bool only, unsigned far)
@@ -194,6 +213,8 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 
 		if (scope < SCOPE_GPU && others)
 			miss(c, wide, site, e->site);
+		else if (others && !acquires(e->sem))
+			keep_unfenced(c, wide, site, e);
 		learn(c, w, lanes, e, wide, scope < SCOPE_GPU, others ? SCOPE_GPU
 			: c->nctas > 1 ? SCOPE_CLUSTER : 0);
 		foreign_put(wide);
@@ -234,16 +255,36 @@ void global_reads(struct cluster *c, struct warp *w, const struct event *e)
 	}
 }
 
+/* The set says that the old access happened before, for some lanes at least. */
+static bool tells(const struct cluster *c, const struct foreign *set,
+	const struct global_record *old)
+{
+	const struct foreign_entry *x = foreign_find(set, old->cluster);
+	const enum plane plane = old->flags & GR_ASYNC && old->flags & GR_WRITE ? PLANE_STORED : PLANE_G;
+
+	return x && ((plane == PLANE_G && frontier_full(&c->space, x->known->f, plane, old->agent)
+		>= old->epoch) || frontier_lanes(&c->space, x->known->f, plane, old->agent, old->epoch));
+}
+
+const struct unfenced *global_unfenced(const struct global_view *v, const struct global_record *old)
+{
+	const struct cluster_global *k = v->c->global;
+	bool after = tells(v->c, v->f->seen, old);
+
+	for (size_t i = 0; i < v->w->observed.n && !after; i++)
+		after = v->w->observed.at[i].lanes & v->lanes
+			&& tells(v->c, v->w->observed.at[i].f->foreign, old);
+	for (size_t i = k->unfenced.n; after && i-- > 0;)
+		if (tells(v->c, k->unfenced.at[i].set, old))
+			return &k->unfenced.at[i];
+	return NULL;
+}
+
 const struct missed *global_missed(const struct cluster *c, const struct global_record *old)
 {
-	for (size_t i = 0; i < c->global->missed.n; i++) {
-		const struct missed *m = &c->global->missed.at[i];
-		const struct foreign_entry *x = foreign_find(m->set, old->cluster);
-
-		if (x && (frontier_full(&c->space, x->known->f, PLANE_G, old->agent) >= old->epoch
-			|| frontier_lanes(&c->space, x->known->f, PLANE_G, old->agent, old->epoch)))
-			return m;
-	}
+	for (size_t i = 0; i < c->global->missed.n; i++)
+		if (tells(c, c->global->missed.at[i].set, old))
+			return &c->global->missed.at[i];
 	return NULL;
 }
 
@@ -390,6 +431,8 @@ void global_cluster_reset(struct cluster *c)
 		return;
 	while (k->missed.n)
 		foreign_put(k->missed.at[--k->missed.n].set);
+	while (k->unfenced.n)
+		foreign_put(k->unfenced.at[--k->unfenced.n].set);
 	memset(k->polled, 0, c->nwarps * sizeof *k->polled);
 	for (uint32_t i = 0; i < c->nwarps * PENDING; i++)
 		k->pending[i].r.count = 0;
@@ -402,6 +445,7 @@ void global_cluster_free(struct cluster *c)
 	if (!c->global)
 		return;
 	free(c->global->missed.at);
+	free(c->global->unfenced.at);
 	free(c->global->spans.at);
 	free(c->global->polled);
 	free(c->global->pending);
