@@ -193,7 +193,7 @@ static void touch(struct recorder *r, const struct event *e)
 	const uint32_t key = e->site * 0x9e3779b1u + (e->cta * 64u + e->warp) * 0x85ebca6bu;
 
 	r->touched[key >> 22] = (struct touched){ r->at, r->run, e->site, e->lanes, e->cta, e->warp,
-		e->space == SP_GLOBAL };
+		e->space == SP_GLOBAL || e->kind == EV_BULK || e->kind == EV_CP_ASYNC };
 }
 
 /* An access by which clusters may synchronise. How often a flag was read is luck. */
@@ -753,10 +753,12 @@ static void keep_tail(struct recorder *r)
 	struct tail *t;
 	uint32_t n = 0;
 
+	if (r->info.id >= TAILS)
+		return;
 	for (uint32_t i = 0; i < TOUCHED; i++)
 		if (r->touched[i].run == r->run && r->touched[i].global)
 			newest[n++] = r->touched[i];
-	if (!n || r->info.id >= TAILS)
+	if (!n)
 		return;
 	qsort(newest, n, sizeof *newest, by_newest);
 	t = base_alloc(sizeof *t);

@@ -3,7 +3,7 @@
  *   html.c      the page, its overview, a finding's head and story
  *   side.c      one side: who, what, highlighted source and PTX
  *   timeline.c  the history as a picture: lanes, arrows, the missing edge
- *   memory.c    the map of shared memory and the mbarrier table
+ *   memory.c    the maps of shared and global memory and the mbarrier table
  *   waits.c     the wait-for graph of a hang */
 #ifndef CONSAN_HTML_H
 #define CONSAN_HTML_H
