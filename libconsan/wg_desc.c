@@ -1,6 +1,9 @@
 /* wg_desc: decodes wgmma descriptors and lists the memory they lead to. */
 #include "wg_desc.h"
 
+#include "base.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 struct wg_desc wg_desc_decode(uint64_t u)
@@ -84,4 +87,68 @@ void wg_desc_rows(const uint32_t *piece, bool mn, unsigned i, uint32_t out[32])
 		memcpy(out, piece + 32 * i, 32 * sizeof *out);
 	for (unsigned k = 0; mn && k < 16; k++)
 		memcpy(out + 2 * k, piece + 8 * k + 2 * i, 2 * sizeof *out);
+}
+
+/* ---- all that a wgmma reads ---- */
+
+static uint32_t top_of(const uint32_t *piece, unsigned n)
+{
+	uint32_t top = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		top = piece[i] > top ? piece[i] : top;
+	return top;
+}
+
+static void look_up(struct wg_reads *r)
+{
+	const struct wg_operands *of = &r->of;
+	struct wg_desc d = wg_desc_decode(of->a);
+	uint32_t rows[32];
+	unsigned n = 0;
+
+	r->top_a = 0;
+	if (!of->a_regs) {
+		wg_desc_pieces(&d, of->a_mn, 64, r->a);
+		r->top_a = top_of(r->a, 128);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		r->part[i] = (uint16_t)n;
+		if (of->a_regs)
+			continue;
+		wg_desc_rows(r->a, of->a_mn, i, rows);
+		n += wg_desc_spans(rows, 32, r->span + n);
+	}
+	d = wg_desc_decode(of->b);
+	wg_desc_pieces(&d, of->b_mn, of->n, r->b);
+	r->top_b = top_of(r->b, 2 * of->n);
+	r->part[4] = (uint16_t)n;
+	n += wg_desc_spans(r->b, 2 * of->n, r->span + n);
+	r->part[5] = (uint16_t)n;
+}
+
+static bool same(const struct wg_operands *x, const struct wg_operands *y)
+{
+	return x->a == y->a && x->b == y->b && x->n == y->n && x->a_regs == y->a_regs
+		&& x->a_mn == y->a_mn && x->b_mn == y->b_mn;
+}
+
+const struct wg_reads *wg_book_find(struct wg_book *book, const struct wg_operands *of)
+{
+	uint64_t h = (of->a * 0x9e3779b97f4a7c15u ^ of->b) * 0x9e3779b97f4a7c15u;
+	struct wg_reads **r = &book->page[h >> 32 & (ARRAY_SIZE(book->page) - 1)];
+
+	if (*r && same(&(*r)->of, of))
+		return *r;
+	if (!*r)
+		*r = base_alloc(sizeof **r);
+	(*r)->of = *of;
+	look_up(*r);
+	return *r;
+}
+
+void wg_book_close(struct wg_book *book)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(book->page); i++)
+		free(book->page[i]);
 }

@@ -342,8 +342,8 @@ void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
 	touch_one(s, v, ask_of(v), granule, now, now.what);
 }
 
-void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
-	uint32_t lanes, struct cell_entry now)
+INLINE void touch_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
+	uint32_t lanes, struct cell_entry now, uint32_t how)
 {
 	struct ask q = ask_of(v);
 	uint32_t m;
@@ -357,8 +357,19 @@ void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32
 
 		now.lanes = cell_lanes(m & -m, at, 4);
 		if (granule < s->ncells && is_mine(s, granule))
-			touch_one(s, v, q, granule, now, now.what);
+			touch_one(s, v, q, granule, now, how);
 	}
+}
+
+void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
+	uint32_t lanes, struct cell_entry now)
+{
+	if (now.what & CELL_STRONG)
+		touch_rows(s, v, addr, lanes, now, now.what);
+	else if (now.what & CELL_WRITE)
+		touch_rows(s, v, addr, lanes, now, CELL_WRITE);
+	else
+		touch_rows(s, v, addr, lanes, now, 0);
 }
 
 void shadow_fetch(const struct shadow *s, uint32_t granule)

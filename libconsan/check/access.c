@@ -142,16 +142,23 @@ static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
 		shadow_spans(s, &v->s, &span, 1, now);
 		return;
 	}
-	if (shift == 4 && (now.what & CELL_WRITE) == 0) { /* ldmatrix, ld.v4 */
-		uint32_t at[32];
+	if (shift == 4) { /* ldmatrix, vectors of 16 bytes, cp.async */
+		uint64_t seen[4] = { 0 };
+		uint32_t at[32], twice = 0;
 
 		for (uint32_t m = lanes; m; m &= m - 1) {
 			unsigned l = (unsigned)__builtin_ctz(m);
+			uint32_t g;
 
 			at[l] = (uint32_t)event_lane_addr(e, l);
+			g = at[l] / CELL_BYTES;
+			twice |= seen[g / 64 % 4] >> (g % 64) & 1;
+			seen[g / 64 % 4] |= 1ull << (g % 64);
 		}
-		shadow_rows(s, &v->s, at, lanes, now);
-		return;
+		if (!twice || !(now.what & CELL_WRITE)) {
+			shadow_rows(s, &v->s, at, lanes, now);
+			return;
+		}
 	}
 	gather(&sc, e, lanes, shift);
 	for (unsigned i = 0; i < sc.n; i++)

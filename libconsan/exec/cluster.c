@@ -335,4 +335,5 @@ void worker_free(struct worker *wk)
 		}
 	free(wk->seen);
 	free(wk->scratch);
+	wg_book_close(&wk->wg_book);
 }

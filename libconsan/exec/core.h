@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "../wg_desc.h"
 #include "machine.h"
 
 /* ---- the memory map (mem.c) ---- */
@@ -186,6 +187,7 @@ struct worker {
 	_Atomic uint64_t stuck_at; /* grid.work at which all residents were found stuck + 1 */
 	uint64_t next_look;      /* ops at which the clock is read again */
 	void *scratch;           /* ex_scratch() */
+	struct wg_book wg_book;  /* ex_wg_book() */
 };
 
 struct grid {

@@ -476,6 +476,7 @@ static inline uint32_t ex_op_id(struct cluster *c)
 /* Working memory for a handler, 64-aligned, zeroed once, kept as long as the
  * worker. One user: the tile loops of wgmma, with one size. */
 void *ex_scratch(struct worker *wk, size_t bytes);
+struct wg_book *ex_wg_book(struct worker *wk); /* what descriptors lead to */
 uint64_t ex_random(struct cluster *c); /* from the launch's seed and the cluster's id */
 
 /* ---- decoding ----

@@ -104,6 +104,11 @@ void *ex_scratch(struct worker *wk, size_t bytes)
 	return memset(wk->scratch, 0, bytes);
 }
 
+struct wg_book *ex_wg_book(struct worker *wk)
+{
+	return &wk->wg_book;
+}
+
 uint64_t ex_random(struct cluster *c)
 {
 	uint64_t z = c->rng += 0x9e3779b97f4a7c15ull;

@@ -27,7 +27,7 @@ struct args {
 struct wg_op {
 	struct group_op g;         /* op.warp is the first of the four */
 	const struct args *args;
-	uint64_t desc_a, desc_b;
+	struct wg_operands of;
 	bool scale_d;
 };
 
@@ -46,14 +46,14 @@ static void perform(struct cluster *c, struct async_op *op)
 	struct cta *cta = op->warp->cta;
 	struct group_list *l = &cta->async->wg[op->warp->id / 4].pending;
 	_Alignas(64) unsigned char image_a[64 * 32], image_b[256 * 32];
+	const struct wg_reads *reads;
 	struct wg_tile t = a->t;
-	uint32_t piece[512];
-	struct wg_desc d;
 
 	/* operations of a warpgroup take effect in order: they share D */
 	while (l->n && l->at[0] != &o->g)
 		async_force(c, &l->at[0]->op);
 	group_remove(l, &o->g);
+	reads = wg_book_find(ex_wg_book(c->worker), &o->of);
 	if (a->a_regs) {
 		for (unsigned w = 0; w < 4; w++)
 			for (unsigned i = 0; i < 4; i++)
@@ -61,13 +61,9 @@ static void perform(struct cluster *c, struct async_op *op)
 					memcpy(image_a + (16 * w + 8 * (i & 1) + g) * 32 + (i >> 1) * 16,
 						warpgroup_warp(op->warp, w)->r + a->a[i] + 16 * g, 16);
 	} else {
-		d = wg_desc_decode(o->desc_a);
-		wg_desc_pieces(&d, t.a_mn, 64, piece);
-		gather(image_a, cta->shared, piece, 128);
+		gather(image_a, cta->shared, reads->a, 128);
 	}
-	d = wg_desc_decode(o->desc_b);
-	wg_desc_pieces(&d, t.b_mn, t.n, piece);
-	gather(image_b, cta->shared, piece, 2u * t.n);
+	gather(image_b, cta->shared, reads->b, 2u * t.n);
 	t.a = image_a;
 	t.b = image_b;
 	t.scale_d = o->scale_d;
@@ -81,12 +77,10 @@ static void perform(struct cluster *c, struct async_op *op)
 /* ---- spans for the checker ---- */
 
 static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
-	const uint32_t *piece_a, const uint32_t *piece_b)
+	const struct wg_reads *reads)
 {
 	const struct args *a = o->args;
-	struct ev_span span[128 + 512];
 	struct event e = ex_event(w, x, EV_WG_MMA, FULL);
-	unsigned n = 0;
 
 	e.op = o->g.op.id;
 	e.flags = o->scale_d ? EVF_SCALE_D : 0;
@@ -94,33 +88,17 @@ static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
 	e.regs = a->regs;
 	e.nregs_d = (uint16_t)a->nd;
 	e.nregs_a = a->a_regs ? 4 : 0;
-	for (unsigned i = 0; i < 4; i++) {
-		uint32_t rows[32];
-
-		e.part[i] = (uint16_t)n;
-		if (a->a_regs)
-			continue;
-		wg_desc_rows(piece_a, a->t.a_mn, i, rows);
-		n += wg_desc_spans(rows, 32, span + n);
-	}
-	e.part[4] = (uint16_t)n;
-	n += wg_desc_spans(piece_b, 2u * a->t.n, span + n);
-	e.part[5] = (uint16_t)n;
-	e.spans = span;
-	e.nspans = (uint16_t)n;
+	memcpy(e.part, reads->part, sizeof e.part);
+	e.spans = reads->span;
+	e.nspans = reads->part[5];
 	ex_emit(w->cluster, &e);
 }
 
 /* ---- issue ---- */
 
 /* False: some piece lies outside the CTA's shared memory; the fault is raised. */
-static bool inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc,
-	const uint32_t *piece, unsigned n)
+static bool inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc, uint32_t top)
 {
-	uint32_t top = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		top = piece[i] > top ? piece[i] : top;
 	if (top + 16 <= w->cta->shared_bytes)
 		return true;
 	ex_fault(w, x, FULL, EVX_WG_DESCRIPTOR, SP_SHARED, top, 16,
@@ -152,28 +130,26 @@ static bool same_in_group(struct warp *first, const struct xop *x, uint32_t slot
 static bool fill(struct warp *first, const struct xop *x, struct wg_op *o)
 {
 	const struct args *a = o->args;
-	uint32_t piece_a[128], piece_b[512];
-	struct wg_desc d;
+	const struct wg_reads *reads;
 
+	o->of = (struct wg_operands){ .n = a->t.n, .a_regs = a->a_regs, .a_mn = a->t.a_mn,
+		.b_mn = a->t.b_mn };
 	if (!a->a_regs) {
 		if (!same_in_group(first, x, a->desc_a, "A"))
 			return false;
-		o->desc_a = r64(first, a->desc_a)[0];
-		d = wg_desc_decode(o->desc_a);
-		wg_desc_pieces(&d, a->t.a_mn, 64, piece_a);
-		if (!inside(first, x, "A", o->desc_a, piece_a, 128))
-			return false;
+		o->of.a = r64(first, a->desc_a)[0];
 	}
 	if (!same_in_group(first, x, a->desc_b, "B"))
 		return false;
-	o->desc_b = r64(first, a->desc_b)[0];
-	d = wg_desc_decode(o->desc_b);
-	wg_desc_pieces(&d, a->t.b_mn, a->t.n, piece_b);
-	if (!inside(first, x, "B", o->desc_b, piece_b, 2u * a->t.n))
+	o->of.b = r64(first, a->desc_b)[0];
+	reads = wg_book_find(ex_wg_book(first->cluster->worker), &o->of);
+	if (!a->a_regs && !inside(first, x, "A", o->of.a, reads->top_a))
+		return false;
+	if (!inside(first, x, "B", o->of.b, reads->top_b))
 		return false;
 	o->scale_d = a->imm_scale ? a->scale : (rp(first, a->pred)[0] ^ a->flip) & 1;
 	if (first->sink)
-		tell(first, x, o, piece_a, piece_b);
+		tell(first, x, o, reads);
 	return true;
 }
 
