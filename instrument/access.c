@@ -1,6 +1,8 @@
 /* access: records of loads, stores, atomics, st.async and cp.async -> events. */
 #include "events.h"
 
+#include "../shadow/cell.h"
+
 static unsigned vector_width(const struct ptx_insn *i)
 {
 	switch (ptx_pick(i, MG_vec)) {
@@ -9,6 +11,48 @@ static unsigned vector_width(const struct ptx_insn *i)
 	case MOD_v8: return 8;
 	default: return 1;
 	}
+}
+
+unsigned access_plain(const struct ptx_insn *i, bool peers)
+{
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+
+	if ((effect != EF_READ && effect != EF_WRITE) || i->op == OP_st_async || i->op == OP_st_bulk
+			|| insn_sem(i, SEM_WEAK) != SEM_WEAK || (peers && ptx_space_of(i, 0) != PS_shared))
+		return 0;
+	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
+		return 16;
+	return ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
+}
+
+static bool in_share(const struct dcluster *c, uint32_t at, uint32_t bytes)
+{
+	return cell_share(at, c->job->shares) == c->share ||
+		cell_share(at + bytes - 1, c->job->shares) == c->share;
+}
+
+/* Lanes of a plain access (access_plain()) that touch what this share looks at. Plain
+ * accesses order nothing: those of others need not be told. */
+static uint32_t lanes_in_share(const struct dcluster *c, const struct record *r, uint32_t bytes)
+{
+	unsigned first = (unsigned)__builtin_ctz(r->lanes), last = 31 - (unsigned)__builtin_clz(r->lanes);
+	uint32_t at[32], mine = 0, a, b;
+
+	if (r->affine) {
+		a = OFFSET(r->base);
+		b = a + (uint32_t)r->stride * (last - first);
+		if (a / CELL_SHARE_BYTES == b / CELL_SHARE_BYTES &&
+				(b + bytes - 1) / CELL_SHARE_BYTES == (a + bytes - 1) / CELL_SHARE_BYTES)
+			return in_share(c, a, bytes) ? FULL : 0;
+		for (uint32_t l = first; l <= last; l++)
+			at[l] = a + (uint32_t)r->stride * (l - first);
+	} else {
+		for (uint32_t l = first; l <= last; l++)
+			at[l] = OFFSET(r->words[l]);
+	}
+	for (uint32_t l = first; l <= last; l++)
+		mine |= (uint32_t)in_share(c, at[l], bytes) << l;
+	return mine;
 }
 
 static void access_matrix(const struct ptx_insn *i, struct event *e)
@@ -53,13 +97,21 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 	bool rmw = effect == EF_RMW, far = ptx_space_of(i, 0) != PS_shared;
-	struct event e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
+	uint32_t plain = c->job->shares > 1 ? c->job->info[r->site].plain : 0, mine = FULL;
+	struct event e;
 	uint64_t at[32];
 
+	if (plain)
+		mine = lanes_in_share(c, r, plain) & r->lanes;
+	if (!mine) {
+		c->result.events++;
+		return;
+	}
 	if (i->op == OP_st_async || i->op == OP_red_async) {
 		access_async(c, warp, r);
 		return;
 	}
+	e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
 	e.space = SP_SHARED;
 	e.mode = rmw ? EVM_RMW : effect == EF_READ ? EVM_READ : EVM_WRITE;
 	e.sem = (uint8_t)insn_sem(i, rmw ? SEM_RELAXED : SEM_WEAK);
@@ -70,6 +122,7 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.size = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
 	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
 		access_matrix(i, &e);
+	e.lanes &= mine;
 	if (!e.lanes)
 		return;
 	for (uint32_t rest = e.lanes; rest;) {

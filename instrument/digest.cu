@@ -35,8 +35,9 @@ static __device__ u64 mix(u64 h, u64 x)
 struct search {
 	uint4 unit[RECORD_CHUNK_UNITS];
 	uint16_t next[RECORD_CHUNK_UNITS + 1], step[RECORD_CHUNK_UNITS + 1];
-	uint8_t here[RECORD_CHUNK_UNITS + 1];
+	uint8_t here[RECORD_CHUNK_UNITS + 1], how[RECORD_CHUNK_UNITS];
 };
+#define SKIPPED 4 /* in how, beside enum plan_class */
 
 /* Marks where records begin: after k rounds, those up to 2^k records on. */
 static __device__ void find_records(struct search *s, uint32_t lane)
@@ -63,52 +64,70 @@ static __device__ void find_records(struct search *s, uint32_t lane)
 	}
 }
 
-static __device__ u64 hash_of(const struct search *s, uint32_t at, uint32_t how)
-{
-	const uint4 r = s->unit[at];
-	u64 h = mix((u64)r.x << 32 | r.y, how == 1 ? r.w : 0);
-
-	for (uint32_t u = at + 1; u < s->next[at]; u++) {
-		const uint4 p = s->unit[u];
-
-		h = mix(mix(h, (u64)p.x << 32 | p.y), (u64)p.z << 32 | p.w);
-	}
-	return h;
-}
-
-/* The polynomial of the chunk's records, in all lanes. */
+/* The polynomial of the chunk's records, in all lanes. A record's hash is the sum of
+ * its units', so that each lane hashes units, whoever's they are. */
 static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *sites, uint32_t nsites,
 	const u64 *powers, uint32_t *count)
 {
-	uint32_t word[EACH], counts[EACH], after = 0;
+	uint32_t marks[EACH], counts[EACH], after[EACH], start = 0;
 	u64 sum = 0;
 
+#pragma unroll
 	for (uint32_t i = 0; i < EACH; i++) {
 		const uint32_t at = lane + 32 * i, x = s->unit[at].x, id = x >> RECORD_SITE_SHIFT;
 		const bool good = at && x && id < nsites;
+		const uint32_t word = good ? sites[id] : 1 << 14;
 		uint32_t next = END;
 
-		word[i] = good ? sites[id] : 1 << 14;
 		if (good)
-			next = at + units_of(word[i], x & RECORD_AFFINE, s->unit[at].y);
+			next = at + units_of(word, x & RECORD_AFFINE, s->unit[at].y);
 		s->next[at] = s->step[at] = (uint16_t)(next < END ? next : END);
+		s->how[at] = (uint8_t)(word >> 12 & 7);
 		s->here[at] = at == 1;
 	}
 	if (!lane)
 		s->next[END] = s->step[END] = END;
 	__syncwarp();
 	find_records(s, lane);
-	for (uint32_t i = 0; i < EACH; i++)
-		counts[i] = __ballot_sync(~0u, s->here[lane + 32 * i] && !(word[i] >> 14 & 1));
+#pragma unroll
+	for (uint32_t i = 0; i < EACH; i++) {
+		const bool here = s->here[lane + 32 * i];
+
+		marks[i] = __ballot_sync(~0u, here);
+		counts[i] = __ballot_sync(~0u, here && !(s->how[lane + 32 * i] & SKIPPED));
+	}
+	*count = 0;
+#pragma unroll
 	for (uint32_t i = EACH; i-- > 0;) {
-		if (counts[i] >> lane & 1)
-			sum += hash_of(s, lane + 32 * i, word[i] >> 12 & 3) *
-				powers[after + __popc(counts[i] >> lane >> 1)];
-		after += __popc(counts[i]);
+		after[i] = *count;
+		*count += __popc(counts[i]);
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < EACH; i++) {
+		const uint32_t at = lane + 32 * i, below = marks[i] & (2u << lane) - 1;
+		const uint4 r = s->unit[at];
+		uint32_t of = start, how;
+
+		if (below)
+			of = 32 * i + 31 - __clz(below);
+		if (marks[i])
+			start = 32 * i + 31 - __clz(marks[i]);
+		how = s->how[of];
+		if (!of || at >= s->next[of] || how & SKIPPED)
+			continue;
+		const uint64_t low = (u64)r.x << 32 | r.y;
+		const uint64_t high = at != of ? (u64)r.z << 32 | r.w : how == 1 ? r.w : 0;
+		const uint32_t j = of / 32;
+		uint32_t rest = 0; /* records after this one */
+
+#pragma unroll
+		for (uint32_t k = 0; k < EACH; k++)
+			if (k == j)
+				rest = after[k] + __popc(counts[k] >> (of & 31) >> 1);
+		sum += mix(mix((at - of + 1) * 0xbf58476d1ce4e5b9ull, low), high) * powers[rest];
 	}
 	for (uint32_t d = 16; d; d /= 2)
 		sum += __shfl_xor_sync(~0u, sum, d);
-	*count = after;
 	return sum;
 }
 

@@ -66,36 +66,40 @@ static bool prepare(struct inject_launch *l)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
 }
 
-void inject_before(struct inject_launch *l)
+static bool unchecked(struct inject_launch *l, const char *why)
+{
+	gpu_unchecked(inject_session(), l->kernel ? l->kernel : l->name ? l->name : "?", why);
+	free(l->kernel);
+	l->kernel = NULL;
+	l->module = NULL;
+	return false;
+}
+
+static bool ready(struct inject_launch *l)
 {
 	const char *name = l->name;
 
-	if (!find_module(l)) {
-		gpu_unchecked(inject_session(), name ? name : "?", "its module holds no PTX that could "
-			"be instrumented");
-		return;
-	}
+	if (capturing(l->stream)) /* first: the capture would not bear other calls */
+		return unchecked(l, "launched while its stream is captured into a graph, which "
+			"--backend=gpu does not look into");
+	if (!find_module(l))
+		return unchecked(l, "its module holds no PTX that could be instrumented");
 	if (!name && cu.p_cuFuncGetName)
 		cu.p_cuFuncGetName(&name, l->function);
 	l->kernel = base_strdup(name ? name : "?");
-	pthread_mutex_lock(&lock);
-	if (capturing(l->stream)) {
-		pthread_mutex_unlock(&lock);
-		gpu_unchecked(inject_session(), l->kernel, "launched while its stream is captured into a "
-			"graph, which --backend=gpu does not look into");
-		l->module = NULL;
-		return;
-	}
 	choose_cluster(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
 	l->start = inject_now();
-	if (prepare(l)) {
+	return prepare(l) || unchecked(l, "no device memory for its records");
+}
+
+void inject_before(struct inject_launch *l)
+{
+	pthread_mutex_lock(&lock);
+	if (ready(l))
 		l->launched = inject_now();
-		return; /* with the lock: inject_after() gives it back */
-	}
-	pthread_mutex_unlock(&lock);
-	gpu_unchecked(inject_session(), l->kernel, "no device memory for its records");
-	l->module = NULL;
+	else
+		pthread_mutex_unlock(&lock); /* else inject_after() does */
 }
 
 /* ---- after ---- */

@@ -11,6 +11,7 @@
 #include "record.h"
 
 #define LEAST_BYTES (16ull << 20)
+#define LITTLE_BYTES (256ull << 20)
 #define MOST_BYTES (60ull << 30) /* 32 bits count units of 16 bytes */
 #define LIST_BYTES (64ull << 20) /* places for the numbers of each CTA's chunks */
 
@@ -51,7 +52,7 @@ static void rehearse_digest(void)
 
 	cu.p_cuMemsetD8Async(p.list, 0, 64, p.side);
 	if (!fit_facts(1024) || cu.p_cuLaunchKernel(p.digest, 1, 1, 1, 128, 1, 1, 0, p.side, digest, NULL)
-			|| cu.p_cuLaunchKernel(p.sign, 1, 1, 1, 128, 1, 1, 0, p.side, sign, NULL)
+			|| cu.p_cuLaunchKernel(p.sign, 1, 1, 1, 1024, 1, 1, 0, p.side, sign, NULL)
 			|| cu.p_cuLaunchKernel(p.gather, 1, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0, p.side, gather, NULL)
 			|| cu.p_cuMemcpyDtoHAsync(p.pinned, p.stage, RECORD_CHUNK_BYTES, p.side)
 			|| cu.p_cuStreamSynchronize(p.side))
@@ -141,7 +142,7 @@ const struct inject_pool *inject_pool(void)
 		want = want / 2 & ~((2ull << 20) - 1);
 	if (!p.pool.at || want < LEAST_BYTES)
 		return NULL;
-	if (want < asked)
+	if (want < (asked ? asked : LITTLE_BYTES))
 		inject_remark(REMARK_NOTE, "records have %llu MiB of device memory, as there was no more",
 			(unsigned long long)(want >> 20));
 	p.context = now;
@@ -278,7 +279,7 @@ bool inject_facts(const struct gpu_launch *l, struct inject_facts *f)
 	many = p.facts + (size_t)nctas * sizeof(uint64_t);
 	if (cu.p_cuMemsetD8Async(many, 0, nctas * sizeof(uint32_t), p.side)
 			|| cu.p_cuLaunchKernel(p.digest, p.blocks, 1, 1, 128, 1, 1, 0, p.side, digest, NULL)
-			|| cu.p_cuLaunchKernel(p.sign, nctas, 1, 1, 128, 1, 1, 0, p.side, sign, NULL)
+			|| cu.p_cuLaunchKernel(p.sign, nctas, 1, 1, 1024, 1, 1, 0, p.side, sign, NULL)
 			|| cu.p_cuMemcpyDtoHAsync(p.pinned, p.pool.at, RECORD_CHUNK_BYTES, p.side)
 			|| cu.p_cuMemcpyDtoHAsync(p.pinned + RECORD_CHUNK_BYTES, p.facts, bytes, p.side)
 			|| cu.p_cuStreamSynchronize(p.side))

@@ -366,7 +366,7 @@ static void sort_chunks(struct job *j)
 	free(all);
 }
 
-static void describe_sites(const struct rewrite *code, struct site_info *info)
+static void describe_sites(const struct rewrite *code, struct site_info *info, bool peers)
 {
 	for (size_t k = 1; k < code->site.n; k++) {
 		const struct rewrite_site *s = &code->site.at[k];
@@ -377,6 +377,8 @@ static void describe_sites(const struct rewrite *code, struct site_info *info)
 		plan_of(s->func, s->insn, &i->plan);
 		i->lane_words = (uint8_t)plan_words(&i->plan);
 		i->uniform_words = i->lane_words;
+		if (i->plan.class == PLAN_ADDRESS)
+			i->plain = (uint8_t)access_plain(s->insn, peers);
 		i->sync = i->plan.sync && s->phase != PHASE_FAILED;
 		i->meets = s->phase == PHASE_BATCH || (s->insn->op == OP_wgmma_wait_group);
 		for (uint32_t b = 0; s->phase == PHASE_BATCH && b < s->nbatch; b++) {
@@ -414,7 +416,7 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 	unsigned n = l->jobs < 1 ? 1 : l->jobs > CREW_MOST ? CREW_MOST : l->jobs;
 
 	pthread_mutex_init(&j.lock, NULL);
-	describe_sites(l->code, info);
+	describe_sites(l->code, info, nctas > 1);
 	sort_chunks(&j);
 	j.todo = base_alloc((j.nclusters + 1) * sizeof *j.todo);
 	for (uint32_t k = 0; k < j.nclusters; k++)

@@ -13,6 +13,7 @@ struct site_info {
 	struct plan plan;
 	uint8_t phase;
 	uint8_t lane_words;
+	uint8_t plain;             /* access_plain() */
 	uint16_t uniform_words;
 	bool sync;                 /* it takes part in the order between warps */
 	bool meets;                /* the four warps of a warpgroup go on together */
@@ -117,6 +118,10 @@ static inline uint32_t record_word(const struct dcluster *c, const struct record
 	return r->words[word];
 }
 
+/* ---- access.c ---- */
+/* Bytes a lane of a weak load or store of the CTA's own shared memory; 0: it is
+ * something else. peers: its cluster has other CTAs. */
+unsigned access_plain(const struct ptx_insn *i, bool peers);
 /* ---- barriers.c ---- */
 struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr);
 void model_init(struct model *m, uint32_t count);

@@ -97,12 +97,25 @@ struct mma_pieces {
 	struct ev_span span[640];
 };
 
-static void find_pieces(struct mma_pieces *p, const struct mma *m)
+/* What this share will not look at need not be told. */
+static unsigned keep_share(const struct dcluster *c, uint32_t *piece, unsigned n)
+{
+	unsigned kept = 0;
+
+	if (c->job->shares == 1)
+		return n;
+	for (unsigned k = 0; k < n; k++)
+		if (cell_share(piece[k], c->job->shares) == c->share)
+			piece[kept++] = piece[k];
+	return kept;
+}
+
+static void find_pieces(const struct dcluster *c, struct mma_pieces *p, const struct mma *m)
 {
 	uint32_t piece[512], rows[32];
 	const uint32_t *words = p->words;
 	struct wg_desc d;
-	unsigned n = 0;
+	unsigned n = 0, many;
 
 	if (!m->a_regs) {
 		d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
@@ -114,33 +127,17 @@ static void find_pieces(struct mma_pieces *p, const struct mma *m)
 		if (m->a_regs)
 			continue;
 		wg_desc_rows(piece, m->a_mn, k, rows);
-		n += wg_desc_spans(rows, 32, p->span + n);
+		many = keep_share(c, rows, 32);
+		if (many)
+			n += wg_desc_spans(rows, many, p->span + n);
 	}
 	p->part[4] = (uint16_t)n;
 	d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
 	wg_desc_pieces(&d, m->b_mn, m->n, piece);
-	n += wg_desc_spans(piece, 2 * m->n, p->span + n);
+	many = keep_share(c, piece, 2 * m->n);
+	if (many)
+		n += wg_desc_spans(piece, many, p->span + n);
 	p->part[5] = (uint16_t)n;
-}
-
-/* What this share will not look at need not be told. */
-static void leave_share(const struct dcluster *c, struct mma_pieces *p)
-{
-	uint32_t shares = c->job->shares;
-	unsigned n = 0, from = 0;
-
-	for (unsigned k = 0; k < 5; k++) {
-		unsigned end = p->part[k + 1];
-
-		for (; from < end; from++) {
-			uint32_t at = p->span[from].addr, last = at + p->span[from].bytes - 1;
-
-			if (last / CELL_SHARE_BYTES != at / CELL_SHARE_BYTES ||
-					cell_share(at, shares) == c->share)
-				p->span[n++] = p->span[from];
-		}
-		p->part[k + 1] = (uint16_t)n;
-	}
 }
 
 static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn *i,
@@ -160,8 +157,7 @@ static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn
 	(*p)->insn = i;
 	(*p)->share = c->share;
 	memcpy((*p)->words, words, n * sizeof *words);
-	find_pieces(*p, m);
-	leave_share(c, *p);
+	find_pieces(c, *p, m);
 	return *p;
 }
 

@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@ struct hand {
 	_Alignas(64) _Atomic(struct crew_task *) task;
 	atomic_bool busy;          /* from crew_give() until the task is done */
 	bool asleep;               /* under lock */
+	void *heap;                /* its last block */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 };
@@ -72,9 +75,32 @@ static struct crew_task *wait_asleep(struct hand *h, unsigned alert)
 	return t;
 }
 
+/* The C library gives a thread's heap a few KiB at a time from the system, and takes
+ * what is free at its end back: with many threads that is most of a short task. So
+ * there is some from the start, with a block at its end that is never free. */
+#define HEAP_BLOCKS 48u
+#define HEAP_BLOCK (64u << 10)
+
+static void *warm_heap(void)
+{
+	void *block[HEAP_BLOCKS], *end;
+
+	for (unsigned k = 0; k < HEAP_BLOCKS; k++) {
+		block[k] = malloc(HEAP_BLOCK);
+		if (block[k])
+			memset(block[k], 1, HEAP_BLOCK);
+	}
+	end = malloc(64);
+	for (unsigned k = 0; k < HEAP_BLOCKS; k++)
+		free(block[k]);
+	return end;
+}
+
 static void *stand_by(void *user)
 {
 	struct hand *h = user;
+
+	h->heap = warm_heap();
 
 	for (;;) {
 		unsigned alert = atomic_load(&crew.alert);

@@ -35,8 +35,8 @@
 #define CELL_ENTRIES 3u
 
 /* Tables that share the work (shadow_share()): whose a byte is, of `shards`, a
- * power of two. */
-#define CELL_SHARE_BYTES 1024u
+ * power of two. The rows of one ldmatrix are seldom in more than two parts. */
+#define CELL_SHARE_BYTES 2048u
 CELL_FN uint32_t cell_share(uint32_t addr, uint32_t shards)
 {
 	return addr / CELL_SHARE_BYTES & (shards - 1);

@@ -27,7 +27,7 @@ struct shadow {
 	uint32_t used, cap, free;
 	uint64_t visits;         /* granules touched, for the statistics */
 	/* Several tables may share the work, each being told all: this one
-	 * takes every (others + 1)th KiB, others + 1 being a power of two. */
+	 * takes every (others + 1)th CELL_SHARE_BYTES, others + 1 being a power of two. */
 	uint32_t others, turn;
 };
 

@@ -143,7 +143,7 @@ static int memory()
 	if (begin(1))
 		return 1;
 	GOOD(cudaMemGetInfo(&rest, &all));
-	GOOD(cudaMalloc(&most, rest - (rest >> 6)));
+	GOOD(cudaMalloc(&most, rest - (rest >> 8)));
 	turn<<<BLOCKS, N>>>(in, out, CLEAN, flag);
 	return right(1);
 }
