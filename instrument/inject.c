@@ -172,6 +172,8 @@ static void after_load(const CUpti_CallbackData *d)
 	if (!seen.ours)
 		return;
 	if (!*r) {
+		if (!strcmp(d->functionName, "cuLibraryLoadData"))
+			inject_library(*((const cuLibraryLoadData_params *)d->functionParams)->library);
 		inject_make_pool();
 		return;
 	}
@@ -301,6 +303,13 @@ static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
 		if (enter)
 			inject_graph();
 		break;
+	case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
+	case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
+	case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
+	case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
+		if (enter)
+			inject_load_libraries();
+		break;
 	case CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled:
 		if (good)
 			after_tiled(d->functionParams);
@@ -332,6 +341,9 @@ static const CUpti_CallbackId watched[] = {
 	CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
 	CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
 	CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
+	CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
+	CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
+	CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
 	CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled, CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2col,
 	CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress,
 };

@@ -22,7 +22,7 @@
 	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \
 	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemSetAccess) \
 	CALL(cuMemAllocHost) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
-	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) \
+	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) \
 	CALL(cuModuleLoadData) CALL(cuModuleGetFunction) CALL(cuLaunchKernel)
 
 struct driver {
@@ -48,8 +48,11 @@ const void *inject_image(const void *image, const char *what);
 struct gpu_module *inject_module(CUmodule m, CUdeviceptr *variable);
 /* The driver refused what inject_image() returned. */
 void inject_refused(const void *image, CUresult why);
-const void *inject_original(const void *image);
-void inject_close_modules(void);
+/* cuLibraryLoadData() made this of what inject_image() returned. */
+void inject_library(CUlibrary library);
+/* The driver loads a library when a kernel of it is first used, which a capture
+ * does not bear: now, then. */
+void inject_load_libraries(void);
 
 /* ---- inject_map.c ---- */
 void inject_map(const CUtensorMap *map, const struct tensormap_args *a);

@@ -23,6 +23,7 @@ static struct {
 	pthread_mutex_t lock;
 	VEC(struct image) at;
 	VEC(struct bound) bound;
+	VEC(CUlibrary) library;    /* perhaps not loaded yet */
 	unsigned count;
 } images = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -103,24 +104,21 @@ const void *inject_image(const void *image, const char *what)
 	return gpu_module_text(m, &n);
 }
 
-static struct image *image_with(const void *text)
+void inject_library(CUlibrary library)
 {
-	size_t n;
-
-	for (size_t k = 0; k < images.at.n; k++)
-		if (gpu_module_text(images.at.at[k].module, &n) == text)
-			return &images.at.at[k];
-	return NULL;
+	pthread_mutex_lock(&images.lock);
+	vec_push(&images.library, library);
+	pthread_mutex_unlock(&images.lock);
 }
 
-const void *inject_original(const void *text)
+void inject_load_libraries(void)
 {
-	const struct image *i;
+	CUmodule m;
 
 	pthread_mutex_lock(&images.lock);
-	i = image_with(text);
+	while (cu.p_cuLibraryGetModule && images.library.n)
+		cu.p_cuLibraryGetModule(&m, images.library.at[--images.library.n]);
 	pthread_mutex_unlock(&images.lock);
-	return i ? i->original : NULL;
 }
 
 void inject_refused(const void *text, CUresult why)

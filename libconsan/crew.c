@@ -12,10 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AWAKE_NS 5000000ull
+#define ALERT_NS 5000000ull
+#define AWAKE_NS 20000ull
 
 struct hand {
 	_Alignas(64) _Atomic(struct crew_task *) task;
+	atomic_bool alert;         /* a task is to come */
 	atomic_bool busy;          /* from crew_give() until the task is done */
 	bool asleep;               /* under lock */
 	void *heap;                /* its last block */
@@ -28,7 +30,6 @@ static struct {
 	struct hand hand[CREW_MOST];
 	unsigned n;
 	pid_t owner;               /* threads do not survive a fork */
-	atomic_uint alert;         /* counts */
 } crew = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t now(void)
@@ -50,7 +51,7 @@ void crew_pause(unsigned *count)
 
 static struct crew_task *wait_awake(struct hand *h)
 {
-	uint64_t end = now() + AWAKE_NS;
+	uint64_t end = now() + (atomic_exchange(&h->alert, false) ? ALERT_NS : AWAKE_NS);
 	struct crew_task *t;
 	unsigned count = 0;
 
@@ -62,13 +63,13 @@ static struct crew_task *wait_awake(struct hand *h)
 	return t;
 }
 
-static struct crew_task *wait_asleep(struct hand *h, unsigned alert)
+static struct crew_task *wait_asleep(struct hand *h)
 {
 	struct crew_task *t;
 
 	pthread_mutex_lock(&h->lock);
 	h->asleep = true;
-	while (!(t = atomic_load(&h->task)) && atomic_load(&crew.alert) == alert)
+	while (!(t = atomic_load(&h->task)) && !atomic_load(&h->alert))
 		pthread_cond_wait(&h->wake, &h->lock);
 	h->asleep = false;
 	pthread_mutex_unlock(&h->lock);
@@ -103,11 +104,10 @@ static void *stand_by(void *user)
 	h->heap = warm_heap();
 
 	for (;;) {
-		unsigned alert = atomic_load(&crew.alert);
 		struct crew_task *t = wait_awake(h);
 
 		if (!t)
-			t = wait_asleep(h, alert);
+			t = wait_asleep(h);
 		if (!t)
 			continue;
 		t->work(t->arg);
@@ -151,13 +151,14 @@ static void rouse(struct hand *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-void crew_alert(void)
+void crew_alert(unsigned threads)
 {
 	if (crew.owner != getpid())
 		return;
-	atomic_fetch_add(&crew.alert, 1);
-	for (unsigned k = 0; k < crew.n; k++)
+	for (unsigned k = 0; k < crew.n && k < threads; k++) {
+		atomic_store(&crew.hand[k].alert, true);
 		rouse(&crew.hand[k]);
+	}
 }
 
 bool crew_give(struct crew_task *t)

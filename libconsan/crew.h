@@ -15,8 +15,9 @@ struct crew_task {
 /* At least so many threads, CREW_MOST at most. Cheap if they are there. */
 #define CREW_MOST 63
 void crew_open(unsigned threads);
-/* Whoever sleeps waits for a task with open eyes for a while: one is to come. */
-void crew_alert(void);
+/* So many of those that sleep wait for a task with open eyes for a while: one is to
+ * come. */
+void crew_alert(unsigned threads);
 /* False: nobody is free, and nothing was done. The task must live until
  * crew_wait(). */
 bool crew_give(struct crew_task *t);

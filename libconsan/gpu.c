@@ -558,7 +558,7 @@ void gpu_expect(struct consan *c, const struct gpu_launch *l)
 	struct gpu_shares *s;
 
 	gpu_stand_by(c);
-	crew_alert();
+	crew_alert(SHARES_MOST - 1);
 	if (!n || !f || f->refused)
 		return;
 	pthread_mutex_lock(&c->launching);

@@ -25,7 +25,7 @@ void shadow_share(struct shadow *s, uint32_t shards, uint32_t turn)
 
 static inline bool is_mine(const struct shadow *s, uint32_t granule)
 {
-	return (granule / SHARE & s->others) == s->turn;
+	return shadow_has(s, granule * CELL_BYTES);
 }
 
 void shadow_reset(struct shadow *s)

@@ -59,6 +59,10 @@ enum { SHADOW_UNWRITTEN, SHADOW_GUARDED };
 void shadow_open(struct shadow *s, uint32_t bytes);
 /* After shadow_open(): one of `shards` (a power of two) tables, number `turn`. */
 void shadow_share(struct shadow *s, uint32_t shards, uint32_t turn);
+static inline bool shadow_has(const struct shadow *s, uint32_t addr)
+{
+	return cell_share(addr, s->others + 1) == s->turn;
+}
 void shadow_reset(struct shadow *s);
 void shadow_close(struct shadow *s);
 size_t shadow_footprint(const struct shadow *s); /* bytes of host memory */
