@@ -50,7 +50,8 @@ static void lay_frame(const struct exec_kernel *k, struct kfunc *fn)
 	fn->params_at = 0;
 	fn->rets_at = f == k->func ? 0 : align16(f->param_bytes);
 	fn->body_at = fn->rets_at + align16(rets);
-	fn->frame = fn->body_at + align16(f->local_bytes);
+	/* and the place of a return address, so that no recursion is for ever */
+	fn->frame = fn->body_at + align16(f->local_bytes) + 16;
 }
 
 /* Columns of a function start above those of all its callers; the entry,
