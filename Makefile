@@ -52,7 +52,7 @@ INSTRUMENT = instrument/plan.c instrument/hook.c instrument/regs.c instrument/re
 	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/merge.c instrument/alike.c instrument/barriers.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
-	libconsan/check/global.c libconsan/check/global_sync.c libconsan/check/global_race.c libconsan/check/global_report.c \
+	libconsan/check/global.c libconsan/check/global_sync.c libconsan/check/global_race.c libconsan/check/global_report.c libconsan/check/grids.c \
 	libconsan/check/access.c libconsan/check/race.c libconsan/check/async.c \
 	libconsan/check/mbar.c libconsan/check/wgmma.c libconsan/check/barrier.c \
 	libconsan/check/cluster.c libconsan/check/tensormap.c \

@@ -227,6 +227,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
+		.queue = l->queue, .programmatic = l->programmatic,
 	};
 
 	const uint32_t *required = k->func->reqnctapercluster;
@@ -469,6 +470,8 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	memcpy(record.grid, config.launch.grid, sizeof record.grid);
 	memcpy(record.block, config.launch.block, sizeof record.block);
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
+	if (!checked || __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
+		check_memory_idle(c->memory, l->queue, checked);
 	if (checked) {
 		results_launch(c->records, &record);
 		check = check_open(&config);

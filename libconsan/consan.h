@@ -152,6 +152,9 @@ struct consan_launch {
 	const void *const *args;   /* ... a pointer to each parameter's value */
 	uint32_t preferred[3];     /* CTAs; a multiple of cluster, which the device may fall
 				      back to where this does not fit. 0,0,0: none */
+	bool programmatic;         /* may begin before the launch before it in its queue has ended:
+				      programmatic stream serialization, nothing waited for in between */
+	uint64_t queue;            /* a number for each stream */
 };
 enum consan_status {
 	CONSAN_OK,         /* it ran to its end */

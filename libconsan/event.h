@@ -158,6 +158,8 @@ struct launch_info {
 	uint32_t regs_per_thread; /* at entry, for setmaxnreg */
 	uint32_t sm;              /* 90 for sm_90a */
 	uint64_t seed;
+	uint64_t queue;           /* launches of one queue begin in order ... */
+	bool programmatic;        /* ... this one perhaps before the one before has ended */
 	const struct ev_symbol {  /* named shared variables */
 		const char *name;
 		uint32_t addr, bytes;

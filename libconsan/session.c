@@ -224,9 +224,9 @@ void *consan_malloc(struct consan *c, uint64_t bytes, enum consan_mem kind)
 
 bool consan_free(struct consan *c, void *at)
 {
-	(void)c;
 	if (!exec_mem_remove(at))
 		return false;
+	__atomic_store_n(&c->freed, true, __ATOMIC_RELEASE);
 	free(at);
 	return true;
 }

@@ -3,7 +3,8 @@
  *
  * A specimen is one PTX file with one entry. Comments before the code say
  *   // launch: block=32 grid=1 cluster=1 shared=0 launches=1   what is launched (these
- *                                        defaults); launches: how often, on the same memory
+ *                                        defaults); launches: how often, on the same memory;
+ *                                        programmatic=1: each may begin before the last has ended
  *   // options: strict=1                    consan's options, name=value
  *   // arg: buffer 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0
  *   // expect: CS104 @read @copy            a finding with these lines
@@ -93,7 +94,7 @@ struct specimen {
 	struct expectation expect[MAX_EXPECT];
 	size_t nexpect;
 	char also[128], options[256];
-	unsigned block, grid, cluster, shared, launches;
+	unsigned block, grid, cluster, shared, launches, programmatic;
 	const char *arg[MAX_ARGS];
 	size_t nargs;
 	bool twins;
@@ -161,6 +162,7 @@ static void read_header(struct specimen *s, const char *line)
 		s->cluster = number_of(value, "cluster=", s->cluster);
 		s->shared = number_of(value, "shared=", s->shared);
 		s->launches = number_of(value, "launches=", s->launches);
+		s->programmatic = number_of(value, "programmatic=", 0);
 	} else if (!strcmp(copy, "// options")) {
 		snprintf(s->options, sizeof s->options, "%s", value);
 	} else if (!strcmp(copy, "// arg")) {
@@ -291,7 +293,7 @@ static enum consan_status specimen_run(const struct specimen *s, enum twin twin,
 		status = consan_launch(g->c, &(struct consan_launch){ .kernel = k,
 			.grid = { s->grid, 1, 1 }, .block = { s->block, 1, 1 },
 			.cluster = { s->cluster, 1, 1 }, .shared_dynamic = s->shared,
-			.params = params }, &e);
+			.params = params, .programmatic = s->programmatic && i }, &e);
 	cr_assert(status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED, "%s: %s:%d: %s",
 		twin_name[twin], s->path, e.line, e.text);
 	free(text);

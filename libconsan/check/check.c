@@ -29,8 +29,10 @@ struct check *check_open(const struct check_config *config)
 
 	k->config = *config;
 	k->last = UINT32_MAX;
-	if (config->global)
+	if (config->global) {
 		k->global = global_open();
+		grids_begin(k);
+	}
 	k->maps = map_table_open();
 	pthread_mutex_init(&k->lock, NULL);
 	return k;
@@ -145,9 +147,8 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	case EV_CLUSTER_ARRIVE: on_cluster_arrive(c, e); break;
 	case EV_CLUSTER_WAIT: on_cluster_wait(c, e); break;
 	case EV_FENCE_MBINIT: on_fence_mbinit(c, e); break;
-	/* order across grids: nothing within one */
-	case EV_GRIDDEP: case EV_COUNT:
-		break;
+	case EV_GRIDDEP: on_griddep(c, e); break;
+	case EV_COUNT: break;
 	}
 }
 
@@ -285,6 +286,7 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 		c = new_cluster(k, info);
 	c->info = *info;
 	c->info.launch = &k->config.launch;
+	c->number = info->id + (k->global ? k->global->base : 0);
 	reset_cluster(c);
 	c->cut = k->config.broken;
 	return &c->sink;
@@ -423,6 +425,8 @@ void check_close(struct check *k)
 		k->idle = c->next;
 		free_cluster(c);
 	}
+	if (k->global)
+		grids_end(k);
 	global_close(k->global);
 	for (size_t i = 0; i < k->nfindings; i++) {
 		finding_free(k->finding[i]);

@@ -22,11 +22,13 @@ struct check_policy {
 void check_policy_default(struct check_policy *p);
 void check_policy_strict(struct check_policy *p);
 
-/* What outlives a launch: which tensor maps TMA has seen, and how. One for a
- * process, thread-safe. */
+/* What outlives a launch: which tensor maps TMA has seen, and how; what grids did
+ * to global memory that let the next one begin early. One for a process, thread-safe. */
 struct check_memory;
 struct check_memory *check_memory_open(void);
 void check_memory_close(struct check_memory *m); /* NULL is fine */
+/* Between launches: no grid of this queue (of all: of any) is still running. */
+void check_memory_idle(struct check_memory *m, uint64_t queue, bool all);
 
 struct check_config {
 	struct launch_info launch;  /* copied, strings must outlive the check */

@@ -106,7 +106,8 @@ static size_t lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, in
 /* Some cluster has released something that others may acquire. */
 static bool synchronised(const struct cluster *c)
 {
-	return __atomic_load_n(&c->check->global->nflags, __ATOMIC_RELAXED);
+	return c->check->global->grids.n
+		|| __atomic_load_n(&c->check->global->nflags, __ATOMIC_RELAXED);
 }
 
 static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t lanes,
@@ -322,7 +323,7 @@ void global_access(struct cluster *c, const struct event *e)
 	struct warp *w = warp_of(c, e);
 	bool strong = e->sem != SEM_WEAK || e->mode == EVM_RMW;
 	struct global_record r = {
-		.cluster = c->info.id, .site = e->site, .agent = (uint16_t)w->index,
+		.cluster = c->number, .site = e->site, .agent = (uint16_t)w->index,
 		.warp = (uint16_t)w->index, .size = (uint16_t)e->size, .lane = -1,
 		.element = (uint16_t)(e->count ? e->count : e->size), .scope = (uint8_t)scope_of(e),
 		.flags = (uint8_t)((e->mode & EVM_WRITE ? GR_WRITE : 0) | (strong ? GR_STRONG : 0)
@@ -354,7 +355,7 @@ void global_copy(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	struct global_record r = {
-		.cluster = c->info.id, .site = e->site, .agent = (uint16_t)agent_copies(c, w->index),
+		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_copies(c, w->index),
 		.warp = (uint16_t)w->index, .size = e->src_size, .element = e->src_size, .lane = -1,
 		.epoch = w->copies.open,
 	};
@@ -388,7 +389,7 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
 	uint32_t slot)
 {
 	struct global_record r = {
-		.cluster = c->info.id, .site = e->site, .agent = (uint16_t)agent_slot(c, slot),
+		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_slot(c, slot),
 		.epoch = c->slots.at[slot].epoch, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
 		.lane = (int8_t)lane, .lanes = UINT32_MAX,
 		.flags = (uint8_t)(GR_ASYNC | (e->flags & EVF_TENSOR ? GR_TENSOR : 0)),
@@ -433,7 +434,7 @@ static bool store_again(struct cluster *c, const struct event *e, struct warp *w
 void global_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
 {
 	struct global_record r = {
-		.cluster = c->info.id, .site = e->site, .agent = (uint16_t)agent_stores(c, w->index),
+		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_stores(c, w->index),
 		.epoch = w->stores.open, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
 		.lane = (int8_t)lane, .lanes = 1u << lane, .scope = 2,
 		.flags = (uint8_t)(GR_WRITE | GR_ASYNC | (e->flags & EVF_TENSOR ? GR_TENSOR : 0)

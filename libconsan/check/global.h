@@ -9,12 +9,16 @@
  * to other threads, so that the order of events at a location is the order of
  * its values.
  *
+ * Clusters are told apart by cluster.number, which counts those of grids before that
+ * may overlap with this one, too (grids.h).
+ *
  * House rule: what one cluster alone does is told like a race on shared memory;
  * a finding about two clusters is the same whichever of them came second. */
 #ifndef CONSAN_CHECK_GLOBAL_H
 #define CONSAN_CHECK_GLOBAL_H
 
 #include "foreign.h"
+#include "grids.h"
 #include "state.h"
 #include "../../shadow/global.h"
 
@@ -49,6 +53,11 @@ struct global_pair {         /* a finding and two clusters that showed it; 0: fr
 
 struct global {
 	struct global_shadow *shadow;
+	bool lent;               /* the shadow is the grids' before */
+	struct grids grids;      /* lent, too: those that may still run */
+	uint32_t base;           /* this launch's first cluster */
+	uint32_t waited_from;    /* clusters from here on, below base: done after the wait */
+	struct foreign *wait_over; /* what griddepcontrol.wait tells; NULL: nothing */
 	struct flag_shard flag[FLAG_SHARDS];
 	uint32_t nflags;         /* that ever had something released */
 	uint8_t line[FLAG_LINES / 8]; /* by hash of addr / 64: such a one is near */

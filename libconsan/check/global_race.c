@@ -187,6 +187,23 @@ static void read_only(const struct question *q, struct global_clash *x, bool ord
 	x->severity = ordered && q->old->flags & GR_NC ? SEV_NOTE : rule_severity(CS115);
 }
 
+/* G15 to G17: the old one is of a grid before, which may still run. */
+static enum global_verdict judge_grids(struct global_view *v, struct global_clash *x, bool write)
+{
+	const struct check *k = v->c->check;
+
+	if (grids_over(k, v->f->foreign, x->old->cluster))
+		return GLOBAL_ORDERED;
+	if (!write)
+		return GLOBAL_APART;
+	if (mutual(v, x->old, x->now))
+		return GLOBAL_MUTUAL;
+	x->rule = x->old->cluster >= k->global->waited_from ? CS118 : CS119;
+	x->severity = rule_severity(x->rule);
+	global_report(v, x);
+	return GLOBAL_CLASH;
+}
+
 enum global_verdict global_judge(struct global_ask *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
 {
@@ -197,6 +214,10 @@ enum global_verdict global_judge(struct global_ask *a, const struct global_recor
 	const enum plane plane = plane_of(v->c, old, now);
 	struct global_clash x = { .old = old, .now = now, .addr = addr };
 
+	x.byte = (unsigned)__builtin_ctz(bytes);
+	x.bytes = (unsigned)__builtin_ctz(~(bytes >> x.byte));
+	if (old->cluster < v->c->check->global->base)
+		return judge_grids(v, &x, write);
 	if (old->cluster == now->cluster) {
 		q.f = v->f;
 		q.own = v->w;
@@ -207,8 +228,6 @@ enum global_verdict global_judge(struct global_ask *a, const struct global_recor
 	ordered = ask(&q, plane, false);
 	if (!write)
 		return ordered ? GLOBAL_ORDERED : GLOBAL_APART;
-	x.byte = (unsigned)__builtin_ctz(bytes);
-	x.bytes = (unsigned)__builtin_ctz(~(bytes >> x.byte));
 	if ((old->flags | now->flags) & GR_NC) {
 		read_only(&q, &x, ordered);
 		global_report(v, &x);

@@ -61,14 +61,57 @@ static void name_place(const struct cluster *c, struct finding_side *s)
 		(unsigned long long)(s->addr - base), (unsigned long long)bytes);
 }
 
+/* A record of a grid before, whose clusters may be of another shape. */
+static const char *what_before(const struct global_record *r)
+{
+	if (r->flags & GR_ASYNC)
+		return r->flags & GR_WRITE ? r->flags & GR_TENSOR ? "TMA store write" : "bulk store write"
+			: r->flags & GR_TENSOR ? "TMA load read" : "bulk load read";
+	if (r->flags & GR_RMW)
+		return "atomic read-modify-write";
+	return r->flags & GR_WRITE ? "write" : "read";
+}
+
+static void side_before(struct cluster *c, struct finding *f, const struct global_record *r,
+	int lane, const struct global_clash *x)
+{
+	const struct past_grid *g = grids_of(c->check, r->cluster);
+	const uint32_t *block = g->info.block;
+	const uint32_t warps = (block[0] * block[1] * block[2] + 31) / 32;
+	struct finding_side *s = &f->side[f->nsides++];
+	struct cluster_info info = { .launch = &g->info, .id = r->cluster - g->base };
+
+	s->site = r->site;
+	snprintf(s->what, sizeof s->what, "%s", what_before(r));
+	s->cta = s->peer = (uint16_t)(r->warp / warps);
+	s->warp = (uint16_t)(r->warp % warps);
+	s->lane = (int16_t)lane;
+	cluster_ctaid(&info, s->cta, s->ctaid);
+	if (lane >= 0) {
+		uint32_t t = s->warp * 32u + (uint32_t)lane;
+
+		s->thread[0] = t % block[0];
+		s->thread[1] = t / block[0] % block[1];
+		s->thread[2] = t / block[0] / block[1];
+	}
+	s->space = SP_GLOBAL;
+	s->addr = x->addr + x->byte;
+	s->bytes = r->size && r->row != GR_WHOLE ? r->size : x->bytes;
+	name_place(c, s);
+}
+
 static void side(struct cluster *c, struct finding *f, const struct global_record *r, int lane,
 	const struct global_clash *x)
 {
 	struct finding_side *s = &f->side[f->nsides];
 	struct cluster_info info = c->info;
 
+	if (r->cluster < c->check->global->base) {
+		side_before(c, f, r, lane, x);
+		return;
+	}
 	report_side(c, f, r->warp, lane, r->site, what_of(c, r));
-	info.id = r->cluster;
+	info.id = r->cluster - c->check->global->base;
 	cluster_ctaid(&info, s->cta, s->ctaid);
 	s->space = SP_GLOBAL;
 	s->addr = x->addr + x->byte;
@@ -115,6 +158,25 @@ static void explain_pair(struct finding *f, const struct global_clash *x)
 			"__threadfence) and read with acquire (or before it); red does not acquire");
 }
 
+/* G15 to G17 */
+static void explain_grids(struct cluster *c, struct finding *f, const struct global_clash *x)
+{
+	const struct past_grid *g = grids_of(c->check, x->old->cluster);
+
+	if (x->rule == CS118) {
+		report_edge(f, "launch %u (%.100s) may still be running here: it executes "
+			"griddepcontrol.launch_dependents, and no griddepcontrol.wait is known to the thread of "
+			"this %s", g->info.id, g->kernel, f->side[0].what);
+		report_hint(f, "cudaGridDependencySynchronize() before it, by this thread or by one that it "
+			"synchronises with; launch_dependents is no fence, wherever it stands");
+		return;
+	}
+	report_edge(f, "launch %u (%.100s) may still be running here: a grid between it and this one never "
+		"executes griddepcontrol.wait, so that waiting for the one does not wait for the other",
+		g->info.id, g->kernel);
+	report_hint(f, "every grid of a chain of programmatic launches waits, even if it reads nothing");
+}
+
 static void explain(struct cluster *c, struct finding *f, const struct global_clash *x)
 {
 	const struct global_record *old = x->old, *now = x->now;
@@ -149,7 +211,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 	case CS116:
 		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group, without "
 			".read, before it hands the bytes on", what_of(c, old));
-		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->info.id
+		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->number
 			&& c->warp[index].own.stores.at[old->lane] >= old->epoch)
 			report_hint(f, "it did wait with .read, which only says that the source may be reused");
 		return;
@@ -165,6 +227,9 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 		if (old->cluster != now->cluster || old->warp != now->warp)
 			report_hint(f, "then hand over to whoever issues the second: %s", old->cluster
 				== now->cluster ? "a barrier" : "release and acquire at gpu scope");
+		return;
+	case CS118: case CS119:
+		explain_grids(c, f, x);
 		return;
 	case CS117:
 		explain_unfenced(f, x->unfenced);
@@ -265,7 +330,9 @@ static void report_pair(struct cluster *c, const struct global_clash *x)
 	const struct launch_info *l = &c->check->config.launch;
 	const bool up = x->now->cluster > x->old->cluster;
 	const struct global_record *high = up ? x->now : x->old, *low = up ? x->old : x->now;
-	struct finding_rank rank = { high->cluster, low->cluster, x->addr + x->byte,
+	const uint32_t base = c->check->global->base; /* check_cut() knows none but this launch */
+	struct finding_rank rank = { high->cluster - base,
+		low->cluster < base ? low->cluster : low->cluster - base, x->addr + x->byte,
 		{ high->warp, low->warp } };
 	struct check *k = c->check;
 	struct finding *f;

@@ -167,7 +167,7 @@ static void learn(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 {
 	struct frontier *f = frontier_new(&c->space);
 
-	foreign_learn(&c->space, f, set, c->info.id, only);
+	foreign_learn(&c->space, f, set, c->number, only);
 	if (acquires(e->sem))
 		warp_acquire(c, w, lanes, f);
 	else
@@ -199,17 +199,17 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 	site = f->site;
 	/* own ones first: others only explain */
 	for (size_t i = 0; i < f->narrow.n && n < ARRAY_SIZE(head); i++)
-		if (f->narrow.at[i].cluster == c->info.id)
+		if (f->narrow.at[i].cluster == c->number)
 			head[n++] = f->narrow.at[i];
 	for (size_t i = f->narrow.n; i-- > 0 && n < ARRAY_SIZE(head);)
-		if (f->narrow.at[i].cluster != c->info.id)
+		if (f->narrow.at[i].cluster != c->number)
 			head[n++] = f->narrow.at[i];
 	for (unsigned i = 0; i < n; i++)
 		foreign_get(head[i].set);
 	pthread_mutex_unlock(&s->lock);
 
 	if (wide) {
-		bool others = wide->n > 1 || wide->at[0].cluster != c->info.id;
+		bool others = wide->n > 1 || wide->at[0].cluster != c->number;
 
 		if (scope < SCOPE_GPU && others)
 			miss(c, wide, site, e->site);
@@ -221,9 +221,9 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 	}
 	for (unsigned i = 0; i < n; i++) {
 		const struct flag_head *h = &head[i];
-		bool near = h->cluster == c->info.id && h->cta == w->cta;
+		bool near = h->cluster == c->number && h->cta == w->cta;
 
-		if (near || (h->cluster == c->info.id && h->scope >= SCOPE_CLUSTER
+		if (near || (h->cluster == c->number && h->scope >= SCOPE_CLUSTER
 			&& scope >= SCOPE_CLUSTER))
 			learn(c, w, lanes, e, h->set, false, near ? 0 : SCOPE_CLUSTER);
 		else
@@ -297,14 +297,14 @@ static void publish_set(struct cluster *c, struct warp *w, uint64_t addr, unsign
 	struct flag_shard *s = shard_of(g, addr);
 
 	pthread_mutex_lock(&s->lock);
-	flag_add(flag_of(g, s, addr, true), c->info.id, w->cta, scope, set, site);
+	flag_add(flag_of(g, s, addr, true), c->number, w->cta, scope, set, site);
 	pthread_mutex_unlock(&s->lock);
 }
 
 static void publish(struct cluster *c, struct warp *w, uint64_t addr, unsigned scope,
 	struct frontier *f, uint32_t site)
 {
-	struct foreign *set = foreign_of(c->info.id, f);
+	struct foreign *set = foreign_of(c->number, f);
 
 	publish_set(c, w, addr, scope, set, site);
 	foreign_put(set);
@@ -398,7 +398,6 @@ struct global *global_open(void)
 {
 	struct global *g = base_alloc(sizeof *g);
 
-	g->shadow = global_shadow_open();
 	for (unsigned i = 0; i < FLAG_SHARDS; i++)
 		pthread_mutex_init(&g->flag[i].lock, NULL);
 	return g;
@@ -408,7 +407,6 @@ void global_close(struct global *g)
 {
 	if (!g)
 		return;
-	global_shadow_close(g->shadow);
 	for (unsigned i = 0; i < FLAG_SHARDS; i++) {
 		struct flag_shard *s = &g->flag[i];
 

@@ -445,7 +445,7 @@ static void make_ready(struct cluster *c, struct warp *w, struct released *r)
 	f = frontier_new(&c->space);
 	frontier_copy(&c->space, f, r->f);
 	add_own_as(c, w, r->lanes, r->epoch, &r->own, f, PLANE_G);
-	r->ready = foreign_of(c->info.id, f);
+	r->ready = foreign_of(c->number, f);
 	frontier_put(&c->space, f);
 }
 

@@ -274,6 +274,7 @@ struct cluster {
 	struct check *check;
 	struct cluster *next;    /* in the check's list of idle ones */
 	struct cluster_info info;
+	uint32_t number;         /* info.id, after the clusters of grids before that may overlap */
 	struct clock_space space;
 	uint32_t nctas, per_cta; /* CTAs, warps per CTA */
 	uint32_t nwarps, nwarpgroups, wg_per_cta;
@@ -552,6 +553,7 @@ struct check {
 	uint32_t *index;          /* hash of findings: index + 1 */
 	uint32_t cap_index;
 	struct global *global;    /* NULL: not looked at */
+	bool triggered, waited;   /* some thread executed griddepcontrol.launch_dependents, .wait */
 	struct check_stats stats;
 	struct map_table *maps;
 	struct finding **ordered; /* for check_findings() */

@@ -4,6 +4,7 @@
  * an operation reads the map (A24). Maps in parameters never change and are not
  * heard of. Between clusters, whose clocks are apart, what took place counts
  * instead of what is ordered. */
+#include "grids.h"
 #include "state.h"
 
 #include <stdio.h>
@@ -44,6 +45,7 @@ struct seen_map {            /* what TMA last read at an address, in any launch 
 struct check_memory {
 	pthread_mutex_t lock;
 	VEC(struct seen_map) seen;
+	struct grid_table *grids;
 };
 
 struct check_memory *check_memory_open(void)
@@ -51,7 +53,18 @@ struct check_memory *check_memory_open(void)
 	struct check_memory *m = base_alloc(sizeof *m);
 
 	pthread_mutex_init(&m->lock, NULL);
+	m->grids = grid_table_open();
 	return m;
+}
+
+struct grid_table *check_memory_grids(struct check_memory *m)
+{
+	return m->grids;
+}
+
+void check_memory_idle(struct check_memory *m, uint64_t queue, bool all)
+{
+	grid_table_end(m->grids, queue, all);
 }
 
 void check_memory_close(struct check_memory *m)
@@ -59,6 +72,7 @@ void check_memory_close(struct check_memory *m)
 	if (!m)
 		return;
 	pthread_mutex_destroy(&m->lock);
+	grid_table_close(m->grids);
 	free(m->seen.at);
 	free(m);
 }

@@ -399,11 +399,13 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 
 CUresult cuCtxSynchronize(void)
 {
+	stream_host_waited();
 	return drv(drv_ready());
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
+	stream_host_waited();
 	return drv(context_of(context) ? gpu_ready() : cudaErrorDeviceUninitialized);
 }
 

@@ -33,6 +33,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 {
 	struct stream *s = stream_of(stream);
 
+	stream_host_waited();
 	return after_ready(!s ? cudaErrorInvalidResourceHandle
 		: s->capture ? cudaErrorStreamCaptureUnsupported : 0);
 }

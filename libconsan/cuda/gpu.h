@@ -143,6 +143,8 @@ struct launch {
 	uint32_t preferred[3];       /* 0: none */
 	size_t shared;
 	bool cooperative;
+	bool programmatic;           /* may begin before the launch before it has ended */
+	uint64_t queue;              /* set by stream_issue() */
 	void *params;                /* owned */
 };
 /* The parameters from an array of pointers, or packed as a block of n bytes. */
@@ -182,6 +184,8 @@ struct stream {
 	unsigned long long id;
 	struct graph *capture;       /* NULL: runs at once */
 	bool joined;                 /* another stream's capture, by an event */
+	bool launched;               /* what came last is a launch ... */
+	unsigned long long waits;    /* ... after so many waits by the host */
 };
 /* A CUevent; `event` is the checker's word. */
 struct mark {
@@ -197,6 +201,8 @@ struct stream *stream_of(const void *handle);
 /* Takes the op over: what it owns is freed here or kept in the graph. */
 int stream_issue(const void *handle, struct op *op);
 int stream_wait(const void *handle, const void *event);
+/* The host has waited for work on the device: a launch from now on begins after it. */
+void stream_host_waited(void);
 int mark_new(struct mark **out, unsigned flags);
 struct mark *mark_of(const void *handle);
 int mark_record(const void *handle, const void *stream);

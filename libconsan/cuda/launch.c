@@ -45,12 +45,15 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n)
 		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 			l->cooperative = a[i].value.cooperative != 0;
 			break;
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+			l->programmatic = a[i].value.programmaticStreamSerializationAllowed != 0;
+			break;
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
 		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
 			gpu_remark(REMARK_CALL_UNSUPPORTED,
 				"launch attribute: an event of a kernel's progress");
 			return cudaErrorNotSupported;
-		default: /* hints: scheduling, priority, caching, overlap of launches */
+		default: /* hints: scheduling, priority, caching */
 			break;
 		}
 	}
@@ -156,7 +159,7 @@ int launch_run(const struct launch *l)
 {
 	struct consan_launch x = { .kernel = l->func->kernel,
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
-		.cooperative = l->cooperative };
+		.cooperative = l->cooperative, .programmatic = l->programmatic, .queue = l->queue };
 	struct err e = { 0 };
 	int error = gpu_ready();
 

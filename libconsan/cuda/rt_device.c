@@ -190,6 +190,7 @@ cudaError_t cudaDeviceReset(void)
 /* Everything already ran: only a fault is left to tell. */
 cudaError_t cudaDeviceSynchronize(void)
 {
+	stream_host_waited();
 	return rt(gpu_ready());
 }
 

@@ -79,6 +79,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 	if (!s)
 		return rt(cudaErrorInvalidResourceHandle);
+	stream_host_waited();
 	return rt(s->capture ? cudaErrorStreamCaptureUnsupported : gpu_ready());
 }
 

@@ -93,11 +93,33 @@ struct stream *stream_of(const void *handle)
 	return handle_get(handle, HANDLE_STREAM);
 }
 
+static _Atomic unsigned long long host_waits;
+
+void stream_host_waited(void)
+{
+	host_waits++;
+}
+
+/* Only a launch right behind another in its stream may begin before that has ended. */
+static void follow(struct stream *s, struct op *op)
+{
+	if (op->kind == OP_LAUNCH) {
+		op->launch.programmatic &= s->launched && s->waits == host_waits;
+		op->launch.queue = (uintptr_t)s;
+	} else if (s == &default_stream[0] || s == &default_stream[1]) {
+		stream_host_waited(); /* as cudaMemcpy() does */
+	}
+	s->launched = op->kind == OP_LAUNCH;
+	s->waits = host_waits;
+}
+
 int stream_issue(const void *handle, struct op *op)
 {
 	struct stream *s = stream_of(handle);
 	int error = s ? gpu_ready() : cudaErrorInvalidResourceHandle;
 
+	if (!error)
+		follow(s, op);
 	if (!error && s->capture)
 		return graph_add(s->capture, op, NULL, 0, NULL);
 	if (!error)
@@ -116,6 +138,7 @@ int stream_wait(const void *handle, const void *event)
 		return error;
 	if (!s || !m)
 		return cudaErrorInvalidResourceHandle;
+	s->launched = false;
 	if (!m->capture || s->capture == m->capture)
 		return 0;
 	if (s->capture)
@@ -141,7 +164,7 @@ int stream_capture_begin(const void *handle, struct graph *into)
 	if ((uintptr_t)handle < 2) /* the legacy stream waits for all others */
 		return cudaErrorStreamCaptureUnsupported;
 	s->capture = into ? into : graph_new();
-	s->joined = false;
+	s->joined = s->launched = false;
 	return 0;
 }
 
@@ -152,7 +175,7 @@ static void leave(void *value, void *graph)
 
 	if (s->capture == graph) {
 		s->capture = NULL;
-		s->joined = false;
+		s->joined = s->launched = false;
 	}
 }
 
@@ -224,6 +247,7 @@ int mark_record(const void *handle, const void *stream)
 	if (!m || !s)
 		return cudaErrorInvalidResourceHandle;
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	s->launched = false;
 	m->capture = s->capture;
 	m->recorded = !s->capture;
 	m->at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
@@ -247,6 +271,7 @@ int mark_query(const void *handle)
 
 	if (!m)
 		return cudaErrorInvalidResourceHandle;
+	stream_host_waited();
 	return m->capture ? cudaErrorCapturedEvent : gpu_ready();
 }
 

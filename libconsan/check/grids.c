@@ -1,0 +1,182 @@
+/* grids: see grids.h. Knows neither accesses nor what a race is. */
+#include "global.h"
+#include "grids.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct chain {
+	uint64_t queue;
+	struct global_shadow *shadow;
+	struct grids grids;
+};
+
+struct grid_table {
+	pthread_mutex_t lock;
+	VEC(struct chain) chain;
+};
+
+struct grid_table *grid_table_open(void)
+{
+	struct grid_table *t = base_alloc(sizeof *t);
+
+	pthread_mutex_init(&t->lock, NULL);
+	return t;
+}
+
+/* Under the lock. */
+static void drop(struct grid_table *t, size_t i)
+{
+	global_shadow_close(t->chain.at[i].shadow);
+	free(t->chain.at[i].grids.at);
+	t->chain.at[i] = t->chain.at[--t->chain.n];
+}
+
+void grid_table_end(struct grid_table *t, uint64_t queue, bool all)
+{
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = t->chain.n; i-- > 0;)
+		if (all || t->chain.at[i].queue == queue)
+			drop(t, i);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void grid_table_close(struct grid_table *t)
+{
+	grid_table_end(t, 0, true);
+	vec_free(&t->chain);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+/* Under the lock; NULL: there is none. */
+static struct chain *chain_of(struct grid_table *t, uint64_t queue)
+{
+	for (size_t i = 0; i < t->chain.n; i++)
+		if (t->chain.at[i].queue == queue)
+			return &t->chain.at[i];
+	return NULL;
+}
+
+/* More than there are clusters, in whatever sizes. */
+static uint64_t cluster_numbers(const struct launch_info *l)
+{
+	return 2 * (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+}
+
+static struct foreign *set_of_wait(void)
+{
+	struct clock_space s = { 0 };
+	struct frontier *nothing = frontier_new(&s);
+	struct foreign *set = foreign_of(GRIDS_WAITED, nothing);
+
+	frontier_put(&s, nothing);
+	clock_space_close(&s);
+	return set;
+}
+
+void grids_begin(struct check *k)
+{
+	struct grid_table *t = k->config.memory ? check_memory_grids(k->config.memory) : NULL;
+	const struct launch_info *l = &k->config.launch;
+	struct global *g = k->global;
+	struct chain *x;
+
+	if (t && !l->programmatic)
+		grid_table_end(t, l->queue, false);
+	if (t)
+		pthread_mutex_lock(&t->lock);
+	x = t ? chain_of(t, l->queue) : NULL;
+	if (x && x->grids.at[x->grids.n - 1].end + cluster_numbers(l) > UINT32_MAX / 2) {
+		drop(t, (size_t)(x - t->chain.at));
+		x = NULL;
+	}
+	if (x) {
+		g->shadow = x->shadow;
+		g->grids = x->grids;
+		g->lent = true;
+		g->base = x->grids.at[x->grids.n - 1].end;
+		g->waited_from = x->grids.at[x->grids.n - 1].base;
+		for (size_t i = x->grids.n - 1; i > 0 && x->grids.at[i].waited; i--)
+			g->waited_from = x->grids.at[i - 1].base;
+		g->wait_over = set_of_wait();
+	} else {
+		g->shadow = global_shadow_open();
+	}
+	if (t)
+		pthread_mutex_unlock(&t->lock);
+}
+
+static void append(struct check *k, struct grids *to)
+{
+	const struct launch_info *l = &k->config.launch;
+	struct past_grid p = { .info = *l, .base = k->global->base, .waited = k->waited };
+
+	p.end = p.base + (uint32_t)cluster_numbers(l);
+	finding_set_kernel(p.kernel, l->kernel ? l->kernel : "");
+	p.info.symbols = NULL;
+	p.info.nsymbols = 0;
+	p.info.kernel = NULL;
+	vec_push(to, p);
+}
+
+void grids_end(struct check *k)
+{
+	struct grid_table *t = k->config.memory ? check_memory_grids(k->config.memory) : NULL;
+	struct global *g = k->global;
+	const uint64_t queue = k->config.launch.queue;
+	const bool keep = t && k->triggered && k->last == UINT32_MAX
+		&& cluster_numbers(&k->config.launch) <= UINT32_MAX / 2;
+	struct chain *x;
+
+	foreign_put(g->wait_over);
+	if (keep) {
+		pthread_mutex_lock(&t->lock);
+		x = g->lent ? chain_of(t, queue) : NULL;
+		if (!x) {
+			vec_push(&t->chain, ((struct chain){ .queue = queue, .shadow = g->shadow }));
+			x = &t->chain.at[t->chain.n - 1];
+		}
+		append(k, &x->grids);
+		pthread_mutex_unlock(&t->lock);
+	} else if (g->lent) {
+		grid_table_end(t, queue, false);
+	} else {
+		global_shadow_close(g->shadow);
+	}
+	g->shadow = NULL;
+}
+
+void on_griddep(struct cluster *c, const struct event *e)
+{
+	struct check *k = c->check;
+	struct warp *w = warp_of(c, e);
+	struct frontier *f;
+
+	if (e->mode) {
+		__atomic_store_n(&k->triggered, true, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_store_n(&k->waited, true, __ATOMIC_RELAXED);
+	if (!k->global || !k->global->wait_over)
+		return;
+	f = frontier_new(&c->space);
+	f->foreign = foreign_get(k->global->wait_over);
+	warp_acquire(c, w, e->lanes & w->live, f);
+	frontier_put(&c->space, f);
+}
+
+bool grids_over(const struct check *k, const struct foreign *foreign, uint32_t cluster)
+{
+	return cluster >= k->global->waited_from && foreign_find(foreign, GRIDS_WAITED);
+}
+
+const struct past_grid *grids_of(const struct check *k, uint32_t cluster)
+{
+	const struct grids *g = &k->global->grids;
+	size_t i = 0;
+
+	while (i + 1 < g->n && cluster >= g->at[i].end)
+		i++;
+	return &g->at[i];
+}
