@@ -107,6 +107,8 @@ CONSAN_API struct consan_module *consan_load_file(struct consan *c, const char *
 	unsigned index, struct err *e);
 /* How many modules consan_load_image() would find; 0: none. */
 CONSAN_API unsigned consan_image_modules(const void *bytes, size_t n);
+/* What reports say of the instructions of kernels that were asked for stays in memory,
+ * some 100 bytes each. NULL is fine. */
 CONSAN_API void consan_unload(struct consan_module *m);
 
 /* Address and size in bytes of a .global or .const variable. */
