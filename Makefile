@@ -60,7 +60,7 @@ CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.
 
 REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports/coverage.c reports/banks.c reports/json.c \
 	reports/sarif.c reports/markup.c reports/junit.c reports/html.c reports/side.c reports/timeline.c \
-	reports/memory.c reports/waits.c reports/rules.c reports/assets.c reports/write.c
+	reports/memory.c reports/waits.c reports/covered.c reports/rules.c reports/assets.c reports/write.c
 
 # the front door: opens every room
 DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c

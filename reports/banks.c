@@ -1,39 +1,9 @@
 /* banks: the table of shared-memory bank conflicts, one row for each place in
  * the source that touches shared memory, the most conflicts first. */
 #include "text.h"
-
-#include "../libconsan/site.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "words.h"
 
 enum { PLACE_COLUMNS = 46 };
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* "hgemm.cu:173 ldmatrix.sync": the line of the kernel itself, which calls what
- * is inlined there, and the opcode */
-static void describe(uint32_t id, char *out, size_t n)
-{
-	const struct site *s = site_get(id);
-	const struct site_loc *at = s->loc;
-	const char *op = s->ptx;
-	int length;
-
-	while (at && at->inlined_at)
-		at = at->inlined_at;
-	if (*op == '@')
-		op += strcspn(op, " \t");
-	op += strspn(op, " \t");
-	length = (int)strcspn(op, " \t;");
-	snprintf(out, n, "%s:%u %.*s", base_name(at ? at->file : s->module),
-		at ? at->line : s->ptx_line, length, op);
-}
 
 static void add_row(struct page *p, enum page_style style, const char *place,
 	const char *accesses, const char *wavefronts, const char *conflicts, const char *worst)
@@ -63,7 +33,7 @@ void report_banks(struct page *p, const struct results *r, const struct options 
 {
 	const size_t limit = o->print_limit && o->print_limit < r->bank.n ? o->print_limit : r->bank.n;
 	struct bank_use all = { 0 };
-	char place[PLACE_COLUMNS + 40];
+	struct text place = { 0 };
 
 	if (!r->bank.n)
 		return;
@@ -78,13 +48,15 @@ void report_banks(struct page *p, const struct results *r, const struct options 
 			all.worst = u->worst;
 		if (i >= limit)
 			continue;
-		describe(u->site, place, sizeof place);
-		add_use(p, u, place);
+		place.n = 0;
+		words_access(&place, u->site);
+		add_use(p, u, place.at);
 	}
+	place.n = 0;
+	text_printf(&place, "all");
 	if (limit < r->bank.n)
-		snprintf(place, sizeof place, "all, %zu more places", r->bank.n - limit);
-	else
-		snprintf(place, sizeof place, "all");
-	add_use(p, &all, place);
+		text_printf(&place, ", %zu more places", r->bank.n - limit);
+	add_use(p, &all, place.at);
 	page_end(p);
+	text_free(&place);
 }

@@ -4,7 +4,8 @@
  *   side.c      one side: who, what, highlighted source and PTX
  *   timeline.c  the history as a picture: lanes, arrows, the missing edge
  *   memory.c    the maps of shared and global memory and the mbarrier table
- *   waits.c     the wait-for graph of a hang */
+ *   waits.c     the wait-for graph of a hang
+ *   covered.c   what was looked at, bank conflicts */
 #ifndef CONSAN_HTML_H
 #define CONSAN_HTML_H
 
@@ -42,6 +43,10 @@ void html_mbarriers(struct html *h, const struct finding *f);
 
 /* waits.c */
 void html_waits(struct html *h, const struct finding *f);
+
+/* covered.c */
+void html_coverage(struct html *h);
+void html_banks(struct html *h); /* nothing if they were not counted */
 
 /* A step's object in words: "full+0x8", "barrier 2", "cluster". Adds to t. */
 void html_object(struct text *t, const struct history *y, const struct history_step *s);

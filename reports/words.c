@@ -97,6 +97,21 @@ void words_place(struct text *t, uint32_t id)
 		text_printf(t, "%s:%u", words_base_name(s->module), s->ptx_line);
 }
 
+void words_access(struct text *t, uint32_t id)
+{
+	const struct site *s = site_get(id);
+	const struct site_loc *at = s->loc;
+	const char *op = s->ptx;
+
+	while (at && at->inlined_at)
+		at = at->inlined_at;
+	if (*op == '@')
+		op += strcspn(op, " \t");
+	op += strspn(op, " \t");
+	text_printf(t, "%s:%u %.*s", words_base_name(at ? at->file : s->module),
+		at ? at->line : s->ptx_line, (int)strcspn(op, " \t;"), op);
+}
+
 void words_places(struct text *t, const struct finding *f)
 {
 	const size_t from = t->n;

@@ -23,6 +23,9 @@ const char *words_space(uint8_t space); /* enum ev_space */
 
 /* The following add to t. */
 void words_place(struct text *t, uint32_t site);   /* "reduce.cu:17", or "prog.ptx:170" */
+/* "hgemm.cu:173 ldmatrix.sync": the line of the kernel itself, which calls what is
+ * inlined there, and the opcode. */
+void words_access(struct text *t, uint32_t site);
 void words_places(struct text *t, const struct finding *f); /* of both sides, " / " between */
 void words_who(struct text *t, const struct finding_side *s);
 void words_bytes(struct text *t, const struct finding_side *s); /* nothing if there are none */

@@ -178,6 +178,23 @@ Test(formats, a_page_tells_the_whole_story)
 	results_free(&r);
 }
 
+Test(formats, bank_conflicts_have_a_table)
+{
+	struct results r = sample();
+	char *t = render(&r, REPORT_html);
+
+	cr_expect_not(has(t, "id=\"banks\""));
+	free(t);
+	results_add_bank_use(&r, &(struct bank_use){ .site = sample_site("a<b>.cu", 12, 5,
+		"ld.shared.f32 %f1, [%r1];"), .worst = 32, .accesses = 100, .wavefronts = 3200,
+		.least = 100 });
+	t = render(&r, REPORT_html);
+	cr_expect(has(t, "id=\"banks\"") && has(t, ">3100<") && has(t, ">32-way<"));
+	free(t);
+	expect_sound(&r);
+	results_free(&r);
+}
+
 /* Of two blocks: a map of the buffer, and a timeline that names the blocks. */
 Test(formats, global_races_have_pictures)
 {
