@@ -127,52 +127,94 @@ struct visit {
 	bool lanewise;           /* the last step's answer was for one granule only */
 };
 
-static uint32_t lanes_at(const struct global_record *r, uint64_t addr)
+static uint32_t listed_at(const struct global_record *r, uint64_t addr)
 {
-	uint64_t d = addr - r->base, width = (uint64_t)r->size << (r->row & 31);
-	uint32_t found = 0;
+	uint32_t at = (uint32_t)(addr & (REGION_BYTES - 1)), found = 0;
 
-	if (r->row == GR_WHOLE)
-		return r->lanes;
-	if (r->row == GR_LIST) {
-		uint32_t at = (uint32_t)(addr & (REGION_BYTES - 1));
-
-		for (uint32_t m = r->lanes; m; m &= m - 1) {
-			unsigned l = (unsigned)__builtin_ctz(m);
-
-			/* an access never crosses a region: it is aligned */
-			if (at - r->offset[l] < r->size)
-				found |= m & -m;
-		}
-		return found;
-	}
-	if (r->inner == r->size && r->pitch > 0 && (uint64_t)r->pitch >= width) {
-		uint64_t k = d / (uint32_t)r->pitch, in = d % (uint32_t)r->pitch;
-
-		if (in >= width || k >= 32u >> r->row)
-			return 0;
-		return r->lanes & 1u << ((k << r->row) + in / r->size);
-	}
 	for (uint32_t m = r->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
-		uint64_t at = r->base + (uint64_t)((int64_t)(l >> r->row) * r->pitch)
-			+ (uint64_t)((int64_t)(l & ((1u << r->row) - 1)) * r->inner);
 
-		if (addr - at < r->size)
+		/* an access never crosses a region: it is aligned */
+		if (at - r->offset[l] < r->size)
 			found |= m & -m;
+	}
+	return found;
+}
+
+/* The lanes of a row, of which the first has its bytes d before: of all places
+ * that the row moved to, in steps. */
+static uint32_t row_at(const struct global_record *r, int64_t d)
+{
+	const int64_t size = r->size, inner = r->inner, most = (1 << r->row) - 1;
+	const int64_t low = inner < 0 ? most * inner : 0;
+	const int64_t high = (inner > 0 ? most * inner : 0) + size;
+	int64_t step = r->step, k = 0, last = r->count > 1 ? r->count - 1 : 0;
+	uint32_t found = 0;
+
+	/* the steps k for which low <= d - k * step < high */
+	if (step > 0) {
+		if (d >= high)
+			k = (d - high) / step + 1;
+	} else if (step < 0) {
+		if (d < low)
+			k = (low - d - 1) / -step + 1;
+	} else {
+		last = 0;
+	}
+	for (; k <= last; k++) {
+		int64_t in = d - k * step;
+
+		if (in < low || in >= high)
+			break;
+		if (!inner)
+			return (uint32_t)((2ull << most) - 1);
+		if (inner == size) {
+			found |= 1u << in / size;
+			continue;
+		}
+		for (int64_t l = 0; l <= most; l++)
+			if (in - l * inner >= 0 && in - l * inner < size)
+				found |= 1u << l;
 	}
 	return found;
 }
 
 uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
 {
+	const int64_t d = (int64_t)(addr - r->base), width = (int64_t)r->size << (r->row & 31);
 	uint32_t found = 0;
 
-	if (r->count <= 1)
-		return lanes_at(r, addr);
-	for (unsigned k = 0; k < r->count; k++)
-		found |= lanes_at(r, addr - (uint64_t)((int64_t)k * r->step));
-	return found;
+	if (r->row == GR_WHOLE)
+		return r->lanes;
+	if (r->row == GR_LIST)
+		return listed_at(r, addr);
+	if (r->count <= 1 && r->inner == r->size && r->pitch >= width) {
+		int64_t k = d / r->pitch, in = d % r->pitch;
+
+		if (d < 0 || in >= width || k >= 32 >> r->row)
+			return 0;
+		return r->lanes & 1u << ((k << r->row) + in / r->size);
+	}
+	for (int64_t k = 0; k < 32 >> r->row; k++)
+		found |= row_at(r, d - k * r->pitch) << (k << r->row);
+	return found & r->lanes;
+}
+
+static bool aligned(const struct global_record *r)
+{
+	const uint64_t all = r->row == GR_LIST ? r->base
+		: r->base | (uint64_t)r->pitch | (uint64_t)r->inner | (r->count > 1 ? (uint64_t)r->step : 0);
+
+	return r->size && !(r->size & (r->size - 1)) && !(all & (r->size - 1u));
+}
+
+uint32_t global_alike(const struct global_record *a, const struct global_record *b, unsigned byte)
+{
+	const unsigned size = a->size < b->size ? a->size : b->size;
+
+	if (a->row == GR_WHOLE || b->row == GR_WHOLE || !aligned(a) || !aligned(b))
+		return 1u << byte;
+	return size >= GRANULE ? 0xffff : ((1u << size) - 1) << (byte & -size);
 }
 
 /* ---- records ---- */
@@ -397,11 +439,12 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 		&& x->count <= 1 && n->count <= 1)
 		return true;
 	*lanewise = true;
-	for (; bytes; bytes &= bytes - 1) {
-		uint64_t at = addr + (unsigned)__builtin_ctz(bytes);
+	while (bytes) {
+		unsigned b = (unsigned)__builtin_ctz(bytes);
 
-		if (global_lanes_at(n, at) & ~global_lanes_at(x, at))
+		if (global_lanes_at(n, addr + b) & ~global_lanes_at(x, addr + b))
 			return false;
+		bytes &= ~global_alike(x, n, b);
 	}
 	return true;
 }

@@ -57,6 +57,8 @@ struct global_record {
 
 /* The lanes that touched the byte. */
 uint32_t global_lanes_at(const struct global_record *r, uint64_t addr);
+/* The bytes of a granule, a mask, whose lanes in both are those of this one. */
+uint32_t global_alike(const struct global_record *a, const struct global_record *b, unsigned byte);
 
 enum global_verdict {
 	GLOBAL_ORDERED, /* old is known to have happened before now */

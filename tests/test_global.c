@@ -199,3 +199,34 @@ Test(global, lanes_of_a_byte)
 	lanes(loop, BASE + 12, 0);
 	lanes(loop, BASE + 64 + 8, 0xffff0000);
 }
+
+/* The lanes of every form, told from its definition lane by lane. */
+Test(global, lanes_of_every_form)
+{
+	uint64_t seed = 5;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		struct global_record r = { .base = BASE, .lanes = next(&seed) % 3 ? UINT32_MAX : next(&seed),
+			.row = (uint8_t)(next(&seed) % 6), .size = (uint16_t)(1u << next(&seed) % 5) };
+		const int32_t size = r.size;
+		const uint64_t addr = BASE + next(&seed) % 512 - 128;
+		uint32_t want = 0;
+
+		r.inner = next(&seed) % 3 ? size : next(&seed) % 2 ? 0 : size * ((int32_t)(next(&seed) % 7) - 3);
+		r.pitch = size * ((int32_t)(next(&seed) % 41) - 20);
+		r.step = size * ((int32_t)(next(&seed) % 11) - 5);
+		r.count = (uint8_t)(next(&seed) % 9);
+		for (unsigned l = 0; l < 32; l++)
+			for (unsigned k = 0; k < (r.count ? r.count : 1u); k++) {
+				uint64_t at = r.base + (uint64_t)((int64_t)(l >> r.row) * r.pitch
+					+ (int64_t)(l & ((1u << r.row) - 1)) * r.inner + (int64_t)k * r.step);
+
+				if (addr - at < r.size)
+					want |= r.lanes & 1u << l;
+			}
+		lanes(r, addr, want);
+		for (uint64_t a = addr & ~15ull, b = 0; b < 16; b++)
+			if (global_alike(&r, &r, (unsigned)(addr & 15)) >> b & 1)
+				lanes(r, a + b, want);
+	}
+}

@@ -53,10 +53,12 @@ static bool knows(const struct cluster *c, const struct frontier *f, const struc
 	if (own && !covered && kind == AGENT_WARP && plane == PLANE_G && same_lanes(old, now))
 		return true; /* program order, lane by lane */
 	*lanewise = true;
-	for (; bytes; bytes &= bytes - 1) {
-		uint64_t at = addr + (unsigned)__builtin_ctz(bytes);
+	for (uint32_t alike; bytes; bytes &= ~alike) {
+		unsigned byte = (unsigned)__builtin_ctz(bytes);
+		uint64_t at = addr + byte;
 		uint32_t need = global_lanes_at(old, at) & ~covered;
 
+		alike = global_alike(old, now, byte);
 		if (!need)
 			continue;
 		/* only a lane itself knows its own doings without synchronising */
