@@ -24,7 +24,8 @@ static void copy(struct cluster *c, struct async_op *op)
 			memcpy(to, (const void *)(uintptr_t)o->src[l], 16);
 		} else {
 			memset(to, 0, o->size);
-			memcpy(to, (const void *)(uintptr_t)o->src[l], o->read[l]);
+			if (o->read[l]) /* else the address may be 0 */
+				memcpy(to, (const void *)(uintptr_t)o->src[l], o->read[l]);
 		}
 	}
 	ex_work(op->warp);
