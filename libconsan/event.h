@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 2
+#define EVENT_VERSION 3
 
 enum ev_kind {
 #define EV(id, fields, meaning) EV_##id,

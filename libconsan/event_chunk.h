@@ -2,11 +2,14 @@
  * and event_load.c only. Numbers are little-endian.
  *
  *   chunk  = head, payload compressed with zstd
- *   LAUNCH = grid block cluster shared regs sm seed kernel symbols
+ *   LAUNCH = grid block cluster shared regs sm seed queue programmatic kernel symbols
  *   SITES  = (id, kernel, module, line, text, places)*
  *   EVENTS = nctas, warps per CTA, 1 if the cluster ends here, events so far,
  *            events (event_code.h)
- *   LAUNCH_END = last cluster that counts, why the events are not the whole launch */
+ *   LAUNCH_END = last cluster that counts, why the events are not the whole launch
+ *
+ * Chunks of several clusters stand in such an order that strong accesses to global
+ * memory, by which clusters synchronise, stand in the order in which they took place. */
 #ifndef CONSAN_EVENT_CHUNK_H
 #define CONSAN_EVENT_CHUNK_H
 

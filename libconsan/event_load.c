@@ -91,6 +91,8 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	l->info.regs_per_thread = (uint32_t)code_get(c);
 	l->info.sm = (uint32_t)code_get(c);
 	l->info.seed = code_get(c);
+	l->info.queue = code_get(c);
+	l->info.programmatic = code_get(c);
 	l->info.kernel = code_get_string(c, &l->arena);
 	n = code_get(c);
 	if (c->bad || n > (size_t)(c->end - c->at)) {

@@ -22,12 +22,14 @@ struct event_writer {
 	pid_t pid;
 	uint64_t session;
 	VEC(uint64_t) written;  /* bitmap of the sites in the file */
+	struct saver *strong;   /* has strong accesses to global memory that are not in the file */
 };
 
 struct saver {                  /* the sink of one cluster */
 	struct event_sink sink; /* first: a saver is a sink */
 	struct event_sink *next;
 	struct event_writer *w;
+	pthread_mutex_t lock;   /* of what follows; taken after the writer's */
 	struct cluster_info info;
 	uint32_t launch, part;
 	uint64_t events;
@@ -168,6 +170,7 @@ static void put_sites(struct saver *s)
 	text_free(&body);
 }
 
+/* Under both locks. */
 static void flush(struct saver *s, bool last)
 {
 	struct chunk_head head = { .type = CHUNK_EVENTS, .launch = s->launch,
@@ -181,29 +184,71 @@ static void flush(struct saver *s, bool last)
 	code_put(&body, s->events);
 	text_add(&body, s->body.n ? s->body.at : "", s->body.n);
 	chunk = pack(&head, &body);
-	pthread_mutex_lock(&s->w->lock);
 	check_fork(s->w);
 	put_sites(s);
 	put_chunk(s->w, &head, chunk);
-	pthread_mutex_unlock(&s->w->lock);
 	text_free(&body);
+	if (s->w->strong == s)
+		s->w->strong = NULL;
 	s->body.n = 0;
 	s->last_site = 0;
 	memset(s->past, 0, sizeof *s->past);
 }
 
-static void save(struct event_sink *sink, const struct event *e)
+/* Under s's lock. True: there is enough for a chunk. */
+static bool add(struct saver *s, const struct event *e)
 {
-	struct saver *s = (struct saver *)sink;
-
 	if (e->site && e->site != s->last_site) {
 		vec_push(&s->sites, e->site);
 		s->last_site = e->site;
 	}
 	event_encode(&s->body, s->past, e);
 	s->events++;
-	if (s->body.n >= CHUNK_RAW)
+	return s->body.n >= CHUNK_RAW;
+}
+
+/* Another cluster's strong accesses go into the file before this one. */
+static bool add_strong(struct saver *s, const struct event *e)
+{
+	struct event_writer *w = s->w;
+	struct saver *other;
+	bool full;
+
+	pthread_mutex_lock(&w->lock);
+	other = w->strong;
+	if (other && other != s) {
+		pthread_mutex_lock(&other->lock);
+		flush(other, false);
+		pthread_mutex_unlock(&other->lock);
+	}
+	w->strong = s;
+	pthread_mutex_lock(&s->lock);
+	full = add(s, e);
+	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&w->lock);
+	return full;
+}
+
+static void save(struct event_sink *sink, const struct event *e)
+{
+	struct saver *s = (struct saver *)sink;
+	bool full;
+
+	if (e->kind == EV_ACCESS && e->space == SP_GLOBAL
+		&& (e->sem != SEM_WEAK || e->mode == EVM_RMW)) {
+		full = add_strong(s, e);
+	} else {
+		pthread_mutex_lock(&s->lock);
+		full = add(s, e);
+		pthread_mutex_unlock(&s->lock);
+	}
+	if (full) {
+		pthread_mutex_lock(&s->w->lock);
+		pthread_mutex_lock(&s->lock);
 		flush(s, false);
+		pthread_mutex_unlock(&s->lock);
+		pthread_mutex_unlock(&s->w->lock);
+	}
 	if (s->next)
 		s->next->event(s->next, e);
 }
@@ -217,6 +262,7 @@ struct event_sink *event_writer_begin(struct event_writer *w,
 	s->sink.want_global = !next || next->want_global;
 	s->next = next;
 	s->w = w;
+	pthread_mutex_init(&s->lock, NULL);
 	s->info = *c;
 	s->launch = c->launch->id;
 	s->past = base_alloc(sizeof *s->past);
@@ -228,7 +274,12 @@ struct event_sink *event_writer_end(struct event_sink *sink)
 	struct saver *s = (struct saver *)sink;
 	struct event_sink *next = s->next;
 
+	pthread_mutex_lock(&s->w->lock);
+	pthread_mutex_lock(&s->lock);
 	flush(s, true);
+	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->w->lock);
+	pthread_mutex_destroy(&s->lock);
 	text_free(&s->body);
 	vec_free(&s->sites);
 	free(s->past);
@@ -256,6 +307,8 @@ void event_writer_launch(struct event_writer *w, const struct launch_info *l)
 	code_put(&body, l->regs_per_thread);
 	code_put(&body, l->sm);
 	code_put(&body, l->seed);
+	code_put(&body, l->queue);
+	code_put(&body, l->programmatic);
 	code_put_string(&body, l->kernel);
 	code_put(&body, l->nsymbols);
 	for (size_t i = 0; i < l->nsymbols; i++) {

@@ -127,7 +127,7 @@ static void on_launch(void *user, const struct launch_info *l)
 {
 	struct replay *p = user;
 	struct check_config config = { .launch = *l, .policy = p->policy, .memory = p->memory,
-		.found = on_found };
+		.found = on_found, .global = !p->options->no_global };
 	struct replayed *r = base_alloc(sizeof *r);
 	char *name = demangle(l->kernel, NAME_FULL);
 
@@ -136,6 +136,8 @@ static void on_launch(void *user, const struct launch_info *l)
 		r->check = check_open(&config);
 	else
 		r->coverage.skipped = 1;
+	if (!r->check)
+		check_memory_idle(p->memory, l->queue, false);
 	free(name);
 	finding_set_kernel(r->coverage.kernel, l->kernel);
 	r->coverage.launches = 1;

@@ -21,6 +21,7 @@
  * The bundled kernels, and tests/cases/cxx/ in CUDA C++, say their bugs with
  * --list-bugs and mark the lines: "@bug NAME RULE" behind the code or above it. */
 #include "../libconsan/door.h"
+#include "../libconsan/options.h"
 #include "../libconsan/site.h"
 #include "report/proof.h"
 
@@ -613,6 +614,84 @@ Test(cases, every_knob_changes_something)
 			"%s does not change %s", all[k], path);
 		free(s.text);
 	}
+}
+
+/* ---- saved events, checked again ---- */
+
+static bool replayed_alike(const json_t *again, const struct finding *f)
+{
+	for (unsigned k = 0; k < f->nsides; k++) {
+		const json_t *side = json_array_get(json_object_get(again, "sides"), k);
+		const json_t *site = json_object_get(side, "site"), *block = json_object_get(side, "block");
+
+		if (json_integer_value(json_object_get(site, "ptx_line"))
+			!= site_get(f->side[k].site)->ptx_line
+			|| json_integer_value(json_array_get(block, 0)) != f->side[k].ctaid[0])
+			return false;
+	}
+	return !strcmp(json_string_value(json_object_get(again, "rule")), rule_get(f->rule)->code)
+		&& (uint64_t)json_integer_value(json_object_get(again, "seen")) == f->seen;
+}
+
+static void replay_test(const char *path)
+{
+	char saved[] = "/tmp/consan-cases-ev-XXXXXX", json[] = "/tmp/consan-cases-XXXXXX.json";
+	char words[sizeof ((struct specimen *)0)->options + 64];
+	const struct finding *const *f;
+	struct specimen s;
+	struct stage g = { 0 };
+	struct options o;
+	struct err e = { 0 };
+	json_t *report, *again;
+	size_t n;
+	int status;
+
+	close(mkstemp(saved));
+	close(mkstemps(json, 5));
+	specimen_read(&s, path);
+	snprintf(words, sizeof words, "%s save=%s", s.options, saved);
+	g.c = consan_open(words, &e);
+	cr_assert(g.c, "%s: %s", path, e.text);
+	specimen_run(&s, RACY, &g);
+
+	/* events are in the file when their cluster ends */
+	options_init(&o);
+	snprintf(words, sizeof words, "log-file=/dev/null report=%s", json);
+	cr_assert(options_parse(&o, words, &e));
+	cr_assert(options_parse(&o, s.options, &e));
+	cr_assert(consan_replay(&o, saved, &status, &e), "%s: %s", path, e.text);
+	options_free(&o);
+	report = json_load_file(json, 0, NULL);
+	cr_assert(report);
+	again = json_object_get(report, "findings");
+	n = consan_raw_findings(g.c, &f);
+	cr_expect_eq(json_array_size(again), n, "%s: %zu findings, %zu in the replay", path, n,
+		json_array_size(again));
+	for (size_t i = 0; i < n; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < json_array_size(again); k++)
+			found |= replayed_alike(json_array_get(again, k), f[i]);
+		cr_expect(found, "%s: %s is not in the replay", path, rule_get(f[i]->rule)->code);
+	}
+	json_decref(report);
+	for (size_t i = 0; i < g.nbuffers; i++)
+		consan_free(g.c, g.buffer[i]);
+	consan_unload(g.module);
+	consan_close(g.c);
+	unlink(saved);
+	unlink(json);
+	free(s.text);
+}
+
+Test(cases, replay_says_the_same_of_global_memory)
+{
+	glob_t all;
+
+	cr_assert_eq(glob("tests/cases/global/cs*.ptx", 0, NULL, &all), 0);
+	for (size_t i = 0; i < all.gl_pathc; i++)
+		replay_test(all.gl_pathv[i]);
+	globfree(&all);
 }
 
 /* ---- the bundled kernels ---- */

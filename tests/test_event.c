@@ -78,7 +78,7 @@ static void make(struct made *m, const uint32_t *site, unsigned nsites)
 		for (unsigned i = 0; i < e->nspans; i++)
 			m->spans[i] = (struct ev_span){ roll(1u << 20), roll(512) };
 		for (unsigned i = 0; i < 6; i++)
-			e->part[i] = (uint16_t)roll(20);
+			e->part[i] = (uint16_t)(i * e->nspans / 5);
 	}
 	if (!roll(5)) {
 		e->gspans = m->gspans;

@@ -3,6 +3,7 @@
  * and of all pairs that show the same bug the lowest is told, so that a report
  * does not depend on which thread came first. */
 #include "global.h"
+#include "../demangle.h"
 #include "../site.h"
 
 #include <stdio.h>
@@ -162,18 +163,23 @@ static void explain_pair(struct finding *f, const struct global_clash *x)
 static void explain_grids(struct cluster *c, struct finding *f, const struct global_clash *x)
 {
 	const struct past_grid *g = grids_of(c->check, x->old->cluster);
+	char *name = demangle(g->kernel, NAME_FULL);
 
+	if (strlen(name) > 80)
+		name[80] = 0;
 	if (x->rule == CS118) {
-		report_edge(f, "launch %u (%.100s) may still be running here: it executes "
+		report_edge(f, "launch %u (%s) may still be running here: it executes "
 			"griddepcontrol.launch_dependents, and no griddepcontrol.wait is known to the thread of "
-			"this %s", g->info.id, g->kernel, f->side[0].what);
+			"this %s", g->info.id, name, f->side[0].what);
 		report_hint(f, "cudaGridDependencySynchronize() before it, by this thread or by one that it "
 			"synchronises with; launch_dependents is no fence, wherever it stands");
+		free(name);
 		return;
 	}
-	report_edge(f, "launch %u (%.100s) may still be running here: a grid between it and this one never "
+	report_edge(f, "launch %u (%s) may still be running here: a grid between it and this one never "
 		"executes griddepcontrol.wait, so that waiting for the one does not wait for the other",
-		g->info.id, g->kernel);
+		g->info.id, name);
+	free(name);
 	report_hint(f, "every grid of a chain of programmatic launches waits, even if it reads nothing");
 }
 
