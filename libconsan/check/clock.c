@@ -128,25 +128,21 @@ static uint32_t *full_of(struct clock_space *s, struct frontier *f,
 
 /* The epoch from which on an entry of that plane says anything new: that of the
  * vector which knowledge in the plane is a weaker form of. */
-static uint32_t overtaken(const struct frontier *f, uint32_t plane, uint32_t agent)
+static inline uint32_t overtaken(const struct frontier *f, uint32_t plane, uint32_t agent)
 {
 	const uint32_t ngeneric = (uint32_t)(f->g - f->p);
+	const uint32_t in_g = 1u << PLANE_G | 1u << PLANE_OWN_G | 1u << PLANE_HELD | 1u << PLANE_SOFT_G;
+	const uint32_t in_p = 1u << PLANE_P | 1u << PLANE_OWN_P | 1u << PLANE_SOFT_P;
 
-	switch ((enum plane)plane) {
-	case PLANE_HALF:
-		return agent < ngeneric ? f->p[agent] : 0;
-	case PLANE_P: case PLANE_OWN_P: case PLANE_SOFT_P:
-		if (agent < ngeneric)
-			return f->p[agent];
+	if (in_p >> plane & 1 && agent < ngeneric)
+		return f->p[agent];
+	if ((in_g | in_p) >> plane & 1)
 		return agent < f->cap ? f->g[agent] : 0;
-	case PLANE_G: case PLANE_OWN_G: case PLANE_HELD: case PLANE_SOFT_G:
-		return agent < f->cap ? f->g[agent] : 0;
-	case PLANE_Q:
-		return f->q && agent < ngeneric ? f->q[agent] : 0;
-	case PLANE_FENCED: case PLANE_STORED: case PLANES:
-		break;
-	}
-	return 0;
+	if (agent >= ngeneric)
+		return 0;
+	if (plane == PLANE_HALF)
+		return f->p[agent];
+	return plane == PLANE_Q && f->q ? f->q[agent] : 0;
 }
 
 /* Partials that a raised vector has overtaken go. */
@@ -160,39 +156,52 @@ static void tidy(struct frontier *f)
 	f->npart = k;
 }
 
-/* Per lane only the newest epoch stays; no entry is empty. */
-static void add_partial(struct frontier *f, struct partial p)
+/* Partials stand in this order, so that two lists are joined in one pass. */
+static inline uint32_t key_of(const struct partial *p)
 {
-	uint32_t i, k;
+	return (uint32_t)p->plane << 16 | p->agent;
+}
+
+/* Per lane only the newest epoch stays; no entry is empty. No entry before number
+ * `from` has p's key; the result says so of p's and later ones. */
+static uint32_t add_partial(struct frontier *f, struct partial p, uint32_t from)
+{
+	const uint32_t key = key_of(&p);
+	uint32_t i;
 
 	if (p.epoch <= overtaken(f, p.plane, p.agent))
-		return;
-	for (i = k = 0; i < f->npart; i++) {
+		return from;
+	while (from < f->npart && key_of(&f->part[from]) < key)
+		from++;
+	for (i = from; i < f->npart && key_of(&f->part[i]) == key;) {
 		struct partial *q = &f->part[i];
 
-		if (q->agent == p.agent && q->plane == p.plane) {
-			if (q->epoch > p.epoch)
-				p.lanes &= ~q->lanes;
-			else if (q->epoch < p.epoch)
-				q->lanes &= ~p.lanes;
-			else {
-				p.lanes |= q->lanes;
-				q->lanes = 0;
-			}
-			if (!q->lanes)
-				continue;
+		if (q->epoch > p.epoch)
+			p.lanes &= ~q->lanes;
+		else if (q->epoch < p.epoch)
+			q->lanes &= ~p.lanes;
+		else {
+			p.lanes |= q->lanes;
+			q->lanes = 0;
 		}
-		f->part[k++] = *q;
+		if (!p.lanes)
+			return from;
+		if (q->lanes)
+			i++;
+		else
+			memmove(q, q + 1, (--f->npart - i) * sizeof *q);
 	}
-	f->npart = k;
-	if (p.lanes)
-		push_partial(f, p);
+	push_partial(f, p);
+	memmove(&f->part[i + 1], &f->part[i], (f->npart - 1 - i) * sizeof p);
+	f->part[i] = p;
+	return from;
 }
 
 void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	uint32_t agent, uint32_t lanes, uint32_t all, uint32_t epoch)
 {
 	uint32_t *full, least = epoch, left, i;
+	struct partial p;
 
 	if (plane == PLANE_Q && !(all & ~lanes)) {
 		full = &fit_q(s, f)[agent];
@@ -202,7 +211,7 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	if (plane > PLANE_P) {
 		if (lanes)
 			add_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane,
-				all & ~lanes ? lanes : UINT32_MAX, epoch });
+				all & ~lanes ? lanes : UINT32_MAX, epoch }, 0);
 		return;
 	}
 	full = full_of(s, f, plane, agent);
@@ -214,14 +223,14 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 			tidy(f);
 		return;
 	}
-	add_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch });
+	p = (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch };
+	i = add_partial(f, p, 0);
 	/* lanes that came one by one may be all by now */
-	for (left = all, i = 0; i < f->npart; i++)
-		if (f->part[i].agent == agent && f->part[i].plane == (uint16_t)plane) {
-			left &= ~f->part[i].lanes;
-			if (f->part[i].epoch < least)
-				least = f->part[i].epoch;
-		}
+	for (left = all; i < f->npart && key_of(&f->part[i]) == key_of(&p); i++) {
+		left &= ~f->part[i].lanes;
+		if (f->part[i].epoch < least)
+			least = f->part[i].epoch;
+	}
 	if (left)
 		return;
 	*full = least;
@@ -236,7 +245,7 @@ static void raise(uint32_t *restrict to, const uint32_t *restrict from, uint32_t
 
 void frontier_join(struct clock_space *s, struct frontier *f, const struct frontier *from)
 {
-	uint32_t i;
+	uint32_t i, at;
 
 	s->joins++;
 	if (f->cap < from->cap)
@@ -253,8 +262,8 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 		foreign_join(&f->ready, from->ready);
 	if (f->npart)
 		tidy(f);
-	for (i = 0; i < from->npart; i++)
-		add_partial(f, from->part[i]);
+	for (i = at = 0; i < from->npart; i++)
+		at = add_partial(f, from->part[i], at);
 }
 
 bool frontier_covers(const struct frontier *f, const struct frontier *of)
@@ -294,10 +303,13 @@ static void lift(struct clock_space *s, struct frontier *f, enum plane from, enu
 	bool async)
 {
 	struct partial *was;
-	uint32_t i, n = f->npart;
+	uint32_t i, n = 0;
 
+	for (i = 0; i < f->npart; i++)
+		n += f->part[i].plane == (uint16_t)from && (async || f->part[i].agent < s->ngeneric);
 	if (!n)
 		return;
+	n = f->npart;
 	was = base_alloc(n * sizeof *was);
 	memcpy(was, f->part, n * sizeof *was);
 	for (i = 0; i < n; i++)
