@@ -283,7 +283,7 @@ $(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 
 # Programs for the interposition: one object, linked in every way there is.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped sass plugin.so linked driver)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped sass plugin.so linked driver dependent)
 CUDA_LINK = -L$(CUDA_HOME)/lib64/stubs -lcuda
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
 	@mkdir -p $(@D)
@@ -304,6 +304,9 @@ $(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
 	@mkdir -p $(@D)
 	$(V)for p in 1 2; do $(NVCC) -arch=sm_90 -rdc=true -lineinfo $$([ $$p = 1 ] || echo -DPART) \
 		-c -o $@$$p.o $< || exit 1; done; $(NVCC) -arch=sm_90 -rdc=true -o $@ $@1.o $@2.o
+$(BUILD)/tests/cuda/dependent: tests/cuda/dependent.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl

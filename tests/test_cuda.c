@@ -105,6 +105,16 @@ Test(cuda, driver)
 	expect("--allow-unchecked ./driver tensormap", 0, "cuTensorMapEncodeTiled");
 }
 
+Test(cuda, dependent_launches)
+{
+	expect("./dependent runtime", 66, "CS118");
+	expect("./dependent driver", 66, "launch 0 (first(int*)) may still be running");
+	expect("./dependent graph", 66, "CS118");
+	expect("./dependent synced", 0, "2 of 2 kernels checked");
+	expect("./dependent runtime wait", 0, "2 of 2 kernels checked");
+	expect("./dependent graph wait", 0, "2 of 2 kernels checked");
+}
+
 Test(cuda, plugin)
 {
 	expect("./driver plugin", 0, "1 of 1 kernel checked");
