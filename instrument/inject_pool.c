@@ -162,10 +162,14 @@ const struct inject_pool *inject_pool(void)
 
 void inject_make_pool(void)
 {
+	CUstreamCaptureStatus status;
 	CUcontext now = NULL;
 
-	if (!cu.p_cuCtxGetCurrent(&now) && now)
-		inject_pool();
+	/* an error: some stream is captured, which use of the default stream would end */
+	if (cu.p_cuCtxGetCurrent(&now) || !now || !cu.p_cuStreamIsCapturing
+			|| cu.p_cuStreamIsCapturing(CU_STREAM_LEGACY, &status))
+		return;
+	inject_pool();
 }
 
 /* malloc, but for what is kept from time to time. */
