@@ -148,19 +148,18 @@ static uint32_t row_at(const struct global_record *r, int64_t d)
 	const int64_t size = r->size, inner = r->inner, most = (1 << r->row) - 1;
 	const int64_t low = inner < 0 ? most * inner : 0;
 	const int64_t high = (inner > 0 ? most * inner : 0) + size;
-	int64_t step = r->step, k = 0, last = r->count > 1 ? r->count - 1 : 0;
+	const int64_t step = r->step, last = step && r->count > 1 ? r->count - 1 : 0;
+	const int64_t all = step * last;
+	int64_t k = 0;
 	uint32_t found = 0;
 
-	/* the steps k for which low <= d - k * step < high */
-	if (step > 0) {
-		if (d >= high)
-			k = (d - high) / step + 1;
-	} else if (step < 0) {
-		if (d < low)
-			k = (low - d - 1) / -step + 1;
-	} else {
-		last = 0;
-	}
+	if (d < low + (all < 0 ? all : 0) || d >= high + (all > 0 ? all : 0))
+		return 0;
+	/* the first k for which low <= d - k * step < high, if there is one */
+	if (step > 0 && d >= high)
+		k = (d - high) / step + 1;
+	else if (step < 0 && d < low)
+		k = (low - d - 1) / -step + 1;
 	for (; k <= last; k++) {
 		int64_t in = d - k * step;
 
