@@ -231,6 +231,7 @@ void on_cp_arrive(struct cluster *c, const struct event *e)
 		.phase = m->phase, .epoch = w->copies.open, .lanes = e->lanes, .warp = w->index, .site = e->site,
 		.copies = true,
 	});
+	mbar_copies(m, (struct who){ (uint16_t)w->index, e->lanes, w->copies.open, e->site });
 	w->copies.open++; /* later copies are not covered by this arrive */
 }
 

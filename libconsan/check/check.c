@@ -249,6 +249,7 @@ static void reset_cluster(struct cluster *c)
 		free(m->waits.at);
 		free(m->expects.at);
 		free(m->arrivals.at);
+		free(m->copies.at);
 		free(m->view);
 	}
 	c->mbars.n = 0;

@@ -373,7 +373,7 @@ void on_mb_init(struct cluster *c, const struct event *e)
 	m->init = warp_who(w, e->lanes, e->site);
 	m->init_fenced = false;
 	m->init_phase = 0;
-	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = 0;
+	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = m->copies.n = 0;
 	frontier_clear(&c->space, m->now);
 	frontier_clear(&c->space, m->before);
 	if (c->nctas > 1) {
@@ -409,6 +409,28 @@ static bool over_if_met(struct cluster *c, struct warp *w, uint32_t lanes, const
 			| frontier_lanes(&c->space, f, PLANE_SOFT_G, x->warp, x->epoch)));
 }
 
+void mbar_copies(struct mbar *m, struct who x)
+{
+	note_who(&m->copies, x);
+}
+
+/* Does the first of the lanes know that those copies have arrived? By a wait on the
+ * barrier; its own wait for its copies will do. */
+static bool arrived(struct cluster *c, struct warp *w, uint32_t lanes, const struct who *x)
+{
+	const unsigned lane = (unsigned)__builtin_ctz(lanes);
+	const struct frontier *f = warp_frontier(w, lane);
+	const uint32_t agent = agent_copies(c, x->warp);
+	uint32_t left = x->lanes;
+
+	if (!f || frontier_full(&c->space, f, PLANE_G, agent) >= x->epoch)
+		return true;
+	left &= ~frontier_lanes(&c->space, f, PLANE_G, agent, x->epoch);
+	if (x->warp == w->index && warp_own(w, AGENT_COPIES, PLANE_G, lane) >= x->epoch)
+		left &= ~(1u << lane);
+	return !left;
+}
+
 /* B06: an operation that signals the object must be known to be complete by the
  * thread that invalidates it, whether or not it has come by now; a later use
  * of the object by its issuer says nothing of it, nor does one before it. */
@@ -428,6 +450,9 @@ static void judge_signals(struct cluster *c, const struct event *e, struct mbar 
 		if (s->mbar == index && frontier_full(&c->space, known, PLANE_G, agent_slot(c, k)) < s->epoch)
 			x = (struct who){ s->warp, 1u << s->lane, 0, s->site };
 	}
+	for (size_t i = 0; !x.lanes && i < m->copies.n; i++)
+		if (!arrived(c, warp_of(c, e), e->lanes, &m->copies.at[i]))
+			x = m->copies.at[i];
 	f = x.lanes ? begin(c, CS205, e, m, doing(e), &x, "asynchronous operation") : NULL;
 	if (!f)
 		return;

@@ -176,6 +176,8 @@ struct mbar {
 	struct who_list waits;   /* who saw the previous phase complete */
 	struct who_list expects; /* plain expect_tx not yet followed by an arrival */
 	struct who_list arrivals; /* in this phase, for explanations */
+	struct who_list copies;  /* newest cp.async.mbarrier.arrive by each warp and set of lanes;
+				    epoch: of the warp's copies */
 	uint32_t inflight;       /* operations that will signal this phase */
 	uint32_t late;           /* ... and those that missed theirs */
 	struct mb_view *view;    /* per warp of the owner's CTA */
@@ -460,6 +462,8 @@ const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar);
 /* ---- mbar.c ---- */
 struct mbar *mbar_of(struct cluster *c, unsigned cta, uint32_t addr); /* or NULL */
 struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, uint32_t addr);
+/* The completion of copies up to x.epoch will arrive on it. */
+void mbar_copies(struct mbar *m, struct who x);
 void on_mb_init(struct cluster *c, const struct event *e);
 void on_mb_inval(struct cluster *c, const struct event *e);
 void on_mb_arrive(struct cluster *c, const struct event *e);
