@@ -151,6 +151,7 @@ struct warp {
 	uint16_t nlanes;           /* lanes at the start: 32, or fewer in the last warp */
 	bool retry;                /* this call repeats one that returned STEP_BLOCK;
 				      wait is as that call had filled it */
+	uint64_t tried;            /* bit site % 64: a try_wait there has failed once */
 	bool done;
 	struct xwait wait;         /* filled by a handler that blocks */
 	uint32_t polls;            /* ex_poll() since the last ex_work() */

@@ -321,6 +321,20 @@ static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, stru
 	ex_emit(w->cluster, &e);
 }
 
+/* The time of a try_wait may be up at once (B26): with a seed it now and then is;
+ * without, the first time that the warp would sleep there, so that code which
+ * does not try again is found by every run. */
+static bool time_is_up(struct warp *w, const struct xop *x)
+{
+	const uint64_t here = 1ull << (x->site & 63);
+	const bool first = !(w->tried & here);
+
+	if (w->cluster->grid->l->seed)
+		return !(ex_random(w->cluster) & 3);
+	w->tried |= here;
+	return first;
+}
+
 static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint8_t flags = x->i.b[B_FLAGS];
@@ -341,8 +355,7 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (!mbar_place(w, x, l, space_of(x), addr[l], false, &cta, &at))
 			return STEP_FAULT;
 		done = complete(mbar_find(cta, at), value[l], parity);
-		/* its time may be up at once (B26): with a seed it now and then is */
-		tired = !done && w->cluster->grid->l->seed && !w->retry && !(ex_random(w->cluster) & 3);
+		tired = !done && flags & EVF_TRY && !w->retry && time_is_up(w, x);
 		if (!done && same == lanes && flags & EVF_TRY && !tired) {
 			/* all lanes want the same: they sleep together. A
 			 * warp whose lanes differ polls, so that none sleeps

@@ -143,6 +143,7 @@ void warp_start(struct warp *w)
 	w->nfrag = 0;
 	w->turn = 0;
 	w->polls = 0;
+	w->tried = 0;
 	w->done = false;
 	w->retry = false;
 	push(w, w->worker->grid->k->entry_pc, lanes);
