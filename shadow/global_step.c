@@ -1,0 +1,283 @@
+/* global_step: what a new access leaves of a granule's state: which past accesses
+ * may still take part in a conflict.
+ *
+ * What may be forgotten, byte by byte; x is recorded, n is the new access:
+ *  - n knows x (GLOBAL_ORDERED): a later y that conflicts with x conflicts with
+ *    n, unless n is a read and x a write, and y can be ordered after n only if it
+ *    is ordered after x, as causality is transitive. So x goes. Not if n is
+ *    strong and x is not, or n is narrower in scope or of another size or proxy:
+ *    then y may be at peace with n and not with x. Reads past the memory model
+ *    (.nc) go only for other such reads.
+ *  - n clashes with x: has been reported. x goes if it is of n's own cluster,
+ *    whose events come in an order that no thread timing changes; x of another
+ *    cluster stays, because which of the two came first is chance, and what is
+ *    reported must not depend on it: so every pair is seen in either order.
+ *  - mutually strong ones stay both. A later access that knows a strong read or
+ *    read-modify-write is ordered after the strong writes which that one saw.
+ *  - n reads what its own lanes wrote or read in the same epoch: n adds nothing.
+ * While no cluster has handed anything to another, no access is ever ordered with
+ * another cluster's: of their reads the OTHERS lowest stand for all.
+ * When a state grows beyond MANY accesses while memory is plenty, FEW when it
+ * is not, the accesses of the highest clusters go, reads first: what stays is
+ * the same whatever order they came in. That is the one thing forgotten without
+ * proof, and it is counted. */
+#include "global_parts.h"
+
+#include "../libconsan/base.h"
+
+#include <string.h>
+
+/* Whatever is at peace with n is so with x, too, if it is ordered after n. */
+static bool as_strict(const struct global_record *x, const struct global_record *n)
+{
+	if (x->flags & GR_NC && !(n->flags & GR_NC))
+		return false;
+	if (!(n->flags & GR_STRONG))
+		return true;
+	return x->flags & GR_STRONG && x->element == n->element && x->scope >= n->scope
+		&& !((x->flags ^ n->flags) & GR_ASYNC);
+}
+
+/* The same lanes, in the same epoch: n says what x says already. */
+static bool repeats(const struct global_record *x, const struct global_record *n, uint64_t addr,
+	uint32_t bytes, bool *lanewise)
+{
+	if (n->flags & GR_WRITE || x->cluster != n->cluster || x->agent != n->agent
+		|| x->epoch != n->epoch || !as_strict(n, x) || (n->flags ^ x->flags) & (GR_NC | GR_ASYNC))
+		return false;
+	if (x->flags & GR_STRONG && !(n->flags & GR_STRONG))
+		return false;
+	if (x->flags & GR_CROWD)
+		return true;
+	if (x->base == n->base && x->row == n->row && x->pitch == n->pitch && x->size == n->size
+		&& x->inner == n->inner && x->lanes == n->lanes && x->row != GR_LIST
+		&& x->count <= 1 && n->count <= 1)
+		return true;
+	*lanewise = true;
+	while (bytes) {
+		unsigned b = (unsigned)__builtin_ctz(bytes);
+
+		if (global_lanes_at(n, addr + b) & ~global_lanes_at(x, addr + b))
+			return false;
+		bytes &= ~global_alike(x, n, b);
+	}
+	return true;
+}
+
+/* x is a strong write, and `seen`, which came later, read what it or its chain
+ * left: both are strong to each other. */
+static bool observed(const struct global_record *seen, const struct global_record *x)
+{
+	return (x->flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) == (GR_STRONG | GR_WRITE)
+		&& x->element == seen->element && (x->cluster == seen->cluster
+		|| (x->scope == 2 && seen->scope == 2));
+}
+
+static struct entry *scratch(struct shard *s, uint32_t n)
+{
+	if (n > s->cap_scratch) {
+		s->cap_scratch = 2 * n;
+		s->scratch = base_resize(s->scratch, s->cap_scratch * sizeof *s->scratch);
+	}
+	return s->scratch;
+}
+
+/* Which of `flags` goes when there are too many of them: a read by the highest
+ * cluster, else a write; not the newest. n: none. */
+static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n, uint32_t flags)
+{
+	uint64_t most = 0;
+	uint32_t worst = n;
+
+	for (uint32_t i = 0; i + 1 < n; i++) {
+		const struct global_record *r = record_at(s, at[i].record);
+		uint64_t key = (uint64_t)!(r->flags & GR_WRITE) << 63 | (uint64_t)r->cluster << 16 | r->agent;
+
+		if ((r->flags & flags) == flags && key >= most) {
+			most = key;
+			worst = i;
+		}
+	}
+	return worst;
+}
+
+static uint32_t trim(struct visit *v, struct entry *at, uint32_t n)
+{
+	struct shard *s = v->s;
+	const uint32_t most = s->bytes < PLENTY ? MANY : FEW;
+	uint32_t strong = 0, i;
+
+	if (n > 2 * OTHERS && !v->ask->synchronised)
+		n = global_thin_readers(v, at, n);
+	for (i = 0; i < n && n > ATOMICS; i++)
+		strong += (at[i].flags & (GR_STRONG | GR_WRITE)) == (GR_STRONG | GR_WRITE);
+	while (n > most || strong > ATOMICS) {
+		i = victim(s, at, n, strong > ATOMICS ? GR_STRONG | GR_WRITE : 0);
+		if (i == n)
+			break;
+		if ((at[i].flags & (GR_STRONG | GR_WRITE)) == (GR_STRONG | GR_WRITE))
+			strong--;
+		memmove(&at[i], &at[i + 1], (n - i - 1) * sizeof *at);
+		n--;
+		s->forgot++;
+	}
+	return n;
+}
+
+/* The access adds nothing to what is remembered. */
+static bool adds_nothing(struct visit *v, const struct entry *at, uint32_t n, uint8_t tag,
+	uint64_t addr, uint16_t bytes)
+{
+	if (v->now->flags & GR_WRITE)
+		return false;
+	/* a strong read says more if it comes after another write, see advance() */
+	for (uint32_t i = n; i-- > 0 && !(v->now->flags & at[i].flags & GR_STRONG
+		&& at[i].flags & GR_WRITE);)
+		if (at[i].tag == tag && !(bytes & ~at[i].bytes) && at[i].record != v->record
+			&& repeats(record_at(v->s, at[i].record), v->now, addr, bytes, &v->lanewise))
+			return true;
+	return false;
+}
+
+static bool crowds(const struct global_record *x, const struct global_record *n)
+{
+	const uint8_t kind = GR_WRITE | GR_STRONG | GR_NC | GR_ASYNC;
+
+	return !(n->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)) && !((x->flags ^ n->flags) & kind)
+		&& x->agent == n->agent && x->epoch == n->epoch && x->cluster == n->cluster;
+}
+
+/* A warp that reads a place again and again, by other lanes each time, is
+ * remembered as one: beyond CROWD entries of one epoch. */
+static uint32_t join_crowd(struct visit *v, struct entry *at, uint32_t n)
+{
+	struct shard *s = v->s;
+	uint32_t same = 0, k = 0;
+	uint16_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		same += at[i].tag == at[n - 1].tag && crowds(record_at(s, at[i].record), v->now);
+	if (same <= CROWD)
+		return n;
+	if (!v->crowd) {
+		struct global_record r = *v->now;
+
+		r.row = GR_WHOLE;
+		r.lanes = UINT32_MAX;
+		r.offset = NULL;
+		r.flags |= GR_CROWD;
+		v->crowd = global_record_new(s, &r, NULL, v->region->number);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (at[i].tag == at[n - 1].tag && crowds(record_at(s, at[i].record), v->now))
+			bytes |= at[i].bytes;
+		else
+			at[k++] = at[i];
+	at[k++] = (struct entry){ v->crowd, bytes, record_at(s, v->crowd)->flags, tag_of(v->now->cluster) };
+	return k;
+}
+
+/* Fills the scratch with what the granule remembers after the access. Newest
+ * first: a strong access that now knows has observed the strong writes before
+ * it, back to where their chain began, so that they are ordered before now, too. */
+static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes)
+{
+	struct shard *s = v->s;
+	const struct global_record *now = v->now, *seen = NULL;
+	const uint32_t nfrom = from ? s->state[from].n : 0;
+	struct entry *out = scratch(s, nfrom + 1);
+	struct entry mine = { v->record, bytes, now->flags, tag_of(now->cluster) };
+	uint32_t k = nfrom, n;
+	bool skip = nfrom && adds_nothing(v, s->state[from].at, nfrom, mine.tag, addr, bytes);
+
+	/* another read takes nothing from what was read; state 0 has nothing */
+	memset(v->crowded, 0, sizeof v->crowded);
+	if (from && !(now->flags & GR_WRITE))
+		memcpy(v->crowded, s->state[from].crowded, sizeof v->crowded);
+	for (uint32_t i = nfrom; i-- > 0;) {
+		struct entry e = s->state[from].at[i];
+		uint32_t both = e.bytes & bytes;
+		const struct global_record *x;
+		enum global_verdict is;
+		bool write = (e.flags | now->flags) & GR_WRITE, gone;
+
+		if (e.record == v->record) {
+			mine.bytes |= e.bytes;
+			continue;
+		}
+		if (!both || (!write && v->ask->lonely && e.tag != mine.tag)) {
+			out[--k] = e;
+			continue;
+		}
+		x = record_at(s, e.record);
+		if (seen && observed(seen, x))
+			is = GLOBAL_ORDERED;
+		else
+			is = v->ask->judge(v->ask, x, now, addr, both, &v->lanewise);
+		if (seen && (x->flags & (GR_WRITE | GR_RMW)) == GR_WRITE)
+			seen = NULL;
+		if (is == GLOBAL_ORDERED && x->flags & GR_STRONG && (x->flags & GR_RMW
+			|| !(x->flags & GR_WRITE)) && !(x->flags & GR_ASYNC))
+			seen = x;
+		gone = !skip && as_strict(x, now) && (now->flags & GR_WRITE || !(e.flags & GR_WRITE))
+			&& (is == GLOBAL_ORDERED || (is == GLOBAL_CLASH && x->cluster == now->cluster));
+		if (gone)
+			e.bytes &= (uint16_t)~bytes;
+		if (e.bytes)
+			out[--k] = e;
+	}
+	n = nfrom - k;
+	memmove(out, out + k, n * sizeof *out);
+	if (!skip)
+		out[n++] = mine;
+	if (!skip && n > CROWD && !(now->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)))
+		n = join_crowd(v, out, n);
+	return trim(v, out, n);
+}
+
+static bool same_content(const struct state *x, const struct entry *at, uint32_t n)
+{
+	return x->n == n && !memcmp(x->at, at, n * sizeof *at);
+}
+
+uint32_t global_step(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes,
+	uint32_t granules)
+{
+	struct shard *s = v->s;
+	uint32_t n, to;
+	bool lives;
+
+	for (unsigned k = 0; k < v->nmemo; k++)
+		if (v->memo[k].from == from && v->memo[k].bytes == bytes) {
+			to = v->memo[k].to;
+			s->state[to].refs += granules;
+			global_state_put(v, from, granules);
+			v->lanewise = false;
+			return to;
+		}
+	v->lanewise = false;
+	n = advance(v, from, addr, bytes);
+	if (v->lanewise && granules > 1)
+		return UINT32_MAX;
+	if (from && same_content(&s->state[from], s->scratch, n))
+		return from;
+	/* the same outcome as before: share it */
+	to = v->last && same_content(&s->state[v->last], s->scratch, n) ? v->last : 0;
+	if (!to && from && s->state[from].refs == granules) {
+		global_state_set(v, from, s->scratch, n);
+		v->last = from;
+		return from;
+	}
+	if (!to)
+		to = global_state_new(v, s->scratch, n);
+	lives = !from || s->state[from].refs > granules;
+	s->state[to].refs += granules;
+	global_state_put(v, from, granules);
+	v->last = to;
+	if (!v->lanewise && lives) {
+		if (v->nmemo == MEMO)
+			v->memo[0] = v->memo[--v->nmemo];
+		v->memo[v->nmemo++] = (struct memo){ from, to, bytes };
+	}
+	return to;
+}
