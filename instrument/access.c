@@ -91,12 +91,25 @@ static void access_async(struct dcluster *c, uint32_t warp, const struct record 
 	}
 }
 
+void record_access(const struct ptx_insn *i, struct event *e)
+{
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	bool rmw = effect == EF_RMW;
+
+	e->mode = rmw ? EVM_RMW : effect == EF_READ ? EVM_READ : EVM_WRITE;
+	e->sem = (uint8_t)insn_sem(i, rmw ? SEM_RELAXED : SEM_WEAK);
+	e->scope = (uint8_t)insn_scope(i, rmw ? SCOPE_GPU : SCOPE_NONE);
+	if (e->sem == SEM_VOLATILE || e->sem == SEM_MMIO)
+		e->scope = SCOPE_SYS; /* A04 */
+	e->flags = i->op == OP_red ? EVF_RED : ptx_has(i, MOD_nc) ? EVF_NC : 0;
+	e->size = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
+}
+
 void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
-	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
-	bool rmw = effect == EF_RMW, far = ptx_space_of(i, 0) != PS_shared;
+	bool far = ptx_space_of(i, 0) != PS_shared;
 	uint32_t plain = c->job->shares > 1 ? c->job->info[r->site].plain : 0, mine = FULL;
 	struct event e;
 	uint64_t at[32];
@@ -112,14 +125,8 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 		return;
 	}
 	e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
+	record_access(i, &e);
 	e.space = SP_SHARED;
-	e.mode = rmw ? EVM_RMW : effect == EF_READ ? EVM_READ : EVM_WRITE;
-	e.sem = (uint8_t)insn_sem(i, rmw ? SEM_RELAXED : SEM_WEAK);
-	e.scope = (uint8_t)insn_scope(i, rmw ? SCOPE_GPU : SCOPE_NONE);
-	if (e.sem == SEM_VOLATILE || e.sem == SEM_MMIO)
-		e.scope = SCOPE_SYS; /* A04 */
-	e.flags = i->op == OP_red ? EVF_RED : 0;
-	e.size = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
 	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
 		access_matrix(i, &e);
 	e.lanes &= mine;
@@ -155,15 +162,15 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 
 static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 {
-	static const uint64_t none[32];
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct plan *p = &c->job->info[r->site].plan;
 	uint32_t size = (uint32_t)i->operand[2].imm, nothing = 0, rest, read[32];
-	uint64_t at[32];
+	uint64_t at[32], from[32];
 
 	if (p->nvalues > 1)
 		record_values(c, r, p->value[1].o, r->lanes, at);
 	for (unsigned l = 0; l < 32; l++) {
+		from[l] = c->warp[warp].source[l].at;
 		read[l] = size;
 		if (!(r->lanes >> l & 1))
 			continue;
@@ -186,7 +193,7 @@ static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 		e.lanes = some | nothing;
 		e.mask = some;
 		e.size = size;
-		e.lane_src = none;
+		e.lane_src = from;
 		record_addresses(c, &e, r, &i->operand[0], at);
 		emit(c, &e);
 		rest &= ~some;

@@ -15,6 +15,8 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 		uint32_t words = 0, class;
 		struct plan p;
 
+		if (s->phase == PHASE_GLOBAL)
+			continue; /* then no cluster speaks for another */
 		plan_of(s->func, s->insn, &p);
 		words = plan_words(&p);
 		class = p.class;

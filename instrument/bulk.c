@@ -1,14 +1,23 @@
 /* bulk: records of bulk and tensor copies -> events, and the signals they owe. */
 #include "events.h"
 
-static bool find_box(struct dcluster *c, const struct record *r, const struct plan_bulk *b,
-	unsigned lane, struct event *e)
+static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct plan_bulk *b, unsigned lane, struct event *e)
 {
 	const struct decode_launch *l = c->job->l;
-	struct decode_box box = { 0 };
-	uint64_t map = record_value(c, r, &b->other->list[0], lane);
+	const int32_t *word = c->warp[warp].source[lane].word;
+	unsigned n = b->other->n > 1 ? b->other->list[1].n : 0;
+	struct decode_box box = { .map = record_value(c, r, &b->other->list[0], lane),
+		.shared = (uint32_t)e->addr, .wants_global = c->sink && c->sink->want_global,
+		.rows = b->rows };
 
-	if (!l->box || !l->box(l->user, map, (uint32_t)e->addr, &box)) {
+	for (unsigned k = 0; k < n && k < 5; k++)
+		box.at[k] = b->other->list[1].list[k].kind == PO_IMM
+			? (int32_t)b->other->list[1].list[k].imm : *word++;
+	for (unsigned k = 0; b->offsets && k < b->offsets->n && k < 3; k++)
+		box.offset[k] = (uint16_t)(b->offsets->list[k].kind == PO_IMM
+			? b->offsets->list[k].imm : *word++);
+	if (!l->box || !l->box(l->user, &box)) {
 		c->result.unknown_maps++;
 		return false;
 	}
@@ -16,6 +25,10 @@ static bool find_box(struct dcluster *c, const struct record *r, const struct pl
 	e->tx = box.bytes;
 	e->spans = box.spans;
 	e->nspans = (uint16_t)box.nspans;
+	e->gspans = box.gspans;
+	e->ngspans = (uint16_t)box.ngspans;
+	if (box.in_global)
+		tell_map(c, warp, r->site, e->lanes, EVM_READ, box.map, box.hash);
 	return true;
 }
 
@@ -44,6 +57,7 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 
 	for EACH_LANE(l, r->lanes) {
 		struct event e = record_event(c, warp, r->site, EV_BULK, 1u << l);
+		struct ev_gspan span;
 		uint64_t at = record_value(c, r, b.shared, l), mbar, src[32];
 
 		e.flags = (uint8_t)((b.tensor ? EVF_TENSOR : 0) | (reduces ? EVF_REDUCE : 0) |
@@ -56,8 +70,13 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		if (b.size)
 			e.size = (uint32_t)record_value(c, r, b.size, l);
 		e.tx = e.size;
-		if (b.tensor && !find_box(c, r, &b, l, &e))
+		if (b.tensor && !find_box(c, warp, r, &b, l, &e))
 			continue;
+		if (!b.tensor && b.copy != COPY_PEER && c->sink && c->sink->want_global) {
+			span = (struct ev_gspan){ c->warp[warp].source[l].at, e.size };
+			e.gspans = &span;
+			e.ngspans = e.size != 0;
+		}
 		if (b.copy == COPY_PEER) {
 			src[l] = OFFSET(record_value(c, r, b.other, l));
 			e.lane_src = src;

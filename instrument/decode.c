@@ -25,6 +25,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		tell_way(c, warp, s->insn, r->lanes);
 	if (s->phase == PHASE_MARK)
 		return;
+	if (s->phase == PHASE_GLOBAL) {
+		tell_global(c, warp, r);
+		return;
+	}
 	switch (ptx_effect_of((enum ptx_op)s->insn->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW: tell_access(c, warp, r); break;
 	case EF_CP_ASYNC: tell_cp_async(c, warp, r); break;
@@ -41,9 +45,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		w->waits = s->phase == PHASE_BEFORE;
 		break;
 	case EF_FENCE: tell_fence(c, warp, r); break;
+	case EF_TENSORMAP: tell_map_change(c, warp, r); break;
 	case EF_SETMAXNREG: case EF_STOP: tell_other(c, warp, r); break;
 	case EF_EXIT: case EF_CONTROL: tell_leave(c, warp, r->site, r->lanes); break;
-	case EF_WGMMA: case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_TENSORMAP:
+	case EF_WGMMA: case EF_NONE: case EF_HINT: case EF_TCGEN05:
 	case EF_GRID: case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}

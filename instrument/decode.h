@@ -12,11 +12,21 @@
 #include "record.h"
 #include "rewrite.h"
 
-/* The shared side of a tensor copy. */
+/* A tensor copy: asked with what is before the answer. */
 struct decode_box {
+	uint64_t map;              /* its generic address */
+	uint32_t shared;           /* offset of the box */
+	bool wants_global, rows;   /* gspans; a gather or scatter */
+	int32_t at[5];             /* coordinates, if wants_global */
+	uint16_t offset[3];
+	/* the answer: */
 	uint32_t bytes, extent;    /* moved; from the first byte to the last */
 	const struct ev_span *spans; /* if it has holes */
 	uint32_t nspans;
+	const struct ev_gspan *gspans;
+	uint32_t ngspans;
+	bool in_global;            /* the map may change while the kernel runs */
+	uint64_t hash;             /* of its bytes then */
 };
 
 struct decode_launch {
@@ -27,6 +37,8 @@ struct decode_launch {
 	const void *pool;          /* as the launch left it: the head chunk and those given out */
 	uint32_t chunks;           /* given out */
 	bool tickets;              /* as in struct record_params */
+	bool grid_order;           /* clusters order each other: they are decoded together
+				      by one thread; needs tickets */
 	bool ended;                /* the kernel came to its end */
 	bool fault;                /* if not, as it was stopped by a fault: nobody waits */
 	const uint8_t *skip;       /* clusters that need no look; NULL: none */
@@ -36,7 +48,7 @@ struct decode_launch {
 	void *user;
 	/* All are called from several threads. The box is valid until the
 	 * thread's next call; false: no such map is known. */
-	bool (*box)(void *user, uint64_t map, uint32_t shared, struct decode_box *out);
+	bool (*box)(void *user, struct decode_box *box);
 	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c, unsigned share);
 	void (*cluster_end)(void *user, struct event_sink *sink, unsigned share);
 };

@@ -28,6 +28,8 @@ uint64_t record_value(const struct dcluster *c, const struct record *r, const st
 /* ... in all of `lanes` at least. */
 void record_values(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
 	uint32_t lanes, uint64_t out[32]);
+/* Where in global memory a lane acts, in a record of PHASE_GLOBAL. */
+uint64_t record_global(const struct dcluster *c, const struct record *r, unsigned lane);
 /* Lanes of `rest` that have the same value as its first. */
 uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t rest,
 	const struct ptx_operand *o);
@@ -35,12 +37,21 @@ uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t
 uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster);
 enum ev_sem insn_sem(const struct ptx_insn *i, enum ev_sem none);
 enum ev_scope insn_scope(const struct ptx_insn *i, enum ev_scope none);
+/* Addresses of e->lanes, as a base and a stride where they are such. */
+void record_place(struct event *e, uint64_t at[32]);
 /* The offsets of all lanes, affine or not; at: room for them. */
 void record_addresses(struct dcluster *c, struct event *e, const struct record *r,
 	const struct ptx_operand *o, uint64_t at[32]);
 
-/* ---- access.c, bulk.c, mbarrier.c, wgmma.c, sync.c ---- */
+/* ---- access.c, global.c, bulk.c, mbarrier.c, wgmma.c, sync.c ---- */
+/* What an instruction that accesses memory says of itself. */
+void record_access(const struct ptx_insn *i, struct event *e);
 void tell_access(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_global(struct dcluster *c, uint32_t warp, const struct record *r);
+/* A tensor map in global memory, read or changed. */
+void tell_map(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes, unsigned mode,
+	uint64_t addr, uint64_t hash);
+void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);

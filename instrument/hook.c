@@ -7,10 +7,13 @@
 
 #include "record.h"
 
-void hook_function(struct text *t, unsigned batch_words)
+void hook_function(struct text *t, unsigned batch_words, bool polls)
 {
 	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_failed;\n"
 		"\tmov.b32 %%cs_pos, 0;\n\tmov.b32 %%cs_failed, 0;\n");
+	if (polls)
+		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n"
+			"\tmov.b32 %%cs_polled, 0;\n\tmov.b64 %%cs_seen, 0;\n");
 	if (batch_words)
 		text_printf(t, "\t.reg .b32 %%cs_w<%u>;\n", batch_words);
 }
@@ -131,6 +134,63 @@ static void record_address(struct text *t, const struct hook *h)
 		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label, h->label);
 }
 
+/* The leader's address, s from the lane beside it, then t from the first lane that
+ * is not where s alone would put it, if all lanes agree with that. */
+static void record_global(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y, %%cs_z;\n"
+		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
+		"\tshfl.sync.idx.b32 %%cs_a, %%cs_v1, %%cs_l, 31, %%cs_m;\n"
+		"\tadd.u32 %%cs_t, %%cs_l, 1;\n"
+		"\tand.b32 %%cs_t, %%cs_t, 31;\n"
+		"\tshfl.sync.idx.b32 %%cs_x, %%cs_v0, %%cs_t, 31, %%cs_m;\n"
+		"\tsub.u32 %%cs_x, %%cs_x, %%cs_k;\n"
+		"\tsub.u32 %%cs_t, %%cs_i, %%cs_l;\n"
+		"\tmad.lo.u32 %%cs_u, %%cs_t, %%cs_x, %%cs_k;\n"
+		"\tsetp.ne.u32 %%cs_q, %%cs_u, %%cs_v0;\n"
+		"\tvote.sync.ballot.b32 %%cs_u, %%cs_q, %%cs_m;\n"
+		/* k: the power of two at or below the first that is elsewhere */
+		"\tbrev.b32 %%cs_z, %%cs_u;\n"
+		"\tclz.b32 %%cs_z, %%cs_z;\n"
+		"\tsub.u32 %%cs_z, %%cs_z, %%cs_l;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_u, 0;\n"
+		"\tselp.b32 %%cs_z, 32, %%cs_z, %%cs_q;\n"
+		"\tclz.b32 %%cs_z, %%cs_z;\n"
+		"\tsub.u32 %%cs_z, 31, %%cs_z;\n"
+		"\tshl.b32 %%cs_u, 1, %%cs_z;\n"
+		"\tadd.u32 %%cs_b, %%cs_l, %%cs_u;\n"
+		"\tand.b32 %%cs_b, %%cs_b, 31;\n"
+		"\tshfl.sync.idx.b32 %%cs_y, %%cs_v0, %%cs_b, 31, %%cs_m;\n"
+		"\tsub.u32 %%cs_y, %%cs_y, %%cs_k;\n"
+		"\tadd.u32 %%cs_u, %%cs_u, -1;\n"
+		"\tand.b32 %%cs_u, %%cs_u, %%cs_t;\n"
+		"\tmad.lo.u32 %%cs_u, %%cs_u, %%cs_x, %%cs_k;\n"
+		"\tshr.u32 %%cs_t, %%cs_t, %%cs_z;\n"
+		"\tmad.lo.u32 %%cs_u, %%cs_t, %%cs_y, %%cs_u;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_u, %%cs_v0;\n"
+		"\tsetp.eq.and.u32 %%cs_q, %%cs_a, %%cs_v1, %%cs_q;\n"
+		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n"
+		"\tselp.b32 %%cs_n, 2, 17, %%cs_all;\n");
+	room(t, h, "%cs_n");
+	text_printf(t,
+		"\tmov.u32 %%cs_c, %%clock;\n"
+		"\tselp.b32 %%cs_s, %u, %u, %%cs_all;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
+		"\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n"
+		"\t@%%cs_q st.global.v4.b32 [%%cs_e+16], {%%cs_a, %%cs_x, %%cs_y, %%cs_z};\n"
+		"\t@%%cs_all bra $CSA%u;\n"
+		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
+		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n"
+		"$CSA%u:\n\t}\n"
+		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n",
+		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label,
+		h->label);
+}
+
 static void header(struct text *t, const struct hook *h)
 {
 	text_printf(t,
@@ -181,13 +241,17 @@ static void record_lanes(struct text *t, const struct hook *h)
 
 void hook_record(struct text *t, const struct hook *h)
 {
+	const bool address = h->class == PLAN_ADDRESS || h->class == PLAN_GLOBAL;
+
 	begin(t, h);
-	if (h->class != PLAN_ADDRESS && h->sync)
+	if (!address && h->sync)
 		ticket(t, h);
-	else if (h->class != PLAN_ADDRESS)
+	else if (!address)
 		text_printf(t, "\tmov.b32 %%cs_k, 0;\n");
 	if (h->class == PLAN_ADDRESS)
 		record_address(t, h);
+	else if (h->class == PLAN_GLOBAL)
+		record_global(t, h);
 	else if (h->class == PLAN_LANES)
 		record_lanes(t, h);
 	else

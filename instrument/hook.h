@@ -5,8 +5,9 @@
 #include "plan.h"
 
 /* Function-wide registers: "%cs_pos" (the lane's next unit) and "%cs_failed"
- * (the site of the wait that failed last). */
-void hook_function(struct text *t, unsigned batch_words);
+ * (the site of the wait that failed last); polls: "%cs_polled" and "%cs_seen",
+ * the site of the strong load that was last recorded, and what it loaded. */
+void hook_function(struct text *t, unsigned batch_words, bool polls);
 /* The scratch registers of one block. */
 void hook_registers(struct text *t, unsigned words);
 /* Records site, with words named prefix0, prefix1 ...; label: a number that no

@@ -47,7 +47,8 @@ static void choose_cluster(struct inject_launch *l)
 	for (unsigned d = 0; d < 3; d++)
 		if (!l->cluster[d])
 			l->cluster[d] = required && required[d] ? required[d] : 1;
-	l->tickets = l->cluster[0] * l->cluster[1] * l->cluster[2] > 1;
+	l->tickets = l->cluster[0] * l->cluster[1] * l->cluster[2] > 1 ||
+		gpu_module_tickets(l->module, l->kernel);
 }
 
 /* True: the launch has what it needs. */

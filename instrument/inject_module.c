@@ -87,7 +87,7 @@ const void *inject_image(const void *image, const char *what)
 	if (ptx) {
 		gpu_stand_by(inject_session());
 		start = inject_now();
-		m = gpu_module_open(name.at, ptx, n, false, &e);
+		m = gpu_module_open(name.at, ptx, n, false, gpu_global(inject_session()), &e);
 		if (m && gpu_times(inject_session()))
 			inject_say("times of %s: instrumented %zu instructions in %.3f ms", name.at,
 				gpu_module_insns(m), 1e3 * (inject_now() - start));

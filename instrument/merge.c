@@ -15,6 +15,8 @@ static unsigned units(const struct site_info *s, bool affine, uint32_t lanes)
 {
 	if (s->plan.class == PLAN_ADDRESS && s->phase != PHASE_BATCH)
 		return affine ? 1 : 9;
+	if (s->plan.class == PLAN_GLOBAL && s->phase != PHASE_BATCH)
+		return affine ? 2 : 17;
 	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
 		return 1 + ((unsigned)__builtin_popcount(lanes) * s->lane_words + 3) / 4;
 	return 1 + (s->uniform_words + 3u) / 4;
@@ -146,31 +148,41 @@ static void run_warp(struct dcluster *c, uint32_t index)
 	}
 }
 
+/* Runs the warp whose turn it is, unless its turn comes after `until`. False: it
+ * does, or the cluster is over; its key then. */
+static bool step_cluster(struct dcluster *c, uint64_t until, uint64_t *key)
+{
+	uint32_t n = c->job->nctas * c->info.warps_per_cta, next = n, met = n;
+	uint64_t best = UINT64_MAX;
+
+	for (uint32_t k = 0; k < n; k++) {
+		const struct dwarp *w = &c->warp[k];
+
+		if (w->met)
+			met = met == n ? k : met;
+		else if (!w->over && (next == n || w->key < best)) {
+			best = w->key;
+			next = k;
+		}
+	}
+	*key = best;
+	if (next < n && best > until)
+		return false;
+	if (next < n)
+		run_warp(c, next);
+	else if (met < n)
+		meet(c, met, true);
+	else
+		return false;
+	return true;
+}
+
 static void run_cluster(struct dcluster *c)
 {
-	uint32_t n = c->job->nctas * c->info.warps_per_cta;
+	uint64_t key;
 
-	for (;;) {
-		uint64_t best = UINT64_MAX;
-		uint32_t next = n, met = n;
-
-		for (uint32_t k = 0; k < n; k++) {
-			const struct dwarp *w = &c->warp[k];
-
-			if (w->met)
-				met = met == n ? k : met;
-			else if (!w->over && (next == n || w->key < best)) {
-				best = w->key;
-				next = k;
-			}
-		}
-		if (next < n)
-			run_warp(c, next);
-		else if (met < n)
-			meet(c, met, true);
-		else
-			return;
-	}
+	while (step_cluster(c, UINT64_MAX, &key))
+		;
 }
 
 /* ---- clusters ---- */
@@ -250,7 +262,7 @@ static void order_chunks(struct job *j, uint32_t id)
 		qsort(j->chunk + j->first[id], n, sizeof *j->chunk, by_stream);
 }
 
-static void one_cluster(struct dcluster *c, uint32_t id)
+static void begin_cluster(struct dcluster *c, uint32_t id)
 {
 	struct job *j = c->job;
 
@@ -261,7 +273,12 @@ static void one_cluster(struct dcluster *c, uint32_t id)
 		order_chunks(j, id);
 	open_streams(c, j->first[id], j->first[id + 1]);
 	decode_begin(c);
-	run_cluster(c);
+}
+
+static void end_cluster(struct dcluster *c)
+{
+	struct job *j = c->job;
+
 	decode_end(c);
 	j->l->cluster_end(j->l->user, c->sink, c->share);
 	for (size_t k = 0; k < c->model.n; k++)
@@ -269,39 +286,115 @@ static void one_cluster(struct dcluster *c, uint32_t id)
 	c->model.n = 0;
 }
 
+/* What a thread has, whichever of its clusters is at hand. */
+static void open_caches(struct dcluster *c)
+{
+	c->way = base_alloc(WAYS * sizeof *c->way);
+	c->pieces = base_alloc(PIECES * sizeof *c->pieces);
+}
+
+static void close_caches(struct dcluster *c)
+{
+	for (uint32_t k = 0; k < WAYS; k++)
+		free(c->way[k].note);
+	free(c->way);
+	for (uint32_t k = 0; k < PIECES; k++)
+		free(c->pieces[k]);
+	free(c->pieces);
+}
+
+static void open_cluster(struct dcluster *c, struct job *j)
+{
+	*c = (struct dcluster){ .job = j, .info = { .launch = j->l->info, .nctas = j->nctas,
+		.warps_per_cta = j->nwarps / j->nctas } };
+	c->warp = base_alloc(j->nwarps * sizeof *c->warp);
+	c->left = base_alloc(j->nctas * sizeof *c->left);
+}
+
+static void close_cluster(struct dcluster *c)
+{
+	vec_free(&c->stream);
+	vec_free(&c->model);
+	vec_free(&c->span);
+	free(c->warp);
+	free(c->left);
+}
+
 static void worker(void *user)
 {
 	struct job *j = user;
 	struct decode_result total = { 0 };
-	struct dcluster c = { .job = j, .info = { .launch = j->l->info, .nctas = j->nctas,
-		.warps_per_cta = j->nwarps / j->nctas } };
+	struct dcluster c;
 	uint32_t work;
 
-	c.warp = base_alloc(j->nwarps * sizeof *c.warp);
-	c.left = base_alloc(j->nctas * sizeof *c.left);
-	c.way = base_alloc(WAYS * sizeof *c.way);
-	c.pieces = base_alloc(PIECES * sizeof *c.pieces);
+	open_cluster(&c, j);
+	open_caches(&c);
 	while ((work = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo * j->shares) {
 		c.share = work % j->shares;
 		c.result = (struct decode_result){ 0 };
-		one_cluster(&c, j->todo[work / j->shares]);
+		begin_cluster(&c, j->todo[work / j->shares]);
+		run_cluster(&c);
+		end_cluster(&c);
 		if (!c.share) /* what the others count is the same */
 			add_result(&total, &c.result);
 	}
 	pthread_mutex_lock(&j->lock);
 	add_result(&j->result, &total);
 	pthread_mutex_unlock(&j->lock);
-	vec_free(&c.stream);
-	vec_free(&c.model);
-	vec_free(&c.span);
-	for (uint32_t k = 0; k < WAYS; k++)
-		free(c.way[k].note);
-	free(c.way);
-	for (uint32_t k = 0; k < PIECES; k++)
-		free(c.pieces[k]);
-	free(c.pieces);
-	free(c.warp);
-	free(c.left);
+	close_caches(&c);
+	close_cluster(&c);
+}
+
+/* ---- clusters that order each other ---- */
+
+struct turn { uint64_t key; struct dcluster *c; };
+
+static void sink_down(struct turn *heap, uint32_t n, uint32_t at)
+{
+	for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
+		struct turn t = heap[at];
+
+		child += child + 1 < n && heap[child + 1].key < heap[child].key;
+		if (t.key <= heap[child].key)
+			return;
+		heap[at] = heap[child];
+		heap[child] = t;
+	}
+}
+
+/* All clusters at once, in the order of tickets. */
+static void run_grid(struct job *j)
+{
+	struct dcluster *all = base_alloc((j->nclusters + 1) * sizeof *all);
+	struct turn *heap = base_alloc((j->nclusters + 1) * sizeof *heap);
+	uint32_t n = j->nclusters;
+	struct dcluster caches;
+
+	open_caches(&caches);
+	for (uint32_t k = 0; k < n; k++) {
+		open_cluster(&all[k], j);
+		all[k].way = caches.way;
+		all[k].pieces = caches.pieces;
+		begin_cluster(&all[k], k);
+		heap[k].c = &all[k];
+	}
+	while (n) {
+		uint64_t until = n < 2 ? UINT64_MAX : n < 3 || heap[1].key < heap[2].key
+			? heap[1].key : heap[2].key;
+
+		while (step_cluster(heap->c, until, &heap->key))
+			;
+		if (heap->key == UINT64_MAX) {
+			end_cluster(heap->c);
+			add_result(&j->result, &heap->c->result);
+			close_cluster(heap->c);
+			heap[0] = heap[--n];
+		}
+		sink_down(heap, n, 0);
+	}
+	close_caches(&caches);
+	free(all);
+	free(heap);
 }
 
 /* ---- the launch ---- */
@@ -374,7 +467,10 @@ static void describe_sites(const struct rewrite *code, struct site_info *info, b
 		struct plan p;
 
 		i->phase = s->phase;
-		plan_of(s->func, s->insn, &i->plan);
+		if (s->phase == PHASE_GLOBAL)
+			plan_global_of(s->func, s->insn, &i->plan);
+		else
+			plan_of(s->func, s->insn, &i->plan);
 		i->lane_words = (uint8_t)plan_words(&i->plan);
 		i->uniform_words = i->lane_words;
 		if (i->plan.class == PLAN_ADDRESS)
@@ -427,12 +523,17 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 	work = (uint64_t)j.ntodo * j.shares;
 	if (n > work)
 		n = work ? (unsigned)work : 1;
+	if (l->grid_order)
+		n = 0;
 	for (unsigned k = 1; k < n; k++) {
 		task[k] = (struct crew_task){ worker, &j, false, false };
 		if (!crew_give(&task[k]))
 			n = k;
 	}
-	worker(&j);
+	if (n)
+		worker(&j);
+	else
+		run_grid(&j);
 	for (unsigned k = 1; k < n; k++)
 		crew_wait(&task[k]);
 	j.result.clusters = j.nclusters;

@@ -52,6 +52,9 @@ struct dwarp {
 	uint32_t at_sync, sync_mask;
 	uint32_t at_meeting, meeting_mask;
 	uint8_t from[32];          /* the lane that each reads there */
+	/* the global side of the copy that comes next, by lane: its address, or a
+	 * tensor copy's coordinates, then its im2col offsets */
+	struct { uint64_t at; int32_t word[8]; } source[32];
 	struct record last;        /* for hangs */
 	bool waits;                /* last says that its lanes wait */
 };

@@ -100,6 +100,7 @@ struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
 	b.tensor = i->op == OP_cp_async_bulk_tensor || i->op == OP_cp_reduce_async_bulk_tensor ||
 		i->op == OP_cp_async_bulk_prefetch_tensor;
 	b.multicast = ptx_has(i, MOD_multicast_cluster);
+	b.rows = ptx_has(i, MOD_tile_gather4) || ptx_has(i, MOD_tile_scatter4);
 	if (i->op == OP_cp_async_bulk_prefetch || i->op == OP_cp_async_bulk_prefetch_tensor) {
 		b.copy = COPY_PREFETCH;
 		return b;
@@ -114,7 +115,7 @@ struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
 	if (b.copy != COPY_STORE)
 		b.mbar = &i->operand[k++];
 	if (k < i->noperands && i->operand[k].kind == PO_VEC)
-		k++;
+		b.offsets = &i->operand[k++];
 	if (b.multicast && k < i->noperands)
 		b.mask = &i->operand[k];
 	return b;
@@ -236,6 +237,23 @@ static bool meeting(const struct ptx_insn *i, struct plan *p)
 	return true;
 }
 
+static bool tensormap(const struct ptx_insn *i, struct plan *p)
+{
+	enum ptx_space space = ptx_space_of(i, 0);
+
+	if (i->operand[0].kind != PO_ADDR)
+		return false;
+	p->before = true;
+	p->class = PLAN_LANES;
+	if (i->op == OP_tensormap_replace) {
+		add(p, &i->operand[0], space == PS_shared ? VAL_SHARED : VAL_GLOBAL);
+		return space != PS_none;
+	}
+	add(p, &i->operand[0], VAL_GLOBAL);
+	add(p, &i->operand[1], VAL_SHARED);
+	return true;
+}
+
 static bool is_predicate(const struct ptx_func *f, const struct ptx_operand *o)
 {
 	return o->kind == PO_REG && f->reg[o->reg].type == TY_pred;
@@ -266,14 +284,19 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		p->after = !p->before;
 		yes = p->sync = true;
 		break;
+	case EF_TENSORMAP: yes = tensormap(i, p); break;
 	case EF_FENCE: case EF_SETMAXNREG: case EF_STOP: case EF_EXIT:
 		yes = p->before = true;
 		p->sync = ptx_effect_of((enum ptx_op)i->op) == EF_EXIT;
+		if (i->op == OP_fence_proxy_tensormap && i->noperands) {
+			p->class = PLAN_LANES;
+			add(p, &i->operand[0], VAL_GLOBAL);
+		}
 		break;
 	case EF_CONTROL:
 		yes = p->before = p->sync = i->op == OP_ret && f->entry;
 		break;
-	case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_TENSORMAP: case EF_GRID:
+	case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_GRID:
 	case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}
@@ -285,13 +308,96 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	return yes;
 }
 
+static bool wide(const struct plan *p, unsigned k)
+{
+	return p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP ||
+		p->value[k].kind == VAL_GLOBAL;
+}
+
 unsigned plan_words(const struct plan *p)
 {
 	unsigned n = 0;
 
 	for (unsigned k = 0; k < p->nvalues; k++)
-		n += p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP ? 2 : 1;
+		n += wide(p, k) ? 2 : 1;
 	return n;
+}
+
+/* ---- global memory ---- */
+
+static bool global_access(const struct ptx_insn *i, struct plan *p)
+{
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_space space = ptx_space_of(i, 0);
+	const struct ptx_operand *a = &i->operand[plan_address(i)];
+
+	if (a->kind != PO_ADDR || (space != PS_global && space != PS_none) || i->op == OP_ldmatrix ||
+			i->op == OP_stmatrix || i->op == OP_st_async || i->op == OP_red_async ||
+			i->op == OP_st_bulk)
+		return false;
+	if (space == PS_none && a->var && a->reg == PTX_NO_REG && a->var->space != PS_global)
+		return false;
+	p->generic = space == PS_none;
+	p->sync = strong(i) || effect == EF_RMW;
+	p->after = p->sync && (effect == EF_READ || (effect == EF_RMW && acquires(i)));
+	p->before = !p->after;
+	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
+	p->class = p->sync ? PLAN_LANES : PLAN_GLOBAL;
+	add(p, a, VAL_GLOBAL);
+	return true;
+}
+
+/* Copies tell where, in a record before their own. */
+static bool global_copy(const struct ptx_insn *i, struct plan *p)
+{
+	struct plan_bulk b;
+
+	p->before = true;
+	if (i->op == OP_cp_async) {
+		p->class = PLAN_GLOBAL;
+		add(p, &i->operand[1], VAL_GLOBAL);
+		return true;
+	}
+	if (ptx_effect_of((enum ptx_op)i->op) != EF_BULK || i->op == OP_cp_async_bulk_commit_group ||
+			i->op == OP_cp_async_bulk_wait_group)
+		return false;
+	b = plan_bulk_of(i);
+	if (b.copy == COPY_PREFETCH || b.copy == COPY_PEER || !b.other)
+		return false;
+	p->class = PLAN_LANES;
+	if (!b.tensor) {
+		add(p, b.other, VAL_GLOBAL);
+		return true;
+	}
+	for (unsigned k = 0; k < b.other->list[1].n && k < 5; k++)
+		add(p, &b.other->list[1].list[k], VAL_U32);
+	for (unsigned k = 0; b.offsets && k < b.offsets->n && k < 3; k++)
+		add(p, &b.offsets->list[k], VAL_U32);
+	return p->nvalues;
+}
+
+bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
+{
+	(void)f;
+	memset(p, 0, sizeof *p);
+	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	case EF_READ: case EF_WRITE: case EF_RMW:
+		return global_access(i, p);
+	case EF_CP_ASYNC: case EF_BULK:
+		return global_copy(i, p);
+	default:
+		return false;
+	}
+}
+
+bool plan_orders_grid(const struct ptx_func *f)
+{
+	struct plan p;
+
+	for (size_t k = 0; k < f->ninsn; k++)
+		if (plan_global_of(f, &f->insn[k], &p) && p.sync)
+			return true;
+	return false;
 }
 
 const char *plan_refuses(const struct ptx_insn *i)
@@ -304,6 +410,9 @@ const char *plan_refuses(const struct ptx_insn *i)
 				i->op == OP_wmma_store_d)
 			return ptx_space_of(i, 0) == PS_global ? NULL : "wmma accesses are not recorded";
 		return NULL;
+	case EF_TENSORMAP:
+		return ptx_space_of(i, 0) == PS_none ? "a tensor map is changed through a generic address"
+			: NULL;
 	case EF_WGMMA:
 		return i->op == OP_wgmma_mma_async_sp ? "sparse wgmma is not recorded" : NULL;
 	default:

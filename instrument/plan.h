@@ -10,6 +10,7 @@ enum plan_class {
 	PLAN_ADDRESS,              /* one shared address a lane */
 	PLAN_LANES,                /* words of each lane */
 	PLAN_UNIFORM,              /* words that are the same in all lanes */
+	PLAN_GLOBAL,               /* one global address a lane */
 };
 
 enum plan_kind {
@@ -18,9 +19,10 @@ enum plan_kind {
 	VAL_U64,                   /* two words */
 	VAL_MAP,                   /* a generic or .param address, two words */
 	VAL_PRED,                  /* 0 or 1 */
+	VAL_GLOBAL,                /* an address of global memory, two words */
 };
 
-#define PLAN_VALUES 6
+#define PLAN_VALUES 10
 
 struct plan {
 	uint8_t class;             /* enum plan_class */
@@ -28,6 +30,7 @@ struct plan {
 	bool sync;                 /* takes a ticket */
 	bool generic;              /* recorded only where value 0 lies in shared memory */
 	bool test;                 /* a wait: after it, what it returned */
+	bool poll;                 /* a strong load */
 	bool wgmma;                /* recorded with its group, see rewrite.c */
 	bool meets;                /* lanes meet and order no memory: several in a row
 				      are recorded as one */
@@ -37,6 +40,12 @@ struct plan {
 
 /* False: nothing is recorded of it. */
 bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
+/* What is recorded of its global side, if that is wanted, in a record of its own:
+ * an access itself, or where a copy reads or writes. `generic`: only where the
+ * address lies in global memory. `poll`: not while it reads what it read before. */
+bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
+/* Some access of this function orders others across clusters. */
+bool plan_orders_grid(const struct ptx_func *f);
 unsigned plan_words(const struct plan *p);
 /* Why an instruction that has an effect on what is checked cannot be recorded
  * yet; NULL: it can, or there is nothing to record. */
@@ -46,8 +55,8 @@ const char *plan_refuses(const struct ptx_insn *i);
 enum plan_copy { COPY_LOAD, COPY_STORE, COPY_PEER, COPY_PREFETCH };
 struct plan_bulk {
 	enum plan_copy copy;
-	bool tensor, multicast;
-	const struct ptx_operand *shared, *other, *size, *mbar, *mask;
+	bool tensor, multicast, rows; /* rows: a gather or scatter */
+	const struct ptx_operand *shared, *other, *size, *mbar, *mask, *offsets;
 };
 struct plan_bulk plan_bulk_of(const struct ptx_insn *i);
 /* The address operand's position. */

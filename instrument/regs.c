@@ -73,7 +73,7 @@ void rewrite_notes(struct rewrite *r, struct rewrite_func *info)
 	for (uint32_t k = 0; k < f->ninsn; k++) {
 		if (ptx_effect_of((enum ptx_op)f->insn[k].op) != EF_WGMMA)
 			add_note(r, info, &f->insn[k], used);
-		if (plan_of(f, &f->insn[k], &p))
+		if (plan_of(f, &f->insn[k], &p) || (r->global && plan_global_of(f, &f->insn[k], &p)))
 			info->recorded_block[f->cfg->block_of[k]] = true;
 	}
 	/* of two ways, records must tell which one was taken */

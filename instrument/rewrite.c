@@ -19,6 +19,7 @@ struct writer {
 	struct rewrite_func *info;
 	struct text out;           /* the function's body so far */
 	unsigned labels;
+	bool poll;                 /* a strong load of global memory was recorded */
 	unsigned words, most_words;/* of the wgmma group at hand */
 	uint32_t group;            /* its first in rewrite.batch */
 	uint32_t meeting;          /* site of the meeting that was recorded last, if
@@ -102,6 +103,28 @@ static void map_address(struct writer *w, const struct ptx_operand *o, const cha
 	text_printf(t, "\tmov.b64 {%s%u, %s%u}, %%cs_e;\n", prefix, k, prefix, k + 1);
 }
 
+static void global_address(struct writer *w, const struct ptx_operand *o, bool generic, unsigned k)
+{
+	struct text *t = &w->out;
+
+	if (o->reg != PTX_NO_REG) {
+		text_printf(t, "\tadd.s64 %%cs_e, %s", reg_name(w, o->reg));
+		component(t, o);
+		text_printf(t, ", %lld;\n", (long long)o->imm);
+	} else if (o->var) {
+		text_printf(t, "\tmov.b64 %%cs_e, %s;\n", o->var->name);
+		if (o->imm)
+			text_printf(t, "\tadd.s64 %%cs_e, %%cs_e, %lld;\n", (long long)o->imm);
+	} else {
+		text_printf(t, "\tmov.b64 %%cs_e, %lld;\n", (long long)o->imm);
+	}
+	if (generic && o->reg != PTX_NO_REG)
+		text_printf(t, "\tisspacep.global %%cs_g, %%cs_e;\n");
+	else if (generic)
+		text_printf(t, "\tsetp.eq.u32 %%cs_g, 0, 0;\n");
+	text_printf(t, "\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_e;\n", k, k + 1);
+}
+
 static void plain_value(struct writer *w, const struct ptx_operand *o, enum plan_kind kind,
 	const char *prefix, unsigned k)
 {
@@ -143,9 +166,11 @@ static void values(struct writer *w, const struct plan *p, const char *prefix, u
 			shared_address(w, o, k, p->generic && !v);
 		else if (kind == VAL_MAP)
 			map_address(w, o, prefix, k);
+		else if (kind == VAL_GLOBAL)
+			global_address(w, o, p->generic && !v, k);
 		else
 			plain_value(w, o, kind, prefix, k);
-		k += kind == VAL_U64 || kind == VAL_MAP ? 2 : 1;
+		k += kind == VAL_U64 || kind == VAL_MAP || kind == VAL_GLOBAL ? 2 : 1;
 	}
 }
 
@@ -198,6 +223,49 @@ static void after_test(struct writer *w, const struct ptx_insn *i, const struct 
 	quiet.sync = false;
 	record(w, &quiet, no);
 	text_printf(&w->out, "\tmov.b32 %%cs_failed, %u;\n$CSE%u:\n", no, label);
+}
+
+/* A loop that waits for a value is recorded when it reads another one. */
+static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t site, unsigned label)
+{
+	const uint32_t reg = i->operand[0].reg;
+	unsigned bits = reg_bits(w, reg);
+	struct text *t = &w->out;
+
+	w->poll = true;
+	text_printf(t, "\t{ .reg .b32 %%cs_a; .reg .b64 %%cs_f;\n");
+	if (bits == 64)
+		text_printf(t, "\tmov.b64 %%cs_f, %s;\n", reg_name(w, reg));
+	else if (bits == 32)
+		text_printf(t, "\tmov.b32 %%cs_a, %s;\n\tcvt.u64.u32 %%cs_f, %%cs_a;\n", reg_name(w, reg));
+	else
+		text_printf(t, "\tcvt.u64.u16 %%cs_f, %s;\n", reg_name(w, reg));
+	text_printf(t, "\tadd.u32 %%cs_a, %%cs_v0, %u;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_a, %%cs_polled;\n"
+		"\tsetp.eq.and.u64 %%cs_q, %%cs_f, %%cs_seen, %%cs_q;\n"
+		"\tmov.b32 %%cs_polled, %%cs_a;\n\tmov.b64 %%cs_seen, %%cs_f;\n\t}\n"
+		"\t@%%cs_q bra $CSE%u;\n", site * 0x9e3779b1u, label);
+}
+
+/* The record of an instruction's global side, around what is recorded else:
+ * where it is comes first, as the statement may overwrite the address. */
+static void global_begin(struct writer *w, const struct plan *p)
+{
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, plan_words(p));
+	values(w, p, "%cs_v", 0);
+}
+
+static void global_end(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	unsigned label = w->labels++;
+	uint32_t site = add_site(w, i, PHASE_GLOBAL);
+
+	skip_unless_guard(w, i, p, label);
+	if (p->poll)
+		skip_repeated(w, i, site, label);
+	record(w, p, site);
+	text_printf(&w->out, "$CSE%u:\n}\n", label);
 }
 
 static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
@@ -416,10 +484,39 @@ static void tell_layout(struct writer *w)
 	text_printf(t, "$CSE%u:\n}\n", label);
 }
 
+static void one(struct writer *w, uint32_t at)
+{
+	const struct ptx_insn *i = &w->f->insn[at];
+	struct plan p, far;
+	bool recorded = plan_of(w->f, i, &p), global = plan_global_of(w->f, i, &far);
+
+	if (recorded && meets_again(w, at, &p))
+		return;
+	if (global && !w->r->global) {
+		w->info->unrecorded++;
+		global = false;
+	}
+	if (recorded || global)
+		w->meeting = 0;
+	if (global)
+		global_begin(w, &far);
+	if (global && far.before)
+		global_end(w, i, &far);
+	if (!recorded)
+		statement(w, i);
+	else if (p.wgmma)
+		grouped(w, at, &p);
+	else if (p.meets)
+		meeting(w, at, &p);
+	else
+		hooked(w, i, &p);
+	if (global && far.after)
+		global_end(w, i, &far);
+}
+
 static void body(struct writer *w, size_t from, size_t end)
 {
 	const char *text = w->f->module->text;
-	struct plan p;
 
 	for (size_t k = 0; k < w->f->ninsn; k++)
 		for (unsigned o = 0; o < w->f->insn[k].noperands; o++)
@@ -447,19 +544,7 @@ static void body(struct writer *w, size_t from, size_t end)
 			mark(w, i);
 			w->meeting = 0;
 		}
-		if (!plan_of(w->f, i, &p)) {
-			statement(w, i);
-			continue;
-		}
-		if (meets_again(w, k, &p))
-			continue;
-		w->meeting = 0;
-		if (p.wgmma)
-			grouped(w, k, &p);
-		else if (p.meets)
-			meeting(w, k, &p);
-		else
-			hooked(w, i, &p);
+		one(w, k);
 	}
 	text_add(&w->out, text + from, end - from);
 }
@@ -514,9 +599,10 @@ static void function(struct rewrite *r, const struct ptx_func *f, size_t *from)
 	size_t open = opening(f), close = closing(f, open);
 
 	rewrite_notes(r, &info);
+	info.orders_grid = r->global && plan_orders_grid(f);
 	text_add(&r->text, f->module->text + *from, open + 1 - *from);
 	body(&w, open + 1, close);
-	hook_function(&r->text, w.most_words);
+	hook_function(&r->text, w.most_words, w.poll);
 	text_add(&r->text, w.out.at, w.out.n);
 	text_free(&w.out);
 	vec_push(&r->func, info);
@@ -533,7 +619,7 @@ static size_t after_head(const struct ptx_module *m)
 	return t ? (size_t)(t - m->text) + 1 : 0;
 }
 
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls)
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global)
 {
 	struct rewrite *r = base_alloc(sizeof *r);
 	const struct ptx_func **entry = base_alloc((m->nfunc + 1) * sizeof *entry);
@@ -542,6 +628,7 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool
 	r->module = m;
 	r->number = number;
 	r->polls = polls;
+	r->global = global;
 	vec_push(&r->site, ((struct rewrite_site){ 0 }));
 	text_add(&r->text, m->text, from);
 	text_printf(&r->text, ".visible .const .align 8 .b8 " RECORD_VARIABLE "%u[%zu];\n", number,

@@ -5,7 +5,10 @@
 
 #include "../libconsan/ptx/ir.h"
 
-enum site_phase { PHASE_BEFORE, PHASE_AFTER, PHASE_FAILED, PHASE_BATCH, PHASE_MARK };
+enum site_phase {
+	PHASE_BEFORE, PHASE_AFTER, PHASE_FAILED, PHASE_BATCH, PHASE_MARK,
+	PHASE_GLOBAL,              /* plan_global_of() */
+};
 
 /* What a record's site number means. */
 struct rewrite_site {
@@ -36,12 +39,14 @@ struct rewrite_func {
 	bool *recorded_block;      /* by block: something in it is recorded */
 	bool *mark;                /* by instruction: recorded only as a place on the way */
 	char *refused;             /* why it cannot be checked, or NULL */
+	bool orders_grid;          /* plan_orders_grid(), if global accesses are recorded */
+	uint32_t unrecorded;       /* accesses to global memory that are not */
 };
 
 struct rewrite {
 	const struct ptx_module *module; /* not owned */
 	unsigned number;
-	bool polls;
+	bool polls, global;
 	struct text text;
 	VEC(struct rewrite_site) site;   /* from 1 */
 	VEC(const struct ptx_insn *) batch;
@@ -50,8 +55,9 @@ struct rewrite {
 };
 
 /* number: part of the name of the variable (record.h). polls: try_wait becomes
- * test_wait, as the executor's try_wait would sleep instead of failing. */
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls);
+ * test_wait, as the executor's try_wait would sleep instead of failing. global:
+ * accesses to global memory are recorded, too. */
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global);
 /* regs.c: the notes of an entry. */
 void rewrite_notes(struct rewrite *r, struct rewrite_func *info);
 /* The notes that are executed on every way from an instruction (UINT32_MAX: the

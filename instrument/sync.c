@@ -207,7 +207,16 @@ void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 		e.mode = EVP_ASYNC;
 		break;
 	}
-	emit(c, &e);
+	if (i->op != OP_fence_proxy_tensormap || !i->noperands) {
+		emit(c, &e);
+		return;
+	}
+	e.size = 128;
+	for (uint32_t rest = r->lanes; rest; rest &= ~e.lanes) {
+		e.lanes = record_alike(c, r, rest, &i->operand[0]);
+		e.addr = record_value(c, r, &i->operand[0], (unsigned)__builtin_ctz(rest));
+		emit(c, &e);
+	}
 }
 
 void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r)

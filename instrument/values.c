@@ -23,7 +23,8 @@ uint64_t record_value(const struct dcluster *c, const struct record *r, const st
 	unsigned word = 0;
 
 	for (unsigned k = 0; k < p->nvalues; k++) {
-		bool wide = p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP;
+		bool wide = p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP ||
+			p->value[k].kind == VAL_GLOBAL;
 
 		if (p->value[k].o == o) {
 			if (p->class == PLAN_ADDRESS)
@@ -35,6 +36,20 @@ uint64_t record_value(const struct dcluster *c, const struct record *r, const st
 		word += wide ? 2 : 1;
 	}
 	return o->kind == PO_IMM ? (uint64_t)o->imm : 0;
+}
+
+uint64_t record_global(const struct dcluster *c, const struct record *r, unsigned lane)
+{
+	const struct plan *p = &c->job->info[r->site].plan;
+	uint32_t from = lane - (uint32_t)__builtin_ctz(r->lanes), row;
+
+	if (p->class != PLAN_GLOBAL)
+		return record_value(c, r, p->value[0].o, lane);
+	if (!r->affine)
+		return r->words[2 * lane] | (uint64_t)r->words[2 * lane + 1] << 32;
+	row = from & (uint32_t)((1ull << (r->words[3] & 31)) - 1);
+	return (r->base | (uint64_t)r->words[0] << 32) + (uint64_t)((int64_t)(int32_t)r->words[1] * row +
+		(int64_t)(int32_t)r->words[2] * (from >> (r->words[3] & 31)));
 }
 
 uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster)
@@ -106,6 +121,31 @@ uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t
 	for EACH_LANE(l, rest)
 		same |= (uint32_t)(v[l] == first) << l;
 	return same;
+}
+
+void record_place(struct event *e, uint64_t at[32])
+{
+	unsigned first = (unsigned)__builtin_ctz(e->lanes), last = 31 - (unsigned)__builtin_clz(e->lanes);
+	uint32_t rest = e->lanes & (e->lanes - 1);
+	int64_t stride;
+
+	e->addr = at[first];
+	e->stride = 0;
+	e->lane_addr = NULL;
+	if (first == last)
+		return;
+	stride = (int64_t)(at[last] - at[first]) / (int)(last - first);
+	if (stride == (int32_t)stride) {
+		while (rest && at[__builtin_ctz(rest)] == at[first] + (uint64_t)(stride *
+				((int)__builtin_ctz(rest) - (int)first)))
+			rest &= rest - 1;
+	}
+	if (rest) {
+		e->lane_addr = at;
+		return;
+	}
+	e->stride = (int32_t)stride;
+	e->addr = at[first] - (uint64_t)(stride * (int)first);
 }
 
 void record_addresses(struct dcluster *c, struct event *e, const struct record *r,

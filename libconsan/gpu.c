@@ -57,7 +57,7 @@ static void add_sites(struct gpu_module *m)
 }
 
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool rehearse,
-	struct err *e)
+	bool global, struct err *e)
 {
 	static unsigned number;
 	struct ptx_module *ptx = ptx_parse(name, text, n, e);
@@ -67,7 +67,7 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 		return NULL;
 	m = base_alloc(sizeof *m);
 	m->ptx = ptx;
-	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), rehearse);
+	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), rehearse, global);
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
 		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s: more places than --backend=gpu can tell apart", name);
@@ -120,6 +120,13 @@ size_t gpu_module_insns(const struct gpu_module *m)
 	for (size_t k = 0; k < m->ptx->nfunc; k++)
 		n += m->ptx->func[k].ninsn;
 	return n;
+}
+
+bool gpu_module_tickets(const struct gpu_module *m, const char *kernel)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	return f && f->orders_grid;
 }
 
 uint32_t gpu_module_params(const struct gpu_module *m, const char *kernel)
@@ -234,7 +241,7 @@ static void on_end(void *user, struct event_sink *sink, unsigned share)
 }
 
 /* A map among the parameters, or anywhere else. */
-static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *map)
+static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *map, bool *in_global)
 {
 	const struct ptx_func *func = f->func->func;
 	const void *param = NULL;
@@ -245,32 +252,66 @@ static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *
 		if (base && at - base < bytes && bytes - (at - base) >= sizeof *map)
 			param = (const char *)f->l->params + func->param[k].offset + (at - base);
 	}
+	*in_global = !param;
 	return f->l->map && f->l->map(f->l->user, at, param, map);
 }
 
-static bool on_box(void *user, uint64_t at, uint32_t shared, struct decode_box *out)
+static _Thread_local VEC(struct ev_gspan) global_span;
+
+static bool add_span(void *user, uint64_t addr, uint64_t bytes)
+{
+	(void)user;
+	vec_push(&global_span, ((struct ev_gspan){ addr, bytes }));
+	return global_span.n < UINT16_MAX;
+}
+
+static void find_global(const struct tensormap *map, struct decode_box *b)
+{
+	struct tensor_copy copy = { .map = map, .rows = b->rows };
+
+	memcpy(copy.at, b->at, sizeof copy.at);
+	memcpy(copy.offset, b->offset, sizeof copy.offset);
+	global_span.n = 0;
+	tensor_spans(&copy, add_span, NULL);
+	b->gspans = global_span.at;
+	b->ngspans = (uint32_t)global_span.n;
+}
+
+static uint64_t hash_of(const struct tensormap *map)
+{
+	const unsigned char *at = (const void *)map;
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < sizeof *map; i++)
+		hash = (hash ^ at[i]) * 0x100000001b3ull;
+	return hash;
+}
+
+static bool on_box(void *user, struct decode_box *b)
 {
 	static _Thread_local VEC(struct ev_span) span;
 	struct tensormap map;
 	uint32_t row, pitch;
 
-	if (!find_map(user, at, &map) || tensormap_check(&map))
+	if (!find_map(user, b->map, &map, &b->in_global) || tensormap_check(&map))
 		return false;
-	out->bytes = tensor_box_bytes(&map, false);
-	out->extent = tensor_box_extent(&map, false);
-	out->spans = NULL;
-	out->nspans = 0;
-	if (out->extent == out->bytes)
+	b->bytes = tensor_box_bytes(&map, b->rows);
+	b->extent = tensor_box_extent(&map, b->rows);
+	if (b->in_global)
+		b->hash = hash_of(&map);
+	if (b->wants_global)
+		find_global(&map, b);
+	if (b->extent == b->bytes)
 		return true;
 	row = tensor_box_row(&map);
 	pitch = tensor_box_pitch(&map);
 	span.n = 0;
-	for (uint32_t k = 0; k < out->extent; k += pitch)
+	for (uint32_t k = 0; k < b->extent; k += pitch)
 		for (uint32_t i = 0; i < row; i += 16)
 			vec_push(&span, ((struct ev_span){ tensor_swizzle(
-				(enum tensor_swizzle)map.swizzle, shared + k + i), 16 }));
-	out->spans = span.at;
-	out->nspans = (uint32_t)span.n;
+				(enum tensor_swizzle)map.swizzle, b->shared + k + i), 16 }));
+	b->spans = span.at;
+	b->nspans = (uint32_t)span.n;
 	return true;
 }
 
@@ -373,7 +414,7 @@ static unsigned shares_of(const struct consan *c, uint32_t work)
 {
 	unsigned each = work ? workers(c) / work : 0, n = 1;
 
-	if (c->save || c->banks)
+	if (c->save || c->banks || gpu_global(c))
 		return 0;
 	while (2 * n < each && 2 * n <= SHARES_MOST)
 		n *= 2;
@@ -475,7 +516,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	struct check_config config = { .policy = c->policy,
+	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
 		.found = l->skip ? NULL : session_found, .user = c, .broken = l->fault };
 	struct gpu_flight flight = { .c = c, .l = l, .func = f, .pool = l->pool };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
@@ -484,7 +525,9 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	double start;
 	struct decode_launch d = { .code = l->module->code, .func = f, .site = l->module->site,
 		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
-		.ended = l->ended, .fault = l->fault, .skip = l->skip, .jobs = workers(c), .user = &flight, .box = on_box,
+		.grid_order = l->tickets && f && f->orders_grid,
+		.ended = l->ended, .fault = l->fault, .skip = l->skip,
+		.jobs = workers(c), .user = &flight, .box = on_box,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f)
@@ -714,7 +757,12 @@ bool gpu_times(const struct consan *c)
 	return c->opt.gpu_times;
 }
 
+bool gpu_global(const struct consan *c)
+{
+	return c->opt.gpu_global && !c->opt.no_global;
+}
+
 bool gpu_each(const struct consan *c)
 {
-	return c->opt.gpu_each || c->save;
+	return c->opt.gpu_each || c->save || gpu_global(c);
 }

@@ -8,10 +8,10 @@
 
 struct gpu_module;
 
-/* name: for reports. The text is copied. rehearse: for the
- * executor. NULL + e: no PTX that can be read. */
+/* name: for reports. The text is copied. rehearse: for the executor. global:
+ * accesses to global memory are recorded. NULL + e: no PTX that can be read. */
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool rehearse,
-	struct err *e);
+	bool global, struct err *e);
 void gpu_module_close(struct gpu_module *m);
 /* The instrumented text, the module's, NUL-terminated. */
 const char *gpu_module_text(const struct gpu_module *m, size_t *n);
@@ -19,6 +19,8 @@ const char *gpu_module_text(const struct gpu_module *m, size_t *n);
 const char *gpu_module_variable(const struct gpu_module *m);
 /* NULL: no kernel of this name. The cluster that the kernel requires, or 0s. */
 const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kernel);
+/* Launches of it need tickets even if its clusters are of one CTA. */
+bool gpu_module_tickets(const struct gpu_module *m, const char *kernel);
 uint32_t gpu_module_sm(const struct gpu_module *m);
 size_t gpu_module_insns(const struct gpu_module *m); /* of all functions */
 /* Bytes of the kernel's parameters and the place of each. */
@@ -92,6 +94,7 @@ enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 double gpu_timeout(const struct consan *c);
 uint64_t gpu_memory(const struct consan *c);
 bool gpu_times(const struct consan *c);
+bool gpu_global(const struct consan *c); /* accesses to global memory, too */
 bool gpu_each(const struct consan *c); /* look at every cluster */
 
 #endif

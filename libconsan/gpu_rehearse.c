@@ -112,7 +112,8 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 	pool->next = pool->ticket = 1;
 	at->pool = (uint64_t)(uintptr_t)pool;
 	at->chunks = chunks;
-	at->tickets = x.cluster[0] * x.cluster[1] * x.cluster[2] > 1;
+	at->tickets = x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
+		gpu_module_tickets(l->kernel->module->gpu, l->kernel->info.name);
 	if (wanted) {
 		struct gpu_launch g = { .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
 			.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048, .sm = c->gpu->sm };

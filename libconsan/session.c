@@ -340,14 +340,14 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 }
 
 /* --backend=rehearse: the same module, instrumented. Frees own. */
-static struct ptx_module *instrumented(struct ptx_module *own, struct gpu_module **gpu,
-	struct err *e)
+static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
+	struct gpu_module **gpu, struct err *e)
 {
 	struct ptx_module *ptx = NULL;
 	const char *text;
 	size_t n;
 
-	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, e);
+	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, gpu_global(c), e);
 	if (*gpu) {
 		text = gpu_module_text(*gpu, &n);
 		ptx = ptx_parse(own->name, text, n, e);
@@ -369,7 +369,7 @@ struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 	if (ptx && *c->opt.replace_ptx && lacks(NULL, ptx))
 		ptx = replace_ptx(c, ptx, e);
 	if (ptx && c->opt.backend == OPT_BACKEND_REHEARSE)
-		ptx = instrumented(ptx, &gpu, e);
+		ptx = instrumented(c, ptx, &gpu, e);
 	if (ptx)
 		exec = exec_load(ptx, e);
 	if (!exec) {

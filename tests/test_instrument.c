@@ -97,7 +97,7 @@ static const char kernel[] =
 Test(instrument, rewritten)
 {
 	struct err e = { 0 };
-	struct gpu_module *m = gpu_module_open("k.ptx", kernel, sizeof kernel - 1, false, &e);
+	struct gpu_module *m = gpu_module_open("k.ptx", kernel, sizeof kernel - 1, false, false, &e);
 	struct ptx_module *again;
 	const struct ptx_func *f;
 	const char *text;
@@ -125,7 +125,7 @@ Test(instrument, refused)
 	struct rewrite *r;
 
 	cr_assert_not_null(m, "%s", e.text);
-	r = rewrite_module(m, 7, false);
+	r = rewrite_module(m, 7, false, false);
 	cr_assert_null(rewrite_find(r, "plain")->refused);
 	cr_assert_eq(rewrite_find(r, "plain")->sites, 2);
 	cr_assert_eq(rewrite_find(r, "plain")->recorded, 3, "ret counts, too");

@@ -1,0 +1,104 @@
+/* global: records of global memory -> events: accesses, where copies read and
+ * write, tensor maps. What a copy does is told by its own record, which follows. */
+#include "events.h"
+
+static void tell_global_access(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	struct event e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
+	uint64_t at[32] = { 0 };
+
+	record_access(i, &e);
+	e.space = SP_GLOBAL;
+	e.count = ptx_type_bits(ptx_type_of(i, 0)) / 8;
+	for EACH_LANE(l, r->lanes)
+		at[l] = record_global(c, r, l);
+	record_place(&e, at);
+	emit(c, &e);
+}
+
+/* Lane by lane, as a warp's lanes need not have recorded together. */
+static void keep(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct plan *p = &c->job->info[r->site].plan;
+	struct dwarp *w = &c->warp[warp];
+
+	for EACH_LANE(l, r->lanes) {
+		if (p->value[0].kind == VAL_GLOBAL) {
+			w->source[l].at = record_global(c, r, l);
+			continue;
+		}
+		for (unsigned k = 0; k < p->nvalues; k++)
+			w->source[l].word[k] = (int32_t)record_value(c, r, p->value[k].o, l);
+	}
+}
+
+void tell_global(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	switch (ptx_effect_of((enum ptx_op)record_site(c, r->site)->insn->op)) {
+	case EF_READ: case EF_WRITE: case EF_RMW:
+		tell_global_access(c, warp, r);
+		return;
+	default:
+		keep(c, warp, r);
+	}
+}
+
+/* ---- tensor maps ---- */
+
+void tell_map(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes, unsigned mode,
+	uint64_t addr, uint64_t hash)
+{
+	struct event e = record_event(c, warp, site, EV_MAP, lanes);
+
+	e.mode = (uint8_t)mode;
+	e.addr = addr;
+	e.tx = (int64_t)hash;
+	emit(c, &e);
+}
+
+static void tell_map_bytes(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
+	enum ev_space space, unsigned mode, uint64_t at)
+{
+	struct event e = record_event(c, warp, site, EV_ACCESS, lanes & -lanes);
+
+	if (space == SP_GLOBAL && !(c->sink && c->sink->want_global))
+		return;
+	e.space = (uint8_t)space;
+	e.mode = (uint8_t)mode;
+	e.size = 128;
+	e.addr = space == SP_SHARED ? OFFSET(at) : at;
+	emit(c, &e);
+}
+
+void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	const struct plan *p = &c->job->info[r->site].plan;
+	unsigned first = (unsigned)__builtin_ctz(r->lanes);
+	struct event e = record_event(c, warp, r->site, EV_FENCE_PROXY, r->lanes);
+
+	if (i->op == OP_tensormap_replace) {
+		const bool shared = p->value[0].kind == VAL_SHARED;
+
+		for EACH_LANE(l, r->lanes) {
+			uint64_t at = record_value(c, r, p->value[0].o, l);
+
+			tell_map_bytes(c, warp, r->site, 1u << l, shared ? SP_SHARED : SP_GLOBAL,
+				EVM_WRITE, at);
+			if (!shared)
+				tell_map(c, warp, r->site, 1u << l, EVM_WRITE, at, 0);
+		}
+		return;
+	}
+	e.addr = record_value(c, r, p->value[0].o, first);
+	tell_map_bytes(c, warp, r->site, 1u << first, SP_SHARED, EVM_READ,
+		record_value(c, r, p->value[1].o, first));
+	tell_map_bytes(c, warp, r->site, r->lanes, SP_GLOBAL, EVM_WRITE, e.addr);
+	tell_map(c, warp, r->site, r->lanes, EVM_WRITE, e.addr, 0);
+	e.mode = EVP_TENSORMAP_RELEASE;
+	e.sem = SEM_RELEASE;
+	e.scope = (uint8_t)insn_scope(i, SCOPE_NONE);
+	e.space = SP_GLOBAL;
+	emit(c, &e);
+}
