@@ -384,14 +384,15 @@ static void judge_silent(const struct specimen *s, const struct finding *const *
 
 static void twin_test(const struct specimen *s, enum twin twin, const char *schedule)
 {
-	char options[sizeof s->options + 64];
+	char options[sizeof s->options + 128];
 	struct stage g = { 0 };
 	struct err e = { 0 };
 	const struct finding *const *f;
 	enum consan_status status;
 	size_t n;
 
-	snprintf(options, sizeof options, "%s %s", s->options, schedule);
+	snprintf(options, sizeof options, "%s %s %s", s->options, schedule,
+		getenv("CASES_WITH") ? getenv("CASES_WITH") : "");
 	g.c = consan_open(options, &e);
 	cr_assert(g.c, "%s: %s", s->path, e.text);
 	status = specimen_run(s, twin, &g);
@@ -429,7 +430,8 @@ ParameterizedTestParameters(cases, specimen)
 	glob_t g;
 	size_t n;
 
-	/* CASES=tests/cases/race/cs104*.ptx runs some of them only */
+	/* CASES=tests/cases/race/cs104*.ptx runs some of them only,
+	 * CASES_WITH="backend=rehearse gpu-global=1" adds options */
 	if (glob(getenv("CASES") ? getenv("CASES") : CASES, 0, NULL, &g))
 		return cr_make_param_array(struct case_file, NULL, 0);
 	list = cr_malloc(g.gl_pathc * sizeof *list);
