@@ -284,12 +284,24 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 	return true;
 }
 
+static struct recent *recent_of(struct cluster *c, const struct warp *w, const struct event *e)
+{
+	return &c->global->recent[w->index * RECENT + e->addr / 4 % RECENT];
+}
+
+/* Until clusters synchronise, reads that others stand for count, too. */
+static uint64_t recent_key(const struct cluster *c, const struct event *e)
+{
+	return e->addr ^ (uint64_t)e->size << 56 ^ (uint64_t)!!(e->flags & EVF_NC) << 63
+		^ (uint64_t)synchronised(c) << 62;
+}
+
 /* These lanes have read these bytes in this epoch: the read says nothing new. A
  * conflicting access ordered between the two would have closed the epoch. */
 static bool read_already(struct cluster *c, struct warp *w, const struct event *e)
 {
-	uint64_t key = e->addr ^ (uint64_t)e->size << 56 ^ (uint64_t)(e->flags & EVF_NC) << 63;
-	struct recent *r = &c->global->recent[w->index * RECENT + e->addr / 4 % RECENT];
+	uint64_t key = recent_key(c, e);
+	struct recent *r = recent_of(c, w, e);
 	uint32_t epoch = warp_stamp(w);
 
 	if (r->key != key || r->epoch != epoch) {
@@ -331,9 +343,17 @@ void global_access(struct cluster *c, const struct event *e)
 	};
 
 	c->stats.accesses++;
-	if (!strong && e->mode == EVM_READ && ((!e->lane_addr && !e->stride && read_already(c, w, e))
-		|| crowded(c, e, &r)))
-		return;
+	if (!strong && e->mode == EVM_READ) {
+		bool same = !e->lane_addr && !e->stride;
+
+		if (same && read_already(c, w, e))
+			return;
+		if (crowded(c, e, &r)) {
+			if (same) /* no lane of this warp has anything to add there */
+				recent_of(c, w, e)->lanes = UINT32_MAX;
+			return;
+		}
+	}
 	if (strong)
 		global_reads(c, w, e);
 	else if (e->mode & EVM_WRITE)
