@@ -351,7 +351,10 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 
-$(BUILD)/tests/cases: | $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+CASES_SRC = tests/specimen.c tests/cases.c tests/cases_tables.c tests/cases_kernels.c
+$(BUILD)/tests/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
+		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ -lcriterion $(LIBS)
 
 BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate events rewrite matmul cluster)
 $(BUILD)/tests/bench/matmul $(BUILD)/tests/bench/cluster: $(BUILD)/tests/bench/%: tests/bench/%.cu
