@@ -1,4 +1,4 @@
-/* rule_example: reads the tags of the specimens, as tests/cases.c does. */
+/* rule_example: reads the tags of the specimens, as tests/specimen.c does. */
 #include "rule_example.h"
 
 #include <string.h>
