@@ -24,6 +24,7 @@ struct gpu_module {
 	size_t nclean, cap_clean;
 	uint64_t *signature;       /* of the launch at hand: those not skipped */
 	uint32_t nsignatures;
+	bool told;                 /* that global memory is not looked at */
 };
 
 /* ---- modules ---- */
@@ -537,6 +538,11 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		return;
 	}
 	pthread_mutex_lock(&c->launching);
+	if (f->unrecorded && !c->opt.no_global && !l->module->told) {
+		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this backend; "
+			"--gpu-global checks them, --no-global says that they need not be");
+		l->module->told = true;
+	}
 	gpu_stand_by(c);
 	symbols = symbols_of(l, f);
 	config.launch = describe(c, l, f, symbols);
