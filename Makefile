@@ -23,7 +23,7 @@ BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/options.c l
 	libconsan/finding.c libconsan/history.c libconsan/recorder.c libconsan/recorder_tell.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
 	libconsan/crew.c libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
 
-PTX = libconsan/ptx/table.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
+PTX = libconsan/ptx/table.c libconsan/ptx/order.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
 	libconsan/ptx/cfg.c libconsan/ptx/parse.c libconsan/ptx/print.c libconsan/ptx/verify.c
 
@@ -354,7 +354,7 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 CASES_SRC = tests/specimen.c tests/cases.c tests/cases_tables.c tests/cases_kernels.c
 $(BUILD)/tests/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
-	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ -lcriterion $(LIBS)
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcriterion $(LIBS)
 
 BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate events rewrite matmul cluster)
 $(BUILD)/tests/bench/matmul $(BUILD)/tests/bench/cluster: $(BUILD)/tests/bench/%: tests/bench/%.cu
@@ -368,10 +368,10 @@ $(BUILD)/tests/test_fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BU
 $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUILD)/%) \
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
-$(BUILD)/tests/gpu/twins: tests/gpu/twins.c tests/gpu/unseen.def
+$(BUILD)/tests/gpu/twins: tests/gpu/twins.c tests/gpu/shell.h tests/gpu/unseen.def
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
-$(BUILD)/tests/gpu/ways: tests/gpu/ways.c
+$(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/gpu/shell.h
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
 $(BUILD)/tests/gpu/user: tests/gpu/user.cu

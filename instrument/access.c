@@ -18,7 +18,7 @@ unsigned access_plain(const struct ptx_insn *i, bool peers)
 	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
 
 	if ((effect != EF_READ && effect != EF_WRITE) || i->op == OP_st_async || i->op == OP_st_bulk
-			|| insn_sem(i, SEM_WEAK) != SEM_WEAK || (peers && ptx_space_of(i, 0) != PS_shared))
+			|| ptx_sem_of(i, SEM_WEAK) != SEM_WEAK || (peers && ptx_space_of(i, 0) != PS_shared))
 		return 0;
 	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
 		return 16;
@@ -97,8 +97,8 @@ void record_access(const struct ptx_insn *i, struct event *e)
 	bool rmw = effect == EF_RMW;
 
 	e->mode = rmw ? EVM_RMW : effect == EF_READ ? EVM_READ : EVM_WRITE;
-	e->sem = (uint8_t)insn_sem(i, rmw ? SEM_RELAXED : SEM_WEAK);
-	e->scope = (uint8_t)insn_scope(i, rmw ? SCOPE_GPU : SCOPE_NONE);
+	e->sem = (uint8_t)ptx_sem_of(i, rmw ? SEM_RELAXED : SEM_WEAK);
+	e->scope = (uint8_t)ptx_scope_of(i, rmw ? SCOPE_GPU : SCOPE_NONE);
 	if (e->sem == SEM_VOLATILE || e->sem == SEM_MMIO)
 		e->scope = SCOPE_SYS; /* A04 */
 	e->flags = i->op == OP_red ? EVF_RED : ptx_has(i, MOD_nc) ? EVF_NC : 0;

@@ -5,6 +5,8 @@
 
 #include "merge.h"
 
+#include "../libconsan/ptx/order.h"
+
 #define FULL UINT32_MAX
 #define EACH_LANE(l, mask) (uint32_t l##_rest = (mask), l; \
 	l##_rest && (l = (uint32_t)__builtin_ctz(l##_rest), true); l##_rest &= l##_rest - 1)
@@ -35,8 +37,6 @@ uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t
 	const struct ptx_operand *o);
 /* Addresses without .cluster are this CTA's. */
 uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster);
-enum ev_sem insn_sem(const struct ptx_insn *i, enum ev_sem none);
-enum ev_scope insn_scope(const struct ptx_insn *i, enum ev_scope none);
 /* Addresses of e->lanes, as a base and a stride where they are such. */
 void record_place(struct event *e, uint64_t at[32]);
 /* The offsets of all lanes, affine or not; at: room for them. */

@@ -98,7 +98,7 @@ void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
 	tell_map(c, warp, r->site, r->lanes, EVM_WRITE, e.addr, 0);
 	e.mode = EVP_TENSORMAP_RELEASE;
 	e.sem = SEM_RELEASE;
-	e.scope = (uint8_t)insn_scope(i, SCOPE_NONE);
+	e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	e.space = SP_GLOBAL;
 	emit(c, &e);
 }

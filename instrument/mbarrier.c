@@ -23,8 +23,8 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 		e.peer = record_owner(c, &e, at, true);
 		e.addr = OFFSET(at);
 		e.flags = (uint8_t)flags;
-		e.sem = (uint8_t)insn_sem(i, SEM_RELEASE);
-		e.scope = (uint8_t)insn_scope(i, SCOPE_NONE);
+		e.sem = (uint8_t)ptx_sem_of(i, SEM_RELEASE);
+		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 		e.count = flags & EVF_EXPECT ? 1 : amount;
 		e.tx = flags & EVF_EXPECT ? amount : 0;
 		emit(c, &e);
@@ -54,8 +54,8 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		e.peer = record_owner(c, &e, at, false);
 		e.addr = OFFSET(at);
 		e.flags = (uint8_t)(EVF_TRUE | (parity ? EVF_PARITY : 0) | (tries ? EVF_TRY : 0));
-		e.sem = (uint8_t)insn_sem(i, SEM_ACQUIRE);
-		e.scope = (uint8_t)insn_scope(i, SCOPE_NONE);
+		e.sem = (uint8_t)ptx_sem_of(i, SEM_ACQUIRE);
+		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 		m = model_of(c, e.peer, OFFSET(at));
 		if (!parity) /* the hardware's tokens are opaque: the phase that must be over */
 			want = m->phase && (m->pending == m->expected || m->tx) ? m->phase - 1 : m->phase;
@@ -98,8 +98,8 @@ void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 		}
 		e.peer = record_owner(c, &e, at, kind == EV_MB_EXPECT || kind == EV_MB_COMPLETE);
 		e.addr = OFFSET(at);
-		e.sem = (uint8_t)insn_sem(i, kind == EV_MB_INIT || kind == EV_MB_INVAL ? SEM_WEAK : SEM_RELAXED);
-		e.scope = (uint8_t)insn_scope(i, SCOPE_NONE);
+		e.sem = (uint8_t)ptx_sem_of(i, kind == EV_MB_INIT || kind == EV_MB_INVAL ? SEM_WEAK : SEM_RELAXED);
+		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 		if (kind == EV_MB_INIT)
 			e.count = n;
 		else if (kind != EV_MB_INVAL)

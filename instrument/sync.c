@@ -170,14 +170,14 @@ void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct event e = record_event(c, warp, r->site, EV_FENCE_PROXY, r->lanes);
 	enum ptx_space space = ptx_space_of(i, 0);
 
-	e.sem = (uint8_t)insn_sem(i, SEM_WEAK);
-	e.scope = (uint8_t)insn_scope(i, SCOPE_NONE);
+	e.sem = (uint8_t)ptx_sem_of(i, SEM_WEAK);
+	e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	e.space = space == PS_global ? SP_GLOBAL : space == PS_shared || space == PS_shared_cluster
 		? SP_SHARED : SP_ANY;
 	switch ((enum ptx_op)i->op) {
 	case OP_fence:
 		e.kind = EV_FENCE;
-		e.sem = (uint8_t)insn_sem(i, SEM_ACQ_REL);
+		e.sem = (uint8_t)ptx_sem_of(i, SEM_ACQ_REL);
 		e.space = ptx_has(i, MOD_sync_restrict_shared_cta) ||
 			ptx_has(i, MOD_sync_restrict_shared_cluster) ? SP_SHARED : SP_ANY;
 		break;
@@ -188,7 +188,7 @@ void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 		break;
 	case OP_fence_mbarrier_init:
 		e.kind = EV_FENCE_MBINIT;
-		e.sem = (uint8_t)insn_sem(i, SEM_RELEASE);
+		e.sem = (uint8_t)ptx_sem_of(i, SEM_RELEASE);
 		e.space = SP_ANY;
 		break;
 	case OP_fence_proxy_alias:
@@ -226,7 +226,7 @@ void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct event e = record_event(c, warp, r->site, arrive ? EV_CLUSTER_ARRIVE : EV_CLUSTER_WAIT,
 		r->lanes);
 
-	e.sem = (uint8_t)insn_sem(i, arrive ? SEM_RELEASE : SEM_ACQUIRE);
+	e.sem = (uint8_t)ptx_sem_of(i, arrive ? SEM_RELEASE : SEM_ACQUIRE);
 	e.flags = ptx_has(i, MOD_aligned) ? EVF_ALIGNED : 0;
 	emit(c, &e);
 }

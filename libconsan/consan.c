@@ -384,19 +384,6 @@ struct trial {
 	struct check_config config;
 };
 
-static void no_print(void *user, const char *text, size_t n)
-{
-	(void)user;
-	(void)text;
-	(void)n;
-}
-
-static void no_found(void *user, const struct finding *f)
-{
-	(void)user;
-	(void)f;
-}
-
 /* In a copy of the process: nothing is recorded, saved or printed. */
 static size_t try_seed(void *user, uint64_t seed, const struct finding *const **found)
 {
@@ -406,10 +393,7 @@ static size_t try_seed(void *user, uint64_t seed, const struct finding *const **
 	struct check *check;
 
 	c->opt.seed = t->config.launch.seed = seed;
-	c->save = NULL;
-	c->banks = NULL;
-	c->print = no_print;
-	t->config.found = no_found;
+	session_silence(c, &t->config);
 	check = check_open(&t->config);
 	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
 	check_cut(check, last_cluster(&r));

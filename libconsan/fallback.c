@@ -193,19 +193,6 @@ struct attempt {
 	uint32_t whole, split, parts; /* clusters: left whole, split, and into how many */
 };
 
-static void no_print(void *user, const char *text, size_t n)
-{
-	(void)user;
-	(void)text;
-	(void)n;
-}
-
-static void no_found(void *user, const struct finding *f)
-{
-	(void)user;
-	(void)f;
-}
-
 static struct check *check_of(struct attempt *t, struct crossings *watch)
 {
 	struct exec_result r = { 0 };
@@ -357,10 +344,7 @@ static void judge(struct attempt *a, struct verdict *v)
 	char where[100] = "";
 	uint64_t bytes;
 
-	a->c->save = NULL;
-	a->c->banks = NULL;
-	a->c->print = no_print;
-	a->config.found = no_found;
+	session_silence(a->c, &a->config);
 	count_clusters(a);
 	copy_take(&before);
 	whole = check_of(a, &a->across);

@@ -85,6 +85,8 @@ struct coverage *session_coverage(struct consan *c, const char *kernel);
 size_t session_sort(struct consan *c);
 /* check_config.found, user being the session. */
 void session_found(void *user, const struct finding *f);
+/* Of a copy of the process that only tries a launch: nothing is recorded, saved or printed. */
+void session_silence(struct consan *c, struct check_config *config);
 /* The launch is over: its findings are final. Clusters after `last` do not
  * count; UINT32_MAX: all do. */
 void session_settle(struct consan *c, struct check *check, uint32_t last);

@@ -134,21 +134,12 @@ static void add_coverage(struct page *p, const struct results *r, const struct o
 
 static void add_remarks(struct page *p, const struct results *r)
 {
-	static const char *const kind[] = {
-		[RESULT_REMARK_call_unsupported] = "unsupported call",
-		[RESULT_REMARK_no_ptx] = "no PTX", [RESULT_REMARK_bad_module] = "bad module",
-		[RESULT_REMARK_note] = "remark",
-		[RESULT_REMARK_fallback_invariant] = "cluster fallback: invariant",
-		[RESULT_REMARK_fallback_not_invariant] = "cluster fallback: not invariant",
-		[RESULT_REMARK_fallback_not_tried] = "cluster fallback: not tried",
-	};
-
 	for (size_t i = 0; i < r->remark.n; i++) {
 		const struct result_remark *m = &r->remark.at[i];
 
 		page_indent(p, 2);
 		p->indent = 4;
-		page_add(p, YELLOW, "%s", kind[m->kind]);
+		page_add(p, YELLOW, "%s", words_remark[m->kind]);
 		page_add(p, PLAIN, ": %s", m->text);
 		if (m->count > 1)
 			page_add(p, PLAIN, " (%llu times)", (unsigned long long)m->count);

@@ -68,14 +68,6 @@ void html_coverage(struct html *h)
 {
 	static const char *const head[] = { "kernel", "launches", "checked", "clusters",
 		"instructions reached", "events", "dropped" };
-	static const char *const kind[] = {
-		[RESULT_REMARK_call_unsupported] = "unsupported call",
-		[RESULT_REMARK_no_ptx] = "no PTX", [RESULT_REMARK_bad_module] = "bad module",
-		[RESULT_REMARK_note] = "remark",
-		[RESULT_REMARK_fallback_invariant] = "cluster fallback: invariant",
-		[RESULT_REMARK_fallback_not_invariant] = "cluster fallback: not invariant",
-		[RESULT_REMARK_fallback_not_tried] = "cluster fallback: not tried",
-	};
 	const struct results *r = h->r;
 	struct markup *m = &h->m;
 
@@ -93,7 +85,7 @@ void html_coverage(struct html *h)
 	if (r->remark.n || r->cut) {
 		mu_class(m, "ul", "plain");
 		for (size_t i = 0; i < r->remark.n; i++)
-			mu_element(m, "li", NULL, "%s: %s (%llu time%s)", kind[r->remark.at[i].kind],
+			mu_element(m, "li", NULL, "%s: %s (%llu time%s)", words_remark[r->remark.at[i].kind],
 				r->remark.at[i].text, (unsigned long long)r->remark.at[i].count,
 				words_plural(r->remark.at[i].count));
 		if (r->cut)

@@ -3,6 +3,7 @@
 
 #include "../libconsan/demangle.h"
 #include "../libconsan/event.h"
+#include "../libconsan/results.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -11,6 +12,15 @@
 
 const char *const words_severity[] = {
 	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
+};
+
+const char *const words_remark[] = {
+	[RESULT_REMARK_call_unsupported] = "unsupported call",
+	[RESULT_REMARK_no_ptx] = "no PTX", [RESULT_REMARK_bad_module] = "bad module",
+	[RESULT_REMARK_note] = "remark",
+	[RESULT_REMARK_fallback_invariant] = "cluster fallback: invariant",
+	[RESULT_REMARK_fallback_not_invariant] = "cluster fallback: not invariant",
+	[RESULT_REMARK_fallback_not_tried] = "cluster fallback: not tried",
 };
 
 const char *words_base_name(const char *file)

@@ -8,6 +8,7 @@
 #include "../libconsan/site.h"
 
 extern const char *const words_severity[]; /* by enum severity */
+extern const char *const words_remark[];   /* by enum result_remark_kind */
 /* "s" unless there is one of it */
 static inline const char *words_plural(uint64_t n)
 {

@@ -1,6 +1,7 @@
 /* cuda: programs under consan-run behave as on a GPU, however they were linked;
  * what goes wrong is said, and nothing found is lost. Fatbins are read safely.
  * The programs are tests/cuda/, built beside this binary. */
+#include "find.h"
 #include "../libconsan/fatbin.h"
 #include "../libconsan/cuda/link.h"
 
@@ -406,15 +407,6 @@ static const char unit2[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 	".file\t1 \"b.cu\"\n"
 	".visible .func (.param .b32 r) twice(.param .b32 x)\n{\n.loc 1 7 8\n"
 	"mov.u64 %rd1, $str;\nret;\n}\n";
-
-static unsigned count(const char *in, const char *what)
-{
-	unsigned n = 0;
-
-	for (; (in = strstr(in, what)); in++)
-		n++;
-	return n;
-}
 
 Test(link, joins)
 {

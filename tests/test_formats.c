@@ -6,6 +6,7 @@
 #include "../libconsan/suppress.h"
 #include "../reports/report.h"
 #include "report/proof.h"
+#include "find.h"
 #include "sample.h"
 
 #include <criterion/criterion.h>
@@ -132,20 +133,6 @@ static void expect_sound(const struct results *r)
 	proof_reports(&bad, in_dir("x"));
 	cr_expect(!bad.n, "%s", bad.at);
 	text_free(&bad);
-}
-
-static bool has(const char *text, const char *what)
-{
-	return strstr(text, what) != NULL;
-}
-
-static unsigned count(const char *text, const char *what)
-{
-	unsigned n = 0;
-
-	for (; (text = strstr(text, what)); text++)
-		n++;
-	return n;
 }
 
 Test(formats, all_are_sound)

@@ -1,5 +1,6 @@
 /* reports: codes, sites and structure of what is printed - never prose. */
 #include "../reports/report.h"
+#include "find.h"
 #include "sample.h"
 
 #include <criterion/criterion.h>
@@ -72,20 +73,6 @@ static char *render(const struct results *r, const char *words, bool color, unsi
 	fclose(out);
 	options_free(&o);
 	return text;
-}
-
-static bool has(const char *text, const char *what)
-{
-	return strstr(text, what) != NULL;
-}
-
-static unsigned count(const char *text, const char *what)
-{
-	unsigned n = 0;
-
-	for (; (text = strstr(text, what)); text++)
-		n++;
-	return n;
 }
 
 Test(report, both_sides_and_the_way_out)

@@ -250,8 +250,8 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 {
 	enum ptx_type t = ptx_type_of(i, 0);
 	enum ptx_mod op = ptx_pick(i, MG_redop);
-	enum ev_sem sem = dec_sem(i);
-	enum ev_scope scope = dec_scope(i);
+	enum ev_sem sem = ptx_sem_of(i, SEM_WEAK);
+	enum ev_scope scope = ptx_scope_of(i, SCOPE_NONE);
 	bool packed = t == TY_f16x2 || t == TY_bf16x2;
 	unsigned size = packed ? 2 : ptx_type_bits(t) / 8, parts = packed ? 2 : 1;
 	unsigned reg = packed || size == 4 ? 4 : size == 8 ? 8 : 2;

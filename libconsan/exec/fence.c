@@ -22,11 +22,11 @@ static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
 static bool decode(const struct ptx_insn *i, struct xop *x, enum ev_kind kind, enum ev_sem sem,
 	enum ev_space space, unsigned mode)
 {
-	enum ev_sem s = dec_sem(i);
+	enum ev_sem s = ptx_sem_of(i, SEM_WEAK);
 
 	x->i.b[B_KIND] = (uint8_t)kind;
 	x->i.b[B_SEM] = (uint8_t)(s == SEM_WEAK ? sem : s);
-	x->i.b[B_SCOPE] = (uint8_t)dec_scope(i);
+	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	x->i.b[B_SPACE] = (uint8_t)space;
 	x->i.b[B_MODE] = (uint8_t)mode;
 	x->fn = op_fence;
@@ -118,7 +118,7 @@ DECODER(fence_proxy_tensormap)
 	if (!ptx_has(i, MOD_acquire))
 		return decode(i, x, EV_FENCE_PROXY, SEM_RELEASE, SP_GLOBAL, EVP_TENSORMAP_RELEASE);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
-	x->i.b[B_SCOPE] = (uint8_t)dec_scope(i);
+	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	x->fn = op_acquire_map;
 	return true;
 }

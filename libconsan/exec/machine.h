@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "../ptx/order.h"
 
 #define LANES 32
 #define FULL 0xffffffffu
@@ -528,9 +529,5 @@ void *dec_alloc(struct decoder *d, size_t bytes);
 uint32_t dec_reg_id(const struct decoder *d, const struct ptx_operand *o);
 /* Says why; always false. The kernel decodes on; running into it ends the launch. */
 bool dec_unsupported(struct decoder *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-/* What the instruction's modifiers say; weak and none without any. */
-enum ev_sem dec_sem(const struct ptx_insn *i);
-enum ev_scope dec_scope(const struct ptx_insn *i);
 
 #endif

@@ -405,13 +405,13 @@ static enum step op_pending(struct warp *w, const struct xop *x, uint32_t lanes)
 static void common(struct decoder *d, const struct ptx_insn *i, struct xop *x, unsigned addr,
 	enum ev_sem sem)
 {
-	enum ev_sem s = dec_sem(i);
+	enum ev_sem s = ptx_sem_of(i, SEM_WEAK);
 
 	put_addr(x, 0, dec_addr(d, &i->operand[addr]));
 	x->o[2] = SLOT_NONE;
 	x->i.b[B_SPACE] = (uint8_t)ptx_space_of(i, 0);
 	x->i.b[B_SEM] = (uint8_t)(s == SEM_WEAK ? sem : s);
-	x->i.b[B_SCOPE] = (uint8_t)dec_scope(i); /* none: as not written */
+	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE); /* none: as not written */
 }
 
 DECODER(mbarrier_init)

@@ -333,8 +333,8 @@ static bool body_param(const struct decoder *d, const struct ptx_operand *a)
 
 static void order(const struct ptx_insn *i, struct xop *x, bool load)
 {
-	enum ev_sem sem = dec_sem(i);
-	enum ev_scope scope = dec_scope(i);
+	enum ev_sem sem = ptx_sem_of(i, SEM_WEAK);
+	enum ev_scope scope = ptx_scope_of(i, SCOPE_NONE);
 	unsigned flags = ptx_has(i, MOD_nc) ? EVF_NC : 0;
 	bool poll = load && (sem != SEM_WEAK || ptx_has(i, MOD_cv) || ptx_has(i, MOD_cg));
 

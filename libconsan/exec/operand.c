@@ -363,29 +363,3 @@ struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o)
 			(int32_t)(frame_place(d, o->var) + (uint32_t)o->imm) };
 	return (struct xaddr){ symbol(d, &sym, 64) | 1, 0 };
 }
-
-enum ev_sem dec_sem(const struct ptx_insn *i)
-{
-	if (ptx_has(i, MOD_mmio))
-		return SEM_MMIO;
-	switch (ptx_pick(i, MG_sem)) {
-	case MOD_volatile: return SEM_VOLATILE;
-	case MOD_relaxed: return SEM_RELAXED;
-	case MOD_acquire: return SEM_ACQUIRE;
-	case MOD_release: return SEM_RELEASE;
-	case MOD_acq_rel: return SEM_ACQ_REL;
-	case MOD_sc: return SEM_SC;
-	default: return SEM_WEAK;
-	}
-}
-
-enum ev_scope dec_scope(const struct ptx_insn *i)
-{
-	switch (ptx_pick(i, MG_scope)) {
-	case MOD_cta: return SCOPE_CTA;
-	case MOD_cluster: return SCOPE_CLUSTER;
-	case MOD_gpu: case MOD_gl: return SCOPE_GPU;
-	case MOD_sys: return SCOPE_SYS;
-	default: return SCOPE_NONE;
-	}
-}

@@ -114,7 +114,7 @@ DECODER(tensormap_cp_fenceproxy)
 {
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	put_addr(x, 2, dec_addr(d, &i->operand[1]));
-	x->i.b[0] = (uint8_t)dec_scope(i);
+	x->i.b[0] = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	x->fn = op_publish;
 	return true;
 }

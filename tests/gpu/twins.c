@@ -3,6 +3,8 @@
  * reported, the clean kernel must be silent and right. On a GPU, where nobody
  * chooses the schedule, another rule may name the bug first. --sanitizer runs NVIDIA's
  * racecheck and synccheck beside, for the table in the README. */
+#include "shell.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,21 +24,6 @@ static const struct { const char *rule, *why; } unseen[] = {
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static char output[1 << 18];
-
-/* Exit status of the shell; its output in `output`. */
-static int shell(const char *command)
-{
-	FILE *in = popen(command, "r");
-	size_t n;
-
-	if (!in)
-		return -1;
-	n = fread(output, 1, sizeof output - 1, in);
-	output[n] = 0;
-	return pclose(in) >> 8 & 255;
-}
 
 /* "CS104 CS106" of the report's last line. */
 static void codes(char *to, size_t room)

@@ -1,6 +1,8 @@
 /* ways: how consan fares with a program that uses the GPU in many ways (user.cu),
  * under a backend that instruments: `ways BUILD BACKEND`. Each row says what the
  * program and the report must say. */
+#include "shell.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,20 +23,6 @@ static const struct { const char *mode; bool rehearse; int status; const char *s
 	{ "memory", false, 0, { "user: right", "as there was no more", "1 of 1 kernel checked" } },
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static char output[1 << 18];
-
-static int shell(const char *command)
-{
-	FILE *in = popen(command, "r");
-	size_t n;
-
-	if (!in)
-		return -1;
-	n = fread(output, 1, sizeof output - 1, in);
-	output[n] = 0;
-	return pclose(in) >> 8 & 255;
-}
 
 /* Lines may be folded: a blank stands for any. */
 static bool says(const char *what)

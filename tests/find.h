@@ -1,0 +1,22 @@
+/* find: what stands in a text, and how often. */
+#ifndef CONSAN_TESTS_FIND_H
+#define CONSAN_TESTS_FIND_H
+
+#include <stdbool.h>
+#include <string.h>
+
+static inline bool has(const char *text, const char *what)
+{
+	return strstr(text, what) != NULL;
+}
+
+static inline unsigned count(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+#endif
