@@ -368,10 +368,10 @@ $(BUILD)/tests/test_fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BU
 $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUILD)/%) \
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
-$(BUILD)/tests/gpu/twins: tests/gpu/twins.c tests/gpu/shell.h tests/gpu/unseen.def
+$(BUILD)/tests/gpu/twins: tests/gpu/twins.c tests/shell.h tests/gpu/unseen.def
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
-$(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/gpu/shell.h
+$(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
 $(BUILD)/tests/gpu/user: tests/gpu/user.cu
@@ -379,7 +379,7 @@ $(BUILD)/tests/gpu/user: tests/gpu/user.cu
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
 $(BUILD)/tests/test_instrument: | $(BUILD)/tests/gpu/twins $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
 
-$(BUILD)/tests/gpu/bench: tests/gpu/bench.c
+$(BUILD)/tests/gpu/bench: tests/gpu/bench.c tests/shell.h
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
 

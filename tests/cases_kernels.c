@@ -2,17 +2,16 @@
  * consan-run: clean as they are, and every planted bug found where it stands. They say
  * their bugs with --list-bugs and mark the lines: "@bug NAME RULE" behind the code or
  * above it. Compares rule codes and lines, never prose. */
+#include "shell.h"
 #include "specimen.h"
 #include "report/proof.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <jansson.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_BUGS 400
@@ -67,26 +66,13 @@ struct planted {
 };
 
 /* This binary is BUILD/tests/cases; the programs are elsewhere in BUILD. */
-static char *build_dir(void)
-{
-	char self[512] = { 0 };
-
-	cr_assert(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-	return base_strdup(dirname(dirname(self)));
-}
-
 static size_t list_bugs(const char *kernel, struct planted *to, size_t room)
 {
-	char *build = build_dir();
-	struct text cmd = { 0 };
+	char *line, *save = NULL;
 	size_t n = 0;
-	char *line = NULL;
-	size_t cap = 0;
-	FILE *f;
 
-	text_printf(&cmd, "%s/%s --list-bugs", build, kernel);
-	f = popen(cmd.at, "r");
-	while (f && getline(&line, &cap, f) > 0 && n < room) {
+	shell("%s/%s --list-bugs", build_dir(), kernel);
+	for (line = strtok_r(output, "\n", &save); line && n < room; line = strtok_r(NULL, "\n", &save)) {
 		char *at = line, *bug = strsep(&at, "\t"), *rule = strsep(&at, "\t");
 
 		snprintf(to[n].source, sizeof to->source, "%s", strsep(&at, "\t"));
@@ -95,11 +81,6 @@ static size_t list_bugs(const char *kernel, struct planted *to, size_t room)
 		snprintf(to[n].rule, sizeof to->rule, "%s", rule);
 		snprintf(to[n++].args, sizeof to->args, "%s", strsep(&at, "\t"));
 	}
-	if (f)
-		pclose(f);
-	free(line);
-	text_free(&cmd);
-	free(build);
 	return n;
 }
 
@@ -201,27 +182,25 @@ static json_t *run_kernel(const struct planted *p, const char *options, bool all
 {
 	char out[] = "/tmp/consan-case-XXXXXX.json";
 	char *base;
-	char *build = build_dir();
-	struct text cmd = { 0 };
+	const char *build = build_dir();
+	struct text written = { 0 };
 	json_error_t why;
 	json_t *report;
 
 	close(mkstemps(out, 5));
 	base = base_strndup(out, sizeof out - sizeof ".json");
-	text_printf(&cmd, "%s/consan-run --quiet --log-file=/dev/null --report=%s ", build, out);
+	text_add(&written, "", 0);
 	if (all)
-		add_reports(&cmd, base);
-	text_printf(&cmd, "%s -- %s/%s %s %s%s >/dev/null 2>&1", options, build, p->kernel,
-		p->args, *p->bug ? "--bug=" : "", p->bug);
-	*status = WEXITSTATUS(system(cmd.at));
+		add_reports(&written, base);
+	*status = shell("%s/consan-run --quiet --log-file=/dev/null --report=%s %s %s -- %s/%s %s %s%s 2>&1",
+		build, out, written.at, options, build, p->kernel, p->args, *p->bug ? "--bug=" : "", p->bug);
 	report = json_load_file(out, 0, &why);
-	cr_assert(report, "%s: no report: %s", cmd.at, why.text);
+	cr_assert(report, "%s --bug=%s: no report: %s\n%s", p->kernel, p->bug, why.text, output);
 	if (all)
 		judge_reports(p, base);
 	unlink(out);
 	free(base);
-	text_free(&cmd);
-	free(build);
+	text_free(&written);
 	return report;
 }
 

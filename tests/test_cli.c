@@ -1,36 +1,18 @@
 /* the consan command: what it prints where, and what it exits with. */
+#include "shell.h"
 #include "../libconsan/event_io.h"
 #include "../libconsan/finding.h"
 #include "../libconsan/site.h"
 
 #include <criterion/criterion.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-static char output[1 << 16]; /* stdout and stderr of the last command */
-
-/* build/tests/test_cli -> build/consan */
 static int consan(const char *arguments)
 {
-	char self[PATH_MAX] = "", command[2 * PATH_MAX];
-	size_t n;
-	FILE *in;
-	int rc;
-
-	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
-	snprintf(command, sizeof command, "%s/../consan %s 2>&1", dirname(self), arguments);
-	in = popen(command, "r");
-	cr_assert_not_null(in);
-	n = fread(output, 1, sizeof output - 1, in);
-	output[n] = 0;
-	rc = pclose(in);
-	cr_assert(WIFEXITED(rc));
-	return WEXITSTATUS(rc);
+	return shell("%s/consan %s 2>&1", build_dir(), arguments);
 }
 
 static bool has(const char *what)

@@ -2,6 +2,7 @@
  * what goes wrong is said, and nothing found is lost. Fatbins are read safely.
  * The programs are tests/cuda/, built beside this binary. */
 #include "find.h"
+#include "shell.h"
 #include "../libconsan/fatbin.h"
 #include "../libconsan/cuda/link.h"
 
@@ -19,51 +20,19 @@
 
 /* ---- running ---- */
 
-struct ran {
-	int status;
-	char out[1 << 15]; /* stdout and stderr */
-};
-
-/* The folder of this binary: build/tests. */
-static const char *here(void)
+/* `consan-run words` in the folder of the programs: its exit status. */
+static int run(const char *words)
 {
-	static char path[4096];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-
-	cr_assert_gt(n, 0);
-	path[n] = 0;
-	*strrchr(path, '/') = 0;
-	return path;
-}
-
-/* `consan-run words` in the folder of the programs, by a shell. */
-static struct ran *run(const char *words)
-{
-	static struct ran r;
-	char command[8192];
-	size_t n;
-	FILE *f;
-	int status;
-
-	snprintf(command, sizeof command, "cd %s/cuda && exec timeout 100 ../../consan-run %s 2>&1",
-		here(), words);
-	f = popen(command, "r");
-	cr_assert_not_null(f);
-	n = fread(r.out, 1, sizeof r.out - 1, f);
-	r.out[n] = 0;
-	status = pclose(f);
-	r.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-	return &r;
+	return shell("cd %s/tests/cuda && exec timeout 100 ../../consan-run %s 2>&1", build_dir(), words);
 }
 
 /* Status and a piece of the output; each piece must be there. */
 static void expect(const char *words, int status, const char *piece)
 {
-	struct ran *r = run(words);
+	int is = run(words);
 
-	cr_assert_eq(r->status, status, "%s: status %d, expected %d\n%s", words, r->status, status,
-		r->out);
-	cr_assert(!piece || strstr(r->out, piece), "%s: no \"%s\" in\n%s", words, piece, r->out);
+	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
+	cr_assert(!piece || has(output, piece), "%s: no \"%s\" in\n%s", words, piece, output);
 }
 
 /* ---- the API ---- */
@@ -128,11 +97,11 @@ Test(cuda, separate_compilation)
 
 Test(cuda, nvrtc)
 {
-	struct ran *r = run("./driver nvrtc");
+	int status = run("./driver nvrtc");
 
-	if (r->status == 77)
+	if (status == 77)
 		cr_skip_test("NVRTC is not installed");
-	cr_assert_eq(r->status, 0, "%s", r->out);
+	cr_assert_eq(status, 0, "%s", output);
 }
 
 /* ---- another PTX than the program's own ---- */
@@ -149,15 +118,15 @@ Test(cuda, replace_ptx)
 	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
 	expect(words, 66, "replaced by");
 	snprintf(words, sizeof words, "sed -i 's/^\\(.*ld.shared.*\\)$/bar.sync 0; \\1/' %s/0.ptx", dir);
-	cr_assert_eq(system(words), 0);
+	cr_assert_eq(shell("%s", words), 0);
 	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
 	expect(words, 0, "0 errors");
 	snprintf(words, sizeof words, "echo '.version 8.0\n.target sm_90\n.address_size 64' >%s/0.ptx", dir);
-	cr_assert_eq(system(words), 0);
+	cr_assert_eq(shell("%s", words), 0);
 	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
 	expect(words, 66, "which lacks kernel");
 	snprintf(words, sizeof words, "rm -r %s", dir);
-	cr_assert_eq(system(words), 0);
+	cr_assert_eq(shell("%s", words), 0);
 	expect("--replace-ptx=/nowhere.ptx ./static launch", 1, "/nowhere.ptx: No such file");
 	expect("--dump-ptx=/nowhere/at/all ./static launch", 1, "/nowhere/at/all/0.ptx: No such");
 }
@@ -203,15 +172,14 @@ Test(cuda, hangs)
 /* Ctrl-C: the signal goes to everyone in the foreground. */
 Test(cuda, interrupt)
 {
-	struct ran r = { 0 };
 	char run_path[4200], program[4200];
 	int pipe_out[2], status;
 	size_t n = 0;
 	ssize_t got;
 	pid_t pid;
 
-	snprintf(run_path, sizeof run_path, "%s/../consan-run", here());
-	snprintf(program, sizeof program, "%s/cuda/static", here());
+	snprintf(run_path, sizeof run_path, "%s/consan-run", build_dir());
+	snprintf(program, sizeof program, "%s/tests/cuda/static", build_dir());
 	cr_assert_eq(pipe(pipe_out), 0);
 	pid = fork();
 	if (!pid) {
@@ -223,14 +191,14 @@ Test(cuda, interrupt)
 		_exit(99);
 	}
 	close(pipe_out[1]);
-	while (!strstr(r.out, "ready") && (got = read(pipe_out[0], r.out + n, 100)) > 0)
+	while (!strstr(output, "ready") && (got = read(pipe_out[0], output + n, 100)) > 0)
 		n += (size_t)got;
 	kill(-pid, SIGINT);
-	while (n < sizeof r.out - 100 && (got = read(pipe_out[0], r.out + n, 100)) > 0)
+	while (n < sizeof output - 100 && (got = read(pipe_out[0], output + n, 100)) > 0)
 		n += (size_t)got;
 	waitpid(pid, &status, 0);
-	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 66, "%x %s", status, r.out);
-	cr_assert(strstr(r.out, "1 error"), "%s", r.out);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 66, "%x %s", status, output);
+	cr_assert(strstr(output, "1 error"), "%s", output);
 }
 
 /* ---- bad input ---- */
@@ -252,17 +220,13 @@ Test(cuda, bad_programs)
 
 Test(cuda, bad_images)
 {
-	struct ran *r = run("./stripped race");
-
-	cr_assert_neq(r->status, 0);
-	cr_assert(strstr(r->out, "relink with -cudart shared"), "%s", r->out);
-	r = run("./sass");
-	cr_assert_neq(r->status, 0);
-	cr_assert(strstr(r->out, "code=compute_90a"), "%s", r->out);
-	cr_assert(strstr(r->out, "cudaErrorNoKernelImageForDevice"), "%s", r->out);
-	r = run("--arch sm_80 ./static race");
-	cr_assert_neq(r->status, 0);
-	cr_assert(strstr(r->out, "no PTX for the emulated sm_80"), "%s", r->out);
+	cr_assert_neq(run("./stripped race"), 0);
+	cr_assert(has(output, "relink with -cudart shared"), "%s", output);
+	cr_assert_neq(run("./sass"), 0);
+	cr_assert(has(output, "code=compute_90a"), "%s", output);
+	cr_assert(has(output, "cudaErrorNoKernelImageForDevice"), "%s", output);
+	cr_assert_neq(run("--arch sm_80 ./static race"), 0);
+	cr_assert(has(output, "no PTX for the emulated sm_80"), "%s", output);
 	expect("--allow-unchecked ./driver bad", 0, "neither a fatbin nor PTX");
 }
 

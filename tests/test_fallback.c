@@ -1,15 +1,13 @@
 /* fallback: clusters of two sizes in one launch, and the verdict of
  * --cluster-fallback on kernels that are invariant and kernels that are not. */
+#include "shell.h"
 #include "../libconsan/event.h"
 #include "../libconsan/exec/exec.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Every CTA is in exactly one cluster, whichever the seed splits. */
@@ -49,18 +47,15 @@ Test(fallback, clusters_tile_the_grid)
 /* The remark that holds the verdict: its kind, and its text in `text`. */
 static void verdict(const char *options, const char *program, char kind[64], char text[4096])
 {
-	char self[PATH_MAX] = "", out[] = "/tmp/consan-fallback-XXXXXX.json", command[3 * PATH_MAX];
-	const char *build;
+	char out[] = "/tmp/consan-fallback-XXXXXX.json";
+	const char *build = build_dir();
 	json_t *report, *remarks;
 	int status;
 
-	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
-	build = dirname(dirname(self));
 	close(mkstemps(out, 5));
-	snprintf(command, sizeof command, "%s/consan-run --quiet --log-file=/dev/null --report=%s %s -- "
-		"%s/kernels/%s >/dev/null 2>&1", build, out, options, build, program);
-	status = system(command);
-	cr_assert_eq(WEXITSTATUS(status), 0, "%s: %d", command, WEXITSTATUS(status));
+	status = shell("%s/consan-run --quiet --log-file=/dev/null --report=%s %s -- %s/kernels/%s 2>&1",
+		build, out, options, build, program);
+	cr_assert_eq(status, 0, "%s %s: %d\n%s", options, program, status, output);
 	report = json_load_file(out, 0, NULL);
 	unlink(out);
 	cr_assert_not_null(report);

@@ -8,9 +8,9 @@
 #include "report/proof.h"
 #include "find.h"
 #include "sample.h"
+#include "shell.h"
 
 #include <criterion/criterion.h>
-#include <sys/wait.h>
 #include <time.h>
 
 static char dir[] = "/tmp/consan-formats-XXXXXX";
@@ -22,11 +22,7 @@ static void enter(void)
 
 static void leave(void)
 {
-	struct text t = { 0 };
-
-	text_printf(&t, "rm -r %s", dir);
-	cr_assert_eq(system(t.at), 0);
-	text_free(&t);
+	cr_assert_eq(shell("rm -r %s", dir), 0);
 }
 
 TestSuite(formats, .init = enter, .fini = leave);
@@ -574,23 +570,12 @@ static const char visit[] = "<script>addEventListener('load', () => {\n"
 	"document.title = 'saw ' + saw.join(' ');\n"
 	"});</script>";
 
-static char *browse(const char *page, const char *options)
+/* The page as it is after its script ran, and the console, in `output`. */
+static void browse(const char *page, const char *options)
 {
-	struct text cmd = { 0 }, out = { 0 };
-	char part[4096];
-	size_t n;
-	FILE *in;
-
-	text_printf(&cmd, "HOME=%s timeout 90 chromium --headless=new --no-sandbox --disable-gpu "
+	shell("HOME=%s timeout 90 chromium --headless=new --no-sandbox --disable-gpu "
 		"--user-data-dir=%s/profile --enable-logging=stderr %s file://%s 2>&1", dir, dir,
 		options, page);
-	in = popen(cmd.at, "r");
-	text_add(&out, "", 0);
-	while ((n = fread(part, 1, sizeof part, in)) > 0)
-		text_add(&out, part, n);
-	pclose(in);
-	text_free(&cmd);
-	return out.at;
 }
 
 static void append(const char *path, const char *text)
@@ -604,9 +589,8 @@ static void append(const char *path, const char *text)
 Test(formats, in_a_browser, .timeout = 200)
 {
 	struct results r;
-	char *seen;
 
-	if (system("chromium --version >/dev/null 2>&1")) {
+	if (shell("chromium --version 2>&1")) {
 		fprintf(stderr, "formats: no chromium here: the page is not tried in a browser "
 			"(apt install chromium)\n");
 		return;
@@ -614,11 +598,10 @@ Test(formats, in_a_browser, .timeout = 200)
 	r = sample();
 	write_all(&r);
 	append(in_dir("x.html"), visit);
-	seen = browse(in_dir("x.html"), "--virtual-time-budget=3000 --dump-dom");
-	cr_expect(has(seen, "<title>saw 3 1 1 0 2 1 #f1 #f2 #f1 ARTICLE dark</title>"), "%.400s",
-		strstr(seen, "<title>") ? strstr(seen, "<title>") : seen);
-	cr_expect_not(has(seen, ":CONSOLE"), "%.600s", strstr(seen, ":CONSOLE"));
-	free(seen);
+	browse(in_dir("x.html"), "--virtual-time-budget=3000 --dump-dom");
+	cr_expect(has(output, "<title>saw 3 1 1 0 2 1 #f1 #f2 #f1 ARTICLE dark</title>"), "%.400s",
+		strstr(output, "<title>") ? strstr(output, "<title>") : output);
+	cr_expect_not(has(output, ":CONSOLE"), "%.600s", strstr(output, ":CONSOLE"));
 	results_free(&r);
 	r = many(1000, 64);
 	write_all(&r);
@@ -626,9 +609,8 @@ Test(formats, in_a_browser, .timeout = 200)
 		"const t = performance.getEntriesByType('navigation')[0];\n"
 		"document.title = t.loadEventStart < 2000 ? 'quick' : 'slow ' + t.loadEventStart;\n"
 		"}, 0));</script>");
-	seen = browse(in_dir("x.html"), "--dump-dom");
-	cr_expect(has(seen, "<title>quick"), "%.200s", strstr(seen, "<title>")
-		? strstr(seen, "<title>") : seen);
-	free(seen);
+	browse(in_dir("x.html"), "--dump-dom");
+	cr_expect(has(output, "<title>quick"), "%.200s", strstr(output, "<title>")
+		? strstr(output, "<title>") : output);
 	results_free(&r);
 }

@@ -1,52 +1,30 @@
 /* installed: what `make install` puts somewhere works from there: the commands,
  * the library by pkg-config, the examples as the README tells to build them. */
+#include "shell.h"
+
 #include <criterion/criterion.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-static char output[1 << 16]; /* stdout and stderr of the last command */
-static char root[PATH_MAX];  /* DESTDIR, filled by the Makefile */
 
-static void init(void)
-{
-	char self[PATH_MAX] = "";
+TestSuite(installed, .timeout = 120);
 
-	/* build/tests/test_install -> build/install */
-	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 32), 0);
-	snprintf(root, sizeof root, "%s/install", dirname(dirname(self)));
-}
-TestSuite(installed, .init = init, .timeout = 120);
-
-/* In a shell in which $R is the root and $B a scratch folder that is kept. A
- * Criterion program takes BXFI_MAP for its own worker's. */
+/* In a shell in which $R is the root, DESTDIR of the Makefile, and $B a scratch
+ * folder that is kept. A Criterion program takes BXFI_MAP for its own worker's. */
 __attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
 {
-	char command[2 * PATH_MAX], line[PATH_MAX];
+	char line[PATH_MAX];
 	va_list ap;
-	size_t n;
-	FILE *in;
-	int rc;
 
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	n = (size_t)snprintf(command, sizeof command, "exec 2>&1; export R='%s'; B=\"$R/../examples\"; "
+	return shell("exec 2>&1; export R='%s/install'; B=\"$R/../examples\"; "
 		"mkdir -p \"$B\"; unset BXFI_MAP; export PKG_CONFIG_SYSROOT_DIR=\"$R\" "
-		"PKG_CONFIG_PATH=\"$R/usr/lib/pkgconfig\" LD_LIBRARY_PATH=\"$R/usr/lib\"; %s", root, line);
-	cr_assert_lt(n, sizeof command);
-	in = popen(command, "r");
-	cr_assert_not_null(in);
-	n = fread(output, 1, sizeof output - 1, in);
-	output[n] = 0;
-	rc = pclose(in);
-	cr_assert(WIFEXITED(rc));
-	return WEXITSTATUS(rc);
+		"PKG_CONFIG_PATH=\"$R/usr/lib/pkgconfig\" LD_LIBRARY_PATH=\"$R/usr/lib\"; %s",
+		build_dir(), line);
 }
 
 #define FLAGS "$(pkg-config --cflags --libs consan)"

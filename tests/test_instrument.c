@@ -1,53 +1,21 @@
 /* instrument: the PTX that --backend=gpu would run on a GPU runs on the
  * executor, and what it records leads to the findings of the cpu backend. */
+#include "shell.h"
+
 #include <criterion/criterion.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../instrument/decode.h"
 #include "../libconsan/gpu.h"
 
-static char output[1 << 18];
-
-static const char *build(void)
-{
-	static char self[PATH_MAX];
-
-	memset(self, 0, sizeof self);
-	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
-	return dirname(dirname(self));
-}
-
-/* Exit status; what it says is in `output`. */
-static int run(const char *fmt, ...)
-{
-	char command[4 * PATH_MAX];
-	va_list ap;
-	size_t n;
-	FILE *in;
-	int rc;
-
-	va_start(ap, fmt);
-	vsnprintf(command, sizeof command, fmt, ap);
-	va_end(ap);
-	in = popen(command, "r");
-	cr_assert_not_null(in);
-	n = fread(output, 1, sizeof output - 1, in);
-	output[n] = 0;
-	rc = pclose(in);
-	return WIFEXITED(rc) ? WEXITSTATUS(rc) : -1;
-}
-
 static int twins(const char *program)
 {
-	const char *dir = build();
+	const char *dir = build_dir();
 
-	return run("%s/tests/gpu/twins %s rehearse %s 2>&1", dir, dir, program);
+	return shell("%s/tests/gpu/twins %s rehearse %s 2>&1", dir, dir, program);
 }
 
 Test(instrument, ring, .timeout = 300) { cr_assert_eq(twins("ring/"), 0, "%s", output); }
@@ -60,9 +28,9 @@ Test(instrument, mesh, .timeout = 300) { cr_assert_eq(twins("attention/mesh"), 0
 /* Several streams, faults, hangs: what --backend=gpu must bear. */
 Test(instrument, ways, .timeout = 300)
 {
-	const char *dir = build();
+	const char *dir = build_dir();
 
-	cr_assert_eq(run("%s/tests/gpu/ways %s rehearse 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/ways %s rehearse 2>&1", dir, dir), 0, "%s", output);
 }
 
 /* A launch of one cluster is checked by several threads, each for a part of shared
@@ -72,12 +40,12 @@ Test(instrument, shares, .timeout = 300)
 	static const char *const bug[][2] = { { "no_empty_wait", "CS107" },
 		{ "early_release", "CS106" }, { "no_syncwarp", "CS106" }, { "no_proxy_fence", "CS110" },
 		{ "partial_unsynced", "CS105" }, { "too_few_releases", "CS701" } };
-	const char *dir = build();
+	const char *dir = build_dir();
 
-	cr_assert_eq(run("%s/consan-run --backend=rehearse --jobs=16 %s/kernels/ring/ring --ctas=1 "
+	cr_assert_eq(shell("%s/consan-run --backend=rehearse --jobs=16 %s/kernels/ring/ring --ctas=1 "
 		"--rows=256 2>&1", dir, dir), 0, "%s", output);
 	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
-		cr_assert_eq(run("%s/consan-run --backend=rehearse --jobs=16 %s/kernels/ring/ring "
+		cr_assert_eq(shell("%s/consan-run --backend=rehearse --jobs=16 %s/kernels/ring/ring "
 			"--ctas=1 --rows=256 --bug=%s 2>&1", dir, dir, bug[k][0]), 66, "%s", output);
 		cr_assert_not_null(strstr(output, bug[k][1]), "%s: %s", bug[k][0], output);
 	}
@@ -231,7 +199,7 @@ Test(instrument, digest, .timeout = 120)
 	uint64_t *sign, host[CTAS];
 	struct consan_module *m;
 
-	snprintf(path, sizeof path, "%s/instrument/digest_ptx.ptx", build());
+	snprintf(path, sizeof path, "%s/instrument/digest_ptx.ptx", build_dir());
 	if (access(path, R_OK))
 		cr_skip_test("no CUPTI, no digest_ptx.ptx");
 	m = consan_load_file(c, path, 0, &e);

@@ -1,34 +1,16 @@
 /* mutants: a sample of what `make mutants` runs. Kernels with one
  * synchronisation deleted or weakened are found out, and what is done to the
  * PTX is what mutation.def says. */
+#include "shell.h"
+
 #include <criterion/criterion.h>
-#include <libgen.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-static char output[1 << 20];
-
-/* build/tests/test_mutants -> build/tests/mutants/mutants */
 static int mutants(const char *options)
 {
-	char self[PATH_MAX] = "", command[3 * PATH_MAX], *dir;
-	size_t n;
-	FILE *in;
-	int rc;
+	const char *build = build_dir();
 
-	cr_assert_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
-	dir = dirname(self);
-	snprintf(command, sizeof command, "%s/mutants/mutants %s %s/.. 2>&1", dir, options, dir);
-	in = popen(command, "r");
-	cr_assert_not_null(in);
-	n = fread(output, 1, sizeof output - 1, in);
-	output[n] = 0;
-	rc = pclose(in);
-	cr_assert(WIFEXITED(rc));
-	return WEXITSTATUS(rc);
+	return shell("%s/tests/mutants/mutants %s %s 2>&1", build, options, build);
 }
 
 Test(mutants, sample, .timeout = 300)

@@ -4,6 +4,8 @@
  * the pool, and the median of launches that record what is known to be clean; the
  * sanitizer's by the wall clock of a run that checks one launch minus one that
  * checks none. */
+#include "../shell.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,30 +19,12 @@ static const struct { const char *name, *path, *options; double most; } work[] =
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static char output[1 << 18];
-
 static double now(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Seconds that it took. */
-static double shell(const char *command)
-{
-	double start = now();
-	FILE *in = popen(command, "r");
-	size_t n = 0, got;
-
-	if (!in)
-		return 0;
-	while ((got = fread(output + n, 1, sizeof output - 1 - n, in)) > 0)
-		n += got;
-	output[n] = 0;
-	pclose(in);
-	return now() - start;
 }
 
 static int by_value(const void *a, const void *b)
@@ -103,29 +87,30 @@ static struct spent spent(void)
 
 static double native(const char *build, size_t k)
 {
-	char command[1024];
 	const char *at;
 
-	snprintf(command, sizeof command, "%s/kernels/%s %s --no-check --bench 2>&1", build, work[k].path,
-		work[k].options);
-	shell(command);
+	shell("%s/kernels/%s %s --no-check --bench 2>&1", build, work[k].path, work[k].options);
 	at = strstr(output, " ms");
 	while (at && at > output && at[-1] != ' ')
 		at--;
 	return at ? atof(at) : 0;
 }
 
+/* Seconds that a run under the tool takes. */
+static double sanitized(const char *tool, const char *options, const char *build, size_t k)
+{
+	double start = now();
+
+	shell("timeout 100 compute-sanitizer --tool=%s %s %s/kernels/%s %s --no-check 2>&1", tool, options,
+		build, work[k].path, work[k].options);
+	return now() - start;
+}
+
 static double sanitizer(const char *tool, const char *build, size_t k)
 {
-	char command[1024];
-	double none, one;
+	double none = sanitized(tool, "--launch-skip=100", build, k);
+	double one = sanitized(tool, "", build, k);
 
-	snprintf(command, sizeof command, "timeout 100 compute-sanitizer --tool=%s --launch-skip=100 "
-		"%s/kernels/%s %s --no-check 2>&1", tool, build, work[k].path, work[k].options);
-	none = shell(command);
-	snprintf(command, sizeof command, "timeout 100 compute-sanitizer --tool=%s "
-		"%s/kernels/%s %s --no-check 2>&1", tool, build, work[k].path, work[k].options);
-	one = shell(command);
 	return strstr(output, "SUMMARY") ? (one - none) * 1e3 : 0;
 }
 
@@ -139,12 +124,9 @@ int main(int argc, char **argv)
 		"first ms", "x", "again ms", "x", "wanted", "racecheck", "synccheck", "KiB");
 	for (size_t k = 0; k < COUNT(work); k++) {
 		double n = native(build, k), run, once, whole, kib, race, sync;
-		char command[1024];
 
-		snprintf(command, sizeof command, "timeout 100 %s/consan-run --backend=gpu --gpu-times "
-			"--launch-count=8 %s/kernels/%s %s --no-check --bench 2>&1", build, build,
-			work[k].path, work[k].options);
-		shell(command);
+		shell("timeout 100 %s/consan-run --backend=gpu --gpu-times --launch-count=8 %s/kernels/%s %s "
+			"--no-check --bench 2>&1", build, build, work[k].path, work[k].options);
 		run = median(" run ");
 		whole = median(" whole ");
 		once = first(" run ") + first(" copy ") + first(" check ");

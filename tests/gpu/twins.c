@@ -3,7 +3,7 @@
  * reported, the clean kernel must be silent and right. On a GPU, where nobody
  * chooses the schedule, another rule may name the bug first. --sanitizer runs NVIDIA's
  * racecheck and synccheck beside, for the table in the README. */
-#include "shell.h"
+#include "../shell.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -46,13 +46,8 @@ static const char *why_unseen(const char *rule)
 
 static const char *sanitized(const char *tool, const char *path, const char *options, const char *bug)
 {
-	char command[1024];
-	int rc;
-
-	snprintf(command, sizeof command, "timeout 40 compute-sanitizer --tool=%s %s %s --bug=%s 2>&1 | "
+	shell("timeout 40 compute-sanitizer --tool=%s %s %s --bug=%s 2>&1 | "
 		"grep -E 'RACECHECK SUMMARY|ERROR SUMMARY' | tail -1", tool, path, options, bug);
-	rc = shell(command);
-	(void)rc;
 	if (!output[0])
 		return "hangs";
 	if (strstr(output, " 0 hazards") || strstr(output, " 0 errors"))
@@ -64,15 +59,13 @@ struct run { const char *build, *backend; bool sanitizer; unsigned good, other, 
 
 static void one(struct run *r, const char *name, const char *bug, const char *rule, const char *options)
 {
-	char command[1024], found[512], path[512];
+	char found[512], path[512];
 	const char *why = *bug ? why_unseen(rule) : NULL;
 	bool right, other;
 
 	snprintf(path, sizeof path, "%s/kernels/%s", r->build, name);
-	snprintf(command, sizeof command, "timeout 120 %s/consan-run --backend=%s --no-source --print-level=info "
-		"--timeout=2 %s %s %s%s 2>&1", r->build, r->backend, path, options,
-		*bug ? "--bug=" : "", bug);
-	shell(command);
+	shell("timeout 120 %s/consan-run --backend=%s --no-source --print-level=info --timeout=2 %s %s %s%s 2>&1",
+		r->build, r->backend, path, options, *bug ? "--bug=" : "", bug);
 	codes(found, sizeof found);
 	right = *bug ? strstr(output, rule) != NULL : !found[0] && strstr(output, ": right");
 	other = !right && *bug && found[0] && !strcmp(r->backend, "gpu");
@@ -102,10 +95,9 @@ static void one(struct run *r, const char *name, const char *bug, const char *ru
 
 static void each_bug(struct run *r, const char *name)
 {
-	char command[512], *list, *line, *save = NULL;
+	char *list, *line, *save = NULL;
 
-	snprintf(command, sizeof command, "%s/kernels/%s --list-bugs 2>/dev/null", r->build, name);
-	if (shell(command))
+	if (shell("%s/kernels/%s --list-bugs 2>/dev/null", r->build, name))
 		return; /* not built */
 	list = strdup(output);
 	one(r, name, "", "", "");

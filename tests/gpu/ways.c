@@ -1,7 +1,7 @@
 /* ways: how consan fares with a program that uses the GPU in many ways (user.cu),
  * under a backend that instruments: `ways BUILD BACKEND`. Each row says what the
  * program and the report must say. */
-#include "shell.h"
+#include "../shell.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -51,14 +51,12 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (size_t k = 0; k < COUNT(row); k++) {
-		char command[1024];
 		bool right;
 
 		if (!row[k].rehearse && strcmp(argv[2], "gpu"))
 			continue;
-		snprintf(command, sizeof command, "timeout 120 %s/consan-run --backend=%s --timeout=2 --no-source "
+		right = row[k].status == shell("timeout 120 %s/consan-run --backend=%s --timeout=2 --no-source "
 			"--print-level=info %s/tests/gpu/user %s 2>&1", argv[1], argv[2], argv[1], row[k].mode);
-		right = shell(command) == row[k].status;
 		for (size_t i = 0; i < 3 && row[k].says[i]; i++)
 			right &= says(row[k].says[i]);
 		printf("%-5s ways: %s\n%s", right ? "ok" : "BAD", row[k].mode, right ? "" : output);
