@@ -21,7 +21,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 	if (s->phase == PHASE_FAILED)
 		return;
-	if (c->job->l->func->note_of)
+	if (c->registers)
 		tell_way(c, warp, s->insn, r->lanes);
 	if (s->phase == PHASE_MARK)
 		return;

@@ -85,11 +85,12 @@ static void choose(struct dcluster *c, struct dwarp *w)
 		}
 	if (best == UINT64_MAX) {
 		w->over = true;
+		c->turn[w - c->warp] = NEVER;
 		return;
 	}
 	s = &c->stream.at[w->current];
 	info = &c->job->info[*s->next >> RECORD_SITE_SHIFT];
-	w->key = !info->sync ? 0 : c->job->l->tickets ? s->next[3] : s->clock;
+	c->turn[w - c->warp] = !info->sync ? 0 : c->job->l->tickets ? s->next[3] : s->clock;
 }
 
 /* The warpgroup goes on if all of its warps that still run stand at the meeting. */
@@ -109,6 +110,7 @@ static void meet(struct dcluster *c, uint32_t warp, bool force)
 	}
 	decode_meeting(c, first, r);
 	for (uint32_t k = 0; k < 4 && k < n; k++) {
+		c->nmet -= c->warp[first + k].met;
 		c->warp[first + k].met = false;
 		choose(c, &c->warp[first + k]);
 	}
@@ -131,6 +133,8 @@ static void run_warp(struct dcluster *c, uint32_t index)
 		if (info->meets) {
 			w->held = r;
 			w->met = true;
+			c->turn[index] = NEVER;
+			c->nmet++;
 			meet(c, index, false);
 			return;
 		}
@@ -152,36 +156,31 @@ static void run_warp(struct dcluster *c, uint32_t index)
  * does, or the cluster is over; its key then. */
 static bool step_cluster(struct dcluster *c, uint64_t until, uint64_t *key)
 {
-	uint32_t n = c->job->nctas * c->info.warps_per_cta, next = n, met = n;
-	uint64_t best = UINT64_MAX;
+	uint32_t n = c->job->nctas * c->info.warps_per_cta, next = 0;
 
-	for (uint32_t k = 0; k < n; k++) {
-		const struct dwarp *w = &c->warp[k];
-
-		if (w->met)
-			met = met == n ? k : met;
-		else if (!w->over && (next == n || w->key < best)) {
-			best = w->key;
+	for (uint32_t k = 1; k < n; k++)
+		if (c->turn[k] < c->turn[next])
 			next = k;
-		}
-	}
-	*key = best;
-	if (next < n && best > until)
-		return false;
-	if (next < n)
+	*key = c->turn[next];
+	if (*key != NEVER) {
+		if (*key > until)
+			return false;
 		run_warp(c, next);
-	else if (met < n)
-		meet(c, met, true);
-	else
-		return false;
-	return true;
+		return true;
+	}
+	for (uint32_t k = 0; c->nmet && k < n; k++)
+		if (c->warp[k].met) {
+			meet(c, k, true);
+			return true;
+		}
+	return false;
 }
 
 static void run_cluster(struct dcluster *c)
 {
 	uint64_t key;
 
-	while (step_cluster(c, UINT64_MAX, &key))
+	while (step_cluster(c, NEVER, &key))
 		;
 }
 
@@ -196,6 +195,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 
 	memset(c->warp, 0, n * sizeof *c->warp);
 	c->stream.n = 0;
+	c->nmet = 0;
 	c->running = c->job->nctas;
 	for (uint32_t k = 0; k < c->job->nctas; k++)
 		c->left[k] = threads;
@@ -204,6 +204,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 
 		c->warp[k].all = lanes >= 32 ? UINT32_MAX : (1u << lanes) - 1;
 		c->warp[k].over = true;
+		c->turn[k] = NEVER;
 		c->warp[k].maxnreg = c->info.launch->regs_per_thread;
 	}
 	while (from < to) {
@@ -305,9 +306,10 @@ static void close_caches(struct dcluster *c)
 
 static void open_cluster(struct dcluster *c, struct job *j)
 {
-	*c = (struct dcluster){ .job = j, .info = { .launch = j->l->info, .nctas = j->nctas,
+	*c = (struct dcluster){ .job = j, .registers = j->l->func->note_of, .info = { .launch = j->l->info, .nctas = j->nctas,
 		.warps_per_cta = j->nwarps / j->nctas } };
 	c->warp = base_alloc(j->nwarps * sizeof *c->warp);
+	c->turn = base_alloc(j->nwarps * sizeof *c->turn);
 	c->left = base_alloc(j->nctas * sizeof *c->left);
 }
 
@@ -317,6 +319,7 @@ static void close_cluster(struct dcluster *c)
 	vec_free(&c->model);
 	vec_free(&c->span);
 	free(c->warp);
+	free(c->turn);
 	free(c->left);
 }
 
@@ -331,11 +334,12 @@ static void worker(void *user)
 	open_caches(&c);
 	while ((work = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo * j->shares) {
 		c.share = work % j->shares;
+		c.registers = j->l->func->note_of && (!j->l->registers || c.share == j->parts);
 		c.result = (struct decode_result){ 0 };
 		begin_cluster(&c, j->todo[work / j->shares]);
 		run_cluster(&c);
 		end_cluster(&c);
-		if (!c.share) /* what the others count is the same */
+		if (c.share == j->shares - 1) /* what the others count is the same */
 			add_result(&total, &c.result);
 	}
 	pthread_mutex_lock(&j->lock);
@@ -379,12 +383,12 @@ static void run_grid(struct job *j)
 		heap[k].c = &all[k];
 	}
 	while (n) {
-		uint64_t until = n < 2 ? UINT64_MAX : n < 3 || heap[1].key < heap[2].key
+		uint64_t until = n < 2 ? NEVER : n < 3 || heap[1].key < heap[2].key
 			? heap[1].key : heap[2].key;
 
 		while (step_cluster(heap->c, until, &heap->key))
 			;
-		if (heap->key == UINT64_MAX) {
+		if (heap->key == NEVER) {
 			end_cluster(heap->c);
 			add_result(&j->result, &heap->c->result);
 			close_cluster(heap->c);
@@ -459,12 +463,12 @@ static void sort_chunks(struct job *j)
 	free(all);
 }
 
-static void describe_sites(const struct rewrite *code, struct site_info *info, bool peers)
+static void describe_sites(const struct rewrite *code, struct site_info *info,
+	struct batch_info *batch, bool peers)
 {
 	for (size_t k = 1; k < code->site.n; k++) {
 		const struct rewrite_site *s = &code->site.at[k];
 		struct site_info *i = &info[k];
-		struct plan p;
 
 		i->phase = s->phase;
 		if (s->phase == PHASE_GLOBAL)
@@ -480,8 +484,8 @@ static void describe_sites(const struct rewrite *code, struct site_info *info, b
 		for (uint32_t b = 0; s->phase == PHASE_BATCH && b < s->nbatch; b++) {
 			if (!b)
 				i->uniform_words = 0;
-			plan_of(s->func, code->batch.at[s->batch + b], &p);
-			i->uniform_words = (uint16_t)(i->uniform_words + plan_words(&p));
+			batch[s->batch + b] = batch_of(s->func, code->batch.at[s->batch + b]);
+			i->uniform_words = (uint16_t)(i->uniform_words + batch[s->batch + b].words);
 		}
 	}
 }
@@ -502,17 +506,19 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 	uint32_t nctas = at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]);
 	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
 	struct site_info *info = base_alloc((l->code->site.n + 1) * sizeof *info);
-	struct job j = { .l = l, .info = info, .nctas = nctas,
+	struct batch_info *batch = base_alloc((l->code->batch.n + 1) * sizeof *batch);
+	struct job j = { .l = l, .info = info, .batch = batch, .nctas = nctas,
 		.nwarps = nctas * ((threads + 31) / 32),
 		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
-		.shares = l->shares ? l->shares : 1,
+		.parts = l->parts ? l->parts : 1,
+		.shares = (l->parts ? l->parts : 1) + l->registers,
 		.seen = base_alloc(l->code->site.n + 1) };
 	struct crew_task task[CREW_MOST];
 	uint64_t work;
 	unsigned n = l->jobs < 1 ? 1 : l->jobs > CREW_MOST ? CREW_MOST : l->jobs;
 
 	pthread_mutex_init(&j.lock, NULL);
-	describe_sites(l->code, info, nctas > 1);
+	describe_sites(l->code, info, batch, nctas > 1);
 	sort_chunks(&j);
 	j.todo = base_alloc((j.nclusters + 1) * sizeof *j.todo);
 	for (uint32_t k = 0; k < j.nclusters; k++)
@@ -546,5 +552,6 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 	free(j.first);
 	free(j.chunk);
 	free(j.seen);
+	free(batch);
 	free(info);
 }

@@ -19,6 +19,13 @@ struct site_info {
 	bool meets;                /* the four warps of a warpgroup go on together */
 };
 
+/* Of an instruction recorded with its group of wgmma. */
+struct batch_info {
+	uint8_t words;             /* of the record that are its own */
+	bool mma, a_regs, a_mn, b_mn; /* a wgmma; A in registers; transposed */
+	uint16_t n;                /* columns of B */
+};
+
 struct record {
 	uint32_t site, lanes;
 	uint64_t key;              /* in the order between warps */
@@ -39,7 +46,6 @@ struct stream {
 struct dwarp {
 	uint32_t first, nstreams;
 	uint32_t current;          /* stream with the next record */
-	uint64_t key;              /* of the next record that takes part in the order */
 	bool met;                  /* waits for its warpgroup */
 	bool over;
 	struct record held;        /* the record at which it waits */
@@ -76,16 +82,19 @@ struct model {                 /* of an mbarrier */
 struct job {
 	const struct decode_launch *l;
 	const struct site_info *info;
+	const struct batch_info *batch; /* of each of code->batch */
 	uint8_t *seen;             /* sites, set by all threads */
 	uint32_t nclusters, nctas, nwarps;
 	const struct record_chunk **chunk; /* by cluster, stream, clock */
 	uint32_t *first;           /* of each cluster, in chunk */
-	uint32_t shares;           /* at least 1 */
+	uint32_t parts, shares;    /* of shared memory, at least 1; decoders of a cluster */
 	uint32_t *todo, ntodo;     /* clusters */
 	uint32_t next;             /* work to take: place in todo * shares + share */
 	pthread_mutex_t lock;
 	struct decode_result result;
 };
+
+#define NEVER UINT64_MAX      /* no turn comes later */
 
 /* One thread's cluster. */
 struct dcluster {
@@ -93,12 +102,16 @@ struct dcluster {
 	struct cluster_info info;
 	struct event_sink *sink;
 	struct dwarp *warp;
+	uint64_t *turn;            /* of each, when: the key of its next record; NEVER: it is
+				      over, or waits for its warpgroup */
 	VEC(struct stream) stream;
 	VEC(struct model) model;
 	VEC(struct ev_span) span;
 	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
-	uint32_t share;
+	uint32_t share;            /* its part, or job.parts: the registers of wgmma */
+	bool registers;            /* they are its work, too */
+	uint32_t nmet;             /* warps that wait for their warpgroup */
 	uint32_t ops, running;
 	uint32_t *left;            /* lanes of each CTA that have not exited */
 	struct decode_result result;
@@ -121,6 +134,8 @@ static inline uint32_t record_word(const struct dcluster *c, const struct record
 	return r->words[word];
 }
 
+/* ---- wgmma.c ---- */
+struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i);
 /* ---- access.c ---- */
 /* Bytes a lane of a weak load or store of the CTA's own shared memory; 0: it is
  * something else. peers: its cluster has other CTAs. */

@@ -53,7 +53,7 @@ void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint3
 	const struct way_cache *way_here;
 	uint32_t to;
 
-	if (!f->note_of)
+	if (!c->registers)
 		return;
 	to = (uint32_t)(i - f->func->insn);
 	if (w->past == to + 1)
@@ -68,23 +68,28 @@ void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint3
 
 /* ---- groups and waits ---- */
 
-struct mma { unsigned n; bool a_regs, a_mn, b_mn; };
-
-static struct mma mma_of(const struct ptx_insn *i)
+struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i)
 {
-	struct mma m = { .a_regs = i->operand[1].kind == PO_VEC };
+	struct batch_info b = { .mma = i->op == OP_wgmma_mma_async };
 	int64_t imm[4] = { 1, 1, 0, 0 };
-	unsigned rows, depth, n = 0;
+	unsigned rows, cols, depth, n = 0;
+	struct plan p;
 
-	ptx_shape(ptx_pick(i, MG_shape), &rows, &m.n, &depth);
+	plan_of(f, i, &p);
+	b.words = (uint8_t)plan_words(&p);
+	if (!b.mma)
+		return b;
+	b.a_regs = i->operand[1].kind == PO_VEC;
+	ptx_shape(ptx_pick(i, MG_shape), &rows, &cols, &depth);
 	for (unsigned k = 4; k < i->noperands && n < 4; k++) {
-		if (n == 2 && m.a_regs)
+		if (n == 2 && b.a_regs)
 			n = 3;
 		imm[n++] = i->operand[k].imm;
 	}
-	m.a_mn = imm[2];
-	m.b_mn = imm[3];
-	return m;
+	b.n = (uint16_t)cols;
+	b.a_mn = imm[2];
+	b.b_mn = imm[3];
+	return b;
 }
 
 /* What a wgmma reads, by its descriptors: they come back with each turn of a ring
@@ -94,7 +99,7 @@ struct mma_pieces {
 	uint32_t words[4];         /* of its descriptors */
 	uint32_t share;            /* who asked */
 	uint16_t part[6];
-	struct ev_span span[640];
+	struct ev_span span[];     /* part[5] of them */
 };
 
 /* What this share will not look at need not be told. */
@@ -102,18 +107,20 @@ static unsigned keep_share(const struct dcluster *c, uint32_t *piece, unsigned n
 {
 	unsigned kept = 0;
 
-	if (c->job->shares == 1)
+	if (c->job->parts == 1)
 		return n;
 	for (unsigned k = 0; k < n; k++)
-		if (cell_share(piece[k], c->job->shares) == c->share)
+		if (cell_share(piece[k], c->job->parts) == c->share)
 			piece[kept++] = piece[k];
 	return kept;
 }
 
-static void find_pieces(const struct dcluster *c, struct mma_pieces *p, const struct mma *m)
+#define MOST_SPANS 640
+
+static void find_pieces(const struct dcluster *c, const struct batch_info *m, const uint32_t *words,
+	uint16_t part[6], struct ev_span span[MOST_SPANS])
 {
 	uint32_t piece[512], rows[32];
-	const uint32_t *words = p->words;
 	struct wg_desc d;
 	unsigned n = 0, many;
 
@@ -123,67 +130,72 @@ static void find_pieces(const struct dcluster *c, struct mma_pieces *p, const st
 		words += 2;
 	}
 	for (unsigned k = 0; k < 4; k++) {
-		p->part[k] = (uint16_t)n;
+		part[k] = (uint16_t)n;
 		if (m->a_regs)
 			continue;
 		wg_desc_rows(piece, m->a_mn, k, rows);
 		many = keep_share(c, rows, 32);
 		if (many)
-			n += wg_desc_spans(rows, many, p->span + n);
+			n += wg_desc_spans(rows, many, span + n);
 	}
-	p->part[4] = (uint16_t)n;
+	part[4] = (uint16_t)n;
 	d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
 	wg_desc_pieces(&d, m->b_mn, m->n, piece);
 	many = keep_share(c, piece, 2 * m->n);
 	if (many)
-		n += wg_desc_spans(piece, many, p->span + n);
-	p->part[5] = (uint16_t)n;
+		n += wg_desc_spans(piece, many, span + n);
+	part[5] = (uint16_t)n;
 }
 
 static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn *i,
-	const struct mma *m, const uint32_t *words)
+	const struct batch_info *m, const uint32_t *words)
 {
 	size_t n = m->a_regs ? 2 : 4;
 	uint32_t h = i->line;
+	struct ev_span span[MOST_SPANS];
 	struct mma_pieces **p;
+	uint16_t part[6];
 
 	for (size_t k = 0; k < n; k++)
 		h = (h ^ words[k]) * 0x9e3779b1u;
 	p = &c->pieces[h >> 16 & (PIECES - 1)];
 	if (*p && (*p)->insn == i && (*p)->share == c->share && !memcmp((*p)->words, words, n * sizeof *words))
 		return *p;
-	if (!*p)
-		*p = base_alloc(sizeof **p);
+	find_pieces(c, m, words, part, span);
+	*p = base_resize(*p, sizeof **p + part[5] * sizeof *span);
 	(*p)->insn = i;
 	(*p)->share = c->share;
 	memcpy((*p)->words, words, n * sizeof *words);
-	find_pieces(c, *p, m);
+	memcpy((*p)->part, part, sizeof part);
+	memcpy((*p)->span, span, part[5] * sizeof *span);
 	return *p;
 }
 
 /* words: those of this mma in the record of its group. */
 static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const struct ptx_insn *i,
-	uint32_t id, const uint32_t *words)
+	const struct batch_info *m, uint32_t id, const uint32_t *words)
 {
 	struct event e = record_event(c, first, site, EV_WG_MMA, FULL);
-	struct mma m = mma_of(i);
-	const struct mma_pieces *p = pieces(c, i, &m, words);
 	uint32_t regs[132];
 	unsigned nd = 0;
 
 	e.site = id;
 	e.op = ++c->ops;
-	words += m.a_regs ? 2 : 4;
-	memcpy(e.part, p->part, sizeof e.part);
-	e.spans = p->span;
-	e.nspans = p->part[5];
+	if (c->share < c->job->parts) {
+		const struct mma_pieces *p = pieces(c, i, m, words);
+
+		memcpy(e.part, p->part, sizeof e.part);
+		e.spans = p->span;
+		e.nspans = p->part[5];
+	}
+	words += m->a_regs ? 2 : 4;
 	e.flags = (i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0]) ? EVF_SCALE_D : 0;
-	e.tx = (int64_t)(m.n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
+	e.tx = (int64_t)(m->n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
 		(uint64_t)ptx_type_of(i, 2) << 32);
-	for (unsigned k = 0; k < i->operand[0].n && k < 128; k++)
+	for (unsigned k = 0; c->registers && k < i->operand[0].n && k < 128; k++)
 		regs[nd++] = i->operand[0].list[k].reg;
 	e.nregs_d = (uint16_t)nd;
-	for (unsigned k = 0; m.a_regs && k < i->operand[1].n && k < 4; k++)
+	for (unsigned k = 0; c->registers && m->a_regs && k < i->operand[1].n && k < 4; k++)
 		regs[nd + e.nregs_a++] = i->operand[1].list[k].reg;
 	e.regs = regs;
 	emit(c, &e);
@@ -211,16 +223,15 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 	}
 	for (uint32_t k = 0; k < s->nbatch; k++) {
 		const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
+		const struct batch_info *b = &c->job->batch[s->batch + k];
 		struct event e;
-		struct plan p;
 
-		plan_of(s->func, i, &p);
 		for (uint32_t w = 0; w < 4; w++)
 			if (r[w])
 				tell_way(c, first + w, i, FULL);
-		if (i->op == OP_wgmma_mma_async) {
-			on_mma(c, first, one->site, i, record_batch_site(c, one->site, k), words);
-			words += plan_words(&p);
+		if (b->mma) {
+			on_mma(c, first, one->site, i, b, record_batch_site(c, one->site, k), words);
+			words += b->words;
 			continue;
 		}
 		for (uint32_t w = 0; w < 4; w++) {

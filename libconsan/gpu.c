@@ -191,9 +191,9 @@ static void note_clean(struct gpu_module *m, uint64_t signature)
 /* The checks that share a cluster's work are kept from launch to launch, with
  * their memory, and made while the first kernel runs. */
 struct gpu_shares {
-	struct check *check[SHARES_MOST];
-	struct crew_task task[SHARES_MOST];
-	struct ready { struct gpu_shares *of; unsigned k; struct check_config config; } ready[SHARES_MOST];
+	struct check *check[SHARES_MOST + 1]; /* the last: registers */
+	struct crew_task task[SHARES_MOST + 1];
+	struct ready { struct gpu_shares *of; unsigned k; struct check_config config; } ready[SHARES_MOST + 1];
 	uint32_t bytes, nctas, threads; /* for which they were made */
 };
 
@@ -203,7 +203,7 @@ struct gpu_flight {
 	struct consan *c;
 	struct check *check;
 	struct check **share;      /* shares of them */
-	unsigned shares;           /* 0: there is only `check` */
+	unsigned parts, shares;    /* 0: there is only `check` */
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
 	const void *pool;          /* that is being decoded */
@@ -422,6 +422,12 @@ static unsigned shares_of(const struct consan *c, uint32_t work)
 	return n > 1 ? n : 0;
 }
 
+/* One more check follows the registers of wgmma, if there are any. */
+static unsigned with_registers(unsigned parts, const struct rewrite_func *f)
+{
+	return parts && f->note_of ? parts + 1 : parts;
+}
+
 /* Nothing was found, and every cluster was looked at. Else the checks are made
  * again by one alone, which says what they would only say in parts. */
 static bool shares_clean(struct gpu_flight *f, const struct decode_result *r)
@@ -438,14 +444,14 @@ static struct gpu_shares *shares_open(struct consan *c)
 {
 	if (!c->shares)
 		c->shares = base_alloc(sizeof *c->shares);
-	for (unsigned k = 0; k < SHARES_MOST; k++)
+	for (unsigned k = 0; k <= SHARES_MOST; k++)
 		crew_wait(&c->shares->task[k]);
 	return c->shares;
 }
 
 static void shares_drop(struct gpu_shares *s)
 {
-	for (unsigned k = 0; k < SHARES_MOST; k++) {
+	for (unsigned k = 0; k <= SHARES_MOST; k++) {
 		if (s->check[k])
 			check_close(s->check[k]);
 		s->check[k] = NULL;
@@ -459,7 +465,7 @@ static void run_shared(struct gpu_flight *f, struct check_config config, struct 
 	struct gpu_shares *s = shares_open(f->c);
 
 	config.found = NULL;
-	config.shards = f->shares;
+	config.shards = f->parts;
 	for (unsigned k = 0; k < f->shares; k++) {
 		config.shard = k;
 		if (s->check[k])
@@ -468,9 +474,11 @@ static void run_shared(struct gpu_flight *f, struct check_config config, struct 
 			s->check[k] = check_open(&config);
 	}
 	f->share = s->check;
-	d->shares = f->shares;
+	d->parts = f->parts;
+	d->registers = f->shares > f->parts;
 	decode_run(d, r);
-	d->shares = 0;
+	d->parts = 0;
+	d->registers = false;
 	if (shares_clean(f, r)) {
 		f->check = check_open(&config); /* which has nothing to say */
 		return;
@@ -493,7 +501,8 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
 
 	cost->clusters = to_check(&config->launch, d->skip);
-	cost->shares = f->shares = shares_of(f->c, cost->clusters);
+	f->parts = shares_of(f->c, cost->clusters);
+	cost->shares = f->shares = with_registers(f->parts, f->func);
 	if (f->shares)
 		run_shared(f, *config, d, r);
 	cost->again = f->shares && !f->check;
@@ -601,15 +610,16 @@ static void make_ready(void *user)
 void gpu_expect(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	unsigned n = shares_of(c, 1);
-	struct check_config config = { .policy = c->policy, .shards = n };
+	unsigned parts = shares_of(c, 1), n;
+	struct check_config config = { .policy = c->policy, .shards = parts };
 	struct launch_info *i = &config.launch;
 	struct gpu_shares *s;
 
 	gpu_stand_by(c);
-	crew_alert(SHARES_MOST - 1);
-	if (!n || !f || f->refused)
+	crew_alert(SHARES_MOST);
+	if (!parts || !f || f->refused)
 		return;
+	n = with_registers(parts, f);
 	pthread_mutex_lock(&c->launching);
 	s = shares_open(c);
 	*i = (struct launch_info){ .kernel = f->func->name, .shared_static = l->shared, .sm = l->sm };

@@ -290,6 +290,7 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	c->number = info->id + (k->global ? k->global->base : 0);
 	reset_cluster(c);
 	c->cut = k->config.broken;
+	c->registers = !k->config.shards || k->config.shard == k->config.shards;
 	return &c->sink;
 }
 

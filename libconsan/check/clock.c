@@ -162,6 +162,36 @@ static inline uint32_t key_of(const struct partial *p)
 	return (uint32_t)p->plane << 16 | p->agent;
 }
 
+/* Entry k is the only one of its key. */
+static inline bool is_alone(const struct frontier *f, uint32_t k)
+{
+	return k + 1 == f->npart || key_of(&f->part[k + 1]) != key_of(&f->part[k]);
+}
+
+/* What add_partial() does where p meets one entry and either stands for both: the
+ * usual case, an elected lane's doings. False: nothing was done. */
+static inline bool meet_alone(struct frontier *f, struct partial p, uint32_t *from)
+{
+	const uint32_t key = key_of(&p);
+	struct partial *q;
+	uint32_t k = *from;
+
+	while (k < f->npart && key_of(&f->part[k]) < key)
+		k++;
+	*from = k;
+	if (k == f->npart)
+		return false;
+	q = &f->part[k];
+	if (key_of(q) != key || !is_alone(f, k))
+		return false;
+	if (q->epoch >= p.epoch && !(p.lanes & ~q->lanes))
+		return true;
+	if (q->epoch > p.epoch || q->lanes & ~p.lanes || p.epoch <= overtaken(f, p.plane, p.agent))
+		return false;
+	*q = p;
+	return true;
+}
+
 /* Per lane only the newest epoch stays; no entry is empty. No entry before number
  * `from` has p's key; the result says so of p's and later ones. */
 static uint32_t add_partial(struct frontier *f, struct partial p, uint32_t from)
@@ -263,7 +293,8 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 	if (f->npart)
 		tidy(f);
 	for (i = at = 0; i < from->npart; i++)
-		at = add_partial(f, from->part[i], at);
+		if (!meet_alone(f, from->part[i], &at))
+			at = add_partial(f, from->part[i], at);
 }
 
 bool frontier_covers(const struct frontier *f, const struct frontier *of)

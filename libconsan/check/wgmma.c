@@ -128,6 +128,8 @@ void on_regs(struct cluster *c, const struct event *e)
 	bool move = e->flags & EVF_MOVE, write = e->mode & EVM_WRITE;
 	struct finding *f;
 
+	if (!c->registers)
+		return;
 	w->reg_touched = true;
 	for (unsigned i = 0; i < e->nregs_d; i++) {
 		struct plain_reg *p = plain_of(w, e->regs[i]);
@@ -203,7 +205,10 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 	g->inside++;
 	g->last = g->open;
 	g->site = e->site;
-	use_registers(c, w, g, e);
+	if (c->registers)
+		use_registers(c, w, g, e);
+	if (!e->nspans)
+		return;
 	meet(c, w);
 	for (unsigned part = 0; part < 5; part++) {
 		bool own_rows = part < 4 && !c->check->config.policy.wgmma_a_by_warpgroup;
