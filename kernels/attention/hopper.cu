@@ -494,23 +494,15 @@ int main(int argc, char **argv)
 	const struct run r = harness_args(argc, argv, prog);
 	struct checker c = {};
 
-	harness_require(b > 0 && h > 0 && n > 0, prog, "sizes must be positive");
-	harness_require(b < 65536 && h < 65536 && b * h < 65536, prog,
-		"b * h must be below 65536, the grid's limit in y");
-	harness_require(n < 1 << 24, prog, "n must be below 2^24");
+	attention_require(prog, b, h, n, n, causal);
 	harness_require(d == 64 || d == 128, prog, "d must be 64 or 128");
-	harness_require(causal == 0 || causal == 1, prog, "causal must be 0 or 1");
 	harness_require(cluster == 1 || cluster == 2 || cluster == 4, prog,
 		"cluster must be 1, 2 or 4");
 
-	const uint64_t size = (uint64_t)b * h * n * d;
-	__half *q = harness_halves(1, size), *k = harness_halves(2, size), *v = harness_halves(3, size);
-	__half *dq = harness_device(q, size), *dk = harness_device(k, size);
-	__half *dv = harness_device(v, size);
-	__half *out = harness_device<__half>(NULL, size);
+	const attention a(b * h, n, n, d, causal != 0);
 	const tensors t = {
-		heads_map(dq, b * h, n, d, WM), heads_map(dk, b * h, n, d, BN / cluster),
-		heads_map(dv, b * h, n, d, BN / cluster), heads_map(out, b * h, n, d, WM),
+		heads_map(a.q.device, b * h, n, d, WM), heads_map(a.k.device, b * h, n, d, BN / cluster),
+		heads_map(a.v.device, b * h, n, d, BN / cluster), heads_map(a.out, b * h, n, d, WM),
 	};
 	const sizes s = {(int)n, causal != 0};
 
@@ -521,20 +513,13 @@ int main(int argc, char **argv)
 	CUDA(cudaDeviceSynchronize());
 
 	if (r.check)
-		reference_check(c, {b * h, n, n, d, causal != 0, q, k, v}, out);
+		attention_check(c, a);
 	if (r.bench) {
 		const double time = harness_time([&] { launch(t, s, b * h, d, cluster, no_bug{}); });
 
 		printf("hopper: b %ld, h %ld, n %ld, d %ld%s, clusters of %ld: %.3f ms, %.1f TFLOP/s\n", b,
 			h, n, d, causal ? ", causal" : "", cluster, time * 1e3,
-			4e-12 * size * n / (causal ? 2 : 1) / time);
+			attention_tflops(a, time));
 	}
-	cudaFree(dq);
-	cudaFree(dk);
-	cudaFree(dv);
-	cudaFree(out);
-	free(q);
-	free(k);
-	free(v);
 	return r.check ? checker_verdict(c, prog) : 0;
 }

@@ -38,8 +38,7 @@
  *
  * Tensors are [batch * head][row][64] halves. A row of ranks has up to 128 rows
  * of each for each of its ranks; what is missing is zero, and masked. */
-#include "hopper.cuh"
-#include "hopper_host.h"
+#include "mesh.cuh"
 
 #include "../common/channel.cuh"
 
@@ -73,15 +72,6 @@ enum {
 
 PLANT(BUGS)
 
-struct tensors {
-	CUtensorMap q, k, v, o;
-};
-
-struct sizes {
-	int n, ranks;
-	bool causal, by_group;
-};
-
 /* Of one direction */
 struct wave {
 	channel<SLOTS> ch;     /* full: of what comes in; empty: of what goes out */
@@ -96,17 +86,6 @@ struct barriers {
 struct memory {
 	__half *q, *own, *slots; /* slots: of the eastbound wave, of the westbound */
 };
-
-DEVICE int my_rank(const sizes &s)
-{
-	return s.by_group ? cluster_y() : cluster_x();
-}
-
-/* The CTA of the cluster that works for a rank */
-DEVICE int cta_of(const sizes &s, int rank)
-{
-	return s.by_group ? rank * cluster_width() : rank;
-}
 
 /* How many chunks this rank sees of a wave, its own among them */
 DEVICE int chunks_of(const sizes &s, int direction)
@@ -218,8 +197,8 @@ DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const m
 		multiply_keys<D>(scores, q, chunk); // @bug stale_parity CS121
 		wgmma_commit();
 		wgmma_wait<0>();
-		if (key + BN > s.n || (s.causal && key + BN > first))
-			mask_scores(scores, key + threadIdx.x % 4 * 2, s.n, s.causal, row);
+		if (key + BN > s.keys || (s.causal && key + BN > first))
+			mask_scores(scores, key + threadIdx.x % 4 * 2, s.keys, s.causal, row);
 		softmax_step(r, scores, shrink, scale);
 		scale_rows(o, shrink);
 		pack_weights(p, scores);
@@ -310,78 +289,45 @@ mesh_kv(const __grid_constant__ tensors t, const sizes s, Bug bug)
 
 /* ---- host ---- */
 
-struct shape {
-	long heads, n, ranks, axis, group, causal;
-};
-
-template <class Bug> static void launch(const tensors &t, const struct shape &p, Bug bug)
+template <class Bug> static void launch(const attention &a, const struct row &row, Bug bug)
 {
-	const sizes s = {(int)p.n, (int)p.ranks, p.causal != 0, p.axis != 0};
-	const dim3 row = p.axis ? dim3(p.group, p.ranks) : dim3(p.ranks);
-
-	launch_clusters(mesh_kv<Bug>, dim3(row.x, row.y, p.heads), row, THREADS, SMEM, t, s, bug);
+	row_launch(mesh_kv<Bug>, a, row, THREADS, SMEM, bug);
 }
 
 int main(int argc, char **argv)
 {
-	long b = 1, h = 1;
-	struct shape s = {0, 450, 4, 0, 2, 0};
+	long b = 1, h = 1, n = 450, causal = 0;
+	struct row row = ROW;
 	const struct option options[] = {
 		{"b", &b, "batches"},
 		{"h", &h, "heads"},
-		{"n", &s.n, "rows of Q, K and V of each head, up to 128 for each rank"},
-		{"causal", &s.causal, "1: row i sees the keys up to i"},
-		{"ranks", &s.ranks, "length of the row, 1 to 8"},
-		{"rank_axis", &s.axis, "0: every CTA is a rank; 1: CTA 0 of each group is"},
-		{"group", &s.group, "CTAs of a group, if rank_axis is 1; ranks * group up to 8"},
+		{"n", &n, "rows of Q, K and V of each head, up to 128 for each rank"},
+		{"causal", &causal, "1: row i sees the keys up to i"},
+		ROW_OPTIONS(row),
 	};
 	const struct program prog = {"mesh_kv", "ring attention on an open row of CTAs, K and V travel",
-		__FILE__, options, 7, bugs, sizeof bugs / sizeof *bugs};
+		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
 	const struct run r = harness_args(argc, argv, prog);
 	struct checker c = {};
 
-	harness_require(b > 0 && h > 0 && s.n > 0, prog, "sizes must be positive");
-	harness_require(b < 65536 && h < 65536 && b * h < 65536, prog,
-		"b * h must be below 65536, the grid's limit in z");
-	harness_require((s.causal == 0 || s.causal == 1) && (s.axis == 0 || s.axis == 1), prog,
-		"causal and rank_axis must be 0 or 1");
-	harness_require(s.ranks >= 1 && s.group >= 1 && s.ranks * (s.axis ? s.group : 1) <= 8, prog,
-		"a cluster has 1 to 8 CTAs: ranks, or ranks * group with rank_axis=1");
-	harness_require(s.n <= s.ranks * BM, prog,
-		"n must be at most 128 * ranks: a rank holds its part of K and V in shared memory");
-	s.heads = b * h;
+	attention_require(prog, b, h, n, n, causal);
+	row_require(prog, row, n);
 
-	const uint64_t size = (uint64_t)s.heads * s.n * D;
-	__half *q = harness_halves(1, size), *k = harness_halves(2, size), *v = harness_halves(3, size);
-	__half *dq = harness_device(q, size), *dk = harness_device(k, size);
-	__half *dv = harness_device(v, size);
-	__half *out = harness_device<__half>(NULL, size);
-	const tensors t = {
-		heads_map(dq, s.heads, s.n, D, WM), heads_map(dk, s.heads, s.n, D, BN),
-		heads_map(dv, s.heads, s.n, D, BN), heads_map(out, s.heads, s.n, D, WM),
-	};
+	const attention a(b * h, n, n, D, causal != 0);
 
 	if (r.bug >= 0)
-		launch(t, s, planted_bug{r.bug});
+		launch(a, row, planted_bug{r.bug});
 	else
-		launch(t, s, no_bug{});
+		launch(a, row, no_bug{});
 	CUDA(cudaDeviceSynchronize());
 
 	if (r.check)
-		reference_check(c, {s.heads, s.n, s.n, D, s.causal != 0, q, k, v}, out);
+		attention_check(c, a);
 	if (r.bench) {
-		const double time = harness_time([&] { launch(t, s, no_bug{}); });
+		const double time = harness_time([&] { launch(a, row, no_bug{}); });
 
-		printf("mesh_kv: b %ld, h %ld, n %ld, %ld ranks%s: %.3f ms, %.1f TFLOP/s\n", b, h, s.n,
-			s.ranks, s.causal ? ", causal" : "", time * 1e3,
-			4e-12 * size * s.n / (s.causal ? 2 : 1) / time);
+		printf("mesh_kv: b %ld, h %ld, n %ld, %ld ranks%s: %.3f ms, %.1f TFLOP/s\n", b, h, n,
+			row.ranks, causal ? ", causal" : "", time * 1e3, attention_tflops(a, time));
 	}
-	cudaFree(dq);
-	cudaFree(dk);
-	cudaFree(dv);
-	cudaFree(out);
-	free(q);
-	free(k);
-	free(v);
 	return r.check ? checker_verdict(c, prog) : 0;
 }

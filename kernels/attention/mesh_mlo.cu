@@ -34,8 +34,7 @@
  *
  * With --rank_axis=1 a rank is a group of CTAs of which only CTA 0 works, see
  * mesh_kv. Tensors are [batch * head][row][64] halves. */
-#include "hopper.cuh"
-#include "hopper_host.h"
+#include "mesh.cuh"
 
 #include "../common/channel.cuh"
 
@@ -69,15 +68,6 @@ enum {
 
 PLANT(BUGS)
 
-struct tensors {
-	CUtensorMap q, k, v, o;
-};
-
-struct sizes {
-	int queries, keys, ranks;
-	bool by_group;
-};
-
 struct barriers {
 	uint64_t own_full;
 	channel<SLOTS> q;
@@ -89,17 +79,6 @@ struct memory {
 	__half *q, *k, *v, *staging;
 	float *parts; /* from the west, from the east */
 };
-
-DEVICE int my_rank(const sizes &s)
-{
-	return s.by_group ? cluster_y() : cluster_x();
-}
-
-/* The CTA of the cluster that works for a rank */
-DEVICE int cta_of(const sizes &s, int rank)
-{
-	return s.by_group ? rank * cluster_width() : rank;
-}
 
 DEVICE int root_of(const sizes &s)
 {
@@ -324,79 +303,46 @@ mesh_mlo(const __grid_constant__ tensors t, const sizes s, Bug bug)
 
 /* ---- host ---- */
 
-struct shape {
-	long heads, queries, keys, ranks, axis, group;
-};
-
-template <class Bug> static void launch(const tensors &t, const struct shape &p, Bug bug)
+template <class Bug> static void launch(const attention &a, const struct row &row, Bug bug)
 {
-	const sizes s = {(int)p.queries, (int)p.keys, (int)p.ranks, p.axis != 0};
-	const dim3 row = p.axis ? dim3(p.group, p.ranks) : dim3(p.ranks);
-
-	launch_clusters(mesh_mlo<Bug>, dim3(row.x, row.y, p.heads), row, THREADS, SMEM, t, s, bug);
+	row_launch(mesh_mlo<Bug>, a, row, THREADS, SMEM, bug);
 }
 
 int main(int argc, char **argv)
 {
-	long b = 1, h = 1;
-	struct shape s = {0, 300, 450, 4, 0, 2};
+	long b = 1, h = 1, m = 300, n = 450;
+	struct row row = ROW;
 	const struct option options[] = {
 		{"b", &b, "batches"},
 		{"h", &h, "heads"},
-		{"m", &s.queries, "rows of Q and O of each head"},
-		{"n", &s.keys, "rows of K and V of each head, up to 128 for each rank"},
-		{"ranks", &s.ranks, "length of the row, 1 to 8"},
-		{"rank_axis", &s.axis, "0: every CTA is a rank; 1: CTA 0 of each group is"},
-		{"group", &s.group, "CTAs of a group, if rank_axis is 1; ranks * group up to 8"},
+		{"m", &m, "rows of Q and O of each head"},
+		{"n", &n, "rows of K and V of each head, up to 128 for each rank"},
+		ROW_OPTIONS(row),
 	};
 	const struct program prog = {"mesh_mlo",
 		"attention on an open row of CTAs, partial results travel",
-		__FILE__, options, 7, bugs, sizeof bugs / sizeof *bugs};
+		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
 	const struct run r = harness_args(argc, argv, prog);
 	struct checker c = {};
 
-	harness_require(b > 0 && h > 0 && s.queries > 0 && s.keys > 0, prog,
-		"sizes must be positive");
-	harness_require(b < 65536 && h < 65536 && b * h < 65536, prog,
-		"b * h must be below 65536, the grid's limit in z");
-	harness_require(s.axis == 0 || s.axis == 1, prog, "rank_axis must be 0 or 1");
-	harness_require(s.ranks >= 1 && s.group >= 1 && s.ranks * (s.axis ? s.group : 1) <= 8, prog,
-		"a cluster has 1 to 8 CTAs: ranks, or ranks * group with rank_axis=1");
-	harness_require(s.keys <= s.ranks * BN, prog,
-		"n must be at most 128 * ranks: a rank holds its part of K and V in shared memory");
-	harness_require(s.queries < 1 << 24, prog, "m must be below 2^24");
-	s.heads = b * h;
+	attention_require(prog, b, h, m, n, 0);
+	row_require(prog, row, n);
 
-	const uint64_t qsize = (uint64_t)s.heads * s.queries * D, size = (uint64_t)s.heads * s.keys * D;
-	__half *q = harness_halves(1, qsize), *k = harness_halves(2, size), *v = harness_halves(3, size);
-	__half *dq = harness_device(q, qsize), *dk = harness_device(k, size);
-	__half *dv = harness_device(v, size);
-	__half *out = harness_device<__half>(NULL, qsize);
-	const tensors t = {
-		heads_map(dq, s.heads, s.queries, D, BM), heads_map(dk, s.heads, s.keys, D, BN),
-		heads_map(dv, s.heads, s.keys, D, BN), heads_map(out, s.heads, s.queries, D, BM),
-	};
+	const attention a(b * h, m, n, D, false);
 
 	if (r.bug >= 0)
-		launch(t, s, planted_bug{r.bug});
+		launch(a, row, planted_bug{r.bug});
 	else
-		launch(t, s, no_bug{});
+		launch(a, row, no_bug{});
 	CUDA(cudaDeviceSynchronize());
 
 	if (r.check)
-		reference_check(c, {s.heads, s.queries, s.keys, D, false, q, k, v}, out);
+		attention_check(c, a);
 	if (r.bench) {
-		const double time = harness_time([&] { launch(t, s, no_bug{}); });
+		const double time = harness_time([&] { launch(a, row, no_bug{}); });
 
-		printf("mesh_mlo: b %ld, h %ld, m %ld, n %ld, %ld ranks: %.3f ms, %.1f TFLOP/s\n", b, h,
-			s.queries, s.keys, s.ranks, time * 1e3, 4e-12 * qsize * s.keys / time);
+		printf("mesh_mlo: b %ld, h %ld, m %ld, n %ld, %ld ranks: %.3f ms, %.1f TFLOP/s\n", b, h, m, n,
+			row.ranks, time * 1e3, attention_tflops(a, time));
 	}
-	cudaFree(dq);
-	cudaFree(dk);
-	cudaFree(dv);
-	cudaFree(out);
-	free(q);
-	free(k);
-	free(v);
 	return r.check ? checker_verdict(c, prog) : 0;
 }

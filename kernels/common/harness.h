@@ -268,6 +268,20 @@ template <class T> static T *harness_device(const T *host, uint64_t n)
 	return at;
 }
 
+/* The same halves on the host and on the device, as long as this lives */
+struct halves {
+	__half *host, *device;
+
+	halves(uint32_t seed, uint64_t n)
+		: host(harness_halves(seed, n)), device(harness_device(host, n)) {}
+	halves(const halves &) = delete;
+	~halves()
+	{
+		cudaFree(device);
+		free(host);
+	}
+};
+
 /* ---- checking ---- */
 
 struct checker {

@@ -26,7 +26,7 @@
  * 8, so that rows are 16-byte aligned. What lies outside is read as zero.
  * Shared memory is swizzled: the eight 16-byte chunks that ldmatrix reads at
  * a time stand in different banks. */
-#include "../common/harness.h"
+#include "../common/product.h"
 #include "../common/tile.cuh"
 
 enum {
@@ -295,25 +295,6 @@ static void launch(const problem &p, long stages)
 	}
 }
 
-/* Every element of a small product, else some thousands of them. */
-static void check(struct checker &c, const problem &p, const __half *a, const __half *b)
-{
-	const uint64_t n = (uint64_t)p.m * p.n;
-	const uint64_t step = n * p.k <= 1 << 25 ? 1 : n / 4093 | 1;
-	__half *got = (__half *)malloc(n * sizeof *got);
-
-	CUDA(cudaMemcpy(got, p.c, n * sizeof *got, cudaMemcpyDeviceToHost));
-	for (uint64_t i = 0; i < n; i += step) {
-		const __half *row = a + i / p.n * p.k, *col = b + i % p.n;
-		double want = 0;
-
-		for (int k = 0; k < p.k; k++)
-			want += __half2float(row[k]) * __half2float(col[(uint64_t)k * p.n]);
-		checker_see(c, i, __half2float(got[i]), want, 1e-3);
-	}
-	free(got);
-}
-
 int main(int argc, char **argv)
 {
 	long m = 128, n = 256, k = 320, stages = 4, band = 16;
@@ -329,19 +310,15 @@ int main(int argc, char **argv)
 	const struct run r = harness_args(argc, argv, prog);
 	struct checker c = {};
 
-	harness_require(m > 0 && n > 0 && k > 0 && n % 8 == 0 && k % 8 == 0, prog,
-		"m, n and k must be positive, n and k multiples of 8: rows are copied 16 bytes at a time");
-	harness_require(m < 1 << 24 && n < 1 << 24 && k < 1 << 24, prog,
-		"m, n and k must be below 2^24: tiles are counted in 32 bits");
+	product_require(prog, m, n, k);
 	harness_require(stages >= MIN_STAGES && stages <= MAX_STAGES, prog,
 		"stages must be 2 to 5: one is read while another is filled");
 	harness_require(band > 0, prog, "band must be positive");
 	harness_require(r.bug < 0 || stages == 4, prog, "the bugs are planted with 4 stages");
 
-	__half *a = harness_halves(1, (uint64_t)m * k), *b = harness_halves(2, (uint64_t)k * n);
-	__half *da = harness_device(a, (uint64_t)m * k), *db = harness_device(b, (uint64_t)k * n);
+	const halves a(1, (uint64_t)m * k), b(2, (uint64_t)k * n);
 	__half *dc = harness_device<__half>(NULL, (uint64_t)m * n);
-	const problem p = {da, db, dc, (int)m, (int)n, (int)k,
+	const problem p = {a.device, b.device, dc, (int)m, (int)n, (int)k,
 		(int)min(band, (m + BM - 1) / BM)};
 
 	if (r.bug >= 0)
@@ -351,17 +328,13 @@ int main(int argc, char **argv)
 	CUDA(cudaDeviceSynchronize());
 
 	if (r.check)
-		check(c, p, a, b);
+		product_check(c, {m, n, k, a.host, b.host, n, 1}, dc);
 	if (r.bench) {
 		const double s = harness_time([&] { launch(p, stages); });
 
 		printf("hgemm: %ld x %ld x %ld, %ld stages, band %ld: %.3f ms, %.1f TFLOP/s\n",
 			m, n, k, stages, band, s * 1e3, 2e-12 * m * n * k / s);
 	}
-	cudaFree(da);
-	cudaFree(db);
 	cudaFree(dc);
-	free(a);
-	free(b);
 	return r.check ? checker_verdict(c, prog) : 0;
 }

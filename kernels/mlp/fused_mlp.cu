@@ -40,6 +40,7 @@
  * A is M x K, B1 and B2 are N x K, C and C2 are M x N, row-major halves, K and N
  * multiples of 8. TMA reads what lies outside as zero and does not write it. */
 #include "../common/channel.cuh"
+#include "../common/product.h"
 #include "../common/tensor_map.h"
 
 enum form { FUSED, INDEPENDENT, EPILOGUE };
@@ -454,23 +455,18 @@ int main(int argc, char **argv)
 	const struct run r = harness_args(argc, argv, p);
 	struct checker c = {};
 
-	harness_require(m > 0 && n > 0 && k > 0 && n % 8 == 0 && k % 8 == 0, p,
-		"m, n and k must be positive, n and k multiples of 8: TMA strides are multiples of 16 bytes");
-	harness_require(m < 1 << 24 && n < 1 << 24 && k < 1 << 24, p,
-		"m, n and k must be below 2^24: tiles are counted in 32 bits");
+	product_require(p, m, n, k);
 	harness_require(ctas >= 0, p, "ctas must not be negative");
 	const long tiles = (m + BM - 1) / BM * ((n + BN - 1) / BN);
 	ctas = harness_ctas(ctas);
 	ctas = ctas < tiles ? ctas : tiles;
 
-	const uint64_t na = (uint64_t)m * k, nb = (uint64_t)n * k, nc = (uint64_t)m * n;
-	__half *a = harness_halves(1, na), *b1 = harness_halves(2, nb), *b2 = harness_halves(3, nb);
-	__half *bias = harness_halves(4, n);
-	__half *da = harness_device(a, na), *db1 = harness_device(b1, nb), *db2 = harness_device(b2, nb);
-	__half *dbias = harness_device(bias, n);
+	const uint64_t nc = (uint64_t)m * n;
+	const halves a(1, (uint64_t)m * k), b1(2, (uint64_t)n * k), b2(3, (uint64_t)n * k), bias(4, n);
 	__half *dc = harness_device<__half>(NULL, nc), *dc2 = harness_device<__half>(NULL, nc);
-	const tensors t = {tensor_map(da, m, k, BM), tensor_map(db1, n, k, BN),
-		tensor_map(db2, n, k, BN), tensor_map(dc, m, n, WM), tensor_map(dc2, m, n, WM), dbias};
+	const tensors t = {tensor_map(a.device, m, k, BM), tensor_map(b1.device, n, k, BN),
+		tensor_map(b2.device, n, k, BN), tensor_map(dc, m, n, WM), tensor_map(dc2, m, n, WM),
+		bias.device};
 	const sizes s = {(int)m, (int)n, (int)k};
 
 	if (r.bug >= 0)
@@ -480,22 +476,14 @@ int main(int argc, char **argv)
 	CUDA(cudaDeviceSynchronize());
 
 	if (r.check)
-		check(c, s, (enum form)form, {a, b1, b2, bias}, dc, dc2);
+		check(c, s, (enum form)form, {a.host, b1.host, b2.host, bias.host}, dc, dc2);
 	if (r.bench) {
 		const double time = harness_time([&] { launch(t, s, ctas, (enum form)form, no_bug{}); });
 
 		printf("fused_mlp: form %ld, %ld x %ld x %ld, %ld CTAs: %.3f ms, %.1f TFLOP/s\n", form,
 			m, n, k, ctas, time * 1e3, (form == EPILOGUE ? 2e-12 : 4e-12) * m * n * k / time);
 	}
-	cudaFree(da);
-	cudaFree(db1);
-	cudaFree(db2);
-	cudaFree(dbias);
 	cudaFree(dc);
 	cudaFree(dc2);
-	free(a);
-	free(b1);
-	free(b2);
-	free(bias);
 	return r.check ? checker_verdict(c, p) : 0;
 }

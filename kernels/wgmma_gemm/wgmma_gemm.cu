@@ -45,9 +45,8 @@
  * A is M x K, B is N x K, C is M x N, row-major halves; K and N are multiples
  * of 8. TMA reads what lies outside as zero and does not write it. */
 #include "../common/channel.cuh"
-#include "../common/harness.h"
-
-#include <cudaTypedefs.h>
+#include "../common/product.h"
+#include "../common/tensor_map.h"
 
 enum {
 	WM = 64,                       /* rows of a consumer warpgroup */
@@ -456,32 +455,6 @@ wgmma_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 
 /* ---- host ---- */
 
-/* A map of a row-major matrix of halves, read or written in boxes of `high`
- * rows by 64 columns, swizzled. */
-static CUtensorMap tensor_map(const __half *at, long rows, long cols, uint32_t high)
-{
-	static PFN_cuTensorMapEncodeTiled_v12000 encode;
-	const cuuint64_t size[] = {(cuuint64_t)cols, (cuuint64_t)rows};
-	const cuuint64_t stride[] = {(cuuint64_t)cols * 2};
-	const cuuint32_t box[] = {64, high}, step[] = {1, 1};
-	CUtensorMap map;
-
-	if (!encode) {
-		cudaDriverEntryPointQueryResult found;
-
-		CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&encode,
-			12000, cudaEnableDefault, &found));
-	}
-	if (!encode || encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, (void *)at, size, stride,
-		box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-		CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) !=
-		CUDA_SUCCESS) {
-		fprintf(stderr, "wgmma_gemm: cuTensorMapEncodeTiled failed\n");
-		exit(3);
-	}
-	return map;
-}
-
 /* Rows x columns of CTAs; 2 and 4 are the shapes that do best. */
 static const struct cta_layout {
 	unsigned rows, cols;
@@ -537,25 +510,6 @@ template <class Bug> static void launch(const job &j, long warpgroups, Bug bug)
 		launch<2>(j, bug);
 }
 
-/* Every element of a small product, else some thousands of them. */
-static void check(struct checker &c, long m, long n, long k, const __half *a, const __half *b,
-	const __half *device)
-{
-	const uint64_t size = (uint64_t)m * n;
-	const uint64_t step = size * k <= 1 << 25 ? 1 : size / 4093 | 1;
-	__half *got = (__half *)malloc(size * sizeof *got);
-
-	CUDA(cudaMemcpy(got, device, size * sizeof *got, cudaMemcpyDeviceToHost));
-	for (uint64_t i = 0; i < size; i += step) {
-		double want = 0;
-
-		for (long l = 0; l < k; l++)
-			want += __half2float(a[i / n * k + l]) * __half2float(b[i % n * k + l]);
-		checker_see(c, i, __half2float(got[i]), want, 1e-3);
-	}
-	free(got);
-}
-
 int main(int argc, char **argv)
 {
 	long m = 256, n = 512, k = 512, cluster = 1, fallback = NO_LAYOUT, warpgroups = 2, ctas = 0;
@@ -573,20 +527,18 @@ int main(int argc, char **argv)
 	const struct run r = harness_args(argc, argv, p);
 	struct checker c = {};
 
-	harness_require(m > 0 && n > 0 && k > 0 && n % 8 == 0 && k % 8 == 0, p,
-		"sizes must be positive, n and k multiples of 8");
+	product_require(p, m, n, k);
 	harness_require(warpgroups == 1 || warpgroups == 2, p, "1 or 2 warpgroups");
 	const cta_layout prefer = layouts[cluster], least = layouts[fallback];
 	harness_require(!least.rows || (prefer.rows % least.rows == 0 && prefer.cols % least.cols == 0),
 		p, "the cluster must be a multiple of its fallback in rows and in columns");
 
-	__half *a = harness_halves(1, (uint64_t)m * k), *b = harness_halves(2, (uint64_t)n * k);
-	__half *da = harness_device(a, (uint64_t)m * k), *db = harness_device(b, (uint64_t)n * k);
+	const halves a(1, (uint64_t)m * k), b(2, (uint64_t)n * k);
 	__half *dc = harness_device<__half>(NULL, (uint64_t)m * n);
 	const long high = warpgroups * WM * prefer.rows, wide = (long)BN * prefer.cols;
 	const job j = {
-		{tensor_map(da, m, k, warpgroups * WM / prefer.cols), tensor_map(db, n, k, BN / prefer.rows),
-			tensor_map(dc, m, n, WM)},
+		{tensor_map(a.device, m, k, warpgroups * WM / prefer.cols),
+			tensor_map(b.device, n, k, BN / prefer.rows), tensor_map(dc, m, n, WM)},
 		{(int)k, (int)prefer.rows, (int)prefer.cols, (int)((m + high - 1) / high),
 			(int)((n + wide - 1) / wide)},
 		prefer, least, (int)ctas};
@@ -598,17 +550,13 @@ int main(int argc, char **argv)
 	CUDA(cudaDeviceSynchronize());
 
 	if (r.check)
-		check(c, m, n, k, a, b, dc);
+		product_check(c, {m, n, k, a.host, b.host, 1, k}, dc);
 	if (r.bench) {
 		const double time = harness_time([&] { launch(j, warpgroups, no_bug{}); });
 
 		printf("wgmma_gemm: %ld x %ld x %ld, clusters of %u x %u: %.3f ms, %.1f TFLOP/s\n", m, n, k,
 			prefer.rows, prefer.cols, time * 1e3, 2e-12 * m * n * k / time);
 	}
-	cudaFree(da);
-	cudaFree(db);
 	cudaFree(dc);
-	free(a);
-	free(b);
 	return r.check ? checker_verdict(c, p) : 0;
 }
