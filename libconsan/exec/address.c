@@ -125,6 +125,8 @@ DECODER(isspacep)
 static enum step op_mapa(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const l32 *rank = r32(w, x->o[4]);
+	const struct shared_view v = ex_view(w);
+	struct refusal why;
 
 	for EACH_LANE(l, lanes) {
 		uint64_t a = READ(x->o[1], x->o[3], l) - x->i.u;
@@ -132,9 +134,8 @@ static enum step op_mapa(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (x->i.u && a >= SHARED_WINDOW_BYTES)
 			return ex_fault(w, x, 1u << l, EVX_SHARED_OOB, SP_ANY, a + x->i.u, 0,
 				"mapa of an address that is no shared memory");
-		if (rank[l] >= w->cluster->info.nctas)
-			return ex_fault(w, x, 1u << l, EVX_CLUSTER_RANK, SP_SHARED, a, 0,
-				"CTA rank %u, the cluster has %u CTAs", rank[l], w->cluster->info.nctas);
+		if (refuse_rank(&why, &v, a, rank[l]))
+			return ex_refuse(w, x, 1u << l, &why);
 		put(w, x->o[0], x->o[2], l, (a & 0xffffff) + ((uint64_t)rank[l] << 24) + x->i.u);
 	}
 	return STEP_NEXT;

@@ -135,17 +135,6 @@ static enum step arrive(struct warp *w, const struct xop *x, uint32_t lanes, uin
 	return f.mode == EVB_ARRIVE ? STEP_NEXT : wait_phase(w, id);
 }
 
-static enum step bad_operand(struct warp *w, const struct xop *x, uint32_t lanes,
-	uint32_t id, uint32_t count)
-{
-	if (id >= NAMED_BARRIERS)
-		return ex_fault(w, x, lanes, EVX_BAR_OPERAND, SP_ANY, id, 0,
-			"barrier %u, there are %d", id, NAMED_BARRIERS);
-	return ex_fault(w, x, lanes, EVX_BAR_OPERAND, SP_ANY, id, 0,
-		"barrier %u: thread count %u, it must be a multiple of 32 and at most %u", id,
-		count, w->cta->nwarps * LANES);
-}
-
 static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct bar_form f = form_of(x);
@@ -153,6 +142,7 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	uint32_t id = r32(w, x->o[0])[first], count = r32(w, x->o[1])[first];
 	uint32_t here = lanes, yes;
 	bool elsewhere = false;
+	struct refusal why;
 	enum step s;
 
 	if (w->retry && w->wait.kind == EVW_BAR)
@@ -161,9 +151,8 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (r32(w, x->o[0])[l] != id || r32(w, x->o[1])[l] != count)
 			return ex_fault(w, x, lanes, EVX_BAR_OPERAND, SP_ANY, id, 0,
 				"lanes of one warp give different barriers or thread counts");
-	if (id >= NAMED_BARRIERS || count % LANES || count > w->cta->nwarps * LANES ||
-		(!count && f.mode == EVB_ARRIVE))
-		return bad_operand(w, x, lanes, id, count);
+	if (refuse_bar(&why, id, count, w->cta->nwarps * LANES, f.mode == EVB_ARRIVE))
+		return ex_refuse(w, x, lanes, &why);
 	for (unsigned i = 0; i < w->nfrag; i++)
 		if (collects(w, &w->frag[i], id)) {
 			here |= w->frag[i].mask;

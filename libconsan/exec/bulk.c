@@ -96,36 +96,38 @@ static void perform_store(struct cluster *c, struct async_op *op)
 	return false; \
 } while (0)
 
+static bool raise_refusal(struct warp *w, const struct xop *x, unsigned l, const struct refusal *why)
+{
+	ex_refuse(w, x, 1u << l, why);
+	return false;
+}
+
 static bool find_mbar(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	struct bulk_op *o)
 {
 	enum ptx_space space = a->space == PS_shared ? PS_shared : PS_shared_cluster;
-	bool same;
+	struct refusal why;
 
 	if (!mbar_place(w, x, l, space, ex_addr(w, a->mbar, l), true, &o->mbar_cta, &o->mbar))
 		return false;
-	same = o->mbar_cta == o->cta ||
-		(a->pair && (o->mbar_cta->rank ^ o->cta->rank) == 1);
-	if (!same)
-		REFUSE(BULK_OWNER, SP_SHARED, o->mbar, 8,
-			"the mbarrier lies in CTA %u, the destination in CTA %u",
-			o->mbar_cta->rank, o->cta->rank);
-	return true;
+	return !refuse_signal(&why, o->cta->rank, o->mbar_cta->rank, o->mbar, a->pair) ||
+		raise_refusal(w, x, l, &why);
 }
 
 static bool find_ctas(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	struct bulk_op *o)
 {
-	uint32_t n = w->cluster->info.nctas, mask;
+	const struct shared_view v = ex_view(w);
+	struct refusal why;
+	uint32_t mask;
 
 	if (!a->multicast) {
 		o->ctas = 1u << o->cta->rank;
 		return true;
 	}
 	mask = r16(w, a->mask)[l];
-	if (!mask || mask >> n)
-		REFUSE(CLUSTER_RANK, SP_SHARED, o->shared, o->bytes,
-			"the CTA mask 0x%x does not fit a cluster of %u", mask, n);
+	if (refuse_ctas(&why, &v, mask, o->shared, o->bytes))
+		return raise_refusal(w, x, l, &why);
 	o->ctas = mask;
 	return true;
 }
@@ -134,16 +136,13 @@ static bool find_shared(struct warp *w, const struct xop *x, unsigned l, const s
 	struct bulk_op *o)
 {
 	uint64_t addr = ex_addr(w, a->shared, l);
-	uint32_t align = a->tensor ? tensor_box_align(&o->map) : 16;
+	const struct shared_view v = ex_view(w);
+	struct refusal why;
 	struct xplace p;
 
-	if (addr % align) {
-		if (a->tensor)
-			REFUSE(TENSOR_OPERAND, SP_SHARED, addr, o->bytes,
-				"the shared address must be a multiple of %u", align);
-		REFUSE(BULK_OPERAND, SP_SHARED, addr, o->bytes,
-			"the shared address must be a multiple of %u", align);
-	}
+	if (a->tensor ? refuse_box_align(&why, addr, o->bytes, tensor_box_align(&o->map))
+			: refuse_bulk_align(&why, SP_SHARED, addr, o->bytes))
+		return raise_refusal(w, x, l, &why);
 	if (a->tensor)
 		o->extent = tensor_box_extent(&o->map, a->rows);
 	else
@@ -152,9 +151,9 @@ static bool find_shared(struct warp *w, const struct xop *x, unsigned l, const s
 		return false;
 	if (p.space != SP_SHARED)
 		REFUSE(BULK_OPERAND, p.space, addr, o->bytes, "not shared memory");
-	if (p.cta != w->cta && (a->what == STORE || a->space == PS_shared))
-		REFUSE(BULK_OWNER, SP_SHARED, p.addr, o->bytes,
-			"it lies in the CTA with rank %u", p.cta->rank);
+	if ((a->what == STORE || a->space == PS_shared) &&
+			refuse_bulk_owner(&why, &v, p.cta->rank, p.addr, o->bytes))
+		return raise_refusal(w, x, l, &why);
 	o->cta = p.cta;
 	o->shared = (uint32_t)p.addr;
 	return true;
@@ -165,15 +164,13 @@ static bool find_other(struct warp *w, const struct xop *x, unsigned l, const st
 	struct bulk_op *o)
 {
 	uint64_t addr = ex_addr(w, a->other, l);
+	struct refusal why;
 	struct xplace p;
 
 	o->bytes = r32(w, a->size)[l];
-	if (o->bytes % 16)
-		REFUSE(BULK_OPERAND, SP_SHARED, ex_addr(w, a->shared, l), o->bytes,
-			"the size %u is not a multiple of 16", o->bytes);
-	if (addr % 16)
-		REFUSE(BULK_OPERAND, SP_GLOBAL, addr, o->bytes,
-			"the address must be a multiple of 16");
+	if (refuse_bulk_size(&why, ex_addr(w, a->shared, l), o->bytes) ||
+			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr, o->bytes))
+		return raise_refusal(w, x, l, &why);
 	if (o->bytes && a->what != PREFETCH && !ex_resolve(w, x, 1u << l, a->what == PEER ? PS_shared : PS_global,
 			addr, o->bytes, 1, a->what == STORE, &p))
 		return false;
@@ -210,11 +207,12 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 	uint64_t addr = ex_addr(w, a->other, l);
 	struct bounds b = { UINT64_MAX, 0 };
 	struct look k = { .worker = w->worker, .write = a->what == STORE };
+	struct refusal odd;
 	const char *why;
 	struct xplace p;
 
-	if (addr % 64)
-		REFUSE(TENSORMAP, SP_GLOBAL, addr, 128, "its address must be a multiple of 64");
+	if (refuse_map_align(&odd, addr))
+		return raise_refusal(w, x, l, &odd);
 	if (!ex_resolve(w, x, 1u << l, PS_none, addr, sizeof o->map, 1, false, &p))
 		return false;
 	memcpy(&o->map, p.host, sizeof o->map);

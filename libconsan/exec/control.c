@@ -358,14 +358,14 @@ static enum step op_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lan
 {
 	uint32_t want = x->i.w[0];
 	bool inc = x->i.w[1];
+	struct refusal why;
 	uint64_t more;
 	enum step s;
 
 	if (!warp_aligned(w, x, lanes, &s))
 		return s;
-	if (want < 24 || want > 256 || want % 8 || (inc ? want < w->maxnreg : want > w->maxnreg))
-		return ex_fault(w, x, lanes, EVX_SETMAXNREG, SP_ANY, want, 0,
-			"setmaxnreg.%s %u, the warp has %u", inc ? "inc" : "dec", want, w->maxnreg);
+	if (refuse_setmaxnreg(&why, want, inc, w->maxnreg))
+		return ex_refuse(w, x, lanes, &why);
 	more = inc ? (uint64_t)(want - w->maxnreg) * LANES : 0;
 	if (more > w->cta->regs_free) {
 		s = ex_wait(w, EVW_SETMAXNREG, &w->cta->regs_free, ~0ull, want);

@@ -40,19 +40,19 @@ enum { KIND_PLAIN, KIND_SIZE, KIND_IGNORE };
 static bool lane_ok(struct warp *w, const struct xop *x, unsigned l, uint64_t dst, uint64_t src,
 	uint32_t read)
 {
+	const struct shared_view v = ex_view(w);
 	uint32_t size = x->i.b[B_SIZE];
+	struct refusal why;
 	struct xplace p;
 
-	if (dst % size || (read && src % size)) {
-		ex_fault(w, x, 1u << l, EVX_CP_OPERAND, dst % size ? SP_SHARED : SP_GLOBAL,
-			dst % size ? dst : src, size, "the address must be a multiple of %u", size);
+	if (refuse_cp_align(&why, dst, src, size, read)) {
+		ex_refuse(w, x, 1u << l, &why);
 		return false;
 	}
 	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.b[B_DST], dst, size, 1, true, &p))
 		return false;
-	if (p.space != SP_SHARED || p.cta != w->cta) {
-		ex_fault(w, x, 1u << l, EVX_CP_OPERAND, p.space, dst, size,
-			"the destination is not shared memory of the own CTA");
+	if (refuse_cp_owner(&why, &v, p.space, p.cta ? p.cta->rank : 0, dst, size)) {
+		ex_refuse(w, x, 1u << l, &why);
 		return false;
 	}
 	return !read || ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.b[B_SRC], src, read, 1,
@@ -148,6 +148,7 @@ static enum step op_cp(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint32_t size = x->i.b[B_SIZE], read[LANES], ignore;
 	uint64_t dst[LANES], src[LANES];
+	struct refusal why;
 
 	lane_addrs(w, get_addr(x, 0), dst);
 	lane_addrs(w, get_addr(x, 2), src);
@@ -156,9 +157,8 @@ static enum step op_cp(struct warp *w, const struct xop *x, uint32_t lanes)
 		read[l] = x->i.b[B_KIND] == KIND_SIZE ? r32(w, x->o[4])[l]
 			: ignore >> l & 1 ? 0 : size;
 	for EACH_LANE(l, lanes)
-		if (read[l] > size)
-			return ex_fault(w, x, 1u << l, EVX_CP_OPERAND, SP_GLOBAL, src[l], size,
-				"src-size %u is more than cp-size %u", read[l], size);
+		if (refuse_cp_read(&why, src[l], size, read[l]))
+			return ex_refuse(w, x, 1u << l, &why);
 	if (!all_ok(w, x, dst, src, read, lanes))
 		for EACH_LANE(l, lanes)
 			if (!lane_ok(w, x, l, dst[l], src[l], read[l]))

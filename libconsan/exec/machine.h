@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "../refuse.h"
 #include "../ptx/order.h"
 
 #define LANES 32
@@ -178,7 +179,6 @@ struct warp {
 
 /* ---- the CTA ---- */
 
-#define NAMED_BARRIERS 16
 struct bar {                   /* named barrier */
 	l64 phase;             /* generations completed: the word to wait on */
 	uint32_t expected;         /* threads; whole warps count 32 */
@@ -394,8 +394,6 @@ extern uint64_t ex_shared_window, ex_local_window, ex_param_window;
 #define SHARED_WINDOW_BYTES (16ull << 24)
 #define LOCAL_WINDOW_BYTES (64ull << 20)
 #define PARAM_WINDOW_BYTES (1ull << 20)
-#define SHARED_RANK(a) ((uint32_t)(a) >> 24)
-#define SHARED_OFFSET(a) ((uint32_t)(a) & 0xffffffu)
 
 /* An address operand in a decoded op: two words of xop.o (or of your own
  * struct). Bit 0 of slot: the register is 64 bits wide. */
@@ -448,10 +446,17 @@ static inline void ex_emit(struct cluster *c, const struct event *e)
  * stay valid until e is emitted. */
 void ex_event_addr(struct event *e, uint32_t lanes, const uint64_t addr[LANES]);
 
+static inline struct shared_view ex_view(const struct warp *w)
+{
+	return (struct shared_view){ w->cta->rank, w->cluster->info.nctas, w->cta->shared_bytes };
+}
+
 /* Raises EVX_mode at these lanes, ends the launch. Returns STEP_FAULT. */
 enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
 	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
 	PRINTF_LIKE(8, 9);
+/* The same with what refuse.h says of operands. */
+enum step ex_refuse(struct warp *w, const struct xop *x, uint32_t lanes, const struct refusal *r);
 /* The same for an async op that finds its fault while it is performed. */
 void ex_fault_async(struct async_op *op, unsigned mode,
 	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)

@@ -41,14 +41,15 @@ static bool find_rows(struct warp *w, const struct xop *x, const struct args *a,
 		return true;
 	}
 	for (unsigned l = 0; l < n; l++) {
+		const struct shared_view v = ex_view(w);
+		struct refusal why;
 		struct xplace p;
 
 		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)a->space, addr[l], 16, 16,
 				a->store, &p))
 			return false;
-		if (p.space != SP_SHARED || p.cta != w->cta) {
-			ex_fault(w, x, 1u << l, EVX_SHARED_OOB, p.space, addr[l], 16,
-				"not shared memory of the own CTA");
+		if (refuse_matrix(&why, &v, p.space, p.cta ? p.cta->rank : 0, addr[l])) {
+			ex_refuse(w, x, 1u << l, &why);
 			return false;
 		}
 		at[l] = p.addr;

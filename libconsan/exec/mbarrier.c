@@ -104,11 +104,12 @@ void mbar_raise(struct cta *c, uint32_t at, uint32_t n)
 bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space space,
 	uint64_t addr, bool remote, struct cta **cta, uint32_t *at)
 {
+	const struct shared_view v = ex_view(w);
+	struct refusal why;
 	struct xplace p;
 
-	if (addr & 7) {
-		ex_fault(w, x, 1u << l, EVX_MB_PLACE, SP_SHARED, addr, 8,
-			"the address must be a multiple of 8");
+	if (refuse_mbar_align(&why, addr)) {
+		ex_refuse(w, x, 1u << l, &why);
 		return false;
 	}
 	if (!ex_resolve(w, x, 1u << l, space, addr, 8, 1, true, &p))
@@ -117,9 +118,8 @@ bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space 
 		ex_fault(w, x, 1u << l, EVX_MB_PLACE, p.space, addr, 8, "not shared memory");
 		return false;
 	}
-	if (p.cta != w->cta && !remote) {
-		ex_fault(w, x, 1u << l, EVX_MB_OWNER, SP_SHARED, p.addr, 8,
-			"the object lies in the CTA with rank %u", p.cta->rank);
+	if (!remote && refuse_mbar_owner(&why, &v, p.cta->rank, p.addr)) {
+		ex_refuse(w, x, 1u << l, &why);
 		return false;
 	}
 	*cta = p.cta;

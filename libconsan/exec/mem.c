@@ -231,52 +231,31 @@ static bool global_fault(struct warp *w, const struct xop *x, uint32_t lanes,
 {
 	const struct map *m = atomic_load(&map_now);
 	size_t i = upper(m, addr);
+	struct refusal why;
 	struct exec_range r;
 
 	if (mem_lookup(addr, &r) && r.read_only && bytes <= r.hi - addr) {
 		ex_fault(w, x, lanes, EVX_CONST_WRITE, SP_CONST, addr, bytes, "write to read-only memory");
 		return false;
 	}
-	if (i && addr - m->at[i - 1].at < m->at[i - 1].bytes + (64 << 10)) {
-		uint64_t end = m->at[i - 1].at + m->at[i - 1].bytes;
-
-		ex_fault(w, x, lanes, EVX_GLOBAL_OOB, SP_GLOBAL, addr, bytes, addr < end
-			? "%llu bytes before the end of an allocation of %llu bytes"
-			: "%llu bytes past the end of an allocation of %llu bytes",
-			(unsigned long long)(addr < end ? end - addr : addr - end),
-			(unsigned long long)m->at[i - 1].bytes);
-	} else if (addr < 65536) {
-		ex_fault(w, x, lanes, EVX_GLOBAL_OOB, SP_GLOBAL, addr, bytes, "null pointer");
-	} else {
-		ex_fault(w, x, lanes, EVX_GLOBAL_OOB, SP_GLOBAL, addr, bytes, "no allocation is near");
-	}
+	refuse_global(&why, addr, bytes, i ? m->at[i - 1].at : 0, i ? m->at[i - 1].bytes : 0);
+	ex_refuse(w, x, lanes, &why);
 	return false;
 }
 
 static bool resolve_shared(struct warp *w, const struct xop *x, uint32_t lanes,
 	bool cluster, uint64_t addr, uint64_t bytes, struct xplace *out)
 {
-	uint32_t rank = SHARED_RANK(addr), at = SHARED_OFFSET(addr);
-	struct cta *cta = w->cta;
+	const struct shared_view v = ex_view(w);
+	uint32_t at = SHARED_OFFSET(addr);
+	struct refusal why;
+	struct cta *cta;
 
-	if (addr >> 32) {
-		ex_fault(w, x, lanes, EVX_SHARED_OOB, SP_SHARED, addr, bytes, "no shared address");
+	if (refuse_shared(&why, &v, cluster, addr, bytes)) {
+		ex_refuse(w, x, lanes, &why);
 		return false;
 	}
-	if (rank != cta->rank) {
-		if (!cluster || rank >= w->cluster->info.nctas) {
-			ex_fault(w, x, lanes, cluster ? EVX_CLUSTER_RANK : EVX_SHARED_OOB, SP_SHARED,
-				addr, bytes, "address 0x%x lies in the window of CTA %u of %u, this is CTA %u",
-				(uint32_t)addr, rank, w->cluster->info.nctas, cta->rank);
-			return false;
-		}
-		cta = &w->cluster->cta[rank];
-	}
-	if (at > cta->shared_bytes || bytes > cta->shared_bytes - at) {
-		ex_fault(w, x, lanes, EVX_SHARED_OOB, SP_SHARED, at, bytes,
-			"the CTA has %u bytes of shared memory", cta->shared_bytes);
-		return false;
-	}
+	cta = &w->cluster->cta[SHARED_RANK(addr)];
 	*out = (struct xplace){ SP_SHARED, cta, at, cta->shared + at };
 	return true;
 }
@@ -322,11 +301,11 @@ bool ex_resolve(struct warp *w, const struct xop *x, uint32_t lanes,
 	enum ptx_space space, uint64_t addr, uint64_t bytes, uint32_t align,
 	bool write, struct xplace *out)
 {
-	if (align > 1 && (addr & (align - 1))) {
-		ex_fault(w, x, lanes, EVX_MISALIGNED,
-			space == PS_shared || space == PS_shared_cluster ? SP_SHARED
-			: space == PS_local ? SP_LOCAL : SP_GLOBAL, addr, bytes,
-			"the address must be a multiple of %u", align);
+	struct refusal why;
+
+	if (refuse_align(&why, space == PS_shared || space == PS_shared_cluster ? SP_SHARED
+			: space == PS_local ? SP_LOCAL : SP_GLOBAL, addr, bytes, align)) {
+		ex_refuse(w, x, lanes, &why);
 		return false;
 	}
 	switch (space) {
@@ -423,6 +402,11 @@ enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned
 	fault(w->cluster, &e, fmt, ap);
 	va_end(ap);
 	return STEP_FAULT;
+}
+
+enum step ex_refuse(struct warp *w, const struct xop *x, uint32_t lanes, const struct refusal *r)
+{
+	return ex_fault(w, x, lanes, r->mode, (enum ev_space)r->space, r->addr, r->size, "%s", r->why);
 }
 
 void ex_fault_async(struct async_op *op, unsigned mode,

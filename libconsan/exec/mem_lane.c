@@ -424,15 +424,15 @@ static enum step st_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
 	const l64 *n = r64(w, x->o[1]);
 
 	for EACH_LANE(l, lanes) {
+		struct refusal why;
 		struct xplace p;
 
 		if (!n[l])
 			continue;
 		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, a, l), n[l], 8, true, &p))
 			return STEP_FAULT;
-		if (p.space != SP_SHARED || n[l] % 8)
-			return ex_fault(w, x, 1u << l, EVX_MISALIGNED, p.space, p.addr, n[l],
-				"st.bulk of %llu bytes: shared memory, a multiple of 8", (unsigned long long)n[l]);
+		if (refuse_st_bulk(&why, p.space, p.addr, n[l]))
+			return ex_refuse(w, x, 1u << l, &why);
 		if (w->sink) {
 			struct event e = ex_event(w, x, EV_ACCESS, 1u << l);
 

@@ -53,6 +53,8 @@ static bool fill(struct warp *w, const struct xop *x, unsigned l, struct lane_op
 {
 	const struct args *a = o->args;
 	uint32_t bytes = (uint32_t)a->bytes * a->n;
+	const struct shared_view v = ex_view(w);
+	struct refusal why;
 	struct cta *mbar;
 	struct xplace p;
 
@@ -60,15 +62,9 @@ static bool fill(struct warp *w, const struct xop *x, unsigned l, struct lane_op
 			true, &p) || !mbar_place(w, x, l, PS_shared_cluster,
 			ex_addr(w, a->mbar, l), true, &mbar, &o->mbar))
 		return false;
-	if (mbar != p.cta) {
-		ex_fault(w, x, 1u << l, EVX_BULK_OWNER, SP_SHARED, o->mbar, 8,
-			"the mbarrier lies in CTA %u, the destination in CTA %u",
-			mbar->rank, p.cta->rank);
-		return false;
-	}
-	if (a->red && p.cta == w->cta) {
-		ex_fault(w, x, 1u << l, EVX_BULK_OWNER, SP_SHARED, p.addr, bytes,
-			"red.async must go to another CTA, this one has rank %u", w->cta->rank);
+	if (refuse_signal(&why, p.cta->rank, mbar->rank, o->mbar, false) ||
+			(a->red && refuse_red_async(&why, &v, p.cta->rank, p.addr, bytes))) {
+		ex_refuse(w, x, 1u << l, &why);
 		return false;
 	}
 	o->cta = p.cta;

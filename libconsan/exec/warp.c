@@ -303,9 +303,10 @@ uint32_t warp_meet_slow(struct warp *w, const struct xop *x, uint32_t lanes,
 			ready |= 1u << l;
 	}
 	if (bad) {
-		ex_fault(w, x, bad, EVX_MASK, SP_ANY, mask[__builtin_ctz(bad)], 0,
-			"member mask 0x%08x does not name the lane that executes it",
-			mask[__builtin_ctz(bad)]);
+		struct refusal why;
+
+		refuse_mask(&why, mask[__builtin_ctz(bad)]);
+		ex_refuse(w, x, bad, &why);
 		*fault = true;
 		return 0;
 	}
@@ -346,14 +347,14 @@ enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes, en
 {
 	struct warpgroup *g = &w->cta->group[w->id / 4];
 	unsigned mine = 1u << (w->id & 3);
+	struct refusal why;
 
 	if (w->retry && w->wait.kind == EVW_WARPGROUP)
 		return MEET_DONE;
 	if (!warp_aligned(w, x, lanes, step))
 		return MEET_WAIT;
-	if ((w->id | 3u) >= w->cta->nwarps) {
-		*step = ex_fault(w, x, lanes, EVX_WG_DIVERGED, SP_ANY, 0, 0,
-			"the CTA has no four warps from warp %u on", w->id & ~3u);
+	if (refuse_group(&why, w->id, w->cta->nwarps)) {
+		*step = ex_refuse(w, x, lanes, &why);
 		return MEET_WAIT;
 	}
 	if (g->arrived && g->at != x) {

@@ -99,11 +99,12 @@ static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
 /* False: some piece lies outside the CTA's shared memory; the fault is raised. */
 static bool inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc, uint32_t top)
 {
-	if (top + 16 <= w->cta->shared_bytes)
+	const struct shared_view v = ex_view(w);
+	struct refusal why;
+
+	if (!refuse_matrix_end(&why, &v, name, desc, top))
 		return true;
-	ex_fault(w, x, FULL, EVX_WG_DESCRIPTOR, SP_SHARED, top, 16,
-		"descriptor 0x%016llx of %s leads to 0x%x, outside the CTA's %u bytes",
-		(unsigned long long)desc, name, top, w->cta->shared_bytes);
+	ex_refuse(w, x, FULL, &why);
 	return false;
 }
 
@@ -111,16 +112,14 @@ static bool inside(struct warp *w, const struct xop *x, const char *name, uint64
 static bool same_in_group(struct warp *first, const struct xop *x, uint32_t slot, const char *name)
 {
 	uint64_t u = r64(first, slot)[0];
+	struct refusal why;
 
 	for (unsigned i = 0; i < 4; i++) {
 		const l64 *v = r64(warpgroup_warp(first, i), slot);
 
 		for (unsigned l = 0; l < LANES; l++)
-			if (v[l] != u) {
-				ex_fault(warpgroup_warp(first, i), x, 1u << l, EVX_WG_DESCRIPTOR,
-					SP_SHARED, 0, 0, "the descriptor of %s is 0x%016llx here and "
-					"0x%016llx in the first thread of the warpgroup", name,
-					(unsigned long long)v[l], (unsigned long long)u);
+			if (refuse_unlike(&why, name, v[l], u)) {
+				ex_refuse(warpgroup_warp(first, i), x, 1u << l, &why);
 				return false;
 			}
 	}
