@@ -743,6 +743,11 @@ Test(model, matrix)
 
 /* ---- policy ---- */
 
+static void wait_by_arriver_is_an_error(struct check_policy *p)
+{
+	p->wait_by_arriver = 2;
+}
+
 Test(policy, strict)
 {
 	enum rule found[16];
@@ -754,6 +759,13 @@ Test(policy, strict)
 	/* K2 */
 	begin_with(2, true); mb_init(0, 0, FULL, 1); wr(1, ALL, 0, 16); rd(1, ALL, 0, 16); bar_all(); arrive_tx(0, 0, FULL, 512);
 	load(0, 0, 1, 0, 512, FULL); signal_tx(0, 1, FULL, 512); cr_expect(finish(found, sev) >= 1); cr_expect(sev[0] == SEV_ERROR);
+	/* K8: a note unless the knob says 2 */
+	begin_with(2, true); mb_init(0, 0, FULL, 1); bar_all(); arrive(0, L(0), FULL); mb_wait(1, ALL, FULL, 0); bar_all(); arrive(0, L(0), FULL); expect_note(CS209);
+	begin_with(2, true); mb_init(0, 0, FULL, 1); bar_all(); arrive(0, L(0), FULL); mb_wait(1, ALL, FULL, 0); arrive(0, L(0), FULL); expect(CS209);
+	begin_with(2, true); mb_init(0, 0, FULL, 1); bar_all(); arrive(0, L(0), FULL); mb_wait(0, ALL, FULL, 0); arrive(0, L(0), FULL); never();
+	tune = wait_by_arriver_is_an_error;
+	begin(2); mb_init(0, 0, FULL, 1); bar_all(); arrive(0, L(0), FULL); mb_wait(1, ALL, FULL, 0); bar_all(); arrive(0, L(0), FULL); expect(CS209);
+	tune = NULL;
 	/* K7, K12 */
 	begin_with(4, true); bar_arrive(0, 1, 96); bar_enter(0, 1, 96); bar_arrive(1, 1, 96); bar_leave(0, 1); expect(CS404);
 	begin_with(4, true); wg_fence(0); mma_rs(0, 200, 0, 0, 100); wg_commit(0); reg_read(1, 103); wg_wait(0, 0); expect(CS321);

@@ -285,41 +285,57 @@ static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes
 	return false;
 }
 
+/* Some wait for the previous phase happened before: for all these lanes one, or for
+ * each its own, as where lanes wait one by one, each by the state of its own arrival.
+ * own: waits of other warps do not count. */
+static bool waited(struct cluster *c, const struct mbar *m, struct warp *w, uint32_t lanes, bool own)
+{
+	uint32_t left = lanes;
+
+	for (size_t i = 0; left && i < m->waits.n; i++) {
+		const struct who *x = &m->waits.at[i];
+
+		if (own && x->warp != w->index)
+			continue;
+		if (warp_knows(c, w, left, x))
+			return true;
+		for (uint32_t rest = left; rest; rest &= rest - 1)
+			if (warp_knows(c, w, rest & -rest, x))
+				left &= ~(rest & -rest);
+	}
+	for (size_t i = 0; left && !own && i < m->waits.n; i++)
+		if (waited_before_load(c, w, left, &m->waits.at[i]))
+			return true;
+	return !left;
+}
+
 /* B12: someone's wait for the previous phase happened before. By happens-before,
- * not by the arriving thread's own waits, unless the policy says so. From another
+ * whoever waited; by the arriving thread's own waits only where the policy says so,
+ * and as a note then, as no ring of buffers is written so (K8). From another
  * CTA the wait need only have taken place: there the way from the waiter to the
  * arriver leads through the bytes of the waiter's multicast, whose completion
  * comes after its issue but publishes no more than the bytes (A18). */
 static void judge_wait(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
 {
-	uint32_t left = e->lanes;
+	const uint8_t by_arriver = c->check->config.policy.wait_by_arriver;
 	struct finding *f;
-	size_t i;
+	bool somebody;
 
 	if (!m->phase || m->upset || (w->cta != m->cta && m->waits.n))
 		return;
-	/* lanes may have waited one by one, each by the state of its own arrival */
-	for (i = 0; left && i < m->waits.n; i++) {
-		if (c->check->config.policy.wait_by_arriver && m->waits.at[i].warp != w->index)
-			continue;
-		if (warp_knows(c, w, left, &m->waits.at[i]))
-			return;
-		for (uint32_t rest = left; rest; rest &= rest - 1)
-			if (warp_knows(c, w, rest & -rest, &m->waits.at[i]))
-				left &= ~(rest & -rest);
-	}
-	if (!left)
+	somebody = waited(c, m, w, e->lanes, false);
+	if (somebody && (!by_arriver || waited(c, m, w, e->lanes, true)))
 		return;
-	for (i = 0; i < m->waits.n && !c->check->config.policy.wait_by_arriver; i++)
-		if (waited_before_load(c, w, left, &m->waits.at[i]))
-			return;
-	f = begin(c, CS209, e, m, doing(e), m->waits.n ? &m->waits.at[0] : NULL, "mbarrier wait");
+	f = begin_as(c, CS209, somebody && by_arriver == 1 ? SEV_NOTE : rule_severity(CS209), e, m,
+		doing(e), m->waits.n ? &m->waits.at[0] : NULL, "mbarrier wait");
 	if (!f)
 		return;
-	report_edge(f, "phase %llu completed, and no wait for it is ordered before this arrival for "
-		"phase %llu", (unsigned long long)m->phase - 1, (unsigned long long)m->phase);
+	report_edge(f, "phase %llu completed, and no wait for it %s this arrival for phase %llu",
+		(unsigned long long)m->phase - 1, somebody ? "by the same warp comes before"
+		: "is ordered before", (unsigned long long)m->phase);
 	if (m->waits.n)
-		report_hint(f, "warp %u did wait, but nothing tells warp %u so",
+		report_hint(f, somebody ? "warp %u did wait, and warp %u knows of it: enough without --knob=wait_by_arriver"
+			: "warp %u did wait, but nothing tells warp %u so",
 			c->warp[m->waits.at[0].warp].id, w->id);
 	report_send(c, f);
 }
