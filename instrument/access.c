@@ -77,6 +77,7 @@ static void access_async(struct dcluster *c, uint32_t warp, const struct record 
 		struct signal s = { .site = e.site, .lanes = e.lanes, .cta = e.cta, .warp = e.warp,
 			.op = ++c->ops, .tx = bytes };
 
+		refused_async(c, warp, r, l, at, mbar, bytes, red);
 		e.op = s.op;
 		e.mode = red ? EVM_RMW : EVM_WRITE;
 		e.flags = (uint8_t)(EVF_GENERIC | (red ? EVF_REDUCE : 0));
@@ -132,6 +133,8 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.lanes &= mine;
 	if (!e.lanes)
 		return;
+	if (i->op != OP_st_bulk)
+		refused_access(c, warp, r, a, &e);
 	for (uint32_t rest = e.lanes; rest;) {
 		uint32_t same = rest;
 		uint64_t first = record_value(c, r, a, (unsigned)__builtin_ctz(rest));
@@ -148,7 +151,9 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 				e.lanes = 1u << l;
 				e.addr = OFFSET(record_value(c, r, a, l));
 				e.size = (uint32_t)record_value(c, r, &i->operand[1], l);
-				emit(c, &e);
+				refused_st_bulk(c, warp, r, l, record_value(c, r, a, l), e.size);
+				if (e.size)
+					emit(c, &e);
 			}
 		} else {
 			record_addresses(c, &e, r, a, at);
@@ -180,6 +185,8 @@ static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 			read[l] = (uint32_t)i->operand[3].imm;
 		nothing |= (uint32_t)!read[l] << l;
 	}
+	if (!c->share)
+		refused_cp(c, warp, r, from, read);
 	rest = r->lanes & ~nothing;
 	do {
 		struct event e = record_event(c, warp, r->site, EV_CP_ASYNC, r->lanes);
@@ -231,6 +238,7 @@ void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r)
 		struct signal s;
 
 		same = record_alike(c, r, rest, &i->operand[0]);
+		refused_mbar(c, warp, r, same, at, false);
 		e.lanes = same;
 		e.peer = record_owner(c, &e, at, false);
 		e.addr = OFFSET(at);

@@ -2,7 +2,7 @@
 #include "events.h"
 
 static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
-	const struct plan_bulk *b, unsigned lane, struct event *e)
+	const struct plan_bulk *b, unsigned lane, struct event *e, struct record_copy *copy)
 {
 	const struct decode_launch *l = c->job->l;
 	const int32_t *word = c->warp[warp].source[lane].word;
@@ -23,6 +23,7 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	}
 	e->size = box.extent;
 	e->tx = box.bytes;
+	copy->align = box.align;
 	e->spans = box.spans;
 	e->nspans = (uint16_t)box.nspans;
 	e->gspans = box.gspans;
@@ -59,6 +60,8 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		struct event e = record_event(c, warp, r->site, EV_BULK, 1u << l);
 		struct ev_gspan span;
 		uint64_t at = record_value(c, r, b.shared, l), mbar, src[32];
+		struct record_copy copy = { .copy = b.copy, .tensor = b.tensor, .far = far, .at = at,
+			.pair = ptx_has(i, MOD_cta_group_2), .multicast = b.multicast };
 
 		e.flags = (uint8_t)((b.tensor ? EVF_TENSOR : 0) | (reduces ? EVF_REDUCE : 0) |
 			(b.multicast ? EVF_MULTICAST : 0));
@@ -70,7 +73,7 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		if (b.size)
 			e.size = (uint32_t)record_value(c, r, b.size, l);
 		e.tx = e.size;
-		if (b.tensor && !find_box(c, warp, r, &b, l, &e))
+		if (b.tensor && !find_box(c, warp, r, &b, l, &e, &copy))
 			continue;
 		if (!b.tensor && b.copy != COPY_PEER && c->sink && c->sink->want_global) {
 			span = (struct ev_gspan){ c->warp[warp].source[l].at, e.size };
@@ -78,10 +81,16 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 			e.ngspans = e.size != 0;
 		}
 		if (b.copy == COPY_PEER) {
-			src[l] = OFFSET(record_value(c, r, b.other, l));
+			copy.other = record_value(c, r, b.other, l);
+			src[l] = OFFSET(copy.other);
 			e.lane_src = src;
+		} else if (!b.tensor && c->job->l->code->global) {
+			copy.other = c->warp[warp].source[l].at;
 		}
+		copy.bytes = (uint32_t)e.tx;
+		copy.extent = e.size;
 		if (b.copy == COPY_STORE) {
+			refused_bulk(c, warp, r, l, &copy);
 			e.tx = 0;
 			emit(c, &e);
 			continue;
@@ -90,8 +99,11 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		e.mbar = OFFSET(mbar);
 		e.mbar_peer = record_owner(c, &e, mbar, far);
 		e.mask = b.mask ? (uint32_t)record_value(c, r, b.mask, l) & 0xffff : 0;
+		copy.mbar = mbar;
+		copy.mask = e.mask;
+		refused_bulk(c, warp, r, l, &copy);
 		emit(c, &e);
-		fly_bulk(c, &e, ptx_has(i, MOD_cta_group_2));
+		fly_bulk(c, &e, copy.pair);
 	}
 }
 

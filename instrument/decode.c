@@ -4,6 +4,8 @@
 
 void emit(struct dcluster *c, const struct event *e)
 {
+	if (c->stopped)
+		return;
 	c->result.events++;
 	if (c->sink)
 		c->sink->event(c->sink, e);
@@ -14,6 +16,8 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct rewrite_site *s = record_site(c, r->site);
 	struct dwarp *w = &c->warp[warp];
 
+	if (c->stopped)
+		return;
 	if (!c->job->l->ended && s->phase != PHASE_MARK && ptx_effect_of((enum ptx_op)s->insn->op) != EF_EXIT &&
 			s->insn->op != OP_ret) {
 		w->last = *r;
@@ -126,7 +130,7 @@ void decode_end(struct dcluster *c)
 			tell_leave(c, k, 0, c->warp[k].all);
 		left += c->warp[k].gone != c->warp[k].all && c->warp[k].last.lanes;
 	}
-	if (!left || c->job->l->fault)
+	if (!left || c->job->l->fault || c->stopped)
 		return;
 	for (uint32_t k = 0; k < n; k++)
 		tell_waiter(c, k);

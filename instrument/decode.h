@@ -20,6 +20,7 @@ struct decode_box {
 	int32_t at[5];             /* coordinates, if wants_global */
 	uint16_t offset[3];
 	/* the answer: */
+	uint32_t align;            /* of the shared side */
 	uint32_t bytes, extent;    /* moved; from the first byte to the last */
 	const struct ev_span *spans; /* if it has holes */
 	uint32_t nspans;
@@ -36,6 +37,7 @@ struct decode_launch {
 	const struct launch_info *info;
 	const void *pool;          /* as the launch left it: the head chunk and those given out */
 	uint32_t chunks;           /* given out */
+	uint32_t shared;           /* where each CTA's shared memory ends; 0: not known */
 	bool tickets;              /* as in struct record_params */
 	bool grid_order;           /* clusters order each other: they are decoded together
 				      by one thread; needs tickets */
@@ -59,6 +61,8 @@ struct decode_result {
 	uint32_t sites_executed;
 	uint32_t damaged;          /* records that made no sense: the launch is not covered */
 	uint32_t unknown_maps;     /* tensor copies through a map nobody knows */
+	uint32_t refused;          /* 1 + the lowest cluster that ended at an operand which
+				      may not be; 0: none did */
 };
 
 /* Words of the head chunk: where shared variable k of func lies. */

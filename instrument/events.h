@@ -6,6 +6,7 @@
 #include "merge.h"
 
 #include "../libconsan/ptx/order.h"
+#include "../libconsan/refuse.h"
 
 #define FULL UINT32_MAX
 #define EACH_LANE(l, mask) (uint32_t l##_rest = (mask), l; \
@@ -65,5 +66,37 @@ void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes);
 void tell_other(struct dcluster *c, uint32_t warp, const struct record *r);
+
+/* ---- refusals.c: operands that may not be. What is refused is told, and the
+ * cluster goes no further ---- */
+struct shared_view record_view(const struct dcluster *c, uint32_t warp);
+void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
+	const struct refusal *why);
+/* Of the lanes of e at the addresses that o had. */
+void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, const struct event *e);
+void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	uint64_t at, uint64_t bytes);
+void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],
+	const uint32_t read[32]);
+void refused_async(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	uint64_t at, uint64_t mbar, uint32_t bytes, bool red);
+/* Addresses as recorded; other: 0 if it is not known. */
+struct record_copy {
+	enum plan_copy copy;
+	bool tensor, far, pair, multicast;
+	uint64_t at, other, mbar;
+	uint32_t bytes, extent, align, mask;
+};
+void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	const struct record_copy *b);
+void refused_mbar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+	uint64_t at, bool remote);
+void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t id,
+	uint32_t count, bool arrives);
+void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+	uint32_t mask);
+void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t want,
+	bool inc, uint32_t has);
 
 #endif

@@ -18,6 +18,7 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 		same = record_alike(c, r, rest, o);
 		if (n)
 			same = record_alike(c, r, same, n);
+		refused_mbar(c, warp, r, same, at, true);
 		many = (unsigned)__builtin_popcount(same);
 		e.lanes = same;
 		e.peer = record_owner(c, &e, at, true);
@@ -50,6 +51,7 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 			want = record_value(c, r, &i->operand[a + 1], first) & 1;
 			same = record_alike(c, r, same, &i->operand[a + 1]);
 		}
+		refused_mbar(c, warp, r, same, at, false);
 		e.lanes = same;
 		e.peer = record_owner(c, &e, at, false);
 		e.addr = OFFSET(at);
@@ -96,6 +98,7 @@ void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 			same = record_alike(c, r, same, &i->operand[1]);
 			e.lanes = same;
 		}
+		refused_mbar(c, warp, r, same, at, kind == EV_MB_EXPECT || kind == EV_MB_COMPLETE);
 		e.peer = record_owner(c, &e, at, kind == EV_MB_EXPECT || kind == EV_MB_COMPLETE);
 		e.addr = OFFSET(at);
 		e.sem = (uint8_t)ptx_sem_of(i, kind == EV_MB_INIT || kind == EV_MB_INVAL ? SEM_WEAK : SEM_RELAXED);

@@ -252,6 +252,8 @@ static void add_result(struct decode_result *to, const struct decode_result *r)
 	to->records += r->records;
 	to->damaged += r->damaged;
 	to->unknown_maps += r->unknown_maps;
+	if (r->refused && (!to->refused || r->refused < to->refused))
+		to->refused = r->refused;
 }
 
 /* Of a stream, its chunks by clock. */
@@ -270,6 +272,7 @@ static void begin_cluster(struct dcluster *c, uint32_t id)
 	c->info.id = id;
 	c->sink = j->l->cluster_begin(j->l->user, &c->info, c->share);
 	c->ops = 0;
+	c->stopped = false;
 	if (j->shares == 1)
 		order_chunks(j, id);
 	open_streams(c, j->first[id], j->first[id + 1]);

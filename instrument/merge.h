@@ -111,6 +111,7 @@ struct dcluster {
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
 	uint32_t share;            /* its part, or job.parts: the registers of wgmma */
 	bool registers;            /* they are its work, too */
+	bool stopped;              /* something was refused: it ends here */
 	uint32_t nmet;             /* warps that wait for their warpgroup */
 	uint32_t ops, running;
 	uint32_t *left;            /* lanes of each CTA that have not exited */

@@ -85,6 +85,7 @@ static bool cp_async(const struct ptx_insn *i, struct plan *p)
 	case OP_cp_async_mbarrier_arrive:
 		p->class = PLAN_LANES;
 		p->sync = true;
+		p->window = ptx_space_of(i, 0) == PS_none;
 		add(p, &i->operand[0], VAL_SHARED);
 		return true;
 	default:
@@ -157,6 +158,7 @@ static bool mbarrier(const struct ptx_insn *i, struct plan *p)
 
 	p->class = PLAN_LANES;
 	p->sync = true;
+	p->window = ptx_space_of(i, 0) == PS_none;
 	add(p, &i->operand[a], VAL_SHARED);
 	switch ((enum ptx_op)i->op) {
 	case OP_mbarrier_test_wait:

@@ -29,6 +29,7 @@ struct plan {
 	bool before, after;        /* it is recorded before or after it is executed */
 	bool sync;                 /* takes a ticket */
 	bool generic;              /* recorded only where value 0 lies in shared memory */
+	bool window;               /* value 0 is a generic address of shared memory */
 	bool test;                 /* a wait: after it, what it returned */
 	bool poll;                 /* a strong load */
 	bool wgmma;                /* recorded with its group, see rewrite.c */

@@ -163,7 +163,7 @@ static void values(struct writer *w, const struct plan *p, const char *prefix, u
 		enum plan_kind kind = (enum plan_kind)p->value[v].kind;
 
 		if (kind == VAL_SHARED)
-			shared_address(w, o, k, p->generic && !v);
+			shared_address(w, o, k, (p->generic || p->window) && !v);
 		else if (kind == VAL_MAP)
 			map_address(w, o, prefix, k);
 		else if (kind == VAL_GLOBAL)
@@ -446,6 +446,8 @@ static void check_call(struct writer *w, const struct ptx_insn *i)
 
 static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 {
+	info->reserved |= o->kind == PO_SREG && o->sreg >= SR_reserved_smem_offset_begin &&
+		o->sreg <= SR_reserved_smem_offset_1;
 	if ((o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared) {
 		for (size_t k = 0; k < info->nsymbols; k++)
 			if (info->symbol[k] == o->var)

@@ -34,6 +34,7 @@ struct rewrite_func {
 	/* Shared variables, in the order in which the kernel reports where
 	 * they lie (record.h). */
 	const struct ptx_var **symbol; size_t nsymbols;
+	bool reserved;             /* it asks for the system's part of shared memory */
 	uint32_t sites, recorded;  /* instructions with an effect, of those recorded */
 	uint32_t *note_of;         /* instruction -> 1 + place in rewrite.note; NULL: no wgmma */
 	bool *recorded_block;      /* by block: something in it is recorded */

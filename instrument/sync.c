@@ -1,8 +1,6 @@
 /* sync: records of CTA, warp and cluster barriers, fences, exits -> events. */
 #include "events.h"
 
-#include <stdio.h>
-
 static bool aligned(const struct ptx_insn *i)
 {
 	return i->op == OP_bar_sync || i->op == OP_bar_arrive || i->op == OP_bar_red ||
@@ -24,25 +22,27 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 		emit(c, &e);
 		return;
 	}
+	e.count = (red ? i->noperands == 4 : i->noperands == 2)
+		? (uint32_t)record_value(c, r, &i->operand[red + 1], 0) : 0;
+	e.mode = red ? EVB_RED : i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
+		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive ? EVB_ARRIVE : EVB_SYNC;
+	refused_bar(c, warp, r, (uint32_t)e.addr, e.count, e.mode == EVB_ARRIVE);
 	w->diverged = w->at_bar && (w->diverged || w->bar != i);
 	w->bar = i;
 	w->at_bar |= r->lanes;
 	if (w->at_bar != (w->all & ~w->gone))
 		return; /* its other lanes are on their way */
 	if (w->diverged && aligned(i)) {
-		e.kind = EV_FAULT;
-		e.mode = EVX_BAR_DIVERGED;
-		e.text = "the other lanes of the warp came through another instruction";
-		emit(c, &e);
-		e.text = NULL;
+		struct event fault = record_event(c, warp, r->site, EV_FAULT, r->lanes);
+
+		fault.mode = EVX_BAR_DIVERGED;
+		fault.addr = e.addr;
+		fault.text = "the other lanes of the warp came through another instruction";
+		emit(c, &fault);
 	}
 	e.kind = EV_BAR_ARRIVE;
 	e.lanes = w->at_bar;
 	w->at_bar = 0;
-	e.count = (red ? i->noperands == 4 : i->noperands == 2)
-		? (uint32_t)record_value(c, r, &i->operand[red + 1], 0) : 0;
-	e.mode = red ? EVB_RED : i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
-		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive ? EVB_ARRIVE : EVB_SYNC;
 	emit(c, &e);
 }
 
@@ -122,18 +122,6 @@ static void meet_again(struct dcluster *c, uint32_t warp, const struct record *r
 	}
 }
 
-static void bad_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes, uint32_t mask)
-{
-	struct event e = record_event(c, warp, r->site, EV_FAULT, lanes);
-	char why[96];
-
-	snprintf(why, sizeof why, "member mask 0x%08x does not name the lane that executes it", mask);
-	e.mode = EVX_MASK;
-	e.addr = mask;
-	e.text = why;
-	emit(c, &e);
-}
-
 void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
@@ -145,7 +133,7 @@ void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r)
 
 		same = record_alike(c, r, rest, o);
 		if (same & ~mask)
-			bad_mask(c, warp, r, same & ~mask, mask);
+			refused_mask(c, warp, r, same & ~mask, mask);
 		if (w->meeting_mask != mask)
 			w->at_meeting = 0;
 		w->meeting_mask = mask;
@@ -252,28 +240,17 @@ void tell_other(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct event e = record_event(c, warp, r->site, EV_SETMAXNREG, r->lanes);
-	char why[96];
+	struct dwarp *w = &c->warp[warp];
+	struct refusal stop;
 
-	if (i->op == OP_setmaxnreg) {
-		struct dwarp *w = &c->warp[warp];
-
-		e.count = (uint32_t)i->operand[0].imm;
-		e.mode = ptx_has(i, MOD_inc);
-		if (e.mode ? e.count < w->maxnreg : e.count > w->maxnreg) {
-			snprintf(why, sizeof why, "setmaxnreg.%s %u, the warp has %u",
-				e.mode ? "inc" : "dec", e.count, w->maxnreg);
-			e.kind = EV_FAULT;
-			e.mode = EVX_SETMAXNREG;
-			e.addr = e.count;
-			e.count = 0;
-			e.text = why;
-		} else {
-			w->maxnreg = e.count;
-		}
-	} else {
-		e.kind = EV_FAULT;
-		e.mode = EVX_TRAP;
-		e.text = "the kernel stopped itself";
+	if (i->op != OP_setmaxnreg) {
+		refusal_set(&stop, EVX_TRAP, SP_ANY, 0, 0, "the kernel stopped itself");
+		tell_refusal(c, warp, e.site, r->lanes, &stop);
+		return;
 	}
+	e.count = (uint32_t)i->operand[0].imm;
+	e.mode = ptx_has(i, MOD_inc);
+	refused_setmaxnreg(c, warp, r, e.count, e.mode, w->maxnreg);
+	w->maxnreg = e.count;
 	emit(c, &e);
 }

@@ -98,6 +98,7 @@ struct mma_pieces {
 	const struct ptx_insn *insn;
 	uint32_t words[4];         /* of its descriptors */
 	uint32_t share;            /* who asked */
+	uint32_t top[2];           /* the highest piece of A and B */
 	uint16_t part[6];
 	struct ev_span span[];     /* part[5] of them */
 };
@@ -115,10 +116,19 @@ static unsigned keep_share(const struct dcluster *c, uint32_t *piece, unsigned n
 	return kept;
 }
 
+static uint32_t highest(const uint32_t *piece, unsigned n)
+{
+	uint32_t top = 0;
+
+	for (unsigned k = 0; k < n; k++)
+		top = piece[k] > top ? piece[k] : top;
+	return top;
+}
+
 #define MOST_SPANS 640
 
 static void find_pieces(const struct dcluster *c, const struct batch_info *m, const uint32_t *words,
-	uint16_t part[6], struct ev_span span[MOST_SPANS])
+	uint32_t top[2], uint16_t part[6], struct ev_span span[MOST_SPANS])
 {
 	uint32_t piece[512], rows[32];
 	struct wg_desc d;
@@ -127,6 +137,7 @@ static void find_pieces(const struct dcluster *c, const struct batch_info *m, co
 	if (!m->a_regs) {
 		d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
 		wg_desc_pieces(&d, m->a_mn, 64, piece);
+		top[0] = highest(piece, 128);
 		words += 2;
 	}
 	for (unsigned k = 0; k < 4; k++) {
@@ -141,6 +152,7 @@ static void find_pieces(const struct dcluster *c, const struct batch_info *m, co
 	part[4] = (uint16_t)n;
 	d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
 	wg_desc_pieces(&d, m->b_mn, m->n, piece);
+	top[1] = highest(piece, 2 * m->n);
 	many = keep_share(c, piece, 2 * m->n);
 	if (many)
 		n += wg_desc_spans(piece, many, span + n);
@@ -154,6 +166,7 @@ static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn
 	uint32_t h = i->line;
 	struct ev_span span[MOST_SPANS];
 	struct mma_pieces **p;
+	uint32_t top[2] = { 0 };
 	uint16_t part[6];
 
 	for (size_t k = 0; k < n; k++)
@@ -161,14 +174,50 @@ static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn
 	p = &c->pieces[h >> 16 & (PIECES - 1)];
 	if (*p && (*p)->insn == i && (*p)->share == c->share && !memcmp((*p)->words, words, n * sizeof *words))
 		return *p;
-	find_pieces(c, m, words, part, span);
+	find_pieces(c, m, words, top, part, span);
 	*p = base_resize(*p, sizeof **p + part[5] * sizeof *span);
 	(*p)->insn = i;
 	(*p)->share = c->share;
 	memcpy((*p)->words, words, n * sizeof *words);
+	memcpy((*p)->top, top, sizeof top);
 	memcpy((*p)->part, part, sizeof part);
 	memcpy((*p)->span, span, part[5] * sizeof *span);
 	return *p;
+}
+
+static uint64_t wide(const uint32_t *words)
+{
+	return words[0] | (uint64_t)words[1] << 32;
+}
+
+static void refused_ends(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
+	const uint32_t *words, const uint32_t top[2])
+{
+	const struct shared_view v = record_view(c, first);
+	struct refusal why;
+
+	if ((!m->a_regs && refuse_matrix_end(&why, &v, "A", wide(words), top[0])) ||
+			refuse_matrix_end(&why, &v, "B", wide(words + 2 * !m->a_regs), top[1]))
+		tell_refusal(c, first, id, FULL, &why);
+}
+
+/* The descriptors of the four warps, each in its own record of the group. */
+static void refused_unlike(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
+	const struct record *const r[4], ptrdiff_t at)
+{
+	struct refusal why;
+
+	for (uint32_t w = 1; r[0] && w < 4; w++) {
+		const uint32_t *mine = r[w] ? r[w]->words + at : NULL, *its = r[0]->words + at;
+
+		if (!mine || r[w]->site != r[0]->site)
+			continue;
+		if ((!m->a_regs && refuse_unlike(&why, "A", wide(mine), wide(its))) ||
+				refuse_unlike(&why, "B", wide(mine + 2 * !m->a_regs), wide(its + 2 * !m->a_regs))) {
+			tell_refusal(c, first + w, id, 1, &why);
+			return;
+		}
+	}
 }
 
 /* words: those of this mma in the record of its group. */
@@ -184,6 +233,7 @@ static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const stru
 	if (c->share < c->job->parts) {
 		const struct mma_pieces *p = pieces(c, i, m, words);
 
+		refused_ends(c, first, id, m, words, p->top);
 		memcpy(e.part, p->part, sizeof e.part);
 		e.spans = p->span;
 		e.nspans = p->part[5];
@@ -204,6 +254,7 @@ static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const stru
 void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4])
 {
 	const struct rewrite_site *s;
+	struct refusal why;
 	const struct record *one = r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
 	const uint32_t *words;
 
@@ -211,6 +262,11 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 		return;
 	s = record_site(c, one->site);
 	words = one->words;
+	if (c->stopped)
+		return;
+	if (refuse_group(&why, first % c->info.warps_per_cta, c->info.warps_per_cta))
+		tell_refusal(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site, 0)
+			: c->job->l->site[one->site], FULL, &why);
 	if (s->phase != PHASE_BATCH) {
 		struct event e = record_event(c, first, one->site, EV_WG_WAIT, FULL);
 
@@ -230,6 +286,9 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 			if (r[w])
 				tell_way(c, first + w, i, FULL);
 		if (b->mma) {
+			if (!c->share)
+				refused_unlike(c, first, record_batch_site(c, one->site, k), b, r,
+					words - one->words);
 			on_mma(c, first, one->site, i, b, record_batch_site(c, one->site, k), words);
 			words += b->words;
 			continue;

@@ -296,6 +296,7 @@ static bool on_box(void *user, struct decode_box *b)
 
 	if (!find_map(user, b->map, &map, &b->in_global) || tensormap_check(&map))
 		return false;
+	b->align = tensor_box_align(&map);
 	b->bytes = tensor_box_bytes(&map, b->rows);
 	b->extent = tensor_box_extent(&map, b->rows);
 	if (b->in_global)
@@ -326,6 +327,27 @@ static struct ev_symbol *symbols_of(const struct gpu_launch *l, const struct rew
 		s[k].bytes = f->symbol[k]->size ? (uint32_t)f->symbol[k]->size : l->shared_dynamic;
 	}
 	return s;
+}
+
+/* Where a CTA's shared memory ends, as the kernel said where its variables lie: the
+ * dynamic one comes last. 0: not known. On a GPU nothing lies at address 0, so that
+ * a kernel which did not come to say so is told from one that did. */
+static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func *f,
+	const struct ev_symbol *symbols)
+{
+	uint32_t end = 0, high = 0;
+	bool dynamic = false;
+
+	for (size_t k = 0; k < f->nsymbols; k++) {
+		uint32_t to = symbols[k].addr + symbols[k].bytes;
+
+		dynamic |= !f->symbol[k]->size;
+		high = symbols[k].addr > high ? symbols[k].addr : high;
+		end = to > end ? to : end;
+	}
+	if (!high && !(l->module->code->polls && f->nsymbols == 1))
+		return 0;
+	return f->reserved || (l->shared_dynamic && !dynamic) ? 0 : end;
 }
 
 static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
@@ -562,13 +584,14 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	results_launch(c->records, &record);
 	if (c->save)
 		event_writer_launch(c->save, &config.launch);
+	d.shared = shared_end(l, f, symbols);
 	start = seconds();
 	run(&flight, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
 	for (uint32_t k = 0; d.skip && !r.unknown_maps && k < l->module->nsignatures; k++)
 		note_clean(l->module, l->module->signature[k]);
-	session_settle(c, flight.check, UINT32_MAX);
+	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
 	check_close(flight.check);
 	if (c->save)

@@ -1,0 +1,227 @@
+/* refusals: the operands that were recorded, judged as the executor judges its own
+ * (refuse.h). Hooks write before the instruction is executed, so what a GPU stops at
+ * has been recorded; and much of what the PTX ISA forbids a GPU just executes. A
+ * refusal ends its cluster: what comes after it follows from nothing. */
+#include "events.h"
+
+#define ANY_OFFSET (1u << 24)
+
+struct shared_view record_view(const struct dcluster *c, uint32_t warp)
+{
+	return (struct shared_view){ warp / c->info.warps_per_cta, c->info.nctas,
+		c->job->l->shared ? c->job->l->shared : ANY_OFFSET };
+}
+
+void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
+	const struct refusal *why)
+{
+	struct event e = record_event(c, warp, 0, EV_FAULT, lanes);
+
+	e.site = id;
+	e.mode = why->mode;
+	e.space = why->space;
+	e.addr = why->addr;
+	e.size = why->size;
+	e.text = why->why;
+	emit(c, &e);
+	c->stopped = true;
+	c->result.refused = c->info.id + 1;
+}
+
+static void tell(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+	const struct refusal *why)
+{
+	tell_refusal(c, warp, c->job->l->site[r->site], lanes, why);
+}
+
+/* ---- accesses ---- */
+
+/* One look at all lanes: may one of them be refused? Those that reach into another
+ * CTA always may. */
+static bool suspect(const struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes, uint32_t align)
+{
+	const struct shared_view v = record_view(c, warp);
+	uint32_t low = UINT32_MAX, high = 0, odd = 0, from = (uint32_t)__builtin_ctz(r->lanes);
+	uint64_t at[32];
+
+	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
+		low = r->base + (uint32_t)r->stride * ((uint32_t)__builtin_ctz(lanes) - from);
+		high = r->base + (uint32_t)r->stride * (31 - (uint32_t)__builtin_clz(lanes) - from);
+		odd = low | (lanes & (lanes - 1) ? (uint32_t)r->stride : 0);
+		if (low > high) {
+			uint32_t swap = low;
+
+			low = high;
+			high = swap;
+		}
+	} else if (c->job->info[r->site].plan.class == PLAN_ADDRESS) {
+		for EACH_LANE(l, lanes) {
+			odd |= r->words[l];
+			low = r->words[l] < low ? r->words[l] : low;
+			high = r->words[l] > high ? r->words[l] : high;
+		}
+	} else {
+		record_values(c, r, o, lanes, at);
+		for EACH_LANE(l, lanes) {
+			odd |= (uint32_t)at[l];
+			low = (uint32_t)at[l] < low ? (uint32_t)at[l] : low;
+			high = (uint32_t)at[l] > high ? (uint32_t)at[l] : high;
+		}
+	}
+	return (align && odd & (align - 1)) || SHARED_RANK(low) != v.rank ||
+		SHARED_RANK(high) != v.rank || SHARED_OFFSET(high) + bytes > v.bytes;
+}
+
+void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, const struct event *e)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	const bool far = ptx_space_of(i, 0) != PS_shared, matrix = e->flags & EVF_MATRIX;
+	const struct shared_view v = record_view(c, warp);
+	struct refusal why;
+
+	if (!suspect(c, warp, r, o, e->lanes, e->size, e->size))
+		return;
+	for EACH_LANE(l, e->lanes) {
+		uint64_t at = record_value(c, r, o, l);
+
+		if (!refuse_align(&why, SP_SHARED, at, e->size, e->size) &&
+				!refuse_shared(&why, &v, far, at, e->size) &&
+				!(matrix && refuse_matrix(&why, &v, SP_SHARED, SHARED_RANK(at), at)))
+			continue;
+		tell(c, warp, r, 1u << l, &why);
+		return;
+	}
+}
+
+void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	uint64_t at, uint64_t bytes)
+{
+	const bool far = ptx_space_of(record_site(c, r->site)->insn, 0) != PS_shared;
+	const struct shared_view v = record_view(c, warp);
+	struct refusal why;
+
+	if (bytes && (refuse_align(&why, SP_SHARED, at, bytes, 8) || refuse_shared(&why, &v, far, at, bytes)
+			|| refuse_st_bulk(&why, SP_SHARED, SHARED_OFFSET(at), bytes)))
+		tell(c, warp, r, 1u << lane, &why);
+}
+
+/* ---- copies ---- */
+
+/* The sources are known if global memory is recorded. */
+void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],
+	const uint32_t read[32])
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	const bool far = ptx_space_of(i, 0) != PS_shared;
+	const struct shared_view v = record_view(c, warp);
+	uint32_t size = (uint32_t)i->operand[2].imm, odd = 0;
+	struct refusal why;
+
+	for EACH_LANE(l, r->lanes) {
+		odd |= read[l] ? (uint32_t)src[l] & (size - 1) : 0;
+		if (!refuse_cp_read(&why, src[l], size, read[l]))
+			continue;
+		tell(c, warp, r, 1u << l, &why);
+		return;
+	}
+	if (!odd && !suspect(c, warp, r, &i->operand[0], r->lanes, size, size))
+		return;
+	for EACH_LANE(l, r->lanes) {
+		uint64_t to = record_value(c, r, &i->operand[0], l);
+
+		if (!refuse_cp_align(&why, to, src[l], size, read[l]) &&
+				!refuse_shared(&why, &v, far, to, size) &&
+				!refuse_cp_owner(&why, &v, SP_SHARED, SHARED_RANK(to), to, size))
+			continue;
+		tell(c, warp, r, 1u << l, &why);
+		return;
+	}
+}
+
+void refused_async(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	uint64_t at, uint64_t mbar, uint32_t bytes, bool red)
+{
+	const struct shared_view v = record_view(c, warp);
+	struct refusal why;
+
+	if (refuse_align(&why, SP_SHARED, at, bytes, bytes) || refuse_shared(&why, &v, true, at, bytes) ||
+			refuse_mbar_align(&why, mbar) || refuse_shared(&why, &v, true, mbar, 8) ||
+			refuse_signal(&why, SHARED_RANK(at), SHARED_RANK(mbar), SHARED_OFFSET(mbar), false) ||
+			(red && refuse_red_async(&why, &v, SHARED_RANK(at), SHARED_OFFSET(at), bytes)))
+		tell(c, warp, r, 1u << lane, &why);
+}
+
+static bool bad_shared(struct refusal *why, const struct shared_view *v, const struct record_copy *b)
+{
+	const uint32_t rank = SHARED_RANK(b->at);
+
+	return (b->tensor ? refuse_box_align(why, b->at, b->bytes, b->align)
+			: refuse_bulk_align(why, SP_SHARED, b->at, b->bytes)) ||
+		refuse_shared(why, v, b->far, b->at, b->extent) ||
+		((b->copy == COPY_STORE || !b->far) && refuse_bulk_owner(why, v, rank, SHARED_OFFSET(b->at),
+			b->bytes));
+}
+
+static bool bad_signal(struct refusal *why, const struct shared_view *v, const struct record_copy *b)
+{
+	return refuse_mbar_align(why, b->mbar) || refuse_shared(why, v, b->far, b->mbar, 8) ||
+		refuse_signal(why, SHARED_RANK(b->at), SHARED_RANK(b->mbar), SHARED_OFFSET(b->mbar), b->pair);
+}
+
+void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	const struct record_copy *b)
+{
+	const struct shared_view v = record_view(c, warp);
+	const bool peer = b->copy == COPY_PEER;
+	struct refusal why;
+
+	if ((!b->tensor && (refuse_bulk_size(&why, b->at, b->bytes) ||
+			refuse_bulk_align(&why, peer ? SP_SHARED : SP_GLOBAL, b->other, b->bytes) ||
+			(peer && b->bytes && refuse_shared(&why, &v, false, b->other, b->bytes)))) ||
+			bad_shared(&why, &v, b) || (b->copy != COPY_STORE && (bad_signal(&why, &v, b) ||
+			(b->multicast && refuse_ctas(&why, &v, b->mask, SHARED_OFFSET(b->at), b->bytes)))))
+		tell(c, warp, r, 1u << lane, &why);
+}
+
+/* ---- barriers ---- */
+
+void refused_mbar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+	uint64_t at, bool remote)
+{
+	const bool far = ptx_space_of(record_site(c, r->site)->insn, 0) != PS_shared;
+	const struct shared_view v = record_view(c, warp);
+	struct refusal why;
+
+	if (refuse_mbar_align(&why, at) || refuse_shared(&why, &v, far, at, 8) ||
+			(!remote && refuse_mbar_owner(&why, &v, SHARED_RANK(at), SHARED_OFFSET(at))))
+		tell(c, warp, r, lanes & -lanes, &why);
+}
+
+void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t id,
+	uint32_t count, bool arrives)
+{
+	struct refusal why;
+
+	if (refuse_bar(&why, id, count, c->info.warps_per_cta * 32, arrives))
+		tell(c, warp, r, r->lanes, &why);
+}
+
+void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+	uint32_t mask)
+{
+	struct refusal why;
+
+	refuse_mask(&why, mask);
+	tell(c, warp, r, lanes, &why);
+}
+
+void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t want,
+	bool inc, uint32_t has)
+{
+	struct refusal why;
+
+	if (refuse_setmaxnreg(&why, want, inc, has))
+		tell(c, warp, r, r->lanes, &why);
+}
