@@ -1,6 +1,6 @@
 /* global: the shadow of global memory, see global.h: pages, regions and their locks.
  * Finds conflicts; does not know what a conflict means. What a granule's past comes
- * to is global_step.c's. */
+ * to is global_step.c's, which accesses come here at all is global_log.c's. */
 #include "global_parts.h"
 
 #include "../libconsan/base.h"
@@ -157,7 +157,7 @@ static void leave(struct visit *v)
 	v->region = NULL;
 }
 
-void global_shadow_touch(struct global_shadow *g, struct global_ask *a,
+void global_granules(struct global_shadow *g, struct global_ask *a,
 	const struct global_record *now, const uint64_t *lane_addr,
 	const struct global_span *spans, size_t nspans)
 {
@@ -188,6 +188,7 @@ void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes
 	static const struct crowded nobody[NREADS];
 	uint64_t end = addr + bytes;
 
+	global_log_end(g, addr, bytes);
 	for (; addr < end; addr += GRANULE) {
 		struct visit v = { .s = shard_of(g, addr >> REGION_SHIFT) };
 		struct page *p;
@@ -213,16 +214,23 @@ void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes
 
 /* ---- lifetimes ---- */
 
-struct global_shadow *global_shadow_open(void)
+void global_lock_open(pthread_mutex_t *m)
 {
-	struct global_shadow *g = base_alloc(sizeof *g);
 	pthread_mutexattr_t spins; /* a visit is shorter than falling asleep */
 
 	pthread_mutexattr_init(&spins);
 	pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
-	for (unsigned i = 0; i < SHARDS; i++)
-		pthread_mutex_init(&g->shard[i].lock, &spins);
+	pthread_mutex_init(m, &spins);
 	pthread_mutexattr_destroy(&spins);
+}
+
+struct global_shadow *global_shadow_open(void)
+{
+	struct global_shadow *g = base_alloc(sizeof *g);
+
+	for (unsigned i = 0; i < SHARDS; i++)
+		global_lock_open(&g->shard[i].lock);
+	g->log = global_log_open();
 	return g;
 }
 
@@ -260,12 +268,13 @@ void global_shadow_close(struct global_shadow *g)
 		return;
 	for (unsigned i = 0; i < SHARDS; i++)
 		shard_close(&g->shard[i]);
+	global_log_close(g->log);
 	free(g);
 }
 
 size_t global_shadow_footprint(const struct global_shadow *g)
 {
-	size_t bytes = sizeof *g;
+	size_t bytes = sizeof *g + global_log_footprint(g->log);
 
 	for (unsigned i = 0; i < SHARDS; i++)
 		bytes += g->shard[i].bytes;
@@ -283,7 +292,7 @@ uint64_t global_shadow_visits(const struct global_shadow *g)
 
 uint64_t global_shadow_forgot(const struct global_shadow *g)
 {
-	uint64_t n = 0;
+	uint64_t n = global_log_forgot(g->log);
 
 	for (unsigned i = 0; i < SHARDS; i++)
 		n += g->shard[i].forgot;

@@ -7,6 +7,8 @@
  * access replaces states, a run of equal granules at a time, so that the cost
  * is that of the pieces of the access, not of its bytes. A granule takes 4
  * bytes of shadow, a page of 4 KiB that was only touched whole takes none.
+ * Before all that, while the accesses near a place do not conflict at all, they
+ * are only put down, see global_log.c.
  *
  * House rules:
  *  - does not know what orders accesses: the asker's judge says that;
@@ -95,6 +97,11 @@ uint64_t global_shadow_forgot(const struct global_shadow *s);  /* accesses dropp
 bool global_shadow_crowded(const struct global_shadow *s, const struct global_record *r,
 	uint64_t addr, uint64_t bytes);
 
+/* The access `now`, if it is a read of what others have read in the same way, lane by
+ * lane, and nobody has written, is remembered; else false, and it is to be told in
+ * full. Not for GR_WHOLE. */
+bool global_shadow_again(struct global_shadow *s, struct global_ask *a,
+	const struct global_record *now, const uint64_t *lane_addr);
 /* The access `now`; lane_addr: 32 addresses, if its row is GR_LIST. */
 void global_shadow_touch(struct global_shadow *s, struct global_ask *a,
 	const struct global_record *now, const uint64_t *lane_addr,

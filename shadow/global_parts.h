@@ -83,6 +83,7 @@ struct shard {
 };
 
 struct global_shadow {
+	struct global_log *log;
 	struct shard shard[SHARDS];
 	uint64_t crowded[NOTES]; /* see note_of() */
 };
@@ -104,6 +105,22 @@ struct visit {
 	struct crowded crowded[NREADS]; /* of the outcome in scratch */
 	bool lanewise;           /* the last step's answer was for one granule only */
 };
+
+/* ---- global.c: granule by granule ---- */
+
+void global_granules(struct global_shadow *g, struct global_ask *a,
+	const struct global_record *now, const uint64_t *lane_addr,
+	const struct global_span *spans, size_t nspans);
+void global_lock_open(pthread_mutex_t *m);
+
+/* ---- global_log.c: what conflicts with nothing so far ---- */
+
+struct global_log *global_log_open(void);
+void global_log_close(struct global_log *l);
+/* From now on the granules know all that touched these bytes. */
+void global_log_end(struct global_shadow *g, uint64_t addr, uint64_t bytes);
+size_t global_log_footprint(const struct global_log *l);
+uint64_t global_log_forgot(const struct global_log *l);
 
 /* ---- global_state.c: records and states, counted ---- */
 

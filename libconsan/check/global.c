@@ -71,27 +71,33 @@ static void add_piece(struct pieces *p, uint64_t a, uint32_t size)
 	p->newest = a;
 }
 
-/* Fills the record's layout and the spans: neighbouring lanes are one. */
-static size_t lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, int32_t stride,
-	const uint64_t *at, struct global_span span[32])
+/* Fills the record's layout. */
+static void lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, int32_t stride,
+	const uint64_t *at)
 {
-	struct pieces p = { .span = span };
-	uint32_t size = r->size;
-
 	r->lanes = lanes;
-	r->inner = (int32_t)size;
+	r->inner = (int32_t)r->size;
 	r->count = 1;
 	if (!at) {
 		r->base = addr;
-		r->row = stride == (int32_t)size ? 5 : 0;
-		r->pitch = r->row ? (int32_t)size * 32 : stride;
-		if (r->row && lanes == UINT32_MAX) {
-			span[0] = (struct global_span){ .addr = addr, .bytes = (uint64_t)size * 32 };
-			return 1;
-		}
+		r->row = stride == (int32_t)r->size ? 5 : 0;
+		r->pitch = r->row ? (int32_t)r->size * 32 : stride;
 	} else if (!in_rows(r, lanes, at)) {
 		r->base = at[__builtin_ctz(lanes)];
 		r->row = GR_LIST;
+	}
+}
+
+/* Its spans: neighbouring lanes are one. */
+static size_t spans_of(const struct global_record *r, uint64_t addr, int32_t stride,
+	const uint64_t *at, struct global_span span[32])
+{
+	struct pieces p = { .span = span };
+	uint32_t lanes = r->lanes, size = r->size;
+
+	if (r->row == 5 && lanes == UINT32_MAX && r->inner == (int32_t)size) {
+		span[0] = (struct global_span){ .addr = r->base, .bytes = (uint64_t)size * 32 };
+		return 1;
 	}
 	if (r->row < 5 && !r->pitch) /* all rows are the first one */
 		lanes &= lanes == UINT32_MAX ? (1u << (1u << r->row)) - 1 : UINT32_MAX;
@@ -131,7 +137,11 @@ static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all, uint64_
 
 		if (!lanes)
 			continue;
-		n = lay_out(r, lanes, addr, stride, at, span);
+		lay_out(r, lanes, addr, stride, at);
+		if (!(r->flags & (GR_WRITE | GR_STRONG))
+			&& global_shadow_again(c->check->global->shadow, &v.ask, r, at))
+			continue;
+		n = spans_of(r, addr, stride, at, span);
 		if (plain_write)
 			global_plain_writes(c, span, n);
 		global_shadow_touch(c->check->global->shadow, &v.ask, r, at, span, n);
@@ -179,10 +189,11 @@ static uint16_t rotate(uint16_t mask, int64_t by)
 static void tell(struct cluster *c, struct warp *w, struct pending *p)
 {
 	struct cluster_global *k = c->global;
-	struct global_view v;
+	struct global_view v = view_of(c, w, p->r.lanes, w->group[0].f);
+	const bool again = global_shadow_again(c->check->global->shadow, &v.ask, &p->r, NULL);
 
 	k->spans.n = 0;
-	for (uint32_t i = 0; i < p->nspans; i++) {
+	for (uint32_t i = 0; i < p->nspans && !again; i++) {
 		struct global_span s = p->span[i];
 		int64_t step = p->r.step, all = step * (p->r.count - 1);
 
@@ -195,8 +206,9 @@ static void tell(struct cluster *c, struct warp *w, struct pending *p)
 			vec_push(&k->spans, ((struct global_span){ s.addr + (uint64_t)(step * j), s.bytes,
 				step % GRANULE ? rotate(s.mask, step * j) : s.mask }));
 	}
-	v = view_of(c, w, p->r.lanes, w->group[0].f);
-	global_shadow_touch(c->check->global->shadow, &v.ask, &p->r, NULL, k->spans.at, k->spans.n);
+	if (!again)
+		global_shadow_touch(c->check->global->shadow, &v.ask, &p->r, NULL, k->spans.at,
+			k->spans.n);
 	p->r.count = 0;
 	k->npending[w->index]--;
 }
@@ -256,7 +268,7 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 
 	if (w->ngroups != 1 || e->lanes & ~w->group[0].lanes)
 		return false;
-	n = lay_out(r, e->lanes, e->addr, e->stride, e->lane_addr, span);
+	lay_out(r, e->lanes, e->addr, e->stride, e->lane_addr);
 	if (r->row == GR_LIST)
 		return false;
 	same = p->r.count && p->r.site == r->site && p->r.lanes == r->lanes;
@@ -272,6 +284,7 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 		tell(c, w, p);
 	p->r = *r;
 	p->last = r->base;
+	n = spans_of(r, e->addr, e->stride, e->lane_addr, span);
 	p->nspans = (uint32_t)n;
 	p->low = UINT64_MAX;
 	p->high = 0;
