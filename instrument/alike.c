@@ -17,7 +17,10 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 
 		if (s->phase == PHASE_GLOBAL)
 			continue; /* then no cluster speaks for another */
-		plan_of(s->func, s->insn, &p);
+		if (s->phase == PHASE_RANK)
+			plan_rank_of(s->insn, &p);
+		else
+			plan_of(s->func, s->insn, &p);
 		words = plan_words(&p);
 		class = p.class;
 		if (s->phase == PHASE_BATCH) {

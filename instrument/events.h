@@ -92,6 +92,8 @@ void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, uns
 	const struct record_copy *b);
 void refused_mbar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
 	uint64_t at, bool remote);
+/* It is recorded because it is bad. */
+void refused_rank(struct dcluster *c, uint32_t warp, const struct record *r);
 void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t id,
 	uint32_t count, bool arrives);
 void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,

@@ -476,6 +476,8 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 		i->phase = s->phase;
 		if (s->phase == PHASE_GLOBAL)
 			plan_global_of(s->func, s->insn, &i->plan);
+		else if (s->phase == PHASE_RANK)
+			plan_rank_of(s->insn, &i->plan);
 		else
 			plan_of(s->func, s->insn, &i->plan);
 		i->lane_words = (uint8_t)plan_words(&i->plan);

@@ -298,7 +298,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_CONTROL:
 		yes = p->before = p->sync = i->op == OP_ret && f->entry;
 		break;
-	case EF_NONE: case EF_HINT: case EF_TCGEN05: case EF_GRID:
+	case EF_NONE: case EF_RANK: case EF_HINT: case EF_TCGEN05: case EF_GRID:
 	case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}
@@ -390,6 +390,19 @@ bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct p
 	default:
 		return false;
 	}
+}
+
+bool plan_rank_of(const struct ptx_insn *i, struct plan *p)
+{
+	memset(p, 0, sizeof *p);
+	if (ptx_effect_of((enum ptx_op)i->op) != EF_RANK)
+		return false;
+	p->before = true;
+	p->window = ptx_space_of(i, 0) == PS_none;
+	p->class = PLAN_LANES;
+	add(p, &i->operand[1], VAL_SHARED);
+	add(p, &i->operand[2], VAL_U32);
+	return true;
 }
 
 bool plan_orders_grid(const struct ptx_func *f)

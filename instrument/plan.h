@@ -45,6 +45,9 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
  * an access itself, or where a copy reads or writes. `generic`: only where the
  * address lies in global memory. `poll`: not while it reads what it read before. */
 bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
+/* What is recorded of mapa, in a record of its own, only where the cluster has no CTA
+ * of that rank, or the address is none of shared memory. */
+bool plan_rank_of(const struct ptx_insn *i, struct plan *p);
 /* Some access of this function orders others across clusters. */
 bool plan_orders_grid(const struct ptx_func *f);
 unsigned plan_words(const struct plan *p);

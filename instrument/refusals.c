@@ -185,6 +185,19 @@ void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, uns
 		tell(c, warp, r, 1u << lane, &why);
 }
 
+void refused_rank(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	const struct shared_view v = record_view(c, warp);
+	unsigned first = (unsigned)__builtin_ctz(r->lanes);
+	uint64_t at = record_value(c, r, &i->operand[1], first);
+	struct refusal why;
+
+	if (!refuse_rank(&why, &v, at, (uint32_t)record_value(c, r, &i->operand[2], first)))
+		refuse_mapa(&why, at);
+	tell(c, warp, r, 1u << first, &why);
+}
+
 /* ---- barriers ---- */
 
 void refused_mbar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,

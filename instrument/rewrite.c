@@ -294,6 +294,31 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 	w->info->recorded++;
 }
 
+/* A rank that is good leaves no record. */
+static void ranked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	const struct ptx_operand *rank = &i->operand[2];
+	struct plan bad = *p;
+	unsigned label = w->labels++;
+	struct text *t = &w->out;
+
+	text_printf(t, "{\n");
+	hook_registers(t, plan_words(p));
+	values(w, p, "%cs_v", 0);
+	text_printf(t, "\tmov.u32 %%cs_t, %%cluster_nctarank;\n\tmov.b32 %%cs_u, ");
+	if (rank->kind == PO_IMM)
+		text_printf(t, "%lld;\n", (long long)rank->imm);
+	else
+		text_printf(t, "%%cs_v%u;\n", plan_words(p) - 1);
+	text_printf(t, p->window ? "\tsetp.ge.or.u32 %%cs_g, %%cs_u, %%cs_t, !%%cs_g;\n"
+		: "\tsetp.ge.u32 %%cs_g, %%cs_u, %%cs_t;\n");
+	bad.generic = true;
+	skip_unless_guard(w, i, &bad, label);
+	record(w, p, add_site(w, i, PHASE_RANK));
+	text_printf(t, "$CSE%u:\n}\n", label);
+	statement(w, i);
+}
+
 /* Lanes that have just met meet again: the record of the first time says all. */
 static bool meets_again(struct writer *w, uint32_t at, const struct plan *p)
 {
@@ -394,7 +419,7 @@ static bool counts(const struct ptx_insn *i)
 	case EF_WGMMA: case EF_TCGEN05: case EF_BARRIER: case EF_WARP_SYNC: case EF_CLUSTER:
 	case EF_FENCE: case EF_SETMAXNREG: case EF_UNKNOWN:
 		return true;
-	case EF_NONE: case EF_CONTROL: case EF_EXIT: case EF_HINT: case EF_WARP: case EF_TENSORMAP:
+	case EF_NONE: case EF_RANK: case EF_CONTROL: case EF_EXIT: case EF_HINT: case EF_WARP: case EF_TENSORMAP:
 	case EF_GRID: case EF_STOP: case EF_COUNT:
 		return false;
 	}
@@ -504,7 +529,9 @@ static void one(struct writer *w, uint32_t at)
 		global_begin(w, &far);
 	if (global && far.before)
 		global_end(w, i, &far);
-	if (!recorded)
+	if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &far))
+		ranked(w, i, &far);
+	else if (!recorded)
 		statement(w, i);
 	else if (p.wgmma)
 		grouped(w, at, &p);

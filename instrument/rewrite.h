@@ -8,6 +8,7 @@
 enum site_phase {
 	PHASE_BEFORE, PHASE_AFTER, PHASE_FAILED, PHASE_BATCH, PHASE_MARK,
 	PHASE_GLOBAL,              /* plan_global_of() */
+	PHASE_RANK,                /* plan_rank_of() */
 };
 
 /* What a record's site number means. */

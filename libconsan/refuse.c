@@ -56,6 +56,12 @@ bool refuse_rank(struct refusal *r, const struct shared_view *v, uint64_t addr, 
 		"CTA rank %u, the cluster has %u CTAs", rank, v->nctas);
 }
 
+bool refuse_mapa(struct refusal *r, uint64_t addr)
+{
+	return refusal_set(r, EVX_SHARED_OOB, SP_ANY, addr, 0,
+		"mapa of an address that is no shared memory");
+}
+
 /* ---- matrices, cp.async ---- */
 
 bool refuse_matrix(struct refusal *r, const struct shared_view *v, enum ev_space space,

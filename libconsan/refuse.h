@@ -53,6 +53,7 @@ static inline bool refuse_shared(struct refusal *r, const struct shared_view *v,
 bool refuse_global(struct refusal *r, uint64_t addr, uint64_t size, uint64_t from, uint64_t bytes);
 /* mapa. */
 bool refuse_rank(struct refusal *r, const struct shared_view *v, uint64_t addr, uint32_t rank);
+bool refuse_mapa(struct refusal *r, uint64_t addr); /* true */
 
 /* ---- matrices, cp.async ---- */
 

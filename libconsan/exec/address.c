@@ -131,10 +131,8 @@ static enum step op_mapa(struct warp *w, const struct xop *x, uint32_t lanes)
 	for EACH_LANE(l, lanes) {
 		uint64_t a = READ(x->o[1], x->o[3], l) - x->i.u;
 
-		if (x->i.u && a >= SHARED_WINDOW_BYTES)
-			return ex_fault(w, x, 1u << l, EVX_SHARED_OOB, SP_ANY, a + x->i.u, 0,
-				"mapa of an address that is no shared memory");
-		if (refuse_rank(&why, &v, a, rank[l]))
+		if ((x->i.u && a >= SHARED_WINDOW_BYTES && refuse_mapa(&why, a + x->i.u)) ||
+				refuse_rank(&why, &v, a, rank[l]))
 			return ex_refuse(w, x, 1u << l, &why);
 		put(w, x->o[0], x->o[2], l, (a & 0xffffff) + ((uint64_t)rank[l] << 24) + x->i.u);
 	}

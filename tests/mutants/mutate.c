@@ -283,7 +283,7 @@ static bool is_sync(const struct ptx_insn *i)
 	case EF_BARRIER: case EF_WARP_SYNC: case EF_CLUSTER: case EF_FENCE:
 	case EF_WGMMA: case EF_CP_ASYNC: case EF_BULK:
 		return true;
-	case EF_NONE: case EF_CONTROL: case EF_EXIT: case EF_READ: case EF_WRITE: case EF_RMW:
+	case EF_NONE: case EF_RANK: case EF_CONTROL: case EF_EXIT: case EF_READ: case EF_WRITE: case EF_RMW:
 	case EF_HINT: case EF_MBARRIER: case EF_TCGEN05: case EF_WARP: case EF_TENSORMAP:
 	case EF_SETMAXNREG: case EF_GRID: case EF_STOP: case EF_UNKNOWN: case EF_COUNT:
 		break;
@@ -304,7 +304,7 @@ static void need(bool *needed, const struct ptx_operand *o, size_t n)
 static bool gives(const struct ptx_insn *i, const bool *needed)
 {
 	return i->noperands && i->operand[0].kind == PO_REG && needed[i->operand[0].reg]
-		&& ptx_effect_of((enum ptx_op)i->op) == EF_NONE;
+		&& (ptx_effect_of((enum ptx_op)i->op) == EF_NONE || i->op == OP_mapa);
 }
 
 /* What comes to stand at `target`, the nearest sync in front of the arrive. */
