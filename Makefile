@@ -377,7 +377,7 @@ $(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 $(BUILD)/tests/gpu/user: tests/gpu/user.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
-$(BUILD)/tests/test_instrument: | $(BUILD)/tests/gpu/twins $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+$(BUILD)/tests/test_instrument: | $(BUILD)/tests/cases $(BUILD)/tests/gpu/twins $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
 
 $(BUILD)/tests/gpu/bench: tests/gpu/bench.c tests/shell.h
 	@mkdir -p $(@D)

@@ -33,6 +33,64 @@ Test(instrument, ways, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/ways %s rehearse 2>&1", dir, dir), 0, "%s", output);
 }
 
+/* Of a report: the line that says what of, `rule`, and where. */
+static bool headline(const char *rule, char line[256])
+{
+	char head[32];
+	const char *at;
+
+	snprintf(head, sizeof head, "error %s ", rule);
+	at = strstr(output, head);
+	if (at)
+		snprintf(line, 256, "%.*s", (int)strcspn(at, "\n"), at);
+	return at;
+}
+
+/* Operands that may not be: the executor refuses them in the cpu backend, the decoder
+ * when they were recorded, whoever then stopped at them. The same finding, the same
+ * line of the source, once. */
+Test(instrument, refusals, .timeout = 300)
+{
+	static const struct { const char *program, *bug, *rule; } bug[] = {
+		{ "hgemm/hgemm", "stage_overrun", "CS902" },
+		{ "hgemm/hgemm", "misaligned_row", "CS904" },
+		{ "hgemm/hgemm --m=98", "diverged_barrier", "CS403" },
+		{ "mlp/fused_mlp", "slots_of_one", "CS902" },
+		{ "attention/mesh_kv", "off_the_end", "CS501" },
+		{ "attention/mesh_kv", "own_barrier", "CS311" },
+		{ "attention/mesh_mlo", "leaves_early", "CS503" },
+		{ "attention/fa2_split_q", "shuffle_mask", "CS407" },
+		{ "wgmma_gemm/wgmma_gemm", "setmaxnreg_up", "CS408" },
+	};
+	static const char *const backend[] = { "cpu", "rehearse --jobs=1", "rehearse --jobs=16" };
+	const char *dir = build_dir();
+	char line[3][256];
+
+	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++)
+		for (size_t b = 0; b < 3; b++) {
+			cr_expect_eq(shell("%s/consan-run --backend=%s --no-source %s/kernels/%s --bug=%s 2>&1",
+				dir, backend[b], dir, bug[k].program, bug[k].bug), 66, "%s: %s", bug[k].bug, output);
+			cr_assert(headline(bug[k].rule, line[b]), "%s: %s: %s", bug[k].bug, backend[b], output);
+			cr_expect_str_eq(line[b], line[0], "%s: %s", bug[k].bug, backend[b]);
+		}
+}
+
+/* The specimens of those rules; not those whose operand is not recorded. */
+Test(instrument, refused_specimens, .timeout = 300)
+{
+	static const char *const specimen[] = { "async/cs303*", "async/cs304_bulk_size", "async/cs305*",
+		"barrier/cs401*", "barrier/cs403*", "barrier/cs407*", "barrier/cs408*", "cluster/cs217*",
+		"cluster/cs311*", "cluster/cs501*", "cluster/cs902*", "mbarrier/cs201*", "values/cs902*",
+		"values/cs904*", "values/cs905*" };
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < sizeof specimen / sizeof *specimen; k++) {
+		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH=backend=rehearse "
+			"%s/tests/cases --filter cases/specimen 2>&1", specimen[k], dir), 0, "%s", output);
+		cr_expect_null(strstr(output, "Tested: 0"), "%s: none", specimen[k]);
+	}
+}
+
 /* A launch of one cluster is checked by several threads, each for a part of shared
  * memory: together they find what one finds. */
 Test(instrument, shares, .timeout = 300)
