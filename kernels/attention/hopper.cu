@@ -383,7 +383,7 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 		k.next();
 		v.next();
 		channel_wait(ch.v.ch, v);
-		release(ch.v, v);
+		release(ch.v, v); // nobody read it
 	}
 
 	const float norm[] = {1 / quad_sum(r.sum[0]), 1 / quad_sum(r.sum[1])};

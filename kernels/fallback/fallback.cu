@@ -39,6 +39,13 @@ DEVICE void everybody()
 	cluster_wait();
 }
 
+/* Nothing is handed over but the mbarrier and that everybody is there, or done. */
+DEVICE void meet()
+{
+	cluster_arrive_relaxed();
+	cluster_wait();
+}
+
 /* The table, loaded in as many parts as the cluster has CTAs, or as `ctas` says. */
 DEVICE float from_table(const arrays &a, float *table, uint64_t *bar, uint32_t ctas)
 {
@@ -64,7 +71,7 @@ __global__ void __launch_bounds__(THREADS) fallback(const arrays a, enum form fo
 		mbar_init(&bar, form == COUNT ? CTAS : form == COUNTED ? ctas : 1);
 		fence_mbar_init();
 	}
-	everybody();
+	meet();
 	switch (form) {
 	case MULTICAST:
 		x *= from_table(a, mine, &bar, ctas);
@@ -92,17 +99,18 @@ __global__ void __launch_bounds__(THREADS) fallback(const arrays a, enum form fo
 		mine[t] = x;
 		everybody();
 		x = 0;
+#pragma unroll 1
 		for (uint32_t r = 0; r < ctas; r++)
 			x += dsmem_load(&mine[t], r);
 		break;
 	case ATOMIC:
 		atomicAdd(&a.sums[blockIdx.x / CTAS * THREADS + t], x);
-		everybody();
+		everybody(); // the atomics
 		x = atomicAdd(&a.sums[blockIdx.x / CTAS * THREADS + t], 0.f);
 		break;
 	}
 	a.out[at] = x;
-	everybody();
+	meet();
 }
 
 /* ---- host ---- */

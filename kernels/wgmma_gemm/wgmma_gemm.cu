@@ -416,7 +416,7 @@ template <class Bug> DEVICE void part(Bug bug)
 		__syncthreads();
 		return;
 	}
-	cluster_arrive();
+	cluster_arrive_relaxed();
 	cluster_wait();
 }
 
