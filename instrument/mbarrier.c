@@ -29,7 +29,7 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 		e.count = flags & EVF_EXPECT ? 1 : amount;
 		e.tx = flags & EVF_EXPECT ? amount : 0;
 		emit(c, &e);
-		model_arrive(c, model_of(c, e.peer, OFFSET(at)), e.count * many, e.tx * many,
+		model_arrive(model_of(c, e.peer, OFFSET(at)), e.count * many, e.tx * many,
 			flags & EVF_DROP);
 	}
 }
@@ -114,6 +114,6 @@ void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 		else if (kind == EV_MB_EXPECT)
 			m->tx += n;
 		else
-			model_complete(c, m, n);
+			model_complete(m, n);
 	}
 }

@@ -144,8 +144,8 @@ unsigned access_plain(const struct ptx_insn *i, bool peers);
 /* ---- barriers.c ---- */
 struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr);
 void model_init(struct model *m, uint32_t count);
-void model_arrive(struct dcluster *c, struct model *m, uint32_t count, int64_t tx, bool drop);
-void model_complete(struct dcluster *c, struct model *m, int64_t tx);
+void model_arrive(struct model *m, uint32_t count, int64_t tx, bool drop);
+void model_complete(struct model *m, int64_t tx);
 /* Signals come in until the phase is complete that a wait saw complete. */
 void model_wait(struct dcluster *c, struct model *m, bool parity, uint64_t value);
 void model_fly(struct model *m, const struct signal *s);
