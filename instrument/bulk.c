@@ -89,6 +89,8 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		}
 		copy.bytes = (uint32_t)e.tx;
 		copy.extent = e.size;
+		copy.gspans = e.gspans;
+		copy.ngspans = e.ngspans;
 		if (b.copy == COPY_STORE) {
 			refused_bulk(c, warp, r, l, &copy);
 			e.tx = 0;

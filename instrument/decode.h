@@ -52,6 +52,10 @@ struct decode_launch {
 	/* All are called from several threads. The box is valid until the
 	 * thread's next call; false: no such map is known. */
 	bool (*box)(void *user, struct decode_box *box);
+	/* What device memory there is at addr: *from and *bytes get the allocation that
+	 * holds it or, if none does, the last one that begins below it (0 bytes: none
+	 * does). False: nobody knows. NULL: nor does anybody of any other. */
+	bool (*memory)(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes);
 	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c, unsigned share);
 	void (*cluster_end)(void *user, struct event_sink *sink, unsigned share);
 };

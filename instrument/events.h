@@ -75,6 +75,9 @@ void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes
 /* Of the lanes of e at the addresses that o had. */
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, const struct event *e);
+/* The same in global memory. */
+void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, const struct event *e,
+	const uint64_t at[32]);
 void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	uint64_t at, uint64_t bytes);
 void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],
@@ -87,6 +90,8 @@ struct record_copy {
 	bool tensor, far, pair, multicast;
 	uint64_t at, other, mbar;
 	uint32_t bytes, extent, align, mask;
+	const struct ev_gspan *gspans; /* of the global side, as far as it is known */
+	uint32_t ngspans;
 };
 void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	const struct record_copy *b);

@@ -13,6 +13,7 @@ static void tell_global_access(struct dcluster *c, uint32_t warp, const struct r
 	e.count = ptx_type_bits(ptx_type_of(i, 0)) / 8;
 	for EACH_LANE(l, r->lanes)
 		at[l] = record_global(c, r, l);
+	refused_global(c, warp, r, &e, at);
 	record_place(&e, at);
 	emit(c, &e);
 }

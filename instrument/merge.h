@@ -67,6 +67,7 @@ struct dwarp {
 
 #define WAYS 1024
 #define PIECES 1024
+#define PLACES 64
 
 struct signal { uint32_t op, count; int64_t tx; uint32_t site, lanes; uint16_t cta, warp; };
 struct model {                 /* of an mbarrier */
@@ -108,6 +109,7 @@ struct dcluster {
 	VEC(struct model) model;
 	VEC(struct ev_span) span;
 	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
+	struct { uint64_t from, bytes; } place[PLACES]; /* allocations, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
 	uint32_t share;            /* its part, or job.parts: the registers of wgmma */
 	bool registers;            /* they are its work, too */

@@ -95,6 +95,36 @@ void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 	}
 }
 
+/* Global memory: it is nearly always the allocation of the last time. */
+static bool outside(struct dcluster *c, uint32_t site, uint64_t at, uint64_t bytes, struct refusal *why)
+{
+	const struct decode_launch *l = c->job->l;
+	uint64_t *from = &c->place[site % PLACES].from, *size = &c->place[site % PLACES].bytes;
+
+	if (!bytes || (at - *from < *size && bytes <= *size - (at - *from)))
+		return false;
+	if (!l->memory || !l->memory(l->user, at, from, size)) {
+		*size = 0;
+		return false;
+	}
+	return (at - *from >= *size || bytes > *size - (at - *from)) &&
+		refuse_global(why, at, bytes, *from, *size);
+}
+
+void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, const struct event *e,
+	const uint64_t at[32])
+{
+	struct refusal why;
+
+	for EACH_LANE(l, e->lanes) {
+		if (!refuse_align(&why, SP_GLOBAL, at[l], e->size, e->size) &&
+				!outside(c, r->site, at[l], e->size, &why))
+			continue;
+		tell(c, warp, r, 1u << l, &why);
+		return;
+	}
+}
+
 void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	uint64_t at, uint64_t bytes)
 {
@@ -126,14 +156,16 @@ void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const
 		tell(c, warp, r, 1u << l, &why);
 		return;
 	}
-	if (!odd && !suspect(c, warp, r, &i->operand[0], r->lanes, size, size))
+	if (!odd && !c->job->l->code->global &&
+			!suspect(c, warp, r, &i->operand[0], r->lanes, size, size))
 		return;
 	for EACH_LANE(l, r->lanes) {
 		uint64_t to = record_value(c, r, &i->operand[0], l);
 
 		if (!refuse_cp_align(&why, to, src[l], size, read[l]) &&
 				!refuse_shared(&why, &v, far, to, size) &&
-				!refuse_cp_owner(&why, &v, SP_SHARED, SHARED_RANK(to), to, size))
+				!refuse_cp_owner(&why, &v, SP_SHARED, SHARED_RANK(to), to, size) &&
+				!(c->job->l->code->global && outside(c, r->site, src[l], read[l], &why)))
 			continue;
 		tell(c, warp, r, 1u << l, &why);
 		return;
@@ -170,17 +202,30 @@ static bool bad_signal(struct refusal *why, const struct shared_view *v, const s
 		refuse_signal(why, SHARED_RANK(b->at), SHARED_RANK(b->mbar), SHARED_OFFSET(b->mbar), b->pair);
 }
 
+/* The other side: shared memory of the own CTA, or global memory. */
+static bool bad_other(struct dcluster *c, uint32_t site, struct refusal *why,
+	const struct shared_view *v, const struct record_copy *b)
+{
+	const bool peer = b->copy == COPY_PEER;
+
+	if (!b->tensor && (refuse_bulk_size(why, b->at, b->bytes) ||
+			refuse_bulk_align(why, peer ? SP_SHARED : SP_GLOBAL, b->other, b->bytes) ||
+			(peer && b->bytes && refuse_shared(why, v, false, b->other, b->bytes))))
+		return true;
+	for (uint32_t k = 0; k < b->ngspans; k++)
+		if (outside(c, site, b->gspans[k].addr, b->gspans[k].bytes, why))
+			return !b->tensor || refusal_set(why, EVX_GLOBAL_OOB, SP_GLOBAL, b->gspans[k].addr,
+				b->gspans[k].bytes, "the tensor map describes memory outside every allocation");
+	return false;
+}
+
 void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	const struct record_copy *b)
 {
 	const struct shared_view v = record_view(c, warp);
-	const bool peer = b->copy == COPY_PEER;
 	struct refusal why;
 
-	if ((!b->tensor && (refuse_bulk_size(&why, b->at, b->bytes) ||
-			refuse_bulk_align(&why, peer ? SP_SHARED : SP_GLOBAL, b->other, b->bytes) ||
-			(peer && b->bytes && refuse_shared(&why, &v, false, b->other, b->bytes)))) ||
-			bad_shared(&why, &v, b) || (b->copy != COPY_STORE && (bad_signal(&why, &v, b) ||
+	if (bad_other(c, r->site, &why, &v, b) || bad_shared(&why, &v, b) || (b->copy != COPY_STORE && (bad_signal(&why, &v, b) ||
 			(b->multicast && refuse_ctas(&why, &v, b->mask, SHARED_OFFSET(b->at), b->bytes)))))
 		tell(c, warp, r, 1u << lane, &why);
 }

@@ -514,7 +514,7 @@ static void tell_layout(struct writer *w)
 static void one(struct writer *w, uint32_t at)
 {
 	const struct ptx_insn *i = &w->f->insn[at];
-	struct plan p, far;
+	struct plan p, far, rank;
 	bool recorded = plan_of(w->f, i, &p), global = plan_global_of(w->f, i, &far);
 
 	if (recorded && meets_again(w, at, &p))
@@ -529,8 +529,8 @@ static void one(struct writer *w, uint32_t at)
 		global_begin(w, &far);
 	if (global && far.before)
 		global_end(w, i, &far);
-	if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &far))
-		ranked(w, i, &far);
+	if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &rank))
+		ranked(w, i, &rank);
 	else if (!recorded)
 		statement(w, i);
 	else if (p.wgmma)

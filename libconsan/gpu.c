@@ -317,6 +317,13 @@ static bool on_box(void *user, struct decode_box *b)
 	return true;
 }
 
+static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
+{
+	const struct gpu_flight *f = user;
+
+	return f->l->memory && f->l->memory(f->l->user, addr, from, bytes);
+}
+
 static struct ev_symbol *symbols_of(const struct gpu_launch *l, const struct rewrite_func *f)
 {
 	struct ev_symbol *s = base_alloc((f->nsymbols + 1) * sizeof *s);
@@ -559,7 +566,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
 		.grid_order = l->tickets && f && f->orders_grid,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip,
-		.jobs = workers(c), .user = &flight, .box = on_box,
+		.jobs = workers(c), .user = &flight, .box = on_box, .memory = on_memory,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f)

@@ -57,6 +57,8 @@ struct gpu_launch {
 	/* Something was found: the whole pool, and how many chunks. NULL: it
 	 * cannot be had. Needed if there is a skip. */
 	const void *(*whole)(void *user, uint32_t *chunks);
+	/* See decode_launch.memory; NULL: nothing is known of device memory. */
+	bool (*memory)(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes);
 	/* The tensor map at this address of the GPU, as consan_tensormap()
 	 * encodes it; param: its bytes, if it is in the parameter block, else
 	 * NULL. Several threads may ask. */

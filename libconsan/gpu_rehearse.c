@@ -43,6 +43,24 @@ static bool find_map(void *user, uint64_t at, const void *param, void *bytes)
 	return true;
 }
 
+static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
+{
+	struct exec_mem m;
+
+	(void)user;
+	*bytes = 0;
+	if (exec_mem_find(addr, &m)) {
+		*from = m.at;
+		*bytes = m.bytes;
+		return true;
+	}
+	for (size_t k = 0; exec_mem_at(k, &m) && m.at <= addr; k++) { /* in order of address */
+		*from = m.at;
+		*bytes = m.bytes;
+	}
+	return true;
+}
+
 static enum consan_status status_of(enum exec_status s)
 {
 	switch (s) {
@@ -66,7 +84,7 @@ static void check(struct consan *c, const struct consan_launch *l, const void *p
 		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
 		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = c->gpu->sm,
 		.pool = pool, .chunks = head->next - 1 < chunks ? head->next - 1 : chunks,
-		.dropped = head->dropped, .tickets = tickets, .params = params, .map = find_map,
+		.dropped = head->dropped, .tickets = tickets, .params = params, .map = find_map, .memory = find_memory,
 		.fault = r->status == EXEC_FAULT || r->status == EXEC_TRAP ? "the kernel faulted"
 			: r->status == EXEC_STOPPED ? "it was stopped" : NULL,
 		.ended = r->status == EXEC_OK };
