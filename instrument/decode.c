@@ -25,7 +25,11 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 	if (s->phase == PHASE_FAILED)
 		return;
-	if (c->registers)
+	if (s->phase == PHASE_FOREIGN) {
+		c->result.foreign++;
+		return;
+	}
+	if (c->registers && s->func == c->job->l->func->func)
 		tell_way(c, warp, s->insn, r->lanes);
 	if (s->phase == PHASE_MARK)
 		return;

@@ -67,6 +67,7 @@ struct decode_result {
 	uint32_t unknown_maps;     /* tensor copies through a map nobody knows */
 	uint32_t refused;          /* 1 + the lowest cluster that ended at an operand which
 				      may not be; 0: none did */
+	uint32_t foreign;          /* calls of functions of another module */
 };
 
 /* Words of the head chunk: where shared variable k of func lies. */

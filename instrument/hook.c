@@ -5,15 +5,44 @@
 
 #include <string.h>
 
+#include "calls.h"
 #include "record.h"
 
-void hook_function(struct text *t, unsigned batch_words, bool polls)
+/* In local memory: the unit, the wait, the load, four bytes of nothing, the value. */
+void hook_lend(struct text *t, bool polls)
 {
-	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_failed;\n"
-		"\tmov.b32 %%cs_pos, 0;\n\tmov.b32 %%cs_failed, 0;\n");
+	text_printf(t, "\tst.local.v2.b32 [%%cs_at], {%%cs_pos, %%cs_failed};\n");
 	if (polls)
-		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n"
-			"\tmov.b32 %%cs_polled, 0;\n\tmov.b64 %%cs_seen, 0;\n");
+		text_printf(t, "\tst.local.b32 [%%cs_at+8], %%cs_polled;\n"
+			"\tst.local.b64 [%%cs_at+16], %%cs_seen;\n");
+}
+
+void hook_regain(struct text *t, bool polls)
+{
+	text_printf(t, "\tld.local.v2.b32 {%%cs_pos, %%cs_failed}, [%%cs_at];\n");
+	if (polls)
+		text_printf(t, "\tld.local.b32 %%cs_polled, [%%cs_at+8];\n"
+			"\tld.local.b64 %%cs_seen, [%%cs_at+16];\n");
+}
+
+void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_place place)
+{
+	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_failed;\n");
+	if (polls)
+		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n");
+	if (place != PLACE_STAYS)
+		text_printf(t, "\t.reg .b64 %%cs_at;\n");
+	if (place == PLACE_GIVEN) {
+		text_printf(t, "\tld.param.b64 %%cs_at, [" CALLS_PLACE "];\n");
+		hook_regain(t, polls);
+	} else {
+		text_printf(t, "\tmov.b32 %%cs_pos, 0;\n\tmov.b32 %%cs_failed, 0;\n");
+		if (polls)
+			text_printf(t, "\tmov.b32 %%cs_polled, 0;\n\tmov.b64 %%cs_seen, 0;\n");
+	}
+	if (place == PLACE_LENT)
+		text_printf(t, "\t.local .align 8 .b8 " CALLS_PLACE "[24];\n"
+			"\tmov.b64 %%cs_at, " CALLS_PLACE ";\n\tst.local.b32 [%%cs_at+8], 0;\n");
 	if (batch_words)
 		text_printf(t, "\t.reg .b32 %%cs_w<%u>;\n", batch_words);
 }

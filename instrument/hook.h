@@ -4,10 +4,19 @@
 
 #include "plan.h"
 
-/* Function-wide registers: "%cs_pos" (the lane's next unit) and "%cs_failed"
+/* A lane's place: function-wide registers "%cs_pos" (its next unit) and "%cs_failed"
  * (the site of the wait that failed last); polls: "%cs_polled" and "%cs_seen",
- * the site of the strong load that was last recorded, and what it loaded. */
-void hook_function(struct text *t, unsigned batch_words, bool polls);
+ * the site of the strong load that was last recorded, and what it loaded. Around
+ * calls it lies in local memory of the entry, of which "%cs_at" is the address. */
+enum hook_place {
+	PLACE_STAYS,               /* nobody else needs it */
+	PLACE_LENT,                /* an entry that calls functions that record */
+	PLACE_GIVEN,               /* such a function; the address is its last parameter */
+};
+void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_place place);
+/* Before a call or return, and after a call. */
+void hook_lend(struct text *t, bool polls);
+void hook_regain(struct text *t, bool polls);
 /* The scratch registers of one block. */
 void hook_registers(struct text *t, unsigned words);
 /* Records site, with words named prefix0, prefix1 ...; label: a number that no

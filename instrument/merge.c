@@ -254,6 +254,7 @@ static void add_result(struct decode_result *to, const struct decode_result *r)
 	to->unknown_maps += r->unknown_maps;
 	if (r->refused && (!to->refused || r->refused < to->refused))
 		to->refused = r->refused;
+	to->foreign += r->foreign;
 }
 
 /* Of a stream, its chunks by clock. */

@@ -1,6 +1,7 @@
-/* rewrite: puts hooks around the statements of a module's entries. What is
- * recorded is plan.c's, how it is written hook.c's; this file knows where code
- * may stand: in scopes, under guards, around wgmma.
+/* rewrite: puts hooks around the statements of a module's entries and of the
+ * functions that record (calls.c). What is recorded is plan.c's, how it is written
+ * hook.c's; this file knows where code may stand: in scopes, under guards, around
+ * wgmma and calls.
  *
  * Between wgmma.fence and wgmma.commit_group stands no code, or ptxas would
  * serialise the group: operands are kept in registers and the whole group is
@@ -10,16 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "hook.h"
 #include "record.h"
 
 struct writer {
 	struct rewrite *r;
+	const struct calls *calls;
 	const struct ptx_func *f;
-	struct rewrite_func *info;
+	struct rewrite_func *info; /* an entry's; a function's is only counted in */
+	enum hook_place place;
 	struct text out;           /* the function's body so far */
 	unsigned labels;
-	bool poll;                 /* a strong load of global memory was recorded */
+	bool polls;                /* strong loads of global memory are recorded */
 	unsigned words, most_words;/* of the wgmma group at hand */
 	uint32_t group;            /* its first in rewrite.batch */
 	uint32_t meeting;          /* site of the meeting that was recorded last, if
@@ -232,7 +236,6 @@ static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t s
 	unsigned bits = reg_bits(w, reg);
 	struct text *t = &w->out;
 
-	w->poll = true;
 	text_printf(t, "\t{ .reg .b32 %%cs_a; .reg .b64 %%cs_f;\n");
 	if (bits == 64)
 		text_printf(t, "\tmov.b64 %%cs_f, %s;\n", reg_name(w, reg));
@@ -410,7 +413,58 @@ static void grouped(struct writer *w, uint32_t at, const struct plan *p)
 		end_group(w, i);
 }
 
-/* ---- functions ---- */
+/* ---- calls ---- */
+
+/* Any function of this module has the parameter; of another's, nothing is known. */
+static void tell_foreign(struct writer *w, const struct ptx_insn *i)
+{
+	const struct ptx_module *m = w->r->module;
+	const char *target = reg_name(w, i->operand[0].reg), *with = "";
+	struct plan nothing = { 0 };
+	unsigned label = w->labels++;
+
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, 0);
+	skip_unless_guard(w, i, &nothing, label);
+	for (size_t k = 0; k < m->nfunc; k++) {
+		if (!w->calls->pointed[k])
+			continue;
+		text_printf(&w->out, "\tmov.b64 %%cs_e, %s;\n\tsetp.eq%s.u64 %%cs_q, %%cs_e, %s%s;\n",
+			m->func[k].name, with, target, *with ? ", %cs_q" : "");
+		with = ".or";
+	}
+	if (*with)
+		text_printf(&w->out, "\t@%%cs_q bra $CSE%u;\n", label);
+	record(w, &nothing, add_site(w, i, PHASE_FOREIGN));
+	text_printf(&w->out, "$CSE%u:\n}\n", label);
+}
+
+static void call(struct writer *w, const struct ptx_insn *i)
+{
+	if (!calls_carry(w->calls, i)) {
+		statement(w, i);
+		return;
+	}
+	w->meeting = 0;
+	if (w->group < w->r->batch.n)
+		end_group(w, w->r->batch.at[w->r->batch.n - 1]);
+	if (calls_indirect(i))
+		tell_foreign(w, i);
+	text_printf(&w->out, "{\n\t.param .b64 " CALLS_PLACE "_to;\n");
+	hook_lend(&w->out, w->polls);
+	text_printf(&w->out, "\tst.param.b64 [" CALLS_PLACE "_to], %%cs_at;\n");
+	calls_statement(&w->out, w->f, i, CALLS_PLACE "_to");
+	hook_regain(&w->out, w->polls);
+	text_printf(&w->out, "}\n");
+}
+
+static void leave(struct writer *w)
+{
+	if (w->place == PLACE_GIVEN)
+		hook_lend(&w->out, w->polls);
+}
+
+/* ---- what is known of an entry and its functions ---- */
 
 static bool counts(const struct ptx_insn *i)
 {
@@ -426,54 +480,27 @@ static bool counts(const struct ptx_insn *i)
 	return false;
 }
 
-/* A device function has no place for the lane's position yet: a call of one
- * that has an effect of its own is not covered. */
-static bool quiet_function(const struct ptx_func *f)
-{
-	struct plan p;
-
-	for (size_t k = 0; k < f->ninsn; k++) {
-		if (f->insn[k].op == OP_call)
-			return false;
-		if (ptx_effect_of((enum ptx_op)f->insn[k].op) != EF_STOP && plan_of(f, &f->insn[k], &p))
-			return false;
-	}
-	return true;
-}
-
-static const struct ptx_func *called(const struct writer *w, const struct ptx_insn *i)
-{
-	const struct ptx_func *g = i->operand[0].kind == PO_FUNC ? i->operand[0].func : NULL;
-
-	return g ? ptx_find(w->r->module, g->name) : NULL;
-}
-
-static void refuse(struct writer *w, const struct ptx_insn *i, const char *fmt, const char *what)
+static void refuse(struct rewrite_func *info, const struct ptx_func *f, const struct ptx_insn *i,
+	const char *why)
 {
 	struct text t = { 0 };
 
-	if (w->info->refused)
+	if (!why || info->refused)
 		return;
 	text_printf(&t, "line %u: ", i->line);
-	text_printf(&t, fmt, what);
-	w->info->refused = t.at;
+	if (f != info->func)
+		text_printf(&t, "in the device function %s, ", f->name);
+	text_printf(&t, "%s by --backend=gpu", why);
+	info->refused = t.at;
 }
 
-static void check_call(struct writer *w, const struct ptx_insn *i)
-{
-	const struct ptx_func *g = called(w, i);
-
-	if (!g)
-		refuse(w, i, "an indirect call, which --backend=gpu does not follow%s", "");
-	else if (g->ninsn && !quiet_function(g))
-		refuse(w, i, "--backend=gpu does not look into the device function %s", g->name);
-}
-
+/* An entry's own variables, and the module's. */
 static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 {
 	info->reserved |= o->kind == PO_SREG && o->sreg >= SR_reserved_smem_offset_begin &&
 		o->sreg <= SR_reserved_smem_offset_1;
-	if ((o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared) {
+	if ((o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared
+			&& (!o->var->func || o->var->func == info->func)) {
 		for (size_t k = 0; k < info->nsymbols; k++)
 			if (info->symbol[k] == o->var)
 				return;
@@ -484,6 +511,46 @@ static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 		for (unsigned k = 0; k < o->n; k++)
 			note_symbol(info, &o->list[k]);
 }
+
+static void note_insn(const struct calls *c, struct rewrite_func *info, const struct ptx_func *f,
+	const struct ptx_insn *i)
+{
+	struct plan p;
+
+	info->sites += counts(i);
+	refuse(info, f, i, plan_refuses(i));
+	if (f != info->func && ptx_effect_of((enum ptx_op)i->op) == EF_WGMMA)
+		refuse(info, f, i, "wgmma is not followed");
+	for (unsigned o = 0; o < i->noperands; o++)
+		note_symbol(info, &i->operand[o]);
+	info->unrecorded += !c->global && plan_global_of(f, i, &p);
+}
+
+static void know(const struct calls *c, struct rewrite_func *info)
+{
+	const struct ptx_func **reach = base_alloc((c->m->nfunc + 2) * sizeof *reach);
+	size_t n = calls_reach(c, info->func, reach);
+
+	for (size_t k = 0; k < n; k++) {
+		for (size_t i = 0; i < reach[k]->ninsn; i++)
+			note_insn(c, info, reach[k], &reach[k]->insn[i]);
+		info->orders_grid |= c->global && plan_orders_grid(reach[k]);
+	}
+	free(reach);
+}
+
+/* Once all are rewritten. */
+static void count_recorded(const struct calls *c, struct rewrite_func *info)
+{
+	const struct ptx_func **reach = base_alloc((c->m->nfunc + 2) * sizeof *reach);
+	size_t n = calls_reach(c, info->func, reach);
+
+	for (size_t k = 1; k < n; k++)
+		info->recorded += c->recorded[reach[k] - c->m->func];
+	free(reach);
+}
+
+/* ---- functions ---- */
 
 /* The first thread of the grid says where the parameters and the shared
  * variables lie. */
@@ -519,17 +586,16 @@ static void one(struct writer *w, uint32_t at)
 
 	if (recorded && meets_again(w, at, &p))
 		return;
-	if (global && !w->r->global) {
-		w->info->unrecorded++;
-		global = false;
-	}
+	global = global && w->r->global;
 	if (recorded || global)
 		w->meeting = 0;
 	if (global)
 		global_begin(w, &far);
 	if (global && far.before)
 		global_end(w, i, &far);
-	if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &rank))
+	if (i->op == OP_call)
+		call(w, i);
+	else if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &rank))
 		ranked(w, i, &rank);
 	else if (!recorded)
 		statement(w, i);
@@ -547,35 +613,28 @@ static void body(struct writer *w, size_t from, size_t end)
 {
 	const char *text = w->f->module->text;
 
-	for (size_t k = 0; k < w->f->ninsn; k++)
-		for (unsigned o = 0; o < w->f->insn[k].noperands; o++)
-			note_symbol(w->info, &w->f->insn[k].operand[o]);
 	for (uint32_t k = 0; k < w->f->ninsn; k++) {
 		const struct ptx_insn *i = &w->f->insn[k];
-		const char *why = plan_refuses(i);
 		size_t at = i->text_at;
 
 		if (!i->text_len)
 			continue;
-		text_add(&w->out, text + from, at - from);
-		if (!k)
+		calls_text(w->calls, &w->out, from, at);
+		if (!k && w->f->entry)
 			tell_layout(w);
 		from = at + i->text_len + 1; /* with its semicolon */
 		while (text[from - 1] != ';')
 			from++;
-		if (counts(i))
-			w->info->sites++;
-		if (why)
-			refuse(w, i, "%s by --backend=gpu", why);
-		if (i->op == OP_call)
-			check_call(w, i);
 		if (w->info->mark && w->info->mark[k]) {
 			mark(w, i);
 			w->meeting = 0;
 		}
+		if (i->op == OP_ret)
+			leave(w);
 		one(w, k);
 	}
-	text_add(&w->out, text + from, end - from);
+	calls_text(w->calls, &w->out, from, end);
+	leave(w); /* where it runs off its end */
 }
 
 /* The function's opening brace, from the line of its head. */
@@ -621,20 +680,45 @@ static int by_line(const void *a, const void *b)
 	return (f->line > g->line) - (f->line < g->line);
 }
 
-static void function(struct rewrite *r, const struct ptx_func *f, size_t *from)
+static bool calls_any(const struct calls *c, const struct ptx_func *f)
+{
+	for (size_t k = 0; k < f->ninsn; k++)
+		if (f->insn[k].op == OP_call && calls_carry(c, &f->insn[k]))
+			return true;
+	return false;
+}
+
+static bool has_polls(const struct rewrite *r, const struct ptx_func *f)
+{
+	struct plan p;
+
+	for (size_t k = 0; r->global && k < f->ninsn; k++)
+		if (plan_global_of(f, &f->insn[k], &p) && p.poll)
+			return true;
+	return false;
+}
+
+static void function(struct rewrite *r, struct calls *calls, const struct ptx_func *f, size_t *from)
 {
 	struct rewrite_func info = { .func = f };
-	struct writer w = { .r = r, .f = f, .info = &info, .group = (uint32_t)r->batch.n };
+	struct writer w = { .r = r, .calls = calls, .f = f, .info = &info,
+		.group = (uint32_t)r->batch.n, .polls = has_polls(r, f) };
 	size_t open = opening(f), close = closing(f, open);
 
-	rewrite_notes(r, &info);
-	info.orders_grid = r->global && plan_orders_grid(f);
-	text_add(&r->text, f->module->text + *from, open + 1 - *from);
+	w.place = !f->entry ? PLACE_GIVEN : calls_any(calls, f) ? PLACE_LENT : PLACE_STAYS;
+	if (f->entry) {
+		rewrite_notes(r, &info);
+		know(calls, &info);
+	}
+	calls_text(calls, &r->text, *from, open + 1);
 	body(&w, open + 1, close);
-	hook_function(&r->text, w.most_words, w.poll);
+	hook_function(&r->text, w.most_words, w.polls, w.place);
 	text_add(&r->text, w.out.at, w.out.n);
 	text_free(&w.out);
-	vec_push(&r->func, info);
+	if (f->entry)
+		vec_push(&r->func, info);
+	else
+		calls->recorded[f - r->module->func] = info.recorded;
 	*from = close;
 }
 
@@ -651,26 +735,32 @@ static size_t after_head(const struct ptx_module *m)
 struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global)
 {
 	struct rewrite *r = base_alloc(sizeof *r);
-	const struct ptx_func **entry = base_alloc((m->nfunc + 1) * sizeof *entry);
+	const struct ptx_func **with = base_alloc((m->nfunc + 1) * sizeof *with);
 	size_t from = after_head(m), n = 0;
+	struct calls calls;
 
 	r->module = m;
 	r->number = number;
 	r->polls = polls;
 	r->global = global;
+	calls_open(&calls, m, global);
 	vec_push(&r->site, ((struct rewrite_site){ 0 }));
 	text_add(&r->text, m->text, from);
 	text_printf(&r->text, ".visible .const .align 8 .b8 " RECORD_VARIABLE "%u[%zu];\n", number,
 		sizeof(struct record_params));
+	calls_declare(&calls, &r->text);
 	for (size_t k = 0; k < m->nfunc; k++)
-		if (m->func[k].entry && m->func[k].ninsn)
-			entry[n++] = &m->func[k];
+		if (m->func[k].ninsn && (m->func[k].entry || calls.carries[k]))
+			with[n++] = &m->func[k];
 	if (n)
-		qsort(entry, n, sizeof *entry, by_line);
+		qsort(with, n, sizeof *with, by_line);
 	for (size_t k = 0; k < n; k++)
-		function(r, entry[k], &from);
-	free(entry);
-	text_add(&r->text, m->text + from, m->ntext - from);
+		function(r, &calls, with[k], &from);
+	free(with);
+	calls_text(&calls, &r->text, from, m->ntext);
+	for (size_t k = 0; k < r->func.n; k++)
+		count_recorded(&calls, &r->func.at[k]);
+	calls_close(&calls);
 	return r;
 }
 

@@ -9,6 +9,7 @@ enum site_phase {
 	PHASE_BEFORE, PHASE_AFTER, PHASE_FAILED, PHASE_BATCH, PHASE_MARK,
 	PHASE_GLOBAL,              /* plan_global_of() */
 	PHASE_RANK,                /* plan_rank_of() */
+	PHASE_FOREIGN,             /* a call goes to a function of another module */
 };
 
 /* What a record's site number means. */
@@ -32,16 +33,18 @@ struct rewrite_note {
 
 struct rewrite_func {
 	const struct ptx_func *func;
-	/* Shared variables, in the order in which the kernel reports where
-	 * they lie (record.h). */
+	/* Shared variables, its functions' too, in the order in which the kernel
+	 * reports where they lie (record.h). */
 	const struct ptx_var **symbol; size_t nsymbols;
 	bool reserved;             /* it asks for the system's part of shared memory */
-	uint32_t sites, recorded;  /* instructions with an effect, of those recorded */
+	uint32_t sites, recorded;  /* instructions with an effect, of those recorded;
+				      its functions' too */
 	uint32_t *note_of;         /* instruction -> 1 + place in rewrite.note; NULL: no wgmma */
 	bool *recorded_block;      /* by block: something in it is recorded */
 	bool *mark;                /* by instruction: recorded only as a place on the way */
 	char *refused;             /* why it cannot be checked, or NULL */
-	bool orders_grid;          /* plan_orders_grid(), if global accesses are recorded */
+	bool orders_grid;          /* plan_orders_grid() of it or a function, if global
+				      accesses are recorded */
 	uint32_t unrecorded;       /* accesses to global memory that are not */
 };
 

@@ -385,6 +385,9 @@ static void say_why(const struct gpu_launch *l, const struct decode_result *r, c
 	else if (r->unknown_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that no call of "
 			"cuTensorMapEncode made", r->unknown_maps);
+	else if (r->foreign)
+		snprintf(why, 320, "calls went to functions of another module, which --backend=gpu does not "
+			"follow");
 }
 
 static void account(struct consan *c, const struct gpu_launch *l, const struct rewrite_func *f,
@@ -596,7 +599,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	run(&flight, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
-	for (uint32_t k = 0; d.skip && !r.unknown_maps && k < l->module->nsignatures; k++)
+	for (uint32_t k = 0; d.skip && !r.unknown_maps && !r.foreign && k < l->module->nsignatures; k++)
 		note_clean(l->module, l->module->signature[k]);
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);

@@ -3,12 +3,15 @@
 #include "shell.h"
 
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../instrument/decode.h"
+#include "../libconsan/exec/core.h"
+#include "../libconsan/finding.h"
 #include "../libconsan/gpu.h"
 
 static int twins(const char *program)
@@ -123,7 +126,9 @@ static const char kernel[] =
 	"L: mov.u32 %r1, tile;\n\tld.shared.u32 %r2, [%r1+4];\n\tsetp.eq.u32 %p, %r2, 0;\n"
 	"\t{ .reg .b32 %r1; mov.u32 %r1, 5; @%p st.shared.u32 [tile+8], %r1; }\n"
 	"\t@!%p bra L;\n\tret;\n}\n"
-	".visible .entry calls()\n{\n\tcall helper, ();\n\tret;\n}\n";
+	".visible .entry calls()\n{\n\tcall helper, ();\n\tret;\n}\n"
+	".func fences()\n{\n\twgmma.fence.sync.aligned; ret; }\n"
+	".visible .entry wgmma() { call fences; ret; }\n";
 
 /* What was put in reads like what was there: labels, scopes, guards stay. */
 Test(instrument, rewritten)
@@ -149,11 +154,12 @@ Test(instrument, rewritten)
 	gpu_module_close(m);
 }
 
-/* A device function that touches shared memory is not looked into: said. */
-Test(instrument, refused)
+/* What a function does counts as its callers'; what it does not hand on is said. */
+Test(instrument, counted)
 {
 	struct err e = { 0 };
 	struct ptx_module *m = ptx_parse("k.ptx", kernel, sizeof kernel - 1, &e);
+	const struct rewrite_func *f;
 	struct rewrite *r;
 
 	cr_assert_not_null(m, "%s", e.text);
@@ -161,10 +167,95 @@ Test(instrument, refused)
 	cr_assert_null(rewrite_find(r, "plain")->refused);
 	cr_assert_eq(rewrite_find(r, "plain")->sites, 2);
 	cr_assert_eq(rewrite_find(r, "plain")->recorded, 3, "ret counts, too");
-	cr_assert_not_null(strstr(rewrite_find(r, "calls")->refused, "helper"));
+	cr_assert_null(rewrite_find(r, "calls")->refused);
+	cr_assert_eq(rewrite_find(r, "calls")->sites, 1);
+	cr_assert_eq(rewrite_find(r, "calls")->recorded, 2);
+	cr_assert_eq(rewrite_find(r, "calls")->nsymbols, 1);
+	f = rewrite_find(r, "wgmma");
+	cr_assert(f->refused && strstr(f->refused, "line 24: in the device function fences, wgmma"), "%s",
+		f->refused);
 	cr_assert_null(rewrite_find(r, "none"));
 	rewrite_free(r);
 	ptx_free(m);
+}
+
+/* Device functions under the executor, with and without global memory. */
+Test(instrument, functions, .timeout = 300)
+{
+	static const char *const with[] = { "backend=rehearse", "backend=rehearse gpu-global=1 jobs=1" };
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < sizeof with / sizeof *with; k++) {
+		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/calls/*.ptx' CASES_WITH='%s' "
+			"%s/tests/cases --filter cases/specimen 2>&1", with[k], dir), 0, "%s", output);
+		cr_expect_null(strstr(output, "Tested: 0"), "none");
+	}
+}
+
+static void assemble(const char *path)
+{
+	char out[] = "/tmp/consan-ptx-XXXXXX";
+	struct err e = { 0 };
+	struct gpu_module *m;
+	const char *text;
+	FILE *f;
+	size_t n;
+
+	cr_assert_eq(shell("cat '%s'", path), 0, "%s", output);
+	m = gpu_module_open(path, output, strlen(output), false, true, &e);
+	cr_assert_not_null(m, "%s: %s", path, e.text);
+	f = fdopen(mkstemp(out), "w");
+	text = gpu_module_text(m, &n);
+	fwrite(text, 1, n, f);
+	fclose(f);
+	gpu_module_close(m);
+	cr_expect_eq(shell("ptxas -O0 -arch=sm_90a -o /dev/null %s 2>&1", out), 0, "%s: %s", path, output);
+	unlink(out);
+}
+
+/* NVIDIA's assembler takes what was put around calls. */
+Test(instrument, assembled, .timeout = 120)
+{
+	glob_t all;
+
+	if (shell("ptxas --version"))
+		cr_skip_test("no ptxas");
+	cr_assert_eq(glob("tests/cases/calls/*.ptx", 0, NULL, &all), 0);
+	for (size_t k = 0; k < all.gl_pathc; k++)
+		assemble(all.gl_pathv[k]);
+	globfree(&all);
+}
+
+static const char indirect[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".shared .b32 word;\n"
+	".func known() { st.shared.u32 [word], 1; ret; }\n"
+	".func unknown() { ret; }\n"
+	".global .u64 table[1] = { known };\n"
+	".visible .entry calls(.param .u64 p)\n{\n\t.reg .b64 %rd;\n\tld.param.u64 %rd, [p];\n"
+	"\tkind: .callprototype _;\n\tcall %rd, kind;\n\tret;\n}\n";
+
+/* A pointer to a function that this module does not know to be one, as if it came
+ * from another module: said when it is called. */
+Test(instrument, foreign)
+{
+	for (uint64_t k = 0; k < 2; k++) {
+		struct err e = { 0 };
+		struct consan *c = consan_open("backend=rehearse", &e);
+		struct consan_module *m = consan_load_ptx(c, "k.ptx", indirect, sizeof indirect - 1, &e);
+		const uint64_t to = FUNC_POINTER(k);
+		struct consan_launch l = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }, .params = &to };
+		const struct coverage *v;
+
+		cr_assert_not_null(m, "%s", e.text);
+		l.kernel = consan_kernel(m, "calls", &e);
+		cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
+		cr_assert_eq(consan_raw_coverage(c, &v), 1);
+		cr_expect_eq(v->checked, !k);
+		cr_expect_eq(strstr(v->unchecked, "another module") != NULL, k, "%s", v->unchecked);
+		consan_unload(m);
+		consan_close(c);
+	}
 }
 
 static struct record_digest digest(uint32_t cta, uint32_t lane, uint32_t count, uint64_t sum)
