@@ -72,8 +72,8 @@ struct decode_result {
 
 /* Words of the head chunk: where shared variable k of func lies. */
 uint32_t decode_symbol(const void *pool, size_t k);
-/* The generic address of the kernel's k-th parameter; 0: not known. */
-uint64_t decode_param(const void *pool, size_t k);
+/* The generic address of the kernel's parameters; 0: not known. */
+uint64_t decode_params(const void *pool);
 /* The cluster of a CTA (linear in the grid), and its rank there. */
 uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank);
 /* What each CTA recorded, up to clocks and polls, as a number, out of what

@@ -225,13 +225,15 @@ static void check(const struct inject_launch *l, bool ended)
 	struct gpu_launch g = { .ended = ended, .cost = &cost, .user = &all, .whole = whole };
 	struct times t = { .ran = inject_now() };
 	uint8_t *skip = NULL;
-	void *params;
+	void *params = pack(l);
 
 	describe(l, &g);
-	if (!bring_home(l, &g, &all, &skip, &t))
+	g.params = params;
+	if (!bring_home(l, &g, &all, &skip, &t)) {
+		free(params);
 		return;
+	}
 	g.skip = skip;
-	g.params = params = pack(l);
 	gpu_check(inject_session(), &g);
 	if (ended)
 		inject_empty(all.chunks + 1 + (g.dropped != 0));

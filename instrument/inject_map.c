@@ -11,15 +11,40 @@ struct known { unsigned char gpu[TENSORMAP_BYTES], ours[TENSORMAP_BYTES]; };
 static struct {
 	pthread_mutex_t lock;
 	VEC(struct known) at;
+	uint32_t *place, cap;      /* hash by the bytes: 1 + where in `at`, or 0 */
 	unsigned char before[TENSORMAP_BYTES];
 } maps = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* Where it is, or where it would have to be. */
+static uint32_t *place_of(const void *bytes)
+{
+	uint64_t word[TENSORMAP_BYTES / 8], h = 0;
+
+	memcpy(word, bytes, sizeof word);
+	for (size_t k = 0; k < sizeof word / sizeof *word; k++)
+		h = (h ^ word[k] ^ h >> 29) * 0x9e3779b97f4a7c15u;
+	for (uint32_t k = (uint32_t)(h >> 32);; k++) {
+		uint32_t *p = &maps.place[k & (maps.cap - 1)];
+
+		if (!*p || !memcmp(maps.at.at[*p - 1].gpu, bytes, TENSORMAP_BYTES))
+			return p;
+	}
+}
+
 static struct known *find(const void *bytes)
 {
+	uint32_t *p = maps.cap ? place_of(bytes) : NULL;
+
+	return p && *p ? &maps.at.at[*p - 1] : NULL;
+}
+
+static void grow(void)
+{
+	free(maps.place);
+	maps.cap = maps.cap ? 2 * maps.cap : 256;
+	maps.place = base_alloc(maps.cap * sizeof *maps.place);
 	for (size_t k = 0; k < maps.at.n; k++)
-		if (!memcmp(maps.at.at[k].gpu, bytes, TENSORMAP_BYTES))
-			return &maps.at.at[k];
-	return NULL;
+		*place_of(maps.at.at[k].gpu) = (uint32_t)k + 1;
 }
 
 static void note(const void *gpu, const void *ours)
@@ -27,10 +52,15 @@ static void note(const void *gpu, const void *ours)
 	struct known *k = find(gpu);
 
 	if (!k) {
-		vec_push(&maps.at, (struct known){ 0 });
+		struct known fresh;
+
+		if (2 * maps.at.n >= maps.cap)
+			grow();
+		memcpy(fresh.gpu, gpu, TENSORMAP_BYTES);
+		vec_push(&maps.at, fresh);
 		k = &maps.at.at[maps.at.n - 1];
+		*place_of(gpu) = (uint32_t)maps.at.n;
 	}
-	memcpy(k->gpu, gpu, TENSORMAP_BYTES);
 	memcpy(k->ours, ours, TENSORMAP_BYTES);
 }
 

@@ -501,9 +501,9 @@ uint32_t decode_symbol(const void *pool, size_t k)
 	return k < RECORD_SYMBOLS ? ((const uint32_t *)pool)[RECORD_SYMBOLS_AT / 4 + k] : 0;
 }
 
-uint64_t decode_param(const void *pool, size_t k)
+uint64_t decode_params(const void *pool)
 {
-	return k < RECORD_PARAMS ? ((const uint64_t *)pool)[RECORD_PARAMS_AT / 8 + k] : 0;
+	return ((const uint64_t *)pool)[RECORD_PARAMS_AT / 8];
 }
 
 void decode_run(const struct decode_launch *l, struct decode_result *r)

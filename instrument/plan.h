@@ -17,7 +17,8 @@ enum plan_kind {
 	VAL_SHARED,                /* an address: of shared memory, rank << 24 | offset */
 	VAL_U32,                   /* at most 32 bits */
 	VAL_U64,                   /* two words */
-	VAL_MAP,                   /* a generic or .param address, two words */
+	VAL_MAP,                   /* a generic or .param address, two words: of the kernel's
+				      parameters the offset in them */
 	VAL_PRED,                  /* 0 or 1 */
 	VAL_GLOBAL,                /* an address of global memory, two words */
 };

@@ -34,12 +34,11 @@
 #define RECORD_STRIDE_BIAS 2048
 
 /* Where in the head chunk the grid's first thread says where things lie: the
- * shared variables, 32 bits each, and the kernel's parameters of 128 bytes or
- * more, generic addresses. Bytes and how many. */
+ * shared variables, 32 bits each, RECORD_SYMBOLS of them, and the kernel's
+ * parameters, a generic address, if one of them may be a tensor map. */
 #define RECORD_SYMBOLS_AT 32u
 #define RECORD_SYMBOLS 500u
 #define RECORD_PARAMS_AT 2048u
-#define RECORD_PARAMS 200u
 
 /* The name of module number n's variable: this and the number. */
 #define RECORD_VARIABLE "consan_gpu_"

@@ -91,6 +91,15 @@ static void shared_address(struct writer *w, const struct ptx_operand *o, unsign
 	text_free(&name);
 }
 
+/* Some parameter of this kernel may be a tensor map. */
+static bool holds_maps(const struct ptx_func *f)
+{
+	for (size_t k = 0; f->entry && k < f->nparam; k++)
+		if (f->param[k].size >= 128)
+			return true;
+	return false;
+}
+
 static void map_address(struct writer *w, const struct ptx_operand *o, const char *prefix, unsigned k)
 {
 	struct text *t = &w->out;
@@ -104,6 +113,11 @@ static void map_address(struct writer *w, const struct ptx_operand *o, const cha
 		if (o->imm)
 			text_printf(t, "\tadd.s64 %%cs_e, %%cs_e, %lld;\n", (long long)o->imm);
 	}
+	/* launches have their parameters at different addresses */
+	if (holds_maps(w->f))
+		text_printf(t, "\tmov.b64 %%cs_d, %s;\n\tcvta.param.u64 %%cs_d, %%cs_d;\n"
+			"\tsub.s64 %%cs_d, %%cs_e, %%cs_d;\n\tsetp.lt.u64 %%cs_q, %%cs_d, %zu;\n"
+			"\t@%%cs_q mov.b64 %%cs_e, %%cs_d;\n", w->f->param[0].name, w->f->param_bytes);
 	text_printf(t, "\tmov.b64 {%s%u, %s%u}, %%cs_e;\n", prefix, k, prefix, k + 1);
 }
 
@@ -567,11 +581,9 @@ static void tell_layout(struct writer *w)
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSE%u;\n", label);
 	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
 		"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSE%u;\n", w->r->number, label);
-	for (size_t k = 0; k < w->f->nparam && k < RECORD_PARAMS; k++)
-		if (w->f->param[k].size >= 128) /* it may hold a tensor map */
-			text_printf(t, "\tmov.b64 %%cs_e, %s;\n\tcvta.param.u64 %%cs_e, %%cs_e;\n"
-				"\tst.global.b64 [%%cs_d+%zu], %%cs_e;\n", w->f->param[k].name,
-				RECORD_PARAMS_AT + 8 * k);
+	if (holds_maps(w->f))
+		text_printf(t, "\tmov.b64 %%cs_e, %s;\n\tcvta.param.u64 %%cs_e, %%cs_e;\n"
+			"\tst.global.b64 [%%cs_d+%u], %%cs_e;\n", w->f->param[0].name, RECORD_PARAMS_AT);
 	for (size_t k = 0; k < w->info->nsymbols && k < RECORD_SYMBOLS; k++)
 		text_printf(t, "\tmov.u32 %%cs_t, %s;\n\tst.global.b32 [%%cs_d+%zu], %%cs_t;\n",
 			w->info->symbol[k]->name, RECORD_SYMBOLS_AT + 4 * k);

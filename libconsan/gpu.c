@@ -246,13 +246,12 @@ static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *
 {
 	const struct ptx_func *func = f->func->func;
 	const void *param = NULL;
+	uint64_t base = decode_params(f->pool);
 
-	for (size_t k = 0; k < func->nparam && f->l->params; k++) {
-		uint64_t base = decode_param(f->pool, k), bytes = func->param[k].size;
-
-		if (base && at - base < bytes && bytes - (at - base) >= sizeof *map)
-			param = (const char *)f->l->params + func->param[k].offset + (at - base);
-	}
+	if (at >= func->param_bytes && base) /* a device function's, which does not know them */
+		at -= at - base < func->param_bytes ? base : 0;
+	if (f->l->params && at < func->param_bytes && func->param_bytes - at >= sizeof *map)
+		param = (const char *)f->l->params + at;
 	*in_global = !param;
 	return f->l->map && f->l->map(f->l->user, at, param, map);
 }
@@ -693,7 +692,23 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
 	return word;
 }
 
-/* What decides beside the records: the kernel and the shape of its launch. */
+/* The maps among the parameters, as records name them by their place only; what
+ * they point at does not count. */
+static uint64_t maps_hash(const struct gpu_launch *l)
+{
+	uint32_t bytes = gpu_module_params(l->module, l->kernel);
+	struct tensormap map;
+	uint64_t h = 0;
+
+	for (uint32_t at = 0; l->map && l->params && at + sizeof map <= bytes; at += 64)
+		if (l->map(l->user, at, (const char *)l->params + at, &map)) {
+			map.address = 0;
+			h = (h ^ hash_of(&map) ^ at) * 0x100000001b3u;
+		}
+	return h;
+}
+
+/* What decides beside the records: the kernel, the shape of its launch, its maps. */
 static uint64_t shape_hash(const struct gpu_launch *l)
 {
 	uint64_t h = 0xcbf29ce484222325u;
@@ -704,7 +719,7 @@ static uint64_t shape_hash(const struct gpu_launch *l)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
 	for (size_t k = 0; k < ARRAY_SIZE(word); k++)
 		h = (h ^ word[k]) * 0x100000001b3u;
-	return h;
+	return h ^ maps_hash(l);
 }
 
 static struct launch_info shape_of(const struct gpu_launch *l)

@@ -1,8 +1,8 @@
 /* twins: every bundled kernel and each of its planted bugs, under a backend that
- * instruments: `twins BUILD BACKEND [PROGRAM]`. The bug's own rule must be
- * reported, the clean kernel must be silent and right. On a GPU, where nobody
- * chooses the schedule, another rule may name the bug first. --sanitizer runs NVIDIA's
- * racecheck and synccheck beside, for the table in the README. */
+ * instruments: `twins BUILD BACKEND [PROGRAM [I/N]]`; I/N: the I-th of N parts of its
+ * bugs. The bug's own rule must be reported, the clean kernel must be silent and right.
+ * On a GPU, where nobody chooses the schedule, another rule may name the bug first.
+ * --sanitizer runs NVIDIA's racecheck and synccheck beside, for the table in the README. */
 #include "../shell.h"
 
 #include <stdbool.h>
@@ -55,7 +55,7 @@ static const char *sanitized(const char *tool, const char *path, const char *opt
 	return "found";
 }
 
-struct run { const char *build, *backend; bool sanitizer; unsigned good, other, bad, known; };
+struct run { const char *build, *backend; bool sanitizer; unsigned part, parts, good, other, bad, known; };
 
 static void one(struct run *r, const char *name, const char *bug, const char *rule, const char *options)
 {
@@ -96,11 +96,13 @@ static void one(struct run *r, const char *name, const char *bug, const char *ru
 static void each_bug(struct run *r, const char *name)
 {
 	char *list, *line, *save = NULL;
+	unsigned n = 1;
 
 	if (shell("%s/kernels/%s --list-bugs 2>/dev/null", r->build, name))
 		return; /* not built */
 	list = strdup(output);
-	one(r, name, "", "", "");
+	if (r->part == 1)
+		one(r, name, "", "", "");
 	for (line = strtok_r(list, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		char *field[5] = { line };
 
@@ -109,7 +111,7 @@ static void each_bug(struct run *r, const char *name)
 			if (field[k])
 				*field[k]++ = 0;
 		}
-		if (field[4] && field[1][0])
+		if (field[4] && field[1][0] && n++ % r->parts == r->part % r->parts)
 			one(r, name, field[0], field[1], field[3]);
 	}
 	free(list);
@@ -117,15 +119,16 @@ static void each_bug(struct run *r, const char *name)
 
 int main(int argc, char **argv)
 {
-	struct run r = { 0 };
+	struct run r = { .part = 1, .parts = 1 };
 	int at = 1;
 
 	if (argc > 1 && !strcmp(argv[1], "--sanitizer")) {
 		r.sanitizer = true;
 		at++;
 	}
-	if (argc < at + 2) {
-		fprintf(stderr, "usage: twins [--sanitizer] BUILD BACKEND [PROGRAM]\n");
+	if (argc < at + 2 || (argc > at + 3 && (sscanf(argv[at + 3], "%u/%u", &r.part, &r.parts) != 2 ||
+			!r.part || r.part > r.parts))) {
+		fprintf(stderr, "usage: twins [--sanitizer] BUILD BACKEND [PROGRAM [I/N]]\n");
 		return 2;
 	}
 	r.build = argv[at];
