@@ -21,7 +21,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/refuse.c libconsan/options.c libconsan/demangle.c \
 	libconsan/finding.c libconsan/history.c libconsan/recorder.c libconsan/recorder_tell.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
-	libconsan/crew.c libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
+	libconsan/crew.c libconsan/relay.c libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/order.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
@@ -64,7 +64,7 @@ REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports
 	reports/memory.c reports/waits.c reports/covered.c reports/rules.c reports/assets.c reports/write.c
 
 # the front door: opens every room
-DOOR = libconsan/gpu.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
+DOOR = libconsan/gpu.c libconsan/gpu_maps.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
 
 # injected into the watched program where there is a GPU
 INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c

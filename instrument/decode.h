@@ -45,9 +45,9 @@ struct decode_launch {
 	bool fault;                /* if not, as it was stopped by a fault: nobody waits */
 	const uint8_t *skip;       /* clusters that need no look; NULL: none */
 	unsigned jobs;
-	unsigned parts;            /* of shared memory: each cluster is decoded once for
-				      each, for a sink of its own; 0: one has all */
-	bool registers;            /* ... and once more, for the registers of wgmma alone */
+	unsigned shares;           /* times that each cluster is decoded, each for a sink of
+				      its own and a part of shared memory, the first for
+				      the registers of wgmma, too; 0: once */
 	void *user;
 	/* All are called from several threads. The box is valid until the
 	 * thread's next call; false: no such map is known. */

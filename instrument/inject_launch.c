@@ -156,7 +156,7 @@ static void say_times(const struct inject_launch *l, const struct times *t, cons
 			1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched), 1e3 * (t->copied - t->ran),
 			fetched * (RECORD_CHUNK_BYTES / 1024), chunks * (RECORD_CHUNK_BYTES / 1024),
 			1e3 * (t->facts - t->ran), 1e3 * (end - t->copied), cost->clusters,
-			cost->shares ? cost->shares : 1, cost->again ? ", then again" : "", 1e3 * cost->check,
+			cost->threads ? cost->threads : 1, cost->again ? ", then again" : "", 1e3 * cost->check,
 			1e3 * (end - l->start));
 }
 

@@ -24,6 +24,8 @@ struct batch_info {
 	uint8_t words;             /* of the record that are its own */
 	bool mma, a_regs, a_mn, b_mn; /* a wgmma; A in registers; transposed */
 	uint16_t n;                /* columns of B */
+	uint16_t nd, na;           /* registers of D and of A, */
+	uint32_t regs[132];        /* ... one after the other */
 };
 
 struct record {
@@ -88,7 +90,7 @@ struct job {
 	uint32_t nclusters, nctas, nwarps;
 	const struct record_chunk **chunk; /* by cluster, stream, clock */
 	uint32_t *first;           /* of each cluster, in chunk */
-	uint32_t parts, shares;    /* of shared memory, at least 1; decoders of a cluster */
+	uint32_t shares;           /* at least 1 */
 	uint32_t *todo, ntodo;     /* clusters */
 	uint32_t next;             /* work to take: place in todo * shares + share */
 	pthread_mutex_t lock;
@@ -111,8 +113,8 @@ struct dcluster {
 	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
 	struct { uint64_t from, bytes; } place[PLACES]; /* allocations, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
-	uint32_t share;            /* its part, or job.parts: the registers of wgmma */
-	bool registers;            /* they are its work, too */
+	uint32_t share;
+	bool registers;            /* those of wgmma are its work, too */
 	bool stopped;              /* something was refused: it ends here */
 	uint32_t nmet;             /* warps that wait for their warpgroup */
 	uint32_t ops, running;

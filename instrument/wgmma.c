@@ -89,6 +89,10 @@ struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i)
 	b.n = (uint16_t)cols;
 	b.a_mn = imm[2];
 	b.b_mn = imm[3];
+	for (; b.nd < i->operand[0].n && b.nd < 128; b.nd++)
+		b.regs[b.nd] = i->operand[0].list[b.nd].reg;
+	for (; b.a_regs && b.na < i->operand[1].n && b.na < 4; b.na++)
+		b.regs[b.nd + b.na] = i->operand[1].list[b.na].reg;
 	return b;
 }
 
@@ -108,10 +112,10 @@ static unsigned keep_share(const struct dcluster *c, uint32_t *piece, unsigned n
 {
 	unsigned kept = 0;
 
-	if (c->job->parts == 1)
+	if (c->job->shares == 1)
 		return n;
 	for (unsigned k = 0; k < n; k++)
-		if (cell_share(piece[k], c->job->parts) == c->share)
+		if (cell_share(piece[k], c->job->shares) == c->share)
 			piece[kept++] = piece[k];
 	return kept;
 }
@@ -225,29 +229,21 @@ static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const stru
 	const struct batch_info *m, uint32_t id, const uint32_t *words)
 {
 	struct event e = record_event(c, first, site, EV_WG_MMA, FULL);
-	uint32_t regs[132];
-	unsigned nd = 0;
+	const struct mma_pieces *p = pieces(c, i, m, words);
 
+	refused_ends(c, first, id, m, words, p->top);
 	e.site = id;
 	e.op = ++c->ops;
-	if (c->share < c->job->parts) {
-		const struct mma_pieces *p = pieces(c, i, m, words);
-
-		refused_ends(c, first, id, m, words, p->top);
-		memcpy(e.part, p->part, sizeof e.part);
-		e.spans = p->span;
-		e.nspans = p->part[5];
-	}
+	memcpy(e.part, p->part, sizeof e.part);
+	e.spans = p->span;
+	e.nspans = p->part[5];
 	words += m->a_regs ? 2 : 4;
 	e.flags = (i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0]) ? EVF_SCALE_D : 0;
 	e.tx = (int64_t)(m->n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
 		(uint64_t)ptx_type_of(i, 2) << 32);
-	for (unsigned k = 0; c->registers && k < i->operand[0].n && k < 128; k++)
-		regs[nd++] = i->operand[0].list[k].reg;
-	e.nregs_d = (uint16_t)nd;
-	for (unsigned k = 0; c->registers && m->a_regs && k < i->operand[1].n && k < 4; k++)
-		regs[nd + e.nregs_a++] = i->operand[1].list[k].reg;
-	e.regs = regs;
+	e.nregs_d = m->nd;
+	e.nregs_a = m->na;
+	e.regs = m->regs;
 	emit(c, &e);
 }
 

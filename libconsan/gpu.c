@@ -5,7 +5,8 @@
 #include "../instrument/decode.h"
 #include "crew.h"
 #include "demangle.h"
-#include "exec/tensormap.h"
+#include "gpu_maps.h"
+#include "relay.h"
 #include "session.h"
 
 #include <errno.h>
@@ -191,9 +192,10 @@ static void note_clean(struct gpu_module *m, uint64_t signature)
 /* The checks that share a cluster's work are kept from launch to launch, with
  * their memory, and made while the first kernel runs. */
 struct gpu_shares {
-	struct check *check[SHARES_MOST + 1]; /* the last: registers */
-	struct crew_task task[SHARES_MOST + 1];
-	struct ready { struct gpu_shares *of; unsigned k; struct check_config config; } ready[SHARES_MOST + 1];
+	struct check *check[SHARES_MOST];
+	struct relay *relay[SHARES_MOST]; /* to the threads that check */
+	struct crew_task task[SHARES_MOST];
+	struct ready { struct gpu_shares *of; unsigned k; struct check_config config; } ready[SHARES_MOST];
 	uint32_t bytes, nctas, threads; /* for which they were made */
 };
 
@@ -203,11 +205,22 @@ struct gpu_flight {
 	struct consan *c;
 	struct check *check;
 	struct check **share;      /* shares of them */
-	unsigned parts, shares;    /* 0: there is only `check` */
+	unsigned shares;           /* 0: there is only `check` */
+	bool relays;               /* a share's events are taken by a thread of its own */
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
-	const void *pool;          /* that is being decoded */
+	struct gpu_maps maps;
 };
+
+/* Through a relay, if one is to be had. */
+static struct event_sink *relayed(const struct gpu_flight *f, struct event_sink *sink)
+{
+	struct event_sink *s = NULL;
+
+	for (unsigned k = 0; f->relays && !s && k < SHARES_MOST; k++)
+		s = relay_begin(f->c->shares->relay[k], sink);
+	return s ? s : sink;
+}
 
 static struct event_sink *on_begin(void *user, const struct cluster_info *info, unsigned share)
 {
@@ -216,7 +229,7 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info, 
 	struct event_sink *sink;
 
 	if (f->shares) /* what they find is found again, with its story */
-		return check_cluster_begin(f->share[share], info);
+		return relayed(f, check_cluster_begin(f->share[share], info));
 	with.recorder = recorder_begin(f->c->recorders, &with);
 	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
 	if (f->c->banks)
@@ -230,7 +243,7 @@ static void on_end(void *user, struct event_sink *sink, unsigned share)
 	struct recorder *recorder;
 
 	if (f->shares) {
-		check_cluster_end(f->share[share], sink);
+		check_cluster_end(f->share[share], relay_end(sink));
 		return;
 	}
 	if (f->c->save)
@@ -241,79 +254,9 @@ static void on_end(void *user, struct event_sink *sink, unsigned share)
 	recorder_end(recorder);
 }
 
-/* A map among the parameters, or anywhere else. */
-static bool find_map(const struct gpu_flight *f, uint64_t at, struct tensormap *map, bool *in_global)
-{
-	const struct ptx_func *func = f->func->func;
-	const void *param = NULL;
-	uint64_t base = decode_params(f->pool);
-
-	if (at >= func->param_bytes && base) /* a device function's, which does not know them */
-		at -= at - base < func->param_bytes ? base : 0;
-	if (f->l->params && at < func->param_bytes && func->param_bytes - at >= sizeof *map)
-		param = (const char *)f->l->params + at;
-	*in_global = !param;
-	return f->l->map && f->l->map(f->l->user, at, param, map);
-}
-
-static _Thread_local VEC(struct ev_gspan) global_span;
-
-static bool add_span(void *user, uint64_t addr, uint64_t bytes)
-{
-	(void)user;
-	vec_push(&global_span, ((struct ev_gspan){ addr, bytes }));
-	return global_span.n < UINT16_MAX;
-}
-
-static void find_global(const struct tensormap *map, struct decode_box *b)
-{
-	struct tensor_copy copy = { .map = map, .rows = b->rows };
-
-	memcpy(copy.at, b->at, sizeof copy.at);
-	memcpy(copy.offset, b->offset, sizeof copy.offset);
-	global_span.n = 0;
-	tensor_spans(&copy, add_span, NULL);
-	b->gspans = global_span.at;
-	b->ngspans = (uint32_t)global_span.n;
-}
-
-static uint64_t hash_of(const struct tensormap *map)
-{
-	const unsigned char *at = (const void *)map;
-	uint64_t hash = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < sizeof *map; i++)
-		hash = (hash ^ at[i]) * 0x100000001b3ull;
-	return hash;
-}
-
 static bool on_box(void *user, struct decode_box *b)
 {
-	static _Thread_local VEC(struct ev_span) span;
-	struct tensormap map;
-	uint32_t row, pitch;
-
-	if (!find_map(user, b->map, &map, &b->in_global) || tensormap_check(&map))
-		return false;
-	b->align = tensor_box_align(&map);
-	b->bytes = tensor_box_bytes(&map, b->rows);
-	b->extent = tensor_box_extent(&map, b->rows);
-	if (b->in_global)
-		b->hash = hash_of(&map);
-	if (b->wants_global)
-		find_global(&map, b);
-	if (b->extent == b->bytes)
-		return true;
-	row = tensor_box_row(&map);
-	pitch = tensor_box_pitch(&map);
-	span.n = 0;
-	for (uint32_t k = 0; k < b->extent; k += pitch)
-		for (uint32_t i = 0; i < row; i += 16)
-			vec_push(&span, ((struct ev_span){ tensor_swizzle(
-				(enum tensor_swizzle)map.swizzle, b->shared + k + i), 16 }));
-	b->spans = span.at;
-	b->nspans = (uint32_t)span.n;
-	return true;
+	return gpu_maps_box(&((const struct gpu_flight *)user)->maps, b);
 }
 
 static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
@@ -440,9 +383,9 @@ static uint32_t to_check(const struct launch_info *i, const uint8_t *skip)
 	return work;
 }
 
-/* How many checks share a cluster, when there are fewer clusters than threads: a
- * power of two. 0: one checks it, as usual. */
-static unsigned shares_of(const struct consan *c, uint32_t work)
+/* How many threads work on a cluster, when there are fewer clusters than threads: a
+ * power of two. 0: one does, as usual. */
+static unsigned threads_for(const struct consan *c, uint32_t work)
 {
 	unsigned each = work ? workers(c) / work : 0, n = 1;
 
@@ -453,10 +396,10 @@ static unsigned shares_of(const struct consan *c, uint32_t work)
 	return n > 1 ? n : 0;
 }
 
-/* One more check follows the registers of wgmma, if there are any. */
-static unsigned with_registers(unsigned parts, const struct rewrite_func *f)
+/* Of many threads, half decode and half check. */
+static unsigned shares_of(unsigned threads)
 {
-	return parts && f->note_of ? parts + 1 : parts;
+	return threads >= 4 ? threads / 2 : threads;
 }
 
 /* Nothing was found, and every cluster was looked at. Else the checks are made
@@ -475,14 +418,14 @@ static struct gpu_shares *shares_open(struct consan *c)
 {
 	if (!c->shares)
 		c->shares = base_alloc(sizeof *c->shares);
-	for (unsigned k = 0; k <= SHARES_MOST; k++)
+	for (unsigned k = 0; k < SHARES_MOST; k++)
 		crew_wait(&c->shares->task[k]);
 	return c->shares;
 }
 
 static void shares_drop(struct gpu_shares *s)
 {
-	for (unsigned k = 0; k <= SHARES_MOST; k++) {
+	for (unsigned k = 0; k < SHARES_MOST; k++) {
 		if (s->check[k])
 			check_close(s->check[k]);
 		s->check[k] = NULL;
@@ -496,7 +439,7 @@ static void run_shared(struct gpu_flight *f, struct check_config config, struct 
 	struct gpu_shares *s = shares_open(f->c);
 
 	config.found = NULL;
-	config.shards = f->parts;
+	config.shards = f->shares;
 	for (unsigned k = 0; k < f->shares; k++) {
 		config.shard = k;
 		if (s->check[k])
@@ -505,11 +448,9 @@ static void run_shared(struct gpu_flight *f, struct check_config config, struct 
 			s->check[k] = check_open(&config);
 	}
 	f->share = s->check;
-	d->parts = f->parts;
-	d->registers = f->shares > f->parts;
+	d->shares = f->shares;
 	decode_run(d, r);
-	d->parts = 0;
-	d->registers = false;
+	d->shares = 0;
 	if (shares_clean(f, r)) {
 		f->check = check_open(&config); /* which has nothing to say */
 		return;
@@ -532,8 +473,9 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
 
 	cost->clusters = to_check(&config->launch, d->skip);
-	f->parts = shares_of(f->c, cost->clusters);
-	cost->shares = f->shares = with_registers(f->parts, f->func);
+	cost->threads = threads_for(f->c, cost->clusters);
+	f->shares = shares_of(cost->threads);
+	f->relays = cost->threads > f->shares;
 	if (f->shares)
 		run_shared(f, *config, d, r);
 	cost->again = f->shares && !f->check;
@@ -544,7 +486,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	}
 	if (!d->skip || !worth_all(f->check, r))
 		return;
-	d->pool = f->pool = f->l->whole(f->l->user, &d->chunks);
+	d->pool = f->l->whole(f->l->user, &d->chunks);
 	if (!d->pool)
 		return;
 	d->skip = NULL;
@@ -559,7 +501,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
 		.found = l->skip ? NULL : session_found, .user = c, .broken = l->fault };
-	struct gpu_flight flight = { .c = c, .l = l, .func = f, .pool = l->pool };
+	struct gpu_flight flight = { .c = c, .l = l, .func = f };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
@@ -594,10 +536,12 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	if (c->save)
 		event_writer_launch(c->save, &config.launch);
 	d.shared = shared_end(l, f, symbols);
+	gpu_maps_open(&flight.maps, l, decode_params(l->pool));
 	start = seconds();
 	run(&flight, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
+	gpu_maps_close(&flight.maps);
 	for (uint32_t k = 0; d.skip && !r.unknown_maps && !r.foreign && k < l->module->nsignatures; k++)
 		note_clean(l->module, l->module->signature[k]);
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
@@ -637,21 +581,22 @@ static void make_ready(void *user)
 			.count = l->block[0] * l->block[1] * l->block[2] });
 	check_cluster_end(k, sink);
 	r->of->check[r->k] = k;
+	if (!r->of->relay[r->k])
+		r->of->relay[r->k] = relay_open();
 }
 
 void gpu_expect(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	unsigned parts = shares_of(c, 1), n;
-	struct check_config config = { .policy = c->policy, .shards = parts };
+	unsigned n = shares_of(threads_for(c, 1));
+	struct check_config config = { .policy = c->policy, .shards = n };
 	struct launch_info *i = &config.launch;
 	struct gpu_shares *s;
 
 	gpu_stand_by(c);
-	crew_alert(SHARES_MOST);
-	if (!parts || !f || f->refused)
+	crew_alert(SHARES_MOST - 1);
+	if (!n || !f || f->refused)
 		return;
-	n = with_registers(parts, f);
 	pthread_mutex_lock(&c->launching);
 	s = shares_open(c);
 	*i = (struct launch_info){ .kernel = f->func->name, .shared_static = l->shared, .sm = l->sm };
@@ -679,6 +624,8 @@ void gpu_shares_close(struct consan *c)
 	if (!c->shares)
 		return;
 	shares_drop(shares_open(c));
+	for (unsigned k = 0; k < SHARES_MOST; k++)
+		relay_close(c->shares->relay[k]);
 	free(c->shares);
 	c->shares = NULL;
 }
@@ -692,22 +639,6 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
 	return word;
 }
 
-/* The maps among the parameters, as records name them by their place only; what
- * they point at does not count. */
-static uint64_t maps_hash(const struct gpu_launch *l)
-{
-	uint32_t bytes = gpu_module_params(l->module, l->kernel);
-	struct tensormap map;
-	uint64_t h = 0;
-
-	for (uint32_t at = 0; l->map && l->params && at + sizeof map <= bytes; at += 64)
-		if (l->map(l->user, at, (const char *)l->params + at, &map)) {
-			map.address = 0;
-			h = (h ^ hash_of(&map) ^ at) * 0x100000001b3u;
-		}
-	return h;
-}
-
 /* What decides beside the records: the kernel, the shape of its launch, its maps. */
 static uint64_t shape_hash(const struct gpu_launch *l)
 {
@@ -719,7 +650,7 @@ static uint64_t shape_hash(const struct gpu_launch *l)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
 	for (size_t k = 0; k < ARRAY_SIZE(word); k++)
 		h = (h ^ word[k]) * 0x100000001b3u;
-	return h ^ maps_hash(l);
+	return h ^ gpu_maps_hash(l);
 }
 
 static struct launch_info shape_of(const struct gpu_launch *l)

@@ -32,7 +32,7 @@ bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
  * many threads each, and whether they had to be done again, one thread each. */
 struct gpu_cost {
 	double check;
-	uint32_t clusters, shares;
+	uint32_t clusters, threads;
 	bool again;
 };
 

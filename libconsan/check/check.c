@@ -230,10 +230,7 @@ static void reset_cluster(struct cluster *c)
 	for (i = 0; i < c->nwarpgroups; i++) {
 		struct warpgroup *g = &c->wg[i];
 
-		if (g->nreg)
-			memset(g->reg, 0, g->nreg * sizeof *g->reg);
-		free(g->reg_site.at);
-		*g = (struct warpgroup){ .open = 1, .reg = g->reg, .nreg = g->nreg };
+		wgmma_reset(g);
 	}
 	for (i = 0; i < c->mbars.n; i++) {
 		struct mbar *m = &c->mbars.at[i];
@@ -290,7 +287,7 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	c->number = info->id + (k->global ? k->global->base : 0);
 	reset_cluster(c);
 	c->cut = k->config.broken;
-	c->registers = !k->config.shards || k->config.shard == k->config.shards;
+	c->registers = !k->config.shard;
 	return &c->sink;
 }
 
@@ -345,6 +342,8 @@ static void free_cluster(struct cluster *c)
 	}
 	for (i = 0; i < c->nwarpgroups; i++) {
 		free(c->wg[i].reg);
+		free(c->wg[i].tile.at);
+		free(c->wg[i].list.at);
 		free(c->wg[i].reg_site.at);
 	}
 	global_cluster_free(c);

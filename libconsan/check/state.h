@@ -79,10 +79,17 @@ struct far {
 /* Registers that wgmma uses, by register id: what wgmma did with them (one
  * for the warpgroup, as its warps act as one) ... */
 struct wg_reg {
-	uint32_t d, a;           /* newest wgmma group with it as D, as A; 0 none */
-	uint32_t d_site, a_site;
-	int64_t shape;           /* of the newest wgmma with it as D */
-	uint32_t shape_fence;    /* count of wgmma.fence when that was issued */
+	uint32_t tile;           /* the newest it was in: place in warpgroup.tile, 0 none */
+	uint32_t a, a_site;      /* newest wgmma group with it in A; 0 none */
+};
+
+/* An accumulator: the registers of a D operand, which wgmma after wgmma names. */
+struct wg_tile {
+	uint32_t first, n;       /* in warpgroup.list */
+	uint32_t whole;          /* registers that no other tile has taken since */
+	uint32_t d, d_site;      /* newest wgmma group with it as D */
+	int64_t shape;           /* of that wgmma */
+	uint32_t fence;          /* count of wgmma.fence when it was issued */
 };
 
 /* ... and what plain instructions of one warp did. */
@@ -139,6 +146,8 @@ struct warpgroup {
 	uint32_t done;           /* groups up to here are complete */
 	struct wg_reg *reg;
 	size_t nreg;
+	VEC(struct wg_tile) tile; /* the first is nobody's */
+	VEC(uint32_t) list;
 	uint32_t wait_site, wait_count, site;
 	uint32_t flush_site, idle; /* the last wait that left none in flight; idle waits since */
 	bool judged;             /* exit with pending wgmma was reported */
@@ -482,6 +491,7 @@ void on_wg_commit(struct cluster *c, const struct event *e);
 void on_wg_wait(struct cluster *c, const struct event *e);
 void on_regs(struct cluster *c, const struct event *e);
 void on_setmaxnreg(struct cluster *c, const struct event *e);
+void wgmma_reset(struct warpgroup *g); /* memory is kept */
 void wgmma_cta_end(struct cluster *c, const struct event *e);
 void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e);
 

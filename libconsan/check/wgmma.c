@@ -30,6 +30,44 @@ static struct wg_reg *reg_of(struct warpgroup *g, uint32_t id)
 	return &g->reg[id];
 }
 
+/* What wgmma did with a register as part of D. */
+static const struct wg_tile *tile_of(struct warpgroup *g, uint32_t id)
+{
+	static const struct wg_tile none;
+	uint32_t tile = reg_of(g, id)->tile;
+
+	return tile ? &g->tile.at[tile] : &none;
+}
+
+static bool same_list(const struct warpgroup *g, const struct wg_tile *t, const uint32_t *regs, uint32_t n)
+{
+	return t->n == n && !memcmp(g->list.at + t->first, regs, n * sizeof *regs);
+}
+
+static struct wg_tile *find_tile(struct warpgroup *g, const uint32_t *regs, uint32_t n)
+{
+	struct wg_tile t = { .first = (uint32_t)g->list.n, .n = n };
+
+	for (size_t i = 1; i < g->tile.n; i++)
+		if (same_list(g, &g->tile.at[i], regs, n))
+			return &g->tile.at[i];
+	for (uint32_t i = 0; i < n; i++)
+		vec_push(&g->list, regs[i]);
+	vec_push(&g->tile, t);
+	return &g->tile.at[g->tile.n - 1];
+}
+
+void wgmma_reset(struct warpgroup *g)
+{
+	struct warpgroup was = *g;
+
+	if (g->nreg)
+		memset(g->reg, 0, g->nreg * sizeof *g->reg);
+	*g = (struct warpgroup){ .open = 1, .reg = was.reg, .nreg = was.nreg, .tile = was.tile,
+		.list = was.list, .reg_site = was.reg_site };
+	g->tile.n = g->list.n = g->reg_site.n = 0;
+}
+
 static struct plain_reg *plain_of(struct warp *w, uint32_t id)
 {
 	if (id >= w->nreg) {
@@ -82,6 +120,47 @@ static void needs_fence(struct cluster *c, struct warp *w, const struct event *e
 	}
 }
 
+/* D04: accumulating with the same shape needs no fence */
+static bool shape_changes(const struct wg_tile *t, const struct warp *w, const struct event *e)
+{
+	return t->d && t->shape != e->tx && t->fence == w->wg_fences;
+}
+
+static void use_accumulator(struct cluster *c, struct warp *w, struct warpgroup *g,
+	const struct event *e)
+{
+	struct wg_tile *t, *old;
+	struct finding *f;
+
+	if (!e->nregs_d)
+		return;
+	if (!g->tile.n)
+		vec_push(&g->tile, (struct wg_tile){ 0 });
+	t = &g->tile.at[reg_of(g, e->regs[0])->tile];
+	if (t->whole != t->n || !same_list(g, t, e->regs, e->nregs_d) || shape_changes(t, w, e)) {
+		t = find_tile(g, e->regs, e->nregs_d);
+		for (unsigned i = 0; i < e->nregs_d; i++) {
+			struct wg_reg *r = reg_of(g, e->regs[i]);
+
+			old = &g->tile.at[r->tile];
+			f = shape_changes(old, w, e) ? begin(c, CS320, false, w, e->site, "wgmma", old->d_site,
+				"wgmma of another shape") : NULL;
+			if (f) {
+				report_edge(f, "two wgmmas of different shapes use the accumulator with no "
+					"wgmma.fence between");
+				report_send(c, f);
+			}
+			old->whole -= r->tile != 0;
+			t->whole++;
+			r->tile = (uint32_t)(t - g->tile.at);
+		}
+	}
+	t->d = g->open;
+	t->d_site = e->site;
+	t->shape = e->tx;
+	t->fence = w->wg_fences;
+}
+
 static void use_registers(struct cluster *c, struct warp *w, struct warpgroup *g,
 	const struct event *e)
 {
@@ -90,27 +169,13 @@ static void use_registers(struct cluster *c, struct warp *w, struct warpgroup *g
 
 	for (i = 0; i < 4; i++)
 		needs_fence(c, w + i, e);
-	for (i = 0; i < e->nregs_d; i++) {
+	use_accumulator(c, w, g, e);
+	for (i = e->nregs_d; i < e->nregs_d + e->nregs_a; i++) {
+		const struct wg_tile *t = tile_of(g, e->regs[i]);
 		struct wg_reg *r = reg_of(g, e->regs[i]);
 
-		/* D04: accumulating with the same shape needs no fence */
-		f = r->d && r->shape != e->tx && r->shape_fence == w->wg_fences
-			? begin(c, CS320, false, w, e->site, "wgmma", r->d_site, "wgmma of another shape") : NULL;
-		if (f) {
-			report_edge(f, "two wgmmas of different shapes use the accumulator with no wgmma.fence "
-				"between");
-			report_send(c, f);
-		}
-		r->d = g->open;
-		r->d_site = e->site;
-		r->shape = e->tx;
-		r->shape_fence = w->wg_fences;
-	}
-	for (; i < e->nregs_d + e->nregs_a; i++) {
-		struct wg_reg *r = reg_of(g, e->regs[i]);
-
-		f = r->d > g->done ? begin(c, CS321, false, w, e->site, "wgmma read of the A fragment",
-			r->d_site, "wgmma") : NULL;
+		f = t->d > g->done ? begin(c, CS321, false, w, e->site, "wgmma read of the A fragment",
+			t->d_site, "wgmma") : NULL;
 		if (f) {
 			report_edge(f, "the A fragment is the accumulator of a wgmma still in flight: "
 				"wgmma.wait_group must cover it first");
@@ -133,6 +198,7 @@ void on_regs(struct cluster *c, const struct event *e)
 	w->reg_touched = true;
 	for (unsigned i = 0; i < e->nregs_d; i++) {
 		struct plain_reg *p = plain_of(w, e->regs[i]);
+		const struct wg_tile *t = tile_of(g, e->regs[i]);
 		const struct wg_reg *r = reg_of(g, e->regs[i]);
 
 		if (!p->touched || p->fence != w->wg_fences || (p->moved && !move)) {
@@ -142,15 +208,15 @@ void on_regs(struct cluster *c, const struct event *e)
 		p->touched = true;
 		p->fence = w->wg_fences;
 		f = NULL;
-		if (r->d > g->done)
+		if (t->d > g->done)
 			f = begin(c, CS321, move, w, e->site, write ? "register write" : "register read",
-				r->d_site, "wgmma");
+				t->d_site, "wgmma");
 		else if (write && r->a > g->done)
 			f = begin(c, CS322, move, w, e->site, "register write", r->a_site, "wgmma");
 		if (!f)
 			continue;
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
-		f->barrier.phase = f->rule == CS321 ? r->d : r->a;
+		f->barrier.phase = f->rule == CS321 ? t->d : r->a;
 		report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are touched");
 		if (f->barrier.phase >= g->open)
 			report_hint(f, "the wgmma was not committed to a group yet");

@@ -1,0 +1,115 @@
+/* gpu_maps: see gpu_maps.h. */
+#include "gpu_maps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void gpu_maps_open(struct gpu_maps *m, const struct gpu_launch *l, uint64_t base)
+{
+	*m = (struct gpu_maps){ .l = l, .base = base,
+		.param_bytes = gpu_module_params(l->module, l->kernel) };
+	/* a map is aligned to 64 bytes */
+	for (uint32_t at = 0; l->map && l->params && at + TENSORMAP_BYTES <= m->param_bytes; at += 64) {
+		struct gpu_map p = { .at = at };
+
+		if (l->map(l->user, at, (const char *)l->params + at, &p.map))
+			vec_push(&m->param, p);
+	}
+}
+
+void gpu_maps_close(struct gpu_maps *m)
+{
+	vec_free(&m->param);
+}
+
+/* A map among the parameters, or anywhere else. */
+static bool find(const struct gpu_maps *m, uint64_t at, struct tensormap *map, bool *in_global)
+{
+	if (m->base && at - m->base < m->param_bytes) /* from a device function, which does not know them */
+		at -= m->base;
+	*in_global = at >= m->param_bytes;
+	if (*in_global)
+		return m->l->map && m->l->map(m->l->user, at, NULL, map);
+	for (size_t k = 0; k < m->param.n; k++)
+		if (m->param.at[k].at == at) {
+			*map = m->param.at[k].map;
+			return true;
+		}
+	return false;
+}
+
+static _Thread_local VEC(struct ev_gspan) global_span;
+
+static bool add_span(void *user, uint64_t addr, uint64_t bytes)
+{
+	(void)user;
+	vec_push(&global_span, ((struct ev_gspan){ addr, bytes }));
+	return global_span.n < UINT16_MAX;
+}
+
+static void find_global(const struct tensormap *map, struct decode_box *b)
+{
+	struct tensor_copy copy = { .map = map, .rows = b->rows };
+
+	memcpy(copy.at, b->at, sizeof copy.at);
+	memcpy(copy.offset, b->offset, sizeof copy.offset);
+	global_span.n = 0;
+	tensor_spans(&copy, add_span, NULL);
+	b->gspans = global_span.at;
+	b->ngspans = (uint32_t)global_span.n;
+}
+
+static uint64_t hash_of(const struct tensormap *map)
+{
+	const unsigned char *at = (const void *)map;
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < sizeof *map; i++)
+		hash = (hash ^ at[i]) * 0x100000001b3ull;
+	return hash;
+}
+
+uint64_t gpu_maps_hash(const struct gpu_launch *l)
+{
+	struct gpu_maps m;
+	uint64_t h = 0;
+
+	gpu_maps_open(&m, l, 0);
+	for (size_t k = 0; k < m.param.n; k++) {
+		struct gpu_map *p = &m.param.at[k];
+
+		p->map.address = 0;
+		h = (h ^ hash_of(&p->map) ^ p->at) * 0x100000001b3u;
+	}
+	gpu_maps_close(&m);
+	return h;
+}
+
+bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b)
+{
+	static _Thread_local VEC(struct ev_span) span;
+	struct tensormap map;
+	uint32_t row, pitch;
+
+	if (!find(m, b->map, &map, &b->in_global) || tensormap_check(&map))
+		return false;
+	b->align = tensor_box_align(&map);
+	b->bytes = tensor_box_bytes(&map, b->rows);
+	b->extent = tensor_box_extent(&map, b->rows);
+	if (b->in_global)
+		b->hash = hash_of(&map);
+	if (b->wants_global)
+		find_global(&map, b);
+	if (b->extent == b->bytes)
+		return true;
+	row = tensor_box_row(&map);
+	pitch = tensor_box_pitch(&map);
+	span.n = 0;
+	for (uint32_t k = 0; k < b->extent; k += pitch)
+		for (uint32_t i = 0; i < row; i += 16)
+			vec_push(&span, ((struct ev_span){ tensor_swizzle(
+				(enum tensor_swizzle)map.swizzle, b->shared + k + i), 16 }));
+	b->spans = span.at;
+	b->nspans = (uint32_t)span.n;
+	return true;
+}
