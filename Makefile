@@ -49,7 +49,7 @@ SHADOW = shadow/cells.c shadow/past.c shadow/table.c shadow/global.c shadow/glob
 	shadow/global_state.c shadow/global_step.c shadow/global_crowd.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean
-INSTRUMENT = instrument/plan.c instrument/hook.c instrument/calls.c instrument/regs.c instrument/rewrite.c instrument/decode.c instrument/values.c instrument/refusals.c instrument/access.c instrument/global.c instrument/bulk.c \
+INSTRUMENT = instrument/plan.c instrument/hook.c instrument/calls.c instrument/regs.c instrument/rewrite.c instrument/decode.c instrument/values.c instrument/extents.c instrument/refusals.c instrument/access.c instrument/global.c instrument/bulk.c \
 	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/merge.c instrument/alike.c instrument/barriers.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
@@ -67,7 +67,7 @@ REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports
 DOOR = libconsan/gpu.c libconsan/gpu_maps.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
 
 # injected into the watched program where there is a GPU
-INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c
+INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c instrument/inject_memory.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \

@@ -215,11 +215,14 @@ static void describe(struct inject_launch *l, CUpti_CallbackId id, const CUpti_C
 		l->stream = stream_of(id, c->hStream);
 		l->params = p->kernelParams;
 		l->extra = p->extra;
-		for (unsigned k = 0; k < c->numAttrs; k++)
+		for (unsigned k = 0; k < c->numAttrs; k++) {
+			if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+				l->cooperative = c->attrs[k].value.cooperative;
 			if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
 				memcpy(l->cluster, (uint32_t[]){ c->attrs[k].value.clusterDim.x,
 					c->attrs[k].value.clusterDim.y, c->attrs[k].value.clusterDim.z },
 					sizeof l->cluster);
+		}
 	} else { /* cuLaunchCooperativeKernel lacks `extra` only */
 		const cuLaunchKernel_params *p = d->functionParams;
 
@@ -257,6 +260,40 @@ static void after_im2col(const cuTensorMapEncodeIm2col_params *p)
 		.swizzle = p->swizzle, .l2 = p->l2Promotion, .oob = p->oobFill };
 
 	inject_map(p->tensorMap, &a);
+}
+
+/* Device memory that the program gets and gives back. Not managed memory: behind it
+ * there may be the host's own, which some GPUs reach as well. */
+static void on_memory(CUpti_CallbackId id, const void *params, bool enter, bool good)
+{
+	switch (id) {
+	case CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2:
+	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync:
+	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz:
+	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync:
+	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz: {
+		const cuMemAlloc_v2_params *p = params; /* they all begin like it */
+
+		if (good)
+			inject_allocated((uint64_t)*p->dptr, p->bytesize);
+		break;
+	}
+	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2: {
+		const cuMemAllocPitch_v2_params *p = params;
+
+		if (good)
+			inject_allocated((uint64_t)*p->dptr, *p->pPitch * p->Height);
+		break;
+	}
+	case CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2:
+	case CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync:
+	case CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz:
+		if (enter)
+			inject_freed((uint64_t)((const cuMemFree_v2_params *)params)->dptr);
+		break;
+	default:
+		break;
+	}
 }
 
 static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
@@ -328,6 +365,7 @@ static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
 		break;
 	}
 	default:
+		on_memory(id, d->functionParams, enter, good);
 		break;
 	}
 }
@@ -346,6 +384,15 @@ static const CUpti_CallbackId watched[] = {
 	CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
 	CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled, CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2col,
 	CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress,
+};
+
+/* Only if accesses to global memory are recorded. */
+static const CUpti_CallbackId watched_memory[] = {
+	CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
+	CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz,
+	CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync,
+	CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz, CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,
+	CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync, CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz,
 };
 
 static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
@@ -393,6 +440,8 @@ static bool subscribe(void)
 	}
 	for (size_t k = 0; k < ARRAY_SIZE(watched); k++)
 		cupti.enable(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, watched[k]);
+	for (size_t k = 0; gpu_global(session) && k < ARRAY_SIZE(watched_memory); k++)
+		cupti.enable(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, watched_memory[k]);
 	return true;
 }
 

@@ -14,7 +14,8 @@
 /* The driver's functions, by their current names. */
 #define DRIVER_CALLS(CALL) \
 	CALL(cuCtxGetCurrent) CALL(cuCtxGetDevice) CALL(cuDeviceGetName) CALL(cuDeviceGetAttribute) \
-	CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
+	CALL(cuDeviceGet) CALL(cuDriverGetVersion) CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) \
+	CALL(cuMemGetAddressRange) \
 	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) CALL(cuKernelGetFunction) \
 	CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemFree) \
 	CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoHAsync) \
@@ -60,6 +61,13 @@ void inject_map_address(const CUtensorMap *map, uint64_t address);
 bool inject_find_map(void *user, uint64_t address, const void *param, void *bytes);
 /* Before it is overwritten: the map's place is known by its bytes. */
 void inject_map_before(const CUtensorMap *map);
+
+/* ---- inject_memory.c ---- */
+struct inject_launch;
+void inject_allocated(uint64_t at, uint64_t bytes);
+void inject_freed(uint64_t at);
+/* See decode_launch.memory. */
+bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from, uint64_t *bytes);
 
 /* ---- inject_pool.c: device memory for records, and how they come home ---- */
 
@@ -120,6 +128,8 @@ struct inject_launch {
 	bool cooperative;
 	/* filled by inject_before() */
 	struct gpu_module *module;
+	CUmodule loaded;
+	CUcontext context;
 	const struct inject_pool *pool;
 	CUdeviceptr variable;
 	uint32_t shared_all, nregs;

@@ -36,6 +36,7 @@ static bool find_module(struct inject_launch *l)
 				|| cu.p_cuFuncGetModule(&m, l->function))
 			return false;
 	}
+	l->loaded = m;
 	l->module = inject_module(m, &l->variable);
 	return l->module != NULL;
 }
@@ -131,7 +132,14 @@ static void *pack(const struct inject_launch *l)
 	return block;
 }
 
-struct whole { uint32_t chunks; };
+struct whole { uint32_t chunks; const struct inject_launch *l; };
+
+static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
+{
+	const struct whole *w = user;
+
+	return inject_find_memory(w->l, addr, from, bytes);
+}
 
 static const void *whole(void *user, uint32_t *chunks)
 {
@@ -165,6 +173,7 @@ static void ask(struct inject_launch *l)
 {
 	int value = 0;
 
+	cu.p_cuCtxGetCurrent(&l->context);
 	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, l->function);
 	/* the system's 1 KiB comes first, alignment costs at most another */
 	l->shared_all = (uint32_t)value + l->shared + 2048;
@@ -182,6 +191,7 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	g->sm = gpu_module_sm(l->module);
 	g->tickets = l->tickets;
 	g->map = inject_find_map;
+	g->memory = find_memory;
 	memcpy(g->grid, l->grid, sizeof g->grid);
 	memcpy(g->block, l->block, sizeof g->block);
 	memcpy(g->cluster, l->cluster, sizeof g->cluster);
@@ -220,7 +230,7 @@ static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, stru
 
 static void check(const struct inject_launch *l, bool ended)
 {
-	struct whole all = { 0 };
+	struct whole all = { .l = l };
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .cost = &cost, .user = &all, .whole = whole };
 	struct times t = { .ran = inject_now() };
@@ -246,7 +256,8 @@ static void check(const struct inject_launch *l, bool ended)
 static void check_fault(const struct inject_launch *l, const char *error)
 {
 	char why[200];
-	struct gpu_launch g = { .fault = why };
+	struct whole all = { .l = l };
+	struct gpu_launch g = { .fault = why, .user = &all };
 	size_t bytes = 0;
 	const struct record_head *head = inject_rescue(l->pool, &bytes);
 	void *params;

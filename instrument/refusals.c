@@ -28,10 +28,31 @@ void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes
 	c->result.refused = c->info.id + 1;
 }
 
+/* A GPU that stops at a fault stops every warp, some of them in the midst of a
+ * record: a lane's words are written in order, addresses are not 0. */
+static bool torn(const struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct site_info *s = &c->job->info[r->site];
+
+	if (!c->job->l->fault || c->job->l->code->polls || (r->affine && s->plan.class != PLAN_LANES) ||
+			c->stream.at[c->warp[warp].current].clock != UINT64_MAX)
+		return false;
+	for EACH_LANE(l, r->lanes)
+		switch ((enum plan_class)s->plan.class) {
+		case PLAN_NOTHING: return false;
+		case PLAN_UNIFORM: return !r->words[s->lane_words - 1];
+		case PLAN_ADDRESS: if (!r->words[l]) return true; break;
+		case PLAN_GLOBAL: if (!r->words[2 * l + 1]) return true; break;
+		case PLAN_LANES: if (!record_word(c, r, l, s->lane_words - 1u)) return true; break;
+		}
+	return false;
+}
+
 static void tell(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
 	const struct refusal *why)
 {
-	tell_refusal(c, warp, c->job->l->site[r->site], lanes, why);
+	if (!torn(c, warp, r))
+		tell_refusal(c, warp, c->job->l->site[r->site], lanes, why);
 }
 
 /* ---- accesses ---- */

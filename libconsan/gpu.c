@@ -110,6 +110,14 @@ const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kerne
 	return f ? f->func->reqnctapercluster : NULL;
 }
 
+const char *gpu_module_global(const struct gpu_module *m, size_t k)
+{
+	for (size_t i = 0; i < m->ptx->nvar; i++)
+		if (m->ptx->var[i].space == PS_global && !k--)
+			return m->ptx->var[i].name;
+	return NULL;
+}
+
 uint32_t gpu_module_sm(const struct gpu_module *m)
 {
 	return m->ptx->sm;
@@ -259,11 +267,13 @@ static bool on_box(void *user, struct decode_box *b)
 	return gpu_maps_box(&((const struct gpu_flight *)user)->maps, b);
 }
 
+/* What kernels allocate themselves only the executor knows. */
 static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
 {
 	const struct gpu_flight *f = user;
 
-	return f->l->memory && f->l->memory(f->l->user, addr, from, bytes);
+	return f->l->memory && (f->l->module->code->polls || !ptx_find(f->l->module->ptx, "malloc")) &&
+		f->l->memory(f->l->user, addr, from, bytes);
 }
 
 static struct ev_symbol *symbols_of(const struct gpu_launch *l, const struct rewrite_func *f)
@@ -314,14 +324,16 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	return i;
 }
 
-static void say_why(const struct gpu_launch *l, const struct decode_result *r, char why[320])
+static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
+	const struct decode_result *r, char why[320])
 {
 	if (l->dropped)
 		snprintf(why, 320, "%u KiB of records did not fit into the %u KiB that the GPU had for "
 			"them; --gpu-memory gives more", l->dropped * (RECORD_CHUNK_BYTES / 1024),
 			l->chunks * (RECORD_CHUNK_BYTES / 1024));
 	else if (l->fault)
-		snprintf(why, 320, "%s; what it had recorded until then was checked", l->fault);
+		snprintf(why, 320, "%s; what it had recorded until then was checked%s", l->fault,
+			f->unrecorded && !r->refused ? "; --gpu-global records addresses of global memory, too" : "");
 	else if (r->damaged)
 		snprintf(why, 320, "%u records of the GPU made no sense", r->damaged);
 	else if (r->unknown_maps)
@@ -338,7 +350,7 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	struct coverage *v = session_coverage(c, f->func->name);
 	char why[320] = "";
 
-	say_why(l, r, why);
+	say_why(l, f, r, why);
 	v->launches++;
 	if (why[0])
 		memcpy(v->unchecked, why, sizeof v->unchecked);

@@ -21,6 +21,8 @@ const char *gpu_module_variable(const struct gpu_module *m);
 const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kernel);
 /* Launches of it need tickets even if its clusters are of one CTA. */
 bool gpu_module_tickets(const struct gpu_module *m, const char *kernel);
+/* The names of its variables in global memory; NULL: there are only k. */
+const char *gpu_module_global(const struct gpu_module *m, size_t k);
 uint32_t gpu_module_sm(const struct gpu_module *m);
 size_t gpu_module_insns(const struct gpu_module *m); /* of all functions */
 /* Bytes of the kernel's parameters and the place of each. */

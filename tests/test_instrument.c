@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../instrument/decode.h"
+#include "../instrument/extents.h"
 #include "../libconsan/exec/core.h"
 #include "../libconsan/finding.h"
 #include "../libconsan/gpu.h"
@@ -285,6 +286,30 @@ Test(instrument, alike)
 	i.cluster[0] = 2;
 	cr_assert_eq(decode_cluster_of(&i, 3, &rank), 1);
 	cr_assert_eq(rank, 1);
+}
+
+/* What a program has allocated: by address, whatever the order. */
+Test(instrument, extents)
+{
+	struct extents e = { 0 };
+
+	cr_assert_null(extents_below(&e, 100));
+	extents_add(&e, 300, 10);
+	extents_add(&e, 100, 50);
+	extents_add(&e, 200, 20);
+	extents_add(&e, 200, 30);
+	cr_assert_eq(e.list.n, 3);
+	cr_assert_null(extents_below(&e, 99));
+	cr_assert_eq(extents_below(&e, 199)->at, 100);
+	cr_assert_eq(extents_below(&e, 200)->bytes, 30);
+	cr_assert_eq(extents_below(&e, UINT64_MAX)->at, 300);
+	extents_remove(&e, 150);
+	extents_remove(&e, 200);
+	cr_assert_eq(extents_below(&e, 250)->at, 100);
+	extents_remove(&e, 100);
+	extents_remove(&e, 300);
+	cr_assert_null(extents_below(&e, UINT64_MAX));
+	vec_free(&e.list);
 }
 
 /* ---- digest.cu on the executor ---- */
