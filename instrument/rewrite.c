@@ -511,10 +511,12 @@ static void refuse(struct rewrite_func *info, const struct ptx_func *f, const st
 /* An entry's own variables, and the module's. */
 static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 {
-	info->reserved |= o->kind == PO_SREG && o->sreg >= SR_reserved_smem_offset_begin &&
-		o->sreg <= SR_reserved_smem_offset_1;
-	if ((o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared
-			&& (!o->var->func || o->var->func == info->func)) {
+	bool shared = (o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared;
+	bool own = shared && (!o->var->func || o->var->func == info->func);
+
+	info->hidden |= (shared && !own) || (o->kind == PO_SREG &&
+		o->sreg >= SR_reserved_smem_offset_begin && o->sreg <= SR_reserved_smem_offset_1);
+	if (own) {
 		for (size_t k = 0; k < info->nsymbols; k++)
 			if (info->symbol[k] == o->var)
 				return;

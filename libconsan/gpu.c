@@ -306,7 +306,7 @@ static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func
 	}
 	if (!high && !(l->module->code->polls && f->nsymbols == 1))
 		return 0;
-	return f->reserved || (l->shared_dynamic && !dynamic) ? 0 : end;
+	return f->hidden || (l->shared_dynamic && !dynamic) ? 0 : end;
 }
 
 static struct launch_info describe(struct consan *c, const struct gpu_launch *l,

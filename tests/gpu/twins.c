@@ -64,8 +64,9 @@ static void one(struct run *r, const char *name, const char *bug, const char *ru
 	bool right, other;
 
 	snprintf(path, sizeof path, "%s/kernels/%s", r->build, name);
-	shell("timeout 120 %s/consan-run --backend=%s --no-source --print-level=info --timeout=2 %s %s %s%s 2>&1",
-		r->build, r->backend, path, options, *bug ? "--bug=" : "", bug);
+	shell("timeout 120 %s/consan-run --backend=%s --no-source --print-level=info --timeout=2 %s %s %s %s%s 2>&1",
+		r->build, r->backend, strcmp(rule, "CS903") ? "" : "--gpu-global", path, options,
+		*bug ? "--bug=" : "", bug);
 	codes(found, sizeof found);
 	right = *bug ? strstr(output, rule) != NULL : !found[0] && strstr(output, ": right");
 	other = !right && *bug && found[0] && !strcmp(r->backend, "gpu");
