@@ -14,15 +14,10 @@ void emit(struct dcluster *c, const struct event *e)
 void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
-	struct dwarp *w = &c->warp[warp];
 
 	if (c->stopped)
 		return;
-	if (!c->job->l->ended && s->phase != PHASE_MARK && ptx_effect_of((enum ptx_op)s->insn->op) != EF_EXIT &&
-			s->insn->op != OP_ret) {
-		w->last = *r;
-		w->waits = s->phase == PHASE_FAILED;
-	}
+	hang_note(c, warp, r);
 	if (s->phase == PHASE_FAILED)
 		return;
 	if (s->phase == PHASE_FOREIGN) {
@@ -46,16 +41,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	case EF_CP_ASYNC: tell_cp_async(c, warp, r); break;
 	case EF_BULK: tell_bulk(c, warp, r); break;
 	case EF_MBARRIER: tell_mbarrier(c, warp, r); break;
-	case EF_BARRIER:
-		tell_bar(c, warp, r);
-		w->waits = s->phase == PHASE_BEFORE && c->job->info[r->site].plan.after;
-		break;
+	case EF_BARRIER: tell_bar(c, warp, r); break;
 	case EF_WARP_SYNC: tell_warp_sync(c, warp, r); break;
 	case EF_WARP: tell_meeting(c, warp, r); break;
-	case EF_CLUSTER:
-		tell_cluster(c, warp, r);
-		w->waits = s->phase == PHASE_BEFORE;
-		break;
+	case EF_CLUSTER: tell_cluster(c, warp, r); break;
 	case EF_FENCE: tell_fence(c, warp, r); break;
 	case EF_TENSORMAP: tell_map_change(c, warp, r); break;
 	case EF_SETMAXNREG: case EF_STOP: tell_other(c, warp, r); break;
@@ -84,64 +73,12 @@ void decode_begin(struct dcluster *c)
 	}
 }
 
-/* At a hang: who waits for what. */
-static void tell_waiter(struct dcluster *c, uint32_t warp)
-{
-	const struct dwarp *w = &c->warp[warp];
-	const struct ptx_insn *i;
-	struct event e;
-	uint64_t at;
-
-	if (!w->last.lanes || w->gone == w->all)
-		return;
-	i = record_site(c, w->last.site)->insn;
-	e = record_event(c, warp, w->last.site, EV_BLOCKED, w->all & ~w->gone);
-	e.mode = EVW_SPIN;
-	e.text = "was last seen here";
-	if (w->waits && ptx_effect_of((enum ptx_op)i->op) == EF_MBARRIER) {
-		at = record_value(c, &w->last, &i->operand[plan_address(i)], (unsigned)__builtin_ctz(w->last.lanes));
-		e.mode = EVW_MBARRIER;
-		e.lanes = w->last.lanes;
-		e.addr = OFFSET(at);
-		e.text = NULL;
-	} else if (w->waits && ptx_effect_of((enum ptx_op)i->op) == EF_CLUSTER) {
-		e.mode = EVW_CLUSTER;
-		e.text = "has arrived at the cluster's barrier";
-	} else if (w->waits) {
-		e.mode = EVW_BAR;
-		e.addr = record_value(c, &w->last, &i->operand[plan_address(i)], 0);
-		e.text = NULL;
-	}
-	emit(c, &e);
-}
-
-/* Every warp that is left was last seen to wait. */
-static bool all_wait(const struct dcluster *c, uint32_t n)
-{
-	for (uint32_t k = 0; k < n; k++) {
-		const struct dwarp *w = &c->warp[k];
-
-		if (w->gone != w->all && w->last.lanes && !w->waits && !w->at_sync)
-			return false;
-	}
-	return true;
-}
-
 void decode_end(struct dcluster *c)
 {
-	uint32_t n = c->info.nctas * c->info.warps_per_cta, left = 0;
-	struct event e = { .kind = EV_HANG, .lanes = FULL };
+	uint32_t n = c->info.nctas * c->info.warps_per_cta;
 
 	model_land(c);
-	for (uint32_t k = 0; k < n; k++) {
-		if (c->job->l->ended)
-			tell_leave(c, k, 0, c->warp[k].all);
-		left += c->warp[k].gone != c->warp[k].all && c->warp[k].last.lanes;
-	}
-	if (!left || c->job->l->fault || c->stopped)
-		return;
-	for (uint32_t k = 0; k < n; k++)
-		tell_waiter(c, k);
-	e.mode = all_wait(c, n) ? 0 : 2;
-	emit(c, &e);
+	for (uint32_t k = 0; c->job->l->ended && k < n; k++)
+		tell_leave(c, k, 0, c->warp[k].all);
+	hang_tell(c);
 }

@@ -108,6 +108,9 @@ static void meet(struct dcluster *c, uint32_t warp, bool force)
 		else if (!force && !w->over)
 			return;
 	}
+	for (uint32_t k = 0; k < 4 && k < n; k++)
+		if (r[k])
+			hang_note(c, first + k, r[k]);
 	decode_meeting(c, first, r);
 	for (uint32_t k = 0; k < 4 && k < n; k++) {
 		c->nmet -= c->warp[first + k].met;
@@ -195,6 +198,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 
 	memset(c->warp, 0, n * sizeof *c->warp);
 	c->stream.n = 0;
+	c->arrived = 0;
 	c->nmet = 0;
 	c->running = c->job->nctas;
 	for (uint32_t k = 0; k < c->job->nctas; k++)
@@ -315,6 +319,8 @@ static void open_cluster(struct dcluster *c, struct job *j)
 	c->warp = base_alloc(j->nwarps * sizeof *c->warp);
 	c->turn = base_alloc(j->nwarps * sizeof *c->turn);
 	c->left = base_alloc(j->nctas * sizeof *c->left);
+	if (!j->l->ended && !j->l->fault)
+		c->seen = base_alloc(j->nwarps * 32 * sizeof *c->seen);
 }
 
 static void close_cluster(struct dcluster *c)
@@ -325,6 +331,7 @@ static void close_cluster(struct dcluster *c)
 	free(c->warp);
 	free(c->turn);
 	free(c->left);
+	free(c->seen);
 }
 
 static void worker(void *user)

@@ -63,8 +63,7 @@ struct dwarp {
 	/* the global side of the copy that comes next, by lane: its address, or a
 	 * tensor copy's coordinates, then its im2col offsets */
 	struct { uint64_t at; int32_t word[8]; } source[32];
-	struct record last;        /* for hangs */
-	bool waits;                /* last says that its lanes wait */
+	uint8_t nseen;             /* of dcluster.seen */
 };
 
 #define WAYS 1024
@@ -119,6 +118,9 @@ struct dcluster {
 	uint32_t nmet;             /* warps that wait for their warpgroup */
 	uint32_t ops, running;
 	uint32_t *left;            /* lanes of each CTA that have not exited */
+	uint32_t arrived;          /* lanes, at the cluster's barrier */
+	struct record *seen;       /* if the kernel did not end: 32 a warp, the last of its
+				      lanes, which no two share; NULL: it did */
 	struct decode_result result;
 };
 
@@ -138,6 +140,11 @@ static inline uint32_t record_word(const struct dcluster *c, const struct record
 		word += (unsigned)__builtin_popcount(r->lanes & ((1u << lane) - 1)) * s->lane_words;
 	return r->words[word];
 }
+
+/* ---- hang.c ---- */
+void hang_note(struct dcluster *c, uint32_t warp, const struct record *r);
+/* Whoever is left, and what for. */
+void hang_tell(struct dcluster *c);
 
 /* ---- wgmma.c ---- */
 struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i);

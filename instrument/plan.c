@@ -194,10 +194,20 @@ static bool wgmma(const struct ptx_insn *i, struct plan *p)
 	}
 }
 
+static bool barrier_red(const struct ptx_insn *i)
+{
+	return i->op == OP_bar_red || i->op == OP_bar_cta_red || i->op == OP_barrier_red ||
+		i->op == OP_barrier_cta_red;
+}
+
+const struct ptx_operand *plan_bar(const struct ptx_insn *i)
+{
+	return &i->operand[barrier_red(i)];
+}
+
 static bool barrier(const struct ptx_insn *i, struct plan *p)
 {
-	bool red = i->op == OP_bar_red || i->op == OP_bar_cta_red || i->op == OP_barrier_red ||
-		i->op == OP_barrier_cta_red;
+	bool red = barrier_red(i);
 	bool arrive = i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
 		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive;
 
@@ -283,7 +293,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_WARP: yes = meeting(i, p); break;
 	case EF_CLUSTER:
 		p->before = i->op == OP_barrier_cluster_arrive;
-		p->after = !p->before;
+		p->after = p->stalls = !p->before;
 		yes = p->sync = true;
 		break;
 	case EF_TENSORMAP: yes = tensormap(i, p); break;

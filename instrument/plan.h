@@ -33,6 +33,7 @@ struct plan {
 	bool window;               /* value 0 is a generic address of shared memory */
 	bool test;                 /* a wait: after it, what it returned */
 	bool poll;                 /* a strong load */
+	bool stalls;               /* recorded before it, too, as a wait that has failed */
 	bool wgmma;                /* recorded with its group, see rewrite.c */
 	bool meets;                /* lanes meet and order no memory: several in a row
 				      are recorded as one */
@@ -66,6 +67,8 @@ struct plan_bulk {
 struct plan_bulk plan_bulk_of(const struct ptx_insn *i);
 /* The address operand's position. */
 unsigned plan_address(const struct ptx_insn *i);
+/* The number of a CTA barrier. */
+const struct ptx_operand *plan_bar(const struct ptx_insn *i);
 /* The member mask of an instruction at which lanes meet; NULL: it is none. */
 const struct ptx_operand *plan_mask(const struct ptx_insn *i);
 

@@ -292,10 +292,13 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 	text_printf(&w->out, "{\n");
 	hook_registers(&w->out, plan_words(p));
 	values(w, p, "%cs_v", 0);
-	if (p->before) {
+	if (p->before || p->stalls) {
+		struct plan before = *p;
+
+		before.sync = p->before && p->sync;
 		label = w->labels++;
 		skip_unless_guard(w, i, p, label);
-		record(w, p, add_site(w, i, PHASE_BEFORE));
+		record(w, &before, add_site(w, i, p->before ? PHASE_BEFORE : PHASE_FAILED));
 		text_printf(&w->out, "$CSE%u:\n", label);
 	}
 	statement(w, i);

@@ -17,7 +17,7 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct dwarp *w = &c->warp[warp];
 	struct event e = record_event(c, warp, r->site, EV_BAR_RESUME, r->lanes);
 
-	e.addr = record_value(c, r, &i->operand[red], 0);
+	e.addr = record_value(c, r, plan_bar(i), 0);
 	if (s->phase == PHASE_AFTER) {
 		emit(c, &e);
 		return;
@@ -207,6 +207,23 @@ void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 }
 
+uint32_t cluster_live(const struct dcluster *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < c->info.nctas; k++)
+		n += c->left[k];
+	return n;
+}
+
+/* Threads that have exited count as there. */
+static void cluster_arrivals(struct dcluster *c, uint32_t more)
+{
+	c->arrived += more;
+	if (c->arrived >= cluster_live(c))
+		c->arrived = 0;
+}
+
 void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
@@ -217,6 +234,8 @@ void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.sem = (uint8_t)ptx_sem_of(i, arrive ? SEM_RELEASE : SEM_ACQUIRE);
 	e.flags = ptx_has(i, MOD_aligned) ? EVF_ALIGNED : 0;
 	emit(c, &e);
+	if (arrive)
+		cluster_arrivals(c, (uint32_t)__builtin_popcount(r->lanes));
 }
 
 void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
@@ -230,6 +249,7 @@ void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes
 	emit(c, &e);
 	w->gone |= e.lanes;
 	c->left[cta] -= (uint32_t)__builtin_popcount(e.lanes);
+	cluster_arrivals(c, 0);
 	if (c->left[cta])
 		return;
 	e = (struct event){ .kind = EV_CTA_END, .cta = (uint16_t)cta, .peer = (uint16_t)cta, .lanes = FULL };

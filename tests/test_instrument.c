@@ -101,6 +101,50 @@ Test(instrument, refused_specimens, .timeout = 300)
 	}
 }
 
+/* Of the first finding all but how often it was seen. */
+static void first_finding(char *to, size_t room)
+{
+	const char *at = strstr(output, "error "), *end = at ? strstr(at, "\n  seen ") : NULL;
+
+	snprintf(to, room, "%.*s", at && end ? (int)(end - at) : 0, at ? at : "");
+}
+
+/* Who waits where, for which phase, and what is missing: the same in the same words. */
+Test(instrument, hangs, .timeout = 300)
+{
+	static const char *const bug[] = { "ring/ring --ctas=1 --rows=256 --bug=tx_too_few",
+		"ring/ring --ctas=1 --rows=256 --bug=too_few_releases",
+		"ring/ring --ctas=1 --rows=256 --bug=barrier_count",
+		"wgmma_gemm/wgmma_gemm --bug=producer_parity",
+		"wgmma_gemm/wgmma_gemm --bug=release_own_only",
+		"wgmma_gemm/wgmma_gemm --bug=mask_narrow --cluster=2x2",
+		"attention/hopper --bug=no_first_turn" };
+	static char said[2][1 << 14];
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
+		for (unsigned b = 0; b < 2; b++) {
+			cr_expect_eq(shell("%s/consan-run --backend=%s --no-source --timeout=3 %s/kernels/%s 2>&1",
+				dir, b ? "rehearse" : "cpu", dir, bug[k]), 66, "%s: %s", bug[k], output);
+			first_finding(said[b], sizeof said[b]);
+		}
+		cr_expect(said[0][0] && strstr(said[0], "waiting"), "%s", bug[k]);
+		cr_expect_str_eq(said[1], said[0], "%s", bug[k]);
+	}
+}
+
+/* A hang is told by what was recorded: a loop that records nothing, or whose loads
+ * could read another value, is one that was stopped. */
+Test(instrument, hang_specimens, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/hang/cs70[13-6]*.ptx' "
+		"CASES_WITH='backend=rehearse timeout=2' %s/tests/cases --filter cases/specimen 2>&1", dir), 0, "%s",
+		output);
+	cr_expect_null(strstr(output, "Tested: 0"), "none");
+}
+
 /* A launch of one cluster is checked by several threads, each for a part of shared
  * memory: together they find what one finds. */
 Test(instrument, shares, .timeout = 300)

@@ -209,7 +209,8 @@ void on_hang(struct cluster *c, const struct event *e)
 	if (root)
 		explain(c, f, &root->e);
 	else
-		report_edge(f, "nothing can move any more");
+		report_edge(f, rule == CS705 ? "the kernel did not end, and no thread was seen anywhere"
+			: "nothing can move any more");
 	for (s = c->stuck; s; s = s->next)
 		f->nwaiters++;
 	f->waiter = f->nwaiters ? base_alloc(f->nwaiters * sizeof *f->waiter) : NULL;
