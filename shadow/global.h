@@ -96,6 +96,9 @@ uint64_t global_shadow_forgot(const struct global_shadow *s);  /* accesses dropp
  * that r, a plain read, need not be told of. Cheap; false is always a safe answer. */
 bool global_shadow_crowded(const struct global_shadow *s, const struct global_record *r,
 	uint64_t addr, uint64_t bytes);
+/* The same of r->size bytes at each lane's address. */
+bool global_shadow_all_crowded(const struct global_shadow *s, const struct global_record *r,
+	const uint64_t *lane_addr, uint32_t lanes);
 
 /* The access `now`, if it is a read of what others have read in the same way, lane by
  * lane, and nobody has written, is remembered; else false, and it is to be told in

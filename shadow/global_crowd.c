@@ -138,6 +138,20 @@ void global_note_all(struct visit *v, uint64_t addr, uint32_t granules, uint32_t
 		global_note(v->g, v->s->state[state].crowded, addr + i * GRANULE);
 }
 
+/* Of one granule, the bytes from addr on to end or the granule's. */
+static inline bool noted(const struct global_shadow *g, uint32_t cluster, int kind, uint64_t addr,
+	uint64_t end)
+{
+	const uint64_t key = note_key(addr, kind), next = (addr | (GRANULE - 1)) + 1;
+	const uint64_t n = __atomic_load_n(&g->crowded[key % NOTES], __ATOMIC_RELAXED);
+	unsigned words = 0xfu << addr % GRANULE / 4 & 0xf;
+
+	if (next > end)
+		words &= 0xfu >> (next - end) / 4;
+	return cluster > n >> 32 && !((n ^ key >> NOTES_SHIFT) & 0xfffffff)
+		&& !(words & ~(n >> 28 & 0xf));
+}
+
 bool global_shadow_crowded(const struct global_shadow *g, const struct global_record *r,
 	uint64_t addr, uint64_t bytes)
 {
@@ -146,16 +160,23 @@ bool global_shadow_crowded(const struct global_shadow *g, const struct global_re
 
 	if (kind < 0)
 		return false;
-	for (uint64_t next; addr < end; addr = next) {
-		const uint64_t key = note_key(addr, kind);
-		const uint64_t n = __atomic_load_n(&g->crowded[key % NOTES], __ATOMIC_RELAXED);
-		unsigned words = 0xfu << addr % GRANULE / 4 & 0xf;
+	for (; addr < end; addr = (addr | (GRANULE - 1)) + 1)
+		if (!noted(g, r->cluster, kind, addr, end))
+			return false;
+	return true;
+}
 
-		next = (addr | (GRANULE - 1)) + 1;
-		if (next > end)
-			words &= 0xfu >> (next - end) / 4;
-		if (r->cluster <= n >> 32 || n != (note_of(key, (uint32_t)(n >> 32), 0)
-			| (n & 0xf0000000)) || words & ~(n >> 28 & 0xf))
+bool global_shadow_all_crowded(const struct global_shadow *g, const struct global_record *r,
+	const uint64_t *lane_addr, uint32_t lanes)
+{
+	const int kind = kind_of_read(r->flags);
+
+	if (kind < 0 || r->size > GRANULE)
+		return false;
+	for (; lanes; lanes &= lanes - 1) {
+		const uint64_t addr = lane_addr[__builtin_ctz(lanes)];
+
+		if (addr % GRANULE + r->size > GRANULE || !noted(g, r->cluster, kind, addr, addr + r->size))
 			return false;
 	}
 	return true;

@@ -54,7 +54,7 @@ struct tract {
 	uint64_t key;
 	struct tract *next;        /* reads */
 	uint64_t *lane_addr;       /* GR_LIST */
-	struct global_span *piece; /* by rising address, none in two zones */
+	struct global_span *piece; /* by rising zone, none in two of them */
 	struct part *part;
 	struct reader *reader;     /* by rising cluster; of a cluster as they came */
 	uint32_t npieces, nparts, nreaders, cap_readers;
@@ -207,11 +207,12 @@ struct cut {
 	size_t n, cap;
 };
 
-static int by_address(const void *a, const void *b)
+static int by_zone(const void *a, const void *b)
 {
-	const struct global_span *x = a, *y = b;
+	const uint64_t x = ((const struct global_span *)a)->addr >> ZONE_SHIFT;
+	const uint64_t y = ((const struct global_span *)b)->addr >> ZONE_SHIFT;
 
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
+	return x < y ? -1 : x > y;
 }
 
 static void cut_add(struct cut *c, uint64_t addr, uint64_t bytes, uint16_t mask)
@@ -242,13 +243,15 @@ static void cut_close(struct cut *c)
 
 static void cut_spans(struct cut *c, const struct global_span *spans, size_t n)
 {
+	uint64_t zone = 0;
 	bool rising = true;
 
 	cut_open(c);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t addr = spans[i].addr, end = addr + spans[i].bytes, next;
 
-		rising &= !c->n || c->at[c->n - 1].addr <= addr;
+		rising &= zone <= addr >> ZONE_SHIFT;
+		zone = (end - 1) >> ZONE_SHIFT;
 		for (; addr < end; addr = next) {
 			next = (addr | (ZONE_BYTES - 1)) + 1;
 			next = next < end ? next : end;
@@ -256,7 +259,7 @@ static void cut_spans(struct cut *c, const struct global_span *spans, size_t n)
 		}
 	}
 	if (!rising)
-		qsort(c->at, c->n, sizeof *c->at, by_address);
+		qsort(c->at, c->n, sizeof *c->at, by_zone);
 }
 
 /* How many from the i-th on are in its zone. */
@@ -288,7 +291,7 @@ static uint64_t key_of(const struct global_record *r, const uint64_t *lane_addr,
 		for (uint32_t m = r->lanes; m; m &= m - 1)
 			h = mix(h, lane_addr[__builtin_ctz(m)]);
 	if (r->row == GR_WHOLE && n)
-		h = mix(mix(h, at[n - 1].addr), at[n - 1].bytes << 32 ^ n);
+		h = mix(mix(h, at[0].addr ^ at[n - 1].addr << 8), at[n - 1].bytes << 32 ^ n);
 	return h;
 }
 

@@ -177,10 +177,20 @@ static uint32_t join_crowd(struct visit *v, struct entry *at, uint32_t n)
 	return k;
 }
 
-/* Fills the scratch with what the granule remembers after the access. Newest
+static bool any_write(const struct entry *at, uint32_t n)
+{
+	uint8_t flags = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		flags |= at[i].flags;
+	return flags & GR_WRITE;
+}
+
+/* Fills the scratch with what the granule remembers after the access; skip: which
+ * adds nothing. Newest
  * first: a strong access that now knows has observed the strong writes before
  * it, back to where their chain began, so that they are ordered before now, too. */
-static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes)
+static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes, bool skip)
 {
 	struct shard *s = v->s;
 	const struct global_record *now = v->now, *seen = NULL;
@@ -188,7 +198,6 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	struct entry *out = scratch(s, nfrom + 1);
 	struct entry mine = { v->record, bytes, now->flags, tag_of(now->cluster) };
 	uint32_t k = nfrom, n;
-	bool skip = nfrom && adds_nothing(v, s->state[from].at, nfrom, mine.tag, addr, bytes);
 
 	/* another read takes nothing from what was read; state 0 has nothing */
 	memset(v->crowded, 0, sizeof v->crowded);
@@ -245,7 +254,7 @@ uint32_t global_step(struct visit *v, uint32_t from, uint64_t addr, uint16_t byt
 {
 	struct shard *s = v->s;
 	uint32_t n, to;
-	bool lives;
+	bool lives, skip;
 
 	for (unsigned k = 0; k < v->nmemo; k++)
 		if (v->memo[k].from == from && v->memo[k].bytes == bytes) {
@@ -256,7 +265,11 @@ uint32_t global_step(struct visit *v, uint32_t from, uint64_t addr, uint16_t byt
 			return to;
 		}
 	v->lanewise = false;
-	n = advance(v, from, addr, bytes);
+	skip = from && adds_nothing(v, s->state[from].at, s->state[from].n, tag_of(v->now->cluster),
+		addr, bytes);
+	if (skip && !(v->lanewise && granules > 1) && !any_write(s->state[from].at, s->state[from].n))
+		return from; /* nobody need be asked */
+	n = advance(v, from, addr, bytes, skip);
 	if (v->lanewise && granules > 1)
 		return UINT32_MAX;
 	if (from && same_content(&s->state[from], s->scratch, n))

@@ -101,6 +101,13 @@ static size_t spans_of(const struct global_record *r, uint64_t addr, int32_t str
 	}
 	if (r->row < 5 && !r->pitch) /* all rows are the first one */
 		lanes &= lanes == UINT32_MAX ? (1u << (1u << r->row)) - 1 : UINT32_MAX;
+	if (r->row < 5 && lanes == UINT32_MAX && r->pitch > 0 && r->pitch < r->inner) {
+		/* columns: the neighbour of a lane is in the next row */
+		for (unsigned l = 0; l < 32; l++)
+			add_piece(&p, r->base + (uint64_t)((l >> (5 - r->row)) * (int64_t)r->inner
+				+ (l & (31u >> r->row)) * (int64_t)r->pitch), size);
+		return p.n;
+	}
 	for (uint32_t m = lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 
@@ -155,11 +162,33 @@ static unsigned scope_of(const struct event *e)
 	return e->scope == SCOPE_CLUSTER;
 }
 
+/* Have two lanes the same address? */
+static bool any_twice(const uint64_t *at, uint32_t lanes)
+{
+	enum { SLOTS = 128 };
+	uint8_t lane[SLOTS];
+	uint64_t used[SLOTS / 64] = { 0 };
+
+	for (; lanes; lanes &= lanes - 1) {
+		const unsigned l = (unsigned)__builtin_ctz(lanes);
+		unsigned i = (unsigned)(at[l] * 0x9e3779b97f4a7c15ull >> 57);
+
+		for (; used[i / 64] >> i % 64 & 1; i = (i + 1) % SLOTS)
+			if (at[lane[i]] == at[l])
+				return true;
+		used[i / 64] |= 1ull << i % 64;
+		lane[i] = (uint8_t)l;
+	}
+	return false;
+}
+
 static void one_address(struct cluster *c, const struct event *e)
 {
 	uint32_t lanes = e->lanes;
 
 	if (e->lane_addr) {
+		if (!any_twice(e->lane_addr, lanes))
+			return;
 		for (uint32_t m = lanes; m; m &= m - 1)
 			for (uint32_t k = m & (m - 1); k; k &= k - 1) {
 				unsigned a = (unsigned)__builtin_ctz(m), b = (unsigned)__builtin_ctz(k);
@@ -297,47 +326,52 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 	return true;
 }
 
-static struct recent *recent_of(struct cluster *c, const struct warp *w, const struct event *e)
+static struct recent *recent_of(struct cluster *c, const struct warp *w, uint64_t addr)
 {
-	return &c->global->recent[w->index * RECENT + e->addr / 4 % RECENT];
-}
-
-/* Until clusters synchronise, reads that others stand for count, too. */
-static uint64_t recent_key(const struct cluster *c, const struct event *e)
-{
-	return e->addr ^ (uint64_t)e->size << 56 ^ (uint64_t)!!(e->flags & EVF_NC) << 63
-		^ (uint64_t)synchronised(c) << 62;
+	return &c->global->recent[w->index * RECENT + addr / 4 % RECENT];
 }
 
 /* These lanes have read these bytes in this epoch: the read says nothing new. A
- * conflicting access ordered between the two would have closed the epoch. */
-static bool read_already(struct cluster *c, struct warp *w, const struct event *e)
+ * conflicting access ordered between the two would have closed the epoch. Until
+ * clusters synchronise, reads that others stand for count, too. */
+static bool read_already(struct cluster *c, struct warp *w, const struct event *e, uint64_t addr,
+	uint32_t lanes)
 {
-	uint64_t key = recent_key(c, e);
-	struct recent *r = recent_of(c, w, e);
-	uint32_t epoch = warp_stamp(w);
+	const uint64_t key = addr ^ (uint64_t)e->size << 56 ^ (uint64_t)!!(e->flags & EVF_NC) << 63
+		^ (uint64_t)synchronised(c) << 62;
+	const uint32_t epoch = warp_stamp(w);
+	struct recent *r = recent_of(c, w, addr);
 
 	if (r->key != key || r->epoch != epoch) {
-		*r = (struct recent){ key, epoch, e->lanes };
+		*r = (struct recent){ key, epoch, lanes };
 		return false;
 	}
-	if (!(e->lanes & ~r->lanes))
+	if (!(lanes & ~r->lanes))
 		return true;
-	r->lanes |= e->lanes;
+	r->lanes |= lanes;
 	return false;
+}
+
+/* The same of each lane for itself; for what is told lane by lane. */
+static bool all_read_already(struct cluster *c, struct warp *w, const struct event *e)
+{
+	bool all = true;
+
+	for (uint32_t m = e->lanes; m; m &= m - 1)
+		all &= read_already(c, w, e, event_lane_addr(e, (unsigned)__builtin_ctz(m)), m & -m);
+	return all;
 }
 
 /* So many clusters have read all this that one more says nothing new. */
 static bool crowded(const struct cluster *c, const struct event *e, const struct global_record *r)
 {
 	const struct global_shadow *s = c->check->global->shadow;
-	uint32_t m = e->lanes;
 
 	if (synchronised(c))
 		return false;
-	if (!e->lane_addr && !e->stride)
-		m &= -m;
-	for (; m; m &= m - 1)
+	if (e->lane_addr)
+		return global_shadow_all_crowded(s, r, e->lane_addr, e->lanes);
+	for (uint32_t m = e->stride ? e->lanes : e->lanes & -e->lanes; m; m &= m - 1)
 		if (!global_shadow_crowded(s, r, event_lane_addr(e, (unsigned)__builtin_ctz(m)), e->size))
 			return false;
 	return true;
@@ -359,11 +393,11 @@ void global_access(struct cluster *c, const struct event *e)
 	if (!strong && e->mode == EVM_READ) {
 		bool same = !e->lane_addr && !e->stride;
 
-		if (same && read_already(c, w, e))
+		if (same && read_already(c, w, e, e->addr, e->lanes))
 			return;
 		if (crowded(c, e, &r)) {
 			if (same) /* no lane of this warp has anything to add there */
-				recent_of(c, w, e)->lanes = UINT32_MAX;
+				recent_of(c, w, e->addr)->lanes = UINT32_MAX;
 			return;
 		}
 	}
@@ -372,7 +406,8 @@ void global_access(struct cluster *c, const struct event *e)
 	else if (e->mode & EVM_WRITE)
 		one_address(c, e);
 	r.epoch = r.issue = warp_stamp(w);
-	if (!strong && e->mode == EVM_READ && put_off(c, w, e, &r))
+	if (!strong && e->mode == EVM_READ && (put_off(c, w, e, &r)
+		|| (r.row == GR_LIST && all_read_already(c, w, e))))
 		return;
 	if (e->mode & EVM_WRITE)
 		flush_before(c, w, e);
