@@ -58,40 +58,42 @@ static void tell(struct dcluster *c, uint32_t warp, const struct record *r, uint
 /* ---- accesses ---- */
 
 /* One look at all lanes: may one of them be refused? Those that reach into another
- * CTA always may. */
+ * CTA always may. What lies below `own` wraps. */
 static bool suspect(const struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes, uint32_t align)
 {
 	const struct shared_view v = record_view(c, warp);
-	uint32_t low = UINT32_MAX, high = 0, odd = 0, from = (uint32_t)__builtin_ctz(r->lanes);
-	uint64_t at[32];
+	const uint32_t own = v.rank << 24, limit = v.bytes - bytes;
+	uint32_t odd = 0, bad = bytes > v.bytes, first = (uint32_t)__builtin_ctz(lanes);
+	uint32_t last = 31 - (uint32_t)__builtin_clz(lanes), a, b;
+	const uint32_t *at = r->words;
+	uint32_t copy[32];
+	uint64_t value[32];
 
 	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
-		low = r->base + (uint32_t)r->stride * ((uint32_t)__builtin_ctz(lanes) - from);
-		high = r->base + (uint32_t)r->stride * (31 - (uint32_t)__builtin_clz(lanes) - from);
-		odd = low | (lanes & (lanes - 1) ? (uint32_t)r->stride : 0);
-		if (low > high) {
-			uint32_t swap = low;
-
-			low = high;
-			high = swap;
-		}
-	} else if (c->job->info[r->site].plan.class == PLAN_ADDRESS) {
-		for EACH_LANE(l, lanes) {
-			odd |= r->words[l];
-			low = r->words[l] < low ? r->words[l] : low;
-			high = r->words[l] > high ? r->words[l] : high;
-		}
-	} else {
-		record_values(c, r, o, lanes, at);
-		for EACH_LANE(l, lanes) {
-			odd |= (uint32_t)at[l];
-			low = (uint32_t)at[l] < low ? (uint32_t)at[l] : low;
-			high = (uint32_t)at[l] > high ? (uint32_t)at[l] : high;
-		}
+		a = r->base + (uint32_t)r->stride * (first - (uint32_t)__builtin_ctz(r->lanes));
+		b = a + (uint32_t)r->stride * (last - first);
+		return bad || a - own > limit || b - own > limit ||
+			((a | (first != last ? (uint32_t)r->stride : 0)) & (align - 1));
 	}
-	return (align && odd & (align - 1)) || SHARED_RANK(low) != v.rank ||
-		SHARED_RANK(high) != v.rank || SHARED_OFFSET(high) + bytes > v.bytes;
+	if (c->job->info[r->site].plan.class != PLAN_ADDRESS) {
+		record_values(c, r, o, lanes, value);
+		for EACH_LANE(l, lanes)
+			copy[l] = (uint32_t)value[l];
+		at = copy;
+	}
+	if (lanes == FULL) { /* made for the compiler to put into vectors */
+		for (unsigned l = 0; l < 32; l++) {
+			odd |= at[l];
+			bad |= at[l] - own > limit;
+		}
+		return bad || odd & (align - 1);
+	}
+	for EACH_LANE(l, lanes) {
+		odd |= at[l];
+		bad |= at[l] - own > limit;
+	}
+	return bad || odd & (align - 1);
 }
 
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
@@ -160,33 +162,33 @@ void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, 
 
 /* ---- copies ---- */
 
-/* The sources are known if global memory is recorded. */
+/* The sources are known if global memory is recorded. read: of all 32. */
 void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],
 	const uint32_t read[32])
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
-	const bool far = ptx_space_of(i, 0) != PS_shared;
+	const bool far = ptx_space_of(i, 0) != PS_shared, global = c->job->l->code->global;
 	const struct shared_view v = record_view(c, warp);
-	uint32_t size = (uint32_t)i->operand[2].imm, odd = 0;
+	uint32_t size = (uint32_t)i->operand[2].imm, over = 0;
 	struct refusal why;
 
-	for EACH_LANE(l, r->lanes) {
-		odd |= read[l] ? (uint32_t)src[l] & (size - 1) : 0;
+	for (unsigned l = 0; l < 32; l++)
+		over |= read[l] > size;
+	for EACH_LANE(l, over ? r->lanes : 0) {
 		if (!refuse_cp_read(&why, src[l], size, read[l]))
 			continue;
 		tell(c, warp, r, 1u << l, &why);
 		return;
 	}
-	if (!odd && !c->job->l->code->global &&
-			!suspect(c, warp, r, &i->operand[0], r->lanes, size, size))
+	if (!global && !suspect(c, warp, r, &i->operand[0], r->lanes, size, size))
 		return;
 	for EACH_LANE(l, r->lanes) {
 		uint64_t to = record_value(c, r, &i->operand[0], l);
 
-		if (!refuse_cp_align(&why, to, src[l], size, read[l]) &&
+		if (!refuse_cp_align(&why, to, global ? src[l] : 0, size, read[l]) &&
 				!refuse_shared(&why, &v, far, to, size) &&
 				!refuse_cp_owner(&why, &v, SP_SHARED, SHARED_RANK(to), to, size) &&
-				!(c->job->l->code->global && outside(c, r->site, src[l], read[l], &why)))
+				!(global && outside(c, r->site, src[l], read[l], &why)))
 			continue;
 		tell(c, warp, r, 1u << l, &why);
 		return;
