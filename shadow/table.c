@@ -311,15 +311,57 @@ INLINE void touch_span(struct shadow *s, struct shadow_view *v, struct ask q, ui
 		touch_one(s, v, q, stop, now, how);
 }
 
+/* One move, of granules that are yet to be counted where they come from and go to. */
+struct same { uint32_t from, to, many; };
+
+INLINE void settle(struct shadow *s, struct same *k)
+{
+	if (k->many) {
+		s->cell[k->to].refs += k->many;
+		let_go(s, k->from, k->many);
+	}
+	*k = (struct same){ .from = NO_CELL };
+}
+
+/* The pieces of a tile that wgmma reads are of 32 bytes, most of them with the same
+ * past: the move at hand. False: nothing was done. */
+INLINE bool touch_same(struct shadow *s, uint32_t addr, uint32_t bytes, struct same *k, struct moves *m)
+{
+	const uint32_t g = addr / CELL_BYTES;
+
+	if (addr % CELL_BYTES || bytes != 2 * CELL_BYTES || g < m->reached || g + 2 > s->ncells)
+		return false;
+	if (s->at[g] != k->from || s->at[g + 1] != k->from || !is_mine(s, g) || !is_mine(s, g + 1))
+		return false;
+	s->at[g] = s->at[g + 1] = k->to;
+	k->many += 2;
+	s->visits += 2;
+	m->reached = g + 2;
+	return true;
+}
+
 INLINE void touch_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
 	uint32_t n, struct cell_entry now, uint32_t how)
 {
+	struct same same = { .from = NO_CELL };
 	struct moves m;
 
 	moves_begin(&m);
-	for (uint32_t i = 0; i < n; i++)
-		touch_span(s, v, ask_of(v), span[i].addr, (uint64_t)span[i].addr + span[i].bytes,
-			now, how, &m);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t addr = span[i].addr, g = addr / CELL_BYTES;
+		uint32_t at;
+
+		if (touch_same(s, addr, span[i].bytes, &same, &m))
+			continue;
+		settle(s, &same);
+		at = g < s->ncells ? s->at[g] : NO_CELL;
+		touch_span(s, v, ask_of(v), addr, (uint64_t)addr + span[i].bytes, now, how, &m);
+		if (m.from[at % MOVES] == at) {
+			same.from = at;
+			same.to = m.to[at % MOVES];
+		}
+	}
+	settle(s, &same);
 }
 
 void shadow_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
