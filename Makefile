@@ -284,7 +284,7 @@ $(BUILD)/consan-run: $(RUN:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 
 # Programs for the interposition: one object, linked in every way there is.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped sass plugin.so linked driver dependent)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so linked driver dependent)
 CUDA_LINK = -L$(CUDA_HOME)/lib64/stubs -lcuda
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
 	@mkdir -p $(@D)
@@ -295,6 +295,10 @@ $(BUILD)/tests/cuda/shared: $(BUILD)/tests/cuda/runtime.o
 	$(V)$(NVCC) -cudart shared -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/stripped: $(BUILD)/tests/cuda/static
 	$(V)strip -o $@ $<
+# no runtime of its own: the linker found every function in our library
+$(BUILD)/tests/cuda/ours: tests/cuda/small.cu | $(BUILD)/libcuda.so
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $< -L$(BUILD) -lcuda
 $(BUILD)/tests/cuda/sass: tests/cuda/small.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=sm_90a -o $@ $<

@@ -61,6 +61,12 @@ Test(cuda, runtime_shared, .timeout = 200)
 	}
 }
 
+Test(cuda, linked_against_ours)
+{
+	expect("./ours", 0, "0 errors");
+	cr_assert_not(has(output, "stripped"), "%s", output);
+}
+
 Test(cuda, device)
 {
 	expect("./static device", 67, "unsupported call: cudaMallocArray");

@@ -171,34 +171,52 @@ static const Elf64_Shdr *symbol_table(const struct elf *f, const char *path)
 	return section_of_type(f, SHT_DYNSYM);
 }
 
+struct symbols {
+	const Elf64_Sym *at;
+	size_t n;
+	const char *names;
+	uint64_t names_size; /* the last byte is 0 */
+};
+
+/* Of a table, which may be NULL or broken: then there are none. */
+static struct symbols symbols_of(const struct elf *f, const Elf64_Shdr *table)
+{
+	const Elf64_Shdr *names;
+
+	if (!table || table->sh_link >= f->sections)
+		return (struct symbols){ 0 };
+	names = &f->section[table->sh_link];
+	if (!within(f, names->sh_offset, names->sh_size) || !names->sh_size
+			|| f->at[names->sh_offset + names->sh_size - 1])
+		return (struct symbols){ 0 };
+	return (struct symbols){ (const void *)(f->at + table->sh_offset),
+		table->sh_size / sizeof(Elf64_Sym), (const char *)f->at + names->sh_offset, names->sh_size };
+}
+
+static const char *symbol_name(const struct symbols *s, const Elf64_Sym *symbol)
+{
+	return symbol->st_name < s->names_size ? s->names + symbol->st_name : "";
+}
+
 /* How many runtime functions were redirected. */
 static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
 {
-	const Elf64_Shdr *symbols = symbol_table(f, path), *strings;
+	const struct symbols symbols = symbols_of(f, symbol_table(f, path));
 	struct island island = { 0 };
-	const Elf64_Sym *symbol;
 	unsigned done = 0;
 	uint8_t *function;
-	size_t i, n;
 	void *to;
 
-	if (!symbols || symbols->sh_link >= f->sections)
-		return 0;
-	strings = &f->section[symbols->sh_link];
-	if (!within(f, strings->sh_offset, strings->sh_size) || !strings->sh_size
-			|| f->at[strings->sh_offset + strings->sh_size - 1])
-		return 0;
-	symbol = (const void *)(f->at + symbols->sh_offset);
-	n = symbols->sh_size / sizeof *symbol;
-	for (i = 0; i < n; i++) {
-		const char *name = (const char *)f->at + strings->sh_offset + symbol[i].st_name;
+	for (size_t i = 0; i < symbols.n; i++) {
+		const Elf64_Sym *symbol = symbols.at + i;
+		const char *name = symbol_name(&symbols, symbol);
 
-		if (ELF64_ST_TYPE(symbol[i].st_info) != STT_FUNC || !symbol[i].st_value
-				|| symbol[i].st_name >= strings->sh_size || !is_runtime_name(name))
+		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !symbol->st_value
+				|| !is_runtime_name(name))
 			continue;
-		function = (uint8_t *)base + symbol[i].st_value;
+		function = (uint8_t *)base + symbol->st_value;
 		to = table_runtime(name);
-		if (!to || !has_room(function, symbol[i].st_size))
+		if (!to || !has_room(function, symbol->st_size))
 			continue;
 		if (!island.at) {
 			island.size = (table_count * ISLAND + 4095) & ~(size_t)4095;
@@ -213,20 +231,15 @@ static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
 	return done;
 }
 
-/* Does the object call the runtime through the dynamic linker? */
-static bool has_shared_runtime(const struct dl_phdr_info *info)
+/* Does the object hand its kernels to the runtime through the dynamic linker? Then
+ * to us, whichever library it was linked with. */
+static bool has_shared_runtime(const struct elf *f)
 {
-	const ElfW(Dyn) *d = NULL;
-	const char *strings = NULL;
+	const struct symbols symbols = symbols_of(f, section_of_type(f, SHT_DYNSYM));
 
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			d = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	for (const ElfW(Dyn) *at = d; at && at->d_tag != DT_NULL; at++)
-		if (at->d_tag == DT_STRTAB)
-			strings = (const char *)at->d_un.d_ptr;
-	for (const ElfW(Dyn) *at = d; strings && at && at->d_tag != DT_NULL; at++)
-		if (at->d_tag == DT_NEEDED && !strncmp(strings + at->d_un.d_val, "libcudart.", 10))
+	for (size_t i = 0; i < symbols.n; i++)
+		if (symbols.at[i].st_shndx == SHN_UNDEF
+				&& !strcmp(symbol_name(&symbols, symbols.at + i), "__cudaRegisterFatBinary"))
 			return true;
 	return false;
 }
@@ -270,7 +283,7 @@ static int object(struct dl_phdr_info *info, size_t size, void *user)
 		return 0;
 	if (!is_new(info) || is_us(info) || !elf_map(&f, path))
 		return 0;
-	if (!redirect(&f, path, info->dlpi_addr) && has_fatbin(&f) && !has_shared_runtime(info))
+	if (!redirect(&f, path, info->dlpi_addr) && has_fatbin(&f) && !has_shared_runtime(&f))
 		gpu_no_runtime(info->dlpi_name);
 	elf_unmap(&f);
 	return 0;
