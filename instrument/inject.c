@@ -145,7 +145,12 @@ static void *open_cupti(void)
 
 /* ---- callbacks ---- */
 
-struct seen { const void *ours, *original; struct inject_launch launch; };
+struct seen {
+	const void *ours, *original;
+	char path[32];             /* what a file was swapped for, by its descriptor: */
+	int file;
+	struct inject_launch launch;
+};
 
 static _Thread_local struct seen seen;
 
@@ -164,30 +169,62 @@ static void swap_image(const void **image)
 		*image = ours;
 }
 
+static void swap_file(const char **path)
+{
+	seen.ours = NULL;
+	seen.file = *path ? inject_file(*path) : -1;
+	if (seen.file < 0)
+		return;
+	snprintf(seen.path, sizeof seen.path, "/proc/self/fd/%d", seen.file);
+	seen.ours = seen.path;
+	seen.original = *path;
+	*path = seen.path;
+}
+
+/* The program's own. */
+static CUresult load_again(CUpti_CallbackId id, const void *params)
+{
+	switch (id) {
+	case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData: {
+		const cuLibraryLoadData_params *p = params;
+
+		return cu.p_cuLibraryLoadData(p->library, seen.original, p->jitOptions,
+			p->jitOptionsValues, p->numJitOptions, p->libraryOptions, p->libraryOptionValues,
+			p->numLibraryOptions);
+	}
+	case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile: {
+		const cuLibraryLoadFromFile_params *p = params;
+
+		return cu.p_cuLibraryLoadFromFile(p->library, seen.original, p->jitOptions,
+			p->jitOptionsValues, p->numJitOptions, p->libraryOptions, p->libraryOptionValues,
+			p->numLibraryOptions);
+	}
+	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad:
+		return cu.p_cuModuleLoad(((const cuModuleLoad_params *)params)->module, seen.original);
+	default:
+		return cu.p_cuModuleLoadData(((const cuModuleLoadData_params *)params)->module, seen.original);
+	}
+}
+
 /* What the instrumented text cannot be loaded as is loaded as it was. */
-static void after_load(const CUpti_CallbackData *d)
+static void after_load(CUpti_CallbackId id, const CUpti_CallbackData *d)
 {
 	CUresult *r = d->functionReturnValue;
 
 	if (!seen.ours)
 		return;
-	if (!*r) {
-		if (!strcmp(d->functionName, "cuLibraryLoadData"))
+	if (*r) {
+		inject_refused(seen.ours, *r);
+		*r = load_again(id, d->functionParams);
+	} else {
+		if (id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData ||
+				id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile) /* it, too, comes first */
 			inject_library(*((const cuLibraryLoadData_params *)d->functionParams)->library);
 		inject_make_pool();
-		return;
 	}
-	inject_refused(seen.ours, *r);
-	if (!strcmp(d->functionName, "cuLibraryLoadData")) {
-		const cuLibraryLoadData_params *p = d->functionParams;
-
-		*r = cu.p_cuLibraryLoadData(p->library, seen.original, p->jitOptions, p->jitOptionsValues,
-			p->numJitOptions, p->libraryOptions, p->libraryOptionValues, p->numLibraryOptions);
-	} else {
-		const cuModuleLoadData_params *p = d->functionParams;
-
-		*r = cu.p_cuModuleLoadData(p->module, seen.original);
-	}
+	/* a library may be read when it is used */
+	if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleLoad)
+		close(seen.file);
 }
 
 /* The stream that a call without one means depends on how it was compiled. */
@@ -306,7 +343,7 @@ static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
 		if (enter)
 			swap_image((const void **)(uintptr_t)&((const cuLibraryLoadData_params *)d->functionParams)->code);
 		else
-			after_load(d);
+			after_load(id, d);
 		break;
 	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData:
 	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx:
@@ -314,13 +351,20 @@ static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
 		if (enter)
 			swap_image((const void **)(uintptr_t)&((const cuModuleLoadData_params *)d->functionParams)->image);
 		else
-			after_load(d);
+			after_load(id, d);
 		break;
 	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad:
+		if (enter)
+			swap_file((const char **)(uintptr_t)&((const cuModuleLoad_params *)d->functionParams)->fname);
+		else
+			after_load(id, d);
+		break;
 	case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile:
 		if (enter)
-			inject_remark(REMARK_BAD_MODULE, "a module is loaded from a file by %s, which "
-				"--backend=gpu does not look into", d->functionName);
+			swap_file((const char **)(uintptr_t)&((const cuLibraryLoadFromFile_params *)
+				d->functionParams)->fileName);
+		else
+			after_load(id, d);
 		break;
 	case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
 	case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:

@@ -24,7 +24,7 @@
 	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemSetAccess) \
 	CALL(cuMemAllocHost) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) \
-	CALL(cuModuleLoadData) CALL(cuModuleGetFunction) CALL(cuLaunchKernel)
+	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuLibraryLoadFromFile) CALL(cuModuleGetFunction) CALL(cuLaunchKernel)
 
 struct driver {
 #define CALL(name) __typeof__(&name) p_##name;
@@ -45,6 +45,8 @@ void inject_remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2,
 
 /* What to load instead of the program's image; NULL: its own. Valid for ever. */
 const void *inject_image(const void *image, const char *what);
+/* The same of a file: a file descriptor of one with what to load instead; -1: none. */
+int inject_file(const char *path);
 /* The instrumented module that this driver module is; NULL: none of ours. */
 struct gpu_module *inject_module(CUmodule m, CUdeviceptr *variable);
 /* The driver refused what inject_image() returned. */

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "../libconsan/fatbin.h"
 
@@ -13,15 +16,11 @@
 
 struct wrapper { uint32_t magic, version; const void *data; void *more; };
 
-struct image {
-	const void *original;
-	struct gpu_module *module;
-};
 struct bound { CUmodule driver; struct gpu_module *module; CUdeviceptr variable; };
 
 static struct {
 	pthread_mutex_t lock;
-	VEC(struct image) at;
+	VEC(struct gpu_module *) at;
 	VEC(struct bound) bound;
 	VEC(CUlibrary) library;    /* perhaps not loaded yet */
 	unsigned count;
@@ -40,8 +39,9 @@ static unsigned device_sm(char *suffix)
 	return (unsigned)(10 * major + minor);
 }
 
-/* PTX in whatever form it came; free() it. NULL: there is none, and it is said. */
-static char *ptx_of(const void *image, const char *name, size_t *n)
+/* PTX in whatever form it came, of `most` bytes at most; free() it. NULL: there is
+ * none, and it is said. */
+static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 {
 	const struct wrapper *w = image;
 	struct fatbin_image best;
@@ -57,8 +57,12 @@ static char *ptx_of(const void *image, const char *name, size_t *n)
 		return NULL;
 	}
 	if (!fatbin_is(image, 4)) {
-		*n = strnlen(image, 1u << 30);
+		*n = strnlen(image, most);
 		return base_strndup(image, *n);
+	}
+	if (fatbin_size(image) > most) {
+		inject_remark(REMARK_BAD_MODULE, "%s: the container is cut off", name);
+		return NULL;
 	}
 	if (fatbin_choose(image, fatbin_size(image), sm, suffix, &best, &has, &e))
 		ptx = fatbin_unpack(&best, n, &e);
@@ -71,7 +75,7 @@ static char *ptx_of(const void *image, const char *name, size_t *n)
 	return ptx;
 }
 
-const void *inject_image(const void *image, const char *what)
+static struct gpu_module *instrument(const void *image, size_t most, const char *what)
 {
 	struct text name = { 0 };
 	struct gpu_module *m = NULL;
@@ -83,7 +87,7 @@ const void *inject_image(const void *image, const char *what)
 	pthread_mutex_lock(&images.lock);
 	text_printf(&name, "%s: module %u", what, ++images.count);
 	pthread_mutex_unlock(&images.lock);
-	ptx = ptx_of(image, name.at, &n);
+	ptx = ptx_of(image, most, name.at, &n);
 	if (ptx) {
 		gpu_stand_by(inject_session());
 		start = inject_now();
@@ -99,9 +103,66 @@ const void *inject_image(const void *image, const char *what)
 	if (!m)
 		return NULL;
 	pthread_mutex_lock(&images.lock);
-	vec_push(&images.at, ((struct image){ image, m }));
+	vec_push(&images.at, m);
 	pthread_mutex_unlock(&images.lock);
-	return gpu_module_text(m, &n);
+	return m;
+}
+
+const void *inject_image(const void *image, const char *what)
+{
+	const struct gpu_module *m = instrument(image, 1u << 30, what);
+	size_t n;
+
+	return m ? gpu_module_text(m, &n) : NULL;
+}
+
+/* The whole file; what a reader of headers needs follows as zeros. */
+static bool read_all(const char *path, struct text *t)
+{
+	static const char zeros[64];
+	FILE *f = fopen(path, "re");
+	char part[1 << 16];
+	bool good;
+	size_t n;
+
+	if (!f)
+		return false; /* the driver says why */
+	while ((n = fread(part, 1, sizeof part, f)) > 0)
+		text_add(t, part, n);
+	good = !ferror(f);
+	fclose(f);
+	n = t->n;
+	text_add(t, zeros, sizeof zeros);
+	t->n = n;
+	return good;
+}
+
+int inject_file(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	struct gpu_module *m = NULL;
+	struct text all = { 0 };
+	const char *text;
+	int file = -1;
+	size_t n;
+
+	if (read_all(path, &all))
+		m = instrument(all.at, all.n, name ? name + 1 : path);
+	text_free(&all);
+	if (!m)
+		return -1;
+	text = gpu_module_text(m, &n);
+	file = memfd_create("consan-module", MFD_CLOEXEC);
+	for (ssize_t done; file >= 0 && n; text += done, n -= (size_t)done) {
+		done = write(file, text, n);
+		if (done <= 0) {
+			close(file);
+			inject_remark(REMARK_BAD_MODULE, "%s: no room for the instrumented PTX; the module "
+				"runs as it is, unchecked", path);
+			return -1;
+		}
+	}
+	return file;
 }
 
 void inject_library(CUlibrary library)
@@ -144,8 +205,8 @@ struct gpu_module *inject_module(CUmodule driver, CUdeviceptr *variable)
 		}
 	for (size_t k = images.at.n; !found && k-- > 0;)
 		if (!cu.p_cuModuleGetGlobal(variable, &bytes, driver,
-				gpu_module_variable(images.at.at[k].module))) {
-			found = images.at.at[k].module;
+				gpu_module_variable(images.at.at[k]))) {
+			found = images.at.at[k];
 			vec_push(&images.bound, ((struct bound){ driver, found, *variable }));
 		}
 	pthread_mutex_unlock(&images.lock);

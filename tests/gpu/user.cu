@@ -7,7 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include <cuda.h>
 #include <cuda_runtime.h>
+#include <unistd.h>
 
 #define GOOD(call) do { \
 	cudaError_t e_ = (call); \
@@ -148,6 +150,63 @@ static int memory()
 	return right(1);
 }
 
+/* Each half of the block stores what the other one loads. */
+static const char in_a_file[] =
+	".version 8.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry swap(.param .u64 out, .param .u32 clean)\n{\n"
+	"\t.shared .align 4 .b8 tile[256];\n\t.reg .b32 %r<8>;\n\t.reg .b64 %d<4>;\n\t.reg .pred %p;\n"
+	"\tmov.u32 %r0, %tid.x;\n\tmov.u32 %r1, tile;\n\tmad.lo.u32 %r2, %r0, 4, %r1;\n"
+	"\tst.shared.b32 [%r2], %r0;\n\tld.param.u32 %r3, [clean];\n\tsetp.eq.u32 %p, %r3, 0;\n"
+	"\t@%p bra now;\n\tbar.sync 0;\n"
+	"now:\n\txor.b32 %r4, %r2, 128;\n\tld.shared.b32 %r5, [%r4];\n\tld.param.u64 %d0, [out];\n"
+	"\tmad.wide.u32 %d1, %r0, 4, %d0;\n\tst.global.b32 [%d1], %r5;\n\tret;\n}\n";
+
+template <typename F> static F *driver(const char *name, F *)
+{
+	cudaDriverEntryPointQueryResult result;
+	void *f = nullptr;
+
+	if (cudaGetDriverEntryPointByVersion(name, &f, 12080, cudaEnableDefault, &result))
+		return nullptr;
+	return (F *)f;
+}
+#define DRIVER(name) driver(#name, (decltype(name) *)nullptr)
+
+/* A module, or a library, that is read from a file. */
+static int file(bool library, unsigned clean)
+{
+	char path[] = "/tmp/consan-user-XXXXXX";
+	CUfunction f;
+	CUkernel k;
+	CUlibrary l;
+	CUmodule m;
+	int fd = mkstemp(path);
+	unsigned got[64];
+	bool good = true;
+
+	if (begin(1) || fd < 0 || write(fd, in_a_file, sizeof in_a_file - 1) < 0)
+		return 1;
+	close(fd);
+	if (library) {
+		good = !DRIVER(cuLibraryLoadFromFile)(&l, path, 0, 0, 0, 0, 0, 0) &&
+			!DRIVER(cuLibraryGetKernel)(&k, l, "swap");
+		f = (CUfunction)k;
+	} else {
+		good = !DRIVER(cuModuleLoad)(&m, path) && !DRIVER(cuModuleGetFunction)(&f, m, "swap");
+	}
+	unlink(path);
+	void *args[] = { &out, &clean };
+	if (!good || DRIVER(cuLaunchKernel)(f, 1, 1, 1, 64, 1, 1, 0, 0, args, 0)) {
+		printf("user: not loaded\n");
+		return 1;
+	}
+	GOOD(cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost));
+	for (unsigned t = 0; clean && t < 64; t++)
+		good &= got[t] == (t ^ 32);
+	printf("user: %s\n", good ? "right" : "wrong");
+	return !good;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -162,6 +221,10 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "graph")) return graph(CLEAN);
 	if (!strcmp(mode, "graph-race")) return graph(RACE);
 	if (!strcmp(mode, "memory")) return memory();
-	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|graph|graph-race|memory\n");
+	if (!strcmp(mode, "file")) return file(false, 1);
+	if (!strcmp(mode, "file-race")) return file(false, 0);
+	if (!strcmp(mode, "library-file")) return file(true, 1);
+	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|graph|graph-race|memory|"
+		"file|file-race|library-file\n");
 	return 2;
 }

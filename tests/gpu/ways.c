@@ -20,6 +20,10 @@ static const struct { const char *mode; bool rehearse; int status; const char *s
 	{ "hang", true, 66, { "CS705" } },
 	/* a graph runs, and is said not to be looked at */
 	{ "graph", false, 67, { "user: right", "captured into a graph", "launches graphs" } },
+	/* modules that are read from files */
+	{ "file", true, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "file-race", true, 66, { "CS102", "1 of 1 kernel checked" } },
+	{ "library-file", true, 0, { "user: right", "1 of 1 kernel checked" } },
 	{ "memory", false, 0, { "user: right", "as there was no more", "1 of 1 kernel checked" } },
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
