@@ -7,9 +7,12 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct decode_launch *l = c->job->l;
 	const int32_t *word = c->warp[warp].source[lane].word;
 	unsigned n = b->other->n > 1 ? b->other->list[1].n : 0;
+	struct refusal why;
 	struct decode_box box = { .map = record_value(c, r, &b->other->list[0], lane),
 		.shared = (uint32_t)e->addr, .wants_global = c->sink && c->sink->want_global,
-		.rows = b->rows };
+		.rows = b->rows, .load = b->copy == COPY_LOAD, .placed = l->code->global && n,
+		.ncoords = (uint8_t)(n ? n : 1), .noffsets = (uint8_t)(b->offsets ? b->offsets->n : 0),
+		.refused = &why };
 
 	for (unsigned k = 0; k < n && k < 5; k++)
 		box.at[k] = b->other->list[1].list[k].kind == PO_IMM
@@ -19,6 +22,10 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 			? b->offsets->list[k].imm : *word++);
 	if (!l->box || !l->box(l->user, &box)) {
 		c->result.unknown_maps++;
+		return false;
+	}
+	if (box.refused) {
+		tell_refusal(c, warp, e->site, e->lanes, &why);
 		return false;
 	}
 	e->size = box.extent;

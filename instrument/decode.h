@@ -9,6 +9,7 @@
 #define CONSAN_INSTRUMENT_DECODE_H
 
 #include "../libconsan/event.h"
+#include "../libconsan/refuse.h"
 #include "record.h"
 #include "rewrite.h"
 
@@ -17,9 +18,12 @@ struct decode_box {
 	uint64_t map;              /* its generic address */
 	uint32_t shared;           /* offset of the box */
 	bool wants_global, rows;   /* gspans; a gather or scatter */
+	bool load, placed;         /* placed: coordinates and offsets are known */
+	uint8_t ncoords, noffsets;
 	int32_t at[5];             /* coordinates, if wants_global */
 	uint16_t offset[3];
-	/* the answer: */
+	struct refusal *refused;   /* gets why the operands may not be; else set to NULL,
+				      and this is the answer: */
 	uint32_t align;            /* of the shared side */
 	uint32_t bytes, extent;    /* moved; from the first byte to the last */
 	const struct ev_span *spans; /* if it has holes */

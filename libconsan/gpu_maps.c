@@ -47,12 +47,29 @@ static bool add_span(void *user, uint64_t addr, uint64_t bytes)
 	return global_span.n < UINT16_MAX;
 }
 
-static void find_global(const struct tensormap *map, struct decode_box *b)
+static struct tensor_copy copy_of(const struct tensormap *map, const struct decode_box *b)
 {
 	struct tensor_copy copy = { .map = map, .rows = b->rows };
 
 	memcpy(copy.at, b->at, sizeof copy.at);
 	memcpy(copy.offset, b->offset, sizeof copy.offset);
+	return copy;
+}
+
+static bool refused(const struct tensormap *map, struct decode_box *b)
+{
+	const struct tensor_use use = { .ncoords = b->ncoords, .noffsets = b->noffsets,
+		.load = b->load, .placed = b->placed };
+	struct tensor_copy copy = copy_of(map, b);
+
+	return refuse_map_align(b->refused, b->map) ||
+		tensor_refused(b->refused, b->in_global ? SP_GLOBAL : SP_PARAM, b->map, &copy, &use);
+}
+
+static void find_global(const struct tensormap *map, struct decode_box *b)
+{
+	struct tensor_copy copy = copy_of(map, b);
+
 	global_span.n = 0;
 	tensor_spans(&copy, add_span, NULL);
 	b->gspans = global_span.at;
@@ -91,8 +108,11 @@ bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b)
 	struct tensormap map;
 	uint32_t row, pitch;
 
-	if (!find(m, b->map, &map, &b->in_global) || tensormap_check(&map))
+	if (!find(m, b->map, &map, &b->in_global))
 		return false;
+	if (refused(&map, b))
+		return true;
+	b->refused = NULL;
 	b->align = tensor_box_align(&map);
 	b->bytes = tensor_box_bytes(&map, b->rows);
 	b->extent = tensor_box_extent(&map, b->rows);

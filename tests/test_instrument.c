@@ -84,7 +84,7 @@ Test(instrument, refusals, .timeout = 300)
 /* The specimens of those rules, the last two with --gpu-global only. */
 Test(instrument, refused_specimens, .timeout = 300)
 {
-	static const char *const specimen[] = { "async/cs303*", "async/cs304_bulk_size", "async/cs305*",
+	static const char *const specimen[] = { "async/cs303*", "async/cs304_bulk_size", "async/cs305*", "async/cs306*",
 		"barrier/cs401*", "barrier/cs403*", "barrier/cs407*", "barrier/cs408*", "cluster/cs217*",
 		"cluster/cs311*", "cluster/cs501*", "cluster/cs902*", "mbarrier/cs201*", "values/cs902*",
 		"values/cs905*", "values/cs904*", "async/cs304*", "values/cs903*" };

@@ -207,35 +207,25 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 	uint64_t addr = ex_addr(w, a->other, l);
 	struct bounds b = { UINT64_MAX, 0 };
 	struct look k = { .worker = w->worker, .write = a->what == STORE };
-	struct refusal odd;
-	const char *why;
+	const struct tensor_use use = { .ncoords = a->ncoords, .noffsets = a->noffsets,
+		.load = a->what != STORE, .prefetch = a->what == PREFETCH, .placed = true };
+	struct refusal why;
 	struct xplace p;
 
-	if (refuse_map_align(&odd, addr))
-		return raise_refusal(w, x, l, &odd);
+	if (refuse_map_align(&why, addr))
+		return raise_refusal(w, x, l, &why);
 	if (!ex_resolve(w, x, 1u << l, PS_none, addr, sizeof o->map, 1, false, &p))
 		return false;
 	memcpy(&o->map, p.host, sizeof o->map);
 	o->map_at = p.space == SP_GLOBAL ? p.addr : 0;
-	why = tensormap_check(&o->map);
-	if (why)
-		REFUSE(TENSORMAP, p.space, p.addr, 128, "%s", why);
-	if (a->ncoords != (a->rows ? TENSOR_RANKS : o->map.rank))
-		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128,
-			"%u coordinates for a map of rank %u", a->ncoords, o->map.rank);
-	if (a->what == LOAD && !a->rows && a->noffsets != (o->map.mode == TM_IM2COL
-			? o->map.rank - 2u : 0))
-		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128, "a %s map in the other mode",
-			o->map.mode == TM_IM2COL ? "im2col" : "tiled");
 	o->copy.map = &o->map;
 	o->copy.rows = a->rows;
 	for (unsigned d = 0; d < a->ncoords; d++)
 		o->copy.at[d] = rs32(w, a->coord[d])[l];
 	for (unsigned d = 0; d < a->noffsets; d++)
 		o->copy.offset[d] = r16(w, a->offset[d])[l];
-	why = tensor_copy_check(&o->copy, a->what != STORE);
-	if (why)
-		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128, "%s", why);
+	if (tensor_refused(&why, p.space, p.addr, &o->copy, &use))
+		return raise_refusal(w, x, l, &why);
 	if (a->red && !tensor_reduces(a->red, o->map.type))
 		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128,
 			"no such reduction on the map's element type");

@@ -12,6 +12,7 @@
 #define CONSAN_EXEC_TENSORMAP_H
 
 #include "../base.h"
+#include "../refuse.h"
 #include "../tensormap_args.h"
 
 #define TENSOR_RANKS 5
@@ -82,8 +83,13 @@ uint32_t tensor_box_align(const struct tensormap *m);
 /* Where the byte at linear offset `at` of shared memory lies under a swizzle.
  * Changes bits 3 to 6 only. */
 uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at);
-/* NULL, or what is wrong with these operands (C11, C25). */
+/* NULL, or what is wrong with these coordinates (C11, C25). */
 const char *tensor_copy_check(const struct tensor_copy *c, bool load);
+/* How an instruction names a box; `placed`: c->at and c->offset are known. */
+struct tensor_use { unsigned ncoords, noffsets; bool load, prefetch, placed; };
+/* Is c->map, which lies at addr, none, or are the operands not for it? */
+bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
+	const struct tensor_copy *c, const struct tensor_use *u);
 
 /* The pieces of global memory that a copy touches, in order, merged where they
  * touch. False from the callback ends the walk. */
