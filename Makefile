@@ -8,11 +8,12 @@ CC = gcc
 endif
 NVCC ?= nvcc
 V ?= @
-BUILD ?= build$(if $(SAN),-san)$(if $(filter clang%,$(notdir $(CC))),-clang)
+BUILD ?= build$(if $(SAN),-$(SAN:1=)san)$(if $(filter clang%,$(notdir $(CC))),-clang)
 
 WARN = -Wall -Wextra -Wshadow -Werror -Wswitch -Wstrict-prototypes -Wmissing-prototypes
 SANFLAGS_1 = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-SANFLAGS = $(SANFLAGS_$(if $(SAN),1))
+SANFLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
+SANFLAGS = $(SANFLAGS_$(SAN))
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -pthread \
 	-ffp-contract=off -fno-math-errno -MMD -MP $(WARN) $(SANFLAGS) $(CFLAGS)
 LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
@@ -121,6 +122,7 @@ help:
 	@echo "make           build consan-run, consan and the library into $(BUILD)/"
 	@echo "make demo      run a bundled kernel and its buggy twin under consan-run"
 	@echo "make check     all tests; SAN=1: consan itself under ASan and UBSan; CC=clang works, too"
+	@echo "make check-threads the bundled kernels, consan built with SAN=thread (TSan)"
 	@echo "make mutants   what consan says of each kernel when one synchronisation is deleted or weakened"
 	@echo "make bench     what checking costs, as ratios of one run (uses oclgrind if installed)"
 	@echo "make check-gpu     the bundled kernels and their bugs under --backend=gpu, where there is a GPU"
@@ -403,8 +405,20 @@ check-unit: $(TESTS:%.c=$(BUILD)/%)
 	bad=; for t in $^; do echo "$$t"; $$t || bad="$$bad $$t"; done; \
 	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
 
+# Criterion's processes have no room beside ThreadSanitizer's: programs instead.
+check-threads: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread all kernels
+	$(V)$(MAKE) --no-print-directory SAN=thread run-threads
+run-threads:
+	$(V)export TSAN_OPTIONS=suppressions=tests/tsan.supp:exitcode=99; bad=; \
+	for how in --async=late --backend=rehearse --explore=2 "--seed=3 --async=early --bank-conflicts"; do \
+		for k in $(KERNELS:%=$(BUILD)/%); do \
+			echo "$$how $$k"; $(BUILD)/consan-run --quiet --jobs=4 $$how $$k >/dev/null || bad="$$bad $$k"; \
+		done; done; \
+	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
+
 clean:
 	rm -rf build build-*
 
-.PHONY: check-gpu bench-gpu all help install deb demo kernels deps check mutants bench layers check-unit clean
+.PHONY: check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps check mutants bench layers check-unit clean
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

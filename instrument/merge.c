@@ -66,8 +66,9 @@ static void take(struct dcluster *c, struct stream *s, struct record *r)
 	s->next += 4 * units(info, r->affine, r->lanes);
 	look(c, s);
 	c->result.records++;
-	if (!c->job->seen[r->site]) /* its line is all threads': seldom written */
-		c->job->seen[r->site] = 1;
+	/* its line is all threads': seldom written */
+	if (!__atomic_load_n(&c->job->seen[r->site], __ATOMIC_RELAXED))
+		__atomic_store_n(&c->job->seen[r->site], 1, __ATOMIC_RELAXED);
 }
 
 /* ---- warps ---- */

@@ -27,7 +27,13 @@ __attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
 		build_dir(), line);
 }
 
-#define FLAGS "$(pkg-config --cflags --libs consan)"
+/* The examples need the sanitizers that the library was built with. */
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED "-fsanitize=address,undefined "
+#else
+#define SANITIZED ""
+#endif
+#define FLAGS SANITIZED "$(pkg-config --cflags --libs consan)"
 #define RUNS(status, ...) \
 	do { \
 		int rc_ = sh(__VA_ARGS__); \
@@ -39,15 +45,15 @@ Test(installed, plain_c_example_finds_its_race)
 	RUNS(0, "cc -std=c11 -Wall -Wextra -Werror tests/examples/plain.c -o $B/plain %s", FLAGS);
 	RUNS(1, "$B/plain");
 	cr_assert(strstr(output, "CS102"));
-	RUNS(0, "cc -std=c11 tests/examples/plain.c -o $B/plain_static "
+	RUNS(0, "cc -std=c11 tests/examples/plain.c -o $B/plain_static " SANITIZED
 		"$(pkg-config --cflags consan) $R/usr/lib/libconsan.a -ljansson -llz4 -lzstd -lm -lpthread");
 	RUNS(1, "LD_LIBRARY_PATH= $B/plain_static");
 }
 
 Test(installed, plain_c_example_leaks_nothing)
 {
-	if (sh("command -v valgrind")) {
-		cr_skip("no valgrind on this machine");
+	if (*SANITIZED || sh("command -v valgrind")) {
+		cr_skip("no valgrind on this machine, or a leak sanitizer instead");
 		return;
 	}
 	RUNS(0, "cc -g tests/examples/plain.c -o $B/plain_leaks %s", FLAGS);

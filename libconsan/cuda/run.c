@@ -177,25 +177,18 @@ static void put_first(const char *name, const char *first)
 	text_free(&t);
 }
 
-#ifdef __SANITIZE_ADDRESS__
-/* Built with AddressSanitizer, the library needs its runtime to be first. */
+/* Built with a sanitizer, the library needs its runtime to be first. */
 static void add_sanitizer(void)
 {
-	const char *old = getenv("ASAN_OPTIONS");
-	struct text t = { 0 };
+	static const char *const runtime[] = { "__asan_init", "__tsan_init" };
 	Dl_info info;
 
-	text_printf(&t, "%s%sdetect_leaks=0", old ? old : "", old && *old ? ":" : "");
-	setenv("ASAN_OPTIONS", t.at, 1);
-	text_free(&t);
-	if (dladdr(dlsym(RTLD_DEFAULT, "__asan_init"), &info))
-		put_first("LD_PRELOAD", info.dli_fname);
+	for (size_t i = 0; i < ARRAY_SIZE(runtime); i++)
+		if (dlsym(RTLD_DEFAULT, runtime[i]) && dladdr(dlsym(RTLD_DEFAULT, runtime[i]), &info)) {
+			put_first("LD_PRELOAD", info.dli_fname);
+			put_first("ASAN_OPTIONS", "detect_leaks=0");
+		}
 }
-#else
-static void add_sanitizer(void)
-{
-}
-#endif
 
 /* The program may run elsewhere, and its expect_clean heeds them, too. */
 static void absolute_suppressions(struct run *r)

@@ -82,8 +82,10 @@ static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xo
 	struct xaddr a = { x->o[MX_ADDR], (int32_t)x->o[MX_IMM] };
 
 	r->far = true;
+	r->base = NULL;
 	r->affine = false;
 	r->narrow = false;
+	r->first = 0;
 	for EACH_LANE(l, lanes)
 		if (!ex_resolve(w, x, 1u << l, space, ex_addr(w, a, l), bytes, align, write, &r->place[l]))
 			return false;

@@ -176,8 +176,8 @@ static void scaling(void)
 /* What knowing of more warps costs: the same work, cut into larger clusters. */
 static void clusters(void)
 {
-	static const int shape[][2] = { { 1, 1 }, { 1, 4 }, { 1, 16 }, { 1, 32 }, { 2, 32 }, { 4, 32 },
-		{ 8, 32 }, { 16, 32 } };
+	static const int shape[][2] = { { 1, 1 }, { 1, 8 }, { 1, 32 }, { 4, 32 }, { 16, 1 }, { 16, 2 },
+		{ 16, 4 }, { 16, 8 }, { 16, 16 }, { 16, 32 } };
 	const int warps = 2048, rounds = 128;
 
 	printf("\nclusters of many warps (cluster barriers, remote arrivals and DSMEM only, one job)\n");
