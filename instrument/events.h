@@ -56,6 +56,8 @@ void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);
+/* mbarrier.pending_count */
+void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r);
 /* The warp comes to an instruction of which it has a record: what it did on
  * its way with the registers of wgmma. */
 void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes);

@@ -1,4 +1,6 @@
-/* mbarrier: records of mbarrier operations -> events; barriers.c keeps the state. */
+/* mbarrier: records of mbarrier operations -> events; barriers.c keeps the state.
+ * A state word is the hardware's: what it carries is told by the instructions
+ * that can have written it. */
 #include "events.h"
 
 static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r, unsigned flags)
@@ -65,6 +67,49 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		e.tx = (int64_t)want;
 		emit(c, &e);
 	}
+}
+
+static bool writes(const struct ptx_insn *i, uint32_t reg)
+{
+	for (unsigned o = 0; o < ptx_written(i); o++) {
+		if (i->operand[o].kind == PO_REG && i->operand[o].reg == reg)
+			return true;
+		for (unsigned k = 0; i->operand[o].kind == PO_VEC && k < i->operand[o].n; k++)
+			if (i->operand[o].list[k].kind == PO_REG && i->operand[o].list[k].reg == reg)
+				return true;
+	}
+	return false;
+}
+
+/* Every state that this register can hold is that of an arrival which completes
+ * phases. Through moves, up to a depth that real code does not come to. */
+static bool completes(const struct ptx_func *f, uint32_t reg, unsigned depth)
+{
+	bool any = false;
+
+	for (size_t k = 0; k < f->ninsn; k++) {
+		const struct ptx_insn *i = &f->insn[k];
+
+		if (!writes(i, reg))
+			continue;
+		any = true;
+		if (ptx_effect_of((enum ptx_op)i->op) == EF_MBARRIER && !ptx_has(i, MOD_noComplete))
+			continue;
+		if (!depth || i->op != OP_mov || i->operand[1].kind != PO_REG
+				|| !completes(f, i->operand[1].reg, depth - 1))
+			return false;
+	}
+	return any;
+}
+
+void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+	const struct ptx_operand *state = &s->insn->operand[1];
+	struct event e = record_event(c, warp, r->site, EV_MB_PENDING, r->lanes);
+
+	e.flags = state->kind == PO_REG && completes(s->func, state->reg, 4) ? 0 : EVF_NOCOMPLETE;
+	emit(c, &e);
 }
 
 void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)

@@ -308,7 +308,10 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_CONTROL:
 		yes = p->before = p->sync = i->op == OP_ret && f->entry;
 		break;
-	case EF_NONE: case EF_RANK: case EF_HINT: case EF_TCGEN05: case EF_GRID:
+	case EF_NONE: /* of what it counts only where it comes from is known */
+		yes = p->before = i->op == OP_mbarrier_pending_count;
+		break;
+	case EF_RANK: case EF_HINT: case EF_TCGEN05: case EF_GRID:
 	case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}

@@ -86,7 +86,7 @@ Test(instrument, refused_specimens, .timeout = 300)
 {
 	static const char *const specimen[] = { "async/cs303*", "async/cs304_bulk_size", "async/cs305*", "async/cs306*",
 		"barrier/cs401*", "barrier/cs403*", "barrier/cs407*", "barrier/cs408*", "cluster/cs217*",
-		"cluster/cs311*", "cluster/cs501*", "cluster/cs902*", "mbarrier/cs201*", "values/cs902*",
+		"cluster/cs311*", "cluster/cs501*", "cluster/cs902*", "mbarrier/cs201*", "mbarrier/cs220*", "values/cs902*",
 		"values/cs905*", "values/cs904*", "async/cs304*", "values/cs903*" };
 	const size_t n = sizeof specimen / sizeof *specimen;
 	const char *dir = build_dir();
