@@ -45,6 +45,9 @@ struct decode_launch {
 	bool tickets;              /* as in struct record_params */
 	bool grid_order;           /* clusters order each other: they are decoded together
 				      by one thread; needs tickets */
+	bool exact;                /* what stands between two synchronisations comes when
+				      its clock says, among the warps of its CTA, which
+				      takes longer: to tell what was found */
 	bool ended;                /* the kernel came to its end */
 	bool fault;                /* if not, as it was stopped by a fault: nobody waits */
 	const uint8_t *skip;       /* clusters that need no look; NULL: none */

@@ -1,13 +1,16 @@
 /* merge: from chunks to the records of a cluster in an order in which they can
  * have happened. Within a warp the clock decides. Between warps only records
  * that synchronise have an order, by clock or by ticket; what stands between
- * two of them follows the first at once. */
+ * two of them follows the first at once, or, in an exact order, when its CTA's
+ * clock says so. */
 #include "merge.h"
 
 #include "../libconsan/crew.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define NONE UINT32_MAX
 
 /* ---- reading ---- */
 
@@ -64,6 +67,7 @@ static void take(struct dcluster *c, struct stream *s, struct record *r)
 	r->key = c->job->l->tickets && info->sync ? s->next[3] : s->clock;
 	r->words = s->next + 4;
 	s->next += 4 * units(info, r->affine, r->lanes);
+	s->ahead &= !info->sync;
 	look(c, s);
 	c->result.records++;
 	/* its line is all threads': seldom written */
@@ -72,6 +76,45 @@ static void take(struct dcluster *c, struct stream *s, struct record *r)
 }
 
 /* ---- warps ---- */
+
+/* The stream's next record that synchronises, if there is one: its clock and key. */
+static void look_ahead(struct dcluster *c, struct stream *s)
+{
+	struct decode_result counted = c->result;
+	struct stream at = *s;
+
+	s->ahead = true;
+	s->ahead_clock = s->ahead_key = NEVER;
+	for (; at.clock != UINT64_MAX; look(c, &at)) {
+		const struct site_info *info = &c->job->info[*at.next >> RECORD_SITE_SHIFT];
+
+		if (info->sync) {
+			s->ahead_clock = at.clock;
+			s->ahead_key = c->job->l->tickets ? at.next[3] : at.clock;
+			break;
+		}
+		at.next += 4 * units(info, *at.next & RECORD_AFFINE, at.next[1]);
+	}
+	c->result = counted;
+}
+
+/* The key of the next record of the warp that synchronises. */
+static uint64_t key_ahead(struct dcluster *c, const struct dwarp *w)
+{
+	uint64_t first = NEVER, key = NEVER - 1;
+
+	for (uint32_t k = 0; k < w->nstreams; k++) {
+		struct stream *s = &c->stream.at[w->first + k];
+
+		if (!s->ahead)
+			look_ahead(c, s);
+		if (s->ahead_clock < first) {
+			first = s->ahead_clock;
+			key = s->ahead_key;
+		}
+	}
+	return key;
+}
 
 static void choose(struct dcluster *c, struct dwarp *w)
 {
@@ -91,7 +134,10 @@ static void choose(struct dcluster *c, struct dwarp *w)
 	}
 	s = &c->stream.at[w->current];
 	info = &c->job->info[*s->next >> RECORD_SITE_SHIFT];
-	c->turn[w - c->warp] = !info->sync ? 0 : c->job->l->tickets ? s->next[3] : s->clock;
+	if (c->job->l->exact)
+		c->turn[w - c->warp] = key_ahead(c, w);
+	else
+		c->turn[w - c->warp] = !info->sync ? 0 : c->job->l->tickets ? s->next[3] : s->clock;
 }
 
 /* The warpgroup goes on if all of its warps that still run stand at the meeting. */
@@ -120,32 +166,36 @@ static void meet(struct dcluster *c, uint32_t warp, bool force)
 	}
 }
 
-/* Runs a warp up to its next synchronisation, or, if it stands at one, which is
- * its turn then, past it up to the one after. */
-static void run_warp(struct dcluster *c, uint32_t index)
+static const struct site_info *next_site(const struct dcluster *c, const struct dwarp *w)
+{
+	return &c->job->info[*c->stream.at[w->current].next >> RECORD_SITE_SHIFT];
+}
+
+/* Takes the warp's next record. False: it waits for its warpgroup now. */
+static bool run_record(struct dcluster *c, uint32_t index)
 {
 	struct dwarp *w = &c->warp[index];
+	bool meets = next_site(c, w)->meets;
 	struct record r;
 
-	for (bool first = true; !w->over; first = false) {
-		const struct site_info *info = &c->job->info[
-			*c->stream.at[w->current].next >> RECORD_SITE_SHIFT];
-
-		if (info->sync && !first)
-			return;
-		take(c, &c->stream.at[w->current], &r);
-		if (info->meets) {
-			w->held = r;
-			w->met = true;
-			c->turn[index] = NEVER;
-			c->nmet++;
-			meet(c, index, false);
-			return;
-		}
-		decode_record(c, index, &r);
-		choose(c, w);
+	w->clock = c->stream.at[w->current].clock;
+	take(c, &c->stream.at[w->current], &r);
+	if (meets) {
+		w->held = r;
+		w->met = true;
+		c->turn[index] = NEVER;
+		c->nmet++;
+		meet(c, index, false);
+		return false;
 	}
-	/* the others may have waited for this one only */
+	decode_record(c, index, &r);
+	choose(c, w);
+	return true;
+}
+
+/* A warp is over: others of its group may have waited for this one only. */
+static void meet_without(struct dcluster *c, uint32_t index)
+{
 	for (uint32_t k = 0; k < 4; k++) {
 		uint32_t in = index % c->info.warps_per_cta, other = in - in % 4 + k;
 
@@ -156,12 +206,67 @@ static void run_warp(struct dcluster *c, uint32_t index)
 	}
 }
 
+/* Runs a warp up to its next synchronisation, or, if it stands at one, which is
+ * its turn then, past it up to the one after. */
+static void run_warp(struct dcluster *c, uint32_t index)
+{
+	struct dwarp *w = &c->warp[index];
+
+	for (bool first = true; !w->over; first = false) {
+		if (next_site(c, w)->sync && !first)
+			return;
+		if (!run_record(c, index))
+			return;
+	}
+	meet_without(c, index);
+}
+
+/* When the warp does what its next record says. A batch was recorded behind its end. */
+static uint64_t next_clock(const struct dcluster *c, const struct dwarp *w)
+{
+	return next_site(c, w)->phase == PHASE_BATCH ? w->clock : c->stream.at[w->current].clock;
+}
+
+static void run_one(struct dcluster *c, uint32_t index)
+{
+	if (run_record(c, index) && c->warp[index].over)
+		meet_without(c, index);
+}
+
+/* The warp of the CTA that goes on first, unless that has to synchronise; NONE. */
+static uint32_t first_free(const struct dcluster *c, uint32_t cta)
+{
+	uint32_t per = c->info.warps_per_cta, first = NONE;
+
+	for (uint32_t k = cta * per; k < (cta + 1) * per; k++)
+		if (c->turn[k] != NEVER && (first == NONE ||
+				next_clock(c, &c->warp[k]) < next_clock(c, &c->warp[first])))
+			first = k;
+	return first == NONE || next_site(c, &c->warp[first])->sync ? NONE : first;
+}
+
+/* In an exact order: whoever comes before all that its CTA still has to synchronise. */
+static bool run_free(struct dcluster *c)
+{
+	for (uint32_t cta = 0; cta < c->job->nctas; cta++) {
+		uint32_t k = first_free(c, cta);
+
+		if (k != NONE) {
+			run_one(c, k);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Runs the warp whose turn it is, unless its turn comes after `until`. False: it
  * does, or the cluster is over; its key then. */
 static bool step_cluster(struct dcluster *c, uint64_t until, uint64_t *key)
 {
 	uint32_t n = c->job->nctas * c->info.warps_per_cta, next = 0;
 
+	if (c->job->l->exact && run_free(c))
+		return true;
 	for (uint32_t k = 1; k < n; k++)
 		if (c->turn[k] < c->turn[next])
 			next = k;
@@ -169,7 +274,10 @@ static bool step_cluster(struct dcluster *c, uint64_t until, uint64_t *key)
 	if (*key != NEVER) {
 		if (*key > until)
 			return false;
-		run_warp(c, next);
+		if (c->job->l->exact)
+			run_one(c, next);
+		else
+			run_warp(c, next);
 		return true;
 	}
 	for (uint32_t k = 0; c->nmet && k < n; k++)

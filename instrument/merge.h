@@ -43,11 +43,14 @@ struct stream {
 	uint32_t nchunks, at;      /* chunk being read */
 	const uint32_t *next, *end;
 	uint64_t clock;            /* of the record at next; UINT64_MAX: over */
+	bool ahead;                /* in an exact order the next that synchronises is known: */
+	uint64_t ahead_clock, ahead_key;
 };
 
 struct dwarp {
 	uint32_t first, nstreams;
 	uint32_t current;          /* stream with the next record */
+	uint64_t clock;            /* of the record before */
 	bool met;                  /* waits for its warpgroup */
 	bool over;
 	struct record held;        /* the record at which it waits */

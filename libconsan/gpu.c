@@ -478,12 +478,15 @@ static double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Leaves a check with all that there is to find. */
+/* Leaves a check with all that there is to find. That there is something is seen in any
+ * order; what is told of it is seen in the order in which it came. */
 static void run(struct gpu_flight *f, const struct check_config *config, struct decode_launch *d,
 	struct decode_result *r)
 {
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
+	struct check_config quiet = *config;
 
+	quiet.found = NULL;
 	cost->clusters = to_check(&config->launch, d->skip);
 	cost->threads = threads_for(f->c, cost->clusters);
 	f->shares = shares_of(cost->threads);
@@ -493,15 +496,18 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	cost->again = f->shares && !f->check;
 	f->shares = 0;
 	if (!f->check) {
-		f->check = check_open(config);
+		d->exact = f->c->save || f->c->banks || (cost->again && !d->skip);
+		f->check = check_open(d->exact && !d->skip ? config : &quiet);
 		decode_run(d, r);
 	}
-	if (!d->skip || !worth_all(f->check, r))
+	if ((d->exact && !d->skip) || !worth_all(f->check, r))
 		return;
-	d->pool = f->l->whole(f->l->user, &d->chunks);
+	if (d->skip)
+		d->pool = f->l->whole(f->l->user, &d->chunks);
 	if (!d->pool)
 		return;
 	d->skip = NULL;
+	d->exact = true;
 	cost->again = true;
 	check_close(f->check);
 	f->check = check_open(config);
@@ -512,7 +518,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
-		.found = l->skip ? NULL : session_found, .user = c, .broken = l->fault };
+		.found = session_found, .user = c, .broken = l->fault };
 	struct gpu_flight flight = { .c = c, .l = l, .func = f };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
