@@ -27,8 +27,8 @@ unsigned access_plain(const struct ptx_insn *i, bool peers)
 
 static bool in_share(const struct dcluster *c, uint32_t at, uint32_t bytes)
 {
-	return cell_share(at, c->job->shares) == c->share ||
-		cell_share(at + bytes - 1, c->job->shares) == c->share;
+	return cell_share(at, c->job->parts) == c->share ||
+		cell_share(at + bytes - 1, c->job->parts) == c->share;
 }
 
 /* Lanes of a plain access (access_plain()) that touch what this share looks at. Plain
@@ -111,7 +111,7 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 	bool far = ptx_space_of(i, 0) != PS_shared;
-	uint32_t plain = c->job->shares > 1 ? c->job->info[r->site].plain : 0, mine = FULL;
+	uint32_t plain = c->job->parts > 1 ? c->job->info[r->site].plain : 0, mine = FULL;
 	struct event e;
 	uint64_t at[32];
 

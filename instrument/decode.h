@@ -52,9 +52,9 @@ struct decode_launch {
 	bool fault;                /* if not, as it was stopped by a fault: nobody waits */
 	const uint8_t *skip;       /* clusters that need no look; NULL: none */
 	unsigned jobs;
-	unsigned shares;           /* times that each cluster is decoded, each for a sink of
-				      its own and a part of shared memory, the first for
-				      the registers of wgmma, too; 0: once */
+	unsigned parts;            /* of shared memory: a cluster is decoded for each of
+				      them, for a sink of its own; 0: one has all */
+	bool registers;            /* ... and once more, for the registers of wgmma alone */
 	void *user;
 	/* All are called from several threads. The box is valid until the
 	 * thread's next call; false: no such map is known. */

@@ -454,12 +454,12 @@ static void worker(void *user)
 	open_caches(&c);
 	while ((work = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo * j->shares) {
 		c.share = work % j->shares;
-		c.registers = j->l->func->note_of && !c.share;
+		c.registers = j->l->func->note_of && (!j->l->registers || c.share == j->parts);
 		c.result = (struct decode_result){ 0 };
 		begin_cluster(&c, j->todo[work / j->shares]);
 		run_cluster(&c);
 		end_cluster(&c);
-		if (!c.share) /* what the others count is the same */
+		if (c.share == j->shares - 1) /* what the others count is the same */
 			add_result(&total, &c.result);
 	}
 	pthread_mutex_lock(&j->lock);
@@ -632,7 +632,7 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 	struct job j = { .l = l, .info = info, .batch = batch, .nctas = nctas,
 		.nwarps = nctas * ((threads + 31) / 32),
 		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
-		.shares = l->shares ? l->shares : 1,
+		.parts = at_least(l->parts), .shares = at_least(l->parts) + l->registers,
 		.seen = base_alloc(l->code->site.n + 1) };
 	struct crew_task task[CREW_MOST];
 	uint64_t work;

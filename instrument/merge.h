@@ -92,7 +92,7 @@ struct job {
 	uint32_t nclusters, nctas, nwarps;
 	const struct record_chunk **chunk; /* by cluster, stream, clock */
 	uint32_t *first;           /* of each cluster, in chunk */
-	uint32_t shares;           /* at least 1 */
+	uint32_t parts, shares;    /* of shared memory; decoders of a cluster: at least 1 */
 	uint32_t *todo, ntodo;     /* clusters */
 	uint32_t next;             /* work to take: place in todo * shares + share */
 	pthread_mutex_t lock;
@@ -115,8 +115,8 @@ struct dcluster {
 	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
 	struct { uint64_t from, bytes; } place[PLACES]; /* allocations, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
-	uint32_t share;
-	bool registers;            /* those of wgmma are its work, too */
+	uint32_t share;            /* its part, or job.parts: none */
+	bool registers;            /* of wgmma: they are its work */
 	bool stopped;              /* something was refused: it ends here */
 	uint32_t nmet;             /* warps that wait for their warpgroup */
 	uint32_t ops, running;

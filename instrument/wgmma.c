@@ -112,10 +112,10 @@ static unsigned keep_share(const struct dcluster *c, uint32_t *piece, unsigned n
 {
 	unsigned kept = 0;
 
-	if (c->job->shares == 1)
+	if (c->job->parts == 1)
 		return n;
 	for (unsigned k = 0; k < n; k++)
-		if (cell_share(piece[k], c->job->shares) == c->share)
+		if (cell_share(piece[k], c->job->parts) == c->share)
 			piece[kept++] = piece[k];
 	return kept;
 }
@@ -243,9 +243,11 @@ static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const stru
 	e.flags = (i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0]) ? EVF_SCALE_D : 0;
 	e.tx = (int64_t)(m->n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
 		(uint64_t)ptx_type_of(i, 2) << 32);
-	e.nregs_d = m->nd;
-	e.nregs_a = m->na;
-	e.regs = m->regs;
+	if (c->registers) {
+		e.nregs_d = m->nd;
+		e.nregs_a = m->na;
+		e.regs = m->regs;
+	}
 	emit(c, &e);
 }
 

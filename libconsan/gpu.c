@@ -200,10 +200,10 @@ static void note_clean(struct gpu_module *m, uint64_t signature)
 /* The checks that share a cluster's work are kept from launch to launch, with
  * their memory, and made while the first kernel runs. */
 struct gpu_shares {
-	struct check *check[SHARES_MOST];
-	struct relay *relay[SHARES_MOST]; /* to the threads that check */
-	struct crew_task task[SHARES_MOST];
-	struct ready { struct gpu_shares *of; unsigned k; struct check_config config; } ready[SHARES_MOST];
+	struct check *check[SHARES_MOST + 1]; /* one may be for registers */
+	struct relay *relay[SHARES_MOST + 1]; /* to the threads that check */
+	struct crew_task task[SHARES_MOST + 1];
+	struct ready { struct gpu_shares *of; unsigned k; struct check_config config; } ready[SHARES_MOST + 1];
 	uint32_t bytes, nctas, threads; /* for which they were made */
 };
 
@@ -213,19 +213,19 @@ struct gpu_flight {
 	struct consan *c;
 	struct check *check;
 	struct check **share;      /* shares of them */
-	unsigned shares;           /* 0: there is only `check` */
-	bool relays;               /* a share's events are taken by a thread of its own */
+	unsigned parts, shares;    /* of memory; with that for registers. 0: there is only `check` */
+	bool relays;               /* a part's events are taken by a thread of its own */
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
 	struct gpu_maps maps;
 };
 
 /* Through a relay, if one is to be had. */
-static struct event_sink *relayed(const struct gpu_flight *f, struct event_sink *sink)
+static struct event_sink *relayed(const struct gpu_flight *f, struct event_sink *sink, unsigned share)
 {
 	struct event_sink *s = NULL;
 
-	for (unsigned k = 0; f->relays && !s && k < SHARES_MOST; k++)
+	for (unsigned k = 0; f->relays && share < f->parts && !s && k <= SHARES_MOST; k++)
 		s = relay_begin(f->c->shares->relay[k], sink);
 	return s ? s : sink;
 }
@@ -237,7 +237,7 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info, 
 	struct event_sink *sink;
 
 	if (f->shares) /* what they find is found again, with its story */
-		return relayed(f, check_cluster_begin(f->share[share], info));
+		return relayed(f, check_cluster_begin(f->share[share], info), share);
 	with.recorder = recorder_begin(f->c->recorders, &with);
 	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
 	if (f->c->banks)
@@ -409,9 +409,15 @@ static unsigned threads_for(const struct consan *c, uint32_t work)
 }
 
 /* Of many threads, half decode and half check. */
-static unsigned shares_of(unsigned threads)
+static unsigned parts_of(unsigned threads)
 {
 	return threads >= 4 ? threads / 2 : threads;
+}
+
+/* The registers of wgmma are work for one more. */
+static unsigned shares_of(unsigned parts, const struct rewrite_func *f)
+{
+	return parts && f->note_of ? parts + 1 : parts;
 }
 
 /* Nothing was found, and every cluster was looked at. Else the checks are made
@@ -430,14 +436,14 @@ static struct gpu_shares *shares_open(struct consan *c)
 {
 	if (!c->shares)
 		c->shares = base_alloc(sizeof *c->shares);
-	for (unsigned k = 0; k < SHARES_MOST; k++)
+	for (unsigned k = 0; k <= SHARES_MOST; k++)
 		crew_wait(&c->shares->task[k]);
 	return c->shares;
 }
 
 static void shares_drop(struct gpu_shares *s)
 {
-	for (unsigned k = 0; k < SHARES_MOST; k++) {
+	for (unsigned k = 0; k <= SHARES_MOST; k++) {
 		if (s->check[k])
 			check_close(s->check[k]);
 		s->check[k] = NULL;
@@ -451,7 +457,7 @@ static void run_shared(struct gpu_flight *f, struct check_config config, struct 
 	struct gpu_shares *s = shares_open(f->c);
 
 	config.found = NULL;
-	config.shards = f->shares;
+	config.shards = f->parts;
 	for (unsigned k = 0; k < f->shares; k++) {
 		config.shard = k;
 		if (s->check[k])
@@ -460,9 +466,11 @@ static void run_shared(struct gpu_flight *f, struct check_config config, struct 
 			s->check[k] = check_open(&config);
 	}
 	f->share = s->check;
-	d->shares = f->shares;
+	d->parts = f->parts;
+	d->registers = f->shares > f->parts;
 	decode_run(d, r);
-	d->shares = 0;
+	d->parts = 0;
+	d->registers = false;
 	if (shares_clean(f, r)) {
 		f->check = check_open(&config); /* which has nothing to say */
 		return;
@@ -489,8 +497,10 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	quiet.found = NULL;
 	cost->clusters = to_check(&config->launch, d->skip);
 	cost->threads = threads_for(f->c, cost->clusters);
-	f->shares = shares_of(cost->threads);
-	f->relays = cost->threads > f->shares;
+	f->parts = parts_of(cost->threads);
+	f->shares = shares_of(f->parts, f->func);
+	f->relays = cost->threads > f->parts;
+	cost->threads += f->shares - f->parts;
 	if (f->shares)
 		run_shared(f, *config, d, r);
 	cost->again = f->shares && !f->check;
@@ -606,15 +616,16 @@ static void make_ready(void *user)
 void gpu_expect(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	unsigned n = shares_of(threads_for(c, 1));
-	struct check_config config = { .policy = c->policy, .shards = n };
+	unsigned parts = parts_of(threads_for(c, 1)), n;
+	struct check_config config = { .policy = c->policy, .shards = parts };
 	struct launch_info *i = &config.launch;
 	struct gpu_shares *s;
 
 	gpu_stand_by(c);
-	crew_alert(SHARES_MOST - 1);
-	if (!n || !f || f->refused)
+	crew_alert(SHARES_MOST);
+	if (!parts || !f || f->refused)
 		return;
+	n = shares_of(parts, f);
 	pthread_mutex_lock(&c->launching);
 	s = shares_open(c);
 	*i = (struct launch_info){ .kernel = f->func->name, .shared_static = l->shared, .sm = l->sm };
@@ -642,7 +653,7 @@ void gpu_shares_close(struct consan *c)
 	if (!c->shares)
 		return;
 	shares_drop(shares_open(c));
-	for (unsigned k = 0; k < SHARES_MOST; k++)
+	for (unsigned k = 0; k <= SHARES_MOST; k++)
 		relay_close(c->shares->relay[k]);
 	free(c->shares);
 	c->shares = NULL;

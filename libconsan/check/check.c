@@ -261,6 +261,7 @@ static void reset_cluster(struct cluster *c)
 	c->slot_event = 0;
 	c->generic_slots = false;
 	c->joint_at = 0;
+	c->least_of = NULL;
 	for (i = 0; i < c->nctas; i++) {
 		frontier_clear(&c->space, c->cta[i].exited);
 		c->cta[i].narrow[0] = c->cta[i].narrow[1] = 0;
@@ -287,7 +288,7 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	c->number = info->id + (k->global ? k->global->base : 0);
 	reset_cluster(c);
 	c->cut = k->config.broken;
-	c->registers = !k->config.shard;
+	c->registers = k->config.shard == k->config.shards; /* or both are 0 */
 	return &c->sink;
 }
 

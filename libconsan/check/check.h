@@ -38,8 +38,9 @@ struct check_config {
 				       clusters in the order in which they took place */
 	/* Several checks may share one cluster's work, each being told all its
 	 * events: `shards`, a power of two, of them, this being number `shard`,
-	 * look at different parts of shared memory, the first at the registers of
-	 * wgmma, too; 0: there is but one. What is neither, all of them find. */
+	 * look at different parts of shared memory, number `shards` at none of it
+	 * but at the registers of wgmma; 0: there is but one. What is neither,
+	 * all of them find. */
 	uint32_t shards, shard;
 	bool broken;                /* the launch did not come to its end: what is left
 				       undone at the end of a cluster is no bug */

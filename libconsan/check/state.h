@@ -293,7 +293,9 @@ struct cluster {
 	struct warp *warp;
 	struct warpgroup *wg;
 	uint32_t *nothing;       /* epochs of all agents, 0 */
-	struct frontier *least;  /* wgmma: what all its warps know */
+	struct frontier *least;  /* wgmma: what all its warps know, */
+	const struct warp *least_of; /* of the warpgroup that begins with this one, */
+	uint64_t least_at;       /* as of this event */
 	struct frontier *joint;  /* ... and what they know together, */
 	uint64_t joint_at;       /* at this count of events */
 	struct {                 /* barrier.cluster */

@@ -275,7 +275,11 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 		use_registers(c, w, g, e);
 	if (!e->nspans)
 		return;
-	meet(c, w);
+	/* wgmma after wgmma nobody has learnt anything */
+	if (c->least_of != w || c->least_at + 1 != c->stats.events)
+		meet(c, w);
+	c->least_of = w;
+	c->least_at = c->stats.events;
 	for (unsigned part = 0; part < 5; part++) {
 		bool own_rows = part < 4 && !c->check->config.policy.wgmma_a_by_warpgroup;
 		const struct frontier *f = c->least;
