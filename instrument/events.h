@@ -62,6 +62,7 @@ void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r);
  * its way with the registers of wgmma. */
 void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes);
 void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_halves(struct dcluster *c);
 void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r);

@@ -55,7 +55,7 @@ struct dwarp {
 	bool over;
 	struct record held;        /* the record at which it waits */
 	uint32_t all, gone;        /* lanes that exist; that have exited */
-	uint32_t at_bar;           /* lanes at a barrier */
+	uint32_t at_bar, bar_site; /* lanes at a barrier, which some recorded here */
 	const struct ptx_insn *bar; /* through which they came */
 	bool diverged;             /* ... they did not all */
 	uint32_t maxnreg;

@@ -29,6 +29,7 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	refused_bar(c, warp, r, (uint32_t)e.addr, e.count, e.mode == EVB_ARRIVE);
 	w->diverged = w->at_bar && (w->diverged || w->bar != i);
 	w->bar = i;
+	w->bar_site = r->site;
 	w->at_bar |= r->lanes;
 	if (w->at_bar != (w->all & ~w->gone))
 		return; /* its other lanes are on their way */
@@ -44,6 +45,22 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.lanes = w->at_bar;
 	w->at_bar = 0;
 	emit(c, &e);
+}
+
+/* When the GPU has stopped the kernel: a warp of which some lanes only have come to an
+ * .aligned barrier. What it does with such a one is to stop. */
+void tell_halves(struct dcluster *c)
+{
+	for (uint32_t k = 0; k < c->info.nctas * c->info.warps_per_cta && !c->stopped; k++) {
+		const struct dwarp *w = &c->warp[k];
+		struct refusal why;
+
+		if (!w->at_bar || !aligned(w->bar) || w->at_bar == (w->all & ~w->gone))
+			continue;
+		refusal_set(&why, EVX_BAR_DIVERGED, SP_ANY, 0, 0,
+			"the other lanes of the warp had not come to it when the GPU stopped the kernel");
+		tell_refusal(c, k, c->job->l->site[w->bar_site], w->at_bar, &why);
+	}
 }
 
 void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)

@@ -78,7 +78,7 @@ static const char kernel[] =
 	".version 8.0\n.target sm_90a\n.address_size 64\n"
 	".visible .entry k()\n{\n\t.reg .b32 %r<4>;\n\t.reg .b64 %d<4>;\n\t.reg .f32 %f<4>;\n"
 	"\t.reg .pred %p;\n\t.shared .align 16 .b8 tile[4096];\n\tmov.u32 %r1, tile;\n"
-	"\tst.shared.u32 [%r1], %r2;\n"
+	"\tst.shared.u32 [%r1], %r2;\n\tbar.sync 0;\n"
 	"\twgmma.fence.sync.aligned;\n"
 	"\twgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d2, %p, 1, 1, 0, 0;\n"
 	"\twgmma.commit_group.sync.aligned;\n\tret;\n}\n";
@@ -230,6 +230,31 @@ Test(refusals, torn)
 	cr_expect_eq(torn(true, true), 1);
 	cr_expect_eq(hand.fault.mode, EVX_SHARED_OOB, "the window of another CTA");
 	cr_expect_eq(hand.fault.lanes, 1u << 20);
+}
+
+/* Half a warp comes to a barrier, and the GPU stops. */
+static unsigned halves(uint32_t first, uint32_t second, bool leaves)
+{
+	struct hand *h = begin();
+
+	h->l.ended = false;
+	h->l.fault = true;
+	chunk(h, 0, 1);
+	record(h, leaves ? OP_ret : OP_bar_sync, first, 0);
+	if (second)
+		record(h, OP_bar_sync, second, 0);
+	finish(h);
+	return h->nfaults;
+}
+
+Test(refusals, halves)
+{
+	cr_expect_eq(halves(UINT32_MAX, 0, false), 0);
+	cr_expect_eq(halves(0xffff, 0xffff0000, false), 0);
+	cr_expect_eq(halves(0xffff, 0xffff0000, true), 0, "they have left");
+	cr_expect_eq(halves(0xffff, 0, false), 1);
+	cr_expect_eq(hand.fault.mode, EVX_BAR_DIVERGED);
+	cr_expect_eq(hand.fault.lanes, 0xffff);
 }
 
 /* A group of wgmma is recorded after it, so the executor stops before that. */
