@@ -46,6 +46,7 @@ static bool access(const struct ptx_insn *i, struct plan *p)
 	p->after = p->sync && (effect == EF_READ || (effect == EF_RMW && acquires(i)));
 	p->before = !p->after;
 	p->class = p->sync ? PLAN_LANES : PLAN_ADDRESS;
+	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	add(p, a, VAL_SHARED);
 	if (i->op == OP_st_bulk) {
 		p->class = PLAN_LANES;

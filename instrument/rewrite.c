@@ -23,7 +23,7 @@ struct writer {
 	enum hook_place place;
 	struct text out;           /* the function's body so far */
 	unsigned labels;
-	bool polls;                /* strong loads of global memory are recorded */
+	bool polls;                /* strong loads are recorded */
 	unsigned words, most_words;/* of the wgmma group at hand */
 	uint32_t group;            /* its first in rewrite.batch */
 	uint32_t meeting;          /* site of the meeting that was recorded last, if
@@ -214,6 +214,8 @@ static void record(struct writer *w, const struct plan *p, uint32_t site)
 		.prefix = "%cs_v", .sync = p->sync, .label = w->labels++, .module = w->r->number };
 
 	hook_record(&w->out, &h);
+	if (w->polls && !p->poll) /* what was loaded before it counts no more */
+		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
 }
 
 static void skip_unless_guard(struct writer *w, const struct ptx_insn *i, const struct plan *p,
@@ -243,13 +245,16 @@ static void after_test(struct writer *w, const struct ptx_insn *i, const struct 
 	text_printf(&w->out, "\tmov.b32 %%cs_failed, %u;\n$CSE%u:\n", no, label);
 }
 
-/* A loop that waits for a value is recorded when it reads another one. */
+/* A loop that waits for a value is recorded when it reads another one, or after
+ * anything else: then the same value may have been written again. */
 static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t site, unsigned label)
 {
 	const uint32_t reg = i->operand[0].reg;
 	unsigned bits = reg_bits(w, reg);
 	struct text *t = &w->out;
 
+	if (bits > 64)
+		return;
 	text_printf(t, "\t{ .reg .b32 %%cs_a; .reg .b64 %%cs_f;\n");
 	if (bits == 64)
 		text_printf(t, "\tmov.b64 %%cs_f, %s;\n", reg_name(w, reg));
@@ -305,9 +310,13 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 	if (p->test) {
 		after_test(w, i, p);
 	} else if (p->after) {
+		uint32_t site = add_site(w, i, PHASE_AFTER);
+
 		label = w->labels++;
 		skip_unless_guard(w, i, p, label);
-		record(w, p, add_site(w, i, PHASE_AFTER));
+		if (p->poll)
+			skip_repeated(w, i, site, label);
+		record(w, p, site);
 		text_printf(&w->out, "$CSE%u:\n", label);
 	}
 	text_printf(&w->out, "}\n");
@@ -472,7 +481,7 @@ static void call(struct writer *w, const struct ptx_insn *i)
 	text_printf(&w->out, "\tst.param.b64 [" CALLS_PLACE "_to], %%cs_at;\n");
 	calls_statement(&w->out, w->f, i, CALLS_PLACE "_to");
 	hook_regain(&w->out, w->polls);
-	text_printf(&w->out, "}\n");
+	text_printf(&w->out, w->polls ? "\tmov.b32 %%cs_polled, 0;\n}\n" : "}\n");
 }
 
 static void leave(struct writer *w)
@@ -595,6 +604,14 @@ static void tell_layout(struct writer *w)
 	text_printf(t, "$CSE%u:\n}\n", label);
 }
 
+/* By what it does others may be told to write a value again. */
+static void unrecorded(struct writer *w, const struct ptx_insn *i, bool global)
+{
+	statement(w, i);
+	if (w->polls && counts(i) && !global)
+		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
+}
+
 static void one(struct writer *w, uint32_t at)
 {
 	const struct ptx_insn *i = &w->f->insn[at];
@@ -615,7 +632,7 @@ static void one(struct writer *w, uint32_t at)
 	else if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &rank))
 		ranked(w, i, &rank);
 	else if (!recorded)
-		statement(w, i);
+		unrecorded(w, i, global);
 	else if (p.wgmma)
 		grouped(w, at, &p);
 	else if (p.meets)
@@ -709,8 +726,9 @@ static bool has_polls(const struct rewrite *r, const struct ptx_func *f)
 {
 	struct plan p;
 
-	for (size_t k = 0; r->global && k < f->ninsn; k++)
-		if (plan_global_of(f, &f->insn[k], &p) && p.poll)
+	for (size_t k = 0; k < f->ninsn; k++)
+		if ((plan_of(f, &f->insn[k], &p) && p.poll) ||
+				(r->global && plan_global_of(f, &f->insn[k], &p) && p.poll))
 			return true;
 	return false;
 }
