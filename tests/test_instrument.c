@@ -160,15 +160,17 @@ Test(instrument, counted)
 	ptx_free(m);
 }
 
-/* Device functions under the executor, with and without global memory. */
+/* Device functions, and flags that are polled, with and without global memory. */
 Test(instrument, functions, .timeout = 300)
 {
 	static const char *const with[] = { "backend=rehearse", "backend=rehearse gpu-global=1 jobs=1" };
+	static const char *const specimen[] = { "calls/*", "quiet/flag_*" };
 	const char *dir = build_dir();
 
-	for (size_t k = 0; k < sizeof with / sizeof *with; k++) {
-		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/calls/*.ptx' CASES_WITH='%s' "
-			"%s/tests/cases --filter cases/specimen 2>&1", with[k], dir), 0, "%s", output);
+	for (size_t k = 0; k < 4; k++) {
+		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH='%s' "
+			"%s/tests/cases --filter cases/specimen 2>&1", specimen[k / 2], with[k % 2], dir), 0, "%s",
+			output);
 		cr_expect_null(strstr(output, "Tested: 0"), "none");
 	}
 }
