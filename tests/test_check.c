@@ -741,6 +741,58 @@ Test(model, matrix)
 	}
 }
 
+/* ---- launches that did not come to their end ---- */
+
+static bool found(enum rule want)
+{
+	const struct finding *const *f;
+	size_t n = check_findings(world, &f);
+	bool yes = false;
+
+	for (size_t k = 0; k < n; k++)
+		yes |= f[k]->rule == want;
+	return yes;
+}
+
+/* A CTA exits, a peer still uses its memory; a copy of the peer's is in flight. */
+static void cut_short(bool broken)
+{
+	struct check_config config = { .broken = broken, .launch = { .kernel = "test", .grid = { 2, 1, 1 },
+		.block = { 32, 1, 1 }, .cluster = { 2, 1, 1 }, .shared_static = 4096, .sm = 90 } };
+	struct cluster_info info = { .launch = &config.launch, .nctas = 2, .warps_per_cta = 1 };
+
+	check_policy_default(&config.policy);
+	world = check_open(&config);
+	sink = check_cluster_begin(world, &info);
+	for (uint16_t c = 0; c < 2; c++)
+		emit((struct event){ .kind = EV_CTA_BEGIN, .cta = c, .peer = c, .count = 32, .size = 4096 });
+	emit((struct event){ .kind = EV_MB_INIT, .cta = 1, .peer = 1, .addr = 64, .count = 1, .lanes = 1 });
+	for (uint16_t c = 0; c < 2; c++)
+		emit((struct event){ .kind = EV_CLUSTER_ARRIVE, .cta = c, .peer = c, .sem = SEM_RELEASE });
+	for (uint16_t c = 0; c < 2; c++)
+		emit((struct event){ .kind = EV_CLUSTER_WAIT, .cta = c, .peer = c, .sem = SEM_ACQUIRE });
+	emit((struct event){ .kind = EV_MB_ARRIVE, .cta = 1, .peer = 1, .addr = 64, .count = 1, .tx = 16,
+		.flags = EVF_EXPECT, .sem = SEM_RELEASE, .lanes = 1 });
+	emit((struct event){ .kind = EV_EXIT });
+	emit((struct event){ .kind = EV_CTA_END });
+	emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_WRITE, .size = 4, .stride = 4,
+		.cta = 1, .peer = 0 });
+	check_cluster_end(world, sink);
+}
+
+/* What was done is judged, what was left undone is not. */
+Test(broken, exits)
+{
+	cut_short(false);
+	cr_expect(found(CS503));
+	cr_expect(found(CS211), "the bytes never came");
+	check_close(world);
+	cut_short(true);
+	cr_expect(found(CS503));
+	cr_expect_not(found(CS211));
+	check_close(world);
+}
+
 /* ---- policy ---- */
 
 static void wait_by_arriver_is_an_error(struct check_policy *p)

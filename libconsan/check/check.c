@@ -287,7 +287,6 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	c->info.launch = &k->config.launch;
 	c->number = info->id + (k->global ? k->global->base : 0);
 	reset_cluster(c);
-	c->cut = k->config.broken;
 	c->registers = k->config.shard == k->config.shards; /* or both are 0 */
 	return &c->sink;
 }
@@ -297,7 +296,7 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 	struct cluster *c = (struct cluster *)sink;
 	uint64_t bytes = 0;
 
-	if (!c->cut)
+	if (!c->cut && !k->config.broken)
 		mbar_cluster_end(c);
 	report_cluster_end(c);
 	for (uint32_t i = 0; i < c->nctas; i++) {

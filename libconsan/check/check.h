@@ -43,7 +43,8 @@ struct check_config {
 	 * all of them find. */
 	uint32_t shards, shard;
 	bool broken;                /* the launch did not come to its end: what is left
-				       undone at the end of a cluster is no bug */
+				       undone at the end of a cluster is no bug. Threads
+				       and CTAs that are said to have ended did */
 	/* The allocation that holds a global address; NULL: not known. */
 	bool (*where)(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes);
 	/* A finding seen for the first time in this launch, from any thread,
