@@ -26,6 +26,7 @@ Test(instrument, ring, .timeout = 300) { cr_assert_eq(twins("ring/"), 0, "%s", o
 Test(instrument, hgemm, .timeout = 300) { cr_assert_eq(twins("hgemm/"), 0, "%s", output); }
 Test(instrument, wgmma, .timeout = 300) { cr_assert_eq(twins("wgmma_gemm/"), 0, "%s", output); }
 Test(instrument, attention, .timeout = 300) { cr_assert_eq(twins("fa2_split_q"), 0, "%s", output); }
+Test(instrument, mlp, .timeout = 300) { cr_assert_eq(twins("mlp/"), 0, "%s", output); }
 Test(instrument, hopper, .timeout = 300) { cr_assert_eq(twins("attention/hopper"), 0, "%s", output); }
 Test(instrument, mesh, .timeout = 300) { cr_assert_eq(twins("attention/mesh"), 0, "%s", output); }
 
