@@ -357,7 +357,7 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 
-CASES_SRC = tests/specimen.c tests/cases.c tests/cases_tables.c tests/cases_kernels.c
+CASES_SRC = tests/specimen.c tests/rehearsed.c tests/cases.c tests/cases_tables.c tests/cases_kernels.c
 $(BUILD)/tests/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcriterion $(LIBS)
@@ -383,7 +383,7 @@ $(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 $(BUILD)/tests/gpu/user: tests/gpu/user.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
-$(BUILD)/tests/test_instrument $(BUILD)/tests/test_refusals: | $(BUILD)/tests/cases $(BUILD)/tests/gpu/twins $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+$(BUILD)/tests/test_instrument $(BUILD)/tests/test_refusals: | $(BUILD)/tests/cases $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
 
 $(BUILD)/tests/gpu/bench: tests/gpu/bench.c tests/shell.h
 	@mkdir -p $(@D)

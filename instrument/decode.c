@@ -66,7 +66,7 @@ void decode_begin(struct dcluster *c)
 		uint32_t id[3];
 		struct event e = { .kind = EV_CTA_BEGIN, .cta = (uint16_t)r, .peer = (uint16_t)r,
 			.lanes = FULL, .count = i->block[0] * i->block[1] * i->block[2],
-			.size = i->shared_static + i->shared_dynamic };
+			.size = c->job->l->shared_all };
 
 		cluster_ctaid(&c->info, r, id);
 		e.addr = id[0] + (uint64_t)i->grid[0] * (id[1] + (uint64_t)i->grid[1] * id[2]);

@@ -42,6 +42,7 @@ struct decode_launch {
 	const void *pool;          /* as the launch left it: the head chunk and those given out */
 	uint32_t chunks;           /* given out */
 	uint32_t shared;           /* where each CTA's shared memory ends; 0: not known */
+	uint32_t shared_all;       /* ... at the latest, with what the hardware keeps there */
 	bool tickets;              /* as in struct record_params */
 	bool grid_order;           /* clusters order each other: they are decoded together
 				      by one thread; needs tickets */

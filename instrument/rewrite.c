@@ -526,8 +526,9 @@ static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 	bool shared = (o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared;
 	bool own = shared && (!o->var->func || o->var->func == info->func);
 
-	info->hidden |= (shared && !own) || (o->kind == PO_SREG &&
-		o->sreg >= SR_reserved_smem_offset_begin && o->sreg <= SR_reserved_smem_offset_1);
+	info->hidden |= shared && !own;
+	info->reserved |= o->kind == PO_SREG && o->sreg >= SR_reserved_smem_offset_begin &&
+		o->sreg <= SR_reserved_smem_offset_1;
 	if (own) {
 		for (size_t k = 0; k < info->nsymbols; k++)
 			if (info->symbol[k] == o->var)

@@ -36,8 +36,8 @@ struct rewrite_func {
 	/* Shared variables, its functions' too, in the order in which the kernel
 	 * reports where they lie (record.h). */
 	const struct ptx_var **symbol; size_t nsymbols;
-	bool hidden;               /* shared memory is not its symbols alone: there is the
-				      system's part, or variables of device functions */
+	bool hidden;               /* there are shared variables beside its symbols */
+	bool reserved;             /* it asks for the system's part of shared memory */
 	uint32_t sites, recorded;  /* instructions with an effect, of those recorded;
 				      its functions' too */
 	uint32_t *note_of;         /* instruction -> 1 + place in rewrite.note; NULL: no wgmma */

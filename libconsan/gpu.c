@@ -288,7 +288,7 @@ static struct ev_symbol *symbols_of(const struct gpu_launch *l, const struct rew
 	return s;
 }
 
-/* Where a CTA's shared memory ends, as the kernel said where its variables lie: the
+/* Where a CTA's own shared memory ends, as the kernel said where its variables lie: the
  * dynamic one comes last. 0: not known. On a GPU nothing lies at address 0, so that
  * a kernel which did not come to say so is told from one that did. */
 static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func *f,
@@ -312,8 +312,9 @@ static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func
 static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	const struct rewrite_func *f, const struct ev_symbol *symbols)
 {
+	uint32_t end = shared_end(l, f, symbols);
 	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
-		.shared_static = l->shared - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
+		.shared_static = (end ? end : l->shared) - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = l->nregs, .sm = l->sm, .symbols = symbols, .nsymbols = f->nsymbols };
 
 	memcpy(i.grid, l->grid, sizeof i.grid);
@@ -563,7 +564,8 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	results_launch(c->records, &record);
 	if (c->save)
 		event_writer_launch(c->save, &config.launch);
-	d.shared = shared_end(l, f, symbols);
+	d.shared = f->reserved ? 0 : shared_end(l, f, symbols);
+	d.shared_all = l->shared;
 	gpu_maps_open(&flight.maps, l, decode_params(l->pool));
 	start = seconds();
 	run(&flight, &config, &d, &r);

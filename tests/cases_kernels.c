@@ -1,7 +1,9 @@
 /* cases_kernels: the bundled kernels, and tests/cases/cxx/ in CUDA C++, under
  * consan-run: clean as they are, and every planted bug found where it stands. They say
  * their bugs with --list-bugs and mark the lines: "@bug NAME RULE" behind the code or
- * above it. Compares rule codes and lines, never prose. */
+ * above it. All of it is instrumented and rehearsed, too. Compares rule codes and lines,
+ * never prose. */
+#include "rehearsed.h"
 #include "shell.h"
 #include "specimen.h"
 #include "report/proof.h"
@@ -214,13 +216,31 @@ ParameterizedTestParameters(kernels, bug)
 	return cr_make_param_array(struct planted, list, n);
 }
 
-ParameterizedTest(struct planted *p, kernels, bug, .timeout = 60)
+ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 {
 	int status;
-	json_t *report = run_kernel(p, "", true, &status);
+	json_t *report = run_kernel(p, "", true, &status), *rehearsed;
 
 	judge_bug(p, report);
+	rehearsed = run_kernel(p, "--backend=rehearse", false, &status);
+	rehearsed_judge(p->kernel, p->bug, p->rule, report, rehearsed);
+	json_decref(rehearsed);
 	json_decref(report);
+}
+
+/* What is said of a rehearsal is said of a bug that there is. */
+Test(kernels, rehearsed_bugs_exist)
+{
+	static struct planted list[MAX_BUGS];
+	const char *kernel, *bug;
+
+	for (size_t k = 0; rehearsed_entry(k, &kernel, &bug); k++) {
+		size_t n = list_bugs(kernel, list, MAX_BUGS), i = 0;
+
+		while (i < n && strcmp(list[i].bug, bug))
+			i++;
+		cr_expect_lt(i, n, "%s has no bug %s", kernel, bug);
+	}
 }
 
 /* The clean program passes its own check, and there is nothing to say. */
@@ -245,7 +265,7 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
 		? "--strict --knob=async_across_ctas=0"
 		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
-		"--async=early", "--seed=7" };
+		"--async=early", "--seed=7", "--backend=rehearse" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int status;

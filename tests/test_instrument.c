@@ -1,5 +1,6 @@
 /* instrument: the PTX that --backend=gpu would run on a GPU runs on the
- * executor, and what it records leads to the findings of the cpu backend. */
+ * executor, and what it records is checked. That this leads to the findings of the cpu
+ * backend is shown of every bundled kernel in cases_kernels.c. */
 #include "shell.h"
 
 #include <criterion/criterion.h>
@@ -14,21 +15,6 @@
 #include "../libconsan/exec/core.h"
 #include "../libconsan/finding.h"
 #include "../libconsan/gpu.h"
-
-static int twins(const char *program)
-{
-	const char *dir = build_dir();
-
-	return shell("%s/tests/gpu/twins %s rehearse %s 2>&1", dir, dir, program);
-}
-
-Test(instrument, ring, .timeout = 300) { cr_assert_eq(twins("ring/"), 0, "%s", output); }
-Test(instrument, hgemm, .timeout = 300) { cr_assert_eq(twins("hgemm/"), 0, "%s", output); }
-Test(instrument, wgmma, .timeout = 300) { cr_assert_eq(twins("wgmma_gemm/"), 0, "%s", output); }
-Test(instrument, attention, .timeout = 300) { cr_assert_eq(twins("fa2_split_q"), 0, "%s", output); }
-Test(instrument, mlp, .timeout = 300) { cr_assert_eq(twins("mlp/"), 0, "%s", output); }
-Test(instrument, hopper, .timeout = 300) { cr_assert_eq(twins("attention/hopper"), 0, "%s", output); }
-Test(instrument, mesh, .timeout = 300) { cr_assert_eq(twins("attention/mesh"), 0, "%s", output); }
 
 /* Several streams, faults, hangs: what --backend=gpu must bear. */
 Test(instrument, ways, .timeout = 300)

@@ -644,13 +644,16 @@ static bool reads_tile(const struct view *v)
 	return v->role == ROLE_WGMMA || (e->kind == EV_ACCESS && e->flags & EVF_MATRIX);
 }
 
-/* %reserved_smem_offset_*: behind the kernel's own memory; who uses it clears in
- * it what it needs, as cooperative groups do bit by bit. */
+/* %reserved_smem_offset_*: behind the kernel's own memory, on a GPU before it; who uses
+ * it clears in it what it needs, as cooperative groups do bit by bit. */
 static bool reserved(const struct cluster *c, uint64_t addr)
 {
 	const struct launch_info *l = c->info.launch;
+	bool before = l->nsymbols;
 
-	return addr >= ((l->shared_static + l->shared_dynamic + 15) & ~15u);
+	for (size_t i = 0; i < l->nsymbols; i++)
+		before &= addr < l->symbols[i].addr;
+	return before || addr >= ((l->shared_static + l->shared_dynamic + 15) & ~15u);
 }
 
 void race_stray(struct shadow_view *s, const struct cell_entry *now,
