@@ -227,7 +227,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
-		.queue = l->queue, .programmatic = l->programmatic,
+		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart,
 	};
 
 	const uint32_t *required = k->func->reqnctapercluster;

@@ -160,6 +160,8 @@ struct launch_info {
 	uint64_t seed;
 	uint64_t queue;           /* launches of one queue begin in order ... */
 	bool programmatic;        /* ... this one perhaps before the one before has ended */
+	bool apart;               /* nothing in the kernel hands anything over from cluster to
+				     cluster: no strong write to global memory, no griddepcontrol */
 	const struct ev_symbol {  /* named shared variables */
 		const char *name;
 		uint32_t addr, bytes;

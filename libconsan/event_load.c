@@ -76,7 +76,7 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 {
 	struct open_launch *l;
 	struct ev_symbol *symbols;
-	uint64_t n;
+	uint64_t n, flags;
 
 	if (launch_of(r, h))
 		return false;
@@ -92,7 +92,9 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	l->info.sm = (uint32_t)code_get(c);
 	l->info.seed = code_get(c);
 	l->info.queue = code_get(c);
-	l->info.programmatic = code_get(c);
+	flags = code_get(c);
+	l->info.programmatic = flags & 1;
+	l->info.apart = flags >> 1 & 1;
 	l->info.kernel = code_get_string(c, &l->arena);
 	n = code_get(c);
 	if (c->bad || n > (size_t)(c->end - c->at)) {

@@ -73,7 +73,7 @@ enum global_verdict {
  * `bytes` (a mask) of the granule at addr; *lanewise is to be set if the answer
  * depends on the lanes, hence on the granule. lonely: the accessor knows nothing
  * of other clusters, so two reads by different clusters need not be asked;
- * synchronised: some cluster of the launch has released something to others. */
+ * synchronised: clusters of the launch may come to know of each other. */
 struct global_ask {
 	bool lonely, synchronised;
 	enum global_verdict (*judge)(struct global_ask *a, const struct global_record *old,

@@ -476,12 +476,14 @@ static void join(struct tract_shard *s, struct tract *t, struct global_ask *a,
 	for (uint32_t i = k; i < to; i++)
 		if (!goes(t, a, &x[i], now))
 			x[k++] = x[i];
-	memmove(&x[k], &x[to], (t->nreaders - to) * sizeof *x);
+	if (to < t->nreaders)
+		memmove(&x[k], &x[to], (t->nreaders - to) * sizeof *x);
 	t->nreaders -= to - k;
 	if (t->nreaders == t->cap_readers) {
 		t->cap_readers = t->cap_readers ? 2 * t->cap_readers : 2;
 		x = take(s, t->cap_readers * sizeof *x);
-		memcpy(x, t->reader, t->nreaders * sizeof *x);
+		if (t->nreaders)
+			memcpy(x, t->reader, t->nreaders * sizeof *x);
 		t->reader = x;
 	}
 	for (k = t->nreaders++; k && x[k - 1].cluster > now->cluster; k--)

@@ -2,6 +2,7 @@
  * stand callees first and their blocks in the order of the control-flow graph,
  * so that lanes with the lowest pc are those that the others wait for. */
 #include "core.h"
+#include "../ptx/order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,8 +286,13 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 	layout_functions(k);
 	d.const_at = k->reg_bytes;
 	layout_shared(&d);
+	k->info.apart = true;
 	for (size_t i = 0; i < k->nfn; i++) {
-		k->info.ninsn += (uint32_t)k->fn[i].f->ninsn;
+		const struct ptx_func *fn = k->fn[i].f;
+
+		k->info.ninsn += (uint32_t)fn->ninsn;
+		for (size_t n = 0; n < fn->ninsn; n++)
+			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
 		decode_function(&d, &k->fn[i]);
 	}
 	k->reg_bytes = (d.const_at + 63) & ~63u;

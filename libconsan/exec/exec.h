@@ -73,6 +73,7 @@ struct exec_kernel_info {
 	uint32_t nregs;            /* estimate of hardware registers per thread */
 	uint32_t max_threads;      /* .maxntid product, or 1024 */
 	uint32_t ninsn, nunsupported;
+	bool apart;                /* no instruction hands anything over to other clusters */
 	const struct ptx_insn *first_unsupported; /* or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
 };

@@ -26,3 +26,27 @@ enum ev_scope ptx_scope_of(const struct ptx_insn *i, enum ev_scope none)
 	default: return none;
 	}
 }
+
+static bool of_cluster(enum ptx_space s)
+{
+	return s == PS_shared || s == PS_shared_cluster || s == PS_local || s == PS_param;
+}
+
+bool ptx_hands_over(const struct ptx_insn *i)
+{
+	switch (ptx_effect_of(i->op)) {
+	case EF_WRITE:
+		return ptx_sem_of(i, SEM_WEAK) != SEM_WEAK && !of_cluster(ptx_space_of(i, 0));
+	case EF_RMW:
+		return !of_cluster(ptx_space_of(i, 0));
+	case EF_GRID:
+	case EF_UNKNOWN:
+		return true;
+	case EF_NONE: case EF_RANK: case EF_CONTROL: case EF_EXIT: case EF_READ: case EF_HINT:
+	case EF_CP_ASYNC: case EF_BULK: case EF_MBARRIER: case EF_WGMMA: case EF_TCGEN05:
+	case EF_BARRIER: case EF_WARP: case EF_WARP_SYNC: case EF_CLUSTER: case EF_FENCE:
+	case EF_TENSORMAP: case EF_SETMAXNREG: case EF_STOP: case EF_COUNT:
+		return false;
+	}
+	return true;
+}
