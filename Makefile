@@ -24,7 +24,7 @@ BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/refuse.c li
 	libconsan/finding.c libconsan/history.c libconsan/recorder.c libconsan/recorder_tell.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
 	libconsan/crew.c libconsan/relay.c libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
 
-PTX = libconsan/ptx/table.c libconsan/ptx/order.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
+PTX = libconsan/ptx/table.c libconsan/ptx/order.c libconsan/ptx/wmma.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \
 	libconsan/ptx/cfg.c libconsan/ptx/parse.c libconsan/ptx/print.c libconsan/ptx/verify.c
 
@@ -36,7 +36,7 @@ EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \
 	libconsan/exec/control.c libconsan/exec/bar.c libconsan/exec/address.c \
 	libconsan/exec/call.c libconsan/exec/builtin.c libconsan/exec/heap.c \
 	libconsan/exec/async.c libconsan/exec/mbarrier.c libconsan/exec/cpasync.c libconsan/exec/bulk.c libconsan/exec/replace.c libconsan/exec/stasync.c \
-	libconsan/exec/matrix.c libconsan/exec/mma.c libconsan/exec/wgmma.c \
+	libconsan/exec/wmma.c libconsan/exec/matrix.c libconsan/exec/mma.c libconsan/exec/wgmma.c \
 	libconsan/exec/fence.c libconsan/exec/num.c libconsan/exec/tensormap.c \
 	libconsan/exec/tensor_copy.c libconsan/exec/tensor_reduce.c
 # ... and its lane loops and tile loops, built once per vector width
@@ -82,7 +82,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
 
 # ---- rules ----
 

@@ -1,6 +1,7 @@
 /* access: records of loads, stores, atomics, st.async and cp.async -> events. */
 #include "events.h"
 
+#include "../libconsan/ptx/wmma.h"
 #include "../shadow/cell.h"
 
 static unsigned vector_width(const struct ptx_insn *i)
@@ -16,12 +17,15 @@ static unsigned vector_width(const struct ptx_insn *i)
 unsigned access_plain(const struct ptx_insn *i, bool peers)
 {
 	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	struct wmma_part part;
 
 	if ((effect != EF_READ && effect != EF_WRITE) || i->op == OP_st_async || i->op == OP_st_bulk
 			|| ptx_sem_of(i, SEM_WEAK) != SEM_WEAK || (peers && ptx_space_of(i, 0) != PS_shared))
 		return 0;
 	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
 		return 16;
+	if (wmma_is(i))
+		return wmma_part_of(i, &part) ? part.lane_bytes : 0;
 	return ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
 }
 
@@ -96,6 +100,7 @@ void record_access(const struct ptx_insn *i, struct event *e)
 {
 	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
 	bool rmw = effect == EF_RMW;
+	struct wmma_part part;
 
 	e->mode = rmw ? EVM_RMW : effect == EF_READ ? EVM_READ : EVM_WRITE;
 	e->sem = (uint8_t)ptx_sem_of(i, rmw ? SEM_RELAXED : SEM_WEAK);
@@ -104,6 +109,10 @@ void record_access(const struct ptx_insn *i, struct event *e)
 		e->scope = SCOPE_SYS; /* A04 */
 	e->flags = i->op == OP_red ? EVF_RED : ptx_has(i, MOD_nc) ? EVF_NC : 0;
 	e->size = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
+	if (wmma_is(i) && wmma_part_of(i, &part)) {
+		e->flags = EVF_MATRIX;
+		e->size = part.lane_bytes;
+	}
 }
 
 void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)

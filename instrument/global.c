@@ -10,7 +10,7 @@ static void tell_global_access(struct dcluster *c, uint32_t warp, const struct r
 
 	record_access(i, &e);
 	e.space = SP_GLOBAL;
-	e.count = ptx_type_bits(ptx_type_of(i, 0)) / 8;
+	e.count = ptx_type_bits(ptx_type_of(i, 0)) < 8 ? 1 : ptx_type_bits(ptx_type_of(i, 0)) / 8;
 	for EACH_LANE(l, r->lanes)
 		at[l] = record_global(c, r, l);
 	refused_global(c, warp, r, &e, at);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "../libconsan/ptx/wmma.h"
+
 unsigned plan_address(const struct ptx_insn *i)
 {
 	for (unsigned k = 0; k < i->noperands; k++)
@@ -431,13 +433,14 @@ bool plan_orders_grid(const struct ptx_func *f)
 
 const char *plan_refuses(const struct ptx_insn *i)
 {
+	struct wmma_part part;
+
 	switch (ptx_effect_of((enum ptx_op)i->op)) {
 	case EF_TCGEN05: return "tensor memory is not recorded";
 	case EF_UNKNOWN: return "an unknown instruction";
 	case EF_READ: case EF_WRITE:
-		if (i->op == OP_wmma_load_a || i->op == OP_wmma_load_b || i->op == OP_wmma_load_c ||
-				i->op == OP_wmma_store_d)
-			return ptx_space_of(i, 0) == PS_global ? NULL : "wmma accesses are not recorded";
+		if (wmma_is(i) && !wmma_part_of(i, &part))
+			return "this shape of wmma is not recorded";
 		return NULL;
 	case EF_TENSORMAP:
 		return ptx_space_of(i, 0) == PS_none ? "a tensor map is changed through a generic address"

@@ -4,6 +4,8 @@
  * refusal ends its cluster: what comes after it follows from nothing. */
 #include "events.h"
 
+#include "../libconsan/ptx/wmma.h"
+
 #define ANY_OFFSET (1u << 24)
 
 struct shared_view record_view(const struct dcluster *c, uint32_t warp)
@@ -96,20 +98,29 @@ static bool suspect(const struct dcluster *c, uint32_t warp, const struct record
 	return bad || odd & (align - 1);
 }
 
+static uint32_t access_align(const struct ptx_insn *i, uint32_t bytes)
+{
+	struct wmma_part part;
+
+	return wmma_is(i) && wmma_part_of(i, &part) ? wmma_align(&part) : bytes;
+}
+
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, const struct event *e)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
-	const bool far = ptx_space_of(i, 0) != PS_shared, matrix = e->flags & EVF_MATRIX;
+	const bool far = ptx_space_of(i, 0) != PS_shared;
+	const bool matrix = i->op == OP_ldmatrix || i->op == OP_stmatrix;
 	const struct shared_view v = record_view(c, warp);
+	const uint32_t align = access_align(i, e->size);
 	struct refusal why;
 
-	if (!suspect(c, warp, r, o, e->lanes, e->size, e->size))
+	if (!suspect(c, warp, r, o, e->lanes, e->size, align))
 		return;
 	for EACH_LANE(l, e->lanes) {
 		uint64_t at = record_value(c, r, o, l);
 
-		if (!refuse_align(&why, SP_SHARED, at, e->size, e->size) &&
+		if (!refuse_align(&why, SP_SHARED, at, e->size, align) &&
 				!refuse_shared(&why, &v, far, at, e->size) &&
 				!(matrix && refuse_matrix(&why, &v, SP_SHARED, SHARED_RANK(at), at)))
 			continue;
@@ -137,10 +148,11 @@ static bool outside(struct dcluster *c, uint32_t site, uint64_t at, uint64_t byt
 void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, const struct event *e,
 	const uint64_t at[32])
 {
+	const uint32_t align = access_align(record_site(c, r->site)->insn, e->size);
 	struct refusal why;
 
 	for EACH_LANE(l, e->lanes) {
-		if (!refuse_align(&why, SP_GLOBAL, at[l], e->size, e->size) &&
+		if (!refuse_align(&why, SP_GLOBAL, at[l], e->size, align) &&
 				!outside(c, r->site, at[l], e->size, &why))
 			continue;
 		tell(c, warp, r, 1u << l, &why);

@@ -14,6 +14,7 @@
 #include "calls.h"
 #include "hook.h"
 #include "record.h"
+#include "../libconsan/ptx/wmma.h"
 
 struct writer {
 	struct rewrite *r;
@@ -171,6 +172,38 @@ static void plain_value(struct writer *w, const struct ptx_operand *o, enum plan
 	text_printf(t, ";\n");
 }
 
+/* From the tile's address to what the lane takes of it (wmma.h): %cs_t bytes. */
+static void tile_offset(struct writer *w, const struct ptx_insn *i)
+{
+	const struct ptx_operand *stride = &i->operand[2];
+	struct text *t = &w->out;
+	struct wmma_part p;
+
+	wmma_part_of(i, &p);
+	text_printf(t, "\tmov.u32 %%cs_t, %%laneid;\n\tdiv.u32 %%cs_u, %%cs_t, %u;\n"
+		"\trem.u32 %%cs_t, %%cs_t, %u;\n", p.lanes, p.lanes);
+	if (i->noperands > 2 && stride->kind == PO_REG)
+		text_printf(t, "\tmul.lo.u32 %%cs_u, %%cs_u, %s;\n", reg_name(w, stride->reg));
+	else
+		text_printf(t, "\tmul.lo.u32 %%cs_u, %%cs_u, %u;\n",
+			i->noperands > 2 ? (unsigned)stride->imm : p.length);
+	text_printf(t, "\tmul.lo.u32 %%cs_u, %%cs_u, %u;\n\tshr.u32 %%cs_u, %%cs_u, 3;\n"
+		"\tmad.lo.u32 %%cs_t, %%cs_t, %u, %%cs_u;\n", p.bits, p.lane_bytes);
+}
+
+static void tile_address(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	if (!wmma_is(i))
+		return;
+	tile_offset(w, i);
+	if (p->value[0].kind == VAL_SHARED)
+		text_printf(&w->out, "\tadd.u32 %%cs_v0, %%cs_v0, %%cs_t;\n");
+	else
+		text_printf(&w->out, "\tmov.b64 %%cs_e, {%%cs_v0, %%cs_v1};\n"
+			"\tcvt.u64.u32 %%cs_d, %%cs_t;\n\tadd.u64 %%cs_e, %%cs_e, %%cs_d;\n"
+			"\tmov.b64 {%%cs_v0, %%cs_v1}, %%cs_e;\n");
+}
+
 /* All values of a plan into prefix<first> and on. */
 static void values(struct writer *w, const struct plan *p, const char *prefix, unsigned first)
 {
@@ -271,11 +304,12 @@ static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t s
 
 /* The record of an instruction's global side, around what is recorded else:
  * where it is comes first, as the statement may overwrite the address. */
-static void global_begin(struct writer *w, const struct plan *p)
+static void global_begin(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	text_printf(&w->out, "{\n");
 	hook_registers(&w->out, plan_words(p));
 	values(w, p, "%cs_v", 0);
+	tile_address(w, i, p);
 }
 
 static void global_end(struct writer *w, const struct ptx_insn *i, const struct plan *p)
@@ -297,6 +331,7 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 	text_printf(&w->out, "{\n");
 	hook_registers(&w->out, plan_words(p));
 	values(w, p, "%cs_v", 0);
+	tile_address(w, i, p);
 	if (p->before || p->stalls) {
 		struct plan before = *p;
 
@@ -625,7 +660,7 @@ static void one(struct writer *w, uint32_t at)
 	if (recorded || global)
 		w->meeting = 0;
 	if (global)
-		global_begin(w, &far);
+		global_begin(w, i, &far);
 	if (global && far.before)
 		global_end(w, i, &far);
 	if (i->op == OP_call)

@@ -147,14 +147,14 @@ Test(instrument, counted)
 	ptx_free(m);
 }
 
-/* Device functions, and flags that are polled, with and without global memory. */
+/* Device functions, flags that are polled, wmma, with and without global memory. */
 Test(instrument, functions, .timeout = 300)
 {
 	static const char *const with[] = { "backend=rehearse", "backend=rehearse gpu-global=1 jobs=1" };
-	static const char *const specimen[] = { "calls/*", "quiet/flag_*" };
+	static const char *const specimen[] = { "calls/*", "quiet/flag_*", "race/cs103_*wmma" };
 	const char *dir = build_dir();
 
-	for (size_t k = 0; k < 4; k++) {
+	for (size_t k = 0; k < 6; k++) {
 		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH='%s' "
 			"%s/tests/cases --filter cases/specimen 2>&1", specimen[k / 2], with[k % 2], dir), 0, "%s",
 			output);
