@@ -39,6 +39,8 @@
 #define RECORD_SYMBOLS_AT 32u
 #define RECORD_SYMBOLS 500u
 #define RECORD_PARAMS_AT 2048u
+/* What is added to a place in the parameters that stands for an address. */
+#define RECORD_PARAM (1ull << 63)
 
 /* The name of module number n's variable: this and the number. */
 #define RECORD_VARIABLE "consan_gpu_"

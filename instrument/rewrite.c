@@ -118,7 +118,8 @@ static void map_address(struct writer *w, const struct ptx_operand *o, const cha
 	if (holds_maps(w->f))
 		text_printf(t, "\tmov.b64 %%cs_d, %s;\n\tcvta.param.u64 %%cs_d, %%cs_d;\n"
 			"\tsub.s64 %%cs_d, %%cs_e, %%cs_d;\n\tsetp.lt.u64 %%cs_q, %%cs_d, %zu;\n"
-			"\t@%%cs_q mov.b64 %%cs_e, %%cs_d;\n", w->f->param[0].name, w->f->param_bytes);
+			"\t@%%cs_q or.b64 %%cs_e, %%cs_d, 0x%llx;\n", w->f->param[0].name, w->f->param_bytes,
+			(unsigned long long)RECORD_PARAM);
 	text_printf(t, "\tmov.b64 {%s%u, %s%u}, %%cs_e;\n", prefix, k, prefix, k + 1);
 }
 

@@ -25,9 +25,12 @@ void gpu_maps_close(struct gpu_maps *m)
 /* A map among the parameters, or anywhere else. */
 static bool find(const struct gpu_maps *m, uint64_t at, struct tensormap *map, bool *in_global)
 {
-	if (m->base && at - m->base < m->param_bytes) /* from a device function, which does not know them */
+	if (at & RECORD_PARAM)
+		at -= RECORD_PARAM;
+	else if (m->base && at - m->base < m->param_bytes) /* as a device function knows it */
 		at -= m->base;
-	*in_global = at >= m->param_bytes;
+	else
+		*in_global = true;
 	if (*in_global)
 		return m->l->map && m->l->map(m->l->user, at, NULL, map);
 	for (size_t k = 0; k < m->param.n; k++)
@@ -63,7 +66,7 @@ static bool refused(const struct tensormap *map, struct decode_box *b)
 	struct tensor_copy copy = copy_of(map, b);
 
 	return refuse_map_align(b->refused, b->map) ||
-		tensor_refused(b->refused, b->in_global ? SP_GLOBAL : SP_PARAM, b->map, &copy, &use);
+		tensor_refused(b->refused, b->in_global ? SP_GLOBAL : SP_PARAM, b->map & ~RECORD_PARAM, &copy, &use);
 }
 
 static void find_global(const struct tensormap *map, struct decode_box *b)
