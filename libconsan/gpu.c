@@ -6,6 +6,7 @@
 #include "crew.h"
 #include "demangle.h"
 #include "gpu_maps.h"
+#include "ptx/order.h"
 #include "relay.h"
 #include "session.h"
 
@@ -309,13 +310,23 @@ static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func
 	return f->hidden || (l->shared_dynamic && !dynamic) ? 0 : end;
 }
 
+/* What functions do is not looked at. */
+static bool stays_apart(const struct ptx_func *f)
+{
+	for (size_t i = 0; i < f->ninsn; i++)
+		if (f->insn[i].op == OP_call || ptx_hands_over(&f->insn[i]))
+			return false;
+	return true;
+}
+
 static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	const struct rewrite_func *f, const struct ev_symbol *symbols)
 {
 	uint32_t end = shared_end(l, f, symbols);
 	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
 		.shared_static = (end ? end : l->shared) - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
-		.regs_per_thread = l->nregs, .sm = l->sm, .symbols = symbols, .nsymbols = f->nsymbols };
+		.regs_per_thread = l->nregs, .sm = l->sm, .symbols = symbols, .nsymbols = f->nsymbols,
+		.apart = stays_apart(f->func) };
 
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
