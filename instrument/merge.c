@@ -622,6 +622,26 @@ uint64_t decode_params(const void *pool)
 	return ((const uint64_t *)pool)[RECORD_PARAMS_AT / 8];
 }
 
+/* Instructions, not their sites: one has several, which stand together. */
+static uint32_t executed(const struct rewrite *code, const uint8_t *seen)
+{
+	const struct ptx_insn *last = NULL;
+	uint32_t n = 0;
+
+	for (size_t k = 1; k < code->site.n; k++) {
+		const struct rewrite_site *s = &code->site.at[k];
+
+		if (!seen[k])
+			continue;
+		if (s->phase == PHASE_BATCH)
+			n += s->nbatch;
+		else if (s->insn != last && s->phase != PHASE_MARK)
+			n += rewrite_counts(s->insn, code->global);
+		last = s->insn;
+	}
+	return n;
+}
+
 void decode_run(const struct decode_launch *l, struct decode_result *r)
 {
 	const struct launch_info *i = l->info;
@@ -666,8 +686,7 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 	j.result.clusters = j.nclusters;
 	j.result.ctas = (uint64_t)j.nclusters * nctas;
 	free(j.todo);
-	for (size_t k = 1; k < l->code->site.n; k++)
-		j.result.sites_executed += j.seen[k];
+	j.result.sites_executed = executed(l->code, j.seen);
 	*r = j.result;
 	pthread_mutex_destroy(&j.lock);
 	free(j.first);

@@ -528,7 +528,8 @@ static void leave(struct writer *w)
 
 /* ---- what is known of an entry and its functions ---- */
 
-static bool counts(const struct ptx_insn *i)
+/* It has an effect beyond registers. */
+static bool acts(const struct ptx_insn *i)
 {
 	switch (ptx_effect_of((enum ptx_op)i->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW: case EF_CP_ASYNC: case EF_BULK: case EF_MBARRIER:
@@ -540,6 +541,17 @@ static bool counts(const struct ptx_insn *i)
 		return false;
 	}
 	return false;
+}
+
+bool rewrite_counts(const struct ptx_insn *i, bool global)
+{
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_space space = ptx_space_of(i, 0);
+
+	if (effect == EF_READ || effect == EF_WRITE || effect == EF_RMW)
+		return space != PS_param && space != PS_const && space != PS_local &&
+			(space != PS_global || global);
+	return acts(i);
 }
 
 static void refuse(struct rewrite_func *info, const struct ptx_func *f, const struct ptx_insn *i,
@@ -582,7 +594,7 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 {
 	struct plan p;
 
-	info->sites += counts(i);
+	info->sites += rewrite_counts(i, c->global);
 	refuse(info, f, i, plan_refuses(i));
 	if (f != info->func && ptx_effect_of((enum ptx_op)i->op) == EF_WGMMA)
 		refuse(info, f, i, "wgmma is not followed");
@@ -645,7 +657,7 @@ static void tell_layout(struct writer *w)
 static void unrecorded(struct writer *w, const struct ptx_insn *i, bool global)
 {
 	statement(w, i);
-	if (w->polls && counts(i) && !global)
+	if (w->polls && acts(i) && !global)
 		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
 }
 

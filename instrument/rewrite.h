@@ -38,8 +38,8 @@ struct rewrite_func {
 	const struct ptx_var **symbol; size_t nsymbols;
 	bool hidden;               /* there are shared variables beside its symbols */
 	bool reserved;             /* it asks for the system's part of shared memory */
-	uint32_t sites, recorded;  /* instructions with an effect, of those recorded;
-				      its functions' too */
+	uint32_t sites, recorded;  /* instructions whose effect is to be recorded; those
+				      that are; its functions' too */
 	uint32_t *note_of;         /* instruction -> 1 + place in rewrite.note; NULL: no wgmma */
 	bool *recorded_block;      /* by block: something in it is recorded */
 	bool *mark;                /* by instruction: recorded only as a place on the way */
@@ -64,6 +64,8 @@ struct rewrite {
  * test_wait, as the executor's try_wait would sleep instead of failing. global:
  * accesses to global memory are recorded, too. */
 struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global);
+/* Is this one of rewrite_func.sites? */
+bool rewrite_counts(const struct ptx_insn *i, bool global);
 /* regs.c: the notes of an entry. */
 void rewrite_notes(struct rewrite *r, struct rewrite_func *info);
 /* The notes that are executed on every way from an instruction (UINT32_MAX: the
