@@ -34,7 +34,7 @@ EXEC = libconsan/exec/grid.c libconsan/exec/cluster.c libconsan/exec/warp.c \
 	libconsan/exec/operand.c libconsan/exec/layout.c libconsan/exec/regs.c \
 	libconsan/exec/regs_note.c libconsan/exec/mem.c libconsan/exec/queue.c \
 	libconsan/exec/control.c libconsan/exec/bar.c libconsan/exec/address.c \
-	libconsan/exec/call.c libconsan/exec/builtin.c libconsan/exec/heap.c \
+	libconsan/exec/call.c libconsan/exec/follow.c libconsan/exec/builtin.c libconsan/exec/heap.c \
 	libconsan/exec/async.c libconsan/exec/mbarrier.c libconsan/exec/cpasync.c libconsan/exec/bulk.c libconsan/exec/replace.c libconsan/exec/stasync.c \
 	libconsan/exec/wmma.c libconsan/exec/matrix.c libconsan/exec/mma.c libconsan/exec/wgmma.c \
 	libconsan/exec/fence.c libconsan/exec/num.c libconsan/exec/tensormap.c \

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 3
+#define EVENT_VERSION 4
 
 enum ev_kind {
 #define EV(id, fields, meaning) EV_##id,
@@ -39,6 +39,7 @@ enum {
 	EVF_NC         = 1 << 0, /* ACCESS: ld.global.nc, outside the model */
 	EVF_MATRIX     = 1 << 1, /* ACCESS: ldmatrix/stmatrix, on behalf of the whole warp */
 	EVF_RED        = 1 << 2, /* ACCESS: red, an RMW that never acquires */
+	EVF_FOLLOWED   = 1 << 3, /* ACCESS: a load, and USED follows if what nobody wrote is used */
 	EVF_ALL        = 1 << 0, /* CP_WAIT */
 	EVF_NOINC      = 1 << 0, /* CP_ARRIVE */
 	EVF_READ       = 1 << 0, /* BULK_WAIT: .read */
@@ -132,6 +133,9 @@ struct event {
 	uint16_t nspans, ngspans, nregs_d, nregs_a;
 	uint16_t part[6];       /* WG_MMA: part i is spans[part[i]..part[i+1]) */
 	const char *text;
+	/* EVF_FOLLOWED, while it happens: the checker ors in the lanes that load what
+	 * nobody wrote. NULL: nobody asks */
+	uint32_t *unwritten;
 };
 
 static inline uint64_t event_lane_addr(const struct event *e, unsigned lane)

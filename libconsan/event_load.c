@@ -34,7 +34,7 @@ struct open_launch {
 
 struct session {
 	uint64_t id;
-	VEC(uint32_t) site;     /* id in the file -> id here */
+	VEC(uint32_t) site;     /* by id in the file */
 };
 
 struct read {
@@ -115,6 +115,12 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	if (r->to->launch)
 		r->to->launch(r->to->user, &l->info);
 	return !c->bad;
+}
+
+/* id in the file -> id here */
+static uint32_t site_here(const struct session *s, uint32_t id)
+{
+	return id < s->site.n ? s->site.at[id] : 0;
 }
 
 #define MAX_DEPTH 64
@@ -209,7 +215,9 @@ static bool read_events(struct read *r, const struct chunk_head *h, struct code_
 			k->broken = true;
 			break;
 		}
-		e.site = e.site < session->site.n ? session->site.at[e.site] : 0;
+		e.site = site_here(session, e.site);
+		if (e.kind == EV_USED)
+			e.count = site_here(session, e.count);
 		k->events++;
 		r->stats->events++;
 		if (k->sink)

@@ -202,6 +202,8 @@ static bool add(struct saver *s, const struct event *e)
 		vec_push(&s->sites, e->site);
 		s->last_site = e->site;
 	}
+	if (e->kind == EV_USED)
+		vec_push(&s->sites, e->count);
 	event_encode(&s->body, s->past, e);
 	s->events++;
 	return s->body.n >= CHUNK_RAW;

@@ -89,7 +89,7 @@ static const char *doing(const struct event *e)
 	case EV_MB_SIGNAL: return "asynchronous signal";
 	case EV_CP_ARRIVE: return "cp.async.mbarrier.arrive";
 	case EV_BULK: return e->flags & EVF_TENSOR ? "TMA load" : "bulk load";
-	case EV_CTA_BEGIN: case EV_CTA_END: case EV_EXIT: case EV_ACCESS: case EV_CP_ASYNC:
+	case EV_CTA_BEGIN: case EV_CTA_END: case EV_EXIT: case EV_ACCESS: case EV_USED: case EV_CP_ASYNC:
 	case EV_CP_COMMIT: case EV_CP_WAIT: case EV_BULK_COMMIT: case EV_BULK_WAIT:
 	case EV_WG_FENCE: case EV_WG_MMA: case EV_WG_COMMIT: case EV_WG_WAIT: case EV_REGS:
 	case EV_BAR_ARRIVE: case EV_BAR_RESUME: case EV_WARP_SYNC: case EV_WARP_MEET: case EV_MAP: case EV_CLUSTER_ARRIVE:

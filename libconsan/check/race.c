@@ -656,6 +656,34 @@ static bool reserved(const struct cluster *c, uint64_t addr)
 	return before || addr >= ((l->shared_static + l->shared_dynamic + 15) & ~15u);
 }
 
+/* The executor hears which lanes load it, and says (race_used) if it is used. */
+static void tell_unwritten(const struct event *e, uint32_t granule, uint32_t bytes)
+{
+	for (uint32_t m = e->unwritten ? e->lanes : 0; m; m &= m - 1) {
+		unsigned l = (unsigned)__builtin_ctz(m);
+		uint64_t from = event_lane_addr(e, l);
+
+		for (uint32_t b = bytes; b; b &= b - 1)
+			if ((uint64_t)granule * CELL_BYTES + (unsigned)__builtin_ctz(b) - from < e->size)
+				*e->unwritten |= 1u << l;
+	}
+}
+
+void race_used(struct cluster *c, const struct event *e)
+{
+	struct finding *f = report_new(c, CS901, rule_severity(CS901), e->count, e->site);
+	struct warp *w = warp_of(c, e);
+	const unsigned lane = (unsigned)__builtin_ctz(e->lanes);
+
+	if (!f)
+		return;
+	report_side(c, f, w->index, (int)lane, e->count, "read");
+	report_memory(c, f, 0, e->peer, event_lane_addr(e, lane), e->size);
+	report_side(c, f, w->index, (int)lane, e->site, "use of what was read");
+	report_edge(f, "no thread of this CTA has written these bytes before");
+	report_send(c, f);
+}
+
 void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why)
 {
@@ -676,6 +704,9 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 		if (!m || (now->agent == v->w->index && c->now->kind == EV_MB_INIT))
 			return; /* a second init is CS204 */
 	} else if (reserved(c, addr)) {
+		return;
+	} else if (c->now->kind == EV_ACCESS && c->now->flags & EVF_FOLLOWED) {
+		tell_unwritten(c->now, granule, bytes);
 		return;
 	} else if (v->role == ROLE_BULK_STORE) {
 		sev = SEV_NOTE; /* the bytes may lie outside the tensor, clipped */
@@ -703,6 +734,9 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 		if (sev == SEV_NOTE)
 			report_hint(f, "harmless if it is padding of a tile and what comes of it is "
 				"masked or not stored");
+		else if (c->now->kind == EV_ACCESS && c->now->mode == EVM_READ)
+			report_hint(f, "whether what was read is used has not been looked at (--backend=cpu "
+				"does): harmless if it is thrown away");
 	}
 	report_send(c, f);
 }

@@ -446,6 +446,7 @@ void flags_free(struct cluster *c);
 /* ---- race.c ---- */
 enum shadow_verdict race_judge(struct shadow_view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
+void race_used(struct cluster *c, const struct event *e); /* EV_USED */
 void race_stray(struct shadow_view *v, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why);
 void race_one_instruction(struct cluster *c, const struct event *e, uint32_t lanes, uint64_t addr);

@@ -108,6 +108,8 @@ void context_free(struct cluster *c)
 			struct warp *w = cta->warp[i];
 
 			async_warp_free(w);
+			vec_free(&w->follow);
+			free(w->origin);
 			drop_calls(w);
 			for (unsigned l = 0; l < LANES; l++)
 				vec_free(&w->call[l]);

@@ -247,6 +247,9 @@ enum step warp_wait_company(struct warp *w, uint32_t missing);
 /* A fragment more (not blocked). */
 void warp_fork(struct warp *w, uint32_t pc, uint32_t mask);
 
+/* follow.c: before each op, while w->follow is not empty */
+void follow_step(struct warp *w, const struct xop *x);
+
 /* bar.c: barriers whose whole-CTA count went down because a warp ended */
 void bar_warp_exit(struct cta *c);
 void bar_cluster_exit(struct cluster *c);

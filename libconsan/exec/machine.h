@@ -136,6 +136,16 @@ struct call_frame {        /* one lane's way back, see call.c */
 	unsigned char *saved;      /* the caller's registers, recursive calls only */
 };
 
+/* Lanes of a slot that hold what somebody loaded before anybody wrote it, see
+ * follow.c, and where that was. */
+enum { FOLLOWED = 32 };    /* loads at a time */
+struct followed { uint32_t slot, lanes, origin; };
+struct follow_origin {
+	uint32_t site, size;
+	uint16_t peer;
+	uint64_t addr[LANES];
+};
+
 struct warp {
 	/* hot: read by the step loop at every op */
 	unsigned char *r;          /* the register file, 64-byte aligned */
@@ -175,6 +185,10 @@ struct warp {
 	VEC(struct call_frame) call[LANES];
 
 	struct warp_async *async;  /* async.h: cp.async groups and so on */
+
+	VEC(struct followed) follow;   /* not empty: the warp goes op by op */
+	struct follow_origin *origin;  /* FOLLOWED of them, NULL before the first */
+	uint32_t unwritten;            /* of the load being told of: event.unwritten */
 };
 
 /* ---- the CTA ---- */
@@ -350,6 +364,11 @@ static inline enum step ex_wait(struct warp *w, unsigned kind,
 	w->wait.peer = (uint16_t)w->cta->rank;
 	return STEP_BLOCK;
 }
+
+/* ---- values that nobody wrote (follow.c) ---- */
+
+/* The load at x, which this event told of, brings them to w->unwritten lanes. */
+void follow_begin(struct warp *w, const struct xop *x, const struct event *load);
 
 /* ---- registers, as lanes ---- */
 

@@ -324,7 +324,13 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 			ex_event_addr(&e, lanes, r->off);
 		}
 	}
+	if (mode == EVM_READ && r->space == SP_SHARED) {
+		e.flags |= EVF_FOLLOWED;
+		e.unwritten = &w->unwritten;
+	}
 	ex_emit(w->cluster, &e);
+	if (__builtin_expect(w->unwritten != 0, 0))
+		follow_begin(w, x, &e);
 }
 
 #endif

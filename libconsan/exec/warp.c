@@ -146,6 +146,7 @@ void warp_start(struct warp *w)
 	w->tried = 0;
 	w->done = false;
 	w->retry = false;
+	w->follow.n = 0;
 	push(w, w->worker->grid->k->entry_pc, lanes);
 }
 
@@ -206,8 +207,10 @@ again:
 		return spun ? RAN_SPIN : RAN_BLOCKED;
 	from = x;
 	set_stop(w, x);
-	if (w->retry)
-		w->stop = x + 1; /* look again after the op that is repeated */
+	if (w->follow.n)
+		follow_step(w, x);
+	if (w->retry || w->follow.n)
+		w->stop = x + 1; /* look again after the op that is repeated, or each */
 	for (;;) {
 		uint32_t lanes = w->mask & (*rp(w, x->guard) ^ x->guard_xor);
 		enum step s = STEP_NEXT;
@@ -220,7 +223,7 @@ again:
 			if (w->retry) {
 				w->retry = false;
 				set_stop(w, x - 1);
-				if (x != w->stop)
+				if (x != w->stop && !w->follow.n)
 					continue;
 			}
 			retire(w, from, x);
@@ -256,7 +259,7 @@ again:
 				}
 			}
 			x = from = w->next;
-			if (w->nfrag && !first(w, pc_of(w, x))) {
+			if (w->follow.n || (w->nfrag && !first(w, pc_of(w, x)))) {
 				push(w, pc_of(w, x), w->mask);
 				goto again;
 			}
