@@ -16,14 +16,18 @@ static const struct { const char *kernel, *bug, *what, *why; } table[] = {
 
 struct keys { char *at[MOST]; size_t n; };
 
-/* "CS104 108|243,87": the rule, and of each side the line and those it is inlined at */
+/* "CS104 108|243,87": the rule, and of each side the line and those it is inlined at;
+ * of CS901 the read, as only the cpu backend says where it is used */
 static char *key_of(const json_t *finding)
 {
 	const json_t *sides = json_object_get(finding, "sides");
 	struct text t = { 0 };
 
-	text_printf(&t, "%s ", json_string_value(json_object_get(finding, "rule")));
-	for (size_t k = 0; k < json_array_size(sides); k++) {
+	const char *rule = json_string_value(json_object_get(finding, "rule"));
+	size_t n = strcmp(rule, "CS901") ? json_array_size(sides) : 1;
+
+	text_printf(&t, "%s ", rule);
+	for (size_t k = 0; k < n; k++) {
 		const json_t *site = json_object_get(json_array_get(sides, k), "site");
 		const json_t *places = json_object_get(site, "source");
 
