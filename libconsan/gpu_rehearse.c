@@ -84,7 +84,9 @@ static void check(struct consan *c, const struct consan_launch *l, const void *p
 		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
 		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = c->gpu->sm,
 		.pool = pool, .chunks = head->next - 1 < chunks ? head->next - 1 : chunks,
-		.dropped = head->dropped, .tickets = tickets, .params = params, .map = find_map, .memory = find_memory,
+		.dropped = head->dropped, .tickets = tickets, .params = params, .map = find_map,
+		/* a cooperative launch had memory of its own, which is gone */
+		.memory = l->cooperative ? NULL : find_memory,
 		.fault = r->status == EXEC_FAULT || r->status == EXEC_TRAP ? "the kernel faulted"
 			: r->status == EXEC_STOPPED ? "it was stopped" : NULL,
 		.ended = r->status == EXEC_OK };
