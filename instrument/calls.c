@@ -220,7 +220,7 @@ static void patch_head(struct calls *c, size_t at, bool prototype)
 	const struct ptx_func *f = prototype ? NULL : ptx_find(c->m, name);
 
 	free(name);
-	if (!prototype && !(has_body(f) && c->carries[f - c->m->func]))
+	if (!prototype && !(f && c->carries[f - c->m->func]))
 		return;
 	vec_push(&c->patch, ((struct calls_patch){ spot.at, prototype
 		? spot.empty ? ".param .b64 _" : spot.list ? ", .param .b64 _" : "(.param .b64 _)"
@@ -228,25 +228,68 @@ static void patch_head(struct calls *c, size_t at, bool prototype)
 		: "(.param .b64 " CALLS_PLACE ")" }));
 }
 
+/* Behind the next of this directive at or after `at`; 0: there is none. */
+static size_t behind_next(const char *s, size_t at, const char *word)
+{
+	const size_t n = strlen(word);
+
+	while (s[at]) {
+		size_t next = past_quiet(s, at);
+
+		if (next == at && s[at] == '.' && !strncmp(s + at, word, n) && !in_name(s[at + n]))
+			return at + n;
+		at = next == at ? at + 1 : next;
+	}
+	return 0;
+}
+
+static const struct ptx_func *function_at(const struct calls *c, size_t *at)
+{
+	const char *s = c->m->text;
+	size_t end = *at = past_blanks(s, *at);
+	const struct ptx_func *f;
+	char *name;
+
+	while (in_name(s[end]))
+		end++;
+	name = base_strndup(s + *at, end - *at);
+	f = ptx_find(c->m, name);
+	free(name);
+	*at = past_blanks(s, end);
+	return f;
+}
+
+/* .alias f, g: calls of f are calls of g already; its declarations are not. */
+static void find_aliases(struct calls *c)
+{
+	for (size_t at = 0; (at = behind_next(c->m->text, at, ".alias"));) {
+		const struct ptx_func *f = function_at(c, &at), *g;
+
+		at += c->m->text[at] == ',';
+		g = function_at(c, &at);
+		if (f && g && c->carries[g - c->m->func])
+			c->carries[f - c->m->func] = true;
+	}
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct calls_patch *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
 /* Every head and prototype: a function may be declared several times. */
 static void find_heads(struct calls *c)
 {
 	const char *s = c->m->text;
 
-	for (size_t at = 0; s[at]; at++) {
-		size_t next = past_quiet(s, at);
-
-		if (next != at) {
-			at = next - 1;
-			continue;
-		}
-		if (s[at] != '.')
-			continue;
-		if (!strncmp(s + at, ".func", 5) && !in_name(s[at + 5]))
-			patch_head(c, at + 5, false);
-		else if (c->indirect && !strncmp(s + at, ".callprototype", 14) && !in_name(s[at + 14]))
-			patch_head(c, at + 14, true);
-	}
+	for (size_t at = 0; (at = behind_next(s, at, ".func"));)
+		patch_head(c, at, false);
+	for (size_t at = 0; c->indirect && (at = behind_next(s, at, ".callprototype"));)
+		patch_head(c, at, true);
+	if (c->patch.n)
+		qsort(c->patch.at, c->patch.n, sizeof *c->patch.at, by_place);
 }
 
 void calls_text(const struct calls *c, struct text *t, size_t from, size_t end)
@@ -342,6 +385,7 @@ void calls_open(struct calls *c, const struct ptx_module *m, bool global)
 			if (!c->carries[k] && has_body(&m->func[k]) && records(c, &m->func[k]))
 				c->carries[k] = more = true;
 	}
+	find_aliases(c);
 	find_heads(c);
 }
 
