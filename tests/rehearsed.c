@@ -22,7 +22,6 @@ static char *key_of(const json_t *finding)
 {
 	const json_t *sides = json_object_get(finding, "sides");
 	struct text t = { 0 };
-
 	const char *rule = json_string_value(json_object_get(finding, "rule"));
 	size_t n = strcmp(rule, "CS901") ? json_array_size(sides) : 1;
 
