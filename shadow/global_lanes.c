@@ -68,6 +68,8 @@ uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
 			return 0;
 		return r->lanes & 1u << ((k << r->row) + in / r->size);
 	}
+	if (!r->pitch && !r->row && r->count <= 1)
+		return d >= 0 && d < r->size ? r->lanes : 0;
 	for (int64_t k = 0; k < 32 >> r->row; k++)
 		found |= row_at(r, d - k * r->pitch) << (k << r->row);
 	return found & r->lanes;
