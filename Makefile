@@ -46,7 +46,7 @@ EXEC_SIMD = libconsan/exec/mem_lane.c libconsan/exec/atom.c \
 	libconsan/exec/ops_float.c libconsan/exec/ops_half.c libconsan/exec/ops_cvt.c \
 	libconsan/exec/ops_pred.c libconsan/exec/ops_mov.c libconsan/exec/ops_warp.c
 
-SHADOW = shadow/cells.c shadow/past.c shadow/table.c shadow/global.c shadow/global_log.c shadow/global_lanes.c \
+SHADOW = shadow/cells.c shadow/past.c shadow/table.c shadow/global.c shadow/global_log.c shadow/global_tract.c shadow/global_lanes.c \
 	shadow/global_state.c shadow/global_step.c shadow/global_crowd.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean

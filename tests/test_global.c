@@ -29,7 +29,8 @@ static enum global_verdict judge(struct global_ask *a, const struct global_recor
 		return GLOBAL_ORDERED;
 	if (!((old->flags | now->flags) & GR_WRITE))
 		return GLOBAL_APART;
-	clashed[old->cluster % 64] = clashed[now->cluster % 64] = true;
+	__atomic_store_n(&clashed[old->cluster % 64], true, __ATOMIC_RELAXED);
+	__atomic_store_n(&clashed[now->cluster % 64], true, __ATOMIC_RELAXED);
 	if (old->cluster >= CLUSTERS || now->cluster >= CLUSTERS)
 		return GLOBAL_CLASH;
 	k->clash[old->cluster][now->cluster] = k->clash[now->cluster][old->cluster] = true;
