@@ -18,8 +18,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (c->stopped)
 		return;
 	hang_note(c, warp, r);
-	if (s->phase == PHASE_FAILED)
+	if (s->phase == PHASE_FAILED) {
+		tell_failed_wait(c, warp, r);
 		return;
+	}
 	if (s->phase == PHASE_FOREIGN) {
 		c->result.foreign++;
 		return;

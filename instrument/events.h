@@ -55,6 +55,7 @@ void tell_map(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes, 
 void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);
 /* mbarrier.pending_count */
 void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r);

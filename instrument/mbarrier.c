@@ -36,7 +36,7 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 	}
 }
 
-static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, bool tries)
+static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, bool tries, bool done)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	unsigned a = plan_address(i);
@@ -57,10 +57,15 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		e.lanes = same;
 		e.peer = record_owner(c, &e, at, false);
 		e.addr = OFFSET(at);
-		e.flags = (uint8_t)(EVF_TRUE | (parity ? EVF_PARITY : 0) | (tries ? EVF_TRY : 0));
+		e.flags = (uint8_t)((done ? EVF_TRUE : 0) | (parity ? EVF_PARITY : 0) | (tries ? EVF_TRY : 0));
 		e.sem = (uint8_t)ptx_sem_of(i, SEM_ACQUIRE);
 		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 		m = model_of(c, e.peer, OFFSET(at));
+		if (!done) {
+			if (!m->expected) /* there is nothing to wait for */
+				emit(c, &e);
+			continue;
+		}
 		if (!parity) /* the hardware's tokens are opaque: the phase that must be over */
 			want = m->phase && (m->pending == m->expected || m->tx) ? m->phase - 1 : m->phase;
 		model_wait(c, m, parity, want);
@@ -112,14 +117,22 @@ void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r)
 	emit(c, &e);
 }
 
+void tell_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	enum ptx_op op = (enum ptx_op)record_site(c, r->site)->insn->op;
+
+	if (op == OP_mbarrier_test_wait || op == OP_mbarrier_try_wait)
+		on_test(c, warp, r, op == OP_mbarrier_try_wait, false);
+}
+
 void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	enum ev_kind kind = EV_MB_INIT;
 
 	switch ((enum ptx_op)i->op) {
-	case OP_mbarrier_test_wait: on_test(c, warp, r, false); return;
-	case OP_mbarrier_try_wait: on_test(c, warp, r, true); return;
+	case OP_mbarrier_test_wait: on_test(c, warp, r, false, true); return;
+	case OP_mbarrier_try_wait: on_test(c, warp, r, true, true); return;
 	case OP_mbarrier_arrive: on_arrive(c, warp, r, 0); return;
 	case OP_mbarrier_arrive_expect_tx: on_arrive(c, warp, r, EVF_EXPECT); return;
 	case OP_mbarrier_arrive_drop: on_arrive(c, warp, r, EVF_DROP); return;

@@ -8,6 +8,7 @@
  * recorded as one, after its commit. */
 #include "rewrite.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -568,6 +569,26 @@ static void refuse(struct rewrite_func *info, const struct ptx_func *f, const st
 	info->refused = t.at;
 }
 
+/* Is it declared before the first instruction, where the kernel says where it lies? */
+static bool declared_early(const struct ptx_func *f, const struct ptx_var *v)
+{
+	const char *text = f->module->text, *end = text + f->insn[0].text_at, *at = text;
+	const char *line, *space;
+	size_t n = strlen(v->name);
+
+	for (; (at = memmem(at, (size_t)(end - at), v->name, n)); at += n) {
+		if (strchr("_$", at[n]) || isalnum((unsigned char)at[n]) || at == text ||
+				isalnum((unsigned char)at[-1]) || strchr("_$%", at[-1]))
+			continue;
+		for (line = at; line > text && !strchr("\n;{", line[-1]); line--)
+			;
+		space = strstr(line, ".shared");
+		if (space && space < at)
+			return true;
+	}
+	return false;
+}
+
 /* An entry's own variables, and the module's. */
 static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 {
@@ -581,6 +602,10 @@ static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 		for (size_t k = 0; k < info->nsymbols; k++)
 			if (info->symbol[k] == o->var)
 				return;
+		if (!declared_early(info->func, o->var)) {
+			info->hidden = true;
+			return;
+		}
 		info->symbol = base_resize(info->symbol, (info->nsymbols + 1) * sizeof *info->symbol);
 		info->symbol[info->nsymbols++] = o->var;
 	}

@@ -36,7 +36,7 @@ struct rewrite_func {
 	/* Shared variables, its functions' too, in the order in which the kernel
 	 * reports where they lie (record.h). */
 	const struct ptx_var **symbol; size_t nsymbols;
-	bool hidden;               /* there are shared variables beside its symbols */
+	bool hidden;               /* there may be shared variables beside its symbols */
 	bool reserved;             /* it asks for the system's part of shared memory */
 	uint32_t sites, recorded;  /* instructions whose effect is to be recorded; those
 				      that are; its functions' too */

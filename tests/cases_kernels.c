@@ -218,28 +218,44 @@ ParameterizedTestParameters(kernels, bug)
 
 ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 {
+	const char *kernel = strchr(p->kernel, '/') + 1;
+	char program[sizeof p->kernel + sizeof p->bug];
 	int status;
-	json_t *report = run_kernel(p, "", true, &status), *rehearsed;
+	json_t *report = run_kernel(p, "", true, &status), *rehearsal;
+	struct found cpu = found_of_report(report), rehearsed;
 
 	judge_bug(p, report);
-	rehearsed = run_kernel(p, "--backend=rehearse", false, &status);
-	rehearsed_judge(p->kernel, p->bug, p->rule, report, rehearsed);
-	json_decref(rehearsed);
+	rehearsal = run_kernel(p, "--backend=rehearse", false, &status);
+	rehearsed = found_of_report(rehearsal);
+	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
+	rehearsed_judge(program, p->rule, &cpu, &rehearsed);
+	found_drop(&rehearsed);
+	found_drop(&cpu);
+	json_decref(rehearsal);
 	json_decref(report);
 }
 
-/* What is said of a rehearsal is said of a bug that there is. */
-Test(kernels, rehearsed_bugs_exist)
+/* What is said of a rehearsal is said of a bug that there is, or of a specimen. */
+Test(kernels, rehearsed_programs_exist)
 {
 	static struct planted list[MAX_BUGS];
-	const char *kernel, *bug;
+	const char *program, *bug;
 
-	for (size_t k = 0; rehearsed_entry(k, &kernel, &bug); k++) {
-		size_t n = list_bugs(kernel, list, MAX_BUGS), i = 0;
+	for (size_t k = 0; (program = rehearsed_program(k)); k++) {
+		char path[160];
+		size_t n, i = 0;
 
-		while (i < n && strcmp(list[i].bug, bug))
+		bug = strchr(program, ' ');
+		snprintf(path, sizeof path, bug ? "kernels/%.*s" : "tests/cases/%.*s.ptx",
+			(int)strcspn(program, " "), program);
+		if (!bug) {
+			cr_expect(!access(path, R_OK), "no %s", path);
+			continue;
+		}
+		n = list_bugs(path, list, MAX_BUGS);
+		while (i < n && strcmp(list[i].bug, bug + 1))
 			i++;
-		cr_expect_lt(i, n, "%s has no bug %s", kernel, bug);
+		cr_expect_lt(i, n, "no %s", program);
 	}
 }
 

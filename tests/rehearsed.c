@@ -1,29 +1,26 @@
 /* rehearsed: see rehearsed.h. */
 #include "rehearsed.h"
 #include "../libconsan/base.h"
+#include "../libconsan/finding.h"
+#include "../libconsan/site.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *kernel, *bug, *what, *why; } table[] = {
-#define DIFFERS(kernel, bug, what, why) { "kernels/" kernel, bug, what, why },
+static const struct { const char *program, *what, *why; } table[] = {
+#define DIFFERS(program, what, why) { program, what, why },
 #include "rehearsed.def"
 #undef DIFFERS
 };
 
-#define MOST 256
-
-struct keys { char *at[MOST]; size_t n; };
-
-/* "CS104 108|243,87": the rule, and of each side the line and those it is inlined at;
- * of CS901 the read, as only the cpu backend says where it is used */
+/* Of CS901 the read alone: only the cpu backend says where it is used. */
 static char *key_of(const json_t *finding)
 {
 	const json_t *sides = json_object_get(finding, "sides");
-	struct text t = { 0 };
 	const char *rule = json_string_value(json_object_get(finding, "rule"));
 	size_t n = strcmp(rule, "CS901") ? json_array_size(sides) : 1;
+	struct text t = { 0 };
 
 	text_printf(&t, "%s ", rule);
 	for (size_t k = 0; k < n; k++) {
@@ -31,7 +28,7 @@ static char *key_of(const json_t *finding)
 		const json_t *places = json_object_get(site, "source");
 
 		for (size_t i = 0; i < json_array_size(places); i++)
-			text_printf(&t, "%lld,", (long long)json_integer_value(
+			text_printf(&t, "%s%lld", i ? "," : "", (long long)json_integer_value(
 				json_object_get(json_array_get(places, i), "line")));
 		text_printf(&t, "|");
 	}
@@ -43,30 +40,53 @@ static int ascending(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static struct keys keys_of(const json_t *report)
+struct found found_of_report(const json_t *report)
 {
 	const json_t *findings = json_object_get(report, "findings");
-	struct keys k = { 0 };
+	struct found k = { 0 };
 
-	for (size_t i = 0; i < json_array_size(findings) && k.n < MOST; i++)
+	for (size_t i = 0; i < json_array_size(findings) && k.n < ARRAY_SIZE(k.at); i++)
 		k.at[k.n++] = key_of(json_array_get(findings, i));
 	qsort(k.at, k.n, sizeof *k.at, ascending);
 	return k;
 }
 
-static bool has(const struct keys *k, const char *key)
+struct found found_of(const struct finding *const *f, size_t n)
+{
+	struct found k = { 0 };
+
+	for (size_t i = 0; i < n && k.n < ARRAY_SIZE(k.at); i++) {
+		unsigned nsides = f[i]->rule == CS901 ? 1 : f[i]->nsides;
+		struct text t = { 0 };
+
+		text_printf(&t, "%s ", rule_get(f[i]->rule)->code);
+		for (unsigned side = 0; side < nsides; side++)
+			text_printf(&t, "%u|", site_get(f[i]->side[side].site)->ptx_line);
+		k.at[k.n++] = t.at;
+	}
+	qsort(k.at, k.n, sizeof *k.at, ascending);
+	return k;
+}
+
+void found_drop(struct found *k)
+{
+	for (size_t i = 0; i < k->n; i++)
+		free(k->at[i]);
+}
+
+static bool has(const struct found *k, const char *key)
 {
 	return bsearch(&key, k->at, k->n, sizeof *k->at, ascending);
 }
 
-/* The rules of what only a has; all of it, one a line, to `whole`. */
-static void only(struct text *what, struct text *whole, const struct keys *a, const struct keys *b,
+/* The rules of what only a has, but for reads whose values may not be used; all of it, one a line, to `whole`. */
+static void only(struct text *what, struct text *whole, const struct found *a, const struct found *b,
 	char sign)
 {
 	for (size_t i = 0; i < a->n; i++) {
 		char code[8];
 
-		if (has(b, a->at[i]))
+		if (has(b, a->at[i]) || (sign == '+' && !strncmp(a->at[i], "CS901 ", 6)))
 			continue;
 		text_printf(whole, "\n\t%c%s", sign, a->at[i]);
 		snprintf(code, sizeof code, "%c%.5s", sign, a->at[i]);
@@ -75,7 +95,7 @@ static void only(struct text *what, struct text *whole, const struct keys *a, co
 	}
 }
 
-static bool reports(const struct keys *k, const char *rule)
+static bool reports(const struct found *k, const char *rule)
 {
 	for (size_t i = 0; i < k->n; i++)
 		if (!strncmp(k->at[i], rule, strlen(rule)))
@@ -83,43 +103,30 @@ static bool reports(const struct keys *k, const char *rule)
 	return false;
 }
 
-static void drop(struct keys *k)
+const char *rehearsed_program(size_t k)
 {
-	for (size_t i = 0; i < k->n; i++)
-		free(k->at[i]);
+	return k < ARRAY_SIZE(table) ? table[k].program : NULL;
 }
 
-bool rehearsed_entry(size_t k, const char **kernel, const char **bug)
+void rehearsed_judge(const char *program, const char *rule, const struct found *cpu,
+	const struct found *rehearsed)
 {
-	if (k >= sizeof table / sizeof *table)
-		return false;
-	*kernel = table[k].kernel;
-	*bug = table[k].bug;
-	return true;
-}
-
-void rehearsed_judge(const char *kernel, const char *bug, const char *rule, const json_t *cpu,
-	const json_t *rehearsed)
-{
-	struct keys a = keys_of(cpu), b = keys_of(rehearsed);
 	struct text what = { 0 }, whole = { 0 };
 	const char *foreseen = "";
 	char absent[16];
 
-	for (size_t k = 0; k < sizeof table / sizeof *table; k++)
-		if (!strcmp(table[k].kernel, kernel) && !strcmp(table[k].bug, bug))
+	for (size_t k = 0; k < ARRAY_SIZE(table); k++)
+		if (!strcmp(table[k].program, program))
 			foreseen = table[k].what;
 	text_add(&what, "", 0);
 	text_add(&whole, "", 0);
-	only(&what, &whole, &a, &b, '-');
-	only(&what, &whole, &b, &a, '+');
-	cr_expect_str_eq(what.at, foreseen, "%s --bug=%s: the rehearsal differs in \"%s\", "
-		"rehearsed.def says \"%s\"%s", kernel, bug, what.at, foreseen, whole.at);
-	snprintf(absent, sizeof absent, "-%s", rule);
-	cr_expect(reports(&b, rule) || strstr(foreseen, absent), "%s --bug=%s: no %s in the rehearsal",
-		kernel, bug, rule);
-	drop(&a);
-	drop(&b);
+	only(&what, &whole, cpu, rehearsed, '-');
+	only(&what, &whole, rehearsed, cpu, '+');
+	cr_expect_str_eq(what.at, foreseen, "%s: the rehearsal differs in \"%s\", rehearsed.def "
+		"says \"%s\"%s", program, what.at, foreseen, whole.at);
+	snprintf(absent, sizeof absent, "-%s", rule ? rule : "");
+	cr_expect(!rule || reports(rehearsed, rule) || strstr(foreseen, absent),
+		"%s: no %s in the rehearsal", program, rule);
 	text_free(&what);
 	text_free(&whole);
 }
