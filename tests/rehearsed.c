@@ -19,11 +19,11 @@ static char *key_of(const json_t *finding)
 {
 	const json_t *sides = json_object_get(finding, "sides");
 	const char *rule = json_string_value(json_object_get(finding, "rule"));
-	size_t n = strcmp(rule, "CS901") ? json_array_size(sides) : 1;
+	size_t n = json_array_size(sides), first = strcmp(rule, "CS901") || !n ? 0 : n - 1;
 	struct text t = { 0 };
 
 	text_printf(&t, "%s ", rule);
-	for (size_t k = 0; k < n; k++) {
+	for (size_t k = first; k < n; k++) {
 		const json_t *site = json_object_get(json_array_get(sides, k), "site");
 		const json_t *places = json_object_get(site, "source");
 
@@ -51,16 +51,16 @@ struct found found_of_report(const json_t *report)
 	return k;
 }
 
-struct found found_of(const struct finding *const *f, size_t n)
+struct found found_of(const struct finding *const *f, size_t count)
 {
 	struct found k = { 0 };
 
-	for (size_t i = 0; i < n && k.n < ARRAY_SIZE(k.at); i++) {
-		unsigned nsides = f[i]->rule == CS901 ? 1 : f[i]->nsides;
+	for (size_t i = 0; i < count && k.n < ARRAY_SIZE(k.at); i++) {
+		unsigned n = f[i]->nsides, first = f[i]->rule != CS901 || !n ? 0 : n - 1;
 		struct text t = { 0 };
 
 		text_printf(&t, "%s ", rule_get(f[i]->rule)->code);
-		for (unsigned side = 0; side < nsides; side++)
+		for (unsigned side = first; side < n; side++)
 			text_printf(&t, "%u|", site_get(f[i]->side[side].site)->ptx_line);
 		k.at[k.n++] = t.at;
 	}

@@ -671,15 +671,15 @@ static void tell_unwritten(const struct event *e, uint32_t granule, uint32_t byt
 
 void race_used(struct cluster *c, const struct event *e)
 {
-	struct finding *f = report_new(c, CS901, rule_severity(CS901), e->count, e->site);
+	struct finding *f = report_new(c, CS901, rule_severity(CS901), e->site, e->count);
 	struct warp *w = warp_of(c, e);
 	const unsigned lane = (unsigned)__builtin_ctz(e->lanes);
 
 	if (!f)
 		return;
-	report_side(c, f, w->index, (int)lane, e->count, "read");
-	report_memory(c, f, 0, e->peer, event_lane_addr(e, lane), e->size);
 	report_side(c, f, w->index, (int)lane, e->site, "use of what was read");
+	report_side(c, f, w->index, (int)lane, e->count, "read");
+	report_memory(c, f, 1, e->peer, event_lane_addr(e, lane), e->size);
 	report_edge(f, "no thread of this CTA has written these bytes before");
 	report_send(c, f);
 }
