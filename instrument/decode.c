@@ -17,7 +17,8 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 
 	if (c->stopped)
 		return;
-	hang_note(c, warp, r);
+	if (c->seen)
+		hang_note(c, warp, r);
 	if (s->phase == PHASE_FAILED) {
 		tell_failed_wait(c, warp, r);
 		return;

@@ -5,11 +5,6 @@
 
 #include <stdio.h>
 
-static bool watched(const struct dcluster *c)
-{
-	return c->seen != NULL;
-}
-
 void hang_note(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	struct dwarp *w = &c->warp[warp];
@@ -17,7 +12,7 @@ void hang_note(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct record *seen;
 	unsigned n = 0;
 
-	if (!watched(c) || s->phase == PHASE_MARK)
+	if (s->phase == PHASE_MARK)
 		return;
 	seen = c->seen + 32 * (size_t)warp;
 	for (unsigned k = 0; k < w->nseen; k++) {
@@ -134,7 +129,7 @@ void hang_tell(struct dcluster *c)
 	struct event e = { .kind = EV_HANG, .lanes = FULL };
 	bool all_wait = true, silent = false;
 
-	if (!watched(c) || c->stopped)
+	if (!c->seen || c->stopped)
 		return;
 	for (uint32_t k = 0; k < n; k++) {
 		const struct dwarp *w = &c->warp[k];

@@ -155,7 +155,7 @@ static void meet(struct dcluster *c, uint32_t warp, bool force)
 		else if (!force && !w->over)
 			return;
 	}
-	for (uint32_t k = 0; k < 4 && k < n; k++)
+	for (uint32_t k = 0; c->seen && k < 4 && k < n; k++)
 		if (r[k])
 			hang_note(c, first + k, r[k]);
 	decode_meeting(c, first, r);

@@ -145,6 +145,7 @@ static inline uint32_t record_word(const struct dcluster *c, const struct record
 }
 
 /* ---- hang.c ---- */
+/* Where the kernel did not end: what a warp was last seen at. */
 void hang_note(struct dcluster *c, uint32_t warp, const struct record *r);
 /* Whoever is left, and what for. */
 void hang_tell(struct dcluster *c);
