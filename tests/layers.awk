@@ -4,7 +4,7 @@ function room(path,    part) {
 	split(path, part, "/")
 	if (path ~ /^libconsan\/(ptx|exec|cuda|check)\//) return part[2]
 	if (path ~ /^libconsan\/(consan|door|gpu|criterion)\.h$/) return "consan.h"
-	if (path ~ /^libconsan\/(consan|session|fallback|load|view|replay|main|main_[a-z]+|gpu|gpu_maps|gpu_rehearse)\.[ch]$/) return "door"
+	if (path ~ /^libconsan\/(consan|session|fallback|load|view|replay|main|main_[a-z]+|gpu|gpu_[a-z]+)\.[ch]$/) return "door"
 	return part[1] == "libconsan" ? "vocabulary" : part[1]
 }
 function normal(path,    part, n, i, out, top) {
