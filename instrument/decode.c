@@ -81,7 +81,7 @@ void decode_end(struct dcluster *c)
 {
 	uint32_t n = c->info.nctas * c->info.warps_per_cta;
 
-	if (c->job->l->fault && !c->job->l->code->polls)
+	if (cut_short(c))
 		tell_halves(c);
 	model_land(c);
 	for (uint32_t k = 0; c->job->l->ended && k < n; k++)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plan.h"
+#include "../libconsan/ptx/order.h"
 
 bool entry_acts(const struct ptx_insn *i)
 {
@@ -98,6 +99,7 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 	struct plan p;
 
 	info->sites += rewrite_counts(i, c->global);
+	info->hands_over |= i->op == OP_call || ptx_hands_over(i);
 	refuse(info, f, i, plan_refuses(i));
 	if (f != info->func && ptx_effect_of((enum ptx_op)i->op) == EF_WGMMA)
 		refuse(info, f, i, "wgmma is not followed");

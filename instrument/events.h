@@ -20,6 +20,13 @@ static inline const struct rewrite_site *record_site(const struct dcluster *c, u
 	return &c->job->l->code->site.at[site];
 }
 
+/* A GPU stopped the kernel at a fault: every warp wherever it was, some in the midst of
+ * a record. The executor, whose waits are polls, stops between instructions. */
+static inline bool cut_short(const struct dcluster *c)
+{
+	return c->job->l->fault && !c->job->l->code->polls;
+}
+
 /* ---- values.c ---- */
 struct event record_event(const struct dcluster *c, uint32_t warp, uint32_t site, enum ev_kind kind,
 	uint32_t lanes);

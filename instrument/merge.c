@@ -642,56 +642,65 @@ static uint32_t executed(const struct rewrite *code, const uint8_t *seen)
 	return n;
 }
 
+/* Several threads take them by turns, or one takes all together. */
+static void run_todo(struct job *j)
+{
+	const struct decode_launch *l = j->l;
+	struct site_info *info = base_alloc((l->code->site.n + 1) * sizeof *info);
+	struct batch_info *batch = base_alloc((l->code->batch.n + 1) * sizeof *batch);
+	struct crew_task task[CREW_MOST];
+	uint64_t work = (uint64_t)j->ntodo * j->shares;
+	unsigned n = l->jobs < 1 ? 1 : l->jobs > CREW_MOST ? CREW_MOST : l->jobs;
+
+	describe_sites(l->code, info, batch, j->nctas > 1);
+	j->info = info;
+	j->batch = batch;
+	j->seen = base_alloc(l->code->site.n + 1);
+	for (uint32_t k = 0; j->shares > 1 && k < j->ntodo; k++)
+		order_chunks(j, j->todo[k]); /* before several threads read them */
+	if (n > work)
+		n = (unsigned)work;
+	if (l->grid_order)
+		n = 0;
+	for (unsigned k = 1; k < n; k++) {
+		task[k] = (struct crew_task){ worker, j, false, false };
+		if (!crew_give(&task[k]))
+			n = k;
+	}
+	if (n)
+		worker(j);
+	else
+		run_grid(j);
+	for (unsigned k = 1; k < n; k++)
+		crew_wait(&task[k]);
+	j->result.sites_executed = executed(l->code, j->seen);
+	free(j->seen);
+	free(batch);
+	free(info);
+}
+
 void decode_run(const struct decode_launch *l, struct decode_result *r)
 {
 	const struct launch_info *i = l->info;
 	uint32_t nctas = at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]);
 	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
-	struct site_info *info = base_alloc((l->code->site.n + 1) * sizeof *info);
-	struct batch_info *batch = base_alloc((l->code->batch.n + 1) * sizeof *batch);
-	struct job j = { .l = l, .info = info, .batch = batch, .nctas = nctas,
-		.nwarps = nctas * ((threads + 31) / 32),
+	struct job j = { .l = l, .nctas = nctas, .nwarps = nctas * ((threads + 31) / 32),
 		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
-		.parts = at_least(l->parts), .shares = at_least(l->parts) + l->registers,
-		.seen = base_alloc(l->code->site.n + 1) };
-	struct crew_task task[CREW_MOST];
-	uint64_t work;
-	unsigned n = l->jobs < 1 ? 1 : l->jobs > CREW_MOST ? CREW_MOST : l->jobs;
+		.parts = at_least(l->parts), .shares = at_least(l->parts) + l->registers };
 
 	pthread_mutex_init(&j.lock, NULL);
-	describe_sites(l->code, info, batch, nctas > 1);
 	sort_chunks(&j);
 	j.todo = base_alloc((j.nclusters + 1) * sizeof *j.todo);
 	for (uint32_t k = 0; k < j.nclusters; k++)
 		if (!l->skip || !l->skip[k])
 			j.todo[j.ntodo++] = k;
-	for (uint32_t k = 0; j.shares > 1 && k < j.ntodo; k++)
-		order_chunks(&j, j.todo[k]); /* before several threads read them */
-	work = (uint64_t)j.ntodo * j.shares;
-	if (n > work)
-		n = work ? (unsigned)work : 1;
-	if (l->grid_order)
-		n = 0;
-	for (unsigned k = 1; k < n; k++) {
-		task[k] = (struct crew_task){ worker, &j, false, false };
-		if (!crew_give(&task[k]))
-			n = k;
-	}
-	if (n)
-		worker(&j);
-	else
-		run_grid(&j);
-	for (unsigned k = 1; k < n; k++)
-		crew_wait(&task[k]);
+	if (j.ntodo)
+		run_todo(&j);
 	j.result.clusters = j.nclusters;
 	j.result.ctas = (uint64_t)j.nclusters * nctas;
-	free(j.todo);
-	j.result.sites_executed = executed(l->code, j.seen);
 	*r = j.result;
 	pthread_mutex_destroy(&j.lock);
+	free(j.todo);
 	free(j.first);
 	free(j.chunk);
-	free(j.seen);
-	free(batch);
-	free(info);
 }

@@ -36,7 +36,7 @@ static bool torn(const struct dcluster *c, uint32_t warp, const struct record *r
 {
 	const struct site_info *s = &c->job->info[r->site];
 
-	if (!c->job->l->fault || c->job->l->code->polls || (r->affine && s->plan.class != PLAN_LANES) ||
+	if (!cut_short(c) || (r->affine && s->plan.class != PLAN_LANES) ||
 			c->stream.at[c->warp[warp].current].clock != UINT64_MAX)
 		return false;
 	for EACH_LANE(l, r->lanes)

@@ -211,7 +211,7 @@ static void refused_unlike(struct dcluster *c, uint32_t first, uint32_t id, cons
 {
 	struct refusal why;
 
-	if (c->job->l->fault && !c->job->l->code->polls)
+	if (cut_short(c))
 		return; /* a record may be torn */
 	for (uint32_t w = 1; r[0] && w < 4; w++) {
 		const uint32_t *mine = r[w] ? r[w]->words + at : NULL, *its = r[0]->words + at;

@@ -6,7 +6,6 @@
 #include "crew.h"
 #include "demangle.h"
 #include "gpu_maps.h"
-#include "ptx/order.h"
 #include "relay.h"
 #include "session.h"
 
@@ -24,9 +23,14 @@
  * their memory, and made while the first kernel runs. */
 struct gpu_shares {
 	struct check *check[SHARES_MOST + 1]; /* one may be for registers */
-	struct relay *relay[SHARES_MOST + 1]; /* to the threads that check */
+	struct relay *relay[SHARES_MOST]; /* to the threads that check */
 	struct crew_task task[SHARES_MOST + 1];
-	struct ready { struct gpu_shares *of; unsigned k; struct check_config config; } ready[SHARES_MOST + 1];
+	struct ready {
+		struct gpu_shares *of;
+		unsigned k;
+		bool relay;        /* it will have one */
+		struct check_config config;
+	} ready[SHARES_MOST + 1];
 	uint32_t bytes, nctas, threads; /* for which they were made */
 };
 
@@ -48,7 +52,7 @@ static struct event_sink *relayed(const struct gpu_flight *f, struct event_sink 
 {
 	struct event_sink *s = NULL;
 
-	for (unsigned k = 0; f->relays && share < f->parts && !s && k <= SHARES_MOST; k++)
+	for (unsigned k = 0; f->relays && share < f->parts && !s && k < SHARES_MOST; k++)
 		s = relay_begin(f->c->shares->relay[k], sink);
 	return s ? s : sink;
 }
@@ -132,15 +136,6 @@ static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func
 	return f->hidden || (l->shared_dynamic && !dynamic) ? 0 : end;
 }
 
-/* What functions do is not looked at. */
-static bool stays_apart(const struct ptx_func *f)
-{
-	for (size_t i = 0; i < f->ninsn; i++)
-		if (f->insn[i].op == OP_call || ptx_hands_over(&f->insn[i]))
-			return false;
-	return true;
-}
-
 static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	const struct rewrite_func *f, const struct ev_symbol *symbols)
 {
@@ -148,7 +143,7 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
 		.shared_static = (end ? end : l->shared) - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = l->nregs, .sm = l->sm, .symbols = symbols, .nsymbols = f->nsymbols,
-		.apart = stays_apart(f->func) };
+		.apart = !f->hands_over };
 
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
@@ -444,14 +439,14 @@ static void make_ready(void *user)
 			.count = l->block[0] * l->block[1] * l->block[2] });
 	check_cluster_end(k, sink);
 	r->of->check[r->k] = k;
-	if (!r->of->relay[r->k])
+	if (r->relay && !r->of->relay[r->k])
 		r->of->relay[r->k] = relay_open();
 }
 
 void gpu_expect(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	unsigned parts = parts_of(threads_for(c, 1)), n;
+	unsigned threads = threads_for(c, 1), parts = parts_of(threads), n;
 	struct check_config config = { .policy = c->policy, .shards = parts };
 	struct launch_info *i = &config.launch;
 	struct gpu_shares *s;
@@ -475,7 +470,7 @@ void gpu_expect(struct consan *c, const struct gpu_launch *l)
 		s->threads = i->block[0] * i->block[1] * i->block[2];
 		for (unsigned k = 0; k < n; k++) {
 			config.shard = k;
-			s->ready[k] = (struct ready){ s, k, config };
+			s->ready[k] = (struct ready){ s, k, threads > parts && k < parts, config };
 			s->task[k] = (struct crew_task){ make_ready, &s->ready[k], false, false };
 			crew_give(&s->task[k]);
 		}
@@ -488,7 +483,7 @@ void gpu_shares_close(struct consan *c)
 	if (!c->shares)
 		return;
 	shares_drop(shares_open(c));
-	for (unsigned k = 0; k <= SHARES_MOST; k++)
+	for (unsigned k = 0; k < SHARES_MOST; k++)
 		relay_close(c->shares->relay[k]);
 	free(c->shares);
 	c->shares = NULL;
