@@ -125,7 +125,7 @@ help:
 	@echo "make check-threads the bundled kernels, consan built with SAN=thread (TSan)"
 	@echo "make mutants   what consan says of each kernel when one synchronisation is deleted or weakened"
 	@echo "make bench     what checking costs, as ratios of one run (uses oclgrind if installed)"
-	@echo "make check-gpu     the bundled kernels and their bugs under --backend=gpu, where there is a GPU"
+	@echo "make check-gpu     the bundled kernels, their bugs and the specimens under --backend=gpu, where there is a GPU"
 	@echo "make bench-gpu     what --backend=gpu costs there, beside compute-sanitizer"
 	@echo "make kernels   the bundled CUDA kernels      make layers   who includes whom"
 	@echo "make install   into PREFIX (/usr/local), under DESTDIR     make deb   a Debian package"
@@ -359,7 +359,7 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 
-CASES_SRC = tests/specimen.c tests/rehearsed.c tests/cases.c tests/cases_tables.c tests/cases_kernels.c
+CASES_SRC = tests/specimen.c tests/stage.c tests/judge.c tests/rehearsed.c tests/cases.c tests/cases_tables.c tests/cases_kernels.c
 $(BUILD)/tests/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcriterion $(LIBS)
@@ -382,10 +382,18 @@ $(BUILD)/tests/gpu/twins: tests/gpu/twins.c tests/shell.h tests/gpu/unseen.def
 $(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
+# no library but the driver's
+$(BUILD)/tests/gpu/specimen.o: CFLAGS_ALL += -isystem $(CUDA_HOME)/include
+$(BUILD)/tests/gpu/specimen: $(BUILD)/tests/gpu/specimen.o $(BUILD)/tests/specimen.o $(BUILD)/libconsan.a
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(CUDA_LINK)
+$(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/side.c tests/specimen.c \
+		tests/judge.c) $(BUILD)/libconsan.a | $(BUILD)/tests/gpu/specimen
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/tests/gpu/user: tests/gpu/user.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
-$(BUILD)/tests/test_instrument $(BUILD)/tests/test_refusals: | $(BUILD)/tests/cases $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+$(BUILD)/tests/test_instrument $(BUILD)/tests/test_refusals: | $(BUILD)/tests/cases $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user \
+		$(BUILD)/tests/gpu/specimens $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
 
 $(BUILD)/tests/gpu/bench: tests/gpu/bench.c tests/shell.h
 	@mkdir -p $(@D)
@@ -398,8 +406,9 @@ bench-gpu: deps
 	$(V)$(BUILD)/tests/bench/rewrite
 check-gpu: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/twins \
-		$(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user
+		$(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(BUILD)/tests/gpu/specimens
 	$(V)$(BUILD)/tests/gpu/ways $(BUILD) gpu
+	$(V)$(BUILD)/tests/gpu/specimens --log=$(BUILD)/tests/gpu/specimens.txt $(BUILD) gpu
 	$(V)$(BUILD)/tests/gpu/twins $(BUILD) gpu
 
 check-unit: $(TESTS:%.c=$(BUILD)/%)

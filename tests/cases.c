@@ -1,8 +1,9 @@
 /* cases: the specimens of tests/cases/, each against what is written down beside
- * it (specimen.h has the format). Compares rule codes and lines, never prose. Which
- * of them answer what is in cases_tables.c, the bundled kernels in cases_kernels.c. */
+ * it (specimen.h has the format, judge.h the judgement). Which of them answer what is in
+ * cases_tables.c, the bundled kernels in cases_kernels.c. */
+#include "judge.h"
 #include "rehearsed.h"
-#include "specimen.h"
+#include "stage.h"
 #include "../libconsan/options.h"
 #include "../libconsan/site.h"
 
@@ -24,35 +25,6 @@ static const char rehearsed[] = "backend=rehearse gpu-global=1 timeout=1";
 
 /* ---- judging one ---- */
 
-static bool touches(const struct finding *f, unsigned line)
-{
-	for (unsigned k = 0; k < f->nsides; k++)
-		if (site_get(f->side[k].site)->ptx_line == line)
-			return true;
-	for (unsigned k = 0; k < f->nwaiters; k++)
-		if (site_get(f->waiter[k].who.site)->ptx_line == line)
-			return true;
-	return false;
-}
-
-static bool meets(const struct finding *f, const struct expectation *e)
-{
-	if (strcmp(rule_get(f->rule)->code, e->code))
-		return false;
-	for (unsigned k = 0; k < e->nlines; k++)
-		if (!touches(f, e->line[k]))
-			return false;
-	return true;
-}
-
-static bool foreseen(const struct specimen *s, const char *code)
-{
-	for (size_t i = 0; i < s->nexpect; i++)
-		if (!strcmp(s->expect[i].code, code))
-			return true;
-	return has_word(s->also, strlen(s->also), code);
-}
-
 static void print_findings(const struct finding *const *f, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -64,44 +36,25 @@ static void print_findings(const struct finding *const *f, size_t n)
 	}
 }
 
-static void judge_racy(const struct specimen *s, const struct finding *const *f, size_t n)
+static void judge(const struct specimen *s, enum twin twin, const char *schedule,
+	enum consan_status status, const struct finding *const *f, size_t n)
 {
-	bool ok = true;
+	struct seen_list seen = seen_of(f, n);
+	struct text why = { 0 };
+	bool ok;
 
-	for (size_t i = 0; i < s->nexpect; i++) {
-		bool met = false;
-
-		for (size_t k = 0; k < n; k++)
-			met |= meets(f[k], &s->expect[i]);
-		if (!met)
-			fprintf(stderr, "%s: racy: %s not reported at its lines\n", s->path,
-				s->expect[i].code);
-		ok &= met;
-	}
-	for (size_t k = 0; k < n; k++) {
-		const char *code = rule_get(f[k]->rule)->code;
-
-		if (f[k]->severity == SEV_NOTE || foreseen(s, code))
-			continue;
-		fprintf(stderr, "%s: racy: %s is not expected\n", s->path, code);
-		ok = false;
+	text_add(&why, "", 0);
+	if (twin == RACY) {
+		ok = judge_racy(s, &seen, false, &why);
+	} else {
+		ok = judge_silent(s, &seen, schedule == rehearsed) && status == CONSAN_OK;
+		text_printf(&why, "the correct twin is not silent (status %d)", status);
 	}
 	if (!ok)
 		print_findings(f, n);
-	cr_expect(ok, "%s: racy", s->path);
-}
-
-static void judge_silent(const struct specimen *s, const struct finding *const *f, size_t n,
-	enum consan_status status, const char *schedule)
-{
-	bool ok = status == CONSAN_OK;
-
-	for (size_t k = 0; k < n; k++)
-		ok &= (f[k]->severity == SEV_NOTE && !foreseen(s, rule_get(f[k]->rule)->code))
-			|| (schedule == rehearsed && f[k]->rule == CS901); /* see rehearsed.def */
-	if (!ok)
-		print_findings(f, n);
-	cr_expect(ok, "%s: the correct twin is not silent (status %d)", s->path, status);
+	cr_expect(ok, "%s: %s: %s", s->path, twin == RACY ? "racy" : "fixed", why.at);
+	text_free(&why);
+	seen_free(&seen);
 }
 
 /* found: NULL, or what is found, to be dropped. */
@@ -119,14 +72,12 @@ static void twin_test(const struct specimen *s, enum twin twin, const char *sche
 		getenv("CASES_WITH") ? getenv("CASES_WITH") : "");
 	g.c = consan_open(options, &e);
 	cr_assert(g.c, "%s: %s", s->path, e.text);
-	status = specimen_run(s, twin, &g);
+	status = stage_run(s, twin, &g);
 	n = consan_raw_findings(g.c, &f);
 	if (found)
 		*found = found_of(f, n);
-	if (twin == RACY && schedule != rehearsed)
-		judge_racy(s, f, n);
-	else if (twin == FIXED)
-		judge_silent(s, f, n, status, schedule);
+	if (twin == FIXED || schedule != rehearsed) /* else rehearsed_judge() does */
+		judge(s, twin, schedule, status, f, n);
 	stage_close(&g);
 }
 
@@ -192,8 +143,12 @@ Test(cases, every_rule_has_a_specimen)
 		struct specimen s;
 
 		specimen_read(&s, g.gl_pathv[i]);
-		for (size_t k = 0; k < s.nexpect; k++)
-			seen[rule_by_code(s.expect[k].code)] = true;
+		for (size_t k = 0; k < s.nexpect; k++) {
+			enum rule r = rule_by_code(s.expect[k].code);
+
+			cr_expect_neq(r, RULE_NONE, "%s: no rule %s", s.path, s.expect[k].code);
+			seen[r] = true;
+		}
 		free(s.text);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(no_specimen); i++)
@@ -236,7 +191,7 @@ static unsigned worst_with(const struct specimen *s, enum twin twin, const char 
 
 	g.c = consan_open(options, &e);
 	cr_assert(g.c, "%s", e.text);
-	specimen_run(s, twin, &g);
+	stage_run(s, twin, &g);
 	n = consan_raw_findings(g.c, &f);
 	for (size_t i = 0; i < n; i++)
 		sum += 1u << 8 * f[i]->severity;
@@ -307,7 +262,7 @@ static void replay_test(const char *path)
 	snprintf(words, sizeof words, "%s save=%s", s.options, saved);
 	g.c = consan_open(words, &e);
 	cr_assert(g.c, "%s: %s", path, e.text);
-	specimen_run(&s, RACY, &g);
+	stage_run(&s, RACY, &g);
 
 	/* events are in the file when their cluster ends */
 	options_init(&o);

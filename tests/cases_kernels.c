@@ -6,6 +6,7 @@
 #include "rehearsed.h"
 #include "shell.h"
 #include "specimen.h"
+#include "../libconsan/base.h"
 #include "report/proof.h"
 
 #include <criterion/criterion.h>

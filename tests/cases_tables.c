@@ -2,6 +2,7 @@
  * scenario of the nearest tool, a public bug, a trap, or a row of the three CTA sets;
  * each names specimens that there are, with the rules it says. Runs none of them. */
 #include "specimen.h"
+#include "../libconsan/base.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>

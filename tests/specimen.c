@@ -1,12 +1,25 @@
-/* specimen: see specimen.h. Judges nothing. */
+/* specimen: see specimen.h. */
 #include "specimen.h"
 #include "../libconsan/base.h"
-#include "../libconsan/finding.h"
 
-#include <criterion/criterion.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A test that reads such a file fails, too. */
+_Noreturn static void bad(const char *path, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void bad(const char *path, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "%s: ", path);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	abort();
+}
 
 /* ---- text ---- */
 
@@ -17,7 +30,8 @@ char *read_file(const char *path)
 	char part[4096];
 	size_t n;
 
-	cr_assert(f, "%s cannot be read", path);
+	if (!f)
+		bad(path, "cannot be read");
 	while ((n = fread(part, 1, sizeof part, f)) > 0)
 		text_add(&t, part, n);
 	fclose(f);
@@ -62,20 +76,20 @@ static unsigned marked_line(const struct specimen *s, const char *mark)
 		if (c && has_word(c, line_length(c), mark))
 			return (unsigned)i + 1;
 	}
-	cr_assert_fail("%s: no line is marked %s", s->path, mark);
-	return 0;
+	bad(s->path, "no line is marked %s", mark);
 }
 
 static void read_expectation(struct specimen *s, char *words)
 {
-	struct expectation *e = &s->expect[s->nexpect++];
+	struct expectation *e = &s->expect[s->nexpect];
 	char *save, *word = strtok_r(words, " ", &save);
 
-	cr_assert(s->nexpect <= MAX_EXPECT && word && rule_by_code(word) != RULE_NONE,
-		"%s: bad expect", s->path);
+	if (s->nexpect++ == MAX_EXPECT || !word || strlen(word) != 5)
+		bad(s->path, "bad expect");
 	snprintf(e->code, sizeof e->code, "%s", word);
 	while ((word = strtok_r(NULL, " ", &save))) {
-		cr_assert(e->nlines < MAX_MARKS);
+		if (e->nlines == MAX_MARKS)
+			bad(s->path, "too many marks");
 		e->line[e->nlines++] = marked_line(s, word);
 	}
 }
@@ -107,7 +121,8 @@ static void read_header(struct specimen *s, const char *line)
 	} else if (!strcmp(copy, "// options")) {
 		snprintf(s->options, sizeof s->options, "%s", value);
 	} else if (!strcmp(copy, "// arg")) {
-		cr_assert(s->nargs < MAX_ARGS);
+		if (s->nargs == MAX_ARGS)
+			bad(s->path, "too many arguments");
 		s->arg[s->nargs++] = strchr(line, ':') + 2;
 	} else if (!strcmp(copy, "// expect")) {
 		read_expectation(s, value);
@@ -120,7 +135,8 @@ void specimen_read(struct specimen *s, const char *path)
 {
 	*s = (struct specimen){ .path = path, .text = read_file(path), .block = 32, .grid = 1, .cluster = 1 };
 	for (const char *at = s->text; *at; at += line_length(at) + (at[line_length(at)] != 0)) {
-		cr_assert(s->nlines < MAX_LINES);
+		if (s->nlines == MAX_LINES)
+			bad(path, "too many lines");
 		s->line[s->nlines++] = at;
 	}
 	for (size_t i = 0; i < s->nlines; i++) {
@@ -131,12 +147,11 @@ void specimen_read(struct specimen *s, const char *path)
 		for (int k = 0; c && k < NTWINS; k++)
 			s->twins |= has_word(c, line_length(c), twin_name[k]);
 	}
-	cr_assert(s->twins == (s->nexpect > 0), "%s: a pair has `expect` and lines that differ",
-		path);
+	if (s->twins != (s->nexpect > 0))
+		bad(path, "a pair has `expect` and lines that differ");
 }
 
-/* The PTX of one twin: lines of the other one are blank, so numbers stay. */
-static char *specimen_twin(const struct specimen *s, enum twin twin)
+char *specimen_twin(const struct specimen *s, enum twin twin)
 {
 	struct text t = { 0 };
 
@@ -150,94 +165,56 @@ static char *specimen_twin(const struct specimen *s, enum twin twin)
 	return t.at;
 }
 
-/* ---- running one ---- */
+/* ---- arguments ---- */
 
-static void *new_buffer(struct stage *g, uint64_t bytes)
+/* Each word says where it is. */
+static uint64_t make_buffer(const struct specimen_maker *make, uint64_t bytes)
 {
-	uint32_t *at = consan_malloc(g->c, bytes, CONSAN_MEM_DEVICE);
+	uint32_t *word = base_alloc(bytes);
+	uint64_t at;
 
-	cr_assert(at);
-	g->buffer[g->nbuffers++] = at;
 	for (uint64_t i = 0; i < bytes / 4; i++)
-		at[i] = (uint32_t)i;
+		word[i] = (uint32_t)i;
+	at = make->buffer(make->user, word, bytes);
+	free(word);
 	return at;
 }
 
 /* tensor f16 dim=64,64 box=64,8 swizzle=0: innermost first, packed */
-static void make_tensor(struct stage *g, const char *spec, unsigned char *map)
+static void make_tensor(const struct specimen *s, const char *spec, const struct specimen_maker *make,
+	unsigned char *map)
 {
 	static const struct { const char *name; unsigned type, bytes; } types[] = {
 		{ "f16", 6, 2 }, { "f32", 7, 4 },
 	};
 	uint64_t dim[2], stride[1];
 	uint32_t box[2], step[2] = { 1, 1 };
+	const char *dims = strstr(spec, "dim="), *boxes = strstr(spec, "box=");
 	unsigned which = !strncmp(spec, "f32", 3);
 	struct tensormap_args a = { .type = types[which].type, .rank = 2, .dim = dim,
 		.stride = stride, .box = box, .elem_stride = step,
 		.swizzle = number_of(spec, "swizzle=", 0) };
-	struct err e = { 0 };
 
-	cr_assert_eq(sscanf(strstr(spec, "dim="), "dim=%lu,%lu", &dim[0], &dim[1]), 2);
-	cr_assert_eq(sscanf(strstr(spec, "box="), "box=%u,%u", &box[0], &box[1]), 2);
+	if (!dims || sscanf(dims, "dim=%lu,%lu", &dim[0], &dim[1]) != 2 ||
+			!boxes || sscanf(boxes, "box=%u,%u", &box[0], &box[1]) != 2)
+		bad(s->path, "bad tensor");
 	stride[0] = dim[0] * types[which].bytes;
-	a.address = (uint64_t)(uintptr_t)new_buffer(g, stride[0] * dim[1]);
-	cr_assert(consan_tensormap(&a, map, &e), "%s", e.text);
+	a.address = make_buffer(make, stride[0] * dim[1]);
+	make->map(make->user, &a, map);
 }
 
-static void make_arguments(const struct specimen *s, struct stage *g,
-	const struct consan_kernel *k, unsigned char *params)
+void specimen_argument(const struct specimen *s, size_t i, const struct specimen_maker *make,
+	unsigned char value[TENSORMAP_BYTES])
 {
-	for (size_t i = 0; i < s->nargs; i++) {
-		const char *value = strchr(s->arg[i], ' ') + 1;
-		uint32_t offset, bytes;
+	const char *spec = strchr(s->arg[i], ' ') + 1;
+	uint64_t n;
 
-		cr_assert(consan_kernel_param(k, i, &offset, &bytes), "%s: no parameter %zu",
-			s->path, i);
-		if (!strncmp(s->arg[i], "buffer", 6)) {
-			void *at = new_buffer(g, strtoul(value, NULL, 0));
-
-			memcpy(params + offset, &at, sizeof at);
-		} else if (!strncmp(s->arg[i], "tensor", 6)) {
-			cr_assert_eq(bytes, TENSORMAP_BYTES);
-			make_tensor(g, value, params + offset);
-		} else {
-			const uint64_t n = strtoull(value, NULL, 0);
-
-			memcpy(params + offset, &n, bytes);
-		}
+	if (!strncmp(s->arg[i], "tensor", 6)) {
+		make_tensor(s, spec, make, value);
+		return;
 	}
-}
-
-enum consan_status specimen_run(const struct specimen *s, enum twin twin,
-	struct stage *g)
-{
-	char *text = specimen_twin(s, twin);
-	struct err e = { 0 };
-	struct consan_module *m = consan_load_ptx(g->c, s->path, text, strlen(text), &e);
-	const struct consan_kernel *k;
-	_Alignas(64) unsigned char params[1024] = { 0 };
-	enum consan_status status = CONSAN_OK;
-
-	cr_assert(m, "%s:%d: %s", s->path, e.line, e.text);
-	g->module = m;
-	k = consan_kernel(m, consan_kernel_name(m, 0), &e);
-	cr_assert(k, "%s: %s", s->path, e.text);
-	make_arguments(s, g, k, params);
-	for (unsigned i = 0; !i || (i < s->launches && status == CONSAN_OK); i++)
-		status = consan_launch(g->c, &(struct consan_launch){ .kernel = k,
-			.grid = { s->grid, 1, 1 }, .block = { s->block, 1, 1 },
-			.cluster = { s->cluster, 1, 1 }, .shared_dynamic = s->shared,
-			.params = params, .programmatic = s->programmatic && i }, &e);
-	cr_assert(status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED, "%s: %s:%d: %s",
-		twin_name[twin], s->path, e.line, e.text);
-	free(text);
-	return status;
-}
-
-void stage_close(struct stage *g)
-{
-	for (size_t i = 0; i < g->nbuffers; i++)
-		consan_free(g->c, g->buffer[i]);
-	consan_unload(g->module);
-	consan_close(g->c);
+	n = strtoull(spec, NULL, 0);
+	if (!strncmp(s->arg[i], "buffer", 6))
+		n = make_buffer(make, n);
+	memcpy(value, &n, sizeof n);
 }

@@ -1,6 +1,6 @@
-/* specimen: one file of tests/cases/, read, and run twin by twin. What the findings
- * should be is for the caller to judge. All of it fails the running test, with the
- * path, where the file is not as it should be.
+/* specimen: one file of tests/cases/, read: its twins, its arguments, what should be found.
+ * Runs nothing (stage.h, gpu/specimen.c) and judges nothing (judge.h). A file that is not as
+ * it should be ends the process, with its path.
  *
  * A specimen is one PTX file with one entry. Comments before the code say
  *   // launch: block=32 grid=1 cluster=1 shared=0 launches=1   what is launched (these
@@ -18,7 +18,11 @@
 #ifndef CONSAN_TESTS_SPECIMEN_H
 #define CONSAN_TESTS_SPECIMEN_H
 
-#include "../libconsan/door.h"
+#include "../libconsan/tensormap_args.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define SPECIMENS "tests/cases/*/*.ptx"
 #define MAX_LINES 400
@@ -47,13 +51,6 @@ struct specimen {
 	bool twins;
 };
 
-struct stage { /* what a run needs, to be given back after it */
-	struct consan *c;
-	struct consan_module *module;
-	void *buffer[MAX_ARGS];
-	size_t nbuffers;
-};
-
 /* The whole file, to be freed. */
 char *read_file(const char *path);
 /* Up to the newline or the end. */
@@ -63,10 +60,19 @@ bool has_word(const char *s, size_t n, const char *word);
 
 /* `path` stays the caller's; s->text is to be freed, s->line points into it. */
 void specimen_read(struct specimen *s, const char *path);
+/* The PTX of one twin, to be freed: lines of the other one are blank, so numbers stay. */
+char *specimen_twin(const struct specimen *s, enum twin twin);
 
-/* Loads and launches one twin in g->c, which the caller opened; what it made is
- * given back, with g->c, by stage_close. */
-enum consan_status specimen_run(const struct specimen *s, enum twin twin, struct stage *g);
-void stage_close(struct stage *g);
+/* What arguments are made of, by those who have the memory. */
+struct specimen_maker {
+	void *user;
+	/* New device memory with these contents, whole words: its address */
+	uint64_t (*buffer)(void *user, const uint32_t *words, uint64_t bytes);
+	void (*map)(void *user, const struct tensormap_args *a, unsigned char *map);
+};
+/* The i-th argument of s: an address, a number of at most 8 bytes or a tensor
+ * map. value: aligned to 64 bytes. */
+void specimen_argument(const struct specimen *s, size_t i, const struct specimen_maker *make,
+	unsigned char value[TENSORMAP_BYTES]);
 
 #endif

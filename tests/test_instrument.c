@@ -24,6 +24,14 @@ Test(instrument, ways, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/ways %s rehearse 2>&1", dir, dir), 0, "%s", output);
 }
 
+/* A few of what tests/cases.c rehearses in its own process, as programs of the driver API. */
+Test(instrument, specimens, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	cr_assert_eq(shell("%s/tests/gpu/specimens %s rehearse '' 1/20 2>&1", dir, dir), 0, "%s", output);
+}
+
 /* Of the first finding all but how often it was seen. */
 static void first_finding(char *to, size_t room)
 {

@@ -19,8 +19,10 @@ static const char *const program[] = {
 
 static const struct { const char *rule, *why; } unseen[] = {
 #define UNSEEN(rule, why) { #rule, why },
+#define UNSEEN_SPECIMEN(specimen, why)
 #include "unseen.def"
 #undef UNSEEN
+#undef UNSEEN_SPECIMEN
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

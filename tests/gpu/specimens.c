@@ -1,0 +1,304 @@
+/* specimens: both twins of every specimen of tests/cases/ as CUDA programs, each in a process
+ * of its own, side by side, under a backend that instruments; run where tests/cases/ is:
+ *   specimens [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
+ * FILTER: what the name, "race/cs102_plain", must contain; I/N: the I-th of N parts.
+ * The correct twin must be silent, the racy one show its rules at their lines, or
+ * rehearsed.def or unseen.def says why not. On a GPU, where nobody chooses the schedule,
+ * another rule may name the bug first. stdout gets what is not as expected, FILE all of it,
+ * with consan's own words. */
+#include "../judge.h"
+#include "side.h"
+
+#include <getopt.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct { const char *specimen, *what, *why; } rehearsed[] = {
+#define DIFFERS(specimen, what, why) { specimen, what, why },
+#include "../rehearsed.def"
+#undef DIFFERS
+};
+
+static const struct { const char *specimen, *why; } unseen[] = {
+#define UNSEEN(rule, why)
+#define UNSEEN_SPECIMEN(specimen, why) { specimen, why },
+#include "unseen.def"
+#undef UNSEEN
+#undef UNSEEN_SPECIMEN
+};
+
+enum outcome { GOOD, OTHER, NOT_SEEN, NOT_RUN, WRONG, OUTCOMES };
+static const char *const outcome_name[] = { "ok", "other", "-", "none", "WRONG" };
+
+struct run {
+	struct specimen s;
+	char name[128];         /* "race/cs102_plain" */
+	enum twin twin;
+	char report[64];        /* its file, while it runs */
+};
+
+struct all {
+	const char *build, *backend;
+	bool gpu;
+	FILE *log; /* or NULL */
+	char dir[32];
+	struct { struct run *at; size_t n, cap; } run;
+	struct side_job *job; /* one for each run */
+	unsigned count[OUTCOMES];
+};
+
+/* What a run left behind. */
+struct result {
+	struct seen_list seen;
+	bool any, checked;      /* anything above a note; all launches were checked */
+	char unchecked[320];    /* why not */
+	char said[512];         /* the program: "ran", "stopped: WHY" */
+};
+
+/* ---- what there is to run ---- */
+
+/* What chooses a schedule is for the executor. */
+static void add_options(struct text *t, const struct all *a, const char *options)
+{
+	char copy[sizeof ((struct specimen *)0)->options], *save, *word;
+
+	snprintf(copy, sizeof copy, "%s", options);
+	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		if (!a->gpu || !strncmp(word, "knob=", 5))
+			text_printf(t, "--%s ", word);
+}
+
+static char *command_of(const struct all *a, const struct run *r)
+{
+	struct text t = { 0 };
+
+	text_printf(&t, "timeout 120 %s/consan-run --backend=%s --gpu-global --gpu-memory=64 --jobs=2 "
+		"--no-source --report=%s ", a->build, a->backend, r->report);
+	add_options(&t, a, r->s.options);
+	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->build, r->s.path,
+		r->twin == RACY ? "racy" : "fixed");
+	return t.at;
+}
+
+static void add_specimen(struct all *a, const char *path, const char *name, int length)
+{
+	for (int twin = RACY; twin < NTWINS; twin++) {
+		struct run r = { .twin = twin };
+
+		specimen_read(&r.s, path);
+		if (twin == RACY && !r.s.twins) {
+			free(r.s.text);
+			continue;
+		}
+		snprintf(r.name, sizeof r.name, "%.*s", length, name);
+		snprintf(r.report, sizeof r.report, "%s/%zu.json", a->dir, a->run.n);
+		vec_push(&a->run, r);
+	}
+}
+
+/* Paths are g's. */
+static void list(struct all *a, const glob_t *g, const char *filter, unsigned part, unsigned parts)
+{
+	unsigned nth = 0;
+
+	for (size_t i = 0; i < g->gl_pathc; i++) {
+		const char *name = g->gl_pathv[i] + sizeof "tests/cases/" - 1;
+		const int length = (int)(strlen(name) - sizeof ".ptx" + 1);
+		char stem[128];
+
+		snprintf(stem, sizeof stem, "%.*s", length, name);
+		if (strstr(stem, filter) && ++nth % parts == part % parts)
+			add_specimen(a, g->gl_pathv[i], name, length);
+	}
+	a->job = base_alloc((a->run.n + 1) * sizeof *a->job);
+	for (size_t i = 0; i < a->run.n; i++)
+		a->job[i].command = command_of(a, &a->run.at[i]);
+}
+
+/* ---- what came of it ---- */
+
+static void take_coverage(struct result *r, const json_t *report)
+{
+	const json_t *rows = json_object_get(report, "coverage"), *row;
+	size_t i;
+
+	r->checked = json_array_size(rows) > 0;
+	snprintf(r->unchecked, sizeof r->unchecked, "%s", r->checked ? "" : "no launch was seen");
+	json_array_foreach(rows, i, row) {
+		const char *why = json_string_value(json_object_get(row, "unchecked"));
+
+		if (json_integer_value(json_object_get(row, "launches")) ==
+				json_integer_value(json_object_get(row, "checked")))
+			continue;
+		r->checked = false;
+		snprintf(r->unchecked, sizeof r->unchecked, "%s", why ? why : "not checked");
+	}
+}
+
+static struct result result_of(const struct run *run, const struct side_job *job)
+{
+	json_t *report = json_load_file(run->report, 0, NULL);
+	const char *said = strstr(job->output, "specimen: ");
+	struct result r = { .seen = seen_of_report(report) };
+
+	take_coverage(&r, report);
+	for (size_t i = 0; i < r.seen.n; i++)
+		r.any |= !r.seen.at[i].note;
+	if (said)
+		said += sizeof "specimen: " - 1;
+	snprintf(r.said, sizeof r.said, "%.*s", said ? (int)line_length(said) : 0, said ? said : "");
+	json_decref(report);
+	unlink(run->report);
+	return r;
+}
+
+/* ---- the judgement ---- */
+
+/* Is what is missing and what is too much foreseen by rehearsed.def? NULL: no. */
+static const char *why_rehearsed(const struct run *run, const struct result *r)
+{
+	char word[16];
+
+	for (size_t k = 0; k < ARRAY_SIZE(rehearsed); k++) {
+		const char *what = rehearsed[k].what;
+		bool all = !strcmp(rehearsed[k].specimen, run->name);
+
+		for (size_t i = 0; all && i < run->s.nexpect; i++) {
+			snprintf(word, sizeof word, "-%s", run->s.expect[i].code);
+			all = seen_meets(&r->seen, &run->s.expect[i], true) || has_word(what, strlen(what), word);
+		}
+		for (size_t i = 0; all && i < r->seen.n; i++) {
+			snprintf(word, sizeof word, "+%s", r->seen.at[i].code);
+			all = seen_foreseen(&r->seen.at[i], &run->s) || has_word(what, strlen(what), word);
+		}
+		if (all)
+			return rehearsed[k].why;
+	}
+	return NULL;
+}
+
+static const char *why_unseen(const char *name)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(unseen); k++)
+		if (!strcmp(unseen[k].specimen, name))
+			return unseen[k].why;
+	return NULL;
+}
+
+static enum outcome judge_found(const struct all *a, const struct run *run, const struct result *r,
+	struct text *why)
+{
+	struct text wrong = { 0 };
+	bool right = judge_racy(&run->s, &r->seen, true, &wrong);
+	const char *known = right ? NULL : why_rehearsed(run, r);
+
+	if (!known && !right && a->gpu && !r->any)
+		known = why_unseen(run->name);
+	if (!known && !right && a->gpu && !r->any && strstr(r->unchecked, "the GPU reported"))
+		known = "the GPU stops at it, and says only that";
+	if (!right)
+		text_printf(why, "%s", known ? known : wrong.at);
+	text_free(&wrong);
+	if (right && !r->checked && !strstr(r->unchecked, "until then was checked")) {
+		text_printf(why, "not checked: %s", r->unchecked);
+		return WRONG;
+	}
+	if (right || known)
+		return right ? GOOD : NOT_SEEN;
+	return a->gpu && r->any ? OTHER : WRONG;
+}
+
+static enum outcome judge(const struct all *a, const struct run *run, const struct result *r,
+	struct text *why)
+{
+	if (!strncmp(r->said, "not run: ", 9)) {
+		text_printf(why, "%s", r->said + 9);
+		return a->gpu ? NOT_RUN : WRONG;
+	}
+	if (run->twin == RACY)
+		return judge_found(a, run, r, why);
+	if (!judge_silent(&run->s, &r->seen, true))
+		text_printf(why, "the correct twin is not silent");
+	else if (strcmp(r->said, "ran"))
+		text_printf(why, "%s", *r->said ? r->said : "the program did not end");
+	else if (!r->checked)
+		text_printf(why, "not checked: %s", r->unchecked);
+	return why->n ? WRONG : GOOD;
+}
+
+static void one(void *user, size_t i)
+{
+	struct all *a = user;
+	struct run *run = &a->run.at[i];
+	struct side_job *job = &a->job[i];
+	struct result r = result_of(run, job);
+	struct text why = { 0 }, line = { 0 };
+	enum outcome o = judge(a, run, &r, &why);
+
+	text_printf(&line, "%-5s %-5s %-44s ", outcome_name[o], run->twin == RACY ? "racy" : "fixed",
+		run->name);
+	seen_print(&line, &r.seen);
+	if (why.n)
+		text_printf(&line, " (%s)", why.at);
+	if (o != GOOD)
+		printf("%s\n", line.at);
+	fflush(stdout);
+	if (a->log)
+		fprintf(a->log, "%s\n", line.at);
+	if (a->log && o != GOOD)
+		fprintf(a->log, "$ %s\nexits with %d\n%s\n", job->command, job->status, job->output);
+	a->count[o]++;
+	text_free(&why);
+	text_free(&line);
+	seen_free(&r.seen);
+	free(run->s.text);
+	free(job->command);
+	free(job->output);
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: specimens [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = { { "jobs", required_argument, NULL, 'j' },
+		{ "log", required_argument, NULL, 'l' }, { 0 } };
+	struct all a = { .dir = "/tmp/consan-specimens-XXXXXX" };
+	unsigned at_once = 0, part = 1, parts = 1;
+	glob_t g;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'j')
+			at_once = (unsigned)strtoul(optarg, NULL, 0);
+		else if (c != 'l' || !(a.log = fopen(optarg, "w")))
+			return usage();
+	}
+	argv += optind;
+	argc -= optind;
+	if (argc < 2 || (argc > 3 && (sscanf(argv[3], "%u/%u", &part, &parts) != 2 || !part || part > parts)))
+		return usage();
+	a.build = argv[0];
+	a.backend = argv[1];
+	a.gpu = !strcmp(a.backend, "gpu");
+	if (glob(SPECIMENS, 0, NULL, &g) || !mkdtemp(a.dir))
+		return usage();
+	list(&a, &g, argc > 2 ? argv[2] : "", part, parts);
+	side_run(a.job, a.run.n, at_once, one, &a);
+	printf("specimens: %zu runs: %u as expected, %u by another rule, %u not visible to this backend, "
+		"%u not run, %u wrong\n", a.run.n, a.count[GOOD], a.count[OTHER], a.count[NOT_SEEN],
+		a.count[NOT_RUN], a.count[WRONG]);
+	if (a.log)
+		fclose(a.log);
+	rmdir(a.dir);
+	globfree(&g);
+	free(a.job);
+	vec_free(&a.run);
+	return a.count[WRONG] || !a.count[GOOD];
+}
