@@ -2,6 +2,16 @@
  * write, tensor maps. What a copy does is told by its own record, which follows. */
 #include "events.h"
 
+/* What a store leaves behind is not recorded, but where maps are is known: as the
+ * executor tells it, one changes by a store to its front. */
+static void tell_stored_maps(struct dcluster *c, uint32_t warp, const struct record *r,
+	const uint64_t at[32])
+{
+	for EACH_LANE(l, r->lanes)
+		if (maps_hold(&c->job->maps, at[l]))
+			tell_map(c, warp, r->site, 1u << l, EVM_WRITE, at[l], 0);
+}
+
 static void tell_global_access(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
@@ -16,6 +26,8 @@ static void tell_global_access(struct dcluster *c, uint32_t warp, const struct r
 	refused_global(c, warp, r, &e, at);
 	record_place(&e, at);
 	emit(c, &e);
+	if (e.mode == EVM_WRITE && c->job->maps.n)
+		tell_stored_maps(c, warp, r, at);
 }
 
 /* Lane by lane, as a warp's lanes need not have recorded together. */

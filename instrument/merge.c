@@ -14,7 +14,7 @@
 
 /* ---- reading ---- */
 
-static unsigned units(const struct site_info *s, bool affine, uint32_t lanes)
+unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes)
 {
 	if (s->plan.class == PLAN_ADDRESS && s->phase != PHASE_BATCH)
 		return affine ? 1 : 9;
@@ -66,7 +66,7 @@ static void take(struct dcluster *c, struct stream *s, struct record *r)
 	r->base = s->next[3];
 	r->key = c->job->l->tickets && info->sync ? s->next[3] : s->clock;
 	r->words = s->next + 4;
-	s->next += 4 * units(info, r->affine, r->lanes);
+	s->next += 4 * record_units(info, r->affine, r->lanes);
 	s->ahead &= !info->sync;
 	look(c, s);
 	c->result.records++;
@@ -93,7 +93,7 @@ static void look_ahead(struct dcluster *c, struct stream *s)
 			s->ahead_key = c->job->l->tickets ? at.next[3] : at.clock;
 			break;
 		}
-		at.next += 4 * units(info, *at.next & RECORD_AFFINE, at.next[1]);
+		at.next += 4 * record_units(info, *at.next & RECORD_AFFINE, at.next[1]);
 	}
 	c->result = counted;
 }
@@ -656,6 +656,7 @@ static void run_todo(struct job *j)
 	j->info = info;
 	j->batch = batch;
 	j->seen = base_alloc(l->code->site.n + 1);
+	maps_find(j);
 	for (uint32_t k = 0; j->shares > 1 && k < j->ntodo; k++)
 		order_chunks(j, j->todo[k]); /* before several threads read them */
 	if (n > work)
@@ -674,6 +675,7 @@ static void run_todo(struct job *j)
 	for (unsigned k = 1; k < n; k++)
 		crew_wait(&task[k]);
 	j->result.sites_executed = executed(l->code, j->seen);
+	maps_drop(j);
 	free(j->seen);
 	free(batch);
 	free(info);

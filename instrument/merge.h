@@ -84,10 +84,19 @@ struct model {                 /* of an mbarrier */
 	size_t done;               /* of these, have */
 };
 
+/* Where tensor copies of the launch find maps in global memory: a table by hash,
+ * 0 where there is none. */
+struct map_set {
+	uint64_t low, high;        /* the first, the last */
+	uint64_t *at;
+	uint32_t n, cap;
+};
+
 struct job {
 	const struct decode_launch *l;
 	const struct site_info *info;
 	const struct batch_info *batch; /* of each of code->batch */
+	struct map_set maps;
 	uint8_t *seen;             /* sites, set by all threads */
 	uint32_t nclusters, nctas, nwarps;
 	const struct record_chunk **chunk; /* by cluster, stream, clock */
@@ -126,6 +135,17 @@ struct dcluster {
 				      lanes, which no two share; NULL: it did */
 	struct decode_result result;
 };
+
+/* ---- merge.c ---- */
+/* Of a record, with the one at its front. */
+unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes);
+
+/* ---- maps.c ---- */
+/* As a store comes before the copy that names the map, all are looked for before
+ * the launch is decoded; none, unless accesses to global memory were recorded. */
+void maps_find(struct job *j);
+bool maps_hold(const struct map_set *m, uint64_t addr);
+void maps_drop(struct job *j);
 
 /* ---- decode.c ---- */
 void decode_begin(struct dcluster *c);

@@ -39,6 +39,9 @@
 #define RECORD_SYMBOLS_AT 32u
 #define RECORD_SYMBOLS 500u
 #define RECORD_PARAMS_AT 2048u
+/* ... and whoever copies through a tensor map that is none of these says so by
+ * a 1, if accesses to global memory are recorded. */
+#define RECORD_MAPS_AT 2056u
 /* What is added to a place in the parameters that stands for an address. */
 #define RECORD_PARAM (1ull << 63)
 

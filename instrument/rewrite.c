@@ -121,6 +121,12 @@ static void map_address(struct writer *w, const struct ptx_operand *o, const cha
 			"\tsub.s64 %%cs_d, %%cs_e, %%cs_d;\n\tsetp.lt.u64 %%cs_q, %%cs_d, %zu;\n"
 			"\t@%%cs_q or.b64 %%cs_e, %%cs_d, 0x%llx;\n", w->f->param[0].name, w->f->param_bytes,
 			(unsigned long long)RECORD_PARAM);
+	else if (w->r->global)
+		text_printf(t, "\tsetp.ne.u32 %%cs_q, 0, 0;\n");
+	if (w->r->global)
+		text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
+			"\tsetp.eq.or.u64 %%cs_q, %%cs_d, 0, %%cs_q;\n"
+			"\t@!%%cs_q st.global.b32 [%%cs_d+%u], 1;\n", w->r->number, RECORD_MAPS_AT);
 	text_printf(t, "\tmov.b64 {%s%u, %s%u}, %%cs_e;\n", prefix, k, prefix, k + 1);
 }
 

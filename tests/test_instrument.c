@@ -191,7 +191,7 @@ static void assemble(const char *path)
 	unlink(out);
 }
 
-/* NVIDIA's assembler takes what was put around calls. */
+/* NVIDIA's assembler takes what was put around calls and copies. */
 Test(instrument, assembled, .timeout = 120)
 {
 	glob_t all;
@@ -199,6 +199,7 @@ Test(instrument, assembled, .timeout = 120)
 	if (shell("ptxas --version"))
 		cr_skip_test("no ptxas");
 	cr_assert_eq(glob("tests/cases/calls/*.ptx", 0, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/async/cs307_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	for (size_t k = 0; k < all.gl_pathc; k++)
 		assemble(all.gl_pathv[k]);
 	globfree(&all);
