@@ -376,9 +376,8 @@ $(BUILD)/tests/test_fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BU
 $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUILD)/%) \
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
-$(BUILD)/tests/gpu/twins: tests/gpu/twins.c tests/shell.h tests/gpu/unseen.def
-	@mkdir -p $(@D)
-	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
+$(BUILD)/tests/gpu/twins: $(BUILD)/tests/gpu/twins.o $(BUILD)/tests/gpu/side.o $(BUILD)/libconsan.a
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<

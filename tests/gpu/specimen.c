@@ -1,6 +1,7 @@
 /* specimen: one twin of a specimen of tests/cases/ as a CUDA program that knows nothing of
  * consan: `specimen FILE racy|fixed`. Says how far it came, in one line:
- *   specimen: ran | specimen: not run: WHY | specimen: stopped: WHY
+ *   specimen: ran | refused: WHY | stopped: WHY | failed: WHY
+ * refused: the driver does not take the kernel; failed: what goes before did not work.
  * Judges nothing: specimens.c does. */
 #include "../specimen.h"
 
@@ -23,7 +24,7 @@ static _Noreturn void end(const char *how, const char *what, CUresult error, con
 static void must(CUresult error, const char *what)
 {
 	if (error)
-		end("not run", what, error, "");
+		end("failed", what, error, "");
 }
 #define MUST(call, ...) must(call(__VA_ARGS__), #call)
 
@@ -56,7 +57,7 @@ static CUfunction load(const char *text)
 	CUresult error = cuModuleLoadDataEx(&module, text, 2, option, value);
 
 	if (error)
-		end("not run", "the driver does not assemble it", error, log);
+		end("refused", "the driver does not assemble it", error, log);
 	MUST(cuModuleEnumerateFunctions, &f, 1, module);
 	return f;
 }
@@ -86,7 +87,7 @@ static void launch(const struct specimen *s, CUfunction f, void **args)
 		}
 		error = cuLaunchKernelEx(&c, f, args, NULL);
 		if (error)
-			end(i ? "stopped" : "not run", "cuLaunchKernelEx", error, "");
+			end(i ? "stopped" : "refused", "cuLaunchKernelEx", error, "");
 	}
 	error = cuStreamSynchronize(c.hStream);
 	if (error)

@@ -75,7 +75,7 @@ static char *command_of(const struct all *a, const struct run *r)
 {
 	struct text t = { 0 };
 
-	text_printf(&t, "timeout 120 %s/consan-run --backend=%s --gpu-global --gpu-memory=64 --jobs=2 "
+	text_printf(&t, "timeout 120 %s/consan-run --backend=%s --gpu-global --gpu-memory=256 --jobs=2 "
 		"--no-source --report=%s ", a->build, a->backend, r->report);
 	add_options(&t, a, r->s.options);
 	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->build, r->s.path,
@@ -214,7 +214,7 @@ static enum outcome judge_found(const struct all *a, const struct run *run, cons
 static enum outcome judge(const struct all *a, const struct run *run, const struct result *r,
 	struct text *why)
 {
-	if (!strncmp(r->said, "not run: ", 9)) {
+	if (!strncmp(r->said, "refused: ", 9)) {
 		text_printf(why, "%s", r->said + 9);
 		return a->gpu ? NOT_RUN : WRONG;
 	}
@@ -250,6 +250,8 @@ static void one(void *user, size_t i)
 		fprintf(a->log, "%s\n", line.at);
 	if (a->log && o != GOOD)
 		fprintf(a->log, "$ %s\nexits with %d\n%s\n", job->command, job->status, job->output);
+	if (a->log)
+		fflush(a->log);
 	a->count[o]++;
 	text_free(&why);
 	text_free(&line);
