@@ -36,7 +36,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		return;
 	}
 	if (s->phase == PHASE_GLOBAL) {
-		tell_global(c, warp, r);
+		if (ptx_effect_of((enum ptx_op)s->insn->op) == EF_GRID)
+			tell_grid(c, warp, r);
+		else
+			tell_global(c, warp, r);
 		return;
 	}
 	switch (ptx_effect_of((enum ptx_op)s->insn->op)) {

@@ -77,6 +77,7 @@ void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r);
 /* Threads of the cluster that have not exited. */
 uint32_t cluster_live(const struct dcluster *c);
 void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r);
+void tell_grid(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes);
 void tell_other(struct dcluster *c, uint32_t warp, const struct record *r);
 

@@ -22,7 +22,7 @@
 	CALL(cuMemsetD8) CALL(cuMemsetD8Async) \
 	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \
 	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemSetAccess) \
-	CALL(cuMemAllocHost) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
+	CALL(cuMemAllocHost) CALL(cuStreamGetId) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuLibraryLoadFromFile) CALL(cuModuleGetFunction) CALL(cuLaunchKernel)
 
@@ -127,11 +127,12 @@ struct inject_launch {
 	uint32_t grid[3], block[3], cluster[3], shared;
 	CUstream stream;
 	void **params, **extra;
-	bool cooperative;
+	bool cooperative, programmatic;
 	/* filled by inject_before() */
 	struct gpu_module *module;
 	CUmodule loaded;
 	CUcontext context;
+	uint64_t queue;            /* the stream, as consan_launch.queue */
 	const struct inject_pool *pool;
 	CUdeviceptr variable;
 	uint32_t shared_all, nregs;

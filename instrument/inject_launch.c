@@ -68,9 +68,17 @@ static bool prepare(struct inject_launch *l)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
 }
 
+/* A handle may be another stream's later, or each thread's own. */
+static uint64_t queue_of(CUstream s)
+{
+	unsigned long long id;
+
+	return cu.p_cuStreamGetId && !cu.p_cuStreamGetId(s, &id) ? id : (uintptr_t)s;
+}
+
 static bool unchecked(struct inject_launch *l, const char *why)
 {
-	gpu_unchecked(inject_session(), l->kernel ? l->kernel : l->name ? l->name : "?", why);
+	gpu_unchecked(inject_session(), l->kernel ? l->kernel : l->name ? l->name : "?", l->queue, why);
 	free(l->kernel);
 	l->kernel = NULL;
 	l->module = NULL;
@@ -89,6 +97,7 @@ static bool ready(struct inject_launch *l)
 	if (!name && cu.p_cuFuncGetName)
 		cu.p_cuFuncGetName(&name, l->function);
 	l->kernel = base_strdup(name ? name : "?");
+	l->queue = queue_of(l->stream);
 	choose_cluster(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
 	l->start = inject_now();
@@ -190,6 +199,8 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	g->nregs = l->nregs;
 	g->sm = gpu_module_sm(l->module);
 	g->tickets = l->tickets;
+	g->queue = l->queue;
+	g->programmatic = l->programmatic;
 	g->map = inject_find_map;
 	g->memory = find_memory;
 	memcpy(g->grid, l->grid, sizeof g->grid);
@@ -213,7 +224,7 @@ static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, stru
 	head = asked ? facts.head : inject_fetch(RECORD_CHUNK_BYTES);
 	t->facts = inject_now();
 	if (!head) {
-		gpu_unchecked(inject_session(), l->kernel, "its records could not be copied from the GPU");
+		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
 		return false;
 	}
 	g->dropped = head->dropped;
@@ -223,7 +234,7 @@ static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, stru
 	if (!g->pool)
 		g->pool = whole(all, &g->chunks);
 	if (!g->pool)
-		gpu_unchecked(inject_session(), l->kernel, "no host memory for its records");
+		gpu_unchecked(inject_session(), l->kernel, l->queue, "no host memory for its records");
 	t->copied = inject_now();
 	return g->pool;
 }
@@ -265,7 +276,7 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	snprintf(why, sizeof why, "the GPU reported %s in this launch%s", error,
 		head ? "" : ", and its records could not be saved");
 	if (!head) {
-		gpu_unchecked(inject_session(), l->kernel, why);
+		gpu_unchecked(inject_session(), l->kernel, l->queue, why);
 		return;
 	}
 	g.dropped = head->dropped;
@@ -320,7 +331,7 @@ void inject_after(struct inject_launch *l, CUresult r)
 	} else if (l->wanted) {
 		check(l, true);
 	} else {
-		gpu_skip(inject_session(), l->kernel);
+		gpu_skip(inject_session(), l->kernel, l->queue);
 	}
 	/* a graph may run the kernel again, unwatched */
 	if (!r)

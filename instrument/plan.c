@@ -394,6 +394,14 @@ static bool global_copy(const struct ptx_insn *i, struct plan *p)
 	return p->nvalues;
 }
 
+/* What of another grid is over. */
+static bool grid(const struct ptx_insn *i, struct plan *p)
+{
+	p->after = i->op == OP_griddepcontrol_wait;
+	p->before = i->op == OP_griddepcontrol_launch_dependents;
+	return p->before || p->after;
+}
+
 bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
 	(void)f;
@@ -403,6 +411,8 @@ bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct p
 		return global_access(i, p);
 	case EF_CP_ASYNC: case EF_BULK:
 		return global_copy(i, p);
+	case EF_GRID:
+		return grid(i, p);
 	default:
 		return false;
 	}

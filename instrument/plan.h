@@ -44,7 +44,7 @@ struct plan {
 /* False: nothing is recorded of it. */
 bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
 /* What is recorded of its global side, if that is wanted, in a record of its own:
- * an access itself, or where a copy reads or writes. `generic`: only where the
+ * an access itself, where a copy reads or writes, or that it is griddepcontrol. `generic`: only where the
  * address lies in global memory. `poll`: not while it reads what it read before. */
 bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
 /* What is recorded of mapa, in a record of its own, only where the cluster has no CTA

@@ -255,6 +255,14 @@ void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
 		cluster_arrivals(c, (uint32_t)__builtin_popcount(r->lanes));
 }
 
+void tell_grid(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	struct event e = record_event(c, warp, r->site, EV_GRIDDEP, r->lanes);
+
+	e.mode = record_site(c, r->site)->insn->op == OP_griddepcontrol_launch_dependents;
+	emit(c, &e);
+}
+
 void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
 {
 	struct dwarp *w = &c->warp[warp];

@@ -143,7 +143,7 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
 		.shared_static = (end ? end : l->shared) - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = l->nregs, .sm = l->sm, .symbols = symbols, .nsymbols = f->nsymbols,
-		.apart = !f->hands_over };
+		.queue = l->queue, .programmatic = l->programmatic, .apart = !f->hands_over };
 
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
@@ -321,6 +321,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	struct decode_result *r)
 {
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
+	const bool once = config->memory && check_memory_overlaps(config->memory, &config->launch);
 	struct check_config quiet = *config;
 
 	quiet.found = NULL;
@@ -335,7 +336,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	cost->again = f->shares && !f->check;
 	f->shares = 0;
 	if (!f->check) {
-		d->exact = f->c->save || f->c->banks || (cost->again && !d->skip);
+		d->exact = once || f->c->save || f->c->banks || (cost->again && !d->skip);
 		f->check = check_open(d->exact && !d->skip ? config : &quiet);
 		decode_run(d, r);
 	}
@@ -349,8 +350,20 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	d->exact = true;
 	cost->again = true;
 	check_close(f->check);
+	if (config->memory) /* what this very launch did is not of a grid before it */
+		check_memory_idle(config->memory, config->launch.queue, false);
 	f->check = check_open(config);
 	decode_run(d, r);
+}
+
+/* What outlives a launch. Where records are missing, a wait may be, too. */
+static struct check_memory *memory_for(struct consan *c, const struct gpu_launch *l)
+{
+	bool freed = __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL);
+
+	if (freed || l->dropped)
+		check_memory_idle(c->memory, l->queue, freed);
+	return l->module->code->global && !l->dropped ? c->memory : NULL;
 }
 
 void gpu_check(struct consan *c, const struct gpu_launch *l)
@@ -373,10 +386,11 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	if (!f)
 		return;
 	if (f->refused) {
-		gpu_unchecked(c, l->kernel, f->refused);
+		gpu_unchecked(c, l->kernel, l->queue, f->refused);
 		return;
 	}
 	pthread_mutex_lock(&c->launching);
+	config.memory = memory_for(c, l);
 	if (f->unrecorded && !c->opt.no_global && !l->module->told) {
 		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this backend; "
 			"--gpu-global checks them, --no-global says that they need not be");
@@ -405,6 +419,8 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
 	check_close(flight.check);
+	if (!l->ended)
+		check_memory_idle(c->memory, l->queue, false);
 	if (c->save)
 		event_writer_launch_end(c->save, &config.launch, UINT32_MAX, "");
 	record.state = LAUNCH_DONE;
@@ -506,11 +522,12 @@ bool gpu_wants(struct consan *c, const char *kernel)
 	return yes;
 }
 
-void gpu_skip(struct consan *c, const char *kernel)
+void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
 {
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
+	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;
 	v->skipped++;
@@ -518,16 +535,22 @@ void gpu_skip(struct consan *c, const char *kernel)
 	pthread_mutex_unlock(&c->launching);
 }
 
-void gpu_unchecked(struct consan *c, const char *kernel, const char *why)
+void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const char *why)
 {
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
+	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;
 	snprintf(v->unchecked, sizeof v->unchecked, "%s", why);
 	results_coverage(c->records, v);
 	pthread_mutex_unlock(&c->launching);
+}
+
+void gpu_idle(struct consan *c)
+{
+	__atomic_store_n(&c->freed, true, __ATOMIC_RELEASE);
 }
 
 double gpu_timeout(const struct consan *c)

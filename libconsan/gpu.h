@@ -51,6 +51,9 @@ struct gpu_launch {
 	bool tickets;
 	bool ended;                /* false: it was stopped, --timeout */
 	const char *fault;         /* ... or by the GPU: what it said */
+	uint64_t queue;            /* its stream */
+	bool programmatic;         /* it may begin before the launch before it in its stream
+				      has ended */
 	const void *params;        /* the parameter block */
 	const uint8_t *skip;       /* clusters whose records are not in the pool, as
 				      others recorded the same; NULL: all are there */
@@ -85,10 +88,13 @@ void gpu_stand_by(const struct consan *c);
 void gpu_expect(struct consan *c, const struct gpu_launch *l);
 /* Decodes and checks; what is found and covered goes to the session's records. */
 void gpu_check(struct consan *c, const struct gpu_launch *l);
-/* A launch that ran without being looked at. */
-void gpu_skip(struct consan *c, const char *kernel);
+/* A launch, in this stream, that ran without being looked at. */
+void gpu_skip(struct consan *c, const char *kernel, uint64_t queue);
 /* ... that should have been looked at: why it was not. */
-void gpu_unchecked(struct consan *c, const char *kernel, const char *why);
+void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const char *why);
+/* No launch so far is known to be still running: something was waited for. From any
+ * thread, also while a launch is being checked. */
+void gpu_idle(struct consan *c);
 /* Of a session that ends. */
 void gpu_shares_close(struct consan *c);
 /* libconsan/gpu_rehearse.c: the launch on the executor, recorded as on a GPU. */

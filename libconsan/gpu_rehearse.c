@@ -89,7 +89,7 @@ static void check(struct consan *c, const struct consan_launch *l, const void *p
 		.memory = l->cooperative ? NULL : find_memory,
 		.fault = r->status == EXEC_FAULT || r->status == EXEC_TRAP ? "the kernel faulted"
 			: r->status == EXEC_STOPPED ? "it was stopped" : NULL,
-		.ended = r->status == EXEC_OK };
+		.ended = r->status == EXEC_OK, .queue = l->queue, .programmatic = l->programmatic };
 
 	memcpy(g.grid, x->grid, sizeof g.grid);
 	memcpy(g.block, x->block, sizeof g.block);
@@ -148,11 +148,11 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 	pthread_mutex_destroy(&print.lock);
 	if (r.status == EXEC_BAD_LAUNCH || r.status == EXEC_UNSUPPORTED) {
 		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col, "%s", r.err.text);
-		gpu_unchecked(c, l->kernel->info.name, r.err.text);
+		gpu_unchecked(c, l->kernel->info.name, l->queue, r.err.text);
 	} else if (wanted) {
 		check(c, l, params, (const char *)pool, chunks, at->tickets, &x, &r);
 	} else {
-		gpu_skip(c, l->kernel->info.name);
+		gpu_skip(c, l->kernel->info.name, l->queue);
 	}
 	exec_mem_remove(pool);
 	munmap(pool, bytes);

@@ -29,7 +29,8 @@ struct consan {
 	struct options opt;
 	struct check_policy policy;
 	struct check_memory *memory;
-	bool freed;               /* device memory was, since the last launch: atomic */
+	bool freed;               /* device memory was, or something was waited for, since
+				     the last launch: atomic */
 	pthread_mutex_t launching; /* one launch at a time: device order */
 	pthread_mutex_t showing;   /* views; taken in this order */
 	pthread_mutex_t lock;      /* everything below */

@@ -27,6 +27,9 @@ void check_policy_strict(struct check_policy *p);
 struct check_memory;
 struct check_memory *check_memory_open(void);
 void check_memory_close(struct check_memory *m); /* NULL is fine */
+/* Does this launch begin while grids before may still run? Then they are in the
+ * shadow of its check, and it can be checked but once. */
+bool check_memory_overlaps(struct check_memory *m, const struct launch_info *l);
 /* Between launches: no grid of this queue (of all: of any) is still running. */
 void check_memory_idle(struct check_memory *m, uint64_t queue, bool all);
 

@@ -58,6 +58,16 @@ static struct chain *chain_of(struct grid_table *t, uint64_t queue)
 	return NULL;
 }
 
+bool grid_table_has(struct grid_table *t, uint64_t queue)
+{
+	bool has;
+
+	pthread_mutex_lock(&t->lock);
+	has = chain_of(t, queue);
+	pthread_mutex_unlock(&t->lock);
+	return has;
+}
+
 /* More than there are clusters, in whatever sizes. */
 static uint64_t cluster_numbers(const struct launch_info *l)
 {

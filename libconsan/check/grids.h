@@ -45,6 +45,8 @@ struct grid_table *check_memory_grids(struct check_memory *m);
 /* Nothing of this queue (of all: any) runs any more. */
 void grid_table_end(struct grid_table *t, uint64_t queue, bool all);
 
+bool grid_table_has(struct grid_table *t, uint64_t queue);
+
 /* Opens the launch's shadow of global memory: that of the grids before, if it may
  * overlap with them. */
 void grids_begin(struct check *k);

@@ -62,6 +62,11 @@ struct grid_table *check_memory_grids(struct check_memory *m)
 	return m->grids;
 }
 
+bool check_memory_overlaps(struct check_memory *m, const struct launch_info *l)
+{
+	return l->programmatic && grid_table_has(m->grids, l->queue);
+}
+
 void check_memory_idle(struct check_memory *m, uint64_t queue, bool all)
 {
 	grid_table_end(m->grids, queue, all);
