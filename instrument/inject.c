@@ -115,6 +115,7 @@ static bool open_driver(void)
 static struct {
 	__typeof__(&cuptiSubscribe) subscribe;
 	__typeof__(&cuptiEnableCallback) enable;
+	__typeof__(&cuptiEnableDomain) enable_all;
 	__typeof__(&cuptiGetResultString) text;
 } cupti;
 
@@ -255,6 +256,8 @@ static void describe(struct inject_launch *l, CUpti_CallbackId id, const CUpti_C
 		for (unsigned k = 0; k < c->numAttrs; k++) {
 			if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
 				l->cooperative = c->attrs[k].value.cooperative;
+			if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+				l->programmatic = c->attrs[k].value.programmaticStreamSerializationAllowed;
 			if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
 				memcpy(l->cluster, (uint32_t[]){ c->attrs[k].value.clusterDim.x,
 					c->attrs[k].value.clusterDim.y, c->attrs[k].value.clusterDim.z },
@@ -430,7 +433,7 @@ static const CUpti_CallbackId watched[] = {
 	CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress,
 };
 
-/* Only if accesses to global memory are recorded. */
+/* Only if accesses to global memory are recorded; then others are heard of, too. */
 static const CUpti_CallbackId watched_memory[] = {
 	CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
 	CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz,
@@ -439,19 +442,35 @@ static const CUpti_CallbackId watched_memory[] = {
 	CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync, CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz,
 };
 
+static bool handled(CUpti_CallbackId id)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(watched); k++)
+		if (watched[k] == id)
+			return true;
+	for (size_t k = 0; k < ARRAY_SIZE(watched_memory); k++)
+		if (watched_memory[k] == id)
+			return true;
+	return false;
+}
+
 static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 	const void *data)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	const CUpti_CallbackData *d = data;
 
 	(void)user;
 	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || inject_busy || !session || owner != getpid())
+		return;
+	if (d->callbackSite == CUPTI_API_ENTER && !inject_passes(d->functionName))
+		gpu_idle(session);
+	if (!handled(id))
 		return;
 	inject_busy = true;
 	/* a capture of the program's is not to end by what we ask of the driver */
 	if (cu.p_cuThreadExchangeStreamCaptureMode)
 		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
-	on_call(id, data);
+	on_call(id, d);
 	if (cu.p_cuThreadExchangeStreamCaptureMode)
 		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
 	inject_busy = false;
@@ -471,8 +490,9 @@ static bool subscribe(void)
 	}
 	cupti.subscribe = (__typeof__(cupti.subscribe))dlsym(lib, "cuptiSubscribe");
 	cupti.enable = (__typeof__(cupti.enable))dlsym(lib, "cuptiEnableCallback");
+	cupti.enable_all = (__typeof__(cupti.enable_all))dlsym(lib, "cuptiEnableDomain");
 	cupti.text = (__typeof__(cupti.text))dlsym(lib, "cuptiGetResultString");
-	if (!cupti.subscribe || !cupti.enable || !cupti.text)
+	if (!cupti.subscribe || !cupti.enable || !cupti.enable_all || !cupti.text)
 		return false;
 	r = cupti.subscribe(&handle, callback, NULL);
 	if (r) {
@@ -484,8 +504,8 @@ static bool subscribe(void)
 	}
 	for (size_t k = 0; k < ARRAY_SIZE(watched); k++)
 		cupti.enable(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, watched[k]);
-	for (size_t k = 0; gpu_global(session) && k < ARRAY_SIZE(watched_memory); k++)
-		cupti.enable(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, watched_memory[k]);
+	if (gpu_global(session)) /* which launches overlap depends on every call between them */
+		cupti.enable_all(1, handle, CUPTI_CB_DOMAIN_DRIVER_API);
 	return true;
 }
 

@@ -119,6 +119,10 @@ const void *inject_rescue(const struct inject_pool *pool, size_t *bytes);
 /* close() and -1. */
 void inject_close(int *file);
 
+/* ---- inject_calls.c ---- */
+/* May two launches overlap with this call of the driver between them? */
+bool inject_passes(const char *call);
+
 /* ---- inject_launch.c ---- */
 
 struct inject_launch {

@@ -40,6 +40,27 @@ __global__ void turn(const int *in, int *out, enum what what, volatile int *flag
 		;
 }
 
+/* What turn does, in two grids of which the second may begin early. */
+__global__ void copy(const int *in, int *out)
+{
+	const int at = blockIdx.x * N + threadIdx.x;
+
+	out[at] = in[at];
+	cudaTriggerProgrammaticLaunchCompletion();
+}
+
+__global__ void turn_behind(int *out, bool wait)
+{
+	__shared__ int tile[N];
+	const int t = threadIdx.x, at = blockIdx.x * N + t;
+
+	if (wait)
+		cudaGridDependencySynchronize();
+	tile[t] = out[at];
+	__syncthreads();
+	out[at] = tile[N - 1 - t];
+}
+
 static int *in, *out, *flag;
 
 static int begin(int n)
@@ -113,6 +134,30 @@ static int threads()
 	for (auto &x : t)
 		x.join();
 	return right(8);
+}
+
+/* wait: the second grid does; otherwise the host may, between the two. */
+static int dependent(bool wait, bool host_waits)
+{
+	cudaLaunchAttribute early = {};
+	cudaLaunchConfig_t c = {};
+	cudaStream_t s;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaStreamCreate(&s));
+	early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	early.val.programmaticStreamSerializationAllowed = 1;
+	c.gridDim = BLOCKS;
+	c.blockDim = N;
+	c.stream = s;
+	c.attrs = &early;
+	c.numAttrs = 1;
+	copy<<<BLOCKS, N, 0, s>>>(in, out);
+	if (host_waits)
+		GOOD(cudaStreamSynchronize(s));
+	GOOD(cudaLaunchKernelEx(&c, turn_behind, out, wait));
+	return right(1);
 }
 
 /* Captured once, launched three times. */
@@ -218,13 +263,16 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "hang")) return plain(HANG);
 	if (!strcmp(mode, "streams")) return streams();
 	if (!strcmp(mode, "threads")) return threads();
+	if (!strcmp(mode, "dependent")) return dependent(true, false);
+	if (!strcmp(mode, "dependent-race")) return dependent(false, false);
+	if (!strcmp(mode, "dependent-synced")) return dependent(false, true);
 	if (!strcmp(mode, "graph")) return graph(CLEAN);
 	if (!strcmp(mode, "graph-race")) return graph(RACE);
 	if (!strcmp(mode, "memory")) return memory();
 	if (!strcmp(mode, "file")) return file(false, 1);
 	if (!strcmp(mode, "file-race")) return file(false, 0);
 	if (!strcmp(mode, "library-file")) return file(true, 1);
-	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|graph|graph-race|memory|"
-		"file|file-race|library-file\n");
+	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|dependent|"
+		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file\n");
 	return 2;
 }

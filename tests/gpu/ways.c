@@ -1,6 +1,6 @@
 /* ways: how consan fares with a program that uses the GPU in many ways (user.cu),
  * under a backend that instruments: `ways BUILD BACKEND`. Each row says what the
- * program and the report must say. */
+ * program and the report must say; global: with --gpu-global. */
 #include "../shell.h"
 
 #include <stdbool.h>
@@ -8,23 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *mode; bool rehearse; int status; const char *says[3]; } row[] = {
-	{ "clean", true, 0, { "user: right", "1 of 1 kernel checked" } },
-	{ "race", true, 66, { "CS102", "1 of 1 kernel checked" } },
+static const struct {
+	const char *mode;
+	bool rehearse, global;
+	int status;
+	const char *says[3];
+} row[] = {
+	{ "clean", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "race", true, false, 66, { "CS102", "1 of 1 kernel checked" } },
 	/* without a wait between launches, from streams that do not wait for the default one */
-	{ "streams", true, 0, { "user: right", "1 of 1 kernel checked" } },
-	{ "threads", true, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "streams", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "threads", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
+	/* grids that may overlap */
+	{ "dependent", true, true, 0, { "user: right", "2 of 2 kernels checked" } },
+	{ "dependent-race", true, true, 66, { "user: right", "CS118", "may still be running" } },
+	{ "dependent-synced", true, true, 0, { "user: right", "2 of 2 kernels checked" } },
 	/* what was recorded before the kernel was stopped is checked */
-	{ "fault", true, 66, { "CS102", "until then was checked" } },
-	{ "trap", true, 66, { "CS102", "CS905", "until then was checked" } },
-	{ "hang", true, 66, { "CS705" } },
+	{ "fault", true, false, 66, { "CS102", "until then was checked" } },
+	{ "trap", true, false, 66, { "CS102", "CS905", "until then was checked" } },
+	{ "hang", true, false, 66, { "CS705" } },
 	/* a graph runs, and is said not to be looked at */
-	{ "graph", false, 67, { "user: right", "captured into a graph", "launches graphs" } },
+	{ "graph", false, false, 67, { "user: right", "captured into a graph", "launches graphs" } },
 	/* modules that are read from files */
-	{ "file", true, 0, { "user: right", "1 of 1 kernel checked" } },
-	{ "file-race", true, 66, { "CS102", "1 of 1 kernel checked" } },
-	{ "library-file", true, 0, { "user: right", "1 of 1 kernel checked" } },
-	{ "memory", false, 0, { "user: right", "as there was no more", "1 of 1 kernel checked" } },
+	{ "file", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "file-race", true, false, 66, { "CS102", "1 of 1 kernel checked" } },
+	{ "library-file", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "memory", false, false, 0, { "user: right", "as there was no more", "1 of 1 kernel checked" } },
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -60,7 +69,8 @@ int main(int argc, char **argv)
 		if (!row[k].rehearse && strcmp(argv[2], "gpu"))
 			continue;
 		right = row[k].status == shell("timeout 120 %s/consan-run --backend=%s --timeout=2 --no-source "
-			"--print-level=info %s/tests/gpu/user %s 2>&1", argv[1], argv[2], argv[1], row[k].mode);
+			"--print-level=info %s %s/tests/gpu/user %s 2>&1", argv[1], argv[2],
+			row[k].global ? "--gpu-global" : "", argv[1], row[k].mode);
 		for (size_t i = 0; i < 3 && row[k].says[i]; i++)
 			right &= says(row[k].says[i]);
 		printf("%-5s ways: %s\n%s", right ? "ok" : "BAD", row[k].mode, right ? "" : output);
