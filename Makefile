@@ -381,10 +381,10 @@ $(BUILD)/tests/gpu/twins: $(BUILD)/tests/gpu/twins.o $(BUILD)/tests/gpu/side.o $
 $(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
-# no library but the driver's
-$(BUILD)/tests/gpu/specimen.o: CFLAGS_ALL += -isystem $(CUDA_HOME)/include
-$(BUILD)/tests/gpu/specimen: $(BUILD)/tests/gpu/specimen.o $(BUILD)/tests/specimen.o $(BUILD)/libconsan.a
-	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(CUDA_LINK)
+# a CUDA program like any other: no library but the driver's, and never under a sanitizer
+$(BUILD)/tests/gpu/specimen: tests/gpu/specimen.c tests/specimen.c libconsan/base.c tests/specimen.h libconsan/base.h
+	@mkdir -p $(@D)
+	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -isystem $(CUDA_HOME)/include -o $@ $(filter %.c,$^) $(CUDA_LINK)
 $(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/side.c tests/specimen.c \
 		tests/judge.c) $(BUILD)/libconsan.a | $(BUILD)/tests/gpu/specimen
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
@@ -392,7 +392,7 @@ $(BUILD)/tests/gpu/user: tests/gpu/user.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
 $(BUILD)/tests/test_instrument $(BUILD)/tests/test_refusals: | $(BUILD)/tests/cases $(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user \
-		$(BUILD)/tests/gpu/specimens $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+		$(BUILD)/tests/gpu/specimens $(BUILD)/tests/gpu/twins $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
 
 $(BUILD)/tests/gpu/bench: tests/gpu/bench.c tests/shell.h
 	@mkdir -p $(@D)

@@ -32,6 +32,13 @@ Test(instrument, specimens, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/specimens %s rehearse '' 1/20 2>&1", dir, dir), 0, "%s", output);
 }
 
+Test(instrument, twins, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	cr_assert_eq(shell("%s/tests/gpu/twins %s rehearse ring 1/4 2>&1", dir, dir), 0, "%s", output);
+}
+
 /* Of the first finding all but how often it was seen. */
 static void first_finding(char *to, size_t room)
 {

@@ -30,6 +30,7 @@ static const struct { const char *specimen, *why; } unseen[] = {
 #undef UNSEEN_SPECIMEN
 };
 
+static const char *const twin_name[] = { "racy", "fixed" };
 enum outcome { GOOD, OTHER, NOT_SEEN, NOT_RUN, WRONG, OUTCOMES };
 static const char *const outcome_name[] = { "ok", "other", "-", "none", "WRONG" };
 
@@ -79,7 +80,7 @@ static char *command_of(const struct all *a, const struct run *r)
 		"--no-source --report=%s ", a->build, a->backend, r->report);
 	add_options(&t, a, r->s.options);
 	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->build, r->s.path,
-		r->twin == RACY ? "racy" : "fixed");
+		twin_name[r->twin]);
 	return t.at;
 }
 
@@ -211,12 +212,36 @@ static enum outcome judge_found(const struct all *a, const struct run *run, cons
 	return a->gpu && r->any ? OTHER : WRONG;
 }
 
+static void nothing(void *user, size_t i)
+{
+	(void)user, (void)i;
+}
+
+/* Does the driver refuse the kernel as it is, too? */
+static bool refused(const struct all *a, const struct run *run)
+{
+	struct text t = { 0 };
+	struct side_job job = { 0 };
+	bool yes;
+
+	text_printf(&t, "timeout 20 %s/tests/gpu/specimen %s %s", a->build, run->s.path,
+		twin_name[run->twin]);
+	job.command = t.at;
+	side_run(&job, 1, 1, nothing, NULL);
+	yes = strstr(job.output, "specimen: refused: ") != NULL;
+	free(job.output);
+	text_free(&t);
+	return yes;
+}
+
 static enum outcome judge(const struct all *a, const struct run *run, const struct result *r,
 	struct text *why)
 {
 	if (!strncmp(r->said, "refused: ", 9)) {
-		text_printf(why, "%s", r->said + 9);
-		return a->gpu ? NOT_RUN : WRONG;
+		const bool always = a->gpu && refused(a, run);
+
+		text_printf(why, "%s%s", r->said + 9, always || !a->gpu ? "" : ", not so without consan");
+		return always ? NOT_RUN : WRONG;
 	}
 	if (run->twin == RACY)
 		return judge_found(a, run, r, why);
@@ -238,7 +263,7 @@ static void one(void *user, size_t i)
 	struct text why = { 0 }, line = { 0 };
 	enum outcome o = judge(a, run, &r, &why);
 
-	text_printf(&line, "%-5s %-5s %-44s ", outcome_name[o], run->twin == RACY ? "racy" : "fixed",
+	text_printf(&line, "%-5s %-5s %-44s ", outcome_name[o], twin_name[run->twin],
 		run->name);
 	seen_print(&line, &r.seen);
 	if (why.n)
