@@ -453,6 +453,14 @@ static bool handled(CUpti_CallbackId id)
 	return false;
 }
 
+/* Where every call is heard of. */
+static bool concerns(CUpti_CallbackId id, const CUpti_CallbackData *d)
+{
+	if (d->callbackSite == CUPTI_API_ENTER && !inject_passes(d->functionName))
+		gpu_idle(session);
+	return handled(id);
+}
+
 static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 	const void *data)
 {
@@ -462,9 +470,7 @@ static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	(void)user;
 	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || inject_busy || !session || owner != getpid())
 		return;
-	if (d->callbackSite == CUPTI_API_ENTER && !inject_passes(d->functionName))
-		gpu_idle(session);
-	if (!handled(id))
+	if (gpu_global(session) && !concerns(id, d))
 		return;
 	inject_busy = true;
 	/* a capture of the program's is not to end by what we ask of the driver */
