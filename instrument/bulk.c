@@ -22,6 +22,8 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 			? b->offsets->list[k].imm : *word++);
 	if (!l->box || !l->box(l->user, &box)) {
 		c->result.unknown_maps++;
+		if (box.in_global)
+			tell_map_read(c, warp, r->site, e->lanes, &box, false);
 		return false;
 	}
 	if (box.refused) {
@@ -36,7 +38,7 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	e->gspans = box.gspans;
 	e->ngspans = (uint16_t)box.ngspans;
 	if (box.in_global)
-		tell_map(c, warp, r->site, e->lanes, EVM_READ, box.map, box.hash);
+		tell_map_read(c, warp, r->site, e->lanes, &box, true);
 	return true;
 }
 

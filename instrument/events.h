@@ -56,9 +56,9 @@ void record_addresses(struct dcluster *c, struct event *e, const struct record *
 void record_access(const struct ptx_insn *i, struct event *e);
 void tell_access(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_global(struct dcluster *c, uint32_t warp, const struct record *r);
-/* A tensor map in global memory, read or changed. */
-void tell_map(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes, unsigned mode,
-	uint64_t addr, uint64_t hash);
+/* A tensor map in global memory is read; known: a copy of its box will be told. */
+void tell_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
+	const struct decode_box *box, bool known);
 void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r);

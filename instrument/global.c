@@ -2,6 +2,16 @@
  * write, tensor maps. What a copy does is told by its own record, which follows. */
 #include "events.h"
 
+static void tell_map_write(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
+	uint64_t addr)
+{
+	struct event e = record_event(c, warp, site, EV_MAP, lanes);
+
+	e.mode = EVM_WRITE;
+	e.addr = addr;
+	emit(c, &e);
+}
+
 /* What a store leaves behind is not recorded, but where maps are is known: as the
  * executor tells it, one changes by a store to its front. */
 static void tell_stored_maps(struct dcluster *c, uint32_t warp, const struct record *r,
@@ -9,7 +19,7 @@ static void tell_stored_maps(struct dcluster *c, uint32_t warp, const struct rec
 {
 	for EACH_LANE(l, r->lanes)
 		if (maps_hold(&c->job->maps, at[l]))
-			tell_map(c, warp, r->site, 1u << l, EVM_WRITE, at[l], 0);
+			tell_map_write(c, warp, r->site, 1u << l, at[l]);
 }
 
 static void tell_global_access(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -59,14 +69,17 @@ void tell_global(struct dcluster *c, uint32_t warp, const struct record *r)
 
 /* ---- tensor maps ---- */
 
-void tell_map(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes, unsigned mode,
-	uint64_t addr, uint64_t hash)
+/* What the map held then is known only if it is the same all the time. */
+void tell_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
+	const struct decode_box *box, bool known)
 {
 	struct event e = record_event(c, warp, site, EV_MAP, lanes);
 
-	e.mode = (uint8_t)mode;
-	e.addr = addr;
-	e.tx = (int64_t)hash;
+	e.mode = EVM_READ;
+	e.addr = box->map;
+	e.count = !known;
+	if (known && !maps_written(&c->job->maps, box->map))
+		e.tx = (int64_t)box->hash;
 	emit(c, &e);
 }
 
@@ -100,7 +113,7 @@ void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
 			tell_map_bytes(c, warp, r->site, 1u << l, shared ? SP_SHARED : SP_GLOBAL,
 				EVM_WRITE, at);
 			if (!shared)
-				tell_map(c, warp, r->site, 1u << l, EVM_WRITE, at, 0);
+				tell_map_write(c, warp, r->site, 1u << l, at);
 		}
 		return;
 	}
@@ -108,7 +121,7 @@ void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
 	tell_map_bytes(c, warp, r->site, 1u << first, SP_SHARED, EVM_READ,
 		record_value(c, r, p->value[1].o, first));
 	tell_map_bytes(c, warp, r->site, r->lanes, SP_GLOBAL, EVM_WRITE, e.addr);
-	tell_map(c, warp, r->site, r->lanes, EVM_WRITE, e.addr, 0);
+	tell_map_write(c, warp, r->site, r->lanes, e.addr);
 	e.mode = EVP_TENSORMAP_RELEASE;
 	e.sem = SEM_RELEASE;
 	e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);

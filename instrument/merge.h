@@ -88,7 +88,7 @@ struct model {                 /* of an mbarrier */
  * 0 where there is none. */
 struct map_set {
 	uint64_t low, high;        /* the first, the last */
-	uint64_t *at;
+	struct map_place { uint64_t addr; bool written; } *at;
 	uint32_t n, cap;
 };
 
@@ -145,6 +145,7 @@ unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes);
  * the launch is decoded; none, unless accesses to global memory were recorded. */
 void maps_find(struct job *j);
 bool maps_hold(const struct map_set *m, uint64_t addr);
+bool maps_written(const struct map_set *m, uint64_t addr); /* ... somewhere in the launch */
 void maps_drop(struct job *j);
 
 /* ---- decode.c ---- */

@@ -346,6 +346,7 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 	size_t n;
 
 	check_cut(check, last);
+	check_remember(check);
 	n = check_findings(check, &found);
 	for (size_t i = 0; i < n; i++)
 		take_finding(c, found[i], true);

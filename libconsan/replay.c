@@ -186,6 +186,7 @@ static void judge(struct replay *p, struct replayed *r, const char *unchecked)
 	for (size_t i = 0; i < n; i++)
 		results_add_finding(&p->results, found[i]);
 	check_stats(r->check, &stats);
+	check_remember(r->check);
 	check_close(r->check);
 	r->coverage.events = stats.events;
 	r->coverage.checked = !r->incomplete && !*unchecked;

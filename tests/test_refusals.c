@@ -81,7 +81,9 @@ static const char kernel[] =
 	"\tst.shared.u32 [%r1], %r2;\n\tbar.sync 0;\n"
 	"\twgmma.fence.sync.aligned;\n"
 	"\twgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d2, %p, 1, 1, 0, 0;\n"
-	"\twgmma.commit_group.sync.aligned;\n\tret;\n}\n";
+	"\twgmma.commit_group.sync.aligned;\n"
+	"\tcp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], "
+	"[%r3];\n\tret;\n}\n";
 
 enum { CHUNKS = 8, END = 1024 + 4096 };
 
@@ -96,6 +98,7 @@ struct hand {
 	struct decode_launch l;
 	unsigned nfaults;
 	struct event fault;        /* the last one */
+	struct event map;
 };
 
 static struct hand hand;
@@ -104,6 +107,8 @@ static void on_event(struct event_sink *sink, const struct event *e)
 {
 	struct hand *h = (struct hand *)sink;
 
+	if (e->kind == EV_MAP || e->kind == EV_BULK)
+		h->map = *e;
 	if (e->kind != EV_FAULT)
 		return;
 	h->nfaults++;
@@ -179,6 +184,34 @@ static void finish(struct hand *h)
 	cr_expect_eq(r.refused, h->nfaults ? 1 : 0);
 	rewrite_free(h->code);
 	ptx_free(h->ptx);
+}
+
+static bool no_box(void *user, struct decode_box *b)
+{
+	(void)user;
+	b->in_global = true;
+	return false;
+}
+
+/* A map that the kernel has edited a GPU keeps to itself: that it is read is told. */
+Test(refusals, unknown_map)
+{
+	struct hand *h = begin();
+	uint32_t *at;
+
+	h->l.box = no_box;
+	chunk(h, 1, 2);
+	at = record(h, OP_cp_async_bulk_tensor, 1, 4);
+	at[0] = 1u << 24 | 1024;
+	at[1] = 1u << 24 | 1032;
+	at[2] = 0x1000;
+	at[3] = 0x7f;
+	finish(h);
+	cr_assert_eq(h->map.kind, EV_MAP);
+	cr_expect_eq(h->map.mode, EVM_READ);
+	cr_expect_eq(h->map.addr, 0x7f00001000);
+	cr_expect_eq(h->map.tx, 0);
+	cr_expect_eq(h->map.count, 1);
 }
 
 /* A GPU gives shared memory out in larger pieces, so that it need not stop there. */

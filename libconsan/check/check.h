@@ -24,6 +24,7 @@ void check_policy_strict(struct check_policy *p);
 
 /* What outlives a launch: which tensor maps TMA has seen, and how; what grids did
  * to global memory that let the next one begin early. One for a process, thread-safe. */
+struct check;
 struct check_memory;
 struct check_memory *check_memory_open(void);
 void check_memory_close(struct check_memory *m); /* NULL is fine */
@@ -32,6 +33,9 @@ void check_memory_close(struct check_memory *m); /* NULL is fine */
 bool check_memory_overlaps(struct check_memory *m, const struct launch_info *l);
 /* Between launches: no grid of this queue (of all: of any) is still running. */
 void check_memory_idle(struct check_memory *m, uint64_t queue, bool all);
+/* The launch is over: what it showed TMA is kept in its config.memory, unless it
+ * is checked once more. */
+void check_remember(struct check *k);
 
 struct check_config {
 	struct launch_info launch;  /* copied, strings must outlive the check */
@@ -56,7 +60,6 @@ struct check_config {
 	void *user;
 };
 
-struct check;
 struct check *check_open(const struct check_config *c);
 /* A check that found nothing, for another launch: its memory is used again. */
 void check_renew(struct check *k, const struct check_config *c);

@@ -24,6 +24,11 @@ struct map_reader {          /* an operation in flight: an agent of its cluster 
 	uint8_t lane;
 };
 
+struct seen_map {            /* what TMA last read at an address, in any launch */
+	uint64_t addr, hash;     /* 0: bytes that nobody knows */
+	bool read, changed;      /* it read them; they were written since */
+};
+
 struct map {
 	uint64_t addr;
 	struct map_event write;  /* the newest in this launch */
@@ -31,15 +36,12 @@ struct map {
 	uint8_t scope;           /* of the release */
 	VEC(struct map_event) acquired; /* since then, the newest of each warp */
 	VEC(struct map_reader) readers;
+	struct seen_map seen;    /* .addr: 0 until it is asked for */
 };
 
 struct map_table {
 	pthread_mutex_t lock;
 	VEC(struct map) maps;
-};
-
-struct seen_map {            /* what TMA last read at an address, in any launch */
-	uint64_t addr, hash;
 };
 
 struct check_memory {
@@ -174,27 +176,66 @@ static const char *lacks(struct cluster *c, struct warp *w, uint32_t lanes, cons
 	return why;
 }
 
-/* A23: does TMA know other bytes at this address from an earlier launch? */
-static bool changed_since(struct check_memory *k, uint64_t addr, uint64_t hash, bool fresh)
+static struct seen_map *remembered(struct check_memory *k, uint64_t addr)
 {
-	bool changed = false;
-	size_t i;
+	for (size_t i = 0; i < k->seen.n; i++)
+		if (k->seen.at[i].addr == addr)
+			return &k->seen.at[i];
+	return NULL;
+}
+
+/* What earlier launches left: this one's view of it, until check_remember(). */
+static struct seen_map *seen_of(const struct cluster *c, struct map *m)
+{
+	struct check_memory *k = c->check->config.memory;
+	const struct seen_map *before;
+
+	if (m->seen.addr || !k)
+		return &m->seen;
+	pthread_mutex_lock(&k->lock);
+	before = remembered(k, m->addr);
+	m->seen = before ? *before : (struct seen_map){ .addr = m->addr };
+	pthread_mutex_unlock(&k->lock);
+	return &m->seen;
+}
+
+void check_remember(struct check *check)
+{
+	struct check_memory *k = check->config.memory;
 
 	if (!k)
-		return false;
+		return;
 	pthread_mutex_lock(&k->lock);
-	for (i = 0; i < k->seen.n && k->seen.at[i].addr != addr; i++)
-		;
-	if (i == k->seen.n)
-		vec_push(&k->seen, ((struct seen_map){ addr, hash }));
-	changed = k->seen.at[i].hash != hash;
-	if (fresh || !changed)
-		k->seen.at[i].hash = hash;
+	for (size_t i = 0; i < check->maps->maps.n; i++) {
+		const struct seen_map *now = &check->maps->maps.at[i].seen;
+		struct seen_map *before = remembered(k, now->addr);
+
+		if (before)
+			*before = *now;
+		else if (now->read)
+			vec_push(&k->seen, *now);
+	}
 	pthread_mutex_unlock(&k->lock);
+}
+
+/* A23: does TMA know other bytes at this address from an earlier launch? Where the
+ * bytes are not known, that they were written counts. */
+static bool changed_since(const struct cluster *c, struct map *m, uint64_t hash, bool fresh)
+{
+	struct seen_map *s = seen_of(c, m);
+	bool changed = s->read && (hash && s->hash ? hash != s->hash : s->changed);
+
+	if (!s->addr)
+		return false;
+	if (fresh || !s->read || (!changed && hash)) {
+		s->hash = hash;
+		s->changed = false;
+	}
+	s->read = true;
 	return changed && !fresh;
 }
 
-static void use(struct cluster *c, const struct event *e, const struct map *m)
+static void use(struct cluster *c, const struct event *e, struct map *m)
 {
 	struct warp *w = warp_of(c, e);
 	const char *why = m->written ? lacks(c, w, e->lanes, m) : NULL;
@@ -204,7 +245,7 @@ static void use(struct cluster *c, const struct event *e, const struct map *m)
 	for (size_t i = 0; i < m->acquired.n; i++)
 		fresh |= m->acquired.at[i].cluster == c->info.id
 			&& before(c, w, e->lanes, &m->acquired.at[i]);
-	if (changed_since(c->check->config.memory, e->addr, (uint64_t)e->tx, fresh) && !why) {
+	if (changed_since(c, m, (uint64_t)e->tx, fresh) && !why) {
 		f = begin(c, CS307, rule_severity(CS307), e, "TMA operation", NULL, NULL);
 		if (f) {
 			report_edge(f, "the map was changed after an earlier launch had used it, and no "
@@ -261,6 +302,7 @@ static void change(struct cluster *c, const struct event *e, struct map *m)
 	m->written = true;
 	m->released = false;
 	m->acquired.n = m->readers.n = 0;
+	seen_of(c, m)->changed = true;
 }
 
 void on_map(struct cluster *c, const struct event *e)
@@ -275,7 +317,7 @@ void on_map(struct cluster *c, const struct event *e)
 	else
 		use(c, e, m);
 	pthread_mutex_unlock(&t->lock);
-	warp_of(c, e)->map = e->mode == EVM_WRITE ? 0 : e->addr;
+	warp_of(c, e)->map = e->mode == EVM_WRITE || e->count ? 0 : e->addr;
 }
 
 void map_read_by(struct cluster *c, struct warp *w, unsigned lane, uint32_t agent, uint32_t epoch)
