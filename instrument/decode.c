@@ -19,8 +19,14 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		return;
 	if (c->seen)
 		hang_note(c, warp, r);
+	if (c->warp[warp].behind || (r->lanes != FULL && c->job->info[r->site].aligned))
+		refused_aligned(c, warp, r);
 	if (s->phase == PHASE_FAILED) {
 		tell_failed_wait(c, warp, r);
+		return;
+	}
+	if (s->phase == PHASE_STRAY) {
+		tell_stray(c, warp, r);
 		return;
 	}
 	if (s->phase == PHASE_FOREIGN) {
@@ -86,6 +92,8 @@ void decode_end(struct dcluster *c)
 
 	if (cut_short(c))
 		tell_halves(c);
+	else if (c->job->l->fault)
+		refused_behind(c);
 	model_land(c);
 	for (uint32_t k = 0; c->job->l->ended && k < n; k++)
 		tell_leave(c, k, 0, c->warp[k].all);

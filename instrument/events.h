@@ -63,6 +63,8 @@ void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r);
+/* A wait for another CTA's mbarrier. */
+void tell_stray(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);
 /* mbarrier.pending_count */
 void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r);
@@ -117,6 +119,11 @@ void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint
 	uint32_t count, bool arrives);
 void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
 	uint32_t mask);
+/* Lanes at an .aligned access that some of their warp do not execute: those are recorded
+ * elsewhere next, together with these, or exit. */
+void refused_aligned(struct dcluster *c, uint32_t warp, const struct record *r);
+/* The executor has stopped the kernel: where it stands, which is where a GPU goes on. */
+void refused_behind(struct dcluster *c);
 void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t want,
 	bool inc, uint32_t has);
 

@@ -4,6 +4,7 @@
 #include "events.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 void hang_note(struct dcluster *c, uint32_t warp, const struct record *r)
 {
@@ -97,6 +98,99 @@ static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record
 	}
 }
 
+/* ---- at a group of wgmma, which is recorded behind its end ---- */
+
+struct walk {
+	const struct ptx_func *f;
+	uint8_t *state;            /* of blocks: */
+	const struct ptx_insn *at; /* where all ways end */
+	unsigned steps;
+};
+enum { ON_THE_WAY = 1, LEFT };
+
+/* What a warp of which there is no later record can be at, from instruction `from` of a
+ * block on. False: it may be anywhere, as there is a loop, a poll, or another one's code. */
+static bool walk(struct walk *w, uint32_t from)
+{
+	const struct ptx_func *f = w->f;
+	const struct ptx_block *b = &f->cfg->block[f->cfg->block_of[from]];
+	struct plan p;
+
+	if (++w->steps > 512)
+		return false;
+	for (uint32_t k = from; k < b->end; k++) {
+		const struct ptx_insn *i = &f->insn[k];
+		const enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+
+		if (effect == EF_WGMMA && i->op != OP_wgmma_fence) {
+			if (w->at && w->at != i)
+				return false;
+			w->at = i;
+			return i->guard == PTX_NO_REG;
+		}
+		if (i->op == OP_call || i->op == OP_brx_idx || effect == EF_GRID || effect == EF_UNKNOWN)
+			return false;
+		if (plan_of(f, i, &p) && (p.test || p.poll))
+			return false;
+		if ((p.before || p.stalls) && i->guard == PTX_NO_REG && !p.generic && !p.meets)
+			return true; /* it would be recorded */
+	}
+	for (unsigned s = 0; s < b->nsucc; s++) {
+		uint8_t *state = &w->state[b->succ[s]];
+
+		if (*state == ON_THE_WAY)
+			return false;
+		if (*state == LEFT)
+			continue;
+		*state = ON_THE_WAY;
+		if (!walk(w, f->cfg->block[b->succ[s]].first))
+			return false;
+		*state = LEFT;
+	}
+	return b->nsucc;
+}
+
+/* The wgmma to which the only way leads from what a warp was last seen at; NULL: none. */
+static const struct ptx_insn *next_wgmma(const struct rewrite_site *s)
+{
+	const struct ptx_func *f = s->func;
+	struct walk w = { .f = f };
+	uint32_t from = (uint32_t)(s->insn - f->insn), block = f->cfg->block_of[from];
+	bool certain;
+
+	if (from + 1 >= f->cfg->block[block].end)
+		return NULL; /* a branch: there is no record of one */
+	w.state = base_alloc(f->cfg->nblock + 1);
+	w.state[block] = ON_THE_WAY;
+	certain = walk(&w, from + 1);
+	free(w.state);
+	return certain ? w.at : NULL;
+}
+
+/* A warp of its warpgroup has exited, and it came to a wgmma. */
+static bool lacks_group(const struct dcluster *c, uint32_t warp, const struct record *r, struct event *e)
+{
+	const uint32_t per = c->info.warps_per_cta, in = warp % per, first = warp - in % 4;
+	const struct rewrite *code = c->job->l->code;
+	const struct ptx_insn *i;
+	bool gone = false;
+	size_t k;
+
+	for (uint32_t w = first; w < first + 4 && w < warp - in + per; w++)
+		gone |= c->warp[w].gone == c->warp[w].all;
+	if (!gone || !(i = next_wgmma(record_site(c, r->site))))
+		return false;
+	for (k = 0; k < code->batch.n && code->batch.at[k] != i; k++)
+		;
+	if (k == code->batch.n)
+		return false; /* a wait for groups of which there are none */
+	*e = record_event(c, warp, r->site, EV_BLOCKED, c->warp[warp].all & ~c->warp[warp].gone);
+	e->site = c->job->l->site[code->site.n + k];
+	e->mode = EVW_WARPGROUP;
+	e->addr = in & ~3u;
+	return true;
+}
+
 /* True: it waits. Of a warp that does not, only what it did last is told. */
 static bool tell_waiter(struct dcluster *c, uint32_t warp)
 {
@@ -117,6 +211,10 @@ static bool tell_waiter(struct dcluster *c, uint32_t warp)
 		}
 	if (waits)
 		return true;
+	if (w->nseen == 1 && lacks_group(c, warp, seen, &e)) {
+		emit(c, &e);
+		return true;
+	}
 	wait_of(c, warp, &seen[w->nseen - 1], &e, buf);
 	e.lanes = w->all & ~w->gone;
 	emit(c, &e);

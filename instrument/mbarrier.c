@@ -125,6 +125,15 @@ void tell_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r)
 		on_test(c, warp, r, op == OP_mbarrier_try_wait, false);
 }
 
+void tell_stray(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+
+	for (uint32_t l = r->lanes; l && !c->stopped; l &= l - 1)
+		refused_mbar(c, warp, r, l & -l, record_value(c, r, &i->operand[plan_address(i)],
+			(unsigned)__builtin_ctz(l)), false);
+}
+
 void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;

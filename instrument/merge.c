@@ -588,6 +588,7 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 {
 	for (size_t k = 1; k < code->site.n; k++) {
 		const struct rewrite_site *s = &code->site.at[k];
+		enum ptx_effect effect = ptx_effect_of((enum ptx_op)s->insn->op);
 		struct site_info *i = &info[k];
 
 		i->phase = s->phase;
@@ -601,7 +602,10 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 		i->uniform_words = i->lane_words;
 		if (i->plan.class == PLAN_ADDRESS)
 			i->plain = (uint8_t)access_plain(s->insn, peers);
-		i->sync = i->plan.sync && s->phase != PHASE_FAILED;
+		i->sync = i->plan.sync && s->phase != PHASE_FAILED && s->phase != PHASE_STRAY;
+		/* of a generic address lanes outside shared memory are not recorded */
+		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic && ptx_has(s->insn, MOD_aligned) &&
+			(effect == EF_READ || effect == EF_WRITE);
 		i->meets = s->phase == PHASE_BATCH || (s->insn->op == OP_wgmma_wait_group);
 		for (uint32_t b = 0; s->phase == PHASE_BATCH && b < s->nbatch; b++) {
 			if (!b)

@@ -17,6 +17,7 @@ struct site_info {
 	uint16_t uniform_words;
 	bool sync;                 /* it takes part in the order between warps */
 	bool meets;                /* the four warps of a warpgroup go on together */
+	bool aligned;              /* it accesses memory, and the whole warp or nobody may */
 };
 
 /* Of an instruction recorded with its group of wgmma. */
@@ -60,6 +61,9 @@ struct dwarp {
 	bool diverged;             /* ... they did not all */
 	uint32_t maxnreg;
 	uint32_t past;             /* 1 + the instruction of the last record */
+	/* lanes that came to an .aligned instruction of struct site_info, and those that
+	 * have not come yet; 0: none */
+	uint32_t at_aligned, behind, aligned_site;
 	uint32_t at_sync, sync_mask;
 	uint32_t at_meeting, meeting_mask;
 	uint8_t from[32];          /* the lane that each reads there */

@@ -167,6 +167,7 @@ static bool mbarrier(const struct ptx_insn *i, struct plan *p)
 	case OP_mbarrier_test_wait:
 	case OP_mbarrier_try_wait:
 		p->after = p->test = true;
+		p->strays = p->window;
 		if (ptx_has(i, MOD_parity))
 			add(p, &i->operand[a + 1], VAL_U32);
 		return i->operand[0].kind == PO_REG;

@@ -32,6 +32,7 @@ struct plan {
 	bool generic;              /* recorded only where value 0 lies in shared memory */
 	bool window;               /* value 0 is a generic address of shared memory */
 	bool test;                 /* a wait: after it, what it returned */
+	bool strays;               /* recorded before it, too, where value 0 lies in another CTA */
 	bool poll;                 /* a strong load */
 	bool stalls;               /* recorded before it, too, as a wait that has failed */
 	bool wgmma;                /* recorded with its group, see rewrite.c */

@@ -318,3 +318,42 @@ void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *
 	if (refuse_setmaxnreg(&why, want, inc, has))
 		tell(c, warp, r, r->lanes, &why);
 }
+
+static void tell_behind(struct dcluster *c, uint32_t warp)
+{
+	const struct dwarp *w = &c->warp[warp];
+	struct refusal why;
+
+	refusal_set(&why, EVX_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it", w->behind);
+	tell_refusal(c, warp, c->job->l->site[w->aligned_site], w->at_aligned, &why);
+}
+
+void refused_aligned(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+	struct dwarp *w = &c->warp[warp];
+	const uint32_t live = w->all & ~w->gone;
+	const bool leaves = ptx_effect_of((enum ptx_op)s->insn->op) == EF_EXIT || s->insn->op == OP_ret;
+
+	if (w->behind && s->insn == record_site(c, w->aligned_site)->insn) {
+		w->at_aligned |= r->lanes;
+		w->behind &= ~r->lanes;
+		return;
+	}
+	if (r->lanes & w->behind && (leaves || r->lanes & w->at_aligned)) {
+		tell_behind(c, warp);
+		return;
+	}
+	if (w->behind || !c->job->info[r->site].aligned)
+		return; /* those may be on their way */
+	w->at_aligned = r->lanes;
+	w->behind = live & ~r->lanes;
+	w->aligned_site = r->site;
+}
+
+void refused_behind(struct dcluster *c)
+{
+	for (uint32_t k = 0; k < c->info.nctas * c->info.warps_per_cta && !c->stopped; k++)
+		if (c->warp[k].behind)
+			tell_behind(c, k);
+}

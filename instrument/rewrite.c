@@ -332,6 +332,21 @@ static void global_end(struct writer *w, const struct ptx_insn *i, const struct 
 	text_printf(&w->out, "$CSE%u:\n}\n", label);
 }
 
+/* Hardware need not come back from a wait for another CTA's mbarrier. */
+static void strayed(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	unsigned label = w->labels++;
+	struct plan quiet = *p;
+
+	text_printf(&w->out, "\tmov.u32 %%cs_t, %%cluster_ctarank;\n\tshr.u32 %%cs_u, %%cs_v0, 24;\n"
+		"\tsetp.ne.u32 %%cs_g, %%cs_t, %%cs_u;\n");
+	quiet.generic = true;
+	skip_unless_guard(w, i, &quiet, label);
+	quiet.sync = false;
+	record(w, &quiet, add_site(w, i, PHASE_STRAY));
+	text_printf(&w->out, "$CSE%u:\n", label);
+}
+
 static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	unsigned label;
@@ -349,6 +364,8 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 		record(w, &before, add_site(w, i, p->before ? PHASE_BEFORE : PHASE_FAILED));
 		text_printf(&w->out, "$CSE%u:\n", label);
 	}
+	if (p->strays && w->r->module->sm >= 90)
+		strayed(w, i, p);
 	statement(w, i);
 	if (p->test) {
 		after_test(w, i, p);

@@ -251,6 +251,21 @@ static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const stru
 	emit(c, &e);
 }
 
+/* Who has exited comes to no wgmma of its warpgroup any more. */
+static void refused_gone(struct dcluster *c, uint32_t first, uint32_t id, const struct record *const r[4])
+{
+	const uint32_t left = c->info.warps_per_cta - first % c->info.warps_per_cta;
+	struct refusal why;
+
+	for (uint32_t w = 0; w < 4 && w < left; w++) {
+		if (r[w] || c->warp[first + w].gone != c->warp[first + w].all)
+			continue;
+		refusal_set(&why, EVX_WG_DIVERGED, SP_ANY, 0, 0, "warp %u of the warpgroup has exited", w);
+		tell_refusal(c, first, id, FULL, &why);
+		return;
+	}
+}
+
 void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4])
 {
 	const struct rewrite_site *s;
@@ -267,6 +282,9 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 	if (refuse_group(&why, first % c->info.warps_per_cta, c->info.warps_per_cta))
 		tell_refusal(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site, 0)
 			: c->job->l->site[one->site], FULL, &why);
+	refused_gone(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site,
+		s->nbatch > 1 && c->job->l->code->batch.at[s->batch]->op == OP_wgmma_fence)
+		: c->job->l->site[one->site], r);
 	if (s->phase != PHASE_BATCH) {
 		struct event e = record_event(c, first, one->site, EV_WG_WAIT, FULL);
 

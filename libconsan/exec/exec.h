@@ -104,6 +104,8 @@ struct exec_launch {
 	uint32_t shared_dynamic;
 	const void *params;        /* param_bytes, laid out as in ptx_func */
 	bool cooperative;
+	bool carry_on;             /* with operands of wgmma that a GPU executes, although
+				      they may not be */
 	uint64_t seed;             /* 0: the canonical schedule */
 	enum exec_async async;
 	unsigned jobs;             /* worker threads, 0: all cores */

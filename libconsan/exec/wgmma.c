@@ -2,6 +2,7 @@
  * memory and registers are read, and accumulators written, when the operation
  * is performed: at the wait that covers it, or when nothing else can move. */
 #include "async.h"
+#include "core.h"
 
 #include <stdlib.h>
 
@@ -114,7 +115,7 @@ static bool same_in_group(struct warp *first, const struct xop *x, uint32_t slot
 	uint64_t u = r64(first, slot)[0];
 	struct refusal why;
 
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 4 && !first->cluster->grid->l->carry_on; i++) {
 		const l64 *v = r64(warpgroup_warp(first, i), slot);
 
 		for (unsigned l = 0; l < LANES; l++)
