@@ -19,6 +19,8 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 			continue; /* then no cluster speaks for another */
 		if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &p);
+		else if (s->phase == PHASE_TOKEN)
+			plan_token_of(s->func, s->insn, &p);
 		else
 			plan_of(s->func, s->insn, &p);
 		words = plan_words(&p);
@@ -31,7 +33,7 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 				words += plan_words(&p);
 			}
 		}
-		word[k] = words | class << 12 | (uint32_t)(s->phase == PHASE_FAILED) << 14;
+		word[k] = words | class << 12 | (uint32_t)(s->phase == PHASE_FAILED || s->phase == PHASE_TOKEN) << 14;
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "merge.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr)
 {
@@ -18,6 +19,40 @@ void model_init(struct model *m, uint32_t count)
 	m->expected = m->pending = count;
 	m->tx = 0;
 	m->phase = 0;
+	if (m->token)
+		memset(m->token, 0, TOKENS * sizeof *m->token);
+}
+
+void model_close(struct model *m)
+{
+	vec_free(&m->flying);
+	free(m->token);
+}
+
+static size_t place(uint64_t value)
+{
+	return (value * 0x9e3779b97f4a7c15u) >> 54;
+}
+
+void model_token(struct model *m, uint64_t value, uint64_t phase)
+{
+	struct token *t;
+
+	if (!m->token)
+		m->token = base_alloc(TOKENS * sizeof *m->token);
+	t = &m->token[place(value)];
+	if (!t->known || t->value != value || t->phase < phase)
+		*t = (struct token){ value, phase, true };
+}
+
+bool model_phase(const struct model *m, uint64_t value, uint64_t *phase)
+{
+	const struct token *t = m->token ? &m->token[place(value)] : NULL;
+
+	if (!t || !t->known || t->value != value)
+		return false;
+	*phase = t->phase;
+	return true;
 }
 
 static void test(struct model *m)

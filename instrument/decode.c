@@ -17,6 +17,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 
 	if (c->stopped)
 		return;
+	if (s->phase == PHASE_TOKEN) {
+		tell_token(c, warp, r);
+		return;
+	}
 	if (c->seen)
 		hang_note(c, warp, r);
 	if (c->warp[warp].behind || (r->lanes != FULL && c->job->info[r->site].aligned))

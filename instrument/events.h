@@ -63,6 +63,8 @@ void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r);
+/* What the last arrival of lanes returned, or their next wait waits by. */
+void tell_token(struct dcluster *c, uint32_t warp, const struct record *r);
 /* A wait for another CTA's mbarrier. */
 void tell_stray(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);

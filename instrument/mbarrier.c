@@ -16,6 +16,7 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 		unsigned first = (unsigned)__builtin_ctz(rest), many;
 		uint64_t at = record_value(c, r, o, first);
 		uint32_t amount = n ? (uint32_t)record_value(c, r, n, first) : 1;
+		struct model *m;
 
 		same = record_alike(c, r, rest, o);
 		if (n)
@@ -31,9 +32,33 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 		e.count = flags & EVF_EXPECT ? 1 : amount;
 		e.tx = flags & EVF_EXPECT ? amount : 0;
 		emit(c, &e);
-		model_arrive(model_of(c, e.peer, OFFSET(at)), e.count * many, e.tx * many,
-			flags & EVF_DROP);
+		m = model_of(c, e.peer, OFFSET(at));
+		for EACH_LANE(l, i->operand[0].kind == PO_REG ? same : 0) { /* whose state is wanted */
+			c->warp[warp].arrived[l].model = (uint32_t)(m - c->model.at) + 1;
+			c->warp[warp].arrived[l].phase = m->phase;
+		}
+		model_arrive(m, e.count * many, e.tx * many, flags & EVF_DROP);
 	}
+}
+
+/* Lanes of `rest` that wait by a token of one phase, *want if it is known. */
+static uint32_t of_one_phase(const struct dcluster *c, uint32_t warp, const struct model *m,
+	uint32_t rest, bool *known, uint64_t *want)
+{
+	const struct dwarp *w = &c->warp[warp];
+	uint32_t same = 0, first = (uint32_t)__builtin_ctz(rest);
+
+	for EACH_LANE(l, rest) {
+		uint64_t phase = 0;
+		bool told = w->has_token >> l & 1 && model_phase(m, w->token[l], &phase);
+
+		if (l == first) {
+			*known = told;
+			*want = phase;
+		}
+		same |= (uint32_t)(told == *known && phase == *want) << l;
+	}
+	return same;
 }
 
 static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, bool tries, bool done)
@@ -46,65 +71,56 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		struct event e = record_event(c, warp, r->site, EV_MB_TEST, rest);
 		unsigned first = (unsigned)__builtin_ctz(rest);
 		uint64_t at = record_value(c, r, &i->operand[a], first), want = 0;
+		bool known = false;
 		struct model *m;
 
+		e.peer = record_owner(c, &e, at, false);
+		e.addr = OFFSET(at);
+		m = model_of(c, e.peer, OFFSET(at));
 		same = record_alike(c, r, rest, &i->operand[a]);
+		if (!parity)
+			same = of_one_phase(c, warp, m, same, &known, &want);
 		if (parity) {
 			want = record_value(c, r, &i->operand[a + 1], first) & 1;
 			same = record_alike(c, r, same, &i->operand[a + 1]);
 		}
 		refused_mbar(c, warp, r, same, at, false);
 		e.lanes = same;
-		e.peer = record_owner(c, &e, at, false);
-		e.addr = OFFSET(at);
 		e.flags = (uint8_t)((done ? EVF_TRUE : 0) | (parity ? EVF_PARITY : 0) | (tries ? EVF_TRY : 0));
 		e.sem = (uint8_t)ptx_sem_of(i, SEM_ACQUIRE);
 		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
-		m = model_of(c, e.peer, OFFSET(at));
 		if (!done) {
-			if (!m->expected) /* there is nothing to wait for */
+			e.tx = (int64_t)want;
+			/* there is nothing to wait for, or it is over */
+			if (!m->expected || (known && want + 1 < m->phase))
 				emit(c, &e);
 			continue;
 		}
-		if (!parity) /* the hardware's tokens are opaque: the phase that must be over */
+		if (!parity && !known) /* the phase that must be over */
 			want = m->phase && (m->pending == m->expected || m->tx) ? m->phase - 1 : m->phase;
 		model_wait(c, m, parity, want);
 		e.tx = (int64_t)want;
 		emit(c, &e);
 	}
+	c->warp[warp].has_token &= ~r->lanes;
 }
 
-static bool writes(const struct ptx_insn *i, uint32_t reg)
+void tell_token(struct dcluster *c, uint32_t warp, const struct record *r)
 {
-	for (unsigned o = 0; o < ptx_written(i); o++) {
-		if (i->operand[o].kind == PO_REG && i->operand[o].reg == reg)
-			return true;
-		for (unsigned k = 0; i->operand[o].kind == PO_VEC && k < i->operand[o].n; k++)
-			if (i->operand[o].list[k].kind == PO_REG && i->operand[o].list[k].reg == reg)
-				return true;
+	const struct plan *p = &c->job->info[r->site].plan;
+	struct dwarp *w = &c->warp[warp];
+
+	for EACH_LANE(l, r->lanes) {
+		const uint64_t value = record_value(c, r, p->value[0].o, l);
+		const uint32_t in = w->arrived[l].model;
+
+		if (p->before)
+			w->token[l] = value;
+		else if (in)
+			model_token(&c->model.at[in - 1], value, w->arrived[l].phase);
 	}
-	return false;
-}
-
-/* Every state that this register can hold is that of an arrival which completes
- * phases. Through moves, up to a depth that real code does not come to. */
-static bool completes(const struct ptx_func *f, uint32_t reg, unsigned depth)
-{
-	bool any = false;
-
-	for (size_t k = 0; k < f->ninsn; k++) {
-		const struct ptx_insn *i = &f->insn[k];
-
-		if (!writes(i, reg))
-			continue;
-		any = true;
-		if (ptx_effect_of((enum ptx_op)i->op) == EF_MBARRIER && !ptx_has(i, MOD_noComplete))
-			continue;
-		if (!depth || i->op != OP_mov || i->operand[1].kind != PO_REG
-				|| !completes(f, i->operand[1].reg, depth - 1))
-			return false;
-	}
-	return any;
+	if (p->before)
+		w->has_token |= r->lanes;
 }
 
 void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -113,7 +129,7 @@ void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct ptx_operand *state = &s->insn->operand[1];
 	struct event e = record_event(c, warp, r->site, EV_MB_PENDING, r->lanes);
 
-	e.flags = state->kind == PO_REG && completes(s->func, state->reg, 4) ? 0 : EVF_NOCOMPLETE;
+	e.flags = state->kind == PO_REG && plan_holds_states(s->func, state->reg, true) ? 0 : EVF_NOCOMPLETE;
 	emit(c, &e);
 }
 

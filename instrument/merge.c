@@ -400,7 +400,7 @@ static void end_cluster(struct dcluster *c)
 	decode_end(c);
 	j->l->cluster_end(j->l->user, c->sink, c->share);
 	for (size_t k = 0; k < c->model.n; k++)
-		vec_free(&c->model.at[k].flying);
+		model_close(&c->model.at[k]);
 	c->model.n = 0;
 }
 
@@ -596,6 +596,8 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 			plan_global_of(s->func, s->insn, &i->plan);
 		else if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &i->plan);
+		else if (s->phase == PHASE_TOKEN)
+			plan_token_of(s->func, s->insn, &i->plan);
 		else
 			plan_of(s->func, s->insn, &i->plan);
 		i->lane_words = (uint8_t)plan_words(&i->plan);

@@ -67,6 +67,10 @@ struct dwarp {
 	uint32_t at_sync, sync_mask;
 	uint32_t at_meeting, meeting_mask;
 	uint8_t from[32];          /* the lane that each reads there */
+	/* of lanes: where and in which phase they arrived last; by what they wait next */
+	struct { uint32_t model; uint64_t phase; } arrived[32];
+	uint64_t token[32];
+	uint32_t has_token;
 	/* the global side of the copy that comes next, by lane: its address, or a
 	 * tensor copy's coordinates, then its im2col offsets */
 	struct { uint64_t at; int32_t word[8]; } source[32];
@@ -78,6 +82,10 @@ struct dwarp {
 #define PLACES 64
 
 struct signal { uint32_t op, count; int64_t tx; uint32_t site, lanes; uint16_t cta, warp; };
+/* What arrivals returned is opaque, and the same value may come again: it stands for
+ * the newest phase in which it was returned. */
+#define TOKENS 1024
+struct token { uint64_t value, phase; bool known; };
 struct model {                 /* of an mbarrier */
 	uint16_t peer;
 	uint32_t addr;
@@ -86,6 +94,7 @@ struct model {                 /* of an mbarrier */
 	uint64_t phase;
 	VEC(struct signal) flying; /* will signal it, oldest first */
 	size_t done;               /* of these, have */
+	struct token *token;       /* TOKENS, by value; NULL: none was recorded */
 };
 
 /* Where tensor copies of the launch find maps in global memory: a table by hash,
@@ -184,6 +193,11 @@ unsigned access_plain(const struct ptx_insn *i, bool peers);
 /* ---- barriers.c ---- */
 struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr);
 void model_init(struct model *m, uint32_t count);
+void model_close(struct model *m);
+/* An arrival in this phase has returned this value. */
+void model_token(struct model *m, uint64_t value, uint64_t phase);
+/* Of which phase it is; false: that is not known. */
+bool model_phase(const struct model *m, uint64_t value, uint64_t *phase);
 void model_arrive(struct model *m, uint32_t count, int64_t tx, bool drop);
 void model_complete(struct model *m, int64_t tx);
 /* Signals come in until the phase is complete that a wait saw complete. */

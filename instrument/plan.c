@@ -432,6 +432,109 @@ bool plan_rank_of(const struct ptx_insn *i, struct plan *p)
 	return true;
 }
 
+/* ---- tokens ---- */
+
+/* The state that an arrival returns; NULL: none. */
+static const struct ptx_operand *returned(const struct ptx_insn *i)
+{
+	switch ((enum ptx_op)i->op) {
+	case OP_mbarrier_arrive: case OP_mbarrier_arrive_expect_tx:
+	case OP_mbarrier_arrive_drop: case OP_mbarrier_arrive_drop_expect_tx:
+		return plan_address(i) == 1 && i->operand[0].kind == PO_REG ? &i->operand[0] : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* The state by which a wait waits; NULL: none. */
+static const struct ptx_operand *waited(const struct ptx_insn *i)
+{
+	const struct ptx_operand *state = &i->operand[plan_address(i) + 1];
+
+	return (i->op == OP_mbarrier_test_wait || i->op == OP_mbarrier_try_wait) &&
+		!ptx_has(i, MOD_parity) && state->kind == PO_REG ? state : NULL;
+}
+
+/* Through moves, up to a depth that real code does not come to. */
+#define MOVES 4
+
+static bool moves(const struct ptx_insn *i)
+{
+	return i->op == OP_mov && i->operand[0].kind == PO_REG && i->operand[1].kind == PO_REG;
+}
+
+static bool gets_to(const struct ptx_func *f, uint32_t from, uint32_t to, unsigned depth)
+{
+	if (from == to)
+		return true;
+	for (size_t k = 0; depth && k < f->ninsn; k++)
+		if (moves(&f->insn[k]) && f->insn[k].operand[1].reg == from
+				&& gets_to(f, f->insn[k].operand[0].reg, to, depth - 1))
+			return true;
+	return false;
+}
+
+static bool writes(const struct ptx_insn *i, uint32_t reg)
+{
+	for (unsigned o = 0; o < ptx_written(i); o++) {
+		if (i->operand[o].kind == PO_REG && i->operand[o].reg == reg)
+			return true;
+		for (unsigned k = 0; i->operand[o].kind == PO_VEC && k < i->operand[o].n; k++)
+			if (i->operand[o].list[k].kind == PO_REG && i->operand[o].list[k].reg == reg)
+				return true;
+	}
+	return false;
+}
+
+static bool holds_states(const struct ptx_func *f, uint32_t reg, bool completing, unsigned depth)
+{
+	bool any = false;
+
+	for (size_t k = 0; k < f->ninsn; k++) {
+		const struct ptx_insn *i = &f->insn[k];
+
+		if (!writes(i, reg))
+			continue;
+		any = true;
+		if (returned(i) && !(completing && ptx_has(i, MOD_noComplete)))
+			continue;
+		if (!depth || !moves(i) || !holds_states(f, i->operand[1].reg, completing, depth - 1))
+			return false;
+	}
+	return any;
+}
+
+bool plan_holds_states(const struct ptx_func *f, uint32_t reg, bool completing)
+{
+	return holds_states(f, reg, completing, MOVES);
+}
+
+/* Some wait waits by what this register holds, and by no state of elsewhere. */
+static bool is_waited(const struct ptx_func *f, uint32_t reg)
+{
+	for (size_t k = 0; k < f->ninsn; k++) {
+		const struct ptx_operand *state = waited(&f->insn[k]);
+
+		if (state && gets_to(f, reg, state->reg, MOVES) && holds_states(f, state->reg, false, MOVES))
+			return true;
+	}
+	return false;
+}
+
+bool plan_token_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
+{
+	const struct ptx_operand *out = returned(i), *in = out ? NULL : waited(i);
+
+	memset(p, 0, sizeof *p);
+	if (!(out && is_waited(f, out->reg)) && !(in && holds_states(f, in->reg, false, MOVES)))
+		return false;
+	p->before = in;
+	p->after = out;
+	p->class = PLAN_LANES;
+	add(p, out ? out : in, VAL_U64);
+	return true;
+}
+
 bool plan_orders_grid(const struct ptx_func *f)
 {
 	struct plan p;

@@ -51,6 +51,13 @@ bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct p
 /* What is recorded of mapa, in a record of its own, only where the cluster has no CTA
  * of that rank, or the address is none of shared memory. */
 bool plan_rank_of(const struct ptx_insn *i, struct plan *p);
+/* What is recorded of a token, behind the arrival that returned it and before what is
+ * recorded of a wait by it, in a record of its own; only where all that the wait can
+ * wait by was returned in this function, as what is recorded must be all that there is. */
+bool plan_token_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
+/* All that this register can hold was returned by arrivals of this function, which
+ * complete phases if asked for. */
+bool plan_holds_states(const struct ptx_func *f, uint32_t reg, bool completing);
 /* Some access of this function orders others across clusters. */
 bool plan_orders_grid(const struct ptx_func *f);
 unsigned plan_words(const struct plan *p);

@@ -269,6 +269,20 @@ static void skip_unless_guard(struct writer *w, const struct ptx_insn *i, const 
 		text_printf(&w->out, "\t@!%%cs_g bra $CSE%u;\n", label);
 }
 
+/* A token, where its instruction is executed. */
+static void token(struct writer *w, const struct ptx_insn *i)
+{
+	struct plan p;
+
+	if (!plan_token_of(w->f, i, &p))
+		return;
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, plan_words(&p));
+	values(w, &p, "%cs_v", 0);
+	record(w, &p, add_site(w, i, PHASE_TOKEN));
+	text_printf(&w->out, "}\n");
+}
+
 /* A wait: success is recorded each time, failure once in a row. */
 static void after_test(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
@@ -278,10 +292,12 @@ static void after_test(struct writer *w, const struct ptx_insn *i, const struct 
 
 	skip_unless_guard(w, i, p, label);
 	text_printf(&w->out, "\t@!%s bra $CSF%u;\n", reg_name(w, i->operand[0].reg), label);
+	token(w, i);
 	record(w, p, yes);
 	text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n\tbra $CSE%u;\n$CSF%u:\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_failed, %u;\n\t@%%cs_q bra $CSE%u;\n", label, label, no, label);
 	quiet.sync = false;
+	token(w, i);
 	record(w, &quiet, no);
 	text_printf(&w->out, "\tmov.b32 %%cs_failed, %u;\n$CSE%u:\n", no, label);
 }
@@ -349,6 +365,7 @@ static void strayed(struct writer *w, const struct ptx_insn *i, const struct pla
 
 static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
+	struct plan returned;
 	unsigned label;
 
 	text_printf(&w->out, "{\n");
@@ -369,6 +386,11 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 	statement(w, i);
 	if (p->test) {
 		after_test(w, i, p);
+	} else if (plan_token_of(w->f, i, &returned)) {
+		label = w->labels++;
+		skip_unless_guard(w, i, p, label);
+		token(w, i);
+		text_printf(&w->out, "$CSE%u:\n", label);
 	} else if (p->after) {
 		uint32_t site = add_site(w, i, PHASE_AFTER);
 

@@ -198,7 +198,7 @@ static void assemble(const char *path)
 	unlink(out);
 }
 
-/* NVIDIA's assembler takes what was put around calls and copies. */
+/* NVIDIA's assembler takes what was put around calls, copies and waits. */
 Test(instrument, assembled, .timeout = 120)
 {
 	glob_t all;
@@ -207,6 +207,8 @@ Test(instrument, assembled, .timeout = 120)
 		cr_skip_test("no ptxas");
 	cr_assert_eq(glob("tests/cases/calls/*.ptx", 0, NULL, &all), 0);
 	cr_assert_eq(glob("tests/cases/async/cs307_*.ptx", GLOB_APPEND, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/*/*token*.ptx", GLOB_APPEND, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/sets/follower_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	for (size_t k = 0; k < all.gl_pathc; k++)
 		assemble(all.gl_pathv[k]);
 	globfree(&all);

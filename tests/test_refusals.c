@@ -58,6 +58,7 @@ Test(refusals, specimens, .timeout = 300)
 		"async/cs306*", "barrier/cs401*", "barrier/cs403*", "barrier/cs407*", "barrier/cs408*", "cluster/cs217*",
 		"cluster/cs311*", "cluster/cs501*", "cluster/cs902*", "mbarrier/cs201*",
 		"mbarrier/cs220*", "values/cs902*",
+		"async/cs32[45]_[dt]*", "barrier/cs410*", "sets/follower*", "*/*token*",
 		"values/cs905*", "values/cs904*", "async/cs304*", "values/cs903*" };
 	const size_t n = sizeof specimen / sizeof *specimen;
 	const char *dir = build_dir();
@@ -79,6 +80,8 @@ static const char kernel[] =
 	".visible .entry k()\n{\n\t.reg .b32 %r<4>;\n\t.reg .b64 %d<4>;\n\t.reg .f32 %f<4>;\n"
 	"\t.reg .pred %p;\n\t.shared .align 16 .b8 tile[4096];\n\tmov.u32 %r1, tile;\n"
 	"\tst.shared.u32 [%r1], %r2;\n\tbar.sync 0;\n"
+	"\tldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];\n"
+	"\tmbarrier.init.shared.b64 [%r1], 1;\n\tmbarrier.arrive.shared.b64 %d1, [%r1];\n\tmbarrier.test_wait.shared.b64 %p, [%r1], %d1;\n"
 	"\twgmma.fence.sync.aligned;\n"
 	"\twgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d2, %p, 1, 1, 0, 0;\n"
 	"\twgmma.commit_group.sync.aligned;\n"
@@ -98,7 +101,7 @@ struct hand {
 	struct decode_launch l;
 	unsigned nfaults;
 	struct event fault;        /* the last one */
-	struct event map;
+	struct event map, wait;
 };
 
 static struct hand hand;
@@ -109,6 +112,8 @@ static void on_event(struct event_sink *sink, const struct event *e)
 
 	if (e->kind == EV_MAP || e->kind == EV_BULK)
 		h->map = *e;
+	if (e->kind == EV_MB_TEST)
+		h->wait = *e;
 	if (e->kind != EV_FAULT)
 		return;
 	h->nfaults++;
@@ -159,12 +164,18 @@ static void chunk(struct hand *h, uint32_t cta, uint32_t warp)
 	h->at = 4;
 }
 
+static bool is_of(const struct rewrite_site *s, enum ptx_op op, enum site_phase phase)
+{
+	return s->insn->op == op && (s->phase == PHASE_TOKEN) == (phase == PHASE_TOKEN);
+}
+
 /* The words behind the record's unit. */
-static uint32_t *record(struct hand *h, enum ptx_op op, uint32_t lanes, uint32_t words)
+static uint32_t *record_of(struct hand *h, enum ptx_op op, enum site_phase phase, uint32_t lanes,
+	uint32_t words)
 {
 	uint32_t *r = &h->pool[h->nchunks][h->at], k = 1;
 
-	while (k < h->code->site.n && h->code->site.at[k].insn->op != op)
+	while (k < h->code->site.n && !is_of(&h->code->site.at[k], op, phase))
 		k++;
 	cr_assert_lt(k, h->code->site.n);
 	r[0] = k << RECORD_SITE_SHIFT;
@@ -172,6 +183,11 @@ static uint32_t *record(struct hand *h, enum ptx_op op, uint32_t lanes, uint32_t
 	r[2] = ++h->clock;
 	h->at += 4 + (words + 3) / 4 * 4;
 	return r + 4;
+}
+
+static uint32_t *record(struct hand *h, enum ptx_op op, uint32_t lanes, uint32_t words)
+{
+	return record_of(h, op, PHASE_BEFORE, lanes, words);
 }
 
 static void finish(struct hand *h)
@@ -290,6 +306,35 @@ Test(refusals, halves)
 	cr_expect_eq(hand.fault.lanes, 0xffff);
 }
 
+/* Some lanes come to an ldmatrix: the others come later, or elsewhere. */
+static unsigned matrix(enum ptx_op between, uint32_t lanes, uint32_t rest)
+{
+	struct hand *h = begin();
+	uint32_t *at;
+
+	chunk(h, 0, 0);
+	at = record(h, OP_ldmatrix, 0xff, 32);
+	memset(at, 0, 128);
+	if (lanes)
+		record(h, between, lanes, 0);
+	if (rest)
+		record(h, OP_ldmatrix, rest, 32);
+	record(h, OP_bar_sync, UINT32_MAX, 0);
+	finish(h);
+	return h->nfaults;
+}
+
+Test(refusals, aligned)
+{
+	cr_expect_eq(matrix(OP_bar_sync, 0, 0xffffff00), 0);
+	cr_expect_eq(matrix(OP_bar_sync, 0xffffff00, 0xffffff00), 0, "they were behind");
+	cr_expect_eq(matrix(OP_bar_sync, 0xff, 0xffffff00), 0, "they are behind");
+	cr_expect_eq(matrix(OP_bar_sync, 0, 0), 1);
+	cr_expect_eq(hand.fault.mode, EVX_ALIGNED);
+	cr_expect_eq(hand.fault.lanes, 0xff);
+	cr_expect_eq(matrix(OP_ret, 0x100, 0xfffffe00), 1, "one has left");
+}
+
 /* A group of wgmma is recorded after it, so the executor stops before that. */
 static const uint64_t good = 0x0000001000080000u | 1024 >> 4;
 
@@ -338,4 +383,57 @@ Test(refusals, warpgroup)
 	finish(h);
 	cr_assert_eq(h->nfaults, 1);
 	cr_expect_eq(h->fault.mode, EVX_WG_DIVERGED);
+}
+
+/* One warp leaves, three come to a wgmma. */
+Test(refusals, three_warps)
+{
+	struct hand *h = begin();
+
+	for (uint32_t w = 0; w < 3; w++)
+		group(h, w, good, good);
+	chunk(h, 0, 3);
+	record(h, OP_ret, UINT32_MAX, 0);
+	finish(h);
+	cr_assert_eq(h->nfaults, 1);
+	cr_expect_eq(h->fault.mode, EVX_WG_DIVERGED);
+}
+
+/* ---- tokens: opaque, known by where they were seen before ---- */
+
+static void token(struct hand *h, enum ptx_op op, uint32_t value)
+{
+	uint32_t *at;
+
+	if (op == OP_mbarrier_arrive)
+		record(h, op, 1, 1)[0] = 1024;
+	at = record_of(h, op, PHASE_TOKEN, 1, 2);
+	at[0] = value;
+	at[1] = 0;
+	if (op == OP_mbarrier_test_wait)
+		record(h, op, 1, 1)[0] = 1024;
+}
+
+/* The phase of `last`, by which a wait in phase 2 waits. */
+static int64_t phase_of(uint32_t first, uint32_t second, uint32_t last)
+{
+	struct hand *h = begin();
+
+	chunk(h, 0, 0);
+	record(h, OP_mbarrier_init, 1, 1)[0] = 1024;
+	token(h, OP_mbarrier_arrive, first);
+	token(h, OP_mbarrier_test_wait, first);
+	token(h, OP_mbarrier_arrive, second);
+	token(h, OP_mbarrier_test_wait, second);
+	token(h, OP_mbarrier_test_wait, last);
+	finish(h);
+	return h->wait.tx;
+}
+
+Test(tokens, phases)
+{
+	cr_expect_eq(phase_of(5, 6, 6), 1);
+	cr_expect_eq(phase_of(5, 6, 5), 0, "stale");
+	cr_expect_eq(phase_of(5, 5, 5), 1, "the newest that it can be");
+	cr_expect_eq(phase_of(5, 6, 7), 1, "nobody's: what must be over");
 }
