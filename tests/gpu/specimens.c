@@ -286,6 +286,20 @@ static void one(void *user, size_t i)
 	free(job->output);
 }
 
+/* What is said of a specimen is said of one that there is. */
+static void check_table(struct all *a)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(unseen); k++) {
+		char path[160];
+
+		snprintf(path, sizeof path, "tests/cases/%s.ptx", unseen[k].specimen);
+		if (!access(path, R_OK))
+			continue;
+		printf("%-5s unseen.def: no %s\n", outcome_name[WRONG], path);
+		a->count[WRONG]++;
+	}
+}
+
 static int usage(void)
 {
 	fprintf(stderr, "usage: specimens [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]\n");
@@ -316,6 +330,7 @@ int main(int argc, char **argv)
 	a.gpu = !strcmp(a.backend, "gpu");
 	if (glob(SPECIMENS, 0, NULL, &g) || !mkdtemp(a.dir))
 		return usage();
+	check_table(&a);
 	list(&a, &g, argc > 2 ? argv[2] : "", part, parts);
 	side_run(a.job, a.run.n, at_once, one, &a);
 	printf("specimens: %zu runs: %u as expected, %u by another rule, %u not visible to this backend, "
