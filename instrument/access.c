@@ -59,11 +59,15 @@ static uint32_t lanes_in_share(const struct dcluster *c, const struct record *r,
 	return mine;
 }
 
+/* Whose addresses count. */
+static uint32_t matrix_lanes(const struct ptx_insn *i)
+{
+	return ptx_has(i, MOD_x4) ? FULL : ptx_has(i, MOD_x2) ? 0xffff : 0xff;
+}
+
 static void access_matrix(const struct ptx_insn *i, struct event *e)
 {
-	unsigned n = ptx_has(i, MOD_x4) ? 4 : ptx_has(i, MOD_x2) ? 2 : 1;
-
-	e->lanes &= n == 4 ? FULL : (1u << 8 * n) - 1;
+	e->lanes &= matrix_lanes(i);
 	e->flags = EVF_MATRIX;
 	e->size = 16;
 }
@@ -130,6 +134,9 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 		c->result.events++;
 		return;
 	}
+	if (i->op == OP_ldmatrix && c->job->info[r->site].plain &&
+			gather_read(c, warp, r, a, r->lanes & matrix_lanes(i)))
+		return;
 	if (i->op == OP_st_async || i->op == OP_red_async) {
 		access_async(c, warp, r);
 		return;
@@ -196,6 +203,8 @@ static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 	if (!c->share)
 		refused_cp(c, warp, r, from, read);
+	if (size == 16 && gather_copy(c, warp, r, &i->operand[0]))
+		return;
 	rest = r->lanes & ~nothing;
 	do {
 		struct event e = record_event(c, warp, r->site, EV_CP_ASYNC, r->lanes);

@@ -6,7 +6,9 @@ void emit(struct dcluster *c, const struct event *e)
 {
 	if (c->stopped)
 		return;
-	c->result.events++;
+	if (c->gather)
+		gather_tell(c);
+	c->result.events += !only_registers(c) || e->kind == EV_REGS; /* others are counted by others */
 	if (c->sink)
 		c->sink->event(c->sink, e);
 }
@@ -23,8 +25,15 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 	if (c->seen)
 		hang_note(c, warp, r);
+	if (c->registers && s->phase != PHASE_FAILED && s->phase != PHASE_STRAY && s->phase != PHASE_FOREIGN &&
+			s->func == c->job->l->func->func)
+		tell_way(c, warp, s->insn, r->lanes);
+	if (only_registers(c))
+		return;
 	if (c->warp[warp].behind || (r->lanes != FULL && c->job->info[r->site].aligned))
 		refused_aligned(c, warp, r);
+	if (s->phase == PHASE_MARK)
+		return;
 	if (s->phase == PHASE_FAILED) {
 		tell_failed_wait(c, warp, r);
 		return;
@@ -37,10 +46,6 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		c->result.foreign++;
 		return;
 	}
-	if (c->registers && s->func == c->job->l->func->func)
-		tell_way(c, warp, s->insn, r->lanes);
-	if (s->phase == PHASE_MARK)
-		return;
 	if (s->phase == PHASE_RANK) {
 		refused_rank(c, warp, r);
 		return;
@@ -94,6 +99,10 @@ void decode_end(struct dcluster *c)
 {
 	uint32_t n = c->info.nctas * c->info.warps_per_cta;
 
+	if (only_registers(c))
+		return;
+	if (c->gather)
+		gather_tell(c);
 	if (cut_short(c))
 		tell_halves(c);
 	else if (c->job->l->fault)

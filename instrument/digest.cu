@@ -17,7 +17,7 @@ static __device__ unsigned units_of(uint32_t site, bool affine, uint32_t lanes)
 	if (how == 1)
 		return affine ? 1 : 9;
 	if (how == 2)
-		return 1 + (__popc(lanes) * words + 3) / 4;
+		return 1 + ((affine ? 1 : __popc(lanes)) * words + 3) / 4;
 	return 1 + (words + 3) / 4;
 }
 

@@ -85,11 +85,22 @@ void tell_grid(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes);
 void tell_other(struct dcluster *c, uint32_t warp, const struct record *r);
 
+/* ---- gather.c: where only whether there is anything to find is asked ---- */
+/* What lanes of ldmatrix read, what a cp.async of 16 bytes copies. False: it is to be told
+ * by itself. */
+bool gather_read(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
+	uint32_t lanes);
+bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o);
+
 /* ---- refusals.c: operands that may not be. What is refused is told, and the
  * cluster goes no further ---- */
 struct shared_view record_view(const struct dcluster *c, uint32_t warp);
 void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
 	const struct refusal *why);
+/* One look at all lanes: may one of them be refused, `bytes` at what o was, which
+ * should be multiples of `align`? Those that reach into another CTA always may. */
+bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes, uint32_t align);
 /* Of the lanes of e at the addresses that o had. */
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, const struct event *e);

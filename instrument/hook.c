@@ -220,14 +220,13 @@ static void record_global(struct text *t, const struct hook *h)
 		h->label);
 }
 
-static void header(struct text *t, const struct hook *h)
+/* cs_s: word 0. */
+static void header(struct text *t)
 {
 	text_printf(t,
 		"\tmov.u32 %%cs_c, %%clock;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
-		"\tmov.b32 %%cs_s, %u;\n"
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n",
-		h->site << RECORD_SITE_SHIFT);
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n");
 }
 
 static void record_uniform(struct text *t, const struct hook *h)
@@ -239,23 +238,40 @@ static void record_uniform(struct text *t, const struct hook *h)
 	memcpy(units, n.at, n.n < sizeof units ? n.n : sizeof units - 1);
 	text_free(&n);
 	room(t, h, units);
-	header(t, h);
+	text_printf(t, "\tmov.b32 %%cs_s, %u;\n", h->site << RECORD_SITE_SHIFT);
+	header(t);
 	for (unsigned k = 0; k < h->words; k++)
 		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+%u], %s%u;\n", 16 + 4 * k,
 			h->prefix, k);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %s;\n", units);
 }
 
+/* cs_all: all lanes have the leader's words. */
+static void agree(struct text *t, const struct hook *h)
+{
+	for (unsigned k = 0; k < h->words; k++)
+		text_printf(t, "\tshfl.sync.idx.b32 %%cs_t, %s%u, %%cs_l, 31, %%cs_m;\n"
+			"\tsetp.eq%s.u32 %%cs_q, %%cs_t, %s%u%s;\n", h->prefix, k, k ? ".and" : "",
+			h->prefix, k, k ? ", %cs_q" : "");
+	text_printf(t, "\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
+}
+
+/* What all agree on, where that is worth asking, the leader says for them. */
 static void record_lanes(struct text *t, const struct hook *h)
 {
-	text_printf(t,
-		"\tpopc.b32 %%cs_n, %%cs_m;\n"
-		"\tmad.lo.u32 %%cs_n, %%cs_n, %u, 15;\n"
-		"\tshr.u32 %%cs_n, %%cs_n, 4;\n", 4 * h->words);
+	const uint32_t word = h->site << RECORD_SITE_SHIFT;
 
-	text_printf(t, "\tadd.u32 %%cs_n, %%cs_n, 1;\n");
+	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %u;\n", word);
+	if (h->alike) {
+		agree(t, h);
+		text_printf(t, "\tselp.b32 %%cs_n, 1, %%cs_n, %%cs_all;\n"
+			"\tselp.b32 %%cs_s, %u, %%cs_s, %%cs_all;\n", word | RECORD_AFFINE);
+	}
+	text_printf(t,
+		"\tmad.lo.u32 %%cs_n, %%cs_n, %u, 31;\n"
+		"\tshr.u32 %%cs_n, %%cs_n, 4;\n", 4 * h->words);
 	room(t, h, "%cs_n");
-	header(t, h);
+	header(t);
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
@@ -263,8 +279,11 @@ static void record_lanes(struct text *t, const struct hook *h)
 		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
 		"\tpopc.b32 %%cs_t, %%cs_t;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", 4 * h->words);
+	if (h->alike)
+		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
 	for (unsigned k = 0; k < h->words; k++)
-		text_printf(t, "\tst.global.b32 [%%cs_e+%u], %s%u;\n", 16 + 4 * k, h->prefix, k);
+		text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n", h->alike ? "@%cs_q " : "",
+			16 + 4 * k, h->prefix, k);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }
 

@@ -27,6 +27,7 @@ struct hook {
 	unsigned words;
 	const char *prefix;
 	bool sync;
+	bool alike;                /* of PLAN_LANES: lanes mostly have the same words */
 	unsigned label, module;
 };
 void hook_record(struct text *t, const struct hook *h);

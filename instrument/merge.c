@@ -21,7 +21,7 @@ unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes)
 	if (s->plan.class == PLAN_GLOBAL && s->phase != PHASE_BATCH)
 		return affine ? 2 : 17;
 	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
-		return 1 + ((unsigned)__builtin_popcount(lanes) * s->lane_words + 3) / 4;
+		return 1 + ((affine ? 1 : (unsigned)__builtin_popcount(lanes)) * s->lane_words + 3) / 4;
 	return 1 + (s->uniform_words + 3u) / 4;
 }
 
@@ -409,6 +409,8 @@ static void open_caches(struct dcluster *c)
 {
 	c->way = base_alloc(WAYS * sizeof *c->way);
 	c->pieces = base_alloc(PIECES * sizeof *c->pieces);
+	if (c->job->l->parts)
+		c->gather = gather_open();
 }
 
 static void close_caches(struct dcluster *c)
@@ -419,6 +421,7 @@ static void close_caches(struct dcluster *c)
 	for (uint32_t k = 0; k < PIECES; k++)
 		free(c->pieces[k]);
 	free(c->pieces);
+	gather_close(c->gather);
 }
 
 static void open_cluster(struct dcluster *c, struct job *j)
@@ -459,8 +462,10 @@ static void worker(void *user)
 		begin_cluster(&c, j->todo[work / j->shares]);
 		run_cluster(&c);
 		end_cluster(&c);
-		if (c.share == j->shares - 1) /* what the others count is the same */
+		if (!c.share) /* what the others count is the same */
 			add_result(&total, &c.result);
+		else if (only_registers(&c))
+			total.events += c.result.events;
 	}
 	pthread_mutex_lock(&j->lock);
 	add_result(&j->result, &total);
@@ -492,7 +497,7 @@ static void run_grid(struct job *j)
 	struct dcluster *all = base_alloc((j->nclusters + 1) * sizeof *all);
 	struct turn *heap = base_alloc((j->nclusters + 1) * sizeof *heap);
 	uint32_t n = j->nclusters;
-	struct dcluster caches;
+	struct dcluster caches = { .job = j };
 
 	open_caches(&caches);
 	for (uint32_t k = 0; k < n; k++) {

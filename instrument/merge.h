@@ -137,6 +137,7 @@ struct dcluster {
 	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
 	struct { uint64_t from, bytes; } place[PLACES]; /* allocations, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
+	struct gather *gather;     /* where only whether there is anything to find is asked */
 	uint32_t share;            /* its part, or job.parts: none */
 	bool registers;            /* of wgmma: they are its work */
 	bool stopped;              /* something was refused: it ends here */
@@ -161,6 +162,12 @@ bool maps_hold(const struct map_set *m, uint64_t addr);
 bool maps_written(const struct map_set *m, uint64_t addr); /* ... somewhere in the launch */
 void maps_drop(struct job *j);
 
+/* It looks at these registers and at nothing else. */
+static inline bool only_registers(const struct dcluster *c)
+{
+	return c->registers && c->job->l->registers;
+}
+
 /* ---- decode.c ---- */
 void decode_begin(struct dcluster *c);
 void decode_record(struct dcluster *c, uint32_t warp, const struct record *r);
@@ -173,7 +180,7 @@ static inline uint32_t record_word(const struct dcluster *c, const struct record
 {
 	const struct site_info *s = &c->job->info[r->site];
 
-	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
+	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH && !r->affine)
 		word += (unsigned)__builtin_popcount(r->lanes & ((1u << lane) - 1)) * s->lane_words;
 	return r->words[word];
 }
@@ -183,6 +190,12 @@ static inline uint32_t record_word(const struct dcluster *c, const struct record
 void hang_note(struct dcluster *c, uint32_t warp, const struct record *r);
 /* Whoever is left, and what for. */
 void hang_tell(struct dcluster *c);
+
+/* ---- gather.c ---- */
+struct gather *gather_open(void);
+void gather_close(struct gather *g); /* NULL is fine */
+/* All that was gathered comes now. */
+void gather_tell(struct dcluster *c);
 
 /* ---- wgmma.c ---- */
 struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i);

@@ -10,15 +10,16 @@
  * a warp are in the order of their clock; a word of 0 where a record should
  * begin ends the chunk, so the pool must be zero before a launch.
  *
- *   record word 0: site << 13 | 1 << 12 if affine | stride + 2048
+ *   record word 0: site << 13 | 1 << 12 if affine | stride + 2048, of an address
  *               1: lanes       2: %clock       3: affine: the leader's address;
  *                                                 else the ticket, 0: none
  *   an affine global address goes on: its upper half, s, t, k: the lane at
  *   distance d from the leader is at leader + (d mod 2^k) * s + (d >> k) * t
- *   then, unless affine, by the site's plan (plan.h):
- *     address:  32 addresses, one a lane
- *     global:   32 addresses of 64 bits
- *     lanes:    the words of each lane of `lanes`, lowest first
+ *   then, by the site's plan (plan.h):
+ *     address:  unless affine, 32 addresses, one a lane
+ *     global:   the same of 64 bits
+ *     lanes:    the words of each lane of `lanes`, lowest first; affine: they are
+ *               the same, and stand there once
  *     uniform:  the leader's words */
 #ifndef CONSAN_INSTRUMENT_RECORD_H
 #define CONSAN_INSTRUMENT_RECORD_H

@@ -59,9 +59,8 @@ static void tell(struct dcluster *c, uint32_t warp, const struct record *r, uint
 
 /* ---- accesses ---- */
 
-/* One look at all lanes: may one of them be refused? Those that reach into another
- * CTA always may. What lies below `own` wraps. */
-static bool suspect(const struct dcluster *c, uint32_t warp, const struct record *r,
+/* What lies below `own` wraps. */
+bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes, uint32_t align)
 {
 	const struct shared_view v = record_view(c, warp);
@@ -115,7 +114,7 @@ void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 	const uint32_t align = access_align(i, e->size);
 	struct refusal why;
 
-	if (!suspect(c, warp, r, o, e->lanes, e->size, align))
+	if (!refusable(c, warp, r, o, e->lanes, e->size, align))
 		return;
 	for EACH_LANE(l, e->lanes) {
 		uint64_t at = record_value(c, r, o, l);
@@ -192,7 +191,7 @@ void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const
 		tell(c, warp, r, 1u << l, &why);
 		return;
 	}
-	if (!global && !suspect(c, warp, r, &i->operand[0], r->lanes, size, size))
+	if (!global && !refusable(c, warp, r, &i->operand[0], r->lanes, size, size))
 		return;
 	for EACH_LANE(l, r->lanes) {
 		uint64_t to = record_value(c, r, &i->operand[0], l);

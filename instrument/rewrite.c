@@ -252,7 +252,8 @@ static void statement(struct writer *w, const struct ptx_insn *i)
 static void record(struct writer *w, const struct plan *p, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
-		.prefix = "%cs_v", .sync = p->sync, .label = w->labels++, .module = w->r->number };
+		.prefix = "%cs_v", .sync = p->sync, .alike = p->test, .label = w->labels++,
+		.module = w->r->number };
 
 	hook_record(&w->out, &h);
 	if (w->polls && !p->poll) /* what was loaded before it counts no more */

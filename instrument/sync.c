@@ -132,7 +132,7 @@ static void meet_again(struct dcluster *c, uint32_t warp, const struct record *r
 	for (uint32_t k = 0; k < s->nbatch; k++) {
 		const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
 
-		for (unsigned l = 0; i->op == OP_shfl_sync && l < 32; l++)
+		for (unsigned l = 0; i->op == OP_shfl_sync && w->at_meeting != FULL && l < 32; l++)
 			w->from[l] = (uint8_t)source_of(i, l, (uint32_t)i->operand[2].imm,
 				(uint32_t)i->operand[3].imm);
 		met(c, warp, i, record_batch_site(c, r->site, k), mask);
@@ -155,7 +155,8 @@ void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r)
 			w->at_meeting = 0;
 		w->meeting_mask = mask;
 		w->at_meeting |= same & mask;
-		for (uint32_t l = 0; i->op == OP_shfl_sync && l < 32; l++)
+		/* where all lanes meet, each of them takes the value of one that is there */
+		for (uint32_t l = 0; i->op == OP_shfl_sync && (same & mask) != FULL && l < 32; l++)
 			if (same >> l & 1)
 				w->from[l] = (uint8_t)source_of(i, l,
 					(uint32_t)record_value(c, r, &i->operand[2], l),

@@ -66,7 +66,7 @@ void record_values(const struct dcluster *c, const struct record *r, const struc
 	const struct plan *p = &info->plan;
 	const uint32_t *at = r->words;
 	bool wide = false;
-	unsigned k, step = info->phase == PHASE_BATCH ? 0 : info->lane_words;
+	unsigned k, step = info->phase == PHASE_BATCH || r->affine ? 0 : info->lane_words;
 
 	for (k = 0; k < p->nvalues && p->value[k].o != o; k++)
 		at += p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP ? 2 : 1;
@@ -88,7 +88,8 @@ uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t
 	uint64_t v[32], first;
 	uint32_t same = 0;
 
-	if (!(rest & (rest - 1)) || o->kind == PO_IMM)
+	if (!(rest & (rest - 1)) || o->kind == PO_IMM ||
+			(r->affine && c->job->info[r->site].plan.class == PLAN_LANES))
 		return rest;
 	record_values(c, r, o, rest, v);
 	first = v[__builtin_ctz(rest)];

@@ -96,13 +96,19 @@ struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i)
 	return b;
 }
 
-/* What a wgmma reads, by its descriptors: they come back with each turn of a ring
- * of buffers, so it is worked out once. */
+/* What wgmmas read, by their descriptors: these come back with each turn of a ring of
+ * buffers, so it is worked out once. Mostly of one; of several of a group, one after
+ * the other, where only whether there is anything to find is asked: they are one agent
+ * at one epoch, and buffers that they read as a whole are few spans. */
+#define RUN_MOST 8u
+#define RUN_WORDS (5 * RUN_MOST)
+
 struct mma_pieces {
-	const struct ptx_insn *insn;
-	uint32_t words[4];         /* of its descriptors */
+	const struct batch_info *first;
+	uint32_t n;                /* wgmmas */
 	uint32_t share;            /* who asked */
-	uint32_t top[2];           /* the highest piece of A and B */
+	uint32_t nwords, words[RUN_WORDS]; /* of their group's record */
+	uint32_t top[RUN_MOST][2]; /* the highest piece of A and B */
 	uint16_t part[6];
 	struct ev_span span[];     /* part[5] of them */
 };
@@ -129,69 +135,84 @@ static uint32_t highest(const uint32_t *piece, unsigned n)
 	return top;
 }
 
-#define MOST_SPANS 640
-
-static void find_pieces(const struct dcluster *c, const struct batch_info *m, const uint32_t *words,
-	uint32_t top[2], uint16_t part[6], struct ev_span span[MOST_SPANS])
+static uint64_t wide(const uint32_t *words)
 {
-	uint32_t piece[512], rows[32];
-	struct wg_desc d;
-	unsigned n = 0, many;
+	return words[0] | (uint64_t)words[1] << 32;
+}
 
+/* The pieces of a run so far, by part. */
+struct gathered {
+	unsigned n[5];
+	uint32_t rows[4][32 * RUN_MOST], b[512 * RUN_MOST];
+};
+
+static void gather(const struct dcluster *c, const struct batch_info *m, const uint32_t *words,
+	uint32_t top[2], struct gathered *g)
+{
+	uint32_t piece[128], *b = g->b + g->n[4];
+	struct wg_desc d;
+
+	top[0] = 0;
 	if (!m->a_regs) {
-		d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
+		d = wg_desc_decode(wide(words));
 		wg_desc_pieces(&d, m->a_mn, 64, piece);
 		top[0] = highest(piece, 128);
 		words += 2;
 	}
-	for (unsigned k = 0; k < 4; k++) {
-		part[k] = (uint16_t)n;
-		if (m->a_regs)
-			continue;
-		wg_desc_rows(piece, m->a_mn, k, rows);
-		many = keep_share(c, rows, 32);
-		if (many)
-			n += wg_desc_spans(rows, many, span + n);
+	for (unsigned k = 0; !m->a_regs && k < 4; k++) {
+		wg_desc_rows(piece, m->a_mn, k, g->rows[k] + g->n[k]);
+		g->n[k] += keep_share(c, g->rows[k] + g->n[k], 32);
 	}
-	part[4] = (uint16_t)n;
-	d = wg_desc_decode(words[0] | (uint64_t)words[1] << 32);
-	wg_desc_pieces(&d, m->b_mn, m->n, piece);
-	top[1] = highest(piece, 2 * m->n);
-	many = keep_share(c, piece, 2 * m->n);
-	if (many)
-		n += wg_desc_spans(piece, many, span + n);
-	part[5] = (uint16_t)n;
+	d = wg_desc_decode(wide(words));
+	wg_desc_pieces(&d, m->b_mn, m->n, b);
+	top[1] = highest(b, 2 * m->n);
+	g->n[4] += keep_share(c, b, 2 * m->n);
 }
 
-static const struct mma_pieces *pieces(struct dcluster *c, const struct ptx_insn *i,
-	const struct batch_info *m, const uint32_t *words)
+/* words: from those of the first wgmma on. */
+static struct mma_pieces *find_pieces(const struct dcluster *c, struct mma_pieces *p,
+	const struct batch_info *first, unsigned n, const uint32_t *words, unsigned nwords)
 {
-	size_t n = m->a_regs ? 2 : 4;
-	uint32_t h = i->line;
-	struct ev_span span[MOST_SPANS];
-	struct mma_pieces **p;
-	uint32_t top[2] = { 0 };
-	uint16_t part[6];
+	unsigned most = 0, at = 0;
+	struct gathered g;
 
-	for (size_t k = 0; k < n; k++)
+	p = base_resize(p, sizeof *p);
+	*p = (struct mma_pieces){ .first = first, .n = n, .share = c->share, .nwords = nwords };
+	memcpy(p->words, words, nwords * sizeof *words);
+	memset(g.n, 0, sizeof g.n);
+	for (unsigned k = 0; k < n; first++) {
+		if (!first->mma)
+			continue;
+		gather(c, first, words, p->top[k++], &g);
+		words += first->words;
+	}
+	for (unsigned k = 0; k < 5; k++)
+		most += g.n[k];
+	p = base_resize(p, sizeof *p + most * sizeof *p->span);
+	for (unsigned k = 0; k < 5; k++) {
+		p->part[k] = (uint16_t)at;
+		if (g.n[k])
+			at += wg_desc_spans(k < 4 ? g.rows[k] : g.b, g.n[k], p->span + at);
+	}
+	p->part[5] = (uint16_t)at;
+	return p;
+}
+
+static const struct mma_pieces *pieces(struct dcluster *c, const struct batch_info *first, unsigned n,
+	const uint32_t *words, unsigned nwords)
+{
+	uint32_t h = (uint32_t)(first - c->job->batch) + n;
+	struct mma_pieces **at;
+	const struct mma_pieces *p;
+
+	for (size_t k = 0; k < nwords; k++)
 		h = (h ^ words[k]) * 0x9e3779b1u;
-	p = &c->pieces[h >> 16 & (PIECES - 1)];
-	if (*p && (*p)->insn == i && (*p)->share == c->share && !memcmp((*p)->words, words, n * sizeof *words))
-		return *p;
-	find_pieces(c, m, words, top, part, span);
-	*p = base_resize(*p, sizeof **p + part[5] * sizeof *span);
-	(*p)->insn = i;
-	(*p)->share = c->share;
-	memcpy((*p)->words, words, n * sizeof *words);
-	memcpy((*p)->top, top, sizeof top);
-	memcpy((*p)->part, part, sizeof part);
-	memcpy((*p)->span, span, part[5] * sizeof *span);
-	return *p;
-}
-
-static uint64_t wide(const uint32_t *words)
-{
-	return words[0] | (uint64_t)words[1] << 32;
+	at = &c->pieces[h >> 16 & (PIECES - 1)];
+	p = *at;
+	if (!p || p->first != first || p->n != n || p->share != c->share ||
+			memcmp(p->words, words, nwords * sizeof *words))
+		*at = find_pieces(c, *at, first, n, words, nwords);
+	return *at;
 }
 
 static void refused_ends(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
@@ -226,19 +247,66 @@ static void refused_unlike(struct dcluster *c, uint32_t first, uint32_t id, cons
 	}
 }
 
-/* words: those of this mma in the record of its group. */
-static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const struct ptx_insn *i,
-	const struct batch_info *m, uint32_t id, const uint32_t *words)
+/* What reads memory is told of as one as far as it is in one group. How many wgmmas from
+ * this entry of the batch on; *nwords of the record are theirs. */
+static unsigned run_of(const struct dcluster *c, const struct rewrite_site *s, uint32_t k, unsigned *nwords)
 {
-	struct event e = record_event(c, first, site, EV_WG_MMA, FULL);
-	const struct mma_pieces *p = pieces(c, i, m, words);
+	const bool one = !c->job->l->parts || c->registers;
+	unsigned n = 0;
 
-	refused_ends(c, first, id, m, words, p->top);
-	e.site = id;
+	*nwords = 0;
+	for (; k < s->nbatch && n < (one ? 1 : RUN_MOST); k++) {
+		const struct batch_info *b = &c->job->batch[s->batch + k];
+
+		if (c->job->l->code->batch.at[s->batch + k]->op == OP_wgmma_commit_group)
+			break;
+		*nwords += b->words;
+		n += b->mma;
+	}
+	return n;
+}
+
+static void refused_run(struct dcluster *c, uint32_t first, uint32_t site, uint32_t k,
+	const struct mma_pieces *p)
+{
+	const struct batch_info *m = p->first;
+	const uint32_t *words = p->words;
+
+	for (uint32_t i = 0; i < p->n; m++, k++) {
+		if (!m->mma)
+			continue;
+		refused_ends(c, first, record_batch_site(c, site, k), m, words, p->top[i++]);
+		words += m->words;
+	}
+}
+
+/* What the wgmmas from this entry of the batch on read; how many they are. */
+static unsigned tell_reads(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
+	const uint32_t *words, struct event *e)
+{
+	unsigned nwords, n = run_of(c, record_site(c, r->site), k, &nwords);
+	const struct mma_pieces *p = pieces(c, &c->job->batch[record_site(c, r->site)->batch + k], n,
+		words, nwords);
+
+	refused_run(c, first, r->site, k, p);
+	memcpy(e->part, p->part, sizeof e->part);
+	e->spans = p->span;
+	e->nspans = p->part[5];
+	return n;
+}
+
+/* The wgmma of this entry of the batch; how many of those after it it speaks for. */
+static unsigned on_mma(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
+	const uint32_t *words)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+	const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
+	const struct batch_info *m = &c->job->batch[s->batch + k];
+	struct event e = record_event(c, first, r->site, EV_WG_MMA, FULL);
+	unsigned n = only_registers(c) ? 1 : tell_reads(c, first, r, k, words, &e);
+
+	e.site = record_batch_site(c, r->site, k);
 	e.op = ++c->ops;
-	memcpy(e.part, p->part, sizeof e.part);
-	e.spans = p->span;
-	e.nspans = p->part[5];
 	words += m->a_regs ? 2 : 4;
 	e.flags = (i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0]) ? EVF_SCALE_D : 0;
 	e.tx = (int64_t)(m->n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
@@ -249,6 +317,8 @@ static void on_mma(struct dcluster *c, uint32_t first, uint32_t site, const stru
 		e.regs = m->regs;
 	}
 	emit(c, &e);
+	c->result.events += n - 1;
+	return n - 1;
 }
 
 /* Who has exited comes to no wgmma of its warpgroup any more. */
@@ -272,6 +342,7 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 	struct refusal why;
 	const struct record *one = r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
 	const uint32_t *words;
+	unsigned spoken_for = 0;
 
 	if (!one)
 		return;
@@ -307,7 +378,10 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 			if (!c->share)
 				refused_unlike(c, first, record_batch_site(c, one->site, k), b, r,
 					words - one->words);
-			on_mma(c, first, one->site, i, b, record_batch_site(c, one->site, k), words);
+			if (spoken_for)
+				spoken_for--;
+			else
+				spoken_for = on_mma(c, first, one, k, words);
 			words += b->words;
 			continue;
 		}

@@ -100,6 +100,8 @@ struct ev_gspan {
  *          or by bulk group when mbar == EV_NO_MBAR
  * spans, if there are any, are the pieces of the shared side, which has holes
  * then: size is from the first byte to the last.
+ * spans of ACCESS and CP_ASYNC, if there are any, are several instructions' together, of
+ * any of the lanes; only from who was not asked for more than whether something is found.
  * gspans is filled only if the sink asks for global memory (event_sink). */
 #define EV_NO_MBAR UINT32_MAX
 

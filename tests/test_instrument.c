@@ -330,11 +330,11 @@ static void fill_chunk(uint32_t *unit, uint32_t cta, uint32_t lane, uint32_t ord
 		}
 		if (draw(&seed) % 24 == 0)
 			break;
-		unit[4 * at] = kind << RECORD_SITE_SHIFT | (kind == 1 && affine ? RECORD_AFFINE | 5 : 0);
+		unit[4 * at] = kind << RECORD_SITE_SHIFT | (affine ? RECORD_AFFINE : 0) | (affine && kind == 1 ? 5 : 0);
 		unit[4 * at + 1] = lanes;
 		unit[4 * at + 2] = draw(noise); /* the clock */
 		unit[4 * at + 3] = kind == 1 ? draw(&seed) : draw(noise);
-		n = kind == 1 ? (affine ? 1 : 9) : 1 + ((uint32_t)__builtin_popcount(lanes) * 2 + 3) / 4;
+		n = kind == 1 ? (affine ? 1 : 9) : 1 + ((affine ? 1 : (uint32_t)__builtin_popcount(lanes)) * 2 + 3) / 4;
 		for (uint32_t w = 4; w < 4 * n; w++)
 			unit[4 * at + w] = draw(&seed);
 		at += n;

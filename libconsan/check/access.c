@@ -132,6 +132,12 @@ static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
 
 	if (!e->size)
 		return;
+	if (e->nspans) {
+		now.what |= CELL_SAME;
+		now.lanes = lanes;
+		shadow_spans(s, &v->s, e->spans, e->nspans, now);
+		return;
+	}
 	if (e->size > CELL_BYTES || e->size & (e->size - 1) || a & (e->size - 1)) {
 		/* no single pattern of lanes: one lane after the other */
 		now.what |= CELL_SAME;

@@ -22,6 +22,7 @@ void groups_reset(struct lane_groups *g)
 void groups_issue(struct lane_groups *g, uint32_t lanes, uint32_t site)
 {
 	g->holds |= lanes;
+	g->issued |= lanes;
 	for (; lanes; lanes &= lanes - 1) {
 		unsigned l = (unsigned)__builtin_ctz(lanes);
 

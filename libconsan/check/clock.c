@@ -34,6 +34,7 @@ struct frontier *frontier_new(struct clock_space *s)
 		f = base_alloc(sizeof *f);
 		set_room(s, f, (s->nagents + 31) & ~31u);
 		memset(f->p, 0, s->ngeneric * sizeof *f->p);
+		f->empty = true;
 	}
 	return f;
 }
@@ -83,7 +84,9 @@ void clock_space_close(struct clock_space *s)
 
 void frontier_clear(struct clock_space *s, struct frontier *f)
 {
-	memset(f->p, 0, (s->ngeneric + (size_t)f->cap) * sizeof *f->p);
+	if (!f->empty)
+		memset(f->p, 0, (s->ngeneric + (size_t)f->cap) * sizeof *f->p);
+	f->empty = true;
 	f->npart = 0;
 	drop_rest(f);
 }
@@ -101,6 +104,7 @@ void frontier_copy(struct clock_space *s, struct frontier *f, const struct front
 {
 	uint32_t i;
 
+	f->empty = from->empty;
 	if (f->cap < from->cap)
 		set_room(s, f, from->cap);
 	memcpy(f->p, from->p, s->ngeneric * sizeof *f->p);
@@ -156,40 +160,11 @@ static void tidy(struct frontier *f)
 	f->npart = k;
 }
 
-/* Partials stand in this order, so that two lists are joined in one pass. */
+/* Partials stand in this order, and those of a key by lanes, so that two lists are
+ * joined in one pass. */
 static inline uint32_t key_of(const struct partial *p)
 {
 	return (uint32_t)p->plane << 16 | p->agent;
-}
-
-/* Entry k is the only one of its key. */
-static inline bool is_alone(const struct frontier *f, uint32_t k)
-{
-	return k + 1 == f->npart || key_of(&f->part[k + 1]) != key_of(&f->part[k]);
-}
-
-/* What add_partial() does where p meets one entry and either stands for both: the
- * usual case, an elected lane's doings. False: nothing was done. */
-static inline bool meet_alone(struct frontier *f, struct partial p, uint32_t *from)
-{
-	const uint32_t key = key_of(&p);
-	struct partial *q;
-	uint32_t k = *from;
-
-	while (k < f->npart && key_of(&f->part[k]) < key)
-		k++;
-	*from = k;
-	if (k == f->npart)
-		return false;
-	q = &f->part[k];
-	if (key_of(q) != key || !is_alone(f, k))
-		return false;
-	if (q->epoch >= p.epoch && !(p.lanes & ~q->lanes))
-		return true;
-	if (q->epoch > p.epoch || q->lanes & ~p.lanes || p.epoch <= overtaken(f, p.plane, p.agent))
-		return false;
-	*q = p;
-	return true;
 }
 
 /* Per lane only the newest epoch stays; no entry is empty. No entry before number
@@ -221,6 +196,8 @@ static uint32_t add_partial(struct frontier *f, struct partial p, uint32_t from)
 		else
 			memmove(q, q + 1, (--f->npart - i) * sizeof *q);
 	}
+	while (i > from && f->part[i - 1].lanes > p.lanes)
+		i--;
 	push_partial(f, p);
 	memmove(&f->part[i + 1], &f->part[i], (f->npart - 1 - i) * sizeof p);
 	f->part[i] = p;
@@ -233,6 +210,7 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	uint32_t *full, least = epoch, left, i;
 	struct partial p;
 
+	f->empty = false;
 	if (plane == PLANE_Q && !(all & ~lanes)) {
 		full = &fit_q(s, f)[agent];
 		*full = *full > epoch ? *full : epoch;
@@ -267,34 +245,85 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	tidy(f);
 }
 
-static void raise(uint32_t *restrict to, const uint32_t *restrict from, uint32_t n)
+/* True: some were. */
+static bool raise(uint32_t *restrict to, const uint32_t *restrict from, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
+	uint32_t raised = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		raised |= from[i] > to[i];
 		to[i] = to[i] > from[i] ? to[i] : from[i];
+	}
+	return raised;
+}
+
+static inline bool same_lanes(const struct partial *a, const struct partial *b)
+{
+	return a->agent == b->agent && a->plane == b->plane && a->lanes == b->lanes;
+}
+
+/* Mostly the same elected lanes stand in both lists, or one of them is new. */
+static void join_partials(struct frontier *f, const struct frontier *from)
+{
+	uint32_t i, at = 0;
+
+	for (i = 0; i < from->npart; i++) {
+		const struct partial p = from->part[i];
+
+		while (at < f->npart && key_of(&f->part[at]) < key_of(&p))
+			at++;
+		if (at < f->npart && same_lanes(&f->part[at], &p)) {
+			if (f->part[at].epoch < p.epoch)
+				f->part[at].epoch = p.epoch;
+			at++;
+			continue;
+		}
+		while (at > 0 && key_of(&f->part[at - 1]) == key_of(&p))
+			at--;
+		if (at < f->npart)
+			at = add_partial(f, p, at);
+		else if (p.epoch > overtaken(f, p.plane, p.agent)) {
+			push_partial(f, p);
+			at++;
+		}
+	}
 }
 
 void frontier_join(struct clock_space *s, struct frontier *f, const struct frontier *from)
 {
-	uint32_t i, at;
+	bool raised;
 
 	s->joins++;
-	if (f->cap < from->cap)
-		set_room(s, f, from->cap);
-	raise(f->p, from->p, s->ngeneric);
-	raise(f->g, from->g, from->cap);
-	if (from->q)
-		raise(fit_q(s, f), from->q, s->ngeneric);
 	if (from->foreign && from->foreign != f->foreign)
 		foreign_join(&f->foreign, from->foreign);
 	if (from->seen && from->seen != f->seen)
 		foreign_join(&f->seen, from->seen);
 	if (from->ready && from->ready != f->ready)
 		foreign_join(&f->ready, from->ready);
-	if (f->npart)
+	if (from->empty)
+		return;
+	f->empty = false;
+	if (f->cap < from->cap)
+		set_room(s, f, from->cap);
+	if (from->q)
+		raise(fit_q(s, f), from->q, s->ngeneric);
+	raised = raise(f->p, from->p, s->ngeneric);
+	raised |= raise(f->g, from->g, s->ngeneric);
+	raise(f->g + s->ngeneric, from->g + s->ngeneric, from->cap - s->ngeneric);
+	join_partials(f, from);
+	/* An entry that a vector has overtaken says nothing, but costs. Those of asynchronous
+	 * agents, of which there are few, may stay until others go. */
+	if (f->npart && raised)
 		tidy(f);
-	for (i = at = 0; i < from->npart; i++)
-		if (!meet_alone(f, from->part[i], &at))
-			at = add_partial(f, from->part[i], at);
+}
+
+static bool at_least(const uint32_t *a, const uint32_t *b, uint32_t n)
+{
+	uint32_t less = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		less |= b[i] > a[i];
+	return !less;
 }
 
 bool frontier_covers(const struct frontier *f, const struct frontier *of)
@@ -303,8 +332,10 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 
 	/* p and g are one array, see set_room() */
 	have = (uint32_t)(f->g - f->p) + f->cap;
-	for (i = 0; i < n; i++)
-		if (of->p[i] > (i < have ? f->p[i] : 0))
+	if (!at_least(f->p, of->p, n < have ? n : have))
+		return false;
+	for (i = have; i < n; i++)
+		if (of->p[i])
 			return false;
 	for (i = 0; of->q && i < (uint32_t)(of->g - of->p); i++)
 		if (of->q[i] > (f->q ? f->q[i] : 0))

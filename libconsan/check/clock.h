@@ -39,7 +39,7 @@ enum plane { PLANE_G, PLANE_P,
 struct partial {
 	uint16_t agent;
 	uint16_t plane;
-	uint32_t lanes, epoch;
+	uint32_t lanes, epoch; /* no two of an agent and a plane share a lane */
 };
 
 /* What is known of other clusters of the launch: NULL, nothing, but in the few
@@ -60,6 +60,7 @@ struct frontier {
 	 * the way: relaxed reads gave `seen`, fences at gpu scope covered `ready`. */
 	struct foreign *seen, *ready;
 	uint32_t cap;
+	bool empty;             /* g, p, q and part were not added to since they were cleared */
 	uint32_t npart, cap_part;
 	struct partial *part;
 	struct frontier *next;  /* while in the pool */

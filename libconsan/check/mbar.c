@@ -738,7 +738,7 @@ void on_mb_signal(struct cluster *c, const struct event *e)
 	/* A18, B27: exactly the operation's own effects */
 	if (found && op.copies)
 		frontier_add(&c->space, m->now, PLANE_G, agent_copies(c, op.warp), op.lanes,
-			c->warp[op.warp].live | c->warp[op.warp].kept_copies, op.epoch);
+			warp_copiers(&c->warp[op.warp]), op.epoch);
 	else if (found && op.slot)
 		frontier_add(&c->space, m->now, PLANE_G, agent_slot(c, op.slot - 1), UINT32_MAX,
 			UINT32_MAX, op.epoch);

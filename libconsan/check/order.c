@@ -83,22 +83,28 @@ uint32_t warp_whole(const struct cluster *c, const struct warp *w, const struct 
 	return w->live;
 }
 
+uint32_t warp_copiers(const struct warp *w)
+{
+	return w->copies.issued & (w->live | w->kept_copies);
+}
+
 static void add_own_as(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
 	const struct own *own, struct frontier *into, enum plane g)
 {
 	const enum plane p = g + 1;
-	const uint32_t all = warp_whole(c, w, into);
+	const uint32_t all = warp_whole(c, w, into), copiers = warp_copiers(w);
+	const uint32_t storers = w->stores.issued & w->live;
 
 	_Static_assert(PLANE_P == PLANE_G + 1 && PLANE_OWN_P == PLANE_OWN_G + 1
 		&& PLANE_SOFT_P == PLANE_SOFT_G + 1, "pairs of planes");
 	frontier_add(&c->space, into, g, w->index, lanes, all, epoch);
 	add_per_lane(c, into, p, w->index, lanes, all, &own->fenced);
 	add_per_lane(c, into, PLANE_HALF, w->index, lanes, all, &own->half);
-	add_per_lane(c, into, g, agent_copies(c, w->index), lanes, w->live | w->kept_copies, &own->copies);
-	add_per_lane(c, into, p, agent_copies(c, w->index), lanes, w->live | w->kept_copies, &own->fenced_copies);
-	add_per_lane(c, into, PLANE_HALF, agent_copies(c, w->index), lanes, w->live | w->kept_copies, &own->half_copies);
-	add_per_lane(c, into, g, agent_stores(c, w->index), lanes, w->live, &own->stores);
-	add_per_lane(c, into, PLANE_STORED, agent_stores(c, w->index), lanes, w->live, &own->stored);
+	add_per_lane(c, into, g, agent_copies(c, w->index), lanes, copiers, &own->copies);
+	add_per_lane(c, into, p, agent_copies(c, w->index), lanes, copiers, &own->fenced_copies);
+	add_per_lane(c, into, PLANE_HALF, agent_copies(c, w->index), lanes, copiers, &own->half_copies);
+	add_per_lane(c, into, g, agent_stores(c, w->index), lanes, storers, &own->stores);
+	add_per_lane(c, into, PLANE_STORED, agent_stores(c, w->index), lanes, storers, &own->stored);
 	if (g == PLANE_G)
 		add_per_lane(c, into, PLANE_Q, w->index, lanes, all, &own->fenced_global);
 }

@@ -29,6 +29,8 @@ struct per_lane {
 struct lane_groups {
 	uint32_t open;           /* number of the open group */
 	uint32_t holds;          /* lanes that issued since their last commit */
+	uint32_t issued;         /* lanes that ever did: who knows theirs knows all there is, as
+				    whatever others issue later has a higher number */
 	struct commit { uint32_t number, lanes, site; } *at; /* oldest first */
 	size_t n, cap;
 	uint32_t last[32];       /* number of the lane's newest operation */
@@ -381,6 +383,8 @@ struct frontier *warp_frontier(struct warp *w, unsigned lane); /* NULL: exited *
 /* The lanes that make the warp whole to f: those that live, and those that left
  * something behind which f does not know. */
 uint32_t warp_whole(const struct cluster *c, const struct warp *w, const struct frontier *f);
+/* The lanes whose copies are all of the warp's. */
+uint32_t warp_copiers(const struct warp *w);
 /* Some lane of the warp knows it, or did it. */
 bool warp_heard(struct cluster *c, const struct warp *w, const struct who *x);
 /* All of `lanes` know some lane's part in the past event. */
