@@ -19,6 +19,7 @@ void model_init(struct model *m, uint32_t count)
 	m->expected = m->pending = count;
 	m->tx = 0;
 	m->phase = 0;
+	memset(m->arrived, 0, sizeof m->arrived);
 	if (m->token)
 		memset(m->token, 0, TOKENS * sizeof *m->token);
 }

@@ -37,6 +37,8 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 			c->warp[warp].arrived[l].model = (uint32_t)(m - c->model.at) + 1;
 			c->warp[warp].arrived[l].phase = m->phase;
 		}
+		if (e.peer == e.cta) /* clocks of other CTAs do not compare */
+			m->arrived[m->phase & 3] = c->warp[warp].clock;
 		model_arrive(m, e.count * many, e.tx * many, flags & EVF_DROP);
 	}
 }
@@ -59,6 +61,40 @@ static uint32_t of_one_phase(const struct dcluster *c, uint32_t warp, const stru
 		same |= (uint32_t)(told == *known && phase == *want) << l;
 	}
 	return same;
+}
+
+/* These lanes' wait has failed here before, and none of the warp has succeeded since. It
+ * has missed a phase if an arrival for one of the same parity, two before this one, came
+ * after that: arrivals are recorded before they are made. That this phase has come by
+ * now is certain, as nobody arrives in one before the one before is over. */
+static void judge_lag(struct dcluster *c, uint32_t warp, struct event *e, const struct model *m)
+{
+	const struct dwarp *w = &c->warp[warp];
+	uint64_t began = w->polled.phase;
+
+	if (m->phase < 2 || (m->phase & 1) != (uint64_t)e->tx ||
+			m->arrived[(m->phase - 2) & 3] <= w->polled.clock)
+		return;
+	if (began > m->phase - 2)
+		began = m->phase - 2;
+	began += (began ^ m->phase) & 1;
+	e->count = 1 + (uint32_t)began;
+	emit(c, e);
+}
+
+static void on_poll(struct dcluster *c, uint32_t warp, const struct record *r, struct event *e,
+	const struct model *m)
+{
+	const uint32_t in = (uint32_t)(m - c->model.at) + 1;
+	struct dwarp *w = &c->warp[warp];
+
+	if (w->polled.site == r->site && w->polled.lanes == e->lanes && w->polled.model == in)
+		judge_lag(c, warp, e, m);
+	w->polled.site = r->site;
+	w->polled.lanes = e->lanes;
+	w->polled.model = in;
+	w->polled.clock = w->clock;
+	w->polled.phase = m->phase;
 }
 
 static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, bool tries, bool done)
@@ -94,10 +130,14 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 			/* there is nothing to wait for, or it is over */
 			if (!m->expected || (known && want + 1 < m->phase))
 				emit(c, &e);
+			else if (parity)
+				on_poll(c, warp, r, &e, m);
 			continue;
 		}
 		if (!parity && !known) /* the phase that must be over */
 			want = m->phase && (m->pending == m->expected || m->tx) ? m->phase - 1 : m->phase;
+		if (c->warp[warp].polled.model == (uint32_t)(m - c->model.at) + 1)
+			c->warp[warp].polled.site = 0;
 		model_wait(c, m, parity, want);
 		e.tx = (int64_t)want;
 		emit(c, &e);

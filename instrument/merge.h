@@ -71,6 +71,8 @@ struct dwarp {
 	struct { uint32_t model; uint64_t phase; } arrived[32];
 	uint64_t token[32];
 	uint32_t has_token;
+	/* the wait that failed last: which lanes and mbarrier's, when, in which phase */
+	struct { uint32_t site, lanes, model; uint64_t clock, phase; } polled;
 	/* the global side of the copy that comes next, by lane: its address, or a
 	 * tensor copy's coordinates, then its im2col offsets */
 	struct { uint64_t at; int32_t word[8]; } source[32];
@@ -92,6 +94,8 @@ struct model {                 /* of an mbarrier */
 	uint32_t expected, pending;
 	int64_t tx;
 	uint64_t phase;
+	/* by phase % 4: when the CTA arrived, last */
+	uint64_t arrived[4];
 	VEC(struct signal) flying; /* will signal it, oldest first */
 	size_t done;               /* of these, have */
 	struct token *token;       /* TOKENS, by value; NULL: none was recorded */

@@ -26,6 +26,7 @@ struct writer {
 	struct text out;           /* the function's body so far */
 	unsigned labels;
 	bool polls;                /* strong loads are recorded */
+	bool tests;                /* waits for mbarriers are */
 	unsigned words, most_words;/* of the wgmma group at hand */
 	uint32_t group;            /* its first in rewrite.batch */
 	uint32_t meeting;          /* site of the meeting that was recorded last, if
@@ -256,6 +257,8 @@ static void record(struct writer *w, const struct plan *p, uint32_t site)
 		.module = w->r->number };
 
 	hook_record(&w->out, &h);
+	if (w->tests && p->sync && !p->test) /* then a wait that fails again says something new */
+		text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n");
 	if (w->polls && !p->poll) /* what was loaded before it counts no more */
 		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
 }
@@ -717,24 +720,29 @@ static bool calls_any(const struct calls *c, const struct ptx_func *f)
 	return false;
 }
 
-static bool has_polls(const struct rewrite *r, const struct ptx_func *f)
+static void look_for_waits(struct writer *w)
 {
+	const struct ptx_func *f = w->f;
 	struct plan p;
 
-	for (size_t k = 0; k < f->ninsn; k++)
-		if ((plan_of(f, &f->insn[k], &p) && p.poll) ||
-				(r->global && plan_global_of(f, &f->insn[k], &p) && p.poll))
-			return true;
-	return false;
+	for (size_t k = 0; k < f->ninsn; k++) {
+		if (plan_of(f, &f->insn[k], &p)) {
+			w->polls |= p.poll;
+			w->tests |= p.test;
+		}
+		if (w->r->global && plan_global_of(f, &f->insn[k], &p))
+			w->polls |= p.poll;
+	}
 }
 
 static void function(struct rewrite *r, struct calls *calls, const struct ptx_func *f, size_t *from)
 {
 	struct rewrite_func info = { .func = f };
 	struct writer w = { .r = r, .calls = calls, .f = f, .info = &info,
-		.group = (uint32_t)r->batch.n, .polls = has_polls(r, f) };
+		.group = (uint32_t)r->batch.n };
 	size_t open = opening(f), close = closing(f, open);
 
+	look_for_waits(&w);
 	w.place = !f->entry ? PLACE_GIVEN : calls_any(calls, f) ? PLACE_LENT : PLACE_STAYS;
 	if (f->entry) {
 		rewrite_notes(r, &info);

@@ -82,6 +82,7 @@ static const char kernel[] =
 	"\tst.shared.u32 [%r1], %r2;\n\tbar.sync 0;\n"
 	"\tldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];\n"
 	"\tmbarrier.init.shared.b64 [%r1], 1;\n\tmbarrier.arrive.shared.b64 %d1, [%r1];\n\tmbarrier.test_wait.shared.b64 %p, [%r1], %d1;\n"
+	"\tmbarrier.try_wait.parity.shared.b64 %p, [%r1], 0;\n"
 	"\twgmma.fence.sync.aligned;\n"
 	"\twgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d2, %p, 1, 1, 0, 0;\n"
 	"\twgmma.commit_group.sync.aligned;\n"
@@ -161,12 +162,14 @@ static void chunk(struct hand *h, uint32_t cta, uint32_t warp)
 	h->nchunks++;
 	h->pool[h->nchunks][0] = cta;
 	h->pool[h->nchunks][1] = warp << 5;
+	h->pool[h->nchunks][2] = h->clock;
 	h->at = 4;
 }
 
 static bool is_of(const struct rewrite_site *s, enum ptx_op op, enum site_phase phase)
 {
-	return s->insn->op == op && (s->phase == PHASE_TOKEN) == (phase == PHASE_TOKEN);
+	return s->insn->op == op && (s->phase == phase || (phase == PHASE_BEFORE &&
+		(s->phase == PHASE_AFTER || s->phase == PHASE_BATCH)));
 }
 
 /* The words behind the record's unit. */
@@ -436,4 +439,37 @@ Test(tokens, phases)
 	cr_expect_eq(phase_of(5, 6, 5), 0, "stale");
 	cr_expect_eq(phase_of(5, 5, 5), 1, "the newest that it can be");
 	cr_expect_eq(phase_of(5, 6, 7), 1, "nobody's: what must be over");
+}
+
+/* A poll fails in phase `first` and again in phase `last`: 1 + the phase
+ * that it waits for, if the barrier has gone past that. */
+static uint32_t lag(unsigned first, unsigned last)
+{
+	struct hand *h = begin();
+
+	h->l.exact = true;
+	chunk(h, 0, 0);
+	record(h, OP_mbarrier_init, 1, 1)[0] = 1024;
+	for (unsigned k = 0; k < first; k++)
+		record(h, OP_mbarrier_arrive, 1, 1)[0] = 1024;
+	chunk(h, 0, 1);
+	record_of(h, OP_mbarrier_try_wait, PHASE_FAILED, 1, 1)[0] = 1024;
+	chunk(h, 0, 0);
+	for (unsigned k = first; k < last; k++)
+		record(h, OP_mbarrier_arrive, 1, 1)[0] = 1024;
+	record(h, OP_ret, UINT32_MAX, 0);
+	chunk(h, 0, 1);
+	record_of(h, OP_mbarrier_try_wait, PHASE_FAILED, 1, 1)[0] = 1024;
+	finish(h);
+	return h->wait.count;
+}
+
+Test(tokens, lag)
+{
+	cr_expect_eq(lag(0, 0), 0);
+	cr_expect_eq(lag(0, 2), 1);
+	cr_expect_eq(lag(0, 4), 1);
+	cr_expect_eq(lag(2, 2), 0, "it began late");
+	cr_expect_eq(lag(2, 4), 3);
+	cr_expect_eq(lag(1, 2), 0, "it may have begun in phase 2");
 }

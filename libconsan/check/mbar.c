@@ -651,6 +651,11 @@ static void judge_lag(struct cluster *c, const struct event *e, struct mbar *m, 
 {
 	struct finding *f;
 
+	if (e->count) {
+		v->polled = (int64_t)e->count - 1;
+		v->site = e->site;
+		v->lanes = e->lanes;
+	}
 	if (v->polled < 0 || v->site != e->site || v->lanes != e->lanes
 		|| (int64_t)m->phase < v->polled + 2 || ((int64_t)m->phase - v->polled) & 1) {
 		v->polled = (int64_t)m->phase;
