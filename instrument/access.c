@@ -173,6 +173,7 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 			}
 		} else {
 			record_addresses(c, &e, r, a, at);
+			e.count = c->job->info[r->site].plan.rivals && !r->affine ? r->base & same : 0;
 			emit(c, &e);
 		}
 		rest &= ~same;

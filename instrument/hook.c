@@ -7,6 +7,7 @@
 
 #include "calls.h"
 #include "record.h"
+#include "rivals.h"
 
 /* In local memory: the unit, the wait, the load, four bytes of nothing, the value. */
 void hook_lend(struct text *t, bool polls)
@@ -142,9 +143,11 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tadd.u32 %%cs_s, %%cs_s, %d;\n"
 		"\tsetp.lt.u32 %%cs_q, %%cs_s, %d;\n"
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_u, %%cs_v0, %%cs_q;\n"
-		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n"
-		"\tselp.b32 %%cs_n, 1, 9, %%cs_all;\n",
+		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n",
 		RECORD_STRIDE_BIAS, 2 * RECORD_STRIDE_BIAS);
+	if (h->rivals)
+		rivals_of_one(t, h->rivals, h->label);
+	text_printf(t, "\tselp.b32 %%cs_n, 1, 9, %%cs_all;\n");
 	room(t, h, "%cs_n");
 	text_printf(t,
 		"\tmov.u32 %%cs_c, %%clock;\n"
@@ -153,14 +156,19 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tadd.u32 %%cs_s, %%cs_s, %u;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
-		"\t@%%cs_all bra $CSA%u;\n"
+		"\t@%%cs_all bra $CSA%u;\n",
+		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label);
+	if (h->rivals) {
+		rivals_lost(t, h->rivals);
+		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_u;\n");
+	}
+	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 4, %%cs_e;\n"
 		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n"
 		"$CSA%u:\n"
-		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n",
-		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label, h->label);
+		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
 }
 
 /* The leader's address, s from the lane beside it, then t from the first lane that

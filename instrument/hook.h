@@ -28,6 +28,7 @@ struct hook {
 	const char *prefix;
 	bool sync;
 	bool alike;                /* of PLAN_LANES: lanes mostly have the same words */
+	unsigned rivals;           /* as in struct plan */
 	unsigned label, module;
 };
 void hook_record(struct text *t, const struct hook *h);

@@ -104,7 +104,7 @@ static bool far_off(const struct dcluster *c, const struct record *r)
 	const struct map_set *m = &c->job->maps;
 	uint64_t at, reach;
 
-	if (!r->affine)
+	if (!r->affine || c->job->info[r->site].plan.class != PLAN_GLOBAL)
 		return false;
 	at = r->base | (uint64_t)r->words[0] << 32;
 	reach = 31 * ((uint64_t)llabs((int32_t)r->words[1]) + (uint64_t)llabs((int32_t)r->words[2]));

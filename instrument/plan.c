@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "rivals.h"
 #include "../libconsan/ptx/wmma.h"
 
 unsigned plan_address(const struct ptx_insn *i)
@@ -33,7 +34,7 @@ static bool acquires(const struct ptx_insn *i)
 }
 
 /* Loads, stores, atomics, matrices. */
-static bool access(const struct ptx_insn *i, struct plan *p)
+static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
 	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
 	enum ptx_space space = ptx_space_of(i, 0);
@@ -50,6 +51,7 @@ static bool access(const struct ptx_insn *i, struct plan *p)
 	p->class = p->sync ? PLAN_LANES : PLAN_ADDRESS;
 	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	add(p, a, VAL_SHARED);
+	p->rivals = p->class == PLAN_ADDRESS ? (uint8_t)rivals_words(f, i) : 0;
 	if (i->op == OP_st_bulk) {
 		p->class = PLAN_LANES;
 		add(p, &i->operand[1], VAL_U64);
@@ -282,7 +284,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	memset(p, 0, sizeof *p);
 	switch (ptx_effect_of((enum ptx_op)i->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW:
-		yes = access(i, p);
+		yes = access(f, i, p);
 		break;
 	case EF_CP_ASYNC: yes = cp_async(i, p); break;
 	case EF_BULK: yes = bulk(i, p); break;

@@ -36,6 +36,8 @@ struct plan {
 	bool poll;                 /* a strong load */
 	bool stalls;               /* recorded before it, too, as a wait that has failed */
 	bool wgmma;                /* recorded with its group, see rewrite.c */
+	uint8_t rivals;            /* a store: words that it writes out of registers, which
+				      lanes of the same address compare (rivals.h) */
 	bool meets;                /* lanes meet and order no memory: several in a row
 				      are recorded as one */
 	uint8_t nvalues;           /* those that are no constants */

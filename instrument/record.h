@@ -16,7 +16,8 @@
  *   an affine global address goes on: its upper half, s, t, k: the lane at
  *   distance d from the leader is at leader + (d mod 2^k) * s + (d >> k) * t
  *   then, by the site's plan (plan.h):
- *     address:  unless affine, 32 addresses, one a lane
+ *     address:  unless affine, 32 addresses, one a lane; of a store, word 3 has the
+ *               lanes that write something else than the first lane of the same address
  *     global:   the same of 64 bits
  *     lanes:    the words of each lane of `lanes`, lowest first; affine: they are
  *               the same, and stand there once

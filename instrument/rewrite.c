@@ -15,6 +15,7 @@
 #include "entry.h"
 #include "hook.h"
 #include "record.h"
+#include "rivals.h"
 #include "../libconsan/ptx/wmma.h"
 
 struct writer {
@@ -254,7 +255,7 @@ static void record(struct writer *w, const struct plan *p, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
 		.prefix = "%cs_v", .sync = p->sync, .alike = p->test, .label = w->labels++,
-		.module = w->r->number };
+		.module = w->r->number, .rivals = p->rivals };
 
 	hook_record(&w->out, &h);
 	if (w->tests && p->sync && !p->test) /* then a wait that fails again says something new */
@@ -373,9 +374,11 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 	unsigned label;
 
 	text_printf(&w->out, "{\n");
-	hook_registers(&w->out, plan_words(p));
+	hook_registers(&w->out, plan_words(p) + p->rivals);
 	values(w, p, "%cs_v", 0);
 	tile_address(w, i, p);
+	if (p->rivals)
+		rivals_values(&w->out, w->f, i);
 	if (p->before || p->stalls) {
 		struct plan before = *p;
 
