@@ -51,19 +51,31 @@ struct found found_of_report(const json_t *report)
 	return k;
 }
 
+/* Clusters run side by side: of two that conflict either may come last. */
+static struct text lines_of(const struct finding *f)
+{
+	unsigned n = f->nsides, first = f->rule != CS901 || !n ? 0 : n - 1;
+	struct text t = { 0 };
+	uint32_t a, b;
+
+	text_printf(&t, "%s ", rule_get(f->rule)->code);
+	if (n == 2 && !first) {
+		a = site_get(f->side[0].site)->ptx_line;
+		b = site_get(f->side[1].site)->ptx_line;
+		text_printf(&t, "%u|%u|", a < b ? a : b, a < b ? b : a);
+		return t;
+	}
+	for (unsigned side = first; side < n; side++)
+		text_printf(&t, "%u|", site_get(f->side[side].site)->ptx_line);
+	return t;
+}
+
 struct found found_of(const struct finding *const *f, size_t count)
 {
 	struct found k = { 0 };
 
-	for (size_t i = 0; i < count && k.n < ARRAY_SIZE(k.at); i++) {
-		unsigned n = f[i]->nsides, first = f[i]->rule != CS901 || !n ? 0 : n - 1;
-		struct text t = { 0 };
-
-		text_printf(&t, "%s ", rule_get(f[i]->rule)->code);
-		for (unsigned side = first; side < n; side++)
-			text_printf(&t, "%u|", site_get(f[i]->side[side].site)->ptx_line);
-		k.at[k.n++] = t.at;
-	}
+	for (size_t i = 0; i < count && k.n < ARRAY_SIZE(k.at); i++)
+		k.at[k.n++] = lines_of(f[i]).at;
 	qsort(k.at, k.n, sizeof *k.at, ascending);
 	return k;
 }
