@@ -47,6 +47,9 @@ static void new_map(void *user, const struct tensormap_args *a, unsigned char *m
 		(CUtensorMapL2promotion)a->l2, (CUtensorMapFloatOOBfill)a->oob);
 }
 
+/* Recursion needs more than the default, 1 KiB a thread, and it is the program that knows. */
+#define STACK_BYTES 8192
+
 static CUfunction load(const char *text)
 {
 	static char log[4096];
@@ -54,8 +57,11 @@ static CUfunction load(const char *text)
 	void *value[] = { log, (void *)(uintptr_t)sizeof log };
 	CUmodule module;
 	CUfunction f;
-	CUresult error = cuModuleLoadDataEx(&module, text, 2, option, value);
+	CUresult error;
 
+	if (strstr(text, ".func"))
+		MUST(cuCtxSetLimit, CU_LIMIT_STACK_SIZE, STACK_BYTES);
+	error = cuModuleLoadDataEx(&module, text, 2, option, value);
 	if (error)
 		end("refused", "the driver does not assemble it", error, log);
 	MUST(cuModuleEnumerateFunctions, &f, 1, module);

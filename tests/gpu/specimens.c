@@ -11,6 +11,7 @@
 
 #include <getopt.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,7 @@ struct all {
 struct result {
 	struct seen_list seen;
 	bool any, checked;      /* anything above a note; all launches were checked */
+	bool crashed;           /* the program, on the host */
 	char unchecked[320];    /* why not */
 	char said[512];         /* the program: "ran", "stopped: WHY" */
 };
@@ -145,6 +147,7 @@ static struct result result_of(const struct run *run, const struct side_job *job
 	const char *said = strstr(job->output, "specimen: ");
 	struct result r = { .seen = seen_of_report(report) };
 
+	r.crashed = job->status == 128 + SIGSEGV;
 	take_coverage(&r, report);
 	for (size_t i = 0; i < r.seen.n; i++)
 		r.any |= !r.seen.at[i].note;
@@ -217,7 +220,9 @@ static void nothing(void *user, size_t i)
 	(void)user, (void)i;
 }
 
-/* Does the driver refuse the kernel as it is, too? */
+#define TIMED_OUT 124 /* what timeout says */
+
+/* Does the driver refuse the kernel as it is, too, or crash at it without a word? */
 static bool refused(const struct all *a, const struct run *run)
 {
 	struct text t = { 0 };
@@ -228,7 +233,8 @@ static bool refused(const struct all *a, const struct run *run)
 		twin_name[run->twin]);
 	job.command = t.at;
 	side_run(&job, 1, 1, nothing, NULL);
-	yes = strstr(job.output, "specimen: refused: ") != NULL;
+	yes = strstr(job.output, "specimen: refused: ") ||
+		(job.status != TIMED_OUT && !strstr(job.output, "specimen: "));
 	free(job.output);
 	text_free(&t);
 	return yes;
@@ -237,10 +243,11 @@ static bool refused(const struct all *a, const struct run *run)
 static enum outcome judge(const struct all *a, const struct run *run, const struct result *r,
 	struct text *why)
 {
-	if (!strncmp(r->said, "refused: ", 9)) {
+	if (r->crashed || !strncmp(r->said, "refused: ", 9)) {
 		const bool always = a->gpu && refused(a, run);
 
-		text_printf(why, "%s%s", r->said + 9, always || !a->gpu ? "" : ", not so without consan");
+		text_printf(why, "%s%s", r->crashed ? "it crashes on the host" : r->said + 9,
+			always || !a->gpu ? "" : ", not so without consan");
 		return always ? NOT_RUN : WRONG;
 	}
 	if (run->twin == RACY)
