@@ -65,7 +65,7 @@ REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports
 	reports/memory.c reports/waits.c reports/covered.c reports/rules.c reports/assets.c reports/write.c
 
 # the front door: opens every room
-DOOR = libconsan/gpu.c libconsan/gpu_module.c libconsan/gpu_maps.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
+DOOR = libconsan/gpu.c libconsan/gpu_brief.c libconsan/gpu_module.c libconsan/gpu_maps.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
 
 # injected into the watched program where there is a GPU
 INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c instrument/inject_memory.c instrument/inject_calls.c

@@ -14,51 +14,6 @@ static unsigned vector_width(const struct ptx_insn *i)
 	}
 }
 
-unsigned access_plain(const struct ptx_insn *i, bool peers)
-{
-	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
-	struct wmma_part part;
-
-	if ((effect != EF_READ && effect != EF_WRITE) || i->op == OP_st_async || i->op == OP_st_bulk
-			|| ptx_sem_of(i, SEM_WEAK) != SEM_WEAK || (peers && ptx_space_of(i, 0) != PS_shared))
-		return 0;
-	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
-		return 16;
-	if (wmma_is(i))
-		return wmma_part_of(i, &part) ? part.lane_bytes : 0;
-	return ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
-}
-
-static bool in_share(const struct dcluster *c, uint32_t at, uint32_t bytes)
-{
-	return cell_share(at, c->job->parts) == c->share ||
-		cell_share(at + bytes - 1, c->job->parts) == c->share;
-}
-
-/* Lanes of a plain access (access_plain()) that touch what this share looks at. Plain
- * accesses order nothing: those of others need not be told. */
-static uint32_t lanes_in_share(const struct dcluster *c, const struct record *r, uint32_t bytes)
-{
-	unsigned first = (unsigned)__builtin_ctz(r->lanes), last = 31 - (unsigned)__builtin_clz(r->lanes);
-	uint32_t at[32], mine = 0, a, b;
-
-	if (r->affine) {
-		a = OFFSET(r->base);
-		b = a + (uint32_t)r->stride * (last - first);
-		if (a / CELL_SHARE_BYTES == b / CELL_SHARE_BYTES &&
-				(b + bytes - 1) / CELL_SHARE_BYTES == (a + bytes - 1) / CELL_SHARE_BYTES)
-			return in_share(c, a, bytes) ? FULL : 0;
-		for (uint32_t l = first; l <= last; l++)
-			at[l] = a + (uint32_t)r->stride * (l - first);
-	} else {
-		for (uint32_t l = first; l <= last; l++)
-			at[l] = OFFSET(r->words[l]);
-	}
-	for (uint32_t l = first; l <= last; l++)
-		mine |= (uint32_t)in_share(c, at[l], bytes) << l;
-	return mine;
-}
-
 /* Whose addresses count. */
 static uint32_t matrix_lanes(const struct ptx_insn *i)
 {
@@ -124,18 +79,10 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 	bool far = ptx_space_of(i, 0) != PS_shared;
-	uint32_t plain = c->job->parts > 1 ? c->job->info[r->site].plain : 0, mine = FULL;
 	struct event e;
 	uint64_t at[32];
 
-	if (plain)
-		mine = lanes_in_share(c, r, plain) & r->lanes;
-	if (!mine) {
-		c->result.events++;
-		return;
-	}
-	if (i->op == OP_ldmatrix && c->job->info[r->site].plain &&
-			gather_read(c, warp, r, a, r->lanes & matrix_lanes(i)))
+	if (i->op == OP_ldmatrix && gather_read(c, warp, r, a, r->lanes & matrix_lanes(i)))
 		return;
 	if (i->op == OP_st_async || i->op == OP_red_async) {
 		access_async(c, warp, r);
@@ -146,7 +93,6 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.space = SP_SHARED;
 	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
 		access_matrix(i, &e);
-	e.lanes &= mine;
 	if (!e.lanes)
 		return;
 	if (i->op != OP_st_bulk)
@@ -202,8 +148,7 @@ static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 			read[l] = (uint32_t)i->operand[3].imm;
 		nothing |= (uint32_t)!read[l] << l;
 	}
-	if (!c->share)
-		refused_cp(c, warp, r, from, read);
+	refused_cp(c, warp, r, from, read);
 	if (size == 16 && gather_copy(c, warp, r, &i->operand[0]))
 		return;
 	rest = r->lanes & ~nothing;

@@ -8,7 +8,7 @@ void emit(struct dcluster *c, const struct event *e)
 		return;
 	if (c->gather)
 		gather_tell(c);
-	c->result.events += !only_registers(c) || e->kind == EV_REGS; /* others are counted by others */
+	c->result.events += !c->only_registers || e->kind == EV_REGS; /* others are counted by others */
 	if (c->sink)
 		c->sink->event(c->sink, e);
 }
@@ -28,7 +28,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (c->registers && s->phase != PHASE_FAILED && s->phase != PHASE_STRAY && s->phase != PHASE_FOREIGN &&
 			s->func == c->job->l->func->func)
 		tell_way(c, warp, s->insn, r->lanes);
-	if (only_registers(c))
+	if (c->only_registers)
 		return;
 	if (c->warp[warp].behind || (r->lanes != FULL && c->job->info[r->site].aligned))
 		refused_aligned(c, warp, r);
@@ -99,7 +99,7 @@ void decode_end(struct dcluster *c)
 {
 	uint32_t n = c->info.nctas * c->info.warps_per_cta;
 
-	if (only_registers(c))
+	if (c->only_registers)
 		return;
 	if (c->gather)
 		gather_tell(c);

@@ -34,8 +34,14 @@ struct decode_box {
 	uint64_t hash;             /* of its bytes then */
 };
 
+/* What is known of a module's places before they are executed. */
+struct decode_sites;
+struct decode_sites *decode_sites_open(const struct rewrite *code);
+void decode_sites_close(struct decode_sites *s); /* NULL is fine */
+
 struct decode_launch {
 	const struct rewrite *code;
+	const struct decode_sites *sites;
 	const struct rewrite_func *func;
 	const uint32_t *site;      /* site.h's id of each of code->site */
 	const struct launch_info *info;
@@ -53,9 +59,11 @@ struct decode_launch {
 	bool fault;                /* if not, as it was stopped by a fault: nobody waits */
 	const uint8_t *skip;       /* clusters that need no look; NULL: none */
 	unsigned jobs;
-	unsigned parts;            /* of shared memory: a cluster is decoded for each of
-				      them, for a sink of its own; 0: one has all */
-	bool registers;            /* ... and once more, for the registers of wgmma alone */
+	bool brief;                /* asked is only whether there is anything to find, notes
+				      included: what comes to the same may be told as one,
+				      and more may look like something */
+	bool apart;                /* the registers of wgmma are another thread's work, who
+				      decodes each cluster anew, for a sink of its own */
 	void *user;
 	/* All are called from several threads. The box is valid until the
 	 * thread's next call; false: no such map is known. */
@@ -64,8 +72,8 @@ struct decode_launch {
 	 * holds it or, if none does, the last one that begins below it (0 bytes: none
 	 * does). False: nobody knows. NULL: nor does anybody of any other. */
 	bool (*memory)(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes);
-	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c, unsigned share);
-	void (*cluster_end)(void *user, struct event_sink *sink, unsigned share);
+	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c, bool registers);
+	void (*cluster_end)(void *user, struct event_sink *sink, bool registers);
 };
 
 struct decode_result {

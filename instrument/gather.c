@@ -37,11 +37,6 @@ struct gather {
 	struct pattern *pattern[PATTERNS]; /* each in one of two places */
 };
 
-struct gather *gather_open(void)
-{
-	return base_alloc(sizeof(struct gather));
-}
-
 void gather_close(struct gather *g)
 {
 	for (unsigned k = 0; g && k < PATTERNS; k++)
@@ -49,19 +44,14 @@ void gather_close(struct gather *g)
 	free(g);
 }
 
-static bool in_part(const struct dcluster *c, uint32_t word)
-{
-	return cell_share(word * WORD_BYTES, c->job->parts) == c->share;
-}
-
 /* Empties the side. */
-static uint32_t spans_of(const struct dcluster *c, struct gather *g, enum side side)
+static uint32_t spans_of(struct gather *g, enum side side)
 {
 	uint64_t *set = g->side[side].set;
 	uint32_t n = 0, end = UINT32_MAX;
 
 	for (uint32_t k = g->side[side].low; k <= g->side[side].high; k++) {
-		uint64_t left = in_part(c, k) ? set[k] : 0;
+		uint64_t left = set[k];
 
 		while (left) {
 			const unsigned from = (unsigned)__builtin_ctzll(left);
@@ -87,7 +77,7 @@ static void tell_side(struct dcluster *c, struct gather *g, enum side side)
 		side == SIDE_READ ? EV_ACCESS : EV_CP_ASYNC, g->side[side].lanes);
 
 	g->side[side].lanes = 0;
-	e.nspans = (uint16_t)spans_of(c, g, side);
+	e.nspans = (uint16_t)spans_of(g, side);
 	if (!e.nspans || c->stopped)
 		return;
 	e.space = SP_SHARED;
@@ -220,9 +210,15 @@ static bool fits(const struct gather *g, uint32_t warp, enum side side, const st
 static bool gather(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, uint32_t lanes, enum side side)
 {
-	const struct pattern *p = c->gather ? pattern_of(c, warp, r, o, lanes) : NULL;
-	struct gather *g = c->gather;
+	const struct pattern *p;
+	struct gather *g;
 
+	if (!c->job->l->brief)
+		return false;
+	if (!c->gather)
+		c->gather = base_alloc(sizeof *c->gather);
+	g = c->gather;
+	p = pattern_of(c, warp, r, o, lanes);
 	if (!p || (p->twice && side == SIDE_COPY))
 		return false;
 	if (!fits(g, warp, side, p))

@@ -384,10 +384,10 @@ static void begin_cluster(struct dcluster *c, uint32_t id)
 	struct job *j = c->job;
 
 	c->info.id = id;
-	c->sink = j->l->cluster_begin(j->l->user, &c->info, c->share);
+	c->sink = j->l->cluster_begin(j->l->user, &c->info, c->only_registers);
 	c->ops = 0;
 	c->stopped = false;
-	if (j->shares == 1)
+	if (j->each == 1)
 		order_chunks(j, id);
 	open_streams(c, j->first[id], j->first[id + 1]);
 	decode_begin(c);
@@ -398,7 +398,7 @@ static void end_cluster(struct dcluster *c)
 	struct job *j = c->job;
 
 	decode_end(c);
-	j->l->cluster_end(j->l->user, c->sink, c->share);
+	j->l->cluster_end(j->l->user, c->sink, c->only_registers);
 	for (size_t k = 0; k < c->model.n; k++)
 		model_close(&c->model.at[k]);
 	c->model.n = 0;
@@ -409,8 +409,6 @@ static void open_caches(struct dcluster *c)
 {
 	c->way = base_alloc(WAYS * sizeof *c->way);
 	c->pieces = base_alloc(PIECES * sizeof *c->pieces);
-	if (c->job->l->parts)
-		c->gather = gather_open();
 }
 
 static void close_caches(struct dcluster *c)
@@ -455,17 +453,17 @@ static void worker(void *user)
 
 	open_cluster(&c, j);
 	open_caches(&c);
-	while ((work = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo * j->shares) {
-		c.share = work % j->shares;
-		c.registers = j->l->func->note_of && (!j->l->registers || c.share == j->parts);
+	while ((work = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo * j->each) {
+		c.only_registers = work % j->each;
+		c.registers = j->l->func->note_of && (c.only_registers || !j->l->apart);
 		c.result = (struct decode_result){ 0 };
-		begin_cluster(&c, j->todo[work / j->shares]);
+		begin_cluster(&c, j->todo[work / j->each]);
 		run_cluster(&c);
 		end_cluster(&c);
-		if (!c.share) /* what the others count is the same */
-			add_result(&total, &c.result);
-		else if (only_registers(&c))
+		if (c.only_registers) /* the rest of what it counts the other one does, too */
 			total.events += c.result.events;
+		else
+			add_result(&total, &c.result);
 	}
 	pthread_mutex_lock(&j->lock);
 	add_result(&j->result, &total);
@@ -588,8 +586,12 @@ static void sort_chunks(struct job *j)
 	free(all);
 }
 
-static void describe_sites(const struct rewrite *code, struct site_info *info,
-	struct batch_info *batch, bool peers)
+struct decode_sites {
+	struct site_info *info;
+	struct batch_info *batch;
+};
+
+static void describe_sites(const struct rewrite *code, struct site_info *info, struct batch_info *batch)
 {
 	for (size_t k = 1; k < code->site.n; k++) {
 		const struct rewrite_site *s = &code->site.at[k];
@@ -607,8 +609,6 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 			plan_of(s->func, s->insn, &i->plan);
 		i->lane_words = (uint8_t)plan_words(&i->plan);
 		i->uniform_words = i->lane_words;
-		if (i->plan.class == PLAN_ADDRESS)
-			i->plain = (uint8_t)access_plain(s->insn, peers);
 		i->sync = i->plan.sync && s->phase != PHASE_FAILED && s->phase != PHASE_STRAY;
 		/* of a generic address lanes outside shared memory are not recorded */
 		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic && ptx_has(s->insn, MOD_aligned) &&
@@ -621,6 +621,25 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 			i->uniform_words = (uint16_t)(i->uniform_words + batch[s->batch + b].words);
 		}
 	}
+}
+
+struct decode_sites *decode_sites_open(const struct rewrite *code)
+{
+	struct decode_sites *s = base_alloc(sizeof *s);
+
+	s->info = base_alloc((code->site.n + 1) * sizeof *s->info);
+	s->batch = base_alloc((code->batch.n + 1) * sizeof *s->batch);
+	describe_sites(code, s->info, s->batch);
+	return s;
+}
+
+void decode_sites_close(struct decode_sites *s)
+{
+	if (!s)
+		return;
+	free(s->info);
+	free(s->batch);
+	free(s);
 }
 
 uint32_t decode_symbol(const void *pool, size_t k)
@@ -657,18 +676,15 @@ static uint32_t executed(const struct rewrite *code, const uint8_t *seen)
 static void run_todo(struct job *j)
 {
 	const struct decode_launch *l = j->l;
-	struct site_info *info = base_alloc((l->code->site.n + 1) * sizeof *info);
-	struct batch_info *batch = base_alloc((l->code->batch.n + 1) * sizeof *batch);
 	struct crew_task task[CREW_MOST];
-	uint64_t work = (uint64_t)j->ntodo * j->shares;
+	uint64_t work = (uint64_t)j->ntodo * j->each;
 	unsigned n = l->jobs < 1 ? 1 : l->jobs > CREW_MOST ? CREW_MOST : l->jobs;
 
-	describe_sites(l->code, info, batch, j->nctas > 1);
-	j->info = info;
-	j->batch = batch;
+	j->info = l->sites->info;
+	j->batch = l->sites->batch;
 	j->seen = base_alloc(l->code->site.n + 1);
 	maps_find(j);
-	for (uint32_t k = 0; j->shares > 1 && k < j->ntodo; k++)
+	for (uint32_t k = 0; j->each > 1 && k < j->ntodo; k++)
 		order_chunks(j, j->todo[k]); /* before several threads read them */
 	if (n > work)
 		n = (unsigned)work;
@@ -688,8 +704,6 @@ static void run_todo(struct job *j)
 	j->result.sites_executed = executed(l->code, j->seen);
 	maps_drop(j);
 	free(j->seen);
-	free(batch);
-	free(info);
 }
 
 void decode_run(const struct decode_launch *l, struct decode_result *r)
@@ -699,7 +713,7 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
 	struct job j = { .l = l, .nctas = nctas, .nwarps = nctas * ((threads + 31) / 32),
 		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
-		.parts = at_least(l->parts), .shares = at_least(l->parts) + l->registers };
+		.each = 1 + l->apart };
 
 	pthread_mutex_init(&j.lock, NULL);
 	sort_chunks(&j);

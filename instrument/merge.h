@@ -13,7 +13,6 @@ struct site_info {
 	struct plan plan;
 	uint8_t phase;
 	uint8_t lane_words;
-	uint8_t plain;             /* access_plain() */
 	uint16_t uniform_words;
 	bool sync;                 /* it takes part in the order between warps */
 	bool meets;                /* the four warps of a warpgroup go on together */
@@ -118,9 +117,9 @@ struct job {
 	uint32_t nclusters, nctas, nwarps;
 	const struct record_chunk **chunk; /* by cluster, stream, clock */
 	uint32_t *first;           /* of each cluster, in chunk */
-	uint32_t parts, shares;    /* of shared memory; decoders of a cluster: at least 1 */
 	uint32_t *todo, ntodo;     /* clusters */
-	uint32_t next;             /* work to take: place in todo * shares + share */
+	uint32_t each;             /* decoders of a cluster: 2 if registers are apart */
+	uint32_t next;             /* work to take: place in todo * each + which of them */
 	pthread_mutex_t lock;
 	struct decode_result result;
 };
@@ -141,9 +140,9 @@ struct dcluster {
 	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
 	struct { uint64_t from, bytes; } place[PLACES]; /* allocations, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
-	struct gather *gather;     /* where only whether there is anything to find is asked */
-	uint32_t share;            /* its part, or job.parts: none */
-	bool registers;            /* of wgmma: they are its work */
+	struct gather *gather;     /* decode_launch.brief; NULL: nothing was gathered yet */
+	bool registers;            /* of wgmma: they are its work, */
+	bool only_registers;       /* ... and nothing else is */
 	bool stopped;              /* something was refused: it ends here */
 	uint32_t nmet;             /* warps that wait for their warpgroup */
 	uint32_t ops, running;
@@ -165,12 +164,6 @@ void maps_find(struct job *j);
 bool maps_hold(const struct map_set *m, uint64_t addr);
 bool maps_written(const struct map_set *m, uint64_t addr); /* ... somewhere in the launch */
 void maps_drop(struct job *j);
-
-/* It looks at these registers and at nothing else. */
-static inline bool only_registers(const struct dcluster *c)
-{
-	return c->registers && c->job->l->registers;
-}
 
 /* ---- decode.c ---- */
 void decode_begin(struct dcluster *c);
@@ -196,17 +189,12 @@ void hang_note(struct dcluster *c, uint32_t warp, const struct record *r);
 void hang_tell(struct dcluster *c);
 
 /* ---- gather.c ---- */
-struct gather *gather_open(void);
 void gather_close(struct gather *g); /* NULL is fine */
 /* All that was gathered comes now. */
 void gather_tell(struct dcluster *c);
 
 /* ---- wgmma.c ---- */
 struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i);
-/* ---- access.c ---- */
-/* Bytes a lane of a weak load or store of the CTA's own shared memory; 0: it is
- * something else. peers: its cluster has other CTAs. */
-unsigned access_plain(const struct ptx_insn *i, bool peers);
 /* ---- barriers.c ---- */
 struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr);
 void model_init(struct model *m, uint32_t count);

@@ -106,25 +106,11 @@ struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i)
 struct mma_pieces {
 	const struct batch_info *first;
 	uint32_t n;                /* wgmmas */
-	uint32_t share;            /* who asked */
 	uint32_t nwords, words[RUN_WORDS]; /* of their group's record */
 	uint32_t top[RUN_MOST][2]; /* the highest piece of A and B */
 	uint16_t part[6];
 	struct ev_span span[];     /* part[5] of them */
 };
-
-/* What this share will not look at need not be told. */
-static unsigned keep_share(const struct dcluster *c, uint32_t *piece, unsigned n)
-{
-	unsigned kept = 0;
-
-	if (c->job->parts == 1)
-		return n;
-	for (unsigned k = 0; k < n; k++)
-		if (cell_share(piece[k], c->job->parts) == c->share)
-			piece[kept++] = piece[k];
-	return kept;
-}
 
 static uint32_t highest(const uint32_t *piece, unsigned n)
 {
@@ -146,7 +132,7 @@ struct gathered {
 	uint32_t rows[4][32 * RUN_MOST], b[512 * RUN_MOST];
 };
 
-static void gather(const struct dcluster *c, const struct batch_info *m, const uint32_t *words,
+static void gather(const struct batch_info *m, const uint32_t *words,
 	uint32_t top[2], struct gathered *g)
 {
 	uint32_t piece[128], *b = g->b + g->n[4];
@@ -161,29 +147,28 @@ static void gather(const struct dcluster *c, const struct batch_info *m, const u
 	}
 	for (unsigned k = 0; !m->a_regs && k < 4; k++) {
 		wg_desc_rows(piece, m->a_mn, k, g->rows[k] + g->n[k]);
-		g->n[k] += keep_share(c, g->rows[k] + g->n[k], 32);
+		g->n[k] += 32;
 	}
 	d = wg_desc_decode(wide(words));
 	wg_desc_pieces(&d, m->b_mn, m->n, b);
 	top[1] = highest(b, 2 * m->n);
-	g->n[4] += keep_share(c, b, 2 * m->n);
+	g->n[4] += 2 * m->n;
 }
 
 /* words: from those of the first wgmma on. */
-static struct mma_pieces *find_pieces(const struct dcluster *c, struct mma_pieces *p,
-	const struct batch_info *first, unsigned n, const uint32_t *words, unsigned nwords)
+static struct mma_pieces *find_pieces(struct mma_pieces *p, const struct batch_info *first, unsigned n, const uint32_t *words, unsigned nwords)
 {
 	unsigned most = 0, at = 0;
 	struct gathered g;
 
 	p = base_resize(p, sizeof *p);
-	*p = (struct mma_pieces){ .first = first, .n = n, .share = c->share, .nwords = nwords };
+	*p = (struct mma_pieces){ .first = first, .n = n, .nwords = nwords };
 	memcpy(p->words, words, nwords * sizeof *words);
 	memset(g.n, 0, sizeof g.n);
 	for (unsigned k = 0; k < n; first++) {
 		if (!first->mma)
 			continue;
-		gather(c, first, words, p->top[k++], &g);
+		gather(first, words, p->top[k++], &g);
 		words += first->words;
 	}
 	for (unsigned k = 0; k < 5; k++)
@@ -209,9 +194,9 @@ static const struct mma_pieces *pieces(struct dcluster *c, const struct batch_in
 		h = (h ^ words[k]) * 0x9e3779b1u;
 	at = &c->pieces[h >> 16 & (PIECES - 1)];
 	p = *at;
-	if (!p || p->first != first || p->n != n || p->share != c->share ||
+	if (!p || p->first != first || p->n != n ||
 			memcmp(p->words, words, nwords * sizeof *words))
-		*at = find_pieces(c, *at, first, n, words, nwords);
+		*at = find_pieces(*at, first, n, words, nwords);
 	return *at;
 }
 
@@ -247,15 +232,14 @@ static void refused_unlike(struct dcluster *c, uint32_t first, uint32_t id, cons
 	}
 }
 
-/* What reads memory is told of as one as far as it is in one group. How many wgmmas from
- * this entry of the batch on; *nwords of the record are theirs. */
+/* How many wgmmas from this entry of the batch on are of one group, whose reads may be
+ * told of as one; *nwords of the record are theirs. */
 static unsigned run_of(const struct dcluster *c, const struct rewrite_site *s, uint32_t k, unsigned *nwords)
 {
-	const bool one = !c->job->l->parts || c->registers;
 	unsigned n = 0;
 
 	*nwords = 0;
-	for (; k < s->nbatch && n < (one ? 1 : RUN_MOST); k++) {
+	for (; k < s->nbatch && n < (c->job->l->brief ? RUN_MOST : 1); k++) {
 		const struct batch_info *b = &c->job->batch[s->batch + k];
 
 		if (c->job->l->code->batch.at[s->batch + k]->op == OP_wgmma_commit_group)
@@ -295,15 +279,14 @@ static unsigned tell_reads(struct dcluster *c, uint32_t first, const struct reco
 	return n;
 }
 
-/* The wgmma of this entry of the batch; how many of those after it it speaks for. */
-static unsigned on_mma(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
+/* The wgmma of this entry of the batch, but for what it reads. */
+static struct event mma_of(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
 	const uint32_t *words)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
 	const struct batch_info *m = &c->job->batch[s->batch + k];
 	struct event e = record_event(c, first, r->site, EV_WG_MMA, FULL);
-	unsigned n = only_registers(c) ? 1 : tell_reads(c, first, r, k, words, &e);
 
 	e.site = record_batch_site(c, r->site, k);
 	e.op = ++c->ops;
@@ -316,9 +299,7 @@ static unsigned on_mma(struct dcluster *c, uint32_t first, const struct record *
 		e.nregs_a = m->na;
 		e.regs = m->regs;
 	}
-	emit(c, &e);
-	c->result.events += n - 1;
-	return n - 1;
+	return e;
 }
 
 /* Who has exited comes to no wgmma of its warpgroup any more. */
@@ -342,7 +323,7 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 	struct refusal why;
 	const struct record *one = r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
 	const uint32_t *words;
-	unsigned spoken_for = 0;
+	unsigned told = 0; /* wgmmas whose reads were */
 
 	if (!one)
 		return;
@@ -375,13 +356,18 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 			if (r[w])
 				tell_way(c, first + w, i, FULL);
 		if (b->mma) {
-			if (!c->share)
-				refused_unlike(c, first, record_batch_site(c, one->site, k), b, r,
-					words - one->words);
-			if (spoken_for)
-				spoken_for--;
+			const bool reads = !told && !c->only_registers;
+
+			e = mma_of(c, first, one, k, words);
+			if (!c->only_registers)
+				refused_unlike(c, first, e.site, b, r, words - one->words);
+			if (reads)
+				told = tell_reads(c, first, one, k, words, &e);
+			told -= told > 0;
+			if (reads || c->registers)
+				emit(c, &e);
 			else
-				spoken_for = on_mma(c, first, one, k, words);
+				c->result.events++;
 			words += b->words;
 			continue;
 		}

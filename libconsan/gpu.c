@@ -6,7 +6,6 @@
 #include "crew.h"
 #include "demangle.h"
 #include "gpu_maps.h"
-#include "relay.h"
 #include "session.h"
 
 #include <errno.h>
@@ -16,55 +15,26 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Beyond this, all of them spend their time on what none of them shares. */
-#define SHARES_MOST 8u
+/* Threads that wait for the end of a launch awake: those of two clusters, and some. */
+#define ALERT 8u
 
-/* The checks that share a cluster's work are kept from launch to launch, with
- * their memory, and made while the first kernel runs. */
-struct gpu_shares {
-	struct check *check[SHARES_MOST + 1]; /* one may be for registers */
-	struct relay *relay[SHARES_MOST]; /* to the threads that check */
-	struct crew_task task[SHARES_MOST + 1];
-	struct ready {
-		struct gpu_shares *of;
-		unsigned k;
-		bool relay;        /* it will have one */
-		struct check_config config;
-	} ready[SHARES_MOST + 1];
-	uint32_t bytes, nctas, threads; /* for which they were made */
-};
-
-/* One launch being checked. With shares, each cluster is decoded and checked by
- * several threads, each for a part of shared memory. */
+/* One launch being checked. */
 struct gpu_flight {
 	struct consan *c;
-	struct check *check;
-	struct check **share;      /* shares of them */
-	unsigned parts, shares;    /* of memory; with that for registers. 0: there is only `check` */
-	bool relays;               /* a part's events are taken by a thread of its own */
+	struct check *check;       /* NULL: gpu_brief()'s */
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
 	struct gpu_maps maps;
 };
 
-/* Through a relay, if one is to be had. */
-static struct event_sink *relayed(const struct gpu_flight *f, struct event_sink *sink, unsigned share)
-{
-	struct event_sink *s = NULL;
-
-	for (unsigned k = 0; f->relays && share < f->parts && !s && k < SHARES_MOST; k++)
-		s = relay_begin(f->c->shares->relay[k], sink);
-	return s ? s : sink;
-}
-
-static struct event_sink *on_begin(void *user, const struct cluster_info *info, unsigned share)
+static struct event_sink *on_begin(void *user, const struct cluster_info *info, bool registers)
 {
 	struct gpu_flight *f = user;
 	struct cluster_info with = *info;
 	struct event_sink *sink;
 
-	if (f->shares) /* what they find is found again, with its story */
-		return relayed(f, check_cluster_begin(f->share[share], info), share);
+	if (!f->check) /* what is found is found again, with its story */
+		return gpu_brief_begin(f->c, info, registers);
 	with.recorder = recorder_begin(f->c->recorders, &with);
 	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
 	if (f->c->banks)
@@ -72,13 +42,13 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info, 
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
 }
 
-static void on_end(void *user, struct event_sink *sink, unsigned share)
+static void on_end(void *user, struct event_sink *sink, bool registers)
 {
 	struct gpu_flight *f = user;
 	struct recorder *recorder;
 
-	if (f->shares) {
-		check_cluster_end(f->share[share], relay_end(sink));
+	if (!f->check) {
+		gpu_brief_end(f->c, sink, registers);
 		return;
 	}
 	if (f->c->save)
@@ -208,13 +178,6 @@ static bool worth_all(struct check *k, const struct decode_result *r)
 	return r->damaged;
 }
 
-static unsigned workers(const struct consan *c)
-{
-	long n = c->opt.jobs ? (long)c->opt.jobs : sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n < 1 ? 1 : (unsigned)n;
-}
-
 static uint32_t to_check(const struct launch_info *i, const uint8_t *skip)
 {
 	uint32_t n = cluster_whole(i), work = 0;
@@ -222,89 +185,6 @@ static uint32_t to_check(const struct launch_info *i, const uint8_t *skip)
 	for (uint32_t k = 0; k < n; k++)
 		work += !skip || !skip[k];
 	return work;
-}
-
-/* How many threads work on a cluster, when there are fewer clusters than threads: a
- * power of two. 0: one does, as usual. */
-static unsigned threads_for(const struct consan *c, uint32_t work)
-{
-	unsigned each = work ? workers(c) / work : 0, n = 1;
-
-	if (c->save || c->banks || gpu_global(c))
-		return 0;
-	while (2 * n < each && 2 * n <= SHARES_MOST)
-		n *= 2;
-	return n > 1 ? n : 0;
-}
-
-/* Of many threads, half decode and half check. */
-static unsigned parts_of(unsigned threads)
-{
-	return threads >= 4 ? threads / 2 : threads;
-}
-
-/* The registers of wgmma are work for one more. */
-static unsigned shares_of(unsigned parts, const struct rewrite_func *f)
-{
-	return parts && f->note_of ? parts + 1 : parts;
-}
-
-/* Nothing was found, and every cluster was looked at. Else the checks are made
- * again by one alone, which says what they would only say in parts. */
-static bool shares_clean(struct gpu_flight *f, const struct decode_result *r)
-{
-	const struct finding *const *found;
-
-	for (unsigned k = 0; k < f->shares; k++)
-		if (check_findings(f->share[k], &found))
-			return false;
-	return !r->damaged;
-}
-
-static struct gpu_shares *shares_open(struct consan *c)
-{
-	if (!c->shares)
-		c->shares = base_alloc(sizeof *c->shares);
-	for (unsigned k = 0; k <= SHARES_MOST; k++)
-		crew_wait(&c->shares->task[k]);
-	return c->shares;
-}
-
-static void shares_drop(struct gpu_shares *s)
-{
-	for (unsigned k = 0; k <= SHARES_MOST; k++) {
-		if (s->check[k])
-			check_close(s->check[k]);
-		s->check[k] = NULL;
-	}
-	s->bytes = 0;
-}
-
-static void run_shared(struct gpu_flight *f, struct check_config config, struct decode_launch *d,
-	struct decode_result *r)
-{
-	struct gpu_shares *s = shares_open(f->c);
-
-	config.found = NULL;
-	config.shards = f->parts;
-	for (unsigned k = 0; k < f->shares; k++) {
-		config.shard = k;
-		if (s->check[k])
-			check_renew(s->check[k], &config);
-		else
-			s->check[k] = check_open(&config);
-	}
-	f->share = s->check;
-	d->parts = f->parts;
-	d->registers = f->shares > f->parts;
-	decode_run(d, r);
-	d->parts = 0;
-	d->registers = false;
-	if (shares_clean(f, r)) {
-		f->check = check_open(&config); /* which has nothing to say */
-		return;
-	}
-	shares_drop(s);
 }
 
 static double seconds(void)
@@ -326,20 +206,15 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 
 	quiet.found = NULL;
 	cost->clusters = to_check(&config->launch, d->skip);
-	cost->threads = threads_for(f->c, cost->clusters);
-	f->parts = parts_of(cost->threads);
-	f->shares = shares_of(f->parts, f->func);
-	f->relays = cost->threads > f->parts;
-	cost->threads += f->shares - f->parts;
-	if (f->shares)
-		run_shared(f, *config, d, r);
-	cost->again = f->shares && !f->check;
-	f->shares = 0;
-	if (!f->check) {
-		d->exact = once || f->c->save || f->c->banks || (cost->again && !d->skip);
-		f->check = check_open(d->exact && !d->skip ? config : &quiet);
-		decode_run(d, r);
+	cost->threads = 1;
+	if (gpu_brief(f->c, config, f->func, d, r, cost)) {
+		f->check = check_open(&quiet); /* which has nothing to say */
+		return;
 	}
+	cost->again = gpu_brief_asks(f->c);
+	d->exact = once || f->c->save || f->c->banks || (cost->again && !d->skip);
+	f->check = check_open(d->exact && !d->skip ? config : &quiet);
+	decode_run(d, r);
 	if ((d->exact && !d->skip) || !worth_all(f->check, r))
 		return;
 	if (d->skip)
@@ -376,11 +251,12 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
 	double start;
-	struct decode_launch d = { .code = l->module->code, .func = f, .site = l->module->site,
+	struct decode_launch d = { .code = l->module->code, .sites = l->module->sites, .func = f,
+		.site = l->module->site,
 		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
 		.grid_order = l->tickets && f && f->orders_grid,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip,
-		.jobs = workers(c), .user = &flight, .box = on_box, .memory = on_memory,
+		.jobs = gpu_workers(c), .user = &flight, .box = on_box, .memory = on_memory,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f)
@@ -391,11 +267,6 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	}
 	pthread_mutex_lock(&c->launching);
 	config.memory = memory_for(c, l);
-	if (f->unrecorded && !c->opt.no_global && !l->module->told) {
-		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this backend; "
-			"--gpu-global checks them, --no-global says that they need not be");
-		l->module->told = true;
-	}
 	gpu_stand_by(c);
 	symbols = symbols_of(l, f);
 	config.launch = describe(c, l, f, symbols);
@@ -436,73 +307,23 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 
 void gpu_stand_by(const struct consan *c)
 {
-	crew_open(workers(c) - 1);
-}
-
-/* A cluster of the launch's shape, in which nothing happens. */
-static void make_ready(void *user)
-{
-	const struct ready *r = user;
-	const struct launch_info *l = &r->config.launch;
-	struct cluster_info info = { .launch = l, .nctas = l->cluster[0] * l->cluster[1] * l->cluster[2],
-		.warps_per_cta = (l->block[0] * l->block[1] * l->block[2] + 31) / 32 };
-	struct check *k = check_open(&r->config);
-	struct event_sink *sink = check_cluster_begin(k, &info);
-
-	for (uint32_t cta = 0; cta < info.nctas; cta++)
-		sink->event(sink, &(struct event){ .kind = EV_CTA_BEGIN, .cta = (uint16_t)cta,
-			.peer = (uint16_t)cta, .lanes = UINT32_MAX, .size = l->shared_static,
-			.count = l->block[0] * l->block[1] * l->block[2] });
-	check_cluster_end(k, sink);
-	r->of->check[r->k] = k;
-	if (r->relay && !r->of->relay[r->k])
-		r->of->relay[r->k] = relay_open();
+	crew_open(gpu_workers(c) - 1);
 }
 
 void gpu_expect(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	unsigned threads = threads_for(c, 1), parts = parts_of(threads), n;
-	struct check_config config = { .policy = c->policy, .shards = parts };
-	struct launch_info *i = &config.launch;
-	struct gpu_shares *s;
 
 	gpu_stand_by(c);
-	crew_alert(SHARES_MOST);
-	if (!parts || !f || f->refused)
-		return;
-	n = shares_of(parts, f);
+	crew_alert(ALERT);
 	pthread_mutex_lock(&c->launching);
-	s = shares_open(c);
-	*i = (struct launch_info){ .kernel = f->func->name, .shared_static = l->shared, .sm = l->sm };
-	memcpy(i->grid, l->grid, sizeof i->grid);
-	memcpy(i->block, l->block, sizeof i->block);
-	memcpy(i->cluster, l->cluster, sizeof i->cluster);
-	if (s->bytes < l->shared || s->nctas != i->cluster[0] * i->cluster[1] * i->cluster[2] ||
-			s->threads != i->block[0] * i->block[1] * i->block[2]) {
-		shares_drop(s);
-		s->bytes = l->shared;
-		s->nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
-		s->threads = i->block[0] * i->block[1] * i->block[2];
-		for (unsigned k = 0; k < n; k++) {
-			config.shard = k;
-			s->ready[k] = (struct ready){ s, k, threads > parts && k < parts, config };
-			s->task[k] = (struct crew_task){ make_ready, &s->ready[k], false, false };
-			crew_give(&s->task[k]);
-		}
+	if (f && !f->refused && f->unrecorded && !c->opt.no_global && !l->module->told) {
+		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this backend; "
+			"--gpu-global checks them, --no-global says that they need not be");
+		l->module->told = true;
 	}
+	gpu_brief_expect(c, l);
 	pthread_mutex_unlock(&c->launching);
-}
-
-void gpu_shares_close(struct consan *c)
-{
-	if (!c->shares)
-		return;
-	shares_drop(shares_open(c));
-	for (unsigned k = 0; k < SHARES_MOST; k++)
-		relay_close(c->shares->relay[k]);
-	free(c->shares);
-	c->shares = NULL;
 }
 
 void gpu_named(struct consan *c, const char *name)

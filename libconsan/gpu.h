@@ -96,7 +96,7 @@ void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const c
  * thread, also while a launch is being checked. */
 void gpu_idle(struct consan *c);
 /* Of a session that ends. */
-void gpu_shares_close(struct consan *c);
+void gpu_brief_close(struct consan *c);
 /* libconsan/gpu_rehearse.c: the launch on the executor, recorded as on a GPU. */
 enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 	const void *params, struct err *e);

@@ -56,6 +56,7 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 		return NULL;
 	}
 	add_sites(m);
+	m->sites = decode_sites_open(m->code);
 	return m;
 }
 
@@ -63,6 +64,7 @@ void gpu_module_close(struct gpu_module *m)
 {
 	if (!m)
 		return;
+	decode_sites_close(m->sites);
 	rewrite_free(m->code);
 	ptx_free(m->ptx);
 	free(m->site);

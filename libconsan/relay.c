@@ -1,5 +1,6 @@
-/* relay: see relay.h. A ring of bytes: an event, then what it points at. Both sides
- * move in strides, as a line of cache that both hold costs more than an event. */
+/* relay: see relay.h. A ring of bytes: the words of an event that are not 0, then what
+ * it points at. What costs is each line of cache that goes from one processor to the
+ * other: so there are few, and both sides move in strides, out of each other's way. */
 #include "relay.h"
 
 #include "base.h"
@@ -10,12 +11,22 @@
 #include <string.h>
 
 #define RING (1u << 20)
-#define STRIDE 4096u               /* bytes that are told of at once */
+#define STRIDE 8192u               /* bytes that are told of at once */
+
+#define WORDS (sizeof(struct event) / sizeof(uint64_t))
+_Static_assert(WORDS < 32 && sizeof(struct event) % sizeof(uint64_t) == 0, "a bit for each word");
+
+/* Only what is set of it goes through the ring. */
+union flat {
+	struct event e;
+	uint64_t word[WORDS];
+};
 
 struct parcel {
-	uint32_t bytes;            /* in the ring, this included */
-	bool empty;                /* the ring goes on at its beginning */
-	struct event e;
+	uint32_t bytes;            /* in the ring, this included; a multiple of 8 */
+	uint32_t words;            /* a bit for each word of the event that follows, in order;
+				      none: the ring goes on at its beginning */
+	uint64_t word[];
 };
 
 struct relay {
@@ -57,42 +68,70 @@ static struct parcel *room_for(struct relay *r, uint32_t bytes)
 	if (left < bytes) {
 		wait_read(r, r->at + left < RING ? 0 : r->at + left - RING);
 		p = (struct parcel *)(r->ring + r->at % RING);
-		p->bytes = left;
-		p->empty = true;
+		*p = (struct parcel){ .bytes = left };
 		r->at += left;
 	}
 	wait_read(r, r->at + bytes < RING ? 0 : r->at + bytes - RING);
-	p = (struct parcel *)(r->ring + r->at % RING);
-	p->bytes = bytes;
-	p->empty = false;
-	return p;
+	return (struct parcel *)(r->ring + r->at % RING);
 }
 
 static uint32_t whole(size_t bytes)
 {
-	return (uint32_t)(bytes + 15) & ~15u;
+	return (uint32_t)(bytes + 7) & ~7u;
+}
+
+/* What e points at, of which the ring has a copy: bytes, or 0. */
+struct behind { size_t spans, gspans, regs, lane_addr, lane_src, text; };
+
+static struct behind behind(const struct event *e)
+{
+	const size_t lanes = 32 * sizeof *e->lane_addr;
+
+	return (struct behind){
+		.spans = e->nspans * sizeof *e->spans,
+		.gspans = e->ngspans * sizeof *e->gspans,
+		.regs = (e->nregs_d + (size_t)e->nregs_a) * sizeof *e->regs,
+		.lane_addr = e->lane_addr ? lanes : 0,
+		.lane_src = e->lane_src ? lanes : 0,
+		.text = e->text ? strlen(e->text) + 1 : 0,
+	};
 }
 
 static const void *put(char **to, const void *from, size_t bytes)
 {
 	char *at = *to;
 
-	if (!from)
+	if (!bytes)
 		return NULL;
 	memcpy(at, from, bytes);
 	*to += whole(bytes);
 	return at;
 }
 
+/* Pointers without anything behind them go. */
+static uint32_t words_of(union flat *f, const struct behind *b)
+{
+	uint32_t words = 0;
+
+	f->e.spans = b->spans ? f->e.spans : NULL;
+	f->e.gspans = b->gspans ? f->e.gspans : NULL;
+	f->e.regs = b->regs ? f->e.regs : NULL;
+	for (unsigned k = 0; k < WORDS; k++)
+		words |= (uint32_t)(f->word[k] != 0) << k;
+	return words;
+}
+
 static void on_event(struct event_sink *sink, const struct event *e)
 {
 	struct relay *r = (struct relay *)sink;
-	const size_t spans = e->nspans * sizeof *e->spans, gspans = e->ngspans * sizeof *e->gspans;
-	const size_t regs = (e->nregs_d + (size_t)e->nregs_a) * sizeof *e->regs;
-	const size_t lanes = 32 * sizeof *e->lane_addr, text = e->text ? strlen(e->text) + 1 : 0;
-	const uint32_t bytes = whole(sizeof(struct parcel)) + whole(spans) + whole(gspans) + whole(regs) +
-		(e->lane_addr ? whole(lanes) : 0) + (e->lane_src ? whole(lanes) : 0) + whole(text);
+	const struct behind b = behind(e);
+	union flat f = { *e };
+	const uint32_t words = words_of(&f, &b), n = (uint32_t)__builtin_popcount(words);
+	const uint32_t bytes = (uint32_t)(sizeof(struct parcel) + n * sizeof(uint64_t)) +
+		whole(b.spans) + whole(b.gspans) + whole(b.regs) + whole(b.lane_addr) +
+		whole(b.lane_src) + whole(b.text);
 	struct parcel *p;
+	uint32_t i = 0;
 	char *to;
 
 	if (bytes > RING / 4) { /* by hand, when the other side has nothing to do */
@@ -101,20 +140,32 @@ static void on_event(struct event_sink *sink, const struct event *e)
 		return;
 	}
 	p = room_for(r, bytes);
-	to = (char *)p + whole(sizeof *p);
-	p->e = *e;
-	p->e.spans = put(&to, e->spans, spans);
-	p->e.gspans = put(&to, e->gspans, gspans);
-	p->e.regs = put(&to, e->regs, regs);
-	p->e.lane_addr = put(&to, e->lane_addr, lanes);
-	p->e.lane_src = put(&to, e->lane_src, lanes);
-	p->e.text = put(&to, e->text, text);
+	p->bytes = bytes;
+	p->words = words;
+	to = (char *)&p->word[n];
+	f.e.spans = put(&to, e->spans, b.spans);
+	f.e.gspans = put(&to, e->gspans, b.gspans);
+	f.e.regs = put(&to, e->regs, b.regs);
+	f.e.lane_addr = put(&to, e->lane_addr, b.lane_addr);
+	f.e.lane_src = put(&to, e->lane_src, b.lane_src);
+	f.e.text = put(&to, e->text, b.text);
+	for (uint32_t left = words; left; left &= left - 1)
+		p->word[i++] = f.word[__builtin_ctz(left)];
 	r->at += bytes;
 	if (r->at - atomic_load_explicit(&r->written, memory_order_relaxed) >= STRIDE)
 		publish(r);
 }
 
 /* ---- the reader ---- */
+
+static void unpack(const struct parcel *p, union flat *f)
+{
+	uint32_t i = 0;
+
+	*f = (union flat){ .word = { 0 } };
+	for (uint32_t left = p->words; left; left &= left - 1)
+		f->word[__builtin_ctz(left)] = p->word[i++];
+}
 
 static void take(void *user)
 {
@@ -133,9 +184,13 @@ static void take(void *user)
 		while (at < until) {
 			const struct parcel *p = (const struct parcel *)(r->ring + at % RING);
 
+			union flat f;
+
 			at += p->bytes;
-			if (!p->empty)
-				r->to->event(r->to, &p->e);
+			if (!p->words)
+				continue;
+			unpack(p, &f);
+			r->to->event(r->to, &f.e);
 		}
 		atomic_store_explicit(&r->read, at, memory_order_release);
 	}

@@ -139,7 +139,7 @@ void consan_close(struct consan *c)
 	vec_free(&c->coverage_views);
 	arena_free(&c->shown);
 	arena_free(&c->covered);
-	gpu_shares_close(c);
+	gpu_brief_close(c);
 	check_memory_close(c->memory);
 	banks_close(c->banks);
 	recorders_close(c->recorders);

@@ -41,7 +41,7 @@ struct consan {
 	struct results_writer *records;
 	struct event_writer *save;
 	struct banks *banks;      /* NULL: not counted */
-	struct gpu_shares *shares; /* gpu.c's; NULL: none yet */
+	struct gpu_brief *brief;   /* gpu_brief.c's; NULL: none yet */
 	struct recorders *recorders;
 	struct progress *progress; /* NULL: nobody looks */
 	struct results suppressions; /* the entries only */

@@ -34,14 +34,6 @@
 #define CELL_BYTES 16u /* of shared memory per cell */
 #define CELL_ENTRIES 3u
 
-/* Tables that share the work (shadow_share()): whose a byte is, of `shards`, a
- * power of two. The rows of one ldmatrix are seldom in more than two parts. */
-#define CELL_SHARE_BYTES 2048u
-CELL_FN uint32_t cell_share(uint32_t addr, uint32_t shards)
-{
-	return addr / CELL_SHARE_BYTES & (shards - 1);
-}
-
 #define CELL_SITE_BITS 24
 #define CELL_SITE_MASK 0x00ffffffu
 #define CELL_WRITE     0x01000000u

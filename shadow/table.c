@@ -14,20 +14,6 @@ void shadow_open(struct shadow *s, uint32_t bytes)
 	cells_open(s);
 }
 
-void shadow_share(struct shadow *s, uint32_t shards, uint32_t turn)
-{
-	s->others = shards - 1;
-	s->turn = turn;
-}
-
-/* Granules of one share that lie together. */
-#define SHARE (CELL_SHARE_BYTES / CELL_BYTES)
-
-static inline bool is_mine(const struct shadow *s, uint32_t granule)
-{
-	return shadow_has(s, granule * CELL_BYTES);
-}
-
 void shadow_reset(struct shadow *s)
 {
 	memset(s->at, 0, s->ncells * sizeof *s->at);
@@ -243,6 +229,31 @@ INLINE uint32_t find_move(struct shadow *s, struct shadow_view *v, struct ask q,
 	return to;
 }
 
+/* How many of n granules from here on have this cell, one after the other. Here and
+ * below, size_t and whole blocks let the compiler make vectors of it. */
+INLINE size_t run_of(const uint32_t *at, size_t n, uint32_t cell)
+{
+	size_t i = 0;
+
+	for (; i + 32 <= n; i += 32) {
+		uint32_t other = 0;
+
+		for (size_t k = 0; k < 32; k++)
+			other |= at[i + k] ^ cell;
+		if (other)
+			break;
+	}
+	while (i < n && at[i] == cell)
+		i++;
+	return i;
+}
+
+INLINE void set_run(uint32_t *at, size_t n, uint32_t cell)
+{
+	for (size_t i = 0; i < n; i++)
+		at[i] = cell;
+}
+
 INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t g,
 	uint32_t end, struct cell_entry now, uint32_t how, struct moves *m)
 {
@@ -256,13 +267,9 @@ INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct ask q, u
 			fetch(s, g + AHEAD);
 			to = find_move(s, v, q, g, now, how, m);
 		}
-		n = 1;
-		if (m->from[k] == at)
-			while (g + n < end && s->at[g + n] == at)
-				n++;
+		n = m->from[k] == at ? (uint32_t)run_of(&s->at[g], end - g, at) : 1;
 		if (to != at) {
-			for (uint32_t i = 0; i < n; i++)
-				s->at[g + i] = to;
+			set_run(&s->at[g], n, to);
 			s->cell[to].refs += n;
 			let_go(s, at, n);
 		}
@@ -279,7 +286,7 @@ INLINE uint16_t bytes_from(uint32_t from, uint32_t to)
 INLINE void touch_span(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t addr,
 	uint64_t end, struct cell_entry now, uint32_t how, struct moves *m)
 {
-	uint32_t g, stop, next, head = addr % CELL_BYTES, tail;
+	uint32_t g, stop, head = addr % CELL_BYTES, tail;
 
 	if (end > (uint64_t)s->ncells * CELL_BYTES)
 		end = (uint64_t)s->ncells * CELL_BYTES;
@@ -294,20 +301,13 @@ INLINE void touch_span(struct shadow *s, struct shadow_view *v, struct ask q, ui
 	m->reached = stop;
 	if (head) {
 		now.bytes = bytes_from(head, g == stop ? tail : CELL_BYTES);
-		if (is_mine(s, g))
-			touch_one(s, v, q, g, now, how);
+		touch_one(s, v, q, g, now, how);
 		if (g++ == stop)
 			return;
 	}
-	for (; g < stop; g = next) {
-		next = s->others ? (g | (SHARE - 1)) + 1 : stop;
-		if (next > stop)
-			next = stop;
-		if (is_mine(s, g))
-			touch_whole(s, v, q, g, next, now, how, m);
-	}
+	touch_whole(s, v, q, g, stop, now, how, m);
 	now.bytes = bytes_from(0, tail);
-	if (tail && is_mine(s, stop))
+	if (tail)
 		touch_one(s, v, q, stop, now, how);
 }
 
@@ -331,7 +331,7 @@ INLINE bool touch_same(struct shadow *s, uint32_t addr, uint32_t bytes, struct s
 
 	if (addr % CELL_BYTES || bytes != 2 * CELL_BYTES || g < m->reached || g + 2 > s->ncells)
 		return false;
-	if (s->at[g] != k->from || s->at[g + 1] != k->from || !is_mine(s, g) || !is_mine(s, g + 1))
+	if (s->at[g] != k->from || s->at[g + 1] != k->from)
 		return false;
 	s->at[g] = s->at[g + 1] = k->to;
 	k->many += 2;
@@ -378,7 +378,7 @@ void shadow_spans(struct shadow *s, struct shadow_view *v, const struct ev_span 
 void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
 	struct cell_entry now)
 {
-	if (granule >= s->ncells || !is_mine(s, granule))
+	if (granule >= s->ncells)
 		return;
 	s->visits++;
 	touch_one(s, v, ask_of(v), granule, now, now.what);
@@ -398,7 +398,7 @@ INLINE void touch_rows(struct shadow *s, struct shadow_view *v, const uint32_t a
 		uint32_t at = addr[__builtin_ctz(m)], granule = at / CELL_BYTES;
 
 		now.lanes = cell_lanes(m & -m, at, 4);
-		if (granule < s->ncells && is_mine(s, granule))
+		if (granule < s->ncells)
 			touch_one(s, v, q, granule, now, how);
 	}
 }
@@ -424,7 +424,7 @@ void shadow_guard(struct shadow *s, uint32_t addr, bool on)
 	uint32_t mask = 0xffu << (addr & 8), granule = addr / CELL_BYTES;
 	struct cell *c;
 
-	if (granule >= s->ncells || !is_mine(s, granule))
+	if (granule >= s->ncells)
 		return;
 	c = &s->cell[own_cell(s, granule)];
 	c->guard = on ? c->guard | mask : c->guard & ~mask;

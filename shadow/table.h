@@ -26,9 +26,6 @@ struct shadow {
 	void *memory;            /* in which they stand, aligned */
 	uint32_t used, cap, free;
 	uint64_t visits;         /* granules touched, for the statistics */
-	/* Several tables may share the work, each being told all: this one
-	 * takes every (others + 1)th CELL_SHARE_BYTES, others + 1 being a power of two. */
-	uint32_t others, turn;
 };
 
 enum shadow_verdict {
@@ -57,12 +54,6 @@ struct shadow_view {
 enum { SHADOW_UNWRITTEN, SHADOW_GUARDED };
 
 void shadow_open(struct shadow *s, uint32_t bytes);
-/* After shadow_open(): one of `shards` (a power of two) tables, number `turn`. */
-void shadow_share(struct shadow *s, uint32_t shards, uint32_t turn);
-static inline bool shadow_has(const struct shadow *s, uint32_t addr)
-{
-	return cell_share(addr, s->others + 1) == s->turn;
-}
 void shadow_reset(struct shadow *s);
 void shadow_close(struct shadow *s);
 size_t shadow_footprint(const struct shadow *s); /* bytes of host memory */

@@ -97,6 +97,7 @@ struct hand {
 	struct rewrite *code;
 	uint32_t pool[CHUNKS + 1][RECORD_CHUNK_BYTES / 4], clock;
 	uint32_t nchunks, at;      /* in the chunk */
+	struct decode_sites *sites;
 	uint32_t site[64];
 	struct launch_info info;
 	struct decode_launch l;
@@ -121,18 +122,18 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	h->fault = *e;
 }
 
-static struct event_sink *on_begin(void *user, const struct cluster_info *c, unsigned share)
+static struct event_sink *on_begin(void *user, const struct cluster_info *c, bool registers)
 {
 	(void)c;
-	(void)share;
+	(void)registers;
 	return &((struct hand *)user)->sink;
 }
 
-static void on_end(void *user, struct event_sink *sink, unsigned share)
+static void on_end(void *user, struct event_sink *sink, bool registers)
 {
 	(void)user;
 	(void)sink;
-	(void)share;
+	(void)registers;
 }
 
 /* A launch of one cluster of two CTAs, on a GPU. */
@@ -147,11 +148,13 @@ static struct hand *begin(void)
 	cr_assert_not_null(h->ptx, "%s", e.text);
 	h->code = rewrite_module(h->ptx, 0, false, false);
 	cr_assert_lt(h->code->site.n + h->code->batch.n + h->code->note.n, 64);
+	h->sites = decode_sites_open(h->code);
 	for (uint32_t k = 0; k < 64; k++)
 		h->site[k] = k;
 	h->info = (struct launch_info){ .kernel = "k", .grid = { 2, 1, 1 }, .block = { 128, 1, 1 },
 		.cluster = { 2, 1, 1 }, .shared_static = END, .regs_per_thread = 32, .sm = 90 };
-	h->l = (struct decode_launch){ .code = h->code, .func = rewrite_find(h->code, "k"),
+	h->l = (struct decode_launch){ .code = h->code, .sites = h->sites,
+		.func = rewrite_find(h->code, "k"),
 		.site = h->site, .info = &h->info, .pool = h->pool, .shared = END, .ended = true,
 		.jobs = 1, .user = h, .cluster_begin = on_begin, .cluster_end = on_end };
 	return h;
@@ -201,6 +204,7 @@ static void finish(struct hand *h)
 	decode_run(&h->l, &r);
 	cr_expect_eq(r.damaged, 0);
 	cr_expect_eq(r.refused, h->nfaults ? 1 : 0);
+	decode_sites_close(h->sites);
 	rewrite_free(h->code);
 	ptx_free(h->ptx);
 }

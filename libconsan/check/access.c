@@ -109,17 +109,6 @@ static bool is_run(const struct event *e, uint32_t lanes, unsigned first, unsign
 	return true;
 }
 
-/* Lanes whose bytes this table looks at; none of them straddles what is another's. */
-static uint32_t lanes_of_share(const struct shadow *s, const struct event *e, uint32_t lanes)
-{
-	uint32_t mine = 0;
-
-	for (uint32_t m = lanes; m; m &= m - 1)
-		if (shadow_has(s, (uint32_t)event_lane_addr(e, (unsigned)__builtin_ctz(m))))
-			mine |= m & -m;
-	return mine;
-}
-
 /* `lanes` of the event access shared memory as `now` says. */
 static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
 	struct cell_entry now)
@@ -152,14 +141,6 @@ static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
 	}
 	shift = log2_of(e->size);
 	now.what |= shift << CELL_SHIFT_AT;
-	if (s->others && !is_run(e, lanes, first, count)) {
-		lanes = lanes_of_share(s, e, lanes);
-		if (!lanes)
-			return;
-		first = (unsigned)__builtin_ctz(lanes);
-		count = (unsigned)__builtin_popcount(lanes);
-		a = (uint32_t)event_lane_addr(e, first);
-	}
 	if (is_run(e, lanes, first, count)) {
 		struct ev_span span = { a, count << shift };
 

@@ -43,7 +43,7 @@ struct check *check_open(const struct check_config *config)
 static void on_cta_begin(struct cluster *c, const struct event *e)
 {
 	struct cta *cta = &c->cta[e->cta];
-	uint32_t left = e->count, shards = c->check->config.shards;
+	uint32_t left = e->count;
 
 	cta->threads = e->count;
 	if (cta->begun && cta->bytes >= e->size) {
@@ -56,8 +56,6 @@ static void on_cta_begin(struct cluster *c, const struct event *e)
 		shadow_open(&cta->shadow, cta->bytes);
 		cta->mbar_at = base_alloc((cta->bytes / 8 + 1) * sizeof *cta->mbar_at);
 	}
-	if (shards)
-		shadow_share(&cta->shadow, shards, c->check->config.shard);
 	cta->begun = true;
 	cta->ended = false;
 	for (uint32_t i = 0; i < c->per_cta; i++) {
@@ -288,7 +286,7 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	c->info.launch = &k->config.launch;
 	c->number = info->id + (k->global ? k->global->base : 0);
 	reset_cluster(c);
-	c->registers = k->config.shard == k->config.shards; /* or both are 0 */
+	c->registers = !k->config.registers_apart;
 	return &c->sink;
 }
 

@@ -43,12 +43,7 @@ struct check_config {
 	struct check_memory *memory; /* or NULL */
 	bool global;                /* races on global memory; needs the events of all
 				       clusters in the order in which they took place */
-	/* Several checks may share one cluster's work, each being told all its
-	 * events: `shards`, a power of two, of them, this being number `shard`,
-	 * look at different parts of shared memory, number `shards` at none of it
-	 * but at the registers of wgmma; 0: there is but one. What is neither,
-	 * all of them find. */
-	uint32_t shards, shard;
+	bool registers_apart;       /* those of wgmma another check looks at */
 	bool broken;                /* the launch did not come to its end: what is left
 				       undone at the end of a cluster is no bug. Threads
 				       and CTAs that are said to have ended did */
