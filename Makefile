@@ -50,7 +50,7 @@ SHADOW = shadow/cells.c shadow/past.c shadow/table.c shadow/global.c shadow/glob
 	shadow/global_state.c shadow/global_step.c shadow/global_crowd.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean
-INSTRUMENT = instrument/plan.c instrument/rivals.c instrument/hook.c instrument/calls.c instrument/entry.c instrument/regs.c instrument/rewrite.c instrument/decode.c instrument/values.c instrument/extents.c instrument/refusals.c instrument/access.c instrument/gather.c instrument/global.c instrument/maps.c instrument/bulk.c \
+INSTRUMENT = instrument/plan.c instrument/rivals.c instrument/hook.c instrument/calls.c instrument/entry.c instrument/regs.c instrument/rewrite.c instrument/decode.c instrument/values.c instrument/extents.c instrument/refusals.c instrument/access.c instrument/gather.c instrument/global.c instrument/maps.c instrument/map_bits.c instrument/bulk.c \
 	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/merge.c instrument/alike.c instrument/barriers.c instrument/hang.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
@@ -82,7 +82,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_map_bits.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
 
 # ---- rules ----
 

@@ -1,6 +1,15 @@
 /* bulk: records of bulk and tensor copies -> events, and the signals they owe. */
 #include "events.h"
 
+/* A load that signals nobody knows how many bytes: all waits from here on rest on it. */
+static void lose(struct dcluster *c)
+{
+	const struct event e = { .kind = EV_HANG, .lanes = FULL, .mode = 3 };
+
+	emit(c, &e);
+	c->stopped = true;
+}
+
 static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct plan_bulk *b, unsigned lane, struct event *e, struct record_copy *copy)
 {
@@ -24,6 +33,8 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 		c->result.unknown_maps++;
 		if (box.in_global)
 			tell_map_read(c, warp, r->site, e->lanes, &box, false);
+		if (b->copy != COPY_STORE)
+			lose(c);
 		return false;
 	}
 	if (box.refused) {

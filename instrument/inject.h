@@ -24,7 +24,8 @@
 	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemSetAccess) \
 	CALL(cuMemAllocHost) CALL(cuStreamGetId) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) \
-	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuLibraryLoadFromFile) CALL(cuModuleGetFunction) CALL(cuLaunchKernel)
+	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuLibraryLoadFromFile) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
+	CALL(cuTensorMapEncodeTiled)
 
 struct driver {
 #define CALL(name) __typeof__(&name) p_##name;
@@ -60,7 +61,8 @@ void inject_load_libraries(void);
 /* ---- inject_map.c ---- */
 void inject_map(const CUtensorMap *map, const struct tensormap_args *a);
 void inject_map_address(const CUtensorMap *map, uint64_t address);
-bool inject_find_map(void *user, uint64_t address, const void *param, void *bytes);
+/* See gpu_launch.map. */
+bool inject_find_map(CUcontext context, uint64_t address, const void *param, void *bytes);
 /* Before it is overwritten: the map's place is known by its bytes. */
 void inject_map_before(const CUtensorMap *map);
 

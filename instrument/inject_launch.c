@@ -150,6 +150,13 @@ static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *byt
 	return inject_find_memory(w->l, addr, from, bytes);
 }
 
+static bool find_map(void *user, uint64_t address, const void *param, void *bytes)
+{
+	const struct whole *w = user;
+
+	return inject_find_map(w ? w->l->context : NULL, address, param, bytes);
+}
+
 static const void *whole(void *user, uint32_t *chunks)
 {
 	struct whole *w = user;
@@ -201,7 +208,7 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	g->tickets = l->tickets;
 	g->queue = l->queue;
 	g->programmatic = l->programmatic;
-	g->map = inject_find_map;
+	g->map = find_map;
 	g->memory = find_memory;
 	memcpy(g->grid, l->grid, sizeof g->grid);
 	memcpy(g->block, l->block, sizeof g->block);

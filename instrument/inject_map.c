@@ -1,10 +1,13 @@
 /* inject_map: tensor maps are opaque on a GPU, so their arguments are noted as
- * the program encodes them, by the bytes that come out. */
+ * the program encodes them, by the bytes that come out. What a kernel has made of such
+ * a map is read back (map_bits.h). */
 #include "inject.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "map_bits.h"
 
 struct known { unsigned char gpu[TENSORMAP_BYTES], ours[TENSORMAP_BYTES]; };
 
@@ -13,6 +16,7 @@ static struct {
 	VEC(struct known) at;
 	uint32_t *place, cap;      /* hash by the bytes: 1 + where in `at`, or 0 */
 	unsigned char before[TENSORMAP_BYTES];
+	VEC(struct map_bits *) kind;
 } maps = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Where it is, or where it would have to be. */
@@ -64,6 +68,18 @@ static void note(const void *gpu, const void *ours)
 	memcpy(k->ours, ours, TENSORMAP_BYTES);
 }
 
+/* Kinds differ in what programs seldom vary. */
+#define MOST_KINDS 64
+
+static void note_kind(const void *gpu, const struct tensormap_args *a)
+{
+	for (size_t k = 0; k < maps.kind.n; k++)
+		if (map_bits_fit(maps.kind.at[k], a))
+			return;
+	if (maps.kind.n < MOST_KINDS)
+		vec_push(&maps.kind, map_bits_open(a, gpu));
+}
+
 void inject_map(const CUtensorMap *map, const struct tensormap_args *a)
 {
 	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
@@ -73,6 +89,8 @@ void inject_map(const CUtensorMap *map, const struct tensormap_args *a)
 		return;
 	pthread_mutex_lock(&maps.lock);
 	note(map, ours);
+	if (!a->im2col)
+		note_kind(map, a);
 	pthread_mutex_unlock(&maps.lock);
 }
 
@@ -99,18 +117,69 @@ void inject_map_address(const CUtensorMap *map, uint64_t address)
 	pthread_mutex_unlock(&maps.lock);
 }
 
-bool inject_find_map(void *user, uint64_t address, const void *param, void *bytes)
+static bool encode(const struct tensormap_args *a, void *bytes)
+{
+	return !cu.p_cuTensorMapEncodeTiled(bytes, (CUtensorMapDataType)a->type, a->rank,
+		(void *)(uintptr_t)a->address, (const cuuint64_t *)a->dim, (const cuuint64_t *)a->stride,
+		a->box, a->elem_stride, (CUtensorMapInterleave)a->interleave,
+		(CUtensorMapSwizzle)a->swizzle, (CUtensorMapL2promotion)a->l2,
+		(CUtensorMapFloatOOBfill)a->oob);
+}
+
+/* A kernel has edited it. */
+static const struct known *read_back(const void *gpu)
+{
+	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
+	const bool busy = inject_busy;
+	bool good = false;
+
+	inject_busy = true; /* or what is encoded here would be noted */
+	for (size_t k = 0; cu.p_cuTensorMapEncodeTiled && !good && k < maps.kind.n; k++) {
+		struct map_args args;
+		struct err e = { 0 };
+
+		good = map_bits_read(maps.kind.at[k], gpu, encode, &args) &&
+			consan_tensormap(&args.a, ours, &e);
+	}
+	inject_busy = busy;
+	if (good)
+		note(gpu, ours);
+	return good ? find(gpu) : NULL;
+}
+
+/* The check's threads have no context of their own; the kernel may be running still. */
+static bool fetch(CUcontext context, uint64_t address, void *bytes)
+{
+	static struct { CUcontext context; CUstream at; } side;
+	bool good = true;
+
+	if (!cu.p_cuCtxPushCurrent || !cu.p_cuCtxPopCurrent || cu.p_cuCtxPushCurrent(context))
+		return false;
+	if (side.context != context) {
+		good = !cu.p_cuStreamCreate(&side.at, CU_STREAM_NON_BLOCKING);
+		side.context = good ? context : NULL;
+	}
+	good = good && !cu.p_cuMemcpyDtoHAsync(bytes, (CUdeviceptr)address, TENSORMAP_BYTES, side.at) &&
+		!cu.p_cuStreamSynchronize(side.at);
+	cu.p_cuCtxPopCurrent(&context);
+	return good;
+}
+
+bool inject_find_map(CUcontext context, uint64_t address, const void *param, void *bytes)
 {
 	unsigned char gpu[TENSORMAP_BYTES];
-	const struct known *k;
+	const struct known *k = NULL;
+	bool here = param;
 
-	(void)user;
+	pthread_mutex_lock(&maps.lock);
 	if (param)
 		memcpy(gpu, param, sizeof gpu);
-	else if (cu.p_cuMemcpyDtoH(gpu, (CUdeviceptr)address, sizeof gpu))
-		return false;
-	pthread_mutex_lock(&maps.lock);
-	k = find(gpu);
+	else
+		here = fetch(context, address, gpu);
+	if (here)
+		k = find(gpu);
+	if (here && !k && !param)
+		k = read_back(gpu);
 	if (k)
 		memcpy(bytes, k->ours, TENSORMAP_BYTES);
 	pthread_mutex_unlock(&maps.lock);

@@ -137,7 +137,7 @@ static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
 		snprintf(why, 320, "%u records of the GPU made no sense", r->damaged);
 	else if (r->unknown_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that no call of "
-			"cuTensorMapEncode made", r->unknown_maps);
+			"cuTensorMapEncode made; what came behind a load was not checked", r->unknown_maps);
 	else if (r->foreign)
 		snprintf(why, 320, "calls went to functions of another module, which --backend=gpu does not "
 			"follow");

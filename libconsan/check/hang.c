@@ -197,10 +197,14 @@ void on_hang(struct cluster *c, const struct event *e)
 {
 	const struct stuck *root, *s;
 	struct finding *f;
-	enum rule rule = cause(c, e, &root);
-	uint32_t site = root ? root->e.site : e->site;
+	enum rule rule;
+	uint32_t site;
 
 	c->cut = true;
+	if (e->mode == 3)
+		return;
+	rule = cause(c, e, &root);
+	site = root ? root->e.site : e->site;
 	f = report_new(c, rule, rule_severity(rule), site, 0);
 	if (!f)
 		return;
