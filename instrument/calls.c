@@ -123,6 +123,33 @@ size_t calls_reach(const struct calls *c, const struct ptx_func *f, const struct
 	return n;
 }
 
+/* Comes it to itself, or to anything through an address? */
+static bool winds(const struct calls *c, const struct ptx_func *f, const struct ptx_func **room)
+{
+	const size_t n = calls_reach(c, f, room);
+
+	for (size_t k = 1; k < n; k++)
+		if (room[k] == f)
+			return true;
+	for (size_t k = 0; k < f->ninsn; k++)
+		if (f->insn[k].op == OP_call && calls_indirect(&f->insn[k]))
+			return true;
+	return false;
+}
+
+bool calls_deep(const struct calls *c, const struct ptx_func *f)
+{
+	const struct ptx_func **reach = base_alloc(2 * (c->m->nfunc + 2) * sizeof *reach);
+	const size_t n = calls_reach(c, f, reach);
+	bool deep = false;
+
+	for (size_t k = 0; k < n && !deep; k++)
+		deep = (!k || c->carries[reach[k] - c->m->func]) &&
+			winds(c, reach[k], reach + c->m->nfunc + 2);
+	free(reach);
+	return deep;
+}
+
 /* ---- text ---- */
 
 static bool in_name(char c)

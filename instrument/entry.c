@@ -128,5 +128,6 @@ void entry_count(const struct calls *c, struct rewrite_func *info)
 
 	for (size_t k = 1; k < n; k++)
 		info->recorded += c->recorded[reach[k] - c->m->func];
+	info->deep = calls_deep(c, info->func);
 	free(reach);
 }

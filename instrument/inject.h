@@ -25,7 +25,7 @@
 	CALL(cuMemAllocHost) CALL(cuStreamGetId) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuLibraryLoadFromFile) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
-	CALL(cuTensorMapEncodeTiled)
+	CALL(cuTensorMapEncodeTiled) CALL(cuCtxGetLimit) CALL(cuCtxSetLimit)
 
 struct driver {
 #define CALL(name) __typeof__(&name) p_##name;

@@ -52,6 +52,33 @@ static void choose_cluster(struct inject_launch *l)
 		gpu_module_tickets(l->module, l->kernel);
 }
 
+/* A frame of a function that records is up to four times as large, by what is kept in
+ * registers over its calls; frames that are larger without it grow by no more. */
+#define MOST_STACK_MORE (16u << 10)
+
+/* The program has set the limit for frames as it knows them. What it sets later counts. */
+static void deepen(const struct inject_launch *l)
+{
+	static VEC(struct stack { CUcontext context; size_t bytes; }) set;
+	struct stack now = { 0 };
+	size_t k, more;
+
+	if (!gpu_module_deep(l->module, l->kernel) || !cu.p_cuCtxGetLimit || !cu.p_cuCtxSetLimit ||
+			cu.p_cuCtxGetCurrent(&now.context) || cu.p_cuCtxGetLimit(&now.bytes, CU_LIMIT_STACK_SIZE))
+		return;
+	for (k = 0; k < set.n && set.at[k].context != now.context; k++)
+		;
+	if (k < set.n && set.at[k].bytes == now.bytes)
+		return;
+	more = 3 * now.bytes < MOST_STACK_MORE ? 3 * now.bytes : MOST_STACK_MORE;
+	if (cu.p_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, now.bytes + more))
+		return; /* it may fit */
+	cu.p_cuCtxGetLimit(&now.bytes, CU_LIMIT_STACK_SIZE);
+	if (k == set.n)
+		vec_push(&set, now);
+	set.at[k].bytes = now.bytes;
+}
+
 /* True: the launch has what it needs. */
 static bool prepare(struct inject_launch *l)
 {
@@ -99,6 +126,7 @@ static bool ready(struct inject_launch *l)
 	l->kernel = base_strdup(name ? name : "?");
 	l->queue = queue_of(l->stream);
 	choose_cluster(l);
+	deepen(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
 	l->start = inject_now();
 	return prepare(l) || unchecked(l, "no device memory for its records");

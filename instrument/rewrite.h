@@ -49,6 +49,7 @@ struct rewrite_func {
 	bool orders_grid;          /* plan_orders_grid() of it or a function, if global
 				      accesses are recorded */
 	bool hands_over;           /* ptx_hands_over() of some instruction, or it calls */
+	bool deep;                 /* calls_deep() */
 	uint32_t unrecorded;       /* accesses to global memory that are not */
 };
 

@@ -21,6 +21,8 @@ const char *gpu_module_variable(const struct gpu_module *m);
 const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kernel);
 /* Launches of it need tickets even if its clusters are of one CTA. */
 bool gpu_module_tickets(const struct gpu_module *m, const char *kernel);
+/* How much stack it takes only the program can know, and instrumented it takes more. */
+bool gpu_module_deep(const struct gpu_module *m, const char *kernel);
 /* The names of its variables in global memory; NULL: there are only k. */
 const char *gpu_module_global(const struct gpu_module *m, size_t k);
 uint32_t gpu_module_sm(const struct gpu_module *m);

@@ -120,6 +120,13 @@ bool gpu_module_tickets(const struct gpu_module *m, const char *kernel)
 	return f && f->orders_grid;
 }
 
+bool gpu_module_deep(const struct gpu_module *m, const char *kernel)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	return f && f->deep;
+}
+
 uint32_t gpu_module_params(const struct gpu_module *m, const char *kernel)
 {
 	const struct rewrite_func *f = rewrite_find(m->code, kernel);

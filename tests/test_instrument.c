@@ -162,6 +162,29 @@ Test(instrument, counted)
 	ptx_free(m);
 }
 
+/* How deep calls can be is asked of functions that record; the others stay as they were. */
+Test(instrument, deep)
+{
+	static const char text[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+		".shared .align 16 .b8 tile[256];\n"
+		".func plain() { call.uni plain, (); ret; }\n"
+		".func even();\n"
+		".func odd() { st.shared.u32 [tile], 1; call.uni even, (); ret; }\n"
+		".func even() { call.uni odd, (); ret; }\n"
+		".func flat() { st.shared.u32 [tile], 1; call.uni plain, (); ret; }\n"
+		".visible .entry a() { call odd, (); ret; }\n"
+		".visible .entry b() { call flat, (); ret; }\n"
+		".visible .entry c() { st.shared.u32 [tile], 1; ret; }\n";
+	struct err e = { 0 };
+	struct gpu_module *m = gpu_module_open("k.ptx", text, sizeof text - 1, false, false, &e);
+
+	cr_assert_not_null(m, "%s", e.text);
+	cr_expect(gpu_module_deep(m, "a"));
+	cr_expect_not(gpu_module_deep(m, "b"));
+	cr_expect_not(gpu_module_deep(m, "c"));
+	gpu_module_close(m);
+}
+
 /* Device functions, flags that are polled, wmma, with and without global memory. */
 Test(instrument, functions, .timeout = 300)
 {
