@@ -46,6 +46,10 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	copy->align = box.align;
 	e->spans = box.spans;
 	e->nspans = (uint16_t)box.nspans;
+	if (box.in_global && maps_rewritten(&c->job->maps, box.map)) {
+		c->result.moving_maps++;
+		box.ngspans = 0;
+	}
 	e->gspans = box.gspans;
 	e->ngspans = (uint16_t)box.ngspans;
 	if (box.in_global)

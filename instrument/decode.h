@@ -81,6 +81,8 @@ struct decode_result {
 	uint32_t sites_executed;
 	uint32_t damaged;          /* records that made no sense: the launch is not covered */
 	uint32_t unknown_maps;     /* tensor copies through a map nobody knows */
+	uint32_t moving_maps;      /* ... that is edited more than once: where they went in
+				      global memory nobody knows */
 	uint32_t refused;          /* 1 + the lowest cluster that ended at an operand which
 				      may not be; 0: none did */
 	uint32_t foreign;          /* calls of functions of another module */

@@ -63,6 +63,13 @@ bool maps_written(const struct map_set *m, uint64_t addr)
 	return place && place->written;
 }
 
+bool maps_rewritten(const struct map_set *m, uint64_t addr)
+{
+	const struct map_place *place = find(m, addr);
+
+	return place && place->again;
+}
+
 /* ---- the records ---- */
 
 static bool names_map(const struct site_info *s)
@@ -113,13 +120,19 @@ static bool far_off(const struct dcluster *c, const struct record *r)
 
 static void note_written(struct dcluster *c, const struct record *r)
 {
+	const uint64_t site = 1ull << r->site % 64;
+
 	if (far_off(c, r))
 		return;
 	for EACH_LANE(l, r->lanes) {
 		struct map_place *place = find(&c->job->maps, record_global(c, r, l));
 
-		if (place)
-			place->written = true;
+		if (!place)
+			continue;
+		place->again |= place->sites & site && place->last != r->words;
+		place->written = true;
+		place->sites |= site;
+		place->last = r->words;
 	}
 }
 

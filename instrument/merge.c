@@ -365,6 +365,7 @@ static void add_result(struct decode_result *to, const struct decode_result *r)
 	to->records += r->records;
 	to->damaged += r->damaged;
 	to->unknown_maps += r->unknown_maps;
+	to->moving_maps += r->moving_maps;
 	if (r->refused && (!to->refused || r->refused < to->refused))
 		to->refused = r->refused;
 	to->foreign += r->foreign;

@@ -104,7 +104,12 @@ struct model {                 /* of an mbarrier */
  * 0 where there is none. */
 struct map_set {
 	uint64_t low, high;        /* the first, the last */
-	struct map_place { uint64_t addr; bool written; } *at;
+	struct map_place {
+		uint64_t addr;
+		bool written, again;   /* again: by an instruction that had written it before */
+		uint64_t sites;        /* of those, by the number's last bits */
+		const uint32_t *last;  /* the record's words */
+	} *at;
 	uint32_t n, cap;
 };
 
@@ -163,6 +168,8 @@ unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes);
 void maps_find(struct job *j);
 bool maps_hold(const struct map_set *m, uint64_t addr);
 bool maps_written(const struct map_set *m, uint64_t addr); /* ... somewhere in the launch */
+/* ... and again: what it said at one time need not be what it says at the end. */
+bool maps_rewritten(const struct map_set *m, uint64_t addr);
 void maps_drop(struct job *j);
 
 /* ---- decode.c ---- */

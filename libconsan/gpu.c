@@ -138,6 +138,9 @@ static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
 	else if (r->unknown_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that no call of "
 			"cuTensorMapEncode made; what came behind a load was not checked", r->unknown_maps);
+	else if (r->moving_maps)
+		snprintf(why, 320, "%u tensor copies went through a tensor map that the kernel edits more than "
+			"once; what they touched in global memory was not checked", r->moving_maps);
 	else if (r->foreign)
 		snprintf(why, 320, "calls went to functions of another module, which --backend=gpu does not "
 			"follow");
@@ -285,7 +288,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	if (l->cost)
 		l->cost->check = seconds() - start;
 	gpu_maps_close(&flight.maps);
-	for (uint32_t k = 0; d.skip && !r.unknown_maps && !r.foreign && k < l->module->nsignatures; k++)
+	for (uint32_t k = 0; d.skip && !r.unknown_maps && !r.moving_maps && !r.foreign && k < l->module->nsignatures; k++)
 		gpu_note_clean(l->module, l->module->signature[k]);
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);

@@ -48,7 +48,7 @@ static void new_map(void *user, const struct tensormap_args *a, unsigned char *m
 }
 
 /* Recursion needs more than the default, 1 KiB a thread, and it is the program that knows. */
-#define STACK_BYTES 8192
+#define STACK_BYTES 4096
 
 static CUfunction load(const char *text)
 {
