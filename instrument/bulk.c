@@ -1,7 +1,8 @@
 /* bulk: records of bulk and tensor copies -> events, and the signals they owe. */
 #include "events.h"
 
-/* A load that signals nobody knows how many bytes: all waits from here on rest on it. */
+/* A load that signals nobody knows how many bytes: all waits from here on rest on it. (Behind a
+ * fault no map in global memory is known, but there nothing left over is judged anyway.) */
 static void lose(struct dcluster *c)
 {
 	const struct event e = { .kind = EV_HANG, .lanes = FULL, .mode = 3 };
@@ -33,7 +34,7 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 		c->result.unknown_maps++;
 		if (box.in_global)
 			tell_map_read(c, warp, r->site, e->lanes, &box, false);
-		if (b->copy != COPY_STORE)
+		if (b->copy != COPY_STORE && !l->fault)
 			lose(c);
 		return false;
 	}
