@@ -123,30 +123,36 @@ size_t calls_reach(const struct calls *c, const struct ptx_func *f, const struct
 	return n;
 }
 
-/* Comes it to itself, or to anything through an address? */
-static bool winds(const struct calls *c, const struct ptx_func *f, const struct ptx_func **room)
-{
-	const size_t n = calls_reach(c, f, room);
+/* Who calls one that carries does, too: the others need not be followed. */
+enum way { NOT_SEEN, ON_THE_WAY, LEFT };
 
-	for (size_t k = 1; k < n; k++)
-		if (room[k] == f)
+static bool winds(const struct calls *c, const struct ptx_func *f, uint8_t *way)
+{
+	uint8_t *own = &way[f - c->m->func];
+
+	*own = ON_THE_WAY;
+	for (size_t k = 0; k < f->ninsn; k++) {
+		const struct ptx_insn *call = &f->insn[k];
+		const struct ptx_func *to;
+
+		if (call->op != OP_call || !calls_carry(c, call))
+			continue;
+		if (calls_indirect(call))
 			return true;
-	for (size_t k = 0; k < f->ninsn; k++)
-		if (f->insn[k].op == OP_call && calls_indirect(&f->insn[k]))
+		to = callee(c, call);
+		if (way[to - c->m->func] == ON_THE_WAY || (way[to - c->m->func] == NOT_SEEN && winds(c, to, way)))
 			return true;
+	}
+	*own = LEFT;
 	return false;
 }
 
 bool calls_deep(const struct calls *c, const struct ptx_func *f)
 {
-	const struct ptx_func **reach = base_alloc(2 * (c->m->nfunc + 2) * sizeof *reach);
-	const size_t n = calls_reach(c, f, reach);
-	bool deep = false;
+	uint8_t *way = base_alloc(c->m->nfunc + 1);
+	const bool deep = winds(c, f, way);
 
-	for (size_t k = 0; k < n && !deep; k++)
-		deep = (!k || c->carries[reach[k] - c->m->func]) &&
-			winds(c, reach[k], reach + c->m->nfunc + 2);
-	free(reach);
+	free(way);
 	return deep;
 }
 

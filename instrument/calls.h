@@ -29,8 +29,8 @@ bool calls_indirect(const struct ptx_insn *call);
 /* f and all functions with a body that it can come to, f first. reach: room for
  * all of the module's. */
 size_t calls_reach(const struct calls *c, const struct ptx_func *f, const struct ptx_func **reach);
-/* Of a function and those it can come to: how many frames of functions that record can be
- * on a stack nobody knows beforehand, as they call themselves or are called indirectly. */
+/* Nobody knows beforehand how deep f's calls of functions that record can be, as these call
+ * themselves or are called indirectly. */
 bool calls_deep(const struct calls *c, const struct ptx_func *f);
 /* The module's text from place to place, with the parameter in it. */
 void calls_text(const struct calls *c, struct text *t, size_t from, size_t end);
