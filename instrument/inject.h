@@ -18,7 +18,7 @@
 	CALL(cuMemGetAddressRange) \
 	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) CALL(cuKernelGetFunction) \
 	CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemFree) \
-	CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoHAsync) \
+	CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) \
 	CALL(cuMemsetD8) CALL(cuMemsetD8Async) \
 	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \
 	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemSetAccess) \

@@ -130,10 +130,8 @@ static bool encode(const struct tensormap_args *a, void *bytes)
 static const struct known *read_back(const void *gpu)
 {
 	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
-	const bool busy = inject_busy;
 	bool good = false;
 
-	inject_busy = true; /* or what is encoded here would be noted */
 	for (size_t k = 0; cu.p_cuTensorMapEncodeTiled && !good && k < maps.kind.n; k++) {
 		struct map_args args;
 		struct err e = { 0 };
@@ -141,7 +139,6 @@ static const struct known *read_back(const void *gpu)
 		good = map_bits_read(maps.kind.at[k], gpu, encode, &args) &&
 			consan_tensormap(&args.a, ours, &e);
 	}
-	inject_busy = busy;
 	if (good)
 		note(gpu, ours);
 	return good ? find(gpu) : NULL;
@@ -169,8 +166,10 @@ bool inject_find_map(CUcontext context, uint64_t address, const void *param, voi
 {
 	unsigned char gpu[TENSORMAP_BYTES];
 	const struct known *k = NULL;
+	const bool busy = inject_busy;
 	bool here = param;
 
+	inject_busy = true; /* the check's threads are no callbacks */
 	pthread_mutex_lock(&maps.lock);
 	if (param)
 		memcpy(gpu, param, sizeof gpu);
@@ -183,5 +182,6 @@ bool inject_find_map(CUcontext context, uint64_t address, const void *param, voi
 	if (k)
 		memcpy(bytes, k->ours, TENSORMAP_BYTES);
 	pthread_mutex_unlock(&maps.lock);
+	inject_busy = busy;
 	return k;
 }
