@@ -270,7 +270,6 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	}
 	pthread_mutex_lock(&c->launching);
 	config.memory = memory_for(c, l);
-	gpu_stand_by(c);
 	symbols = symbols_of(l, f);
 	config.launch = describe(c, l, f, symbols);
 	record.id = config.launch.id;
@@ -308,9 +307,12 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	pthread_mutex_unlock(&c->launching);
 }
 
-void gpu_stand_by(const struct consan *c)
+void gpu_stand_by(struct consan *c)
 {
 	crew_open(gpu_workers(c) - 1);
+	pthread_mutex_lock(&c->launching);
+	gpu_brief_stand_by(c);
+	pthread_mutex_unlock(&c->launching);
 }
 
 void gpu_expect(struct consan *c, const struct gpu_launch *l)

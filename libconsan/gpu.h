@@ -83,8 +83,8 @@ uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *ski
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 /* Does the session want this launch checked? Ask once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);
-/* Starts the threads that will check. */
-void gpu_stand_by(const struct consan *c);
+/* Starts the threads that will check, and makes what they will need for any launch. */
+void gpu_stand_by(struct consan *c);
 /* A launch begins: what its check will need is made ready, beside it. Of l, what
  * is known before a launch. */
 void gpu_expect(struct consan *c, const struct gpu_launch *l);

@@ -21,12 +21,12 @@ enum look { LOOK_ALL, LOOK_REGISTERS, LOOKS };
 struct gpu_brief {
 	struct check *check[LOOKS];
 	struct relay *relay[RELAYS];
-	struct crew_task task[RELAYS];
+	struct crew_task task[LOOKS];
 	struct ready {
 		struct gpu_brief *of;
-		unsigned k;
+		enum look look;
 		struct check_config config;
-	} ready[RELAYS];
+	} ready[LOOKS];
 	uint32_t bytes, nctas, threads; /* for which they were made */
 	bool apart, relays;        /* of the launch at hand */
 };
@@ -53,7 +53,7 @@ static struct gpu_brief *brief_of(struct consan *c)
 {
 	if (!c->brief)
 		c->brief = base_alloc(sizeof *c->brief);
-	for (unsigned k = 0; k < RELAYS; k++)
+	for (unsigned k = 0; k < LOOKS; k++)
 		crew_wait(&c->brief->task[k]);
 	return c->brief;
 }
@@ -145,10 +145,19 @@ static void make_ready(void *user)
 {
 	const struct ready *r = user;
 
-	if (r->k < LOOKS)
-		r->of->check[r->k] = make_check(&r->config);
-	if (!r->of->relay[r->k])
-		r->of->relay[r->k] = relay_open();
+	r->of->check[r->look] = make_check(&r->config);
+}
+
+void gpu_brief_stand_by(struct consan *c)
+{
+	struct gpu_brief *b;
+
+	if (!gpu_brief_asks(c) || !has_spare_threads(c, 1))
+		return;
+	b = brief_of(c);
+	for (unsigned k = 0; k < RELAYS && has_spare_threads(c, k + 1); k++)
+		if (!b->relay[k])
+			b->relay[k] = relay_open();
 }
 
 void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
@@ -172,8 +181,8 @@ void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 	b->bytes = l->shared;
 	b->nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
 	b->threads = i->block[0] * i->block[1] * i->block[2];
-	for (unsigned k = 0; k < RELAYS; k++) {
-		b->ready[k] = (struct ready){ b, k, config };
+	for (unsigned k = 0; k < LOOKS; k++) {
+		b->ready[k] = (struct ready){ b, (enum look)k, config };
 		b->task[k] = (struct crew_task){ make_ready, &b->ready[k], false, false };
 		crew_give(&b->task[k]);
 	}

@@ -33,7 +33,8 @@ bool gpu_brief(struct consan *c, const struct check_config *config, const struct
 	struct decode_launch *d, struct decode_result *r, struct gpu_cost *cost);
 struct event_sink *gpu_brief_begin(struct consan *c, const struct cluster_info *info, bool registers);
 void gpu_brief_end(struct consan *c, struct event_sink *sink, bool registers);
-/* See gpu_expect(). */
+/* See gpu_stand_by(), gpu_expect(). */
+void gpu_brief_stand_by(struct consan *c);
 void gpu_brief_expect(struct consan *c, const struct gpu_launch *l);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RING (1u << 20)
+#define RING (1u << 18)
 #define STRIDE 8192u               /* bytes that are told of at once */
 
 #define WORDS (sizeof(struct event) / sizeof(uint64_t))
@@ -58,6 +58,20 @@ static void wait_read(struct relay *r, uint64_t least)
 	publish(r);
 	while ((r->room = atomic_load_explicit(&r->read, memory_order_acquire)) < least)
 		crew_pause(&count);
+}
+
+/* Lines that will be written or read soon are sent for. */
+#define AHEAD 1024u
+#define LINE 64u /* of cache */
+
+static void fetch(struct relay *r, uint64_t at, bool write)
+{
+	const char *p = r->ring + (at + AHEAD) % RING;
+
+	if (write)
+		__builtin_prefetch(p, 1);
+	else
+		__builtin_prefetch(p, 0);
 }
 
 static struct parcel *room_for(struct relay *r, uint32_t bytes)
@@ -139,6 +153,8 @@ static void on_event(struct event_sink *sink, const struct event *e)
 		r->to->event(r->to, e);
 		return;
 	}
+	fetch(r, r->at, true);
+	fetch(r, r->at + LINE, true);
 	p = room_for(r, bytes);
 	p->bytes = bytes;
 	p->words = words;
@@ -186,6 +202,8 @@ static void take(void *user)
 
 			union flat f;
 
+			fetch(r, at, false);
+			fetch(r, at + LINE, false);
 			at += p->bytes;
 			if (!p->words)
 				continue;
