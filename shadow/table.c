@@ -7,21 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BLOCK SHADOW_BLOCK
+#define SPLIT SHADOW_SPLIT
+
+static uint32_t blocks(const struct shadow *s)
+{
+	return (s->ncells + BLOCK - 1) / BLOCK;
+}
+
 void shadow_open(struct shadow *s, uint32_t bytes)
 {
 	*s = (struct shadow){ .ncells = (bytes + CELL_BYTES - 1) / CELL_BYTES };
-	s->at = base_alloc((s->ncells + 1) * sizeof *s->at);
+	s->block = base_alloc((blocks(s) + 1) * sizeof *s->block);
+	s->at = base_alloc((blocks(s) + 1) * BLOCK * sizeof *s->at);
 	cells_open(s);
 }
 
 void shadow_reset(struct shadow *s)
 {
-	memset(s->at, 0, s->ncells * sizeof *s->at);
+	memset(s->block, 0, blocks(s) * sizeof *s->block);
 	cells_reset(s);
 }
 
 void shadow_close(struct shadow *s)
 {
+	free(s->block);
 	free(s->at);
 	cells_close(s);
 	*s = (struct shadow){ 0 };
@@ -29,7 +39,7 @@ void shadow_close(struct shadow *s)
 
 size_t shadow_footprint(const struct shadow *s)
 {
-	return s->ncells * sizeof *s->at + s->cap * sizeof *s->cell;
+	return blocks(s) * (BLOCK * sizeof *s->at + sizeof *s->block) + s->cap * sizeof *s->cell;
 }
 
 /* The parts of a view that the common cases need, to stand in registers. */
@@ -155,80 +165,6 @@ static void let_go(struct shadow *s, uint32_t at, uint32_t granules)
 		cells_free(s, at);
 }
 
-/* The granule's cell, and no other's. */
-INLINE uint32_t own_cell(struct shadow *s, uint32_t granule)
-{
-	uint32_t at = s->at[granule], own;
-
-	if (at && s->cell[at].refs == 1)
-		return at;
-	own = cells_copy(s, at);
-	let_go(s, at, 1);
-	s->cell[own].refs = 1;
-	s->at[granule] = own;
-	return own;
-}
-
-INLINE void touch_one(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t granule,
-	struct cell_entry now, uint32_t how)
-{
-	touch(s, v, q, own_cell(s, granule), granule, now, how);
-}
-
-/* Granules whose cells will be looked at soon: whoever knows them says so. */
-#define AHEAD 8u
-
-static inline void fetch(const struct shadow *s, uint32_t granule)
-{
-	if (granule < s->ncells)
-		__builtin_prefetch(&s->cell[s->at[granule]], 1);
-}
-
-/* What one access does to whole granules: from which past it leads to which.
- * Holds while no granule is touched twice, as cells are used anew. */
-#define MOVES 16u
-#define NO_CELL UINT32_MAX
-
-struct moves {
-	uint32_t from[MOVES], to[MOVES];
-	uint32_t written; /* the cell that says only that now wrote it all */
-	uint32_t reached; /* granules below this one were touched */
-};
-
-INLINE void moves_begin(struct moves *m)
-{
-	memset(m->from, 0xff, sizeof m->from);
-	m->written = NO_CELL;
-	m->reached = 0;
-}
-
-/* Works out what becomes of the granule's past `at`. What is said of it alone,
- * lane by lane or in place, goes into no list. */
-INLINE uint32_t find_move(struct shadow *s, struct shadow_view *v, struct ask q,
-	uint32_t granule, struct cell_entry now, uint32_t how, struct moves *m)
-{
-	uint32_t at = s->at[granule], to = m->written;
-
-	if (how & CELL_WRITE && !(how & CELL_STRONG) && plain_write(s, q, &s->cell[at], now)) {
-		if (to == NO_CELL) {
-			to = m->written = cells_new(s);
-			only_write(&s->cell[to], now);
-		}
-	} else if (at && s->cell[at].refs == 1) {
-		touch(s, v, q, at, granule, now, how);
-		return at;
-	} else {
-		to = cells_copy(s, at);
-		v->told = false;
-		touch(s, v, q, to, granule, now, how);
-		if (v->told)
-			return to;
-	}
-	m->from[at % MOVES] = at;
-	m->to[at % MOVES] = to;
-	return to;
-}
-
 /* How many of n granules from here on have this cell, one after the other. Here and
  * below, size_t and whole blocks let the compiler make vectors of it. */
 INLINE size_t run_of(const uint32_t *at, size_t n, uint32_t cell)
@@ -254,10 +190,104 @@ INLINE void set_run(uint32_t *at, size_t n, uint32_t cell)
 		at[i] = cell;
 }
 
-INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t g,
+INLINE uint32_t cell_of(const struct shadow *s, uint32_t granule)
+{
+	const uint32_t block = s->block[granule / BLOCK];
+
+	return block == SPLIT ? s->at[granule] : block;
+}
+
+/* From now on at[] says what the granules of its block have. */
+INLINE void split(struct shadow *s, uint32_t granule)
+{
+	uint32_t *block = &s->block[granule / BLOCK];
+
+	if (*block == SPLIT)
+		return;
+	set_run(&s->at[granule - granule % BLOCK], BLOCK, *block);
+	*block = SPLIT;
+}
+
+/* The granule's cell, and no other's. */
+INLINE uint32_t own_cell(struct shadow *s, uint32_t granule)
+{
+	uint32_t at, own;
+
+	split(s, granule);
+	at = s->at[granule];
+	if (at && s->cell[at].refs == 1)
+		return at;
+	own = cells_copy(s, at);
+	let_go(s, at, 1);
+	s->cell[own].refs = 1;
+	s->at[granule] = own;
+	return own;
+}
+
+INLINE void touch_one(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t granule,
+	struct cell_entry now, uint32_t how)
+{
+	touch(s, v, q, own_cell(s, granule), granule, now, how);
+}
+
+/* Granules whose cells will be looked at soon: whoever knows them says so. */
+#define AHEAD 8u
+
+static inline void fetch(const struct shadow *s, uint32_t granule)
+{
+	if (granule < s->ncells)
+		__builtin_prefetch(&s->cell[cell_of(s, granule)], 1);
+}
+
+/* What one access does to whole granules: from which past it leads to which.
+ * Holds while no granule is touched twice, as cells are used anew. */
+#define MOVES 16u
+#define NO_CELL UINT32_MAX
+
+struct moves {
+	uint32_t from[MOVES], to[MOVES];
+	uint32_t written; /* the cell that says only that now wrote it all */
+	uint32_t reached; /* granules below this one were touched */
+};
+
+INLINE void moves_begin(struct moves *m)
+{
+	memset(m->from, 0xff, sizeof m->from);
+	m->written = NO_CELL;
+	m->reached = 0;
+}
+
+/* Works out what becomes of the granule's past `at`. What is said of it alone,
+ * lane by lane or in place, goes into no list. */
+INLINE uint32_t find_move(struct shadow *s, struct shadow_view *v, struct ask q,
+	uint32_t granule, struct cell_entry now, uint32_t how, struct moves *m)
+{
+	uint32_t at = cell_of(s, granule), to = m->written;
+
+	if (how & CELL_WRITE && !(how & CELL_STRONG) && plain_write(s, q, &s->cell[at], now)) {
+		if (to == NO_CELL) {
+			to = m->written = cells_new(s);
+			only_write(&s->cell[to], now);
+		}
+	} else if (at && s->cell[at].refs == 1) {
+		touch(s, v, q, at, granule, now, how);
+		return at;
+	} else {
+		to = cells_copy(s, at);
+		v->told = false;
+		touch(s, v, q, to, granule, now, how);
+		if (v->told)
+			return to;
+	}
+	m->from[at % MOVES] = at;
+	m->to[at % MOVES] = to;
+	return to;
+}
+
+/* Granules of one block, which is split. */
+INLINE void touch_split(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t g,
 	uint32_t end, struct cell_entry now, uint32_t how, struct moves *m)
 {
-	now.bytes = 0xffff;
 	while (g < end) {
 		uint32_t at = s->at[g], k = at % MOVES, n, to;
 
@@ -274,6 +304,52 @@ INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct ask q, u
 			let_go(s, at, n);
 		}
 		g += n;
+	}
+}
+
+/* Blocks from this one on, to the `most`, that have the same past. Returns how many. */
+INLINE uint32_t touch_blocks(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t block,
+	uint32_t most, struct cell_entry now, uint32_t how, struct moves *m)
+{
+	const uint32_t at = s->block[block], k = at % MOVES, g = block * BLOCK;
+	uint32_t n = 1, to;
+
+	to = m->from[k] == at ? m->to[k] : find_move(s, v, q, g, now, how, m);
+	if (m->from[k] != at) { /* what was said is of one granule */
+		split(s, g);
+		s->at[g] = to;
+		s->cell[to].refs++;
+		let_go(s, at, 1);
+		touch_split(s, v, q, g + 1, g + BLOCK, now, how, m);
+		return 1;
+	}
+	while (n < most && s->block[block + n] == at)
+		n++;
+	if (to == at)
+		return n;
+	set_run(&s->block[block], n, to);
+	s->cell[to].refs += n * BLOCK;
+	let_go(s, at, n * BLOCK);
+	return n;
+}
+
+INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t g,
+	uint32_t end, struct cell_entry now, uint32_t how, struct moves *m)
+{
+	now.bytes = 0xffff;
+	while (g < end) {
+		const uint32_t block = g / BLOCK, next = (block + 1) * BLOCK, stop = next < end ? next : end;
+		const bool whole = g % BLOCK == 0 && stop == next;
+
+		if (whole && s->block[block] != SPLIT) {
+			g += BLOCK * touch_blocks(s, v, q, block, (end - g) / BLOCK, now, how, m);
+			continue;
+		}
+		split(s, g);
+		touch_split(s, v, q, g, stop, now, how, m);
+		if (whole && run_of(&s->at[g], BLOCK, s->at[g]) == BLOCK)
+			s->block[block] = s->at[g];
+		g = stop;
 	}
 }
 
@@ -331,6 +407,8 @@ INLINE bool touch_same(struct shadow *s, uint32_t addr, uint32_t bytes, struct s
 
 	if (addr % CELL_BYTES || bytes != 2 * CELL_BYTES || g < m->reached || g + 2 > s->ncells)
 		return false;
+	split(s, g);
+	split(s, g + 1);
 	if (s->at[g] != k->from || s->at[g + 1] != k->from)
 		return false;
 	s->at[g] = s->at[g + 1] = k->to;
@@ -354,7 +432,7 @@ INLINE void touch_spans(struct shadow *s, struct shadow_view *v, const struct ev
 		if (touch_same(s, addr, span[i].bytes, &same, &m))
 			continue;
 		settle(s, &same);
-		at = g < s->ncells ? s->at[g] : NO_CELL;
+		at = g < s->ncells ? cell_of(s, g) : NO_CELL;
 		touch_span(s, v, ask_of(v), addr, (uint64_t)addr + span[i].bytes, now, how, &m);
 		if (m.from[at % MOVES] == at) {
 			same.from = at;

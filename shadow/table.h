@@ -19,7 +19,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define SHADOW_BLOCK 64u /* granules */
+#define SHADOW_SPLIT UINT32_MAX
+
 struct shadow {
+	uint32_t *block;         /* of each SHADOW_BLOCK granules: the cell of all of them, or
+				    SHADOW_SPLIT: */
 	uint32_t *at;            /* of each granule: its cell */
 	uint32_t ncells;         /* granules */
 	struct cell *cell;       /* cells.h; cell[0]: nothing happened */
