@@ -44,41 +44,17 @@ void gather_close(struct gather *g)
 	free(g);
 }
 
-/* Empties the side. */
-static uint32_t spans_of(struct gather *g, enum side side)
-{
-	uint64_t *set = g->side[side].set;
-	uint32_t n = 0, end = UINT32_MAX;
-
-	for (uint32_t k = g->side[side].low; k <= g->side[side].high; k++) {
-		uint64_t left = set[k];
-
-		while (left) {
-			const unsigned from = (unsigned)__builtin_ctzll(left);
-			const uint64_t rest = ~(left >> from);
-			const unsigned run = rest ? (unsigned)__builtin_ctzll(rest) : 64;
-			const uint32_t at = k * WORD_BYTES + from * CELL_BYTES;
-
-			if (at == end)
-				g->span[n - 1].bytes += run * CELL_BYTES;
-			else
-				g->span[n++] = (struct ev_span){ at, run * CELL_BYTES };
-			end = at + run * CELL_BYTES;
-			left = from + run >= 64 ? 0 : left >> (from + run) << (from + run);
-		}
-		set[k] = 0;
-	}
-	return n;
-}
-
 static void tell_side(struct dcluster *c, struct gather *g, enum side side)
 {
+	const uint32_t low = g->side[side].low, high = g->side[side].high;
+	uint64_t *set = g->side[side].set;
 	struct event e = record_event(c, g->warp, g->side[side].site,
 		side == SIDE_READ ? EV_ACCESS : EV_CP_ASYNC, g->side[side].lanes);
 
 	g->side[side].lanes = 0;
-	e.nspans = (uint16_t)spans_of(g, side);
-	if (!e.nspans || c->stopped)
+	e.nspans = (uint16_t)span_runs(set, low, high, g->span);
+	memset(&set[low], 0, (high - low + 1) * sizeof *set);
+	if (c->stopped)
 		return;
 	e.space = SP_SHARED;
 	e.mode = side == SIDE_READ ? EVM_READ : EVM_WRITE;

@@ -127,13 +127,13 @@ static uint64_t wide(const uint32_t *words)
 }
 
 /* The pieces of a run so far, by part. */
-struct gathered {
+struct collected {
 	unsigned n[5];
 	uint32_t rows[4][32 * RUN_MOST], b[512 * RUN_MOST];
 };
 
-static void gather(const struct batch_info *m, const uint32_t *words,
-	uint32_t top[2], struct gathered *g)
+static void collect(const struct batch_info *m, const uint32_t *words, uint32_t top[2],
+	struct collected *g)
 {
 	uint32_t piece[128], *b = g->b + g->n[4];
 	struct wg_desc d;
@@ -156,10 +156,11 @@ static void gather(const struct batch_info *m, const uint32_t *words,
 }
 
 /* words: from those of the first wgmma on. */
-static struct mma_pieces *find_pieces(struct mma_pieces *p, const struct batch_info *first, unsigned n, const uint32_t *words, unsigned nwords)
+static struct mma_pieces *find_pieces(struct mma_pieces *p, const struct batch_info *first,
+	unsigned n, const uint32_t *words, unsigned nwords)
 {
 	unsigned most = 0, at = 0;
-	struct gathered g;
+	struct collected g;
 
 	p = base_resize(p, sizeof *p);
 	*p = (struct mma_pieces){ .first = first, .n = n, .nwords = nwords };
@@ -168,7 +169,7 @@ static struct mma_pieces *find_pieces(struct mma_pieces *p, const struct batch_i
 	for (unsigned k = 0; k < n; first++) {
 		if (!first->mma)
 			continue;
-		gather(first, words, p->top[k++], &g);
+		collect(first, words, p->top[k++], &g);
 		words += first->words;
 	}
 	for (unsigned k = 0; k < 5; k++)
@@ -194,8 +195,7 @@ static const struct mma_pieces *pieces(struct dcluster *c, const struct batch_in
 		h = (h ^ words[k]) * 0x9e3779b1u;
 	at = &c->pieces[h >> 16 & (PIECES - 1)];
 	p = *at;
-	if (!p || p->first != first || p->n != n ||
-			memcmp(p->words, words, nwords * sizeof *words))
+	if (!p || p->first != first || p->n != n || memcmp(p->words, words, nwords * sizeof *words))
 		*at = find_pieces(*at, first, n, words, nwords);
 	return *at;
 }
@@ -242,7 +242,8 @@ static unsigned run_of(const struct dcluster *c, const struct rewrite_site *s, u
 	for (; k < s->nbatch && n < (c->job->l->brief ? RUN_MOST : 1); k++) {
 		const struct batch_info *b = &c->job->batch[s->batch + k];
 
-		if (c->job->l->code->batch.at[s->batch + k]->op == OP_wgmma_commit_group)
+		if (c->job->l->code->batch.at[s->batch + k]->op == OP_wgmma_commit_group ||
+				*nwords + b->words > RUN_WORDS)
 			break;
 		*nwords += b->words;
 		n += b->mma;

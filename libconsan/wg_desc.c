@@ -53,7 +53,7 @@ void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out)
 unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out)
 {
 	uint64_t set[0x40000 / 16 / 64];
-	uint32_t low = piece[0], high = piece[0], count = 0, end = 0;
+	uint32_t low = piece[0], high = piece[0];
 
 	for (unsigned i = 1; i < n; i++) {
 		low = piece[i] < low ? piece[i] : low;
@@ -64,21 +64,7 @@ unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out)
 	memset(set + low, 0, (high - low + 1) * sizeof *set);
 	for (unsigned i = 0; i < n; i++)
 		set[piece[i] / (16 * 64)] |= 1ull << (piece[i] / 16 % 64);
-	for (uint32_t k = low; k <= high; k++)
-		for (uint64_t bits = set[k]; bits;) {
-			unsigned from = (unsigned)__builtin_ctzll(bits);
-			uint64_t rest = ~(bits >> from);
-			unsigned run = rest ? (unsigned)__builtin_ctzll(rest) : 64;
-			uint32_t at = (k * 64 + from) * 16;
-
-			if (count && at == end)
-				out[count - 1].bytes += run * 16;
-			else
-				out[count++] = (struct ev_span){ at, run * 16 };
-			end = at + run * 16;
-			bits = from + run >= 64 ? 0 : bits >> (from + run) << (from + run);
-		}
-	return count;
+	return span_runs(set, low, high, out);
 }
 
 void wg_desc_rows(const uint32_t *piece, bool mn, unsigned i, uint32_t out[32])
