@@ -359,7 +359,7 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 
-CASES_SRC = tests/specimen.c tests/stage.c tests/judge.c tests/rehearsed.c tests/cases.c tests/cases_tables.c tests/cases_kernels.c
+CASES_SRC = tests/specimen.c tests/stage.c tests/judge.c tests/found.c tests/rehearsed.c tests/cases.c tests/cases_tables.c tests/cases_kernels.c
 $(BUILD)/tests/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcriterion $(LIBS)
@@ -376,7 +376,7 @@ $(BUILD)/tests/test_fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BU
 $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUILD)/%) \
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
-$(BUILD)/tests/gpu/twins: $(BUILD)/tests/gpu/twins.o $(BUILD)/tests/gpu/side.o $(BUILD)/libconsan.a
+$(BUILD)/tests/gpu/twins: $(BUILD)/tests/gpu/twins.o $(BUILD)/tests/gpu/side.o $(BUILD)/tests/found.o $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 	@mkdir -p $(@D)

@@ -2,19 +2,7 @@
 #ifndef CONSAN_TESTS_REHEARSED_H
 #define CONSAN_TESTS_REHEARSED_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-
-struct finding;
-
-/* What a run found, "CS104 108|243,87|": the rule, and of each side its line and those
- * at which it is inlined. Ascending. */
-struct found { char *at[256]; size_t n; };
-
-struct found found_of_report(const json_t *report); /* lines of the source */
-struct found found_of(const struct finding *const *f, size_t n); /* lines of the PTX */
-void found_drop(struct found *);
+#include "found.h"
 
 /* Fails the running test unless what both backends found differs exactly as
  * rehearsed.def says of this program ("attention/hopper no_k_wait"), and unless the

@@ -1,11 +1,12 @@
 /* twins: every bundled kernel and each of its planted bugs, side by side, under a backend
  * that instruments:
  *   twins [--sanitizer] [--jobs=N] BUILD BACKEND [PROGRAM [I/N]]
- * I/N: the I-th of N parts of its bugs. The bug's own rule must be reported, the clean
- * kernel must be silent and right. On a GPU, where nobody chooses the schedule, another
- * rule may name the bug first. --sanitizer runs NVIDIA's racecheck and synccheck beside,
+ * I/N: the I-th of N parts of its bugs. The bug's own rule must be reported, at lines at
+ * which --backend=cpu reports it; the clean kernel must be silent and right. On a GPU, where
+ * nobody chooses the schedule, another rule may name the bug first. --sanitizer runs NVIDIA's racecheck and synccheck beside,
  * for the table in the README. */
 #include "../../libconsan/base.h"
+#include "../found.h"
 #include "../shell.h"
 #include "side.h"
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const program[] = {
 	"ring/ring", "hgemm/hgemm", "wgmma_gemm/wgmma_gemm", "attention/fa2_split_q",
@@ -34,12 +36,16 @@ static const char *const outcome_name[] = { "ok", "other", "-", "BAD" };
 
 struct run { const char *program, *bug, *rule; };
 
+/* Of each run: under both backends, then under the sanitizers. */
+enum { JOB_CPU, JOB_THERE, JOBS };
+
 struct all {
 	const char *build, *backend;
 	bool gpu, sanitizer;
 	unsigned part, parts;
 	struct { struct run *at; size_t n, cap; } run;
-	struct { struct side_job *at; size_t n, cap; } job; /* of each run one, or three */
+	struct { struct side_job *at; size_t n, cap; } job; /* JOBS of each run, or two more */
+	char folder[32];           /* of their reports */
 	struct arena names;
 	unsigned count[OUTCOMES];
 };
@@ -86,9 +92,12 @@ static void add(struct all *a, const char *name, const char *bug, const char *ru
 	const struct run r = { .program = name, .bug = bug, .rule = rule };
 
 	vec_push(&a->run, r);
-	add_job(a, "timeout 120 %s/consan-run --backend=%s --no-source --print-level=info --timeout=2 %s "
-		"%s/kernels/%s %s %s%s 2>&1 </dev/null", a->build, a->backend,
-		strcmp(rule, "CS903") ? "" : "--gpu-global", a->build, name, options, *bug ? "--bug=" : "", bug);
+	for (unsigned k = 0; k < JOBS; k++)
+		add_job(a, "%s timeout 120 %s/consan-run --backend=%s --no-source --print-level=info --timeout=2 %s "
+			"--report=%s/%zu.%u.json %s/kernels/%s %s %s%s 2>&1 </dev/null",
+			k == JOB_CPU && !*bug ? "true ||" : "", a->build, k == JOB_CPU ? "cpu" : a->backend,
+			strcmp(rule, "CS903") || k == JOB_CPU ? "" : "--gpu-global", a->folder, a->run.n - 1, k,
+			a->build, name, options, *bug ? "--bug=" : "", bug);
 	for (size_t k = 0; a->sanitizer && k < ARRAY_SIZE(tool); k++)
 		add_job(a, "%s timeout 40 compute-sanitizer --tool=%s %s/kernels/%s %s --bug=%s 2>&1 </dev/null | "
 			"grep -E 'RACECHECK SUMMARY|ERROR SUMMARY' | tail -1", *bug ? "" : "true ||", tool[k],
@@ -127,15 +136,45 @@ static const char *sanitized(const char *said)
 	return strstr(said, " 0 hazards") || strstr(said, " 0 errors") ? "-" : "found";
 }
 
-static void judge(struct all *a, const struct run *r, const struct side_job *job)
+static struct found found_by(const struct all *a, size_t run, unsigned job)
 {
+	struct found none = { 0 }, f;
+	char path[64];
+	json_t *report;
+
+	snprintf(path, sizeof path, "%s/%zu.%u.json", a->folder, run, job);
+	report = json_load_file(path, 0, NULL);
+	unlink(path);
+	if (!report)
+		return none;
+	f = found_of_report(report);
+	json_decref(report);
+	return f;
+}
+
+/* Is something found at lines at which the CPU finds the bug? By its rule, or by any. */
+static bool same_lines(const struct found *cpu, const struct found *there, const char *rule, bool any)
+{
+	const size_t n = strlen(rule);
+
+	for (size_t i = 0; i < cpu->n; i++)
+		for (size_t k = 0; !strncmp(cpu->at[i], rule, n) && k < there->n; k++)
+			if ((any || !strncmp(there->at[k], rule, n)) && found_same_places(cpu->at[i], there->at[k]))
+				return true;
+	return false;
+}
+
+static void judge(struct all *a, size_t i, const struct side_job *job)
+{
+	const struct run *r = &a->run.at[i];
+	struct found cpu = found_by(a, i, JOB_CPU), there = found_by(a, i, JOB_THERE);
+	const char *said = job[JOB_THERE].output, *why = *r->bug && a->gpu ? why_unseen(r->rule) : NULL;
 	char found[512];
-	const char *said = job->output, *why = *r->bug && a->gpu ? why_unseen(r->rule) : NULL;
 	enum outcome o;
 	bool right;
 
 	codes(found, sizeof found, said);
-	right = *r->bug ? strstr(said, r->rule) != NULL : !found[0] && strstr(said, ": right");
+	right = *r->bug ? same_lines(&cpu, &there, r->rule, false) : !found[0] && strstr(said, ": right");
 	if (*r->bug && a->gpu && strstr(said, "the GPU reported"))
 		why = "the GPU stops at it, and says only that";
 	else if (*r->bug && a->gpu && strstr(said, "NOT CHECKED"))
@@ -145,21 +184,26 @@ static void judge(struct all *a, const struct run *r, const struct side_job *job
 		r->rule, found);
 	if (o == NOT_SEEN)
 		printf(" (%s)", why);
+	else if (*r->bug && !right)
+		printf(" (%s)", same_lines(&cpu, &there, r->rule, true) ? "the same lines" : "other lines");
 	if (a->sanitizer && *r->bug)
-		printf(" | racecheck %s | synccheck %s", sanitized(job[1].output), sanitized(job[2].output));
+		printf(" | racecheck %s | synccheck %s", sanitized(job[JOBS].output),
+			sanitized(job[JOBS + 1].output));
 	printf("\n");
 	fflush(stdout);
 	a->count[o]++;
+	found_drop(&cpu);
+	found_drop(&there);
 }
 
 static void done(void *user, size_t i)
 {
 	struct all *a = user;
-	const size_t each = a->sanitizer ? 3 : 1;
+	const size_t each = a->sanitizer ? JOBS + 2 : JOBS;
 
 	if (i % each != each - 1)
 		return;
-	judge(a, &a->run.at[i / each], &a->job.at[i - (each - 1)]);
+	judge(a, i / each, &a->job.at[i - (each - 1)]);
 	for (size_t k = 0; k < each; k++) {
 		free(a->job.at[i - k].command);
 		free(a->job.at[i - k].output);
@@ -196,12 +240,16 @@ int main(int argc, char **argv)
 	a.build = argv[0];
 	a.backend = argv[1];
 	a.gpu = !strcmp(a.backend, "gpu");
+	snprintf(a.folder, sizeof a.folder, "/tmp/consan-twins-XXXXXX");
+	if (!mkdtemp(a.folder))
+		base_die("no folder for reports");
 	for (size_t i = 0; i < ARRAY_SIZE(program); i++)
 		if (argc < 3 || strstr(program[i], argv[2]))
 			add_program(&a, program[i]);
 	side_run(a.job.at, a.job.n, at_once, done, &a);
 	printf("%u as expected, %u by another rule, %u not visible to this backend, %u wrong\n",
 		a.count[GOOD], a.count[OTHER], a.count[NOT_SEEN], a.count[BAD]);
+	rmdir(a.folder);
 	vec_free(&a.run);
 	vec_free(&a.job);
 	arena_free(&a.names);

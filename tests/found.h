@@ -1,0 +1,22 @@
+/* found: what a run found, as rules and lines, to be compared with another run's. */
+#ifndef CONSAN_TESTS_FOUND_H
+#define CONSAN_TESTS_FOUND_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct finding;
+
+/* What a run found, "CS104 108|243,87|": the rule, and of each side its line and those
+ * at which it is inlined. Ascending. */
+struct found { char *at[256]; size_t n; };
+
+struct found found_of_report(const json_t *report); /* lines of the source */
+struct found found_of(const struct finding *const *f, size_t n); /* lines of the PTX */
+void found_drop(struct found *);
+bool found_has(const struct found *k, const char *key);
+/* Two of those: the same lines, whichever came first, whatever their rules. */
+bool found_same_places(const char *a, const char *b);
+
+#endif
