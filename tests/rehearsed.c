@@ -1,8 +1,6 @@
 /* rehearsed: see rehearsed.h. */
 #include "rehearsed.h"
 #include "../libconsan/base.h"
-#include "../libconsan/finding.h"
-#include "../libconsan/site.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
