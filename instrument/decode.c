@@ -20,7 +20,8 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (c->stopped)
 		return;
 	if (s->phase == PHASE_TOKEN) {
-		tell_token(c, warp, r);
+		if (!c->only_registers)
+			tell_token(c, warp, r);
 		return;
 	}
 	if (c->seen)

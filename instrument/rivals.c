@@ -1,6 +1,7 @@
 /* rivals: see rivals.h. */
 #include "rivals.h"
 
+#include "operands.h"
 #include "plan.h"
 #include "record.h"
 
@@ -21,7 +22,7 @@ static const struct ptx_operand *element(const struct ptx_operand *o, unsigned k
 
 static unsigned words_of(const struct ptx_func *f, const struct ptx_operand *o)
 {
-	unsigned bits = o->kind == PO_REG ? ptx_type_bits((enum ptx_type)f->reg[o->reg].type) : 0;
+	unsigned bits = o->kind == PO_REG ? operand_bits(f, o->reg) : 0;
 
 	return (bits + 31) / 32;
 }
@@ -43,10 +44,9 @@ static void words(struct text *t, const struct ptx_func *f, const struct ptx_ope
 {
 	struct text reg = { 0 };
 
-	text_printf(&reg, "%s", f->reg[o->reg].name);
-	if (o->elem)
-		text_printf(&reg, ".%c", "xyzw"[o->elem - 1]);
-	switch (ptx_type_bits((enum ptx_type)f->reg[o->reg].type)) {
+	text_printf(&reg, "%s", operand_name(f, o->reg));
+	operand_component(&reg, o);
+	switch (operand_bits(f, o->reg)) {
 	case 128:
 		text_printf(t, "\tmov.b128 {%%cs_d, %%cs_e}, %s;\n\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_d;\n"
 			"\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_e;\n", reg.at, v, v + 1, v + 2, v + 3);

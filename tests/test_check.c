@@ -1,6 +1,7 @@
 /* Every rule that one CTA can break, each with a sequence that breaks it and
  * the repaired twin that must be silent; and the traps where a naive checker
- * is wrong about correct code. Codes are expected, never prose. */
+ * is wrong about correct code. Codes are expected, never prose. Long, because it has
+ * every rule's pair. */
 #include <criterion/criterion.h>
 
 #include "event_dsl.h"

@@ -3,8 +3,8 @@
  *   twins [--sanitizer] [--jobs=N] BUILD BACKEND [PROGRAM [I/N]]
  * I/N: the I-th of N parts of its bugs. The bug's own rule must be reported, at lines at
  * which --backend=cpu reports it; the clean kernel must be silent and right. On a GPU, where
- * nobody chooses the schedule, another rule may name the bug first. --sanitizer runs NVIDIA's racecheck and synccheck beside,
- * for the table in the README. */
+ * nobody chooses the schedule, another rule may name the bug first. --sanitizer runs
+ * NVIDIA's racecheck and synccheck beside, for the table in the README. */
 #include "../../libconsan/base.h"
 #include "../found.h"
 #include "../shell.h"
