@@ -280,12 +280,7 @@ static void join_partials(struct frontier *f, const struct frontier *from)
 		}
 		while (at > 0 && key_of(&f->part[at - 1]) == key_of(&p))
 			at--;
-		if (at < f->npart)
-			at = add_partial(f, p, at);
-		else if (p.epoch > overtaken(f, p.plane, p.agent)) {
-			push_partial(f, p);
-			at++;
-		}
+		at = add_partial(f, p, at);
 	}
 }
 
