@@ -5,8 +5,6 @@
  * clock says so. */
 #include "merge.h"
 
-#include "../libconsan/crew.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -261,7 +259,7 @@ static bool run_free(struct dcluster *c)
 
 /* Runs the warp whose turn it is, unless its turn comes after `until`. False: it
  * does, or the cluster is over; its key then. */
-static bool step_cluster(struct dcluster *c, uint64_t until, uint64_t *key)
+bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key)
 {
 	uint32_t n = c->job->nctas * c->info.warps_per_cta, next = 0;
 
@@ -288,11 +286,11 @@ static bool step_cluster(struct dcluster *c, uint64_t until, uint64_t *key)
 	return false;
 }
 
-static void run_cluster(struct dcluster *c)
+void merge_run(struct dcluster *c)
 {
 	uint64_t key;
 
-	while (step_cluster(c, NEVER, &key))
+	while (merge_step(c, NEVER, &key))
 		;
 }
 
@@ -346,41 +344,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 		}
 }
 
-static int by_stream(const void *a, const void *b)
-{
-	const struct record_chunk *x = *(const struct record_chunk *const *)a;
-	const struct record_chunk *y = *(const struct record_chunk *const *)b;
-	uint64_t t = (uint64_t)x->clock_hi << 32 | x->clock_lo, u = (uint64_t)y->clock_hi << 32 | y->clock_lo;
-
-	if (x->cta != y->cta)
-		return x->cta < y->cta ? -1 : 1;
-	if (x->warp_lane != y->warp_lane)
-		return x->warp_lane < y->warp_lane ? -1 : 1;
-	return (t > u) - (t < u);
-}
-
-static void add_result(struct decode_result *to, const struct decode_result *r)
-{
-	to->events += r->events;
-	to->records += r->records;
-	to->damaged += r->damaged;
-	to->unknown_maps += r->unknown_maps;
-	to->moving_maps += r->moving_maps;
-	if (r->refused && (!to->refused || r->refused < to->refused))
-		to->refused = r->refused;
-	to->foreign += r->foreign;
-}
-
-/* Of a stream, its chunks by clock. */
-static void order_chunks(struct job *j, uint32_t id)
-{
-	uint32_t n = j->first[id + 1] - j->first[id];
-
-	if (n)
-		qsort(j->chunk + j->first[id], n, sizeof *j->chunk, by_stream);
-}
-
-static void begin_cluster(struct dcluster *c, uint32_t id)
+void merge_begin(struct dcluster *c, uint32_t id)
 {
 	struct job *j = c->job;
 
@@ -388,13 +352,11 @@ static void begin_cluster(struct dcluster *c, uint32_t id)
 	c->sink = j->l->cluster_begin(j->l->user, &c->info, c->only_registers);
 	c->ops = 0;
 	c->stopped = false;
-	if (j->each == 1)
-		order_chunks(j, id);
 	open_streams(c, j->first[id], j->first[id + 1]);
 	decode_begin(c);
 }
 
-static void end_cluster(struct dcluster *c)
+void merge_end(struct dcluster *c)
 {
 	struct job *j = c->job;
 
@@ -406,13 +368,13 @@ static void end_cluster(struct dcluster *c)
 }
 
 /* What a thread has, whichever of its clusters is at hand. */
-static void open_caches(struct dcluster *c)
+void merge_open_caches(struct dcluster *c)
 {
 	c->way = base_alloc(WAYS * sizeof *c->way);
 	c->pieces = base_alloc(PIECES * sizeof *c->pieces);
 }
 
-static void close_caches(struct dcluster *c)
+void merge_close_caches(struct dcluster *c)
 {
 	for (uint32_t k = 0; k < WAYS; k++)
 		free(c->way[k].note);
@@ -423,7 +385,7 @@ static void close_caches(struct dcluster *c)
 	gather_close(c->gather);
 }
 
-static void open_cluster(struct dcluster *c, struct job *j)
+void merge_open(struct dcluster *c, struct job *j)
 {
 	*c = (struct dcluster){ .job = j, .registers = j->l->func->note_of, .info = { .launch = j->l->info, .nctas = j->nctas,
 		.warps_per_cta = j->nwarps / j->nctas } };
@@ -434,7 +396,7 @@ static void open_cluster(struct dcluster *c, struct job *j)
 		c->seen = base_alloc(j->nwarps * 32 * sizeof *c->seen);
 }
 
-static void close_cluster(struct dcluster *c)
+void merge_close(struct dcluster *c)
 {
 	vec_free(&c->stream);
 	vec_free(&c->model);
@@ -443,292 +405,4 @@ static void close_cluster(struct dcluster *c)
 	free(c->turn);
 	free(c->left);
 	free(c->seen);
-}
-
-static void worker(void *user)
-{
-	struct job *j = user;
-	struct decode_result total = { 0 };
-	struct dcluster c;
-	uint32_t work;
-
-	open_cluster(&c, j);
-	open_caches(&c);
-	while ((work = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo * j->each) {
-		c.only_registers = work % j->each;
-		c.registers = j->l->func->note_of && (c.only_registers || !j->l->apart);
-		c.result = (struct decode_result){ 0 };
-		begin_cluster(&c, j->todo[work / j->each]);
-		run_cluster(&c);
-		end_cluster(&c);
-		if (c.only_registers) /* the rest of what it counts the other one does, too */
-			total.events += c.result.events;
-		else
-			add_result(&total, &c.result);
-	}
-	pthread_mutex_lock(&j->lock);
-	add_result(&j->result, &total);
-	pthread_mutex_unlock(&j->lock);
-	close_caches(&c);
-	close_cluster(&c);
-}
-
-/* ---- clusters that order each other ---- */
-
-struct turn { uint64_t key; struct dcluster *c; };
-
-static void sink_down(struct turn *heap, uint32_t n, uint32_t at)
-{
-	for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
-		struct turn t = heap[at];
-
-		child += child + 1 < n && heap[child + 1].key < heap[child].key;
-		if (t.key <= heap[child].key)
-			return;
-		heap[at] = heap[child];
-		heap[child] = t;
-	}
-}
-
-/* All clusters at once, in the order of tickets. */
-static void run_grid(struct job *j)
-{
-	struct dcluster *all = base_alloc((j->nclusters + 1) * sizeof *all);
-	struct turn *heap = base_alloc((j->nclusters + 1) * sizeof *heap);
-	uint32_t n = j->nclusters;
-	struct dcluster caches = { .job = j };
-
-	open_caches(&caches);
-	for (uint32_t k = 0; k < n; k++) {
-		open_cluster(&all[k], j);
-		all[k].way = caches.way;
-		all[k].pieces = caches.pieces;
-		begin_cluster(&all[k], k);
-		heap[k].c = &all[k];
-	}
-	while (n) {
-		uint64_t until = n < 2 ? NEVER : n < 3 || heap[1].key < heap[2].key
-			? heap[1].key : heap[2].key;
-
-		while (step_cluster(heap->c, until, &heap->key))
-			;
-		if (heap->key == NEVER) {
-			end_cluster(heap->c);
-			add_result(&j->result, &heap->c->result);
-			close_cluster(heap->c);
-			heap[0] = heap[--n];
-		}
-		sink_down(heap, n, 0);
-	}
-	close_caches(&caches);
-	free(all);
-	free(heap);
-}
-
-/* ---- the launch ---- */
-
-static uint32_t at_least(uint32_t n)
-{
-	return n ? n : 1;
-}
-
-uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank)
-{
-	uint32_t id = 0, in = 0, many = 1, size = 1;
-
-	for (unsigned d = 0; d < 3; d++) {
-		uint32_t x = cta % i->grid[d], s = at_least(i->cluster[d]);
-
-		cta /= i->grid[d];
-		id += x / s * many;
-		in += x % s * size;
-		many *= at_least(i->grid[d] / s);
-		size *= s;
-	}
-	*rank = in;
-	return id;
-}
-
-static const struct record_chunk *chunk_at(const struct job *j, uint32_t k)
-{
-	return (const void *)((const char *)j->l->pool + (size_t)k * RECORD_CHUNK_BYTES);
-}
-
-/* chunk[first[k] ..] are cluster k's; behind that table the rank of each CTA. */
-static void sort_chunks(struct job *j)
-{
-	const struct launch_info *i = j->l->info;
-	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], n = 0, rank;
-	const struct record_chunk **all = base_alloc((j->l->chunks + 1) * sizeof *all);
-	uint32_t *fill = base_alloc((j->nclusters + 1) * sizeof *fill);
-
-	j->first = base_alloc((j->nclusters + 1 + (size_t)nctas) * sizeof *j->first);
-	j->chunk = base_alloc((j->l->chunks + 1) * sizeof *j->chunk);
-	for (uint32_t k = 0; k < nctas; k++) {
-		decode_cluster_of(i, k, &rank);
-		j->first[j->nclusters + 1 + k] = rank;
-	}
-	for (uint32_t k = 1; k <= j->l->chunks; k++) {
-		const struct record_chunk *h = chunk_at(j, k);
-
-		if (h->cta >= nctas || h->warp_lane / 32 >= j->nwarps / j->nctas) {
-			j->result.damaged++;
-			continue;
-		}
-		all[n++] = h;
-		j->first[decode_cluster_of(i, h->cta, &rank) + 1]++;
-	}
-	for (uint32_t k = 0; k < j->nclusters; k++)
-		j->first[k + 1] += j->first[k];
-	memcpy(fill, j->first, j->nclusters * sizeof *fill);
-	for (uint32_t k = 0; k < n; k++)
-		j->chunk[fill[decode_cluster_of(i, all[k]->cta, &rank)]++] = all[k];
-	free(fill);
-	free(all);
-}
-
-struct decode_sites {
-	struct site_info *info;
-	struct batch_info *batch;
-};
-
-static void describe_sites(const struct rewrite *code, struct site_info *info, struct batch_info *batch)
-{
-	for (size_t k = 1; k < code->site.n; k++) {
-		const struct rewrite_site *s = &code->site.at[k];
-		enum ptx_effect effect = ptx_effect_of((enum ptx_op)s->insn->op);
-		struct site_info *i = &info[k];
-
-		i->phase = s->phase;
-		if (s->phase == PHASE_GLOBAL)
-			plan_global_of(s->func, s->insn, &i->plan);
-		else if (s->phase == PHASE_RANK)
-			plan_rank_of(s->insn, &i->plan);
-		else if (s->phase == PHASE_TOKEN)
-			plan_token_of(s->func, s->insn, &i->plan);
-		else
-			plan_of(s->func, s->insn, &i->plan);
-		i->lane_words = (uint8_t)plan_words(&i->plan);
-		i->uniform_words = i->lane_words;
-		i->sync = i->plan.sync && s->phase != PHASE_FAILED && s->phase != PHASE_STRAY;
-		/* of a generic address lanes outside shared memory are not recorded */
-		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic && ptx_has(s->insn, MOD_aligned) &&
-			(effect == EF_READ || effect == EF_WRITE);
-		i->meets = s->phase == PHASE_BATCH || (s->insn->op == OP_wgmma_wait_group);
-		for (uint32_t b = 0; s->phase == PHASE_BATCH && b < s->nbatch; b++) {
-			if (!b)
-				i->uniform_words = 0;
-			batch[s->batch + b] = batch_of(s->func, code->batch.at[s->batch + b]);
-			i->uniform_words = (uint16_t)(i->uniform_words + batch[s->batch + b].words);
-		}
-	}
-}
-
-struct decode_sites *decode_sites_open(const struct rewrite *code)
-{
-	struct decode_sites *s = base_alloc(sizeof *s);
-
-	s->info = base_alloc((code->site.n + 1) * sizeof *s->info);
-	s->batch = base_alloc((code->batch.n + 1) * sizeof *s->batch);
-	describe_sites(code, s->info, s->batch);
-	return s;
-}
-
-void decode_sites_close(struct decode_sites *s)
-{
-	if (!s)
-		return;
-	free(s->info);
-	free(s->batch);
-	free(s);
-}
-
-uint32_t decode_symbol(const void *pool, size_t k)
-{
-	return k < RECORD_SYMBOLS ? ((const uint32_t *)pool)[RECORD_SYMBOLS_AT / 4 + k] : 0;
-}
-
-uint64_t decode_params(const void *pool)
-{
-	return ((const uint64_t *)pool)[RECORD_PARAMS_AT / 8];
-}
-
-/* Instructions, not their sites: one has several, which stand together. */
-static uint32_t executed(const struct rewrite *code, const uint8_t *seen)
-{
-	const struct ptx_insn *last = NULL;
-	uint32_t n = 0;
-
-	for (size_t k = 1; k < code->site.n; k++) {
-		const struct rewrite_site *s = &code->site.at[k];
-
-		if (!seen[k])
-			continue;
-		if (s->phase == PHASE_BATCH)
-			n += s->nbatch;
-		else if (s->insn != last && s->phase != PHASE_MARK)
-			n += rewrite_counts(s->insn, code->global);
-		last = s->insn;
-	}
-	return n;
-}
-
-/* Several threads take them by turns, or one takes all together. */
-static void run_todo(struct job *j)
-{
-	const struct decode_launch *l = j->l;
-	struct crew_task task[CREW_MOST];
-	uint64_t work = (uint64_t)j->ntodo * j->each;
-	unsigned n = l->jobs < 1 ? 1 : l->jobs > CREW_MOST ? CREW_MOST : l->jobs;
-
-	j->info = l->sites->info;
-	j->batch = l->sites->batch;
-	j->seen = base_alloc(l->code->site.n + 1);
-	maps_find(j);
-	for (uint32_t k = 0; j->each > 1 && k < j->ntodo; k++)
-		order_chunks(j, j->todo[k]); /* before several threads read them */
-	if (n > work)
-		n = (unsigned)work;
-	if (l->grid_order)
-		n = 0;
-	for (unsigned k = 1; k < n; k++) {
-		task[k] = (struct crew_task){ worker, j, false, false };
-		if (!crew_give(&task[k]))
-			n = k;
-	}
-	if (n)
-		worker(j);
-	else
-		run_grid(j);
-	for (unsigned k = 1; k < n; k++)
-		crew_wait(&task[k]);
-	j->result.sites_executed = executed(l->code, j->seen);
-	maps_drop(j);
-	free(j->seen);
-}
-
-void decode_run(const struct decode_launch *l, struct decode_result *r)
-{
-	const struct launch_info *i = l->info;
-	uint32_t nctas = at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]);
-	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
-	struct job j = { .l = l, .nctas = nctas, .nwarps = nctas * ((threads + 31) / 32),
-		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
-		.each = 1 + l->apart };
-
-	pthread_mutex_init(&j.lock, NULL);
-	sort_chunks(&j);
-	j.todo = base_alloc((j.nclusters + 1) * sizeof *j.todo);
-	for (uint32_t k = 0; k < j.nclusters; k++)
-		if (!l->skip || !l->skip[k])
-			j.todo[j.ntodo++] = k;
-	if (j.ntodo)
-		run_todo(&j);
-	j.result.clusters = j.nclusters;
-	j.result.ctas = (uint64_t)j.nclusters * nctas;
-	*r = j.result;
-	pthread_mutex_destroy(&j.lock);
-	free(j.todo);
-	free(j.first);
-	free(j.chunk);
 }

@@ -161,6 +161,26 @@ struct dcluster {
 /* ---- merge.c ---- */
 /* Of a record, with the one at its front. */
 unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes);
+/* What a thread has, whichever of the job's clusters is at hand; caches may be lent
+ * from one to another that comes by turns with it. */
+void merge_open(struct dcluster *c, struct job *j);
+void merge_close(struct dcluster *c);
+void merge_open_caches(struct dcluster *c);
+void merge_close_caches(struct dcluster *c);
+/* A cluster, whose chunks are in their order. */
+void merge_begin(struct dcluster *c, uint32_t id);
+void merge_end(struct dcluster *c);
+/* Up to this key, at most; *key: of what comes next. False: nothing was to be done. */
+bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key);
+void merge_run(struct dcluster *c); /* to its end */
+
+/* ---- sites.c ---- */
+struct decode_sites {
+	struct site_info *info;
+	struct batch_info *batch;
+};
+/* How many instructions, by the sites that were seen. */
+uint32_t sites_executed(const struct rewrite *code, const uint8_t *seen);
 
 /* ---- maps.c ---- */
 /* As a store comes before the copy that names the map, all are looked for before
