@@ -336,6 +336,30 @@ static void on_memory(CUpti_CallbackId id, const void *params, bool enter, bool 
 	}
 }
 
+static void context_ended(CUpti_CallbackId id, const void *params)
+{
+	CUdevice device = ((const cuDevicePrimaryCtxReset_v2_params *)params)->dev;
+	unsigned flags;
+	int active = 0;
+
+	switch (id) {
+	case CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy_v2:
+	case CUPTI_DRIVER_TRACE_CBID_cuCtxDetach:
+		inject_context_ended(((const cuCtxDestroy_v2_params *)params)->ctx, 0);
+		break;
+	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease:
+	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2:
+		if (cu.p_cuDevicePrimaryCtxGetState &&
+				(cu.p_cuDevicePrimaryCtxGetState(device, &flags, &active) || active))
+			break; /* others hold it */
+		inject_context_ended(NULL, device);
+		break;
+	default:
+		inject_context_ended(NULL, device);
+		break;
+	}
+}
+
 static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
 {
 	bool enter = d->callbackSite == CUPTI_API_ENTER, good;
@@ -382,6 +406,23 @@ static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
 			inject_after(&seen.launch, *(CUresult *)d->functionReturnValue);
 		}
 		break;
+	case CUPTI_DRIVER_TRACE_CBID_cuModuleUnload: /* before another may get its handle */
+		if (enter)
+			inject_unloaded(NULL);
+		break;
+	case CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload:
+		if (enter)
+			inject_unloaded(((const cuLibraryUnload_params *)d->functionParams)->library);
+		break;
+	case CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy_v2:
+	case CUPTI_DRIVER_TRACE_CBID_cuCtxDetach:
+	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset:
+	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset_v2:
+	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease:
+	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2:
+		if (good)
+			context_ended(id, d->functionParams);
+		break;
 	case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
 	case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz:
 		if (enter)
@@ -421,6 +462,10 @@ static const CUpti_CallbackId watched[] = {
 	CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData, CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData,
 	CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx, CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary,
 	CUPTI_DRIVER_TRACE_CBID_cuModuleLoad, CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile,
+	CUPTI_DRIVER_TRACE_CBID_cuModuleUnload, CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload,
+	CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy_v2, CUPTI_DRIVER_TRACE_CBID_cuCtxDetach,
+	CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset, CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset_v2,
+	CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease, CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2,
 	CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
 	CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
 	CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,

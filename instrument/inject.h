@@ -21,7 +21,9 @@
 	CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) \
 	CALL(cuMemsetD8) CALL(cuMemsetD8Async) \
 	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \
-	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemSetAccess) \
+	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemUnmap) CALL(cuMemSetAccess) \
+	CALL(cuCtxGetId) CALL(cuStreamGetCtx) CALL(cuDevicePrimaryCtxGetState) \
+	CALL(cuDevicePrimaryCtxRetain) CALL(cuDevicePrimaryCtxRelease) \
 	CALL(cuMemAllocHost) CALL(cuStreamGetId) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuLibraryLoadFromFile) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
@@ -57,6 +59,8 @@ void inject_library(CUlibrary library);
 /* The driver loads a library when a kernel of it is first used, which a capture
  * does not bear: now, then. */
 void inject_load_libraries(void);
+/* A library, or NULL: some module, is unloaded, or its context ends: handles may be used again. */
+void inject_unloaded(CUlibrary library);
 
 /* ---- inject_map.c ---- */
 void inject_map(const CUtensorMap *map, const struct tensormap_args *a);
@@ -84,16 +88,21 @@ struct inject_pool {
 	int device;
 	int file;                  /* the memory, for inject_rescue(); -1: has none */
 };
-/* In the current context; made at its first use. NULL: there is no memory. */
+/* The current context's; made at its first use. NULL: there is no memory. Valid until
+ * inject_drop_pools(): of this context, or, if it is NULL, of the device's primary one,
+ * which is no more. */
 const struct inject_pool *inject_pool(void);
+void inject_drop_pools(CUcontext context, CUdevice device);
+/* A stream of the context's for small copies, also while a kernel runs; NULL: has none. */
+CUstream inject_beside(CUcontext context);
 /* Now, if there is a context, rather than at the first launch. */
 void inject_make_pool(void);
 /* The pool's first bytes on the host, also while the kernel still runs. NULL:
  * they cannot be had. Valid until the next call. */
-const void *inject_fetch(size_t bytes);
+const void *inject_fetch(const struct inject_pool *pool, size_t bytes);
 /* Begins to empty the pool's first chunks; waits until they are. */
-void inject_empty(uint32_t chunks);
-void inject_emptied(void);
+void inject_empty(const struct inject_pool *pool, uint32_t chunks);
+void inject_emptied(const struct inject_pool *pool);
 
 /* What the GPU says of a launch that is over; valid until the next copy. */
 struct inject_facts {
@@ -106,12 +115,12 @@ struct inject_facts {
 	uint64_t *here;
 };
 /* What inject_facts() needs, while the kernel runs. */
-void inject_prepare_facts(const struct gpu_launch *l);
-bool inject_facts(const struct gpu_launch *l, struct inject_facts *f);
+void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launch *l);
+bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f);
 /* The head and the chunks of those clusters that speak for all; *skip, which
  * free() takes, gets the others. NULL: better look at all. */
-const void *inject_fetch_some(const struct gpu_launch *l, struct inject_facts *f, uint32_t chunks,
-	uint8_t **skip, uint32_t *fetched);
+const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_launch *l,
+	struct inject_facts *f, uint32_t chunks, uint8_t **skip, uint32_t *fetched);
 
 /* ---- inject_rescue.c ---- */
 
@@ -138,6 +147,7 @@ struct inject_launch {
 	struct gpu_module *module;
 	CUmodule loaded;
 	CUcontext context;
+	bool pushed;               /* it was not the current one */
 	uint64_t queue;            /* the stream, as consan_launch.queue */
 	const struct inject_pool *pool;
 	CUdeviceptr variable;
@@ -150,5 +160,7 @@ struct inject_launch {
 void inject_before(struct inject_launch *l);
 void inject_after(struct inject_launch *l, CUresult r);
 void inject_graph(void);
+/* This context, or, if it is NULL, the device's primary one, is no more. */
+void inject_context_ended(CUcontext context, CUdevice device);
 
 #endif

@@ -25,6 +25,24 @@ static bool capturing(CUstream s)
 		&& status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* The stream's context, which need not be the current one; between these two it is. */
+static void enter(struct inject_launch *l)
+{
+	CUcontext now = NULL;
+
+	cu.p_cuCtxGetCurrent(&now);
+	if (!cu.p_cuStreamGetCtx || cu.p_cuStreamGetCtx(l->stream, &l->context) || !l->context)
+		l->context = now;
+	l->pushed = now != l->context && !cu.p_cuCtxPushCurrent(l->context);
+}
+
+static void leave(struct inject_launch *l)
+{
+	if (l->pushed)
+		cu.p_cuCtxPopCurrent(&(CUcontext){ NULL });
+	l->pushed = false;
+}
+
 /* The launch's function may be a CUkernel: they share one type of argument. */
 static bool find_module(struct inject_launch *l)
 {
@@ -90,7 +108,7 @@ static bool prepare(struct inject_launch *l)
 		return false;
 	p.pool = l->wanted ? pool->at : 0;
 	p.chunks = pool->chunks;
-	inject_emptied(); /* of the last launch's records */
+	inject_emptied(pool); /* of the last launch's records */
 	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
 }
@@ -119,6 +137,7 @@ static bool ready(struct inject_launch *l)
 	if (capturing(l->stream)) /* first: the capture would not bear other calls */
 		return unchecked(l, "launched while its stream is captured into a graph, which "
 			"--backend=gpu does not look into");
+	enter(l);
 	if (!find_module(l))
 		return unchecked(l, "its module holds no PTX that could be instrumented");
 	if (!name && cu.p_cuFuncGetName)
@@ -137,7 +156,8 @@ void inject_before(struct inject_launch *l)
 	pthread_mutex_lock(&lock);
 	if (ready(l))
 		l->launched = inject_now();
-	else
+	leave(l);
+	if (!l->module)
 		pthread_mutex_unlock(&lock); /* else inject_after() does */
 }
 
@@ -190,7 +210,7 @@ static const void *whole(void *user, uint32_t *chunks)
 	struct whole *w = user;
 
 	*chunks = w->chunks;
-	return inject_fetch((size_t)(w->chunks + 1) * RECORD_CHUNK_BYTES);
+	return inject_fetch(w->l->pool, (size_t)(w->chunks + 1) * RECORD_CHUNK_BYTES);
 }
 
 /* facts: when the GPU had said which clusters are alike; copied: when their records
@@ -217,7 +237,6 @@ static void ask(struct inject_launch *l)
 {
 	int value = 0;
 
-	cu.p_cuCtxGetCurrent(&l->context);
 	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, l->function);
 	/* the system's 1 KiB comes first, alignment costs at most another */
 	l->shared_all = (uint32_t)value + l->shared + 2048;
@@ -254,9 +273,9 @@ static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, stru
 	const struct inject_pool *pool = l->pool;
 	const struct record_head *head;
 	struct inject_facts facts;
-	bool asked = g->ended && !gpu_each(inject_session()) && inject_facts(g, &facts);
+	bool asked = g->ended && !gpu_each(inject_session()) && inject_facts(pool, g, &facts);
 
-	head = asked ? facts.head : inject_fetch(RECORD_CHUNK_BYTES);
+	head = asked ? facts.head : inject_fetch(pool, RECORD_CHUNK_BYTES);
 	t->facts = inject_now();
 	if (!head) {
 		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
@@ -265,7 +284,7 @@ static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, stru
 	g->dropped = head->dropped;
 	all->chunks = g->chunks = head->next - 1 < pool->chunks ? head->next - 1 : pool->chunks;
 	if (asked && g->chunks > FEW_CHUNKS && !g->dropped)
-		g->pool = inject_fetch_some(g, &facts, g->chunks, skip, &g->chunks);
+		g->pool = inject_fetch_some(pool, g, &facts, g->chunks, skip, &g->chunks);
 	if (!g->pool)
 		g->pool = whole(all, &g->chunks);
 	if (!g->pool)
@@ -292,7 +311,7 @@ static void check(const struct inject_launch *l, bool ended)
 	g.skip = skip;
 	gpu_check(inject_session(), &g);
 	if (ended)
-		inject_empty(all.chunks + 1 + (g.dropped != 0));
+		inject_empty(l->pool, all.chunks + 1 + (g.dropped != 0));
 	say_times(l, &t, &cost, all.chunks, g.chunks);
 	free(params);
 	free(skip);
@@ -333,7 +352,7 @@ static void expect(struct inject_launch *l)
 	describe(l, &g);
 	gpu_expect(inject_session(), &g);
 	if (!gpu_each(inject_session()))
-		inject_prepare_facts(&g);
+		inject_prepare_facts(l->pool, &g);
 }
 
 /* Nothing stops one kernel of a process: the process ends, with what was found. */
@@ -352,6 +371,7 @@ void inject_after(struct inject_launch *l, CUresult r)
 
 	if (!l->module)
 		return;
+	enter(l);
 	if (!r && l->wanted)
 		expect(l);
 	if (!r)
@@ -372,8 +392,17 @@ void inject_after(struct inject_launch *l, CUresult r)
 	if (!r)
 		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
 			sizeof(struct record_params), l->stream);
+	leave(l);
 	pthread_mutex_unlock(&lock);
 	free(l->kernel);
+}
+
+void inject_context_ended(CUcontext context, CUdevice device)
+{
+	pthread_mutex_lock(&lock);
+	inject_unloaded(NULL);
+	inject_drop_pools(context, device);
+	pthread_mutex_unlock(&lock);
 }
 
 void inject_graph(void)

@@ -147,17 +147,13 @@ static const struct known *read_back(const void *gpu)
 /* The check's threads have no context of their own; the kernel may be running still. */
 static bool fetch(CUcontext context, uint64_t address, void *bytes)
 {
-	static struct { CUcontext context; CUstream at; } side;
-	bool good = true;
+	CUstream beside = inject_beside(context);
+	bool good;
 
-	if (!cu.p_cuCtxPushCurrent || !cu.p_cuCtxPopCurrent || cu.p_cuCtxPushCurrent(context))
+	if (!beside || !cu.p_cuCtxPushCurrent || !cu.p_cuCtxPopCurrent || cu.p_cuCtxPushCurrent(context))
 		return false;
-	if (side.context != context) {
-		good = !cu.p_cuStreamCreate(&side.at, CU_STREAM_NON_BLOCKING);
-		side.context = good ? context : NULL;
-	}
-	good = good && !cu.p_cuMemcpyDtoHAsync(bytes, (CUdeviceptr)address, TENSORMAP_BYTES, side.at) &&
-		!cu.p_cuStreamSynchronize(side.at);
+	good = !cu.p_cuMemcpyDtoHAsync(bytes, (CUdeviceptr)address, TENSORMAP_BYTES, beside) &&
+		!cu.p_cuStreamSynchronize(beside);
 	cu.p_cuCtxPopCurrent(&context);
 	return good;
 }

@@ -16,13 +16,15 @@
 
 struct wrapper { uint32_t magic, version; const void *data; void *more; };
 
+/* module: NULL: none of ours */
 struct bound { CUmodule driver; struct gpu_module *module; CUdeviceptr variable; };
+struct library { CUlibrary at; CUcontext loaded; };
 
 static struct {
 	pthread_mutex_t lock;
 	VEC(struct gpu_module *) at;
 	VEC(struct bound) bound;
-	VEC(CUlibrary) library;    /* perhaps not loaded yet */
+	VEC(struct library) library; /* and the last context it is surely loaded in */
 	unsigned count;
 } images = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -168,17 +170,39 @@ int inject_file(const char *path)
 void inject_library(CUlibrary library)
 {
 	pthread_mutex_lock(&images.lock);
-	vec_push(&images.library, library);
+	vec_push(&images.library, ((struct library){ .at = library }));
 	pthread_mutex_unlock(&images.lock);
 }
 
 void inject_load_libraries(void)
 {
+	CUcontext now = NULL;
 	CUmodule m;
 
+	cu.p_cuCtxGetCurrent(&now);
 	pthread_mutex_lock(&images.lock);
-	while (cu.p_cuLibraryGetModule && images.library.n)
-		cu.p_cuLibraryGetModule(&m, images.library.at[--images.library.n]);
+	for (size_t k = 0; cu.p_cuLibraryGetModule && k < images.library.n; k++) {
+		struct library *l = &images.library.at[k];
+
+		if (l->loaded != now && !cu.p_cuLibraryGetModule(&m, l->at))
+			l->loaded = now;
+	}
+	pthread_mutex_unlock(&images.lock);
+}
+
+void inject_unloaded(CUlibrary library)
+{
+	size_t left = 0;
+
+	pthread_mutex_lock(&images.lock);
+	images.bound.n = 0; /* they are found again by the names of their variables */
+	for (size_t k = 0; k < images.library.n; k++) {
+		if (!library)
+			images.library.at[k].loaded = NULL;
+		if (images.library.at[k].at != library)
+			images.library.at[left++] = images.library.at[k];
+	}
+	images.library.n = left;
 	pthread_mutex_unlock(&images.lock);
 }
 
@@ -194,21 +218,20 @@ void inject_refused(const void *text, CUresult why)
 
 struct gpu_module *inject_module(CUmodule driver, CUdeviceptr *variable)
 {
-	struct gpu_module *found = NULL;
-	size_t bytes;
+	struct bound b = { .driver = driver };
+	size_t bytes, at = 0;
 
 	pthread_mutex_lock(&images.lock);
-	for (size_t k = 0; k < images.bound.n; k++)
-		if (images.bound.at[k].driver == driver) {
-			found = images.bound.at[k].module;
-			*variable = images.bound.at[k].variable;
-		}
-	for (size_t k = images.at.n; !found && k-- > 0;)
-		if (!cu.p_cuModuleGetGlobal(variable, &bytes, driver,
-				gpu_module_variable(images.at.at[k]))) {
-			found = images.at.at[k];
-			vec_push(&images.bound, ((struct bound){ driver, found, *variable }));
-		}
+	while (at < images.bound.n && images.bound.at[at].driver != driver)
+		at++;
+	for (size_t k = images.at.n; at == images.bound.n && !b.module && k-- > 0;)
+		if (!cu.p_cuModuleGetGlobal(&b.variable, &bytes, driver,
+				gpu_module_variable(images.at.at[k])))
+			b.module = images.at.at[k];
+	if (at == images.bound.n)
+		vec_push(&images.bound, b);
+	b = images.bound.at[at];
 	pthread_mutex_unlock(&images.lock);
-	return found;
+	*variable = b.variable;
+	return b.module;
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -252,6 +253,145 @@ static int file(bool library, unsigned clean)
 	return !good;
 }
 
+/* Two GPUs in turn, from one thread, then from several. */
+static int devices()
+{
+	struct { int *in, *out, *flag; } of[2];
+	std::vector<std::thread> t;
+	int n = 0;
+
+	GOOD(cudaGetDeviceCount(&n));
+	if (n < 2) {
+		printf("user: not run: there is one GPU\n");
+		return 0;
+	}
+	for (int d = 0; d < 2; d++) {
+		GOOD(cudaSetDevice(d));
+		if (begin(8))
+			return 1;
+		of[d] = { in, out, flag };
+	}
+	for (int round = 0; round < 6; round++) {
+		GOOD(cudaSetDevice(round % 2));
+		turn<<<BLOCKS, N>>>(of[round % 2].in, of[round % 2].out, CLEAN, of[round % 2].flag);
+	}
+	for (int k = 0; k < 8; k++)
+		t.emplace_back([k, &of] {
+			for (int round = 0; round < 6; round++) {
+				const int d = (k + round) % 2;
+
+				cudaSetDevice(d);
+				turn<<<BLOCKS, N, 0, cudaStreamPerThread>>>(of[d].in + k * BLOCKS * N,
+					of[d].out + k * BLOCKS * N, CLEAN, of[d].flag);
+				cudaStreamSynchronize(cudaStreamPerThread);
+			}
+		});
+	for (auto &x : t)
+		x.join();
+	for (int d = 0; d < 2; d++) {
+		GOOD(cudaSetDevice(d));
+		out = of[d].out;
+		if (right(8))
+			return 1;
+	}
+	return 0;
+}
+
+/* The device is reset between launches, of which the first may end in a fault; nothing of
+ * what was there before stays. */
+static int reset(enum what first)
+{
+	size_t rest[4], all;
+
+	for (int round = 0; round < 4; round++) {
+		const enum what what = round ? CLEAN : first;
+
+		if (begin(1))
+			return 1;
+		GOOD(cudaMemGetInfo(&rest[round], &all));
+		turn<<<BLOCKS, N>>>(in, out, what, flag);
+		if (what == CLEAN && right(1))
+			return 1;
+		cudaDeviceSynchronize();
+		cudaDeviceReset();
+	}
+	if (rest[3] < rest[1] - rest[1] / 16) {
+		printf("user: %zu bytes are lost\n", rest[1] - rest[3]);
+		return 1;
+	}
+	return 0;
+}
+
+/* Runs f, which may race, in the current context. */
+static bool swaps(CUfunction f, unsigned clean, unsigned distance)
+{
+	CUdeviceptr to = 0;
+	unsigned got[64];
+	void *args[] = { &to, &clean };
+	bool good = !DRIVER(cuMemAlloc)(&to, sizeof got) &&
+		!DRIVER(cuLaunchKernel)(f, 1, 1, 1, 64, 1, 1, 0, 0, args, 0) &&
+		!DRIVER(cuMemcpyDtoH)(got, to, sizeof got);
+
+	for (unsigned t = 0; good && clean && t < 64; t++)
+		good = got[t] == (t ^ distance);
+	if (to)
+		DRIVER(cuMemFree)(to);
+	return good;
+}
+
+/* Two contexts of one GPU in turn; one ends, another comes in its place. */
+static int contexts()
+{
+	CUcontext c[2];
+	CUfunction f[2];
+	CUmodule m;
+	bool good = !DRIVER(cuInit)(0);
+
+	for (int round = 0; good && round < 4; round++) {
+		for (int k = 0; good && k < 2; k++) {
+			if (round == 0 || (k == 1 && round == 2))
+				good = !DRIVER(cuCtxCreate)(&c[k], nullptr, 0, 0) &&
+					!DRIVER(cuModuleLoadData)(&m, in_a_file) &&
+					!DRIVER(cuModuleGetFunction)(&f[k], m, "swap");
+			good = good && !DRIVER(cuCtxSetCurrent)(c[k]) && swaps(f[k], 1, 32);
+		}
+		if (round == 1)
+			good = good && !DRIVER(cuCtxDestroy)(c[1]);
+	}
+	printf("user: %s\n", good ? "right" : "wrong");
+	return !good;
+}
+
+/* A module, or a library, is unloaded; the next one has a kernel of the same name, with
+ * other code. */
+static int unload(bool library, unsigned clean)
+{
+	std::string other = in_a_file;
+	bool good = !begin(1);
+
+	other.replace(other.find(", 128;"), 6, ", 64; ");
+	for (int round = 0; good && round < 4; round++) {
+		const char *text = round % 2 ? other.c_str() : in_a_file;
+		const unsigned distance = round % 2 ? 16 : 32;
+		CUfunction f;
+		CUkernel k;
+		CUlibrary l;
+		CUmodule m;
+
+		if (library) {
+			good = !DRIVER(cuLibraryLoadData)(&l, text, 0, 0, 0, 0, 0, 0) &&
+				!DRIVER(cuLibraryGetKernel)(&k, l, "swap");
+			f = (CUfunction)k;
+		} else {
+			good = !DRIVER(cuModuleLoadData)(&m, text) && !DRIVER(cuModuleGetFunction)(&f, m, "swap");
+		}
+		good = good && swaps(f, round < 3 || clean, distance) &&
+			!(library ? DRIVER(cuLibraryUnload)(l) : DRIVER(cuModuleUnload)(m));
+	}
+	printf("user: %s\n", good ? "right" : "wrong");
+	return !good;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -272,7 +412,16 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "file")) return file(false, 1);
 	if (!strcmp(mode, "file-race")) return file(false, 0);
 	if (!strcmp(mode, "library-file")) return file(true, 1);
+	if (!strcmp(mode, "devices")) return devices();
+	if (!strcmp(mode, "reset")) return reset(CLEAN);
+	if (!strcmp(mode, "fault-reset")) return reset(FAULT);
+	if (!strcmp(mode, "contexts")) return contexts();
+	if (!strcmp(mode, "unload")) return unload(false, 1);
+	if (!strcmp(mode, "unload-race")) return unload(false, 0);
+	if (!strcmp(mode, "unload-library")) return unload(true, 1);
+	if (!strcmp(mode, "unload-library-race")) return unload(true, 0);
 	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|dependent|"
-		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file\n");
+		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file|devices|reset|"
+		"fault-reset|contexts|unload|unload-race|unload-library|unload-library-race\n");
 	return 2;
 }
