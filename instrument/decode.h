@@ -65,7 +65,12 @@ struct decode_launch {
 	bool apart;                /* the registers of wgmma are another thread's work, who
 				      decodes each cluster anew, for a sink of its own */
 	void *user;
-	/* All are called from several threads. The box is valid until the
+	/* NULL: all is in the pool. Else only cluster 0 is: while others decode it, the
+	 * caller's thread asks this, once, for what to decode beside it: the pool, chunks
+	 * and skip of `with` are then those of all clusters. Not with grid_order. False:
+	 * they cannot be had. */
+	bool (*rest)(void *user, struct decode_launch *with);
+	/* All below are called from several threads. The box is valid until the
 	 * thread's next call; false: no such map is known. */
 	bool (*box)(void *user, struct decode_box *box);
 	/* What device memory there is at addr: *from and *bytes get the allocation that
@@ -86,6 +91,7 @@ struct decode_result {
 	uint32_t refused;          /* 1 + the lowest cluster that ended at an operand which
 				      may not be; 0: none did */
 	uint32_t foreign;          /* calls of functions of another module */
+	bool lost;                 /* there was no rest */
 };
 
 /* Words of the head chunk: where shared variable k of func lies. */

@@ -199,62 +199,105 @@ uint64_t decode_params(const void *pool)
 	return ((const uint64_t *)pool)[RECORD_PARAMS_AT / 8];
 }
 
-/* Several threads take them by turns, or one takes all together. */
-static void run_todo(struct job *j)
-{
-	const struct decode_launch *l = j->l;
-	struct crew_task task[CREW_MOST];
-	uint64_t work = (uint64_t)j->ntodo * j->each;
-	unsigned n = l->jobs < 1 ? 1 : l->jobs > CREW_MOST ? CREW_MOST : l->jobs;
+struct hands { struct crew_task task[CREW_MOST]; unsigned n; };
 
-	j->info = l->sites->info;
-	j->batch = l->sites->batch;
-	j->seen = base_alloc(l->code->site.n + 1);
-	maps_find(j);
+/* Several threads take clusters by turns. */
+static void hand_out(struct job *j, struct hands *h, unsigned most)
+{
 	for (uint32_t k = 0; j->each > 1 && k < j->ntodo; k++)
 		order_chunks(j, j->todo[k]); /* before several threads read them */
-	if (n > work)
-		n = (unsigned)work;
-	if (l->grid_order)
-		n = 0;
-	for (unsigned k = 1; k < n; k++) {
-		task[k] = (struct crew_task){ worker, j, false, false };
-		if (!crew_give(&task[k]))
-			n = k;
+	for (h->n = 0; h->n < most && h->n < CREW_MOST; h->n++) {
+		h->task[h->n] = (struct crew_task){ worker, j, false, false };
+		if (!crew_give(&h->task[h->n]))
+			return;
 	}
-	if (n)
+}
+
+/* What nobody has taken yet is done here. */
+static void finish(struct job *j, struct hands *h)
+{
+	if (__atomic_load_n(&j->next, __ATOMIC_RELAXED) < j->ntodo * j->each)
 		worker(j);
-	else
-		run_grid(j);
-	for (unsigned k = 1; k < n; k++)
-		crew_wait(&task[k]);
-	j->result.sites_executed = sites_executed(l->code, j->seen);
+	for (unsigned k = 0; k < h->n; k++)
+		crew_wait(&h->task[k]);
+}
+
+static void open_job(struct job *j, const struct decode_launch *l, uint8_t *seen)
+{
+	const struct launch_info *i = l->info;
+	uint32_t nctas = at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]);
+	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
+
+	*j = (struct job){ .l = l, .nctas = nctas, .nwarps = nctas * ((threads + 31) / 32),
+		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas, .each = 1 + l->apart,
+		.info = l->sites->info, .batch = l->sites->batch, .seen = seen };
+	pthread_mutex_init(&j->lock, NULL);
+	sort_chunks(j);
+	maps_find(j);
+	j->todo = base_alloc((j->nclusters + 1) * sizeof *j->todo);
+}
+
+static void close_job(struct job *j)
+{
 	maps_drop(j);
-	free(j->seen);
+	pthread_mutex_destroy(&j->lock);
+	free(j->todo);
+	free(j->first);
+	free(j->chunk);
+}
+
+static void run_all(const struct decode_launch *l, struct decode_result *r, uint32_t from, uint8_t *seen)
+{
+	struct hands h = { .n = 0 };
+	struct job j;
+
+	open_job(&j, l, seen);
+	for (uint32_t k = from; k < j.nclusters; k++)
+		if (!l->skip || !l->skip[k])
+			j.todo[j.ntodo++] = k;
+	if (j.ntodo && l->grid_order) {
+		run_grid(&j);
+	} else if (j.ntodo) {
+		uint32_t work = j.ntodo * j.each, jobs = l->jobs < 1 ? 1 : l->jobs;
+
+		hand_out(&j, &h, (jobs < work ? jobs : work) - 1);
+		finish(&j, &h);
+	}
+	add_result(r, &j.result);
+	close_job(&j);
+}
+
+static void run_first(const struct decode_launch *l, struct decode_result *r, uint8_t *seen)
+{
+	struct decode_launch with = *l;
+	struct hands h;
+	struct job j;
+
+	open_job(&j, l, seen);
+	j.ntodo = 1;
+	hand_out(&j, &h, j.each);
+	with.rest = NULL;
+	if (l->rest(l->user, &with))
+		run_all(&with, r, 1, seen);
+	else
+		r->lost = true;
+	finish(&j, &h);
+	add_result(r, &j.result);
+	close_job(&j);
 }
 
 void decode_run(const struct decode_launch *l, struct decode_result *r)
 {
 	const struct launch_info *i = l->info;
-	uint32_t nctas = at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]);
-	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
-	struct job j = { .l = l, .nctas = nctas, .nwarps = nctas * ((threads + 31) / 32),
-		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
-		.each = 1 + l->apart };
+	uint8_t *seen = base_alloc(l->code->site.n + 1);
 
-	pthread_mutex_init(&j.lock, NULL);
-	sort_chunks(&j);
-	j.todo = base_alloc((j.nclusters + 1) * sizeof *j.todo);
-	for (uint32_t k = 0; k < j.nclusters; k++)
-		if (!l->skip || !l->skip[k])
-			j.todo[j.ntodo++] = k;
-	if (j.ntodo)
-		run_todo(&j);
-	j.result.clusters = j.nclusters;
-	j.result.ctas = (uint64_t)j.nclusters * nctas;
-	*r = j.result;
-	pthread_mutex_destroy(&j.lock);
-	free(j.todo);
-	free(j.first);
-	free(j.chunk);
+	*r = (struct decode_result){ 0 };
+	if (l->rest)
+		run_first(l, r, seen);
+	else
+		run_all(l, r, 0, seen);
+	r->ctas = (uint64_t)i->grid[0] * i->grid[1] * i->grid[2];
+	r->clusters = r->ctas / (at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]));
+	r->sites_executed = sites_executed(l->code, seen);
+	free(seen);
 }

@@ -24,6 +24,7 @@ struct gpu_flight {
 	struct check *check;       /* NULL: gpu_brief()'s */
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
+	struct decode_launch *d;
 	struct gpu_maps maps;
 };
 
@@ -126,7 +127,9 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
 	const struct decode_result *r, char why[320])
 {
-	if (l->dropped)
+	if (r->lost)
+		snprintf(why, 320, "its records could not be copied from the GPU");
+	else if (l->dropped)
 		snprintf(why, 320, "%u KiB of records did not fit into the %u KiB that the GPU had for "
 			"them; --gpu-memory gives more", l->dropped * (RECORD_CHUNK_BYTES / 1024),
 			l->chunks * (RECORD_CHUNK_BYTES / 1024));
@@ -190,6 +193,19 @@ static uint32_t to_check(const struct launch_info *i, const uint8_t *skip)
 	return work;
 }
 
+/* What is looked at again, if anything is, is looked at there. */
+static bool on_rest(void *user, struct decode_launch *with)
+{
+	struct gpu_flight *f = user;
+
+	if (!f->l->rest(f->l->user, &with->pool, &with->chunks, &with->skip))
+		return false;
+	f->d->pool = with->pool;
+	f->d->chunks = with->chunks;
+	f->d->skip = with->skip;
+	return true;
+}
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -206,11 +222,15 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
 	const bool once = config->memory && check_memory_overlaps(config->memory, &config->launch);
 	struct check_config quiet = *config;
+	bool clean;
 
 	quiet.found = NULL;
-	cost->clusters = to_check(&config->launch, d->skip);
+	cost->clusters = d->rest ? 1 : to_check(&config->launch, d->skip);
 	cost->threads = 1;
-	if (gpu_brief(f->c, config, f->func, d, r, cost)) {
+	clean = gpu_brief(f->c, config, f->func, d, r, cost);
+	cost->clusters = to_check(&config->launch, d->skip);
+	d->rest = NULL;
+	if (clean || r->lost) {
 		f->check = check_open(&quiet); /* which has nothing to say */
 		return;
 	}
@@ -259,7 +279,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
 		.grid_order = l->tickets && f && f->orders_grid,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip,
-		.jobs = gpu_workers(c), .user = &flight, .box = on_box, .memory = on_memory,
+		.rest = l->rest ? on_rest : NULL, .jobs = gpu_workers(c), .user = &flight, .box = on_box, .memory = on_memory,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f)
@@ -268,6 +288,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		gpu_unchecked(c, l->kernel, l->queue, f->refused);
 		return;
 	}
+	flight.d = &d;
 	pthread_mutex_lock(&c->launching);
 	config.memory = memory_for(c, l);
 	symbols = symbols_of(l, f);

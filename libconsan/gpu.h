@@ -59,6 +59,10 @@ struct gpu_launch {
 	const void *params;        /* the parameter block */
 	const uint8_t *skip;       /* clusters whose records are not in the pool, as
 				      others recorded the same; NULL: all are there */
+	/* NULL: the pool has all that is to be looked at. Else only cluster 0, which others
+	 * look at while gpu_check() asks this, once, for a pool, chunks and skip that have
+	 * all clusters. See gpu_looks_ahead(). False: they cannot be had. */
+	bool (*rest)(void *user, const void **pool, uint32_t *chunks, const uint8_t **skip);
 	struct gpu_cost *cost;     /* gets what the check cost; or NULL */
 	void *user;
 	/* Something was found: the whole pool, and how many chunks. NULL: it
@@ -81,6 +85,9 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n);
  * was found need no look either: all of them may be skipped. */
 uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip);
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
+/* Is a first look at cluster 0 worth having before it is known which are alike? Only
+ * the first time it is asked of a shape, as later launches may be known. */
+bool gpu_looks_ahead(const struct consan *c, const struct gpu_launch *l);
 /* Does the session want this launch checked? Ask once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);
 /* Starts the threads that will check, and makes what they will need for any launch. */

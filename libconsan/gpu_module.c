@@ -68,7 +68,8 @@ void gpu_module_close(struct gpu_module *m)
 	rewrite_free(m->code);
 	ptx_free(m->ptx);
 	free(m->site);
-	free(m->clean);
+	free(m->clean.at);
+	free(m->shapes.at);
 	free(m->signature);
 	free(m);
 }
@@ -148,36 +149,42 @@ bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
 
 /* ---- clusters that need no second look ---- */
 
-static bool known_clean(const struct gpu_module *m, uint64_t signature)
+static bool is_in(const struct number_set *s, uint64_t number)
 {
-	for (uint64_t k = signature; m->cap_clean; k++) {
-		uint64_t at = m->clean[k & (m->cap_clean - 1)];
+	for (uint64_t k = number; s->cap; k++) {
+		uint64_t at = s->at[k & (s->cap - 1)];
 
-		if (!at || at == signature)
+		if (!at || at == number)
 			return at;
 	}
 	return false;
 }
 
+static void add(struct number_set *s, uint64_t number)
+{
+	struct number_set old = *s;
+	uint64_t k;
+
+	if (is_in(s, number))
+		return;
+	if (2 * s->n >= s->cap) {
+		s->cap = old.cap ? 2 * old.cap : 1024;
+		s->at = base_alloc(s->cap * sizeof *s->at);
+		s->n = 0;
+		for (size_t i = 0; i < old.cap; i++)
+			if (old.at[i])
+				add(s, old.at[i]);
+		free(old.at);
+	}
+	for (k = number; s->at[k & (s->cap - 1)]; k++)
+		;
+	s->at[k & (s->cap - 1)] = number;
+	s->n++;
+}
+
 void gpu_note_clean(struct gpu_module *m, uint64_t signature)
 {
-	uint64_t *old = m->clean, k;
-	size_t cap = m->cap_clean;
-
-	if (2 * m->nclean >= cap) {
-		m->cap_clean = cap ? 2 * cap : 1024;
-		m->clean = base_alloc(m->cap_clean * sizeof *m->clean);
-		m->nclean = 0;
-		for (size_t i = 0; i < cap; i++)
-			if (old[i])
-				gpu_note_clean(m, old[i]);
-		free(old);
-	}
-	for (k = signature; m->clean[k & (m->cap_clean - 1)]; k++)
-		if (m->clean[k & (m->cap_clean - 1)] == signature)
-			return;
-	m->clean[k & (m->cap_clean - 1)] = signature;
-	m->nclean++;
+	add(&m->clean, signature);
 }
 
 uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
@@ -213,6 +220,19 @@ static struct launch_info shape_of(const struct gpu_launch *l)
 	return i;
 }
 
+/* Threads: three for the cluster, and the one that goes on. */
+#define LOOKERS_AHEAD 4
+
+bool gpu_looks_ahead(const struct consan *c, const struct gpu_launch *l)
+{
+	uint64_t shape = shape_hash(l) | 1;
+
+	if (!gpu_brief_asks(c) || gpu_workers(c) < LOOKERS_AHEAD || is_in(&l->module->shapes, shape))
+		return false;
+	add(&l->module->shapes, shape);
+	return true;
+}
+
 uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip)
 {
 	struct launch_info i = shape_of(l);
@@ -228,7 +248,7 @@ uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *ski
 		if (!m->signature[k])
 			continue;
 		m->signature[k] = (m->signature[k] ^ shape) * 0x9e3779b97f4a7c15u | 1;
-		if (!skip[k] && known_clean(m, m->signature[k])) {
+		if (!skip[k] && is_in(&m->clean, m->signature[k])) {
 			skip[k] = 1;
 			same++;
 		} else if (!skip[k]) {

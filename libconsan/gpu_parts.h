@@ -12,8 +12,11 @@ struct gpu_module {
 	struct decode_sites *sites;
 	uint32_t *site;            /* site.h's, of code->site, then of code->batch */
 	char variable[32];
-	uint64_t *clean;           /* signatures of clusters in which nothing was found */
-	size_t nclean, cap_clean;
+	struct number_set {
+		uint64_t *at;      /* 0: none */
+		size_t n, cap;
+	} clean,                   /* signatures of clusters in which nothing was found */
+		shapes;            /* of launches so far */
 	uint64_t *signature;       /* of the launch at hand: those not skipped */
 	uint32_t nsignatures;
 	bool told;                 /* that global memory is not looked at */

@@ -83,8 +83,8 @@ Test(instrument, hang_specimens, .timeout = 300)
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
 }
 
-/* A launch of one cluster is looked at by three threads, which are told of several
- * accesses as one: they see that there is something whenever there is. */
+/* The first cluster is looked at by three threads while the others are fetched, and told
+ * of several accesses as one: they see that there is something whenever there is. */
 Test(instrument, brief, .timeout = 300)
 {
 #define CLEAN "0 errors, 0 warnings, 0 notes"
@@ -104,6 +104,10 @@ Test(instrument, brief, .timeout = 300)
 		{ "hgemm/hgemm --m=128 --n=128 --k=256", "", CLEAN },
 		{ "hgemm/hgemm --m=128 --n=128 --k=256", "no_sync", "CS301" },
 		{ "hgemm/hgemm --m=128 --n=128 --k=256", "no_wait", "CS301" },
+		{ "ring/ring --ctas=3 --rows=768", "", CLEAN },
+		{ "ring/ring --ctas=3 --rows=768", "early_release", "in 3 clusters" },
+		{ "hgemm/hgemm --m=256 --n=256 --k=128", "", CLEAN },
+		{ "hgemm/hgemm --m=256 --n=256 --k=128", "no_sync", "in 2 clusters" },
 	};
 	const char *dir = build_dir();
 
