@@ -5,7 +5,7 @@
  * fault no map in global memory is known, but there nothing left over is judged anyway.) */
 static void lose(struct dcluster *c)
 {
-	const struct event e = { .kind = EV_HANG, .lanes = FULL, .mode = 3 };
+	const struct event e = { .kind = EV_HANG, .lanes = FULL, .mode = EVH_LOST };
 
 	emit(c, &e);
 	c->stopped = true;

@@ -244,6 +244,6 @@ void hang_tell(struct dcluster *c)
 	/* a cluster of which nothing is seen may not have begun */
 	if (!left && (c->job->l->chunks || c->info.id))
 		return;
-	e.mode = left && all_wait && !silent ? 0 : 2;
+	e.mode = left && all_wait && !silent ? EVH_DEADLOCK : EVH_TIMEOUT;
 	emit(c, &e);
 }

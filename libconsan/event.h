@@ -84,6 +84,9 @@ enum {
 enum { EVW_MBARRIER, EVW_BAR, EVW_CLUSTER, EVW_WARP, EVW_WARPGROUP,
 	EVW_SETMAXNREG, EVW_SPIN };
 
+/* mode of EV_HANG; lost: what comes now nobody knows, so nothing left over is judged */
+enum ev_hang { EVH_DEADLOCK, EVH_LIVELOCK, EVH_TIMEOUT, EVH_LOST };
+
 struct ev_gspan {
 	uint64_t addr, bytes; /* global */
 };

@@ -660,15 +660,15 @@ Test(hang, causes)
 {
 	/* bytes missing */
 	pipeline(1); arrive_tx(0, 0, FULL, 1024); load(0, 0, 1, 0, 512, FULL); signal_tx(0, 1, FULL, 512);
-	blocked(1, EVW_MBARRIER, .addr = FULL); hang(0); expect(CS703);
+	blocked(1, EVW_MBARRIER, .addr = FULL); hang(EVH_DEADLOCK); expect(CS703);
 	/* an arrival missing, one barrier */
-	begin(2); mb_init(0, 0, FULL, 2); bar_all(); arrive(0, L(0), FULL); blocked(1, EVW_MBARRIER, .addr = FULL); hang(0); expect(CS703);
+	begin(2); mb_init(0, 0, FULL, 2); bar_all(); arrive(0, L(0), FULL); blocked(1, EVW_MBARRIER, .addr = FULL); hang(EVH_DEADLOCK); expect(CS703);
 	/* two barriers, each waiting for the other */
-	pipeline(1); blocked(0, EVW_MBARRIER, .addr = EMPTY); blocked(1, EVW_MBARRIER, .addr = FULL); hang(0); expect(CS701);
+	pipeline(1); blocked(0, EVW_MBARRIER, .addr = EMPTY); blocked(1, EVW_MBARRIER, .addr = FULL); hang(EVH_DEADLOCK); expect(CS701);
 	/* F09: exited warps are counted */
-	begin(3); leave(2, ALL); bar_enter(0, 1, 96); bar_enter(1, 1, 96); blocked(0, EVW_BAR, .addr = 1); blocked(1, EVW_BAR, .addr = 1); hang(0); expect(CS704);
-	begin(2); blocked(0, EVW_SPIN, .text = "polls a flag"); hang(1); expect(CS702);
-	begin(2); blocked(0, EVW_SPIN, .text = "polls a flag"); hang(2); expect(CS705);
+	begin(3); leave(2, ALL); bar_enter(0, 1, 96); bar_enter(1, 1, 96); blocked(0, EVW_BAR, .addr = 1); blocked(1, EVW_BAR, .addr = 1); hang(EVH_DEADLOCK); expect(CS704);
+	begin(2); blocked(0, EVW_SPIN, .text = "polls a flag"); hang(EVH_LIVELOCK); expect(CS702);
+	begin(2); blocked(0, EVW_SPIN, .text = "polls a flag"); hang(EVH_TIMEOUT); expect(CS705);
 }
 
 Test(fault, every_one)

@@ -553,7 +553,7 @@ Test(exec, deadlock_is_seen_at_once)
 	cr_assert_eq(u.r.status, EXEC_HANG);
 	cr_assert_eq(u.log.count[EV_HANG], 1);
 	cr_assert_eq(u.log.count[EV_BLOCKED], 1);
-	cr_assert_eq(u.log.hang, 0);
+	cr_assert_eq(u.log.hang, EVH_DEADLOCK);
 	cr_assert_eq(u.log.blocked_kind, EVW_BAR);
 	cr_assert_str_eq(u.log.blocked, "32 of 64 threads have arrived");
 	done(&u);
@@ -565,7 +565,7 @@ Test(exec, livelock_is_seen_without_a_timeout)
 
 	go(&u, ENTRY1 "$W:\nld.volatile.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra $W;\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_HANG);
-	cr_assert_eq(u.log.hang, 1);
+	cr_assert_eq(u.log.hang, EVH_LIVELOCK);
 	cr_assert_eq(u.log.blocked_kind, EVW_SPIN);
 	done(&u);
 }

@@ -88,7 +88,7 @@ static enum rule cause(struct cluster *c, const struct event *hang, const struct
 	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL;
 
 	*root = c->stuck;
-	if (hang->mode == 2)
+	if (hang->mode == EVH_TIMEOUT)
 		return CS705;
 	for (s = c->stuck; s; s = s->next) {
 		if (s->e.mode == EVW_BAR && unreachable(c, &s->e))
@@ -110,7 +110,7 @@ static enum rule cause(struct cluster *c, const struct event *hang, const struct
 		*root = gone;
 		return CS704;
 	}
-	if (hang->mode == 1)
+	if (hang->mode == EVH_LIVELOCK)
 		return CS702;
 	if (all_on_one(c, EVW_WARPGROUP))
 		return CS325; /* the fourth warp is gone: D01 */
@@ -201,7 +201,7 @@ void on_hang(struct cluster *c, const struct event *e)
 	uint32_t site;
 
 	c->cut = true;
-	if (e->mode == 3)
+	if (e->mode == EVH_LOST)
 		return;
 	rule = cause(c, e, &root);
 	site = root ? root->e.site : e->site;

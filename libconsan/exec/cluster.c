@@ -33,8 +33,7 @@ static void blocked_event(struct warp *w, uint32_t pc, uint32_t mask, const stru
 	ex_emit(w->cluster, &e);
 }
 
-/* mode: of EV_HANG */
-static void hang_events(struct cluster *c, unsigned mode)
+static void hang_events(struct cluster *c, enum ev_hang why)
 {
 	if (!c->sink)
 		return;
@@ -46,7 +45,7 @@ static void hang_events(struct cluster *c, unsigned mode)
 				blocked_event(w, w->frag[f].pc, w->frag[f].mask,
 					w->frag[f].blocked ? &w->frag[f].wait : NULL);
 		}
-	struct event e = { .kind = EV_HANG, .mode = (uint8_t)mode, .lanes = FULL };
+	struct event e = { .kind = EV_HANG, .mode = (uint8_t)why, .lanes = FULL };
 	ex_emit(c, &e);
 }
 
@@ -220,10 +219,10 @@ static bool admit(struct worker *wk)
 }
 
 /* Ends what is resident, as hung. */
-static void give_up(struct worker *wk, unsigned mode)
+static void give_up(struct worker *wk, enum ev_hang why)
 {
 	while (wk->resident) {
-		hang_events(wk->resident, mode);
+		hang_events(wk->resident, why);
 		context_end(wk->resident, false);
 	}
 }
@@ -262,7 +261,7 @@ static bool turn(struct worker *wk, struct cluster *c)
 		context_end(c, true);
 		return true;
 	case TURN_DEAD:
-		hang_events(c, 0);
+		hang_events(c, EVH_DEADLOCK);
 		grid_fail(g, c->info.id, EXEC_HANG, 0, "deadlock");
 		context_end(c, false);
 		return true;
@@ -288,11 +287,11 @@ void worker_run(struct worker *wk)
 		}
 		look_around(wk);
 		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
-			give_up(wk, 2);
+			give_up(wk, EVH_TIMEOUT);
 			break;
 		}
 		if (atomic_load(&g->hang)) {
-			give_up(wk, 1);
+			give_up(wk, EVH_LIVELOCK);
 			break;
 		}
 		if (progress && wk->resident) {
