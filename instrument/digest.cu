@@ -238,6 +238,39 @@ extern "C" __global__ void consan_sign(const struct record_digest *d, const uint
 		out[cta] = total;
 }
 
+/* To memory of the host: the head, then the first cluster's chunks, of which there is
+ * room for cap. count: 0 before. Chunks that lie side by side, as such a cluster's do, go
+ * to different warps. */
+extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_first(const uint4 *pool, uint32_t most,
+	uint3 grid, uint3 cluster, uint32_t *count, uint4 *out, uint32_t cap)
+{
+	const uint32_t warps = gridDim.x * WARPS, warp = blockIdx.x * WARPS + threadIdx.x / 32;
+	const uint32_t lane = threadIdx.x % 32;
+	const uint32_t given = ((const struct record_head *)pool)->next - 1;
+	const uint32_t n = given < most ? given : most;
+
+	for (uint32_t k = warp * 32 + lane; k < RECORD_CHUNK_UNITS; k += warps * 32)
+		out[k] = pool[k];
+	for (u64 from = warp; from < n; from += 32ull * warps) {
+		const u64 k = from + (u64)lane * warps;
+		const uint32_t cta = k < n ? pool[(k + 1) * RECORD_CHUNK_UNITS].x : ~0u;
+		const bool mine = k < n && cta < grid.x * grid.y * grid.z && cta % grid.x < cluster.x &&
+			cta / grid.x % grid.y < cluster.y && cta / grid.x / grid.y < cluster.z;
+
+		for (uint32_t left = __ballot_sync(~0u, mine); left; left &= left - 1) {
+			const u64 chunk = from + (u64)(__ffs(left) - 1) * warps;
+			uint32_t at = 0;
+
+			if (!lane)
+				at = atomicAdd(count, 1);
+			at = __shfl_sync(~0u, at, 0);
+			for (uint32_t i = 0; at < cap && i < EACH; i++)
+				out[(at + 1ull) * RECORD_CHUNK_UNITS + lane + 32 * i] =
+					pool[(chunk + 1) * RECORD_CHUNK_UNITS + lane + 32 * i];
+		}
+	}
+}
+
 /* want: places in list; the first chunk of out is the head. */
 extern "C" __global__ void consan_gather(const uint4 *pool, const uint32_t *list, const uint32_t *want,
 	uint4 *out)

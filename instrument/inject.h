@@ -116,9 +116,15 @@ struct inject_facts {
 };
 /* What inject_facts() needs, while the kernel runs. */
 void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launch *l);
+/* Asks for them; ahead: and for the head and cluster 0's chunks before, which
+ * inject_ahead() waits for. NULL: they do not fit; else valid until the next such
+ * question. False: it cannot be asked. */
+bool inject_ask(const struct inject_pool *pool, const struct gpu_launch *l, bool ahead);
+const void *inject_ahead(const struct inject_pool *pool, uint32_t *chunks);
+/* After inject_ask(). */
 bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f);
-/* The head and the chunks of those clusters that speak for all; *skip, which
- * free() takes, gets the others. NULL: better look at all. */
+/* The head and the chunks of those clusters that speak for all, which may be what
+ * inject_ahead() brought; *skip, which free() takes, gets the others. NULL: better look at all. */
 const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_launch *l,
 	struct inject_facts *f, uint32_t chunks, uint8_t **skip, uint32_t *fetched);
 

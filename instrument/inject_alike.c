@@ -38,11 +38,13 @@ static void rehearse_digest(struct own *p)
 	void *digest[] = { &p->pool.at, &none, &p->list, &none, &p->digests, &none, &p->list, &p->list, &one };
 	void *sign[] = { &p->digests, &p->list, &p->list, &none, &d, &d, &p->facts };
 	void *gather[] = { &p->pool.at, &p->list, &p->digests, &p->stage };
+	void *first[] = { &p->pool.at, &none, &d, &d, &p->found, &p->ahead, &none };
 
 	cu.p_cuMemsetD8Async(p->list, 0, 64, p->side);
 	if (!fit_facts(p, 1024) || cu.p_cuLaunchKernel(p->digest, 1, 1, 1, 128, 1, 1, 0, p->side, digest, NULL)
 			|| cu.p_cuLaunchKernel(p->sign, 1, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
 			|| cu.p_cuLaunchKernel(p->gather, 1, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0, p->side, gather, NULL)
+			|| cu.p_cuLaunchKernel(p->first, 1, 1, 1, 128, 1, 1, 0, p->side, first, NULL)
 			|| cu.p_cuMemcpyDtoHAsync(p->pinned, p->stage, RECORD_CHUNK_BYTES, p->side)
 			|| cu.p_cuStreamSynchronize(p->side))
 		p->digest = NULL;
@@ -59,6 +61,9 @@ void own_make_digest(struct own *p, CUdevice device)
 			|| cu.p_cuModuleGetFunction(&p->digest, m, "consan_digest")
 			|| cu.p_cuModuleGetFunction(&p->sign, m, "consan_sign")
 			|| cu.p_cuModuleGetFunction(&p->gather, m, "consan_gather")
+			|| cu.p_cuModuleGetFunction(&p->first, m, "consan_first")
+			|| cu.p_cuMemAllocHost((void **)&p->ahead, sizeof *p->ahead)
+			|| cu.p_cuMemAlloc(&p->found, sizeof(uint32_t))
 			|| cu.p_cuMemAlloc(&p->digests, (size_t)p->pool.chunks * sizeof(struct record_digest))
 			|| cu.p_cuMemAlloc(&p->list, LIST_BYTES)
 			|| cu.p_cuMemAlloc(&p->stage, STAGE_BYTES))
@@ -107,30 +112,64 @@ void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launc
 	}
 }
 
-bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f)
+static bool ask_ahead(struct own *p, const struct gpu_launch *l)
+{
+	uint32_t cap = AHEAD_CHUNKS;
+	void *args[] = { &p->pool.at, &p->pool.chunks, (void *)l->grid, (void *)l->cluster, &p->found,
+		&p->ahead, &cap };
+
+	return !cu.p_cuMemsetD8Async(p->found, 0, sizeof(uint32_t), p->beside)
+		&& !cu.p_cuLaunchKernel(p->first, p->blocks, 1, 1, 128, 1, 1, 0, p->beside, args, NULL)
+		&& !cu.p_cuMemcpyDtoHAsync(&p->ahead->found, p->found, sizeof(uint32_t), p->beside);
+}
+
+static size_t bytes_of_facts(uint32_t nctas)
+{
+	return (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t));
+}
+
+bool inject_ask(const struct inject_pool *pool, const struct gpu_launch *l, bool ahead)
 {
 	struct own *p = own(pool);
 	const struct words *w = p->digest ? words_of(p, l->module) : NULL;
 	uint32_t nctas = ctas_of(l), cap = nctas ? room_for(nctas) : 0;
-	struct { uint32_t x, y, z; } grid = { l->grid[0], l->grid[1], l->grid[2] },
-		cluster = { l->cluster[0], l->cluster[1], l->cluster[2] };
-	size_t bytes = (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t));
-	CUdeviceptr many = p->facts + (size_t)nctas * sizeof(uint64_t);
+	size_t bytes = bytes_of_facts(nctas);
+	CUdeviceptr many;
 	void *digest[] = { &p->pool.at, &p->pool.chunks, w ? (void *)&w->at : NULL, w ? (void *)&w->n : NULL,
 		&p->digests, &nctas, &many, &p->list, &cap };
-	void *sign[] = { &p->digests, &many, &p->list, &cap, &grid, &cluster, &p->facts };
+	void *sign[] = { &p->digests, &many, &p->list, &cap, (void *)l->grid, (void *)l->cluster, &p->facts };
 
 	if (!w || !cap || RECORD_CHUNK_BYTES + bytes > STAGE_BYTES || !fit_facts(p, nctas))
 		return false;
 	many = p->facts + (size_t)nctas * sizeof(uint64_t);
-	if (cu.p_cuMemsetD8Async(many, 0, nctas * sizeof(uint32_t), p->side)
-			|| cu.p_cuLaunchKernel(p->digest, p->blocks, 1, 1, 128, 1, 1, 0, p->side, digest, NULL)
-			|| cu.p_cuLaunchKernel(p->sign, nctas, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
-			|| cu.p_cuMemcpyDtoHAsync(p->pinned, p->pool.at, RECORD_CHUNK_BYTES, p->side)
-			|| cu.p_cuMemcpyDtoHAsync(p->pinned + RECORD_CHUNK_BYTES, p->facts, bytes, p->side)
-			|| cu.p_cuStreamSynchronize(p->side))
+	p->looked_ahead = ahead && ask_ahead(p, l);
+	return !cu.p_cuMemsetD8Async(many, 0, nctas * sizeof(uint32_t), p->side)
+		&& !cu.p_cuLaunchKernel(p->digest, p->blocks, 1, 1, 128, 1, 1, 0, p->side, digest, NULL)
+		&& !cu.p_cuLaunchKernel(p->sign, nctas, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
+		&& !cu.p_cuMemcpyDtoHAsync(p->pinned, p->pool.at, RECORD_CHUNK_BYTES, p->side)
+		&& !cu.p_cuMemcpyDtoHAsync(p->pinned + RECORD_CHUNK_BYTES, p->facts, bytes, p->side);
+}
+
+const void *inject_ahead(const struct inject_pool *pool, uint32_t *chunks)
+{
+	struct own *p = own(pool);
+	const struct record_head *head = (const void *)p->ahead;
+
+	if (!p->looked_ahead || cu.p_cuStreamSynchronize(p->beside))
+		return NULL;
+	p->looked_ahead = p->ahead->found <= AHEAD_CHUNKS && !head->dropped;
+	*chunks = p->ahead->found;
+	return p->looked_ahead ? p->ahead : NULL;
+}
+
+bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f)
+{
+	const struct own *p = own(pool);
+	uint32_t nctas = ctas_of(l);
+
+	if (cu.p_cuStreamSynchronize(p->side))
 		return false;
-	*f = (struct inject_facts){ .head = (const void *)p->pinned, .room = cap };
+	*f = (struct inject_facts){ .head = (const void *)p->pinned, .room = room_for(nctas) };
 	f->signature = (const void *)(p->pinned + RECORD_CHUNK_BYTES);
 	f->many = (const void *)(f->signature + nctas);
 	return true;
@@ -190,12 +229,41 @@ static uint32_t places(const struct own *p, const struct gpu_launch *l, const st
 	return n;
 }
 
+static bool only_first(const struct gpu_launch *l, const uint8_t *skip)
+{
+	const uint32_t *size = l->cluster;
+	uint32_t n = ctas_of(l) / (size[0] * size[1] * size[2]), left = 0;
+
+	for (uint32_t k = 1; k < n; k++)
+		left += !skip[k];
+	return !left && !skip[0];
+}
+
+static const void *fetch_some(struct own *p, const struct gpu_launch *l, const struct inject_facts *f,
+	uint32_t chunks, uint8_t *skip, uint32_t *fetched)
+{
+	const void *some;
+	uint32_t *want;
+
+	if (!gpu_alike(l, f->signature, skip))
+		return NULL;
+	if (p->looked_ahead && only_first(l, skip)) {
+		*fetched = p->ahead->found;
+		return p->ahead;
+	}
+	want = base_alloc((chunks + 1) * sizeof *want);
+	*fetched = places(p, l, f, chunks, skip, want);
+	some = *fetched <= chunks / 2 ? gather(p, want, *fetched) : NULL;
+	free(want);
+	return some;
+}
+
 const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_launch *l,
 	struct inject_facts *f, uint32_t chunks, uint8_t **skip, uint32_t *fetched)
 {
 	struct own *p = own(pool);
-	uint32_t nctas = ctas_of(l), n, *want;
-	const void *some = NULL;
+	uint32_t nctas = ctas_of(l);
+	const void *some;
 	bool fit = true;
 
 	for (uint32_t k = 0; k < nctas; k++)
@@ -203,13 +271,7 @@ const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_l
 	if (!fit && !sign_here(p, l, f, chunks))
 		return NULL;
 	*skip = base_alloc(nctas + 1);
-	want = base_alloc((chunks + 1) * sizeof *want);
-	if (gpu_alike(l, f->signature, *skip)) {
-		n = places(p, l, f, chunks, *skip, want);
-		some = n <= chunks / 2 ? gather(p, want, n) : NULL;
-		*fetched = n;
-	}
-	free(want);
+	some = fetch_some(p, l, f, chunks, *skip, fetched);
 	free(f->here);
 	if (some)
 		return some;

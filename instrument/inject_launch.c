@@ -189,44 +189,54 @@ static void *pack(const struct inject_launch *l)
 	return block;
 }
 
-struct whole { uint32_t chunks; const struct inject_launch *l; };
+/* facts: when the GPU had said which clusters are alike; copied: when their records
+ * were here, or the first one's. */
+struct times { double ran, facts, copied; };
+
+/* The records of a launch, for gpu_check()'s questions. */
+struct records {
+	const struct inject_launch *l;
+	const struct gpu_launch *g;
+	bool asked;                /* inject_ask() was */
+	uint32_t dropped, chunks;  /* all of the launch */
+	uint32_t fetched;          /* of these */
+	uint8_t *skip;             /* free()d with this */
+	struct times t;
+};
 
 static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
 {
-	const struct whole *w = user;
+	const struct records *r = user;
 
-	return inject_find_memory(w->l, addr, from, bytes);
+	return inject_find_memory(r->l, addr, from, bytes);
 }
 
 static bool find_map(void *user, uint64_t address, const void *param, void *bytes)
 {
-	const struct whole *w = user;
+	const struct records *r = user;
 
-	return inject_find_map(w ? w->l->context : NULL, address, param, bytes);
+	return inject_find_map(r ? r->l->context : NULL, address, param, bytes);
 }
 
 static const void *whole(void *user, uint32_t *chunks)
 {
-	struct whole *w = user;
+	const struct records *r = user;
 
-	*chunks = w->chunks;
-	return inject_fetch(w->l->pool, (size_t)(w->chunks + 1) * RECORD_CHUNK_BYTES);
+	*chunks = r->chunks;
+	return inject_fetch(r->l->pool, (size_t)(r->chunks + 1) * RECORD_CHUNK_BYTES);
 }
 
-/* facts: when the GPU had said which clusters are alike; copied: when their records
- * were here. */
-struct times { double ran, facts, copied; };
-
-static void say_times(const struct inject_launch *l, const struct times *t, const struct gpu_cost *cost,
-	uint32_t chunks, uint32_t fetched)
+static void say_times(const struct records *r, const struct gpu_cost *cost)
 {
+	const struct inject_launch *l = r->l;
+	const struct times *t = &r->t;
 	double end = inject_now();
 
 	if (gpu_times(inject_session()))
 		inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; digest %.3f ms), "
 			"check %.3f ms (%u clusters, %u threads each%s: %.3f ms), whole %.3f ms", l->kernel,
 			1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched), 1e3 * (t->copied - t->ran),
-			fetched * (RECORD_CHUNK_BYTES / 1024), chunks * (RECORD_CHUNK_BYTES / 1024),
+			r->fetched * (RECORD_CHUNK_BYTES / 1024), r->chunks * (RECORD_CHUNK_BYTES / 1024),
 			1e3 * (t->facts - t->ran), 1e3 * (end - t->copied), cost->clusters,
 			cost->threads ? cost->threads : 1, cost->again ? ", then again" : "", 1e3 * cost->check,
 			1e3 * (end - l->start));
@@ -265,64 +275,79 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 /* Few chunks are not worth the digest. */
 #define FEW_CHUNKS 64
 
-/* All records of a launch that is over, or those of the clusters that speak for
- * all. False: said why not. */
-static bool bring_home(const struct inject_launch *l, struct gpu_launch *g, struct whole *all,
-	uint8_t **skip, struct times *t)
+/* Records of all clusters, or of those that speak for all. */
+static bool bring_home(struct records *r, const void **pool, uint32_t *chunks)
 {
-	const struct inject_pool *pool = l->pool;
+	const struct inject_pool *from = r->l->pool;
 	const struct record_head *head;
 	struct inject_facts facts;
-	bool asked = g->ended && !gpu_each(inject_session()) && inject_facts(pool, g, &facts);
+	bool good = r->asked && inject_facts(from, r->g, &facts);
 
-	head = asked ? facts.head : inject_fetch(pool, RECORD_CHUNK_BYTES);
-	t->facts = inject_now();
-	if (!head) {
-		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
+	head = good ? facts.head : inject_fetch(from, RECORD_CHUNK_BYTES);
+	r->t.facts = inject_now();
+	if (!head)
 		return false;
-	}
-	g->dropped = head->dropped;
-	all->chunks = g->chunks = head->next - 1 < pool->chunks ? head->next - 1 : pool->chunks;
-	if (asked && g->chunks > FEW_CHUNKS && !g->dropped)
-		g->pool = inject_fetch_some(pool, g, &facts, g->chunks, skip, &g->chunks);
-	if (!g->pool)
-		g->pool = whole(all, &g->chunks);
-	if (!g->pool)
-		gpu_unchecked(inject_session(), l->kernel, l->queue, "no host memory for its records");
-	t->copied = inject_now();
-	return g->pool;
+	r->dropped = head->dropped;
+	r->chunks = r->fetched = head->next - 1 < from->chunks ? head->next - 1 : from->chunks;
+	*pool = NULL;
+	if (good && r->chunks > FEW_CHUNKS && !r->dropped)
+		*pool = inject_fetch_some(from, r->g, &facts, r->chunks, &r->skip, &r->fetched);
+	if (!*pool)
+		*pool = whole(r, &r->fetched);
+	*chunks = r->fetched;
+	return *pool;
+}
+
+static bool rest(void *user, const void **pool, uint32_t *chunks, const uint8_t **skip)
+{
+	struct records *r = user;
+	bool good = bring_home(r, pool, chunks);
+
+	*skip = r->skip;
+	return good;
 }
 
 static void check(const struct inject_launch *l, bool ended)
 {
-	struct whole all = { .l = l };
 	struct gpu_cost cost = { 0 };
-	struct gpu_launch g = { .ended = ended, .cost = &cost, .user = &all, .whole = whole };
-	struct times t = { .ran = inject_now() };
-	uint8_t *skip = NULL;
+	struct gpu_launch g = { .ended = ended, .cost = &cost, .whole = whole };
+	struct records r = { .l = l, .g = &g, .t = { .ran = inject_now() } };
+	bool good = true, ahead;
 	void *params = pack(l);
 
 	describe(l, &g);
+	g.user = &r;
 	g.params = params;
-	if (!bring_home(l, &g, &all, &skip, &t)) {
-		free(params);
-		return;
+	ahead = ended && gpu_looks_ahead(inject_session(), &g);
+	r.asked = ended && !gpu_each(inject_session()) && inject_ask(l->pool, &g, ahead);
+	if (r.asked && ahead)
+		g.pool = inject_ahead(l->pool, &g.chunks);
+	if (g.pool) {
+		g.rest = rest;
+	} else {
+		good = bring_home(&r, &g.pool, &g.chunks);
+		g.dropped = r.dropped;
+		g.skip = r.skip;
 	}
-	g.skip = skip;
-	gpu_check(inject_session(), &g);
-	if (ended)
-		inject_empty(l->pool, all.chunks + 1 + (g.dropped != 0));
-	say_times(l, &t, &cost, all.chunks, g.chunks);
+	r.t.copied = inject_now();
+	if (good)
+		gpu_check(inject_session(), &g);
+	else
+		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
+	if (good && ended) {
+		inject_empty(l->pool, r.chunks + 1 + (r.dropped != 0));
+		say_times(&r, &cost);
+	}
 	free(params);
-	free(skip);
+	free(r.skip);
 }
 
 /* The GPU stopped the kernel, and no call works any more: what it had recorded. */
 static void check_fault(const struct inject_launch *l, const char *error)
 {
 	char why[200];
-	struct whole all = { .l = l };
-	struct gpu_launch g = { .fault = why, .user = &all };
+	struct records r = { .l = l };
+	struct gpu_launch g = { .fault = why, .user = &r };
 	size_t bytes = 0;
 	const struct record_head *head = inject_rescue(l->pool, &bytes);
 	void *params;

@@ -4,6 +4,9 @@
 #define CONSAN_INSTRUMENT_INJECT_OWN_H
 
 #include "inject.h"
+#include "record.h"
+
+#define AHEAD_CHUNKS 2048u         /* 8 MiB */
 
 struct words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
 
@@ -21,7 +24,13 @@ struct own {
 	CUdeviceptr facts;         /* of each CTA: a signature, how many chunks */
 	uint32_t facts_for;        /* CTAs */
 	uint32_t blocks;           /* of consan_digest */
-	CUfunction digest, sign, gather;
+	CUdeviceptr found;         /* consan_first's count */
+	struct ahead {             /* what it brings: pinned; NULL: there is no such memory */
+		char chunk[AHEAD_CHUNKS + 1][RECORD_CHUNK_BYTES];
+		uint32_t found;
+	} *ahead;
+	bool looked_ahead;         /* ... of the launch at hand */
+	CUfunction digest, sign, gather, first;
 	VEC(struct words) words;
 };
 
