@@ -43,6 +43,10 @@ uint64_t record_global(const struct dcluster *c, const struct record *r, unsigne
 /* Lanes of `rest` that have the same value as its first. */
 uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t rest,
 	const struct ptx_operand *o);
+/* Where in shared memory all lanes of the record act, rank and offset: in the record
+ * or in `room`. */
+const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
+	const struct ptx_operand *o, uint32_t room[32]);
 /* Addresses without .cluster are this CTA's. */
 uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster);
 /* Addresses of e->lanes, as a base and a stride where they are such. */

@@ -113,26 +113,6 @@ static bool in_reach(const uint32_t at[32], uint32_t lanes)
 	return far < MOST_BYTES;
 }
 
-/* Of all lanes of the record. */
-static const uint32_t *addresses(struct dcluster *c, const struct record *r, const struct ptx_operand *o,
-	uint32_t room[32])
-{
-	const unsigned first = (unsigned)__builtin_ctz(r->lanes);
-	uint64_t value[32];
-
-	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && !r->affine)
-		return r->words;
-	if (c->job->info[r->site].plan.class == PLAN_ADDRESS) {
-		for (unsigned l = 0; l < 32; l++)
-			room[l] = r->base + (uint32_t)r->stride * (l - first);
-		return room;
-	}
-	record_values(c, r, o, r->lanes, value);
-	for (unsigned l = 0; l < 32; l++)
-		room[l] = r->lanes >> l & 1 ? (uint32_t)value[l] : 0;
-	return room;
-}
-
 static bool same_places(const struct pattern *p, const uint32_t at[32], uint32_t lanes)
 {
 	if (!p || p->lanes != lanes)
@@ -150,7 +130,7 @@ static const struct pattern *pattern_of(struct dcluster *c, uint32_t warp, const
 	const struct ptx_operand *o, uint32_t lanes)
 {
 	uint32_t room[32];
-	const uint32_t *at = addresses(c, r, o, room);
+	const uint32_t *at = record_shared(c, r, o, room);
 	struct pattern **p = &c->gather->pattern[key_of(r, at, lanes) % PATTERNS & ~1u];
 
 	if (same_places(p[0], at, lanes))

@@ -67,9 +67,8 @@ bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 	const uint32_t own = v.rank << 24, limit = v.bytes - bytes;
 	uint32_t odd = 0, bad = bytes > v.bytes, first = (uint32_t)__builtin_ctz(lanes);
 	uint32_t last = 31 - (uint32_t)__builtin_clz(lanes), a, b;
-	const uint32_t *at = r->words;
-	uint32_t copy[32];
-	uint64_t value[32];
+	uint32_t room[32];
+	const uint32_t *at;
 
 	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
 		a = r->base + (uint32_t)r->stride * (first - (uint32_t)__builtin_ctz(r->lanes));
@@ -77,12 +76,7 @@ bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 		return bad || a - own > limit || b - own > limit ||
 			((a | (first != last ? (uint32_t)r->stride : 0)) & (align - 1));
 	}
-	if (c->job->info[r->site].plan.class != PLAN_ADDRESS) {
-		record_values(c, r, o, lanes, value);
-		for EACH_LANE(l, lanes)
-			copy[l] = (uint32_t)value[l];
-		at = copy;
-	}
+	at = record_shared(c, r, o, room);
 	if (lanes == FULL) { /* made for the compiler to put into vectors */
 		for (unsigned l = 0; l < 32; l++) {
 			odd |= at[l];

@@ -123,24 +123,40 @@ void record_place(struct event *e, uint64_t at[32])
 	e->addr = at[first] - (uint64_t)(stride * (int)first);
 }
 
+const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
+	const struct ptx_operand *o, uint32_t room[32])
+{
+	const unsigned first = (unsigned)__builtin_ctz(r->lanes);
+	uint64_t value[32];
+
+	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && !r->affine)
+		return r->words;
+	if (c->job->info[r->site].plan.class == PLAN_ADDRESS) {
+		for (unsigned l = 0; l < 32; l++)
+			room[l] = r->base + (uint32_t)r->stride * (l - first);
+		return room;
+	}
+	record_values(c, r, o, r->lanes, value);
+	for (unsigned l = 0; l < 32; l++)
+		room[l] = r->lanes >> l & 1 ? (uint32_t)value[l] : 0;
+	return room;
+}
+
 void record_addresses(struct dcluster *c, struct event *e, const struct record *r,
 	const struct ptx_operand *o, uint64_t at[32])
 {
 	unsigned first = (unsigned)__builtin_ctz(r->lanes);
+	const uint32_t *words;
+	uint32_t room[32];
 
 	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
 		e->stride = r->stride;
 		e->addr = OFFSET(r->base) - (uint64_t)((int64_t)r->stride * (int)first);
 		return;
 	}
-	if (c->job->info[r->site].plan.class == PLAN_ADDRESS)
-		for (unsigned l = 0; l < 32; l++)
-			at[l] = OFFSET(r->words[l]);
-	else
-		record_values(c, r, o, e->lanes, at);
-	if (c->job->info[r->site].plan.class != PLAN_ADDRESS)
-		for EACH_LANE(l, e->lanes)
-			at[l] = OFFSET(at[l]);
+	words = record_shared(c, r, o, room);
+	for (unsigned l = 0; l < 32; l++)
+		at[l] = OFFSET(words[l]);
 	e->addr = at[__builtin_ctz(e->lanes)];
 	e->lane_addr = at;
 }
