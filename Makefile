@@ -20,7 +20,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 # ---- the rooms, in order of flow ----
 
-BASE = libconsan/base.c libconsan/site.c libconsan/event.c libconsan/refuse.c libconsan/options.c libconsan/demangle.c \
+BASE = libconsan/base.c libconsan/append.c libconsan/site.c libconsan/event.c libconsan/refuse.c libconsan/options.c libconsan/demangle.c \
 	libconsan/finding.c libconsan/history.c libconsan/recorder.c libconsan/recorder_tell.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
 	libconsan/crew.c libconsan/relay.c libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
 

@@ -1,26 +1,20 @@
 /* event_save: the writing half of event_io.h. */
+#include "append.h"
 #include "event_chunk.h"
 #include "event_code.h"
 #include "event_io.h"
 #include "site.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #define CHUNK_RAW (1u << 20) /* an EVENTS chunk is closed beyond this many bytes */
 #define LEVEL 1
 
 struct event_writer {
-	pthread_mutex_t lock;
-	int fd, error;
-	pid_t pid;
-	uint64_t session;
+	struct append out;
+	int error;              /* errno of the first write that failed: no other came after it */
 	VEC(uint64_t) written;  /* bitmap of the sites in the file */
 	struct saver *strong;   /* has strong accesses to global memory that are not in the file */
 };
@@ -39,40 +33,23 @@ struct saver {                  /* the sink of one cluster */
 	uint32_t last_site;
 };
 
-static uint64_t new_session(void)
-{
-	uint64_t n = 0;
-
-	if (getrandom(&n, sizeof n, 0) != sizeof n)
-		n = (uint64_t)getpid();
-	return n;
-}
-
 struct event_writer *event_writer_open(const char *path, struct err *e)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-	struct event_writer *w;
+	struct event_writer *w = base_alloc(sizeof *w);
 
-	if (fd < 0) {
-		err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	w = base_alloc(sizeof *w);
-	pthread_mutex_init(&w->lock, NULL);
-	w->fd = fd;
-	w->pid = getpid();
-	w->session = new_session();
-	return w;
+	if (append_open(&w->out, path, e))
+		return w;
+	free(w);
+	return NULL;
 }
 
 bool event_writer_close(struct event_writer *w, struct err *e)
 {
-	int error = w->error;
+	int error = append_close(&w->out);
 
-	if (close(w->fd) && !error)
-		error = errno;
+	if (w->error)
+		error = w->error;
 	vec_free(&w->written);
-	pthread_mutex_destroy(&w->lock);
 	free(w);
 	return !error || err_set(e, ERR_IO, 0, 0, "events not saved: %s", strerror(error));
 }
@@ -94,33 +71,24 @@ static unsigned char *pack(struct chunk_head *head, const struct text *payload)
 	return chunk;
 }
 
-/* Under the lock. One write, so that chunks of several processes do not mix. */
+/* Under the lock. */
 static void put_chunk(struct event_writer *w, struct chunk_head *head, unsigned char *chunk)
 {
 	size_t n = sizeof *head + head->packed;
 
-	head->session = w->session;
+	head->session = w->out.session;
 	head->sum = chunk_sum(*head, chunk + sizeof *head);
 	memcpy(chunk, head, sizeof *head);
-	for (size_t at = 0; at < n && !w->error;) {
-		ssize_t k = write(w->fd, chunk + at, n - at);
-
-		if (k < 0 && errno != EINTR)
-			w->error = errno;
-		else if (k > 0)
-			at += (size_t)k;
-	}
+	if (!w->error)
+		w->error = append_write(&w->out, chunk, n);
 	free(chunk);
 }
 
 /* Under the lock. A child after fork() starts anew in the same file. */
 static void check_fork(struct event_writer *w)
 {
-	if (w->pid == getpid())
-		return;
-	w->pid = getpid();
-	w->session = new_session();
-	w->written.n = 0;
+	if (append_forked(&w->out))
+		w->written.n = 0;
 }
 
 static bool mark_written(struct event_writer *w, uint32_t id)
@@ -216,7 +184,7 @@ static bool add_strong(struct saver *s, const struct event *e)
 	struct saver *other;
 	bool full;
 
-	pthread_mutex_lock(&w->lock);
+	pthread_mutex_lock(&w->out.lock);
 	other = w->strong;
 	if (other && other != s) {
 		pthread_mutex_lock(&other->lock);
@@ -227,7 +195,7 @@ static bool add_strong(struct saver *s, const struct event *e)
 	pthread_mutex_lock(&s->lock);
 	full = add(s, e);
 	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&w->out.lock);
 	return full;
 }
 
@@ -245,11 +213,11 @@ static void save(struct event_sink *sink, const struct event *e)
 		pthread_mutex_unlock(&s->lock);
 	}
 	if (full) {
-		pthread_mutex_lock(&s->w->lock);
+		pthread_mutex_lock(&s->w->out.lock);
 		pthread_mutex_lock(&s->lock);
 		flush(s, false);
 		pthread_mutex_unlock(&s->lock);
-		pthread_mutex_unlock(&s->w->lock);
+		pthread_mutex_unlock(&s->w->out.lock);
 	}
 	if (s->next)
 		s->next->event(s->next, e);
@@ -276,11 +244,11 @@ struct event_sink *event_writer_end(struct event_sink *sink)
 	struct saver *s = (struct saver *)sink;
 	struct event_sink *next = s->next;
 
-	pthread_mutex_lock(&s->w->lock);
+	pthread_mutex_lock(&s->w->out.lock);
 	pthread_mutex_lock(&s->lock);
 	flush(s, true);
 	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->w->lock);
+	pthread_mutex_unlock(&s->w->out.lock);
 	pthread_mutex_destroy(&s->lock);
 	text_free(&s->body);
 	vec_free(&s->sites);
@@ -319,10 +287,10 @@ void event_writer_launch(struct event_writer *w, const struct launch_info *l)
 		code_put(&body, l->symbols[i].bytes);
 	}
 	chunk = pack(&head, &body);
-	pthread_mutex_lock(&w->lock);
+	pthread_mutex_lock(&w->out.lock);
 	check_fork(w);
 	put_chunk(w, &head, chunk);
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&w->out.lock);
 	text_free(&body);
 }
 
@@ -337,8 +305,8 @@ void event_writer_launch_end(struct event_writer *w, const struct launch_info *l
 	code_put_string(&body, unchecked);
 	chunk = pack(&head, &body);
 	text_free(&body);
-	pthread_mutex_lock(&w->lock);
+	pthread_mutex_lock(&w->out.lock);
 	check_fork(w);
 	put_chunk(w, &head, chunk);
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&w->out.lock);
 }

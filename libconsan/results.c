@@ -1,96 +1,60 @@
 /* results: the record file, written by many and read and merged by one. */
 #include "results.h"
 
+#include "append.h"
 #include "history.h"
-
 #include "results_json.h"
 #include "site.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 /* ---- writing ---- */
 
 struct results_writer {
-	pthread_mutex_t lock;
-	int fd;
-	pid_t pid;
-	int64_t session; /* tells processes apart even after exec or fork */
+	struct append out;
 };
-
-static int64_t new_session(void)
-{
-	uint64_t n = 0;
-
-	if (getrandom(&n, sizeof n, 0) != sizeof n)
-		n = (uint64_t)getpid();
-	return (int64_t)(n >> 2);
-}
 
 struct results_writer *results_create(const char *path, struct err *e)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-	struct results_writer *w;
+	struct results_writer *w = base_alloc(sizeof *w);
 
-	if (fd < 0) {
-		err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	w = base_alloc(sizeof *w);
-	pthread_mutex_init(&w->lock, NULL);
-	w->fd = fd;
-	w->pid = getpid();
-	w->session = new_session();
-	return w;
+	if (append_open(&w->out, path, e))
+		return w;
+	free(w);
+	return NULL;
 }
 
 void results_close(struct results_writer *w)
 {
 	if (!w)
 		return;
-	close(w->fd);
-	pthread_mutex_destroy(&w->lock);
+	append_close(&w->out);
 	free(w);
 }
 
-/* Takes o over. The line goes out in one write, so that lines of several
- * processes do not mix. */
+/* Takes o over. If the disk is full, whoever reads finds the line cut. */
 static void put(struct results_writer *w, const char *type, json_t *o)
 {
 	char *line;
 	size_t n;
 
-	pthread_mutex_lock(&w->lock);
-	if (w->pid != getpid()) {
-		w->pid = getpid();
-		w->session = new_session();
-	}
+	pthread_mutex_lock(&w->out.lock);
+	append_forked(&w->out);
 	json_object_set_new(o, "consan", json_integer(RESULTS_VERSION));
 	json_object_set_new(o, "type", json_string(type));
-	json_object_set_new(o, "pid", json_integer(w->pid));
-	json_object_set_new(o, "session", json_integer(w->session));
+	json_object_set_new(o, "pid", json_integer(w->out.pid));
+	json_object_set_new(o, "session", json_integer((json_int_t)w->out.session));
 	line = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	if (!line)
 		base_die("a %s record cannot be encoded", type);
 	n = strlen(line);
 	line[n] = '\n'; /* in place of the NUL: the length is known */
-	for (size_t at = 0; at < n + 1;) {
-		ssize_t k = write(w->fd, line + at, n + 1 - at);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			break; /* the disk is full: whoever reads finds the line cut */
-		at += (size_t)k;
-	}
+	append_write(&w->out, line, n + 1);
 	free(line);
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&w->out.lock);
 }
 
 void results_process(struct results_writer *w, const char *program, const char *device)
