@@ -199,7 +199,7 @@ bool session_wants(struct consan *c, const char *kernel, const char *demangled)
 	return !o->launch_count || c->checked < o->launch_count;
 }
 
-static enum consan_status status_of(enum exec_status s)
+enum consan_status session_status(enum exec_status s)
 {
 	switch (s) {
 	case EXEC_OK: return CONSAN_OK;
@@ -474,7 +474,7 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 		fallback_try(c, l, packed ? packed : l->params, &config);
 	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
 
-	status = status_of(r.status);
+	status = session_status(r.status);
 	c->fault = r.fault;
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
 		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,

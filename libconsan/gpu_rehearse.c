@@ -61,19 +61,6 @@ static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *byt
 	return true;
 }
 
-static enum consan_status status_of(enum exec_status s)
-{
-	switch (s) {
-	case EXEC_OK: return CONSAN_OK;
-	case EXEC_FAULT: case EXEC_TRAP: return CONSAN_FAULT;
-	case EXEC_HANG: case EXEC_TIMEOUT: return CONSAN_HANG;
-	case EXEC_STOPPED: return CONSAN_STOPPED;
-	case EXEC_UNSUPPORTED: return CONSAN_UNCHECKED;
-	case EXEC_BAD_LAUNCH: return CONSAN_BAD_LAUNCH;
-	}
-	return CONSAN_BAD_LAUNCH;
-}
-
 /* Nothing is far away here: it is as if all clusters were unlike each other. */
 static bool rest(void *user, const void **pool, uint32_t *chunks, const uint8_t **skip)
 {
@@ -167,7 +154,7 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 	exec_mem_remove(pool);
 	munmap(pool, bytes);
 	c->fault = r.fault;
-	return status_of(r.status);
+	return session_status(r.status);
 }
 
 /* A module has one variable that says where to record: launches come by turns. */

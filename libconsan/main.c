@@ -31,25 +31,30 @@ struct replay_args {
 	const char *file;
 };
 
-static error_t replay_key(int key, char *arg, struct argp_state *state)
+int command_one_file(const char **file, int key, char *arg, struct argp_state *state)
 {
-	struct replay_args *a = state->input;
-
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->options;
-		return 0;
 	case ARGP_KEY_ARG:
-		if (a->file)
+		if (*file)
 			argp_error(state, "one file at a time");
-		a->file = arg;
+		*file = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->file)
+		if (!*file)
 			argp_error(state, "which file?");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
+}
+
+static error_t replay_key(int key, char *arg, struct argp_state *state)
+{
+	struct replay_args *a = state->input;
+
+	if (key != ARGP_KEY_INIT)
+		return command_one_file(&a->file, key, arg, state);
+	state->child_inputs[0] = &a->options;
+	return 0;
 }
 
 int command_replay(int argc, char **argv)

@@ -9,6 +9,9 @@ enum { EXIT_USAGE = 2 };
 
 /* Says what is wrong on stderr; EXIT_USAGE, to be returned. */
 int command_fail(const struct err *e);
+/* argp's parser of an argument that must be there once. */
+struct argp_state;
+int command_one_file(const char **file, int key, char *arg, struct argp_state *state);
 
 /* main() of each, with its own argv. */
 int command_dump(int argc, char **argv);

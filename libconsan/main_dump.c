@@ -18,21 +18,10 @@ static error_t dump_key(int key, char *arg, struct argp_state *state)
 {
 	struct dump_args *a = state->input;
 
-	switch (key) {
-	case 'g':
-		a->cfg = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->file)
-			argp_error(state, "one file at a time");
-		a->file = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->file)
-			argp_error(state, "which file?");
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+	if (key != 'g')
+		return command_one_file(&a->file, key, arg, state);
+	a->cfg = true;
+	return 0;
 }
 
 static void print_cfg(const struct ptx_func *f)

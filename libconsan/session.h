@@ -81,6 +81,7 @@ struct consan_kernel {
 /* ---- consan.c: what every way to run a launch needs ---- */
 /* May this launch be checked, by the filters? Counts it. */
 bool session_wants(struct consan *c, const char *kernel, const char *demangled);
+enum consan_status session_status(enum exec_status s);
 struct coverage *session_coverage(struct consan *c, const char *kernel);
 /* c->sorted anew; the caller holds the lock. */
 size_t session_sort(struct consan *c);
