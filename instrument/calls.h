@@ -1,6 +1,6 @@
 /* calls: the device functions of a module: which of them are handed their caller's
  * place among the records, and the text that hands it over. It knows names and
- * parentheses; what is recorded is plan.h's, what is printed rewrite.c's. */
+ * parentheses; what is recorded is plan.h's, what is printed statement.c's. */
 #ifndef CONSAN_INSTRUMENT_CALLS_H
 #define CONSAN_INSTRUMENT_CALLS_H
 

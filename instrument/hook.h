@@ -1,4 +1,4 @@
-/* hook: the PTX that writes one record; only rewrite.c asks for it. */
+/* hook: the PTX that writes one record; only rewrite.c and statement.c ask for it. */
 #ifndef CONSAN_INSTRUMENT_HOOK_H
 #define CONSAN_INSTRUMENT_HOOK_H
 

@@ -35,7 +35,7 @@ struct plan {
 	bool strays;               /* recorded before it, too, where value 0 lies in another CTA */
 	bool poll;                 /* a strong load */
 	bool stalls;               /* recorded before it, too, as a wait that has failed */
-	bool wgmma;                /* recorded with its group, see rewrite.c */
+	bool wgmma;                /* recorded with its group, see statement.c */
 	uint8_t rivals;            /* a store: words that it writes out of registers, which
 				      lanes of the same address compare (rivals.h) */
 	bool meets;                /* lanes meet and order no memory: several in a row

@@ -1,0 +1,417 @@
+/* statement: one statement of a function that records, with the hooks that stand around
+ * it: under its guard, around a call, behind a group of wgmma. What is recorded is
+ * plan.c's, how it is written hook.c's.
+ *
+ * Between wgmma.fence and wgmma.commit_group stands no code, or ptxas would
+ * serialise the group: operands are kept in registers and the whole group is
+ * recorded as one, after its commit. */
+#include "statement.h"
+
+#include <string.h>
+
+#include "entry.h"
+#include "hook.h"
+#include "operands.h"
+#include "rivals.h"
+
+static uint32_t add_site(struct writer *w, const struct ptx_insn *i, enum site_phase phase)
+{
+	struct rewrite_site s = { .func = w->f, .insn = i, .phase = (uint8_t)phase };
+
+	vec_push(&w->r->site, s);
+	return (uint32_t)w->r->site.n - 1;
+}
+
+/* All values of a plan into prefix<first> and on. */
+static void values(struct writer *w, const struct plan *p, const char *prefix, unsigned first)
+{
+	operands_values(&(struct operands){ &w->out, w->r, w->f }, p, prefix, first);
+}
+
+static void tile_address(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	operands_tile(&(struct operands){ &w->out, w->r, w->f }, i, p);
+}
+
+static void statement(struct writer *w, const struct ptx_insn *i)
+{
+	const char *text = w->f->module->text + i->text_at, *at;
+
+	at = w->r->polls && i->op == OP_mbarrier_try_wait && i->noperands == 3
+		? memmem(text, i->text_len, "try_wait", 8) : NULL;
+	if (at) {
+		text_printf(&w->out, "\t%.*stest_wait%.*s;\n", (int)(at - text), text,
+			(int)(i->text_len - 8 - (size_t)(at - text)), at + 8);
+		return;
+	}
+	text_printf(&w->out, "\t%.*s;\n", (int)i->text_len, w->f->module->text + i->text_at);
+}
+
+static void record(struct writer *w, const struct plan *p, uint32_t site)
+{
+	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
+		.prefix = "%cs_v", .sync = p->sync, .alike = p->test, .label = w->labels++,
+		.module = w->r->number, .rivals = p->rivals };
+
+	hook_record(&w->out, &h);
+	if (w->tests && p->sync && !p->test) /* then a wait that fails again says something new */
+		text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n");
+	if (w->polls && !p->poll) /* what was loaded before it counts no more */
+		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
+}
+
+static void skip_unless_guard(struct writer *w, const struct ptx_insn *i, const struct plan *p,
+	unsigned label)
+{
+	if (i->guard != PTX_NO_REG)
+		text_printf(&w->out, "\t@%s%s bra $CSE%u;\n", i->guard_negated ? "" : "!",
+			operand_name(w->f, i->guard), label);
+	if (p->generic)
+		text_printf(&w->out, "\t@!%%cs_g bra $CSE%u;\n", label);
+}
+
+/* A token, where its instruction is executed. */
+static void token(struct writer *w, const struct ptx_insn *i)
+{
+	struct plan p;
+
+	if (!plan_token_of(w->f, i, &p))
+		return;
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, plan_words(&p));
+	values(w, &p, "%cs_v", 0);
+	record(w, &p, add_site(w, i, PHASE_TOKEN));
+	text_printf(&w->out, "}\n");
+}
+
+/* A wait: success is recorded each time, failure once in a row. */
+static void after_test(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	unsigned label = w->labels++;
+	uint32_t yes = add_site(w, i, PHASE_AFTER), no = add_site(w, i, PHASE_FAILED);
+	struct plan quiet = *p;
+
+	skip_unless_guard(w, i, p, label);
+	text_printf(&w->out, "\t@!%s bra $CSF%u;\n", operand_name(w->f, i->operand[0].reg), label);
+	token(w, i);
+	record(w, p, yes);
+	text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n\tbra $CSE%u;\n$CSF%u:\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_failed, %u;\n\t@%%cs_q bra $CSE%u;\n", label, label, no, label);
+	quiet.sync = false;
+	token(w, i);
+	record(w, &quiet, no);
+	text_printf(&w->out, "\tmov.b32 %%cs_failed, %u;\n$CSE%u:\n", no, label);
+}
+
+/* A loop that waits for a value is recorded when it reads another one, or after
+ * anything else: then the same value may have been written again. */
+static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t site, unsigned label)
+{
+	const uint32_t reg = i->operand[0].reg;
+	unsigned bits = operand_bits(w->f, reg);
+	struct text *t = &w->out;
+
+	if (bits > 64)
+		return;
+	text_printf(t, "\t{ .reg .b32 %%cs_a; .reg .b64 %%cs_f;\n");
+	if (bits == 64)
+		text_printf(t, "\tmov.b64 %%cs_f, %s;\n", operand_name(w->f, reg));
+	else if (bits == 32)
+		text_printf(t, "\tmov.b32 %%cs_a, %s;\n\tcvt.u64.u32 %%cs_f, %%cs_a;\n", operand_name(w->f, reg));
+	else
+		text_printf(t, "\tcvt.u64.u16 %%cs_f, %s;\n", operand_name(w->f, reg));
+	text_printf(t, "\tadd.u32 %%cs_a, %%cs_v0, %u;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_a, %%cs_polled;\n"
+		"\tsetp.eq.and.u64 %%cs_q, %%cs_f, %%cs_seen, %%cs_q;\n"
+		"\tmov.b32 %%cs_polled, %%cs_a;\n\tmov.b64 %%cs_seen, %%cs_f;\n\t}\n"
+		"\t@%%cs_q bra $CSE%u;\n", site * 0x9e3779b1u, label);
+}
+
+/* The record of an instruction's global side, around what is recorded else:
+ * where it is comes first, as the statement may overwrite the address. */
+static void global_begin(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, plan_words(p));
+	values(w, p, "%cs_v", 0);
+	tile_address(w, i, p);
+}
+
+static void global_end(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	unsigned label = w->labels++;
+	uint32_t site = add_site(w, i, PHASE_GLOBAL);
+
+	skip_unless_guard(w, i, p, label);
+	if (p->poll)
+		skip_repeated(w, i, site, label);
+	record(w, p, site);
+	text_printf(&w->out, "$CSE%u:\n}\n", label);
+}
+
+/* Hardware need not come back from a wait for another CTA's mbarrier. */
+static void strayed(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	unsigned label = w->labels++;
+	struct plan quiet = *p;
+
+	text_printf(&w->out, "\tmov.u32 %%cs_t, %%cluster_ctarank;\n\tshr.u32 %%cs_u, %%cs_v0, 24;\n"
+		"\tsetp.ne.u32 %%cs_g, %%cs_t, %%cs_u;\n");
+	quiet.generic = true;
+	skip_unless_guard(w, i, &quiet, label);
+	quiet.sync = false;
+	record(w, &quiet, add_site(w, i, PHASE_STRAY));
+	text_printf(&w->out, "$CSE%u:\n", label);
+}
+
+static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	struct plan returned;
+	unsigned label;
+
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, plan_words(p) + p->rivals);
+	values(w, p, "%cs_v", 0);
+	tile_address(w, i, p);
+	if (p->rivals)
+		rivals_values(&w->out, w->f, i);
+	if (p->before || p->stalls) {
+		struct plan before = *p;
+
+		before.sync = p->before && p->sync;
+		label = w->labels++;
+		skip_unless_guard(w, i, p, label);
+		record(w, &before, add_site(w, i, p->before ? PHASE_BEFORE : PHASE_FAILED));
+		text_printf(&w->out, "$CSE%u:\n", label);
+	}
+	if (p->strays && w->r->module->sm >= 90)
+		strayed(w, i, p);
+	statement(w, i);
+	if (p->test) {
+		after_test(w, i, p);
+	} else if (plan_token_of(w->f, i, &returned)) {
+		label = w->labels++;
+		skip_unless_guard(w, i, p, label);
+		token(w, i);
+		text_printf(&w->out, "$CSE%u:\n", label);
+	} else if (p->after) {
+		uint32_t site = add_site(w, i, PHASE_AFTER);
+
+		label = w->labels++;
+		skip_unless_guard(w, i, p, label);
+		if (p->poll)
+			skip_repeated(w, i, site, label);
+		record(w, p, site);
+		text_printf(&w->out, "$CSE%u:\n", label);
+	}
+	text_printf(&w->out, "}\n");
+	w->info->recorded++;
+}
+
+/* A rank that is good leaves no record. */
+static void ranked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+{
+	const struct ptx_operand *rank = &i->operand[2];
+	struct plan bad = *p;
+	unsigned label = w->labels++;
+	struct text *t = &w->out;
+
+	text_printf(t, "{\n");
+	hook_registers(t, plan_words(p));
+	values(w, p, "%cs_v", 0);
+	text_printf(t, "\tmov.u32 %%cs_t, %%cluster_nctarank;\n\tmov.b32 %%cs_u, ");
+	if (rank->kind == PO_IMM)
+		text_printf(t, "%lld;\n", (long long)rank->imm);
+	else
+		text_printf(t, "%%cs_v%u;\n", plan_words(p) - 1);
+	text_printf(t, p->window ? "\tsetp.ge.or.u32 %%cs_g, %%cs_u, %%cs_t, !%%cs_g;\n"
+		: "\tsetp.ge.u32 %%cs_g, %%cs_u, %%cs_t;\n");
+	bad.generic = true;
+	skip_unless_guard(w, i, &bad, label);
+	record(w, p, add_site(w, i, PHASE_RANK));
+	text_printf(t, "$CSE%u:\n}\n", label);
+	statement(w, i);
+}
+
+/* Lanes that have just met meet again: the record of the first time says all. */
+static bool meets_again(struct writer *w, uint32_t at, const struct plan *p)
+{
+	const struct ptx_insn *i = &w->f->insn[at], *first;
+
+	if (!w->meeting || !p->meets || p->nvalues || i->guard != PTX_NO_REG ||
+			w->f->cfg->block_of[at] != w->meeting_block)
+		return false;
+	first = w->r->site.at[w->meeting].insn;
+	if (first->guard != PTX_NO_REG || plan_mask(first)->imm != plan_mask(i)->imm)
+		return false;
+	vec_push(&w->r->batch, i);
+	w->r->site.at[w->meeting].nbatch++;
+	w->group = (uint32_t)w->r->batch.n;
+	statement(w, i);
+	return true;
+}
+
+static void meeting(struct writer *w, uint32_t at, const struct plan *p)
+{
+	uint32_t site = (uint32_t)w->r->site.n;
+
+	hooked(w, &w->f->insn[at], p);
+	if (p->nvalues)
+		return;
+	w->r->site.at[site].batch = (uint32_t)w->r->batch.n;
+	w->meeting = site;
+	w->meeting_block = w->f->cfg->block_of[at];
+}
+
+void statement_mark(struct writer *w, const struct ptx_insn *i)
+{
+	struct plan nothing = { 0 };
+
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, 0);
+	record(w, &nothing, add_site(w, i, PHASE_MARK));
+	text_printf(&w->out, "}\n");
+	w->meeting = 0;
+}
+
+/* ---- groups of wgmma ---- */
+
+static bool commit_follows(const struct writer *w, uint32_t at)
+{
+	const struct ptx_cfg *c = w->f->cfg;
+	uint32_t end = c->block[c->block_of[at]].end;
+
+	for (uint32_t k = at; k < end; k++)
+		if (w->f->insn[k].op == OP_wgmma_commit_group)
+			return w->f->insn[k].guard == PTX_NO_REG;
+	return false;
+}
+
+static void end_group(struct writer *w, const struct ptx_insn *i)
+{
+	struct hook h = { .class = PLAN_UNIFORM, .words = w->words, .prefix = "%cs_w",
+		.label = w->labels++, .module = w->r->number };
+	struct rewrite_site *s;
+
+	h.site = add_site(w, i, PHASE_BATCH);
+	s = &w->r->site.at[h.site];
+	s->batch = w->group;
+	s->nbatch = (uint32_t)w->r->batch.n - w->group;
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, 0);
+	hook_record(&w->out, &h);
+	text_printf(&w->out, "}\n");
+	if (w->most_words < w->words)
+		w->most_words = w->words;
+	w->words = 0;
+	w->group = (uint32_t)w->r->batch.n;
+}
+
+/* A record has at most a chunk's units. */
+#define GROUP_WORDS 900
+
+static void grouped(struct writer *w, uint32_t at, const struct plan *p)
+{
+	const struct ptx_insn *i = &w->f->insn[at];
+
+	values(w, p, "%cs_w", w->words);
+	w->words += plan_words(p);
+	vec_push(&w->r->batch, i);
+	statement(w, i);
+	w->info->recorded++;
+	if (i->op == OP_wgmma_commit_group || i->guard != PTX_NO_REG || w->words > GROUP_WORDS
+			|| !commit_follows(w, at))
+		end_group(w, i);
+}
+
+/* ---- calls ---- */
+
+/* Any function of this module has the parameter; of another's, nothing is known. */
+static void tell_foreign(struct writer *w, const struct ptx_insn *i)
+{
+	const struct ptx_module *m = w->r->module;
+	const char *target = operand_name(w->f, i->operand[0].reg), *with = "";
+	struct plan nothing = { 0 };
+	unsigned label = w->labels++;
+
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, 0);
+	skip_unless_guard(w, i, &nothing, label);
+	for (size_t k = 0; k < m->nfunc; k++) {
+		if (!w->calls->pointed[k])
+			continue;
+		text_printf(&w->out, "\tmov.b64 %%cs_e, %s;\n\tsetp.eq%s.u64 %%cs_q, %%cs_e, %s%s;\n",
+			m->func[k].name, with, target, *with ? ", %cs_q" : "");
+		with = ".or";
+	}
+	if (*with)
+		text_printf(&w->out, "\t@%%cs_q bra $CSE%u;\n", label);
+	record(w, &nothing, add_site(w, i, PHASE_FOREIGN));
+	text_printf(&w->out, "$CSE%u:\n}\n", label);
+}
+
+static void call(struct writer *w, const struct ptx_insn *i)
+{
+	if (!calls_carry(w->calls, i)) {
+		statement(w, i);
+		return;
+	}
+	w->meeting = 0;
+	if (w->group < w->r->batch.n)
+		end_group(w, w->r->batch.at[w->r->batch.n - 1]);
+	if (calls_indirect(i))
+		tell_foreign(w, i);
+	text_printf(&w->out, "{\n\t.param .b64 " CALLS_PLACE "_to;\n");
+	hook_lend(&w->out, w->polls);
+	text_printf(&w->out, "\tst.param.b64 [" CALLS_PLACE "_to], %%cs_at;\n");
+	calls_statement(&w->out, w->f, i, CALLS_PLACE "_to");
+	hook_regain(&w->out, w->polls);
+	text_printf(&w->out, w->polls ? "\tmov.b32 %%cs_polled, 0;\n}\n" : "}\n");
+}
+
+void statement_leave(struct writer *w)
+{
+	if (w->place == PLACE_GIVEN)
+		hook_lend(&w->out, w->polls);
+}
+
+/* ---- whichever it is ---- */
+
+/* By what it does others may be told to write a value again. */
+static void unrecorded(struct writer *w, const struct ptx_insn *i, bool global)
+{
+	statement(w, i);
+	if (w->polls && entry_acts(i) && !global)
+		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
+}
+
+void statement_write(struct writer *w, uint32_t at)
+{
+	const struct ptx_insn *i = &w->f->insn[at];
+	struct plan p, far, rank;
+	bool recorded = plan_of(w->f, i, &p), global = plan_global_of(w->f, i, &far);
+
+	if (recorded && meets_again(w, at, &p))
+		return;
+	global = global && w->r->global;
+	if (recorded || global)
+		w->meeting = 0;
+	if (global)
+		global_begin(w, i, &far);
+	if (global && far.before)
+		global_end(w, i, &far);
+	if (i->op == OP_call)
+		call(w, i);
+	else if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &rank))
+		ranked(w, i, &rank);
+	else if (!recorded)
+		unrecorded(w, i, global);
+	else if (p.wgmma)
+		grouped(w, at, &p);
+	else if (p.meets)
+		meeting(w, at, &p);
+	else
+		hooked(w, i, &p);
+	if (global && far.after)
+		global_end(w, i, &far);
+}
