@@ -82,7 +82,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_map_bits.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_inject.c tests/test_map_bits.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
 
 # ---- rules ----
 
@@ -388,6 +388,21 @@ $(BUILD)/tests/gpu/specimen: tests/gpu/specimen.c tests/specimen.c libconsan/bas
 $(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/side.c tests/specimen.c \
 		tests/judge.c) $(BUILD)/libconsan.a | $(BUILD)/tests/gpu/specimen
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+# a driver for machines without a GPU, and one that is too old
+$(BUILD)/tests/gpu/driver/libcuda.so.1: CFLAGS_DRIVER =
+$(BUILD)/tests/gpu/old/libcuda.so.1: CFLAGS_DRIVER = -DOLD
+$(BUILD)/tests/gpu/driver/libcuda.so.1 $(BUILD)/tests/gpu/old/libcuda.so.1: tests/gpu/driver.c
+	@mkdir -p $(@D)
+	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g -fPIC -shared -fvisibility=hidden $(WARN) $(CFLAGS_DRIVER) \
+		-isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include -Wl,-soname,libcuda.so.1 -o $@ $<
+$(BUILD)/tests/gpu/driven: tests/gpu/driven.c
+	@mkdir -p $(@D)
+	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g $(WARN) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/gpu/sm_90a.fatbin: tests/cuda/small.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -fatbin -gencode=arch=compute_90a,code=compute_90a -o $@ $<
+DRIVEN = $(addprefix $(BUILD)/tests/gpu/,driver/libcuda.so.1 old/libcuda.so.1 driven sm_90a.fatbin)
+$(BUILD)/tests/test_inject: | $(if $(CUPTI),$(DRIVEN)) $(BUILD)/consan-run
 $(BUILD)/tests/gpu/user: tests/gpu/user.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<

@@ -129,9 +129,11 @@ static void *open_cupti(void)
 		"/opt/*/*/lib/python*/site-packages/nvidia/*/lib/libcupti.so*",
 		"/usr/*/lib/python*/*-packages/nvidia/*/lib/libcupti.so*" };
 	const char *said = getenv("CONSAN_CUPTI");
-	void *lib = said && *said ? dlopen(said, RTLD_NOW) : NULL;
+	void *lib = NULL;
 	glob_t g;
 
+	if (said && *said)
+		return dlopen(said, RTLD_NOW);
 	for (size_t i = 0; !lib && i < ARRAY_SIZE(name); i++)
 		lib = dlopen(name[i], RTLD_NOW);
 	for (size_t i = 0; !lib && i < ARRAY_SIZE(pattern); i++) {
@@ -215,8 +217,10 @@ static void after_load(CUpti_CallbackId id, const CUpti_CallbackData *d)
 	if (!seen.ours)
 		return;
 	if (*r) {
-		inject_refused(seen.ours, *r);
+		const CUresult why = *r;
+
 		*r = load_again(id, d->functionParams);
+		inject_refused(why, *r);
 	} else {
 		if (id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData ||
 				id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile) /* it, too, comes first */
@@ -300,40 +304,6 @@ static void after_im2col(const cuTensorMapEncodeIm2col_params *p)
 		.swizzle = p->swizzle, .l2 = p->l2Promotion, .oob = p->oobFill };
 
 	inject_map(p->tensorMap, &a);
-}
-
-/* Device memory that the program gets and gives back. Not managed memory: behind it
- * there may be the host's own, which some GPUs reach as well. */
-static void on_memory(CUpti_CallbackId id, const void *params, bool enter, bool good)
-{
-	switch (id) {
-	case CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2:
-	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync:
-	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz:
-	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync:
-	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz: {
-		const cuMemAlloc_v2_params *p = params; /* they all begin like it */
-
-		if (good)
-			inject_allocated((uint64_t)*p->dptr, p->bytesize);
-		break;
-	}
-	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2: {
-		const cuMemAllocPitch_v2_params *p = params;
-
-		if (good)
-			inject_allocated((uint64_t)*p->dptr, *p->pPitch * p->Height);
-		break;
-	}
-	case CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2:
-	case CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync:
-	case CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz:
-		if (enter)
-			inject_freed((uint64_t)((const cuMemFree_v2_params *)params)->dptr);
-		break;
-	default:
-		break;
-	}
 }
 
 static void context_ended(CUpti_CallbackId id, const void *params)
@@ -453,7 +423,7 @@ static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
 		break;
 	}
 	default:
-		on_memory(id, d->functionParams, enter, good);
+		inject_memory(id, d->functionParams, enter ? NULL : d->functionReturnValue);
 		break;
 	}
 }
@@ -478,13 +448,16 @@ static const CUpti_CallbackId watched[] = {
 	CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress,
 };
 
-/* Only if accesses to global memory are recorded; then others are heard of, too. */
+/* inject_memory()'s; only if accesses to global memory are recorded, when others are heard
+ * of, too. */
 static const CUpti_CallbackId watched_memory[] = {
 	CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
 	CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz,
 	CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync,
 	CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz, CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,
 	CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync, CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz,
+	CUPTI_DRIVER_TRACE_CBID_cuMemGetAddressRange_v2, CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute,
+	CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttributes,
 };
 
 static bool handled(CUpti_CallbackId id)
@@ -530,21 +503,24 @@ static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 static bool subscribe(void)
 {
 	CUpti_SubscriberHandle handle;
-	const char *why = "?";
+	const char *why = "?", *said = getenv("CONSAN_CUPTI");
 	void *lib = open_cupti();
 	CUptiResult r;
 
 	if (!lib) {
-		inject_remark(REMARK_NOTE, "CUPTI (libcupti.so) was not found, so nothing is checked; it "
-			"comes with the CUDA Toolkit, $CONSAN_CUPTI may name it");
+		inject_remark(REMARK_NOTE, "CUPTI (libcupti.so) was not found%s%s, so nothing is checked; it "
+			"comes with the CUDA Toolkit, $CONSAN_CUPTI may name it", said && *said ? " at " : "",
+			said ? said : "");
 		return false;
 	}
 	cupti.subscribe = (__typeof__(cupti.subscribe))dlsym(lib, "cuptiSubscribe");
 	cupti.enable = (__typeof__(cupti.enable))dlsym(lib, "cuptiEnableCallback");
 	cupti.enable_all = (__typeof__(cupti.enable_all))dlsym(lib, "cuptiEnableDomain");
 	cupti.text = (__typeof__(cupti.text))dlsym(lib, "cuptiGetResultString");
-	if (!cupti.subscribe || !cupti.enable || !cupti.enable_all || !cupti.text)
+	if (!cupti.subscribe || !cupti.enable || !cupti.enable_all || !cupti.text) {
+		inject_remark(REMARK_NOTE, "CUPTI lacks what consan needs, so nothing is checked");
 		return false;
+	}
 	r = cupti.subscribe(&handle, callback, NULL);
 	if (r) {
 		cupti.text(r, &why);

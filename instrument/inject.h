@@ -17,7 +17,8 @@
 	CALL(cuDeviceGet) CALL(cuDriverGetVersion) CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) \
 	CALL(cuMemGetAddressRange) \
 	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) CALL(cuKernelGetFunction) \
-	CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemFree) \
+	CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemFree) CALL(cuMemAllocPitch) \
+	CALL(cuMemAllocAsync) CALL(cuMemAllocFromPoolAsync) \
 	CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) \
 	CALL(cuMemsetD8) CALL(cuMemsetD8Async) \
 	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \
@@ -52,8 +53,8 @@ const void *inject_image(const void *image, const char *what);
 int inject_file(const char *path);
 /* The instrumented module that this driver module is; NULL: none of ours. */
 struct gpu_module *inject_module(CUmodule m, CUdeviceptr *variable);
-/* The driver refused what inject_image() returned. */
-void inject_refused(const void *image, CUresult why);
+/* The driver refused what inject_image() returned; and what it said of the program's own. */
+void inject_refused(CUresult why, CUresult own);
 /* cuLibraryLoadData() made this of what inject_image() returned. */
 void inject_library(CUlibrary library);
 /* The driver loads a library when a kernel of it is first used, which a capture
@@ -72,8 +73,11 @@ void inject_map_before(const CUtensorMap *map);
 
 /* ---- inject_memory.c ---- */
 struct inject_launch;
-void inject_allocated(uint64_t at, uint64_t bytes);
-void inject_freed(uint64_t at);
+/* A call of the driver about memory, by its number in CUPTI and its parameters, before it
+ * (result: NULL) or after it: the program gets more than it asks for, and is told of no more. */
+void inject_memory(unsigned call, const void *params, CUresult *result);
+/* The device's memory is no more, of any context or of this one. */
+void inject_memory_ended(CUcontext context, CUdevice device);
 /* See decode_launch.memory. */
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from, uint64_t *bytes);
 

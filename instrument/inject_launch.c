@@ -427,6 +427,7 @@ void inject_context_ended(CUcontext context, CUdevice device)
 	pthread_mutex_lock(&lock);
 	inject_unloaded(NULL);
 	inject_drop_pools(context, device);
+	inject_memory_ended(context, device);
 	pthread_mutex_unlock(&lock);
 }
 

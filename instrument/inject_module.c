@@ -206,14 +206,13 @@ void inject_unloaded(CUlibrary library)
 	pthread_mutex_unlock(&images.lock);
 }
 
-void inject_refused(const void *text, CUresult why)
+void inject_refused(CUresult why, CUresult own)
 {
 	const char *name = "";
 
-	(void)text;
 	cu.p_cuGetErrorName(why, &name);
-	inject_remark(REMARK_BAD_MODULE, "the driver refused the instrumented PTX (%s); the module "
-		"runs as it is, unchecked", name);
+	inject_remark(REMARK_BAD_MODULE, "the driver refused the instrumented PTX (%s); %s", name, own
+		? "the driver refuses it as the program has it, too" : "the module runs as it is, unchecked");
 }
 
 struct gpu_module *inject_module(CUmodule driver, CUdeviceptr *variable)

@@ -208,6 +208,7 @@ static void absolute_suppressions(struct run *r)
 static bool set_environment(struct run *r)
 {
 	struct text words = { 0 }, path = { 0 };
+	const char *other;
 	char *lib = library_dir();
 
 	if (!lib)
@@ -217,6 +218,9 @@ static bool set_environment(struct run *r)
 		if (access(path.at, R_OK))
 			say("%s is not there: consan was built without CUPTI; nothing will be checked",
 				path.at);
+		other = getenv("CUDA_INJECTION64_PATH");
+		if (other && *other && strcmp(other, path.at))
+			say("CUDA_INJECTION64_PATH: %s is not loaded, as consan is in its place", other);
 		setenv("CUDA_INJECTION64_PATH", path.at, 1);
 	} else {
 		text_printf(&path, "%s/" LIBRARY, lib);

@@ -62,6 +62,11 @@ __global__ void turn_behind(int *out, bool wait)
 	out[at] = tile[N - 1 - t];
 }
 
+__global__ void shift(const int *in, int *out, int by)
+{
+	out[threadIdx.x] = in[threadIdx.x + by];
+}
+
 static int *in, *out, *flag;
 
 static int begin(int n)
@@ -253,6 +258,64 @@ static int file(bool library, unsigned clean)
 	return !good;
 }
 
+/* What begins there has so many bytes, as the driver says. */
+static bool has(void *at, size_t bytes)
+{
+	CUdeviceptr base;
+	size_t size[3];
+	CUpointer_attribute what[] = { CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE };
+	void *data[] = { &base, &size[2] };
+
+	return !DRIVER(cuMemGetAddressRange)(&base, &size[0], (CUdeviceptr)at + bytes / 2) &&
+		base == (CUdeviceptr)at &&
+		!DRIVER(cuPointerGetAttribute)(&size[1], what[1], (CUdeviceptr)at) &&
+		!DRIVER(cuPointerGetAttributes)(2, what, data, (CUdeviceptr)at + bytes - 1) &&
+		base == (CUdeviceptr)at && size[0] == bytes && size[1] == bytes && size[2] == bytes;
+}
+
+/* Allocations as the program asked for them, and a kernel that reads to their very end, or
+ * `past` it. A guard that does not fit is no reason to fail. */
+static int guard(int past, bool fill)
+{
+	const int n = 1000;
+	size_t pitch, rest, all;
+	cudaStream_t s;
+	int *at[3];
+	void *most;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaStreamCreate(&s));
+	GOOD(cudaMalloc(&at[0], n * sizeof(int)));
+	GOOD(cudaMallocAsync(&at[1], n * sizeof(int), s));
+	GOOD(cudaMallocPitch(&at[2], &pitch, n * sizeof(int), 3));
+	GOOD(cudaMemset(at[0], 0, n * sizeof(int)));
+	GOOD(cudaMemset(at[2], 0, 3 * pitch));
+	GOOD(cudaMemsetAsync(at[1], 0, n * sizeof(int), s));
+	if (!has(at[0], n * sizeof(int)) || !has(at[1], n * sizeof(int)) || !has(at[2], 3 * pitch)) {
+		printf("user: wrong sizes\n");
+		return 1;
+	}
+	for (int k = 0; k < 3; k++)
+		shift<<<1, N, 0, s>>>(at[k], out, (k < 2 ? n : (int)(3 * pitch / sizeof(int))) - N + past);
+	GOOD(cudaStreamSynchronize(s));
+	if (fill) {
+		const size_t unit = 2 << 20;
+
+		if (cudaMalloc(&most, (size_t)1 << 60) != cudaErrorMemoryAllocation)
+			return 1;
+		cudaGetLastError();
+		GOOD(cudaMemGetInfo(&rest, &all));
+		/* fragments at the end are not all to be had */
+		for (rest &= ~(unit - 1); rest && cudaMalloc(&most, rest); rest -= unit)
+			cudaGetLastError();
+		if (!has(most, rest))
+			return 1;
+	}
+	printf("user: right\n");
+	return 0;
+}
+
 /* Two GPUs in turn, from one thread, then from several. */
 static int devices()
 {
@@ -412,6 +475,9 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "file")) return file(false, 1);
 	if (!strcmp(mode, "file-race")) return file(false, 0);
 	if (!strcmp(mode, "library-file")) return file(true, 1);
+	if (!strcmp(mode, "guard")) return guard(0, false);
+	if (!strcmp(mode, "guard-past")) return guard(1, false);
+	if (!strcmp(mode, "guard-fill")) return guard(0, true);
 	if (!strcmp(mode, "devices")) return devices();
 	if (!strcmp(mode, "reset")) return reset(CLEAN);
 	if (!strcmp(mode, "fault-reset")) return reset(FAULT);
@@ -421,7 +487,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "unload-library")) return unload(true, 1);
 	if (!strcmp(mode, "unload-library-race")) return unload(true, 0);
 	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|dependent|"
-		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file|devices|reset|"
+		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file|devices|reset|guard|guard-past|guard-fill|"
 		"fault-reset|contexts|unload|unload-race|unload-library|unload-library-race\n");
 	return 2;
 }

@@ -33,6 +33,10 @@ static const struct {
 	{ "file", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
 	{ "file-race", true, false, 66, { "CS102", "1 of 1 kernel checked" } },
 	{ "library-file", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
+	/* what lies behind an allocation is nobody's */
+	{ "guard", true, true, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "guard-past", true, true, 66, { "CS903", "0 bytes past the end of an allocation of 4000 bytes" } },
+	{ "guard-fill", false, true, 0, { "user: right", "1 of 1 kernel checked" } },
 	/* contexts and modules that end, and whose handles others get */
 	{ "devices", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
 	{ "reset", true, false, 0, { "user: right", "1 of 1 kernel checked" } },

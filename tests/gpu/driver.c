@@ -1,0 +1,736 @@
+/* driver: a libcuda.so.1 and a libcupti.so in one for machines without a GPU: it keeps books of
+ * contexts, modules and memory and calls CUPTI's callbacks around the calls of a program, as the
+ * real ones do, so that what is injected (instrument/inject*.c) meets what real ones seldom do.
+ * Kernels do nothing. Handles are used again at once. Its surroundings say what is amiss:
+ * DRIVER_DEVICES, DRIVER_SM, DRIVER_MIB of memory, DRIVER_CUPTI: cuptiSubscribe()'s error,
+ * DRIVER_FAULT: of every kernel. Built with OLD, it lacks what consan needs. */
+#include <cuda.h>
+#include <cupti.h>
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifdef OLD
+#undef cuModuleGetGlobal
+#define cuModuleGetGlobal not_there_yet
+CUresult not_there_yet(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *name);
+#endif
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define API __attribute__((visibility("default")))
+
+struct CUctx_st { bool live, primary, dead; unsigned refs, depth; unsigned long long id; CUdevice device; };
+struct CUmod_st { char *text; struct CUctx_st *context; char bytes[4096]; };
+struct CUlib_st { char *text; struct CUmod_st *loaded[4]; };
+struct CUfunc_st { struct CUmod_st *module; struct CUlib_st *library; char name[64]; };
+struct CUstream_st { struct CUctx_st *context; };
+
+static struct CUctx_st context[4];
+static struct CUmod_st *module[64];
+static struct CUlib_st library[8];
+static struct block { char *at; size_t bytes; struct CUctx_st *context; } block[256]; /* context: NULL: the process's */
+static struct physical { int file; unsigned refs; size_t bytes; CUdeviceptr mapped; } physical[16];
+static unsigned long long last_id;
+static _Thread_local struct CUctx_st *stack[16];
+static _Thread_local unsigned depth = 1;
+
+static unsigned long long surroundings(const char *name, unsigned long long otherwise)
+{
+	const char *s = getenv(name);
+
+	return s && *s ? strtoull(s, NULL, 0) : otherwise;
+}
+
+#define CURRENT stack[depth - 1]
+#define STANDS(c) do { if (!(c) || !(c)->live) return CUDA_ERROR_INVALID_CONTEXT; \
+		if ((c)->dead) return CUDA_ERROR_ILLEGAL_ADDRESS; } while (0)
+
+/* ---- CUPTI ---- */
+
+static CUpti_CallbackFunc callback;
+static bool enabled[CUPTI_DRIVER_TRACE_CBID_SIZE];
+
+API CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *s, CUpti_CallbackFunc f, void *user)
+{
+	(void)s, (void)user;
+	callback = f;
+	return (CUptiResult)surroundings("DRIVER_CUPTI", 0); /* consan enables nothing, then */
+}
+
+API CUptiResult cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle s, CUpti_CallbackDomain d,
+	CUpti_CallbackId id)
+{
+	(void)s, (void)d;
+	enabled[id] = on;
+	return CUPTI_SUCCESS;
+}
+
+API CUptiResult cuptiEnableDomain(uint32_t on, CUpti_SubscriberHandle s, CUpti_CallbackDomain d)
+{
+	(void)s, (void)d;
+	memset(enabled, (int)on, sizeof enabled);
+	return CUPTI_SUCCESS;
+}
+
+API CUptiResult cuptiGetResultString(CUptiResult r, const char **text)
+{
+	(void)r;
+	*text = "CUPTI_ERROR_OF_A_TEST";
+	return CUPTI_SUCCESS;
+}
+
+static void tell(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, const void *params,
+	const char *symbol, CUresult *r)
+{
+	CUpti_CallbackData d = { .callbackSite = site, .functionName = name, .functionParams = params,
+		.functionReturnValue = r, .symbolName = symbol };
+
+	if (callback && enabled[id])
+		callback(NULL, CUPTI_CB_DOMAIN_DRIVER_API, id, &d);
+}
+
+/* Callbacks around `what`, which finds its arguments in a. */
+#define AROUND_OF(name, symbol, what, ...) do { \
+		name##_params a = { __VA_ARGS__ }; \
+		CUresult r = CUDA_SUCCESS; \
+		tell(CUPTI_API_ENTER, CUPTI_DRIVER_TRACE_CBID_##name, #name, &a, symbol, &r); \
+		r = what; \
+		tell(CUPTI_API_EXIT, CUPTI_DRIVER_TRACE_CBID_##name, #name, &a, symbol, &r); \
+		return r; \
+	} while (0)
+#define AROUND(name, what, ...) AROUND_OF(name, NULL, what, __VA_ARGS__)
+
+/* ---- devices and contexts ---- */
+
+API CUresult cuInit(unsigned flags)
+{
+	const char *path = getenv("CUDA_INJECTION64_PATH");
+	static bool done;
+	int (*begin)(void);
+	void *lib;
+
+	(void)flags;
+	if (!done && path && (lib = dlopen(path, RTLD_NOW)) &&
+			(begin = (int (*)(void))(intptr_t)dlsym(lib, "InitializeInjection")))
+		begin();
+	done = true;
+	return surroundings("DRIVER_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+API CUresult cuDriverGetVersion(int *v)
+{
+	*v = 13000;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceGet(CUdevice *d, int k)
+{
+	*d = k;
+	return k < (int)surroundings("DRIVER_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+API CUresult cuDeviceGetName(char *name, int n, CUdevice d)
+{
+	snprintf(name, (size_t)n, "no GPU %d", d);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
+{
+	const int sm = (int)surroundings("DRIVER_SM", 90);
+
+	(void)d;
+	*v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? sm / 10
+		: a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? sm % 10 : 4;
+	return CUDA_SUCCESS;
+}
+
+static struct CUctx_st *begin(CUdevice device, bool primary)
+{
+	for (size_t k = 0; k < COUNT(context); k++) {
+		if (context[k].live)
+			continue;
+		context[k] = (struct CUctx_st){ .live = true, .primary = primary, .refs = 1,
+			.id = ++last_id, .device = device };
+		return &context[k];
+	}
+	return NULL;
+}
+
+static void end(struct CUctx_st *c)
+{
+	for (size_t k = 0; k < COUNT(block); k++)
+		if (block[k].at && block[k].context == c) {
+			munmap(block[k].at, block[k].bytes);
+			block[k].at = NULL;
+		}
+	for (size_t k = 0; k < COUNT(module); k++)
+		if (module[k] && module[k]->context == c) {
+			free(module[k]->text);
+			module[k]->text = NULL;
+			module[k]->context = NULL;
+		}
+	c->live = false;
+}
+
+API CUresult cuCtxGetCurrent(CUcontext *c)
+{
+	*c = CURRENT;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxSetCurrent(CUcontext c)
+{
+	CURRENT = c;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxPushCurrent(CUcontext c)
+{
+	stack[depth++] = c;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxPopCurrent(CUcontext *c)
+{
+	if (depth == 1)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*c = stack[--depth];
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxGetDevice(CUdevice *d)
+{
+	STANDS(CURRENT);
+	*d = CURRENT->device;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxGetId(CUcontext c, unsigned long long *id)
+{
+	*id = c->id;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxCreate(CUcontext *c, CUctxCreateParams *p, unsigned flags, CUdevice d)
+{
+	(void)p, (void)flags;
+	*c = CURRENT = begin(d, false);
+	return *c ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+API CUresult cuCtxDestroy(CUcontext c)
+{
+	AROUND(cuCtxDestroy_v2, (end(a.ctx), CUDA_SUCCESS), c);
+}
+
+static struct CUctx_st *primary(CUdevice d)
+{
+	for (size_t k = 0; k < COUNT(context); k++)
+		if (context[k].live && context[k].primary && context[k].device == d)
+			return &context[k];
+	return NULL;
+}
+
+API CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
+{
+	struct CUctx_st *p = primary(d);
+
+	if (p)
+		p->refs++;
+	*c = p ? p : begin(d, true);
+	return CUDA_SUCCESS;
+}
+
+static CUresult release(CUdevice d)
+{
+	struct CUctx_st *p = primary(d);
+
+	if (p && !--p->refs)
+		end(p);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDevicePrimaryCtxRelease(CUdevice d)
+{
+	AROUND(cuDevicePrimaryCtxRelease_v2, release(a.dev), d);
+}
+
+API CUresult cuDevicePrimaryCtxReset(CUdevice d)
+{
+	AROUND(cuDevicePrimaryCtxReset_v2, (primary(a.dev) ? end(primary(a.dev)) : (void)0, CUDA_SUCCESS), d);
+}
+
+API CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active)
+{
+	*flags = 0;
+	*active = primary(d) != NULL;
+	return CUDA_SUCCESS;
+}
+
+/* ---- memory: the host's, which is not there before it is touched ---- */
+
+static size_t in_use(void)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < COUNT(block); k++)
+		n += block[k].at ? block[k].bytes : 0;
+	for (size_t k = 0; k < COUNT(physical); k++)
+		n += physical[k].refs ? physical[k].bytes : 0;
+	return n;
+}
+
+static size_t all(void)
+{
+	return surroundings("DRIVER_MIB", 4096) << 20;
+}
+
+static CUresult take(CUdeviceptr *at, size_t bytes, struct CUctx_st *c)
+{
+	size_t k = 0;
+	void *p;
+
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	while (k < COUNT(block) && block[k].at)
+		k++;
+	if (k == COUNT(block) || bytes > all() || in_use() > all() - bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	block[k] = (struct block){ p, bytes, c };
+	*at = (CUdeviceptr)(uintptr_t)p;
+	return CUDA_SUCCESS;
+}
+
+static struct block *holds(CUdeviceptr at)
+{
+	for (size_t k = 0; k < COUNT(block); k++)
+		if (block[k].at && at - (CUdeviceptr)(uintptr_t)block[k].at < block[k].bytes)
+			return &block[k];
+	return NULL;
+}
+
+static CUresult give_back(CUdeviceptr at)
+{
+	struct block *b = holds(at);
+
+	if (!b)
+		return CUDA_ERROR_INVALID_VALUE;
+	munmap(b->at, b->bytes);
+	b->at = NULL;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemGetInfo(size_t *rest, size_t *whole)
+{
+	*whole = all();
+	*rest = all() - in_use();
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
+{
+	STANDS(CURRENT);
+	AROUND(cuMemAlloc_v2, take(a.dptr, a.bytesize, CURRENT), at, bytes);
+}
+
+API CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream s)
+{
+	STANDS(CURRENT);
+	AROUND(cuMemAllocAsync, take(a.dptr, a.bytesize, CURRENT), at, bytes, s);
+}
+
+API CUresult cuMemAllocPitch(CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	STANDS(CURRENT);
+	*pitch = (width + 511) & ~(size_t)511;
+	AROUND(cuMemAllocPitch_v2, take(a.dptr, *pitch * a.Height, CURRENT), at, pitch, width, height, element);
+}
+
+API CUresult cuMemFree(CUdeviceptr at)
+{
+	AROUND(cuMemFree_v2, give_back(a.dptr), at);
+}
+
+API CUresult cuMemAllocHost(void **at, size_t bytes)
+{
+	*at = malloc(bytes);
+	return *at ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult range(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+	struct block *b = holds(at);
+
+	if (!b)
+		return CUDA_ERROR_NOT_FOUND;
+	*base = (CUdeviceptr)(uintptr_t)b->at;
+	*bytes = b->bytes;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+	AROUND(cuMemGetAddressRange_v2, range(a.pbase, a.psize, a.dptr), base, bytes, at);
+}
+
+static CUresult attribute(void *to, CUpointer_attribute what, CUdeviceptr at)
+{
+	CUdeviceptr base;
+	size_t bytes;
+	CUresult r = range(&base, &bytes, at);
+
+	if (!r)
+		*(uint64_t *)to = what == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? bytes : base;
+	return r;
+}
+
+API CUresult cuPointerGetAttribute(void *to, CUpointer_attribute what, CUdeviceptr at)
+{
+	AROUND(cuPointerGetAttribute, attribute(a.data, a.attribute, a.ptr), to, what, at);
+}
+
+/* Memory that is the process's: mapped, or held by its handle. */
+API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes, const CUmemAllocationProp *prop,
+	unsigned long long flags)
+{
+	size_t k = 0;
+
+	(void)prop, (void)flags;
+	while (k < COUNT(physical) && physical[k].refs)
+		k++;
+	if (k == COUNT(physical) || bytes > all() || in_use() > all() - bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	physical[k] = (struct physical){ memfd_create("driver", MFD_CLOEXEC), 1, bytes, 0 };
+	*h = k;
+	return ftruncate(physical[k].file, (off_t)bytes) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+static CUresult let_go(struct physical *p)
+{
+	if (!--p->refs)
+		close(p->file);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemRelease(CUmemGenericAllocationHandle h)
+{
+	return let_go(&physical[h]);
+}
+
+API CUresult cuMemExportToShareableHandle(void *file, CUmemGenericAllocationHandle h,
+	CUmemAllocationHandleType type, unsigned long long flags)
+{
+	(void)type, (void)flags;
+	*(int *)file = dup(physical[h].file);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t align, CUdeviceptr where,
+	unsigned long long flags)
+{
+	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)align, (void)where, (void)flags;
+	*at = (CUdeviceptr)(uintptr_t)p;
+	return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+API CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
+{
+	return munmap((void *)(uintptr_t)at, bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+API CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle h,
+	unsigned long long flags)
+{
+	(void)offset, (void)flags;
+	physical[h].refs++;
+	physical[h].mapped = at;
+	return mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+		physical[h].file, 0) == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+API CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+	for (size_t k = 0; k < COUNT(physical); k++)
+		if (physical[k].refs && physical[k].mapped == at && physical[k].bytes == bytes)
+			return let_go(&physical[k]);
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *d, size_t n)
+{
+	(void)at, (void)bytes, (void)d, (void)n;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copied(void *to, const void *from, size_t bytes)
+{
+	STANDS(CURRENT);
+	memcpy(to, from, bytes);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream s)
+{
+	(void)s;
+	return copied((void *)(uintptr_t)to, from, bytes);
+}
+
+API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream s)
+{
+	(void)s;
+	return copied(to, (const void *)(uintptr_t)from, bytes);
+}
+
+/* Much memory is only cleared when it is new, and is 0 then. */
+API CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t bytes)
+{
+	STANDS(CURRENT);
+	if (value || bytes < 16 << 20)
+		memset((void *)(uintptr_t)at, value, bytes);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream s)
+{
+	(void)s;
+	return cuMemsetD8(at, value, bytes);
+}
+
+/* ---- streams ---- */
+
+API CUresult cuStreamCreate(CUstream *s, unsigned flags)
+{
+	(void)flags;
+	STANDS(CURRENT);
+	*s = calloc(1, sizeof **s);
+	(*s)->context = CURRENT;
+	return CUDA_SUCCESS;
+}
+
+static struct CUctx_st *context_of(CUstream s)
+{
+	return (uintptr_t)s < 16 ? CURRENT : s->context;
+}
+
+API CUresult cuStreamGetCtx(CUstream s, CUcontext *c)
+{
+	*c = context_of(s);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamSynchronize(CUstream s)
+{
+	STANDS(context_of(s));
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamQuery(CUstream s)
+{
+	return cuStreamSynchronize(s);
+}
+
+API CUresult cuStreamGetId(CUstream s, unsigned long long *id)
+{
+	*id = (uintptr_t)s;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status)
+{
+	(void)s;
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return CUDA_SUCCESS;
+}
+
+/* ---- modules: a variable is there if its name is in the text ---- */
+
+static CUresult loaded(CUmodule *m, const char *text, struct CUctx_st *c)
+{
+	size_t k = 0;
+
+	STANDS(c);
+	if (surroundings("DRIVER_SM", 90) < 90)
+		return CUDA_ERROR_INVALID_PTX;
+	while (k < COUNT(module) && module[k] && module[k]->text)
+		k++;
+	if (k == COUNT(module))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!module[k])
+		module[k] = calloc(1, sizeof *module[k]);
+	*module[k] = (struct CUmod_st){ .text = strdup(text), .context = c };
+	*m = module[k];
+	return CUDA_SUCCESS;
+}
+
+static CUresult unloaded(CUmodule m)
+{
+	free(m->text);
+	m->text = NULL;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuModuleLoadData(CUmodule *m, const void *image)
+{
+	AROUND(cuModuleLoadData, loaded(a.module, a.image, CURRENT), m, image);
+}
+
+API CUresult cuModuleUnload(CUmodule m)
+{
+	AROUND(cuModuleUnload, unloaded(a.hmod), m);
+}
+
+static struct CUfunc_st *function(struct CUmod_st *m, struct CUlib_st *l, const char *name)
+{
+	struct CUfunc_st *f = calloc(1, sizeof *f);
+
+	*f = (struct CUfunc_st){ .module = m, .library = l };
+	snprintf(f->name, sizeof f->name, "%s", name);
+	return f;
+}
+
+API CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
+{
+	if (!strstr(m->text, name))
+		return CUDA_ERROR_NOT_FOUND;
+	*f = function(m, NULL, name);
+	return CUDA_SUCCESS;
+}
+
+/* Each kernel's variables lie elsewhere. */
+API CUresult cuModuleGetGlobal(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *name)
+{
+	const char *found = m->text ? strstr(m->text, name) : NULL;
+
+	if (!found)
+		return CUDA_ERROR_NOT_FOUND;
+	*at = (CUdeviceptr)(uintptr_t)(m->bytes + 16 * (strlen(m->text) % 64));
+	*bytes = 16;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *o, void **v, unsigned n,
+	CUlibraryOption *lo, void **lv, unsigned ln)
+{
+	size_t k = 0;
+
+	while (k < COUNT(library) && library[k].text)
+		k++;
+	if (k == COUNT(library))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	AROUND(cuLibraryLoadData, (library[k] = (struct CUlib_st){ .text = strdup(a.code) }, *a.library = &library[k],
+		CUDA_SUCCESS), l, code, o, v, n, lo, lv, ln);
+}
+
+static CUresult library_gone(struct CUlib_st *l)
+{
+	for (size_t k = 0; k < COUNT(context); k++)
+		if (context[k].live && l->loaded[k])
+			unloaded(l->loaded[k]);
+	free(l->text);
+	*l = (struct CUlib_st){ 0 };
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuLibraryUnload(CUlibrary l)
+{
+	AROUND(cuLibraryUnload, library_gone(a.library), l);
+}
+
+API CUresult cuLibraryGetKernel(CUkernel *k, CUlibrary l, const char *name)
+{
+	*k = (CUkernel)function(NULL, l, name);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuLibraryGetModule(CUmodule *m, CUlibrary l)
+{
+	struct CUmod_st **of = &l->loaded[CURRENT - context];
+
+	if (!l->text)
+		abort(); /* as a real one may */
+	if (!*of || (*of)->context != CURRENT)
+		if (loaded(of, l->text, CURRENT))
+			return CUDA_ERROR_INVALID_PTX;
+	*m = *of;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuKernelGetFunction(CUfunction *f, CUkernel k)
+{
+	const struct CUfunc_st *of = (const void *)k;
+	CUmodule m;
+
+	if (cuLibraryGetModule(&m, of->library))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*f = function(m, NULL, of->name);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuFuncGetModule(CUmodule *m, CUfunction f)
+{
+	*m = f->module;
+	return f->module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+API CUresult cuFuncGetName(const char **name, CUfunction f)
+{
+	*name = f->name;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuFuncGetAttribute(int *v, CUfunction_attribute what, CUfunction f)
+{
+	(void)what, (void)f;
+	*v = 32;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuGetErrorName(CUresult r, const char **name)
+{
+	*name = r == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR";
+	return CUDA_SUCCESS;
+}
+
+/* ---- launches ---- */
+
+/* As a kernel would find its pool: said of the program's, whose name has no "consan". */
+static CUresult run(CUfunction f, CUstream s)
+{
+	struct CUctx_st *c = context_of(s);
+	struct { uint64_t pool; uint32_t chunks, tickets; } p = { 0 };
+	CUfunction g = f;
+	CUdeviceptr at;
+	size_t bytes;
+
+	STANDS(c);
+	if (!strncmp(f->name, "consan_", 7))
+		return CUDA_SUCCESS;
+	if (!f->module) {
+		stack[depth++] = c;
+		cuKernelGetFunction(&g, (CUkernel)f);
+		depth--;
+	}
+	if (g->module->context == c && !cuModuleGetGlobal(&at, &bytes, g->module, "consan_gpu_"))
+		memcpy(&p, (void *)(uintptr_t)at, sizeof p);
+	printf("%s in context %d: %u MiB, %zu MiB in use\n", g->name, (int)(c - context), p.pool ? p.chunks >> 8 : 0,
+		in_use() >> 20);
+	fflush(stdout);
+	c->dead = surroundings("DRIVER_FAULT", 0);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+	unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
+{
+	AROUND_OF(cuLaunchKernel, f->name, run(a.f, a.hStream), f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
+}

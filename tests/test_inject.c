@@ -1,0 +1,146 @@
+/* inject: the library that --backend=gpu brings into a program, beside a driver of no GPU
+ * (tests/gpu/driver.c): contexts and modules that come and go, and surroundings that are not
+ * what they should be. The program runs on in each, and the report says what was not done. */
+#include "shell.h"
+
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* As `env` takes them; options of consan-run; the driver's folder; the program's arguments. */
+static int driven(const char *env, const char *options, const char *driver, const char *args)
+{
+	const char *dir = build_dir();
+
+	if (shell("test -e %s/libconsan-gpu.so", dir))
+		cr_skip_test("consan was built without CUPTI");
+	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/%s CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 "
+		"%s %s/consan-run --backend=gpu --no-source --print-level=info %s %s/tests/gpu/driven %s 2>&1",
+		dir, driver, dir, env, dir, options, dir, args);
+}
+
+static unsigned times(const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *at = output; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+/* Lines may be folded: any white space is a blank. */
+static bool says(const char *what)
+{
+	static char flat[sizeof output];
+	size_t n = 0;
+
+	for (const char *at = output; *at; at++)
+		if (!strchr(" \n", *at))
+			flat[n++] = *at;
+		else if (n && flat[n - 1] != ' ')
+			flat[n++] = ' ';
+	flat[n] = 0;
+	return strstr(flat, what);
+}
+
+#define SAYS(what) cr_expect(says(what), "no \"%s\" in:\n%s", what, output)
+#define RUNS(status, ...) cr_expect_eq(driven(__VA_ARGS__), status, "%s", output)
+
+/* Each context has one pool, that it keeps; the second of a device has a lesser one. */
+Test(inject, contexts, .timeout = 60)
+{
+	RUNS(0, "", "", "driver", "two");
+	cr_expect_eq(times("in context 0: 1023 MiB, 1466 MiB in use"), 3, "%s", output);
+	cr_expect_eq(times("in context 1: 181 MiB, 1466 MiB in use"), 4, "%s", output);
+	SAYS("7 7 7");
+	RUNS(0, "DRIVER_DEVICES=2", "", "driver", "two");
+	cr_expect_eq(times("in context 0: 1023 MiB, 2020 MiB in use"), 3, "%s", output);
+	cr_expect_eq(times("in context 1: 733 MiB, 2020 MiB in use"), 4, "%s", output);
+}
+
+/* What gets the handle of one that is no more is not taken for it, and nothing is lost. */
+Test(inject, handles_that_are_used_again, .timeout = 60)
+{
+	static const char *const mode[] = { "again", "reset", "release", "unload", "unload-library" };
+
+	for (size_t k = 0; k < sizeof mode / sizeof *mode; k++) {
+		RUNS(0, "", "", "driver", mode[k]);
+		cr_expect_eq(times("in context 0: 1023 MiB, 1156 MiB in use"), 4, "%s: %s", mode[k], output);
+		SAYS("1 of 1 kernel checked");
+	}
+}
+
+/* Behind an allocation there is a guard, of which the program is not told, and which is
+ * no reason to have less memory. */
+Test(inject, guards, .timeout = 60)
+{
+	static const char *const options[] = { "", "--gpu-global" };
+
+	for (size_t k = 0; k < 2; k++) {
+		RUNS(67, "", options[k], "driver", "sizes");
+		SAYS("plain: 4000 4000 async: 5000 5000 pitched: 3072 3072 nothing: 1, too much: 2");
+		cr_expect_eq(says("guards: yes"), k == 1);
+		SAYS("left: 0");
+	}
+}
+
+Test(inject, surroundings, .timeout = 60)
+{
+	char args[4096];
+
+	RUNS(67, "", "", "old", "one");
+	SAYS("the CUDA driver is too old for --backend=gpu, so nothing is checked");
+	RUNS(67, "DRIVER_CUPTI=39", "", "driver", "one");
+	SAYS("another tool in this process uses it, so nothing is checked");
+	RUNS(67, "CONSAN_CUPTI=/nowhere.so", "", "driver", "one");
+	SAYS("/nowhere.so");
+	SAYS("so nothing is checked");
+	RUNS(1, "DRIVER_DEVICES=0", "", "driver", "one");
+	SAYS("cuInit(0): error 100");
+	SAYS("no kernel was launched");
+	RUNS(0, "CUDA_INJECTION64_PATH=/other/tool.so", "", "driver", "one");
+	SAYS("/other/tool.so is not loaded");
+	SAYS("1 of 1 kernel checked");
+	/* PTX that the GPU is too old for */
+	RUNS(1, "DRIVER_SM=80", "", "driver", "one");
+	SAYS("error 218");
+	SAYS("the driver refuses it as the program has it, too");
+	snprintf(args, sizeof args, "container %s/tests/gpu/sm_90a.fatbin", build_dir());
+	RUNS(67, "DRIVER_SM=80", "", "driver", args);
+	SAYS("no PTX for sm_80 (it holds compute_90a)");
+	SAYS("loaded: 218");
+}
+
+Test(inject, little_memory, .timeout = 60)
+{
+	RUNS(0, "DRIVER_MIB=80", "", "driver", "one");
+	SAYS("records have 20 MiB of device memory, as there was no more");
+	SAYS("1 of 1 kernel checked");
+	RUNS(67, "DRIVER_MIB=20", "", "driver", "one");
+	SAYS("NOT CHECKED: no device memory for its records");
+	SAYS("waited: 0");
+	RUNS(0, "DRIVER_MIB=100", "--gpu-memory=4000", "driver", "one");
+	SAYS("as there was no more");
+	SAYS("1 of 1 kernel checked");
+}
+
+Test(inject, what_the_program_does, .timeout = 60)
+{
+	RUNS(67, "DRIVER_FAULT=1", "", "driver", "one");
+	SAYS("waited: 700");
+	SAYS("NOT CHECKED: the GPU reported CUDA_ERROR_ILLEGAL_ADDRESS in this launch, and its records "
+		"could not be saved");
+	/* a fork without exec: the child's launches are its own */
+	RUNS(0, "", "", "driver", "forks");
+	SAYS("child: 0");
+	SAYS("kernel 2 2 2");
+}
+
+/* No driver at all. */
+Test(inject, no_driver, .timeout = 60)
+{
+	cr_expect_eq(shell("unset BXFI_MAP; %s/consan-run --backend=gpu true 2>&1",
+		build_dir()), 67, "%s", output);
+	SAYS("/true never came to the CUDA driver, or there is none here");
+}
