@@ -376,7 +376,8 @@ $(BUILD)/tests/test_fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BU
 $(BUILD)/tests/test_mutants: | $(BUILD)/tests/mutants/mutants $(KERNELS:%=$(BUILD)/%) \
 		$(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
-$(BUILD)/tests/gpu/twins: $(BUILD)/tests/gpu/twins.o $(BUILD)/tests/gpu/side.o $(BUILD)/tests/found.o $(BUILD)/libconsan.a
+$(BUILD)/tests/gpu/twins: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/twins.c tests/gpu/schedules.c tests/gpu/side.c \
+		tests/found.c) $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 	@mkdir -p $(@D)
@@ -385,8 +386,8 @@ $(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/shell.h
 $(BUILD)/tests/gpu/specimen: tests/gpu/specimen.c tests/specimen.c libconsan/base.c tests/specimen.h libconsan/base.h
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -isystem $(CUDA_HOME)/include -o $@ $(filter %.c,$^) $(CUDA_LINK)
-$(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/side.c tests/specimen.c \
-		tests/judge.c) $(BUILD)/libconsan.a | $(BUILD)/tests/gpu/specimen
+$(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/schedules.c tests/gpu/side.c \
+		tests/specimen.c tests/judge.c tests/found.c) $(BUILD)/libconsan.a | $(BUILD)/tests/gpu/specimen
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 # a driver for machines without a GPU, and one that is too old
 $(BUILD)/tests/gpu/driver/libcuda.so.1: CFLAGS_DRIVER =

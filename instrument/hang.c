@@ -167,18 +167,32 @@ static const struct ptx_insn *next_wgmma(const struct rewrite_site *s)
 	return certain ? w.at : NULL;
 }
 
-/* A warp of its warpgroup has exited, and it came to a wgmma. */
+/* Some of its lanes wait for something, or all have exited: it is not on its way. */
+static bool stands(const struct dcluster *c, uint32_t warp)
+{
+	const struct dwarp *w = &c->warp[warp];
+	const struct record *seen = c->seen + 32 * (size_t)warp;
+	struct event e;
+	char buf[200];
+
+	for (unsigned k = 0; k < w->nseen; k++)
+		if (seen[k].lanes & ~w->gone && wait_of(c, warp, &seen[k], &e, buf))
+			return true;
+	return w->gone == w->all;
+}
+
+/* It came to a wgmma, to which a warp of its warpgroup does not come. */
 static bool lacks_group(const struct dcluster *c, uint32_t warp, const struct record *r, struct event *e)
 {
 	const uint32_t per = c->info.warps_per_cta, in = warp % per, first = warp - in % 4;
 	const struct rewrite *code = c->job->l->code;
 	const struct ptx_insn *i;
-	bool gone = false;
+	bool lacks = false;
 	size_t k;
 
 	for (uint32_t w = first; w < first + 4 && w < warp - in + per; w++)
-		gone |= c->warp[w].gone == c->warp[w].all;
-	if (!gone || !(i = next_wgmma(record_site(c, r->site))))
+		lacks |= w != warp && stands(c, w);
+	if (!lacks || !(i = next_wgmma(record_site(c, r->site))))
 		return false;
 	for (k = 0; k < code->batch.n && code->batch.at[k] != i; k++)
 		;

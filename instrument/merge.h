@@ -57,7 +57,7 @@ struct dwarp {
 	uint32_t all, gone;        /* lanes that exist; that have exited */
 	uint32_t at_bar, bar_site; /* lanes at a barrier, which some recorded here */
 	const struct ptx_insn *bar; /* through which they came */
-	bool diverged;             /* ... they did not all */
+	uint32_t other_bar;        /* 1 + where others of them did; 0: they did not */
 	uint32_t maxnreg;
 	uint32_t past;             /* 1 + the instruction of the last record */
 	/* lanes that came to an .aligned instruction of struct site_info, and those that

@@ -27,17 +27,21 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.mode = red ? EVB_RED : i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
 		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive ? EVB_ARRIVE : EVB_SYNC;
 	refused_bar(c, warp, r, (uint32_t)e.addr, e.count, e.mode == EVB_ARRIVE);
-	w->diverged = w->at_bar && (w->diverged || w->bar != i);
+	if (!w->at_bar)
+		w->other_bar = 0;
+	else if (w->bar != i)
+		w->other_bar = 1 + w->bar_site;
 	w->bar = i;
 	w->bar_site = r->site;
 	w->at_bar |= r->lanes;
 	if (w->at_bar != (w->all & ~w->gone))
 		return; /* its other lanes are on their way */
-	if (w->diverged && aligned(i)) {
+	if (w->other_bar && aligned(i)) {
 		struct event fault = record_event(c, warp, r->site, EV_FAULT, r->lanes);
 
 		fault.mode = EVX_BAR_DIVERGED;
 		fault.addr = e.addr;
+		fault.count = c->job->l->site[w->other_bar - 1];
 		fault.text = "the other lanes of the warp came through another instruction";
 		emit(c, &fault);
 	}

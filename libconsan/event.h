@@ -148,6 +148,11 @@ static inline uint64_t event_lane_addr(const struct event *e, unsigned lane)
 	return e->lane_addr ? e->lane_addr[lane]
 		: e->addr + (uint64_t)((int64_t)e->stride * (int)lane);
 }
+/* Is `count` another site? */
+static inline bool event_counts_site(const struct event *e)
+{
+	return e->kind == EV_USED || e->kind == EV_FAULT;
+}
 
 /* Where the events of one cluster go. */
 struct event_sink {

@@ -216,7 +216,7 @@ static bool read_events(struct read *r, const struct chunk_head *h, struct code_
 			break;
 		}
 		e.site = site_here(session, e.site);
-		if (e.kind == EV_USED)
+		if (event_counts_site(&e))
 			e.count = site_here(session, e.count);
 		k->events++;
 		r->stats->events++;

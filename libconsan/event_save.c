@@ -170,7 +170,7 @@ static bool add(struct saver *s, const struct event *e)
 		vec_push(&s->sites, e->site);
 		s->last_site = e->site;
 	}
-	if (e->kind == EV_USED)
+	if (event_counts_site(e))
 		vec_push(&s->sites, e->count);
 	event_encode(&s->body, s->past, e);
 	s->events++;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Of CS901 the read alone: only the cpu backend says where it is used. */
-static char *key_of(const json_t *finding)
+char *found_key(const json_t *finding)
 {
 	const json_t *sides = json_object_get(finding, "sides");
 	const char *rule = json_string_value(json_object_get(finding, "rule"));
@@ -23,6 +23,8 @@ static char *key_of(const json_t *finding)
 		for (size_t i = 0; i < json_array_size(places); i++)
 			text_printf(&t, "%s%lld", i ? "," : "", (long long)json_integer_value(
 				json_object_get(json_array_get(places, i), "line")));
+		if (!json_array_size(places) && site)
+			text_printf(&t, "ptx %lld", (long long)json_integer_value(json_object_get(site, "ptx_line")));
 		text_printf(&t, "|");
 	}
 	return t.at;
@@ -39,7 +41,7 @@ struct found found_of_report(const json_t *report)
 	struct found k = { 0 };
 
 	for (size_t i = 0; i < json_array_size(findings) && k.n < ARRAY_SIZE(k.at); i++)
-		k.at[k.n++] = key_of(json_array_get(findings, i));
+		k.at[k.n++] = found_key(json_array_get(findings, i));
 	qsort(k.at, k.n, sizeof *k.at, ascending);
 	return k;
 }
@@ -97,4 +99,9 @@ bool found_same_places(const char *a, const char *b)
 	first = strcspn(a, "|") + 1;
 	rest = strlen(a) - first;
 	return !strncmp(b, a + first, rest) && !strncmp(b + rest, a, first);
+}
+
+bool found_same(const char *a, const char *b)
+{
+	return !strncmp(a, b, strcspn(a, " ") + 1) && found_same_places(a, b);
 }

@@ -12,11 +12,15 @@ struct finding;
  * at which it is inlined. Ascending. */
 struct found { char *at[256]; size_t n; };
 
-struct found found_of_report(const json_t *report); /* lines of the source */
+struct found found_of_report(const json_t *report); /* lines of the source, or of the PTX */
+/* Of one finding of a report, to be freed */
+char *found_key(const json_t *finding);
 struct found found_of(const struct finding *const *f, size_t n); /* lines of the PTX */
 void found_drop(struct found *);
 bool found_has(const struct found *k, const char *key);
 /* Two of those: the same lines, whichever came first, whatever their rules. */
 bool found_same_places(const char *a, const char *b);
+/* ... and the same rule */
+bool found_same(const char *a, const char *b);
 
 #endif

@@ -12,10 +12,12 @@ void on_fault(struct cluster *c, const struct event *e)
 	struct finding *f;
 
 	c->cut = true;
-	f = report_new(c, rule, rule_severity(rule), e->site, 0);
+	f = report_new(c, rule, rule_severity(rule), e->site, e->count);
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, e->size ? "faulting access" : "refused");
+	if (e->count)
+		report_side(c, f, warp_of(c, e)->index, -1, e->count, "barrier of other lanes");
 	if (e->space == SP_SHARED)
 		report_memory(c, f, 0, e->peer, e->addr, e->size);
 	f->side[0].space = e->space;

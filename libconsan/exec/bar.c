@@ -141,7 +141,7 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	unsigned first = (unsigned)__builtin_ctz(lanes);
 	uint32_t id = r32(w, x->o[0])[first], count = r32(w, x->o[1])[first];
 	uint32_t here = lanes, yes;
-	bool elsewhere = false;
+	const struct xop *elsewhere = NULL; /* where others of its lanes wait */
 	struct refusal why;
 	enum step s;
 
@@ -156,7 +156,7 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	for (unsigned i = 0; i < w->nfrag; i++)
 		if (collects(w, &w->frag[i], id)) {
 			here |= w->frag[i].mask;
-			elsewhere = true;
+			elsewhere = &w->code[w->frag[i].pc];
 		}
 	if (here != (uint32_t)~w->dead)
 		return warp_wait_company(w, ~w->dead & ~here);
@@ -169,6 +169,7 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 
 		e.mode = EVX_BAR_DIVERGED;
 		e.addr = id;
+		e.count = elsewhere->site;
 		e.text = "the other lanes of the warp came through another instruction";
 		ex_emit(w->cluster, &e);
 	}

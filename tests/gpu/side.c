@@ -2,9 +2,10 @@
 #include "side.h"
 #include "../../libconsan/base.h"
 
+#include <getopt.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ struct side {
 	pthread_cond_t some_ended;
 };
 
-static void run(struct side_job *j)
+void side_run_one(struct side_job *j)
 {
 	struct text out = { 0 };
 	char part[4096];
@@ -43,7 +44,7 @@ static void *work(void *user)
 		const size_t i = s->next++;
 
 		pthread_mutex_unlock(&s->lock);
-		run(&s->job[i]);
+		side_run_one(&s->job[i]);
 		pthread_mutex_lock(&s->lock);
 		s->ended[i] = true;
 		pthread_cond_signal(&s->some_ended);
@@ -74,4 +75,76 @@ void side_run(struct side_job *job, size_t n, unsigned at_once,
 		pthread_join(thread[k], NULL);
 	free(thread);
 	free(s.ended);
+}
+
+/* ---- what the programs have in common ---- */
+
+static bool take(struct side_options *to, int argc, char **argv)
+{
+	static const struct option options[] = { { "sanitizer", no_argument, NULL, 's' },
+		{ "jobs", required_argument, NULL, 'j' }, { "log", required_argument, NULL, 'l' },
+		{ "seed", required_argument, NULL, 'd' }, { 0 } };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 's')
+			to->sanitizer = true;
+		else if (c == 'j')
+			to->at_once = (unsigned)strtoul(optarg, NULL, 0);
+		else if (c == 'd')
+			to->seed = optarg;
+		else if (c != 'l' || !(to->log = fopen(optarg, "w")))
+			return false;
+	}
+	argv += optind;
+	argc -= optind;
+	if (argc < 2 || argc > 4)
+		return false;
+	to->build = argv[0];
+	to->backend = argv[1];
+	to->gpu = !strcmp(to->backend, "gpu");
+	to->any_schedule = to->gpu || strcmp(to->seed, "0");
+	if (argc > 2)
+		to->filter = argv[2];
+	return argc < 4 || (sscanf(argv[3], "%u/%u", &to->part, &to->parts) == 2 && to->part &&
+		to->part <= to->parts);
+}
+
+bool side_options(struct side_options *to, int argc, char **argv)
+{
+	*to = (struct side_options){ .filter = "", .seed = "0", .part = 1, .parts = 1 };
+	if (take(to, argc, argv))
+		return true;
+	fprintf(stderr, "usage: %s [--sanitizer] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND "
+		"[FILTER [I/N]]\n", argv[0]);
+	return false;
+}
+
+static const struct { const char *word, *meaning; } outcome[] = {
+#define OUTCOME(id, word, meaning) { word, meaning },
+#include "outcome.def"
+#undef OUTCOME
+};
+
+const char *outcome_word(enum outcome o)
+{
+	return outcome[o].word;
+}
+
+void outcome_print(FILE *to, const unsigned count[OUTCOMES])
+{
+	const char *between = "";
+
+	for (unsigned o = 0; o < OUTCOMES; o++) {
+		if (!count[o] && o != GOOD && o != WRONG)
+			continue;
+		fprintf(to, "%s%u %s", between, count[o], outcome[o].meaning);
+		between = ", ";
+	}
+	fprintf(to, "\n");
+}
+
+int outcome_status(const unsigned count[OUTCOMES])
+{
+	return count[WRONG] || !(count[GOOD] + count[SCHEDULE]);
 }

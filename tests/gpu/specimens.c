@@ -1,15 +1,16 @@
 /* specimens: both twins of every specimen of tests/cases/ as CUDA programs, each in a process
  * of its own, side by side, under a backend that instruments; run where tests/cases/ is:
- *   specimens [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
+ *   specimens [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
  * FILTER: what the name, "race/cs102_plain", must contain; I/N: the I-th of N parts.
  * The correct twin must be silent, the racy one show its rules at their lines, or
- * rehearsed.def or unseen.def says why not. On a GPU, where nobody chooses the schedule,
- * another rule may name the bug first. stdout gets what is not as expected, FILE all of it,
- * with consan's own words. */
+ * rehearsed.def says why not. On a GPU, where nobody chooses the schedule, and in that of a
+ * seed, the racy one must show what it shows under --backend=cpu in some schedule
+ * (schedules.h), nothing included, or hang; unseen.def says what comes of the hardware. stdout gets what is not as expected,
+ * FILE all of it, with consan's own words. */
 #include "../judge.h"
+#include "schedules.h"
 #include "side.h"
 
-#include <getopt.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,18 +24,15 @@ static const struct { const char *specimen, *what, *why; } rehearsed[] = {
 #undef DIFFERS
 };
 
-static const struct { const char *specimen, *why; } unseen[] = {
+static const struct { const char *specimen, *why; } otherwise[] = {
 #define UNSEEN(rule, why)
-#define UNSEEN_SPECIMEN(specimen, why) { specimen, why },
+#define OTHERWISE(specimen, why) { specimen, why },
 #include "unseen.def"
 #undef UNSEEN
-#undef UNSEEN_SPECIMEN
+#undef OTHERWISE
 };
 
 static const char *const twin_name[] = { "racy", "fixed" };
-enum outcome { GOOD, OTHER, NOT_SEEN, NOT_RUN, WRONG, OUTCOMES };
-static const char *const outcome_name[] = { "ok", "other", "-", "none", "WRONG" };
-
 struct run {
 	struct specimen s;
 	char name[128];         /* "race/cs102_plain" */
@@ -43,9 +41,7 @@ struct run {
 };
 
 struct all {
-	const char *build, *backend;
-	bool gpu;
-	FILE *log; /* or NULL */
+	struct side_options o;
 	char dir[32];
 	struct { struct run *at; size_t n, cap; } run;
 	struct side_job *job; /* one for each run */
@@ -54,6 +50,7 @@ struct all {
 
 /* What a run left behind. */
 struct result {
+	json_t *report;
 	struct seen_list seen;
 	bool any, checked;      /* anything above a note; all launches were checked */
 	bool crashed;           /* the program, on the host */
@@ -64,13 +61,13 @@ struct result {
 /* ---- what there is to run ---- */
 
 /* What chooses a schedule is for the executor. */
-static void add_options(struct text *t, const struct all *a, const char *options)
+static void add_options(struct text *t, bool gpu, const char *options)
 {
 	char copy[sizeof ((struct specimen *)0)->options], *save, *word;
 
 	snprintf(copy, sizeof copy, "%s", options);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
-		if (!a->gpu || !strncmp(word, "knob=", 5))
+		if (!gpu || !strncmp(word, "knob=", 5))
 			text_printf(t, "--%s ", word);
 }
 
@@ -79,9 +76,11 @@ static char *command_of(const struct all *a, const struct run *r)
 	struct text t = { 0 };
 
 	text_printf(&t, "timeout 120 %s/consan-run --backend=%s --gpu-global --gpu-memory=256 --jobs=2 "
-		"--no-source --report=%s ", a->build, a->backend, r->report);
-	add_options(&t, a, r->s.options);
-	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->build, r->s.path,
+		"--no-source --report=%s ", a->o.build, a->o.backend, r->report);
+	add_options(&t, a->o.any_schedule, r->s.options);
+	if (a->o.any_schedule && !a->o.gpu)
+		text_printf(&t, "--seed=%s ", a->o.seed);
+	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->o.build, r->s.path,
 		twin_name[r->twin]);
 	return t.at;
 }
@@ -102,8 +101,7 @@ static void add_specimen(struct all *a, const char *path, const char *name, int 
 	}
 }
 
-/* Paths are g's. */
-static void list(struct all *a, const glob_t *g, const char *filter, unsigned part, unsigned parts)
+static void list(struct all *a, const glob_t *g)
 {
 	unsigned nth = 0;
 
@@ -113,7 +111,7 @@ static void list(struct all *a, const glob_t *g, const char *filter, unsigned pa
 		char stem[128];
 
 		snprintf(stem, sizeof stem, "%.*s", length, name);
-		if (strstr(stem, filter) && ++nth % parts == part % parts)
+		if (strstr(stem, a->o.filter) && ++nth % a->o.parts == a->o.part % a->o.parts)
 			add_specimen(a, g->gl_pathv[i], name, length);
 	}
 	a->job = base_alloc((a->run.n + 1) * sizeof *a->job);
@@ -145,7 +143,7 @@ static struct result result_of(const struct run *run, const struct side_job *job
 {
 	json_t *report = json_load_file(run->report, 0, NULL);
 	const char *said = strstr(job->output, "specimen: ");
-	struct result r = { .seen = seen_of_report(report) };
+	struct result r = { .report = report, .seen = seen_of_report(report) };
 
 	r.crashed = job->status == 128 + SIGSEGV;
 	take_coverage(&r, report);
@@ -154,7 +152,6 @@ static struct result result_of(const struct run *run, const struct side_job *job
 	if (said)
 		said += sizeof "specimen: " - 1;
 	snprintf(r.said, sizeof r.said, "%.*s", said ? (int)line_length(said) : 0, said ? said : "");
-	json_decref(report);
 	unlink(run->report);
 	return r;
 }
@@ -184,40 +181,65 @@ static const char *why_rehearsed(const struct run *run, const struct result *r)
 	return NULL;
 }
 
-static const char *why_unseen(const char *name)
+static const char *why_otherwise(const char *name)
 {
-	for (size_t k = 0; k < ARRAY_SIZE(unseen); k++)
-		if (!strcmp(unseen[k].specimen, name))
-			return unseen[k].why;
+	for (size_t k = 0; k < ARRAY_SIZE(otherwise); k++)
+		if (!strcmp(otherwise[k].specimen, name))
+			return otherwise[k].why;
 	return NULL;
+}
+
+/* On a GPU what is expected is not there, or not alone: does the cpu backend have a schedule
+ * that shows the same? */
+static enum outcome judge_schedules(const struct all *a, const struct run *run, const struct result *r,
+	struct text *why)
+{
+	const char *known = why_otherwise(run->name), *silent = NULL;
+	struct text before = { 0 }, after = { 0 };
+	struct shown shown;
+
+	text_printf(&before, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5 ", a->o.build);
+	add_options(&before, false, run->s.options);
+	text_printf(&after, "%s/tests/gpu/specimen %s racy", a->o.build, run->s.path);
+	shown = schedules_show(&(struct schedules){ before.at, after.at, a->dir }, r->report);
+	if (shown.words.n)
+		text_printf(why, "%s%s%s", shown.words.at, known ? ": " : "", known ? known : "");
+	else if (strstr(r->unchecked, "the GPU reported"))
+		text_printf(why, "the GPU stops at it, and says only that");
+	else if ((silent = schedules_silent(&(struct schedules){ before.at, after.at, a->dir })))
+		text_printf(why, "nothing, as under %s", silent);
+	text_free(&before);
+	text_free(&after);
+	text_free(&shown.words);
+	if (shown.all)
+		return SCHEDULE;
+	if (shown.hang)
+		return HANGS;
+	if (silent || strstr(r->unchecked, "the GPU reported"))
+		return NOT_SEEN;
+	return r->any ? OTHER : WRONG;
 }
 
 static enum outcome judge_found(const struct all *a, const struct run *run, const struct result *r,
 	struct text *why)
 {
 	struct text wrong = { 0 };
-	bool right = judge_racy(&run->s, &r->seen, true, &wrong);
+	const bool right = judge_racy(&run->s, &r->seen, true, &wrong);
 	const char *known = right ? NULL : why_rehearsed(run, r);
+	enum outcome o = right ? GOOD : known ? NOT_SEEN : WRONG;
 
-	if (!known && !right && a->gpu && !r->any)
-		known = why_unseen(run->name);
-	if (!known && !right && a->gpu && !r->any && strstr(r->unchecked, "the GPU reported"))
-		known = "the GPU stops at it, and says only that";
-	if (!right)
-		text_printf(why, "%s", known ? known : wrong.at);
-	text_free(&wrong);
 	if (right && !r->checked && !strstr(r->unchecked, "until then was checked")) {
 		text_printf(why, "not checked: %s", r->unchecked);
-		return WRONG;
+		o = WRONG;
+	} else if (known) {
+		text_printf(why, "%s", known);
+	} else if (!right && a->o.any_schedule && r->report) {
+		o = judge_schedules(a, run, r, why);
 	}
-	if (right || known)
-		return right ? GOOD : NOT_SEEN;
-	return a->gpu && r->any ? OTHER : WRONG;
-}
-
-static void nothing(void *user, size_t i)
-{
-	(void)user, (void)i;
+	if (!why->n && wrong.n)
+		text_printf(why, "%s", wrong.at);
+	text_free(&wrong);
+	return o;
 }
 
 #define TIMED_OUT 124 /* what timeout says */
@@ -229,10 +251,10 @@ static bool refused(const struct all *a, const struct run *run)
 	struct side_job job = { 0 };
 	bool yes;
 
-	text_printf(&t, "timeout 20 %s/tests/gpu/specimen %s %s", a->build, run->s.path,
+	text_printf(&t, "timeout 20 %s/tests/gpu/specimen %s %s", a->o.build, run->s.path,
 		twin_name[run->twin]);
 	job.command = t.at;
-	side_run(&job, 1, 1, nothing, NULL);
+	side_run_one(&job);
 	yes = strstr(job.output, "specimen: refused: ") ||
 		(job.status != TIMED_OUT && !strstr(job.output, "specimen: "));
 	free(job.output);
@@ -244,10 +266,10 @@ static enum outcome judge(const struct all *a, const struct run *run, const stru
 	struct text *why)
 {
 	if (r->crashed || !strncmp(r->said, "refused: ", 9)) {
-		const bool always = a->gpu && refused(a, run);
+		const bool always = a->o.gpu && refused(a, run);
 
 		text_printf(why, "%s%s", r->crashed ? "it crashes on the host" : r->said + 9,
-			always || !a->gpu ? "" : ", not so without consan");
+			always || !a->o.gpu ? "" : ", not so without consan");
 		return always ? NOT_RUN : WRONG;
 	}
 	if (run->twin == RACY)
@@ -270,7 +292,7 @@ static void one(void *user, size_t i)
 	struct text why = { 0 }, line = { 0 };
 	enum outcome o = judge(a, run, &r, &why);
 
-	text_printf(&line, "%-5s %-5s %-44s ", outcome_name[o], twin_name[run->twin],
+	text_printf(&line, "%-5s %-5s %-44s ", outcome_word(o), twin_name[run->twin],
 		run->name);
 	seen_print(&line, &r.seen);
 	if (why.n)
@@ -278,16 +300,17 @@ static void one(void *user, size_t i)
 	if (o != GOOD)
 		printf("%s\n", line.at);
 	fflush(stdout);
-	if (a->log)
-		fprintf(a->log, "%s\n", line.at);
-	if (a->log && o != GOOD)
-		fprintf(a->log, "$ %s\nexits with %d\n%s\n", job->command, job->status, job->output);
-	if (a->log)
-		fflush(a->log);
+	if (a->o.log)
+		fprintf(a->o.log, "%s\n", line.at);
+	if (a->o.log && o != GOOD)
+		fprintf(a->o.log, "$ %s\nexits with %d\n%s\n", job->command, job->status, job->output);
+	if (a->o.log)
+		fflush(a->o.log);
 	a->count[o]++;
 	text_free(&why);
 	text_free(&line);
 	seen_free(&r.seen);
+	json_decref(r.report);
 	free(run->s.text);
 	free(job->command);
 	free(job->output);
@@ -296,58 +319,36 @@ static void one(void *user, size_t i)
 /* What is said of a specimen is said of one that there is. */
 static void check_table(struct all *a)
 {
-	for (size_t k = 0; k < ARRAY_SIZE(unseen); k++) {
+	for (size_t k = 0; k < ARRAY_SIZE(otherwise); k++) {
 		char path[160];
 
-		snprintf(path, sizeof path, "tests/cases/%s.ptx", unseen[k].specimen);
+		snprintf(path, sizeof path, "tests/cases/%s.ptx", otherwise[k].specimen);
 		if (!access(path, R_OK))
 			continue;
-		printf("%-5s unseen.def: no %s\n", outcome_name[WRONG], path);
+		printf("%-5s unseen.def: no %s\n", outcome_word(WRONG), path);
 		a->count[WRONG]++;
 	}
 }
 
-static int usage(void)
-{
-	fprintf(stderr, "usage: specimens [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]\n");
-	return 2;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "jobs", required_argument, NULL, 'j' },
-		{ "log", required_argument, NULL, 'l' }, { 0 } };
 	struct all a = { .dir = "/tmp/consan-specimens-XXXXXX" };
-	unsigned at_once = 0, part = 1, parts = 1;
 	glob_t g;
-	int c;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'j')
-			at_once = (unsigned)strtoul(optarg, NULL, 0);
-		else if (c != 'l' || !(a.log = fopen(optarg, "w")))
-			return usage();
-	}
-	argv += optind;
-	argc -= optind;
-	if (argc < 2 || (argc > 3 && (sscanf(argv[3], "%u/%u", &part, &parts) != 2 || !part || part > parts)))
-		return usage();
-	a.build = argv[0];
-	a.backend = argv[1];
-	a.gpu = !strcmp(a.backend, "gpu");
+	if (!side_options(&a.o, argc, argv))
+		return 2;
 	if (glob(SPECIMENS, 0, NULL, &g) || !mkdtemp(a.dir))
-		return usage();
+		base_die("no specimens here, or no folder for reports");
 	check_table(&a);
-	list(&a, &g, argc > 2 ? argv[2] : "", part, parts);
-	side_run(a.job, a.run.n, at_once, one, &a);
-	printf("specimens: %zu runs: %u as expected, %u by another rule, %u not visible to this backend, "
-		"%u not run, %u wrong\n", a.run.n, a.count[GOOD], a.count[OTHER], a.count[NOT_SEEN],
-		a.count[NOT_RUN], a.count[WRONG]);
-	if (a.log)
-		fclose(a.log);
+	list(&a, &g);
+	side_run(a.job, a.run.n, a.o.at_once, one, &a);
+	printf("specimens: %zu runs: ", a.run.n);
+	outcome_print(stdout, a.count);
+	if (a.o.log)
+		fclose(a.o.log);
 	rmdir(a.dir);
 	globfree(&g);
 	free(a.job);
 	vec_free(&a.run);
-	return a.count[WRONG] || !a.count[GOOD];
+	return outcome_status(a.count);
 }

@@ -1,20 +1,17 @@
 /* twins: every bundled kernel and each of its planted bugs, side by side, under a backend
  * that instruments:
- *   twins [--sanitizer] [--jobs=N] BUILD BACKEND [PROGRAM [I/N]]
- * I/N: the I-th of N parts of its bugs. The bug's own rule must be reported, at lines at
- * which --backend=cpu reports it; the clean kernel must be silent and right. On a GPU, where
- * nobody chooses the schedule, another rule may name the bug first. --sanitizer runs
- * NVIDIA's racecheck and synccheck beside, for the table in the README. */
+ *   twins [--sanitizer] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
+ * FILTER: what "PROGRAM BUG" must contain; I/N: the I-th of N parts of a program's bugs. The
+ * bug's own rule must be reported, at lines at which --backend=cpu reports it; on a GPU,
+ * where nobody chooses the schedule, and in that of a seed, what is reported must be what
+ * the cpu backend reports of the bug in some schedule (schedules.h), or a hang. The clean
+ * kernel must be silent and right. --sanitizer runs NVIDIA's racecheck and synccheck beside, for the table in the
+ * README. FILE gets consan's own words on what is not as expected. */
 #include "../../libconsan/base.h"
 #include "../found.h"
 #include "../shell.h"
+#include "schedules.h"
 #include "side.h"
-
-#include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static const char *const program[] = {
 	"ring/ring", "hgemm/hgemm", "wgmma_gemm/wgmma_gemm", "attention/fa2_split_q",
@@ -25,24 +22,19 @@ static const char *const program[] = {
 
 static const struct { const char *rule, *why; } unseen[] = {
 #define UNSEEN(rule, why) { #rule, why },
-#define UNSEEN_SPECIMEN(specimen, why)
+#define OTHERWISE(program, why)
 #include "unseen.def"
 #undef UNSEEN
-#undef UNSEEN_SPECIMEN
+#undef OTHERWISE
 };
 
-enum outcome { GOOD, OTHER, NOT_SEEN, BAD, OUTCOMES };
-static const char *const outcome_name[] = { "ok", "other", "-", "BAD" };
-
-struct run { const char *program, *bug, *rule; };
+struct run { const char *program, *bug, *rule, *options; };
 
 /* Of each run: under both backends, then under the sanitizers. */
 enum { JOB_CPU, JOB_THERE, JOBS };
 
 struct all {
-	const char *build, *backend;
-	bool gpu, sanitizer;
-	unsigned part, parts;
+	struct side_options o;
 	struct { struct run *at; size_t n, cap; } run;
 	struct { struct side_job *at; size_t n, cap; } job; /* JOBS of each run, or two more */
 	char folder[32];           /* of their reports */
@@ -89,19 +81,23 @@ static void add(struct all *a, const char *name, const char *bug, const char *ru
 {
 	static const char *const tool[] = { "racecheck", "synccheck" };
 
-	const struct run r = { .program = name, .bug = bug, .rule = rule };
+	const struct run r = { .program = name, .bug = bug, .rule = rule, .options = options };
+	char both[128];
 
+	snprintf(both, sizeof both, "%s %s", name, *bug ? bug : "(none)");
+	if (!strstr(both, a->o.filter))
+		return;
 	vec_push(&a->run, r);
 	for (unsigned k = 0; k < JOBS; k++)
 		add_job(a, "%s timeout 120 %s/consan-run --backend=%s --no-source --print-level=info --timeout=2 %s "
-			"--report=%s/%zu.%u.json %s/kernels/%s %s %s%s 2>&1 </dev/null",
-			k == JOB_CPU && !*bug ? "true ||" : "", a->build, k == JOB_CPU ? "cpu" : a->backend,
-			strcmp(rule, "CS903") || k == JOB_CPU ? "" : "--gpu-global", a->folder, a->run.n - 1, k,
-			a->build, name, options, *bug ? "--bug=" : "", bug);
-	for (size_t k = 0; a->sanitizer && k < ARRAY_SIZE(tool); k++)
+			"--seed=%s --report=%s/%zu.%u.json %s/kernels/%s %s %s%s 2>&1 </dev/null",
+			k == JOB_CPU && !*bug ? "true ||" : "", a->o.build, k == JOB_CPU ? "cpu" : a->o.backend,
+			strcmp(rule, "CS903") || k == JOB_CPU ? "" : "--gpu-global", k == JOB_CPU ? "0" : a->o.seed, a->folder, a->run.n - 1, k,
+			a->o.build, name, options, *bug ? "--bug=" : "", bug);
+	for (size_t k = 0; a->o.sanitizer && k < ARRAY_SIZE(tool); k++)
 		add_job(a, "%s timeout 40 compute-sanitizer --tool=%s %s/kernels/%s %s --bug=%s 2>&1 </dev/null | "
 			"grep -E 'RACECHECK SUMMARY|ERROR SUMMARY' | tail -1", *bug ? "" : "true ||", tool[k],
-			a->build, name, options, bug);
+			a->o.build, name, options, bug);
 }
 
 static void add_program(struct all *a, const char *name)
@@ -109,10 +105,10 @@ static void add_program(struct all *a, const char *name)
 	char *list, *line, *save = NULL;
 	unsigned n = 1;
 
-	if (shell("%s/kernels/%s --list-bugs 2>/dev/null", a->build, name))
+	if (shell("%s/kernels/%s --list-bugs 2>/dev/null", a->o.build, name))
 		return; /* not built */
 	list = arena_strndup(&a->names, output, strlen(output));
-	if (a->part == 1)
+	if (a->o.part == 1)
 		add(a, name, "", "", "");
 	for (line = strtok_r(list, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		char *field[5] = { line };
@@ -122,7 +118,7 @@ static void add_program(struct all *a, const char *name)
 			if (field[k])
 				*field[k]++ = 0;
 		}
-		if (field[4] && field[1][0] && n++ % a->parts == a->part % a->parts)
+		if (field[4] && field[1][0] && n++ % a->o.parts == a->o.part % a->o.parts)
 			add(a, name, field[0], field[1], field[3]);
 	}
 }
@@ -136,70 +132,108 @@ static const char *sanitized(const char *said)
 	return strstr(said, " 0 hazards") || strstr(said, " 0 errors") ? "-" : "found";
 }
 
-static struct found found_by(const struct all *a, size_t run, unsigned job)
+/* The report of a run, or NULL. */
+static json_t *report_of(const struct all *a, size_t run, unsigned job)
 {
-	struct found none = { 0 }, f;
 	char path[64];
 	json_t *report;
 
 	snprintf(path, sizeof path, "%s/%zu.%u.json", a->folder, run, job);
 	report = json_load_file(path, 0, NULL);
 	unlink(path);
-	if (!report)
-		return none;
-	f = found_of_report(report);
-	json_decref(report);
-	return f;
+	return report;
 }
 
-/* Is something found at lines at which the CPU finds the bug? By its rule, or by any. */
-static bool same_lines(const struct found *cpu, const struct found *there, const char *rule, bool any)
+/* Is the rule reported at lines at which the CPU reports it? */
+static bool same_lines(const json_t *cpu, const json_t *there, const char *rule)
 {
+	struct found here = found_of_report(cpu), found = found_of_report(there);
 	const size_t n = strlen(rule);
+	bool same = false;
 
-	for (size_t i = 0; i < cpu->n; i++)
-		for (size_t k = 0; !strncmp(cpu->at[i], rule, n) && k < there->n; k++)
-			if ((any || !strncmp(there->at[k], rule, n)) && found_same_places(cpu->at[i], there->at[k]))
-				return true;
-	return false;
+	for (size_t i = 0; i < here.n; i++)
+		for (size_t k = 0; !strncmp(here.at[i], rule, n) && k < found.n; k++)
+			same |= found_same(here.at[i], found.at[k]);
+	found_drop(&here);
+	found_drop(&found);
+	return same;
+}
+
+/* Of a bug whose own rule is not there, on a GPU. why: for the caller to print */
+static enum outcome judge_schedules(const struct all *a, const struct run *r, const json_t *there,
+	struct text *why)
+{
+	struct text before = { 0 }, after = { 0 };
+	struct shown shown;
+
+	text_printf(&before, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5", a->o.build);
+	text_printf(&after, "%s/kernels/%s %s --bug=%s", a->o.build, r->program, r->options, r->bug);
+	shown = schedules_show(&(struct schedules){ before.at, after.at, a->folder }, there);
+	text_printf(why, "%s", shown.words.n ? shown.words.at : "nothing");
+	text_free(&shown.words);
+	text_free(&before);
+	text_free(&after);
+	if (shown.all)
+		return SCHEDULE;
+	return shown.hang ? HANGS : OTHER;
+}
+
+static enum outcome judge_bug(const struct all *a, size_t i, const char *said, bool any, struct text *why)
+{
+	const struct run *r = &a->run.at[i];
+	json_t *cpu = report_of(a, i, JOB_CPU), *there = report_of(a, i, JOB_THERE);
+	const char *known = why_unseen(r->rule);
+	enum outcome o = same_lines(cpu, there, r->rule) ? GOOD : WRONG;
+
+	if (o == WRONG && a->o.any_schedule && any)
+		o = judge_schedules(a, r, there, why);
+	json_decref(cpu);
+	json_decref(there);
+	if (o != WRONG || !a->o.gpu)
+		return o;
+	if (strstr(said, "the GPU reported"))
+		known = "the GPU stops at it, and says only that";
+	else if (strstr(said, "NOT CHECKED"))
+		known = "the kernel counts as not checked";
+	text_printf(why, "%s", known ? known : "");
+	return known ? NOT_SEEN : WRONG;
 }
 
 static void judge(struct all *a, size_t i, const struct side_job *job)
 {
 	const struct run *r = &a->run.at[i];
-	struct found cpu = found_by(a, i, JOB_CPU), there = found_by(a, i, JOB_THERE);
-	const char *said = job[JOB_THERE].output, *why = *r->bug && a->gpu ? why_unseen(r->rule) : NULL;
+	const char *said = job[JOB_THERE].output;
+	struct text why = { 0 };
 	char found[512];
 	enum outcome o;
-	bool right;
 
 	codes(found, sizeof found, said);
-	right = *r->bug ? same_lines(&cpu, &there, r->rule, false) : !found[0] && strstr(said, ": right");
-	if (*r->bug && a->gpu && strstr(said, "the GPU reported"))
-		why = "the GPU stops at it, and says only that";
-	else if (*r->bug && a->gpu && strstr(said, "NOT CHECKED"))
-		why = "the kernel counts as not checked";
-	o = right ? GOOD : *r->bug && found[0] && a->gpu ? OTHER : why ? NOT_SEEN : BAD;
-	printf("%-5s %-24s %-20s %-6s %s", outcome_name[o], r->program, *r->bug ? r->bug : "(none)",
+	if (*r->bug)
+		o = judge_bug(a, i, said, !strncmp(found, "CS", 2), &why);
+	else
+		o = !found[0] && strstr(said, ": right") ? GOOD : WRONG;
+	printf("%-5s %-24s %-20s %-6s %s", outcome_word(o), r->program, *r->bug ? r->bug : "(none)",
 		r->rule, found);
-	if (o == NOT_SEEN)
-		printf(" (%s)", why);
-	else if (*r->bug && !right)
-		printf(" (%s)", same_lines(&cpu, &there, r->rule, true) ? "the same lines" : "other lines");
-	if (a->sanitizer && *r->bug)
+	if (why.n)
+		printf(" (%s)", why.at);
+	if (a->o.sanitizer && *r->bug)
 		printf(" | racecheck %s | synccheck %s", sanitized(job[JOBS].output),
 			sanitized(job[JOBS + 1].output));
 	printf("\n");
 	fflush(stdout);
+	if (a->o.log && o != GOOD) {
+		fprintf(a->o.log, "%s %s %s\n$ %s\n%s\n", outcome_word(o), r->program, r->bug,
+			job[JOB_THERE].command, said);
+		fflush(a->o.log);
+	}
 	a->count[o]++;
-	found_drop(&cpu);
-	found_drop(&there);
+	text_free(&why);
 }
 
 static void done(void *user, size_t i)
 {
 	struct all *a = user;
-	const size_t each = a->sanitizer ? JOBS + 2 : JOBS;
+	const size_t each = a->o.sanitizer ? JOBS + 2 : JOBS;
 
 	if (i % each != each - 1)
 		return;
@@ -210,48 +244,24 @@ static void done(void *user, size_t i)
 	}
 }
 
-static int usage(void)
-{
-	fprintf(stderr, "usage: twins [--sanitizer] [--jobs=N] BUILD BACKEND [PROGRAM [I/N]]\n");
-	return 2;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "sanitizer", no_argument, NULL, 's' },
-		{ "jobs", required_argument, NULL, 'j' }, { 0 } };
-	struct all a = { .part = 1, .parts = 1 };
-	unsigned at_once = 0;
-	int c;
+	struct all a = { 0 };
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 's')
-			a.sanitizer = true;
-		else if (c == 'j')
-			at_once = (unsigned)strtoul(optarg, NULL, 0);
-		else
-			return usage();
-	}
-	argv += optind;
-	argc -= optind;
-	if (argc < 2 || (argc > 3 && (sscanf(argv[3], "%u/%u", &a.part, &a.parts) != 2 || !a.part ||
-			a.part > a.parts)))
-		return usage();
-	a.build = argv[0];
-	a.backend = argv[1];
-	a.gpu = !strcmp(a.backend, "gpu");
+	if (!side_options(&a.o, argc, argv))
+		return 2;
 	snprintf(a.folder, sizeof a.folder, "/tmp/consan-twins-XXXXXX");
 	if (!mkdtemp(a.folder))
 		base_die("no folder for reports");
 	for (size_t i = 0; i < ARRAY_SIZE(program); i++)
-		if (argc < 3 || strstr(program[i], argv[2]))
-			add_program(&a, program[i]);
-	side_run(a.job.at, a.job.n, at_once, done, &a);
-	printf("%u as expected, %u by another rule, %u not visible to this backend, %u wrong\n",
-		a.count[GOOD], a.count[OTHER], a.count[NOT_SEEN], a.count[BAD]);
+		add_program(&a, program[i]);
+	side_run(a.job.at, a.job.n, a.o.at_once, done, &a);
+	outcome_print(stdout, a.count);
 	rmdir(a.folder);
+	if (a.o.log)
+		fclose(a.o.log);
 	vec_free(&a.run);
 	vec_free(&a.job);
 	arena_free(&a.names);
-	return a.count[BAD] || !a.count[GOOD];
+	return outcome_status(a.count);
 }

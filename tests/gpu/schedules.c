@@ -1,0 +1,153 @@
+/* schedules: see schedules.h. */
+#include "schedules.h"
+#include "../found.h"
+#include "side.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROOM 256 /* findings of a run */
+
+/* The first is the schedule by default; the next ones are asked only if it does not show
+ * what is looked for. */
+static const struct { const char *options, *name; } batch[] = {
+	{ "", "" }, { "--explore=64", "" }, { "--async=early --explore=64", "--async=early" },
+};
+
+static const char *const silent[] = {
+	"--seed=0", "--seed=1", "--seed=2", "--seed=3", "--seed=4", "--seed=5", "--seed=6", "--seed=7",
+	"--seed=8", "--seed=9", "--seed=10", "--seed=11", "--seed=12", "--seed=13", "--seed=14",
+	"--async=early", "--async=early --seed=1", "--async=early --seed=2", "--async=early --seed=3",
+};
+
+static json_t *run(const struct schedules *s, const char *options)
+{
+	struct side_job job = { 0 };
+	struct text t = { 0 };
+	char path[128];
+	json_t *report;
+
+	snprintf(path, sizeof path, "%s/schedule.json", s->folder);
+	text_printf(&t, "%s %s --report=%s %s >/dev/null 2>&1 </dev/null", s->before, options, path, s->after);
+	job.command = t.at;
+	side_run_one(&job);
+	report = json_load_file(path, 0, NULL);
+	unlink(path);
+	free(job.output);
+	text_free(&t);
+	return report;
+}
+
+static bool compared(const json_t *finding)
+{
+	return strcmp(json_string_value(json_object_get(finding, "severity")), "note") &&
+		strcmp(json_string_value(json_object_get(finding, "rule")), "CS901");
+}
+
+/* Is it one of "a, b, c"? */
+static bool listed(const struct text *list, const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (const char *at = list->n ? list->at : NULL; at; at = strchr(at, ',') ? strchr(at, ',') + 2 : NULL)
+		if (!strncmp(at, name, n) && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
+/* The schedule in which a finding was seen first, in `to` once. */
+static void add_name(struct text *to, unsigned k, const json_t *finding)
+{
+	const long long seed = (long long)json_integer_value(json_object_get(finding, "seed"));
+	struct text name = { 0 };
+
+	text_printf(&name, "%s", batch[k].name);
+	if (seed)
+		text_printf(&name, "%s--seed=%lld", name.n ? " " : "", seed);
+	else if (!name.n)
+		text_printf(&name, "the default");
+	if (!listed(to, name.at))
+		text_printf(to, "%s%s", to->n ? ", " : "", name.at);
+	text_free(&name);
+}
+
+/* Of the n keys those that this report shows are freed and gone. */
+static void look_up(char **key, size_t n, unsigned k, const json_t *report, struct text *names)
+{
+	const json_t *findings = json_object_get(report, "findings"), *f;
+	size_t i;
+
+	json_array_foreach(findings, i, f) {
+		char *here = found_key(f);
+
+		for (size_t m = 0; m < n; m++) {
+			if (!key[m] || !found_same(key[m], here))
+				continue;
+			add_name(names, k, f);
+			free(key[m]);
+			key[m] = NULL;
+		}
+		free(here);
+	}
+}
+
+static bool left(char *const *key, size_t n)
+{
+	for (size_t m = 0; m < n; m++)
+		if (key[m])
+			return true;
+	return false;
+}
+
+struct shown schedules_show(const struct schedules *s, const json_t *there)
+{
+	const json_t *findings = json_object_get(there, "findings"), *f;
+	struct text names = { 0 };
+	struct shown shown = { 0 };
+	char *key[ROOM];
+	size_t i, n = 0;
+
+	json_array_foreach(findings, i, f)
+		if (n < ROOM && compared(f))
+			key[n++] = found_key(f);
+	for (unsigned k = 0; k < ARRAY_SIZE(batch) && left(key, n); k++) {
+		json_t *report = run(s, batch[k].options);
+
+		look_up(key, n, k, report, &names);
+		json_decref(report);
+	}
+	shown.all = names.n;
+	if (names.n)
+		text_printf(&shown.words, "as under %s", names.at);
+	for (size_t m = 0; m < n; m++) {
+		const bool hang = key[m] && !strncmp(key[m], "CS7", 3);
+
+		shown.hang |= hang;
+		if (key[m])
+			text_printf(&shown.words, "%sno schedule shows %s", shown.words.n ? ", " : "", key[m]);
+		if (key[m] && !hang)
+			shown.all = false;
+		free(key[m]);
+	}
+	text_free(&names);
+	return shown;
+}
+
+const char *schedules_silent(const struct schedules *s)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(silent); k++) {
+		json_t *report = run(s, silent[k]);
+		const json_t *findings = json_object_get(report, "findings"), *f;
+		bool any = !findings;
+		size_t i;
+
+		json_array_foreach(findings, i, f)
+			any |= strcmp(json_string_value(json_object_get(f, "severity")), "note") != 0;
+		json_decref(report);
+		if (!any)
+			return silent[k];
+	}
+	return NULL;
+}
