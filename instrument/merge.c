@@ -219,10 +219,12 @@ static void run_warp(struct dcluster *c, uint32_t index)
 	meet_without(c, index);
 }
 
-/* When the warp does what its next record says. A batch was recorded behind its end. */
+/* When the warp does what its next record says. A meeting of the warpgroup is as early as
+ * its first warp says, whose releases come after it; the others may record it after these:
+ * so each comes to it at once. */
 static uint64_t next_clock(const struct dcluster *c, const struct dwarp *w)
 {
-	return next_site(c, w)->phase == PHASE_BATCH ? w->clock : c->stream.at[w->current].clock;
+	return next_site(c, w)->meets ? w->clock : c->stream.at[w->current].clock;
 }
 
 static void run_one(struct dcluster *c, uint32_t index)

@@ -39,6 +39,28 @@ Test(instrument, twins, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/twins %s rehearse ring 1/4 2>&1", dir, dir), 0, "%s", output);
 }
 
+/* What the records of another schedule show, the cpu backend shows in some schedule: the
+ * other one of two unordered accesses first, nothing at all, a hang elsewhere; and a release
+ * that was recorded before others of the warpgroup had recorded the wait that it follows. */
+Test(instrument, schedules, .timeout = 300)
+{
+	static const struct { const char *run, *said; } other[] = {
+		{ "specimens --seed=1 %s rehearse race/cs121_operand_unordered", "CS120 55|48 (as under --seed=" },
+		{ "specimens --seed=1 %s rehearse tricky/flag_through_a_chain", "(nothing, as under --seed=" },
+		{ "specimens --seed=2 %s rehearse tricky/wgmma_stage_released_one_too_early", "2 as expected, 0 wrong" },
+		{ "twins --seed=3 %s rehearse turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
+	};
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < sizeof other / sizeof *other; k++) {
+		char run[160];
+
+		snprintf(run, sizeof run, other[k].run, dir);
+		cr_expect_eq(shell("%s/tests/gpu/%s 2>&1", dir, run), 0, "%s: %s", run, output);
+		cr_expect(strstr(output, other[k].said), "%s: %s", run, output);
+	}
+}
+
 /* Of the first finding all but how often it was seen. */
 static void first_finding(char *to, size_t room)
 {

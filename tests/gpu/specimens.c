@@ -213,11 +213,11 @@ static enum outcome judge_schedules(const struct all *a, const struct run *run, 
 	text_free(&shown.words);
 	if (shown.all)
 		return SCHEDULE;
-	if (shown.hang)
+	if (shown.hang && a->o.gpu)
 		return HANGS;
 	if (silent || strstr(r->unchecked, "the GPU reported"))
 		return NOT_SEEN;
-	return r->any ? OTHER : WRONG;
+	return r->any && a->o.gpu ? OTHER : WRONG;
 }
 
 static enum outcome judge_found(const struct all *a, const struct run *run, const struct result *r,

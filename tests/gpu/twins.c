@@ -175,7 +175,7 @@ static enum outcome judge_schedules(const struct all *a, const struct run *r, co
 	text_free(&after);
 	if (shown.all)
 		return SCHEDULE;
-	return shown.hang ? HANGS : OTHER;
+	return !a->o.gpu ? WRONG : shown.hang ? HANGS : OTHER;
 }
 
 static enum outcome judge_bug(const struct all *a, size_t i, const char *said, bool any, struct text *why)
@@ -189,7 +189,7 @@ static enum outcome judge_bug(const struct all *a, size_t i, const char *said, b
 		o = judge_schedules(a, r, there, why);
 	json_decref(cpu);
 	json_decref(there);
-	if (o != WRONG || !a->o.gpu)
+	if (o != WRONG || !a->o.gpu || why->n)
 		return o;
 	if (strstr(said, "the GPU reported"))
 		known = "the GPU stops at it, and says only that";
