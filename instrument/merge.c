@@ -114,6 +114,22 @@ static uint64_t key_ahead(struct dcluster *c, const struct dwarp *w)
 	return key;
 }
 
+/* In an exact order: when the warp goes on with what does not synchronise. Not later
+ * than what comes behind a meeting at which others of its warpgroup wait for it. */
+static uint64_t due(struct dcluster *c, const struct dwarp *w)
+{
+	const uint32_t per = c->info.warps_per_cta, index = (uint32_t)(w - c->warp), in = index % per;
+	uint64_t key = key_ahead(c, w);
+
+	for (uint32_t k = in - in % 4; c->nmet && k < per && k < in - in % 4 + 4; k++) {
+		const struct dwarp *other = &c->warp[index - in + k];
+
+		if (other->met && other->due < key)
+			key = other->due;
+	}
+	return key;
+}
+
 static void choose(struct dcluster *c, struct dwarp *w)
 {
 	uint64_t best = UINT64_MAX;
@@ -132,10 +148,30 @@ static void choose(struct dcluster *c, struct dwarp *w)
 	}
 	s = &c->stream.at[w->current];
 	info = &c->job->info[*s->next >> RECORD_SITE_SHIFT];
-	if (c->job->l->exact)
-		c->turn[w - c->warp] = key_ahead(c, w);
+	if (info->sync)
+		c->turn[w - c->warp] = c->job->l->tickets ? s->next[3] : s->clock;
 	else
-		c->turn[w - c->warp] = !info->sync ? 0 : c->job->l->tickets ? s->next[3] : s->clock;
+		c->turn[w - c->warp] = c->job->l->exact ? due(c, w) : 0;
+}
+
+/* A warp has come to a meeting. */
+static void await(struct dcluster *c, uint32_t index)
+{
+	const uint32_t per = c->info.warps_per_cta, in = index % per;
+	struct dwarp *w = &c->warp[index];
+
+	w->met = true;
+	c->nmet++;
+	c->turn[index] = NEVER;
+	if (!c->job->l->exact)
+		return;
+	w->due = key_ahead(c, w);
+	for (uint32_t k = in - in % 4; k < per && k < in - in % 4 + 4; k++) {
+		const uint32_t other = index - in + k;
+
+		if (c->turn[other] != NEVER)
+			choose(c, &c->warp[other]);
+	}
 }
 
 /* The warpgroup goes on if all of its warps that still run stand at the meeting. */
@@ -160,8 +196,9 @@ static void meet(struct dcluster *c, uint32_t warp, bool force)
 	for (uint32_t k = 0; k < 4 && k < n; k++) {
 		c->nmet -= c->warp[first + k].met;
 		c->warp[first + k].met = false;
-		choose(c, &c->warp[first + k]);
 	}
+	for (uint32_t k = 0; k < 4 && k < n; k++)
+		choose(c, &c->warp[first + k]);
 }
 
 static const struct site_info *next_site(const struct dcluster *c, const struct dwarp *w)
@@ -180,9 +217,7 @@ static bool run_record(struct dcluster *c, uint32_t index)
 	take(c, &c->stream.at[w->current], &r);
 	if (meets) {
 		w->held = r;
-		w->met = true;
-		c->turn[index] = NEVER;
-		c->nmet++;
+		await(c, index);
 		meet(c, index, false);
 		return false;
 	}

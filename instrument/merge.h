@@ -51,7 +51,8 @@ struct dwarp {
 	uint32_t first, nstreams;
 	uint32_t current;          /* stream with the next record */
 	uint64_t clock;            /* of the record before */
-	bool met;                  /* waits for its warpgroup */
+	bool met;                  /* waits for its warpgroup, */
+	uint64_t due;              /* ... in an exact order, with this key ahead */
 	bool over;
 	struct record held;        /* the record at which it waits */
 	uint32_t all, gone;        /* lanes that exist; that have exited */
