@@ -18,7 +18,7 @@
 	CALL(cuMemGetAddressRange) \
 	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) CALL(cuKernelGetFunction) \
 	CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemFree) CALL(cuMemAllocPitch) \
-	CALL(cuMemAllocAsync) CALL(cuMemAllocFromPoolAsync) \
+	CALL(cuMemAllocManaged) CALL(cuMemAllocAsync) CALL(cuMemAllocFromPoolAsync) \
 	CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) \
 	CALL(cuMemsetD8) CALL(cuMemsetD8Async) \
 	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \

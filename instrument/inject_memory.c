@@ -9,14 +9,15 @@
 
 #include "extents.h"
 
-struct of_context { CUcontext context; CUdevice device; struct extents at; };
+/* managed: memory behind which there may be the host's own, which some GPUs reach as well. */
+struct of_context { CUcontext context; CUdevice device; struct extents at, managed; };
 
 static struct {
 	pthread_mutex_t lock;
 	VEC(struct of_context) of;
 } memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void allocated(uint64_t at, uint64_t bytes)
+static void allocated(uint64_t at, uint64_t bytes, bool managed)
 {
 	struct of_context new = { 0 };
 	size_t k = 0;
@@ -29,15 +30,17 @@ static void allocated(uint64_t at, uint64_t bytes)
 		cu.p_cuCtxGetDevice(&new.device);
 		vec_push(&memory.of, new);
 	}
-	extents_add(&memory.of.at[k].at, at, bytes);
+	extents_add(managed ? &memory.of.at[k].managed : &memory.of.at[k].at, at, bytes);
 	pthread_mutex_unlock(&memory.lock);
 }
 
 static void freed(uint64_t at)
 {
 	pthread_mutex_lock(&memory.lock);
-	for (size_t k = 0; k < memory.of.n; k++)
+	for (size_t k = 0; k < memory.of.n; k++) {
 		extents_remove(&memory.of.at[k].at, at);
+		extents_remove(&memory.of.at[k].managed, at);
+	}
 	pthread_mutex_unlock(&memory.lock);
 }
 
@@ -46,21 +49,23 @@ void inject_memory_ended(CUcontext context, CUdevice device)
 	pthread_mutex_lock(&memory.lock);
 	for (size_t k = 0; k < memory.of.n; k++)
 		if (context ? memory.of.at[k].context == context : memory.of.at[k].device == device)
-			memory.of.at[k].at.list.n = 0;
+			memory.of.at[k].at.list.n = memory.of.at[k].managed.list.n = 0;
 	pthread_mutex_unlock(&memory.lock);
 }
 
-static bool below(uint64_t addr, struct extent *out)
+static bool below(uint64_t addr, struct extent *out, bool *managed)
 {
 	bool found = false;
 
 	pthread_mutex_lock(&memory.lock);
-	for (size_t k = 0; k < memory.of.n; k++) {
-		const struct extent *e = extents_below(&memory.of.at[k].at, addr);
+	for (size_t k = 0; k < 2 * memory.of.n; k++) {
+		const struct of_context *of = &memory.of.at[k / 2];
+		const struct extent *e = extents_below(k % 2 ? &of->managed : &of->at, addr);
 
 		if (!e || (found && e->at < out->at))
 			continue;
 		*out = *e;
+		*managed = k % 2;
 		found = true;
 	}
 	pthread_mutex_unlock(&memory.lock);
@@ -115,6 +120,10 @@ static void plain(unsigned call, cuMemAlloc_v2_params *p, CUresult *result)
 		case CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2:
 			*result = cu.p_cuMemAlloc(p->dptr, asked);
 			break;
+		case CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged:
+			*result = cu.p_cuMemAllocManaged(p->dptr, asked,
+				((const cuMemAllocManaged_params *)(const void *)p)->flags);
+			break;
 		case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync:
 		case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz:
 			*result = cu.p_cuMemAllocAsync(p->dptr, asked,
@@ -125,7 +134,7 @@ static void plain(unsigned call, cuMemAlloc_v2_params *p, CUresult *result)
 				own && !f->hStream ? CU_STREAM_PER_THREAD : f->hStream);
 		}
 	if (!*result)
-		allocated((uint64_t)*p->dptr, asked);
+		allocated((uint64_t)*p->dptr, asked, call == CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged);
 }
 
 static void pitched(cuMemAllocPitch_v2_params *p, CUresult *result)
@@ -141,7 +150,7 @@ static void pitched(cuMemAllocPitch_v2_params *p, CUresult *result)
 	if (*result == CUDA_ERROR_OUT_OF_MEMORY && padded != asked)
 		*result = cu.p_cuMemAllocPitch(p->dptr, p->pPitch, p->WidthInBytes, asked, p->ElementSizeBytes);
 	if (!*result)
-		allocated((uint64_t)*p->dptr, *p->pPitch * asked);
+		allocated((uint64_t)*p->dptr, *p->pPitch * asked, false);
 }
 
 /* What the driver says of what begins there is true, but for the guard: a row, at most,
@@ -156,8 +165,9 @@ static void tell_size(uint64_t addr, CUpointer_attribute what, void *size)
 	CUdeviceptr base = 0;
 	struct extent e;
 	size_t bytes = 0;
+	bool managed;
 
-	if (what == CU_POINTER_ATTRIBUTE_RANGE_SIZE && size && below(addr, &e) &&
+	if (what == CU_POINTER_ATTRIBUTE_RANGE_SIZE && size && below(addr, &e, &managed) &&
 			!cu.p_cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)addr) && same(&e, base, bytes))
 		*(size_t *)size = e.bytes;
 }
@@ -166,6 +176,7 @@ void inject_memory(unsigned call, const void *params, CUresult *result)
 {
 	switch (call) {
 	case CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2:
+	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged:
 	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync:
 	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz:
 	case CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync:
@@ -241,17 +252,22 @@ static bool is_variable(const struct inject_launch *l, uint64_t addr, struct ext
 	return false;
 }
 
+/* In a guard, where the driver knows what the program does not, an address is surely nobody's;
+ * beside it, only of memory that has no other kind behind it. */
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from, uint64_t *bytes)
 {
 	struct extent e = { 0, 0 }, other;
-	bool known = below(addr, &e);
+	bool managed = false, guarded = false, known = below(addr, &e, &managed);
 
 	if (known && addr - e.at >= e.bytes + NEAR)
 		known = false;
 	if (known && addr - e.at >= e.bytes && (driver_knows(l->context, addr, &other) ||
-			is_variable(l, addr, &other)) && !same(&e, other.at, other.bytes))
-		e = other;
+			is_variable(l, addr, &other))) {
+		guarded = same(&e, other.at, other.bytes);
+		if (!guarded)
+			e = other;
+	}
 	*from = e.at;
 	*bytes = known ? e.bytes : 0;
-	return (known && !l->cooperative) || addr < NEAR;
+	return (known && (guarded || addr - e.at < e.bytes || !(managed || l->cooperative))) || addr < NEAR;
 }

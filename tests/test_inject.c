@@ -79,7 +79,7 @@ Test(inject, guards, .timeout = 60)
 
 	for (size_t k = 0; k < 2; k++) {
 		RUNS(67, "", options[k], "driver", "sizes");
-		SAYS("plain: 4000 4000 async: 5000 5000 pitched: 3072 3072 nothing: 1, too much: 2");
+		SAYS("plain: 4000 4000 managed: 6000 6000 async: 5000 5000 pitched: 3072 3072 nothing: 1, too much: 2");
 		cr_expect_eq(says("guards: yes"), k == 1);
 		SAYS("left: 0");
 	}

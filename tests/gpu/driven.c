@@ -131,13 +131,15 @@ static void sizes(void)
 	context(0);
 	GOOD(cuMemAlloc(&at, 4000));
 	say_size("plain", at);
+	GOOD(cuMemAllocManaged(&at, 6000, CU_MEM_ATTACH_GLOBAL));
+	say_size("managed", at);
 	GOOD(cuMemAllocAsync(&at, 5000, NULL));
 	say_size("async", at);
 	GOOD(cuMemAllocPitch(&at, &pitch, 1000, 3, 4));
 	say_size("pitched", at);
 	printf("nothing: %d, too much: %d\n", cuMemAlloc(&at, 0), cuMemAlloc(&at, (size_t)-4096));
 	GOOD(cuMemGetInfo(&rest, &all));
-	printf("guards: %s\n", all - rest > 4000 + 5000 + 3 * pitch ? "yes" : "no");
+	printf("guards: %s\n", all - rest > 4000 + 5000 + 6000 + 3 * pitch ? "yes" : "no");
 	GOOD(cuMemAlloc(&at, rest));
 	GOOD(cuMemGetInfo(&rest, &all));
 	printf("left: %zu\n", rest);

@@ -341,6 +341,12 @@ API CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
 	AROUND(cuMemAlloc_v2, take(a.dptr, a.bytesize, CURRENT), at, bytes);
 }
 
+API CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
+{
+	STANDS(CURRENT);
+	AROUND(cuMemAllocManaged, take(a.dptr, a.bytesize, CURRENT), at, bytes, flags);
+}
+
 API CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream s)
 {
 	STANDS(CURRENT);

@@ -280,7 +280,7 @@ static int guard(int past, bool fill)
 	const int n = 1000;
 	size_t pitch, rest, all;
 	cudaStream_t s;
-	int *at[3];
+	int *at[4];
 	void *most;
 
 	if (begin(1))
@@ -288,16 +288,19 @@ static int guard(int past, bool fill)
 	GOOD(cudaStreamCreate(&s));
 	GOOD(cudaMalloc(&at[0], n * sizeof(int)));
 	GOOD(cudaMallocAsync(&at[1], n * sizeof(int), s));
+	GOOD(cudaMallocManaged(&at[3], n * sizeof(int)));
 	GOOD(cudaMallocPitch(&at[2], &pitch, n * sizeof(int), 3));
+	memset(at[3], 0, n * sizeof(int));
 	GOOD(cudaMemset(at[0], 0, n * sizeof(int)));
 	GOOD(cudaMemset(at[2], 0, 3 * pitch));
 	GOOD(cudaMemsetAsync(at[1], 0, n * sizeof(int), s));
-	if (!has(at[0], n * sizeof(int)) || !has(at[1], n * sizeof(int)) || !has(at[2], 3 * pitch)) {
+	if (!has(at[0], n * sizeof(int)) || !has(at[1], n * sizeof(int)) || !has(at[2], 3 * pitch) ||
+			!has(at[3], n * sizeof(int))) {
 		printf("user: wrong sizes\n");
 		return 1;
 	}
-	for (int k = 0; k < 3; k++)
-		shift<<<1, N, 0, s>>>(at[k], out, (k < 2 ? n : (int)(3 * pitch / sizeof(int))) - N + past);
+	for (int k = 0; k < 4; k++)
+		shift<<<1, N, 0, s>>>(at[k], out, (k != 2 ? n : (int)(3 * pitch / sizeof(int))) - N + past);
 	GOOD(cudaStreamSynchronize(s));
 	if (fill) {
 		const size_t unit = 2 << 20;
