@@ -319,18 +319,32 @@ static int guard(int past, bool fill)
 	return 0;
 }
 
+static bool lacks_second()
+{
+	int n = 0;
+
+	if (cudaGetDeviceCount(&n) || n < 2)
+		printf("user: not run: there is one GPU\n");
+	return n < 2;
+}
+
+/* The second GPU stops a kernel. */
+static int second(enum what what)
+{
+	if (lacks_second())
+		return 0;
+	GOOD(cudaSetDevice(1));
+	return plain(what);
+}
+
 /* Two GPUs in turn, from one thread, then from several. */
 static int devices()
 {
 	struct { int *in, *out, *flag; } of[2];
 	std::vector<std::thread> t;
-	int n = 0;
 
-	GOOD(cudaGetDeviceCount(&n));
-	if (n < 2) {
-		printf("user: not run: there is one GPU\n");
+	if (lacks_second())
 		return 0;
-	}
 	for (int d = 0; d < 2; d++) {
 		GOOD(cudaSetDevice(d));
 		if (begin(8))
@@ -482,6 +496,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "guard-past")) return guard(1, false);
 	if (!strcmp(mode, "guard-fill")) return guard(0, true);
 	if (!strcmp(mode, "devices")) return devices();
+	if (!strcmp(mode, "devices-fault")) return second(FAULT);
 	if (!strcmp(mode, "reset")) return reset(CLEAN);
 	if (!strcmp(mode, "fault-reset")) return reset(FAULT);
 	if (!strcmp(mode, "contexts")) return contexts();
@@ -490,7 +505,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "unload-library")) return unload(true, 1);
 	if (!strcmp(mode, "unload-library-race")) return unload(true, 0);
 	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|dependent|"
-		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file|devices|reset|guard|guard-past|guard-fill|"
+		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file|devices|devices-fault|reset|guard|guard-past|guard-fill|"
 		"fault-reset|contexts|unload|unload-race|unload-library|unload-library-race\n");
 	return 2;
 }

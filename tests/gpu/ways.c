@@ -39,6 +39,7 @@ static const struct {
 	{ "guard-fill", false, true, 0, { "user: right", "1 of 1 kernel checked" } },
 	/* contexts and modules that end, and whose handles others get */
 	{ "devices", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
+	{ "devices-fault", true, false, 66, { "CS102", "until then was checked" } },
 	{ "reset", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
 	{ "contexts", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
 	{ "unload", true, false, 0, { "user: right", "1 of 1 kernel checked" } },
