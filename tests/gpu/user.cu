@@ -377,23 +377,19 @@ static int devices()
 	return 0;
 }
 
-/* The device is reset between launches, of which the first may end in a fault; nothing of
- * what was there before stays. */
-static int reset(enum what first)
+/* The device is reset between launches; nothing of what was there before stays. */
+static int reset()
 {
 	size_t rest[4], all;
 
 	for (int round = 0; round < 4; round++) {
-		const enum what what = round ? CLEAN : first;
-
 		if (begin(1))
 			return 1;
 		GOOD(cudaMemGetInfo(&rest[round], &all));
-		turn<<<BLOCKS, N>>>(in, out, what, flag);
-		if (what == CLEAN && right(1))
+		turn<<<BLOCKS, N>>>(in, out, CLEAN, flag);
+		if (right(1))
 			return 1;
-		cudaDeviceSynchronize();
-		cudaDeviceReset();
+		GOOD(cudaDeviceReset());
 	}
 	if (rest[3] < rest[1] - rest[1] / 16) {
 		printf("user: %zu bytes are lost\n", rest[1] - rest[3]);
@@ -497,8 +493,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "guard-fill")) return guard(0, true);
 	if (!strcmp(mode, "devices")) return devices();
 	if (!strcmp(mode, "devices-fault")) return second(FAULT);
-	if (!strcmp(mode, "reset")) return reset(CLEAN);
-	if (!strcmp(mode, "fault-reset")) return reset(FAULT);
+	if (!strcmp(mode, "reset")) return reset();
 	if (!strcmp(mode, "contexts")) return contexts();
 	if (!strcmp(mode, "unload")) return unload(false, 1);
 	if (!strcmp(mode, "unload-race")) return unload(false, 0);
@@ -506,6 +501,6 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "unload-library-race")) return unload(true, 0);
 	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|dependent|"
 		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file|devices|devices-fault|reset|guard|guard-past|guard-fill|"
-		"fault-reset|contexts|unload|unload-race|unload-library|unload-library-race\n");
+		"contexts|unload|unload-race|unload-library|unload-library-race\n");
 	return 2;
 }
