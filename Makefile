@@ -50,7 +50,7 @@ SHADOW = shadow/cells.c shadow/past.c shadow/table.c shadow/global.c shadow/glob
 	shadow/global_state.c shadow/global_step.c shadow/global_crowd.c
 
 # GPU mode: what the instrumented PTX is, and what its records mean
-INSTRUMENT = instrument/plan.c instrument/rivals.c instrument/hook.c instrument/operands.c instrument/calls.c instrument/entry.c instrument/regs.c instrument/rewrite.c instrument/statement.c instrument/decode.c instrument/values.c instrument/extents.c instrument/refusals.c instrument/access.c instrument/gather.c instrument/global.c instrument/maps.c instrument/map_bits.c instrument/bulk.c \
+INSTRUMENT = instrument/plan.c instrument/rivals.c instrument/hook.c instrument/operands.c instrument/calls.c instrument/entry.c instrument/regs.c instrument/rewrite.c instrument/statement.c instrument/decode.c instrument/values.c instrument/extents.c instrument/refusals.c instrument/access.c instrument/gather.c instrument/global.c instrument/maps.c instrument/map_bits.c instrument/graph_order.c instrument/bulk.c \
 	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/sites.c instrument/merge.c instrument/jobs.c instrument/alike.c instrument/barriers.c instrument/hang.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
@@ -68,7 +68,7 @@ REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports
 DOOR = libconsan/gpu.c libconsan/gpu_brief.c libconsan/gpu_module.c libconsan/gpu_maps.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
 
 # injected into the watched program where there is a GPU
-INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_alike.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c instrument/inject_memory.c instrument/inject_calls.c
+INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_alike.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c instrument/inject_memory.c instrument/inject_calls.c instrument/inject_graph.c instrument/inject_graph_calls.c instrument/inject_step.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
@@ -82,7 +82,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_inject.c tests/test_map_bits.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_inject.c tests/test_map_bits.c tests/test_graph_order.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
 
 # ---- rules ----
 

@@ -1,9 +1,8 @@
 /* inject: the library that CUDA_INJECTION64_PATH brings into the program. It
  * subscribes to CUPTI's driver callbacks, swaps images as they are loaded and
  * surrounds launches. What is recorded and checked is not known here. */
-#include "inject.h"
+#include "inject_watch.h"
 
-#include <cupti.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
@@ -185,116 +184,208 @@ static void swap_file(const char **path)
 }
 
 /* The program's own. */
-static CUresult load_again(CUpti_CallbackId id, const void *params)
+static CUresult load_again(const struct inject_call *c)
 {
-	switch (id) {
+	switch (c->id) {
 	case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData: {
-		const cuLibraryLoadData_params *p = params;
+		const cuLibraryLoadData_params *p = c->params;
 
 		return cu.p_cuLibraryLoadData(p->library, seen.original, p->jitOptions,
 			p->jitOptionsValues, p->numJitOptions, p->libraryOptions, p->libraryOptionValues,
 			p->numLibraryOptions);
 	}
 	case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile: {
-		const cuLibraryLoadFromFile_params *p = params;
+		const cuLibraryLoadFromFile_params *p = c->params;
 
 		return cu.p_cuLibraryLoadFromFile(p->library, seen.original, p->jitOptions,
 			p->jitOptionsValues, p->numJitOptions, p->libraryOptions, p->libraryOptionValues,
 			p->numLibraryOptions);
 	}
 	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad:
-		return cu.p_cuModuleLoad(((const cuModuleLoad_params *)params)->module, seen.original);
+		return cu.p_cuModuleLoad(((const cuModuleLoad_params *)c->params)->module, seen.original);
 	default:
-		return cu.p_cuModuleLoadData(((const cuModuleLoadData_params *)params)->module, seen.original);
+		return cu.p_cuModuleLoadData(((const cuModuleLoadData_params *)c->params)->module, seen.original);
 	}
 }
 
 /* What the instrumented text cannot be loaded as is loaded as it was. */
-static void after_load(CUpti_CallbackId id, const CUpti_CallbackData *d)
+static bool loaded(const struct inject_call *c)
 {
-	CUresult *r = d->functionReturnValue;
+	CUresult why;
 
 	if (!seen.ours)
-		return;
-	if (*r) {
-		const CUresult why = *r;
-
-		*r = load_again(id, d->functionParams);
-		inject_refused(why, *r);
-	} else {
-		if (id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData ||
-				id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile) /* it, too, comes first */
-			inject_library(*((const cuLibraryLoadData_params *)d->functionParams)->library);
+		return false;
+	if (!*c->result) {
 		inject_make_pool();
+		return true;
 	}
-	/* a library may be read when it is used */
-	if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleLoad)
+	why = *c->result;
+	*c->result = load_again(c);
+	inject_refused(why, *c->result);
+	return false;
+}
+
+static void on_library(const struct inject_call *c)
+{
+	const cuLibraryLoadData_params *p = c->params;
+
+	if (c->enter)
+		swap_image((const void **)(uintptr_t)&p->code);
+	else if (loaded(c))
+		inject_library(*p->library);
+}
+
+/* cuModuleLoadDataEx and cuModuleLoadFatBinary begin like cuModuleLoadData. */
+static void on_module(const struct inject_call *c)
+{
+	if (c->enter)
+		swap_image((const void **)(uintptr_t)&((const cuModuleLoadData_params *)c->params)->image);
+	else
+		loaded(c);
+}
+
+static void on_module_file(const struct inject_call *c)
+{
+	if (c->enter) {
+		swap_file((const char **)(uintptr_t)&((const cuModuleLoad_params *)c->params)->fname);
+		return;
+	}
+	loaded(c);
+	if (seen.ours)
 		close(seen.file);
 }
 
-/* The stream that a call without one means depends on how it was compiled. */
-static CUstream stream_of(CUpti_CallbackId id, CUstream s)
+/* The file may be read when the library is used. */
+static void on_library_file(const struct inject_call *c)
 {
-	bool own = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz ||
-		id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz ||
-		id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz;
+	const cuLibraryLoadFromFile_params *p = c->params;
 
-	return s ? s : own ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+	if (c->enter)
+		swap_file((const char **)(uintptr_t)&p->fileName);
+	else if (loaded(c))
+		inject_library(*p->library);
 }
 
-static void describe(struct inject_launch *l, CUpti_CallbackId id, const CUpti_CallbackData *d)
+void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig *c, void **params,
+	void **extra)
 {
-	*l = (struct inject_launch){ .name = d->symbolName };
-	if (id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx ||
-			id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz) {
-		const cuLaunchKernelEx_params *p = d->functionParams;
-		const CUlaunchConfig *c = p->config;
+	*l = (struct inject_launch){ .f = f, .grid = { c->gridDimX, c->gridDimY, c->gridDimZ },
+		.block = { c->blockDimX, c->blockDimY, c->blockDimZ }, .shared = c->sharedMemBytes,
+		.stream = c->hStream, .params = params, .extra = extra };
+	for (unsigned k = 0; k < c->numAttrs; k++) {
+		const CUlaunchAttributeValue *v = &c->attrs[k].value;
 
-		l->f = p->f;
-		memcpy(l->grid, (uint32_t[]){ c->gridDimX, c->gridDimY, c->gridDimZ }, sizeof l->grid);
-		memcpy(l->block, (uint32_t[]){ c->blockDimX, c->blockDimY, c->blockDimZ }, sizeof l->block);
-		l->shared = c->sharedMemBytes;
-		l->stream = stream_of(id, c->hStream);
-		l->params = p->kernelParams;
-		l->extra = p->extra;
-		for (unsigned k = 0; k < c->numAttrs; k++) {
-			if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-				l->cooperative = c->attrs[k].value.cooperative;
-			if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
-				l->programmatic = c->attrs[k].value.programmaticStreamSerializationAllowed;
-			if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-				memcpy(l->cluster, (uint32_t[]){ c->attrs[k].value.clusterDim.x,
-					c->attrs[k].value.clusterDim.y, c->attrs[k].value.clusterDim.z },
-					sizeof l->cluster);
-		}
-	} else { /* cuLaunchCooperativeKernel lacks `extra` only */
-		const cuLaunchKernel_params *p = d->functionParams;
-
-		l->cooperative = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel ||
-			id == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz;
-		l->f = p->f;
-		memcpy(l->grid, (uint32_t[]){ p->gridDimX, p->gridDimY, p->gridDimZ }, sizeof l->grid);
-		memcpy(l->block, (uint32_t[]){ p->blockDimX, p->blockDimY, p->blockDimZ }, sizeof l->block);
-		l->shared = p->sharedMemBytes;
-		l->stream = stream_of(id, p->hStream);
-		l->params = p->kernelParams;
-		l->extra = l->cooperative ? NULL : p->extra;
+		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+			l->cooperative = v->cooperative;
+		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+			l->programmatic = v->programmaticStreamSerializationAllowed;
+		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			memcpy(l->cluster, (uint32_t[]){ v->clusterDim.x, v->clusterDim.y, v->clusterDim.z },
+				sizeof l->cluster);
 	}
 }
 
-static void after_tiled(const cuTensorMapEncodeTiled_params *p)
+/* Before or after it; none: the stream that a call without one means. */
+static void surround(const struct inject_call *c, CUstream none)
 {
+	if (!c->enter) {
+		inject_after(&seen.launch, *c->result);
+		return;
+	}
+	seen.launch.name = c->symbol;
+	if (!seen.launch.stream)
+		seen.launch.stream = none;
+	inject_before(&seen.launch);
+}
+
+static void launch(const struct inject_call *c, CUstream none)
+{
+	const cuLaunchKernel_params *p = c->params;
+	CUlaunchConfig with = { .gridDimX = p->gridDimX, .gridDimY = p->gridDimY, .gridDimZ = p->gridDimZ,
+		.blockDimX = p->blockDimX, .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
+		.sharedMemBytes = p->sharedMemBytes, .hStream = p->hStream };
+
+	if (c->enter)
+		inject_describe(&seen.launch, p->f, &with, p->kernelParams, p->extra);
+	surround(c, none);
+}
+
+static void on_launch(const struct inject_call *c)
+{
+	launch(c, CU_STREAM_LEGACY);
+}
+
+static void on_launch_ptsz(const struct inject_call *c)
+{
+	launch(c, CU_STREAM_PER_THREAD);
+}
+
+static void launch_with(const struct inject_call *c, CUstream none)
+{
+	const cuLaunchKernelEx_params *p = c->params;
+
+	if (c->enter)
+		inject_describe(&seen.launch, p->f, p->config, p->kernelParams, p->extra);
+	surround(c, none);
+}
+
+static void on_launch_with(const struct inject_call *c)
+{
+	launch_with(c, CU_STREAM_LEGACY);
+}
+
+static void on_launch_with_ptsz(const struct inject_call *c)
+{
+	launch_with(c, CU_STREAM_PER_THREAD);
+}
+
+/* Like cuLaunchKernel, without `extra`. */
+static void launch_together(const struct inject_call *c, CUstream none)
+{
+	const cuLaunchCooperativeKernel_params *p = c->params;
+	CUlaunchConfig with = { .gridDimX = p->gridDimX, .gridDimY = p->gridDimY, .gridDimZ = p->gridDimZ,
+		.blockDimX = p->blockDimX, .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
+		.sharedMemBytes = p->sharedMemBytes, .hStream = p->hStream };
+
+	if (c->enter) {
+		inject_describe(&seen.launch, p->f, &with, p->kernelParams, NULL);
+		seen.launch.cooperative = true;
+	}
+	surround(c, none);
+}
+
+static void on_launch_together(const struct inject_call *c)
+{
+	launch_together(c, CU_STREAM_LEGACY);
+}
+
+static void on_launch_together_ptsz(const struct inject_call *c)
+{
+	launch_together(c, CU_STREAM_PER_THREAD);
+}
+
+static void on_capture(const struct inject_call *c)
+{
+	if (c->enter)
+		inject_load_libraries();
+}
+
+static void on_tiled(const struct inject_call *c)
+{
+	const cuTensorMapEncodeTiled_params *p = c->params;
 	struct tensormap_args a = { .type = p->tensorDataType, .rank = p->tensorRank,
 		.address = (uint64_t)(uintptr_t)p->globalAddress,
 		.dim = (const uint64_t *)p->globalDim, .stride = (const uint64_t *)p->globalStrides,
 		.box = p->boxDim, .elem_stride = p->elementStrides, .interleave = p->interleave,
 		.swizzle = p->swizzle, .l2 = p->l2Promotion, .oob = p->oobFill };
 
-	inject_map(p->tensorMap, &a);
+	if (c->good)
+		inject_map(p->tensorMap, &a);
 }
 
-static void after_im2col(const cuTensorMapEncodeIm2col_params *p)
+static void on_im2col(const struct inject_call *c)
 {
+	const cuTensorMapEncodeIm2col_params *p = c->params;
 	struct tensormap_args a = { .im2col = true, .type = p->tensorDataType, .rank = p->tensorRank,
 		.address = (uint64_t)(uintptr_t)p->globalAddress,
 		.dim = (const uint64_t *)p->globalDim, .stride = (const uint64_t *)p->globalStrides,
@@ -303,181 +394,121 @@ static void after_im2col(const cuTensorMapEncodeIm2col_params *p)
 		.elem_stride = p->elementStrides, .interleave = p->interleave,
 		.swizzle = p->swizzle, .l2 = p->l2Promotion, .oob = p->oobFill };
 
-	inject_map(p->tensorMap, &a);
+	if (c->good)
+		inject_map(p->tensorMap, &a);
 }
 
-static void context_ended(CUpti_CallbackId id, const void *params)
+static void on_map_moved(const struct inject_call *c)
 {
-	CUdevice device = ((const cuDevicePrimaryCtxReset_v2_params *)params)->dev;
+	const cuTensorMapReplaceAddress_params *p = c->params;
+
+	if (c->enter)
+		inject_map_before(p->tensorMap);
+	else if (c->good)
+		inject_map_address(p->tensorMap, (uint64_t)(uintptr_t)p->globalAddress);
+}
+
+static void on_memory(const struct inject_call *c)
+{
+	inject_memory(c->id, c->params, c->result);
+}
+
+static void on_context_destroyed(const struct inject_call *c)
+{
+	if (c->good)
+		inject_context_ended(((const cuCtxDestroy_v2_params *)c->params)->ctx, 0);
+}
+
+static void on_device_reset(const struct inject_call *c)
+{
+	if (c->good)
+		inject_context_ended(NULL, ((const cuDevicePrimaryCtxReset_v2_params *)c->params)->dev);
+}
+
+static void on_device_released(const struct inject_call *c)
+{
+	CUdevice device = ((const cuDevicePrimaryCtxRelease_v2_params *)c->params)->dev;
 	unsigned flags;
 	int active = 0;
 
-	switch (id) {
-	case CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy_v2:
-	case CUPTI_DRIVER_TRACE_CBID_cuCtxDetach:
-		inject_context_ended(((const cuCtxDestroy_v2_params *)params)->ctx, 0);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease:
-	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2:
-		if (cu.p_cuDevicePrimaryCtxGetState &&
-				(cu.p_cuDevicePrimaryCtxGetState(device, &flags, &active) || active))
-			break; /* others hold it */
-		inject_context_ended(NULL, device);
-		break;
-	default:
-		inject_context_ended(NULL, device);
-		break;
-	}
+	if (c->good && (!cu.p_cuDevicePrimaryCtxGetState ||
+			(!cu.p_cuDevicePrimaryCtxGetState(device, &flags, &active) && !active)))
+		inject_context_ended(NULL, device); /* else others hold it */
 }
 
-static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *d)
+/* Before another may get its handle. */
+static void on_module_unloaded(const struct inject_call *c)
 {
-	bool enter = d->callbackSite == CUPTI_API_ENTER, good;
-
-	good = !enter && !*(CUresult *)d->functionReturnValue;
-	switch (id) {
-	case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData:
-		if (enter)
-			swap_image((const void **)(uintptr_t)&((const cuLibraryLoadData_params *)d->functionParams)->code);
-		else
-			after_load(id, d);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData:
-	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx:
-	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary:
-		if (enter)
-			swap_image((const void **)(uintptr_t)&((const cuModuleLoadData_params *)d->functionParams)->image);
-		else
-			after_load(id, d);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad:
-		if (enter)
-			swap_file((const char **)(uintptr_t)&((const cuModuleLoad_params *)d->functionParams)->fname);
-		else
-			after_load(id, d);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile:
-		if (enter)
-			swap_file((const char **)(uintptr_t)&((const cuLibraryLoadFromFile_params *)
-				d->functionParams)->fileName);
-		else
-			after_load(id, d);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
-	case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
-	case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
-	case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz:
-	case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
-	case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
-		if (enter) {
-			describe(&seen.launch, id, d);
-			inject_before(&seen.launch);
-		} else {
-			inject_after(&seen.launch, *(CUresult *)d->functionReturnValue);
-		}
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuModuleUnload: /* before another may get its handle */
-		if (enter)
-			inject_unloaded(NULL);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload:
-		if (enter)
-			inject_unloaded(((const cuLibraryUnload_params *)d->functionParams)->library);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy_v2:
-	case CUPTI_DRIVER_TRACE_CBID_cuCtxDetach:
-	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset:
-	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset_v2:
-	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease:
-	case CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2:
-		if (good)
-			context_ended(id, d->functionParams);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
-	case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz:
-		if (enter)
-			inject_graph();
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture:
-	case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz:
-	case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2:
-	case CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz:
-		if (enter)
-			inject_load_libraries();
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled:
-		if (good)
-			after_tiled(d->functionParams);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2col:
-		if (good)
-			after_im2col(d->functionParams);
-		break;
-	case CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress: {
-		const cuTensorMapReplaceAddress_params *p = d->functionParams;
-
-		if (enter)
-			inject_map_before(p->tensorMap);
-		else if (good)
-			inject_map_address(p->tensorMap, (uint64_t)(uintptr_t)p->globalAddress);
-		break;
-	}
-	default:
-		inject_memory(id, d->functionParams, enter ? NULL : d->functionReturnValue);
-		break;
-	}
+	if (c->enter)
+		inject_unloaded(NULL);
 }
 
-static const CUpti_CallbackId watched[] = {
-	CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData, CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData,
-	CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx, CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary,
-	CUPTI_DRIVER_TRACE_CBID_cuModuleLoad, CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile,
-	CUPTI_DRIVER_TRACE_CBID_cuModuleUnload, CUPTI_DRIVER_TRACE_CBID_cuLibraryUnload,
-	CUPTI_DRIVER_TRACE_CBID_cuCtxDestroy_v2, CUPTI_DRIVER_TRACE_CBID_cuCtxDetach,
-	CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset, CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset_v2,
-	CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease, CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2,
-	CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-	CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
-	CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
-	CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
-	CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
-	CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz,
-	CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2,
-	CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz,
-	CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled, CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeIm2col,
-	CUPTI_DRIVER_TRACE_CBID_cuTensorMapReplaceAddress,
+static void on_library_unloaded(const struct inject_call *c)
+{
+	if (c->enter)
+		inject_unloaded(((const cuLibraryUnload_params *)c->params)->library);
+}
+
+static const struct inject_watch watch[] = {
+	INJECT_WATCH(cuLibraryLoadData, on_library)
+	INJECT_WATCH(cuLibraryLoadFromFile, on_library_file)
+	INJECT_WATCH(cuModuleLoadData, on_module)
+	INJECT_WATCH(cuModuleLoadDataEx, on_module)
+	INJECT_WATCH(cuModuleLoadFatBinary, on_module)
+	INJECT_WATCH(cuModuleLoad, on_module_file)
+	INJECT_WATCH(cuModuleUnload, on_module_unloaded)
+	INJECT_WATCH(cuLibraryUnload, on_library_unloaded)
+	INJECT_WATCH(cuCtxDestroy_v2, on_context_destroyed)
+	INJECT_WATCH(cuCtxDetach, on_context_destroyed)
+	INJECT_WATCH(cuDevicePrimaryCtxReset, on_device_reset)
+	INJECT_WATCH(cuDevicePrimaryCtxReset_v2, on_device_reset)
+	INJECT_WATCH(cuDevicePrimaryCtxRelease, on_device_released)
+	INJECT_WATCH(cuDevicePrimaryCtxRelease_v2, on_device_released)
+	INJECT_WATCH(cuLaunchKernel, on_launch)
+	INJECT_WATCH(cuLaunchKernel_ptsz, on_launch_ptsz)
+	INJECT_WATCH(cuLaunchKernelEx, on_launch_with)
+	INJECT_WATCH(cuLaunchKernelEx_ptsz, on_launch_with_ptsz)
+	INJECT_WATCH(cuLaunchCooperativeKernel, on_launch_together)
+	INJECT_WATCH(cuLaunchCooperativeKernel_ptsz, on_launch_together_ptsz)
+	INJECT_WATCH(cuStreamBeginCapture, on_capture)
+	INJECT_WATCH(cuStreamBeginCapture_ptsz, on_capture)
+	INJECT_WATCH(cuStreamBeginCapture_v2, on_capture)
+	INJECT_WATCH(cuStreamBeginCapture_v2_ptsz, on_capture)
+	INJECT_WATCH(cuStreamBeginCaptureToGraph, on_capture)
+	INJECT_WATCH(cuStreamBeginCaptureToGraph_ptsz, on_capture)
+	INJECT_WATCH(cuTensorMapEncodeTiled, on_tiled)
+	INJECT_WATCH(cuTensorMapEncodeIm2col, on_im2col)
+	INJECT_WATCH(cuTensorMapReplaceAddress, on_map_moved)
+	{ 0, NULL },
 };
 
-/* inject_memory()'s; only if accesses to global memory are recorded, when others are heard
- * of, too. */
-static const CUpti_CallbackId watched_memory[] = {
-	CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2, CUPTI_DRIVER_TRACE_CBID_cuMemAllocPitch_v2,
-	CUPTI_DRIVER_TRACE_CBID_cuMemAllocManaged, CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync,
-	CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync_ptsz,
-	CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync,
-	CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync_ptsz, CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,
-	CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync, CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync_ptsz,
-	CUPTI_DRIVER_TRACE_CBID_cuMemGetAddressRange_v2, CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute,
-	CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttributes,
+/* Only if accesses to global memory are recorded. */
+static const struct inject_watch watch_memory[] = {
+	INJECT_WATCH(cuMemAlloc_v2, on_memory)
+	INJECT_WATCH(cuMemAllocPitch_v2, on_memory)
+	INJECT_WATCH(cuMemAllocManaged, on_memory)
+	INJECT_WATCH(cuMemAllocAsync, on_memory)
+	INJECT_WATCH(cuMemAllocAsync_ptsz, on_memory)
+	INJECT_WATCH(cuMemAllocFromPoolAsync, on_memory)
+	INJECT_WATCH(cuMemAllocFromPoolAsync_ptsz, on_memory)
+	INJECT_WATCH(cuMemFree_v2, on_memory)
+	INJECT_WATCH(cuMemFreeAsync, on_memory)
+	INJECT_WATCH(cuMemFreeAsync_ptsz, on_memory)
+	INJECT_WATCH(cuMemGetAddressRange_v2, on_memory)
+	INJECT_WATCH(cuPointerGetAttribute, on_memory)
+	INJECT_WATCH(cuPointerGetAttributes, on_memory)
+	{ 0, NULL },
 };
 
-static bool handled(CUpti_CallbackId id)
-{
-	for (size_t k = 0; k < ARRAY_SIZE(watched); k++)
-		if (watched[k] == id)
-			return true;
-	for (size_t k = 0; k < ARRAY_SIZE(watched_memory); k++)
-		if (watched_memory[k] == id)
-			return true;
-	return false;
-}
+/* By the number of the call; NULL: nobody wants to hear of it. */
+static void (*on_call[CUPTI_DRIVER_TRACE_CBID_SIZE])(const struct inject_call *c);
 
-/* Where every call is heard of. */
-static bool concerns(CUpti_CallbackId id, const CUpti_CallbackData *d)
+static void watch_all(const struct inject_watch *w, CUpti_SubscriberHandle handle)
 {
-	if (d->callbackSite == CUPTI_API_ENTER && !inject_passes(d->functionName))
-		gpu_idle(session);
-	return handled(id);
+	for (; w->on; w++) {
+		on_call[w->id] = w->on;
+		cupti.enable(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, w->id);
+	}
 }
 
 static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
@@ -485,17 +516,24 @@ static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	const CUpti_CallbackData *d = data;
+	struct inject_call c = { .id = id, .name = d->functionName, .symbol = d->symbolName,
+		.params = d->functionParams, .enter = d->callbackSite == CUPTI_API_ENTER,
+		.result = d->callbackSite == CUPTI_API_ENTER ? NULL : d->functionReturnValue };
 
 	(void)user;
 	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || inject_busy || !session || owner != getpid())
 		return;
-	if (gpu_global(session) && !concerns(id, d))
+	/* with --gpu-global every call is heard of */
+	if (c.enter && gpu_global(session) && !inject_passes(c.name))
+		gpu_idle(session);
+	if (id >= CUPTI_DRIVER_TRACE_CBID_SIZE || !on_call[id])
 		return;
+	c.good = !c.enter && !*c.result;
 	inject_busy = true;
 	/* a capture of the program's is not to end by what we ask of the driver */
 	if (cu.p_cuThreadExchangeStreamCaptureMode)
 		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
-	on_call(id, d);
+	on_call[id](&c);
 	if (cu.p_cuThreadExchangeStreamCaptureMode)
 		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
 	inject_busy = false;
@@ -530,10 +568,13 @@ static bool subscribe(void)
 			? ": another tool in this process uses it" : "");
 		return false;
 	}
-	for (size_t k = 0; k < ARRAY_SIZE(watched); k++)
-		cupti.enable(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, watched[k]);
-	if (gpu_global(session)) /* which launches overlap depends on every call between them */
-		cupti.enable_all(1, handle, CUPTI_CB_DOMAIN_DRIVER_API);
+	watch_all(watch, handle);
+	watch_all(inject_graph_watch, handle);
+	if (!gpu_global(session))
+		return true;
+	watch_all(watch_memory, handle);
+	/* which launches overlap depends on every call between them */
+	cupti.enable_all(1, handle, CUPTI_CB_DOMAIN_DRIVER_API);
 	return true;
 }
 

@@ -11,7 +11,7 @@
 
 #include "../libconsan/gpu.h"
 
-/* The driver's functions, by their current names. */
+/* The driver's functions, by their current names; NULL: it is too old for one. */
 #define DRIVER_CALLS(CALL) \
 	CALL(cuCtxGetCurrent) CALL(cuCtxGetDevice) CALL(cuDeviceGetName) CALL(cuDeviceGetAttribute) \
 	CALL(cuDeviceGet) CALL(cuDriverGetVersion) CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) \
@@ -28,7 +28,18 @@
 	CALL(cuMemAllocHost) CALL(cuStreamGetId) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
 	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuLibraryLoadFromFile) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
-	CALL(cuTensorMapEncodeTiled) CALL(cuCtxGetLimit) CALL(cuCtxSetLimit)
+	CALL(cuTensorMapEncodeTiled) CALL(cuCtxGetLimit) CALL(cuCtxSetLimit) \
+	CALL(cuLaunchKernelEx) CALL(cuLaunchHostFunc) CALL(cuEventRecord) CALL(cuStreamWaitEvent) \
+	CALL(cuGraphCreate) CALL(cuGraphDestroy) CALL(cuGraphClone) CALL(cuGraphInstantiate) \
+	CALL(cuGraphLaunch) CALL(cuGraphExecDestroy) CALL(cuGraphNodeFindInClone) \
+	CALL(cuGraphGetNodes) CALL(cuGraphGetEdges) CALL(cuGraphNodeGetType) CALL(cuGraphNodeSetParams) \
+	CALL(cuGraphAddEmptyNode) CALL(cuGraphChildGraphNodeGetGraph) \
+	CALL(cuGraphKernelNodeGetParams) CALL(cuGraphKernelNodeSetParams) CALL(cuGraphKernelNodeGetAttribute) \
+	CALL(cuGraphAddMemcpyNode) CALL(cuGraphMemcpyNodeGetParams) CALL(cuGraphMemcpyNodeSetParams) \
+	CALL(cuGraphAddMemsetNode) CALL(cuGraphMemsetNodeGetParams) CALL(cuGraphMemsetNodeSetParams) \
+	CALL(cuGraphHostNodeGetParams) CALL(cuGraphHostNodeSetParams) \
+	CALL(cuGraphEventRecordNodeGetEvent) CALL(cuGraphEventRecordNodeSetEvent) \
+	CALL(cuGraphEventWaitNodeGetEvent) CALL(cuGraphEventWaitNodeSetEvent)
 
 struct driver {
 #define CALL(name) __typeof__(&name) p_##name;
@@ -167,10 +178,37 @@ struct inject_launch {
 	char *kernel;
 	double start, launched;    /* seconds */
 };
+/* By cuLaunchKernelEx()'s arguments; the rest is zeroed. */
+void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig *c, void **params,
+	void **extra);
+/* A launch in a stream that is being captured is none yet: it is left alone. */
 void inject_before(struct inject_launch *l);
 void inject_after(struct inject_launch *l, CUresult r);
-void inject_graph(void);
 /* This context, or, if it is NULL, the device's primary one, is no more. */
 void inject_context_ended(CUcontext context, CUdevice device);
+/* l->stream's context, which need not be the current one; between these two it is. */
+void inject_enter(struct inject_launch *l);
+void inject_leave(struct inject_launch *l);
+bool inject_capturing(CUstream s);
+uint64_t inject_queue(CUstream s); /* the stream, as consan_launch.queue */
+const char *inject_name(CUfunction f); /* or a CUkernel; "?": the driver does not say */
+
+/* ---- inject_graph.c ---- */
+
+/* The program's calls, after they have succeeded; for_devices: kernels can launch it. */
+void inject_graph_made(CUgraphExec exec, CUgraph graph, bool for_devices);
+void inject_graph_updated(CUgraphExec exec, CUgraph graph);
+void inject_graph_enabled(CUgraphExec exec, CUgraphNode node, bool on, const char *call);
+/* The node of our copy, whose parameters are to become the same. NULL: it has none. */
+CUgraphNode inject_graph_node(CUgraphExec exec, CUgraphNode node, const char *call);
+/* Our copy is no longer the same, by this call. */
+void inject_graph_lost(CUgraphExec exec, const char *call);
+/* Before its end. */
+void inject_graph_gone(CUgraphExec exec);
+/* See inject_context_ended(). */
+void inject_graphs_ended(CUcontext context, CUdevice device);
+/* Runs the graph's nodes; *exec: what is to be launched instead. The result is the
+ * launch's, if it is not CUDA_SUCCESS. */
+CUresult inject_graph_launch(CUgraphExec *exec, CUstream s);
 
 #endif

@@ -17,7 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* from before a launch
 
 /* ---- before ---- */
 
-static bool capturing(CUstream s)
+bool inject_capturing(CUstream s)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
@@ -25,8 +25,7 @@ static bool capturing(CUstream s)
 		&& status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* The stream's context, which need not be the current one; between these two it is. */
-static void enter(struct inject_launch *l)
+void inject_enter(struct inject_launch *l)
 {
 	CUcontext now = NULL;
 
@@ -36,26 +35,38 @@ static void enter(struct inject_launch *l)
 	l->pushed = now != l->context && !cu.p_cuCtxPushCurrent(l->context);
 }
 
-static void leave(struct inject_launch *l)
+void inject_leave(struct inject_launch *l)
 {
 	if (l->pushed)
 		cu.p_cuCtxPopCurrent(&(CUcontext){ NULL });
 	l->pushed = false;
 }
 
-/* The launch's function may be a CUkernel: they share one type of argument. */
+/* What is launched may be a CUkernel: they share one type of argument. NULL: neither. */
+static CUfunction function_of(CUfunction f, CUmodule *m)
+{
+	if (!cu.p_cuFuncGetModule(m, f))
+		return f;
+	if (!cu.p_cuKernelGetFunction || cu.p_cuKernelGetFunction(&f, (CUkernel)f)
+			|| cu.p_cuFuncGetModule(m, f))
+		return NULL;
+	return f;
+}
+
+const char *inject_name(CUfunction f)
+{
+	const char *name = NULL;
+	CUmodule m;
+
+	f = function_of(f, &m);
+	return f && cu.p_cuFuncGetName && !cu.p_cuFuncGetName(&name, f) && name ? name : "?";
+}
+
 static bool find_module(struct inject_launch *l)
 {
-	CUmodule m = NULL;
-
-	l->function = l->f;
-	if (cu.p_cuFuncGetModule(&m, l->f)) {
-		if (!cu.p_cuKernelGetFunction || cu.p_cuKernelGetFunction(&l->function, (CUkernel)l->f)
-				|| cu.p_cuFuncGetModule(&m, l->function))
-			return false;
-	}
-	l->loaded = m;
-	l->module = inject_module(m, &l->variable);
+	l->function = function_of(l->f, &l->loaded);
+	if (l->function)
+		l->module = inject_module(l->loaded, &l->variable);
 	return l->module != NULL;
 }
 
@@ -114,7 +125,7 @@ static bool prepare(struct inject_launch *l)
 }
 
 /* A handle may be another stream's later, or each thread's own. */
-static uint64_t queue_of(CUstream s)
+uint64_t inject_queue(CUstream s)
 {
 	unsigned long long id;
 
@@ -123,7 +134,7 @@ static uint64_t queue_of(CUstream s)
 
 static bool unchecked(struct inject_launch *l, const char *why)
 {
-	gpu_unchecked(inject_session(), l->kernel ? l->kernel : l->name ? l->name : "?", l->queue, why);
+	gpu_unchecked(inject_session(), l->kernel, l->queue, why);
 	free(l->kernel);
 	l->kernel = NULL;
 	l->module = NULL;
@@ -134,16 +145,13 @@ static bool ready(struct inject_launch *l)
 {
 	const char *name = l->name;
 
-	if (capturing(l->stream)) /* first: the capture would not bear other calls */
-		return unchecked(l, "launched while its stream is captured into a graph, which "
-			"--backend=gpu does not look into");
-	enter(l);
+	if (inject_capturing(l->stream)) /* first: the capture would not bear other calls */
+		return false;
+	inject_enter(l);
+	l->kernel = base_strdup(name ? name : inject_name(l->f));
+	l->queue = inject_queue(l->stream);
 	if (!find_module(l))
 		return unchecked(l, "its module holds no PTX that could be instrumented");
-	if (!name && cu.p_cuFuncGetName)
-		cu.p_cuFuncGetName(&name, l->function);
-	l->kernel = base_strdup(name ? name : "?");
-	l->queue = queue_of(l->stream);
 	choose_cluster(l);
 	deepen(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
@@ -156,7 +164,7 @@ void inject_before(struct inject_launch *l)
 	pthread_mutex_lock(&lock);
 	if (ready(l))
 		l->launched = inject_now();
-	leave(l);
+	inject_leave(l);
 	if (!l->module)
 		pthread_mutex_unlock(&lock); /* else inject_after() does */
 }
@@ -396,7 +404,7 @@ void inject_after(struct inject_launch *l, CUresult r)
 
 	if (!l->module)
 		return;
-	enter(l);
+	inject_enter(l);
 	if (!r && l->wanted)
 		expect(l);
 	if (!r)
@@ -417,7 +425,7 @@ void inject_after(struct inject_launch *l, CUresult r)
 	if (!r)
 		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
 			sizeof(struct record_params), l->stream);
-	leave(l);
+	inject_leave(l);
 	pthread_mutex_unlock(&lock);
 	free(l->kernel);
 }
@@ -426,12 +434,8 @@ void inject_context_ended(CUcontext context, CUdevice device)
 {
 	pthread_mutex_lock(&lock);
 	inject_unloaded(NULL);
+	inject_graphs_ended(context, device);
 	inject_drop_pools(context, device);
 	inject_memory_ended(context, device);
 	pthread_mutex_unlock(&lock);
-}
-
-void inject_graph(void)
-{
-	inject_remark(REMARK_NOTE, "the program launches graphs; --backend=gpu does not look into them");
 }

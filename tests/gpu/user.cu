@@ -6,8 +6,10 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <cooperative_groups.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <unistd.h>
@@ -166,6 +168,16 @@ static int dependent(bool wait, bool host_waits)
 	return right(1);
 }
 
+/* Two launches in a row, captured. */
+static int capture(cudaStream_t s, enum what what, int *to, cudaGraph_t *g)
+{
+	GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+	turn<<<BLOCKS, N, 0, s>>>(in, to, what, flag);
+	turn<<<BLOCKS, N, 0, s>>>(in, to, what, flag);
+	GOOD(cudaStreamEndCapture(s, g));
+	return 0;
+}
+
 /* Captured once, launched three times. */
 static int graph(enum what what)
 {
@@ -176,15 +188,287 @@ static int graph(enum what what)
 	if (begin(1))
 		return 1;
 	GOOD(cudaStreamCreate(&s));
-	GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-	turn<<<BLOCKS, N, 0, s>>>(in, out, what, flag);
-	turn<<<BLOCKS, N, 0, s>>>(in, out, what, flag);
-	GOOD(cudaStreamEndCapture(s, &g));
+	if (capture(s, what, out, &g))
+		return 1;
 	GOOD(cudaGraphInstantiate(&run, g, 0));
+	GOOD(cudaGraphDestroy(g));
 	for (int k = 0; k < 3; k++)
 		GOOD(cudaGraphLaunch(run, s));
 	GOOD(cudaStreamSynchronize(s));
+	GOOD(cudaGraphExecDestroy(run));
 	return what == CLEAN ? right(1) : 0;
+}
+
+/* Captured, but never launched. */
+static int graph_unused()
+{
+	cudaStream_t s;
+	cudaGraph_t g;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaStreamCreate(&s));
+	if (capture(s, RACE, out, &g))
+		return 1;
+	turn<<<BLOCKS, N, 0, s>>>(in, out, CLEAN, flag);
+	return right(1);
+}
+
+/* What an executable graph does is changed after its first launch. */
+static int graph_update(enum what what)
+{
+	cudaGraphExecUpdateResultInfo info;
+	cudaGraphExec_t run;
+	cudaStream_t s;
+	cudaGraph_t g;
+	int *other;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaMalloc(&other, BLOCKS * N * sizeof(int)));
+	GOOD(cudaStreamCreate(&s));
+	if (capture(s, CLEAN, other, &g))
+		return 1;
+	GOOD(cudaGraphInstantiate(&run, g, 0));
+	GOOD(cudaGraphDestroy(g));
+	GOOD(cudaGraphLaunch(run, s));
+	if (capture(s, what, out, &g))
+		return 1;
+	GOOD(cudaGraphExecUpdate(run, g, &info));
+	GOOD(cudaGraphDestroy(g));
+	GOOD(cudaGraphLaunch(run, s));
+	GOOD(cudaStreamSynchronize(s));
+	return what == CLEAN ? right(1) : 0;
+}
+
+static int kernel_node(cudaGraph_t g, cudaGraphNode_t *n, const cudaGraphNode_t *after, size_t nafter,
+	enum what what)
+{
+	void *args[] = { &in, &out, &what, &flag };
+	cudaKernelNodeParams p = {};
+
+	p.func = (void *)turn;
+	p.gridDim = BLOCKS;
+	p.blockDim = N;
+	p.kernelParams = args;
+	GOOD(cudaGraphAddKernelNode(n, g, after, nafter, &p));
+	return 0;
+}
+
+static void count(void *counter)
+{
+	++*(int *)counter;
+}
+
+/* Nodes of most kinds; kernels in a graph of their own if child is set. */
+static int graph_nodes(bool child, enum what what)
+{
+	static int host[BLOCKS * N], back[BLOCKS * N], counter;
+	cudaGraphNode_t node[6];
+	cudaHostNodeParams call = {};
+	cudaMemsetParams zero = {};
+	cudaGraph_t g, inner;
+	cudaGraphExec_t run;
+	bool good = true;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaMemset(in, 0, sizeof host));
+	for (int k = 0; k < BLOCKS * N; k++)
+		host[k] = k;
+	GOOD(cudaGraphCreate(&g, 0));
+	zero.dst = out;
+	zero.elementSize = 4;
+	zero.width = BLOCKS * N;
+	zero.height = 1;
+	zero.value = 7;
+	GOOD(cudaGraphAddMemsetNode(&node[0], g, nullptr, 0, &zero));
+	GOOD(cudaGraphAddMemcpyNode1D(&node[1], g, nullptr, 0, in, host, sizeof host, cudaMemcpyHostToDevice));
+	if (child) {
+		GOOD(cudaGraphCreate(&inner, 0));
+		if (kernel_node(inner, &node[2], nullptr, 0, what))
+			return 1;
+		GOOD(cudaGraphAddChildGraphNode(&node[2], g, node, 2, inner));
+		GOOD(cudaGraphDestroy(inner));
+	} else if (kernel_node(g, &node[2], node, 2, what)) {
+		return 1;
+	}
+	GOOD(cudaGraphAddEmptyNode(&node[3], g, &node[2], 1));
+	GOOD(cudaGraphAddMemcpyNode1D(&node[4], g, &node[3], 1, back, out, sizeof back, cudaMemcpyDeviceToHost));
+	call.fn = count;
+	call.userData = &counter;
+	GOOD(cudaGraphAddHostNode(&node[5], g, &node[4], 1, &call));
+	GOOD(cudaGraphInstantiate(&run, g, 0));
+	for (int k = 0; k < 3; k++) {
+		memset(back, 0, sizeof back);
+		GOOD(cudaGraphLaunch(run, 0));
+		GOOD(cudaDeviceSynchronize());
+		good &= counter == k + 1;
+		for (int i = 0; i < BLOCKS * N; i++)
+			good &= back[i] == i / N * N + N - 1 - i % N;
+	}
+	if (what == CLEAN && !good)
+		printf("user: wrong\n");
+	return what == CLEAN ? right(1) : 0;
+}
+
+/* Each node is sent elsewhere, one with a race is switched off. */
+static int graph_params()
+{
+	enum { BYTES = BLOCKS * N * sizeof(int) };
+	static int calls[2];
+	enum what what = CLEAN;
+	int *wiped, *turned[2];
+	void *args[] = { &in, &turned[1], &what, &flag };
+	cudaHostNodeParams call = {};
+	cudaKernelNodeParams p = {};
+	cudaMemsetParams zero = {};
+	cudaGraphNode_t node[7];
+	cudaEvent_t from, to;
+	cudaGraphExec_t run;
+	cudaGraph_t g;
+	float ms;
+
+	if (begin(1))
+		return 1;
+	for (int **at : { &wiped, &turned[0], &turned[1] })
+		GOOD(cudaMalloc(at, BYTES));
+	GOOD(cudaEventCreate(&from));
+	GOOD(cudaEventCreate(&to));
+	GOOD(cudaGraphCreate(&g, 0));
+	p.func = (void *)turn;
+	p.gridDim = BLOCKS;
+	p.blockDim = N;
+	p.kernelParams = args;
+	zero.dst = out;
+	zero.elementSize = 4;
+	zero.width = BLOCKS * N;
+	zero.height = 1;
+	call.fn = count;
+	call.userData = &calls[0];
+	GOOD(cudaGraphAddEventRecordNode(&node[0], g, nullptr, 0, from));
+	std::swap(turned[0], turned[1]);
+	GOOD(cudaGraphAddKernelNode(&node[1], g, &node[0], 1, &p));
+	std::swap(turned[0], turned[1]);
+	GOOD(cudaGraphAddMemcpyNode1D(&node[2], g, &node[1], 1, out, turned[0], BYTES, cudaMemcpyDeviceToDevice));
+	GOOD(cudaGraphAddMemsetNode(&node[3], g, &node[2], 1, &zero));
+	GOOD(cudaGraphAddHostNode(&node[4], g, &node[3], 1, &call));
+	what = RACE;
+	GOOD(cudaGraphAddKernelNode(&node[5], g, &node[4], 1, &p));
+	what = CLEAN;
+	GOOD(cudaGraphAddEventRecordNode(&node[6], g, &node[5], 1, to));
+	GOOD(cudaGraphInstantiate(&run, g, 0));
+	GOOD(cudaGraphNodeSetEnabled(run, node[5], 0));
+	GOOD(cudaGraphLaunch(run, 0));
+	GOOD(cudaDeviceSynchronize());
+	GOOD(cudaEventElapsedTime(&ms, from, to));
+	zero.dst = wiped;
+	call.userData = &calls[1];
+	GOOD(cudaGraphExecKernelNodeSetParams(run, node[1], &p));
+	GOOD(cudaGraphExecMemcpyNodeSetParams1D(run, node[2], out, turned[1], BYTES, cudaMemcpyDeviceToDevice));
+	GOOD(cudaGraphExecMemsetNodeSetParams(run, node[3], &zero));
+	GOOD(cudaGraphExecHostNodeSetParams(run, node[4], &call));
+	GOOD(cudaGraphLaunch(run, 0));
+	GOOD(cudaDeviceSynchronize());
+	if (calls[0] != 1 || calls[1] != 1)
+		printf("user: wrong calls\n");
+	return right(1);
+}
+
+/* Memory that the graph allocates is in the program's hand only there. */
+static int graph_memory()
+{
+	cudaGraphExec_t run;
+	cudaStream_t s;
+	cudaGraph_t g;
+	int *there;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaStreamCreate(&s));
+	GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+	GOOD(cudaMallocAsync(&there, BLOCKS * N * sizeof(int), s));
+	turn<<<BLOCKS, N, 0, s>>>(in, there, CLEAN, flag);
+	GOOD(cudaMemcpyAsync(out, there, BLOCKS * N * sizeof(int), cudaMemcpyDeviceToDevice, s));
+	GOOD(cudaFreeAsync(there, s));
+	GOOD(cudaStreamEndCapture(s, &g));
+	GOOD(cudaGraphInstantiate(&run, g, 0));
+	for (int k = 0; k < 2; k++)
+		GOOD(cudaGraphLaunch(run, s));
+	return right(1);
+}
+
+/* What turn does, by two blocks of a cluster; together: and by all of the grid. */
+__global__ void turn_cluster(const int *in, int *out, bool together)
+{
+	__shared__ int tile[N];
+	const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
+	const int t = threadIdx.x, at = (blockIdx.x ^ 1) * N + t;
+
+	tile[t] = in[at];
+	if (together)
+		cooperative_groups::this_grid().sync();
+	cluster.sync();
+	out[blockIdx.x * N + t] = cluster.map_shared_rank(tile, cluster.block_rank() ^ 1)[N - 1 - t];
+	cluster.sync();
+}
+
+/* A launch with attributes, captured. */
+static int graph_cluster(bool together)
+{
+	cudaLaunchAttribute with[2] = {};
+	cudaLaunchConfig_t c = {};
+	cudaGraphExec_t run;
+	cudaStream_t s;
+	cudaGraph_t g;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaStreamCreate(&s));
+	with[0].id = cudaLaunchAttributeClusterDimension;
+	with[0].val.clusterDim = { 2, 1, 1 };
+	with[1].id = cudaLaunchAttributeCooperative;
+	with[1].val.cooperative = 1;
+	c.gridDim = BLOCKS;
+	c.blockDim = N;
+	c.stream = s;
+	c.attrs = with;
+	c.numAttrs = together ? 2 : 1;
+	GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+	GOOD(cudaLaunchKernelEx(&c, turn_cluster, in, out, together));
+	GOOD(cudaStreamEndCapture(s, &g));
+	GOOD(cudaGraphInstantiate(&run, g, 0));
+	for (int k = 0; k < 2; k++)
+		GOOD(cudaGraphLaunch(run, s));
+	return right(1);
+}
+
+/* dependent(), captured. */
+static int graph_dependent(bool wait)
+{
+	cudaLaunchAttribute early = {};
+	cudaLaunchConfig_t c = {};
+	cudaGraphExec_t run;
+	cudaStream_t s;
+	cudaGraph_t g;
+
+	if (begin(1))
+		return 1;
+	GOOD(cudaStreamCreate(&s));
+	early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+	early.val.programmaticStreamSerializationAllowed = 1;
+	c.gridDim = BLOCKS;
+	c.blockDim = N;
+	c.stream = s;
+	c.attrs = &early;
+	c.numAttrs = 1;
+	GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+	copy<<<BLOCKS, N, 0, s>>>(in, out);
+	GOOD(cudaLaunchKernelEx(&c, turn_behind, out, wait));
+	GOOD(cudaStreamEndCapture(s, &g));
+	GOOD(cudaGraphInstantiate(&run, g, 0));
+	GOOD(cudaGraphLaunch(run, s));
+	return right(1);
 }
 
 /* Nearly all memory is the program's before its first launch. */
@@ -468,39 +752,58 @@ static int unload(bool library, unsigned clean)
 	return !good;
 }
 
+static const struct { const char *mode; int (*run)(); } modes[] = {
+	{ "clean", [] { return plain(CLEAN); } },
+	{ "race", [] { return plain(RACE); } },
+	{ "fault", [] { return plain(FAULT); } },
+	{ "trap", [] { return plain(TRAP); } },
+	{ "hang", [] { return plain(HANG); } },
+	{ "streams", [] { return streams(); } },
+	{ "threads", [] { return threads(); } },
+	{ "dependent", [] { return dependent(true, false); } },
+	{ "dependent-race", [] { return dependent(false, false); } },
+	{ "dependent-synced", [] { return dependent(false, true); } },
+	{ "graph", [] { return graph(CLEAN); } },
+	{ "graph-race", [] { return graph(RACE); } },
+	{ "graph-unused", [] { return graph_unused(); } },
+	{ "graph-update", [] { return graph_update(CLEAN); } },
+	{ "graph-update-race", [] { return graph_update(RACE); } },
+	{ "graph-nodes", [] { return graph_nodes(false, CLEAN); } },
+	{ "graph-nodes-race", [] { return graph_nodes(false, RACE); } },
+	{ "graph-child", [] { return graph_nodes(true, CLEAN); } },
+	{ "graph-child-race", [] { return graph_nodes(true, RACE); } },
+	{ "graph-params", [] { return graph_params(); } },
+	{ "graph-memory", [] { return graph_memory(); } },
+	{ "graph-fault", [] { return graph(FAULT); } },
+	{ "graph-cluster", [] { return graph_cluster(false); } },
+	{ "graph-together", [] { return graph_cluster(true); } },
+	{ "graph-dependent", [] { return graph_dependent(true); } },
+	{ "graph-dependent-race", [] { return graph_dependent(false); } },
+	{ "memory", [] { return memory(); } },
+	{ "file", [] { return file(false, 1); } },
+	{ "file-race", [] { return file(false, 0); } },
+	{ "library-file", [] { return file(true, 1); } },
+	{ "guard", [] { return guard(0, false); } },
+	{ "guard-past", [] { return guard(1, false); } },
+	{ "guard-fill", [] { return guard(0, true); } },
+	{ "devices", [] { return devices(); } },
+	{ "devices-fault", [] { return second(FAULT); } },
+	{ "reset", [] { return reset(); } },
+	{ "contexts", [] { return contexts(); } },
+	{ "unload", [] { return unload(false, 1); } },
+	{ "unload-race", [] { return unload(false, 0); } },
+	{ "unload-library", [] { return unload(true, 1); } },
+	{ "unload-library-race", [] { return unload(true, 0); } },
+};
+
 int main(int argc, char **argv)
 {
-	const char *mode = argc > 1 ? argv[1] : "";
-
-	if (!strcmp(mode, "clean")) return plain(CLEAN);
-	if (!strcmp(mode, "race")) return plain(RACE);
-	if (!strcmp(mode, "fault")) return plain(FAULT);
-	if (!strcmp(mode, "trap")) return plain(TRAP);
-	if (!strcmp(mode, "hang")) return plain(HANG);
-	if (!strcmp(mode, "streams")) return streams();
-	if (!strcmp(mode, "threads")) return threads();
-	if (!strcmp(mode, "dependent")) return dependent(true, false);
-	if (!strcmp(mode, "dependent-race")) return dependent(false, false);
-	if (!strcmp(mode, "dependent-synced")) return dependent(false, true);
-	if (!strcmp(mode, "graph")) return graph(CLEAN);
-	if (!strcmp(mode, "graph-race")) return graph(RACE);
-	if (!strcmp(mode, "memory")) return memory();
-	if (!strcmp(mode, "file")) return file(false, 1);
-	if (!strcmp(mode, "file-race")) return file(false, 0);
-	if (!strcmp(mode, "library-file")) return file(true, 1);
-	if (!strcmp(mode, "guard")) return guard(0, false);
-	if (!strcmp(mode, "guard-past")) return guard(1, false);
-	if (!strcmp(mode, "guard-fill")) return guard(0, true);
-	if (!strcmp(mode, "devices")) return devices();
-	if (!strcmp(mode, "devices-fault")) return second(FAULT);
-	if (!strcmp(mode, "reset")) return reset();
-	if (!strcmp(mode, "contexts")) return contexts();
-	if (!strcmp(mode, "unload")) return unload(false, 1);
-	if (!strcmp(mode, "unload-race")) return unload(false, 0);
-	if (!strcmp(mode, "unload-library")) return unload(true, 1);
-	if (!strcmp(mode, "unload-library-race")) return unload(true, 0);
-	fprintf(stderr, "usage: user clean|race|fault|trap|hang|streams|threads|dependent|"
-		"dependent-race|dependent-synced|graph|graph-race|memory|file|file-race|library-file|devices|devices-fault|reset|guard|guard-past|guard-fill|"
-		"contexts|unload|unload-race|unload-library|unload-library-race\n");
+	for (const auto &m : modes)
+		if (argc > 1 && !strcmp(argv[1], m.mode))
+			return m.run();
+	fprintf(stderr, "usage: user MODE, one of");
+	for (const auto &m : modes)
+		fprintf(stderr, " %s", m.mode);
+	fprintf(stderr, "\n");
 	return 2;
 }
