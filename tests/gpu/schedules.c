@@ -14,6 +14,7 @@
  * what is looked for. */
 static const struct { const char *options, *name; } batch[] = {
 	{ "", "" }, { "--explore=64", "" }, { "--async=early --explore=64", "--async=early" },
+	{ "--seed=65 --explore=447", "" },
 };
 
 static const char *const silent[] = {
