@@ -183,7 +183,8 @@ void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig
 	void **extra);
 /* A launch in a stream that is being captured is none yet: it is left alone. */
 void inject_before(struct inject_launch *l);
-void inject_after(struct inject_launch *l, CUresult r);
+/* r: the launch's; what came of it, if it was waited for, else r. */
+CUresult inject_after(struct inject_launch *l, CUresult r);
 /* This context, or, if it is NULL, the device's primary one, is no more. */
 void inject_context_ended(CUcontext context, CUdevice device);
 /* l->stream's context, which need not be the current one; between these two it is. */

@@ -196,6 +196,27 @@ static bool take(struct graph *g, CUgraph graph)
 	return good;
 }
 
+/* Later the program may have destroyed them, and still name them. */
+static bool note_originals(struct graph *g, CUgraph graph)
+{
+	struct nodes s = nodes_of(graph);
+	struct numbered *number = base_alloc((g->step.n + 1) * sizeof *number), key, *found;
+	bool good = true;
+
+	for (size_t k = 0; k < g->step.n; k++)
+		number[k] = (struct numbered){ g->step.at[k].node, k };
+	qsort(number, g->step.n, sizeof *number, by_node);
+	for (size_t k = 0; k < s.n && good; k++) {
+		good = !cu.p_cuGraphNodeFindInClone(&key.node, s.at[k], g->copy);
+		found = good ? bsearch(&key, number, g->step.n, sizeof key, by_node) : NULL;
+		if (found)
+			g->step.at[found->k].original = s.at[k];
+	}
+	free(number);
+	free(s.at);
+	return good;
+}
+
 static bool driver_has_all(void)
 {
 	return cu.p_cuGraphClone && cu.p_cuGraphGetEdges && cu.p_cuGraphKernelNodeGetParams
@@ -263,7 +284,7 @@ static void copy(struct graph *g, CUgraph graph)
 		why = text;
 		g->copy = NULL;
 	}
-	if (!why && !take(g, g->copy))
+	if (!why && (!take(g, g->copy) || !note_originals(g, graph)))
 		why = "the driver does not say how its nodes depend on each other";
 	if (!why && !g->empty)
 		g->empty = make_empty();
@@ -348,12 +369,8 @@ void inject_graph_lost(CUgraphExec exec, const char *call)
 
 static struct step *step_of(struct graph *g, CUgraphNode node)
 {
-	CUgraphNode ours;
-
-	if (cu.p_cuGraphNodeFindInClone(&ours, node, g->copy))
-		return NULL;
 	for (size_t k = 0; k < g->step.n; k++)
-		if (g->step.at[k].node == ours)
+		if (g->step.at[k].original == node)
 			return &g->step.at[k];
 	return NULL;
 }
@@ -394,17 +411,17 @@ static void say_left(const struct graph *g, CUstream stream)
 		gpu_unchecked(inject_session(), g->kernel.at[k], queue, why);
 }
 
-/* A kernel that says for itself in which context it runs. */
+/* Than in the stream's context, which is the current one. */
 static bool elsewhere(const struct graph *g)
 {
-	CUDA_KERNEL_NODE_PARAMS p;
+	CUDA_KERNEL_NODE_PARAMS p = { 0 };
 	CUcontext now = NULL;
 
 	cu.p_cuCtxGetCurrent(&now);
 	for (size_t k = 0; k < g->step.n; k++)
 		if (g->step.at[k].type == CU_GRAPH_NODE_TYPE_KERNEL
 				&& !cu.p_cuGraphKernelNodeGetParams(g->step.at[k].node, &p)
-				&& !p.func && p.ctx && p.ctx != now)
+				&& p.ctx && p.ctx != now)
 			return true;
 	return false;
 }

@@ -398,12 +398,12 @@ static _Noreturn void stop(const struct inject_launch *l)
 	_exit(1);
 }
 
-void inject_after(struct inject_launch *l, CUresult r)
+CUresult inject_after(struct inject_launch *l, CUresult r)
 {
 	const char *name = "";
 
 	if (!l->module)
-		return;
+		return r;
 	inject_enter(l);
 	if (!r && l->wanted)
 		expect(l);
@@ -428,6 +428,7 @@ void inject_after(struct inject_launch *l, CUresult r)
 	inject_leave(l);
 	pthread_mutex_unlock(&lock);
 	free(l->kernel);
+	return r;
 }
 
 void inject_context_ended(CUcontext context, CUdevice device)

@@ -51,9 +51,7 @@ static CUresult run_kernel(struct step *s, CUstream stream)
 	inject_describe(&l, f, &c, p.kernelParams, p.extra);
 	l.programmatic = s->programmatic;
 	inject_before(&l);
-	r = cu.p_cuLaunchKernelEx(&c, f, p.kernelParams, p.extra);
-	inject_after(&l, r);
-	return r;
+	return inject_after(&l, cu.p_cuLaunchKernelEx(&c, f, p.kernelParams, p.extra));
 }
 
 /* What a node of its own graph does is what it does in any. */

@@ -6,6 +6,7 @@
 
 struct step {
 	CUgraphNode node;          /* nobody else's */
+	CUgraphNode original;      /* the program's, of which it is a copy; NULL: that is in a graph in a graph */
 	CUgraphNodeType type;
 	bool off;                  /* cuGraphNodeSetEnabled() */
 	bool programmatic;         /* it need not wait for the end of the step before it */

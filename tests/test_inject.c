@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -135,6 +136,67 @@ Test(inject, what_the_program_does, .timeout = 60)
 	RUNS(0, "", "", "driver", "forks");
 	SAYS("child: 0");
 	SAYS("kernel 2 2 2");
+}
+
+/* What is recorded has a pool. What each of two launches does, and why it is not recorded:
+ * NULL: it is. */
+static const struct { const char *env, *mode, *first, *second, *why; } graph_row[] = {
+	{ "", "run", "kernel other end", "kernel other end", NULL },
+	{ "", "kernel", "kernel other end", "kernel kernel end", NULL },
+	{ "", "off", "kernel other end", "kernel end", NULL },
+	{ "", "update", "kernel other end", "kernel kernel end", NULL },
+	{ "", "again", "kernel other end", "other other end", NULL },
+	{ "", "memory", "kernel other end", "kernel other end", "it allocates memory" },
+	{ "", "device", "kernel other end", "kernel other end", "kernels may launch it, too" },
+	{ "DRIVER_CLONE=801", "run", "kernel other end", "kernel other end", "the driver does not copy it (CUDA_ERROR)" },
+};
+/* ... from the second launch on. */
+static const struct { const char *mode, *why; } lost_row[] = {
+	{ "child", "changed by cuGraphExecChildGraphNodeSetParams" },
+	{ "off-update", "nodes of it were disabled before cuGraphExecUpdate" },
+};
+
+/* The lines of the program, which are words and what a kernel found, in one. */
+static const char *ran(bool *recorded)
+{
+	static char all[1000];
+	size_t n = 0;
+	unsigned without = 0;
+
+	for (char *at = output, *end; (end = strchr(at, '\n')); at = end + 1) {
+		const char *in = memmem(at, (size_t)(end - at), " in context", 11);
+
+		if (!in && strncmp(at, "end\n", 4))
+			continue;
+		n += (size_t)snprintf(all + n, sizeof all - n, "%s%.*s", n ? " " : "", (int)((in ? in : end) - at), at);
+		without += in && memmem(at, (size_t)(end - at), ": 0 MiB", 7);
+	}
+	all[n] = 0;
+	*recorded = !without;
+	return all;
+}
+
+Test(inject, graphs, .timeout = 120)
+{
+	char args[64], want[200];
+	bool recorded;
+
+	for (size_t k = 0; k < sizeof graph_row / sizeof *graph_row; k++) {
+		snprintf(args, sizeof args, "graph %s", graph_row[k].mode);
+		snprintf(want, sizeof want, "%s %s", graph_row[k].first, graph_row[k].second);
+		RUNS(graph_row[k].why ? 67 : 0, graph_row[k].env, "", "driver", args);
+		cr_expect_str_eq(ran(&recorded), want, "%s: %s", args, output);
+		cr_expect_eq(recorded, !graph_row[k].why, "%s: %s", args, output);
+		if (graph_row[k].why)
+			SAYS(graph_row[k].why);
+	}
+	for (size_t k = 0; k < sizeof lost_row / sizeof *lost_row; k++) {
+		snprintf(args, sizeof args, "graph %s", lost_row[k].mode);
+		RUNS(67, "", "", "driver", args);
+		SAYS(lost_row[k].why);
+		ran(&recorded);
+		cr_expect_not(recorded, "%s: %s", args, output);
+	}
 }
 
 /* No driver at all. */

@@ -189,6 +189,84 @@ static void forks(void)
 	printf("child: %d\n", status);
 }
 
+static const char other[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry other()\n{\n\t.shared .b32 x;\n\t.reg .b32 %r;\n\tld.shared.b32 %r, [x];\n\tret;\n}\n";
+
+static void say(void *what)
+{
+	printf("%s\n", (char *)what);
+}
+
+static CUgraphNode kernel_node(CUgraph g, CUfunction f)
+{
+	CUDA_KERNEL_NODE_PARAMS p = { .func = f, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+		.blockDimX = 32, .blockDimY = 1, .blockDimZ = 1 };
+	CUgraphNode n;
+
+	GOOD(cuGraphAddKernelNode(&n, g, NULL, 0, &p));
+	return n;
+}
+
+/* A kernel in a graph in it, a kernel, a word, in this order, which is not that of the nodes. */
+static CUgraph three(CUfunction first, CUfunction second, CUgraphNode node[3])
+{
+	CUDA_HOST_NODE_PARAMS call = { say, "end" };
+	CUgraph g, inner;
+
+	GOOD(cuGraphCreate(&g, 0));
+	GOOD(cuGraphCreate(&inner, 0));
+	kernel_node(inner, first);
+	GOOD(cuGraphAddHostNode(&node[0], g, NULL, 0, &call));
+	node[1] = kernel_node(g, second);
+	GOOD(cuGraphAddChildGraphNode(&node[2], g, NULL, 0, inner));
+	GOOD(cuGraphDestroy(inner));
+	GOOD(cuGraphAddDependencies(g, (CUgraphNode[]){ node[1], node[2] }, (CUgraphNode[]){ node[0], node[1] },
+		(CUgraphEdgeData[2]){ 0 }, 2));
+	return g;
+}
+
+/* Two launches of a graph; what is done to it before, or between them. */
+static void graphs(const char *what)
+{
+	CUfunction f[2];
+	CUgraphNode node[3], more;
+	CUgraphExec run;
+	CUmodule m;
+	CUgraph g, one_more;
+
+	context(0);
+	f[0] = load(text, &m);
+	GOOD(cuModuleLoadData(&m, other));
+	GOOD(cuModuleGetFunction(&f[1], m, "other"));
+	g = three(f[0], f[1], node);
+	if (!strcmp(what, "memory"))
+		GOOD(cuGraphAddMemAllocNode(&more, g, NULL, 0, &(CUDA_MEM_ALLOC_NODE_PARAMS){ .bytesize = 64 }));
+	GOOD(cuGraphInstantiate(&run, g, !strcmp(what, "device") ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0));
+	GOOD(cuGraphLaunch(run, NULL));
+	if (!strcmp(what, "child"))
+		GOOD(cuGraphExecChildGraphNodeSetParams(run, node[2], g));
+	if (!strcmp(what, "off") || !strcmp(what, "off-update"))
+		GOOD(cuGraphNodeSetEnabled(run, node[1], 0));
+	GOOD(cuGraphDestroy(g));
+	if (!strcmp(what, "kernel")) {
+		CUDA_KERNEL_NODE_PARAMS p = { .func = f[0], .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+			.blockDimX = 32, .blockDimY = 1, .blockDimZ = 1 };
+
+		GOOD(cuGraphExecKernelNodeSetParams(run, node[1], &p));
+	}
+	if (!strcmp(what, "update") || !strcmp(what, "off-update")) {
+		one_more = three(f[0], f[0], node);
+		GOOD(cuGraphExecUpdate(run, one_more, &(CUgraphExecUpdateResultInfo){ 0 }));
+	}
+	if (!strcmp(what, "again")) { /* another gets its handle */
+		one_more = three(f[1], f[1], node);
+		GOOD(cuGraphExecDestroy(run));
+		GOOD(cuGraphInstantiate(&run, one_more, 0));
+	}
+	GOOD(cuGraphLaunch(run, NULL));
+	GOOD(cuGraphExecDestroy(run));
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -205,6 +283,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "sizes")) sizes();
 	else if (!strcmp(mode, "forks")) forks();
 	else if (!strcmp(mode, "container") && argc > 2) container(argv[2]);
+	else if (!strcmp(mode, "graph") && argc > 2) graphs(argv[2]);
 	else return 2;
 	return 0;
 }

@@ -4,10 +4,9 @@
  * Kernels do nothing. Handles are used again at once. Its surroundings say what is amiss:
  * DRIVER_DEVICES, DRIVER_SM, DRIVER_MIB of memory, DRIVER_CUPTI: cuptiSubscribe()'s error,
  * DRIVER_FAULT: of every kernel. Built with OLD, it lacks what consan needs. */
-#include <cuda.h>
-#include <cupti.h>
+#include "driver.h"
+
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +18,6 @@
 #define cuModuleGetGlobal not_there_yet
 CUresult not_there_yet(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *name);
 #endif
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define API __attribute__((visibility("default")))
 
 struct CUctx_st { bool live, primary, dead; unsigned refs, depth; unsigned long long id; CUdevice device; };
 struct CUmod_st { char *text; struct CUctx_st *context; char bytes[4096]; };
@@ -38,7 +34,7 @@ static unsigned long long last_id;
 static _Thread_local struct CUctx_st *stack[16];
 static _Thread_local unsigned depth = 1;
 
-static unsigned long long surroundings(const char *name, unsigned long long otherwise)
+unsigned long long surroundings(const char *name, unsigned long long otherwise)
 {
 	const char *s = getenv(name);
 
@@ -83,7 +79,7 @@ API CUptiResult cuptiGetResultString(CUptiResult r, const char **text)
 	return CUPTI_SUCCESS;
 }
 
-static void tell(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, const void *params,
+void tell(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, const void *params,
 	const char *symbol, CUresult *r)
 {
 	CUpti_CallbackData d = { .callbackSite = site, .functionName = name, .functionParams = params,
@@ -92,17 +88,6 @@ static void tell(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *na
 	if (callback && enabled[id])
 		callback(NULL, CUPTI_CB_DOMAIN_DRIVER_API, id, &d);
 }
-
-/* Callbacks around `what`, which finds its arguments in a. */
-#define AROUND_OF(name, symbol, what, ...) do { \
-		name##_params a = { __VA_ARGS__ }; \
-		CUresult r = CUDA_SUCCESS; \
-		tell(CUPTI_API_ENTER, CUPTI_DRIVER_TRACE_CBID_##name, #name, &a, symbol, &r); \
-		r = what; \
-		tell(CUPTI_API_EXIT, CUPTI_DRIVER_TRACE_CBID_##name, #name, &a, symbol, &r); \
-		return r; \
-	} while (0)
-#define AROUND(name, what, ...) AROUND_OF(name, NULL, what, __VA_ARGS__)
 
 /* ---- devices and contexts ---- */
 
@@ -710,7 +695,7 @@ API CUresult cuGetErrorName(CUresult r, const char **name)
 /* ---- launches ---- */
 
 /* As a kernel would find its pool: said of the program's, whose name has no "consan". */
-static CUresult run(CUfunction f, CUstream s)
+CUresult run_kernel(CUfunction f, CUstream s)
 {
 	struct CUctx_st *c = context_of(s);
 	struct { uint64_t pool; uint32_t chunks, tickets; } p = { 0 };
@@ -738,5 +723,5 @@ static CUresult run(CUfunction f, CUstream s)
 API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 	unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
 {
-	AROUND_OF(cuLaunchKernel, f->name, run(a.f, a.hStream), f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
+	AROUND_OF(cuLaunchKernel, f->name, run_kernel(a.f, a.hStream), f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
 }
