@@ -68,7 +68,7 @@ REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports
 DOOR = libconsan/gpu.c libconsan/gpu_brief.c libconsan/gpu_module.c libconsan/gpu_maps.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
 
 # injected into the watched program where there is a GPU
-INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_alike.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c instrument/inject_memory.c instrument/inject_calls.c instrument/inject_graph.c instrument/inject_graph_calls.c instrument/inject_step.c
+INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_alike.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c instrument/inject_memory.c instrument/inject_calls.c instrument/inject_graph.c instrument/inject_graph_calls.c instrument/inject_step.c instrument/inject_times.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \

@@ -530,6 +530,7 @@ static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 		return;
 	c.good = !c.enter && !*c.result;
 	inject_busy = true;
+	inject_times_call(d->correlationId);
 	/* a capture of the program's is not to end by what we ask of the driver */
 	if (cu.p_cuThreadExchangeStreamCaptureMode)
 		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
@@ -570,6 +571,8 @@ static bool subscribe(void)
 	}
 	watch_all(watch, handle);
 	watch_all(inject_graph_watch, handle);
+	if (gpu_times(session))
+		inject_times_open(lib);
 	if (!gpu_global(session))
 		return true;
 	watch_all(watch_memory, handle);

@@ -155,6 +155,23 @@ void inject_close(int *file);
 /* May two launches overlap with this call of the driver between them? */
 bool inject_passes(const char *call);
 
+/* ---- inject_times.c ---- */
+
+/* By the GPU's clock: seconds of the launch's kernel and of ours that ran behind it;
+ * 32-bit registers and bytes of local memory that the kernel's threads have each. */
+struct inject_time {
+	double kernel, own;
+	uint32_t registers, local;
+};
+/* lib: CUPTI. If it cannot tell, it is said once. */
+void inject_times_open(void *lib);
+/* In a callback: CUPTI's number of the call, which all that is launched in it has, too. */
+void inject_times_call(uint32_t number);
+/* A launch comes next. */
+void inject_times_await(void);
+/* Of the launch that was awaited, which is over. False: not asked for, or not known. */
+bool inject_time(struct inject_time *t);
+
 /* ---- inject_launch.c ---- */
 
 struct inject_launch {

@@ -155,6 +155,7 @@ static bool ready(struct inject_launch *l)
 	choose_cluster(l);
 	deepen(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
+	inject_times_await();
 	l->start = inject_now();
 	return prepare(l) || unchecked(l, "no device memory for its records");
 }
@@ -239,15 +240,25 @@ static void say_times(const struct records *r, const struct gpu_cost *cost)
 	const struct inject_launch *l = r->l;
 	const struct times *t = &r->t;
 	double end = inject_now();
+	struct inject_time gpu;
+	struct text clock = { 0 };
 
-	if (gpu_times(inject_session()))
-		inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; digest %.3f ms), "
-			"check %.3f ms (%u clusters, %u threads each%s: %.3f ms), whole %.3f ms", l->kernel,
-			1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched), 1e3 * (t->copied - t->ran),
-			r->fetched * (RECORD_CHUNK_BYTES / 1024), r->chunks * (RECORD_CHUNK_BYTES / 1024),
-			1e3 * (t->facts - t->ran), 1e3 * (end - t->copied), cost->clusters,
-			cost->threads ? cost->threads : 1, cost->again ? ", then again" : "", 1e3 * cost->check,
-			1e3 * (end - l->start));
+	if (!gpu_times(inject_session()))
+		return;
+	if (inject_time(&gpu)) {
+		text_printf(&clock, "; by the GPU's clock: kernel %.3f ms, ours %.3f ms; a thread has %u "
+			"registers, %u bytes of local memory", 1e3 * gpu.kernel, 1e3 * gpu.own, gpu.registers,
+			gpu.local);
+		gpu_timed(inject_session(), l->kernel, gpu.kernel);
+	}
+	inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; digest %.3f ms), "
+		"check %.3f ms (%u clusters, %u threads each%s: %.3f ms), whole %.3f ms%s", l->kernel,
+		1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched), 1e3 * (t->copied - t->ran),
+		r->fetched * (RECORD_CHUNK_BYTES / 1024), r->chunks * (RECORD_CHUNK_BYTES / 1024),
+		1e3 * (t->facts - t->ran), 1e3 * (end - t->copied), cost->clusters,
+		cost->threads ? cost->threads : 1, cost->again ? ", then again" : "", 1e3 * cost->check,
+		1e3 * (end - l->start), clock.at ? clock.at : "");
+	text_free(&clock);
 }
 
 /* No call works after a fault, so what they say is asked before. */

@@ -100,6 +100,7 @@ struct coverage {
 	uint64_t events, dropped;
 	uint64_t sites, sites_executed;
 	uint64_t warp_ops;      /* executed warp instructions */
+	uint64_t gpu_timed, gpu_ns; /* launches of known time on a GPU, recording; all of it */
 	char unchecked[320];    /* why not checked, with the line; "" if checked */
 };
 

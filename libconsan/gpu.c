@@ -395,6 +395,18 @@ void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const c
 	pthread_mutex_unlock(&c->launching);
 }
 
+void gpu_timed(struct consan *c, const char *kernel, double seconds)
+{
+	struct coverage *v;
+
+	pthread_mutex_lock(&c->launching);
+	v = session_coverage(c, kernel);
+	v->gpu_timed++;
+	v->gpu_ns += (uint64_t)(1e9 * seconds + 0.5);
+	results_coverage(c->records, v);
+	pthread_mutex_unlock(&c->launching);
+}
+
 void gpu_idle(struct consan *c)
 {
 	__atomic_store_n(&c->freed, true, __ATOMIC_RELEASE);

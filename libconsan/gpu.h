@@ -101,6 +101,8 @@ void gpu_check(struct consan *c, const struct gpu_launch *l);
 void gpu_skip(struct consan *c, const char *kernel, uint64_t queue);
 /* ... that should have been looked at: why it was not. */
 void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const char *why);
+/* A launch that was checked ran so long by the GPU's clock. */
+void gpu_timed(struct consan *c, const char *kernel, double seconds);
 /* No launch so far is known to be still running: something was waited for. From any
  * thread, also while a launch is being checked. */
 void gpu_idle(struct consan *c);

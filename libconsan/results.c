@@ -511,6 +511,8 @@ void results_add_coverage(struct results *r, const struct coverage *c)
 		have->events += c->events;
 		have->dropped += c->dropped;
 		have->warp_ops += c->warp_ops;
+		have->gpu_timed += c->gpu_timed;
+		have->gpu_ns += c->gpu_ns;
 		if (have->sites < c->sites)
 			have->sites = c->sites;
 		if (have->sites_executed < c->sites_executed)

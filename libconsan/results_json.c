@@ -317,7 +317,7 @@ bool rj_bank_use(const json_t *o, struct bank_use *u)
 /* ---- coverage ---- */
 
 #define COVERAGE_NUMBERS(X) X(launches) X(checked) X(skipped) X(clusters) X(ctas) \
-	X(events) X(dropped) X(sites) X(sites_executed) X(warp_ops)
+	X(events) X(dropped) X(sites) X(sites_executed) X(warp_ops) X(gpu_timed) X(gpu_ns)
 
 json_t *results_coverage_json(const struct coverage *c)
 {

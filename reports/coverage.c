@@ -106,6 +106,11 @@ static void add_row(struct page *p, const struct options *o, const struct covera
 		page_add(p, DIM, "%llu launch%s left out by the filters",
 			(unsigned long long)c->skipped, c->skipped == 1 ? "" : "es");
 	}
+	if (c->gpu_timed) {
+		page_indent(p, 4);
+		page_add(p, DIM, "%.3f ms on the GPU, recording, in %llu launch%s", 1e-6 * (double)c->gpu_ns,
+			(unsigned long long)c->gpu_timed, c->gpu_timed == 1 ? "" : "es");
+	}
 }
 
 static void add_coverage(struct page *p, const struct results *r, const struct options *o)

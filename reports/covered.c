@@ -23,6 +23,10 @@ static void coverage_row(struct html *h, const struct coverage *c)
 	else if (c->skipped)
 		mu_element(m, "p", "note", "%llu launches left out by the filters",
 			(unsigned long long)c->skipped);
+	if (c->gpu_timed)
+		mu_element(m, "p", "note", "%.3f ms on the GPU, recording, in %llu launch%s",
+			1e-6 * (double)c->gpu_ns, (unsigned long long)c->gpu_timed,
+			c->gpu_timed == 1 ? "" : "es");
 	mu_close(m, "td");
 	number(m, c->launches);
 	number(m, c->checked);

@@ -71,7 +71,8 @@ static struct results sample(void)
 {
 	struct results r = { 0 };
 	struct coverage c = { .kernel = "_Z6reducePfi", .launches = 3, .checked = 3, .clusters = 384,
-		.ctas = 384, .events = 4123456, .sites = 1024, .sites_executed = 812 };
+		.ctas = 384, .events = 4123456, .sites = 1024, .sites_executed = 812,
+		.gpu_timed = 2, .gpu_ns = 1234567 };
 	struct finding race = sample_race("reduce.cu", 17), hang = sample_hang();
 	struct finding note = sample_race("reduce.cu", 80);
 
@@ -320,6 +321,8 @@ Test(formats, json_comes_back_and_merges)
 	cr_expect_eq(both.cut, 2);
 	cr_expect_eq(both.finding.at[0].seen, 2 * r.finding.at[0].seen);
 	cr_expect_eq(both.coverage.at[0].launches, 2 * r.coverage.at[0].launches);
+	cr_expect_eq(both.coverage.at[0].gpu_timed, 4);
+	cr_expect_eq(both.coverage.at[0].gpu_ns, 2 * 1234567);
 	results_free(&r);
 	results_free(&back);
 	results_free(&both);

@@ -40,7 +40,7 @@ static struct results sample(void)
 	struct results r = { 0 };
 	struct coverage c = { .kernel = "_Z6reducePfi", .launches = 3, .checked = 3,
 		.clusters = 384, .ctas = 384, .events = 4123456, .sites = 1024,
-		.sites_executed = 812 };
+		.sites_executed = 812, .gpu_timed = 2, .gpu_ns = 1234567 };
 	struct finding race = sample_race("/somewhere/else/reduce.cu", 17), hang = sample_hang();
 	struct finding note = sample_race("reduce.cu", 80);
 
@@ -52,7 +52,7 @@ static struct results sample(void)
 	results_add_coverage(&r, &c);
 	snprintf(c.kernel, sizeof c.kernel, "odd");
 	snprintf(c.unchecked, sizeof c.unchecked, "tcgen05.mma is not supported, odd.ptx:812");
-	c.checked = 0;
+	c.checked = c.gpu_timed = 0;
 	results_add_coverage(&r, &c);
 	results_finish(&r);
 	finding_free(&hang);
@@ -178,6 +178,7 @@ Test(report, summary_and_coverage)
 	cr_assert(has(t, "NOT CHECKED"));
 	cr_assert(has(t, "812/1024"));
 	cr_assert(has(t, "4.1 M"));
+	cr_assert_eq(count(t, "1.235 ms on the GPU, recording, in 2 launches\n"), 1);
 	cr_assert_not(has(t, "CS801"), "notes are hidden by default");
 	free(t);
 	t = render(&r, "print-level=info", false, 0);
