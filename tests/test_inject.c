@@ -113,6 +113,25 @@ Test(inject, surroundings, .timeout = 60)
 	SAYS("loaded: 218");
 }
 
+/* By CUPTI's records of kernels, those of consan told apart. */
+Test(inject, times_by_the_clock_of_the_gpu, .timeout = 60)
+{
+	RUNS(0, "", "", "driver", "one");
+	cr_expect(!says("GPU's clock") && !says("on the GPU"), "%s", output);
+	RUNS(0, "", "--gpu-times", "driver", "one");
+	SAYS("by the GPU's clock: kernel 1.000 ms, ours ");
+	SAYS("; a thread has 42 registers, 16 bytes of local memory");
+	cr_expect(!says("ours 0.000 ms"), "%s", output);
+	SAYS("1.000 ms on the GPU, recording, in 1 launch ");
+	RUNS(0, "", "--gpu-times", "driver", "two");
+	cr_expect_eq(times("clock: kernel 1.000 ms, ours "), 7, "%s", output);
+	SAYS("7.000 ms on the GPU, recording, in 7 launches ");
+	RUNS(0, "DRIVER_ACTIVITY=35", "--gpu-times", "driver", "two");
+	cr_expect_eq(times("does not say how long kernels run (CUPTI_ERROR_OF_A_TEST)"), 1, "%s", output);
+	cr_expect_eq(times("times of kernel: prepare"), 7, "%s", output);
+	cr_expect(!says("on the GPU, recording"), "%s", output);
+}
+
 Test(inject, little_memory, .timeout = 60)
 {
 	RUNS(0, "DRIVER_MIB=80", "", "driver", "one");

@@ -49,6 +49,8 @@ unsigned long long surroundings(const char *name, unsigned long long otherwise)
 
 static CUpti_CallbackFunc callback;
 static bool enabled[CUPTI_DRIVER_TRACE_CBID_SIZE];
+/* What is called in a callback has the number of the call that it is about. */
+static _Thread_local uint32_t call;
 
 API CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *s, CUpti_CallbackFunc f, void *user)
 {
@@ -84,9 +86,16 @@ void tell(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, con
 {
 	CUpti_CallbackData d = { .callbackSite = site, .functionName = name, .functionParams = params,
 		.functionReturnValue = r, .symbolName = symbol };
+	static _Thread_local unsigned inside;
+	static uint32_t calls;
 
+	if (site == CUPTI_API_ENTER && !inside++)
+		call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+	d.correlationId = call;
 	if (callback && enabled[id])
 		callback(NULL, CUPTI_CB_DOMAIN_DRIVER_API, id, &d);
+	if (site == CUPTI_API_EXIT)
+		inside--;
 }
 
 /* ---- devices and contexts ---- */
@@ -704,6 +713,7 @@ CUresult run_kernel(CUfunction f, CUstream s)
 	size_t bytes;
 
 	STANDS(c);
+	note_kernel(f->name, call);
 	if (!strncmp(f->name, "consan_", 7))
 		return CUDA_SUCCESS;
 	if (!f->module) {

@@ -5,12 +5,14 @@
 #include <cuda.h>
 #include <cupti.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define API __attribute__((visibility("default")))
 
 unsigned long long surroundings(const char *name, unsigned long long otherwise);
 CUresult run_kernel(CUfunction f, CUstream s);
+void note_kernel(const char *name, uint32_t call); /* it ran; CUPTI's number of the call */
 void tell(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, const void *params,
 	const char *symbol, CUresult *r);
 
