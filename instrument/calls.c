@@ -78,7 +78,8 @@ static bool find_pointed(struct calls *c)
 	return indirect;
 }
 
-/* A trap that is reached ends the launch: for its sake alone nothing is recorded. */
+/* A trap or failed assertion that is reached ends the launch: for its sake alone
+ * nothing is recorded. */
 static bool records(const struct calls *c, const struct ptx_func *f)
 {
 	struct plan p;
@@ -88,7 +89,7 @@ static bool records(const struct calls *c, const struct ptx_func *f)
 
 		if (i->op == OP_call && calls_carry(c, i))
 			return true;
-		if (ptx_effect_of((enum ptx_op)i->op) != EF_STOP && plan_of(f, i, &p))
+		if (ptx_effect_of((enum ptx_op)i->op) != EF_STOP && !plan_asserts(i) && plan_of(f, i, &p))
 			return true;
 		if (plan_rank_of(i, &p) || (c->global && plan_global_of(f, i, &p)))
 			return true;

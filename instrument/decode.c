@@ -70,7 +70,13 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	case EF_FENCE: tell_fence(c, warp, r); break;
 	case EF_TENSORMAP: tell_map_change(c, warp, r); break;
 	case EF_SETMAXNREG: case EF_STOP: tell_other(c, warp, r); break;
-	case EF_EXIT: case EF_CONTROL: tell_leave(c, warp, r->site, r->lanes); break;
+	case EF_EXIT: tell_leave(c, warp, r->site, r->lanes); break;
+	case EF_CONTROL:
+		if (plan_asserts(s->insn))
+			tell_other(c, warp, r);
+		else
+			tell_leave(c, warp, r->site, r->lanes);
+		break;
 	case EF_NONE: tell_pending(c, warp, r); break;
 	case EF_WGMMA: case EF_RANK: case EF_HINT: case EF_TCGEN05:
 	case EF_GRID: case EF_UNKNOWN: case EF_COUNT:

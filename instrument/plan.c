@@ -277,6 +277,12 @@ static bool is_predicate(const struct ptx_func *f, const struct ptx_operand *o)
 	return o->kind == PO_REG && f->reg[o->reg].type == TY_pred;
 }
 
+bool plan_asserts(const struct ptx_insn *i)
+{
+	return i->op == OP_call && i->operand[0].kind == PO_FUNC &&
+		!strcmp(i->operand[0].func->name, "__assertfail");
+}
+
 bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
 	bool yes = false;
@@ -312,7 +318,8 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		}
 		break;
 	case EF_CONTROL:
-		yes = p->before = p->sync = i->op == OP_ret && f->entry;
+		p->sync = i->op == OP_ret && f->entry;
+		yes = p->before = p->sync || plan_asserts(i);
 		break;
 	case EF_NONE: /* of what it counts only where it comes from is known */
 		yes = p->before = i->op == OP_mbarrier_pending_count;

@@ -46,6 +46,8 @@ struct plan {
 
 /* False: nothing is recorded of it. */
 bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
+/* The call behind assert(): it does not return. */
+bool plan_asserts(const struct ptx_insn *i);
 /* What is recorded of its global side, if that is wanted, in a record of its own:
  * an access itself, where a copy reads or writes, or that it is griddepcontrol. `generic`: only where the
  * address lies in global memory. `poll`: not while it reads what it read before. */

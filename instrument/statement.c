@@ -400,7 +400,7 @@ void statement_write(struct writer *w, uint32_t at)
 		global_begin(w, i, &far);
 	if (global && far.before)
 		global_end(w, i, &far);
-	if (i->op == OP_call)
+	if (i->op == OP_call && !recorded)
 		call(w, i);
 	else if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &rank))
 		ranked(w, i, &rank);

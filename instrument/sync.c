@@ -294,7 +294,10 @@ void tell_other(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct refusal stop;
 
 	if (i->op != OP_setmaxnreg) {
-		refusal_set(&stop, EVX_TRAP, SP_ANY, 0, 0, "the kernel stopped itself");
+		if (plan_asserts(i))
+			refusal_set(&stop, EVX_ASSERT, SP_ANY, 0, 0, "an assertion failed");
+		else
+			refusal_set(&stop, EVX_TRAP, SP_ANY, 0, 0, "the kernel stopped itself");
 		tell_refusal(c, warp, e.site, r->lanes, &stop);
 		return;
 	}

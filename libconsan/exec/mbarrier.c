@@ -308,7 +308,7 @@ static bool complete(const struct mbar *m, uint64_t value, bool parity)
 {
 	if (!m)
 		return false;
-	return parity ? (m->phase & 1) != (value & 1) : m->phase > (value & TOKEN_PHASE);
+	return parity ? (m->phase & 1) != (value & 1) : m->phase > value;
 }
 
 static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, struct cta *cta,
@@ -317,7 +317,7 @@ static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, stru
 	struct event e = event_of(w, x, EV_MB_TEST, lanes, cta, at);
 
 	e.flags = (uint8_t)(x->i.b[B_FLAGS] | flags);
-	e.tx = (int64_t)(e.flags & EVF_PARITY ? value & 1 : value & TOKEN_PHASE);
+	e.tx = (int64_t)(e.flags & EVF_PARITY ? value & 1 : value);
 	ex_emit(w->cluster, &e);
 }
 
@@ -343,8 +343,9 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 	uint32_t yes = 0;
 
 	lane_addrs(w, get_addr(x, 0), addr);
+	/* tokens of one phase differ in the counts that each arrival saw */
 	for (unsigned l = 0; l < LANES; l++)
-		value[l] = parity ? r32(w, x->o[3])[l] : r64(w, x->o[3])[l];
+		value[l] = parity ? r32(w, x->o[3])[l] : r64(w, x->o[3])[l] & TOKEN_PHASE;
 	for (uint32_t rest = lanes, same; rest; rest &= ~same) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		struct cta *cta;
@@ -364,7 +365,7 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 				wait_event(w, x, same, cta, at, value[l], EVF_BLOCKED);
 			ex_wait(w, EVW_MBARRIER, object(cta, at), ~0ull, at);
 			w->wait.explain = explain;
-			w->wait.arg = parity ? 1ull << 63 | (value[l] & 1) : value[l] & TOKEN_PHASE;
+			w->wait.arg = parity ? 1ull << 63 | (value[l] & 1) : value[l];
 			return STEP_BLOCK;
 		}
 		if (w->sink)
