@@ -337,6 +337,7 @@ static void check(const struct inject_launch *l, bool ended)
 	describe(l, &g);
 	g.user = &r;
 	g.params = params;
+	gpu_launch_open(&g);
 	ahead = ended && gpu_looks_ahead(inject_session(), &g);
 	r.asked = ended && !gpu_each(inject_session()) && inject_ask(l->pool, &g, ahead);
 	if (r.asked && ahead)
@@ -357,6 +358,7 @@ static void check(const struct inject_launch *l, bool ended)
 		inject_empty(l->pool, r.chunks + 1 + (r.dropped != 0));
 		say_times(&r, &cost);
 	}
+	gpu_launch_close(&g);
 	free(params);
 	free(r.skip);
 }
@@ -382,7 +384,9 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	g.pool = head;
 	describe(l, &g);
 	g.params = params = pack(l);
+	gpu_launch_open(&g);
 	gpu_check(inject_session(), &g);
+	gpu_launch_close(&g);
 	free(params);
 	munmap((void *)head, bytes);
 }

@@ -25,7 +25,6 @@ struct gpu_flight {
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
 	struct decode_launch *d;
-	struct gpu_maps maps;
 };
 
 static struct event_sink *on_begin(void *user, const struct cluster_info *info, bool registers)
@@ -62,7 +61,7 @@ static void on_end(void *user, struct event_sink *sink, bool registers)
 
 static bool on_box(void *user, struct decode_box *b)
 {
-	return gpu_maps_box(&((const struct gpu_flight *)user)->maps, b);
+	return gpu_maps_box(((const struct gpu_flight *)user)->l->maps, b);
 }
 
 /* What kernels allocate themselves only the executor knows. */
@@ -302,12 +301,11 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		event_writer_launch(c->save, &config.launch);
 	d.shared = f->reserved ? 0 : shared_end(l, f, symbols);
 	d.shared_all = l->shared;
-	gpu_maps_open(&flight.maps, l, decode_params(l->pool));
+	l->maps->base = decode_params(l->pool);
 	start = seconds();
 	run(&flight, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
-	gpu_maps_close(&flight.maps);
 	for (uint32_t k = 0; d.skip && !r.unknown_maps && !r.moving_maps && !r.foreign && k < l->module->nsignatures; k++)
 		gpu_note_clean(l->module, l->module->signature[k]);
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);

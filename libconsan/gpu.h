@@ -74,8 +74,13 @@ struct gpu_launch {
 	 * encodes it; param: its bytes, if it is in the parameter block, else
 	 * NULL. Several threads may ask. */
 	bool (*map)(void *user, uint64_t address, const void *param, void *bytes);
+	struct gpu_maps *maps;     /* gpu_launch_open()'s */
 };
 
+/* Of a launch whose records have come, before it is asked what follows, and after. All but
+ * its records must be there. */
+void gpu_launch_open(struct gpu_launch *l);
+void gpu_launch_close(struct gpu_launch *l);
 /* For the report: the GPU's name. */
 void gpu_named(struct consan *c, const char *name);
 /* For digest.cu: see decode_site_words(). free() it. */

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gpu_maps_open(struct gpu_maps *m, const struct gpu_launch *l, uint64_t base)
+void gpu_launch_open(struct gpu_launch *l)
 {
-	*m = (struct gpu_maps){ .l = l, .base = base,
-		.param_bytes = gpu_module_params(l->module, l->kernel) };
+	struct gpu_maps *m = l->maps = base_alloc(sizeof *m);
+
+	m->l = l;
+	m->param_bytes = gpu_module_params(l->module, l->kernel);
 	/* a map is aligned to 64 bytes */
 	for (uint32_t at = 0; l->map && l->params && at + TENSORMAP_BYTES <= m->param_bytes; at += 64) {
 		struct gpu_map p = { .at = at };
@@ -17,9 +19,10 @@ void gpu_maps_open(struct gpu_maps *m, const struct gpu_launch *l, uint64_t base
 	}
 }
 
-void gpu_maps_close(struct gpu_maps *m)
+void gpu_launch_close(struct gpu_launch *l)
 {
-	vec_free(&m->param);
+	vec_free(&l->maps->param);
+	free(l->maps);
 }
 
 /* A map among the parameters, or anywhere else. */
@@ -89,19 +92,17 @@ static uint64_t hash_of(const struct tensormap *map)
 	return hash;
 }
 
-uint64_t gpu_maps_hash(const struct gpu_launch *l)
+uint64_t gpu_maps_hash(const struct gpu_maps *m)
 {
-	struct gpu_maps m;
 	uint64_t h = 0;
 
-	gpu_maps_open(&m, l, 0);
-	for (size_t k = 0; k < m.param.n; k++) {
-		struct gpu_map *p = &m.param.at[k];
+	for (size_t k = 0; k < m->param.n; k++) {
+		struct tensormap map;
 
-		p->map.address = 0;
-		h = (h ^ hash_of(&p->map) ^ p->at) * 0x100000001b3u;
+		memcpy(&map, &m->param.at[k].map, sizeof map); /* to the last byte */
+		map.address = 0;
+		h = (h ^ hash_of(&map) ^ m->param.at[k].at) * 0x100000001b3u;
 	}
-	gpu_maps_close(&m);
 	return h;
 }
 

@@ -11,16 +11,14 @@ struct gpu_maps {
 	const struct gpu_launch *l;
 	uint32_t param_bytes;
 	uint64_t base;             /* their generic address; 0: not known */
-	VEC(struct gpu_map { uint32_t at; struct tensormap map; }) param; /* by place there */
+	/* by place there; found by gpu_launch_open(), as several threads will ask */
+	VEC(struct gpu_map { uint32_t at; struct tensormap map; }) param;
 };
 
-/* Those among the parameters are found at once, as several threads will ask. */
-void gpu_maps_open(struct gpu_maps *m, const struct gpu_launch *l, uint64_t base);
-void gpu_maps_close(struct gpu_maps *m);
 /* Answers for decode_launch.box. */
 bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b);
 /* What the maps among the parameters say, as records name them by their place only;
  * what they point at does not count. */
-uint64_t gpu_maps_hash(const struct gpu_launch *l);
+uint64_t gpu_maps_hash(const struct gpu_maps *m);
 
 #endif

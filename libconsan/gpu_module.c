@@ -207,7 +207,7 @@ static uint64_t shape_hash(const struct gpu_launch *l)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
 	for (size_t k = 0; k < ARRAY_SIZE(word); k++)
 		h = (h ^ word[k]) * 0x100000001b3u;
-	return h ^ gpu_maps_hash(l);
+	return h ^ gpu_maps_hash(l->maps);
 }
 
 static struct launch_info shape_of(const struct gpu_launch *l)

@@ -88,9 +88,11 @@ static void check(struct consan *c, const struct consan_launch *l, const void *p
 	memcpy(g.grid, x->grid, sizeof g.grid);
 	memcpy(g.block, x->block, sizeof g.block);
 	memcpy(g.cluster, x->cluster, sizeof g.cluster);
+	gpu_launch_open(&g);
 	if (g.ended && !g.dropped && gpu_looks_ahead(c, &g))
 		g.rest = rest;
 	gpu_check(c, &g);
+	gpu_launch_close(&g);
 }
 
 static enum consan_status rehearse(struct consan *c, const struct consan_launch *l,
