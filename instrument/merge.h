@@ -60,6 +60,9 @@ struct dwarp {
 	const struct ptx_insn *bar; /* through which they came */
 	uint32_t other_bar;        /* 1 + where others of them did; 0: they did not */
 	uint32_t maxnreg;
+	/* lanes that come to the setmaxnreg of this site, which the warp executes once, later
+	 * than the first of its lanes were recorded there */
+	uint32_t regs_behind, regs_site;
 	uint32_t past;             /* 1 + the instruction of the last record */
 	/* lanes that came to an .aligned instruction of struct site_info, and those that
 	 * have not come yet; 0: none */

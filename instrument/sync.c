@@ -301,6 +301,13 @@ void tell_other(struct dcluster *c, uint32_t warp, const struct record *r)
 		tell_refusal(c, warp, e.site, r->lanes, &stop);
 		return;
 	}
+	if (r->site == w->regs_site && !(r->lanes & ~w->regs_behind)) {
+		w->regs_behind &= ~r->lanes;
+		return;
+	}
+	e.lanes = w->all & ~w->gone;
+	w->regs_site = r->site;
+	w->regs_behind = e.lanes & ~r->lanes;
 	e.count = (uint32_t)i->operand[0].imm;
 	e.mode = ptx_has(i, MOD_inc);
 	refused_setmaxnreg(c, warp, r, e.count, e.mode, w->maxnreg);

@@ -40,14 +40,16 @@ Test(instrument, twins, .timeout = 300)
 }
 
 /* What the records of another schedule show, the cpu backend shows in some schedule: the
- * other one of two unordered accesses first, nothing at all, a hang elsewhere; and a release
- * that was recorded before others of the warpgroup had recorded the wait that it follows. */
+ * other one of two unordered accesses first, nothing at all, a hang elsewhere; a release that
+ * was recorded before others of the warpgroup had recorded the wait that it follows; a warp
+ * that comes to its setmaxnreg in two parts. */
 Test(instrument, schedules, .timeout = 300)
 {
 	static const struct { const char *run, *said; } other[] = {
 		{ "specimens --seed=1 %s rehearse race/cs121_operand_unordered", "CS120 55|48 (as under --seed=" },
 		{ "specimens --seed=1 %s rehearse tricky/flag_through_a_chain", "(nothing, as under --seed=" },
 		{ "specimens --seed=2 %s rehearse tricky/wgmma_stage_released_one_too_early", "2 as expected, 0 wrong" },
+		{ "twins --all --seed=1 %s rehearse primed_at_init", "1 as expected, 0 wrong" },
 		{ "twins --seed=3 %s rehearse turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
 	};
 	const char *dir = build_dir();

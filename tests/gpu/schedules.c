@@ -119,6 +119,7 @@ struct shown schedules_show(const struct schedules *s, const json_t *there)
 		look_up(key, n, k, report, &names);
 		json_decref(report);
 	}
+	shown.any = n;
 	shown.all = names.n;
 	if (names.n)
 		text_printf(&shown.words, "as under %s", names.at);

@@ -19,7 +19,8 @@ struct schedules {
 };
 
 struct shown {
-	bool all;           /* there are findings, and each is shown, but for hangs */
+	bool any;           /* there are findings to compare */
+	bool all;           /* ... and each is shown, but for hangs */
 	bool hang;          /* it hangs as no schedule showed */
 	struct text words;  /* under which schedules; and what none shows. To be freed */
 };

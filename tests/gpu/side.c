@@ -82,6 +82,7 @@ void side_run(struct side_job *job, size_t n, unsigned at_once,
 static bool take(struct side_options *to, int argc, char **argv)
 {
 	static const struct option options[] = { { "sanitizer", no_argument, NULL, 's' },
+		{ "all", no_argument, NULL, 'a' },
 		{ "jobs", required_argument, NULL, 'j' }, { "log", required_argument, NULL, 'l' },
 		{ "seed", required_argument, NULL, 'd' }, { 0 } };
 	int c;
@@ -89,6 +90,8 @@ static bool take(struct side_options *to, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 's')
 			to->sanitizer = true;
+		else if (c == 'a')
+			to->all = true;
 		else if (c == 'j')
 			to->at_once = (unsigned)strtoul(optarg, NULL, 0);
 		else if (c == 'd')
@@ -115,7 +118,7 @@ bool side_options(struct side_options *to, int argc, char **argv)
 	*to = (struct side_options){ .filter = "", .seed = "0", .part = 1, .parts = 1 };
 	if (take(to, argc, argv))
 		return true;
-	fprintf(stderr, "usage: %s [--sanitizer] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND "
+	fprintf(stderr, "usage: %s [--sanitizer] [--all] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND "
 		"[FILTER [I/N]]\n", argv[0]);
 	return false;
 }

@@ -20,7 +20,7 @@ void side_run(struct side_job *job, size_t n, unsigned at_once,
 /* One alone, here. */
 void side_run_one(struct side_job *job);
 
-/* PROGRAM [--sanitizer] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]] */
+/* PROGRAM [--sanitizer] [--all] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]] */
 struct side_options {
 	const char *build, *backend;
 	const char *filter;    /* what a name must contain; "": all */
@@ -30,6 +30,7 @@ struct side_options {
 	bool gpu;
 	bool any_schedule;     /* not the default one: on a GPU, or by the seed */
 	bool sanitizer;
+	bool all;              /* all that is found is judged, not only what has to be */
 	FILE *log;             /* or NULL */
 };
 /* False, and says how it is called: it is called wrongly. */

@@ -1,11 +1,12 @@
 /* twins: every bundled kernel and each of its planted bugs, side by side, under a backend
  * that instruments:
- *   twins [--sanitizer] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
+ *   twins [--sanitizer] [--all] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
  * FILTER: what "PROGRAM BUG" must contain; I/N: the I-th of N parts of a program's bugs. The
  * bug's own rule must be reported, at lines at which --backend=cpu reports it; on a GPU,
  * where nobody chooses the schedule, and in that of a seed, what is reported must be what
  * the cpu backend reports of the bug in some schedule (schedules.h), or a hang. The clean
- * kernel must be silent and right. --sanitizer runs NVIDIA's racecheck and synccheck beside, for the table in the
+ * kernel must be silent and right. --all: so must all that is reported of a bug beside its
+ * own rule. --sanitizer runs NVIDIA's racecheck and synccheck beside, for the table in the
  * README. FILE gets consan's own words on what is not as expected. */
 #include "../../libconsan/base.h"
 #include "../found.h"
@@ -159,9 +160,9 @@ static bool same_lines(const json_t *cpu, const json_t *there, const char *rule)
 	return same;
 }
 
-/* Of a bug whose own rule is not there, on a GPU. why: for the caller to print */
+/* good: the bug's own rule is there. why: for the caller to print */
 static enum outcome judge_schedules(const struct all *a, const struct run *r, const json_t *there,
-	struct text *why)
+	bool good, struct text *why)
 {
 	struct text before = { 0 }, after = { 0 };
 	struct shown shown;
@@ -173,8 +174,8 @@ static enum outcome judge_schedules(const struct all *a, const struct run *r, co
 	text_free(&shown.words);
 	text_free(&before);
 	text_free(&after);
-	if (shown.all)
-		return SCHEDULE;
+	if (shown.all || (good && !shown.any))
+		return good ? GOOD : SCHEDULE;
 	return !a->o.gpu ? WRONG : shown.hang ? HANGS : OTHER;
 }
 
@@ -185,8 +186,8 @@ static enum outcome judge_bug(const struct all *a, size_t i, const char *said, b
 	const char *known = why_unseen(r->rule);
 	enum outcome o = same_lines(cpu, there, r->rule) ? GOOD : WRONG;
 
-	if (o == WRONG && a->o.any_schedule && any)
-		o = judge_schedules(a, r, there, why);
+	if (any && (a->o.all || (o == WRONG && a->o.any_schedule)))
+		o = judge_schedules(a, r, there, o == GOOD, why);
 	json_decref(cpu);
 	json_decref(there);
 	if (o != WRONG || !a->o.gpu || why->n)
