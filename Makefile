@@ -22,7 +22,7 @@ LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 
 BASE = libconsan/base.c libconsan/append.c libconsan/site.c libconsan/event.c libconsan/refuse.c libconsan/options.c libconsan/demangle.c \
 	libconsan/finding.c libconsan/history.c libconsan/recorder.c libconsan/recorder_tell.c libconsan/event_code.c libconsan/event_save.c libconsan/event_load.c libconsan/event_print.c \
-	libconsan/crew.c libconsan/relay.c libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
+	libconsan/crew.c libconsan/relay.c libconsan/banks.c libconsan/results_json.c libconsan/results_history.c libconsan/results_load.c libconsan/results.c libconsan/results_write.c libconsan/rule_example.c libconsan/suppress.c libconsan/progress.c libconsan/fatbin.c libconsan/wg_desc.c
 
 PTX = libconsan/ptx/table.c libconsan/ptx/order.c libconsan/ptx/wmma.c libconsan/ptx/lex.c libconsan/ptx/scope.c libconsan/ptx/loc.c \
 	libconsan/ptx/decl.c libconsan/ptx/init.c libconsan/ptx/operand.c libconsan/ptx/body.c \

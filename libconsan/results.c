@@ -1,7 +1,6 @@
-/* results: the record file, written by many and read and merged by one. */
+/* results: the reading half of results.h: the records of many processes, merged. */
 #include "results.h"
 
-#include "append.h"
 #include "history.h"
 #include "results_json.h"
 #include "site.h"
@@ -9,136 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- writing ---- */
-
-struct results_writer {
-	struct append out;
-};
-
-struct results_writer *results_create(const char *path, struct err *e)
-{
-	struct results_writer *w = base_alloc(sizeof *w);
-
-	if (append_open(&w->out, path, e))
-		return w;
-	free(w);
-	return NULL;
-}
-
-void results_close(struct results_writer *w)
-{
-	if (!w)
-		return;
-	append_close(&w->out);
-	free(w);
-}
-
-/* Takes o over. If the disk is full, whoever reads finds the line cut. */
-static void put(struct results_writer *w, const char *type, json_t *o)
-{
-	char *line;
-	size_t n;
-
-	pthread_mutex_lock(&w->out.lock);
-	append_forked(&w->out);
-	json_object_set_new(o, "consan", json_integer(RESULTS_VERSION));
-	json_object_set_new(o, "type", json_string(type));
-	json_object_set_new(o, "pid", json_integer(w->out.pid));
-	json_object_set_new(o, "session", json_integer((json_int_t)w->out.session));
-	line = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
-	if (!line)
-		base_die("a %s record cannot be encoded", type);
-	n = strlen(line);
-	line[n] = '\n'; /* in place of the NUL: the length is known */
-	append_write(&w->out, line, n + 1);
-	free(line);
-	pthread_mutex_unlock(&w->out.lock);
-}
-
-void results_process(struct results_writer *w, const char *program, const char *device)
-{
-	json_t *o;
-
-	if (!w)
-		return;
-	o = json_object();
-	json_object_set_new(o, "program", rj_string(program));
-	json_object_set_new(o, "device", rj_string(device));
-	put(w, "process", o);
-}
-
-static const char *const state_name[] = {
-	[LAUNCH_RUNNING] = "running", [LAUNCH_DONE] = "done",
-	[LAUNCH_ENDED_EARLY] = "ended early",
-};
-
-void results_launch(struct results_writer *w, const struct result_launch *l)
-{
-	json_t *o;
-
-	if (!w)
-		return;
-	o = json_object();
-	json_object_set_new(o, "id", json_integer(l->id));
-	json_object_set_new(o, "kernel", rj_string(l->kernel));
-	json_object_set_new(o, "grid", rj_from_triple(l->grid));
-	json_object_set_new(o, "block", rj_from_triple(l->block));
-	json_object_set_new(o, "cluster", rj_from_triple(l->cluster));
-	json_object_set_new(o, "seed", json_integer((json_int_t)l->seed));
-	json_object_set_new(o, "state", json_string(state_name[l->state]));
-	json_object_set_new(o, "status", rj_string(l->status ? l->status : ""));
-	put(w, "launch", o);
-}
-
-void results_finding(struct results_writer *w, uint32_t id, const struct finding *f)
-{
-	json_t *o;
-
-	if (!w)
-		return;
-	o = results_finding_json(f);
-	json_object_set_new(o, "id", json_integer(id));
-	put(w, "finding", o);
-}
-
-void results_coverage(struct results_writer *w, const struct coverage *c)
-{
-	if (w)
-		put(w, "coverage", results_coverage_json(c));
-}
-
-void results_bank_use(struct results_writer *w, const struct bank_use *u)
-{
-	json_t *o;
-
-	if (!w)
-		return;
-	o = results_bank_use_json(u);
-	json_object_set_new(o, "id", json_integer(u->site));
-	put(w, "banks", o);
-}
-
-static const char *const remark_name[] = {
-#define X(id) #id,
-	RESULT_REMARKS(X)
-#undef X
-};
-
-void results_remark(struct results_writer *w, enum result_remark_kind kind, const char *text)
-{
-	json_t *o;
-
-	if (!w || (unsigned)kind >= RESULT_REMARK_COUNT)
-		return;
-	o = json_object();
-	json_object_set_new(o, "kind", json_string(remark_name[kind]));
-	json_object_set_new(o, "text", rj_string(text));
-	put(w, "remark", o);
-}
-
-/* ---- reading ---- */
 
 /* Finds elements of a vector by a hash of what makes them the same. */
 struct index {
@@ -243,8 +112,8 @@ static void read_launch(struct results *r, int64_t session, const json_t *o)
 		.status = base_strdup(rj_text(o, "status")),
 	};
 
-	for (size_t k = 0; k < ARRAY_SIZE(state_name); k++)
-		if (!strcmp(state_name[k], rj_text(o, "state")))
+	for (size_t k = 0; k < ARRAY_SIZE(rj_state_name); k++)
+		if (!strcmp(rj_state_name[k], rj_text(o, "state")))
 			l.state = (enum launch_state)k;
 	rj_triple(o, "grid", l.grid);
 	rj_triple(o, "block", l.block);
@@ -358,7 +227,7 @@ static void read_remark(struct results *r, const json_t *o)
 	enum result_remark_kind kind = RESULT_REMARK_note;
 
 	for (size_t k = 0; k < RESULT_REMARK_COUNT; k++)
-		if (!strcmp(remark_name[k], rj_text(o, "kind")))
+		if (!strcmp(rj_remark_name[k], rj_text(o, "kind")))
 			kind = (enum result_remark_kind)k;
 	results_add_remark(r, kind, rj_text(o, "text"));
 }

@@ -7,6 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const rj_state_name[3] = {
+	[LAUNCH_RUNNING] = "running", [LAUNCH_DONE] = "done",
+	[LAUNCH_ENDED_EARLY] = "ended early",
+};
+
+const char *const rj_remark_name[RESULT_REMARK_COUNT] = {
+#define X(id) #id,
+	RESULT_REMARKS(X)
+#undef X
+};
+
 /* ---- small pieces ---- */
 
 json_t *rj_string(const char *s)

@@ -1,6 +1,6 @@
 /* results_json: the structs of results.h as JSON objects and back. Reading is
  * lenient (a missing field is zero), as files outlive versions. Private to
- * results.c and its tests; reports use the functions in results.h. */
+ * results*.c, reports/json.c and tests. */
 #ifndef CONSAN_RESULTS_JSON_H
 #define CONSAN_RESULTS_JSON_H
 
@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+extern const char *const rj_state_name[3], *const rj_remark_name[RESULT_REMARK_COUNT];
 json_t *rj_string(const char *s); /* bytes that are not UTF-8 become '?' */
 uint64_t rj_number(const json_t *o, const char *key); /* 0 if absent */
 const char *rj_text(const json_t *o, const char *key); /* "" if absent */

@@ -70,15 +70,9 @@ static bool load_process(struct results *r, const json_t *o)
 
 static bool load_remark(struct results *r, const json_t *o)
 {
-	static const char *const name[] = {
-#define X(id) #id,
-		RESULT_REMARKS(X)
-#undef X
-	};
-
-	for (size_t k = 0; k < ARRAY_SIZE(name); k++)
+	for (size_t k = 0; k < ARRAY_SIZE(rj_remark_name); k++)
 		for (uint64_t n = rj_number(o, "count"); n && n < 1000000
-				&& !strcmp(name[k], rj_text(o, "kind")); n--)
+				&& !strcmp(rj_remark_name[k], rj_text(o, "kind")); n--)
 			results_add_remark(r, (enum result_remark_kind)k, rj_text(o, "text"));
 	return true;
 }

@@ -5,11 +5,6 @@
 
 static json_t *launch_json(const struct result_launch *l)
 {
-	static const char *const state[] = {
-		[LAUNCH_RUNNING] = "running", [LAUNCH_DONE] = "done",
-		[LAUNCH_ENDED_EARLY] = "ended early",
-	};
-
 	return json_pack("{sI sI so s[III] s[III] s[III] sI ss so}",
 		"pid", (json_int_t)l->pid, "id", (json_int_t)l->id, "kernel", rj_string(l->kernel),
 		"grid", (json_int_t)l->grid[0], (json_int_t)l->grid[1], (json_int_t)l->grid[2],
@@ -17,7 +12,7 @@ static json_t *launch_json(const struct result_launch *l)
 		(json_int_t)l->block[2],
 		"cluster", (json_int_t)l->cluster[0], (json_int_t)l->cluster[1],
 		(json_int_t)l->cluster[2],
-		"seed", (json_int_t)l->seed, "state", state[l->state], "status", rj_string(l->status));
+		"seed", (json_int_t)l->seed, "state", rj_state_name[l->state], "status", rj_string(l->status));
 }
 
 static json_t *rule_json(enum rule rule)
@@ -63,11 +58,6 @@ static void add_suppressed(json_t *all, const struct results *r)
 
 void report_json(const struct results *r, FILE *out)
 {
-	static const char *const remark[] = {
-#define X(id) #id,
-		RESULT_REMARKS(X)
-#undef X
-	};
 	json_t *findings = json_array(), *rules = json_object(), *coverage = json_array();
 	json_t *launches = json_array(), *processes = json_array(), *remarks = json_array();
 	struct report_counts n;
@@ -90,7 +80,7 @@ void report_json(const struct results *r, FILE *out)
 			"device", rj_string(r->process.at[i].device)));
 	for (size_t i = 0; i < r->remark.n; i++)
 		json_array_append_new(remarks, json_pack("{ss so sI}",
-			"kind", remark[r->remark.at[i].kind], "text", rj_string(r->remark.at[i].text),
+			"kind", rj_remark_name[r->remark.at[i].kind], "text", rj_string(r->remark.at[i].text),
 			"count", (json_int_t)r->remark.at[i].count));
 	all = json_pack("{si s{si si si si si si} so so so so so so}",
 		"consan_report", REPORT_VERSION,
