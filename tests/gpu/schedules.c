@@ -1,7 +1,6 @@
 /* schedules: see schedules.h. */
 #include "schedules.h"
 #include "../found.h"
-#include "side.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,9 +105,10 @@ struct shown schedules_show(const struct schedules *s, const json_t *there)
 {
 	const json_t *findings = json_object_get(there, "findings"), *f;
 	struct text names = { 0 };
-	struct shown shown = { 0 };
+	struct shown shown = { .outcome = NOT_SEEN };
 	char *key[ROOM];
 	size_t i, n = 0;
+	bool strange = false;
 
 	json_array_foreach(findings, i, f)
 		if (n < ROOM && compared(f))
@@ -119,20 +119,19 @@ struct shown schedules_show(const struct schedules *s, const json_t *there)
 		look_up(key, n, k, report, &names);
 		json_decref(report);
 	}
-	shown.any = n;
-	shown.all = names.n;
 	if (names.n)
 		text_printf(&shown.words, "as under %s", names.at);
 	for (size_t m = 0; m < n; m++) {
 		const bool hang = key[m] && !strncmp(key[m], "CS7", 3);
 
-		shown.hang |= hang;
+		shown.hangs |= hang;
+		strange |= key[m] && !hang;
 		if (key[m])
 			text_printf(&shown.words, "%sno schedule shows %s", shown.words.n ? ", " : "", key[m]);
-		if (key[m] && !hang)
-			shown.all = false;
 		free(key[m]);
 	}
+	if (n)
+		shown.outcome = strange ? OTHER : names.n ? SCHEDULE : HANGS;
 	text_free(&names);
 	return shown;
 }

@@ -9,6 +9,7 @@
 #define CONSAN_TESTS_GPU_SCHEDULES_H
 
 #include "../../libconsan/base.h"
+#include "side.h"
 
 #include <jansson.h>
 
@@ -19,9 +20,10 @@ struct schedules {
 };
 
 struct shown {
-	bool any;           /* there are findings to compare */
-	bool all;           /* ... and each is shown, but for hangs */
-	bool hang;          /* it hangs as no schedule showed */
+	/* OTHER: something is shown by no schedule; else SCHEDULE: all is, but for a hang; else
+	 * HANGS; NOT_SEEN: there is nothing to compare */
+	enum outcome outcome;
+	bool hangs;         /* as no schedule shows */
 	struct text words;  /* under which schedules; and what none shows. To be freed */
 };
 

@@ -5,8 +5,8 @@
  * The correct twin must be silent, the racy one show its rules at their lines, or
  * rehearsed.def says why not. On a GPU, where nobody chooses the schedule, and in that of a
  * seed, the racy one must show what it shows under --backend=cpu in some schedule
- * (schedules.h), nothing included, or hang; unseen.def says what comes of the hardware. stdout gets what is not as expected,
- * FILE all of it, with consan's own words. */
+ * (schedules.h), nothing included, or hang; unseen.def says what comes of the hardware.
+ * stdout gets what is not as expected, FILE all of it, with consan's own words. */
 #include "../judge.h"
 #include "schedules.h"
 #include "side.h"
@@ -33,6 +33,7 @@ static const struct { const char *specimen, *why; } otherwise[] = {
 };
 
 static const char *const twin_name[] = { "racy", "fixed" };
+
 struct run {
 	struct specimen s;
 	char name[128];         /* "race/cs102_plain" */
@@ -61,13 +62,13 @@ struct result {
 /* ---- what there is to run ---- */
 
 /* What chooses a schedule is for the executor. */
-static void add_options(struct text *t, bool gpu, const char *options)
+static void add_options(struct text *t, bool any_schedule, const char *options)
 {
 	char copy[sizeof ((struct specimen *)0)->options], *save, *word;
 
 	snprintf(copy, sizeof copy, "%s", options);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
-		if (!gpu || !strncmp(word, "knob=", 5))
+		if (!any_schedule || !strncmp(word, "knob=", 5))
 			text_printf(t, "--%s ", word);
 }
 
@@ -194,7 +195,7 @@ static const char *why_otherwise(const char *name)
 static enum outcome judge_schedules(const struct all *a, const struct run *run, const struct result *r,
 	struct text *why)
 {
-	const char *known = why_otherwise(run->name), *silent = NULL;
+	const char *known = why_otherwise(run->name), *silent;
 	struct text before = { 0 }, after = { 0 };
 	struct shown shown;
 
@@ -211,13 +212,9 @@ static enum outcome judge_schedules(const struct all *a, const struct run *run, 
 	text_free(&before);
 	text_free(&after);
 	text_free(&shown.words);
-	if (shown.all)
-		return SCHEDULE;
-	if (shown.hang && a->o.gpu)
-		return HANGS;
-	if (silent || strstr(r->unchecked, "the GPU reported"))
-		return NOT_SEEN;
-	return r->any && a->o.gpu ? OTHER : WRONG;
+	if (shown.outcome == NOT_SEEN)
+		return why->n ? NOT_SEEN : WRONG;
+	return !a->o.gpu && (shown.hangs || shown.outcome == OTHER) ? WRONG : shown.outcome;
 }
 
 static enum outcome judge_found(const struct all *a, const struct run *run, const struct result *r,

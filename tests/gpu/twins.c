@@ -89,12 +89,15 @@ static void add(struct all *a, const char *name, const char *bug, const char *ru
 	if (!strstr(both, a->o.filter))
 		return;
 	vec_push(&a->run, r);
-	for (unsigned k = 0; k < JOBS; k++)
+	for (unsigned k = 0; k < JOBS; k++) {
+		const bool cpu = k == JOB_CPU;
+
 		add_job(a, "%s timeout 120 %s/consan-run --backend=%s --no-source --print-level=info --timeout=2 %s "
 			"--seed=%s --report=%s/%zu.%u.json %s/kernels/%s %s %s%s 2>&1 </dev/null",
-			k == JOB_CPU && !*bug ? "true ||" : "", a->o.build, k == JOB_CPU ? "cpu" : a->o.backend,
-			strcmp(rule, "CS903") || k == JOB_CPU ? "" : "--gpu-global", k == JOB_CPU ? "0" : a->o.seed, a->folder, a->run.n - 1, k,
-			a->o.build, name, options, *bug ? "--bug=" : "", bug);
+			cpu && !*bug ? "true ||" : "", a->o.build, cpu ? "cpu" : a->o.backend,
+			cpu || strcmp(rule, "CS903") ? "" : "--gpu-global", cpu ? "0" : a->o.seed,
+			a->folder, a->run.n - 1, k, a->o.build, name, options, *bug ? "--bug=" : "", bug);
+	}
 	for (size_t k = 0; a->o.sanitizer && k < ARRAY_SIZE(tool); k++)
 		add_job(a, "%s timeout 40 compute-sanitizer --tool=%s %s/kernels/%s %s --bug=%s 2>&1 </dev/null | "
 			"grep -E 'RACECHECK SUMMARY|ERROR SUMMARY' | tail -1", *bug ? "" : "true ||", tool[k],
@@ -170,13 +173,16 @@ static enum outcome judge_schedules(const struct all *a, const struct run *r, co
 	text_printf(&before, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5", a->o.build);
 	text_printf(&after, "%s/kernels/%s %s --bug=%s", a->o.build, r->program, r->options, r->bug);
 	shown = schedules_show(&(struct schedules){ before.at, after.at, a->folder }, there);
-	text_printf(why, "%s", shown.words.n ? shown.words.at : "nothing");
+	if (shown.words.n)
+		text_printf(why, "%s", shown.words.at);
 	text_free(&shown.words);
 	text_free(&before);
 	text_free(&after);
-	if (shown.all || (good && !shown.any))
-		return good ? GOOD : SCHEDULE;
-	return !a->o.gpu ? WRONG : shown.hang ? HANGS : OTHER;
+	if (!a->o.gpu && (shown.hangs || shown.outcome == OTHER))
+		return WRONG;
+	if (shown.outcome == NOT_SEEN)
+		return good ? GOOD : WRONG;
+	return good && shown.outcome == SCHEDULE ? GOOD : shown.outcome;
 }
 
 static enum outcome judge_bug(const struct all *a, size_t i, const char *said, bool any, struct text *why)
