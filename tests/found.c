@@ -101,7 +101,26 @@ bool found_same_places(const char *a, const char *b)
 	return !strncmp(b, a + first, rest) && !strncmp(b + rest, a, first);
 }
 
+/* Is the one place of `one` among those of `all`? */
+static bool is_place_of(const char *one, const char *all)
+{
+	const size_t n = strcspn(one, "|") + 1;
+
+	if (!one[n - 1] || one[n])
+		return false;
+	for (; *all; all += strcspn(all, "|") + 1)
+		if (!strncmp(all, one, n))
+			return true;
+	return false;
+}
+
 bool found_same(const char *a, const char *b)
 {
-	return !strncmp(a, b, strcspn(a, " ") + 1) && found_same_places(a, b);
+	const size_t rule = strcspn(a, " ") + 1;
+
+	if (strncmp(a, b, rule))
+		return false;
+	if (found_same_places(a, b))
+		return true;
+	return !strncmp(a, "CS403 ", rule) && (is_place_of(a + rule, b + rule) || is_place_of(b + rule, a + rule));
 }

@@ -20,7 +20,8 @@ void found_drop(struct found *);
 bool found_has(const struct found *k, const char *key);
 /* Two of those: the same lines, whichever came first, whatever their rules. */
 bool found_same_places(const char *a, const char *b);
-/* ... and the same rule */
+/* ... and the same rule. Of a diverged warp at barriers (CS403) a GPU that stops may show one
+ * of its two places alone: that is enough. */
 bool found_same(const char *a, const char *b);
 
 #endif
