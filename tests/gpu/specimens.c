@@ -25,10 +25,8 @@ static const struct { const char *specimen, *what, *why; } rehearsed[] = {
 };
 
 static const struct { const char *specimen, *why; } otherwise[] = {
-#define UNSEEN(rule, why)
 #define OTHERWISE(specimen, why) { specimen, why },
 #include "unseen.def"
-#undef UNSEEN
 #undef OTHERWISE
 };
 

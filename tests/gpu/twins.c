@@ -21,14 +21,6 @@ static const char *const program[] = {
 	"mlp/fused_mlp",
 };
 
-static const struct { const char *rule, *why; } unseen[] = {
-#define UNSEEN(rule, why) { #rule, why },
-#define OTHERWISE(program, why)
-#include "unseen.def"
-#undef UNSEEN
-#undef OTHERWISE
-};
-
 struct run { const char *program, *bug, *rule, *options; };
 
 /* Of each run: under both backends, then under the sanitizers. */
@@ -52,14 +44,6 @@ static void codes(char *to, size_t room, const char *report)
 	snprintf(to, room, "%s", at ? "" : "no report");
 	if (open && line && open < line && !strncmp(open, "(CS", 3))
 		snprintf(to, room, "%.*s", (int)strcspn(open + 1, ")"), open + 1);
-}
-
-static const char *why_unseen(const char *rule)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(unseen); i++)
-		if (!strcmp(unseen[i].rule, rule))
-			return unseen[i].why;
-	return NULL;
 }
 
 /* ---- what there is to run ---- */
@@ -189,7 +173,7 @@ static enum outcome judge_bug(const struct all *a, size_t i, const char *said, b
 {
 	const struct run *r = &a->run.at[i];
 	json_t *cpu = report_of(a, i, JOB_CPU), *there = report_of(a, i, JOB_THERE);
-	const char *known = why_unseen(r->rule);
+	const char *known = NULL;
 	enum outcome o = same_lines(cpu, there, r->rule) ? GOOD : WRONG;
 
 	if (any && (a->o.all || (o == WRONG && a->o.any_schedule)))
