@@ -108,8 +108,10 @@ static void begin(struct text *t, const struct hook *h)
 		"\tsetp.eq.u32 %%cs_lead, %%cs_i, %%cs_l;\n", h->module, h->label);
 }
 
-/* The trap never happens; it is there so that the ticket is drawn before the
- * statement that follows, even though nothing else needs its value. */
+/* The fence is never executed; it is there so that the ticket is drawn before the
+ * statement that follows, even though nothing else needs its value. Nothing that
+ * ends the thread may stand here: between a wgmma and its wait ptxas would have to
+ * wait for it first, and serialises wgmma then. */
 static void ticket(struct text *t, const struct hook *h)
 {
 	text_printf(t,
@@ -120,7 +122,7 @@ static void ticket(struct text *t, const struct hook *h)
 		"\t@!%%cs_q bra $CST%u;\n"
 		"\tatom.global.add.u32 %%cs_k, [%%cs_d+8], 1;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_k, -1;\n"
-		"\t@%%cs_q trap;\n"
+		"\t@%%cs_q fence.acq_rel.cta;\n"
 		"$CST%u:\n", h->module, h->label, h->label);
 }
 
