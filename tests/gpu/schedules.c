@@ -40,10 +40,14 @@ static json_t *run(const struct schedules *s, const char *options)
 	return report;
 }
 
-static bool compared(const json_t *finding)
+static bool compared(const struct schedules *s, const json_t *finding)
 {
+	const char *rule = json_string_value(json_object_get(finding, "rule"));
+	char more[16];
+
+	snprintf(more, sizeof more, "+%s", rule);
 	return strcmp(json_string_value(json_object_get(finding, "severity")), "note") &&
-		strcmp(json_string_value(json_object_get(finding, "rule")), "CS901");
+		strcmp(rule, "CS901") && !(s->known && strstr(s->known, more));
 }
 
 /* Is it one of "a, b, c"? */
@@ -111,7 +115,7 @@ struct shown schedules_show(const struct schedules *s, const json_t *there)
 	bool strange = false;
 
 	json_array_foreach(findings, i, f)
-		if (n < ROOM && compared(f))
+		if (n < ROOM && compared(s, f))
 			key[n++] = found_key(f);
 	for (unsigned k = 0; k < ARRAY_SIZE(batch) && left(key, n); k++) {
 		json_t *report = run(s, batch[k].options);

@@ -17,6 +17,8 @@
 struct schedules {
 	const char *before, *after;
 	const char *folder; /* for a report at a time */
+	const char *known;  /* "+CS120": rules that records may show and the executor does not
+			       (rehearsed.def), which are not compared; or NULL */
 };
 
 struct shown {

@@ -195,17 +195,19 @@ static enum outcome judge_schedules(const struct all *a, const struct run *run, 
 {
 	const char *known = why_otherwise(run->name), *silent;
 	struct text before = { 0 }, after = { 0 };
+	struct schedules s;
 	struct shown shown;
 
 	text_printf(&before, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5 ", a->o.build);
 	add_options(&before, false, run->s.options);
 	text_printf(&after, "%s/tests/gpu/specimen %s racy", a->o.build, run->s.path);
-	shown = schedules_show(&(struct schedules){ before.at, after.at, a->dir }, r->report);
+	s = (struct schedules){ before.at, after.at, a->dir, NULL };
+	shown = schedules_show(&s, r->report);
 	if (shown.words.n)
 		text_printf(why, "%s%s%s", shown.words.at, known ? ": " : "", known ? known : "");
 	else if (strstr(r->unchecked, "the GPU reported"))
 		text_printf(why, "the GPU stops at it, and says only that");
-	else if ((silent = schedules_silent(&(struct schedules){ before.at, after.at, a->dir })))
+	else if ((silent = schedules_silent(&s)))
 		text_printf(why, "nothing, as under %s", silent);
 	text_free(&before);
 	text_free(&after);

@@ -21,6 +21,12 @@ static const char *const program[] = {
 	"mlp/fused_mlp",
 };
 
+static const struct { const char *program, *what; } rehearsed[] = {
+#define DIFFERS(program, what, why) { program, what },
+#include "../rehearsed.def"
+#undef DIFFERS
+};
+
 struct run { const char *program, *bug, *rule, *options; };
 
 /* Of each run: under both backends, then under the sanitizers. */
@@ -147,6 +153,18 @@ static bool same_lines(const json_t *cpu, const json_t *there, const char *rule)
 	return same;
 }
 
+/* What rehearsed.def says of the bug, or NULL. */
+static const char *differs(const struct run *r)
+{
+	char both[128];
+
+	snprintf(both, sizeof both, "%s %s", r->program, r->bug);
+	for (size_t k = 0; k < ARRAY_SIZE(rehearsed); k++)
+		if (!strcmp(rehearsed[k].program, both))
+			return rehearsed[k].what;
+	return NULL;
+}
+
 /* good: the bug's own rule is there. why: for the caller to print */
 static enum outcome judge_schedules(const struct all *a, const struct run *r, const json_t *there,
 	bool good, struct text *why)
@@ -156,7 +174,7 @@ static enum outcome judge_schedules(const struct all *a, const struct run *r, co
 
 	text_printf(&before, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5", a->o.build);
 	text_printf(&after, "%s/kernels/%s %s --bug=%s", a->o.build, r->program, r->options, r->bug);
-	shown = schedules_show(&(struct schedules){ before.at, after.at, a->folder }, there);
+	shown = schedules_show(&(struct schedules){ before.at, after.at, a->folder, differs(r) }, there);
 	if (shown.words.n)
 		text_printf(why, "%s", shown.words.at);
 	text_free(&shown.words);
