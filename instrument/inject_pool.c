@@ -144,12 +144,21 @@ static struct own *find_own(CUcontext context, unsigned long long id)
 	return NULL;
 }
 
+static void name_device(CUdevice device)
+{
+	char name[256];
+
+	if (cu.p_cuDeviceGetName && !cu.p_cuDeviceGetName(name, sizeof name, device))
+		gpu_named(inject_session(), name);
+}
+
 static struct own *make(CUcontext context, unsigned long long id)
 {
 	struct own *p = base_alloc(sizeof *p);
 	CUdevice device = 0;
 
 	cu.p_cuCtxGetDevice(&device);
+	name_device(device);
 	*p = (struct own){ .pool = { .file = -1 }, .context = context, .id = id };
 	p->primary = is_primary(context, device);
 	if (fill(p, device)) {

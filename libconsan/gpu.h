@@ -81,7 +81,7 @@ struct gpu_launch {
  * its records must be there. */
 void gpu_launch_open(struct gpu_launch *l);
 void gpu_launch_close(struct gpu_launch *l);
-/* For the report: the GPU's name. */
+/* For the report: the GPU's name; the last one counts. */
 void gpu_named(struct consan *c, const char *name);
 /* For digest.cu: see decode_site_words(). free() it. */
 uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n);

@@ -55,6 +55,7 @@ Test(inject, contexts, .timeout = 60)
 	cr_expect_eq(times("in context 0: 1023 MiB, 1466 MiB in use"), 3, "%s", output);
 	cr_expect_eq(times("in context 1: 181 MiB, 1466 MiB in use"), 4, "%s", output);
 	SAYS("7 7 7");
+	SAYS("driven on no GPU 0 ");
 	RUNS(0, "DRIVER_DEVICES=2", "", "driver", "two");
 	cr_expect_eq(times("in context 0: 1023 MiB, 2020 MiB in use"), 3, "%s", output);
 	cr_expect_eq(times("in context 1: 733 MiB, 2020 MiB in use"), 4, "%s", output);
