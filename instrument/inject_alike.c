@@ -23,7 +23,7 @@ static bool fit_facts(struct own *p, uint32_t nctas)
 		return true;
 	if (p->facts)
 		cu.p_cuMemFree(p->facts);
-	p->facts_for = 0;
+	p->facts = p->facts_for = 0; /* or the program's, that is there next, is freed */
 	if (cu.p_cuMemAlloc(&p->facts, (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t))))
 		return false;
 	p->facts_for = nctas;
@@ -155,11 +155,12 @@ const void *inject_ahead(const struct inject_pool *pool, uint32_t *chunks)
 	struct own *p = own(pool);
 	const struct record_head *head = (const void *)p->ahead;
 
-	if (!p->looked_ahead || cu.p_cuStreamSynchronize(p->beside))
+	p->looked_ahead = p->looked_ahead && !cu.p_cuStreamSynchronize(p->beside)
+		&& p->ahead->found <= AHEAD_CHUNKS && !head->dropped;
+	if (!p->looked_ahead)
 		return NULL;
-	p->looked_ahead = p->ahead->found <= AHEAD_CHUNKS && !head->dropped;
 	*chunks = p->ahead->found;
-	return p->looked_ahead ? p->ahead : NULL;
+	return p->ahead;
 }
 
 bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f)

@@ -3,7 +3,6 @@
  * Launches are looked at one at a time, in the order of their calls. */
 #include "inject.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,7 +329,8 @@ static void check(const struct inject_launch *l, bool ended)
 {
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .cost = &cost, .whole = whole };
-	struct records r = { .l = l, .g = &g, .t = { .ran = inject_now() } };
+	/* if it is not known how much there is, all of the pool is emptied */
+	struct records r = { .l = l, .g = &g, .chunks = l->pool->chunks, .t = { .ran = inject_now() } };
 	bool good = true, ahead;
 	void *params = pack(l);
 
@@ -354,10 +354,10 @@ static void check(const struct inject_launch *l, bool ended)
 		gpu_check(inject_session(), &g);
 	else
 		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
-	if (good && ended) {
+	if (ended)
 		inject_empty(l->pool, r.chunks + 1 + (r.dropped != 0));
+	if (good && ended)
 		say_times(&r, &cost);
-	}
 	gpu_launch_close(&g);
 	free(params);
 	free(r.skip);
