@@ -220,20 +220,15 @@ void inject_memory(unsigned call, const void *params, CUresult *result)
 
 /* ---- where an address belongs ---- */
 
-/* The driver knows kinds that are not noted, while it still answers. */
-static bool driver_knows(CUcontext context, uint64_t addr, struct extent *out)
+static bool is_allocated(uint64_t addr, struct extent *out)
 {
 	CUdeviceptr base = 0;
 	size_t bytes = 0;
-	bool yes;
 
-	if (!cu.p_cuMemGetAddressRange || !cu.p_cuCtxPushCurrent || !cu.p_cuCtxPopCurrent ||
-			cu.p_cuCtxPushCurrent(context))
+	if (!cu.p_cuMemGetAddressRange || cu.p_cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)addr))
 		return false;
-	yes = !cu.p_cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)addr);
-	cu.p_cuCtxPopCurrent(&context);
 	*out = (struct extent){ base, bytes };
-	return yes;
+	return true;
 }
 
 static bool is_variable(const struct inject_launch *l, uint64_t addr, struct extent *out)
@@ -252,6 +247,24 @@ static bool is_variable(const struct inject_launch *l, uint64_t addr, struct ext
 	return false;
 }
 
+/* The driver knows kinds that are not noted, while it still answers. The check's threads
+ * have no context of their own, and are no callbacks, in which calls would be the program's. */
+static bool driver_knows(const struct inject_launch *l, uint64_t addr, struct extent *out)
+{
+	const bool busy = inject_busy;
+	bool yes = false;
+
+	if (!cu.p_cuCtxPushCurrent || !cu.p_cuCtxPopCurrent)
+		return false;
+	inject_busy = true;
+	if (!cu.p_cuCtxPushCurrent(l->context)) {
+		yes = is_allocated(addr, out) || is_variable(l, addr, out);
+		cu.p_cuCtxPopCurrent(&(CUcontext){ NULL });
+	}
+	inject_busy = busy;
+	return yes;
+}
+
 /* In a guard, where the driver knows what the program does not, an address is surely nobody's;
  * beside it, only of memory that has no other kind behind it. */
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from, uint64_t *bytes)
@@ -261,8 +274,7 @@ bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *
 
 	if (known && addr - e.at >= e.bytes + NEAR)
 		known = false;
-	if (known && addr - e.at >= e.bytes && (driver_knows(l->context, addr, &other) ||
-			is_variable(l, addr, &other))) {
+	if (known && addr - e.at >= e.bytes && driver_knows(l, addr, &other)) {
 		guarded = same(&e, other.at, other.bytes);
 		if (!guarded)
 			e = other;
