@@ -2,7 +2,6 @@
  * Chooses the PTX as the driver would, by libconsan/fatbin.h. */
 #include "inject.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
