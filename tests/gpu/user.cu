@@ -144,12 +144,16 @@ static int threads()
 	return right(8);
 }
 
+enum how { AT_ONCE, HOST_WAITS, CAPTURED };
+
 /* wait: the second grid does; otherwise the host may, between the two. */
-static int dependent(bool wait, bool host_waits)
+static int dependent(bool wait, enum how how)
 {
 	cudaLaunchAttribute early = {};
 	cudaLaunchConfig_t c = {};
+	cudaGraphExec_t run;
 	cudaStream_t s;
+	cudaGraph_t g;
 
 	if (begin(1))
 		return 1;
@@ -161,10 +165,17 @@ static int dependent(bool wait, bool host_waits)
 	c.stream = s;
 	c.attrs = &early;
 	c.numAttrs = 1;
+	if (how == CAPTURED)
+		GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
 	copy<<<BLOCKS, N, 0, s>>>(in, out);
-	if (host_waits)
+	if (how == HOST_WAITS)
 		GOOD(cudaStreamSynchronize(s));
 	GOOD(cudaLaunchKernelEx(&c, turn_behind, out, wait));
+	if (how == CAPTURED) {
+		GOOD(cudaStreamEndCapture(s, &g));
+		GOOD(cudaGraphInstantiate(&run, g, 0));
+		GOOD(cudaGraphLaunch(run, s));
+	}
 	return right(1);
 }
 
@@ -440,34 +451,6 @@ static int graph_cluster(bool together)
 	GOOD(cudaGraphInstantiate(&run, g, 0));
 	for (int k = 0; k < 2; k++)
 		GOOD(cudaGraphLaunch(run, s));
-	return right(1);
-}
-
-/* dependent(), captured. */
-static int graph_dependent(bool wait)
-{
-	cudaLaunchAttribute early = {};
-	cudaLaunchConfig_t c = {};
-	cudaGraphExec_t run;
-	cudaStream_t s;
-	cudaGraph_t g;
-
-	if (begin(1))
-		return 1;
-	GOOD(cudaStreamCreate(&s));
-	early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-	early.val.programmaticStreamSerializationAllowed = 1;
-	c.gridDim = BLOCKS;
-	c.blockDim = N;
-	c.stream = s;
-	c.attrs = &early;
-	c.numAttrs = 1;
-	GOOD(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-	copy<<<BLOCKS, N, 0, s>>>(in, out);
-	GOOD(cudaLaunchKernelEx(&c, turn_behind, out, wait));
-	GOOD(cudaStreamEndCapture(s, &g));
-	GOOD(cudaGraphInstantiate(&run, g, 0));
-	GOOD(cudaGraphLaunch(run, s));
 	return right(1);
 }
 
@@ -760,9 +743,9 @@ static const struct { const char *mode; int (*run)(); } modes[] = {
 	{ "hang", [] { return plain(HANG); } },
 	{ "streams", [] { return streams(); } },
 	{ "threads", [] { return threads(); } },
-	{ "dependent", [] { return dependent(true, false); } },
-	{ "dependent-race", [] { return dependent(false, false); } },
-	{ "dependent-synced", [] { return dependent(false, true); } },
+	{ "dependent", [] { return dependent(true, AT_ONCE); } },
+	{ "dependent-race", [] { return dependent(false, AT_ONCE); } },
+	{ "dependent-synced", [] { return dependent(false, HOST_WAITS); } },
 	{ "graph", [] { return graph(CLEAN); } },
 	{ "graph-race", [] { return graph(RACE); } },
 	{ "graph-unused", [] { return graph_unused(); } },
@@ -777,8 +760,8 @@ static const struct { const char *mode; int (*run)(); } modes[] = {
 	{ "graph-fault", [] { return graph(FAULT); } },
 	{ "graph-cluster", [] { return graph_cluster(false); } },
 	{ "graph-together", [] { return graph_cluster(true); } },
-	{ "graph-dependent", [] { return graph_dependent(true); } },
-	{ "graph-dependent-race", [] { return graph_dependent(false); } },
+	{ "graph-dependent", [] { return dependent(true, CAPTURED); } },
+	{ "graph-dependent-race", [] { return dependent(false, CAPTURED); } },
 	{ "memory", [] { return memory(); } },
 	{ "file", [] { return file(false, 1); } },
 	{ "file-race", [] { return file(false, 0); } },
