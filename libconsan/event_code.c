@@ -32,7 +32,7 @@ void code_put(struct text *t, uint64_t v)
 	text_add(t, b, n);
 }
 
-void code_put_signed(struct text *t, int64_t v)
+static void code_put_signed(struct text *t, int64_t v)
 {
 	code_put(t, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
 }
@@ -60,7 +60,7 @@ uint64_t code_get(struct code_reader *r)
 	return 0;
 }
 
-int64_t code_get_signed(struct code_reader *r)
+static int64_t code_get_signed(struct code_reader *r)
 {
 	uint64_t v = code_get(r);
 

@@ -8,7 +8,6 @@
 
 /* ---- numbers ---- */
 void code_put(struct text *t, uint64_t v);          /* 7 bits a byte */
-void code_put_signed(struct text *t, int64_t v);
 void code_put_string(struct text *t, const char *s); /* NULL and "" are the same */
 
 /* A reader never passes its end: it returns zeros and sets bad. */
@@ -17,7 +16,6 @@ struct code_reader {
 	bool bad;
 };
 uint64_t code_get(struct code_reader *r);
-int64_t code_get_signed(struct code_reader *r);
 /* Copied into the arena. */
 const char *code_get_string(struct code_reader *r, struct arena *a);
 

@@ -105,9 +105,6 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 void session_record_banks(struct consan *c);
 
 /* ---- view.c ---- */
-/* The strings of `to` are the arena's or static. */
-void view_finding(struct arena *a, const struct finding *from, uint64_t seen_before,
-	struct consan_finding *to);
 /* New findings go to consan_on_finding(). */
 void view_announce(struct consan *c);
 

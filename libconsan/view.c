@@ -69,7 +69,8 @@ static void show_side(struct arena *a, const struct finding_side *from, struct c
 	show_place(a, from->site, &to->place);
 }
 
-void view_finding(struct arena *a, const struct finding *from, uint64_t seen_before,
+/* The strings of `to` are the arena's or static. */
+static void view_finding(struct arena *a, const struct finding *from, uint64_t seen_before,
 	struct consan_finding *to)
 {
 	static const enum consan_severity severity[] = {

@@ -5,7 +5,6 @@
 #include "core.h"
 
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define QUANTUM 50000 /* ops of a warp before the next one runs */
