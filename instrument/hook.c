@@ -314,9 +314,5 @@ void hook_record(struct text *t, const struct hook *h)
 		record_lanes(t, h);
 	else
 		record_uniform(t, h);
-	if (h->stop == HOOK_STOPS_PART)
-		text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_m, -1;\n\t@%%cs_q membar.gl;\n");
-	else if (h->stop == HOOK_STOPS)
-		text_printf(t, "\tmembar.gl;\n");
 	text_printf(t, "$CSZ%u:\n", h->label);
 }

@@ -19,9 +19,7 @@ void hook_lend(struct text *t, bool polls);
 void hook_regain(struct text *t, bool polls);
 /* The scratch registers of one block. */
 void hook_registers(struct text *t, unsigned words);
-/* Behind a record the GPU may stop the kernel, if lanes of the warp are missing or in any case:
- * what was stored just before would be lost with it, so that it is waited for.
- * Records site, with words named prefix0, prefix1 ...; label: a number that no
+/* Records site, with words named prefix0, prefix1 ...; label: a number that no
  * other hook of the function has. */
 struct hook {
 	uint32_t site;
@@ -31,7 +29,6 @@ struct hook {
 	bool sync;
 	bool alike;                /* of PLAN_LANES: lanes mostly have the same words */
 	unsigned rivals;           /* as in struct plan */
-	enum hook_stop { HOOK_GOES_ON, HOOK_STOPS_PART, HOOK_STOPS } stop;
 	unsigned label, module;
 };
 void hook_record(struct text *t, const struct hook *h);

@@ -428,13 +428,6 @@ bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct p
 	}
 }
 
-bool plan_aligned(const struct ptx_insn *i)
-{
-	return i->op == OP_bar_sync || i->op == OP_bar_arrive || i->op == OP_bar_red ||
-		i->op == OP_bar_cta_sync || i->op == OP_bar_cta_arrive || i->op == OP_bar_cta_red ||
-		ptx_has(i, MOD_aligned);
-}
-
 bool plan_rank_of(const struct ptx_insn *i, struct plan *p)
 {
 	memset(p, 0, sizeof *p);

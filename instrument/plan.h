@@ -44,8 +44,6 @@ struct plan {
 	struct { const struct ptx_operand *o; uint8_t kind; } value[PLAN_VALUES];
 };
 
-/* A barrier that all lanes of a warp must execute. */
-bool plan_aligned(const struct ptx_insn *i);
 /* False: nothing is recorded of it. */
 bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
 /* The call behind assert(): it does not return. */

@@ -47,21 +47,11 @@ static void statement(struct writer *w, const struct ptx_insn *i)
 	text_printf(&w->out, "\t%.*s;\n", (int)i->text_len, w->f->module->text + i->text_at);
 }
 
-static enum hook_stop stop_of(const struct rewrite_site *s)
-{
-	const enum ptx_effect effect = ptx_effect_of((enum ptx_op)s->insn->op);
-
-	if (s->phase == PHASE_RANK || effect == EF_STOP)
-		return HOOK_STOPS;
-	return s->phase == PHASE_BEFORE && effect == EF_BARRIER && plan_aligned(s->insn)
-		? HOOK_STOPS_PART : HOOK_GOES_ON;
-}
-
 static void record(struct writer *w, const struct plan *p, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
 		.prefix = "%cs_v", .sync = p->sync, .alike = p->test, .label = w->labels++,
-		.module = w->r->number, .rivals = p->rivals, .stop = stop_of(&w->r->site.at[site]) };
+		.module = w->r->number, .rivals = p->rivals };
 
 	hook_record(&w->out, &h);
 	if (w->tests && p->sync && !p->test) /* then a wait that fails again says something new */

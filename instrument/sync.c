@@ -1,6 +1,13 @@
 /* sync: records of CTA, warp and cluster barriers, fences, exits -> events. */
 #include "events.h"
 
+static bool aligned(const struct ptx_insn *i)
+{
+	return i->op == OP_bar_sync || i->op == OP_bar_arrive || i->op == OP_bar_red ||
+		i->op == OP_bar_cta_sync || i->op == OP_bar_cta_arrive || i->op == OP_bar_cta_red ||
+		ptx_has(i, MOD_aligned);
+}
+
 void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
@@ -29,7 +36,7 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	w->at_bar |= r->lanes;
 	if (w->at_bar != (w->all & ~w->gone))
 		return; /* its other lanes are on their way */
-	if (w->other_bar && plan_aligned(i)) {
+	if (w->other_bar && aligned(i)) {
 		struct event fault = record_event(c, warp, r->site, EV_FAULT, r->lanes);
 
 		fault.mode = EVX_BAR_DIVERGED;
@@ -52,7 +59,7 @@ void tell_halves(struct dcluster *c)
 		const struct dwarp *w = &c->warp[k];
 		struct refusal why;
 
-		if (!w->at_bar || !plan_aligned(w->bar) || w->at_bar == (w->all & ~w->gone))
+		if (!w->at_bar || !aligned(w->bar) || w->at_bar == (w->all & ~w->gone))
 			continue;
 		refusal_set(&why, EVX_BAR_DIVERGED, SP_ANY, 0, 0,
 			"the other lanes of the warp had not come to it when the GPU stopped the kernel");
