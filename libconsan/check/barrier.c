@@ -44,6 +44,13 @@ static struct finding *begin(struct cluster *c, enum rule rule, enum severity se
 	return f;
 }
 
+/* Of bar.syncs that wait for each other some say how many threads come, others mean all of
+ * the CTA. For the ISA the same number is the same number; an H200 stops the kernel. */
+static bool forms_differ(const struct event *e, const struct nb_gen *g)
+{
+	return g->implicit != !e->count && e->mode == EVB_SYNC && g->kinds == 1 << EVB_SYNC;
+}
+
 static void judge(struct cluster *c, const struct event *e, const struct nb_gen *g, uint32_t count)
 {
 	unsigned warp = e->warp, bit = 1u << (warp & 31);
@@ -53,6 +60,11 @@ static void judge(struct cluster *c, const struct event *e, const struct nb_gen 
 		f = begin(c, CS402, rule_severity(CS402), e, g);
 		if (f)
 			report_edge(f, "this arrival gives %u threads, the generation began with %u", count, g->count);
+	} else if (forms_differ(e, g)) {
+		f = begin(c, CS402, rule_severity(CS402), e, g);
+		if (f)
+			report_edge(f, "this arrival %s, the generation began %s a count: a GPU stops at that, though "
+				"both mean %u threads", e->count ? "gives a count" : "gives none", g->implicit ? "without" : "with", count);
 	} else if ((e->mode == EVB_RED) != !!(g->kinds & 1 << EVB_RED)) {
 		f = begin(c, CS405, rule_severity(CS405), e, g);
 		if (f)
