@@ -26,8 +26,9 @@
 	CALL(cuCtxGetId) CALL(cuStreamGetCtx) CALL(cuDevicePrimaryCtxGetState) \
 	CALL(cuDevicePrimaryCtxRetain) CALL(cuDevicePrimaryCtxRelease) \
 	CALL(cuMemAllocHost) CALL(cuStreamGetId) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
-	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) \
-	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuLibraryLoadFromFile) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
+	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) \
+	CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \
+	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
 	CALL(cuTensorMapEncodeTiled) CALL(cuCtxGetLimit) CALL(cuCtxSetLimit) \
 	CALL(cuLaunchKernelEx) CALL(cuLaunchHostFunc) CALL(cuEventRecord) CALL(cuStreamWaitEvent) \
 	CALL(cuGraphCreate) CALL(cuGraphDestroy) CALL(cuGraphClone) CALL(cuGraphInstantiate) \
@@ -87,7 +88,7 @@ struct inject_launch;
 /* A call of the driver about memory, by its number in CUPTI and its parameters, before it
  * (result: NULL) or after it: the program gets more than it asks for, and is told of no more. */
 void inject_memory(unsigned call, const void *params, CUresult *result);
-/* The device's memory is no more, of any context or of this one. */
+/* See inject_context_ended(). */
 void inject_memory_ended(CUcontext context, CUdevice device);
 /* See decode_launch.memory. */
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from, uint64_t *bytes);
@@ -108,6 +109,8 @@ struct inject_pool {
  * which is no more. */
 const struct inject_pool *inject_pool(void);
 void inject_drop_pools(CUcontext context, CUdevice device);
+/* Is it the device's primary context? */
+bool inject_is_primary(CUcontext context, CUdevice device);
 /* A stream of the context's for small copies, also while a kernel runs; NULL: has none. */
 CUstream inject_beside(CUcontext context);
 /* Now, if there is a context, rather than at the first launch. */

@@ -18,6 +18,7 @@ struct graph {
 	CUgraphExec empty;         /* launched in its place */
 	CUcontext context;         /* current when it was made, and its device */
 	CUdevice device;
+	bool primary;              /* the context is, of its device */
 	bool for_devices;          /* kernels can launch it */
 	bool half;                 /* nodes were disabled when it was updated */
 	VEC(struct step) step;
@@ -302,6 +303,7 @@ void inject_graph_made(CUgraphExec exec, CUgraph graph, bool for_devices)
 	g->exec = exec;
 	cu.p_cuCtxGetCurrent(&g->context);
 	cu.p_cuCtxGetDevice(&g->device);
+	g->primary = inject_is_primary(g->context, g->device);
 	g->for_devices = for_devices;
 	copy(g, graph);
 	pthread_mutex_lock(&graphs.lock);
@@ -337,7 +339,8 @@ void inject_graphs_ended(CUcontext context, CUdevice device)
 {
 	pthread_mutex_lock(&graphs.lock);
 	for (size_t k = 0; k < graphs.at.n; k++)
-		if (context ? graphs.at.at[k]->context == context : graphs.at.at[k]->device == device)
+		if (context ? graphs.at.at[k]->context == context
+				: graphs.at.at[k]->primary && graphs.at.at[k]->device == device)
 			forget(k--, false);
 	pthread_mutex_unlock(&graphs.lock);
 }

@@ -10,7 +10,7 @@
 #include "extents.h"
 
 /* managed: memory behind which there may be the host's own, which some GPUs reach as well. */
-struct of_context { CUcontext context; CUdevice device; struct extents at, managed; };
+struct of_context { CUcontext context; CUdevice device; bool primary; struct extents at, managed; };
 
 static struct {
 	pthread_mutex_t lock;
@@ -28,6 +28,7 @@ static void allocated(uint64_t at, uint64_t bytes, bool managed)
 		k++;
 	if (k == memory.of.n) {
 		cu.p_cuCtxGetDevice(&new.device);
+		new.primary = inject_is_primary(new.context, new.device);
 		vec_push(&memory.of, new);
 	}
 	extents_add(managed ? &memory.of.at[k].managed : &memory.of.at[k].at, at, bytes);
@@ -47,9 +48,16 @@ static void freed(uint64_t at)
 void inject_memory_ended(CUcontext context, CUdevice device)
 {
 	pthread_mutex_lock(&memory.lock);
-	for (size_t k = 0; k < memory.of.n; k++)
-		if (context ? memory.of.at[k].context == context : memory.of.at[k].device == device)
-			memory.of.at[k].at.list.n = memory.of.at[k].managed.list.n = 0;
+	for (size_t k = 0; k < memory.of.n; k++) {
+		struct of_context *of = &memory.of.at[k];
+
+		if (context ? of->context != context : !of->primary || of->device != device)
+			continue;
+		vec_free(&of->at.list);
+		vec_free(&of->managed.list);
+		*of = memory.of.at[--memory.of.n];
+		k--;
+	}
 	pthread_mutex_unlock(&memory.lock);
 }
 

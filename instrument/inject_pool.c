@@ -113,7 +113,7 @@ static void drop(struct own *p)
 	free(p);
 }
 
-static bool is_primary(CUcontext context, CUdevice device)
+bool inject_is_primary(CUcontext context, CUdevice device)
 {
 	CUcontext primary = NULL;
 	unsigned flags;
@@ -160,7 +160,7 @@ static struct own *make(CUcontext context, unsigned long long id)
 	cu.p_cuCtxGetDevice(&device);
 	name_device(device);
 	*p = (struct own){ .pool = { .file = -1 }, .context = context, .id = id };
-	p->primary = is_primary(context, device);
+	p->primary = inject_is_primary(context, device);
 	if (fill(p, device)) {
 		vec_push(&pools.at, p);
 		return p;

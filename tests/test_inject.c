@@ -166,6 +166,7 @@ static const struct { const char *env, *mode, *first, *second, *why; } graph_row
 	{ "", "off", "kernel other end", "kernel end", NULL },
 	{ "", "update", "kernel other end", "kernel kernel end", NULL },
 	{ "", "again", "kernel other end", "other other end", NULL },
+	{ "", "reset", "kernel other end", "kernel other end", NULL },
 	{ "", "memory", "kernel other end", "kernel other end", "it allocates memory" },
 	{ "", "device", "kernel other end", "kernel other end", "kernels may launch it, too" },
 	{ "DRIVER_CLONE=801", "run", "kernel other end", "kernel other end", "the driver does not copy it (CUDA_ERROR)" },

@@ -233,6 +233,7 @@ static void graphs(const char *what)
 	CUgraphExec run;
 	CUmodule m;
 	CUgraph g, one_more;
+	CUcontext elsewhere;
 
 	context(0);
 	f[0] = load(text, &m);
@@ -262,6 +263,10 @@ static void graphs(const char *what)
 		one_more = three(f[1], f[1], node);
 		GOOD(cuGraphExecDestroy(run));
 		GOOD(cuGraphInstantiate(&run, one_more, 0));
+	}
+	if (!strcmp(what, "reset")) { /* a context in which it does not lie */
+		GOOD(cuDevicePrimaryCtxRetain(&elsewhere, 0));
+		GOOD(cuDevicePrimaryCtxReset(0));
 	}
 	GOOD(cuGraphLaunch(run, NULL));
 	GOOD(cuGraphExecDestroy(run));
