@@ -163,6 +163,7 @@ static void await(struct dcluster *c, uint32_t index)
 	w->met = true;
 	c->nmet++;
 	c->turn[index] = NEVER;
+	w->due = 0;
 	if (!c->job->l->exact)
 		return;
 	w->due = key_ahead(c, w);
@@ -174,31 +175,77 @@ static void await(struct dcluster *c, uint32_t index)
 	}
 }
 
-/* The warpgroup goes on if all of its warps that still run stand at the meeting. */
+/* Those of a warpgroup that stand at its meeting of this number come out of it. */
+static void come_out(struct dcluster *c, uint32_t first, uint32_t meeting)
+{
+	const uint32_t left = c->info.warps_per_cta - first % c->info.warps_per_cta;
+	const struct record *r[4] = { NULL };
+
+	for (uint32_t k = 0; k < 4 && k < left; k++) {
+		struct dwarp *w = &c->warp[first + k];
+
+		if (!w->met || w->meetings != meeting)
+			continue;
+		r[k] = &w->held;
+		if (c->seen)
+			hang_note(c, first + k, r[k]);
+	}
+	decode_meeting(c, first, r);
+	for (uint32_t k = 0; k < 4 && k < left; k++) {
+		struct dwarp *w = &c->warp[first + k];
+
+		if (!r[k])
+			continue;
+		c->nmet--;
+		w->met = false;
+		w->meetings++;
+	}
+	for (uint32_t k = 0; k < 4 && k < left; k++)
+		if (!c->warp[first + k].met)
+			choose(c, &c->warp[first + k]);
+}
+
+/* The warpgroup goes on if all of its warps that still run, and are not ahead, stand
+ * at the meeting. */
 static void meet(struct dcluster *c, uint32_t warp, bool force)
 {
 	uint32_t per = c->info.warps_per_cta, in = warp % per, first = warp - in % 4;
-	const struct record *r[4] = { NULL };
-	uint32_t n = per - (in - in % 4);
+	uint32_t left = per - (in - in % 4), meeting = UINT32_MAX;
 
-	for (uint32_t k = 0; k < 4 && k < n; k++) {
-		struct dwarp *w = &c->warp[first + k];
+	for (uint32_t k = 0; k < 4 && k < left; k++) {
+		const struct dwarp *w = &c->warp[first + k];
 
-		if (w->met)
-			r[k] = &w->held;
-		else if (!force && !w->over)
+		if ((force ? w->met : !w->over) && w->meetings < meeting)
+			meeting = w->meetings;
+	}
+	for (uint32_t k = 0; !force && k < 4 && k < left; k++) {
+		const struct dwarp *w = &c->warp[first + k];
+
+		if (!w->over && !w->met && w->meetings == meeting)
 			return;
 	}
-	for (uint32_t k = 0; c->seen && k < 4 && k < n; k++)
-		if (r[k])
-			hang_note(c, first + k, r[k]);
-	decode_meeting(c, first, r);
-	for (uint32_t k = 0; k < 4 && k < n; k++) {
-		c->nmet -= c->warp[first + k].met;
-		c->warp[first + k].met = false;
+	come_out(c, first, meeting);
+}
+
+/* wgmma.wait_group holds no warp back for the others, although one event usually stands
+ * for all four: who synchronises behind it before `key` has come out of it by then. */
+static bool come_out_before(struct dcluster *c, uint64_t key)
+{
+	const uint32_t per = c->info.warps_per_cta, n = c->job->nctas * per;
+
+	for (uint32_t k = 0; k < n; k++) {
+		struct dwarp *w = &c->warp[k];
+
+		if (!w->met || c->job->info[w->held.site].phase == PHASE_BATCH)
+			continue;
+		if (!w->due)
+			w->due = key_ahead(c, w);
+		if (w->due >= key)
+			continue;
+		come_out(c, k - k % per % 4, w->meetings);
+		return true;
 	}
-	for (uint32_t k = 0; k < 4 && k < n; k++)
-		choose(c, &c->warp[first + k]);
+	return false;
 }
 
 static const struct site_info *next_site(const struct dcluster *c, const struct dwarp *w)
@@ -307,6 +354,8 @@ bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key)
 			next = k;
 	*key = c->turn[next];
 	if (*key != NEVER) {
+		if (c->nmet && *key && come_out_before(c, *key))
+			return true;
 		if (*key > until)
 			return false;
 		if (c->job->l->exact)

@@ -52,7 +52,8 @@ struct dwarp {
 	uint32_t current;          /* stream with the next record */
 	uint64_t clock;            /* of the record before */
 	bool met;                  /* waits for its warpgroup, */
-	uint64_t due;              /* ... in an exact order, with this key ahead */
+	uint64_t due;              /* ... with this key ahead; 0: that was not looked at */
+	uint32_t meetings;         /* of its warpgroup that it has come out of */
 	bool over;
 	struct record held;        /* the record at which it waits */
 	uint32_t all, gone;        /* lanes that exist; that have exited */

@@ -307,10 +307,12 @@ static struct event mma_of(struct dcluster *c, uint32_t first, const struct reco
 static void refused_gone(struct dcluster *c, uint32_t first, uint32_t id, const struct record *const r[4])
 {
 	const uint32_t left = c->info.warps_per_cta - first % c->info.warps_per_cta;
+	const uint32_t meeting = c->warp[first + (r[0] ? 0 : r[1] ? 1 : r[2] ? 2 : 3)].meetings;
 	struct refusal why;
 
 	for (uint32_t w = 0; w < 4 && w < left; w++) {
-		if (r[w] || c->warp[first + w].gone != c->warp[first + w].all)
+		if (r[w] || c->warp[first + w].meetings > meeting ||
+				c->warp[first + w].gone != c->warp[first + w].all)
 			continue;
 		refusal_set(&why, EVX_WG_DIVERGED, SP_ANY, 0, 0, "warp %u of the warpgroup has exited", w);
 		tell_refusal(c, first, id, FULL, &why);
@@ -341,9 +343,13 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 	if (s->phase != PHASE_BATCH) {
 		struct event e = record_event(c, first, one->site, EV_WG_WAIT, FULL);
 
-		for (uint32_t w = 0; w < 4; w++)
-			if (r[w])
-				tell_way(c, first + w, s->insn, FULL);
+		for (uint32_t w = 0; w < 4; w++) {
+			if (!r[w])
+				continue;
+			tell_way(c, first + w, s->insn, FULL);
+			e.mask |= 1u << w;
+		}
+		e.mask = e.mask == 15 ? 0 : e.mask;
 		e.count = (uint32_t)s->insn->operand[0].imm;
 		emit(c, &e);
 		return;

@@ -242,6 +242,18 @@ Test(instrument, functions, .timeout = 300)
 	}
 }
 
+/* Where a schedule is drawn, the warps of a warpgroup come out of wgmma.wait_group one by
+ * one, as on a GPU. */
+Test(instrument, drift, .timeout = 300)
+{
+	for (unsigned seed = 1; seed < 4; seed++) {
+		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/tricky/wgmma_*.ptx' "
+			"CASES_WITH='backend=rehearse seed=%u' %s/tests/cases --filter cases/specimen 2>&1",
+			seed, build_dir()), 0, "%s", output);
+		cr_expect_null(strstr(output, "Tested: 0"), "none");
+	}
+}
+
 static void assemble(const char *path)
 {
 	char out[] = "/tmp/consan-ptx-XXXXXX";

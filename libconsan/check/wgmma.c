@@ -359,10 +359,13 @@ void on_wg_wait(struct cluster *c, const struct event *e)
 	uint32_t done = committed > e->count ? committed - e->count : 0;
 
 	/* Pending groups that hold no wgmma are nothing to wait for. */
-	if (g->done == committed || g->last <= g->done)
+	if (!e->mask && (g->done == committed || g->last <= g->done))
 		redundant_wait(c, e, g);
 	g->wait_site = e->site;
 	g->wait_count = e->count;
+	for (unsigned i = 0; i < 4 && w->id + i < c->per_cta; i++)
+		if ((!e->mask && done > g->done) || e->mask & 1u << i)
+			warp_learn(c, w + i, agent_wgmma(c, wg_of(c, w)), done);
 	if (done <= g->done)
 		return;
 	if (g->last > g->done && g->last <= done) {
@@ -370,8 +373,6 @@ void on_wg_wait(struct cluster *c, const struct event *e)
 		g->idle = 0;
 	}
 	g->done = done;
-	for (unsigned i = 0; i < 4 && w->id + i < c->per_cta; i++)
-		warp_learn(c, w + i, agent_wgmma(c, wg_of(c, w)), done);
 }
 
 void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e)

@@ -208,14 +208,15 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 	return STEP_NEXT;
 }
 
-/* o[0]: how many groups may stay */
+/* o[0]: how many groups may stay. One event for all four warps; where nobody listens
+ * to a schedule that was drawn, each waits for itself, as on a GPU. */
 static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct wg_async *g = &w->cta->async->wg[w->id / 4];
 	uint32_t keep;
 	enum step step;
 
-	switch (warpgroup_meet(w, x, lanes, &step)) {
+	switch (w->sink || !w->cluster->grid->l->seed ? warpgroup_meet(w, x, lanes, &step) : MEET_LAST) {
 	case MEET_WAIT: return step;
 	case MEET_DONE: return STEP_NEXT;
 	case MEET_LAST: break;
