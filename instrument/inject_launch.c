@@ -223,7 +223,7 @@ static bool find_map(void *user, uint64_t address, const void *param, void *byte
 {
 	const struct records *r = user;
 
-	return inject_find_map(r ? r->l->context : NULL, address, param, bytes);
+	return inject_find_map(r->l->context, address, param, bytes);
 }
 
 static const void *whole(void *user, uint32_t *chunks)

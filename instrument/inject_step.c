@@ -13,7 +13,9 @@
 	ATTRIBUTE(CLUSTER_SCHEDULING_POLICY_PREFERENCE, v.clusterSchedulingPolicyPreference) \
 	ATTRIBUTE(PREFERRED_CLUSTER_DIMENSION, v.preferredClusterDim.x) \
 	ATTRIBUTE(PREFERRED_SHARED_MEMORY_CARVEOUT, v.sharedMemCarveout > 0)
-#define MOST_ATTRIBUTES 8
+#define ATTRIBUTE(name, says) + 1
+enum { MOST_ATTRIBUTES = ATTRIBUTES(ATTRIBUTE) };
+#undef ATTRIBUTE
 
 static unsigned attributes(CUgraphNode node, CUlaunchAttribute *to)
 {

@@ -341,8 +341,6 @@ static bool run_free(struct dcluster *c)
 	return false;
 }
 
-/* Runs the warp whose turn it is, unless its turn comes after `until`. False: it
- * does, or the cluster is over; its key then. */
 bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key)
 {
 	uint32_t n = c->job->nctas * c->info.warps_per_cta, next = 0;
@@ -453,7 +451,6 @@ void merge_end(struct dcluster *c)
 	c->model.n = 0;
 }
 
-/* What a thread has, whichever of its clusters is at hand. */
 void merge_open_caches(struct dcluster *c)
 {
 	c->way = base_alloc(WAYS * sizeof *c->way);
@@ -473,8 +470,8 @@ void merge_close_caches(struct dcluster *c)
 
 void merge_open(struct dcluster *c, struct job *j)
 {
-	*c = (struct dcluster){ .job = j, .registers = j->l->func->note_of, .info = { .launch = j->l->info, .nctas = j->nctas,
-		.warps_per_cta = j->nwarps / j->nctas } };
+	*c = (struct dcluster){ .job = j, .registers = j->l->func->note_of,
+		.info = { .launch = j->l->info, .nctas = j->nctas, .warps_per_cta = j->nwarps / j->nctas } };
 	c->warp = base_alloc(j->nwarps * sizeof *c->warp);
 	c->turn = base_alloc(j->nwarps * sizeof *c->turn);
 	c->left = base_alloc(j->nctas * sizeof *c->left);

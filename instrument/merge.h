@@ -175,7 +175,8 @@ void merge_close_caches(struct dcluster *c);
 /* A cluster, whose chunks are in their order. */
 void merge_begin(struct dcluster *c, uint32_t id);
 void merge_end(struct dcluster *c);
-/* Up to this key, at most; *key: of what comes next. False: nothing was to be done. */
+/* Runs the warp whose turn it is, unless its turn comes after `until`. False: it does,
+ * or the cluster is over; *key: its key. */
 bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key);
 void merge_run(struct dcluster *c); /* to its end */
 
