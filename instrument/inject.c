@@ -363,6 +363,30 @@ static void on_launch_together_ptsz(const struct inject_call *c)
 	launch_together(c, CU_STREAM_PER_THREAD);
 }
 
+/* Calls of older programs, which few drivers have still. */
+static void say_unseen(CUfunction f, const char *call)
+{
+	char why[120];
+
+	snprintf(why, sizeof why, "launched by %s, which --backend=gpu does not follow", call);
+	gpu_unchecked(inject_session(), inject_name(f), inject_queue(CU_STREAM_LEGACY), why);
+}
+
+/* All of them begin with the function. */
+static void on_launch_old(const struct inject_call *c)
+{
+	if (c->good)
+		say_unseen(((const cuLaunch_params *)c->params)->f, c->name);
+}
+
+static void on_launch_devices(const struct inject_call *c)
+{
+	const cuLaunchCooperativeKernelMultiDevice_params *p = c->params;
+
+	for (unsigned k = 0; c->good && k < p->numDevices; k++)
+		say_unseen(p->launchParamsList[k].function, c->name);
+}
+
 static void on_capture(const struct inject_call *c)
 {
 	if (c->enter)
@@ -469,6 +493,10 @@ static const struct inject_watch watch[] = {
 	INJECT_WATCH(cuLaunchKernelEx_ptsz, on_launch_with_ptsz)
 	INJECT_WATCH(cuLaunchCooperativeKernel, on_launch_together)
 	INJECT_WATCH(cuLaunchCooperativeKernel_ptsz, on_launch_together_ptsz)
+	INJECT_WATCH(cuLaunchCooperativeKernelMultiDevice, on_launch_devices)
+	INJECT_WATCH(cuLaunch, on_launch_old)
+	INJECT_WATCH(cuLaunchGrid, on_launch_old)
+	INJECT_WATCH(cuLaunchGridAsync, on_launch_old)
 	INJECT_WATCH(cuStreamBeginCapture, on_capture)
 	INJECT_WATCH(cuStreamBeginCapture_ptsz, on_capture)
 	INJECT_WATCH(cuStreamBeginCapture_v2, on_capture)

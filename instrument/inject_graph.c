@@ -451,13 +451,13 @@ static CUresult launch(struct graph *g, CUgraphExec *exec, CUstream stream)
 
 	if (!*g->why && elsewhere(g))
 		leave(g, g->copy, "it runs in several contexts");
+	/* two launches of one graph do not overlap, whatever their streams */
+	if (!*g->why && cu.p_cuGraphLaunch(g->empty, stream))
+		leave(g, g->copy, "the driver launches no empty graph in its place");
 	if (*g->why) {
 		say_left(g, stream);
 		return 0;
 	}
-	/* two launches of one graph do not overlap, whatever their streams */
-	if (cu.p_cuGraphLaunch(g->empty, stream))
-		return 0; /* the program's own says why */
 	r = run(g, stream);
 	if (r)
 		inject_remark(REMARK_NOTE, "a graph was not run to its end: %s", error_name(r));

@@ -152,6 +152,8 @@ Test(inject, what_the_program_does, .timeout = 60)
 	SAYS("waited: 700");
 	SAYS("NOT CHECKED: the GPU reported CUDA_ERROR_ILLEGAL_ADDRESS in this launch, and its records "
 		"could not be saved");
+	RUNS(67, "", "", "driver", "grid");
+	SAYS("NOT CHECKED: launched by cuLaunchGrid, which --backend=gpu does not follow");
 	/* a fork without exec: the child's launches are its own */
 	RUNS(0, "", "", "driver", "forks");
 	SAYS("child: 0");
@@ -169,6 +171,7 @@ static const struct { const char *env, *mode, *first, *second, *why; } graph_row
 	{ "", "reset", "kernel other end", "kernel other end", NULL },
 	{ "", "memory", "kernel other end", "kernel other end", "it allocates memory" },
 	{ "", "device", "kernel other end", "kernel other end", "kernels may launch it, too" },
+	{ "DRIVER_EMPTY=801", "run", "kernel other end", "kernel other end", "the driver launches no empty graph" },
 	{ "DRIVER_CLONE=801", "run", "kernel other end", "kernel other end", "the driver does not copy it (CUDA_ERROR)" },
 };
 /* ... from the second launch on. */

@@ -1,7 +1,9 @@
 /* driven: a program for tests/gpu/driver.c: `driven MODE`. What it prints says what it met;
  * the driver says where each kernel recorded. */
 #include <cuda.h>
+#include <dlfcn.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +158,17 @@ static void one(const char *ptx)
 	printf("waited: %d\n", cuStreamSynchronize(NULL));
 }
 
+/* By a call that the header advises against. */
+static void grid(void)
+{
+	CUresult (*run)(CUfunction, int, int) =
+		(CUresult (*)(CUfunction, int, int))(intptr_t)dlsym(RTLD_DEFAULT, "cuLaunchGrid");
+	CUmodule m;
+
+	context(0);
+	GOOD(run(load(text, &m), 1, 1));
+}
+
 /* A container, as nvcc makes them. */
 static void container(const char *path)
 {
@@ -280,6 +293,7 @@ int main(int argc, char **argv)
 	GOOD(cuInit(0));
 	if (!strcmp(mode, "one")) one(text);
 	else if (!strcmp(mode, "two")) two();
+	else if (!strcmp(mode, "grid")) grid();
 	else if (!strcmp(mode, "again")) again();
 	else if (!strcmp(mode, "reset")) primary(true);
 	else if (!strcmp(mode, "release")) primary(false);

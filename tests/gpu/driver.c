@@ -735,3 +735,8 @@ API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
 {
 	AROUND_OF(cuLaunchKernel, f->name, run_kernel(a.f, a.hStream), f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
 }
+
+API CUresult cuLaunchGrid(CUfunction f, int width, int height)
+{
+	AROUND_OF(cuLaunchGrid, f->name, run_kernel(a.f, NULL), f, width, height);
+}

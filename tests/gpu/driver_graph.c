@@ -1,5 +1,6 @@
 /* driver_graph: the graphs of the driver of no GPU. They run in an order that their edges allow,
- * the last node first where there is a choice. What is destroyed must not be asked for again. */
+ * the last node first where there is a choice. What is destroyed must not be asked for again.
+ * DRIVER_CLONE, DRIVER_EMPTY: cuGraphClone()'s error, cuGraphLaunch()'s of an empty graph. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -295,6 +296,8 @@ static CUresult launched(CUgraphExec x, CUstream s)
 {
 	if (!x->graph)
 		abort(); /* as a real one may */
+	if (x->graph->nnodes == 1 && x->graph->node[0]->type == CU_GRAPH_NODE_TYPE_EMPTY)
+		return (CUresult)surroundings("DRIVER_EMPTY", 0);
 	return run(x->graph, s);
 }
 
