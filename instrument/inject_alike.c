@@ -17,16 +17,24 @@ static bool copy_words(const struct own *p, CUdeviceptr to, const void *from, si
 	return !cu.p_cuMemcpyHtoDAsync(to, from, bytes, p->side);
 }
 
+static size_t bytes_of_facts(uint32_t nctas)
+{
+	return (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t));
+}
+
+/* What is too small is kept: to free memory is to wait for the kernel, which may hang. */
 static bool fit_facts(struct own *p, uint32_t nctas)
 {
+	CUdeviceptr at;
+
+	if (RECORD_CHUNK_BYTES + bytes_of_facts(nctas) > STAGE_BYTES)
+		return false;
 	if (nctas <= p->facts_for)
 		return true;
-	if (p->facts)
-		cu.p_cuMemFree(p->facts);
-	p->facts = p->facts_for = 0; /* or the program's, that is there next, is freed */
-	if (cu.p_cuMemAlloc(&p->facts, (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t))))
+	if (cu.p_cuMemAlloc(&at, bytes_of_facts(nctas + nctas / 2)))
 		return false;
-	p->facts_for = nctas;
+	p->facts = at;
+	p->facts_for = nctas + nctas / 2;
 	return true;
 }
 
@@ -123,11 +131,6 @@ static bool ask_ahead(struct own *p, const struct gpu_launch *l)
 		&& !cu.p_cuMemcpyDtoHAsync(&p->ahead->found, p->found, sizeof(uint32_t), p->beside);
 }
 
-static size_t bytes_of_facts(uint32_t nctas)
-{
-	return (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t));
-}
-
 bool inject_ask(const struct inject_pool *pool, const struct gpu_launch *l, bool ahead)
 {
 	struct own *p = own(pool);
@@ -139,7 +142,7 @@ bool inject_ask(const struct inject_pool *pool, const struct gpu_launch *l, bool
 		&p->digests, &nctas, &many, &p->list, &cap };
 	void *sign[] = { &p->digests, &many, &p->list, &cap, (void *)l->grid, (void *)l->cluster, &p->facts };
 
-	if (!w || !cap || RECORD_CHUNK_BYTES + bytes > STAGE_BYTES || !fit_facts(p, nctas))
+	if (!w || !cap || !fit_facts(p, nctas))
 		return false;
 	many = p->facts + (size_t)nctas * sizeof(uint64_t);
 	p->looked_ahead = ahead && ask_ahead(p, l);
