@@ -7,6 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* "108,243|": where a side, or one that waits, stands */
+static void add_places(struct text *t, const json_t *who)
+{
+	const json_t *site = json_object_get(who, "site"), *places = json_object_get(site, "source");
+
+	for (size_t i = 0; i < json_array_size(places); i++)
+		text_printf(t, "%s%lld", i ? "," : "", (long long)json_integer_value(
+			json_object_get(json_array_get(places, i), "line")));
+	if (!json_array_size(places) && site)
+		text_printf(t, "ptx %lld", (long long)json_integer_value(json_object_get(site, "ptx_line")));
+	text_printf(t, "|");
+}
+
 /* Of CS901 the read alone: only the cpu backend says where it is used. */
 char *found_key(const json_t *finding)
 {
@@ -16,18 +29,26 @@ char *found_key(const json_t *finding)
 	struct text t = { 0 };
 
 	text_printf(&t, "%s ", rule);
-	for (size_t k = first; k < n; k++) {
-		const json_t *site = json_object_get(json_array_get(sides, k), "site");
-		const json_t *places = json_object_get(site, "source");
-
-		for (size_t i = 0; i < json_array_size(places); i++)
-			text_printf(&t, "%s%lld", i ? "," : "", (long long)json_integer_value(
-				json_object_get(json_array_get(places, i), "line")));
-		if (!json_array_size(places) && site)
-			text_printf(&t, "ptx %lld", (long long)json_integer_value(json_object_get(site, "ptx_line")));
-		text_printf(&t, "|");
-	}
+	for (size_t k = first; k < n; k++)
+		add_places(&t, json_array_get(sides, k));
 	return t.at;
+}
+
+bool found_waits(const json_t *finding, const char *key)
+{
+	const json_t *waiters = json_object_get(finding, "waiters"), *one;
+	bool same = false;
+	size_t i;
+
+	json_array_foreach(waiters, i, one) {
+		struct text t = { 0 };
+
+		text_printf(&t, "%s ", json_string_value(json_object_get(finding, "rule")));
+		add_places(&t, json_object_get(one, "who"));
+		same |= !strcmp(t.at, key);
+		text_free(&t);
+	}
+	return same;
 }
 
 static int ascending(const void *a, const void *b)

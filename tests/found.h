@@ -15,6 +15,9 @@ struct found { char *at[256]; size_t n; };
 struct found found_of_report(const json_t *report); /* lines of the source, or of the PTX */
 /* Of one finding of a report, to be freed */
 char *found_key(const json_t *finding);
+/* A hang of the key's rule, in which some thread waits at its place: which of those that
+ * wait a hang is told of does not matter. */
+bool found_waits(const json_t *finding, const char *key);
 struct found found_of(const struct finding *const *f, size_t n); /* lines of the PTX */
 void found_drop(struct found *);
 bool found_has(const struct found *k, const char *key);

@@ -87,7 +87,7 @@ static void look_up(char **key, size_t n, unsigned k, const json_t *report, stru
 		char *here = found_key(f);
 
 		for (size_t m = 0; m < n; m++) {
-			if (!key[m] || !found_same(key[m], here))
+			if (!key[m] || !(found_same(key[m], here) || found_waits(f, key[m])))
 				continue;
 			add_name(names, k, f);
 			free(key[m]);
