@@ -28,9 +28,11 @@ static bool strong(const struct ptx_insn *i)
 	return ptx_has(i, MOD_mmio) || (ptx_pick(i, MG_sem) != MOD_NONE && !ptx_has(i, MOD_weak));
 }
 
+/* A relaxed compare-and-swap is how locks are taken: a fence behind it makes it acquire. */
 static bool acquires(const struct ptx_insn *i)
 {
-	return ptx_has(i, MOD_acquire) || ptx_has(i, MOD_acq_rel) || ptx_has(i, MOD_sc);
+	return ptx_has(i, MOD_acquire) || ptx_has(i, MOD_acq_rel) || ptx_has(i, MOD_sc) ||
+		(ptx_has(i, MOD_cas) && !ptx_has(i, MOD_release));
 }
 
 /* Loads, stores, atomics, matrices. */
