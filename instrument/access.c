@@ -91,11 +91,13 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
 	record_access(i, &e);
 	e.space = SP_SHARED;
+	if (e.mode == EVM_RMW && record_site(c, r->site)->phase == PHASE_AFTER)
+		e.kind = EV_OBSERVED;
 	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
 		access_matrix(i, &e);
 	if (!e.lanes)
 		return;
-	if (i->op != OP_st_bulk)
+	if (i->op != OP_st_bulk && e.kind == EV_ACCESS)
 		refused_access(c, warp, r, a, &e);
 	for (uint32_t rest = e.lanes; rest;) {
 		uint32_t same = rest;

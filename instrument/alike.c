@@ -15,7 +15,7 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 		uint32_t words = 0, class;
 		struct plan p;
 
-		if (s->phase == PHASE_GLOBAL)
+		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN)
 			continue; /* then no cluster speaks for another */
 		if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &p);

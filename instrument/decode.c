@@ -51,7 +51,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		refused_rank(c, warp, r);
 		return;
 	}
-	if (s->phase == PHASE_GLOBAL) {
+	if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN) {
 		if (ptx_effect_of((enum ptx_op)s->insn->op) == EF_GRID)
 			tell_grid(c, warp, r);
 		else

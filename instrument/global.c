@@ -26,14 +26,18 @@ static void tell_global_access(struct dcluster *c, uint32_t warp, const struct r
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct event e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
+	const bool seen = record_site(c, r->site)->phase == PHASE_GLOBAL_SEEN;
 	uint64_t at[32] = { 0 };
 
 	record_access(i, &e);
 	e.space = SP_GLOBAL;
+	if (seen)
+		e.kind = EV_OBSERVED;
 	e.count = ptx_type_bits(ptx_type_of(i, 0)) < 8 ? 1 : ptx_type_bits(ptx_type_of(i, 0)) / 8;
 	for EACH_LANE(l, r->lanes)
 		at[l] = record_global(c, r, l);
-	refused_global(c, warp, r, &e, at);
+	if (!seen)
+		refused_global(c, warp, r, &e, at);
 	record_place(&e, at);
 	emit(c, &e);
 	if (e.mode == EVM_WRITE && c->job->maps.n)

@@ -28,11 +28,15 @@ static bool strong(const struct ptx_insn *i)
 	return ptx_has(i, MOD_mmio) || (ptx_pick(i, MG_sem) != MOD_NONE && !ptx_has(i, MOD_weak));
 }
 
-/* A relaxed compare-and-swap is how locks are taken: a fence behind it makes it acquire. */
-static bool acquires(const struct ptx_insn *i)
+/* A strong read is recorded when it is done. So is an atomic, besides: what it writes may
+ * be seen, and what it reads may have been written, by any that begins before it ends. */
+static void set_times(const struct ptx_insn *i, struct plan *p)
 {
-	return ptx_has(i, MOD_acquire) || ptx_has(i, MOD_acq_rel) || ptx_has(i, MOD_sc) ||
-		(ptx_has(i, MOD_cas) && !ptx_has(i, MOD_release));
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+
+	p->sync = strong(i) || effect == EF_RMW;
+	p->before = !p->sync || effect != EF_READ;
+	p->after = p->sync && (effect == EF_READ || i->op == OP_atom);
 }
 
 /* Loads, stores, atomics, matrices. */
@@ -47,9 +51,7 @@ static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct pl
 	if (space == PS_none && a->var && a->reg == PTX_NO_REG && a->var->space != PS_shared)
 		return false;
 	p->generic = space == PS_none;
-	p->sync = strong(i) || effect == EF_RMW;
-	p->after = p->sync && (effect == EF_READ || (effect == EF_RMW && acquires(i)));
-	p->before = !p->after;
+	set_times(i, p);
 	p->class = p->sync ? PLAN_LANES : PLAN_ADDRESS;
 	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	add(p, a, VAL_SHARED);
@@ -368,9 +370,7 @@ static bool global_access(const struct ptx_insn *i, struct plan *p)
 	if (space == PS_none && a->var && a->reg == PTX_NO_REG && a->var->space != PS_global)
 		return false;
 	p->generic = space == PS_none;
-	p->sync = strong(i) || effect == EF_RMW;
-	p->after = p->sync && (effect == EF_READ || (effect == EF_RMW && acquires(i)));
-	p->before = !p->after;
+	set_times(i, p);
 	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	p->class = p->sync ? PLAN_LANES : PLAN_GLOBAL;
 	add(p, a, VAL_GLOBAL);

@@ -8,6 +8,7 @@
 enum site_phase {
 	PHASE_BEFORE, PHASE_AFTER, PHASE_FAILED, PHASE_BATCH, PHASE_MARK,
 	PHASE_GLOBAL,              /* plan_global_of() */
+	PHASE_GLOBAL_SEEN,         /* ... of an atomic, behind it */
 	PHASE_RANK,                /* plan_rank_of() */
 	PHASE_TOKEN,               /* plan_token_of() */
 	PHASE_STRAY,               /* plan.strays */

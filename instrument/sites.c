@@ -11,7 +11,7 @@ static void describe_sites(const struct rewrite *code, struct site_info *info, s
 		struct site_info *i = &info[k];
 
 		i->phase = s->phase;
-		if (s->phase == PHASE_GLOBAL)
+		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN)
 			plan_global_of(s->func, s->insn, &i->plan);
 		else if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &i->plan);

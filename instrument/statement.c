@@ -137,16 +137,17 @@ static void global_begin(struct writer *w, const struct ptx_insn *i, const struc
 	tile_address(w, i, p);
 }
 
-static void global_end(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+static void global_record(struct writer *w, const struct ptx_insn *i, const struct plan *p,
+	enum site_phase phase)
 {
 	unsigned label = w->labels++;
-	uint32_t site = add_site(w, i, PHASE_GLOBAL);
+	uint32_t site = add_site(w, i, phase);
 
 	skip_unless_guard(w, i, p, label);
 	if (p->poll)
 		skip_repeated(w, i, site, label);
 	record(w, p, site);
-	text_printf(&w->out, "$CSE%u:\n}\n", label);
+	text_printf(&w->out, "$CSE%u:\n", label);
 }
 
 /* Hardware need not come back from a wait for another CTA's mbarrier. */
@@ -399,7 +400,9 @@ void statement_write(struct writer *w, uint32_t at)
 	if (global)
 		global_begin(w, i, &far);
 	if (global && far.before)
-		global_end(w, i, &far);
+		global_record(w, i, &far, PHASE_GLOBAL);
+	if (global && !far.after)
+		text_printf(&w->out, "}\n");
 	if (i->op == OP_call && !recorded)
 		call(w, i);
 	else if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &rank))
@@ -412,6 +415,8 @@ void statement_write(struct writer *w, uint32_t at)
 		meeting(w, at, &p);
 	else
 		hooked(w, i, &p);
-	if (global && far.after)
-		global_end(w, i, &far);
+	if (!global || !far.after)
+		return;
+	global_record(w, i, &far, far.before ? PHASE_GLOBAL_SEEN : PHASE_GLOBAL);
+	text_printf(&w->out, "}\n");
 }

@@ -359,7 +359,7 @@ static void record(struct recorder *r, const struct event *e)
 		return;
 	case EV_CTA_BEGIN: case EV_CTA_END: case EV_USED: case EV_MB_PENDING: case EV_REGS: case EV_WARP_MEET:
 	case EV_MAP: case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED:
-	case EV_HANG: case EV_COUNT:
+	case EV_HANG: case EV_OBSERVED: case EV_COUNT:
 		return;
 	}
 }

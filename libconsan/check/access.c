@@ -364,6 +364,16 @@ void on_access(struct cluster *c, const struct event *e)
 	warp_inherit(c, w, e);
 }
 
+void on_observed(struct cluster *c, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+
+	if (e->space == SP_GLOBAL && c->global)
+		global_reads(c, w, e);
+	else if (e->space == SP_SHARED && e->peer < c->nctas)
+		strong_reads(c, w, e);
+}
+
 void on_cp_async(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);

@@ -107,6 +107,7 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	case EV_CTA_END: on_cta_end(c, e); break;
 	case EV_EXIT: on_exit_lanes(c, e); break;
 	case EV_ACCESS: on_access(c, e); break;
+	case EV_OBSERVED: on_observed(c, e); break;
 	case EV_USED: race_used(c, e); break;
 	case EV_CP_ASYNC: on_cp_async(c, e); break;
 	case EV_CP_COMMIT: on_cp_commit(c, e); break;

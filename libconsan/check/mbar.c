@@ -95,7 +95,7 @@ static const char *doing(const struct event *e)
 	case EV_BAR_ARRIVE: case EV_BAR_RESUME: case EV_WARP_SYNC: case EV_WARP_MEET: case EV_MAP: case EV_CLUSTER_ARRIVE:
 	case EV_CLUSTER_WAIT: case EV_FENCE: case EV_FENCE_MBINIT: case EV_FENCE_PROXY:
 	case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
-	case EV_COUNT:
+	case EV_OBSERVED: case EV_COUNT:
 		break;
 	}
 	return "use";

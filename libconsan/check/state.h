@@ -440,6 +440,7 @@ struct view {                /* an access as the shadow asks about it */
 void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f, enum async_role role, uint16_t peer);
 void on_access(struct cluster *c, const struct event *e);
+void on_observed(struct cluster *c, const struct event *e);
 void on_cp_async(struct cluster *c, const struct event *e);
 /* a generic write of 8 bytes by some lanes: mbarrier.init and inval */
 void access_object(struct cluster *c, struct warp *w, const struct event *e);
