@@ -67,7 +67,7 @@ Test(refusals, specimens, .timeout = 300)
 		const char *path = specimen[k % n];
 
 		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH='backend=rehearse "
-			"gpu-global=%d' %s/tests/cases --filter cases/specimen 2>&1", path, k < n, dir), 0,
+			"gpu-global=%d timeout=2' %s/tests/cases --filter cases/specimen 2>&1", path, k < n, dir), 0,
 			"%s", output);
 		cr_expect_null(strstr(output, "Tested: 0"), "%s: none", path);
 	}
