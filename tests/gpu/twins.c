@@ -82,7 +82,8 @@ static void add(struct all *a, const char *name, const char *bug, const char *ru
 	for (unsigned k = 0; k < JOBS; k++) {
 		const bool cpu = k == JOB_CPU;
 
-		add_job(a, "%s timeout 120 %s/consan-run --backend=%s --no-source --print-level=info --timeout=%s %s "
+		add_job(a, "%s timeout 120 %s/consan-run --backend=%s --gpu-memory=512 --no-source --print-level=info "
+			"--timeout=%s %s "
 			"--seed=%s --report=%s/%zu.%u.json %s/kernels/%s %s %s%s 2>&1 </dev/null",
 			cpu && !*bug ? "true ||" : "", a->o.build, cpu ? "cpu" : a->o.backend, a->o.gpu ? "2" : "30",
 			cpu || strcmp(rule, "CS903") ? "" : "--gpu-global", cpu ? "0" : a->o.seed,
