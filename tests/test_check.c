@@ -156,6 +156,27 @@ Test(race, flags_in_shared_memory)
 	rd1(1, L(0), 0, 4); expect(CS102);
 }
 
+/* Atomics that ran at the same time are told in the order in which they began: who was the
+ * last hears so behind its own. */
+Test(race, atomics_that_overlap)
+{
+#define counts(w, lanes) strong(w, lanes, 64, 4, EVM_RMW, SEM_ACQ_REL)
+#define counted(n, sem_) event(.kind = EV_OBSERVED, .space = SP_SHARED, .mode = EVM_RMW, .sem = sem_, \
+	.scope = SCOPE_CTA, W(n), .lanes = L(0), .addr = 64, .size = 4)
+	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); counted(1, SEM_ACQ_REL);
+	rd1(1, L(0), 0, 4); never();
+	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); rd1(1, L(0), 0, 4); expect(CS102);
+	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); counted(1, SEM_RELAXED);
+	rd1(1, L(0), 0, 4); expect(CS102);
+	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); counted(1, SEM_RELAXED);
+	fence(1, L(0), SEM_ACQ_REL); rd1(1, L(0), 0, 4); never();
+	/* what its other lanes do in the same atomic is no news */
+	begin(1); wr1(0, L(1), 0, 4); counts(0, L(0) | L(1)); counted(0, SEM_ACQ_REL);
+	rd1(0, L(0), 0, 4); expect(CS103);
+#undef counts
+#undef counted
+}
+
 Test(race, uninitialised)
 {
 	begin(1); rd(0, ALL, 0x5000, 4); expect_warning(CS901);

@@ -266,8 +266,11 @@ static bool releases(unsigned sem)
  * lanes inherit from each other is warp_inherit()'s. From another CTA's thread only scopes that hold both hand over (A07, G09). */
 static void strong_reads(struct cluster *c, struct warp *w, const struct event *e)
 {
+	struct frontier *others;
+
 	if (!c->nflags || !(e->mode & EVM_READ) || e->flags & EVF_RED)
 		return;
+	others = e->kind == EV_OBSERVED ? frontier_new(&c->space) : NULL;
 	for (uint32_t m = e->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 		struct flag *f = flag_find(c, e->peer, (uint32_t)event_lane_addr(e, l), false);
@@ -275,15 +278,22 @@ static void strong_reads(struct cluster *c, struct warp *w, const struct event *
 		for (size_t i = 0; f && i < f->heads.n; i++) {
 			const struct head *h = &f->heads.at[i];
 			bool far = h->cta != w->cta;
+			const struct frontier *from = h->f;
 
+			if (e->kind == EV_OBSERVED) { /* lanes of one atomic do not order each other */
+				frontier_copy(&c->space, others, from);
+				frontier_forget(others, w->index);
+				from = others;
+			}
 			if (far && !(h->wide && wide(e)))
-				warp_miss(c, w, 1u << l, h->f, 0, e->site);
+				warp_miss(c, w, 1u << l, from, 0, e->site);
 			else if (acquires(e->sem))
-				warp_acquire(c, w, 1u << l, h->f);
+				warp_acquire(c, w, 1u << l, from);
 			else
-				warp_observe(c, w, 1u << l, h->f, far ? SCOPE_CLUSTER : 0);
+				warp_observe(c, w, 1u << l, from, far ? SCOPE_CLUSTER : 0);
 		}
 	}
+	frontier_put(&c->space, others);
 }
 
 static void strong_writes(struct cluster *c, struct warp *w, const struct event *e)

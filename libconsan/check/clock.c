@@ -121,6 +121,21 @@ void frontier_copy(struct clock_space *s, struct frontier *f, const struct front
 	f->ready = foreign_get(from->ready);
 }
 
+void frontier_forget(struct frontier *f, uint32_t agent)
+{
+	uint32_t left = 0;
+
+	f->p[agent] = 0;
+	if (agent < f->cap)
+		f->g[agent] = 0;
+	if (f->q)
+		f->q[agent] = 0;
+	for (uint32_t i = 0; i < f->npart; i++)
+		if (f->part[i].agent != agent)
+			f->part[left++] = f->part[i];
+	f->npart = left;
+}
+
 static uint32_t *full_of(struct clock_space *s, struct frontier *f,
 	uint32_t plane, uint32_t agent)
 {

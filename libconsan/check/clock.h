@@ -14,7 +14,7 @@
  * proxy fence since (generic agents only). What is known of some lanes only
  * stands in a short exact list, as do the thin planes.
  *
- * House rules: a frontier only grows, except by frontier_clear(); knowledge
+ * House rules: a frontier only grows, except by frontier_clear() and frontier_forget(); knowledge
  * of epoch e is knowledge of every epoch before it, lane by lane. */
 #ifndef CONSAN_CHECK_CLOCK_H
 #define CONSAN_CHECK_CLOCK_H
@@ -79,6 +79,8 @@ void clock_space_close(struct clock_space *s); /* frees the pool */
 
 void frontier_clear(struct clock_space *s, struct frontier *f);
 void frontier_copy(struct clock_space *s, struct frontier *f, const struct frontier *from);
+/* Nothing is known of this generic agent any more. */
+void frontier_forget(struct frontier *f, uint32_t agent);
 /* Adds all that `from` knows. */
 void frontier_join(struct clock_space *s, struct frontier *f, const struct frontier *from);
 /* f knows everything that `of` knows */

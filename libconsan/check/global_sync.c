@@ -168,6 +168,8 @@ static void learn(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 	struct frontier *f = frontier_new(&c->space);
 
 	foreign_learn(&c->space, f, set, c->number, only);
+	if (e->kind == EV_OBSERVED) /* lanes of one atomic do not order each other */
+		frontier_forget(f, w->index);
 	if (acquires(e->sem))
 		warp_acquire(c, w, lanes, f);
 	else
