@@ -17,7 +17,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 
-	if (c->stopped)
+	if (c->stopped || refused_torn(c, warp, r))
 		return;
 	if (s->phase == PHASE_TOKEN) {
 		if (!c->only_registers)

@@ -105,6 +105,8 @@ void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes
  * should be multiples of `align`? Those that reach into another CTA always may. */
 bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes, uint32_t align);
+/* Its addresses never came to memory, as the GPU stopped the kernel: nothing can be said of it. */
+bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *r);
 /* Of the lanes of e at the addresses that o had. */
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, const struct event *e);

@@ -31,13 +31,34 @@ void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes
 }
 
 /* A GPU that stops at a fault stops every warp, some of them in the midst of a
- * record: a lane's words are written in order, addresses are not 0. */
+ * record, the last of its stream. */
+static bool may_be_torn(const struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	return cut_short(c) && c->stream.at[c->warp[warp].current].clock == UINT64_MAX &&
+		!(r->affine && c->job->info[r->site].plan.class != PLAN_LANES);
+}
+
+/* Addresses are not 0. */
+bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct plan *p = &c->job->info[r->site].plan;
+
+	if (!may_be_torn(c, warp, r) || record_site(c, r->site)->phase == PHASE_BATCH)
+		return false;
+	for (unsigned k = 0; k < p->nvalues; k++)
+		if (p->value[k].kind == VAL_SHARED)
+			for EACH_LANE(l, r->lanes)
+				if (!record_value(c, r, p->value[k].o, l))
+					return true;
+	return false;
+}
+
+/* What a refusal is told by: a lane's words are written in order. */
 static bool torn(const struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct site_info *s = &c->job->info[r->site];
 
-	if (!cut_short(c) || (r->affine && s->plan.class != PLAN_LANES) ||
-			c->stream.at[c->warp[warp].current].clock != UINT64_MAX)
+	if (!may_be_torn(c, warp, r))
 		return false;
 	for EACH_LANE(l, r->lanes)
 		switch ((enum plan_class)s->plan.class) {

@@ -104,6 +104,7 @@ struct hand {
 	unsigned nfaults;
 	struct event fault;        /* the last one */
 	struct event map, wait;
+	unsigned narrivals;
 };
 
 static struct hand hand;
@@ -116,6 +117,7 @@ static void on_event(struct event_sink *sink, const struct event *e)
 		h->map = *e;
 	if (e->kind == EV_MB_TEST)
 		h->wait = *e;
+	h->narrivals += e->kind == EV_MB_ARRIVE;
 	if (e->kind != EV_FAULT)
 		return;
 	h->nfaults++;
@@ -476,4 +478,23 @@ Test(tokens, lag)
 	cr_expect_eq(lag(2, 2), 0, "it began late");
 	cr_expect_eq(lag(2, 4), 3);
 	cr_expect_eq(lag(1, 2), 0, "it may have begun in phase 2");
+}
+
+/* Of the last record before a fault only the front may have come to memory. */
+Test(refusals, torn_arrival)
+{
+	struct hand *h = begin();
+	uint32_t *at;
+
+	h->l.ended = false;
+	h->l.fault = true;
+	chunk(h, 0, 0);
+	*record(h, OP_mbarrier_init, 1, 1) = 1024;
+	at = record(h, OP_mbarrier_arrive, 3, 2);
+	at[0] = at[1] = 1024;
+	at = record(h, OP_mbarrier_arrive, 3, 2);
+	at[0] = 1024;
+	finish(h);
+	cr_expect_eq(h->narrivals, 1);
+	cr_expect_eq(h->nfaults, 0);
 }
