@@ -177,6 +177,23 @@ Test(race, atomics_that_overlap)
 #undef counted
 }
 
+/* A wait is told when it is done, on a GPU perhaps after the next phase seems to be over. */
+Test(race, wait_told_late)
+{
+#define phase(w, of) wr1(w, L(0), 4 * (of), 4); arrive(w, L(0), EMPTY)
+	begin(3); mb_init(2, 0, EMPTY, 1); bar_all(); phase(0, 0);
+	mb_wait(1, L(0), EMPTY, 0); rd1(1, L(0), 0, 4); never();
+	/* on the phase before the first: parity 1, although phase 0 is over */
+	begin(3); mb_init(2, 0, EMPTY, 1); bar_all(); phase(0, 0);
+	mb_wait(1, L(0), EMPTY, 1); rd1(1, L(0), 0, 4); expect(CS102);
+	/* on phase 0, although phase 1 is over: what it released is known, no more */
+	begin(3); mb_init(2, 0, EMPTY, 1); bar_all(); phase(0, 0); mb_wait(2, L(0), EMPTY, 0); phase(2, 1);
+	mb_wait(1, L(0), EMPTY, 0); rd1(1, L(0), 0, 4); never();
+	begin(3); mb_init(2, 0, EMPTY, 1); bar_all(); phase(0, 0); mb_wait(2, L(0), EMPTY, 0); phase(2, 1);
+	mb_wait(1, L(0), EMPTY, 0); rd1(1, L(0), 4, 4); expect(CS102);
+#undef phase
+}
+
 Test(race, uninitialised)
 {
 	begin(1); rd(0, ALL, 0x5000, 4); expect_warning(CS901);

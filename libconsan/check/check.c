@@ -238,10 +238,13 @@ static void reset_cluster(struct cluster *c)
 		c->cta[m->cta].mbar_at[m->addr / 8] = 0;
 		frontier_put(&c->space, m->now);
 		frontier_put(&c->space, m->before);
+		frontier_put(&c->space, m->older);
 		frontier_put(&c->space, m->far_now.wide);
 		frontier_put(&c->space, m->far_now.held);
 		frontier_put(&c->space, m->far_before.wide);
 		frontier_put(&c->space, m->far_before.held);
+		frontier_put(&c->space, m->far_older.wide);
+		frontier_put(&c->space, m->far_older.held);
 		free(m->users.at);
 		free(m->waits.at);
 		free(m->expects.at);

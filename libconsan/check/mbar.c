@@ -35,9 +35,11 @@ static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
 	m = &c->mbars.at[c->mbars.n - 1];
 	m->now = frontier_new(&c->space);
 	m->before = frontier_new(&c->space);
+	m->older = frontier_new(&c->space);
 	if (c->nctas > 1) {
 		m->far_now = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
 		m->far_before = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
+		m->far_older = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
 	}
 	m->view = base_alloc(c->per_cta * sizeof *m->view);
 	c->cta[cta].mbar_at[addr / 8] = (uint16_t)c->mbars.n;
@@ -222,13 +224,15 @@ static void test(struct cluster *c, const struct event *e, struct mbar *m)
 	m->expects.n = 0;
 	m->waits.n = 0;
 	m->arrivals.n = 0;
-	f = m->before;
+	f = m->older;
+	m->older = m->before;
 	m->before = m->now;
 	m->now = f;
 	frontier_clear(&c->space, f);
 	if (c->nctas == 1)
 		return;
-	far = m->far_before;
+	far = m->far_older;
+	m->far_older = m->far_before;
 	m->far_before = m->far_now;
 	m->far_now = far;
 	clear_far(c, &m->far_now);
@@ -392,9 +396,11 @@ void on_mb_init(struct cluster *c, const struct event *e)
 	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = m->copies.n = 0;
 	frontier_clear(&c->space, m->now);
 	frontier_clear(&c->space, m->before);
+	frontier_clear(&c->space, m->older);
 	if (c->nctas > 1) {
 		clear_far(c, &m->far_now);
 		clear_far(c, &m->far_before);
+		clear_far(c, &m->far_older);
 	}
 	for (uint32_t i = 0; i < c->per_cta; i++)
 		m->view[i] = (struct mb_view){ .passed = -2, .polled = -2 };
@@ -555,24 +561,36 @@ static void publish(struct cluster *c, const struct event *e, struct mbar *m, st
 		warp_release(c, w, e->lanes, into);
 }
 
-static void learn(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
+/* What was released in a phase that is over. */
+static void learn(struct cluster *c, const struct event *e, struct warp *w,
+	const struct frontier *near, const struct far *others)
 {
 	bool relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK, far = cluster_wide(c, e);
 
 	if (relaxed)
-		warp_observe(c, w, e->lanes, m->before, 0);
+		warp_observe(c, w, e->lanes, near, 0);
 	else
-		warp_acquire(c, w, e->lanes, m->before);
+		warp_acquire(c, w, e->lanes, near);
 	if (c->nctas == 1)
 		return;
 	if (!far)
-		warp_miss(c, w, e->lanes, m->far_before.wide, m->far_before.site, e->site);
+		warp_miss(c, w, e->lanes, others->wide, others->site, e->site);
 	else if (relaxed)
-		warp_observe(c, w, e->lanes, m->far_before.wide, SCOPE_CLUSTER);
+		warp_observe(c, w, e->lanes, others->wide, SCOPE_CLUSTER);
 	else
-		warp_acquire(c, w, e->lanes, m->far_before.wide);
-	if (m->far_before.site)
-		warp_miss(c, w, e->lanes, m->far_before.held, m->far_before.site, e->site);
+		warp_acquire(c, w, e->lanes, others->wide);
+	if (others->site)
+		warp_miss(c, w, e->lanes, others->held, others->site, e->site);
+}
+
+/* The phase that a successful wait saw complete. A recorded wait is told when it is done,
+ * and arrivals when they begin, so that the next phase may seem to be over as well: the
+ * parity tells. */
+static int64_t phase_seen(const struct mbar *m, const struct event *e)
+{
+	int64_t last = (int64_t)m->phase - 1;
+
+	return e->flags & EVF_PARITY && (last ^ e->tx) & 1 ? last - 1 : last;
 }
 
 void on_mb_arrive(struct cluster *c, const struct event *e)
@@ -679,6 +697,7 @@ void on_mb_test(struct cluster *c, const struct event *e)
 	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
 	struct mb_view none = { .passed = -2, .polled = -2 }, *v = &none;
 	struct finding *f;
+	int64_t seen;
 
 	if (!m)
 		return;
@@ -697,15 +716,20 @@ void on_mb_test(struct cluster *c, const struct event *e)
 			judge_lag(c, e, m, v);
 		return;
 	}
+	seen = phase_seen(m, e);
 	v->polled = -2;
-	v->passed_lanes = e->lanes | (v->passed == (int64_t)m->phase - 1 ? v->passed_lanes : 0);
-	v->passed = (int64_t)m->phase - 1;
+	v->passed_lanes = e->lanes | (v->passed == seen ? v->passed_lanes : 0);
+	v->passed = seen;
 	v->relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK;
 	v->site = e->site;
-	note_who(&m->waits, warp_who(w, e->lanes, e->site));
-	if (!m->phase)
+	if (seen + 1 == (int64_t)m->phase)
+		note_who(&m->waits, warp_who(w, e->lanes, e->site));
+	if (seen < 0)
 		return; /* S3: the phase before the first hands nothing over */
-	learn(c, e, m, w);
+	if (seen + 1 == (int64_t)m->phase)
+		learn(c, e, w, m->before, &m->far_before);
+	else
+		learn(c, e, w, m->older, &m->far_older);
 }
 
 /* B29: the state of a .noComplete arrive carries the pending count */

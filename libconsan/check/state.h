@@ -181,8 +181,8 @@ struct mbar {
 	struct who init;
 	bool init_fenced;        /* fence.mbarrier_init came after the init ... */
 	uint64_t init_phase;     /* ... and is published by barrier.cluster phases >= this; 0 not */
-	struct frontier *now, *before; /* released in this phase, in the previous */
-	struct far far_now, far_before; /* ... by other CTAs' threads */
+	struct frontier *now, *before, *older; /* released in this phase, in the two before */
+	struct far far_now, far_before, far_older; /* ... by other CTAs' threads */
 	struct who_list users;   /* newest use by each warp and set of lanes */
 	struct who_list waits;   /* who saw the previous phase complete */
 	struct who_list expects; /* plain expect_tx not yet followed by an arrival */
