@@ -7,27 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static void (*die_hook)(const char *why);
-
-void base_on_die(void (*hook)(const char *why))
-{
-	die_hook = hook;
-}
-
 void base_die(const char *fmt, ...)
 {
-	static char why[512];
 	va_list ap;
 
+	fprintf(stderr, "consan: internal error: ");
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof why, fmt, ap);
+	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "consan: internal error: %s\n", why);
-	if (die_hook) {
-		void (*hook)(const char *) = die_hook;
-		die_hook = NULL; /* a hook that dies must not come back here */
-		hook(why);
-	}
+	fprintf(stderr, "\n");
 	_exit(70);
 }
 

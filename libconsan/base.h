@@ -19,9 +19,8 @@
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
 /* Stops the process: an invariant of consan's own is broken, or host memory
- * ran out. Calls the hook first, so that findings already made are kept. */
+ * ran out. Findings already made are in the records' file. */
 _Noreturn void base_die(const char *fmt, ...) PRINTF_LIKE(1, 2);
-void base_on_die(void (*hook)(const char *why));
 
 /* Never NULL; zeroed. Freed with free(). */
 void *base_alloc(size_t bytes);
