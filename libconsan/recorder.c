@@ -197,6 +197,8 @@ static void on_test(struct recorder *r, const struct event *e)
 		s->phase = (uint64_t)e->tx;
 	else if ((m->phase ^ (uint64_t)e->tx) & 1)
 		s->phase = m->phase - 1; /* before the first: HISTORY_NO_PHASE */
+	else if (passed) /* told late, when the next phase is over, too */
+		s->phase = m->phase > 1 ? m->phase - 2 : HISTORY_NO_PHASE;
 }
 
 static void on_bar_arrive(struct recorder *r, const struct event *e)
