@@ -204,7 +204,7 @@ static void save(struct event_sink *sink, const struct event *e)
 	struct saver *s = (struct saver *)sink;
 	bool full;
 
-	if (e->kind == EV_ACCESS && e->space == SP_GLOBAL
+	if ((e->kind == EV_ACCESS || e->kind == EV_OBSERVED) && e->space == SP_GLOBAL
 		&& (e->sem != SEM_WEAK || e->mode == EVM_RMW)) {
 		full = add_strong(s, e);
 	} else {
