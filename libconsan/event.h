@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 4
+#define EVENT_VERSION 5
 
 enum ev_kind {
 #define EV(id, fields, meaning) EV_##id,
