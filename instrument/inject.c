@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,26 +298,41 @@ static void surround(const struct inject_call *c, CUstream none)
 	inject_before(&seen.launch);
 }
 
-static void launch(const struct inject_call *c, CUstream none)
+_Static_assert(offsetof(cuLaunchCooperativeKernel_params, kernelParams) ==
+	offsetof(cuLaunchKernel_params, kernelParams), "they are alike but for `extra`");
+
+static void launch(const struct inject_call *c, CUstream none, bool together)
 {
 	const cuLaunchKernel_params *p = c->params;
 	CUlaunchConfig with = { .gridDimX = p->gridDimX, .gridDimY = p->gridDimY, .gridDimZ = p->gridDimZ,
 		.blockDimX = p->blockDimX, .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
 		.sharedMemBytes = p->sharedMemBytes, .hStream = p->hStream };
 
-	if (c->enter)
-		inject_describe(&seen.launch, p->f, &with, p->kernelParams, p->extra);
+	if (c->enter) {
+		inject_describe(&seen.launch, p->f, &with, p->kernelParams, together ? NULL : p->extra);
+		seen.launch.cooperative |= together;
+	}
 	surround(c, none);
 }
 
 static void on_launch(const struct inject_call *c)
 {
-	launch(c, CU_STREAM_LEGACY);
+	launch(c, CU_STREAM_LEGACY, false);
 }
 
 static void on_launch_ptsz(const struct inject_call *c)
 {
-	launch(c, CU_STREAM_PER_THREAD);
+	launch(c, CU_STREAM_PER_THREAD, false);
+}
+
+static void on_launch_together(const struct inject_call *c)
+{
+	launch(c, CU_STREAM_LEGACY, true);
+}
+
+static void on_launch_together_ptsz(const struct inject_call *c)
+{
+	launch(c, CU_STREAM_PER_THREAD, true);
 }
 
 static void launch_with(const struct inject_call *c, CUstream none)
@@ -336,31 +352,6 @@ static void on_launch_with(const struct inject_call *c)
 static void on_launch_with_ptsz(const struct inject_call *c)
 {
 	launch_with(c, CU_STREAM_PER_THREAD);
-}
-
-/* Like cuLaunchKernel, without `extra`. */
-static void launch_together(const struct inject_call *c, CUstream none)
-{
-	const cuLaunchCooperativeKernel_params *p = c->params;
-	CUlaunchConfig with = { .gridDimX = p->gridDimX, .gridDimY = p->gridDimY, .gridDimZ = p->gridDimZ,
-		.blockDimX = p->blockDimX, .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
-		.sharedMemBytes = p->sharedMemBytes, .hStream = p->hStream };
-
-	if (c->enter) {
-		inject_describe(&seen.launch, p->f, &with, p->kernelParams, NULL);
-		seen.launch.cooperative = true;
-	}
-	surround(c, none);
-}
-
-static void on_launch_together(const struct inject_call *c)
-{
-	launch_together(c, CU_STREAM_LEGACY);
-}
-
-static void on_launch_together_ptsz(const struct inject_call *c)
-{
-	launch_together(c, CU_STREAM_PER_THREAD);
 }
 
 /* Calls of older programs, which few drivers have still. */

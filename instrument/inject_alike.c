@@ -236,11 +236,12 @@ static uint32_t places(const struct own *p, const struct gpu_launch *l, const st
 static bool only_first(const struct gpu_launch *l, const uint8_t *skip)
 {
 	const uint32_t *size = l->cluster;
-	uint32_t n = ctas_of(l) / (size[0] * size[1] * size[2]), left = 0;
+	uint32_t n = ctas_of(l) / (size[0] * size[1] * size[2]);
 
 	for (uint32_t k = 1; k < n; k++)
-		left += !skip[k];
-	return !left && !skip[0];
+		if (!skip[k])
+			return false;
+	return !skip[0];
 }
 
 static const void *fetch_some(struct own *p, const struct gpu_launch *l, const struct inject_facts *f,
