@@ -236,15 +236,9 @@ static void reset_cluster(struct cluster *c)
 		struct mbar *m = &c->mbars.at[i];
 
 		c->cta[m->cta].mbar_at[m->addr / 8] = 0;
-		frontier_put(&c->space, m->now);
-		frontier_put(&c->space, m->before);
-		frontier_put(&c->space, m->older);
-		frontier_put(&c->space, m->far_now.wide);
-		frontier_put(&c->space, m->far_now.held);
-		frontier_put(&c->space, m->far_before.wide);
-		frontier_put(&c->space, m->far_before.held);
-		frontier_put(&c->space, m->far_older.wide);
-		frontier_put(&c->space, m->far_older.held);
+		handed_put(c, &m->now);
+		handed_put(c, &m->before);
+		handed_put(c, &m->older);
 		free(m->users.at);
 		free(m->waits.at);
 		free(m->expects.at);

@@ -33,14 +33,9 @@ static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
 		return m;
 	vec_push(&c->mbars, ((struct mbar){ .cta = (uint16_t)cta, .addr = addr }));
 	m = &c->mbars.at[c->mbars.n - 1];
-	m->now = frontier_new(&c->space);
-	m->before = frontier_new(&c->space);
-	m->older = frontier_new(&c->space);
-	if (c->nctas > 1) {
-		m->far_now = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
-		m->far_before = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
-		m->far_older = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
-	}
+	m->now = handed_new(c);
+	m->before = handed_new(c);
+	m->older = handed_new(c);
 	m->view = base_alloc(c->per_cta * sizeof *m->view);
 	c->cta[cta].mbar_at[addr / 8] = (uint16_t)c->mbars.n;
 	return m;
@@ -200,17 +195,9 @@ static void judge_expects(struct cluster *c, const struct event *e, struct mbar 
 	}
 }
 
-static void clear_far(struct cluster *c, struct far *f)
-{
-	frontier_clear(&c->space, f->wide);
-	frontier_clear(&c->space, f->held);
-	f->site = 0;
-}
-
 static void test(struct cluster *c, const struct event *e, struct mbar *m)
 {
-	struct frontier *f;
-	struct far far;
+	struct handed again;
 
 	if (m->pending || m->tx)
 		return;
@@ -224,18 +211,11 @@ static void test(struct cluster *c, const struct event *e, struct mbar *m)
 	m->expects.n = 0;
 	m->waits.n = 0;
 	m->arrivals.n = 0;
-	f = m->older;
+	again = m->older;
 	m->older = m->before;
 	m->before = m->now;
-	m->now = f;
-	frontier_clear(&c->space, f);
-	if (c->nctas == 1)
-		return;
-	far = m->far_older;
-	m->far_older = m->far_before;
-	m->far_before = m->far_now;
-	m->far_now = far;
-	clear_far(c, &m->far_now);
+	m->now = again;
+	handed_clear(c, &m->now);
 }
 
 static void change_tx(struct cluster *c, const struct event *e, struct mbar *m, int64_t by)
@@ -394,14 +374,9 @@ void on_mb_init(struct cluster *c, const struct event *e)
 	m->init_fenced = false;
 	m->init_phase = 0;
 	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = m->copies.n = 0;
-	frontier_clear(&c->space, m->now);
-	frontier_clear(&c->space, m->before);
-	frontier_clear(&c->space, m->older);
-	if (c->nctas > 1) {
-		clear_far(c, &m->far_now);
-		clear_far(c, &m->far_before);
-		clear_far(c, &m->far_older);
-	}
+	handed_clear(c, &m->now);
+	handed_clear(c, &m->before);
+	handed_clear(c, &m->older);
 	for (uint32_t i = 0; i < c->per_cta; i++)
 		m->view[i] = (struct mb_view){ .passed = -2, .polled = -2 };
 }
@@ -551,36 +526,35 @@ static void publish(struct cluster *c, const struct event *e, struct mbar *m, st
 {
 	bool relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK, far = w->cta != m->cta;
 	bool held = far && !cluster_wide(c, e);
-	struct frontier *into = !far ? m->now : held ? m->far_now.held : m->far_now.wide;
+	struct frontier *into = !far ? m->now.near : held ? m->now.far.held : m->now.far.wide;
 
 	if (held || (far && relaxed && warp_narrow(w, e->lanes)))
-		m->far_now.site = e->site;
+		m->now.far.site = e->site;
 	if (relaxed)
-		warp_published(c, w, e->lanes, into, far ? m->far_now.held : NULL);
+		warp_published(c, w, e->lanes, into, far ? m->now.far.held : NULL);
 	else
 		warp_release(c, w, e->lanes, into);
 }
 
 /* What was released in a phase that is over. */
-static void learn(struct cluster *c, const struct event *e, struct warp *w,
-	const struct frontier *near, const struct far *others)
+static void learn(struct cluster *c, const struct event *e, struct warp *w, const struct handed *h)
 {
 	bool relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK, far = cluster_wide(c, e);
 
 	if (relaxed)
-		warp_observe(c, w, e->lanes, near, 0);
+		warp_observe(c, w, e->lanes, h->near, 0);
 	else
-		warp_acquire(c, w, e->lanes, near);
+		warp_acquire(c, w, e->lanes, h->near);
 	if (c->nctas == 1)
 		return;
 	if (!far)
-		warp_miss(c, w, e->lanes, others->wide, others->site, e->site);
+		warp_miss(c, w, e->lanes, h->far.wide, h->far.site, e->site);
 	else if (relaxed)
-		warp_observe(c, w, e->lanes, others->wide, SCOPE_CLUSTER);
+		warp_observe(c, w, e->lanes, h->far.wide, SCOPE_CLUSTER);
 	else
-		warp_acquire(c, w, e->lanes, others->wide);
-	if (others->site)
-		warp_miss(c, w, e->lanes, others->held, others->site, e->site);
+		warp_acquire(c, w, e->lanes, h->far.wide);
+	if (h->far.site)
+		warp_miss(c, w, e->lanes, h->far.held, h->far.site, e->site);
 }
 
 /* The phase that a successful wait saw complete. A recorded wait is told when it is done,
@@ -726,10 +700,7 @@ void on_mb_test(struct cluster *c, const struct event *e)
 		note_who(&m->waits, warp_who(w, e->lanes, e->site));
 	if (seen < 0)
 		return; /* S3: the phase before the first hands nothing over */
-	if (seen + 1 == (int64_t)m->phase)
-		learn(c, e, w, m->before, &m->far_before);
-	else
-		learn(c, e, w, m->older, &m->far_older);
+	learn(c, e, w, seen + 1 == (int64_t)m->phase ? &m->before : &m->older);
 }
 
 /* B29: the state of a .noComplete arrive carries the pending count */
@@ -766,10 +737,10 @@ void on_mb_signal(struct cluster *c, const struct event *e)
 	}
 	/* A18, B27: exactly the operation's own effects */
 	if (found && op.copies)
-		frontier_add(&c->space, m->now, PLANE_G, agent_copies(c, op.warp), op.lanes,
+		frontier_add(&c->space, m->now.near, PLANE_G, agent_copies(c, op.warp), op.lanes,
 			warp_copiers(&c->warp[op.warp]), op.epoch);
 	else if (found && op.slot)
-		frontier_add(&c->space, m->now, PLANE_G, agent_slot(c, op.slot - 1), UINT32_MAX,
+		frontier_add(&c->space, m->now.near, PLANE_G, agent_slot(c, op.slot - 1), UINT32_MAX,
 			UINT32_MAX, op.epoch);
 	if (found && op.copies && op.phase != m->phase && !m->upset) {
 		m->upset = true;

@@ -191,6 +191,32 @@ static void unite_equals(struct cluster *c, struct warp *w, unsigned i)
 	}
 }
 
+struct handed handed_new(struct cluster *c)
+{
+	struct handed h = { .near = frontier_new(&c->space) };
+
+	if (c->nctas > 1)
+		h.far = (struct far){ frontier_new(&c->space), frontier_new(&c->space), 0 };
+	return h;
+}
+
+void handed_clear(struct cluster *c, struct handed *h)
+{
+	frontier_clear(&c->space, h->near);
+	if (c->nctas == 1)
+		return;
+	frontier_clear(&c->space, h->far.wide);
+	frontier_clear(&c->space, h->far.held);
+	h->far.site = 0;
+}
+
+void handed_put(struct cluster *c, const struct handed *h)
+{
+	frontier_put(&c->space, h->near);
+	frontier_put(&c->space, h->far.wide);
+	frontier_put(&c->space, h->far.held);
+}
+
 void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from)
 {
 	unsigned i, n = w->ngroups;

@@ -78,6 +78,12 @@ struct far {
 	uint32_t site;           /* of the newest in held */
 };
 
+/* What is released in one phase, by threads of the CTA that owns the memory and by others'. */
+struct handed {
+	struct frontier *near;
+	struct far far;          /* in clusters of several CTAs */
+};
+
 /* Registers that wgmma uses, by register id: what wgmma did with them (one
  * for the warpgroup, as its warps act as one) ... */
 struct wg_reg {
@@ -181,8 +187,7 @@ struct mbar {
 	struct who init;
 	bool init_fenced;        /* fence.mbarrier_init came after the init ... */
 	uint64_t init_phase;     /* ... and is published by barrier.cluster phases >= this; 0 not */
-	struct frontier *now, *before, *older; /* released in this phase, in the two before */
-	struct far far_now, far_before, far_older; /* ... by other CTAs' threads */
+	struct handed now, before, older; /* in this phase, in the two before */
 	struct who_list users;   /* newest use by each warp and set of lanes */
 	struct who_list waits;   /* who saw the previous phase complete */
 	struct who_list expects; /* plain expect_tx not yet followed by an arrival */
@@ -371,6 +376,9 @@ uint32_t warp_stamp(struct warp *w);
 void warp_release(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into);
 /* The same for all lanes, but the epoch stays open: only to look at. */
 void warp_look(struct cluster *c, struct warp *w, struct frontier *into);
+struct handed handed_new(struct cluster *c); /* empty */
+void handed_clear(struct cluster *c, struct handed *h);
+void handed_put(struct cluster *c, const struct handed *h);
 /* `lanes` learn all that `from` knows. */
 void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from);
 /* `lanes` know what any of them did or knew. */
