@@ -51,7 +51,7 @@ SHADOW = shadow/cells.c shadow/past.c shadow/table.c shadow/global.c shadow/glob
 
 # GPU mode: what the instrumented PTX is, and what its records mean
 INSTRUMENT = instrument/plan.c instrument/rivals.c instrument/hook.c instrument/operands.c instrument/calls.c instrument/entry.c instrument/regs.c instrument/rewrite.c instrument/statement.c instrument/decode.c instrument/values.c instrument/extents.c instrument/refusals.c instrument/access.c instrument/gather.c instrument/global.c instrument/maps.c instrument/map_bits.c instrument/graph_order.c instrument/bulk.c \
-	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/sites.c instrument/merge.c instrument/jobs.c instrument/alike.c instrument/barriers.c instrument/hang.c
+	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/sites.c instrument/merge.c instrument/jobs.c instrument/alike.c instrument/drain.c instrument/barriers.c instrument/hang.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
 	libconsan/check/global.c libconsan/check/global_sync.c libconsan/check/global_race.c libconsan/check/global_report.c libconsan/check/grids.c \
@@ -68,7 +68,7 @@ REPORTS = reports/page.c reports/source.c reports/words.c reports/text.c reports
 DOOR = libconsan/gpu.c libconsan/gpu_brief.c libconsan/gpu_module.c libconsan/gpu_maps.c libconsan/gpu_rehearse.c libconsan/session.c libconsan/load.c libconsan/consan.c libconsan/explore.c libconsan/fallback.c libconsan/view.c libconsan/replay.c
 
 # injected into the watched program where there is a GPU
-INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_alike.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c instrument/inject_memory.c instrument/inject_calls.c instrument/inject_graph.c instrument/inject_graph_calls.c instrument/inject_step.c instrument/inject_times.c
+INJECT = instrument/inject.c instrument/inject_module.c instrument/inject_pool.c instrument/inject_drain.c instrument/inject_alike.c instrument/inject_rescue.c instrument/inject_launch.c instrument/inject_map.c instrument/inject_memory.c instrument/inject_calls.c instrument/inject_graph.c instrument/inject_graph_calls.c instrument/inject_step.c instrument/inject_times.c
 
 # preloaded into the watched program ...
 CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c \
@@ -269,7 +269,7 @@ $(BUILD)/instrument/rescue.o: CFLAGS_ALL += -isystem $(CUDA_HOME)/include
 $(BUILD)/consan-rescue: $(BUILD)/instrument/rescue.o
 	$(V)$(CC) $(SANFLAGS) -o $@ $< -ldl
 # device code of our own goes with the library, as text
-$(BUILD)/instrument/digest_ptx.c: instrument/digest.cu instrument/record.h
+$(BUILD)/instrument/digest_ptx.c: instrument/digest.cu instrument/digest.h instrument/record.h
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -ptx -arch=compute_80 -o $(@:.c=.ptx) $<
 	$(V)(echo 'const char consan_digest_ptx[] = {'; od -An -v -tx1 $(@:.c=.ptx) | sed 's/ \(..\)/0x\1,/g'; \

@@ -6,7 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "digest.h"
 #include "plan.h"
+
+/* The sum is the one that digest.cu finds, by another way. */
+void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint32_t nwords,
+	struct record_digest *d, uint32_t *left)
+{
+	const uint32_t *unit = (const uint32_t *)chunk;
+	uint32_t at = 1, count = 0;
+	uint64_t sum = 0;
+
+	*left = 0;
+	while (at < RECORD_CHUNK_UNITS) {
+		const uint32_t *r = unit + 4 * (size_t)at;
+		uint32_t site = *r >> RECORD_SITE_SHIFT, end;
+
+		if (!*r || site >= nwords)
+			break;
+		end = at + digest_units(word[site], *r & RECORD_AFFINE, (uint32_t)__builtin_popcount(r[1]));
+		end = end < RECORD_CHUNK_UNITS ? end : RECORD_CHUNK_UNITS;
+		if (word[site] & DIGEST_LEAVES)
+			*left += (uint32_t)__builtin_popcount(r[1]);
+		if (!(word[site] & DIGEST_SKIPPED)) {
+			uint64_t hash = 0;
+
+			for (uint32_t k = at; k < end; k++)
+				hash += digest_unit(k - at, unit[4 * k], unit[4 * k + 1],
+					k > at || digest_how(word[site]) == 1 ? unit[4 * k + 3] : 0,
+					k > at ? unit[4 * k + 2] : 0);
+			sum = sum * RECORD_DIGEST_BASE + hash;
+			count++;
+		}
+		at = end;
+	}
+	*d = (struct record_digest){ chunk->cta, (chunk->warp_lane & 0xffff) | count << 16, (uint32_t)sum,
+		(uint32_t)(sum >> 32) };
+}
 
 void decode_site_words(const struct rewrite *code, uint32_t *word)
 {
@@ -33,7 +69,9 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 				words += plan_words(&p);
 			}
 		}
-		word[k] = words | class << 12 | (uint32_t)(s->phase == PHASE_FAILED || s->phase == PHASE_TOKEN) << 14;
+		word[k] = words | class << 12 |
+			(s->phase == PHASE_FAILED || s->phase == PHASE_TOKEN ? DIGEST_SKIPPED : 0) |
+			(s->phase == PHASE_BEFORE && rewrite_leaves(s->insn) ? DIGEST_LEAVES : 0);
 	}
 }
 
@@ -83,6 +121,25 @@ void decode_sign(const struct launch_info *i, const struct record_digest *chunk,
 				signature[k] += mix(of[l] + mix((uint64_t)rank << 32 | (l + 1)));
 	}
 	free(h);
+}
+
+uint64_t decode_sign_one(const struct record_digest *chunk, uint32_t n, uint32_t rank)
+{
+	uint64_t sum = 0, h = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t lane = chunk[k].warp_lane_count & 0xffff;
+
+		for (uint32_t count = chunk[k].warp_lane_count >> 16; count; count--)
+			h *= RECORD_DIGEST_BASE;
+		h += (uint64_t)chunk[k].sum_hi << 32 | chunk[k].sum_lo;
+		if (k + 1 < n && (chunk[k + 1].warp_lane_count & 0xffff) == lane)
+			continue;
+		if (h)
+			sum += mix(h + mix((uint64_t)rank << 32 | (lane + 1)));
+		h = 0;
+	}
+	return sum;
 }
 
 uint32_t decode_alike(const struct launch_info *i, const uint64_t *cta, uint64_t *signature,

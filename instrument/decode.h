@@ -47,6 +47,7 @@ struct decode_launch {
 	const struct launch_info *info;
 	const void *pool;          /* as the launch left it: the head chunk and those given out */
 	uint32_t chunks;           /* given out */
+	const struct record_chunk *const *chunk; /* where they are; NULL: behind the head */
 	uint32_t shared;           /* where each CTA's shared memory ends; 0: not known */
 	uint32_t shared_all;       /* ... at the latest, with what the hardware keeps there */
 	bool tickets;              /* as in struct record_params */
@@ -100,6 +101,12 @@ uint32_t decode_symbol(const void *pool, size_t k);
 uint64_t decode_params(const void *pool);
 /* The cluster of a CTA (linear in the grid), and its rank there. */
 uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank);
+/* What digest.cu says of a chunk, and how many lanes exit in it. */
+void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint32_t nwords,
+	struct record_digest *d, uint32_t *left);
+/* decode_sign()'s of one CTA, by its rank in the cluster: the digests of its chunks, those
+ * of a lane one after the other. The sum over a cluster's CTAs is decode_alike()'s. */
+uint64_t decode_sign_one(const struct record_digest *chunk, uint32_t n, uint32_t rank);
 /* What each CTA recorded, up to clocks and polls, as a number, out of what
  * digest.cu says of chunks; chunk[k] is of chunk k + 1. */
 void decode_sign(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,

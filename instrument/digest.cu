@@ -3,29 +3,11 @@
  * tickets and failed polls do not count: two CTAs whose warps did the same have
  * the same signature. alike.c says the same on the host, where a CTA has more
  * chunks than there is room for here. */
-#include "record.h"
+#include "digest.h"
 
 typedef unsigned long long u64;
 
 #define WARPS 4
-
-/* Words of a site: bits 0..11 words, 12..13 enum plan_class, 14 skipped. */
-static __device__ unsigned units_of(uint32_t site, bool affine, uint32_t lanes)
-{
-	const unsigned words = site & 0xfff, how = site >> 12 & 3;
-
-	if (how == 1)
-		return affine ? 1 : 9;
-	if (how == 2)
-		return 1 + ((affine ? 1 : __popc(lanes)) * words + 3) / 4;
-	return 1 + (words + 3) / 4;
-}
-
-static __device__ u64 mix(u64 h, u64 x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15ull;
-	return h ^ h >> 29;
-}
 
 /* Where a warp finds the records of the chunk at hand: from each place the next one
  * would be at next[place], place 0 being the chunk's head and END none. */
@@ -76,11 +58,11 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 	for (uint32_t i = 0; i < EACH; i++) {
 		const uint32_t at = lane + 32 * i, x = s->unit[at].x, id = x >> RECORD_SITE_SHIFT;
 		const bool good = at && x && id < nsites;
-		const uint32_t word = good ? sites[id] : 1 << 14;
+		const uint32_t word = good ? sites[id] : DIGEST_SKIPPED;
 		uint32_t next = END;
 
 		if (good)
-			next = at + units_of(word, x & RECORD_AFFINE, s->unit[at].y);
+			next = at + digest_units(word, x & RECORD_AFFINE, __popc(s->unit[at].y));
 		s->next[at] = s->step[at] = (uint16_t)(next < END ? next : END);
 		s->how[at] = (uint8_t)(word >> 12 & 7);
 		s->here[at] = at == 1;
@@ -115,8 +97,6 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		how = s->how[of];
 		if (!of || at >= s->next[of] || how & SKIPPED)
 			continue;
-		const uint64_t low = (u64)r.x << 32 | r.y;
-		const uint64_t high = at != of ? (u64)r.z << 32 | r.w : how == 1 ? r.w : 0;
 		const uint32_t j = of / 32;
 		uint32_t rest = 0; /* records after this one */
 
@@ -124,7 +104,7 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		for (uint32_t k = 0; k < EACH; k++)
 			if (k == j)
 				rest = after[k] + __popc(counts[k] >> (of & 31) >> 1);
-		sum += mix(mix((at - of + 1) * 0xbf58476d1ce4e5b9ull, low), high) * powers[rest];
+		sum += digest_unit(at - of, r.x, r.y, at != of || how == 1 ? r.w : 0, at != of ? r.z : 0) * powers[rest];
 	}
 	for (uint32_t d = 16; d; d /= 2)
 		sum += __shfl_xor_sync(~0u, sum, d);

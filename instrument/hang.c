@@ -21,7 +21,7 @@ void hang_note(struct dcluster *c, uint32_t warp, const struct record *r)
 		seen[n].lanes &= ~r->lanes;
 		n += seen[n].lanes != 0;
 	}
-	if (ptx_effect_of((enum ptx_op)s->insn->op) != EF_EXIT && s->insn->op != OP_ret)
+	if (!rewrite_leaves(s->insn))
 		seen[n++] = *r;
 	w->nseen = (uint8_t)n;
 }

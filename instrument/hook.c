@@ -56,6 +56,72 @@ void hook_registers(struct text *t, unsigned words)
 		text_printf(t, "\t.reg .b32 %%cs_v<%u>;\n", words);
 }
 
+/* ---- what --gpu-drain adds ---- */
+
+/* Nobody writes into the lane's chunk any more, if it has one: done (a register, not 0) is
+ * the chunk's mark. What the other lanes of its records wrote came before the leader's next
+ * meeting with them, so that the release covers it; it is for a copy engine. */
+static void close_chunk(struct text *t, const struct hook *h, const char *done)
+{
+	text_printf(t,
+		"\tadd.u32 %%cs_u, %%cs_pos, %u;\n"
+		"\tshr.u32 %%cs_u, %%cs_u, 8;\n"
+		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_u, 4, %%cs_e;\n"
+		"\tst.release.sys.global.b32 [%%cs_e+%u], %s;\n",
+		RECORD_CHUNK_UNITS - 1, h->module, RECORD_MARKS_AT, done);
+}
+
+/* Draw number cs_t is beyond the pool's chunks (cs_u): a chunk that the host has given
+ * back, as soon as it has. It looks for it as many times as the head says. */
+static void wait_for_chunk(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\t{ .reg .b32 %%cs_a, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
+		"\tsub.u32 %%cs_y, %%cs_t, %%cs_u;\n"
+		"\tand.b32 %%cs_t, %%cs_y, %u;\n"
+		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 8, %%cs_e;\n"
+		"\tmov.b32 %%cs_x, 0;\n"
+		"$CSW%u:\n"
+		"\tld.relaxed.sys.global.b64 %%cs_f, [%%cs_e];\n"
+		"\tmov.b64 {%%cs_a, %%cs_t}, %%cs_f;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_a, %%cs_y;\n"
+		"\t@%%cs_q bra $CSG%u;\n"
+		"\tld.relaxed.sys.global.b32 %%cs_a, [%%cs_d+12];\n"
+		"\tsetp.lt.u32 %%cs_q, %%cs_x, %%cs_a;\n"
+		"\tadd.u32 %%cs_x, %%cs_x, 1;\n"
+		"\t@%%cs_q nanosleep.u32 1000;\n"
+		"\t@%%cs_q bra $CSW%u;\n"
+		"\tst.relaxed.sys.global.b32 [%%cs_d+12], 0;\n\t}\n",
+		RECORD_RING - 1, h->module, h->label, h->label, h->label);
+}
+
+/* cs_t: the number that was drawn becomes that of a chunk. */
+static void drawn(struct text *t, const struct hook *h)
+{
+	close_chunk(t, h, "%cs_t");
+	text_printf(t,
+		"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
+		"\tsetp.le.u32 %%cs_q, %%cs_t, %%cs_u;\n"
+		"\t@%%cs_q bra $CSG%u;\n", h->module, h->label);
+	if (!h->flying)
+		wait_for_chunk(t, h);
+	text_printf(t,
+		"\tred.global.add.u32 [%%cs_d+4], 1;\n"
+		"\tadd.u32 %%cs_t, %%cs_u, 1;\n"
+		"$CSG%u:\n", h->label);
+}
+
+/* A lane that looks for something again and again yields, and a point of reconvergence does
+ * not wait for those who do: the others would go on, and what they do next would be
+ * recorded before what the leader still has to record for them. */
+static void meet_leader(struct text *t, const struct hook *h)
+{
+	if (h->drains && !h->flying)
+		text_printf(t, "\tbar.warp.sync %%cs_m;\n");
+}
+
 /* The leading lane takes a chunk if n (a register or a number) units do not
  * fit into the one it has. */
 static void room(struct text *t, const struct hook *h, const char *n)
@@ -67,14 +133,18 @@ static void room(struct text *t, const struct hook *h, const char *n)
 		"\tsetp.gt.or.u32 %%cs_q, %%cs_t, %u, %%cs_q;\n"
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
 		"\t@!%%cs_q bra $CSR%u;\n"
-		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n"
-		"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
-		"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n"
-		"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
-		"\tadd.u32 %%cs_u, %%cs_u, 1;\n"
-		"\tmin.u32 %%cs_t, %%cs_t, %%cs_u;\n"
-		"\tshl.b32 %%cs_pos, %%cs_t, 8;\n",
-		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS, h->label, h->module);
+		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n",
+		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - h->spare, h->label);
+	if (h->drains)
+		drawn(t, h);
+	else
+		text_printf(t,
+			"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
+			"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n"
+			"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
+			"\tadd.u32 %%cs_u, %%cs_u, 1;\n"
+			"\tmin.u32 %%cs_t, %%cs_t, %%cs_u;\n", h->module);
+	text_printf(t, "\tshl.b32 %%cs_pos, %%cs_t, 8;\n");
 	/* the head: the CTA in the grid, the warp in the CTA */
 	text_printf(t,
 		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
@@ -92,6 +162,7 @@ static void room(struct text *t, const struct hook *h, const char *n)
 		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n\t}\n"
 		"\tadd.u32 %%cs_pos, %%cs_pos, 1;\n"
 		"$CSR%u:\n", h->label);
+	meet_leader(t, h);
 }
 
 /* Who acts, who leads, the pool. Without a pool nothing is recorded. */
@@ -168,7 +239,9 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 4, %%cs_e;\n"
-		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n"
+		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n");
+	meet_leader(t, h);
+	text_printf(t,
 		"$CSA%u:\n"
 		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
 }
@@ -223,7 +296,9 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
-		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n"
+		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n");
+	meet_leader(t, h);
+	text_printf(t,
 		"$CSA%u:\n\t}\n"
 		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n",
 		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label,
@@ -294,6 +369,7 @@ static void record_lanes(struct text *t, const struct hook *h)
 	for (unsigned k = 0; k < h->words; k++)
 		text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n", h->alike ? "@%cs_q " : "",
 			16 + 4 * k, h->prefix, k);
+	meet_leader(t, h);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }
 
@@ -314,5 +390,9 @@ void hook_record(struct text *t, const struct hook *h)
 		record_lanes(t, h);
 	else
 		record_uniform(t, h);
+	if (h->drains && h->leaves) {
+		text_printf(t, "\tmov.u32 %%cs_t, %%clock;\n\tor.b32 %%cs_t, %%cs_t, 1;\n");
+		close_chunk(t, h, "%cs_t");
+	}
 	text_printf(t, "$CSZ%u:\n", h->label);
 }

@@ -121,6 +121,23 @@ const void *inject_fetch(const struct inject_pool *pool, size_t bytes);
 /* Begins to empty the pool's first chunks; waits until they are. */
 void inject_empty(const struct inject_pool *pool, uint32_t chunks);
 void inject_emptied(const struct inject_pool *pool);
+void inject_empty_all(const struct inject_pool *pool); /* as inject_empty() */
+
+/* ---- inject_drain.c: what leaves the pool while its kernel runs ---- */
+struct drained;
+struct inject_drain;
+/* Is so little left of the pool that it should be drained? */
+bool inject_is_full(const struct inject_pool *pool);
+/* Of l, what is known before a launch; it is needed until this returns. */
+struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l);
+void inject_drain_close(struct inject_drain *d); /* NULL is fine */
+/* False: there was nothing to do. */
+bool inject_drain(struct inject_drain *d);
+/* The kernel is over, or looked at while it hangs; at: what a fault left of its pool,
+ * or NULL. All that l should have of records it gets, until d is closed. False: they cannot
+ * be had. */
+bool inject_drain_end(struct inject_drain *d, bool ended, const void *at, struct gpu_launch *l,
+	struct drained *r);
 
 /* What the GPU says of a launch that is over; valid until the next copy. */
 struct inject_facts {
@@ -192,6 +209,7 @@ struct inject_launch {
 	uint64_t queue;            /* the stream, as consan_launch.queue */
 	const struct inject_pool *pool;
 	CUdeviceptr variable;
+	struct inject_drain *drain; /* NULL: there was no need */
 	uint32_t shared_all, nregs;
 	bool wanted, tickets;
 	CUfunction function;

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "record.h"
+#include "drain.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* from before a launch to after it */
 
@@ -112,12 +112,13 @@ static bool prepare(struct inject_launch *l)
 {
 	const struct inject_pool *pool = l->pool = inject_pool();
 	struct record_params p = { .tickets = l->tickets };
-	struct record_head head = { .next = 1, .ticket = 1 };
+	struct record_head head = { .next = 1, .ticket = 1, .patience = gpu_drains(inject_session()) ? RECORD_PATIENCE : 0 };
 
 	if (!pool)
 		return false;
 	p.pool = l->wanted ? pool->at : 0;
 	p.chunks = pool->chunks;
+	p.ring = pool->at + RECORD_RING_AT(pool->chunks);
 	inject_emptied(pool); /* of the last launch's records */
 	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
@@ -170,19 +171,6 @@ void inject_before(struct inject_launch *l)
 }
 
 /* ---- after ---- */
-
-/* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
-static CUresult wait_for(CUstream s)
-{
-	double limit = gpu_timeout(inject_session()), start = inject_now();
-	CUresult r;
-
-	if (limit <= 0)
-		return cu.p_cuStreamSynchronize(s);
-	while ((r = cu.p_cuStreamQuery(s)) == CUDA_ERROR_NOT_READY && inject_now() - start < limit)
-		usleep(inject_now() - start < 0.01 ? 20 : 1000);
-	return r;
-}
 
 static void *pack(const struct inject_launch *l)
 {
@@ -325,6 +313,37 @@ static bool rest(void *user, const void **pool, uint32_t *chunks, const uint8_t 
 	return good;
 }
 
+/* Of a launch that was drained: at: what a fault left of its pool; NULL: it is there. */
+static void check_drained(const struct inject_launch *l, bool ended, const char *fault, const void *at)
+{
+	struct gpu_cost cost = { 0 };
+	struct gpu_launch g = { .ended = ended, .fault = fault, .cost = &cost };
+	struct records r = { .l = l, .g = &g, .t = { .ran = inject_now() } };
+	void *params = pack(l);
+	struct drained d;
+
+	describe(l, &g);
+	g.user = &r;
+	g.params = params;
+	gpu_launch_open(&g);
+	if (inject_drain_end(l->drain, ended, at, &g, &d)) {
+		r.t.facts = r.t.copied = inject_now();
+		gpu_check(inject_session(), &g);
+		r.chunks = l->pool->chunks;
+		r.fetched = g.chunks;
+		say_times(&r, &cost);
+		if (gpu_times(inject_session()))
+			inject_say("drained of %s: %llu KiB while it ran; %u clusters were retired", l->kernel,
+				(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
+	} else {
+		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
+	}
+	if (ended)
+		inject_empty_all(l->pool);
+	gpu_launch_close(&g);
+	free(params);
+}
+
 static void check(const struct inject_launch *l, bool ended)
 {
 	struct gpu_cost cost = { 0 };
@@ -379,6 +398,11 @@ static void check_fault(const struct inject_launch *l, const char *error)
 		gpu_unchecked(inject_session(), l->kernel, l->queue, why);
 		return;
 	}
+	if (l->drain) {
+		check_drained(l, false, why, head);
+		munmap((void *)head, bytes);
+		return;
+	}
 	g.dropped = head->dropped;
 	g.chunks = head->next - 1 < l->pool->chunks ? head->next - 1 : l->pool->chunks;
 	g.pool = head;
@@ -391,6 +415,29 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	munmap((void *)head, bytes);
 }
 
+/* Little is left of the pool. */
+static void start_draining(struct inject_launch *l)
+{
+	struct records r = { .l = l };
+	struct gpu_launch g = { .user = &r };
+	void *params = pack(l);
+
+	describe(l, &g);
+	g.params = params;
+	gpu_launch_open(&g);
+	l->drain = inject_drain_open(l->pool, &g);
+	gpu_launch_close(&g);
+	free(params);
+}
+
+/* False: there was nothing to do. */
+static bool drain(struct inject_launch *l)
+{
+	if (!l->drain && inject_is_full(l->pool))
+		start_draining(l);
+	return l->drain && inject_drain(l->drain);
+}
+
 /* While the kernel runs. */
 static void expect(struct inject_launch *l)
 {
@@ -401,6 +448,36 @@ static void expect(struct inject_launch *l)
 	gpu_expect(inject_session(), &g);
 	if (!gpu_each(inject_session()))
 		inject_prepare_facts(l->pool, &g);
+}
+
+/* Most launches are over before, and the pool is not full. */
+#define BRIEF 0.001
+
+/* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
+static CUresult wait_for(struct inject_launch *l)
+{
+	double limit = gpu_timeout(inject_session()), start = inject_now(), ran;
+	const bool drains = l->wanted && gpu_drains(inject_session());
+	CUresult r;
+
+	if (limit <= 0 && !drains)
+		return cu.p_cuStreamSynchronize(l->stream);
+	while ((r = cu.p_cuStreamQuery(l->stream)) == CUDA_ERROR_NOT_READY) {
+		ran = inject_now() - start;
+		if (limit > 0 && ran >= limit)
+			break;
+		if (!drains || ran < BRIEF || !drain(l))
+			usleep(ran < 0.01 ? 20 : drains ? 100 : 1000);
+	}
+	return r;
+}
+
+static void look(const struct inject_launch *l, bool ended)
+{
+	if (l->drain)
+		check_drained(l, ended, NULL, NULL);
+	else
+		check(l, ended);
 }
 
 /* Nothing stops one kernel of a process: the process ends, with what was found. */
@@ -423,16 +500,16 @@ CUresult inject_after(struct inject_launch *l, CUresult r)
 	if (!r && l->wanted)
 		expect(l);
 	if (!r)
-		r = wait_for(l->stream);
+		r = wait_for(l);
 	if (r == CUDA_ERROR_NOT_READY) {
-		check(l, false);
+		look(l, false);
 		stop(l);
 	}
 	if (r) {
 		cu.p_cuGetErrorName(r, &name);
 		check_fault(l, name);
 	} else if (l->wanted) {
-		check(l, true);
+		look(l, true);
 	} else {
 		gpu_skip(inject_session(), l->kernel, l->queue);
 	}
@@ -440,6 +517,7 @@ CUresult inject_after(struct inject_launch *l, CUresult r)
 	if (!r)
 		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
 			sizeof(struct record_params), l->stream);
+	inject_drain_close(l->drain);
 	inject_leave(l);
 	pthread_mutex_unlock(&lock);
 	free(l->kernel);

@@ -92,7 +92,8 @@ static struct gpu_module *instrument(const void *image, size_t most, const char 
 	if (ptx) {
 		gpu_stand_by(inject_session());
 		start = inject_now();
-		m = gpu_module_open(name.at, ptx, n, false, gpu_global(inject_session()), &e);
+		m = gpu_module_open(name.at, ptx, n, false, gpu_global(inject_session()),
+			gpu_drains(inject_session()), &e);
 		if (m && gpu_times(inject_session()))
 			inject_say("times of %s: instrumented %zu instructions in %.3f ms", name.at,
 				gpu_module_insns(m), 1e3 * (inject_now() - start));

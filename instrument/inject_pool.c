@@ -92,7 +92,7 @@ static bool fill(struct own *p, CUdevice device)
 			(unsigned long long)(want >> 20));
 	p->pool.bytes = want;
 	p->pool.device = device;
-	p->pool.chunks = (uint32_t)(want / RECORD_CHUNK_BYTES) - 2;
+	p->pool.chunks = RECORD_CHUNKS(want);
 	cu.p_cuMemsetD8(p->pool.at, 0, want);
 	if (cu.p_cuStreamCreate(&p->side, CU_STREAM_NON_BLOCKING)
 			|| cu.p_cuStreamCreate(&p->beside, CU_STREAM_NON_BLOCKING)
@@ -265,7 +265,16 @@ const void *inject_fetch(const struct inject_pool *pool, size_t bytes)
 
 void inject_empty(const struct inject_pool *pool, uint32_t chunks)
 {
-	cu.p_cuMemsetD8Async(pool->at, 0, (size_t)chunks * RECORD_CHUNK_BYTES, own(pool)->side);
+	const CUstream s = own(pool)->side;
+
+	cu.p_cuMemsetD8Async(pool->at, 0, (size_t)chunks * RECORD_CHUNK_BYTES, s);
+	if (gpu_drains(inject_session()))
+		cu.p_cuMemsetD8Async(pool->at + RECORD_RING_AT(pool->chunks) + RECORD_MARKS_AT, 0, 4 * ((size_t)chunks + 1), s);
+}
+
+void inject_empty_all(const struct inject_pool *pool)
+{
+	cu.p_cuMemsetD8Async(pool->at, 0, pool->bytes, own(pool)->side);
 }
 
 void inject_emptied(const struct inject_pool *pool)

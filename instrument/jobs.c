@@ -30,11 +30,6 @@ uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *
 	return id;
 }
 
-static const struct record_chunk *chunk_at(const struct job *j, uint32_t k)
-{
-	return (const void *)((const char *)j->l->pool + (size_t)k * RECORD_CHUNK_BYTES);
-}
-
 /* chunk[first[k] ..] are cluster k's; behind that table the rank of each CTA. */
 static void sort_chunks(struct job *j)
 {
@@ -50,7 +45,7 @@ static void sort_chunks(struct job *j)
 		j->first[j->nclusters + 1 + k] = rank;
 	}
 	for (uint32_t k = 1; k <= j->l->chunks; k++) {
-		const struct record_chunk *h = chunk_at(j, k);
+		const struct record_chunk *h = chunk_at(j->l, k);
 
 		if (h->cta >= nctas || h->warp_lane / 32 >= j->nwarps / j->nctas) {
 			j->result.damaged++;

@@ -143,7 +143,7 @@ static void each_record(struct job *j, const bool *wanted,
 	struct dcluster c = { .job = j };
 
 	for (uint32_t k = 1; k <= j->l->chunks; k++) {
-		const uint32_t *at = (const uint32_t *)j->l->pool + (size_t)k * RECORD_CHUNK_BYTES / 4;
+		const uint32_t *at = (const uint32_t *)chunk_at(j->l, k);
 		const uint32_t *end = at + RECORD_CHUNK_BYTES / 4;
 
 		at += RECORD_UNIT / 4;

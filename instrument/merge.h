@@ -205,6 +205,13 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r);
 void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4]);
 void decode_end(struct dcluster *c);
 
+/* The k-th of the launch, from 1. */
+static inline const struct record_chunk *chunk_at(const struct decode_launch *l, uint32_t k)
+{
+	return l->chunk ? l->chunk[k - 1]
+		: (const void *)((const char *)l->pool + (size_t)k * RECORD_CHUNK_BYTES);
+}
+
 static inline uint32_t record_word(const struct dcluster *c, const struct record *r, unsigned lane,
 	unsigned word)
 {

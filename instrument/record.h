@@ -2,13 +2,19 @@
  * through which it learns where. Shared by the rewriter, which prints the code
  * that writes it, by the decoder and by the injection.
  *
- *   pool = head chunk, then `chunks` chunks, then one that takes what is dropped
+ *   pool = head chunk, then `chunks` chunks, then one that takes what is dropped,
+ *          then the ring, then a mark for each chunk
  *   chunk = 256 units of 16 bytes: struct record_chunk, then records
  *
  * A chunk belongs to one lane of one warp: the lane that leads (the lowest
  * active one) writes the record of all lanes that act with it. The records of
  * a warp are in the order of their clock; a word of 0 where a record should
  * begin ends the chunk, so the pool must be zero before a launch.
+ *
+ * A mark that is not what it was says that nobody writes into the chunk any more:
+ * its lane has drawn another one or exits. The host may then copy and clear it
+ * and give it back (drain.h): the k-th draw beyond the pool's chunks, from 1, takes
+ * what stands at k % RECORD_RING in the ring: k, and in the upper half the chunk.
  *
  *   record word 0: site << 13 | 1 << 12 if affine | stride + 2048, of an address
  *               1: lanes       2: %clock       3: affine: the leader's address;
@@ -47,6 +53,15 @@
 /* What is added to a place in the parameters that stands for an address. */
 #define RECORD_PARAM (1ull << 63)
 
+/* Entries of 64 bits, and where behind them chunk k's mark stands: at place k + 1, as
+ * lanes without a chunk write to place 0. */
+#define RECORD_RING 65536u
+#define RECORD_MARKS_AT (8u * RECORD_RING)
+/* Where in the pool the ring is. */
+#define RECORD_RING_AT(chunks) (((uint64_t)(chunks) + 2) * RECORD_CHUNK_BYTES)
+/* Chunks of a pool of so many bytes. */
+#define RECORD_CHUNKS(bytes) ((uint32_t)(((bytes) - RECORD_MARKS_AT - 16) / (RECORD_CHUNK_BYTES + 4) - 2))
+
 /* The name of module number n's variable: this and the number. */
 #define RECORD_VARIABLE "consan_gpu_"
 
@@ -55,14 +70,18 @@ struct record_params {
 	uint32_t chunks;   /* without the head and the last */
 	uint32_t tickets;  /* 1: synchronisation takes tickets from the head, as
 			      clocks of several CTAs do not compare */
+	uint64_t ring;     /* address of what is behind the last chunk */
 };
 
 struct record_head {
 	uint32_t next;     /* chunks given out, plus 1; 1 before a launch */
 	uint32_t dropped;  /* chunks asked for when there were none left */
 	uint32_t ticket;   /* 1 before a launch */
-	uint32_t zero;
+	uint32_t patience; /* how many times a lane looks for a chunk that was given back;
+			      0: none is, which a lane also says that found none */
 };
+/* A second and more: if somebody drains. */
+#define RECORD_PATIENCE (1u << 23)
 
 struct record_chunk {
 	uint32_t cta;      /* linear in the grid */

@@ -347,7 +347,7 @@ void refused_aligned(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct rewrite_site *s = record_site(c, r->site);
 	struct dwarp *w = &c->warp[warp];
 	const uint32_t live = w->all & ~w->gone;
-	const bool leaves = ptx_effect_of((enum ptx_op)s->insn->op) == EF_EXIT || s->insn->op == OP_ret;
+	const bool leaves = rewrite_leaves(s->insn);
 
 	if (w->behind && s->insn == record_site(c, w->aligned_site)->insn) {
 		w->at_aligned |= r->lanes;

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	at = map(atoi(argv[1]), bytes, atoi(argv[3]));
 	if (!at || cu.p_cuMemcpyDtoH(&head, at, sizeof head))
 		return 1;
-	most = bytes / RECORD_CHUNK_BYTES - 2;
+	most = RECORD_CHUNKS(bytes);
 	n = head.next ? head.next - 1 : 0;
 	n = 1 + (n < most ? n : most);
 	if (ftruncate(atoi(argv[4]), (off_t)(n * RECORD_CHUNK_BYTES)))

@@ -113,16 +113,25 @@ static bool calls_any(const struct calls *c, const struct ptx_func *f)
 	return false;
 }
 
+/* Units; with more, chunks would be used up too fast. */
+#define MOST_SPARE 64
+
 static void look_for_waits(struct writer *w)
 {
 	const struct ptx_func *f = w->f;
+	unsigned words = 0, units;
 	struct plan p;
 
 	for (size_t k = 0; k < f->ninsn; k++) {
 		if (plan_of(f, &f->insn[k], &p)) {
 			w->polls |= p.poll;
 			w->tests |= p.test;
+			words += p.wgmma ? plan_words(&p) : 0;
+			units = words ? 1 + (words + 3) / 4 : 0;
+			w->spare = units > w->spare ? units : w->spare;
 		}
+		if (f->insn[k].op == OP_wgmma_commit_group)
+			words = 0;
 		if (w->r->global && plan_global_of(f, &f->insn[k], &p))
 			w->polls |= p.poll;
 	}
@@ -136,6 +145,7 @@ static void function(struct rewrite *r, struct calls *calls, const struct ptx_fu
 	size_t open = opening(f), close = closing(f, open);
 
 	look_for_waits(&w);
+	w.spare = !r->drains ? 0 : w.spare < MOST_SPARE ? w.spare : MOST_SPARE;
 	w.place = !f->entry ? PLACE_GIVEN : calls_any(calls, f) ? PLACE_LENT : PLACE_STAYS;
 	if (f->entry) {
 		rewrite_notes(r, &info);
@@ -163,7 +173,8 @@ static size_t after_head(const struct ptx_module *m)
 	return t ? (size_t)(t - m->text) + 1 : 0;
 }
 
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global)
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global,
+	bool drains)
 {
 	struct rewrite *r = base_alloc(sizeof *r);
 	const struct ptx_func **with = base_alloc((m->nfunc + 1) * sizeof *with);
@@ -174,6 +185,7 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool
 	r->number = number;
 	r->polls = polls;
 	r->global = global;
+	r->drains = drains;
 	calls_open(&calls, m, global);
 	vec_push(&r->site, ((struct rewrite_site){ 0 }));
 	text_add(&r->text, m->text, from);
@@ -193,6 +205,11 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool
 		entry_count(&calls, &r->func.at[k]);
 	calls_close(&calls);
 	return r;
+}
+
+bool rewrite_leaves(const struct ptx_insn *i)
+{
+	return ptx_effect_of((enum ptx_op)i->op) == EF_EXIT || i->op == OP_ret;
 }
 
 const struct rewrite_func *rewrite_find(const struct rewrite *r, const char *kernel)

@@ -57,7 +57,7 @@ struct rewrite_func {
 struct rewrite {
 	const struct ptx_module *module; /* not owned */
 	unsigned number;
-	bool polls, global;
+	bool polls, global, drains;
 	struct text text;
 	VEC(struct rewrite_site) site;   /* from 1 */
 	VEC(const struct ptx_insn *) batch;
@@ -67,8 +67,10 @@ struct rewrite {
 
 /* number: part of the name of the variable (record.h). polls: try_wait becomes
  * test_wait, as the executor's try_wait would sleep instead of failing. global:
- * accesses to global memory are recorded, too. */
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global);
+ * accesses to global memory are recorded, too. drains: lanes wait for chunks that the
+ * host gives back (drain.h). */
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global,
+	bool drains);
 /* Is this one of rewrite_func.sites? */
 bool rewrite_counts(const struct ptx_insn *i, bool global);
 /* regs.c: the notes of an entry. */
@@ -80,5 +82,7 @@ unsigned rewrite_between(const struct rewrite *r, const struct rewrite_func *f, 
 	uint32_t to, uint32_t *note, unsigned room);
 void rewrite_free(struct rewrite *r);
 const struct rewrite_func *rewrite_find(const struct rewrite *r, const char *kernel);
+/* Of what is recorded: the lanes end. */
+bool rewrite_leaves(const struct ptx_insn *i);
 
 #endif

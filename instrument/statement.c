@@ -51,8 +51,10 @@ static void record(struct writer *w, const struct plan *p, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
 		.prefix = "%cs_v", .sync = p->sync, .alike = p->test, .label = w->labels++,
-		.module = w->r->number, .rivals = p->rivals };
+		.module = w->r->number, .rivals = p->rivals, .spare = w->spare,
+		.drains = w->r->drains };
 
+	h.leaves = w->r->site.at[site].phase == PHASE_BEFORE && rewrite_leaves(w->r->site.at[site].insn);
 	hook_record(&w->out, &h);
 	if (w->tests && p->sync && !p->test) /* then a wait that fails again says something new */
 		text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n");
@@ -291,7 +293,8 @@ static bool commit_follows(const struct writer *w, uint32_t at)
 static void end_group(struct writer *w, const struct ptx_insn *i)
 {
 	struct hook h = { .class = PLAN_UNIFORM, .words = w->words, .prefix = "%cs_w",
-		.label = w->labels++, .module = w->r->number };
+		.label = w->labels++, .module = w->r->number, .flying = true,
+		.drains = w->r->drains };
 	struct rewrite_site *s;
 
 	h.site = add_site(w, i, PHASE_BATCH);

@@ -19,6 +19,7 @@ struct writer {
 	bool polls;                /* strong loads are recorded */
 	bool tests;                /* waits for mbarriers are */
 	unsigned words, most_words;/* of the wgmma group at hand */
+	unsigned spare;            /* see struct hook */
 	uint32_t group;            /* its first in rewrite.batch */
 	uint32_t meeting;          /* site of the meeting that was recorded last, if
 				      nothing was recorded since */

@@ -128,9 +128,13 @@ static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
 {
 	if (r->lost)
 		snprintf(why, 320, "its records could not be copied from the GPU");
+	else if (l->lost)
+		snprintf(why, 320, "%llu KiB of records that left the GPU while the kernel ran did not fit into the "
+			"host's memory; --gpu-host-memory gives more",
+			((unsigned long long)l->dropped + l->lost) * (RECORD_CHUNK_BYTES / 1024));
 	else if (l->dropped)
 		snprintf(why, 320, "%u KiB of records did not fit into the %u KiB that the GPU had for "
-			"them; --gpu-memory gives more", l->dropped * (RECORD_CHUNK_BYTES / 1024),
+			"them; --gpu-memory gives more, --gpu-drain makes room while the kernel runs", l->dropped * (RECORD_CHUNK_BYTES / 1024),
 			l->chunks * (RECORD_CHUNK_BYTES / 1024));
 	else if (l->fault)
 		snprintf(why, 320, "%s; what it had recorded until then was checked%s", l->fault,
@@ -163,7 +167,7 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	v->clusters += r->clusters;
 	v->ctas += r->ctas;
 	v->events += r->events;
-	v->dropped += (uint64_t)l->dropped * (RECORD_CHUNK_UNITS / 4);
+	v->dropped += ((uint64_t)l->dropped + l->lost) * (RECORD_CHUNK_UNITS / 4);
 	v->warp_ops += r->records;
 	v->sites = f->sites;
 	if (v->sites_executed < r->sites_executed)
@@ -221,7 +225,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
 	const bool once = config->memory && check_memory_overlaps(config->memory, &config->launch);
 	struct check_config quiet = *config;
-	bool clean;
+	bool clean, all; /* all: what is here is all that there is to look at */
 
 	quiet.found = NULL;
 	cost->clusters = d->rest ? 1 : to_check(&config->launch, d->skip);
@@ -234,16 +238,18 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 		return;
 	}
 	cost->again = gpu_brief_asks(f->c);
-	d->exact = once || f->c->save || f->c->banks || (cost->again && !d->skip);
-	f->check = check_open(d->exact && !d->skip ? config : &quiet);
+	all = !d->skip || f->l->chunk;
+	d->exact = once || f->c->save || f->c->banks || (cost->again && all);
+	f->check = check_open(d->exact && all ? config : &quiet);
 	decode_run(d, r);
-	if ((d->exact && !d->skip) || !worth_all(f->check, r))
+	if ((d->exact && all) || !worth_all(f->check, r))
 		return;
-	if (d->skip)
+	if (!all)
 		d->pool = f->l->whole(f->l->user, &d->chunks);
 	if (!d->pool)
 		return;
-	d->skip = NULL;
+	if (!all)
+		d->skip = NULL;
 	d->exact = true;
 	cost->again = true;
 	check_close(f->check);
@@ -258,9 +264,30 @@ static struct check_memory *memory_for(struct consan *c, const struct gpu_launch
 {
 	bool freed = __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL);
 
-	if (freed || l->dropped)
+	if (freed || l->dropped || l->lost)
 		check_memory_idle(c->memory, l->queue, freed);
-	return l->module->code->global && !l->dropped ? c->memory : NULL;
+	return l->module->code->global && !l->dropped && !l->lost ? c->memory : NULL;
+}
+
+/* Where one cluster spoke for others: those that do the same later need no look, or, if
+ * something was found and there is nothing else to look at, that is said. */
+static void note_clean(struct consan *c, const struct gpu_flight *f, const struct decode_launch *d,
+	const struct decode_result *r)
+{
+	struct gpu_module *m = f->l->module;
+	char text[400];
+
+	if (f->l->retired && worth_all(f->check, r)) {
+		snprintf(text, sizeof text, "%s: %u of %u clusters were looked at for what was found; the others "
+			"recorded the same, each as some of these, and their records were given up while the kernel ran",
+			f->l->kernel, to_check(d->info, d->skip), cluster_whole(d->info));
+		consan_remark(c, REMARK_NOTE, text);
+		return;
+	}
+	if (d->skip && f->l->ended && !f->l->dropped && !f->l->lost &&
+			!r->unknown_maps && !r->moving_maps && !r->foreign)
+		for (uint32_t k = 0; k < m->nsignatures; k++)
+			gpu_note_clean(m, m->signature[k]);
 }
 
 void gpu_check(struct consan *c, const struct gpu_launch *l)
@@ -275,7 +302,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	double start;
 	struct decode_launch d = { .code = l->module->code, .sites = l->module->sites, .func = f,
 		.site = l->module->site,
-		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .tickets = l->tickets,
+		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk, .tickets = l->tickets,
 		.grid_order = l->tickets && f && f->orders_grid,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip,
 		.rest = l->rest ? on_rest : NULL, .jobs = gpu_workers(c), .user = &flight, .box = on_box, .memory = on_memory,
@@ -306,8 +333,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	run(&flight, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
-	for (uint32_t k = 0; d.skip && !r.unknown_maps && !r.moving_maps && !r.foreign && k < l->module->nsignatures; k++)
-		gpu_note_clean(l->module, l->module->signature[k]);
+	note_clean(c, &flight, &d, &r);
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
 	check_close(flight.check);
@@ -420,6 +446,12 @@ uint64_t gpu_memory(const struct consan *c)
 	return c->opt.gpu_memory << 20;
 }
 
+uint64_t gpu_host_memory(const struct consan *c)
+{
+	return c->opt.gpu_host_memory ? c->opt.gpu_host_memory << 20
+		: (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+}
+
 bool gpu_times(const struct consan *c)
 {
 	return c->opt.gpu_times;
@@ -428,6 +460,11 @@ bool gpu_times(const struct consan *c)
 bool gpu_global(const struct consan *c)
 {
 	return c->opt.gpu_global && !c->opt.no_global;
+}
+
+bool gpu_drains(const struct consan *c)
+{
+	return c->opt.gpu_drain;
 }
 
 bool gpu_each(const struct consan *c)

@@ -9,9 +9,10 @@
 struct gpu_module;
 
 /* name: for reports. The text is copied. rehearse: for the executor. global:
- * accesses to global memory are recorded. NULL + e: no PTX that can be read. */
+ * accesses to global memory are recorded. drains: records leave the pool while a
+ * kernel runs. NULL + e: no PTX that can be read. */
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool rehearse,
-	bool global, struct err *e);
+	bool global, bool drains, struct err *e);
 void gpu_module_close(struct gpu_module *m);
 /* The instrumented text, the module's, NUL-terminated. */
 const char *gpu_module_text(const struct gpu_module *m, size_t *n);
@@ -49,7 +50,11 @@ struct gpu_launch {
 	uint32_t nregs, sm;
 	const void *pool;          /* record.h; on the host */
 	uint32_t chunks;           /* given out, at most as many as there were */
-	uint32_t dropped;          /* chunks asked for in vain */
+	const struct record_chunk *const *chunk; /* where they are, as they were drained
+				      (instrument/drain.h); NULL: in the pool */
+	uint32_t dropped;          /* chunks asked for in vain, */
+	uint32_t lost;             /* ... and drained ones for which the host had no memory */
+	uint32_t retired;          /* clusters in skip whose records cannot be had any more */
 	bool tickets;
 	bool ended;                /* false: it was stopped, --timeout */
 	const char *fault;         /* ... or by the GPU: what it said */
@@ -89,6 +94,14 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n);
  * that recorded the same as one of an earlier launch of this shape in which nothing
  * was found need no look either: all of them may be skipped. */
 uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip);
+/* Of decode_alike()'s signatures of this launch: those that need no look, as nothing was
+ * found in an earlier launch of this shape (gpu_shape()). */
+uint64_t gpu_shape(const struct gpu_launch *l);
+bool gpu_is_clean(const struct gpu_module *m, uint64_t shape, uint64_t signature);
+/* What was drained of the launch is what is to be looked at. */
+struct drain;
+struct drained;
+void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct drained *r);
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 /* Is a first look at cluster 0 worth having before it is known which are alike? Only
  * the first time it is asked of a shape, as later launches may be known. */
@@ -117,10 +130,14 @@ void gpu_brief_close(struct consan *c);
 enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 	const void *params, struct err *e);
 /* Of the session's options. */
+unsigned gpu_workers(const struct consan *c); /* threads, this one included */
 double gpu_timeout(const struct consan *c);
 uint64_t gpu_memory(const struct consan *c);
+/* Bytes for what is drained while a kernel runs. */
+uint64_t gpu_host_memory(const struct consan *c);
 bool gpu_times(const struct consan *c);
 bool gpu_global(const struct consan *c); /* accesses to global memory, too */
+bool gpu_drains(const struct consan *c); /* records leave the pool while a kernel runs */
 bool gpu_each(const struct consan *c); /* look at every cluster */
 
 #endif

@@ -2,6 +2,8 @@
  * as others, or as clean ones before. */
 #include "gpu_parts.h"
 
+#include "../instrument/drain.h"
+
 #include "gpu_maps.h"
 #include "session.h"
 
@@ -38,7 +40,7 @@ static void add_sites(struct gpu_module *m)
 }
 
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool rehearse,
-	bool global, struct err *e)
+	bool global, bool drains, struct err *e)
 {
 	static unsigned number;
 	struct ptx_module *ptx = ptx_parse(name, text, n, e);
@@ -48,7 +50,8 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 		return NULL;
 	m = base_alloc(sizeof *m);
 	m->ptx = ptx;
-	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), rehearse, global);
+	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), rehearse, global,
+		drains);
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
 		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s: more places than --backend=gpu can tell apart", name);
@@ -197,7 +200,7 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
 }
 
 /* What decides beside the records: the kernel, the shape of its launch, its maps. */
-static uint64_t shape_hash(const struct gpu_launch *l)
+uint64_t gpu_shape(const struct gpu_launch *l)
 {
 	uint64_t h = 0xcbf29ce484222325u;
 	const uint32_t word[] = { l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
@@ -225,7 +228,7 @@ static struct launch_info shape_of(const struct gpu_launch *l)
 
 bool gpu_looks_ahead(const struct consan *c, const struct gpu_launch *l)
 {
-	uint64_t shape = shape_hash(l) | 1;
+	uint64_t shape = gpu_shape(l) | 1;
 
 	if (!gpu_brief_asks(c) || gpu_workers(c) < LOOKERS_AHEAD || is_in(&l->module->shapes, shape))
 		return false;
@@ -233,12 +236,22 @@ bool gpu_looks_ahead(const struct consan *c, const struct gpu_launch *l)
 	return true;
 }
 
+static uint64_t of_shape(uint64_t signature, uint64_t shape)
+{
+	return (signature ^ shape) * 0x9e3779b97f4a7c15u | 1;
+}
+
+bool gpu_is_clean(const struct gpu_module *m, uint64_t shape, uint64_t signature)
+{
+	return is_in(&m->clean, of_shape(signature, shape));
+}
+
 uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip)
 {
 	struct launch_info i = shape_of(l);
 	uint32_t nctas = i.grid[0] * i.grid[1] * i.grid[2], same;
 	struct gpu_module *m = l->module;
-	uint64_t shape = shape_hash(l);
+	uint64_t shape = gpu_shape(l);
 
 	m->signature = base_resize(m->signature, (nctas + 1) * sizeof *m->signature);
 	memset(m->signature, 0, (nctas + 1) * sizeof *m->signature);
@@ -247,7 +260,7 @@ uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *ski
 	for (uint32_t k = 0; k < nctas; k++) {
 		if (!m->signature[k])
 			continue;
-		m->signature[k] = (m->signature[k] ^ shape) * 0x9e3779b97f4a7c15u | 1;
+		m->signature[k] = of_shape(m->signature[k], shape);
 		if (!skip[k] && is_in(&m->clean, m->signature[k])) {
 			skip[k] = 1;
 			same++;
@@ -256,6 +269,21 @@ uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *ski
 		}
 	}
 	return same;
+}
+
+void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct drained *r)
+{
+	if (r->cta) {
+		gpu_alike(l, r->cta, r->skip);
+		drain_speakers(d, r->skip);
+	}
+	l->pool = r->head;
+	l->chunk = r->chunk;
+	l->chunks = r->n;
+	l->dropped = r->head->dropped;
+	l->lost = r->lost;
+	l->skip = r->skip;
+	l->retired = r->retired;
 }
 
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta)

@@ -26,8 +26,6 @@ struct gpu_module {
 void gpu_note_clean(struct gpu_module *m, uint64_t signature);
 
 /* ---- gpu_brief.c ---- */
-/* Threads that the session may have, this one included. */
-unsigned gpu_workers(const struct consan *c);
 /* Is it worth asking in this session? */
 bool gpu_brief_asks(const struct consan *c);
 /* True: there is nothing to find in the launch. d's sinks are gpu_brief_begin()'s

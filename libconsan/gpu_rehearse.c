@@ -2,13 +2,14 @@
  * executor, unchecked, and what it recorded is decoded and checked as if a GPU
  * had written it. This is how instrumentation is tested. */
 #include "gpu.h"
-#include "../instrument/record.h"
+#include "../instrument/drain.h"
 #include "session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct print {
 	struct consan *c;
@@ -68,31 +69,147 @@ static bool rest(void *user, const void **pool, uint32_t *chunks, const uint8_t 
 	return true;
 }
 
-static void check(struct consan *c, const struct consan_launch *l, const void *params,
-	const char *pool, uint32_t chunks, bool tickets, const struct exec_launch *x,
-	const struct exec_result *r)
+/* ---- the pool, drained beside the executor ---- */
+
+struct rehearsal {
+	struct consan *c;
+	const struct consan_launch *l;
+	struct gpu_launch g;
+	char *pool;
+	char *stage;               /* DRAIN_CHUNKS */
+	struct drain *drain;
+	uint32_t *word;
+	uint64_t shape;
+	pthread_t thread;
+	bool draining, over;
+};
+
+static const void *peek(void *user, uint64_t at, size_t bytes)
 {
-	const struct record_head *head = (const void *)pool;
-	struct gpu_launch g = { .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
+	const struct rehearsal *r = user;
+
+	memcpy(r->stage, r->pool + at, bytes);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return r->stage;
+}
+
+static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
+{
+	const struct rehearsal *r = user;
+	char *to = r->stage;
+
+	for (uint32_t k = 0; k < n; to += (size_t)run[k].n * RECORD_CHUNK_BYTES, k++)
+		memcpy(to, r->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+	return r->stage;
+}
+
+static bool clear(void *user, const struct drain_run *run, uint32_t n)
+{
+	const struct rehearsal *r = user;
+
+	for (uint32_t k = 0; k < n; k++)
+		memset(r->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return true;
+}
+
+static bool put(void *user, uint64_t at, const void *from, size_t bytes)
+{
+	memcpy(((const struct rehearsal *)user)->pool + at, from, bytes);
+	return true;
+}
+
+static bool is_clean(void *user, uint64_t signature)
+{
+	const struct rehearsal *r = user;
+
+	return gpu_is_clean(r->g.module, r->shape, signature);
+}
+
+static void *drain(void *user)
+{
+	struct rehearsal *r = user;
+
+	while (!__atomic_load_n(&r->over, __ATOMIC_ACQUIRE))
+		if (!drain_turn(r->drain))
+			usleep(50);
+	return NULL;
+}
+
+static struct drain_pool way_to(struct rehearsal *r, uint32_t chunks)
+{
+	return (struct drain_pool){ .user = r, .chunks = chunks, .peek = peek, .fetch = fetch,
+		.clear = clear, .write = put };
+}
+
+static void start_draining(struct rehearsal *r, uint32_t chunks)
+{
+	struct drain_config config = { .retire = !gpu_each(r->c), .jobs = 1, .user = r, .clean = is_clean,
+		.most = gpu_host_memory(r->c) / RECORD_CHUNK_BYTES };
+	struct record_head *head = (void *)r->pool;
+	struct drain_pool way = way_to(r, chunks);
+
+	memcpy(config.shape.grid, r->g.grid, sizeof config.shape.grid);
+	memcpy(config.shape.block, r->g.block, sizeof config.shape.block);
+	memcpy(config.shape.cluster, r->g.cluster, sizeof config.shape.cluster);
+	config.word = r->word = gpu_module_site_words(r->g.module, &config.nwords);
+	gpu_launch_open(&r->g);
+	r->shape = gpu_shape(&r->g);
+	r->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
+	r->drain = drain_open(&way, &config);
+	head->patience = RECORD_PATIENCE;
+	r->draining = !pthread_create(&r->thread, NULL, drain, r);
+	if (!r->draining)
+		head->patience = 0;
+}
+
+static void stop_draining(struct rehearsal *r)
+{
+	__atomic_store_n(&r->over, true, __ATOMIC_RELEASE);
+	if (r->draining)
+		pthread_join(r->thread, NULL);
+}
+
+static void check(struct rehearsal *r, const struct exec_result *x, uint32_t chunks)
+{
+	const struct record_head *head = (const void *)r->pool;
+	struct drain_pool way = way_to(r, chunks);
+	struct gpu_launch *g = &r->g;
+	struct drained d = { 0 };
+
+	g->pool = head;
+	g->chunks = head->next - 1 < chunks ? head->next - 1 : chunks;
+	g->dropped = head->dropped;
+	g->fault = x->status == EXEC_FAULT || x->status == EXEC_TRAP ? "the kernel faulted"
+		: x->status == EXEC_STOPPED ? "it was stopped" : NULL;
+	g->ended = x->status == EXEC_OK;
+	if (drain_begun(r->drain)) {
+		drain_end(r->drain, &way, g->ended, &d); /* the memory is ours: it is there */
+		gpu_take_drained(g, r->drain, &d);
+	} else if (g->ended && !g->dropped && gpu_looks_ahead(r->c, g)) {
+		g->rest = rest;
+	}
+	if (gpu_times(r->c) && r->drain)
+		fprintf(stderr, "consan: records of %s: %llu KiB left the pool while it ran, %u clusters were "
+			"retired\n", g->kernel, (unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
+	gpu_check(r->c, g);
+}
+
+static void describe(struct rehearsal *r, const struct exec_launch *x, const void *params, bool tickets)
+{
+	const struct consan_launch *l = r->l;
+
+	r->g = (struct gpu_launch){ .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
 		/* between the two the executor aligns */
 		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
-		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = c->gpu->sm,
-		.pool = pool, .chunks = head->next - 1 < chunks ? head->next - 1 : chunks,
-		.dropped = head->dropped, .tickets = tickets, .params = params, .map = find_map,
+		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = r->c->gpu->sm,
+		.tickets = tickets, .params = params, .map = find_map,
 		/* a cooperative launch had memory of its own, which is gone */
 		.memory = l->cooperative ? NULL : find_memory,
-		.fault = r->status == EXEC_FAULT || r->status == EXEC_TRAP ? "the kernel faulted"
-			: r->status == EXEC_STOPPED ? "it was stopped" : NULL,
-		.ended = r->status == EXEC_OK, .queue = l->queue, .programmatic = l->programmatic };
-
-	memcpy(g.grid, x->grid, sizeof g.grid);
-	memcpy(g.block, x->block, sizeof g.block);
-	memcpy(g.cluster, x->cluster, sizeof g.cluster);
-	gpu_launch_open(&g);
-	if (g.ended && !g.dropped && gpu_looks_ahead(c, &g))
-		g.rest = rest;
-	gpu_check(c, &g);
-	gpu_launch_close(&g);
+		.queue = l->queue, .programmatic = l->programmatic };
+	memcpy(r->g.grid, x->grid, sizeof r->g.grid);
+	memcpy(r->g.block, x->block, sizeof r->g.block);
+	memcpy(r->g.cluster, x->cluster, sizeof r->g.cluster);
 }
 
 static enum consan_status rehearse(struct consan *c, const struct consan_launch *l,
@@ -107,14 +224,13 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 		.observer = &observer };
 	const uint32_t *required = l->kernel->info.func->reqnctapercluster;
 	uint64_t bytes = c->opt.gpu_memory ? c->opt.gpu_memory << 20 : 1ull << 30, at_bytes;
-	struct exec_result r = { 0 };
+	const uint32_t chunks = RECORD_CHUNKS(bytes);
+	struct rehearsal *r = base_alloc(sizeof *r);
+	struct exec_result result = { 0 };
 	struct record_params *at;
 	struct record_head *pool;
-	uint32_t chunks;
 	bool wanted = gpu_wants(c, l->kernel->info.name);
 
-	if (!wanted)
-		bytes = 4 * RECORD_CHUNK_BYTES;
 	memcpy(x.grid, l->grid, sizeof x.grid);
 	memcpy(x.block, l->block, sizeof x.block);
 	for (unsigned d = 0; d < 3; d++)
@@ -123,40 +239,48 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (pool == MAP_FAILED || !exec_symbol(l->kernel->module->exec,
 			gpu_module_variable(l->kernel->module->gpu), (void **)&at, &at_bytes)) {
+		free(r);
 		err_set(e, ERR_MEMORY, 0, 0, "no memory for the records of a launch");
 		return CONSAN_BAD_LAUNCH;
 	}
 	exec_mem_add(pool, bytes, MEM_DEVICE, false);
-	chunks = (uint32_t)(bytes / RECORD_CHUNK_BYTES) - 2;
 	pool->next = pool->ticket = 1;
-	at->pool = (uint64_t)(uintptr_t)pool;
-	at->chunks = chunks;
-	at->tickets = x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
-		gpu_module_tickets(l->kernel->module->gpu, l->kernel->info.name);
+	*at = (struct record_params){ wanted ? (uint64_t)(uintptr_t)pool : 0, chunks,
+		x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
+			gpu_module_tickets(l->kernel->module->gpu, l->kernel->info.name),
+		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks) };
+	*r = (struct rehearsal){ .c = c, .l = l, .pool = (char *)pool };
+	describe(r, &x, params, at->tickets);
 	if (wanted) {
-		struct gpu_launch g = { .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
-			.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048, .sm = c->gpu->sm };
-
-		memcpy(g.grid, x.grid, sizeof g.grid);
-		memcpy(g.block, x.block, sizeof g.block);
-		memcpy(g.cluster, x.cluster, sizeof g.cluster);
-		gpu_expect(c, &g);
+		gpu_expect(c, &r->g);
+		if (gpu_drains(c))
+			start_draining(r, chunks);
+		else
+			gpu_launch_open(&r->g);
 	}
 	pthread_mutex_init(&print.lock, NULL);
-	exec_run(&x, &r);
+	exec_run(&x, &result);
 	pthread_mutex_destroy(&print.lock);
-	if (r.status == EXEC_BAD_LAUNCH || r.status == EXEC_UNSUPPORTED) {
-		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col, "%s", r.err.text);
-		gpu_unchecked(c, l->kernel->info.name, l->queue, r.err.text);
+	stop_draining(r);
+	if (result.status == EXEC_BAD_LAUNCH || result.status == EXEC_UNSUPPORTED) {
+		err_set(e, result.err.code ? result.err.code : ERR_LAUNCH, result.err.line, result.err.col, "%s",
+			result.err.text);
+		gpu_unchecked(c, l->kernel->info.name, l->queue, result.err.text);
 	} else if (wanted) {
-		check(c, l, params, (const char *)pool, chunks, at->tickets, &x, &r);
+		check(r, &result, chunks);
 	} else {
 		gpu_skip(c, l->kernel->info.name, l->queue);
 	}
 	exec_mem_remove(pool);
 	munmap(pool, bytes);
-	c->fault = r.fault;
-	return session_status(r.status);
+	if (wanted)
+		gpu_launch_close(&r->g);
+	drain_close(r->drain);
+	free(r->word);
+	free(r->stage);
+	free(r);
+	c->fault = result.fault;
+	return session_status(result.status);
 }
 
 /* A module has one variable that says where to record: launches come by turns. */

@@ -347,7 +347,7 @@ static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
 	const char *text;
 	size_t n;
 
-	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, gpu_global(c), e);
+	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, gpu_global(c), gpu_drains(c), e);
 	if (*gpu) {
 		text = gpu_module_text(*gpu, &n);
 		ptx = ptx_parse(own->name, text, n, e);

@@ -159,7 +159,7 @@ static const char kernel[] =
 Test(instrument, rewritten)
 {
 	struct err e = { 0 };
-	struct gpu_module *m = gpu_module_open("k.ptx", kernel, sizeof kernel - 1, false, false, &e);
+	struct gpu_module *m = gpu_module_open("k.ptx", kernel, sizeof kernel - 1, false, false, false, &e);
 	struct ptx_module *again;
 	const struct ptx_func *f;
 	const char *text;
@@ -188,7 +188,7 @@ Test(instrument, counted)
 	struct rewrite *r;
 
 	cr_assert_not_null(m, "%s", e.text);
-	r = rewrite_module(m, 7, false, false);
+	r = rewrite_module(m, 7, false, false, false);
 	cr_assert_null(rewrite_find(r, "plain")->refused);
 	cr_assert_eq(rewrite_find(r, "plain")->sites, 2);
 	cr_assert_eq(rewrite_find(r, "plain")->recorded, 3, "ret counts, too");
@@ -218,7 +218,7 @@ Test(instrument, deep)
 		".visible .entry b() { call flat, (); ret; }\n"
 		".visible .entry c() { st.shared.u32 [tile], 1; ret; }\n";
 	struct err e = { 0 };
-	struct gpu_module *m = gpu_module_open("k.ptx", text, sizeof text - 1, false, false, &e);
+	struct gpu_module *m = gpu_module_open("k.ptx", text, sizeof text - 1, false, false, false, &e);
 
 	cr_assert_not_null(m, "%s", e.text);
 	cr_expect(gpu_module_deep(m, "a"));
@@ -264,7 +264,7 @@ static void assemble(const char *path)
 	size_t n;
 
 	cr_assert_eq(shell("cat '%s'", path), 0, "%s", output);
-	m = gpu_module_open(path, output, strlen(output), false, true, &e);
+	m = gpu_module_open(path, output, strlen(output), false, true, false, &e);
 	cr_assert_not_null(m, "%s: %s", path, e.text);
 	f = fdopen(mkstemp(out), "w");
 	text = gpu_module_text(m, &n);

@@ -51,7 +51,7 @@ int main(void)
 
 	write_kernel(&t, 10000);
 	start = now();
-	m = gpu_module_open("rewrite", t.at, t.n, false, false, &e);
+	m = gpu_module_open("rewrite", t.at, t.n, false, false, false, &e);
 	took = now() - start;
 	if (!m) {
 		printf("rewrite: %s\n", e.text);
