@@ -122,10 +122,30 @@ static void meet_leader(struct text *t, const struct hook *h)
 		text_printf(t, "\tbar.warp.sync %%cs_m;\n");
 }
 
+/* The record's clock. Where a chunk may be waited for it is read before: what was done
+ * then was not done after what others did meanwhile. */
+static void clock_now(struct text *t)
+{
+	text_printf(t, "\tmov.u32 %%cs_c, %%clock;\n");
+}
+
+/* ... and so is the chunk's, which no record in it may precede: cs_f. */
+static void clock_then(struct text *t)
+{
+	text_printf(t,
+		"\t{ .reg .b64 %%cs_h;\n"
+		"\tcvt.u32.u64 %%cs_b, %%cs_f;\n"
+		"\tsub.u32 %%cs_b, %%cs_b, %%cs_c;\n"
+		"\tcvt.u64.u32 %%cs_h, %%cs_b;\n"
+		"\tsub.u64 %%cs_f, %%cs_f, %%cs_h;\n\t}\n");
+}
+
 /* The leading lane takes a chunk if n (a register or a number) units do not
  * fit into the one it has. */
 static void room(struct text *t, const struct hook *h, const char *n)
 {
+	if (h->drains)
+		clock_now(t);
 	text_printf(t,
 		"\tand.b32 %%cs_t, %%cs_pos, %u;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_t, 0;\n"
@@ -156,7 +176,10 @@ static void room(struct text *t, const struct hook *h, const char *n)
 		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
 		"\tmov.u32 %%cs_b, %%ntid.x; mov.u32 %%cs_x, %%tid.x;\n"
 		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
-		"\tmov.u64 %%cs_f, %%clock64;\n"
+		"\tmov.u64 %%cs_f, %%clock64;\n");
+	if (h->drains)
+		clock_then(t);
+	text_printf(t,
 		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
 		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
 		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n\t}\n"
@@ -222,8 +245,9 @@ static void record_address(struct text *t, const struct hook *h)
 		rivals_of_one(t, h->rivals, h->label);
 	text_printf(t, "\tselp.b32 %%cs_n, 1, 9, %%cs_all;\n");
 	room(t, h, "%cs_n");
+	if (!h->drains)
+		clock_now(t);
 	text_printf(t,
-		"\tmov.u32 %%cs_c, %%clock;\n"
 		"\tor.b32 %%cs_s, %%cs_s, %u;\n"
 		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
 		"\tadd.u32 %%cs_s, %%cs_s, %u;\n"
@@ -285,8 +309,9 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n"
 		"\tselp.b32 %%cs_n, 2, 17, %%cs_all;\n");
 	room(t, h, "%cs_n");
+	if (!h->drains)
+		clock_now(t);
 	text_printf(t,
-		"\tmov.u32 %%cs_c, %%clock;\n"
 		"\tselp.b32 %%cs_s, %u, %u, %%cs_all;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
@@ -296,20 +321,20 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
-		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n");
+		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n",
+		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label);
 	meet_leader(t, h);
 	text_printf(t,
 		"$CSA%u:\n\t}\n"
-		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n",
-		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label,
-		h->label);
+		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
 }
 
 /* cs_s: word 0. */
-static void header(struct text *t)
+static void header(struct text *t, const struct hook *h)
 {
+	if (!h->drains)
+		clock_now(t);
 	text_printf(t,
-		"\tmov.u32 %%cs_c, %%clock;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n");
 }
@@ -324,7 +349,7 @@ static void record_uniform(struct text *t, const struct hook *h)
 	text_free(&n);
 	room(t, h, units);
 	text_printf(t, "\tmov.b32 %%cs_s, %u;\n", h->site << RECORD_SITE_SHIFT);
-	header(t);
+	header(t, h);
 	for (unsigned k = 0; k < h->words; k++)
 		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+%u], %s%u;\n", 16 + 4 * k,
 			h->prefix, k);
@@ -356,7 +381,7 @@ static void record_lanes(struct text *t, const struct hook *h)
 		"\tmad.lo.u32 %%cs_n, %%cs_n, %u, 31;\n"
 		"\tshr.u32 %%cs_n, %%cs_n, 4;\n", 4 * h->words);
 	room(t, h, "%cs_n");
-	header(t);
+	header(t, h);
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
