@@ -107,6 +107,35 @@ Test(instrument, hang_specimens, .timeout = 300)
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
 }
 
+/* Where the pool holds a part of what is recorded, the rest leaves it while the kernel runs:
+ * what is found is the same. */
+Test(instrument, drained, .timeout = 300)
+{
+	static const struct { const char *program, *options, *says; int status; } run[] = {
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=wait_off_by_one", "", "8 errors, 0 warnings, 0 notes (CS301)", 66 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=no_wait", "", "CS107 CS301", 66 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512 --bug=consumer_parity", "", "CS107 CS120 CS121 CS208", 66 },
+		{ "ring/ring --rows=4000", "--gpu-global", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "attention/fa2_shared_qkv --n=512 --h=2", "", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "attention/fa2_shared_qkv --n=512 --h=2 --bug=q_no_sync", "", "CS106 CS301", 66 },
+		/* nor is there room for it on the host */
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each --gpu-host-memory=1", "NOT CHECKED", 67 },
+	};
+	const char *dir = build_dir(), *left;
+
+	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
+		cr_expect_eq(shell("%s/consan-run --backend=rehearse --gpu-drain --gpu-memory=1 --gpu-times %s "
+			"%s/kernels/%s 2>&1", dir, run[k].options, dir, run[k].program), run[k].status, "%s %s: %s",
+			run[k].program, run[k].options, output);
+		cr_expect(strstr(output, run[k].says), "%s %s: %s", run[k].program, run[k].options, output);
+		left = strstr(output, "KiB left the pool");
+		cr_expect(left && strncmp(left - 3, ": 0", 3), "%s: nothing was drained: %s", run[k].program, output);
+	}
+}
+
 /* The first cluster is looked at by three threads while the others are fetched, and told
  * of several accesses as one: they see that there is something whenever there is. */
 Test(instrument, brief, .timeout = 300)
@@ -468,6 +497,12 @@ Test(instrument, digest, .timeout = 120)
 	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
 	cr_assert_eq(consan_errors(c), 0, "our own kernels are clean");
 	decode_sign(&i, digests, CHUNKS, host);
+	for (uint32_t k = 0, left; k < CHUNKS; k++) {
+		struct record_digest own;
+
+		decode_digest((const void *)pool[k + 1], sites, SITES, &own, &left);
+		cr_assert_eq(memcmp(&own, &digests[k], sizeof own), 0, "the host's of chunk %u", k);
+	}
 	for (uint32_t k = 0; k < CTAS; k++) {
 		cr_assert_eq(many[k], CHUNKS / CTAS);
 		cr_assert_eq(sign[k], host[k], "CTA %u", k);
