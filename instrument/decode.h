@@ -91,6 +91,7 @@ struct decode_result {
 				      global memory nobody knows */
 	uint32_t refused;          /* 1 + the lowest cluster that ended at an operand which
 				      may not be; 0: none did */
+	uint32_t blind;            /* clusters of which records were dropped: not looked at */
 	uint32_t foreign;          /* calls of functions of another module */
 	bool lost;                 /* there was no rest */
 };

@@ -588,7 +588,7 @@ static void gather(struct drain *d, struct drained *r)
 			else
 				lost++;
 		r->lost += lost;
-		if (lost || (r->head->dropped && d->ended && d->c.retire && d->cta[k].left))
+		if (lost)
 			leave_out(d, k);
 	}
 }

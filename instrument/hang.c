@@ -255,8 +255,8 @@ void hang_tell(struct dcluster *c)
 			silent = true;
 		}
 	}
-	/* a cluster of which nothing is seen may not have begun */
-	if (!left && (c->job->l->chunks || c->info.id))
+	/* a cluster of which nothing is seen may not have begun, unless it is known to */
+	if (!left && !c->blind && (c->job->l->chunks || c->info.id))
 		return;
 	e.mode = left && all_wait && !silent ? EVH_DEADLOCK : EVH_TIMEOUT;
 	emit(c, &e);

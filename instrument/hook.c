@@ -108,9 +108,9 @@ static void drawn(struct text *t, const struct hook *h)
 	if (!h->flying)
 		wait_for_chunk(t, h);
 	text_printf(t,
-		"\tred.global.add.u32 [%%cs_d+4], 1;\n"
 		"\tadd.u32 %%cs_t, %%cs_u, 1;\n"
-		"$CSG%u:\n", h->label);
+		"$CSG%u:\n"
+		"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n", h->label);
 }
 
 /* A lane that looks for something again and again yields, and a point of reconvergence does
@@ -140,6 +140,21 @@ static void clock_then(struct text *t)
 		"\tsub.u64 %%cs_f, %%cs_f, %%cs_h;\n\t}\n");
 }
 
+/* The chunk that was taken is the one for what is dropped (cs_q): of this CTA (cs_a)
+ * records are missing. */
+static void say_short(struct text *t)
+{
+	text_printf(t,
+		"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
+		"\tbfe.u32 %%cs_b, %%cs_a, 5, %u;\n"
+		"\tmad.wide.u32 %%cs_f, %%cs_b, 4, %%cs_d;\n"
+		"\tand.b32 %%cs_x, %%cs_a, 31;\n"
+		"\tmov.b32 %%cs_b, 1;\n"
+		"\tshl.b32 %%cs_x, %%cs_b, %%cs_x;\n"
+		"\t@%%cs_q red.global.or.b32 [%%cs_f+%u], %%cs_x;\n",
+		RECORD_SHORT_BITS - 5, RECORD_SHORT_AT);
+}
+
 /* The leading lane takes a chunk if n (a register or a number) units do not
  * fit into the one it has. */
 static void room(struct text *t, const struct hook *h, const char *n)
@@ -161,7 +176,6 @@ static void room(struct text *t, const struct hook *h, const char *n)
 		text_printf(t,
 			"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
 			"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n"
-			"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
 			"\tadd.u32 %%cs_u, %%cs_u, 1;\n"
 			"\tmin.u32 %%cs_t, %%cs_t, %%cs_u;\n", h->module);
 	text_printf(t, "\tshl.b32 %%cs_pos, %%cs_t, 8;\n");
@@ -182,7 +196,10 @@ static void room(struct text *t, const struct hook *h, const char *n)
 	text_printf(t,
 		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
 		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
-		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n\t}\n"
+		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n");
+	say_short(t);
+	text_printf(t,
+		"\t}\n"
 		"\tadd.u32 %%cs_pos, %%cs_pos, 1;\n"
 		"$CSR%u:\n", h->label);
 	meet_leader(t, h);

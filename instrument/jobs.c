@@ -86,6 +86,7 @@ static void add_result(struct decode_result *to, const struct decode_result *r)
 	if (r->refused && (!to->refused || r->refused < to->refused))
 		to->refused = r->refused;
 	to->foreign += r->foreign;
+	to->blind += r->blind;
 }
 
 /* Of a stream, its chunks by clock. */
@@ -98,6 +99,28 @@ static void order_chunks(struct job *j, uint32_t id)
 }
 
 /* ---- clusters ---- */
+
+/* A cluster that lacks records would look as if it had done wrong, and so would those
+ * that it orders through global memory. */
+static void find_blind(struct job *j)
+{
+	const struct launch_info *i = j->l->info;
+	const struct record_head *head = j->l->pool;
+	const uint32_t *missing = (const void *)((const char *)j->l->pool + RECORD_SHORT_AT);
+	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], rank;
+
+	if (!head->dropped)
+		return;
+	j->blind = base_alloc(j->nclusters + 1);
+	for (uint32_t k = 0; k < nctas; k++) {
+		uint32_t bit = k & ((1u << RECORD_SHORT_BITS) - 1);
+
+		if (j->l->code->global || missing[bit / 32] >> bit % 32 & 1)
+			j->blind[decode_cluster_of(i, k, &rank)] = 1;
+	}
+	for (uint32_t k = 0; k < j->nclusters; k++)
+		j->result.blind += j->blind[k];
+}
 
 static void worker(void *user)
 {
@@ -229,6 +252,7 @@ static void open_job(struct job *j, const struct decode_launch *l, uint8_t *seen
 	pthread_mutex_init(&j->lock, NULL);
 	sort_chunks(j);
 	maps_find(j);
+	find_blind(j);
 	j->todo = base_alloc((j->nclusters + 1) * sizeof *j->todo);
 }
 
@@ -237,6 +261,7 @@ static void close_job(struct job *j)
 	maps_drop(j);
 	pthread_mutex_destroy(&j->lock);
 	free(j->todo);
+	free(j->blind);
 	free(j->first);
 	free(j->chunk);
 }

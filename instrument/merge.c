@@ -436,7 +436,8 @@ void merge_begin(struct dcluster *c, uint32_t id)
 	c->sink = j->l->cluster_begin(j->l->user, &c->info, c->only_registers);
 	c->ops = 0;
 	c->stopped = false;
-	open_streams(c, j->first[id], j->first[id + 1]);
+	c->blind = j->blind && j->blind[id];
+	open_streams(c, j->first[id], c->blind ? j->first[id] : j->first[id + 1]);
 	decode_begin(c);
 }
 

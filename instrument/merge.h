@@ -128,6 +128,8 @@ struct job {
 	const struct record_chunk **chunk; /* by cluster, stream, clock */
 	uint32_t *first;           /* of each cluster, in chunk */
 	uint32_t *todo, ntodo;     /* clusters */
+	uint8_t *blind;            /* of each cluster: records of it are missing, so that it is
+				      as if it had recorded nothing; NULL: of none */
 	uint32_t each;             /* decoders of a cluster: 2 if registers are apart */
 	uint32_t next;             /* work to take: place in todo * each + which of them */
 	pthread_mutex_t lock;
@@ -153,6 +155,7 @@ struct dcluster {
 	struct gather *gather;     /* decode_launch.brief; NULL: nothing was gathered yet */
 	bool registers;            /* of wgmma: they are its work, */
 	bool only_registers;       /* ... and nothing else is */
+	bool blind;                /* see struct job */
 	bool stopped;              /* something was refused: it ends here */
 	uint32_t nmet;             /* warps that wait for their warpgroup */
 	uint32_t ops, running;

@@ -50,6 +50,10 @@
 /* ... and whoever copies through a tensor map that is none of these says so by
  * a 1, if accesses to global memory are recorded. */
 #define RECORD_MAPS_AT 2056u
+/* ... and whoever finds no chunk sets bit % 2^RECORD_SHORT_BITS of its CTA: what that
+ * cluster did is not known, as a wait may be missing. */
+#define RECORD_SHORT_AT 3072u
+#define RECORD_SHORT_BITS 13
 /* What is added to a place in the parameters that stands for an address. */
 #define RECORD_PARAM (1ull << 63)
 

@@ -133,9 +133,10 @@ static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
 			"host's memory; --gpu-host-memory gives more",
 			((unsigned long long)l->dropped + l->lost) * (RECORD_CHUNK_BYTES / 1024));
 	else if (l->dropped)
-		snprintf(why, 320, "%u KiB of records did not fit into the %u KiB that the GPU had for "
-			"them; --gpu-memory gives more, --gpu-drain makes room while the kernel runs", l->dropped * (RECORD_CHUNK_BYTES / 1024),
-			l->chunks * (RECORD_CHUNK_BYTES / 1024));
+		snprintf(why, 320, "%llu KiB of records did not fit into the memory that the GPU had for them, so that "
+			"%u of %llu clusters were not looked at; --gpu-memory gives more%s",
+			(unsigned long long)l->dropped * (RECORD_CHUNK_BYTES / 1024), r->blind,
+			(unsigned long long)r->clusters, l->chunk ? "" : ", --gpu-drain makes room while the kernel runs");
 	else if (l->fault)
 		snprintf(why, 320, "%s; what it had recorded until then was checked%s", l->fault,
 			f->unrecorded && !r->refused ? "; --gpu-global records addresses of global memory, too" : "");

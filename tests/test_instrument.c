@@ -136,6 +136,30 @@ Test(instrument, drained, .timeout = 300)
 	}
 }
 
+/* A cluster of which records did not fit may lack a wait: nothing is said of it, but of the
+ * others, and that it was not looked at. */
+Test(instrument, overflown, .timeout = 300)
+{
+	static const struct { const char *program, *options, *says; int status; } run[] = {
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "--gpu-global", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=no_wait", "", "(CS107 CS301)", 66 },
+		{ "ring/ring --rows=20000", "--gpu-global", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "", "(CS701 CS705)", 66 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "--gpu-global", "(CS705)", 66 },
+	};
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
+		cr_expect_eq(shell("%s/consan-run --backend=rehearse --gpu-memory=2 %s %s/kernels/%s 2>&1", dir,
+			run[k].options, dir, run[k].program), run[k].status, "%s %s: %s", run[k].program,
+			run[k].options, output);
+		cr_expect(strstr(output, run[k].says), "%s %s: %s", run[k].program, run[k].options, output);
+		cr_expect(strstr(output, "did not fit"), "%s %s: %s", run[k].program, run[k].options, output);
+	}
+}
+
 /* The first cluster is looked at by three threads while the others are fetched, and told
  * of several accesses as one: they see that there is something whenever there is. */
 Test(instrument, brief, .timeout = 300)
