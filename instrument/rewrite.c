@@ -116,22 +116,34 @@ static bool calls_any(const struct calls *c, const struct ptx_func *f)
 /* Units; with more, chunks would be used up too fast. */
 #define MOST_SPARE 64
 
-static void look_for_waits(struct writer *w)
+/* How many units the records of a wgmma group take. */
+static void look_at_group(struct writer *w, size_t at, const struct plan *p, unsigned *words, unsigned *units)
 {
 	const struct ptx_func *f = w->f;
-	unsigned words = 0, units;
+
+	*words += plan_words(p);
+	if (!statement_ends_group(f, at, *words))
+		return;
+	*units += 1 + (*words + 3) / 4;
+	*words = 0;
+	w->spare = *units > w->spare ? *units : w->spare;
+	if (f->insn[at].op == OP_wgmma_commit_group)
+		*units = 0;
+}
+
+static void look_through(struct writer *w)
+{
+	const struct ptx_func *f = w->f;
+	unsigned words = 0, units = 0;
 	struct plan p;
 
 	for (size_t k = 0; k < f->ninsn; k++) {
 		if (plan_of(f, &f->insn[k], &p)) {
 			w->polls |= p.poll;
 			w->tests |= p.test;
-			words += p.wgmma ? plan_words(&p) : 0;
-			units = words ? 1 + (words + 3) / 4 : 0;
-			w->spare = units > w->spare ? units : w->spare;
+			if (p.wgmma)
+				look_at_group(w, k, &p, &words, &units);
 		}
-		if (f->insn[k].op == OP_wgmma_commit_group)
-			words = 0;
 		if (w->r->global && plan_global_of(f, &f->insn[k], &p))
 			w->polls |= p.poll;
 	}
@@ -144,7 +156,7 @@ static void function(struct rewrite *r, struct calls *calls, const struct ptx_fu
 		.group = (uint32_t)r->batch.n };
 	size_t open = opening(f), close = closing(f, open);
 
-	look_for_waits(&w);
+	look_through(&w);
 	w.spare = !r->drains ? 0 : w.spare < MOST_SPARE ? w.spare : MOST_SPARE;
 	w.place = !f->entry ? PLACE_GIVEN : calls_any(calls, f) ? PLACE_LENT : PLACE_STAYS;
 	if (f->entry) {

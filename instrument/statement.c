@@ -279,15 +279,26 @@ void statement_mark(struct writer *w, const struct ptx_insn *i)
 
 /* ---- groups of wgmma ---- */
 
-static bool commit_follows(const struct writer *w, uint32_t at)
+/* A record has at most a chunk's units. */
+#define GROUP_WORDS 900
+
+static bool commit_follows(const struct ptx_func *f, size_t at)
 {
-	const struct ptx_cfg *c = w->f->cfg;
+	const struct ptx_cfg *c = f->cfg;
 	uint32_t end = c->block[c->block_of[at]].end;
 
-	for (uint32_t k = at; k < end; k++)
-		if (w->f->insn[k].op == OP_wgmma_commit_group)
-			return w->f->insn[k].guard == PTX_NO_REG;
+	for (size_t k = at; k < end; k++)
+		if (f->insn[k].op == OP_wgmma_commit_group)
+			return f->insn[k].guard == PTX_NO_REG;
 	return false;
+}
+
+bool statement_ends_group(const struct ptx_func *f, size_t at, unsigned words)
+{
+	const struct ptx_insn *i = &f->insn[at];
+
+	return i->op == OP_wgmma_commit_group || i->guard != PTX_NO_REG || words > GROUP_WORDS
+		|| !commit_follows(f, at);
 }
 
 static void end_group(struct writer *w, const struct ptx_insn *i)
@@ -311,9 +322,6 @@ static void end_group(struct writer *w, const struct ptx_insn *i)
 	w->group = (uint32_t)w->r->batch.n;
 }
 
-/* A record has at most a chunk's units. */
-#define GROUP_WORDS 900
-
 static void grouped(struct writer *w, uint32_t at, const struct plan *p)
 {
 	const struct ptx_insn *i = &w->f->insn[at];
@@ -323,8 +331,7 @@ static void grouped(struct writer *w, uint32_t at, const struct plan *p)
 	vec_push(&w->r->batch, i);
 	statement(w, i);
 	w->info->recorded++;
-	if (i->op == OP_wgmma_commit_group || i->guard != PTX_NO_REG || w->words > GROUP_WORDS
-			|| !commit_follows(w, at))
+	if (statement_ends_group(w->f, at, w->words))
 		end_group(w, i);
 }
 

@@ -28,6 +28,9 @@ struct writer {
 
 /* The at-th instruction's. */
 void statement_write(struct writer *w, uint32_t at);
+/* Does the record of a wgmma group end with this instruction, which is one of it, and with
+ * which it has so many words? */
+bool statement_ends_group(const struct ptx_func *f, size_t at, unsigned words);
 /* Before it: the lane comes this way (regs.c). */
 void statement_mark(struct writer *w, const struct ptx_insn *i);
 /* Before the function returns. */
