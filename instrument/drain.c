@@ -32,7 +32,8 @@ struct cta {
 	bool over;
 };
 
-struct cluster { uint64_t signature; uint32_t left; bool gone; };
+/* gone: another one stands for it; lacks: records of it are missing. */
+struct cluster { uint64_t signature; uint32_t left; bool gone, lacks; };
 
 struct drain {
 	struct drain_pool pool;
@@ -40,6 +41,7 @@ struct drain {
 	uint32_t nctas, nclusters, per, threads;
 	bool begun, ended, stuck, dead;
 	uint32_t *mark;            /* of each chunk, when it was last given back */
+	bool unclear;              /* run could not be cleared: it is here, and may be there */
 	uint32_t cursor, sweep;    /* of marks: where it goes on; how often it was through */
 	VEC(struct drain_run) run;
 	VEC(uint32_t) unused;      /* chunks that may be given back, in this order, */
@@ -55,7 +57,7 @@ struct drain {
 	VEC(void *) block;
 	uint64_t kept;
 	uint32_t late;
-	char head[RECORD_CHUNK_BYTES];
+	_Alignas(16) char head[RECORD_CHUNK_BYTES];
 	VEC(const struct record_chunk *) out;
 	uint64_t *signatures;
 	uint8_t *skip;
@@ -169,8 +171,8 @@ static void drop_pieces(struct drain *d, struct cta *a)
 	a->first = NULL;
 }
 
-/* Has it been seen before? Now it has. */
-static bool saw(struct drain *d, uint64_t signature)
+/* Has it been seen before? If it speaks, now it has. */
+static bool saw(struct drain *d, uint64_t signature, bool speaks)
 {
 	uint64_t k;
 
@@ -183,14 +185,16 @@ static bool saw(struct drain *d, uint64_t signature)
 		d->nseen = 0;
 		for (size_t i = 0; i < n; i++)
 			if (old[i].used)
-				saw(d, old[i].signature);
+				saw(d, old[i].signature, true);
 		free(old);
 	}
 	for (k = signature; d->seen.at[k & (d->seen.n - 1)].used; k++)
 		if (d->seen.at[k & (d->seen.n - 1)].signature == signature)
 			return true;
-	d->seen.at[k & (d->seen.n - 1)] = (struct seen){ signature, true };
-	d->nseen++;
+	if (speaks) {
+		d->seen.at[k & (d->seen.n - 1)] = (struct seen){ signature, true };
+		d->nseen++;
+	}
 	return false;
 }
 
@@ -218,7 +222,7 @@ static void end_cta(struct drain *d, uint32_t id)
 	sign(d, id, rank);
 	d->cta[id].over = true;
 	c->signature += d->cta[id].signature;
-	if (!--c->left && (d->c.clean(d->c.user, c->signature) || saw(d, c->signature)))
+	if (!--c->left && (d->c.clean(d->c.user, c->signature) || saw(d, c->signature, !c->lacks)))
 		retire(d, of, id);
 }
 
@@ -294,27 +298,30 @@ static bool is_empty(const struct record_chunk *c)
 	return !c->clock_lo && !c->clock_hi && !*(const uint32_t *)(c + 1);
 }
 
-/* Has it come before? A fault may leave in the pool what was already copied. */
-static bool is_double(const struct cta *a, const struct piece *p)
+/* A cluster of which records are missing would look as if it had done wrong. */
+static void lacks(struct drain *d, uint32_t cta)
 {
-	for (const struct piece *o = a->first; o; o = o->next)
-		if (o->clock == p->clock && !((o->digest.warp_lane_count ^ p->digest.warp_lane_count) & 0xffff))
-			return true;
-	return false;
+	uint32_t rank;
+
+	if (cta < d->nctas)
+		d->cluster[decode_cluster_of(&d->c.shape, cta, &rank)].lacks = true;
 }
 
-static void take(struct drain *d, struct piece *p, uint32_t left, bool doubles)
+static void take(struct drain *d, struct piece *p, uint32_t left)
 {
 	struct cta *a = &d->cta[p->digest.cta < d->nctas ? p->digest.cta : d->nctas];
 
-	if (a->over || (doubles && is_double(a, p))) {
-		d->late += !doubles;
+	if (a->over) {
+		d->late++;
+		lacks(d, p->digest.cta);
 		let_go(d, p->here);
 		free(p);
 		return;
 	}
 	p->next = a->first;
 	a->first = p;
+	if (!p->here && !p->number)
+		lacks(d, p->digest.cta);
 	if (!left)
 		return;
 	a->left -= left < a->left ? left : a->left;
@@ -325,7 +332,7 @@ static void take(struct drain *d, struct piece *p, uint32_t left, bool doubles)
 }
 
 /* stays: the pool keeps them, so that there is no need to keep them here. */
-static bool absorb(struct drain *d, const struct drain_run *run, uint32_t nruns, bool stays, bool doubles)
+static bool absorb(struct drain *d, const struct drain_run *run, uint32_t nruns, bool stays)
 {
 	struct batch b = { .d = d };
 	uint32_t k = 0;
@@ -348,7 +355,7 @@ static bool absorb(struct drain *d, const struct drain_run *run, uint32_t nruns,
 		if (is_empty(packed(b.from, k)))
 			free(b.piece[k]);
 		else
-			take(d, b.piece[k], b.left[k], doubles);
+			take(d, b.piece[k], b.left[k]);
 	free(b.piece);
 	free(b.left);
 	return true;
@@ -445,6 +452,24 @@ static bool give_up(struct drain *d, bool wanted)
 	return true;
 }
 
+/* The run comes here, and its chunks may be given back. */
+static bool take_out(struct drain *d)
+{
+	d->idle = 0;
+	if (!absorb(d, d->run.at, (uint32_t)d->run.n, false))
+		return false;
+	if (!d->pool.clear(d->pool.user, d->run.at, (uint32_t)d->run.n)) {
+		d->unclear = true;
+		return false;
+	}
+	for (size_t k = 0; k < d->run.n; k++) {
+		for (uint32_t i = 0; i < d->run.at[k].n; i++)
+			vec_push(&d->unused, d->run.at[k].first + i);
+		d->drained += d->run.at[k].n;
+	}
+	return true;
+}
+
 static bool turn(struct drain *d)
 {
 	const struct record_head *head = d->pool.peek(d->pool.user, 0, sizeof *head);
@@ -465,17 +490,9 @@ static bool turn(struct drain *d)
 		begin(d);
 	there = drawn < d->pool.chunks ? drawn : d->pool.chunks;
 	n = find_closed(d, there);
-	if (n > 0) {
-		d->idle = 0;
-		if (!absorb(d, d->run.at, (uint32_t)d->run.n, false, false)
-				|| !d->pool.clear(d->pool.user, d->run.at, (uint32_t)d->run.n))
-			n = -1;
-		for (size_t k = 0; n > 0 && k < d->run.n; k++)
-			for (uint32_t i = 0; i < d->run.at[k].n; i++)
-				vec_push(&d->unused, d->run.at[k].first + i);
-		d->drained += n > 0 ? (uint32_t)n : 0;
-	}
-	if (n < 0 || !give(d, drawn) || !give_up(d, !n && left <= 0 && !d->unused.n)) {
+	if (n > 0)
+		n = take_out(d) ? n : -1;
+	if (n < 0 || !give(d, drawn) || !give_up(d, !n && left < 0 && !d->unused.n)) {
 		d->dead = true;
 		return false;
 	}
@@ -490,16 +507,31 @@ bool drain_turn(struct drain *d)
 
 /* ---- at the end ---- */
 
-/* Of a kernel that came to its end, only digests: most of it nobody wants. */
-static bool take_rest(struct drain *d, bool doubles)
+/* Chunks that are here already, although they could not be cleared: no marks are looked at
+ * any more. */
+static void note_unclear(struct drain *d)
 {
-	uint32_t drawn = ((const struct record_head *)d->head)->next - 1;
+	memset(d->mark, 0, ((size_t)d->pool.chunks + 1) * sizeof *d->mark);
+	for (size_t k = 0; d->unclear && k < d->run.n; k++)
+		for (uint32_t i = 0; i < d->run.at[k].n; i++)
+			d->mark[d->run.at[k].first + i] = 1;
+}
+
+/* Of a kernel that came to its end, only digests: most of it nobody wants. */
+static bool take_rest(struct drain *d)
+{
+	uint32_t drawn = ((const struct record_head *)d->head)->next - 1, n;
 
 	drawn = drawn < d->pool.chunks ? drawn : d->pool.chunks;
-	for (uint32_t k = 1; k <= drawn; k += DRAIN_CHUNKS) {
-		struct drain_run run = { k, drawn - k + 1 < DRAIN_CHUNKS ? drawn - k + 1 : DRAIN_CHUNKS };
-
-		if (!absorb(d, &run, 1, d->ended && d->c.retire, doubles))
+	note_unclear(d);
+	for (uint32_t k = 1; k <= drawn;) {
+		d->run.n = 0;
+		for (n = 0; k <= drawn && n < DRAIN_CHUNKS; k++)
+			if (!d->mark[k]) {
+				add_to_runs(d, k);
+				n++;
+			}
+		if (n && !absorb(d, d->run.at, (uint32_t)d->run.n, d->ended && d->c.retire))
 			return false;
 	}
 	return true;
@@ -544,52 +576,56 @@ static void end_all(struct drain *d)
 			end_cta(d, k);
 }
 
-void drain_speakers(const struct drain *d, uint8_t *skip)
-{
-	VEC(struct voice { uint64_t signature; uint32_t id; }) gone = { 0 };
+struct voice { uint64_t signature; uint32_t id; bool mute, speaks; };
 
-	for (uint32_t k = 0; k < d->nclusters; k++)
-		if (d->cluster[k].gone && !skip[k])
-			vec_push(&gone, ((struct voice){ d->cluster[k].signature, k }));
-	for (size_t g = 0; g < gone.n; g++)
-		for (uint32_t k = 0; k < d->nclusters; k++)
-			if (skip[k] && !d->cluster[k].gone && d->cluster[k].signature == gone.at[g].signature) {
-				skip[k] = 0;
-				skip[gone.at[g].id] = 1;
-				break;
-			}
-	vec_free(&gone);
+static int by_voice(const void *a, const void *b)
+{
+	const struct voice *x = a, *y = b;
+
+	if (x->signature != y->signature)
+		return x->signature < y->signature ? -1 : 1;
+	return x->mute != y->mute ? x->mute - y->mute : (x->id > y->id) - (x->id < y->id);
 }
 
-/* A cluster of which records are missing would look as if it had done wrong. */
-static void leave_out(struct drain *d, uint32_t cta)
+void drain_speakers(const struct drain *d, uint8_t *skip)
 {
-	uint32_t rank;
+	struct voice *v = base_alloc(((size_t)d->nclusters + 1) * sizeof *v);
 
-	if (cta < d->nctas)
-		d->skip[decode_cluster_of(&d->c.shape, cta, &rank)] = 1;
+	for (uint32_t k = 0; k < d->nclusters; k++) {
+		const struct cluster *c = &d->cluster[k];
+
+		v[k] = (struct voice){ .signature = c->signature, .id = k, .mute = c->gone || c->lacks };
+	}
+	qsort(v, d->nclusters, sizeof *v, by_voice);
+	for (uint32_t k = 0, first = 0; k < d->nclusters; k++) {
+		first = v[k].signature == v[first].signature ? first : k;
+		if (!skip[v[k].id] && !v[first].mute)
+			v[first].speaks = true;
+		skip[v[k].id] = 1;
+	}
+	for (uint32_t k = 0; k < d->nclusters; k++)
+		if (v[k].speaks)
+			skip[v[k].id] = 0;
+	free(v);
 }
 
 static void gather(struct drain *d, struct drained *r)
 {
 	d->signatures = base_alloc(((size_t)d->nctas + 1) * sizeof *d->signatures);
 	d->skip = base_alloc((size_t)d->nclusters + 1);
-	for (uint32_t k = 0; k < d->nclusters; k++) {
-		d->skip[k] = d->cluster[k].gone;
-		r->retired += d->cluster[k].gone;
-	}
 	for (uint32_t k = 0; k <= d->nctas; k++) {
-		uint32_t lost = 0;
-
 		d->signatures[k] = d->cta[k].signature;
 		for (struct piece *c = d->cta[k].first; c; c = c->next)
-			if (c->here)
+			if (c->here) {
 				vec_push(&d->out, c->here);
-			else
-				lost++;
-		r->lost += lost;
-		if (lost)
-			leave_out(d, k);
+			} else {
+				lacks(d, k);
+				r->lost++;
+			}
+	}
+	for (uint32_t k = 0; k < d->nclusters; k++) {
+		d->skip[k] = d->cluster[k].gone || d->cluster[k].lacks;
+		r->retired += d->cluster[k].gone;
 	}
 }
 
@@ -605,7 +641,7 @@ bool drain_end(struct drain *d, const struct drain_pool *p, bool ended, struct d
 	if (!head)
 		return false;
 	memcpy(d->head, head, RECORD_CHUNK_BYTES);
-	if (!take_rest(d, !ended))
+	if (!take_rest(d))
 		return false;
 	if (ended && d->c.retire)
 		end_all(d);

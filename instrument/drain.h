@@ -61,7 +61,8 @@ struct drained {
  * may be another way to it than the one before, as it is after a fault. What it
  * returns is the drain's, until it is closed. False: the memory is lost. */
 bool drain_end(struct drain *d, const struct drain_pool *p, bool ended, struct drained *r);
-/* Of decode_alike(): clusters whose records are gone speak for nobody. */
+/* Of decode_alike(): clusters whose records are gone, or not all here, speak for nobody and
+ * are not looked at. */
 void drain_speakers(const struct drain *d, uint8_t *skip);
 
 #endif

@@ -276,16 +276,16 @@ static void note_clean(struct consan *c, const struct gpu_flight *f, const struc
 	const struct decode_result *r)
 {
 	struct gpu_module *m = f->l->module;
+	const bool found = worth_all(f->check, r);
 	char text[400];
 
-	if (f->l->retired && worth_all(f->check, r)) {
+	if (f->l->retired && found) {
 		snprintf(text, sizeof text, "%s: %u of %u clusters were looked at for what was found; the others "
 			"recorded the same, each as some of these, and their records were given up while the kernel ran",
 			f->l->kernel, to_check(d->info, d->skip), cluster_whole(d->info));
 		consan_remark(c, REMARK_NOTE, text);
-		return;
 	}
-	if (d->skip && f->l->ended && !f->l->dropped && !f->l->lost &&
+	if (!found && d->skip && f->l->ended && !f->l->dropped && !f->l->lost &&
 			!r->unknown_maps && !r->moving_maps && !r->foreign)
 		for (uint32_t k = 0; k < m->nsignatures; k++)
 			gpu_note_clean(m, m->signature[k]);
