@@ -58,18 +58,18 @@ void hook_registers(struct text *t, unsigned words)
 
 /* ---- what --gpu-drain adds ---- */
 
-/* Nobody writes into the lane's chunk any more, if it has one: done (a register, not 0) is
- * the chunk's mark. What the other lanes of its records wrote came before the leader's next
- * meeting with them, so that the release covers it; it is for a copy engine. */
-static void close_chunk(struct text *t, const struct hook *h, const char *done)
+/* Nobody writes into the lane's chunk any more, if it has one: its mark counts how often that
+ * was so. What the other lanes of its records wrote came before the leader's next meeting with
+ * them, so that the release covers it; it is for a copy engine. */
+static void close_chunk(struct text *t, const struct hook *h)
 {
 	text_printf(t,
 		"\tadd.u32 %%cs_u, %%cs_pos, %u;\n"
 		"\tshr.u32 %%cs_u, %%cs_u, 8;\n"
 		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_u, 4, %%cs_e;\n"
-		"\tst.release.sys.global.b32 [%%cs_e+%u], %s;\n",
-		RECORD_CHUNK_UNITS - 1, h->module, RECORD_MARKS_AT, done);
+		"\tred.release.sys.global.add.u32 [%%cs_e+%u], 1;\n",
+		RECORD_CHUNK_UNITS - 1, h->module, RECORD_MARKS_AT);
 }
 
 /* Draw number cs_t is beyond the pool's chunks (cs_u): a chunk that the host has given
@@ -100,7 +100,7 @@ static void wait_for_chunk(struct text *t, const struct hook *h)
 /* cs_t: the number that was drawn becomes that of a chunk. */
 static void drawn(struct text *t, const struct hook *h)
 {
-	close_chunk(t, h, "%cs_t");
+	close_chunk(t, h);
 	text_printf(t,
 		"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
 		"\tsetp.le.u32 %%cs_q, %%cs_t, %%cs_u;\n"
@@ -432,9 +432,7 @@ void hook_record(struct text *t, const struct hook *h)
 		record_lanes(t, h);
 	else
 		record_uniform(t, h);
-	if (h->drains && h->leaves) {
-		text_printf(t, "\tmov.u32 %%cs_t, %%clock;\n\tor.b32 %%cs_t, %%cs_t, 1;\n");
-		close_chunk(t, h, "%cs_t");
-	}
+	if (h->drains && h->leaves)
+		close_chunk(t, h);
 	text_printf(t, "$CSZ%u:\n", h->label);
 }

@@ -136,6 +136,37 @@ Test(instrument, drained, .timeout = 300)
 	}
 }
 
+static const char each_leads[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".shared .align 4 .b8 s[4];\n"
+	".visible .entry each_leads()\n{\n\t.reg .b32 %lane, %who, %round;\n\t.reg .pred %p;\n"
+	"\tmov.u32 %lane, %tid.x;\n\tmov.u32 %round, 0;\n"
+	"AGAIN: mov.u32 %who, 0;\n"
+	"NEXT: setp.ne.u32 %p, %who, %lane;\n\t@%p bra NOT;\n\tst.shared.u32 [s], %who;\n"
+	"NOT: bar.warp.sync -1;\n\tadd.u32 %who, %who, 1;\n\tsetp.lt.u32 %p, %who, 32;\n\t@%p bra NEXT;\n"
+	"\tadd.u32 %round, %round, 1;\n\tsetp.lt.u32 %p, %round, 200;\n\t@%p bra AGAIN;\n\tret;\n}\n";
+
+/* All lanes have chunks, and those of all CTAs exit at the same clock: each chunk is seen to
+ * be closed all the same, and nothing comes after what is taken for the end of a CTA. */
+Test(instrument, drained_alike, .timeout = 300)
+{
+	struct err e = { 0 };
+	struct consan *c = consan_open("backend=rehearse gpu-drain=1 gpu-memory=1 jobs=1", &e);
+	struct consan_module *m = consan_load_ptx(c, "k.ptx", each_leads, sizeof each_leads - 1, &e);
+	struct consan_launch l = { .grid = { 64, 1, 1 }, .block = { 32, 1, 1 } };
+	const struct coverage *v;
+
+	cr_assert_not_null(m, "%s", e.text);
+	l.kernel = consan_kernel(m, "each_leads", &e);
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
+	cr_assert_eq(consan_raw_coverage(c, &v), 1);
+	cr_expect_eq(v->checked, 1, "%s", v->unchecked);
+	cr_expect_gt(v->warp_ops, 32 * 200);
+	cr_expect_eq(consan_errors(c), 0);
+	consan_unload(m);
+	consan_close(c);
+}
+
 /* A cluster of which records did not fit may lack a wait: nothing is said of it, but of the
  * others, and that it was not looked at. */
 Test(instrument, overflown, .timeout = 300)
