@@ -252,7 +252,7 @@ static enum step op_cluster_arrive(struct warp *w, const struct xop *x, uint32_t
 		e.flags = x->i.h[1] ? EVF_ALIGNED : 0;
 		ex_emit(c, &e);
 	}
-	w->cluster_phase = c->bar_phase;
+	w->cluster_odd = (w->cluster_odd & ~lanes) | (c->bar_phase & 1 ? lanes : 0);
 	c->bar_arrived += (uint32_t)__builtin_popcount(lanes);
 	bar_cluster_exit(c);
 	return STEP_NEXT;
@@ -277,7 +277,10 @@ static enum step op_cluster_wait(struct warp *w, const struct xop *x, uint32_t l
 
 	if (x->i.h[1] && !warp_aligned(w, x, lanes, &s))
 		return s;
-	if (c->bar_phase == w->cluster_phase && c->bar_arrived) {
+	/* A phase that lacks a lane's arrival ends without it only if the lane has exited, so
+	 * that one bit tells the phase it arrived for from the next, where others of its warp
+	 * may already wait. */
+	if (lanes & (c->bar_phase & 1 ? w->cluster_odd : ~w->cluster_odd) && c->bar_arrived) {
 		s = ex_wait(w, EVW_CLUSTER, &c->bar_phase, ~0ull, 0);
 		w->wait.explain = explain_cluster;
 		return s;

@@ -168,7 +168,7 @@ struct warp {
 	struct xwait wait;         /* filled by a handler that blocks */
 	uint32_t polls;            /* ex_poll() since the last ex_work() */
 	uint32_t maxnreg;          /* current setmaxnreg value */
-	uint64_t cluster_phase;    /* barrier.cluster phase it arrived for last */
+	uint32_t cluster_odd;      /* lanes whose last barrier.cluster arrival was for an odd phase */
 	l64 meetings;              /* grows when lanes exit: a word to wait on */
 	int64_t budget;            /* ops left in this turn */
 
