@@ -283,7 +283,7 @@ static void digest_all(struct batch *b)
 	n = n > most ? most : n;
 	n = n > CREW_MOST ? CREW_MOST : n;
 	for (unsigned k = 1; k < n; k++) {
-		task[k] = (struct crew_task){ digest_some, b, false, false };
+		task[k] = (struct crew_task){ .work = digest_some, .arg = b };
 		if (!crew_give(&task[k]))
 			n = k;
 	}

@@ -225,7 +225,7 @@ static void hand_out(struct job *j, struct hands *h, unsigned most)
 	for (uint32_t k = 0; j->each > 1 && k < j->ntodo; k++)
 		order_chunks(j, j->todo[k]); /* before several threads read them */
 	for (h->n = 0; h->n < most && h->n < CREW_MOST; h->n++) {
-		h->task[h->n] = (struct crew_task){ worker, j, false, false };
+		h->task[h->n] = (struct crew_task){ .work = worker, .arg = j };
 		if (!crew_give(&h->task[h->n]))
 			return;
 	}

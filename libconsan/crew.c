@@ -167,13 +167,14 @@ bool crew_give(struct crew_task *t)
 	if (crew.owner != getpid())
 		return false;
 	for (unsigned k = 0; k < crew.n && !t->given; k++) {
+		struct hand *h = &crew.hand[(t->hand + k) % crew.n];
 		bool no = false;
 
-		if (!atomic_compare_exchange_strong(&crew.hand[k].busy, &no, true))
+		if (!atomic_compare_exchange_strong(&h->busy, &no, true))
 			continue;
 		t->given = true;
-		atomic_store(&crew.hand[k].task, t);
-		rouse(&crew.hand[k]);
+		atomic_store(&h->task, t);
+		rouse(h);
 	}
 	return t->given;
 }

@@ -9,6 +9,8 @@
 struct crew_task {
 	void (*work)(void *arg);
 	void *arg;
+	unsigned hand;             /* which of them should rather do it, as what it needs lies in
+				      that one's cache; from 0 */
 	bool given, done;          /* the crew's */
 };
 

@@ -15,6 +15,9 @@
 #define RELAYS 4u
 
 enum look { LOOK_ALL, LOOK_REGISTERS, LOOKS };
+/* Hands of the crew: those that decode come first, then the one that checks what the first
+ * of them tells. Each makes what it will need itself, so that it is in its cache. */
+#define CHECKER ((unsigned)LOOKS)
 
 /* The checks are kept from launch to launch, with their memory, and made while the
  * first kernel runs. */
@@ -157,7 +160,7 @@ void gpu_brief_stand_by(struct consan *c)
 	b = brief_of(c);
 	for (unsigned k = 0; k < RELAYS && has_spare_threads(c, k + 1); k++)
 		if (!b->relay[k])
-			b->relay[k] = relay_open();
+			b->relay[k] = relay_open(CHECKER + k);
 }
 
 void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
@@ -183,7 +186,8 @@ void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 	b->threads = i->block[0] * i->block[1] * i->block[2];
 	for (unsigned k = 0; k < LOOKS; k++) {
 		b->ready[k] = (struct ready){ b, (enum look)k, config };
-		b->task[k] = (struct crew_task){ make_ready, &b->ready[k], false, false };
+		b->task[k] = (struct crew_task){ .work = make_ready, .arg = &b->ready[k],
+			.hand = k == LOOK_ALL ? CHECKER : LOOK_REGISTERS };
 		crew_give(&b->task[k]);
 	}
 }

@@ -33,6 +33,7 @@ struct relay {
 	struct event_sink sink;    /* first member */
 	struct event_sink *to;
 	struct crew_task task;
+	unsigned hand;
 	atomic_bool used, over;
 	char *ring;
 	uint64_t at, room;         /* the writer's: bytes so far; read, when it last looked */
@@ -216,10 +217,11 @@ static void take(void *user)
 
 /* ---- both ---- */
 
-struct relay *relay_open(void)
+struct relay *relay_open(unsigned hand)
 {
 	struct relay *r = base_alloc(sizeof *r);
 
+	r->hand = hand;
 	r->ring = base_alloc(RING);
 	memset(r->ring, 1, RING); /* the system gives it now, not when it is needed */
 	return r;
@@ -244,7 +246,7 @@ struct event_sink *relay_begin(struct relay *r, struct event_sink *to)
 	r->at = r->room = 0;
 	r->written = r->read = 0;
 	r->over = false;
-	r->task = (struct crew_task){ take, r, false, false };
+	r->task = (struct crew_task){ .work = take, .arg = r, .hand = r->hand };
 	if (crew_give(&r->task))
 		return &r->sink;
 	r->used = false;

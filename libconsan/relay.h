@@ -7,7 +7,8 @@
 
 struct relay;
 
-struct relay *relay_open(void);
+/* hand: of the crew, which should rather take them (crew.h). */
+struct relay *relay_open(unsigned hand);
 void relay_close(struct relay *r); /* NULL is fine; not while it is in use */
 /* A sink, for one thread, in front of `to`. NULL: the relay is in use, or nobody of
  * the crew is free. */

@@ -469,7 +469,7 @@ Test(event, relay)
 	struct relay *r;
 
 	crew_open(1);
-	r = relay_open();
+	r = relay_open(0);
 	memset(&want, 0, sizeof want);
 	make_sites(want.site);
 	for (unsigned turn = 0; turn < 3; turn++) {
