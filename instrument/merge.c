@@ -341,15 +341,26 @@ static bool run_free(struct dcluster *c)
 	return false;
 }
 
+/* Whose turn comes first; of several, the lowest. Signed numbers are compared several at a time. */
+static uint32_t first_turn(const uint64_t *turn, uint32_t n)
+{
+	int64_t first = NEVER;
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		first = (int64_t)turn[i] < first ? (int64_t)turn[i] : first;
+	while (k + 1 < n && turn[k] != (uint64_t)first)
+		k++;
+	return k;
+}
+
 bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key)
 {
-	uint32_t n = c->job->nctas * c->info.warps_per_cta, next = 0;
+	uint32_t n = c->job->nctas * c->info.warps_per_cta, next;
 
 	if (c->job->l->exact && run_free(c))
 		return true;
-	for (uint32_t k = 1; k < n; k++)
-		if (c->turn[k] < c->turn[next])
-			next = k;
+	next = first_turn(c->turn, n);
 	*key = c->turn[next];
 	if (*key != NEVER) {
 		if (c->nmet && *key && come_out_before(c, *key))

@@ -136,7 +136,7 @@ struct job {
 	struct decode_result result;
 };
 
-#define NEVER UINT64_MAX      /* no turn comes later */
+#define NEVER INT64_MAX       /* no turn comes later */
 
 /* One thread's cluster. */
 struct dcluster {

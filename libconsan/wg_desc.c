@@ -62,8 +62,15 @@ unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out)
 	low /= 16 * 64;
 	high /= 16 * 64;
 	memset(set + low, 0, (high - low + 1) * sizeof *set);
-	for (unsigned i = 0; i < n; i++)
-		set[piece[i] / (16 * 64)] |= 1ull << (piece[i] / 16 % 64);
+	/* the next piece is mostly of the same word, which had better not go through memory */
+	for (unsigned i = 0; i < n;) {
+		const uint32_t at = piece[i] / (16 * 64);
+		uint64_t bits = 0;
+
+		for (; i < n && piece[i] / (16 * 64) == at; i++)
+			bits |= 1ull << (piece[i] / 16 % 64);
+		set[at] |= bits;
+	}
 	return span_runs(set, low, high, out);
 }
 

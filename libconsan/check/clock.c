@@ -317,8 +317,7 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 		set_room(s, f, from->cap);
 	if (from->q)
 		raise(fit_q(s, f), from->q, s->ngeneric);
-	raised = raise(f->p, from->p, s->ngeneric);
-	raised |= raise(f->g, from->g, s->ngeneric);
+	raised = raise(f->p, from->p, 2 * s->ngeneric); /* g begins where p ends */
 	raise(f->g + s->ngeneric, from->g + s->ngeneric, from->cap - s->ngeneric);
 	join_partials(f, from);
 	/* An entry that a vector has overtaken says nothing, but costs. Those of asynchronous
