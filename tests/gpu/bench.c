@@ -1,9 +1,10 @@
 /* bench: what --backend=gpu costs, on a machine with a GPU, beside NVIDIA's
  * compute-sanitizer in the same run: `bench BUILD`. Times are of one launch:
  * native by events; ours by --gpu-times: the first launch, without the making of
- * the pool, and the median of launches that record what is known to be clean, as a whole
- * and, recording, the kernel alone by the GPU's clock; the sanitizer's by the wall
- * clock of a run that checks one launch minus one that checks none. */
+ * the pool, the median of several processes' and the range, and the median of launches that
+ * record what is known to be clean, as a whole and, recording, the kernel alone by the
+ * GPU's clock; the sanitizer's by the wall clock of a run that checks one launch minus
+ * one that checks none. */
 #include "../shell.h"
 
 #include <stdio.h>
@@ -66,7 +67,7 @@ static double first(const char *key)
 
 /* Where the first launch's time went, the digest's beside the check's, and what
  * instrumenting the module took. */
-struct spent { double insns, load, run, digest, copy, check, rest, clusters, threads; };
+struct spent { double whole, insns, load, run, digest, copy, check, rest, clusters, threads; };
 
 static struct spent spent(void)
 {
@@ -82,7 +83,31 @@ static struct spent spent(void)
 		s.check = open ? atof(open + 2) : 0;
 	}
 	s.rest = first(" check ") - s.check;
+	s.whole = s.run + s.copy + first(" check ");
 	return s;
+}
+
+static int by_whole(const void *a, const void *b)
+{
+	return by_value(&((const struct spent *)a)->whole, &((const struct spent *)b)->whole);
+}
+
+static void ours(const char *build, size_t k, unsigned launches)
+{
+	shell("timeout 100 %s/consan-run --backend=gpu --gpu-times --launch-count=%u %s/kernels/%s %s "
+		"--no-check --bench 2>&1", build, launches, build, work[k].path, work[k].options);
+}
+
+/* The first launches of so many processes, the quickest first. */
+#define PROCESSES 7
+
+static void launch(const char *build, size_t k, struct spent s[PROCESSES])
+{
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		ours(build, k, 1);
+		s[i] = spent();
+	}
+	qsort(s, PROCESSES, sizeof *s, by_whole);
 }
 
 static double native(const char *build, size_t k)
@@ -114,31 +139,43 @@ static double sanitizer(const char *tool, const char *build, size_t k)
 	return strstr(output, "SUMMARY") ? (one - none) * 1e3 : 0;
 }
 
+/* Where it did not take longer than a run that checks nothing, it said nothing. */
+static const char *in_ms(double ms, char text[32])
+{
+	snprintf(text, 32, ms > 0 ? "%.0f ms" : "-", ms);
+	return text;
+}
+
 int main(int argc, char **argv)
 {
 	const char *build = argc > 1 ? argv[1] : "build";
 	struct spent went[COUNT(work)];
 	int bad = 0;
 
-	printf("%-20s %9s %9s %6s %9s %6s %9s %6s %6s %10s %10s %9s\n", "", "native ms", "recording", "x",
-		"first ms", "x", "again ms", "x", "wanted", "racecheck", "synccheck", "KiB");
+	printf("%-20s %9s %9s %6s %9s %6s %10s %6s %9s %6s %10s %10s %9s\n", "", "native ms", "recording", "x",
+		"first ms", "x", "x, range", "wanted", "again ms", "x", "racecheck", "synccheck", "KiB");
 	for (size_t k = 0; k < COUNT(work); k++) {
 		double n = native(build, k), run, once, whole, kib, race, sync;
+		struct spent s[PROCESSES];
+		char range[32], racecheck[32], synccheck[32];
 
-		shell("timeout 100 %s/consan-run --backend=gpu --gpu-times --launch-count=8 %s/kernels/%s %s "
-			"--no-check --bench 2>&1", build, build, work[k].path, work[k].options);
+		ours(build, k, 8);
 		run = median("'s clock: kernel ");
 		if (!run) /* CUPTI does not say */
 			run = median(" run ");
 		whole = median(" whole ");
-		once = first(" run ") + first(" copy ") + first(" check ");
 		kib = first("KiB of ");
-		went[k] = spent();
+		launch(build, k, s);
+		went[k] = s[PROCESSES / 2];
+		once = went[k].whole;
+		snprintf(range, sizeof range, "%.0f to %.0f", n > 0 ? s[0].whole / n : 0,
+			n > 0 ? s[PROCESSES - 1].whole / n : 0);
 		race = sanitizer("racecheck", build, k);
 		sync = sanitizer("synccheck", build, k);
-		printf("%-20s %9.3f %9.3f %6.1f %9.3f %6.0f %9.3f %6.0f %6.0f %7.0f ms %7.0f ms %9.0f\n",
-			work[k].name, n, run, n > 0 ? run / n : 0, once, n > 0 ? once / n : 0, whole,
-			n > 0 ? whole / n : 0, work[k].most, race, sync, kib);
+		printf("%-20s %9.3f %9.3f %6.1f %9.3f %6.0f %10s %6.0f %9.3f %6.0f %10s %10s %9.0f\n",
+			work[k].name, n, run, n > 0 ? run / n : 0, once, n > 0 ? once / n : 0, range,
+			work[k].most, whole, n > 0 ? whole / n : 0, in_ms(race, racecheck),
+			in_ms(sync, synccheck), kib);
 		fflush(stdout);
 		bad += !(n > 0 && once > 0 && once / n <= work[k].most);
 	}
