@@ -167,6 +167,63 @@ Test(instrument, drained_alike, .timeout = 300)
 	consan_close(c);
 }
 
+static const char beside[] =
+	".version 8.8\n"
+	".target sm_90a\n"
+	".address_size 64\n"
+	".visible .entry poll_beside_waiters(.param .u64 p0)\n"
+	"{\n"
+	"\t.reg .pred %p, first;\n"
+	"\t.reg .b32 %r, %n;\n"
+	"\t.reg .b64 flag;\n"
+	"\t.shared .align 8 .b8 bar[8];\n"
+	"\tld.param.u64 flag, [p0];\n"
+	"\tmov.u32 %r, %tid.x;\n"
+	"\tsetp.eq.u32 first, %r, 0;\n"
+	"\t@first mbarrier.init.shared::cta.b64 [bar], 1;\n"
+	"\tbar.sync 0;\n"
+	"\tmov.u32 %r, %ctaid.x;\n"
+	"\tsetp.ne.u32 %p, %r, 0;\n"
+	"\t@%p bra CONSUMER;\n"
+	"\tmov.u32 %n, 0;\n"
+	"WORK:\tadd.u32 %n, %n, 1;\n"
+	"\tsetp.lt.u32 %p, %n, 3000;\n"
+	"\t@%p bra WORK;\n"
+	"\t@first st.release.gpu.global.u32 [flag], 1;\n"
+	"\tret;\n"
+	"CONSUMER:\n"
+	"\t@!first bra WAIT;\n"
+	"POLL:\tld.acquire.gpu.global.u32 %r, [flag];\n"
+	"\tsetp.eq.u32 %p, %r, 1;\n"
+	"\t@!%p bra POLL;\n"
+	"\tmbarrier.arrive.shared::cta.b64 _, [bar];\n"
+	"WAIT:\tmbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\n"
+	"\t@!%p bra WAIT;\n"
+	"\tret;\n"
+	"}\n";
+
+/* One lane polls a flag while the others of its warp try a wait: that it has not looked since
+ * the flag was set does not mean that nothing will change. */
+Test(instrument, polled_beside, .timeout = 300)
+{
+	struct err e = { 0 };
+	struct consan *c = consan_open("backend=rehearse gpu-drain=1 jobs=2 seed=1", &e);
+	struct consan_module *m = consan_load_ptx(c, "k.ptx", beside, sizeof beside - 1, &e);
+	int *flag = consan_malloc(c, sizeof *flag, CONSAN_MEM_DEVICE);
+	const void *args[] = { &flag };
+	struct consan_launch l = { .grid = { 2, 1, 1 }, .block = { 32, 1, 1 }, .args = args };
+
+	cr_assert_not_null(m, "%s", e.text);
+	l.kernel = consan_kernel(m, "poll_beside_waiters", &e);
+	for (unsigned k = 0; k < 500; k++) {
+		*flag = 0;
+		cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%u: %s", k, e.text);
+	}
+	consan_free(c, flag);
+	consan_unload(m);
+	consan_close(c);
+}
+
 /* A cluster of which records did not fit may lack a wait: nothing is said of it, but of the
  * others, and that it was not looked at. */
 Test(instrument, overflown, .timeout = 300)

@@ -125,16 +125,23 @@ static enum turn cluster_turn(struct cluster *c)
 
 /* ---- livelock: every state of a spinning warp repeats, and no memory changes ---- */
 
+/* Whose turn it is belongs to it: if not, a warp that gave only one of its fragments a turn
+ * would be taken for one that repeats, although another would see what has changed. */
 static uint64_t hash_warp(const struct warp *w)
 {
-	uint64_t h = 0xcbf29ce484222325ull;
+	uint64_t h = 0xcbf29ce484222325ull ^ w->polls;
 	const l64 *at = (const l64 *)w->r;
+	uint32_t least = UINT32_MAX;
 
+	for (unsigned i = 0; i < w->nfrag; i++)
+		if (!w->frag[i].blocked && w->frag[i].turn < least)
+			least = w->frag[i].turn;
 	for (size_t i = 0; i < w->worker->grid->k->reg_bytes / 8; i++)
 		h = (h ^ at[i]) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
 	for (unsigned i = 0; i < w->nfrag; i++) {
 		h = (h ^ w->frag[i].pc) * 0x9e3779b97f4a7c15ull;
 		h = (h ^ w->frag[i].mask) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
+		h = (h ^ (w->frag[i].blocked ? 0 : w->frag[i].turn - least)) * 0x9e3779b97f4a7c15ull;
 	}
 	return h;
 }
