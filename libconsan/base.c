@@ -28,6 +28,15 @@ void *base_alloc(size_t bytes)
 	return p;
 }
 
+void *base_alloc_aligned(size_t align, size_t bytes)
+{
+	void *p = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
+
+	if (!p)
+		base_die("out of host memory (%zu bytes wanted)", bytes);
+	return memset(p, 0, bytes);
+}
+
 void *base_resize(void *old, size_t bytes)
 {
 	void *p = realloc(old, bytes ? bytes : 1);

@@ -24,6 +24,8 @@ _Noreturn void base_die(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* Never NULL; zeroed. Freed with free(). */
 void *base_alloc(size_t bytes);
+/* ... at a multiple of `align`, a power of 2. */
+void *base_alloc_aligned(size_t align, size_t bytes);
 void *base_resize(void *old, size_t bytes); /* the new part is not zeroed */
 char *base_strdup(const char *s);
 char *base_strndup(const char *s, size_t n);

@@ -13,6 +13,10 @@
 #define RING (1u << 18)
 #define STRIDE 8192u               /* bytes that are told of at once */
 
+#define LINE 64u                   /* of cache, */
+#define LINES 128u                 /* which come by twos */
+#define AHEAD 1024u                /* lines so far ahead are sent for */
+
 #define WORDS (sizeof(struct event) / sizeof(uint64_t))
 _Static_assert(WORDS < 32 && sizeof(struct event) % sizeof(uint64_t) == 0, "a bit for each word");
 
@@ -36,11 +40,11 @@ struct relay {
 	unsigned hand;
 	atomic_bool used, over;
 	char *ring;
-	uint64_t at, room;         /* the writer's: bytes so far; read, when it last looked */
-	char apart[64];            /* what the two sides write, in lines of their own */
-	_Atomic uint64_t written;
-	char apart_too[64];
-	_Atomic uint64_t read;
+	/* What the two sides write for each event, in lines of their own: none is near what the
+	 * other one reads for each. */
+	_Alignas(LINES) uint64_t at, room; /* the writer's: bytes so far; read, when it last looked */
+	_Alignas(LINES) _Atomic uint64_t written;
+	_Alignas(LINES) _Atomic uint64_t read;
 };
 
 /* ---- the writer ---- */
@@ -61,18 +65,9 @@ static void wait_read(struct relay *r, uint64_t least)
 		crew_pause(&count);
 }
 
-/* Lines that will be written or read soon are sent for. */
-#define AHEAD 1024u
-#define LINE 64u /* of cache */
-
-static void fetch(struct relay *r, uint64_t at, bool write)
+static void fetch_to_write(struct relay *r, uint64_t at)
 {
-	const char *p = r->ring + (at + AHEAD) % RING;
-
-	if (write)
-		__builtin_prefetch(p, 1);
-	else
-		__builtin_prefetch(p, 0);
+	__builtin_prefetch(r->ring + (at + AHEAD) % RING, 1);
 }
 
 static struct parcel *room_for(struct relay *r, uint32_t bytes)
@@ -154,8 +149,8 @@ static void on_event(struct event_sink *sink, const struct event *e)
 		r->to->event(r->to, e);
 		return;
 	}
-	fetch(r, r->at, true);
-	fetch(r, r->at + LINE, true);
+	fetch_to_write(r, r->at);
+	fetch_to_write(r, r->at + LINE);
 	p = room_for(r, bytes);
 	p->bytes = bytes;
 	p->words = words;
@@ -187,7 +182,7 @@ static void unpack(const struct parcel *p, union flat *f)
 static void take(void *user)
 {
 	struct relay *r = user;
-	uint64_t at = 0, until;
+	uint64_t at = 0, fetched = 0, until;
 	unsigned count = 0;
 
 	for (;;) {
@@ -200,11 +195,11 @@ static void take(void *user)
 			crew_pause(&count);
 		while (at < until) {
 			const struct parcel *p = (const struct parcel *)(r->ring + at % RING);
-
 			union flat f;
 
-			fetch(r, at, false);
-			fetch(r, at + LINE, false);
+			/* what is not published the writer would have to take back */
+			for (; fetched < until && fetched < at + AHEAD; fetched += LINE)
+				__builtin_prefetch(r->ring + fetched % RING, 0);
 			at += p->bytes;
 			if (!p->words)
 				continue;
@@ -219,7 +214,7 @@ static void take(void *user)
 
 struct relay *relay_open(unsigned hand)
 {
-	struct relay *r = base_alloc(sizeof *r);
+	struct relay *r = base_alloc_aligned(LINES, sizeof *r);
 
 	r->hand = hand;
 	r->ring = base_alloc(RING);
