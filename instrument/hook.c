@@ -58,23 +58,35 @@ void hook_registers(struct text *t, unsigned words)
 
 /* ---- what --gpu-drain adds ---- */
 
-/* Nobody writes into the lane's chunk any more, if it has one: its mark counts how often that
- * was so. What the other lanes of its records wrote came before the leader's next meeting with
- * them, so that the release covers it; it is for a copy engine. */
-static void close_chunk(struct text *t, const struct hook *h)
+/* Nobody writes any more into the chunks of those lanes who (a predicate) has: a chunk's
+ * mark counts how often that was so. What the other lanes of its records wrote came before
+ * the leader's next meeting with them, so that the release covers it; it is for a copy
+ * engine. */
+static void close_chunk(struct text *t, const struct hook *h, const char *who)
 {
 	text_printf(t,
 		"\tadd.u32 %%cs_u, %%cs_pos, %u;\n"
 		"\tshr.u32 %%cs_u, %%cs_u, 8;\n"
 		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_u, 4, %%cs_e;\n"
-		"\tred.release.sys.global.add.u32 [%%cs_e+%u], 1;\n",
-		RECORD_CHUNK_UNITS - 1, h->module, RECORD_MARKS_AT);
+		"\t@%s red.release.sys.global.add.u32 [%%cs_e+%u], 1;\n",
+		RECORD_CHUNK_UNITS - 1, h->module, who, RECORD_MARKS_AT);
+}
+
+/* The leader, in whose chunk it stands that they leave, comes last: who has that has seen
+ * the marks of all. */
+static void leave(struct text *t, const struct hook *h)
+{
+	text_printf(t, "\tsetp.ne.and.u32 %%cs_q, %%cs_pos, 0, !%%cs_lead;\n");
+	close_chunk(t, h, "%cs_q");
+	text_printf(t, "\tbar.warp.sync %%cs_m;\n");
+	close_chunk(t, h, "%cs_lead");
 }
 
 /* Draw number cs_t is beyond the pool's chunks (cs_u): a chunk that the host has given
- * back, as soon as it has. It looks for it as many times as the head says. */
-static void wait_for_chunk(struct text *t, const struct hook *h)
+ * back, as soon as it has. It is waited for as long as the head says, by the record's
+ * clock, but not where wgmma runs. */
+static void take_given(struct text *t, const struct hook *h)
 {
 	text_printf(t,
 		"\t{ .reg .b32 %%cs_a, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
@@ -82,31 +94,34 @@ static void wait_for_chunk(struct text *t, const struct hook *h)
 		"\tand.b32 %%cs_t, %%cs_y, %u;\n"
 		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 8, %%cs_e;\n"
-		"\tmov.b32 %%cs_x, 0;\n"
 		"$CSW%u:\n"
 		"\tld.relaxed.sys.global.b64 %%cs_f, [%%cs_e];\n"
 		"\tmov.b64 {%%cs_a, %%cs_t}, %%cs_f;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_a, %%cs_y;\n"
-		"\t@%%cs_q bra $CSG%u;\n"
-		"\tld.relaxed.sys.global.b32 %%cs_a, [%%cs_d+12];\n"
-		"\tsetp.lt.u32 %%cs_q, %%cs_x, %%cs_a;\n"
-		"\tadd.u32 %%cs_x, %%cs_x, 1;\n"
-		"\t@%%cs_q nanosleep.u32 1000;\n"
-		"\t@%%cs_q bra $CSW%u;\n"
-		"\tst.relaxed.sys.global.b32 [%%cs_d+12], 0;\n\t}\n",
-		RECORD_RING - 1, h->module, h->label, h->label, h->label);
+		"\t@%%cs_q bra $CSG%u;\n",
+		RECORD_RING - 1, h->module, h->label, h->label);
+	if (!h->flying)
+		text_printf(t,
+			"\tld.relaxed.sys.global.b32 %%cs_a, [%%cs_d+12];\n"
+			"\tmov.u32 %%cs_x, %%clock;\n"
+			"\tsub.u32 %%cs_x, %%cs_x, %%cs_c;\n"
+			"\tsetp.lt.u32 %%cs_q, %%cs_x, %%cs_a;\n"
+			"\t@%%cs_q nanosleep.u32 1000;\n"
+			"\t@%%cs_q bra $CSW%u;\n"
+			"\tst.relaxed.sys.global.b32 [%%cs_d+12], 0;\n", h->label);
+	text_printf(t, "\t}\n");
 }
 
 /* cs_t: the number that was drawn becomes that of a chunk. */
 static void drawn(struct text *t, const struct hook *h)
 {
-	close_chunk(t, h);
+	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_pos, 0;\n");
+	close_chunk(t, h, "%cs_q");
 	text_printf(t,
 		"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
 		"\tsetp.le.u32 %%cs_q, %%cs_t, %%cs_u;\n"
 		"\t@%%cs_q bra $CSG%u;\n", h->module, h->label);
-	if (!h->flying)
-		wait_for_chunk(t, h);
+	take_given(t, h);
 	text_printf(t,
 		"\tadd.u32 %%cs_t, %%cs_u, 1;\n"
 		"$CSG%u:\n"
@@ -433,6 +448,6 @@ void hook_record(struct text *t, const struct hook *h)
 	else
 		record_uniform(t, h);
 	if (h->drains && h->leaves)
-		close_chunk(t, h);
+		leave(t, h);
 	text_printf(t, "$CSZ%u:\n", h->label);
 }

@@ -30,7 +30,8 @@ struct hook {
 	bool drains;               /* for --gpu-drain; if not, what follows does not count: */
 	bool leaves;               /* the lanes exit: they are done with their chunks */
 	bool flying;               /* wgmma may run: a loop would make ptxas serialise it, so
-				      that no chunk is waited for here, but ... */
+				      that no chunk is waited for here, if none was given
+				      back yet, but ... */
 	unsigned spare;            /* ... elsewhere: units of a chunk to leave for such a record */
 	bool alike;                /* of PLAN_LANES: lanes mostly have the same words */
 	unsigned rivals;           /* as in struct plan */

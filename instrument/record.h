@@ -57,14 +57,16 @@
 /* What is added to a place in the parameters that stands for an address. */
 #define RECORD_PARAM (1ull << 63)
 
-/* Entries of 64 bits, and where behind them chunk k's mark stands: at place k + 1, as
- * lanes without a chunk write to place 0. */
+/* Entries of 64 bits, and where behind them chunk k's mark stands: at place k + 1. */
 #define RECORD_RING 65536u
 #define RECORD_MARKS_AT (8u * RECORD_RING)
 /* Where in the pool the ring is. */
 #define RECORD_RING_AT(chunks) (((uint64_t)(chunks) + 2) * RECORD_CHUNK_BYTES)
 /* Chunks of a pool of so many bytes. */
 #define RECORD_CHUNKS(bytes) ((uint32_t)(((bytes) - RECORD_MARKS_AT - 16) / (RECORD_CHUNK_BYTES + 4) - 2))
+
+/* ... which has no more than these: 32 bits count units. */
+#define RECORD_MOST_BYTES (60ull << 30)
 
 /* The name of module number n's variable: this and the number. */
 #define RECORD_VARIABLE "consan_gpu_"
@@ -81,11 +83,12 @@ struct record_head {
 	uint32_t next;     /* chunks given out, plus 1; 1 before a launch */
 	uint32_t dropped;  /* chunks asked for when there were none left */
 	uint32_t ticket;   /* 1 before a launch */
-	uint32_t patience; /* how many times a lane looks for a chunk that was given back;
+	uint32_t patience; /* how long a lane waits for a chunk that was given back, in cycles;
 			      0: none is, which a lane also says that found none */
 };
-/* A second and more: if somebody drains. */
-#define RECORD_PATIENCE (1u << 23)
+/* If somebody drains: over a second, but less than %clock counts, as a record's clock
+ * follows that of the one before. */
+#define RECORD_PATIENCE (3u << 30)
 
 struct record_chunk {
 	uint32_t cta;      /* linear in the grid */

@@ -102,9 +102,11 @@ static uint32_t *unit(const struct play *p, uint32_t chunk, uint32_t k)
 	return (uint32_t *)(void *)(p->pool + (size_t)chunk * RECORD_CHUNK_BYTES + (size_t)k * RECORD_UNIT);
 }
 
-static void mark(const struct play *p, const struct lane *l, uint32_t value)
+/* Nobody writes into its chunk any more. */
+static void close_chunk(const struct play *p, const struct lane *l)
 {
-	((uint32_t *)(void *)(p->pool + RECORD_RING_AT(p->chunks) + RECORD_MARKS_AT))[l->chunk ? l->chunk + 1 : 0] = value;
+	if (l->chunk)
+		((uint32_t *)(void *)(p->pool + RECORD_RING_AT(p->chunks) + RECORD_MARKS_AT))[l->chunk + 1]++;
 }
 
 static bool enter(struct play *p, struct lane *l, uint32_t chunk)
@@ -126,7 +128,7 @@ static bool draw(struct play *p, struct lane *l)
 
 	if (!l->waits) {
 		number = head_of(p)->next++;
-		mark(p, l, number);
+		close_chunk(p, l);
 		if (number <= p->chunks)
 			return enter(p, l, number);
 		l->waits = number - p->chunks;
@@ -158,7 +160,7 @@ static void step(struct play *p, struct lane *l, uint32_t chunks, uint32_t each)
 		return;
 	}
 	l->gone = true;
-	mark(p, l, p->clock | 1u << 31);
+	close_chunk(p, l);
 }
 
 /* CTAs of one thread, so many at a time. */
