@@ -12,7 +12,6 @@
 
 #define LEAST_BYTES (16ull << 20)
 #define LITTLE_BYTES (256ull << 20)
-#define MOST_BYTES (60ull << 30) /* 32 bits count units of 16 bytes */
 
 static struct {
 	pthread_mutex_t lock;
@@ -80,8 +79,8 @@ static bool fill(struct own *p, CUdevice device)
 {
 	uint64_t asked = gpu_memory(inject_session()), want = asked ? asked : share(device);
 
-	if (want > MOST_BYTES)
-		want = MOST_BYTES;
+	if (want > RECORD_MOST_BYTES)
+		want = RECORD_MOST_BYTES;
 	want &= ~((2ull << 20) - 1);
 	while (want >= LEAST_BYTES && !allocate(p, device, want))
 		want = want / 2 & ~((2ull << 20) - 1);

@@ -113,9 +113,15 @@ static bool clear(void *user, const struct drain_run *run, uint32_t n)
 	return true;
 }
 
+/* Lanes look meanwhile: each sees a whole word, as it sees what a GPU's copy engine writes. */
 static bool put(void *user, uint64_t at, const void *from, size_t bytes)
 {
-	memcpy(((const struct rehearsal *)user)->pool + at, from, bytes);
+	char *to = ((const struct rehearsal *)user)->pool + at;
+
+	for (size_t k = 0; k + 8 <= bytes; k += 8)
+		__atomic_store_n((uint64_t *)(void *)(to + k), *(const uint64_t *)((const char *)from + k), __ATOMIC_RELEASE);
+	if (bytes % 8)
+		__atomic_store_n((uint32_t *)(void *)to, *(const uint32_t *)from, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -212,6 +218,32 @@ static void describe(struct rehearsal *r, const struct exec_launch *x, const voi
 	memcpy(r->g.cluster, x->cluster, sizeof r->g.cluster);
 }
 
+static uint64_t pool_bytes(const struct consan *c)
+{
+	uint64_t bytes = gpu_memory(c);
+
+	return !bytes ? 1ull << 30 : bytes < RECORD_MOST_BYTES ? bytes : RECORD_MOST_BYTES;
+}
+
+/* NULL: there is no memory. *at: where the module looks for it. */
+static struct record_head *open_pool(const struct consan_launch *l, uint64_t bytes, struct record_params **at)
+{
+	struct record_head *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t at_bytes;
+
+	if (pool == MAP_FAILED)
+		return NULL;
+	if (!exec_symbol(l->kernel->module->exec, gpu_module_variable(l->kernel->module->gpu), (void **)at,
+			&at_bytes)) {
+		munmap(pool, bytes);
+		return NULL;
+	}
+	exec_mem_add(pool, bytes, MEM_DEVICE, false);
+	pool->next = pool->ticket = 1;
+	return pool;
+}
+
 static enum consan_status rehearse(struct consan *c, const struct consan_launch *l,
 	const void *params, struct err *e)
 {
@@ -223,7 +255,7 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 		.seed = c->opt.seed, .jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer };
 	const uint32_t *required = l->kernel->info.func->reqnctapercluster;
-	uint64_t bytes = c->opt.gpu_memory ? c->opt.gpu_memory << 20 : 1ull << 30, at_bytes;
+	const uint64_t bytes = pool_bytes(c);
 	const uint32_t chunks = RECORD_CHUNKS(bytes);
 	struct rehearsal *r = base_alloc(sizeof *r);
 	struct exec_result result = { 0 };
@@ -235,16 +267,12 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 	memcpy(x.block, l->block, sizeof x.block);
 	for (unsigned d = 0; d < 3; d++)
 		x.cluster[d] = l->cluster[d] ? l->cluster[d] : required[d] ? required[d] : 1;
-	pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (pool == MAP_FAILED || !exec_symbol(l->kernel->module->exec,
-			gpu_module_variable(l->kernel->module->gpu), (void **)&at, &at_bytes)) {
+	pool = open_pool(l, bytes, &at);
+	if (!pool) {
 		free(r);
 		err_set(e, ERR_MEMORY, 0, 0, "no memory for the records of a launch");
 		return CONSAN_BAD_LAUNCH;
 	}
-	exec_mem_add(pool, bytes, MEM_DEVICE, false);
-	pool->next = pool->ticket = 1;
 	*at = (struct record_params){ wanted ? (uint64_t)(uintptr_t)pool : 0, chunks,
 		x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
 			gpu_module_tickets(l->kernel->module->gpu, l->kernel->info.name),
