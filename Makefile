@@ -394,7 +394,7 @@ $(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c 
 # a driver for machines without a GPU, and one that is too old
 $(BUILD)/tests/gpu/driver/libcuda.so.1: CFLAGS_DRIVER =
 $(BUILD)/tests/gpu/old/libcuda.so.1: CFLAGS_DRIVER = -DOLD
-$(BUILD)/tests/gpu/driver/libcuda.so.1 $(BUILD)/tests/gpu/old/libcuda.so.1: tests/gpu/driver.c tests/gpu/driver_graph.c tests/gpu/driver_times.c tests/gpu/driver.h
+$(BUILD)/tests/gpu/driver/libcuda.so.1 $(BUILD)/tests/gpu/old/libcuda.so.1: tests/gpu/driver.c tests/gpu/driver_graph.c tests/gpu/driver_times.c tests/gpu/driver_records.c tests/gpu/driver.h instrument/record.h
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g -fPIC -shared -fvisibility=hidden $(WARN) $(CFLAGS_DRIVER) \
 		-isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include -Wl,-soname,libcuda.so.1 -o $@ $(filter %.c,$^)

@@ -329,7 +329,7 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 	if (inject_drain_end(l->drain, ended, at, &g, &d)) {
 		r.t.facts = r.t.copied = inject_now();
 		gpu_check(inject_session(), &g);
-		r.chunks = l->pool->chunks;
+		r.chunks = d.head->next - 1;
 		r.fetched = g.chunks;
 		say_times(&r, &cost);
 		if (gpu_times(inject_session()))

@@ -160,6 +160,35 @@ Test(inject, what_the_program_does, .timeout = 60)
 	SAYS("kernel 2 2 2");
 }
 
+/* 80 MB of records through a pool of 16. */
+Test(inject, drained, .timeout = 60)
+{
+	static const char small[] = "--gpu-memory=16 --gpu-times", drain[] = "--gpu-drain --gpu-memory=16 --gpu-times",
+		hangs[] = "--gpu-drain --gpu-memory=16 --gpu-times --timeout=1";
+
+	RUNS(67, "DRIVER_CHUNKS=20000", small, "driver", "one");
+	SAYS("so that 1 of 1 clusters were not looked at; --gpu-memory gives more, --gpu-drain makes room");
+	RUNS(0, "DRIVER_CHUNKS=20000", drain, "driver", "one");
+	SAYS("seen 80000 times in 1 cluster");
+	SAYS("(80000 KiB of 80000; ");
+	cr_expect(says(" KiB while it ran; ") && !says(" 0 KiB while it ran; "), "%s", output);
+	/* less than the pool holds: it is as without the option */
+	RUNS(0, "DRIVER_CHUNKS=2000", drain, "driver", "one");
+	SAYS("seen 8000 times in 1 cluster");
+	cr_expect(!says("while it ran"), "%s", output);
+	/* each launch of a graph's kernels, and each context */
+	RUNS(0, "DRIVER_CHUNKS=6000", drain, "driver", "graph run");
+	cr_expect_eq(times(" KiB while it ran; "), 4, "%s", output);
+	RUNS(0, "DRIVER_CHUNKS=6000", drain, "driver", "two");
+	cr_expect_eq(times(" KiB while it ran; "), 7, "%s", output);
+	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hangs, "driver", "one");
+	SAYS("still ran after --timeout=1 seconds");
+	SAYS("seen 80000 times in 1 cluster");
+	RUNS(67, "DRIVER_CHUNKS=20000 DRIVER_END=fault", drain, "driver", "one");
+	SAYS("waited: 700");
+	SAYS("and its records could not be saved");
+}
+
 /* What is recorded has a pool. What each of two launches does, and why it is not recorded:
  * NULL: it is. */
 static const struct { const char *env, *mode, *first, *second, *why; } graph_row[] = {

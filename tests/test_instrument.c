@@ -396,7 +396,7 @@ Test(instrument, drift, .timeout = 300)
 	}
 }
 
-static void assemble(const char *path)
+static void assemble(const char *path, bool drains)
 {
 	char out[] = "/tmp/consan-ptx-XXXXXX";
 	struct err e = { 0 };
@@ -406,7 +406,7 @@ static void assemble(const char *path)
 	size_t n;
 
 	cr_assert_eq(shell("cat '%s'", path), 0, "%s", output);
-	m = gpu_module_open(path, output, strlen(output), false, true, false, &e);
+	m = gpu_module_open(path, output, strlen(output), false, true, drains, &e);
 	cr_assert_not_null(m, "%s: %s", path, e.text);
 	f = fdopen(mkstemp(out), "w");
 	text = gpu_module_text(m, &n);
@@ -429,8 +429,10 @@ Test(instrument, assembled, .timeout = 120)
 	cr_assert_eq(glob("tests/cases/*/*token*.ptx", GLOB_APPEND, NULL, &all), 0);
 	cr_assert_eq(glob("tests/cases/sets/follower_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	cr_assert_eq(glob("tests/cases/race/cs103_*.ptx", GLOB_APPEND, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/race/cs110_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	for (size_t k = 0; k < all.gl_pathc; k++)
-		assemble(all.gl_pathv[k]);
+		for (int drains = 0; drains < 2; drains++)
+			assemble(all.gl_pathv[k], drains);
 	globfree(&all);
 }
 

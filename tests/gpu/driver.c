@@ -1,10 +1,12 @@
 /* driver: a libcuda.so.1 and a libcupti.so in one for machines without a GPU: it keeps books of
  * contexts, modules and memory and calls CUPTI's callbacks around the calls of a program, as the
  * real ones do, so that what is injected (instrument/inject*.c) meets what real ones seldom do.
- * Kernels do nothing. Handles are used again at once. Its surroundings say what is amiss:
+ * Kernels do nothing, or record (driver_records.c). Handles are used again at once. Its surroundings say what is amiss:
  * DRIVER_DEVICES, DRIVER_SM, DRIVER_MIB of memory, DRIVER_CUPTI: cuptiSubscribe()'s error,
  * DRIVER_FAULT: of every kernel. Built with OLD, it lacks what consan needs. */
 #include "driver.h"
+
+#include "../../instrument/record.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -20,7 +22,8 @@ CUresult not_there_yet(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *n
 #endif
 
 struct CUctx_st { bool live, primary, dead; unsigned refs, depth; unsigned long long id; CUdevice device; };
-struct CUmod_st { char *text; struct CUctx_st *context; char bytes[4096]; };
+#define VARIABLE 64 /* bytes, of each that consan has */
+struct CUmod_st { char *text; struct CUctx_st *context; char bytes[64 * VARIABLE]; };
 struct CUlib_st { char *text; struct CUmod_st *loaded[4]; };
 struct CUfunc_st { struct CUmod_st *module; struct CUlib_st *library; char name[64]; };
 struct CUstream_st { struct CUctx_st *context; };
@@ -495,7 +498,7 @@ API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstrea
 API CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t bytes)
 {
 	STANDS(CURRENT);
-	if (value || bytes < 16 << 20)
+	if (value || bytes <= 16 << 20)
 		memset((void *)(uintptr_t)at, value, bytes);
 	return CUDA_SUCCESS;
 }
@@ -517,9 +520,14 @@ API CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
+static bool is_default(CUstream s)
+{
+	return (uintptr_t)s < 16;
+}
+
 static struct CUctx_st *context_of(CUstream s)
 {
-	return (uintptr_t)s < 16 ? CURRENT : s->context;
+	return is_default(s) ? CURRENT : s->context;
 }
 
 API CUresult cuStreamGetCtx(CUstream s, CUcontext *c)
@@ -530,12 +538,15 @@ API CUresult cuStreamGetCtx(CUstream s, CUcontext *c)
 
 API CUresult cuStreamSynchronize(CUstream s)
 {
+	still_recording(is_default(s) ? NULL : s, true);
 	STANDS(context_of(s));
 	return CUDA_SUCCESS;
 }
 
 API CUresult cuStreamQuery(CUstream s)
 {
+	if (still_recording(is_default(s) ? NULL : s, false))
+		return CUDA_ERROR_NOT_READY;
 	return cuStreamSynchronize(s);
 }
 
@@ -613,8 +624,8 @@ API CUresult cuModuleGetGlobal(CUdeviceptr *at, size_t *bytes, CUmodule m, const
 
 	if (!found)
 		return CUDA_ERROR_NOT_FOUND;
-	*at = (CUdeviceptr)(uintptr_t)(m->bytes + 16 * (strlen(m->text) % 64));
-	*bytes = 16;
+	*at = (CUdeviceptr)(uintptr_t)(m->bytes + VARIABLE * (strlen(m->text) % 64));
+	*bytes = VARIABLE;
 	return CUDA_SUCCESS;
 }
 
@@ -707,7 +718,7 @@ API CUresult cuGetErrorName(CUresult r, const char **name)
 CUresult run_kernel(CUfunction f, CUstream s)
 {
 	struct CUctx_st *c = context_of(s);
-	struct { uint64_t pool; uint32_t chunks, tickets; } p = { 0 };
+	struct record_params p = { 0 };
 	CUfunction g = f;
 	CUdeviceptr at;
 	size_t bytes;
@@ -727,6 +738,7 @@ CUresult run_kernel(CUfunction f, CUstream s)
 		in_use() >> 20);
 	fflush(stdout);
 	c->dead = surroundings("DRIVER_FAULT", 0);
+	start_recording(&p, is_default(s) ? NULL : s, &c->dead);
 	return CUDA_SUCCESS;
 }
 

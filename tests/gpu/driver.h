@@ -13,6 +13,10 @@
 unsigned long long surroundings(const char *name, unsigned long long otherwise);
 CUresult run_kernel(CUfunction f, CUstream s);
 void note_kernel(const char *name, uint32_t call); /* it ran; CUPTI's number of the call */
+/* A kernel with these struct record_params began; *dead: the GPU stopped it. */
+void start_recording(const void *params, CUstream s, bool *dead);
+/* Is there one in this stream? wait: until there is none. */
+bool still_recording(CUstream s, bool wait);
 void tell(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, const void *params,
 	const char *symbol, CUresult *r);
 

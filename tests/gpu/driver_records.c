@@ -1,0 +1,121 @@
+/* driver_records: a kernel of the driver of no GPU that records as an instrumented one does, if
+ * DRIVER_CHUNKS says how many chunks: its first thread, while the others do nothing. Then it ends;
+ * DRIVER_END=hang: it does not, DRIVER_END=fault: the GPU stops it. */
+#include "driver.h"
+
+#include "../../instrument/record.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct kernel {
+	struct record_params at;
+	uint32_t clock;
+	CUstream stream;
+	bool *dead;
+	pthread_t thread;
+	bool began, over;
+} kernel;
+
+static void *in_pool(uint64_t at)
+{
+	return (void *)(uintptr_t)(kernel.at.pool + at);
+}
+
+/* A chunk that the host has given back: the k-th. */
+static uint32_t given(uint32_t k)
+{
+	const uint64_t *entry = in_pool(RECORD_RING_AT(kernel.at.chunks) + 8 * (uint64_t)(k % RECORD_RING));
+	const struct record_head *head = in_pool(0);
+
+	while (__atomic_load_n(&head->patience, __ATOMIC_RELAXED)) {
+		const uint64_t e = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+
+		if ((uint32_t)e == k)
+			return (uint32_t)(e >> 32);
+		usleep(10);
+	}
+	return 0;
+}
+
+static void close_chunk(uint32_t chunk)
+{
+	uint32_t *mark = in_pool(RECORD_RING_AT(kernel.at.chunks) + RECORD_MARKS_AT);
+
+	if (chunk)
+		__atomic_add_fetch(&mark[chunk + 1], 1, __ATOMIC_RELEASE);
+}
+
+/* The next chunk, with its head; 0: there is none. */
+static uint32_t draw(uint32_t last)
+{
+	struct record_head *head = in_pool(0);
+	uint32_t number = __atomic_fetch_add(&head->next, 1, __ATOMIC_RELAXED), chunk = number;
+
+	close_chunk(last);
+	if (number > kernel.at.chunks)
+		chunk = given(number - kernel.at.chunks);
+	if (chunk)
+		*(struct record_chunk *)in_pool((uint64_t)chunk * RECORD_CHUNK_BYTES) =
+			(struct record_chunk){ .clock_lo = ++kernel.clock };
+	if (!chunk) {
+		__atomic_add_fetch(&head->dropped, 1, __ATOMIC_RELAXED);
+		*(uint32_t *)in_pool(RECORD_SHORT_AT) = 1;
+	}
+	return chunk;
+}
+
+/* A record of one unit, of all lanes. */
+static void record(uint32_t chunk, uint32_t unit, uint32_t site, uint32_t flags, uint32_t last)
+{
+	uint32_t *at = in_pool((uint64_t)chunk * RECORD_CHUNK_BYTES + (uint64_t)unit * RECORD_UNIT);
+
+	at[1] = UINT32_MAX;
+	at[2] = ++kernel.clock;
+	at[3] = last;
+	at[0] = site << RECORD_SITE_SHIFT | flags;
+}
+
+/* Site 1 loads from shared memory, site 2 is the end. */
+static void *run(void *end)
+{
+	const unsigned long long n = surroundings("DRIVER_CHUNKS", 0);
+	uint32_t chunk = 0;
+
+	for (unsigned long long k = 0; k < n; k++) {
+		chunk = draw(chunk);
+		for (uint32_t unit = 1; chunk && unit < 5; unit++)
+			record(chunk, unit, 1, RECORD_AFFINE | RECORD_STRIDE_BIAS, 1024);
+	}
+	while (end && !strcmp(end, "hang"))
+		pause();
+	if (end && !strcmp(end, "fault"))
+		*kernel.dead = true;
+	if (chunk)
+		record(chunk, 5, 2, 0, 0);
+	close_chunk(chunk);
+	__atomic_store_n(&kernel.over, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+void start_recording(const void *params, CUstream s, bool *dead)
+{
+	kernel = (struct kernel){ .stream = s, .dead = dead };
+	memcpy(&kernel.at, params, sizeof kernel.at);
+	if (!kernel.at.pool || !surroundings("DRIVER_CHUNKS", 0))
+		return;
+	kernel.began = !pthread_create(&kernel.thread, NULL, run, getenv("DRIVER_END"));
+}
+
+bool still_recording(CUstream s, bool wait)
+{
+	if (!kernel.began || s != kernel.stream)
+		return false;
+	if (!wait && !__atomic_load_n(&kernel.over, __ATOMIC_ACQUIRE))
+		return true;
+	pthread_join(kernel.thread, NULL);
+	kernel.began = false;
+	return false;
+}
