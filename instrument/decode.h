@@ -47,6 +47,8 @@ struct decode_launch {
 	const struct launch_info *info;
 	const void *pool;          /* as the launch left it: the head chunk and those given out */
 	uint32_t chunks;           /* given out */
+	const uint8_t *lacks;      /* clusters of which records are missing, beside those that the
+				      pool says; NULL: none */
 	const struct record_chunk *const *chunk; /* where they are; NULL: behind the head */
 	uint32_t shared;           /* where each CTA's shared memory ends; 0: not known */
 	uint32_t shared_all;       /* ... at the latest, with what the hardware keeps there */

@@ -60,7 +60,7 @@ struct drain {
 	_Alignas(16) char head[RECORD_CHUNK_BYTES];
 	VEC(const struct record_chunk *) out;
 	uint64_t *signatures;
-	uint8_t *skip;
+	uint8_t *skip, *lacks;
 	uint64_t drained;
 };
 
@@ -576,7 +576,7 @@ static void end_all(struct drain *d)
 			end_cta(d, k);
 }
 
-struct voice { uint64_t signature; uint32_t id; bool mute, speaks; };
+struct voice { uint64_t signature; uint32_t id; uint8_t mute; bool speaks; };
 
 static int by_voice(const void *a, const void *b)
 {
@@ -594,12 +594,12 @@ void drain_speakers(const struct drain *d, uint8_t *skip)
 	for (uint32_t k = 0; k < d->nclusters; k++) {
 		const struct cluster *c = &d->cluster[k];
 
-		v[k] = (struct voice){ .signature = c->signature, .id = k, .mute = c->gone || c->lacks };
+		v[k] = (struct voice){ .signature = c->signature, .id = k, .mute = c->gone ? 2 : c->lacks };
 	}
 	qsort(v, d->nclusters, sizeof *v, by_voice);
 	for (uint32_t k = 0, first = 0; k < d->nclusters; k++) {
 		first = v[k].signature == v[first].signature ? first : k;
-		if (!skip[v[k].id] && !v[first].mute)
+		if (!skip[v[k].id] && v[first].mute < 2)
 			v[first].speaks = true;
 		skip[v[k].id] = 1;
 	}
@@ -613,6 +613,7 @@ static void gather(struct drain *d, struct drained *r)
 {
 	d->signatures = base_alloc(((size_t)d->nctas + 1) * sizeof *d->signatures);
 	d->skip = base_alloc((size_t)d->nclusters + 1);
+	d->lacks = base_alloc((size_t)d->nclusters + 1);
 	for (uint32_t k = 0; k <= d->nctas; k++) {
 		d->signatures[k] = d->cta[k].signature;
 		for (struct piece *c = d->cta[k].first; c; c = c->next)
@@ -624,7 +625,8 @@ static void gather(struct drain *d, struct drained *r)
 			}
 	}
 	for (uint32_t k = 0; k < d->nclusters; k++) {
-		d->skip[k] = d->cluster[k].gone || d->cluster[k].lacks;
+		d->skip[k] = d->cluster[k].gone;
+		d->lacks[k] = d->cluster[k].lacks;
 		r->retired += d->cluster[k].gone;
 	}
 }
@@ -652,6 +654,7 @@ bool drain_end(struct drain *d, const struct drain_pool *p, bool ended, struct d
 	r->chunk = d->out.at;
 	r->n = (uint32_t)d->out.n;
 	r->skip = d->skip;
+	r->lacks = r->lost ? d->lacks : NULL;
 	r->cta = ended && d->c.retire ? d->signatures : NULL;
 	return true;
 }
@@ -675,5 +678,6 @@ void drain_close(struct drain *d)
 	free(d->cluster);
 	free(d->signatures);
 	free(d->skip);
+	free(d->lacks);
 	free(d);
 }

@@ -50,8 +50,8 @@ struct drained {
 	const struct record_head *head; /* the head chunk */
 	const struct record_chunk **chunk; /* of all clusters that are not in skip */
 	uint32_t n;
-	uint8_t *skip;             /* clusters that are not to be looked at: others stand for
-				      them, or records of theirs are missing */
+	uint8_t *skip;             /* clusters that are not to be looked at: others stand for them */
+	const uint8_t *lacks;      /* ... of which records are missing; NULL: of none */
 	const uint64_t *cta;       /* signatures of all CTAs, of a kernel that came to its end */
 	uint32_t retired;          /* clusters whose records are gone */
 	uint32_t lost;             /* chunks that are wanted and gone */
@@ -61,8 +61,8 @@ struct drained {
  * may be another way to it than the one before, as it is after a fault. What it
  * returns is the drain's, until it is closed. False: the memory is lost. */
 bool drain_end(struct drain *d, const struct drain_pool *p, bool ended, struct drained *r);
-/* Of decode_alike(): clusters whose records are gone, or not all here, speak for nobody and
- * are not looked at. */
+/* Of decode_alike(): clusters whose records are gone speak for nobody, and those of which
+ * some are missing only if no other can. */
 void drain_speakers(const struct drain *d, uint8_t *skip);
 
 #endif

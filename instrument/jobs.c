@@ -109,7 +109,7 @@ static void find_blind(struct job *j)
 	const uint32_t *missing = (const void *)((const char *)j->l->pool + RECORD_SHORT_AT);
 	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], rank;
 
-	if (!head->dropped)
+	if (!head->dropped && !j->l->lacks)
 		return;
 	j->blind = base_alloc(j->nclusters + 1);
 	for (uint32_t k = 0; k < nctas; k++) {
@@ -118,8 +118,10 @@ static void find_blind(struct job *j)
 		if (j->l->code->global || missing[bit / 32] >> bit % 32 & 1)
 			j->blind[decode_cluster_of(i, k, &rank)] = 1;
 	}
-	for (uint32_t k = 0; k < j->nclusters; k++)
-		j->result.blind += j->blind[k];
+	for (uint32_t k = 0; k < j->nclusters; k++) {
+		j->blind[k] |= j->l->lacks && j->l->lacks[k];
+		j->result.blind += j->blind[k] && !(j->l->skip && j->l->skip[k]);
+	}
 }
 
 static void worker(void *user)

@@ -130,8 +130,9 @@ static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
 		snprintf(why, 320, "its records could not be copied from the GPU");
 	else if (l->lost)
 		snprintf(why, 320, "%llu KiB of records that left the GPU while the kernel ran did not fit into the "
-			"host's memory; --gpu-host-memory gives more",
-			((unsigned long long)l->dropped + l->lost) * (RECORD_CHUNK_BYTES / 1024));
+			"host's memory, so that %u of %llu clusters were not looked at; --gpu-host-memory gives more",
+			((unsigned long long)l->dropped + l->lost) * (RECORD_CHUNK_BYTES / 1024), r->blind,
+			(unsigned long long)r->clusters);
 	else if (l->dropped)
 		snprintf(why, 320, "%llu KiB of records did not fit into the memory that the GPU had for them, so that "
 			"%u of %llu clusters were not looked at; --gpu-memory gives more%s",
@@ -303,7 +304,8 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	double start;
 	struct decode_launch d = { .code = l->module->code, .sites = l->module->sites, .func = f,
 		.site = l->module->site,
-		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk, .tickets = l->tickets,
+		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk, .lacks = l->lacks,
+		.tickets = l->tickets,
 		.grid_order = l->tickets && f && f->orders_grid,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip,
 		.rest = l->rest ? on_rest : NULL, .jobs = gpu_workers(c), .user = &flight, .box = on_box, .memory = on_memory,

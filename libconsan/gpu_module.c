@@ -277,17 +277,13 @@ void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct 
 		gpu_alike(l, r->cta, r->skip);
 		drain_speakers(d, r->skip);
 	}
-	if (r->lost && l->module->code->global) { /* what is missing may have ordered the others */
-		const struct launch_info i = shape_of(l);
-
-		memset(r->skip, 1, cluster_whole(&i));
-	}
 	l->pool = r->head;
 	l->chunk = r->chunk;
 	l->chunks = r->n;
 	l->dropped = r->head->dropped;
 	l->lost = r->lost;
 	l->skip = r->skip;
+	l->lacks = r->lacks;
 	l->retired = r->retired;
 }
 

@@ -164,7 +164,8 @@ Test(inject, what_the_program_does, .timeout = 60)
 Test(inject, drained, .timeout = 60)
 {
 	static const char small[] = "--gpu-memory=16 --gpu-times", drain[] = "--gpu-drain --gpu-memory=16 --gpu-times",
-		hangs[] = "--gpu-drain --gpu-memory=16 --gpu-times --timeout=1";
+		hangs[] = "--gpu-drain --gpu-memory=16 --gpu-times --timeout=1",
+		hopeless[] = "--gpu-drain --gpu-memory=16 --gpu-host-memory=4 --timeout=1";
 
 	RUNS(67, "DRIVER_CHUNKS=20000", small, "driver", "one");
 	SAYS("so that 1 of 1 clusters were not looked at; --gpu-memory gives more, --gpu-drain makes room");
@@ -184,6 +185,11 @@ Test(inject, drained, .timeout = 60)
 	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hangs, "driver", "one");
 	SAYS("still ran after --timeout=1 seconds");
 	SAYS("seen 80000 times in 1 cluster");
+	/* nothing is said of a cluster that lacks records but that it hangs */
+	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hopeless, "driver", "one");
+	SAYS("KiB of records that left the GPU while the kernel ran did not fit into the host's memory, so that "
+		"1 of 1 clusters were not looked at; --gpu-host-memory gives more");
+	SAYS("SUMMARY consan: 1 error, 0 warnings, 0 notes (CS705); 0 of 1 kernel checked");
 	RUNS(67, "DRIVER_CHUNKS=20000 DRIVER_END=fault", drain, "driver", "one");
 	SAYS("waited: 700");
 	SAYS("and its records could not be saved");
