@@ -222,7 +222,7 @@ static void end_cta(struct drain *d, uint32_t id)
 	sign(d, id, rank);
 	d->cta[id].over = true;
 	c->signature += d->cta[id].signature;
-	if (!--c->left && (d->c.clean(d->c.user, c->signature) || saw(d, c->signature, !c->lacks)))
+	if (!--c->left && (d->c.clean(d->c.user, d->c.key, c->signature) || saw(d, c->signature, !c->lacks)))
 		retire(d, of, id);
 }
 
@@ -359,6 +359,16 @@ static bool absorb(struct drain *d, const struct drain_run *run, uint32_t nruns,
 	free(b.piece);
 	free(b.left);
 	return true;
+}
+
+void drain_pack(char *to, const char *pool, const struct drain_run *run, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		const size_t bytes = (size_t)run[k].n * RECORD_CHUNK_BYTES;
+
+		memcpy(to, pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, bytes);
+		to += bytes;
+	}
 }
 
 /* ---- while the kernel runs ---- */
@@ -672,6 +682,7 @@ void drain_close(struct drain *d)
 	vec_free(&d->unused);
 	vec_free(&d->ending);
 	vec_free(&d->out);
+	free(d->c.word);
 	free(d->seen.at);
 	free(d->mark);
 	free(d->cta);

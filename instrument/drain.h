@@ -26,21 +26,24 @@ struct drain_pool {
 
 struct drain_config {
 	struct launch_info shape;  /* grid, block, cluster */
-	const uint32_t *word;      /* decode_site_words() */
+	uint32_t *word;            /* decode_site_words(); free() takes them with the drain */
 	uint32_t nwords;
 	bool retire;               /* clusters that did what others did */
 	uint64_t most;             /* chunks that may be kept on the host */
 	unsigned jobs;
-	void *user;
+	const void *user;
+	uint64_t key;              /* ... and of this launch */
 	/* Is a cluster of this signature (decode_alike()'s) known to need no look? */
-	bool (*clean)(void *user, uint64_t signature);
+	bool (*clean)(const void *user, uint64_t key, uint64_t signature);
 };
 
 struct drain;
 /* For one launch, before which the pool's head says how long its lanes wait. The pool
- * and the configuration are copied, words are not. */
+ * and the configuration are copied. */
 struct drain *drain_open(const struct drain_pool *p, const struct drain_config *c);
 void drain_close(struct drain *d); /* NULL is fine */
+/* drain_pool.fetch(), out of a pool that is memory. */
+void drain_pack(char *to, const char *pool, const struct drain_run *run, uint32_t n);
 /* Drains, if little is left of the pool. False: there was nothing to do. Cheap then. */
 bool drain_turn(struct drain *d);
 /* Has anything been drained? If not the pool is as it is without all this. */

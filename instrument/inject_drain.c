@@ -17,9 +17,6 @@ _Static_assert(ZERO_AT + ZERO_BYTES <= STAGE_BYTES, "pinned memory");
 struct inject_drain {
 	struct own *own;
 	struct drain *drain;
-	const struct gpu_module *module;
-	uint64_t shape;
-	uint32_t *word;
 	const char *at;            /* what a fault left of the pool */
 	char *packed;              /* chunks of it */
 };
@@ -89,10 +86,8 @@ static const void *peek_left(void *user, uint64_t at, size_t bytes)
 static const void *fetch_left(void *user, const struct drain_run *run, uint32_t n)
 {
 	const struct inject_drain *d = user;
-	char *to = d->packed;
 
-	for (uint32_t k = 0; k < n; to += (size_t)run[k].n * RECORD_CHUNK_BYTES, k++)
-		memcpy(to, d->at + (size_t)run[k].first * RECORD_CHUNK_BYTES, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+	drain_pack(d->packed, d->at, run, n);
 	return d->packed;
 }
 
@@ -106,30 +101,15 @@ bool inject_is_full(const struct inject_pool *pool)
 	return head && head->next > pool->chunks - pool->chunks / 4;
 }
 
-static bool is_clean(void *user, uint64_t signature)
-{
-	const struct inject_drain *d = user;
-
-	return gpu_is_clean(d->module, d->shape, signature);
-}
-
 struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l)
 {
 	struct inject_drain *d = base_alloc(sizeof *d);
-	struct drain_config c = { .retire = !gpu_each(inject_session()), .user = d, .clean = is_clean,
-		.most = gpu_host_memory(inject_session()) / RECORD_CHUNK_BYTES, .jobs = gpu_workers(inject_session()) };
 	const struct drain_pool way = { .user = d, .chunks = pool->chunks, .peek = peek, .fetch = fetch,
 		.clear = clear, .write = put };
 
 	d->own = own(pool);
-	d->module = l->module;
-	d->shape = gpu_shape(l);
-	c.word = d->word = gpu_module_site_words(l->module, &c.nwords);
-	memcpy(c.shape.grid, l->grid, sizeof c.shape.grid);
-	memcpy(c.shape.block, l->block, sizeof c.shape.block);
-	memcpy(c.shape.cluster, l->cluster, sizeof c.shape.cluster);
 	memset(d->own->pinned + ZERO_AT, 0, ZERO_BYTES);
-	d->drain = drain_open(&way, &c);
+	d->drain = gpu_drain(inject_session(), l, &way, gpu_workers(inject_session()));
 	return d;
 }
 
@@ -138,7 +118,6 @@ void inject_drain_close(struct inject_drain *d)
 	if (!d)
 		return;
 	drain_close(d->drain);
-	free(d->word);
 	free(d->packed);
 	free(d);
 }

@@ -95,13 +95,13 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n);
  * that recorded the same as one of an earlier launch of this shape in which nothing
  * was found need no look either: all of them may be skipped. */
 uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip);
-/* Of decode_alike()'s signatures of this launch: those that need no look, as nothing was
- * found in an earlier launch of this shape (gpu_shape()). */
-uint64_t gpu_shape(const struct gpu_launch *l);
-bool gpu_is_clean(const struct gpu_module *m, uint64_t shape, uint64_t signature);
-/* What was drained of the launch is what is to be looked at. */
+/* For a launch that is opened, and which is not needed any more when this returns. */
 struct drain;
 struct drained;
+struct drain_pool;
+struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l, const struct drain_pool *way,
+	unsigned jobs);
+/* What was drained of the launch is what is to be looked at. */
 void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct drained *r);
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 /* Is a first look at cluster 0 worth having before it is known which are alike? Only

@@ -200,7 +200,7 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
 }
 
 /* What decides beside the records: the kernel, the shape of its launch, its maps. */
-uint64_t gpu_shape(const struct gpu_launch *l)
+static uint64_t shape_hash(const struct gpu_launch *l)
 {
 	uint64_t h = 0xcbf29ce484222325u;
 	const uint32_t word[] = { l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
@@ -228,7 +228,7 @@ static struct launch_info shape_of(const struct gpu_launch *l)
 
 bool gpu_looks_ahead(const struct consan *c, const struct gpu_launch *l)
 {
-	uint64_t shape = gpu_shape(l) | 1;
+	uint64_t shape = shape_hash(l) | 1;
 
 	if (!gpu_brief_asks(c) || gpu_workers(c) < LOOKERS_AHEAD || is_in(&l->module->shapes, shape))
 		return false;
@@ -241,17 +241,12 @@ static uint64_t of_shape(uint64_t signature, uint64_t shape)
 	return (signature ^ shape) * 0x9e3779b97f4a7c15u | 1;
 }
 
-bool gpu_is_clean(const struct gpu_module *m, uint64_t shape, uint64_t signature)
-{
-	return is_in(&m->clean, of_shape(signature, shape));
-}
-
 uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip)
 {
 	struct launch_info i = shape_of(l);
 	uint32_t nctas = i.grid[0] * i.grid[1] * i.grid[2], same;
 	struct gpu_module *m = l->module;
-	uint64_t shape = gpu_shape(l);
+	uint64_t shape = shape_hash(l);
 
 	m->signature = base_resize(m->signature, (nctas + 1) * sizeof *m->signature);
 	memset(m->signature, 0, (nctas + 1) * sizeof *m->signature);
@@ -269,6 +264,22 @@ uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *ski
 		}
 	}
 	return same;
+}
+
+static bool is_clean(const void *module, uint64_t shape, uint64_t signature)
+{
+	return is_in(&((const struct gpu_module *)module)->clean, of_shape(signature, shape));
+}
+
+struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l, const struct drain_pool *way,
+	unsigned jobs)
+{
+	struct drain_config config = { .shape = shape_of(l), .retire = !gpu_each(c), .jobs = jobs,
+		.most = gpu_host_memory(c) / RECORD_CHUNK_BYTES, .user = l->module, .key = shape_hash(l),
+		.clean = is_clean };
+
+	config.word = gpu_module_site_words(l->module, &config.nwords);
+	return drain_open(way, &config);
 }
 
 void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct drained *r)

@@ -78,8 +78,6 @@ struct rehearsal {
 	char *pool;
 	char *stage;               /* DRAIN_CHUNKS */
 	struct drain *drain;
-	uint32_t *word;
-	uint64_t shape;
 	pthread_t thread;
 	bool draining, over;
 };
@@ -96,10 +94,8 @@ static const void *peek(void *user, uint64_t at, size_t bytes)
 static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 {
 	const struct rehearsal *r = user;
-	char *to = r->stage;
 
-	for (uint32_t k = 0; k < n; to += (size_t)run[k].n * RECORD_CHUNK_BYTES, k++)
-		memcpy(to, r->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+	drain_pack(r->stage, r->pool, run, n);
 	return r->stage;
 }
 
@@ -125,13 +121,6 @@ static bool put(void *user, uint64_t at, const void *from, size_t bytes)
 	return true;
 }
 
-static bool is_clean(void *user, uint64_t signature)
-{
-	const struct rehearsal *r = user;
-
-	return gpu_is_clean(r->g.module, r->shape, signature);
-}
-
 static void *drain(void *user)
 {
 	struct rehearsal *r = user;
@@ -150,19 +139,12 @@ static struct drain_pool way_to(struct rehearsal *r, uint32_t chunks)
 
 static void start_draining(struct rehearsal *r, uint32_t chunks)
 {
-	struct drain_config config = { .retire = !gpu_each(r->c), .jobs = 1, .user = r, .clean = is_clean,
-		.most = gpu_host_memory(r->c) / RECORD_CHUNK_BYTES };
 	struct record_head *head = (void *)r->pool;
 	struct drain_pool way = way_to(r, chunks);
 
-	memcpy(config.shape.grid, r->g.grid, sizeof config.shape.grid);
-	memcpy(config.shape.block, r->g.block, sizeof config.shape.block);
-	memcpy(config.shape.cluster, r->g.cluster, sizeof config.shape.cluster);
-	config.word = r->word = gpu_module_site_words(r->g.module, &config.nwords);
 	gpu_launch_open(&r->g);
-	r->shape = gpu_shape(&r->g);
 	r->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
-	r->drain = drain_open(&way, &config);
+	r->drain = gpu_drain(r->c, &r->g, &way, 1);
 	head->patience = RECORD_PATIENCE;
 	r->draining = !pthread_create(&r->thread, NULL, drain, r);
 	if (!r->draining)
@@ -304,7 +286,6 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 	if (wanted)
 		gpu_launch_close(&r->g);
 	drain_close(r->drain);
-	free(r->word);
 	free(r->stage);
 	free(r);
 	c->fault = result.fault;

@@ -38,10 +38,8 @@ static const void *peek(void *user, uint64_t at, size_t bytes)
 static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 {
 	const struct play *p = user;
-	char *to = p->stage;
 
-	for (uint32_t k = 0; k < n; to += (size_t)run[k].n * RECORD_CHUNK_BYTES, k++)
-		memcpy(to, p->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+	drain_pack(p->stage, p->pool, run, n);
 	return p->stage;
 }
 
@@ -62,9 +60,9 @@ static bool put(void *user, uint64_t at, const void *from, size_t bytes)
 	return true;
 }
 
-static bool none_is_clean(void *user, uint64_t signature)
+static bool none_is_clean(const void *user, uint64_t key, uint64_t signature)
 {
-	(void)user, (void)signature;
+	(void)user, (void)key, (void)signature;
 	return false;
 }
 
@@ -76,10 +74,11 @@ static struct drain_pool way_to(struct play *p)
 
 static void begin(struct play *p, uint32_t chunks, uint32_t nctas, uint32_t lanes, bool retire, uint64_t most)
 {
-	struct drain_config c = { .shape = { .grid = { nctas, 1, 1 }, .block = { lanes, 1, 1 } }, .word = word,
+	struct drain_config c = { .shape = { .grid = { nctas, 1, 1 }, .block = { lanes, 1, 1 } }, .word = base_alloc(sizeof word),
 		.nwords = SITES, .retire = retire, .most = most, .jobs = 1, .clean = none_is_clean };
 	struct drain_pool way;
 
+	memcpy(c.word, word, sizeof word);
 	*p = (struct play){ .chunks = chunks, .clock = 1 };
 	p->pool = base_alloc(RECORD_RING_AT(chunks) + RECORD_MARKS_AT + 4 * ((size_t)chunks + 4));
 	p->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
