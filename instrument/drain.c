@@ -423,6 +423,26 @@ static int find_closed(struct drain *d, uint32_t drawn)
 	return (int)n;
 }
 
+/* Entries for the draws after those that were given, up to so many: a chunk for each, but
+ * for those whose lane could not wait and has handed its number back. How many; -1: lost. */
+static int fill(struct drain *d, uint64_t at, uint32_t most, uint64_t *entry)
+{
+	const uint64_t *there = d->pool.peek(d->pool.user, at, most * sizeof *there);
+	uint32_t n = 0;
+
+	for (; there && n < most; n++) {
+		uint32_t number = d->given + 1 + n;
+
+		if ((uint32_t)there[n] == number)
+			entry[n] = there[n];
+		else if (d->taken < d->unused.n)
+			entry[n] = (uint64_t)d->unused.at[d->taken++] << 32 | number;
+		else
+			break;
+	}
+	return there ? (int)n : -1;
+}
+
 /* Once somebody has gone on without, so do all: what is missing then is at the end.
  * No further ahead of those who draw than half of the ring, so that nobody finds his
  * place there taken by another one. */
@@ -431,15 +451,17 @@ static bool give(struct drain *d, uint32_t drawn)
 	uint32_t beyond = drawn > d->pool.chunks ? drawn - d->pool.chunks : 0;
 	uint64_t ring = RECORD_RING_AT(d->pool.chunks);
 
-	while (!d->stuck && d->taken < d->unused.n && (int32_t)(d->given - beyond) < (int32_t)(RECORD_RING / 2)) {
+	while (!d->stuck && (d->taken < d->unused.n || (int32_t)(d->given - beyond) < 0)
+			&& (int32_t)(d->given - beyond) < (int32_t)(RECORD_RING / 2)) {
 		uint64_t entry[DRAIN_CHUNKS / 2];
-		uint32_t first = (d->given + 1) & (RECORD_RING - 1), n = 0;
+		uint32_t first = (d->given + 1) & (RECORD_RING - 1), left = RECORD_RING - first;
+		int n = fill(d, ring + 8 * (uint64_t)first, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry), entry);
 
-		for (; n < ARRAY_SIZE(entry) && d->taken < d->unused.n && first + n < RECORD_RING; n++)
-			entry[n] = (uint64_t)d->unused.at[d->taken++] << 32 | (d->given + 1 + n);
-		if (!d->pool.write(d->pool.user, ring + 8 * (uint64_t)first, entry, n * sizeof *entry))
+		if (n < 0 || (n && !d->pool.write(d->pool.user, ring + 8 * (uint64_t)first, entry, (uint32_t)n * sizeof *entry)))
 			return false;
-		d->given += n;
+		if (!n)
+			break;
+		d->given += (uint32_t)n;
 	}
 	if (d->taken == d->unused.n)
 		d->taken = d->unused.n = 0;

@@ -85,7 +85,8 @@ static void leave(struct text *t, const struct hook *h)
 
 /* Draw number cs_t is beyond the pool's chunks (cs_u): a chunk that the host has given
  * back, as soon as it has. It is waited for as long as the head says, by the record's
- * clock, but not where wgmma runs. */
+ * clock, but not where wgmma runs: there the number is handed back with the same look, so
+ * that no chunk is given for it. */
 static void take_given(struct text *t, const struct hook *h)
 {
 	text_printf(t,
@@ -93,13 +94,20 @@ static void take_given(struct text *t, const struct hook *h)
 		"\tsub.u32 %%cs_y, %%cs_t, %%cs_u;\n"
 		"\tand.b32 %%cs_t, %%cs_y, %u;\n"
 		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_t, 8, %%cs_e;\n"
-		"$CSW%u:\n"
-		"\tld.relaxed.sys.global.b64 %%cs_f, [%%cs_e];\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 8, %%cs_e;\n", RECORD_RING - 1, h->module);
+	if (h->flying)
+		text_printf(t,
+			"\tmov.b32 %%cs_a, -1;\n"
+			"\tmov.b64 %%cs_f, {%%cs_y, %%cs_a};\n"
+			"\tatom.relaxed.sys.global.exch.b64 %%cs_f, [%%cs_e], %%cs_f;\n");
+	else
+		text_printf(t,
+			"$CSW%u:\n"
+			"\tld.relaxed.sys.global.b64 %%cs_f, [%%cs_e];\n", h->label);
+	text_printf(t,
 		"\tmov.b64 {%%cs_a, %%cs_t}, %%cs_f;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_a, %%cs_y;\n"
-		"\t@%%cs_q bra $CSG%u;\n",
-		RECORD_RING - 1, h->module, h->label, h->label);
+		"\t@%%cs_q bra $CSG%u;\n", h->label);
 	if (!h->flying)
 		text_printf(t,
 			"\tld.relaxed.sys.global.b32 %%cs_a, [%%cs_d+12];\n"

@@ -14,7 +14,8 @@
  * A mark that is not what it was says that nobody writes into the chunk any more:
  * its lane has drawn another one or exits. The host may then copy and clear it
  * and give it back (drain.h): the k-th draw beyond the pool's chunks, from 1, takes
- * what stands at k % RECORD_RING in the ring: k, and in the upper half the chunk.
+ * what stands at k % RECORD_RING in the ring: k, and in the upper half the chunk. Who
+ * cannot wait leaves k there, as a sign for the host to give nothing for it.
  *
  *   record word 0: site << 13 | 1 << 12 if affine | stride + 2048, of an address
  *               1: lanes       2: %clock       3: affine: the leader's address;

@@ -390,3 +390,41 @@ Test(drain, fault)
 	expect_records(&p, &r, skip, 12, l[0].recorded);
 	end(&p);
 }
+
+/* Looks once. False: it goes without, and hands its number back. */
+static bool draw_hastily(struct play *p, struct lane *l)
+{
+	uint64_t *ring = (void *)(p->pool + RECORD_RING_AT(p->chunks)), *at;
+	uint32_t number = head_of(p)->next++, beyond = number - p->chunks;
+	bool there;
+
+	if (number <= p->chunks)
+		return enter(p, l, number);
+	at = &ring[beyond % RECORD_RING];
+	there = (uint32_t)*at == beyond && enter(p, l, (uint32_t)(*at >> 32));
+	*at = (uint64_t)UINT32_MAX << 32 | beyond;
+	return there;
+}
+
+/* Where wgmma runs a lane does not wait: the number that it hands back costs no chunk. */
+Test(drain, not_waited_for)
+{
+	struct lane l = { 0 }, hasty = { 0 };
+	struct play p;
+	uint32_t went_without = 0;
+
+	begin(&p, 4, 1, 2, false, 1000);
+	for (uint32_t round = 0; round < 200; round++) {
+		for (uint32_t k = 0; k < 2 * p.chunks; k++)
+			if (draw_hastily(&p, &hasty))
+				close_chunk(&p, &hasty);
+			else
+				went_without++;
+		while (!draw(&p, &l))
+			drain_turn(p.drain);
+	}
+	cr_expect_gt(went_without, 200 * p.chunks - 1);
+	cr_expect_neq(head_of(&p)->patience, 0, "nobody gave up");
+	cr_expect_eq(head_of(&p)->dropped, 0);
+	end(&p);
+}
