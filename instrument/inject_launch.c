@@ -148,6 +148,7 @@ static bool ready(struct inject_launch *l)
 	if (inject_capturing(l->stream)) /* first: the capture would not bear other calls */
 		return false;
 	inject_enter(l);
+	gpu_alert();
 	l->kernel = base_strdup(name ? name : inject_name(l->f));
 	l->queue = inject_queue(l->stream);
 	if (!find_module(l))

@@ -30,6 +30,8 @@ uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *
 	return id;
 }
 
+#define FAR 16u /* chunks, of which the heads alone are looked at, are sent for so far ahead */
+
 /* chunk[first[k] ..] are cluster k's; behind that table the rank of each CTA. */
 static void sort_chunks(struct job *j)
 {
@@ -47,6 +49,7 @@ static void sort_chunks(struct job *j)
 	for (uint32_t k = 1; k <= j->l->chunks; k++) {
 		const struct record_chunk *h = chunk_at(j->l, k);
 
+		__builtin_prefetch(chunk_at(j->l, k + FAR < j->l->chunks ? k + FAR : k));
 		if (h->cta >= nctas || h->warp_lane / 32 >= j->nwarps / j->nctas) {
 			j->result.damaged++;
 			continue;
@@ -94,6 +97,8 @@ static void order_chunks(struct job *j, uint32_t id)
 {
 	uint32_t n = j->first[id + 1] - j->first[id];
 
+	for (uint32_t k = 0; k < n; k++) /* they are far apart, and sorted by their heads */
+		__builtin_prefetch(j->chunk[j->first[id] + k]);
 	if (n)
 		qsort(j->chunk + j->first[id], n, sizeof *j->chunk, by_stream);
 }

@@ -55,10 +55,11 @@ static struct crew_task *wait_awake(struct hand *h)
 	struct crew_task *t;
 	unsigned count = 0;
 
-	while (!(t = atomic_load_explicit(&h->task, memory_order_acquire))) {
+	/* only looked at at first: its line stays with whoever gives */
+	while (!atomic_load_explicit(&h->task, memory_order_relaxed) || !(t = atomic_exchange(&h->task, NULL))) {
 		crew_pause(&count);
 		if (count % 256 == 0 && now() > end)
-			break;
+			return NULL;
 	}
 	return t;
 }
@@ -69,7 +70,7 @@ static struct crew_task *wait_asleep(struct hand *h)
 
 	pthread_mutex_lock(&h->lock);
 	h->asleep = true;
-	while (!(t = atomic_load(&h->task)) && !atomic_load(&h->alert))
+	while (!(t = atomic_exchange(&h->task, NULL)) && !atomic_load(&h->alert))
 		pthread_cond_wait(&h->wake, &h->lock);
 	h->asleep = false;
 	pthread_mutex_unlock(&h->lock);
@@ -111,7 +112,6 @@ static void *stand_by(void *user)
 		if (!t)
 			continue;
 		t->work(t->arg);
-		atomic_store(&h->task, NULL);
 		__atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
 		atomic_store(&h->busy, false);
 	}
@@ -173,6 +173,7 @@ bool crew_give(struct crew_task *t)
 		if (!atomic_compare_exchange_strong(&h->busy, &no, true))
 			continue;
 		t->given = true;
+		t->by = (t->hand + k) % crew.n;
 		atomic_store(&h->task, t);
 		rouse(h);
 	}
@@ -181,10 +182,17 @@ bool crew_give(struct crew_task *t)
 
 void crew_wait(struct crew_task *t)
 {
+	struct crew_task *mine = t;
 	unsigned count = 0;
 
-	if (crew.owner != getpid())
+	if (crew.owner != getpid() || !t->given)
 		return;
+	if (atomic_compare_exchange_strong(&crew.hand[t->by].task, &mine, NULL)) {
+		atomic_store(&crew.hand[t->by].busy, false);
+		t->work(t->arg);
+		t->given = false;
+		return;
+	}
 	while (t->given && !__atomic_load_n(&t->done, __ATOMIC_ACQUIRE))
 		crew_pause(&count);
 }

@@ -11,7 +11,8 @@ struct crew_task {
 	void *arg;
 	unsigned hand;             /* which of them should rather do it, as what it needs lies in
 				      that one's cache; from 0 */
-	bool given, done;          /* the crew's */
+	bool given, done;          /* the crew's, */
+	unsigned by;               /* ... and which of them */
 };
 
 /* At least so many threads, CREW_MOST at most. Cheap if they are there. */
@@ -23,7 +24,8 @@ void crew_alert(unsigned threads);
 /* False: nobody is free, and nothing was done. The task must live until
  * crew_wait(). */
 bool crew_give(struct crew_task *t);
-/* Until it is done; at once if it was not given. */
+/* Until it is done; at once if it was not given. What its hand has not begun, as it had to
+ * wake up first, is done here. */
 void crew_wait(struct crew_task *t);
 /* One turn of a loop that waits for another thread: count starts at 0. */
 void crew_pause(unsigned *count);

@@ -15,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Threads that wait for the end of a launch awake: those of two clusters, and some. */
+/* Threads that wait for the end of a launch awake: those of a cluster, which are waked before
+ * it, as that takes as long as a short kernel; those of two clusters, and some. */
+#define ALERT_FIRST 3u
 #define ALERT 8u
 
 /* One launch being checked. */
@@ -361,6 +363,11 @@ void gpu_stand_by(struct consan *c)
 	pthread_mutex_lock(&c->launching);
 	gpu_brief_stand_by(c);
 	pthread_mutex_unlock(&c->launching);
+}
+
+void gpu_alert(void)
+{
+	crew_alert(ALERT_FIRST);
 }
 
 void gpu_expect(struct consan *c, const struct gpu_launch *l)
