@@ -38,6 +38,8 @@ struct decode_box {
 struct decode_sites;
 struct decode_sites *decode_sites_open(const struct rewrite *code);
 void decode_sites_close(struct decode_sites *s); /* NULL is fine */
+/* Into the cache of this thread, which will decode what f recorded: it was made long ago. */
+void decode_sites_fetch(const struct decode_sites *s, const struct rewrite *code, const struct ptx_func *f);
 
 struct decode_launch {
 	const struct rewrite *code;

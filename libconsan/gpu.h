@@ -129,6 +129,8 @@ void gpu_timed(struct consan *c, const char *kernel, double seconds);
 void gpu_idle(struct consan *c);
 /* Of a session that ends. */
 void gpu_brief_close(struct consan *c);
+/* Nobody makes ready for a launch any more, whose module may go then. */
+void gpu_brief_settle(struct consan *c);
 /* libconsan/gpu_rehearse.c: the launch on the executor, recorded as on a GPU. */
 enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
 	const void *params, struct err *e);

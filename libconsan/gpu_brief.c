@@ -17,19 +17,20 @@
 enum look { LOOK_ALL, LOOK_REGISTERS, LOOKS };
 /* Hands of the crew: those that decode come first, then the one that checks what the first
  * of them tells. Each makes what it will need itself, so that it is in its cache. */
-#define CHECKER ((unsigned)LOOKS)
+enum { DECODER, DECODER_TOO, CHECKER, HANDS };
 
 /* The checks are kept from launch to launch, with their memory, and made while the
  * first kernel runs. */
 struct gpu_brief {
 	struct check *check[LOOKS];
 	struct relay *relay[RELAYS];
-	struct crew_task task[LOOKS];
+	struct crew_task task[HANDS];
 	struct ready {
 		struct gpu_brief *of;
-		enum look look;
+		const struct gpu_module *module;
+		const struct rewrite_func *func;
 		struct check_config config;
-	} ready[LOOKS];
+	} ready;
 	uint32_t bytes, nctas, threads; /* for which they were made */
 	bool apart, relays;        /* of the launch at hand */
 };
@@ -52,12 +53,17 @@ static bool has_spare_threads(const struct consan *c, uint32_t clusters)
 	return clusters && gpu_workers(c) / clusters >= 3;
 }
 
+void gpu_brief_settle(struct consan *c)
+{
+	for (unsigned k = 0; c->brief && k < HANDS; k++)
+		crew_wait(&c->brief->task[k]);
+}
+
 static struct gpu_brief *brief_of(struct consan *c)
 {
 	if (!c->brief)
 		c->brief = base_alloc(sizeof *c->brief);
-	for (unsigned k = 0; k < LOOKS; k++)
-		crew_wait(&c->brief->task[k]);
+	gpu_brief_settle(c);
 	return c->brief;
 }
 
@@ -144,11 +150,27 @@ static struct check *make_check(const struct check_config *config)
 	return k;
 }
 
-static void make_ready(void *user)
+static void be_decoder(void *user)
 {
 	const struct ready *r = user;
 
-	r->of->check[r->look] = make_check(&r->config);
+	decode_sites_fetch(r->module->sites, r->module->code, r->func->func);
+}
+
+static void be_decoder_too(void *user)
+{
+	const struct ready *r = user;
+
+	if (r->func->note_of)
+		r->of->check[LOOK_REGISTERS] = make_check(&r->config);
+	be_decoder(user);
+}
+
+static void be_checker(void *user)
+{
+	const struct ready *r = user;
+
+	r->of->check[LOOK_ALL] = make_check(&r->config);
 }
 
 void gpu_brief_stand_by(struct consan *c)
@@ -165,6 +187,7 @@ void gpu_brief_stand_by(struct consan *c)
 
 void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 {
+	static void (*const be[HANDS])(void *) = { be_decoder, be_decoder_too, be_checker };
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy };
 	struct launch_info *i = &config.launch;
@@ -184,10 +207,9 @@ void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 	b->bytes = l->shared;
 	b->nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
 	b->threads = i->block[0] * i->block[1] * i->block[2];
-	for (unsigned k = 0; k < LOOKS; k++) {
-		b->ready[k] = (struct ready){ b, (enum look)k, config };
-		b->task[k] = (struct crew_task){ .work = make_ready, .arg = &b->ready[k],
-			.hand = k == LOOK_ALL ? CHECKER : LOOK_REGISTERS };
+	b->ready = (struct ready){ b, l->module, f, config };
+	for (unsigned k = 0; k < HANDS; k++) {
+		b->task[k] = (struct crew_task){ .work = be[k], .arg = &b->ready, .hand = k };
 		crew_give(&b->task[k]);
 	}
 }

@@ -399,6 +399,9 @@ void consan_unload(struct consan_module *m)
 		free(k);
 	}
 	exec_unload(m->exec);
+	pthread_mutex_lock(&m->c->launching);
+	gpu_brief_settle(m->c);
+	pthread_mutex_unlock(&m->c->launching);
 	gpu_module_close(m->gpu);
 	free(m);
 }
