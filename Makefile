@@ -280,7 +280,7 @@ $(BUILD)/instrument/digest_ptx.o: $(BUILD)/instrument/digest_ptx.c
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<
 $(BUILD)/libconsan-gpu.so: $(INJECT_OBJ) $(BUILD)/instrument/digest_ptx.o $(BUILD)/libconsan.a
 	$(V)$(CC) -shared $(SANFLAGS) -o $@ $^ \
-		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs -Wl$(comma)-z$(comma)now) -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin \
 		-Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
 $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so
 	$(V)ln -sf $(<F) $@
