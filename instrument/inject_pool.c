@@ -12,6 +12,7 @@
 
 #define LEAST_BYTES (16ull << 20)
 #define LITTLE_BYTES (256ull << 20)
+#define GRAIN_BYTES (2ull << 20)
 
 static struct {
 	pthread_mutex_t lock;
@@ -74,19 +75,32 @@ static uint64_t share(CUdevice device)
 	return free_bytes;
 }
 
+/* In units in which it can be had; what was asked for (0: nothing) is got if it is of use. */
+static uint64_t wanted(CUdevice device, uint64_t asked)
+{
+	uint64_t want = asked ? asked : share(device);
+
+	if (asked && want < LEAST_BYTES)
+		want = LEAST_BYTES;
+	if (want > RECORD_MOST_BYTES)
+		want = RECORD_MOST_BYTES;
+	if (want != asked && asked)
+		inject_remark(REMARK_NOTE, "--gpu-memory: %llu to %llu MiB are of use", LEAST_BYTES >> 20,
+			RECORD_MOST_BYTES >> 20);
+	return (want + (asked ? GRAIN_BYTES - 1 : 0)) & ~(GRAIN_BYTES - 1);
+}
+
 /* In the current context; false: there is no memory. */
 static bool fill(struct own *p, CUdevice device)
 {
-	uint64_t asked = gpu_memory(inject_session()), want = asked ? asked : share(device);
+	const uint64_t asked = gpu_memory(inject_session()), most = wanted(device, asked);
+	uint64_t want = most;
 
-	if (want > RECORD_MOST_BYTES)
-		want = RECORD_MOST_BYTES;
-	want &= ~((2ull << 20) - 1);
 	while (want >= LEAST_BYTES && !allocate(p, device, want))
-		want = want / 2 & ~((2ull << 20) - 1);
+		want = want / 2 & ~(GRAIN_BYTES - 1);
 	if (!p->pool.at || want < LEAST_BYTES)
 		return false;
-	if (want < (asked ? asked : LITTLE_BYTES))
+	if (want < (asked ? most : LITTLE_BYTES))
 		inject_remark(REMARK_NOTE, "records have %llu MiB of device memory, as there was no more",
 			(unsigned long long)(want >> 20));
 	p->pool.bytes = want;

@@ -141,6 +141,11 @@ Test(inject, little_memory, .timeout = 60)
 	RUNS(67, "DRIVER_MIB=20", "", "driver", "one");
 	SAYS("NOT CHECKED: no device memory for its records");
 	SAYS("waited: 0");
+	RUNS(0, "", "--gpu-memory=1", "driver", "one");
+	SAYS("--gpu-memory: 16 to 61440 MiB are of use");
+	SAYS("1 of 1 kernel checked");
+	RUNS(0, "", "--gpu-memory=17", "driver", "one");
+	cr_expect(times("17 MiB, 146 MiB in use") == 1 && !says("no more"), "%s", output);
 	RUNS(0, "DRIVER_MIB=100", "--gpu-memory=4000", "driver", "one");
 	SAYS("as there was no more");
 	SAYS("1 of 1 kernel checked");
