@@ -168,6 +168,19 @@ Test(instrument, drained_alike, .timeout = 300)
 	consan_close(c);
 }
 
+/* Whether all fits or not: lanes that wait for chunks, and come to their cluster barriers late,
+ * are no hang. */
+Test(instrument, drained_clusters, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	for (unsigned k = 0; k < 10; k++) {
+		shell("%s/consan-run --backend=rehearse --gpu-drain --gpu-memory=2 --gpu-each "
+			"%s/kernels/fallback/fallback --clusters=400 --form=multicast 2>&1", dir, dir);
+		cr_assert(strstr(output, "0 errors, 0 warnings, 0 notes"), "%s", output);
+	}
+}
+
 static const char beside[] =
 	".version 8.8\n"
 	".target sm_90a\n"

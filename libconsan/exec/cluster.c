@@ -134,14 +134,14 @@ static uint64_t hash_warp(const struct warp *w)
 	uint32_t least = UINT32_MAX;
 
 	for (unsigned i = 0; i < w->nfrag; i++)
-		if (!w->frag[i].blocked && w->frag[i].turn < least)
+		if (!frag_asleep(&w->frag[i]) && w->frag[i].turn < least)
 			least = w->frag[i].turn;
 	for (size_t i = 0; i < w->worker->grid->k->reg_bytes / 8; i++)
 		h = (h ^ at[i]) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
 	for (unsigned i = 0; i < w->nfrag; i++) {
 		h = (h ^ w->frag[i].pc) * 0x9e3779b97f4a7c15ull;
 		h = (h ^ w->frag[i].mask) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
-		h = (h ^ (w->frag[i].blocked ? 0 : w->frag[i].turn - least)) * 0x9e3779b97f4a7c15ull;
+		h = (h ^ (frag_asleep(&w->frag[i]) ? 0 : w->frag[i].turn - least)) * 0x9e3779b97f4a7c15ull;
 	}
 	return h;
 }

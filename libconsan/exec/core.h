@@ -239,6 +239,10 @@ enum ran { RAN_ON,        /* its budget is used up */
 	RAN_BLOCKED, RAN_DONE, RAN_STOP };
 enum ran warp_run(struct warp *w);
 bool warp_ready(struct warp *w); /* is any fragment runnable? */
+static inline bool frag_asleep(const struct frag *f)
+{
+	return f->blocked && (*f->wait.word & f->wait.mask) == f->wait.was;
+}
 void warp_start(struct warp *w);
 /* Ends these lanes of the running fragment. */
 enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes);

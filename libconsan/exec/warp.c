@@ -45,11 +45,6 @@ static void drop(struct warp *w, unsigned i)
 	w->frag[i] = w->frag[--w->nfrag];
 }
 
-static bool asleep(const struct frag *f)
-{
-	return f->blocked && (*f->wait.word & f->wait.mask) == f->wait.was;
-}
-
 /* Lanes that meet here join: a fragment that only waits for company, or none. */
 static bool joins(const struct frag *f)
 {
@@ -71,7 +66,7 @@ static void set_stop(struct warp *w, const struct xop *x)
 bool warp_ready(struct warp *w)
 {
 	for (unsigned i = 0; i < w->nfrag; i++)
-		if (!asleep(&w->frag[i]))
+		if (!frag_asleep(&w->frag[i]))
 			return true;
 	return false;
 }
@@ -84,7 +79,7 @@ static bool first(struct warp *w, uint32_t pc)
 
 		if (f->pc == pc && joins(f))
 			return false;
-		if (f->turn <= w->turn && (f->pc < pc || f->turn < w->turn) && !asleep(f))
+		if (f->turn <= w->turn && (f->pc < pc || f->turn < w->turn) && !frag_asleep(f))
 			return false;
 	}
 	return true;
@@ -101,7 +96,7 @@ static const struct xop *pick(struct warp *w)
 	for (unsigned i = 0; i < w->nfrag; i++) {
 		const struct frag *f = &w->frag[i];
 
-		if (asleep(f))
+		if (frag_asleep(f))
 			continue;
 		if (best >= 0 && (f->turn > w->frag[best].turn ||
 			(f->turn == w->frag[best].turn && f->pc >= w->frag[best].pc)))
