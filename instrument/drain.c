@@ -468,20 +468,31 @@ static bool give(struct drain *d, uint32_t drawn)
 	return true;
 }
 
-/* All lanes that are left wait, and nobody closes a chunk any more: they go on without. */
-static bool give_up(struct drain *d, bool wanted)
+/* All lanes that are left wait, and nobody closes a chunk any more; or it is enough. */
+static bool hopeless(struct drain *d, uint32_t drawn, bool wanted)
 {
-	static const uint32_t none;
-
-	if (!wanted || d->stuck)
+	if (!wanted)
 		d->idle = 0;
 	else if (!d->idle)
 		d->idle = now();
-	else if (now() - d->idle > STUCK) {
-		d->stuck = true;
-		return d->pool.write(d->pool.user, offsetof(struct record_head, patience), &none, sizeof none);
-	}
-	return true;
+	return !d->stuck && (drawn > DRAIN_MOST_DRAWS || (d->idle > 0 && now() - d->idle > STUCK));
+}
+
+/* All lanes go on without. */
+static bool give_up(struct drain *d)
+{
+	static const uint32_t none;
+
+	d->stuck = true;
+	return d->pool.write(d->pool.user, offsetof(struct record_head, patience), &none, sizeof none);
+}
+
+bool drain_count_on(const struct drain_pool *p, const struct record_head *head)
+{
+	static const uint32_t less = DRAIN_MOST_DRAWS / 2;
+
+	return head->patience || head->next < DRAIN_MOST_DRAWS ||
+		p->write(p->user, offsetof(struct record_head, next), &less, sizeof less);
 }
 
 /* The run comes here, and its chunks may be given back. */
@@ -515,6 +526,10 @@ static bool turn(struct drain *d)
 	}
 	drawn = head->next - 1;
 	d->stuck |= !head->patience;
+	if (!drain_count_on(&d->pool, head)) {
+		d->dead = true;
+		return false;
+	}
 	left = (int64_t)d->pool.chunks + d->given - drawn;
 	if (left > d->pool.chunks / 4)
 		return false;
@@ -524,7 +539,7 @@ static bool turn(struct drain *d)
 	n = find_closed(d, there);
 	if (n > 0)
 		n = take_out(d) ? n : -1;
-	if (n < 0 || !give(d, drawn) || !give_up(d, !n && left < 0 && !d->unused.n)) {
+	if (n < 0 || !give(d, drawn) || (hopeless(d, drawn, !n && left < 0 && !d->unused.n) && !give_up(d))) {
 		d->dead = true;
 		return false;
 	}

@@ -10,6 +10,9 @@
 #define DRAIN_CHUNKS 4096u
 #define DRAIN_PEEK (1u << 18) /* ... or bytes */
 
+/* Draws are counted by 32 bits, and would come round: 8 TB are enough. */
+#define DRAIN_MOST_DRAWS (1u << 31)
+
 struct drain_run { uint32_t first, n; };
 
 /* The pool. Each call is over when it returns, and takes place after the one before;
@@ -46,6 +49,9 @@ void drain_close(struct drain *d); /* NULL is fine */
 void drain_pack(char *to, const char *pool, const struct drain_run *run, uint32_t n);
 /* Drains, if little is left of the pool. False: there was nothing to do. Cheap then. */
 bool drain_turn(struct drain *d);
+/* Where nobody waits for chunks: the number of draws, which are in vain then, does not
+ * come round, if this is asked every now and then. */
+bool drain_count_on(const struct drain_pool *p, const struct record_head *head);
 /* Has anything been drained? If not the pool is as it is without all this. */
 bool drain_begun(const struct drain *d);
 

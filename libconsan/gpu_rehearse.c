@@ -148,7 +148,7 @@ static void start_draining(struct rehearsal *r, uint32_t chunks)
 	head->patience = RECORD_PATIENCE;
 	r->draining = !pthread_create(&r->thread, NULL, drain, r);
 	if (!r->draining)
-		head->patience = 0;
+		head->patience = 1;
 }
 
 static void stop_draining(struct rehearsal *r)

@@ -126,8 +126,8 @@ static bool draw(struct play *p, struct lane *l)
 	uint32_t number;
 
 	if (!l->waits) {
-		number = head_of(p)->next++;
 		close_chunk(p, l);
+		number = head_of(p)->next++;
 		if (number <= p->chunks)
 			return enter(p, l, number);
 		l->waits = number - p->chunks;
@@ -356,6 +356,23 @@ Test(drain, all_wait)
 	r = ended(&p, false);
 	cr_expect_eq(r.head->dropped, 1u);
 	cr_expect_eq(r.n, 8u);
+	end(&p);
+}
+
+/* Before the number of draws comes round, nobody waits any more, and it is set back. */
+Test(drain, enough)
+{
+	struct play p;
+
+	begin(&p, 8, 9, 1, false, 1000);
+	head_of(&p)->next = DRAIN_MOST_DRAWS;
+	drain_turn(p.drain);
+	cr_expect_eq(head_of(&p)->patience, RECORD_PATIENCE);
+	head_of(&p)->next += 2;
+	drain_turn(p.drain);
+	cr_expect_eq(head_of(&p)->patience, 0u);
+	drain_turn(p.drain);
+	cr_expect_eq(head_of(&p)->next, DRAIN_MOST_DRAWS / 2);
 	end(&p);
 }
 

@@ -238,6 +238,15 @@ Test(instrument, polled_beside, .timeout = 300)
 	consan_close(c);
 }
 
+/* What hooks that drain record means the same. */
+Test(instrument, drained_specimens, .timeout = 300)
+{
+	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/[ac]*/*.ptx' CASES_WITH='backend=rehearse gpu-global=1 "
+		"gpu-drain=1 gpu-memory=1 timeout=10' %s/tests/cases --filter cases/specimen 2>&1", build_dir()), 0, "%s",
+		output);
+	cr_expect_null(strstr(output, "Tested: 0"), "none");
+}
+
 /* A cluster of which records did not fit may lack a wait: nothing is said of it, but of the
  * others, and that it was not looked at. */
 Test(instrument, overflown, .timeout = 300)

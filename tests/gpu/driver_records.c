@@ -52,11 +52,12 @@ static void close_chunk(uint32_t chunk)
 static uint32_t draw(uint32_t last)
 {
 	struct record_head *head = in_pool(0);
-	uint32_t number = __atomic_fetch_add(&head->next, 1, __ATOMIC_RELAXED), chunk = number;
+	uint32_t chunk;
 
 	close_chunk(last);
-	if (number > kernel.at.chunks)
-		chunk = given(number - kernel.at.chunks);
+	chunk = __atomic_fetch_add(&head->next, 1, __ATOMIC_RELAXED);
+	if (chunk > kernel.at.chunks)
+		chunk = given(chunk - kernel.at.chunks);
 	if (chunk)
 		*(struct record_chunk *)in_pool((uint64_t)chunk * RECORD_CHUNK_BYTES) =
 			(struct record_chunk){ .clock_lo = ++kernel.clock };
