@@ -164,9 +164,12 @@ static void clock_then(struct text *t)
 }
 
 /* The chunk that was taken is the one for what is dropped (cs_q): of this CTA (cs_a)
- * records are missing. */
-static void say_short(struct text *t)
+ * records are missing. Who drains counts draws; else they count no further than chunks go,
+ * as 32 bits are soon through. */
+static void say_short(struct text *t, const struct hook *h)
 {
+	if (!h->drains)
+		text_printf(t, "\t@%%cs_q red.global.add.u32 [%%cs_d], -1;\n");
 	text_printf(t,
 		"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
 		"\tbfe.u32 %%cs_b, %%cs_a, 5, %u;\n"
@@ -220,7 +223,7 @@ static void room(struct text *t, const struct hook *h, const char *n)
 		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
 		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
 		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n");
-	say_short(t);
+	say_short(t, h);
 	text_printf(t,
 		"\t}\n"
 		"\tadd.u32 %%cs_pos, %%cs_pos, 1;\n"
