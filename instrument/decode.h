@@ -51,6 +51,8 @@ struct decode_launch {
 	uint32_t chunks;           /* given out */
 	const uint8_t *lacks;      /* clusters of which records are missing, beside those that the
 				      pool says; NULL: none */
+	bool waited;               /* lanes waited for room as the kernel was stopped: who seems to
+				      wait for something else may not have told what came of it */
 	const struct record_chunk *const *chunk; /* where they are; NULL: behind the head */
 	uint32_t shared;           /* where each CTA's shared memory ends; 0: not known */
 	uint32_t shared_all;       /* ... at the latest, with what the hardware keeps there */

@@ -564,10 +564,15 @@ static void note_unclear(struct drain *d)
 			d->mark[d->run.at[k].first + i] = 1;
 }
 
+static uint32_t head_draws(const struct drain *d)
+{
+	return ((const struct record_head *)(const void *)d->head)->next - 1;
+}
+
 /* Of a kernel that came to its end, only digests: most of it nobody wants. */
 static bool take_rest(struct drain *d)
 {
-	uint32_t drawn = ((const struct record_head *)d->head)->next - 1, n;
+	uint32_t drawn = head_draws(d), n;
 
 	drawn = drawn < d->pool.chunks ? drawn : d->pool.chunks;
 	note_unclear(d);
@@ -697,6 +702,7 @@ bool drain_end(struct drain *d, const struct drain_pool *p, bool ended, struct d
 	if (!fetch_wanted(d))
 		return false;
 	*r = (struct drained){ .head = (const void *)d->head, .drained = d->drained, .lost = d->late };
+	r->waited = !ended && !d->stuck && head_draws(d) > (uint64_t)d->pool.chunks + d->given;
 	gather(d, r);
 	r->chunk = d->out.at;
 	r->n = (uint32_t)d->out.n;

@@ -62,6 +62,7 @@ struct drained {
 	uint8_t *skip;             /* clusters that are not to be looked at: others stand for them */
 	const uint8_t *lacks;      /* ... of which records are missing; NULL: of none */
 	const uint64_t *cta;       /* signatures of all CTAs, of a kernel that came to its end */
+	bool waited;               /* lanes waited for chunks as the kernel was stopped (decode.h) */
 	uint32_t retired;          /* clusters whose records are gone */
 	uint32_t lost;             /* chunks that are wanted and gone */
 	uint64_t drained;          /* chunks, while the kernel ran */

@@ -258,6 +258,6 @@ void hang_tell(struct dcluster *c)
 	/* a cluster of which nothing is seen may not have begun, unless it is known to */
 	if (!left && !c->blind && (c->job->l->chunks || c->info.id))
 		return;
-	e.mode = left && all_wait && !silent ? EVH_DEADLOCK : EVH_TIMEOUT;
+	e.mode = left && all_wait && !silent && !c->job->l->waited ? EVH_DEADLOCK : EVH_TIMEOUT;
 	emit(c, &e);
 }

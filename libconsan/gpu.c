@@ -306,7 +306,8 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	double start;
 	struct decode_launch d = { .code = l->module->code, .sites = l->module->sites, .func = f,
 		.site = l->module->site,
-		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk, .lacks = l->lacks,
+		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk,
+		.lacks = l->lacks, .waited = l->waited,
 		.tickets = l->tickets,
 		.grid_order = l->tickets && f && f->orders_grid,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip,

@@ -55,6 +55,7 @@ struct gpu_launch {
 	uint32_t dropped;          /* chunks asked for in vain, */
 	uint32_t lost;             /* ... and drained ones for which the host had no memory */
 	const uint8_t *lacks;      /* ... clusters of which these are; NULL: none */
+	bool waited;               /* as in decode_launch */
 	uint32_t retired;          /* clusters in skip whose records cannot be had any more */
 	bool tickets;
 	bool ended;                /* false: it was stopped, --timeout */

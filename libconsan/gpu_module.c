@@ -295,6 +295,7 @@ void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct 
 	l->lost = r->lost;
 	l->skip = r->skip;
 	l->lacks = r->lacks;
+	l->waited = r->waited;
 	l->retired = r->retired;
 }
 

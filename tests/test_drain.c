@@ -356,7 +356,27 @@ Test(drain, all_wait)
 	r = ended(&p, false);
 	cr_expect_eq(r.head->dropped, 1u);
 	cr_expect_eq(r.n, 8u);
+	cr_expect_not(r.waited);
 	end(&p);
+}
+
+/* A kernel is stopped while a lane waits for a chunk: where it is, is not known. */
+Test(drain, stopped)
+{
+	struct lane l[9] = { { 0 } };
+	struct play p;
+
+	for (unsigned n = 8; n <= 9; n++) {
+		memset(l, 0, sizeof l);
+		begin(&p, 8, 9, 1, false, 1000);
+		for (uint32_t k = 0; k < n; k++) {
+			l[k].cta = k;
+			step(&p, &l[k], 1, 3);
+		}
+		turns(&p, 0.01);
+		cr_expect_eq(ended(&p, false).waited, n > 8);
+		end(&p);
+	}
 }
 
 /* Before the number of draws comes round, nobody waits any more, and it is set back. */
