@@ -487,12 +487,13 @@ static bool give_up(struct drain *d)
 	return d->pool.write(d->pool.user, offsetof(struct record_head, patience), &none, sizeof none);
 }
 
-bool drain_count_on(const struct drain_pool *p, const struct record_head *head)
+/* Where nobody waits any more, what is drawn in vain must not come round. */
+static bool count_on(const struct drain *d, const struct record_head *head)
 {
 	static const uint32_t less = DRAIN_MOST_DRAWS / 2;
 
 	return head->patience || head->next < DRAIN_MOST_DRAWS ||
-		p->write(p->user, offsetof(struct record_head, next), &less, sizeof less);
+		d->pool.write(d->pool.user, offsetof(struct record_head, next), &less, sizeof less);
 }
 
 /* The run comes here, and its chunks may be given back. */
@@ -526,7 +527,7 @@ static bool turn(struct drain *d)
 	}
 	drawn = head->next - 1;
 	d->stuck |= !head->patience;
-	if (!drain_count_on(&d->pool, head)) {
+	if (!count_on(d, head)) {
 		d->dead = true;
 		return false;
 	}

@@ -49,9 +49,6 @@ void drain_close(struct drain *d); /* NULL is fine */
 void drain_pack(char *to, const char *pool, const struct drain_run *run, uint32_t n);
 /* Drains, if little is left of the pool. False: there was nothing to do. Cheap then. */
 bool drain_turn(struct drain *d);
-/* Where nobody waits for chunks: the number of draws, which are in vain then, does not
- * come round, if this is asked every now and then. */
-bool drain_count_on(const struct drain_pool *p, const struct record_head *head);
 /* Has anything been drained? If not the pool is as it is without all this. */
 bool drain_begun(const struct drain *d);
 

@@ -128,8 +128,6 @@ struct drained;
 struct inject_drain;
 /* Is so little left of the pool that it should be drained? */
 bool inject_is_full(const struct inject_pool *pool);
-/* Every few seconds of a kernel that is not drained: what it draws in vain is counted on. */
-void inject_count_on(const struct inject_pool *pool);
 /* Of l, what is known before a launch; it is needed until this returns. */
 struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l);
 void inject_drain_close(struct inject_drain *d); /* NULL is fine */

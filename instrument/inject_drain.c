@@ -101,16 +101,6 @@ bool inject_is_full(const struct inject_pool *pool)
 	return head && head->next > pool->chunks - pool->chunks / 4;
 }
 
-void inject_count_on(const struct inject_pool *pool)
-{
-	struct inject_drain d = { .own = own(pool) };
-	const struct drain_pool way = { .user = &d, .write = put };
-	const struct record_head *head = peek(&d, 0, sizeof *head);
-
-	if (head)
-		drain_count_on(&way, head);
-}
-
 struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l)
 {
 	struct inject_drain *d = base_alloc(sizeof *d);

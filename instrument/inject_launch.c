@@ -457,7 +457,7 @@ static void expect(struct inject_launch *l)
 /* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
 static CUresult wait_for(struct inject_launch *l)
 {
-	double limit = gpu_timeout(inject_session()), start = inject_now(), counted = 0, ran;
+	double limit = gpu_timeout(inject_session()), start = inject_now(), ran;
 	const bool drains = l->wanted && gpu_drains(inject_session());
 	CUresult r;
 
@@ -467,10 +467,6 @@ static CUresult wait_for(struct inject_launch *l)
 		ran = inject_now() - start;
 		if (limit > 0 && ran >= limit)
 			break;
-		if (l->wanted && !drains && ran >= counted + 2) {
-			inject_count_on(l->pool);
-			counted = ran;
-		}
 		if (!drains || ran < BRIEF || !drain(l))
 			usleep(ran < 0.01 ? 20 : drains ? 100 : 1000);
 	}
