@@ -51,7 +51,7 @@ SHADOW = shadow/cells.c shadow/past.c shadow/table.c shadow/global.c shadow/glob
 
 # GPU mode: what the instrumented PTX is, and what its records mean
 INSTRUMENT = instrument/plan.c instrument/rivals.c instrument/hook.c instrument/operands.c instrument/calls.c instrument/entry.c instrument/regs.c instrument/rewrite.c instrument/statement.c instrument/decode.c instrument/values.c instrument/extents.c instrument/refusals.c instrument/access.c instrument/gather.c instrument/global.c instrument/maps.c instrument/map_bits.c instrument/graph_order.c instrument/bulk.c \
-	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/sites.c instrument/merge.c instrument/jobs.c instrument/alike.c instrument/drain.c instrument/barriers.c instrument/hang.c
+	instrument/mbarrier.c instrument/wgmma.c instrument/sync.c instrument/sites.c instrument/merge.c instrument/jobs.c instrument/alike.c instrument/drain.c instrument/drain_kept.c instrument/drain_end.c instrument/barriers.c instrument/hang.c
 
 CHECK = libconsan/check/check.c libconsan/check/clock.c libconsan/check/foreign.c libconsan/check/order.c \
 	libconsan/check/global.c libconsan/check/global_sync.c libconsan/check/global_race.c libconsan/check/global_report.c libconsan/check/grids.c \
