@@ -29,6 +29,14 @@ enum ev_space { SP_ANY, SP_SHARED, SP_GLOBAL, SP_LOCAL, SP_CONST, SP_PARAM, SP_T
 /* PTX memory order of an access, fence, arrive or wait */
 enum ev_sem { SEM_WEAK, SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL,
 	SEM_SC, SEM_VOLATILE, SEM_MMIO };
+static inline bool sem_acquires(unsigned sem)
+{
+	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL || sem == SEM_SC;
+}
+static inline bool sem_releases(unsigned sem)
+{
+	return sem == SEM_RELEASE || sem == SEM_ACQ_REL || sem == SEM_SC;
+}
 enum ev_scope { SCOPE_NONE, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
 
 /* mode of EV_ACCESS, EV_REGS and the two sides of EV_BULK (bits) */

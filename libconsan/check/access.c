@@ -252,16 +252,6 @@ void flags_free(struct cluster *c)
 	free(c->flag);
 }
 
-static bool acquires(unsigned sem)
-{
-	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL || sem == SEM_SC;
-}
-
-static bool releases(unsigned sem)
-{
-	return sem == SEM_RELEASE || sem == SEM_ACQ_REL || sem == SEM_SC;
-}
-
 /* Reads join what the write chain has released before the instruction; what its
  * lanes inherit from each other is warp_inherit()'s. From another CTA's thread only scopes that hold both hand over (A07, G09). */
 static void strong_reads(struct cluster *c, struct warp *w, const struct event *e)
@@ -287,7 +277,7 @@ static void strong_reads(struct cluster *c, struct warp *w, const struct event *
 			}
 			if (far && !(h->wide && wide(e)))
 				warp_miss(c, w, 1u << l, from, 0, e->site);
-			else if (acquires(e->sem))
+			else if (sem_acquires(e->sem))
 				warp_acquire(c, w, 1u << l, from);
 			else
 				warp_observe(c, w, 1u << l, from, far ? SCOPE_CLUSTER : 0);
@@ -300,11 +290,11 @@ static void strong_writes(struct cluster *c, struct warp *w, const struct event 
 {
 	bool rmw = e->mode == EVM_RMW;
 
-	if (!(e->mode & EVM_WRITE) || (!c->nflags && !releases(e->sem) && !w->released.n))
+	if (!(e->mode & EVM_WRITE) || (!c->nflags && !sem_releases(e->sem) && !w->released.n))
 		return;
 	for (uint32_t m = e->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
-		bool any = releases(e->sem);
+		bool any = sem_releases(e->sem);
 		struct flag *f;
 
 		for (size_t i = 0; i < w->released.n; i++)
@@ -314,7 +304,7 @@ static void strong_writes(struct cluster *c, struct warp *w, const struct event 
 			continue;
 		if (!rmw)
 			flag_clear(c, f);
-		if (releases(e->sem))
+		if (sem_releases(e->sem))
 			warp_release(c, w, 1u << l, flag_head(c, f, w->cta, wide(e)));
 		else if (any)
 			warp_published(c, w, 1u << l, flag_head(c, f, w->cta, wide(e)),

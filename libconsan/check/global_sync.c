@@ -108,16 +108,6 @@ static void flag_add(struct global_flag *f, uint32_t cluster, unsigned cta, unsi
 		foreign_get(set) }));
 }
 
-static bool acquires(unsigned sem)
-{
-	return sem == SEM_ACQUIRE || sem == SEM_ACQ_REL || sem == SEM_SC;
-}
-
-static bool releases(unsigned sem)
-{
-	return sem == SEM_RELEASE || sem == SEM_ACQ_REL || sem == SEM_SC;
-}
-
 static unsigned scope_of(const struct event *e)
 {
 	return e->sem == SEM_VOLATILE || e->sem == SEM_MMIO ? SCOPE_SYS : e->scope;
@@ -170,7 +160,7 @@ static void learn(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 	foreign_learn(&c->space, f, set, c->number, only);
 	if (e->kind == EV_OBSERVED) /* lanes of one atomic do not order each other */
 		frontier_forget(f, w->index);
-	if (acquires(e->sem))
+	if (sem_acquires(e->sem))
 		warp_acquire(c, w, lanes, f);
 	else
 		warp_observe(c, w, lanes, f, far);
@@ -215,7 +205,7 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 
 		if (scope < SCOPE_GPU && others)
 			miss(c, wide, site, e->site);
-		else if (others && !acquires(e->sem))
+		else if (others && !sem_acquires(e->sem))
 			keep_unfenced(c, wide, site, e);
 		learn(c, w, lanes, e, wide, scope < SCOPE_GPU, others ? SCOPE_GPU
 			: c->nctas > 1 ? SCOPE_CLUSTER : 0);
@@ -334,7 +324,7 @@ static void write_flag(struct cluster *c, struct warp *w, unsigned lane, const s
 
 	if (e->mode != EVM_RMW)
 		begin_chain(c->check->global, addr);
-	if (releases(e->sem)) {
+	if (sem_releases(e->sem)) {
 		f = frontier_new(&c->space);
 		warp_release(c, w, 1u << lane, f);
 		publish(c, w, addr, scope, f, e->site);
@@ -364,7 +354,7 @@ static bool ready(const struct warp *w)
 
 void global_writes(struct cluster *c, struct warp *w, const struct event *e)
 {
-	if (!(e->mode & EVM_WRITE) || (!releases(e->sem) && !w->released.n && !ready(w)
+	if (!(e->mode & EVM_WRITE) || (!sem_releases(e->sem) && !w->released.n && !ready(w)
 		&& !__atomic_load_n(&c->check->global->nflags, __ATOMIC_ACQUIRE)))
 		return;
 	for (uint32_t m = e->lanes; m; m &= m - 1) {

@@ -410,8 +410,8 @@ bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
  * executor's choice, in which a program without such a test must not hide (N1). */
 void warp_inherit(struct cluster *c, struct warp *w, const struct event *e)
 {
-	const bool releases = e->sem == SEM_RELEASE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC;
-	const bool acquires = e->sem == SEM_ACQUIRE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC;
+	const bool releases = sem_releases(e->sem);
+	const bool acquires = sem_acquires(e->sem);
 	uint32_t left, same;
 
 	if (e->mode != EVM_RMW || e->flags & EVF_RED || (!releases && !w->released.n))
@@ -551,12 +551,12 @@ void on_fence(struct cluster *c, const struct event *e)
 
 	if (e->space != SP_ANY && e->space != SP_SHARED)
 		return;
-	if (e->sem == SEM_ACQUIRE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC) {
+	if (sem_acquires(e->sem)) {
 		fence_acquires(c, w, e);
 		if (c->global && e->scope >= SCOPE_GPU && !c->check->config.policy.fence_by_flag_writer)
 			fence_takes_seen(c, w, e->lanes);
 	}
-	if (e->sem == SEM_RELEASE || e->sem == SEM_ACQ_REL || e->sem == SEM_SC)
+	if (sem_releases(e->sem))
 		fence_releases(c, w, e);
 }
 
