@@ -181,19 +181,12 @@ static void digest_some(void *user)
 
 static void digest_all(struct batch *b)
 {
-	struct crew_task task[CREW_MOST];
-	unsigned n = b->d->c.jobs, most = 1 + b->n / 64;
+	const unsigned n = b->d->c.jobs, most = 1 + b->n / 64;
+	struct crew_hands h;
 
-	n = n > most ? most : n;
-	n = n > CREW_MOST ? CREW_MOST : n;
-	for (unsigned k = 1; k < n; k++) {
-		task[k] = (struct crew_task){ .work = digest_some, .arg = b };
-		if (!crew_give(&task[k]))
-			n = k;
-	}
+	crew_give_all(&h, digest_some, b, (n > most ? most : n) - 1);
 	digest_some(b);
-	for (unsigned k = 1; k < n; k++)
-		crew_wait(&task[k]);
+	crew_wait_all(&h);
 }
 
 /* A lane that drew a chunk and wrote nothing yet; or the chunk was given back. */

@@ -224,27 +224,20 @@ uint64_t decode_params(const void *pool)
 	return ((const uint64_t *)pool)[RECORD_PARAMS_AT / 8];
 }
 
-struct hands { struct crew_task task[CREW_MOST]; unsigned n; };
-
 /* Several threads take clusters by turns. */
-static void hand_out(struct job *j, struct hands *h, unsigned most)
+static void hand_out(struct job *j, struct crew_hands *h, unsigned most)
 {
 	for (uint32_t k = 0; j->each > 1 && k < j->ntodo; k++)
 		order_chunks(j, j->todo[k]); /* before several threads read them */
-	for (h->n = 0; h->n < most && h->n < CREW_MOST; h->n++) {
-		h->task[h->n] = (struct crew_task){ .work = worker, .arg = j };
-		if (!crew_give(&h->task[h->n]))
-			return;
-	}
+	crew_give_all(h, worker, j, most);
 }
 
 /* What nobody has taken yet is done here. */
-static void finish(struct job *j, struct hands *h)
+static void finish(struct job *j, struct crew_hands *h)
 {
 	if (__atomic_load_n(&j->next, __ATOMIC_RELAXED) < j->ntodo * j->each)
 		worker(j);
-	for (unsigned k = 0; k < h->n; k++)
-		crew_wait(&h->task[k]);
+	crew_wait_all(h);
 }
 
 static void open_job(struct job *j, const struct decode_launch *l, uint8_t *seen)
@@ -275,7 +268,7 @@ static void close_job(struct job *j)
 
 static void run_all(const struct decode_launch *l, struct decode_result *r, uint32_t from, uint8_t *seen)
 {
-	struct hands h = { .n = 0 };
+	struct crew_hands h = { .n = 0 };
 	struct job j;
 
 	open_job(&j, l, seen);
@@ -297,7 +290,7 @@ static void run_all(const struct decode_launch *l, struct decode_result *r, uint
 static void run_first(const struct decode_launch *l, struct decode_result *r, uint8_t *seen)
 {
 	struct decode_launch with = *l;
-	struct hands h;
+	struct crew_hands h;
 	struct job j;
 
 	open_job(&j, l, seen);

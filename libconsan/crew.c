@@ -167,13 +167,14 @@ bool crew_give(struct crew_task *t)
 	if (crew.owner != getpid())
 		return false;
 	for (unsigned k = 0; k < crew.n && !t->given; k++) {
-		struct hand *h = &crew.hand[(t->hand + k) % crew.n];
+		const unsigned by = (t->hand + k) % crew.n;
+		struct hand *h = &crew.hand[by];
 		bool no = false;
 
 		if (!atomic_compare_exchange_strong(&h->busy, &no, true))
 			continue;
 		t->given = true;
-		t->by = (t->hand + k) % crew.n;
+		t->by = by;
 		atomic_store(&h->task, t);
 		rouse(h);
 	}
@@ -195,4 +196,19 @@ void crew_wait(struct crew_task *t)
 	}
 	while (t->given && !__atomic_load_n(&t->done, __ATOMIC_ACQUIRE))
 		crew_pause(&count);
+}
+
+void crew_give_all(struct crew_hands *h, void (*work)(void *arg), void *arg, unsigned most)
+{
+	for (h->n = 0; h->n < most && h->n < CREW_MOST; h->n++) {
+		h->task[h->n] = (struct crew_task){ .work = work, .arg = arg };
+		if (!crew_give(&h->task[h->n]))
+			return;
+	}
+}
+
+void crew_wait_all(struct crew_hands *h)
+{
+	for (unsigned k = 0; k < h->n; k++)
+		crew_wait(&h->task[k]);
 }

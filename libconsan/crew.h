@@ -27,6 +27,10 @@ bool crew_give(struct crew_task *t);
 /* Until it is done; at once if it was not given. What its hand has not begun, as it had to
  * wake up first, is done here. */
 void crew_wait(struct crew_task *t);
+/* The same for several, as many as are free. */
+struct crew_hands { struct crew_task task[CREW_MOST]; unsigned n; };
+void crew_give_all(struct crew_hands *h, void (*work)(void *arg), void *arg, unsigned most);
+void crew_wait_all(struct crew_hands *h);
 /* One turn of a loop that waits for another thread: count starts at 0. */
 void crew_pause(unsigned *count);
 
