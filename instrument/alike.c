@@ -98,15 +98,27 @@ static void extend(uint64_t *h, const struct record_digest *d, const uint64_t po
 	*h = *h * power[d->warp_lane_count >> 16 & 255] + ((uint64_t)d->sum_hi << 32 | d->sum_lo);
 }
 
+static void find_powers(uint64_t power[256])
+{
+	power[0] = 1;
+	for (unsigned k = 1; k < 256; k++)
+		power[k] = power[k - 1] * RECORD_DIGEST_BASE;
+}
+
+/* What a lane, with this polynomial, adds to its CTA's signature. */
+static uint64_t lane_sign(uint64_t h, uint32_t rank, uint32_t lane)
+{
+	return h ? mix(h + mix((uint64_t)rank << 32 | (lane + 1))) : 0;
+}
+
 void decode_sign(const struct launch_info *i, const struct record_digest *chunk, uint32_t n,
 	uint64_t *signature)
 {
 	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], rank;
 	uint32_t lanes = (i->block[0] * i->block[1] * i->block[2] + 31) / 32 * 32;
-	uint64_t *h = base_alloc((size_t)nctas * lanes * sizeof *h), power[256] = { 1 };
+	uint64_t *h = base_alloc((size_t)nctas * lanes * sizeof *h), power[256];
 
-	for (unsigned k = 1; k < 256; k++)
-		power[k] = power[k - 1] * RECORD_DIGEST_BASE;
+	find_powers(power);
 	for (uint32_t k = 0; k < n; k++)
 		if (chunk[k].cta < nctas && (chunk[k].warp_lane_count & 0xffff) < lanes)
 			extend(&h[(size_t)chunk[k].cta * lanes + (chunk[k].warp_lane_count & 0xffff)],
@@ -117,26 +129,23 @@ void decode_sign(const struct launch_info *i, const struct record_digest *chunk,
 		decode_cluster_of(i, k, &rank);
 		signature[k] = 0;
 		for (uint32_t l = 0; l < lanes; l++)
-			if (of[l])
-				signature[k] += mix(of[l] + mix((uint64_t)rank << 32 | (l + 1)));
+			signature[k] += lane_sign(of[l], rank, l);
 	}
 	free(h);
 }
 
 uint64_t decode_sign_one(const struct record_digest *chunk, uint32_t n, uint32_t rank)
 {
-	uint64_t sum = 0, h = 0;
+	uint64_t sum = 0, h = 0, power[256];
 
+	find_powers(power);
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t lane = chunk[k].warp_lane_count & 0xffff;
 
-		for (uint32_t count = chunk[k].warp_lane_count >> 16; count; count--)
-			h *= RECORD_DIGEST_BASE;
-		h += (uint64_t)chunk[k].sum_hi << 32 | chunk[k].sum_lo;
+		extend(&h, &chunk[k], power);
 		if (k + 1 < n && (chunk[k + 1].warp_lane_count & 0xffff) == lane)
 			continue;
-		if (h)
-			sum += mix(h + mix((uint64_t)rank << 32 | (lane + 1)));
+		sum += lane_sign(h, rank, lane);
 		h = 0;
 	}
 	return sum;

@@ -187,43 +187,38 @@ static bool take_out(struct drain *d)
 	return true;
 }
 
-static bool turn(struct drain *d)
+/* How many chunks were closed; -1: lost. */
+static int turn(struct drain *d)
 {
 	const struct record_head *head = d->pool.peek(d->pool.user, 0, sizeof *head);
 	uint32_t drawn, there;
 	int64_t left;
 	int n;
 
-	if (!head) {
-		d->dead = true;
-		return false;
-	}
+	if (!head || !count_on(d, head))
+		return -1;
 	drawn = head->next - 1;
 	d->stuck |= !head->patience;
-	if (!count_on(d, head)) {
-		d->dead = true;
-		return false;
-	}
 	left = (int64_t)d->pool.chunks + d->given - drawn;
 	if (left > d->pool.chunks / 4)
-		return false;
+		return 0;
 	if (!d->begun)
 		drain_begin(d);
 	there = drawn < d->pool.chunks ? drawn : d->pool.chunks;
 	n = find_closed(d, there);
-	if (n > 0)
-		n = take_out(d) ? n : -1;
-	if (n < 0 || !give(d, drawn) || (hopeless(d, drawn, !n && left < 0 && !d->unused.n) && !give_up(d))) {
-		d->dead = true;
-		return false;
-	}
+	if (n < 0 || (n && !take_out(d)) || !give(d, drawn)
+			|| (hopeless(d, drawn, !n && left < 0 && !d->unused.n) && !give_up(d)))
+		return -1;
 	drain_end_ctas(d);
-	return n > 0;
+	return n;
 }
 
 bool drain_turn(struct drain *d)
 {
-	return !d->dead && turn(d);
+	const int n = d->dead ? 0 : turn(d);
+
+	d->dead |= n < 0;
+	return n > 0;
 }
 
 void drain_close(struct drain *d)

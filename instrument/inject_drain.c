@@ -101,13 +101,19 @@ bool inject_is_full(const struct inject_pool *pool)
 	return head && head->next > pool->chunks - pool->chunks / 4;
 }
 
+static struct drain_pool way_to(struct inject_drain *d)
+{
+	return (struct drain_pool){ .user = d, .chunks = d->own->pool.chunks, .peek = peek, .fetch = fetch,
+		.clear = clear, .write = put };
+}
+
 struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l)
 {
 	struct inject_drain *d = base_alloc(sizeof *d);
-	const struct drain_pool way = { .user = d, .chunks = pool->chunks, .peek = peek, .fetch = fetch,
-		.clear = clear, .write = put };
+	struct drain_pool way;
 
 	d->own = own(pool);
+	way = way_to(d);
 	memset(d->own->pinned + ZERO_AT, 0, ZERO_BYTES);
 	d->drain = gpu_drain(inject_session(), l, &way, gpu_workers(inject_session()));
 	return d;
@@ -130,8 +136,7 @@ bool inject_drain(struct inject_drain *d)
 bool inject_drain_end(struct inject_drain *d, bool ended, const void *at, struct gpu_launch *l,
 	struct drained *r)
 {
-	struct drain_pool way = { .user = d, .chunks = d->own->pool.chunks, .peek = peek, .fetch = fetch,
-		.clear = clear, .write = put };
+	struct drain_pool way = way_to(d);
 
 	if (at) {
 		d->at = at;

@@ -279,6 +279,21 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	memcpy(g->cluster, l->cluster, sizeof g->cluster);
 }
 
+/* For questions, which r answers. */
+static void open_launch(struct gpu_launch *g, struct records *r)
+{
+	describe(r->l, g);
+	g->user = r;
+	g->params = pack(r->l);
+	gpu_launch_open(g);
+}
+
+static void close_launch(struct gpu_launch *g)
+{
+	gpu_launch_close(g);
+	free((void *)g->params);
+}
+
 /* Few chunks are not worth the digest. */
 #define FEW_CHUNKS 64
 
@@ -320,13 +335,9 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .fault = fault, .cost = &cost };
 	struct records r = { .l = l, .g = &g, .t = { .ran = inject_now() } };
-	void *params = pack(l);
 	struct drained d;
 
-	describe(l, &g);
-	g.user = &r;
-	g.params = params;
-	gpu_launch_open(&g);
+	open_launch(&g, &r);
 	if (inject_drain_end(l->drain, ended, at, &g, &d)) {
 		r.t.facts = r.t.copied = inject_now();
 		gpu_check(inject_session(), &g);
@@ -341,8 +352,7 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 	}
 	if (ended)
 		inject_empty_all(l->pool);
-	gpu_launch_close(&g);
-	free(params);
+	close_launch(&g);
 }
 
 static void check(const struct inject_launch *l, bool ended)
@@ -352,12 +362,8 @@ static void check(const struct inject_launch *l, bool ended)
 	/* if it is not known how much there is, all of the pool is emptied */
 	struct records r = { .l = l, .g = &g, .chunks = l->pool->chunks, .t = { .ran = inject_now() } };
 	bool good = true, ahead;
-	void *params = pack(l);
 
-	describe(l, &g);
-	g.user = &r;
-	g.params = params;
-	gpu_launch_open(&g);
+	open_launch(&g, &r);
 	ahead = ended && gpu_looks_ahead(inject_session(), &g);
 	r.asked = ended && !gpu_each(inject_session()) && inject_ask(l->pool, &g, ahead);
 	if (r.asked && ahead)
@@ -378,8 +384,7 @@ static void check(const struct inject_launch *l, bool ended)
 		inject_empty(l->pool, r.chunks + 1 + (r.dropped != 0));
 	if (good && ended)
 		say_times(&r, &cost);
-	gpu_launch_close(&g);
-	free(params);
+	close_launch(&g);
 	free(r.skip);
 }
 
@@ -388,10 +393,9 @@ static void check_fault(const struct inject_launch *l, const char *error)
 {
 	char why[200];
 	struct records r = { .l = l };
-	struct gpu_launch g = { .fault = why, .user = &r };
+	struct gpu_launch g = { .fault = why };
 	size_t bytes = 0;
 	const struct record_head *head = inject_rescue(l->pool, &bytes);
-	void *params;
 
 	snprintf(why, sizeof why, "the GPU reported %s in this launch%s", error,
 		head ? "" : ", and its records could not be saved");
@@ -407,12 +411,9 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	g.dropped = head->dropped;
 	g.chunks = head->next - 1 < l->pool->chunks ? head->next - 1 : l->pool->chunks;
 	g.pool = head;
-	describe(l, &g);
-	g.params = params = pack(l);
-	gpu_launch_open(&g);
+	open_launch(&g, &r);
 	gpu_check(inject_session(), &g);
-	gpu_launch_close(&g);
-	free(params);
+	close_launch(&g);
 	munmap((void *)head, bytes);
 }
 
@@ -420,15 +421,11 @@ static void check_fault(const struct inject_launch *l, const char *error)
 static void start_draining(struct inject_launch *l)
 {
 	struct records r = { .l = l };
-	struct gpu_launch g = { .user = &r };
-	void *params = pack(l);
+	struct gpu_launch g = { 0 };
 
-	describe(l, &g);
-	g.params = params;
-	gpu_launch_open(&g);
+	open_launch(&g, &r);
 	l->drain = inject_drain_open(l->pool, &g);
-	gpu_launch_close(&g);
-	free(params);
+	close_launch(&g);
 }
 
 /* False: there was nothing to do. */
