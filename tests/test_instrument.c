@@ -107,11 +107,23 @@ Test(instrument, hang_specimens, .timeout = 300)
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
 }
 
+/* A program that is rehearsed with `fixed` options and its own. */
+struct rehearsed_run { const char *program, *options, *says; int status; };
+
+static void expect_run(const struct rehearsed_run *run, const char *fixed)
+{
+	const char *dir = build_dir();
+
+	cr_expect_eq(shell("%s/consan-run --backend=rehearse %s %s %s/kernels/%s 2>&1", dir, fixed, run->options, dir,
+		run->program), run->status, "%s %s: %s", run->program, run->options, output);
+	cr_expect(strstr(output, run->says), "%s %s: %s", run->program, run->options, output);
+}
+
 /* Where the pool holds a part of what is recorded, the rest leaves it while the kernel runs:
  * what is found is the same. */
 Test(instrument, drained, .timeout = 300)
 {
-	static const struct { const char *program, *options, *says; int status; } run[] = {
+	static const struct rehearsed_run run[] = {
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=wait_off_by_one", "", "8 errors, 0 warnings, 0 notes (CS301)", 66 },
@@ -125,13 +137,10 @@ Test(instrument, drained, .timeout = 300)
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each --gpu-host-memory=1", "NOT CHECKED", 67 },
 		{ "ring/ring --rows=4000", "--gpu-host-memory=1", "0 errors, 0 warnings, 0 notes", 67 },
 	};
-	const char *dir = build_dir(), *left;
+	const char *left;
 
 	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
-		cr_expect_eq(shell("%s/consan-run --backend=rehearse --gpu-drain --gpu-memory=1 --gpu-times %s "
-			"%s/kernels/%s 2>&1", dir, run[k].options, dir, run[k].program), run[k].status, "%s %s: %s",
-			run[k].program, run[k].options, output);
-		cr_expect(strstr(output, run[k].says), "%s %s: %s", run[k].program, run[k].options, output);
+		expect_run(&run[k], "--gpu-drain --gpu-memory=1 --gpu-times");
 		left = strstr(output, "KiB left the pool");
 		cr_expect(left && strncmp(left - 3, ": 0", 3), "%s: nothing was drained: %s", run[k].program, output);
 	}
@@ -251,7 +260,7 @@ Test(instrument, drained_specimens, .timeout = 300)
  * others, and that it was not looked at. */
 Test(instrument, overflown, .timeout = 300)
 {
-	static const struct { const char *program, *options, *says; int status; } run[] = {
+	static const struct rehearsed_run run[] = {
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "", "0 errors, 0 warnings, 0 notes", 67 },
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "--gpu-global", "0 errors, 0 warnings, 0 notes", 67 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 67 },
@@ -260,13 +269,9 @@ Test(instrument, overflown, .timeout = 300)
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "", "(CS701 CS705)", 66 },
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "--gpu-global", "(CS705)", 66 },
 	};
-	const char *dir = build_dir();
 
 	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
-		cr_expect_eq(shell("%s/consan-run --backend=rehearse --gpu-memory=2 %s %s/kernels/%s 2>&1", dir,
-			run[k].options, dir, run[k].program), run[k].status, "%s %s: %s", run[k].program,
-			run[k].options, output);
-		cr_expect(strstr(output, run[k].says), "%s %s: %s", run[k].program, run[k].options, output);
+		expect_run(&run[k], "--gpu-memory=2");
 		cr_expect(strstr(output, "did not fit"), "%s %s: %s", run[k].program, run[k].options, output);
 	}
 }
