@@ -78,11 +78,11 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
-	bool far = ptx_space_of(i, 0) != PS_shared;
+	bool far = ptx_space_of(i, 0) != PS_shared, matrix = i->op == OP_ldmatrix || i->op == OP_stmatrix;
 	struct event e;
 	uint64_t at[32];
 
-	if (i->op == OP_ldmatrix && gather_read(c, warp, r, a, r->lanes & matrix_lanes(i)))
+	if (matrix && gather_matrix(c, warp, r, a, r->lanes & matrix_lanes(i), i->op == OP_stmatrix))
 		return;
 	if (i->op == OP_st_async || i->op == OP_red_async) {
 		access_async(c, warp, r);
@@ -93,7 +93,7 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.space = SP_SHARED;
 	if (e.mode == EVM_RMW && record_site(c, r->site)->phase == PHASE_AFTER)
 		e.kind = EV_OBSERVED;
-	if (i->op == OP_ldmatrix || i->op == OP_stmatrix)
+	if (matrix)
 		access_matrix(i, &e);
 	if (!e.lanes)
 		return;

@@ -90,10 +90,10 @@ void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes
 void tell_other(struct dcluster *c, uint32_t warp, const struct record *r);
 
 /* ---- gather.c: where only whether there is anything to find is asked ---- */
-/* What lanes of ldmatrix read, what a cp.async of 16 bytes copies. False: it is to be told
- * by itself. */
-bool gather_read(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
-	uint32_t lanes);
+/* What lanes of ldmatrix read or of stmatrix write, what a cp.async of 16 bytes copies.
+ * False: it is to be told by itself. */
+bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
+	uint32_t lanes, bool writes);
 bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o);
 
 /* ---- refusals.c: operands that may not be. What is refused is told, and the

@@ -1,6 +1,6 @@
 /* gather: where only whether there is anything to find is asked: what a warp reads by
- * ldmatrix and copies by cp.async between two other events is told as one, by the
- * granule. All lanes of it stand for each of its bytes: more may look like a race than
+ * ldmatrix, writes by stmatrix and copies by cp.async between two other events is told as
+ * one, by the granule. All lanes of it stand for each of its bytes: more may look like a race than
  * is one, never less. Whoever asks has what looks like one decoded anew. */
 #include "events.h"
 
@@ -13,7 +13,7 @@
 #define WORD_BYTES (64 * CELL_BYTES)
 #define WORDS (MOST_BYTES / WORD_BYTES)
 
-enum side { SIDE_READ, SIDE_COPY, SIDES };
+enum side { SIDE_READ, SIDE_WRITE, SIDE_COPY, SIDES };
 
 /* Where the lanes of one instruction went: the same places come back with each turn
  * of a loop. */
@@ -49,7 +49,7 @@ static void tell_side(struct dcluster *c, struct gather *g, enum side side)
 	const uint32_t low = g->side[side].low, high = g->side[side].high;
 	uint64_t *set = g->side[side].set;
 	struct event e = record_event(c, g->warp, g->side[side].site,
-		side == SIDE_READ ? EV_ACCESS : EV_CP_ASYNC, g->side[side].lanes);
+		side == SIDE_COPY ? EV_CP_ASYNC : EV_ACCESS, g->side[side].lanes);
 
 	g->side[side].lanes = 0;
 	e.nspans = (uint16_t)span_runs(set, low, high, g->span);
@@ -157,9 +157,9 @@ static bool touches(const struct gather *g, enum side side, const struct pattern
 /* Nothing gathered so far has an order with what comes that matters. */
 static bool fits(const struct gather *g, uint32_t warp, enum side side, const struct pattern *p)
 {
-	if (!g->side[SIDE_READ].lanes && !g->side[SIDE_COPY].lanes)
+	if (!g->side[SIDE_READ].lanes && !g->side[SIDE_WRITE].lanes && !g->side[SIDE_COPY].lanes)
 		return true;
-	return g->warp == warp && !touches(g, SIDE_COPY, p) &&
+	return g->warp == warp && !touches(g, SIDE_COPY, p) && !touches(g, SIDE_WRITE, p) &&
 		(side == SIDE_READ || !touches(g, SIDE_READ, p));
 }
 
@@ -175,7 +175,7 @@ static bool gather(struct dcluster *c, uint32_t warp, const struct record *r,
 		c->gather = base_alloc(sizeof *c->gather);
 	g = c->gather;
 	p = pattern_of(c, warp, r, o, lanes);
-	if (!p || (p->twice && side == SIDE_COPY))
+	if (!p || (p->twice && side != SIDE_READ))
 		return false;
 	if (!fits(g, warp, side, p))
 		gather_tell(c);
@@ -197,10 +197,10 @@ static bool gather(struct dcluster *c, uint32_t warp, const struct record *r,
 	return true;
 }
 
-bool gather_read(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
-	uint32_t lanes)
+bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
+	uint32_t lanes, bool writes)
 {
-	return gather(c, warp, r, o, lanes, SIDE_READ);
+	return gather(c, warp, r, o, lanes, writes ? SIDE_WRITE : SIDE_READ);
 }
 
 bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o)
