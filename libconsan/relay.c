@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define RING (1u << 18)
-#define STRIDE 8192u               /* bytes that are told of at once */
+#define STRIDE 8192u               /* bytes that are told of at once, */
+#define FIRST_STRIDE 1024u         /* ... of the first ones, which the reader waits for */
 
 #define LINE 64u                   /* of cache, */
 #define LINES 128u                 /* which come by twos */
@@ -164,7 +165,8 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	for (uint32_t left = words; left; left &= left - 1)
 		p->word[i++] = f.word[__builtin_ctz(left)];
 	r->at += bytes;
-	if (r->at - atomic_load_explicit(&r->written, memory_order_relaxed) >= STRIDE)
+	if (r->at - atomic_load_explicit(&r->written, memory_order_relaxed) >=
+			(r->at < STRIDE ? FIRST_STRIDE : STRIDE))
 		publish(r);
 }
 
