@@ -82,7 +82,7 @@ CUDA = libconsan/cuda/redirect.c libconsan/cuda/table.c libconsan/cuda/handle.c 
 RUN = libconsan/cuda/run.c
 
 # ---- tests: one binary per file ----
-TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_drain.c tests/test_inject.c tests/test_map_bits.c tests/test_graph_order.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
+TESTS = tests/test_banks.c tests/test_global.c tests/test_check.c tests/test_catalogue.c tests/test_shadow.c tests/test_base.c tests/test_options.c tests/test_event.c tests/test_crew.c tests/test_ptx.c tests/test_results.c tests/test_report.c tests/test_formats.c tests/test_history.c tests/test_consan.c tests/test_cli.c tests/test_tile.c tests/test_tensor.c tests/test_wmma.c tests/test_num.c tests/test_ops.c tests/test_lanes.c tests/test_exec.c tests/test_machine.c tests/test_cuda.c tests/test_install.c tests/test_instrument.c tests/test_drain.c tests/test_inject.c tests/test_map_bits.c tests/test_graph_order.c tests/test_refusals.c tests/test_mutants.c tests/test_fallback.c tests/cases.c
 
 # ---- rules ----
 
@@ -226,7 +226,7 @@ $(BUILD)/%.avx512.o: %.c
 # joins of knowledge are vector loops; they run after the executor has asked for AVX2
 $(CHECK:%.c=$(BUILD)/%.o) $(SHADOW:%.c=$(BUILD)/%.o) $(INSTRUMENT:%.c=$(BUILD)/%.o): CFLAGS_ALL += -O3 -march=x86-64-v3 -mtune=native
 # a line that will be written is fetched to be written
-$(BUILD)/libconsan/relay.o: CFLAGS_ALL += -mprfchw
+$(BUILD)/libconsan/relay.o: CFLAGS_ALL += -mprfchw -mpopcnt
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<

@@ -148,7 +148,6 @@ static bool ready(struct inject_launch *l)
 	if (inject_capturing(l->stream)) /* first: the capture would not bear other calls */
 		return false;
 	inject_enter(l);
-	gpu_alert();
 	l->kernel = base_strdup(name ? name : inject_name(l->f));
 	l->queue = inject_queue(l->stream);
 	if (!find_module(l))
@@ -158,6 +157,8 @@ static bool ready(struct inject_launch *l)
 	l->wanted = gpu_wants(inject_session(), l->kernel);
 	inject_times_await();
 	l->start = inject_now();
+	if (l->wanted)
+		gpu_alert();
 	return prepare(l) || unchecked(l, "no device memory for its records");
 }
 

@@ -14,11 +14,21 @@
 
 #define ALERT_NS 5000000ull
 #define AWAKE_NS 20000ull
+/* To wake one takes 10 us of the one that wakes it where processors are virtual: so each
+ * does so for some more. */
+#define ROUSE_FIRST 3u
+#define ROUSE 2u
+#define QUICK_NS 100000ull         /* so long a call is for those that are quick, */
+#define OTHERS_NS 200000ull        /* ... and so long not for those that have answered one */
+#define CALLS 8u
+#define PACE 12000u                /* turns of its loop: some us */
+#define PACES 4u                   /* of each hand at its start: one will be good */
 
 struct hand {
 	_Alignas(64) _Atomic(struct crew_task *) task;
 	atomic_bool alert;         /* a task is to come */
 	atomic_bool busy;          /* from crew_give() until the task is done */
+	unsigned answered;         /* to which calls, last; its own */
 	bool asleep;               /* under lock */
 	void *heap;                /* its last block */
 	pthread_mutex_t lock;
@@ -28,9 +38,17 @@ struct hand {
 static struct {
 	pthread_mutex_t lock;
 	struct hand hand[CREW_MOST];
-	unsigned n;
+	atomic_uint order[CREW_MOST]; /* which is the hand of that number */
+	atomic_uint n;
 	pid_t owner;               /* threads do not survive a fork */
-} crew = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	_Atomic uint64_t best;     /* pace */
+	struct crew_task *call[CALLS]; /* under calling, as is what changes the order */
+	atomic_uint ncalls;
+	atomic_uint calls;         /* how often there were some, so far */
+	_Atomic uint64_t called;   /* when the last one came */
+	atomic_bool sought;        /* from an alert until calls are answered, or none come */
+	pthread_mutex_t calling;
+} crew = { .lock = PTHREAD_MUTEX_INITIALIZER, .best = UINT64_MAX, .calling = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t now(void)
 {
@@ -49,19 +67,122 @@ void crew_pause(unsigned *count)
 		__builtin_ia32_pause();
 }
 
+/* ---- calls ---- */
+
+/* ns for additions of which a core does four or more at a time, if it has no other
+ * thread to run. */
+static uint64_t pace(void)
+{
+	uint64_t from = now(), ns, a = 0, b = 0, c = 0, d = 0, e = 0, best;
+
+	for (unsigned k = 0; k < PACE; k++) {
+		a += 3, b += 5, c += 7, d += 9, e += 11;
+		__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e));
+	}
+	ns = now() - from;
+	best = atomic_load(&crew.best);
+	while (ns < best && !atomic_compare_exchange_weak(&crew.best, &best, ns))
+		;
+	return ns;
+}
+
+/* All that hear a call ask this at the same time, so that of two that share a core neither
+ * is: what the one did would slow the other. */
+static bool is_quick(void)
+{
+	uint64_t ns = pace();
+
+	return ns < atomic_load(&crew.best) * 5 / 4;
+}
+
+/* From now on, that hand is the one of that number. */
+static void promote(unsigned hand, unsigned number)
+{
+	unsigned k = 0;
+
+	while (crew.order[k] != hand)
+		k++;
+	crew.order[k] = crew.order[number];
+	crew.order[number] = hand;
+}
+
+/* ... is answered. */
+static struct crew_task *uncall(unsigned k)
+{
+	struct crew_task *t = crew.call[k];
+
+	for (; k + 1 < crew.ncalls; k++)
+		crew.call[k] = crew.call[k + 1];
+	if (!--crew.ncalls)
+		crew.sought = false;
+	return t;
+}
+
+static bool may_answer(const struct hand *h)
+{
+	if (h->answered == crew.calls)
+		return now() > crew.called + OTHERS_NS;
+	return is_quick() || now() > crew.called + QUICK_NS;
+}
+
+/* NULL: nobody calls, or not for this one. */
+static struct crew_task *answer(struct hand *h)
+{
+	struct crew_task *t = NULL;
+	bool no = false;
+
+	if (!atomic_load_explicit(&crew.ncalls, memory_order_relaxed) || !may_answer(h) ||
+			!atomic_compare_exchange_strong(&h->busy, &no, true))
+		return NULL;
+	pthread_mutex_lock(&crew.calling);
+	if (crew.ncalls) {
+		t = uncall(0);
+		if (h->answered != crew.calls)
+			promote((unsigned)(h - crew.hand), t->hand % crew.n);
+		h->answered = crew.calls;
+	}
+	pthread_mutex_unlock(&crew.calling);
+	if (!t)
+		atomic_store(&h->busy, false);
+	return t;
+}
+
+/* ---- hands ---- */
+
 static struct crew_task *wait_awake(struct hand *h)
 {
-	uint64_t end = now() + (atomic_exchange(&h->alert, false) ? ALERT_NS : AWAKE_NS);
+	const bool alerted = atomic_exchange(&h->alert, false);
+	const uint64_t end = now() + (alerted ? ALERT_NS : AWAKE_NS);
 	struct crew_task *t;
 	unsigned count = 0;
 
 	/* only looked at at first: its line stays with whoever gives */
 	while (!atomic_load_explicit(&h->task, memory_order_relaxed) || !(t = atomic_exchange(&h->task, NULL))) {
 		crew_pause(&count);
+		if (count % 16 == 0 && (t = answer(h)))
+			return t;
+		if (alerted && !crew.sought && h->answered != crew.calls)
+			return NULL; /* others do what there is, and one may share its core */
 		if (count % 256 == 0 && now() > end)
 			return NULL;
 	}
 	return t;
+}
+
+/* Those that wake go on. */
+static void rouse_alerted(unsigned most)
+{
+	for (unsigned k = 0; k < crew.n && most && crew.sought; k++) {
+		struct hand *h = &crew.hand[k];
+
+		pthread_mutex_lock(&h->lock);
+		if (h->asleep && atomic_load(&h->alert)) {
+			h->asleep = false;
+			pthread_cond_signal(&h->wake);
+			most--;
+		}
+		pthread_mutex_unlock(&h->lock);
+	}
 }
 
 static struct crew_task *wait_asleep(struct hand *h)
@@ -103,17 +224,20 @@ static void *stand_by(void *user)
 	struct hand *h = user;
 
 	h->heap = warm_heap();
-
+	for (unsigned k = 0; k < PACES; k++)
+		pace();
 	for (;;) {
 		struct crew_task *t = wait_awake(h);
 
 		if (!t)
 			t = wait_asleep(h);
-		if (!t)
+		if (!t) {
+			rouse_alerted(ROUSE);
 			continue;
+		}
 		t->work(t->arg);
-		__atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
 		atomic_store(&h->busy, false);
+		__atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -135,11 +259,13 @@ static bool start(struct hand *h)
 void crew_open(unsigned threads)
 {
 	pthread_mutex_lock(&crew.lock);
-	if (crew.owner != getpid())
-		crew.n = 0;
+	if (crew.owner != getpid()) {
+		crew.n = crew.ncalls = 0;
+		crew.calling = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	}
 	crew.owner = getpid();
-	while (crew.n < threads && crew.n < CREW_MOST && start(&crew.hand[crew.n]))
-		crew.n++;
+	for (; crew.n < threads && crew.n < CREW_MOST && start(&crew.hand[crew.n]); crew.n++)
+		crew.order[crew.n] = crew.n;
 	pthread_mutex_unlock(&crew.lock);
 }
 
@@ -155,19 +281,19 @@ void crew_alert(unsigned threads)
 {
 	if (crew.owner != getpid())
 		return;
-	for (unsigned k = 0; k < crew.n && k < threads; k++) {
+	for (unsigned k = 0; k < crew.n && k < threads; k++)
 		atomic_store(&crew.hand[k].alert, true);
-		rouse(&crew.hand[k]);
-	}
+	crew.sought = true;
+	rouse_alerted(ROUSE_FIRST);
 }
 
 bool crew_give(struct crew_task *t)
 {
-	t->given = t->done = false;
+	t->given = t->called = t->done = false;
 	if (crew.owner != getpid())
 		return false;
 	for (unsigned k = 0; k < crew.n && !t->given; k++) {
-		const unsigned by = (t->hand + k) % crew.n;
+		const unsigned by = crew.order[(t->hand + k) % crew.n];
 		struct hand *h = &crew.hand[by];
 		bool no = false;
 
@@ -181,15 +307,58 @@ bool crew_give(struct crew_task *t)
 	return t->given;
 }
 
-void crew_wait(struct crew_task *t)
+bool crew_call(struct crew_task *t)
+{
+	t->given = t->called = t->done = false;
+	if (crew.owner != getpid() || !crew.n)
+		return false;
+	pthread_mutex_lock(&crew.calling);
+	if (crew.ncalls < CALLS) {
+		t->given = t->called = true;
+		crew.called = now();
+		crew.calls += !crew.ncalls;
+		crew.call[crew.ncalls] = t;
+		crew.ncalls++;
+	}
+	pthread_mutex_unlock(&crew.calling);
+	return t->given;
+}
+
+void crew_dismiss(void)
+{
+	if (crew.owner != getpid())
+		return;
+	pthread_mutex_lock(&crew.calling);
+	crew.sought = crew.ncalls;
+	pthread_mutex_unlock(&crew.calling);
+}
+
+static bool take_back(struct crew_task *t)
 {
 	struct crew_task *mine = t;
+	unsigned k = 0;
+
+	if (!t->called) {
+		if (!atomic_compare_exchange_strong(&crew.hand[t->by].task, &mine, NULL))
+			return false;
+		atomic_store(&crew.hand[t->by].busy, false);
+		return true;
+	}
+	pthread_mutex_lock(&crew.calling);
+	while (k < crew.ncalls && crew.call[k] != t)
+		k++;
+	mine = k < crew.ncalls ? uncall(k) : NULL;
+	pthread_mutex_unlock(&crew.calling);
+	return mine;
+}
+
+void crew_wait(struct crew_task *t)
+{
 	unsigned count = 0;
 
 	if (crew.owner != getpid() || !t->given)
 		return;
-	if (atomic_compare_exchange_strong(&crew.hand[t->by].task, &mine, NULL)) {
-		atomic_store(&crew.hand[t->by].busy, false);
+	if (take_back(t)) {
 		t->work(t->arg);
 		t->given = false;
 		return;

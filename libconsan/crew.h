@@ -11,7 +11,7 @@ struct crew_task {
 	void *arg;
 	unsigned hand;             /* which of them should rather do it, as what it needs lies in
 				      that one's cache; from 0 */
-	bool given, done;          /* the crew's, */
+	bool given, called, done;  /* the crew's, */
 	unsigned by;               /* ... and which of them */
 };
 
@@ -21,9 +21,15 @@ void crew_open(unsigned threads);
 /* So many of those that sleep wait for a task with open eyes for a while: one is to
  * come. */
 void crew_alert(unsigned threads);
+/* None is to come, but for those who have answered the last calls. */
+void crew_dismiss(void);
 /* False: nobody is free, and nothing was done. The task must live until
  * crew_wait(). */
 bool crew_give(struct crew_task *t);
+/* The same for whoever is awake, who is the hand of that number from then on: first one
+ * whose processor is all his own. It is not where another thread runs on the same core, as
+ * a neighbour's may on a host that is shared; work then takes half as long again. */
+bool crew_call(struct crew_task *t);
 /* Until it is done; at once if it was not given. What its hand has not begun, as it had to
  * wake up first, is done here. */
 void crew_wait(struct crew_task *t);

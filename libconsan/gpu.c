@@ -15,10 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Threads that wait for the end of a launch awake: those of a cluster, which are waked before
- * it, as that takes as long as a short kernel; those of two clusters, and some. */
-#define ALERT_FIRST 3u
-#define ALERT 8u
+/* Threads that wait for the end of a launch awake: those of two clusters, and as many again,
+ * so that there is a choice. */
+#define ALERT 12u
 
 /* One launch being checked. */
 struct gpu_flight {
@@ -368,7 +367,7 @@ void gpu_stand_by(struct consan *c)
 
 void gpu_alert(void)
 {
-	crew_alert(ALERT_FIRST);
+	crew_alert(ALERT);
 }
 
 void gpu_expect(struct consan *c, const struct gpu_launch *l)

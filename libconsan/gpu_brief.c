@@ -16,7 +16,8 @@
 
 enum look { LOOK_ALL, LOOK_REGISTERS, LOOKS };
 /* Hands of the crew: those that decode come first, then the one that checks what the first
- * of them tells. Each makes what it will need itself, so that it is in its cache. */
+ * of them tells. Each makes what it will need itself, so that it is in its cache. Who they
+ * are is seen when they are called for. */
 enum { DECODER, DECODER_TOO, CHECKER, HANDS };
 
 /* The checks are kept from launch to launch, with their memory, and made while the
@@ -201,16 +202,18 @@ void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 	memcpy(i->block, l->block, sizeof i->block);
 	memcpy(i->cluster, l->cluster, sizeof i->cluster);
 	if (b->bytes >= l->shared && b->nctas == i->cluster[0] * i->cluster[1] * i->cluster[2] &&
-			b->threads == i->block[0] * i->block[1] * i->block[2])
+			b->threads == i->block[0] * i->block[1] * i->block[2]) {
+		crew_dismiss();
 		return;
+	}
 	drop_checks(b);
 	b->bytes = l->shared;
 	b->nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
 	b->threads = i->block[0] * i->block[1] * i->block[2];
 	b->ready = (struct ready){ b, l->module, f, config };
-	for (unsigned k = 0; k < HANDS; k++) {
+	for (unsigned k = HANDS; k-- > 0; ) { /* the checker's is the longest way */
 		b->task[k] = (struct crew_task){ .work = be[k], .arg = &b->ready, .hand = k };
-		crew_give(&b->task[k]);
+		crew_call(&b->task[k]);
 	}
 }
 
