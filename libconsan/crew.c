@@ -18,8 +18,8 @@
  * does so for some more. */
 #define ROUSE_FIRST 3u
 #define ROUSE 2u
-#define QUICK_NS 100000ull         /* so long a call is for those that are quick, */
-#define OTHERS_NS 200000ull        /* ... and so long not for those that have answered one */
+#define QUICK_NS 150000ull         /* so long a call is for those that are quick, */
+#define OTHERS_NS 250000ull        /* ... and so long not for those that have answered one */
 #define CALLS 8u
 #define PACE 12000u                /* turns of its loop: some us */
 #define PACES 4u                   /* of each hand at its start: one will be good */

@@ -15,10 +15,10 @@
 #define RELAYS 4u
 
 enum look { LOOK_ALL, LOOK_REGISTERS, LOOKS };
-/* Hands of the crew: those that decode come first, then the one that checks what the first
- * of them tells. Each makes what it will need itself, so that it is in its cache. Who they
- * are is seen when they are called for. */
-enum { DECODER, DECODER_TOO, CHECKER, HANDS };
+/* Hands of the crew: those that decode come first, then those that check what they tell.
+ * Each makes what it will need itself, so that it is in its cache. Who they are is seen
+ * when they are called for. */
+enum { DECODER, DECODER_TOO, CHECKER, CHECKER_TOO, HANDS };
 
 /* The checks are kept from launch to launch, with their memory, and made while the
  * first kernel runs. */
@@ -174,6 +174,17 @@ static void be_checker(void *user)
 	r->of->check[LOOK_ALL] = make_check(&r->config);
 }
 
+static void be_checker_too(void *user)
+{
+	(void)user; /* of a second cluster, if there is one: who it is matters, no more */
+}
+
+/* Whose way is the longest may choose first. */
+static const struct { unsigned hand; void (*be)(void *); } roles[HANDS] = {
+	{ CHECKER, be_checker }, { DECODER, be_decoder }, { DECODER_TOO, be_decoder_too },
+	{ CHECKER_TOO, be_checker_too },
+};
+
 void gpu_brief_stand_by(struct consan *c)
 {
 	struct gpu_brief *b;
@@ -188,7 +199,6 @@ void gpu_brief_stand_by(struct consan *c)
 
 void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 {
-	static void (*const be[HANDS])(void *) = { be_decoder, be_decoder_too, be_checker };
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy };
 	struct launch_info *i = &config.launch;
@@ -211,8 +221,8 @@ void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 	b->nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
 	b->threads = i->block[0] * i->block[1] * i->block[2];
 	b->ready = (struct ready){ b, l->module, f, config };
-	for (unsigned k = HANDS; k-- > 0; ) { /* the checker's is the longest way */
-		b->task[k] = (struct crew_task){ .work = be[k], .arg = &b->ready, .hand = k };
+	for (unsigned k = 0; k < HANDS; k++) {
+		b->task[k] = (struct crew_task){ .work = roles[k].be, .arg = &b->ready, .hand = roles[k].hand };
 		crew_call(&b->task[k]);
 	}
 }
