@@ -384,10 +384,10 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 			e = record_event(c, first + w, one->site, i->op == OP_wgmma_fence
 				? EV_WG_FENCE : EV_WG_COMMIT, FULL);
 			e.site = record_batch_site(c, one->site, k);
-			if (e.kind == EV_WG_COMMIT || c->registers)
-				emit(c, &e);
+			if (e.kind == EV_WG_FENCE && c->job->l->apart && !c->only_registers)
+				c->result.events++; /* it orders registers, which are another's work */
 			else
-				c->result.events++; /* it orders registers alone */
+				emit(c, &e);
 		}
 	}
 }
