@@ -158,7 +158,7 @@ static bool ready(struct inject_launch *l)
 	inject_times_await();
 	l->start = inject_now();
 	if (l->wanted)
-		gpu_alert();
+		gpu_alert(inject_session());
 	return prepare(l) || unchecked(l, "no device memory for its records");
 }
 

@@ -140,6 +140,7 @@ static struct crew_task *answer(struct hand *h)
 		if (h->answered != crew.calls)
 			promote((unsigned)(h - crew.hand), t->hand % crew.n);
 		h->answered = crew.calls;
+		atomic_store(&h->alert, true);
 	}
 	pthread_mutex_unlock(&crew.calling);
 	if (!t)
@@ -307,21 +308,25 @@ bool crew_give(struct crew_task *t)
 	return t->given;
 }
 
-bool crew_call(struct crew_task *t)
+void crew_call(struct crew_task *t, unsigned n, unsigned awake)
 {
-	t->given = t->called = t->done = false;
-	if (crew.owner != getpid() || !crew.n)
-		return false;
+	const bool here = crew.owner == getpid() && crew.n;
+
+	for (unsigned k = 0; k < n; k++)
+		t[k].given = t[k].called = t[k].done = false;
+	if (!here)
+		return;
+	crew_alert(awake);
 	pthread_mutex_lock(&crew.calling);
-	if (crew.ncalls < CALLS) {
-		t->given = t->called = true;
-		crew.called = now();
-		crew.calls += !crew.ncalls;
-		crew.call[crew.ncalls] = t;
+	crew.called = now();
+	crew.calls += !crew.ncalls;
+	for (unsigned k = 0; k < n && crew.ncalls < CALLS; k++) {
+		t[k].given = t[k].called = true;
+		crew.call[crew.ncalls] = &t[k];
 		crew.ncalls++;
 	}
+	crew.sought = crew.ncalls;
 	pthread_mutex_unlock(&crew.calling);
-	return t->given;
 }
 
 void crew_dismiss(void)

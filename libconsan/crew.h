@@ -26,10 +26,12 @@ void crew_dismiss(void);
 /* False: nobody is free, and nothing was done. The task must live until
  * crew_wait(). */
 bool crew_give(struct crew_task *t);
-/* The same for whoever is awake, who is the hand of that number from then on: first one
- * whose processor is all his own. It is not where another thread runs on the same core, as
- * a neighbour's may on a host that is shared; work then takes half as long again. */
-bool crew_call(struct crew_task *t);
+/* The same for n tasks, the first one first, and for whoever is awake, so many of those that
+ * sleep among them: who takes one is the hand of its number from then on, and stays awake
+ * for a while, as more is to come. First those may whose processor is all their own. It is
+ * not where another thread runs on the same core, as a neighbour's may on a host that is
+ * shared; work then takes half as long again. */
+void crew_call(struct crew_task *t, unsigned n, unsigned awake);
 /* Until it is done; at once if it was not given. What its hand has not begun, as it had to
  * wake up first, is done here. */
 void crew_wait(struct crew_task *t);

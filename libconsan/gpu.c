@@ -15,10 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Threads that wait for the end of a launch awake: those of two clusters, and as many again,
- * so that there is a choice. */
-#define ALERT 12u
-
 /* One launch being checked. */
 struct gpu_flight {
 	struct consan *c;
@@ -338,6 +334,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	run(&flight, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
+	__atomic_store_n(&c->nothing_new, !to_check(&config.launch, d.skip), __ATOMIC_RELAXED);
 	note_clean(c, &flight, &d, &r);
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
@@ -365,9 +362,10 @@ void gpu_stand_by(struct consan *c)
 	pthread_mutex_unlock(&c->launching);
 }
 
-void gpu_alert(void)
+void gpu_alert(const struct consan *c)
 {
-	crew_alert(ALERT);
+	if (!__atomic_load_n(&c->nothing_new, __ATOMIC_RELAXED))
+		crew_alert(GPU_AWAKE);
 }
 
 void gpu_expect(struct consan *c, const struct gpu_launch *l)
@@ -375,7 +373,6 @@ void gpu_expect(struct consan *c, const struct gpu_launch *l)
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 
 	gpu_stand_by(c);
-	crew_alert(ALERT);
 	pthread_mutex_lock(&c->launching);
 	if (f && !f->refused && f->unrecorded && !c->opt.no_global && !l->module->told) {
 		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this backend; "

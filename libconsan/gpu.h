@@ -108,8 +108,9 @@ uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 /* Is a first look at cluster 0 worth having before it is known which are alike? Only
  * the first time it is asked of a shape, as later launches may be known. */
 bool gpu_looks_ahead(const struct consan *c, const struct gpu_launch *l);
-/* A launch is to come: wakes those that will check it, if they sleep. */
-void gpu_alert(void);
+/* A launch is to come: wakes those that will check it, if they sleep, but not where clusters of the
+ * launch before were all known, and needed no look: many more of the same may follow. */
+void gpu_alert(const struct consan *c);
 /* Does the session want this launch checked? Ask once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);
 /* Starts the threads that will check, and makes what they will need for any launch. */

@@ -221,10 +221,9 @@ void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 	b->nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
 	b->threads = i->block[0] * i->block[1] * i->block[2];
 	b->ready = (struct ready){ b, l->module, f, config };
-	for (unsigned k = 0; k < HANDS; k++) {
+	for (unsigned k = 0; k < HANDS; k++)
 		b->task[k] = (struct crew_task){ .work = roles[k].be, .arg = &b->ready, .hand = roles[k].hand };
-		crew_call(&b->task[k]);
-	}
+	crew_call(b->task, HANDS, GPU_AWAKE);
 }
 
 void gpu_brief_close(struct consan *c)

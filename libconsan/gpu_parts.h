@@ -22,6 +22,10 @@ struct gpu_module {
 	bool told;                 /* that global memory is not looked at */
 };
 
+/* Threads that wait for the end of a launch awake: those of two clusters, and as many again,
+ * so that there is a choice. */
+#define GPU_AWAKE 12u
+
 /* A later launch need not look at clusters of this signature. */
 void gpu_note_clean(struct gpu_module *m, uint64_t signature);
 
