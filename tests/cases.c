@@ -23,6 +23,11 @@ static const char *const no_specimen[] = { "CS406" };
 /* As GPU mode would do it, all that it can record, on the executor */
 static const char rehearsed[] = "backend=rehearse gpu-global=1 timeout=1";
 
+/* Without global memory a launch has a first look, which asks only whether there is anything
+ * to find; but not if all events are wanted, as to count bank conflicts. */
+static const char brief[] = "backend=rehearse timeout=1 jobs=4";
+static const char whole[] = "backend=rehearse timeout=1 jobs=4 bank-conflicts=1";
+
 /* ---- judging one ---- */
 
 static void print_findings(const struct finding *const *f, size_t n)
@@ -57,28 +62,60 @@ static void judge(const struct specimen *s, enum twin twin, const char *schedule
 	seen_free(&seen);
 }
 
+/* To be closed. */
+static enum consan_status run_twin(const struct specimen *s, enum twin twin, const char *schedule,
+	struct stage *g)
+{
+	char options[sizeof s->options + 128];
+	struct err e = { 0 };
+
+	snprintf(options, sizeof options, "%s %s %s", s->options, schedule,
+		getenv("CASES_WITH") ? getenv("CASES_WITH") : "");
+	g->c = consan_open(options, &e);
+	cr_assert(g->c, "%s: %s", s->path, e.text);
+	return stage_run(s, twin, g);
+}
+
 /* found: NULL, or what is found, to be dropped. */
 static void twin_test(const struct specimen *s, enum twin twin, const char *schedule,
 	struct found *found)
 {
-	char options[sizeof s->options + 128];
 	struct stage g = { 0 };
-	struct err e = { 0 };
 	const struct finding *const *f;
-	enum consan_status status;
-	size_t n;
+	enum consan_status status = run_twin(s, twin, schedule, &g);
+	size_t n = consan_raw_findings(g.c, &f);
 
-	snprintf(options, sizeof options, "%s %s %s", s->options, schedule,
-		getenv("CASES_WITH") ? getenv("CASES_WITH") : "");
-	g.c = consan_open(options, &e);
-	cr_assert(g.c, "%s: %s", s->path, e.text);
-	status = stage_run(s, twin, &g);
-	n = consan_raw_findings(g.c, &f);
 	if (found)
 		*found = found_of(f, n);
 	if (twin == FIXED || schedule != rehearsed) /* else rehearsed_judge() does */
 		judge(s, twin, schedule, status, f, n);
 	stage_close(&g);
+}
+
+static struct found found_by(const struct specimen *s, enum twin twin, const char *schedule)
+{
+	struct stage g = { 0 };
+	const struct finding *const *f;
+	struct found found;
+	size_t n;
+
+	run_twin(s, twin, schedule, &g);
+	n = consan_raw_findings(g.c, &f);
+	found = found_of(f, n);
+	stage_close(&g);
+	return found;
+}
+
+/* The first look lets nothing pass that there is to find. */
+static void brief_test(const struct specimen *s, enum twin twin)
+{
+	struct found seen = found_by(s, twin, brief), all = found_by(s, twin, whole);
+
+	for (size_t k = 0; k < all.n; k++)
+		cr_expect(found_has(&seen, all.at[k]), "%s: the first look misses %s", s->path, all.at[k]);
+	cr_expect_eq(seen.n, all.n, "%s: %zu findings after a first look, %zu without", s->path, seen.n, all.n);
+	found_drop(&seen);
+	found_drop(&all);
 }
 
 static void specimen_test(const char *path)
@@ -100,6 +137,8 @@ static void specimen_test(const char *path)
 		path += sizeof "tests/cases/" - 1;
 		snprintf(program, sizeof program, "%.*s", (int)(strlen(path) - sizeof ".ptx" + 1), path);
 		rehearsed_judge(program, NULL, &here, &there);
+		brief_test(&s, RACY);
+		brief_test(&s, FIXED);
 	}
 	found_drop(&here);
 	found_drop(&there);
