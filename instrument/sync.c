@@ -77,6 +77,8 @@ void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 		struct event e = record_event(c, warp, r->site, EV_WARP_SYNC, rest);
 
 		same = record_alike(c, r, rest, &i->operand[0]);
+		if (same & ~mask)
+			refused_mask(c, warp, r, same & ~mask, mask);
 		if (w->sync_mask != mask)
 			w->at_sync = 0;
 		w->sync_mask = mask;
