@@ -170,20 +170,25 @@ static struct crew_task *wait_awake(struct hand *h)
 	return t;
 }
 
+/* True: it slept. */
+static bool rouse(struct hand *h)
+{
+	bool slept;
+
+	pthread_mutex_lock(&h->lock);
+	slept = h->asleep;
+	h->asleep = false;
+	if (slept)
+		pthread_cond_signal(&h->wake);
+	pthread_mutex_unlock(&h->lock);
+	return slept;
+}
+
 /* Those that wake go on. */
 static void rouse_alerted(unsigned most)
 {
-	for (unsigned k = 0; k < crew.n && most && crew.sought; k++) {
-		struct hand *h = &crew.hand[k];
-
-		pthread_mutex_lock(&h->lock);
-		if (h->asleep && atomic_load(&h->alert)) {
-			h->asleep = false;
-			pthread_cond_signal(&h->wake);
-			most--;
-		}
-		pthread_mutex_unlock(&h->lock);
-	}
+	for (unsigned k = 0; k < crew.n && most && crew.sought; k++)
+		most -= atomic_load(&crew.hand[k].alert) && rouse(&crew.hand[k]);
 }
 
 static struct crew_task *wait_asleep(struct hand *h)
@@ -191,9 +196,10 @@ static struct crew_task *wait_asleep(struct hand *h)
 	struct crew_task *t;
 
 	pthread_mutex_lock(&h->lock);
-	h->asleep = true;
-	while (!(t = atomic_exchange(&h->task, NULL)) && !atomic_load(&h->alert))
+	while (!(t = atomic_exchange(&h->task, NULL)) && !atomic_load(&h->alert)) {
+		h->asleep = true;
 		pthread_cond_wait(&h->wake, &h->lock);
+	}
 	h->asleep = false;
 	pthread_mutex_unlock(&h->lock);
 	return t;
@@ -268,14 +274,6 @@ void crew_open(unsigned threads)
 	for (; crew.n < threads && crew.n < CREW_MOST && start(&crew.hand[crew.n]); crew.n++)
 		crew.order[crew.n] = crew.n;
 	pthread_mutex_unlock(&crew.lock);
-}
-
-static void rouse(struct hand *h)
-{
-	pthread_mutex_lock(&h->lock);
-	if (h->asleep)
-		pthread_cond_signal(&h->wake);
-	pthread_mutex_unlock(&h->lock);
 }
 
 void crew_alert(unsigned threads)
