@@ -225,7 +225,7 @@ $(BUILD)/%.avx512.o: %.c
 	$(V)$(CC) $(CFLAGS_ALL) $(AVX512) -c -o $@ $<
 # joins of knowledge are vector loops; they run after the executor has asked for AVX2
 $(CHECK:%.c=$(BUILD)/%.o) $(SHADOW:%.c=$(BUILD)/%.o) $(INSTRUMENT:%.c=$(BUILD)/%.o): CFLAGS_ALL += -O3 -march=x86-64-v3 -mtune=native
-# a line that will be written is fetched to be written
+# a line that will be written is fetched to be written; an event's words are counted
 $(BUILD)/libconsan/relay.o: CFLAGS_ALL += -mprfchw -mpopcnt
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)

@@ -379,15 +379,17 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 			continue;
 		}
 		for (uint32_t w = 0; w < 4; w++) {
-			if (!r[w] || (w && i->op != OP_wgmma_fence))
+			const bool fence = i->op == OP_wgmma_fence;
+
+			if (!r[w] || (w && !fence))
 				continue;
-			e = record_event(c, first + w, one->site, i->op == OP_wgmma_fence
-				? EV_WG_FENCE : EV_WG_COMMIT, FULL);
-			e.site = record_batch_site(c, one->site, k);
-			if (e.kind == EV_WG_FENCE && c->job->l->apart && !c->only_registers)
+			if (fence && c->job->l->apart && !c->only_registers) {
 				c->result.events++; /* it orders registers, which are another's work */
-			else
-				emit(c, &e);
+				continue;
+			}
+			e = record_event(c, first + w, one->site, fence ? EV_WG_FENCE : EV_WG_COMMIT, FULL);
+			e.site = record_batch_site(c, one->site, k);
+			emit(c, &e);
 		}
 	}
 }

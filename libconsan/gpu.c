@@ -231,6 +231,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	cost->threads = 1;
 	clean = gpu_brief(f->c, config, f->func, d, r, cost);
 	cost->clusters = to_check(&config->launch, d->skip);
+	__atomic_store_n(&f->c->nothing_new, !cost->clusters, __ATOMIC_RELAXED);
 	d->rest = NULL;
 	if (clean || r->lost) {
 		f->check = check_open(&quiet); /* which has nothing to say */
@@ -334,7 +335,6 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	run(&flight, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
-	__atomic_store_n(&c->nothing_new, !to_check(&config.launch, d.skip), __ATOMIC_RELAXED);
 	note_clean(c, &flight, &d, &r);
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);

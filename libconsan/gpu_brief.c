@@ -202,6 +202,7 @@ void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy };
 	struct launch_info *i = &config.launch;
+	uint32_t nctas, threads;
 	struct gpu_brief *b;
 
 	if (!gpu_brief_asks(c) || !has_spare_threads(c, 1) || !f || f->refused)
@@ -211,15 +212,16 @@ void gpu_brief_expect(struct consan *c, const struct gpu_launch *l)
 	memcpy(i->grid, l->grid, sizeof i->grid);
 	memcpy(i->block, l->block, sizeof i->block);
 	memcpy(i->cluster, l->cluster, sizeof i->cluster);
-	if (b->bytes >= l->shared && b->nctas == i->cluster[0] * i->cluster[1] * i->cluster[2] &&
-			b->threads == i->block[0] * i->block[1] * i->block[2]) {
+	nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
+	threads = i->block[0] * i->block[1] * i->block[2];
+	if (b->bytes >= l->shared && b->nctas == nctas && b->threads == threads) {
 		crew_dismiss();
 		return;
 	}
 	drop_checks(b);
 	b->bytes = l->shared;
-	b->nctas = i->cluster[0] * i->cluster[1] * i->cluster[2];
-	b->threads = i->block[0] * i->block[1] * i->block[2];
+	b->nctas = nctas;
+	b->threads = threads;
 	b->ready = (struct ready){ b, l->module, f, config };
 	for (unsigned k = 0; k < HANDS; k++)
 		b->task[k] = (struct crew_task){ .work = roles[k].be, .arg = &b->ready, .hand = roles[k].hand };
