@@ -3,8 +3,8 @@
 #include "text.h"
 #include "words.h"
 
-#include "../libconsan/demangle.h"
-#include "../libconsan/site.h"
+#include "libconsan/base/base.h"
+#include "libconsan/event/event.h"
 
 #include <stdlib.h>
 #include <string.h>

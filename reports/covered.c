@@ -1,7 +1,7 @@
 /* covered: what was looked at, for the HTML page: kernels, remarks, bank conflicts. */
 #include "html.h"
 
-#include "../libconsan/demangle.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 

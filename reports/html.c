@@ -2,7 +2,7 @@
  * only filters, jumps and switches between light and dark. */
 #include "html.h"
 
-#include "../libconsan/demangle.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

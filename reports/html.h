@@ -10,10 +10,10 @@
 #define CONSAN_HTML_H
 
 #include "markup.h"
-#include "report.h"
+#include "reports.h"
 #include "words.h"
 
-#include "../libconsan/history.h"
+#include "libconsan/finding/finding.h"
 
 struct html {
 	struct markup m;

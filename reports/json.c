@@ -1,7 +1,7 @@
 /* json: everything that was found and looked at, as one document. */
-#include "report.h"
+#include "reports.h"
 
-#include "../libconsan/results_json.h"
+#include "libconsan/finding/finding.h"
 
 static json_t *launch_json(const struct result_launch *l)
 {

@@ -1,10 +1,10 @@
 /* junit: findings as JUnit XML. A test case for each kernel - failed if it could not
  * be checked - and one for each finding: errors fail, warnings and notes are said. */
 #include "markup.h"
-#include "report.h"
+#include "reports.h"
 #include "words.h"
 
-#include "../libconsan/demangle.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 

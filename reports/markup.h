@@ -4,7 +4,7 @@
 #ifndef CONSAN_MARKUP_H
 #define CONSAN_MARKUP_H
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
  * books. Draws what the history holds. */
 #include "html.h"
 
-#include "../libconsan/event.h"
+#include "libconsan/event/event.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef CONSAN_PAGE_H
 #define CONSAN_PAGE_H
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <stdio.h>
 

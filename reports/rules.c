@@ -2,7 +2,7 @@
  * the kernel that breaks the rule beside its repaired twin. */
 #include "html.h"
 
-#include "../libconsan/rule_example.h"
+#include "libconsan/finding/finding.h"
 
 #include <string.h>
 

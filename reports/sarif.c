@@ -1,10 +1,10 @@
 /* sarif: findings as SARIF 2.1.0, for code-scanning pages. A finding's place is side
  * 0's; side 1 and the inlining chains are related locations, both together a flow. */
-#include "report.h"
+#include "reports.h"
 #include "words.h"
 
-#include "../libconsan/demangle.h"
-#include "../libconsan/results_json.h"
+#include "libconsan/base/base.h"
+#include "libconsan/finding/finding.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* side: one access or operation of a finding, with its place in source and PTX. */
 #include "html.h"
 
-#include "../libconsan/demangle.h"
+#include "libconsan/base/base.h"
 
 #include <ctype.h>
 #include <stdlib.h>

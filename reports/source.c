@@ -1,7 +1,7 @@
 /* source: the text that a site points to. The file may have been compiled
  * elsewhere, so it is looked for by ever shorter ends of its path. Files stay in
  * memory: a report shows many lines of few files. */
-#include "report.h"
+#include "reports.h"
 
 #include <stdlib.h>
 #include <string.h>

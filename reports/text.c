@@ -3,12 +3,11 @@
 #include "text.h"
 
 #include "page.h"
-#include "report.h"
+#include "reports.h"
 #include "words.h"
 
-#include "../libconsan/demangle.h"
-#include "../libconsan/event.h"
-#include "../libconsan/site.h"
+#include "libconsan/base/base.h"
+#include "libconsan/event/event.h"
 
 #include <limits.h>
 #include <stdlib.h>

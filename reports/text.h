@@ -3,7 +3,7 @@
 #define CONSAN_TEXT_H
 
 #include "page.h"
-#include "report.h"
+#include "reports.h"
 
 void text_finding(struct page *p, const struct options *o, const struct finding *f);
 

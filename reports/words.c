@@ -1,9 +1,9 @@
 /* words: see words.h. */
 #include "words.h"
 
-#include "../libconsan/demangle.h"
-#include "../libconsan/event.h"
-#include "../libconsan/results.h"
+#include "libconsan/base/base.h"
+#include "libconsan/event/event.h"
+#include "libconsan/finding/finding.h"
 
 #include <limits.h>
 #include <stdlib.h>

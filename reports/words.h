@@ -3,9 +3,9 @@
 #ifndef CONSAN_WORDS_H
 #define CONSAN_WORDS_H
 
-#include "../libconsan/finding.h"
-#include "../libconsan/options.h"
-#include "../libconsan/site.h"
+#include "libconsan/event/event.h"
+#include "libconsan/finding/finding.h"
+#include "libconsan/options/options.h"
 
 extern const char *const words_severity[]; /* by enum severity */
 extern const char *const words_remark[];   /* by enum result_remark_kind */

@@ -1,5 +1,5 @@
 /* write: which report goes where, in which format. */
-#include "report.h"
+#include "reports.h"
 
 #include <errno.h>
 #include <stdlib.h>

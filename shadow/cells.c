@@ -1,7 +1,7 @@
 /* cells: what cells.h says: an array that doubles, free ones in a list. */
 #include "cells.h"
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * to is global_step.c's, which accesses come here at all is global_log.c's. */
 #include "global_parts.h"
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

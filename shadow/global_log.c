@@ -20,7 +20,7 @@
  * them or sees the mark and goes to the granules itself. */
 #include "global_tract.h"
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

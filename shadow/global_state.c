@@ -2,7 +2,7 @@
  * Both are counted and reused; what stands in them is not known here. */
 #include "global_parts.h"
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

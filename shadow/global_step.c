@@ -23,7 +23,7 @@
  * proof, and it is counted. */
 #include "global_parts.h"
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 #include "global_parts.h"
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #define ZONE_SHIFT 16
 

@@ -2,7 +2,7 @@
  * and the common cases of what it does to their pasts; past.c knows them all. */
 #include "past.h"
 
-#include "../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

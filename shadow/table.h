@@ -13,8 +13,8 @@
 #ifndef CONSAN_SHADOW_TABLE_H
 #define CONSAN_SHADOW_TABLE_H
 
+#include "libconsan/base/base.h"
 #include "cell.h"
-#include "../libconsan/span.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* barrier: named barriers, generation by generation. A generation is an object
  * of its own, because warps may still leave one while the next fills up
  * (S21). Does not decide who must come: the executor does, or hangs. */
-#include "state.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

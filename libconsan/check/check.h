@@ -9,9 +9,9 @@
 #ifndef CONSAN_CHECK_H
 #define CONSAN_CHECK_H
 
-#include "../base.h"
-#include "../event.h"
-#include "../finding.h"
+#include "libconsan/base/base.h"
+#include "libconsan/event/event.h"
+#include "libconsan/finding/finding.h"
 
 /* The knobs of the rule catalogue (K1..K12): KNOB(id, default, strict, rules, doc) */
 struct check_policy {

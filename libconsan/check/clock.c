@@ -1,7 +1,7 @@
 /* clock: frontiers. Knows agents by number only. */
 #include "clock.h"
 
-#include "../base.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

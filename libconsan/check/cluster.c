@@ -4,7 +4,7 @@
  * fence.mbarrier_init (G06, G07, B08). Asynchronous operations stay pending
  * across it. And the lifetimes of the cluster's CTAs, one to the other. Does not
  * decide who must come: the executor does, or hangs. */
-#include "state.h"
+#include "internal.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
  * neither accesses nor scopes. */
 #include "foreign.h"
 
-#include "../base.h"
+#include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

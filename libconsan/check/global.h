@@ -17,10 +17,10 @@
 #ifndef CONSAN_CHECK_GLOBAL_H
 #define CONSAN_CHECK_GLOBAL_H
 
+#include "shadow/shadow.h"
 #include "foreign.h"
 #include "grids.h"
-#include "state.h"
-#include "../../shadow/global.h"
+#include "internal.h"
 
 #define FLAG_SHARDS 64u
 #define FLAG_LINES 65536u

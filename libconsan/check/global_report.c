@@ -2,9 +2,9 @@
  * when two clusters are involved: the one with the higher number stands first,
  * and of all pairs that show the same bug the lowest is told, so that a report
  * does not depend on which thread came first. */
+#include "libconsan/base/base.h"
+#include "libconsan/event/event.h"
 #include "global.h"
-#include "../demangle.h"
-#include "../site.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* grids: see grids.h. Knows neither accesses nor what a race is. */
-#include "global.h"
 #include "grids.h"
+#include "global.h"
 
 #include <stdlib.h>
 #include <string.h>

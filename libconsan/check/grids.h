@@ -14,9 +14,9 @@
 #ifndef CONSAN_CHECK_GRIDS_H
 #define CONSAN_CHECK_GRIDS_H
 
-#include "../base.h"
-#include "../event.h"
-#include "../../shadow/global.h"
+#include "libconsan/base/base.h"
+#include "libconsan/event/event.h"
+#include "shadow/shadow.h"
 
 struct check;
 struct check_memory;

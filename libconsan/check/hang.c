@@ -1,6 +1,6 @@
 /* hang: faults that the executor refused, and the wait-for graph of a cluster
  * that cannot move. Names the cause when it is plain; else says deadlock. */
-#include "state.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* mbar: the mbarrier state machine, mirrored step by step, with the knowledge
  * that each phase hands over. Phases are counted in 64 bits; a parity is only
  * what the program says. Does not decide who may touch the bytes (race.c). */
-#include "state.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * an elected lane's wait or fence does not split the warp's frontier. Both are
  * added to what the lane publishes. */
 #include "foreign.h"
-#include "state.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* race: two overlapping accesses, at least one a write, and what is missing
  * between them. One question (is the old one known to the new one, lane by
  * lane?), then a ladder of early returns that names the rule. */
-#include "state.h"
-#include "../site.h"
+#include "libconsan/event/event.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* report: findings of a launch, deduplicated. A finding is made in its cluster
  * and given to the launch; what is known already is only counted. */
-#include "state.h"
+#include "internal.h"
 
-#include "../recorder.h"
+#include "libconsan/finding/finding.h"
 
 #include <stdio.h>
 #include <stdlib.h>

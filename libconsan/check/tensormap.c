@@ -5,7 +5,7 @@
  * heard of. Between clusters, whose clocks are apart, what took place counts
  * instead of what is ordered. */
 #include "grids.h"
-#include "state.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* wgmma: operands, groups and registers of warpgroups; setmaxnreg. One event
  * stands for four warps; what each of them knows is asked separately (S10),
  * completion is one event for all four (S9). */
-#include "state.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* gpu: the session of this process and its sticky error. */
 #include "gpu.h"
 
-#include "../progress.h"
+#include "libconsan/base/base.h"
 
 #include <errno.h>
 #include <pthread.h>

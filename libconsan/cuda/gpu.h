@@ -12,7 +12,7 @@
 #ifndef CONSAN_CUDA_GPU_H
 #define CONSAN_CUDA_GPU_H
 
-#include "../door.h"
+#include "libconsan/session/session.h"
 #include "api.h"
 #include "handle.h"
 

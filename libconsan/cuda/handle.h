@@ -6,7 +6,7 @@
 #ifndef CONSAN_CUDA_HANDLE_H
 #define CONSAN_CUDA_HANDLE_H
 
-#include "../base.h"
+#include "libconsan/base/base.h"
 
 enum handle_kind {
 	HANDLE_NONE,

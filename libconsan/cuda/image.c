@@ -1,7 +1,7 @@
 /* image: modules of the program, from the bytes they come in to loaded PTX.
  * Chooses among the images of a fatbin as the driver would for the emulated
  * GPU; what PTX means is not known here. */
-#include "../fatbin.h"
+#include "libconsan/ptx/ptx.h"
 #include "gpu.h"
 #include "link.h"
 

@@ -1,6 +1,6 @@
 /* launch: kernels with their parameters and limits. Refuses what the emulated
  * GPU would refuse, with the same error. */
-#include "../event.h"
+#include "libconsan/event/event.h"
 #include "gpu.h"
 
 #include <stdlib.h>

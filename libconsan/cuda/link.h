@@ -4,7 +4,7 @@
 #ifndef CONSAN_CUDA_LINK_H
 #define CONSAN_CUDA_LINK_H
 
-#include "../base.h"
+#include "libconsan/base/base.h"
 
 /* One NUL-terminated PTX text out of n. free() it. NULL + e: a symbol is
  * defined twice, or a text does not look like PTX. */

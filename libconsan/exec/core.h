@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "../wg_desc.h"
+#include "libconsan/ptx/ptx.h"
 #include "machine.h"
 
 /* ---- the memory map (mem.c) ---- */

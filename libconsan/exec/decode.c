@@ -1,8 +1,8 @@
 /* decode: instructions -> dense ops, through the table of decoders. Functions
  * stand callees first and their blocks in the order of the control-flow graph,
  * so that lanes with the lowest pc are those that the others wait for. */
+#include "libconsan/ptx/ptx.h"
 #include "core.h"
-#include "../ptx/order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static const struct decode_row {
 
 static const char *const operand_text[OP_COUNT] = {
 #define OP(id, name, mods, operands, effect, doc) [OP_##id] = operands,
-#include "../ptx/ptx.def"
+#include "libconsan/ptx/ptx.def"
 #undef OP
 };
 

@@ -11,10 +11,10 @@
 #ifndef CONSAN_EXEC_H
 #define CONSAN_EXEC_H
 
-#include "../base.h"
-#include "../event.h"
-#include "../ptx/ir.h"
-#include "../tensormap_args.h"
+#include "libconsan/base/base.h"
+#include "libconsan/event/event.h"
+#include "libconsan/ptx/ptx.h"
+#include "libconsan/tensormap_args.h"
 
 /* ---- the emulated GPU ---- */
 
@@ -141,5 +141,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r);
  * launches: CTAs per SM. */
 unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k,
 	uint32_t threads, uint32_t shared_dynamic);
+
+/* ---- the rest of what this module offers ---- */
+#include "tensormap.h"
 
 #endif

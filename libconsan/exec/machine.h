@@ -14,9 +14,8 @@
 
 #include <string.h>
 
+#include "libconsan/ptx/ptx.h"
 #include "exec.h"
-#include "../refuse.h"
-#include "../ptx/order.h"
 
 #define LANES 32
 #define FULL 0xffffffffu

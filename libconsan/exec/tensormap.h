@@ -11,9 +11,9 @@
 #ifndef CONSAN_EXEC_TENSORMAP_H
 #define CONSAN_EXEC_TENSORMAP_H
 
-#include "../base.h"
-#include "../refuse.h"
-#include "../tensormap_args.h"
+#include "libconsan/base/base.h"
+#include "libconsan/ptx/ptx.h"
+#include "libconsan/tensormap_args.h"
 
 #define TENSOR_RANKS 5
 

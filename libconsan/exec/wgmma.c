@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
+#include "libconsan/ptx/ptx.h"
 #include "mma_types.h"
 #include "tile.h"
-#include "../wg_desc.h"
 
 struct args {
 	struct wg_tile t;          /* all but pointers, scale_d and images */

@@ -10,8 +10,8 @@
 #ifndef CONSAN_PTX_IR_H
 #define CONSAN_PTX_IR_H
 
-#include "../base.h"
-#include "../site.h"
+#include "libconsan/base/base.h"
+#include "libconsan/event/event.h"
 
 /* ---- vocabulary from the tables ---- */
 

@@ -3,7 +3,7 @@
 #ifndef CONSAN_PTX_ORDER_H
 #define CONSAN_PTX_ORDER_H
 
-#include "../event.h"
+#include "libconsan/event/event.h"
 #include "ir.h"
 
 enum ev_sem ptx_sem_of(const struct ptx_insn *i, enum ev_sem none);

@@ -1,6 +1,6 @@
 /* events: how fast the checker alone takes events, by kind, one thread, processor
  * time. A rate of this machine, not an assertion; `make bench` measures whole programs. */
-#include "../event_dsl.h"
+#include "tests/common/event_dsl.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* rate: warp instructions a second that the executor retires, unchecked, on
  * one core: an ALU loop and a shared-memory loop. */
-#include "../../libconsan/exec/exec.h"
+#include "libconsan/exec/exec.h"
 
 #include <stdio.h>
 #include <string.h>

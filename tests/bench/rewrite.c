@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../libconsan/gpu.h"
+#include "libconsan/session/gpu.h"
 
 static double now(void)
 {

@@ -1,6 +1,6 @@
 /* One program, many small uses of the runtime API: `runtime NAME` runs one and
  * ends with 0 if the API did what it does on a GPU. Also what bad input and bad
- * ends are made of. Driven by test_cuda.c. */
+ * ends are made of. Driven by tests/unit/cuda/cuda.c. */
 #include <cstdio>
 #include <csignal>
 #include <cstdlib>

@@ -5,7 +5,7 @@
  * record what is known to be clean, as a whole and, recording, the kernel alone by the
  * GPU's clock; the sanitizer's by the wall clock of a run that checks one launch minus
  * one that checks none. */
-#include "../shell.h"
+#include "tests/common/shell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

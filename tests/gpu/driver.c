@@ -6,7 +6,7 @@
  * DRIVER_FAULT: of every kernel. Built with OLD, it lacks what consan needs. */
 #include "driver.h"
 
-#include "../../instrument/record.h"
+#include "instrument/record/record.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * DRIVER_END=hang: it does not, DRIVER_END=fault: the GPU stops it. */
 #include "driver.h"
 
-#include "../../instrument/record.h"
+#include "instrument/record/record.h"
 
 #include <pthread.h>
 #include <stdlib.h>

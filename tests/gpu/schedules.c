@@ -1,6 +1,6 @@
 /* schedules: see schedules.h. */
 #include "schedules.h"
-#include "../found.h"
+#include "tests/cases/harness/found.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef CONSAN_TESTS_GPU_SCHEDULES_H
 #define CONSAN_TESTS_GPU_SCHEDULES_H
 
-#include "../../libconsan/base.h"
+#include "libconsan/base/base.h"
 #include "side.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* side: see side.h. */
 #include "side.h"
-#include "../../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 #include <getopt.h>
 #include <pthread.h>

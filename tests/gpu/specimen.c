@@ -3,7 +3,7 @@
  *   specimen: ran | refused: WHY | stopped: WHY | failed: WHY
  * refused: the driver does not take the kernel; failed: what goes before did not work.
  * Judges nothing: specimens.c does. */
-#include "../specimen.h"
+#include "tests/cases/harness/specimen.h"
 
 #include <cuda.h>
 #include <stdarg.h>

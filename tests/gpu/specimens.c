@@ -7,7 +7,7 @@
  * seed, the racy one must show what it shows under --backend=cpu in some schedule
  * (schedules.h), nothing included, or hang; unseen.def says what comes of the hardware.
  * stdout gets what is not as expected, FILE all of it, with consan's own words. */
-#include "../judge.h"
+#include "tests/cases/harness/judge.h"
 #include "schedules.h"
 #include "side.h"
 
@@ -20,7 +20,7 @@
 
 static const struct { const char *specimen, *what, *why; } rehearsed[] = {
 #define DIFFERS(specimen, what, why) { specimen, what, why },
-#include "../rehearsed.def"
+#include "tests/cases/harness/rehearsed.def"
 #undef DIFFERS
 };
 

@@ -8,9 +8,9 @@
  * kernel must be silent and right. --all: so must all that is reported of a bug beside its
  * own rule. --sanitizer runs NVIDIA's racecheck and synccheck beside, for the table in the
  * README. FILE gets consan's own words on what is not as expected. */
-#include "../../libconsan/base.h"
-#include "../found.h"
-#include "../shell.h"
+#include "libconsan/base/base.h"
+#include "tests/cases/harness/found.h"
+#include "tests/common/shell.h"
 #include "schedules.h"
 #include "side.h"
 
@@ -23,7 +23,7 @@ static const char *const program[] = {
 
 static const struct { const char *program, *what; } rehearsed[] = {
 #define DIFFERS(program, what, why) { program, what },
-#include "../rehearsed.def"
+#include "tests/cases/harness/rehearsed.def"
 #undef DIFFERS
 };
 

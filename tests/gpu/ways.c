@@ -1,7 +1,7 @@
 /* ways: how consan fares with a program that uses the GPU in many ways (user.cu),
  * under a backend that instruments: `ways BUILD BACKEND`. Each row says what the
  * program and the report must say; global: with --gpu-global. */
-#include "../shell.h"
+#include "tests/common/shell.h"
 
 #include <stdbool.h>
 #include <stdio.h>

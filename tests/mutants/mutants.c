@@ -12,7 +12,7 @@
  *   PROGRAM         any program instead: the last kernel that it launches or
  *   --options=WORDS that these options of consan-run let through
  * Exit status: 0 if every mutant is killed, or known to be equivalent or not to be told. */
-#include "../../libconsan/finding.h"
+#include "libconsan/finding/finding.h"
 #include "mutate.h"
 #include "outcome.h"
 

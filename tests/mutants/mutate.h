@@ -3,7 +3,7 @@
 #ifndef MUTATE_H
 #define MUTATE_H
 
-#include "../../libconsan/ptx/ir.h"
+#include "libconsan/ptx/ir.h"
 
 struct mutant {
 	const struct ptx_insn *insn;

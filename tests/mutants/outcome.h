@@ -2,7 +2,7 @@
 #ifndef OUTCOME_H
 #define OUTCOME_H
 
-#include "../../libconsan/base.h"
+#include "libconsan/base/base.h"
 
 /* What ended a mutant, the strongest first. */
 enum kind {

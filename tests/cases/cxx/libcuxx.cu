@@ -2,7 +2,7 @@
  * right and once with one thing left out: cuda::barrier, cuda::pipeline,
  * cuda::memcpy_async, cuda::atomic_ref, cooperative groups, CUB. The clean
  * program runs them all. Lines are marked as in the bundled kernels. */
-#include "../../../kernels/common/harness.h"
+#include "kernels/common/harness.h"
 
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>

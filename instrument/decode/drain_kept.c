@@ -1,0 +1,267 @@
+/* drain_kept: what came out of the pool is kept by CTA, as a digest and, while its cluster
+ * may be wanted, as the records themselves. */
+#include "drain_parts.h"
+
+#include "libconsan/base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_CHUNKS 512u
+
+/* ---- memory ---- */
+
+struct record_chunk *drain_keep(struct drain *d)
+{
+	struct record_chunk *c;
+
+	if (!d->free && d->kept < d->c.most) {
+		char *block = malloc((size_t)BLOCK_CHUNKS * RECORD_CHUNK_BYTES);
+
+		if (!block)
+			return NULL;
+		vec_push(&d->block, block);
+		for (uint32_t k = 0; k < BLOCK_CHUNKS; k++, block += RECORD_CHUNK_BYTES) {
+			*(void **)(void *)block = d->free;
+			d->free = (void *)block;
+		}
+	}
+	if (!d->free || d->kept >= d->c.most)
+		return NULL;
+	c = d->free;
+	d->free = *(void **)(void *)c;
+	d->kept++;
+	return c;
+}
+
+static void let_go(struct drain *d, struct record_chunk *c)
+{
+	if (!c)
+		return;
+	*(void **)(void *)c = d->free;
+	d->free = c;
+	d->kept--;
+}
+
+/* ---- CTAs ---- */
+
+static int by_lane(const void *a, const void *b)
+{
+	const struct piece *x = *(const struct piece *const *)a, *y = *(const struct piece *const *)b;
+	uint32_t l = x->digest.warp_lane_count & 0xffff, m = y->digest.warp_lane_count & 0xffff;
+
+	return l != m ? (l < m ? -1 : 1) : (x->clock > y->clock) - (x->clock < y->clock);
+}
+
+static void sign(struct drain *d, uint32_t id, uint32_t rank)
+{
+	struct cta *a = &d->cta[id];
+	VEC(const struct piece *) all = { 0 };
+	struct record_digest *digest;
+
+	for (const struct piece *p = a->first; p; p = p->next)
+		vec_push(&all, p);
+	if (all.n)
+		qsort(all.at, all.n, sizeof *all.at, by_lane);
+	digest = base_alloc((all.n + 1) * sizeof *digest);
+	for (size_t k = 0; k < all.n; k++)
+		digest[k] = all.at[k]->digest;
+	a->signature = decode_sign_one(digest, (uint32_t)all.n, rank);
+	free(digest);
+	vec_free(&all);
+}
+
+void drain_drop(struct drain *d, struct cta *a)
+{
+	for (struct piece *p = a->first, *next; p; p = next) {
+		next = p->next;
+		let_go(d, p->here);
+		free(p);
+	}
+	a->first = NULL;
+}
+
+/* Has it been seen before? If it speaks, now it has. */
+static bool saw(struct drain *d, uint64_t signature, bool speaks)
+{
+	uint64_t k;
+
+	if (2 * (size_t)d->nseen >= d->seen.n) {
+		struct seen *old = d->seen.at;
+		size_t n = d->seen.n;
+
+		d->seen.n = d->seen.cap = n ? 2 * n : 256;
+		d->seen.at = base_alloc(d->seen.n * sizeof *d->seen.at);
+		d->nseen = 0;
+		for (size_t i = 0; i < n; i++)
+			if (old[i].used)
+				saw(d, old[i].signature, true);
+		free(old);
+	}
+	for (k = signature; d->seen.at[k & (d->seen.n - 1)].used; k++)
+		if (d->seen.at[k & (d->seen.n - 1)].signature == signature)
+			return true;
+	if (speaks) {
+		d->seen.at[k & (d->seen.n - 1)] = (struct seen){ signature, true };
+		d->nseen++;
+	}
+	return false;
+}
+
+/* Its CTAs, by walking over all of them, would take too long: they are near by. */
+static void retire(struct drain *d, uint32_t cluster, uint32_t near)
+{
+	const struct launch_info *i = &d->c.shape;
+	uint32_t x = near % i->grid[0], y = near / i->grid[0] % i->grid[1], z = near / i->grid[0] / i->grid[1];
+
+	d->cluster[cluster].gone = true;
+	x -= x % i->cluster[0];
+	y -= y % i->cluster[1];
+	z -= z % i->cluster[2];
+	for (uint32_t k = 0; k < d->per; k++)
+		drain_drop(d, &d->cta[x + k % i->cluster[0] + i->grid[0] * (y + k / i->cluster[0] % i->cluster[1]
+			+ i->grid[1] * (z + k / i->cluster[0] / i->cluster[1]))]);
+}
+
+void drain_end_cta(struct drain *d, uint32_t id)
+{
+	uint32_t rank, of = decode_cluster_of(&d->c.shape, id, &rank);
+	struct cluster *c = &d->cluster[of];
+
+	sign(d, id, rank);
+	d->cta[id].over = true;
+	c->signature += d->cta[id].signature;
+	if (!--c->left && (d->c.clean(d->c.user, d->c.key, c->signature) || saw(d, c->signature, !c->lacks)))
+		retire(d, of, id);
+}
+
+/* Each lane marks its chunk behind the record of its exit: when all marks have been looked
+ * at since, there are no more. */
+void drain_end_ctas(struct drain *d)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < d->ending.n; k++)
+		if (d->sweep >= d->cta[d->ending.at[k]].sweep + 2)
+			drain_end_cta(d, d->ending.at[k]);
+		else
+			d->ending.at[n++] = d->ending.at[k];
+	d->ending.n = n;
+}
+
+/* ---- what comes out of the pool ---- */
+
+struct batch {
+	const struct drain *d;
+	const struct record_chunk *from; /* packed */
+	uint32_t n, next;
+	struct piece **piece;
+	uint32_t *left;
+};
+
+static void digest_some(void *user)
+{
+	struct batch *b = user;
+	uint32_t k;
+
+	while ((k = __atomic_fetch_add(&b->next, 16, __ATOMIC_RELAXED)) < b->n)
+		for (uint32_t end = k + 16 < b->n ? k + 16 : b->n; k < end; k++) {
+			const struct record_chunk *c = drain_packed(b->from, k);
+			struct piece *p = b->piece[k];
+
+			p->clock = (uint64_t)c->clock_hi << 32 | c->clock_lo;
+			if (b->d->c.retire)
+				decode_digest(c, b->d->c.word, b->d->c.nwords, &p->digest, &b->left[k]);
+			else
+				p->digest = (struct record_digest){ c->cta, c->warp_lane & 0xffff, 0, 0 };
+			if (p->here)
+				memcpy(p->here, c, RECORD_CHUNK_BYTES);
+		}
+}
+
+static void digest_all(struct batch *b)
+{
+	const unsigned n = b->d->c.jobs, most = 1 + b->n / 64;
+	struct crew_hands h;
+
+	crew_give_all(&h, digest_some, b, (n > most ? most : n) - 1);
+	digest_some(b);
+	crew_wait_all(&h);
+}
+
+/* A lane that drew a chunk and wrote nothing yet; or the chunk was given back. */
+static bool is_empty(const struct record_chunk *c)
+{
+	return !c->clock_lo && !c->clock_hi && !*(const uint32_t *)(c + 1);
+}
+
+void drain_lacks(struct drain *d, uint32_t cta)
+{
+	uint32_t rank;
+
+	if (cta < d->nctas)
+		d->cluster[decode_cluster_of(&d->c.shape, cta, &rank)].lacks = true;
+}
+
+static void take(struct drain *d, struct piece *p, uint32_t left)
+{
+	struct cta *a = &d->cta[p->digest.cta < d->nctas ? p->digest.cta : d->nctas];
+
+	if (a->over) {
+		d->late++;
+		drain_lacks(d, p->digest.cta);
+		let_go(d, p->here);
+		free(p);
+		return;
+	}
+	p->next = a->first;
+	a->first = p;
+	if (!p->here && !p->number)
+		drain_lacks(d, p->digest.cta);
+	if (!left)
+		return;
+	a->left -= left < a->left ? left : a->left;
+	if (!a->left && !a->sweep) {
+		a->sweep = d->sweep + 1;
+		vec_push(&d->ending, p->digest.cta);
+	}
+}
+
+bool drain_absorb(struct drain *d, const struct drain_run *run, uint32_t nruns, bool stays)
+{
+	struct batch b = { .d = d };
+	uint32_t k = 0;
+
+	for (uint32_t r = 0; r < nruns; r++)
+		b.n += run[r].n;
+	b.from = d->pool.fetch(d->pool.user, run, nruns);
+	if (!b.from)
+		return false;
+	b.piece = base_alloc((b.n + 1) * sizeof *b.piece);
+	b.left = base_alloc((b.n + 1) * sizeof *b.left);
+	for (uint32_t r = 0; r < nruns; r++)
+		for (uint32_t i = 0; i < run[r].n; i++, k++) {
+			b.piece[k] = base_alloc(sizeof *b.piece[k]);
+			b.piece[k]->number = stays ? run[r].first + i : 0;
+			b.piece[k]->here = stays || is_empty(drain_packed(b.from, k)) ? NULL : drain_keep(d);
+		}
+	digest_all(&b);
+	for (k = 0; k < b.n; k++)
+		if (is_empty(drain_packed(b.from, k)))
+			free(b.piece[k]);
+		else
+			take(d, b.piece[k], b.left[k]);
+	free(b.piece);
+	free(b.left);
+	return true;
+}
+
+void drain_pack(char *to, const char *pool, const struct drain_run *run, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		const size_t bytes = (size_t)run[k].n * RECORD_CHUNK_BYTES;
+
+		memcpy(to, pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, bytes);
+		to += bytes;
+	}
+}

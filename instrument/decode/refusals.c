@@ -1,0 +1,373 @@
+/* refusals: the operands that were recorded, judged as the executor judges its own
+ * (refuse.h). Hooks write before the instruction is executed, so what a GPU stops at
+ * has been recorded; and much of what the PTX ISA forbids a GPU just executes. A
+ * refusal ends its cluster: what comes after it follows from nothing. */
+#include "events.h"
+
+#include "libconsan/ptx/ptx.h"
+
+#define ANY_OFFSET (1u << 24)
+
+struct shared_view record_view(const struct dcluster *c, uint32_t warp)
+{
+	return (struct shared_view){ warp / c->info.warps_per_cta, c->info.nctas,
+		c->job->l->shared ? c->job->l->shared : ANY_OFFSET };
+}
+
+void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
+	const struct refusal *why)
+{
+	struct event e = record_event(c, warp, 0, EV_FAULT, lanes);
+
+	e.site = id;
+	e.mode = why->mode;
+	e.space = why->space;
+	e.addr = why->addr;
+	e.size = why->size;
+	e.text = why->why;
+	emit(c, &e);
+	c->stopped = true;
+	c->result.refused = c->info.id + 1;
+}
+
+/* A GPU that stops at a fault stops every warp, some of them in the midst of a
+ * record, the last of its stream. */
+static bool may_be_torn(const struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	return cut_short(c) && c->stream.at[c->warp[warp].current].clock == UINT64_MAX &&
+		!(r->affine && c->job->info[r->site].plan.class != PLAN_LANES);
+}
+
+/* Addresses are not 0. */
+bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct plan *p = &c->job->info[r->site].plan;
+
+	if (!may_be_torn(c, warp, r) || record_site(c, r->site)->phase == PHASE_BATCH)
+		return false;
+	for (unsigned k = 0; k < p->nvalues; k++)
+		if (p->value[k].kind == VAL_SHARED)
+			for EACH_LANE(l, r->lanes)
+				if (!record_value(c, r, p->value[k].o, l))
+					return true;
+	return false;
+}
+
+/* What a refusal is told by: a lane's words are written in order. */
+static bool torn(const struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct site_info *s = &c->job->info[r->site];
+
+	if (!may_be_torn(c, warp, r))
+		return false;
+	for EACH_LANE(l, r->lanes)
+		switch ((enum plan_class)s->plan.class) {
+		case PLAN_NOTHING: return false;
+		case PLAN_UNIFORM: return !r->words[s->lane_words - 1];
+		case PLAN_ADDRESS: if (!r->words[l]) return true; break;
+		case PLAN_GLOBAL: if (!r->words[2 * l + 1]) return true; break;
+		case PLAN_LANES: if (!record_word(c, r, l, s->lane_words - 1u)) return true; break;
+		}
+	return false;
+}
+
+static void tell(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+	const struct refusal *why)
+{
+	if (!torn(c, warp, r))
+		tell_refusal(c, warp, c->job->l->site[r->site], lanes, why);
+}
+
+/* ---- accesses ---- */
+
+/* What lies below `own` wraps. */
+bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes, uint32_t align)
+{
+	const struct shared_view v = record_view(c, warp);
+	const uint32_t own = v.rank << 24, limit = v.bytes - bytes;
+	uint32_t odd = 0, bad = bytes > v.bytes, first = (uint32_t)__builtin_ctz(lanes);
+	uint32_t last = 31 - (uint32_t)__builtin_clz(lanes), a, b;
+	uint32_t room[32];
+	const uint32_t *at;
+
+	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
+		a = r->base + (uint32_t)r->stride * (first - (uint32_t)__builtin_ctz(r->lanes));
+		b = a + (uint32_t)r->stride * (last - first);
+		return bad || a - own > limit || b - own > limit ||
+			((a | (first != last ? (uint32_t)r->stride : 0)) & (align - 1));
+	}
+	at = record_shared(c, r, o, room);
+	if (lanes == FULL) { /* made for the compiler to put into vectors */
+		for (unsigned l = 0; l < 32; l++) {
+			odd |= at[l];
+			bad |= at[l] - own > limit;
+		}
+		return bad || odd & (align - 1);
+	}
+	for EACH_LANE(l, lanes) {
+		odd |= at[l];
+		bad |= at[l] - own > limit;
+	}
+	return bad || odd & (align - 1);
+}
+
+static uint32_t access_align(const struct ptx_insn *i, uint32_t bytes)
+{
+	struct wmma_part part;
+
+	return wmma_is(i) && wmma_part_of(i, &part) ? wmma_align(&part) : bytes;
+}
+
+void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, const struct event *e)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	const bool far = ptx_space_of(i, 0) != PS_shared;
+	const bool matrix = i->op == OP_ldmatrix || i->op == OP_stmatrix;
+	const struct shared_view v = record_view(c, warp);
+	const uint32_t align = access_align(i, e->size);
+	struct refusal why;
+
+	if (!refusable(c, warp, r, o, e->lanes, e->size, align))
+		return;
+	for EACH_LANE(l, e->lanes) {
+		uint64_t at = record_value(c, r, o, l);
+
+		if (!refuse_align(&why, SP_SHARED, at, e->size, align) &&
+				!refuse_shared(&why, &v, far, at, e->size) &&
+				!(matrix && refuse_matrix(&why, &v, SP_SHARED, SHARED_RANK(at), at)))
+			continue;
+		tell(c, warp, r, 1u << l, &why);
+		return;
+	}
+}
+
+/* Global memory: it is nearly always the allocation of the last time. */
+static bool outside(struct dcluster *c, uint32_t site, uint64_t at, uint64_t bytes, struct refusal *why)
+{
+	const struct decode_launch *l = c->job->l;
+	uint64_t *from = &c->place[site % PLACES].from, *size = &c->place[site % PLACES].bytes;
+
+	if (!bytes || (at - *from < *size && bytes <= *size - (at - *from)))
+		return false;
+	if (!l->memory || !l->memory(l->user, at, from, size)) {
+		*size = 0;
+		return false;
+	}
+	return (at - *from >= *size || bytes > *size - (at - *from)) &&
+		refuse_global(why, at, bytes, *from, *size);
+}
+
+void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, const struct event *e,
+	const uint64_t at[32])
+{
+	const uint32_t align = access_align(record_site(c, r->site)->insn, e->size);
+	struct refusal why;
+
+	for EACH_LANE(l, e->lanes) {
+		if (!refuse_align(&why, SP_GLOBAL, at[l], e->size, align) &&
+				!outside(c, r->site, at[l], e->size, &why))
+			continue;
+		tell(c, warp, r, 1u << l, &why);
+		return;
+	}
+}
+
+void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	uint64_t at, uint64_t bytes)
+{
+	const bool far = ptx_space_of(record_site(c, r->site)->insn, 0) != PS_shared;
+	const struct shared_view v = record_view(c, warp);
+	struct refusal why;
+
+	if (bytes && (refuse_align(&why, SP_SHARED, at, bytes, 8) || refuse_shared(&why, &v, far, at, bytes)
+			|| refuse_st_bulk(&why, SP_SHARED, SHARED_OFFSET(at), bytes)))
+		tell(c, warp, r, 1u << lane, &why);
+}
+
+/* ---- copies ---- */
+
+/* The sources are known if global memory is recorded. read: of all 32. */
+void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],
+	const uint32_t read[32])
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	const bool far = ptx_space_of(i, 0) != PS_shared, global = c->job->l->code->global;
+	const struct shared_view v = record_view(c, warp);
+	uint32_t size = (uint32_t)i->operand[2].imm, over = 0;
+	struct refusal why;
+
+	for (unsigned l = 0; l < 32; l++)
+		over |= read[l] > size;
+	for EACH_LANE(l, over ? r->lanes : 0) {
+		if (!refuse_cp_read(&why, src[l], size, read[l]))
+			continue;
+		tell(c, warp, r, 1u << l, &why);
+		return;
+	}
+	if (!global && !refusable(c, warp, r, &i->operand[0], r->lanes, size, size))
+		return;
+	for EACH_LANE(l, r->lanes) {
+		uint64_t to = record_value(c, r, &i->operand[0], l);
+
+		if (!refuse_cp_align(&why, to, global ? src[l] : 0, size, read[l]) &&
+				!refuse_shared(&why, &v, far, to, size) &&
+				!refuse_cp_owner(&why, &v, SP_SHARED, SHARED_RANK(to), to, size) &&
+				!(global && outside(c, r->site, src[l], read[l], &why)))
+			continue;
+		tell(c, warp, r, 1u << l, &why);
+		return;
+	}
+}
+
+void refused_async(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	uint64_t at, uint64_t mbar, uint32_t bytes, bool red)
+{
+	const struct shared_view v = record_view(c, warp);
+	struct refusal why;
+
+	if (refuse_align(&why, SP_SHARED, at, bytes, bytes) || refuse_shared(&why, &v, true, at, bytes) ||
+			refuse_mbar_align(&why, mbar) || refuse_shared(&why, &v, true, mbar, 8) ||
+			refuse_signal(&why, SHARED_RANK(at), SHARED_RANK(mbar), SHARED_OFFSET(mbar), false) ||
+			(red && refuse_red_async(&why, &v, SHARED_RANK(at), SHARED_OFFSET(at), bytes)))
+		tell(c, warp, r, 1u << lane, &why);
+}
+
+static bool bad_shared(struct refusal *why, const struct shared_view *v, const struct record_copy *b)
+{
+	const uint32_t rank = SHARED_RANK(b->at);
+
+	return (b->tensor ? refuse_box_align(why, b->at, b->bytes, b->align)
+			: refuse_bulk_align(why, SP_SHARED, b->at, b->bytes)) ||
+		refuse_shared(why, v, b->far, b->at, b->extent) ||
+		((b->copy == COPY_STORE || !b->far) && refuse_bulk_owner(why, v, rank, SHARED_OFFSET(b->at),
+			b->bytes));
+}
+
+static bool bad_signal(struct refusal *why, const struct shared_view *v, const struct record_copy *b)
+{
+	return refuse_mbar_align(why, b->mbar) || refuse_shared(why, v, b->far, b->mbar, 8) ||
+		refuse_signal(why, SHARED_RANK(b->at), SHARED_RANK(b->mbar), SHARED_OFFSET(b->mbar), b->pair);
+}
+
+/* The other side: shared memory of the own CTA, or global memory. */
+static bool bad_other(struct dcluster *c, uint32_t site, struct refusal *why,
+	const struct shared_view *v, const struct record_copy *b)
+{
+	const bool peer = b->copy == COPY_PEER;
+
+	if (!b->tensor && (refuse_bulk_size(why, b->at, b->bytes) ||
+			refuse_bulk_align(why, peer ? SP_SHARED : SP_GLOBAL, b->other, b->bytes) ||
+			(peer && b->bytes && refuse_shared(why, v, false, b->other, b->bytes))))
+		return true;
+	for (uint32_t k = 0; k < b->ngspans; k++)
+		if (outside(c, site, b->gspans[k].addr, b->gspans[k].bytes, why))
+			return !b->tensor || refusal_set(why, EVX_GLOBAL_OOB, SP_GLOBAL, b->gspans[k].addr,
+				b->gspans[k].bytes, "the tensor map describes memory outside every allocation");
+	return false;
+}
+
+void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
+	const struct record_copy *b)
+{
+	const struct shared_view v = record_view(c, warp);
+	struct refusal why;
+
+	if (bad_other(c, r->site, &why, &v, b) || bad_shared(&why, &v, b) || (b->copy != COPY_STORE && (bad_signal(&why, &v, b) ||
+			(b->multicast && refuse_ctas(&why, &v, b->mask, SHARED_OFFSET(b->at), b->bytes)))))
+		tell(c, warp, r, 1u << lane, &why);
+}
+
+void refused_rank(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct ptx_insn *i = record_site(c, r->site)->insn;
+	const struct shared_view v = record_view(c, warp);
+	unsigned first = (unsigned)__builtin_ctz(r->lanes);
+	uint64_t at = record_value(c, r, &i->operand[1], first);
+	struct refusal why;
+
+	if (!refuse_rank(&why, &v, at, (uint32_t)record_value(c, r, &i->operand[2], first)))
+		refuse_mapa(&why, at);
+	tell(c, warp, r, 1u << first, &why);
+}
+
+/* ---- barriers ---- */
+
+void refused_mbar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+	uint64_t at, bool remote)
+{
+	const bool far = ptx_space_of(record_site(c, r->site)->insn, 0) != PS_shared;
+	const struct shared_view v = record_view(c, warp);
+	struct refusal why;
+
+	if (refuse_mbar_align(&why, at) || refuse_shared(&why, &v, far, at, 8) ||
+			(!remote && refuse_mbar_owner(&why, &v, SHARED_RANK(at), SHARED_OFFSET(at))))
+		tell(c, warp, r, lanes & -lanes, &why);
+}
+
+void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t id,
+	uint32_t count, bool arrives)
+{
+	struct refusal why;
+
+	if (refuse_bar(&why, id, count, c->info.warps_per_cta * 32, arrives))
+		tell(c, warp, r, r->lanes, &why);
+}
+
+void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+	uint32_t mask)
+{
+	struct refusal why;
+
+	refuse_mask(&why, mask);
+	tell(c, warp, r, lanes, &why);
+}
+
+void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t want,
+	bool inc, uint32_t has)
+{
+	struct refusal why;
+
+	if (refuse_setmaxnreg(&why, want, inc, has))
+		tell(c, warp, r, r->lanes, &why);
+}
+
+static void tell_behind(struct dcluster *c, uint32_t warp)
+{
+	const struct dwarp *w = &c->warp[warp];
+	struct refusal why;
+
+	refusal_set(&why, EVX_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it", w->behind);
+	tell_refusal(c, warp, c->job->l->site[w->aligned_site], w->at_aligned, &why);
+}
+
+void refused_aligned(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+	struct dwarp *w = &c->warp[warp];
+	const uint32_t live = w->all & ~w->gone;
+	const bool leaves = rewrite_leaves(s->insn);
+
+	if (w->behind && s->insn == record_site(c, w->aligned_site)->insn) {
+		w->at_aligned |= r->lanes;
+		w->behind &= ~r->lanes;
+		return;
+	}
+	if (r->lanes & w->behind && (leaves || r->lanes & w->at_aligned)) {
+		tell_behind(c, warp);
+		return;
+	}
+	if (w->behind || !c->job->info[r->site].aligned)
+		return; /* those may be on their way */
+	w->at_aligned = r->lanes;
+	w->behind = live & ~r->lanes;
+	w->aligned_site = r->site;
+}
+
+void refused_behind(struct dcluster *c)
+{
+	for (uint32_t k = 0; k < c->info.nctas * c->info.warps_per_cta && !c->stopped; k++)
+		if (c->warp[k].behind)
+			tell_behind(c, k);
+}

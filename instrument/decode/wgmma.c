@@ -1,0 +1,395 @@
+/* wgmma: groups of wgmma, of which one record stands for four warps, -> events. */
+#include "events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libconsan/ptx/ptx.h"
+#include "shadow/shadow.h"
+
+/* ---- plain instructions on its registers ---- */
+
+/* What rewrite_between() says, once for each pair of places. */
+static const struct way_cache *way(struct dcluster *c, uint32_t from, uint32_t to)
+{
+	uint64_t key = ((uint64_t)from << 32 | to) + 1;
+	struct way_cache *w = &c->way[(from * 31 + to) % WAYS];
+	uint32_t note[4096];
+
+	if (w->key == key)
+		return w;
+	w->key = key;
+	w->n = rewrite_between(c->job->l->code, c->job->l->func, from, to, note, 4096);
+	free(w->note);
+	w->note = base_alloc((w->n + 1) * sizeof *w->note);
+	memcpy(w->note, note, w->n * sizeof *w->note);
+	return w;
+}
+
+static void tell_note(struct dcluster *c, uint32_t warp, uint32_t index, uint32_t lanes)
+{
+	const struct rewrite *code = c->job->l->code;
+	const struct rewrite_note *n = &code->note.at[index];
+	struct event e = record_event(c, warp, 0, EV_REGS, lanes);
+
+	e.site = c->job->l->site[code->site.n + code->batch.n + index];
+	e.flags = n->insn->op == OP_mov ? EVF_MOVE : 0;
+	e.regs = n->reg;
+	e.nregs_d = n->nread;
+	e.mode = EVM_READ;
+	if (n->nread)
+		emit(c, &e);
+	e.regs = n->reg + n->nread;
+	e.nregs_d = n->nwritten;
+	e.mode = EVM_WRITE;
+	if (n->nwritten)
+		emit(c, &e);
+}
+
+void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes)
+{
+	const struct rewrite_func *f = c->job->l->func;
+	struct dwarp *w = &c->warp[warp];
+	const struct way_cache *way_here;
+	uint32_t to;
+
+	if (!c->registers)
+		return;
+	to = (uint32_t)(i - f->func->insn);
+	if (w->past == to + 1)
+		return;
+	way_here = way(c, w->past - 1, to);
+	for (uint32_t k = 0; k < way_here->n; k++)
+		tell_note(c, warp, way_here->note[k], lanes);
+	if (f->note_of[to])
+		tell_note(c, warp, f->note_of[to] - 1, lanes);
+	w->past = to + 1;
+}
+
+/* ---- groups and waits ---- */
+
+struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i)
+{
+	struct batch_info b = { .mma = i->op == OP_wgmma_mma_async };
+	int64_t imm[4] = { 1, 1, 0, 0 };
+	unsigned rows, cols, depth, n = 0;
+	struct plan p;
+
+	plan_of(f, i, &p);
+	b.words = (uint8_t)plan_words(&p);
+	if (!b.mma)
+		return b;
+	b.a_regs = i->operand[1].kind == PO_VEC;
+	ptx_shape(ptx_pick(i, MG_shape), &rows, &cols, &depth);
+	for (unsigned k = 4; k < i->noperands && n < 4; k++) {
+		if (n == 2 && b.a_regs)
+			n = 3;
+		imm[n++] = i->operand[k].imm;
+	}
+	b.n = (uint16_t)cols;
+	b.a_mn = imm[2];
+	b.b_mn = imm[3];
+	for (; b.nd < i->operand[0].n && b.nd < 128; b.nd++)
+		b.regs[b.nd] = i->operand[0].list[b.nd].reg;
+	for (; b.a_regs && b.na < i->operand[1].n && b.na < 4; b.na++)
+		b.regs[b.nd + b.na] = i->operand[1].list[b.na].reg;
+	return b;
+}
+
+/* What wgmmas read, by their descriptors: these come back with each turn of a ring of
+ * buffers, so it is worked out once. Mostly of one; of several of a group, one after
+ * the other, where only whether there is anything to find is asked: they are one agent
+ * at one epoch, and buffers that they read as a whole are few spans. */
+#define RUN_MOST 8u
+#define RUN_WORDS (5 * RUN_MOST)
+
+struct mma_pieces {
+	const struct batch_info *first;
+	uint32_t n;                /* wgmmas */
+	uint32_t nwords, words[RUN_WORDS]; /* of their group's record */
+	uint32_t top[RUN_MOST][2]; /* the highest piece of A and B */
+	uint16_t part[6];
+	struct ev_span span[];     /* part[5] of them */
+};
+
+static uint32_t highest(const uint32_t *piece, unsigned n)
+{
+	uint32_t top = 0;
+
+	for (unsigned k = 0; k < n; k++)
+		top = piece[k] > top ? piece[k] : top;
+	return top;
+}
+
+static uint64_t wide(const uint32_t *words)
+{
+	return words[0] | (uint64_t)words[1] << 32;
+}
+
+/* The pieces of a run so far, by part. */
+struct collected {
+	unsigned n[5];
+	uint32_t rows[4][32 * RUN_MOST], b[512 * RUN_MOST];
+};
+
+static void collect(const struct batch_info *m, const uint32_t *words, uint32_t top[2],
+	struct collected *g)
+{
+	uint32_t piece[128], *b = g->b + g->n[4];
+	struct wg_desc d;
+
+	top[0] = 0;
+	if (!m->a_regs) {
+		d = wg_desc_decode(wide(words));
+		wg_desc_pieces(&d, m->a_mn, 64, piece);
+		top[0] = highest(piece, 128);
+		words += 2;
+	}
+	for (unsigned k = 0; !m->a_regs && k < 4; k++) {
+		wg_desc_rows(piece, m->a_mn, k, g->rows[k] + g->n[k]);
+		g->n[k] += 32;
+	}
+	d = wg_desc_decode(wide(words));
+	wg_desc_pieces(&d, m->b_mn, m->n, b);
+	top[1] = highest(b, 2 * m->n);
+	g->n[4] += 2 * m->n;
+}
+
+/* words: from those of the first wgmma on. */
+static struct mma_pieces *find_pieces(struct mma_pieces *p, const struct batch_info *first,
+	unsigned n, const uint32_t *words, unsigned nwords)
+{
+	unsigned most = 0, at = 0;
+	struct collected g;
+
+	p = base_resize(p, sizeof *p);
+	*p = (struct mma_pieces){ .first = first, .n = n, .nwords = nwords };
+	memcpy(p->words, words, nwords * sizeof *words);
+	memset(g.n, 0, sizeof g.n);
+	for (unsigned k = 0; k < n; first++) {
+		if (!first->mma)
+			continue;
+		collect(first, words, p->top[k++], &g);
+		words += first->words;
+	}
+	for (unsigned k = 0; k < 5; k++)
+		most += g.n[k];
+	p = base_resize(p, sizeof *p + most * sizeof *p->span);
+	for (unsigned k = 0; k < 5; k++) {
+		p->part[k] = (uint16_t)at;
+		if (g.n[k])
+			at += wg_desc_spans(k < 4 ? g.rows[k] : g.b, g.n[k], p->span + at);
+	}
+	p->part[5] = (uint16_t)at;
+	return p;
+}
+
+static const struct mma_pieces *pieces(struct dcluster *c, const struct batch_info *first, unsigned n,
+	const uint32_t *words, unsigned nwords)
+{
+	uint32_t h = (uint32_t)(first - c->job->batch) + n;
+	struct mma_pieces **at;
+	const struct mma_pieces *p;
+
+	for (size_t k = 0; k < nwords; k++)
+		h = (h ^ words[k]) * 0x9e3779b1u;
+	at = &c->pieces[h >> 16 & (PIECES - 1)];
+	p = *at;
+	if (!p || p->first != first || p->n != n || memcmp(p->words, words, nwords * sizeof *words))
+		*at = find_pieces(*at, first, n, words, nwords);
+	return *at;
+}
+
+static void refused_ends(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
+	const uint32_t *words, const uint32_t top[2])
+{
+	const struct shared_view v = record_view(c, first);
+	struct refusal why;
+
+	if ((!m->a_regs && refuse_matrix_end(&why, &v, "A", wide(words), top[0])) ||
+			refuse_matrix_end(&why, &v, "B", wide(words + 2 * !m->a_regs), top[1]))
+		tell_refusal(c, first, id, FULL, &why);
+}
+
+/* The descriptors of the four warps, each in its own record of the group. */
+static void refused_unlike(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
+	const struct record *const r[4], ptrdiff_t at)
+{
+	struct refusal why;
+
+	if (cut_short(c))
+		return; /* a record may be torn */
+	for (uint32_t w = 1; r[0] && w < 4; w++) {
+		const uint32_t *mine = r[w] ? r[w]->words + at : NULL, *its = r[0]->words + at;
+
+		if (!mine || r[w]->site != r[0]->site)
+			continue;
+		if ((!m->a_regs && refuse_unlike(&why, "A", wide(mine), wide(its))) ||
+				refuse_unlike(&why, "B", wide(mine + 2 * !m->a_regs), wide(its + 2 * !m->a_regs))) {
+			tell_refusal(c, first + w, id, 1, &why);
+			return;
+		}
+	}
+}
+
+/* How many wgmmas from this entry of the batch on are of one group, whose reads may be
+ * told of as one; *nwords of the record are theirs. */
+static unsigned run_of(const struct dcluster *c, const struct rewrite_site *s, uint32_t k, unsigned *nwords)
+{
+	unsigned n = 0;
+
+	*nwords = 0;
+	for (; k < s->nbatch && n < (c->job->l->brief ? RUN_MOST : 1); k++) {
+		const struct batch_info *b = &c->job->batch[s->batch + k];
+
+		if (c->job->l->code->batch.at[s->batch + k]->op == OP_wgmma_commit_group ||
+				*nwords + b->words > RUN_WORDS)
+			break;
+		*nwords += b->words;
+		n += b->mma;
+	}
+	return n;
+}
+
+static void refused_run(struct dcluster *c, uint32_t first, uint32_t site, uint32_t k,
+	const struct mma_pieces *p)
+{
+	const struct batch_info *m = p->first;
+	const uint32_t *words = p->words;
+
+	for (uint32_t i = 0; i < p->n; m++, k++) {
+		if (!m->mma)
+			continue;
+		refused_ends(c, first, record_batch_site(c, site, k), m, words, p->top[i++]);
+		words += m->words;
+	}
+}
+
+/* What the wgmmas from this entry of the batch on read; how many they are. */
+static unsigned tell_reads(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
+	const uint32_t *words, struct event *e)
+{
+	unsigned nwords, n = run_of(c, record_site(c, r->site), k, &nwords);
+	const struct mma_pieces *p = pieces(c, &c->job->batch[record_site(c, r->site)->batch + k], n,
+		words, nwords);
+
+	refused_run(c, first, r->site, k, p);
+	memcpy(e->part, p->part, sizeof e->part);
+	e->spans = p->span;
+	e->nspans = p->part[5];
+	return n;
+}
+
+/* The wgmma of this entry of the batch, but for what it reads. */
+static struct event mma_of(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
+	const uint32_t *words)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+	const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
+	const struct batch_info *m = &c->job->batch[s->batch + k];
+	struct event e = record_event(c, first, r->site, EV_WG_MMA, FULL);
+
+	e.site = record_batch_site(c, r->site, k);
+	e.op = ++c->ops;
+	words += m->a_regs ? 2 : 4;
+	e.flags = (i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0]) ? EVF_SCALE_D : 0;
+	e.tx = (int64_t)(m->n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
+		(uint64_t)ptx_type_of(i, 2) << 32);
+	if (c->registers) {
+		e.nregs_d = m->nd;
+		e.nregs_a = m->na;
+		e.regs = m->regs;
+	}
+	return e;
+}
+
+/* Who has exited comes to no wgmma of its warpgroup any more. */
+static void refused_gone(struct dcluster *c, uint32_t first, uint32_t id, const struct record *const r[4])
+{
+	const uint32_t left = c->info.warps_per_cta - first % c->info.warps_per_cta;
+	const uint32_t meeting = c->warp[first + (r[0] ? 0 : r[1] ? 1 : r[2] ? 2 : 3)].meetings;
+	struct refusal why;
+
+	for (uint32_t w = 0; w < 4 && w < left; w++) {
+		if (r[w] || c->warp[first + w].meetings > meeting ||
+				c->warp[first + w].gone != c->warp[first + w].all)
+			continue;
+		refusal_set(&why, EVX_WG_DIVERGED, SP_ANY, 0, 0, "warp %u of the warpgroup has exited", w);
+		tell_refusal(c, first, id, FULL, &why);
+		return;
+	}
+}
+
+void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4])
+{
+	const struct rewrite_site *s;
+	struct refusal why;
+	const struct record *one = r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
+	const uint32_t *words;
+	unsigned told = 0; /* wgmmas whose reads were */
+
+	if (!one)
+		return;
+	s = record_site(c, one->site);
+	words = one->words;
+	if (c->stopped)
+		return;
+	if (refuse_group(&why, first % c->info.warps_per_cta, c->info.warps_per_cta))
+		tell_refusal(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site, 0)
+			: c->job->l->site[one->site], FULL, &why);
+	refused_gone(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site,
+		s->nbatch > 1 && c->job->l->code->batch.at[s->batch]->op == OP_wgmma_fence)
+		: c->job->l->site[one->site], r);
+	if (s->phase != PHASE_BATCH) {
+		struct event e = record_event(c, first, one->site, EV_WG_WAIT, FULL);
+
+		for (uint32_t w = 0; w < 4; w++) {
+			if (!r[w])
+				continue;
+			tell_way(c, first + w, s->insn, FULL);
+			e.mask |= 1u << w;
+		}
+		e.mask = e.mask == 15 ? 0 : e.mask;
+		e.count = (uint32_t)s->insn->operand[0].imm;
+		emit(c, &e);
+		return;
+	}
+	for (uint32_t k = 0; k < s->nbatch; k++) {
+		const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
+		const struct batch_info *b = &c->job->batch[s->batch + k];
+		struct event e;
+
+		for (uint32_t w = 0; w < 4; w++)
+			if (r[w])
+				tell_way(c, first + w, i, FULL);
+		if (b->mma) {
+			const bool reads = !told && !c->only_registers;
+
+			e = mma_of(c, first, one, k, words);
+			if (!c->only_registers)
+				refused_unlike(c, first, e.site, b, r, words - one->words);
+			if (reads)
+				told = tell_reads(c, first, one, k, words, &e);
+			told -= told > 0;
+			if (reads || c->registers)
+				emit(c, &e);
+			else
+				c->result.events++;
+			words += b->words;
+			continue;
+		}
+		for (uint32_t w = 0; w < 4; w++) {
+			const bool fence = i->op == OP_wgmma_fence;
+
+			if (!r[w] || (w && !fence))
+				continue;
+			if (fence && c->job->l->apart && !c->only_registers) {
+				c->result.events++; /* it orders registers, which are another's work */
+				continue;
+			}
+			e = record_event(c, first + w, one->site, fence ? EV_WG_FENCE : EV_WG_COMMIT, FULL);
+			e.site = record_batch_site(c, one->site, k);
+			emit(c, &e);
+		}
+	}
+}

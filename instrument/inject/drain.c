@@ -1,0 +1,151 @@
+/* inject_drain: how drain.c's questions are put to a GPU whose kernel runs. Everything goes
+ * through one stream, by the copy engines alone: a kernel of ours, and a memset is one,
+ * might wait for the program's to end, which waits for us. */
+#include "instrument/decode/decode.h"
+#include "own.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Places in the pinned memory, which nobody else needs while the kernel runs. */
+#define PEEK_AT ((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES)
+#define WRITE_AT (PEEK_AT + DRAIN_PEEK)
+#define ZERO_AT (WRITE_AT + DRAIN_PEEK)
+#define ZERO_BYTES (1u << 20)
+_Static_assert(ZERO_AT + ZERO_BYTES <= STAGE_BYTES, "pinned memory");
+
+struct inject_drain {
+	struct own *own;
+	struct drain *drain;
+	const char *at;            /* what a fault left of the pool */
+	char *packed;              /* chunks of it */
+};
+
+static bool settled(const struct own *p)
+{
+	return !cu.p_cuStreamSynchronize(p->side);
+}
+
+static const void *peek(void *user, uint64_t at, size_t bytes)
+{
+	const struct own *p = ((const struct inject_drain *)user)->own;
+
+	return !cu.p_cuMemcpyDtoHAsync(p->pinned + PEEK_AT, p->pool.at + at, bytes, p->side) && settled(p)
+		? p->pinned + PEEK_AT : NULL;
+}
+
+static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
+{
+	const struct own *p = ((const struct inject_drain *)user)->own;
+	char *to = p->pinned;
+
+	for (uint32_t k = 0; k < n; k++) {
+		size_t bytes = (size_t)run[k].n * RECORD_CHUNK_BYTES;
+
+		if (cu.p_cuMemcpyDtoHAsync(to, p->pool.at + (uint64_t)run[k].first * RECORD_CHUNK_BYTES, bytes, p->side))
+			return NULL;
+		to += bytes;
+	}
+	return settled(p) ? p->pinned : NULL;
+}
+
+/* Over before the chunks are given back: copies of one stream may overlap. */
+static bool clear(void *user, const struct drain_run *run, uint32_t n)
+{
+	const struct own *p = ((const struct inject_drain *)user)->own;
+
+	for (uint32_t k = 0; k < n; k++) {
+		CUdeviceptr at = p->pool.at + (uint64_t)run[k].first * RECORD_CHUNK_BYTES;
+		size_t left = (size_t)run[k].n * RECORD_CHUNK_BYTES;
+
+		for (size_t bytes; left; left -= bytes, at += bytes) {
+			bytes = left < ZERO_BYTES ? left : ZERO_BYTES;
+			if (cu.p_cuMemcpyHtoDAsync(at, p->pinned + ZERO_AT, bytes, p->side))
+				return false;
+		}
+	}
+	return settled(p);
+}
+
+static bool put(void *user, uint64_t at, const void *from, size_t bytes)
+{
+	const struct own *p = ((const struct inject_drain *)user)->own;
+
+	memcpy(p->pinned + WRITE_AT, from, bytes);
+	return !cu.p_cuMemcpyHtoDAsync(p->pool.at + at, p->pinned + WRITE_AT, bytes, p->side) && settled(p);
+}
+
+/* ---- what a fault left ---- */
+
+static const void *peek_left(void *user, uint64_t at, size_t bytes)
+{
+	(void)bytes;
+	return ((const struct inject_drain *)user)->at + at;
+}
+
+static const void *fetch_left(void *user, const struct drain_run *run, uint32_t n)
+{
+	const struct inject_drain *d = user;
+
+	drain_pack(d->packed, d->at, run, n);
+	return d->packed;
+}
+
+/* ---- the launch ---- */
+
+bool inject_is_full(const struct inject_pool *pool)
+{
+	struct inject_drain d = { .own = own(pool) };
+	const struct record_head *head = peek(&d, 0, sizeof *head);
+
+	return head && head->next > pool->chunks - pool->chunks / 4;
+}
+
+static struct drain_pool way_to(struct inject_drain *d)
+{
+	return (struct drain_pool){ .user = d, .chunks = d->own->pool.chunks, .peek = peek, .fetch = fetch,
+		.clear = clear, .write = put };
+}
+
+struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l)
+{
+	struct inject_drain *d = base_alloc(sizeof *d);
+	struct drain_pool way;
+
+	d->own = own(pool);
+	way = way_to(d);
+	memset(d->own->pinned + ZERO_AT, 0, ZERO_BYTES);
+	d->drain = gpu_drain(inject_session(), l, &way, gpu_workers(inject_session()));
+	return d;
+}
+
+void inject_drain_close(struct inject_drain *d)
+{
+	if (!d)
+		return;
+	drain_close(d->drain);
+	free(d->packed);
+	free(d);
+}
+
+bool inject_drain(struct inject_drain *d)
+{
+	return drain_turn(d->drain);
+}
+
+bool inject_drain_end(struct inject_drain *d, bool ended, const void *at, struct gpu_launch *l,
+	struct drained *r)
+{
+	struct drain_pool way = way_to(d);
+
+	if (at) {
+		d->at = at;
+		d->packed = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
+		way.peek = peek_left;
+		way.fetch = fetch_left;
+	}
+	if (!drain_end(d->drain, &way, ended, r))
+		return false;
+	gpu_take_drained(l, d->drain, r);
+	return true;
+}

@@ -1,0 +1,534 @@
+/* inject_launch: points each launch of an instrumented kernel at the pool into
+ * which it records, waits for it, and hands the records over to be checked.
+ * Launches are looked at one at a time, in the order of their calls. */
+#include "internal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "instrument/decode/decode.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* from before a launch to after it */
+
+/* ---- before ---- */
+
+bool inject_capturing(CUstream s)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return cu.p_cuStreamIsCapturing && !cu.p_cuStreamIsCapturing(s, &status)
+		&& status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void inject_enter(struct inject_launch *l)
+{
+	CUcontext now = NULL;
+
+	cu.p_cuCtxGetCurrent(&now);
+	if (!cu.p_cuStreamGetCtx || cu.p_cuStreamGetCtx(l->stream, &l->context) || !l->context)
+		l->context = now;
+	l->pushed = now != l->context && !cu.p_cuCtxPushCurrent(l->context);
+}
+
+void inject_leave(struct inject_launch *l)
+{
+	if (l->pushed)
+		cu.p_cuCtxPopCurrent(&(CUcontext){ NULL });
+	l->pushed = false;
+}
+
+/* What is launched may be a CUkernel: they share one type of argument. NULL: neither. */
+static CUfunction function_of(CUfunction f, CUmodule *m)
+{
+	if (!cu.p_cuFuncGetModule(m, f))
+		return f;
+	if (!cu.p_cuKernelGetFunction || cu.p_cuKernelGetFunction(&f, (CUkernel)f)
+			|| cu.p_cuFuncGetModule(m, f))
+		return NULL;
+	return f;
+}
+
+const char *inject_name(CUfunction f)
+{
+	const char *name = NULL;
+	CUmodule m;
+
+	f = function_of(f, &m);
+	return f && cu.p_cuFuncGetName && !cu.p_cuFuncGetName(&name, f) && name ? name : "?";
+}
+
+static bool find_module(struct inject_launch *l)
+{
+	l->function = function_of(l->f, &l->loaded);
+	if (l->function)
+		l->module = inject_module(l->loaded, &l->variable);
+	return l->module != NULL;
+}
+
+static void choose_cluster(struct inject_launch *l)
+{
+	const uint32_t *required = gpu_module_cluster(l->module, l->kernel);
+
+	for (unsigned d = 0; d < 3; d++)
+		if (!l->cluster[d])
+			l->cluster[d] = required && required[d] ? required[d] : 1;
+	l->tickets = l->cluster[0] * l->cluster[1] * l->cluster[2] > 1 ||
+		gpu_module_tickets(l->module, l->kernel);
+}
+
+/* A frame of a function that records is up to four times as large, by what is kept in
+ * registers over its calls; frames that are larger without it grow by no more. */
+#define MOST_STACK_MORE (16u << 10)
+
+/* The program has set the limit for frames as it knows them. What it sets later counts. */
+static void deepen(const struct inject_launch *l)
+{
+	static VEC(struct stack { CUcontext context; size_t bytes; }) set;
+	struct stack now = { 0 };
+	size_t k, more;
+
+	if (!gpu_module_deep(l->module, l->kernel) || !cu.p_cuCtxGetLimit || !cu.p_cuCtxSetLimit ||
+			cu.p_cuCtxGetCurrent(&now.context) || cu.p_cuCtxGetLimit(&now.bytes, CU_LIMIT_STACK_SIZE))
+		return;
+	for (k = 0; k < set.n && set.at[k].context != now.context; k++)
+		;
+	if (k < set.n && set.at[k].bytes == now.bytes)
+		return;
+	more = 3 * now.bytes < MOST_STACK_MORE ? 3 * now.bytes : MOST_STACK_MORE;
+	if (cu.p_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, now.bytes + more))
+		return; /* it may fit */
+	cu.p_cuCtxGetLimit(&now.bytes, CU_LIMIT_STACK_SIZE);
+	if (k == set.n)
+		vec_push(&set, now);
+	set.at[k].bytes = now.bytes;
+}
+
+/* True: the launch has what it needs. */
+static bool prepare(struct inject_launch *l)
+{
+	const struct inject_pool *pool = l->pool = inject_pool();
+	struct record_params p = { .tickets = l->tickets };
+	struct record_head head = { .next = 1, .ticket = 1, .patience = gpu_drains(inject_session()) ? RECORD_PATIENCE : 0 };
+
+	if (!pool)
+		return false;
+	p.pool = l->wanted ? pool->at : 0;
+	p.chunks = pool->chunks;
+	p.ring = pool->at + RECORD_RING_AT(pool->chunks);
+	inject_emptied(pool); /* of the last launch's records */
+	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
+		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
+}
+
+/* A handle may be another stream's later, or each thread's own. */
+uint64_t inject_queue(CUstream s)
+{
+	unsigned long long id;
+
+	return cu.p_cuStreamGetId && !cu.p_cuStreamGetId(s, &id) ? id : (uintptr_t)s;
+}
+
+static bool unchecked(struct inject_launch *l, const char *why)
+{
+	gpu_unchecked(inject_session(), l->kernel, l->queue, why);
+	free(l->kernel);
+	l->kernel = NULL;
+	l->module = NULL;
+	return false;
+}
+
+static bool ready(struct inject_launch *l)
+{
+	const char *name = l->name;
+
+	if (inject_capturing(l->stream)) /* first: the capture would not bear other calls */
+		return false;
+	inject_enter(l);
+	l->kernel = base_strdup(name ? name : inject_name(l->f));
+	l->queue = inject_queue(l->stream);
+	if (!find_module(l))
+		return unchecked(l, "its module holds no PTX that could be instrumented");
+	choose_cluster(l);
+	deepen(l);
+	l->wanted = gpu_wants(inject_session(), l->kernel);
+	inject_times_await();
+	l->start = inject_now();
+	if (l->wanted)
+		gpu_alert(inject_session());
+	return prepare(l) || unchecked(l, "no device memory for its records");
+}
+
+void inject_before(struct inject_launch *l)
+{
+	pthread_mutex_lock(&lock);
+	if (ready(l))
+		l->launched = inject_now();
+	inject_leave(l);
+	if (!l->module)
+		pthread_mutex_unlock(&lock); /* else inject_after() does */
+}
+
+/* ---- after ---- */
+
+static void *pack(const struct inject_launch *l)
+{
+	uint32_t bytes = gpu_module_params(l->module, l->kernel), at, n;
+	char *block = base_alloc(bytes + 16);
+
+	for (size_t k = 0; l->params && gpu_module_param(l->module, l->kernel, k, &at, &n); k++)
+		memcpy(block + at, l->params[k], n);
+	for (size_t k = 0; !l->params && l->extra && l->extra[k] != CU_LAUNCH_PARAM_END; k += 2)
+		if (l->extra[k] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+			memcpy(block, l->extra[k + 1], bytes);
+	return block;
+}
+
+/* facts: when the GPU had said which clusters are alike; copied: when their records
+ * were here, or the first one's. */
+struct times { double ran, facts, copied; };
+
+/* The records of a launch, for gpu_check()'s questions. */
+struct records {
+	const struct inject_launch *l;
+	const struct gpu_launch *g;
+	bool asked;                /* inject_ask() was */
+	uint32_t dropped, chunks;  /* all of the launch */
+	uint32_t fetched;          /* of these */
+	uint8_t *skip;             /* free()d with this */
+	struct times t;
+};
+
+static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
+{
+	const struct records *r = user;
+
+	return inject_find_memory(r->l, addr, from, bytes);
+}
+
+static bool find_map(void *user, uint64_t address, const void *param, void *bytes)
+{
+	const struct records *r = user;
+
+	return inject_find_map(r->l->context, address, param, bytes);
+}
+
+static const void *whole(void *user, uint32_t *chunks)
+{
+	const struct records *r = user;
+
+	*chunks = r->chunks;
+	return inject_fetch(r->l->pool, (size_t)(r->chunks + 1) * RECORD_CHUNK_BYTES);
+}
+
+static void say_times(const struct records *r, const struct gpu_cost *cost)
+{
+	const struct inject_launch *l = r->l;
+	const struct times *t = &r->t;
+	double end = inject_now();
+	struct inject_time gpu;
+	struct text clock = { 0 };
+
+	if (!gpu_times(inject_session()))
+		return;
+	if (inject_time(&gpu)) {
+		text_printf(&clock, "; by the GPU's clock: kernel %.3f ms, ours %.3f ms; a thread has %u "
+			"registers, %u bytes of local memory", 1e3 * gpu.kernel, 1e3 * gpu.own, gpu.registers,
+			gpu.local);
+		gpu_timed(inject_session(), l->kernel, gpu.kernel);
+	}
+	inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; digest %.3f ms), "
+		"check %.3f ms (%u clusters, %u threads each%s: %.3f ms), whole %.3f ms%s", l->kernel,
+		1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched), 1e3 * (t->copied - t->ran),
+		r->fetched * (RECORD_CHUNK_BYTES / 1024), r->chunks * (RECORD_CHUNK_BYTES / 1024),
+		1e3 * (t->facts - t->ran), 1e3 * (end - t->copied), cost->clusters,
+		cost->threads ? cost->threads : 1, cost->again ? ", then again" : "", 1e3 * cost->check,
+		1e3 * (end - l->start), clock.at ? clock.at : "");
+	text_free(&clock);
+}
+
+/* No call works after a fault, so what they say is asked before. */
+static void ask(struct inject_launch *l)
+{
+	int value = 0;
+
+	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, l->function);
+	/* the system's 1 KiB comes first, alignment costs at most another */
+	l->shared_all = (uint32_t)value + l->shared + 2048;
+	cu.p_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, l->function);
+	l->nregs = (uint32_t)value;
+}
+
+static void describe(const struct inject_launch *l, struct gpu_launch *g)
+{
+	g->module = l->module;
+	g->kernel = l->kernel;
+	g->shared = l->shared_all;
+	g->shared_dynamic = l->shared;
+	g->nregs = l->nregs;
+	g->sm = gpu_module_sm(l->module);
+	g->tickets = l->tickets;
+	g->queue = l->queue;
+	g->programmatic = l->programmatic;
+	g->map = find_map;
+	g->memory = find_memory;
+	memcpy(g->grid, l->grid, sizeof g->grid);
+	memcpy(g->block, l->block, sizeof g->block);
+	memcpy(g->cluster, l->cluster, sizeof g->cluster);
+}
+
+/* For questions, which r answers. */
+static void open_launch(struct gpu_launch *g, struct records *r)
+{
+	describe(r->l, g);
+	g->user = r;
+	g->params = pack(r->l);
+	gpu_launch_open(g);
+}
+
+static void close_launch(struct gpu_launch *g)
+{
+	gpu_launch_close(g);
+	free((void *)g->params);
+}
+
+/* Few chunks are not worth the digest. */
+#define FEW_CHUNKS 64
+
+/* Records of all clusters, or of those that speak for all. */
+static bool bring_home(struct records *r, const void **pool, uint32_t *chunks)
+{
+	const struct inject_pool *from = r->l->pool;
+	const struct record_head *head;
+	struct inject_facts facts;
+	bool good = r->asked && inject_facts(from, r->g, &facts);
+
+	head = good ? facts.head : inject_fetch(from, RECORD_CHUNK_BYTES);
+	r->t.facts = inject_now();
+	if (!head)
+		return false;
+	r->dropped = head->dropped;
+	r->chunks = r->fetched = head->next - 1 < from->chunks ? head->next - 1 : from->chunks;
+	*pool = NULL;
+	if (good && r->chunks > FEW_CHUNKS && !r->dropped)
+		*pool = inject_fetch_some(from, r->g, &facts, r->chunks, &r->skip, &r->fetched);
+	if (!*pool)
+		*pool = whole(r, &r->fetched);
+	*chunks = r->fetched;
+	return *pool;
+}
+
+static bool rest(void *user, const void **pool, uint32_t *chunks, const uint8_t **skip)
+{
+	struct records *r = user;
+	bool good = bring_home(r, pool, chunks);
+
+	*skip = r->skip;
+	return good;
+}
+
+/* Of a launch that was drained: at: what a fault left of its pool; NULL: it is there. */
+static void check_drained(const struct inject_launch *l, bool ended, const char *fault, const void *at)
+{
+	struct gpu_cost cost = { 0 };
+	struct gpu_launch g = { .ended = ended, .fault = fault, .cost = &cost };
+	struct records r = { .l = l, .g = &g, .t = { .ran = inject_now() } };
+	struct drained d;
+
+	open_launch(&g, &r);
+	if (inject_drain_end(l->drain, ended, at, &g, &d)) {
+		r.t.facts = r.t.copied = inject_now();
+		gpu_check(inject_session(), &g);
+		r.chunks = d.head->next - 1;
+		r.fetched = g.chunks;
+		say_times(&r, &cost);
+		if (gpu_times(inject_session()))
+			inject_say("drained of %s: %llu KiB while it ran; %u clusters were retired", l->kernel,
+				(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
+	} else {
+		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
+	}
+	if (ended)
+		inject_empty_all(l->pool);
+	close_launch(&g);
+}
+
+static void check(const struct inject_launch *l, bool ended)
+{
+	struct gpu_cost cost = { 0 };
+	struct gpu_launch g = { .ended = ended, .cost = &cost, .whole = whole };
+	/* if it is not known how much there is, all of the pool is emptied */
+	struct records r = { .l = l, .g = &g, .chunks = l->pool->chunks, .t = { .ran = inject_now() } };
+	bool good = true, ahead;
+
+	open_launch(&g, &r);
+	ahead = ended && gpu_looks_ahead(inject_session(), &g);
+	r.asked = ended && !gpu_each(inject_session()) && inject_ask(l->pool, &g, ahead);
+	if (r.asked && ahead)
+		g.pool = inject_ahead(l->pool, &g.chunks);
+	if (g.pool) {
+		g.rest = rest;
+	} else {
+		good = bring_home(&r, &g.pool, &g.chunks);
+		g.dropped = r.dropped;
+		g.skip = r.skip;
+	}
+	r.t.copied = inject_now();
+	if (good)
+		gpu_check(inject_session(), &g);
+	else
+		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
+	if (ended)
+		inject_empty(l->pool, r.chunks + 1 + (r.dropped != 0));
+	if (good && ended)
+		say_times(&r, &cost);
+	close_launch(&g);
+	free(r.skip);
+}
+
+/* The GPU stopped the kernel, and no call works any more: what it had recorded. */
+static void check_fault(const struct inject_launch *l, const char *error)
+{
+	char why[200];
+	struct records r = { .l = l };
+	struct gpu_launch g = { .fault = why };
+	size_t bytes = 0;
+	const struct record_head *head = inject_rescue(l->pool, &bytes);
+
+	snprintf(why, sizeof why, "the GPU reported %s in this launch%s", error,
+		head ? "" : ", and its records could not be saved");
+	if (!head) {
+		gpu_unchecked(inject_session(), l->kernel, l->queue, why);
+		return;
+	}
+	if (l->drain) {
+		check_drained(l, false, why, head);
+		munmap((void *)head, bytes);
+		return;
+	}
+	g.dropped = head->dropped;
+	g.chunks = head->next - 1 < l->pool->chunks ? head->next - 1 : l->pool->chunks;
+	g.pool = head;
+	open_launch(&g, &r);
+	gpu_check(inject_session(), &g);
+	close_launch(&g);
+	munmap((void *)head, bytes);
+}
+
+/* Little is left of the pool. */
+static void start_draining(struct inject_launch *l)
+{
+	struct records r = { .l = l };
+	struct gpu_launch g = { 0 };
+
+	open_launch(&g, &r);
+	l->drain = inject_drain_open(l->pool, &g);
+	close_launch(&g);
+}
+
+/* False: there was nothing to do. */
+static bool drain(struct inject_launch *l)
+{
+	if (!l->drain && inject_is_full(l->pool))
+		start_draining(l);
+	return l->drain && inject_drain(l->drain);
+}
+
+/* While the kernel runs. */
+static void expect(struct inject_launch *l)
+{
+	struct gpu_launch g = { 0 };
+
+	ask(l);
+	describe(l, &g);
+	gpu_expect(inject_session(), &g);
+	if (!gpu_each(inject_session()))
+		inject_prepare_facts(l->pool, &g);
+}
+
+/* Most launches are over before, and the pool is not full. */
+#define BRIEF 0.001
+
+/* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
+static CUresult wait_for(struct inject_launch *l)
+{
+	double limit = gpu_timeout(inject_session()), start = inject_now(), ran;
+	const bool drains = l->wanted && gpu_drains(inject_session());
+	CUresult r;
+
+	if (limit <= 0 && !drains)
+		return cu.p_cuStreamSynchronize(l->stream);
+	while ((r = cu.p_cuStreamQuery(l->stream)) == CUDA_ERROR_NOT_READY) {
+		ran = inject_now() - start;
+		if (limit > 0 && ran >= limit)
+			break;
+		if (!drains || ran < BRIEF || !drain(l))
+			usleep(ran < 0.01 ? 20 : drains ? 100 : 1000);
+	}
+	return r;
+}
+
+static void look(const struct inject_launch *l, bool ended)
+{
+	if (l->drain)
+		check_drained(l, ended, NULL, NULL);
+	else
+		check(l, ended);
+}
+
+/* Nothing stops one kernel of a process: the process ends, with what was found. */
+static _Noreturn void stop(const struct inject_launch *l)
+{
+	inject_say("%s still ran after --timeout=%g seconds: the program ends here", l->kernel,
+		gpu_timeout(inject_session()));
+	consan_close(inject_session());
+	fflush(NULL);
+	_exit(1);
+}
+
+CUresult inject_after(struct inject_launch *l, CUresult r)
+{
+	const char *name = "";
+
+	if (!l->module)
+		return r;
+	inject_enter(l);
+	if (!r && l->wanted)
+		expect(l);
+	if (!r)
+		r = wait_for(l);
+	if (r == CUDA_ERROR_NOT_READY) {
+		look(l, false);
+		stop(l);
+	}
+	if (r) {
+		cu.p_cuGetErrorName(r, &name);
+		check_fault(l, name);
+	} else if (l->wanted) {
+		look(l, true);
+	} else {
+		gpu_skip(inject_session(), l->kernel, l->queue);
+	}
+	/* a graph may run the kernel again, unwatched */
+	if (!r)
+		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
+			sizeof(struct record_params), l->stream);
+	inject_drain_close(l->drain);
+	inject_leave(l);
+	pthread_mutex_unlock(&lock);
+	free(l->kernel);
+	return r;
+}
+
+void inject_context_ended(CUcontext context, CUdevice device)
+{
+	pthread_mutex_lock(&lock);
+	inject_unloaded(NULL);
+	inject_graphs_ended(context, device);
+	inject_drop_pools(context, device);
+	inject_memory_ended(context, device);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,20 @@
+# the library that CUPTI loads into the watched process
+INJECT_SRC = $(addprefix instrument/inject/, \
+	alike.c calls.c drain.c graph.c graph_calls.c graph_order.c inject.c launch.c map.c \
+	memory.c module.c pool.c rescue.c step.c times.c)
+RESCUE_SRC = instrument/inject/rescue_main.c
+
+# Some toolkits leave CUPTI's headers out: then --backend=gpu is not built.
+CUPTI = $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)/extras/CUPTI/include/cupti.h)
+GPU_LIB = $(if $(CUPTI),$(BUILD)/libconsan-gpu.so)
+GPU_RESCUE = $(if $(CUPTI),$(BUILD)/consan-rescue)
+INJECT_OBJ = $(INJECT_SRC:%.c=$(BUILD)/%.o)
+RESCUE_OBJ = $(RESCUE_SRC:%.c=$(BUILD)/%.o)
+
+$(INJECT_OBJ) $(RESCUE_OBJ): CFLAGS_ALL += -isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include
+$(BUILD)/consan-rescue: $(RESCUE_OBJ)
+	$(V)$(CC) $(SANFLAGS) -o $@ $< -ldl
+$(BUILD)/libconsan-gpu.so: $(INJECT_OBJ) $(BUILD)/instrument/record/digest_ptx.o $(BUILD)/libconsan.a
+	$(V)$(CC) -shared $(SANFLAGS) -o $@ $^ \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs -Wl$(comma)-z$(comma)now) -Wl,-Bsymbolic \
+		-Wl,--exclude-libs,ALL -Wl,--wrap=stdin $(LIBS_STATIC)

@@ -1,0 +1,178 @@
+/* inject_step: what one node of a graph does, done in a stream: kernels as launches, the
+ * rest by what is equivalent. Which nodes there are, and when, is not known here. */
+#include "step.h"
+
+#include <string.h>
+
+/* Attributes that a launch takes over from its node, where they say anything. Priorities
+ * and domains of memory only matter beside other launches. */
+#define ATTRIBUTES(ATTRIBUTE) \
+	ATTRIBUTE(ACCESS_POLICY_WINDOW, v.accessPolicyWindow.num_bytes) \
+	ATTRIBUTE(COOPERATIVE, v.cooperative) \
+	ATTRIBUTE(CLUSTER_DIMENSION, v.clusterDim.x) \
+	ATTRIBUTE(CLUSTER_SCHEDULING_POLICY_PREFERENCE, v.clusterSchedulingPolicyPreference) \
+	ATTRIBUTE(PREFERRED_CLUSTER_DIMENSION, v.preferredClusterDim.x) \
+	ATTRIBUTE(PREFERRED_SHARED_MEMORY_CARVEOUT, v.sharedMemCarveout > 0)
+#define ATTRIBUTE(name, says) + 1
+enum { MOST_ATTRIBUTES = ATTRIBUTES(ATTRIBUTE) };
+#undef ATTRIBUTE
+
+static unsigned attributes(CUgraphNode node, CUlaunchAttribute *to)
+{
+	CUlaunchAttributeValue v;
+	unsigned n = 0;
+
+#define ATTRIBUTE(name, says) \
+	memset(&v, 0, sizeof v); \
+	if (!cu.p_cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_##name, &v) && (says)) \
+		to[n++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_##name, .value = v };
+	ATTRIBUTES(ATTRIBUTE)
+#undef ATTRIBUTE
+	return n;
+}
+
+static CUresult run_kernel(struct step *s, CUstream stream)
+{
+	CUDA_KERNEL_NODE_PARAMS p = { 0 };
+	CUlaunchAttribute attribute[MOST_ATTRIBUTES];
+	CUlaunchConfig c = { .hStream = stream, .attrs = attribute };
+	CUresult r = cu.p_cuGraphKernelNodeGetParams(s->node, &p);
+	CUfunction f = p.func ? p.func : (CUfunction)p.kern;
+	struct inject_launch l;
+
+	if (r)
+		return r;
+	c.gridDimX = p.gridDimX;
+	c.gridDimY = p.gridDimY;
+	c.gridDimZ = p.gridDimZ;
+	c.blockDimX = p.blockDimX;
+	c.blockDimY = p.blockDimY;
+	c.blockDimZ = p.blockDimZ;
+	c.sharedMemBytes = p.sharedMemBytes;
+	c.numAttrs = attributes(s->node, attribute);
+	inject_describe(&l, f, &c, p.kernelParams, p.extra);
+	l.programmatic = s->programmatic;
+	inject_before(&l);
+	return inject_after(&l, cu.p_cuLaunchKernelEx(&c, f, p.kernelParams, p.extra));
+}
+
+/* What a node of its own graph does is what it does in any. */
+static CUresult run_alone(struct step *s, CUstream stream,
+	CUresult (*add)(CUgraph to, CUgraphNode node, CUcontext context))
+{
+	CUcontext now = NULL;
+	CUgraph g = NULL;
+	CUresult r;
+
+	if (s->alone)
+		return cu.p_cuGraphLaunch(s->alone, stream);
+	cu.p_cuCtxGetCurrent(&now);
+	r = cu.p_cuGraphCreate(&g, 0);
+	if (r)
+		return r;
+	r = add(g, s->node, now);
+	if (!r)
+		r = cu.p_cuGraphInstantiate(&s->alone, g, 0);
+	cu.p_cuGraphDestroy(g);
+	if (!r)
+		return cu.p_cuGraphLaunch(s->alone, stream);
+	s->alone = NULL;
+	return r;
+}
+
+static CUresult add_memcpy(CUgraph to, CUgraphNode node, CUcontext context)
+{
+	CUDA_MEMCPY3D p;
+	CUresult r = cu.p_cuGraphMemcpyNodeGetParams(node, &p);
+
+	return r ? r : cu.p_cuGraphAddMemcpyNode(&node, to, NULL, 0, &p, context);
+}
+
+static CUresult run_memcpy(struct step *s, CUstream stream)
+{
+	return run_alone(s, stream, add_memcpy);
+}
+
+static CUresult add_memset(CUgraph to, CUgraphNode node, CUcontext context)
+{
+	CUDA_MEMSET_NODE_PARAMS p;
+	CUresult r = cu.p_cuGraphMemsetNodeGetParams(node, &p);
+
+	return r ? r : cu.p_cuGraphAddMemsetNode(&node, to, NULL, 0, &p, context);
+}
+
+static CUresult run_memset(struct step *s, CUstream stream)
+{
+	return run_alone(s, stream, add_memset);
+}
+
+static CUresult run_host(struct step *s, CUstream stream)
+{
+	CUDA_HOST_NODE_PARAMS p;
+	CUresult r = cu.p_cuGraphHostNodeGetParams(s->node, &p);
+
+	return r ? r : cu.p_cuLaunchHostFunc(stream, p.fn, p.userData);
+}
+
+static CUresult run_wait(struct step *s, CUstream stream)
+{
+	CUevent event;
+	CUresult r = cu.p_cuGraphEventWaitNodeGetEvent(s->node, &event);
+
+	return r ? r : cu.p_cuStreamWaitEvent(stream, event, 0);
+}
+
+static CUresult run_record(struct step *s, CUstream stream)
+{
+	CUevent event;
+	CUresult r = cu.p_cuGraphEventRecordNodeGetEvent(s->node, &event);
+
+	return r ? r : cu.p_cuEventRecord(event, stream);
+}
+
+/* Neither: there is nothing to do, or it is a graph, whose nodes are steps. */
+static const struct kind {
+	CUresult (*run)(struct step *s, CUstream stream);
+	const char *refused;
+} kind[] = {
+	[CU_GRAPH_NODE_TYPE_KERNEL] = { run_kernel, NULL },
+	[CU_GRAPH_NODE_TYPE_MEMCPY] = { run_memcpy, NULL },
+	[CU_GRAPH_NODE_TYPE_MEMSET] = { run_memset, NULL },
+	[CU_GRAPH_NODE_TYPE_HOST] = { run_host, NULL },
+	[CU_GRAPH_NODE_TYPE_WAIT_EVENT] = { run_wait, NULL },
+	[CU_GRAPH_NODE_TYPE_EVENT_RECORD] = { run_record, NULL },
+	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL] = { NULL, "it signals external semaphores" },
+	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT] = { NULL, "it waits for external semaphores" },
+	[CU_GRAPH_NODE_TYPE_MEM_ALLOC] = { NULL, "it allocates memory" },
+	[CU_GRAPH_NODE_TYPE_MEM_FREE] = { NULL, "it frees memory" },
+	[CU_GRAPH_NODE_TYPE_BATCH_MEM_OP] = { NULL, "it has operations on single words of memory" },
+	[CU_GRAPH_NODE_TYPE_CONDITIONAL] = { NULL, "it has conditional nodes" },
+};
+
+const char *step_refused(CUgraphNode node, CUgraphNodeType type)
+{
+	CUlaunchAttributeValue v = { 0 };
+
+	if (type == CU_GRAPH_NODE_TYPE_KERNEL && !cu.p_cuGraphKernelNodeGetAttribute(node,
+			CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &v)
+			&& v.deviceUpdatableKernelNode.deviceUpdatable)
+		return "kernels may change its nodes";
+	return type < ARRAY_SIZE(kind) ? kind[type].refused : "it has nodes of a kind not known here";
+}
+
+bool step_does(CUgraphNodeType type)
+{
+	return kind[type].run;
+}
+
+CUresult step_run(struct step *s, CUstream stream)
+{
+	return kind[s->type].run(s, stream);
+}
+
+void step_changed(struct step *s)
+{
+	if (s->alone)
+		cu.p_cuGraphExecDestroy(s->alone);
+	s->alone = NULL;
+}

@@ -1,0 +1,464 @@
+/* hook: prints the PTX that writes one record. It needs few registers, no
+ * shared memory and no call: a call would make ptxas serialise wgmma and drop
+ * setmaxnreg. Lanes that are together write one record, led by the lowest. */
+#include "hook.h"
+
+#include <string.h>
+
+#include "instrument/record/record.h"
+#include "calls.h"
+#include "rivals.h"
+
+/* In local memory: the unit, the wait, the load, four bytes of nothing, the value. */
+void hook_lend(struct text *t, bool polls)
+{
+	text_printf(t, "\tst.local.v2.b32 [%%cs_at], {%%cs_pos, %%cs_failed};\n");
+	if (polls)
+		text_printf(t, "\tst.local.b32 [%%cs_at+8], %%cs_polled;\n"
+			"\tst.local.b64 [%%cs_at+16], %%cs_seen;\n");
+}
+
+void hook_regain(struct text *t, bool polls)
+{
+	text_printf(t, "\tld.local.v2.b32 {%%cs_pos, %%cs_failed}, [%%cs_at];\n");
+	if (polls)
+		text_printf(t, "\tld.local.b32 %%cs_polled, [%%cs_at+8];\n"
+			"\tld.local.b64 %%cs_seen, [%%cs_at+16];\n");
+}
+
+void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_place place)
+{
+	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_failed;\n");
+	if (polls)
+		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n");
+	if (place != PLACE_STAYS)
+		text_printf(t, "\t.reg .b64 %%cs_at;\n");
+	if (place == PLACE_GIVEN) {
+		text_printf(t, "\tld.param.b64 %%cs_at, [" CALLS_PLACE "];\n");
+		hook_regain(t, polls);
+	} else {
+		text_printf(t, "\tmov.b32 %%cs_pos, 0;\n\tmov.b32 %%cs_failed, 0;\n");
+		if (polls)
+			text_printf(t, "\tmov.b32 %%cs_polled, 0;\n\tmov.b64 %%cs_seen, 0;\n");
+	}
+	if (place == PLACE_LENT)
+		text_printf(t, "\t.local .align 8 .b8 " CALLS_PLACE "[24];\n"
+			"\tmov.b64 %%cs_at, " CALLS_PLACE ";\n\tst.local.b32 [%%cs_at+8], 0;\n");
+	if (batch_words)
+		text_printf(t, "\t.reg .b32 %%cs_w<%u>;\n", batch_words);
+}
+
+void hook_registers(struct text *t, unsigned words)
+{
+	text_printf(t, "\t.reg .b32 %%cs_m, %%cs_l, %%cs_i, %%cs_t, %%cs_u, %%cs_n, %%cs_c, %%cs_k, %%cs_s;\n"
+		"\t.reg .pred %%cs_lead, %%cs_all, %%cs_q, %%cs_g;\n\t.reg .b64 %%cs_d, %%cs_e;\n");
+	if (words)
+		text_printf(t, "\t.reg .b32 %%cs_v<%u>;\n", words);
+}
+
+/* ---- what --gpu-drain adds ---- */
+
+/* Nobody writes any more into the chunks of those lanes who (a predicate) has: a chunk's
+ * mark counts how often that was so. What the other lanes of its records wrote came before
+ * the leader's next meeting with them, so that the release covers it; it is for a copy
+ * engine. */
+static void close_chunk(struct text *t, const struct hook *h, const char *who)
+{
+	text_printf(t,
+		"\tadd.u32 %%cs_u, %%cs_pos, %u;\n"
+		"\tshr.u32 %%cs_u, %%cs_u, 8;\n"
+		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_u, 4, %%cs_e;\n"
+		"\t@%s red.release.sys.global.add.u32 [%%cs_e+%u], 1;\n",
+		RECORD_CHUNK_UNITS - 1, h->module, who, RECORD_MARKS_AT);
+}
+
+/* The leader, in whose chunk it stands that they leave, comes last: who has that has seen
+ * the marks of all. */
+static void leave(struct text *t, const struct hook *h)
+{
+	text_printf(t, "\tsetp.ne.and.u32 %%cs_q, %%cs_pos, 0, !%%cs_lead;\n");
+	close_chunk(t, h, "%cs_q");
+	text_printf(t, "\tbar.warp.sync %%cs_m;\n");
+	close_chunk(t, h, "%cs_lead");
+}
+
+/* Draw number cs_t is beyond the pool's chunks (cs_u): a chunk that the host has given
+ * back, as soon as it has. It is waited for as long as the head says, by the record's
+ * clock, but not where wgmma runs: there the number is handed back with the same look, so
+ * that no chunk is given for it. */
+static void take_given(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\t{ .reg .b32 %%cs_a, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
+		"\tsub.u32 %%cs_y, %%cs_t, %%cs_u;\n"
+		"\tand.b32 %%cs_t, %%cs_y, %u;\n"
+		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 8, %%cs_e;\n", RECORD_RING - 1, h->module);
+	if (h->flying)
+		text_printf(t,
+			"\tmov.b32 %%cs_a, -1;\n"
+			"\tmov.b64 %%cs_f, {%%cs_y, %%cs_a};\n"
+			"\tatom.relaxed.sys.global.exch.b64 %%cs_f, [%%cs_e], %%cs_f;\n");
+	else
+		text_printf(t,
+			"$CSW%u:\n"
+			"\tld.relaxed.sys.global.b64 %%cs_f, [%%cs_e];\n", h->label);
+	text_printf(t,
+		"\tmov.b64 {%%cs_a, %%cs_t}, %%cs_f;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_a, %%cs_y;\n"
+		"\t@%%cs_q bra $CSG%u;\n", h->label);
+	if (!h->flying)
+		text_printf(t,
+			"\tld.relaxed.sys.global.b32 %%cs_a, [%%cs_d+12];\n"
+			"\tmov.u32 %%cs_x, %%clock;\n"
+			"\tsub.u32 %%cs_x, %%cs_x, %%cs_c;\n"
+			"\tsetp.lt.u32 %%cs_q, %%cs_x, %%cs_a;\n"
+			"\t@%%cs_q nanosleep.u32 1000;\n"
+			"\t@%%cs_q bra $CSW%u;\n"
+			"\tst.relaxed.sys.global.b32 [%%cs_d+12], 0;\n", h->label);
+	text_printf(t, "\t}\n");
+}
+
+/* cs_t: the number that was drawn becomes that of a chunk. */
+static void drawn(struct text *t, const struct hook *h)
+{
+	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_pos, 0;\n");
+	close_chunk(t, h, "%cs_q");
+	text_printf(t,
+		"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
+		"\tsetp.le.u32 %%cs_q, %%cs_t, %%cs_u;\n"
+		"\t@%%cs_q bra $CSG%u;\n", h->module, h->label);
+	take_given(t, h);
+	text_printf(t,
+		"\tadd.u32 %%cs_t, %%cs_u, 1;\n"
+		"$CSG%u:\n"
+		"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n", h->label);
+}
+
+/* A lane that looks for something again and again yields, and a point of reconvergence does
+ * not wait for those who do: the others would go on, and what they do next would be
+ * recorded before what the leader still has to record for them. */
+static void meet_leader(struct text *t, const struct hook *h)
+{
+	if (h->drains && !h->flying)
+		text_printf(t, "\tbar.warp.sync %%cs_m;\n");
+}
+
+/* The record's clock. Where a chunk may be waited for it is read before: what was done
+ * then was not done after what others did meanwhile. */
+static void clock_now(struct text *t)
+{
+	text_printf(t, "\tmov.u32 %%cs_c, %%clock;\n");
+}
+
+/* ... and so is the chunk's, which no record in it may precede: cs_f. */
+static void clock_then(struct text *t)
+{
+	text_printf(t,
+		"\t{ .reg .b64 %%cs_h;\n"
+		"\tcvt.u32.u64 %%cs_b, %%cs_f;\n"
+		"\tsub.u32 %%cs_b, %%cs_b, %%cs_c;\n"
+		"\tcvt.u64.u32 %%cs_h, %%cs_b;\n"
+		"\tsub.u64 %%cs_f, %%cs_f, %%cs_h;\n\t}\n");
+}
+
+/* The chunk that was taken is the one for what is dropped (cs_q): of this CTA (cs_a)
+ * records are missing. Who drains counts draws; else they count no further than chunks go,
+ * as 32 bits are soon through. */
+static void say_short(struct text *t, const struct hook *h)
+{
+	if (!h->drains)
+		text_printf(t, "\t@%%cs_q red.global.add.u32 [%%cs_d], -1;\n");
+	text_printf(t,
+		"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
+		"\tbfe.u32 %%cs_b, %%cs_a, 5, %u;\n"
+		"\tmad.wide.u32 %%cs_f, %%cs_b, 4, %%cs_d;\n"
+		"\tand.b32 %%cs_x, %%cs_a, 31;\n"
+		"\tmov.b32 %%cs_b, 1;\n"
+		"\tshl.b32 %%cs_x, %%cs_b, %%cs_x;\n"
+		"\t@%%cs_q red.global.or.b32 [%%cs_f+%u], %%cs_x;\n",
+		RECORD_SHORT_BITS - 5, RECORD_SHORT_AT);
+}
+
+/* The leading lane takes a chunk if n (a register or a number) units do not
+ * fit into the one it has. */
+static void room(struct text *t, const struct hook *h, const char *n)
+{
+	if (h->drains)
+		clock_now(t);
+	text_printf(t,
+		"\tand.b32 %%cs_t, %%cs_pos, %u;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_t, 0;\n"
+		"\tadd.u32 %%cs_t, %%cs_t, %s;\n"
+		"\tsetp.gt.or.u32 %%cs_q, %%cs_t, %u, %%cs_q;\n"
+		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
+		"\t@!%%cs_q bra $CSR%u;\n"
+		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n",
+		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - h->spare, h->label);
+	if (h->drains)
+		drawn(t, h);
+	else
+		text_printf(t,
+			"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
+			"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n"
+			"\tadd.u32 %%cs_u, %%cs_u, 1;\n"
+			"\tmin.u32 %%cs_t, %%cs_t, %%cs_u;\n", h->module);
+	text_printf(t, "\tshl.b32 %%cs_pos, %%cs_t, 8;\n");
+	/* the head: the CTA in the grid, the warp in the CTA */
+	text_printf(t,
+		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
+		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, %%ctaid.y;\n"
+		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_b, %%nctaid.x; mov.u32 %%cs_x, %%ctaid.x;\n"
+		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_y, %%tid.z; mov.u32 %%cs_b, %%ntid.y; mov.u32 %%cs_x, %%tid.y;\n"
+		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_b, %%ntid.x; mov.u32 %%cs_x, %%tid.x;\n"
+		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
+		"\tmov.u64 %%cs_f, %%clock64;\n");
+	if (h->drains)
+		clock_then(t);
+	text_printf(t,
+		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
+		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
+		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n");
+	say_short(t, h);
+	text_printf(t,
+		"\t}\n"
+		"\tadd.u32 %%cs_pos, %%cs_pos, 1;\n"
+		"$CSR%u:\n", h->label);
+	meet_leader(t, h);
+}
+
+/* Who acts, who leads, the pool. Without a pool nothing is recorded. */
+static void begin(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
+		"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n"
+		"\t@%%cs_q bra $CSZ%u;\n"
+		"\tactivemask.b32 %%cs_m;\n"
+		"\tbrev.b32 %%cs_t, %%cs_m;\n"
+		"\tclz.b32 %%cs_l, %%cs_t;\n"
+		"\tmov.u32 %%cs_i, %%laneid;\n"
+		"\tsetp.eq.u32 %%cs_lead, %%cs_i, %%cs_l;\n", h->module, h->label);
+}
+
+/* The fence is never executed; it is there so that the ticket is drawn before the
+ * statement that follows, even though nothing else needs its value. Nothing that
+ * ends the thread may stand here: between a wgmma and its wait ptxas would have to
+ * wait for it first, and serialises wgmma then. */
+static void ticket(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\tmov.b32 %%cs_k, 0;\n"
+		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
+		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
+		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
+		"\t@!%%cs_q bra $CST%u;\n"
+		"\tatom.global.add.u32 %%cs_k, [%%cs_d+8], 1;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_k, -1;\n"
+		"\t@%%cs_q fence.acq_rel.cta;\n"
+		"$CST%u:\n", h->module, h->label, h->label);
+}
+
+static void record_address(struct text *t, const struct hook *h)
+{
+	/* do all lanes agree with leader + stride * distance? */
+	text_printf(t,
+		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
+		"\tadd.u32 %%cs_t, %%cs_m, -1;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+		"\tbrev.b32 %%cs_t, %%cs_t;\n"
+		"\tclz.b32 %%cs_u, %%cs_t;\n"
+		"\tsub.u32 %%cs_t, %%cs_u, %%cs_l;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_t, 1;\n"
+		"\tselp.b32 %%cs_u, %%cs_u, %%cs_l, %%cs_q;\n"
+		"\tshfl.sync.idx.b32 %%cs_s, %%cs_v0, %%cs_u, 31, %%cs_m;\n"
+		"\tsub.u32 %%cs_s, %%cs_s, %%cs_k;\n"
+		"\tsub.u32 %%cs_t, %%cs_i, %%cs_l;\n"
+		"\tmad.lo.u32 %%cs_u, %%cs_t, %%cs_s, %%cs_k;\n"
+		"\tadd.u32 %%cs_s, %%cs_s, %d;\n"
+		"\tsetp.lt.u32 %%cs_q, %%cs_s, %d;\n"
+		"\tsetp.eq.and.u32 %%cs_q, %%cs_u, %%cs_v0, %%cs_q;\n"
+		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n",
+		RECORD_STRIDE_BIAS, 2 * RECORD_STRIDE_BIAS);
+	if (h->rivals)
+		rivals_of_one(t, h->rivals, h->label);
+	text_printf(t, "\tselp.b32 %%cs_n, 1, 9, %%cs_all;\n");
+	room(t, h, "%cs_n");
+	if (!h->drains)
+		clock_now(t);
+	text_printf(t,
+		"\tor.b32 %%cs_s, %%cs_s, %u;\n"
+		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
+		"\tadd.u32 %%cs_s, %%cs_s, %u;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
+		"\t@%%cs_all bra $CSA%u;\n",
+		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label);
+	if (h->rivals) {
+		rivals_lost(t, h->rivals);
+		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_u;\n");
+	}
+	text_printf(t,
+		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_i, 4, %%cs_e;\n"
+		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n");
+	meet_leader(t, h);
+	text_printf(t,
+		"$CSA%u:\n"
+		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
+}
+
+/* The leader's address, s from the lane beside it, then t from the first lane that
+ * is not where s alone would put it, if all lanes agree with that. */
+static void record_global(struct text *t, const struct hook *h)
+{
+	text_printf(t,
+		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y, %%cs_z;\n"
+		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
+		"\tshfl.sync.idx.b32 %%cs_a, %%cs_v1, %%cs_l, 31, %%cs_m;\n"
+		"\tadd.u32 %%cs_t, %%cs_l, 1;\n"
+		"\tand.b32 %%cs_t, %%cs_t, 31;\n"
+		"\tshfl.sync.idx.b32 %%cs_x, %%cs_v0, %%cs_t, 31, %%cs_m;\n"
+		"\tsub.u32 %%cs_x, %%cs_x, %%cs_k;\n"
+		"\tsub.u32 %%cs_t, %%cs_i, %%cs_l;\n"
+		"\tmad.lo.u32 %%cs_u, %%cs_t, %%cs_x, %%cs_k;\n"
+		"\tsetp.ne.u32 %%cs_q, %%cs_u, %%cs_v0;\n"
+		"\tvote.sync.ballot.b32 %%cs_u, %%cs_q, %%cs_m;\n"
+		/* k: the power of two at or below the first that is elsewhere */
+		"\tbrev.b32 %%cs_z, %%cs_u;\n"
+		"\tclz.b32 %%cs_z, %%cs_z;\n"
+		"\tsub.u32 %%cs_z, %%cs_z, %%cs_l;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_u, 0;\n"
+		"\tselp.b32 %%cs_z, 32, %%cs_z, %%cs_q;\n"
+		"\tclz.b32 %%cs_z, %%cs_z;\n"
+		"\tsub.u32 %%cs_z, 31, %%cs_z;\n"
+		"\tshl.b32 %%cs_u, 1, %%cs_z;\n"
+		"\tadd.u32 %%cs_b, %%cs_l, %%cs_u;\n"
+		"\tand.b32 %%cs_b, %%cs_b, 31;\n"
+		"\tshfl.sync.idx.b32 %%cs_y, %%cs_v0, %%cs_b, 31, %%cs_m;\n"
+		"\tsub.u32 %%cs_y, %%cs_y, %%cs_k;\n"
+		"\tadd.u32 %%cs_u, %%cs_u, -1;\n"
+		"\tand.b32 %%cs_u, %%cs_u, %%cs_t;\n"
+		"\tmad.lo.u32 %%cs_u, %%cs_u, %%cs_x, %%cs_k;\n"
+		"\tshr.u32 %%cs_t, %%cs_t, %%cs_z;\n"
+		"\tmad.lo.u32 %%cs_u, %%cs_t, %%cs_y, %%cs_u;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_u, %%cs_v0;\n"
+		"\tsetp.eq.and.u32 %%cs_q, %%cs_a, %%cs_v1, %%cs_q;\n"
+		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n"
+		"\tselp.b32 %%cs_n, 2, 17, %%cs_all;\n");
+	room(t, h, "%cs_n");
+	if (!h->drains)
+		clock_now(t);
+	text_printf(t,
+		"\tselp.b32 %%cs_s, %u, %u, %%cs_all;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
+		"\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n"
+		"\t@%%cs_q st.global.v4.b32 [%%cs_e+16], {%%cs_a, %%cs_x, %%cs_y, %%cs_z};\n"
+		"\t@%%cs_all bra $CSA%u;\n"
+		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
+		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n",
+		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label);
+	meet_leader(t, h);
+	text_printf(t,
+		"$CSA%u:\n\t}\n"
+		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
+}
+
+/* cs_s: word 0. */
+static void header(struct text *t, const struct hook *h)
+{
+	if (!h->drains)
+		clock_now(t);
+	text_printf(t,
+		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n");
+}
+
+static void record_uniform(struct text *t, const struct hook *h)
+{
+	char units[16] = { 0 };
+	struct text n = { 0 };
+
+	text_printf(&n, "%u", 1 + (h->words + 3) / 4);
+	memcpy(units, n.at, n.n < sizeof units ? n.n : sizeof units - 1);
+	text_free(&n);
+	room(t, h, units);
+	text_printf(t, "\tmov.b32 %%cs_s, %u;\n", h->site << RECORD_SITE_SHIFT);
+	header(t, h);
+	for (unsigned k = 0; k < h->words; k++)
+		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+%u], %s%u;\n", 16 + 4 * k,
+			h->prefix, k);
+	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %s;\n", units);
+}
+
+/* cs_all: all lanes have the leader's words. */
+static void agree(struct text *t, const struct hook *h)
+{
+	for (unsigned k = 0; k < h->words; k++)
+		text_printf(t, "\tshfl.sync.idx.b32 %%cs_t, %s%u, %%cs_l, 31, %%cs_m;\n"
+			"\tsetp.eq%s.u32 %%cs_q, %%cs_t, %s%u%s;\n", h->prefix, k, k ? ".and" : "",
+			h->prefix, k, k ? ", %cs_q" : "");
+	text_printf(t, "\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
+}
+
+/* What all agree on, where that is worth asking, the leader says for them. */
+static void record_lanes(struct text *t, const struct hook *h)
+{
+	const uint32_t word = h->site << RECORD_SITE_SHIFT;
+
+	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %u;\n", word);
+	if (h->alike) {
+		agree(t, h);
+		text_printf(t, "\tselp.b32 %%cs_n, 1, %%cs_n, %%cs_all;\n"
+			"\tselp.b32 %%cs_s, %u, %%cs_s, %%cs_all;\n", word | RECORD_AFFINE);
+	}
+	text_printf(t,
+		"\tmad.lo.u32 %%cs_n, %%cs_n, %u, 31;\n"
+		"\tshr.u32 %%cs_n, %%cs_n, 4;\n", 4 * h->words);
+	room(t, h, "%cs_n");
+	header(t, h);
+	text_printf(t,
+		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		"\tmov.u32 %%cs_t, %%lanemask_lt;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+		"\tpopc.b32 %%cs_t, %%cs_t;\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", 4 * h->words);
+	if (h->alike)
+		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
+	for (unsigned k = 0; k < h->words; k++)
+		text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n", h->alike ? "@%cs_q " : "",
+			16 + 4 * k, h->prefix, k);
+	meet_leader(t, h);
+	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
+}
+
+void hook_record(struct text *t, const struct hook *h)
+{
+	const bool address = h->class == PLAN_ADDRESS || h->class == PLAN_GLOBAL;
+
+	begin(t, h);
+	if (!address && h->sync)
+		ticket(t, h);
+	else if (!address)
+		text_printf(t, "\tmov.b32 %%cs_k, 0;\n");
+	if (h->class == PLAN_ADDRESS)
+		record_address(t, h);
+	else if (h->class == PLAN_GLOBAL)
+		record_global(t, h);
+	else if (h->class == PLAN_LANES)
+		record_lanes(t, h);
+	else
+		record_uniform(t, h);
+	if (h->drains && h->leaves)
+		leave(t, h);
+	text_printf(t, "$CSZ%u:\n", h->label);
+}

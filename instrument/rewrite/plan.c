@@ -1,0 +1,578 @@
+/* plan: chooses by effect what is recorded of an instruction. Within an effect,
+ * an instruction's own operands decide; nothing is printed here. */
+#include "plan.h"
+
+#include <string.h>
+
+#include "libconsan/ptx/ptx.h"
+#include "rivals.h"
+
+unsigned plan_address(const struct ptx_insn *i)
+{
+	for (unsigned k = 0; k < i->noperands; k++)
+		if (i->operand[k].kind == PO_ADDR || i->operand[k].kind == PO_TADDR)
+			return k;
+	return 0;
+}
+
+static void add(struct plan *p, const struct ptx_operand *o, enum plan_kind kind)
+{
+	if (o->kind == PO_IMM && kind != VAL_SHARED)
+		return; /* the decoder reads it off the instruction */
+	p->value[p->nvalues].o = o;
+	p->value[p->nvalues++].kind = (uint8_t)kind;
+}
+
+static bool strong(const struct ptx_insn *i)
+{
+	return ptx_has(i, MOD_mmio) || (ptx_pick(i, MG_sem) != MOD_NONE && !ptx_has(i, MOD_weak));
+}
+
+/* A strong read is recorded when it is done. So is an atomic, besides: what it writes may
+ * be seen, and what it reads may have been written, by any that begins before it ends. */
+static void set_times(const struct ptx_insn *i, struct plan *p)
+{
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+
+	p->sync = strong(i) || effect == EF_RMW;
+	p->before = !p->sync || effect != EF_READ;
+	p->after = p->sync && (effect == EF_READ || i->op == OP_atom);
+}
+
+/* Loads, stores, atomics, matrices. */
+static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
+{
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_space space = ptx_space_of(i, 0);
+	const struct ptx_operand *a = &i->operand[plan_address(i)];
+
+	if (a->kind != PO_ADDR || (space != PS_shared && space != PS_shared_cluster && space != PS_none))
+		return false;
+	if (space == PS_none && a->var && a->reg == PTX_NO_REG && a->var->space != PS_shared)
+		return false;
+	p->generic = space == PS_none;
+	set_times(i, p);
+	p->class = p->sync ? PLAN_LANES : PLAN_ADDRESS;
+	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
+	add(p, a, VAL_SHARED);
+	p->rivals = p->class == PLAN_ADDRESS ? (uint8_t)rivals_words(f, i) : 0;
+	if (i->op == OP_st_bulk) {
+		p->class = PLAN_LANES;
+		add(p, &i->operand[1], VAL_U64);
+	}
+	if (i->op == OP_st_async || i->op == OP_red_async) {
+		p->class = PLAN_LANES;
+		p->sync = true;
+		p->generic = false;
+		if (i->noperands < 3)
+			return false;
+		add(p, &i->operand[2], VAL_SHARED);
+	}
+	return true;
+}
+
+static bool cp_async(const struct ptx_insn *i, struct plan *p)
+{
+	unsigned hint = ptx_has(i, MOD_L2_cache_hint);
+
+	p->before = true;
+	switch ((enum ptx_op)i->op) {
+	case OP_cp_async:
+		p->class = PLAN_ADDRESS;
+		add(p, &i->operand[0], VAL_SHARED);
+		if (i->noperands > 3u + hint && i->operand[3].kind != PO_IMM) {
+			p->class = PLAN_LANES;
+			add(p, &i->operand[3], i->operand[3].kind == PO_REG &&
+				i->operand[3].negated ? VAL_PRED : VAL_U32);
+		}
+		return true;
+	case OP_cp_async_wait_group:
+	case OP_cp_async_wait_all:
+		p->after = true;
+		p->before = false;
+		return true;
+	case OP_cp_async_mbarrier_arrive:
+		p->class = PLAN_LANES;
+		p->sync = true;
+		p->window = ptx_space_of(i, 0) == PS_none;
+		add(p, &i->operand[0], VAL_SHARED);
+		return true;
+	default:
+		return true;
+	}
+}
+
+struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
+{
+	struct plan_bulk b = { 0 };
+	unsigned k;
+
+	b.tensor = i->op == OP_cp_async_bulk_tensor || i->op == OP_cp_reduce_async_bulk_tensor ||
+		i->op == OP_cp_async_bulk_prefetch_tensor;
+	b.multicast = ptx_has(i, MOD_multicast_cluster);
+	b.rows = ptx_has(i, MOD_tile_gather4) || ptx_has(i, MOD_tile_scatter4);
+	if (i->op == OP_cp_async_bulk_prefetch || i->op == OP_cp_async_bulk_prefetch_tensor) {
+		b.copy = COPY_PREFETCH;
+		return b;
+	}
+	b.copy = ptx_space_of(i, 0) == PS_global || i->op == OP_cp_reduce_async_bulk_tensor ? COPY_STORE
+		: ptx_space_of(i, 1) == PS_global ? COPY_LOAD : COPY_PEER;
+	b.shared = &i->operand[b.copy == COPY_STORE ? 1 : 0];
+	b.other = &i->operand[b.copy == COPY_STORE ? 0 : 1];
+	if (!b.tensor)
+		b.size = &i->operand[2];
+	k = b.tensor ? 2 : 3;
+	if (b.copy != COPY_STORE)
+		b.mbar = &i->operand[k++];
+	if (k < i->noperands && i->operand[k].kind == PO_VEC)
+		b.offsets = &i->operand[k++];
+	if (b.multicast && k < i->noperands)
+		b.mask = &i->operand[k];
+	return b;
+}
+
+static bool bulk(const struct ptx_insn *i, struct plan *p)
+{
+	struct plan_bulk b;
+
+	p->before = true;
+	if (i->op == OP_cp_async_bulk_commit_group)
+		return true;
+	if (i->op == OP_cp_async_bulk_wait_group) {
+		p->before = false;
+		return p->after = true;
+	}
+	b = plan_bulk_of(i);
+	if (b.copy == COPY_PREFETCH || !b.shared || b.shared->kind != PO_ADDR)
+		return false;
+	p->class = PLAN_LANES;
+	p->sync = true;
+	add(p, b.shared, VAL_SHARED);
+	if (b.mbar)
+		add(p, b.mbar, VAL_SHARED);
+	if (b.size)
+		add(p, b.size, VAL_U32);
+	if (b.mask)
+		add(p, b.mask, VAL_U32);
+	if (b.tensor)
+		add(p, &b.other->list[0], VAL_MAP);
+	else if (b.copy == COPY_PEER)
+		add(p, b.other, VAL_SHARED);
+	return true;
+}
+
+static bool mbarrier(const struct ptx_insn *i, struct plan *p)
+{
+	unsigned a = plan_address(i);
+
+	p->class = PLAN_LANES;
+	p->sync = true;
+	p->window = ptx_space_of(i, 0) == PS_none;
+	add(p, &i->operand[a], VAL_SHARED);
+	switch ((enum ptx_op)i->op) {
+	case OP_mbarrier_test_wait:
+	case OP_mbarrier_try_wait:
+		p->after = p->test = true;
+		p->strays = p->window;
+		if (ptx_has(i, MOD_parity))
+			add(p, &i->operand[a + 1], VAL_U32);
+		return i->operand[0].kind == PO_REG;
+	default:
+		p->before = true;
+		if (i->noperands > a + 1u)
+			add(p, &i->operand[a + 1], VAL_U32);
+		return true;
+	}
+}
+
+static bool wgmma(const struct ptx_insn *i, struct plan *p)
+{
+	p->class = PLAN_UNIFORM;
+	switch ((enum ptx_op)i->op) {
+	case OP_wgmma_wait_group:
+		return p->after = true;
+	case OP_wgmma_mma_async:
+		if (i->operand[1].kind != PO_VEC)
+			add(p, &i->operand[1], VAL_U64);
+		add(p, &i->operand[2], VAL_U64);
+		add(p, &i->operand[3], VAL_PRED);
+		return p->wgmma = true;
+	case OP_wgmma_mma_async_sp:
+		return false;
+	default:
+		return p->wgmma = true;
+	}
+}
+
+static bool barrier_red(const struct ptx_insn *i)
+{
+	return i->op == OP_bar_red || i->op == OP_bar_cta_red || i->op == OP_barrier_red ||
+		i->op == OP_barrier_cta_red;
+}
+
+const struct ptx_operand *plan_bar(const struct ptx_insn *i)
+{
+	return &i->operand[barrier_red(i)];
+}
+
+static bool barrier(const struct ptx_insn *i, struct plan *p)
+{
+	bool red = barrier_red(i);
+	bool arrive = i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
+		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive;
+
+	p->class = PLAN_UNIFORM;
+	p->before = p->sync = true;
+	p->after = !arrive;
+	add(p, &i->operand[red], VAL_U32);
+	if (red ? i->noperands == 4 : i->noperands == 2)
+		add(p, &i->operand[red + 1], VAL_U32);
+	return true;
+}
+
+const struct ptx_operand *plan_mask(const struct ptx_insn *i)
+{
+	switch ((enum ptx_op)i->op) {
+	case OP_shfl_sync:
+		return &i->operand[4];
+	case OP_vote_sync: case OP_vote: case OP_match_any_sync: case OP_match_all_sync:
+	case OP_redux_sync:
+		return i->noperands > 2 ? &i->operand[2] : NULL;
+	default:
+		return NULL;
+	}
+}
+
+static bool meeting(const struct ptx_insn *i, struct plan *p)
+{
+	const struct ptx_operand *mask = plan_mask(i);
+
+	if (!mask)
+		return false;
+	p->before = p->meets = true;
+	p->class = PLAN_LANES;
+	add(p, mask, VAL_U32);
+	if (i->op == OP_shfl_sync) {
+		add(p, &i->operand[2], VAL_U32);
+		add(p, &i->operand[3], VAL_U32);
+	}
+	return true;
+}
+
+static bool tensormap(const struct ptx_insn *i, struct plan *p)
+{
+	enum ptx_space space = ptx_space_of(i, 0);
+
+	if (i->operand[0].kind != PO_ADDR)
+		return false;
+	p->before = true;
+	p->class = PLAN_LANES;
+	if (i->op == OP_tensormap_replace) {
+		add(p, &i->operand[0], space == PS_shared ? VAL_SHARED : VAL_GLOBAL);
+		return space != PS_none;
+	}
+	add(p, &i->operand[0], VAL_GLOBAL);
+	add(p, &i->operand[1], VAL_SHARED);
+	return true;
+}
+
+static bool is_predicate(const struct ptx_func *f, const struct ptx_operand *o)
+{
+	return o->kind == PO_REG && f->reg[o->reg].type == TY_pred;
+}
+
+bool plan_asserts(const struct ptx_insn *i)
+{
+	return i->op == OP_call && i->operand[0].kind == PO_FUNC &&
+		!strcmp(i->operand[0].func->name, "__assertfail");
+}
+
+bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
+{
+	bool yes = false;
+
+	memset(p, 0, sizeof *p);
+	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	case EF_READ: case EF_WRITE: case EF_RMW:
+		yes = access(f, i, p);
+		break;
+	case EF_CP_ASYNC: yes = cp_async(i, p); break;
+	case EF_BULK: yes = bulk(i, p); break;
+	case EF_MBARRIER: yes = mbarrier(i, p); break;
+	case EF_WGMMA: yes = wgmma(i, p); break;
+	case EF_BARRIER: yes = barrier(i, p); break;
+	case EF_WARP_SYNC:
+		yes = p->before = true;
+		p->class = PLAN_LANES;
+		add(p, &i->operand[0], VAL_U32);
+		break;
+	case EF_WARP: yes = meeting(i, p); break;
+	case EF_CLUSTER:
+		p->before = i->op == OP_barrier_cluster_arrive;
+		p->after = p->stalls = !p->before;
+		yes = p->sync = true;
+		break;
+	case EF_TENSORMAP: yes = tensormap(i, p); break;
+	case EF_FENCE: case EF_SETMAXNREG: case EF_STOP: case EF_EXIT:
+		yes = p->before = true;
+		p->sync = ptx_effect_of((enum ptx_op)i->op) == EF_EXIT;
+		if (i->op == OP_fence_proxy_tensormap && i->noperands) {
+			p->class = PLAN_LANES;
+			add(p, &i->operand[0], VAL_GLOBAL);
+		}
+		break;
+	case EF_CONTROL:
+		p->sync = i->op == OP_ret && f->entry;
+		yes = p->before = p->sync || plan_asserts(i);
+		break;
+	case EF_NONE: /* of what it counts only where it comes from is known */
+		yes = p->before = i->op == OP_mbarrier_pending_count;
+		break;
+	case EF_RANK: case EF_HINT: case EF_TCGEN05: case EF_GRID:
+	case EF_UNKNOWN: case EF_COUNT:
+		break;
+	}
+	for (unsigned k = 0; k < p->nvalues; k++)
+		if (p->value[k].kind == VAL_U32 && is_predicate(f, p->value[k].o))
+			p->value[k].kind = VAL_PRED;
+	if (!p->nvalues && p->class != PLAN_ADDRESS)
+		p->class = PLAN_NOTHING;
+	return yes;
+}
+
+static bool wide(const struct plan *p, unsigned k)
+{
+	return p->value[k].kind == VAL_U64 || p->value[k].kind == VAL_MAP ||
+		p->value[k].kind == VAL_GLOBAL;
+}
+
+unsigned plan_words(const struct plan *p)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < p->nvalues; k++)
+		n += wide(p, k) ? 2 : 1;
+	return n;
+}
+
+/* ---- global memory ---- */
+
+static bool global_access(const struct ptx_insn *i, struct plan *p)
+{
+	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_space space = ptx_space_of(i, 0);
+	const struct ptx_operand *a = &i->operand[plan_address(i)];
+
+	if (a->kind != PO_ADDR || (space != PS_global && space != PS_none) || i->op == OP_ldmatrix ||
+			i->op == OP_stmatrix || i->op == OP_st_async || i->op == OP_red_async ||
+			i->op == OP_st_bulk)
+		return false;
+	if (space == PS_none && a->var && a->reg == PTX_NO_REG && a->var->space != PS_global)
+		return false;
+	p->generic = space == PS_none;
+	set_times(i, p);
+	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
+	p->class = p->sync ? PLAN_LANES : PLAN_GLOBAL;
+	add(p, a, VAL_GLOBAL);
+	return true;
+}
+
+/* Copies tell where, in a record before their own. */
+static bool global_copy(const struct ptx_insn *i, struct plan *p)
+{
+	struct plan_bulk b;
+
+	p->before = true;
+	if (i->op == OP_cp_async) {
+		p->class = PLAN_GLOBAL;
+		add(p, &i->operand[1], VAL_GLOBAL);
+		return true;
+	}
+	if (ptx_effect_of((enum ptx_op)i->op) != EF_BULK || i->op == OP_cp_async_bulk_commit_group ||
+			i->op == OP_cp_async_bulk_wait_group)
+		return false;
+	b = plan_bulk_of(i);
+	if (b.copy == COPY_PREFETCH || b.copy == COPY_PEER || !b.other)
+		return false;
+	p->class = PLAN_LANES;
+	if (!b.tensor) {
+		add(p, b.other, VAL_GLOBAL);
+		return true;
+	}
+	for (unsigned k = 0; k < b.other->list[1].n && k < 5; k++)
+		add(p, &b.other->list[1].list[k], VAL_U32);
+	for (unsigned k = 0; b.offsets && k < b.offsets->n && k < 3; k++)
+		add(p, &b.offsets->list[k], VAL_U32);
+	return p->nvalues;
+}
+
+/* What of another grid is over. */
+static bool grid(const struct ptx_insn *i, struct plan *p)
+{
+	p->after = i->op == OP_griddepcontrol_wait;
+	p->before = i->op == OP_griddepcontrol_launch_dependents;
+	return p->before || p->after;
+}
+
+bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
+{
+	(void)f;
+	memset(p, 0, sizeof *p);
+	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	case EF_READ: case EF_WRITE: case EF_RMW:
+		return global_access(i, p);
+	case EF_CP_ASYNC: case EF_BULK:
+		return global_copy(i, p);
+	case EF_GRID:
+		return grid(i, p);
+	default:
+		return false;
+	}
+}
+
+bool plan_rank_of(const struct ptx_insn *i, struct plan *p)
+{
+	memset(p, 0, sizeof *p);
+	if (ptx_effect_of((enum ptx_op)i->op) != EF_RANK)
+		return false;
+	p->before = true;
+	p->window = ptx_space_of(i, 0) == PS_none;
+	p->class = PLAN_LANES;
+	add(p, &i->operand[1], VAL_SHARED);
+	add(p, &i->operand[2], VAL_U32);
+	return true;
+}
+
+/* ---- tokens ---- */
+
+/* The state that an arrival returns; NULL: none. */
+static const struct ptx_operand *returned(const struct ptx_insn *i)
+{
+	switch ((enum ptx_op)i->op) {
+	case OP_mbarrier_arrive: case OP_mbarrier_arrive_expect_tx:
+	case OP_mbarrier_arrive_drop: case OP_mbarrier_arrive_drop_expect_tx:
+		return plan_address(i) == 1 && i->operand[0].kind == PO_REG ? &i->operand[0] : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* The state by which a wait waits; NULL: none. */
+static const struct ptx_operand *waited(const struct ptx_insn *i)
+{
+	const struct ptx_operand *state = &i->operand[plan_address(i) + 1];
+
+	return (i->op == OP_mbarrier_test_wait || i->op == OP_mbarrier_try_wait) &&
+		!ptx_has(i, MOD_parity) && state->kind == PO_REG ? state : NULL;
+}
+
+/* Through moves, up to a depth that real code does not come to. */
+#define MOVES 4
+
+static bool moves(const struct ptx_insn *i)
+{
+	return i->op == OP_mov && i->operand[0].kind == PO_REG && i->operand[1].kind == PO_REG;
+}
+
+static bool gets_to(const struct ptx_func *f, uint32_t from, uint32_t to, unsigned depth)
+{
+	if (from == to)
+		return true;
+	for (size_t k = 0; depth && k < f->ninsn; k++)
+		if (moves(&f->insn[k]) && f->insn[k].operand[1].reg == from
+				&& gets_to(f, f->insn[k].operand[0].reg, to, depth - 1))
+			return true;
+	return false;
+}
+
+static bool writes(const struct ptx_insn *i, uint32_t reg)
+{
+	for (unsigned o = 0; o < ptx_written(i); o++) {
+		if (i->operand[o].kind == PO_REG && i->operand[o].reg == reg)
+			return true;
+		for (unsigned k = 0; i->operand[o].kind == PO_VEC && k < i->operand[o].n; k++)
+			if (i->operand[o].list[k].kind == PO_REG && i->operand[o].list[k].reg == reg)
+				return true;
+	}
+	return false;
+}
+
+static bool holds_states(const struct ptx_func *f, uint32_t reg, bool completing, unsigned depth)
+{
+	bool any = false;
+
+	for (size_t k = 0; k < f->ninsn; k++) {
+		const struct ptx_insn *i = &f->insn[k];
+
+		if (!writes(i, reg))
+			continue;
+		any = true;
+		if (returned(i) && !(completing && ptx_has(i, MOD_noComplete)))
+			continue;
+		if (!depth || !moves(i) || !holds_states(f, i->operand[1].reg, completing, depth - 1))
+			return false;
+	}
+	return any;
+}
+
+bool plan_holds_states(const struct ptx_func *f, uint32_t reg, bool completing)
+{
+	return holds_states(f, reg, completing, MOVES);
+}
+
+/* Some wait waits by what this register holds, and by no state of elsewhere. */
+static bool is_waited(const struct ptx_func *f, uint32_t reg)
+{
+	for (size_t k = 0; k < f->ninsn; k++) {
+		const struct ptx_operand *state = waited(&f->insn[k]);
+
+		if (state && gets_to(f, reg, state->reg, MOVES) && holds_states(f, state->reg, false, MOVES))
+			return true;
+	}
+	return false;
+}
+
+bool plan_token_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
+{
+	const struct ptx_operand *out = returned(i), *in = out ? NULL : waited(i);
+
+	memset(p, 0, sizeof *p);
+	if (!(out && is_waited(f, out->reg)) && !(in && holds_states(f, in->reg, false, MOVES)))
+		return false;
+	p->before = in;
+	p->after = out;
+	p->class = PLAN_LANES;
+	add(p, out ? out : in, VAL_U64);
+	return true;
+}
+
+bool plan_orders_grid(const struct ptx_func *f)
+{
+	struct plan p;
+
+	for (size_t k = 0; k < f->ninsn; k++)
+		if (plan_global_of(f, &f->insn[k], &p) && p.sync)
+			return true;
+	return false;
+}
+
+const char *plan_refuses(const struct ptx_insn *i)
+{
+	struct wmma_part part;
+
+	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	case EF_TCGEN05: return "tensor memory is not recorded";
+	case EF_UNKNOWN: return "an unknown instruction";
+	case EF_READ: case EF_WRITE:
+		if (wmma_is(i) && !wmma_part_of(i, &part))
+			return "this shape of wmma is not recorded";
+		return NULL;
+	case EF_TENSORMAP:
+		return ptx_space_of(i, 0) == PS_none ? "a tensor map is changed through a generic address"
+			: NULL;
+	case EF_WGMMA:
+		return i->op == OP_wgmma_mma_async_sp ? "sparse wgmma is not recorded" : NULL;
+	default:
+		return NULL;
+	}
+}

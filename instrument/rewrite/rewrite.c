@@ -1,0 +1,254 @@
+/* rewrite: goes through the entries of a module and the functions that record (calls.c),
+ * and writes their text anew. What becomes of a statement is statement.c's. */
+#include "rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/record/record.h"
+#include "calls.h"
+#include "entry.h"
+#include "hook.h"
+#include "operands.h"
+#include "statement.h"
+
+/* The first thread of the grid says where the parameters and the shared
+ * variables lie. */
+static void tell_layout(struct writer *w)
+{
+	struct text *t = &w->out;
+	unsigned label = w->labels++;
+
+	text_printf(t, "{\n\t.reg .b32 %%cs_t, %%cs_u;\n\t.reg .b64 %%cs_d, %%cs_e;\n\t.reg .pred %%cs_q;\n");
+	text_printf(t, "\tmov.u32 %%cs_t, %%tid.x;\n");
+	for (unsigned k = 1; k < 6; k++)
+		text_printf(t, "\tmov.u32 %%cs_u, %%%s.%c;\n\tor.b32 %%cs_t, %%cs_t, %%cs_u;\n",
+			k < 3 ? "tid" : "ctaid", "xyz"[k % 3]);
+	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSE%u;\n", label);
+	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
+		"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSE%u;\n", w->r->number, label);
+	if (operands_maps(w->f))
+		text_printf(t, "\tmov.b64 %%cs_e, %s;\n\tcvta.param.u64 %%cs_e, %%cs_e;\n"
+			"\tst.global.b64 [%%cs_d+%u], %%cs_e;\n", w->f->param[0].name, RECORD_PARAMS_AT);
+	for (size_t k = 0; k < w->info->nsymbols && k < RECORD_SYMBOLS; k++)
+		text_printf(t, "\tmov.u32 %%cs_t, %s;\n\tst.global.b32 [%%cs_d+%zu], %%cs_t;\n",
+			w->info->symbol[k]->name, RECORD_SYMBOLS_AT + 4 * k);
+	text_printf(t, "$CSE%u:\n}\n", label);
+}
+
+static void body(struct writer *w, size_t from, size_t end)
+{
+	const char *text = w->f->module->text;
+
+	for (uint32_t k = 0; k < w->f->ninsn; k++) {
+		const struct ptx_insn *i = &w->f->insn[k];
+		size_t at = i->text_at;
+
+		if (!i->text_len)
+			continue;
+		calls_text(w->calls, &w->out, from, at);
+		if (!k && w->f->entry)
+			tell_layout(w);
+		from = at + i->text_len + 1; /* with its semicolon */
+		while (text[from - 1] != ';')
+			from++;
+		if (w->info->mark && w->info->mark[k])
+			statement_mark(w, i);
+		if (i->op == OP_ret)
+			statement_leave(w);
+		statement_write(w, k);
+	}
+	calls_text(w->calls, &w->out, from, end);
+	statement_leave(w); /* where it runs off its end */
+}
+
+/* The function's opening brace, from the line of its head. */
+static size_t opening(const struct ptx_func *f)
+{
+	const char *s = f->module->text;
+
+	for (uint32_t line = 1; line < f->line && *s; s++)
+		line += *s == '\n';
+	while (*s && *s != '{')
+		s++;
+	return (size_t)(s - f->module->text);
+}
+
+static size_t closing(const struct ptx_func *f, size_t open)
+{
+	const char *s = f->module->text;
+	unsigned depth = 0;
+	size_t at;
+
+	for (at = open; s[at]; at++) {
+		if (s[at] == '/' && s[at + 1] == '/')
+			while (s[at + 1] && s[at + 1] != '\n')
+				at++;
+		else if (s[at] == '/' && s[at + 1] == '*')
+			for (at += 2; s[at + 1] && !(s[at] == '*' && s[at + 1] == '/'); at++)
+				;
+		else if (s[at] == '"')
+			for (at++; s[at] && s[at] != '"'; at++)
+				;
+		else if (s[at] == '{')
+			depth++;
+		else if (s[at] == '}' && !--depth)
+			break;
+	}
+	return at;
+}
+
+static int by_line(const void *a, const void *b)
+{
+	const struct ptx_func *f = *(const struct ptx_func *const *)a, *g = *(const struct ptx_func *const *)b;
+
+	return (f->line > g->line) - (f->line < g->line);
+}
+
+static bool calls_any(const struct calls *c, const struct ptx_func *f)
+{
+	for (size_t k = 0; k < f->ninsn; k++)
+		if (f->insn[k].op == OP_call && calls_carry(c, &f->insn[k]))
+			return true;
+	return false;
+}
+
+/* Units; with more, chunks would be used up too fast. */
+#define MOST_SPARE 64
+
+/* How many units the records of a wgmma group take. */
+static void look_at_group(struct writer *w, size_t at, const struct plan *p, unsigned *words, unsigned *units)
+{
+	const struct ptx_func *f = w->f;
+
+	*words += plan_words(p);
+	if (!statement_ends_group(f, at, *words))
+		return;
+	*units += 1 + (*words + 3) / 4;
+	*words = 0;
+	w->spare = *units > w->spare ? *units : w->spare;
+	if (f->insn[at].op == OP_wgmma_commit_group)
+		*units = 0;
+}
+
+static void look_through(struct writer *w)
+{
+	const struct ptx_func *f = w->f;
+	unsigned words = 0, units = 0;
+	struct plan p;
+
+	for (size_t k = 0; k < f->ninsn; k++) {
+		if (plan_of(f, &f->insn[k], &p)) {
+			w->polls |= p.poll;
+			w->tests |= p.test;
+			if (p.wgmma)
+				look_at_group(w, k, &p, &words, &units);
+		}
+		if (w->r->global && plan_global_of(f, &f->insn[k], &p))
+			w->polls |= p.poll;
+	}
+}
+
+static void function(struct rewrite *r, struct calls *calls, const struct ptx_func *f, size_t *from)
+{
+	struct rewrite_func info = { .func = f };
+	struct writer w = { .r = r, .calls = calls, .f = f, .info = &info,
+		.group = (uint32_t)r->batch.n };
+	size_t open = opening(f), close = closing(f, open);
+
+	look_through(&w);
+	w.spare = !r->drains ? 0 : w.spare < MOST_SPARE ? w.spare : MOST_SPARE;
+	w.place = !f->entry ? PLACE_GIVEN : calls_any(calls, f) ? PLACE_LENT : PLACE_STAYS;
+	if (f->entry) {
+		rewrite_notes(r, &info);
+		entry_know(calls, &info);
+	}
+	calls_text(calls, &r->text, *from, open + 1);
+	body(&w, open + 1, close);
+	hook_function(&r->text, w.most_words, w.polls, w.place);
+	text_add(&r->text, w.out.at, w.out.n);
+	text_free(&w.out);
+	if (f->entry)
+		vec_push(&r->func, info);
+	else
+		calls->recorded[f - r->module->func] = info.recorded;
+	*from = close;
+}
+
+/* After the directives that must come first. */
+static size_t after_head(const struct ptx_module *m)
+{
+	const char *s = strstr(m->text, ".address_size");
+	const char *t = s ? s : strstr(m->text, ".target");
+
+	t = t ? strchr(t, '\n') : NULL;
+	return t ? (size_t)(t - m->text) + 1 : 0;
+}
+
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global,
+	bool drains)
+{
+	struct rewrite *r = base_alloc(sizeof *r);
+	const struct ptx_func **with = base_alloc((m->nfunc + 1) * sizeof *with);
+	size_t from = after_head(m), n = 0;
+	struct calls calls;
+
+	r->module = m;
+	r->number = number;
+	r->polls = polls;
+	r->global = global;
+	r->drains = drains;
+	calls_open(&calls, m, global);
+	vec_push(&r->site, ((struct rewrite_site){ 0 }));
+	text_add(&r->text, m->text, from);
+	text_printf(&r->text, ".visible .const .align 8 .b8 " RECORD_VARIABLE "%u[%zu];\n", number,
+		sizeof(struct record_params));
+	calls_declare(&calls, &r->text);
+	for (size_t k = 0; k < m->nfunc; k++)
+		if (m->func[k].ninsn && (m->func[k].entry || calls.carries[k]))
+			with[n++] = &m->func[k];
+	if (n)
+		qsort(with, n, sizeof *with, by_line);
+	for (size_t k = 0; k < n; k++)
+		function(r, &calls, with[k], &from);
+	free(with);
+	calls_text(&calls, &r->text, from, m->ntext);
+	for (size_t k = 0; k < r->func.n; k++)
+		entry_count(&calls, &r->func.at[k]);
+	calls_close(&calls);
+	return r;
+}
+
+bool rewrite_leaves(const struct ptx_insn *i)
+{
+	return ptx_effect_of((enum ptx_op)i->op) == EF_EXIT || i->op == OP_ret;
+}
+
+const struct rewrite_func *rewrite_find(const struct rewrite *r, const char *kernel)
+{
+	for (size_t k = 0; k < r->func.n; k++)
+		if (!strcmp(r->func.at[k].func->name, kernel))
+			return &r->func.at[k];
+	return NULL;
+}
+
+void rewrite_free(struct rewrite *r)
+{
+	if (!r)
+		return;
+	for (size_t k = 0; k < r->func.n; k++) {
+		free(r->func.at[k].symbol);
+		free(r->func.at[k].refused);
+		free(r->func.at[k].note_of);
+		free(r->func.at[k].recorded_block);
+		free(r->func.at[k].mark);
+	}
+	vec_free(&r->func);
+	for (size_t k = 0; k < r->note.n; k++)
+		free(r->note.at[k].reg);
+	vec_free(&r->note);
+	vec_free(&r->site);
+	vec_free(&r->batch);
+	text_free(&r->text);
+	free(r);
+}

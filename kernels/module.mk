@@ -1,0 +1,14 @@
+# The bundled CUDA programs. They know nothing of consan. Each holds sm_90a code for a
+# real GPU and its PTX for consan.
+KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
+	kernels/attention/fa2_split_q \
+	kernels/attention/fa2_split_kv kernels/attention/fa2_shared_kv \
+	kernels/attention/fa2_shared_qkv kernels/attention/fa2_tiling_qk kernels/mlp/fused_mlp \
+	kernels/attention/hopper kernels/attention/mesh_kv kernels/attention/mesh_mlo \
+	kernels/fallback/fallback
+
+kernels: $(KERNELS:%=$(BUILD)/%)
+
+$(BUILD)/kernels/%: kernels/%.cu $(wildcard kernels/*/*.cuh kernels/*/*.h)
+	@mkdir -p $(@D)
+	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }

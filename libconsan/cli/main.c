@@ -1,0 +1,126 @@
+/* main: `consan COMMAND`: the table of commands, and `consan replay`. */
+#include "internal.h"
+
+#include "libconsan/options/options.h"
+#include "libconsan/session/session.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *argp_program_version = "consan " CONSAN_VERSION;
+
+int command_fail(const struct err *e)
+{
+	char place[32];
+
+	fflush(stdout);
+	snprintf(place, sizeof place, ":%d:%d: ", e->line, e->col);
+	if (strchr(e->text, '\n') || !e->line || strstr(e->text, place))
+		fprintf(stderr, "consan: %s\n", e->text);
+	else
+		fprintf(stderr, "consan: line %d, column %d: %s\n", e->line, e->col, e->text);
+	return EXIT_USAGE;
+}
+
+/* ---- replay ---- */
+
+struct replay_args {
+	struct options options;
+	const char *file;
+};
+
+int command_one_file(const char **file, int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (*file)
+			argp_error(state, "one file at a time");
+		*file = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!*file)
+			argp_error(state, "which file?");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static error_t replay_key(int key, char *arg, struct argp_state *state)
+{
+	struct replay_args *a = state->input;
+
+	if (key != ARGP_KEY_INIT)
+		return command_one_file(&a->file, key, arg, state);
+	state->child_inputs[0] = &a->options;
+	return 0;
+}
+
+int command_replay(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = { NULL, replay_key, "FILE",
+		"Checks the events in a file that `consan-run --save=FILE' wrote, and reports. "
+		"Options that say how kernels are run have no effect here.",
+		children, NULL, NULL };
+	struct replay_args a = { 0 };
+	struct err e = { 0 };
+	int status;
+	bool ok;
+
+	options_init(&a.options);
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	ok = consan_replay(&a.options, a.file, &status, &e);
+	options_free(&a.options);
+	return ok ? status : command_fail(&e);
+}
+
+/* ---- the commands ---- */
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} command[] = {
+	{ "explain", command_explain, "[CODE...]  what a finding's code means and how to cure it" },
+	{ "report", command_report, "FILE         a JSON report in another format: --to=html" },
+	{ "merge", command_merge, "FILE...       joins the JSON reports of several runs into one" },
+	{ "suppress", command_suppress, "FILE       writes an entry for --suppressions" },
+	{ "replay", command_replay, "FILE        checks a saved event stream again" },
+	{ "dump", command_dump, "FILE          prints PTX as parsed, or a saved event stream" },
+};
+
+static int usage(FILE *out, int status)
+{
+	fprintf(out, "usage: consan COMMAND [options] [arguments]\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(command); i++)
+		fprintf(out, "  %s %s\n", command[i].name, command[i].help);
+	fprintf(out, "\nconsan COMMAND --help tells more. To check a program: "
+		"consan-run ./program\n");
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static char name[64];
+
+	argp_err_exit_status = EXIT_USAGE;
+	if (argc < 2)
+		return usage(stderr, EXIT_USAGE);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return usage(stdout, 0);
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts(argp_program_version);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(command); i++) {
+		if (strcmp(argv[1], command[i].name))
+			continue;
+		snprintf(name, sizeof name, "consan %s", command[i].name);
+		argv[1] = name;
+		return command[i].run(argc - 1, argv + 1);
+	}
+	fprintf(stderr, "consan: there is no command '%s'\n", argv[1]);
+	return usage(stderr, EXIT_USAGE);
+}

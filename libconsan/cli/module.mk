@@ -1,0 +1,10 @@
+# the commands consan and consan-run
+CLI_SRC = $(addprefix libconsan/cli/, \
+	dump.c explain.c main.c report.c)
+RUN_SRC = libconsan/cli/run.c
+
+$(BUILD)/consan: $(CLI_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
+$(BUILD)/consan-run: $(RUN_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
+		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so $(GPU_LIB) $(GPU_RESCUE)
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)

@@ -1,0 +1,226 @@
+/* main_report: `consan report`, `consan merge` and `consan suppress`: what can be
+ * done with JSON reports after the run. */
+#include "internal.h"
+
+#include "libconsan/finding/finding.h"
+#include "libconsan/options/options.h"
+#include "reports/reports.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct args {
+	struct options options;
+	VEC(const char *) file;
+	VEC(unsigned) only;        /* --finding: positions from 1; empty: all */
+	const char *to, *out, *reason, *rule;
+};
+
+enum { KEY_TO = 0x100, KEY_FINDING, KEY_REASON, KEY_RULE, KEY_OUT };
+
+static bool add_numbers(struct args *a, const char *list)
+{
+	while (*list) {
+		char *end;
+		const unsigned long n = strtoul(list, &end, 10);
+
+		if (end == list || !n || n > UINT32_MAX || (*end && *end != ','))
+			return false;
+		vec_push(&a->only, (unsigned)n);
+		list = *end ? end + 1 : end;
+	}
+	return a->only.n > 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+	enum report_format format;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		if (state->child_inputs)
+			state->child_inputs[0] = &a->options;
+		return 0;
+	case KEY_TO:
+		if (!report_format(arg, &format))
+			argp_error(state, "--to=%s: say html, json, sarif, junit or text", arg);
+		a->to = arg;
+		return 0;
+	case KEY_FINDING:
+		if (!add_numbers(a, arg))
+			argp_error(state, "--finding=%s: say numbers from 1, with commas between", arg);
+		return 0;
+	case KEY_REASON:
+		if (!arg[strspn(arg, " \t\n")])
+			argp_error(state, "--reason: why is this finding no problem?");
+		a->reason = arg;
+		return 0;
+	case KEY_RULE:
+		if (rule_by_code(arg) == RULE_NONE)
+			argp_error(state, "--rule=%s: there is no such rule (consan explain)", arg);
+		a->rule = arg;
+		return 0;
+	case KEY_OUT:
+		a->out = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		vec_push(&a->file, arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->file.n)
+			argp_error(state, "which file?");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* Reads all files into one; what `only` does not name is dropped. */
+static bool load(struct args *a, struct results *r, struct err *e)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < a->file.n; i++)
+		if (!results_load(r, a->file.at[i], e))
+			return false;
+	results_finish(r);
+	for (size_t i = 0; i < a->options.suppressions.n; i++)
+		if (!suppress_read(r, a->options.suppressions.at[i], e))
+			return false;
+	if (a->options.suppressions.n)
+		suppress_apply(r);
+	for (size_t k = 0; k < a->only.n; k++)
+		if (a->only.at[k] > r->finding.n)
+			return err_set(e, ERR_OPTION, 0, 0, "--finding=%u: the last is %zu",
+				a->only.at[k], r->finding.n);
+	for (size_t i = 0; i < r->finding.n; i++) {
+		bool wanted = !a->only.n;
+
+		for (size_t k = 0; k < a->only.n; k++)
+			wanted |= a->only.at[k] == i + 1;
+		if (a->rule && strcmp(a->rule, rule_get(r->finding.at[i].rule)->code))
+			wanted = false;
+		if (wanted)
+			r->finding.at[kept++] = r->finding.at[i];
+		else
+			finding_free(&r->finding.at[i]);
+	}
+	r->finding.n = kept;
+	return true;
+}
+
+static void free_args(struct args *a, struct results *r)
+{
+	vec_free(&a->file);
+	vec_free(&a->only);
+	options_free(&a->options);
+	results_free(r);
+}
+
+/* The result to stdout in a format, and to every --report. */
+static int show(struct args *a, const char *format)
+{
+	struct results r = { 0 };
+	struct err e = { 0 };
+	enum report_format to;
+	bool ok = load(a, &r, &e);
+	int status;
+
+	if (ok && format && report_format(format, &to)) {
+		report_as(&r, &a->options, to, stdout);
+		if (ferror(stdout) || fflush(stdout))
+			ok = err_set(&e, ERR_IO, 0, 0, "stdout: %s", strerror(errno));
+	}
+	ok = ok && report_files(&r, &a->options, &e);
+	status = ok ? report_exit_status(&r, &a->options, 0) : command_fail(&e);
+	free_args(a, &r);
+	return status;
+}
+
+static const struct argp_child with_options[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
+
+int command_report(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{ "to", KEY_TO, "FORMAT", 0, "Print as html, json, sarif, junit or text (the "
+			"default, unless --report is given)", -1 },
+		{ "finding", KEY_FINDING, "N,...", 0, "Only these, counted from 1", -1 },
+		{ "rule", KEY_RULE, "CODE", 0, "Only findings of this rule", -1 },
+		{ 0 },
+	};
+	static const struct argp argp = { options, parse, "FILE", "Shows a JSON report that "
+		"`consan-run --report=FILE.json' wrote, in another format, on stdout or in each "
+		"--report. Exit status: as consan-run's. Options that say how kernels are run have "
+		"no effect here.", with_options, NULL, NULL };
+	struct args a = { 0 };
+
+	options_init(&a.options);
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	return show(&a, a.to ? a.to : a.options.report.n ? NULL : "text");
+}
+
+int command_merge(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{ "to", KEY_TO, "FORMAT", 0, "Print as html, json (the default, unless --report is "
+			"given), sarif, junit or text", -1 },
+		{ 0 },
+	};
+	static const struct argp argp = { options, parse, "FILE...", "Joins the JSON reports of "
+		"several runs, ranks or shards into one: the same finding stands once, and counts add "
+		"up. Exit status: as consan-run's.", with_options, NULL, NULL };
+	struct args a = { 0 };
+
+	options_init(&a.options);
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	return show(&a, a.to ? a.to : a.options.report.n ? NULL : "json");
+}
+
+/* ---- suppress ---- */
+
+static bool write_entries(const struct args *a, const struct results *r, struct err *e)
+{
+	FILE *out = a->out ? fopen(a->out, "ae") : stdout;
+	struct text t = { 0 };
+	bool ok = out != NULL;
+
+	for (size_t i = 0; i < r->finding.n; i++)
+		suppress_write(&t, &r->finding.at[i], a->reason);
+	if (ok) {
+		ok = fwrite(t.n ? t.at : "", 1, t.n, out) == t.n;
+		ok = !(a->out ? fclose(out) : fflush(out)) && ok;
+	}
+	text_free(&t);
+	return ok || err_set(e, ERR_IO, 0, 0, "%s: %s", a->out ? a->out : "stdout", strerror(errno));
+}
+
+int command_suppress(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{ "finding", KEY_FINDING, "N,...", 0, "Which, counted from 1 as in the report", 0 },
+		{ "rule", KEY_RULE, "CODE", 0, "All findings of this rule", 0 },
+		{ "reason", KEY_REASON, "TEXT", 0, "Why this is no problem; required", 0 },
+		{ "output", KEY_OUT, "FILE", 0, "Append to FILE instead of writing to stdout", 0 },
+		{ 0 },
+	};
+	static const struct argp argp = { options, parse, "FILE.json", "Writes an entry for "
+		"`consan-run --suppressions' for findings of a JSON report.", NULL, NULL, NULL };
+	struct results r = { 0 };
+	struct args a = { 0 };
+	struct err e = { 0 };
+	bool ok;
+
+	options_init(&a.options);
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	ok = (a.reason || err_set(&e, ERR_OPTION, 0, 0, "--reason is required"))
+		&& (a.only.n || a.rule || err_set(&e, ERR_OPTION, 0, 0, "say which: --finding or --rule"))
+		&& load(&a, &r, &e)
+		&& (r.finding.n || err_set(&e, ERR_OPTION, 0, 0, "there is no such finding"))
+		&& write_entries(&a, &r, &e);
+	free_args(&a, &r);
+	return ok ? 0 : command_fail(&e);
+}

@@ -1,0 +1,64 @@
+/* event_io: event streams in a file, to be checked again or looked at offline.
+ *
+ * A file is a sequence of self-contained chunks, each compressed and with its
+ * own checksum: a cut or damaged file loses the chunks concerned and nothing
+ * else, and several processes may append to one file. Sites travel with the
+ * events; reading adds them to this process's table. Nothing here judges. */
+#ifndef CONSAN_EVENT_IO_H
+#define CONSAN_EVENT_IO_H
+
+#include "libconsan/base/base.h"
+#include "event.h"
+
+/* ---- writing: thread-safe ---- */
+
+struct event_writer;
+/* Appends to path, creating it. */
+struct event_writer *event_writer_open(const char *path, struct err *e);
+/* False and e: some of it could not be written (disk full). */
+bool event_writer_close(struct event_writer *w, struct err *e);
+void event_writer_launch(struct event_writer *w, const struct launch_info *l);
+/* last: clusters after this one (by id) were cut off by a failure and do not
+ * count; UINT32_MAX: none. unchecked: why the launch's events are not all there
+ * is, or "". */
+void event_writer_launch_end(struct event_writer *w, const struct launch_info *l,
+	uint32_t last, const char *unchecked);
+/* A sink that saves each event, then hands it to `next` (may be NULL, then it
+ * wants global accesses, too). The cluster_info is copied. */
+struct event_sink *event_writer_begin(struct event_writer *w,
+	const struct cluster_info *c, struct event_sink *next);
+/* Ends the cluster and frees the sink; returns `next`. */
+struct event_sink *event_writer_end(struct event_sink *s);
+
+/* ---- reading ---- */
+
+/* Called in the order of the file, from the reading thread. Clusters of one
+ * launch may interleave. Members may be NULL. */
+struct event_reader {
+	void *user;
+	/* l is valid until its launch_end */
+	void (*launch)(void *user, const struct launch_info *l);
+	/* NULL: this cluster's events are not wanted */
+	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c);
+	/* whole: no event of the cluster was lost */
+	void (*cluster_end)(void *user, const struct cluster_info *c,
+		struct event_sink *sink, bool whole);
+	/* as event_writer_launch_end() was told */
+	void (*launch_end)(void *user, const struct launch_info *l, uint32_t last,
+		const char *unchecked);
+};
+struct event_read_stats {
+	uint64_t launches, clusters, events;
+	uint64_t damaged;       /* places where bytes had to be skipped */
+	uint64_t incomplete;    /* clusters of which events are missing */
+};
+/* False: no such file, or nothing in it is an event stream of this version. */
+bool event_read(const char *path, const struct event_reader *r,
+	struct event_read_stats *stats, struct err *e);
+/* Does the file begin as one of ours? */
+bool event_is_stream(const char *path);
+
+/* One line, without the newline: what `consan dump` shows. */
+void event_print(const struct event *e, struct text *out);
+
+#endif

@@ -1,0 +1,171 @@
+/* banks: counts shared-memory bank conflicts, from events. */
+#include "banks.h"
+
+#include "libconsan/base/base.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BANKS = 32, BANK_BYTES = 4, PASS_BYTES = BANKS * BANK_BYTES, LANES = 32 };
+
+/* by site */
+struct uses {
+	struct bank_use *at;
+	size_t n, cap;
+};
+
+struct banks {
+	pthread_mutex_t lock;
+	struct uses all, shown;
+};
+
+/* One cluster's, counted without the lock */
+struct counter {
+	struct event_sink sink;
+	struct event_sink *next;
+	struct banks *banks;
+	struct uses uses;
+};
+
+static struct bank_use *use_of(struct uses *u, uint32_t site)
+{
+	size_t low = 0, high = u->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (u->at[middle].site < site)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < u->n && u->at[low].site == site)
+		return &u->at[low];
+	vec_reserve(u, u->n + 1);
+	memmove(u->at + low + 1, u->at + low, (u->n++ - low) * sizeof *u->at);
+	u->at[low] = (struct bank_use){ .site = site };
+	return &u->at[low];
+}
+
+static void add(struct uses *to, const struct bank_use *u)
+{
+	struct bank_use *sum = use_of(to, u->site);
+
+	sum->accesses += u->accesses;
+	sum->wavefronts += u->wavefronts;
+	sum->least += u->least;
+	if (sum->worst < u->worst)
+		sum->worst = u->worst;
+}
+
+/* Wavefronts of the pass that serves these lanes: lanes that want the same word
+ * share it, others of the same bank wait for each other. */
+static uint32_t wavefronts(const struct event *e, uint32_t lanes)
+{
+	uint64_t word[BANKS][LANES];
+	uint32_t n[BANKS] = { 0 }, worst = 0;
+
+	for (unsigned lane = 0; lane < LANES; lane++) {
+		const uint64_t at = event_lane_addr(e, lane);
+
+		for (uint64_t w = at / BANK_BYTES; lanes >> lane & 1
+				&& w * BANK_BYTES < at + e->size; w++) {
+			const unsigned bank = w % BANKS;
+			unsigned i = 0;
+
+			while (i < n[bank] && word[bank][i] != w)
+				i++;
+			if (i < n[bank])
+				continue;
+			word[bank][n[bank]++] = w;
+			if (worst < n[bank])
+				worst = n[bank];
+		}
+	}
+	return worst;
+}
+
+static bool counts(const struct event *e)
+{
+	if (e->kind != EV_CP_ASYNC && (e->kind != EV_ACCESS || e->space != SP_SHARED))
+		return false;
+	return e->mode != EVM_RMW && e->peer == e->cta && e->size && e->size <= PASS_BYTES;
+}
+
+static void count(struct event_sink *sink, const struct event *e)
+{
+	struct counter *c = (struct counter *)sink;
+	struct bank_use now = { .site = e->site, .accesses = 1 };
+	unsigned step;
+
+	c->next->event(c->next, e);
+	if (!counts(e))
+		return;
+	step = e->size <= BANK_BYTES ? LANES : PASS_BYTES / e->size;
+	for (unsigned lane = 0; lane < LANES; lane += step) {
+		const uint32_t lanes = e->lanes & (uint32_t)(((uint64_t)1 << step) - 1) << lane;
+		const uint32_t n = lanes ? wavefronts(e, lanes) : 0;
+
+		now.wavefronts += n;
+		now.least += n > 0;
+		if (now.worst < n)
+			now.worst = n;
+	}
+	add(&c->uses, &now);
+}
+
+struct banks *banks_open(void)
+{
+	struct banks *b = base_alloc(sizeof *b);
+
+	pthread_mutex_init(&b->lock, NULL);
+	return b;
+}
+
+void banks_close(struct banks *b)
+{
+	if (!b)
+		return;
+	vec_free(&b->all);
+	vec_free(&b->shown);
+	pthread_mutex_destroy(&b->lock);
+	free(b);
+}
+
+struct event_sink *banks_begin(struct banks *b, struct event_sink *next)
+{
+	struct counter *c = base_alloc(sizeof *c);
+
+	c->sink.event = count;
+	c->sink.want_global = next->want_global;
+	c->next = next;
+	c->banks = b;
+	return &c->sink;
+}
+
+struct event_sink *banks_end(struct event_sink *sink)
+{
+	struct counter *c = (struct counter *)sink;
+	struct event_sink *next = c->next;
+
+	pthread_mutex_lock(&c->banks->lock);
+	for (size_t i = 0; i < c->uses.n; i++)
+		add(&c->banks->all, &c->uses.at[i]);
+	pthread_mutex_unlock(&c->banks->lock);
+	vec_free(&c->uses);
+	free(c);
+	return next;
+}
+
+size_t banks_uses(struct banks *b, const struct bank_use **out)
+{
+	pthread_mutex_lock(&b->lock);
+	vec_reserve(&b->shown, b->all.n);
+	b->shown.n = b->all.n;
+	if (b->all.n)
+		memcpy(b->shown.at, b->all.at, b->all.n * sizeof *b->all.at);
+	pthread_mutex_unlock(&b->lock);
+	*out = b->shown.at;
+	return b->shown.n;
+}

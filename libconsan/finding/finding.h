@@ -1,0 +1,14 @@
+/* finding: what consan reports and what it keeps of it. The public header of this module. */
+#ifndef CONSAN_FINDING_H
+#define CONSAN_FINDING_H
+
+#include "banks.h"
+#include "history.h"
+#include "recorder.h"
+#include "rule_example.h"
+#include "suppress.h"
+#include "types.h"
+#include "results/json.h"
+#include "results/results.h"
+
+#endif

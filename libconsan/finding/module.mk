@@ -1,0 +1,11 @@
+# rules, findings, result files, suppressions, history, bank conflicts
+LIB_SRC += $(addprefix libconsan/finding/, \
+	banks.c finding.c history.c recorder.c recorder_tell.c rule_example.c suppress.c \
+	results/history.c results/json.c results/load.c results/results.c results/write.c)
+
+# The kernels that `consan explain` shows come from the specimens.
+$(BUILD)/rule_examples.c: tests/tools/examples.awk $(wildcard tests/cases/*/cs*.ptx)
+	@mkdir -p $(@D)
+	$(V)awk -f $^ >$@
+$(BUILD)/rule_examples.o: $(BUILD)/rule_examples.c
+	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<

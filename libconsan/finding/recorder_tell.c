@@ -1,0 +1,419 @@
+/* recorder_tell: the story of a finding, out of what recorders hold: who takes part, their
+ * newest steps, where the finding's sides belong; of one cluster while it runs, of two
+ * once they are over. Judges nothing. */
+#include "recorder_ring.h"
+
+#include "libconsan/base/base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_AGENTS 24u   /* warps that a story may be about */
+#define MAX_OBJECTS 64u
+#define MAX_BUFFERS 96u
+#define AFTER 24u        /* steps after the access of a cluster that is over */
+#define TAILS 2048u      /* clusters from this number on leave nothing behind */
+
+/* Where a story is taken from: a recorder's ring, or a tail. */
+struct past {
+	const struct history_step *ring;
+	const struct touched *touched;
+	uint64_t from, at;   /* steps there: the newest is ring[(at - 1) % size] */
+	uint32_t size, ntouched, run;
+	bool hashed;         /* touched is recorder.touched, else a list */
+};
+
+/* ---- the story of a finding ---- */
+
+struct cast {                /* who and what it is about */
+	struct { uint16_t cta, group; } agent[MAX_AGENTS]; /* group: four warps, as wgmma has it */
+	uint32_t nagents;
+	struct { uint8_t on; uint16_t peer; uint32_t addr; } object[MAX_OBJECTS];
+	uint32_t nobjects;
+};
+
+/* The barrier that a step is on; 0: none. */
+static uint8_t barrier_of(const struct history_step *s)
+{
+	const enum step_on on = step_on((enum step_kind)s->kind);
+
+	return on <= ON_CLUSTER ? (uint8_t)on : 0;
+}
+
+static bool stars(const struct cast *c, unsigned cta, unsigned warp)
+{
+	for (uint32_t i = 0; i < c->nagents; i++)
+		if (c->agent[i].cta == cta && c->agent[i].group == warp / 4)
+			return true;
+	return false;
+}
+
+static void add_agent(struct cast *c, unsigned cta, unsigned warp)
+{
+	if (c->nagents == MAX_AGENTS || stars(c, cta, warp))
+		return;
+	c->agent[c->nagents].cta = (uint16_t)cta;
+	c->agent[c->nagents++].group = (uint16_t)(warp / 4);
+}
+
+static bool known_object(const struct cast *c, uint8_t on, unsigned peer, uint32_t addr)
+{
+	for (uint32_t i = 0; i < c->nobjects; i++)
+		if (c->object[i].on == on && c->object[i].peer == peer
+				&& c->object[i].addr == addr)
+			return true;
+	return false;
+}
+
+static void add_object(struct cast *c, uint8_t on, unsigned peer, uint32_t addr)
+{
+	if (!on || c->nobjects == MAX_OBJECTS || known_object(c, on, peer, addr))
+		return;
+	c->object[c->nobjects].on = on;
+	c->object[c->nobjects].peer = (uint16_t)peer;
+	c->object[c->nobjects++].addr = addr;
+}
+
+static uint64_t oldest(uint64_t at, uint32_t size)
+{
+	return at > size ? at - size : 0;
+}
+
+static void add_objects(const struct past *p, struct cast *c)
+{
+	for (uint64_t k = p->from; k < p->at; k++) {
+		const struct history_step *s = &p->ring[k % p->size];
+
+		if (stars(c, s->cta, s->warp))
+			add_object(c, barrier_of(s), s->peer, s->addr);
+	}
+}
+
+static void choose_cast(const struct past *p, const struct finding *f, struct cast *c)
+{
+	for (unsigned i = 0; i < f->nsides; i++)
+		add_agent(c, f->side[i].cta, f->side[i].warp);
+	for (unsigned i = 0; i < f->nwaiters; i++)
+		add_agent(c, f->waiter[i].who.cta, f->waiter[i].who.warp);
+	if (strstr(f->barrier.kind, "mbarrier"))
+		add_object(c, ON_MBARRIER, f->barrier.peer, (uint32_t)f->barrier.addr);
+	add_objects(p, c);
+}
+
+static bool same_crowd(const struct history_step *a, const struct history_step *b)
+{
+	return a->warp == HISTORY_OTHERS && a->kind == b->kind && a->cta == b->cta
+		&& a->peer == b->peer && a->addr == b->addr && a->phase == b->phase;
+}
+
+/* The newest steps that the cast took part in, oldest last; at most `max`. Of
+ * others' steps at a barrier, those of one phase are one. */
+static uint32_t choose_steps(const struct past *p, const struct cast *c,
+	struct history_step *out, uint32_t max, uint64_t *left)
+{
+	uint32_t n = 0;
+	uint64_t k;
+
+	for (k = p->at; k > p->from && n < max; k--) {
+		const struct history_step *s = &p->ring[(k - 1) % p->size];
+		const bool star = stars(c, s->cta, s->warp);
+		const uint8_t on = barrier_of(s);
+		struct history_step as = *s;
+		uint32_t i = 0;
+
+		if (!star && (!on || !known_object(c, on, s->peer, s->addr)))
+			continue;
+		if (!star && s->kind != STEP_signal)
+			as.warp = HISTORY_OTHERS;
+		while (i < n && (star || !same_crowd(&out[i], &as)))
+			i++;
+		if (i < n) {
+			out[i].repeat++;
+			out[i].completes |= s->completes;
+			continue;
+		}
+		out[n++] = as;
+	}
+	*left = k;
+	return n;
+}
+
+static void reverse(struct history_step *s, uint32_t n)
+{
+	for (uint32_t i = 0; i < n / 2; i++) {
+		struct history_step t = s[i];
+
+		s[i] = s[n - 1 - i];
+		s[n - 1 - i] = t;
+	}
+}
+
+static bool on_step(const struct history_step *s, const struct finding_side *side)
+{
+	return s->site == side->site && s->cta == side->cta
+		&& (s->warp == side->warp || (s->kind == STEP_mma && s->warp / 4 == side->warp / 4));
+}
+
+/* When it last did; NULL: not known. */
+static const struct touched *find_touched(const struct past *p, const struct finding_side *side)
+{
+	const uint32_t key = side->site * 0x9e3779b1u + (side->cta * 64u + side->warp) * 0x85ebca6bu;
+	const uint32_t from = p->hashed ? key >> 22 : 0, n = p->hashed ? 1 : p->ntouched;
+
+	for (uint32_t i = from; i < from + n; i++) {
+		const struct touched *t = &p->touched[i];
+
+		if (t->run == p->run && t->site == side->site && t->cta == side->cta
+				&& t->warp == side->warp)
+			return t;
+	}
+	return NULL;
+}
+
+/* Where side i belongs: on a step that is there, or in a new one. */
+static int32_t place_side(const struct past *p, const struct finding_side *side, bool newest,
+	struct history *h)
+{
+	const struct touched *t = find_touched(p, side);
+	struct history_step s = { .at = p->at, .site = side->site, .cta = side->cta,
+		.warp = side->warp, .peer = side->peer, .addr = (uint32_t)side->addr,
+		.bytes = side->bytes, .kind = STEP_access,
+		.lanes = side->lane >= 0 ? 1u << side->lane : 0xffffffff };
+	uint32_t i;
+
+	for (i = h->nsteps; i-- > 0;)
+		if (on_step(&h->step[i], side))
+			return (int32_t)i;
+	if (t)
+		s.at = t->at;
+	else if (!newest)
+		return -1;
+	if (h->nsteps && s.at + 1 < h->step[0].at)
+		return -1;
+	for (i = h->nsteps; i && h->step[i - 1].at > s.at; i--)
+		h->step[i] = h->step[i - 1];
+	h->step[i] = s;
+	h->nsteps++;
+	return (int32_t)i;
+}
+
+static void name_of(const struct launch_info *l, uint32_t addr, char out[64])
+{
+	for (size_t i = 0; i < l->nsymbols; i++) {
+		const struct ev_symbol *v = &l->symbols[i];
+
+		if (addr < v->addr || addr - v->addr >= v->bytes)
+			continue;
+		snprintf(out, 64, addr == v->addr ? "%.50s" : "%.50s+0x%x", v->name, addr - v->addr);
+		return;
+	}
+	snprintf(out, 64, "shared+0x%x", addr);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct history_mbarrier *m = a, *n = b;
+
+	if (m->peer != n->peer)
+		return m->peer < n->peer ? -1 : 1;
+	return m->addr < n->addr ? -1 : m->addr > n->addr;
+}
+
+static void tell_mbarriers(const struct recorder *r, const struct cast *c, struct history *h)
+{
+	h->mbarrier = base_alloc((r->nmbarriers + 1) * sizeof *h->mbarrier);
+	for (uint32_t i = 0; i < MBARRIERS; i++) {
+		struct history_mbarrier *m = &h->mbarrier[h->nmbarriers];
+
+		if (!r->used[i] || !known_object(c, ON_MBARRIER, r->mbarrier[i].peer, r->mbarrier[i].addr))
+			continue;
+		*m = r->mbarrier[i];
+		name_of(r->info.launch, m->addr, m->name);
+		h->nmbarriers++;
+	}
+	qsort(h->mbarrier, h->nmbarriers, sizeof *h->mbarrier, by_place);
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct history_buffer *m = a, *n = b;
+
+	if (m->addr != n->addr)
+		return m->addr < n->addr ? -1 : 1;
+	return m->bytes > n->bytes ? -1 : m->bytes < n->bytes;
+}
+
+static void add_buffer(struct history *h, enum history_buffer_kind kind, uint32_t addr,
+	uint32_t bytes, uint32_t site, const char *name)
+{
+	struct history_buffer *b = &h->buffer[h->nbuffers];
+
+	if (!bytes || h->nbuffers == MAX_BUFFERS)
+		return;
+	*b = (struct history_buffer){ .kind = (uint8_t)kind, .addr = addr, .bytes = bytes, .site = site };
+	snprintf(b->name, sizeof b->name, "%.60s", name);
+	h->nbuffers++;
+}
+
+static void tell_buffers(const struct recorder *r, struct history *h)
+{
+	const struct launch_info *l = r->info.launch;
+
+	h->shared = l->shared_static + l->shared_dynamic;
+	h->buffer = base_alloc(MAX_BUFFERS * sizeof *h->buffer);
+	for (size_t i = 0; i < l->nsymbols; i++)
+		add_buffer(h, BUFFER_VARIABLE, l->symbols[i].addr, l->symbols[i].bytes, 0,
+			l->symbols[i].name);
+	if (l->shared_dynamic)
+		add_buffer(h, BUFFER_DYNAMIC, h->shared - l->shared_dynamic, l->shared_dynamic, 0,
+			"dynamic");
+	for (uint32_t i = 0; i < SPANS; i++)
+		if (r->span[i].run == r->run)
+			add_buffer(h, BUFFER_STAGE, r->span[i].addr, r->span[i].bytes, r->span[i].site, "");
+	qsort(h->buffer, h->nbuffers, sizeof *h->buffer, by_addr);
+}
+
+struct history *recorder_tell(struct recorder *r, const struct finding *f)
+{
+	struct cast cast = { .nagents = 0 };
+	struct history *h;
+	uint64_t left = 0;
+	struct past p;
+
+	if (!r)
+		return NULL;
+	p = (struct past){ r->ring, r->touched, oldest(r->at, RING), r->at, RING, TOUCHED, r->run,
+		true };
+	h = base_alloc(sizeof *h);
+	h->step = base_alloc((r->all->steps + FINDING_SIDES) * sizeof *h->step);
+	choose_cast(&p, f, &cast);
+	h->nsteps = choose_steps(&p, &cast, h->step, r->all->steps, &left);
+	h->before = left;
+	reverse(h->step, h->nsteps);
+	h->side[0] = h->side[1] = -1;
+	if (f->nsides > 1)
+		h->side[1] = place_side(&p, &f->side[1], false, h);
+	if (f->nsides) {
+		const uint32_t n = h->nsteps;
+
+		h->side[0] = place_side(&p, &f->side[0], true, h);
+		if (h->nsteps > n && h->side[1] >= h->side[0])
+			h->side[1]++;
+	}
+	tell_mbarriers(r, &cast, h);
+	tell_buffers(r, h);
+	return h;
+}
+
+/* ---- two clusters ---- */
+
+static int by_newest(const void *a, const void *b)
+{
+	const struct touched *t = a, *u = b;
+
+	return t->at > u->at ? -1 : t->at < u->at;
+}
+
+/* Of clusters that others may race with in global memory. */
+void recorder_leave(struct recorder *r)
+{
+	struct touched newest[TOUCHED];
+	struct tail *t;
+	uint32_t n = 0;
+
+	if (r->info.id >= TAILS)
+		return;
+	for (uint32_t i = 0; i < TOUCHED; i++)
+		if (r->touched[i].run == r->run && r->touched[i].global)
+			newest[n++] = r->touched[i];
+	if (!n)
+		return;
+	qsort(newest, n, sizeof *newest, by_newest);
+	t = base_alloc(sizeof *t);
+	t->info = r->info;
+	t->at = r->at;
+	t->run = r->run;
+	t->ntouched = n < TAIL_TOUCHED ? n : TAIL_TOUCHED;
+	memcpy(t->touched, newest, t->ntouched * sizeof *newest);
+	for (uint64_t k = r->at > TAIL ? r->at - TAIL : 0; k < r->at; k++)
+		t->ring[k % TAIL] = r->ring[k % RING];
+	pthread_mutex_lock(&r->all->lock);
+	t->next = r->all->tail;
+	r->all->tail = t;
+	pthread_mutex_unlock(&r->all->lock);
+}
+
+void recorders_forget(struct recorders *all)
+{
+	while (all && all->tail) {
+		struct tail *t = all->tail;
+
+		all->tail = t->next;
+		free(t);
+	}
+}
+
+static const struct tail *find_tail(const struct recorders *all, const struct finding_side *s)
+{
+	for (const struct tail *t = all->tail; t; t = t->next) {
+		uint32_t id[3];
+
+		if (s->cta >= t->info.nctas)
+			continue;
+		cluster_ctaid(&t->info, s->cta, id);
+		if (!memcmp(id, s->ctaid, sizeof id))
+			return t;
+	}
+	return NULL;
+}
+
+/* One side's part of the story, behind what is there. */
+static void tell_part(const struct tail *t, const struct finding_side *side, unsigned i,
+	uint32_t max, uint16_t shift, struct history *h)
+{
+	struct past p = { t->ring, t->touched, oldest(t->at, TAIL), t->at, TAIL, t->ntouched, t->run,
+		false };
+	const struct touched *when = find_touched(&p, side);
+	struct history part = { .step = base_alloc((max + 1) * sizeof *part.step) };
+	struct cast cast = { .nagents = 0 };
+	uint64_t left = 0;
+
+	if (when && when->at > p.from && p.at > when->at + AFTER)
+		p.at = when->at + AFTER;
+	add_agent(&cast, side->cta, side->warp);
+	add_objects(&p, &cast);
+	part.nsteps = choose_steps(&p, &cast, part.step, max, &left);
+	reverse(part.step, part.nsteps);
+	h->side[i] = place_side(&p, side, true, &part);
+	h->before += left;
+	for (uint32_t k = 0; k < part.nsteps; k++) {
+		part.step[k].cta = (uint16_t)(part.step[k].cta + shift);
+		part.step[k].peer = (uint16_t)(part.step[k].peer + shift);
+		part.step[k].op |= shift && part.step[k].op ? 1u << 30 : 0; /* not the other's */
+	}
+	if (i == 0 && h->side[0] >= 0)
+		h->side[0] += (int32_t)h->nsteps;
+	memcpy(h->step + h->nsteps, part.step, part.nsteps * sizeof *part.step);
+	h->nsteps += part.nsteps;
+	free(part.step);
+}
+
+struct history *recorders_tell(struct recorders *all, const struct finding *f)
+{
+	const struct tail *late, *early;
+	struct history *h;
+
+	if (!all || !all->tail || f->nsides != 2 || f->side[0].space != SP_GLOBAL)
+		return NULL;
+	late = find_tail(all, &f->side[0]);
+	early = find_tail(all, &f->side[1]);
+	if (!late || !early || late == early)
+		return NULL;
+	h = base_alloc(sizeof *h);
+	h->step = base_alloc((all->steps + 2 * FINDING_SIDES) * sizeof *h->step);
+	h->other = (uint16_t)early->info.nctas;
+	tell_part(early, &f->side[1], 1, (all->steps + 1) / 2, 0, h);
+	tell_part(late, &f->side[0], 0, (all->steps + 1) / 2, h->other, h);
+	return h;
+}

@@ -1,0 +1,353 @@
+/* results_json: see results_json.h. */
+#include "json.h"
+
+#include "libconsan/event/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const rj_state_name[3] = {
+	[LAUNCH_RUNNING] = "running", [LAUNCH_DONE] = "done",
+	[LAUNCH_ENDED_EARLY] = "ended early",
+};
+
+const char *const rj_remark_name[RESULT_REMARK_COUNT] = {
+#define X(id) #id,
+	RESULT_REMARKS(X)
+#undef X
+};
+
+/* ---- small pieces ---- */
+
+json_t *rj_string(const char *s)
+{
+	json_t *j = json_string(s);
+	char *copy;
+
+	if (j || !s)
+		return j ? j : json_string("");
+	copy = base_strdup(s);
+	for (char *c = copy; *c; c++)
+		if (*c & 0x80)
+			*c = '?';
+	j = json_string(copy);
+	free(copy);
+	return j;
+}
+
+uint64_t rj_number(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+const char *rj_text(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+void rj_triple(const json_t *o, const char *key, uint32_t to[3])
+{
+	const json_t *a = json_object_get(o, key);
+
+	for (size_t i = 0; i < 3; i++)
+		to[i] = (uint32_t)json_integer_value(json_array_get(a, i));
+}
+
+json_t *rj_from_triple(const uint32_t at[3])
+{
+	return json_pack("[III]", (json_int_t)at[0], (json_int_t)at[1], (json_int_t)at[2]);
+}
+
+static void put_text(json_t *o, const char *key, const char *s)
+{
+	if (s && *s)
+		json_object_set_new(o, key, rj_string(s));
+}
+
+static void put_number(json_t *o, const char *key, uint64_t n)
+{
+	json_object_set_new(o, key, json_integer((json_int_t)n));
+}
+
+static void get_text(const json_t *o, const char *key, char *to, size_t n)
+{
+	snprintf(to, n, "%s", rj_text(o, key));
+}
+
+/* ---- sites ---- */
+
+json_t *results_site_json(uint32_t id)
+{
+	const struct site *s = site_get(id);
+	json_t *o, *locs;
+
+	if (!id || (!*s->kernel && !s->ptx_line && !s->loc))
+		return json_null();
+	o = json_object();
+	put_text(o, "kernel", s->kernel);
+	put_text(o, "module", s->module);
+	put_number(o, "ptx_line", s->ptx_line);
+	put_text(o, "ptx", s->ptx);
+	if (!s->loc)
+		return o;
+	locs = json_array();
+	for (const struct site_loc *l = s->loc; l; l = l->inlined_at) {
+		json_t *at = json_object();
+
+		put_text(at, "file", l->file);
+		put_number(at, "line", l->line);
+		put_number(at, "col", l->col);
+		put_text(at, "function", l->function);
+		json_array_append_new(locs, at);
+	}
+	json_object_set_new(o, "source", locs);
+	return o;
+}
+
+/* a chain in a file is as deep as inlining goes; a damaged one is cut here */
+#define MAX_INLINED 64
+
+uint32_t rj_site(const json_t *o)
+{
+	struct site_loc loc[MAX_INLINED];
+	const json_t *locs = json_object_get(o, "source");
+	size_t n = json_array_size(locs);
+	struct site s;
+
+	if (!json_is_object(o))
+		return 0;
+	if (n > MAX_INLINED)
+		n = MAX_INLINED;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *at = json_array_get(locs, i);
+		const char *function = rj_text(at, "function");
+
+		loc[i] = (struct site_loc){
+			.file = rj_text(at, "file"),
+			.line = (uint32_t)rj_number(at, "line"),
+			.col = (uint32_t)rj_number(at, "col"),
+			.function = *function ? function : NULL,
+			.inlined_at = i + 1 < n ? &loc[i + 1] : NULL,
+		};
+	}
+	s = (struct site){
+		.kernel = rj_text(o, "kernel"), .module = rj_text(o, "module"),
+		.ptx_line = (uint32_t)rj_number(o, "ptx_line"), .ptx = rj_text(o, "ptx"),
+		.loc = n ? loc : NULL,
+	};
+	return site_intern(&s);
+}
+
+/* ---- findings ---- */
+
+static const char *const space_name[] = {
+	[SP_ANY] = "", [SP_SHARED] = "shared", [SP_GLOBAL] = "global",
+	[SP_LOCAL] = "local", [SP_CONST] = "const", [SP_PARAM] = "param",
+	[SP_TMEM] = "tmem",
+};
+
+static json_t *from_side(const struct finding_side *s)
+{
+	json_t *o = json_object();
+
+	put_text(o, "what", s->what);
+	json_object_set_new(o, "site", results_site_json(s->site));
+	json_object_set_new(o, "block", rj_from_triple(s->ctaid));
+	put_number(o, "cta", s->cta);
+	put_number(o, "warp", s->warp);
+	json_object_set_new(o, "lane", json_integer(s->lane));
+	if (s->lane >= 0)
+		json_object_set_new(o, "thread", rj_from_triple(s->thread));
+	if (!s->bytes)
+		return o;
+	put_text(o, "space", s->space < ARRAY_SIZE(space_name) ? space_name[s->space] : "");
+	put_number(o, "peer", s->peer);
+	put_number(o, "addr", s->addr);
+	put_number(o, "bytes", s->bytes);
+	put_text(o, "variable", s->variable);
+	if (s->buffer_bytes)
+		json_object_set_new(o, "buffer", json_pack("{sI sI}", "addr", (json_int_t)s->buffer,
+			"bytes", (json_int_t)s->buffer_bytes));
+	return o;
+}
+
+static void get_side(const json_t *o, struct finding_side *s)
+{
+	get_text(o, "what", s->what, sizeof s->what);
+	s->site = rj_site(json_object_get(o, "site"));
+	rj_triple(o, "block", s->ctaid);
+	s->cta = (uint16_t)rj_number(o, "cta");
+	s->warp = (uint16_t)rj_number(o, "warp");
+	s->lane = json_object_get(o, "lane") ? (int16_t)rj_number(o, "lane") : -1;
+	rj_triple(o, "thread", s->thread);
+	for (size_t k = 0; k < ARRAY_SIZE(space_name); k++)
+		if (!strcmp(space_name[k], rj_text(o, "space")))
+			s->space = (uint8_t)k;
+	s->peer = (uint16_t)rj_number(o, "peer");
+	s->addr = rj_number(o, "addr");
+	s->bytes = (uint32_t)rj_number(o, "bytes");
+	get_text(o, "variable", s->variable, sizeof s->variable);
+	s->buffer = rj_number(json_object_get(o, "buffer"), "addr");
+	s->buffer_bytes = rj_number(json_object_get(o, "buffer"), "bytes");
+}
+
+static json_t *from_barrier(const struct finding_barrier *b)
+{
+	json_t *o = json_object();
+
+	put_text(o, "kind", b->kind);
+	put_text(o, "name", b->name);
+	put_number(o, "peer", b->peer);
+	put_number(o, "addr", b->addr);
+	put_number(o, "phase", b->phase);
+	put_number(o, "expected", b->expected);
+	put_number(o, "pending", b->pending);
+	put_number(o, "tx", (uint64_t)b->tx);
+	return o;
+}
+
+static void get_barrier(const json_t *o, struct finding_barrier *b)
+{
+	get_text(o, "kind", b->kind, sizeof b->kind);
+	get_text(o, "name", b->name, sizeof b->name);
+	b->peer = (uint16_t)rj_number(o, "peer");
+	b->addr = rj_number(o, "addr");
+	b->phase = rj_number(o, "phase");
+	b->expected = (uint32_t)rj_number(o, "expected");
+	b->pending = (uint32_t)rj_number(o, "pending");
+	b->tx = (int64_t)rj_number(o, "tx");
+}
+
+static const char *const severity_name[] = {
+	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
+};
+
+json_t *results_finding_json(const struct finding *f)
+{
+	json_t *o = json_object(), *sides = json_array(), *waiters;
+
+	put_text(o, "rule", rule_get(f->rule)->code);
+	put_text(o, "severity", severity_name[f->severity]);
+	put_text(o, "kernel", f->kernel);
+	put_number(o, "launch", f->launch);
+	for (unsigned i = 0; i < f->nsides && i < FINDING_SIDES; i++)
+		json_array_append_new(sides, from_side(&f->side[i]));
+	json_object_set_new(o, "sides", sides);
+	if (*f->barrier.kind)
+		json_object_set_new(o, "barrier", from_barrier(&f->barrier));
+	put_text(o, "edge", f->edge);
+	put_text(o, "hint", f->hint);
+	if (f->nwaiters) {
+		waiters = json_array();
+		for (unsigned i = 0; i < f->nwaiters; i++) {
+			json_t *w = json_object();
+
+			json_object_set_new(w, "who", from_side(&f->waiter[i].who));
+			json_object_set_new(w, "on", from_barrier(&f->waiter[i].on));
+			put_text(w, "text", f->waiter[i].text);
+			json_array_append_new(waiters, w);
+		}
+		json_object_set_new(o, "waiters", waiters);
+	}
+	if (f->history)
+		json_object_set_new(o, "history", rj_from_history(f->history));
+	if (f->folded)
+		put_number(o, "folded", f->folded);
+	put_number(o, "seen", f->seen);
+	put_number(o, "clusters", f->clusters);
+	put_number(o, "seed", f->seed);
+	return o;
+}
+
+bool rj_finding(const json_t *o, struct finding *f)
+{
+	const json_t *sides = json_object_get(o, "sides");
+	const json_t *waiters = json_object_get(o, "waiters");
+
+	*f = (struct finding){ .rule = rule_by_code(rj_text(o, "rule")) };
+	if (f->rule == RULE_NONE)
+		return false;
+	f->severity = rule_get(f->rule)->severity;
+	for (size_t k = 0; k < ARRAY_SIZE(severity_name); k++)
+		if (!strcmp(severity_name[k], rj_text(o, "severity")))
+			f->severity = (enum severity)k;
+	get_text(o, "kernel", f->kernel, sizeof f->kernel);
+	f->launch = (uint32_t)rj_number(o, "launch");
+	f->nsides = json_array_size(sides) < FINDING_SIDES
+		? (unsigned)json_array_size(sides) : FINDING_SIDES;
+	for (unsigned i = 0; i < f->nsides; i++)
+		get_side(json_array_get(sides, i), &f->side[i]);
+	get_barrier(json_object_get(o, "barrier"), &f->barrier);
+	get_text(o, "edge", f->edge, sizeof f->edge);
+	get_text(o, "hint", f->hint, sizeof f->hint);
+	f->nwaiters = (unsigned)json_array_size(waiters);
+	if (f->nwaiters)
+		f->waiter = base_alloc(f->nwaiters * sizeof *f->waiter);
+	for (unsigned i = 0; i < f->nwaiters; i++) {
+		const json_t *w = json_array_get(waiters, i);
+
+		get_side(json_object_get(w, "who"), &f->waiter[i].who);
+		get_barrier(json_object_get(w, "on"), &f->waiter[i].on);
+		get_text(w, "text", f->waiter[i].text, sizeof f->waiter[i].text);
+	}
+	f->history = rj_history(json_object_get(o, "history"));
+	f->folded = (unsigned)rj_number(o, "folded");
+	f->seen = rj_number(o, "seen");
+	f->clusters = (uint32_t)rj_number(o, "clusters");
+	f->seed = rj_number(o, "seed");
+	return true;
+}
+
+/* ---- bank conflicts ---- */
+
+json_t *results_bank_use_json(const struct bank_use *u)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "site", results_site_json(u->site));
+	put_number(o, "accesses", u->accesses);
+	put_number(o, "wavefronts", u->wavefronts);
+	put_number(o, "least", u->least);
+	put_number(o, "worst", u->worst);
+	return o;
+}
+
+bool rj_bank_use(const json_t *o, struct bank_use *u)
+{
+	*u = (struct bank_use){
+		.site = rj_site(json_object_get(o, "site")),
+		.worst = (uint32_t)rj_number(o, "worst"), .accesses = rj_number(o, "accesses"),
+		.wavefronts = rj_number(o, "wavefronts"), .least = rj_number(o, "least"),
+	};
+	return u->accesses > 0;
+}
+
+/* ---- coverage ---- */
+
+#define COVERAGE_NUMBERS(X) X(launches) X(checked) X(skipped) X(clusters) X(ctas) \
+	X(events) X(dropped) X(sites) X(sites_executed) X(warp_ops) X(gpu_timed) X(gpu_ns)
+
+json_t *results_coverage_json(const struct coverage *c)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "kernel", rj_string(c->kernel));
+#define X(id) put_number(o, #id, c->id);
+	COVERAGE_NUMBERS(X)
+#undef X
+	put_text(o, "unchecked", c->unchecked);
+	return o;
+}
+
+bool rj_coverage(const json_t *o, struct coverage *c)
+{
+	*c = (struct coverage){ 0 };
+	get_text(o, "kernel", c->kernel, sizeof c->kernel);
+#define X(id) c->id = rj_number(o, #id);
+	COVERAGE_NUMBERS(X)
+#undef X
+	get_text(o, "unchecked", c->unchecked, sizeof c->unchecked);
+	return *c->kernel != 0;
+}

@@ -1,0 +1,184 @@
+/* results_load: a JSON report read back, to be converted or merged. */
+#include "results.h"
+
+#include "json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool refuse(struct err *e, const char *path, const char *where, size_t i, const char *what)
+{
+	return err_set(e, ERR_FORMAT, 0, 0, "%s: %s[%zu]: %s", path, where, i, what);
+}
+
+static char *keep(const json_t *o, const char *key)
+{
+	return base_strdup(rj_text(o, key));
+}
+
+static char *keep_or_null(const json_t *o, const char *key)
+{
+	return json_object_get(o, key) ? keep(o, key) : NULL;
+}
+
+/* ---- one row of each list ---- */
+
+static bool load_finding(struct results *r, const json_t *o)
+{
+	struct finding f;
+
+	if (!rj_finding(o, &f))
+		return false;
+	results_add_finding(r, &f);
+	finding_free(&f);
+	return true;
+}
+
+static bool load_coverage(struct results *r, const json_t *o)
+{
+	struct coverage c;
+
+	if (!rj_coverage(o, &c))
+		return false;
+	results_add_coverage(r, &c);
+	return true;
+}
+
+static bool load_launch(struct results *r, const json_t *o)
+{
+	struct result_launch l = {
+		.pid = (int64_t)rj_number(o, "pid"), .id = (uint32_t)rj_number(o, "id"),
+		.kernel = keep(o, "kernel"), .seed = rj_number(o, "seed"),
+		.status = keep(o, "status"),
+		/* one that still ran then is in the coverage already */
+		.state = strcmp(rj_text(o, "state"), "done") ? LAUNCH_ENDED_EARLY : LAUNCH_DONE,
+	};
+
+	rj_triple(o, "grid", l.grid);
+	rj_triple(o, "block", l.block);
+	rj_triple(o, "cluster", l.cluster);
+	results_add_launch(r, l);
+	return true;
+}
+
+static bool load_process(struct results *r, const json_t *o)
+{
+	results_add_process(r, (struct result_process){ .pid = (int64_t)rj_number(o, "pid"),
+		.program = keep(o, "program"), .device = keep(o, "device") });
+	return true;
+}
+
+static bool load_remark(struct results *r, const json_t *o)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(rj_remark_name); k++)
+		for (uint64_t n = rj_number(o, "count"); n && n < 1000000
+				&& !strcmp(rj_remark_name[k], rj_text(o, "kind")); n--)
+			results_add_remark(r, (enum result_remark_kind)k, rj_text(o, "text"));
+	return true;
+}
+
+static bool load_banks(struct results *r, const json_t *o)
+{
+	struct bank_use u;
+
+	if (rj_bank_use(o, &u))
+		results_add_bank_use(r, &u);
+	return true;
+}
+
+static bool load_suppression(struct results *r, const json_t *o)
+{
+	struct result_suppression *have = r->suppression.at;
+	struct result_suppression s;
+
+	for (size_t i = 0; i < r->suppression.n; i++, have++)
+		if (!strcmp(have->where, rj_text(o, "where"))) {
+			have->matched += rj_number(o, "matched");
+			return true;
+		}
+	s = (struct result_suppression){
+		.rule = keep(o, "rule"), .kernel = keep_or_null(o, "kernel"),
+		.source = keep_or_null(o, "source"), .symbol = keep_or_null(o, "symbol"),
+		.reason = keep(o, "reason"), .where = keep(o, "where"),
+		.matched = rj_number(o, "matched"),
+	};
+
+	vec_push(&r->suppression, s);
+	return true;
+}
+
+/* The entry that suppressed it stands by value, too: files are merged. */
+static bool load_suppressed(struct results *r, const json_t *o)
+{
+	const char *where = rj_text(o, "where");
+	struct result_suppressed s = { 0 };
+
+	while (s.by < r->suppression.n && strcmp(r->suppression.at[s.by].where, where))
+		s.by++;
+	if (s.by == r->suppression.n || !rj_finding(json_object_get(o, "finding"), &s.f))
+		return false;
+	vec_push(&r->suppressed, s);
+	return true;
+}
+
+static const struct list {
+	const char *name;
+	bool required;
+	bool (*load)(struct results *r, const json_t *o);
+	const char *refusal;
+} lists[] = {
+	{ "findings", true, load_finding, "not a finding of a rule that this consan knows" },
+	{ "coverage", true, load_coverage, "no kernel is named" },
+	{ "launches", false, load_launch, "" },
+	{ "processes", false, load_process, "" },
+	{ "remarks", false, load_remark, "" },
+	{ "bank_conflicts", false, load_banks, "" },
+	{ "suppressions", false, load_suppression, "" },
+	{ "suppressed", false, load_suppressed, "no such suppression, or no finding" },
+};
+
+static bool load_lists(struct results *r, const char *path, const json_t *all, struct err *e)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(lists); k++) {
+		const json_t *rows = json_object_get(all, lists[k].name);
+
+		if (!rows && !lists[k].required)
+			continue;
+		if (!json_is_array(rows))
+			return err_set(e, ERR_FORMAT, 0, 0, "%s: %s: %s", path, lists[k].name,
+				rows ? "not a list" : "missing");
+		for (size_t i = 0; i < json_array_size(rows); i++) {
+			const json_t *o = json_array_get(rows, i);
+
+			if (!json_is_object(o))
+				return refuse(e, path, lists[k].name, i, "not an object");
+			if (!lists[k].load(r, o))
+				return refuse(e, path, lists[k].name, i, lists[k].refusal);
+		}
+	}
+	return true;
+}
+
+bool results_load(struct results *r, const char *path, struct err *e)
+{
+	json_error_t why;
+	json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+	json_int_t version;
+	bool ok;
+
+	if (!all && why.line < 0)
+		return err_set(e, ERR_IO, 0, 0, "%s", why.text);
+	if (!all)
+		return err_set(e, ERR_FORMAT, why.line, why.column, "%s:%d:%d: not JSON: %s", path,
+			why.line, why.column, why.text);
+	version = json_integer_value(json_object_get(all, "consan_report"));
+	if (version < 1)
+		ok = err_set(e, ERR_FORMAT, 0, 0, "%s: not a JSON report of consan", path);
+	else if (version > REPORT_VERSION)
+		ok = err_set(e, ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
+	else
+		ok = load_lists(r, path, all, e);
+	r->cut += rj_number(all, "cut");
+	json_decref(all);
+	return ok;
+}

@@ -1,0 +1,28 @@
+/* rule_example: for each rule a kernel that breaks it beside its repaired twin, out
+ * of the specimens that the tests run (tests/tools/examples.awk makes the table). */
+#ifndef CONSAN_RULE_EXAMPLE_H
+#define CONSAN_RULE_EXAMPLE_H
+
+#include <stdbool.h>
+
+struct rule_example {
+	const char *code;   /* "CS106"; NULL ends the table */
+	const char *path;   /* in consan's source tree */
+	const char *text;   /* PTX; tagged lines end in // racy, // fixed, // @place */
+};
+extern const struct rule_example rule_examples[];
+/* NULL: the rule has none. */
+const struct rule_example *rule_example_of(const char *code);
+
+/* A line without its tag. Points into the text. */
+struct rule_example_line {
+	char sign;          /* '-': of the broken twin only, '+': of the repaired, or ' ' */
+	bool reported;      /* findings name it */
+	const char *at;
+	int n;
+	const char *next;
+};
+/* False at the end of the text. */
+bool rule_example_line(const char *text, struct rule_example_line *l);
+
+#endif

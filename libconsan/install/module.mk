@@ -1,0 +1,50 @@
+# make install and make deb: PREFIX, and DESTDIR for packages
+PREFIX ?= /usr/local
+PUBLIC = consan.h err.h err.def tensormap_args.h criterion.h region.h
+MAN = $(addprefix $(BUILD)/man/,consan-run.1 consan.1 consan.3)
+FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
+
+$(BUILD)/libconsan.so.0: $(BUILD)/libconsan.a
+	$(V)$(CC) -shared $(SANFLAGS) -o $@ -Wl,-soname,$(@F) -Wl,--whole-archive $< -Wl,--no-whole-archive \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LIBS)
+
+$(BUILD)/man/%.1: libconsan/install/%.h2m $(BUILD)/%
+	@mkdir -p $(@D)
+	$(V)help2man --no-info --no-discard-stderr --include=$< --version-string='$* $(VERSION)' -o $@ $(BUILD)/$*
+$(BUILD)/man/consan.3: libconsan/install/man3.awk libconsan/consan.h
+	@mkdir -p $(@D)
+	$(V)awk -v version=$(VERSION) -f $^ >$@
+
+install: all $(BUILD)/libconsan.so.0 $(MAN)
+	$(V)set -e; to='$(DESTDIR)$(PREFIX)'; \
+	install -d "$$to/bin" "$$to/lib/consan" "$$to/lib/pkgconfig" "$$to/include/consan" \
+		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" "$$to/share/doc/consan"; \
+	install $(BUILD)/consan $(BUILD)/consan-run "$$to/bin"; \
+	install -m 644 $(BUILD)/libconsan-cuda.so $(GPU_LIB) "$$to/lib/consan"; \
+	$(if $(GPU_RESCUE),install $(GPU_RESCUE) "$$to/lib/consan";) \
+	ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so.1"; ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so"; \
+	install -m 644 $(BUILD)/libconsan.a $(BUILD)/libconsan.so.0 "$$to/lib"; ln -sf libconsan.so.0 "$$to/lib/libconsan.so"; \
+	install -m 644 $(PUBLIC:%=libconsan/%) "$$to/include/consan"; \
+	$(FILL) libconsan/install/consan.pc.in >"$$to/lib/pkgconfig/consan.pc"; \
+	gzip -9nc $(BUILD)/man/consan-run.1 >"$$to/share/man/man1/consan-run.1.gz"; \
+	gzip -9nc $(BUILD)/man/consan.1 >"$$to/share/man/man1/consan.1.gz"; \
+	gzip -9nc $(BUILD)/man/consan.3 >"$$to/share/man/man3/consan.3.gz"; \
+	for c in consan consan-run; do install -m 644 libconsan/install/consan.bash "$$to/share/bash-completion/completions/$$c"; done; \
+	$(BUILD)/consan explain html >"$$to/share/doc/consan/rules.html"; \
+	install -m 644 README.md libconsan/DESIGN.md LICENSE reports/schema.json "$$to/share/doc/consan"
+
+deb: deps
+	$(V)rm -rf $(BUILD)/deb
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) install PREFIX=/usr DESTDIR=$(BUILD)/deb
+	$(V)strip --strip-unneeded $(BUILD)/deb/usr/bin/* $(BUILD)/deb/usr/lib/libconsan.so.0 $(BUILD)/deb/usr/lib/consan/libconsan-*.so
+	$(V)strip -g $(BUILD)/deb/usr/lib/libconsan.a
+	$(V)install -d $(BUILD)/deb/DEBIAN && $(FILL) libconsan/install/control.in >$(BUILD)/deb/DEBIAN/control
+	$(V)printf 'activate-noawait ldconfig\n' >$(BUILD)/deb/DEBIAN/triggers
+	$(V)dpkg-deb --build --root-owner-group $(BUILD)/deb $(BUILD)/consan_$(VERSION)_amd64.deb
+
+$(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(GPU_LIB) $(GPU_RESCUE) $(BUILD)/libconsan.so.0 \
+		$(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/*) README.md
+	$(V)rm -rf $(@D)
+	$(V)$(MAKE) --no-print-directory install PREFIX=/usr DESTDIR=$(@D)
+	$(V)touch $@
+

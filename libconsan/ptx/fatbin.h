@@ -1,0 +1,54 @@
+/* fatbin: NVIDIA's container of device code, as nvcc embeds it.
+ *
+ * Finds the images in a container and unpacks their text. Every length is
+ * checked against the bytes at hand; it judges neither PTX nor SASS. */
+#ifndef CONSAN_FATBIN_H
+#define CONSAN_FATBIN_H
+
+#include "libconsan/base/base.h"
+
+enum fatbin_kind { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_OTHER = 0 };
+enum fatbin_packing { FATBIN_PLAIN, FATBIN_LZ4, FATBIN_ZSTD };
+
+/* One image. Points into the container. */
+struct fatbin_image {
+	enum fatbin_kind kind;
+	enum fatbin_packing packing;
+	unsigned sm;            /* 90 */
+	char suffix;            /* 'a', 'f' or 0 */
+	const uint8_t *at;
+	uint64_t bytes;         /* as stored */
+	uint64_t unpacked;      /* as text; equals bytes when plain */
+};
+
+/* Whether these bytes start like a container. */
+bool fatbin_is(const void *bytes, size_t n);
+/* Bytes of the container that starts here, by its own header; 0: none. */
+uint64_t fatbin_size(const void *header);
+
+/* Steps through the images: *cursor is 0 at first. False at the end, or with e
+ * set if the container is damaged. */
+bool fatbin_next(const void *bytes, size_t n, size_t *cursor,
+	struct fatbin_image *out, struct err *e);
+
+/* The image's bytes, NUL-terminated, *n without the NUL. free() them. NULL + e
+ * if they do not unpack to what the header says. */
+char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct err *e);
+
+/* How well PTX for sm+suffix fits a device: 0 not at all, else more is better.
+ * An 'a' image runs on its own device only, an 'f' one on its family. */
+unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_suffix);
+
+/* The PTX that suits the device best. `has` gets what there is ("sm_90a,
+ * compute_90a"), for messages. False: none does, or, with e set, the container
+ * is damaged. */
+bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
+	struct fatbin_image *best, struct text *has, struct err *e);
+/* The newest PTX's sm; 0: there is none. */
+unsigned fatbin_newest(const void *bytes, size_t n, char *suffix);
+/* The same of PTX text: its ".target"; 0: none. */
+unsigned fatbin_ptx_target(const char *text, size_t n, char *suffix);
+/* "a", "f" or "" */
+const char *fatbin_suffix(char suffix);
+
+#endif

@@ -1,0 +1,13 @@
+/* ptx: PTX text to IR, fatbins, descriptors and the operand rules that the executor and
+ * GPU mode share. The public header of this module. */
+#ifndef CONSAN_PTX_MODULE_H
+#define CONSAN_PTX_MODULE_H
+
+#include "fatbin.h"
+#include "ir.h"
+#include "order.h"
+#include "refuse.h"
+#include "wg_desc.h"
+#include "wmma.h"
+
+#endif

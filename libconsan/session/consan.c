@@ -1,0 +1,511 @@
+/* consan: the hallway. A launch goes through the executor into the checker and
+ * comes out as findings, here and in the records. How any of it works is not
+ * known here. session.c opens the other doors, replay.c comes in from a file. */
+#include "gpu.h"
+#include "internal.h"
+
+#include "libconsan/finding/finding.h"
+#include "explore.h"
+#include "fallback.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- findings and coverage of the session ---- */
+
+static int by_finding(const void *a, const void *b)
+{
+	return finding_compare(*(const struct finding *const *)a,
+		*(const struct finding *const *)b);
+}
+
+size_t session_sort(struct consan *c)
+{
+	c->sorted.n = 0;
+	for (size_t i = 0; i < c->findings.n; i++)
+		if (c->findings.at[i]->f.seen)
+			vec_push(&c->sorted, &c->findings.at[i]->f);
+	if (c->sorted.n)
+		qsort(c->sorted.at, c->sorted.n, sizeof *c->sorted.at, by_finding);
+	return c->sorted.n;
+}
+
+size_t consan_raw_findings(struct consan *c, const struct finding *const **out)
+{
+	size_t n;
+
+	pthread_mutex_lock(&c->lock);
+	n = session_sort(c);
+	*out = c->sorted.at;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+uint64_t consan_errors_seen(struct consan *c)
+{
+	uint64_t n = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->findings.n; i++)
+		if (c->findings.at[i]->f.severity == SEV_ERROR && !c->findings.at[i]->suppressed)
+			n += c->findings.at[i]->f.seen;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+void consan_in_region(struct consan *c, bool inside)
+{
+	pthread_mutex_lock(&c->launching);
+	c->in_region = inside;
+	pthread_mutex_unlock(&c->launching);
+}
+
+size_t consan_raw_coverage(struct consan *c, const struct coverage **out)
+{
+	*out = c->coverage.at;
+	return c->coverage.n;
+}
+
+struct coverage *session_coverage(struct consan *c, const char *kernel)
+{
+	struct coverage v = { 0 };
+
+	finding_set_kernel(v.kernel, kernel);
+	for (size_t i = 0; i < c->coverage.n; i++)
+		if (!strcmp(c->coverage.at[i].kernel, v.kernel))
+			return &c->coverage.at[i];
+	vec_push(&c->coverage, v);
+	return &c->coverage.at[c->coverage.n - 1];
+}
+
+static void keep_finding(struct consan *c, struct seen *s, const struct finding *f)
+{
+	results_copy_finding(&s->f, f);
+	s->suppressed = suppress_match(&c->suppressions, f) < c->suppressions.suppression.n;
+}
+
+/* The session's copy of a launch's finding, updated and recorded. */
+static void take_finding(struct consan *c, const struct finding *f, bool launch_over)
+{
+	struct seen *s = NULL;
+	bool first;
+	size_t i;
+
+	pthread_mutex_lock(&c->lock);
+	for (i = 0; i < c->findings.n && !s; i++)
+		if (finding_same(&c->findings.at[i]->f, f))
+			s = c->findings.at[i];
+	if (!s) {
+		s = base_alloc(sizeof *s);
+		keep_finding(c, s, f);
+		vec_push(&c->findings, s);
+		if (!s->suppressed)
+			progress_finding(c->progress);
+		i = c->findings.n;
+	}
+	first = !s->before && launch_over;
+	if (first) { /* which cluster found it first depends on the threads */
+		finding_free(&s->f);
+		keep_finding(c, s, f);
+		if (!s->f.history)
+			s->f.history = recorders_tell(c->recorders, &s->f);
+	}
+	s->f.seen = s->before + f->seen;
+	s->f.clusters = s->clusters_before + f->clusters;
+	if (launch_over) {
+		s->before = s->f.seen;
+		s->clusters_before = s->f.clusters;
+	}
+	/* a bug seen in each of many launches is not written again each time;
+	 * consan_close() brings the last count */
+	if (first || s->f.seen >= 2 * s->recorded) {
+		results_finding(c->records, (uint32_t)i, &s->f);
+		s->recorded = s->f.seen;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void session_found(void *user, const struct finding *f)
+{
+	take_finding(user, f, false);
+}
+
+/* ---- launches ---- */
+
+/* One launch on its way; the executor's observer hands it back to us. */
+struct flight {
+	struct consan *c;
+	struct check *check;
+	const struct launch_info *info; /* with variables' own names */
+	struct crossings *watch;  /* NULL: nobody asks for what reaches across */
+	pthread_mutex_t print;
+};
+
+static struct event_sink *on_cluster_begin(void *user, const struct cluster_info *info)
+{
+	struct flight *f = user;
+	struct cluster_info with = *info;
+	struct event_sink *sink;
+
+	with.launch = f->info;
+	with.recorder = recorder_begin(f->c->recorders, &with);
+	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
+	if (f->watch)
+		sink = crossings_begin(f->watch, info, sink);
+	if (f->c->banks)
+		sink = banks_begin(f->c->banks, sink);
+	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
+}
+
+static void on_cluster_end(void *user, struct event_sink *sink)
+{
+	struct flight *f = user;
+	struct recorder *recorder;
+
+	if (f->c->save)
+		sink = event_writer_end(sink);
+	if (f->c->banks)
+		sink = banks_end(sink);
+	if (f->watch)
+		sink = crossings_end(sink);
+	check_cluster_end(f->check, recorder_next(sink, &recorder));
+	recorder_end(recorder);
+	progress_cluster(f->c->progress);
+}
+
+static void on_print(void *user, const char *text, size_t n)
+{
+	struct flight *f = user;
+
+	pthread_mutex_lock(&f->print);
+	if (f->c->print)
+		f->c->print(f->c->print_user, text, n);
+	else
+		fwrite(text, 1, n, stdout);
+	pthread_mutex_unlock(&f->print);
+}
+
+bool session_wants(struct consan *c, const char *kernel, const char *demangled)
+{
+	const struct options *o = &c->opt;
+
+	if (!options_wants(o, kernel, demangled) || (o->regions && !c->in_region))
+		return false;
+	if (c->matched++ < o->launch_skip)
+		return false;
+	if (c->shards && (c->matched - 1) % c->shards + 1 != c->shard)
+		return false;
+	return !o->launch_count || c->checked < o->launch_count;
+}
+
+enum consan_status session_status(enum exec_status s)
+{
+	switch (s) {
+	case EXEC_OK: return CONSAN_OK;
+	case EXEC_FAULT: case EXEC_TRAP: return CONSAN_FAULT;
+	case EXEC_HANG: case EXEC_TIMEOUT: return CONSAN_HANG;
+	case EXEC_STOPPED: return CONSAN_STOPPED;
+	case EXEC_UNSUPPORTED: return CONSAN_UNCHECKED;
+	case EXEC_BAD_LAUNCH: return CONSAN_BAD_LAUNCH;
+	}
+	return CONSAN_BAD_LAUNCH;
+}
+
+static const char *const status_name[] = {
+	[CONSAN_OK] = "ok", [CONSAN_FAULT] = "fault", [CONSAN_HANG] = "hang",
+	[CONSAN_UNCHECKED] = "unsupported", [CONSAN_BAD_LAUNCH] = "bad launch",
+	[CONSAN_STOPPED] = "stopped",
+};
+
+/* What is known of the launch before it runs, for the checker and the files. */
+static struct launch_info describe(struct consan *c, const struct consan_launch *l)
+{
+	const struct exec_kernel_info *k = &l->kernel->info;
+	struct launch_info i = {
+		.kernel = k->name, .id = c->launches++,
+		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
+		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
+		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
+		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart,
+	};
+
+	const uint32_t *required = k->func->reqnctapercluster;
+
+	memcpy(i.grid, l->grid, sizeof i.grid);
+	memcpy(i.block, l->block, sizeof i.block);
+	for (unsigned d = 0; d < 3; d++)
+		i.cluster[d] = l->preferred[d] ? l->preferred[d] : l->cluster[d] ? l->cluster[d]
+			: required[d] ? required[d] : 1;
+	return i;
+}
+
+/* The parameter block out of a pointer to each value; NULL if it is there. */
+static void *pack(const struct consan_launch *l)
+{
+	uint32_t offset, bytes;
+	char *block;
+
+	if (l->params || !l->args)
+		return NULL;
+	block = base_alloc(l->kernel->info.param_bytes);
+	for (size_t i = 0; consan_kernel_param(l->kernel, i, &offset, &bytes); i++)
+		memcpy(block + offset, l->args[i], bytes);
+	return block;
+}
+
+/* With a seed everything is left to chance that may be. */
+static enum exec_async when(const struct options *o)
+{
+	switch (o->async) {
+	case OPT_ASYNC_LATE: return ASYNC_LATE;
+	case OPT_ASYNC_EARLY: return ASYNC_EARLY;
+	case OPT_ASYNC_RANDOM: return ASYNC_RANDOM;
+	}
+	return o->seed ? ASYNC_RANDOM : ASYNC_LATE;
+}
+
+void session_run(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct launch_info *info, struct check *check, struct crossings *watch,
+	struct exec_result *r)
+{
+	struct flight flight = { .c = c, .check = check, .info = info, .watch = watch };
+	struct exec_observer observer = { .user = &flight, .print = on_print };
+	struct exec_launch x = {
+		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
+		.shared_dynamic = l->shared_dynamic, .params = params,
+		.cooperative = l->cooperative, .seed = c->opt.seed,
+		.async = when(&c->opt),
+		.jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
+		.observer = &observer,
+	};
+
+	memcpy(x.grid, info->grid, sizeof x.grid);
+	memcpy(x.block, info->block, sizeof x.block);
+	memcpy(x.cluster, info->cluster, sizeof x.cluster);
+	memcpy(x.fallback, info->fallback, sizeof x.fallback);
+	if (check) {
+		observer.cluster_begin = on_cluster_begin;
+		observer.cluster_end = on_cluster_end;
+	}
+	if (check)
+		progress_launch(c->progress, l->kernel->demangled,
+			(uint64_t)info->grid[0] * info->grid[1] * info->grid[2]
+			/ ((uint64_t)info->cluster[0] * info->cluster[1] * info->cluster[2]));
+	pthread_mutex_init(&flight.print, NULL);
+	exec_run(&x, r);
+	progress_idle(c->progress);
+	pthread_mutex_destroy(&flight.print);
+}
+
+static void account(struct consan *c, const struct launch_info *info, bool checked,
+	const struct exec_result *r)
+{
+	struct coverage *v = session_coverage(c, info->kernel);
+
+	v->launches++;
+	if (r->status == EXEC_UNSUPPORTED || r->status == EXEC_BAD_LAUNCH)
+		snprintf(v->unchecked, sizeof v->unchecked, "%.*s",
+			(int)sizeof v->unchecked - 1, r->err.text);
+	else if (checked)
+		v->checked++;
+	else
+		v->skipped++;
+	v->warp_ops += r->warp_ops;
+	if (checked) {
+		v->clusters += r->clusters;
+		v->ctas += r->ctas;
+		v->events += r->events;
+		if (v->sites < r->sites)
+			v->sites = r->sites;
+		if (v->sites_executed < r->sites_executed)
+			v->sites_executed = r->sites_executed;
+	}
+	results_coverage(c->records, v);
+}
+
+void session_record_banks(struct consan *c)
+{
+	const struct bank_use *use;
+	size_t n = c->banks ? banks_uses(c->banks, &use) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		results_bank_use(c->records, &use[i]);
+}
+
+static uint32_t last_cluster(const struct exec_result *r)
+{
+	return r->bad_cluster < UINT32_MAX ? (uint32_t)r->bad_cluster : UINT32_MAX;
+}
+
+/* The launch is over: its findings are final. Those that session_found() brought and
+ * the checker dropped are withdrawn. */
+void session_settle(struct consan *c, struct check *check, uint32_t last)
+{
+	const struct finding *const *found;
+	size_t n;
+
+	check_cut(check, last);
+	check_remember(check);
+	n = check_findings(check, &found);
+	for (size_t i = 0; i < n; i++)
+		take_finding(c, found[i], true);
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->findings.n; i++) {
+		struct seen *s = c->findings.at[i];
+
+		if (s->f.seen == s->before)
+			continue;
+		s->f.seen = s->recorded = s->before;
+		s->f.clusters = s->clusters_before;
+		results_finding(c->records, (uint32_t)i + 1, &s->f);
+	}
+	recorders_forget(c->recorders);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static bool where(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes)
+{
+	struct exec_mem m;
+
+	(void)user;
+	if (!exec_mem_find(addr, &m))
+		return false;
+	*base = m.at;
+	*bytes = m.bytes;
+	return true;
+}
+
+/* ---- further schedules ---- */
+
+struct trial {
+	struct consan *c;
+	const struct consan_launch *l;
+	const void *params;
+	struct check_config config;
+};
+
+/* In a copy of the process: nothing is recorded, saved or printed. */
+static size_t try_seed(void *user, uint64_t seed, const struct finding *const **found)
+{
+	struct trial *t = user;
+	struct consan *c = t->c;
+	struct exec_result r = { 0 };
+	struct check *check;
+
+	c->opt.seed = t->config.launch.seed = seed;
+	session_silence(c, &t->config);
+	check = check_open(&t->config);
+	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
+	check_cut(check, last_cluster(&r));
+	return check_findings(check, found);
+}
+
+/* What the launch's own schedule did not show. */
+static void take_explored(struct consan *c, const struct explored *x)
+{
+	for (size_t k = 0; k < x->finding.n; k++) {
+		bool known = false;
+
+		pthread_mutex_lock(&c->lock);
+		for (size_t i = 0; i < c->findings.n && !known; i++)
+			known = finding_same(&c->findings.at[i]->f, &x->finding.at[k]);
+		pthread_mutex_unlock(&c->lock);
+		if (!known)
+			take_finding(c, &x->finding.at[k], true);
+	}
+	if (x->lost)
+		consan_remark(c, REMARK_NOTE, "a further schedule of a launch did not come to its end "
+			"and was not explored");
+}
+
+enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
+	struct err *e)
+{
+	struct explored other = { 0 };
+	struct exec_result r = { 0 };
+	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = session_found,
+		.user = c, .global = !c->opt.no_global, .where = where };
+	struct result_launch record;
+	enum consan_status status;
+	struct check *check = NULL;
+	void *packed;
+	bool checked;
+
+	if (!l->kernel || (l->kernel->info.param_bytes && !l->params && !l->args)) {
+		err_set(e, ERR_LAUNCH, 0, 0, l->kernel ? "no values for the kernel's parameters"
+			: "no kernel");
+		return CONSAN_BAD_LAUNCH;
+	}
+	consan_device(c);
+	if (l->kernel->module->gpu) {
+		if (c->opt.cluster_fallback)
+			consan_remark(c, REMARK_FALLBACK_NOT_TRIED, "instrumented kernels run as launched: use --backend=cpu");
+		packed = pack(l);
+		status = gpu_rehearse(c, l, packed ? packed : l->params, e);
+		free(packed);
+		return status;
+	}
+	pthread_mutex_lock(&c->launching);
+	config.launch = describe(c, l);
+	checked = session_wants(c, l->kernel->info.name, l->kernel->demangled);
+	record = (struct result_launch){ .id = config.launch.id,
+		.kernel = (char *)l->kernel->info.name, .seed = c->opt.seed,
+		.state = LAUNCH_RUNNING };
+	memcpy(record.grid, config.launch.grid, sizeof record.grid);
+	memcpy(record.block, config.launch.block, sizeof record.block);
+	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
+	if (!checked || __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
+		check_memory_idle(c->memory, l->queue, checked);
+	if (checked) {
+		results_launch(c->records, &record);
+		check = check_open(&config);
+		if (c->save)
+			event_writer_launch(c->save, &config.launch);
+	}
+
+	packed = pack(l);
+	if (checked && c->opt.explore) {
+		struct trial trial = { c, l, packed ? packed : l->params, config };
+
+		explore(c->opt.seed, c->opt.explore, try_seed, &trial, &other);
+	}
+	if (checked && c->opt.cluster_fallback)
+		fallback_try(c, l, packed ? packed : l->params, &config);
+	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
+
+	status = session_status(r.status);
+	c->fault = r.fault;
+	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
+		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,
+			"%s", r.err.text);
+	free(packed);
+	if (checked) {
+		session_settle(c, check, last_cluster(&r));
+		take_explored(c, &other);
+		explored_free(&other);
+		view_announce(c);
+		check_close(check);
+		if (c->save)
+			event_writer_launch_end(c->save, &config.launch, last_cluster(&r),
+				status == CONSAN_UNCHECKED || status == CONSAN_BAD_LAUNCH
+				? r.err.text : "");
+		record.state = LAUNCH_DONE;
+		record.status = (char *)status_name[status];
+		results_launch(c->records, &record);
+		c->checked += status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED;
+	}
+	account(c, &config.launch, checked, &r);
+	pthread_mutex_unlock(&c->launching);
+	return status;
+}
+
+unsigned consan_fault(struct consan *c)
+{
+	unsigned fault;
+
+	pthread_mutex_lock(&c->launching);
+	fault = c->fault;
+	pthread_mutex_unlock(&c->launching);
+	return fault;
+}

@@ -1,0 +1,144 @@
+/* explore: see explore.h. Findings come back through a pipe as they lie in
+ * memory: both ends are the same program with the same table of sites. */
+#include "explore.h"
+
+#include "libconsan/finding/finding.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool put(int fd, const void *at, size_t n)
+{
+	const char *p = at;
+
+	while (n) {
+		ssize_t k = write(fd, p, n);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		p += k;
+		n -= (size_t)k;
+	}
+	return true;
+}
+
+static bool get(int fd, void *at, size_t n)
+{
+	char *p = at;
+
+	while (n) {
+		ssize_t k = read(fd, p, n);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		p += k;
+		n -= (size_t)k;
+	}
+	return true;
+}
+
+static bool put_history(int fd, const struct history *h)
+{
+	return !h || (put(fd, h, sizeof *h) && put(fd, h->step, h->nsteps * sizeof *h->step)
+		&& put(fd, h->mbarrier, h->nmbarriers * sizeof *h->mbarrier)
+		&& put(fd, h->buffer, h->nbuffers * sizeof *h->buffer));
+}
+
+/* NULL: cut. */
+static struct history *get_history(int fd)
+{
+	struct history *h = base_alloc(sizeof *h);
+
+	if (!get(fd, h, sizeof *h)) {
+		free(h);
+		return NULL;
+	}
+	h->holders = 0;
+	h->step = base_alloc((h->nsteps + 1) * sizeof *h->step);
+	h->mbarrier = base_alloc((h->nmbarriers + 1) * sizeof *h->mbarrier);
+	h->buffer = base_alloc((h->nbuffers + 1) * sizeof *h->buffer);
+	if (get(fd, h->step, h->nsteps * sizeof *h->step)
+		&& get(fd, h->mbarrier, h->nmbarriers * sizeof *h->mbarrier)
+		&& get(fd, h->buffer, h->nbuffers * sizeof *h->buffer))
+		return h;
+	history_drop(h);
+	return NULL;
+}
+
+static bool put_findings(int fd, const struct finding *const *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!put(fd, f[i], sizeof **f)
+			|| !put(fd, f[i]->waiter, f[i]->nwaiters * sizeof *f[i]->waiter)
+			|| !put_history(fd, f[i]->history))
+			return false;
+	/* the end: no rule */
+	return put(fd, &(struct finding){ .rule = RULE_NONE }, sizeof **f);
+}
+
+/* False: the copy died. */
+static bool get_findings(int fd, struct explored *out)
+{
+	struct finding f;
+
+	while (get(fd, &f, sizeof f)) {
+		const bool history = f.history;
+
+		if (f.rule == RULE_NONE)
+			return true;
+		f.history = NULL;
+		f.waiter = f.nwaiters ? base_alloc(f.nwaiters * sizeof *f.waiter) : NULL;
+		if (get(fd, f.waiter, f.nwaiters * sizeof *f.waiter)
+			&& (!history || (f.history = get_history(fd)))) {
+			vec_push(&out->finding, f);
+			continue;
+		}
+		finding_free(&f);
+		return false;
+	}
+	return false;
+}
+
+void explore(uint64_t seed, uint64_t n,
+	size_t (*run)(void *user, uint64_t seed, const struct finding *const **found),
+	void *user, struct explored *out)
+{
+	for (uint64_t k = 1; k <= n; k++) {
+		const struct finding *const *found;
+		int fd[2];
+		pid_t pid;
+
+		if (pipe(fd)) {
+			out->lost++;
+			continue;
+		}
+		pid = fork();
+		if (!pid) {
+			close(fd[0]);
+			size_t count = run(user, seed + k, &found);
+
+			/* no handler of the program's runs, nothing is flushed twice */
+			_exit(!put_findings(fd[1], found, count));
+		}
+		close(fd[1]);
+		if (pid < 0 || !get_findings(fd[0], out))
+			out->lost++;
+		close(fd[0]);
+		while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+}
+
+void explored_free(struct explored *x)
+{
+	for (size_t i = 0; i < x->finding.n; i++)
+		finding_free(&x->finding.at[i]);
+	vec_free(&x->finding);
+}

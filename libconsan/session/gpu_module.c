@@ -1,0 +1,308 @@
+/* gpu_module: a module that was instrumented, and which of its clusters did the same
+ * as others, or as clean ones before. */
+#include "gpu_parts.h"
+
+#include "instrument/decode/decode.h"
+
+#include "gpu_maps.h"
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t site_for(const struct ptx_module *m, const struct ptx_func *f, const struct ptx_insn *i)
+{
+	char *text = base_strndup(m->text + i->text_at, i->text_len);
+	struct site s = { f->name, m->name, i->line, text, i->loc };
+	uint32_t id = site_add(&s);
+
+	free(text);
+	return id;
+}
+
+static void add_sites(struct gpu_module *m)
+{
+	const struct rewrite *r = m->code;
+	const struct ptx_insn *last = NULL;
+
+	m->site = base_alloc((r->site.n + r->batch.n + r->note.n + 1) * sizeof *m->site);
+	for (size_t k = 1; k < r->site.n; k++) {
+		const struct rewrite_site *s = &r->site.at[k];
+
+		m->site[k] = s->insn == last ? m->site[k - 1] : site_for(m->ptx, s->func, s->insn);
+		last = s->insn;
+		for (uint32_t b = 0; b < s->nbatch; b++)
+			m->site[r->site.n + s->batch + b] = site_for(m->ptx, s->func, r->batch.at[s->batch + b]);
+	}
+	for (size_t k = 0; k < r->note.n; k++)
+		m->site[r->site.n + r->batch.n + k] = site_for(m->ptx, r->note.at[k].func, r->note.at[k].insn);
+}
+
+struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool rehearse,
+	bool global, bool drains, struct err *e)
+{
+	static unsigned number;
+	struct ptx_module *ptx = ptx_parse(name, text, n, e);
+	struct gpu_module *m;
+
+	if (!ptx)
+		return NULL;
+	m = base_alloc(sizeof *m);
+	m->ptx = ptx;
+	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), rehearse, global,
+		drains);
+	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
+	if (m->code->site.n >= RECORD_SITES) {
+		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s: more places than --backend=gpu can tell apart", name);
+		gpu_module_close(m);
+		return NULL;
+	}
+	add_sites(m);
+	m->sites = decode_sites_open(m->code);
+	return m;
+}
+
+void gpu_module_close(struct gpu_module *m)
+{
+	if (!m)
+		return;
+	decode_sites_close(m->sites);
+	rewrite_free(m->code);
+	ptx_free(m->ptx);
+	free(m->site);
+	free(m->clean.at);
+	free(m->shapes.at);
+	free(m->signature);
+	free(m);
+}
+
+const char *gpu_module_text(const struct gpu_module *m, size_t *n)
+{
+	*n = m->code->text.n;
+	return m->code->text.at;
+}
+
+const char *gpu_module_variable(const struct gpu_module *m)
+{
+	return m->variable;
+}
+
+const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kernel)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	return f ? f->func->reqnctapercluster : NULL;
+}
+
+const char *gpu_module_global(const struct gpu_module *m, size_t k)
+{
+	for (size_t i = 0; i < m->ptx->nvar; i++)
+		if (m->ptx->var[i].space == PS_global && !k--)
+			return m->ptx->var[i].name;
+	return NULL;
+}
+
+uint32_t gpu_module_sm(const struct gpu_module *m)
+{
+	return m->ptx->sm;
+}
+
+size_t gpu_module_insns(const struct gpu_module *m)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < m->ptx->nfunc; k++)
+		n += m->ptx->func[k].ninsn;
+	return n;
+}
+
+bool gpu_module_tickets(const struct gpu_module *m, const char *kernel)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	return f && f->orders_grid;
+}
+
+bool gpu_module_deep(const struct gpu_module *m, const char *kernel)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	return f && f->deep;
+}
+
+uint32_t gpu_module_params(const struct gpu_module *m, const char *kernel)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	return f ? (uint32_t)f->func->param_bytes : 0;
+}
+
+bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
+	uint32_t *offset, uint32_t *bytes)
+{
+	const struct rewrite_func *f = rewrite_find(m->code, kernel);
+
+	if (!f || k >= f->func->nparam)
+		return false;
+	*offset = (uint32_t)f->func->param[k].offset;
+	*bytes = (uint32_t)f->func->param[k].size;
+	return true;
+}
+
+/* ---- clusters that need no second look ---- */
+
+static bool is_in(const struct number_set *s, uint64_t number)
+{
+	for (uint64_t k = number; s->cap; k++) {
+		uint64_t at = s->at[k & (s->cap - 1)];
+
+		if (!at || at == number)
+			return at;
+	}
+	return false;
+}
+
+static void add(struct number_set *s, uint64_t number)
+{
+	struct number_set old = *s;
+	uint64_t k;
+
+	if (is_in(s, number))
+		return;
+	if (2 * s->n >= s->cap) {
+		s->cap = old.cap ? 2 * old.cap : 1024;
+		s->at = base_alloc(s->cap * sizeof *s->at);
+		s->n = 0;
+		for (size_t i = 0; i < old.cap; i++)
+			if (old.at[i])
+				add(s, old.at[i]);
+		free(old.at);
+	}
+	for (k = number; s->at[k & (s->cap - 1)]; k++)
+		;
+	s->at[k & (s->cap - 1)] = number;
+	s->n++;
+}
+
+void gpu_note_clean(struct gpu_module *m, uint64_t signature)
+{
+	add(&m->clean, signature);
+}
+
+uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
+{
+	uint32_t *word = base_alloc(m->code->site.n * sizeof *word);
+
+	decode_site_words(m->code, word);
+	*n = (uint32_t)m->code->site.n;
+	return word;
+}
+
+/* What decides beside the records: the kernel, the shape of its launch, its maps. */
+static uint64_t shape_hash(const struct gpu_launch *l)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+	const uint32_t word[] = { l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
+		l->block[2], l->cluster[0], l->cluster[1], l->cluster[2], l->shared, l->nregs };
+
+	for (const char *s = l->kernel; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	for (size_t k = 0; k < ARRAY_SIZE(word); k++)
+		h = (h ^ word[k]) * 0x100000001b3u;
+	return h ^ gpu_maps_hash(l->maps);
+}
+
+static struct launch_info shape_of(const struct gpu_launch *l)
+{
+	struct launch_info i = { 0 };
+
+	memcpy(i.grid, l->grid, sizeof i.grid);
+	memcpy(i.block, l->block, sizeof i.block);
+	memcpy(i.cluster, l->cluster, sizeof i.cluster);
+	return i;
+}
+
+/* Threads: three for the cluster, and the one that goes on. */
+#define LOOKERS_AHEAD 4
+
+bool gpu_looks_ahead(const struct consan *c, const struct gpu_launch *l)
+{
+	uint64_t shape = shape_hash(l) | 1;
+
+	if (!gpu_brief_asks(c) || gpu_workers(c) < LOOKERS_AHEAD || is_in(&l->module->shapes, shape))
+		return false;
+	add(&l->module->shapes, shape);
+	return true;
+}
+
+static uint64_t of_shape(uint64_t signature, uint64_t shape)
+{
+	return (signature ^ shape) * 0x9e3779b97f4a7c15u | 1;
+}
+
+uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip)
+{
+	struct launch_info i = shape_of(l);
+	uint32_t nctas = i.grid[0] * i.grid[1] * i.grid[2], same;
+	struct gpu_module *m = l->module;
+	uint64_t shape = shape_hash(l);
+
+	m->signature = base_resize(m->signature, (nctas + 1) * sizeof *m->signature);
+	memset(m->signature, 0, (nctas + 1) * sizeof *m->signature);
+	same = decode_alike(&i, cta, m->signature, skip);
+	m->nsignatures = 0;
+	for (uint32_t k = 0; k < nctas; k++) {
+		if (!m->signature[k])
+			continue;
+		m->signature[k] = of_shape(m->signature[k], shape);
+		if (!skip[k] && is_in(&m->clean, m->signature[k])) {
+			skip[k] = 1;
+			same++;
+		} else if (!skip[k]) {
+			m->signature[m->nsignatures++] = m->signature[k];
+		}
+	}
+	return same;
+}
+
+static bool is_clean(const void *module, uint64_t shape, uint64_t signature)
+{
+	return is_in(&((const struct gpu_module *)module)->clean, of_shape(signature, shape));
+}
+
+struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l, const struct drain_pool *way,
+	unsigned jobs)
+{
+	struct drain_config config = { .shape = shape_of(l), .retire = !gpu_each(c), .jobs = jobs,
+		.most = gpu_host_memory(c) / RECORD_CHUNK_BYTES, .user = l->module, .key = shape_hash(l),
+		.clean = is_clean };
+
+	config.word = gpu_module_site_words(l->module, &config.nwords);
+	return drain_open(way, &config);
+}
+
+void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct drained *r)
+{
+	if (r->cta) {
+		gpu_alike(l, r->cta, r->skip);
+		drain_speakers(d, r->skip);
+	}
+	l->pool = r->head;
+	l->chunk = r->chunk;
+	l->chunks = r->n;
+	l->dropped = r->head->dropped;
+	l->lost = r->lost;
+	l->skip = r->skip;
+	l->lacks = r->lacks;
+	l->waited = r->waited;
+	l->retired = r->retired;
+}
+
+uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta)
+{
+	struct launch_info i = shape_of(l);
+	uint32_t rank;
+
+	return decode_cluster_of(&i, cta, &rank);
+}

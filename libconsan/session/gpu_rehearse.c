@@ -1,0 +1,306 @@
+/* gpu_rehearse: GPU mode without a GPU: the instrumented PTX runs on the
+ * executor, unchecked, and what it recorded is decoded and checked as if a GPU
+ * had written it. This is how instrumentation is tested. */
+#include "instrument/decode/decode.h"
+#include "gpu.h"
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct print {
+	struct consan *c;
+	pthread_mutex_t lock;
+};
+
+static void on_print(void *user, const char *text, size_t n)
+{
+	struct print *p = user;
+
+	pthread_mutex_lock(&p->lock);
+	if (p->c->print)
+		p->c->print(p->c->print_user, text, n);
+	else
+		fwrite(text, 1, n, stdout);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* The executor's addresses are the host's. */
+static bool find_map(void *user, uint64_t at, const void *param, void *bytes)
+{
+	struct exec_mem m;
+
+	(void)user;
+	if (param) {
+		memcpy(bytes, param, TENSORMAP_BYTES);
+		return true;
+	}
+	if (!exec_mem_find(at, &m) || m.at + m.bytes - at < TENSORMAP_BYTES)
+		return false;
+	memcpy(bytes, (const void *)(uintptr_t)at, TENSORMAP_BYTES);
+	return true;
+}
+
+static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
+{
+	struct exec_mem m;
+
+	(void)user;
+	*bytes = 0;
+	if (exec_mem_find(addr, &m)) {
+		*from = m.at;
+		*bytes = m.bytes;
+		return true;
+	}
+	for (size_t k = 0; exec_mem_at(k, &m) && m.at <= addr; k++) { /* in order of address */
+		*from = m.at;
+		*bytes = m.bytes;
+	}
+	return true;
+}
+
+/* Nothing is far away here: it is as if all clusters were unlike each other. */
+static bool rest(void *user, const void **pool, uint32_t *chunks, const uint8_t **skip)
+{
+	(void)user, (void)pool, (void)chunks, (void)skip;
+	return true;
+}
+
+/* ---- the pool, drained beside the executor ---- */
+
+struct rehearsal {
+	struct consan *c;
+	const struct consan_launch *l;
+	struct gpu_launch g;
+	char *pool;
+	char *stage;               /* DRAIN_CHUNKS */
+	struct drain *drain;
+	pthread_t thread;
+	bool draining, over;
+};
+
+static const void *peek(void *user, uint64_t at, size_t bytes)
+{
+	const struct rehearsal *r = user;
+
+	memcpy(r->stage, r->pool + at, bytes);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return r->stage;
+}
+
+static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
+{
+	const struct rehearsal *r = user;
+
+	drain_pack(r->stage, r->pool, run, n);
+	return r->stage;
+}
+
+static bool clear(void *user, const struct drain_run *run, uint32_t n)
+{
+	const struct rehearsal *r = user;
+
+	for (uint32_t k = 0; k < n; k++)
+		memset(r->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return true;
+}
+
+/* Lanes look meanwhile: each sees a whole word, as it sees what a GPU's copy engine writes. */
+static bool put(void *user, uint64_t at, const void *from, size_t bytes)
+{
+	char *to = ((const struct rehearsal *)user)->pool + at;
+
+	for (size_t k = 0; k + 8 <= bytes; k += 8)
+		__atomic_store_n((uint64_t *)(void *)(to + k), *(const uint64_t *)((const char *)from + k), __ATOMIC_RELEASE);
+	if (bytes % 8)
+		__atomic_store_n((uint32_t *)(void *)to, *(const uint32_t *)from, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void *drain(void *user)
+{
+	struct rehearsal *r = user;
+
+	while (!__atomic_load_n(&r->over, __ATOMIC_ACQUIRE))
+		if (!drain_turn(r->drain))
+			usleep(50);
+	return NULL;
+}
+
+static struct drain_pool way_to(struct rehearsal *r, uint32_t chunks)
+{
+	return (struct drain_pool){ .user = r, .chunks = chunks, .peek = peek, .fetch = fetch,
+		.clear = clear, .write = put };
+}
+
+static void start_draining(struct rehearsal *r, uint32_t chunks)
+{
+	struct record_head *head = (void *)r->pool;
+	struct drain_pool way = way_to(r, chunks);
+
+	gpu_launch_open(&r->g);
+	r->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
+	r->drain = gpu_drain(r->c, &r->g, &way, 1);
+	head->patience = RECORD_PATIENCE;
+	r->draining = !pthread_create(&r->thread, NULL, drain, r);
+	if (!r->draining)
+		head->patience = 1;
+}
+
+static void stop_draining(struct rehearsal *r)
+{
+	__atomic_store_n(&r->over, true, __ATOMIC_RELEASE);
+	if (r->draining)
+		pthread_join(r->thread, NULL);
+}
+
+static void check(struct rehearsal *r, const struct exec_result *x, uint32_t chunks)
+{
+	const struct record_head *head = (const void *)r->pool;
+	struct drain_pool way = way_to(r, chunks);
+	struct gpu_launch *g = &r->g;
+	struct drained d = { 0 };
+
+	g->pool = head;
+	g->chunks = head->next - 1 < chunks ? head->next - 1 : chunks;
+	g->dropped = head->dropped;
+	g->fault = x->status == EXEC_FAULT || x->status == EXEC_TRAP ? "the kernel faulted"
+		: x->status == EXEC_STOPPED ? "it was stopped" : NULL;
+	g->ended = x->status == EXEC_OK;
+	if (drain_begun(r->drain)) {
+		drain_end(r->drain, &way, g->ended, &d); /* the memory is ours: it is there */
+		gpu_take_drained(g, r->drain, &d);
+	} else if (g->ended && !g->dropped && gpu_looks_ahead(r->c, g)) {
+		g->rest = rest;
+	}
+	if (gpu_times(r->c) && r->drain)
+		fprintf(stderr, "consan: records of %s: %llu KiB left the pool while it ran, %u clusters were "
+			"retired\n", g->kernel, (unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
+	gpu_check(r->c, g);
+}
+
+static void describe(struct rehearsal *r, const struct exec_launch *x, const void *params, bool tickets)
+{
+	const struct consan_launch *l = r->l;
+
+	r->g = (struct gpu_launch){ .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
+		/* between the two the executor aligns */
+		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
+		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = r->c->gpu->sm,
+		.tickets = tickets, .params = params, .map = find_map,
+		/* a cooperative launch had memory of its own, which is gone */
+		.memory = l->cooperative ? NULL : find_memory,
+		.queue = l->queue, .programmatic = l->programmatic };
+	memcpy(r->g.grid, x->grid, sizeof r->g.grid);
+	memcpy(r->g.block, x->block, sizeof r->g.block);
+	memcpy(r->g.cluster, x->cluster, sizeof r->g.cluster);
+}
+
+static uint64_t pool_bytes(const struct consan *c)
+{
+	uint64_t bytes = gpu_memory(c);
+
+	return !bytes ? 1ull << 30 : bytes < RECORD_MOST_BYTES ? bytes : RECORD_MOST_BYTES;
+}
+
+/* NULL: there is no memory. *at: where the module looks for it. */
+static struct record_head *open_pool(const struct consan_launch *l, uint64_t bytes, struct record_params **at)
+{
+	struct record_head *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t at_bytes;
+
+	if (pool == MAP_FAILED)
+		return NULL;
+	if (!exec_symbol(l->kernel->module->exec, gpu_module_variable(l->kernel->module->gpu), (void **)at,
+			&at_bytes)) {
+		munmap(pool, bytes);
+		return NULL;
+	}
+	exec_mem_add(pool, bytes, MEM_DEVICE, false);
+	pool->next = pool->ticket = 1;
+	return pool;
+}
+
+static enum consan_status rehearse(struct consan *c, const struct consan_launch *l,
+	const void *params, struct err *e)
+{
+	struct print print = { .c = c };
+	struct exec_observer observer = { .user = &print, .print = on_print };
+	struct exec_launch x = { .device = c->gpu, .kernel = l->kernel->exec,
+		.shared_dynamic = l->shared_dynamic, .params = params, .cooperative = l->cooperative,
+		.carry_on = true,
+		.seed = c->opt.seed, .jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
+		.observer = &observer };
+	const uint32_t *required = l->kernel->info.func->reqnctapercluster;
+	const uint64_t bytes = pool_bytes(c);
+	const uint32_t chunks = RECORD_CHUNKS(bytes);
+	struct rehearsal *r = base_alloc(sizeof *r);
+	struct exec_result result = { 0 };
+	struct record_params *at;
+	struct record_head *pool;
+	bool wanted = gpu_wants(c, l->kernel->info.name);
+
+	memcpy(x.grid, l->grid, sizeof x.grid);
+	memcpy(x.block, l->block, sizeof x.block);
+	for (unsigned d = 0; d < 3; d++)
+		x.cluster[d] = l->cluster[d] ? l->cluster[d] : required[d] ? required[d] : 1;
+	pool = open_pool(l, bytes, &at);
+	if (!pool) {
+		free(r);
+		err_set(e, ERR_MEMORY, 0, 0, "no memory for the records of a launch");
+		return CONSAN_BAD_LAUNCH;
+	}
+	*at = (struct record_params){ wanted ? (uint64_t)(uintptr_t)pool : 0, chunks,
+		x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
+			gpu_module_tickets(l->kernel->module->gpu, l->kernel->info.name),
+		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks) };
+	*r = (struct rehearsal){ .c = c, .l = l, .pool = (char *)pool };
+	describe(r, &x, params, at->tickets);
+	if (wanted) {
+		gpu_expect(c, &r->g);
+		if (gpu_drains(c))
+			start_draining(r, chunks);
+		else
+			gpu_launch_open(&r->g);
+	}
+	pthread_mutex_init(&print.lock, NULL);
+	exec_run(&x, &result);
+	pthread_mutex_destroy(&print.lock);
+	stop_draining(r);
+	if (result.status == EXEC_BAD_LAUNCH || result.status == EXEC_UNSUPPORTED) {
+		err_set(e, result.err.code ? result.err.code : ERR_LAUNCH, result.err.line, result.err.col, "%s",
+			result.err.text);
+		gpu_unchecked(c, l->kernel->info.name, l->queue, result.err.text);
+	} else if (wanted) {
+		check(r, &result, chunks);
+	} else {
+		gpu_skip(c, l->kernel->info.name, l->queue);
+	}
+	exec_mem_remove(pool);
+	munmap(pool, bytes);
+	if (wanted)
+		gpu_launch_close(&r->g);
+	drain_close(r->drain);
+	free(r->stage);
+	free(r);
+	c->fault = result.fault;
+	return session_status(result.status);
+}
+
+/* A module has one variable that says where to record: launches come by turns. */
+enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
+	const void *params, struct err *e)
+{
+	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+	enum consan_status s;
+
+	pthread_mutex_lock(&turn);
+	s = rehearse(c, l, params, e);
+	pthread_mutex_unlock(&turn);
+	return s;
+}

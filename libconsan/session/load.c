@@ -1,0 +1,177 @@
+/* load: PTX out of files and images that hold some, for the public interface.
+ * What the interposition finds in a running program is libconsan/cuda/'s. */
+#include "internal.h"
+
+#include "libconsan/ptx/ptx.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where nvcc puts containers: of the host's objects, and of relocatable ones. */
+static const char *const fatbin_section[] = { ".nv_fatbin", "__nv_relfatbin" };
+
+static bool is_fatbin_section(const char *names, size_t n, uint32_t at)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(fatbin_section); i++) {
+		size_t length = strlen(fatbin_section[i]) + 1;
+
+		if (at < n && n - at >= length && !memcmp(names + at, fatbin_section[i], length))
+			return true;
+	}
+	return false;
+}
+
+static bool section(const uint8_t *elf, size_t n, uint64_t k, Elf64_Shdr *out)
+{
+	const Elf64_Ehdr *h = (const void *)elf;
+
+	if (k >= h->e_shnum || h->e_shentsize != sizeof *out || h->e_shoff > n
+			|| (n - h->e_shoff) / sizeof *out <= k)
+		return false;
+	memcpy(out, elf + h->e_shoff + k * sizeof *out, sizeof *out);
+	return out->sh_type == SHT_NOBITS || (out->sh_offset <= n && out->sh_size <= n - out->sh_offset);
+}
+
+struct container {
+	const uint8_t *at;
+	size_t n;
+};
+
+/* One container follows the other in a section, 8-aligned, with padding. A
+ * container without PTX is not a module that could be loaded, unless it is
+ * the only thing there is: then it is worth a message. */
+struct containers {
+	struct container at[1024];
+	unsigned n, bare;
+};
+
+static void add_containers(struct containers *l, const uint8_t *at, size_t n)
+{
+	size_t pos = 0;
+
+	while (n - pos >= 16 && l->n < ARRAY_SIZE(l->at)) {
+		uint64_t bytes = fatbin_is(at + pos, n - pos) ? fatbin_size(at + pos) : 0;
+		char suffix;
+
+		if (!bytes || bytes > n - pos) {
+			pos += 8;
+			continue;
+		}
+		if (fatbin_newest(at + pos, bytes, &suffix))
+			l->at[l->n++] = (struct container){ at + pos, bytes };
+		else
+			l->bare++;
+		pos += (bytes + 7) & ~(uint64_t)7;
+		if (pos > n)
+			return;
+	}
+}
+
+static bool is_elf(const void *bytes, size_t n)
+{
+	const unsigned char *b = bytes;
+
+	return n >= sizeof(Elf64_Ehdr) && !memcmp(b, ELFMAG, SELFMAG)
+		&& b[EI_CLASS] == ELFCLASS64;
+}
+
+static void find_containers(struct containers *l, const void *bytes, size_t n)
+{
+	const Elf64_Ehdr *h = bytes;
+	Elf64_Shdr names, s;
+
+	l->n = l->bare = 0;
+	if (!is_elf(bytes, n)) {
+		add_containers(l, bytes, n);
+		return;
+	}
+	if (!section(bytes, n, h->e_shstrndx, &names))
+		return;
+	for (unsigned k = 0; k < h->e_shnum; k++)
+		if (section(bytes, n, k, &s) && s.sh_type != SHT_NOBITS
+				&& is_fatbin_section((const char *)bytes + names.sh_offset,
+					names.sh_size, s.sh_name))
+			add_containers(l, (const uint8_t *)bytes + s.sh_offset, s.sh_size);
+}
+
+/* PTX text says its version before anything else that is no comment. */
+static bool is_ptx(const void *bytes, size_t n)
+{
+	return !is_elf(bytes, n) && !(n >= 4 && fatbin_is(bytes, 4))
+		&& memmem(bytes, n < 65536 ? n : 65536, ".version", 8);
+}
+
+unsigned consan_image_modules(const void *bytes, size_t n)
+{
+	struct containers *l;
+	unsigned modules;
+
+	if (is_ptx(bytes, n))
+		return 1;
+	l = base_alloc(sizeof *l);
+	find_containers(l, bytes, n);
+	modules = l->n;
+	free(l);
+	return modules;
+}
+
+static struct consan_module *load_container(struct consan *c, const char *name,
+	const struct container *at, struct err *e)
+{
+	struct fatbin_image best;
+	const struct consan_device *d;
+	struct consan_module *m = NULL;
+	struct text has = { 0 };
+	char suffix = 0, *ptx;
+	unsigned sm = fatbin_newest(at->at, at->n, &suffix);
+	size_t n;
+
+	consan_arch_hint(c, sm, suffix);
+	d = consan_device(c);
+	if (fatbin_choose(at->at, at->n, d->sm, d->suffix, &best, &has, e)) {
+		ptx = fatbin_unpack(&best, &n, e);
+		m = ptx ? consan_load_ptx(c, name, ptx, n, e) : NULL;
+		free(ptx);
+	} else {
+		err_set(e, ERR_NO_PTX, 0, 0, "%s: no PTX for sm_%u%s, it holds %s", name, d->sm,
+			fatbin_suffix(d->suffix), has.at ? has.at : "nothing");
+	}
+	text_free(&has);
+	return m;
+}
+
+struct consan_module *consan_load_image(struct consan *c, const char *name,
+	const void *bytes, size_t n, unsigned index, struct err *e)
+{
+	struct consan_module *m = NULL;
+	struct containers *l;
+
+	if (is_ptx(bytes, n) && !index)
+		return consan_load_ptx(c, name, bytes, n, e);
+	l = base_alloc(sizeof *l);
+	find_containers(l, bytes, n);
+	if (index < l->n)
+		m = load_container(c, name, &l->at[index], e);
+	else if (l->n)
+		err_set(e, ERR_NO_PTX, 0, 0, "%s: holds %u modules with PTX, number %u was asked for",
+			name, l->n, index);
+	else
+		err_set(e, ERR_NO_PTX, 0, 0, "%s: %s", name, l->bare || is_elf(bytes, n)
+			? "holds no PTX: build with -gencode=arch=compute_XX,code=compute_XX"
+			: "neither PTX text nor a fatbin nor an ELF file");
+	free(l);
+	return m;
+}
+
+struct consan_module *consan_load_file(struct consan *c, const char *path,
+	unsigned index, struct err *e)
+{
+	struct consan_module *m = NULL;
+	struct text all = { 0 };
+
+	if (text_read(&all, path, e))
+		m = consan_load_image(c, path, all.at ? all.at : "", all.n, index, e);
+	text_free(&all);
+	return m;
+}

@@ -1,0 +1,508 @@
+/* session: the doors other than the launch: opening a session, the emulated
+ * device, its memory, modules and kernels. */
+#include "internal.h"
+
+#include "libconsan/base/base.h"
+#include "libconsan/finding/finding.h"
+#include "gpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the session ---- */
+
+/* '-' and '_' are the same here, too */
+static bool same_knob(const char *id, const char *word, size_t n)
+{
+	for (; n && (*id == *word || (*id == '_' && *word == '-')); n--, word++)
+		id++;
+	return !n && !*id;
+}
+
+static bool set_knob(struct check_policy *p, const char *word, struct err *e)
+{
+	size_t n = strcspn(word, "=");
+	unsigned long value = word[n] ? strtoul(word + n + 1, NULL, 0) : 256;
+
+	if (value > 255)
+		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: the value is 0 to 255", word);
+#define KNOB(id, deflt, strict, rules, doc) \
+	if (same_knob(#id, word, n)) { \
+		p->id = (uint8_t)value; \
+		return true; \
+	}
+#include "libconsan/check/policy.def"
+#undef KNOB
+#define ABSENT_KNOB(name, rows, why) \
+	if (same_knob(#name, word, n)) \
+		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s would change nothing: %s [%s]", \
+			word, why, rows);
+#include "libconsan/finding/absent.def"
+	return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: there is no such knob "
+		"(consan explain knobs)", word);
+}
+
+bool session_policy(const struct options *o, struct check_policy *p, struct err *e)
+{
+	if (o->strict)
+		check_policy_strict(p);
+	else
+		check_policy_default(p);
+	for (size_t i = 0; i < o->knob.n; i++)
+		if (!set_knob(p, o->knob.at[i], e))
+			return false;
+	return true;
+}
+
+struct consan *consan_open(const char *words, struct err *e)
+{
+	struct consan *c = base_alloc(sizeof *c);
+	char *path;
+	bool ok;
+
+	options_init(&c->opt);
+	c->memory = check_memory_open();
+	pthread_mutex_init(&c->launching, NULL);
+	pthread_mutex_init(&c->showing, NULL);
+	pthread_mutex_init(&c->lock, NULL);
+	ok = options_parse(&c->opt, words, e)
+		&& session_policy(&c->opt, &c->policy, e);
+	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
+		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
+	options_shard(c->opt.shard, &c->shard, &c->shards);
+	c->recorders = recorders_open((uint32_t)c->opt.history);
+	if (c->opt.bank_conflicts)
+		c->banks = banks_open();
+	if (ok && *c->opt.save) {
+		path = options_path(c->opt.save, getpid());
+		c->save = event_writer_open(path, e);
+		ok = c->save != NULL;
+		free(path);
+	}
+	if (ok)
+		return c;
+	consan_close(c);
+	return NULL;
+}
+
+bool consan_record_to(struct consan *c, const char *path, struct err *e)
+{
+	struct results_writer *w = NULL;
+
+	if (path) {
+		w = results_create(path, e);
+		if (!w)
+			return false;
+		results_process(w, program_invocation_name, c->gpu ? c->gpu->name : "");
+	}
+	pthread_mutex_lock(&c->lock);
+	results_close(c->records);
+	c->records = w;
+	pthread_mutex_unlock(&c->lock);
+	return true;
+}
+
+void consan_progress_to(struct consan *c, const char *path)
+{
+	pthread_mutex_lock(&c->launching);
+	progress_close(c->progress);
+	c->progress = progress_open(path);
+	pthread_mutex_unlock(&c->launching);
+}
+
+void consan_close(struct consan *c)
+{
+	struct err e = { 0 };
+
+	if (!c)
+		return;
+	if (c->save && !event_writer_close(c->save, &e))
+		consan_remark(c, REMARK_NOTE, e.text);
+	for (size_t i = 0; i < c->findings.n; i++)
+		if (c->findings.at[i]->recorded != c->findings.at[i]->f.seen)
+			results_finding(c->records, (uint32_t)i + 1, &c->findings.at[i]->f);
+	session_record_banks(c);
+	results_close(c->records);
+	for (size_t i = 0; i < c->findings.n; i++) {
+		finding_free(&c->findings.at[i]->f);
+		free(c->findings.at[i]);
+	}
+	results_free(&c->suppressions);
+	vec_free(&c->findings);
+	vec_free(&c->sorted);
+	vec_free(&c->coverage);
+	vec_free(&c->views);
+	vec_free(&c->coverage_views);
+	arena_free(&c->shown);
+	arena_free(&c->covered);
+	gpu_brief_close(c);
+	check_memory_close(c->memory);
+	banks_close(c->banks);
+	recorders_close(c->recorders);
+	progress_close(c->progress);
+	options_free(&c->opt);
+	pthread_mutex_destroy(&c->launching);
+	pthread_mutex_destroy(&c->showing);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void consan_remark(struct consan *c, enum consan_remark kind, const char *text)
+{
+	static const enum result_remark_kind to[] = {
+		[REMARK_CALL_UNSUPPORTED] = RESULT_REMARK_call_unsupported,
+		[REMARK_NO_PTX] = RESULT_REMARK_no_ptx,
+		[REMARK_BAD_MODULE] = RESULT_REMARK_bad_module,
+		[REMARK_NOTE] = RESULT_REMARK_note,
+		[REMARK_FALLBACK_INVARIANT] = RESULT_REMARK_fallback_invariant,
+		[REMARK_FALLBACK_NOT_INVARIANT] = RESULT_REMARK_fallback_not_invariant,
+		[REMARK_FALLBACK_NOT_TRIED] = RESULT_REMARK_fallback_not_tried,
+	};
+
+	results_remark(c->records, to[kind], text);
+}
+
+/* ---- the device ---- */
+
+void consan_arch_hint(struct consan *c, unsigned sm, char suffix)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!c->gpu && (sm > c->hint_sm || (sm == c->hint_sm && suffix > c->hint_suffix))) {
+		c->hint_sm = sm;
+		c->hint_suffix = suffix;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+const struct consan_device *consan_device(struct consan *c)
+{
+	const struct exec_device *g;
+	unsigned sm;
+	char suffix;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->gpu) {
+		if (!*c->opt.arch || !options_arch(c->opt.arch, &sm, &suffix))
+			sm = c->hint_sm ? c->hint_sm : 90;
+		g = c->gpu = exec_device_for(sm);
+		c->device = (struct consan_device){
+			.sm = g->sm, .suffix = g->suffix, .name = g->name,
+			.sm_count = g->sm_count, .max_threads_per_sm = g->max_threads_per_sm,
+			.max_ctas_per_sm = g->max_ctas_per_sm, .regs_per_sm = g->regs_per_sm,
+			.shared_per_sm = g->shared_per_sm,
+			.shared_per_cta_optin = g->shared_per_cta_optin,
+			.max_cluster = g->max_cluster,
+		};
+		results_process(c->records, program_invocation_name, g->name);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return &c->device;
+}
+
+/* ---- memory ---- */
+
+void *consan_malloc(struct consan *c, uint64_t bytes, enum consan_mem kind)
+{
+	static const enum exec_mem_kind to[] = {
+		[CONSAN_MEM_DEVICE] = MEM_DEVICE, [CONSAN_MEM_HOST] = MEM_HOST,
+		[CONSAN_MEM_MANAGED] = MEM_MANAGED,
+	};
+	void *at;
+
+	(void)c;
+	if (!bytes || bytes > (uint64_t)1 << 46)
+		return NULL;
+	at = aligned_alloc(256, (bytes + 255) & ~(uint64_t)255);
+	if (at)
+		exec_mem_add(at, bytes, to[kind], false);
+	return at;
+}
+
+bool consan_free(struct consan *c, void *at)
+{
+	if (!exec_mem_remove(at))
+		return false;
+	__atomic_store_n(&c->freed, true, __ATOMIC_RELEASE);
+	free(at);
+	return true;
+}
+
+void consan_mem_register(struct consan *c, void *at, uint64_t bytes)
+{
+	(void)c;
+	exec_mem_add(at, bytes, MEM_HOST, false);
+}
+
+bool consan_mem_unregister(struct consan *c, void *at)
+{
+	(void)c;
+	return exec_mem_remove(at);
+}
+
+bool consan_mem_find(struct consan *c, const void *at, void **base, uint64_t *bytes,
+	enum consan_mem *kind)
+{
+	struct exec_mem m;
+
+	(void)c;
+	if (!exec_mem_find((uint64_t)(uintptr_t)at, &m))
+		return false;
+	*base = (void *)(uintptr_t)m.at;
+	*bytes = m.bytes;
+	*kind = m.kind == MEM_HOST ? CONSAN_MEM_HOST
+		: m.kind == MEM_MANAGED ? CONSAN_MEM_MANAGED : CONSAN_MEM_DEVICE;
+	return true;
+}
+
+/* ---- tensor maps ---- */
+
+bool consan_tensormap(const struct tensormap_args *a, void *map, struct err *e)
+{
+	return exec_tensormap(a, map, e);
+}
+
+bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
+{
+	return exec_tensormap_address(map, address, e);
+}
+
+/* ---- modules and kernels ---- */
+
+/* --dump-ptx: as the program has it, before it is read. */
+static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e)
+{
+	char *dir = options_path(c->opt.dump_ptx, getpid());
+	struct text path = { 0 };
+	bool ok;
+	FILE *f;
+
+	while (n && !text[n - 1])
+		n--;
+	pthread_mutex_lock(&c->lock);
+	text_printf(&path, "%s/%u.ptx", dir, c->dumped++);
+	pthread_mutex_unlock(&c->lock);
+	f = mkdir(dir, 0777) && errno != EEXIST ? NULL : fopen(path.at, "w");
+	ok = f && fwrite(text, 1, n, f) == n;
+	ok = f && !fclose(f) && ok;
+	if (!ok)
+		err_set(e, ERR_IO, 0, 0, "--dump-ptx: %s: %s", path.at, strerror(errno));
+	text_free(&path);
+	free(dir);
+	return ok;
+}
+
+/* The first kernel of own that the other, or NULL, lacks; NULL: it has them all. */
+static const char *lacks(const struct ptx_module *other, const struct ptx_module *own)
+{
+	for (size_t i = 0; i < own->nfunc; i++) {
+		const struct ptx_func *f = &own->func[i], *g;
+
+		if (!f->entry || !f->ninsn)
+			continue;
+		g = other ? ptx_find(other, f->name) : NULL;
+		if (!g || !g->entry || !g->ninsn)
+			return f->name;
+	}
+	return NULL;
+}
+
+/* --replace-ptx: what to load instead of own, which is freed if that is
+ * another module. NULL: the file is no use. */
+static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
+	struct err *e)
+{
+	const char *path = c->opt.replace_ptx, *missing;
+	struct text text = { 0 }, said = { 0 };
+	struct ptx_module *other = NULL;
+
+	if (text_read(&text, path, e))
+		other = ptx_parse(path, text.at ? text.at : "", text.n, e);
+	text_free(&text);
+	if (!other) {
+		e->line = e->col = 0; /* the text says where, in the file */
+		ptx_free(own);
+		return NULL;
+	}
+	missing = lacks(other, own);
+	if (missing)
+		text_printf(&said, "%s: not replaced by %s, which lacks kernel %s", own->name,
+			path, missing);
+	else
+		text_printf(&said, "%s: replaced by %s", own->name, path);
+	consan_remark(c, REMARK_NOTE, said.at);
+	text_free(&said);
+	ptx_free(missing ? other : own);
+	return missing ? own : other;
+}
+
+/* --backend=rehearse: the same module, instrumented. Frees own. */
+static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
+	struct gpu_module **gpu, struct err *e)
+{
+	struct ptx_module *ptx = NULL;
+	const char *text;
+	size_t n;
+
+	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, gpu_global(c), gpu_drains(c), e);
+	if (*gpu) {
+		text = gpu_module_text(*gpu, &n);
+		ptx = ptx_parse(own->name, text, n, e);
+	}
+	ptx_free(own);
+	return ptx;
+}
+
+struct consan_module *consan_load_ptx(struct consan *c, const char *name,
+	const char *text, size_t n, struct err *e)
+{
+	struct exec_module *exec = NULL;
+	struct ptx_module *ptx = NULL;
+	struct gpu_module *gpu = NULL;
+	struct consan_module *m;
+
+	if (!*c->opt.dump_ptx || dump_ptx(c, text, n, e))
+		ptx = ptx_parse(name, text, n, e);
+	if (ptx && *c->opt.replace_ptx && lacks(NULL, ptx))
+		ptx = replace_ptx(c, ptx, e);
+	if (ptx && c->opt.backend == OPT_BACKEND_REHEARSE)
+		ptx = instrumented(c, ptx, &gpu, e);
+	if (ptx)
+		exec = exec_load(ptx, e);
+	if (!exec) {
+		gpu_module_close(gpu);
+		return NULL;
+	}
+	m = base_alloc(sizeof *m);
+	m->gpu = gpu;
+	m->c = c;
+	m->ptx = ptx;
+	m->exec = exec;
+	return m;
+}
+
+void consan_unload(struct consan_module *m)
+{
+	struct consan_kernel *k, *next;
+
+	if (!m)
+		return;
+	for (k = m->kernels; k; k = next) {
+		next = k->next;
+		for (size_t i = 0; i < k->info.nsymbols; i++)
+			free((char *)k->symbols[i].name);
+		free(k->symbols);
+		free(k->demangled);
+		free(k);
+	}
+	exec_unload(m->exec);
+	pthread_mutex_lock(&m->c->launching);
+	gpu_brief_settle(m->c);
+	pthread_mutex_unlock(&m->c->launching);
+	gpu_module_close(m->gpu);
+	free(m);
+}
+
+bool consan_symbol(struct consan_module *m, const char *name, void **at, uint64_t *bytes)
+{
+	return exec_symbol(m->exec, name, at, bytes);
+}
+
+static void name_symbols(struct consan_kernel *k)
+{
+	k->symbols = base_alloc(k->info.nsymbols * sizeof *k->symbols);
+	for (size_t i = 0; i < k->info.nsymbols; i++) {
+		k->symbols[i] = k->info.symbols[i];
+		k->symbols[i].name = demangle_variable(k->info.symbols[i].name);
+	}
+}
+
+const struct consan_kernel *consan_kernel(struct consan_module *m, const char *name,
+	struct err *e)
+{
+	struct consan_kernel *k;
+	const struct exec_kernel *exec;
+
+	pthread_mutex_lock(&m->c->lock);
+	for (k = m->kernels; k && strcmp(k->info.name, name); k = k->next)
+		;
+	exec = k ? NULL : exec_kernel(m->exec, name, e);
+	if (exec) {
+		k = base_alloc(sizeof *k);
+		k->module = m;
+		k->exec = exec;
+		exec_kernel_info(exec, &k->info);
+		k->demangled = demangle(k->info.name, NAME_FULL);
+		name_symbols(k);
+		k->next = m->kernels;
+		m->kernels = k;
+	}
+	pthread_mutex_unlock(&m->c->lock);
+	return k;
+}
+
+const char *consan_kernel_name(struct consan_module *m, size_t k)
+{
+	for (size_t i = 0; i < m->ptx->nfunc; i++) {
+		const struct ptx_func *f = &m->ptx->func[i];
+
+		if (f->entry && f->ninsn && k-- == 0)
+			return f->name;
+	}
+	return NULL;
+}
+
+void consan_kernel_info(const struct consan_kernel *k, struct consan_kernel_info *out)
+{
+	const struct exec_kernel_info *i = &k->info;
+
+	*out = (struct consan_kernel_info){
+		.name = i->name, .nparams = i->func->nparam,
+		.param_bytes = i->param_bytes, .shared_static = i->shared_static,
+		.local_bytes = i->local_bytes, .const_bytes = i->const_bytes,
+		.nregs = i->nregs, .max_threads = i->max_threads,
+		.sm = k->module->ptx->sm, .unsupported = i->nunsupported > 0,
+	};
+	memcpy(out->reqcluster, i->func->reqnctapercluster, sizeof out->reqcluster);
+}
+
+bool consan_kernel_param(const struct consan_kernel *k, size_t i, uint32_t *offset,
+	uint32_t *bytes)
+{
+	if (i >= k->info.func->nparam)
+		return false;
+	*offset = (uint32_t)k->info.func->param[i].offset;
+	*bytes = (uint32_t)k->info.func->param[i].size;
+	return true;
+}
+
+unsigned consan_occupancy(const struct consan_kernel *k, uint32_t threads,
+	uint32_t shared_dynamic)
+{
+	consan_device(k->module->c);
+	return exec_occupancy(k->module->c->gpu, k->exec, threads, shared_dynamic);
+}
+
+static void no_print(void *user, const char *text, size_t n)
+{
+	(void)user;
+	(void)text;
+	(void)n;
+}
+
+static void no_found(void *user, const struct finding *f)
+{
+	(void)user;
+	(void)f;
+}
+
+void session_silence(struct consan *c, struct check_config *config)
+{
+	c->save = NULL;
+	c->banks = NULL;
+	c->print = no_print;
+	config->found = no_found;
+}

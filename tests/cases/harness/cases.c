@@ -1,0 +1,342 @@
+/* cases: the specimens of tests/cases/, each against what is written down beside
+ * it (specimen.h has the format, judge.h the judgement). Which of them answer what is in
+ * cases_tables.c, the bundled kernels in cases_kernels.c. */
+#include "judge.h"
+#include "rehearsed.h"
+#include "stage.h"
+#include "libconsan/options/options.h"
+#include "libconsan/event/site.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <glob.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* No specimen: a barrier that overflows starts its next generation, and what is
+ * seen is a hang (CS704). */
+static const char *const no_specimen[] = { "CS406" };
+
+/* As GPU mode would do it, all that it can record, on the executor */
+static const char rehearsed[] = "backend=rehearse gpu-global=1 timeout=1";
+
+/* Without global memory a launch has a first look, which asks only whether there is anything
+ * to find; but not if all events are wanted, as to count bank conflicts. */
+static const char brief[] = "backend=rehearse timeout=1 jobs=4";
+static const char whole[] = "backend=rehearse timeout=1 jobs=4 bank-conflicts=1";
+
+/* ---- judging one ---- */
+
+static void print_findings(const struct finding *const *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		fprintf(stderr, "    %s", rule_get(f[i]->rule)->code);
+		for (unsigned k = 0; k < f[i]->nsides; k++)
+			fprintf(stderr, "  line %u (%s)", site_get(f[i]->side[k].site)->ptx_line,
+				f[i]->side[k].what);
+		fprintf(stderr, "  %s\n", f[i]->edge);
+	}
+}
+
+static void judge(const struct specimen *s, enum twin twin, const char *schedule,
+	enum consan_status status, const struct finding *const *f, size_t n)
+{
+	struct seen_list seen = seen_of(f, n);
+	struct text why = { 0 };
+	bool ok;
+
+	text_add(&why, "", 0);
+	if (twin == RACY) {
+		ok = judge_racy(s, &seen, false, &why);
+	} else {
+		ok = judge_silent(s, &seen, schedule == rehearsed) && status == CONSAN_OK;
+		text_printf(&why, "the correct twin is not silent (status %d)", status);
+	}
+	if (!ok)
+		print_findings(f, n);
+	cr_expect(ok, "%s: %s: %s", s->path, twin == RACY ? "racy" : "fixed", why.at);
+	text_free(&why);
+	seen_free(&seen);
+}
+
+/* To be closed. */
+static enum consan_status run_twin(const struct specimen *s, enum twin twin, const char *schedule,
+	struct stage *g)
+{
+	char options[sizeof s->options + 128];
+	struct err e = { 0 };
+
+	snprintf(options, sizeof options, "%s %s %s", s->options, schedule,
+		getenv("CASES_WITH") ? getenv("CASES_WITH") : "");
+	g->c = consan_open(options, &e);
+	cr_assert(g->c, "%s: %s", s->path, e.text);
+	return stage_run(s, twin, g);
+}
+
+/* found: NULL, or what is found, to be dropped. */
+static void twin_test(const struct specimen *s, enum twin twin, const char *schedule,
+	struct found *found)
+{
+	struct stage g = { 0 };
+	const struct finding *const *f;
+	enum consan_status status = run_twin(s, twin, schedule, &g);
+	size_t n = consan_raw_findings(g.c, &f);
+
+	if (found)
+		*found = found_of(f, n);
+	judge(s, twin, schedule, status, f, n);
+	stage_close(&g);
+}
+
+/* Without a judgement: what is found, to be dropped. */
+static struct found found_by(const struct specimen *s, enum twin twin, const char *schedule)
+{
+	struct stage g = { 0 };
+	const struct finding *const *f;
+	struct found found;
+	size_t n;
+
+	run_twin(s, twin, schedule, &g);
+	n = consan_raw_findings(g.c, &f);
+	found = found_of(f, n);
+	stage_close(&g);
+	return found;
+}
+
+/* The first look lets nothing pass that there is to find. */
+static void brief_test(const struct specimen *s, enum twin twin)
+{
+	struct found seen = found_by(s, twin, brief), all = found_by(s, twin, whole);
+
+	for (size_t k = 0; k < all.n; k++)
+		cr_expect(found_has(&seen, all.at[k]), "%s: the first look misses %s", s->path, all.at[k]);
+	cr_expect_eq(seen.n, all.n, "%s: %zu findings after a first look, %zu without", s->path, seen.n, all.n);
+	found_drop(&seen);
+	found_drop(&all);
+}
+
+static void specimen_test(const char *path)
+{
+	static const char *const schedules[] = { "", "async=early", "seed=3 async=random" };
+	struct found here = { 0 }, there = { 0 };
+	char program[128];
+	struct specimen s;
+
+	specimen_read(&s, path);
+	if (s.twins)
+		twin_test(&s, RACY, "", &here);
+	for (size_t i = 0; i < ARRAY_SIZE(schedules); i++)
+		twin_test(&s, FIXED, schedules[i], NULL);
+	if (!getenv("CASES_WITH")) {
+		twin_test(&s, FIXED, rehearsed, NULL);
+		if (s.twins)
+			there = found_by(&s, RACY, rehearsed);
+		path += sizeof "tests/cases/" - 1;
+		snprintf(program, sizeof program, "%.*s", (int)(strlen(path) - sizeof ".ptx" + 1), path);
+		rehearsed_judge(program, NULL, &here, &there);
+		if (s.twins)
+			brief_test(&s, RACY);
+		brief_test(&s, FIXED);
+	}
+	found_drop(&here);
+	found_drop(&there);
+	free(s.text);
+}
+
+struct case_file {
+	char path[128];
+};
+
+ParameterizedTestParameters(cases, specimen)
+{
+	struct case_file *list;
+	glob_t g;
+	size_t n;
+
+	/* CASES=tests/cases/race/cs104*.ptx runs some of them only,
+	 * CASES_WITH="backend=rehearse gpu-global=1" adds options */
+	if (glob(getenv("CASES") ? getenv("CASES") : SPECIMENS, 0, NULL, &g))
+		return cr_make_param_array(struct case_file, NULL, 0);
+	list = cr_malloc(g.gl_pathc * sizeof *list);
+	for (n = 0; n < g.gl_pathc; n++)
+		snprintf(list[n].path, sizeof list[n].path, "%s", g.gl_pathv[n]);
+	globfree(&g);
+	return cr_make_param_array(struct case_file, list, n);
+}
+
+ParameterizedTest(struct case_file *f, cases, specimen, .timeout = 60)
+{
+	specimen_test(f->path);
+}
+
+/* A rule without a specimen is a rule that nobody has seen. */
+Test(cases, every_rule_has_a_specimen)
+{
+	bool seen[RULE_COUNT] = { 0 };
+	glob_t g;
+
+	cr_assert_eq(glob(SPECIMENS, 0, NULL, &g), 0);
+	for (size_t i = 0; i < g.gl_pathc; i++) {
+		struct specimen s;
+
+		specimen_read(&s, g.gl_pathv[i]);
+		for (size_t k = 0; k < s.nexpect; k++) {
+			enum rule r = rule_by_code(s.expect[k].code);
+
+			cr_expect_neq(r, RULE_NONE, "%s: no rule %s", s.path, s.expect[k].code);
+			seen[r] = true;
+		}
+		free(s.text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(no_specimen); i++)
+		seen[rule_by_code(no_specimen[i])] = true;
+	for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
+		cr_expect(seen[r], "no specimen for %s", rule_get(r)->code);
+	globfree(&g);
+}
+
+/* ---- policies ---- */
+
+/* What each knob changes: this twin of this specimen, without its own options. */
+static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
+	{ "fence_by_writer", "tricky/fence_by_the_issuer_after_the_meeting", FIXED },
+	{ "fence_after_read", "quiet/s14_read_then_refill", FIXED },
+	{ "fence_after_cp_async", "quiet/s15_cp_async_then_wgmma", FIXED },
+	{ "bar_arrive_twice", "quiet/s20_one_warp_primes_a_barrier", FIXED },
+	{ "wait_by_arriver", "quiet/s08_arriver_never_waited", FIXED },
+	{ "wgmma_a_by_warpgroup", "quiet/s10_a_rows_of_its_own", FIXED },
+	{ "wgmma_registers", "async/cs320_no_fence", RACY },
+	{ "uninitialised_tile", "values/tile_padding", FIXED },
+	{ "wgmma_does_not_join", "race/cs122_met_at_the_wgmma", RACY },
+	{ "scope_as_written", "quiet/s18_no_scope_written", FIXED },
+	{ "async_across_ctas", "cluster/cs114_refill_by_the_peer", RACY },
+	{ "mbarrier_init_fence", "cluster/cs207_no_init_fence", RACY },
+	{ "fence_by_flag_writer", "quiet/fences_before_a_barrier", FIXED },
+	{ "init_by_many_lanes", "mbarrier/cs204_init_by_all_lanes", RACY },
+	{ "store_by_many_lanes", "global/cs107_store_by_all_lanes", RACY },
+	{ "acquire_after_atomic", "global/cs117_last_block", RACY },
+	{ "collectives_order_nothing", "race/cs109_handed_on_by_a_shuffle", RACY },
+};
+
+static unsigned worst_with(const struct specimen *s, enum twin twin, const char *options)
+{
+	struct stage g = { 0 };
+	struct err e = { 0 };
+	const struct finding *const *f;
+	unsigned sum = 0;
+	size_t n;
+
+	g.c = consan_open(options, &e);
+	cr_assert(g.c, "%s", e.text);
+	stage_run(s, twin, &g);
+	n = consan_raw_findings(g.c, &f);
+	for (size_t i = 0; i < n; i++)
+		sum += 1u << 8 * f[i]->severity;
+	stage_close(&g);
+	return sum;
+}
+
+Test(cases, every_knob_changes_something)
+{
+	static const char *const all[] = {
+#define KNOB(id, deflt, strict, rules, doc) #id,
+#include "libconsan/check/policy.def"
+#undef KNOB
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(all); k++) {
+		char path[128], word[80];
+		struct specimen s;
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(knobs) && strcmp(knobs[i].knob, all[k]))
+			i++;
+		cr_expect_lt(i, ARRAY_SIZE(knobs), "%s changes nothing that is known here", all[k]);
+		if (i == ARRAY_SIZE(knobs))
+			continue;
+		snprintf(path, sizeof path, "tests/cases/%s.ptx", knobs[i].path);
+		snprintf(word, sizeof word, "knob=%s=1", all[k]);
+		specimen_read(&s, path);
+		cr_expect_neq(worst_with(&s, knobs[i].twin, ""), worst_with(&s, knobs[i].twin, word),
+			"%s does not change %s", all[k], path);
+		free(s.text);
+	}
+}
+
+/* ---- saved events, checked again ---- */
+
+static bool replayed_alike(const json_t *again, const struct finding *f)
+{
+	for (unsigned k = 0; k < f->nsides; k++) {
+		const json_t *side = json_array_get(json_object_get(again, "sides"), k);
+		const json_t *site = json_object_get(side, "site"), *block = json_object_get(side, "block");
+
+		if (json_integer_value(json_object_get(site, "ptx_line"))
+			!= site_get(f->side[k].site)->ptx_line
+			|| json_integer_value(json_array_get(block, 0)) != f->side[k].ctaid[0])
+			return false;
+	}
+	return !strcmp(json_string_value(json_object_get(again, "rule")), rule_get(f->rule)->code)
+		&& (uint64_t)json_integer_value(json_object_get(again, "seen")) == f->seen;
+}
+
+static void replay_test(const char *path)
+{
+	char saved[] = "/tmp/consan-cases-ev-XXXXXX", json[] = "/tmp/consan-cases-XXXXXX.json";
+	char words[sizeof ((struct specimen *)0)->options + 64];
+	const struct finding *const *f;
+	struct specimen s;
+	struct stage g = { 0 };
+	struct options o;
+	struct err e = { 0 };
+	json_t *report, *again;
+	size_t n;
+	int status;
+
+	close(mkstemp(saved));
+	close(mkstemps(json, 5));
+	specimen_read(&s, path);
+	snprintf(words, sizeof words, "%s save=%s", s.options, saved);
+	g.c = consan_open(words, &e);
+	cr_assert(g.c, "%s: %s", path, e.text);
+	stage_run(&s, RACY, &g);
+
+	/* events are in the file when their cluster ends */
+	options_init(&o);
+	snprintf(words, sizeof words, "log-file=/dev/null report=%s", json);
+	cr_assert(options_parse(&o, words, &e));
+	cr_assert(options_parse(&o, s.options, &e));
+	cr_assert(consan_replay(&o, saved, &status, &e), "%s: %s", path, e.text);
+	options_free(&o);
+	report = json_load_file(json, 0, NULL);
+	cr_assert(report);
+	again = json_object_get(report, "findings");
+	n = consan_raw_findings(g.c, &f);
+	cr_expect_eq(json_array_size(again), n, "%s: %zu findings, %zu in the replay", path, n,
+		json_array_size(again));
+	for (size_t i = 0; i < n; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < json_array_size(again); k++)
+			found |= replayed_alike(json_array_get(again, k), f[i]);
+		cr_expect(found, "%s: %s is not in the replay", path, rule_get(f[i]->rule)->code);
+	}
+	json_decref(report);
+	stage_close(&g);
+	unlink(saved);
+	unlink(json);
+	free(s.text);
+}
+
+Test(cases, replay_says_the_same_of_global_memory)
+{
+	glob_t all;
+
+	cr_assert_eq(glob("tests/cases/global/cs*.ptx", 0, NULL, &all), 0);
+	for (size_t i = 0; i < all.gl_pathc; i++)
+		replay_test(all.gl_pathv[i]);
+	globfree(&all);
+}

@@ -1,0 +1,163 @@
+/* judge: see judge.h. */
+#include "judge.h"
+#include "libconsan/finding/finding.h"
+#include "libconsan/event/site.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what was found ---- */
+
+static struct seen *add(struct seen_list *list, const char *code, bool note)
+{
+	struct seen *f;
+
+	vec_push(list, (struct seen){ .note = note });
+	f = &list->at[list->n - 1];
+	snprintf(f->code, sizeof f->code, "%s", code);
+	return f;
+}
+
+static bool touches(const struct seen *f, unsigned line)
+{
+	for (unsigned k = 0; k < f->nlines; k++)
+		if (f->line[k] == line)
+			return true;
+	return false;
+}
+
+static void add_line(struct seen *f, unsigned line)
+{
+	if (touches(f, line))
+		return;
+	if (f->nlines == SEEN_LINES)
+		base_die("%s: more than %d lines", f->code, SEEN_LINES);
+	f->line[f->nlines++] = line;
+}
+
+struct seen_list seen_of(const struct finding *const *f, size_t n)
+{
+	struct seen_list list = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		struct seen *to = add(&list, rule_get(f[i]->rule)->code, f[i]->severity == SEV_NOTE);
+
+		for (unsigned k = 0; k < f[i]->nsides; k++)
+			add_line(to, site_get(f[i]->side[k].site)->ptx_line);
+		for (unsigned k = 0; k < f[i]->nwaiters; k++)
+			add_line(to, site_get(f[i]->waiter[k].who.site)->ptx_line);
+	}
+	return list;
+}
+
+static void add_side(struct seen *f, const json_t *side)
+{
+	const json_t *line = json_object_get(json_object_get(side, "site"), "ptx_line");
+
+	if (line)
+		add_line(f, (unsigned)json_integer_value(line));
+}
+
+struct seen_list seen_of_report(const json_t *report)
+{
+	const json_t *findings = json_object_get(report, "findings"), *one, *part;
+	struct seen_list list = { 0 };
+	size_t i, k;
+
+	json_array_foreach(findings, i, one) {
+		const char *severity = json_string_value(json_object_get(one, "severity"));
+		struct seen *to = add(&list, json_string_value(json_object_get(one, "rule")),
+			!strcmp(severity, "note"));
+
+		json_array_foreach(json_object_get(one, "sides"), k, part)
+			add_side(to, part);
+		json_array_foreach(json_object_get(one, "waiters"), k, part)
+			add_side(to, json_object_get(part, "who"));
+	}
+	return list;
+}
+
+void seen_free(struct seen_list *seen)
+{
+	vec_free(seen);
+}
+
+void seen_print(struct text *to, const struct seen_list *seen)
+{
+	const char *between = "";
+
+	for (size_t i = 0; i < seen->n; i++) {
+		const struct seen *f = &seen->at[i];
+
+		if (f->note)
+			continue;
+		text_printf(to, "%s%s", between, f->code);
+		for (unsigned k = 0; k < f->nlines; k++)
+			text_printf(to, "%c%u", k ? '|' : ' ', f->line[k]);
+		between = ", ";
+	}
+}
+
+/* ---- what should be ---- */
+
+static bool expected(const struct specimen *s, const char *code)
+{
+	for (size_t i = 0; i < s->nexpect; i++)
+		if (!strcmp(s->expect[i].code, code))
+			return true;
+	return has_word(s->also, strlen(s->also), code);
+}
+
+bool seen_meets(const struct seen_list *seen, const struct expectation *e, bool instrumented)
+{
+	const bool last = instrumented && e->nlines && !strcmp(e->code, "CS901");
+
+	for (size_t i = 0; i < seen->n; i++) {
+		bool all = !strcmp(seen->at[i].code, e->code);
+
+		for (unsigned k = last ? e->nlines - 1 : 0; all && k < e->nlines; k++)
+			all = touches(&seen->at[i], e->line[k]);
+		if (all)
+			return true;
+	}
+	return false;
+}
+
+bool seen_foreseen(const struct seen *f, const struct specimen *s)
+{
+	return f->note || expected(s, f->code);
+}
+
+bool judge_racy(const struct specimen *s, const struct seen_list *seen, bool instrumented,
+	struct text *why)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < s->nexpect; i++) {
+		if (seen_meets(seen, &s->expect[i], instrumented))
+			continue;
+		text_printf(why, "%s%s not reported at its lines", ok ? "" : ", ", s->expect[i].code);
+		ok = false;
+	}
+	for (size_t i = 0; i < seen->n; i++) {
+		if (seen_foreseen(&seen->at[i], s))
+			continue;
+		text_printf(why, "%s%s is not expected", ok ? "" : ", ", seen->at[i].code);
+		ok = false;
+	}
+	return ok;
+}
+
+bool judge_silent(const struct specimen *s, const struct seen_list *seen, bool instrumented)
+{
+	for (size_t i = 0; i < seen->n; i++) {
+		const struct seen *f = &seen->at[i];
+
+		if (instrumented && !strcmp(f->code, "CS901"))
+			continue;
+		if (!f->note || expected(s, f->code))
+			return false;
+	}
+	return true;
+}

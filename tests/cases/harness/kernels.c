@@ -1,0 +1,364 @@
+/* cases_kernels: the bundled kernels, and tests/cases/cxx/ in CUDA C++, under
+ * consan-run: clean as they are, and every planted bug found where it stands. They say
+ * their bugs with --list-bugs and mark the lines: "@bug NAME RULE" behind the code or
+ * above it. All of it is instrumented and rehearsed, too. Compares rule codes and lines,
+ * never prose. */
+#include "rehearsed.h"
+#include "tests/common/shell.h"
+#include "specimen.h"
+#include "libconsan/base/base.h"
+#include "tests/unit/reports/proof.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_BUGS 400
+
+static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring",
+	"kernels/wgmma_gemm/wgmma_gemm", "kernels/attention/fa2_split_q",
+	"kernels/attention/fa2_split_kv", "kernels/attention/fa2_shared_kv",
+	"kernels/attention/fa2_shared_qkv", "kernels/attention/fa2_tiling_qk",
+	"kernels/mlp/fused_mlp",
+	"kernels/attention/hopper", "kernels/attention/mesh_kv", "kernels/attention/mesh_mlo",
+	"cases/cxx/libcuxx" };
+
+/* Forms of the kernels beyond the default one, which must be silent as well */
+static const struct { const char *kernel, *args; } forms[] = {
+	{ "kernels/hgemm/hgemm", "--stages=2 --m=136 --n=264 --k=200" },
+	{ "kernels/hgemm/hgemm", "--stages=3" },
+	{ "kernels/hgemm/hgemm", "--stages=5 --m=264 --band=2" },
+	{ "kernels/attention/fa2_split_q", "--stages=2 --n=200" },
+	{ "kernels/attention/fa2_split_q", "--d=128 --n=72 --causal=1" },
+	{ "kernels/attention/fa2_split_kv", "--stages=2 --n=200" },
+	{ "kernels/attention/fa2_split_kv", "--d=128 --n=72 --causal=1" },
+	{ "kernels/attention/fa2_shared_kv", "--stages=2 --n=200 --smem=padded" },
+	{ "kernels/attention/fa2_shared_kv", "--d=128 --n=72 --causal=1" },
+	{ "kernels/attention/fa2_shared_qkv", "--stages=2 --n=200 --smem=naive" },
+	{ "kernels/attention/fa2_shared_qkv", "--d=128 --n=72 --causal=1" },
+	{ "kernels/mlp/fused_mlp", "--m=200 --n=264 --k=328 --ctas=1" },
+	{ "kernels/mlp/fused_mlp", "--form=independent --m=200 --n=264 --k=328 --ctas=1" },
+	{ "kernels/mlp/fused_mlp", "--form=epilogue --m=200 --n=264 --k=328 --ctas=1" },
+	{ "kernels/attention/fa2_tiling_qk", "--stages=2 --n=72 --d=256" },
+	{ "kernels/attention/fa2_tiling_qk", "--stages=4 --n=72 --d=1024 --causal=1" },
+	{ "kernels/attention/hopper", "--d=128 --n=200 --causal=1" },
+	{ "kernels/attention/hopper", "--cluster=2 --n=300" },
+	{ "kernels/attention/hopper", "--cluster=2 --n=600 --causal=1" },
+	{ "kernels/attention/hopper", "--cluster=4 --n=520 --d=128" },
+	{ "kernels/attention/mesh_kv", "--ranks=8 --n=1000" },
+	{ "kernels/attention/mesh_kv", "--rank_axis=1 --causal=1" },
+	{ "kernels/attention/mesh_mlo", "--ranks=8 --n=1000" },
+	{ "kernels/attention/mesh_mlo", "--rank_axis=1" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=1 --m=200 --n=520 --k=200" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=1x2 --m=200 --n=520 --ctas=2" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=2x2 --m=264 --n=1032 --ctas=4" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=4x1 --warpgroups=1" },
+	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=1x4 --warpgroups=1 --fallback=1x2" },
+	{ "kernels/fallback/fallback", "" }, { "kernels/fallback/fallback", "--form=counted" },
+	{ "kernels/fallback/fallback", "--form=scratch" }, { "kernels/fallback/fallback", "--form=dsmem" },
+	{ "kernels/fallback/fallback", "--form=atomic" }, { "kernels/fallback/fallback", "--form=rank" },
+	{ "kernels/fallback/fallback", "--form=count" }, { "kernels/fallback/fallback", "--form=mask" },
+};
+
+struct planted {
+	char kernel[64], bug[64], rule[16], source[128], args[128]; /* bug "": clean */
+};
+
+/* This binary is BUILD/tests/cases; the programs are elsewhere in BUILD. */
+static size_t list_bugs(const char *kernel, struct planted *to, size_t room)
+{
+	char *line, *save = NULL;
+	size_t n = 0;
+
+	shell("%s/%s --list-bugs", build_dir(), kernel);
+	for (line = strtok_r(output, "\n", &save); line && n < room; line = strtok_r(NULL, "\n", &save)) {
+		char *at = line, *bug = strsep(&at, "\t"), *rule = strsep(&at, "\t");
+
+		snprintf(to[n].source, sizeof to->source, "%s", strsep(&at, "\t"));
+		snprintf(to[n].kernel, sizeof to->kernel, "%s", kernel);
+		snprintf(to[n].bug, sizeof to->bug, "%s", bug);
+		snprintf(to[n].rule, sizeof to->rule, "%s", rule);
+		snprintf(to[n++].args, sizeof to->args, "%s", strsep(&at, "\t"));
+	}
+	return n;
+}
+
+/* Does the place, or a place it is inlined at, stand on line `line` of file? */
+static bool site_on(const json_t *site, const char *file, unsigned line)
+{
+	const json_t *places = json_object_get(site, "source");
+
+	for (size_t i = 0; i < json_array_size(places); i++) {
+		const json_t *at = json_array_get(places, i);
+		const char *name = json_string_value(json_object_get(at, "file"));
+		const size_t n = name ? strlen(name) : 0;
+
+		if (n >= strlen(file) && !strcmp(name + n - strlen(file), file) &&
+			json_integer_value(json_object_get(at, "line")) == line)
+			return true;
+	}
+	return false;
+}
+
+/* Is it one of the finding's sides, or of those that wait in a hang? */
+static bool finding_on(const json_t *finding, const char *file, unsigned line)
+{
+	const json_t *sides = json_object_get(finding, "sides");
+	const json_t *waiters = json_object_get(finding, "waiters");
+
+	for (size_t i = 0; i < json_array_size(sides); i++)
+		if (site_on(json_object_get(json_array_get(sides, i), "site"), file, line))
+			return true;
+	for (size_t i = 0; i < json_array_size(waiters); i++) {
+		const json_t *who = json_object_get(json_array_get(waiters, i), "who");
+
+		if (site_on(json_object_get(who, "site"), file, line))
+			return true;
+	}
+	return false;
+}
+
+static bool reported(const json_t *report, const char *rule, const char *file, unsigned line)
+{
+	const json_t *findings = json_object_get(report, "findings");
+
+	for (size_t i = 0; i < json_array_size(findings); i++) {
+		const json_t *f = json_array_get(findings, i);
+
+		if (!strcmp(json_string_value(json_object_get(f, "rule")), rule) &&
+			finding_on(f, file, line))
+			return true;
+	}
+	return false;
+}
+
+/* Every line marked "@bug NAME RULE" is a line of some such finding. */
+static void judge_bug(const struct planted *p, const json_t *report)
+{
+	const char *file = p->source;
+	char mark[128];
+	char *text;
+	unsigned line = 1, marks = 0;
+	bool due = false;
+
+	snprintf(mark, sizeof mark, "@bug %s %s", p->bug, p->rule);
+	text = read_file(file);
+	for (const char *at = text; *at; at += line_length(at) + (at[line_length(at)] != 0), line++) {
+		const char *m = strstr(at, mark);
+
+		due |= m && m < at + line_length(at);
+		if (!due || !strncmp(at + strspn(at, "\t"), "//", 2))
+			continue; /* a line of comment marks the code below it */
+		due = false;
+		marks++;
+		cr_expect(reported(report, p->rule, file, line), "%s --bug=%s: no %s at %s:%u",
+			p->kernel, p->bug, p->rule, file, line);
+	}
+	cr_expect(marks > 0, "%s: no line is marked \"%s\"", file, mark);
+	free(text);
+}
+
+/* The other reports of the same run: "--report=BASE.html ..." */
+static void add_reports(struct text *cmd, const char *base)
+{
+	static const char *const suffix[] = { "html", "sarif", "xml" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffix); i++)
+		text_printf(cmd, "--report=%s.%s ", base, suffix[i]);
+}
+
+static void judge_reports(const struct planted *p, const char *base)
+{
+	struct text bad = { 0 };
+
+	proof_reports(&bad, base);
+	cr_expect(!bad.n, "%s --bug=%s: %s", p->kernel, p->bug, bad.at);
+	text_free(&bad);
+}
+
+/* all: every kind of report is written and proved. */
+static json_t *run_kernel(const struct planted *p, const char *options, bool all, int *status)
+{
+	char out[] = "/tmp/consan-case-XXXXXX.json";
+	char *base;
+	const char *build = build_dir();
+	struct text written = { 0 };
+	json_error_t why;
+	json_t *report;
+
+	close(mkstemps(out, 5));
+	base = base_strndup(out, sizeof out - sizeof ".json");
+	text_add(&written, "", 0);
+	if (all)
+		add_reports(&written, base);
+	*status = shell("%s/consan-run --quiet --log-file=/dev/null --report=%s %s %s -- %s/%s %s %s%s 2>&1",
+		build, out, written.at, options, build, p->kernel, p->args, *p->bug ? "--bug=" : "", p->bug);
+	report = json_load_file(out, 0, &why);
+	cr_assert(report, "%s --bug=%s: no report: %s\n%s", p->kernel, p->bug, why.text, output);
+	if (all)
+		judge_reports(p, base);
+	unlink(out);
+	free(base);
+	text_free(&written);
+	return report;
+}
+
+ParameterizedTestParameters(kernels, bug)
+{
+	struct planted *list = cr_malloc(MAX_BUGS * sizeof *list);
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+		n += list_bugs(kernels[i], list + n, MAX_BUGS - n);
+	return cr_make_param_array(struct planted, list, n);
+}
+
+ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
+{
+	const char *kernel = strchr(p->kernel, '/') + 1;
+	char program[sizeof p->kernel + sizeof p->bug];
+	int status;
+	json_t *report = run_kernel(p, "", true, &status), *rehearsal;
+	struct found cpu = found_of_report(report), rehearsed;
+
+	judge_bug(p, report);
+	rehearsal = run_kernel(p, "--backend=rehearse", false, &status);
+	rehearsed = found_of_report(rehearsal);
+	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
+	rehearsed_judge(program, p->rule, &cpu, &rehearsed);
+	found_drop(&rehearsed);
+	found_drop(&cpu);
+	json_decref(rehearsal);
+	json_decref(report);
+}
+
+/* What is said of a rehearsal is said of a bug that there is, or of a specimen. */
+Test(kernels, rehearsed_programs_exist)
+{
+	static struct planted list[MAX_BUGS];
+	const char *program, *bug;
+
+	for (size_t k = 0; (program = rehearsed_program(k)); k++) {
+		char path[160];
+		size_t n, i = 0;
+
+		bug = strchr(program, ' ');
+		snprintf(path, sizeof path, bug ? "kernels/%.*s" : "tests/cases/%.*s.ptx",
+			(int)strcspn(program, " "), program);
+		if (!bug) {
+			cr_expect(!access(path, R_OK), "no %s", path);
+			continue;
+		}
+		n = list_bugs(path, list, MAX_BUGS);
+		while (i < n && strcmp(list[i].bug, bug + 1))
+			i++;
+		cr_expect_lt(i, n, "no %s", program);
+	}
+}
+
+/* The clean program passes its own check, and there is nothing to say. */
+ParameterizedTestParameters(kernels, clean)
+{
+	const size_t n = ARRAY_SIZE(kernels) + ARRAY_SIZE(forms);
+	struct planted *list = cr_calloc(n, sizeof *list), *at = list;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++, at++)
+		snprintf(at->kernel, sizeof at->kernel, "%s", kernels[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++, at++) {
+		snprintf(at->kernel, sizeof at->kernel, "%s", forms[i].kernel);
+		snprintf(at->args, sizeof at->args, "%s", forms[i].args);
+	}
+	return cr_make_param_array(struct planted, list, n);
+}
+
+ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
+{
+	/* no multicast pipeline there is meets K6, see policy.def; nor do cooperative
+	 * groups and libcu++ A12 */
+	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
+		? "--strict --knob=async_across_ctas=0"
+		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
+		"--async=early", "--seed=7", "--backend=rehearse" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		int status;
+		json_t *report = run_kernel(p, options[i], false, &status);
+		const json_t *sum = json_object_get(report, "summary");
+
+		cr_expect_eq(status, 0, "%s %s %s: status %d", p->kernel, p->args, options[i], status);
+		cr_expect_eq(json_integer_value(json_object_get(sum, "errors")), 0, "%s %s",
+			p->kernel, options[i]);
+		cr_expect_eq(json_integer_value(json_object_get(sum, "warnings")), 0, "%s %s",
+			p->kernel, options[i]);
+		json_decref(report);
+	}
+}
+
+/* What --bank-conflicts counts of an opcode, over all places */
+static uint64_t conflicts(const json_t *report, const char *opcode, uint64_t *accesses)
+{
+	const json_t *banks = json_object_get(report, "bank_conflicts");
+	uint64_t n = 0;
+
+	*accesses = 0;
+	for (size_t i = 0; i < json_array_size(banks); i++) {
+		const json_t *u = json_array_get(banks, i);
+		const char *ptx = json_string_value(json_object_get(json_object_get(u, "site"), "ptx"));
+
+		if (!strstr(ptx, opcode))
+			continue;
+		*accesses += (uint64_t)json_integer_value(json_object_get(u, "accesses"));
+		n += (uint64_t)json_integer_value(json_object_get(u, "wavefronts"));
+		n -= (uint64_t)json_integer_value(json_object_get(u, "least"));
+	}
+	return n;
+}
+
+/* Swizzled and padded tiles have no conflicts, naive ones have 8 rows to a bank:
+ * 8 wavefronts for each of ldmatrix's 4 matrices. */
+Test(kernels, bank_conflicts, .timeout = 60)
+{
+	static const struct { const char *kernel, *args; uint64_t each; } run[] = {
+		{ "kernels/attention/fa2_split_q", "--smem=swizzled", 0 },
+		{ "kernels/attention/fa2_split_q", "--smem=padded --stages=2", 0 },
+		{ "kernels/attention/fa2_split_q", "--smem=naive", 28 },
+		{ "kernels/attention/fa2_split_kv", "--d=128", 0 },
+		{ "kernels/attention/fa2_shared_kv", "", 0 },
+		{ "kernels/attention/fa2_shared_qkv", "", 0 },
+		{ "kernels/attention/fa2_shared_qkv", "--smem=naive", 28 },
+		{ "kernels/attention/fa2_tiling_qk", "", 0 },
+		{ "kernels/attention/fa2_tiling_qk", "--d=256", 0 },
+		{ "kernels/hgemm/hgemm", "", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(run); i++) {
+		struct planted p = { 0 };
+		uint64_t accesses, n;
+		json_t *report;
+		int status;
+
+		snprintf(p.kernel, sizeof p.kernel, "%s", run[i].kernel);
+		snprintf(p.args, sizeof p.args, "%s", run[i].args);
+		report = run_kernel(&p, "--bank-conflicts", false, &status);
+		n = conflicts(report, "ldmatrix", &accesses);
+		cr_expect(accesses > 0, "%s %s", p.kernel, p.args);
+		cr_expect_eq(n, accesses * run[i].each, "%s %s: %lu conflicts of %lu ldmatrix",
+			p.kernel, p.args, (unsigned long)n, (unsigned long)accesses);
+		json_decref(report);
+	}
+}
+
+/* All bugs there are must be listed: at least 24, as the project promises. */
+Test(kernels, enough_bugs)
+{
+	static struct planted list[MAX_BUGS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+		n += list_bugs(kernels[i], list, MAX_BUGS);
+	cr_expect(n >= 24, "%zu planted bugs", n);
+}

@@ -1,0 +1,65 @@
+/* rehearsed: see rehearsed.h. */
+#include "rehearsed.h"
+#include "libconsan/base/base.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct { const char *program, *what, *why; } table[] = {
+#define DIFFERS(program, what, why) { program, what, why },
+#include "rehearsed.def"
+#undef DIFFERS
+};
+
+/* The rules of what only a has, but for reads whose values may not be used; all of it, one a line, to `whole`. */
+static void only(struct text *what, struct text *whole, const struct found *a, const struct found *b,
+	char sign)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		char code[8];
+
+		if (found_has(b, a->at[i]) || (sign == '+' && !strncmp(a->at[i], "CS901 ", 6)))
+			continue;
+		text_printf(whole, "\n\t%c%s", sign, a->at[i]);
+		snprintf(code, sizeof code, "%c%.5s", sign, a->at[i]);
+		if (!what->n || !strstr(what->at, code))
+			text_printf(what, "%s%s", what->n ? " " : "", code);
+	}
+}
+
+static bool reports(const struct found *k, const char *rule)
+{
+	for (size_t i = 0; i < k->n; i++)
+		if (!strncmp(k->at[i], rule, strlen(rule)))
+			return true;
+	return false;
+}
+
+const char *rehearsed_program(size_t k)
+{
+	return k < ARRAY_SIZE(table) ? table[k].program : NULL;
+}
+
+void rehearsed_judge(const char *program, const char *rule, const struct found *cpu,
+	const struct found *rehearsed)
+{
+	struct text what = { 0 }, whole = { 0 };
+	const char *foreseen = "";
+	char absent[16];
+
+	for (size_t k = 0; k < ARRAY_SIZE(table); k++)
+		if (!strcmp(table[k].program, program))
+			foreseen = table[k].what;
+	text_add(&what, "", 0);
+	text_add(&whole, "", 0);
+	only(&what, &whole, cpu, rehearsed, '-');
+	only(&what, &whole, rehearsed, cpu, '+');
+	cr_expect_str_eq(what.at, foreseen, "%s: the rehearsal differs in \"%s\", rehearsed.def "
+		"says \"%s\"%s", program, what.at, foreseen, whole.at);
+	snprintf(absent, sizeof absent, "-%s", rule ? rule : "");
+	cr_expect(!rule || reports(rehearsed, rule) || strstr(foreseen, absent),
+		"%s: no %s in the rehearsal", program, rule);
+	text_free(&what);
+	text_free(&whole);
+}

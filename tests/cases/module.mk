@@ -1,0 +1,22 @@
+# The specimens: PTX kernels, each with what must be found in it, and the bundled kernels
+# with their planted bugs. One runner for all of them.
+CASES_SRC = $(addprefix tests/cases/harness/, \
+	specimen.c stage.c judge.c found.c rehearsed.c cases.c tables.c kernels.c)
+
+# Both twins of every specimen are PTX to NVIDIA's assembler, too: one run for all racy
+# ones, one for the others (ptxas crashes on two tables of functions of one name).
+$(BUILD)/twins/assembled: tests/tools/twins.awk $(wildcard tests/cases/*/*.ptx)
+	$(V)rm -rf $(@D) && mkdir -p $(@D)
+	$(V)awk -v dir=$(@D) -f $^
+	$(V)for t in racy fixed; do \
+		$(CUDA_HOME)/bin/ptxas -O0 -arch=sm_90a -o $(@D)/$$t.cubin $(@D)/*.$$t.ptx >$(@D)/log 2>&1 \
+			|| { grep -v '^ptxas info' $(@D)/log; exit 1; }; done
+	$(V)touch $@
+
+$(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
+	@mkdir -p $(@D)
+	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
+
+$(BUILD)/tests/cases/harness/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
+		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcriterion $(LIBS)

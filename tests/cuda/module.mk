@@ -1,0 +1,36 @@
+# CUDA programs under consan-run: one object, linked in every way there is.
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so linked driver dependent)
+CUDA_LINK = -L$(CUDA_HOME)/lib64/stubs -lcuda
+$(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -c -o $@ $<
+$(BUILD)/tests/cuda/static: $(BUILD)/tests/cuda/runtime.o
+	$(V)$(NVCC) -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/shared: $(BUILD)/tests/cuda/runtime.o
+	$(V)$(NVCC) -cudart shared -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/stripped: $(BUILD)/tests/cuda/static
+	$(V)strip -o $@ $<
+# no runtime of its own: the linker found every function in our library
+$(BUILD)/tests/cuda/ours: tests/cuda/small.cu | $(BUILD)/libcuda.so
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $< -L$(BUILD) -lcuda
+$(BUILD)/tests/cuda/sass: tests/cuda/small.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=sm_90a -o $@ $<
+$(BUILD)/tests/cuda/plugin.so: tests/cuda/small.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -Xcompiler -fPIC -shared -o $@ $<
+$(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
+	@mkdir -p $(@D)
+	$(V)for p in 1 2; do $(NVCC) -arch=sm_90 -rdc=true -lineinfo $$([ $$p = 1 ] || echo -DPART) \
+		-c -o $@$$p.o $< || exit 1; done; $(NVCC) -arch=sm_90 -rdc=true -o $@ $@1.o $@2.o
+$(BUILD)/tests/cuda/dependent: tests/cuda/dependent.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/driver: tests/cuda/driver.c
+	@mkdir -p $(@D)
+	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
+
+$(BUILD)/tests/cuda/machine: tests/cuda/machine.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -std=c++17 -diag-suppress 20054 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $<

@@ -1,0 +1,126 @@
+/* installed: what `make install` puts somewhere works from there: the commands,
+ * the library by pkg-config, the examples as the README tells to build them. */
+#include "tests/common/shell.h"
+
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+
+TestSuite(installed, .timeout = 120);
+
+/* In a shell in which $R is the root, DESTDIR of the Makefile, and $B a scratch
+ * folder that is kept. A Criterion program takes BXFI_MAP for its own worker's. */
+__attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
+{
+	char line[PATH_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	return shell("exec 2>&1; export R='%s/install'; B=\"$R/../examples\"; "
+		"mkdir -p \"$B\"; unset BXFI_MAP; export PKG_CONFIG_SYSROOT_DIR=\"$R\" "
+		"PKG_CONFIG_PATH=\"$R/usr/lib/pkgconfig\" LD_LIBRARY_PATH=\"$R/usr/lib\"; %s",
+		build_dir(), line);
+}
+
+/* The examples need the sanitizers that the library was built with. */
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED "-fsanitize=address,undefined "
+#else
+#define SANITIZED ""
+#endif
+#define FLAGS SANITIZED "$(pkg-config --cflags --libs consan)"
+#define RUNS(status, ...) \
+	do { \
+		int rc_ = sh(__VA_ARGS__); \
+		cr_assert_eq(rc_, status, "exit status %d:\n%s", rc_, output); \
+	} while (0)
+
+Test(installed, plain_c_example_finds_its_race)
+{
+	RUNS(0, "cc -std=c11 -Wall -Wextra -Werror tests/examples/plain.c -o $B/plain %s", FLAGS);
+	RUNS(1, "$B/plain");
+	cr_assert(strstr(output, "CS102"));
+	RUNS(0, "cc -std=c11 tests/examples/plain.c -o $B/plain_static " SANITIZED
+		"$(pkg-config --cflags consan) $R/usr/lib/libconsan.a -ljansson -llz4 -lzstd -lm -lpthread");
+	RUNS(1, "LD_LIBRARY_PATH= $B/plain_static");
+}
+
+Test(installed, plain_c_example_leaks_nothing)
+{
+	if (*SANITIZED || sh("command -v valgrind")) {
+		cr_skip("no valgrind on this machine, or a leak sanitizer instead");
+		return;
+	}
+	RUNS(0, "cc -g tests/examples/plain.c -o $B/plain_leaks %s", FLAGS);
+	RUNS(1, "valgrind -q --error-exitcode=9 --leak-check=full $B/plain_leaks");
+}
+
+Test(installed, criterion_example_passes)
+{
+	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange.fatbin tests/examples/exchange.cu");
+	RUNS(0, "cc -Wall -Wextra -Werror -DEXCHANGE=\\\"$B/exchange.fatbin\\\" "
+		"tests/examples/criterion.c -o $B/criterion %s -lcriterion", FLAGS);
+	RUNS(0, "$B/criterion");
+}
+
+Test(installed, googletest_example_passes)
+{
+	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange2.fatbin tests/examples/exchange.cu");
+	RUNS(0, "c++ -std=c++17 -Wall -Wextra -Werror -DEXCHANGE=\\\"$B/exchange2.fatbin\\\" "
+		"tests/examples/gtest.cc -o $B/gtest %s -lgtest -lgtest_main -lpthread", FLAGS);
+	RUNS(0, "$B/gtest");
+}
+
+Test(installed, regions_of_a_program)
+{
+	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/regions tests/examples/regions.cu");
+	sh("$B/regions"); /* its exit status tells whether there is a GPU */
+	cr_assert(strstr(output, "errors were seen 0 times"));
+	RUNS(66, "$R/usr/bin/consan-run $B/regions");
+	cr_assert(strstr(output, "region without its barrier"));
+	RUNS(66, "$R/usr/bin/consan-run --regions $B/regions");
+	RUNS(0, "CONSAN_SHARD_INDEX=1 CONSAN_TOTAL_SHARDS=3 $R/usr/bin/consan-run $B/regions");
+	RUNS(66, "CONSAN_SHARD_INDEX=2 CONSAN_TOTAL_SHARDS=3 $R/usr/bin/consan-run $B/regions");
+	RUNS(64, "CONSAN_SHARD_INDEX=3 CONSAN_TOTAL_SHARDS=3 $R/usr/bin/consan-run $B/regions");
+}
+
+/* What is suppressed is expected, wherever the program goes. */
+Test(installed, regions_heed_suppressions)
+{
+	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/heeds tests/examples/regions.cu");
+	RUNS(0, "export B; cd $B && printf 'CS102\n reason: a test\n' > heeds.supp && "
+		"$R/usr/bin/consan-run --suppressions=heeds.supp sh -c 'cd / && exec $B/heeds'");
+	cr_assert_not(strstr(output, "was expected to be clean"), "%s", output);
+}
+
+/* Every process of a test run reports, and one result says all. */
+Test(installed, a_tree_of_processes_has_one_report)
+{
+	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/tree tests/examples/regions.cu");
+	RUNS(66, "printf 'all:\\n\\t%%s\\n\\t%%s\\n' $B/tree $B/tree > $B/tree.mk && "
+		"$R/usr/bin/consan-run --report=$B/tree.json make -s -f $B/tree.mk");
+	cr_assert(strstr(output, "1 of 1 kernel checked"));
+	RUNS(0, "grep -c '\"launches\": 6' $B/tree.json");
+}
+
+Test(installed, readme_example_is_true)
+{
+	RUNS(0, "sed -n '/^```c$/,/^```$/p' README.md | grep -v '^```' > $B/readme.c && test -s $B/readme.c");
+	RUNS(0, "cc -std=c11 -Wall -Wextra -Werror $B/readme.c -o $B/readme %s", FLAGS);
+	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange.fatbin.readme tests/examples/exchange.cu");
+	RUNS(1, "cd $B && cp exchange.fatbin.readme exchange.fatbin && ./readme");
+}
+
+Test(installed, manual_pages_and_completion_parse)
+{
+	RUNS(0, "for p in man1/consan-run.1 man1/consan.1 man3/consan.3; do "
+		"zcat $R/usr/share/man/$p.gz | grep -q '^.TH CONSAN' || exit 1; done");
+	RUNS(0, "bash -c 'PATH=$R/usr/bin:$PATH; . $R/usr/share/bash-completion/completions/consan-run; "
+		"COMP_WORDS=(consan-run --str); COMP_CWORD=1; compopt() { :; }; _consan_run; "
+		"test \"${COMPREPLY[0]}\" = --strict'");
+}

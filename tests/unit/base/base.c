@@ -1,0 +1,203 @@
+/* base, site, event names, demangle: the vocabulary's small things. */
+#include "libconsan/base/base.h"
+#include "libconsan/base/demangle.h"
+#include "libconsan/event/event.h"
+#include "libconsan/event/site.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+Test(base, text_grows)
+{
+	struct text t = { 0 };
+
+	for (int i = 0; i < 1000; i++)
+		text_printf(&t, "%d,", i);
+	cr_assert_eq(strncmp(t.at, "0,1,2,", 6), 0);
+	cr_assert_eq(strlen(t.at), t.n);
+	text_free(&t);
+	cr_assert_null(t.at);
+}
+
+Test(base, vector_grows)
+{
+	VEC(uint32_t) v = { 0 };
+
+	for (uint32_t i = 0; i < 1000; i++)
+		vec_push(&v, i * i);
+	cr_assert_eq(v.n, 1000);
+	cr_assert_eq(v.at[999], 999u * 999u);
+	vec_free(&v);
+	cr_assert_eq(v.cap, 0);
+}
+
+Test(base, arena_is_aligned_and_zeroed)
+{
+	struct arena a = { 0 };
+
+	for (size_t n = 1; n < 100000; n = n * 3 + 1) {
+		unsigned char *p = arena_alloc(&a, n);
+
+		cr_assert_eq((uintptr_t)p % 16, 0);
+		for (size_t i = 0; i < n; i++)
+			cr_assert_eq(p[i], 0);
+		memset(p, 0xff, n);
+	}
+	cr_assert_str_eq(arena_strndup(&a, "abcdef", 3), "abc");
+	arena_free(&a);
+}
+
+Test(base, first_error_wins)
+{
+	struct err e = { 0 };
+
+	cr_assert_not(err_set(&e, ERR_IO, 3, 4, "first %d", 1));
+	err_set(&e, ERR_FORMAT, 5, 6, "second");
+	cr_assert_eq(e.code, ERR_IO);
+	cr_assert_eq(e.line, 3);
+	cr_assert_str_eq(e.text, "first 1");
+	cr_assert_not(err_set(NULL, ERR_IO, 0, 0, "nowhere to go"));
+	cr_assert_str_not_empty(err_name(ERR_IO));
+}
+
+static const struct site_loc caller = { "a.cu", 40, 3, NULL, NULL };
+static const struct site_loc callee = { "b.h", 7, 9, "wait", &caller };
+
+Test(site, copies_and_names)
+{
+	char kernel[] = "k", ptx[] = "bar.sync 0;";
+	struct site s = { .kernel = kernel, .module = "m.ptx", .ptx_line = 12, .ptx = ptx,
+		.loc = &callee };
+	uint32_t id = site_add(&s), line;
+	const char *file;
+
+	kernel[0] = ptx[0] = '?';
+	cr_assert_neq(id, 0);
+	cr_assert_str_eq(site_get(id)->kernel, "k");
+	cr_assert_str_eq(site_get(id)->ptx, "bar.sync 0;");
+	cr_assert_str_eq(site_get(id)->loc->inlined_at->file, "a.cu");
+	site_where(id, &file, &line);
+	cr_assert_str_eq(file, "b.h");
+	cr_assert_eq(line, 7);
+	s.loc = NULL;
+	site_where(site_add(&s), &file, &line);
+	cr_assert_str_eq(file, "m.ptx");
+	cr_assert_eq(line, 12);
+}
+
+Test(site, unknown_is_not_null)
+{
+	cr_assert_not_null(site_get(0));
+	cr_assert_not_null(site_get(123456789)->kernel);
+}
+
+Test(site, interned_by_content)
+{
+	struct site s = { .kernel = "k", .module = "m", .ptx_line = 1, .ptx = "ret;",
+		.loc = &callee };
+	uint32_t id = site_intern(&s);
+	struct site_loc again_caller = caller, again = callee;
+
+	again.inlined_at = &again_caller;
+	s.loc = &again;
+	cr_assert_eq(site_intern(&s), id);
+	again_caller.line++;
+	cr_assert_neq(site_intern(&s), id);
+}
+
+static void *add_many(void *arg)
+{
+	uint32_t *id = arg;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		struct site s = { .kernel = "many", .module = "m", .ptx_line = i, .ptx = "x" };
+
+		id[i] = site_add(&s);
+		cr_assert_eq(site_get(id[i])->ptx_line, i);
+	}
+	return NULL;
+}
+
+Test(site, from_several_threads)
+{
+	static uint32_t id[2][20000];
+	pthread_t t[2];
+
+	for (int k = 0; k < 2; k++)
+		pthread_create(&t[k], NULL, add_many, id[k]);
+	for (int k = 0; k < 2; k++)
+		pthread_join(t[k], NULL);
+	for (unsigned i = 0; i < 20000; i++) {
+		cr_assert_neq(id[0][i], id[1][i]);
+		cr_assert_eq(site_get(id[1][i])->ptx_line, i);
+	}
+}
+
+Test(event, names)
+{
+	cr_assert_str_eq(event_name(EV_MB_ARRIVE), "MB_ARRIVE");
+	cr_assert_str_eq(event_fault_rule(EVX_GLOBAL_OOB), "CS903");
+	cr_assert_str_eq(event_fault_text(9999), "?");
+	cr_assert_str_eq(event_sem_name(SEM_ACQ_REL), "acq_rel");
+	cr_assert_str_eq(event_scope_name(SCOPE_CLUSTER), "cluster");
+}
+
+Test(event, ctaid_counts_x_fastest)
+{
+	struct launch_info l = { .grid = { 8, 4, 2 }, .cluster = { 2, 2, 1 } };
+	struct cluster_info c = { .launch = &l, .id = 0, .nctas = 4 };
+	uint32_t id[3];
+
+	cluster_ctaid(&c, 3, id);
+	cr_assert(id[0] == 1 && id[1] == 1 && id[2] == 0);
+	c.id = 5; /* 4 x 2 x 2 clusters: (1, 1, 0) */
+	cluster_ctaid(&c, 1, id);
+	cr_assert(id[0] == 3 && id[1] == 2 && id[2] == 0);
+	c.id = 8;
+	cluster_ctaid(&c, 0, id);
+	cr_assert(id[0] == 0 && id[1] == 0 && id[2] == 1);
+	l.cluster[0] = l.cluster[1] = l.cluster[2] = 0; /* none */
+	c.id = 9;
+	cluster_ctaid(&c, 0, id);
+	cr_assert(id[0] == 1 && id[1] == 1 && id[2] == 0);
+}
+
+Test(demangle, names)
+{
+	char *s = demangle("_Z6reducePfi", NAME_FULL);
+
+	cr_assert_eq(strncmp(s, "reduce", 6), 0);
+	free(s);
+	s = demangle("_Z6reducePfi", NAME_SIMPLE);
+	cr_assert_str_eq(s, "reduce");
+	free(s);
+	s = demangle("_Z6reducePfi", NAME_RAW);
+	cr_assert_str_eq(s, "_Z6reducePfi");
+	free(s);
+	s = demangle("_ZN3abc3runIfLi4EEEvPT_", NAME_BARE);
+	cr_assert(!strcmp(s, "abc::run") || !strcmp(s, "abc::run<...>"), "%s", s);
+	free(s);
+	s = demangle("_Z11gemm_deviceIN4cute5tup~0123abcd", NAME_FULL);
+	cr_assert_str_eq(s, "gemm_device<...> ~0123abcd");
+	free(s);
+	s = demangle("_ZN40_INTERNAL_dc378730_13_wgmma_gemm_cu_main7produceEv", NAME_BARE);
+	cr_assert(!strcmp(s, "produce"), "%s", s);
+	free(s);
+	s = demangle_variable("_ZZ6reducePKfPfiE1s");
+	cr_assert_str_eq(s, "s");
+	free(s);
+	s = demangle_variable("_ZZN4gemmIfLi128EE3runEvE4tile_0");
+	cr_assert_str_eq(s, "tile");
+	free(s);
+	s = demangle_variable("_ZN2ns6bufferE");
+	cr_assert_str_eq(s, "buffer");
+	free(s);
+	s = demangle_variable("smem");
+	cr_assert_str_eq(s, "smem");
+	free(s);
+	s = demangle("plain_c", NAME_FULL);
+	cr_assert_str_eq(s, "plain_c");
+	free(s);
+}

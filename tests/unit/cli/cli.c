@@ -1,0 +1,151 @@
+/* the consan command: what it prints where, and what it exits with. */
+#include "tests/common/shell.h"
+#include "libconsan/event/io.h"
+#include "libconsan/finding/finding.h"
+#include "libconsan/event/site.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int consan(const char *arguments)
+{
+	return shell("%s/consan %s 2>&1", build_dir(), arguments);
+}
+
+static bool has(const char *what)
+{
+	return strstr(output, what) != NULL;
+}
+
+static char *write_file(char *path, const char *text)
+{
+	int fd = mkstemps(path, 4);
+	size_t n = strlen(text);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, text, n), (ssize_t)n);
+	close(fd);
+	return path;
+}
+
+/* An empty report: what the commands that read one make of it. */
+Test(cli, report_merge_suppress)
+{
+	char path[] = "/tmp/consan-cli-XXXXXX.jsn", bad[] = "/tmp/consan-cli-XXXXXX.jsn";
+	char command[512];
+
+	write_file(path, "{\"consan_report\": 2, \"findings\": [{\"rule\": \"CS102\", \"severity\":"
+		" \"error\", \"kernel\": \"k\", \"sides\": [], \"seen\": 1}], \"coverage\":"
+		" [{\"kernel\": \"k\", \"launches\": 1, \"checked\": 1}]}");
+	write_file(bad, "{\"consan_report\": 2,\n\"findings\": oops}");
+	snprintf(command, sizeof command, "report %s", path);
+	cr_expect_eq(consan(command), 66);
+	cr_expect(has("error CS102") && has("SUMMARY consan: 1 error"));
+	snprintf(command, sizeof command, "report --to=html %s", path);
+	cr_expect_eq(consan(command), 66);
+	cr_expect(has("<!DOCTYPE html>"));
+	snprintf(command, sizeof command, "report --to=pdf %s", path);
+	cr_expect_eq(consan(command), 2);
+	snprintf(command, sizeof command, "report --finding=2 %s", path);
+	cr_expect_eq(consan(command), 2);
+	snprintf(command, sizeof command, "merge %s %s", path, path);
+	cr_expect_eq(consan(command), 66);
+	cr_expect(has("\"seen\": 2") && has("\"launches\": 2"));
+	snprintf(command, sizeof command, "suppress %s --finding=1 --reason=why", path);
+	cr_expect_eq(consan(command), 0);
+	cr_expect(has("CS102\n") && has("reason: why\n"));
+	snprintf(command, sizeof command, "suppress %s --finding=1", path);
+	cr_expect_eq(consan(command), 2);
+	snprintf(command, sizeof command, "report %s", bad);
+	cr_expect_eq(consan(command), 2);
+	cr_expect(has(":2:"), "%s", output);
+	unlink(path);
+	unlink(bad);
+}
+
+Test(cli, help_and_version)
+{
+	cr_assert_eq(consan("--version"), 0);
+	cr_assert(has("consan "));
+	cr_assert_eq(consan("--help"), 0);
+	cr_assert(has("explain") && has("replay") && has("dump"));
+	cr_assert_eq(consan("replay --help"), 0);
+	cr_assert(has("--strict") && has("--report") && has("--print-limit"));
+	cr_assert_eq(consan(""), 2);
+	cr_assert_eq(consan("frobnicate"), 2);
+	cr_assert(has("frobnicate"));
+}
+
+Test(cli, explain)
+{
+	cr_assert_eq(consan("explain CS102"), 0);
+	cr_assert(has("CS102"));
+	cr_assert_eq(consan("explain"), 0);
+	cr_assert(has("CS101") && has("CS906"));
+	cr_assert_eq(consan("explain knobs"), 0);
+	cr_assert(has("fence_by_writer"));
+	cr_assert_eq(consan("explain CS106 | grep -c '^  [-+] '"), 0, "the example shows both twins");
+	cr_assert_eq(consan("explain html | grep -c '<article'"), 0);
+	cr_assert_eq(strtol(output, NULL, 10), RULE_COUNT - 1);
+	cr_assert_eq(consan("explain CS999"), 2);
+}
+
+Test(cli, dump_ptx)
+{
+	char good[] = "/tmp/consan-cli-XXXXXX.ptx", bad[] = "/tmp/consan-cli-XXXXXX.ptx";
+	char line[100];
+
+	write_file(good, ".version 8.0\n.target sm_90\n.address_size 64\n"
+		".visible .entry k()\n{\n\tbar.sync 0;\n\tret;\n}\n");
+	snprintf(line, sizeof line, "dump --cfg %s", good);
+	cr_assert_eq(consan(line), 0);
+	cr_assert(has("bar.sync") && has("ret"));
+	write_file(bad, ".version 8.0\n.target sm_90\n.address_size 64\n"
+		".visible .entry k()\n{\n\tbar.sync [;\n\tret;\n}\n");
+	snprintf(line, sizeof line, "dump %s", bad);
+	cr_assert_eq(consan(line), 2);
+	cr_assert(has("6") && has("^"), "the line and a caret");
+	cr_assert_eq(consan("dump /nonexistent"), 2);
+	cr_assert_eq(consan("dump"), 2);
+	unlink(good);
+	unlink(bad);
+}
+
+Test(cli, dump_and_replay_events)
+{
+	static const struct launch_info l = { .kernel = "k", .grid = { 1, 1, 1 },
+		.block = { 32, 1, 1 }, .cluster = { 1, 1, 1 }, .sm = 90 };
+	struct cluster_info c = { .launch = &l, .nctas = 1, .warps_per_cta = 1 };
+	char path[] = "/tmp/consan-cli-XXXXXX.evt", line[100];
+	struct site s = { .kernel = "k", .module = "k.ptx", .ptx_line = 9, .ptx = "ret;" };
+	struct event e = { .kind = EV_CTA_BEGIN, .lanes = UINT32_MAX, .count = 32 };
+	struct err err = { 0 };
+	struct event_writer *w = event_writer_open(write_file(path, ""), &err);
+	struct event_sink *sink;
+
+	event_writer_launch(w, &l);
+	sink = event_writer_begin(w, &c, NULL);
+	sink->event(sink, &e);
+	e.kind = EV_EXIT;
+	e.site = site_add(&s);
+	sink->event(sink, &e);
+	e.kind = EV_CTA_END;
+	sink->event(sink, &e);
+	event_writer_end(sink);
+	event_writer_launch_end(w, &l, UINT32_MAX, "");
+	cr_assert(event_writer_close(w, &err));
+	snprintf(line, sizeof line, "dump %s", path);
+	cr_assert_eq(consan(line), 0);
+	cr_assert(has("0/0 CTA_BEGIN") && has("0/0 EXIT") && has("k.ptx:9"));
+	snprintf(line, sizeof line, "replay %s", path);
+	cr_assert_eq(consan(line), 0);
+	cr_assert(has("SUMMARY consan: 0 errors") && has("1 of 1 kernel checked"));
+	cr_assert_eq(truncate(path, 150), 0);
+	cr_assert_eq(consan(line), 67, "a cut stream is not a checked kernel");
+	snprintf(line, sizeof line, "replay --backend=tpu %s", path);
+	cr_assert_eq(consan(line), 2);
+	unlink(path);
+}

@@ -1,0 +1,421 @@
+/* cuda: programs under consan-run behave as on a GPU, however they were linked;
+ * what goes wrong is said, and nothing found is lost. Fatbins are read safely.
+ * The programs are tests/cuda/, built beside this binary. */
+#include "tests/common/find.h"
+#include "tests/common/shell.h"
+#include "libconsan/ptx/fatbin.h"
+#include "libconsan/cuda/link.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <fcntl.h>
+#include <lz4.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zstd.h>
+
+/* ---- running ---- */
+
+/* `consan-run words` in the folder of the programs: its exit status. */
+static int run(const char *words)
+{
+	return shell("cd %s/tests/cuda && exec timeout 100 ../../consan-run %s 2>&1", build_dir(), words);
+}
+
+/* Status and a piece of the output; each piece must be there. */
+static void expect(const char *words, int status, const char *piece)
+{
+	int is = run(words);
+
+	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
+	cr_assert(!piece || has(output, piece), "%s: no \"%s\" in\n%s", words, piece, output);
+}
+
+/* ---- the API ---- */
+
+static const char *const api[] = {
+	"launch", "memory", "variables", "streams", "graphs", "functions",
+};
+
+Test(cuda, runtime_static, .timeout = 200)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(api); i++) {
+		char words[64];
+
+		snprintf(words, sizeof words, "./static %s", api[i]);
+		expect(words, 0, "0 errors");
+	}
+}
+
+Test(cuda, runtime_shared, .timeout = 200)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(api); i++) {
+		char words[64];
+
+		snprintf(words, sizeof words, "./shared %s", api[i]);
+		expect(words, 0, "0 errors");
+	}
+}
+
+Test(cuda, linked_against_ours)
+{
+	expect("./ours", 0, "0 errors");
+	cr_assert_not(has(output, "stripped"), "%s", output);
+}
+
+Test(cuda, device)
+{
+	expect("./static device", 67, "unsupported call: cudaMallocArray");
+	expect("--allow-unchecked ./static device", 0, NULL);
+}
+
+Test(cuda, driver)
+{
+	expect("./driver module", 0, "1 of 1 kernel checked");
+	expect("./driver library", 0, NULL);
+	expect("--allow-unchecked ./driver entry", 0, "unsupported call: cuArrayCreate_v2");
+	expect("--allow-unchecked ./driver tensormap", 0, "cuTensorMapEncodeTiled");
+}
+
+Test(cuda, dependent_launches)
+{
+	expect("./dependent runtime", 66, "CS118");
+	expect("./dependent driver", 66, "launch 0 (first(int*)) may still be running");
+	expect("./dependent graph", 66, "CS118");
+	expect("./dependent synced", 0, "2 of 2 kernels checked");
+	expect("./dependent runtime wait", 0, "2 of 2 kernels checked");
+	expect("./dependent graph wait", 0, "2 of 2 kernels checked");
+}
+
+Test(cuda, plugin)
+{
+	expect("./driver plugin", 0, "1 of 1 kernel checked");
+}
+
+Test(cuda, separate_compilation)
+{
+	expect("./linked", 0, "2 of 2 kernels checked");
+}
+
+Test(cuda, nvrtc)
+{
+	int status = run("./driver nvrtc");
+
+	if (status == 77)
+		cr_skip_test("NVRTC is not installed");
+	cr_assert_eq(status, 0, "%s", output);
+}
+
+/* ---- another PTX than the program's own ---- */
+
+/* The race of ./static, mended in its PTX without recompiling: the barrier that
+ * is missing goes in front of each load from shared memory. */
+Test(cuda, replace_ptx)
+{
+	char dir[] = "/tmp/consan-ptx-XXXXXX", words[256];
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(words, sizeof words, "--dump-ptx=%s ./static race", dir);
+	expect(words, 66, NULL);
+	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
+	expect(words, 66, "replaced by");
+	snprintf(words, sizeof words, "sed -i 's/^\\(.*ld.shared.*\\)$/bar.sync 0; \\1/' %s/0.ptx", dir);
+	cr_assert_eq(shell("%s", words), 0);
+	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
+	expect(words, 0, "0 errors");
+	snprintf(words, sizeof words, "echo '.version 8.0\n.target sm_90\n.address_size 64' >%s/0.ptx", dir);
+	cr_assert_eq(shell("%s", words), 0);
+	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
+	expect(words, 66, "which lacks kernel");
+	snprintf(words, sizeof words, "rm -r %s", dir);
+	cr_assert_eq(shell("%s", words), 0);
+	expect("--replace-ptx=/nowhere.ptx ./static launch", 1, "/nowhere.ptx: No such file");
+	expect("--dump-ptx=/nowhere/at/all ./static launch", 1, "/nowhere/at/all/0.ptx: No such");
+}
+
+/* ---- findings reach the report, whatever the end ---- */
+
+Test(cuda, finds)
+{
+	expect("./static race", 66, "runtime.cu");
+	expect("--error-exitcode 9 ./static race", 9, NULL);
+	expect("--error-exitcode 0 ./static race", 0, NULL);
+	expect("./static fault", 66, "CS903");
+	expect("--error-exitcode 0 ./static fault", 0, "CS905");
+	expect("--error-exitcode 0 ./static hang", 0, "CS70");
+}
+
+Test(cuda, ends)
+{
+	static const char *const how[] = { "_exit", "abort", "kill", "exec", "return" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		char words[64];
+
+		snprintf(words, sizeof words, "./static race-then %s", how[i]);
+		expect(words, 66, "1 of 1 kernel checked");
+	}
+	expect("--error-exitcode 0 ./static race-then _exit", 3, NULL);
+	expect("--error-exitcode 0 ./static race-then return", 5, NULL);
+	expect("--error-exitcode 0 ./static race-then kill", 128 + SIGKILL, "killed by signal 9");
+	expect("--error-exitcode 0 ./static race-then abort", 128 + SIGABRT, NULL);
+}
+
+Test(cuda, forks)
+{
+	expect("./static forks", 66, "1 of 1 kernel checked");
+}
+
+Test(cuda, hangs)
+{
+	expect("--timeout 20 ./static hang", 66, "CS70");
+}
+
+/* Ctrl-C: the signal goes to everyone in the foreground. */
+Test(cuda, interrupt)
+{
+	char run_path[4200], program[4200];
+	int pipe_out[2], status;
+	size_t n = 0;
+	ssize_t got;
+	pid_t pid;
+
+	snprintf(run_path, sizeof run_path, "%s/consan-run", build_dir());
+	snprintf(program, sizeof program, "%s/tests/cuda/static", build_dir());
+	cr_assert_eq(pipe(pipe_out), 0);
+	pid = fork();
+	if (!pid) {
+		setpgid(0, 0);
+		signal(SIGINT, SIG_DFL); /* ignored where a shell runs this behind its back */
+		dup2(pipe_out[1], 1);
+		dup2(pipe_out[1], 2);
+		close(pipe_out[0]);
+		execl(run_path, "consan-run", program, "race-then", "pause", (char *)NULL);
+		_exit(99);
+	}
+	close(pipe_out[1]);
+	while (!strstr(output, "ready") && (got = read(pipe_out[0], output + n, 100)) > 0)
+		n += (size_t)got;
+	kill(-pid, SIGINT);
+	while (n < sizeof output - 100 && (got = read(pipe_out[0], output + n, 100)) > 0)
+		n += (size_t)got;
+	waitpid(pid, &status, 0);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 66, "%x %s", status, output);
+	cr_assert(strstr(output, "1 error"), "%s", output);
+}
+
+/* ---- bad input ---- */
+
+Test(cuda, bad_programs)
+{
+	expect("./nothing-here", 127, "no such program");
+	expect("nothing-here", 127, "no such program");
+	expect("/etc/passwd", 126, "not executable");
+	expect("$(t=$(mktemp); echo text > $t; chmod +x $t; echo $t)", 126, "not a program");
+	expect("", 64, "no program to run");
+	expect("--nonsense ./static", 64, "unrecognized option");
+	expect("--log-file /nonexistent/log ./static race", 70, "cannot write");
+	expect("--report /nonexistent/r.json ./static race", 70, "cannot write");
+	expect("/bin/true", 67, "never called CUDA");
+	expect("./static nothing", 67, "never called CUDA");
+	expect("--allow-unchecked /bin/sh -c 'exit 7'", 7, NULL);
+}
+
+Test(cuda, bad_images)
+{
+	cr_assert_neq(run("./stripped race"), 0);
+	cr_assert(has(output, "relink with -cudart shared"), "%s", output);
+	cr_assert_neq(run("./sass"), 0);
+	cr_assert(has(output, "code=compute_90a"), "%s", output);
+	cr_assert(has(output, "cudaErrorNoKernelImageForDevice"), "%s", output);
+	cr_assert_neq(run("--arch sm_80 ./static race"), 0);
+	cr_assert(has(output, "no PTX for the emulated sm_80"), "%s", output);
+	expect("--allow-unchecked ./driver bad", 0, "neither a fatbin nor PTX");
+}
+
+/* ---- fatbins ---- */
+
+static void put16(uint8_t *p, unsigned v) { p[0] = (uint8_t)v; p[1] = (uint8_t)(v >> 8); }
+static void put32(uint8_t *p, uint32_t v) { memcpy(p, &v, sizeof v); }
+static void put64(uint8_t *p, uint64_t v) { memcpy(p, &v, sizeof v); }
+
+static const char text[] = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+	"// some text that repeats, some text that repeats, some text that repeats\n";
+
+/* A container with the text plain, as LZ4, as ZSTD; for sm_90a, sm_90, sm_80. */
+static size_t make(uint8_t *to, size_t cap)
+{
+	static const struct { uint32_t sm; uint64_t flags; } image[] = {
+		{ 90, 0x100000 }, { 90, 0x2000 }, { 80, 0x8000 },
+	};
+	size_t at = 16, i;
+
+	memset(to, 0, cap);
+	for (i = 0; i < ARRAY_SIZE(image); i++) {
+		uint8_t *h = to + at, *body = h + 64;
+		size_t n = strlen(text);
+
+		if (image[i].flags & 0x2000)
+			n = (size_t)LZ4_compress_default(text, (char *)body, (int)strlen(text), 1000);
+		else if (image[i].flags & 0x8000)
+			n = ZSTD_compress(body, 1000, text, strlen(text), 3);
+		else
+			memcpy(body, text, n);
+		put16(h, 1);
+		put16(h + 2, 0x101);
+		put32(h + 4, 64);
+		put64(h + 8, (n + 7) / 8 * 8);
+		put32(h + 16, image[i].flags & 0xa000 ? (uint32_t)n : 0);
+		put32(h + 28, image[i].sm);
+		put64(h + 40, image[i].flags | 0x11);
+		put64(h + 56, image[i].flags & 0xa000 ? strlen(text) : 0);
+		at += 64 + (n + 7) / 8 * 8;
+	}
+	put32(to, 0xBA55ED50);
+	put16(to + 4, 1);
+	put16(to + 6, 16);
+	put64(to + 8, at - 16);
+	return at;
+}
+
+static unsigned images(const uint8_t *bytes, size_t n, unsigned *texts, struct err *e)
+{
+	struct fatbin_image image;
+	size_t cursor = 0, length;
+	unsigned count = 0;
+
+	while (fatbin_next(bytes, n, &cursor, &image, e)) {
+		struct err e2 = { 0 };
+		char *unpacked = image.unpacked < 1 << 20 ? fatbin_unpack(&image, &length, &e2) : NULL;
+
+		count++;
+		*texts += unpacked && !strcmp(unpacked, text);
+		free(unpacked);
+	}
+	return count;
+}
+
+Test(fatbin, reads)
+{
+	uint8_t bytes[4096];
+	size_t n = make(bytes, sizeof bytes), cursor = 0;
+	struct fatbin_image image;
+	struct err e = { 0 };
+	unsigned texts = 0;
+
+	cr_assert(fatbin_is(bytes, n));
+	cr_assert_eq(fatbin_size(bytes), n);
+	cr_assert_eq(images(bytes, n, &texts, &e), 3);
+	cr_assert_eq(texts, 3);
+	cr_assert_eq(e.code, 0);
+	cr_assert(fatbin_next(bytes, n, &cursor, &image, &e));
+	cr_assert_eq(image.sm, 90);
+	cr_assert_eq(image.suffix, 'a');
+	cr_assert_eq(image.kind, FATBIN_PTX);
+}
+
+Test(fatbin, ranks)
+{
+	cr_assert_gt(fatbin_rank(90, 'a', 90, 'a'), fatbin_rank(90, 0, 90, 'a'));
+	cr_assert_gt(fatbin_rank(90, 0, 90, 'a'), fatbin_rank(80, 0, 90, 'a'));
+	cr_assert_eq(fatbin_rank(90, 'a', 100, 'a'), 0);
+	cr_assert_eq(fatbin_rank(90, 'a', 90, 0), 0);
+	cr_assert_eq(fatbin_rank(100, 0, 90, 'a'), 0);
+	cr_assert_gt(fatbin_rank(100, 'f', 103, 'a'), fatbin_rank(100, 0, 103, 'a'));
+	cr_assert_eq(fatbin_rank(100, 'f', 120, 'a'), 0);
+	cr_assert_gt(fatbin_rank(90, 0, 120, 'a'), 0);
+}
+
+/* Whatever is cut or changed: an end or an error, never a read outside. The
+ * bytes are on the heap, exactly as many as there are, for the sanitizers. */
+Test(fatbin, damaged, .timeout = 60)
+{
+	uint8_t whole[4096], *part;
+	size_t n = make(whole, sizeof whole), k;
+	unsigned texts, seed = 1;
+
+	for (k = 0; k < n; k++) {
+		struct err e = { 0 };
+
+		part = malloc(k ? k : 1);
+		memcpy(part, whole, k);
+		texts = 0;
+		cr_assert_eq(images(part, k, &texts, &e), 0, "cut at %zu", k);
+		cr_assert_neq(e.code, 0, "cut at %zu", k);
+		free(part);
+	}
+	for (k = 0; k < 20000; k++) {
+		struct err e = { 0 };
+
+		part = malloc(n);
+		memcpy(part, whole, n);
+		for (unsigned flips = 1 + k % 3; flips; flips--)
+			part[rand_r(&seed) % n] = (uint8_t)rand_r(&seed);
+		texts = 0;
+		images(part, n, &texts, &e);
+		free(part);
+	}
+}
+
+/* ---- linking ---- */
+
+static const char unit1[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+	"// a comment; with { things\n"
+	".extern .func (.param .b32 r) twice\n(\n.param .b32 x\n)\n;\n"
+	".visible .global .align 4 .u32 common = 1;\n"
+	".weak .global .u32 both;\n"
+	".global .align 1 .b8 $str[4] = {1, 2, 3, 0};\n"
+	".file\t1 \"a.cu\"\n"
+	".visible .entry a()\n{\n.loc 1 2 3\nmov.u64 %rd1, $str;\nret;\n}\n";
+static const char unit2[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+	".extern .global .align 4 .u32 common;\n"
+	".weak .global .u32 both;\n"
+	".global .align 1 .b8 $str[4] = {4, 5, 6, 0};\n"
+	".file\t1 \"b.cu\"\n"
+	".visible .func (.param .b32 r) twice(.param .b32 x)\n{\n.loc 1 7 8\n"
+	"mov.u64 %rd1, $str;\nret;\n}\n";
+
+Test(link, joins)
+{
+	const char *const both[] = { unit1, unit2 };
+	struct err e = { 0 };
+	char *out = link_ptx(both, 2, &e);
+
+	cr_assert_not_null(out, "%s", e.text);
+	cr_assert_eq(count(out, ".version"), 1);
+	cr_assert_eq(count(out, ".u32 common"), 1);
+	cr_assert_eq(count(out, ".u32 both"), 1);
+	cr_assert_eq(count(out, ".extern"), 0);
+	cr_assert_eq(count(out, "$str$unit1"), 2);
+	cr_assert_eq(count(out, ".loc 2 7 8"), 1);
+	cr_assert_eq(count(out, ".loc 1 2 3"), 1);
+	cr_assert_eq(count(out, ".file\t2 \"b.cu\""), 1);
+	free(out);
+}
+
+Test(link, twice)
+{
+	const char *const both[] = { unit2, unit2 };
+	struct err e = { 0 };
+
+	cr_assert_null(link_ptx(both, 2, &e));
+	cr_assert_eq(e.code, ERR_PTX_SYMBOL);
+}
+
+Test(link, damaged)
+{
+	for (size_t k = 0; k <= strlen(unit1); k++) {
+		char *part = base_strndup(unit1, k), *out;
+		const char *const both[] = { part, unit2 };
+		struct err e = { 0 };
+
+		out = link_ptx(both, 2, &e);
+		cr_assert(out || e.code);
+		free(out);
+		free(part);
+	}
+}

@@ -1,0 +1,467 @@
+/* drain: what lanes record comes home once, in pools that hold a small part of it. Lanes
+ * and host take turns here: what hook.c prints and inject_drain.c asks is played. */
+#include "instrument/decode/drain.h"
+#include "instrument/record/digest.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Sites: 1 has a payload of a word, 2 is an exit. */
+static const uint32_t word[] = { 0, 1, DIGEST_LEAVES };
+#define SITES 3
+
+struct lane { uint32_t cta, chunk, unit, waits, recorded; bool gone; };
+
+struct play {
+	uint32_t chunks, clears, bad_clear;  /* the number of the one that fails; 0: none does */
+	char *pool;
+	char *stage;
+	uint32_t clock;
+	struct drain *drain;
+	bool alike;                          /* CTAs record the same */
+};
+
+static struct record_head *head_of(const struct play *p)
+{
+	return (void *)p->pool;
+}
+
+static const void *peek(void *user, uint64_t at, size_t bytes)
+{
+	const struct play *p = user;
+
+	return memcpy(p->stage, p->pool + at, bytes);
+}
+
+static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
+{
+	const struct play *p = user;
+
+	drain_pack(p->stage, p->pool, run, n);
+	return p->stage;
+}
+
+static bool clear(void *user, const struct drain_run *run, uint32_t n)
+{
+	struct play *p = user;
+
+	if (++p->clears == p->bad_clear)
+		return false;
+	for (uint32_t k = 0; k < n; k++)
+		memset(p->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+	return true;
+}
+
+static bool put(void *user, uint64_t at, const void *from, size_t bytes)
+{
+	memcpy(((struct play *)user)->pool + at, from, bytes);
+	return true;
+}
+
+static bool none_is_clean(const void *user, uint64_t key, uint64_t signature)
+{
+	(void)user, (void)key, (void)signature;
+	return false;
+}
+
+static struct drain_pool way_to(struct play *p)
+{
+	return (struct drain_pool){ .user = p, .chunks = p->chunks, .peek = peek, .fetch = fetch, .clear = clear,
+		.write = put };
+}
+
+static void begin(struct play *p, uint32_t chunks, uint32_t nctas, uint32_t lanes, bool retire, uint64_t most)
+{
+	struct drain_config c = { .shape = { .grid = { nctas, 1, 1 }, .block = { lanes, 1, 1 } }, .word = base_alloc(sizeof word),
+		.nwords = SITES, .retire = retire, .most = most, .jobs = 1, .clean = none_is_clean };
+	struct drain_pool way;
+
+	memcpy(c.word, word, sizeof word);
+	*p = (struct play){ .chunks = chunks, .clock = 1 };
+	p->pool = base_alloc(RECORD_RING_AT(chunks) + RECORD_MARKS_AT + 4 * ((size_t)chunks + 4));
+	p->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
+	*head_of(p) = (struct record_head){ .next = 1, .ticket = 1, .patience = RECORD_PATIENCE };
+	way = way_to(p);
+	p->drain = drain_open(&way, &c);
+}
+
+static void end(struct play *p)
+{
+	drain_close(p->drain);
+	free(p->pool);
+	free(p->stage);
+}
+
+/* ---- lanes ---- */
+
+static uint32_t *unit(const struct play *p, uint32_t chunk, uint32_t k)
+{
+	return (uint32_t *)(void *)(p->pool + (size_t)chunk * RECORD_CHUNK_BYTES + (size_t)k * RECORD_UNIT);
+}
+
+/* Nobody writes into its chunk any more. */
+static void close_chunk(const struct play *p, const struct lane *l)
+{
+	if (l->chunk)
+		((uint32_t *)(void *)(p->pool + RECORD_RING_AT(p->chunks) + RECORD_MARKS_AT))[l->chunk + 1]++;
+}
+
+static bool enter(struct play *p, struct lane *l, uint32_t chunk)
+{
+	l->chunk = chunk;
+	l->unit = 1;
+	l->waits = 0;
+	*(struct record_chunk *)(void *)unit(p, chunk, 0) = (struct record_chunk){ .cta = l->cta,
+		.clock_lo = p->clock };
+	p->clock++;
+	return true;
+}
+
+/* False: it waits. */
+static bool draw(struct play *p, struct lane *l)
+{
+	const uint64_t *ring = (const void *)(p->pool + RECORD_RING_AT(p->chunks));
+	uint32_t number;
+
+	if (!l->waits) {
+		close_chunk(p, l);
+		number = head_of(p)->next++;
+		if (number <= p->chunks)
+			return enter(p, l, number);
+		l->waits = number - p->chunks;
+	}
+	if ((uint32_t)ring[l->waits % RECORD_RING] == l->waits)
+		return enter(p, l, (uint32_t)(ring[l->waits % RECORD_RING] >> 32));
+	if (head_of(p)->patience)
+		return false;
+	head_of(p)->dropped++;
+	return enter(p, l, p->chunks + 1);
+}
+
+/* Leaves so many chunks behind, each with so many records, and exits. */
+static void step(struct play *p, struct lane *l, uint32_t chunks, uint32_t each)
+{
+	const bool leaves = l->recorded == chunks * each;
+	uint32_t *at;
+
+	if (l->gone || ((l->waits || !l->chunk || (!leaves && l->recorded % each == 0)) && !draw(p, l)))
+		return;
+	at = unit(p, l->chunk, l->unit);
+	at[0] = (leaves ? 2u : 1u) << RECORD_SITE_SHIFT;
+	at[1] = 1;
+	at[2] = p->clock++;
+	if (!leaves) {
+		at[4] = l->recorded + (p->alike ? 0 : l->cta << 16);
+		l->unit += 2;
+		l->recorded++;
+		return;
+	}
+	l->gone = true;
+	close_chunk(p, l);
+}
+
+/* CTAs of one thread, so many at a time. */
+static void run(struct play *p, uint32_t nctas, uint32_t at_once, uint32_t chunks, uint32_t each)
+{
+	struct lane *l = base_alloc(nctas * sizeof *l);
+
+	for (uint32_t first = 0, stuck = 0; first < nctas && stuck < 1000000; stuck++) {
+		for (uint32_t k = first; k < nctas && k < first + at_once; k++) {
+			l[k].cta = k;
+			step(p, &l[k], chunks, each);
+		}
+		drain_turn(p->drain);
+		while (first < nctas && l[first].gone) {
+			first++;
+			stuck = 0;
+		}
+	}
+	for (uint32_t k = 0; k < nctas; k++)
+		cr_assert(l[k].gone, "CTA %u of %u", k, nctas);
+	free(l);
+}
+
+static int by_clock(const void *a, const void *b)
+{
+	const struct record_chunk *x = *(const struct record_chunk *const *)a, *y = *(const struct record_chunk *const *)b;
+
+	return x->cta != y->cta ? (x->cta < y->cta ? -1 : 1) : (x->clock_lo > y->clock_lo) - (x->clock_lo < y->clock_lo);
+}
+
+/* All CTAs but those in skip have what they recorded, once and in order; the others nothing
+ * or a part. */
+static void expect_records(const struct play *p, const struct drained *r, const uint8_t *skip, uint32_t nctas,
+	uint32_t records)
+{
+	uint32_t *next = base_alloc(nctas * sizeof *next);
+
+	qsort(r->chunk, r->n, sizeof *r->chunk, by_clock);
+	for (uint32_t k = 0; k < r->n; k++) {
+		const uint32_t cta = r->chunk[k]->cta, *at = (const uint32_t *)(r->chunk[k] + 1);
+
+		for (; *at >> RECORD_SITE_SHIFT == 1; at += 8, next[cta]++)
+			cr_assert(skip[cta] || at[4] == next[cta] + (p->alike ? 0 : cta << 16), "CTA %u: %u", cta, next[cta]);
+	}
+	for (uint32_t k = 0; k < nctas; k++)
+		cr_assert(skip[k] ? next[k] <= records : next[k] == records, "CTA %u: %u of %u", k, next[k], records);
+	free(next);
+}
+
+static struct drained ended(struct play *p, bool came_to_its_end)
+{
+	struct drain_pool way = way_to(p);
+	struct drained r;
+
+	cr_assert(drain_end(p->drain, &way, came_to_its_end, &r));
+	return r;
+}
+
+/* ---- tests ---- */
+
+Test(drain, each_record_once)
+{
+	struct drained r;
+	struct play p;
+
+	begin(&p, 16, 30, 1, false, 100000);
+	run(&p, 30, 12, 20, 100);
+	r = ended(&p, true);
+	cr_expect(drain_begun(p.drain));
+	cr_expect_gt(r.drained, 500u);
+	cr_expect_eq(r.lost + r.head->dropped + r.retired, 0u);
+	expect_records(&p, &r, r.skip, 30, 2000);
+	end(&p);
+}
+
+/* The pool is large enough: nothing is taken out of it. */
+Test(drain, not_begun)
+{
+	struct play p;
+
+	begin(&p, 1000, 30, 1, false, 100000);
+	run(&p, 30, 12, 20, 100);
+	cr_expect_not(drain_begun(p.drain));
+	end(&p);
+}
+
+/* More draws than the ring has places; clusters that did the same are given up. */
+Test(drain, round_the_ring)
+{
+	enum { CTAS = 100, DRAWS = 1000 };
+	struct drained r;
+	struct play p;
+
+	begin(&p, 64, CTAS, 1, true, 100000);
+	p.alike = true;
+	run(&p, CTAS, 8, DRAWS, 1);
+	r = ended(&p, true);
+	cr_assert_gt(head_of(&p)->next, RECORD_RING + p.chunks);
+	cr_expect_eq(r.lost + r.head->dropped, 0u);
+	cr_expect_eq(r.retired, (unsigned)CTAS - 1);
+	cr_expect_eq(r.n, (uint32_t)DRAWS);
+	for (uint32_t k = 1; k < CTAS; k++)
+		cr_assert_eq(r.cta[k], r.cta[0], "CTA %u", k);
+	expect_records(&p, &r, r.skip, CTAS, DRAWS);
+	end(&p);
+}
+
+static void speakers(const struct play *p, const struct drained *r, uint32_t nctas, uint8_t *skip)
+{
+	const struct launch_info i = { .grid = { nctas, 1, 1 }, .block = { 1, 1, 1 }, .cluster = { 1, 1, 1 } };
+	uint64_t *signature = base_alloc(nctas * sizeof *signature);
+
+	decode_alike(&i, r->cta, signature, skip);
+	drain_speakers(p->drain, skip);
+	free(signature);
+}
+
+static uint32_t left_of(const uint8_t *skip, uint32_t n)
+{
+	uint32_t left = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		left += !skip[k];
+	return left;
+}
+
+/* The host keeps so much and no more: what is missing is said, and whose it is. */
+Test(drain, host_memory)
+{
+	uint8_t skip[20];
+	struct drained r;
+	struct play p;
+
+	begin(&p, 16, 20, 1, true, 100);
+	run(&p, 20, 4, 10, 3);
+	r = ended(&p, true);
+	speakers(&p, &r, 20, skip);
+	cr_expect_eq(r.lost, 100u);
+	cr_expect_eq(left_of(skip, 20), 20u, "each did something else");
+	cr_expect_eq(left_of(r.lacks, 20), 8u);
+	expect_records(&p, &r, r.lacks, 20, 30);
+	end(&p);
+}
+
+/* Whoever was the first of those that did the same need not be the one that speaks. */
+Test(drain, speakers)
+{
+	uint8_t skip[20];
+	struct drained r;
+	struct play p;
+
+	begin(&p, 16, 20, 1, true, 1000);
+	p.alike = true;
+	run(&p, 20, 4, 10, 3);
+	r = ended(&p, true);
+	speakers(&p, &r, 20, skip);
+	cr_expect_eq(left_of(skip, 20), 1u);
+	expect_records(&p, &r, skip, 20, 30);
+	end(&p);
+}
+
+static void turns(struct play *p, double seconds)
+{
+	struct timespec pause = { 0, 1000000 };
+
+	for (double t = 0; t < seconds; t += 0.001) {
+		drain_turn(p->drain);
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Lanes that hold all there is, and others that wait: these go on without. As long as
+ * nobody waits, there is time. */
+Test(drain, all_wait)
+{
+	struct lane l[9] = { { 0 } };
+	struct drained r;
+	struct play p;
+
+	begin(&p, 8, 9, 1, false, 1000);
+	for (uint32_t k = 0; k < 8; k++) {
+		l[k].cta = k;
+		step(&p, &l[k], 1, 3);
+	}
+	turns(&p, 0.4);
+	cr_expect_eq(head_of(&p)->patience, RECORD_PATIENCE, "nobody waits");
+	l[8].cta = 8;
+	step(&p, &l[8], 1, 3);
+	cr_assert(l[8].waits);
+	turns(&p, 0.4);
+	cr_expect_eq(head_of(&p)->patience, 0u);
+	step(&p, &l[8], 1, 3);
+	cr_expect_not(l[8].waits);
+	r = ended(&p, false);
+	cr_expect_eq(r.head->dropped, 1u);
+	cr_expect_eq(r.n, 8u);
+	cr_expect_not(r.waited);
+	end(&p);
+}
+
+/* A kernel is stopped while a lane waits for a chunk: where it is, is not known. */
+Test(drain, stopped)
+{
+	struct lane l[9] = { { 0 } };
+	struct play p;
+
+	for (unsigned n = 8; n <= 9; n++) {
+		memset(l, 0, sizeof l);
+		begin(&p, 8, 9, 1, false, 1000);
+		for (uint32_t k = 0; k < n; k++) {
+			l[k].cta = k;
+			step(&p, &l[k], 1, 3);
+		}
+		turns(&p, 0.01);
+		cr_expect_eq(ended(&p, false).waited, n > 8);
+		end(&p);
+	}
+}
+
+/* Before the number of draws comes round, nobody waits any more, and it is set back. */
+Test(drain, enough)
+{
+	struct play p;
+
+	begin(&p, 8, 9, 1, false, 1000);
+	head_of(&p)->next = DRAIN_MOST_DRAWS;
+	drain_turn(p.drain);
+	cr_expect_eq(head_of(&p)->patience, RECORD_PATIENCE);
+	head_of(&p)->next += 2;
+	drain_turn(p.drain);
+	cr_expect_eq(head_of(&p)->patience, 0u);
+	drain_turn(p.drain);
+	cr_expect_eq(head_of(&p)->next, DRAIN_MOST_DRAWS / 2);
+	end(&p);
+}
+
+/* The GPU fails while chunks that are here already are being cleared: they are not taken
+ * again from what it left. */
+Test(drain, fault)
+{
+	uint8_t skip[12] = { 0 };
+	struct lane l[12] = { { 0 } };
+	struct drained r;
+	struct play p;
+
+	begin(&p, 16, 12, 1, true, 100000);
+	p.bad_clear = 5;
+	for (uint32_t n = 0; n < 4000; n++) {
+		for (uint32_t k = 0; k < 12; k++) {
+			l[k].cta = k;
+			step(&p, &l[k], 100, 10);
+		}
+		drain_turn(p.drain);
+	}
+	cr_assert_eq(p.clears, 5);
+	r = ended(&p, false);
+	cr_expect_eq(r.lost, 0u);
+	for (uint32_t k = 0; k < 12; k++)
+		cr_assert(l[k].waits, "it ends in the middle");
+	qsort(r.chunk, r.n, sizeof *r.chunk, by_clock);
+	for (uint32_t k = 1; k < r.n; k++)
+		cr_assert_neq(by_clock(&r.chunk[k - 1], &r.chunk[k]), 0, "chunk %u comes twice", k);
+	for (uint32_t k = 0; k < 12; k++)
+		skip[k] = l[k].recorded != l[0].recorded;
+	expect_records(&p, &r, skip, 12, l[0].recorded);
+	end(&p);
+}
+
+/* Looks once. False: it goes without, and hands its number back. */
+static bool draw_hastily(struct play *p, struct lane *l)
+{
+	uint64_t *ring = (void *)(p->pool + RECORD_RING_AT(p->chunks)), *at;
+	uint32_t number = head_of(p)->next++, beyond = number - p->chunks;
+	bool there;
+
+	if (number <= p->chunks)
+		return enter(p, l, number);
+	at = &ring[beyond % RECORD_RING];
+	there = (uint32_t)*at == beyond && enter(p, l, (uint32_t)(*at >> 32));
+	*at = (uint64_t)UINT32_MAX << 32 | beyond;
+	return there;
+}
+
+/* Where wgmma runs a lane does not wait: the number that it hands back costs no chunk. */
+Test(drain, not_waited_for)
+{
+	struct lane l = { 0 }, hasty = { 0 };
+	struct play p;
+	uint32_t went_without = 0;
+
+	begin(&p, 4, 1, 2, false, 1000);
+	for (uint32_t round = 0; round < 200; round++) {
+		for (uint32_t k = 0; k < 2 * p.chunks; k++)
+			if (draw_hastily(&p, &hasty))
+				close_chunk(&p, &hasty);
+			else
+				went_without++;
+		while (!draw(&p, &l))
+			drain_turn(p.drain);
+	}
+	cr_expect_gt(went_without, 200 * p.chunks - 1);
+	cr_expect_neq(head_of(&p)->patience, 0, "nobody gave up");
+	cr_expect_eq(head_of(&p)->dropped, 0);
+	end(&p);
+}

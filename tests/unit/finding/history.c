@@ -1,0 +1,295 @@
+/* history: what a recorder remembers of a cluster's events, and how a finding gets
+ * its story. Steps and books, never prose. */
+#include "libconsan/finding/recorder.h"
+#include "libconsan/finding/results/json.h"
+#include "tests/common/sample.h" /* before the next: it has a global `line` */
+#include "tests/common/event_dsl.h"
+
+#include <criterion/criterion.h>
+
+static const struct ev_symbol symbols[] = { { "tile", 0, 0x4000 }, { "full", 0x4000, 16 } };
+static const struct launch_info launch = { .kernel = "k", .grid = { 1, 1, 1 },
+	.block = { 64, 1, 1 }, .cluster = { 1, 1, 1 }, .shared_static = 0x4010, .symbols = symbols,
+	.nsymbols = 2 };
+static const struct cluster_info cluster = { .launch = &launch, .nctas = 1, .warps_per_cta = 2 };
+
+static void nowhere(struct event_sink *s, const struct event *e)
+{
+	(void)s;
+	(void)e;
+}
+
+static struct recorders *all;
+static struct recorder *now;
+static struct event_sink deaf = { .event = nowhere };
+
+static void start(uint32_t steps)
+{
+	all = recorders_open(steps);
+	now = recorder_begin(all, &cluster);
+	sink = recorder_sink(now, &deaf);
+}
+
+static void stop(void)
+{
+	struct recorder *r;
+
+	cr_assert_eq(recorder_next(sink, &r), &deaf);
+	cr_assert_eq(r, now);
+	recorder_end(r);
+	recorders_close(all);
+}
+
+static struct finding race(uint32_t site0, unsigned warp0, uint32_t site1, unsigned warp1)
+{
+	return (struct finding){ .rule = CS104, .nsides = 2, .side = {
+		{ .site = site0, .warp = (uint16_t)warp0, .lane = -1, .bytes = 4 },
+		{ .site = site1, .warp = (uint16_t)warp1, .lane = -1, .bytes = 4 } } };
+}
+
+/* A load into tile by warp 0, which warp 1 waits for, twice. */
+static void pipeline(unsigned phases)
+{
+	line = 1;
+	emit((struct event){ .kind = EV_MB_INIT, .addr = 0x4000, .count = 1, .lanes = 1 });
+	for (unsigned p = 0; p < phases; p++) {
+		line = 2;
+		emit((struct event){ .kind = EV_MB_ARRIVE, .addr = 0x4000, .count = 1, .tx = 512,
+			.flags = EVF_EXPECT, .lanes = 1 });
+		line = 3;
+		emit((struct event){ .kind = EV_BULK, .mode = EVM_WRITE, .op = p + 1, .size = 512,
+			.mbar = 0x4000, .lanes = 1 });
+		for (unsigned k = 0; k < 3; k++) {
+			line = 4;
+			emit((struct event){ .kind = EV_MB_TEST, .warp = 1, .addr = 0x4000,
+				.flags = EVF_PARITY | EVF_TRY, .tx = p & 1 });
+		}
+		emit((struct event){ .kind = EV_MB_SIGNAL, .op = p + 1, .addr = 0x4000, .tx = 512 });
+		emit((struct event){ .kind = EV_MB_TEST, .warp = 1, .addr = 0x4000,
+			.flags = EVF_PARITY | EVF_TRY | EVF_TRUE, .tx = p & 1 });
+		line = 5;
+		emit((struct event){ .kind = EV_ACCESS, .warp = 1, .space = SP_SHARED,
+			.mode = EVM_READ, .size = 4, .stride = 4 });
+	}
+}
+
+Test(history, steps_phases_and_books)
+{
+	static const enum step_kind want[] = { STEP_init, STEP_arrive_expect, STEP_bulk_load,
+		STEP_poll, STEP_signal, STEP_wait, STEP_access, STEP_arrive_expect, STEP_bulk_load };
+	struct finding f = race(3, 0, 5, 1);
+	const struct history_mbarrier *m;
+	struct history *h;
+
+	start(64);
+	pipeline(1);
+	line = 2;
+	emit((struct event){ .kind = EV_MB_ARRIVE, .addr = 0x4000, .count = 1, .tx = 512,
+		.flags = EVF_EXPECT, .lanes = 1 });
+	line = 3;
+	emit((struct event){ .kind = EV_BULK, .mode = EVM_WRITE, .op = 2, .size = 512,
+		.mbar = 0x4000, .lanes = 1 });
+	h = recorder_tell(now, &f);
+	cr_assert_eq(h->nsteps, ARRAY_SIZE(want));
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+		cr_expect_eq(h->step[i].kind, want[i], "step %zu is %s", i, step_id(h->step[i].kind));
+	cr_expect_eq(h->step[3].repeat, 2, "polls in a row are one step");
+	cr_expect(h->step[4].completes && !h->step[1].completes);
+	cr_expect_eq(h->step[5].phase, 0);
+	cr_expect_eq(h->step[7].phase, 1);
+	cr_expect_eq(h->side[0], 8, "the load at hand");
+	cr_expect_eq(h->side[1], 6, "the read, where it took place");
+	cr_assert_eq(h->nmbarriers, 1);
+	m = &h->mbarrier[0];
+	cr_expect_str_eq(m->name, "full");
+	cr_expect(m->live && m->count == 1 && m->phase == 1 && m->tx == 512);
+	cr_expect_eq(m->recent[0].arrivals, 1);
+	cr_expect_eq(m->recent[0].landed, 512);
+	cr_expect_eq(m->recent[1].expected, 512);
+	cr_expect_eq(h->nbuffers, 3, "two variables and what the load fills");
+	history_drop(h);
+	stop();
+}
+
+Test(history, bounded_and_used_again)
+{
+	struct finding f = race(5, 1, 3, 0);
+	struct history *h;
+
+	start(16);
+	pipeline(1000);
+	h = recorder_tell(now, &f);
+	cr_expect_leq(h->nsteps, 18);
+	cr_expect_gt(h->before, 4000);
+	cr_expect_geq(h->side[0], 0);
+	cr_expect_geq(h->side[1], 0);
+	history_drop(h);
+	recorder_end(now);
+	cr_assert_eq(recorder_begin(all, &cluster), now, "the next cluster's");
+	sink = recorder_sink(now, &deaf);
+	h = recorder_tell(now, &f);
+	cr_expect_eq(h->nmbarriers, 0, "nothing of the cluster before");
+	cr_expect_eq(h->before, 0);
+	cr_expect_eq(h->side[1], -1);
+	history_drop(h);
+	stop();
+}
+
+Test(history, others_are_a_crowd)
+{
+	struct cluster_info wide = cluster;
+	struct launch_info big = launch;
+	struct finding f = race(9, 0, 9, 1);
+	struct history *h;
+	unsigned crowds = 0;
+
+	big.block[0] = 1024;
+	wide.launch = &big;
+	wide.warps_per_cta = 32;
+	all = recorders_open(64);
+	now = recorder_begin(all, &wide);
+	sink = recorder_sink(now, &deaf);
+	nwarps = 32;
+	bar_all();
+	h = recorder_tell(now, &f);
+	for (uint32_t i = 0; i < h->nsteps; i++)
+		crowds += h->step[i].warp == HISTORY_OTHERS;
+	cr_expect_eq(crowds, 2, "all arrive, all leave");
+	cr_expect_leq(h->nsteps, 2 * 4 + 2 + 2);
+	history_drop(h);
+	stop();
+}
+
+/* Each block writes its word, then takes a ticket; the last one reads them all. */
+static void ticket(uint32_t id, bool last)
+{
+	static const struct launch_info grid = { .kernel = "k", .grid = { 4, 1, 1 },
+		.block = { 64, 1, 1 }, .cluster = { 1, 1, 1 } };
+	const struct cluster_info c = { .launch = &grid, .id = id, .nctas = 1, .warps_per_cta = 2 };
+
+	now = recorder_begin(all, &c);
+	sink = recorder_sink(now, &deaf);
+	line = 1;
+	emit((struct event){ .kind = EV_ACCESS, .space = SP_GLOBAL, .mode = EVM_WRITE, .size = 4,
+		.lanes = 1 });
+	for (int i = 0; i < 3; i++) {
+		line = 2;
+		emit((struct event){ .kind = EV_ACCESS, .space = SP_GLOBAL, .mode = EVM_RMW,
+			.sem = SEM_RELAXED, .size = 4, .addr = 64, .lanes = 1 });
+	}
+	bar_all();
+	line = 3;
+	if (last)
+		emit((struct event){ .kind = EV_ACCESS, .warp = 1, .space = SP_GLOBAL,
+			.mode = EVM_READ, .size = 4, .lanes = 1 });
+	recorder_end(now);
+}
+
+Test(history, two_clusters)
+{
+	struct finding f = race(3, 1, 1, 0);
+	struct history *h, *back;
+	json_t *first, *again;
+
+	for (unsigned i = 0; i < 2; i++) {
+		f.side[i].space = SP_GLOBAL;
+		f.side[i].ctaid[0] = i ? 1 : 3;
+	}
+	for (uint32_t i = 1; i < 400; i++)
+		sample_site("reduce.cu", i, 0, "ld.global;");
+	deaf.want_global = true;
+	all = recorders_open(64);
+	nwarps = 2;
+	for (uint32_t id = 0; id < 4; id++)
+		ticket(id, id == 3);
+	h = recorders_tell(all, &f);
+	cr_assert_not_null(h);
+	cr_expect_eq(h->other, 1);
+	cr_assert(h->side[1] == 0 && h->side[0] == (int32_t)h->nsteps - 1);
+	cr_expect_eq(h->step[0].kind, STEP_access);
+	cr_expect_eq(h->step[1].kind, STEP_strong_rmw);
+	cr_expect_eq(h->step[1].repeat, 2);
+	for (uint32_t i = 0; i < h->nsteps; i++)
+		cr_expect_eq(h->step[i].cta, i >= h->nsteps - h->nsteps / 2, "step %u", i);
+	first = rj_from_history(h);
+	back = rj_history(first);
+	again = rj_from_history(back);
+	cr_expect(json_equal(first, again));
+	cr_expect_eq(back->other, 1);
+	json_decref(first);
+	json_decref(again);
+	history_drop(back);
+	history_drop(h);
+	f.side[1].ctaid[0] = 3;
+	cr_expect_null(recorders_tell(all, &f), "one cluster");
+	f.side[1].ctaid[0] = 9;
+	cr_expect_null(recorders_tell(all, &f), "there is no such");
+	f.side[1].ctaid[0] = 1;
+	recorders_forget(all);
+	cr_expect_null(recorders_tell(all, &f), "the launch is over");
+	deaf.want_global = false;
+	recorders_close(all);
+}
+
+Test(history, none_if_none_is_wanted)
+{
+	all = recorders_open(0);
+	cr_expect_null(recorder_begin(all, &cluster));
+	cr_expect_eq(recorder_sink(NULL, &deaf), &deaf);
+	cr_expect_eq(recorder_next(&deaf, &now), &deaf);
+	cr_expect_null(now);
+	recorder_end(NULL);
+	cr_expect_null(recorder_tell(NULL, NULL));
+	recorders_close(all);
+}
+
+Test(history, json_and_back)
+{
+	struct finding f = race(3, 0, 5, 1);
+	struct history *h, *back;
+	json_t *first, *again;
+
+	for (uint32_t i = 1; i < 10; i++) /* so that the events' sites are some */
+		sample_site("reduce.cu", i, 0, "mbarrier;");
+	start(64);
+	pipeline(3);
+	h = recorder_tell(now, &f);
+	first = rj_from_history(h);
+	back = rj_history(first);
+	again = rj_from_history(back);
+	cr_expect(json_equal(first, again));
+	cr_expect_eq(history_keep(back), back);
+	history_drop(back);
+	cr_expect_eq(back->nsteps, h->nsteps, "still held");
+	history_drop(back);
+	history_drop(h);
+	json_decref(first);
+	json_decref(again);
+	stop();
+}
+
+/* Through the checker: its finding holds the story. */
+Test(history, a_finding_gets_it)
+{
+	struct check_config config = { .launch = launch };
+	struct cluster_info info = cluster;
+	const struct finding *const *found;
+
+	check_policy_default(&config.policy);
+	world = check_open(&config);
+	all = recorders_open(64);
+	info.recorder = now = recorder_begin(all, &info);
+	sink = recorder_sink(now, check_cluster_begin(world, &info));
+	line = 1;
+	emit((struct event){ .kind = EV_CTA_BEGIN, .count = 64, .size = 0x4010 });
+	wr(0, ALL, 0, 4);
+	rd(1, ALL, 0, 4);
+	check_cluster_end(world, recorder_next(sink, &now));
+	recorder_end(now);
+	cr_assert_eq(check_findings(world, &found), 1);
+	cr_assert_not_null(found[0]->history);
+	cr_expect_eq(found[0]->history->nsteps, 2);
+	cr_expect_lt(found[0]->history->side[1], found[0]->history->side[0]);
+	check_close(world);
+	recorders_close(all);
+}

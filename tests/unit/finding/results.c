@@ -1,0 +1,327 @@
+/* results: what is recorded is read back; updates, merging, cut lines. */
+#include "libconsan/finding/results/results.h"
+#include "tests/common/sample.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/consan-results-XXXXXX";
+
+static void open_path(void)
+{
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+static void remove_path(void)
+{
+	unlink(path);
+}
+
+TestSuite(results, .init = open_path, .fini = remove_path);
+
+static struct results_writer *create(void)
+{
+	struct err e = { 0 };
+	struct results_writer *w = results_create(path, &e);
+
+	cr_assert_not_null(w, "%s", e.text);
+	return w;
+}
+
+static struct results read_back(void)
+{
+	struct results r = { 0 };
+	struct err e = { 0 };
+
+	cr_assert(results_read(&r, path, &e), "%s", e.text);
+	results_finish(&r);
+	return r;
+}
+
+Test(results, a_finding_comes_back_whole)
+{
+	struct results_writer *w = create();
+	struct finding f = sample_race("reduce.cu", 17), h = sample_hang();
+	const struct finding *g;
+	struct results r;
+
+	results_finding(w, 0, &f);
+	results_finding(w, 1, &h);
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.finding.n, 2);
+	g = &r.finding.at[0];
+	cr_assert_eq(g->rule, CS102);
+	cr_assert_eq(g->severity, SEV_ERROR);
+	cr_assert_str_eq(g->kernel, f.kernel);
+	cr_assert_eq(g->nsides, 2);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(g->side[i].site, f.side[i].site); /* interned */
+		cr_assert_str_eq(g->side[i].what, f.side[i].what);
+		cr_assert_eq(g->side[i].lane, f.side[i].lane);
+		cr_assert_eq(g->side[i].ctaid[0], 3);
+		cr_assert_eq(g->side[i].addr, 0x80);
+		cr_assert_eq(g->side[i].bytes, f.side[i].bytes);
+		cr_assert_eq(g->side[i].space, SP_SHARED);
+		cr_assert_str_eq(g->side[i].variable, f.side[i].variable);
+	}
+	cr_assert_eq(g->side[0].thread[0], 44);
+	cr_assert_str_eq(g->edge, f.edge);
+	cr_assert_str_eq(g->hint, f.hint);
+	cr_assert(g->seen == 1024 && g->clusters == 8 && g->seed == 7 && g->launch == 3);
+	g = &r.finding.at[1];
+	cr_assert_eq(g->rule, CS703);
+	cr_assert_str_eq(g->barrier.name, "full[1]");
+	cr_assert_eq(g->barrier.tx, -4096);
+	cr_assert_eq(g->nwaiters, 5);
+	cr_assert_eq(g->waiter[4].on.addr, 2);
+	cr_assert_str_eq(g->waiter[4].text, h.waiter[4].text);
+	results_free(&r);
+	finding_free(&h);
+}
+
+Test(results, the_last_record_counts)
+{
+	struct results_writer *w = create();
+	struct finding f = sample_race("reduce.cu", 17), gone = sample_race("reduce.cu", 90);
+	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1 };
+	struct results r;
+
+	results_finding(w, 0, &f);
+	f.seen = 5000;
+	results_finding(w, 0, &f);
+	results_finding(w, 1, &gone);
+	gone.seen = 0; /* withdrawn */
+	results_finding(w, 1, &gone);
+	results_coverage(w, &c);
+	c.launches = c.checked = 2;
+	results_coverage(w, &c);
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.finding.n, 1);
+	cr_assert_eq(r.finding.at[0].seen, 5000);
+	cr_assert_eq(r.coverage.n, 1);
+	cr_assert_eq(r.coverage.at[0].launches, 2);
+	results_free(&r);
+}
+
+Test(results, processes_are_merged)
+{
+	struct finding f = sample_race("reduce.cu", 17), g = sample_race("reduce.cu", 30);
+	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1, .sites = 10,
+		.sites_executed = 5 };
+	struct results r;
+
+	for (int process = 0; process < 2; process++) { /* a writer is a session */
+		struct results_writer *w = create();
+
+		results_process(w, "./prog", "GPU");
+		results_finding(w, 0, process ? &f : &g);
+		results_finding(w, 1, process ? &g : &f);
+		results_coverage(w, &c);
+		results_remark(w, RESULT_REMARK_call_unsupported, "cudaGraphLaunch");
+		results_close(w);
+	}
+	r = read_back();
+	cr_assert_eq(r.process.n, 2);
+	cr_assert_eq(r.finding.n, 2);
+	cr_assert_eq(r.finding.at[0].seen, 2048);
+	cr_assert_eq(r.finding.at[0].clusters, 16);
+	cr_assert_eq(r.coverage.at[0].launches, 2);
+	cr_assert_eq(r.coverage.at[0].sites, 10);
+	cr_assert_eq(r.remark.n, 1);
+	cr_assert_eq(r.remark.at[0].count, 2);
+	cr_assert_eq(r.remark.at[0].kind, RESULT_REMARK_call_unsupported);
+	results_free(&r);
+}
+
+Test(results, unrolled_instructions_of_one_place_are_one_bug)
+{
+	struct finding f = sample_race("reduce.cu", 17), g = f;
+	struct site other = *site_get(f.side[0].site);
+	struct results r = { 0 };
+
+	other.ptx_line++;
+	g.side[0].site = site_intern(&other);
+	results_add_finding(&r, &f);
+	results_add_finding(&r, &g);
+	other.loc = NULL; /* without line information instructions are all there is */
+	g.side[0].site = site_intern(&other);
+	results_add_finding(&r, &g);
+	results_finish(&r);
+	cr_assert_eq(r.finding.n, 2);
+	cr_assert_eq(r.finding.at[0].folded + r.finding.at[1].folded, 1);
+	results_free(&r);
+}
+
+Test(results, a_cut_line_loses_only_itself)
+{
+	struct results_writer *w = create();
+	struct finding f = sample_race("reduce.cu", 17);
+	FILE *out;
+	struct results r;
+
+	results_finding(w, 0, &f);
+	results_close(w);
+	out = fopen(path, "a");
+	fprintf(out, "{\"consan\":1,\"type\":\"finding\",\"rule\":\"CS1");
+	fclose(out);
+	r = read_back();
+	cr_assert_eq(r.finding.n, 1);
+	cr_assert_eq(r.cut, 1);
+	results_free(&r);
+}
+
+Test(results, a_launch_that_never_ended_is_said)
+{
+	struct results_writer *w = create();
+	struct result_launch l = { .id = 4, .kernel = (char *)"_Z1kv", .grid = { 1, 2, 3 },
+		.state = LAUNCH_RUNNING };
+	struct results r;
+
+	results_launch(w, &l);
+	l.id = 5;
+	results_launch(w, &l);
+	l.state = LAUNCH_DONE;
+	l.status = (char *)"ok";
+	results_launch(w, &l);
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.launch.n, 2);
+	cr_assert_eq(r.launch.at[0].state, LAUNCH_ENDED_EARLY);
+	cr_assert_eq(r.launch.at[1].state, LAUNCH_DONE);
+	cr_assert_eq(r.launch.at[0].grid[2], 3);
+	cr_assert_eq(r.coverage.n, 1);
+	cr_assert_str_not_empty(r.coverage.at[0].unchecked);
+	results_free(&r);
+}
+
+/* A disk that was full from the start, or soon after. */
+Test(results, an_empty_file_lacks_something)
+{
+	static const char *const text[] = { "", "{\"consan\":1,\"ty" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(text); i++) {
+		FILE *out = fopen(path, "w");
+		struct results r;
+
+		fputs(text[i], out);
+		fclose(out);
+		r = read_back();
+		cr_expect_eq(r.cut, 1, "%s", text[i]);
+		results_free(&r);
+	}
+}
+
+Test(results, files_that_are_not_ours)
+{
+	struct results r = { 0 };
+	struct err e = { 0 };
+	FILE *out = fopen(path, "w");
+
+	fprintf(out, "hello\n{\"a\":1}\n");
+	fclose(out);
+	cr_assert_not(results_read(&r, path, &e));
+	cr_assert_eq(e.code, ERR_FORMAT);
+	out = fopen(path, "w");
+	fprintf(out, "{\"consan\":999,\"type\":\"note\"}\n");
+	fclose(out);
+	e = (struct err){ 0 };
+	cr_assert_not(results_read(&r, path, &e));
+	cr_assert_eq(e.code, ERR_FORMAT);
+	e = (struct err){ 0 };
+	cr_assert_not(results_read(&r, "/nonexistent/x", &e));
+	cr_assert_eq(e.code, ERR_IO);
+	cr_assert_null(results_create("/nonexistent/x", &e));
+	results_free(&r);
+}
+
+Test(results, bytes_that_are_not_text)
+{
+	struct results_writer *w = create();
+	struct results r;
+
+	results_remark(w, RESULT_REMARK_note, "na\xefve \xff\xfe");
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.remark.n, 1);
+	cr_assert_eq(strlen(r.remark.at[0].text), 8);
+	results_free(&r);
+}
+
+static void *write_many(void *arg)
+{
+	struct finding f = sample_race("reduce.cu", 17);
+
+	for (uint32_t i = 0; i < 200; i++)
+		results_finding(arg, i, &f);
+	return NULL;
+}
+
+Test(results, from_several_threads)
+{
+	struct results_writer *w = create();
+	struct results r;
+	pthread_t t[4];
+
+	for (int k = 0; k < 4; k++)
+		pthread_create(&t[k], NULL, write_many, w);
+	for (int k = 0; k < 4; k++)
+		pthread_join(t[k], NULL);
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.cut, 0);
+	cr_assert_eq(r.finding.n, 1);
+	cr_assert_eq(r.finding.at[0].seen, 200 * 1024);
+	results_free(&r);
+}
+
+Test(results, no_writer_is_fine)
+{
+	struct finding f = sample_race("reduce.cu", 17);
+
+	results_finding(NULL, 0, &f);
+	results_process(NULL, "", "");
+	results_remark(NULL, RESULT_REMARK_note, "");
+	results_close(NULL);
+}
+
+Test(results, bank_conflicts_by_place)
+{
+	const uint32_t load = sample_site("reduce.cu", 17, 5, "ld.shared.f32 %f1, [%r1];");
+	struct site unrolled = *site_get(load);
+	struct bank_use u = { .site = load, .worst = 4, .accesses = 2, .wavefronts = 8, .least = 2 };
+	struct bank_use clean = { .site = sample_site("reduce.cu", 30, 5, "st.shared.f32 [%r1], %f1;"),
+		.worst = 1, .accesses = 9, .wavefronts = 9, .least = 9 };
+	struct results r;
+
+	unrolled.ptx_line++;
+	for (int process = 0; process < 2; process++) {
+		struct results_writer *w = create();
+
+		results_bank_use(w, &clean);
+		u.site = load;
+		u.worst = 2;
+		results_bank_use(w, &u);
+		u.worst = 4;
+		results_bank_use(w, &u); /* instead of the one before */
+		u.site = site_intern(&unrolled);
+		results_bank_use(w, &u);
+		results_close(w);
+	}
+	r = read_back();
+	cr_assert_eq(r.cut, 0);
+	cr_assert_eq(r.bank.n, 2);
+	cr_expect_eq(r.bank.at[0].accesses, 8);
+	cr_expect_eq(r.bank.at[0].wavefronts, 32);
+	cr_expect_eq(r.bank.at[0].least, 8);
+	cr_expect_eq(r.bank.at[0].worst, 4);
+	cr_expect_eq(r.bank.at[1].accesses, 18);
+	cr_expect_eq(r.bank.at[1].worst, 1);
+	cr_expect_eq(site_get(r.bank.at[1].site)->loc->line, 30);
+	results_free(&r);
+}

@@ -1,0 +1,272 @@
+/* inject: the library that --backend=gpu brings into a program, beside a driver of no GPU
+ * (tests/gpu/driver.c): contexts and modules that come and go, and surroundings that are not
+ * what they should be. The program runs on in each, and the report says what was not done. */
+#include "tests/common/shell.h"
+
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* As `env` takes them; options of consan-run; the driver's folder; the program's arguments. */
+static int driven(const char *env, const char *options, const char *driver, const char *args)
+{
+	const char *dir = build_dir();
+
+	if (shell("test -e %s/libconsan-gpu.so", dir))
+		cr_skip_test("consan was built without CUPTI");
+	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/%s CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 "
+		"%s %s/consan-run --backend=gpu --no-source --print-level=info %s %s/tests/gpu/driven %s 2>&1",
+		dir, driver, dir, env, dir, options, dir, args);
+}
+
+static unsigned times(const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *at = output; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+/* Lines may be folded: any white space is a blank. */
+static bool says(const char *what)
+{
+	static char flat[sizeof output];
+	size_t n = 0;
+
+	for (const char *at = output; *at; at++)
+		if (!strchr(" \n", *at))
+			flat[n++] = *at;
+		else if (n && flat[n - 1] != ' ')
+			flat[n++] = ' ';
+	flat[n] = 0;
+	return strstr(flat, what);
+}
+
+#define SAYS(what) cr_expect(says(what), "no \"%s\" in:\n%s", what, output)
+#define RUNS(status, ...) cr_expect_eq(driven(__VA_ARGS__), status, "%s", output)
+
+/* Each context has one pool, that it keeps; the second of a device has a lesser one. */
+Test(inject, contexts, .timeout = 60)
+{
+	RUNS(0, "", "", "driver", "two");
+	cr_expect_eq(times("in context 0: 1022 MiB, 1466 MiB in use"), 3, "%s", output);
+	cr_expect_eq(times("in context 1: 181 MiB, 1466 MiB in use"), 4, "%s", output);
+	SAYS("7 7 7");
+	SAYS("driven on no GPU 0 ");
+	RUNS(0, "DRIVER_DEVICES=2", "", "driver", "two");
+	cr_expect_eq(times("in context 0: 1022 MiB, 2020 MiB in use"), 3, "%s", output);
+	cr_expect_eq(times("in context 1: 732 MiB, 2020 MiB in use"), 4, "%s", output);
+}
+
+/* What gets the handle of one that is no more is not taken for it, and nothing is lost. */
+Test(inject, handles_that_are_used_again, .timeout = 60)
+{
+	static const char *const mode[] = { "again", "reset", "release", "unload", "unload-library" };
+
+	for (size_t k = 0; k < sizeof mode / sizeof *mode; k++) {
+		RUNS(0, "", "", "driver", mode[k]);
+		cr_expect_eq(times("in context 0: 1022 MiB, 1156 MiB in use"), 4, "%s: %s", mode[k], output);
+		SAYS("1 of 1 kernel checked");
+	}
+}
+
+/* Behind an allocation there is a guard, of which the program is not told, and which is
+ * no reason to have less memory. */
+Test(inject, guards, .timeout = 60)
+{
+	static const char *const options[] = { "", "--gpu-global" };
+
+	for (size_t k = 0; k < 2; k++) {
+		RUNS(67, "", options[k], "driver", "sizes");
+		SAYS("plain: 4000 4000 managed: 6000 6000 async: 5000 5000 pitched: 3072 3072 nothing: 1, too much: 2");
+		cr_expect_eq(says("guards: yes"), k == 1);
+		SAYS("left: 0");
+	}
+}
+
+Test(inject, surroundings, .timeout = 60)
+{
+	char args[4096];
+
+	RUNS(67, "", "", "old", "one");
+	SAYS("the CUDA driver is too old for --backend=gpu, so nothing is checked");
+	RUNS(67, "DRIVER_CUPTI=39", "", "driver", "one");
+	SAYS("another tool in this process uses it, so nothing is checked");
+	RUNS(67, "CONSAN_CUPTI=/nowhere.so", "", "driver", "one");
+	SAYS("/nowhere.so");
+	SAYS("so nothing is checked");
+	RUNS(1, "DRIVER_DEVICES=0", "", "driver", "one");
+	SAYS("cuInit(0): error 100");
+	SAYS("no kernel was launched");
+	RUNS(0, "CUDA_INJECTION64_PATH=/other/tool.so", "", "driver", "one");
+	SAYS("/other/tool.so is not loaded");
+	SAYS("1 of 1 kernel checked");
+	/* PTX that the GPU is too old for */
+	RUNS(1, "DRIVER_SM=80", "", "driver", "one");
+	SAYS("error 218");
+	SAYS("the driver refuses it as the program has it, too");
+	snprintf(args, sizeof args, "container %s/tests/gpu/sm_90a.fatbin", build_dir());
+	RUNS(67, "DRIVER_SM=80", "", "driver", args);
+	SAYS("no PTX for sm_80 (it holds compute_90a)");
+	SAYS("loaded: 218");
+}
+
+/* By CUPTI's records of kernels, those of consan told apart. */
+Test(inject, times_by_the_clock_of_the_gpu, .timeout = 60)
+{
+	RUNS(0, "", "", "driver", "one");
+	cr_expect(!says("GPU's clock") && !says("on the GPU"), "%s", output);
+	RUNS(0, "", "--gpu-times", "driver", "one");
+	SAYS("by the GPU's clock: kernel 1.000 ms, ours ");
+	SAYS("; a thread has 42 registers, 16 bytes of local memory");
+	cr_expect(!says("ours 0.000 ms"), "%s", output);
+	SAYS("1.000 ms on the GPU, recording, in 1 launch ");
+	RUNS(0, "", "--gpu-times", "driver", "two");
+	cr_expect_eq(times("clock: kernel 1.000 ms, ours "), 7, "%s", output);
+	SAYS("7.000 ms on the GPU, recording, in 7 launches ");
+	RUNS(0, "DRIVER_ACTIVITY=35", "--gpu-times", "driver", "two");
+	cr_expect_eq(times("does not say how long kernels run (CUPTI_ERROR_OF_A_TEST)"), 1, "%s", output);
+	cr_expect_eq(times("times of kernel: prepare"), 7, "%s", output);
+	cr_expect(!says("on the GPU, recording"), "%s", output);
+}
+
+Test(inject, little_memory, .timeout = 60)
+{
+	RUNS(0, "DRIVER_MIB=80", "", "driver", "one");
+	SAYS("records have 20 MiB of device memory, as there was no more");
+	SAYS("1 of 1 kernel checked");
+	RUNS(67, "DRIVER_MIB=20", "", "driver", "one");
+	SAYS("NOT CHECKED: no device memory for its records");
+	SAYS("waited: 0");
+	RUNS(0, "", "--gpu-memory=1", "driver", "one");
+	SAYS("--gpu-memory: 16 to 61440 MiB are of use");
+	SAYS("1 of 1 kernel checked");
+	RUNS(0, "", "--gpu-memory=17", "driver", "one");
+	cr_expect(times("17 MiB, 146 MiB in use") == 1 && !says("no more"), "%s", output);
+	RUNS(0, "DRIVER_MIB=100", "--gpu-memory=4000", "driver", "one");
+	SAYS("as there was no more");
+	SAYS("1 of 1 kernel checked");
+}
+
+Test(inject, what_the_program_does, .timeout = 60)
+{
+	RUNS(67, "DRIVER_FAULT=1", "", "driver", "one");
+	SAYS("waited: 700");
+	SAYS("NOT CHECKED: the GPU reported CUDA_ERROR_ILLEGAL_ADDRESS in this launch, and its records "
+		"could not be saved");
+	RUNS(67, "", "", "driver", "grid");
+	SAYS("NOT CHECKED: launched by cuLaunchGrid, which --backend=gpu does not follow");
+	/* a fork without exec: the child's launches are its own */
+	RUNS(0, "", "", "driver", "forks");
+	SAYS("child: 0");
+	SAYS("kernel 2 2 2");
+}
+
+/* 80 MB of records through a pool of 16. */
+Test(inject, drained, .timeout = 60)
+{
+	static const char small[] = "--gpu-memory=16 --gpu-times", drain[] = "--gpu-drain --gpu-memory=16 --gpu-times",
+		hangs[] = "--gpu-drain --gpu-memory=16 --gpu-times --timeout=1",
+		hopeless[] = "--gpu-drain --gpu-memory=16 --gpu-host-memory=4 --timeout=1";
+
+	RUNS(67, "DRIVER_CHUNKS=20000", small, "driver", "one");
+	SAYS("so that 1 of 1 clusters were not looked at; --gpu-memory gives more, --gpu-drain makes room");
+	RUNS(0, "DRIVER_CHUNKS=20000", drain, "driver", "one");
+	SAYS("seen 80000 times in 1 cluster");
+	SAYS("(80000 KiB of 80000; ");
+	cr_expect(says(" KiB while it ran; ") && !says(" 0 KiB while it ran; "), "%s", output);
+	/* less than the pool holds: it is as without the option */
+	RUNS(0, "DRIVER_CHUNKS=2000", drain, "driver", "one");
+	SAYS("seen 8000 times in 1 cluster");
+	cr_expect(!says("while it ran"), "%s", output);
+	/* each launch of a graph's kernels, and each context */
+	RUNS(0, "DRIVER_CHUNKS=6000", drain, "driver", "graph run");
+	cr_expect_eq(times(" KiB while it ran; "), 4, "%s", output);
+	RUNS(0, "DRIVER_CHUNKS=6000", drain, "driver", "two");
+	cr_expect_eq(times(" KiB while it ran; "), 7, "%s", output);
+	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hangs, "driver", "one");
+	SAYS("still ran after --timeout=1 seconds");
+	SAYS("seen 80000 times in 1 cluster");
+	/* nothing is said of a cluster that lacks records but that it hangs */
+	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hopeless, "driver", "one");
+	SAYS("KiB of records that left the GPU while the kernel ran did not fit into the host's memory, so that "
+		"1 of 1 clusters were not looked at; --gpu-host-memory gives more");
+	SAYS("SUMMARY consan: 1 error, 0 warnings, 0 notes (CS705); 0 of 1 kernel checked");
+	RUNS(67, "DRIVER_CHUNKS=20000 DRIVER_END=fault", drain, "driver", "one");
+	SAYS("waited: 700");
+	SAYS("and its records could not be saved");
+}
+
+/* What is recorded has a pool. What each of two launches does, and why it is not recorded:
+ * NULL: it is. */
+static const struct { const char *env, *mode, *first, *second, *why; } graph_row[] = {
+	{ "", "run", "kernel other end", "kernel other end", NULL },
+	{ "", "kernel", "kernel other end", "kernel kernel end", NULL },
+	{ "", "off", "kernel other end", "kernel end", NULL },
+	{ "", "update", "kernel other end", "kernel kernel end", NULL },
+	{ "", "again", "kernel other end", "other other end", NULL },
+	{ "", "reset", "kernel other end", "kernel other end", NULL },
+	{ "", "memory", "kernel other end", "kernel other end", "it allocates memory" },
+	{ "", "device", "kernel other end", "kernel other end", "kernels may launch it, too" },
+	{ "DRIVER_EMPTY=801", "run", "kernel other end", "kernel other end", "the driver launches no empty graph" },
+	{ "DRIVER_CLONE=801", "run", "kernel other end", "kernel other end", "the driver does not copy it (CUDA_ERROR)" },
+};
+/* ... from the second launch on. */
+static const struct { const char *mode, *why; } lost_row[] = {
+	{ "child", "changed by cuGraphExecChildGraphNodeSetParams" },
+	{ "off-update", "nodes of it were disabled before cuGraphExecUpdate" },
+};
+
+/* The lines of the program, which are words and what a kernel found, in one. */
+static const char *ran(bool *recorded)
+{
+	static char all[1000];
+	size_t n = 0;
+	unsigned without = 0;
+
+	for (char *at = output, *end; (end = strchr(at, '\n')); at = end + 1) {
+		const char *in = memmem(at, (size_t)(end - at), " in context", 11);
+
+		if (!in && strncmp(at, "end\n", 4))
+			continue;
+		n += (size_t)snprintf(all + n, sizeof all - n, "%s%.*s", n ? " " : "", (int)((in ? in : end) - at), at);
+		without += in && memmem(at, (size_t)(end - at), ": 0 MiB", 7);
+	}
+	all[n] = 0;
+	*recorded = !without;
+	return all;
+}
+
+Test(inject, graphs, .timeout = 120)
+{
+	char args[64], want[200];
+	bool recorded;
+
+	for (size_t k = 0; k < sizeof graph_row / sizeof *graph_row; k++) {
+		snprintf(args, sizeof args, "graph %s", graph_row[k].mode);
+		snprintf(want, sizeof want, "%s %s", graph_row[k].first, graph_row[k].second);
+		RUNS(graph_row[k].why ? 67 : 0, graph_row[k].env, "", "driver", args);
+		cr_expect_str_eq(ran(&recorded), want, "%s: %s", args, output);
+		cr_expect_eq(recorded, !graph_row[k].why, "%s: %s", args, output);
+		if (graph_row[k].why)
+			SAYS(graph_row[k].why);
+	}
+	for (size_t k = 0; k < sizeof lost_row / sizeof *lost_row; k++) {
+		snprintf(args, sizeof args, "graph %s", lost_row[k].mode);
+		RUNS(67, "", "", "driver", args);
+		SAYS(lost_row[k].why);
+		ran(&recorded);
+		cr_expect_not(recorded, "%s: %s", args, output);
+	}
+}
+
+/* No driver at all. */
+Test(inject, no_driver, .timeout = 60)
+{
+	cr_expect_eq(shell("unset BXFI_MAP; %s/consan-run --backend=gpu true 2>&1",
+		build_dir()), 67, "%s", output);
+	SAYS("/true never came to the CUDA driver, or there is none here");
+}

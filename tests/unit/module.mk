@@ -1,0 +1,25 @@
+# One Criterion binary for each file: tests/unit/MODULE/NAME.c -> $(BUILD)/tests/unit/MODULE/NAME
+UNIT_TESTS = $(addprefix tests/unit/, \
+	base/base base/crew options/options event/event ptx/ptx \
+	exec/tile exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
+	shadow/shadow shadow/global check/check \
+	finding/banks finding/catalogue finding/results finding/history reports/report reports/formats \
+	session/consan session/fallback cli/cli cuda/cuda \
+	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order)
+
+$(BUILD)/tests/unit/cli/cli: $(BUILD)/consan
+$(BUILD)/tests/unit/cuda/cuda: tests/unit/cuda/cuda.c $(BUILD)/libconsan/cuda/link.o \
+		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
+	@mkdir -p $(@D)
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
+$(BUILD)/tests/unit/inject/graph_order: tests/unit/inject/graph_order.c $(BUILD)/instrument/inject/graph_order.o \
+		$(BUILD)/libconsan.a
+	@mkdir -p $(@D)
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
+$(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+$(BUILD)/tests/unit/session/fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+$(BUILD)/tests/unit/inject/inject: | $(if $(CUPTI),$(DRIVEN)) $(BUILD)/consan-run
+$(BUILD)/tests/unit/rewrite/instrument $(BUILD)/tests/unit/decode/refusals: | $(BUILD)/tests/cases/harness/cases \
+		$(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(BUILD)/tests/gpu/specimens $(BUILD)/tests/gpu/twins \
+		$(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
+$(BUILD)/tests/install/install: | $(BUILD)/install/done

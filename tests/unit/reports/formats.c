@@ -1,0 +1,619 @@
+/* formats: the JSON, HTML, SARIF and JUnit reports of hand-made findings: structure,
+ * escaping, sizes, what is read back, what is merged and suppressed; and the page in
+ * a browser, where there is one. */
+#include "libconsan/finding/history.h"
+#include "libconsan/base/progress.h"
+#include "libconsan/finding/suppress.h"
+#include "reports/reports.h"
+#include "proof.h"
+#include "tests/common/find.h"
+#include "tests/common/sample.h"
+#include "tests/common/shell.h"
+
+#include <criterion/criterion.h>
+#include <time.h>
+
+static char dir[] = "/tmp/consan-formats-XXXXXX";
+
+static void enter(void)
+{
+	cr_assert_not_null(mkdtemp(dir));
+}
+
+static void leave(void)
+{
+	cr_assert_eq(shell("rm -r %s", dir), 0);
+}
+
+TestSuite(formats, .init = enter, .fini = leave);
+
+static const char *in_dir(const char *name)
+{
+	static char path[4][128];
+	static unsigned next;
+	char *p = path[next++ % 4];
+
+	snprintf(p, 128, "%s/%s", dir, name);
+	return p;
+}
+
+/* n steps of a producer and a consumer; side 1 a third of the way, side 0 at the end */
+static struct history *sample_history(uint32_t n)
+{
+	struct history *h = base_alloc(sizeof *h);
+
+	h->step = base_alloc((n + 1) * sizeof *h->step);
+	h->nsteps = n;
+	h->before = 7;
+	h->shared = 65536;
+	h->side[0] = (int32_t)n - 1;
+	h->side[1] = (int32_t)n / 3;
+	for (uint32_t i = 0; i < n; i++)
+		h->step[i] = (struct history_step){ .at = i + 1, .phase = i / 6, .site = sample_site("ring.cu",
+			i % 9 + 1, 0, "mbarrier;"), .lanes = 1, .addr = 8, .count = 1, .op = i / 6 + 1,
+			.warp = i % 6 > 3, .bytes = 4096, .tx = 4096,
+			.kind = (const uint8_t[]){ STEP_arrive_expect, STEP_bulk_load, STEP_proxy_fence,
+				STEP_signal, STEP_wait, STEP_mma }[i % 6], .completes = i % 6 == 3 };
+	h->mbarrier = base_alloc(sizeof *h->mbarrier);
+	h->mbarrier[0] = (struct history_mbarrier){ .name = "full", .addr = 8, .count = 1,
+		.pending = 1, .phase = 2, .live = true, .recent = { { 0, 1, 4096, 4096 },
+		{ 1, 1, 4096, 4096 }, { 2, 0, 0, 0 } } };
+	h->nmbarriers = 1;
+	h->buffer = base_alloc(2 * sizeof *h->buffer);
+	h->buffer[0] = (struct history_buffer){ .name = "tile", .bytes = 4096 };
+	h->buffer[1] = (struct history_buffer){ .kind = BUFFER_STAGE, .addr = 0, .bytes = 1024,
+		.site = h->step[0].site };
+	h->nbuffers = 2;
+	return h;
+}
+
+static struct results sample(void)
+{
+	struct results r = { 0 };
+	struct coverage c = { .kernel = "_Z6reducePfi", .launches = 3, .checked = 3, .clusters = 384,
+		.ctas = 384, .events = 4123456, .sites = 1024, .sites_executed = 812,
+		.gpu_timed = 2, .gpu_ns = 1234567 };
+	struct finding race = sample_race("reduce.cu", 17), hang = sample_hang();
+	struct finding note = sample_race("reduce.cu", 80);
+
+	race.history = sample_history(60);
+	note.rule = CS801;
+	note.severity = SEV_NOTE;
+	results_add_finding(&r, &note);
+	results_add_finding(&r, &hang);
+	results_add_finding(&r, &race);
+	finding_free(&race);
+	finding_free(&hang);
+	results_add_coverage(&r, &c);
+	snprintf(c.kernel, sizeof c.kernel, "odd");
+	snprintf(c.unchecked, sizeof c.unchecked, "tcgen05.mma is not supported");
+	c.checked = 0;
+	results_add_coverage(&r, &c);
+	results_add_process(&r, (struct result_process){ 1, base_strdup("prog"), base_strdup("H100") });
+	results_add_remark(&r, RESULT_REMARK_note, "a remark");
+	results_finish(&r);
+	return r;
+}
+
+static char *render(const struct results *r, enum report_format to)
+{
+	struct options o;
+	char *text;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	options_init(&o);
+	report_as(r, &o, to, out);
+	fclose(out);
+	options_free(&o);
+	return text;
+}
+
+static void write_all(const struct results *r)
+{
+	static const char *const name[] = { "x.json", "x.html", "x.sarif", "x.xml" };
+	struct options o;
+	struct err e = { 0 };
+
+	options_init(&o);
+	for (size_t i = 0; i < ARRAY_SIZE(name); i++)
+		cr_assert(options_set(&o, "report", in_dir(name[i]), &e));
+	cr_assert(report_files(r, &o, &e), "%s", e.text);
+	options_free(&o);
+}
+
+static void expect_sound(const struct results *r)
+{
+	struct text bad = { 0 };
+
+	write_all(r);
+	proof_reports(&bad, in_dir("x"));
+	cr_expect(!bad.n, "%s", bad.at);
+	text_free(&bad);
+}
+
+Test(formats, all_are_sound)
+{
+	struct results r = sample(), none = { 0 };
+
+	expect_sound(&r);
+	results_finish(&none);
+	expect_sound(&none);
+	results_free(&r);
+	results_free(&none);
+}
+
+Test(formats, a_page_tells_the_whole_story)
+{
+	struct results r = sample();
+	char *t = render(&r, REPORT_html);
+
+	cr_expect_eq(count(t, "<article "), 3);
+	cr_expect(has(t, "id=\"f1\"") && has(t, "href=\"#f1\""));
+	cr_expect(has(t, "data-r=\"CS102\"") && has(t, "data-s=\"note\""));
+	cr_expect(has(t, "no barrier between the write and the read"));
+	cr_expect(has(t, "class=\"tl\"") && has(t, "class=\"miss\""), "a timeline, the missing edge");
+	cr_expect(has(t, "class=\"map\"") && has(t, "class=\"wait\""));
+	cr_expect(has(t, "4096 of 4096 B"), "the mbarrier's books");
+	cr_expect(has(t, "The source is not here"));
+	cr_expect(has(t, "%f1"), "PTX is shown");
+	cr_expect(has(t, "tcgen05.mma is not supported") && has(t, "a remark"));
+	free(t);
+	results_free(&r);
+}
+
+Test(formats, bank_conflicts_have_a_table)
+{
+	struct results r = sample();
+	char *t = render(&r, REPORT_html);
+
+	cr_expect_not(has(t, "id=\"banks\""));
+	free(t);
+	results_add_bank_use(&r, &(struct bank_use){ .site = sample_site("a<b>.cu", 12, 5,
+		"ld.shared.f32 %f1, [%r1];"), .worst = 32, .accesses = 100, .wavefronts = 3200,
+		.least = 100 });
+	t = render(&r, REPORT_html);
+	cr_expect(has(t, "id=\"banks\"") && has(t, ">3100<") && has(t, ">32-way<"));
+	free(t);
+	expect_sound(&r);
+	results_free(&r);
+}
+
+/* Of two blocks: a map of the buffer, and a timeline that names the blocks. */
+Test(formats, global_races_have_pictures)
+{
+	struct finding f = sample_race("reduce.cu", 17);
+	struct results r = { 0 };
+	char *t;
+
+	for (unsigned i = 0; i < 2; i++) {
+		f.side[i].space = SP_GLOBAL;
+		f.side[i].addr = 0x7f0000001040;
+		f.side[i].buffer = 0x7f0000001000;
+		f.side[i].buffer_bytes = 8192;
+		f.side[i].ctaid[0] = i ? 2 : 5;
+		f.side[i].cta = 0;
+	}
+	f.history = sample_history(40);
+	f.history->other = 1;
+	for (uint32_t i = 20; i < 40; i++)
+		f.history->step[i].cta = f.history->step[i].peer = 1;
+	results_add_finding(&r, &f);
+	finding_free(&f);
+	results_finish(&r);
+	t = render(&r, REPORT_html);
+	cr_expect_eq(count(t, "class=\"map\""), 1);
+	cr_expect(has(t, "class=\"bx\"") && has(t, "class=\"bx against\""));
+	cr_expect(has(t, "8 KiB at 0x7f0000001000"));
+	cr_expect(has(t, "(5,0,0) ") && has(t, "(2,0,0) "));
+	cr_expect(has(t, "class=\"gap\"") && has(t, "class=\"miss\""));
+	free(t);
+	expect_sound(&r);
+	results_free(&r);
+}
+
+/* How often a property that SARIF does not have goes unnoticed, if it is put into any
+ * object of v but property bags and maps. */
+static unsigned unnoticed(const json_t *schema, const json_t *all, json_t *v, const char *name)
+{
+	unsigned n = 0;
+	const char *key;
+	json_t *at;
+	char *why;
+	size_t i;
+
+	if (json_is_array(v))
+		json_array_foreach(v, i, at)
+			n += unnoticed(schema, all, at, name);
+	if (!json_is_object(v) || !strcmp(name, "properties") || !strcmp(name, "partialFingerprints"))
+		return n;
+	json_object_set_new(v, "surprise", json_integer(1));
+	why = schema_check_value(schema, all);
+	n += !*why;
+	cr_expect(*why, "in %s", name);
+	free(why);
+	json_object_del(v, "surprise");
+	json_object_foreach(v, key, at)
+		n += unnoticed(schema, all, at, key);
+	return n;
+}
+
+Test(formats, sarif_has_nothing_that_its_schema_lacks)
+{
+	struct results r = sample();
+	struct err e = { 0 };
+	json_t *schema, *all;
+	char *why = NULL;
+
+	cr_assert(suppress_parse(&r, "s", "CS703\n reason: a test\n", &e), "%s", e.text);
+	suppress_apply(&r);
+	write_all(&r);
+	schema = schema_load("tests/unit/reports/sarif.json", &why);
+	all = schema_load(in_dir("x.sarif"), &why);
+	cr_assert(schema && all, "%s", why);
+	why = schema_check_value(schema, all);
+	cr_assert_str_empty(why);
+	cr_expect_eq(unnoticed(schema, all, all, ""), 0);
+	free(why);
+	json_decref(schema);
+	json_decref(all);
+	results_free(&r);
+}
+
+/* Names that want to be markup, or none at all. */
+Test(formats, hostile_names_stay_names)
+{
+	static const char evil[] = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+		"\"'&]]>\x01\x1b[31m\xff\xc0\xe2\x80\xae";
+	struct results r = { 0 };
+	struct coverage c = { .launches = 1, .checked = 1 };
+	struct finding f = sample_race(evil, 17);
+	char *t;
+
+	snprintf(f.kernel, sizeof f.kernel, "%s", evil);
+	snprintf(f.edge, sizeof f.edge, "%s", evil);
+	snprintf(f.side[0].variable, sizeof f.side[0].variable, "%.60s", evil);
+	snprintf(c.kernel, sizeof c.kernel, "%s", evil);
+	f.history = sample_history(20);
+	snprintf(f.history->mbarrier[0].name, 64, "%.60s", evil);
+	snprintf(f.history->buffer[0].name, 64, "%.60s", evil);
+	results_add_finding(&r, &f);
+	finding_free(&f);
+	results_add_coverage(&r, &c);
+	results_add_process(&r, (struct result_process){ 1, base_strdup(evil), base_strdup("H100") });
+	results_add_launch(&r, (struct result_launch){ .kernel = base_strdup(evil),
+		.status = base_strdup(evil), .state = LAUNCH_DONE });
+	results_add_remark(&r, RESULT_REMARK_note, evil);
+	results_finish(&r);
+	t = render(&r, REPORT_html);
+	cr_expect_eq(count(t, "<script"), 1, "only our own");
+	cr_expect_not(has(t, "<img"));
+	cr_expect_null(markup_check(t, true));
+	free(t);
+	t = render(&r, REPORT_junit);
+	cr_expect_null(markup_check(t, false));
+	cr_expect_not(has(t, "\x1b") || has(t, "\xff"));
+	free(t);
+	expect_sound(&r);
+	results_free(&r);
+}
+
+Test(formats, json_comes_back_and_merges)
+{
+	struct results r = sample(), back = { 0 }, both = { 0 };
+	char *first, *again;
+	struct err e = { 0 };
+
+	r.cut = 1;
+	expect_sound(&r);
+	write_all(&r);
+	cr_assert(results_load(&back, in_dir("x.json"), &e), "%s", e.text);
+	results_finish(&back);
+	first = render(&r, REPORT_json);
+	again = render(&back, REPORT_json);
+	cr_expect_str_eq(first, again);
+	free(first);
+	free(again);
+	for (int i = 0; i < 2; i++)
+		cr_assert(results_load(&both, in_dir("x.json"), &e), "%s", e.text);
+	results_finish(&both);
+	cr_expect_eq(both.finding.n, r.finding.n);
+	cr_expect_eq(both.cut, 2);
+	cr_expect_eq(both.finding.at[0].seen, 2 * r.finding.at[0].seen);
+	cr_expect_eq(both.coverage.at[0].launches, 2 * r.coverage.at[0].launches);
+	cr_expect_eq(both.coverage.at[0].gpu_timed, 4);
+	cr_expect_eq(both.coverage.at[0].gpu_ns, 2 * 1234567);
+	results_free(&r);
+	results_free(&back);
+	results_free(&both);
+}
+
+static int load_text(const char *text, struct err *e)
+{
+	struct results r = { 0 };
+	FILE *out = fopen(in_dir("bad.json"), "w");
+	bool ok;
+
+	fputs(text, out);
+	fclose(out);
+	*e = (struct err){ 0 };
+	ok = results_load(&r, in_dir("bad.json"), e);
+	results_free(&r);
+	return ok ? 0 : e->code;
+}
+
+Test(formats, malformed_json_says_where)
+{
+	static const char *const other[] = {
+		"[]", "{}", "{\"consan_report\": 99}", "{\"consan_report\": 2, \"findings\": 3}",
+		"{\"consan_report\": 2, \"findings\": [4], \"coverage\": []}",
+		"{\"consan_report\": 2, \"findings\": [{\"rule\": \"CS999\"}], \"coverage\": []}",
+		"{\"consan_report\": 2, \"findings\": [], \"coverage\": [{}]}",
+		"{\"consan_report\":2,\"findings\":[],\"coverage\":[],\"suppressed\":[{\"where\":\"x\"}]}",
+	};
+	struct err e;
+
+	cr_expect_eq(load_text("{\"consan_report\": 2,\n  oops}", &e), ERR_FORMAT);
+	cr_expect_eq(e.line, 2);
+	cr_expect_geq(e.col, 3);
+	for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
+		cr_expect_eq(load_text(other[i], &e), ERR_FORMAT, "%s", other[i]);
+		cr_expect(has(e.text, "bad.json"), "%s", e.text);
+	}
+}
+
+/* ---- suppressions ---- */
+
+static unsigned left_by(const char *entries, uint64_t *unused)
+{
+	struct results r = sample();
+	struct err e = { 0 };
+	unsigned n;
+
+	cr_assert(suppress_parse(&r, "s", entries, &e), "%s", e.text);
+	suppress_apply(&r);
+	*unused = 0;
+	for (size_t i = 0; i < r.suppression.n; i++)
+		*unused += !r.suppression.at[i].matched;
+	cr_expect_eq(r.finding.n + r.suppressed.n, 3);
+	expect_sound(&r);
+	n = (unsigned)r.finding.n;
+	results_free(&r);
+	return n;
+}
+
+Test(formats, suppressions)
+{
+	static const struct { const char *text; unsigned left; uint64_t unused; } entry[] = {
+		{ "# nothing\n", 3, 0 },
+		{ "CS102\n reason: r\n", 2, 0 },
+		{ "CS102 # a comment\n\treason: r # another\n", 2, 0 },
+		{ "*\n reason: r\n", 0, 0 },
+		{ "CS102\n kernel: reduce*\n reason: r\n", 2, 0 },
+		{ "CS102\n kernel: _Z6reduce*\n reason: r\n", 2, 0 },
+		{ "CS102\n kernel: other\n reason: r\n", 3, 1 },
+		{ "CS102\n source: reduce.cu:17\n reason: r\n", 2, 0 },
+		{ "CS102\n source: *.cu:117\n reason: inlined at\n", 2, 0 },
+		{ "CS102\n source: reduce.cu:18\n reason: r\n", 3, 1 },
+		{ "CS102\n symbol: tile\n reason: r\n", 2, 0 },
+		{ "*\n symbol: full*\n reason: r\n", 2, 0 },
+		{ "CS102\n symbol: load\n reason: a function\n", 2, 0 },
+		{ "CS102\n reason: r\nCS703\n reason: r\nCS101\n reason: r\n", 1, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(entry); i++) {
+		uint64_t unused;
+
+		cr_expect_eq(left_by(entry[i].text, &unused), entry[i].left, "%s", entry[i].text);
+		cr_expect_eq(unused, entry[i].unused, "%s", entry[i].text);
+	}
+}
+
+Test(formats, malformed_suppressions_say_where)
+{
+	static const struct { const char *text; int line, col; } bad[] = {
+		{ "CS999\n reason: r\n", 1, 1 }, { " kernel: x\n", 1, 2 },
+		{ "CS102\n\nCS703\n reason: r\n", 1, 1 }, { "CS102\n kernl: x\n", 2, 2 },
+		{ "CS102\n  kernel:\n", 2, 10 }, { "CS102\n kernel x\n", 2, 2 },
+		{ "CS102\n reason: a\n reason: b\n", 3, 2 }, { "CS102", 1, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct results r = { 0 };
+		struct err e = { 0 };
+
+		cr_expect_not(suppress_parse(&r, "s", bad[i].text, &e), "%s", bad[i].text);
+		cr_expect_eq(e.line, bad[i].line, "%s: %s", bad[i].text, e.text);
+		cr_expect_eq(e.col, bad[i].col, "%s: %s", bad[i].text, e.text);
+		results_free(&r);
+	}
+}
+
+Test(formats, a_written_entry_suppresses_its_finding)
+{
+	struct results r = sample();
+	struct text t = { 0 };
+	struct err e = { 0 };
+
+	suppress_write(&t, &r.finding.at[0], "because\nit is # fine");
+	cr_assert(suppress_parse(&r, "s", t.at, &e), "%s", e.text);
+	suppress_apply(&r);
+	cr_expect_eq(r.finding.n, 2);
+	cr_expect_eq(r.suppressed.n, 1);
+	text_free(&t);
+	results_free(&r);
+}
+
+/* ---- sizes and speed ---- */
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static struct results many(unsigned n, uint32_t steps)
+{
+	struct results r = { 0 };
+
+	for (unsigned i = 0; i < n; i++) {
+		struct finding f = sample_race("reduce.cu", i + 1);
+
+		snprintf(f.kernel, sizeof f.kernel, "kernel%u", i % 7);
+		f.rule = i % 3 ? CS102 : CS101;
+		f.history = sample_history(steps);
+		results_add_finding(&r, &f);
+		finding_free(&f);
+	}
+	results_finish(&r);
+	return r;
+}
+
+Test(formats, a_thousand_findings_stay_small)
+{
+	struct results r = many(1000, 64);
+	char *t = render(&r, REPORT_html);
+
+	cr_expect_lt(strlen(t), 5u << 20);
+	cr_expect_eq(count(t, "<article "), 1000);
+	cr_expect(has(t, "left out to keep this page small"));
+	cr_log_info("1000 findings: %zu kB", strlen(t) >> 10);
+	free(t);
+	results_free(&r);
+}
+
+/* Merging is linear: twice as many take about twice as long. */
+Test(formats, a_hundred_thousand_findings_merge)
+{
+	enum { MANY = 100000 };
+	struct results r = many(MANY, 0);
+	struct finding f;
+	double from;
+
+	cr_assert_eq(r.finding.n, MANY);
+	from = seconds();
+	for (unsigned i = 0; i < MANY; i++) {
+		results_copy_finding(&f, &r.finding.at[i]);
+		results_add_finding(&r, &f);
+		finding_free(&f);
+	}
+	cr_expect_lt(seconds() - from, 5.0);
+	cr_expect_eq(r.finding.n, MANY);
+	cr_expect_eq(r.finding.at[MANY / 2].seen, 2 * 1024);
+	results_free(&r);
+}
+
+Test(formats, a_hundred_thousand_steps_are_quick)
+{
+	struct results r = many(10, 10000);
+	double from = seconds();
+	char *t = render(&r, REPORT_html);
+
+	cr_expect_lt(seconds() - from, 1.0);
+	cr_expect_lt(strlen(t), 2u << 20);
+	free(t);
+	results_free(&r);
+}
+
+Test(formats, a_full_disk_is_said)
+{
+	struct results r = sample();
+	struct options o;
+	struct err e = { 0 };
+
+	options_init(&o);
+	cr_assert_eq(symlink("/dev/full", in_dir("full.html")), 0);
+	cr_assert(options_set(&o, "report", in_dir("full.html"), &e));
+	cr_expect_not(report_files(&r, &o, &e));
+	cr_expect_eq(e.code, ERR_IO);
+	options_free(&o);
+	results_free(&r);
+}
+
+/* ---- progress ---- */
+
+Test(formats, progress_line)
+{
+	struct progress p = { .begun = 1 };
+	struct text t = { 0 };
+
+	progress_launch(&p, "a very long name of a kernel that nobody wants to read \033[31m whole", 40);
+	p.done = 10;
+	p.findings = 2;
+	cr_expect_not(progress_line(&p, p.begun + 500000000, 79, &t));
+	cr_assert(progress_line(&p, p.begun + 2000000000, 79, &t));
+	cr_expect(has(t.at, "10/40 clusters  2 findings  5.0/s  6 s left"), "%s", t.at);
+	cr_expect_leq(t.n, 79);
+	cr_expect_not(has(t.at, "\033"));
+	progress_idle(&p);
+	cr_expect_not(progress_line(&p, progress_now(), 79, &t));
+	text_free(&t);
+}
+
+/* ---- in a browser ---- */
+
+/* Appended to the page: uses it as a reader would and says what it saw. */
+static const char visit[] = "<script>addEventListener('load', () => {\n"
+	"const shown = () => [...document.querySelectorAll('article')].filter(a => !a.hidden).length;\n"
+	"const fire = (id, v) => { const x = document.getElementById(id); x.value = v;\n"
+	"  x.dispatchEvent(new Event('input', { bubbles: true })); };\n"
+	"const key = k => dispatchEvent(new KeyboardEvent('keydown', { key: k }));\n"
+	"const saw = [shown()];\n"
+	"fire('rule', 'CS703'); saw.push(shown()); fire('rule', '');\n"
+	"fire('search', 'ring.cu:55'); saw.push(shown()); fire('search', 'nowhere'); saw.push(shown());\n"
+	"fire('search', '');\n"
+	"const box = document.querySelector('[name=sev][value=note]'); box.click(); saw.push(shown());\n"
+	"box.click(); fire('kernel', '1'); saw.push(shown()); fire('kernel', '');\n"
+	"key('j'); saw.push(location.hash); key('j'); saw.push(location.hash);\n"
+	"key('k'); saw.push(location.hash);\n"
+	"saw.push(document.getElementById(location.hash.slice(1)).tagName);\n"
+	"document.getElementById('theme').click(); saw.push(document.documentElement.dataset.theme);\n"
+	"document.title = 'saw ' + saw.join(' ');\n"
+	"});</script>";
+
+/* The page as it is after its script ran, and the console, in `output`. */
+static void browse(const char *page, const char *options)
+{
+	shell("HOME=%s timeout 90 chromium --headless=new --no-sandbox --disable-gpu "
+		"--user-data-dir=%s/profile --enable-logging=stderr %s file://%s 2>&1", dir, dir,
+		options, page);
+}
+
+static void append(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "a");
+
+	fputs(text, out);
+	fclose(out);
+}
+
+Test(formats, in_a_browser, .timeout = 200)
+{
+	struct results r;
+
+	if (shell("chromium --version 2>&1")) {
+		fprintf(stderr, "formats: no chromium here: the page is not tried in a browser "
+			"(apt install chromium)\n");
+		return;
+	}
+	r = sample();
+	write_all(&r);
+	append(in_dir("x.html"), visit);
+	browse(in_dir("x.html"), "--virtual-time-budget=3000 --dump-dom");
+	cr_expect(has(output, "<title>saw 3 1 1 0 2 1 #f1 #f2 #f1 ARTICLE dark</title>"), "%.400s",
+		strstr(output, "<title>") ? strstr(output, "<title>") : output);
+	cr_expect_not(has(output, ":CONSOLE"), "%.600s", strstr(output, ":CONSOLE"));
+	results_free(&r);
+	r = many(1000, 64);
+	write_all(&r);
+	append(in_dir("x.html"), "<script>addEventListener('load', () => setTimeout(() => {\n"
+		"const t = performance.getEntriesByType('navigation')[0];\n"
+		"document.title = t.loadEventStart < 2000 ? 'quick' : 'slow ' + t.loadEventStart;\n"
+		"}, 0));</script>");
+	browse(in_dir("x.html"), "--dump-dom");
+	cr_expect(has(output, "<title>quick"), "%.200s", strstr(output, "<title>")
+		? strstr(output, "<title>") : output);
+	results_free(&r);
+}

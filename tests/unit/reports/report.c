@@ -1,0 +1,360 @@
+/* reports: codes, sites and structure of what is printed - never prose. */
+#include "reports/reports.h"
+#include "tests/common/find.h"
+#include "tests/common/sample.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/consan-report-XXXXXX";
+
+/* every test runs in a directory with a source file reduce.cu */
+static void enter(void)
+{
+	FILE *out;
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	out = fopen("reduce.cu", "w");
+	for (int i = 1; i <= 200; i++)
+		fprintf(out, i == 17 ? "\t\ts[t] += s[t + 17];\n" : "\tline(%d);\n", i);
+	fclose(out);
+}
+
+static void leave(void)
+{
+	unlink("reduce.cu");
+	unlink("out.json");
+	unlink("out.txt");
+	cr_assert_eq(chdir("/"), 0);
+	rmdir(dir);
+}
+
+TestSuite(report, .init = enter, .fini = leave);
+
+static struct results sample(void)
+{
+	struct results r = { 0 };
+	struct coverage c = { .kernel = "_Z6reducePfi", .launches = 3, .checked = 3,
+		.clusters = 384, .ctas = 384, .events = 4123456, .sites = 1024,
+		.sites_executed = 812, .gpu_timed = 2, .gpu_ns = 1234567 };
+	struct finding race = sample_race("/somewhere/else/reduce.cu", 17), hang = sample_hang();
+	struct finding note = sample_race("reduce.cu", 80);
+
+	note.rule = CS801;
+	note.severity = SEV_NOTE;
+	results_add_finding(&r, &note);
+	results_add_finding(&r, &hang);
+	results_add_finding(&r, &race);
+	results_add_coverage(&r, &c);
+	snprintf(c.kernel, sizeof c.kernel, "odd");
+	snprintf(c.unchecked, sizeof c.unchecked, "tcgen05.mma is not supported, odd.ptx:812");
+	c.checked = c.gpu_timed = 0;
+	results_add_coverage(&r, &c);
+	results_finish(&r);
+	finding_free(&hang);
+	return r;
+}
+
+static char *render(const struct results *r, const char *words, bool color, unsigned width)
+{
+	struct options o;
+	struct err e = { 0 };
+	char *text;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	options_init(&o);
+	cr_assert(options_parse(&o, words, &e), "%s", e.text);
+	report_text(r, &o, color, width, out);
+	fclose(out);
+	options_free(&o);
+	return text;
+}
+
+Test(report, both_sides_and_the_way_out)
+{
+	struct results r = sample();
+	char *t = render(&r, "demangle=simple", false, 0);
+
+	cr_assert(has(t, "error CS102  "));
+	cr_assert(has(t, "reduce.cu:17 / reduce.cu:21\n"));
+	cr_assert(has(t, "/somewhere/else/reduce.cu:17:5"));
+	cr_assert(has(t, "inlined at /somewhere/else/reduce.cu:117:5"));
+	cr_assert(has(t, "thread (44,0,0)"));
+	cr_assert(has(t, "warp 1 lane 12"));
+	cr_assert(has(t, "block (3,0,0)"));
+	cr_assert(has(t, "tile+0x80 (shared 0x80)"));
+	cr_assert(has(t, "128 B at shared 0x80"));
+	cr_assert(has(t, "ld.shared.f32 %f1, [%r1+128];"));
+	cr_assert(has(t, "[prog.ptx:170]"));
+	cr_assert(has(t, "--seed=7"));
+	cr_assert(has(t, "1024 times in 8 clusters"));
+	cr_assert(has(t, "kernel   reduce, launch 3"));
+	cr_assert(has(t, "no barrier between the write and the read"));
+	cr_assert(has(t, "put __syncthreads() after the write"));
+	free(t);
+	results_free(&r);
+}
+
+Test(report, caret_stands_under_the_column)
+{
+	struct results r = sample();
+	char *t = render(&r, "", false, 0);
+	const char *line = strstr(t, "   17 | "), *caret;
+
+	cr_assert_not_null(line);
+	/* column 5 of "\t\ts[t] +=" is the first t */
+	caret = memrchr(line, 't', (size_t)(strchr(line, ']') - line));
+	line = memrchr(t, '\n', (size_t)(line - t));
+	cr_assert_eq(caret - line, strchr(strchr(line + 1, '\n'), '^') - strchr(line + 1, '\n'));
+	free(t);
+	t = render(&r, "no-source", false, 0);
+	cr_assert_not(has(t, " 17 | "));
+	free(t);
+	results_free(&r);
+}
+
+Test(report, a_missing_source_is_said_and_ptx_shown)
+{
+	struct results r = sample();
+	char *t;
+
+	cr_assert_eq(unlink("reduce.cu"), 0);
+	t = render(&r, "", false, 0);
+	cr_expect(has(t, "source is not here") && has(t, "ld.shared.f32 %f1, [%r1+128];"));
+	free(t);
+	t = render(&r, "no-source", false, 0);
+	cr_expect_not(has(t, "source is not here"));
+	free(t);
+	results_free(&r);
+}
+
+Test(report, a_source_newer_than_the_program_is_said)
+{
+	struct results r = sample();
+	struct result_process p = { .program = base_strdup("old"), .device = base_strdup("GPU") };
+	char *t;
+
+	fclose(fopen("old", "w"));
+	vec_push(&r.process, p);
+	t = render(&r, "", false, 0);
+	cr_assert_not(has(t, "\n  reduce.cu was changed"));
+	free(t);
+	cr_assert_eq(utimes("old", (struct timeval[2]){ { 1000, 0 }, { 1000, 0 } }), 0);
+	t = render(&r, "", false, 0);
+	cr_assert(has(t, "reduce.cu was changed"));
+	free(t);
+	unlink("old");
+	results_free(&r);
+}
+
+Test(report, hang_is_a_list_of_waiters)
+{
+	struct results r = sample();
+	char *t = render(&r, "", false, 0);
+
+	cr_assert(has(t, "CS703"));
+	cr_assert(has(t, "mbarrier full[1] (shared 0x28): in phase 3 (parity 1), "
+		"1 of 2 arrivals pending, tx-count -4096 B"));
+	cr_assert(has(t, "warps 0-3, block (0,0,0), on mbarrier full[1]"));
+	cr_assert(has(t, "warp 4, block (0,0,0), on named barrier 2: "));
+	free(t);
+	results_free(&r);
+}
+
+Test(report, summary_and_coverage)
+{
+	struct results r = sample();
+	char *t = render(&r, "demangle=simple", false, 100);
+	const char *last = strstr(t, "SUMMARY consan: ");
+
+	cr_assert_not_null(last);
+	cr_assert(has(last, "2 errors, 0 warnings, 1 note (CS102 CS703); 1 of 2 kernels checked\n"));
+	cr_assert_eq(count(last, "\n"), 1, "the summary is one line");
+	cr_assert(has(t, "NOT CHECKED"));
+	cr_assert(has(t, "812/1024"));
+	cr_assert(has(t, "4.1 M"));
+	cr_assert_eq(count(t, "1.235 ms on the GPU, recording, in 2 launches\n"), 1);
+	cr_assert_not(has(t, "CS801"), "notes are hidden by default");
+	free(t);
+	t = render(&r, "print-level=info", false, 0);
+	cr_assert(has(t, "note CS801"));
+	cr_assert(has(t, "(CS102 CS703 CS801)"));
+	free(t);
+	results_free(&r);
+}
+
+Test(report, bank_conflicts)
+{
+	struct results r = sample();
+	char *text = render(&r, "", false, 100);
+
+	cr_expect(!has(text, "wavefronts"), "%s", text);
+	free(text);
+	for (uint32_t line = 10; line < 13; line++)
+		results_add_bank_use(&r, &(struct bank_use){
+			.site = sample_site("/a/b/reduce.cu", line, 5, "ld.shared.f32 %f1, [%r1];"),
+			.worst = line == 11 ? 32 : 1, .accesses = 100, .wavefronts = line == 11 ? 3200 : 100,
+			.least = 100 });
+	text = render(&r, "", false, 100);
+	cr_expect(has(text, "reduce.cu:111 ld.shared.f32"), "%s", text); /* who inlined it */
+	cr_expect(has(text, "32-way"), "%s", text);
+	cr_expect_eq(count(text, " 3100 "), 2, "%s", text); /* that place, and all */
+	cr_expect(has(text, " 3400 "), "%s", text);
+	free(text);
+	text = render(&r, "print-limit=1", false, 100);
+	cr_expect_eq(count(text, "ld.shared.f32"), 1 + 1, "%s", text); /* the race has one */
+	free(text);
+	results_free(&r);
+}
+
+Test(report, limits_prefix_colours)
+{
+	struct results r = sample();
+	char *t = render(&r, "print-limit=1 prefix=======", false, 60);
+
+	cr_assert(has(t, "CS102"));
+	cr_assert_not(has(t, "error CS703"));
+	cr_assert(has(t, "(CS102 CS703)"), "all are counted");
+	cr_assert_eq(count(t, "\n"), count(t, "======"), "each line has the prefix");
+	cr_assert_not(has(t, "\033"));
+	free(t);
+	t = render(&r, "", true, 80);
+	cr_assert(has(t, "\033[1;31m"));
+	free(t);
+	results_free(&r);
+}
+
+Test(report, lines_keep_to_the_width)
+{
+	struct results r = sample();
+	char *t = render(&r, "strip-paths", false, 80);
+	char *line = strtok(t, "\n");
+
+	for (; line; line = strtok(NULL, "\n"))
+		if (strncmp(line, "SUMMARY", 7))
+			cr_assert_leq(strlen(line), 80u, "%s", line);
+	free(t);
+	results_free(&r);
+}
+
+Test(report, quiet_when_clean)
+{
+	struct results r = { 0 };
+	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1 };
+	char *t;
+
+	results_add_coverage(&r, &c);
+	results_finish(&r);
+	t = render(&r, "quiet", false, 0);
+	cr_assert_str_eq(t, "");
+	free(t);
+	t = render(&r, "", false, 0);
+	cr_assert(has(t, "SUMMARY consan: 0 errors, 0 warnings, 0 notes; 1 of 1 kernel checked\n"));
+	free(t);
+	results_free(&r);
+	r = (struct results){ 0 };
+	results_finish(&r);
+	t = render(&r, "quiet", false, 0);
+	cr_assert(has(t, "SUMMARY consan: "), "no kernel at all is worth a word");
+	free(t);
+	results_free(&r);
+}
+
+Test(report, exit_status)
+{
+	struct results clean = { 0 }, bad = sample(), none = { 0 }, filtered = { 0 };
+	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1 };
+	struct options o;
+	struct err e = { 0 };
+
+	options_init(&o);
+	results_add_coverage(&clean, &c);
+	c.checked = 0;
+	c.skipped = 1;
+	results_add_coverage(&filtered, &c);
+	cr_assert_eq(report_exit_status(&clean, &o, 0), 0);
+	cr_assert_eq(report_exit_status(&clean, &o, 3), 3);
+	cr_assert_eq(report_exit_status(&bad, &o, 0), 66);
+	cr_assert_eq(report_exit_status(&none, &o, 0), 67);
+	cr_assert_eq(report_exit_status(&none, &o, 1), 1);
+	cr_assert_eq(report_exit_status(&filtered, &o, 0), 67, "nothing at all was checked");
+	clean.cut = 1;
+	cr_assert_eq(report_exit_status(&clean, &o, 0), 67, "something is missing");
+	cr_assert(options_parse(&o, "error-exitcode=0", &e));
+	cr_assert_eq(report_exit_status(&bad, &o, 0), 67);
+	cr_assert(options_parse(&o, "allow-unchecked", &e));
+	cr_assert_eq(report_exit_status(&bad, &o, 0), 0);
+	cr_assert_eq(report_exit_status(&none, &o, 0), 0);
+	cr_assert_eq(report_exit_status(&bad, &o, 5), 5);
+	cr_assert(options_parse(&o, "error-exitcode=9", &e));
+	cr_assert_eq(report_exit_status(&bad, &o, 5), 9);
+	options_free(&o);
+	results_free(&clean);
+	results_free(&bad);
+	results_free(&none);
+	results_free(&filtered);
+}
+
+Test(report, json_document)
+{
+	struct results r = sample();
+	char *text;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+	const json_t *f;
+	json_t *all;
+
+	report_json(&r, out);
+	fclose(out);
+	all = json_loads(text, 0, NULL);
+	cr_assert_not_null(all);
+	cr_assert_eq(json_integer_value(json_object_get(all, "consan_report")), REPORT_VERSION);
+	cr_assert_eq(json_integer_value(json_object_get(json_object_get(all, "summary"),
+		"errors")), 2);
+	cr_assert_eq(json_array_size(json_object_get(all, "findings")), 3);
+	f = json_array_get(json_object_get(all, "findings"), 0);
+	cr_assert_str_eq(json_string_value(json_object_get(f, "rule")), "CS102");
+	f = json_array_get(json_object_get(f, "sides"), 1);
+	f = json_array_get(json_object_get(json_object_get(f, "site"), "source"), 0);
+	cr_assert_eq(json_integer_value(json_object_get(f, "line")), 21);
+	cr_assert_eq(json_array_size(json_object_get(all, "coverage")), 2);
+	cr_assert_not_null(json_object_get(json_object_get(all, "rules"), "CS703"));
+	json_decref(all);
+	free(text);
+	results_free(&r);
+}
+
+Test(report, files)
+{
+	struct results r = sample();
+	struct options o;
+	struct err e = { 0 };
+	struct stat st;
+
+	options_init(&o);
+	cr_assert(options_parse(&o, "report=out.json report=out.txt log-file=/dev/null", &e));
+	cr_assert(report_write(&r, &o, &e), "%s", e.text);
+	cr_assert_eq(stat("out.json", &st), 0);
+	cr_assert_eq(stat("out.txt", &st), 0);
+	cr_assert(options_parse(&o, "report=/nonexistent/x.json", &e));
+	cr_assert_not(report_write(&r, &o, &e));
+	cr_assert_eq(e.code, ERR_IO);
+	options_free(&o);
+	results_free(&r);
+}
+
+Test(report, source_is_found_by_the_end_of_its_path)
+{
+	char *s = report_source_line("/build/machine/src/reduce.cu", 17);
+
+	cr_assert_str_eq(s, "\t\ts[t] += s[t + 17];");
+	free(s);
+	cr_assert_null(report_source_line("reduce.cu", 201));
+	cr_assert_null(report_source_line("reduce.cu", 0));
+	cr_assert_null(report_source_line("none.cu", 1));
+}

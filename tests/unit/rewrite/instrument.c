@@ -1,0 +1,655 @@
+/* instrument: the PTX that --backend=gpu would run on a GPU runs on the
+ * executor, and what it records is checked. That this leads to the findings of the cpu
+ * backend is shown of every bundled kernel in cases_kernels.c. */
+#include "tests/common/shell.h"
+
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/decode/decode.h"
+#include "instrument/rewrite/extents.h"
+#include "libconsan/exec/core.h"
+#include "libconsan/finding/finding.h"
+#include "libconsan/session/gpu.h"
+
+/* Several streams, faults, hangs: what --backend=gpu must bear. */
+Test(instrument, ways, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	cr_assert_eq(shell("%s/tests/gpu/ways %s rehearse 2>&1", dir, dir), 0, "%s", output);
+}
+
+/* A few of what tests/cases/harness/cases.c rehearses in its own process, as programs of the driver API. */
+Test(instrument, specimens, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	cr_assert_eq(shell("%s/tests/gpu/specimens %s rehearse '' 1/20 2>&1", dir, dir), 0, "%s", output);
+}
+
+Test(instrument, twins, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	cr_assert_eq(shell("%s/tests/gpu/twins %s rehearse ring 1/4 2>&1", dir, dir), 0, "%s", output);
+}
+
+/* What the records of another schedule show, the cpu backend shows in some schedule: the
+ * other one of two unordered accesses first, nothing at all, a hang elsewhere; a release that
+ * was recorded before others of the warpgroup had recorded the wait that it follows; a warp
+ * that comes to its setmaxnreg in two parts. */
+Test(instrument, schedules, .timeout = 300)
+{
+	static const struct { const char *run, *said; } other[] = {
+		{ "specimens --seed=1 %s rehearse race/cs121_operand_unordered", "CS120 55|48 (as under --seed=" },
+		{ "specimens --seed=1 %s rehearse tricky/flag_through_a_chain", "(nothing, as under --seed=" },
+		{ "specimens --seed=2 %s rehearse tricky/wgmma_stage_released_one_too_early", "2 as expected, 0 wrong" },
+		{ "twins --all --seed=1 %s rehearse primed_at_init", "1 as expected, 0 wrong" },
+		{ "twins --seed=3 %s rehearse turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
+	};
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < sizeof other / sizeof *other; k++) {
+		char run[160];
+
+		snprintf(run, sizeof run, other[k].run, dir);
+		cr_expect_eq(shell("%s/tests/gpu/%s 2>&1", dir, run), 0, "%s: %s", run, output);
+		cr_expect(strstr(output, other[k].said), "%s: %s", run, output);
+	}
+}
+
+/* Of the first finding all but how often it was seen. */
+static void first_finding(char *to, size_t room)
+{
+	const char *at = strstr(output, "error "), *end = at ? strstr(at, "\n  seen ") : NULL;
+
+	snprintf(to, room, "%.*s", at && end ? (int)(end - at) : 0, at ? at : "");
+}
+
+/* Who waits where, for which phase, and what is missing: the same in the same words. */
+Test(instrument, hangs, .timeout = 300)
+{
+	static const char *const bug[] = { "ring/ring --ctas=1 --rows=256 --bug=tx_too_few",
+		"ring/ring --ctas=1 --rows=256 --bug=too_few_releases",
+		"ring/ring --ctas=1 --rows=256 --bug=barrier_count",
+		"wgmma_gemm/wgmma_gemm --bug=producer_parity",
+		"wgmma_gemm/wgmma_gemm --bug=release_own_only",
+		"wgmma_gemm/wgmma_gemm --bug=mask_narrow --cluster=2x2",
+		"attention/hopper --bug=no_first_turn" };
+	static char said[2][1 << 14];
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
+		for (unsigned b = 0; b < 2; b++) {
+			cr_expect_eq(shell("%s/consan-run --backend=%s --no-source --timeout=3 %s/kernels/%s 2>&1",
+				dir, b ? "rehearse" : "cpu", dir, bug[k]), 66, "%s: %s", bug[k], output);
+			first_finding(said[b], sizeof said[b]);
+		}
+		cr_expect(said[0][0] && strstr(said[0], "waiting"), "%s", bug[k]);
+		cr_expect_str_eq(said[1], said[0], "%s", bug[k]);
+	}
+}
+
+/* A hang is told by what was recorded: a loop that records nothing, or whose loads
+ * could read another value, is one that was stopped. */
+Test(instrument, hang_specimens, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/hang/cs70[13-6]*.ptx' "
+		"CASES_WITH='backend=rehearse timeout=2' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", dir), 0, "%s",
+		output);
+	cr_expect_null(strstr(output, "Tested: 0"), "none");
+}
+
+/* A program that is rehearsed with `fixed` options and its own. */
+struct rehearsed_run { const char *program, *options, *says; int status; };
+
+static void expect_run(const struct rehearsed_run *run, const char *fixed)
+{
+	const char *dir = build_dir();
+
+	cr_expect_eq(shell("%s/consan-run --backend=rehearse %s %s %s/kernels/%s 2>&1", dir, fixed, run->options, dir,
+		run->program), run->status, "%s %s: %s", run->program, run->options, output);
+	cr_expect(strstr(output, run->says), "%s %s: %s", run->program, run->options, output);
+}
+
+/* Where the pool holds a part of what is recorded, the rest leaves it while the kernel runs:
+ * what is found is the same. */
+Test(instrument, drained, .timeout = 300)
+{
+	static const struct rehearsed_run run[] = {
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=wait_off_by_one", "", "8 errors, 0 warnings, 0 notes (CS301)", 66 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=no_wait", "", "CS107 CS301", 66 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024", "--gpu-memory=2", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=consumer_parity", "--gpu-memory=2", "CS107 CS120 CS121 CS208", 66 },
+		{ "ring/ring --rows=4000", "--gpu-global", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "attention/fa2_shared_qkv --n=512 --h=2", "", "0 errors, 0 warnings, 0 notes", 0 },
+		{ "attention/fa2_shared_qkv --n=512 --h=2 --bug=q_no_sync", "", "CS106 CS301", 66 },
+		/* nor is there room for it on the host */
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each --gpu-host-memory=1", "NOT CHECKED", 67 },
+		{ "ring/ring --rows=4000", "--gpu-host-memory=1", "0 errors, 0 warnings, 0 notes", 67 },
+	};
+	const char *left;
+
+	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
+		expect_run(&run[k], "--gpu-drain --gpu-memory=1 --gpu-times");
+		left = strstr(output, "KiB left the pool");
+		cr_expect(left && strncmp(left - 3, ": 0", 3), "%s: nothing was drained: %s", run[k].program, output);
+	}
+}
+
+static const char each_leads[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".shared .align 4 .b8 s[4];\n"
+	".visible .entry each_leads()\n{\n\t.reg .b32 %lane, %who, %round;\n\t.reg .pred %p;\n"
+	"\tmov.u32 %lane, %tid.x;\n\tmov.u32 %round, 0;\n"
+	"AGAIN: mov.u32 %who, 0;\n"
+	"NEXT: setp.ne.u32 %p, %who, %lane;\n\t@%p bra NOT;\n\tst.shared.u32 [s], %who;\n"
+	"NOT: bar.warp.sync -1;\n\tadd.u32 %who, %who, 1;\n\tsetp.lt.u32 %p, %who, 32;\n\t@%p bra NEXT;\n"
+	"\tadd.u32 %round, %round, 1;\n\tsetp.lt.u32 %p, %round, 200;\n\t@%p bra AGAIN;\n\tret;\n}\n";
+
+/* All lanes have chunks, and those of all CTAs exit at the same clock: each chunk is seen to
+ * be closed all the same, and nothing comes after what is taken for the end of a CTA. */
+Test(instrument, drained_alike, .timeout = 300)
+{
+	struct err e = { 0 };
+	struct consan *c = consan_open("backend=rehearse gpu-drain=1 gpu-memory=1 jobs=1", &e);
+	struct consan_module *m = consan_load_ptx(c, "k.ptx", each_leads, sizeof each_leads - 1, &e);
+	struct consan_launch l = { .grid = { 64, 1, 1 }, .block = { 32, 1, 1 } };
+	const struct coverage *v;
+
+	cr_assert_not_null(m, "%s", e.text);
+	l.kernel = consan_kernel(m, "each_leads", &e);
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
+	cr_assert_eq(consan_raw_coverage(c, &v), 1);
+	/* while the host is slow more CTAs come in, and the pool may be too small for them */
+	cr_expect_null(strstr(v->unchecked, "left the GPU"), "%s", v->unchecked);
+	cr_expect_eq(consan_errors(c), 0);
+	consan_unload(m);
+	consan_close(c);
+}
+
+/* Whether all fits or not: lanes that wait for chunks, and come to their cluster barriers late,
+ * are no hang. */
+Test(instrument, drained_clusters, .timeout = 300)
+{
+	const char *dir = build_dir();
+
+	for (unsigned k = 0; k < 10; k++) {
+		shell("%s/consan-run --backend=rehearse --gpu-drain --gpu-memory=2 --gpu-each "
+			"%s/kernels/fallback/fallback --clusters=400 --form=multicast 2>&1", dir, dir);
+		cr_assert(strstr(output, "0 errors, 0 warnings, 0 notes"), "%s", output);
+	}
+}
+
+static const char beside[] =
+	".version 8.8\n"
+	".target sm_90a\n"
+	".address_size 64\n"
+	".visible .entry poll_beside_waiters(.param .u64 p0)\n"
+	"{\n"
+	"\t.reg .pred %p, first;\n"
+	"\t.reg .b32 %r, %n;\n"
+	"\t.reg .b64 flag;\n"
+	"\t.shared .align 8 .b8 bar[8];\n"
+	"\tld.param.u64 flag, [p0];\n"
+	"\tmov.u32 %r, %tid.x;\n"
+	"\tsetp.eq.u32 first, %r, 0;\n"
+	"\t@first mbarrier.init.shared::cta.b64 [bar], 1;\n"
+	"\tbar.sync 0;\n"
+	"\tmov.u32 %r, %ctaid.x;\n"
+	"\tsetp.ne.u32 %p, %r, 0;\n"
+	"\t@%p bra CONSUMER;\n"
+	"\tmov.u32 %n, 0;\n"
+	"WORK:\tadd.u32 %n, %n, 1;\n"
+	"\tsetp.lt.u32 %p, %n, 3000;\n"
+	"\t@%p bra WORK;\n"
+	"\t@first st.release.gpu.global.u32 [flag], 1;\n"
+	"\tret;\n"
+	"CONSUMER:\n"
+	"\t@!first bra WAIT;\n"
+	"POLL:\tld.acquire.gpu.global.u32 %r, [flag];\n"
+	"\tsetp.eq.u32 %p, %r, 1;\n"
+	"\t@!%p bra POLL;\n"
+	"\tmbarrier.arrive.shared::cta.b64 _, [bar];\n"
+	"WAIT:\tmbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\n"
+	"\t@!%p bra WAIT;\n"
+	"\tret;\n"
+	"}\n";
+
+/* One lane polls a flag while the others of its warp try a wait: that it has not looked since
+ * the flag was set does not mean that nothing will change. */
+Test(instrument, polled_beside, .timeout = 300)
+{
+	struct err e = { 0 };
+	struct consan *c = consan_open("backend=rehearse gpu-drain=1 jobs=2 seed=1", &e);
+	struct consan_module *m = consan_load_ptx(c, "k.ptx", beside, sizeof beside - 1, &e);
+	int *flag = consan_malloc(c, sizeof *flag, CONSAN_MEM_DEVICE);
+	const void *args[] = { &flag };
+	struct consan_launch l = { .grid = { 2, 1, 1 }, .block = { 32, 1, 1 }, .args = args };
+
+	cr_assert_not_null(m, "%s", e.text);
+	l.kernel = consan_kernel(m, "poll_beside_waiters", &e);
+	for (unsigned k = 0; k < 500; k++) {
+		*flag = 0;
+		cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%u: %s", k, e.text);
+	}
+	consan_free(c, flag);
+	consan_unload(m);
+	consan_close(c);
+}
+
+/* What hooks that drain record means the same. */
+Test(instrument, drained_specimens, .timeout = 300)
+{
+	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/[ac]*/*.ptx' CASES_WITH='backend=rehearse gpu-global=1 "
+		"gpu-drain=1 gpu-memory=1 timeout=10' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", build_dir()), 0, "%s",
+		output);
+	cr_expect_null(strstr(output, "Tested: 0"), "none");
+}
+
+/* A cluster of which records did not fit may lack a wait: nothing is said of it, but of the
+ * others, and that it was not looked at. */
+Test(instrument, overflown, .timeout = 300)
+{
+	static const struct rehearsed_run run[] = {
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "--gpu-global", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=no_wait", "", "(CS107 CS301)", 66 },
+		{ "ring/ring --rows=20000", "--gpu-global", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "", "(CS701 CS705)", 66 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "--gpu-global", "(CS705)", 66 },
+	};
+
+	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
+		expect_run(&run[k], "--gpu-memory=2");
+		cr_expect(strstr(output, "did not fit"), "%s %s: %s", run[k].program, run[k].options, output);
+	}
+}
+
+/* The first cluster is looked at by three threads while the others are fetched, and told
+ * of several accesses as one: they see that there is something whenever there is. */
+Test(instrument, brief, .timeout = 300)
+{
+#define CLEAN "0 errors, 0 warnings, 0 notes"
+	static const struct { const char *program, *bug, *says; } run[] = {
+		{ "ring/ring --ctas=1 --rows=256", "", CLEAN },
+		{ "ring/ring --ctas=1 --rows=256", "no_empty_wait", "CS107" },
+		{ "ring/ring --ctas=1 --rows=256", "early_release", "CS106" },
+		{ "ring/ring --ctas=1 --rows=256", "no_syncwarp", "CS106" },
+		{ "ring/ring --ctas=1 --rows=256", "no_proxy_fence", "CS110" },
+		{ "ring/ring --ctas=1 --rows=256", "partial_unsynced", "CS105" },
+		{ "ring/ring --ctas=1 --rows=256", "too_few_releases", "CS701" },
+		{ "wgmma_gemm/wgmma_gemm --m=256 --n=128 --k=512 --ctas=2", "", CLEAN },
+		{ "wgmma_gemm/wgmma_gemm --m=256 --n=128 --k=512 --ctas=2", "no_full_wait", "CS121" },
+		{ "wgmma_gemm/wgmma_gemm --m=256 --n=128 --k=512 --ctas=2", "release_early", "CS120" },
+		{ "wgmma_gemm/wgmma_gemm --m=256 --n=128 --k=512 --ctas=2", "no_wgmma_fence", "CS320" },
+		{ "wgmma_gemm/wgmma_gemm --m=256 --n=128 --k=512 --ctas=2", "no_wgmma_commit", "CS321" },
+		{ "hgemm/hgemm --m=128 --n=128 --k=256", "", CLEAN },
+		{ "hgemm/hgemm --m=128 --n=128 --k=256", "no_sync", "CS301" },
+		{ "hgemm/hgemm --m=128 --n=128 --k=256", "no_wait", "CS301" },
+		{ "ring/ring --ctas=3 --rows=768", "", CLEAN },
+		{ "ring/ring --ctas=3 --rows=768", "early_release", "in 3 clusters" },
+		{ "hgemm/hgemm --m=256 --n=256 --k=128", "", CLEAN },
+		{ "hgemm/hgemm --m=256 --n=256 --k=128", "no_sync", "in 2 clusters" },
+	};
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < ARRAY_SIZE(run); k++) {
+		shell("%s/consan-run --backend=rehearse --jobs=16 --timeout=2 %s/kernels/%s %s%s 2>&1", dir, dir,
+			run[k].program, *run[k].bug ? "--bug=" : "", run[k].bug);
+		cr_expect_not_null(strstr(output, run[k].says), "%s %s: %s", run[k].program, run[k].bug, output);
+	}
+#undef CLEAN
+}
+
+static const char kernel[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".shared .align 16 .b8 tile[256];\n"
+	".func helper() { .reg .b32 %r; mov.b32 %r, tile; st.shared.u32 [%r], 1; ret; }\n"
+	".visible .entry plain(.param .u64 p)\n{\n\t.reg .b32 %r<4>;\n\t.reg .pred %p;\n"
+	"L: mov.u32 %r1, tile;\n\tld.shared.u32 %r2, [%r1+4];\n\tsetp.eq.u32 %p, %r2, 0;\n"
+	"\t{ .reg .b32 %r1; mov.u32 %r1, 5; @%p st.shared.u32 [tile+8], %r1; }\n"
+	"\t@!%p bra L;\n\tret;\n}\n"
+	".visible .entry calls()\n{\n\tcall helper, ();\n\tret;\n}\n"
+	".func fences()\n{\n\twgmma.fence.sync.aligned; ret; }\n"
+	".visible .entry wgmma() { call fences; ret; }\n";
+
+/* What was put in reads like what was there: labels, scopes, guards stay. */
+Test(instrument, rewritten)
+{
+	struct err e = { 0 };
+	struct gpu_module *m = gpu_module_open("k.ptx", kernel, sizeof kernel - 1, false, false, false, &e);
+	struct ptx_module *again;
+	const struct ptx_func *f;
+	const char *text;
+	size_t n, stores = 0;
+
+	cr_assert_not_null(m, "%s", e.text);
+	text = gpu_module_text(m, &n);
+	again = ptx_parse("again.ptx", text, n, &e);
+	cr_assert_not_null(again, "%s\n%s", e.text, text);
+	cr_assert(ptx_verify(again, &e), "%s", e.text);
+	cr_assert_not_null(strstr(text, gpu_module_variable(m)));
+	f = ptx_find(again, "plain");
+	for (size_t k = 0; k < f->ninsn; k++)
+		stores += f->insn[k].op == OP_st && ptx_has(&f->insn[k], MOD_shared);
+	cr_assert_eq(stores, 1);
+	ptx_free(again);
+	gpu_module_close(m);
+}
+
+/* What a function does counts as its callers'; what it does not hand on is said. */
+Test(instrument, counted)
+{
+	struct err e = { 0 };
+	struct ptx_module *m = ptx_parse("k.ptx", kernel, sizeof kernel - 1, &e);
+	const struct rewrite_func *f;
+	struct rewrite *r;
+
+	cr_assert_not_null(m, "%s", e.text);
+	r = rewrite_module(m, 7, false, false, false);
+	cr_assert_null(rewrite_find(r, "plain")->refused);
+	cr_assert_eq(rewrite_find(r, "plain")->sites, 2);
+	cr_assert_eq(rewrite_find(r, "plain")->recorded, 3, "ret counts, too");
+	cr_assert_null(rewrite_find(r, "calls")->refused);
+	cr_assert_eq(rewrite_find(r, "calls")->sites, 1);
+	cr_assert_eq(rewrite_find(r, "calls")->recorded, 2);
+	cr_assert_eq(rewrite_find(r, "calls")->nsymbols, 1);
+	f = rewrite_find(r, "wgmma");
+	cr_assert(f->refused && strstr(f->refused, "line 24: in the device function fences, wgmma"), "%s",
+		f->refused);
+	cr_assert_null(rewrite_find(r, "none"));
+	rewrite_free(r);
+	ptx_free(m);
+}
+
+/* How deep calls can be is asked of functions that record; the others stay as they were. */
+Test(instrument, deep)
+{
+	static const char text[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+		".shared .align 16 .b8 tile[256];\n"
+		".func plain() { call.uni plain, (); ret; }\n"
+		".func even();\n"
+		".func odd() { st.shared.u32 [tile], 1; call.uni even, (); ret; }\n"
+		".func even() { call.uni odd, (); ret; }\n"
+		".func flat() { st.shared.u32 [tile], 1; call.uni plain, (); ret; }\n"
+		".visible .entry a() { call odd, (); ret; }\n"
+		".visible .entry b() { call flat, (); ret; }\n"
+		".visible .entry c() { st.shared.u32 [tile], 1; ret; }\n";
+	struct err e = { 0 };
+	struct gpu_module *m = gpu_module_open("k.ptx", text, sizeof text - 1, false, false, false, &e);
+
+	cr_assert_not_null(m, "%s", e.text);
+	cr_expect(gpu_module_deep(m, "a"));
+	cr_expect_not(gpu_module_deep(m, "b"));
+	cr_expect_not(gpu_module_deep(m, "c"));
+	gpu_module_close(m);
+}
+
+/* Device functions, flags that are polled, wmma, with and without global memory. */
+Test(instrument, functions, .timeout = 300)
+{
+	static const char *const with[] = { "backend=rehearse", "backend=rehearse gpu-global=1 jobs=1" };
+	static const char *const specimen[] = { "calls/*", "quiet/flag_*", "race/cs103_*wmma" };
+	const char *dir = build_dir();
+
+	for (size_t k = 0; k < 6; k++) {
+		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH='%s' "
+			"%s/tests/cases/harness/cases --filter cases/specimen 2>&1", specimen[k / 2], with[k % 2], dir), 0, "%s",
+			output);
+		cr_expect_null(strstr(output, "Tested: 0"), "none");
+	}
+}
+
+/* Where a schedule is drawn, the warps of a warpgroup come out of wgmma.wait_group one by
+ * one, as on a GPU. */
+Test(instrument, drift, .timeout = 300)
+{
+	for (unsigned seed = 1; seed < 4; seed++) {
+		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/tricky/wgmma_*.ptx' "
+			"CASES_WITH='backend=rehearse seed=%u' %s/tests/cases/harness/cases --filter cases/specimen 2>&1",
+			seed, build_dir()), 0, "%s", output);
+		cr_expect_null(strstr(output, "Tested: 0"), "none");
+	}
+}
+
+static void assemble(const char *path, bool drains)
+{
+	char out[] = "/tmp/consan-ptx-XXXXXX";
+	struct err e = { 0 };
+	struct gpu_module *m;
+	const char *text;
+	FILE *f;
+	size_t n;
+
+	cr_assert_eq(shell("cat '%s'", path), 0, "%s", output);
+	m = gpu_module_open(path, output, strlen(output), false, true, drains, &e);
+	cr_assert_not_null(m, "%s: %s", path, e.text);
+	f = fdopen(mkstemp(out), "w");
+	text = gpu_module_text(m, &n);
+	fwrite(text, 1, n, f);
+	fclose(f);
+	gpu_module_close(m);
+	cr_expect_eq(shell("ptxas -O0 -arch=sm_90a -o /dev/null %s 2>&1", out), 0, "%s: %s", path, output);
+	unlink(out);
+}
+
+/* NVIDIA's assembler takes what was put around calls, copies and waits. */
+Test(instrument, assembled, .timeout = 120)
+{
+	glob_t all;
+
+	if (shell("ptxas --version"))
+		cr_skip_test("no ptxas");
+	cr_assert_eq(glob("tests/cases/calls/*.ptx", 0, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/async/cs307_*.ptx", GLOB_APPEND, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/*/*token*.ptx", GLOB_APPEND, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/sets/follower_*.ptx", GLOB_APPEND, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/race/cs103_*.ptx", GLOB_APPEND, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/race/cs110_*.ptx", GLOB_APPEND, NULL, &all), 0);
+	for (size_t k = 0; k < all.gl_pathc; k++)
+		for (int drains = 0; drains < 2; drains++)
+			assemble(all.gl_pathv[k], drains);
+	globfree(&all);
+}
+
+static const char indirect[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".shared .b32 word;\n"
+	".func known() { st.shared.u32 [word], 1; ret; }\n"
+	".func unknown() { ret; }\n"
+	".global .u64 table[1] = { known };\n"
+	".visible .entry calls(.param .u64 p)\n{\n\t.reg .b64 %rd;\n\tld.param.u64 %rd, [p];\n"
+	"\tkind: .callprototype _;\n\tcall %rd, kind;\n\tret;\n}\n";
+
+/* A pointer to a function that this module does not know to be one, as if it came
+ * from another module: said when it is called. */
+Test(instrument, foreign)
+{
+	for (uint64_t k = 0; k < 2; k++) {
+		struct err e = { 0 };
+		struct consan *c = consan_open("backend=rehearse", &e);
+		struct consan_module *m = consan_load_ptx(c, "k.ptx", indirect, sizeof indirect - 1, &e);
+		const uint64_t to = FUNC_POINTER(k);
+		struct consan_launch l = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }, .params = &to };
+		const struct coverage *v;
+
+		cr_assert_not_null(m, "%s", e.text);
+		l.kernel = consan_kernel(m, "calls", &e);
+		cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
+		cr_assert_eq(consan_raw_coverage(c, &v), 1);
+		cr_expect_eq(v->checked, !k);
+		cr_expect_eq(strstr(v->unchecked, "another module") != NULL, k, "%s", v->unchecked);
+		consan_unload(m);
+		consan_close(c);
+	}
+}
+
+static struct record_digest digest(uint32_t cta, uint32_t lane, uint32_t count, uint64_t sum)
+{
+	return (struct record_digest){ cta, lane | count << 16, (uint32_t)sum, (uint32_t)(sum >> 32) };
+}
+
+/* Clusters are alike if each lane's records are, however they fill chunks. */
+Test(instrument, alike)
+{
+	struct launch_info i = { .grid = { 4, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 1, 1, 1 } };
+	uint64_t a = 11, b = 13, c = 17, base = RECORD_DIGEST_BASE;
+	struct record_digest d[] = {
+		digest(0, 0, 3, (a * base + b) * base + c), digest(0, 32, 1, a),
+		digest(1, 0, 1, a), digest(1, 32, 1, a), digest(1, 0, 2, b * base + c),
+		digest(2, 0, 3, (b * base + a) * base + c), digest(2, 32, 1, a),
+		digest(3, 32, 3, (a * base + b) * base + c), digest(3, 0, 1, a),
+	};
+	uint64_t cta[4], signature[4];
+	uint8_t skip[4];
+	uint32_t rank;
+
+	decode_sign(&i, d, sizeof d / sizeof *d, cta);
+	cr_assert_eq(decode_alike(&i, cta, signature, skip), 1);
+	cr_assert(signature[0] == signature[1] && signature[0] != signature[2]);
+	cr_assert(!skip[0] && skip[1] && !skip[2] && !skip[3]);
+	i.cluster[0] = 2;
+	cr_assert_eq(decode_cluster_of(&i, 3, &rank), 1);
+	cr_assert_eq(rank, 1);
+}
+
+/* What a program has allocated: by address, whatever the order. */
+Test(instrument, extents)
+{
+	struct extents e = { 0 };
+
+	cr_assert_null(extents_below(&e, 100));
+	extents_add(&e, 300, 10);
+	extents_add(&e, 100, 50);
+	extents_add(&e, 200, 20);
+	extents_add(&e, 200, 30);
+	cr_assert_eq(e.list.n, 3);
+	cr_assert_null(extents_below(&e, 99));
+	cr_assert_eq(extents_below(&e, 199)->at, 100);
+	cr_assert_eq(extents_below(&e, 200)->bytes, 30);
+	cr_assert_eq(extents_below(&e, UINT64_MAX)->at, 300);
+	extents_remove(&e, 150);
+	extents_remove(&e, 200);
+	cr_assert_eq(extents_below(&e, 250)->at, 100);
+	extents_remove(&e, 100);
+	extents_remove(&e, 300);
+	cr_assert_null(extents_below(&e, UINT64_MAX));
+	vec_free(&e.list);
+}
+
+/* ---- digest.cu on the executor ---- */
+
+enum { CHUNKS = 60, CTAS = 12, ROOM = 16, SITES = 4 };
+
+/* Site 1: an address; 2: words of each lane; 3: a failed poll, which does not count. */
+static const uint32_t site_word[SITES] = { 0, 1 << 12, 2 | 2 << 12, 1 | 3 << 12 | 1 << 14 };
+
+static uint32_t draw(uint32_t *seed)
+{
+	return *seed = *seed * 1664525u + 1013904223u, *seed >> 8;
+}
+
+/* Records of CTA's warp `lane`, the same for every third CTA but for polls. */
+static void fill_chunk(uint32_t *unit, uint32_t cta, uint32_t lane, uint32_t ordinal, uint32_t *noise)
+{
+	uint32_t seed = 77 * (cta % 3) + lane + 1000 * ordinal, at = 1;
+
+	unit[0] = cta;
+	unit[1] = lane;
+	for (unsigned k = 0; k < 10; k++) { /* with polls between them they fit */
+		uint32_t kind = draw(&seed) % 2 + 1, lanes = draw(&seed) | 1, n = 1;
+		bool affine = draw(&seed) % 2;
+
+		if (draw(noise) % 8 == 0) {
+			unit[4 * at] = 3 << RECORD_SITE_SHIFT;
+			unit[4 * at + 1] = 1;
+			unit[4 * at + 4] = draw(noise);
+			at += 2;
+		}
+		if (draw(&seed) % 24 == 0)
+			break;
+		unit[4 * at] = kind << RECORD_SITE_SHIFT | (affine ? RECORD_AFFINE : 0) | (affine && kind == 1 ? 5 : 0);
+		unit[4 * at + 1] = lanes;
+		unit[4 * at + 2] = draw(noise); /* the clock */
+		unit[4 * at + 3] = kind == 1 ? draw(&seed) : draw(noise);
+		n = kind == 1 ? (affine ? 1 : 9) : 1 + ((affine ? 1 : (uint32_t)__builtin_popcount(lanes)) * 2 + 3) / 4;
+		for (uint32_t w = 4; w < 4 * n; w++)
+			unit[4 * at + w] = draw(&seed);
+		at += n;
+	}
+}
+
+static void *device(struct consan *c, const void *from, size_t bytes)
+{
+	void *to = consan_malloc(c, bytes, CONSAN_MEM_DEVICE);
+
+	cr_assert_not_null(to);
+	memset(to, 0, bytes);
+	if (from)
+		memcpy(to, from, bytes);
+	return to;
+}
+
+/* The GPU signs CTAs as the host does: alike if their warps recorded the same. */
+Test(instrument, digest, .timeout = 120)
+{
+	char path[PATH_MAX] = "";
+	struct err e = { 0 };
+	struct consan *c = consan_open("", &e);
+	struct launch_info i = { .grid = { CTAS, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 2, 1, 1 } };
+	uint32_t (*pool)[4 * RECORD_CHUNK_UNITS], *sites, *many, *list, noise = 5, most = 1000;
+	uint32_t nsites = SITES, nctas = CTAS, cap = ROOM;
+	struct record_digest *digests;
+	struct consan_launch l = { 0 };
+	uint64_t *sign, host[CTAS];
+	struct consan_module *m;
+
+	snprintf(path, sizeof path, "%s/instrument/record/digest_ptx.ptx", build_dir());
+	if (access(path, R_OK))
+		cr_skip_test("no CUPTI, no digest_ptx.ptx");
+	m = consan_load_file(c, path, 0, &e);
+	cr_assert_not_null(m, "%s", e.text);
+	pool = device(c, NULL, (CHUNKS + 2) * sizeof *pool);
+	((struct record_head *)pool)->next = CHUNKS + 1;
+	for (uint32_t k = 0; k < CHUNKS; k++) /* five a CTA, for three lanes, by turns */
+		fill_chunk(pool[k + 1], k % CTAS, "\0 \0!\0"[k / CTAS], k / CTAS, &noise);
+	sites = device(c, site_word, sizeof site_word);
+	digests = device(c, NULL, CHUNKS * sizeof *digests);
+	many = device(c, NULL, CTAS * sizeof *many);
+	list = device(c, NULL, CTAS * ROOM * sizeof *list);
+	sign = device(c, NULL, CTAS * sizeof *sign);
+	l = (struct consan_launch){ .kernel = consan_kernel(m, "consan_digest", &e), .grid = { 3, 1, 1 },
+		.block = { 128, 1, 1 }, .args = (const void *const[]){ &pool, &most, &sites, &nsites, &digests,
+			&nctas, &many, &list, &cap } };
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
+	l = (struct consan_launch){ .kernel = consan_kernel(m, "consan_sign", &e), .grid = { CTAS, 1, 1 },
+		.block = { 128, 1, 1 }, .args = (const void *const[]){ &digests, &many, &list, &cap, i.grid,
+			i.cluster, &sign } };
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
+	cr_assert_eq(consan_errors(c), 0, "our own kernels are clean");
+	decode_sign(&i, digests, CHUNKS, host);
+	for (uint32_t k = 0, left; k < CHUNKS; k++) {
+		struct record_digest own;
+
+		decode_digest((const void *)pool[k + 1], sites, SITES, &own, &left);
+		cr_assert_eq(memcmp(&own, &digests[k], sizeof own), 0, "the host's of chunk %u", k);
+	}
+	for (uint32_t k = 0; k < CTAS; k++) {
+		cr_assert_eq(many[k], CHUNKS / CTAS);
+		cr_assert_eq(sign[k], host[k], "CTA %u", k);
+		cr_assert_eq(sign[k] == sign[k % 6], true, "every sixth CTA did the same at the same rank");
+		cr_assert(k % 6 == 0 || sign[k] != sign[0]);
+	}
+	consan_close(c);
+}

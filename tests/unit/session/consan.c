@@ -1,0 +1,452 @@
+/* consan: PTX in, findings out; records, saved events and replay agree. */
+#include "libconsan/session/session.h"
+#include "libconsan/event/io.h"
+#include "libconsan/options/options.h"
+#include "libconsan/finding/results/results.h"
+#include "libconsan/event/site.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Each thread stores its number and reads that of a thread of the other warp.
+ * `hole` is what stands between: a barrier or nothing. CTA 0 tells what it read. */
+#define EXCHANGE(name, hole) \
+	".visible .entry " name "(.param .u64 out)\n{\n" \
+	".reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<4>;\n" \
+	".shared .align 4 .b8 tile[256];\n" \
+	"mov.u32 %r1, %tid.x;\n" \
+	"mov.u32 %r2, tile;\n" \
+	"shl.b32 %r3, %r1, 2;\n" \
+	"add.u32 %r4, %r2, %r3;\n" \
+	"st.shared.u32 [%r4], %r1;\n" \
+	hole \
+	"xor.b32 %r3, %r3, 128;\n" \
+	"add.u32 %r4, %r2, %r3;\n" \
+	"ld.shared.u32 %r5, [%r4];\n" \
+	"mov.u32 %r0, %ctaid.x;\n" \
+	"setp.ne.u32 %p1, %r0, 0;\n" \
+	"@%p1 ret;\n" \
+	"ld.param.u64 %rd1, [out];\n" \
+	"cvta.to.global.u64 %rd1, %rd1;\n" \
+	"mul.wide.u32 %rd2, %r1, 4;\n" \
+	"add.u64 %rd1, %rd1, %rd2;\n" \
+	"st.global.u32 [%rd1], %r5;\n" \
+	"ret;\n}\n"
+
+static const char ptx[] =
+	".version 8.0\n.target sm_90a\n.address_size 64\n"
+	EXCHANGE("racy", "")
+	EXCHANGE("clean", "bar.sync 0;\n")
+	/* warp 1 hands a word over, warp 0 takes a failed try_wait for a wait */
+	".visible .entry hasty(.param .u64 out)\n{\n.reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 %rd<2>;\n"
+	".shared .align 8 .b64 bar; .shared .align 4 .b32 word;\n"
+	"mov.u32 %r1, %tid.x;\n"
+	"setp.eq.u32 %p1, %r1, 0;\n"
+	"setp.eq.u32 %p2, %r1, 32;\n"
+	"@%p1 mbarrier.init.shared::cta.b64 [bar], 1;\n"
+	"@%p1 st.shared.u32 [word], 0;\n"
+	"bar.sync 0;\n"
+	"@%p2 st.shared.u32 [word], 7;\n"
+	"@%p2 mbarrier.arrive.shared::cta.b64 _, [bar];\n"
+	"@!%p1 bra HOME;\n"
+	"mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0;\n"
+	"ld.shared.u32 %r2, [word];\n"
+	"HOME: ret;\n}\n"
+	".visible .entry odd(.param .u32 go)\n{\n.reg .pred %p<2>; .reg .b32 %r<2>;\n"
+	"ld.param.u32 %r1, [go];\n"
+	"setp.eq.u32 %p1, %r1, 0;\n"
+	"@%p1 bra DONE;\n"
+	"some.future.instruction.b32 %r1;\n"
+	"DONE: ret;\n}\n";
+
+struct scene {
+	struct consan *c;
+	struct consan_module *m;
+	uint32_t *out;
+};
+
+static struct scene open_scene(const char *options)
+{
+	struct err e = { 0 };
+	struct scene s = { .c = consan_open(options, &e) };
+
+	cr_assert_not_null(s.c, "%s", e.text);
+	consan_arch_hint(s.c, 90, 'a');
+	s.m = consan_load_ptx(s.c, "test.ptx", ptx, sizeof ptx - 1, &e);
+	cr_assert_not_null(s.m, "%s", e.text);
+	s.out = consan_malloc(s.c, 64 * 4, CONSAN_MEM_DEVICE);
+	return s;
+}
+
+static void close_scene(struct scene *s)
+{
+	consan_free(s->c, s->out);
+	consan_unload(s->m);
+	consan_close(s->c);
+}
+
+static enum consan_status launch(struct scene *s, const char *kernel, const void *params)
+{
+	struct err e = { 0 };
+	struct consan_launch l = {
+		.kernel = consan_kernel(s->m, kernel, &e), .grid = { 4, 1, 1 },
+		.block = { 64, 1, 1 }, .params = params,
+	};
+
+	cr_assert_not_null(l.kernel, "%s", e.text);
+	return consan_launch(s->c, &l, &e);
+}
+
+static bool is_race(const struct finding *f)
+{
+	return (f->rule == CS101 || f->rule == CS102) && f->nsides == 2;
+}
+
+Test(consan, a_race_is_found_and_its_twin_is_silent)
+{
+	struct scene s = open_scene("");
+	const struct finding *const *f;
+	const struct coverage *v;
+	size_t n;
+
+	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_OK);
+	cr_assert_eq(consan_raw_findings(s.c, &f), 0);
+	for (uint32_t t = 0; t < 64; t++)
+		cr_assert_eq(s.out[t], t ^ 32);
+	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
+	n = consan_raw_findings(s.c, &f);
+	cr_assert_geq(n, 1);
+	cr_assert(is_race(f[0]));
+	cr_assert_str_eq(f[0]->kernel, "racy");
+	cr_assert_eq(f[0]->clusters, 4);
+	cr_assert_str_eq(site_get(f[0]->side[0].site)->kernel, "racy");
+	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
+	cr_assert_eq(consan_raw_findings(s.c, &f), n, "the same bug is one finding");
+	cr_assert_eq(f[0]->clusters, 8);
+	cr_assert_eq(consan_raw_coverage(s.c, &v), 2);
+	cr_assert_eq(v[1].launches, 2);
+	cr_assert_eq(v[1].checked, 2);
+	close_scene(&s);
+}
+
+Test(consan, filters)
+{
+	struct scene s = open_scene("kernel-name-exclude=kns=rac launch-skip=1 launch-count=1");
+	const struct finding *const *f;
+	const struct coverage *v;
+
+	for (int i = 0; i < 3; i++)
+		launch(&s, "clean", &s.out);
+	launch(&s, "racy", &s.out);
+	cr_assert_eq(consan_raw_findings(s.c, &f), 0);
+	cr_assert_eq(consan_raw_coverage(s.c, &v), 2);
+	cr_assert_eq(v[0].checked, 1);
+	cr_assert_eq(v[0].skipped, 2);
+	cr_assert_eq(v[1].skipped, 1);
+	close_scene(&s);
+}
+
+Test(consan, unsupported_only_counts_when_it_is_reached)
+{
+	struct scene s = open_scene("");
+	const struct coverage *v;
+	uint32_t go = 0;
+
+	cr_assert_eq(launch(&s, "odd", &go), CONSAN_OK);
+	go = 1;
+	cr_assert_eq(launch(&s, "odd", &go), CONSAN_UNCHECKED);
+	cr_assert_eq(consan_raw_coverage(s.c, &v), 1);
+	cr_assert_eq(v[0].checked, 1);
+	cr_assert_str_not_empty(v[0].unchecked);
+	close_scene(&s);
+}
+
+Test(consan, records_and_replay_agree)
+{
+	char records[] = "/tmp/consan-rec-XXXXXX", saved[] = "/tmp/consan-ev-XXXXXX";
+	char words[200], json[] = "/tmp/consan-rep-XXXXXX.json";
+	struct event_read_stats stats;
+	struct event_reader none = { 0 };
+	struct options o;
+	struct results r = { 0 };
+	struct err e = { 0 };
+	struct scene s;
+	struct stat st;
+	int status;
+
+	close(mkstemp(records));
+	close(mkstemp(saved));
+	close(mkstemps(json, 5));
+	snprintf(words, sizeof words, "save=%s", saved);
+	s = open_scene(words);
+	cr_assert(consan_record_to(s.c, records, &e), "%s", e.text);
+	launch(&s, "clean", &s.out);
+	launch(&s, "racy", &s.out);
+	close_scene(&s);
+
+	cr_assert(results_read(&r, records, &e), "%s", e.text);
+	results_finish(&r);
+	cr_assert_geq(r.finding.n, 1);
+	cr_assert(is_race(&r.finding.at[0]));
+	cr_assert_eq(r.coverage.n, 2);
+	cr_assert_eq(r.launch.n, 2);
+	results_free(&r);
+
+	cr_assert(event_read(saved, &none, &stats, &e), "%s", e.text);
+	cr_assert_eq(stats.launches, 2);
+	cr_assert_eq(stats.clusters, 8);
+	cr_assert_eq(stats.damaged + stats.incomplete, 0);
+
+	options_init(&o);
+	snprintf(words, sizeof words, "log-file=/dev/null report=%s", json);
+	cr_assert(options_parse(&o, words, &e));
+	cr_assert(consan_replay(&o, saved, &status, &e), "%s", e.text);
+	cr_assert_eq(status, 66);
+	cr_assert_eq(stat(json, &st), 0);
+	cr_assert_gt(st.st_size, 100);
+	cr_assert(consan_report(&o, (const char *const[]){ records, "/nonexistent" }, 2, 0,
+		&status, &e), "%s", e.text);
+	cr_assert_eq(status, 66);
+	options_free(&o);
+	unlink(records);
+	unlink(saved);
+	unlink(json);
+}
+
+Test(consan, options_and_ptx_are_refused_with_a_reason)
+{
+	struct err e = { 0 };
+	struct consan *c;
+
+	cr_assert_null(consan_open("seed=x", &e));
+	cr_assert_eq(e.code, ERR_OPTION);
+	e = (struct err){ 0 };
+	cr_assert_null(consan_open("knob=nonsense=1", &e));
+	cr_assert_eq(e.code, ERR_OPTION);
+	e = (struct err){ 0 };
+	cr_assert_null(consan_open("save=/nonexistent/x", &e));
+	cr_assert_eq(e.code, ERR_IO);
+	e = (struct err){ 0 };
+	c = consan_open("strict knob=fence-by-writer=0", &e);
+	cr_assert_not_null(c, "%s", e.text);
+	cr_assert_null(consan_load_ptx(c, "bad.ptx", "entry point\n", 12, &e));
+	cr_assert_neq(e.code, ERR_NONE);
+	consan_close(c);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "w");
+
+	cr_assert_not_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+static void announced(void *user, const struct consan_finding *f)
+{
+	(void)f;
+	++*(unsigned *)user;
+}
+
+Test(consan, suppressed_findings_are_not_shown)
+{
+	char dir[] = "/tmp/consan-supp-XXXXXX", path[64], options[96];
+	const struct consan_finding *f;
+	struct err e = { 0 };
+	unsigned heard = 0;
+	struct scene s;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/entries", dir);
+	snprintf(options, sizeof options, "suppressions=%s", path);
+	write_file(path, "CS102\n kernel: racy\n source: test.ptx:*\n reason: a test\n"
+		"CS901\n kernel: racy\n reason: a test\n");
+	s = open_scene(options);
+	consan_on_finding(s.c, announced, &heard);
+	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
+	cr_expect_eq(consan_findings(s.c, &f), 0);
+	cr_expect_eq(consan_errors(s.c), 0);
+	cr_expect_eq(consan_errors_seen(s.c), 0);
+	cr_expect_not(consan_finds(s.c, "CS102", NULL, 0));
+	cr_expect_eq(heard, 0);
+	close_scene(&s);
+	write_file(path, "CS102\n kernel: other\n reason: a test\n");
+	s = open_scene(options);
+	launch(&s, "racy", &s.out);
+	cr_expect(consan_finds(s.c, "CS102", NULL, 0));
+	close_scene(&s);
+	write_file(path, "CS102\n kernel: racy\n raison: misspelt\n");
+	cr_assert_null(consan_open(options, &e));
+	cr_expect_eq(e.code, ERR_FORMAT);
+	cr_expect_eq(e.line, 3);
+	cr_expect_eq(e.col, 2);
+	unlink(path);
+	rmdir(dir);
+}
+
+static struct results written(struct consan *c, const char *path)
+{
+	struct results r = { 0 };
+	struct err e = { 0 };
+
+	cr_assert(consan_write_report(c, path, &e), "%s", e.text);
+	cr_assert(results_load(&r, path, &e), "%s", e.text);
+	results_finish(&r);
+	return r;
+}
+
+Test(consan, a_session_writes_reports)
+{
+	char dir[] = "/tmp/consan-write-XXXXXX", path[64], options[96];
+	const struct consan_finding *f;
+	struct err e = { 0 };
+	struct results r;
+	struct scene s;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/entries", dir);
+	snprintf(options, sizeof options, "suppressions=%s", path);
+	write_file(path, "CS101\n kernel: nowhere\n reason: a test\n*\n symbol: tile\n kernel: clean\n reason: a test\nCS102\n reason: a test\n");
+	s = open_scene(options);
+	snprintf(path, sizeof path, "%s/x.json", dir);
+	launch(&s, "racy", &s.out);
+	launch(&s, "clean", &s.out);
+	for (int i = 0; i < 2; i++) { /* writing changes nothing */
+		r = written(s.c, path);
+		cr_expect_eq(r.finding.n, consan_findings(s.c, &f));
+		cr_expect_eq(r.suppressed.n, 1);
+		cr_expect_eq(r.suppression.at[1].matched, 0);
+		cr_expect_eq(r.suppression.at[2].matched, 1);
+		cr_expect_eq(r.coverage.n, 2);
+		cr_expect_not_null(r.finding.at[0].history);
+		results_free(&r);
+	}
+	consan_clear(s.c);
+	r = written(s.c, path);
+	cr_expect_eq(r.finding.n + r.suppressed.n, 0);
+	results_free(&r);
+	unlink(path);
+	cr_expect_not(consan_write_report(s.c, "/dev/full", &e));
+	cr_expect_eq(e.code, ERR_IO);
+	e = (struct err){ 0 };
+	cr_expect_not(consan_write_report(s.c, "/nonexistent/x.html", &e));
+	cr_expect_eq(e.code, ERR_IO);
+	close_scene(&s);
+	snprintf(path, sizeof path, "%s/entries", dir);
+	unlink(path);
+	cr_expect_eq(rmdir(dir), 0);
+}
+
+struct worker {
+	struct scene *s;
+	const char *path;
+	unsigned bad;
+};
+
+static void *launch_and_look(void *arg)
+{
+	struct worker *w = arg;
+	const struct consan_coverage *v;
+	const struct consan_finding *f;
+	struct err e = { 0 };
+
+	for (int i = 0; i < 8; i++) {
+		w->bad += launch(w->s, i & 1 ? "racy" : "clean", &w->s->out) != CONSAN_OK;
+		consan_findings(w->s->c, &f);
+		consan_coverage(w->s->c, &v);
+		w->bad += i && !consan_finds(w->s->c, "CS102", "test.ptx", 0);
+		w->bad += i % 4 == 3 && !consan_write_report(w->s->c, w->path, &e);
+	}
+	return NULL;
+}
+
+/* Two sessions, three threads in each. */
+Test(consan, sessions_are_thread_safe, .timeout = 60)
+{
+	char dir[] = "/tmp/consan-threads-XXXXXX", path[6][64];
+	const struct consan_coverage *v;
+	struct scene s[2];
+	struct worker w[6];
+	pthread_t t[6];
+
+	cr_assert_not_null(mkdtemp(dir));
+	for (int i = 0; i < 2; i++)
+		s[i] = open_scene("jobs=2");
+	for (int i = 0; i < 6; i++) {
+		snprintf(path[i], sizeof path[i], "%s/%d.html", dir, i);
+		w[i] = (struct worker){ .s = &s[i % 2], .path = path[i] };
+		cr_assert_eq(pthread_create(&t[i], NULL, launch_and_look, &w[i]), 0);
+	}
+	for (int i = 0; i < 6; i++) {
+		pthread_join(t[i], NULL);
+		cr_expect_eq(w[i].bad, 0);
+		cr_expect_eq(unlink(path[i]), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(consan_coverage(s[i].c, &v), 2);
+		cr_expect_eq(v[0].launches, 12);
+		cr_expect_eq(v[0].checked + v[1].checked, 24);
+		close_scene(&s[i]);
+	}
+	cr_expect_eq(rmdir(dir), 0);
+}
+
+Test(consan, memory)
+{
+	struct scene s = open_scene("");
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	cr_assert_eq((uintptr_t)s.out % 256, 0);
+	cr_assert(consan_mem_find(s.c, s.out + 5, &base, &bytes, &kind));
+	cr_assert(base == s.out && bytes == 256 && kind == CONSAN_MEM_DEVICE);
+	cr_assert_not(consan_mem_find(s.c, s.out + 64, &base, &bytes, &kind));
+	cr_assert_null(consan_malloc(s.c, 1ull << 60, CONSAN_MEM_DEVICE));
+	cr_assert_not(consan_free(s.c, &s));
+	close_scene(&s);
+}
+
+/* A schedule that shows what the launch's own does not; by its seed alone it
+ * shows the same again. */
+Test(consan, explored_schedules_are_found_again)
+{
+	struct scene s = open_scene("explore=16"), again;
+	const struct finding *const *f, *const *g;
+	char seed[40];
+
+	cr_assert_eq(launch(&s, "hasty", &s.out), CONSAN_OK);
+	cr_assert_eq(consan_raw_findings(s.c, &f), 1);
+	cr_assert_eq(f[0]->rule, CS102);
+	cr_assert_neq(f[0]->seed, 0);
+	cr_assert_leq(f[0]->seed, 16);
+
+	snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)f[0]->seed);
+	again = open_scene(seed);
+	cr_assert_eq(launch(&again, "hasty", &again.out), CONSAN_OK);
+	cr_assert_eq(consan_raw_findings(again.c, &g), 1);
+	cr_assert_eq(g[0]->seed, f[0]->seed);
+	cr_assert_eq(g[0]->seen, f[0]->seen);
+	cr_assert_str_eq(g[0]->edge, f[0]->edge);
+	cr_assert_str_eq(g[0]->hint, f[0]->hint);
+	for (unsigned i = 0; i < 2; i++) {
+		struct finding_side a = f[0]->side[i], b = g[0]->side[i];
+
+		cr_assert_eq(site_get(a.site)->ptx_line, site_get(b.site)->ptx_line);
+		a.site = b.site = 0; /* the module was loaded twice */
+		cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
+	}
+	close_scene(&again);
+	close_scene(&s);
+
+	/* the program's own run is the canonical one, and shows nothing */
+	s = open_scene("");
+	cr_assert_eq(launch(&s, "hasty", &s.out), CONSAN_OK);
+	cr_assert_eq(consan_raw_findings(s.c, &f), 0);
+	close_scene(&s);
+}

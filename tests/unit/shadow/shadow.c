@@ -1,0 +1,477 @@
+/* The fast shadow and its frontiers against a slow, obviously correct model:
+ * knowledge is a set of past accesses, one per lane and instruction, and every
+ * byte keeps all that could still matter. Random sequences of accesses, copies
+ * and synchronisation; each access must be found (un)ordered by both. */
+#include <criterion/criterion.h>
+
+#include "tests/common/event_dsl.h"
+
+#include <stdlib.h>
+
+#define WARPS 5u
+#define THREADS (WARPS * 32)
+#define MEMORY 160u          /* bytes fought over */
+#define IDS 4096u
+#define OBJECTS 48u
+
+typedef uint64_t set[IDS / 64];
+struct know { set g, p; };
+struct past { uint32_t id; bool write, strong, generic; uint8_t shift; };
+
+static struct know thread[THREADS], flag[8], object[OBJECTS], bar;
+static struct past *byte[MEMORY];
+static size_t nbyte[MEMORY];
+static uint32_t ids;
+static uint64_t seed;
+
+struct fifo { uint32_t id[512], group[512], n, open, sealed[512], nsealed; };
+static struct fifo copies[THREADS], stores[THREADS], mmas;
+static struct { uint32_t id, op; bool armed, done; } loads[OBJECTS];
+static uint32_t nloads;
+
+/* what the model says of each site */
+static bool order_clash[1024], fence_clash[1024];
+
+static uint32_t rnd(uint32_t n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static bool has(const set s, uint32_t id) { return s[id / 64] >> id % 64 & 1; }
+static void put(set s, uint32_t id) { s[id / 64] |= 1ull << id % 64; }
+static void add(struct know *to, const struct know *from)
+{
+	for (unsigned i = 0; i < IDS / 64; i++) {
+		to->g[i] |= from->g[i];
+		to->p[i] |= from->p[i];
+	}
+}
+
+/* One lane (or an engine on behalf of `know`, n of them, all must know) touches
+ * a byte. self: id of the access itself. */
+static void judge(unsigned b, struct past now, struct know *const *know, unsigned n, bool async)
+{
+	for (size_t i = 0; i < nbyte[b]; i++) {
+		const struct past *x = &byte[b][i];
+		bool g = true, p = true;
+
+		if (!x->write && !now.write)
+			continue;
+		if (x->strong && now.strong && x->shift == now.shift)
+			continue;
+		for (unsigned k = 0; k < n; k++) {
+			g &= has(know[k]->g, x->id);
+			p &= has(know[k]->p, x->id);
+		}
+		if (!g)
+			order_clash[line] = true;
+		else if (async && x->generic && !p)
+			fence_clash[line] = true;
+	}
+}
+
+/* A weak write replaces what was there: whoever is ordered after it is ordered
+ * after that, too, or it has clashed. Beside a strong write everything stays. */
+static void record(unsigned b, struct past now)
+{
+	if (now.write && !now.strong)
+		nbyte[b] = 0;
+	byte[b] = realloc(byte[b], (nbyte[b] + 1) * sizeof now);
+	byte[b][nbyte[b]++] = now;
+}
+
+static uint32_t log2_size(uint32_t size) { return (uint32_t)__builtin_ctz(size); }
+
+/* mode: 0 read, 1 write, 2 relaxed rmw, 3 cp.async */
+static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint32_t size, unsigned mode)
+{
+	struct event e = { .warp = (uint16_t)w, .lanes = lanes, .lane_addr = addr, .size = size };
+	struct { uint32_t id; unsigned lane; } mine[32];
+	unsigned n = 0;
+
+	for (unsigned l = 0; l < 32; l++)
+		if (lanes >> l & 1) {
+			mine[n].id = ids++;
+			mine[n++].lane = l;
+		}
+	for (int pass = 0; pass < 2; pass++)
+		for (unsigned i = 0; i < n; i++) {
+			struct know *k = &thread[w * 32 + mine[i].lane];
+			struct past now = { mine[i].id, mode > 0, mode == 2, true, (uint8_t)log2_size(size) };
+
+			for (uint32_t b = 0; b < size; b++)
+				if (!pass)
+					judge((unsigned)addr[mine[i].lane] + b, now, &k, 1, false);
+				else
+					record((unsigned)addr[mine[i].lane] + b, now);
+		}
+	for (unsigned i = 0; i < n; i++) {
+		unsigned t = w * 32 + mine[i].lane;
+
+		if (mode < 3) {
+			put(thread[t].g, mine[i].id);
+		} else {
+			copies[t].id[copies[t].n] = mine[i].id;
+			copies[t].group[copies[t].n++] = copies[t].open;
+		}
+	}
+	if (mode == 3) {
+		e.kind = EV_CP_ASYNC;
+	} else {
+		e.kind = EV_ACCESS;
+		e.space = SP_SHARED;
+		e.mode = mode == 2 ? EVM_RMW : mode == 1 ? EVM_WRITE : EVM_READ;
+		e.sem = mode == 2 ? SEM_RELAXED : SEM_WEAK;
+		e.scope = SCOPE_CTA;
+	}
+	emit(e);
+}
+
+static uint32_t some_lanes(void)
+{
+	switch (rnd(5)) {
+	case 0: return L(rnd(32));
+	case 1: return L(rnd(4));
+	case 2: return ALL;
+	case 3: return 0xffff;
+	default: return (rnd(1u << 16) << 16 | rnd(1u << 16)) | 1;
+	}
+}
+
+static void random_access(void)
+{
+	uint32_t size = 1u << rnd(5), lanes = some_lanes(), room = MEMORY / size, first = rnd(room);
+	unsigned mode = rnd(4) ? rnd(2) : 2 + rnd(2), pattern = rnd(4);
+	uint64_t addr[32];
+
+	if (mode == 3 && size < 4)
+		size = 4, room = MEMORY / size, first = rnd(room);
+	if (mode == 2)
+		size = 4, room = MEMORY / size, first = rnd(room);
+	for (unsigned l = 0; l < 32; l++) {
+		uint32_t at = pattern == 0 ? first + l : pattern == 1 ? first : pattern == 2 ? first + l % 4 : rnd(room);
+
+		addr[l] = at % room * size;
+	}
+	/* no two lanes of one instruction write the same bytes: race_one_instruction() */
+	for (unsigned l = 0; mode != 0 && mode != 2 && l < 32; l++)
+		for (unsigned k = 0; k < l; k++)
+			if (lanes >> l & 1 && lanes >> k & 1 && addr[l] == addr[k])
+				lanes &= ~L(l);
+	access_lanes(rnd(WARPS), lanes, addr, size, mode);
+}
+
+static void fifo_commit(struct fifo *f)
+{
+	f->sealed[f->nsealed++] = f->open++;
+}
+
+static void fifo_wait(struct fifo *f, uint32_t n, struct know *to)
+{
+	if (f->nsealed <= n)
+		return;
+	for (uint32_t i = 0; i < f->n; i++)
+		if (f->group[i] <= f->sealed[f->nsealed - 1 - n])
+			put(to->g, f->id[i]);
+}
+
+static void random_groups(void)
+{
+	unsigned w = rnd(WARPS), kind = rnd(4), n = rnd(3);
+	uint32_t lanes = rnd(3) ? ALL : some_lanes();
+
+	for (unsigned l = 0; l < 32; l++) {
+		unsigned t = w * 32 + l;
+
+		if (!(lanes >> l & 1))
+			continue;
+		if (kind == 0)
+			fifo_commit(&copies[t]);
+		else if (kind == 1)
+			fifo_wait(&copies[t], n, &thread[t]);
+		else if (kind == 2)
+			fifo_commit(&stores[t]);
+		else
+			fifo_wait(&stores[t], n, &thread[t]);
+	}
+	emit((struct event){ .kind = kind == 0 ? EV_CP_COMMIT : kind == 1 ? EV_CP_WAIT : kind == 2
+		? EV_BULK_COMMIT : EV_BULK_WAIT, .warp = (uint16_t)w, .lanes = lanes, .count = n });
+}
+
+static void random_bulk_store(void)
+{
+	unsigned w = rnd(WARPS), l = rnd(2), t = w * 32 + l;
+	uint32_t from = rnd(MEMORY / 16) * 16, size = 16 * (1 + rnd(2)), id = ids++;
+	struct know *k = &thread[t];
+
+	if (from + size > MEMORY)
+		size = 16;
+	for (uint32_t b = from; b < from + size; b++) {
+		struct past now = { id, false, false, false, 4 };
+
+		judge(b, now, &k, 1, true);
+		record(b, now);
+	}
+	stores[t].id[stores[t].n] = id;
+	stores[t].group[stores[t].n++] = stores[t].open;
+	emit((struct event){ .kind = EV_BULK, .warp = (uint16_t)w, .lanes = L(l), .mode = EVM_READ,
+		.addr = from, .size = size, .mbar = EV_NO_MBAR });
+}
+
+static void random_bulk_load(void)
+{
+	unsigned w = rnd(WARPS), l = rnd(2), t = w * 32 + l, o = nloads;
+	uint32_t from = rnd(MEMORY / 16) * 16, size = 16 * (1 + rnd(2)), id;
+	struct know *k = &thread[t];
+
+	if (o == OBJECTS)
+		return;
+	nloads++;
+	id = ids++;
+	if (from + size > MEMORY)
+		size = 16;
+	emit((struct event){ .kind = EV_MB_ARRIVE, .warp = (uint16_t)w, .lanes = L(l), .addr = 0x4000 + 8 * o,
+		.count = 1, .tx = size, .sem = SEM_RELEASE, .flags = EVF_EXPECT });
+	add(&object[o], k);
+	for (uint32_t b = from; b < from + size; b++) {
+		struct past now = { id, true, false, false, 4 };
+
+		judge(b, now, &k, 1, true);
+		record(b, now);
+	}
+	loads[o].id = id;
+	loads[o].op = o + 1;
+	loads[o].done = false;
+	emit((struct event){ .kind = EV_BULK, .op = o + 1, .warp = (uint16_t)w, .lanes = L(l), .mode = EVM_WRITE,
+		.addr = from, .size = size, .tx = size, .mbar = 0x4000 + 8 * o });
+	/* completes now or later; tx is kept aside for then */
+	loads[o].armed = true;
+	if (rnd(2)) {
+		emit((struct event){ .kind = EV_MB_SIGNAL, .op = o + 1, .addr = 0x4000 + 8 * o, .tx = size });
+		put(object[o].g, id);
+		loads[o].done = true;
+	}
+}
+
+static void random_mbar_wait(void)
+{
+	unsigned w = rnd(WARPS);
+	uint32_t lanes = some_lanes();
+
+	if (!nloads)
+		return;
+	unsigned o = rnd(2) ? nloads - 1 : rnd(nloads);
+	if (!loads[o].done)
+		return;
+	for (unsigned l = 0; l < 32; l++)
+		if (lanes >> l & 1)
+			add(&thread[w * 32 + l], &object[o]);
+	emit((struct event){ .kind = EV_MB_TEST, .warp = (uint16_t)w, .lanes = lanes, .addr = 0x4000 + 8 * o,
+		.sem = SEM_ACQUIRE, .flags = EVF_TRUE | EVF_PARITY });
+}
+
+static void random_mma(void)
+{
+	struct ev_span span[5];
+	uint32_t id = ids++, a = rnd(MEMORY / 16), b = rnd(MEMORY / 16);
+	struct know *all[128];
+
+	for (unsigned i = 0; i < 5; i++) /* the warps' rows are their own */
+		span[i] = (struct ev_span){ (i < 4 ? a + i : b) % (MEMORY / 16) * 16, 16 };
+	for (unsigned t = 0; t < 128; t++)
+		all[t] = &thread[t];
+	for (unsigned i = 0; i < 5; i++)
+		for (uint32_t k = 0; k < 16; k++) {
+			struct past now = { id, false, false, false, 4 };
+
+			judge(span[i].addr + k, now, i < 4 ? all + 32 * i : all, i < 4 ? 32 : 128, true);
+		}
+	for (unsigned i = 0; i < 5; i++)
+		for (uint32_t k = 0; k < 16; k++)
+			record(span[i].addr + k, (struct past){ id, false, false, false, 4 });
+	mmas.id[mmas.n] = id;
+	mmas.group[mmas.n++] = mmas.open;
+	emit((struct event){ .kind = EV_WG_MMA, .spans = span, .nspans = 5, .part = { 0, 1, 2, 3, 4, 5 } });
+}
+
+static void random_mma_group(void)
+{
+	unsigned n = rnd(2);
+
+	if (rnd(2)) {
+		fifo_commit(&mmas);
+		emit((struct event){ .kind = EV_WG_COMMIT });
+		return;
+	}
+	for (unsigned t = 0; t < 128; t++)
+		fifo_wait(&mmas, n, &thread[t]);
+	emit((struct event){ .kind = EV_WG_WAIT, .count = n });
+}
+
+static void random_sync(void)
+{
+	static struct know sum;
+	unsigned w = rnd(WARPS), l = rnd(32), o = rnd(8);
+	uint32_t lanes = rnd(2) ? ALL : some_lanes();
+
+	switch (rnd(8)) {
+	case 7: /* __syncthreads, perhaps with a proxy fence by everybody before it */
+		memset(&bar, 0, sizeof bar);
+		if (rnd(2))
+			for (unsigned t = 0; t < THREADS; t++) {
+				memcpy(thread[t].p, thread[t].g, sizeof thread[t].p);
+				if (t % 32 == 0)
+					emit((struct event){ .kind = EV_FENCE_PROXY, .warp = (uint16_t)(t / 32) });
+			}
+		for (unsigned t = 0; t < THREADS; t++)
+			add(&bar, &thread[t]);
+		for (unsigned t = 0; t < THREADS; t++)
+			thread[t] = bar;
+		bar_all_();
+		return;
+	case 0: case 1:
+		memset(&sum, 0, sizeof sum);
+		for (l = 0; l < 32; l++)
+			if (lanes >> l & 1)
+				add(&sum, &thread[w * 32 + l]);
+		for (l = 0; l < 32; l++)
+			if (lanes >> l & 1)
+				add(&thread[w * 32 + l], &sum);
+		emit((struct event){ .kind = EV_WARP_SYNC, .warp = (uint16_t)w, .lanes = lanes, .mask = lanes });
+		return;
+	case 2: case 3: { /* warps w and v through a named barrier; v acquires, w perhaps */
+		unsigned v = (w + 1 + rnd(WARPS - 1)) % WARPS;
+		bool both = rnd(2);
+
+		memset(&bar, 0, sizeof bar);
+		for (l = 0; l < 32; l++) {
+			add(&bar, &thread[w * 32 + l]);
+			add(&bar, &thread[v * 32 + l]);
+		}
+		emit((struct event){ .kind = EV_BAR_ARRIVE, .warp = (uint16_t)w, .addr = 1, .count = 64,
+			.mode = both ? EVB_SYNC : EVB_ARRIVE });
+		emit((struct event){ .kind = EV_BAR_ARRIVE, .warp = (uint16_t)v, .addr = 1, .count = 64 });
+		emit((struct event){ .kind = EV_BAR_RESUME, .warp = (uint16_t)v, .addr = 1 });
+		if (both)
+			emit((struct event){ .kind = EV_BAR_RESUME, .warp = (uint16_t)w, .addr = 1 });
+		for (l = 0; l < 32; l++) {
+			add(&thread[v * 32 + l], &bar);
+			if (both)
+				add(&thread[w * 32 + l], &bar);
+		}
+		return;
+	}
+	case 4: /* a flag: release by one lane, acquire by another or many */
+		flag[o] = thread[w * 32 + l];
+		emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_WRITE, .sem = SEM_RELEASE,
+			.scope = SCOPE_CTA, .warp = (uint16_t)w, .lanes = L(l), .addr = 0x3000 + 16 * o, .size = 4 });
+		return;
+	case 5:
+		for (l = 0; l < 32; l++)
+			if (lanes >> l & 1)
+				add(&thread[w * 32 + l], &flag[o]);
+		emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_READ, .sem = SEM_ACQUIRE,
+			.scope = SCOPE_CTA, .warp = (uint16_t)w, .lanes = lanes, .addr = 0x3000 + 16 * o, .size = 4 });
+		return;
+	default:
+		for (l = 0; l < 32; l++)
+			if (lanes >> l & 1)
+				for (unsigned i = 0; i < IDS / 64; i++)
+					thread[w * 32 + l].p[i] |= thread[w * 32 + l].g[i];
+		emit((struct event){ .kind = EV_FENCE_PROXY, .warp = (uint16_t)w, .lanes = lanes });
+	}
+}
+
+static bool fence_rule(enum rule r)
+{
+	return r == CS110 || r == CS111 || r == CS112 || r == CS113;
+}
+
+static bool race_rule(enum rule r)
+{
+	return (r >= CS101 && r <= CS107) || r == CS120 || r == CS121 || r == CS301 || fence_rule(r);
+}
+
+static unsigned long clashes, accesses;
+
+static void one_sequence(uint64_t from)
+{
+	const struct finding *const *f;
+	static bool order[1024], fence[1024];
+	unsigned calm;
+	size_t n;
+
+	seed = from;
+	calm = rnd(8); /* the more often they meet, the fewer conflicts */
+	memset(thread, 0, sizeof thread);
+	memset(flag, 0, sizeof flag);
+	memset(object, 0, sizeof object);
+	memset(nbyte, 0, sizeof nbyte);
+	memset(copies, 0, sizeof copies);
+	memset(stores, 0, sizeof stores);
+	memset(&mmas, 0, sizeof mmas);
+	memset(order_clash, 0, sizeof order_clash);
+	memset(fence_clash, 0, sizeof fence_clash);
+	memset(order, 0, sizeof order);
+	memset(fence, 0, sizeof fence);
+	for (unsigned t = 0; t < THREADS; t++)
+		copies[t].open = stores[t].open = 1;
+	mmas.open = 1;
+	ids = nloads = 0;
+	line = 1023;
+	begin(WARPS);
+	for (unsigned o = 0; o < OBJECTS; o++)
+		mb_init(0, 0, 0x4000 + 8 * o, 1);
+	bar_all();
+	for (line = 1; line < 400 && ids < IDS - 64; line++) {
+		unsigned k = rnd(20);
+
+		if (rnd(8) < calm) random_sync();
+		else if (k < 8) random_access();
+		else if (k < 9) random_bulk_store();
+		else if (k < 10) random_bulk_load();
+		else if (k < 11) random_mbar_wait();
+		else if (k < 13) random_groups();
+		else if (k < 14) random_mma();
+		else if (k < 15) random_mma_group();
+		else random_sync();
+	}
+	check_cluster_end(world, sink);
+	n = check_findings(world, &f);
+	for (size_t i = 0; i < n; i++) {
+		if (!race_rule(f[i]->rule))
+			continue;
+		/* the pair is unordered in a finding, but the later site is the one that clashed */
+		uint32_t at = f[i]->side[0].site;
+
+		(fence_rule(f[i]->rule) ? fence : order)[at] = true;
+	}
+	for (uint32_t at = 1; at < line; at++) {
+		cr_assert(order[at] == order_clash[at], "seed %llu step %u: order clash %d, the model says %d",
+			(unsigned long long)from, at, order[at], order_clash[at]);
+		if (!order_clash[at])
+			cr_assert(fence[at] == fence_clash[at], "seed %llu step %u: fence clash %d, the model says %d",
+				(unsigned long long)from, at, fence[at], fence_clash[at]);
+		clashes += order_clash[at] + fence_clash[at];
+		accesses++;
+	}
+	check_close(world);
+}
+
+/* the model knows no meeting at the wgmma */
+static void alone(struct check_policy *p)
+{
+	p->wgmma_does_not_join = 1;
+}
+
+Test(shadow, agrees_with_the_model)
+{
+	unsigned long n = getenv("SHADOW_RUNS") ? strtoul(getenv("SHADOW_RUNS"), NULL, 0) : 300;
+
+	tune = alone;
+	for (unsigned long i = 0; i < n; i++)
+		one_sequence(i * 0x9e3779b97f4a7c15u + 1);
+	fprintf(stderr, "shadow: %lu steps, %lu clashes agreed\n", accesses, clashes);
+	cr_assert(clashes > n, "the sequences must provoke conflicts");
+}
