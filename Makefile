@@ -118,9 +118,11 @@ check-unit: $(TESTS:%=$(BUILD)/%)
 	bad=; for t in $^; do echo "$$t"; $$t || bad="$$bad $$t"; done; \
 	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
 
-layers:
-	$(V)awk -f tests/tools/layers.awk $(shell find libconsan shadow instrument kernels reports \
+# Which module may use which: tests/tools/modules.txt
+layers: $(OBJ) $(CUDA_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
+	$(V)awk -f tests/tools/layers.awk tests/tools/modules.txt $(shell find libconsan shadow instrument kernels reports \
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
+	$(V)nm -A $(filter-out $(BUILD)/rule_examples.o,$^) | awk -f tests/tools/calls.awk tests/tools/modules.txt -
 
 # Criterion's processes have no room beside ThreadSanitizer's: programs instead.
 check-threads: deps

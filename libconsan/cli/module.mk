@@ -2,6 +2,7 @@
 CLI_SRC = $(addprefix libconsan/cli/, \
 	dump.c explain.c main.c report.c)
 RUN_SRC = libconsan/cli/run.c
+CLI_OBJ = $(CLI_SRC:%.c=$(BUILD)/%.o) $(RUN_SRC:%.c=$(BUILD)/%.o)
 
 $(BUILD)/consan: $(CLI_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)

@@ -1,5 +1,5 @@
-# Enforces the module table of libconsan/DESIGN.md, section 2. Reads every #include "..." and
-# prints those that name a module that the including one may not use, or another header of a
+# Enforces modules.txt, its first argument, for includes. Reads every #include "..." and prints
+# those that name a module that the including one may not use, or another header of a
 # module than its public one: MODULE/MODULE.h (NAME.h for libconsan/NAME), or a table, *.def.
 function module(path,    part, n) {
 	n = split(path, part, "/")
@@ -22,26 +22,12 @@ function complain(why) {
 	printf "%s:%d: %s\n", FILENAME, FNR, why
 	bad++
 }
-BEGIN {
-	# libconsan: the public headers of the library, which include none but each other
-	may["libconsan"] = ""
-	may["base"] = "libconsan"
-	may["options"] = "libconsan base"
-	may["event"] = "libconsan base"
-	may["ptx"] = "libconsan base event"
-	may["exec"] = "libconsan base event ptx"
-	may["shadow"] = "base"
-	may["finding"] = "libconsan base event"
-	may["check"] = "libconsan base event shadow finding"
-	may["reports"] = "libconsan base event options finding"
-	may["record"] = "base"
-	may["rewrite"] = "libconsan base event ptx record"
-	may["decode"] = "libconsan base event ptx shadow record rewrite"
-	may["session"] = "libconsan base options event ptx exec shadow finding check reports record rewrite decode"
-	may["cuda"] = "libconsan base event ptx finding session"
-	may["inject"] = "libconsan base event ptx record rewrite decode session"
-	may["cli"] = "libconsan base options event ptx finding check reports session"
-	may["kernels"] = ""
+FILENAME ~ /modules\.txt$/ {
+	if ($1 ~ /:$/) {
+		name = $1; sub(/:$/, "", name)
+		may[name] = $0; sub(/^[^:]*:/, "", may[name])
+	}
+	next
 }
 /^[ \t]*#[ \t]*include[ \t]*"/ {
 	from = module(FILENAME)
