@@ -31,7 +31,7 @@ install: all $(BUILD)/libconsan.so.0 $(MAN)
 	gzip -9nc $(BUILD)/man/consan.3 >"$$to/share/man/man3/consan.3.gz"; \
 	for c in consan consan-run; do install -m 644 libconsan/install/consan.bash "$$to/share/bash-completion/completions/$$c"; done; \
 	$(BUILD)/consan explain html >"$$to/share/doc/consan/rules.html"; \
-	install -m 644 README.md libconsan/DESIGN.md LICENSE reports/schema.json "$$to/share/doc/consan"
+	install -m 644 README.md libconsan/DESIGN.md libconsan/doc/*.md LICENSE reports/schema.json "$$to/share/doc/consan"
 
 deb: deps
 	$(V)rm -rf $(BUILD)/deb
@@ -43,7 +43,7 @@ deb: deps
 	$(V)dpkg-deb --build --root-owner-group $(BUILD)/deb $(BUILD)/consan_$(VERSION)_amd64.deb
 
 $(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(GPU_LIB) $(GPU_RESCUE) $(BUILD)/libconsan.so.0 \
-		$(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/*) README.md
+		$(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/* libconsan/doc/*.md) README.md
 	$(V)rm -rf $(@D)
 	$(V)$(MAKE) --no-print-directory install PREFIX=/usr DESTDIR=$(@D)
 	$(V)touch $@

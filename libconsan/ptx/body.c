@@ -40,7 +40,7 @@ static struct spelling_slot *spelling_find(struct spelling_slot *slot, size_t ca
 	}
 }
 
-/* The text must stay: in the module's, or in p->tmp. */
+/* `text` must outlive the instruction: it lies in the module's arena or in p->tmp. */
 static const struct spelling *spelling_of(struct parser *p, const char *at, size_t n)
 {
 	struct spelling_slot *x;
@@ -189,7 +189,7 @@ static bool call(struct parser *p, struct ptx_insn *i)
 
 /* ---- statements ---- */
 
-/* What the tables do not know keeps its text; operands if they can be read. */
+/* An instruction that the tables do not list keeps its text, and its operands if they parse. */
 static bool unknown(struct parser *p, struct ptx_insn *i)
 {
 	struct lex start = p->l;
@@ -396,7 +396,7 @@ static bool directive(struct parser *p)
 		(int)(l->n < 60 ? l->n : 60), l->at);
 }
 
-/* References to labels of the closing scope are settled, others go outwards. */
+/* Resolves references to labels of the closing scope; the others move to the outer scope. */
 static void settle(struct parser *p, size_t first)
 {
 	uint32_t depth = (uint32_t)p->names.scope.n;

@@ -123,8 +123,8 @@ static void blocks(struct arena *a, struct graph *g)
 
 /* ---- order and loops ---- */
 
-/* A stretch of the order whose blocks are still to be arranged: the inside of
- * a loop, without its header. */
+/* A range of the order whose blocks are not arranged yet: the body of a loop,
+ * without its header. */
 struct part {
 	uint32_t at, n, header;
 };
@@ -211,8 +211,8 @@ static bool loops_to_itself(const struct graph *g, uint32_t b)
 	return false;
 }
 
-/* Lays the found components out from position `at` on; returns the position
- * behind. A component's root is where control first came in: its header. */
+/* Lays the components out from position `at` on and returns the position after
+ * them. A component's root is its header, the block that control reaches first. */
 static uint32_t lay_out(struct order *o, uint32_t at, uint32_t loop)
 {
 	uint32_t end = (uint32_t)o->member.n;
@@ -260,7 +260,7 @@ static void arrange(struct graph *g, uint32_t *order)
 	r = begin_region(&o, &all);
 	search(&o, 0, r);
 	at = lay_out(&o, 0, NONE);
-	for (uint32_t b = 0; b < g->n; b++) /* what nothing leads to comes last */
+	for (uint32_t b = 0; b < g->n; b++) /* unreachable blocks come last */
 		search(&o, b, r);
 	lay_out(&o, at, NONE);
 	while (o.todo.n) {
@@ -286,7 +286,7 @@ static void arrange(struct graph *g, uint32_t *order)
 /* ---- post-dominators (Cooper, Harvey, Kennedy) ---- */
 
 /* Does control leave the function here? A guarded exit does not count: the
- * lanes that take it are gone, and the others meet again behind it. */
+ * lanes that take it have exited, and the others reconverge after it. */
 static bool leaves(const struct graph *g, uint32_t b)
 {
 	const struct ptx_insn *i = &g->f->insn[g->block[b].end - 1];

@@ -1,4 +1,4 @@
-/* cfg: makes the control-flow graph of a parsed function. For parse.c. */
+/* cfg: builds the control-flow graph of a parsed function. Used by parse.c. */
 #ifndef CONSAN_PTX_CFG_H
 #define CONSAN_PTX_CFG_H
 

@@ -60,7 +60,7 @@ static bool attributes(struct parser *p, struct decl *d)
 	return true;
 }
 
-/* What stands between the state space and the name. */
+/* The words between the state space and the name. */
 static bool head(struct parser *p, struct decl *d)
 {
 	enum ptx_space pointee;
@@ -75,7 +75,7 @@ static bool head(struct parser *p, struct decl *d)
 
 			if (!alignment(p, &align))
 				return false;
-			if (!d->ptr) /* .ptr .align speaks of the pointee */
+			if (!d->ptr) /* .ptr .align is the alignment of the pointee */
 				d->align = align;
 			continue;
 		}
@@ -209,7 +209,7 @@ static bool dimensions(struct parser *p, const struct decl *d, struct shape *s, 
 	return true;
 }
 
-/* The name and what stands behind it. */
+/* The name, the dimensions after it, and the initialiser. */
 static bool declarator(struct parser *p, const struct decl *d, struct ptx_var *v,
 	struct shape *s, struct name **name)
 {

@@ -17,7 +17,7 @@ enum { IMAGE_KIND = 0, IMAGE_HEADER = 4, IMAGE_BYTES = 8, IMAGE_PACKED = 16,
 	IMAGE_SM = 28, IMAGE_FLAGS = 40, IMAGE_UNPACKED = 56, IMAGE_MIN = 64 };
 enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ARCH = 0x100000, FLAG_FAMILY = 0x200000 };
 
-/* No PTX text comes near this; it bounds what a damaged header can ask for. */
+/* Larger than any PTX text; bounds the allocation for a damaged header. */
 #define UNPACKED_MAX (UINT64_C(1) << 31)
 
 static uint16_t u16(const uint8_t *p)

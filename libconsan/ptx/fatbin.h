@@ -1,7 +1,7 @@
 /* fatbin: NVIDIA's container of device code, as nvcc embeds it.
  *
  * Finds the images in a container and unpacks their text. Every length is
- * checked against the bytes at hand; it judges neither PTX nor SASS. */
+ * checked against the bytes that are there; PTX and SASS are not interpreted. */
 #ifndef CONSAN_FATBIN_H
 #define CONSAN_FATBIN_H
 
@@ -21,9 +21,9 @@ struct fatbin_image {
 	uint64_t unpacked;      /* as text; equals bytes when plain */
 };
 
-/* Whether these bytes start like a container. */
+/* Do these bytes begin with a container's header? */
 bool fatbin_is(const void *bytes, size_t n);
-/* Bytes of the container that starts here, by its own header; 0: none. */
+/* Size in bytes of the container at `at`, from its own header; 0: no container. */
 uint64_t fatbin_size(const void *header);
 
 /* Steps through the images: *cursor is 0 at first. False at the end, or with e
@@ -35,13 +35,13 @@ bool fatbin_next(const void *bytes, size_t n, size_t *cursor,
  * if they do not unpack to what the header says. */
 char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct err *e);
 
-/* How well PTX for sm+suffix fits a device: 0 not at all, else more is better.
+/* How well PTX for sm+suffix fits a device: 0 not at all, otherwise higher is better.
  * An 'a' image runs on its own device only, an 'f' one on its family. */
 unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_suffix);
 
-/* The PTX that suits the device best. `has` gets what there is ("sm_90a,
- * compute_90a"), for messages. False: none does, or, with e set, the container
- * is damaged. */
+/* Finds the PTX that fits the device best. `has` receives the list of images
+ * ("sm_90a, compute_90a") for messages. False: no image fits or, with e set, the
+ * container is damaged. */
 bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
 	struct fatbin_image *best, struct text *has, struct err *e);
 /* The newest PTX's sm; 0: there is none. */

@@ -1,7 +1,7 @@
-/* ptx/ir: what a PTX module says, parsed and resolved.
+/* ptx/ir: a PTX module, parsed and resolved.
  *
- * House rules:
- *  - filled by ptx_parse(), read by everyone else; nobody changes it after;
+ * Invariants:
+ *  - ptx_parse() fills it; it is constant afterwards;
  *  - all memory belongs to the module's arena: ptx_free() frees everything;
  *  - registers and labels are resolved through the lexical scopes: an operand
  *    holds a register number or an instruction index, never a name to look up;
@@ -24,7 +24,7 @@ enum ptx_op {
 	OP_COUNT
 };
 
-/* what an instruction does to the world, beyond registers */
+/* what an instruction does beyond writing registers */
 enum ptx_effect {
 #define EFFECT(id, doc) EF_##id,
 #include "effect.def"
@@ -51,8 +51,8 @@ enum ptx_mod {
 	MOD_COUNT
 };
 
-/* Types: the modifiers of group `type` are MOD_u32 and so on, TY_ the same
- * things as data. TYPE(id, bits, class): class u s b f p (packed float: f). */
+/* Types: the modifiers of group `type` are MOD_u32 and so on; TY_u32 is the same
+ * type as a plain enumerator. TYPE(id, bits, class): class u s b f p (packed float: f). */
 enum ptx_type {
 	TY_none,
 #define TYPE(id, bits, class) TY_##id,
@@ -139,7 +139,7 @@ enum ptx_mod ptx_nth(const struct ptx_insn *i, enum ptx_group g, unsigned k);
 /* The state space of the k-th (0-based) modifier that names one; PS_none: generic. */
 enum ptx_space ptx_space_of(const struct ptx_insn *i, unsigned k);
 enum ptx_group ptx_group_of(enum ptx_mod m);
-/* "m64n128k16" taken apart, k = 0 in "m8n8"; false if m is no such shape. */
+/* Splits "m64n128k16" into its numbers, k = 0 for "m8n8"; false if m is no shape. */
 bool ptx_shape(enum ptx_mod m, unsigned *rows, unsigned *cols, unsigned *depth);
 /* How many of the leading operands are written (ptx.def: d, e). */
 unsigned ptx_written(const struct ptx_insn *i);
@@ -185,7 +185,7 @@ struct ptx_var {
 };
 
 struct ptx_reg {
-	uint8_t type;              /* declared type: width is all that counts */
+	uint8_t type;              /* declared type; only its width matters */
 	uint8_t vec;               /* 1, 2, 4: .reg .v4 */
 	const char *name;          /* "%r12", as written */
 };
@@ -199,8 +199,8 @@ struct ptx_func {
 	struct ptx_reg *reg; size_t nreg;
 	struct ptx_var *var; size_t nvar;       /* .shared .local .param .const in the body */
 	uint64_t local_bytes;                   /* frame: .local and .param of the body, laid out */
-	/* The last instruction is an unguarded jump, ret, exit or trap: a body
-	 * that could run off its end got a ret without text. */
+	/* The last instruction is an unguarded jump, ret, exit or trap: the parser
+	 * appends a ret without text to a body that could run off its end. */
 	struct ptx_insn *insn; size_t ninsn;
 	/* performance directives, 0 = absent */
 	uint32_t maxntid[3], reqntid[3], minnctapersm, maxnreg;
@@ -226,20 +226,20 @@ struct ptx_module {
 /* Parses text[0..n) (NUL bytes at the end are ignored). NULL on error, with
  * line, column and the offending line and a caret in e->text. An instruction
  * that ptx.def does not know is no error: it parses to OP_unknown, keeps its
- * text, and the executor reports the kernel as not checked if it gets there. */
+ * text, and the executor reports the kernel as not checked if it is reached. */
 struct ptx_module *ptx_parse(const char *name, const char *text, size_t n,
 	struct err *e);
 void ptx_free(struct ptx_module *m);
 const struct ptx_func *ptx_find(const struct ptx_module *m, const char *name);
 
 /* Prints the IR as PTX again, one instruction a line (consan dump): scopes are
- * flattened, names that stood in several scopes get their number. Parsed again
- * it prints the same text. */
+ * flattened, names that occur in several scopes get a number. The text parses to
+ * the same IR. */
 void ptx_print(const struct ptx_module *m, struct text *out);
-/* The statement as written, comments out and blanks squeezed; "ret" where a
- * body had no end. */
+/* The statement as written, without comments and with single blanks; "ret" where
+ * the parser appended one. */
 void ptx_statement(const struct ptx_module *m, const struct ptx_insn *i, struct text *out);
-/* The invariants above, executable; false and e on the first broken one. */
+/* Checks the invariants above; false and e for the first violation. */
 bool ptx_verify(const struct ptx_module *m, struct err *e);
 
 /* ---- control flow (cfg.c) ---- */

@@ -1,6 +1,6 @@
 /* lex: PTX text to tokens. For the files of ptx/ only.
  *
- * The text ends in NUL bytes that the lexer may look at; one token is current,
+ * The text ends in NUL bytes that the lexer may read; one token is current,
  * lex_next() replaces it. */
 #ifndef CONSAN_PTX_LEX_H
 #define CONSAN_PTX_LEX_H
@@ -31,7 +31,7 @@ struct lex {
 	uint32_t tok_line, tok_col;
 };
 
-/* Stands before the first token: call lex_next(). */
+/* Positions the lexer before the first token: call lex_next(). */
 void lex_start(struct lex *l, const char *text, size_t n);
 void lex_next(struct lex *l);
 /* Is the current token this punctuation, this .word (without dot)? */
@@ -40,11 +40,12 @@ bool lex_word(const struct lex *l, const char *word);
 bool lex_name(const struct lex *l, const char *name);
 /* Whether the current name is followed by a colon (a label), not by :: */
 bool lex_label_follows(const struct lex *l);
-/* The spelling of an instruction, from the current T_NAME on with all .words;
- * *n = 0 if blanks stand inside it. The lexer then stands on the token behind,
- * or for *n = 0 has not moved. */
+/* The spelling of an instruction, from the current T_NAME on with all .words. The
+ * current token is then the one after it. *n = 0 if there are blanks inside the
+ * spelling; the lexer has not moved then. */
 const char *lex_opcode(struct lex *l, size_t *n);
-/* From behind a '{' to behind its '}', not making tokens: false at the end. */
+/* Skips from after a '{' to after its '}' without making tokens; false at the end
+ * of the text. */
 bool lex_skip_block(struct lex *l);
 
 #endif

@@ -1,10 +1,10 @@
 /* loc: source lines. .file and .loc, with the chains of inlined calls, and the
  * strings of .section .debug_str that name the inlined functions.
  *
- * PTX may name files and functions after their use, so places are made with
- * numbers and labels first and completed by loc_finish(). An inlined_at names
- * a line and column; what it means is the last .loc of this function that
- * stood there, which has its own inlined_at: that is how the chain arises. */
+ * PTX may name files and functions after their use, so places are created with
+ * numbers and labels and completed by loc_finish(). An inlined_at names a line and
+ * column; it refers to the last .loc of this function at that position, which may
+ * have an inlined_at of its own: that forms the chain. */
 #include "parse.h"
 
 #include <stdlib.h>
@@ -223,7 +223,7 @@ bool loc_file(struct parser *p)
 	return true;
 }
 
-/* The lexer stands behind '{' of .debug_str. */
+/* The current token follows the '{' of .debug_str. */
 static bool debug_strings(struct parser *p)
 {
 	struct loc_table *t = p->locs;
@@ -255,7 +255,7 @@ static bool debug_strings(struct parser *p)
 	return true;
 }
 
-/* .section name { .. }: skipped, but for the strings */
+/* .section name { .. }: skipped, except for the strings */
 bool loc_section(struct parser *p)
 {
 	bool strings;

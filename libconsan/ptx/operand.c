@@ -1,4 +1,4 @@
-/* operand: what stands behind an instruction's name.
+/* operand: the operands after an instruction's name.
  *
  * Operands are pushed on p->stack and moved to the module's arena in one piece.
  * Does not know which operands an instruction takes. */
@@ -24,7 +24,7 @@ static bool moves(const struct parser *p, const struct ptx_var *v)
 		!(v >= f->ret && v < f->ret + f->nret);
 }
 
-/* The operands from `first` on, off the stack. */
+/* Pops the operands from `first` on. */
 struct ptx_operand *operand_keep(struct parser *p, size_t first)
 {
 	size_t n = p->stack.n - first;
@@ -113,7 +113,7 @@ bool operand_undeclared(struct parser *p)
 		(int)(p->l.n < 80 ? p->l.n : 80), p->l.at);
 }
 
-/* A name that stands for a register, a variable, a function, .. */
+/* A name of a register, a variable, a function, .. */
 bool operand_named(struct parser *p)
 {
 	struct lex *l = &p->l;
@@ -157,7 +157,7 @@ bool operand_named(struct parser *p)
 	return operand_undeclared(p);
 }
 
-/* [a] and [a, b, {coordinates}]; the lexer stands behind '[' */
+/* [a] and [a, b, {coordinates}]; the current token follows '[' */
 static bool address(struct parser *p)
 {
 	size_t first = p->stack.n;
@@ -240,7 +240,7 @@ static bool number(struct parser *p, bool minus)
 	return true;
 }
 
-/* Pushes one. A register with what may follow it is the common case. */
+/* Parses and pushes one operand. The common case, a register, comes first. */
 bool operand_one(struct parser *p)
 {
 	size_t first = p->stack.n;

@@ -1,5 +1,5 @@
-/* order: the memory order and scope that an instruction's modifiers say, in the
- * terms of events; `none` if they say nothing. */
+/* order: the memory order and scope of an instruction's modifiers, as event enums;
+ * `none` if the instruction has no such modifier. */
 #ifndef CONSAN_PTX_ORDER_H
 #define CONSAN_PTX_ORDER_H
 
@@ -8,8 +8,8 @@
 
 enum ev_sem ptx_sem_of(const struct ptx_insn *i, enum ev_sem none);
 enum ev_scope ptx_scope_of(const struct ptx_insn *i, enum ev_scope none);
-/* Could other clusters learn from it what its thread did before? By strong writes
- * to memory that they share, and as a grid. */
+/* Can this instruction order earlier operations of its thread before those of other
+ * clusters? Strong writes to shared memory of the grid can, and griddepcontrol. */
 bool ptx_hands_over(const struct ptx_insn *i);
 
 #endif

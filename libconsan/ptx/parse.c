@@ -116,7 +116,7 @@ static bool numbers(struct parser *p, uint32_t *v, unsigned max)
 	return true;
 }
 
-/* What stands between the parameters and the body. */
+/* The directives between the parameters and the body. */
 static bool performance(struct parser *p, struct ptx_func *f)
 {
 	struct lex *l = &p->l;
@@ -168,7 +168,7 @@ static bool ends_control(const struct ptx_insn *i)
 		i->op == OP_trap || i->op == OP_bra || i->op == OP_brx_idx);
 }
 
-/* So that nothing runs off the end, and a label there has an instruction. */
+/* Control cannot run off the end, and a label at the end has an instruction. */
 static void close_body(struct parser *p, bool label_at_end)
 {
 	struct ptx_insn ret = { .op = OP_ret, .guard = PTX_NO_REG, .loc = p->loc,
@@ -197,8 +197,8 @@ static void *copy_of(struct parser *p, const void *at, size_t bytes)
 	return bytes ? memcpy(arena_alloc(p->keep, bytes), at, bytes) : NULL;
 }
 
-/* Moves the function's variables to their array and redirects who points
- * there; pointers to variables of the module wait for finish(). */
+/* Moves the function's variables to their array and redirects pointers to them;
+ * pointers to variables of the module are redirected by finish(). */
 static void settle_function(struct parser *p, size_t first_slot)
 {
 	struct ptx_func *f = &p->fn->f;
@@ -496,7 +496,7 @@ struct ptx_module *ptx_parse(const char *name, const char *text, size_t n, struc
 
 	while (n && !text[n - 1])
 		n--;
-	/* NUL bytes behind the text: the lexer looks a few bytes ahead */
+	/* NUL bytes after the text: the lexer reads a few bytes ahead */
 	copy = arena_alloc(&m->arena, n + 32);
 	if (n)
 		memcpy(copy, text, n);

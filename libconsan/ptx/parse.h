@@ -1,4 +1,4 @@
-/* parse: what the files of the parser agree on. Not for anyone else.
+/* parse: declarations shared by the files of the parser only.
  *
  *   parse.c   module: directives, functions, putting the arrays together
  *   decl.c    variables and registers, attributes, parameters
@@ -8,12 +8,12 @@
  *   scope.c   names and what they are bound to
  *   loc.c     .file, .loc, .debug_str
  *
- * House rules:
+ * Conventions:
  *  - a function returns false once the error is set; the first error wins;
  *  - variables and functions move once, into the arrays of ptx_module and
- *    ptx_func; until then whoever points to one leaves his slot in
- *    `var_slot` or `func_slot` and is redirected;
- *  - everything that lives on is in the module's arena, all else in `tmp`. */
+ *    ptx_func; until then each pointer to one is registered in `var_slot` or
+ *    `func_slot`, to be redirected;
+ *  - memory that outlives parsing is in the module's arena, the rest in `tmp`. */
 #ifndef CONSAN_PTX_PARSE_H
 #define CONSAN_PTX_PARSE_H
 
@@ -36,7 +36,7 @@ struct bind {
 	const uint32_t *targets;
 };
 
-/* One spelling; "%r12" knows that it is 12 of "%r" (.reg .b32 %r<100>). */
+/* One spelling. "%r12" records that it is number 12 of "%r" (.reg .b32 %r<100>). */
 struct name {
 	const char *at;
 	uint32_t n, hash;
@@ -46,7 +46,7 @@ struct name {
 };
 
 /* A function while it is parsed; `f` moves to ptx_module.func[index], but for
- * the .callprototypes, which stay where they are. */
+ * the .callprototypes, which do not move. */
 #define FN_PROTOTYPE UINT32_MAX
 struct fn {
 	struct ptx_func f;
@@ -62,7 +62,7 @@ struct names {
 	VEC(size_t) scope;         /* bound.n at the start of each open scope */
 };
 
-/* A place that waits for a label: an operand's imm or an element of a list. */
+/* A forward reference to a label: an operand's imm or an element of a list. */
 struct label_ref {
 	struct name *name;
 	int64_t *imm;
@@ -106,7 +106,7 @@ bool parse_fail(struct parser *p, int code, const char *fmt, ...) PRINTF_LIKE(3,
 bool parse_fail_at(struct parser *p, int code, uint32_t line, uint32_t col,
 	const char *fmt, ...) PRINTF_LIKE(5, 6);
 bool parse_expect(struct parser *p, char c);
-/* Is it c? then goes past it. */
+/* If the current token is c, advances and returns true. */
 bool parse_take(struct parser *p, char c);
 /* A non-negative integer. */
 bool parse_number(struct parser *p, uint64_t *v);
@@ -118,7 +118,7 @@ void scope_open(struct parser *p);
 void scope_close(struct parser *p);
 /* In the innermost scope; NULL and an error if the name is taken there. */
 struct bind *scope_bind(struct parser *p, struct name *n, enum bind_kind kind);
-/* The register that a name means, through exact names and ranges. */
+/* The register of this name, declared by itself or by a range. */
 bool scope_register(const struct name *n, uint32_t *reg);
 void names_free(struct names *n);
 
@@ -127,7 +127,7 @@ void names_free(struct names *n);
 /* From the state-space word on. */
 bool decl_variable(struct parser *p, bool is_extern, bool visible, bool weak);
 bool decl_registers(struct parser *p);
-/* "(.param .., ..)"; the lexer stands on '('. Offsets by C's rules. */
+/* "(.param .., ..)"; the current token is '('. Offsets by C's layout rules. */
 bool decl_params(struct parser *p, struct ptx_var **out, size_t *n, uint64_t *bytes);
 /* Binds parameters in the open scope, those called _ excepted. */
 bool decl_bind(struct parser *p, struct ptx_var *v, size_t n);
@@ -150,9 +150,9 @@ bool init_resolve(struct parser *p);
 /* ---- operand.c ---- */
 
 struct ptx_operand *operand_push(struct parser *p, enum ptx_operand_kind kind);
-/* Takes those from `first` on off the stack, into the module. */
+/* Pops the operands from `first` on and moves them to the module's arena. */
 struct ptx_operand *operand_keep(struct parser *p, size_t first);
-/* Each parses and pushes: one, one that is a name, all up to the ';'. */
+/* Parse and push: one operand, one that is a name, all up to the ';'. */
 bool operand_one(struct parser *p);
 bool operand_named(struct parser *p);
 bool operand_all(struct parser *p);

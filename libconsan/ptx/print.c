@@ -289,7 +289,7 @@ static void print_component(struct printer *p, const struct ptx_operand *o)
 		text_printf(p->out, ".%c", "xyzw"[o->elem - 1]);
 }
 
-/* What stands between the brackets of PO_ADDR. */
+/* The text between the brackets of PO_ADDR. */
 static void print_address(struct printer *p, const struct ptx_operand *o)
 {
 	if (o->reg != PTX_NO_REG) {
@@ -393,7 +393,7 @@ void ptx_statement(const struct ptx_module *m, const struct ptx_insn *i, struct 
 	}
 }
 
-/* Its own words, but for the guard, whose name may have changed. */
+/* Prints the statement as written, except for the guard, whose name may have changed. */
 static void print_unknown(struct printer *p, const struct ptx_insn *i)
 {
 	struct text t = { 0 };

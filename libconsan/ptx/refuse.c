@@ -1,4 +1,4 @@
-/* refuse: the words for operands that may not be; see refuse.h. */
+/* refuse: checks of operand values; see refuse.h. */
 #include "refuse.h"
 
 #include <stdio.h>

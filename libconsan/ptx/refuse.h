@@ -1,9 +1,8 @@
-/* refuse: what the operands of an instruction may not be: size, alignment, place,
- * owner, number. One judge for those who know what they were: the executor before
- * it acts on them, the decoder of GPU records after. Pure: holds no memory, knows
- * no instruction, raises nothing.
+/* refuse: invalid operand values: size, alignment, location, owner, count. Used by the
+ * executor before it acts on operands and by the decoder of GPU records afterwards.
+ * Pure functions: they keep no state and report nothing.
  *
- * Each refuse_x() says whether the operands are refused; if so, *r says what of. */
+ * Each refuse_x() returns whether the operands are invalid; if so, *r has the reason. */
 #ifndef CONSAN_REFUSE_H
 #define CONSAN_REFUSE_H
 
@@ -38,7 +37,7 @@ static inline bool refuse_align(struct refusal *r, enum ev_space space, uint64_t
 
 bool refuse_outside(struct refusal *r, const struct shared_view *v, bool cluster, uint64_t addr,
 	uint64_t bytes);
-/* cluster: it may lie in any CTA's, else in the own one only. */
+/* cluster: the address may be in any CTA of the cluster, otherwise only in the own one. */
 static inline bool refuse_shared(struct refusal *r, const struct shared_view *v, bool cluster,
 	uint64_t addr, uint64_t bytes)
 {
@@ -48,8 +47,8 @@ static inline bool refuse_shared(struct refusal *r, const struct shared_view *v,
 		at > v->bytes || bytes > v->bytes - at) && refuse_outside(r, v, cluster, addr, bytes);
 }
 
-/* Outside every allocation; from and bytes: the last one that begins at or below
- * addr. bytes 0: there is none. True. */
+/* The address is outside every allocation. from, bytes: the last allocation that
+ * begins at or below addr; bytes 0: there is none. Always true. */
 bool refuse_global(struct refusal *r, uint64_t addr, uint64_t size, uint64_t from, uint64_t bytes);
 /* mapa. */
 bool refuse_rank(struct refusal *r, const struct shared_view *v, uint64_t addr, uint32_t rank);
@@ -69,11 +68,11 @@ bool refuse_cp_owner(struct refusal *r, const struct shared_view *v, enum ev_spa
 /* ---- bulk copies, st.async ---- */
 
 bool refuse_bulk_size(struct refusal *r, uint64_t shared, uint32_t bytes);
-/* Of either side. */
+/* For either side of the copy. */
 bool refuse_bulk_align(struct refusal *r, enum ev_space space, uint64_t addr, uint32_t bytes);
 bool refuse_box_align(struct refusal *r, uint64_t addr, uint32_t bytes, uint32_t align);
 bool refuse_map_align(struct refusal *r, uint64_t addr);
-/* It lies in CTA `owner`, and may only lie in the own one. */
+/* The memory is in CTA `owner`, but must be in the acting CTA. */
 bool refuse_bulk_owner(struct refusal *r, const struct shared_view *v, uint32_t owner, uint64_t at,
 	uint32_t bytes);
 /* pair: the destination's neighbour may own the mbarrier, too. */
@@ -109,7 +108,7 @@ bool refuse_setmaxnreg(struct refusal *r, uint32_t want, bool inc, uint32_t has)
 bool refuse_matrix_end(struct refusal *r, const struct shared_view *v, const char *name,
 	uint64_t desc, uint32_t top);
 bool refuse_unlike(struct refusal *r, const char *name, uint64_t desc, uint64_t first);
-/* The CTA's warps from `warp` on are less than a warpgroup. */
+/* The CTA has fewer than four warps from `warp` on. */
 bool refuse_group(struct refusal *r, uint32_t warp, uint32_t nwarps);
 
 #endif

@@ -1,7 +1,7 @@
 /* scope: names, interned once, and what the open scopes bind them to.
  *
  * Each name points to its innermost binding; closing a scope takes its
- * bindings off again. So a look-up costs one hash of the spelling. */
+ * bindings off again, so a look-up costs one hash of the spelling. */
 #include "parse.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void grow(struct names *t)
 	t->cap = cap;
 }
 
-/* "%r12" is number 12 of "%r"; "%r012" and "7" are nobody's. */
+/* "%r12" is number 12 of "%r"; "%r012" and "7" belong to no range. */
 static void split(struct parser *p, struct name *n)
 {
 	size_t k = n->n;

@@ -1,8 +1,8 @@
 /* table: matches spellings of instructions against the rows of ptx.def.
  *
  * Words are the pieces between dots. Instruction names form a trie over words;
- * a row's syntax is compiled to a list of items, each of which takes one
- * written modifier. Does not look at operands' values or types. */
+ * a row's syntax is compiled to a list of items, each of which matches one
+ * written modifier. Operand values and types are not checked. */
 #include "table.h"
 
 #include <pthread.h>

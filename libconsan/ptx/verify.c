@@ -1,5 +1,5 @@
-/* verify: the invariants that ir.h promises, executable. Checks the module,
- * not the program: what is wrong here is a bug of the parser. */
+/* verify: checks the invariants that ir.h promises. A violation is a bug of the
+ * parser, not of the program. */
 #include "table.h"
 
 #include <stdlib.h>
@@ -162,8 +162,8 @@ static bool successor(const struct check *c, uint32_t b, uint32_t k, uint32_t *t
 	return true;
 }
 
-/* Jumps go forward in the order, but for those to the header of a loop; what
- * is not reached from the entry is laid out last and may jump anywhere. */
+/* Jumps go forward in the order, except those to the header of a loop. Blocks that
+ * are not reachable from the entry are laid out last and may jump anywhere. */
 static bool check_order(struct check *c)
 {
 	const struct ptx_cfg *g = c->f->cfg;

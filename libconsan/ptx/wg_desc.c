@@ -1,4 +1,4 @@
-/* wg_desc: decodes wgmma descriptors and lists the memory they lead to. */
+/* wg_desc: decodes wgmma descriptors and lists the shared memory that they cover. */
 #include "wg_desc.h"
 
 #include "libconsan/base/base.h"
@@ -62,7 +62,7 @@ unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out)
 	low /= 16 * 64;
 	high /= 16 * 64;
 	memset(set + low, 0, (high - low + 1) * sizeof *set);
-	/* the next piece is mostly of the same word, which had better not go through memory */
+	/* the next piece is mostly in the same word, which is kept in a register */
 	for (unsigned i = 0; i < n;) {
 		const uint32_t at = piece[i] / (16 * 64);
 		uint64_t bits = 0;

@@ -1,6 +1,5 @@
-/* wg_desc: where the matrices lie that wgmma descriptors describe (PTX ISA,
- * Asynchronous warpgroup level matrix: Strides, Matrix Descriptor Format). Knows
- * no instruction. */
+/* wg_desc: which shared memory a wgmma descriptor describes (PTX ISA, Asynchronous
+ * warpgroup level matrix: Strides, Matrix Descriptor Format). */
 #ifndef CONSAN_WG_DESC_H
 #define CONSAN_WG_DESC_H
 
@@ -37,8 +36,8 @@ struct wg_reads {
 	struct ev_span span[128 + 512];
 };
 
-/* Zeroed at first. The same operands come back with each turn of a ring of
- * buffers: what they lead to is worked out once. */
+/* A cache; zero it before the first use. The same operands return in each iteration
+ * over a ring of buffers, so their memory is computed once. */
 struct wg_book {
 	struct wg_reads *page[128];
 };

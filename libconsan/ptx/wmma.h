@@ -1,7 +1,7 @@
-/* wmma: which bytes of memory a wmma.load or wmma.store takes, shared out among the
- * lanes. The ISA leaves open which lane holds what; whose access is which is
- * decided here, for the executor and for the decoder alike: each lane has one
- * run of bytes, lane by lane along the lines (rows, or columns if .col). */
+/* wmma: which bytes of memory a wmma.load or wmma.store accesses, by lane. The ISA does
+ * not define which lane holds which element. The executor and the decoder both use
+ * this assignment: each lane has one run of bytes, lane by lane along the lines
+ * (rows, or columns if .col). */
 #ifndef CONSAN_PTX_WMMA_H
 #define CONSAN_PTX_WMMA_H
 

@@ -1,5 +1,5 @@
 /* installed: what `make install` puts somewhere works from there: the commands,
- * the library by pkg-config, the examples as the README tells to build them. */
+ * the library by pkg-config, the examples as doc/library.md tells to build them. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -110,7 +110,7 @@ Test(installed, a_tree_of_processes_has_one_report)
 
 Test(installed, readme_example_is_true)
 {
-	RUNS(0, "sed -n '/^```c$/,/^```$/p' README.md | grep -v '^```' > $B/readme.c && test -s $B/readme.c");
+	RUNS(0, "sed -n '/^```c$/,/^```$/p' libconsan/doc/library.md | grep -v '^```' > $B/readme.c && test -s $B/readme.c");
 	RUNS(0, "cc -std=c11 -Wall -Wextra -Werror $B/readme.c -o $B/readme %s", FLAGS);
 	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange.fatbin.readme tests/examples/exchange.cu");
 	RUNS(1, "cd $B && cp exchange.fatbin.readme exchange.fatbin && ./readme");
