@@ -7,8 +7,8 @@ void emit(struct dcluster *c, const struct event *e)
 	if (c->stopped)
 		return;
 	if (c->gather)
-		gather_tell(c);
-	c->result.events += !c->only_registers || e->kind == EV_REGS; /* others are counted by others */
+		gather_flush(c);
+	c->result.events++;
 	if (c->sink)
 		c->sink->event(c->sink, e);
 }
@@ -20,8 +20,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (c->stopped || refused_torn(c, warp, r))
 		return;
 	if (s->phase == PHASE_TOKEN) {
-		if (!c->only_registers)
-			tell_token(c, warp, r);
+		tell_token(c, warp, r);
 		return;
 	}
 	if (c->seen)
@@ -29,8 +28,6 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (c->registers && s->phase != PHASE_FAILED && s->phase != PHASE_STRAY && s->phase != PHASE_FOREIGN &&
 			s->func == c->job->l->func->func)
 		tell_way(c, warp, s->insn, r->lanes);
-	if (c->only_registers)
-		return;
 	if (c->warp[warp].behind || (r->lanes != FULL && c->job->info[r->site].aligned))
 		refused_aligned(c, warp, r);
 	if (s->phase == PHASE_MARK)
@@ -106,10 +103,8 @@ void decode_end(struct dcluster *c)
 {
 	uint32_t n = c->info.nctas * c->info.warps_per_cta;
 
-	if (c->only_registers)
-		return;
 	if (c->gather)
-		gather_tell(c);
+		gather_flush(c);
 	if (cut_short(c))
 		tell_halves(c);
 	else if (c->job->l->fault)

@@ -1,4 +1,8 @@
-/* drain: see drain.h. Here the pool is emptied while the kernel runs. */
+/* drain: see drain.h. Empties the pool while the kernel runs.
+ *
+ * A lane that has filled a chunk, or exits, changes the chunk's mark. A turn reads the marks,
+ * copies the chunks whose mark has changed, clears them, and writes their numbers into the ring,
+ * from which lanes draw when the pool is used up. record.h has the layout. */
 #include "drain_parts.h"
 
 #include <stddef.h>
@@ -6,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#define WINDOW (DRAIN_PEEK / 4)
-/* Nothing was closed for so long, and lanes wait: they are all that there is. */
+#define WINDOW (DRAIN_PEEK / 4)    /* marks that are read at once */
+/* Seconds without a closed chunk while lanes wait: those that hold the chunks wait, too. */
 #define STUCK 0.25
 
 struct drain *drain_open(const struct drain_pool *p, const struct drain_config *c)
@@ -64,7 +68,8 @@ void drain_add_to_runs(struct drain *d, uint32_t chunk)
 		vec_push(&d->run, ((struct drain_run){ chunk, 1 }));
 }
 
-/* Chunks that are closed, as far as one batch goes, or once round; -1: lost. */
+/* Puts closed chunks into d->run, at most one batch, and reads each mark at most once. Returns
+ * how many; -1: the pool cannot be accessed. */
 static int find_closed(struct drain *d, uint32_t drawn)
 {
 	uint32_t n = 0, seen = 0;
@@ -96,9 +101,10 @@ static int find_closed(struct drain *d, uint32_t drawn)
 	return (int)n;
 }
 
-/* Entries for the draws after those that were given, up to so many: a chunk for each, but
- * for those whose lane could not wait and has handed its number back. How many; -1: lost. */
-static int fill(struct drain *d, uint64_t at, uint32_t most, uint64_t *entry)
+/* Makes up to `most` entries of the ring, for the draws after the last one that was given: an
+ * unused chunk for each, except where the lane did not wait and has written its number there
+ * itself. Returns how many; -1: the pool cannot be accessed. */
+static int make_entries(struct drain *d, uint64_t at, uint32_t most, uint64_t *entry)
 {
 	const uint64_t *there = d->pool.peek(d->pool.user, at, most * sizeof *there);
 	uint32_t n = 0;
@@ -116,9 +122,9 @@ static int fill(struct drain *d, uint64_t at, uint32_t most, uint64_t *entry)
 	return there ? (int)n : -1;
 }
 
-/* Once somebody has gone on without, so do all: what is missing then is at the end.
- * No further ahead of those who draw than half of the ring, so that nobody finds his
- * place there taken by another one. */
+/* Gives unused chunks back through the ring. Not if lanes no longer wait: when one lane has gone
+ * on without a chunk, all do, so that only records at the end are missing. At most half of the
+ * ring ahead of the draws, so that no entry is overwritten before its lane has read it. */
 static bool give(struct drain *d, uint32_t drawn)
 {
 	uint32_t beyond = drawn > d->pool.chunks ? drawn - d->pool.chunks : 0;
@@ -128,7 +134,7 @@ static bool give(struct drain *d, uint32_t drawn)
 			&& (int32_t)(d->given - beyond) < (int32_t)(RECORD_RING / 2)) {
 		uint64_t entry[DRAIN_CHUNKS / 2];
 		uint32_t first = (d->given + 1) & (RECORD_RING - 1), left = RECORD_RING - first;
-		int n = fill(d, ring + 8 * (uint64_t)first, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry), entry);
+		int n = make_entries(d, ring + 8 * (uint64_t)first, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry), entry);
 
 		if (n < 0 || (n && !d->pool.write(d->pool.user, ring + 8 * (uint64_t)first, entry, (uint32_t)n * sizeof *entry)))
 			return false;
@@ -141,18 +147,19 @@ static bool give(struct drain *d, uint32_t drawn)
 	return true;
 }
 
-/* All lanes that are left wait, and nobody closes a chunk any more; or it is enough. */
-static bool hopeless(struct drain *d, uint32_t drawn, bool wanted)
+/* No more chunks can be expected: lanes have waited for too long, or the limit of draws is
+ * reached. waiting: lanes wait, and there is no chunk for them. */
+static bool is_stuck(struct drain *d, uint32_t drawn, bool waiting)
 {
-	if (!wanted)
+	if (!waiting)
 		d->idle = 0;
 	else if (!d->idle)
 		d->idle = now();
 	return !d->stuck && (drawn > DRAIN_MOST_DRAWS || (d->idle > 0 && now() - d->idle > STUCK));
 }
 
-/* All lanes go on without. */
-static bool give_up(struct drain *d)
+/* Lets all lanes go on without chunks. */
+static bool stop_waiting(struct drain *d)
 {
 	static const uint32_t none;
 
@@ -160,8 +167,8 @@ static bool give_up(struct drain *d)
 	return d->pool.write(d->pool.user, offsetof(struct record_head, patience), &none, sizeof none);
 }
 
-/* Where nobody waits any more, what is drawn in vain must not come round. */
-static bool count_on(const struct drain *d, const struct record_head *head)
+/* When lanes no longer wait they still draw: the counter of draws must not overflow. */
+static bool limit_draws(const struct drain *d, const struct record_head *head)
 {
 	static const uint32_t less = DRAIN_MOST_DRAWS / 2;
 
@@ -169,7 +176,7 @@ static bool count_on(const struct drain *d, const struct record_head *head)
 		d->pool.write(d->pool.user, offsetof(struct record_head, next), &less, sizeof less);
 }
 
-/* The run comes here, and its chunks may be given back. */
+/* Copies the chunks of d->run and clears them, so that they can be given back. */
 static bool take_out(struct drain *d)
 {
 	d->idle = 0;
@@ -187,7 +194,7 @@ static bool take_out(struct drain *d)
 	return true;
 }
 
-/* How many chunks were closed; -1: lost. */
+/* Returns how many chunks were drained; -1: the pool cannot be accessed. */
 static int turn(struct drain *d)
 {
 	const struct record_head *head = d->pool.peek(d->pool.user, 0, sizeof *head);
@@ -195,7 +202,7 @@ static int turn(struct drain *d)
 	int64_t left;
 	int n;
 
-	if (!head || !count_on(d, head))
+	if (!head || !limit_draws(d, head))
 		return -1;
 	drawn = head->next - 1;
 	d->stuck |= !head->patience;
@@ -207,7 +214,7 @@ static int turn(struct drain *d)
 	there = drawn < d->pool.chunks ? drawn : d->pool.chunks;
 	n = find_closed(d, there);
 	if (n < 0 || (n && !take_out(d)) || !give(d, drawn)
-			|| (hopeless(d, drawn, !n && left < 0 && !d->unused.n) && !give_up(d)))
+			|| (is_stuck(d, drawn, !n && left < 0 && !d->unused.n) && !stop_waiting(d)))
 		return -1;
 	drain_end_ctas(d);
 	return n;
@@ -226,7 +233,7 @@ void drain_close(struct drain *d)
 	if (!d)
 		return;
 	for (uint32_t k = 0; d->cta && k <= d->nctas; k++)
-		drain_drop(d, &d->cta[k]);
+		drain_discard(d, &d->cta[k]);
 	for (size_t k = 0; k < d->block.n; k++)
 		free(d->block.at[k]);
 	vec_free(&d->block);
@@ -241,6 +248,6 @@ void drain_close(struct drain *d)
 	free(d->cluster);
 	free(d->signatures);
 	free(d->skip);
-	free(d->lacks);
+	free(d->incomplete);
 	free(d);
 }

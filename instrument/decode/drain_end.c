@@ -1,12 +1,12 @@
-/* drain_end: the kernel is over, or looked at while it hangs: what is left in the pool, and
- * which clusters speak for which. */
+/* drain_end: takes what is left in the pool after the kernel, or while it hangs, and chooses
+ * representatives among identical clusters. */
 #include "drain_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunks that are here already, although they could not be cleared: no marks are looked at
- * any more. */
+/* Marks in d->mark the chunks that were copied but could not be cleared; the marks that it held
+ * are not needed any more. */
 static void note_unclear(struct drain *d)
 {
 	memset(d->mark, 0, ((size_t)d->pool.chunks + 1) * sizeof *d->mark);
@@ -20,7 +20,8 @@ static uint32_t head_draws(const struct drain *d)
 	return ((const struct record_head *)(const void *)d->head)->next - 1;
 }
 
-/* Of a kernel that came to its end, only digests: most of it nobody wants. */
+/* Takes the chunks that are still in the pool. If the kernel came to its end only their digests are
+ * taken first, as most of their clusters will be skipped. */
 static bool take_rest(struct drain *d)
 {
 	uint32_t drawn = head_draws(d), n;
@@ -40,7 +41,7 @@ static bool take_rest(struct drain *d)
 	return true;
 }
 
-/* Those whose records are still in the pool come here. */
+/* Copies the chunks that are still in the pool, and wanted. */
 static bool fetch_wanted(struct drain *d)
 {
 	VEC(struct piece *) all = { 0 };
@@ -75,62 +76,63 @@ static void end_all(struct drain *d)
 {
 	d->ending.n = 0;
 	for (uint32_t k = 0; k < d->nctas; k++)
-		if (!d->cta[k].over)
+		if (!d->cta[k].ended)
 			drain_end_cta(d, k);
 }
 
-struct voice { uint64_t signature; uint32_t id; uint8_t mute; bool speaks; };
+/* flaw: 1: it is incomplete; 2: its records were discarded. */
+struct candidate { uint64_t signature; uint32_t id; uint8_t flaw; bool chosen; };
 
-static int by_voice(const void *a, const void *b)
+static int by_signature(const void *a, const void *b)
 {
-	const struct voice *x = a, *y = b;
+	const struct candidate *x = a, *y = b;
 
 	if (x->signature != y->signature)
 		return x->signature < y->signature ? -1 : 1;
-	return x->mute != y->mute ? x->mute - y->mute : (x->id > y->id) - (x->id < y->id);
+	return x->flaw != y->flaw ? x->flaw - y->flaw : (x->id > y->id) - (x->id < y->id);
 }
 
-void drain_speakers(const struct drain *d, uint8_t *skip)
+void drain_choose_representatives(const struct drain *d, uint8_t *skip)
 {
-	struct voice *v = base_alloc(((size_t)d->nclusters + 1) * sizeof *v);
+	struct candidate *v = base_alloc(((size_t)d->nclusters + 1) * sizeof *v);
 
 	for (uint32_t k = 0; k < d->nclusters; k++) {
 		const struct cluster *c = &d->cluster[k];
 
-		v[k] = (struct voice){ .signature = c->signature, .id = k, .mute = c->gone ? 2 : c->lacks };
+		v[k] = (struct candidate){ .signature = c->signature, .id = k, .flaw = c->retired ? 2 : c->incomplete };
 	}
-	qsort(v, d->nclusters, sizeof *v, by_voice);
+	qsort(v, d->nclusters, sizeof *v, by_signature);
 	for (uint32_t k = 0, first = 0; k < d->nclusters; k++) {
 		first = v[k].signature == v[first].signature ? first : k;
-		if (!skip[v[k].id] && v[first].mute < 2)
-			v[first].speaks = true;
+		if (!skip[v[k].id] && v[first].flaw < 2)
+			v[first].chosen = true;
 		skip[v[k].id] = 1;
 	}
 	for (uint32_t k = 0; k < d->nclusters; k++)
-		if (v[k].speaks)
+		if (v[k].chosen)
 			skip[v[k].id] = 0;
 	free(v);
 }
 
-static void gather(struct drain *d, struct drained *r)
+static void collect(struct drain *d, struct drained *r)
 {
 	d->signatures = base_alloc(((size_t)d->nctas + 1) * sizeof *d->signatures);
 	d->skip = base_alloc((size_t)d->nclusters + 1);
-	d->lacks = base_alloc((size_t)d->nclusters + 1);
+	d->incomplete = base_alloc((size_t)d->nclusters + 1);
 	for (uint32_t k = 0; k <= d->nctas; k++) {
 		d->signatures[k] = d->cta[k].signature;
 		for (struct piece *c = d->cta[k].first; c; c = c->next)
 			if (c->here) {
 				vec_push(&d->out, c->here);
 			} else {
-				drain_lacks(d, k);
+				drain_set_incomplete(d, k);
 				r->lost++;
 			}
 	}
 	for (uint32_t k = 0; k < d->nclusters; k++) {
-		d->skip[k] = d->cluster[k].gone;
-		d->lacks[k] = d->cluster[k].lacks;
-		r->retired += d->cluster[k].gone;
+		d->skip[k] = d->cluster[k].retired;
+		d->incomplete[k] = d->cluster[k].incomplete;
+		r->retired += d->cluster[k].retired;
 	}
 }
 
@@ -154,11 +156,11 @@ bool drain_end(struct drain *d, const struct drain_pool *p, bool ended, struct d
 		return false;
 	*r = (struct drained){ .head = (const void *)d->head, .drained = d->drained, .lost = d->late };
 	r->waited = !ended && !d->stuck && head_draws(d) > (uint64_t)d->pool.chunks + d->given;
-	gather(d, r);
+	collect(d, r);
 	r->chunk = d->out.at;
 	r->n = (uint32_t)d->out.n;
 	r->skip = d->skip;
-	r->lacks = r->lost ? d->lacks : NULL;
+	r->incomplete = r->lost ? d->incomplete : NULL;
 	r->cta = ended && d->c.retire ? d->signatures : NULL;
 	return true;
 }

@@ -1,5 +1,5 @@
-/* drain_kept: what came out of the pool is kept by CTA, as a digest and, while its cluster
- * may be wanted, as the records themselves. */
+/* drain_kept: keeps the chunks that were drained, by CTA: their digests and, until their cluster
+ * turns out to be identical to another one, the records themselves. */
 #include "drain_parts.h"
 
 #include "libconsan/base/base.h"
@@ -34,7 +34,7 @@ struct record_chunk *drain_keep(struct drain *d)
 	return c;
 }
 
-static void let_go(struct drain *d, struct record_chunk *c)
+static void release(struct drain *d, struct record_chunk *c)
 {
 	if (!c)
 		return;
@@ -71,18 +71,19 @@ static void sign(struct drain *d, uint32_t id, uint32_t rank)
 	vec_free(&all);
 }
 
-void drain_drop(struct drain *d, struct cta *a)
+void drain_discard(struct drain *d, struct cta *a)
 {
 	for (struct piece *p = a->first, *next; p; p = next) {
 		next = p->next;
-		let_go(d, p->here);
+		release(d, p->here);
 		free(p);
 	}
 	a->first = NULL;
 }
 
-/* Has it been seen before? If it speaks, now it has. */
-static bool saw(struct drain *d, uint64_t signature, bool speaks)
+/* Is there a cluster of this signature that can be its representative? If not, and if this one
+ * can, it is remembered. */
+static bool has_representative(struct drain *d, uint64_t signature, bool can)
 {
 	uint64_t k;
 
@@ -95,31 +96,31 @@ static bool saw(struct drain *d, uint64_t signature, bool speaks)
 		d->nseen = 0;
 		for (size_t i = 0; i < n; i++)
 			if (old[i].used)
-				saw(d, old[i].signature, true);
+				has_representative(d, old[i].signature, true);
 		free(old);
 	}
 	for (k = signature; d->seen.at[k & (d->seen.n - 1)].used; k++)
 		if (d->seen.at[k & (d->seen.n - 1)].signature == signature)
 			return true;
-	if (speaks) {
+	if (can) {
 		d->seen.at[k & (d->seen.n - 1)] = (struct seen){ signature, true };
 		d->nseen++;
 	}
 	return false;
 }
 
-/* Its CTAs, by walking over all of them, would take too long: they are near by. */
-static void retire(struct drain *d, uint32_t cluster, uint32_t near)
+/* Discards the records of a cluster, one of whose CTAs is `cta`. */
+static void retire(struct drain *d, uint32_t cluster, uint32_t cta)
 {
 	const struct launch_info *i = &d->c.shape;
-	uint32_t x = near % i->grid[0], y = near / i->grid[0] % i->grid[1], z = near / i->grid[0] / i->grid[1];
+	uint32_t x = cta % i->grid[0], y = cta / i->grid[0] % i->grid[1], z = cta / i->grid[0] / i->grid[1];
 
-	d->cluster[cluster].gone = true;
+	d->cluster[cluster].retired = true;
 	x -= x % i->cluster[0];
 	y -= y % i->cluster[1];
 	z -= z % i->cluster[2];
 	for (uint32_t k = 0; k < d->per; k++)
-		drain_drop(d, &d->cta[x + k % i->cluster[0] + i->grid[0] * (y + k / i->cluster[0] % i->cluster[1]
+		drain_discard(d, &d->cta[x + k % i->cluster[0] + i->grid[0] * (y + k / i->cluster[0] % i->cluster[1]
 			+ i->grid[1] * (z + k / i->cluster[0] / i->cluster[1]))]);
 }
 
@@ -129,14 +130,14 @@ void drain_end_cta(struct drain *d, uint32_t id)
 	struct cluster *c = &d->cluster[of];
 
 	sign(d, id, rank);
-	d->cta[id].over = true;
+	d->cta[id].ended = true;
 	c->signature += d->cta[id].signature;
-	if (!--c->left && (d->c.clean(d->c.user, d->c.key, c->signature) || saw(d, c->signature, !c->lacks)))
+	if (!--c->left && (d->c.clean(d->c.user, d->c.key, c->signature) || has_representative(d, c->signature, !c->incomplete)))
 		retire(d, of, id);
 }
 
-/* Each lane marks its chunk behind the record of its exit: when all marks have been looked
- * at since, there are no more. */
+/* A lane changes its chunk's mark after it has recorded its exit. A CTA whose threads have all
+ * recorded theirs has no more chunks once all marks were read twice since then. */
 void drain_end_ctas(struct drain *d)
 {
 	size_t n = 0;
@@ -153,12 +154,13 @@ void drain_end_ctas(struct drain *d)
 
 struct batch {
 	const struct drain *d;
-	const struct record_chunk *from; /* packed */
-	uint32_t n, next;
-	struct piece **piece;
-	uint32_t *left;
+	const struct record_chunk *from; /* drain_packed() */
+	uint32_t n, next;          /* chunks; the next one to digest */
+	struct piece **piece;      /* of each */
+	uint32_t *left;            /* of each, how many lanes exit in it */
 };
 
+/* One thread's share: 16 chunks at a time. */
 static void digest_some(void *user)
 {
 	struct batch *b = user;
@@ -182,42 +184,40 @@ static void digest_some(void *user)
 static void digest_all(struct batch *b)
 {
 	const unsigned n = b->d->c.jobs, most = 1 + b->n / 64;
-	struct crew_hands h;
 
-	crew_give_all(&h, digest_some, b, (n > most ? most : n) - 1);
-	digest_some(b);
-	crew_wait_all(&h);
+	pool_run(digest_some, b, n < most ? n : most);
 }
 
-/* A lane that drew a chunk and wrote nothing yet; or the chunk was given back. */
+/* Its lane has written nothing yet, or it was drained and cleared. */
 static bool is_empty(const struct record_chunk *c)
 {
 	return !c->clock_lo && !c->clock_hi && !*(const uint32_t *)(c + 1);
 }
 
-void drain_lacks(struct drain *d, uint32_t cta)
+void drain_set_incomplete(struct drain *d, uint32_t cta)
 {
 	uint32_t rank;
 
 	if (cta < d->nctas)
-		d->cluster[decode_cluster_of(&d->c.shape, cta, &rank)].lacks = true;
+		d->cluster[decode_cluster_of(&d->c.shape, cta, &rank)].incomplete = true;
 }
 
-static void take(struct drain *d, struct piece *p, uint32_t left)
+/* left: lanes that exit in it */
+static void add_piece(struct drain *d, struct piece *p, uint32_t left)
 {
 	struct cta *a = &d->cta[p->digest.cta < d->nctas ? p->digest.cta : d->nctas];
 
-	if (a->over) {
+	if (a->ended) {
 		d->late++;
-		drain_lacks(d, p->digest.cta);
-		let_go(d, p->here);
+		drain_set_incomplete(d, p->digest.cta);
+		release(d, p->here);
 		free(p);
 		return;
 	}
 	p->next = a->first;
 	a->first = p;
 	if (!p->here && !p->number)
-		drain_lacks(d, p->digest.cta);
+		drain_set_incomplete(d, p->digest.cta);
 	if (!left)
 		return;
 	a->left -= left < a->left ? left : a->left;
@@ -250,7 +250,7 @@ bool drain_absorb(struct drain *d, const struct drain_run *run, uint32_t nruns, 
 		if (is_empty(drain_packed(b.from, k)))
 			free(b.piece[k]);
 		else
-			take(d, b.piece[k], b.left[k]);
+			add_piece(d, b.piece[k], b.left[k]);
 	free(b.piece);
 	free(b.left);
 	return true;

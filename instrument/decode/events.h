@@ -88,9 +88,9 @@ void tell_grid(struct dcluster *c, uint32_t warp, const struct record *r);
 void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes);
 void tell_other(struct dcluster *c, uint32_t warp, const struct record *r);
 
-/* ---- gather.c: where only whether there is anything to find is asked ---- */
-/* What lanes of ldmatrix read or of stmatrix write, what a cp.async of 16 bytes copies.
- * False: it is to be told by itself. */
+/* ---- gather.c: coarse events, for a pre-check ---- */
+/* Gathers what lanes of ldmatrix read or of stmatrix write, what a cp.async of 16 bytes copies.
+ * False: it needs an event of its own. */
 bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
 	uint32_t lanes, bool writes);
 bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o);

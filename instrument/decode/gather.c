@@ -1,7 +1,8 @@
-/* gather: where only whether there is anything to find is asked: what a warp reads by
- * ldmatrix, writes by stmatrix and copies by cp.async between two other events is told as
- * one, by the granule. All lanes of it stand for each of its bytes: more may look like a race than
- * is one, never less. Whoever asks has what looks like one decoded anew. */
+/* gather: for the pre-check, which only asks whether a launch has anything to report. What
+ * a warp reads by ldmatrix, writes by stmatrix and copies by cp.async between two other
+ * events becomes one event each, in granules of CELL_BYTES: a set of granules that all
+ * its lanes access. So an access may be reported as a race that is none, but no race is
+ * missed. If anything is reported, the launch is decoded and checked again without this. */
 #include "events.h"
 
 #include "shadow/shadow.h"
@@ -15,26 +16,26 @@
 
 enum side { SIDE_READ, SIDE_WRITE, SIDE_COPY, SIDES };
 
-/* Where the lanes of one instruction went: the same places come back with each turn
- * of a loop. */
+/* The addresses of one instruction's lanes as parts of a set. Loops use the same addresses
+ * again, so patterns are kept. */
 struct pattern {
 	uint32_t lanes, at[32];
-	bool twice;                /* two lanes in one granule */
+	bool twice;                /* two lanes access the same granule */
 	uint32_t n;
-	struct { uint32_t word; uint64_t bits; } part[]; /* what they are in a set */
+	struct { uint32_t word; uint64_t bits; } part[];
 };
 #define PATTERNS 2048
 
-/* A bit for each granule. */
+/* What one warp has accessed since the last event. */
 struct gather {
 	uint32_t warp;
 	struct {
-		uint32_t lanes, site; /* no lanes: nothing was gathered */
+		uint32_t lanes, site; /* no lanes: the set is empty */
 		uint32_t low, high;   /* words that may be set */
-		uint64_t set[WORDS];
+		uint64_t set[WORDS];  /* a bit for each granule */
 	} side[SIDES];
 	struct ev_span span[WORDS * 32];
-	struct pattern *pattern[PATTERNS]; /* each in one of two places */
+	struct pattern *pattern[PATTERNS]; /* a hash table, two entries for each hash */
 };
 
 void gather_close(struct gather *g)
@@ -44,7 +45,7 @@ void gather_close(struct gather *g)
 	free(g);
 }
 
-static void tell_side(struct dcluster *c, struct gather *g, enum side side)
+static void flush_side(struct dcluster *c, struct gather *g, enum side side)
 {
 	const uint32_t low = g->side[side].low, high = g->side[side].high;
 	uint64_t *set = g->side[side].set;
@@ -61,26 +62,26 @@ static void tell_side(struct dcluster *c, struct gather *g, enum side side)
 	e.size = CELL_BYTES;
 	e.addr = g->span[0].addr;
 	e.spans = g->span;
-	c->sink->event(c->sink, &e); /* each of what it stands for was counted */
+	c->sink->event(c->sink, &e); /* gather() has counted its accesses as events */
 }
 
-void gather_tell(struct dcluster *c)
+void gather_flush(struct dcluster *c)
 {
 	struct gather *g = c->gather;
 
 	for (unsigned side = 0; side < SIDES; side++)
 		if (g->side[side].lanes)
-			tell_side(c, g, (enum side)side);
+			flush_side(c, g, (enum side)side);
 }
 
-static uint32_t key_of(const struct record *r, const uint32_t *at, uint32_t lanes)
+static uint32_t hash_of(const struct record *r, const uint32_t *at, uint32_t lanes)
 {
 	const uint32_t first = (uint32_t)__builtin_ctz(lanes), last = 31 - (uint32_t)__builtin_clz(lanes);
 
 	return (at[first] ^ at[last] << 13 ^ at[(first + last) / 2] << 7 ^ lanes ^ r->affine) * 0x9e3779b1u >> 16;
 }
 
-static struct pattern *put_down(struct pattern *p, const uint32_t at[32], uint32_t lanes)
+static struct pattern *fill_pattern(struct pattern *p, const uint32_t at[32], uint32_t lanes)
 {
 	p = base_resize(p, sizeof *p + (size_t)__builtin_popcount(lanes) * sizeof *p->part);
 	p->lanes = lanes;
@@ -104,16 +105,16 @@ static struct pattern *put_down(struct pattern *p, const uint32_t at[32], uint32
 	return p;
 }
 
-static bool in_reach(const uint32_t at[32], uint32_t lanes)
+static bool in_range(const uint32_t at[32], uint32_t lanes)
 {
-	uint32_t far = 0;
+	uint32_t bits = 0;
 
 	for EACH_LANE(l, lanes)
-		far |= OFFSET(at[l]);
-	return far < MOST_BYTES;
+		bits |= OFFSET(at[l]);
+	return bits < MOST_BYTES;
 }
 
-static bool same_places(const struct pattern *p, const uint32_t at[32], uint32_t lanes)
+static bool same_addresses(const struct pattern *p, const uint32_t at[32], uint32_t lanes)
 {
 	if (!p || p->lanes != lanes)
 		return false;
@@ -125,25 +126,25 @@ static bool same_places(const struct pattern *p, const uint32_t at[32], uint32_t
 	return true;
 }
 
-/* NULL: one of them may be refused, or lies beyond what there is room for. */
+/* NULL: an address may have to be refused, or lies outside of the set. */
 static const struct pattern *pattern_of(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, uint32_t lanes)
 {
 	uint32_t room[32];
 	const uint32_t *at = record_shared(c, r, o, room);
-	struct pattern **p = &c->gather->pattern[key_of(r, at, lanes) % PATTERNS & ~1u];
+	struct pattern **p = &c->gather->pattern[hash_of(r, at, lanes) % PATTERNS & ~1u];
 
-	if (same_places(p[0], at, lanes))
+	if (same_addresses(p[0], at, lanes))
 		return p[0];
-	if (same_places(p[1], at, lanes))
+	if (same_addresses(p[1], at, lanes))
 		return p[1];
-	if (refusable(c, warp, r, o, lanes, CELL_BYTES, CELL_BYTES) || !in_reach(at, lanes))
+	if (refusable(c, warp, r, o, lanes, CELL_BYTES, CELL_BYTES) || !in_range(at, lanes))
 		return NULL;
 	p += p[0] != NULL;
-	return *p = put_down(*p, at, lanes);
+	return *p = fill_pattern(*p, at, lanes);
 }
 
-static bool touches(const struct gather *g, enum side side, const struct pattern *p)
+static bool overlaps(const struct gather *g, enum side side, const struct pattern *p)
 {
 	uint64_t both = 0;
 
@@ -154,13 +155,13 @@ static bool touches(const struct gather *g, enum side side, const struct pattern
 	return both;
 }
 
-/* Nothing gathered so far has an order with what comes that matters. */
-static bool fits(const struct gather *g, uint32_t warp, enum side side, const struct pattern *p)
+/* May the access be added, or does its order with what was gathered matter? */
+static bool may_add(const struct gather *g, uint32_t warp, enum side side, const struct pattern *p)
 {
 	if (!g->side[SIDE_READ].lanes && !g->side[SIDE_WRITE].lanes && !g->side[SIDE_COPY].lanes)
 		return true;
-	return g->warp == warp && !touches(g, SIDE_COPY, p) && !touches(g, SIDE_WRITE, p) &&
-		(side == SIDE_READ || !touches(g, SIDE_READ, p));
+	return g->warp == warp && !overlaps(g, SIDE_COPY, p) && !overlaps(g, SIDE_WRITE, p) &&
+		(side == SIDE_READ || !overlaps(g, SIDE_READ, p));
 }
 
 static bool gather(struct dcluster *c, uint32_t warp, const struct record *r,
@@ -169,7 +170,7 @@ static bool gather(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct pattern *p;
 	struct gather *g;
 
-	if (!c->job->l->brief)
+	if (!c->job->l->coarse)
 		return false;
 	if (!c->gather)
 		c->gather = base_alloc(sizeof *c->gather);
@@ -177,8 +178,8 @@ static bool gather(struct dcluster *c, uint32_t warp, const struct record *r,
 	p = pattern_of(c, warp, r, o, lanes);
 	if (!p || (p->twice && side != SIDE_READ))
 		return false;
-	if (!fits(g, warp, side, p))
-		gather_tell(c);
+	if (!may_add(g, warp, side, p))
+		gather_flush(c);
 	g->warp = warp;
 	if (!g->side[side].lanes) {
 		g->side[side].site = r->site;

@@ -1,4 +1,4 @@
-/* jobs: which chunks are whose, and which thread decodes which clusters of a launch. */
+/* jobs: assigns the chunks of a launch to its clusters, and the clusters to threads. */
 #include "merge.h"
 
 #include "libconsan/base/base.h"
@@ -8,7 +8,7 @@
 
 /* ---- chunks ---- */
 
-static uint32_t at_least(uint32_t n)
+static uint32_t at_least_one(uint32_t n)
 {
 	return n ? n : 1;
 }
@@ -18,21 +18,22 @@ uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *
 	uint32_t id = 0, in = 0, many = 1, size = 1;
 
 	for (unsigned d = 0; d < 3; d++) {
-		uint32_t x = cta % i->grid[d], s = at_least(i->cluster[d]);
+		uint32_t x = cta % i->grid[d], s = at_least_one(i->cluster[d]);
 
 		cta /= i->grid[d];
 		id += x / s * many;
 		in += x % s * size;
-		many *= at_least(i->grid[d] / s);
+		many *= at_least_one(i->grid[d] / s);
 		size *= s;
 	}
 	*rank = in;
 	return id;
 }
 
-#define FAR 16u /* chunks, of which the heads alone are looked at, are sent for so far ahead */
+#define PREFETCH_CHUNKS 16u /* only their heads are read, which are 4 KiB apart */
 
-/* chunk[first[k] ..] are cluster k's; behind that table the rank of each CTA. */
+/* The chunks of cluster k become chunk[first[k]] to chunk[first[k + 1] - 1]. Behind that
+ * table, first[] has the rank of each CTA. */
 static void sort_chunks(struct job *j)
 {
 	const struct launch_info *i = j->l->info;
@@ -49,7 +50,7 @@ static void sort_chunks(struct job *j)
 	for (uint32_t k = 1; k <= j->l->chunks; k++) {
 		const struct record_chunk *h = chunk_at(j->l, k);
 
-		__builtin_prefetch(chunk_at(j->l, k + FAR < j->l->chunks ? k + FAR : k));
+		__builtin_prefetch(chunk_at(j->l, k + PREFETCH_CHUNKS < j->l->chunks ? k + PREFETCH_CHUNKS : k));
 		if (h->cta >= nctas || h->warp_lane / 32 >= j->nwarps / j->nctas) {
 			j->result.damaged++;
 			continue;
@@ -92,12 +93,12 @@ static void add_result(struct decode_result *to, const struct decode_result *r)
 	to->blind += r->blind;
 }
 
-/* Of a stream, its chunks by clock. */
+/* Sorts a cluster's chunks by lane, those of a lane by clock. */
 static void order_chunks(struct job *j, uint32_t id)
 {
 	uint32_t n = j->first[id + 1] - j->first[id];
 
-	for (uint32_t k = 0; k < n; k++) /* they are far apart, and sorted by their heads */
+	for (uint32_t k = 0; k < n; k++) /* the sort reads their heads, which are far apart */
 		__builtin_prefetch(j->chunk[j->first[id] + k]);
 	if (n)
 		qsort(j->chunk + j->first[id], n, sizeof *j->chunk, by_stream);
@@ -105,8 +106,9 @@ static void order_chunks(struct job *j, uint32_t id)
 
 /* ---- clusters ---- */
 
-/* A cluster that lacks records would look as if it had done wrong, and so would those
- * that it orders through global memory. */
+/* Records may be missing of a synchronisation, without which correct code looks wrong: the
+ * cluster is not checked. Nor is any other cluster if accesses to global memory are
+ * recorded, as the synchronisation may have ordered those of other clusters. */
 static void find_blind(struct job *j)
 {
 	const struct launch_info *i = j->l->info;
@@ -114,7 +116,7 @@ static void find_blind(struct job *j)
 	const uint32_t *missing = (const void *)((const char *)j->l->pool + RECORD_SHORT_AT);
 	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], rank;
 
-	if (!head->dropped && !j->l->lacks)
+	if (!head->dropped && !j->l->incomplete)
 		return;
 	j->blind = base_alloc(j->nclusters + 1);
 	for (uint32_t k = 0; k < nctas; k++) {
@@ -124,33 +126,30 @@ static void find_blind(struct job *j)
 			j->blind[decode_cluster_of(i, k, &rank)] = 1;
 	}
 	for (uint32_t k = 0; k < j->nclusters; k++) {
-		j->blind[k] |= j->l->lacks && j->l->lacks[k];
+		j->blind[k] |= j->l->incomplete && j->l->incomplete[k];
 		j->result.blind += j->blind[k] && !(j->l->skip && j->l->skip[k]);
 	}
 }
 
-static void worker(void *user)
+/* One thread's share: it decodes one cluster after the other until none is left. */
+static void decode_clusters(void *user)
 {
 	struct job *j = user;
 	struct decode_result total = { 0 };
 	struct dcluster c;
-	uint32_t work;
+	uint32_t k;
 
+	if (__atomic_load_n(&j->next, __ATOMIC_RELAXED) >= j->ntodo)
+		return;
 	merge_open(&c, j);
 	merge_open_caches(&c);
-	while ((work = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo * j->each) {
-		c.only_registers = work % j->each;
-		c.registers = j->l->func->note_of && (c.only_registers || !j->l->apart);
+	while ((k = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->ntodo) {
 		c.result = (struct decode_result){ 0 };
-		if (j->each == 1)
-			order_chunks(j, j->todo[work / j->each]);
-		merge_begin(&c, j->todo[work / j->each]);
+		order_chunks(j, j->todo[k]);
+		merge_begin(&c, j->todo[k]);
 		merge_run(&c);
 		merge_end(&c);
-		if (c.only_registers) /* the rest of what it counts the other one does, too */
-			total.events += c.result.events;
-		else
-			add_result(&total, &c.result);
+		add_result(&total, &c.result);
 	}
 	pthread_mutex_lock(&j->lock);
 	add_result(&j->result, &total);
@@ -163,7 +162,7 @@ static void worker(void *user)
 
 struct turn { uint64_t key; struct dcluster *c; };
 
-static void sink_down(struct turn *heap, uint32_t n, uint32_t at)
+static void sift_down(struct turn *heap, uint32_t n, uint32_t at)
 {
 	for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
 		struct turn t = heap[at];
@@ -176,8 +175,8 @@ static void sink_down(struct turn *heap, uint32_t n, uint32_t at)
 	}
 }
 
-/* All clusters at once, in the order of tickets. */
-static void run_grid(struct job *j)
+/* Decodes all clusters at once, on this thread, in the order of their tickets. */
+static void decode_grid(struct job *j)
 {
 	struct dcluster *all = base_alloc((j->nclusters + 1) * sizeof *all);
 	struct turn *heap = base_alloc((j->nclusters + 1) * sizeof *heap);
@@ -205,7 +204,7 @@ static void run_grid(struct job *j)
 			merge_close(heap->c);
 			heap[0] = heap[--n];
 		}
-		sink_down(heap, n, 0);
+		sift_down(heap, n, 0);
 	}
 	merge_close_caches(&caches);
 	free(all);
@@ -224,100 +223,48 @@ uint64_t decode_params(const void *pool)
 	return ((const uint64_t *)pool)[RECORD_PARAMS_AT / 8];
 }
 
-/* Several threads take clusters by turns. */
-static void hand_out(struct job *j, struct crew_hands *h, unsigned most)
-{
-	for (uint32_t k = 0; j->each > 1 && k < j->ntodo; k++)
-		order_chunks(j, j->todo[k]); /* before several threads read them */
-	crew_give_all(h, worker, j, most);
-}
-
-/* What nobody has taken yet is done here. */
-static void finish(struct job *j, struct crew_hands *h)
-{
-	if (__atomic_load_n(&j->next, __ATOMIC_RELAXED) < j->ntodo * j->each)
-		worker(j);
-	crew_wait_all(h);
-}
-
-static void open_job(struct job *j, const struct decode_launch *l, uint8_t *seen)
+static void open_job(struct job *j, const struct decode_launch *l)
 {
 	const struct launch_info *i = l->info;
-	uint32_t nctas = at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]);
+	uint32_t nctas = at_least_one(i->cluster[0]) * at_least_one(i->cluster[1]) * at_least_one(i->cluster[2]);
 	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
 
 	*j = (struct job){ .l = l, .nctas = nctas, .nwarps = nctas * ((threads + 31) / 32),
-		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas, .each = 1 + l->apart,
-		.info = l->sites->info, .batch = l->sites->batch, .seen = seen };
+		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
+		.info = l->sites->info, .batch = l->sites->batch, .seen = base_alloc(l->code->site.n + 1) };
 	pthread_mutex_init(&j->lock, NULL);
 	sort_chunks(j);
 	maps_find(j);
 	find_blind(j);
 	j->todo = base_alloc((j->nclusters + 1) * sizeof *j->todo);
+	for (uint32_t k = 0; k < j->nclusters; k++)
+		if (!l->skip || !l->skip[k])
+			j->todo[j->ntodo++] = k;
 }
 
 static void close_job(struct job *j)
 {
 	maps_drop(j);
 	pthread_mutex_destroy(&j->lock);
+	free(j->seen);
 	free(j->todo);
 	free(j->blind);
 	free(j->first);
 	free(j->chunk);
 }
 
-static void run_all(const struct decode_launch *l, struct decode_result *r, uint32_t from, uint8_t *seen)
-{
-	struct crew_hands h = { .n = 0 };
-	struct job j;
-
-	open_job(&j, l, seen);
-	for (uint32_t k = from; k < j.nclusters; k++)
-		if (!l->skip || !l->skip[k])
-			j.todo[j.ntodo++] = k;
-	if (j.ntodo && l->grid_order) {
-		run_grid(&j);
-	} else if (j.ntodo) {
-		uint32_t work = j.ntodo * j.each, jobs = l->jobs < 1 ? 1 : l->jobs;
-
-		hand_out(&j, &h, (jobs < work ? jobs : work) - 1);
-		finish(&j, &h);
-	}
-	add_result(r, &j.result);
-	close_job(&j);
-}
-
-static void run_first(const struct decode_launch *l, struct decode_result *r, uint8_t *seen)
-{
-	struct decode_launch with = *l;
-	struct crew_hands h;
-	struct job j;
-
-	open_job(&j, l, seen);
-	j.ntodo = 1;
-	hand_out(&j, &h, j.each);
-	with.rest = NULL;
-	if (l->rest(l->user, &with))
-		run_all(&with, r, 1, seen);
-	else
-		r->lost = true;
-	finish(&j, &h);
-	add_result(r, &j.result);
-	close_job(&j);
-}
-
 void decode_run(const struct decode_launch *l, struct decode_result *r)
 {
-	const struct launch_info *i = l->info;
-	uint8_t *seen = base_alloc(l->code->site.n + 1);
+	struct job j;
 
-	*r = (struct decode_result){ 0 };
-	if (l->rest)
-		run_first(l, r, seen);
-	else
-		run_all(l, r, 0, seen);
-	r->ctas = (uint64_t)i->grid[0] * i->grid[1] * i->grid[2];
-	r->clusters = r->ctas / (at_least(i->cluster[0]) * at_least(i->cluster[1]) * at_least(i->cluster[2]));
-	r->sites_executed = sites_executed(l->code, seen);
-	free(seen);
+	open_job(&j, l);
+	if (j.ntodo && l->grid_order)
+		decode_grid(&j);
+	else if (j.ntodo)
+		pool_run(decode_clusters, &j, l->jobs < j.ntodo ? l->jobs : j.ntodo);
+	*r = j.result;
+	r->clusters = j.nclusters;
+	r->ctas = (uint64_t)j.nclusters * j.nctas;
+	r->sites_executed = sites_executed(l->code, j.seen);
+	close_job(&j);
 }

@@ -444,7 +444,7 @@ void merge_begin(struct dcluster *c, uint32_t id)
 	struct job *j = c->job;
 
 	c->info.id = id;
-	c->sink = j->l->cluster_begin(j->l->user, &c->info, c->only_registers);
+	c->sink = j->l->cluster_begin(j->l->user, &c->info);
 	c->ops = 0;
 	c->stopped = false;
 	c->blind = j->blind && j->blind[id];
@@ -457,7 +457,7 @@ void merge_end(struct dcluster *c)
 	struct job *j = c->job;
 
 	decode_end(c);
-	j->l->cluster_end(j->l->user, c->sink, c->only_registers);
+	j->l->cluster_end(j->l->user, c->sink);
 	for (size_t k = 0; k < c->model.n; k++)
 		model_close(&c->model.at[k]);
 	c->model.n = 0;

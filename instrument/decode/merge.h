@@ -130,8 +130,7 @@ struct job {
 	uint32_t *todo, ntodo;     /* clusters */
 	uint8_t *blind;            /* of each cluster: records of it are missing, so that it is
 				      as if it had recorded nothing; NULL: of none */
-	uint32_t each;             /* decoders of a cluster: 2 if registers are apart */
-	uint32_t next;             /* work to take: place in todo * each + which of them */
+	uint32_t next;             /* place in todo of the next cluster to decode */
 	pthread_mutex_t lock;
 	struct decode_result result;
 };
@@ -152,9 +151,8 @@ struct dcluster {
 	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
 	struct { uint64_t from, bytes; } place[PLACES]; /* allocations, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
-	struct gather *gather;     /* decode_launch.brief; NULL: nothing was gathered yet */
-	bool registers;            /* of wgmma: they are its work, */
-	bool only_registers;       /* ... and nothing else is */
+	struct gather *gather;     /* decode_launch.coarse; NULL: nothing was gathered yet */
+	bool registers;            /* the kernel has wgmma, whose registers are checked */
 	bool blind;                /* see struct job */
 	bool stopped;              /* something was refused: it ends here */
 	uint32_t nmet;             /* warps that wait for their warpgroup */
@@ -233,8 +231,8 @@ void hang_tell(struct dcluster *c);
 
 /* ---- gather.c ---- */
 void gather_close(struct gather *g); /* NULL is fine */
-/* All that was gathered comes now. */
-void gather_tell(struct dcluster *c);
+/* Emits the events of what was gathered. */
+void gather_flush(struct dcluster *c);
 
 /* ---- wgmma.c ---- */
 struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i);

@@ -54,32 +54,6 @@ void decode_sites_close(struct decode_sites *s)
 	free(s);
 }
 
-static void fetch(const void *at, size_t bytes)
-{
-	for (size_t k = 0; k < bytes; k += 64)
-		__builtin_prefetch((const char *)at + k);
-}
-
-#define FETCH_MOST 1000u /* sites; all that they have is some 600 KiB */
-
-void decode_sites_fetch(const struct decode_sites *s, const struct rewrite *code, const struct ptx_func *f)
-{
-	uint32_t n = 0;
-
-	for (size_t k = 1; k < code->site.n && n < FETCH_MOST; k++) {
-		const struct rewrite_site *at = &code->site.at[k];
-
-		if (at->func != f)
-			continue;
-		fetch(&s->info[k], sizeof s->info[k]);
-		fetch(at->insn, sizeof *at->insn);
-		fetch(at->insn->operand, at->insn->noperands * sizeof *at->insn->operand);
-		if (at->phase == PHASE_BATCH)
-			fetch(&s->batch[at->batch], at->nbatch * sizeof *s->batch);
-		n++;
-	}
-}
-
 /* Instructions, not their sites: one has several, which stand together. */
 uint32_t sites_executed(const struct rewrite *code, const uint8_t *seen)
 {

@@ -232,14 +232,14 @@ static void refused_unlike(struct dcluster *c, uint32_t first, uint32_t id, cons
 	}
 }
 
-/* How many wgmmas from this entry of the batch on are of one group, whose reads may be
- * told of as one; *nwords of the record are theirs. */
+/* How many wgmmas from this entry of the batch on belong to one group, so that one event may
+ * stand for all of their reads; *nwords of the record are theirs. */
 static unsigned run_of(const struct dcluster *c, const struct rewrite_site *s, uint32_t k, unsigned *nwords)
 {
 	unsigned n = 0;
 
 	*nwords = 0;
-	for (; k < s->nbatch && n < (c->job->l->brief ? RUN_MOST : 1); k++) {
+	for (; k < s->nbatch && n < (c->job->l->coarse ? RUN_MOST : 1); k++) {
 		const struct batch_info *b = &c->job->batch[s->batch + k];
 
 		if (c->job->l->code->batch.at[s->batch + k]->op == OP_wgmma_commit_group ||
@@ -326,7 +326,7 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 	struct refusal why;
 	const struct record *one = r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
 	const uint32_t *words;
-	unsigned told = 0; /* wgmmas whose reads were */
+	unsigned read = 0; /* wgmmas from here on whose reads an event before contains */
 
 	if (!one)
 		return;
@@ -363,18 +363,12 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 			if (r[w])
 				tell_way(c, first + w, i, FULL);
 		if (b->mma) {
-			const bool reads = !told && !c->only_registers;
-
 			e = mma_of(c, first, one, k, words);
-			if (!c->only_registers)
-				refused_unlike(c, first, e.site, b, r, words - one->words);
-			if (reads)
-				told = tell_reads(c, first, one, k, words, &e);
-			told -= told > 0;
-			if (reads || c->registers)
-				emit(c, &e);
-			else
-				c->result.events++;
+			refused_unlike(c, first, e.site, b, r, words - one->words);
+			if (!read)
+				read = tell_reads(c, first, one, k, words, &e);
+			read -= read > 0;
+			emit(c, &e);
 			words += b->words;
 			continue;
 		}
@@ -383,10 +377,6 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 
 			if (!r[w] || (w && !fence))
 				continue;
-			if (fence && c->job->l->apart && !c->only_registers) {
-				c->result.events++; /* it orders registers, which are another's work */
-				continue;
-			}
 			e = record_event(c, first + w, one->site, fence ? EV_WG_FENCE : EV_WG_COMMIT, FULL);
 			e.site = record_batch_site(c, one->site, k);
 			emit(c, &e);

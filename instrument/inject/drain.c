@@ -1,13 +1,13 @@
-/* inject_drain: how drain.c's questions are put to a GPU whose kernel runs. Everything goes
- * through one stream, by the copy engines alone: a kernel of ours, and a memset is one,
- * might wait for the program's to end, which waits for us. */
+/* inject_drain: gives drain.c access to the pool of a GPU whose kernel runs. All of it goes
+ * through one stream and through copy engines only. A kernel of ours (a memset is one, too)
+ * might be queued behind the program's kernel, which may wait for chunks: a deadlock. */
 #include "instrument/decode/decode.h"
 #include "own.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Places in the pinned memory, which nobody else needs while the kernel runs. */
+/* Offsets in the pinned memory, which is used for nothing else while the kernel runs. */
 #define PEEK_AT ((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES)
 #define WRITE_AT (PEEK_AT + DRAIN_PEEK)
 #define ZERO_AT (WRITE_AT + DRAIN_PEEK)
@@ -17,11 +17,11 @@ _Static_assert(ZERO_AT + ZERO_BYTES <= STAGE_BYTES, "pinned memory");
 struct inject_drain {
 	struct own *own;
 	struct drain *drain;
-	const char *at;            /* what a fault left of the pool */
-	char *packed;              /* chunks of it */
+	const char *at;            /* the pool's memory after a fault, or NULL */
+	char *packed;              /* DRAIN_CHUNKS, copied from there */
 };
 
-static bool settled(const struct own *p)
+static bool copied(const struct own *p)
 {
 	return !cu.p_cuStreamSynchronize(p->side);
 }
@@ -30,7 +30,7 @@ static const void *peek(void *user, uint64_t at, size_t bytes)
 {
 	const struct own *p = ((const struct inject_drain *)user)->own;
 
-	return !cu.p_cuMemcpyDtoHAsync(p->pinned + PEEK_AT, p->pool.at + at, bytes, p->side) && settled(p)
+	return !cu.p_cuMemcpyDtoHAsync(p->pinned + PEEK_AT, p->pool.at + at, bytes, p->side) && copied(p)
 		? p->pinned + PEEK_AT : NULL;
 }
 
@@ -46,10 +46,11 @@ static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 			return NULL;
 		to += bytes;
 	}
-	return settled(p) ? p->pinned : NULL;
+	return copied(p) ? p->pinned : NULL;
 }
 
-/* Over before the chunks are given back: copies of one stream may overlap. */
+/* Waits for the copies, as the next copies of this stream, which give the chunks back, may
+ * overlap with them. */
 static bool clear(void *user, const struct drain_run *run, uint32_t n)
 {
 	const struct own *p = ((const struct inject_drain *)user)->own;
@@ -64,7 +65,7 @@ static bool clear(void *user, const struct drain_run *run, uint32_t n)
 				return false;
 		}
 	}
-	return settled(p);
+	return copied(p);
 }
 
 static bool put(void *user, uint64_t at, const void *from, size_t bytes)
@@ -72,18 +73,18 @@ static bool put(void *user, uint64_t at, const void *from, size_t bytes)
 	const struct own *p = ((const struct inject_drain *)user)->own;
 
 	memcpy(p->pinned + WRITE_AT, from, bytes);
-	return !cu.p_cuMemcpyHtoDAsync(p->pool.at + at, p->pinned + WRITE_AT, bytes, p->side) && settled(p);
+	return !cu.p_cuMemcpyHtoDAsync(p->pool.at + at, p->pinned + WRITE_AT, bytes, p->side) && copied(p);
 }
 
-/* ---- what a fault left ---- */
+/* ---- the pool's memory after a fault ---- */
 
-static const void *peek_left(void *user, uint64_t at, size_t bytes)
+static const void *peek_saved(void *user, uint64_t at, size_t bytes)
 {
 	(void)bytes;
 	return ((const struct inject_drain *)user)->at + at;
 }
 
-static const void *fetch_left(void *user, const struct drain_run *run, uint32_t n)
+static const void *fetch_saved(void *user, const struct drain_run *run, uint32_t n)
 {
 	const struct inject_drain *d = user;
 
@@ -101,7 +102,7 @@ bool inject_is_full(const struct inject_pool *pool)
 	return head && head->next > pool->chunks - pool->chunks / 4;
 }
 
-static struct drain_pool way_to(struct inject_drain *d)
+static struct drain_pool running_pool(struct inject_drain *d)
 {
 	return (struct drain_pool){ .user = d, .chunks = d->own->pool.chunks, .peek = peek, .fetch = fetch,
 		.clear = clear, .write = put };
@@ -110,12 +111,12 @@ static struct drain_pool way_to(struct inject_drain *d)
 struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l)
 {
 	struct inject_drain *d = base_alloc(sizeof *d);
-	struct drain_pool way;
+	struct drain_pool p;
 
 	d->own = own(pool);
-	way = way_to(d);
+	p = running_pool(d);
 	memset(d->own->pinned + ZERO_AT, 0, ZERO_BYTES);
-	d->drain = gpu_drain(inject_session(), l, &way, gpu_workers(inject_session()));
+	d->drain = gpu_drain(inject_session(), l, &p, gpu_workers(inject_session()));
 	return d;
 }
 
@@ -136,15 +137,15 @@ bool inject_drain(struct inject_drain *d)
 bool inject_drain_end(struct inject_drain *d, bool ended, const void *at, struct gpu_launch *l,
 	struct drained *r)
 {
-	struct drain_pool way = way_to(d);
+	struct drain_pool p = running_pool(d);
 
 	if (at) {
 		d->at = at;
 		d->packed = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
-		way.peek = peek_left;
-		way.fetch = fetch_left;
+		p.peek = peek_saved;
+		p.fetch = fetch_saved;
 	}
-	if (!drain_end(d->drain, &way, ended, r))
+	if (!drain_end(d->drain, &p, ended, r))
 		return false;
 	gpu_take_drained(l, d->drain, r);
 	return true;

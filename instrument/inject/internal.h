@@ -1,7 +1,7 @@
-/* inject: what the files of the injected library agree on. It lives in the
- * watched process, beside the real driver:
- *  - it never exits the process, a kernel that --timeout stops excepted;
- *  - what it cannot do it says, and the program runs as without it;
+/* inject: what the files of the injected library share. It lives in the watched process,
+ * next to the real driver:
+ *  - it never ends the process, except when --timeout stops a kernel;
+ *  - it reports what it cannot do, and the program runs as without it;
  *  - the driver is called through `cu`, from callbacks with `inject_busy` set,
  *    so that those calls are not watched themselves. */
 #ifndef CONSAN_INSTRUMENT_INJECT_H
@@ -93,7 +93,7 @@ void inject_memory_ended(CUcontext context, CUdevice device);
 /* See decode_launch.memory. */
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from, uint64_t *bytes);
 
-/* ---- inject_pool.c: device memory for records, and how they come home ---- */
+/* ---- inject_pool.c: device memory for records, and its copies on the host ---- */
 
 #define STAGE_BYTES (64ull << 20)
 
@@ -102,64 +102,60 @@ struct inject_pool {
 	uint64_t bytes;
 	uint32_t chunks;
 	int device;
-	int file;                  /* the memory, for inject_rescue(); -1: has none */
+	int file;                  /* a descriptor of the memory, for inject_rescue(); -1: none */
 };
 /* The current context's; made at its first use. NULL: there is no memory. Valid until
- * inject_drop_pools(): of this context, or, if it is NULL, of the device's primary one,
- * which is no more. */
+ * inject_drop_pools(). */
 const struct inject_pool *inject_pool(void);
+/* This context, or, if it is NULL, the device's primary one, has ended. */
 void inject_drop_pools(CUcontext context, CUdevice device);
 /* Is it the device's primary context? */
 bool inject_is_primary(CUcontext context, CUdevice device);
-/* A stream of the context's for small copies, also while a kernel runs; NULL: has none. */
+/* A stream of the context for small copies, also while a kernel runs; NULL: none. */
 CUstream inject_beside(CUcontext context);
-/* Now, if there is a context, rather than at the first launch. */
+/* Makes the current context's pool, if there is one, before the first launch. */
 void inject_make_pool(void);
-/* The pool's first bytes on the host, also while the kernel still runs. NULL:
- * they cannot be had. Valid until the next call. */
+/* Copies the pool's first bytes to the host, also while the kernel still runs. NULL:
+ * the copy failed. Valid until the next call. */
 const void *inject_fetch(const struct inject_pool *pool, size_t bytes);
-/* Begins to empty the pool's first chunks; waits until they are. */
+/* Begins to clear the pool's first chunks; inject_emptied() waits for the end. */
 void inject_empty(const struct inject_pool *pool, uint32_t chunks);
 void inject_emptied(const struct inject_pool *pool);
 void inject_empty_all(const struct inject_pool *pool); /* as inject_empty() */
 
-/* ---- inject_drain.c: what leaves the pool while its kernel runs ---- */
+/* ---- inject_drain.c: copies records out of the pool while its kernel runs ---- */
 struct drained;
 struct inject_drain;
-/* Is so little left of the pool that it should be drained? */
+/* Is so little of the pool free that it should be drained? */
 bool inject_is_full(const struct inject_pool *pool);
-/* Of l, what is known before a launch; it is needed until this returns. */
+/* l: what is known before a launch; not used after this returns. */
 struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l);
 void inject_drain_close(struct inject_drain *d); /* NULL is fine */
-/* False: there was nothing to do. */
+/* Drains once. False: there was nothing to do. */
 bool inject_drain(struct inject_drain *d);
-/* The kernel is over, or looked at while it hangs; at: what a fault left of its pool,
- * or NULL. All that l should have of records it gets, until d is closed. False: they cannot
- * be had. */
+/* The kernel is over, or is to be checked while it hangs; at: the pool's memory as a fault left
+ * it, or NULL. Sets the fields of l that describe records, valid until d is closed. False: the
+ * records could not be copied. */
 bool inject_drain_end(struct inject_drain *d, bool ended, const void *at, struct gpu_launch *l,
 	struct drained *r);
 
-/* What the GPU says of a launch that is over; valid until the next copy. */
+/* ---- inject_identical.c: which clusters recorded the same ---- */
+/* What the GPU computes after a launch; valid until the next copy. */
 struct inject_facts {
 	const struct record_head *head;
-	const uint64_t *signature; /* of each CTA: decode_alike()'s */
-	const uint32_t *many;      /* chunks of each CTA; if more than room, the signature
-				      is not there */
-	uint32_t room;
-	const struct record_digest *digest; /* inject_fetch_some()'s */
-	uint64_t *here;
+	const uint64_t *signature; /* of each CTA, as decode_sign() */
+	const uint32_t *many;      /* chunks of each CTA; if it is more than `most`, its signature
+				      is not valid */
+	uint32_t most;
+	const struct record_digest *digest; /* of each chunk; set by inject_fetch_some() */
+	uint64_t *own;             /* the signatures, if the host computed them */
 };
-/* What inject_facts() needs, while the kernel runs. */
+/* Allocates what inject_facts() needs; called while the kernel runs. */
 void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launch *l);
-/* Asks for them; ahead: and for the head and cluster 0's chunks before, which
- * inject_ahead() waits for. NULL: they do not fit; else valid until the next such
- * question. False: it cannot be asked. */
-bool inject_ask(const struct inject_pool *pool, const struct gpu_launch *l, bool ahead);
-const void *inject_ahead(const struct inject_pool *pool, uint32_t *chunks);
-/* After inject_ask(). */
+/* False: not available for this launch. */
 bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f);
-/* The head and the chunks of those clusters that speak for all, which may be what
- * inject_ahead() brought; *skip, which free() takes, gets the others. NULL: better look at all. */
+/* Copies the head and the chunks of clusters that must be checked; *skip gets the other
+ * clusters, and the caller frees it. NULL: the whole pool should be copied instead. */
 const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_launch *l,
 	struct inject_facts *f, uint32_t chunks, uint8_t **skip, uint32_t *fetched);
 
@@ -177,8 +173,8 @@ bool inject_passes(const char *call);
 
 /* ---- inject_times.c ---- */
 
-/* By the GPU's clock: seconds of the launch's kernel and of ours that ran behind it;
- * 32-bit registers and bytes of local memory that the kernel's threads have each. */
+/* By the GPU's clock: seconds of the launch's kernel and of our kernels that ran after it;
+ * 32-bit registers and bytes of local memory of each of the kernel's threads. */
 struct inject_time {
 	double kernel, own;
 	uint32_t registers, local;

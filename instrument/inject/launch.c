@@ -1,6 +1,6 @@
 /* inject_launch: points each launch of an instrumented kernel at the pool into
- * which it records, waits for it, and hands the records over to be checked.
- * Launches are looked at one at a time, in the order of their calls. */
+ * which it records, waits for it, and passes the records on to be checked.
+ * Launches are checked one at a time, in the order of their calls. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -157,8 +157,6 @@ static bool ready(struct inject_launch *l)
 	l->wanted = gpu_wants(inject_session(), l->kernel);
 	inject_times_await();
 	l->start = inject_now();
-	if (l->wanted)
-		gpu_alert(inject_session());
 	return prepare(l) || unchecked(l, "no device memory for its records");
 }
 
@@ -187,18 +185,15 @@ static void *pack(const struct inject_launch *l)
 	return block;
 }
 
-/* facts: when the GPU had said which clusters are alike; copied: when their records
- * were here, or the first one's. */
+/* When the kernel had ended, the digest was known and the records were copied, in seconds. */
 struct times { double ran, facts, copied; };
 
-/* The records of a launch, for gpu_check()'s questions. */
+/* The records of a launch, for the callbacks of gpu_check(). */
 struct records {
 	const struct inject_launch *l;
-	const struct gpu_launch *g;
-	bool asked;                /* inject_ask() was */
-	uint32_t dropped, chunks;  /* all of the launch */
-	uint32_t fetched;          /* of these */
-	uint8_t *skip;             /* free()d with this */
+	uint32_t chunks;           /* of the launch */
+	uint32_t fetched;          /* of these, copied */
+	uint8_t *skip;             /* see struct gpu_launch; owned */
 	struct times t;
 };
 
@@ -241,17 +236,17 @@ static void say_times(const struct records *r, const struct gpu_cost *cost)
 		gpu_timed(inject_session(), l->kernel, gpu.kernel);
 	}
 	inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; digest %.3f ms), "
-		"check %.3f ms (%u clusters, %u threads each%s: %.3f ms), whole %.3f ms%s", l->kernel,
+		"check %.3f ms (%u clusters%s: %.3f ms), whole %.3f ms%s", l->kernel,
 		1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched), 1e3 * (t->copied - t->ran),
 		r->fetched * (RECORD_CHUNK_BYTES / 1024), r->chunks * (RECORD_CHUNK_BYTES / 1024),
 		1e3 * (t->facts - t->ran), 1e3 * (end - t->copied), cost->clusters,
-		cost->threads ? cost->threads : 1, cost->again ? ", then again" : "", 1e3 * cost->check,
+		cost->again ? ", then again" : "", 1e3 * cost->check,
 		1e3 * (end - l->start), clock.at ? clock.at : "");
 	text_free(&clock);
 }
 
-/* No call works after a fault, so what they say is asked before. */
-static void ask(struct inject_launch *l)
+/* No call of the driver works after a fault, so this is asked before. */
+static void ask_attributes(struct inject_launch *l)
 {
 	int value = 0;
 
@@ -280,7 +275,7 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	memcpy(g->cluster, l->cluster, sizeof g->cluster);
 }
 
-/* For questions, which r answers. */
+/* g's callbacks use r. */
 static void open_launch(struct gpu_launch *g, struct records *r)
 {
 	describe(r->l, g);
@@ -298,44 +293,36 @@ static void close_launch(struct gpu_launch *g)
 /* Few chunks are not worth the digest. */
 #define FEW_CHUNKS 64
 
-/* Records of all clusters, or of those that speak for all. */
-static bool bring_home(struct records *r, const void **pool, uint32_t *chunks)
+/* Copies the records of all clusters, or only of those that must be checked. */
+static bool copy_records(struct records *r, struct gpu_launch *g)
 {
 	const struct inject_pool *from = r->l->pool;
 	const struct record_head *head;
 	struct inject_facts facts;
-	bool good = r->asked && inject_facts(from, r->g, &facts);
+	bool digested = g->ended && !gpu_each(inject_session()) && inject_facts(from, g, &facts);
 
-	head = good ? facts.head : inject_fetch(from, RECORD_CHUNK_BYTES);
+	head = digested ? facts.head : inject_fetch(from, RECORD_CHUNK_BYTES);
 	r->t.facts = inject_now();
 	if (!head)
 		return false;
-	r->dropped = head->dropped;
+	g->dropped = head->dropped;
 	r->chunks = r->fetched = head->next - 1 < from->chunks ? head->next - 1 : from->chunks;
-	*pool = NULL;
-	if (good && r->chunks > FEW_CHUNKS && !r->dropped)
-		*pool = inject_fetch_some(from, r->g, &facts, r->chunks, &r->skip, &r->fetched);
-	if (!*pool)
-		*pool = whole(r, &r->fetched);
-	*chunks = r->fetched;
-	return *pool;
+	if (digested && r->chunks > FEW_CHUNKS && !g->dropped)
+		g->pool = inject_fetch_some(from, g, &facts, r->chunks, &r->skip, &r->fetched);
+	if (!g->pool)
+		g->pool = whole(r, &r->fetched);
+	g->chunks = r->fetched;
+	g->skip = r->skip;
+	return g->pool;
 }
 
-static bool rest(void *user, const void **pool, uint32_t *chunks, const uint8_t **skip)
-{
-	struct records *r = user;
-	bool good = bring_home(r, pool, chunks);
-
-	*skip = r->skip;
-	return good;
-}
-
-/* Of a launch that was drained: at: what a fault left of its pool; NULL: it is there. */
+/* Checks a launch that was drained. at: the pool's memory after a fault; NULL: the pool can be
+ * read. */
 static void check_drained(const struct inject_launch *l, bool ended, const char *fault, const void *at)
 {
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .fault = fault, .cost = &cost };
-	struct records r = { .l = l, .g = &g, .t = { .ran = inject_now() } };
+	struct records r = { .l = l, .t = { .ran = inject_now() } };
 	struct drained d;
 
 	open_launch(&g, &r);
@@ -360,36 +347,27 @@ static void check(const struct inject_launch *l, bool ended)
 {
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .cost = &cost, .whole = whole };
-	/* if it is not known how much there is, all of the pool is emptied */
-	struct records r = { .l = l, .g = &g, .chunks = l->pool->chunks, .t = { .ran = inject_now() } };
-	bool good = true, ahead;
+	/* if it is not known how many chunks there are, all of the pool is cleared */
+	struct records r = { .l = l, .chunks = l->pool->chunks, .t = { .ran = inject_now() } };
+	bool copied;
 
 	open_launch(&g, &r);
-	ahead = ended && gpu_looks_ahead(inject_session(), &g);
-	r.asked = ended && !gpu_each(inject_session()) && inject_ask(l->pool, &g, ahead);
-	if (r.asked && ahead)
-		g.pool = inject_ahead(l->pool, &g.chunks);
-	if (g.pool) {
-		g.rest = rest;
-	} else {
-		good = bring_home(&r, &g.pool, &g.chunks);
-		g.dropped = r.dropped;
-		g.skip = r.skip;
-	}
+	copied = copy_records(&r, &g);
 	r.t.copied = inject_now();
-	if (good)
+	if (copied)
 		gpu_check(inject_session(), &g);
 	else
 		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
 	if (ended)
-		inject_empty(l->pool, r.chunks + 1 + (r.dropped != 0));
-	if (good && ended)
+		inject_empty(l->pool, r.chunks + 1 + (g.dropped != 0));
+	if (copied && ended)
 		say_times(&r, &cost);
 	close_launch(&g);
 	free(r.skip);
 }
 
-/* The GPU stopped the kernel, and no call works any more: what it had recorded. */
+/* Checks what a kernel had recorded before the GPU stopped it. No call of the driver works any
+ * more. */
 static void check_fault(const struct inject_launch *l, const char *error)
 {
 	char why[200];
@@ -418,7 +396,6 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	munmap((void *)head, bytes);
 }
 
-/* Little is left of the pool. */
 static void start_draining(struct inject_launch *l)
 {
 	struct records r = { .l = l };
@@ -437,20 +414,20 @@ static bool drain(struct inject_launch *l)
 	return l->drain && inject_drain(l->drain);
 }
 
-/* While the kernel runs. */
-static void expect(struct inject_launch *l)
+/* What can be done while the kernel runs. */
+static void prepare_check(struct inject_launch *l)
 {
 	struct gpu_launch g = { 0 };
 
-	ask(l);
+	ask_attributes(l);
 	describe(l, &g);
-	gpu_expect(inject_session(), &g);
+	gpu_note_unrecorded(inject_session(), &g);
 	if (!gpu_each(inject_session()))
 		inject_prepare_facts(l->pool, &g);
 }
 
-/* Most launches are over before, and the pool is not full. */
-#define BRIEF 0.001
+/* Seconds before the pool is looked at: most launches are shorter and do not fill it. */
+#define DRAIN_AFTER 0.001
 
 /* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
 static CUresult wait_for(struct inject_launch *l)
@@ -465,13 +442,13 @@ static CUresult wait_for(struct inject_launch *l)
 		ran = inject_now() - start;
 		if (limit > 0 && ran >= limit)
 			break;
-		if (!drains || ran < BRIEF || !drain(l))
+		if (!drains || ran < DRAIN_AFTER || !drain(l))
 			usleep(ran < 0.01 ? 20 : drains ? 100 : 1000);
 	}
 	return r;
 }
 
-static void look(const struct inject_launch *l, bool ended)
+static void check_records(const struct inject_launch *l, bool ended)
 {
 	if (l->drain)
 		check_drained(l, ended, NULL, NULL);
@@ -479,7 +456,7 @@ static void look(const struct inject_launch *l, bool ended)
 		check(l, ended);
 }
 
-/* Nothing stops one kernel of a process: the process ends, with what was found. */
+/* A single kernel cannot be stopped: ends the process, after what was found is written. */
 static _Noreturn void stop(const struct inject_launch *l)
 {
 	inject_say("%s still ran after --timeout=%g seconds: the program ends here", l->kernel,
@@ -497,18 +474,18 @@ CUresult inject_after(struct inject_launch *l, CUresult r)
 		return r;
 	inject_enter(l);
 	if (!r && l->wanted)
-		expect(l);
+		prepare_check(l);
 	if (!r)
 		r = wait_for(l);
 	if (r == CUDA_ERROR_NOT_READY) {
-		look(l, false);
+		check_records(l, false);
 		stop(l);
 	}
 	if (r) {
 		cu.p_cuGetErrorName(r, &name);
 		check_fault(l, name);
 	} else if (l->wanted) {
-		look(l, true);
+		check_records(l, true);
 	} else {
 		gpu_skip(inject_session(), l->kernel, l->queue);
 	}

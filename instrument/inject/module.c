@@ -90,7 +90,6 @@ static struct gpu_module *instrument(const void *image, size_t most, const char 
 	pthread_mutex_unlock(&images.lock);
 	ptx = ptx_of(image, most, name.at, &n);
 	if (ptx) {
-		gpu_stand_by(inject_session());
 		start = inject_now();
 		m = gpu_module_open(name.at, ptx, n, false, gpu_global(inject_session()),
 			gpu_drains(inject_session()), &e);

@@ -1,6 +1,6 @@
 # the library that CUPTI loads into the watched process
 INJECT_SRC = $(addprefix instrument/inject/, \
-	alike.c calls.c drain.c graph.c graph_calls.c graph_order.c inject.c launch.c map.c \
+	calls.c drain.c graph.c graph_calls.c graph_order.c identical.c inject.c launch.c map.c \
 	memory.c module.c pool.c rescue.c step.c times.c)
 RESCUE_SRC = instrument/inject/rescue_main.c
 

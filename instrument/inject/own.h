@@ -1,36 +1,30 @@
-/* inject_own: all that belongs to the records of one context. Shared by inject_pool.c,
- * which makes it, and inject_alike.c, which asks what is in it. */
+/* inject_own: all that belongs to the records of one CUDA context. Shared by inject_pool.c,
+ * which makes it, inject_identical.c and inject_drain.c. */
 #ifndef CONSAN_INSTRUMENT_INJECT_OWN_H
 #define CONSAN_INSTRUMENT_INJECT_OWN_H
 
 #include "instrument/record/record.h"
 #include "internal.h"
 
-#define AHEAD_CHUNKS 2048u         /* 8 MiB */
-
+/* A module's decode_site_words() on the GPU. */
 struct words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
 
-/* All of one context. Launches are looked at one at a time, so that what is not the
- * table itself needs no lock. */
+/* Launches are checked one at a time, so that only the table of contexts needs a lock. */
 struct own {
-	struct inject_pool pool;   /* first: it stands for all */
+	struct inject_pool pool;   /* first member: own() casts back */
 	CUcontext context;
-	unsigned long long id;     /* of the context, never another's: handles are used again */
-	bool primary;              /* ... of its device */
-	CUstream side;
-	CUstream beside;           /* for what is asked while `side` has work */
-	char *pinned;              /* STAGE_BYTES; made early: making it waits for the GPU */
-	CUdeviceptr digests, list, stage;
-	CUdeviceptr facts;         /* of each CTA: a signature, how many chunks */
+	unsigned long long id;     /* of the context; unlike handles, ids are not reused */
+	bool primary;              /* it is its device's primary context */
+	CUstream side;             /* for copies and kernels of ours */
+	CUstream beside;           /* for copies that must not wait for `side` */
+	char *pinned;              /* STAGE_BYTES; made early, as making it waits for the GPU */
+	CUdeviceptr digests;       /* a struct record_digest for each chunk */
+	CUdeviceptr list;          /* LIST_BYTES: the numbers of each CTA's chunks */
+	CUdeviceptr stage;         /* STAGE_BYTES: chosen chunks, before they are copied */
+	CUdeviceptr facts;         /* a signature for each CTA, then its number of chunks */
 	uint32_t facts_for;        /* CTAs */
 	uint32_t blocks;           /* of consan_digest */
-	CUdeviceptr found;         /* consan_first's count */
-	struct ahead {             /* what it brings: pinned; NULL: there is no such memory */
-		char chunk[AHEAD_CHUNKS + 1][RECORD_CHUNK_BYTES];
-		uint32_t found;
-	} *ahead;
-	bool looked_ahead;         /* ... of the launch at hand */
-	CUfunction digest, sign, gather, first;
+	CUfunction digest, sign, gather; /* digest.cu; digest is NULL if it cannot be used */
 	VEC(struct words) words;
 };
 
@@ -39,9 +33,9 @@ static inline struct own *own(const struct inject_pool *pool)
 	return (struct own *)(uintptr_t)pool;
 }
 
-/* A copy to the host, in pieces of p->pinned unless it is there that it goes. */
+/* Copies to the host, through p->pinned in pieces unless `to` is p->pinned. */
 bool own_copy(const struct own *p, void *to, CUdeviceptr from, size_t bytes);
-/* Without it, p->digest is NULL, and every chunk is copied. */
+/* Loads digest.cu. If that fails p->digest is NULL, and all chunks of a launch are copied. */
 void own_make_digest(struct own *p, CUdevice device);
 
 #endif

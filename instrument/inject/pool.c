@@ -1,6 +1,5 @@
-/* inject_pool: device memory for records, of each context. The memory
- * is also known by a file descriptor, so that what is in it outlives a fault of
- * the kernel (inject_rescue.c). */
+/* inject_pool: device memory for the records of each context. If possible it also has a file
+ * descriptor, through which it can be read after a fault of the kernel (inject_rescue.c). */
 #include "own.h"
 
 #include <pthread.h>
@@ -17,12 +16,12 @@
 static struct {
 	pthread_mutex_t lock;
 	VEC(struct own *) at;
-	char *host;                /* for what is more than STAGE_BYTES; grows */
+	char *host;                /* for copies of more than STAGE_BYTES; grows */
 	size_t host_bytes;
 } pools = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Memory that other processes can be given; false: not on this machine. */
-static bool shareable(struct own *p, CUdevice device, size_t want)
+/* Memory that other processes can map. False: not available on this machine. */
+static bool allocate_shareable(struct own *p, CUdevice device, size_t want)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -45,7 +44,7 @@ static bool shareable(struct own *p, CUdevice device, size_t want)
 	if (!cu.p_cuMemAddressReserve(&p->pool.at, want, 0, 0, 0)) {
 		if (!cu.p_cuMemMap(p->pool.at, want, 0, handle, 0)
 				&& !cu.p_cuMemSetAccess(p->pool.at, want, &access, 1)) {
-			cu.p_cuMemRelease(handle); /* the mapping holds it */
+			cu.p_cuMemRelease(handle); /* the mapping keeps the memory */
 			return true;
 		}
 		cu.p_cuMemAddressFree(p->pool.at, want);
@@ -58,12 +57,12 @@ static bool shareable(struct own *p, CUdevice device, size_t want)
 
 static bool allocate(struct own *p, CUdevice device, size_t want)
 {
-	return shareable(p, device, want) || !cu.p_cuMemAlloc(&p->pool.at, want);
+	return allocate_shareable(p, device, want) || !cu.p_cuMemAlloc(&p->pool.at, want);
 }
 
-/* How much a context's records get that the session's options do not say: a quarter of
- * what is free; of another context of the device, a quarter of the one's before. */
-static uint64_t share(CUdevice device)
+/* The size without --gpu-memory: a quarter of what is free, and for each further context of the
+ * device a quarter of that of the context before. */
+static uint64_t default_bytes(CUdevice device)
 {
 	size_t free_bytes = 0, total = 0;
 
@@ -75,10 +74,10 @@ static uint64_t share(CUdevice device)
 	return free_bytes;
 }
 
-/* In units in which it can be had; what was asked for (0: nothing) is got if it is of use. */
+/* The size to allocate, in units of GRAIN_BYTES; asked: --gpu-memory, in bytes; 0: not given. */
 static uint64_t wanted(CUdevice device, uint64_t asked)
 {
-	uint64_t want = asked ? asked : share(device);
+	uint64_t want = asked ? asked : default_bytes(device);
 
 	if (asked && want < LEAST_BYTES)
 		want = LEAST_BYTES;
@@ -90,7 +89,7 @@ static uint64_t wanted(CUdevice device, uint64_t asked)
 	return (want + (asked ? GRAIN_BYTES - 1 : 0)) & ~(GRAIN_BYTES - 1);
 }
 
-/* In the current context; false: there is no memory. */
+/* Allocates all of it in the current context. False: there is not enough memory. */
 static bool fill(struct own *p, CUdevice device)
 {
 	const uint64_t asked = gpu_memory(inject_session()), most = wanted(device, asked);
@@ -116,7 +115,8 @@ static bool fill(struct own *p, CUdevice device)
 	return true;
 }
 
-/* Memory with a file descriptor is the process's, all else the context's. */
+/* Memory with a file descriptor outlives its context and is freed here. All else is freed with
+ * the context. */
 static void drop(struct own *p)
 {
 	if (p->pool.file >= 0 && cu.p_cuMemUnmap && !cu.p_cuMemUnmap(p->pool.at, p->pool.bytes))
@@ -140,7 +140,7 @@ bool inject_is_primary(CUcontext context, CUdevice device)
 	return primary == context;
 }
 
-/* The caller has the lock. */
+/* The caller holds the lock. */
 static struct own *find_own(CUcontext context, unsigned long long id)
 {
 	for (size_t k = 0; k < pools.at.n; k++) {
@@ -178,7 +178,7 @@ static struct own *make(CUcontext context, unsigned long long id)
 		vec_push(&pools.at, p);
 		return p;
 	}
-	cu.p_cuStreamSynchronize(NULL); /* it may be being cleared */
+	cu.p_cuStreamSynchronize(NULL); /* the memset of fill() may still run */
 	if (p->pool.at && p->pool.file < 0)
 		cu.p_cuMemFree(p->pool.at);
 	drop(p);
@@ -237,14 +237,14 @@ void inject_make_pool(void)
 	CUstreamCaptureStatus status;
 	CUcontext now = NULL;
 
-	/* an error: some stream is captured, which use of the default stream would end */
+	/* it fails while some stream is captured: using the default stream would end the capture */
 	if (cu.p_cuCtxGetCurrent(&now) || !now || !cu.p_cuStreamIsCapturing
 			|| cu.p_cuStreamIsCapturing(CU_STREAM_LEGACY, &status))
 		return;
 	inject_pool();
 }
 
-/* malloc, but for what is kept from time to time. */
+/* A buffer of at least so many bytes, whose content is lost; NULL: there is no memory. */
 static char *grown(char **at, size_t *have, size_t bytes)
 {
 	if (*have >= bytes)

@@ -1,27 +1,27 @@
-/* digest: on the GPU, after a launch: what each chunk of records says, as a
- * number, what each CTA did, as a number, and chosen chunks in one piece. Clocks,
- * tickets and failed polls do not count: two CTAs whose warps did the same have
- * the same signature. alike.c says the same on the host, where a CTA has more
- * chunks than there is room for here. */
+/* digest: runs on the GPU after a launch. consan_digest hashes each chunk of records,
+ * consan_sign combines the digests of a CTA's chunks into its signature, consan_gather copies
+ * chosen chunks into one piece of memory. Clocks, tickets and failed polls are left out, so
+ * that CTAs whose warps did the same have the same signature. identical.c computes the same
+ * on the host, where a CTA has too many chunks for consan_sign. */
 #include "digest.h"
 
 typedef unsigned long long u64;
 
 #define WARPS 4
 
-/* Where a warp finds the records of the chunk at hand: from each place the next one
- * would be at next[place], place 0 being the chunk's head and END none. */
+/* A warp's search for the records of its chunk. If a record begins at unit k, the next one
+ * begins at next[k], or there is none (END). Unit 0 is the chunk's head. */
 #define END RECORD_CHUNK_UNITS
 #define EACH (RECORD_CHUNK_UNITS / 32)
 
 struct search {
 	uint4 unit[RECORD_CHUNK_UNITS];
 	uint16_t next[RECORD_CHUNK_UNITS + 1], step[RECORD_CHUNK_UNITS + 1];
-	uint8_t here[RECORD_CHUNK_UNITS + 1], how[RECORD_CHUNK_UNITS];
+	uint8_t begins[RECORD_CHUNK_UNITS + 1], kind[RECORD_CHUNK_UNITS];
 };
-#define SKIPPED 4 /* in how, beside enum plan_class */
+#define SKIPPED 4 /* in kind, with enum plan_class in the lower bits */
 
-/* Marks where records begin: after k rounds, those up to 2^k records on. */
+/* Sets begins[] by pointer jumping: after k rounds the first 2^k records are marked. */
 static __device__ void find_records(struct search *s, uint32_t lane)
 {
 	for (bool more = true; more;) {
@@ -31,7 +31,7 @@ static __device__ void find_records(struct search *s, uint32_t lane)
 		for (uint32_t i = 0; i < EACH; i++) {
 			to[i] = s->step[lane + 32 * i];
 			far[i] = s->step[to[i]];
-			if (!s->here[lane + 32 * i])
+			if (!s->begins[lane + 32 * i])
 				to[i] = END;
 			more |= to[i] != END;
 		}
@@ -40,14 +40,14 @@ static __device__ void find_records(struct search *s, uint32_t lane)
 		for (uint32_t i = 0; i < EACH; i++) {
 			s->step[lane + 32 * i] = (uint16_t)far[i];
 			if (to[i] != END)
-				s->here[to[i]] = true;
+				s->begins[to[i]] = true;
 		}
 		__syncwarp();
 	}
 }
 
-/* The polynomial of the chunk's records, in all lanes. A record's hash is the sum of
- * its units', so that each lane hashes units, whoever's they are. */
+/* The polynomial of the chunk's records, in all lanes. A record's hash is the sum of its
+ * units' hashes, so that each lane hashes its own units, whichever records they are part of. */
 static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *sites, uint32_t nsites,
 	const u64 *powers, uint32_t *count)
 {
@@ -64,8 +64,8 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		if (good)
 			next = at + digest_units(word, x & RECORD_AFFINE, __popc(s->unit[at].y));
 		s->next[at] = s->step[at] = (uint16_t)(next < END ? next : END);
-		s->how[at] = (uint8_t)(word >> 12 & 7);
-		s->here[at] = at == 1;
+		s->kind[at] = (uint8_t)(word >> 12 & 7);
+		s->begins[at] = at == 1;
 	}
 	if (!lane)
 		s->next[END] = s->step[END] = END;
@@ -73,10 +73,10 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 	find_records(s, lane);
 #pragma unroll
 	for (uint32_t i = 0; i < EACH; i++) {
-		const bool here = s->here[lane + 32 * i];
+		const bool begins = s->begins[lane + 32 * i];
 
-		marks[i] = __ballot_sync(~0u, here);
-		counts[i] = __ballot_sync(~0u, here && !(s->how[lane + 32 * i] & SKIPPED));
+		marks[i] = __ballot_sync(~0u, begins);
+		counts[i] = __ballot_sync(~0u, begins && !(s->kind[lane + 32 * i] & SKIPPED));
 	}
 	*count = 0;
 #pragma unroll
@@ -88,14 +88,14 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 	for (uint32_t i = 0; i < EACH; i++) {
 		const uint32_t at = lane + 32 * i, below = marks[i] & (2u << lane) - 1;
 		const uint4 r = s->unit[at];
-		uint32_t of = start, how;
+		uint32_t of = start, kind;
 
 		if (below)
 			of = 32 * i + 31 - __clz(below);
 		if (marks[i])
 			start = 32 * i + 31 - __clz(marks[i]);
-		how = s->how[of];
-		if (!of || at >= s->next[of] || how & SKIPPED)
+		kind = s->kind[of];
+		if (!of || at >= s->next[of] || kind & SKIPPED)
 			continue;
 		const uint32_t j = of / 32;
 		uint32_t rest = 0; /* records after this one */
@@ -104,7 +104,7 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		for (uint32_t k = 0; k < EACH; k++)
 			if (k == j)
 				rest = after[k] + __popc(counts[k] >> (of & 31) >> 1);
-		sum += digest_unit(at - of, r.x, r.y, at != of || how == 1 ? r.w : 0, at != of ? r.z : 0) * powers[rest];
+		sum += digest_unit(at - of, r.x, r.y, at != of || kind == 1 ? r.w : 0, at != of ? r.z : 0) * powers[rest];
 	}
 	for (uint32_t d = 16; d; d /= 2)
 		sum += __shfl_xor_sync(~0u, sum, d);
@@ -121,8 +121,8 @@ static __device__ u64 power(uint32_t n)
 	return p;
 }
 
-/* A warp takes a chunk after the other. list: room for `cap` chunks of each CTA,
- * many: how many it has. */
+/* Each warp digests one chunk after the other. list: room for the numbers of `cap` chunks of
+ * each CTA; many: how many chunks each CTA has. */
 extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_digest(const uint4 *pool, uint32_t most,
 	const uint32_t *sites, uint32_t nsites, uint4 *out, uint32_t nctas, uint32_t *many,
 	uint32_t *list, uint32_t cap)
@@ -161,15 +161,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_digest(const uin
 	}
 }
 
-/* alike.c's */
-static __device__ u64 blend(u64 h)
+/* mix() of identical.c */
+static __device__ u64 mix(u64 h)
 {
 	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
 	return h ^ h >> 32;
 }
 
-/* A block for each CTA: each of its lanes' records make one polynomial, the sum of
- * which is the CTA's part of its cluster's signature. */
+/* A block for each CTA. The records of each lane make one polynomial; the sum of their hashes
+ * is the CTA's signature. */
 extern "C" __global__ void consan_sign(const struct record_digest *d, const uint32_t *many,
 	const uint32_t *list, uint32_t cap, uint3 grid, uint3 cluster, u64 *out)
 {
@@ -211,47 +211,14 @@ extern "C" __global__ void consan_sign(const struct record_digest *d, const uint
 				newest = entry[i].x <= e.x;
 			}
 		if (newest && h)
-			atomicAdd(&total, blend(h + blend((u64)rank << 32 | ((e.y & 0xffff) + 1))));
+			atomicAdd(&total, mix(h + mix((u64)rank << 32 | ((e.y & 0xffff) + 1))));
 	}
 	__syncthreads();
 	if (!threadIdx.x)
 		out[cta] = total;
 }
 
-/* To memory of the host: the head, then the first cluster's chunks, of which there is
- * room for cap. count: 0 before. Chunks that lie side by side, as such a cluster's do, go
- * to different warps. */
-extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_first(const uint4 *pool, uint32_t most,
-	uint3 grid, uint3 cluster, uint32_t *count, uint4 *out, uint32_t cap)
-{
-	const uint32_t warps = gridDim.x * WARPS, warp = blockIdx.x * WARPS + threadIdx.x / 32;
-	const uint32_t lane = threadIdx.x % 32;
-	const uint32_t given = ((const struct record_head *)pool)->next - 1;
-	const uint32_t n = given < most ? given : most;
-
-	for (uint32_t k = warp * 32 + lane; k < RECORD_CHUNK_UNITS; k += warps * 32)
-		out[k] = pool[k];
-	for (u64 from = warp; from < n; from += 32ull * warps) {
-		const u64 k = from + (u64)lane * warps;
-		const uint32_t cta = k < n ? pool[(k + 1) * RECORD_CHUNK_UNITS].x : ~0u;
-		const bool mine = k < n && cta < grid.x * grid.y * grid.z && cta % grid.x < cluster.x &&
-			cta / grid.x % grid.y < cluster.y && cta / grid.x / grid.y < cluster.z;
-
-		for (uint32_t left = __ballot_sync(~0u, mine); left; left &= left - 1) {
-			const u64 chunk = from + (u64)(__ffs(left) - 1) * warps;
-			uint32_t at = 0;
-
-			if (!lane)
-				at = atomicAdd(count, 1);
-			at = __shfl_sync(~0u, at, 0);
-			for (uint32_t i = 0; at < cap && i < EACH; i++)
-				out[(at + 1ull) * RECORD_CHUNK_UNITS + lane + 32 * i] =
-					pool[(chunk + 1) * RECORD_CHUNK_UNITS + lane + 32 * i];
-		}
-	}
-}
-
-/* want: places in list; the first chunk of out is the head. */
+/* want: indices into list. out: the pool's head, then the chunks. */
 extern "C" __global__ void consan_gather(const uint4 *pool, const uint32_t *list, const uint32_t *want,
 	uint4 *out)
 {

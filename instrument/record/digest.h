@@ -1,5 +1,5 @@
-/* digest: how a record is hashed, on the GPU (digest.cu) and on the host (alike.c).
- * Clocks and tickets do not count. */
+/* digest: how a record is hashed, on the GPU (digest.cu) and on the host (identical.c).
+ * Clocks and tickets are left out. */
 #ifndef CONSAN_INSTRUMENT_DIGEST_H
 #define CONSAN_INSTRUMENT_DIGEST_H
 
@@ -13,23 +13,23 @@
 #define DIGEST static inline
 #endif
 
-/* Words of a site: bits 0..11 words, 12..13 enum plan_class, and these. */
-#define DIGEST_SKIPPED 0x4000u   /* how often it comes differs from run to run */
+/* A site's word: bits 0..11 words of its records, 12..13 enum plan_class, and these. */
+#define DIGEST_SKIPPED 0x4000u   /* left out, as its number of records differs from run to run */
 #define DIGEST_LEAVES 0x8000u    /* the lanes exit */
 
-DIGEST uint32_t digest_how(uint32_t site)
+DIGEST uint32_t digest_class(uint32_t site)
 {
 	return site >> 12 & 3;
 }
 
-/* Of a record with so many lanes. */
+/* Units of 16 bytes of a record with so many lanes. */
 DIGEST uint32_t digest_units(uint32_t site, bool affine, uint32_t lanes)
 {
-	const uint32_t words = site & 0xfff, how = digest_how(site);
+	const uint32_t words = site & 0xfff, kind = digest_class(site);
 
-	if (how == 1)
+	if (kind == 1)
 		return affine ? 1 : 9;
-	if (how == 2)
+	if (kind == 2)
 		return 1 + ((affine ? 1 : lanes) * words + 3) / 4;
 	return 1 + (words + 3) / 4;
 }
@@ -40,8 +40,9 @@ DIGEST unsigned long long digest_mix(unsigned long long h, unsigned long long x)
 	return h ^ h >> 29;
 }
 
-/* The record's k-th unit {x, y, z, w}, of which the first one's z is a clock and its w, but
- * of one address (how 1), a ticket. A record's hash is the sum of its units'. */
+/* The hash of a record's k-th unit {x, y, z, w}. The caller passes 0 for what does not count:
+ * of the first unit z, the clock, and w, the ticket, unless the class is 1, where w is an
+ * address. A record's hash is the sum of its units' hashes. */
 DIGEST unsigned long long digest_unit(uint32_t k, uint32_t x, uint32_t y, uint32_t w, uint32_t z)
 {
 	return digest_mix(digest_mix((k + 1) * 0xbf58476d1ce4e5b9ull, (unsigned long long)x << 32 | y),

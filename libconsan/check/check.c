@@ -284,7 +284,6 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	c->info.launch = &k->config.launch;
 	c->number = info->id + (k->global ? k->global->base : 0);
 	reset_cluster(c);
-	c->registers = !k->config.registers_apart;
 	return &c->sink;
 }
 
@@ -394,25 +393,6 @@ size_t check_findings(struct check *k, const struct finding *const **out)
 void check_stats(const struct check *k, struct check_stats *out)
 {
 	*out = k->stats;
-}
-
-void check_renew(struct check *k, const struct check_config *config)
-{
-	struct cluster *c, **at = &k->idle;
-
-	while ((c = *at)) {
-		if (c->per_cta == (config->launch.block[0] * config->launch.block[1] *
-				config->launch.block[2] + 31) / 32) {
-			at = &c->next;
-			continue;
-		}
-		*at = c->next;
-		free_cluster(c);
-	}
-	k->config = *config;
-	k->stats = (struct check_stats){ 0 };
-	map_table_close(k->maps);
-	k->maps = map_table_open();
 }
 
 void check_close(struct check *k)

@@ -43,7 +43,6 @@ struct check_config {
 	struct check_memory *memory; /* or NULL */
 	bool global;                /* races on global memory; needs the events of all
 				       clusters in the order in which they took place */
-	bool registers_apart;       /* those of wgmma another check looks at */
 	bool broken;                /* the launch did not come to its end: what is left
 				       undone at the end of a cluster is no bug. Threads
 				       and CTAs that are said to have ended did */
@@ -56,8 +55,6 @@ struct check_config {
 };
 
 struct check *check_open(const struct check_config *c);
-/* A check that found nothing, for another launch: its memory is used again. */
-void check_renew(struct check *k, const struct check_config *c);
 struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *c);
 /* Ends the cluster: leaks and leftovers are judged here, unless it was cut off. */
 void check_cluster_end(struct check *k, struct event_sink *sink);

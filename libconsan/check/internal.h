@@ -323,7 +323,6 @@ struct cluster {
 	uint32_t nflags, cap_flags;
 	struct stuck *stuck;     /* EV_BLOCKED so far, newest first */
 	bool cut;                /* fault or hang: leftovers are not judged */
-	bool registers;          /* those of wgmma are looked at */
 	const struct event *now; /* the event being handled */
 	struct cluster_global *global; /* NULL: global memory is not looked at */
 	struct seen *seen;       /* findings of this cluster */

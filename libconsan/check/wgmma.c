@@ -193,8 +193,6 @@ void on_regs(struct cluster *c, const struct event *e)
 	bool move = e->flags & EVF_MOVE, write = e->mode & EVM_WRITE;
 	struct finding *f;
 
-	if (!c->registers)
-		return;
 	w->reg_touched = true;
 	for (unsigned i = 0; i < e->nregs_d; i++) {
 		struct plain_reg *p = plain_of(w, e->regs[i]);
@@ -271,8 +269,7 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 	g->inside++;
 	g->last = g->open;
 	g->site = e->site;
-	if (c->registers)
-		use_registers(c, w, g, e);
+	use_registers(c, w, g, e);
 	if (!e->nspans)
 		return;
 	/* wgmma after wgmma nobody has learnt anything */

@@ -214,7 +214,6 @@ void cluster_ctaid(const struct cluster_info *c, unsigned rank, uint32_t id[3]);
 
 /* ---- the rest of what this module offers ---- */
 #include "io.h"
-#include "relay.h"
 #include "site.h"
 
 #endif

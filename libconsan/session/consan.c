@@ -442,7 +442,7 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 		if (c->opt.cluster_fallback)
 			consan_remark(c, REMARK_FALLBACK_NOT_TRIED, "instrumented kernels run as launched: use --backend=cpu");
 		packed = pack(l);
-		status = gpu_rehearse(c, l, packed ? packed : l->params, e);
+		status = gpu_emulate(c, l, packed ? packed : l->params, e);
 		free(packed);
 		return status;
 	}

@@ -1,5 +1,5 @@
-/* gpu: the door of GPU mode, between the instrument room, the checker and the
- * session's records: a launch's records in, findings out. */
+/* gpu: see gpu.h. Connects the decoder, the checker and the session: the records of a launch
+ * in, findings out. */
 #include "gpu_parts.h"
 
 #include "instrument/decode/decode.h"
@@ -14,23 +14,33 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One launch being checked. */
+/* A launch that is being checked. */
 struct gpu_flight {
 	struct consan *c;
-	struct check *check;       /* NULL: gpu_brief()'s */
+	struct check *check;
 	const struct gpu_launch *l;
-	const struct rewrite_func *func;
-	struct decode_launch *d;
 };
 
-static struct event_sink *on_begin(void *user, const struct cluster_info *info, bool registers)
+static struct event_sink *on_precheck_begin(void *user, const struct cluster_info *info)
+{
+	const struct gpu_flight *f = user;
+
+	return check_cluster_begin(f->check, info);
+}
+
+static void on_precheck_end(void *user, struct event_sink *sink)
+{
+	const struct gpu_flight *f = user;
+
+	check_cluster_end(f->check, sink);
+}
+
+static struct event_sink *on_begin(void *user, const struct cluster_info *info)
 {
 	struct gpu_flight *f = user;
 	struct cluster_info with = *info;
 	struct event_sink *sink;
 
-	if (!f->check) /* what is found is found again, with its story */
-		return gpu_brief_begin(f->c, info, registers);
 	with.recorder = recorder_begin(f->c->recorders, &with);
 	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
 	if (f->c->banks)
@@ -38,15 +48,11 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info, 
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
 }
 
-static void on_end(void *user, struct event_sink *sink, bool registers)
+static void on_end(void *user, struct event_sink *sink)
 {
 	struct gpu_flight *f = user;
 	struct recorder *recorder;
 
-	if (!f->check) {
-		gpu_brief_end(f->c, sink, registers);
-		return;
-	}
 	if (f->c->save)
 		sink = event_writer_end(sink);
 	if (f->c->banks)
@@ -60,7 +66,7 @@ static bool on_box(void *user, struct decode_box *b)
 	return gpu_maps_box(((const struct gpu_flight *)user)->l->maps, b);
 }
 
-/* What kernels allocate themselves only the executor knows. */
+/* What a kernel allocates by malloc() is known in emulated GPU mode only. */
 static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
 {
 	const struct gpu_flight *f = user;
@@ -81,9 +87,9 @@ static struct ev_symbol *symbols_of(const struct gpu_launch *l, const struct rew
 	return s;
 }
 
-/* Where a CTA's own shared memory ends, as the kernel said where its variables lie: the
- * dynamic one comes last. 0: not known. On a GPU nothing lies at address 0, so that
- * a kernel which did not come to say so is told from one that did. */
+/* Where a CTA's shared memory ends, from the addresses of its variables, which the kernel
+ * records: the dynamic variable is the last one. 0: not known. On a GPU no variable has address
+ * 0, so addresses of 0 mean that the kernel ended before it recorded them. */
 static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func *f,
 	const struct ev_symbol *symbols)
 {
@@ -119,12 +125,10 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	return i;
 }
 
-static void say_why(const struct gpu_launch *l, const struct rewrite_func *f,
+static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_func *f,
 	const struct decode_result *r, char why[320])
 {
-	if (r->lost)
-		snprintf(why, 320, "its records could not be copied from the GPU");
-	else if (l->lost)
+	if (l->lost)
 		snprintf(why, 320, "%llu KiB of records that left the GPU while the kernel ran did not fit into the "
 			"host's memory, so that %u of %llu clusters were not looked at; --gpu-host-memory gives more",
 			((unsigned long long)l->dropped + l->lost) * (RECORD_CHUNK_BYTES / 1024), r->blind,
@@ -156,7 +160,7 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	struct coverage *v = session_coverage(c, f->func->name);
 	char why[320] = "";
 
-	say_why(l, f, r, why);
+	explain_unchecked(l, f, r, why);
 	v->launches++;
 	if (why[0])
 		memcpy(v->unchecked, why, sizeof v->unchecked);
@@ -173,8 +177,8 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	results_coverage(c->records, v);
 }
 
-/* Clusters that did the same were left out; now each is to be looked at. */
-static bool worth_all(struct check *k, const struct decode_result *r)
+/* Found more than notes: then clusters that were skipped are checked, too. */
+static bool found_any(struct check *k, const struct decode_result *r)
 {
 	const struct finding *const *found;
 	size_t n = check_findings(k, &found);
@@ -185,26 +189,13 @@ static bool worth_all(struct check *k, const struct decode_result *r)
 	return r->damaged;
 }
 
-static uint32_t to_check(const struct launch_info *i, const uint8_t *skip)
+static uint32_t count_unskipped(const struct launch_info *i, const uint8_t *skip)
 {
 	uint32_t n = cluster_whole(i), work = 0;
 
 	for (uint32_t k = 0; k < n; k++)
 		work += !skip || !skip[k];
 	return work;
-}
-
-/* What is looked at again, if anything is, is looked at there. */
-static bool on_rest(void *user, struct decode_launch *with)
-{
-	struct gpu_flight *f = user;
-
-	if (!f->l->rest(f->l->user, &with->pool, &with->chunks, &with->skip))
-		return false;
-	f->d->pool = with->pool;
-	f->d->chunks = with->chunks;
-	f->d->skip = with->skip;
-	return true;
 }
 
 static double seconds(void)
@@ -215,50 +206,75 @@ static double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Leaves a check with all that there is to find. That there is something is seen in any
- * order; what is told of it is seen in the order in which it came. */
+/* Not if all events are wanted, nor if global memory is checked: for that all clusters are
+ * decoded together, and coarse events save little. */
+static bool has_precheck(const struct consan *c)
+{
+	return !c->save && !c->banks && !gpu_global(c);
+}
+
+/* Does the launch have anything to report, notes included? Decodes it into coarse events,
+ * which takes half of the time. False leaves f->check without findings, true closes it. */
+static bool precheck(struct gpu_flight *f, struct decode_launch *d, struct decode_result *r)
+{
+	struct decode_launch coarse = *d;
+	const struct finding *const *found;
+
+	coarse.coarse = true;
+	coarse.cluster_begin = on_precheck_begin;
+	coarse.cluster_end = on_precheck_end;
+	decode_run(&coarse, r);
+	if (!r->damaged && !check_findings(f->check, &found))
+		return false;
+	check_close(f->check);
+	return true;
+}
+
+/* Leaves in f->check what there is to report, from up to three passes:
+ *  1. the pre-check, most launches' only one;
+ *  2. in the order that is decoded fastest, without clusters that are identical to another;
+ *  3. if there are findings: all clusters, in the exact order of their records, as the report
+ *     tells which access came first.
+ * If it is known that the third would follow and nothing was skipped, it takes the place of the
+ * second. */
 static void run(struct gpu_flight *f, const struct check_config *config, struct decode_launch *d,
 	struct decode_result *r)
 {
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
+	/* grids before it are in the shadow of its check, so it can be checked only once */
 	const bool once = config->memory && check_memory_overlaps(config->memory, &config->launch);
+	const bool complete = !d->skip || f->l->chunk; /* no more records can be copied */
 	struct check_config quiet = *config;
-	bool clean, all; /* all: what is here is all that there is to look at */
 
 	quiet.found = NULL;
-	cost->clusters = d->rest ? 1 : to_check(&config->launch, d->skip);
-	cost->threads = 1;
-	clean = gpu_brief(f->c, config, f->func, d, r, cost);
-	cost->clusters = to_check(&config->launch, d->skip);
-	__atomic_store_n(&f->c->nothing_new, !cost->clusters, __ATOMIC_RELAXED);
-	d->rest = NULL;
-	if (clean || r->lost) {
-		f->check = check_open(&quiet); /* which has nothing to say */
-		return;
+	cost->clusters = count_unskipped(&config->launch, d->skip);
+	if (has_precheck(f->c)) {
+		f->check = check_open(&quiet);
+		if (!precheck(f, d, r))
+			return;
+		cost->again = true;
 	}
-	cost->again = gpu_brief_asks(f->c);
-	all = !d->skip || f->l->chunk;
-	d->exact = once || f->c->save || f->c->banks || (cost->again && all);
-	f->check = check_open(d->exact && all ? config : &quiet);
+	d->exact = once || f->c->save || f->c->banks || (cost->again && complete);
+	f->check = check_open(d->exact && complete ? config : &quiet);
 	decode_run(d, r);
-	if ((d->exact && all) || !worth_all(f->check, r))
+	if ((d->exact && complete) || !found_any(f->check, r))
 		return;
-	if (!all)
+	if (!complete) {
 		d->pool = f->l->whole(f->l->user, &d->chunks);
-	if (!d->pool)
-		return;
-	if (!all)
+		if (!d->pool)
+			return;
 		d->skip = NULL;
+	}
 	d->exact = true;
 	cost->again = true;
 	check_close(f->check);
-	if (config->memory) /* what this very launch did is not of a grid before it */
+	if (config->memory) /* the second pass of this launch is no earlier grid */
 		check_memory_idle(config->memory, config->launch.queue, false);
 	f->check = check_open(config);
 	decode_run(d, r);
 }
 
-/* What outlives a launch. Where records are missing, a wait may be, too. */
+/* The state that outlives a launch. Where records are missing, it may lack a synchronisation. */
 static struct check_memory *memory_for(struct consan *c, const struct gpu_launch *l)
 {
 	bool freed = __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL);
@@ -268,25 +284,25 @@ static struct check_memory *memory_for(struct consan *c, const struct gpu_launch
 	return l->module->code->global && !l->dropped && !l->lost ? c->memory : NULL;
 }
 
-/* Where one cluster spoke for others: those that do the same later need no look, or, if
- * something was found and there is nothing else to look at, that is said. */
-static void note_clean(struct consan *c, const struct gpu_flight *f, const struct decode_launch *d,
+/* If nothing was found, later launches skip clusters that are identical to those of this one.
+ * If something was found, adds a note if identical clusters could not be checked. */
+static void note_identical(struct consan *c, const struct gpu_flight *f, const struct decode_launch *d,
 	const struct decode_result *r)
 {
 	struct gpu_module *m = f->l->module;
-	const bool found = worth_all(f->check, r);
+	const bool found = found_any(f->check, r);
 	char text[400];
 
 	if (f->l->retired && found) {
-		snprintf(text, sizeof text, "%s: %u of %u clusters were looked at for what was found; the others "
-			"recorded the same, each as some of these, and their records were given up while the kernel ran",
-			f->l->kernel, to_check(d->info, d->skip), cluster_whole(d->info));
+		snprintf(text, sizeof text, "%s: %u of %u clusters were checked in detail; each of the others "
+			"recorded the same as one of these, and its records were discarded while the kernel ran",
+			f->l->kernel, count_unskipped(d->info, d->skip), cluster_whole(d->info));
 		consan_remark(c, REMARK_NOTE, text);
 	}
 	if (!found && d->skip && f->l->ended && !f->l->dropped && !f->l->lost &&
 			!r->unknown_maps && !r->moving_maps && !r->foreign)
 		for (uint32_t k = 0; k < m->nsignatures; k++)
-			gpu_note_clean(m, m->signature[k]);
+			gpu_add_clean(m, m->signature[k]);
 }
 
 void gpu_check(struct consan *c, const struct gpu_launch *l)
@@ -294,7 +310,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
 		.found = session_found, .user = c, .broken = l->fault };
-	struct gpu_flight flight = { .c = c, .l = l, .func = f };
+	struct gpu_flight flight = { .c = c, .l = l };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
@@ -302,11 +318,11 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	struct decode_launch d = { .code = l->module->code, .sites = l->module->sites, .func = f,
 		.site = l->module->site,
 		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk,
-		.lacks = l->lacks, .waited = l->waited,
+		.incomplete = l->incomplete, .waited = l->waited,
 		.tickets = l->tickets,
 		.grid_order = l->tickets && f && f->orders_grid,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip,
-		.rest = l->rest ? on_rest : NULL, .jobs = gpu_workers(c), .user = &flight, .box = on_box, .memory = on_memory,
+		.jobs = gpu_workers(c), .user = &flight, .box = on_box, .memory = on_memory,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f)
@@ -315,7 +331,6 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		gpu_unchecked(c, l->kernel, l->queue, f->refused);
 		return;
 	}
-	flight.d = &d;
 	pthread_mutex_lock(&c->launching);
 	config.memory = memory_for(c, l);
 	symbols = symbols_of(l, f);
@@ -334,7 +349,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	run(&flight, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
-	note_clean(c, &flight, &d, &r);
+	note_identical(c, &flight, &d, &r);
 	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
 	check_close(flight.check);
@@ -353,32 +368,17 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	pthread_mutex_unlock(&c->launching);
 }
 
-void gpu_stand_by(struct consan *c)
-{
-	crew_open(gpu_workers(c) - 1);
-	pthread_mutex_lock(&c->launching);
-	gpu_brief_stand_by(c);
-	pthread_mutex_unlock(&c->launching);
-}
-
-void gpu_alert(const struct consan *c)
-{
-	if (!__atomic_load_n(&c->nothing_new, __ATOMIC_RELAXED))
-		crew_alert(GPU_AWAKE);
-}
-
-void gpu_expect(struct consan *c, const struct gpu_launch *l)
+void gpu_note_unrecorded(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 
-	gpu_stand_by(c);
+	if (!f || f->refused || !f->unrecorded || c->opt.no_global)
+		return;
 	pthread_mutex_lock(&c->launching);
-	if (f && !f->refused && f->unrecorded && !c->opt.no_global && !l->module->told) {
+	if (!l->module->noted)
 		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this backend; "
 			"--gpu-global checks them, --no-global says that they need not be");
-		l->module->told = true;
-	}
-	gpu_brief_expect(c, l);
+	l->module->noted = true;
 	pthread_mutex_unlock(&c->launching);
 }
 
@@ -440,6 +440,13 @@ void gpu_timed(struct consan *c, const char *kernel, double seconds)
 void gpu_idle(struct consan *c)
 {
 	__atomic_store_n(&c->freed, true, __ATOMIC_RELEASE);
+}
+
+unsigned gpu_workers(const struct consan *c)
+{
+	long n = c->opt.jobs ? (long)c->opt.jobs : sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : (unsigned)n;
 }
 
 double gpu_timeout(const struct consan *c)

@@ -25,12 +25,12 @@ void gpu_launch_close(struct gpu_launch *l)
 	free(l->maps);
 }
 
-/* A map among the parameters, or anywhere else. */
+/* Finds the map at this address, or of this place among the parameters. */
 static bool find(const struct gpu_maps *m, uint64_t at, struct tensormap *map, bool *in_global)
 {
 	if (at & RECORD_PARAM)
 		at -= RECORD_PARAM;
-	else if (m->base && at - m->base < m->param_bytes) /* as a device function knows it */
+	else if (m->base && at - m->base < m->param_bytes) /* a device function uses the address */
 		at -= m->base;
 	else
 		*in_global = true;
@@ -99,7 +99,7 @@ uint64_t gpu_maps_hash(const struct gpu_maps *m)
 	for (size_t k = 0; k < m->param.n; k++) {
 		struct tensormap map;
 
-		memcpy(&map, &m->param.at[k].map, sizeof map); /* to the last byte */
+		memcpy(&map, &m->param.at[k].map, sizeof map); /* with its padding */
 		map.address = 0;
 		h = (h ^ hash_of(&map) ^ m->param.at[k].at) * 0x100000001b3u;
 	}

@@ -1,5 +1,5 @@
-/* gpu_maps: the tensor maps that a launch on a GPU copies through, and the boxes that
- * they stand for. */
+/* gpu_maps: the tensor maps through which a launch on a GPU copies, and the memory that such a
+ * copy accesses. */
 #ifndef CONSAN_GPU_MAPS_H
 #define CONSAN_GPU_MAPS_H
 
@@ -11,14 +11,14 @@ struct gpu_maps {
 	const struct gpu_launch *l;
 	uint32_t param_bytes;
 	uint64_t base;             /* their generic address; 0: not known */
-	/* by place there; found by gpu_launch_open(), as several threads will ask */
+	/* by offset; gpu_launch_open() finds all of them, since later several threads read this */
 	VEC(struct gpu_map { uint32_t at; struct tensormap map; }) param;
 };
 
-/* Answers for decode_launch.box. */
+/* decode_launch.box */
 bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b);
-/* What the maps among the parameters say, as records name them by their place only;
- * what they point at does not count. */
+/* A hash of the maps among the parameters, which records name by their offset only. The
+ * addresses that the maps hold are left out. */
 uint64_t gpu_maps_hash(const struct gpu_maps *m);
 
 #endif

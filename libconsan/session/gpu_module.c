@@ -1,5 +1,5 @@
-/* gpu_module: a module that was instrumented, and which of its clusters did the same
- * as others, or as clean ones before. */
+/* gpu_module: an instrumented module, and which clusters of its launches are identical to each
+ * other or to clean ones of earlier launches. */
 #include "gpu_parts.h"
 
 #include "instrument/decode/decode.h"
@@ -39,7 +39,7 @@ static void add_sites(struct gpu_module *m)
 		m->site[r->site.n + r->batch.n + k] = site_for(m->ptx, r->note.at[k].func, r->note.at[k].insn);
 }
 
-struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool rehearse,
+struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
 	bool global, bool drains, struct err *e)
 {
 	static unsigned number;
@@ -50,11 +50,11 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 		return NULL;
 	m = base_alloc(sizeof *m);
 	m->ptx = ptx;
-	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), rehearse, global,
+	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), emulated, global,
 		drains);
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
-		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s: more places than --backend=gpu can tell apart", name);
+		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s: more recording sites than --backend=gpu can tell apart", name);
 		gpu_module_close(m);
 		return NULL;
 	}
@@ -72,7 +72,6 @@ void gpu_module_close(struct gpu_module *m)
 	ptx_free(m->ptx);
 	free(m->site);
 	free(m->clean.at);
-	free(m->shapes.at);
 	free(m->signature);
 	free(m);
 }
@@ -150,9 +149,9 @@ bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
 	return true;
 }
 
-/* ---- clusters that need no second look ---- */
+/* ---- identical clusters ---- */
 
-static bool is_in(const struct number_set *s, uint64_t number)
+static bool contains(const struct number_set *s, uint64_t number)
 {
 	for (uint64_t k = number; s->cap; k++) {
 		uint64_t at = s->at[k & (s->cap - 1)];
@@ -168,7 +167,7 @@ static void add(struct number_set *s, uint64_t number)
 	struct number_set old = *s;
 	uint64_t k;
 
-	if (is_in(s, number))
+	if (contains(s, number))
 		return;
 	if (2 * s->n >= s->cap) {
 		s->cap = old.cap ? 2 * old.cap : 1024;
@@ -185,7 +184,7 @@ static void add(struct number_set *s, uint64_t number)
 	s->n++;
 }
 
-void gpu_note_clean(struct gpu_module *m, uint64_t signature)
+void gpu_add_clean(struct gpu_module *m, uint64_t signature)
 {
 	add(&m->clean, signature);
 }
@@ -199,7 +198,8 @@ uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
 	return word;
 }
 
-/* What decides beside the records: the kernel, the shape of its launch, its maps. */
+/* A hash of all that a check depends on apart from the records: the kernel, the shape of its
+ * launch, its tensor maps. */
 static uint64_t shape_hash(const struct gpu_launch *l)
 {
 	uint64_t h = 0xcbf29ce484222325u;
@@ -223,25 +223,12 @@ static struct launch_info shape_of(const struct gpu_launch *l)
 	return i;
 }
 
-/* Threads: three for the cluster, and the one that goes on. */
-#define LOOKERS_AHEAD 4
-
-bool gpu_looks_ahead(const struct consan *c, const struct gpu_launch *l)
-{
-	uint64_t shape = shape_hash(l) | 1;
-
-	if (!gpu_brief_asks(c) || gpu_workers(c) < LOOKERS_AHEAD || is_in(&l->module->shapes, shape))
-		return false;
-	add(&l->module->shapes, shape);
-	return true;
-}
-
 static uint64_t of_shape(uint64_t signature, uint64_t shape)
 {
 	return (signature ^ shape) * 0x9e3779b97f4a7c15u | 1;
 }
 
-uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip)
+uint32_t gpu_skip_identical(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip)
 {
 	struct launch_info i = shape_of(l);
 	uint32_t nctas = i.grid[0] * i.grid[1] * i.grid[2], same;
@@ -250,13 +237,13 @@ uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *ski
 
 	m->signature = base_resize(m->signature, (nctas + 1) * sizeof *m->signature);
 	memset(m->signature, 0, (nctas + 1) * sizeof *m->signature);
-	same = decode_alike(&i, cta, m->signature, skip);
+	same = decode_identical(&i, cta, m->signature, skip);
 	m->nsignatures = 0;
 	for (uint32_t k = 0; k < nctas; k++) {
 		if (!m->signature[k])
 			continue;
 		m->signature[k] = of_shape(m->signature[k], shape);
-		if (!skip[k] && is_in(&m->clean, m->signature[k])) {
+		if (!skip[k] && contains(&m->clean, m->signature[k])) {
 			skip[k] = 1;
 			same++;
 		} else if (!skip[k]) {
@@ -268,10 +255,10 @@ uint32_t gpu_alike(const struct gpu_launch *l, const uint64_t *cta, uint8_t *ski
 
 static bool is_clean(const void *module, uint64_t shape, uint64_t signature)
 {
-	return is_in(&((const struct gpu_module *)module)->clean, of_shape(signature, shape));
+	return contains(&((const struct gpu_module *)module)->clean, of_shape(signature, shape));
 }
 
-struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l, const struct drain_pool *way,
+struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l, const struct drain_pool *p,
 	unsigned jobs)
 {
 	struct drain_config config = { .shape = shape_of(l), .retire = !gpu_each(c), .jobs = jobs,
@@ -279,14 +266,14 @@ struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l, cons
 		.clean = is_clean };
 
 	config.word = gpu_module_site_words(l->module, &config.nwords);
-	return drain_open(way, &config);
+	return drain_open(p, &config);
 }
 
 void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct drained *r)
 {
 	if (r->cta) {
-		gpu_alike(l, r->cta, r->skip);
-		drain_speakers(d, r->skip);
+		gpu_skip_identical(l, r->cta, r->skip);
+		drain_choose_representatives(d, r->skip);
 	}
 	l->pool = r->head;
 	l->chunk = r->chunk;
@@ -294,7 +281,7 @@ void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct 
 	l->dropped = r->head->dropped;
 	l->lost = r->lost;
 	l->skip = r->skip;
-	l->lacks = r->lacks;
+	l->incomplete = r->incomplete;
 	l->waited = r->waited;
 	l->retired = r->retired;
 }

@@ -1,6 +1,6 @@
-/* gpu_rehearse: GPU mode without a GPU: the instrumented PTX runs on the
- * executor, unchecked, and what it recorded is decoded and checked as if a GPU
- * had written it. This is how instrumentation is tested. */
+/* gpu_rehearse: emulated GPU mode. The instrumented PTX runs on the executor, unchecked, and
+ * what it records is decoded and checked as if a GPU had written it. The tests of GPU mode
+ * use it. */
 #include "instrument/decode/decode.h"
 #include "gpu.h"
 #include "internal.h"
@@ -28,7 +28,7 @@ static void on_print(void *user, const char *text, size_t n)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* The executor's addresses are the host's. */
+/* Addresses of the executor are addresses of the host. */
 static bool find_map(void *user, uint64_t at, const void *param, void *bytes)
 {
 	struct exec_mem m;
@@ -62,16 +62,9 @@ static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *byt
 	return true;
 }
 
-/* Nothing is far away here: it is as if all clusters were unlike each other. */
-static bool rest(void *user, const void **pool, uint32_t *chunks, const uint8_t **skip)
-{
-	(void)user, (void)pool, (void)chunks, (void)skip;
-	return true;
-}
+/* ---- the pool, drained while the executor runs ---- */
 
-/* ---- the pool, drained beside the executor ---- */
-
-struct rehearsal {
+struct emulation {
 	struct consan *c;
 	const struct consan_launch *l;
 	struct gpu_launch g;
@@ -84,7 +77,7 @@ struct rehearsal {
 
 static const void *peek(void *user, uint64_t at, size_t bytes)
 {
-	const struct rehearsal *r = user;
+	const struct emulation *r = user;
 
 	memcpy(r->stage, r->pool + at, bytes);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -93,7 +86,7 @@ static const void *peek(void *user, uint64_t at, size_t bytes)
 
 static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 {
-	const struct rehearsal *r = user;
+	const struct emulation *r = user;
 
 	drain_pack(r->stage, r->pool, run, n);
 	return r->stage;
@@ -101,7 +94,7 @@ static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 
 static bool clear(void *user, const struct drain_run *run, uint32_t n)
 {
-	const struct rehearsal *r = user;
+	const struct emulation *r = user;
 
 	for (uint32_t k = 0; k < n; k++)
 		memset(r->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0, (size_t)run[k].n * RECORD_CHUNK_BYTES);
@@ -109,10 +102,10 @@ static bool clear(void *user, const struct drain_run *run, uint32_t n)
 	return true;
 }
 
-/* Lanes look meanwhile: each sees a whole word, as it sees what a GPU's copy engine writes. */
-static bool put(void *user, uint64_t at, const void *from, size_t bytes)
+/* Lanes read it meanwhile: they must see whole words, as they do of a copy engine's writes. */
+static bool write_pool(void *user, uint64_t at, const void *from, size_t bytes)
 {
-	char *to = ((const struct rehearsal *)user)->pool + at;
+	char *to = ((const struct emulation *)user)->pool + at;
 
 	for (size_t k = 0; k + 8 <= bytes; k += 8)
 		__atomic_store_n((uint64_t *)(void *)(to + k), *(const uint64_t *)((const char *)from + k), __ATOMIC_RELEASE);
@@ -123,7 +116,7 @@ static bool put(void *user, uint64_t at, const void *from, size_t bytes)
 
 static void *drain(void *user)
 {
-	struct rehearsal *r = user;
+	struct emulation *r = user;
 
 	while (!__atomic_load_n(&r->over, __ATOMIC_ACQUIRE))
 		if (!drain_turn(r->drain))
@@ -131,37 +124,37 @@ static void *drain(void *user)
 	return NULL;
 }
 
-static struct drain_pool way_to(struct rehearsal *r, uint32_t chunks)
+static struct drain_pool drain_pool_of(struct emulation *r, uint32_t chunks)
 {
 	return (struct drain_pool){ .user = r, .chunks = chunks, .peek = peek, .fetch = fetch,
-		.clear = clear, .write = put };
+		.clear = clear, .write = write_pool };
 }
 
-static void start_draining(struct rehearsal *r, uint32_t chunks)
+static void start_draining(struct emulation *r, uint32_t chunks)
 {
 	struct record_head *head = (void *)r->pool;
-	struct drain_pool way = way_to(r, chunks);
+	struct drain_pool p = drain_pool_of(r, chunks);
 
 	gpu_launch_open(&r->g);
 	r->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
-	r->drain = gpu_drain(r->c, &r->g, &way, 1);
+	r->drain = gpu_drain(r->c, &r->g, &p, 1);
 	head->patience = RECORD_PATIENCE;
 	r->draining = !pthread_create(&r->thread, NULL, drain, r);
 	if (!r->draining)
 		head->patience = 1;
 }
 
-static void stop_draining(struct rehearsal *r)
+static void stop_draining(struct emulation *r)
 {
 	__atomic_store_n(&r->over, true, __ATOMIC_RELEASE);
 	if (r->draining)
 		pthread_join(r->thread, NULL);
 }
 
-static void check(struct rehearsal *r, const struct exec_result *x, uint32_t chunks)
+static void check(struct emulation *r, const struct exec_result *x, uint32_t chunks)
 {
 	const struct record_head *head = (const void *)r->pool;
-	struct drain_pool way = way_to(r, chunks);
+	struct drain_pool p = drain_pool_of(r, chunks);
 	struct gpu_launch *g = &r->g;
 	struct drained d = { 0 };
 
@@ -172,10 +165,8 @@ static void check(struct rehearsal *r, const struct exec_result *x, uint32_t chu
 		: x->status == EXEC_STOPPED ? "it was stopped" : NULL;
 	g->ended = x->status == EXEC_OK;
 	if (drain_begun(r->drain)) {
-		drain_end(r->drain, &way, g->ended, &d); /* the memory is ours: it is there */
+		drain_end(r->drain, &p, g->ended, &d); /* copies from the host's memory do not fail */
 		gpu_take_drained(g, r->drain, &d);
-	} else if (g->ended && !g->dropped && gpu_looks_ahead(r->c, g)) {
-		g->rest = rest;
 	}
 	if (gpu_times(r->c) && r->drain)
 		fprintf(stderr, "consan: records of %s: %llu KiB left the pool while it ran, %u clusters were "
@@ -183,16 +174,16 @@ static void check(struct rehearsal *r, const struct exec_result *x, uint32_t chu
 	gpu_check(r->c, g);
 }
 
-static void describe(struct rehearsal *r, const struct exec_launch *x, const void *params, bool tickets)
+static void describe(struct emulation *r, const struct exec_launch *x, const void *params, bool tickets)
 {
 	const struct consan_launch *l = r->l;
 
 	r->g = (struct gpu_launch){ .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
-		/* between the two the executor aligns */
+		/* the executor aligns the dynamic part */
 		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
 		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = r->c->gpu->sm,
 		.tickets = tickets, .params = params, .map = find_map,
-		/* a cooperative launch had memory of its own, which is gone */
+		/* a cooperative launch has memory of its own, which is freed by now */
 		.memory = l->cooperative ? NULL : find_memory,
 		.queue = l->queue, .programmatic = l->programmatic };
 	memcpy(r->g.grid, x->grid, sizeof r->g.grid);
@@ -207,7 +198,7 @@ static uint64_t pool_bytes(const struct consan *c)
 	return !bytes ? 1ull << 30 : bytes < RECORD_MOST_BYTES ? bytes : RECORD_MOST_BYTES;
 }
 
-/* NULL: there is no memory. *at: where the module looks for it. */
+/* NULL: there is no memory. *at: the module's variable that must point at the pool. */
 static struct record_head *open_pool(const struct consan_launch *l, uint64_t bytes, struct record_params **at)
 {
 	struct record_head *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -226,7 +217,7 @@ static struct record_head *open_pool(const struct consan_launch *l, uint64_t byt
 	return pool;
 }
 
-static enum consan_status rehearse(struct consan *c, const struct consan_launch *l,
+static enum consan_status emulate(struct consan *c, const struct consan_launch *l,
 	const void *params, struct err *e)
 {
 	struct print print = { .c = c };
@@ -239,7 +230,7 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 	const uint32_t *required = l->kernel->info.func->reqnctapercluster;
 	const uint64_t bytes = pool_bytes(c);
 	const uint32_t chunks = RECORD_CHUNKS(bytes);
-	struct rehearsal *r = base_alloc(sizeof *r);
+	struct emulation *r = base_alloc(sizeof *r);
 	struct exec_result result = { 0 };
 	struct record_params *at;
 	struct record_head *pool;
@@ -259,10 +250,10 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 		x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
 			gpu_module_tickets(l->kernel->module->gpu, l->kernel->info.name),
 		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks) };
-	*r = (struct rehearsal){ .c = c, .l = l, .pool = (char *)pool };
+	*r = (struct emulation){ .c = c, .l = l, .pool = (char *)pool };
 	describe(r, &x, params, at->tickets);
 	if (wanted) {
-		gpu_expect(c, &r->g);
+		gpu_note_unrecorded(c, &r->g);
 		if (gpu_drains(c))
 			start_draining(r, chunks);
 		else
@@ -292,15 +283,15 @@ static enum consan_status rehearse(struct consan *c, const struct consan_launch 
 	return session_status(result.status);
 }
 
-/* A module has one variable that says where to record: launches come by turns. */
-enum consan_status gpu_rehearse(struct consan *c, const struct consan_launch *l,
+/* A module has one variable that points at the pool, so launches run one at a time. */
+enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
 	const void *params, struct err *e)
 {
 	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 	enum consan_status s;
 
 	pthread_mutex_lock(&turn);
-	s = rehearse(c, l, params, e);
+	s = emulate(c, l, params, e);
 	pthread_mutex_unlock(&turn);
 	return s;
 }

@@ -39,8 +39,6 @@ struct consan {
 	struct results_writer *records;
 	struct event_writer *save;
 	struct banks *banks;      /* NULL: not counted */
-	struct gpu_brief *brief;   /* gpu_brief.c's; NULL: none yet */
-	bool nothing_new;          /* in the last launch of --backend=gpu: its clusters were known */
 	struct recorders *recorders;
 	struct progress *progress; /* NULL: nobody looks */
 	struct results suppressions; /* the entries only */

@@ -83,6 +83,8 @@ struct consan *consan_open(const char *words, struct err *e)
 		ok = c->save != NULL;
 		free(path);
 	}
+	if (ok && (c->opt.backend == OPT_BACKEND_GPU || c->opt.backend == OPT_BACKEND_REHEARSE))
+		pool_open(gpu_workers(c) - 1);
 	if (ok)
 		return c;
 	consan_close(c);
@@ -139,7 +141,6 @@ void consan_close(struct consan *c)
 	vec_free(&c->coverage_views);
 	arena_free(&c->shown);
 	arena_free(&c->covered);
-	gpu_brief_close(c);
 	check_memory_close(c->memory);
 	banks_close(c->banks);
 	recorders_close(c->recorders);
@@ -399,9 +400,6 @@ void consan_unload(struct consan_module *m)
 		free(k);
 	}
 	exec_unload(m->exec);
-	pthread_mutex_lock(&m->c->launching);
-	gpu_brief_settle(m->c);
-	pthread_mutex_unlock(&m->c->launching);
 	gpu_module_close(m->gpu);
 	free(m);
 }

@@ -65,9 +65,9 @@ static double first(const char *key)
 	return at ? atof(at + strlen(key)) : 0;
 }
 
-/* Where the first launch's time went, the digest's beside the check's, and what
+/* Where the first launch's time went (the digest is part of the copy), and what
  * instrumenting the module took. */
-struct spent { double whole, insns, load, run, digest, copy, check, rest, clusters, threads; };
+struct spent { double whole, insns, load, run, digest, copy, check, rest, clusters; };
 
 static struct spent spent(void)
 {
@@ -78,7 +78,7 @@ static struct spent spent(void)
 	if (at)
 		sscanf(at, ": instrumented %lf instructions in %lf", &s.insns, &s.load);
 	if (open) {
-		sscanf(open, "(%lf clusters, %lf threads", &s.clusters, &s.threads);
+		sscanf(open, "(%lf clusters", &s.clusters);
 		open = strstr(open, ": ");
 		s.check = open ? atof(open + 2) : 0;
 	}
@@ -182,9 +182,9 @@ int main(int argc, char **argv)
 	printf("\n%-20s %9s %9s %9s %9s %9s %9s   %s\n", "first launch, ms", "recording", "copy",
 		"check", "rest", "(digest)", "clusters", "instrumenting, at load");
 	for (size_t k = 0; k < COUNT(work); k++)
-		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %3.0f by %2.0f   %.0f instructions in %.1f ms\n",
+		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %9.0f   %.0f instructions in %.1f ms\n",
 			work[k].name, went[k].run, went[k].copy, went[k].check, went[k].rest, went[k].digest,
-			went[k].clusters, went[k].threads, went[k].insns, went[k].load);
+			went[k].clusters, went[k].insns, went[k].load);
 	if (bad)
 		printf("%d of %zu above what is wanted\n", bad, COUNT(work));
 	return bad != 0;

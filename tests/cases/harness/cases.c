@@ -23,9 +23,9 @@ static const char *const no_specimen[] = { "CS406" };
 /* As GPU mode would do it, all that it can record, on the executor */
 static const char rehearsed[] = "backend=rehearse gpu-global=1 timeout=1";
 
-/* Without global memory a launch has a first look, which asks only whether there is anything
- * to find; but not if all events are wanted, as to count bank conflicts. */
-static const char brief[] = "backend=rehearse timeout=1 jobs=4";
+/* Without global memory a launch has a pre-check, which asks only whether there is anything
+ * to report; but not if all events are wanted, as to count bank conflicts. */
+static const char prechecked[] = "backend=rehearse timeout=1 jobs=4";
 static const char whole[] = "backend=rehearse timeout=1 jobs=4 bank-conflicts=1";
 
 /* ---- judging one ---- */
@@ -106,14 +106,14 @@ static struct found found_by(const struct specimen *s, enum twin twin, const cha
 	return found;
 }
 
-/* The first look lets nothing pass that there is to find. */
-static void brief_test(const struct specimen *s, enum twin twin)
+/* The pre-check misses nothing. */
+static void precheck_test(const struct specimen *s, enum twin twin)
 {
-	struct found seen = found_by(s, twin, brief), all = found_by(s, twin, whole);
+	struct found seen = found_by(s, twin, prechecked), all = found_by(s, twin, whole);
 
 	for (size_t k = 0; k < all.n; k++)
-		cr_expect(found_has(&seen, all.at[k]), "%s: the first look misses %s", s->path, all.at[k]);
-	cr_expect_eq(seen.n, all.n, "%s: %zu findings after a first look, %zu without", s->path, seen.n, all.n);
+		cr_expect(found_has(&seen, all.at[k]), "%s: the pre-check misses %s", s->path, all.at[k]);
+	cr_expect_eq(seen.n, all.n, "%s: %zu findings after a pre-check, %zu without", s->path, seen.n, all.n);
 	found_drop(&seen);
 	found_drop(&all);
 }
@@ -138,8 +138,8 @@ static void specimen_test(const char *path)
 		snprintf(program, sizeof program, "%.*s", (int)(strlen(path) - sizeof ".ptx" + 1), path);
 		rehearsed_judge(program, NULL, &here, &there);
 		if (s.twins)
-			brief_test(&s, RACY);
-		brief_test(&s, FIXED);
+			precheck_test(&s, RACY);
+		precheck_test(&s, FIXED);
 	}
 	found_drop(&here);
 	found_drop(&there);

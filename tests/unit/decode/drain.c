@@ -20,7 +20,7 @@ struct play {
 	char *stage;
 	uint32_t clock;
 	struct drain *drain;
-	bool alike;                          /* CTAs record the same */
+	bool identical;                      /* CTAs record the same */
 };
 
 static struct record_head *head_of(const struct play *p)
@@ -153,7 +153,7 @@ static void step(struct play *p, struct lane *l, uint32_t chunks, uint32_t each)
 	at[1] = 1;
 	at[2] = p->clock++;
 	if (!leaves) {
-		at[4] = l->recorded + (p->alike ? 0 : l->cta << 16);
+		at[4] = l->recorded + (p->identical ? 0 : l->cta << 16);
 		l->unit += 2;
 		l->recorded++;
 		return;
@@ -202,7 +202,7 @@ static void expect_records(const struct play *p, const struct drained *r, const 
 		const uint32_t cta = r->chunk[k]->cta, *at = (const uint32_t *)(r->chunk[k] + 1);
 
 		for (; *at >> RECORD_SITE_SHIFT == 1; at += 8, next[cta]++)
-			cr_assert(skip[cta] || at[4] == next[cta] + (p->alike ? 0 : cta << 16), "CTA %u: %u", cta, next[cta]);
+			cr_assert(skip[cta] || at[4] == next[cta] + (p->identical ? 0 : cta << 16), "CTA %u: %u", cta, next[cta]);
 	}
 	for (uint32_t k = 0; k < nctas; k++)
 		cr_assert(skip[k] ? next[k] <= records : next[k] == records, "CTA %u: %u of %u", k, next[k], records);
@@ -246,7 +246,7 @@ Test(drain, not_begun)
 	end(&p);
 }
 
-/* More draws than the ring has places; clusters that did the same are given up. */
+/* More draws than the ring has places; the records of identical clusters are discarded. */
 Test(drain, round_the_ring)
 {
 	enum { CTAS = 100, DRAWS = 1000 };
@@ -254,7 +254,7 @@ Test(drain, round_the_ring)
 	struct play p;
 
 	begin(&p, 64, CTAS, 1, true, 100000);
-	p.alike = true;
+	p.identical = true;
 	run(&p, CTAS, 8, DRAWS, 1);
 	r = ended(&p, true);
 	cr_assert_gt(head_of(&p)->next, RECORD_RING + p.chunks);
@@ -267,13 +267,13 @@ Test(drain, round_the_ring)
 	end(&p);
 }
 
-static void speakers(const struct play *p, const struct drained *r, uint32_t nctas, uint8_t *skip)
+static void representatives(const struct play *p, const struct drained *r, uint32_t nctas, uint8_t *skip)
 {
 	const struct launch_info i = { .grid = { nctas, 1, 1 }, .block = { 1, 1, 1 }, .cluster = { 1, 1, 1 } };
 	uint64_t *signature = base_alloc(nctas * sizeof *signature);
 
-	decode_alike(&i, r->cta, signature, skip);
-	drain_speakers(p->drain, skip);
+	decode_identical(&i, r->cta, signature, skip);
+	drain_choose_representatives(p->drain, skip);
 	free(signature);
 }
 
@@ -296,26 +296,26 @@ Test(drain, host_memory)
 	begin(&p, 16, 20, 1, true, 100);
 	run(&p, 20, 4, 10, 3);
 	r = ended(&p, true);
-	speakers(&p, &r, 20, skip);
+	representatives(&p, &r, 20, skip);
 	cr_expect_eq(r.lost, 100u);
 	cr_expect_eq(left_of(skip, 20), 20u, "each did something else");
-	cr_expect_eq(left_of(r.lacks, 20), 8u);
-	expect_records(&p, &r, r.lacks, 20, 30);
+	cr_expect_eq(left_of(r.incomplete, 20), 8u);
+	expect_records(&p, &r, r.incomplete, 20, 30);
 	end(&p);
 }
 
-/* Whoever was the first of those that did the same need not be the one that speaks. */
-Test(drain, speakers)
+/* The representative of identical clusters need not be the first of them. */
+Test(drain, representatives)
 {
 	uint8_t skip[20];
 	struct drained r;
 	struct play p;
 
 	begin(&p, 16, 20, 1, true, 1000);
-	p.alike = true;
+	p.identical = true;
 	run(&p, 20, 4, 10, 3);
 	r = ended(&p, true);
-	speakers(&p, &r, 20, skip);
+	representatives(&p, &r, 20, skip);
 	cr_expect_eq(left_of(skip, 20), 1u);
 	expect_records(&p, &r, skip, 20, 30);
 	end(&p);

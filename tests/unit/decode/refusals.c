@@ -124,18 +124,16 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	h->fault = *e;
 }
 
-static struct event_sink *on_begin(void *user, const struct cluster_info *c, bool registers)
+static struct event_sink *on_begin(void *user, const struct cluster_info *c)
 {
 	(void)c;
-	(void)registers;
 	return &((struct hand *)user)->sink;
 }
 
-static void on_end(void *user, struct event_sink *sink, bool registers)
+static void on_end(void *user, struct event_sink *sink)
 {
 	(void)user;
 	(void)sink;
-	(void)registers;
 }
 
 /* A launch of one cluster of two CTAs, on a GPU. */

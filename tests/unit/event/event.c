@@ -1,8 +1,6 @@
-/* event files and relays: what goes in comes out, from several threads, cut or damaged. */
-#include "libconsan/base/crew.h"
+/* event files: what goes in comes out, from several threads, cut or damaged. */
 #include "libconsan/event/code.h"
 #include "libconsan/event/io.h"
-#include "libconsan/event/relay.h"
 #include "libconsan/event/site.h"
 
 #include <criterion/criterion.h>
@@ -457,36 +455,4 @@ Test(event_print, names_what_matters)
 	cr_assert_not_null(strstr(t.at, "tx=4096"));
 	cr_assert_not_null(strstr(t.at, "release cta"));
 	text_free(&t);
-}
-
-/* ---- relays ---- */
-
-Test(event, relay)
-{
-	enum { EVENTS = 40000 }; /* the ring goes round many times */
-	struct one to = { .sink.event = one_event };
-	struct event_sink *sink;
-	struct relay *r;
-
-	crew_open(1);
-	r = relay_open(0);
-	memset(&want, 0, sizeof want);
-	make_sites(want.site);
-	for (unsigned turn = 0; turn < 3; turn++) {
-		dice = want.at[0] = 11 + turn;
-		want.seen[0] = 0;
-		while (!(sink = relay_begin(r, &to.sink)))
-			; /* the thread of the turn before is nearly free */
-		cr_assert_null(relay_begin(r, &to.sink), "it is in use");
-		for (unsigned i = 0; i < EVENTS; i++) {
-			struct made m;
-
-			make(&m, want.site, 16);
-			sink->event(sink, &m.e);
-		}
-		cr_assert_eq(relay_end(sink), &to.sink);
-		cr_assert_eq(want.seen[0], EVENTS);
-	}
-	relay_close(r);
-	cr_assert_eq(relay_end(&to.sink), &to.sink, "a sink that is no relay");
 }

@@ -500,8 +500,8 @@ static struct record_digest digest(uint32_t cta, uint32_t lane, uint32_t count, 
 	return (struct record_digest){ cta, lane | count << 16, (uint32_t)sum, (uint32_t)(sum >> 32) };
 }
 
-/* Clusters are alike if each lane's records are, however they fill chunks. */
-Test(instrument, alike)
+/* Clusters are identical if each lane's records are, however they fill chunks. */
+Test(instrument, identical_clusters)
 {
 	struct launch_info i = { .grid = { 4, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 1, 1, 1 } };
 	uint64_t a = 11, b = 13, c = 17, base = RECORD_DIGEST_BASE;
@@ -516,7 +516,7 @@ Test(instrument, alike)
 	uint32_t rank;
 
 	decode_sign(&i, d, sizeof d / sizeof *d, cta);
-	cr_assert_eq(decode_alike(&i, cta, signature, skip), 1);
+	cr_assert_eq(decode_identical(&i, cta, signature, skip), 1);
 	cr_assert(signature[0] == signature[1] && signature[0] != signature[2]);
 	cr_assert(!skip[0] && skip[1] && !skip[2] && !skip[3]);
 	i.cluster[0] = 2;

@@ -1,6 +1,6 @@
-/* alike: which clusters of a launch did the same, so that one of them speaks for
- * all. What a cluster did is what each lane recorded, in its order; how the
- * warps' records interleaved does not count. */
+/* identical: which clusters of a launch recorded the same, so that only one of them, their
+ * representative, is checked. A cluster's signature is a hash of what each lane recorded,
+ * in that lane's order; how the records of several warps interleaved does not count. */
 #include "decode.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "instrument/record/record.h"
 #include "instrument/rewrite/rewrite.h"
 
-/* The sum is the one that digest.cu finds, by another way. */
+/* digest.cu computes the same polynomial in parallel. */
 void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint32_t nwords,
 	struct record_digest *d, uint32_t *left)
 {
@@ -33,7 +33,7 @@ void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint3
 
 			for (uint32_t k = at; k < end; k++)
 				hash += digest_unit(k - at, unit[4 * k], unit[4 * k + 1],
-					k > at || digest_how(word[site]) == 1 ? unit[4 * k + 3] : 0,
+					k > at || digest_class(word[site]) == 1 ? unit[4 * k + 3] : 0,
 					k > at ? unit[4 * k + 2] : 0);
 			sum = sum * RECORD_DIGEST_BASE + hash;
 			count++;
@@ -52,7 +52,7 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 		struct plan p;
 
 		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN)
-			continue; /* then no cluster speaks for another */
+			continue; /* with these every cluster is checked */
 		if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &p);
 		else if (s->phase == PHASE_TOKEN)
@@ -81,7 +81,7 @@ static uint64_t mix(uint64_t h)
 	return h ^ h >> 32;
 }
 
-struct signature { uint64_t sum; uint32_t id; };
+struct signature { uint64_t sum; uint32_t id; }; /* of a cluster */
 
 static int by_sum(const void *a, const void *b)
 {
@@ -92,7 +92,7 @@ static int by_sum(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Adds a chunk to its lane's polynomial: chunks of one lane come in order. */
+/* Appends a chunk to its lane's polynomial; the caller passes a lane's chunks in order. */
 static void extend(uint64_t *h, const struct record_digest *d, const uint64_t power[256])
 {
 	*h = *h * power[d->warp_lane_count >> 16 & 255] + ((uint64_t)d->sum_hi << 32 | d->sum_lo);
@@ -105,8 +105,8 @@ static void find_powers(uint64_t power[256])
 		power[k] = power[k - 1] * RECORD_DIGEST_BASE;
 }
 
-/* What a lane, with this polynomial, adds to its CTA's signature. */
-static uint64_t lane_sign(uint64_t h, uint32_t rank, uint32_t lane)
+/* The part of a CTA's signature that is due to a lane with this polynomial. */
+static uint64_t sign_lane(uint64_t h, uint32_t rank, uint32_t lane)
 {
 	return h ? mix(h + mix((uint64_t)rank << 32 | (lane + 1))) : 0;
 }
@@ -129,7 +129,7 @@ void decode_sign(const struct launch_info *i, const struct record_digest *chunk,
 		decode_cluster_of(i, k, &rank);
 		signature[k] = 0;
 		for (uint32_t l = 0; l < lanes; l++)
-			signature[k] += lane_sign(of[l], rank, l);
+			signature[k] += sign_lane(of[l], rank, l);
 	}
 	free(h);
 }
@@ -145,13 +145,13 @@ uint64_t decode_sign_one(const struct record_digest *chunk, uint32_t n, uint32_t
 		extend(&h, &chunk[k], power);
 		if (k + 1 < n && (chunk[k + 1].warp_lane_count & 0xffff) == lane)
 			continue;
-		sum += lane_sign(h, rank, lane);
+		sum += sign_lane(h, rank, lane);
 		h = 0;
 	}
 	return sum;
 }
 
-uint32_t decode_alike(const struct launch_info *i, const uint64_t *cta, uint64_t *signature,
+uint32_t decode_identical(const struct launch_info *i, const uint64_t *cta, uint64_t *signature,
 	uint8_t *skip)
 {
 	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], nclusters = 0, same = 0, rank;

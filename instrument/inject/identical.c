@@ -1,5 +1,5 @@
-/* inject_alike: asks the GPU which clusters of a launch did the same (digest.cu, alike.c),
- * and brings home the records of those that speak for the others. */
+/* inject_identical: finds on the GPU which clusters of a launch recorded the same (digest.cu,
+ * identical.c), and copies only the records of their representatives to the host. */
 #include "own.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "instrument/decode/decode.h"
 #include "instrument/record/record.h"
 
-#define LIST_BYTES (64ull << 20) /* places for the numbers of each CTA's chunks */
+#define LIST_BYTES (64ull << 20)
 
 extern const char consan_digest_ptx[];
 
@@ -17,42 +17,40 @@ static bool copy_words(const struct own *p, CUdeviceptr to, const void *from, si
 	return !cu.p_cuMemcpyHtoDAsync(to, from, bytes, p->side);
 }
 
-static size_t bytes_of_facts(uint32_t nctas)
+static size_t facts_bytes(uint32_t nctas)
 {
 	return (size_t)nctas * (sizeof(uint64_t) + sizeof(uint32_t));
 }
 
-/* What is too small is kept: to free memory is to wait for the kernel, which may hang. */
+/* What is too small is not freed: cuMemFree waits for the kernel, which may hang. */
 static bool fit_facts(struct own *p, uint32_t nctas)
 {
 	CUdeviceptr at;
 
-	if (RECORD_CHUNK_BYTES + bytes_of_facts(nctas) > STAGE_BYTES)
+	if (RECORD_CHUNK_BYTES + facts_bytes(nctas) > STAGE_BYTES)
 		return false;
 	if (nctas <= p->facts_for)
 		return true;
-	if (cu.p_cuMemAlloc(&at, bytes_of_facts(nctas + nctas / 2)))
+	if (cu.p_cuMemAlloc(&at, facts_bytes(nctas + nctas / 2)))
 		return false;
 	p->facts = at;
 	p->facts_for = nctas + nctas / 2;
 	return true;
 }
 
-/* Runs them on nothing: the driver loads a kernel when it first runs. */
-static void rehearse_digest(struct own *p)
+/* Runs the kernels on an empty pool: the driver loads a kernel when it is first launched. */
+static void warm_up(struct own *p)
 {
 	uint32_t none = 0, one = 1;
 	struct { uint32_t x, y, z; } d = { 1, 1, 1 };
 	void *digest[] = { &p->pool.at, &none, &p->list, &none, &p->digests, &none, &p->list, &p->list, &one };
 	void *sign[] = { &p->digests, &p->list, &p->list, &none, &d, &d, &p->facts };
 	void *gather[] = { &p->pool.at, &p->list, &p->digests, &p->stage };
-	void *first[] = { &p->pool.at, &none, &d, &d, &p->found, &p->ahead, &none };
 
 	cu.p_cuMemsetD8Async(p->list, 0, 64, p->side);
 	if (!fit_facts(p, 1024) || cu.p_cuLaunchKernel(p->digest, 1, 1, 1, 128, 1, 1, 0, p->side, digest, NULL)
 			|| cu.p_cuLaunchKernel(p->sign, 1, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
 			|| cu.p_cuLaunchKernel(p->gather, 1, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0, p->side, gather, NULL)
-			|| cu.p_cuLaunchKernel(p->first, 1, 1, 1, 128, 1, 1, 0, p->side, first, NULL)
 			|| cu.p_cuMemcpyDtoHAsync(p->pinned, p->stage, RECORD_CHUNK_BYTES, p->side)
 			|| cu.p_cuStreamSynchronize(p->side))
 		p->digest = NULL;
@@ -69,18 +67,14 @@ void own_make_digest(struct own *p, CUdevice device)
 			|| cu.p_cuModuleGetFunction(&p->digest, m, "consan_digest")
 			|| cu.p_cuModuleGetFunction(&p->sign, m, "consan_sign")
 			|| cu.p_cuModuleGetFunction(&p->gather, m, "consan_gather")
-			|| cu.p_cuModuleGetFunction(&p->first, m, "consan_first")
-			|| cu.p_cuMemAllocHost((void **)&p->ahead, sizeof *p->ahead)
-			|| cu.p_cuMemAlloc(&p->found, sizeof(uint32_t))
 			|| cu.p_cuMemAlloc(&p->digests, (size_t)p->pool.chunks * sizeof(struct record_digest))
 			|| cu.p_cuMemAlloc(&p->list, LIST_BYTES)
 			|| cu.p_cuMemAlloc(&p->stage, STAGE_BYTES))
 		p->digest = NULL;
 	if (p->digest)
-		rehearse_digest(p);
+		warm_up(p);
 }
 
-/* The module's site words on the GPU. */
 static const struct words *words_of(struct own *p, struct gpu_module *m)
 {
 	struct words w = { .module = m };
@@ -97,8 +91,8 @@ static const struct words *words_of(struct own *p, struct gpu_module *m)
 	return p->words.n && p->words.at[p->words.n - 1].module == m ? &p->words.at[p->words.n - 1] : NULL;
 }
 
-/* Places in p->list for each CTA. */
-static uint32_t room_for(uint32_t nctas)
+/* For how many chunks of each CTA p->list has room. */
+static uint32_t chunks_each(uint32_t nctas)
 {
 	uint64_t cap = LIST_BYTES / sizeof(uint32_t) / nctas;
 
@@ -120,66 +114,39 @@ void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launc
 	}
 }
 
-static bool ask_ahead(struct own *p, const struct gpu_launch *l)
+/* Starts the digest of the launch, then copies the head and the facts into p->pinned. */
+static bool start_digest(struct own *p, const struct gpu_launch *l, uint32_t nctas, uint32_t most)
 {
-	uint32_t cap = AHEAD_CHUNKS;
-	void *args[] = { &p->pool.at, &p->pool.chunks, (void *)l->grid, (void *)l->cluster, &p->found,
-		&p->ahead, &cap };
-
-	return !cu.p_cuMemsetD8Async(p->found, 0, sizeof(uint32_t), p->beside)
-		&& !cu.p_cuLaunchKernel(p->first, p->blocks, 1, 1, 128, 1, 1, 0, p->beside, args, NULL)
-		&& !cu.p_cuMemcpyDtoHAsync(&p->ahead->found, p->found, sizeof(uint32_t), p->beside);
-}
-
-bool inject_ask(const struct inject_pool *pool, const struct gpu_launch *l, bool ahead)
-{
-	struct own *p = own(pool);
 	const struct words *w = p->digest ? words_of(p, l->module) : NULL;
-	uint32_t nctas = ctas_of(l), cap = nctas ? room_for(nctas) : 0;
-	size_t bytes = bytes_of_facts(nctas);
 	CUdeviceptr many;
 	void *digest[] = { &p->pool.at, &p->pool.chunks, w ? (void *)&w->at : NULL, w ? (void *)&w->n : NULL,
-		&p->digests, &nctas, &many, &p->list, &cap };
-	void *sign[] = { &p->digests, &many, &p->list, &cap, (void *)l->grid, (void *)l->cluster, &p->facts };
+		&p->digests, &nctas, &many, &p->list, &most };
+	void *sign[] = { &p->digests, &many, &p->list, &most, (void *)l->grid, (void *)l->cluster, &p->facts };
 
-	if (!w || !cap || !fit_facts(p, nctas))
+	if (!w || !most || !fit_facts(p, nctas))
 		return false;
 	many = p->facts + (size_t)nctas * sizeof(uint64_t);
-	p->looked_ahead = ahead && ask_ahead(p, l);
 	return !cu.p_cuMemsetD8Async(many, 0, nctas * sizeof(uint32_t), p->side)
 		&& !cu.p_cuLaunchKernel(p->digest, p->blocks, 1, 1, 128, 1, 1, 0, p->side, digest, NULL)
 		&& !cu.p_cuLaunchKernel(p->sign, nctas, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
 		&& !cu.p_cuMemcpyDtoHAsync(p->pinned, p->pool.at, RECORD_CHUNK_BYTES, p->side)
-		&& !cu.p_cuMemcpyDtoHAsync(p->pinned + RECORD_CHUNK_BYTES, p->facts, bytes, p->side);
-}
-
-const void *inject_ahead(const struct inject_pool *pool, uint32_t *chunks)
-{
-	struct own *p = own(pool);
-	const struct record_head *head = (const void *)p->ahead;
-
-	p->looked_ahead = p->looked_ahead && !cu.p_cuStreamSynchronize(p->beside)
-		&& p->ahead->found <= AHEAD_CHUNKS && !head->dropped;
-	if (!p->looked_ahead)
-		return NULL;
-	*chunks = p->ahead->found;
-	return p->ahead;
+		&& !cu.p_cuMemcpyDtoHAsync(p->pinned + RECORD_CHUNK_BYTES, p->facts, facts_bytes(nctas), p->side);
 }
 
 bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f)
 {
-	const struct own *p = own(pool);
-	uint32_t nctas = ctas_of(l);
+	struct own *p = own(pool);
+	uint32_t nctas = ctas_of(l), most = nctas ? chunks_each(nctas) : 0;
 
-	if (cu.p_cuStreamSynchronize(p->side))
+	if (!start_digest(p, l, nctas, most) || cu.p_cuStreamSynchronize(p->side))
 		return false;
-	*f = (struct inject_facts){ .head = (const void *)p->pinned, .room = room_for(nctas) };
+	*f = (struct inject_facts){ .head = (const void *)p->pinned, .most = most };
 	f->signature = (const void *)(p->pinned + RECORD_CHUNK_BYTES);
 	f->many = (const void *)(f->signature + nctas);
 	return true;
 }
 
-/* Chunks at these places in p->list, in pinned memory, after the head. */
+/* The head and the chunks at these indices of p->list, in pinned memory. */
 static const void *gather(struct own *p, const uint32_t *want, uint32_t n)
 {
 	void *args[] = { &p->pool.at, &p->list, &p->digests, &p->stage };
@@ -192,8 +159,8 @@ static const void *gather(struct own *p, const uint32_t *want, uint32_t n)
 	return p->pinned;
 }
 
-/* Where a CTA has more chunks than the GPU puts together, the host does. */
-static bool sign_here(const struct own *p, const struct gpu_launch *l, struct inject_facts *f,
+/* Some CTA has more chunks than the GPU can combine: computes the signatures on the host. */
+static bool sign_on_host(const struct own *p, const struct gpu_launch *l, struct inject_facts *f,
 	uint32_t chunks)
 {
 	struct launch_info i = { 0 };
@@ -205,13 +172,13 @@ static bool sign_here(const struct own *p, const struct gpu_launch *l, struct in
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
 	memcpy(i.cluster, l->cluster, sizeof i.cluster);
-	f->signature = f->here = base_alloc(ctas_of(l) * sizeof *f->here);
-	decode_sign(&i, f->digest, chunks, f->here);
+	f->signature = f->own = base_alloc(ctas_of(l) * sizeof *f->own);
+	decode_sign(&i, f->digest, chunks, f->own);
 	return true;
 }
 
-/* Places in p->list of the chunks that are wanted. */
-static uint32_t places(const struct own *p, const struct gpu_launch *l, const struct inject_facts *f,
+/* Indices into p->list of the chunks of clusters that are not skipped; returns how many. */
+static uint32_t select_chunks(const struct own *p, const struct gpu_launch *l, const struct inject_facts *f,
 	uint32_t chunks, const uint8_t *skip, uint32_t *want)
 {
 	uint32_t nctas = ctas_of(l), n = 0;
@@ -219,7 +186,7 @@ static uint32_t places(const struct own *p, const struct gpu_launch *l, const st
 	for (uint32_t k = 0; !f->digest && k < nctas; k++)
 		if (!skip[gpu_cluster_of(l, k)])
 			for (uint32_t i = 0; i < f->many[k] && n < chunks; i++)
-				want[n++] = k * f->room + i;
+				want[n++] = k * f->most + i;
 	if (!f->digest)
 		return n;
 	for (uint32_t k = 0; k < chunks; k++)
@@ -233,31 +200,16 @@ static uint32_t places(const struct own *p, const struct gpu_launch *l, const st
 	return n;
 }
 
-static bool only_first(const struct gpu_launch *l, const uint8_t *skip)
-{
-	const uint32_t *size = l->cluster;
-	uint32_t n = ctas_of(l) / (size[0] * size[1] * size[2]);
-
-	for (uint32_t k = 1; k < n; k++)
-		if (!skip[k])
-			return false;
-	return !skip[0];
-}
-
 static const void *fetch_some(struct own *p, const struct gpu_launch *l, const struct inject_facts *f,
 	uint32_t chunks, uint8_t *skip, uint32_t *fetched)
 {
 	const void *some;
 	uint32_t *want;
 
-	if (!gpu_alike(l, f->signature, skip))
+	if (!gpu_skip_identical(l, f->signature, skip))
 		return NULL;
-	if (p->looked_ahead && only_first(l, skip)) {
-		*fetched = p->ahead->found;
-		return p->ahead;
-	}
 	want = base_alloc((chunks + 1) * sizeof *want);
-	*fetched = places(p, l, f, chunks, skip, want);
+	*fetched = select_chunks(p, l, f, chunks, skip, want);
 	some = *fetched <= chunks / 2 ? gather(p, want, *fetched) : NULL;
 	free(want);
 	return some;
@@ -272,12 +224,12 @@ const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_l
 	bool fit = true;
 
 	for (uint32_t k = 0; k < nctas; k++)
-		fit &= f->many[k] <= f->room;
-	if (!fit && !sign_here(p, l, f, chunks))
+		fit &= f->many[k] <= f->most;
+	if (!fit && !sign_on_host(p, l, f, chunks))
 		return NULL;
 	*skip = base_alloc(nctas + 1);
 	some = fetch_some(p, l, f, chunks, *skip, fetched);
-	free(f->here);
+	free(f->own);
 	if (some)
 		return some;
 	free(*skip);

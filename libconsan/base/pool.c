@@ -1,0 +1,123 @@
+/* pool: see pool.h. One lock protects all of it. */
+#include "pool.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* A call of pool_run(), on the stack of its caller. */
+struct run {
+	void (*work)(void *arg);
+	void *arg;
+	unsigned running;          /* workers that are in work() */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t queued;     /* an entry was added to the queue */
+	pthread_cond_t idle;       /* no worker is in some run's work() any more */
+	struct run *queue[POOL_MOST]; /* oldest first; a run has an entry for each worker */
+	unsigned nqueue;
+	unsigned workers, wanted;  /* started; at most POOL_MOST */
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .queued = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER };
+
+static struct run *dequeue(unsigned k)
+{
+	struct run *r = pool.queue[k];
+
+	for (pool.nqueue--; k < pool.nqueue; k++)
+		pool.queue[k] = pool.queue[k + 1];
+	return r;
+}
+
+static void *worker(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(&pool.lock);
+	for (;;) {
+		struct run *r;
+
+		while (!pool.nqueue)
+			pthread_cond_wait(&pool.queued, &pool.lock);
+		r = dequeue(0);
+		r->running++;
+		pthread_mutex_unlock(&pool.lock);
+		r->work(r->arg);
+		pthread_mutex_lock(&pool.lock);
+		if (!--r->running)
+			pthread_cond_broadcast(&pool.idle);
+	}
+	return NULL;
+}
+
+static bool start_worker(void)
+{
+	pthread_attr_t attr;
+	pthread_t id;
+	bool started;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	started = !pthread_create(&id, &attr, worker, NULL);
+	pthread_attr_destroy(&attr);
+	return started;
+}
+
+/* The caller holds the lock. */
+static void start_workers(void)
+{
+	while (pool.workers < pool.wanted && start_worker())
+		pool.workers++;
+}
+
+/* Threads do not survive a fork: the child has none, and the lock may be held by one
+ * of the parent's. pool_run() starts the child's own. */
+static void reset_in_child(void)
+{
+	pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	pool.queued = pool.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+	pool.nqueue = pool.workers = 0;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, reset_in_child);
+}
+
+void pool_open(unsigned workers)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&pool.lock);
+	if (workers > POOL_MOST)
+		workers = POOL_MOST;
+	if (workers > pool.wanted)
+		pool.wanted = workers;
+	start_workers();
+	pthread_mutex_unlock(&pool.lock);
+}
+
+void pool_run(void (*work)(void *arg), void *arg, unsigned threads)
+{
+	struct run r = { .work = work, .arg = arg };
+
+	if (threads < 2) {
+		work(arg);
+		return;
+	}
+	pthread_mutex_lock(&pool.lock);
+	start_workers();
+	for (unsigned k = 1; k < threads && k <= pool.workers && pool.nqueue < POOL_MOST; k++) {
+		pool.queue[pool.nqueue++] = &r;
+		pthread_cond_signal(&pool.queued);
+	}
+	pthread_mutex_unlock(&pool.lock);
+	work(arg);
+	pthread_mutex_lock(&pool.lock);
+	for (unsigned k = pool.nqueue; k-- > 0;) /* nothing is left to do for these */
+		if (pool.queue[k] == &r)
+			dequeue(k);
+	while (r.running)
+		pthread_cond_wait(&pool.idle, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
+}

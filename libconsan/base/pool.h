@@ -1,0 +1,17 @@
+/* pool: the worker threads of the process. They are started once, wait for work
+ * and never end. */
+#ifndef CONSAN_POOL_H
+#define CONSAN_POOL_H
+
+#define POOL_MOST 63 /* workers */
+
+/* Starts workers until there are so many, or POOL_MOST. Fewer may start: the system limits
+ * the number of threads. */
+void pool_open(unsigned workers);
+/* Calls work(arg) on this thread and at the same time on at most `threads` - 1 workers.
+ * Returns when all of these calls have returned. `work` takes its share from a counter
+ * that all calls have in common, since it may run on this thread only: where all workers
+ * are busy, or none was started. May be called from several threads, and from `work`. */
+void pool_run(void (*work)(void *arg), void *arg, unsigned threads);
+
+#endif
