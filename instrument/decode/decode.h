@@ -22,7 +22,8 @@ struct decode_box {
 	int32_t at[5];             /* coordinates, if wants_global */
 	uint16_t offset[3];
 	/* the second part */
-	struct refusal *refused;   /* why the operands are refused, and nothing else is set; or NULL */
+	struct refusal *refused;   /* gets why the operands are refused, and nothing else is set;
+				      else it is set to NULL */
 	uint32_t align;            /* of the shared side */
 	uint32_t bytes, extent;    /* moved; from the first byte to the last */
 	const struct ev_span *spans; /* if it has holes */
@@ -48,9 +49,9 @@ struct decode_launch {
 	uint32_t chunks;           /* given out */
 	const uint8_t *incomplete; /* a byte for each cluster: records of it are missing, apart from
 				      those that the pool reports as missing; NULL: of none */
-	bool waited;               /* lanes waited for a free chunk when the kernel was stopped: a lane
-				      that seems to wait for something else may not have recorded
-				      that this wait was over */
+	bool waited;               /* lanes waited for a free chunk when the kernel was stopped: a
+				      lane that seems to wait for something else may not have
+				      recorded that this wait was over */
 	const struct record_chunk *const *chunk; /* where they are; NULL: behind the head */
 	uint32_t shared;           /* where each CTA's shared memory ends; 0: not known */
 	uint32_t shared_all;       /* an upper bound of it, with what the hardware reserves there */
@@ -84,10 +85,10 @@ struct decode_result {
 	uint32_t sites_executed;
 	uint32_t damaged;          /* records that make no sense: the launch is not covered */
 	uint32_t unknown_maps;     /* tensor copies through a map that is not known */
-	uint32_t moving_maps;      /* tensor copies through a map that is edited more than once, so that
-				      their place in global memory is not known */
-	uint32_t refused;          /* 1 + the lowest cluster that ended at a refused operand; 0: none did */
-	uint32_t blind;            /* clusters that were not checked, as records of them are missing */
+	uint32_t moving_maps;      /* tensor copies through a map that is edited more than once, so
+				      that their place in global memory is not known */
+	uint32_t refused;          /* 1 + the lowest cluster that ended at a refused operand; or 0 */
+	uint32_t blind;            /* clusters that were not checked, as records are missing */
 	uint32_t foreign;          /* calls of functions of another module */
 };
 

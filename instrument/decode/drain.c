@@ -134,9 +134,10 @@ static bool give(struct drain *d, uint32_t drawn)
 			&& (int32_t)(d->given - beyond) < (int32_t)(RECORD_RING / 2)) {
 		uint64_t entry[DRAIN_CHUNKS / 2];
 		uint32_t first = (d->given + 1) & (RECORD_RING - 1), left = RECORD_RING - first;
-		int n = make_entries(d, ring + 8 * (uint64_t)first, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry), entry);
+		uint64_t at = ring + 8 * (uint64_t)first;
+		int n = make_entries(d, at, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry), entry);
 
-		if (n < 0 || (n && !d->pool.write(d->pool.user, ring + 8 * (uint64_t)first, entry, (uint32_t)n * sizeof *entry)))
+		if (n < 0 || (n && !d->pool.write(d->pool.user, at, entry, (uint32_t)n * sizeof *entry)))
 			return false;
 		if (!n)
 			break;
@@ -164,7 +165,8 @@ static bool stop_waiting(struct drain *d)
 	static const uint32_t none;
 
 	d->stuck = true;
-	return d->pool.write(d->pool.user, offsetof(struct record_head, patience), &none, sizeof none);
+	return d->pool.write(d->pool.user, offsetof(struct record_head, patience), &none,
+		sizeof none);
 }
 
 /* When lanes no longer wait they still draw: the counter of draws must not overflow. */

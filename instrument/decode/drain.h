@@ -32,7 +32,7 @@ struct drain_config {
 	struct launch_info shape;  /* grid, block, cluster */
 	uint32_t *word;            /* decode_site_words(); owned by the drain */
 	uint32_t nwords;
-	bool retire;               /* discard the records of clusters that are identical to others */
+	bool retire;               /* discard the records of identical clusters */
 	uint64_t most;             /* chunks that may be kept on the host */
 	unsigned jobs;
 	const void *user;
@@ -58,11 +58,11 @@ struct drained {
 	const struct record_head *head; /* the head chunk */
 	const struct record_chunk **chunk; /* of all clusters that are not in skip */
 	uint32_t n;
-	uint8_t *skip;             /* a byte for each cluster: its records were discarded, as another
-				      one is identical */
-	const uint8_t *incomplete; /* a byte for each cluster: records of it are missing; NULL: of none */
-	const uint64_t *cta;       /* signatures of all CTAs; NULL: the kernel did not come to its end */
-	bool waited;               /* lanes waited for chunks when the kernel was stopped (decode.h) */
+	uint8_t *skip;             /* a byte for each cluster: its records were discarded, as it is
+				      identical to another one */
+	const uint8_t *incomplete; /* a byte for each cluster: records of it are missing; or NULL */
+	const uint64_t *cta;       /* signatures of all CTAs; NULL: the kernel was stopped */
+	bool waited;               /* lanes waited for chunks as the kernel was stopped (decode.h) */
 	uint32_t retired;          /* clusters whose records were discarded */
 	uint32_t lost;             /* chunks that are missing */
 	uint64_t drained;          /* chunks that were drained while the kernel ran */

@@ -65,7 +65,8 @@ static bool fetch_wanted(struct drain *d)
 			p->number = 0;
 			p->here = drain_keep(d);
 			if (p->here)
-				memcpy(p->here, drain_packed(from, (uint32_t)i), RECORD_CHUNK_BYTES);
+				memcpy(p->here, drain_packed(from, (uint32_t)i),
+					RECORD_CHUNK_BYTES);
 		}
 	}
 	vec_free(&all);
@@ -99,7 +100,8 @@ void drain_choose_representatives(const struct drain *d, uint8_t *skip)
 	for (uint32_t k = 0; k < d->nclusters; k++) {
 		const struct cluster *c = &d->cluster[k];
 
-		v[k] = (struct candidate){ .signature = c->signature, .id = k, .flaw = c->retired ? 2 : c->incomplete };
+		v[k] = (struct candidate){ .signature = c->signature, .id = k,
+			.flaw = c->retired ? 2 : c->incomplete };
 	}
 	qsort(v, d->nclusters, sizeof *v, by_signature);
 	for (uint32_t k = 0, first = 0; k < d->nclusters; k++) {
@@ -154,7 +156,8 @@ bool drain_end(struct drain *d, const struct drain_pool *p, bool ended, struct d
 		end_all(d);
 	if (!fetch_wanted(d))
 		return false;
-	*r = (struct drained){ .head = (const void *)d->head, .drained = d->drained, .lost = d->late };
+	*r = (struct drained){ .head = (const void *)d->head, .drained = d->drained,
+		.lost = d->late };
 	r->waited = !ended && !d->stuck && head_draws(d) > (uint64_t)d->pool.chunks + d->given;
 	collect(d, r);
 	r->chunk = d->out.at;

@@ -47,7 +47,8 @@ static void release(struct drain *d, struct record_chunk *c)
 
 static int by_lane(const void *a, const void *b)
 {
-	const struct piece *x = *(const struct piece *const *)a, *y = *(const struct piece *const *)b;
+	const struct piece *x = *(const struct piece *const *)a;
+	const struct piece *y = *(const struct piece *const *)b;
 	uint32_t l = x->digest.warp_lane_count & 0xffff, m = y->digest.warp_lane_count & 0xffff;
 
 	return l != m ? (l < m ? -1 : 1) : (x->clock > y->clock) - (x->clock < y->clock);
@@ -113,15 +114,16 @@ static bool has_representative(struct drain *d, uint64_t signature, bool can)
 static void retire(struct drain *d, uint32_t cluster, uint32_t cta)
 {
 	const struct launch_info *i = &d->c.shape;
-	uint32_t x = cta % i->grid[0], y = cta / i->grid[0] % i->grid[1], z = cta / i->grid[0] / i->grid[1];
+	const uint32_t *grid = i->grid, *size = i->cluster;
+	uint32_t x = cta % grid[0], y = cta / grid[0] % grid[1], z = cta / grid[0] / grid[1];
 
 	d->cluster[cluster].retired = true;
-	x -= x % i->cluster[0];
-	y -= y % i->cluster[1];
-	z -= z % i->cluster[2];
+	x -= x % size[0];
+	y -= y % size[1];
+	z -= z % size[2];
 	for (uint32_t k = 0; k < d->per; k++)
-		drain_discard(d, &d->cta[x + k % i->cluster[0] + i->grid[0] * (y + k / i->cluster[0] % i->cluster[1]
-			+ i->grid[1] * (z + k / i->cluster[0] / i->cluster[1]))]);
+		drain_discard(d, &d->cta[x + k % size[0] + grid[0] * (y + k / size[0] % size[1]
+			+ grid[1] * (z + k / size[0] / size[1]))]);
 }
 
 void drain_end_cta(struct drain *d, uint32_t id)
@@ -132,7 +134,10 @@ void drain_end_cta(struct drain *d, uint32_t id)
 	sign(d, id, rank);
 	d->cta[id].ended = true;
 	c->signature += d->cta[id].signature;
-	if (!--c->left && (d->c.clean(d->c.user, d->c.key, c->signature) || has_representative(d, c->signature, !c->incomplete)))
+	if (--c->left)
+		return;
+	if (d->c.clean(d->c.user, d->c.key, c->signature) ||
+			has_representative(d, c->signature, !c->incomplete))
 		retire(d, of, id);
 }
 
@@ -164,6 +169,7 @@ struct batch {
 static void digest_some(void *user)
 {
 	struct batch *b = user;
+	const struct drain_config *config = &b->d->c;
 	uint32_t k;
 
 	while ((k = __atomic_fetch_add(&b->next, 16, __ATOMIC_RELAXED)) < b->n)
@@ -172,10 +178,10 @@ static void digest_some(void *user)
 			struct piece *p = b->piece[k];
 
 			p->clock = (uint64_t)c->clock_hi << 32 | c->clock_lo;
-			if (b->d->c.retire)
-				decode_digest(c, b->d->c.word, b->d->c.nwords, &p->digest, &b->left[k]);
-			else
-				p->digest = (struct record_digest){ c->cta, c->warp_lane & 0xffff, 0, 0 };
+			p->digest = (struct record_digest){ c->cta, c->warp_lane & 0xffff, 0, 0 };
+			if (config->retire)
+				decode_digest(c, config->word, config->nwords, &p->digest,
+					&b->left[k]);
 			if (p->here)
 				memcpy(p->here, c, RECORD_CHUNK_BYTES);
 		}
@@ -243,7 +249,8 @@ bool drain_absorb(struct drain *d, const struct drain_run *run, uint32_t nruns, 
 		for (uint32_t i = 0; i < run[r].n; i++, k++) {
 			b.piece[k] = base_alloc(sizeof *b.piece[k]);
 			b.piece[k]->number = stays ? run[r].first + i : 0;
-			b.piece[k]->here = stays || is_empty(drain_packed(b.from, k)) ? NULL : drain_keep(d);
+			if (!stays && !is_empty(drain_packed(b.from, k)))
+				b.piece[k]->here = drain_keep(d);
 		}
 	digest_all(&b);
 	for (k = 0; k < b.n; k++)

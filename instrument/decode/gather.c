@@ -76,9 +76,10 @@ void gather_flush(struct dcluster *c)
 
 static uint32_t hash_of(const struct record *r, const uint32_t *at, uint32_t lanes)
 {
-	const uint32_t first = (uint32_t)__builtin_ctz(lanes), last = 31 - (uint32_t)__builtin_clz(lanes);
+	const uint32_t first = (uint32_t)__builtin_ctz(lanes);
+	const uint32_t last = 31 - (uint32_t)__builtin_clz(lanes), middle = (first + last) / 2;
 
-	return (at[first] ^ at[last] << 13 ^ at[(first + last) / 2] << 7 ^ lanes ^ r->affine) * 0x9e3779b1u >> 16;
+	return (at[first] ^ at[last] << 13 ^ at[middle] << 7 ^ lanes ^ r->affine) * 0x9e3779b1u >> 16;
 }
 
 static struct pattern *fill_pattern(struct pattern *p, const uint32_t at[32], uint32_t lanes)
@@ -198,13 +199,14 @@ static bool gather(struct dcluster *c, uint32_t warp, const struct record *r,
 	return true;
 }
 
-bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
-	uint32_t lanes, bool writes)
+bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, uint32_t lanes, bool writes)
 {
 	return gather(c, warp, r, o, lanes, writes ? SIDE_WRITE : SIDE_READ);
 }
 
-bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o)
+bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o)
 {
 	return gather(c, warp, r, o, r->lanes, SIDE_COPY);
 }

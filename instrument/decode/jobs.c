@@ -50,7 +50,8 @@ static void sort_chunks(struct job *j)
 	for (uint32_t k = 1; k <= j->l->chunks; k++) {
 		const struct record_chunk *h = chunk_at(j->l, k);
 
-		__builtin_prefetch(chunk_at(j->l, k + PREFETCH_CHUNKS < j->l->chunks ? k + PREFETCH_CHUNKS : k));
+		__builtin_prefetch(chunk_at(j->l,
+			k + PREFETCH_CHUNKS < j->l->chunks ? k + PREFETCH_CHUNKS : k));
 		if (h->cta >= nctas || h->warp_lane / 32 >= j->nwarps / j->nctas) {
 			j->result.damaged++;
 			continue;
@@ -67,11 +68,16 @@ static void sort_chunks(struct job *j)
 	free(all);
 }
 
+static uint64_t clock_of(const struct record_chunk *c)
+{
+	return (uint64_t)c->clock_hi << 32 | c->clock_lo;
+}
+
 static int by_stream(const void *a, const void *b)
 {
 	const struct record_chunk *x = *(const struct record_chunk *const *)a;
 	const struct record_chunk *y = *(const struct record_chunk *const *)b;
-	uint64_t t = (uint64_t)x->clock_hi << 32 | x->clock_lo, u = (uint64_t)y->clock_hi << 32 | y->clock_lo;
+	const uint64_t t = clock_of(x), u = clock_of(y);
 
 	if (x->cta != y->cta)
 		return x->cta < y->cta ? -1 : 1;
@@ -226,12 +232,14 @@ uint64_t decode_params(const void *pool)
 static void open_job(struct job *j, const struct decode_launch *l)
 {
 	const struct launch_info *i = l->info;
-	uint32_t nctas = at_least_one(i->cluster[0]) * at_least_one(i->cluster[1]) * at_least_one(i->cluster[2]);
+	uint32_t nctas = at_least_one(i->cluster[0]) * at_least_one(i->cluster[1]) *
+		at_least_one(i->cluster[2]);
 	uint32_t threads = i->block[0] * i->block[1] * i->block[2];
 
 	*j = (struct job){ .l = l, .nctas = nctas, .nwarps = nctas * ((threads + 31) / 32),
 		.nclusters = i->grid[0] * i->grid[1] * i->grid[2] / nctas,
-		.info = l->sites->info, .batch = l->sites->batch, .seen = base_alloc(l->code->site.n + 1) };
+		.info = l->sites->info, .batch = l->sites->batch,
+		.seen = base_alloc(l->code->site.n + 1) };
 	pthread_mutex_init(&j->lock, NULL);
 	sort_chunks(j);
 	maps_find(j);

@@ -29,9 +29,9 @@ static bool copied(const struct own *p)
 static const void *peek(void *user, uint64_t at, size_t bytes)
 {
 	const struct own *p = ((const struct inject_drain *)user)->own;
+	char *to = p->pinned + PEEK_AT;
 
-	return !cu.p_cuMemcpyDtoHAsync(p->pinned + PEEK_AT, p->pool.at + at, bytes, p->side) && copied(p)
-		? p->pinned + PEEK_AT : NULL;
+	return !cu.p_cuMemcpyDtoHAsync(to, p->pool.at + at, bytes, p->side) && copied(p) ? to : NULL;
 }
 
 static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
@@ -40,9 +40,10 @@ static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 	char *to = p->pinned;
 
 	for (uint32_t k = 0; k < n; k++) {
+		CUdeviceptr at = p->pool.at + (uint64_t)run[k].first * RECORD_CHUNK_BYTES;
 		size_t bytes = (size_t)run[k].n * RECORD_CHUNK_BYTES;
 
-		if (cu.p_cuMemcpyDtoHAsync(to, p->pool.at + (uint64_t)run[k].first * RECORD_CHUNK_BYTES, bytes, p->side))
+		if (cu.p_cuMemcpyDtoHAsync(to, at, bytes, p->side))
 			return NULL;
 		to += bytes;
 	}
@@ -68,12 +69,12 @@ static bool clear(void *user, const struct drain_run *run, uint32_t n)
 	return copied(p);
 }
 
-static bool put(void *user, uint64_t at, const void *from, size_t bytes)
+static bool write_pool(void *user, uint64_t at, const void *from, size_t bytes)
 {
 	const struct own *p = ((const struct inject_drain *)user)->own;
+	const char *staged = memcpy(p->pinned + WRITE_AT, from, bytes);
 
-	memcpy(p->pinned + WRITE_AT, from, bytes);
-	return !cu.p_cuMemcpyHtoDAsync(p->pool.at + at, p->pinned + WRITE_AT, bytes, p->side) && copied(p);
+	return !cu.p_cuMemcpyHtoDAsync(p->pool.at + at, staged, bytes, p->side) && copied(p);
 }
 
 /* ---- the pool's memory after a fault ---- */
@@ -104,8 +105,8 @@ bool inject_is_full(const struct inject_pool *pool)
 
 static struct drain_pool running_pool(struct inject_drain *d)
 {
-	return (struct drain_pool){ .user = d, .chunks = d->own->pool.chunks, .peek = peek, .fetch = fetch,
-		.clear = clear, .write = put };
+	return (struct drain_pool){ .user = d, .chunks = d->own->pool.chunks, .peek = peek,
+		.fetch = fetch, .clear = clear, .write = write_pool };
 }
 
 struct inject_drain *inject_drain_open(const struct inject_pool *pool, const struct gpu_launch *l)

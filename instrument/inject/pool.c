@@ -282,7 +282,8 @@ void inject_empty(const struct inject_pool *pool, uint32_t chunks)
 
 	cu.p_cuMemsetD8Async(pool->at, 0, (size_t)chunks * RECORD_CHUNK_BYTES, s);
 	if (gpu_drains(inject_session()))
-		cu.p_cuMemsetD8Async(pool->at + RECORD_RING_AT(pool->chunks) + RECORD_MARKS_AT, 0, 4 * ((size_t)chunks + 1), s);
+		cu.p_cuMemsetD8Async(pool->at + RECORD_RING_AT(pool->chunks) + RECORD_MARKS_AT, 0,
+			4 * ((size_t)chunks + 1), s);
 }
 
 void inject_empty_all(const struct inject_pool *pool)

@@ -48,8 +48,8 @@ static __device__ void find_records(struct search *s, uint32_t lane)
 
 /* The polynomial of the chunk's records, in all lanes. A record's hash is the sum of its
  * units' hashes, so that each lane hashes its own units, whichever records they are part of. */
-static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *sites, uint32_t nsites,
-	const u64 *powers, uint32_t *count)
+static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *sites,
+	uint32_t nsites, const u64 *powers, uint32_t *count)
 {
 	uint32_t marks[EACH], counts[EACH], after[EACH], start = 0;
 	u64 sum = 0;

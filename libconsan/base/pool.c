@@ -18,7 +18,8 @@ static struct {
 	struct run *queue[POOL_MOST]; /* oldest first; a run has an entry for each worker */
 	unsigned nqueue;
 	unsigned workers, wanted;  /* started; at most POOL_MOST */
-} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .queued = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER };
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .queued = PTHREAD_COND_INITIALIZER,
+	.idle = PTHREAD_COND_INITIALIZER };
 
 static struct run *dequeue(unsigned k)
 {

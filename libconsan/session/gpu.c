@@ -70,8 +70,9 @@ static bool on_box(void *user, struct decode_box *b)
 static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
 {
 	const struct gpu_flight *f = user;
+	const struct gpu_module *m = f->l->module;
 
-	return f->l->memory && (f->l->module->code->polls || !ptx_find(f->l->module->ptx, "malloc")) &&
+	return f->l->memory && (m->code->polls || !ptx_find(m->ptx, "malloc")) &&
 		f->l->memory(f->l->user, addr, from, bytes);
 }
 
@@ -113,9 +114,10 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 {
 	uint32_t end = shared_end(l, f, symbols);
 	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
-		.shared_static = (end ? end : l->shared) - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
-		.regs_per_thread = l->nregs, .sm = l->sm, .symbols = symbols, .nsymbols = f->nsymbols,
-		.queue = l->queue, .programmatic = l->programmatic, .apart = !f->hands_over };
+		.shared_static = (end ? end : l->shared) - l->shared_dynamic,
+		.shared_dynamic = l->shared_dynamic, .regs_per_thread = l->nregs, .sm = l->sm,
+		.symbols = symbols, .nsymbols = f->nsymbols, .queue = l->queue,
+		.programmatic = l->programmatic, .apart = !f->hands_over };
 
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
@@ -128,30 +130,33 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_func *f,
 	const struct decode_result *r, char why[320])
 {
+	const unsigned long long kib =
+		((unsigned long long)l->dropped + l->lost) * (RECORD_CHUNK_BYTES / 1024);
+
 	if (l->lost)
-		snprintf(why, 320, "%llu KiB of records that left the GPU while the kernel ran did not fit into the "
-			"host's memory, so that %u of %llu clusters were not looked at; --gpu-host-memory gives more",
-			((unsigned long long)l->dropped + l->lost) * (RECORD_CHUNK_BYTES / 1024), r->blind,
-			(unsigned long long)r->clusters);
+		snprintf(why, 320, "%llu KiB of records that were drained while the kernel ran did not fit into "
+			"the host's memory, so that %u of %llu clusters were not checked; "
+			"--gpu-host-memory gives more", kib, r->blind, (unsigned long long)r->clusters);
 	else if (l->dropped)
-		snprintf(why, 320, "%llu KiB of records did not fit into the memory that the GPU had for them, so that "
-			"%u of %llu clusters were not looked at; --gpu-memory gives more%s",
-			(unsigned long long)l->dropped * (RECORD_CHUNK_BYTES / 1024), r->blind,
-			(unsigned long long)r->clusters, l->chunk ? "" : ", --gpu-drain makes room while the kernel runs");
+		snprintf(why, 320, "%llu KiB of records did not fit into the GPU memory that is reserved for "
+			"them, so that %u of %llu clusters were not checked; --gpu-memory gives more%s", kib,
+			r->blind, (unsigned long long)r->clusters,
+			l->chunk ? "" : ", --gpu-drain makes room while the kernel runs");
 	else if (l->fault)
 		snprintf(why, 320, "%s; what it had recorded until then was checked%s", l->fault,
-			f->unrecorded && !r->refused ? "; --gpu-global records addresses of global memory, too" : "");
+			f->unrecorded && !r->refused
+			? "; --gpu-global records addresses of global memory, too" : "");
 	else if (r->damaged)
-		snprintf(why, 320, "%u records of the GPU made no sense", r->damaged);
+		snprintf(why, 320, "%u records of the GPU are not valid", r->damaged);
 	else if (r->unknown_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that no call of "
-			"cuTensorMapEncode made; what came behind a load was not checked", r->unknown_maps);
+			"cuTensorMapEncode made; what came after a load was not checked", r->unknown_maps);
 	else if (r->moving_maps)
-		snprintf(why, 320, "%u tensor copies went through a tensor map that the kernel edits more than "
-			"once; what they touched in global memory was not checked", r->moving_maps);
+		snprintf(why, 320, "%u tensor copies went through a tensor map that the kernel edits more "
+			"than once; what they accessed in global memory was not checked", r->moving_maps);
 	else if (r->foreign)
-		snprintf(why, 320, "calls went to functions of another module, which --backend=gpu does not "
-			"follow");
+		snprintf(why, 320, "calls went to functions of another module, which --backend=gpu does "
+			"not follow");
 }
 
 static void account(struct consan *c, const struct gpu_launch *l, const struct rewrite_func *f,
@@ -286,17 +291,17 @@ static struct check_memory *memory_for(struct consan *c, const struct gpu_launch
 
 /* If nothing was found, later launches skip clusters that are identical to those of this one.
  * If something was found, adds a note if identical clusters could not be checked. */
-static void note_identical(struct consan *c, const struct gpu_flight *f, const struct decode_launch *d,
-	const struct decode_result *r)
+static void note_identical(struct consan *c, const struct gpu_flight *f,
+	const struct decode_launch *d, const struct decode_result *r)
 {
 	struct gpu_module *m = f->l->module;
 	const bool found = found_any(f->check, r);
 	char text[400];
 
 	if (f->l->retired && found) {
-		snprintf(text, sizeof text, "%s: %u of %u clusters were checked in detail; each of the others "
-			"recorded the same as one of these, and its records were discarded while the kernel ran",
-			f->l->kernel, count_unskipped(d->info, d->skip), cluster_whole(d->info));
+		snprintf(text, sizeof text, "%s: %u of %u clusters were checked in detail; each of the "
+			"others recorded the same as one of these, and its records were discarded while "
+			"the kernel ran", f->l->kernel, count_unskipped(d->info, d->skip), cluster_whole(d->info));
 		consan_remark(c, REMARK_NOTE, text);
 	}
 	if (!found && d->skip && f->l->ended && !f->l->dropped && !f->l->lost &&
@@ -376,8 +381,8 @@ void gpu_note_unrecorded(struct consan *c, const struct gpu_launch *l)
 		return;
 	pthread_mutex_lock(&c->launching);
 	if (!l->module->noted)
-		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this backend; "
-			"--gpu-global checks them, --no-global says that they need not be");
+		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this "
+			"backend; --gpu-global checks them, --no-global says that they need not be");
 	l->module->noted = true;
 	pthread_mutex_unlock(&c->launching);
 }

@@ -65,10 +65,10 @@ struct gpu_launch {
 				      (instrument/decode/drain.h); NULL: in the pool */
 	uint32_t dropped;          /* chunks that lanes asked for in vain, */
 	uint32_t lost;             /* and drained ones for which the host had no memory */
-	const uint8_t *incomplete; /* a byte for each cluster: records of it are missing; NULL: of none */
+	const uint8_t *incomplete; /* a byte for each cluster: records of it are missing; or NULL */
 	bool waited;               /* as in decode_launch */
-	const uint8_t *skip;       /* a byte for each cluster: it is identical to another one, and its
-				      records are not in the pool; NULL: all are there */
+	const uint8_t *skip;       /* a byte for each cluster: it is identical to another one, and
+				      its records are not in the pool; NULL: all are there */
 	uint32_t retired;          /* clusters in skip whose records no longer exist */
 	struct gpu_cost *cost;     /* result, or NULL */
 	/* Callbacks; several threads call memory and map. */
@@ -105,8 +105,8 @@ struct drain;
 struct drained;
 struct drain_pool;
 /* l is open; it is not used after this returns. */
-struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l, const struct drain_pool *p,
-	unsigned jobs);
+struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l,
+	const struct drain_pool *p, unsigned jobs);
 /* The records of the launch are those that were drained. */
 void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct drained *r);
 

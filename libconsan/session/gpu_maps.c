@@ -10,8 +10,10 @@ void gpu_launch_open(struct gpu_launch *l)
 
 	m->l = l;
 	m->param_bytes = gpu_module_params(l->module, l->kernel);
+	if (!l->map || !l->params)
+		return;
 	/* a map is aligned to 64 bytes */
-	for (uint32_t at = 0; l->map && l->params && at + TENSORMAP_BYTES <= m->param_bytes; at += 64) {
+	for (uint32_t at = 0; at + TENSORMAP_BYTES <= m->param_bytes; at += 64) {
 		struct gpu_map p = { .at = at };
 
 		if (l->map(l->user, at, (const char *)l->params + at, &p.map))
@@ -66,10 +68,11 @@ static bool refused(const struct tensormap *map, struct decode_box *b)
 {
 	const struct tensor_use use = { .ncoords = b->ncoords, .noffsets = b->noffsets,
 		.load = b->load, .placed = b->placed };
-	struct tensor_copy copy = copy_of(map, b);
+	const struct tensor_copy copy = copy_of(map, b);
+	const enum ev_space space = b->in_global ? SP_GLOBAL : SP_PARAM;
 
 	return refuse_map_align(b->refused, b->map) ||
-		tensor_refused(b->refused, b->in_global ? SP_GLOBAL : SP_PARAM, b->map & ~RECORD_PARAM, &copy, &use);
+		tensor_refused(b->refused, space, b->map & ~RECORD_PARAM, &copy, &use);
 }
 
 static void find_global(const struct tensormap *map, struct decode_box *b)

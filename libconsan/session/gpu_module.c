@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t site_for(const struct ptx_module *m, const struct ptx_func *f, const struct ptx_insn *i)
+static uint32_t site_for(const struct ptx_module *m, const struct ptx_func *f,
+	const struct ptx_insn *i)
 {
 	char *text = base_strndup(m->text + i->text_at, i->text_len);
 	struct site s = { f->name, m->name, i->line, text, i->loc };
@@ -33,10 +34,12 @@ static void add_sites(struct gpu_module *m)
 		m->site[k] = s->insn == last ? m->site[k - 1] : site_for(m->ptx, s->func, s->insn);
 		last = s->insn;
 		for (uint32_t b = 0; b < s->nbatch; b++)
-			m->site[r->site.n + s->batch + b] = site_for(m->ptx, s->func, r->batch.at[s->batch + b]);
+			m->site[r->site.n + s->batch + b] =
+				site_for(m->ptx, s->func, r->batch.at[s->batch + b]);
 	}
 	for (size_t k = 0; k < r->note.n; k++)
-		m->site[r->site.n + r->batch.n + k] = site_for(m->ptx, r->note.at[k].func, r->note.at[k].insn);
+		m->site[r->site.n + r->batch.n + k] =
+			site_for(m->ptx, r->note.at[k].func, r->note.at[k].insn);
 }
 
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
@@ -50,11 +53,12 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 		return NULL;
 	m = base_alloc(sizeof *m);
 	m->ptx = ptx;
-	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), emulated, global,
-		drains);
+	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), emulated,
+		global, drains);
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
-		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s: more recording sites than --backend=gpu can tell apart", name);
+		err_set(e, ERR_UNSUPPORTED, 0, 0,
+			"%s: more recording sites than --backend=gpu can tell apart", name);
 		gpu_module_close(m);
 		return NULL;
 	}
@@ -258,12 +262,12 @@ static bool is_clean(const void *module, uint64_t shape, uint64_t signature)
 	return contains(&((const struct gpu_module *)module)->clean, of_shape(signature, shape));
 }
 
-struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l, const struct drain_pool *p,
-	unsigned jobs)
+struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l,
+	const struct drain_pool *p, unsigned jobs)
 {
 	struct drain_config config = { .shape = shape_of(l), .retire = !gpu_each(c), .jobs = jobs,
-		.most = gpu_host_memory(c) / RECORD_CHUNK_BYTES, .user = l->module, .key = shape_hash(l),
-		.clean = is_clean };
+		.most = gpu_host_memory(c) / RECORD_CHUNK_BYTES, .user = l->module,
+		.key = shape_hash(l), .clean = is_clean };
 
 	config.word = gpu_module_site_words(l->module, &config.nwords);
 	return drain_open(p, &config);

@@ -97,7 +97,8 @@ static bool clear(void *user, const struct drain_run *run, uint32_t n)
 	const struct emulation *r = user;
 
 	for (uint32_t k = 0; k < n; k++)
-		memset(r->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+		memset(r->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0,
+			(size_t)run[k].n * RECORD_CHUNK_BYTES);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	return true;
 }
@@ -106,9 +107,10 @@ static bool clear(void *user, const struct drain_run *run, uint32_t n)
 static bool write_pool(void *user, uint64_t at, const void *from, size_t bytes)
 {
 	char *to = ((const struct emulation *)user)->pool + at;
+	const uint64_t *word = from;
 
-	for (size_t k = 0; k + 8 <= bytes; k += 8)
-		__atomic_store_n((uint64_t *)(void *)(to + k), *(const uint64_t *)((const char *)from + k), __ATOMIC_RELEASE);
+	for (size_t k = 0; k < bytes / 8; k++)
+		__atomic_store_n((uint64_t *)(void *)to + k, word[k], __ATOMIC_RELEASE);
 	if (bytes % 8)
 		__atomic_store_n((uint32_t *)(void *)to, *(const uint32_t *)from, __ATOMIC_RELEASE);
 	return true;
@@ -165,23 +167,28 @@ static void check(struct emulation *r, const struct exec_result *x, uint32_t chu
 		: x->status == EXEC_STOPPED ? "it was stopped" : NULL;
 	g->ended = x->status == EXEC_OK;
 	if (drain_begun(r->drain)) {
-		drain_end(r->drain, &p, g->ended, &d); /* copies from the host's memory do not fail */
+		/* copies from the host's memory do not fail */
+		drain_end(r->drain, &p, g->ended, &d);
 		gpu_take_drained(g, r->drain, &d);
 	}
 	if (gpu_times(r->c) && r->drain)
-		fprintf(stderr, "consan: records of %s: %llu KiB left the pool while it ran, %u clusters were "
-			"retired\n", g->kernel, (unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
+		fprintf(stderr, "consan: records of %s: %llu KiB left the pool while it ran, %u clusters "
+			"were retired\n", g->kernel,
+			(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
 	gpu_check(r->c, g);
 }
 
-static void describe(struct emulation *r, const struct exec_launch *x, const void *params, bool tickets)
+static void describe(struct emulation *r, const struct exec_launch *x, const void *params,
+	bool tickets)
 {
 	const struct consan_launch *l = r->l;
 
-	r->g = (struct gpu_launch){ .module = l->kernel->module->gpu, .kernel = l->kernel->info.name,
+	r->g = (struct gpu_launch){ .module = l->kernel->module->gpu,
+		.kernel = l->kernel->info.name,
 		/* the executor aligns the dynamic part */
 		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
-		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs, .sm = r->c->gpu->sm,
+		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs,
+		.sm = r->c->gpu->sm,
 		.tickets = tickets, .params = params, .map = find_map,
 		/* a cooperative launch has memory of its own, which is freed by now */
 		.memory = l->cooperative ? NULL : find_memory,
@@ -199,16 +206,17 @@ static uint64_t pool_bytes(const struct consan *c)
 }
 
 /* NULL: there is no memory. *at: the module's variable that must point at the pool. */
-static struct record_head *open_pool(const struct consan_launch *l, uint64_t bytes, struct record_params **at)
+static struct record_head *open_pool(const struct consan_launch *l, uint64_t bytes,
+	struct record_params **at)
 {
 	struct record_head *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	const struct consan_module *m = l->kernel->module;
 	uint64_t at_bytes;
 
 	if (pool == MAP_FAILED)
 		return NULL;
-	if (!exec_symbol(l->kernel->module->exec, gpu_module_variable(l->kernel->module->gpu), (void **)at,
-			&at_bytes)) {
+	if (!exec_symbol(m->exec, gpu_module_variable(m->gpu), (void **)at, &at_bytes)) {
 		munmap(pool, bytes);
 		return NULL;
 	}
@@ -223,8 +231,8 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	struct print print = { .c = c };
 	struct exec_observer observer = { .user = &print, .print = on_print };
 	struct exec_launch x = { .device = c->gpu, .kernel = l->kernel->exec,
-		.shared_dynamic = l->shared_dynamic, .params = params, .cooperative = l->cooperative,
-		.carry_on = true,
+		.shared_dynamic = l->shared_dynamic, .params = params,
+		.cooperative = l->cooperative, .carry_on = true,
 		.seed = c->opt.seed, .jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer };
 	const uint32_t *required = l->kernel->info.func->reqnctapercluster;
@@ -264,8 +272,8 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	pthread_mutex_destroy(&print.lock);
 	stop_draining(r);
 	if (result.status == EXEC_BAD_LAUNCH || result.status == EXEC_UNSUPPORTED) {
-		err_set(e, result.err.code ? result.err.code : ERR_LAUNCH, result.err.line, result.err.col, "%s",
-			result.err.text);
+		err_set(e, result.err.code ? result.err.code : ERR_LAUNCH, result.err.line,
+			result.err.col, "%s", result.err.text);
 		gpu_unchecked(c, l->kernel->info.name, l->queue, result.err.text);
 	} else if (wanted) {
 		check(r, &result, chunks);

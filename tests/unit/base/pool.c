@@ -11,7 +11,8 @@
 #define SHARES 1000u
 
 struct job {
-	unsigned next, calls, left; /* left: calls that have not begun, if they wait for each other */
+	unsigned next, calls;
+	unsigned left;             /* calls that have not begun, if they wait for each other */
 	unsigned times[SHARES];
 	pthread_t caller;
 	unsigned elsewhere;        /* calls on other threads than the caller's */
@@ -54,7 +55,8 @@ Test(pool, at_most_as_many_threads_as_asked_for)
 	for (unsigned threads = 0; threads < 2 * WORKERS; threads++)
 		for (unsigned k = 0; k < 100; k++) {
 			run(&j, threads);
-			cr_assert(j.calls >= 1 && j.calls <= (threads ? threads : 1) && j.calls <= WORKERS + 1, "%u", j.calls);
+			cr_assert(j.calls >= 1 && j.calls <= (threads ? threads : 1), "%u", j.calls);
+			cr_assert(j.calls <= WORKERS + 1, "%u", j.calls);
 			cr_assert(j.elsewhere + 1 == j.calls);
 		}
 }

@@ -173,7 +173,7 @@ Test(inject, drained, .timeout = 60)
 		hopeless[] = "--gpu-drain --gpu-memory=16 --gpu-host-memory=4 --timeout=1";
 
 	RUNS(67, "DRIVER_CHUNKS=20000", small, "driver", "one");
-	SAYS("so that 1 of 1 clusters were not looked at; --gpu-memory gives more, --gpu-drain makes room");
+	SAYS("so that 1 of 1 clusters were not checked; --gpu-memory gives more, --gpu-drain makes room");
 	RUNS(0, "DRIVER_CHUNKS=20000", drain, "driver", "one");
 	SAYS("seen 80000 times in 1 cluster");
 	SAYS("(80000 KiB of 80000; ");
@@ -192,8 +192,8 @@ Test(inject, drained, .timeout = 60)
 	SAYS("seen 80000 times in 1 cluster");
 	/* nothing is said of a cluster that lacks records but that it hangs */
 	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hopeless, "driver", "one");
-	SAYS("KiB of records that left the GPU while the kernel ran did not fit into the host's memory, so that "
-		"1 of 1 clusters were not looked at; --gpu-host-memory gives more");
+	SAYS("KiB of records that were drained while the kernel ran did not fit into the host's memory, so that "
+		"1 of 1 clusters were not checked; --gpu-host-memory gives more");
 	SAYS("SUMMARY consan: 1 error, 0 warnings, 0 notes (CS705); 0 of 1 kernel checked");
 	RUNS(67, "DRIVER_CHUNKS=20000 DRIVER_END=fault", drain, "driver", "one");
 	SAYS("waited: 700");

@@ -158,7 +158,7 @@ static const char each_leads[] =
 
 /* All lanes have chunks, and those of all CTAs exit at the same clock: each chunk is seen to
  * be closed all the same, and nothing comes after what is taken for the end of a CTA. */
-Test(instrument, drained_alike, .timeout = 300)
+Test(instrument, drained_identical, .timeout = 300)
 {
 	struct err e = { 0 };
 	struct consan *c = consan_open("backend=rehearse gpu-drain=1 gpu-memory=1 jobs=1", &e);
@@ -601,7 +601,7 @@ static void *device(struct consan *c, const void *from, size_t bytes)
 	return to;
 }
 
-/* The GPU signs CTAs as the host does: alike if their warps recorded the same. */
+/* The GPU computes the same signatures as the host: equal if the warps recorded the same. */
 Test(instrument, digest, .timeout = 120)
 {
 	char path[PATH_MAX] = "";
