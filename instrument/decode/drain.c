@@ -244,7 +244,7 @@ void drain_close(struct drain *d)
 	vec_free(&d->ending);
 	vec_free(&d->out);
 	free(d->c.word);
-	free(d->seen.at);
+	number_set_free(&d->representatives);
 	free(d->mark);
 	free(d->cta);
 	free(d->cluster);

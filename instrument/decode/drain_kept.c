@@ -82,31 +82,16 @@ void drain_discard(struct drain *d, struct cta *a)
 	a->first = NULL;
 }
 
-/* Is there a cluster of this signature that can be its representative? If not, and if this one
- * can, it is remembered. */
-static bool has_representative(struct drain *d, uint64_t signature, bool can)
+/* Is there a cluster that is identical to this one and can be its representative? If not, this one
+ * becomes it, unless it is incomplete. */
+static bool has_representative(struct drain *d, const struct cluster *c)
 {
-	uint64_t k;
+	const uint64_t number = c->signature | 1; /* not 0 */
 
-	if (2 * (size_t)d->nseen >= d->seen.n) {
-		struct seen *old = d->seen.at;
-		size_t n = d->seen.n;
-
-		d->seen.n = d->seen.cap = n ? 2 * n : 256;
-		d->seen.at = base_alloc(d->seen.n * sizeof *d->seen.at);
-		d->nseen = 0;
-		for (size_t i = 0; i < n; i++)
-			if (old[i].used)
-				has_representative(d, old[i].signature, true);
-		free(old);
-	}
-	for (k = signature; d->seen.at[k & (d->seen.n - 1)].used; k++)
-		if (d->seen.at[k & (d->seen.n - 1)].signature == signature)
-			return true;
-	if (can) {
-		d->seen.at[k & (d->seen.n - 1)] = (struct seen){ signature, true };
-		d->nseen++;
-	}
+	if (number_set_has(&d->representatives, number))
+		return true;
+	if (!c->incomplete)
+		number_set_add(&d->representatives, number);
 	return false;
 }
 
@@ -136,8 +121,7 @@ void drain_end_cta(struct drain *d, uint32_t id)
 	c->signature += d->cta[id].signature;
 	if (--c->left)
 		return;
-	if (d->c.clean(d->c.user, d->c.key, c->signature) ||
-			has_representative(d, c->signature, !c->incomplete))
+	if (d->c.clean(d->c.user, d->c.key, c->signature) || has_representative(d, c))
 		retire(d, of, id);
 }
 

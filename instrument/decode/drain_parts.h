@@ -5,6 +5,8 @@
 
 #include "drain.h"
 
+#include "libconsan/base/base.h"
+
 /* A chunk of records. */
 struct piece {
 	struct piece *next;        /* of the same CTA */
@@ -48,8 +50,7 @@ struct drain {
 	struct cta *cta;           /* the last one: of chunks that name no valid CTA */
 	struct cluster *cluster;
 	VEC(uint32_t) ending;      /* CTAs whose threads have exited, see drain_end_ctas() */
-	VEC(struct seen { uint64_t signature; bool used; }) seen; /* representatives: a hash table, */
-	uint32_t nseen;            /* and how many */
+	struct number_set representatives; /* signatures of those clusters that have ended */
 	struct record_chunk *free; /* memory for chunks, linked by the first word */
 	VEC(void *) block;         /* all of that memory */
 	uint64_t kept;             /* chunks in use */

@@ -64,6 +64,7 @@ void vec_grow(void **at, size_t *cap, size_t want, size_t size);
 /* ---- the rest of what this module offers ---- */
 #include "append.h"
 #include "demangle.h"
+#include "number_set.h"
 #include "pool.h"
 #include "progress.h"
 #include "span.h"

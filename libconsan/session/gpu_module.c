@@ -75,7 +75,7 @@ void gpu_module_close(struct gpu_module *m)
 	rewrite_free(m->code);
 	ptx_free(m->ptx);
 	free(m->site);
-	free(m->clean.at);
+	number_set_free(&m->clean);
 	free(m->signature);
 	free(m);
 }
@@ -155,42 +155,9 @@ bool gpu_module_param(const struct gpu_module *m, const char *kernel, size_t k,
 
 /* ---- identical clusters ---- */
 
-static bool contains(const struct number_set *s, uint64_t number)
-{
-	for (uint64_t k = number; s->cap; k++) {
-		uint64_t at = s->at[k & (s->cap - 1)];
-
-		if (!at || at == number)
-			return at;
-	}
-	return false;
-}
-
-static void add(struct number_set *s, uint64_t number)
-{
-	struct number_set old = *s;
-	uint64_t k;
-
-	if (contains(s, number))
-		return;
-	if (2 * s->n >= s->cap) {
-		s->cap = old.cap ? 2 * old.cap : 1024;
-		s->at = base_alloc(s->cap * sizeof *s->at);
-		s->n = 0;
-		for (size_t i = 0; i < old.cap; i++)
-			if (old.at[i])
-				add(s, old.at[i]);
-		free(old.at);
-	}
-	for (k = number; s->at[k & (s->cap - 1)]; k++)
-		;
-	s->at[k & (s->cap - 1)] = number;
-	s->n++;
-}
-
 void gpu_add_clean(struct gpu_module *m, uint64_t signature)
 {
-	add(&m->clean, signature);
+	number_set_add(&m->clean, signature);
 }
 
 uint32_t *gpu_module_site_words(const struct gpu_module *m, uint32_t *n)
@@ -247,7 +214,7 @@ uint32_t gpu_skip_identical(const struct gpu_launch *l, const uint64_t *cta, uin
 		if (!m->signature[k])
 			continue;
 		m->signature[k] = of_shape(m->signature[k], shape);
-		if (!skip[k] && contains(&m->clean, m->signature[k])) {
+		if (!skip[k] && number_set_has(&m->clean, m->signature[k])) {
 			skip[k] = 1;
 			same++;
 		} else if (!skip[k]) {
@@ -259,7 +226,7 @@ uint32_t gpu_skip_identical(const struct gpu_launch *l, const uint64_t *cta, uin
 
 static bool is_clean(const void *module, uint64_t shape, uint64_t signature)
 {
-	return contains(&((const struct gpu_module *)module)->clean, of_shape(signature, shape));
+	return number_set_has(&((const struct gpu_module *)module)->clean, of_shape(signature, shape));
 }
 
 struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l,

@@ -5,6 +5,7 @@
 #include "instrument/decode/decode.h"
 #include "libconsan/check/check.h"
 #include "gpu.h"
+#include "libconsan/base/base.h"
 
 struct gpu_module {
 	struct ptx_module *ptx;
@@ -12,10 +13,7 @@ struct gpu_module {
 	struct decode_sites *sites;
 	uint32_t *site;            /* site.h's ids of code->site, then of code->batch */
 	char variable[32];
-	struct number_set {
-		uint64_t *at;      /* a hash table; 0: empty */
-		size_t n, cap;
-	} clean;                   /* signatures of clusters in which nothing was found */
+	struct number_set clean;   /* signatures of clusters in which nothing was found */
 	uint64_t *signature;       /* of the clusters of this launch that are not skipped */
 	uint32_t nsignatures;
 	bool noted;                /* see gpu_note_unrecorded() */
