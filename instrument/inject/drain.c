@@ -1,4 +1,4 @@
-/* inject_drain: gives drain.c access to the pool of a GPU whose kernel runs. All of it goes
+/* drain: gives decode/drain.c access to the pool of a GPU whose kernel runs. All of it goes
  * through one stream and through copy engines only. A kernel of ours (a memset is one, too)
  * might be queued behind the program's kernel, which may wait for chunks: a deadlock. */
 #include "instrument/decode/decode.h"

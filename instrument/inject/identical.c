@@ -1,5 +1,5 @@
-/* inject_identical: finds on the GPU which clusters of a launch recorded the same (digest.cu,
- * identical.c), and copies only the records of their representatives to the host. */
+/* identical: finds on the GPU which clusters of a launch recorded the same (record/digest.cu,
+ * decode/identical.c), and copies only the records of their representatives to the host. */
 #include "own.h"
 
 #include <stdlib.h>

@@ -57,7 +57,7 @@ void inject_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Into the report. */
 void inject_remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* ---- inject_module.c ---- */
+/* ---- module.c ---- */
 
 /* What to load instead of the program's image; NULL: its own. Valid for ever. */
 const void *inject_image(const void *image, const char *what);
@@ -75,7 +75,7 @@ void inject_load_libraries(void);
 /* A library, or NULL: some module, is unloaded, or its context ends: handles may be used again. */
 void inject_unloaded(CUlibrary library);
 
-/* ---- inject_map.c ---- */
+/* ---- map.c ---- */
 void inject_map(const CUtensorMap *map, const struct tensormap_args *a);
 void inject_map_address(const CUtensorMap *map, uint64_t address);
 /* See gpu_launch.map. */
@@ -83,7 +83,7 @@ bool inject_find_map(CUcontext context, uint64_t address, const void *param, voi
 /* Before it is overwritten: the map's place is known by its bytes. */
 void inject_map_before(const CUtensorMap *map);
 
-/* ---- inject_memory.c ---- */
+/* ---- memory.c ---- */
 struct inject_launch;
 /* A call of the driver about memory, by its number in CUPTI and its parameters, before it
  * (result: NULL) or after it: the program gets more than it asks for, and is told of no more. */
@@ -93,7 +93,7 @@ void inject_memory_ended(CUcontext context, CUdevice device);
 /* See decode_launch.memory. */
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from, uint64_t *bytes);
 
-/* ---- inject_pool.c: device memory for records, and its copies on the host ---- */
+/* ---- pool.c: device memory for records, and its copies on the host ---- */
 
 #define STAGE_BYTES (64ull << 20)
 
@@ -123,7 +123,7 @@ void inject_empty(const struct inject_pool *pool, uint32_t chunks);
 void inject_emptied(const struct inject_pool *pool);
 void inject_empty_all(const struct inject_pool *pool); /* as inject_empty() */
 
-/* ---- inject_drain.c: copies records out of the pool while its kernel runs ---- */
+/* ---- drain.c: copies records out of the pool while its kernel runs ---- */
 struct drained;
 struct inject_drain;
 /* Is so little of the pool free that it should be drained? */
@@ -139,7 +139,7 @@ bool inject_drain(struct inject_drain *d);
 bool inject_drain_end(struct inject_drain *d, bool ended, const void *at, struct gpu_launch *l,
 	struct drained *r);
 
-/* ---- inject_identical.c: which clusters recorded the same ---- */
+/* ---- identical.c: which clusters recorded the same ---- */
 /* What the GPU computes after a launch; valid until the next copy. */
 struct inject_facts {
 	const struct record_head *head;
@@ -159,7 +159,7 @@ bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, st
 const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_launch *l,
 	struct inject_facts *f, uint32_t chunks, uint8_t **skip, uint32_t *fetched);
 
-/* ---- inject_rescue.c ---- */
+/* ---- rescue.c ---- */
 
 /* The pool as a kernel left it that the GPU stopped, when no call works any more:
  * another process reads it. NULL: it cannot be had; else munmap() of *bytes. */
@@ -167,11 +167,11 @@ const void *inject_rescue(const struct inject_pool *pool, size_t *bytes);
 /* close() and -1. */
 void inject_close(int *file);
 
-/* ---- inject_calls.c ---- */
+/* ---- calls.c ---- */
 /* May two launches overlap with this call of the driver between them? */
 bool inject_passes(const char *call);
 
-/* ---- inject_times.c ---- */
+/* ---- times.c ---- */
 
 /* By the GPU's clock: seconds of the launch's kernel and of our kernels that ran after it;
  * 32-bit registers and bytes of local memory of each of the kernel's threads. */
@@ -188,7 +188,7 @@ void inject_times_await(void);
 /* Of the launch that was awaited, which is over. False: not asked for, or not known. */
 bool inject_time(struct inject_time *t);
 
-/* ---- inject_launch.c ---- */
+/* ---- launch.c ---- */
 
 struct inject_launch {
 	CUfunction f;
@@ -228,7 +228,7 @@ bool inject_capturing(CUstream s);
 uint64_t inject_queue(CUstream s); /* the stream, as consan_launch.queue */
 const char *inject_name(CUfunction f); /* or a CUkernel; "?": the driver does not say */
 
-/* ---- inject_graph.c ---- */
+/* ---- graph.c ---- */
 
 /* The program's calls, after they have succeeded; for_devices: kernels can launch it. */
 void inject_graph_made(CUgraphExec exec, CUgraph graph, bool for_devices);

@@ -1,4 +1,4 @@
-/* inject_launch: points each launch of an instrumented kernel at the pool into
+/* launch: points each launch of an instrumented kernel at the pool into
  * which it records, waits for it, and passes the records on to be checked.
  * Launches are checked one at a time, in the order of their calls. */
 #include "internal.h"

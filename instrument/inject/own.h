@@ -1,5 +1,5 @@
-/* inject_own: all that belongs to the records of one CUDA context. Shared by inject_pool.c,
- * which makes it, inject_identical.c and inject_drain.c. */
+/* own: all that belongs to the records of one CUDA context. Shared by pool.c, which makes it,
+ * identical.c and drain.c. */
 #ifndef CONSAN_INSTRUMENT_INJECT_OWN_H
 #define CONSAN_INSTRUMENT_INJECT_OWN_H
 

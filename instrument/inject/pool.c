@@ -1,5 +1,5 @@
-/* inject_pool: device memory for the records of each context. If possible it also has a file
- * descriptor, through which it can be read after a fault of the kernel (inject_rescue.c). */
+/* pool: device memory for the records of each context. If possible it also has a file
+ * descriptor, through which it can be read after a fault of the kernel (rescue.c). */
 #include "own.h"
 
 #include <pthread.h>
