@@ -91,9 +91,9 @@ void report_rules(FILE *out)
 	for (size_t k = 0; k < ARRAY_SIZE(families); k++) {
 		mu_open(m, "section");
 		mu_element(m, "h2", NULL, "CS%cxx  %s", families[k].digit, families[k].title);
-		for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
-			if (rule_get((enum rule)r)->code[2] == families[k].digit)
-				show_rule(&h, rule_get((enum rule)r));
+		for (unsigned r = 1; r <= rule_count(); r++)
+			if (rule_get(r)->code[2] == families[k].digit)
+				show_rule(&h, rule_get(r));
 		mu_close(m, "section");
 	}
 	mu_close(m, "div");

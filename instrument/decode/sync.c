@@ -1,5 +1,6 @@
 /* sync: records of CTA, warp and cluster barriers, fences, exits -> events. */
 #include "events.h"
+#include "libconsan/ptx/opcodes.h"
 
 static bool aligned(const struct ptx_insn *i)
 {

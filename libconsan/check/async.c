@@ -2,6 +2,7 @@
  * flight, and what is left of them at exit. Completion is never judged by when
  * it happened, only by who knows of it. */
 #include "global.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -392,7 +393,7 @@ static void judge_store(struct cluster *c, struct warp *w, unsigned lane, const 
 {
 	const struct lane_groups *g = &w->stores;
 	bool open = g->holds >> lane & 1;
-	enum rule rule = open ? CS309 : CS308;
+	unsigned rule = open ? CS309 : CS308;
 	struct finding *f = report_new(c, rule, rule_severity(rule), e->site, g->site[lane]);
 
 	if (!f)
@@ -451,7 +452,7 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 	for (uint32_t k = 0; k < c->slots.n; k++) {
 		struct slot *s = &c->slots.at[k];
 		bool reads = s->peer && c->warp[s->warp].cta == cta;
-		enum rule rule = reads ? CS308 : CS312;
+		unsigned rule = reads ? CS308 : CS312;
 		struct finding *f;
 
 		if ((s->cta != cta && !reads) || !s->epoch || frontier_full(&c->space,

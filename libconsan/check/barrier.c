@@ -2,6 +2,7 @@
  * of its own, because warps may still leave one while the next fills up
  * (S21). Does not decide who must come: the executor does, or hangs. */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void describe(struct finding *f, const struct event *e, const struct nb_g
 	f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
 }
 
-static struct finding *begin(struct cluster *c, enum rule rule, enum severity sev,
+static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev,
 	const struct event *e, const struct nb_gen *g)
 {
 	struct finding *f = report_new(c, rule, sev, e->site, g->site);

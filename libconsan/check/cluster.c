@@ -5,6 +5,7 @@
  * across it. And the lifetimes of the cluster's CTAs, one to the other. Does not
  * decide who must come: the executor does, or hangs. */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 

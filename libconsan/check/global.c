@@ -2,6 +2,7 @@
  * Finds no conflict itself: the shadow does, and asks global_race.c what it
  * means. */
 #include "global.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * does not depend on which thread came first. */
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
+#include "libconsan/finding/rule_codes.h"
 #include "global.h"
 
 #include <stdio.h>

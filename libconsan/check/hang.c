@@ -1,6 +1,7 @@
 /* hang: faults that the executor refused, and the wait-for graph of a cluster
  * that cannot move. Names the cause when it is plain; else says deadlock. */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 void on_fault(struct cluster *c, const struct event *e)
 {
-	enum rule rule = rule_by_code(event_fault_rule(e->mode));
+	unsigned rule = rule_by_code(event_fault_rule(e->mode));
 	struct finding *f;
 
 	c->cut = true;
@@ -85,7 +86,7 @@ static bool all_on_one(const struct cluster *c, unsigned mode)
 	return first;
 }
 
-static enum rule cause(struct cluster *c, const struct event *hang, const struct stuck **root)
+static unsigned cause(struct cluster *c, const struct event *hang, const struct stuck **root)
 {
 	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL;
 
@@ -199,7 +200,7 @@ void on_hang(struct cluster *c, const struct event *e)
 {
 	const struct stuck *root, *s;
 	struct finding *f;
-	enum rule rule;
+	unsigned rule;
 	uint32_t site;
 
 	c->cut = true;

@@ -2,6 +2,7 @@
  * that each phase hands over. Phases are counted in 64 bits; a parity is only
  * what the program says. Does not decide who may touch the bytes (race.c). */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
 /* ---- findings ---- */
 
 /* The event at hand against the barrier; x: the other party, or NULL. */
-static struct finding *begin_as(struct cluster *c, enum rule rule, enum severity sev,
+static struct finding *begin_as(struct cluster *c, unsigned rule, enum severity sev,
 	const struct event *e, const struct mbar *m, const char *what, const struct who *x,
 	const char *other)
 {
@@ -64,7 +65,7 @@ static struct finding *begin_as(struct cluster *c, enum rule rule, enum severity
 	return f;
 }
 
-static struct finding *begin(struct cluster *c, enum rule rule, const struct event *e,
+static struct finding *begin(struct cluster *c, unsigned rule, const struct event *e,
 	const struct mbar *m, const char *what, const struct who *x, const char *other)
 {
 	return begin_as(c, rule, rule_severity(rule), e, m, what, x, other);
@@ -158,7 +159,7 @@ static void judge_early(struct cluster *c, const struct event *e, struct mbar *m
 	const struct async_op *op;
 	struct who x;
 	struct finding *f;
-	enum rule rule = m->promised ? CS211 : CS212;
+	unsigned rule = m->promised ? CS211 : CS212;
 
 	if (m->upset || !m->inflight)
 		return;

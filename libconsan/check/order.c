@@ -8,6 +8,7 @@
  * added to what the lane publishes. */
 #include "foreign.h"
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * between them. One question (is the old one known to the new one, lane by
  * lane?), then a ladder of early returns that names the rule. */
 #include "libconsan/event/event.h"
+#include "libconsan/finding/rule_codes.h"
 #include "internal.h"
 
 #include <stdio.h>
@@ -395,7 +396,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 
 enum missing { MISSING_ORDER, MISSING_FENCE };
 
-static enum rule pick(const struct view *v, const struct cell_entry *old,
+static unsigned pick(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, enum missing missing)
 {
 	uint32_t index;
@@ -436,7 +437,7 @@ static enum rule pick(const struct view *v, const struct cell_entry *old,
 	return old_write && write ? CS101 : CS102;
 }
 
-static enum severity severity_of(const struct view *v, enum rule r, const struct cell_entry *old)
+static enum severity severity_of(const struct view *v, unsigned r, const struct cell_entry *old)
 {
 	const struct check_policy *p = &v->c->check->config.policy;
 	bool copy = old->agent >= v->c->nwarps && old->agent < 2 * v->c->nwarps;
@@ -454,7 +455,7 @@ static enum severity severity_of(const struct view *v, enum rule r, const struct
 	return rule_severity(r);
 }
 
-static void report_race(const struct view *v, enum rule rule, const struct cell_entry *old,
+static void report_race(const struct view *v, unsigned rule, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
 	struct cluster *c = v->c;
@@ -562,7 +563,7 @@ static enum shadow_verdict judge(const struct view *v, const struct cell_entry *
 	bool old_generic = old->agent < v->c->space.ngeneric;
 	enum plane plane = old_generic ? v->plane : PLANE_G;
 	enum missing missing = MISSING_ORDER;
-	enum rule rule;
+	unsigned rule;
 
 	if (ordered(v, plane, old, now, bytes, false)) {
 		if (unfenced_store(v, old)) {
@@ -693,7 +694,7 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	unsigned byte = (unsigned)__builtin_ctz(bytes);
 	uint64_t addr = (uint64_t)granule * CELL_BYTES + byte;
 	uint32_t site = now->what & CELL_SITE_MASK;
-	enum rule rule = why == SHADOW_GUARDED ? CS206 : CS901;
+	unsigned rule = why == SHADOW_GUARDED ? CS206 : CS901;
 	enum severity sev = rule_severity(rule);
 	struct mbar *m = NULL;
 	struct finding *f;

@@ -6,6 +6,7 @@
  * instead of what is ordered. */
 #include "grids.h"
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static bool before(struct cluster *c, struct warp *w, uint32_t lanes, const stru
 	return x->cluster != c->info.id || warp_knows(c, w, lanes, &x->who);
 }
 
-static struct finding *begin(struct cluster *c, enum rule rule, enum severity sev,
+static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev,
 	const struct event *e, const char *what, const struct map_event *x, const char *other)
 {
 	struct finding *f = report_new(c, rule, sev, e->site, x ? x->who.site : 0);

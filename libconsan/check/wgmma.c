@@ -2,6 +2,7 @@
  * stands for four warps; what each of them knows is asked separately (S10),
  * completion is one event for all four (S9). */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static struct plain_reg *plain_of(struct warp *w, uint32_t id)
 	return &w->reg[id];
 }
 
-static struct finding *begin(struct cluster *c, enum rule rule, bool moved, struct warp *w,
+static struct finding *begin(struct cluster *c, unsigned rule, bool moved, struct warp *w,
 	uint32_t site, const char *what, uint32_t other, const char *other_what)
 {
 	struct finding *f = report_new(c, rule, register_severity(c, moved), site, other);

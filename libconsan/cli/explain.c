@@ -86,9 +86,9 @@ static int explain_catalogue(void)
 
 			snprintf(row, sizeof row, "%c%02d", groups[g].letter, i);
 			printf("  %s ", row);
-			for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
-				if (names_row(rule_get((enum rule)r)->ids, row))
-					printf(" %s", rule_get((enum rule)r)->code);
+			for (unsigned r = 1; r <= rule_count(); r++)
+				if (names_row(rule_get(r)->ids, row))
+					printf(" %s", rule_get(r)->code);
 			for (size_t k = 0; k < ARRAY_SIZE(others); k++)
 				if (!strcmp(others[k].row, row))
 					printf(" %s: %s", others[k].absent ? "not checked" : "model",
@@ -110,12 +110,12 @@ int command_explain(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, 0, &first, NULL);
 	if (first == argc)
-		for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
-			printf("%s  %-7s  %s\n", rule_get((enum rule)r)->code,
-				words_severity[rule_get((enum rule)r)->severity],
-				rule_get((enum rule)r)->title);
+		for (unsigned r = 1; r <= rule_count(); r++)
+			printf("%s  %-7s  %s\n", rule_get(r)->code,
+				words_severity[rule_get(r)->severity],
+				rule_get(r)->title);
 	for (int i = first; i < argc; i++) {
-		enum rule r = rule_by_code(argv[i]);
+		unsigned r = rule_by_code(argv[i]);
 
 		if (!strcmp(argv[i], "knobs")) {
 			explain_knobs();

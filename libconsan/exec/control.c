@@ -1,5 +1,6 @@
 /* control: jumps, ends, traps, and the small instructions around them. */
 #include "core.h"
+#include "libconsan/ptx/opcodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

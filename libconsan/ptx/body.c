@@ -3,6 +3,7 @@
  * Does not know what instructions do; only control flow (bra, brx.idx, call)
  * has a syntax of its own, all others that of their row. */
 #include "parse.h"
+#include "opcodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +225,7 @@ static bool ordinary(struct parser *p, struct ptx_insn *i)
 	if (!operand_all(p))
 		return false;
 	n = p->stack.n - first;
-	if (!table_fits((enum ptx_op)i->op, p->stack.at + first, n))
+	if (!table_fits(i->op, p->stack.at + first, n))
 		i->op = OP_unknown;
 	i->noperands = (uint8_t)n;
 	i->operand = operand_keep(p, first);

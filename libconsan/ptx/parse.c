@@ -3,6 +3,7 @@
  * Does not look inside functions (body.c) or declarations (decl.c). */
 #include "parse.h"
 #include "cfg.h"
+#include "opcodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

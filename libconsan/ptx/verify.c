@@ -1,6 +1,7 @@
 /* verify: checks the invariants that ir.h promises. A violation is a bug of the
  * parser, not of the program. */
 #include "table.h"
+#include "opcodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static bool check_instruction(struct check *c, const struct ptx_insn *i)
 	else if (i->op == OP_brx_idx)
 		HOLDS(i->noperands == 1 && i->ntarget);
 	else if (i->op != OP_unknown)
-		HOLDS(table_fits((enum ptx_op)i->op, i->operand, i->noperands));
+		HOLDS(table_fits(i->op, i->operand, i->noperands));
 	return true;
 }
 
