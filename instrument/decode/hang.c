@@ -74,7 +74,7 @@ static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record
 			return false;
 		e->mode = EVW_BAR;
 		e->addr = record_value(c, r, plan_bar(i), 0);
-		e->text = w->at_bar ? "the warp's other lanes have not come" : NULL;
+		e->text = w->at_bar ? "the other lanes of the warp have not arrived" : NULL;
 		return true;
 	case EF_WARP_SYNC: case EF_WARP:
 		missing = s->insn->op == OP_bar_warp_sync ? w->sync_mask & ~w->at_sync & w->all & ~w->gone
@@ -83,7 +83,7 @@ static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record
 			return false;
 		e->mode = EVW_WARP;
 		e->text = buf;
-		snprintf(buf, 200, "lanes 0x%08x are to arrive here", missing);
+		snprintf(buf, 200, "waits for lanes 0x%08x", missing);
 		return true;
 	case EF_SETMAXNREG:
 		if (!ptx_has(i, MOD_inc) || !lacks_registers(c, warp, &held, &all))

@@ -103,7 +103,7 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 	info->hands_over |= i->op == OP_call || ptx_hands_over(i);
 	refuse(info, f, i, plan_refuses(i));
 	if (f != info->func && ptx_effect_of(i->op) == EF_WGMMA)
-		refuse(info, f, i, "wgmma is not followed");
+		refuse(info, f, i, "wgmma is not recorded");
 	for (unsigned o = 0; o < i->noperands; o++)
 		note_symbol(info, &i->operand[o]);
 	info->unrecorded += !c->global && plan_global_of(f, i, &p);

@@ -148,8 +148,8 @@ void on_bulk_wait(struct cluster *c, const struct event *e)
 		return;
 	report_side(c, f, w->index, only_lane(e->lanes), e->site, "bulk group wait");
 	report_side(c, f, w->index, (int)l, g->site[l], "bulk operation");
-	report_edge(f, "bulk groups belong to the thread that issued: lane %u issued, "
-		"the waiting lane has no group of its own", l);
+	report_edge(f, "a bulk group belongs to the thread that issued its copies: lane %u "
+		"issued them, the waiting lane has no group", l);
 	report_send(c, f);
 }
 
@@ -407,7 +407,7 @@ static void judge_store(struct cluster *c, struct warp *w, unsigned lane, const 
 	else
 		report_edge(f, "the thread must execute cp.async.bulk.wait_group.read 0 before it exits");
 	if (!open && g->wait_site[lane])
-		report_hint(f, "its last cp.async.bulk.wait_group left the newest %u groups pending",
+		report_hint(f, "the last cp.async.bulk.wait_group of the thread left %u groups pending",
 			g->wait_count[lane]);
 	report_send(c, f);
 }
@@ -467,9 +467,9 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 		if (s->mbar) {
 			report_mbar(c, f, &c->mbars.at[s->mbar - 1]);
 			report_edge(f, "no thread waited for phase %llu of mbarrier %s, which the copy completes, "
-				"before the CTA ended", (unsigned long long)s->phase, f->barrier.name);
+				"before the CTA exited", (unsigned long long)s->phase, f->barrier.name);
 		} else {
-			report_edge(f, "no thread waited for the copy before the CTA ended");
+			report_edge(f, "no thread waited for the copy before the CTA exited");
 		}
 		report_send(c, f);
 	}
@@ -486,8 +486,8 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 		report_side(c, f, op->warp, -1, e->site, "CTA exit");
 		report_side(c, f, op->warp, only_lane(op->lanes), op->site, "cp.async.mbarrier.arrive");
 		report_mbar(c, f, m);
-		report_edge(f, "nobody waited for the phase of mbarrier %s that the arrive belongs to "
-			"before the CTA ended", f->barrier.name);
+		report_edge(f, "no thread waited for the phase of mbarrier %s to which the arrive belongs "
+			"before the CTA exited", f->barrier.name);
 		report_send(c, f);
 	}
 }

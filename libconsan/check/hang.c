@@ -170,10 +170,12 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 				"delivers them", (unsigned long long)m->phase, f->barrier.name, (long long)m->tx);
 		else if (m->tx < 0)
 			report_edge(f, "copies delivered %lld bytes more to phase %llu of mbarrier %s than "
-				"expect_tx named", -(long long)m->tx, (unsigned long long)m->phase, f->barrier.name);
+				"expect_tx announced", -(long long)m->tx, (unsigned long long)m->phase,
+				f->barrier.name);
 		else
-			report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and nothing that can "
-				"still run arrives", (unsigned long long)m->phase, f->barrier.name, m->pending, m->expected);
+			report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and no runnable "
+				"thread can arrive", (unsigned long long)m->phase, f->barrier.name, m->pending,
+				m->expected);
 		if (m->arrivals.n)
 			report_hint(f, "warp %u has arrived in this phase", c->warp[m->arrivals.at[0].warp].id);
 		return;
@@ -189,11 +191,11 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 		report_edge(f, "barrier %u counts %u threads, %u have arrived", (unsigned)root->addr,
 			g->count, g->arrived);
 		if (gone)
-			report_hint(f, "%u warps of the CTA have exited; a barrier with a thread count still "
-				"waits for them", gone);
+			report_hint(f, "%u warps of the CTA have exited, and a barrier with a thread count "
+				"still counts them", gone);
 		return;
 	}
-	report_edge(f, "%s", root->text ? root->text : "every thread that is left waits for another one");
+	report_edge(f, "%s", root->text ? root->text : "every remaining thread waits for another one");
 }
 
 void on_hang(struct cluster *c, const struct event *e)
@@ -216,8 +218,8 @@ void on_hang(struct cluster *c, const struct event *e)
 	if (root)
 		explain(c, f, &root->e);
 	else
-		report_edge(f, rule == CS705 ? "the kernel did not end, and no thread was seen anywhere"
-			: "nothing can move any more");
+		report_edge(f, rule == CS705 ? "the kernel did not end, and the place of no thread is known"
+			: "no thread is runnable");
 	for (s = c->stuck; s; s = s->next)
 		f->nwaiters++;
 	f->waiter = f->nwaiters ? base_alloc(f->nwaiters * sizeof *f->waiter) : NULL;

@@ -168,7 +168,7 @@ static bool call(struct parser *p, struct ptx_insn *i)
 	i->operand = operand_keep(p, p->stack.n - 1);
 	i->noperands = 1;
 	if (i->operand->kind != PO_FUNC && i->operand->kind != PO_REG)
-		return parse_fail(p, ERR_PTX_SYNTAX, "call of something that is no function");
+		return parse_fail(p, ERR_PTX_SYNTAX, "call of something that is not a function");
 	while (parse_take(p, ',')) {
 		if (lex_is(&p->l, '(')) {
 			if (i->arg)
@@ -241,7 +241,7 @@ static bool guard(struct parser *p, struct ptx_insn *i)
 	if (!scope_register(name_of(p, p->l.at, p->l.n), &i->guard))
 		return operand_undeclared(p);
 	if (p->regs.at[i->guard].type != TY_pred)
-		return parse_fail(p, ERR_PTX_SYNTAX, "the guard is no predicate");
+		return parse_fail(p, ERR_PTX_SYNTAX, "the guard is not a predicate");
 	lex_next(&p->l);
 	return true;
 }

@@ -177,7 +177,7 @@ static bool check_order(struct check *c)
 
 		gap |= !reached[b];
 		if (reached[b] && gap)
-			ok = broken(c, "a reachable block behind an unreachable one");
+			ok = broken(c, "a reachable block after an unreachable one");
 		if (loop != UINT32_MAX && g->block[loop].order > k)
 			ok = broken(c, "a block before the header of its loop");
 		for (uint32_t s = 0; ok && reached[b] && successor(c, b, s, &to); s++) {
