@@ -59,9 +59,9 @@ $(BUILD)/libconsan/check/%.o $(BUILD)/shadow/%.o $(BUILD)/instrument/rewrite/%.o
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<
-$(BUILD)/tests/%: tests/%.c $(BUILD)/libconsan.a
-	@mkdir -p $(@D)
-	$(V)$(CC) $(CFLAGS_ALL) -o $@ $< $(BUILD)/libconsan.a -lcriterion $(LIBS)
+# Two steps: a change of the library links the tests again and compiles none of them.
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libconsan.a
+	$(V)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcriterion $(LIBS)
 
 # ---- what a fresh machine needs ----
 # Debian packages for building, testing and looking at reports. nvcc and its
@@ -108,6 +108,7 @@ demo: deps
 	@$(BUILD)/consan-run $(DEMO) --rows=256 --bug=no_syncwarp; test $$? = 66
 
 TESTS = $(UNIT_TESTS) tests/install/install tests/mutants/test tests/cases/harness/cases
+.SECONDARY: $(TESTS:%=$(BUILD)/%.o)
 JOBS ?= $(shell nproc)
 check: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%)

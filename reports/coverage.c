@@ -183,7 +183,7 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 {
 	const enum severity least = o->print_level == PRINT_INFO ? SEV_NOTE : SEV_WARNING;
 	struct report_counts n;
-	enum rule last = RULE_NONE;
+	unsigned last = RULE_NONE;
 	const char *open = " (";
 	bool bad;
 

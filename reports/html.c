@@ -134,7 +134,7 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 {
 	const struct results *r = h->r;
 	struct markup *m = &h->m;
-	enum rule last = RULE_NONE;
+	unsigned last = RULE_NONE;
 	char number[16];
 
 	mu_class(m, "form", "filters js");
@@ -156,16 +156,16 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 	mu_attr(m, "id", "rule");
 	mu_attr(m, "aria-label", "Rule");
 	choice(m, "", "all rules");
-	for (int k = RULE_NONE + 1; k < RULE_COUNT; k++)
-		for (size_t i = 0; i < h->shown && last != (enum rule)k; i++)
-			if (r->finding.at[i].rule == (enum rule)k) {
+	for (unsigned k = 1; k <= rule_count(); k++)
+		for (size_t i = 0; i < h->shown && last != k; i++)
+			if (r->finding.at[i].rule == k) {
 				struct text t = { 0 };
 
-				text_printf(&t, "%s %s", rule_get((enum rule)k)->code,
-					rule_get((enum rule)k)->title);
-				choice(m, rule_get((enum rule)k)->code, t.at);
+				text_printf(&t, "%s %s", rule_get(k)->code,
+					rule_get(k)->title);
+				choice(m, rule_get(k)->code, t.at);
 				text_free(&t);
-				last = (enum rule)k;
+				last = k;
 			}
 	mu_close(m, "select");
 	mu_open(m, "select");

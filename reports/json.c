@@ -15,7 +15,7 @@ static json_t *launch_json(const struct result_launch *l)
 		"seed", (json_int_t)l->seed, "state", rj_state_name[l->state], "status", rj_string(l->status));
 }
 
-static json_t *rule_json(enum rule rule)
+static json_t *rule_json(unsigned rule)
 {
 	const struct rule_info *i = rule_get(rule);
 

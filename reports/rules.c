@@ -1,5 +1,5 @@
-/* rules: the whole catalogue of findings as one self-contained page: why, cure, and
- * the kernel that breaks the rule beside its repaired twin. */
+/* rules: the whole catalogue of findings as one self-contained page: why, fix, what
+ * the PTX ISA says, and the kernel that breaks the rule beside its repaired twin. */
 #include "html.h"
 
 #include "libconsan/finding/finding.h"
@@ -39,6 +39,21 @@ static void show_example(struct html *h, const struct rule_example *x)
 	mu_close(m, "pre");
 }
 
+/* What the ISA says: the PTX rules that this one implements. */
+static void show_ptx_rules(struct markup *m, const char *ids)
+{
+	const struct ptx_rule *r;
+
+	while ((r = ptx_rule_next(&ids))) {
+		mu_element(m, "dt", NULL, "%s", r->code);
+		mu_open(m, "dd");
+		mu_text(m, "%s ", r->text);
+		if (*r->section)
+			mu_element(m, "span", "who", "[%s]", r->section);
+		mu_close(m, "dd");
+	}
+}
+
 static void show_rule(struct html *h, const struct rule_info *r)
 {
 	const struct rule_example *x = rule_example_of(r->code);
@@ -62,8 +77,7 @@ static void show_rule(struct html *h, const struct rule_info *r)
 	mu_element(m, "dd", NULL, "%s", r->why);
 	mu_element(m, "dt", NULL, "fix");
 	mu_element(m, "dd", "cure", "%s", r->fix);
-	mu_element(m, "dt", NULL, "catalogue");
-	mu_element(m, "dd", NULL, "%s", r->ids);
+	show_ptx_rules(m, r->ids);
 	mu_close(m, "dl");
 	if (x) {
 		mu_open(m, "details");
@@ -91,9 +105,9 @@ void report_rules(FILE *out)
 	for (size_t k = 0; k < ARRAY_SIZE(families); k++) {
 		mu_open(m, "section");
 		mu_element(m, "h2", NULL, "CS%cxx  %s", families[k].digit, families[k].title);
-		for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
-			if (rule_get((enum rule)r)->code[2] == families[k].digit)
-				show_rule(&h, rule_get((enum rule)r));
+		for (unsigned r = 1; r <= rule_count(); r++)
+			if (rule_get(r)->code[2] == families[k].digit)
+				show_rule(&h, rule_get(r));
 		mu_close(m, "section");
 	}
 	mu_close(m, "div");

@@ -184,7 +184,7 @@ static json_t *result(const struct options *o, const struct finding *f, const ch
 	return r;
 }
 
-static void add_rule(json_t *rules, enum rule id)
+static void add_rule(json_t *rules, unsigned id)
 {
 	const struct rule_info *rule = rule_get(id);
 	size_t i;

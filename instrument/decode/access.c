@@ -1,6 +1,7 @@
 /* access: records of loads, stores, atomics, st.async and cp.async -> events. */
 #include "events.h"
 
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 #include "shadow/shadow.h"
 
@@ -57,7 +58,7 @@ static void access_async(struct dcluster *c, uint32_t warp, const struct record 
 
 void record_access(const struct ptx_insn *i, struct event *e)
 {
-	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_effect effect = ptx_effect_of(i->op);
 	bool rmw = effect == EF_RMW;
 	struct wmma_part part;
 

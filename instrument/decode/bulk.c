@@ -1,5 +1,6 @@
 /* bulk: records of bulk and tensor copies -> events, and the signals they owe. */
 #include "events.h"
+#include "libconsan/ptx/opcodes.h"
 
 /* A load that signals nobody knows how many bytes: all waits from here on rest on it. (Behind a
  * fault no map in global memory is known, but there nothing left over is judged anyway.) */

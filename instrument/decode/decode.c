@@ -49,13 +49,13 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		return;
 	}
 	if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN) {
-		if (ptx_effect_of((enum ptx_op)s->insn->op) == EF_GRID)
+		if (ptx_effect_of(s->insn->op) == EF_GRID)
 			tell_grid(c, warp, r);
 		else
 			tell_global(c, warp, r);
 		return;
 	}
-	switch (ptx_effect_of((enum ptx_op)s->insn->op)) {
+	switch (ptx_effect_of(s->insn->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW: tell_access(c, warp, r); break;
 	case EF_CP_ASYNC: tell_cp_async(c, warp, r); break;
 	case EF_BULK: tell_bulk(c, warp, r); break;

@@ -1,6 +1,7 @@
 /* global: records of global memory -> events: accesses, where copies read and
  * write, tensor maps. What a copy does is told by its own record, which follows. */
 #include "events.h"
+#include "libconsan/ptx/opcodes.h"
 
 static void tell_map_write(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
 	uint64_t addr)
@@ -62,7 +63,7 @@ static void keep(struct dcluster *c, uint32_t warp, const struct record *r)
 
 void tell_global(struct dcluster *c, uint32_t warp, const struct record *r)
 {
-	switch (ptx_effect_of((enum ptx_op)record_site(c, r->site)->insn->op)) {
+	switch (ptx_effect_of(record_site(c, r->site)->insn->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW:
 		tell_global_access(c, warp, r);
 		return;

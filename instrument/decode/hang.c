@@ -2,6 +2,7 @@
  * lanes wrote last. Lanes of a warp may be at several places; those that were
  * seen elsewhere while others of their warp wait are taken to wait for these. */
 #include "events.h"
+#include "libconsan/ptx/opcodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record
 	*e = record_event(c, warp, r->site, EV_BLOCKED, lanes);
 	e->mode = EVW_SPIN;
 	e->text = "was last seen here";
-	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	switch (ptx_effect_of(i->op)) {
 	case EF_MBARRIER:
 		if (s->phase != PHASE_FAILED)
 			return false;
@@ -73,7 +74,7 @@ static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record
 			return false;
 		e->mode = EVW_BAR;
 		e->addr = record_value(c, r, plan_bar(i), 0);
-		e->text = w->at_bar ? "the warp's other lanes have not come" : NULL;
+		e->text = w->at_bar ? "the other lanes of the warp have not arrived" : NULL;
 		return true;
 	case EF_WARP_SYNC: case EF_WARP:
 		missing = s->insn->op == OP_bar_warp_sync ? w->sync_mask & ~w->at_sync & w->all & ~w->gone
@@ -82,7 +83,7 @@ static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record
 			return false;
 		e->mode = EVW_WARP;
 		e->text = buf;
-		snprintf(buf, 200, "lanes 0x%08x are to arrive here", missing);
+		snprintf(buf, 200, "waits for lanes 0x%08x", missing);
 		return true;
 	case EF_SETMAXNREG:
 		if (!ptx_has(i, MOD_inc) || !lacks_registers(c, warp, &held, &all))
@@ -120,7 +121,7 @@ static bool walk(struct walk *w, uint32_t from)
 		return false;
 	for (uint32_t k = from; k < b->end; k++) {
 		const struct ptx_insn *i = &f->insn[k];
-		const enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+		const enum ptx_effect effect = ptx_effect_of(i->op);
 
 		if (effect == EF_WGMMA && i->op != OP_wgmma_fence) {
 			if (w->at && w->at != i)

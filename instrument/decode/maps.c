@@ -99,7 +99,7 @@ static void add_named(struct dcluster *c, const struct record *r)
 static bool writes(const struct dcluster *c, uint32_t site)
 {
 	const struct site_info *s = &c->job->info[site];
-	enum ptx_effect effect = ptx_effect_of((enum ptx_op)record_site(c, site)->insn->op);
+	enum ptx_effect effect = ptx_effect_of(record_site(c, site)->insn->op);
 
 	return effect == EF_WRITE ? s->phase == PHASE_GLOBAL
 		: effect == EF_TENSORMAP && s->plan.value[0].kind == VAL_GLOBAL;

@@ -2,6 +2,7 @@
  * A state word is the hardware's: what it carries is told by the instructions
  * that can have written it. */
 #include "events.h"
+#include "libconsan/ptx/opcodes.h"
 
 static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r, unsigned flags)
 {

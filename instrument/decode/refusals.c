@@ -4,6 +4,7 @@
  * refusal ends its cluster: what comes after it follows from nothing. */
 #include "events.h"
 
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 
 #define ANY_OFFSET (1u << 24)

@@ -1,5 +1,6 @@
 /* sites: what is known of a module's places that record before they are executed. */
 #include "merge.h"
+#include "libconsan/ptx/opcodes.h"
 
 #include <stdlib.h>
 
@@ -7,7 +8,7 @@ static void describe_sites(const struct rewrite *code, struct site_info *info, s
 {
 	for (size_t k = 1; k < code->site.n; k++) {
 		const struct rewrite_site *s = &code->site.at[k];
-		enum ptx_effect effect = ptx_effect_of((enum ptx_op)s->insn->op);
+		enum ptx_effect effect = ptx_effect_of(s->insn->op);
 		struct site_info *i = &info[k];
 
 		i->phase = s->phase;

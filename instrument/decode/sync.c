@@ -1,5 +1,6 @@
 /* sync: records of CTA, warp and cluster barriers, fences, exits -> events. */
 #include "events.h"
+#include "libconsan/ptx/opcodes.h"
 
 static bool aligned(const struct ptx_insn *i)
 {
@@ -42,7 +43,7 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 		fault.mode = EVX_BAR_DIVERGED;
 		fault.addr = e.addr;
 		fault.count = c->job->l->site[w->other_bar - 1];
-		fault.text = "the other lanes of the warp came through another instruction";
+		fault.text = "the other lanes of the warp arrived by another instruction";
 		emit(c, &fault);
 	}
 	e.kind = EV_BAR_ARRIVE;
@@ -62,7 +63,7 @@ void tell_halves(struct dcluster *c)
 		if (!w->at_bar || !aligned(w->bar) || w->at_bar == (w->all & ~w->gone))
 			continue;
 		refusal_set(&why, EVX_BAR_DIVERGED, SP_ANY, 0, 0,
-			"the other lanes of the warp had not come to it when the GPU stopped the kernel");
+			"the other lanes of the warp had not reached it when the GPU stopped the kernel");
 		tell_refusal(c, k, c->job->l->site[w->bar_site], w->at_bar, &why);
 	}
 }
@@ -299,7 +300,7 @@ void tell_other(struct dcluster *c, uint32_t warp, const struct record *r)
 		if (plan_asserts(i))
 			refusal_set(&stop, EVX_ASSERT, SP_ANY, 0, 0, "an assertion failed");
 		else
-			refusal_set(&stop, EVX_TRAP, SP_ANY, 0, 0, "the kernel stopped itself");
+			refusal_set(&stop, EVX_TRAP, SP_ANY, 0, 0, "the kernel executed trap");
 		tell_refusal(c, warp, e.site, r->lanes, &stop);
 		return;
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 #include "shadow/shadow.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plan.h"
+#include "libconsan/ptx/opcodes.h"
 
 /* ---- which ---- */
 
@@ -89,7 +90,7 @@ static bool records(const struct calls *c, const struct ptx_func *f)
 
 		if (i->op == OP_call && calls_carry(c, i))
 			return true;
-		if (ptx_effect_of((enum ptx_op)i->op) != EF_STOP && !plan_asserts(i) && plan_of(f, i, &p))
+		if (ptx_effect_of(i->op) != EF_STOP && !plan_asserts(i) && plan_of(f, i, &p))
 			return true;
 		if (plan_rank_of(i, &p) || (c->global && plan_global_of(f, i, &p)))
 			return true;

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 #include "plan.h"
 
 bool entry_acts(const struct ptx_insn *i)
 {
-	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	switch (ptx_effect_of(i->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW: case EF_CP_ASYNC: case EF_BULK: case EF_MBARRIER:
 	case EF_WGMMA: case EF_TCGEN05: case EF_BARRIER: case EF_WARP_SYNC: case EF_CLUSTER:
 	case EF_FENCE: case EF_SETMAXNREG: case EF_UNKNOWN:
@@ -25,7 +26,7 @@ bool entry_acts(const struct ptx_insn *i)
 
 bool rewrite_counts(const struct ptx_insn *i, bool global)
 {
-	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_effect effect = ptx_effect_of(i->op);
 	enum ptx_space space = ptx_space_of(i, 0);
 
 	if (effect == EF_READ || effect == EF_WRITE || effect == EF_RMW)
@@ -101,8 +102,8 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 	info->sites += rewrite_counts(i, c->global);
 	info->hands_over |= i->op == OP_call || ptx_hands_over(i);
 	refuse(info, f, i, plan_refuses(i));
-	if (f != info->func && ptx_effect_of((enum ptx_op)i->op) == EF_WGMMA)
-		refuse(info, f, i, "wgmma is not followed");
+	if (f != info->func && ptx_effect_of(i->op) == EF_WGMMA)
+		refuse(info, f, i, "wgmma is not recorded");
 	for (unsigned o = 0; o < i->noperands; o++)
 		note_symbol(info, &i->operand[o]);
 	info->unrecorded += !c->global && plan_global_of(f, i, &p);

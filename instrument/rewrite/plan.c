@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 #include "rivals.h"
 
@@ -32,7 +33,7 @@ static bool strong(const struct ptx_insn *i)
  * be seen, and what it reads may have been written, by any that begins before it ends. */
 static void set_times(const struct ptx_insn *i, struct plan *p)
 {
-	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_effect effect = ptx_effect_of(i->op);
 
 	p->sync = strong(i) || effect == EF_RMW;
 	p->before = !p->sync || effect != EF_READ;
@@ -42,7 +43,7 @@ static void set_times(const struct ptx_insn *i, struct plan *p)
 /* Loads, stores, atomics, matrices. */
 static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
-	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_effect effect = ptx_effect_of(i->op);
 	enum ptx_space space = ptx_space_of(i, 0);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 
@@ -292,7 +293,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	bool yes = false;
 
 	memset(p, 0, sizeof *p);
-	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	switch (ptx_effect_of(i->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW:
 		yes = access(f, i, p);
 		break;
@@ -315,7 +316,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_TENSORMAP: yes = tensormap(i, p); break;
 	case EF_FENCE: case EF_SETMAXNREG: case EF_STOP: case EF_EXIT:
 		yes = p->before = true;
-		p->sync = ptx_effect_of((enum ptx_op)i->op) == EF_EXIT;
+		p->sync = ptx_effect_of(i->op) == EF_EXIT;
 		if (i->op == OP_fence_proxy_tensormap && i->noperands) {
 			p->class = PLAN_LANES;
 			add(p, &i->operand[0], VAL_GLOBAL);
@@ -359,7 +360,7 @@ unsigned plan_words(const struct plan *p)
 
 static bool global_access(const struct ptx_insn *i, struct plan *p)
 {
-	enum ptx_effect effect = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_effect effect = ptx_effect_of(i->op);
 	enum ptx_space space = ptx_space_of(i, 0);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 
@@ -388,7 +389,7 @@ static bool global_copy(const struct ptx_insn *i, struct plan *p)
 		add(p, &i->operand[1], VAL_GLOBAL);
 		return true;
 	}
-	if (ptx_effect_of((enum ptx_op)i->op) != EF_BULK || i->op == OP_cp_async_bulk_commit_group ||
+	if (ptx_effect_of(i->op) != EF_BULK || i->op == OP_cp_async_bulk_commit_group ||
 			i->op == OP_cp_async_bulk_wait_group)
 		return false;
 	b = plan_bulk_of(i);
@@ -418,7 +419,7 @@ bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct p
 {
 	(void)f;
 	memset(p, 0, sizeof *p);
-	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	switch (ptx_effect_of(i->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW:
 		return global_access(i, p);
 	case EF_CP_ASYNC: case EF_BULK:
@@ -433,7 +434,7 @@ bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct p
 bool plan_rank_of(const struct ptx_insn *i, struct plan *p)
 {
 	memset(p, 0, sizeof *p);
-	if (ptx_effect_of((enum ptx_op)i->op) != EF_RANK)
+	if (ptx_effect_of(i->op) != EF_RANK)
 		return false;
 	p->before = true;
 	p->window = ptx_space_of(i, 0) == PS_none;
@@ -560,7 +561,7 @@ const char *plan_refuses(const struct ptx_insn *i)
 {
 	struct wmma_part part;
 
-	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	switch (ptx_effect_of(i->op)) {
 	case EF_TCGEN05: return "tensor memory is not recorded";
 	case EF_UNKNOWN: return "an unknown instruction";
 	case EF_READ: case EF_WRITE:

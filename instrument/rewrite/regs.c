@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plan.h"
+#include "libconsan/ptx/opcodes.h"
 
 static void visit(const struct ptx_operand *o, bool mark, bool *used, uint32_t *out, unsigned *n)
 {
@@ -71,7 +72,7 @@ void rewrite_notes(struct rewrite *r, struct rewrite_func *info)
 	info->mark = base_alloc((f->ninsn + 1) * sizeof *info->mark);
 	info->recorded_block = base_alloc((f->cfg->nblock + 1) * sizeof *info->recorded_block);
 	for (uint32_t k = 0; k < f->ninsn; k++) {
-		if (ptx_effect_of((enum ptx_op)f->insn[k].op) != EF_WGMMA)
+		if (ptx_effect_of(f->insn[k].op) != EF_WGMMA)
 			add_note(r, info, &f->insn[k], used);
 		if (plan_of(f, &f->insn[k], &p) || (r->global && plan_global_of(f, &f->insn[k], &p)))
 			info->recorded_block[f->cfg->block_of[k]] = true;

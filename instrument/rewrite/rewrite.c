@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "instrument/record/record.h"
+#include "libconsan/ptx/opcodes.h"
 #include "calls.h"
 #include "entry.h"
 #include "hook.h"
@@ -221,7 +222,7 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool
 
 bool rewrite_leaves(const struct ptx_insn *i)
 {
-	return ptx_effect_of((enum ptx_op)i->op) == EF_EXIT || i->op == OP_ret;
+	return ptx_effect_of(i->op) == EF_EXIT || i->op == OP_ret;
 }
 
 const struct rewrite_func *rewrite_find(const struct rewrite *r, const char *kernel)

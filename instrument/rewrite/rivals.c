@@ -2,6 +2,7 @@
 #include "rivals.h"
 
 #include "instrument/record/record.h"
+#include "libconsan/ptx/opcodes.h"
 #include "operands.h"
 #include "plan.h"
 

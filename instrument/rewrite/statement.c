@@ -13,6 +13,7 @@
 #include "hook.h"
 #include "operands.h"
 #include "rivals.h"
+#include "libconsan/ptx/opcodes.h"
 
 static uint32_t add_site(struct writer *w, const struct ptx_insn *i, enum site_phase phase)
 {

@@ -2,6 +2,7 @@
  * flight, and what is left of them at exit. Completion is never judged by when
  * it happened, only by who knows of it. */
 #include "global.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,8 +148,8 @@ void on_bulk_wait(struct cluster *c, const struct event *e)
 		return;
 	report_side(c, f, w->index, only_lane(e->lanes), e->site, "bulk group wait");
 	report_side(c, f, w->index, (int)l, g->site[l], "bulk operation");
-	report_edge(f, "bulk groups belong to the thread that issued: lane %u issued, "
-		"the waiting lane has no group of its own", l);
+	report_edge(f, "a bulk group belongs to the thread that issued its copies: lane %u "
+		"issued them, the waiting lane has no group", l);
 	report_send(c, f);
 }
 
@@ -392,7 +393,7 @@ static void judge_store(struct cluster *c, struct warp *w, unsigned lane, const 
 {
 	const struct lane_groups *g = &w->stores;
 	bool open = g->holds >> lane & 1;
-	enum rule rule = open ? CS309 : CS308;
+	unsigned rule = open ? CS309 : CS308;
 	struct finding *f = report_new(c, rule, rule_severity(rule), e->site, g->site[lane]);
 
 	if (!f)
@@ -406,7 +407,7 @@ static void judge_store(struct cluster *c, struct warp *w, unsigned lane, const 
 	else
 		report_edge(f, "the thread must execute cp.async.bulk.wait_group.read 0 before it exits");
 	if (!open && g->wait_site[lane])
-		report_hint(f, "its last cp.async.bulk.wait_group left the newest %u groups pending",
+		report_hint(f, "the last cp.async.bulk.wait_group of the thread left %u groups pending",
 			g->wait_count[lane]);
 	report_send(c, f);
 }
@@ -451,7 +452,7 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 	for (uint32_t k = 0; k < c->slots.n; k++) {
 		struct slot *s = &c->slots.at[k];
 		bool reads = s->peer && c->warp[s->warp].cta == cta;
-		enum rule rule = reads ? CS308 : CS312;
+		unsigned rule = reads ? CS308 : CS312;
 		struct finding *f;
 
 		if ((s->cta != cta && !reads) || !s->epoch || frontier_full(&c->space,
@@ -466,9 +467,9 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 		if (s->mbar) {
 			report_mbar(c, f, &c->mbars.at[s->mbar - 1]);
 			report_edge(f, "no thread waited for phase %llu of mbarrier %s, which the copy completes, "
-				"before the CTA ended", (unsigned long long)s->phase, f->barrier.name);
+				"before the CTA exited", (unsigned long long)s->phase, f->barrier.name);
 		} else {
-			report_edge(f, "no thread waited for the copy before the CTA ended");
+			report_edge(f, "no thread waited for the copy before the CTA exited");
 		}
 		report_send(c, f);
 	}
@@ -485,8 +486,8 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 		report_side(c, f, op->warp, -1, e->site, "CTA exit");
 		report_side(c, f, op->warp, only_lane(op->lanes), op->site, "cp.async.mbarrier.arrive");
 		report_mbar(c, f, m);
-		report_edge(f, "nobody waited for the phase of mbarrier %s that the arrive belongs to "
-			"before the CTA ended", f->barrier.name);
+		report_edge(f, "no thread waited for the phase of mbarrier %s to which the arrive belongs "
+			"before the CTA exited", f->barrier.name);
 		report_send(c, f);
 	}
 }

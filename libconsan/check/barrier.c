@@ -2,6 +2,7 @@
  * of its own, because warps may still leave one while the next fills up
  * (S21). Does not decide who must come: the executor does, or hangs. */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void describe(struct finding *f, const struct event *e, const struct nb_g
 	f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
 }
 
-static struct finding *begin(struct cluster *c, enum rule rule, enum severity sev,
+static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev,
 	const struct event *e, const struct nb_gen *g)
 {
 	struct finding *f = report_new(c, rule, sev, e->site, g->site);
@@ -59,12 +60,14 @@ static void judge(struct cluster *c, const struct event *e, const struct nb_gen 
 	if (count != g->count) {
 		f = begin(c, CS402, rule_severity(CS402), e, g);
 		if (f)
-			report_edge(f, "this arrival gives %u threads, the generation began with %u", count, g->count);
+			report_edge(f, "this arrival names %u threads, the first one of the generation %u",
+				count, g->count);
 	} else if (forms_differ(e, g)) {
 		f = begin(c, CS402, rule_severity(CS402), e, g);
 		if (f)
-			report_edge(f, "this arrival %s, the generation began %s a count: a GPU stops at that, though "
-				"both mean %u threads", e->count ? "gives a count" : "gives none", g->implicit ? "without" : "with", count);
+			report_edge(f, "this arrival is %s a thread count, the first one of the generation %s: "
+				"a GPU stops the kernel, although both mean %u threads",
+				e->count ? "with" : "without", g->implicit ? "without" : "with", count);
 	} else if ((e->mode == EVB_RED) != !!(g->kinds & 1 << EVB_RED)) {
 		f = begin(c, CS405, rule_severity(CS405), e, g);
 		if (f)
@@ -73,12 +76,14 @@ static void judge(struct cluster *c, const struct event *e, const struct nb_gen 
 	} else if (g->arrived + 32 > g->count) {
 		f = begin(c, CS406, rule_severity(CS406), e, g);
 		if (f)
-			report_edge(f, "%u threads have arrived of %u when 32 more come", g->arrived, g->count);
+			report_edge(f, "%u of %u threads have arrived when 32 more arrive", g->arrived,
+				g->count);
 	} else if (g->warps & bit) {
 		f = begin(c, CS404, c->check->config.policy.bar_arrive_twice ? SEV_ERROR
 			: rule_severity(CS404), e, g);
 		if (f)
-			report_edge(f, "warp %u has arrived in this generation already; it is counted twice", warp);
+			report_edge(f, "warp %u has already arrived in this generation and is counted twice",
+				warp);
 	}
 	if (f)
 		report_send(c, f);
@@ -116,10 +121,10 @@ static void judge_overlap(struct cluster *c, const struct event *e, const struct
 		if (!f)
 			return;
 		report_side(c, f, w->index, -1, e->site, kind_name(e->mode));
-		report_side(c, f, x->warp, -1, x->site, "arrival in the generation before");
+		report_side(c, f, x->warp, -1, x->site, "arrival in the previous generation");
 		describe(f, e, before);
-		report_edge(f, "nothing tells warp %u that generation %u of barrier %u is complete: warp %u "
-			"arrived in it, and this arrival for the next one may be counted in its place",
+		report_edge(f, "no synchronisation orders this arrival of warp %u after the completion of "
+			"generation %u of barrier %u: it may be counted in place of the arrival of warp %u",
 			w->id, before->number, (unsigned)e->addr, c->warp[x->warp].id);
 		report_send(c, f);
 		return;

@@ -5,6 +5,7 @@
  * across it. And the lifetimes of the cluster's CTAs, one to the other. Does not
  * decide who must come: the executor does, or hangs. */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 
@@ -53,7 +54,7 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 
 	if ((w->cluster_arrived[0] | w->cluster_arrived[1]) & e->lanes)
 		out_of_turn(c, e, "barrier.cluster.arrive",
-			"the thread has arrived already and not waited since: it is counted twice");
+			"the thread has already arrived and not waited since, so it is counted twice");
 	if (e->sem == SEM_RELAXED)
 		warp_published(c, w, e->lanes, c->meet.now,
 			warp_narrow(w, e->lanes) ? near(c, w->cta) : NULL);
@@ -142,14 +143,15 @@ void cluster_touch(struct cluster *c, struct warp *w, const struct event *e, uns
 		f = report_new(c, CS503, rule_severity(CS503), e->site, 0);
 		if (f) {
 			report_side(c, f, w->index, only_lane(e->lanes), e->site, what);
-			report_edge(f, "CTA %u of the cluster has exited already", peer);
+			report_edge(f, "CTA %u of the cluster has already exited", peer);
 			report_send(c, f);
 		}
 	} else if (!known_to_run(c, w, peer)) {
 		f = report_new(c, CS502, rule_severity(CS502), e->site, 0);
 		if (f) {
 			report_side(c, f, w->index, only_lane(e->lanes), e->site, what);
-			report_edge(f, "nothing tells warp %u that CTA %u of the cluster has started", w->id, peer);
+			report_edge(f, "no synchronisation orders this access of warp %u after the start of "
+				"CTA %u of the cluster", w->id, peer);
 			report_send(c, f);
 		}
 	}
@@ -196,8 +198,8 @@ void cluster_cta_end(struct cluster *c, const struct event *e)
 			continue;
 		report_side(c, f, e->cta * c->per_cta, -1, e->site, "CTA exit");
 		report_side(c, f, x->warp, only_lane(x->lanes), x->site, "use of its shared memory");
-		report_edge(f, "nothing tells CTA %u before it exits that warp %u of CTA %u is done with "
-			"its shared memory", e->cta, c->warp[x->warp].id, c->warp[x->warp].cta);
+		report_edge(f, "no synchronisation orders the last access of warp %u of CTA %u before the "
+			"exit of CTA %u", c->warp[x->warp].id, c->warp[x->warp].cta, e->cta);
 		report_send(c, f);
 	}
 }

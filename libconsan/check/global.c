@@ -2,6 +2,7 @@
  * Finds no conflict itself: the shadow does, and asks global_race.c what it
  * means. */
 #include "global.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -490,9 +491,9 @@ static bool store_again(struct cluster *c, const struct event *e, struct warp *w
 	if (f) {
 		report_side(c, f, w->index, (int)lane, e->site, "bulk store");
 		report_side(c, f, w->index, (int)s->lane, e->site, "bulk store");
-		report_edge(f, "lanes %u and %u store the same bytes to the same place in one "
+		report_edge(f, "lanes %u and %u store the same bytes to the same destination in one "
 			"instruction", s->lane, lane);
-		report_hint(f, "the value is the same; let one elected lane store");
+		report_hint(f, "the values are equal; let one elected lane store them");
 		report_send(c, f);
 	}
 	return true;

@@ -173,7 +173,7 @@ void global_one_instruction(struct cluster *c, const struct event *e, unsigned l
 
 /* ---- global_report.c ---- */
 struct global_clash {
-	enum rule rule;
+	unsigned rule;
 	enum severity severity;
 	const struct global_record *old, *now;
 	uint64_t addr;

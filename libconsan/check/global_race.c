@@ -1,6 +1,7 @@
 /* global_race: two overlapping accesses to global memory, and what is missing
  * between them: the questions of race.c, asked across clusters. */
 #include "global.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <string.h>
 
@@ -143,7 +144,7 @@ static bool copies(const struct cluster *c, const struct global_record *r)
 	return agent_kind(c, r->agent, &index) == AGENT_COPIES;
 }
 
-static enum rule pick(const struct question *q, bool issued)
+static unsigned pick(const struct question *q, bool issued)
 {
 	const struct global_record *old = q->old, *now = q->now;
 	bool both = old->flags & now->flags & GR_WRITE;
@@ -161,14 +162,14 @@ static enum rule pick(const struct question *q, bool issued)
 	return both ? CS101 : CS102;
 }
 
-static enum rule unfenced(const struct question *q)
+static unsigned unfenced(const struct question *q)
 {
 	if (!(q->now->flags & GR_WRITE))
 		return CS110;
 	return q->old->flags & GR_WRITE ? CS111 : CS112;
 }
 
-static enum severity severity_of(const struct question *q, enum rule r)
+static enum severity severity_of(const struct question *q, unsigned r)
 {
 	const struct check_policy *p = &q->v->c->check->config.policy;
 

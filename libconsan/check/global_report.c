@@ -4,6 +4,7 @@
  * does not depend on which thread came first. */
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
+#include "libconsan/finding/rule_codes.h"
 #include "global.h"
 
 #include <stdio.h>
@@ -134,11 +135,11 @@ static void explain_unfenced(struct finding *f, const struct unfenced *u)
 
 	site_where(u->released, &file, &from);
 	site_where(u->read, &file, &to);
-	report_edge(f, "the release of line %u was read by the relaxed %s of line %u, but no acquire fence "
-		"(__threadfence) follows it before the bytes are used", from,
-		u->rmw ? "read-modify-write" : "read", to);
-	report_hint(f, "put __threadfence() (fence.acq_rel.gpu) after line %u and before the barrier behind "
-		"it, or make it an acquire (cuda::atomic_ref, memory_order_acquire)", to);
+	report_edge(f, "the relaxed %s of line %u reads the release of line %u, but no acquire fence "
+		"(__threadfence) follows it before the bytes are accessed",
+		u->rmw ? "read-modify-write" : "read", to, from);
+	report_hint(f, "put __threadfence() (fence.acq_rel.gpu) after line %u and before the barrier "
+		"that follows it, or make it an acquire (cuda::atomic_ref, memory_order_acquire)", to);
 }
 
 static void explain_pair(struct finding *f, const struct global_clash *x)
@@ -147,16 +148,18 @@ static void explain_pair(struct finding *f, const struct global_clash *x)
 
 	block(&f->side[0], a);
 	block(&f->side[1], b);
-	report_edge(f, "%s and %s run side by side, and no release by the one is acquired by the other "
-		"between the two accesses", b, a);
+	report_edge(f, "%s and %s run concurrently, and no release by the first is acquired by the "
+		"second between the two accesses", b, a);
 	if (x->now->flags & x->old->flags & GR_ASYNC)
 		report_hint(f, "the issuing thread must wait for its bulk group (without .read), then release "
-			"at gpu scope");
+			"at .gpu scope");
 	else if ((x->now->flags | x->old->flags) & GR_STRONG)
-		report_hint(f, "a strong access does not protect a plain one: both must be atomic, or ordered");
+		report_hint(f, "a strong and a weak access race like two weak ones: make both atomic, or "
+			"order them");
 	else
-		report_hint(f, "a flag or counter hands over if it is written with release (or after "
-			"__threadfence) and read with acquire (or before it); red does not acquire");
+		report_hint(f, "a flag or counter orders the accesses if it is written with release (or "
+			"after __threadfence) and read with acquire (or before __threadfence); red does not "
+			"acquire");
 }
 
 /* G15 to G17 */
@@ -169,18 +172,19 @@ static void explain_grids(struct cluster *c, struct finding *f, const struct glo
 		name[80] = 0;
 	if (x->rule == CS118) {
 		report_edge(f, "launch %u (%s) may still be running here: it executes "
-			"griddepcontrol.launch_dependents, and no griddepcontrol.wait is known to the thread of "
+			"griddepcontrol.launch_dependents, and no griddepcontrol.wait is ordered before "
 			"this %s", g->info.id, name, f->side[0].what);
-		report_hint(f, "cudaGridDependencySynchronize() before it, by this thread or by one that it "
-			"synchronises with; launch_dependents is no fence, wherever it stands");
+		report_hint(f, "execute cudaGridDependencySynchronize() before it, in this thread or in "
+			"one that it synchronises with; launch_dependents is no fence");
 		free(name);
 		return;
 	}
 	report_edge(f, "launch %u (%s) may still be running here: a grid between it and this one never "
-		"executes griddepcontrol.wait, so that waiting for the one does not wait for the other",
+		"executes griddepcontrol.wait, so a wait for that grid does not cover this launch",
 		g->info.id, name);
 	free(name);
-	report_hint(f, "every grid of a chain of programmatic launches waits, even if it reads nothing");
+	report_hint(f, "execute griddepcontrol.wait in every grid of the chain, even if it reads "
+		"nothing");
 }
 
 static void explain(struct cluster *c, struct finding *f, const struct global_clash *x)
@@ -190,49 +194,51 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 
 	switch ((int)x->rule) {
 	case CS108:
-		report_edge(f, "the two strong accesses differ in the size of their elements, in their proxy, "
-			"or their scopes do not include each other, so that they race like plain ones, and "
-			"nothing else orders them");
+		report_edge(f, "the two strong accesses differ in element size or proxy, or their scopes "
+			"do not include each other's thread, so they race like weak ones, and nothing else "
+			"orders them");
 		return;
 	case CS109:
-		report_edge(f, "nothing but a collective of the warp (shfl, vote, match, redux) stands "
-			"between them: its lanes meet there, but it orders no memory");
+		report_edge(f, "only a warp collective (shfl, vote, match, redux) is executed between "
+			"them: it converges the lanes but orders no memory");
 		return;
 	case CS110: case CS111: case CS112:
-		report_edge(f, "the %s is ordered before, but no fence.proxy.async that covers global memory "
-			"lies on the way from it to this %s", what_of(c, old), what_of(c, now));
-		report_hint(f, "fence.proxy.async or fence.proxy.async.global: the forms with .shared "
-			"do not cover it");
+		report_edge(f, "the %s is ordered before this %s, but without a fence.proxy.async that "
+			"covers global memory between them", what_of(c, old), what_of(c, now));
+		report_hint(f, "use fence.proxy.async or fence.proxy.async.global: the forms with .shared "
+			"do not cover global memory");
 		return;
 	case CS114:
-		report_edge(f, "both are asynchronous operations, of two CTAs; they are ordered, but no "
-			"fence.proxy.async that covers global memory lies between them");
+		report_edge(f, "the asynchronous operations of two CTAs are ordered, but without a "
+			"fence.proxy.async that covers global memory between them");
 		return;
 	case CS115:
-		report_edge(f, "the bytes are written by this kernel; ld.global.nc may read them from a cache "
-			"that does not see the write");
-		report_hint(f, "%s", x->severity == SEV_NOTE ? "here the read comes first, which is harmless "
-			"on today's GPUs" : "__ldg() and pointers that are const __restrict__ become ld.global.nc");
+		report_edge(f, "this kernel writes the bytes, and ld.global.nc may read them from a cache "
+			"in which the write is not visible");
+		report_hint(f, "%s", x->severity == SEV_NOTE ? "here the read is ordered before the write, "
+			"which is harmless on current GPUs" : "__ldg() and loads through const __restrict__ "
+			"pointers are compiled to ld.global.nc");
 		return;
 	case CS116:
-		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group, without "
-			".read, before it hands the bytes on", what_of(c, old));
+		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group "
+			"without .read before it releases the bytes to other threads", what_of(c, old));
 		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->number
 			&& c->warp[index].own.stores.at[old->lane] >= old->epoch)
-			report_hint(f, "it did wait with .read, which only says that the source may be reused");
+			report_hint(f, "it waited with .read, which covers only the reads of the source");
 		return;
 	case CS105:
-		report_edge(f, "the %s may still be under way; its completion, by %s, must come before the "
-			"write", what_of(c, old), agent_kind(c, old->agent, &index) == AGENT_COPIES
-			? "cp.async.wait_group or its mbarrier" : "its mbarrier");
+		report_edge(f, "the %s may still be in flight: its completion, observed by %s, must be "
+			"ordered before the write", what_of(c, old),
+			agent_kind(c, old->agent, &index) == AGENT_COPIES
+			? "cp.async.wait_group or a wait on its mbarrier" : "a wait on its mbarrier");
 		return;
 	case CS107:
-		report_edge(f, "the %s and this %s are not ordered: whoever issued the first must execute "
-			"cp.async.bulk.wait_group, without .read, before the second is issued",
+		report_edge(f, "the %s and this %s are not ordered: the thread that issued the first must "
+			"execute cp.async.bulk.wait_group without .read before the second is issued",
 			what_of(c, old), what_of(c, now));
 		if (old->cluster != now->cluster || old->warp != now->warp)
-			report_hint(f, "then hand over to whoever issues the second: %s", old->cluster
-				== now->cluster ? "a barrier" : "release and acquire at gpu scope");
+			report_hint(f, "then synchronise with the thread that issues the second, by %s",
+				old->cluster == now->cluster ? "a barrier" : "release and acquire at .gpu scope");
 		return;
 	case CS118: case CS119:
 		explain_grids(c, f, x);
@@ -241,8 +247,8 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 		explain_unfenced(f, x->unfenced);
 		return;
 	case CS222:
-		report_edge(f, "a release and an acquire hand over from the one block to the other, but their "
-			"scopes do not hold both: .gpu is needed between blocks of a grid");
+		report_edge(f, "a release and an acquire pair up between the two blocks, but their scopes "
+			"do not include both threads: blocks of a grid need .gpu scope");
 		return;
 	default:
 		break;
@@ -256,12 +262,12 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 		return;
 	}
 	if (old->warp == now->warp) {
-		report_edge(f, "the %s and this %s have no bar.warp.sync (__syncwarp) between them",
+		report_edge(f, "no bar.warp.sync (__syncwarp) orders the %s before this %s",
 			what_of(c, old), what_of(c, now));
 		return;
 	}
-	report_edge(f, "no barrier or release-acquire leads from warp %u after its %s to warp %u before "
-		"this %s", c->warp[old->warp].id, what_of(c, old), c->warp[now->warp].id, what_of(c, now));
+	report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u",
+		c->warp[old->warp].id, what_of(c, old), what_of(c, now), c->warp[now->warp].id);
 }
 
 /* A race that narrow scopes explain: where they stand. */
@@ -403,6 +409,6 @@ void global_one_instruction(struct cluster *c, const struct event *e, unsigned l
 		name_place(c, &f->side[i]);
 	}
 	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);
-	report_hint(f, "harmless if all lanes write the same value; let one lane write");
+	report_hint(f, "harmless if all lanes write the same value; else let one lane write");
 	report_send(c, f);
 }

@@ -1,6 +1,7 @@
 /* hang: faults that the executor refused, and the wait-for graph of a cluster
  * that cannot move. Names the cause when it is plain; else says deadlock. */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 void on_fault(struct cluster *c, const struct event *e)
 {
-	enum rule rule = rule_by_code(event_fault_rule(e->mode));
+	unsigned rule = rule_by_code(event_fault_rule(e->mode));
 	struct finding *f;
 
 	c->cut = true;
@@ -85,7 +86,7 @@ static bool all_on_one(const struct cluster *c, unsigned mode)
 	return first;
 }
 
-static enum rule cause(struct cluster *c, const struct event *hang, const struct stuck **root)
+static unsigned cause(struct cluster *c, const struct event *hang, const struct stuck **root)
 {
 	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL;
 
@@ -169,10 +170,12 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 				"delivers them", (unsigned long long)m->phase, f->barrier.name, (long long)m->tx);
 		else if (m->tx < 0)
 			report_edge(f, "copies delivered %lld bytes more to phase %llu of mbarrier %s than "
-				"expect_tx named", -(long long)m->tx, (unsigned long long)m->phase, f->barrier.name);
+				"expect_tx announced", -(long long)m->tx, (unsigned long long)m->phase,
+				f->barrier.name);
 		else
-			report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and nothing that can "
-				"still run arrives", (unsigned long long)m->phase, f->barrier.name, m->pending, m->expected);
+			report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and no runnable "
+				"thread can arrive", (unsigned long long)m->phase, f->barrier.name, m->pending,
+				m->expected);
 		if (m->arrivals.n)
 			report_hint(f, "warp %u has arrived in this phase", c->warp[m->arrivals.at[0].warp].id);
 		return;
@@ -188,18 +191,18 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 		report_edge(f, "barrier %u counts %u threads, %u have arrived", (unsigned)root->addr,
 			g->count, g->arrived);
 		if (gone)
-			report_hint(f, "%u warps of the CTA have exited; a barrier with a thread count still "
-				"waits for them", gone);
+			report_hint(f, "%u warps of the CTA have exited, and a barrier with a thread count "
+				"still counts them", gone);
 		return;
 	}
-	report_edge(f, "%s", root->text ? root->text : "every thread that is left waits for another one");
+	report_edge(f, "%s", root->text ? root->text : "every remaining thread waits for another one");
 }
 
 void on_hang(struct cluster *c, const struct event *e)
 {
 	const struct stuck *root, *s;
 	struct finding *f;
-	enum rule rule;
+	unsigned rule;
 	uint32_t site;
 
 	c->cut = true;
@@ -215,8 +218,8 @@ void on_hang(struct cluster *c, const struct event *e)
 	if (root)
 		explain(c, f, &root->e);
 	else
-		report_edge(f, rule == CS705 ? "the kernel did not end, and no thread was seen anywhere"
-			: "nothing can move any more");
+		report_edge(f, rule == CS705 ? "the kernel did not end, and the place of no thread is known"
+			: "no thread is runnable");
 	for (s = c->stuck; s; s = s->next)
 		f->nwaiters++;
 	f->waiter = f->nwaiters ? base_alloc(f->nwaiters * sizeof *f->waiter) : NULL;

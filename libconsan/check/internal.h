@@ -546,10 +546,10 @@ void hang_reset(struct cluster *c);
 /* ---- report.c ---- */
 /* A new finding to fill, or NULL if (rule, sites) is known: then it is counted.
  * Ends with report_send(). */
-struct finding *report_new(struct cluster *c, enum rule rule, enum severity sev,
+struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	uint32_t site0, uint32_t site1);
 void report_send(struct cluster *c, struct finding *f);
-enum severity rule_severity(enum rule r);
+enum severity rule_severity(unsigned r);
 void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
 	uint32_t site, const char *what);
 void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
@@ -568,7 +568,7 @@ struct finding_rank {
 };
 int finding_rank_compare(const struct finding_rank *a, const struct finding_rank *b);
 /* The index of the launch's finding, or nfindings; under the lock. */
-size_t report_find(struct check *k, enum rule rule, uint32_t site0, uint32_t site1);
+size_t report_find(struct check *k, unsigned rule, uint32_t site0, uint32_t site1);
 /* Gives f to the launch, where it takes the place of an example of higher rank. */
 void report_ranked(struct check *k, struct finding *f, struct finding_rank rank);
 

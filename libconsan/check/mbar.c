@@ -2,6 +2,7 @@
  * that each phase hands over. Phases are counted in 64 bits; a parity is only
  * what the program says. Does not decide who may touch the bytes (race.c). */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
 /* ---- findings ---- */
 
 /* The event at hand against the barrier; x: the other party, or NULL. */
-static struct finding *begin_as(struct cluster *c, enum rule rule, enum severity sev,
+static struct finding *begin_as(struct cluster *c, unsigned rule, enum severity sev,
 	const struct event *e, const struct mbar *m, const char *what, const struct who *x,
 	const char *other)
 {
@@ -64,7 +65,7 @@ static struct finding *begin_as(struct cluster *c, enum rule rule, enum severity
 	return f;
 }
 
-static struct finding *begin(struct cluster *c, enum rule rule, const struct event *e,
+static struct finding *begin(struct cluster *c, unsigned rule, const struct event *e,
 	const struct mbar *m, const char *what, const struct who *x, const char *other)
 {
 	return begin_as(c, rule, rule_severity(rule), e, m, what, x, other);
@@ -122,7 +123,7 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 		f = begin(c, CS202, e, NULL, doing(e), m ? &m->init : NULL, "mbarrier.inval");
 		if (f) {
 			report_memory(c, f, 0, cta, addr, 8);
-			report_edge(f, m ? "the object was invalidated before"
+			report_edge(f, m ? "the object has been invalidated"
 				: "no mbarrier.init was executed on this address");
 			report_send(c, f);
 		}
@@ -131,16 +132,16 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 	if (!warp_knows(c, w, e->lanes, &m->init) && !cluster_knows_init(w, m)) {
 		f = begin(c, CS207, e, m, doing(e), &m->init, "mbarrier.init");
 		if (f) {
-			report_edge(f, "no barrier leads from mbarrier.init in warp %u to this use in warp %u",
-				c->warp[m->init.warp].id, w->id);
+			report_edge(f, "no synchronisation orders mbarrier.init in warp %u before this use in "
+				"warp %u", c->warp[m->init.warp].id, w->id);
 			report_send(c, f);
 		}
 	}
 	if (w->cta != m->cta && !m->init_fenced && c->check->config.policy.mbarrier_init_fence) {
 		f = begin(c, CS207, e, m, doing(e), &m->init, "mbarrier.init");
 		if (f) {
-			report_edge(f, "no fence.mbarrier_init.release.cluster by the initialising thread "
-				"follows mbarrier.init, and CTA %u uses the object", w->cta);
+			report_edge(f, "CTA %u uses the object, and the initialising thread executed no "
+				"fence.mbarrier_init.release.cluster after mbarrier.init", w->cta);
 			report_send(c, f);
 		}
 	}
@@ -158,7 +159,7 @@ static void judge_early(struct cluster *c, const struct event *e, struct mbar *m
 	const struct async_op *op;
 	struct who x;
 	struct finding *f;
-	enum rule rule = m->promised ? CS211 : CS212;
+	unsigned rule = m->promised ? CS211 : CS212;
 
 	if (m->upset || !m->inflight)
 		return;
@@ -171,12 +172,12 @@ static void judge_early(struct cluster *c, const struct event *e, struct mbar *m
 	if (!f)
 		return;
 	if (m->promised)
-		report_edge(f, "phase %llu completed with %lld bytes expected while %u copies bound for it "
-			"were still in flight: expect_tx must name all their bytes",
+		report_edge(f, "phase %llu completed with %lld bytes expected while %u copies that "
+			"complete on it were in flight: expect_tx must include all their bytes",
 			(unsigned long long)m->phase, (long long)m->promised, m->inflight);
 	else
-		report_edge(f, "phase %llu completed without waiting for the copy: expect_tx must come "
-			"before (or with) the arrival that completes the phase", (unsigned long long)m->phase);
+		report_edge(f, "phase %llu completed without waiting for the copy: expect_tx must precede "
+			"the arrival that completes the phase, or be part of it", (unsigned long long)m->phase);
 	report_send(c, f);
 }
 
@@ -190,7 +191,8 @@ static void judge_expects(struct cluster *c, const struct event *e, struct mbar 
 			continue;
 		report_edge(f, "no arrival of phase %llu is ordered after this expect_tx, so the phase may "
 			"complete before it", (unsigned long long)m->phase);
-		report_hint(f, "use mbarrier.arrive.expect_tx, or expect before the same thread arrives");
+		report_hint(f, "use mbarrier.arrive.expect_tx, or execute expect_tx before the arrive of "
+			"the same thread");
 		report_send(c, f);
 	}
 }
@@ -229,7 +231,7 @@ static void change_tx(struct cluster *c, const struct event *e, struct mbar *m, 
 	f = begin(c, CS210, e, m, doing(e), NULL, NULL);
 	if (!f)
 		return;
-	report_edge(f, "the tx-count reaches %lld, its range is -1048575 to 1048575", (long long)m->tx);
+	report_edge(f, "the tx-count becomes %lld, its range is -1048575 to 1048575", (long long)m->tx);
 	report_send(c, f);
 }
 
@@ -243,7 +245,7 @@ static void arrive(struct cluster *c, const struct event *e, struct mbar *m, uin
 		f = begin(c, CS208, e, m, doing(e), x, "mbarrier arrive");
 		m->upset = true;
 		if (f) {
-			report_edge(f, "%u arrivals come when phase %llu has only %u of %u left",
+			report_edge(f, "%u arrivals, but phase %llu has only %u of %u pending",
 				count, (unsigned long long)m->phase, m->pending, m->expected);
 			report_send(c, f);
 		}
@@ -314,13 +316,14 @@ static void judge_wait(struct cluster *c, const struct event *e, struct mbar *m,
 		doing(e), m->waits.n ? &m->waits.at[0] : NULL, "mbarrier wait");
 	if (!f)
 		return;
-	report_edge(f, "phase %llu completed, and no wait for it %s this arrival for phase %llu",
-		(unsigned long long)m->phase - 1, somebody ? "by the same warp comes before"
+	report_edge(f, "phase %llu is complete, and no wait for it %s this arrival for phase %llu",
+		(unsigned long long)m->phase - 1, somebody ? "by the same warp precedes"
 		: "is ordered before", (unsigned long long)m->phase);
 	if (m->waits.n)
-		report_hint(f, somebody ? "warp %u did wait, and warp %u knows of it: enough without --knob=wait_by_arriver"
-			: "warp %u did wait, but nothing tells warp %u so",
-			c->warp[m->waits.at[0].warp].id, w->id);
+		report_hint(f, somebody ? "warp %u waited, ordered before this arrival of warp %u: "
+			"sufficient without --knob=wait_by_arriver"
+			: "warp %u waited, but no synchronisation orders its wait before this arrival of "
+			"warp %u", c->warp[m->waits.at[0].warp].id, w->id);
 	report_send(c, f);
 }
 
@@ -336,7 +339,7 @@ void on_mb_init(struct cluster *c, const struct event *e)
 		f = begin(c, CS203, e, NULL, doing(e), NULL, NULL);
 		if (f) {
 			report_memory(c, f, 0, e->peer, e->addr, 8);
-			report_edge(f, "the count %u is not in 1 to 1048575", e->count);
+			report_edge(f, "the count is %u, not 1 to 1048575", e->count);
 			report_send(c, f);
 		}
 	}
@@ -344,7 +347,7 @@ void on_mb_init(struct cluster *c, const struct event *e)
 		f = begin(c, CS204, e, m, doing(e), &m->init, "mbarrier.init");
 		if (f) {
 			report_edge(f, "the object is live since an earlier mbarrier.init; "
-				"mbarrier.inval must come between");
+				"mbarrier.inval must come between them");
 			report_send(c, f);
 		}
 	} else if (e->lanes & (e->lanes - 1)) {
@@ -354,8 +357,8 @@ void on_mb_init(struct cluster *c, const struct event *e)
 			? rule_severity(CS204) : SEV_NOTE, e, NULL, doing(e), NULL, NULL);
 		if (f) {
 			report_memory(c, f, 0, e->peer, e->addr, 8);
-			report_edge(f, "%u lanes initialise the object at once; let one lane do it",
-				popcount(e->lanes));
+			report_edge(f, "%u lanes initialise the object in one instruction; let one lane "
+				"initialise it", popcount(e->lanes));
 			report_send(c, f);
 		}
 	}
@@ -454,7 +457,8 @@ static void judge_signals(struct cluster *c, const struct event *e, struct mbar 
 	if (!f)
 		return;
 	report_edge(f, op ? "the operation is in flight and will still signal mbarrier %s"
-		: "nothing tells this thread that the operation has signalled mbarrier %s", f->barrier.name);
+		: "no synchronisation orders the signal of the operation on mbarrier %s before this inval",
+		f->barrier.name);
 	report_send(c, f);
 }
 
@@ -479,19 +483,19 @@ void on_mb_inval(struct cluster *c, const struct event *e)
 		if (met) {
 			if (!f)
 				continue;
-			report_edge(f, "nothing but a collective of the warp (shfl, vote, match, redux) stands "
-				"between them: its lanes meet there, but it orders no memory");
+			report_edge(f, "only a warp collective (shfl, vote, match, redux) is executed between "
+				"them: it converges the lanes but orders no memory");
 			report_send(c, f);
 			continue;
 		}
 		if (!f)
 			break;
 		if (m->users.at[i].warp == w->index)
-			report_edge(f, "other lanes of the warp may still use mbarrier %s: bar.warp.sync "
-				"(__syncwarp) must come before this inval", f->barrier.name);
+			report_edge(f, "no bar.warp.sync (__syncwarp) orders the last use of mbarrier %s by "
+				"other lanes before this inval", f->barrier.name);
 		else
-			report_edge(f, "no barrier leads from warp %u's last use of mbarrier %s to this inval",
-				c->warp[m->users.at[i].warp].id, f->barrier.name);
+			report_edge(f, "no synchronisation orders warp %u's last use of mbarrier %s before "
+				"this inval", c->warp[m->users.at[i].warp].id, f->barrier.name);
 		report_send(c, f);
 		break;
 	}
@@ -596,7 +600,7 @@ void on_mb_arrive(struct cluster *c, const struct event *e)
 		if (drop >= m->expected) {
 			f = begin(c, CS214, e, m, doing(e), NULL, NULL);
 			if (f) {
-				report_edge(f, "%u of %u expected arrivals are dropped, none is left for the "
+				report_edge(f, "%u of %u expected arrivals are dropped, none remains for the "
 					"next phase", drop, m->expected);
 				report_send(c, f);
 			}
@@ -610,7 +614,7 @@ void on_mb_arrive(struct cluster *c, const struct event *e)
 	f = begin(c, CS213, e, m, doing(e), NULL, NULL);
 	if (!f)
 		return;
-	report_edge(f, "the arrival completes phase %llu, which .noComplete rules out",
+	report_edge(f, "the arrival completes phase %llu in spite of .noComplete",
 		(unsigned long long)phase);
 	report_send(c, f);
 }
@@ -657,9 +661,9 @@ static void judge_lag(struct cluster *c, const struct event *e, struct mbar *m, 
 	}
 	f = begin(c, CS216, e, m, doing(e), NULL, NULL);
 	if (f) {
-		report_edge(f, "the thread began to wait for phase %lld; the barrier is in phase %llu, "
+		report_edge(f, "the thread began to wait for phase %lld; the mbarrier is in phase %llu, "
 			"which has the same parity", (long long)v->polled, (unsigned long long)m->phase);
-		report_hint(f, "nothing holds the phases back until this thread has seen them");
+		report_hint(f, "let the mbarrier advance only after this thread has observed each phase");
 		report_send(c, f);
 	}
 	v->polled = (int64_t)m->phase;
@@ -680,8 +684,8 @@ void on_mb_test(struct cluster *c, const struct event *e)
 	if (!(e->flags & EVF_PARITY) && (uint64_t)e->tx != m->phase && (uint64_t)e->tx + 1 != m->phase) {
 		f = begin(c, CS215, e, m, doing(e), NULL, NULL);
 		if (f) {
-			report_edge(f, "the token is of phase %lld; only the current phase (%llu) and the one "
-				"before may be tested", (long long)e->tx, (unsigned long long)m->phase);
+			report_edge(f, "the token names phase %lld; only the current phase (%llu) and the one "
+				"before it can be tested", (long long)e->tx, (unsigned long long)m->phase);
 			report_send(c, f);
 		}
 	}
@@ -713,7 +717,7 @@ void on_mb_pending(struct cluster *c, const struct event *e)
 	f = begin(c, CS220, e, NULL, doing(e), NULL, NULL);
 	if (!f)
 		return;
-	report_edge(f, "the state does not come from an arrive with .noComplete");
+	report_edge(f, "the state was not returned by an arrive with .noComplete");
 	report_send(c, f);
 }
 
@@ -746,9 +750,9 @@ void on_mb_signal(struct cluster *c, const struct event *e)
 		m->upset = true;
 		f = begin(c, CS219, e, m, "cp.async completion", &x, "cp.async.mbarrier.arrive");
 		if (f) {
-			report_edge(f, "the arrive was meant for phase %llu, which completed before the copies "
-				"did", (unsigned long long)op.phase);
-			report_hint(f, "with .noinc the count given to mbarrier.init must include this arrive");
+			report_edge(f, "the arrive was issued in phase %llu, which completed before the copies",
+				(unsigned long long)op.phase);
+			report_hint(f, "with .noinc the count of mbarrier.init must include this arrive");
 			report_send(c, f);
 		}
 	}
@@ -777,7 +781,7 @@ void mbar_cluster_end(struct cluster *c)
 		report_edge(f, "at the end of the kernel the tx-count of phase %llu is %lld: %s",
 			(unsigned long long)m->phase, (long long)m->tx,
 			m->tx > 0 ? "bytes were expected that no copy delivered"
-			: "copies delivered bytes that were never expected");
+			: "copies delivered bytes that were not expected");
 		report_send(c, f);
 	}
 }

@@ -8,6 +8,7 @@
  * added to what the lane publishes. */
 #include "foreign.h"
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -572,8 +573,8 @@ static void stray_shuffle(struct cluster *c, const struct event *e)
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, "shuffle");
-	report_edge(f, "lanes 0x%08x take the value of a lane that their mask 0x%08x does not name, or that "
-		"has exited", e->lanes, e->mask);
+	report_edge(f, "lanes 0x%08x read the value of a lane that is outside their mask 0x%08x or has "
+		"exited", e->lanes, e->mask);
 	report_send(c, f);
 }
 

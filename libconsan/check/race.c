@@ -2,6 +2,7 @@
  * between them. One question (is the old one known to the new one, lane by
  * lane?), then a ladder of early returns that names the rule. */
 #include "libconsan/event/event.h"
+#include "libconsan/finding/rule_codes.h"
 #include "internal.h"
 
 #include <stdio.h>
@@ -213,12 +214,12 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 			break;
 		}
 	if (!committed)
-		report_hint(f, "the operation was not committed to a group: %s comes after it", commit);
+		report_hint(f, "the operation was not committed to a group: execute %s after it", commit);
 	else if (!g->wait_site[lane])
 		report_hint(f, "the issuing thread never executed %s", wait);
 	else if (g->wait_count[lane] > newer)
-		report_hint(f, "the issuing thread's last %s left the newest %u groups pending, %u too many: "
-			"it needs %u", wait, g->wait_count[lane], g->wait_count[lane] - newer, newer);
+		report_hint(f, "the issuing thread's last %s left %u groups pending, %u too many: it "
+			"needs %u", wait, g->wait_count[lane], g->wait_count[lane] - newer, newer);
 }
 
 /* The warp that lacks the knowledge: of a wgmma's four, the first that does. */
@@ -245,32 +246,33 @@ static void explain_load(struct cluster *c, struct finding *f, const struct cell
 	const struct mbar *m;
 
 	if (s->epoch != old->epoch || !s->mbar) {
-		report_edge(f, "nothing tells warp %u that the copy is complete", w->id);
+		report_edge(f, "no synchronisation orders the completion of the copy before this access by "
+			"warp %u", w->id);
 		return;
 	}
 	m = &c->mbars.at[s->mbar - 1];
 	report_mbar(c, f, m);
-	report_edge(f, "the copy completes phase %llu of mbarrier %s; a wait for that phase "
-		"must come between the copy and this access", (unsigned long long)s->phase, f->barrier.name);
+	report_edge(f, "the copy completes phase %llu of mbarrier %s: a wait for that phase must be "
+		"ordered before this access", (unsigned long long)s->phase, f->barrier.name);
 	if (w->cta != m->cta)
 		return;
 	seen = &m->view[w->id];
 	if (seen->passed == -2)
-		report_hint(f, "warp %u never waited on it", w->id);
+		report_hint(f, "warp %u never waited on this mbarrier", w->id);
 	else if (seen->passed == -1)
-		report_hint(f, "warp %u's wait on it passed at once, on the phase before the first: "
-			"wrong parity", w->id);
+		report_hint(f, "warp %u's wait returned immediately: it tested the parity of the phase "
+			"before phase 0", w->id);
 	else if (seen->passed < (int64_t)s->phase)
-		report_hint(f, "warp %u's last wait on it passed on phase %lld: a stale parity",
+		report_hint(f, "warp %u's last wait returned for phase %lld: it tested a stale parity",
 			w->id, (long long)seen->passed);
 	else if (lane >= 0 ? !(seen->passed_lanes >> lane & 1) : w->live & ~seen->passed_lanes)
-		report_hint(f, "only some lanes of warp %u waited; the others learn of it through "
-			"bar.warp.sync (__syncwarp) after the wait", w->id);
+		report_hint(f, "only some lanes of warp %u waited: the others need bar.warp.sync "
+			"(__syncwarp) after the wait", w->id);
 	else if (seen->relaxed)
-		report_hint(f, "warp %u's wait was relaxed: it needs fence.acquire after it", w->id);
+		report_hint(f, "warp %u's wait was relaxed: it needs an acquire fence after it", w->id);
 	else
-		report_hint(f, "warp %u passed phase %lld, but that phase did not wait for this copy's bytes",
-			w->id, (long long)seen->passed);
+		report_hint(f, "warp %u waited for phase %lld, but that phase did not expect the bytes of "
+			"this copy", w->id, (long long)seen->passed);
 }
 
 static void explain_fence(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -282,13 +284,13 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 	if (agent_kind(c, old->agent, &index) == AGENT_SLOT)
 		index = c->slots.at[index].warp;
 	by = &c->warp[index];
-	report_edge(f, "warp %u's %s is ordered before, but no fence.proxy.async lies on the way "
-		"from it to this %s", by->id, f->side[1].what, f->side[0].what);
+	report_edge(f, "warp %u's %s is ordered before this %s, but without a fence.proxy.async "
+		"between them", by->id, f->side[1].what, f->side[0].what);
 	if (by->global_fence || v->w->global_fence)
-		report_hint(f, "the fence.proxy.async.global does not cover shared memory");
+		report_hint(f, "fence.proxy.async.global does not cover shared memory");
 	else if (!by->fence_site && v->w->fence_site && by != v->w)
-		report_hint(f, "warp %u executed fence.proxy.async before it had synchronised with "
-			"warp %u; let the writers fence before the barrier", v->w->id, by->id);
+		report_hint(f, "warp %u executed fence.proxy.async before it had synchronised with warp "
+			"%u: let the writing threads execute it before the barrier", v->w->id, by->id);
 }
 
 static void explain_plain(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -298,28 +300,28 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 
 	if (v->role == ROLE_WGMMA) {
 		b = lacking(v, old);
-		report_edge(f, "a wgmma's operands must be ordered before it for every thread of its warps: "
-			"no barrier leads from warp %u after its %s to warp %u", a->id, f->side[1].what, b->id);
+		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
+			"synchronisation orders warp %u's %s before warp %u", a->id, f->side[1].what, b->id);
 		if (a == b)
-			report_hint(f, "collective instructions order no memory: bar.warp.sync is needed even "
-				"within one warp");
+			report_hint(f, "collective instructions order no memory: bar.warp.sync (__syncwarp) is "
+				"needed even within one warp");
 		return;
 	}
 	if (a == b) {
-		report_edge(f, "the %s by lane %d and this %s have no bar.warp.sync (__syncwarp) "
-			"between them", f->side[1].what, old_by->lane, f->side[0].what);
+		report_edge(f, "no bar.warp.sync (__syncwarp) orders the %s by lane %d before this %s",
+			f->side[1].what, old_by->lane, f->side[0].what);
 		return;
 	}
 	if (v->f && frontier_full(&c->space, v->f, PLANE_G, old->agent) + 1 < old->epoch)
-		report_edge(f, "the last synchronisation from warp %u to warp %u came before the %s; "
-			"another barrier or mbarrier hand-over must follow it", a->id, b->id, f->side[1].what);
+		report_edge(f, "the last synchronisation from warp %u to warp %u precedes the %s: another "
+			"barrier, or mbarrier arrive and wait, must follow it", a->id, b->id,
+			f->side[1].what);
 	else
-		report_edge(f, "no barrier or mbarrier hand-over leads from warp %u after its %s "
-			"to warp %u before this %s", a->id, f->side[1].what, b->id, f->side[0].what);
+		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u", a->id,
+			f->side[1].what, f->side[0].what, b->id);
 	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch))
-		report_hint(f, "some lanes of warp %u did arrive for themselves; lane %d's doings are not "
-			"released by them: a bar.warp.sync must come before the elected lane's arrive",
-			a->id, old_by->lane);
+		report_hint(f, "the arrive of warp %u's elected lane does not cover lane %d's accesses: "
+			"add __syncwarp() before it", a->id, old_by->lane);
 }
 
 static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, unsigned from)
@@ -328,8 +330,8 @@ static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, un
 	const char *file;
 	uint32_t arrival, wait;
 
-	report_edge(f, "CTA %u does hand over to CTA %u, but with a scope of .cta, which does not hold "
-		"both: release and acquire must name .cluster or more", from, cta);
+	report_edge(f, "CTA %u releases to CTA %u at .cta scope, which does not include both: release "
+		"and acquire need the scope .cluster or wider", from, cta);
 	if (!site[0] || !site[1])
 		return;
 	site_where(site[0], &file, &arrival);
@@ -350,40 +352,40 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 	case AGENT_COPIES:
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "cp.async group");
 		f->barrier.phase = old->epoch;
-		report_edge(f, "the issuing thread must wait for the group (cp.async.wait_group), then pass "
-			"a barrier on to this thread");
+		report_edge(f, "the issuing thread must wait for the group (cp.async.wait_group), then "
+			"synchronise with this thread");
 		if (old_by->lane >= 0 && warp_own(&c->warp[index], AGENT_COPIES, PLANE_G,
 			(unsigned)old_by->lane) < old->epoch)
 			hint_groups(f, &c->warp[index].copies, (unsigned)old_by->lane, old->epoch,
 				"cp.async.wait_group", "cp.async.commit_group");
 		else
-			report_hint(f, "the issuing thread did wait; a barrier after that wait is missing");
+			report_hint(f, "the issuing thread waited, but no barrier follows the wait");
 		return;
 	case AGENT_STORES:
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "bulk group");
 		f->barrier.phase = old->epoch;
 		report_edge(f, "the issuing thread must wait for the group (cp.async.bulk.wait_group.read), "
-			"then pass a barrier on to this one");
+			"then synchronise with this thread");
 		if (old_by->lane >= 0 && warp_own(&c->warp[index], AGENT_STORES, PLANE_G,
 			(unsigned)old_by->lane) < old->epoch)
 			hint_groups(f, &c->warp[index].stores, (unsigned)old_by->lane, old->epoch,
 				"cp.async.bulk.wait_group", "cp.async.bulk.commit_group");
 		else
-			report_hint(f, "the issuing thread did wait; a barrier after that wait is missing");
+			report_hint(f, "the issuing thread waited, but no barrier follows the wait");
 		return;
 	case AGENT_WGMMA:
 		g = &c->wg[index];
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
 		f->barrier.phase = old->epoch;
-		report_edge(f, "wgmma.wait_group must cover the wgmma, and a barrier after it must lead here");
+		report_edge(f, "wgmma.wait_group must cover the wgmma, and synchronisation must order it "
+			"before this access");
 		if (old->epoch >= g->open)
-			report_hint(f, "the wgmma was not committed to a group yet");
+			report_hint(f, "the wgmma was not yet committed to a group");
 		else if (old->epoch > g->done)
 			report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
 				g->open - 1 - old->epoch, g->wait_site ? g->wait_count : g->open - 1);
 		else
-			report_hint(f, "the warpgroup did wait; its release to this agent is missing "
-				"or came before the wait");
+			report_hint(f, "the warpgroup waited, but it did not release the buffer after the wait");
 		return;
 	case AGENT_SLOT:
 		explain_load(c, f, old, index, v, now_by->lane);
@@ -395,7 +397,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 
 enum missing { MISSING_ORDER, MISSING_FENCE };
 
-static enum rule pick(const struct view *v, const struct cell_entry *old,
+static unsigned pick(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, enum missing missing)
 {
 	uint32_t index;
@@ -436,7 +438,7 @@ static enum rule pick(const struct view *v, const struct cell_entry *old,
 	return old_write && write ? CS101 : CS102;
 }
 
-static enum severity severity_of(const struct view *v, enum rule r, const struct cell_entry *old)
+static enum severity severity_of(const struct view *v, unsigned r, const struct cell_entry *old)
 {
 	const struct check_policy *p = &v->c->check->config.policy;
 	bool copy = old->agent >= v->c->nwarps && old->agent < 2 * v->c->nwarps;
@@ -454,7 +456,7 @@ static enum severity severity_of(const struct view *v, enum rule r, const struct
 	return rule_severity(r);
 }
 
-static void report_race(const struct view *v, enum rule rule, const struct cell_entry *old,
+static void report_race(const struct view *v, unsigned rule, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
 	struct cluster *c = v->c;
@@ -483,16 +485,16 @@ static void report_race(const struct view *v, enum rule rule, const struct cell_
 	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
 		explain_fence(c, f, old, v);
 	} else if (rule == CS109) {
-		report_edge(f, "nothing but a collective of the warp (shfl, vote, match, redux) stands "
-			"between them: its lanes meet there, but it orders no memory");
+		report_edge(f, "only a warp collective (shfl, vote, match, redux) is executed between "
+			"them: it converges the lanes but orders no memory");
 	} else if (rule == CS114) {
-		report_edge(f, "CTA %u's and CTA %u's operations are ordered, but no fence.proxy.async lies "
-			"on the way from the one to the other", cta_of(c, old), v->w->cta);
+		report_edge(f, "the operations of CTA %u and CTA %u are ordered, but without a "
+			"fence.proxy.async between them", cta_of(c, old), v->w->cta);
 	} else if (rule == CS222) {
 		explain_scope(c, f, v->w->cta, cta_of(c, old));
 	} else if (rule == CS108) {
-		report_edge(f, "the two strong accesses differ in size or their scopes do not include each "
-			"other, so that they race like plain ones, and nothing else orders them");
+		report_edge(f, "the two strong accesses differ in size, or their scopes do not include "
+			"each other's thread, so they race like weak ones, and nothing else orders them");
 	} else {
 		explain(c, f, old, v, &a, &b);
 	}
@@ -562,7 +564,7 @@ static enum shadow_verdict judge(const struct view *v, const struct cell_entry *
 	bool old_generic = old->agent < v->c->space.ngeneric;
 	enum plane plane = old_generic ? v->plane : PLANE_G;
 	enum missing missing = MISSING_ORDER;
-	enum rule rule;
+	unsigned rule;
 
 	if (ordered(v, plane, old, now, bytes, false)) {
 		if (unfenced_store(v, old)) {
@@ -677,10 +679,10 @@ void race_used(struct cluster *c, const struct event *e)
 
 	if (!f)
 		return;
-	report_side(c, f, w->index, (int)lane, e->site, "use of what was read");
+	report_side(c, f, w->index, (int)lane, e->site, "use of the value");
 	report_side(c, f, w->index, (int)lane, e->count, "read");
 	report_memory(c, f, 1, e->peer, event_lane_addr(e, lane), e->size);
-	report_edge(f, "no thread of this CTA has written these bytes before");
+	report_edge(f, "no thread of this CTA wrote these bytes before");
 	report_send(c, f);
 }
 
@@ -693,7 +695,7 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	unsigned byte = (unsigned)__builtin_ctz(bytes);
 	uint64_t addr = (uint64_t)granule * CELL_BYTES + byte;
 	uint32_t site = now->what & CELL_SITE_MASK;
-	enum rule rule = why == SHADOW_GUARDED ? CS206 : CS901;
+	unsigned rule = why == SHADOW_GUARDED ? CS206 : CS901;
 	enum severity sev = rule_severity(rule);
 	struct mbar *m = NULL;
 	struct finding *f;
@@ -727,16 +729,15 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 		report_side(c, f, m->init.warp, only_lane(m->init.lanes), m->init.site, "mbarrier.init");
 		report_memory(c, f, 1, v->peer, m->addr, 8);
 		report_mbar(c, f, m);
-		report_edge(f, "the object is live: mbarrier.inval must come before its bytes are used "
-			"for anything else");
+		report_edge(f, "the object is live: mbarrier.inval must come before its bytes are used for "
+			"another purpose");
 	} else {
-		report_edge(f, "no thread of this CTA has written these bytes before");
+		report_edge(f, "no thread of this CTA wrote these bytes before");
 		if (sev == SEV_NOTE)
-			report_hint(f, "harmless if it is padding of a tile and what comes of it is "
-				"masked or not stored");
+			report_hint(f, "harmless if the bytes are padding of a tile and the result is masked "
+				"or not stored");
 		else if (c->now->kind == EV_ACCESS && c->now->mode == EVM_READ)
-			report_hint(f, "whether what was read is used has not been looked at (--backend=cpu "
-				"does): harmless if it is thrown away");
+			report_hint(f, "harmless if the value is not used, which only --backend=cpu tracks");
 	}
 	report_send(c, f);
 }
@@ -759,13 +760,13 @@ void race_one_instruction(struct cluster *c, const struct event *e, uint32_t lan
 	report_memory(c, f, 0, e->peer, addr, e->size);
 	if (lost) {
 		report_edge(f, "lanes %u and %u write different values to the same bytes in one instruction: "
-			"which of them stays is not defined", lane, other);
+			"which value remains is undefined", lane, other);
 		report_send(c, f);
 		return;
 	}
 	report_side(c, f, w->index, (int)other, e->site, "write");
 	report_memory(c, f, 1, e->peer, addr, e->size);
 	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);
-	report_hint(f, "harmless if all lanes write the same value; let one lane write");
+	report_hint(f, "harmless if all lanes write the same value; else let one lane write");
 	report_send(c, f);
 }

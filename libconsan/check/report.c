@@ -18,13 +18,13 @@ int only_lane(uint32_t lanes)
 	return lanes && !(lanes & (lanes - 1)) ? __builtin_ctz(lanes) : -1;
 }
 
-enum severity rule_severity(enum rule r)
+enum severity rule_severity(unsigned r)
 {
 	return rule_get(r)->severity;
 }
 
 /* The same pair seen the other way round is the same bug. */
-static void make_key(uint32_t key[3], enum rule rule, uint32_t a, uint32_t b)
+static void make_key(uint32_t key[3], unsigned rule, uint32_t a, uint32_t b)
 {
 	key[0] = rule;
 	key[1] = a < b ? a : b;
@@ -63,7 +63,7 @@ static struct seen *find_seen(struct cluster *c, const uint32_t key[3])
 	}
 }
 
-struct finding *report_new(struct cluster *c, enum rule rule, enum severity sev,
+struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	uint32_t site0, uint32_t site1)
 {
 	const struct launch_info *l = &c->check->config.launch;
@@ -132,7 +132,7 @@ int finding_rank_compare(const struct finding_rank *a, const struct finding_rank
 	return 0;
 }
 
-size_t report_find(struct check *k, enum rule rule, uint32_t site0, uint32_t site1)
+size_t report_find(struct check *k, unsigned rule, uint32_t site0, uint32_t site1)
 {
 	uint32_t key[3], *at;
 

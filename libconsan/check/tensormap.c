@@ -6,6 +6,7 @@
  * instead of what is ordered. */
 #include "grids.h"
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static bool before(struct cluster *c, struct warp *w, uint32_t lanes, const stru
 	return x->cluster != c->info.id || warp_knows(c, w, lanes, &x->who);
 }
 
-static struct finding *begin(struct cluster *c, enum rule rule, enum severity sev,
+static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev,
 	const struct event *e, const char *what, const struct map_event *x, const char *other)
 {
 	struct finding *f = report_new(c, rule, sev, e->site, x ? x->who.site : 0);
@@ -157,13 +158,13 @@ static struct finding *begin(struct cluster *c, enum rule rule, enum severity se
 /* The acquire that leads to this use with enough scope; why not, if none does. */
 static const char *lacks(struct cluster *c, struct warp *w, uint32_t lanes, const struct map *m)
 {
-	const char *why = "no fence.proxy.tensormap::generic.acquire of this map leads from the change "
-		"to the operation";
+	const char *why = "no fence.proxy.tensormap::generic.acquire of this map is executed between "
+		"the change and the operation";
 
 	if (!m->released)
 		return "no fence.proxy.tensormap::generic.release follows the change";
 	if (m->scope < reach(c, w, &m->write))
-		return "the scope of the release does not hold the thread that uses the map";
+		return "the scope of the release does not include the thread that uses the map";
 	for (size_t i = 0; i < m->acquired.n; i++) {
 		const struct map_event *a = &m->acquired.at[i];
 
@@ -171,7 +172,7 @@ static const char *lacks(struct cluster *c, struct warp *w, uint32_t lanes, cons
 			continue;
 		if (a->scope >= reach(c, w, &m->write))
 			return NULL;
-		why = "the scope of the acquire does not hold the thread that changed the map";
+		why = "the scope of the acquire does not include the thread that changed the map";
 	}
 	return why;
 }
@@ -249,7 +250,7 @@ static void use(struct cluster *c, const struct event *e, struct map *m)
 		f = begin(c, CS307, rule_severity(CS307), e, "TMA operation", NULL, NULL);
 		if (f) {
 			report_edge(f, "the map was changed after an earlier launch had used it, and no "
-				"fence.proxy.tensormap::generic.acquire of it comes before this operation");
+				"fence.proxy.tensormap::generic.acquire of it precedes this operation");
 			report_send(c, f);
 		}
 	}
@@ -294,7 +295,8 @@ static void change(struct cluster *c, const struct event *e, struct map *m)
 			"TMA operation");
 		if (!f)
 			continue;
-		report_edge(f, "nothing tells warp %u that the operation of warp %u has read the map",
+		report_edge(f, "no synchronisation orders this change by warp %u after the operation of "
+			"warp %u",
 			e->warp, c->warp[r->by.who.warp].id);
 		report_send(c, f);
 	}

@@ -2,6 +2,7 @@
  * stands for four warps; what each of them knows is asked separately (S10),
  * completion is one event for all four (S9). */
 #include "internal.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static struct plain_reg *plain_of(struct warp *w, uint32_t id)
 	return &w->reg[id];
 }
 
-static struct finding *begin(struct cluster *c, enum rule rule, bool moved, struct warp *w,
+static struct finding *begin(struct cluster *c, unsigned rule, bool moved, struct warp *w,
 	uint32_t site, const char *what, uint32_t other, const char *other_what)
 {
 	struct finding *f = report_new(c, rule, register_severity(c, moved), site, other);
@@ -102,7 +103,7 @@ static void needs_fence(struct cluster *c, struct warp *w, const struct event *e
 		f = begin(c, CS320, false, w, e->site, "wgmma", 0, NULL);
 		if (!f)
 			return;
-		report_edge(f, "warp %u has not executed wgmma.fence before its first wgmma", w->id);
+		report_edge(f, "warp %u executed no wgmma.fence before its first wgmma", w->id);
 		report_send(c, f);
 		return;
 	}
@@ -146,8 +147,8 @@ static void use_accumulator(struct cluster *c, struct warp *w, struct warpgroup 
 			f = shape_changes(old, w, e) ? begin(c, CS320, false, w, e->site, "wgmma", old->d_site,
 				"wgmma of another shape") : NULL;
 			if (f) {
-				report_edge(f, "two wgmmas of different shapes use the accumulator with no "
-					"wgmma.fence between");
+				report_edge(f, "two wgmmas of different shapes use the accumulator without a "
+					"wgmma.fence between them");
 				report_send(c, f);
 			}
 			old->whole -= r->tile != 0;
@@ -215,9 +216,9 @@ void on_regs(struct cluster *c, const struct event *e)
 			continue;
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
 		f->barrier.phase = f->rule == CS321 ? t->d : r->a;
-		report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are touched");
+		report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are accessed");
 		if (f->barrier.phase >= g->open)
-			report_hint(f, "the wgmma was not committed to a group yet");
+			report_hint(f, "the wgmma was not yet committed to a group");
 		else if (g->wait_site)
 			report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
 				g->open - 1 - (uint32_t)f->barrier.phase, g->wait_count);
@@ -323,9 +324,9 @@ static void redundant_wait(struct cluster *c, const struct event *e, struct warp
 	if (!f)
 		return;
 	if (g->flush_site) {
-		report_side(c, f, warp_of(c, e)->index, -1, g->flush_site, "the wait that is enough");
-		report_edge(f, "no wgmma was issued since a wait after which none was in flight: "
-			"%u waits for the same wgmmas become one", g->idle + 1);
+		report_side(c, f, warp_of(c, e)->index, -1, g->flush_site, "the wait that covers them");
+		report_edge(f, "no wgmma was issued since an earlier wait that left none in flight: "
+			"of %u waits for the same wgmmas one is sufficient", g->idle + 1);
 	} else {
 		report_edge(f, "no committed group is pending");
 	}
@@ -387,8 +388,8 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e)
 	report_side(c, f, w->index, -1, g->site, "wgmma");
 	snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
 	f->barrier.phase = g->open;
-	report_edge(f, g->inside ? "the last wgmmas were never committed to a group and waited for"
-		: "wgmma.wait_group 0 must come before the exit");
+	report_edge(f, g->inside ? "the last wgmmas were not committed to a group"
+		: "wgmma.wait_group 0 must precede the exit");
 	report_send(c, f);
 }
 
@@ -421,14 +422,15 @@ static void judge_together(struct cluster *c, const struct event *e, struct warp
 			continue;
 		if (o->reg_ops > w->reg_ops + 1)
 			not_together(c, e, w, "setmaxnreg", &o->reg_op, "next setmaxnreg",
-				"warp %u executes its setmaxnreg after warp %u of the warpgroup has gone on to the next");
+				"warp %u executes its setmaxnreg after warp %u of the warpgroup has executed the "
+				"next one");
 		if (o->reg_ops == w->reg_ops + 1 && o->reg_op.site != e->site)
 			not_together(c, e, w, "setmaxnreg", &o->reg_op, "setmaxnreg",
 				"warp %u and warp %u of one warpgroup execute different setmaxnreg instructions");
 		else if (o->reg_ops == w->reg_ops && !warp_knows(c, w, e->lanes, &o->reg_op))
-			not_together(c, e, w, "setmaxnreg", &o->reg_op, "setmaxnreg before",
-				"nothing tells warp %u, before its next setmaxnreg, that warp %u is done with "
-				"the one before");
+			not_together(c, e, w, "setmaxnreg", &o->reg_op, "previous setmaxnreg",
+				"no synchronisation orders this setmaxnreg of warp %u after the previous one of "
+				"warp %u");
 	}
 	w->reg_ops++;
 	w->reg_op = warp_who(w, e->lanes, e->site);
@@ -446,8 +448,8 @@ void on_setmaxnreg(struct cluster *c, const struct event *e)
 	f = bad ? report_new(c, CS408, rule_severity(CS408), e->site, 0) : NULL;
 	if (f) {
 		report_side(c, f, w->index, -1, e->site, inc ? "setmaxnreg.inc" : "setmaxnreg.dec");
-		report_edge(f, "%u registers: a multiple of 8 from 24 to 256 is needed, and %s than "
-			"the warp has (%u)", n, inc ? "not fewer" : "not more", w->nregs);
+		report_edge(f, "%u registers: the operand must be a multiple of 8 from 24 to 256 and %s "
+			"than the %u that the warp has", n, inc ? "not less" : "not more", w->nregs);
 		report_send(c, f);
 	}
 	w->nregs = n;

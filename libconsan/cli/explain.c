@@ -1,10 +1,12 @@
-/* main_explain: `consan explain`. */
+/* explain: `consan explain`: the rules of consan, the PTX rules that they implement, and the
+ * policies of the checker. */
 #include "internal.h"
 
 #include "libconsan/finding/finding.h"
 #include "reports/reports.h"
 
 #include <argp.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,118 +25,253 @@ static void print_example(const struct page *p, const struct rule_example *x)
 	}
 }
 
+static struct page page_begin(void)
+{
+	return (struct page){ .out = stdout, .color = isatty(1), .width = 90, .prefix = "" };
+}
+
+static void field(struct page *p, const char *label, const char *text)
+{
+	page_label(p, label, DIM);
+	page_add(p, PLAIN, " %s", text);
+}
+
+static void add_ptx_rule(struct page *p, const struct ptx_rule *r)
+{
+	field(p, r->code, r->text);
+	if (*r->section)
+		page_add(p, DIM, " [%s]", r->section);
+}
+
 static void explain_rule(const struct rule_info *r)
 {
 	const struct rule_example *x = rule_example_of(r->code);
-	struct page p = { .out = stdout, .color = isatty(1), .width = 90, .prefix = "" };
-	const char *const part[][2] = {
-		{ "severity", words_severity[r->severity] }, { "why", r->why }, { "fix", r->fix },
-		{ "catalogue", r->ids },
-	};
+	const struct ptx_rule *ptx;
+	struct page p = page_begin();
+	const char *ids = r->ids;
 
 	page_indent(&p, 0);
 	page_add(&p, BOLD, "%s  %s", r->code, r->title);
-	for (size_t i = 0; i < ARRAY_SIZE(part); i++) {
-		if (!*part[i][1])
-			continue;
-		page_label(&p, part[i][0], DIM);
-		page_add(&p, PLAIN, " %s", part[i][1]);
-	}
+	field(&p, "severity", words_severity[r->severity]);
+	field(&p, "why", r->why);
+	field(&p, "fix", r->fix);
+	while ((ptx = ptx_rule_next(&ids)))
+		add_ptx_rule(&p, ptx);
 	page_end(&p);
 	if (x)
 		print_example(&p, x);
 	text_free(&p.line);
 }
 
-static int explain_knobs(void)
+/* The rules of consan that implement this one, or what happens to it instead. */
+static void add_status(struct page *p, const struct ptx_rule *r, bool titles)
 {
-	printf("%-20s %7s %6s  what --knob=NAME=N chooses\n", "name", "default", "strict");
-#define KNOB(id, deflt, strict, rules, doc) \
-	printf("%-20s %7d %6d  %s [%s]\n", #id, deflt, strict, doc, rules);
+	const struct ptx_status *s = ptx_rule_status(r);
+
+	if (s)
+		page_add(p, PLAIN, " %s: %s", s->model ? "part of the model" : "not checked", s->how);
+	for (unsigned k = 1; k <= rule_count(); k++) {
+		if (!ptx_rule_cited(rule_get(k)->ids, r))
+			continue;
+		if (titles)
+			field(p, rule_get(k)->code, rule_get(k)->title);
+		else
+			page_add(p, PLAIN, " %s", rule_get(k)->code);
+	}
+}
+
+static void explain_ptx_rule(const struct ptx_rule *r)
+{
+	struct page p = page_begin();
+
+	page_indent(&p, 0);
+	page_add(&p, BOLD, "%s  %s", r->code, r->text);
+	field(&p, "group", ptx_group_title(r->code[0]));
+	if (*r->section)
+		field(&p, "PTX ISA", r->section);
+	if (ptx_rule_status(r))
+		page_label(&p, "status", DIM);
+	add_status(&p, r, true);
+	page_end(&p);
+	text_free(&p.line);
+}
+
+/* Every PTX rule of the catalogue, and what checks it. */
+static void explain_ptx(void)
+{
+	struct page p = page_begin();
+
+	page_indent(&p, 0);
+	page_add(&p, PLAIN, "Synchronisation and lifetime rules of the PTX ISA, the section of PTX ISA 9.1 "
+		"in brackets, and the rules of consan that check them.");
+	for (unsigned i = 0; i < ptx_rule_count(); i++) {
+		const struct ptx_rule *r = ptx_rule_get(i);
+
+		if (!i || r->code[0] != r[-1].code[0]) {
+			page_blank(&p);
+			page_indent(&p, 0);
+			page_add(&p, BOLD, "%c  %s", r->code[0], ptx_group_title(r->code[0]));
+		}
+		add_ptx_rule(&p, r);
+		page_indent(&p, 13);
+		add_status(&p, r, false);
+	}
+	page_end(&p);
+	text_free(&p.line);
+}
+
+static const struct knob {
+	const char *name;
+	int plain, strict;
+	const char *rules, *doc;
+} knobs[] = {
+#define KNOB(id, deflt, strict, rules, doc) { #id, deflt, strict, rules, doc },
 #include "libconsan/check/policy.def"
 #undef KNOB
+};
+
+/* Without the number of a recommended policy: "K1 A14" is "A14". */
+static const char *ptx_codes(const char *rules)
+{
+	return *rules == 'K' ? strchr(rules, ' ') + 1 : rules;
+}
+
+static void print_knob(const struct knob *k)
+{
+	printf("%-20s %7d %6d  %s [%s]\n", k->name, k->plain, k->strict, k->doc,
+		ptx_codes(k->rules));
+}
+
+static void explain_knobs(const struct knob *one)
+{
+	printf("%-20s %7s %6s  what --knob=NAME=N chooses\n", "name", "default", "strict");
+	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
+		if (!one || one == &knobs[i])
+			print_knob(&knobs[i]);
+	if (one)
+		return;
 	printf("\nnot there:\n");
-#define ABSENT_KNOB(name, rows, why) printf("%-20s %s [%s]\n", #name, why, rows);
+#define ABSENT_KNOB(name, rows, why) printf("%-20s %s [%s]\n", #name, why, ptx_codes(rows));
 #include "libconsan/finding/absent.def"
-	return 0;
 }
 
-static bool names_row(const char *ids, const char *row)
+static void list_rules(void)
 {
-	const char *at = strstr(ids, row);
-
-	return at && (!at[3] || at[3] == ' ');
+	for (unsigned r = 1; r <= rule_count(); r++)
+		printf("%s  %-7s  %s\n", rule_get(r)->code, words_severity[rule_get(r)->severity],
+			rule_get(r)->title);
 }
 
-/* Where consan stands with each row of the PTX rule catalogue. */
-static int explain_catalogue(void)
+/* Insertions, deletions and replacements that turn a into b; b has less than 32 bytes. */
+static unsigned distance(const char *a, const char *b)
 {
-	static const struct { const char *row, *text; bool absent; } others[] = {
-#define MODEL(row, how) { #row, how, false },
-#define ABSENT(row, why) { #row, why, true },
-#include "libconsan/finding/absent.def"
-	};
-	static const struct { char letter; int rows; const char *title; } groups[] = {
-#define CATALOGUE(letter, rows, title) { letter, rows, title },
-#include "libconsan/finding/absent.def"
-	};
+	unsigned row[32], n = (unsigned)strlen(b);
 
-	for (size_t g = 0; g < ARRAY_SIZE(groups); g++) {
-		printf("%s%c  %s\n", g ? "\n" : "", groups[g].letter, groups[g].title);
-		for (int i = 1; i <= groups[g].rows; i++) {
-			char row[16];
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (; *a; a++) {
+		unsigned diagonal = row[0]++;
 
-			snprintf(row, sizeof row, "%c%02d", groups[g].letter, i);
-			printf("  %s ", row);
-			for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
-				if (names_row(rule_get((enum rule)r)->ids, row))
-					printf(" %s", rule_get((enum rule)r)->code);
-			for (size_t k = 0; k < ARRAY_SIZE(others); k++)
-				if (!strcmp(others[k].row, row))
-					printf(" %s: %s", others[k].absent ? "not checked" : "model",
-						others[k].text);
-			printf("\n");
+		for (unsigned j = 1; j <= n; j++) {
+			unsigned change = diagonal + (*a != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+			row[j] = change < row[j] ? change : row[j];
 		}
 	}
-	return 0;
+	return row[n];
+}
+
+static void nearer(const char **best, unsigned *least, const char *word, const char *candidate)
+{
+	unsigned d = distance(word, candidate);
+
+	if (d < *least) {
+		*least = d;
+		*best = candidate;
+	}
+}
+
+/* The topic whose name is spelled most like this, or NULL. */
+static const char *nearest(const char *word)
+{
+	static const char *const topics[] = { "knobs", "ptx", "html" };
+	const char *best = NULL;
+	unsigned least = strlen(word) < 5 ? 2 : 3;
+
+	for (unsigned r = 1; r <= rule_count(); r++)
+		nearer(&best, &least, word, rule_get(r)->code);
+	for (unsigned i = 0; i < ptx_rule_count(); i++)
+		nearer(&best, &least, word, ptx_rule_get(i)->code);
+	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
+		nearer(&best, &least, word, knobs[i].name);
+	for (size_t i = 0; i < ARRAY_SIZE(topics); i++)
+		nearer(&best, &least, word, topics[i]);
+	return best;
+}
+
+/* Codes are accepted in lower case, and those of rules as a number: cs106, 106, a12. */
+static void normal_code(const char *word, char code[32])
+{
+	bool number = strspn(word, "0123456789") == strlen(word);
+
+	snprintf(code, 32, "%s%s", number ? "CS" : "", word);
+	for (char *c = code; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+}
+
+static bool explain(const char *word)
+{
+	const struct ptx_rule *ptx;
+	char code[32];
+	unsigned r;
+
+	if (!strcmp(word, "knobs"))
+		return explain_knobs(NULL), true;
+	if (!strcmp(word, "ptx") || !strcmp(word, "catalogue"))
+		return explain_ptx(), true;
+	if (!strcmp(word, "html"))
+		return report_rules(stdout), true;
+	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
+		if (!strcmp(word, knobs[i].name))
+			return explain_knobs(&knobs[i]), true;
+	normal_code(word, code);
+	r = rule_by_code(code);
+	if (r != RULE_NONE)
+		return explain_rule(rule_get(r)), true;
+	ptx = ptx_rule_by_code(code);
+	if (ptx)
+		return explain_ptx_rule(ptx), true;
+	return false;
 }
 
 int command_explain(int argc, char **argv)
 {
-	static const struct argp argp = { NULL, NULL, "[CODE...|knobs|catalogue|html]",
-		"Explains rules such as CS102; without one, lists them all. `knobs' lists the "
-		"checker's policies, `catalogue' the rows of the PTX rule catalogue and what "
-		"checks them, or why nothing does; `html' is one page of all rules.", NULL, NULL, NULL };
+	static const struct argp argp = { NULL, NULL, "[CODE...|KNOB|knobs|ptx|html]",
+		"Explains rules such as CS102 (or 102); without one, lists them all. `ptx' lists the "
+		"rules of the PTX ISA that they implement, with what checks each, or why nothing does; "
+		"a code such as A12 explains one of those. `knobs' lists the checker's policies; "
+		"`html' is one page of all rules.", NULL, NULL, NULL };
 	struct err e = { 0 };
 	int first;
 
 	argp_parse(&argp, argc, argv, 0, &first, NULL);
 	if (first == argc)
-		for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
-			printf("%s  %-7s  %s\n", rule_get((enum rule)r)->code,
-				words_severity[rule_get((enum rule)r)->severity],
-				rule_get((enum rule)r)->title);
+		list_rules();
 	for (int i = first; i < argc; i++) {
-		enum rule r = rule_by_code(argv[i]);
+		char code[32];
+		const char *like;
 
-		if (!strcmp(argv[i], "knobs")) {
-			explain_knobs();
+		if (explain(argv[i]))
 			continue;
-		}
-		if (!strcmp(argv[i], "catalogue")) {
-			explain_catalogue();
-			continue;
-		}
-		if (!strcmp(argv[i], "html")) {
-			report_rules(stdout);
-			continue;
-		}
-		if (r == RULE_NONE) {
-			err_set(&e, ERR_OPTION, 0, 0, "there is no rule %s (consan explain "
-				"lists them)", argv[i]);
-			return command_fail(&e);
-		}
-		explain_rule(rule_get(r));
+		normal_code(argv[i], code);
+		like = nearest(code);
+		if (!like)
+			like = nearest(argv[i]);
+		err_set(&e, ERR_OPTION, 0, 0, "there is no rule %s%s%s%s (consan explain lists them)",
+			argv[i], like ? "; did you mean " : "", like ? like : "", like ? "?" : "");
+		return command_fail(&e);
 	}
 	return 0;
 }

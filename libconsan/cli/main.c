@@ -83,7 +83,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } command[] = {
-	{ "explain", command_explain, "[CODE...]  what a finding's code means and how to cure it" },
+	{ "explain", command_explain, "[CODE...]  what a finding's code means and how to fix it" },
 	{ "report", command_report, "FILE         a JSON report in another format: --to=html" },
 	{ "merge", command_merge, "FILE...       joins the JSON reports of several runs into one" },
 	{ "suppress", command_suppress, "FILE       writes an entry for --suppressions" },

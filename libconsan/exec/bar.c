@@ -150,7 +150,7 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	for EACH_LANE(l, lanes)
 		if (r32(w, x->o[0])[l] != id || r32(w, x->o[1])[l] != count)
 			return ex_fault(w, x, lanes, EVX_BAR_OPERAND, SP_ANY, id, 0,
-				"lanes of one warp give different barriers or thread counts");
+				"lanes of one warp name different barriers or thread counts");
 	if (refuse_bar(&why, id, count, w->cta->nwarps * LANES, f.mode == EVB_ARRIVE))
 		return ex_refuse(w, x, lanes, &why);
 	for (unsigned i = 0; i < w->nfrag; i++)
@@ -170,7 +170,7 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 		e.mode = EVX_BAR_DIVERGED;
 		e.addr = id;
 		e.count = elsewhere->site;
-		e.text = "the other lanes of the warp came through another instruction";
+		e.text = "the other lanes of the warp arrived by another instruction";
 		ex_emit(w->cluster, &e);
 	}
 	s = arrive(w, x, here, id, count, yes);

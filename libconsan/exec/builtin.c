@@ -257,7 +257,7 @@ enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 
 			if (at && !heap_free((void *)(uintptr_t)at))
 				return ex_fault(w, x, 1u << l, EVX_TRAP, SP_ANY, at, 0,
-					"free of 0x%llx, which malloc did not give", (unsigned long long)at);
+					"free of 0x%llx, which malloc did not return", (unsigned long long)at);
 		}
 		break;
 	}

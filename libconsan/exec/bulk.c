@@ -150,7 +150,7 @@ static bool find_shared(struct warp *w, const struct xop *x, unsigned l, const s
 	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)a->space, addr, o->extent, 1, true, &p))
 		return false;
 	if (p.space != SP_SHARED)
-		REFUSE(BULK_OPERAND, p.space, addr, o->bytes, "not shared memory");
+		REFUSE(BULK_OPERAND, p.space, addr, o->bytes, "not in shared memory");
 	if ((a->what == STORE || a->space == PS_shared) &&
 			refuse_bulk_owner(&why, &v, p.cta->rank, p.addr, o->bytes))
 		return raise_refusal(w, x, l, &why);
@@ -228,7 +228,7 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 		return raise_refusal(w, x, l, &why);
 	if (a->red && !tensor_reduces(a->red, o->map.type))
 		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128,
-			"no such reduction on the map's element type");
+			"this reduction is not defined for the element type of the tensor map");
 	o->bytes = tensor_box_bytes(&o->map, a->rows);
 	tensor_spans(&o->copy, grow, &b);
 	if (a->what != PREFETCH && b.lo < b.hi && !look(&k, b.lo, b.hi - b.lo) &&

@@ -130,7 +130,7 @@ static enum step op_call_indirect(struct warp *w, const struct xop *x, uint32_t 
 				same |= 1u << l;
 		if (index >= k->module->ptx->nfunc || k->fn_of[index] == UINT32_MAX)
 			return ex_fault(w, x, same, EVX_TRAP, SP_ANY, to, 0,
-				"call through 0x%llx, which is no function", (unsigned long long)to);
+				"call through 0x%llx, which is not a function", (unsigned long long)to);
 		fn = &k->fn[k->fn_of[index]];
 		for EACH_LANE(m, same)
 			if (!enter(w, x, s, fn, m))
@@ -205,7 +205,7 @@ static bool copies(struct decoder *d, const struct ptx_operand *o, unsigned n,
 		const struct ptx_var *v = o[k].var;
 
 		if (!v || v->space != PS_param)
-			return dec_unsupported(d, "call operand that is no .param variable");
+			return dec_unsupported(d, "call operand that is not a .param variable");
 		to[k].at = dec_frame_place(d, v);
 		to[k].bytes = (uint32_t)v->size;
 	}

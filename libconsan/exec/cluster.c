@@ -27,7 +27,7 @@ static void blocked_event(struct warp *w, uint32_t pc, uint32_t mask, const stru
 			wait->explain(w, wait, &e, buf, sizeof buf);
 	} else {
 		e.mode = EVW_SPIN;
-		e.text = "runs a loop that changes nothing";
+		e.text = "spins in a loop that changes no state";
 	}
 	ex_emit(w->cluster, &e);
 }
@@ -320,7 +320,7 @@ void worker_run(struct worker *wk)
 		if (++idle > 8 && livelocked(wk, epoch)) {
 			atomic_store(&g->hang, true);
 			grid_fail(g, wk->resident->info.id, EXEC_HANG, 0,
-				"livelock: every warp that can run repeats itself and nothing changes");
+				"livelock: all runnable warps spin in loops that change no state");
 		} else if (idle > 8)
 			sched_yield();
 	}

@@ -1,5 +1,6 @@
 /* control: jumps, ends, traps, and the small instructions around them. */
 #include "core.h"
+#include "libconsan/ptx/opcodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +107,7 @@ DECODER(exit)
 
 static enum step op_trap(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	return ex_fault(w, x, lanes, EVX_TRAP, SP_ANY, 0, 0, "the kernel stopped itself");
+	return ex_fault(w, x, lanes, EVX_TRAP, SP_ANY, 0, 0, "the kernel executed trap");
 }
 
 DECODER(trap)
@@ -348,8 +349,8 @@ static void explain_regs(const struct warp *w, const struct xwait *wait,
 	e->count = (uint32_t)wait->arg;
 	e->tx = (int64_t)cta->regs_free;
 	e->text = buf;
-	snprintf(buf, n, "setmaxnreg.inc %llu needs %llu registers more for its warp; the CTA's pool "
-		"has %llu, and its warps hold %llu", (unsigned long long)wait->addr,
+	snprintf(buf, n, "setmaxnreg.inc %llu needs %llu more registers for its warp; the CTA's pool "
+		"has %llu free, and its warps hold %llu", (unsigned long long)wait->addr,
 		(unsigned long long)wait->arg, (unsigned long long)cta->regs_free,
 		(unsigned long long)held);
 }
@@ -391,7 +392,7 @@ static enum step op_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lan
 DECODER(setmaxnreg)
 {
 	if (i->operand[0].kind != PO_IMM)
-		return dec_unsupported(d, "setmaxnreg count that is no immediate");
+		return dec_unsupported(d, "setmaxnreg count that is not an immediate");
 	x->fn = op_setmaxnreg;
 	x->i.w[0] = (uint32_t)i->operand[0].imm;
 	x->i.w[1] = ptx_pick(i, MG_redop) == MOD_inc;

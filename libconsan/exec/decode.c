@@ -1,6 +1,7 @@
 /* decode: instructions -> dense ops, through the table of decoders. Functions
  * stand callees first and their blocks in the order of the control-flow graph,
  * so that lanes with the lowest pc are those that the others wait for. */
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 #include "core.h"
 

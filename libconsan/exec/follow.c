@@ -5,6 +5,7 @@
  * a select by its predicate, a conjunction that the other side decides. Knows no value,
  * only lanes of slots. */
 #include "core.h"
+#include "libconsan/ptx/opcodes.h"
 
 struct sides { uint32_t pass, a, b; }; /* lanes in which an operand's state is the result's */
 

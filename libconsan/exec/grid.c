@@ -120,13 +120,14 @@ static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], stru
 		if (l->grid[i] % cl[i]) {
 			r->status = EXEC_BAD_LAUNCH;
 			return err_set(&r->err, ERR_LAUNCH, 0, 0,
-				"the grid's dimension %u is no multiple of the cluster's, %u", l->grid[i], cl[i]);
+				"the grid dimension %u is not a multiple of the cluster dimension %u", l->grid[i],
+				cl[i]);
 		}
 		if (k->func->reqnctapercluster[0] && cl[i] != (k->func->reqnctapercluster[i]
 			? k->func->reqnctapercluster[i] : 1)) {
 			r->status = EXEC_BAD_LAUNCH;
 			return err_set(&r->err, ERR_LAUNCH, 0, 0,
-				"the cluster is not what .reqnctapercluster asks for");
+				"the cluster size differs from .reqnctapercluster");
 		}
 	}
 	if (threads > 1024)
@@ -135,7 +136,7 @@ static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], stru
 		return bad(r, "the number of threads per block", threads, k->max_threads);
 	if (req[0] && (l->block[0] != req[0] || l->block[1] != (req[1] ? req[1] : 1) ||
 		l->block[2] != (req[2] ? req[2] : 1)))
-		return bad(r, "the block is not what .reqntid asks for: its size", threads,
+		return bad(r, "the block does not match .reqntid: its size", threads,
 			(uint64_t)req[0] * (req[1] ? req[1] : 1) * (req[2] ? req[2] : 1));
 	if (shared > d->shared_per_cta_optin)
 		return bad(r, "shared memory per block", shared, d->shared_per_cta_optin);
@@ -230,7 +231,7 @@ static void run(struct grid *g)
 	}
 	for (unsigned i = 1; i < g->jobs; i++)
 		if (pthread_create(&g->worker[i].thread, NULL, thread_main, &g->worker[i]))
-			base_die("no thread for worker %u", i);
+			base_die("cannot start the thread of worker %u", i);
 	worker_run(&g->worker[0]);
 	for (unsigned i = 1; i < g->jobs; i++)
 		pthread_join(g->worker[i].thread, NULL);

@@ -189,9 +189,16 @@ static inline bool lane_operands(struct decoder *d, const struct ptx_insn *i,
 		(enum ptx_type[]){ __VA_ARGS__ })
 
 /* The instructions that exist for several classes of types are decoded in
- * ops_arith.c, which calls these, by class. */
+ * ops/arith.c, which calls these, by class. They know the operation by a number of their
+ * own, so that a new row of ptx.def does not compile them again. */
+enum arith {
+	ARITH_add, ARITH_sub, ARITH_mul, ARITH_mad, ARITH_fma, ARITH_div, ARITH_abs, ARITH_neg,
+	ARITH_min, ARITH_max, ARITH_ex2, ARITH_tanh, ARITH_rcp, ARITH_sqrt, ARITH_rsqrt,
+	ARITH_sin, ARITH_cos, ARITH_lg2, ARITH_copysign, ARITH_addc, ARITH_subc, ARITH_madc,
+};
 #define LANE_FAMILY(name) \
-	bool SIMD_NAME(name)(struct decoder *d, const struct ptx_insn *i, struct xop *x)
+	bool SIMD_NAME(name)(struct decoder *d, const struct ptx_insn *i, struct xop *x, \
+		enum arith op)
 LANE_FAMILY(ops_int);
 LANE_FAMILY(ops_float);
 LANE_FAMILY(ops_half);

@@ -115,7 +115,7 @@ bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space 
 	if (!ex_resolve(w, x, 1u << l, space, addr, 8, 1, true, &p))
 		return false;
 	if (p.space != SP_SHARED) {
-		ex_fault(w, x, 1u << l, EVX_MB_PLACE, p.space, addr, 8, "not shared memory");
+		ex_fault(w, x, 1u << l, EVX_MB_PLACE, p.space, addr, 8, "not in shared memory");
 		return false;
 	}
 	if (!remote && refuse_mbar_owner(&why, &v, p.cta->rank, p.addr)) {

@@ -294,7 +294,7 @@ uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t
 	case PO_NONE:
 		break;
 	}
-	dec_unsupported(d, "operand that is no value");
+	dec_unsupported(d, "operand that is not a value");
 	return SLOT_NONE;
 }
 
@@ -305,7 +305,7 @@ uint32_t dec_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t
 		return SLOT_NONE;
 	if (o->kind == PO_REG)
 		return reg_slot(d, o);
-	dec_unsupported(d, "destination that is no register");
+	dec_unsupported(d, "destination that is not a register");
 	return SLOT_NONE;
 }
 
@@ -351,7 +351,7 @@ struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o)
 		return (struct xaddr){ reg_slot(d, &r) | (dec_bits(d, &r) == 64), (int32_t)o->imm };
 	}
 	if (o->kind != PO_SYM && o->kind != PO_ADDR) {
-		dec_unsupported(d, "operand that is no address");
+		dec_unsupported(d, "operand that is not an address");
 		return a;
 	}
 	if (!o->var)

@@ -281,7 +281,7 @@ void regs_allocate(struct exec_kernel *k, struct kfunc *fn)
 	for (size_t b = 0; b < cfg->nblock; b++)
 		for (uint32_t i = cfg->block[b].first; i < cfg->block[b].end; i++) {
 			each_operand(&v, &f->insn[i], b, 0, note_block);
-			if (ptx_effect_of((enum ptx_op)f->insn[i].op) == EF_WGMMA)
+			if (ptx_effect_of(f->insn[i].op) == EF_WGMMA)
 				each_operand(&v, &f->insn[i], b, 0, mark_alone);
 		}
 	solve(&v, cfg);

@@ -1,6 +1,7 @@
 /* regs_note: in functions with wgmma, which plain instructions touch a register
  * that some wgmma works on. An op before each of them says so (EV_REGS). */
 #include "core.h"
+#include "libconsan/ptx/opcodes.h"
 
 struct regs_note { uint16_t nread, nwritten; bool move; uint32_t reg[]; };
 
@@ -68,7 +69,7 @@ void regs_note(struct decoder *d, const struct ptx_insn *i, bool *used,
 	struct regs_note *note;
 	struct xop *x;
 
-	if (ptx_effect_of((enum ptx_op)i->op) == EF_WGMMA)
+	if (ptx_effect_of(i->op) == EF_WGMMA)
 		return;
 	for (unsigned o = ndst; o < i->noperands; o++)
 		wgmma_regs(&i->operand[o], false, used, found, &n);

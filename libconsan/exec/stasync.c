@@ -99,7 +99,7 @@ static struct args *decode(struct decoder *d, const struct ptx_insn *i, struct x
 	struct args *a;
 
 	if (!ptx_has(i, MOD_mbarrier_complete_tx_bytes) || i->noperands < 3) {
-		dec_unsupported(d, "an asynchronous store that completes on no mbarrier");
+		dec_unsupported(d, "an asynchronous store without an mbarrier");
 		return NULL;
 	}
 	a = dec_alloc(d, sizeof *a);

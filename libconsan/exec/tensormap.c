@@ -34,11 +34,11 @@ static bool check_tensor(const struct tensormap_args *a, struct err *e)
 	uint32_t align;
 
 	if (a->type >= TT_COUNT)
-		REFUSE("tensorDataType %u is no CUtensorMapDataType", a->type);
+		REFUSE("tensorDataType %u is not a CUtensorMapDataType", a->type);
 	if (a->rank < 1 || a->rank > TENSOR_RANKS)
 		REFUSE("tensorRank is %u, not 1 to 5", a->rank);
 	if (a->interleave > 2)
-		REFUSE("interleave %u is no CUtensorMapInterleave", a->interleave);
+		REFUSE("interleave %u is not a CUtensorMapInterleave", a->interleave);
 	if (a->rank < 3 && (a->interleave || a->im2col))
 		REFUSE("tensorRank is %u, %s needs at least 3", a->rank,
 			a->im2col ? "im2col" : "an interleaved layout");
@@ -67,7 +67,7 @@ static bool check_pattern(const struct tensormap_args *a, uint64_t inner, struct
 	uint32_t s = a->swizzle;
 
 	if (s >= TSW_COUNT)
-		REFUSE("swizzle %u is no CUtensorMapSwizzle", s);
+		REFUSE("swizzle %u is not a CUtensorMapSwizzle", s);
 	if (!a->interleave && s && inner > swizzle_span(s))
 		REFUSE("the box's inner dimension is %llu bytes, more than the swizzle's %u",
 			LONGS(inner), swizzle_span(s));
@@ -75,11 +75,11 @@ static bool check_pattern(const struct tensormap_args *a, uint64_t inner, struct
 			s == TSW_128_ATOM32_FLIP8))
 		REFUSE("swizzle or interleave not allowed with type %s", types[a->type].name);
 	if (a->l2 > 3)
-		REFUSE("l2Promotion %u is no CUtensorMapL2promotion", a->l2);
+		REFUSE("l2Promotion %u is not a CUtensorMapL2promotion", a->l2);
 	if (a->oob > 1)
-		REFUSE("oobFill %u is no CUtensorMapFloatOOBfill", a->oob);
+		REFUSE("oobFill %u is not a CUtensorMapFloatOOBfill", a->oob);
 	if (a->oob && types[a->type].class != 'f')
-		REFUSE("oobFill NAN with type %s, which is no floating-point type",
+		REFUSE("oobFill NAN with type %s, which is not a floating-point type",
 			types[a->type].name);
 	return true;
 }
@@ -197,12 +197,12 @@ const char *tensormap_check(const struct tensormap *m)
 		return "an im2col map of an interleaved layout, which is not supported";
 	/* only tensormap.replace gets these past the encoder */
 	if (!m->interleave && m->box[0] * types[m->type].bits % 128)
-		return "a tensor map whose inner box dimension is no multiple of 16 bytes";
+		return "a tensor map whose inner box dimension is not a multiple of 16 bytes";
 	if (m->address % 16)
 		return "a tensor map with a misaligned global address";
 	for (unsigned i = 0; i + 1 < m->rank; i++)
 		if (m->stride[i] % 16)
-			return "a tensor map with a stride that is no multiple of 16";
+			return "a tensor map with a stride that is not a multiple of 16";
 	return NULL;
 }
 

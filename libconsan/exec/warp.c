@@ -271,7 +271,7 @@ static void explain_meet(const struct warp *w, const struct xwait *wait,
 	struct event *e, char *buf, size_t n)
 {
 	(void)w;
-	snprintf(buf, n, "lanes 0x%08x are to arrive here", (uint32_t)wait->arg);
+	snprintf(buf, n, "waits for lanes 0x%08x", (uint32_t)wait->arg);
 	e->count = (uint32_t)__builtin_popcount((uint32_t)wait->arg);
 	e->text = buf;
 }
@@ -328,7 +328,7 @@ bool warp_aligned_slow(struct warp *w, const struct xop *x, uint32_t lanes, enum
 
 	if (off) {
 		*step = ex_fault(w, x, lanes, EVX_ALIGNED, SP_ANY, 0, 0,
-			"lanes 0x%08x are here but do not execute it", off);
+			"lanes 0x%08x of the warp do not execute it", off);
 		return false;
 	}
 	*step = warp_wait_company(w, ~w->dead & ~lanes);
@@ -357,7 +357,7 @@ enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes, en
 	}
 	if (g->arrived && g->at != x) {
 		*step = ex_fault(w, x, lanes, EVX_WG_DIVERGED, SP_ANY, 0, 0,
-			"other warps of the warpgroup are at another wgmma instruction");
+			"other warps of the warpgroup execute another wgmma instruction");
 		return MEET_WAIT;
 	}
 	g->at = x;

@@ -285,7 +285,7 @@ static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
 
 	for (unsigned k = 4; k < i->noperands && n < 4; k++) {
 		if (i->operand[k].kind != PO_IMM)
-			return dec_unsupported(d, "wgmma with a scale or transposition that is no constant");
+			return dec_unsupported(d, "wgmma with a scale or transposition that is not a constant");
 		if (n == 2 && a->a_regs)
 			n = 3;
 		imm[n++] = i->operand[k].imm;
@@ -321,7 +321,7 @@ DECODER(wgmma_mma_async)
 	if (!known_types(a, k, n))
 		return dec_unsupported(d, "these types of wgmma with this shape");
 	if (od->kind != PO_VEC || od->n != a->nd || (a->a_regs && oa->n != 4))
-		return dec_unsupported(d, "wgmma with another number of registers than its shape has");
+		return dec_unsupported(d, "wgmma whose number of registers does not match its shape");
 	for (unsigned j = 0; j < a->nd; j++) {
 		a->d[j] = dec_dst(d, &od->list[j], a->t.acc == ACC_f32 ? TY_f32 : TY_b32);
 		a->regs[j] = dec_reg_id(d, &od->list[j]);

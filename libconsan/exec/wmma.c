@@ -7,6 +7,7 @@
 #include "mma_types.h"
 #include "tile.h"
 
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 
 #define MOST 8                 /* registers of a fragment */

@@ -17,16 +17,21 @@ static const struct rule_info rules[] = {
 #undef RULE
 };
 
-const struct rule_info *rule_get(enum rule r)
+unsigned rule_count(void)
 {
-	return &rules[(unsigned)r < RULE_COUNT ? r : RULE_NONE];
+	return ARRAY_SIZE(rules) - 1;
 }
 
-enum rule rule_by_code(const char *code)
+const struct rule_info *rule_get(unsigned rule)
 {
-	for (unsigned r = 1; r < RULE_COUNT; r++)
+	return &rules[rule < ARRAY_SIZE(rules) ? rule : RULE_NONE];
+}
+
+unsigned rule_by_code(const char *code)
+{
+	for (unsigned r = 1; r <= rule_count(); r++)
 		if (strcmp(rules[r].code, code) == 0)
-			return (enum rule)r;
+			return r;
 	return RULE_NONE;
 }
 

@@ -4,6 +4,7 @@
 
 #include "banks.h"
 #include "history.h"
+#include "ptx_rules.h"
 #include "recorder.h"
 #include "rule_example.h"
 #include "suppress.h"

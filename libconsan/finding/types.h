@@ -11,13 +11,9 @@
 
 enum severity { SEV_NOTE, SEV_WARNING, SEV_ERROR };
 
-enum rule {
-	RULE_NONE,
-#define RULE(code, sev, ids, title, why, fix) code,
-#include "rules.def"
-#undef RULE
-	RULE_COUNT
-};
+/* A rule is its number in rules.def, from 1; rule_codes.h names them. Most files need no
+ * names and so do not depend on the table. */
+enum { RULE_NONE };
 
 struct rule_info {
 	const char *code;   /* "CS102" */
@@ -25,8 +21,9 @@ struct rule_info {
 	const char *ids;    /* rows of the PTX rule catalogue it implements */
 	const char *title, *why, *fix;
 };
-const struct rule_info *rule_get(enum rule r);
-enum rule rule_by_code(const char *code); /* RULE_NONE if there is none */
+unsigned rule_count(void);
+const struct rule_info *rule_get(unsigned rule); /* 1 .. rule_count(), or an empty one */
+unsigned rule_by_code(const char *code); /* RULE_NONE if there is none */
 
 #define FINDING_SIDES 2
 
@@ -64,7 +61,7 @@ struct finding_waiter {   /* hangs: the wait-for graph */
 };
 
 struct finding {
-	enum rule rule;
+	unsigned rule;        /* 1 .. rule_count() */
 	enum severity severity;
 	char kernel[256];     /* mangled, by finding_set_kernel() */
 	uint32_t launch;

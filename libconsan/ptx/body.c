@@ -3,6 +3,7 @@
  * Does not know what instructions do; only control flow (bra, brx.idx, call)
  * has a syntax of its own, all others that of their row. */
 #include "parse.h"
+#include "opcodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +168,7 @@ static bool call(struct parser *p, struct ptx_insn *i)
 	i->operand = operand_keep(p, p->stack.n - 1);
 	i->noperands = 1;
 	if (i->operand->kind != PO_FUNC && i->operand->kind != PO_REG)
-		return parse_fail(p, ERR_PTX_SYNTAX, "call of something that is no function");
+		return parse_fail(p, ERR_PTX_SYNTAX, "call of something that is not a function");
 	while (parse_take(p, ',')) {
 		if (lex_is(&p->l, '(')) {
 			if (i->arg)
@@ -224,7 +225,7 @@ static bool ordinary(struct parser *p, struct ptx_insn *i)
 	if (!operand_all(p))
 		return false;
 	n = p->stack.n - first;
-	if (!table_fits((enum ptx_op)i->op, p->stack.at + first, n))
+	if (!table_fits(i->op, p->stack.at + first, n))
 		i->op = OP_unknown;
 	i->noperands = (uint8_t)n;
 	i->operand = operand_keep(p, first);
@@ -240,7 +241,7 @@ static bool guard(struct parser *p, struct ptx_insn *i)
 	if (!scope_register(name_of(p, p->l.at, p->l.n), &i->guard))
 		return operand_undeclared(p);
 	if (p->regs.at[i->guard].type != TY_pred)
-		return parse_fail(p, ERR_PTX_SYNTAX, "the guard is no predicate");
+		return parse_fail(p, ERR_PTX_SYNTAX, "the guard is not a predicate");
 	lex_next(&p->l);
 	return true;
 }

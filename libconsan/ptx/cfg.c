@@ -5,6 +5,7 @@
  * So loops are contiguous, also irreducible ones, and jumps go forward in the
  * order except those to the header of a loop around them. */
 #include "cfg.h"
+#include "opcodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ struct graph {
 
 static bool ends_block(const struct ptx_insn *i)
 {
-	enum ptx_effect e = ptx_effect_of((enum ptx_op)i->op);
+	enum ptx_effect e = ptx_effect_of(i->op);
 
 	return e == EF_EXIT || i->op == OP_trap || (e == EF_CONTROL && i->op != OP_call);
 }

@@ -15,15 +15,6 @@
 
 /* ---- vocabulary from the tables ---- */
 
-/* OP(id, name, modifiers, operands, effect, doc) */
-enum ptx_op {
-	OP_NONE,
-#define OP(id, name, mods, operands, effect, doc) OP_##id,
-#include "ptx.def"
-#undef OP
-	OP_COUNT
-};
-
 /* what an instruction does beyond writing registers */
 enum ptx_effect {
 #define EFFECT(id, doc) EF_##id,
@@ -112,7 +103,7 @@ struct ptx_operand {
 #define PTX_MAX_OPERANDS 10
 
 struct ptx_insn {
-	uint16_t op;               /* enum ptx_op */
+	uint16_t op;               /* enum ptx_op of opcodes.h */
 	uint8_t nmods, noperands;
 	uint16_t mod[PTX_MAX_MODS];  /* enum ptx_mod, in written order, without the op's own name */
 	uint32_t guard;            /* predicate register or PTX_NO_REG */
@@ -148,8 +139,8 @@ enum ptx_type ptx_type_of(const struct ptx_insn *i, unsigned k);
 unsigned ptx_type_bits(enum ptx_type t);
 char ptx_type_class(enum ptx_type t);  /* u s b f p */
 const char *ptx_mod_name(enum ptx_mod m); /* ".acquire" */
-const char *ptx_op_name(enum ptx_op op);
-enum ptx_effect ptx_effect_of(enum ptx_op op);
+const char *ptx_op_name(unsigned op);
+enum ptx_effect ptx_effect_of(unsigned op);
 
 /* ---- variables, functions, modules ---- */
 

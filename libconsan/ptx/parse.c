@@ -3,6 +3,7 @@
  * Does not look inside functions (body.c) or declarations (decl.c). */
 #include "parse.h"
 #include "cfg.h"
+#include "opcodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,7 +326,7 @@ static bool alias(struct parser *p)
 			return parse_fail(p, ERR_PTX_SYNTAX, "expected a function name");
 		n = name_of(p, p->l.at, p->l.n);
 		if (!n->bind || n->bind->kind != B_FUNC)
-			return parse_fail(p, ERR_PTX_SYMBOL, "%.*s is no function",
+			return parse_fail(p, ERR_PTX_SYMBOL, "%.*s is not a function",
 				(int)(n->n < 80 ? n->n : 80), n->at);
 		fn[k] = n->bind->fn;
 		lex_next(&p->l);

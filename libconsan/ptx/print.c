@@ -4,6 +4,7 @@
  * that hides one of the module, gets "$" and its number. Places are printed
  * with the chain of their callers, outermost first, which is what .loc means. */
 #include "table.h"
+#include "opcodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -454,7 +455,7 @@ static void print_instruction(struct printer *p, const struct ptx_insn *i, uint3
 		say(p, ";\n");
 		return;
 	}
-	say(p, ptx_op_name((enum ptx_op)i->op));
+	say(p, ptx_op_name(i->op));
 	for (unsigned k = 0; k < i->nmods; k++)
 		say(p, ptx_mod_name((enum ptx_mod)i->mod[k]));
 	if (i->noperands)

@@ -26,7 +26,8 @@ bool refuse_outside(struct refusal *r, const struct shared_view *v, bool cluster
 	uint32_t rank = SHARED_RANK(addr);
 
 	if (addr >> 32)
-		return refusal_set(r, EVX_SHARED_OOB, SP_SHARED, addr, bytes, "no shared address");
+		return refusal_set(r, EVX_SHARED_OOB, SP_SHARED, addr, bytes,
+			"not a shared memory address");
 	if (rank != v->rank && (!cluster || rank >= v->nctas))
 		return refusal_set(r, cluster ? EVX_CLUSTER_RANK : EVX_SHARED_OOB, SP_SHARED, addr, bytes,
 			"address 0x%x lies in the window of CTA %u of %u, this is CTA %u",
@@ -59,7 +60,7 @@ bool refuse_rank(struct refusal *r, const struct shared_view *v, uint64_t addr, 
 bool refuse_mapa(struct refusal *r, uint64_t addr)
 {
 	return refusal_set(r, EVX_SHARED_OOB, SP_ANY, addr, 0,
-		"mapa of an address that is no shared memory");
+		"mapa of an address outside shared memory");
 }
 
 /* ---- matrices, cp.async ---- */
@@ -68,13 +69,14 @@ bool refuse_matrix(struct refusal *r, const struct shared_view *v, enum ev_space
 	uint32_t owner, uint64_t addr)
 {
 	return (space != SP_SHARED || owner != v->rank) && refusal_set(r, EVX_SHARED_OOB, space, addr, 16,
-		"not shared memory of the own CTA");
+		"not in shared memory of the executing CTA");
 }
 
 bool refuse_st_bulk(struct refusal *r, enum ev_space space, uint64_t addr, uint64_t bytes)
 {
 	return (space != SP_SHARED || bytes % 8) && refusal_set(r, EVX_MISALIGNED, space, addr, bytes,
-		"st.bulk of %llu bytes: shared memory, a multiple of 8", (unsigned long long)bytes);
+		"st.bulk of %llu bytes: it needs shared memory and a multiple of 8",
+		(unsigned long long)bytes);
 }
 
 bool refuse_cp_read(struct refusal *r, uint64_t src, uint32_t size, uint32_t read)
@@ -95,7 +97,8 @@ bool refuse_cp_owner(struct refusal *r, const struct shared_view *v, enum ev_spa
 	uint32_t owner, uint64_t addr, uint32_t size)
 {
 	return (space != SP_SHARED || owner != v->rank) &&
-		refusal_set(r, EVX_CP_OPERAND, space, addr, size, "the destination is not shared memory of the own CTA");
+		refusal_set(r, EVX_CP_OPERAND, space, addr, size, "the destination is not in shared memory "
+		"of the executing CTA");
 }
 
 /* ---- bulk copies, st.async ---- */
@@ -122,14 +125,14 @@ bool refuse_box_align(struct refusal *r, uint64_t addr, uint32_t bytes, uint32_t
 bool refuse_map_align(struct refusal *r, uint64_t addr)
 {
 	return addr % 64 && refusal_set(r, EVX_TENSORMAP, SP_GLOBAL, addr, 128,
-		"its address must be a multiple of 64");
+		"the address of the map must be a multiple of 64");
 }
 
 bool refuse_bulk_owner(struct refusal *r, const struct shared_view *v, uint32_t owner, uint64_t at,
 	uint32_t bytes)
 {
 	return owner != v->rank && refusal_set(r, EVX_BULK_OWNER, SP_SHARED, at, bytes,
-		"it lies in the CTA with rank %u", owner);
+		"the object lies in the CTA with rank %u", owner);
 }
 
 bool refuse_signal(struct refusal *r, uint32_t owner, uint32_t mbar_owner, uint64_t mbar, bool pair)
@@ -143,14 +146,14 @@ bool refuse_ctas(struct refusal *r, const struct shared_view *v, uint32_t mask, 
 	uint32_t bytes)
 {
 	return (!mask || mask >> v->nctas) && refusal_set(r, EVX_CLUSTER_RANK, SP_SHARED, at, bytes,
-		"the CTA mask 0x%x does not fit a cluster of %u", mask, v->nctas);
+		"the CTA mask 0x%x is not valid in a cluster of %u", mask, v->nctas);
 }
 
 bool refuse_red_async(struct refusal *r, const struct shared_view *v, uint32_t owner, uint64_t at,
 	uint32_t bytes)
 {
 	return owner == v->rank && refusal_set(r, EVX_BULK_OWNER, SP_SHARED, at, bytes,
-		"red.async must go to another CTA, this one has rank %u", v->rank);
+		"the destination of red.async must be another CTA; the executing CTA has rank %u", v->rank);
 }
 
 /* ---- mbarriers, barriers, warps ---- */
@@ -158,7 +161,7 @@ bool refuse_red_async(struct refusal *r, const struct shared_view *v, uint32_t o
 bool refuse_bar(struct refusal *r, uint32_t id, uint32_t count, uint32_t threads, bool arrives)
 {
 	if (id >= NAMED_BARRIERS)
-		return refusal_set(r, EVX_BAR_OPERAND, SP_ANY, id, 0, "barrier %u, there are %d", id,
+		return refusal_set(r, EVX_BAR_OPERAND, SP_ANY, id, 0, "barrier %u, a CTA has %d", id,
 			NAMED_BARRIERS);
 	return (count % 32 || count > threads || (!count && arrives)) &&
 		refusal_set(r, EVX_BAR_OPERAND, SP_ANY, id, 0, "barrier %u: thread count %u, it must be a "
@@ -184,7 +187,7 @@ bool refuse_matrix_end(struct refusal *r, const struct shared_view *v, const cha
 	uint64_t desc, uint32_t top)
 {
 	return top + 16 > v->bytes && refusal_set(r, EVX_WG_DESCRIPTOR, SP_SHARED, top, 16,
-		"descriptor 0x%016llx of %s leads to 0x%x, outside the CTA's %u bytes",
+		"descriptor 0x%016llx of %s addresses 0x%x, outside the CTA's %u bytes of shared memory",
 		(unsigned long long)desc, name, top, v->bytes);
 }
 
@@ -198,5 +201,5 @@ bool refuse_unlike(struct refusal *r, const char *name, uint64_t desc, uint64_t 
 bool refuse_group(struct refusal *r, uint32_t warp, uint32_t nwarps)
 {
 	return (warp | 3u) >= nwarps && refusal_set(r, EVX_WG_DIVERGED, SP_ANY, 0, 0,
-		"the CTA has no four warps from warp %u on", warp & ~3u);
+		"the CTA does not have four warps from warp %u on", warp & ~3u);
 }

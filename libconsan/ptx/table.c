@@ -4,6 +4,7 @@
  * a row's syntax is compiled to a list of items, each of which matches one
  * written modifier. Operand values and types are not checked. */
 #include "table.h"
+#include "opcodes.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -173,7 +174,7 @@ static size_t piece(const char *s, const char *end)
 
 /* ---- building ---- */
 
-static void broken(const char *what, enum ptx_op op, const char *at)
+static void broken(const char *what, unsigned op, const char *at)
 {
 	if (!*complaint)
 		snprintf(complaint, sizeof complaint, "ptx.def: %s: %s at '%.40s'",
@@ -199,7 +200,7 @@ static bool item_named(const char *s, size_t n, struct item *i)
 	return false;
 }
 
-static void compile_mods(enum ptx_op op)
+static void compile_mods(unsigned op)
 {
 	struct row *r = &row[op];
 
@@ -228,7 +229,7 @@ static void compile_mods(enum ptx_op op)
 	}
 }
 
-static void compile_operands(enum ptx_op op)
+static void compile_operands(unsigned op)
 {
 	struct row *r = &row[op];
 
@@ -271,8 +272,8 @@ static void build(void)
 		const char *s = op_row[op].name, *end = s + strlen(s);
 		unsigned node = 0;
 
-		compile_mods((enum ptx_op)op);
-		compile_operands((enum ptx_op)op);
+		compile_mods(op);
+		compile_operands(op);
 		if (op == OP_unknown)
 			continue;
 		for (;;) {
@@ -284,7 +285,7 @@ static void build(void)
 			s += n + 1;
 		}
 		if (node_op[node])
-			broken("two rows of one name", (enum ptx_op)op, "");
+			broken("two rows of one name", op, "");
 		node_op[node] = (uint16_t)op;
 	}
 	for (unsigned k = 0; k < SR_COUNT; k++) {
@@ -333,7 +334,7 @@ static int take(const struct row *r, unsigned w, uint32_t used, uint16_t *mod)
 	return found;
 }
 
-static bool matches(enum ptx_op op, const uint16_t *w, unsigned n, struct spelling *s)
+static bool matches(unsigned op, const uint16_t *w, unsigned n, struct spelling *s)
 {
 	const struct row *r = &row[op];
 	uint32_t used = 0;
@@ -380,7 +381,7 @@ void table_spell(const char *text, size_t n, struct spelling *s)
 	if (more)
 		return;
 	for (unsigned k = nw; k-- > 0;)
-		if (op_at[k] && matches((enum ptx_op)op_at[k], w + k + 1, nw - k - 1, s))
+		if (op_at[k] && matches(op_at[k], w + k + 1, nw - k - 1, s))
 			return;
 	for (unsigned k = 1; k < nw && s->nmods < PTX_MAX_MODS; k++)
 		if (word[w[k]].mod)
@@ -412,7 +413,7 @@ static bool arg_takes(const struct arg *a, const struct ptx_operand *o)
 	return false;
 }
 
-bool table_fits(enum ptx_op op, const struct ptx_operand *o, size_t n)
+bool table_fits(unsigned op, const struct ptx_operand *o, size_t n)
 {
 	const struct row *r = &row[op];
 	size_t at = 0;
@@ -475,8 +476,8 @@ enum ptx_type table_sreg_type(enum ptx_sreg r) { return sreg_row[r].type; }
 const char *table_type_name(enum ptx_type t) { return type_row[t].name; }
 
 const char *ptx_mod_name(enum ptx_mod m) { return mod_row[m].spelling; }
-const char *ptx_op_name(enum ptx_op op) { return op_row[op].name; }
-enum ptx_effect ptx_effect_of(enum ptx_op op) { return op_row[op].effect; }
+const char *ptx_op_name(unsigned op) { return op_row[op].name; }
+enum ptx_effect ptx_effect_of(unsigned op) { return op_row[op].effect; }
 unsigned ptx_type_bits(enum ptx_type t) { return type_row[t].bits; }
 char ptx_type_class(enum ptx_type t) { return type_row[t].class; }
 

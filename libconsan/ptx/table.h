@@ -17,7 +17,7 @@ struct spelling {
  * of an unknown spelling. */
 void table_spell(const char *text, size_t n, struct spelling *s);
 /* Do these operands fit the row's? */
-bool table_fits(enum ptx_op op, const struct ptx_operand *o, size_t n);
+bool table_fits(unsigned op, const struct ptx_operand *o, size_t n);
 /* The type called `name` (without dot), or TY_none. */
 enum ptx_type table_type(const char *name, size_t n);
 /* `name` with % and component; false if there is none. */

@@ -1,6 +1,7 @@
 /* verify: checks the invariants that ir.h promises. A violation is a bug of the
  * parser, not of the program. */
 #include "table.h"
+#include "opcodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static bool check_instruction(struct check *c, const struct ptx_insn *i)
 	else if (i->op == OP_brx_idx)
 		HOLDS(i->noperands == 1 && i->ntarget);
 	else if (i->op != OP_unknown)
-		HOLDS(table_fits((enum ptx_op)i->op, i->operand, i->noperands));
+		HOLDS(table_fits(i->op, i->operand, i->noperands));
 	return true;
 }
 
@@ -176,7 +177,7 @@ static bool check_order(struct check *c)
 
 		gap |= !reached[b];
 		if (reached[b] && gap)
-			ok = broken(c, "a reachable block behind an unreachable one");
+			ok = broken(c, "a reachable block after an unreachable one");
 		if (loop != UINT32_MAX && g->block[loop].order > k)
 			ok = broken(c, "a block before the header of its loop");
 		for (uint32_t s = 0; ok && reached[b] && successor(c, b, s, &to); s++) {

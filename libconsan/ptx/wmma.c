@@ -1,5 +1,6 @@
 /* wmma: shapes and types of 9.7.14.4, and what follows from them. */
 #include "wmma.h"
+#include "opcodes.h"
 
 bool wmma_is(const struct ptx_insn *i)
 {

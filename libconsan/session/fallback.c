@@ -2,6 +2,7 @@
 #include "fallback.h"
 
 #include "libconsan/event/event.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -252,7 +253,7 @@ static const struct finding *news(struct check *mixed, struct check *whole)
 	return NULL;
 }
 
-static bool hangs(enum rule r)
+static bool hangs(unsigned r)
 {
 	return r == CS701 || r == CS702 || r == CS703 || r == CS704 || r == CS705;
 }

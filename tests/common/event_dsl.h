@@ -65,7 +65,7 @@ static inline void begin(unsigned warps)
 }
 
 /* Prints what was found; the rules found, most severe first, 0-terminated. */
-static inline size_t finish(enum rule found[16], enum severity sev[16])
+static inline size_t finish(unsigned found[16], enum severity sev[16])
 {
 	const struct finding *const *f;
 	size_t n, i;

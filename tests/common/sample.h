@@ -5,6 +5,7 @@
 #include "libconsan/event/event.h"
 #include "libconsan/finding/finding.h"
 #include "libconsan/event/site.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

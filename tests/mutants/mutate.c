@@ -1,5 +1,6 @@
 /* mutate: mutation.def, applied. */
 #include "mutate.h"
+#include "libconsan/ptx/opcodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,7 +280,7 @@ static bool find_around(const struct ptx_func *f, uint32_t index, struct around 
 
 static bool is_sync(const struct ptx_insn *i)
 {
-	switch (ptx_effect_of((enum ptx_op)i->op)) {
+	switch (ptx_effect_of(i->op)) {
 	case EF_BARRIER: case EF_WARP_SYNC: case EF_CLUSTER: case EF_FENCE:
 	case EF_WGMMA: case EF_CP_ASYNC: case EF_BULK:
 		return true;
@@ -304,7 +305,7 @@ static void need(bool *needed, const struct ptx_operand *o, size_t n)
 static bool gives(const struct ptx_insn *i, const bool *needed)
 {
 	return i->noperands && i->operand[0].kind == PO_REG && needed[i->operand[0].reg]
-		&& (ptx_effect_of((enum ptx_op)i->op) == EF_NONE || i->op == OP_mapa);
+		&& (ptx_effect_of(i->op) == EF_NONE || i->op == OP_mapa);
 }
 
 /* What comes to stand at `target`, the nearest sync in front of the arrive. */

@@ -8,14 +8,8 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order)
 
 $(BUILD)/tests/unit/cli/cli: $(BUILD)/consan
-$(BUILD)/tests/unit/cuda/cuda: tests/unit/cuda/cuda.c $(BUILD)/libconsan/cuda/link.o \
-		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
-	@mkdir -p $(@D)
-	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
-$(BUILD)/tests/unit/inject/graph_order: tests/unit/inject/graph_order.c $(BUILD)/instrument/inject/graph_order.o \
-		$(BUILD)/libconsan.a
-	@mkdir -p $(@D)
-	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
+$(BUILD)/tests/unit/cuda/cuda: $(BUILD)/libconsan/cuda/link.o | $(CUDA_PROGRAMS) $(BUILD)/consan-run
+$(BUILD)/tests/unit/inject/graph_order: $(BUILD)/instrument/inject/graph_order.o
 $(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/session/fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/inject/inject: | $(if $(CUPTI),$(DRIVEN)) $(BUILD)/consan-run

@@ -60,16 +60,16 @@ LANE_FAMILY(ops_carry)
 	bool hi = ptx_has(i, MOD_hi);
 	xfn fn = NULL;
 
-	switch ((int)i->op) {
-	case OP_add: case OP_addc: fn = wide ? add64 : add32; break;
-	case OP_sub: case OP_subc: fn = wide ? sub64 : sub32; break;
-	case OP_mad: case OP_madc:
+	switch ((int)op) {
+	case ARITH_add: case ARITH_addc: fn = wide ? add64 : add32; break;
+	case ARITH_sub: case ARITH_subc: fn = wide ? sub64 : sub32; break;
+	case ARITH_mad: case ARITH_madc:
 		fn = !hi ? (wide ? mad_lo64 : mad_lo32)
 			: s ? (wide ? mad_hi_s64 : mad_hi_s32) : (wide ? mad_hi_u64 : mad_hi_u32);
 		break;
 	}
 	x->o[4] = SLOT_CARRY;
-	x->o[5] = i->op == OP_addc || i->op == OP_subc || i->op == OP_madc ? FULL : 0;
+	x->o[5] = op == ARITH_addc || op == ARITH_subc || op == ARITH_madc ? FULL : 0;
 	x->o[6] = ptx_has(i, MOD_cc);
 	return lane_operands(d, i, x, fn, i->noperands, (enum ptx_type[]){ t, t, t, t });
 }

@@ -208,14 +208,14 @@ static bool same(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 static bool mixed(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 	const xfn fn[2][2], enum ptx_type from)
 {
-	bool is_fma = i->op == OP_fma;
+	bool is_fma = i->noperands == 4;
 
 	return lane_operands(d, i, x, fn[from == TY_bf16][ptx_has(i, MOD_sat)], i->noperands,
 			(enum ptx_type[]){ TY_f32, from, is_fma ? from : TY_f32, TY_f32 })
 		&& round_as_written(d, i, x);
 }
 
-static xfn minmax_f32(const struct ptx_insn *i, bool three)
+static xfn minmax_f32(const struct ptx_insn *i, bool max, bool three)
 {
 	bool ftz = ptx_has(i, MOD_ftz), nan = ptx_has(i, MOD_NaN), mag = ptx_has(i, MOD_abs);
 	/* [max][three][.abs or .xorsign.abs][NaN] */
@@ -225,41 +225,41 @@ static xfn minmax_f32(const struct ptx_insn *i, bool three)
 		{ { { max_f32, max_nan_f32 }, { max_xs_f32, max_nan_xs_f32 } },
 		  { { max3_f32, max3_nan_f32 }, { max3_abs_f32, max3_nan_abs_f32 } } } };
 
-	return fn[i->op == OP_max][three][mag][nan][ftz];
+	return fn[max][three][mag][nan][ftz];
 }
 
-static bool f64(struct decoder *d, const struct ptx_insn *i, struct xop *x)
+static bool f64(struct decoder *d, const struct ptx_insn *i, struct xop *x, enum arith op)
 {
 	bool ftz = ptx_has(i, MOD_ftz);
 	xfn fn = NULL;
 
-	switch ((int)i->op) {
-	case OP_add: fn = add_f64; break;
-	case OP_sub: fn = sub_f64; break;
-	case OP_mul: fn = mul_f64; break;
-	case OP_fma: case OP_mad: fn = fma_f64; break;
-	case OP_div: fn = div_f64; break;
-	case OP_abs: fn = abs_f64; break;
-	case OP_neg: fn = neg_f64; break;
-	case OP_min: fn = min_f64; break;
-	case OP_max: fn = max_f64; break;
-	case OP_rcp: fn = ftz ? rcp_ftz_f64 : rcp_f64; break;
-	case OP_sqrt: fn = sqrt_f64; break;
-	case OP_rsqrt: fn = ftz ? rsqrt_ftz_f64 : rsqrt_f64; break;
-	case OP_copysign: fn = copysign_64; break;
+	switch ((int)op) {
+	case ARITH_add: fn = add_f64; break;
+	case ARITH_sub: fn = sub_f64; break;
+	case ARITH_mul: fn = mul_f64; break;
+	case ARITH_fma: case ARITH_mad: fn = fma_f64; break;
+	case ARITH_div: fn = div_f64; break;
+	case ARITH_abs: fn = abs_f64; break;
+	case ARITH_neg: fn = neg_f64; break;
+	case ARITH_min: fn = min_f64; break;
+	case ARITH_max: fn = max_f64; break;
+	case ARITH_rcp: fn = ftz ? rcp_ftz_f64 : rcp_f64; break;
+	case ARITH_sqrt: fn = sqrt_f64; break;
+	case ARITH_rsqrt: fn = ftz ? rsqrt_ftz_f64 : rsqrt_f64; break;
+	case ARITH_copysign: fn = copysign_64; break;
 	}
 	return same(d, i, x, fn, TY_f64);
 }
-static bool f32x2(struct decoder *d, const struct ptx_insn *i, struct xop *x)
+static bool f32x2(struct decoder *d, const struct ptx_insn *i, struct xop *x, enum arith op)
 {
 	bool ftz = ptx_has(i, MOD_ftz);
 	xfn fn = NULL;
 
-	switch ((int)i->op) {
-	case OP_add: fn = add_f32x2[ftz]; break;
-	case OP_sub: fn = sub_f32x2[ftz]; break;
-	case OP_mul: fn = mul_f32x2[ftz]; break;
-	case OP_fma: fn = fma_f32x2[ftz]; break;
+	switch ((int)op) {
+	case ARITH_add: fn = add_f32x2[ftz]; break;
+	case ARITH_sub: fn = sub_f32x2[ftz]; break;
+	case ARITH_mul: fn = mul_f32x2[ftz]; break;
+	case ARITH_fma: fn = fma_f32x2[ftz]; break;
 	}
 	return same(d, i, x, fn, TY_f32x2);
 }
@@ -271,37 +271,37 @@ LANE_FAMILY(ops_float)
 	xfn fn = NULL;
 
 	if (t == TY_f64)
-		return f64(d, i, x);
+		return f64(d, i, x, op);
 	if (t == TY_f32x2)
-		return f32x2(d, i, x);
+		return f32x2(d, i, x, op);
 	if (t != TY_f32)
 		return dec_unsupported(d, "not supported for this type");
 	if (from == TY_f16 || from == TY_bf16) {
-		switch ((int)i->op) {
-		case OP_add: return mixed(d, i, x, add_mixed, from);
-		case OP_sub: return mixed(d, i, x, sub_mixed, from);
-		case OP_fma: return mixed(d, i, x, fma_mixed, from);
+		switch ((int)op) {
+		case ARITH_add: return mixed(d, i, x, add_mixed, from);
+		case ARITH_sub: return mixed(d, i, x, sub_mixed, from);
+		case ARITH_fma: return mixed(d, i, x, fma_mixed, from);
 		}
 		return dec_unsupported(d, "this instruction has no mixed types");
 	}
-	switch ((int)i->op) {
-	case OP_add: fn = add_f32[ftz][sat]; break;
-	case OP_sub: fn = sub_f32[ftz][sat]; break;
-	case OP_mul: fn = mul_f32[ftz][sat]; break;
-	case OP_fma: case OP_mad: fn = fma_f32[ftz][sat]; break;
-	case OP_div: fn = (ptx_has(i, MOD_approx) ? div_approx_f32 : div_f32)[ftz]; break;
-	case OP_rcp: fn = rcp_f32[ftz]; break;
-	case OP_sqrt: fn = sqrt_f32[ftz]; break;
-	case OP_rsqrt: fn = rsqrt_f32[ftz]; break;
-	case OP_sin: fn = sin_f32[ftz]; break;
-	case OP_cos: fn = cos_f32[ftz]; break;
-	case OP_lg2: fn = lg2_f32[ftz]; break;
-	case OP_ex2: fn = ex2_f32[ftz]; break;
-	case OP_tanh: fn = tanh_f32[ftz]; break;
-	case OP_neg: fn = ftz ? neg_f : neg_n; break;
-	case OP_abs: fn = ftz ? abs_f : abs_n; break;
-	case OP_min: case OP_max: fn = minmax_f32(i, i->noperands == 4); break;
-	case OP_copysign: fn = copysign_32; break;
+	switch ((int)op) {
+	case ARITH_add: fn = add_f32[ftz][sat]; break;
+	case ARITH_sub: fn = sub_f32[ftz][sat]; break;
+	case ARITH_mul: fn = mul_f32[ftz][sat]; break;
+	case ARITH_fma: case ARITH_mad: fn = fma_f32[ftz][sat]; break;
+	case ARITH_div: fn = (ptx_has(i, MOD_approx) ? div_approx_f32 : div_f32)[ftz]; break;
+	case ARITH_rcp: fn = rcp_f32[ftz]; break;
+	case ARITH_sqrt: fn = sqrt_f32[ftz]; break;
+	case ARITH_rsqrt: fn = rsqrt_f32[ftz]; break;
+	case ARITH_sin: fn = sin_f32[ftz]; break;
+	case ARITH_cos: fn = cos_f32[ftz]; break;
+	case ARITH_lg2: fn = lg2_f32[ftz]; break;
+	case ARITH_ex2: fn = ex2_f32[ftz]; break;
+	case ARITH_tanh: fn = tanh_f32[ftz]; break;
+	case ARITH_neg: fn = ftz ? neg_f : neg_n; break;
+	case ARITH_abs: fn = ftz ? abs_f : abs_n; break;
+	case ARITH_min: case ARITH_max: fn = minmax_f32(i, op == ARITH_max, i->noperands == 4); break;
+	case ARITH_copysign: fn = copysign_32; break;
 	}
 	return same(d, i, x, fn, TY_f32);
 }

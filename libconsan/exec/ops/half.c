@@ -169,21 +169,21 @@ LANE_FAMILY(ops_half)
 	case MOD_NONE: case MOD_rn: break;
 	default: return dec_unsupported(d, "16-bit arithmetic rounds to nearest only");
 	}
-	switch ((int)i->op) {
-	case OP_add: row = add_half; break;
-	case OP_sub: row = sub_half; break;
-	case OP_mul: row = mul_half; break;
-	case OP_fma: row = fma_half; break;
-	case OP_ex2: row = ex2_half; break;
-	case OP_tanh: row = tanh_half; break;
-	case OP_min:
+	switch ((int)op) {
+	case ARITH_add: row = add_half; break;
+	case ARITH_sub: row = sub_half; break;
+	case ARITH_mul: row = mul_half; break;
+	case ARITH_fma: row = fma_half; break;
+	case ARITH_ex2: row = ex2_half; break;
+	case ARITH_tanh: row = tanh_half; break;
+	case ARITH_min:
 		row = xs ? (nan ? min_nan_xs_half : min_xs_half) : nan ? min_nan_half : min_half;
 		break;
-	case OP_max:
+	case ARITH_max:
 		row = xs ? (nan ? max_nan_xs_half : max_xs_half) : nan ? max_nan_half : max_half;
 		break;
-	case OP_neg: case OP_abs:
-		fn = f16 ? sign_f16_fn[two][i->op == OP_abs][ftz] : sign_bf16_fn[two][i->op == OP_abs];
+	case ARITH_neg: case ARITH_abs:
+		fn = f16 ? sign_f16_fn[two][op == ARITH_abs][ftz] : sign_bf16_fn[two][op == ARITH_abs];
 		break;
 	}
 	if (row) {

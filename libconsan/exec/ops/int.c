@@ -241,18 +241,18 @@ LANE_FAMILY(ops_int)
 	enum int_type it = int_type(t);
 	bool sat = ptx_has(i, MOD_sat);
 
-	switch ((int)i->op) {
-	case OP_add:
+	switch ((int)op) {
+	case ARITH_add:
 		return LANE_DECODE(!sat ? add_row[it] : t == TY_s32 ? add_sat : NULL, t, t, t);
-	case OP_sub:
+	case ARITH_sub:
 		return LANE_DECODE(!sat ? sub_row[it] : t == TY_s32 ? sub_sat : NULL, t, t, t);
-	case OP_mul: return mul(d, i, x, t);
-	case OP_mad: return mad(d, i, x, t);
-	case OP_div: return LANE_DECODE(div_row[it], t, t, t);
-	case OP_abs: return LANE_DECODE(abs_row[it], t, t);
-	case OP_neg: return LANE_DECODE(neg_row[it], t, t);
-	case OP_min: return minmax(d, i, x, t, min_row, min_relu_row);
-	case OP_max: return minmax(d, i, x, t, max_row, max_relu_row);
+	case ARITH_mul: return mul(d, i, x, t);
+	case ARITH_mad: return mad(d, i, x, t);
+	case ARITH_div: return LANE_DECODE(div_row[it], t, t, t);
+	case ARITH_abs: return LANE_DECODE(abs_row[it], t, t);
+	case ARITH_neg: return LANE_DECODE(neg_row[it], t, t);
+	case ARITH_min: return minmax(d, i, x, t, min_row, min_relu_row);
+	case ARITH_max: return minmax(d, i, x, t, max_row, max_relu_row);
 	}
 	return dec_unsupported(d, "this instruction has no integer types");
 }

@@ -175,16 +175,17 @@ ParameterizedTest(struct case_file *f, cases, specimen, .timeout = 60)
 /* A rule without a specimen is a rule that nobody has seen. */
 Test(cases, every_rule_has_a_specimen)
 {
-	bool seen[RULE_COUNT] = { 0 };
+	bool seen[512] = { 0 };
 	glob_t g;
 
+	cr_assert_lt(rule_count(), ARRAY_SIZE(seen));
 	cr_assert_eq(glob(SPECIMENS, 0, NULL, &g), 0);
 	for (size_t i = 0; i < g.gl_pathc; i++) {
 		struct specimen s;
 
 		specimen_read(&s, g.gl_pathv[i]);
 		for (size_t k = 0; k < s.nexpect; k++) {
-			enum rule r = rule_by_code(s.expect[k].code);
+			unsigned r = rule_by_code(s.expect[k].code);
 
 			cr_expect_neq(r, RULE_NONE, "%s: no rule %s", s.path, s.expect[k].code);
 			seen[r] = true;
@@ -193,7 +194,7 @@ Test(cases, every_rule_has_a_specimen)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(no_specimen); i++)
 		seen[rule_by_code(no_specimen[i])] = true;
-	for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
+	for (unsigned r = 1; r <= rule_count(); r++)
 		cr_expect(seen[r], "no specimen for %s", rule_get(r)->code);
 	globfree(&g);
 }

@@ -3,6 +3,7 @@
 #include "libconsan/base/base.h"
 #include "libconsan/finding/finding.h"
 #include "libconsan/event/site.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,14 +5,15 @@
 #include <criterion/criterion.h>
 
 #include "tests/common/event_dsl.h"
+#include "libconsan/finding/rule_codes.h"
 
 #define FULL 0x4000u
 #define EMPTY 0x4040u
 
 /* Exactly this rule, and nothing else. */
-static void expect_at(enum rule want, enum severity sev_want, int from)
+static void expect_at(unsigned want, enum severity sev_want, int from)
 {
-	enum rule found[16];
+	unsigned found[16];
 	enum severity sev[16];
 	size_t n = finish(found, sev);
 
@@ -28,7 +29,7 @@ static void expect_at(enum rule want, enum severity sev_want, int from)
 
 static void never_at(int from)
 {
-	enum rule found[16];
+	unsigned found[16];
 	enum severity sev[16];
 	size_t n = finish(found, sev);
 
@@ -443,7 +444,7 @@ Test(mbar, waits)
 	/* B21: a waiter that falls two phases behind */
 	begin(2); mb_init(0, 0, FULL, 1); bar_all(); mb_poll(1, L(0), FULL, 0); arrive(0, L(0), FULL); mb_wait(0, L(0), FULL, 0);
 	arrive(0, L(0), FULL); line = 0; mb_wait(0, L(0), FULL, 1);
-	line = 0; mb_poll(1, L(0), FULL, 0); finish((enum rule[16]){ 0 }, (enum severity[16]){ 0 });
+	line = 0; mb_poll(1, L(0), FULL, 0); finish((unsigned[16]){ 0 }, (enum severity[16]){ 0 });
 	begin(2); mb_init(0, 0, FULL, 1); bar_all();
 	for (int k = 0; k < 2; k++) {
 		mb_poll(1, L(0), FULL, 0);
@@ -762,7 +763,7 @@ static void order_by(unsigned k)
 
 Test(model, matrix)
 {
-	enum rule found[16];
+	unsigned found[16];
 	enum severity sev[16];
 
 	for (unsigned k = 0; k < ARRAY_SIZE(matrix); k++) {
@@ -782,7 +783,7 @@ Test(model, matrix)
 
 /* ---- launches that did not come to their end ---- */
 
-static bool found(enum rule want)
+static bool found(unsigned want)
 {
 	const struct finding *const *f;
 	size_t n = check_findings(world, &f);
@@ -841,7 +842,7 @@ static void wait_by_arriver_is_an_error(struct check_policy *p)
 
 Test(policy, strict)
 {
-	enum rule found[16];
+	unsigned found[16];
 	enum severity sev[16];
 
 	/* K1: a fence by the issuer covers only its own accesses */
@@ -864,10 +865,10 @@ Test(policy, strict)
 
 Test(rules, every_row_says_why_and_how)
 {
-	for (unsigned r = 1; r < RULE_COUNT; r++) {
-		const struct rule_info *i = rule_get((enum rule)r);
+	for (unsigned r = 1; r <= rule_count(); r++) {
+		const struct rule_info *i = rule_get(r);
 
 		cr_expect(*i->title && *i->why && *i->fix, "%s", i->code);
-		cr_expect(rule_by_code(i->code) == (enum rule)r);
+		cr_expect(rule_by_code(i->code) == r);
 	}
 }

@@ -89,8 +89,24 @@ Test(cli, explain)
 	cr_assert(has("fence_by_writer"));
 	cr_assert_eq(consan("explain CS106 | grep -c '^  [-+] '"), 0, "the example shows both twins");
 	cr_assert_eq(consan("explain html | grep -c '<article'"), 0);
-	cr_assert_eq(strtol(output, NULL, 10), RULE_COUNT - 1);
+	cr_assert_eq(strtol(output, NULL, 10), rule_count());
 	cr_assert_eq(consan("explain CS999"), 2);
+}
+
+Test(cli, explain_ptx_rules)
+{
+	cr_assert_eq(consan("explain a12"), 0);
+	cr_assert(has("A12") && has("9.7.13.2") && has("CS103"));
+	cr_assert_eq(consan("explain E07"), 0);
+	cr_assert(has("not checked"));
+	cr_assert_eq(consan("explain cs103 106"), 0);
+	cr_assert(has("A12") && has("CS106"), "a rule shows the PTX rules that it implements");
+	cr_assert_eq(consan("explain ptx | grep -c '^  [A-H][0-3][0-9] '"), 0);
+	cr_assert_eq(strtol(output, NULL, 10), ptx_rule_count());
+	cr_assert_eq(consan("explain CS1O6"), 2);
+	cr_assert(has("did you mean CS106"));
+	cr_assert_eq(consan("explain xyzzy"), 2);
+	cr_assert(!has("did you mean"));
 }
 
 Test(cli, dump_ptx)

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "instrument/decode/decode.h"
+#include "libconsan/ptx/opcodes.h"
 
 /* Of a report: the line that says what of, `rule`, and where. */
 static bool headline(const char *rule, char line[256])

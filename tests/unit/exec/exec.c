@@ -600,7 +600,7 @@ Test(exec, clusters_that_cannot_be)
 	static const char nothing[] = HEAD ".visible .entry k(.param .u64 p)\n{\nret;\n}\n";
 	static const char two[] = HEAD ".visible .entry k(.param .u64 p)\n.reqnctapercluster 2\n{\nret;\n}\n";
 	static const struct { const char *ptx; uint32_t grid, cluster; const char *why; } cases[] = {
-		{ nothing, 4, 3, "no multiple" }, { nothing, 32, 32, "cluster size" },
+		{ nothing, 4, 3, "not a multiple" }, { nothing, 32, 32, "cluster size" },
 		{ two, 4, 4, ".reqnctapercluster" }, { two, 4, 1, ".reqnctapercluster" },
 	};
 

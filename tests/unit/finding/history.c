@@ -2,6 +2,7 @@
  * its story. Steps and books, never prose. */
 #include "libconsan/finding/recorder.h"
 #include "libconsan/finding/results/json.h"
+#include "libconsan/finding/rule_codes.h"
 #include "tests/common/sample.h" /* before the next: it has a global `line` */
 #include "tests/common/event_dsl.h"
 

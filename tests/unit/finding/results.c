@@ -1,5 +1,6 @@
 /* results: what is recorded is read back; updates, merging, cut lines. */
 #include "libconsan/finding/results/results.h"
+#include "libconsan/finding/rule_codes.h"
 #include "tests/common/sample.h"
 
 #include <criterion/criterion.h>

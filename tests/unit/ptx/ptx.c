@@ -1,6 +1,7 @@
 /* test_ptx: the PTX front end: tables, scopes, places, errors, printing, control
  * flow, and that broken text ends in an error and nothing else. */
 #include "libconsan/ptx/ir.h"
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/table.h"
 
 #include <criterion/criterion.h>
@@ -52,14 +53,14 @@ Test(ptx_tables, every_row_with_its_required_modifiers_is_found)
 	/* the name alone leads to the row, or to none if something is missing:
 	 * never to another row */
 	for (unsigned op = OP_NONE + 1; op < OP_COUNT; op++) {
-		const char *name = ptx_op_name((enum ptx_op)op);
+		const char *name = ptx_op_name(op);
 		struct spelling s;
 
 		if (op == OP_unknown)
 			continue;
 		table_spell(name, strlen(name), &s);
 		cr_assert(s.op == op || s.op == OP_unknown, "%s found %s", name,
-			ptx_op_name((enum ptx_op)s.op));
+			ptx_op_name(s.op));
 	}
 }
 
@@ -134,7 +135,7 @@ Test(ptx_tables, spellings)
 		struct spelling s;
 
 		table_spell(all[k].text, strlen(all[k].text), &s);
-		cr_expect_eq(s.op, all[k].op, "%s: %s", all[k].text, ptx_op_name((enum ptx_op)s.op));
+		cr_expect_eq(s.op, all[k].op, "%s: %s", all[k].text, ptx_op_name(s.op));
 	}
 }
 
@@ -296,7 +297,7 @@ Test(ptx_operands, unknown_instructions_keep_their_text)
 
 	cr_expect_eq(insn(m, 0)->op, OP_unknown);
 	cr_expect_eq(insn(m, 0)->noperands, 3);
-	cr_expect_eq(ptx_effect_of((enum ptx_op)insn(m, 0)->op), EF_UNKNOWN);
+	cr_expect_eq(ptx_effect_of(insn(m, 0)->op), EF_UNKNOWN);
 	ptx_statement(m, insn(m, 0), &t);
 	cr_expect_str_eq(t.at, "quux.sync.b32 %r1, %r2, [%r3]");
 	cr_expect_eq(insn(m, 1)->op, OP_unknown);

@@ -3,6 +3,7 @@
  * a browser, where there is one. */
 #include "libconsan/finding/history.h"
 #include "libconsan/base/progress.h"
+#include "libconsan/finding/rule_codes.h"
 #include "libconsan/finding/suppress.h"
 #include "reports/reports.h"
 #include "proof.h"

@@ -2,6 +2,7 @@
 #include "reports/reports.h"
 #include "tests/common/find.h"
 #include "tests/common/sample.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -14,6 +14,7 @@
 #include "instrument/rewrite/extents.h"
 #include "libconsan/exec/core.h"
 #include "libconsan/finding/finding.h"
+#include "libconsan/ptx/opcodes.h"
 #include "libconsan/session/gpu.h"
 
 /* Several streams, faults, hangs: what --backend=gpu must bear. */

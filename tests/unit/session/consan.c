@@ -1,4 +1,5 @@
 /* consan: PTX in, findings out; records, saved events and replay agree. */
+#include "libconsan/finding/rule_codes.h"
 #include "libconsan/session/session.h"
 #include "libconsan/event/io.h"
 #include "libconsan/options/options.h"

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "tests/common/event_dsl.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
 
@@ -383,12 +384,12 @@ static void random_sync(void)
 	}
 }
 
-static bool fence_rule(enum rule r)
+static bool fence_rule(unsigned r)
 {
 	return r == CS110 || r == CS111 || r == CS112 || r == CS113;
 }
 
-static bool race_rule(enum rule r)
+static bool race_rule(unsigned r)
 {
 	return (r >= CS101 && r <= CS107) || r == CS120 || r == CS121 || r == CS301 || fence_rule(r);
 }
