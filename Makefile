@@ -6,9 +6,26 @@ CC ?= gcc
 ifeq ($(origin CC),default)
 CC = gcc
 endif
-NVCC ?= nvcc
 V ?= @
 BUILD ?= build$(if $(SAN),-$(SAN:1=)san)$(if $(filter clang%,$(notdir $(CC))),-clang)
+
+# nvcc is taken from NVCC=, PATH, CUDA_HOME or /usr/local/cuda. If there is none, `make deps`
+# installs it into CUDA_PARTS. Tests call nvcc and ptxas by name, so PATH must have them.
+CUDA_PARTS = $(CURDIR)/build/cuda
+ifeq ($(NVCC),)
+NVCC := $(if $(shell command -v nvcc),nvcc,$(firstword \
+	$(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) $(CUDA_PARTS)/bin/nvcc))
+endif
+ifneq ($(findstring /,$(NVCC)),)
+export PATH := $(abspath $(dir $(lastword $(NVCC)))):$(PATH)
+endif
+# not empty if nvcc comes from CUDA_PARTS, whether or not it is installed yet
+OWN_CUDA = $(filter $(CUDA_PARTS)/bin/nvcc,$(abspath $(NVCC)))
+ifneq ($(OWN_CUDA),)
+CUDA_HOME := $(CUDA_PARTS)
+else ifeq ($(CUDA_HOME),)
+CUDA_HOME := $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC)))))
+endif
 
 WARN = -Wall -Wextra -Wshadow -Werror -Wswitch -Wstrict-prototypes -Wmissing-prototypes
 SANFLAGS_1 = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -19,11 +36,10 @@ CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -I. -O2 -g -fPIC -fvisibility=hidden -pthrea
 LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 LIBS_STATIC = -Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
 NVCCFLAGS = -O3 -std=c++17 -lineinfo -gencode=arch=compute_90a,code=[sm_90a,compute_90a]
-CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC)))))
 VERSION := $(shell sed -n 's/^.define CONSAN_VERSION "\(.*\)"/\1/p' libconsan/consan.h)
 comma = ,
 
-all: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+all: $(if $(shell command -v $(NVCC)),,no-nvcc) $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 # ---- the modules ----
 MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libconsan/exec shadow \
@@ -64,24 +80,29 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcriterion $(LIBS)
 
 # ---- what a fresh machine needs ----
-# Debian packages for building, testing and looking at reports. nvcc and its
-# headers come with NVIDIA's CUDA Toolkit 13, which Debian does not package.
+# Debian packages for building, testing and looking at reports; and CUDA, which Debian
+# does not package: without a toolkit, the parts that libconsan/install/cuda.txt lists.
 DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev \
 	help2man pkg-config libgtest-dev g++
 
 deps:
-	@missing=; for p in $(DEB); do \
+	@need='$(DEB)'; missing=; $(if $(OWN_CUDA),[ -e build/cuda ] || \
+		python3 -m pip --version >/dev/null 2>&1 || need="$$need python3-pip";) \
+	for p in $$need; do \
 		dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'install ok' || missing="$$missing $$p"; done; \
 	if [ -n "$$missing" ]; then \
 		echo "deps: installing$$missing"; \
 		if [ "$$(id -u)" = 0 ]; then sudo=; elif command -v sudo >/dev/null; then sudo=sudo; \
 		else echo "deps: not root and no sudo; install by hand:$$missing"; exit 1; fi; \
 		$$sudo apt-get update -qq; \
-		DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq $$missing >/dev/null || exit 1; \
-	fi; \
-	command -v $(NVCC) >/dev/null || { \
-		echo "deps: $(NVCC) not found. Install NVIDIA's CUDA Toolkit 13 (https://developer.nvidia.com/cuda-downloads)"; \
-		echo "deps: and put its bin directory on PATH, or say make NVCC=/path/to/nvcc."; exit 1; }
+		DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing >/dev/null || exit 1; \
+	fi
+	@$(if $(OWN_CUDA),libconsan/install/cuda.sh build/cuda,command -v $(NVCC) >/dev/null || { \
+		echo "deps: $(NVCC) not found. Without NVCC=, make takes nvcc from PATH or installs it."; exit 1; })
+
+no-nvcc:
+	@echo "nvcc not found: run make deps, which installs it into build/cuda; or put CUDA Toolkit 13's"
+	@echo "on PATH; or give NVCC=/path/to/nvcc."; exit 1
 
 # ---- what to run ----
 
@@ -96,7 +117,7 @@ help:
 	@echo "make bench-gpu     what --backend=gpu costs there, beside compute-sanitizer"
 	@echo "make kernels   the bundled CUDA kernels      make layers   who includes whom"
 	@echo "make install   into PREFIX (/usr/local), under DESTDIR     make deb   a Debian package"
-	@echo "make deps      install what is missing       make clean"
+	@echo "make deps      install what is missing       make clean      make distclean, build/cuda, too"
 
 # One warp's lane 0 gives a buffer back while its other lanes may still read it.
 DEMO = $(BUILD)/kernels/ring/ring
@@ -138,7 +159,9 @@ run-threads:
 	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
 
 clean:
+	rm -rf $(filter-out build/cuda,$(wildcard build/* build/.[!.]*)) build-*
+distclean:
 	rm -rf build build-*
 
-.PHONY: check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps check mutants bench layers check-unit clean
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+.PHONY: check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps no-nvcc check mutants bench layers check-unit clean distclean
+-include $(shell find $(BUILD) -path build/cuda -prune -o -name '*.d' -print 2>/dev/null)

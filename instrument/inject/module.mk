@@ -14,7 +14,8 @@ RESCUE_OBJ = $(RESCUE_SRC:%.c=$(BUILD)/%.o)
 $(INJECT_OBJ) $(RESCUE_OBJ): CFLAGS_ALL += -isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include
 $(BUILD)/consan-rescue: $(RESCUE_OBJ)
 	$(V)$(CC) $(SANFLAGS) -o $@ $< -ldl
+# The rpath leads to CUPTI in build/cuda, for a build without a toolkit.
 $(BUILD)/libconsan-gpu.so: $(INJECT_OBJ) $(BUILD)/instrument/record/digest_ptx.o $(BUILD)/libconsan.a
 	$(V)$(CC) -shared $(SANFLAGS) -o $@ $^ \
-		$(if $(SAN),,-Wl$(comma)-z$(comma)defs -Wl$(comma)-z$(comma)now) -Wl,-Bsymbolic \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs -Wl$(comma)-z$(comma)now) -Wl,-rpath,'$$ORIGIN/cuda/lib' -Wl,-Bsymbolic \
 		-Wl,--exclude-libs,ALL -Wl,--wrap=stdin $(LIBS_STATIC)

@@ -75,7 +75,7 @@ TILE_INLINE void warp_rows(unsigned n, unsigned units, const float *a, const flo
 {
 	for (unsigned q = 0; q < n / 4; q += NB) {
 		unsigned nb = n / 4 - q < NB ? n / 4 - q : NB;
-		float *d[NB][2];
+		float *d[NB][2] = { 0 }; /* gcc 13 does not see that n is a multiple of 8 */
 
 		for (unsigned i = 0; i < nb; i++)
 			for (unsigned h = 0; h < 2; h++)

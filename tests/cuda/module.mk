@@ -1,13 +1,22 @@
 # CUDA programs under consan-run: one object, linked in every way there is.
 CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so linked driver dependent)
-CUDA_LINK = -L$(CUDA_HOME)/lib64/stubs -lcuda
+# What programs link with for -lcuda, as no driver need be installed: a stub with the driver API's
+# names of our library, without the runtime's. At run time they load libcuda.so.1, whichever it is.
+CUDA_STUB = $(BUILD)/stubs/libcuda.so
+CUDA_LINK = -L$(BUILD)/stubs -lcuda
+$(CUDA_STUB): $(BUILD)/libconsan-cuda.so
+	@mkdir -p $(@D)
+	$(V)nm -D --defined-only $< | awk '$$3 ~ /^cu[A-Z]/ { print "void " $$3 "(void) { }" }' \
+		| $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ -x c -
+$(BUILD)/tests/cuda/static $(BUILD)/tests/cuda/shared $(BUILD)/tests/cuda/dependent $(BUILD)/tests/cuda/driver \
+	$(BUILD)/tests/gpu/specimen $(BUILD)/tests/gpu/driven: | $(CUDA_STUB)
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -c -o $@ $<
 $(BUILD)/tests/cuda/static: $(BUILD)/tests/cuda/runtime.o
 	$(V)$(NVCC) -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/shared: $(BUILD)/tests/cuda/runtime.o
-	$(V)$(NVCC) -cudart shared -o $@ $< $(CUDA_LINK)
+	$(V)$(NVCC) -cudart shared -o $@ $< $(CUDA_LINK) -Xlinker -rpath=$(CUDA_HOME)/lib64
 $(BUILD)/tests/cuda/stripped: $(BUILD)/tests/cuda/static
 	$(V)strip -o $@ $<
 # no runtime of its own: the linker found every function in our library

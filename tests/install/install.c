@@ -23,7 +23,8 @@ __attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
 	va_end(ap);
 	return shell("exec 2>&1; export R='%s/install'; B=\"$R/../examples\"; "
 		"mkdir -p \"$B\"; unset BXFI_MAP; export PKG_CONFIG_SYSROOT_DIR=\"$R\" "
-		"PKG_CONFIG_PATH=\"$R/usr/lib/pkgconfig\" LD_LIBRARY_PATH=\"$R/usr/lib\"; %s",
+		"PKG_CONFIG_PATH=\"$R/usr/lib/pkgconfig\" LD_LIBRARY_PATH=\"$R/usr/lib\" "
+		"PATH=\"$PATH:$PWD/build/cuda/bin\"; %s",
 		build_dir(), line);
 }
 
