@@ -1,5 +1,6 @@
-/* json: everything that was found and looked at, as one document. */
-#include "reports.h"
+/* json: the JSON report, one document with all findings and the coverage. schema.json
+ * describes it. */
+#include "reports/reports.h"
 
 #include "libconsan/finding/finding.h"
 

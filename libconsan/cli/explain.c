@@ -28,7 +28,7 @@ static void explain_rule(const struct rule_info *r)
 	const struct rule_example *x = rule_example_of(r->code);
 	struct page p = { .out = stdout, .color = isatty(1), .width = 90, .prefix = "" };
 	const char *const part[][2] = {
-		{ "severity", words_severity[r->severity] }, { "why", r->why }, { "fix", r->fix },
+		{ "severity", severity_text[r->severity] }, { "why", r->why }, { "fix", r->fix },
 		{ "catalogue", r->ids },
 	};
 
@@ -112,7 +112,7 @@ int command_explain(int argc, char **argv)
 	if (first == argc)
 		for (int r = RULE_NONE + 1; r < RULE_COUNT; r++)
 			printf("%s  %-7s  %s\n", rule_get((enum rule)r)->code,
-				words_severity[rule_get((enum rule)r)->severity],
+				severity_text[rule_get((enum rule)r)->severity],
 				rule_get((enum rule)r)->title);
 	for (int i = first; i < argc; i++) {
 		enum rule r = rule_by_code(argv[i]);

@@ -1,7 +1,7 @@
 /* recorder: events in, the last steps out. A ring of steps for each cluster in
  * flight, a mirror of its mbarriers' counts, and for each (instruction, warp) when
  * it last touched memory; nothing is allocated while events come. */
-#include "recorder_ring.h"
+#include "recorder_internal.h"
 
 #include "libconsan/base/base.h"
 
@@ -460,7 +460,7 @@ void recorder_end(struct recorder *r)
 	if (!r)
 		return;
 	if (r->sink.want_global)
-		recorder_leave(r);
+		recorder_keep_tail(r);
 	pthread_mutex_lock(&r->all->lock);
 	r->idle = r->all->idle;
 	r->all->idle = r;

@@ -27,11 +27,11 @@ void recorder_end(struct recorder *r);
 
 /* The story of a finding that the event at hand brought up; from the thread that
  * delivers the events. NULL without a recorder. */
-struct history *recorder_tell(struct recorder *r, const struct finding *f);
+struct history *recorder_history(struct recorder *r, const struct finding *f);
 
 /* The story of a finding about global memory and two clusters, both of which are
  * over. NULL: it is another finding, or one of them is not remembered. */
-struct history *recorders_tell(struct recorders *all, const struct finding *f);
+struct history *recorders_history(struct recorders *all, const struct finding *f);
 /* The launch is over: nothing is told of its clusters any more. */
 void recorders_forget(struct recorders *all);
 

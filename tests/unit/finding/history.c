@@ -89,7 +89,7 @@ Test(history, steps_phases_and_books)
 	line = 3;
 	emit((struct event){ .kind = EV_BULK, .mode = EVM_WRITE, .op = 2, .size = 512,
 		.mbar = 0x4000, .lanes = 1 });
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	cr_assert_eq(h->nsteps, ARRAY_SIZE(want));
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
 		cr_expect_eq(h->step[i].kind, want[i], "step %zu is %s", i, step_id(h->step[i].kind));
@@ -118,7 +118,7 @@ Test(history, bounded_and_used_again)
 
 	start(16);
 	pipeline(1000);
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	cr_expect_leq(h->nsteps, 18);
 	cr_expect_gt(h->before, 4000);
 	cr_expect_geq(h->side[0], 0);
@@ -127,7 +127,7 @@ Test(history, bounded_and_used_again)
 	recorder_end(now);
 	cr_assert_eq(recorder_begin(all, &cluster), now, "the next cluster's");
 	sink = recorder_sink(now, &deaf);
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	cr_expect_eq(h->nmbarriers, 0, "nothing of the cluster before");
 	cr_expect_eq(h->before, 0);
 	cr_expect_eq(h->side[1], -1);
@@ -151,7 +151,7 @@ Test(history, others_are_a_crowd)
 	sink = recorder_sink(now, &deaf);
 	nwarps = 32;
 	bar_all();
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	for (uint32_t i = 0; i < h->nsteps; i++)
 		crowds += h->step[i].warp == HISTORY_OTHERS;
 	cr_expect_eq(crowds, 2, "all arrive, all leave");
@@ -202,7 +202,7 @@ Test(history, two_clusters)
 	nwarps = 2;
 	for (uint32_t id = 0; id < 4; id++)
 		ticket(id, id == 3);
-	h = recorders_tell(all, &f);
+	h = recorders_history(all, &f);
 	cr_assert_not_null(h);
 	cr_expect_eq(h->other, 1);
 	cr_assert(h->side[1] == 0 && h->side[0] == (int32_t)h->nsteps - 1);
@@ -221,12 +221,12 @@ Test(history, two_clusters)
 	history_drop(back);
 	history_drop(h);
 	f.side[1].ctaid[0] = 3;
-	cr_expect_null(recorders_tell(all, &f), "one cluster");
+	cr_expect_null(recorders_history(all, &f), "one cluster");
 	f.side[1].ctaid[0] = 9;
-	cr_expect_null(recorders_tell(all, &f), "there is no such");
+	cr_expect_null(recorders_history(all, &f), "there is no such");
 	f.side[1].ctaid[0] = 1;
 	recorders_forget(all);
-	cr_expect_null(recorders_tell(all, &f), "the launch is over");
+	cr_expect_null(recorders_history(all, &f), "the launch is over");
 	deaf.want_global = false;
 	recorders_close(all);
 }
@@ -239,7 +239,7 @@ Test(history, none_if_none_is_wanted)
 	cr_expect_eq(recorder_next(&deaf, &now), &deaf);
 	cr_expect_null(now);
 	recorder_end(NULL);
-	cr_expect_null(recorder_tell(NULL, NULL));
+	cr_expect_null(recorder_history(NULL, NULL));
 	recorders_close(all);
 }
 
@@ -253,7 +253,7 @@ Test(history, json_and_back)
 		sample_site("reduce.cu", i, 0, "mbarrier;");
 	start(64);
 	pipeline(3);
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	first = rj_from_history(h);
 	back = rj_history(first);
 	again = rj_from_history(back);

@@ -1,7 +1,7 @@
-/* recorder_tell: the story of a finding, out of what recorders hold: who takes part, their
+/* recorder_history: the story of a finding, out of what recorders hold: who takes part, their
  * newest steps, where the finding's sides belong; of one cluster while it runs, of two
  * once they are over. Judges nothing. */
-#include "recorder_ring.h"
+#include "recorder_internal.h"
 
 #include "libconsan/base/base.h"
 
@@ -274,7 +274,7 @@ static void tell_buffers(const struct recorder *r, struct history *h)
 	qsort(h->buffer, h->nbuffers, sizeof *h->buffer, by_addr);
 }
 
-struct history *recorder_tell(struct recorder *r, const struct finding *f)
+struct history *recorder_history(struct recorder *r, const struct finding *f)
 {
 	struct cast cast = { .nagents = 0 };
 	struct history *h;
@@ -316,7 +316,7 @@ static int by_newest(const void *a, const void *b)
 }
 
 /* Of clusters that others may race with in global memory. */
-void recorder_leave(struct recorder *r)
+void recorder_keep_tail(struct recorder *r)
 {
 	struct touched newest[TOUCHED];
 	struct tail *t;
@@ -399,7 +399,7 @@ static void tell_part(const struct tail *t, const struct finding_side *side, uns
 	free(part.step);
 }
 
-struct history *recorders_tell(struct recorders *all, const struct finding *f)
+struct history *recorders_history(struct recorders *all, const struct finding *f)
 {
 	const struct tail *late, *early;
 	struct history *h;

@@ -1,7 +1,7 @@
 /* recorder_ring: what a recorder holds. Private to recorder.c, which fills it, and
- * recorder_tell.c, which tells stories out of it. */
-#ifndef CONSAN_RECORDER_RING_H
-#define CONSAN_RECORDER_RING_H
+ * recorder_history.c, which tells stories out of it. */
+#ifndef CONSAN_RECORDER_INTERNAL_H
+#define CONSAN_RECORDER_INTERNAL_H
 
 #include "recorder.h"
 
@@ -74,7 +74,7 @@ struct recorders {
 	uint32_t steps;
 };
 
-/* recorder_tell.c: the cluster is over; what others may ask for is kept. */
-void recorder_leave(struct recorder *r);
+/* recorder_history.c: the cluster is over; what others may ask for is kept. */
+void recorder_keep_tail(struct recorder *r);
 
 #endif
