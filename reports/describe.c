@@ -192,11 +192,27 @@ void describe_barrier(struct text *t, const struct finding_barrier *b)
 		text_printf(t, ": in phase %llu (parity %u)", (unsigned long long)b->phase,
 			(unsigned)(b->phase & 1));
 	else
-		text_printf(t, ": %llu completed", (unsigned long long)b->phase);
+		text_printf(t, ": %llu completed so far", (unsigned long long)b->phase);
 	if (b->expected)
 		text_printf(t, ", %u of %u arrivals pending", b->pending, b->expected);
 	if (is_mbarrier(b) || b->tx)
 		text_printf(t, ", tx-count %lld B", (long long)b->tx);
+}
+
+unsigned blocked_warps(const struct finding *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->nwaiters; i++) {
+		const struct finding_side *w = &f->waiter[i].who;
+		unsigned k = 0;
+
+		while (k < i && (f->waiter[k].who.warp != w->warp
+				|| memcmp(f->waiter[k].who.ctaid, w->ctaid, sizeof w->ctaid)))
+			k++;
+		n += k == i;
+	}
+	return n;
 }
 
 void describe_number(struct text *t, uint64_t n)

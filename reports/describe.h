@@ -28,7 +28,10 @@ char *display_path(const struct options *o, const char *file);
 char *short_instruction(const char *ptx);
 const char *space_text(uint8_t space); /* of enum ev_space */
 
-/* The following append to t. */
+/* The number of different warps among the waiters: a diverged warp may wait at two places. */
+unsigned blocked_warps(const struct finding *f);
+
+/* The describe functions append to t. */
 /* "reduce.cu:17", or "prog.ptx:170" without line information. */
 void describe_place(struct text *t, uint32_t site);
 /* "hgemm.cu:173 ldmatrix.sync": the line in the kernel itself, which calls the functions

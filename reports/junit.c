@@ -44,6 +44,19 @@ static void side(struct text *t, const struct options *o, const struct finding_s
 	text_printf(t, "\n");
 }
 
+static void add_waiter(struct text *t, const struct finding_waiter *w)
+{
+	text_printf(t, "waiting: ");
+	describe_thread(t, &w->who);
+	text_printf(t, " at ");
+	describe_place(t, w->who.site);
+	if (*w->on.kind) {
+		text_printf(t, " on ");
+		describe_barrier_name(t, &w->on);
+	}
+	text_printf(t, ": %s\n", w->text);
+}
+
 static void explanation(struct text *t, const struct options *o, const struct finding *f)
 {
 	const struct rule_info *rule = rule_get(f->rule);
@@ -56,7 +69,7 @@ static void explanation(struct text *t, const struct options *o, const struct fi
 		text_printf(t, "\n");
 	}
 	for (unsigned i = 0; i < f->nwaiters && i < WAITERS_SHOWN; i++)
-		text_printf(t, "waiting: warp %u: %s\n", f->waiter[i].who.warp, f->waiter[i].text);
+		add_waiter(t, &f->waiter[i]);
 	if (*f->edge)
 		text_printf(t, "missing: %s\n", f->edge);
 	text_printf(t, "why: %s\nfix: %s\n", rule->why, rule->fix);

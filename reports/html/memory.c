@@ -297,8 +297,8 @@ static void phases(struct markup *m, const struct history_mbarrier *b)
 		mu_class(m, "span", now ? "ph now" : "ph");
 		mu_text(m, "%llu: %u arrival%s", (unsigned long long)k, p->arrivals,
 			p->arrivals == 1 ? "" : "s");
-		if (p->expected || p->landed)
-			mu_text(m, ", %lld of %lld B", (long long)p->landed, (long long)p->expected);
+		if (p->expected || p->completed)
+			mu_text(m, ", %lld of %lld B", (long long)p->completed, (long long)p->expected);
 		mu_close(m, "span");
 		mu_text(m, " ");
 	}

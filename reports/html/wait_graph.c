@@ -180,7 +180,7 @@ static void draw(struct html *h, const struct graph *g)
 	mu_attr(m, "width", "%d", RIGHT_AT + RIGHT_WIDTH + 2);
 	mu_attr(m, "height", "%d", (int)g->ngroups * ROW + 10);
 	mu_attr(m, "role", "img");
-	mu_attr(m, "aria-label", "%u warps wait on %u objects", g->f->nwaiters, g->nobjects);
+	mu_attr(m, "aria-label", "%u warps wait on %u objects", blocked_warps(g->f), g->nobjects);
 	for (unsigned i = 0; i < g->ngroups; i++) {
 		const int y = 8 + (int)i * ROW + BOX / 2;
 
@@ -214,12 +214,12 @@ void html_wait_graph(struct html *h, const struct finding *f)
 		g.peers |= f->waiter[g.object[i]].on.peer != f->waiter[g.object[0]].on.peer;
 	mu_class(m, "details", "fig");
 	mu_flag(m, "open");
-	mu_element(m, "summary", NULL, "Wait-for graph: %u warp%s blocked", f->nwaiters,
-		f->nwaiters == 1 ? " is" : "s are");
+	mu_element(m, "summary", NULL, "Wait-for graph: %u warp%s blocked", blocked_warps(f),
+		blocked_warps(f) == 1 ? " is" : "s are");
 	draw(h, &g);
 	mu_element(m, "p", "legend", "Solid: waits on. Dashed: a warp of the group has arrived on it before.");
 	if (g.hidden)
-		mu_element(m, "p", "note", "%u more warps are not shown.", g.hidden);
+		mu_element(m, "p", "note", "%u more waits are not shown.", g.hidden);
 	mu_close(m, "details");
 	for (unsigned i = 0; i < g.ngroups; i++)
 		text_free(&g.group[i].warps);

@@ -251,7 +251,7 @@ static void add_barrier(struct page *p, const struct finding_barrier *b)
 		page_add(p, PLAIN, "in phase" NBSP "%llu (parity" NBSP "%u)",
 			(unsigned long long)b->phase, (unsigned)(b->phase & 1));
 	else
-		page_add(p, PLAIN, "%llu completed", (unsigned long long)b->phase);
+		page_add(p, PLAIN, "%llu completed so far", (unsigned long long)b->phase);
 	if (b->expected)
 		page_add(p, PLAIN, ", %u of %u arrivals pending", b->pending, b->expected);
 	if (is_mbarrier(b) || b->tx)
@@ -296,10 +296,11 @@ static void add_warps(struct page *p, const struct finding *f, unsigned i, bool 
 static void add_waiters(struct page *p, const struct finding *f)
 {
 	bool *printed = base_alloc(f->nwaiters * sizeof *printed);
+	const unsigned warps = blocked_warps(f);
 	unsigned shown = 0, left = f->nwaiters;
 
 	page_label(p, "waiting", DIM);
-	page_add(p, PLAIN, "%u warp%s blocked:", f->nwaiters, f->nwaiters == 1 ? " is" : "s are");
+	page_add(p, PLAIN, "%u warp%s blocked:", warps, warps == 1 ? " is" : "s are");
 	for (unsigned i = 0; i < f->nwaiters && shown < WAITERS_SHOWN; i++) {
 		const struct finding_waiter *w = &f->waiter[i];
 		unsigned n = 0;
@@ -327,7 +328,7 @@ static void add_waiters(struct page *p, const struct finding *f)
 	}
 	if (left) {
 		page_indent(p, CONTENT + 2);
-		page_add(p, DIM, "... and %u more warps", left);
+		page_add(p, DIM, "... and %u more waits", left);
 	}
 	free(printed);
 }

@@ -162,6 +162,36 @@ Test(formats, a_page_has_every_part)
 	results_free(&r);
 }
 
+/* A warp that diverged may wait at two places. */
+Test(formats, blocked_warps_are_counted_once)
+{
+	struct finding hang = sample_hang();
+
+	cr_expect_eq(blocked_warps(&hang), 5);
+	hang.waiter[4].who.warp = 0;
+	cr_expect_eq(blocked_warps(&hang), 4);
+	hang.waiter[4].who.ctaid[0] = 1;
+	cr_expect_eq(blocked_warps(&hang), 5);
+	finding_free(&hang);
+}
+
+Test(formats, sarif_and_junit_have_fix_and_hint)
+{
+	struct results r = sample();
+	char *sarif = render(&r, REPORT_sarif), *junit = render(&r, REPORT_junit);
+	const char *const fix = rule_get(CS102)->fix;
+
+	cr_expect(has(sarif, ". Fix: ") && has(sarif, ". Hint: put __syncthreads() after"));
+	cr_expect(has(sarif, "earlier: write ") && has(sarif, "later: read "));
+	cr_expect(has(junit, "\nfix: ") && has(junit, "\nhint: put __syncthreads() after"));
+	cr_expect(has(junit, "later: read ") && has(junit, "\nearlier: write "));
+	cr_expect(has(junit, "waiting: warp 4, block (0,0,0) at ring.cu:55 on named barrier 2: "));
+	cr_expect(has(sarif, fix));
+	free(sarif);
+	free(junit);
+	results_free(&r);
+}
+
 Test(formats, bank_conflicts_have_a_table)
 {
 	struct results r = sample();
@@ -539,7 +569,7 @@ Test(formats, progress_line)
 	struct progress p = { .begun = 1 };
 	struct text t = { 0 };
 
-	progress_launch(&p, "a very long name of a kernel that nobody wants to read \033[31m whole", 40);
+	progress_launch(&p, "a very long name of a kernel that does not fit the line \033[31m whole", 40);
 	p.done = 10;
 	p.findings = 2;
 	cr_expect_not(progress_line(&p, p.begun + 500000000, 79, &t));
