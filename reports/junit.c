@@ -103,7 +103,8 @@ static void finding(struct markup *m, const struct options *o, const struct find
 		mu_close(m, "failure");
 	} else {
 		mu_open(m, "system-out");
-		mu_text(m, "%s %s: %s\n%s", severity_text[f->severity], rule->code, rule->title, t.at);
+		mu_text(m, "%s %s: %s\n%s", severity_text[f->severity], rule->code, rule->title,
+			t.at);
 		mu_close(m, "system-out");
 	}
 	end_case(m);

@@ -241,8 +241,8 @@ static json_t *invocation(const struct results *r)
 		text_free(&t);
 	}
 	if (r->cut)
-		json_array_append_new(notes, notification("error", "some records could not be read: "
-			"findings may be missing"));
+		json_array_append_new(notes, notification("error",
+			"some records could not be read: findings may be missing"));
 	for (size_t i = 0; i < r->remark.n; i++)
 		json_array_append_new(notes, notification("note", r->remark.at[i].text));
 	return json_pack("[{sb so}]", "executionSuccessful", (int)good,
@@ -272,7 +272,8 @@ void report_sarif(const struct results *r, const struct options *o, FILE *out)
 		"description", "text", "the working directory of consan-run"));
 	json_object_set_new(run, "columnKind", json_string("utf16CodeUnits"));
 	json_object_set_new(run, "results", list);
-	json_object_set_new(all, "$schema", json_string("https://json.schemastore.org/sarif-2.1.0.json"));
+	json_object_set_new(all, "$schema",
+		json_string("https://json.schemastore.org/sarif-2.1.0.json"));
 	json_object_set_new(all, "version", json_string("2.1.0"));
 	json_object_set_new(all, "runs", json_pack("[o]", run));
 	json_dumpf(all, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);

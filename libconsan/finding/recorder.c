@@ -87,7 +87,8 @@ static struct history_step *push(struct recorder *r, enum step_kind kind, const 
 
 /* The last step of this warp if it is of this kind and on this object, else NULL. Searches
  * only the last steps of the cluster. */
-static struct history_step *last_step(struct recorder *r, enum step_kind kind, const struct event *e)
+static struct history_step *last_step(struct recorder *r, enum step_kind kind,
+	const struct event *e)
 {
 	for (uint64_t k = 1; k <= 16 && k <= r->at; k++) {
 		struct history_step *s = &r->ring[(r->at - k) % RING];
@@ -109,7 +110,8 @@ static void touch(struct recorder *r, const struct event *e)
 {
 	const uint32_t key = e->site * 0x9e3779b1u + (e->cta * 64u + e->warp) * 0x85ebca6bu;
 
-	r->access[key >> 22] = (struct last_access){ r->at, r->run, e->site, e->lanes, e->cta, e->warp,
+	r->access[key >> 22] = (struct last_access){ r->at, r->run, e->site, e->lanes,
+		e->cta, e->warp,
 		e->space == SP_GLOBAL || e->kind == EV_BULK || e->kind == EV_CP_ASYNC };
 }
 
@@ -138,7 +140,8 @@ static void on_bulk(struct recorder *r, const struct event *e)
 	s = push(r, e->mode == EVM_READ ? STEP_bulk_store : STEP_bulk_load, e);
 	s->bytes = e->size;
 	s->phase = groups_of(r, e)->bulks;
-	r->copied[(addr >> 7) * 0x9e3779b1u >> 26] = (struct copied){ r->run, addr, e->size, e->site };
+	r->copied[(addr >> 7) * 0x9e3779b1u >> 26] = (struct copied){ r->run, addr,
+		e->size, e->site };
 }
 
 static void on_init(struct recorder *r, const struct event *e)
@@ -360,8 +363,8 @@ static void record(struct recorder *r, const struct event *e)
 	case EV_EXIT:
 		push(r, STEP_exit, e);
 		return;
-	case EV_CTA_BEGIN: case EV_CTA_END: case EV_USED: case EV_MB_PENDING: case EV_REGS: case EV_WARP_MEET:
-	case EV_MAP: case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED:
+	case EV_CTA_BEGIN: case EV_CTA_END: case EV_USED: case EV_MB_PENDING: case EV_REGS:
+	case EV_WARP_MEET: case EV_MAP: case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED:
 	case EV_HANG: case EV_OBSERVED: case EV_COUNT:
 		return;
 	}

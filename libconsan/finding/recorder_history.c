@@ -153,13 +153,16 @@ static void reverse(struct history_step *s, uint32_t n)
 static bool is_step_of(const struct history_step *s, const struct finding_side *side)
 {
 	return s->site == side->site && s->cta == side->cta
-		&& (s->warp == side->warp || (s->kind == STEP_mma && s->warp / 4 == side->warp / 4));
+		&& (s->warp == side->warp
+		|| (s->kind == STEP_mma && s->warp / 4 == side->warp / 4));
 }
 
 /* The last execution of the side's access; NULL if unknown. */
-static const struct last_access *find_access(const struct step_log *p, const struct finding_side *side)
+static const struct last_access *find_access(const struct step_log *p,
+	const struct finding_side *side)
 {
-	const uint32_t key = side->site * 0x9e3779b1u + (side->cta * 64u + side->warp) * 0x85ebca6bu;
+	const uint32_t key = side->site * 0x9e3779b1u
+		+ (side->cta * 64u + side->warp) * 0x85ebca6bu;
 	const uint32_t from = p->hashed ? key >> 22 : 0, n = p->hashed ? 1 : p->naccesses;
 
 	for (uint32_t i = from; i < from + n; i++) {
@@ -207,7 +210,8 @@ static void name_of(const struct launch_info *l, uint32_t addr, char out[64])
 
 		if (addr < v->addr || addr - v->addr >= v->bytes)
 			continue;
-		snprintf(out, 64, addr == v->addr ? "%.50s" : "%.50s+0x%x", v->name, addr - v->addr);
+		snprintf(out, 64, addr == v->addr ? "%.50s" : "%.50s+0x%x", v->name,
+			addr - v->addr);
 		return;
 	}
 	snprintf(out, 64, "shared+0x%x", addr);
@@ -222,13 +226,15 @@ static int by_place(const void *a, const void *b)
 	return m->addr < n->addr ? -1 : m->addr > n->addr;
 }
 
-static void copy_mbarriers(const struct recorder *r, const struct participants *c, struct history *h)
+static void copy_mbarriers(const struct recorder *r, const struct participants *c,
+	struct history *h)
 {
 	h->mbarrier = base_alloc((r->nmbarriers + 1) * sizeof *h->mbarrier);
 	for (uint32_t i = 0; i < MBARRIERS; i++) {
 		struct history_mbarrier *m = &h->mbarrier[h->nmbarriers];
 
-		if (!r->used[i] || !known_object(c, ON_MBARRIER, r->mbarrier[i].peer, r->mbarrier[i].addr))
+		if (!r->used[i] || !known_object(c, ON_MBARRIER, r->mbarrier[i].peer,
+				r->mbarrier[i].addr))
 			continue;
 		*m = r->mbarrier[i];
 		name_of(r->info.launch, m->addr, m->name);
@@ -253,7 +259,8 @@ static void add_buffer(struct history *h, enum history_buffer_kind kind, uint32_
 
 	if (!bytes || h->nbuffers == MAX_BUFFERS)
 		return;
-	*b = (struct history_buffer){ .kind = (uint8_t)kind, .addr = addr, .bytes = bytes, .site = site };
+	*b = (struct history_buffer){ .kind = (uint8_t)kind, .addr = addr, .bytes = bytes,
+		.site = site };
 	snprintf(b->name, sizeof b->name, "%.60s", name);
 	h->nbuffers++;
 }
@@ -272,7 +279,8 @@ static void copy_buffers(const struct recorder *r, struct history *h)
 			"dynamic");
 	for (uint32_t i = 0; i < COPIED; i++)
 		if (r->copied[i].run == r->run)
-			add_buffer(h, BUFFER_STAGE, r->copied[i].addr, r->copied[i].bytes, r->copied[i].site, "");
+			add_buffer(h, BUFFER_STAGE, r->copied[i].addr, r->copied[i].bytes,
+				r->copied[i].site, "");
 	qsort(h->buffer, h->nbuffers, sizeof *h->buffer, by_addr);
 }
 
@@ -285,8 +293,8 @@ struct history *recorder_history(struct recorder *r, const struct finding *f)
 
 	if (!r)
 		return NULL;
-	p = (struct step_log){ r->ring, r->access, oldest(r->at, RING), r->at, RING, ACCESSES, r->run,
-		true };
+	p = (struct step_log){ r->ring, r->access, oldest(r->at, RING), r->at, RING, ACCESSES,
+		r->run, true };
 	h = base_alloc(sizeof *h);
 	h->step = base_alloc((r->all->steps + FINDING_SIDES) * sizeof *h->step);
 	choose_participants(&p, f, &who);
@@ -373,8 +381,8 @@ static const struct tail *find_tail(const struct recorders *all, const struct fi
 static void add_cluster(const struct tail *t, const struct finding_side *side, unsigned i,
 	uint32_t max, uint16_t shift, struct history *h)
 {
-	struct step_log p = { t->ring, t->access, oldest(t->at, TAIL), t->at, TAIL, t->naccesses, t->run,
-		false };
+	struct step_log p = { t->ring, t->access, oldest(t->at, TAIL), t->at, TAIL, t->naccesses,
+		t->run, false };
 	const struct last_access *when = find_access(&p, side);
 	struct history part = { .step = base_alloc((max + 1) * sizeof *part.step) };
 	struct participants who = { .nagents = 0 };
@@ -391,7 +399,8 @@ static void add_cluster(const struct tail *t, const struct finding_side *side, u
 	for (uint32_t k = 0; k < part.nsteps; k++) {
 		part.step[k].cta = (uint16_t)(part.step[k].cta + shift);
 		part.step[k].peer = (uint16_t)(part.step[k].peer + shift);
-		part.step[k].op |= shift && part.step[k].op ? 1u << 30 : 0; /* differs from the other cluster's */
+		if (shift && part.step[k].op) /* must differ from those of the other cluster */
+			part.step[k].op |= 1u << 30;
 	}
 	if (i == 0 && h->side[0] >= 0)
 		h->side[0] += (int32_t)h->nsteps;

@@ -60,8 +60,8 @@ static bool add_key(struct parse *p, const char *line, const char *word, size_t 
 	char **to = NULL;
 
 	if (!p->open)
-		return bad(p, p->line, col, "expected a rule at the beginning of a line, found", word,
-			n);
+		return bad(p, p->line, col, "expected a rule at the beginning of a line, found",
+			word, n);
 	if (key >= n || *value != ':')
 		return bad(p, p->line, col, "expected `key: value', found", word, n);
 	value++;
@@ -72,7 +72,8 @@ static bool add_key(struct parse *p, const char *line, const char *word, size_t 
 	KEYS(X)
 #undef X
 	if (!to)
-		return bad(p, p->line, col, "expected kernel, source, symbol or reason, found", word, key);
+		return bad(p, p->line, col, "expected kernel, source, symbol or reason, found", word,
+			key);
 	if (*to)
 		return bad(p, p->line, col, "duplicate key", word, key);
 	if (value >= word + n)

@@ -95,7 +95,8 @@ void html_coverage(struct html *h)
 				plural_s(r->remark.at[i].count));
 		if (r->cut)
 			mu_element(m, "li", NULL, "%llu records could not be read: a process was "
-				"killed while writing, or TMPDIR is on a full disk", (unsigned long long)r->cut);
+				"killed while writing, or TMPDIR is on a full disk",
+				(unsigned long long)r->cut);
 		mu_close(m, "ul");
 	}
 	mu_close(m, "section");
@@ -122,8 +123,8 @@ static void bank_row(struct markup *m, const char *place, const struct bank_use 
 
 void html_banks(struct html *h)
 {
-	static const char *const head[] = { "shared memory by instruction", "accesses", "wavefronts",
-		"conflicts", "worst" };
+	static const char *const head[] = { "shared memory by instruction", "accesses",
+		"wavefronts", "conflicts", "worst" };
 	const struct results *r = h->r;
 	struct markup *m = &h->m;
 

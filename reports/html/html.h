@@ -2,7 +2,8 @@
  *
  *   report.c      the page: banner, filters, table of contents, findings
  *   side.c        one side of a finding: thread, access, highlighted source and PTX
- *   timeline.c    drawing of the history: lanes, arrows, the missing edge
+ *   timeline.c    drawing of the history: lanes, arrows, the missing edge; timeline_layout.c
+ *                 chooses what it shows
  *   memory.c      maps of shared and global memory, table of mbarrier states
  *   wait_graph.c  wait-for graph of a hang
  *   coverage.c    tables of checked kernels, remarks and bank conflicts

@@ -17,7 +17,7 @@ struct map {
 	struct html *h;
 	const struct finding *f;
 	const struct history *y; /* NULL: a map of global memory */
-	uint64_t base;          /* global: start of the allocation, to which addresses are relative */
+	uint64_t base;          /* global: start of the allocation; addresses are relative */
 	unsigned peer;          /* shared: the CTA that owns it */
 	uint64_t from, to;      /* bytes that the bar shows */
 	int at, height;         /* y of the bar */
@@ -139,8 +139,8 @@ static void draw_conflict(struct map *p)
 			continue;
 		text_printf(&t, "%s: %s: ", side_label(p->f, i), s->what);
 		describe_bytes(&t, s);
-		block(p, i ? "bx earlier" : "bx", s->addr - p->base, s->bytes, p->at - 5 - 7 * (int)i, 7,
-			3, "", t.at);
+		block(p, i ? "bx earlier" : "bx", s->addr - p->base, s->bytes,
+			p->at - 5 - 7 * (int)i, 7, 3, "", t.at);
 		block(p, "bl", s->addr - p->base, s->bytes, p->at, p->height, 1.5, "", t.at);
 		text_free(&t);
 	}
@@ -298,7 +298,8 @@ static void phases(struct markup *m, const struct history_mbarrier *b)
 		mu_text(m, "%llu: %u arrival%s", (unsigned long long)k, p->arrivals,
 			p->arrivals == 1 ? "" : "s");
 		if (p->expected || p->completed)
-			mu_text(m, ", %lld of %lld B", (long long)p->completed, (long long)p->expected);
+			mu_text(m, ", %lld of %lld B", (long long)p->completed,
+				(long long)p->expected);
 		mu_close(m, "span");
 		mu_text(m, " ");
 	}
@@ -350,6 +351,7 @@ void html_mbarriers(struct html *h, const struct finding *f)
 	mu_close(m, "table");
 	mu_close(m, "div");
 	if (y->nmbarriers > MAX_ROWS)
-		mu_element(m, "p", "note", "%u more mbarriers are not shown.", y->nmbarriers - MAX_ROWS);
+		mu_element(m, "p", "note", "%u more mbarriers are not shown.",
+			y->nmbarriers - MAX_ROWS);
 	mu_close(m, "details");
 }

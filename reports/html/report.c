@@ -295,8 +295,8 @@ static void drawings(struct html *h, const struct finding *f)
 		return;
 	}
 	if (h->shown > FEW && h->m.bytes + bytes + (h->shown - h->id) * TEXT_BYTES > PAGE_BYTES) {
-		mu_element(&h->m, "p", "note", "Timeline and memory map are left out to keep this page "
-			"small: consan report FILE.json --finding %u shows them.", h->id);
+		mu_element(&h->m, "p", "note", "Timeline and memory map are left out to keep this "
+			"page small: consan report FILE.json --finding %u shows them.", h->id);
 		return;
 	}
 	html_timeline(h, f);
@@ -361,8 +361,8 @@ static void findings(struct html *h, const unsigned *kernel)
 		finding(h, &h->r->finding.at[i], kernel[i]);
 	}
 	if (h->shown < h->r->finding.n)
-		mu_element(m, "p", "none", "%zu more findings are not on this page: --print-limit=0 "
-			"shows all.", h->r->finding.n - h->shown);
+		mu_element(m, "p", "none", "%zu more findings are not on this page: "
+			"--print-limit=0 shows all.", h->r->finding.n - h->shown);
 	mu_element(m, "p", "none js", "No finding matches the filters.");
 	mu_close(m, "section");
 	mu_newline(m);

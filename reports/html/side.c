@@ -72,7 +72,8 @@ static size_t token(const char *s, size_t n, const char **class)
 	}
 	if (!is_word(*s))
 		return 1;
-	while (k < n && (is_word(s[k]) || (isdigit((unsigned char)*s) && (s[k] == '.' || s[k] == '\''))))
+	while (k < n && (is_word(s[k])
+			|| (isdigit((unsigned char)*s) && (s[k] == '.' || s[k] == '\''))))
 		k++;
 	if (isdigit((unsigned char)*s))
 		*class = "n";

@@ -1,188 +1,35 @@
 /* timeline: drawing of the steps around a finding, from its history: a lane for each warp and
  * asynchronous engine, a column for each step, arrows from arrivals to the waits that they
  * complete, bars for asynchronous operations in flight, and the missing edge, dashed. */
-#include "reports/html/html.h"
+#include "reports/html/timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STEPS 96u    /* of a drawing */
-/* Both sides should be visible at once. If the earlier one is more than FAR steps back, the
- * drawing has only the steps up to NEAR before and after it, a gap, and the last steps. */
-#define FAR 38u
-#define NEAR 9u
-#define MAX_LANES 20u
-#define MAX_WARPS 10u    /* with a lane of their own */
 #define MAX_ARROWS 4u    /* into one wait */
-
-/* Lengths in SVG units. */
-#define NAMES 126        /* width of the lanes' names, which do not scroll */
-#define LEFT 10
-#define RIGHT 92         /* space for the last label, which is rotated */
-#define TOP 142          /* height of the labels */
-#define COLUMN 21
-#define LANE 30
 #define MAX_LABEL 30u    /* bytes of a label above a column */
+#define NAMES 126        /* width of the lanes' names, which do not scroll; SVG units */
+#define RIGHT 92         /* space for the last label, which is rotated; SVG units */
 
-enum engine { WARP, COPIES, TMA, TENSOR };
 static const char *const engine_name[] = {
 	[WARP] = "warp", [COPIES] = "cp.async", [TMA] = "TMA", [TENSOR] = "tensor core",
 };
 
-struct lane {
-	uint16_t cta, warp;
-	uint8_t engine;
-};
-
-struct drawing {
-	struct html *h;
-	const struct finding *f;
-	const struct history *y;
-	uint32_t pick[MAX_STEPS], n; /* steps that are drawn; pick[i] is in column i + shift */
-	unsigned shift;            /* 1: the first column is for a side that precedes all steps */
-	struct lane lane[MAX_LANES];
-	unsigned nlanes;
-	bool ctas;                 /* several CTAs: the names of lanes include the CTA */
-};
-
-/* The number of the CTA of side i in the history. */
-static unsigned side_cta(const struct drawing *p, unsigned i)
-{
-	return p->f->side[i].cta + (i ? 0u : p->y->other);
-}
+/* ---- descriptions ---- */
 
 /* The name of a CTA; blockIdx if the history has two clusters. */
-static void cta_name(struct text *t, const struct drawing *p, unsigned cta)
+static void cta_name(struct text *t, const struct timeline *p, unsigned cta)
 {
 	for (unsigned i = 0; p->y->other && i < p->f->nsides; i++) {
 		const uint32_t *id = p->f->side[i].ctaid;
 
-		if (side_cta(p, i) != cta)
+		if (timeline_side_cta(p, i) != cta)
 			continue;
 		text_printf(t, "(%u,%u,%u)", id[0], id[1], id[2]);
 		return;
 	}
 	text_printf(t, "CTA %u", p->y->other && cta >= p->y->other ? cta - p->y->other : cta);
 }
-
-/* ---- choosing steps and lanes ---- */
-
-static void pick_range(struct drawing *p, uint32_t from, uint32_t to)
-{
-	for (; from < to && p->n < MAX_STEPS; from++)
-		p->pick[p->n++] = from;
-}
-
-/* Chooses the newest steps, and those around the earlier side. */
-static void pick_steps(struct drawing *p)
-{
-	const struct history *y = p->y;
-	const uint32_t newest = y->nsteps > MAX_STEPS ? y->nsteps - MAX_STEPS : 0;
-	uint32_t early;
-
-	if (y->side[1] < 0 || (uint32_t)y->side[1] + FAR >= y->nsteps) {
-		pick_range(p, newest, y->nsteps);
-		return;
-	}
-	early = (uint32_t)y->side[1];
-	pick_range(p, early > NEAR ? early - NEAR : 0, early + NEAR + 1);
-	pick_range(p, y->nsteps - (FAR - NEAR - 1), y->nsteps);
-}
-
-static enum engine engine_of(const struct history_step *s)
-{
-	switch (step_on((enum step_kind)s->kind)) {
-	case ON_COPIES: return COPIES;
-	case ON_BULKS: return TMA;
-	case ON_MMAS: return TENSOR;
-	case ON_MBARRIER: return s->kind == STEP_signal ? TMA : WARP;
-	case ON_NOTHING: case ON_BARRIER: case ON_CLUSTER: return WARP;
-	}
-	return WARP;
-}
-
-static bool is_issue(const struct history_step *s)
-{
-	return step_family((enum step_kind)s->kind) == FAMILY_ISSUE || s->kind == STEP_copy_commit;
-}
-
-/* NULL if there is no such lane. */
-static const struct lane *find_lane(const struct drawing *p, unsigned cta, unsigned warp,
-	enum engine e)
-{
-	for (unsigned i = 0; i < p->nlanes; i++)
-		if (p->lane[i].cta == cta && p->lane[i].engine == e
-				&& (e != WARP || p->lane[i].warp == warp))
-			return &p->lane[i];
-	return NULL;
-}
-
-static void add_lane(struct drawing *p, unsigned cta, unsigned warp, enum engine e)
-{
-	unsigned warps = 0;
-
-	if (find_lane(p, cta, warp, e) || p->nlanes == MAX_LANES)
-		return;
-	for (unsigned i = 0; i < p->nlanes; i++)
-		warps += p->lane[i].engine == WARP && p->lane[i].warp != HISTORY_OTHERS;
-	if (e == WARP && warps >= MAX_WARPS) {
-		warp = HISTORY_OTHERS;
-		if (find_lane(p, cta, warp, e))
-			return;
-	}
-	p->lane[p->nlanes++] = (struct lane){ (uint16_t)cta, (uint16_t)warp, (uint8_t)e };
-}
-
-static int by_lane(const void *a, const void *b)
-{
-	const struct lane *l = a, *k = b;
-
-	if (l->cta != k->cta)
-		return l->cta < k->cta ? -1 : 1;
-	if (l->engine != k->engine)
-		return l->engine < k->engine ? -1 : 1;
-	return l->warp < k->warp ? -1 : l->warp > k->warp;
-}
-
-static void find_lanes(struct drawing *p)
-{
-	for (unsigned i = 0; i < p->f->nsides; i++)
-		add_lane(p, side_cta(p, i), p->f->side[i].warp, WARP);
-	for (uint32_t i = 0; i < p->n; i++) {
-		const struct history_step *s = &p->y->step[p->pick[i]];
-
-		if (s->kind == STEP_signal || is_issue(s))
-			add_lane(p, s->cta, 0, engine_of(s));
-		if (s->kind != STEP_signal)
-			add_lane(p, s->cta, s->warp, WARP);
-	}
-	qsort(p->lane, p->nlanes, sizeof *p->lane, by_lane);
-	for (unsigned i = 1; i < p->nlanes; i++)
-		p->ctas |= p->lane[i].cta != p->lane[0].cta;
-	p->ctas |= p->lane[0].cta != 0;
-}
-
-static int column(const struct drawing *p, uint32_t i)
-{
-	return LEFT + (int)(i + p->shift) * COLUMN + COLUMN / 2;
-}
-
-static int row(const struct lane *l, const struct drawing *p)
-{
-	return TOP + (int)(l - p->lane) * LANE + LANE / 2;
-}
-
-/* The y of a step's symbol. */
-static int mark_row(const struct drawing *p, const struct history_step *s)
-{
-	const struct lane *l = find_lane(p, s->cta, s->warp, s->kind == STEP_signal ? TMA : WARP);
-
-	if (!l)
-		l = find_lane(p, s->cta, HISTORY_OTHERS, WARP);
-	return row(l ? l : p->lane, p);
-}
-
-/* ---- descriptions ---- */
 
 /* The object of a step: "full+0x8", the number of a barrier, the size of a copy. */
 static void describe_object(struct text *t, const struct history *y, const struct history_step *s)
@@ -209,7 +56,7 @@ static void describe_object(struct text *t, const struct history *y, const struc
 	}
 }
 
-static void describe_step(struct text *t, const struct drawing *p, const struct history_step *s)
+static void describe_step(struct text *t, const struct timeline *p, const struct history_step *s)
 {
 	const enum step_on on = step_on((enum step_kind)s->kind);
 	const size_t from = t->n;
@@ -229,7 +76,7 @@ static void describe_step(struct text *t, const struct drawing *p, const struct 
 		text_printf(t, " \xc3\x97%u", s->repeat + 1);
 }
 
-static void title(struct drawing *p, const struct history_step *s)
+static void title(struct timeline *p, const struct history_step *s)
 {
 	struct text t = { 0 };
 
@@ -303,11 +150,6 @@ static const char *const family_mark[][2] = { /* symbol, class */
 	[FAMILY_OBJECT] = { "#mO", "mo" }, [FAMILY_SYNC] = { "#mM", "mo" },
 };
 
-static bool is_side(const struct drawing *p, uint32_t step)
-{
-	return p->y->side[0] == (int32_t)step || p->y->side[1] == (int32_t)step;
-}
-
 /* A label above a column, cut to MAX_LABEL. */
 static void label(struct markup *m, const char *s)
 {
@@ -323,15 +165,15 @@ static void label(struct markup *m, const char *s)
 	mu_text(m, "...");
 }
 
-static void draw_marks(struct drawing *p)
+static void draw_marks(struct timeline *p)
 {
 	struct markup *m = &p->h->m;
 
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
 		const enum step_family family = step_family((enum step_kind)s->kind);
-		const int x = column(p, i), y = mark_row(p, s);
-		const bool side = is_side(p, p->pick[i]);
+		const int x = timeline_x(p, i), y = timeline_step_y(p, s);
+		const bool side = timeline_is_side(p, p->pick[i]);
 		struct text t = { 0 };
 
 		describe_step(&t, p, s);
@@ -359,7 +201,7 @@ static bool same_object(const struct history_step *a, const struct history_step 
 }
 
 /* Arrows into a wait from the arrivals and completions of its phase. */
-static void draw_causes(struct drawing *p, uint32_t i)
+static void draw_causes(struct timeline *p, uint32_t i)
 {
 	const struct history_step *w = &p->y->step[p->pick[i]];
 	unsigned n = 0;
@@ -371,8 +213,8 @@ static void draw_causes(struct drawing *p, uint32_t i)
 		if ((family != FAMILY_RELEASE && family != FAMILY_COMPLETE) || !same_object(s, w))
 			continue;
 		n++;
-		arrow(&p->h->m, s->completes ? "ar" : "ar thin", column(p, k), mark_row(p, s),
-			column(p, i), mark_row(p, w));
+		arrow(&p->h->m, s->completes ? "ar" : "ar thin", timeline_x(p, k), timeline_step_y(p, s),
+			timeline_x(p, i), timeline_step_y(p, w));
 	}
 }
 
@@ -389,12 +231,12 @@ static bool ends(const struct history_step *a, const struct history_step *s)
 	return s->phase > a->phase;
 }
 
-static void draw_flight(struct drawing *p, uint32_t i)
+static void draw_flight(struct timeline *p, uint32_t i)
 {
 	const struct history_step *a = &p->y->step[p->pick[i]], *s = NULL;
-	const struct lane *l = find_lane(p, a->cta, 0, engine_of(a));
+	const struct lane *l = timeline_lane(p, a->cta, 0, timeline_engine(a));
 	struct markup *m = &p->h->m;
-	int x = column(p, i), end, y;
+	int x = timeline_x(p, i), end, y;
 	uint32_t k = i + 1;
 
 	if (!l)
@@ -404,8 +246,8 @@ static void draw_flight(struct drawing *p, uint32_t i)
 		if (ends(a, s))
 			break;
 	}
-	end = k < p->n ? column(p, k) : column(p, p->n) - COLUMN / 4;
-	y = row(l, p) - 9 + (int)(a->op % 3) * 6;
+	end = k < p->n ? timeline_x(p, k) : timeline_x(p, p->n) - COLUMN / 4;
+	y = timeline_lane_y(p, l) - 9 + (int)(a->op % 3) * 6;
 	mu_open(m, "rect");
 	mu_attr(m, "class", k < p->n ? "fl" : "fl open");
 	mu_attr(m, "x", "%d", x);
@@ -414,18 +256,18 @@ static void draw_flight(struct drawing *p, uint32_t i)
 	mu_attr(m, "height", "5");
 	title(p, a);
 	mu_close(m, "rect");
-	path(m, "ar thin", "M%d %dV%d", x, mark_row(p, a) + 7, y);
+	path(m, "ar thin", "M%d %dV%d", x, timeline_step_y(p, a) + 7, y);
 	if (k < p->n && s->kind != STEP_signal)
-		path(m, "ar thin", "M%d %dV%d", end, y, mark_row(p, s) + 8);
+		path(m, "ar thin", "M%d %dV%d", end, y, timeline_step_y(p, s) + 8);
 }
 
-static void draw_arrows(struct drawing *p)
+static void draw_arrows(struct timeline *p)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
 		const enum step_on on = step_on((enum step_kind)s->kind);
 
-		if (is_issue(s) && s->warp != HISTORY_OTHERS)
+		if (timeline_is_issue(s) && s->warp != HISTORY_OTHERS)
 			draw_flight(p, i);
 		if (step_family((enum step_kind)s->kind) == FAMILY_ACQUIRE && s->kind != STEP_poll
 				&& s->phase != HISTORY_NO_PHASE && on != ON_NOTHING && on <= ON_CLUSTER)
@@ -433,26 +275,17 @@ static void draw_arrows(struct drawing *p)
 	}
 }
 
-/* The x of a side; -1 if it precedes all drawn steps. */
-static int side_column(const struct drawing *p, unsigned side)
-{
-	for (uint32_t i = 0; i < p->n; i++)
-		if (p->y->side[side] == (int32_t)p->pick[i])
-			return column(p, i);
-	return -1;
-}
-
-static void draw_missing(struct drawing *p)
+static void draw_missing(struct timeline *p)
 {
 	const struct finding *f = p->f;
 	struct markup *m = &p->h->m;
 	int x[FINDING_SIDES] = { -1, -1 }, y[FINDING_SIDES] = { 0, 0 };
 
 	for (unsigned i = 0; i < f->nsides; i++) {
-		const struct lane *l = find_lane(p, side_cta(p, i), f->side[i].warp, WARP);
+		const struct lane *l = timeline_lane(p, timeline_side_cta(p, i), f->side[i].warp, WARP);
 
-		x[i] = side_column(p, i);
-		y[i] = row(l ? l : p->lane, p);
+		x[i] = timeline_side_x(p, i);
+		y[i] = timeline_lane_y(p, l ? l : p->lane);
 		if (x[i] >= 0)
 			continue;
 		x[i] = LEFT + COLUMN / 2; /* the column reserved for it */
@@ -468,7 +301,7 @@ static void draw_missing(struct drawing *p)
 		arrow(m, "miss", x[1], y[1], x[0], y[0]);
 }
 
-static void draw_names(struct drawing *p, int height)
+static void draw_names(struct timeline *p, int height)
 {
 	struct markup *m = &p->h->m;
 
@@ -483,7 +316,7 @@ static void draw_names(struct drawing *p, int height)
 		mu_open(m, "text");
 		mu_attr(m, "class", l->engine == WARP ? "ll" : "ll eng");
 		mu_attr(m, "x", "%d", NAMES - 8);
-		mu_attr(m, "y", "%d", row(l, p) + 4);
+		mu_attr(m, "y", "%d", timeline_lane_y(p, l) + 4);
 		if (p->ctas) {
 			cta_name(&cta, p, l->cta);
 			mu_text(m, "%s ", cta.at);
@@ -500,30 +333,31 @@ static void draw_names(struct drawing *p, int height)
 	mu_close(m, "svg");
 }
 
-static void draw_lanes(struct drawing *p, int width)
+static void draw_lanes(struct timeline *p, int width)
 {
 	struct markup *m = &p->h->m;
 
 	for (unsigned i = 0; i < p->nlanes; i++) {
 		const struct lane *l = &p->lane[i];
-		const int y = row(l, p);
+		const int y = timeline_lane_y(p, l);
 
 		if (i && l->cta != p->lane[i - 1].cta)
 			path(m, "cta", "M0 %dH%d", y - LANE / 2, width);
 		path(m, l->engine == WARP ? "lane" : "lane eng", "M0 %dH%d", y, width - RIGHT);
 	}
-	for (uint32_t i = 1; i < p->n; i++) /* where steps are left out, or another cluster begins */
+	/* gaps where steps are left out or the other cluster begins */
+	for (uint32_t i = 1; i < p->n; i++)
 		if (p->pick[i] != p->pick[i - 1] + 1 || (p->y->other
 				&& (p->y->step[p->pick[i]].cta < p->y->other)
 				!= (p->y->step[p->pick[i - 1]].cta < p->y->other)))
-			path(m, "gap", "M%d %dV%d", column(p, i) - COLUMN / 2, TOP - 4,
+			path(m, "gap", "M%d %dV%d", timeline_x(p, i) - COLUMN / 2, TOP - 4,
 				TOP + (int)p->nlanes * LANE);
 	for (uint32_t i = 0; i < p->n; i++) {
-		if (!is_side(p, p->pick[i]))
+		if (!timeline_is_side(p, p->pick[i]))
 			continue;
 		mu_open(m, "rect");
 		mu_attr(m, "class", "band");
-		mu_attr(m, "x", "%d", column(p, i) - COLUMN / 2);
+		mu_attr(m, "x", "%d", timeline_x(p, i) - COLUMN / 2);
 		mu_attr(m, "y", "%d", TOP - 4);
 		mu_attr(m, "width", "%d", COLUMN);
 		mu_attr(m, "height", "%d", (int)p->nlanes * LANE + 8);
@@ -534,7 +368,8 @@ static void draw_lanes(struct drawing *p, int width)
 static void legend(struct html *h)
 {
 	static const char *const entry[][3] = {
-		{ "#mR", "mr", "release: arrive, commit" }, { "#mA", "ma", "acquire: wait returns" },
+		{ "#mR", "mr", "release: arrive, commit" },
+		{ "#mA", "ma", "acquire: wait returns" },
 		{ "#mP", "ma", "wait begins" }, { "#mC", "mc", "phase completes" },
 		{ "#mI", "mi", "copy or wgmma is issued" }, { "#mL", "mi", "copy completes" },
 		{ "#mF", "mf", "fence" }, { "#mX", "mx", "the finding" },
@@ -558,7 +393,7 @@ static void legend(struct html *h)
 	mu_close(m, "p");
 }
 
-static void list_steps(struct drawing *p)
+static void list_steps(struct timeline *p)
 {
 	struct markup *m = &p->h->m;
 
@@ -582,7 +417,7 @@ static void list_steps(struct drawing *p)
 		describe_step(&t, p, s);
 		if (s->completes)
 			text_printf(&t, ", completes the phase");
-		mu_class(m, "li", is_side(p, p->pick[i]) ? "hit" : NULL);
+		mu_class(m, "li", timeline_is_side(p, p->pick[i]) ? "hit" : NULL);
 		mu_text(m, "%s ", t.at);
 		t.n = 0;
 		if (s->site) {
@@ -596,10 +431,10 @@ static void list_steps(struct drawing *p)
 	mu_close(m, "details");
 }
 
-static void draw(struct drawing *p)
+static void draw(struct timeline *p)
 {
 	struct markup *m = &p->h->m;
-	const int width = column(p, p->n) + RIGHT, height = TOP + (int)p->nlanes * LANE + 14;
+	const int width = timeline_x(p, p->n) + RIGHT, height = TOP + (int)p->nlanes * LANE + 14;
 
 	mu_class(m, "div", "lanes");
 	draw_names(p, height);
@@ -622,16 +457,13 @@ static void draw(struct drawing *p)
 
 void html_timeline(struct html *h, const struct finding *f)
 {
-	struct drawing p = { .h = h, .f = f, .y = f->history };
+	struct timeline p = { .h = h, .f = f, .y = f->history };
 	struct markup *m = &h->m;
 	uint64_t left;
 
 	if (!f->history || (!f->history->nsteps && !f->nsides))
 		return;
-	pick_steps(&p);
-	for (unsigned i = 0; i < f->nsides; i++)
-		p.shift |= side_column(&p, i) < 0;
-	find_lanes(&p);
+	timeline_choose(&p);
 	if (!p.nlanes)
 		return;
 	mu_class(m, "details", "fig");
@@ -640,11 +472,12 @@ void html_timeline(struct html *h, const struct finding *f)
 	draw(&p);
 	legend(h);
 	if (f->history->other)
-		mu_element(m, "p", "note", "The two clusters run concurrently. The steps of each are in "
-			"order; the order between the clusters is unknown.");
+		mu_element(m, "p", "note", "The two clusters run concurrently. The steps of each "
+			"are in order; the order between the clusters is unknown.");
 	left = f->history->before + (f->history->nsteps - p.n);
 	if (left)
-		mu_element(m, "p", "note", "%llu earlier step%s of %s not shown. --history=N keeps more.",
+		mu_element(m, "p", "note",
+			"%llu earlier step%s of %s not shown. --history=N keeps more.",
 			(unsigned long long)left, plural_s(left),
 			f->history->other ? "these clusters" : "this cluster");
 	if (h->r->finding.n <= 50)

@@ -37,7 +37,8 @@ static bool same_object(const struct finding_waiter *a, const struct finding_wai
 static bool same_wait(const struct finding_waiter *a, const struct finding_waiter *b)
 {
 	return a->who.site == b->who.site && a->who.cta == b->who.cta && same_object(a, b)
-		&& !strcmp(a->text, b->text) && !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
+		&& !strcmp(a->text, b->text)
+		&& !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
 }
 
 static unsigned object_of(struct graph *g, unsigned waiter)
@@ -103,8 +104,8 @@ static void edge(struct markup *m, const char *class, int x1, int y1, int x2, in
 {
 	mu_open(m, "path");
 	mu_attr(m, "class", "%s", class);
-	mu_attr(m, "d", "M%d %dC%d %d %d %d %d %d", x1, y1, (x1 + x2) / 2, y1, (x1 + x2) / 2, y2, x2,
-		y2);
+	mu_attr(m, "d", "M%d %dC%d %d %d %d %d %d", x1, y1, (x1 + x2) / 2, y1, (x1 + x2) / 2, y2,
+		x2, y2);
 	mu_empty(m);
 }
 
@@ -217,7 +218,8 @@ void html_wait_graph(struct html *h, const struct finding *f)
 	mu_element(m, "summary", NULL, "Wait-for graph: %u warp%s blocked", blocked_warps(f),
 		blocked_warps(f) == 1 ? " is" : "s are");
 	draw(h, &g);
-	mu_element(m, "p", "legend", "Solid: waits on. Dashed: a warp of the group has arrived on it before.");
+	mu_element(m, "p", "legend", "Solid: waits on. Dashed: a warp of the group has arrived on it "
+		"before.");
 	if (g.hidden)
 		mu_element(m, "p", "note", "%u more waits are not shown.", g.hidden);
 	mu_close(m, "details");

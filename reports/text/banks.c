@@ -30,13 +30,15 @@ static void add_use(struct page *p, const struct bank_use *u, const char *place)
 
 void text_banks(struct page *p, const struct results *r, const struct options *o)
 {
-	const size_t limit = o->print_limit && o->print_limit < r->bank.n ? o->print_limit : r->bank.n;
+	const size_t limit = o->print_limit && o->print_limit < r->bank.n
+		? o->print_limit : r->bank.n;
 	struct bank_use all = { 0 };
 	struct text place = { 0 };
 
 	if (!r->bank.n)
 		return;
-	add_row(p, DIM, "shared memory by instruction", "accesses", "wavefronts", "conflicts", "worst");
+	add_row(p, DIM, "shared memory by instruction", "accesses", "wavefronts", "conflicts",
+		"worst");
 	for (size_t i = 0; i < r->bank.n; i++) {
 		const struct bank_use *u = &r->bank.at[i];
 

@@ -111,7 +111,8 @@ static void add_remarks(struct page *p, const struct results *r)
 		page_indent(p, 2);
 		page_add(p, YELLOW, "%llu record%s could not be read",
 			(unsigned long long)r->cut, r->cut == 1 ? "" : "s");
-		page_add(p, PLAIN, ": a process was killed while writing, or TMPDIR is on a full disk");
+		page_add(p, PLAIN,
+			": a process was killed while writing, or TMPDIR is on a full disk");
 		page_end(p);
 	}
 }
@@ -186,7 +187,8 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	struct stat st;
 
 	report_count(r, &n);
-	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels && !r->bank.n)
+	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels
+			&& !r->bank.n)
 		return;
 	for (size_t i = 0; i < r->finding.n; i++) {
 		const struct finding *f = &r->finding.at[i];
@@ -223,7 +225,8 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	if (changed) {
 		page_indent(&p, 2);
 		page_add(&p, YELLOW, "%s", changed);
-		page_add(&p, PLAIN, " was changed after the program was built: source lines may not match");
+		page_add(&p, PLAIN,
+			" was changed after the program was built: source lines may not match");
 	}
 	if (no_lines) {
 		page_indent(&p, 2);

@@ -174,7 +174,8 @@ static void get_step(const json_t *o, const struct sites *sites, struct history_
 		.tx = (int64_t)rj_number(o, "tx"), .site = site_of(sites, o),
 		.lanes = (uint32_t)rj_number(o, "lanes"), .count = (uint32_t)rj_number(o, "count"),
 		.op = (uint32_t)rj_number(o, "op"), .addr = (uint32_t)rj_number(o, "addr"),
-		.bytes = (uint32_t)rj_number(o, "bytes"), .repeat = (uint32_t)rj_number(o, "repeat"),
+		.bytes = (uint32_t)rj_number(o, "bytes"),
+		.repeat = (uint32_t)rj_number(o, "repeat"),
 		.cta = (uint16_t)rj_number(o, "cta"), .peer = (uint16_t)rj_number(o, "peer"),
 		.warp = json_is_true(json_object_get(o, "others")) ? HISTORY_OTHERS
 			: (uint16_t)rj_number(o, "warp"),
@@ -238,7 +239,8 @@ struct history *rj_history(const json_t *o)
 	h->step = base_alloc((rows(steps, MAX_STEPS) + 1) * sizeof *h->step);
 	for (size_t i = 0; i < rows(steps, MAX_STEPS); i++) {
 		get_step(json_array_get(steps, i), &sites, &h->step[h->nsteps]);
-		h->nsteps += h->step[h->nsteps].kind < STEP_COUNT; /* steps of an unknown kind are skipped */
+		/* steps of an unknown kind are skipped */
+		h->nsteps += h->step[h->nsteps].kind < STEP_COUNT;
 	}
 	for (unsigned i = 0; i < FINDING_SIDES; i++) {
 		const json_t *j = json_array_get(sides, i);
