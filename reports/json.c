@@ -1,5 +1,6 @@
-/* json: everything that was found and looked at, as one document. */
-#include "reports.h"
+/* json: the JSON report, one document with all findings and the coverage. schema.json
+ * describes it. */
+#include "reports/reports.h"
 
 #include "libconsan/finding/finding.h"
 
@@ -12,7 +13,8 @@ static json_t *launch_json(const struct result_launch *l)
 		(json_int_t)l->block[2],
 		"cluster", (json_int_t)l->cluster[0], (json_int_t)l->cluster[1],
 		(json_int_t)l->cluster[2],
-		"seed", (json_int_t)l->seed, "state", rj_state_name[l->state], "status", rj_string(l->status));
+		"seed", (json_int_t)l->seed, "state", rj_state_name[l->state],
+		"status", rj_string(l->status));
 }
 
 static json_t *rule_json(unsigned rule)
@@ -80,7 +82,8 @@ void report_json(const struct results *r, FILE *out)
 			"device", rj_string(r->process.at[i].device)));
 	for (size_t i = 0; i < r->remark.n; i++)
 		json_array_append_new(remarks, json_pack("{ss so sI}",
-			"kind", rj_remark_name[r->remark.at[i].kind], "text", rj_string(r->remark.at[i].text),
+			"kind", rj_remark_name[r->remark.at[i].kind],
+			"text", rj_string(r->remark.at[i].text),
 			"count", (json_int_t)r->remark.at[i].count));
 	all = json_pack("{si s{si si si si si si} so so so so so so}",
 		"consan_report", REPORT_VERSION,

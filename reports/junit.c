@@ -1,12 +1,15 @@
-/* junit: findings as JUnit XML. A test case for each kernel - failed if it could not
- * be checked - and one for each finding: errors fail, warnings and notes are said. */
-#include "markup.h"
-#include "reports.h"
-#include "words.h"
+/* junit: findings as JUnit XML. There is a test case for each kernel, with an error if it was
+ * not checked, and one for each finding: errors are failures, warnings and notes are output of
+ * a passed test case. */
+#include "reports/markup.h"
+#include "reports/reports.h"
+#include "reports/describe.h"
 
 #include "libconsan/base/base.h"
 
 #include <stdlib.h>
+
+#define WAITERS_SHOWN 24
 
 static void begin_case(struct markup *m, const char *name, const char *class)
 {
@@ -27,11 +30,11 @@ static void side(struct text *t, const struct options *o, const struct finding_s
 	const struct site *site = site_get(s->site);
 
 	text_printf(t, "%s: %s ", label, s->what);
-	words_bytes(t, s);
+	describe_bytes(t, s);
 	text_printf(t, "%sby ", s->bytes ? " " : "");
-	words_who(t, s);
+	describe_thread(t, s);
 	for (const struct site_loc *l = site->loc; l; l = l->inlined_at) {
-		char *file = words_file(o, l->file);
+		char *file = display_path(o, l->file);
 
 		text_printf(t, "\n    %s:%u", file, l->line);
 		free(file);
@@ -41,26 +44,40 @@ static void side(struct text *t, const struct options *o, const struct finding_s
 	text_printf(t, "\n");
 }
 
-static void story(struct text *t, const struct options *o, const struct finding *f)
+static void add_waiter(struct text *t, const struct finding_waiter *w)
 {
-	static const char *const label[FINDING_SIDES] = { "this", "against" };
+	text_printf(t, "waiting: ");
+	describe_thread(t, &w->who);
+	text_printf(t, " at ");
+	describe_place(t, w->who.site);
+	if (*w->on.kind) {
+		text_printf(t, " on ");
+		describe_barrier_name(t, &w->on);
+	}
+	text_printf(t, ": %s\n", w->text);
+}
+
+static void explanation(struct text *t, const struct options *o, const struct finding *f)
+{
 	const struct rule_info *rule = rule_get(f->rule);
 
 	for (unsigned i = 0; i < f->nsides; i++)
-		side(t, o, &f->side[i], f->nsides == 1 ? "at" : label[i]);
+		side(t, o, &f->side[i], side_label(f, i));
 	if (*f->barrier.kind) {
 		text_printf(t, "barrier: ");
-		words_barrier(t, &f->barrier);
+		describe_barrier(t, &f->barrier);
 		text_printf(t, "\n");
 	}
-	for (unsigned i = 0; i < f->nwaiters && i < 24; i++)
-		text_printf(t, "waiting: warp %u: %s\n", f->waiter[i].who.warp, f->waiter[i].text);
+	for (unsigned i = 0; i < f->nwaiters && i < WAITERS_SHOWN; i++)
+		add_waiter(t, &f->waiter[i]);
 	if (*f->edge)
 		text_printf(t, "missing: %s\n", f->edge);
 	text_printf(t, "why: %s\nfix: %s\n", rule->why, rule->fix);
 	if (*f->hint)
 		text_printf(t, "hint: %s\n", f->hint);
-	text_printf(t, "seen: %llu in %u clusters\n", (unsigned long long)f->seen, f->clusters);
+	text_printf(t, "seen: ");
+	describe_occurrences(t, f);
+	text_printf(t, "\n");
 }
 
 static void finding(struct markup *m, const struct options *o, const struct finding *f,
@@ -71,8 +88,8 @@ static void finding(struct markup *m, const struct options *o, const struct find
 	struct text name = { 0 }, t = { 0 };
 
 	text_printf(&name, "%s ", rule->code);
-	words_places(&name, f);
-	story(&t, o, f);
+	describe_places(&name, f);
+	explanation(&t, o, f);
 	begin_case(m, name.at, kernel);
 	if (suppressed) {
 		mu_open(m, "skipped");
@@ -86,18 +103,14 @@ static void finding(struct markup *m, const struct options *o, const struct find
 		mu_close(m, "failure");
 	} else {
 		mu_open(m, "system-out");
-		mu_text(m, "%s %s: %s\n%s", words_severity[f->severity], rule->code, rule->title, t.at);
+		mu_text(m, "%s %s: %s\n%s", severity_text[f->severity], rule->code, rule->title,
+			t.at);
 		mu_close(m, "system-out");
 	}
 	end_case(m);
 	text_free(&name);
 	text_free(&t);
 	free(kernel);
-}
-
-static bool left_out(const struct coverage *c)
-{
-	return !*c->unchecked && !c->checked && c->skipped;
 }
 
 static void kernel_case(struct markup *m, const struct coverage *c)
@@ -110,9 +123,9 @@ static void kernel_case(struct markup *m, const struct coverage *c)
 		mu_attr(m, "type", "unchecked");
 		mu_attr(m, "message", "%s", c->unchecked);
 		mu_empty(m);
-	} else if (left_out(c)) {
+	} else if (report_filtered_out(c)) {
 		mu_open(m, "skipped");
-		mu_attr(m, "message", "left out by the filters");
+		mu_attr(m, "message", "excluded by the filters");
 		mu_empty(m);
 	}
 	end_case(m);
@@ -128,7 +141,7 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 	report_count(r, &n);
 	for (size_t i = 0; i < r->coverage.n; i++) {
 		unchecked += *r->coverage.at[i].unchecked != 0;
-		skipped += left_out(&r->coverage.at[i]);
+		skipped += report_filtered_out(&r->coverage.at[i]);
 	}
 	mu_trusted(m, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", 39);
 	mu_open(m, "testsuites");
@@ -147,7 +160,7 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 		begin_case(m, "records", "consan");
 		mu_open(m, "error");
 		mu_attr(m, "type", "unchecked");
-		mu_attr(m, "message", "%llu could not be read", (unsigned long long)r->cut);
+		mu_attr(m, "message", "%llu records could not be read", (unsigned long long)r->cut);
 		mu_empty(m);
 		end_case(m);
 	}

@@ -1,12 +1,12 @@
 /* markup: see markup.h. */
-#include "markup.h"
+#include "reports/markup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- escaping ---- */
 
-/* Bytes of the character at s that may stand in a document; 0: none does. */
+/* Bytes of the UTF-8 character at s; 0 if it is malformed or not allowed in a document. */
 static size_t character(const unsigned char *s, size_t n)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -26,7 +26,7 @@ static size_t character(const unsigned char *s, size_t n)
 	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) || c == 0xfffe
 			|| c == 0xffff || (c >= 0x80 && c < 0xa0)
 			|| (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
-		return 0; /* the last two turn text around: a name could lie */
+		return 0; /* the last two ranges reverse text, which could disguise a name */
 	return len;
 }
 

@@ -1,6 +1,6 @@
-/* markup: elements of HTML, SVG or XML, escaped by construction: text and
- * attribute values go in as they are, nothing else can be written. Bytes that are
- * no UTF-8 and characters that XML forbids become U+FFFD. */
+/* markup: writes elements of HTML, SVG or XML. Callers pass text and attribute values
+ * unescaped; only mu_trusted() writes markup. Bytes that are not UTF-8 and characters that XML
+ * forbids become U+FFFD. */
 #ifndef CONSAN_MARKUP_H
 #define CONSAN_MARKUP_H
 
@@ -15,28 +15,28 @@ struct markup {
 	uint64_t bytes;         /* written so far */
 	const char *open[MARKUP_DEPTH];
 	unsigned depth;
-	bool in_tag;            /* attributes may still come */
+	bool in_tag;            /* the start tag is still open for attributes */
 };
 
 /* Opens <name; name must be a literal or outlive the element. */
 void mu_open(struct markup *m, const char *name);
-/* Of the element just opened. */
+/* An attribute of the element just opened. */
 void mu_attr(struct markup *m, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void mu_flag(struct markup *m, const char *name); /* without a value: HTML */
+void mu_flag(struct markup *m, const char *name); /* HTML: without a value */
 void mu_text(struct markup *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void mu_textn(struct markup *m, const char *s, size_t n);
-/* Closes the innermost element, which must be called so. */
+/* Closes the innermost element, which must have this name. */
 void mu_close(struct markup *m, const char *name);
 void mu_void(struct markup *m);  /* HTML's <br>, <meta>: no end tag */
 void mu_empty(struct markup *m); /* <name/>: SVG, XML */
 void mu_newline(struct markup *m);
-/* Our own assets only: goes out as it stands. */
+/* Writes s unescaped: only for our own style and script. */
 void mu_trusted(struct markup *m, const char *s, size_t n);
 
 /* <name class="class">text</name>; class may be NULL. */
 void mu_element(struct markup *m, const char *name, const char *class, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
-/* mu_open() with a class */
+/* mu_open() with a class, which may be NULL. */
 void mu_class(struct markup *m, const char *name, const char *class);
 
 #endif

@@ -1,8 +1,11 @@
 # findings to text, HTML, JSON, SARIF and JUnit XML
 LIB_SRC += $(addprefix reports/, \
-	assets.c banks.c coverage.c covered.c html.c json.c junit.c markup.c memory.c page.c \
-	rules.c sarif.c side.c source.c text.c timeline.c waits.c words.c write.c)
+	count.c describe.c json.c junit.c markup.c sarif.c source.c write.c \
+	$(addprefix text/, banks.c finding.c page.c report.c) \
+	$(addprefix html/, assets.c coverage.c memory.c report.c rules.c side.c timeline.c \
+		timeline_layout.c wait_graph.c))
 
 # -MMD does not see .incbin
-$(BUILD)/reports/assets.o: reports/report.css reports/report.js
-$(BUILD)/reports/html.o $(BUILD)/reports/sarif.o: CFLAGS_ALL += -DCONSAN_VERSION='"$(VERSION)"'
+$(BUILD)/reports/html/assets.o: reports/html/report.css reports/html/report.js
+$(BUILD)/reports/html/report.o $(BUILD)/reports/sarif.o: \
+	CFLAGS_ALL += -DCONSAN_VERSION='"$(VERSION)"'

@@ -1,7 +1,8 @@
-/* sarif: findings as SARIF 2.1.0, for code-scanning pages. A finding's place is side
- * 0's; side 1 and the inlining chains are related locations, both together a flow. */
-#include "reports.h"
-#include "words.h"
+/* sarif: findings as SARIF 2.1.0, for code scanning services. The location of a finding is that
+ * of side 0; side 1 and the inlining chains are related locations. The earlier and the later
+ * access together are a code flow. */
+#include "reports/reports.h"
+#include "reports/describe.h"
 
 #include "libconsan/base/base.h"
 #include "libconsan/finding/finding.h"
@@ -11,12 +12,12 @@
 
 #define MAX_RELATED 32u
 
-/* What a URI may hold goes in as it is. */
+/* The path as a URI; characters that a URI does not allow are escaped. */
 static json_t *uri(const struct options *o, const char *file)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 		"-._~/+@,=";
-	char *path = words_file(o, file);
+	char *path = display_path(o, file);
 	struct text t = { 0 };
 	json_t *j;
 
@@ -82,16 +83,21 @@ static json_t *location(const struct options *o, uint32_t site, const struct sit
 	return at;
 }
 
-static json_t *side_location(const struct options *o, const struct finding_side *s, bool said)
+/* text: with a description of the access. */
+static json_t *side_location(const struct options *o, const struct finding *f, unsigned i,
+	bool text)
 {
+	const struct finding_side *s = &f->side[i];
 	struct text t = { 0 };
 	json_t *at;
 
+	if (f->nsides > 1)
+		text_printf(&t, "%s: ", side_label(f, i));
 	text_printf(&t, "%s ", s->what);
-	words_bytes(&t, s);
-	text_printf(&t, " by ");
-	words_who(&t, s);
-	at = location(o, s->site, site_headline(site_get(s->site)->loc), said ? t.at : NULL);
+	describe_bytes(&t, s);
+	text_printf(&t, s->bytes ? " by " : "by ");
+	describe_thread(&t, s);
+	at = location(o, s->site, site_headline(site_get(s->site)->loc), text ? t.at : NULL);
 	text_free(&t);
 	return at;
 }
@@ -101,26 +107,26 @@ static json_t *related(const struct options *o, const struct finding *f)
 	json_t *list = json_array();
 
 	if (f->nsides > 1)
-		json_array_append_new(list, side_location(o, &f->side[1], true));
+		json_array_append_new(list, side_location(o, f, 1, true));
 	for (unsigned i = 0; i < f->nsides; i++) {
 		const struct site_loc *shown = site_headline(site_get(f->side[i].site)->loc);
 
 		for (const struct site_loc *l = site_get(f->side[i].site)->loc; l; l = l->inlined_at)
 			if (l != shown && json_array_size(list) < MAX_RELATED)
 				json_array_append_new(list, location(o, f->side[i].site, l, i
-					? "inlining chain of the other side" : "inlining chain"));
+					? "inlining chain of the earlier access" : "inlining chain"));
 	}
 	return list;
 }
 
-/* The earlier side, then the one at which the checker stopped. */
+/* The earlier side, then the later one. */
 static json_t *flow(const struct options *o, const struct finding *f)
 {
 	json_t *steps = json_array();
 
 	for (unsigned i = f->nsides; i-- > 0;)
 		json_array_append_new(steps, json_pack("{so}", "location",
-			side_location(o, &f->side[i], true)));
+			side_location(o, f, i, true)));
 	return json_pack("[{s[{so}]}]", "threadFlows", "locations", steps);
 }
 
@@ -134,7 +140,8 @@ static const char *level(enum severity s)
 	return "none";
 }
 
-/* Stays the same when lines move: rule, kernel, files, functions, instructions. */
+/* Of rule, kernel, files, functions and accesses, so that it does not change with line
+ * numbers. */
 static json_t *fingerprint(const struct finding *f)
 {
 	uint64_t sum = 0xcbf29ce484222325u;
@@ -145,7 +152,7 @@ static json_t *fingerprint(const struct finding *f)
 	for (unsigned i = 0; i < f->nsides; i++) {
 		const struct site_loc *l = site_headline(site_get(f->side[i].site)->loc);
 
-		text_printf(&t, "|%s %s %s", f->side[i].what, l ? words_base_name(l->file) : "",
+		text_printf(&t, "|%s %s %s", f->side[i].what, l ? file_base_name(l->file) : "",
 			l && l->function ? l->function : "");
 	}
 	for (size_t i = 0; i < t.n; i++)
@@ -164,13 +171,17 @@ static json_t *result(const struct options *o, const struct finding *f, const ch
 	text_printf(&t, "%s", rule->title);
 	if (*f->edge)
 		text_printf(&t, ": %s", f->edge);
-	text_printf(&t, ". Cure: %s.", *f->hint ? f->hint : rule->fix);
+	if (*rule->fix)
+		text_printf(&t, ". Fix: %s", rule->fix);
+	if (*f->hint)
+		text_printf(&t, ". Hint: %s", f->hint);
+	text_printf(&t, ".");
 	json_object_set_new(r, "ruleId", json_string(rule->code));
 	json_object_set_new(r, "level", json_string(level(f->severity)));
 	json_object_set_new(r, "message", message(t.at));
 	text_free(&t);
 	json_object_set_new(r, "locations", f->nsides
-		? json_pack("[o]", side_location(o, &f->side[0], false)) : json_array());
+		? json_pack("[o]", side_location(o, f, 0, false)) : json_array());
 	json_object_set_new(r, "relatedLocations", related(o, f));
 	if (f->nsides > 1)
 		json_object_set_new(r, "codeFlows", flow(o, f));
@@ -212,10 +223,10 @@ static json_t *notification(const char *level_of, const char *text)
 	return o;
 }
 
-/* Kernels that were not checked, and remarks. */
+/* Notifications about kernels that were not checked, unreadable records and remarks. */
 static json_t *invocation(const struct results *r)
 {
-	json_t *said = json_array();
+	json_t *notes = json_array();
 	bool good = !r->cut;
 
 	for (size_t i = 0; i < r->coverage.n; i++) {
@@ -226,16 +237,16 @@ static json_t *invocation(const struct results *r)
 			continue;
 		good = false;
 		text_printf(&t, "kernel %s was not checked: %s", c->kernel, c->unchecked);
-		json_array_append_new(said, notification("error", t.at));
+		json_array_append_new(notes, notification("error", t.at));
 		text_free(&t);
 	}
 	if (r->cut)
-		json_array_append_new(said, notification("error", "some records of the processes could "
-			"not be read: findings may be missing"));
+		json_array_append_new(notes, notification("error",
+			"some records could not be read: findings may be missing"));
 	for (size_t i = 0; i < r->remark.n; i++)
-		json_array_append_new(said, notification("note", r->remark.at[i].text));
+		json_array_append_new(notes, notification("note", r->remark.at[i].text));
 	return json_pack("[{sb so}]", "executionSuccessful", (int)good,
-		"toolExecutionNotifications", said);
+		"toolExecutionNotifications", notes);
 }
 
 void report_sarif(const struct results *r, const struct options *o, FILE *out)
@@ -258,10 +269,11 @@ void report_sarif(const struct results *r, const struct options *o, FILE *out)
 	json_object_set_new(run, "tool", json_pack("{so}", "driver", driver));
 	json_object_set_new(run, "invocations", invocation(r));
 	json_object_set_new(run, "originalUriBaseIds", json_pack("{s{s{ss}}}", "SRCROOT",
-		"description", "text", "the directory that consan-run was called in"));
+		"description", "text", "the working directory of consan-run"));
 	json_object_set_new(run, "columnKind", json_string("utf16CodeUnits"));
 	json_object_set_new(run, "results", list);
-	json_object_set_new(all, "$schema", json_string("https://json.schemastore.org/sarif-2.1.0.json"));
+	json_object_set_new(all, "$schema",
+		json_string("https://json.schemastore.org/sarif-2.1.0.json"));
 	json_object_set_new(all, "version", json_string("2.1.0"));
 	json_object_set_new(all, "runs", json_pack("[o]", run));
 	json_dumpf(all, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);

@@ -1,21 +1,21 @@
-/* source: the text that a site points to. The file may have been compiled
- * elsewhere, so it is looked for by ever shorter ends of its path. Files stay in
- * memory: a report shows many lines of few files. */
-#include "reports.h"
+/* source: lines of source files. A file may have been compiled on another machine, so it is
+ * looked for under ever shorter ends of its path. Files are cached, because a report shows
+ * many lines of few files. */
+#include "reports/reports.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAX_BYTES (64 << 20) /* more is no source file */
+#define MAX_BYTES (64 << 20) /* a larger file is not read */
 
 struct source {
 	char *file;             /* as the compiler wrote it */
-	char *path;             /* where it was found; NULL: nowhere */
-	int64_t time;           /* of its last change */
+	char *path;             /* where it was found; NULL if it was not */
+	int64_t time;           /* of its last change, in seconds since the epoch */
 	char *text;
-	VEC(size_t) line;       /* where each begins */
-	size_t n;
+	VEC(size_t) line;       /* offset of each line in text */
+	size_t n;               /* bytes of text */
 };
 
 static VEC(struct source *) known;

@@ -1,5 +1,5 @@
-/* write: which report goes where, in which format. */
-#include "reports.h"
+/* write: writes the reports that the options ask for into their files. */
+#include "reports/reports.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static bool color_of(const struct options *o, FILE *out)
 	return isatty(fileno(out)) && !(no && *no);
 }
 
-/* FORMAT(name, suffix): the last one is for every other suffix */
+/* X(name, suffix): the last format is for every other suffix. */
 #define FORMATS(X) X(html, ".html") X(json, ".json") X(sarif, ".sarif") X(junit, ".xml") \
 	X(text, "")
 
@@ -89,8 +89,8 @@ bool report_file(const struct results *r, const struct options *o, const char *p
 	return ok;
 }
 
-/* The log is text, whatever its name. */
-static bool to_log(const struct results *r, const struct options *o, struct err *e)
+/* The log is always text; its suffix does not select the format. */
+static bool write_log(const struct results *r, const struct options *o, struct err *e)
 {
 	char *path = options_path(o->log_file, getpid());
 	FILE *out = fopen(path, "we");
@@ -121,8 +121,8 @@ bool report_write(const struct results *r, const struct options *o, struct err *
 	bool ok = true;
 
 	if (*o->log_file)
-		ok = to_log(r, o, e);
-	if (!*o->log_file || !ok) /* a log that cannot be written is no reason to be silent */
+		ok = write_log(r, o, e);
+	if (!*o->log_file || !ok) /* if the log cannot be written, stderr gets the report */
 		report_text(r, o, color_of(o, stderr), width_of(stderr), stderr);
 	fflush(stderr);
 	return report_files(r, o, e) && ok;

@@ -162,7 +162,7 @@ void report_send(struct cluster *c, struct finding *f)
 	const struct finding_rank rank = { .high = c->info.id, .low = c->info.id };
 
 	if (c->info.recorder && would_be_first(c->check, f, &rank))
-		f->history = recorder_tell(c->info.recorder, f);
+		f->history = recorder_history(c->info.recorder, f);
 	report_ranked(c->check, f, rank);
 }
 

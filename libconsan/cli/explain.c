@@ -52,7 +52,7 @@ static void explain_rule(const struct rule_info *r)
 
 	page_indent(&p, 0);
 	page_add(&p, BOLD, "%s  %s", r->code, r->title);
-	field(&p, "severity", words_severity[r->severity]);
+	field(&p, "severity", severity_text[r->severity]);
 	field(&p, "why", r->why);
 	field(&p, "fix", r->fix);
 	while ((ptx = ptx_rule_next(&ids)))
@@ -158,7 +158,7 @@ static void explain_knobs(const struct knob *one)
 static void list_rules(void)
 {
 	for (unsigned r = 1; r <= rule_count(); r++)
-		printf("%s  %-7s  %s\n", rule_get(r)->code, words_severity[rule_get(r)->severity],
+		printf("%s  %-7s  %s\n", rule_get(r)->code, severity_text[rule_get(r)->severity],
 			rule_get(r)->title);
 }
 

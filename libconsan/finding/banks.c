@@ -1,4 +1,4 @@
-/* banks: counts shared-memory bank conflicts, from events. */
+/* banks: see banks.h. */
 #include "banks.h"
 
 #include "libconsan/base/base.h"
@@ -9,7 +9,7 @@
 
 enum { BANKS = 32, BANK_BYTES = 4, PASS_BYTES = BANKS * BANK_BYTES, LANES = 32 };
 
-/* by site */
+/* Sorted by site. */
 struct uses {
 	struct bank_use *at;
 	size_t n, cap;
@@ -20,7 +20,7 @@ struct banks {
 	struct uses all, shown;
 };
 
-/* One cluster's, counted without the lock */
+/* The counts of one cluster, which need no lock. */
 struct counter {
 	struct event_sink sink;
 	struct event_sink *next;
@@ -59,8 +59,8 @@ static void add(struct uses *to, const struct bank_use *u)
 		sum->worst = u->worst;
 }
 
-/* Wavefronts of the pass that serves these lanes: lanes that want the same word
- * share it, others of the same bank wait for each other. */
+/* Wavefronts of a pass with these lanes: lanes that access the same word share a wavefront,
+ * different words of one bank need one each. */
 static uint32_t wavefronts(const struct event *e, uint32_t lanes)
 {
 	uint64_t word[BANKS][LANES];

@@ -1,4 +1,4 @@
-/* finding: the rule table, identity and order of findings. Makes none. */
+/* finding: the rule table, and the identity and order of findings. */
 #include "types.h"
 
 #include "history.h"
@@ -67,7 +67,7 @@ int finding_compare(const struct finding *a, const struct finding *b)
 	return d;
 }
 
-/* Which side was seen second is luck, so the pair has no order. */
+/* The order of the sides depends on the schedule, so the pair is compared without it. */
 bool finding_same(const struct finding *a, const struct finding *b)
 {
 	uint32_t a0 = a->side[0].site, a1 = a->side[1].site;

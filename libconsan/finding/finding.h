@@ -1,4 +1,5 @@
-/* finding: what consan reports and what it keeps of it. The public header of this module. */
+/* finding: rules, findings, their history and suppressions, and result files. The public
+ * header of this module. */
 #ifndef CONSAN_FINDING_H
 #define CONSAN_FINDING_H
 

@@ -1,4 +1,4 @@
-/* history: names of steps, and the lifetime of what recorder.c made. */
+/* history: the table of steps, and reference counting. */
 #include "history.h"
 
 #include "libconsan/base/base.h"
@@ -38,13 +38,13 @@ enum step_on step_on(enum step_kind k)
 struct history *history_keep(struct history *h)
 {
 	if (h)
-		__atomic_add_fetch(&h->holders, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&h->references, 1, __ATOMIC_RELAXED);
 	return h;
 }
 
 void history_drop(struct history *h)
 {
-	if (!h || __atomic_fetch_sub(&h->holders, 1, __ATOMIC_ACQ_REL))
+	if (!h || __atomic_fetch_sub(&h->references, 1, __ATOMIC_ACQ_REL))
 		return;
 	free(h->step);
 	free(h->mbarrier);

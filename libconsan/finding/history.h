@@ -1,17 +1,17 @@
-/* history: what happened around a finding, as data: the last steps of
- * synchronisation of the warps involved, the mbarriers they use, and what lies
- * in shared memory. Made by recorder.c, kept with the finding, drawn by reports.
+/* history: the events that led to a finding, as data: the last synchronization steps of the
+ * warps involved, the mbarriers that they use, and the layout of shared memory. recorder.h
+ * makes it, the finding keeps it, reports draw it.
  *
- * A history never changes once it is made and is shared by the copies of its
- * finding. It explains; nothing is judged by it. */
+ * A history is immutable and shared by the copies of its finding. The checker does not use
+ * it. */
 #ifndef CONSAN_HISTORY_H
 #define CONSAN_HISTORY_H
 
 #include "types.h"
 
-#define HISTORY_OTHERS 0xffff /* in place of a warp: several, not told apart */
-#define HISTORY_NO_PHASE UINT64_MAX /* a wait that nothing had to let go */
-#define HISTORY_PHASES 4      /* of an mbarrier, the newest */
+#define HISTORY_OTHERS 0xffff /* in place of a warp: several warps */
+#define HISTORY_NO_PHASE UINT64_MAX /* of a wait that no arrival had to complete */
+#define HISTORY_PHASES 4      /* newest phases kept of an mbarrier */
 
 enum step_kind {
 #define STEP(id, family, on, text) STEP_##id,
@@ -21,27 +21,27 @@ enum step_kind {
 };
 
 enum step_family { FAMILY_ACCESS, FAMILY_RELEASE, FAMILY_ACQUIRE, FAMILY_FENCE,
-	FAMILY_ISSUE, FAMILY_LAND, FAMILY_OBJECT, FAMILY_MEET };
+	FAMILY_ISSUE, FAMILY_COMPLETE, FAMILY_OBJECT, FAMILY_SYNC };
 enum step_on { ON_NOTHING, ON_MBARRIER, ON_BARRIER, ON_CLUSTER, /* named by peer and addr */
-	ON_COPIES, ON_BULKS, ON_MMAS /* a warp's own */ };
+	ON_COPIES, ON_BULKS, ON_MMAS /* groups of the warp */ };
 
-/* One step by one warp. `phase` links steps: a wait of phase p on an object was
- * let go by the arrivals and signals of phase p on it; of groups, everything
- * issued in a group below the wait's phase is complete. */
+/* One step of one warp. `phase` connects steps: a wait for phase p of an object returned
+ * because of the arrivals and signals of phase p on it; a wait for groups, because all groups
+ * with a number below the wait's phase were complete. */
 struct history_step {
-	uint64_t at;            /* order in the cluster; equal: not told apart */
+	uint64_t at;            /* position in the order of the cluster's steps */
 	uint64_t phase;
-	int64_t tx;             /* bytes expected, or that landed */
+	int64_t tx;             /* bytes expected or completed */
 	uint32_t site;
 	uint32_t lanes;
 	uint32_t count;         /* arrivals, or copies in the group */
 	uint32_t op;            /* asynchronous operation; 0: none */
-	uint32_t addr, bytes;   /* the barrier object's offset or id, or what is copied */
-	uint32_t repeat;        /* how often in a row, less one */
+	uint32_t addr, bytes;   /* offset or id of the barrier; destination of a copy */
+	uint32_t repeat;        /* further steps like it in a row */
 	uint16_t cta, warp;     /* warp: or HISTORY_OTHERS */
-	uint16_t peer;          /* whose shared memory `addr` is in */
+	uint16_t peer;          /* the CTA in whose shared memory `addr` is */
 	uint8_t kind;           /* enum step_kind */
-	bool completes;         /* this completed phase `phase` of its barrier */
+	bool completes;         /* it completed phase `phase` of its barrier */
 };
 
 struct history_mbarrier {
@@ -50,13 +50,13 @@ struct history_mbarrier {
 	uint32_t addr;
 	uint32_t count, pending;
 	int64_t tx;
-	uint64_t phase;         /* completed so far */
-	bool live;
+	uint64_t phase;         /* completed phases */
+	bool live;              /* initialized and not invalidated */
 	struct history_phase {
 		uint64_t phase;
 		uint32_t arrivals;
-		int64_t expected, landed; /* bytes */
-	} recent[HISTORY_PHASES]; /* phase p stands in p % HISTORY_PHASES */
+		int64_t expected, completed; /* bytes */
+	} recent[HISTORY_PHASES]; /* phase p is at p % HISTORY_PHASES */
 };
 
 enum history_buffer_kind { BUFFER_VARIABLE, BUFFER_DYNAMIC, BUFFER_STAGE };
@@ -64,19 +64,19 @@ struct history_buffer {
 	char name[64];
 	uint8_t kind;           /* enum history_buffer_kind */
 	uint32_t addr, bytes;   /* of each CTA's shared memory */
-	uint32_t site;          /* STAGE: the copy that fills or reads it */
+	uint32_t site;          /* BUFFER_STAGE: the copy that writes or reads it */
 };
 
 struct history {
-	unsigned holders;       /* private: see history_keep() */
+	unsigned references;    /* private: see history_keep() */
 	struct history_step *step;
 	uint32_t nsteps;
-	int32_t side[FINDING_SIDES]; /* the finding's sides among the steps; -1: before them */
+	int32_t side[FINDING_SIDES]; /* index of the finding's sides in step[]; -1: earlier */
 	uint64_t before;        /* earlier steps of the cluster that are not kept */
 	uint32_t shared;        /* bytes of shared memory of a CTA */
-	/* Two clusters: side 1's steps come first, then side 0's; each in its own order,
-	 * none between them. CTAs and peers from this number on are of side 0's cluster.
-	 * 0: one cluster. */
+	/* 0: one cluster. Else two: the steps of side 1's cluster come first, then those of
+	 * side 0's, whose CTAs and peers are numbered from this value on. There is no order
+	 * between the clusters. */
 	uint16_t other;
 	struct history_mbarrier *mbarrier;
 	uint32_t nmbarriers;
@@ -89,10 +89,11 @@ const char *step_id(enum step_kind k);
 enum step_family step_family(enum step_kind k);
 enum step_on step_on(enum step_kind k);
 
-/* Another holder of the same history; thread-safe. NULL is fine. */
+/* Takes a reference and returns h. Thread-safe; h may be NULL. */
 struct history *history_keep(struct history *h);
+/* Releases a reference; frees h with the last one. Thread-safe; h may be NULL. */
 void history_drop(struct history *h);
-/* The mbarrier at addr of CTA peer, or NULL. */
+/* The mbarrier at offset addr of CTA peer, or NULL. */
 const struct history_mbarrier *history_mbarrier(const struct history *h, unsigned peer,
 	uint32_t addr);
 

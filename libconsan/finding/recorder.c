@@ -1,14 +1,14 @@
-/* recorder: events in, the last steps out. A ring of steps for each cluster in
- * flight, a mirror of its mbarriers' counts, and for each (instruction, warp) when
- * it last touched memory; nothing is allocated while events come. */
-#include "recorder_ring.h"
+/* recorder: turns events into steps. Each running cluster has a ring of its last steps, a copy
+ * of its mbarriers' state, and for each (instruction, warp) the time of its last access.
+ * Nothing is allocated while events arrive. */
+#include "recorder_internal.h"
 
 #include "libconsan/base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- mirrors ---- */
+/* ---- barrier state ---- */
 
 static struct history_mbarrier *mbarrier(struct recorder *r, unsigned peer, uint32_t addr,
 	bool make)
@@ -31,7 +31,7 @@ static struct history_mbarrier *mbarrier(struct recorder *r, unsigned peer, uint
 	}
 }
 
-static struct history_phase *ledger(struct history_mbarrier *m)
+static struct history_phase *current_phase(struct history_mbarrier *m)
 {
 	struct history_phase *p = &m->recent[m->phase % HISTORY_PHASES];
 
@@ -40,31 +40,31 @@ static struct history_phase *ledger(struct history_mbarrier *m)
 	return p;
 }
 
-/* The step's effect on its mbarrier: as the checker's, without the checks. */
-static void move_mbarrier(struct recorder *r, struct history_step *s, uint32_t arrivals,
-	int64_t expected, int64_t landed)
+/* Applies a step to its mbarrier, as the checker does but without checks. */
+static void update_mbarrier(struct recorder *r, struct history_step *s, uint32_t arrivals,
+	int64_t expected, int64_t completed)
 {
 	struct history_mbarrier *m = mbarrier(r, s->peer, s->addr, false);
 	struct history_phase *p;
 
 	if (!m)
 		return;
-	p = ledger(m);
+	p = current_phase(m);
 	s->phase = m->phase;
 	p->arrivals += arrivals;
 	p->expected += expected;
-	p->landed += landed;
-	m->tx += expected - landed;
+	p->completed += completed;
+	m->tx += expected - completed;
 	m->pending -= arrivals < m->pending ? arrivals : m->pending;
 	if (m->pending || m->tx || !m->live)
 		return;
 	s->completes = true;
 	m->phase++;
 	m->pending = m->count;
-	ledger(m);
+	current_phase(m);
 }
 
-static struct groups *groups(struct recorder *r, const struct event *e)
+static struct warp_groups *groups_of(struct recorder *r, const struct event *e)
 {
 	const uint32_t i = (uint32_t)e->cta * r->info.warps_per_cta + e->warp;
 
@@ -85,9 +85,10 @@ static struct history_step *push(struct recorder *r, enum step_kind kind, const 
 	return s;
 }
 
-/* The newest step of this warp that is of this kind, if it is the warp's last of
- * all; looks back a little way only. */
-static struct history_step *again(struct recorder *r, enum step_kind kind, const struct event *e)
+/* The last step of this warp if it is of this kind and on this object, else NULL. Searches
+ * only the last steps of the cluster. */
+static struct history_step *last_step(struct recorder *r, enum step_kind kind,
+	const struct event *e)
 {
 	for (uint64_t k = 1; k <= 16 && k <= r->at; k++) {
 		struct history_step *s = &r->ring[(r->at - k) % RING];
@@ -109,16 +110,18 @@ static void touch(struct recorder *r, const struct event *e)
 {
 	const uint32_t key = e->site * 0x9e3779b1u + (e->cta * 64u + e->warp) * 0x85ebca6bu;
 
-	r->touched[key >> 22] = (struct touched){ r->at, r->run, e->site, e->lanes, e->cta, e->warp,
+	r->access[key >> 22] = (struct last_access){ r->at, r->run, e->site, e->lanes,
+		e->cta, e->warp,
 		e->space == SP_GLOBAL || e->kind == EV_BULK || e->kind == EV_CP_ASYNC };
 }
 
-/* An access by which clusters may synchronise. How often a flag was read is luck. */
+/* An access by which clusters may synchronize. Reads of a flag are not counted, because their
+ * number depends on the schedule. */
 static void on_strong(struct recorder *r, const struct event *e)
 {
 	const enum step_kind kind = e->mode == EVM_RMW ? STEP_strong_rmw
 		: e->mode == EVM_WRITE ? STEP_strong_write : STEP_strong_read;
-	struct history_step *s = again(r, kind, e);
+	struct history_step *s = last_step(r, kind, e);
 
 	if (!s || s->site != e->site)
 		push(r, kind, e);
@@ -136,8 +139,9 @@ static void on_bulk(struct recorder *r, const struct event *e)
 		return;
 	s = push(r, e->mode == EVM_READ ? STEP_bulk_store : STEP_bulk_load, e);
 	s->bytes = e->size;
-	s->phase = groups(r, e)->bulks;
-	r->span[(addr >> 7) * 0x9e3779b1u >> 26] = (struct span){ r->run, addr, e->size, e->site };
+	s->phase = groups_of(r, e)->bulks;
+	r->copied[(addr >> 7) * 0x9e3779b1u >> 26] = (struct copied){ r->run, addr,
+		e->size, e->site };
 }
 
 static void on_init(struct recorder *r, const struct event *e)
@@ -175,13 +179,13 @@ static void on_arrive(struct recorder *r, const struct event *e)
 		m->count -= m->count > n ? n : m->count;
 	s->tx = tx;
 	s->count = e->count * n;
-	move_mbarrier(r, s, s->count, tx, 0);
+	update_mbarrier(r, s, s->count, tx, 0);
 }
 
 static void on_test(struct recorder *r, const struct event *e)
 {
 	const bool passed = e->flags & EVF_TRUE;
-	struct history_step *s = passed ? NULL : again(r, STEP_poll, e);
+	struct history_step *s = passed ? NULL : last_step(r, STEP_poll, e);
 	const struct history_mbarrier *m;
 
 	if (s) {
@@ -196,26 +200,26 @@ static void on_test(struct recorder *r, const struct event *e)
 	if (!(e->flags & EVF_PARITY))
 		s->phase = (uint64_t)e->tx;
 	else if ((m->phase ^ (uint64_t)e->tx) & 1)
-		s->phase = m->phase - 1; /* before the first: HISTORY_NO_PHASE */
-	else if (passed) /* told late, when the next phase is over, too */
+		s->phase = m->phase - 1; /* in phase 0: HISTORY_NO_PHASE */
+	else if (passed) /* reported late, after the next phase is complete, too */
 		s->phase = m->phase > 1 ? m->phase - 2 : HISTORY_NO_PHASE;
 }
 
 static void on_bar_arrive(struct recorder *r, const struct event *e)
 {
 	struct history_step *s = push(r, STEP_bar_arrive, e);
-	struct named *n = &r->named[(e->cta % r->nctas) * NAMED + e->addr % NAMED];
+	struct named_barrier *n = &r->named[(e->cta % r->nctas) * NAMED + e->addr % NAMED];
 	const uint32_t *block = r->info.launch->block;
 	uint32_t threads = e->count ? e->count : block[0] * block[1] * block[2];
 
 	s->peer = e->cta;
-	s->phase = n->done;
+	s->phase = n->completed;
 	n->arrived += 32;
 	if (n->arrived < threads)
 		return;
 	s->completes = true;
 	n->arrived = 0;
-	n->done++;
+	n->completed++;
 }
 
 static void on_cluster_arrive(struct recorder *r, const struct event *e)
@@ -223,7 +227,7 @@ static void on_cluster_arrive(struct recorder *r, const struct event *e)
 	struct history_step *s = push(r, STEP_cluster_arrive, e);
 	const uint32_t *block = r->info.launch->block;
 
-	s->phase = r->cluster_done;
+	s->phase = r->cluster_completed;
 	s->addr = 0;
 	s->peer = 0;
 	r->cluster_arrived += lanes_of(e);
@@ -231,7 +235,7 @@ static void on_cluster_arrive(struct recorder *r, const struct event *e)
 		return;
 	s->completes = true;
 	r->cluster_arrived = 0;
-	r->cluster_done++;
+	r->cluster_completed++;
 }
 
 static void on_group_wait(struct recorder *r, const struct event *e, enum step_kind kind,
@@ -254,16 +258,16 @@ static void record(struct recorder *r, const struct event *e)
 		return;
 	case EV_CP_ASYNC:
 		touch(r, e);
-		groups(r, e)->open_copies++;
+		groups_of(r, e)->open_copies++;
 		return;
 	case EV_CP_COMMIT:
 		s = push(r, STEP_copy_commit, e);
-		s->count = groups(r, e)->open_copies;
-		groups(r, e)->open_copies = 0;
-		s->phase = groups(r, e)->copies++;
+		s->count = groups_of(r, e)->open_copies;
+		groups_of(r, e)->open_copies = 0;
+		s->phase = groups_of(r, e)->copies++;
 		return;
 	case EV_CP_WAIT:
-		on_group_wait(r, e, STEP_copy_wait, groups(r, e)->copies);
+		on_group_wait(r, e, STEP_copy_wait, groups_of(r, e)->copies);
 		return;
 	case EV_CP_ARRIVE:
 		push(r, STEP_copy_arrive, e);
@@ -273,10 +277,10 @@ static void record(struct recorder *r, const struct event *e)
 		return;
 	case EV_BULK_COMMIT:
 		s = push(r, STEP_bulk_commit, e);
-		s->phase = groups(r, e)->bulks++;
+		s->phase = groups_of(r, e)->bulks++;
 		return;
 	case EV_BULK_WAIT:
-		on_group_wait(r, e, STEP_bulk_wait, groups(r, e)->bulks);
+		on_group_wait(r, e, STEP_bulk_wait, groups_of(r, e)->bulks);
 		return;
 	case EV_MB_INIT:
 		on_init(r, e);
@@ -290,17 +294,17 @@ static void record(struct recorder *r, const struct event *e)
 	case EV_MB_EXPECT:
 		s = push(r, STEP_expect, e);
 		s->tx = e->tx * lanes_of(e);
-		move_mbarrier(r, s, 0, s->tx, 0);
+		update_mbarrier(r, s, 0, s->tx, 0);
 		return;
 	case EV_MB_COMPLETE:
 		s = push(r, STEP_complete, e);
 		s->tx = e->tx * lanes_of(e);
-		move_mbarrier(r, s, 0, 0, s->tx);
+		update_mbarrier(r, s, 0, 0, s->tx);
 		return;
 	case EV_MB_SIGNAL:
 		s = push(r, STEP_signal, e);
 		s->tx = e->tx;
-		move_mbarrier(r, s, e->count, 0, e->tx);
+		update_mbarrier(r, s, e->count, 0, e->tx);
 		return;
 	case EV_MB_TEST:
 		on_test(r, e);
@@ -310,21 +314,21 @@ static void record(struct recorder *r, const struct event *e)
 		return;
 	case EV_WG_MMA:
 		touch(r, e);
-		s = again(r, STEP_mma, e);
-		if (s && s->phase == groups(r, e)->mmas) {
+		s = last_step(r, STEP_mma, e);
+		if (s && s->phase == groups_of(r, e)->mmas) {
 			s->repeat++;
 			s->op = e->op;
 			return;
 		}
 		s = push(r, STEP_mma, e);
-		s->phase = groups(r, e)->mmas;
+		s->phase = groups_of(r, e)->mmas;
 		return;
 	case EV_WG_COMMIT:
 		s = push(r, STEP_mma_commit, e);
-		s->phase = groups(r, e)->mmas++;
+		s->phase = groups_of(r, e)->mmas++;
 		return;
 	case EV_WG_WAIT:
-		on_group_wait(r, e, STEP_mma_wait, groups(r, e)->mmas);
+		on_group_wait(r, e, STEP_mma_wait, groups_of(r, e)->mmas);
 		return;
 	case EV_BAR_ARRIVE:
 		on_bar_arrive(r, e);
@@ -332,7 +336,7 @@ static void record(struct recorder *r, const struct event *e)
 	case EV_BAR_RESUME:
 		s = push(r, STEP_bar_leave, e);
 		s->peer = e->cta;
-		s->phase = r->named[(e->cta % r->nctas) * NAMED + e->addr % NAMED].done;
+		s->phase = r->named[(e->cta % r->nctas) * NAMED + e->addr % NAMED].completed;
 		s->phase -= s->phase > 0;
 		return;
 	case EV_WARP_SYNC:
@@ -345,7 +349,7 @@ static void record(struct recorder *r, const struct event *e)
 		s = push(r, STEP_cluster_wait, e);
 		s->addr = 0;
 		s->peer = 0;
-		s->phase = r->cluster_done - (r->cluster_done > 0);
+		s->phase = r->cluster_completed - (r->cluster_completed > 0);
 		return;
 	case EV_FENCE:
 		push(r, STEP_fence, e);
@@ -359,8 +363,8 @@ static void record(struct recorder *r, const struct event *e)
 	case EV_EXIT:
 		push(r, STEP_exit, e);
 		return;
-	case EV_CTA_BEGIN: case EV_CTA_END: case EV_USED: case EV_MB_PENDING: case EV_REGS: case EV_WARP_MEET:
-	case EV_MAP: case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED:
+	case EV_CTA_BEGIN: case EV_CTA_END: case EV_USED: case EV_MB_PENDING: case EV_REGS:
+	case EV_WARP_MEET: case EV_MAP: case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED:
 	case EV_HANG: case EV_OBSERVED: case EV_COUNT:
 		return;
 	}
@@ -432,7 +436,7 @@ struct recorder *recorder_begin(struct recorders *all, const struct cluster_info
 	r->nmbarriers = 0;
 	r->at = 0;
 	r->cluster_arrived = 0;
-	r->cluster_done = 0;
+	r->cluster_completed = 0;
 	r->info = *c;
 	r->all = all;
 	r->run++;
@@ -460,7 +464,7 @@ void recorder_end(struct recorder *r)
 	if (!r)
 		return;
 	if (r->sink.want_global)
-		recorder_leave(r);
+		recorder_keep_tail(r);
 	pthread_mutex_lock(&r->all->lock);
 	r->idle = r->all->idle;
 	r->all->idle = r;

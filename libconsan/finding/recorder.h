@@ -1,6 +1,6 @@
-/* recorder: stands between whoever runs a kernel and whoever checks it, and
- * remembers the last steps of synchronisation of a cluster, so that a finding
- * can tell its story. Bounded, and forgetful by design: nothing is judged by it.
+/* recorder: an event sink between the executor and the checker that keeps the last
+ * synchronization steps of a cluster, from which findings get their history. Its memory is
+ * bounded, so it drops old steps; the checker does not use it.
  *
  *     info.recorder = recorder_begin(all, info);
  *     sink = recorder_sink(info.recorder, check_cluster_begin(check, info));
@@ -13,26 +13,28 @@
 #include "libconsan/event/event.h"
 #include "history.h"
 
-/* Those of a session: thread-safe; a recorder is used again by later clusters.
- * steps: how many a history holds at most; 0: no histories are made. */
+/* All recorders of a session. Thread-safe. A recorder is reused for later clusters.
+ * steps: the maximum of a history; 0: no histories are made. */
 struct recorders;
 struct recorders *recorders_open(uint32_t steps);
-void recorders_close(struct recorders *all); /* NULL is fine */
+void recorders_close(struct recorders *all); /* all may be NULL */
 
-/* NULL if no histories are made; the functions below then hand on what they got. */
+/* NULL if no histories are made. The functions below accept NULL; recorder_sink() then returns
+ * `next`. */
 struct recorder *recorder_begin(struct recorders *all, const struct cluster_info *c);
 struct event_sink *recorder_sink(struct recorder *r, struct event_sink *next);
+/* The `next` and the recorder of a sink made by recorder_sink(). */
 struct event_sink *recorder_next(struct event_sink *sink, struct recorder **r);
 void recorder_end(struct recorder *r);
 
-/* The story of a finding that the event at hand brought up; from the thread that
- * delivers the events. NULL without a recorder. */
-struct history *recorder_tell(struct recorder *r, const struct finding *f);
+/* The history of a finding that the current event caused. To be called by the thread that
+ * delivers the events. NULL without a recorder. The caller gets a reference. */
+struct history *recorder_history(struct recorder *r, const struct finding *f);
 
-/* The story of a finding about global memory and two clusters, both of which are
- * over. NULL: it is another finding, or one of them is not remembered. */
-struct history *recorders_tell(struct recorders *all, const struct finding *f);
-/* The launch is over: nothing is told of its clusters any more. */
+/* The history of a finding about global memory and two clusters that have ended. NULL if it is
+ * another finding, or if a cluster's steps were not kept. The caller gets a reference. */
+struct history *recorders_history(struct recorders *all, const struct finding *f);
+/* Drops what is kept of ended clusters, at the end of a launch. */
 void recorders_forget(struct recorders *all);
 
 #endif

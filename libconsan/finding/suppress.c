@@ -17,7 +17,7 @@ struct parse {
 	const char *path;
 	struct err *e;
 	int line;
-	struct result_suppression *open; /* the entry that lines belong to */
+	struct result_suppression *open; /* the current entry */
 	int open_line;
 };
 
@@ -31,7 +31,7 @@ static bool close_entry(struct parse *p)
 {
 	if (!p->open || p->open->reason)
 		return true;
-	return bad(p, p->open_line, 1, "an entry needs a reason, after", p->open->rule,
+	return bad(p, p->open_line, 1, "this entry has no reason:", p->open->rule,
 		strlen(p->open->rule));
 }
 
@@ -42,7 +42,7 @@ static bool open_entry(struct parse *p, const char *word, size_t n)
 
 	if (!close_entry(p) || (strcmp(s.rule, "*") && rule_by_code(s.rule) == RULE_NONE)) {
 		free(s.rule);
-		return bad(p, p->line, 1, "there is no rule", word, n);
+		return bad(p, p->line, 1, "unknown rule", word, n);
 	}
 	text_printf(&where, "%s:%d", p->path, p->line);
 	s.where = where.at;
@@ -60,7 +60,8 @@ static bool add_key(struct parse *p, const char *line, const char *word, size_t 
 	char **to = NULL;
 
 	if (!p->open)
-		return bad(p, p->line, col, "a rule must come first, at the beginning of a line, not", word, n);
+		return bad(p, p->line, col, "expected a rule at the beginning of a line, found",
+			word, n);
 	if (key >= n || *value != ':')
 		return bad(p, p->line, col, "expected `key: value', found", word, n);
 	value++;
@@ -71,9 +72,10 @@ static bool add_key(struct parse *p, const char *line, const char *word, size_t 
 	KEYS(X)
 #undef X
 	if (!to)
-		return bad(p, p->line, col, "expected kernel, source, symbol or reason, found", word, key);
+		return bad(p, p->line, col, "expected kernel, source, symbol or reason, found", word,
+			key);
 	if (*to)
-		return bad(p, p->line, col, "given twice:", word, key);
+		return bad(p, p->line, col, "duplicate key", word, key);
 	if (value >= word + n)
 		return bad(p, p->line, col + (int)(value - word), "no value for", word, key);
 	*to = base_strndup(value, (size_t)(word + n - value));
@@ -94,7 +96,7 @@ bool suppress_parse(struct results *r, const char *path, const char *text, struc
 		for (c = word; c < end && *c != '#'; c++)
 			;
 		if (*c == '#' && c > word && c[-1] != ' ' && c[-1] != '\t')
-			c = end; /* part of a word */
+			c = end; /* a # within a word is no comment */
 		n = (size_t)(c - word);
 		while (n && strchr(" \t\r", word[n - 1]))
 			n--;
@@ -166,7 +168,7 @@ static bool source_matches(const char *pattern, const struct finding *f)
 	return false;
 }
 
-/* "tile+0x80" is of tile */
+/* Compares the variable without its offset: "tile+0x80" matches tile. */
 static bool variable_matches(const char *pattern, const char *variable)
 {
 	const char *plus = strstr(variable, "+0x");
@@ -231,7 +233,7 @@ void suppress_apply(struct results *r)
 
 /* ---- writing ---- */
 
-/* What a glob takes literally. */
+/* Escapes the special characters of globs. */
 static void add_literal(struct text *t, const char *s)
 {
 	for (; *s; s++) {

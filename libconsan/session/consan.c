@@ -109,7 +109,7 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		finding_free(&s->f);
 		keep_finding(c, s, f);
 		if (!s->f.history)
-			s->f.history = recorders_tell(c->recorders, &s->f);
+			s->f.history = recorders_history(c->recorders, &s->f);
 	}
 	s->f.seen = s->before + f->seen;
 	s->f.clusters = s->clusters_before + f->clusters;

@@ -60,7 +60,7 @@ static struct history *get_history(int fd)
 		free(h);
 		return NULL;
 	}
-	h->holders = 0;
+	h->references = 0;
 	h->step = base_alloc((h->nsteps + 1) * sizeof *h->step);
 	h->mbarrier = base_alloc((h->nmbarriers + 1) * sizeof *h->mbarrier);
 	h->buffer = base_alloc((h->nbuffers + 1) * sizeof *h->buffer);

@@ -1,4 +1,4 @@
-/* find: what stands in a text, and how often. */
+/* find: searches a text, and counts occurrences. */
 #ifndef CONSAN_TESTS_FIND_H
 #define CONSAN_TESTS_FIND_H
 

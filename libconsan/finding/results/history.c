@@ -1,12 +1,12 @@
-/* results_history: a history (history.h) as JSON and back. Sites stand once, in
- * "sites"; steps name them by position. Zeros are left out. */
+/* history: converts a history (history.h) to JSON and back. Each site is stored once, in
+ * "sites"; steps refer to it by index. Fields that are 0 are left out. */
 #include "libconsan/finding/history.h"
 #include "json.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* of a file; more are cut */
+/* Limits for reading a file; further elements are ignored. */
 #define MAX_STEPS 200000u
 #define MAX_ROWS 4096u
 
@@ -22,7 +22,7 @@ static void put(json_t *o, const char *key, uint64_t n)
 
 /* ---- writing ---- */
 
-/* Position of a site in `sites`, where it is put if it is new. */
+/* The index of a site in `sites`, to which it is added if it is new. */
 static json_t *site_index(json_t *sites, uint32_t *ids, uint32_t site)
 {
 	const size_t n = json_array_size(sites);
@@ -86,7 +86,7 @@ static json_t *from_mbarrier(const struct history_mbarrier *m)
 		put(row, "phase", k);
 		put(row, "arrivals", p->arrivals);
 		put(row, "expected", (uint64_t)p->expected);
-		put(row, "landed", (uint64_t)p->landed);
+		put(row, "landed", (uint64_t)p->completed);
 		json_array_append_new(phases, row);
 	}
 	json_object_set_new(o, "phases", phases);
@@ -174,7 +174,8 @@ static void get_step(const json_t *o, const struct sites *sites, struct history_
 		.tx = (int64_t)rj_number(o, "tx"), .site = site_of(sites, o),
 		.lanes = (uint32_t)rj_number(o, "lanes"), .count = (uint32_t)rj_number(o, "count"),
 		.op = (uint32_t)rj_number(o, "op"), .addr = (uint32_t)rj_number(o, "addr"),
-		.bytes = (uint32_t)rj_number(o, "bytes"), .repeat = (uint32_t)rj_number(o, "repeat"),
+		.bytes = (uint32_t)rj_number(o, "bytes"),
+		.repeat = (uint32_t)rj_number(o, "repeat"),
 		.cta = (uint16_t)rj_number(o, "cta"), .peer = (uint16_t)rj_number(o, "peer"),
 		.warp = json_is_true(json_object_get(o, "others")) ? HISTORY_OTHERS
 			: (uint16_t)rj_number(o, "warp"),
@@ -201,7 +202,7 @@ static void get_mbarrier(const json_t *o, struct history_mbarrier *m)
 		m->recent[k % HISTORY_PHASES] = (struct history_phase){
 			.phase = k, .arrivals = (uint32_t)rj_number(p, "arrivals"),
 			.expected = (int64_t)rj_number(p, "expected"),
-			.landed = (int64_t)rj_number(p, "landed"),
+			.completed = (int64_t)rj_number(p, "landed"),
 		};
 	}
 }
@@ -238,7 +239,8 @@ struct history *rj_history(const json_t *o)
 	h->step = base_alloc((rows(steps, MAX_STEPS) + 1) * sizeof *h->step);
 	for (size_t i = 0; i < rows(steps, MAX_STEPS); i++) {
 		get_step(json_array_get(steps, i), &sites, &h->step[h->nsteps]);
-		h->nsteps += h->step[h->nsteps].kind < STEP_COUNT; /* a newer consan's kinds are skipped */
+		/* steps of an unknown kind are skipped */
+		h->nsteps += h->step[h->nsteps].kind < STEP_COUNT;
 	}
 	for (unsigned i = 0; i < FINDING_SIDES; i++) {
 		const json_t *j = json_array_get(sides, i);

@@ -1,4 +1,4 @@
-/* results_json: see results_json.h. */
+/* json: see json.h. */
 #include "json.h"
 
 #include "libconsan/event/event.h"
@@ -106,7 +106,7 @@ json_t *results_site_json(uint32_t id)
 	return o;
 }
 
-/* a chain in a file is as deep as inlining goes; a damaged one is cut here */
+/* Limit for the inlining chain in a damaged file. */
 #define MAX_INLINED 64
 
 uint32_t rj_site(const json_t *o)

@@ -1,6 +1,6 @@
-/* results_json: the structs of results.h as JSON objects and back. Reading is
- * lenient (a missing field is zero), as files outlive versions. Private to
- * results*.c, reports/json.c and tests. */
+/* json: converts the structs of results.h to JSON objects and back. A missing field is read as
+ * 0, because a file may be of another version. For results/ and the JSON reports; rj_ stands for
+ * result JSON. */
 #ifndef CONSAN_RESULTS_JSON_H
 #define CONSAN_RESULTS_JSON_H
 
@@ -17,10 +17,10 @@ json_t *rj_from_triple(const uint32_t at[3]);
 
 struct history;
 json_t *rj_from_history(const struct history *h);
-struct history *rj_history(const json_t *o); /* NULL: there is none */
-uint32_t rj_site(const json_t *o); /* 0: null */
+struct history *rj_history(const json_t *o); /* NULL if o is not an object */
+uint32_t rj_site(const json_t *o); /* adds the site to the site table; 0 for null */
 
-/* Adds the sites to this process's table. False: not a finding. */
+/* Read a record and add its sites to the site table. False if it is not such a record. */
 bool rj_finding(const json_t *o, struct finding *f);
 bool rj_coverage(const json_t *o, struct coverage *c);
 bool rj_bank_use(const json_t *o, struct bank_use *u);

@@ -1,4 +1,4 @@
-/* results_load: a JSON report read back, to be converted or merged. */
+/* load: reads a JSON report, to convert or merge it. */
 #include "results.h"
 
 #include "json.h"
@@ -21,7 +21,7 @@ static char *keep_or_null(const json_t *o, const char *key)
 	return json_object_get(o, key) ? keep(o, key) : NULL;
 }
 
-/* ---- one row of each list ---- */
+/* ---- elements of the lists ---- */
 
 static bool load_finding(struct results *r, const json_t *o)
 {
@@ -50,7 +50,7 @@ static bool load_launch(struct results *r, const json_t *o)
 		.pid = (int64_t)rj_number(o, "pid"), .id = (uint32_t)rj_number(o, "id"),
 		.kernel = keep(o, "kernel"), .seed = rj_number(o, "seed"),
 		.status = keep(o, "status"),
-		/* one that still ran then is in the coverage already */
+		/* the coverage already contains launches that had not ended */
 		.state = strcmp(rj_text(o, "state"), "done") ? LAUNCH_ENDED_EARLY : LAUNCH_DONE,
 	};
 
@@ -107,7 +107,7 @@ static bool load_suppression(struct results *r, const json_t *o)
 	return true;
 }
 
-/* The entry that suppressed it stands by value, too: files are merged. */
+/* The suppression is referred to by its place, because indices change when files are merged. */
 static bool load_suppressed(struct results *r, const json_t *o)
 {
 	const char *where = rj_text(o, "where");

@@ -1,4 +1,4 @@
-/* results: the reading half of results.h: the records of many processes, merged. */
+/* results: reads the records of many processes and merges them. */
 #include "results.h"
 
 #include "libconsan/event/event.h"
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds elements of a vector by a hash of what makes them the same. */
+/* A hash table of indices into a vector. */
 struct index {
-	struct { uint64_t hash; size_t at; } *slot; /* at: from 1; 0: empty */
+	struct { uint64_t hash; size_t at; } *slot; /* at: index + 1; 0: empty */
 	size_t cap, n;
 };
 
@@ -37,7 +37,8 @@ static void index_put(struct index *x, uint64_t hash, size_t at)
 		}
 }
 
-/* The next element with this hash; *i: 0 before the first. SIZE_MAX: no more. */
+/* The next element with this hash; SIZE_MAX if there is none. *i is the state of the search, 0 at
+ * its start. */
 static size_t index_next(const struct index *x, uint64_t hash, size_t *i)
 {
 	while (x->cap) {
@@ -63,9 +64,9 @@ static uint64_t mix(uint64_t hash, uint64_t n)
 	return hash ^ hash >> 29;
 }
 
-/* What may still be replaced by a later record of the same session. */
+/* Records that a later record of the same session may replace. */
 struct results_merge {
-	struct index record, bug; /* of finding; of results.finding */
+	struct index record, bug; /* of finding[]; of results.finding[] */
 	VEC(struct { int64_t session; uint32_t id; struct finding f; }) finding;
 	VEC(struct { int64_t session; struct coverage c; }) coverage;
 	VEC(struct { int64_t session; uint32_t id; struct bank_use u; }) bank;
@@ -232,7 +233,7 @@ static void read_remark(struct results *r, const json_t *o)
 	results_add_remark(r, kind, rj_text(o, "text"));
 }
 
-/* false: not one of our records */
+/* False if the line is not a record. *newer: it is one of a newer version. */
 static bool read_line(struct results *r, const char *line, size_t n, bool *newer)
 {
 	json_t *o = json_loadb(line, n, 0, NULL);
@@ -265,7 +266,7 @@ bool results_read(struct results *r, const char *path, struct err *e)
 {
 	FILE *in = fopen(path, "re");
 	size_t cap = 0, good = 0, bad = 0;
-	bool newer = false, whole = false; /* the last line is */
+	bool newer = false, whole = false; /* the last line is complete */
 	char *line = NULL;
 	ssize_t n;
 
@@ -284,7 +285,7 @@ bool results_read(struct results *r, const char *path, struct err *e)
 		return err_set(e, ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
 	if (bad && !good && whole)
 		return err_set(e, ERR_FORMAT, 0, 0, "%s: not a file of consan records", path);
-	r->cut += bad + (!good && !bad); /* a process begins by saying who it is */
+	r->cut += bad + (!good && !bad); /* each process writes at least a process record */
 	return true;
 }
 
@@ -298,8 +299,8 @@ void results_copy_finding(struct finding *to, const struct finding *from)
 	memcpy(to->waiter, from->waiter, from->nwaiters * sizeof *to->waiter);
 }
 
-/* Unrolling and inlining make many instructions of one source place; to a
- * reader they are one. Places and names of the site table are interned. */
+/* Unrolling and inlining make several instructions of one source place, which reports merge.
+ * Locations and names of the site table are interned, so that pointers can be compared. */
 static bool same_place(uint32_t a, uint32_t b)
 {
 	const struct site *s = site_get(a), *t = site_get(b);
@@ -307,7 +308,7 @@ static bool same_place(uint32_t a, uint32_t b)
 	return a == b || (s->loc && s->loc == t->loc && s->kernel == t->kernel);
 }
 
-/* Of what same_bug() compares. */
+/* Hashes what same_bug() compares. */
 static uint64_t hash_bug(const struct finding *f)
 {
 	uint64_t hash = mix((uint64_t)f->rule << 8 | f->severity, f->nsides);
@@ -339,7 +340,7 @@ void results_add_finding(struct results *r, const struct finding *f)
 	struct finding copy;
 	size_t step = 0, i;
 
-	if (x->n != r->finding.n) { /* others have moved or dropped some */
+	if (x->n != r->finding.n) { /* findings were reordered or removed since */
 		index_clear(x);
 		for (i = 0; i < r->finding.n; i++)
 			index_put(x, hash_bug(&r->finding.at[i]), i);
@@ -410,7 +411,7 @@ void results_add_bank_use(struct results *r, const struct bank_use *u)
 	vec_push(&r->bank, *u);
 }
 
-/* A launch that began and never ended: the process went away under it. */
+/* Counts a launch that began and did not end because its process ended. */
 static void add_interrupted(struct results *r, struct result_launch *l)
 {
 	struct coverage c = { .launches = 1 };

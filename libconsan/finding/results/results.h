@@ -1,13 +1,11 @@
-/* results: what a session found and looked at, as records in a file.
+/* results: the findings and the coverage of a session, as records in a file.
  *
- * One record is one JSON object in one line, appended and flushed at once, so
- * that a crash of the program loses at most the line being written and many
- * processes may share a file. A record that updates an earlier one repeats it
- * whole: the last one counts. Sites are embedded by value; reading adds them to
- * this process's table (site.h).
+ * A record is a JSON object in one line, which is appended and flushed at once: a crash of the
+ * program loses at most the line being written, and several processes may share a file. An
+ * update of a record is a complete new record, which replaces the earlier one. Sites are
+ * embedded by value; reading adds them to the site table of the process (site.h).
  *
- * Record types: process, launch, finding, coverage, banks, remark.
- * This knows no output format and judges nothing. */
+ * Record types: process, launch, finding, coverage, banks, remark. */
 #ifndef CONSAN_RESULTS_H
 #define CONSAN_RESULTS_H
 
@@ -20,15 +18,15 @@
 #define RESULTS_VERSION 1
 #define REPORT_VERSION 2 /* of the JSON report, reports/schema.json */
 
-/* One process that consan was in. */
+/* A checked process. */
 struct result_process {
 	int64_t pid;
 	char *program;          /* argv[0], or "" */
-	char *device;           /* the emulated GPU, "" before the first use */
+	char *device;           /* the GPU, real or emulated; "" before its first use */
 };
 
-/* A launch is written when it begins and again when it ends, so that one that
- * never ended is known. */
+/* A launch is written when it begins and when it ends, so that a reader can tell that it did not
+ * end. */
 enum launch_state { LAUNCH_RUNNING, LAUNCH_DONE, LAUNCH_ENDED_EARLY };
 struct result_launch {
 	int64_t pid;
@@ -52,7 +50,7 @@ enum result_remark_kind {
 struct result_remark {
 	enum result_remark_kind kind;
 	char *text;
-	uint64_t count;         /* how often it was said, over all processes */
+	uint64_t count;         /* occurrences in all processes */
 };
 
 /* One entry of a --suppressions file (suppress.h). Absent patterns are NULL. */
@@ -70,13 +68,12 @@ struct result_suppressed {
 /* ---- writing ---- */
 
 struct results_writer;
-/* Appends to path, creating it. NULL and e if that is not possible. */
+/* Opens path for appending, and creates it. NULL on failure, described in e. */
 struct results_writer *results_create(const char *path, struct err *e);
-void results_close(struct results_writer *w); /* NULL is fine, as below */
+void results_close(struct results_writer *w); /* w may be NULL, as below */
 
-/* All are thread-safe, and do nothing when w is NULL. `id` tells a process's
- * findings apart: the same id again replaces the earlier record, and withdraws
- * it if the finding was seen 0 times. */
+/* All are thread-safe, and do nothing if w is NULL. `id` identifies a finding of the process: a
+ * record with the same id replaces the earlier one; a finding with seen == 0 removes it. */
 void results_process(struct results_writer *w, const char *program, const char *device);
 void results_launch(struct results_writer *w, const struct result_launch *l);
 void results_finding(struct results_writer *w, uint32_t id, const struct finding *f);
@@ -87,9 +84,9 @@ void results_remark(struct results_writer *w, enum result_remark_kind kind, cons
 
 /* ---- reading ---- */
 
-/* Everything, merged: findings over launches and processes by (rule, kernel,
- * source places) in canonical order - by instruction where there is no line
- * information -, bank conflicts likewise, coverage by kernel name. */
+/* The merged records of all launches and processes: findings by (rule, kernel, source places),
+ * or by instruction without line information, in the order of finding_compare(); bank conflicts
+ * by place; coverage by kernel name. */
 struct results {
 	VEC(struct result_process) process;
 	VEC(struct result_launch) launch;
@@ -99,37 +96,37 @@ struct results {
 	VEC(struct result_remark) remark;
 	VEC(struct result_suppression) suppression;
 	VEC(struct result_suppressed) suppressed; /* findings that an entry matched */
-	uint64_t cut;           /* lines that could not be read: of a crash, a full disk */
+	uint64_t cut;           /* lines that could not be read, after a crash or on a full disk */
 	struct results_merge *merge; /* private */
 };
 
-/* Adds the records of a file to r (zeroed before the first). A line that is
- * cut or damaged is counted and skipped. False: no such file or not ours. */
+/* Adds the records of a file to r, which must be zeroed before the first call. Counts and skips
+ * damaged lines. False if the file cannot be read or has no records. */
 bool results_read(struct results *r, const char *path, struct err *e);
-/* Adds data that never was in a file (consan replay). */
+/* Add a record directly, without a file. */
 void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
 void results_add_bank_use(struct results *r, const struct bank_use *u);
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text);
-/* The strings of p and l become r's. */
+/* r takes ownership of the strings of p and l. */
 void results_add_process(struct results *r, struct result_process p);
 void results_add_launch(struct results *r, struct result_launch l);
-/* Adds what a JSON report (report_json, reports/schema.json) says. False + e, with
- * line and column where it is not JSON: r is as far as it came. */
+/* Adds the contents of a JSON report (reports/schema.json). False on failure; e has line and
+ * column if the file is not JSON. r then has a part of the contents. */
 bool results_load(struct results *r, const char *path, struct err *e);
-/* To be called once after the last addition: sorts, and turns launches that
- * never ended into ended early. */
+/* Must be called once after the last addition: merges, sorts, and marks launches that did not
+ * end. */
 void results_finish(struct results *r);
 void results_free(struct results *r);
 
 /* Deep copy; finding_free() the copy. */
 void results_copy_finding(struct finding *to, const struct finding *from);
 
-/* ---- the same structs as JSON, for reports/json.c ---- */
+/* ---- the structs as JSON, for the JSON report ---- */
 struct json_t;
 struct json_t *results_finding_json(const struct finding *f);
 struct json_t *results_coverage_json(const struct coverage *c);
 struct json_t *results_bank_use_json(const struct bank_use *u);
-struct json_t *results_site_json(uint32_t site); /* null if unknown */
+struct json_t *results_site_json(uint32_t site); /* null if the site is unknown */
 
 #endif

@@ -1,4 +1,4 @@
-/* results_write: the writing half of results.h. */
+/* write: writes records. */
 #include "libconsan/base/base.h"
 #include "json.h"
 
@@ -27,7 +27,7 @@ void results_close(struct results_writer *w)
 	free(w);
 }
 
-/* Takes o over. If the disk is full, whoever reads finds the line cut. */
+/* Takes ownership of o. On a full disk the reader finds an incomplete line. */
 static void put(struct results_writer *w, const char *type, json_t *o)
 {
 	char *line;

@@ -11,7 +11,7 @@ static void nothing(struct event_sink *sink, const struct event *e)
 	(void)e;
 }
 
-/* What banks makes of one event */
+/* The counts of one event. */
 static struct bank_use use_of(struct event e)
 {
 	struct event_sink next = { .event = nothing };
@@ -56,7 +56,7 @@ Test(banks, four_bytes)
 	expect(load(4, 4), 1, 1, 1);
 	expect(load(4, 0), 1, 1, 1);   /* a broadcast */
 	expect(load(4, 8), 2, 1, 2);
-	expect(load(4, 12), 1, 1, 1);  /* odd strides meet every bank once */
+	expect(load(4, 12), 1, 1, 1);  /* an odd stride uses every bank once */
 	expect(load(4, 128), 32, 1, 32);
 	expect(load(4, 132), 1, 1, 1); /* padded */
 	expect(load(4, -4), 1, 1, 1);
@@ -69,7 +69,7 @@ Test(banks, halves_share_words)
 	expect(load(2, 128), 32, 1, 32);
 }
 
-Test(banks, wide_lanes_take_turns)
+Test(banks, wide_lanes_take_several_passes)
 {
 	expect(load(8, 8), 2, 2, 1);
 	expect(load(16, 16), 4, 4, 1);
@@ -79,7 +79,7 @@ Test(banks, wide_lanes_take_turns)
 	expect(load(16, 0), 4, 4, 1);
 }
 
-Test(banks, lanes_that_are_off)
+Test(banks, inactive_lanes)
 {
 	struct event e = load(4, 128);
 
@@ -101,11 +101,11 @@ Test(banks, addresses_one_by_one)
 	}
 	e.lane_addr = swizzled;
 	expect(e, 4, 4, 1);
-	e.lane_addr = same; /* two rows of the same banks, each read by many */
+	e.lane_addr = same; /* two rows in the same banks, each read by many lanes */
 	expect(e, 8, 4, 2);
 }
 
-Test(banks, what_is_not_counted)
+Test(banks, events_that_are_not_counted)
 {
 	struct event e = load(4, 128);
 

@@ -1,5 +1,5 @@
-/* history: what a recorder remembers of a cluster's events, and how a finding gets
- * its story. Steps and books, never prose. */
+/* history: the steps and mbarrier states that a recorder keeps of a cluster, and the history
+ * that a finding gets from them. */
 #include "libconsan/finding/recorder.h"
 #include "libconsan/finding/results/json.h"
 #include "libconsan/finding/rule_codes.h"
@@ -14,7 +14,7 @@ static const struct launch_info launch = { .kernel = "k", .grid = { 1, 1, 1 },
 	.nsymbols = 2 };
 static const struct cluster_info cluster = { .launch = &launch, .nctas = 1, .warps_per_cta = 2 };
 
-static void nowhere(struct event_sink *s, const struct event *e)
+static void ignore(struct event_sink *s, const struct event *e)
 {
 	(void)s;
 	(void)e;
@@ -22,20 +22,20 @@ static void nowhere(struct event_sink *s, const struct event *e)
 
 static struct recorders *all;
 static struct recorder *now;
-static struct event_sink deaf = { .event = nowhere };
+static struct event_sink null_sink = { .event = ignore };
 
 static void start(uint32_t steps)
 {
 	all = recorders_open(steps);
 	now = recorder_begin(all, &cluster);
-	sink = recorder_sink(now, &deaf);
+	sink = recorder_sink(now, &null_sink);
 }
 
 static void stop(void)
 {
 	struct recorder *r;
 
-	cr_assert_eq(recorder_next(sink, &r), &deaf);
+	cr_assert_eq(recorder_next(sink, &r), &null_sink);
 	cr_assert_eq(r, now);
 	recorder_end(r);
 	recorders_close(all);
@@ -48,7 +48,7 @@ static struct finding race(uint32_t site0, unsigned warp0, uint32_t site1, unsig
 		{ .site = site1, .warp = (uint16_t)warp1, .lane = -1, .bytes = 4 } } };
 }
 
-/* A load into tile by warp 0, which warp 1 waits for, twice. */
+/* In each phase, warp 0 loads into tile, and warp 1 waits for the load and reads. */
 static void pipeline(unsigned phases)
 {
 	line = 1;
@@ -74,7 +74,7 @@ static void pipeline(unsigned phases)
 	}
 }
 
-Test(history, steps_phases_and_books)
+Test(history, steps_phases_and_mbarriers)
 {
 	static const enum step_kind want[] = { STEP_init, STEP_arrive_expect, STEP_bulk_load,
 		STEP_poll, STEP_signal, STEP_wait, STEP_access, STEP_arrive_expect, STEP_bulk_load };
@@ -90,7 +90,7 @@ Test(history, steps_phases_and_books)
 	line = 3;
 	emit((struct event){ .kind = EV_BULK, .mode = EVM_WRITE, .op = 2, .size = 512,
 		.mbar = 0x4000, .lanes = 1 });
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	cr_assert_eq(h->nsteps, ARRAY_SIZE(want));
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
 		cr_expect_eq(h->step[i].kind, want[i], "step %zu is %s", i, step_id(h->step[i].kind));
@@ -98,28 +98,28 @@ Test(history, steps_phases_and_books)
 	cr_expect(h->step[4].completes && !h->step[1].completes);
 	cr_expect_eq(h->step[5].phase, 0);
 	cr_expect_eq(h->step[7].phase, 1);
-	cr_expect_eq(h->side[0], 8, "the load at hand");
+	cr_expect_eq(h->side[0], 8, "the current load");
 	cr_expect_eq(h->side[1], 6, "the read, where it took place");
 	cr_assert_eq(h->nmbarriers, 1);
 	m = &h->mbarrier[0];
 	cr_expect_str_eq(m->name, "full");
 	cr_expect(m->live && m->count == 1 && m->phase == 1 && m->tx == 512);
 	cr_expect_eq(m->recent[0].arrivals, 1);
-	cr_expect_eq(m->recent[0].landed, 512);
+	cr_expect_eq(m->recent[0].completed, 512);
 	cr_expect_eq(m->recent[1].expected, 512);
 	cr_expect_eq(h->nbuffers, 3, "two variables and what the load fills");
 	history_drop(h);
 	stop();
 }
 
-Test(history, bounded_and_used_again)
+Test(history, bounded_and_reused)
 {
 	struct finding f = race(5, 1, 3, 0);
 	struct history *h;
 
 	start(16);
 	pipeline(1000);
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	cr_expect_leq(h->nsteps, 18);
 	cr_expect_gt(h->before, 4000);
 	cr_expect_geq(h->side[0], 0);
@@ -127,8 +127,8 @@ Test(history, bounded_and_used_again)
 	history_drop(h);
 	recorder_end(now);
 	cr_assert_eq(recorder_begin(all, &cluster), now, "the next cluster's");
-	sink = recorder_sink(now, &deaf);
-	h = recorder_tell(now, &f);
+	sink = recorder_sink(now, &null_sink);
+	h = recorder_history(now, &f);
 	cr_expect_eq(h->nmbarriers, 0, "nothing of the cluster before");
 	cr_expect_eq(h->before, 0);
 	cr_expect_eq(h->side[1], -1);
@@ -136,26 +136,26 @@ Test(history, bounded_and_used_again)
 	stop();
 }
 
-Test(history, others_are_a_crowd)
+Test(history, other_warps_are_one_step)
 {
 	struct cluster_info wide = cluster;
 	struct launch_info big = launch;
 	struct finding f = race(9, 0, 9, 1);
 	struct history *h;
-	unsigned crowds = 0;
+	unsigned merged = 0;
 
 	big.block[0] = 1024;
 	wide.launch = &big;
 	wide.warps_per_cta = 32;
 	all = recorders_open(64);
 	now = recorder_begin(all, &wide);
-	sink = recorder_sink(now, &deaf);
+	sink = recorder_sink(now, &null_sink);
 	nwarps = 32;
 	bar_all();
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	for (uint32_t i = 0; i < h->nsteps; i++)
-		crowds += h->step[i].warp == HISTORY_OTHERS;
-	cr_expect_eq(crowds, 2, "all arrive, all leave");
+		merged += h->step[i].warp == HISTORY_OTHERS;
+	cr_expect_eq(merged, 2, "all arrive, all leave");
 	cr_expect_leq(h->nsteps, 2 * 4 + 2 + 2);
 	history_drop(h);
 	stop();
@@ -169,7 +169,7 @@ static void ticket(uint32_t id, bool last)
 	const struct cluster_info c = { .launch = &grid, .id = id, .nctas = 1, .warps_per_cta = 2 };
 
 	now = recorder_begin(all, &c);
-	sink = recorder_sink(now, &deaf);
+	sink = recorder_sink(now, &null_sink);
 	line = 1;
 	emit((struct event){ .kind = EV_ACCESS, .space = SP_GLOBAL, .mode = EVM_WRITE, .size = 4,
 		.lanes = 1 });
@@ -198,12 +198,12 @@ Test(history, two_clusters)
 	}
 	for (uint32_t i = 1; i < 400; i++)
 		sample_site("reduce.cu", i, 0, "ld.global;");
-	deaf.want_global = true;
+	null_sink.want_global = true;
 	all = recorders_open(64);
 	nwarps = 2;
 	for (uint32_t id = 0; id < 4; id++)
 		ticket(id, id == 3);
-	h = recorders_tell(all, &f);
+	h = recorders_history(all, &f);
 	cr_assert_not_null(h);
 	cr_expect_eq(h->other, 1);
 	cr_assert(h->side[1] == 0 && h->side[0] == (int32_t)h->nsteps - 1);
@@ -222,25 +222,25 @@ Test(history, two_clusters)
 	history_drop(back);
 	history_drop(h);
 	f.side[1].ctaid[0] = 3;
-	cr_expect_null(recorders_tell(all, &f), "one cluster");
+	cr_expect_null(recorders_history(all, &f), "one cluster");
 	f.side[1].ctaid[0] = 9;
-	cr_expect_null(recorders_tell(all, &f), "there is no such");
+	cr_expect_null(recorders_history(all, &f), "no such block");
 	f.side[1].ctaid[0] = 1;
 	recorders_forget(all);
-	cr_expect_null(recorders_tell(all, &f), "the launch is over");
-	deaf.want_global = false;
+	cr_expect_null(recorders_history(all, &f), "the launch has ended");
+	null_sink.want_global = false;
 	recorders_close(all);
 }
 
-Test(history, none_if_none_is_wanted)
+Test(history, none_if_disabled)
 {
 	all = recorders_open(0);
 	cr_expect_null(recorder_begin(all, &cluster));
-	cr_expect_eq(recorder_sink(NULL, &deaf), &deaf);
-	cr_expect_eq(recorder_next(&deaf, &now), &deaf);
+	cr_expect_eq(recorder_sink(NULL, &null_sink), &null_sink);
+	cr_expect_eq(recorder_next(&null_sink, &now), &null_sink);
 	cr_expect_null(now);
 	recorder_end(NULL);
-	cr_expect_null(recorder_tell(NULL, NULL));
+	cr_expect_null(recorder_history(NULL, NULL));
 	recorders_close(all);
 }
 
@@ -250,11 +250,11 @@ Test(history, json_and_back)
 	struct history *h, *back;
 	json_t *first, *again;
 
-	for (uint32_t i = 1; i < 10; i++) /* so that the events' sites are some */
+	for (uint32_t i = 1; i < 10; i++) /* the sites of the events must exist */
 		sample_site("reduce.cu", i, 0, "mbarrier;");
 	start(64);
 	pipeline(3);
-	h = recorder_tell(now, &f);
+	h = recorder_history(now, &f);
 	first = rj_from_history(h);
 	back = rj_history(first);
 	again = rj_from_history(back);
@@ -269,8 +269,8 @@ Test(history, json_and_back)
 	stop();
 }
 
-/* Through the checker: its finding holds the story. */
-Test(history, a_finding_gets_it)
+/* The checker attaches the history to its finding. */
+Test(history, a_finding_gets_its_history)
 {
 	struct check_config config = { .launch = launch };
 	struct cluster_info info = cluster;

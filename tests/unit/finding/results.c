@@ -1,4 +1,4 @@
-/* results: what is recorded is read back; updates, merging, cut lines. */
+/* results: records are written and read back; updates, merging, damaged lines. */
 #include "libconsan/finding/results/results.h"
 #include "libconsan/finding/rule_codes.h"
 #include "tests/common/sample.h"
@@ -43,7 +43,7 @@ static struct results read_back(void)
 	return r;
 }
 
-Test(results, a_finding_comes_back_whole)
+Test(results, a_finding_is_read_back)
 {
 	struct results_writer *w = create();
 	struct finding f = sample_race("reduce.cu", 17), h = sample_hang();
@@ -85,7 +85,7 @@ Test(results, a_finding_comes_back_whole)
 	finding_free(&h);
 }
 
-Test(results, the_last_record_counts)
+Test(results, a_later_record_replaces_an_earlier_one)
 {
 	struct results_writer *w = create();
 	struct finding f = sample_race("reduce.cu", 17), gone = sample_race("reduce.cu", 90);
@@ -96,7 +96,7 @@ Test(results, the_last_record_counts)
 	f.seen = 5000;
 	results_finding(w, 0, &f);
 	results_finding(w, 1, &gone);
-	gone.seen = 0; /* withdrawn */
+	gone.seen = 0; /* removed */
 	results_finding(w, 1, &gone);
 	results_coverage(w, &c);
 	c.launches = c.checked = 2;
@@ -150,7 +150,7 @@ Test(results, unrolled_instructions_of_one_place_are_one_bug)
 	g.side[0].site = site_intern(&other);
 	results_add_finding(&r, &f);
 	results_add_finding(&r, &g);
-	other.loc = NULL; /* without line information instructions are all there is */
+	other.loc = NULL; /* without line information only equal instructions are merged */
 	g.side[0].site = site_intern(&other);
 	results_add_finding(&r, &g);
 	results_finish(&r);
@@ -159,7 +159,7 @@ Test(results, unrolled_instructions_of_one_place_are_one_bug)
 	results_free(&r);
 }
 
-Test(results, a_cut_line_loses_only_itself)
+Test(results, a_damaged_line_loses_only_itself)
 {
 	struct results_writer *w = create();
 	struct finding f = sample_race("reduce.cu", 17);
@@ -177,7 +177,7 @@ Test(results, a_cut_line_loses_only_itself)
 	results_free(&r);
 }
 
-Test(results, a_launch_that_never_ended_is_said)
+Test(results, a_launch_that_did_not_end_is_reported)
 {
 	struct results_writer *w = create();
 	struct result_launch l = { .id = 4, .kernel = (char *)"_Z1kv", .grid = { 1, 2, 3 },
@@ -201,8 +201,8 @@ Test(results, a_launch_that_never_ended_is_said)
 	results_free(&r);
 }
 
-/* A disk that was full from the start, or soon after. */
-Test(results, an_empty_file_lacks_something)
+/* As after a full disk. */
+Test(results, an_empty_file_counts_as_cut)
 {
 	static const char *const text[] = { "", "{\"consan\":1,\"ty" };
 
@@ -218,7 +218,7 @@ Test(results, an_empty_file_lacks_something)
 	}
 }
 
-Test(results, files_that_are_not_ours)
+Test(results, files_without_records)
 {
 	struct results r = { 0 };
 	struct err e = { 0 };
@@ -281,7 +281,7 @@ Test(results, from_several_threads)
 	results_free(&r);
 }
 
-Test(results, no_writer_is_fine)
+Test(results, a_writer_may_be_null)
 {
 	struct finding f = sample_race("reduce.cu", 17);
 
@@ -309,7 +309,7 @@ Test(results, bank_conflicts_by_place)
 		u.worst = 2;
 		results_bank_use(w, &u);
 		u.worst = 4;
-		results_bank_use(w, &u); /* instead of the one before */
+		results_bank_use(w, &u); /* replaces the record before */
 		u.site = site_intern(&unrolled);
 		results_bank_use(w, &u);
 		results_close(w);

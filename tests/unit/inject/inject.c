@@ -123,14 +123,14 @@ Test(inject, times_by_the_clock_of_the_gpu, .timeout = 60)
 	SAYS("by the GPU's clock: kernel 1.000 ms, ours ");
 	SAYS("; a thread has 42 registers, 16 bytes of local memory");
 	cr_expect(!says("ours 0.000 ms"), "%s", output);
-	SAYS("1.000 ms on the GPU, recording, in 1 launch ");
+	SAYS("1.000 ms on the GPU with recording, in 1 launch ");
 	RUNS(0, "", "--gpu-times", "driver", "two");
 	cr_expect_eq(times("clock: kernel 1.000 ms, ours "), 7, "%s", output);
-	SAYS("7.000 ms on the GPU, recording, in 7 launches ");
+	SAYS("7.000 ms on the GPU with recording, in 7 launches ");
 	RUNS(0, "DRIVER_ACTIVITY=35", "--gpu-times", "driver", "two");
 	cr_expect_eq(times("does not say how long kernels run (CUPTI_ERROR_OF_A_TEST)"), 1, "%s", output);
 	cr_expect_eq(times("times of kernel: prepare"), 7, "%s", output);
-	cr_expect(!says("on the GPU, recording"), "%s", output);
+	cr_expect(!says("on the GPU with recording"), "%s", output);
 }
 
 Test(inject, little_memory, .timeout = 60)
@@ -175,12 +175,12 @@ Test(inject, drained, .timeout = 60)
 	RUNS(67, "DRIVER_CHUNKS=20000", small, "driver", "one");
 	SAYS("so that 1 of 1 clusters were not checked; --gpu-memory gives more, --gpu-drain makes room");
 	RUNS(0, "DRIVER_CHUNKS=20000", drain, "driver", "one");
-	SAYS("seen 80000 times in 1 cluster");
+	SAYS("seen 80,000 occurrences, 1 cluster");
 	SAYS("(80000 KiB of 80000; ");
 	cr_expect(says(" KiB while it ran; ") && !says(" 0 KiB while it ran; "), "%s", output);
 	/* less than the pool holds: it is as without the option */
 	RUNS(0, "DRIVER_CHUNKS=2000", drain, "driver", "one");
-	SAYS("seen 8000 times in 1 cluster");
+	SAYS("seen 8,000 occurrences, 1 cluster");
 	cr_expect(!says("while it ran"), "%s", output);
 	/* each launch of a graph's kernels, and each context */
 	RUNS(0, "DRIVER_CHUNKS=6000", drain, "driver", "graph run");
@@ -189,7 +189,7 @@ Test(inject, drained, .timeout = 60)
 	cr_expect_eq(times(" KiB while it ran; "), 7, "%s", output);
 	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hangs, "driver", "one");
 	SAYS("still ran after --timeout=1 seconds");
-	SAYS("seen 80000 times in 1 cluster");
+	SAYS("seen 80,000 occurrences, 1 cluster");
 	/* nothing is said of a cluster that lacks records but that it hangs */
 	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hopeless, "driver", "one");
 	SAYS("KiB of records that were drained while the kernel ran did not fit into the host's memory, so that "

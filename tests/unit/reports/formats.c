@@ -1,6 +1,6 @@
-/* formats: the JSON, HTML, SARIF and JUnit reports of hand-made findings: structure,
- * escaping, sizes, what is read back, what is merged and suppressed; and the page in
- * a browser, where there is one. */
+/* formats: the JSON, HTML, SARIF and JUnit reports of made-up findings: structure, escaping,
+ * sizes, reading back, merging and suppressing; and the page in a browser, if one is
+ * installed. */
 #include "libconsan/finding/history.h"
 #include "libconsan/base/progress.h"
 #include "libconsan/finding/rule_codes.h"
@@ -38,7 +38,7 @@ static const char *in_dir(const char *name)
 	return p;
 }
 
-/* n steps of a producer and a consumer; side 1 a third of the way, side 0 at the end */
+/* n steps of a producer and a consumer; side 1 after a third of them, side 0 last. */
 static struct history *sample_history(uint32_t n)
 {
 	struct history *h = base_alloc(sizeof *h);
@@ -144,7 +144,7 @@ Test(formats, all_are_sound)
 	results_free(&none);
 }
 
-Test(formats, a_page_tells_the_whole_story)
+Test(formats, a_page_has_every_part)
 {
 	struct results r = sample();
 	char *t = render(&r, REPORT_html);
@@ -155,11 +155,41 @@ Test(formats, a_page_tells_the_whole_story)
 	cr_expect(has(t, "no barrier between the write and the read"));
 	cr_expect(has(t, "class=\"tl\"") && has(t, "class=\"miss\""), "a timeline, the missing edge");
 	cr_expect(has(t, "class=\"map\"") && has(t, "class=\"wait\""));
-	cr_expect(has(t, "4096 of 4096 B"), "the mbarrier's books");
-	cr_expect(has(t, "The source is not here"));
+	cr_expect(has(t, "4096 of 4096 B"), "mbarrier state history");
+	cr_expect(has(t, "Source file not found"));
 	cr_expect(has(t, "%f1"), "PTX is shown");
 	cr_expect(has(t, "tcgen05.mma is not supported") && has(t, "a remark"));
 	free(t);
+	results_free(&r);
+}
+
+/* A warp that diverged may wait at two places. */
+Test(formats, blocked_warps_are_counted_once)
+{
+	struct finding hang = sample_hang();
+
+	cr_expect_eq(blocked_warps(&hang), 5);
+	hang.waiter[4].who.warp = 0;
+	cr_expect_eq(blocked_warps(&hang), 4);
+	hang.waiter[4].who.ctaid[0] = 1;
+	cr_expect_eq(blocked_warps(&hang), 5);
+	finding_free(&hang);
+}
+
+Test(formats, sarif_and_junit_have_fix_and_hint)
+{
+	struct results r = sample();
+	char *sarif = render(&r, REPORT_sarif), *junit = render(&r, REPORT_junit);
+	const char *const fix = rule_get(CS102)->fix;
+
+	cr_expect(has(sarif, ". Fix: ") && has(sarif, ". Hint: put __syncthreads() after"));
+	cr_expect(has(sarif, "earlier: write ") && has(sarif, "later: read "));
+	cr_expect(has(junit, "\nfix: ") && has(junit, "\nhint: put __syncthreads() after"));
+	cr_expect(has(junit, "later: read ") && has(junit, "\nearlier: write "));
+	cr_expect(has(junit, "waiting: warp 4, block (0,0,0) at ring.cu:55 on named barrier 2: "));
+	cr_expect(has(sarif, fix));
+	free(sarif);
+	free(junit);
 	results_free(&r);
 }
 
@@ -181,7 +211,7 @@ Test(formats, bank_conflicts_have_a_table)
 }
 
 /* Of two blocks: a map of the buffer, and a timeline that names the blocks. */
-Test(formats, global_races_have_pictures)
+Test(formats, global_races_have_drawings)
 {
 	struct finding f = sample_race("reduce.cu", 17);
 	struct results r = { 0 };
@@ -204,7 +234,7 @@ Test(formats, global_races_have_pictures)
 	results_finish(&r);
 	t = render(&r, REPORT_html);
 	cr_expect_eq(count(t, "class=\"map\""), 1);
-	cr_expect(has(t, "class=\"bx\"") && has(t, "class=\"bx against\""));
+	cr_expect(has(t, "class=\"bx\"") && has(t, "class=\"bx earlier\""));
 	cr_expect(has(t, "8 KiB at 0x7f0000001000"));
 	cr_expect(has(t, "(5,0,0) ") && has(t, "(2,0,0) "));
 	cr_expect(has(t, "class=\"gap\"") && has(t, "class=\"miss\""));
@@ -213,8 +243,8 @@ Test(formats, global_races_have_pictures)
 	results_free(&r);
 }
 
-/* How often a property that SARIF does not have goes unnoticed, if it is put into any
- * object of v but property bags and maps. */
+/* Puts a property that SARIF does not define into each object of v except property bags and
+ * maps; returns how often the schema check accepts it. */
 static unsigned unnoticed(const json_t *schema, const json_t *all, json_t *v, const char *name)
 {
 	unsigned n = 0;
@@ -239,7 +269,7 @@ static unsigned unnoticed(const json_t *schema, const json_t *all, json_t *v, co
 	return n;
 }
 
-Test(formats, sarif_has_nothing_that_its_schema_lacks)
+Test(formats, sarif_has_only_properties_of_its_schema)
 {
 	struct results r = sample();
 	struct err e = { 0 };
@@ -261,7 +291,7 @@ Test(formats, sarif_has_nothing_that_its_schema_lacks)
 	results_free(&r);
 }
 
-/* Names that want to be markup, or none at all. */
+/* Names that contain markup or are not valid UTF-8. */
 Test(formats, hostile_names_stay_names)
 {
 	static const char evil[] = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -299,7 +329,7 @@ Test(formats, hostile_names_stay_names)
 	results_free(&r);
 }
 
-Test(formats, json_comes_back_and_merges)
+Test(formats, json_is_read_back_and_merged)
 {
 	struct results r = sample(), back = { 0 }, both = { 0 };
 	char *first, *again;
@@ -343,7 +373,7 @@ static int load_text(const char *text, struct err *e)
 	return ok ? 0 : e->code;
 }
 
-Test(formats, malformed_json_says_where)
+Test(formats, malformed_json_is_located)
 {
 	static const char *const other[] = {
 		"[]", "{}", "{\"consan_report\": 99}", "{\"consan_report\": 2, \"findings\": 3}",
@@ -410,7 +440,7 @@ Test(formats, suppressions)
 	}
 }
 
-Test(formats, malformed_suppressions_say_where)
+Test(formats, malformed_suppressions_are_located)
 {
 	static const struct { const char *text; int line, col; } bad[] = {
 		{ "CS999\n reason: r\n", 1, 1 }, { " kernel: x\n", 1, 2 },
@@ -485,7 +515,7 @@ Test(formats, a_thousand_findings_stay_small)
 	results_free(&r);
 }
 
-/* Merging is linear: twice as many take about twice as long. */
+/* Merging takes linear time. */
 Test(formats, a_hundred_thousand_findings_merge)
 {
 	enum { MANY = 100000 };
@@ -518,7 +548,7 @@ Test(formats, a_hundred_thousand_steps_are_quick)
 	results_free(&r);
 }
 
-Test(formats, a_full_disk_is_said)
+Test(formats, a_full_disk_is_reported)
 {
 	struct results r = sample();
 	struct options o;
@@ -540,7 +570,7 @@ Test(formats, progress_line)
 	struct progress p = { .begun = 1 };
 	struct text t = { 0 };
 
-	progress_launch(&p, "a very long name of a kernel that nobody wants to read \033[31m whole", 40);
+	progress_launch(&p, "a very long name of a kernel that does not fit the line \033[31m whole", 40);
 	p.done = 10;
 	p.findings = 2;
 	cr_expect_not(progress_line(&p, p.begun + 500000000, 79, &t));
@@ -555,7 +585,7 @@ Test(formats, progress_line)
 
 /* ---- in a browser ---- */
 
-/* Appended to the page: uses it as a reader would and says what it saw. */
+/* Appended to the page: operates its controls and writes the results into the title. */
 static const char visit[] = "<script>addEventListener('load', () => {\n"
 	"const shown = () => [...document.querySelectorAll('article')].filter(a => !a.hidden).length;\n"
 	"const fire = (id, v) => { const x = document.getElementById(id); x.value = v;\n"
@@ -574,7 +604,7 @@ static const char visit[] = "<script>addEventListener('load', () => {\n"
 	"document.title = 'saw ' + saw.join(' ');\n"
 	"});</script>";
 
-/* The page as it is after its script ran, and the console, in `output`. */
+/* Puts the page after its script ran, and the console, into `output`. */
 static void browse(const char *page, const char *options)
 {
 	shell("HOME=%s timeout 90 chromium --headless=new --no-sandbox --disable-gpu "
@@ -595,7 +625,7 @@ Test(formats, in_a_browser, .timeout = 200)
 	struct results r;
 
 	if (shell("chromium --version 2>&1")) {
-		fprintf(stderr, "formats: no chromium here: the page is not tried in a browser "
+		fprintf(stderr, "formats: chromium is not installed: the page is not tested in a browser "
 			"(apt install chromium)\n");
 		return;
 	}

@@ -1,5 +1,5 @@
-/* markup: is this HTML or XML well-formed, as far as our writer could get it wrong?
- * Every element is closed in order, every < and & is one of ours, ids are unique. */
+/* markup: checks that HTML or XML is well-formed, as far as our writer could fail: every
+ * element is closed in order, and every < and & is part of a tag or a known entity. */
 #ifndef CONSAN_TESTS_MARKUP_H
 #define CONSAN_TESTS_MARKUP_H
 
@@ -28,7 +28,7 @@ static inline const char *markup_entity(const char *s)
 	return NULL;
 }
 
-/* NULL: good; else where it is not. */
+/* NULL if well-formed; else the position of the error. */
 static inline const char *markup_check(const char *s, bool html)
 {
 	struct { const char *at; size_t n; } open[64];

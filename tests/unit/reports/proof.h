@@ -1,5 +1,5 @@
-/* proof: the reports of one run, BASE.json, .html, .sarif and .xml, are what they
- * should be. From the root of the checkout. */
+/* proof: checks the reports of one run, BASE.json, .html, .sarif and .xml: schema and
+ * well-formedness. To be called in the root of the checkout. */
 #ifndef CONSAN_TESTS_PROOF_H
 #define CONSAN_TESTS_PROOF_H
 
@@ -14,9 +14,9 @@ static inline void proof_markup(struct text *bad, const char *path, bool html)
 	const char *at = markup_check(s, html);
 
 	if (!*s || at)
-		text_printf(bad, "%s: at %.60s\n", path, at ? at : "nothing");
+		text_printf(bad, "%s: malformed at %.60s\n", path, at ? at : "(empty)");
 	if (html && (strstr(s, "http://") || strstr(s, "https://") || strstr(s, " src=\"")))
-		text_printf(bad, "%s: asks for something elsewhere\n", path);
+		text_printf(bad, "%s: refers to another server or file\n", path);
 	free(s);
 }
 
@@ -29,7 +29,7 @@ static inline void proof_schema(struct text *bad, const char *schema, const char
 	free(why);
 }
 
-/* Appends what is wrong to bad, and removes the files but the JSON. */
+/* Appends all defects to bad, and removes the files except the JSON. */
 static inline void proof_reports(struct text *bad, const char *base)
 {
 	static const char *const suffix[] = { ".json", ".html", ".sarif", ".xml" };

@@ -1,4 +1,5 @@
-/* reports: codes, sites and structure of what is printed - never prose. */
+/* The text report, exit status and JSON document of made-up findings: codes, sites and
+ * structure rather than prose. */
 #include "reports/reports.h"
 #include "tests/common/find.h"
 #include "tests/common/sample.h"
@@ -12,7 +13,7 @@
 
 static char dir[] = "/tmp/consan-report-XXXXXX";
 
-/* every test runs in a directory with a source file reduce.cu */
+/* Every test runs in a directory with a source file reduce.cu. */
 static void enter(void)
 {
 	FILE *out;
@@ -60,7 +61,7 @@ static struct results sample(void)
 	return r;
 }
 
-static char *render(const struct results *r, const char *words, bool color, unsigned width)
+static char *render(const struct results *r, const char *settings, bool color, unsigned width)
 {
 	struct options o;
 	struct err e = { 0 };
@@ -69,14 +70,14 @@ static char *render(const struct results *r, const char *words, bool color, unsi
 	FILE *out = open_memstream(&text, &n);
 
 	options_init(&o);
-	cr_assert(options_parse(&o, words, &e), "%s", e.text);
+	cr_assert(options_parse(&o, settings, &e), "%s", e.text);
 	report_text(r, &o, color, width, out);
 	fclose(out);
 	options_free(&o);
 	return text;
 }
 
-Test(report, both_sides_and_the_way_out)
+Test(report, both_sides_missing_edge_and_fix)
 {
 	struct results r = sample();
 	char *t = render(&r, "demangle=simple", false, 0);
@@ -93,7 +94,7 @@ Test(report, both_sides_and_the_way_out)
 	cr_assert(has(t, "ld.shared.f32 %f1, [%r1+128];"));
 	cr_assert(has(t, "[prog.ptx:170]"));
 	cr_assert(has(t, "--seed=7"));
-	cr_assert(has(t, "1024 times in 8 clusters"));
+	cr_assert(has(t, "1,024 occurrences, 8 clusters; "));
 	cr_assert(has(t, "kernel   reduce, launch 3"));
 	cr_assert(has(t, "no barrier between the write and the read"));
 	cr_assert(has(t, "put __syncthreads() after the write"));
@@ -101,7 +102,7 @@ Test(report, both_sides_and_the_way_out)
 	results_free(&r);
 }
 
-Test(report, caret_stands_under_the_column)
+Test(report, caret_is_under_the_column)
 {
 	struct results r = sample();
 	char *t = render(&r, "", false, 0);
@@ -119,22 +120,22 @@ Test(report, caret_stands_under_the_column)
 	results_free(&r);
 }
 
-Test(report, a_missing_source_is_said_and_ptx_shown)
+Test(report, a_missing_source_is_reported_and_ptx_shown)
 {
 	struct results r = sample();
 	char *t;
 
 	cr_assert_eq(unlink("reduce.cu"), 0);
 	t = render(&r, "", false, 0);
-	cr_expect(has(t, "source is not here") && has(t, "ld.shared.f32 %f1, [%r1+128];"));
+	cr_expect(has(t, "source file not found") && has(t, "ld.shared.f32 %f1, [%r1+128];"));
 	free(t);
 	t = render(&r, "no-source", false, 0);
-	cr_expect_not(has(t, "source is not here"));
+	cr_expect_not(has(t, "source file not found"));
 	free(t);
 	results_free(&r);
 }
 
-Test(report, a_source_newer_than_the_program_is_said)
+Test(report, a_source_newer_than_the_program_is_reported)
 {
 	struct results r = sample();
 	struct result_process p = { .program = base_strdup("old"), .device = base_strdup("GPU") };
@@ -153,12 +154,13 @@ Test(report, a_source_newer_than_the_program_is_said)
 	results_free(&r);
 }
 
-Test(report, hang_is_a_list_of_waiters)
+Test(report, hang_lists_the_blocked_warps)
 {
 	struct results r = sample();
 	char *t = render(&r, "", false, 0);
 
 	cr_assert(has(t, "CS703"));
+	cr_assert(has(t, "5 warps are blocked:"));
 	cr_assert(has(t, "mbarrier full[1] (shared 0x28): in phase 3 (parity 1), "
 		"1 of 2 arrivals pending, tx-count -4096 B"));
 	cr_assert(has(t, "warps 0-3, block (0,0,0), on mbarrier full[1]"));
@@ -179,7 +181,7 @@ Test(report, summary_and_coverage)
 	cr_assert(has(t, "NOT CHECKED"));
 	cr_assert(has(t, "812/1024"));
 	cr_assert(has(t, "4.1 M"));
-	cr_assert_eq(count(t, "1.235 ms on the GPU, recording, in 2 launches\n"), 1);
+	cr_assert_eq(count(t, "1.235 ms on the GPU with recording, in 2 launches\n"), 1);
 	cr_assert_not(has(t, "CS801"), "notes are hidden by default");
 	free(t);
 	t = render(&r, "print-level=info", false, 0);
@@ -202,9 +204,9 @@ Test(report, bank_conflicts)
 			.worst = line == 11 ? 32 : 1, .accesses = 100, .wavefronts = line == 11 ? 3200 : 100,
 			.least = 100 });
 	text = render(&r, "", false, 100);
-	cr_expect(has(text, "reduce.cu:111 ld.shared.f32"), "%s", text); /* who inlined it */
+	cr_expect(has(text, "reduce.cu:111 ld.shared.f32"), "%s", text); /* the caller's line */
 	cr_expect(has(text, "32-way"), "%s", text);
-	cr_expect_eq(count(text, " 3100 "), 2, "%s", text); /* that place, and all */
+	cr_expect_eq(count(text, " 3100 "), 2, "%s", text); /* that place, and the total */
 	cr_expect(has(text, " 3400 "), "%s", text);
 	free(text);
 	text = render(&r, "print-limit=1", false, 100);
@@ -213,7 +215,7 @@ Test(report, bank_conflicts)
 	results_free(&r);
 }
 
-Test(report, limits_prefix_colours)
+Test(report, limits_prefix_colors)
 {
 	struct results r = sample();
 	char *t = render(&r, "print-limit=1 prefix=======", false, 60);
@@ -261,7 +263,7 @@ Test(report, quiet_when_clean)
 	r = (struct results){ 0 };
 	results_finish(&r);
 	t = render(&r, "quiet", false, 0);
-	cr_assert(has(t, "SUMMARY consan: "), "no kernel at all is worth a word");
+	cr_assert(has(t, "SUMMARY consan: "), "that no kernel was launched is reported even so");
 	free(t);
 	results_free(&r);
 }
@@ -285,7 +287,7 @@ Test(report, exit_status)
 	cr_assert_eq(report_exit_status(&none, &o, 1), 1);
 	cr_assert_eq(report_exit_status(&filtered, &o, 0), 67, "nothing at all was checked");
 	clean.cut = 1;
-	cr_assert_eq(report_exit_status(&clean, &o, 0), 67, "something is missing");
+	cr_assert_eq(report_exit_status(&clean, &o, 0), 67, "records are missing");
 	cr_assert(options_parse(&o, "error-exitcode=0", &e));
 	cr_assert_eq(report_exit_status(&bad, &o, 0), 67);
 	cr_assert(options_parse(&o, "allow-unchecked", &e));

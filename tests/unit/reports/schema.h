@@ -1,6 +1,5 @@
-/* schema: checks a JSON document against a JSON Schema: the keywords of draft 7
- * that our schemas use. A keyword that it does not know fails, so that nothing
- * goes unchecked. */
+/* schema: checks a JSON document against a JSON Schema: the keywords of draft 7 that our
+ * schemas use. An unknown keyword fails, so that no part of a schema is ignored. */
 #ifndef CONSAN_TESTS_SCHEMA_H
 #define CONSAN_TESTS_SCHEMA_H
 
@@ -14,7 +13,7 @@
 
 struct schema {
 	const json_t *root;
-	char why[512];          /* "" while it is good */
+	char why[512];          /* "" while no error is found */
 };
 
 static bool schema_holds(struct schema *s, const json_t *rule, const json_t *v, const char *path);
@@ -158,7 +157,7 @@ static bool schema_holds(struct schema *s, const json_t *rule, const json_t *v, 
 	return true;
 }
 
-/* "" or what is wrong; free() it. */
+/* The first error, or "" if there is none. free() it. */
 static inline char *schema_check_value(const json_t *root, const json_t *v)
 {
 	struct schema s = { .root = root };
@@ -180,7 +179,7 @@ static inline json_t *schema_load(const char *path, char **bad)
 	return NULL;
 }
 
-/* The same of two files. */
+/* As schema_check_value(), for two files. */
 static inline char *schema_check(const char *schema, const char *document)
 {
 	char *bad = NULL;

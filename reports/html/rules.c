@@ -1,6 +1,6 @@
-/* rules: the whole catalogue of findings as one self-contained page: why, fix, what
- * the PTX ISA says, and the kernel that breaks the rule beside its repaired twin. */
-#include "html.h"
+/* rules: all rules as one self-contained page: why, fix, and a kernel that breaks the rule
+ * next to its fixed version. */
+#include "reports/html/html.h"
 
 #include "libconsan/finding/finding.h"
 
@@ -28,7 +28,7 @@ static void show_example(struct html *h, const struct rule_example *x)
 	mu_element(m, "p", "who", "%s", x->path);
 	mu_class(m, "pre", "example");
 	for (const char *at = x->text; rule_example_line(at, &l); at = l.next) {
-		mu_class(m, "span", l.sign == '-' ? "gone" : l.sign == '+' ? "come" : "line");
+		mu_class(m, "span", l.sign == '-' ? "removed" : l.sign == '+' ? "added" : "line");
 		mu_text(m, "%c ", l.sign);
 		mu_textn(m, l.at, (size_t)l.n);
 		mu_close(m, "span");
@@ -60,10 +60,10 @@ static void show_rule(struct html *h, const struct rule_info *r)
 	struct markup *m = &h->m;
 
 	mu_open(m, "article");
-	mu_attr(m, "class", "finding %s", words_severity[r->severity]);
+	mu_attr(m, "class", "finding %s", severity_text[r->severity]);
 	mu_attr(m, "id", "%s", r->code);
 	mu_open(m, "h3");
-	mu_element(m, "span", "badge", "%s", words_severity[r->severity]);
+	mu_element(m, "span", "badge", "%s", severity_text[r->severity]);
 	mu_element(m, "span", "code", "%s", r->code);
 	mu_element(m, "span", "title", "%s", r->title);
 	mu_open(m, "a");
@@ -72,16 +72,16 @@ static void show_rule(struct html *h, const struct rule_info *r)
 	mu_text(m, "#");
 	mu_close(m, "a");
 	mu_close(m, "h3");
-	mu_class(m, "dl", "story");
+	mu_class(m, "dl", "facts");
 	mu_element(m, "dt", NULL, "why");
 	mu_element(m, "dd", NULL, "%s", r->why);
 	mu_element(m, "dt", NULL, "fix");
-	mu_element(m, "dd", "cure", "%s", r->fix);
+	mu_element(m, "dd", "fix", "%s", r->fix);
 	show_ptx_rules(m, r->ids);
 	mu_close(m, "dl");
 	if (x) {
 		mu_open(m, "details");
-		mu_element(m, "summary", NULL, "a kernel with this bug, and repaired");
+		mu_element(m, "summary", NULL, "a kernel with this bug, and its fix");
 		show_example(h, x);
 		mu_close(m, "details");
 	}
@@ -98,7 +98,7 @@ void report_rules(FILE *out)
 	mu_open(m, "body");
 	mu_class(m, "header", "top");
 	mu_element(m, "span", "logo", "consan");
-	mu_element(m, "h1", NULL, "What its findings mean");
+	mu_element(m, "h1", NULL, "Rules");
 	mu_close(m, "header");
 	mu_class(m, "main", "page one");
 	mu_open(m, "div");

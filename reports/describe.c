@@ -1,5 +1,5 @@
-/* words: see words.h. */
-#include "words.h"
+/* describe: see describe.h. */
+#include "reports/describe.h"
 
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const words_severity[] = {
+const char *const severity_text[] = {
 	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
 };
 
-const char *const words_remark[] = {
+const char *const remark_text[] = {
 	[RESULT_REMARK_call_unsupported] = "unsupported call",
 	[RESULT_REMARK_no_ptx] = "no PTX", [RESULT_REMARK_bad_module] = "bad module",
 	[RESULT_REMARK_note] = "remark",
@@ -23,14 +23,21 @@ const char *const words_remark[] = {
 	[RESULT_REMARK_fallback_not_tried] = "cluster fallback: not tried",
 };
 
-const char *words_base_name(const char *file)
+const char *file_base_name(const char *file)
 {
 	const char *slash = strrchr(file, '/');
 
 	return slash ? slash + 1 : file;
 }
 
-char *words_file(const struct options *o, const char *file)
+const char *side_label(const struct finding *f, unsigned i)
+{
+	if (f->nsides == 1)
+		return "at";
+	return i ? "earlier" : "later";
+}
+
+char *display_path(const struct options *o, const char *file)
 {
 	static char cwd[PATH_MAX];
 	char *path, *up, *slash;
@@ -41,7 +48,7 @@ char *words_file(const struct options *o, const char *file)
 	n = strlen(cwd);
 	if (n && !strncmp(file, cwd, n) && file[n] == '/')
 		file += n + 1;
-	path = base_strdup(o->strip_paths ? words_base_name(file) : file);
+	path = base_strdup(o->strip_paths ? file_base_name(file) : file);
 	while ((up = strstr(path, "/../")) && up > path) {
 		*up = 0;
 		slash = strrchr(path, '/');
@@ -55,7 +62,7 @@ char *words_file(const struct options *o, const char *file)
 	return path;
 }
 
-const char *words_space(uint8_t space)
+const char *space_text(uint8_t space)
 {
 	switch ((enum ev_space)space) {
 	case SP_ANY: return "address";
@@ -69,7 +76,7 @@ const char *words_space(uint8_t space)
 	return "address";
 }
 
-char *words_instruction(const char *ptx)
+char *short_instruction(const char *ptx)
 {
 	struct text t = { 0 };
 
@@ -96,18 +103,18 @@ char *words_instruction(const char *ptx)
 	return t.at;
 }
 
-void words_place(struct text *t, uint32_t id)
+void describe_place(struct text *t, uint32_t id)
 {
 	const struct site *s = site_get(id);
 	const struct site_loc *l = site_headline(s->loc);
 
 	if (l)
-		text_printf(t, "%s:%u", words_base_name(l->file), l->line);
+		text_printf(t, "%s:%u", file_base_name(l->file), l->line);
 	else if (s->ptx_line)
-		text_printf(t, "%s:%u", words_base_name(s->module), s->ptx_line);
+		text_printf(t, "%s:%u", file_base_name(s->module), s->ptx_line);
 }
 
-void words_access(struct text *t, uint32_t id)
+void describe_access(struct text *t, uint32_t id)
 {
 	const struct site *s = site_get(id);
 	const struct site_loc *at = s->loc;
@@ -118,25 +125,25 @@ void words_access(struct text *t, uint32_t id)
 	if (*op == '@')
 		op += strcspn(op, " \t");
 	op += strspn(op, " \t");
-	text_printf(t, "%s:%u %.*s", words_base_name(at ? at->file : s->module),
+	text_printf(t, "%s:%u %.*s", file_base_name(at ? at->file : s->module),
 		at ? at->line : s->ptx_line, (int)strcspn(op, " \t;"), op);
 }
 
-void words_places(struct text *t, const struct finding *f)
+void describe_places(struct text *t, const struct finding *f)
 {
 	const size_t from = t->n;
 
 	text_add(t, "", 0);
 	for (unsigned i = 0; i < f->nsides; i++) {
 		if (!site_get(f->side[i].site)->ptx_line)
-			continue; /* the end of a CTA stands nowhere */
+			continue; /* the end of a CTA has no instruction */
 		if (t->n > from)
 			text_printf(t, " / ");
-		words_place(t, f->side[i].site);
+		describe_place(t, f->side[i].site);
 	}
 }
 
-void words_who(struct text *t, const struct finding_side *s)
+void describe_thread(struct text *t, const struct finding_side *s)
 {
 	if (s->lane >= 0)
 		text_printf(t, "thread (%u,%u,%u), warp %u lane %d, ", s->thread[0], s->thread[1],
@@ -148,14 +155,14 @@ void words_who(struct text *t, const struct finding_side *s)
 		text_printf(t, " (CTA %u of its cluster)", s->cta);
 }
 
-void words_bytes(struct text *t, const struct finding_side *s)
+void describe_bytes(struct text *t, const struct finding_side *s)
 {
 	if (!s->bytes)
 		return;
 	text_printf(t, "%u B at ", s->bytes);
 	if (*s->variable)
 		text_printf(t, "%s (", s->variable);
-	text_printf(t, "%s 0x%llx", words_space(s->space), (unsigned long long)s->addr);
+	text_printf(t, "%s 0x%llx", space_text(s->space), (unsigned long long)s->addr);
 	if (*s->variable)
 		text_printf(t, ")");
 	if (s->space == SP_SHARED && s->peer != s->cta)
@@ -167,7 +174,7 @@ static bool is_mbarrier(const struct finding_barrier *b)
 	return strstr(b->kind, "mbarrier") != NULL;
 }
 
-void words_barrier_name(struct text *t, const struct finding_barrier *b)
+void describe_barrier_name(struct text *t, const struct finding_barrier *b)
 {
 	text_printf(t, "%s", b->kind);
 	if (*b->name)
@@ -178,21 +185,60 @@ void words_barrier_name(struct text *t, const struct finding_barrier *b)
 		text_printf(t, " %llu", (unsigned long long)b->addr);
 }
 
-void words_barrier(struct text *t, const struct finding_barrier *b)
+void describe_barrier(struct text *t, const struct finding_barrier *b)
 {
-	words_barrier_name(t, b);
+	describe_barrier_name(t, b);
 	if (is_mbarrier(b))
 		text_printf(t, ": in phase %llu (parity %u)", (unsigned long long)b->phase,
 			(unsigned)(b->phase & 1));
 	else
-		text_printf(t, ": %llu completed", (unsigned long long)b->phase);
+		text_printf(t, ": %llu completed so far", (unsigned long long)b->phase);
 	if (b->expected)
 		text_printf(t, ", %u of %u arrivals pending", b->pending, b->expected);
 	if (is_mbarrier(b) || b->tx)
 		text_printf(t, ", tx-count %lld B", (long long)b->tx);
 }
 
-void words_bytes_count(struct text *t, uint64_t bytes)
+unsigned blocked_warps(const struct finding *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->nwaiters; i++) {
+		const struct finding_side *w = &f->waiter[i].who;
+		unsigned k = 0;
+
+		while (k < i && (f->waiter[k].who.warp != w->warp
+				|| memcmp(f->waiter[k].who.ctaid, w->ctaid, sizeof w->ctaid)))
+			k++;
+		n += k == i;
+	}
+	return n;
+}
+
+void describe_number(struct text *t, uint64_t n)
+{
+	if (n >= 1000) {
+		describe_number(t, n / 1000);
+		text_printf(t, ",%03u", (unsigned)(n % 1000));
+		return;
+	}
+	text_printf(t, "%u", (unsigned)n);
+}
+
+void describe_occurrences(struct text *t, const struct finding *f)
+{
+	describe_number(t, f->seen);
+	text_printf(t, " occurrence%s, ", plural_s(f->seen));
+	describe_number(t, f->clusters);
+	text_printf(t, " cluster%s", plural_s(f->clusters));
+	if (!f->folded)
+		return;
+	text_printf(t, ", ");
+	describe_number(t, f->folded + 1);
+	text_printf(t, " instruction pairs");
+}
+
+void describe_size(struct text *t, uint64_t bytes)
 {
 	if (bytes >= 1024 && bytes % 1024 == 0)
 		text_printf(t, "%llu KiB", (unsigned long long)(bytes / 1024));
@@ -200,7 +246,7 @@ void words_bytes_count(struct text *t, uint64_t bytes)
 		text_printf(t, "%llu B", (unsigned long long)bytes);
 }
 
-void words_symbol(struct text *t, const char *name)
+void describe_symbol(struct text *t, const char *name)
 {
 	const size_t n = strcspn(name, "+");
 	char *bare = base_strndup(name, n), *own = demangle_variable(bare);

@@ -1,5 +1,5 @@
-/* covered: what was looked at, for the HTML page: kernels, remarks, bank conflicts. */
-#include "html.h"
+/* coverage: the tables of checked kernels, remarks and bank conflicts. */
+#include "reports/html/html.h"
 
 #include "libconsan/base/base.h"
 
@@ -21,10 +21,10 @@ static void coverage_row(struct html *h, const struct coverage *c)
 	if (*c->unchecked)
 		mu_element(m, "p", "error", "Not checked: %s", c->unchecked);
 	else if (c->skipped)
-		mu_element(m, "p", "note", "%llu launches left out by the filters",
+		mu_element(m, "p", "note", "%llu launches excluded by the filters",
 			(unsigned long long)c->skipped);
 	if (c->gpu_timed)
-		mu_element(m, "p", "note", "%.3f ms on the GPU, recording, in %llu launch%s",
+		mu_element(m, "p", "note", "%.3f ms on the GPU with recording, in %llu launch%s",
 			1e-6 * (double)c->gpu_ns, (unsigned long long)c->gpu_timed,
 			c->gpu_timed == 1 ? "" : "es");
 	mu_close(m, "td");
@@ -71,7 +71,7 @@ static void table_end(struct markup *m)
 void html_coverage(struct html *h)
 {
 	static const char *const head[] = { "kernel", "launches", "checked", "clusters",
-		"instructions reached", "events", "dropped" };
+		"instructions executed", "events", "dropped" };
 	const struct results *r = h->r;
 	struct markup *m = &h->m;
 
@@ -89,12 +89,14 @@ void html_coverage(struct html *h)
 	if (r->remark.n || r->cut) {
 		mu_class(m, "ul", "plain");
 		for (size_t i = 0; i < r->remark.n; i++)
-			mu_element(m, "li", NULL, "%s: %s (%llu time%s)", words_remark[r->remark.at[i].kind],
-				r->remark.at[i].text, (unsigned long long)r->remark.at[i].count,
-				words_plural(r->remark.at[i].count));
+			mu_element(m, "li", NULL, "%s: %s (%llu time%s)",
+				remark_text[r->remark.at[i].kind], r->remark.at[i].text,
+				(unsigned long long)r->remark.at[i].count,
+				plural_s(r->remark.at[i].count));
 		if (r->cut)
-			mu_element(m, "li", NULL, "%llu records could not be read: a process ended "
-				"while writing, or the disk of TMPDIR was full", (unsigned long long)r->cut);
+			mu_element(m, "li", NULL, "%llu records could not be read: a process was "
+				"killed while writing, or TMPDIR is on a full disk",
+				(unsigned long long)r->cut);
 		mu_close(m, "ul");
 	}
 	mu_close(m, "section");
@@ -121,8 +123,8 @@ static void bank_row(struct markup *m, const char *place, const struct bank_use 
 
 void html_banks(struct html *h)
 {
-	static const char *const head[] = { "shared memory by instruction", "accesses", "wavefronts",
-		"conflicts", "worst" };
+	static const char *const head[] = { "shared memory by instruction", "accesses",
+		"wavefronts", "conflicts", "worst" };
 	const struct results *r = h->r;
 	struct markup *m = &h->m;
 
@@ -135,7 +137,7 @@ void html_banks(struct html *h)
 	for (size_t i = 0; i < r->bank.n; i++) {
 		struct text t = { 0 };
 
-		words_access(&t, r->bank.at[i].site);
+		describe_access(&t, r->bank.at[i].site);
 		bank_row(m, t.at, &r->bank.at[i]);
 		text_free(&t);
 	}

@@ -1,5 +1,5 @@
-/* side: one access or operation of a finding, with its place in source and PTX. */
-#include "html.h"
+/* side: one side of a finding: thread, access, inlining chain, source and PTX. */
+#include "reports/html/html.h"
 
 #include "libconsan/base/base.h"
 
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_SHOWN 240   /* bytes of a source line */
+#define LINE_SHOWN 240   /* bytes of a source line; the rest is cut */
 
-/* ---- highlighting: enough to read by, not a compiler ---- */
+/* ---- highlighting: by tokens, without parsing ---- */
 
 static bool is_word(char c)
 {
@@ -45,8 +45,8 @@ static void span(struct html *h, const char *class, const char *s, size_t n)
 		mu_close(&h->m, "i");
 }
 
-/* Bytes of the token at s and its class: k keyword, n number, s string, c comment,
- * f call, p preprocessor. Plain text runs together. */
+/* Bytes of the token at s, and its class: k keyword, n number, s string, c comment, f call,
+ * p preprocessor, NULL plain text. */
 static size_t token(const char *s, size_t n, const char **class)
 {
 	size_t k = 1;
@@ -72,7 +72,8 @@ static size_t token(const char *s, size_t n, const char **class)
 	}
 	if (!is_word(*s))
 		return 1;
-	while (k < n && (is_word(s[k]) || (isdigit((unsigned char)*s) && (s[k] == '.' || s[k] == '\''))))
+	while (k < n && (is_word(s[k])
+			|| (isdigit((unsigned char)*s) && (s[k] == '.' || s[k] == '\''))))
 		k++;
 	if (isdigit((unsigned char)*s))
 		*class = "n";
@@ -103,7 +104,7 @@ static void source_text(struct html *h, const char *s, size_t n)
 
 void html_ptx(struct html *h, const char *ptx)
 {
-	char *s = words_instruction(ptx);
+	char *s = short_instruction(ptx);
 	const size_t n = strlen(s);
 	size_t at = 0, plain = 0;
 
@@ -138,7 +139,7 @@ void html_ptx(struct html *h, const char *ptx)
 
 /* ---- source ---- */
 
-static void code_line(struct html *h, const struct site_loc *l, unsigned line, bool this_one)
+static void code_line(struct html *h, const struct site_loc *l, unsigned line, bool marked)
 {
 	struct markup *m = &h->m;
 	size_t n, cut = 0;
@@ -148,10 +149,10 @@ static void code_line(struct html *h, const struct site_loc *l, unsigned line, b
 		return;
 	if (n > LINE_SHOWN) {
 		for (cut = LINE_SHOWN; (s[cut] & 0xc0) == 0x80; cut--)
-			; /* no half character */
+			; /* do not cut a character */
 		n = cut;
 	}
-	mu_class(m, "span", this_one ? "l at" : "l");
+	mu_class(m, "span", marked ? "l at" : "l");
 	mu_element(m, "b", NULL, "%5u ", line);
 	source_text(h, s, n);
 	if (cut)
@@ -168,7 +169,7 @@ static void excerpt(struct html *h, const struct site_loc *l)
 	if (h->o->no_source)
 		return;
 	if (!report_source_at(l->file, l->line, &n)) {
-		mu_element(m, "p", "note", "The source is not here; the instruction below is what was checked.");
+		mu_element(m, "p", "note", "Source file not found.");
 		return;
 	}
 	mu_class(m, "pre", "src");
@@ -179,13 +180,13 @@ static void excerpt(struct html *h, const struct site_loc *l)
 	mu_close(m, "pre");
 	if (h->built && report_source_newer(l->file, h->built))
 		mu_element(m, "p", "note", "This file was changed after the program was built: "
-			"the lines may not fit.");
+			"source lines may not match.");
 }
 
 static void frame(struct html *h, const struct site_loc *l, const char *how)
 {
 	struct markup *m = &h->m;
-	char *file = words_file(h->o, l->file);
+	char *file = display_path(h->o, l->file);
 
 	mu_open(m, "li");
 	mu_text(m, "%s ", how);
@@ -204,7 +205,8 @@ static void frame(struct html *h, const struct site_loc *l, const char *how)
 	free(file);
 }
 
-/* From the innermost frame out; the one whose text is shown is marked. */
+/* The inlining chain from the innermost frame outwards. `shown` is the frame whose source is
+ * shown; it is always part of the list. */
 static void frames(struct html *h, const struct site_loc *first, const struct site_loc *shown)
 {
 	unsigned n = 0, k = 0, left = 0;
@@ -220,7 +222,7 @@ static void frames(struct html *h, const struct site_loc *first, const struct si
 		if (!show)
 			left++;
 		else if (left)
-			mu_element(&h->m, "li", NULL, "%u call%s between", left, words_plural(left));
+			mu_element(&h->m, "li", NULL, "%u call%s between", left, plural_s(left));
 		left = show ? 0 : left;
 		if (show)
 			frame(h, l, l == shown ? "at" : outer ? "inlined at" : "through");
@@ -231,21 +233,21 @@ static void frames(struct html *h, const struct site_loc *first, const struct si
 
 void html_side(struct html *h, const struct finding *f, unsigned i)
 {
-	static const char *const label[FINDING_SIDES] = { "this", "against" };
 	const struct finding_side *s = &f->side[i];
 	const struct site *site = site_get(s->site);
 	const struct site_loc *at = site_headline(site->loc);
 	struct markup *m = &h->m;
 	struct text t = { 0 };
 
-	mu_class(m, "section", i ? "side against-side" : "side");
+	mu_class(m, "section", i ? "side earlier-side" : "side");
 	mu_class(m, "h4", NULL);
-	mu_element(m, "span", "which", "%s", f->nsides == 1 ? "at" : label[i]);
+	mu_element(m, "span", "which", "%s%s", side_label(f, i),
+		f->nsides > 1 && s->bytes ? " access" : "");
 	mu_text(m, " %s", s->what);
 	mu_close(m, "h4");
-	words_bytes(&t, s);
+	describe_bytes(&t, s);
 	text_printf(&t, t.n ? ", by " : "by ");
-	words_who(&t, s);
+	describe_thread(&t, s);
 	mu_element(m, "p", "who", "%s", t.at);
 	text_free(&t);
 	if (at) {
@@ -256,7 +258,7 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 		mu_class(m, "pre", "ptx");
 		mu_attr(m, "tabindex", "0");
 		html_ptx(h, site->ptx);
-		mu_element(m, "span", "c", "  %s:%u", words_base_name(site->module), site->ptx_line);
+		mu_element(m, "span", "c", "  %s:%u", file_base_name(site->module), site->ptx_line);
 		mu_close(m, "pre");
 	}
 	mu_close(m, "section");

@@ -1,17 +1,17 @@
 /* page: see page.h. */
-#include "page.h"
+#include "reports/text/page.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LABEL_WIDTH 11 /* two blanks, label, blanks */
+#define LABEL_WIDTH 11 /* two blanks, label of at most 8 characters, blank */
 
 static const char *const escape[] = {
 	[PLAIN] = "", [BOLD] = "\033[1m", [DIM] = "\033[2m", [RED] = "\033[1;31m",
 	[YELLOW] = "\033[1;33m", [CYAN] = "\033[36m", [GREEN] = "\033[1;32m",
 };
 
-/* columns of UTF-8 text: every byte but continuations */
+/* Columns of UTF-8 text: continuation bytes take none. */
 static unsigned columns(const char *s, size_t n)
 {
 	unsigned k = 0;
@@ -120,7 +120,7 @@ void page_verbatim(struct page *p, enum page_style style, const char *s)
 	while (p->width && n && p->col + columns(s, n) > p->width)
 		n--;
 	while (n && ((unsigned char)s[n] & 0xc0) == 0x80)
-		n--; /* no half character */
+		n--; /* do not cut a character */
 	styled(p, style, s, n);
 	p->blank = false;
 }

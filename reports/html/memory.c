@@ -1,14 +1,14 @@
-/* memory: shared and global memory as maps, with the bytes in conflict, and the mbarriers'
- * books. Draws what the history holds. */
-#include "html.h"
+/* memory: maps of shared and global memory with the bytes in conflict, and the table of
+ * mbarrier states, both from the history of a finding. */
+#include "reports/html/html.h"
 
 #include "libconsan/event/event.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDTH 900
-#define BAR 26
+#define WIDTH 900        /* of a map, in SVG units, as all lengths here */
+#define BAR 26           /* height of a row of buffers */
 #define MAX_ROWS 64      /* of the mbarrier table */
 
 /* ---- the map ---- */
@@ -16,14 +16,14 @@
 struct map {
 	struct html *h;
 	const struct finding *f;
-	const struct history *y; /* NULL: of global memory */
-	uint64_t base;          /* global: of the allocation; addresses are from there */
-	unsigned peer;          /* shared: whose it is */
+	const struct history *y; /* NULL: a map of global memory */
+	uint64_t base;          /* global: start of the allocation; addresses are relative */
+	unsigned peer;          /* shared: the CTA that owns it */
 	uint64_t from, to;      /* bytes that the bar shows */
 	int at, height;         /* y of the bar */
 };
 
-/* Is it about these bytes? */
+/* Does this side access the memory that the map shows? */
 static bool on_map(const struct map *p, const struct finding_side *s)
 {
 	if (!s->bytes)
@@ -100,7 +100,7 @@ static void buffer_name(struct text *t, const struct history *y, uint32_t i)
 	else if (b->kind == BUFFER_DYNAMIC)
 		text_printf(t, "dynamic");
 	else
-		words_symbol(t, b->name);
+		describe_symbol(t, b->name);
 }
 
 static void draw_buffers(struct map *p)
@@ -115,10 +115,10 @@ static void draw_buffers(struct map *p)
 
 		buffer_name(&name, p->y, i);
 		text_printf(&title, "%s: 0x%x, ", name.at, b->addr);
-		words_bytes_count(&title, b->bytes);
+		describe_size(&title, b->bytes);
 		if (b->kind == BUFFER_STAGE) {
 			text_printf(&title, ", copied by ");
-			words_place(&title, b->site);
+			describe_place(&title, b->site);
 		}
 		block(p, class[b->kind], b->addr, b->bytes,
 			p->at + (b->kind == BUFFER_STAGE ? BAR : 0), BAR, 1.5, name.at, title.at);
@@ -137,10 +137,10 @@ static void draw_conflict(struct map *p)
 
 		if (!on_map(p, s))
 			continue;
-		text_printf(&t, "%s: ", s->what);
-		words_bytes(&t, s);
-		block(p, i ? "bx against" : "bx", s->addr - p->base, s->bytes, p->at - 5 - 7 * (int)i, 7,
-			3, "", t.at);
+		text_printf(&t, "%s: %s: ", side_label(p->f, i), s->what);
+		describe_bytes(&t, s);
+		block(p, i ? "bx earlier" : "bx", s->addr - p->base, s->bytes,
+			p->at - 5 - 7 * (int)i, 7, 3, "", t.at);
 		block(p, "bl", s->addr - p->base, s->bytes, p->at, p->height, 1.5, "", t.at);
 		text_free(&t);
 	}
@@ -166,8 +166,8 @@ static void draw_bar(struct map *p, const char *what)
 	draw_conflict(p);
 }
 
-/* What is worth a closer look: the smallest buffer around the conflict, or the
- * bytes and some to both sides. */
+/* Selects what the second bar shows: the smallest buffer around the conflict, or the bytes in
+ * conflict and some on both sides. */
 static void zoom(struct map *p)
 {
 	const struct history_buffer *least = NULL;
@@ -219,11 +219,11 @@ static void draw_map(struct map *p, const char *what)
 	mu_attr(m, "viewBox", "-1 0 %d %d", WIDTH + 2, height);
 	mu_attr(m, "role", "img");
 	mu_attr(m, "aria-label", "%s, with the bytes in conflict", what);
-	draw_bar(p, "all of it");
+	draw_bar(p, "all");
 	zoom(p);
 	p->at += 34 + p->height + 8;
 	if (p->to > p->from)
-		draw_bar(p, "closer");
+		draw_bar(p, "detail");
 	mu_close(m, "svg");
 	mu_close(m, "div");
 	mu_close(m, "details");
@@ -247,7 +247,7 @@ static void global_map(struct html *h, const struct finding *f, const struct fin
 	struct text t = { 0 };
 
 	text_printf(&t, "Global memory: a buffer of ");
-	words_bytes_count(&t, s->buffer_bytes);
+	describe_size(&t, s->buffer_bytes);
 	text_printf(&t, " at 0x%llx", (unsigned long long)s->buffer);
 	draw_map(&p, t.at);
 	text_free(&t);
@@ -297,8 +297,9 @@ static void phases(struct markup *m, const struct history_mbarrier *b)
 		mu_class(m, "span", now ? "ph now" : "ph");
 		mu_text(m, "%llu: %u arrival%s", (unsigned long long)k, p->arrivals,
 			p->arrivals == 1 ? "" : "s");
-		if (p->expected || p->landed)
-			mu_text(m, ", %lld of %lld B", (long long)p->landed, (long long)p->expected);
+		if (p->expected || p->completed)
+			mu_text(m, ", %lld of %lld B", (long long)p->completed,
+				(long long)p->expected);
 		mu_close(m, "span");
 		mu_text(m, " ");
 	}
@@ -317,7 +318,8 @@ void html_mbarriers(struct html *h, const struct finding *f)
 	mu_class(m, "details", "fig");
 	if (strstr(f->barrier.kind, "mbarrier"))
 		mu_flag(m, "open");
-	mu_element(m, "summary", NULL, "mbarriers (%u)", y->nmbarriers);
+	mu_element(m, "summary", NULL, "mbarrier state history (%u mbarrier%s)", y->nmbarriers,
+		plural_s(y->nmbarriers));
 	mu_class(m, "div", "scroll");
 	mu_attr(m, "tabindex", "0");
 	mu_open(m, "table");
@@ -332,7 +334,7 @@ void html_mbarriers(struct html *h, const struct finding *f)
 		const struct history_mbarrier *b = &y->mbarrier[i];
 		struct text t = { 0 };
 
-		words_symbol(&t, b->name);
+		describe_symbol(&t, b->name);
 		mu_class(m, "tr", b->addr == f->barrier.addr && b->peer == f->barrier.peer
 			&& strstr(f->barrier.kind, "mbarrier") ? "hit" : NULL);
 		mu_element(m, "td", NULL, "%s%s", t.at, b->live ? "" : " (invalidated)");
@@ -349,6 +351,7 @@ void html_mbarriers(struct html *h, const struct finding *f)
 	mu_close(m, "table");
 	mu_close(m, "div");
 	if (y->nmbarriers > MAX_ROWS)
-		mu_element(m, "p", "note", "%u more are not shown.", y->nmbarriers - MAX_ROWS);
+		mu_element(m, "p", "note", "%u more mbarriers are not shown.",
+			y->nmbarriers - MAX_ROWS);
 	mu_close(m, "details");
 }

@@ -1,7 +1,6 @@
-/* coverage: what was looked at and what was not, the last line, and the exit
- * status that follows from them. */
-#include "text.h"
-#include "words.h"
+/* report: the text report. Findings first, then what was checked and what was not, and the
+ * summary line. */
+#include "reports/text/text.h"
 
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
@@ -10,55 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define EXIT_UNCHECKED 67
-#define KERNEL_COLUMNS 44
+#define KERNEL_COLUMNS 44 /* for a kernel's name in the table */
 
-static bool left_out(const struct coverage *c)
-{
-	return !*c->unchecked && !c->checked && c->skipped;
-}
+/* ---- coverage ---- */
 
-void report_count(const struct results *r, struct report_counts *n)
-{
-	*n = (struct report_counts){ 0 };
-	for (size_t i = 0; i < r->finding.n; i++) {
-		switch (r->finding.at[i].severity) {
-		case SEV_NOTE: n->notes++; break;
-		case SEV_WARNING: n->warnings++; break;
-		case SEV_ERROR: n->errors++; break;
-		}
-	}
-	for (size_t i = 0; i < r->coverage.n; i++) {
-		const struct coverage *c = &r->coverage.at[i];
-
-		n->launches += (unsigned)c->checked;
-		if (left_out(c)) {
-			n->skipped++;
-			continue;
-		}
-		n->kernels++;
-		n->checked += !*c->unchecked;
-	}
-}
-
-int report_exit_status(const struct results *r, const struct options *o, int program)
-{
-	struct report_counts n;
-
-	report_count(r, &n);
-	if (n.errors && o->error_exitcode)
-		return (int)o->error_exitcode;
-	if (program)
-		return program;
-	if (!o->allow_unchecked && (n.checked < n.kernels || !n.kernels || r->cut))
-		return EXIT_UNCHECKED;
-	return 0;
-}
-
-/* ---- the table ---- */
-
-/* 4123456 -> "4.1 M": a table is read, not added up; JSON has the digits */
-static const char *rough(uint64_t n, char out[16])
+/* 4123456 -> "4.1 M": the JSON report has the exact numbers. */
+static const char *rounded(uint64_t n, char out[16])
 {
 	static const char unit[] = " kMGTP";
 	double v = (double)n;
@@ -94,7 +50,7 @@ static void add_row(struct page *p, const struct options *o, const struct covera
 		(unsigned long long)c->sites);
 	snprintf(cells, sizeof cells, " %8llu %8llu %9s %11s %8s",
 		(unsigned long long)c->launches, (unsigned long long)c->checked,
-		rough(c->clusters, clusters), sites, rough(c->events, events));
+		rounded(c->clusters, clusters), sites, rounded(c->events, events));
 	page_verbatim(p, PLAIN, cells);
 	if (*c->unchecked) {
 		page_indent(p, 4);
@@ -103,13 +59,14 @@ static void add_row(struct page *p, const struct options *o, const struct covera
 		page_add(p, PLAIN, ": %s", c->unchecked);
 	} else if (c->skipped) {
 		page_indent(p, 4);
-		page_add(p, DIM, "%llu launch%s left out by the filters",
+		page_add(p, DIM, "%llu launch%s excluded by the filters",
 			(unsigned long long)c->skipped, c->skipped == 1 ? "" : "es");
 	}
 	if (c->gpu_timed) {
 		page_indent(p, 4);
-		page_add(p, DIM, "%.3f ms on the GPU, recording, in %llu launch%s", 1e-6 * (double)c->gpu_ns,
-			(unsigned long long)c->gpu_timed, c->gpu_timed == 1 ? "" : "es");
+		page_add(p, DIM, "%.3f ms on the GPU with recording, in %llu launch%s",
+			1e-6 * (double)c->gpu_ns, (unsigned long long)c->gpu_timed,
+			c->gpu_timed == 1 ? "" : "es");
 	}
 }
 
@@ -132,7 +89,7 @@ static void add_coverage(struct page *p, const struct results *r, const struct o
 	if (dropped) {
 		page_indent(p, 2);
 		page_add(p, RED, "%llu events dropped", (unsigned long long)dropped);
-		page_add(p, PLAIN, ": what happened in them is not known");
+		page_add(p, PLAIN, ": the accesses and synchronization in them are unknown");
 		page_end(p);
 	}
 }
@@ -144,7 +101,7 @@ static void add_remarks(struct page *p, const struct results *r)
 
 		page_indent(p, 2);
 		p->indent = 4;
-		page_add(p, YELLOW, "%s", words_remark[m->kind]);
+		page_add(p, YELLOW, "%s", remark_text[m->kind]);
 		page_add(p, PLAIN, ": %s", m->text);
 		if (m->count > 1)
 			page_add(p, PLAIN, " (%llu times)", (unsigned long long)m->count);
@@ -154,7 +111,8 @@ static void add_remarks(struct page *p, const struct results *r)
 		page_indent(p, 2);
 		page_add(p, YELLOW, "%llu record%s could not be read",
 			(unsigned long long)r->cut, r->cut == 1 ? "" : "s");
-		page_add(p, PLAIN, ": a process ended while writing, or the disk of TMPDIR was full");
+		page_add(p, PLAIN,
+			": a process was killed while writing, or TMPDIR is on a full disk");
 		page_end(p);
 	}
 }
@@ -164,7 +122,7 @@ static void add_suppressions(struct page *p, const struct results *r)
 	if (r->suppressed.n) {
 		page_indent(p, 2);
 		page_add(p, DIM, "%zu finding%s suppressed", r->suppressed.n,
-			words_plural(r->suppressed.n));
+			plural_s(r->suppressed.n));
 	}
 	for (size_t i = 0; i < r->suppression.n; i++) {
 		const struct result_suppression *s = &r->suppression.at[i];
@@ -173,12 +131,12 @@ static void add_suppressions(struct page *p, const struct results *r)
 			continue;
 		page_indent(p, 2);
 		page_add(p, YELLOW, "unused suppression");
-		page_add(p, PLAIN, ": %s at %s matches nothing", s->rule, s->where);
+		page_add(p, PLAIN, ": %s at %s matches no finding", s->rule, s->where);
 	}
 	page_end(p);
 }
 
-/* The one line to grep for; it never wraps. */
+/* The one line to grep for, so it is never wrapped. */
 static void add_summary(struct page *p, const struct results *r, const struct options *o)
 {
 	const enum severity least = o->print_level == PRINT_INFO ? SEV_NOTE : SEV_WARNING;
@@ -192,8 +150,8 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 	page_indent(p, 0);
 	p->width = 0;
 	page_add(p, bad ? RED : n.warnings ? YELLOW : GREEN, "SUMMARY consan:");
-	page_add(p, BOLD, " %u error%s, %u warning%s, %u note%s", n.errors, words_plural(n.errors),
-		n.warnings, words_plural(n.warnings), n.notes, words_plural(n.notes));
+	page_add(p, BOLD, " %u error%s, %u warning%s, %u note%s", n.errors, plural_s(n.errors),
+		n.warnings, plural_s(n.warnings), n.notes, plural_s(n.notes));
 	for (size_t i = 0; i < r->finding.n; i++) {
 		const struct finding *f = &r->finding.at[i];
 
@@ -209,27 +167,28 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 		page_add(p, BOLD, "; no kernel was launched");
 	else
 		page_add(p, BOLD, "; %u of %u kernel%s checked", n.checked, n.kernels,
-			words_plural(n.kernels));
+			plural_s(n.kernels));
 	if (n.skipped)
-		page_add(p, BOLD, ", %u left out", n.skipped);
+		page_add(p, BOLD, ", %u excluded", n.skipped);
 	page_end(p);
 }
 
-/* ---- the whole ---- */
+/* ---- the report ---- */
 
 void report_text(const struct results *r, const struct options *o, bool color,
 	unsigned width, FILE *out)
 {
 	struct page p = { .out = out, .color = color, .width = width, .prefix = o->prefix };
 	uint64_t limit = o->print_limit ? o->print_limit : UINT64_MAX, shown = 0;
-	size_t hidden = 0, beyond = 0;
+	size_t hidden = 0, beyond = 0; /* by --print-level, by --print-limit */
 	struct report_counts n;
 	const char *changed = NULL;
-	bool blind = false;
+	bool no_lines = false; /* a finding without line information */
 	struct stat st;
 
 	report_count(r, &n);
-	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels && !r->bank.n)
+	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels
+			&& !r->bank.n)
 		return;
 	for (size_t i = 0; i < r->finding.n; i++) {
 		const struct finding *f = &r->finding.at[i];
@@ -240,7 +199,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 			beyond++;
 		else if (++shown) {
 			text_finding(&p, o, f);
-			blind |= f->nsides && !site_get(f->side[0].site)->loc;
+			no_lines |= f->nsides && !site_get(f->side[0].site)->loc;
 		}
 	}
 	for (size_t i = 0; i < r->process.n; i++) {
@@ -253,22 +212,23 @@ void report_text(const struct results *r, const struct options *o, bool color,
 		page_add(&p, PLAIN, " on %s", r->process.at[i].device);
 	}
 	add_coverage(&p, r, o);
-	report_banks(&p, r, o);
+	text_banks(&p, r, o);
 	add_remarks(&p, r);
 	if (hidden) {
 		page_indent(&p, 2);
 		page_add(&p, DIM, o->print_level == PRINT_ERROR
 			? "%zu warning%s or notes not shown (--print-level=info shows them)"
 			: "%zu note%s not shown (--print-level=info shows them)", hidden,
-			words_plural(hidden));
+			plural_s(hidden));
 	}
 	add_suppressions(&p, r);
 	if (changed) {
 		page_indent(&p, 2);
 		page_add(&p, YELLOW, "%s", changed);
-		page_add(&p, PLAIN, " was changed after the program was built: excerpts may not fit");
+		page_add(&p, PLAIN,
+			" was changed after the program was built: source lines may not match");
 	}
-	if (blind) {
+	if (no_lines) {
 		page_indent(&p, 2);
 		page_add(&p, DIM, "compile with -lineinfo to see source lines");
 	}

@@ -1,5 +1,4 @@
-/* page: lines of text with styles, labels and wrapping, for text.c and
- * coverage.c. Knows no finding. */
+/* page: lines of text with labels, styles and wrapping. Does not depend on findings. */
 #ifndef CONSAN_PAGE_H
 #define CONSAN_PAGE_H
 
@@ -15,24 +14,23 @@ struct page {
 	unsigned width;         /* columns, 0: never wrap */
 	const char *prefix;     /* before every line, or "" */
 	struct text line;       /* with escapes */
-	unsigned col, indent;   /* visible columns; where wrapped lines begin */
-	bool blank;             /* the line holds indentation only */
+	unsigned col, indent;   /* visible columns so far; column at which wrapped lines begin */
+	bool blank;             /* the line contains only indentation */
 };
 
-/* A non-breaking blank, printed as a blank. */
+/* A blank at which a line is not wrapped. */
 #define NBSP "\001"
 
-/* Ends the line before, if one is begun; starts one at column `indent` - the
- * label's width - with a label, or without. */
+/* Starts a new line with a label; its text is indented by the width of the label column. */
 void page_label(struct page *p, const char *label, enum page_style style);
-/* A new line that begins at this column. */
+/* Starts a new line at this column. */
 void page_indent(struct page *p, unsigned column);
-/* Words, wrapped. */
+/* Appends text, wrapped between words. */
 void page_add(struct page *p, enum page_style style, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
-/* As it stands, never wrapped: cut at the width. */
+/* Appends s unchanged and not wrapped: it is cut at the width. */
 void page_verbatim(struct page *p, enum page_style style, const char *s);
-void page_end(struct page *p);   /* ends a line that is begun */
-void page_blank(struct page *p); /* ends it, and adds an empty one */
+void page_end(struct page *p);   /* ends the current line, if there is one */
+void page_blank(struct page *p); /* the same, and adds an empty line */
 
 #endif

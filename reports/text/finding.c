@@ -1,10 +1,5 @@
-/* text: findings for people, on a terminal or in a log. What it says stands in
- * the finding; the shape is DESIGN.md's. The end of a report is coverage.c. */
-#include "text.h"
-
-#include "page.h"
-#include "reports.h"
-#include "words.h"
+/* finding: one finding of the text report, for a terminal or a log. */
+#include "reports/text/text.h"
 
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
@@ -14,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONTENT 11      /* column at which a labelled line's text begins */
-#define SOURCE_MIN 24   /* columns; less of a source line says nothing */
+#define CONTENT 11       /* column at which the text behind a label begins */
+#define SOURCE_MIN 24    /* columns; shorter pieces of a source line are not shown */
 #define WAITERS_SHOWN 24
-#define KERNEL_SHOWN 160 /* bytes of a name; templates know no end */
+#define KERNEL_SHOWN 160 /* bytes of a kernel's name: template names have no limit */
 
 static const enum page_style severity_style[] = {
 	[SEV_NOTE] = CYAN, [SEV_WARNING] = YELLOW, [SEV_ERROR] = RED,
@@ -25,7 +20,7 @@ static const enum page_style severity_style[] = {
 
 /* ---- places ---- */
 
-/* "reduce.cu:17", blanks not to be broken at */
+/* "reduce.cu:17", with non-breaking blanks. */
 static void headline(struct text *t, uint32_t id)
 {
 	const struct site *s = site_get(id);
@@ -33,9 +28,9 @@ static void headline(struct text *t, uint32_t id)
 	size_t from = t->n;
 
 	if (l)
-		text_printf(t, "%s:%u", words_base_name(l->file), l->line);
+		text_printf(t, "%s:%u", file_base_name(l->file), l->line);
 	else
-		text_printf(t, "%s:%u", words_base_name(s->module), s->ptx_line);
+		text_printf(t, "%s:%u", file_base_name(s->module), s->ptx_line);
 	for (; from < t->n; from++)
 		if (t->at[from] == ' ')
 			t->at[from] = *NBSP;
@@ -47,7 +42,7 @@ static void add_headline(struct page *p, const struct finding_side *side, unsign
 
 	for (unsigned i = 0; i < n; i++) {
 		if (!site_get(side[i].site)->ptx_line)
-			continue; /* the end of a CTA stands nowhere */
+			continue; /* the end of a CTA has no instruction */
 		if (t.n)
 			text_printf(&t, NBSP "/" NBSP);
 		headline(&t, side[i].site);
@@ -58,7 +53,7 @@ static void add_headline(struct page *p, const struct finding_side *side, unsign
 
 static void add_loc(struct page *p, const struct options *o, const struct site_loc *l)
 {
-	char *file = words_file(o, l->file);
+	char *file = display_path(o, l->file);
 
 	if (l->col)
 		page_add(p, CYAN, "%s:%u:%u", file, l->line, l->col);
@@ -75,7 +70,7 @@ static void add_loc(struct page *p, const struct options *o, const struct site_l
 
 /* ---- source excerpts ---- */
 
-/* Tabs become blanks, so that the caret stands where it should. */
+/* Replaces tabs by blanks. *caret: the index of column `col` in the result. */
 static char *expand_tabs(const char *s, unsigned col, unsigned *caret)
 {
 	struct text t = { 0 };
@@ -99,7 +94,7 @@ static void add_excerpt(struct page *p, const struct site_loc *l)
 
 	if (!raw) {
 		page_indent(p, CONTENT);
-		page_verbatim(p, DIM, "      | (the source is not here)");
+		page_verbatim(p, DIM, "      | (source file not found)");
 		return;
 	}
 	line = expand_tabs(raw, l->col, &caret);
@@ -120,8 +115,8 @@ static void add_excerpt(struct page *p, const struct site_loc *l)
 	free(raw);
 }
 
-/* Frames from `l` to before `end`, one a line; of many the `first` and `last`.
- * source: with the text of the line. */
+/* Prints the frames from `l` to before `end`, one in a line; if there are many, the `first`
+ * innermost and `last` outermost ones. source: with the text of the source line. */
 static void add_frames(struct page *p, const struct options *o, const char *how,
 	const struct site_loc *l, const struct site_loc *end, unsigned first, unsigned last,
 	bool source)
@@ -152,9 +147,9 @@ static void add_frames(struct page *p, const struct options *o, const char *how,
 	}
 }
 
-/* ---- who, and what it touched ---- */
+/* ---- threads and bytes ---- */
 
-static void add_who(struct page *p, const struct finding_side *s)
+static void add_thread(struct page *p, const struct finding_side *s)
 {
 	if (s->lane >= 0)
 		page_add(p, PLAIN, "thread" NBSP "(%u,%u,%u), warp" NBSP "%u lane" NBSP "%d, ",
@@ -175,10 +170,10 @@ static void add_bytes(struct page *p, const struct finding_side *s)
 	if (*s->variable) {
 		page_add(p, PLAIN, " %u" NBSP "B at ", s->bytes);
 		page_add(p, BOLD, "%s", s->variable);
-		page_add(p, PLAIN, " (%s" NBSP "0x%llx)", words_space(s->space), addr);
+		page_add(p, PLAIN, " (%s" NBSP "0x%llx)", space_text(s->space), addr);
 	} else {
 		page_add(p, PLAIN, " %u" NBSP "B at %s" NBSP "0x%llx", s->bytes,
-			words_space(s->space), addr);
+			space_text(s->space), addr);
 	}
 	if (s->space == SP_SHARED && s->peer != s->cta)
 		page_add(p, PLAIN, " of CTA" NBSP "%u", s->peer);
@@ -192,10 +187,10 @@ static void add_instruction(struct page *p, uint32_t id)
 
 	if (!*s->ptx)
 		return;
-	instruction = words_instruction(s->ptx);
+	instruction = short_instruction(s->ptx);
 	page_indent(p, CONTENT);
 	page_add(p, DIM, "%s", instruction);
-	text_printf(&place, "  [%s:%u]", words_base_name(s->module), s->ptx_line);
+	text_printf(&place, "  [%s:%u]", file_base_name(s->module), s->ptx_line);
 	for (char *c = place.at + 2; *c; c++)
 		if (*c == ' ')
 			*c = *NBSP;
@@ -204,19 +199,19 @@ static void add_instruction(struct page *p, uint32_t id)
 	free(instruction);
 }
 
-/* said: what the title says already; excerpt: show the source line */
+/* title: of the rule; it is not repeated. excerpt: show the source line. */
 static void add_side(struct page *p, const struct options *o, const char *label,
-	const struct finding_side *s, const char *said, bool excerpt)
+	const struct finding_side *s, const char *title, bool excerpt)
 {
 	const struct site *site = site_get(s->site);
 
 	page_label(p, label, DIM);
-	if (strcmp(s->what, said))
+	if (strcmp(s->what, title))
 		page_add(p, BOLD, "%s", s->what);
 	add_bytes(p, s);
-	if (s->bytes || strcmp(s->what, said))
+	if (s->bytes || strcmp(s->what, title))
 		page_add(p, PLAIN, " by ");
-	add_who(p, s);
+	add_thread(p, s);
 	if (site->loc) {
 		const struct site_loc *at = site_headline(site->loc);
 
@@ -256,7 +251,7 @@ static void add_barrier(struct page *p, const struct finding_barrier *b)
 		page_add(p, PLAIN, "in phase" NBSP "%llu (parity" NBSP "%u)",
 			(unsigned long long)b->phase, (unsigned)(b->phase & 1));
 	else
-		page_add(p, PLAIN, "%llu completed", (unsigned long long)b->phase);
+		page_add(p, PLAIN, "%llu completed so far", (unsigned long long)b->phase);
 	if (b->expected)
 		page_add(p, PLAIN, ", %u of %u arrivals pending", b->pending, b->expected);
 	if (is_mbarrier(b) || b->tx)
@@ -270,8 +265,8 @@ static bool same_wait(const struct finding_waiter *a, const struct finding_waite
 		&& !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
 }
 
-/* "0-3 7": the warps that wait as waiter i does, and that they were said. */
-static void add_warps(struct page *p, const struct finding *f, unsigned i, bool *said)
+/* "0-3 7": the warps whose wait is that of waiter i. Sets printed[] of their waiters. */
+static void add_warps(struct page *p, const struct finding *f, unsigned i, bool *printed)
 {
 	struct text t = { 0 };
 	unsigned k = i;
@@ -279,13 +274,13 @@ static void add_warps(struct page *p, const struct finding *f, unsigned i, bool 
 	while (k < f->nwaiters) {
 		unsigned first = f->waiter[k].who.warp, last = first;
 
-		said[k] = true;
+		printed[k] = true;
 		for (k++; k < f->nwaiters; k++) {
 			if (!same_wait(&f->waiter[i], &f->waiter[k]))
 				continue;
 			if (f->waiter[k].who.warp != last + 1)
 				break;
-			said[k] = true;
+			printed[k] = true;
 			last++;
 		}
 		text_printf(&t, t.n ? " %u" : "%u", first);
@@ -296,19 +291,21 @@ static void add_warps(struct page *p, const struct finding *f, unsigned i, bool 
 	text_free(&t);
 }
 
-/* Warps that wait at the same place for the same thing are one entry. */
+/* Prints the blocked warps. Warps that wait at the same place on the same object share an
+ * entry. */
 static void add_waiters(struct page *p, const struct finding *f)
 {
-	bool *said = base_alloc(f->nwaiters * sizeof *said);
+	bool *printed = base_alloc(f->nwaiters * sizeof *printed);
+	const unsigned warps = blocked_warps(f);
 	unsigned shown = 0, left = f->nwaiters;
 
 	page_label(p, "waiting", DIM);
-	page_add(p, PLAIN, "%u warp%s cannot go on:", f->nwaiters, f->nwaiters == 1 ? "" : "s");
+	page_add(p, PLAIN, "%u warp%s blocked:", warps, warps == 1 ? " is" : "s are");
 	for (unsigned i = 0; i < f->nwaiters && shown < WAITERS_SHOWN; i++) {
 		const struct finding_waiter *w = &f->waiter[i];
 		unsigned n = 0;
 
-		if (said[i])
+		if (printed[i])
 			continue;
 		shown++;
 		page_indent(p, CONTENT + 2);
@@ -318,7 +315,7 @@ static void add_waiters(struct page *p, const struct finding *f)
 		for (unsigned k = i; k < f->nwaiters; k++)
 			n += same_wait(w, &f->waiter[k]);
 		page_add(p, PLAIN, "  warp%s" NBSP, n == 1 ? "" : "s");
-		add_warps(p, f, i, said);
+		add_warps(p, f, i, printed);
 		left -= n;
 		page_add(p, PLAIN, ", block" NBSP "(%u,%u,%u), ", w->who.ctaid[0],
 			w->who.ctaid[1], w->who.ctaid[2]);
@@ -331,9 +328,9 @@ static void add_waiters(struct page *p, const struct finding *f)
 	}
 	if (left) {
 		page_indent(p, CONTENT + 2);
-		page_add(p, DIM, "... and %u more warps", left);
+		page_add(p, DIM, "... and %u more waits", left);
 	}
-	free(said);
+	free(printed);
 }
 
 /* ---- one finding ---- */
@@ -348,13 +345,13 @@ static void add_clause(struct page *p, const char *label, const char *text)
 
 void text_finding(struct page *p, const struct options *o, const struct finding *f)
 {
-	static const char *const label[FINDING_SIDES] = { "this", "against" };
 	const struct rule_info *rule = rule_get(f->rule);
 	char *kernel = demangle(f->kernel, o->demangle);
+	struct text occurrences = { 0 };
 
 	page_indent(p, 0);
 	p->indent = 2;
-	page_add(p, severity_style[f->severity], "%s" NBSP "%s", words_severity[f->severity],
+	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_text[f->severity],
 		rule->code);
 	page_add(p, BOLD, "  %s", rule->title);
 	page_add(p, PLAIN, "  ");
@@ -365,7 +362,7 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	for (unsigned i = 0; i < f->nsides; i++) {
 		const struct site_loc *loc = site_get(f->side[i].site)->loc;
 
-		add_side(p, o, f->nsides == 1 ? "at" : label[i], &f->side[i], rule->title,
+		add_side(p, o, side_label(f, i), &f->side[i], rule->title,
 			!i || loc != site_get(f->side[0].site)->loc);
 	}
 	if (*f->barrier.kind) {
@@ -379,15 +376,13 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	add_clause(p, "fix", rule->fix);
 	add_clause(p, "hint", f->hint);
 	page_label(p, "seen", DIM);
-	page_add(p, PLAIN, "%llu" NBSP "time%s in %u" NBSP "cluster%s",
-		(unsigned long long)f->seen, f->seen == 1 ? "" : "s",
-		f->clusters, f->clusters == 1 ? "" : "s");
-	if (f->folded)
-		page_add(p, PLAIN, ", by %u pairs of instructions", f->folded + 1);
+	describe_occurrences(&occurrences, f);
+	page_add(p, PLAIN, "%s", occurrences.at);
 	if (f->seed)
-		page_add(p, PLAIN, "; schedule --seed=%llu shows it",
+		page_add(p, PLAIN, "; reproduce with" NBSP "--seed=%llu",
 			(unsigned long long)f->seed);
-	page_add(p, DIM, "; more: consan explain %s", rule->code);
+	page_add(p, DIM, "; see consan" NBSP "explain" NBSP "%s", rule->code);
 	page_blank(p);
+	text_free(&occurrences);
 	free(kernel);
 }

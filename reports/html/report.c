@@ -1,6 +1,6 @@
-/* html: findings as one self-contained page. Readable without its script, which
- * only filters, jumps and switches between light and dark. */
-#include "html.h"
+/* report: the HTML report, one self-contained page. It can be read without its script,
+ * which only filters, jumps between findings and switches between light and dark. */
+#include "reports/html/html.h"
 
 #include "libconsan/base/base.h"
 
@@ -8,14 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* 1,000 findings stay below 5 MB: a picture is drawn if it leaves room for the words of
- * all findings after it. */
+/* A page of 1,000 findings stays below 5 MB: a finding gets its drawings only if the text of
+ * all findings after it still fits into PAGE_BYTES. */
 #define PAGE_BYTES (4700u << 10)
-#define WORDS_BYTES 3400u /* of a finding among many, about */
-#define STEP_BYTES 320u   /* of a timeline, about */
-#define MOST 2000u        /* findings on a page, unless --print-limit is higher, or 0 */
-#define FEW 60u           /* findings; of more, excerpts are shorter ... */
-#define MANY 300u         /* ... and of these shorter still */
+#define TEXT_BYTES 3400u  /* of the text of a finding, estimated */
+#define STEP_BYTES 320u   /* of a step in a timeline, estimated */
+#define MAX_FINDINGS 2000u /* on a page, unless --print-limit is higher, or 0 */
+/* Up to FEW findings have long source excerpts, up to MANY short ones, more only the line. */
+#define FEW 60u
+#define MANY 300u
 
 /* ---- the head ---- */
 
@@ -34,12 +35,12 @@ void html_head(struct html *h, const char *title)
 	mu_attr(m, "name", "viewport");
 	mu_attr(m, "content", "width=device-width, initial-scale=1");
 	mu_void(m);
-	mu_open(m, "meta"); /* nothing in the page can call out */
+	mu_open(m, "meta"); /* the page cannot load anything */
 	mu_attr(m, "http-equiv", "Content-Security-Policy");
 	mu_attr(m, "content", "default-src 'none'; style-src 'unsafe-inline'; "
 		"script-src 'unsafe-inline'; img-src data:");
 	mu_void(m);
-	mu_open(m, "link"); /* or browsers ask for /favicon.ico */
+	mu_open(m, "link"); /* keeps browsers from asking for /favicon.ico */
 	mu_attr(m, "rel", "icon");
 	mu_attr(m, "href", "data:,");
 	mu_void(m);
@@ -55,7 +56,7 @@ static void chip(struct markup *m, const char *class, unsigned n, const char *wh
 {
 	mu_class(m, "span", class);
 	mu_element(m, "b", NULL, "%u", n);
-	mu_text(m, " %s%s", what, words_plural(n));
+	mu_text(m, " %s%s", what, plural_s(n));
 	mu_close(m, "span");
 }
 
@@ -66,7 +67,7 @@ static void banner(struct html *h, const struct report_counts *n)
 
 	mu_class(m, "a", "skip");
 	mu_attr(m, "href", "#findings");
-	mu_text(m, "To the findings");
+	mu_text(m, "Skip to the findings");
 	mu_close(m, "a");
 	mu_class(m, "header", "top");
 	mu_open(m, "h1");
@@ -77,7 +78,7 @@ static void banner(struct html *h, const struct report_counts *n)
 		if (!*p->device)
 			continue;
 		named = true;
-		mu_element(m, "span", "prog", " %s on %s", words_base_name(p->program), p->device);
+		mu_element(m, "span", "prog", " %s on %s", file_base_name(p->program), p->device);
 	}
 	mu_close(m, "h1");
 	mu_class(m, "p", "chips");
@@ -86,7 +87,7 @@ static void banner(struct html *h, const struct report_counts *n)
 	chip(m, "chip", n->notes, "note");
 	mu_class(m, "a", n->checked < n->kernels || !n->kernels ? "chip error" : "chip ok");
 	mu_attr(m, "href", "#coverage");
-	mu_text(m, "%u of %u kernel%s checked", n->checked, n->kernels, words_plural(n->kernels));
+	mu_text(m, "%u of %u kernel%s checked", n->checked, n->kernels, plural_s(n->kernels));
 	mu_close(m, "a");
 	if (h->r->suppressed.n) {
 		mu_class(m, "a", "chip");
@@ -98,14 +99,14 @@ static void banner(struct html *h, const struct report_counts *n)
 	mu_class(m, "button", "theme js");
 	mu_attr(m, "type", "button");
 	mu_attr(m, "id", "theme");
-	mu_attr(m, "title", "Light or dark");
+	mu_attr(m, "title", "Switch between light and dark");
 	mu_text(m, "\xe2\x97\x90");
 	mu_close(m, "button");
 	mu_close(m, "header");
 	mu_newline(m);
 }
 
-/* ---- filters: by the script, hidden without it ---- */
+/* ---- filters: for the script, hidden without it ---- */
 
 static void choice(struct markup *m, const char *value, const char *text)
 {
@@ -193,14 +194,15 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 	mu_newline(m);
 }
 
-/* ---- the list at the side ---- */
+/* ---- the table of contents ---- */
 
-/* As words_places(), but a file that stands twice stands once: it is a narrow list. */
+/* As describe_places(), but a file name that both places share is printed once, because the
+ * list is narrow. */
 static void short_places(struct text *t, const struct finding *f)
 {
 	char *second, *colon;
 
-	words_places(t, f);
+	describe_places(t, f);
 	second = t->n ? strstr(t->at, " / ") : NULL;
 	if (!second)
 		return;
@@ -227,7 +229,7 @@ static void contents(struct html *h)
 
 		short_places(&t, f);
 		mu_open(m, "li");
-		mu_class(m, "a", words_severity[f->severity]);
+		mu_class(m, "a", severity_text[f->severity]);
 		mu_attr(m, "href", "#f%zu", i + 1);
 		mu_attr(m, "title", "%s", rule_get(f->rule)->title);
 		mu_element(m, "b", NULL, "%s", rule_get(f->rule)->code);
@@ -257,46 +259,44 @@ static void clause(struct markup *m, const char *label, const char *class, const
 	mu_element(m, "dd", class, "%s", text);
 }
 
-static void story(struct html *h, const struct finding *f)
+static void explanation(struct html *h, const struct finding *f)
 {
 	const struct rule_info *rule = rule_get(f->rule);
 	struct markup *m = &h->m;
 	struct text t = { 0 };
 
-	mu_class(m, "dl", "story");
+	mu_class(m, "dl", "facts");
 	clause(m, "missing", "missing", f->edge);
 	if (*f->barrier.kind) {
-		words_barrier(&t, &f->barrier);
+		describe_barrier(&t, &f->barrier);
 		clause(m, "barrier", NULL, t.at);
 		text_free(&t);
 	}
 	clause(m, "why", NULL, rule->why);
-	clause(m, "cure", "cure", rule->fix);
-	clause(m, "hint", "cure", f->hint);
-	text_printf(&t, "%llu time%s in %u cluster%s", (unsigned long long)f->seen, words_plural(f->seen),
-		f->clusters, words_plural(f->clusters));
-	if (f->folded)
-		text_printf(&t, ", by %u pairs of instructions", f->folded + 1);
+	clause(m, "fix", "fix", rule->fix);
+	clause(m, "hint", "fix", f->hint);
+	describe_occurrences(&t, f);
 	if (f->seed)
-		text_printf(&t, "; schedule --seed=%llu shows it", (unsigned long long)f->seed);
+		text_printf(&t, "; reproduce with --seed=%llu", (unsigned long long)f->seed);
+	text_printf(&t, "; see consan explain %s", rule->code);
 	clause(m, "seen", NULL, t.at);
 	text_free(&t);
 	mu_close(m, "dl");
 }
 
-static void pictures(struct html *h, const struct finding *f)
+static void drawings(struct html *h, const struct finding *f)
 {
 	const struct history *y = f->history;
-	const uint64_t drawn = STEP_BYTES * (!y ? 0u : y->nsteps < 96 ? y->nsteps + 8 : 104u);
+	const uint64_t bytes = STEP_BYTES * (!y ? 0u : y->nsteps < 96 ? y->nsteps + 8 : 104u);
 
-	html_waits(h, f);
+	html_wait_graph(h, f);
 	if (!y) {
 		html_memory(h, f);
 		return;
 	}
-	if (h->shown > FEW && h->m.bytes + drawn + (h->shown - h->id) * WORDS_BYTES > PAGE_BYTES) {
-		mu_element(&h->m, "p", "note", "Timeline and memory map are left out to keep this page "
-			"small: consan report FILE.json --finding %u draws them.", h->id);
+	if (h->shown > FEW && h->m.bytes + bytes + (h->shown - h->id) * TEXT_BYTES > PAGE_BYTES) {
+		mu_element(&h->m, "p", "note", "Timeline and memory map are left out to keep this "
+			"page small: consan report FILE.json --finding %u shows them.", h->id);
 		return;
 	}
 	html_timeline(h, f);
@@ -311,16 +311,16 @@ static void finding(struct html *h, const struct finding *f, unsigned kernel)
 	struct markup *m = &h->m;
 	struct text t = { 0 };
 
-	words_places(&t, f);
+	describe_places(&t, f);
 	mu_open(m, "article");
-	mu_attr(m, "class", "finding %s", words_severity[f->severity]);
+	mu_attr(m, "class", "finding %s", severity_text[f->severity]);
 	mu_attr(m, "id", "f%u", h->id);
 	mu_attr(m, "tabindex", "-1");
 	mu_attr(m, "data-r", "%s", rule->code);
 	mu_attr(m, "data-k", "%u", kernel);
-	mu_attr(m, "data-s", "%s", words_severity[f->severity]);
+	mu_attr(m, "data-s", "%s", severity_text[f->severity]);
 	mu_open(m, "h3");
-	mu_element(m, "span", "badge", "%s", words_severity[f->severity]);
+	mu_element(m, "span", "badge", "%s", severity_text[f->severity]);
 	mu_element(m, "span", "code", "%s", rule->code);
 	mu_element(m, "span", "title", "%s", rule->title);
 	mu_class(m, "a", "anchor");
@@ -337,12 +337,12 @@ static void finding(struct html *h, const struct finding *f, unsigned kernel)
 	mu_close(m, "p");
 	text_free(&t);
 	free(name);
-	story(h, f);
+	explanation(h, f);
 	mu_class(m, "div", f->nsides == 2 ? "sides two" : "sides");
 	for (unsigned i = 0; i < f->nsides; i++)
 		html_side(h, f, i);
 	mu_close(m, "div");
-	pictures(h, f);
+	drawings(h, f);
 	mu_close(m, "article");
 	mu_newline(m);
 }
@@ -355,15 +355,15 @@ static void findings(struct html *h, const unsigned *kernel)
 	mu_attr(m, "id", "findings");
 	mu_element(m, "h2", NULL, "Findings");
 	if (!h->r->finding.n)
-		mu_element(m, "p", "none", "No findings in what was checked.");
+		mu_element(m, "p", "none", "No findings in the checked launches.");
 	for (size_t i = 0; i < h->shown; i++) {
 		h->id = (unsigned)i + 1;
 		finding(h, &h->r->finding.at[i], kernel[i]);
 	}
 	if (h->shown < h->r->finding.n)
-		mu_element(m, "p", "none", "%zu more findings are not on this page: --print-limit=0 "
-			"shows all.", h->r->finding.n - h->shown);
-	mu_element(m, "p", "none js", "No finding passes the filters.");
+		mu_element(m, "p", "none", "%zu more findings are not on this page: "
+			"--print-limit=0 shows all.", h->r->finding.n - h->shown);
+	mu_element(m, "p", "none js", "No finding matches the filters.");
 	mu_close(m, "section");
 	mu_newline(m);
 }
@@ -386,7 +386,7 @@ static void suppressed(struct html *h)
 		const struct result_suppression *by = &r->suppression.at[s->by];
 		struct text t = { 0 };
 
-		words_places(&t, &s->f);
+		describe_places(&t, &s->f);
 		mu_open(m, "li");
 		mu_element(m, "b", NULL, "%s", rule_get(s->f.rule)->code);
 		mu_text(m, " %s: %s ", t.at, by->reason);
@@ -397,7 +397,7 @@ static void suppressed(struct html *h)
 	for (size_t i = 0; i < r->suppression.n; i++)
 		if (!r->suppression.at[i].matched) {
 			mu_open(m, "li");
-			mu_text(m, "matches nothing: %s, ", r->suppression.at[i].rule);
+			mu_text(m, "matches no finding: %s, ", r->suppression.at[i].rule);
 			mu_element(m, "code", NULL, "%s", r->suppression.at[i].where);
 			mu_close(m, "li");
 		}
@@ -405,7 +405,7 @@ static void suppressed(struct html *h)
 	mu_close(m, "section");
 }
 
-/* ---- the whole ---- */
+/* ---- the page ---- */
 
 static int64_t newest_program(const struct results *r)
 {
@@ -424,7 +424,7 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 	struct html h = { .m = { .out = out }, .o = o, .r = r, .built = newest_program(r),
 		.context = r->finding.n <= FEW ? 3 : r->finding.n <= MANY ? 1 : 0,
 		.frames = r->finding.n <= MANY ? 12 : 2 };
-	const size_t most = o->print_limit > MOST ? o->print_limit : MOST;
+	const size_t most = o->print_limit > MAX_FINDINGS ? o->print_limit : MAX_FINDINGS;
 	unsigned *kernel = base_alloc((r->finding.n + 1) * sizeof *kernel), nkernels = 0;
 	struct markup *m = &h.m;
 	struct report_counts n;
@@ -440,7 +440,7 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 		kernel[i] = k < i ? kernel[k] : nkernels++;
 	}
 	snprintf(title, sizeof title, "consan: %u error%s, %u warning%s", n.errors,
-		words_plural(n.errors), n.warnings, words_plural(n.warnings));
+		plural_s(n.errors), n.warnings, plural_s(n.warnings));
 	html_head(&h, title);
 	mu_open(m, "body");
 	banner(&h, &n);

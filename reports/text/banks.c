@@ -1,7 +1,6 @@
-/* banks: the table of shared-memory bank conflicts, one row for each place in
- * the source that touches shared memory, the most conflicts first. */
-#include "text.h"
-#include "words.h"
+/* banks: the table of shared-memory bank conflicts, one row for each place in the
+ * source that accesses shared memory, the most conflicts first. */
+#include "reports/text/text.h"
 
 enum { PLACE_COLUMNS = 46 };
 
@@ -29,15 +28,17 @@ static void add_use(struct page *p, const struct bank_use *u, const char *place)
 	add_row(p, u->worst > 1 ? YELLOW : PLAIN, place, accesses, wavefronts, conflicts, worst);
 }
 
-void report_banks(struct page *p, const struct results *r, const struct options *o)
+void text_banks(struct page *p, const struct results *r, const struct options *o)
 {
-	const size_t limit = o->print_limit && o->print_limit < r->bank.n ? o->print_limit : r->bank.n;
+	const size_t limit = o->print_limit && o->print_limit < r->bank.n
+		? o->print_limit : r->bank.n;
 	struct bank_use all = { 0 };
 	struct text place = { 0 };
 
 	if (!r->bank.n)
 		return;
-	add_row(p, DIM, "shared memory by instruction", "accesses", "wavefronts", "conflicts", "worst");
+	add_row(p, DIM, "shared memory by instruction", "accesses", "wavefronts", "conflicts",
+		"worst");
 	for (size_t i = 0; i < r->bank.n; i++) {
 		const struct bank_use *u = &r->bank.at[i];
 
@@ -49,13 +50,13 @@ void report_banks(struct page *p, const struct results *r, const struct options 
 		if (i >= limit)
 			continue;
 		place.n = 0;
-		words_access(&place, u->site);
+		describe_access(&place, u->site);
 		add_use(p, u, place.at);
 	}
 	place.n = 0;
-	text_printf(&place, "all");
+	text_printf(&place, "total");
 	if (limit < r->bank.n)
-		text_printf(&place, ", %zu more places", r->bank.n - limit);
+		text_printf(&place, " with %zu more places", r->bank.n - limit);
 	add_use(p, &all, place.at);
 	page_end(p);
 	text_free(&place);

@@ -1,7 +1,7 @@
-/* recorder_tell: the story of a finding, out of what recorders hold: who takes part, their
- * newest steps, where the finding's sides belong; of one cluster while it runs, of two
- * once they are over. Judges nothing. */
-#include "recorder_ring.h"
+/* recorder_history: makes the history of a finding from a recorder's data: the participating
+ * warps and objects, their newest steps, and the position of the finding's sides. For a finding
+ * about one cluster while it runs, for one about two clusters after both have ended. */
+#include "recorder_internal.h"
 
 #include "libconsan/base/base.h"
 
@@ -9,31 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_AGENTS 24u   /* warps that a story may be about */
+#define MAX_AGENTS 24u   /* participating warps */
 #define MAX_OBJECTS 64u
 #define MAX_BUFFERS 96u
-#define AFTER 24u        /* steps after the access of a cluster that is over */
-#define TAILS 2048u      /* clusters from this number on leave nothing behind */
+#define AFTER 24u        /* steps kept after the access, of a cluster that has ended */
+#define TAILS 2048u      /* of clusters from this number on, nothing is kept */
 
-/* Where a story is taken from: a recorder's ring, or a tail. */
-struct past {
+/* The source of the steps: a recorder's ring, or a tail. */
+struct step_log {
 	const struct history_step *ring;
-	const struct touched *touched;
-	uint64_t from, at;   /* steps there: the newest is ring[(at - 1) % size] */
-	uint32_t size, ntouched, run;
-	bool hashed;         /* touched is recorder.touched, else a list */
+	const struct last_access *access;
+	uint64_t from, at;   /* range of steps: the newest is ring[(at - 1) % size] */
+	uint32_t size, naccesses, run;
+	bool hashed;         /* access is recorder.access, else a list */
 };
 
-/* ---- the story of a finding ---- */
+/* ---- one cluster ---- */
 
-struct cast {                /* who and what it is about */
-	struct { uint16_t cta, group; } agent[MAX_AGENTS]; /* group: four warps, as wgmma has it */
+struct participants {       /* warps and objects of the history */
+	struct { uint16_t cta, group; } agent[MAX_AGENTS]; /* group: warpgroup */
 	uint32_t nagents;
 	struct { uint8_t on; uint16_t peer; uint32_t addr; } object[MAX_OBJECTS];
 	uint32_t nobjects;
 };
 
-/* The barrier that a step is on; 0: none. */
+/* The kind of barrier of a step, enum step_on; 0: none. */
 static uint8_t barrier_of(const struct history_step *s)
 {
 	const enum step_on on = step_on((enum step_kind)s->kind);
@@ -41,7 +41,7 @@ static uint8_t barrier_of(const struct history_step *s)
 	return on <= ON_CLUSTER ? (uint8_t)on : 0;
 }
 
-static bool stars(const struct cast *c, unsigned cta, unsigned warp)
+static bool participates(const struct participants *c, unsigned cta, unsigned warp)
 {
 	for (uint32_t i = 0; i < c->nagents; i++)
 		if (c->agent[i].cta == cta && c->agent[i].group == warp / 4)
@@ -49,15 +49,15 @@ static bool stars(const struct cast *c, unsigned cta, unsigned warp)
 	return false;
 }
 
-static void add_agent(struct cast *c, unsigned cta, unsigned warp)
+static void add_agent(struct participants *c, unsigned cta, unsigned warp)
 {
-	if (c->nagents == MAX_AGENTS || stars(c, cta, warp))
+	if (c->nagents == MAX_AGENTS || participates(c, cta, warp))
 		return;
 	c->agent[c->nagents].cta = (uint16_t)cta;
 	c->agent[c->nagents++].group = (uint16_t)(warp / 4);
 }
 
-static bool known_object(const struct cast *c, uint8_t on, unsigned peer, uint32_t addr)
+static bool known_object(const struct participants *c, uint8_t on, unsigned peer, uint32_t addr)
 {
 	for (uint32_t i = 0; i < c->nobjects; i++)
 		if (c->object[i].on == on && c->object[i].peer == peer
@@ -66,7 +66,7 @@ static bool known_object(const struct cast *c, uint8_t on, unsigned peer, uint32
 	return false;
 }
 
-static void add_object(struct cast *c, uint8_t on, unsigned peer, uint32_t addr)
+static void add_object(struct participants *c, uint8_t on, unsigned peer, uint32_t addr)
 {
 	if (!on || c->nobjects == MAX_OBJECTS || known_object(c, on, peer, addr))
 		return;
@@ -80,17 +80,18 @@ static uint64_t oldest(uint64_t at, uint32_t size)
 	return at > size ? at - size : 0;
 }
 
-static void add_objects(const struct past *p, struct cast *c)
+static void add_objects(const struct step_log *p, struct participants *c)
 {
 	for (uint64_t k = p->from; k < p->at; k++) {
 		const struct history_step *s = &p->ring[k % p->size];
 
-		if (stars(c, s->cta, s->warp))
+		if (participates(c, s->cta, s->warp))
 			add_object(c, barrier_of(s), s->peer, s->addr);
 	}
 }
 
-static void choose_cast(const struct past *p, const struct finding *f, struct cast *c)
+static void choose_participants(const struct step_log *p, const struct finding *f,
+	struct participants *c)
 {
 	for (unsigned i = 0; i < f->nsides; i++)
 		add_agent(c, f->side[i].cta, f->side[i].warp);
@@ -101,15 +102,15 @@ static void choose_cast(const struct past *p, const struct finding *f, struct ca
 	add_objects(p, c);
 }
 
-static bool same_crowd(const struct history_step *a, const struct history_step *b)
+static bool same_others(const struct history_step *a, const struct history_step *b)
 {
 	return a->warp == HISTORY_OTHERS && a->kind == b->kind && a->cta == b->cta
 		&& a->peer == b->peer && a->addr == b->addr && a->phase == b->phase;
 }
 
-/* The newest steps that the cast took part in, oldest last; at most `max`. Of
- * others' steps at a barrier, those of one phase are one. */
-static uint32_t choose_steps(const struct past *p, const struct cast *c,
+/* Collects the newest steps of the participants, the oldest last; at most `max`. Steps of other
+ * warps on the same objects become one step for each phase. *left: number of older steps. */
+static uint32_t choose_steps(const struct step_log *p, const struct participants *c,
 	struct history_step *out, uint32_t max, uint64_t *left)
 {
 	uint32_t n = 0;
@@ -117,16 +118,16 @@ static uint32_t choose_steps(const struct past *p, const struct cast *c,
 
 	for (k = p->at; k > p->from && n < max; k--) {
 		const struct history_step *s = &p->ring[(k - 1) % p->size];
-		const bool star = stars(c, s->cta, s->warp);
+		const bool own = participates(c, s->cta, s->warp);
 		const uint8_t on = barrier_of(s);
 		struct history_step as = *s;
 		uint32_t i = 0;
 
-		if (!star && (!on || !known_object(c, on, s->peer, s->addr)))
+		if (!own && (!on || !known_object(c, on, s->peer, s->addr)))
 			continue;
-		if (!star && s->kind != STEP_signal)
+		if (!own && s->kind != STEP_signal)
 			as.warp = HISTORY_OTHERS;
-		while (i < n && (star || !same_crowd(&out[i], &as)))
+		while (i < n && (own || !same_others(&out[i], &as)))
 			i++;
 		if (i < n) {
 			out[i].repeat++;
@@ -149,20 +150,23 @@ static void reverse(struct history_step *s, uint32_t n)
 	}
 }
 
-static bool on_step(const struct history_step *s, const struct finding_side *side)
+static bool is_step_of(const struct history_step *s, const struct finding_side *side)
 {
 	return s->site == side->site && s->cta == side->cta
-		&& (s->warp == side->warp || (s->kind == STEP_mma && s->warp / 4 == side->warp / 4));
+		&& (s->warp == side->warp
+		|| (s->kind == STEP_mma && s->warp / 4 == side->warp / 4));
 }
 
-/* When it last did; NULL: not known. */
-static const struct touched *find_touched(const struct past *p, const struct finding_side *side)
+/* The last execution of the side's access; NULL if unknown. */
+static const struct last_access *find_access(const struct step_log *p,
+	const struct finding_side *side)
 {
-	const uint32_t key = side->site * 0x9e3779b1u + (side->cta * 64u + side->warp) * 0x85ebca6bu;
-	const uint32_t from = p->hashed ? key >> 22 : 0, n = p->hashed ? 1 : p->ntouched;
+	const uint32_t key = side->site * 0x9e3779b1u
+		+ (side->cta * 64u + side->warp) * 0x85ebca6bu;
+	const uint32_t from = p->hashed ? key >> 22 : 0, n = p->hashed ? 1 : p->naccesses;
 
 	for (uint32_t i = from; i < from + n; i++) {
-		const struct touched *t = &p->touched[i];
+		const struct last_access *t = &p->access[i];
 
 		if (t->run == p->run && t->site == side->site && t->cta == side->cta
 				&& t->warp == side->warp)
@@ -171,11 +175,12 @@ static const struct touched *find_touched(const struct past *p, const struct fin
 	return NULL;
 }
 
-/* Where side i belongs: on a step that is there, or in a new one. */
-static int32_t place_side(const struct past *p, const struct finding_side *side, bool newest,
+/* Returns the index of the side's step; adds a step if there is none. -1: it is older than all
+ * steps. newest: a side whose time is unknown is the last step. */
+static int32_t place_side(const struct step_log *p, const struct finding_side *side, bool newest,
 	struct history *h)
 {
-	const struct touched *t = find_touched(p, side);
+	const struct last_access *t = find_access(p, side);
 	struct history_step s = { .at = p->at, .site = side->site, .cta = side->cta,
 		.warp = side->warp, .peer = side->peer, .addr = (uint32_t)side->addr,
 		.bytes = side->bytes, .kind = STEP_access,
@@ -183,7 +188,7 @@ static int32_t place_side(const struct past *p, const struct finding_side *side,
 	uint32_t i;
 
 	for (i = h->nsteps; i-- > 0;)
-		if (on_step(&h->step[i], side))
+		if (is_step_of(&h->step[i], side))
 			return (int32_t)i;
 	if (t)
 		s.at = t->at;
@@ -205,7 +210,8 @@ static void name_of(const struct launch_info *l, uint32_t addr, char out[64])
 
 		if (addr < v->addr || addr - v->addr >= v->bytes)
 			continue;
-		snprintf(out, 64, addr == v->addr ? "%.50s" : "%.50s+0x%x", v->name, addr - v->addr);
+		snprintf(out, 64, addr == v->addr ? "%.50s" : "%.50s+0x%x", v->name,
+			addr - v->addr);
 		return;
 	}
 	snprintf(out, 64, "shared+0x%x", addr);
@@ -220,13 +226,15 @@ static int by_place(const void *a, const void *b)
 	return m->addr < n->addr ? -1 : m->addr > n->addr;
 }
 
-static void tell_mbarriers(const struct recorder *r, const struct cast *c, struct history *h)
+static void copy_mbarriers(const struct recorder *r, const struct participants *c,
+	struct history *h)
 {
 	h->mbarrier = base_alloc((r->nmbarriers + 1) * sizeof *h->mbarrier);
 	for (uint32_t i = 0; i < MBARRIERS; i++) {
 		struct history_mbarrier *m = &h->mbarrier[h->nmbarriers];
 
-		if (!r->used[i] || !known_object(c, ON_MBARRIER, r->mbarrier[i].peer, r->mbarrier[i].addr))
+		if (!r->used[i] || !known_object(c, ON_MBARRIER, r->mbarrier[i].peer,
+				r->mbarrier[i].addr))
 			continue;
 		*m = r->mbarrier[i];
 		name_of(r->info.launch, m->addr, m->name);
@@ -251,12 +259,13 @@ static void add_buffer(struct history *h, enum history_buffer_kind kind, uint32_
 
 	if (!bytes || h->nbuffers == MAX_BUFFERS)
 		return;
-	*b = (struct history_buffer){ .kind = (uint8_t)kind, .addr = addr, .bytes = bytes, .site = site };
+	*b = (struct history_buffer){ .kind = (uint8_t)kind, .addr = addr, .bytes = bytes,
+		.site = site };
 	snprintf(b->name, sizeof b->name, "%.60s", name);
 	h->nbuffers++;
 }
 
-static void tell_buffers(const struct recorder *r, struct history *h)
+static void copy_buffers(const struct recorder *r, struct history *h)
 {
 	const struct launch_info *l = r->info.launch;
 
@@ -268,27 +277,28 @@ static void tell_buffers(const struct recorder *r, struct history *h)
 	if (l->shared_dynamic)
 		add_buffer(h, BUFFER_DYNAMIC, h->shared - l->shared_dynamic, l->shared_dynamic, 0,
 			"dynamic");
-	for (uint32_t i = 0; i < SPANS; i++)
-		if (r->span[i].run == r->run)
-			add_buffer(h, BUFFER_STAGE, r->span[i].addr, r->span[i].bytes, r->span[i].site, "");
+	for (uint32_t i = 0; i < COPIED; i++)
+		if (r->copied[i].run == r->run)
+			add_buffer(h, BUFFER_STAGE, r->copied[i].addr, r->copied[i].bytes,
+				r->copied[i].site, "");
 	qsort(h->buffer, h->nbuffers, sizeof *h->buffer, by_addr);
 }
 
-struct history *recorder_tell(struct recorder *r, const struct finding *f)
+struct history *recorder_history(struct recorder *r, const struct finding *f)
 {
-	struct cast cast = { .nagents = 0 };
+	struct participants who = { .nagents = 0 };
 	struct history *h;
 	uint64_t left = 0;
-	struct past p;
+	struct step_log p;
 
 	if (!r)
 		return NULL;
-	p = (struct past){ r->ring, r->touched, oldest(r->at, RING), r->at, RING, TOUCHED, r->run,
-		true };
+	p = (struct step_log){ r->ring, r->access, oldest(r->at, RING), r->at, RING, ACCESSES,
+		r->run, true };
 	h = base_alloc(sizeof *h);
 	h->step = base_alloc((r->all->steps + FINDING_SIDES) * sizeof *h->step);
-	choose_cast(&p, f, &cast);
-	h->nsteps = choose_steps(&p, &cast, h->step, r->all->steps, &left);
+	choose_participants(&p, f, &who);
+	h->nsteps = choose_steps(&p, &who, h->step, r->all->steps, &left);
 	h->before = left;
 	reverse(h->step, h->nsteps);
 	h->side[0] = h->side[1] = -1;
@@ -301,8 +311,8 @@ struct history *recorder_tell(struct recorder *r, const struct finding *f)
 		if (h->nsteps > n && h->side[1] >= h->side[0])
 			h->side[1]++;
 	}
-	tell_mbarriers(r, &cast, h);
-	tell_buffers(r, h);
+	copy_mbarriers(r, &who, h);
+	copy_buffers(r, h);
 	return h;
 }
 
@@ -310,23 +320,22 @@ struct history *recorder_tell(struct recorder *r, const struct finding *f)
 
 static int by_newest(const void *a, const void *b)
 {
-	const struct touched *t = a, *u = b;
+	const struct last_access *t = a, *u = b;
 
 	return t->at > u->at ? -1 : t->at < u->at;
 }
 
-/* Of clusters that others may race with in global memory. */
-void recorder_leave(struct recorder *r)
+void recorder_keep_tail(struct recorder *r)
 {
-	struct touched newest[TOUCHED];
+	struct last_access newest[ACCESSES];
 	struct tail *t;
 	uint32_t n = 0;
 
 	if (r->info.id >= TAILS)
 		return;
-	for (uint32_t i = 0; i < TOUCHED; i++)
-		if (r->touched[i].run == r->run && r->touched[i].global)
-			newest[n++] = r->touched[i];
+	for (uint32_t i = 0; i < ACCESSES; i++)
+		if (r->access[i].run == r->run && r->access[i].global)
+			newest[n++] = r->access[i];
 	if (!n)
 		return;
 	qsort(newest, n, sizeof *newest, by_newest);
@@ -334,8 +343,8 @@ void recorder_leave(struct recorder *r)
 	t->info = r->info;
 	t->at = r->at;
 	t->run = r->run;
-	t->ntouched = n < TAIL_TOUCHED ? n : TAIL_TOUCHED;
-	memcpy(t->touched, newest, t->ntouched * sizeof *newest);
+	t->naccesses = n < TAIL_ACCESSES ? n : TAIL_ACCESSES;
+	memcpy(t->access, newest, t->naccesses * sizeof *newest);
 	for (uint64_t k = r->at > TAIL ? r->at - TAIL : 0; k < r->at; k++)
 		t->ring[k % TAIL] = r->ring[k % RING];
 	pthread_mutex_lock(&r->all->lock);
@@ -368,29 +377,30 @@ static const struct tail *find_tail(const struct recorders *all, const struct fi
 	return NULL;
 }
 
-/* One side's part of the story, behind what is there. */
-static void tell_part(const struct tail *t, const struct finding_side *side, unsigned i,
+/* Appends the steps of side i's cluster to h. */
+static void add_cluster(const struct tail *t, const struct finding_side *side, unsigned i,
 	uint32_t max, uint16_t shift, struct history *h)
 {
-	struct past p = { t->ring, t->touched, oldest(t->at, TAIL), t->at, TAIL, t->ntouched, t->run,
-		false };
-	const struct touched *when = find_touched(&p, side);
+	struct step_log p = { t->ring, t->access, oldest(t->at, TAIL), t->at, TAIL, t->naccesses,
+		t->run, false };
+	const struct last_access *when = find_access(&p, side);
 	struct history part = { .step = base_alloc((max + 1) * sizeof *part.step) };
-	struct cast cast = { .nagents = 0 };
+	struct participants who = { .nagents = 0 };
 	uint64_t left = 0;
 
 	if (when && when->at > p.from && p.at > when->at + AFTER)
 		p.at = when->at + AFTER;
-	add_agent(&cast, side->cta, side->warp);
-	add_objects(&p, &cast);
-	part.nsteps = choose_steps(&p, &cast, part.step, max, &left);
+	add_agent(&who, side->cta, side->warp);
+	add_objects(&p, &who);
+	part.nsteps = choose_steps(&p, &who, part.step, max, &left);
 	reverse(part.step, part.nsteps);
 	h->side[i] = place_side(&p, side, true, &part);
 	h->before += left;
 	for (uint32_t k = 0; k < part.nsteps; k++) {
 		part.step[k].cta = (uint16_t)(part.step[k].cta + shift);
 		part.step[k].peer = (uint16_t)(part.step[k].peer + shift);
-		part.step[k].op |= shift && part.step[k].op ? 1u << 30 : 0; /* not the other's */
+		if (shift && part.step[k].op) /* must differ from those of the other cluster */
+			part.step[k].op |= 1u << 30;
 	}
 	if (i == 0 && h->side[0] >= 0)
 		h->side[0] += (int32_t)h->nsteps;
@@ -399,7 +409,7 @@ static void tell_part(const struct tail *t, const struct finding_side *side, uns
 	free(part.step);
 }
 
-struct history *recorders_tell(struct recorders *all, const struct finding *f)
+struct history *recorders_history(struct recorders *all, const struct finding *f)
 {
 	const struct tail *late, *early;
 	struct history *h;
@@ -413,7 +423,7 @@ struct history *recorders_tell(struct recorders *all, const struct finding *f)
 	h = base_alloc(sizeof *h);
 	h->step = base_alloc((all->steps + 2 * FINDING_SIDES) * sizeof *h->step);
 	h->other = (uint16_t)early->info.nctas;
-	tell_part(early, &f->side[1], 1, (all->steps + 1) / 2, 0, h);
-	tell_part(late, &f->side[0], 0, (all->steps + 1) / 2, h->other, h);
+	add_cluster(early, &f->side[1], 1, (all->steps + 1) / 2, 0, h);
+	add_cluster(late, &f->side[0], 0, (all->steps + 1) / 2, h->other, h);
 	return h;
 }

@@ -1,60 +1,29 @@
-/* timeline: the steps around a finding as a picture: a lane for each warp and
- * asynchronous engine, a column for each step, arrows from those who let a wait go,
- * bars for what is in flight, and the missing edge, dashed. Draws; judges nothing. */
-#include "html.h"
+/* timeline: drawing of the steps around a finding, from its history: a lane for each warp and
+ * asynchronous engine, a column for each step, arrows from arrivals to the waits that they
+ * complete, bars for asynchronous operations in flight, and the missing edge, dashed. */
+#include "reports/html/timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN 96u        /* steps of one picture */
-#define APART 38u        /* both sides should be seen at once: of more columns between ... */
-#define AROUND 9u        /* ... only these after the earlier one, and before it */
-#define MAX_LANES 20u
-#define MAX_WARPS 10u    /* with a lane of their own */
-#define ARROWS 4u        /* into one wait */
+#define MAX_ARROWS 4u    /* into one wait */
+#define MAX_LABEL 30u    /* bytes of a label above a column */
+#define NAMES 126        /* width of the lanes' names, which do not scroll; SVG units */
+#define RIGHT 92         /* space for the last label, which is rotated; SVG units */
 
-#define NAMES 126        /* width of the lanes' names, which do not scroll */
-#define LEFT 10
-#define RIGHT 92         /* the last label leans over its column */
-#define TOP 142
-#define COLUMN 21
-#define LANE 30
-#define LABEL 30u        /* bytes above a column */
-
-enum engine { WARP, COPIES, TMA, TENSOR };
 static const char *const engine_name[] = {
 	[WARP] = "warp", [COPIES] = "cp.async", [TMA] = "TMA", [TENSOR] = "tensor core",
 };
 
-struct lane {
-	uint16_t cta, warp;
-	uint8_t engine;
-};
+/* ---- descriptions ---- */
 
-struct picture {
-	struct html *h;
-	const struct finding *f;
-	const struct history *y;
-	uint32_t pick[SHOWN], n;   /* steps that are drawn; column of pick[i] is i + shift */
-	unsigned shift;            /* 1: the first column is for a side before all steps */
-	struct lane lane[MAX_LANES];
-	unsigned nlanes;
-	bool ctas;                 /* more than one: lanes name theirs */
-};
-
-/* The number that the history gives the CTA of side i. */
-static unsigned side_cta(const struct picture *p, unsigned i)
-{
-	return p->f->side[i].cta + (i ? 0u : p->y->other);
-}
-
-/* Its name among several; of two clusters, that of its block. */
-static void cta_name(struct text *t, const struct picture *p, unsigned cta)
+/* The name of a CTA; blockIdx if the history has two clusters. */
+static void cta_name(struct text *t, const struct timeline *p, unsigned cta)
 {
 	for (unsigned i = 0; p->y->other && i < p->f->nsides; i++) {
 		const uint32_t *id = p->f->side[i].ctaid;
 
-		if (side_cta(p, i) != cta)
+		if (timeline_side_cta(p, i) != cta)
 			continue;
 		text_printf(t, "(%u,%u,%u)", id[0], id[1], id[2]);
 		return;
@@ -62,126 +31,8 @@ static void cta_name(struct text *t, const struct picture *p, unsigned cta)
 	text_printf(t, "CTA %u", p->y->other && cta >= p->y->other ? cta - p->y->other : cta);
 }
 
-/* ---- which steps, which lanes ---- */
-
-static void pick_range(struct picture *p, uint32_t from, uint32_t to)
-{
-	for (; from < to && p->n < SHOWN; from++)
-		p->pick[p->n++] = from;
-}
-
-/* The newest, and the neighbourhood of the earlier side, which is never far. */
-static void pick_steps(struct picture *p)
-{
-	const struct history *y = p->y;
-	const uint32_t newest = y->nsteps > SHOWN ? y->nsteps - SHOWN : 0;
-	uint32_t early;
-
-	if (y->side[1] < 0 || (uint32_t)y->side[1] + APART >= y->nsteps) {
-		pick_range(p, newest, y->nsteps);
-		return;
-	}
-	early = (uint32_t)y->side[1];
-	pick_range(p, early > AROUND ? early - AROUND : 0, early + AROUND + 1);
-	pick_range(p, y->nsteps - (APART - AROUND - 1), y->nsteps);
-}
-
-static enum engine engine_of(const struct history_step *s)
-{
-	switch (step_on((enum step_kind)s->kind)) {
-	case ON_COPIES: return COPIES;
-	case ON_BULKS: return TMA;
-	case ON_MMAS: return TENSOR;
-	case ON_MBARRIER: return s->kind == STEP_signal ? TMA : WARP;
-	case ON_NOTHING: case ON_BARRIER: case ON_CLUSTER: return WARP;
-	}
-	return WARP;
-}
-
-static bool is_issue(const struct history_step *s)
-{
-	return step_family((enum step_kind)s->kind) == FAMILY_ISSUE || s->kind == STEP_copy_commit;
-}
-
-/* NULL: it has none */
-static const struct lane *find_lane(const struct picture *p, unsigned cta, unsigned warp,
-	enum engine e)
-{
-	for (unsigned i = 0; i < p->nlanes; i++)
-		if (p->lane[i].cta == cta && p->lane[i].engine == e
-				&& (e != WARP || p->lane[i].warp == warp))
-			return &p->lane[i];
-	return NULL;
-}
-
-static void add_lane(struct picture *p, unsigned cta, unsigned warp, enum engine e)
-{
-	unsigned warps = 0;
-
-	if (find_lane(p, cta, warp, e) || p->nlanes == MAX_LANES)
-		return;
-	for (unsigned i = 0; i < p->nlanes; i++)
-		warps += p->lane[i].engine == WARP && p->lane[i].warp != HISTORY_OTHERS;
-	if (e == WARP && warps >= MAX_WARPS) {
-		warp = HISTORY_OTHERS;
-		if (find_lane(p, cta, warp, e))
-			return;
-	}
-	p->lane[p->nlanes++] = (struct lane){ (uint16_t)cta, (uint16_t)warp, (uint8_t)e };
-}
-
-static int by_lane(const void *a, const void *b)
-{
-	const struct lane *l = a, *k = b;
-
-	if (l->cta != k->cta)
-		return l->cta < k->cta ? -1 : 1;
-	if (l->engine != k->engine)
-		return l->engine < k->engine ? -1 : 1;
-	return l->warp < k->warp ? -1 : l->warp > k->warp;
-}
-
-static void find_lanes(struct picture *p)
-{
-	for (unsigned i = 0; i < p->f->nsides; i++)
-		add_lane(p, side_cta(p, i), p->f->side[i].warp, WARP);
-	for (uint32_t i = 0; i < p->n; i++) {
-		const struct history_step *s = &p->y->step[p->pick[i]];
-
-		if (s->kind == STEP_signal || is_issue(s))
-			add_lane(p, s->cta, 0, engine_of(s));
-		if (s->kind != STEP_signal)
-			add_lane(p, s->cta, s->warp, WARP);
-	}
-	qsort(p->lane, p->nlanes, sizeof *p->lane, by_lane);
-	for (unsigned i = 1; i < p->nlanes; i++)
-		p->ctas |= p->lane[i].cta != p->lane[0].cta;
-	p->ctas |= p->lane[0].cta != 0;
-}
-
-static int column(const struct picture *p, uint32_t i)
-{
-	return LEFT + (int)(i + p->shift) * COLUMN + COLUMN / 2;
-}
-
-static int row(const struct lane *l, const struct picture *p)
-{
-	return TOP + (int)(l - p->lane) * LANE + LANE / 2;
-}
-
-/* Where a step's mark stands. */
-static int mark_row(const struct picture *p, const struct history_step *s)
-{
-	const struct lane *l = find_lane(p, s->cta, s->warp, s->kind == STEP_signal ? TMA : WARP);
-
-	if (!l)
-		l = find_lane(p, s->cta, HISTORY_OTHERS, WARP);
-	return row(l ? l : p->lane, p);
-}
-
-/* ---- words ---- */
-
-void html_object(struct text *t, const struct history *y, const struct history_step *s)
+/* The object of a step: "full+0x8", the number of a barrier, the size of a copy. */
+static void describe_object(struct text *t, const struct history *y, const struct history_step *s)
 {
 	const struct history_mbarrier *m;
 
@@ -189,7 +40,7 @@ void html_object(struct text *t, const struct history *y, const struct history_s
 	case ON_MBARRIER:
 		m = history_mbarrier(y, s->peer, s->addr);
 		if (m)
-			words_symbol(t, m->name);
+			describe_symbol(t, m->name);
 		else
 			text_printf(t, "shared+0x%x", s->addr);
 		return;
@@ -198,14 +49,14 @@ void html_object(struct text *t, const struct history *y, const struct history_s
 		return;
 	case ON_BULKS:
 		if (s->bytes)
-			words_bytes_count(t, s->bytes);
+			describe_size(t, s->bytes);
 		return;
 	case ON_NOTHING: case ON_CLUSTER: case ON_COPIES: case ON_MMAS:
 		return;
 	}
 }
 
-static void step_words(struct text *t, const struct picture *p, const struct history_step *s)
+static void describe_step(struct text *t, const struct timeline *p, const struct history_step *s)
 {
 	const enum step_on on = step_on((enum step_kind)s->kind);
 	const size_t from = t->n;
@@ -217,7 +68,7 @@ static void step_words(struct text *t, const struct picture *p, const struct his
 	if (t->n == from)
 		text_printf(t, "%s", step_text((enum step_kind)s->kind));
 	text_printf(t, " ");
-	html_object(t, p->y, s);
+	describe_object(t, p->y, s);
 	if (on == ON_MBARRIER && s->kind != STEP_init && s->kind != STEP_inval
 			&& s->phase != HISTORY_NO_PHASE)
 		text_printf(t, " \xc2\xb7 %llu", (unsigned long long)s->phase);
@@ -225,12 +76,12 @@ static void step_words(struct text *t, const struct picture *p, const struct his
 		text_printf(t, " \xc3\x97%u", s->repeat + 1);
 }
 
-static void title(struct picture *p, const struct history_step *s)
+static void title(struct timeline *p, const struct history_step *s)
 {
 	struct text t = { 0 };
 
 	if (s->kind == STEP_signal)
-		text_printf(&t, "asynchronous");
+		text_printf(&t, "asynchronous engine");
 	else if (s->warp == HISTORY_OTHERS)
 		text_printf(&t, "other warps");
 	else
@@ -240,14 +91,14 @@ static void title(struct picture *p, const struct history_step *s)
 		cta_name(&t, p, s->cta);
 	}
 	text_printf(&t, ": ");
-	step_words(&t, p, s);
+	describe_step(&t, p, s);
 	if (s->completes)
 		text_printf(&t, "; completes the phase");
 	if (s->tx)
 		text_printf(&t, "; %lld B", (long long)s->tx);
 	if (s->site) {
 		text_printf(&t, "; ");
-		words_place(&t, s->site);
+		describe_place(&t, s->site);
 	}
 	mu_element(&p->h->m, "title", NULL, "%s", t.at);
 	text_free(&t);
@@ -295,42 +146,37 @@ static void arrow(struct markup *m, const char *class, int x1, int y1, int x2, i
 static const char *const family_mark[][2] = { /* symbol, class */
 	[FAMILY_ACCESS] = { "#mX", "mx" }, [FAMILY_RELEASE] = { "#mR", "mr" },
 	[FAMILY_ACQUIRE] = { "#mA", "ma" }, [FAMILY_FENCE] = { "#mF", "mf" },
-	[FAMILY_ISSUE] = { "#mI", "mi" }, [FAMILY_LAND] = { "#mL", "mi" },
-	[FAMILY_OBJECT] = { "#mO", "mo" }, [FAMILY_MEET] = { "#mM", "mo" },
+	[FAMILY_ISSUE] = { "#mI", "mi" }, [FAMILY_COMPLETE] = { "#mL", "mi" },
+	[FAMILY_OBJECT] = { "#mO", "mo" }, [FAMILY_SYNC] = { "#mM", "mo" },
 };
 
-static bool is_side(const struct picture *p, uint32_t step)
-{
-	return p->y->side[0] == (int32_t)step || p->y->side[1] == (int32_t)step;
-}
-
-/* As much as there is room for above the lanes. */
+/* A label above a column, cut to MAX_LABEL. */
 static void label(struct markup *m, const char *s)
 {
 	size_t n = strlen(s);
 
-	if (n <= LABEL) {
+	if (n <= MAX_LABEL) {
 		mu_text(m, "%s", s);
 		return;
 	}
-	for (n = LABEL - 3; (s[n] & 0xc0) == 0x80; n--)
-		; /* no half character */
+	for (n = MAX_LABEL - 3; (s[n] & 0xc0) == 0x80; n--)
+		; /* do not cut a character */
 	mu_textn(m, s, n);
 	mu_text(m, "...");
 }
 
-static void draw_marks(struct picture *p)
+static void draw_marks(struct timeline *p)
 {
 	struct markup *m = &p->h->m;
 
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
 		const enum step_family family = step_family((enum step_kind)s->kind);
-		const int x = column(p, i), y = mark_row(p, s);
-		const bool side = is_side(p, p->pick[i]);
+		const int x = timeline_x(p, i), y = timeline_step_y(p, s);
+		const bool side = timeline_is_side(p, p->pick[i]);
 		struct text t = { 0 };
 
-		step_words(&t, p, s);
+		describe_step(&t, p, s);
 		mu_open(m, "text");
 		mu_attr(m, "class", side ? "cl hit" : "cl");
 		mu_attr(m, "transform", "translate(%d %d)rotate(-52)", x + 3, TOP - 8);
@@ -354,25 +200,25 @@ static bool same_object(const struct history_step *a, const struct history_step 
 		&& a->peer == b->peer && a->addr == b->addr && a->phase == b->phase;
 }
 
-/* Who let this wait go: arrivals and landings of its phase. */
-static void draw_causes(struct picture *p, uint32_t i)
+/* Arrows into a wait from the arrivals and completions of its phase. */
+static void draw_causes(struct timeline *p, uint32_t i)
 {
 	const struct history_step *w = &p->y->step[p->pick[i]];
 	unsigned n = 0;
 
-	for (uint32_t k = i; k-- > 0 && n < ARROWS;) {
+	for (uint32_t k = i; k-- > 0 && n < MAX_ARROWS;) {
 		const struct history_step *s = &p->y->step[p->pick[k]];
 		const enum step_family family = step_family((enum step_kind)s->kind);
 
-		if ((family != FAMILY_RELEASE && family != FAMILY_LAND) || !same_object(s, w))
+		if ((family != FAMILY_RELEASE && family != FAMILY_COMPLETE) || !same_object(s, w))
 			continue;
 		n++;
-		arrow(&p->h->m, s->completes ? "ar" : "ar thin", column(p, k), mark_row(p, s),
-			column(p, i), mark_row(p, w));
+		arrow(&p->h->m, s->completes ? "ar" : "ar thin", timeline_x(p, k), timeline_step_y(p, s),
+			timeline_x(p, i), timeline_step_y(p, w));
 	}
 }
 
-/* Does step s end what step a set going? */
+/* Does step s complete the asynchronous operation that step a issued? */
 static bool ends(const struct history_step *a, const struct history_step *s)
 {
 	if (s->kind == STEP_signal)
@@ -385,12 +231,12 @@ static bool ends(const struct history_step *a, const struct history_step *s)
 	return s->phase > a->phase;
 }
 
-static void draw_flight(struct picture *p, uint32_t i)
+static void draw_flight(struct timeline *p, uint32_t i)
 {
 	const struct history_step *a = &p->y->step[p->pick[i]], *s = NULL;
-	const struct lane *l = find_lane(p, a->cta, 0, engine_of(a));
+	const struct lane *l = timeline_lane(p, a->cta, 0, timeline_engine(a));
 	struct markup *m = &p->h->m;
-	int x = column(p, i), end, y;
+	int x = timeline_x(p, i), end, y;
 	uint32_t k = i + 1;
 
 	if (!l)
@@ -400,8 +246,8 @@ static void draw_flight(struct picture *p, uint32_t i)
 		if (ends(a, s))
 			break;
 	}
-	end = k < p->n ? column(p, k) : column(p, p->n) - COLUMN / 4;
-	y = row(l, p) - 9 + (int)(a->op % 3) * 6;
+	end = k < p->n ? timeline_x(p, k) : timeline_x(p, p->n) - COLUMN / 4;
+	y = timeline_lane_y(p, l) - 9 + (int)(a->op % 3) * 6;
 	mu_open(m, "rect");
 	mu_attr(m, "class", k < p->n ? "fl" : "fl open");
 	mu_attr(m, "x", "%d", x);
@@ -410,18 +256,18 @@ static void draw_flight(struct picture *p, uint32_t i)
 	mu_attr(m, "height", "5");
 	title(p, a);
 	mu_close(m, "rect");
-	path(m, "ar thin", "M%d %dV%d", x, mark_row(p, a) + 7, y);
+	path(m, "ar thin", "M%d %dV%d", x, timeline_step_y(p, a) + 7, y);
 	if (k < p->n && s->kind != STEP_signal)
-		path(m, "ar thin", "M%d %dV%d", end, y, mark_row(p, s) + 8);
+		path(m, "ar thin", "M%d %dV%d", end, y, timeline_step_y(p, s) + 8);
 }
 
-static void draw_arrows(struct picture *p)
+static void draw_arrows(struct timeline *p)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
 		const enum step_on on = step_on((enum step_kind)s->kind);
 
-		if (is_issue(s) && s->warp != HISTORY_OTHERS)
+		if (timeline_is_issue(s) && s->warp != HISTORY_OTHERS)
 			draw_flight(p, i);
 		if (step_family((enum step_kind)s->kind) == FAMILY_ACQUIRE && s->kind != STEP_poll
 				&& s->phase != HISTORY_NO_PHASE && on != ON_NOTHING && on <= ON_CLUSTER)
@@ -429,29 +275,20 @@ static void draw_arrows(struct picture *p)
 	}
 }
 
-/* Column of a side: -1 if it is before all that is drawn. */
-static int side_column(const struct picture *p, unsigned side)
-{
-	for (uint32_t i = 0; i < p->n; i++)
-		if (p->y->side[side] == (int32_t)p->pick[i])
-			return column(p, i);
-	return -1;
-}
-
-static void draw_missing(struct picture *p)
+static void draw_missing(struct timeline *p)
 {
 	const struct finding *f = p->f;
 	struct markup *m = &p->h->m;
 	int x[FINDING_SIDES] = { -1, -1 }, y[FINDING_SIDES] = { 0, 0 };
 
 	for (unsigned i = 0; i < f->nsides; i++) {
-		const struct lane *l = find_lane(p, side_cta(p, i), f->side[i].warp, WARP);
+		const struct lane *l = timeline_lane(p, timeline_side_cta(p, i), f->side[i].warp, WARP);
 
-		x[i] = side_column(p, i);
-		y[i] = row(l ? l : p->lane, p);
+		x[i] = timeline_side_x(p, i);
+		y[i] = timeline_lane_y(p, l ? l : p->lane);
 		if (x[i] >= 0)
 			continue;
-		x[i] = LEFT + COLUMN / 2; /* the column kept free for it */
+		x[i] = LEFT + COLUMN / 2; /* the column reserved for it */
 		mu_open(m, "text");
 		mu_attr(m, "class", "cl hit");
 		mu_attr(m, "transform", "translate(%d %d)rotate(-52)", x[i] + 3, TOP - 8);
@@ -464,7 +301,7 @@ static void draw_missing(struct picture *p)
 		arrow(m, "miss", x[1], y[1], x[0], y[0]);
 }
 
-static void draw_names(struct picture *p, int height)
+static void draw_names(struct timeline *p, int height)
 {
 	struct markup *m = &p->h->m;
 
@@ -479,7 +316,7 @@ static void draw_names(struct picture *p, int height)
 		mu_open(m, "text");
 		mu_attr(m, "class", l->engine == WARP ? "ll" : "ll eng");
 		mu_attr(m, "x", "%d", NAMES - 8);
-		mu_attr(m, "y", "%d", row(l, p) + 4);
+		mu_attr(m, "y", "%d", timeline_lane_y(p, l) + 4);
 		if (p->ctas) {
 			cta_name(&cta, p, l->cta);
 			mu_text(m, "%s ", cta.at);
@@ -496,30 +333,31 @@ static void draw_names(struct picture *p, int height)
 	mu_close(m, "svg");
 }
 
-static void draw_lanes(struct picture *p, int width)
+static void draw_lanes(struct timeline *p, int width)
 {
 	struct markup *m = &p->h->m;
 
 	for (unsigned i = 0; i < p->nlanes; i++) {
 		const struct lane *l = &p->lane[i];
-		const int y = row(l, p);
+		const int y = timeline_lane_y(p, l);
 
 		if (i && l->cta != p->lane[i - 1].cta)
 			path(m, "cta", "M0 %dH%d", y - LANE / 2, width);
 		path(m, l->engine == WARP ? "lane" : "lane eng", "M0 %dH%d", y, width - RIGHT);
 	}
-	for (uint32_t i = 1; i < p->n; i++) /* what was left out between two columns, or another cluster */
+	/* gaps where steps are left out or the other cluster begins */
+	for (uint32_t i = 1; i < p->n; i++)
 		if (p->pick[i] != p->pick[i - 1] + 1 || (p->y->other
 				&& (p->y->step[p->pick[i]].cta < p->y->other)
 				!= (p->y->step[p->pick[i - 1]].cta < p->y->other)))
-			path(m, "gap", "M%d %dV%d", column(p, i) - COLUMN / 2, TOP - 4,
+			path(m, "gap", "M%d %dV%d", timeline_x(p, i) - COLUMN / 2, TOP - 4,
 				TOP + (int)p->nlanes * LANE);
 	for (uint32_t i = 0; i < p->n; i++) {
-		if (!is_side(p, p->pick[i]))
+		if (!timeline_is_side(p, p->pick[i]))
 			continue;
 		mu_open(m, "rect");
 		mu_attr(m, "class", "band");
-		mu_attr(m, "x", "%d", column(p, i) - COLUMN / 2);
+		mu_attr(m, "x", "%d", timeline_x(p, i) - COLUMN / 2);
 		mu_attr(m, "y", "%d", TOP - 4);
 		mu_attr(m, "width", "%d", COLUMN);
 		mu_attr(m, "height", "%d", (int)p->nlanes * LANE + 8);
@@ -530,9 +368,10 @@ static void draw_lanes(struct picture *p, int width)
 static void legend(struct html *h)
 {
 	static const char *const entry[][3] = {
-		{ "#mR", "mr", "releases: arrive, commit" }, { "#mA", "ma", "waits: passes" },
-		{ "#mP", "ma", "begins to wait" }, { "#mC", "mc", "completes a phase" },
-		{ "#mI", "mi", "starts a copy or wgmma" }, { "#mL", "mi", "lands" },
+		{ "#mR", "mr", "release: arrive, commit" },
+		{ "#mA", "ma", "acquire: wait returns" },
+		{ "#mP", "ma", "wait begins" }, { "#mC", "mc", "phase completes" },
+		{ "#mI", "mi", "copy or wgmma is issued" }, { "#mL", "mi", "copy completes" },
 		{ "#mF", "mf", "fence" }, { "#mX", "mx", "the finding" },
 	};
 	struct markup *m = &h->m;
@@ -554,12 +393,12 @@ static void legend(struct html *h)
 	mu_close(m, "p");
 }
 
-static void list_steps(struct picture *p)
+static void list_steps(struct timeline *p)
 {
 	struct markup *m = &p->h->m;
 
 	mu_class(m, "details", "steps");
-	mu_element(m, "summary", NULL, "The same in words: %u steps", p->n);
+	mu_element(m, "summary", NULL, "List of the %u steps", p->n);
 	mu_open(m, "ol");
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
@@ -575,14 +414,14 @@ static void list_steps(struct picture *p)
 			text_printf(&t, "other warps: ");
 		else
 			text_printf(&t, "warp %u: ", s->warp);
-		step_words(&t, p, s);
+		describe_step(&t, p, s);
 		if (s->completes)
 			text_printf(&t, ", completes the phase");
-		mu_class(m, "li", is_side(p, p->pick[i]) ? "hit" : NULL);
+		mu_class(m, "li", timeline_is_side(p, p->pick[i]) ? "hit" : NULL);
 		mu_text(m, "%s ", t.at);
 		t.n = 0;
 		if (s->site) {
-			words_place(&t, s->site);
+			describe_place(&t, s->site);
 			mu_element(m, "code", NULL, "%s", t.n ? t.at : "");
 		}
 		text_free(&t);
@@ -592,14 +431,14 @@ static void list_steps(struct picture *p)
 	mu_close(m, "details");
 }
 
-static void draw(struct picture *p)
+static void draw(struct timeline *p)
 {
 	struct markup *m = &p->h->m;
-	const int width = column(p, p->n) + RIGHT, height = TOP + (int)p->nlanes * LANE + 14;
+	const int width = timeline_x(p, p->n) + RIGHT, height = TOP + (int)p->nlanes * LANE + 14;
 
 	mu_class(m, "div", "lanes");
 	draw_names(p, height);
-	mu_class(m, "div", "scroll end"); /* the finding is at its end */
+	mu_class(m, "div", "scroll end"); /* scrolled to the end, where the later side is */
 	mu_attr(m, "tabindex", "0");
 	mu_open(m, "svg");
 	mu_attr(m, "class", "tl");
@@ -618,15 +457,13 @@ static void draw(struct picture *p)
 
 void html_timeline(struct html *h, const struct finding *f)
 {
-	struct picture p = { .h = h, .f = f, .y = f->history };
+	struct timeline p = { .h = h, .f = f, .y = f->history };
 	struct markup *m = &h->m;
+	uint64_t left;
 
 	if (!f->history || (!f->history->nsteps && !f->nsides))
 		return;
-	pick_steps(&p);
-	for (unsigned i = 0; i < f->nsides; i++)
-		p.shift |= side_column(&p, i) < 0;
-	find_lanes(&p);
+	timeline_choose(&p);
 	if (!p.nlanes)
 		return;
 	mu_class(m, "details", "fig");
@@ -635,13 +472,14 @@ void html_timeline(struct html *h, const struct finding *f)
 	draw(&p);
 	legend(h);
 	if (f->history->other)
-		mu_element(m, "p", "note", "Two clusters that run side by side: each in its own order, "
-			"the one drawn behind the other.");
-	if (f->history->before + (f->history->nsteps - p.n))
-		mu_element(m, "p", "note", "Steps of %s that are not shown: %llu. "
-			"--history=N keeps more.",
-			f->history->other ? "these clusters" : "this cluster",
-			(unsigned long long)(f->history->before + (f->history->nsteps - p.n)));
+		mu_element(m, "p", "note", "The two clusters run concurrently. The steps of each "
+			"are in order; the order between the clusters is unknown.");
+	left = f->history->before + (f->history->nsteps - p.n);
+	if (left)
+		mu_element(m, "p", "note",
+			"%llu earlier step%s of %s not shown. --history=N keeps more.",
+			(unsigned long long)left, plural_s(left),
+			f->history->other ? "these clusters" : "this cluster");
 	if (h->r->finding.n <= 50)
 		list_steps(&p);
 	mu_close(m, "details");

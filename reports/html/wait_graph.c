@@ -1,6 +1,6 @@
-/* waits: who waits for what at a hang, as a picture: the warps on the left, what
- * they wait for on the right, and dashed, who arrived there before. */
-#include "html.h"
+/* wait_graph: drawing of the wait-for graph of a hang: warps on the left, the objects that
+ * they wait on on the right, and dashed arrows from an object to warps that arrived on it. */
+#include "reports/html/html.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #define LEFT_WIDTH 460
 #define RIGHT_AT 620
 #define RIGHT_WIDTH 460
-#define CHARS 72u        /* that fit into a box */
+#define CHARS 72u        /* that fit into a line of a box */
 
-struct group {               /* warps that wait at one place for one thing */
+struct group {               /* warps that wait at the same place on the same object */
 	unsigned first, n;
 	unsigned object;
 	struct text warps;
@@ -23,9 +23,9 @@ struct graph {
 	const struct finding *f;
 	struct group group[GROUPS];
 	unsigned ngroups;
-	unsigned object[GROUPS], nobjects; /* first waiter on it */
-	unsigned left;             /* waiters that are not shown */
-	bool peers;                /* they are of several CTAs */
+	unsigned object[GROUPS], nobjects; /* the first waiter on each object */
+	unsigned hidden;           /* waiters that are not drawn */
+	bool peers;                /* the objects are in several CTAs */
 };
 
 static bool same_object(const struct finding_waiter *a, const struct finding_waiter *b)
@@ -37,7 +37,8 @@ static bool same_object(const struct finding_waiter *a, const struct finding_wai
 static bool same_wait(const struct finding_waiter *a, const struct finding_waiter *b)
 {
 	return a->who.site == b->who.site && a->who.cta == b->who.cta && same_object(a, b)
-		&& !strcmp(a->text, b->text) && !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
+		&& !strcmp(a->text, b->text)
+		&& !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
 }
 
 static unsigned object_of(struct graph *g, unsigned waiter)
@@ -60,7 +61,7 @@ static void add_waiter(struct graph *g, unsigned w)
 		if (same_wait(&g->f->waiter[g->group[i].first], x))
 			at = &g->group[i];
 	if (!at && g->ngroups == GROUPS) {
-		g->left++;
+		g->hidden++;
 		return;
 	}
 	if (!at) {
@@ -103,8 +104,8 @@ static void edge(struct markup *m, const char *class, int x1, int y1, int x2, in
 {
 	mu_open(m, "path");
 	mu_attr(m, "class", "%s", class);
-	mu_attr(m, "d", "M%d %dC%d %d %d %d %d %d", x1, y1, (x1 + x2) / 2, y1, (x1 + x2) / 2, y2, x2,
-		y2);
+	mu_attr(m, "d", "M%d %dC%d %d %d %d %d %d", x1, y1, (x1 + x2) / 2, y1, (x1 + x2) / 2, y2,
+		x2, y2);
 	mu_empty(m);
 }
 
@@ -116,7 +117,7 @@ static void draw_group(struct html *h, const struct graph *g, unsigned i)
 
 	text_printf(&first, "warp%s %s, block (%u,%u,%u)", at->n == 1 ? "" : "s", at->warps.at,
 		w->who.ctaid[0], w->who.ctaid[1], w->who.ctaid[2]);
-	words_place(&second, w->who.site);
+	describe_place(&second, w->who.site);
 	text_printf(&second, second.n ? ": %s" : "%s", w->text);
 	box(&h->m, "ww", 1, 8 + (int)i * ROW, LEFT_WIDTH, first.at, second.at);
 	text_free(&first);
@@ -131,10 +132,10 @@ static void draw_object(struct html *h, const struct graph *g, unsigned i, int y
 	size_t name;
 
 	if (*w->on.kind)
-		words_barrier_name(&first, &w->on);
+		describe_barrier_name(&first, &w->on);
 	else
 		text_printf(&first, "%s", "a condition");
-	words_barrier(&second, &w->on);
+	describe_barrier(&second, &w->on);
 	name = first.n;
 	if (g->peers)
 		text_printf(&first, " of CTA %u", w->on.peer);
@@ -144,7 +145,7 @@ static void draw_object(struct html *h, const struct graph *g, unsigned i, int y
 	text_free(&second);
 }
 
-/* Did one of the group's warps ever arrive at the object, as far as is kept? */
+/* Did a warp of the group arrive on the object, according to the history? */
 static bool arrived_before(const struct graph *g, const struct group *at,
 	const struct finding_waiter *object)
 {
@@ -180,7 +181,7 @@ static void draw(struct html *h, const struct graph *g)
 	mu_attr(m, "width", "%d", RIGHT_AT + RIGHT_WIDTH + 2);
 	mu_attr(m, "height", "%d", (int)g->ngroups * ROW + 10);
 	mu_attr(m, "role", "img");
-	mu_attr(m, "aria-label", "%u warps wait for %u objects", g->f->nwaiters, g->nobjects);
+	mu_attr(m, "aria-label", "%u warps wait on %u objects", blocked_warps(g->f), g->nobjects);
 	for (unsigned i = 0; i < g->ngroups; i++) {
 		const int y = 8 + (int)i * ROW + BOX / 2;
 
@@ -201,7 +202,7 @@ static void draw(struct html *h, const struct graph *g)
 	mu_close(m, "div");
 }
 
-void html_waits(struct html *h, const struct finding *f)
+void html_wait_graph(struct html *h, const struct finding *f)
 {
 	struct graph g = { .f = f };
 	struct markup *m = &h->m;
@@ -214,12 +215,13 @@ void html_waits(struct html *h, const struct finding *f)
 		g.peers |= f->waiter[g.object[i]].on.peer != f->waiter[g.object[0]].on.peer;
 	mu_class(m, "details", "fig");
 	mu_flag(m, "open");
-	mu_element(m, "summary", NULL, "Who waits for what: %u warp%s", f->nwaiters,
-		f->nwaiters == 1 ? "" : "s");
+	mu_element(m, "summary", NULL, "Wait-for graph: %u warp%s blocked", blocked_warps(f),
+		blocked_warps(f) == 1 ? " is" : "s are");
 	draw(h, &g);
-	mu_element(m, "p", "legend", "Solid: waits for. Dashed: these warps arrived there before.");
-	if (g.left)
-		mu_element(m, "p", "note", "%u more warps are not shown.", g.left);
+	mu_element(m, "p", "legend", "Solid: waits on. Dashed: a warp of the group has arrived on it "
+		"before.");
+	if (g.hidden)
+		mu_element(m, "p", "note", "%u more waits are not shown.", g.hidden);
 	mu_close(m, "details");
 	for (unsigned i = 0; i < g.ngroups; i++)
 		text_free(&g.group[i].warps);

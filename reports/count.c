@@ -1,0 +1,46 @@
+/* count: the numbers of a summary, and the exit status that follows from them. */
+#include "reports/reports.h"
+
+#define EXIT_UNCHECKED 67 /* a kernel was not checked, or none was launched */
+
+bool report_filtered_out(const struct coverage *c)
+{
+	return !*c->unchecked && !c->checked && c->skipped;
+}
+
+void report_count(const struct results *r, struct report_counts *n)
+{
+	*n = (struct report_counts){ 0 };
+	for (size_t i = 0; i < r->finding.n; i++) {
+		switch (r->finding.at[i].severity) {
+		case SEV_NOTE: n->notes++; break;
+		case SEV_WARNING: n->warnings++; break;
+		case SEV_ERROR: n->errors++; break;
+		}
+	}
+	for (size_t i = 0; i < r->coverage.n; i++) {
+		const struct coverage *c = &r->coverage.at[i];
+
+		n->launches += (unsigned)c->checked;
+		if (report_filtered_out(c)) {
+			n->skipped++;
+			continue;
+		}
+		n->kernels++;
+		n->checked += !*c->unchecked;
+	}
+}
+
+int report_exit_status(const struct results *r, const struct options *o, int program)
+{
+	struct report_counts n;
+
+	report_count(r, &n);
+	if (n.errors && o->error_exitcode)
+		return (int)o->error_exitcode;
+	if (program)
+		return program;
+	if (!o->allow_unchecked && (n.checked < n.kernels || !n.kernels || r->cut))
+		return EXIT_UNCHECKED;
+	return 0;
+}

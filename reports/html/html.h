@@ -1,0 +1,57 @@
+/* html: what the files of the HTML report share. Private to them.
+ *
+ *   report.c      the page: banner, filters, table of contents, findings
+ *   side.c        one side of a finding: thread, access, highlighted source and PTX
+ *   timeline.c    drawing of the history: lanes, arrows, the missing edge; timeline_layout.c
+ *                 chooses what it shows
+ *   memory.c      maps of shared and global memory, table of mbarrier states
+ *   wait_graph.c  wait-for graph of a hang
+ *   coverage.c    tables of checked kernels, remarks and bank conflicts
+ *   rules.c       the page of all rules
+ *   assets.c      report.css and report.js */
+#ifndef CONSAN_REPORTS_HTML_H
+#define CONSAN_REPORTS_HTML_H
+
+#include "reports/markup.h"
+#include "reports/reports.h"
+#include "reports/describe.h"
+
+#include "libconsan/finding/finding.h"
+
+struct html {
+	struct markup m;
+	const struct options *o;
+	const struct results *r;
+	int64_t built;          /* when the newest program was built; 0: not known */
+	unsigned context;       /* source lines shown before and after that of a side */
+	unsigned frames;        /* shown of an inlining chain; a longer one loses its middle */
+	size_t shown;           /* findings on the page, from the first */
+	unsigned id;            /* of the current finding, from 1 */
+};
+
+/* report.c: from the doctype to </head>. */
+void html_head(struct html *h, const char *title);
+
+/* side.c */
+void html_side(struct html *h, const struct finding *f, unsigned i);
+void html_ptx(struct html *h, const char *ptx); /* with syntax highlighting */
+
+/* timeline.c: nothing without a history. */
+void html_timeline(struct html *h, const struct finding *f);
+void html_timeline_defs(struct html *h); /* the symbols, once on a page */
+
+/* memory.c */
+void html_memory(struct html *h, const struct finding *f);
+void html_mbarriers(struct html *h, const struct finding *f);
+
+/* wait_graph.c: nothing if no warp waits. */
+void html_wait_graph(struct html *h, const struct finding *f);
+
+/* coverage.c */
+void html_coverage(struct html *h);
+void html_banks(struct html *h); /* nothing if bank conflicts were not counted */
+
+/* assets.c */
+extern const char report_css[], report_css_end[], report_js[], report_js_end[];
+
+#endif
