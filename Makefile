@@ -130,7 +130,7 @@ check-threads: deps
 	$(V)$(MAKE) --no-print-directory SAN=thread run-threads
 run-threads:
 	$(V)export TSAN_OPTIONS=suppressions=tests/tools/tsan.supp:exitcode=99; bad=; \
-	for how in --async=late "--backend=rehearse --jobs=16" --explore=2 "--seed=3 --async=early --bank-conflicts"; do \
+	for how in --async=late "--backend=gpu-emulated --jobs=16" --explore=2 "--seed=3 --async=early --bank-conflicts"; do \
 		for k in $(KERNELS:%=$(BUILD)/%); do \
 			echo "$$how $$k"; $(BUILD)/consan-run --quiet --log-file=/dev/null --jobs=4 $$how $$k >/dev/null || bad="$$bad $$k"; \
 		done; done; \

@@ -2,7 +2,7 @@
  * it (specimen.h has the format, judge.h the judgement). Which of them answer what is in
  * cases_tables.c, the bundled kernels in cases_kernels.c. */
 #include "judge.h"
-#include "rehearsed.h"
+#include "emulated.h"
 #include "stage.h"
 #include "libconsan/options/options.h"
 #include "libconsan/event/site.h"
@@ -21,12 +21,12 @@
 static const char *const no_specimen[] = { "CS406" };
 
 /* As GPU mode would do it, all that it can record, on the executor */
-static const char rehearsed[] = "backend=rehearse gpu-global=1 timeout=1";
+static const char emulated[] = "backend=gpu-emulated gpu-global=1 timeout=1";
 
 /* Without global memory a launch has a first look, which asks only whether there is anything
  * to find; but not if all events are wanted, as to count bank conflicts. */
-static const char brief[] = "backend=rehearse timeout=1 jobs=4";
-static const char whole[] = "backend=rehearse timeout=1 jobs=4 bank-conflicts=1";
+static const char brief[] = "backend=gpu-emulated timeout=1 jobs=4";
+static const char whole[] = "backend=gpu-emulated timeout=1 jobs=4 bank-conflicts=1";
 
 /* ---- judging one ---- */
 
@@ -52,7 +52,7 @@ static void judge(const struct specimen *s, enum twin twin, const char *schedule
 	if (twin == RACY) {
 		ok = judge_racy(s, &seen, false, &why);
 	} else {
-		ok = judge_silent(s, &seen, schedule == rehearsed) && status == CONSAN_OK;
+		ok = judge_silent(s, &seen, schedule == emulated) && status == CONSAN_OK;
 		text_printf(&why, "the correct twin is not silent (status %d)", status);
 	}
 	if (!ok)
@@ -131,12 +131,12 @@ static void specimen_test(const char *path)
 	for (size_t i = 0; i < ARRAY_SIZE(schedules); i++)
 		twin_test(&s, FIXED, schedules[i], NULL);
 	if (!getenv("CASES_WITH")) {
-		twin_test(&s, FIXED, rehearsed, NULL);
+		twin_test(&s, FIXED, emulated, NULL);
 		if (s.twins)
-			there = found_by(&s, RACY, rehearsed);
+			there = found_by(&s, RACY, emulated);
 		path += sizeof "tests/cases/" - 1;
 		snprintf(program, sizeof program, "%.*s", (int)(strlen(path) - sizeof ".ptx" + 1), path);
-		rehearsed_judge(program, NULL, &here, &there);
+		emulated_judge(program, NULL, &here, &there);
 		if (s.twins)
 			brief_test(&s, RACY);
 		brief_test(&s, FIXED);
@@ -157,7 +157,7 @@ ParameterizedTestParameters(cases, specimen)
 	size_t n;
 
 	/* CASES=tests/cases/race/cs104*.ptx runs some of them only,
-	 * CASES_WITH="backend=rehearse gpu-global=1" adds options */
+	 * CASES_WITH="backend=gpu-emulated gpu-global=1" adds options */
 	if (glob(getenv("CASES") ? getenv("CASES") : SPECIMENS, 0, NULL, &g))
 		return cr_make_param_array(struct case_file, NULL, 0);
 	list = cr_malloc(g.gl_pathc * sizeof *list);

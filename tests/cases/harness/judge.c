@@ -109,7 +109,7 @@ static bool expected(const struct specimen *s, const char *code)
 	return has_word(s->also, strlen(s->also), code);
 }
 
-bool seen_meets(const struct seen_list *seen, const struct expectation *e, bool instrumented)
+bool seen_matches(const struct seen_list *seen, const struct expectation *e, bool instrumented)
 {
 	const bool last = instrumented && e->nlines && !strcmp(e->code, "CS901");
 
@@ -124,7 +124,7 @@ bool seen_meets(const struct seen_list *seen, const struct expectation *e, bool 
 	return false;
 }
 
-bool seen_foreseen(const struct seen *f, const struct specimen *s)
+bool seen_allowed(const struct seen *f, const struct specimen *s)
 {
 	return f->note || expected(s, f->code);
 }
@@ -135,13 +135,13 @@ bool judge_racy(const struct specimen *s, const struct seen_list *seen, bool ins
 	bool ok = true;
 
 	for (size_t i = 0; i < s->nexpect; i++) {
-		if (seen_meets(seen, &s->expect[i], instrumented))
+		if (seen_matches(seen, &s->expect[i], instrumented))
 			continue;
 		text_printf(why, "%s%s not reported at its lines", ok ? "" : ", ", s->expect[i].code);
 		ok = false;
 	}
 	for (size_t i = 0; i < seen->n; i++) {
-		if (seen_foreseen(&seen->at[i], s))
+		if (seen_allowed(&seen->at[i], s))
 			continue;
 		text_printf(why, "%s%s is not expected", ok ? "" : ", ", seen->at[i].code);
 		ok = false;

@@ -30,9 +30,9 @@ void seen_print(struct text *to, const struct seen_list *seen);
 
 /* instrumented: what is read is recorded, not where it is used, so of a read of what nobody
  * wrote (CS901) the last line is enough. */
-bool seen_meets(const struct seen_list *seen, const struct expectation *e, bool instrumented);
+bool seen_matches(const struct seen_list *seen, const struct expectation *e, bool instrumented);
 /* A note, or what the specimen speaks of */
-bool seen_foreseen(const struct seen *f, const struct specimen *s);
+bool seen_allowed(const struct seen *f, const struct specimen *s);
 
 /* All that is expected at its lines, and nothing that is not. why: what is wrong. */
 bool judge_racy(const struct specimen *s, const struct seen_list *seen, bool instrumented,

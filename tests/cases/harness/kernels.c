@@ -1,9 +1,9 @@
 /* cases_kernels: the bundled kernels, and tests/cases/cxx/ in CUDA C++, under
  * consan-run: clean as they are, and every planted bug found where it stands. They say
  * their bugs with --list-bugs and mark the lines: "@bug NAME RULE" behind the code or
- * above it. All of it is instrumented and rehearsed, too. Compares rule codes and lines,
+ * above it. All of it is instrumented and emulated, too. Compares rule codes and lines,
  * never prose. */
-#include "rehearsed.h"
+#include "emulated.h"
 #include "tests/common/shell.h"
 #include "specimen.h"
 #include "libconsan/base/base.h"
@@ -222,27 +222,27 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 	const char *kernel = strchr(p->kernel, '/') + 1;
 	char program[sizeof p->kernel + sizeof p->bug];
 	int status;
-	json_t *report = run_kernel(p, "", true, &status), *rehearsal;
-	struct found cpu = found_of_report(report), rehearsed;
+	json_t *report = run_kernel(p, "", true, &status), *emulation;
+	struct found cpu = found_of_report(report), emulated;
 
 	judge_bug(p, report);
-	rehearsal = run_kernel(p, "--backend=rehearse", false, &status);
-	rehearsed = found_of_report(rehearsal);
+	emulation = run_kernel(p, "--backend=gpu-emulated", false, &status);
+	emulated = found_of_report(emulation);
 	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
-	rehearsed_judge(program, p->rule, &cpu, &rehearsed);
-	found_drop(&rehearsed);
+	emulated_judge(program, p->rule, &cpu, &emulated);
+	found_drop(&emulated);
 	found_drop(&cpu);
-	json_decref(rehearsal);
+	json_decref(emulation);
 	json_decref(report);
 }
 
-/* What is said of a rehearsal is said of a bug that there is, or of a specimen. */
-Test(kernels, rehearsed_programs_exist)
+/* What is said of a emulation is said of a bug that there is, or of a specimen. */
+Test(kernels, emulated_programs_exist)
 {
 	static struct planted list[MAX_BUGS];
 	const char *program, *bug;
 
-	for (size_t k = 0; (program = rehearsed_program(k)); k++) {
+	for (size_t k = 0; (program = emulated_program(k)); k++) {
 		char path[160];
 		size_t n, i = 0;
 
@@ -282,7 +282,7 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
 		? "--strict --knob=async_across_ctas=0"
 		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
-		"--async=early", "--seed=7", "--backend=rehearse" };
+		"--async=early", "--seed=7", "--backend=gpu-emulated" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int status;

@@ -1,5 +1,5 @@
-/* rehearsed: see rehearsed.h. */
-#include "rehearsed.h"
+/* emulated: see emulated.h. */
+#include "emulated.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,7 @@
 
 static const struct { const char *program, *what, *why; } table[] = {
 #define DIFFERS(program, what, why) { program, what, why },
-#include "rehearsed.def"
+#include "emulated.def"
 #undef DIFFERS
 };
 
@@ -36,13 +36,13 @@ static bool reports(const struct found *k, const char *rule)
 	return false;
 }
 
-const char *rehearsed_program(size_t k)
+const char *emulated_program(size_t k)
 {
 	return k < ARRAY_SIZE(table) ? table[k].program : NULL;
 }
 
-void rehearsed_judge(const char *program, const char *rule, const struct found *cpu,
-	const struct found *rehearsed)
+void emulated_judge(const char *program, const char *rule, const struct found *cpu,
+	const struct found *emulated)
 {
 	struct text what = { 0 }, whole = { 0 };
 	const char *foreseen = "";
@@ -53,13 +53,13 @@ void rehearsed_judge(const char *program, const char *rule, const struct found *
 			foreseen = table[k].what;
 	text_add(&what, "", 0);
 	text_add(&whole, "", 0);
-	only(&what, &whole, cpu, rehearsed, '-');
-	only(&what, &whole, rehearsed, cpu, '+');
-	cr_expect_str_eq(what.at, foreseen, "%s: the rehearsal differs in \"%s\", rehearsed.def "
+	only(&what, &whole, cpu, emulated, '-');
+	only(&what, &whole, emulated, cpu, '+');
+	cr_expect_str_eq(what.at, foreseen, "%s: the emulation differs in \"%s\", emulated.def "
 		"says \"%s\"%s", program, what.at, foreseen, whole.at);
 	snprintf(absent, sizeof absent, "-%s", rule ? rule : "");
-	cr_expect(!rule || reports(rehearsed, rule) || strstr(foreseen, absent),
-		"%s: no %s in the rehearsal", program, rule);
+	cr_expect(!rule || reports(emulated, rule) || strstr(foreseen, absent),
+		"%s: no %s in the emulation", program, rule);
 	text_free(&what);
 	text_free(&whole);
 }
