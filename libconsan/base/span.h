@@ -11,7 +11,8 @@ struct ev_span {
 /* Converts a bit set of 16-byte pieces to spans and returns their number. Bit k of word w is
  * the piece at (64 w + k) * 16; words `low` to `high` are read. out: 32 elements for each
  * word. */
-static inline uint32_t span_runs(const uint64_t *set, uint32_t low, uint32_t high, struct ev_span *out)
+static inline uint32_t span_runs(const uint64_t *set, uint32_t low, uint32_t high,
+	struct ev_span *out)
 {
 	uint32_t n = 0, end = UINT32_MAX;
 

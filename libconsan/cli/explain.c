@@ -1,4 +1,4 @@
-/* main_explain: `consan explain`. */
+/* explain: `consan explain`. */
 #include "internal.h"
 
 #include "libconsan/finding/finding.h"
@@ -13,7 +13,7 @@ static void print_example(const struct page *p, const struct rule_example *x)
 {
 	struct rule_example_line l;
 
-	printf("\n  %s: - as reported, + as repaired, < where\n\n", x->path);
+	printf("\n  %s: - the bug, + the fix, < reported line\n\n", x->path);
 	for (const char *at = x->text; rule_example_line(at, &l); at = l.next) {
 		const char *color = !p->color || l.sign == ' ' ? ""
 			: l.sign == '-' ? "\033[31m" : "\033[32m";
@@ -48,12 +48,12 @@ static void explain_rule(const struct rule_info *r)
 
 static int explain_knobs(void)
 {
-	printf("%-20s %7s %6s  what --knob=NAME=N chooses\n", "name", "default", "strict");
+	printf("%-20s %7s %6s  meaning of --knob=NAME=N\n", "name", "default", "strict");
 #define KNOB(id, deflt, strict, rules, doc) \
 	printf("%-20s %7d %6d  %s [%s]\n", #id, deflt, strict, doc, rules);
 #include "libconsan/check/policy.def"
 #undef KNOB
-	printf("\nnot there:\n");
+	printf("\nnot available:\n");
 #define ABSENT_KNOB(name, rows, why) printf("%-20s %s [%s]\n", #name, why, rows);
 #include "libconsan/finding/absent.def"
 	return 0;
@@ -66,7 +66,7 @@ static bool names_row(const char *ids, const char *row)
 	return at && (!at[3] || at[3] == ' ');
 }
 
-/* Where consan stands with each row of the PTX rule catalogue. */
+/* For each row of the PTX rule catalogue: the rules that check it, or why none does. */
 static int explain_catalogue(void)
 {
 	static const struct { const char *row, *text; bool absent; } others[] = {
@@ -102,9 +102,9 @@ static int explain_catalogue(void)
 int command_explain(int argc, char **argv)
 {
 	static const struct argp argp = { NULL, NULL, "[CODE...|knobs|catalogue|html]",
-		"Explains rules such as CS102; without one, lists them all. `knobs' lists the "
-		"checker's policies, `catalogue' the rows of the PTX rule catalogue and what "
-		"checks them, or why nothing does; `html' is one page of all rules.", NULL, NULL, NULL };
+		"Explains rules such as CS102; without an argument, lists all rules. `knobs' lists the "
+		"policies of the checker, `catalogue' the rows of the PTX rule catalogue with the rules "
+		"that check them, or the reason why none does; `html' prints a page with all rules.", NULL, NULL, NULL };
 	struct err e = { 0 };
 	int first;
 
@@ -130,8 +130,8 @@ int command_explain(int argc, char **argv)
 			continue;
 		}
 		if (r == RULE_NONE) {
-			err_set(&e, ERR_OPTION, 0, 0, "there is no rule %s (consan explain "
-				"lists them)", argv[i]);
+			err_set(&e, ERR_OPTION, 0, 0, "unknown rule %s (`consan explain' "
+				"lists all rules)", argv[i]);
 			return command_fail(&e);
 		}
 		explain_rule(rule_get(r));
