@@ -124,7 +124,7 @@ layers: $(OBJ) $(CUDA_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
 	$(V)nm -A $(filter-out $(BUILD)/rule_examples.o,$^) | awk -f tests/tools/calls.awk tests/tools/modules.txt -
 
-# Criterion's processes have no room beside ThreadSanitizer's: programs instead.
+# Criterion's processes do not run under ThreadSanitizer, so this runs programs instead.
 check-threads: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread all kernels
 	$(V)$(MAKE) --no-print-directory SAN=thread run-threads

@@ -104,7 +104,8 @@ int command_explain(int argc, char **argv)
 	static const struct argp argp = { NULL, NULL, "[CODE...|knobs|catalogue|html]",
 		"Explains rules such as CS102; without an argument, lists all rules. `knobs' lists the "
 		"policies of the checker, `catalogue' the rows of the PTX rule catalogue with the rules "
-		"that check them, or the reason why none does; `html' prints a page with all rules.", NULL, NULL, NULL };
+		"that check them, or the reason why none does; `html' prints a page with all rules.",
+		NULL, NULL, NULL };
 	struct err e = { 0 };
 	int first;
 

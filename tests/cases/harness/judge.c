@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what was found ---- */
+/* ---- findings ---- */
 
 static struct seen *add(struct seen_list *list, const char *code, bool note)
 {
@@ -19,7 +19,7 @@ static struct seen *add(struct seen_list *list, const char *code, bool note)
 	return f;
 }
 
-static bool touches(const struct seen *f, unsigned line)
+static bool has_line(const struct seen *f, unsigned line)
 {
 	for (unsigned k = 0; k < f->nlines; k++)
 		if (f->line[k] == line)
@@ -29,7 +29,7 @@ static bool touches(const struct seen *f, unsigned line)
 
 static void add_line(struct seen *f, unsigned line)
 {
-	if (touches(f, line))
+	if (has_line(f, line))
 		return;
 	if (f->nlines == SEEN_LINES)
 		base_die("%s: more than %d lines", f->code, SEEN_LINES);
@@ -99,7 +99,7 @@ void seen_print(struct text *to, const struct seen_list *seen)
 	}
 }
 
-/* ---- what should be ---- */
+/* ---- expectations ---- */
 
 static bool expected(const struct specimen *s, const char *code)
 {
@@ -117,7 +117,7 @@ bool seen_matches(const struct seen_list *seen, const struct expectation *e, boo
 		bool all = !strcmp(seen->at[i].code, e->code);
 
 		for (unsigned k = last ? e->nlines - 1 : 0; all && k < e->nlines; k++)
-			all = touches(&seen->at[i], e->line[k]);
+			all = has_line(&seen->at[i], e->line[k]);
 		if (all)
 			return true;
 	}
