@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void say(const char *fmt, ...)
+void print_error(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -73,7 +73,7 @@ int check_program(const char *path)
 	int fd, status = 0;
 
 	if (access(path, X_OK)) {
-		say("%s: %s", path, errno == EACCES ? "not executable" : strerror(errno));
+		print_error("%s: %s", path, errno == EACCES ? "not executable" : strerror(errno));
 		return EXIT_NOT_RUN;
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -85,16 +85,16 @@ int check_program(const char *path)
 		return 0;
 	}
 	if (n < (ssize_t)sizeof h || memcmp(h.e_ident, ELFMAG, SELFMAG)) {
-		say("%s: not a program", path);
+		print_error("%s: not a program", path);
 		status = EXIT_NOT_RUN;
 	} else if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_machine != EM_X86_64) {
-		say("%s: not an x86-64 program", path);
+		print_error("%s: not an x86-64 program", path);
 		status = EXIT_NOT_RUN;
 	} else if (!is_dynamic(&h, fd)) {
-		say("%s: statically linked: consan cannot be loaded into it; link it dynamically", path);
+		print_error("%s: statically linked: consan cannot be loaded into it; link it dynamically", path);
 		status = CONSAN_EXIT_UNCHECKED;
 	} else if (!fstat(fd, &st) && st.st_mode & (S_ISUID | S_ISGID) && geteuid()) {
-		say("%s: set-user-ID: the dynamic linker does not load consan into it", path);
+		print_error("%s: set-user-ID: the dynamic linker does not load consan into it", path);
 		status = CONSAN_EXIT_UNCHECKED;
 	}
 	close(fd);

@@ -48,7 +48,7 @@ static char *library_dir(void)
 	char *slash;
 
 	if (n <= 0) {
-		say("cannot read /proc/self/exe; is /proc mounted?");
+		print_error("cannot read /proc/self/exe; is /proc mounted?");
 		return NULL;
 	}
 	exe[n] = 0;
@@ -63,7 +63,7 @@ static char *library_dir(void)
 			return t.at;
 		}
 	}
-	say("cannot find %s in %s or %s/../lib/consan", LIBRARY, exe, exe);
+	print_error("cannot find %s in %s or %s/../lib/consan", LIBRARY, exe, exe);
 	text_free(&t);
 	return NULL;
 }
@@ -118,11 +118,11 @@ static bool set_environment(struct run *r)
 	if (r->options.backend == OPT_BACKEND_GPU) {
 		text_printf(&path, "%s/" INJECTED, lib);
 		if (access(path.at, R_OK))
-			say("cannot find %s: consan was built without CUPTI; no kernel will be checked",
+			print_error("cannot find %s: consan was built without CUPTI; no kernel will be checked",
 				path.at);
 		other = getenv("CUDA_INJECTION64_PATH");
 		if (other && *other && strcmp(other, path.at))
-			say("CUDA_INJECTION64_PATH: %s is not loaded; consan takes its place", other);
+			print_error("CUDA_INJECTION64_PATH: %s is not loaded; consan takes its place", other);
 		setenv("CUDA_INJECTION64_PATH", path.at, 1);
 	} else {
 		text_printf(&path, "%s/" LIBRARY, lib);
@@ -148,7 +148,7 @@ static bool make_dir(struct run *r)
 	text_printf(&t, "%s/consan-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	r->dir = mkdtemp(t.at);
 	if (!r->dir)
-		say("cannot create a folder for the results: %s: %s", t.at, strerror(errno));
+		print_error("cannot create a folder for the results: %s: %s", t.at, strerror(errno));
 	return r->dir != NULL;
 }
 
@@ -196,7 +196,7 @@ static bool run_program(struct run *r, int *status)
 	pid_t pid;
 
 	if (pipe2(exec_failed, O_CLOEXEC)) {
-		say("%s", strerror(errno));
+		print_error("%s", strerror(errno));
 		*status = EXIT_INTERNAL;
 		return false;
 	}
@@ -205,7 +205,7 @@ static bool run_program(struct run *r, int *status)
 	pid = fork();
 	if (pid < 0) {
 		display_end(&display);
-		say("cannot fork: %s", strerror(errno));
+		print_error("cannot fork: %s", strerror(errno));
 		*status = EXIT_INTERNAL;
 		return false;
 	}
@@ -224,13 +224,13 @@ static bool run_program(struct run *r, int *status)
 	display_end(&display);
 	if (n == sizeof why) {
 		if (why)
-			say("cannot run %s: %s", r->program,
+			print_error("cannot run %s: %s", r->program,
 				why == ENOEXEC ? "not a program" : strerror(why));
 		*status = why ? EXIT_NOT_RUN : EXIT_INTERNAL;
 		return false;
 	}
 	if (WIFSIGNALED(wait_status)) {
-		say("%s was killed by signal %d (%s)", r->program, WTERMSIG(wait_status),
+		print_error("%s was killed by signal %d (%s)", r->program, WTERMSIG(wait_status),
 			strsignal(WTERMSIG(wait_status)));
 		*status = 128 + WTERMSIG(wait_status);
 	} else {
@@ -311,7 +311,7 @@ static int report(struct run *r, int program)
 	note_no_cuda(r);
 	if (!consan_report(&r->options, (const char *const *)r->record.at, r->record.n,
 			program, &status, &e)) {
-		say("%s", e.text);
+		print_error("%s", e.text);
 		if (!status)
 			status = EXIT_INTERNAL;
 	}
@@ -325,7 +325,7 @@ static bool check_writable(const char *path)
 	int fd = open(real, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 
 	if (fd < 0)
-		say("%s: cannot write the report: %s", real, strerror(errno));
+		print_error("%s: cannot write the report: %s", real, strerror(errno));
 	else
 		close(fd);
 	free(real);
@@ -342,7 +342,7 @@ static bool check_suppressions(const struct options *o)
 	for (size_t i = 0; good && i < o->suppressions.n; i++)
 		good = suppress_read(&r, o->suppressions.at[i], &e);
 	if (!good)
-		say("%s", e.text);
+		print_error("%s", e.text);
 	results_free(&r);
 	return good;
 }
@@ -362,7 +362,7 @@ static void clear_saved(const struct options *o)
 	char *path = options_path(o->save, (long)getpid());
 
 	if (*o->save && !strstr(o->save, "%p") && is_file(path) && truncate(path, 0))
-		say("%s: %s", path, strerror(errno));
+		print_error("%s: %s", path, strerror(errno));
 	free(path);
 }
 
@@ -378,7 +378,7 @@ static bool shard_of_environment(struct options *o)
 	snprintf(value, sizeof value, "%lu/%.20s", strtoul(index, NULL, 10) + 1, total);
 	if (options_set(o, "shard", value, &e))
 		return true;
-	say("CONSAN_SHARD_INDEX=%s, CONSAN_TOTAL_SHARDS=%s: the index must be from 0 to the total "
+	print_error("CONSAN_SHARD_INDEX=%s, CONSAN_TOTAL_SHARDS=%s: the index must be from 0 to the total "
 		"less 1", index, total);
 	return false;
 }
@@ -392,7 +392,7 @@ static int run_and_report(struct run *r)
 
 	r->program = find_program(r->argv[0]);
 	if (!r->program) {
-		say("%s: no such program%s%s", r->argv[0],
+		print_error("%s: no such program%s%s", r->argv[0],
 			is_file(r->argv[0]) ? "; did you mean ./" : "",
 			is_file(r->argv[0]) ? r->argv[0] : "");
 		return EXIT_NOT_FOUND;
@@ -413,7 +413,7 @@ static int replay(struct run *r)
 
 	if (consan_replay(&r->options, r->options.read, &status, &e))
 		return status;
-	say("%s", e.text);
+	print_error("%s", e.text);
 	return status ? status : EXIT_INTERNAL;
 }
 

@@ -9,7 +9,7 @@
 enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127, EXIT_USAGE = 64, EXIT_INTERNAL = 70 };
 
 /* Prints "consan-run: text" to stderr. */
-void say(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void print_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* ---- the program (program.c) ---- */
 
