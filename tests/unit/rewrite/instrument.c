@@ -24,7 +24,7 @@ Test(instrument, ways, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/ways %s gpu-emulated 2>&1", dir, dir), 0, "%s", output);
 }
 
-/* A few of what tests/cases/harness/cases.c rehearses in its own process, as programs of the driver API. */
+/* Some of the specimens that tests/cases/harness/cases.c runs, as programs of the driver API. */
 Test(instrument, specimens, .timeout = 300)
 {
 	const char *dir = build_dir();
