@@ -9,8 +9,7 @@
  *     const void *args[] = { &x };
  *     struct consan_launch l = { .kernel = consan_kernel(m, "scale", &e),
  *         .grid = { 4, 1, 1 }, .block = { 256, 1, 1 }, .args = args };
- *     consan_launch(c, &l, &e);
- *     if (consan_errors(c)) ...
+ *     if (consan_launch(c, &l, &e) != CONSAN_OK || consan_errors(c)) ...
  *     consan_close(c);
  *
  * Guarantees:
