@@ -146,13 +146,13 @@ layers: $(OBJ) $(CUDA_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
 	$(V)nm -A $(filter-out $(BUILD)/rule_examples.o,$^) | awk -f tests/tools/calls.awk tests/tools/modules.txt -
 
-# Criterion's processes have no room beside ThreadSanitizer's: programs instead.
+# Criterion's processes do not run under ThreadSanitizer, so this runs programs instead.
 check-threads: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread all kernels
 	$(V)$(MAKE) --no-print-directory SAN=thread run-threads
 run-threads:
 	$(V)export TSAN_OPTIONS=suppressions=tests/tools/tsan.supp:exitcode=99; bad=; \
-	for how in --async=late "--backend=rehearse --jobs=16" --explore=2 "--seed=3 --async=early --bank-conflicts"; do \
+	for how in --async=late "--backend=gpu-emulated --jobs=16" --explore=2 "--seed=3 --async=early --bank-conflicts"; do \
 		for k in $(KERNELS:%=$(BUILD)/%); do \
 			echo "$$how $$k"; $(BUILD)/consan-run --quiet --log-file=/dev/null --jobs=4 $$how $$k >/dev/null || bad="$$bad $$k"; \
 		done; done; \

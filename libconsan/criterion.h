@@ -1,6 +1,6 @@
-/* consan/criterion.h: assertions about kernels for the Criterion test framework.
- * Each takes a session (consan.h) in which kernels have been launched. A failed
- * one says what was found, with places. */
+/* consan/criterion.h: assertions about kernels for the Criterion test framework. Each takes a
+ * session (consan.h) in which kernels have been launched. A failed assertion prints the
+ * findings with their locations. */
 #ifndef CONSAN_CRITERION_H
 #define CONSAN_CRITERION_H
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* All findings as text; free() it. Never NULL. */
+/* All findings as text, never NULL. The caller free()s it. */
 static inline char *consan_criterion_text(struct consan *c)
 {
 	const struct consan_finding *f;
@@ -26,11 +26,11 @@ static inline char *consan_criterion_text(struct consan *c)
 		at += (size_t)snprintf(text + at, length - at, "\n"),
 		at += (size_t)consan_describe(&f[i], text + at, length - at);
 	if (!n)
-		snprintf(text, length, "\nthere is no finding");
+		snprintf(text, length, "\nno findings");
 	return text;
 }
 
-/* No finding above a note, and every kernel that was launched was checked. */
+/* Asserts that there are no errors and warnings, and that each launched kernel was checked. */
 #define cr_assert_consan_clean(session) do { \
 	struct consan *consan_session_ = (session); \
 	const struct consan_finding *consan_f_; \
@@ -47,12 +47,12 @@ static inline char *consan_criterion_text(struct consan *c)
 			consan_v_[i_].kernel, consan_v_[i_].unchecked); \
 } while (0)
 
-/* A finding of this rule ("CS102") at this file and line; NULL and 0 are any. */
+/* Asserts a finding of this rule ("CS102") at this file and line; NULL or 0: any. */
 #define cr_assert_consan_finds(session, rule, file, line) do { \
 	struct consan *consan_session_ = (session); \
 	char *consan_text_ = consan_criterion_text(consan_session_); \
 	cr_assert(consan_finds(consan_session_, (rule), (file), (line)), \
-		"expected %s at %s:%d, but:%s", (rule), (file) ? (file) : "any file", \
+		"expected %s at %s:%d; findings:%s", (rule), (file) ? (file) : "any file", \
 		(int)(line), consan_text_); \
 	free(consan_text_); \
 } while (0)

@@ -1,5 +1,5 @@
-/* err: the input is wrong, and where. A part of the public interface: no other
- * header of consan's is needed to use it. */
+/* err: errors of the input, with their position. A part of the public interface that depends
+ * on no other header of consan. */
 #ifndef CONSAN_ERR_H
 #define CONSAN_ERR_H
 
@@ -11,12 +11,12 @@ extern "C" {
 
 #define CONSAN_API __attribute__((visibility("default")))
 
-/* Zero it before the first use. Who reports an error fills it once: the first
- * one wins. It owns nothing. */
+/* The caller zeroes it before use. The first error is recorded; later ones are ignored. It owns
+ * no memory. */
 struct err {
 	int code;       /* 0: success, else an enum err_code */
-	int line, col;  /* 1-based position in the input (PTX, options), 0: none */
-	char text[480]; /* one clause, lower case, no full stop */
+	int line, col;  /* 1-based position in the input; 0: no position */
+	char text[480]; /* one clause in lower case, without a full stop */
 };
 enum err_code {
 	ERR_NONE,
@@ -24,9 +24,9 @@ enum err_code {
 #include "err.def"
 #undef ERR
 };
-/* What kind of error this is: the text of its err.def row. Static. */
+/* The text of an error code, from err.def; static. */
 CONSAN_API const char *err_name(int code);
-/* Records the first error only; always returns false, to be returned on. */
+/* Records an error unless *e has one; e may be NULL. Returns false, for the caller to return. */
 CONSAN_API bool err_set(struct err *e, int code, int line, int col, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 

@@ -1,6 +1,6 @@
-/* consan/region.h: what a program under consan-run can say about its own parts.
- * Header-only, for C and C++: a program that is not under consan-run does
- * nothing here, and needs no library (before glibc 2.34: -ldl).
+/* consan/region.h: named regions of a program that runs under consan-run. Header-only, for C
+ * and C++. Without consan-run, the functions have no effect. No library is needed (before
+ * glibc 2.34: -ldl).
  *
  *     consan_region_begin("attention");
  *     attention<<<...>>>(...);
@@ -20,12 +20,12 @@ extern "C" {
 
 void *dlsym(void *handle, const char *symbol);
 
-/* consan's function of this name, if consan is in the process. NULL is glibc's
- * RTLD_DEFAULT: the global search order. */
+/* The function of this name in consan's library; NULL without consan-run. The handle NULL is
+ * glibc's RTLD_DEFAULT. */
 #define CONSAN_REGION_CALL(type, name) ((type)dlsym(NULL, #name))
 
-/* A part of the program begins; regions nest, per process. With --regions, only
- * launches inside some region are checked. name: copied, for the report. */
+/* Begins a region. Regions nest; all threads of the process share them. With --regions, only
+ * launches inside a region are checked. name: for the report; copied. */
 static inline void consan_region_begin(const char *name)
 {
 	void (*f)(const char *) = CONSAN_REGION_CALL(void (*)(const char *), consan_run_region_begin);
@@ -34,8 +34,8 @@ static inline void consan_region_begin(const char *name)
 		f(name);
 }
 
-/* The innermost region ends. Returns how often errors were seen inside it, those
- * known from before included; 0 without consan-run, or without a region. */
+/* Ends the innermost region. Returns the number of occurrences of errors in it, including
+ * occurrences of findings known before; 0 without consan-run, or without a region. */
 static inline size_t consan_region_end(void)
 {
 	size_t (*f)(void) = CONSAN_REGION_CALL(size_t (*)(void), consan_run_region_end);
@@ -43,9 +43,8 @@ static inline size_t consan_region_end(void)
 	return f ? f() : 0;
 }
 
-/* Says that the innermost region (outside of any: the program) has shown no
- * error so far. If it has, returns false and the report names the region. True
- * without consan-run. */
+/* Returns true if no error has occurred in the innermost region so far (outside of regions: in
+ * the program), or without consan-run. Otherwise the report names the region. */
 static inline bool consan_expect_clean(void)
 {
 	bool (*f)(void) = CONSAN_REGION_CALL(bool (*)(void), consan_run_expect_clean);

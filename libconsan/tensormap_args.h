@@ -1,6 +1,6 @@
-/* tensormap_args: what a program says when it describes a tensor for TMA, the
- * arguments of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col as plain
- * integers. Numbers are those of the driver API's enums. */
+/* tensormap_args: the description of a tensor for TMA: the arguments of
+ * cuTensorMapEncodeTiled() and cuTensorMapEncodeIm2col() as integers. Enums have the numbers of
+ * the driver API. */
 #ifndef CONSAN_TENSORMAP_ARGS_H
 #define CONSAN_TENSORMAP_ARGS_H
 
@@ -10,16 +10,16 @@
 #define TENSORMAP_BYTES 128
 
 struct tensormap_args {
-	bool im2col;
+	bool im2col;               /* else tiled */
 	uint32_t type;             /* CUtensorMapDataType */
-	uint32_t rank;
+	uint32_t rank;             /* 1 to 5 */
 	uint64_t address;          /* globalAddress */
-	const uint64_t *dim;       /* rank of them, elements */
-	const uint64_t *stride;    /* rank - 1 of them, bytes */
-	const uint32_t *box;       /* tiled: rank of them */
-	const uint32_t *elem_stride; /* rank of them */
-	const int32_t *lower, *upper; /* im2col: pixel box corners, rank - 2 of them */
-	uint32_t channels, pixels; /* im2col: per pixel, per column */
+	const uint64_t *dim;       /* [rank], elements, innermost first */
+	const uint64_t *stride;    /* [rank - 1], bytes, of dimensions 1 and up */
+	const uint32_t *box;       /* tiled: [rank], elements */
+	const uint32_t *elem_stride; /* [rank], elements */
+	const int32_t *lower, *upper; /* im2col: corners of the pixel box, [rank - 2] */
+	uint32_t channels, pixels; /* im2col: channels per pixel, pixels per column */
 	uint32_t interleave, swizzle, l2, oob; /* CUtensorMap... enums */
 };
 

@@ -13,7 +13,7 @@ static uint64_t new_session(void)
 
 	if (getrandom(&n, sizeof n, 0) != sizeof n)
 		n = (uint64_t)getpid();
-	return n >> 2; /* JSON's integers have a sign */
+	return n >> 2; /* JSON integers are signed */
 }
 
 bool append_open(struct append *a, const char *path, struct err *e)
@@ -36,7 +36,7 @@ bool append_forked(struct append *a)
 	return true;
 }
 
-/* In one write, unless the disk is full or a signal comes. */
+/* One write(), unless the disk is full or a signal interrupts it. */
 int append_write(struct append *a, const void *piece, size_t n)
 {
 	for (size_t at = 0; at < n;) {

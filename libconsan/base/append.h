@@ -1,5 +1,5 @@
-/* append: a file to which several processes add, a piece at a time, so that pieces do
- * not mix. Knows nothing of what is in them. */
+/* append: a file to which several processes append records, each in one write, so that
+ * records do not interleave. */
 #ifndef CONSAN_APPEND_H
 #define CONSAN_APPEND_H
 
@@ -11,18 +11,18 @@
 #include <sys/types.h>
 
 struct append {
-	pthread_mutex_t lock;      /* the user's: for all that is called between open and close */
+	pthread_mutex_t lock;      /* for the caller, who serializes calls between open and close */
 	int fd;
 	pid_t pid;
-	uint64_t session;          /* tells processes apart even after exec or fork; 62 bits */
+	uint64_t session;          /* random id of this process image, 62 bits; new after fork */
 };
 
-/* Made if there is none. False + ERR_IO. */
+/* Opens or creates the file. False: ERR_IO in *e. */
 bool append_open(struct append *a, const char *path, struct err *e);
-/* After fork() a child goes on in the same file, with a session of its own, from this
- * call on. True: it is new. */
+/* Called before each write: after fork(), a child continues in the same file with a new
+ * session id. True: the id has changed. */
 bool append_forked(struct append *a);
-/* Both: errno, or 0. A piece that fails may be there in part. */
+/* Both return 0 or an errno value. A record that fails may be written in part. */
 int append_write(struct append *a, const void *piece, size_t n);
 int append_close(struct append *a);
 

@@ -1,10 +1,9 @@
-/* base: memory, growable text and vectors; errors are in err.h. Knows nobody.
+/* base: memory, growable text and vectors, arenas. Depends on no other module.
  *
- * House rules of the vocabulary (libconsan/, flat):
- *  - no room is included from here, except by consan.c and main.c;
- *  - `struct err` says that the *input* is wrong, base_die() that *we* are;
- *    a finding about the checked kernel is neither (finding.h);
- *  - in a watched program nothing here calls exit(), base_die() excepted. */
+ * Errors of the whole code base:
+ *  - `struct err` (err.h) reports wrong input, base_die() a broken invariant of consan;
+ *    a problem of the checked kernel is a finding (finding.h), not an error;
+ *  - in the program under test, no function calls exit(), except base_die(). */
 #ifndef CONSAN_BASE_H
 #define CONSAN_BASE_H
 
@@ -18,19 +17,18 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
-/* Stops the process: an invariant of consan's own is broken, or host memory
- * ran out. Findings already made are in the records' file. */
+/* Ends the process with status 70: an invariant of consan is broken, or host memory is
+ * exhausted. Findings reported before are in the record file. */
 _Noreturn void base_die(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* Never NULL; zeroed. Freed with free(). */
-void *base_alloc(size_t bytes);
-/* ... at a multiple of `align`, a power of 2. */
-void *base_alloc_aligned(size_t align, size_t bytes);
+/* These never return NULL: they call base_die(). The caller free()s the result. */
+void *base_alloc(size_t bytes); /* zeroed */
+void *base_alloc_aligned(size_t align, size_t bytes); /* zeroed; align: a power of 2 */
 void *base_resize(void *old, size_t bytes); /* the new part is not zeroed */
 char *base_strdup(const char *s);
 char *base_strndup(const char *s, size_t n);
 
-/* ---- arena: many small objects that die together ---- */
+/* ---- arena: many small objects that are freed together ---- */
 struct arena {
 	struct arena_block *top;
 };
@@ -38,7 +36,7 @@ void *arena_alloc(struct arena *a, size_t bytes); /* zeroed, 16-aligned */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 void arena_free(struct arena *a); /* the arena may be used again */
 
-/* ---- growable text, always NUL-terminated once written ---- */
+/* ---- growable text, NUL-terminated after the first write; zero it to initialize ---- */
 struct text {
 	char *at;
 	size_t n, cap;
@@ -46,7 +44,7 @@ struct text {
 void text_add(struct text *t, const char *s, size_t n);
 void text_printf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void text_vprintf(struct text *t, const char *fmt, va_list ap);
-/* Adds the whole file. */
+/* Appends a whole file. False: ERR_IO in *e. */
 bool text_read(struct text *t, const char *path, struct err *e);
 void text_free(struct text *t);
 
@@ -61,7 +59,7 @@ void text_free(struct text *t);
 	(free((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
 void vec_grow(void **at, size_t *cap, size_t want, size_t size);
 
-/* ---- the rest of what this module offers ---- */
+/* ---- the other headers of this module ---- */
 #include "append.h"
 #include "demangle.h"
 #include "number_set.h"

@@ -24,7 +24,7 @@ static void find_cxx(void)
 	memcpy(&cxx, &at, sizeof cxx);
 }
 
-/* _Z <length><name> ... and _ZN (<length><name>)+ E ..., without templates */
+/* Without a C++ runtime: _Z <length><name> ... and _ZN (<length><name>)+ E ... */
 static char *plain(const char *s)
 {
 	bool nested = s[2] == 'N';
@@ -44,7 +44,7 @@ static char *plain(const char *s)
 	return t.at;
 }
 
-/* Cuts template arguments. */
+/* Removes template arguments. */
 static void drop_arguments(char *name)
 {
 	char *to = name;
@@ -63,8 +63,8 @@ static void drop_arguments(char *name)
 	*to = 0;
 }
 
-/* nvcc gives what stands in an unnamed namespace a long name of its own:
- * _INTERNAL_<sum>_<n>_<file>_cu_<what>:: or _GLOBAL__N__<sum>_...:: */
+/* Removes the names that nvcc gives to unnamed namespaces:
+ * _INTERNAL_<hash>_<n>_<file>_cu_<name>:: or _GLOBAL__N__<hash>_...:: */
 static void drop_internal(char *name)
 {
 	static const char *const begins[] = { "_INTERNAL_", "_GLOBAL__N_" };
@@ -85,7 +85,7 @@ char *demangle_variable(const char *mangled)
 
 	if (strncmp(mangled, "_Z", 2))
 		return base_strdup(mangled);
-	/* the last <length><name> that ends the symbol, but for E and _<number> */
+	/* the last <length><name>, which only E and _<number> may follow */
 	for (const char *s = mangled + 2; *s; s++) {
 		unsigned long n;
 
@@ -102,7 +102,7 @@ char *demangle_variable(const char *mangled)
 	return base_strndup(name, length);
 }
 
-/* Cuts parameters and a template function's return type. */
+/* Removes the parameters, and the return type of a template function. */
 static void simplify(char *name)
 {
 	int depth = 0;

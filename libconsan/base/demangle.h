@@ -1,14 +1,13 @@
-/* demangle: kernel names as their author wrote them. */
+/* demangle: kernel names as in the source. */
 #ifndef CONSAN_DEMANGLE_H
 #define CONSAN_DEMANGLE_H
 
-/* How names are shown; in the order of --demangle's values, and NAME_BARE, which
- * has no template arguments either. free() the result,
- * which is the name itself if it cannot be demangled. Uses the C++ runtime
- * library if there is one on the machine, and else knows plain functions. */
+/* In the order of --demangle's values; NAME_BARE also has no template arguments. Returns the
+ * mangled name if it cannot be demangled; the caller free()s the result. Uses the C++ runtime
+ * library if it is installed; without it, only functions without templates are demangled. */
 enum { NAME_FULL, NAME_SIMPLE, NAME_RAW, NAME_BARE };
 char *demangle(const char *mangled, int how);
-/* A variable's own name, without the function or namespace it stands in. */
+/* The name of a variable without its function or namespace; the caller free()s it. */
 char *demangle_variable(const char *mangled);
 
 #endif

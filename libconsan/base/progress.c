@@ -43,7 +43,7 @@ void progress_launch(struct progress *p, const char *kernel, uint64_t clusters)
 	if (!p)
 		return;
 	__atomic_store_n(&p->begun, 0, __ATOMIC_RELEASE);
-	if (!strncmp(kernel, "void ", 5)) /* templates' names begin so */
+	if (!strncmp(kernel, "void ", 5)) /* the return type of templates */
 		kernel += 5;
 	snprintf(p->kernel, sizeof p->kernel, "%s", kernel);
 	__atomic_store_n(&p->done, 0, __ATOMIC_RELAXED);
@@ -90,7 +90,7 @@ bool progress_line(const struct progress *p, uint64_t now, unsigned width, struc
 	const uint64_t findings = __atomic_load_n(&p->findings, __ATOMIC_RELAXED);
 	struct text figures = { 0 };
 	double seconds, rate;
-	unsigned room;
+	unsigned name_width;
 
 	if (!begun || now < begun + SECOND || !total)
 		return false;
@@ -103,11 +103,11 @@ bool progress_line(const struct progress *p, uint64_t now, unsigned width, struc
 		duration(&figures, (double)(total - done) / rate);
 		text_printf(&figures, " left");
 	}
-	room = width > figures.n + NAME_MIN + 10 ? width - (unsigned)figures.n - 10 : NAME_MIN;
+	name_width = width > figures.n + NAME_MIN + 10 ? width - (unsigned)figures.n - 10 : NAME_MIN;
 	text_printf(t, "consan: ");
-	for (unsigned i = 0; i < room && p->kernel[i] && i < sizeof p->kernel; i++) {
+	for (unsigned i = 0; i < name_width && p->kernel[i] && i < sizeof p->kernel; i++) {
 		const unsigned char c = (unsigned char)p->kernel[i];
-		const char shown = c < 0x20 || c >= 0x7f ? '?' : (char)c; /* no escape goes out */
+		const char shown = c < 0x20 || c >= 0x7f ? '?' : (char)c; /* no control characters */
 
 		text_add(t, &shown, 1);
 	}

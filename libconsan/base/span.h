@@ -1,16 +1,18 @@
-/* span: bytes of one CTA's shared memory; events and the shadow both list them. */
+/* span: a range of bytes of one CTA's shared memory, as in events and in shadow memory. */
 #ifndef CONSAN_SPAN_H
 #define CONSAN_SPAN_H
 
 #include <stdint.h>
 
 struct ev_span {
-	uint32_t addr, bytes; /* shared offset */
+	uint32_t addr, bytes; /* addr: offset in shared memory */
 };
 
-/* The runs of a set of 16-byte pieces, piece k of word w lying at (64 w + k) * 16: its
- * words `low` to `high`, in order; at most one for every second piece. */
-static inline uint32_t span_runs(const uint64_t *set, uint32_t low, uint32_t high, struct ev_span *out)
+/* Converts a bit set of 16-byte pieces to spans and returns their number. Bit k of word w is
+ * the piece at (64 w + k) * 16; words `low` to `high` are read. out: 32 elements for each
+ * word. */
+static inline uint32_t span_runs(const uint64_t *set, uint32_t low, uint32_t high,
+	struct ev_span *out)
 {
 	uint32_t n = 0, end = UINT32_MAX;
 

@@ -1,4 +1,4 @@
-/* main_dump: `consan dump`. */
+/* dump: `consan dump`. */
 #include "internal.h"
 
 #include "libconsan/event/event.h"
@@ -74,7 +74,7 @@ static int dump_ptx(const struct dump_args *a)
 }
 
 struct dump_sink {
-	struct event_sink sink; /* first: it is one */
+	struct event_sink sink; /* first, so that a pointer to it is one to the struct */
 	const struct cluster_info *c;
 };
 
@@ -116,19 +116,19 @@ static void dump_end(void *user, const struct cluster_info *c, struct event_sink
 {
 	(void)user;
 	if (!whole)
-		printf("# launch %u, cluster %u: events are missing\n", c->launch->id, c->id);
+		printf("# launch %u, cluster %u: incomplete\n", c->launch->id, c->id);
 	free(sink);
 }
 
 int command_dump(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "cfg", 'g', NULL, 0, "Print the control-flow graph of each function, too", 0 },
+		{ "cfg", 'g', NULL, 0, "Print the control-flow graph of each function as well", 0 },
 		{ 0 },
 	};
 	static const struct argp argp = { options, dump_key, "FILE",
-		"Prints PTX as consan understood it, or the events in a file that "
-		"`consan-run --save' wrote: launch/cluster, then one event a line.",
+		"Prints PTX as consan parsed it, or the events in a file that "
+		"`consan-run --save' wrote: one event a line, after LAUNCH/CLUSTER.",
 		NULL, NULL, NULL };
 	static const struct event_reader reader = {
 		.launch = dump_launch, .cluster_begin = dump_begin, .cluster_end = dump_end,
@@ -143,7 +143,7 @@ int command_dump(int argc, char **argv)
 	if (!event_read(a.file, &reader, &stats, &e))
 		return command_fail(&e);
 	printf("# %llu launches, %llu clusters, %llu events; %llu clusters incomplete, "
-		"%llu places damaged\n", (unsigned long long)stats.launches,
+		"%llu damaged parts\n", (unsigned long long)stats.launches,
 		(unsigned long long)stats.clusters, (unsigned long long)stats.events,
 		(unsigned long long)stats.incomplete, (unsigned long long)stats.damaged);
 	return stats.damaged || stats.incomplete ? 1 : 0;

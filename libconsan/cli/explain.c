@@ -15,7 +15,7 @@ static void print_example(const struct page *p, const struct rule_example *x)
 {
 	struct rule_example_line l;
 
-	printf("\n  %s: - as reported, + as repaired, < where\n\n", x->path);
+	printf("\n  %s: - the bug, + the fix, < reported line\n\n", x->path);
 	for (const char *at = x->text; rule_example_line(at, &l); at = l.next) {
 		const char *color = !p->color || l.sign == ' ' ? ""
 			: l.sign == '-' ? "\033[31m" : "\033[32m";
@@ -144,13 +144,13 @@ static void print_knob(const struct knob *k)
 
 static void explain_knobs(const struct knob *one)
 {
-	printf("%-20s %7s %6s  what --knob=NAME=N chooses\n", "name", "default", "strict");
+	printf("%-20s %7s %6s  meaning of --knob=NAME=N\n", "name", "default", "strict");
 	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
 		if (!one || one == &knobs[i])
 			print_knob(&knobs[i]);
 	if (one)
 		return;
-	printf("\nnot there:\n");
+	printf("\nnot available:\n");
 #define ABSENT_KNOB(name, rows, why) printf("%-20s %s [%s]\n", #name, why, ptx_codes(rows));
 #include "libconsan/finding/absent.def"
 }
@@ -269,7 +269,7 @@ int command_explain(int argc, char **argv)
 		like = nearest(code);
 		if (!like)
 			like = nearest(argv[i]);
-		err_set(&e, ERR_OPTION, 0, 0, "there is no rule %s%s%s%s (consan explain lists them)",
+		err_set(&e, ERR_OPTION, 0, 0, "unknown rule %s%s%s%s (`consan explain' lists all rules)",
 			argv[i], like ? "; did you mean " : "", like ? like : "", like ? "?" : "");
 		return command_fail(&e);
 	}

@@ -1,19 +1,19 @@
-/* main: what the commands of `consan` share. A command is a function in a file of
- * its own; main.c has the table. */
-#ifndef CONSAN_MAIN_H
-#define CONSAN_MAIN_H
+/* internal: what the commands of `consan` share. Each command is a function in a file of its
+ * own; main.c has the table of commands. */
+#ifndef CONSAN_CLI_INTERNAL_H
+#define CONSAN_CLI_INTERNAL_H
 
 #include "libconsan/base/base.h"
 
 enum { EXIT_USAGE = 2 };
 
-/* Says what is wrong on stderr; EXIT_USAGE, to be returned. */
+/* Prints the error to stderr. Returns EXIT_USAGE, for the caller to return. */
 int command_fail(const struct err *e);
-/* argp's parser of an argument that must be there once. */
+/* An argp parser for exactly one file argument. */
 struct argp_state;
 int command_one_file(const char **file, int key, char *arg, struct argp_state *state);
 
-/* main() of each, with its own argv. */
+/* The commands, each with its own argv. Return the exit status. */
 int command_dump(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_explain(int argc, char **argv);

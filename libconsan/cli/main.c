@@ -36,12 +36,12 @@ int command_one_file(const char **file, int key, char *arg, struct argp_state *s
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (*file)
-			argp_error(state, "one file at a time");
+			argp_error(state, "only one file is accepted");
 		*file = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (!*file)
-			argp_error(state, "which file?");
+			argp_error(state, "no file given");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -62,7 +62,7 @@ int command_replay(int argc, char **argv)
 	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = { NULL, replay_key, "FILE",
 		"Checks the events in a file that `consan-run --save=FILE' wrote, and reports. "
-		"Options that say how kernels are run have no effect here.",
+		"Options about running kernels have no effect.",
 		children, NULL, NULL };
 	struct replay_args a = { 0 };
 	struct err e = { 0 };
@@ -81,23 +81,23 @@ int command_replay(int argc, char **argv)
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *help;
+	const char *args, *help;
 } command[] = {
-	{ "explain", command_explain, "[CODE...]  what a finding's code means and how to fix it" },
-	{ "report", command_report, "FILE         a JSON report in another format: --to=html" },
-	{ "merge", command_merge, "FILE...       joins the JSON reports of several runs into one" },
-	{ "suppress", command_suppress, "FILE       writes an entry for --suppressions" },
-	{ "replay", command_replay, "FILE        checks a saved event stream again" },
-	{ "dump", command_dump, "FILE          prints PTX as parsed, or a saved event stream" },
+	{ "explain", command_explain, "[CODE...]", "explain the rule of a finding and how to fix it" },
+	{ "report", command_report, "FILE", "convert a JSON report: --to=html" },
+	{ "merge", command_merge, "FILE...", "join the JSON reports of several runs" },
+	{ "suppress", command_suppress, "FILE", "write an entry for --suppressions" },
+	{ "replay", command_replay, "FILE", "check a saved event stream again" },
+	{ "dump", command_dump, "FILE", "print PTX as parsed, or a saved event stream" },
 };
 
 static int usage(FILE *out, int status)
 {
 	fprintf(out, "usage: consan COMMAND [options] [arguments]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(command); i++)
-		fprintf(out, "  %s %s\n", command[i].name, command[i].help);
-	fprintf(out, "\nconsan COMMAND --help tells more. To check a program: "
-		"consan-run ./program\n");
+		fprintf(out, "  %-9s %-10s %s\n", command[i].name, command[i].args, command[i].help);
+	fprintf(out, "\n`consan COMMAND --help' describes a command.\n"
+		"To check a program: consan-run ./program\n");
 	return status;
 }
 
@@ -121,6 +121,6 @@ int main(int argc, char **argv)
 		argv[1] = name;
 		return command[i].run(argc - 1, argv + 1);
 	}
-	fprintf(stderr, "consan: there is no command '%s'\n", argv[1]);
+	fprintf(stderr, "consan: unknown command '%s'\n", argv[1]);
 	return usage(stderr, EXIT_USAGE);
 }

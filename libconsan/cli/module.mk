@@ -1,7 +1,8 @@
 # the commands consan and consan-run
 CLI_SRC = $(addprefix libconsan/cli/, \
 	dump.c explain.c main.c report.c)
-RUN_SRC = libconsan/cli/run.c
+RUN_SRC = $(addprefix libconsan/cli/, \
+	display.c program.c run.c)
 CLI_OBJ = $(CLI_SRC:%.c=$(BUILD)/%.o) $(RUN_SRC:%.c=$(BUILD)/%.o)
 
 $(BUILD)/consan: $(CLI_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a

@@ -1,5 +1,4 @@
-/* main_report: `consan report`, `consan merge` and `consan suppress`: what can be
- * done with JSON reports after the run. */
+/* report: `consan report`, `consan merge` and `consan suppress`, which read JSON reports. */
 #include "internal.h"
 
 #include "libconsan/finding/finding.h"
@@ -48,21 +47,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_TO:
 		if (!report_format(arg, &format))
-			argp_error(state, "--to=%s: say html, json, sarif, junit or text", arg);
+			argp_error(state, "--to=%s: must be html, json, sarif, junit or text", arg);
 		a->to = arg;
 		return 0;
 	case KEY_FINDING:
 		if (!add_numbers(a, arg))
-			argp_error(state, "--finding=%s: say numbers from 1, with commas between", arg);
+			argp_error(state, "--finding=%s: must be numbers from 1, separated by commas", arg);
 		return 0;
 	case KEY_REASON:
 		if (!arg[strspn(arg, " \t\n")])
-			argp_error(state, "--reason: why is this finding no problem?");
+			argp_error(state, "--reason: must not be empty");
 		a->reason = arg;
 		return 0;
 	case KEY_RULE:
 		if (rule_by_code(arg) == RULE_NONE)
-			argp_error(state, "--rule=%s: there is no such rule (consan explain)", arg);
+			argp_error(state, "--rule=%s: unknown rule (`consan explain' lists all rules)", arg);
 		a->rule = arg;
 		return 0;
 	case KEY_OUT:
@@ -73,13 +72,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->file.n)
-			argp_error(state, "which file?");
+			argp_error(state, "no file given");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* Reads all files into one; what `only` does not name is dropped. */
+/* Reads all files into r and keeps the findings that --finding and --rule select. */
 static bool load(struct args *a, struct results *r, struct err *e)
 {
 	size_t kept = 0;
@@ -95,7 +94,7 @@ static bool load(struct args *a, struct results *r, struct err *e)
 		suppress_apply(r);
 	for (size_t k = 0; k < a->only.n; k++)
 		if (a->only.at[k] > r->finding.n)
-			return err_set(e, ERR_OPTION, 0, 0, "--finding=%u: the last is %zu",
+			return err_set(e, ERR_OPTION, 0, 0, "--finding=%u: the report has %zu findings",
 				a->only.at[k], r->finding.n);
 	for (size_t i = 0; i < r->finding.n; i++) {
 		bool wanted = !a->only.n;
@@ -121,7 +120,7 @@ static void free_args(struct args *a, struct results *r)
 	results_free(r);
 }
 
-/* The result to stdout in a format, and to every --report. */
+/* Prints the result to stdout in a format (NULL: not), and writes each --report. */
 static int show(struct args *a, const char *format)
 {
 	struct results r = { 0 };
@@ -148,14 +147,14 @@ int command_report(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{ "to", KEY_TO, "FORMAT", 0, "Print as html, json, sarif, junit or text (the "
 			"default, unless --report is given)", -1 },
-		{ "finding", KEY_FINDING, "N,...", 0, "Only these, counted from 1", -1 },
+		{ "finding", KEY_FINDING, "N,...", 0, "Only these findings, counted from 1", -1 },
 		{ "rule", KEY_RULE, "CODE", 0, "Only findings of this rule", -1 },
 		{ 0 },
 	};
-	static const struct argp argp = { options, parse, "FILE", "Shows a JSON report that "
-		"`consan-run --report=FILE.json' wrote, in another format, on stdout or in each "
-		"--report. Exit status: as consan-run's. Options that say how kernels are run have "
-		"no effect here.", with_options, NULL, NULL };
+	static const struct argp argp = { options, parse, "FILE", "Converts a JSON report that "
+		"`consan-run --report=FILE.json' wrote to another format, on stdout or in the files of "
+		"--report. Exit status: as of consan-run. Options about running kernels have "
+		"no effect.", with_options, NULL, NULL };
 	struct args a = { 0 };
 
 	options_init(&a.options);
@@ -171,8 +170,8 @@ int command_merge(int argc, char **argv)
 		{ 0 },
 	};
 	static const struct argp argp = { options, parse, "FILE...", "Joins the JSON reports of "
-		"several runs, ranks or shards into one: the same finding stands once, and counts add "
-		"up. Exit status: as consan-run's.", with_options, NULL, NULL };
+		"several runs, ranks or shards: a finding of several reports appears once, and counts "
+		"are added. Exit status: as of consan-run.", with_options, NULL, NULL };
 	struct args a = { 0 };
 
 	options_init(&a.options);
@@ -201,9 +200,9 @@ static bool write_entries(const struct args *a, const struct results *r, struct 
 int command_suppress(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "finding", KEY_FINDING, "N,...", 0, "Which, counted from 1 as in the report", 0 },
+		{ "finding", KEY_FINDING, "N,...", 0, "These findings, counted from 1 as in the report", 0 },
 		{ "rule", KEY_RULE, "CODE", 0, "All findings of this rule", 0 },
-		{ "reason", KEY_REASON, "TEXT", 0, "Why this is no problem; required", 0 },
+		{ "reason", KEY_REASON, "TEXT", 0, "Why this is not a problem; required", 0 },
 		{ "output", KEY_OUT, "FILE", 0, "Append to FILE instead of writing to stdout", 0 },
 		{ 0 },
 	};
@@ -217,9 +216,9 @@ int command_suppress(int argc, char **argv)
 	options_init(&a.options);
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	ok = (a.reason || err_set(&e, ERR_OPTION, 0, 0, "--reason is required"))
-		&& (a.only.n || a.rule || err_set(&e, ERR_OPTION, 0, 0, "say which: --finding or --rule"))
+		&& (a.only.n || a.rule || err_set(&e, ERR_OPTION, 0, 0, "--finding or --rule is required"))
 		&& load(&a, &r, &e)
-		&& (r.finding.n || err_set(&e, ERR_OPTION, 0, 0, "there is no such finding"))
+		&& (r.finding.n || err_set(&e, ERR_OPTION, 0, 0, "no finding is selected"))
 		&& write_entries(&a, &r, &e);
 	free_args(&a, &r);
 	return ok ? 0 : command_fail(&e);

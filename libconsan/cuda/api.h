@@ -1,8 +1,8 @@
-/* api: CUDA's own declarations under their exact symbol names.
+/* api: CUDA's declarations under their exact symbol names.
  *
- * The internal switch stops cuda.h from renaming cuMemAlloc to cuMemAlloc_v2
- * and the like: what is written here is the symbol that is exported. What the
- * headers declare is visible outside the library, all else is not. */
+ * __CUDA_API_VERSION_INTERNAL stops cuda.h from defining cuMemAlloc as cuMemAlloc_v2 and the
+ * like, so that a function written here has the name of the exported symbol. The functions
+ * that the headers declare are exported; all others are hidden. */
 #ifndef CONSAN_CUDA_API_H
 #define CONSAN_CUDA_API_H
 
@@ -11,8 +11,8 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/* What nvcc's generated host code calls; declared in crt/host_runtime.h only
- * for C++. */
+/* Called by the host code that nvcc generates; crt/host_runtime.h declares them only for
+ * C++. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -31,7 +31,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, struct dim3 grid, struct dim3 block,
 	void **args, size_t shared, cudaStream_t stream);
 cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t end);
-/* CUDA 12's spelling; the structure is its own (prop.def). */
+/* The version of CUDA 12, with its own struct (prop.def). */
 cudaError_t cudaGetDeviceProperties_v2(void *properties, int device);
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);

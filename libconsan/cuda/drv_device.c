@@ -1,7 +1,7 @@
-/* drv_device: initialisation, devices, contexts and entry points of the driver
- * API. A context is a name only: there is one device and one memory. */
-#include "gpu.h"
-#include "table.h"
+/* drv_device: initialization, devices, contexts and entry points of the driver API. All
+ * contexts share one device and its memory. */
+#include "internal.h"
+#include "entry_points.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static _Atomic unsigned long long ids = 1;
 enum { STACK_MAX = 64 };
 static _Thread_local struct { struct context *at[STACK_MAX]; unsigned n; } stack;
 
-/* ---- who is ready for what ---- */
+/* ---- initialization and the current context ---- */
 
 static struct context *current(void)
 {
@@ -46,7 +46,7 @@ int drv_ready(void)
 
 	if (!error && !current())
 		error = cudaErrorDeviceUninitialized;
-	return error ? error : gpu_ready();
+	return error ? error : device_ready();
 }
 
 static int check_device(CUdevice device, const void *out)
@@ -57,12 +57,12 @@ static int check_device(CUdevice device, const void *out)
 		error = cudaErrorInvalidDevice;
 	if (!error && !out)
 		error = cudaErrorInvalidValue;
-	return error ? error : gpu_ready();
+	return error ? error : device_ready();
 }
 
 CUresult cuInit(unsigned flags)
 {
-	int error = flags ? cudaErrorInvalidValue : gpu_ready();
+	int error = flags ? cudaErrorInvalidValue : device_ready();
 
 	if (!error)
 		initialised = true;
@@ -73,7 +73,7 @@ CUresult cuDriverGetVersion(int *version)
 {
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	*version = GPU_VERSION;
+	*version = DEVICE_CUDA_VERSION;
 	return CUDA_SUCCESS;
 }
 
@@ -142,8 +142,8 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 	int error = check_device(device, major && minor ? major : NULL);
 
 	if (!error) {
-		*major = (int)gpu_device()->sm / 10;
-		*minor = (int)gpu_device()->sm % 10;
+		*major = (int)device_info()->sm / 10;
+		*minor = (int)device_info()->sm % 10;
 	}
 	return drv(error);
 }
@@ -215,7 +215,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	gpu_reset();
+	device_reset();
 	return drv(check_device(device, &device));
 }
 
@@ -393,7 +393,7 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 {
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	*version = GPU_VERSION;
+	*version = DEVICE_CUDA_VERSION;
 	return CUDA_SUCCESS;
 }
 
@@ -406,7 +406,7 @@ CUresult cuCtxSynchronize(void)
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
 	stream_host_waited();
-	return drv(context_of(context) ? gpu_ready() : cudaErrorDeviceUninitialized);
+	return drv(context_of(context) ? device_ready() : cudaErrorDeviceUninitialized);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
@@ -476,7 +476,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
 {
 	if (!symbol || !function)
 		return CUDA_ERROR_INVALID_VALUE;
-	*function = table_find(symbol, version,
+	*function = entry_point_find(symbol, version,
 		flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	if (status)
 		*status = *function ? CU_GET_PROC_ADDRESS_SUCCESS

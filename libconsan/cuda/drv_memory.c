@@ -1,5 +1,5 @@
-/* drv_memory: memory of the driver API. A CUdeviceptr is an address. */
-#include "gpu.h"
+/* drv_memory: memory of the driver API. A CUdeviceptr is a host address. */
+#include "internal.h"
 
 #include <string.h>
 
@@ -136,7 +136,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 
 	if (error)
 		return drv(error);
-	if (!consan_mem_find(gpu_session(), host(at), &b, &n, &kind))
+	if (!consan_mem_find(device_session(), host(at), &b, &n, &kind))
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = (uintptr_t)b;
@@ -153,7 +153,7 @@ static int attribute(void *to, CUpointer_attribute a, CUdeviceptr at)
 	uint64_t n;
 	void *base;
 
-	if (!consan_mem_find(gpu_session(), host(at), &base, &n, &kind))
+	if (!consan_mem_find(device_session(), host(at), &base, &n, &kind))
 		return cudaErrorInvalidValue;
 	switch (a) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -196,24 +196,24 @@ CUresult cuPointerGetAttribute(void *to, CUpointer_attribute a, CUdeviceptr at)
 	int error = to ? drv_initialised() : cudaErrorInvalidValue;
 
 	if (!error)
-		error = gpu_ready();
+		error = device_ready();
 	return drv(error ? error : attribute(to, a, at));
 }
 
-/* Unlike the single call: what does not apply is 0, not an error. */
+/* Unlike cuPointerGetAttribute(): an attribute that does not apply is 0, not an error. */
 CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *a, void **to, CUdeviceptr at)
 {
 	int error = a && to ? drv_initialised() : cudaErrorInvalidValue;
 
 	if (!error)
-		error = gpu_ready();
+		error = device_ready();
 	for (unsigned i = 0; i < n && !error; i++)
 		if (attribute(to[i], a[i], at))
 			*(unsigned *)to[i] = 0;
 	return drv(error);
 }
 
-/* Only how copies synchronise can be set, and they always do. */
+/* Only CU_POINTER_ATTRIBUTE_SYNC_MEMOPS can be set; all copies are synchronous. */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute a, CUdeviceptr at)
 {
 	return a == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? ready(0) : CUDA_ERROR_INVALID_VALUE;
@@ -289,7 +289,7 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext 
 	return cuMemcpyDtoD_v2(dst, src, n);
 }
 
-/* One end of a 2D or 3D copy. NULL: an array, which is not supported. */
+/* Source or destination of a 2D or 3D copy. NULL: an array, which is not supported. */
 static char *end(CUmemorytype type, const void *at_host, CUdeviceptr at_device, size_t x, size_t y,
 	size_t z, size_t pitch, size_t rows)
 {
@@ -314,7 +314,7 @@ static CUresult copy_or_refuse(const struct copy *c, const char *call, CUstream 
 {
 	if (c->dst && c->src)
 		return copy(c, stream);
-	gpu_remark(REMARK_CALL_UNSUPPORTED, "%s of an array", call);
+	remark(REMARK_CALL_UNSUPPORTED, "%s of an array", call);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -364,7 +364,7 @@ CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *p)
 	return cuMemcpy3DAsync_v2(p, NULL);
 }
 
-/* ---- fills: D8, D16, D32, each linear and 2D, each with a stream or without ---- */
+/* ---- fills: D8, D16, D32; linear and 2D; with and without a stream ---- */
 
 static CUresult fill(CUdeviceptr at, size_t pitch, uint32_t value, unsigned unit, size_t width,
 	size_t rows, CUstream stream)

@@ -1,5 +1,5 @@
 /* drv_stream: streams, events, capture and graphs of the driver API. */
-#include "gpu.h"
+#include "internal.h"
 
 #include <string.h>
 
@@ -48,7 +48,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 	return after_ready(stream_wait(stream, event));
 }
 
-/* NULL after setting the error. */
+/* The stream; NULL: *error is set. */
 static struct stream *known(CUstream stream, const void *out, CUresult *error)
 {
 	struct stream *s = stream_of(stream);
@@ -96,7 +96,7 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 	return error;
 }
 
-/* Hints for caches, priorities and the like. */
+/* Stream attributes are hints (caches, priorities) and have no effect. */
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID a, const CUstreamAttrValue *value)
 {
 	CUresult error;
@@ -145,17 +145,17 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
 	int error = drv_ready();
 
-	return drv(error ? error : mark_new((struct mark **)event, flags));
+	return drv(error ? error : cuda_event_new((struct cuda_event **)event, flags));
 }
 
 CUresult cuEventDestroy_v2(CUevent event)
 {
-	return after_ready(mark_free(event));
+	return after_ready(cuda_event_free(event));
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-	return after_ready(mark_record(event, stream));
+	return after_ready(cuda_event_record(event, stream));
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
@@ -165,17 +165,17 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 
 CUresult cuEventQuery(CUevent event)
 {
-	return after_ready(mark_query(event));
+	return after_ready(cuda_event_query(event));
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
-	return after_ready(mark_query(event));
+	return after_ready(cuda_event_query(event));
 }
 
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 {
-	return after_ready(mark_elapsed(ms, start, end));
+	return after_ready(cuda_event_elapsed(ms, start, end));
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)

@@ -1,6 +1,5 @@
-/* error: what error codes are called, in both APIs, and the error state of a
- * thread. */
-#include "gpu.h"
+/* error: names of error codes in both APIs, and the last error of each thread. */
+#include "internal.h"
 
 static const struct error_row rows[] = {
 #define ERROR(code, rt, drv, text) { code, rt, drv, text },
@@ -22,7 +21,7 @@ const struct error_row *error_find(int code)
 cudaError_t rt(int error)
 {
 	used = true;
-	/* a query that says "not yet" is not a failure */
+	/* a query that returns "not ready" is not a failure */
 	if (error && error != cudaErrorNotReady)
 		last = error;
 	return (cudaError_t)error;
@@ -39,7 +38,7 @@ CUresult drv(int error)
 
 	if (row && row->drv)
 		return (CUresult)error;
-	/* errors that only the runtime tells apart */
+	/* errors that only the runtime API distinguishes */
 	switch (error) {
 	case cudaErrorInvalidDeviceFunction:
 	case cudaErrorInvalidTexture:

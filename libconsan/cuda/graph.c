@@ -1,7 +1,6 @@
-/* graph: operations kept for later. Nodes are kept in the order in which they
- * were added; a node can only depend on nodes that were there before it, so
- * that order is one the dependencies allow. */
-#include "gpu.h"
+/* graph: CUDA graphs, lists of operations that run when the graph is launched (internal.h
+ * explains the order of nodes). */
+#include "internal.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
-/* image: modules of the program, from the bytes they come in to loaded PTX.
- * Chooses among the images of a fatbin as the driver would for the emulated
- * GPU; what PTX means is not known here. */
+/* image: modules of the program, from their bytes to loaded PTX. Chooses among the images of
+ * a fatbin as the driver would for the emulated GPU. Does not interpret PTX. */
 #include "libconsan/ptx/ptx.h"
-#include "gpu.h"
+#include "internal.h"
 #include "link.h"
 
 #include <dlfcn.h>
@@ -14,34 +13,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { IMAGE_NAME_MAX = 256 };
 enum form { FORM_FATBIN, FORM_PTX, FORM_CUBIN, FORM_UNKNOWN };
 
 struct image {
-	char name[GPU_NAME_MAX];    /* for reports: "prog: module 2" */
+	char name[IMAGE_NAME_MAX];    /* for reports: "prog: module 2" */
 	enum form form;
 	const void *bytes;
 	size_t size;
-	void *owned;                /* the copy, or NULL */
+	void *owned;                /* our copy of the bytes, or NULL */
 	void *const *parts;         /* fatbins of separately compiled files, or NULL */
 	struct consan_module *module;
-	int state;                  /* result of loading; -1: not yet tried */
+	int state;                  /* result of loading; -1: not loaded yet */
 	VEC(struct func *) func;
 	VEC(struct var *) var;
-	VEC(const void *) stub, shadow; /* of the host, registered */
+	VEC(const void *) stub, shadow; /* registered host stubs and host copies of variables */
 };
 
-/* Recursive: loading looks functions up, a lookup loads. */
+/* Recursive: loading an image looks up functions, and a lookup loads the image. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static unsigned images;
 
-/* ---- what form the bytes have ---- */
+/* ---- the form of the bytes ---- */
 
 static bool is_elf(const void *bytes)
 {
 	return !memcmp(bytes, "\177ELF", 4);
 }
 
-/* PTX text starts with blanks, comments and a directive. */
+/* Do the first characters look like text? PTX begins with blanks, comments or a directive. */
 static bool is_text(const char *p)
 {
 	size_t i;
@@ -68,25 +68,25 @@ static enum form form_of(const void *bytes, size_t size)
 static bool choose(const void *bytes, size_t size, struct fatbin_image *best,
 	struct text *has, struct err *e)
 {
-	const struct consan_device *d = gpu_device();
+	const struct consan_device *d = device_info();
 
 	return fatbin_choose(bytes, size, d->sm, d->suffix, best, has, e);
 }
 
 static int no_ptx(struct image *im, const char *has)
 {
-	const struct consan_device *d = gpu_device();
+	const struct consan_device *d = device_info();
 	bool any = strstr(has, "compute_") != NULL;
 
 	if (any)
-		gpu_remark(REMARK_NO_PTX, "%s: no PTX for the emulated sm_%u%s (it holds %s); "
+		remark(REMARK_NO_PTX, "%s: no PTX for the emulated sm_%u%s (it has %s); "
 			"choose another GPU with --arch, or add "
 			"-gencode=arch=compute_%u%s,code=compute_%u%s to nvcc",
 			im->name, d->sm, fatbin_suffix(d->suffix), has,
 			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
 	else
-		gpu_remark(REMARK_NO_PTX, "%s: holds machine code only (%s), consan needs PTX; "
-			"build with -gencode=arch=compute_%u%s,code=compute_%u%s",
+		remark(REMARK_NO_PTX, "%s: has no PTX, only machine code (%s); "
+			"compile with -gencode=arch=compute_%u%s,code=compute_%u%s",
 			im->name, *has ? has : "no image at all",
 			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
 	return cudaErrorNoKernelImageForDevice;
@@ -95,10 +95,10 @@ static int no_ptx(struct image *im, const char *has)
 static int bad_module(struct image *im, const struct err *e, int error)
 {
 	if (e->line)
-		gpu_remark(REMARK_BAD_MODULE, "%s: line %d, column %d: %s", im->name, e->line,
+		remark(REMARK_BAD_MODULE, "%s: line %d, column %d: %s", im->name, e->line,
 			e->col, e->text);
 	else
-		gpu_remark(REMARK_BAD_MODULE, "%s: %s", im->name, e->text);
+		remark(REMARK_BAD_MODULE, "%s: %s", im->name, e->text);
 	return error;
 }
 
@@ -107,7 +107,7 @@ static int load_text(struct image *im, const char *ptx, size_t n)
 	struct err e = { 0 };
 	size_t k;
 
-	im->module = consan_load_ptx(gpu_session(), im->name, ptx, n, &e);
+	im->module = consan_load_ptx(device_session(), im->name, ptx, n, &e);
 	if (!im->module)
 		return bad_module(im, &e, e.code == ERR_MEMORY
 			? cudaErrorMemoryAllocation : cudaErrorInvalidPtx);
@@ -143,9 +143,9 @@ static int load_fatbin(struct image *im)
 	return error;
 }
 
-/* nvcc -rdc=true: the fatbin itself is the linked machine code; the PTX of each
- * file stands beside it. A file without any that fits (CUDA's own device
- * library) is left out: what is needed of it will be missed by name. */
+/* nvcc -rdc=true: the fatbin itself has the linked machine code, and im->parts the PTX of
+ * each file. A file without suitable PTX (CUDA's device library) is left out; symbols needed
+ * from it are reported as undefined. */
 static int load_parts(struct image *im)
 {
 	VEC(char *) text = { 0 };
@@ -177,16 +177,16 @@ static int load_parts(struct image *im)
 	return error;
 }
 
-/* PTX by itself: the program chose it, there is nothing to choose from. */
+/* PTX text without a fatbin: there is nothing to choose from. */
 static int load_bare(struct image *im)
 {
-	const struct consan_device *d = gpu_device();
+	const struct consan_device *d = device_info();
 	char suffix = 0;
 	unsigned sm = fatbin_ptx_target(im->bytes, im->size, &suffix);
 
 	if (!sm || fatbin_rank(sm, suffix, d->sm, d->suffix))
 		return load_text(im, im->bytes, im->size);
-	gpu_remark(REMARK_NO_PTX, "%s: PTX for sm_%u%s does not run on the emulated sm_%u%s; "
+	remark(REMARK_NO_PTX, "%s: PTX for sm_%u%s does not run on the emulated sm_%u%s; "
 		"choose another GPU with --arch", im->name, sm, fatbin_suffix(suffix), d->sm,
 		fatbin_suffix(d->suffix));
 	return cudaErrorNoKernelImageForDevice;
@@ -195,7 +195,7 @@ static int load_bare(struct image *im)
 int image_load(struct image *im)
 {
 	struct err e = { 0 };
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -224,9 +224,9 @@ int image_load(struct image *im)
 
 /* ---- opening ---- */
 
-/* Of files that are linked, the one that is content with the oldest device
- * speaks for all: CUDA's device library has PTX for the very newest only. */
-static void hint(const struct image *im, bool of_program)
+/* Of linked files, the lowest architecture counts: CUDA's device library has PTX for the
+ * newest architecture only. */
+static void hint_architecture(const struct image *im, bool of_program)
 {
 	unsigned sm = 0, part;
 	char suffix = 0, part_suffix = 0;
@@ -243,10 +243,10 @@ static void hint(const struct image *im, bool of_program)
 		}
 	}
 	if (sm)
-		gpu_hint(sm, suffix, of_program);
+		device_arch_hint(sm, suffix, of_program);
 }
 
-/* Is this address inside the main program, not one of its libraries? */
+/* Is this address in the program itself, not in one of its libraries? */
 static bool in_program(const void *at)
 {
 	struct link_map *map = NULL;
@@ -298,7 +298,7 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 	snprintf(im->name, sizeof im->name, "%.200s: module %u",
 		program_invocation_short_name, ++images);
 	pthread_mutex_unlock(&lock);
-	hint(im, own == IMAGE_BORROW && in_program(given));
+	hint_architecture(im, own == IMAGE_BORROW && in_program(given));
 	handle_put(im, HANDLE_IMAGE, im);
 	*out = im;
 	return 0;
@@ -392,7 +392,7 @@ void image_add_stub(struct image *im, const void *host, const char *name)
 	handle_put(host, HANDLE_STUB, f);
 }
 
-/* Without an attribute a launch may use 48 KiB of shared memory in all. */
+/* Without a function attribute, a launch may use 48 KiB of static and dynamic shared memory. */
 static uint32_t default_dynamic(const struct func *f)
 {
 	return f->info.shared_static < 48 << 10 ? (48 << 10) - f->info.shared_static : 0;
@@ -507,7 +507,7 @@ int image_symbol(struct image *im, const char *name, void **at, size_t *bytes)
 int var_find(const void *host, void **at, size_t *bytes)
 {
 	struct var *v = handle_get(host, HANDLE_VAR);
-	int error = v ? image_symbol(v->image, v->name, at, bytes) : gpu_ready();
+	int error = v ? image_symbol(v->image, v->name, at, bytes) : device_ready();
 
 	if (v && error != cudaErrorSymbolNotFound)
 		return error;

@@ -1,7 +1,7 @@
-/* launch: kernels with their parameters and limits. Refuses what the emulated
- * GPU would refuse, with the same error. */
+/* launch: launches with their parameters and limits, occupancy, function attributes. Refuses
+ * what the emulated GPU would refuse, with the same error. */
 #include "libconsan/event/event.h"
-#include "gpu.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +50,8 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n)
 			break;
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
 		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-			gpu_remark(REMARK_CALL_UNSUPPORTED,
-				"launch attribute: an event of a kernel's progress");
+			remark(REMARK_CALL_UNSUPPORTED,
+				"launch attribute: programmatic or launch completion event");
 			return cudaErrorNotSupported;
 		default: /* hints: scheduling, priority, caching */
 			break;
@@ -78,7 +78,7 @@ static int check_shape(const struct launch *l)
 	return 0;
 }
 
-/* The cluster comes from the launch, else from the kernel: PTX ISA
+/* The cluster size comes from the launch, or else from the kernel: PTX ISA
  * .reqnctapercluster, .explicitcluster; CUDA's required cluster attributes. */
 static int check_cluster(struct launch *l)
 {
@@ -95,7 +95,7 @@ static int check_cluster(struct launch *l)
 	n = volume(l->cluster);
 	if (!n)
 		return f->cluster_must ? cudaErrorInvalidClusterSize : 0;
-	if (n > (f->non_portable ? gpu_device()->max_cluster : CLUSTER_PORTABLE))
+	if (n > (f->non_portable ? device_info()->max_cluster : CLUSTER_PORTABLE))
 		return cudaErrorInvalidClusterSize;
 	for (d = 0; d < 3; d++)
 		if (l->grid[d] % l->cluster[d])
@@ -106,9 +106,9 @@ static int check_cluster(struct launch *l)
 			return cudaErrorInvalidClusterSize;
 	if (volume(l->preferred) > n)
 		n = volume(l->preferred);
-	if (n > (f->non_portable ? gpu_device()->max_cluster : CLUSTER_PORTABLE))
+	if (n > (f->non_portable ? device_info()->max_cluster : CLUSTER_PORTABLE))
 		return cudaErrorInvalidClusterSize;
-	return n > 1 && gpu_device()->sm < 90 ? cudaErrorNotSupported : 0;
+	return n > 1 && device_info()->sm < 90 ? cudaErrorNotSupported : 0;
 }
 
 int launch_check(struct launch *l)
@@ -127,13 +127,13 @@ int launch_check(struct launch *l)
 		return error;
 	if (!blocks)
 		return cudaErrorLaunchOutOfResources;
-	if (l->cooperative && volume(l->grid) > (uint64_t)blocks * gpu_device()->sm_count)
+	if (l->cooperative && volume(l->grid) > (uint64_t)blocks * device_info()->sm_count)
 		return cudaErrorCooperativeLaunchTooLarge;
 	return 0;
 }
 
-/* What a program on a GPU would see after this fault, at its next call that
- * waits for the device. */
+/* The error that a program on a GPU gets after this fault from its next call that waits for
+ * the device. */
 static int fault_error(unsigned fault)
 {
 	switch (fault) {
@@ -161,7 +161,7 @@ int launch_run(const struct launch *l)
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
 		.cooperative = l->cooperative, .programmatic = l->programmatic, .queue = l->queue };
 	struct err e = { 0 };
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -169,15 +169,15 @@ int launch_run(const struct launch *l)
 	memcpy(x.block, l->block, sizeof x.block);
 	memcpy(x.cluster, l->cluster, sizeof x.cluster);
 	memcpy(x.preferred, l->preferred, sizeof x.preferred);
-	switch (gpu_launch(&x, &e)) {
+	switch (device_launch(&x, &e)) {
 	case CONSAN_OK:
 		return 0;
 	case CONSAN_FAULT:
-		gpu_fault(fault_error(consan_fault(gpu_session())));
+		device_fault(fault_error(consan_fault(device_session())));
 		return 0;
 	case CONSAN_HANG:
 	case CONSAN_STOPPED:
-		gpu_fault(cudaErrorLaunchTimeout);
+		device_fault(cudaErrorLaunchTimeout);
 		return 0;
 	case CONSAN_UNCHECKED:
 		return cudaErrorNotSupported;
@@ -195,7 +195,7 @@ int func_occupancy(struct func *f, int threads, size_t shared, int *blocks)
 		return cudaErrorInvalidValue;
 	*blocks = 0;
 	if (threads <= BLOCK_MAX && shared + f->info.shared_static
-			<= gpu_device()->shared_per_cta_optin)
+			<= device_info()->shared_per_cta_optin)
 		*blocks = (int)consan_occupancy(f->kernel, (uint32_t)threads, (uint32_t)shared);
 	return 0;
 }
@@ -208,14 +208,14 @@ int func_max_clusters(const struct launch *l, int *clusters)
 	error = func_occupancy(l->func, (int)volume(l->block), l->shared, &blocks);
 	if (error)
 		return error;
-	*clusters = (int)((uint64_t)blocks * gpu_device()->sm_count / n);
+	*clusters = (int)((uint64_t)blocks * device_info()->sm_count / n);
 	return 0;
 }
 
-/* The most dynamic shared memory with which so many blocks still fit. */
+/* The greatest dynamic shared memory with which this number of blocks fits on an SM. */
 int func_available_shared(struct func *f, int blocks, int threads, size_t *shared)
 {
-	size_t low = 0, high = gpu_device()->shared_per_cta_optin, middle;
+	size_t low = 0, high = device_info()->shared_per_cta_optin, middle;
 	int fit, error;
 
 	if (!shared || blocks <= 0)
@@ -242,8 +242,8 @@ int func_max_cluster_size(const struct launch *l, int *size)
 		return error;
 	if (!size)
 		return cudaErrorInvalidValue;
-	*size = !blocks ? 0 : gpu_device()->sm < 90 ? 1
-		: l->func->non_portable ? (int)gpu_device()->max_cluster : CLUSTER_PORTABLE;
+	*size = !blocks ? 0 : device_info()->sm < 90 ? 1
+		: l->func->non_portable ? (int)device_info()->max_cluster : CLUSTER_PORTABLE;
 	return 0;
 }
 
@@ -274,7 +274,7 @@ int func_get_attribute(struct func *f, CUfunction_attribute a, int *value)
 		return 0;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-		*value = (int)(a == CU_FUNC_ATTRIBUTE_PTX_VERSION ? k->sm : gpu_device()->sm);
+		*value = (int)(a == CU_FUNC_ATTRIBUTE_PTX_VERSION ? k->sm : device_info()->sm);
 		return 0;
 	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
 		*value = 0;
@@ -307,7 +307,7 @@ int func_get_attribute(struct func *f, CUfunction_attribute a, int *value)
 
 static int set_max_dynamic(struct func *f, int value)
 {
-	uint32_t limit = gpu_device()->shared_per_cta_optin;
+	uint32_t limit = device_info()->shared_per_cta_optin;
 
 	if (value < 0 || (uint32_t)value + f->info.shared_static > limit)
 		return cudaErrorInvalidValue;

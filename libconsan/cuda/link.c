@@ -1,10 +1,9 @@
-/* link: cuts each text into top-level declarations, decides which of those with
- * the same name stay, and writes them in an order PTX allows: variables,
- * prototypes, functions.
+/* link: splits each text into top-level declarations, chooses one declaration for each
+ * external name, and writes them in an order that PTX allows: variables, prototypes,
+ * functions.
  *
- * Names of one text must not meet those of another where they are its own:
- * declarations without a linking directive and labels ($...) get a suffix from
- * the second text on, file numbers an offset. */
+ * Local names of different texts must not collide. From the second text on, declarations
+ * without a linking directive and labels ($...) get a suffix, and file numbers an offset. */
 #include "link.h"
 
 #include <ctype.h>
@@ -18,7 +17,7 @@ enum linkage { LINK_LOCAL, LINK_VISIBLE, LINK_WEAK, LINK_COMMON, LINK_EXTERN };
 struct item {
 	enum kind kind;
 	enum linkage linkage;
-	unsigned unit;          /* which text */
+	unsigned unit;          /* index of the text */
 	const char *at;
 	size_t n;
 	const char *name;
@@ -28,8 +27,8 @@ struct item {
 
 struct linker {
 	VEC(struct item) item;
-	VEC(const struct item *) own; /* the local names of the unit being written */
-	unsigned unit, file_base;     /* ... which it is, the offset of its files */
+	VEC(const struct item *) own; /* local names of the unit being written */
+	unsigned unit, file_base;     /* this unit, the offset of its file numbers */
 	struct text out;
 };
 
@@ -40,7 +39,7 @@ static bool is_name(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
 }
 
-/* Past blanks and comments. */
+/* Skips blanks and comments. */
 static const char *skip(const char *p)
 {
 	for (;;) {
@@ -58,7 +57,7 @@ static const char *skip(const char *p)
 	}
 }
 
-/* Past one token: a name or directive, a string, or a character. */
+/* The end of a token: a name or directive, a string, or a character. */
 static const char *token(const char *p)
 {
 	if (*p == '"') {
@@ -80,7 +79,7 @@ static bool is(const char *at, const char *end, const char *word)
 	return (size_t)(end - at) == strlen(word) && !memcmp(at, word, strlen(word));
 }
 
-/* Past what the bracket at p encloses. */
+/* Skips a bracketed group that begins at p. */
 static const char *balanced(const char *p)
 {
 	int depth = 0;
@@ -108,7 +107,7 @@ static const struct { const char *word; enum kind kind; } kinds[] = {
 	{ ".func", KIND_FUNCTION }, { ".entry", KIND_FUNCTION },
 };
 
-/* After .func: attributes, the results in parentheses, the name. */
+/* p: after .func. Attributes and the parenthesized results precede the name. */
 static void function_name(const char *p, struct item *it)
 {
 	for (;;) {
@@ -126,7 +125,7 @@ static void function_name(const char *p, struct item *it)
 	}
 }
 
-/* After the state space: alignment, vectors, types, the name. */
+/* p: after the state space. Alignment, vectors and types precede the name. */
 static void variable_name(const char *p, struct item *it)
 {
 	for (;;) {
@@ -147,7 +146,7 @@ static void variable_name(const char *p, struct item *it)
 	}
 }
 
-/* To the end of a declaration: its ';', or the '}' of a body. */
+/* The end of a declaration: after its ';' or the '}' of its body. */
 static const char *whole(const char *p, bool has_body, bool *body)
 {
 	*body = false;
@@ -209,7 +208,7 @@ static const char *declaration(const char *p, struct item *it)
 	return skip(p);
 }
 
-/* ---- which of several stay ---- */
+/* ---- choosing among declarations of one name ---- */
 
 static bool same_name(const struct item *a, const struct item *b)
 {
@@ -222,7 +221,7 @@ static bool is_definition(const struct item *it)
 		&& (it->kind == KIND_FUNCTION || it->kind == KIND_VARIABLE);
 }
 
-/* The definition that all units mean by this name; NULL: none of them has it. */
+/* The definition of an external name; NULL: no unit defines it. */
 static struct item *definition(struct linker *l, const struct item *of)
 {
 	struct item *best = NULL, *it;
@@ -254,7 +253,7 @@ static bool resolve(struct linker *l, struct err *e)
 		} else if (it->kind == KIND_VARIABLE && it->linkage == LINK_EXTERN && def) {
 			it->dropped = true;
 		} else if (!is_definition(it)) {
-			/* one prototype, or one declaration of what nobody defines */
+			/* keep one prototype, or one declaration of an undefined name */
 			for (size_t k = 0; k < i; k++)
 				it->dropped |= l->item.at[k].kind == it->kind
 					&& l->item.at[k].linkage != LINK_LOCAL
@@ -289,7 +288,7 @@ static bool is_own(const struct linker *l, const char *at, size_t n)
 	return false;
 }
 
-/* A file number follows these. */
+/* Is the token one after which a file number follows? */
 static bool before_file(const char *at, const char *end)
 {
 	return is(at, end, ".file") || is(at, end, ".loc") || is(at, end, "inlined_at");
@@ -334,7 +333,7 @@ static void write_kind(struct linker *l, enum kind kind, const unsigned *file_ba
 	}
 }
 
-/* The largest number of a .file directive. */
+/* The greatest number of a .file directive. */
 static unsigned file_max(const struct linker *l, unsigned unit)
 {
 	unsigned long most = 0, k;
@@ -363,7 +362,7 @@ char *link_ptx(const char *const *text, size_t n, struct err *e)
 			p = declaration(p, &it);
 			it.unit = unit;
 			if (!it.n) {
-				err_set(e, ERR_PTX_SYNTAX, 0, 0, "text %u to link is not PTX", unit + 1);
+				err_set(e, ERR_PTX_SYNTAX, 0, 0, "input %u of the linker is not PTX", unit + 1);
 				break;
 			}
 			vec_push(&l.item, it);

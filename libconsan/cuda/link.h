@@ -1,13 +1,13 @@
-/* link: several PTX texts become one, as nvlink and cuLink do with programs
- * that are compiled separately (nvcc -rdc=true). Works on the text of top-level
- * declarations; what stands inside a function is only copied. */
+/* link: joins several PTX texts into one, as nvlink and cuLink do for programs that are
+ * compiled separately (nvcc -rdc=true). Works on the text of top-level declarations;
+ * function bodies are copied. */
 #ifndef CONSAN_CUDA_LINK_H
 #define CONSAN_CUDA_LINK_H
 
 #include "libconsan/base/base.h"
 
-/* One NUL-terminated PTX text out of n. free() it. NULL + e: a symbol is
- * defined twice, or a text does not look like PTX. */
+/* Joins n NUL-terminated texts into one, which the caller free()s. NULL and e:
+ * ERR_PTX_SYMBOL, a symbol is defined twice; ERR_PTX_SYNTAX, a text is not PTX. */
 char *link_ptx(const char *const *text, size_t n, struct err *e);
 
 #endif

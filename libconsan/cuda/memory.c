@@ -1,14 +1,14 @@
-/* memory: allocations, copies and fills. Device memory is host memory that
- * kernels may touch, so a copy is a memmove once its ranges are checked. */
-#include "gpu.h"
+/* memory: allocations, copies and fills. Device memory is host memory that kernels may
+ * access, so a copy is a memmove() after its ranges are checked. */
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A row of a pitched allocation starts at a multiple of this. */
+/* Alignment of the rows of a pitched allocation, bytes. */
 enum { PITCH = 512 };
-/* What the emulated GPU has, unless the host has less. */
+/* Device memory in bytes, unless the host has less. */
 #define MEMORY_TOTAL (UINT64_C(80) << 30)
 
 static _Atomic uint64_t in_use;
@@ -22,21 +22,21 @@ static uint64_t memory_total(void)
 
 static int no_memory(size_t bytes)
 {
-	gpu_remark(REMARK_NOTE, "out of memory: %zu MiB more than the %zu MiB in use were asked for, "
-		"and the emulated GPU has %zu MiB of the host's", bytes >> 20,
+	remark(REMARK_NOTE, "out of device memory: %zu MiB requested, %zu MiB in use; the "
+		"emulated GPU has %zu MiB, taken from host memory", bytes >> 20,
 		(size_t)in_use >> 20, (size_t)memory_total() >> 20);
 	return cudaErrorMemoryAllocation;
 }
 
 static int alloc(void **at, size_t bytes, enum consan_mem kind)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
 	if (bytes > memory_total() || in_use + bytes > memory_total())
 		return no_memory(bytes);
-	*at = consan_malloc(gpu_session(), bytes, kind);
+	*at = consan_malloc(device_session(), bytes, kind);
 	if (!*at)
 		return no_memory(bytes);
 	in_use += bytes;
@@ -46,7 +46,7 @@ static int alloc(void **at, size_t bytes, enum consan_mem kind)
 
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -68,7 +68,7 @@ int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows)
 	return mem_alloc(at, bytes, CONSAN_MEM_DEVICE);
 }
 
-/* The flags are kept beside the handle, one up so that 0 is known, too. */
+/* Stored as flags + 1, because the value of a handle must not be NULL. */
 static void keep_flags(const void *at, unsigned flags)
 {
 	handle_put(at, HANDLE_HOST, (void *)(uintptr_t)(flags + 1));
@@ -88,17 +88,17 @@ static int release(void *at, bool host)
 	enum consan_mem kind;
 	uint64_t bytes;
 	void *base;
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error || !at)
 		return error;
-	/* variables of modules and registered memory are not ours to free */
+	/* not allocated here: a variable of a module, or registered memory */
 	if (!handle_get(at, HANDLE_MEMORY)
-			|| !consan_mem_find(gpu_session(), at, &base, &bytes, &kind)
+			|| !consan_mem_find(device_session(), at, &base, &bytes, &kind)
 			|| (kind == CONSAN_MEM_HOST) != host)
 		return cudaErrorInvalidValue;
 	handle_drop(at, HANDLE_MEMORY);
-	if (!consan_free(gpu_session(), at))
+	if (!consan_free(device_session(), at))
 		return cudaErrorInvalidValue;
 	in_use -= bytes;
 	handle_drop(at, HANDLE_HOST);
@@ -117,7 +117,7 @@ int mem_free_host(void *at)
 
 int mem_register(void *at, size_t bytes, unsigned flags)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -125,18 +125,18 @@ int mem_register(void *at, size_t bytes, unsigned flags)
 		return cudaErrorInvalidValue;
 	if (!mem_check(at, 1))
 		return cudaErrorHostMemoryAlreadyRegistered;
-	consan_mem_register(gpu_session(), at, bytes);
+	consan_mem_register(device_session(), at, bytes);
 	keep_flags(at, flags | cudaHostRegisterMapped);
 	return 0;
 }
 
 int mem_unregister(void *at)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
-	if (!handle_drop(at, HANDLE_HOST) || !consan_mem_unregister(gpu_session(), at))
+	if (!handle_drop(at, HANDLE_HOST) || !consan_mem_unregister(device_session(), at))
 		return cudaErrorHostMemoryNotRegistered;
 	return 0;
 }
@@ -147,7 +147,7 @@ bool mem_host_flags(const void *at, unsigned *flags)
 	uint64_t bytes;
 	void *base, *kept;
 
-	if (!consan_mem_find(gpu_session(), at, &base, &bytes, &kind))
+	if (!consan_mem_find(device_session(), at, &base, &bytes, &kind))
 		return false;
 	kept = handle_get(base, HANDLE_HOST);
 	if (!kept)
@@ -170,7 +170,7 @@ int mem_check(const void *at, size_t bytes)
 
 	if (!bytes)
 		return 0;
-	if (!consan_mem_find(gpu_session(), at, &base, &size, &kind)
+	if (!consan_mem_find(device_session(), at, &base, &size, &kind)
 			|| bytes > size - (uint64_t)((const char *)at - (const char *)base))
 		return cudaErrorInvalidValue;
 	return 0;
@@ -192,7 +192,7 @@ struct copy copy_plane(void *dst, size_t dst_pitch, const void *src, size_t src_
 		.kind = kind };
 }
 
-/* Bytes from the first to the last one touched. */
+/* Bytes from the first to the last byte accessed. */
 static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
 {
 	return (depth - 1) * slice + (height - 1) * pitch + width;
@@ -202,7 +202,7 @@ int copy_check(const struct copy *c)
 {
 	bool to_device = c->kind == cudaMemcpyHostToDevice || c->kind == cudaMemcpyDeviceToDevice;
 	bool from_device = c->kind == cudaMemcpyDeviceToHost || c->kind == cudaMemcpyDeviceToDevice;
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -236,7 +236,7 @@ void copy_run(const struct copy *c)
 
 int fill_check(const struct fill *f)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -296,7 +296,7 @@ struct pool *pool_of(const void *handle)
 
 int pool_new(struct pool **out)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;

@@ -1,14 +1,14 @@
-/* redirect: takes over programs that carry a CUDA runtime of their own.
+/* redirect: redirects a statically linked CUDA runtime to this library.
  *
- * nvcc links the runtime statically by default. Its functions are local symbols
- * of the program; the first bytes of each become a jump to ours. This runs
- * before any constructor of the program (-z initfirst), so that not even the
- * registration of its kernels gets past us. Libraries that are opened later are
- * met at the dynamic linker's hook for debuggers, which it calls when they are
- * mapped and before their constructors run. The driver and a shared runtime
- * hardly need this: the dynamic linker finds our symbols first. */
-#include "gpu.h"
-#include "table.h"
+ * nvcc links the runtime statically by default. Its functions are local symbols of the
+ * program; the first bytes of each are replaced by a jump to our function. This runs before
+ * the constructors of the program (-z initfirst), because these register the kernels.
+ * Libraries that the program opens later are handled in the dynamic linker's hook for
+ * debuggers, _dl_debug_state(), which is called after they are mapped and before their
+ * constructors run. The driver and a shared runtime rarely need this: the dynamic linker
+ * finds our symbols first. */
+#include "internal.h"
+#include "entry_points.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -18,12 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where a function starts: jmp rel32 to an island within reach ... */
-enum { JUMP = 5 };
-/* ... and there: jmp *0(%rip), the address. */
-enum { ISLAND = 16 };
+enum {
+	JUMP = 5,    /* bytes at the start of a function: jmp rel32 to its island */
+	ISLAND = 16, /* bytes of an island, within reach of rel32: jmp *0(%rip), the address */
+};
 
-/* An ELF file, mapped; every offset in it is checked against its size. */
+/* A mapped ELF file. Each offset in it is checked against its size. */
 struct elf {
 	const uint8_t *at;
 	size_t size;
@@ -78,7 +78,7 @@ static const Elf64_Shdr *section_of_type(const struct elf *f, uint32_t type)
 	return NULL;
 }
 
-/* Device code as nvcc embeds it; strip leaves the section. */
+/* Does the object have device code as nvcc embeds it? strip keeps this section. */
 static bool has_fatbin(const struct elf *f)
 {
 	const Elf64_Ehdr *h = (const void *)f->at;
@@ -100,7 +100,7 @@ static bool has_fatbin(const struct elf *f)
 	return false;
 }
 
-/* A page that a jump from every function of this object reaches. */
+/* Maps memory within reach of a rel32 jump from each function of the object. */
 static uint8_t *island_page(uint64_t near, size_t bytes)
 {
 	uint64_t step, at;
@@ -125,7 +125,7 @@ struct island {
 	size_t used, size;
 };
 
-/* ThreadSanitizer has no room to note that text is written. */
+/* ThreadSanitizer has no shadow memory for writes to program text. */
 __attribute__((no_sanitize("thread")))
 static bool patch(uint8_t *function, void *to, struct island *island)
 {
@@ -138,7 +138,7 @@ static bool patch(uint8_t *function, void *to, struct island *island)
 
 	if (near != distance || island->used + ISLAND > island->size)
 		return false;
-	/* executable all the while: the dynamic linker may need this page itself */
+	/* stays executable: the dynamic linker itself may run code of this page */
 	if (mprotect((void *)page, n, PROT_READ | PROT_WRITE | PROT_EXEC))
 		return false;
 	memcpy(slot, jump, sizeof jump);
@@ -149,8 +149,8 @@ static bool patch(uint8_t *function, void *to, struct island *island)
 	return !mprotect((void *)page, n, PROT_READ | PROT_EXEC);
 }
 
-/* The compiler starts functions at multiples of 16: a short one has padding. */
-static bool has_room(const uint8_t *function, uint64_t size)
+/* Can a jump be written? Functions are aligned to 16, so that padding follows a short one. */
+static bool fits_jump(const uint8_t *function, uint64_t size)
 {
 	return size >= JUMP || (uintptr_t)function % 16 == 0;
 }
@@ -160,9 +160,9 @@ static bool is_runtime_name(const char *name)
 	return !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6);
 }
 
-/* A program's own runtime is in its full symbol table. A shared runtime is met
- * here only for those who look its functions up by dlsym(): it has the dynamic
- * one. */
+/* The full symbol table, which has the local functions of a static runtime. A shared runtime
+ * needs redirection only if the program looks up its functions by dlsym(); these are in the
+ * dynamic symbol table. */
 static const Elf64_Shdr *symbol_table(const struct elf *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -180,7 +180,7 @@ struct symbols {
 	uint64_t names_size; /* the last byte is 0 */
 };
 
-/* Of a table, which may be NULL or broken: then there are none. */
+/* The symbols of a table; none if the table is NULL or malformed. */
 static struct symbols symbols_of(const struct elf *f, const Elf64_Shdr *table)
 {
 	const Elf64_Shdr *names;
@@ -200,7 +200,7 @@ static const char *symbol_name(const struct symbols *s, const Elf64_Sym *symbol)
 	return symbol->st_name < s->names_size ? s->names + symbol->st_name : "";
 }
 
-/* How many runtime functions were redirected. */
+/* Returns the number of redirected runtime functions. */
 static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
 {
 	const struct symbols symbols = symbols_of(f, symbol_table(f, path));
@@ -217,11 +217,11 @@ static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
 				|| !is_runtime_name(name))
 			continue;
 		function = (uint8_t *)base + symbol->st_value;
-		to = table_runtime(name);
-		if (!to || !has_room(function, symbol->st_size))
+		to = entry_point_runtime(name);
+		if (!to || !fits_jump(function, symbol->st_size))
 			continue;
 		if (!island.at) {
-			island.size = (table_count * ISLAND + 4095) & ~(size_t)4095;
+			island.size = (entry_point_count * ISLAND + 4095) & ~(size_t)4095;
 			island.at = island_page((uintptr_t)function, island.size);
 			if (!island.at)
 				return 0;
@@ -233,8 +233,8 @@ static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
 	return done;
 }
 
-/* Does the object hand its kernels to the runtime through the dynamic linker? Then
- * to us, whichever library it was linked with. */
+/* Does the object register its kernels through the dynamic linker? The call then reaches us,
+ * whichever runtime library the object was linked with. */
 static bool has_shared_runtime(const struct elf *f)
 {
 	const struct symbols symbols = symbols_of(f, section_of_type(f, SHT_DYNSYM));
@@ -257,13 +257,13 @@ static bool is_us(const struct dl_phdr_info *info)
 	return false;
 }
 
-/* Objects that were seen, by where they lie. */
+/* Load addresses of the objects handled so far. */
 static VEC(uint64_t) seen;
 static unsigned long long unloads;
 
 static bool is_new(const struct dl_phdr_info *info)
 {
-	if (unloads != info->dlpi_subs) { /* something else may lie there now */
+	if (unloads != info->dlpi_subs) { /* the addresses may be in use again */
 		unloads = info->dlpi_subs;
 		seen.n = 0;
 	}
@@ -280,37 +280,37 @@ static int object(struct dl_phdr_info *info, size_t size, void *user)
 	unsigned *number = user;
 	struct elf f;
 
-	/* the first object is the program, and only it has no name */
+	/* the first object is the program, which has no name; skip others without one */
 	if (++*number > 1 && !info->dlpi_name[0])
 		return 0;
 	if (!is_new(info) || is_us(info) || !elf_map(&f, path))
 		return 0;
 	if (!redirect(&f, path, info->dlpi_addr) && has_fatbin(&f) && !has_shared_runtime(&f))
-		gpu_no_runtime(info->dlpi_name);
+		remark_static_runtime(info->dlpi_name);
 	elf_unmap(&f);
 	return 0;
 }
 
-static void look_at_objects(void)
+static void redirect_objects(void)
 {
 	unsigned number = 0;
 
 	dl_iterate_phdr(object, &number);
 }
 
-/* In place of _dl_debug_state(), which is empty. */
+/* Replaces _dl_debug_state(), which is empty. */
 static void on_loading(void)
 {
 	if (_r_debug.r_state == RT_CONSISTENT)
-		look_at_objects();
+		redirect_objects();
 }
 
-static void watch_loading(void)
+static void hook_loading(void)
 {
 	struct island island = { .size = 4096 };
 	uint8_t *hook = (uint8_t *)_r_debug.r_brk;
 
-	if (!hook || !has_room(hook, 0))
+	if (!hook || !fits_jump(hook, 0))
 		return;
 	island.at = island_page((uintptr_t)hook, island.size);
 	if (!island.at)
@@ -319,8 +319,8 @@ static void watch_loading(void)
 	mprotect(island.at, island.size, PROT_READ | PROT_EXEC);
 }
 
-__attribute__((constructor)) static void take_over(void)
+__attribute__((constructor)) static void start_redirection(void)
 {
-	look_at_objects();
-	watch_loading();
+	redirect_objects();
+	hook_loading();
 }

@@ -1,6 +1,7 @@
-/* region: what the program says about its own parts (consan/region.h finds these
- * functions by name). Counts errors; what is checked, the session decides. */
-#include "gpu.h"
+/* region: the named regions of a program (the inline functions of consan/region.h find these
+ * functions by name). Counts the errors in each region; the session decides which launches
+ * are checked. */
+#include "internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,16 +14,16 @@ bool consan_run_expect_clean(void);
 
 struct region {
 	char *name;
-	uint64_t errors; /* seen before it began */
+	uint64_t errors; /* occurrences before the region began */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static VEC(struct region) open;
 
-/* How often errors were seen since; holds the lock. */
+/* Occurrences of errors since the region began (NULL: since the start). Requires the lock. */
 static uint64_t errors_in(const struct region *r)
 {
-	uint64_t now = gpu_session() ? consan_errors_seen(gpu_session()) : 0;
+	uint64_t now = device_session() ? consan_errors_seen(device_session()) : 0;
 
 	return now - (r ? r->errors : 0);
 }
@@ -31,14 +32,14 @@ VISIBLE void consan_run_region_begin(const char *name)
 {
 	struct region r = { .name = base_strdup(name ? name : "") };
 
-	if (gpu_ready()) {
+	if (device_ready()) {
 		free(r.name);
 		return;
 	}
 	pthread_mutex_lock(&lock);
-	r.errors = consan_errors_seen(gpu_session());
+	r.errors = consan_errors_seen(device_session());
 	vec_push(&open, r);
-	consan_in_region(gpu_session(), open.n > 0);
+	consan_in_region(device_session(), open.n > 0);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -50,7 +51,7 @@ VISIBLE size_t consan_run_region_end(void)
 	if (open.n) {
 		errors = errors_in(&open.at[--open.n]);
 		free(open.at[open.n].name);
-		consan_in_region(gpu_session(), open.n > 0);
+		consan_in_region(device_session(), open.n > 0);
 	}
 	pthread_mutex_unlock(&lock);
 	return errors;
@@ -65,7 +66,7 @@ VISIBLE bool consan_run_expect_clean(void)
 	inner = open.n ? &open.at[open.n - 1] : NULL;
 	errors = errors_in(inner);
 	if (errors)
-		gpu_remark(REMARK_NOTE, "%s%s was expected to be clean: errors were seen %llu times",
+		remark(REMARK_NOTE, "%s%s was expected to be clean: %llu occurrences of errors",
 			inner ? "region " : "the program", inner ? inner->name : "",
 			(unsigned long long)errors);
 	pthread_mutex_unlock(&lock);

@@ -1,38 +1,10 @@
 /* rt_device: device queries, limits and versions of the runtime API. There is
- * one device, number 0. */
-#include "gpu.h"
+ * one device, number 0 (device.c). */
+#include "internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define ARRAY_DIM_3(array, a, b, c) ((array)[0] = (a), (array)[1] = (b), (array)[2] = (c))
-
-int device_attribute(int attribute, int *value)
-{
-	const struct consan_device *d;
-	int error = gpu_ready();
-
-	if (error)
-		return error;
-	if (!value || attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
-		return cudaErrorInvalidValue;
-	d = gpu_device();
-	switch (attribute) {
-#define ATTRIBUTE(name, expression) \
-	case CU_DEVICE_ATTRIBUTE_##name: *value = expression; return 0;
-#include "device.def"
-#undef ATTRIBUTE
-	}
-	*value = 0;
-	return 0;
-}
-
-void device_name(char *to, size_t n)
-{
-	const struct consan_device *d = gpu_device();
-
-	snprintf(to, n, "consan emulated sm_%u%s", d->sm, d->suffix == 'a' ? "a" : "");
-}
 
 static int attribute_of(int attribute)
 {
@@ -44,7 +16,7 @@ static int attribute_of(int attribute)
 
 static cudaError_t check_device(int device)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	return rt(error ? error : device ? cudaErrorInvalidDevice : 0);
 }
@@ -57,7 +29,7 @@ static size_t total_memory(void)
 	return total;
 }
 
-/* cudaDeviceProp as CUDA 12 had it. */
+/* struct cudaDeviceProp of CUDA 12. */
 struct prop12 {
 #define PROP(type, name, dimensions, value) type name dimensions;
 #define PROP12(type, name, dimensions, value) type name dimensions;
@@ -127,7 +99,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return rt(error);
@@ -183,38 +155,15 @@ cudaError_t cudaGetDeviceFlags(unsigned *flags)
 
 cudaError_t cudaDeviceReset(void)
 {
-	gpu_reset();
+	device_reset();
 	return cudaSuccess;
 }
 
-/* Everything already ran: only a fault is left to tell. */
+/* All work ran when it was issued: only a sticky error remains to be reported. */
 cudaError_t cudaDeviceSynchronize(void)
 {
 	stream_host_waited();
-	return rt(gpu_ready());
-}
-
-static _Atomic size_t limit_now[cudaLimitMaxL2FetchGranularity + 1] = {
-	[cudaLimitStackSize] = 1024, [cudaLimitPrintfFifoSize] = 1 << 20,
-	[cudaLimitMallocHeapSize] = 8 << 20, [cudaLimitDevRuntimeSyncDepth] = 2,
-	[cudaLimitDevRuntimePendingLaunchCount] = 2048, [cudaLimitMaxL2FetchGranularity] = 64,
-};
-
-int device_limit(int limit, size_t *get, const size_t *set)
-{
-	int error = gpu_ready();
-
-	if (error)
-		return error;
-	if (limit < 0 || (size_t)limit >= ARRAY_SIZE(limit_now))
-		return cudaErrorUnsupportedLimit;
-	if (set)
-		limit_now[limit] = *set;
-	else if (!get)
-		return cudaErrorInvalidValue;
-	else
-		*get = limit_now[limit];
-	return 0;
+	return rt(device_ready());
 }
 
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
@@ -279,7 +228,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
 	return id && !strcmp(id, DEVICE_PCI_ID) ? cudaGetDevice(device) : rt(cudaErrorInvalidValue);
 }
 
-/* One device has no peers. */
+/* There is only one device, so there is no peer. */
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
 	cudaError_t error = check_device(device);
@@ -305,19 +254,19 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(
 	enum cudaFlushGPUDirectRDMAWritesTarget target, enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
-	return rt(gpu_ready());
+	return rt(device_ready());
 }
 
 cudaError_t cudaCtxResetPersistingL2Cache(void)
 {
-	return rt(gpu_ready());
+	return rt(device_ready());
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
 	if (!version)
 		return rt(cudaErrorInvalidValue);
-	*version = GPU_VERSION;
+	*version = DEVICE_CUDA_VERSION;
 	return cudaSuccess;
 }
 

@@ -1,5 +1,5 @@
 /* rt_launch: launches, function attributes and occupancy of the runtime API. */
-#include "gpu.h"
+#include "internal.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ static void set3(uint32_t to[3], struct dim3 from)
 	to[2] = from.z;
 }
 
-/* Fills *l from what all launch calls have in common. */
+/* Fills *l from the arguments that all launch calls have. */
 static int begin(struct launch *l, const void *func, struct dim3 grid, struct dim3 block,
 	size_t shared)
 {
@@ -61,7 +61,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *func, struct dim3 grid, stru
 }
 
 _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute),
-	"both APIs lay out a launch attribute alike");
+	"both APIs use one layout for launch attributes");
 
 static int begin_config(struct launch *l, const void *func, const cudaLaunchConfig_t *c)
 {
@@ -92,7 +92,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *use
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *user,
 	unsigned flags)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (!call || !stream_of(stream))
 		return rt(call ? cudaErrorInvalidResourceHandle : cudaErrorInvalidValue);
@@ -100,7 +100,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 	return rt(error);
 }
 
-/* ---- kernel<<<...>>>: the configuration waits for its stub ---- */
+/* ---- kernel<<<...>>>: the configuration is pushed here and popped by the host stub ---- */
 
 struct configuration {
 	struct dim3 grid, block;
@@ -145,7 +145,7 @@ static cudaError_t find(const void *func, void **out)
 	return rt(error);
 }
 
-/* Without loading: a program may hold stubs of kernels it never launches. */
+/* Does not load the image: a program may have stubs of kernels that it never launches. */
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 {
 	*kernel = handle_get(host, HANDLE_STUB);
@@ -223,7 +223,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *func
 	return cudaSuccess;
 }
 
-/* cudaFuncAttribute's numbers are CUfunction_attribute's. */
+/* cudaFuncAttribute has the numbers of CUfunction_attribute. */
 cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute a, int value)
 {
 	struct func *f;

@@ -1,5 +1,5 @@
 /* rt_memory: memory of the runtime API. */
-#include "gpu.h"
+#include "internal.h"
 
 #include <string.h>
 
@@ -83,7 +83,7 @@ cudaError_t cudaHostUnregister(void *at)
 
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return rt(error);
@@ -95,7 +95,7 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
 
 cudaError_t cudaHostGetFlags(unsigned *flags, void *at)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return rt(error);
@@ -104,7 +104,7 @@ cudaError_t cudaHostGetFlags(unsigned *flags, void *at)
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return rt(error);
@@ -132,14 +132,14 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
 	enum consan_mem kind;
 	uint64_t bytes;
 	void *base;
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return rt(error);
 	if (!a)
 		return rt(cudaErrorInvalidValue);
 	memset(a, 0, sizeof *a);
-	if (!consan_mem_find(gpu_session(), at, &base, &bytes, &kind)) {
+	if (!consan_mem_find(device_session(), at, &base, &bytes, &kind)) {
 		a->type = cudaMemoryTypeUnregistered;
 		a->device = -2; /* cudaInvalidDeviceId */
 		a->hostPointer = (void *)at;
@@ -217,7 +217,7 @@ int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c)
 	if (!p)
 		return cudaErrorInvalidValue;
 	if (p->srcArray || p->dstArray) {
-		gpu_remark(REMARK_CALL_UNSUPPORTED, "cudaMemcpy3D of a cudaArray");
+		remark(REMARK_CALL_UNSUPPORTED, "cudaMemcpy3D of a cudaArray");
 		return cudaErrorNotSupported;
 	}
 	*c = (struct copy){
@@ -276,7 +276,7 @@ cudaError_t cudaMemcpyBatchAsync(void *const *dst, const void *const *src, const
 	return error;
 }
 
-/* Of an array, which cannot be had; the description itself is harmless. */
+/* Descriptions of arrays are supported although arrays are not. */
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
 	enum cudaChannelFormatKind kind)
 {
@@ -335,12 +335,12 @@ cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent 
 	return cudaMemset3DAsync(to, value, e, NULL);
 }
 
-/* ---- hints: managed memory is where it is ---- */
+/* ---- hints: no effect, because managed memory does not move ---- */
 
 cudaError_t cudaMemPrefetchAsync(const void *at, size_t n, struct cudaMemLocation where,
 	unsigned flags, cudaStream_t stream)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	return rt(error ? error : mem_check(at, n));
 }
@@ -348,19 +348,19 @@ cudaError_t cudaMemPrefetchAsync(const void *at, size_t n, struct cudaMemLocatio
 cudaError_t cudaMemAdvise(const void *at, size_t n, enum cudaMemoryAdvise advice,
 	struct cudaMemLocation where)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	return rt(error ? error : mem_check(at, n));
 }
 
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *at, size_t n, unsigned flags)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	return rt(error ? error : mem_check(at, 1));
 }
 
-/* ---- pools: allocation is immediate, a pool only has its attributes ---- */
+/* ---- pools: allocation is immediate, so a pool only has attributes ---- */
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
 {
@@ -377,7 +377,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 	if (!pool || device)
 		return rt(pool ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
 	*pool = (cudaMemPool_t)pool_default();
-	return rt(gpu_ready());
+	return rt(device_ready());
 }
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
@@ -395,7 +395,7 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
 	return rt(pool_of(pool) ? 0 : cudaErrorInvalidValue);
 }
 
-/* cudaMemPoolAttr's numbers are CUmemPool_attribute's. */
+/* cudaMemPoolAttr has the numbers of CUmemPool_attribute. */
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr a, void *value)
 {
 	return rt(pool_attribute(pool, (int)a, NULL, value));

@@ -1,13 +1,13 @@
-/* rt_module: what nvcc's generated host code registers, symbols, and the
- * library calls of the runtime API. */
-#include "gpu.h"
-#include "table.h"
+/* rt_module: registration by the host code that nvcc generates, symbols, and the library
+ * calls of the runtime API. */
+#include "internal.h"
+#include "entry_points.h"
 
 #include <string.h>
 
-/* ---- registration: runs before main() and must not need the device ---- */
+/* ---- registration: runs before main() and must not open the device ---- */
 
-/* A handle is a void **, of which nvcc's code never looks inside. */
+/* The handle is a void ** that nvcc's code does not dereference. */
 static struct image *registered(void **handle)
 {
 	return image_of(handle);
@@ -59,7 +59,7 @@ void __cudaRegisterManagedVar(void **handle, void **host, char *address, const c
 		image_add_var(im, host, name, size, host);
 }
 
-/* Called by the host's first access to a managed variable. */
+/* Called on the host's first access to a managed variable. */
 char __cudaInitModule(void **handle)
 {
 	struct image *im = registered(handle);
@@ -79,7 +79,7 @@ cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol)
 	return rt(bytes ? var_find(symbol, NULL, bytes) : cudaErrorInvalidValue);
 }
 
-/* [symbol+offset, +count) as an address. */
+/* The address of `count` bytes at symbol + offset; an error if they exceed the variable. */
 static int place(const void *symbol, size_t count, size_t offset, char **at)
 {
 	size_t bytes;
@@ -242,7 +242,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 {
 	if (!symbol || !function)
 		return rt(cudaErrorInvalidValue);
-	*function = table_find(symbol, (int)version,
+	*function = entry_point_find(symbol, (int)version,
 		flags & cudaEnablePerThreadDefaultStream);
 	if (status)
 		*status = *function ? cudaDriverEntryPointSuccess
@@ -253,7 +253,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function,
 	unsigned long long flags, enum cudaDriverEntryPointQueryResult *status)
 {
-	return cudaGetDriverEntryPointByVersion(symbol, function, GPU_VERSION, flags, status);
+	return cudaGetDriverEntryPointByVersion(symbol, function, DEVICE_CUDA_VERSION, flags, status);
 }
 
 cudaError_t cudaGetExportTable(const void **table, const cudaUUID_t *id)

@@ -1,5 +1,5 @@
 /* rt_stream: streams, events, capture and graphs of the runtime API. */
-#include "gpu.h"
+#include "internal.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 	return rt(stream_free((struct stream *)stream));
 }
 
-/* NULL after remembering the error. */
+/* The stream; NULL: *error is set and recorded. */
 static struct stream *check(cudaStream_t stream, const void *out, cudaError_t *error)
 {
 	struct stream *s = stream_of(stream);
@@ -80,7 +80,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	if (!s)
 		return rt(cudaErrorInvalidResourceHandle);
 	stream_host_waited();
-	return rt(s->capture ? cudaErrorStreamCaptureUnsupported : gpu_ready());
+	return rt(s->capture ? cudaErrorStreamCaptureUnsupported : device_ready());
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
@@ -93,7 +93,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	return rt(stream_wait(stream, event));
 }
 
-/* Hints for caches, priorities and the like. */
+/* Stream attributes are hints (caches, priorities) and have no effect. */
 cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID a,
 	const cudaLaunchAttributeValue *value)
 {
@@ -122,7 +122,7 @@ cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
-	return rt(mark_new((struct mark **)event, flags));
+	return rt(cuda_event_new((struct cuda_event **)event, flags));
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *event)
@@ -132,35 +132,35 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-	return rt(mark_free(event));
+	return rt(cuda_event_free(event));
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-	return rt(mark_record(event, stream));
+	return rt(cuda_event_record(event, stream));
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
-	return rt(mark_record(event, stream));
+	return rt(cuda_event_record(event, stream));
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-	return rt(mark_query(event));
+	return rt(cuda_event_query(event));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-	return rt(mark_query(event));
+	return rt(cuda_event_query(event));
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-	return rt(mark_elapsed(ms, start, end));
+	return rt(cuda_event_elapsed(ms, start, end));
 }
 
-/* CUDA 12's newer spelling */
+/* the versioned name of CUDA 12 */
 cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
 	return cudaEventElapsedTime(ms, start, end);
@@ -213,7 +213,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags)
 {
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error || !graph)
 		return rt(error ? error : cudaErrorInvalidValue);
@@ -246,7 +246,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 	return rt(graph_nodes(graph, (void **)nodes, n));
 }
 
-/* op is taken over. */
+/* Takes ownership of the contents of op. */
 static cudaError_t add(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
 	size_t nafter, struct op *op)
 {
@@ -377,7 +377,7 @@ cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t gr
 	return cudaGraphInstantiate(exec, graph, p->flags);
 }
 
-/* What the source graph looks like now is what runs from now on. */
+/* Later launches run the operations that the source graph has now. */
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
 	cudaGraphExecUpdateResultInfo *info)
 {
@@ -404,7 +404,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
-	return rt(graph_exec_of(exec) && stream_of(stream) ? gpu_ready() : cudaErrorInvalidValue);
+	return rt(graph_exec_of(exec) && stream_of(stream) ? device_ready() : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)

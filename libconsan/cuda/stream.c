@@ -1,12 +1,12 @@
-/* stream: streams, events and capture. Everything runs when it is issued, so a
- * stream has nothing to wait for; issue order is a legal order of any program. */
-#include "gpu.h"
+/* stream: operations, streams, events and capture. Each operation runs when it is issued, so
+ * that a stream never has pending work. Issue order is a legal order of each program. */
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* 0, cudaStreamLegacy and cudaStreamPerThread. */
+/* Handles 0, 1 (cudaStreamLegacy) and 2 (cudaStreamPerThread). */
 enum { DEFAULT_STREAMS = 3 };
 static struct stream default_stream[DEFAULT_STREAMS];
 
@@ -65,7 +65,7 @@ void op_free(struct op *op)
 int stream_new(struct stream **out, unsigned flags, int priority)
 {
 	struct stream *s;
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -100,14 +100,15 @@ void stream_host_waited(void)
 	host_waits++;
 }
 
-/* Only a launch right behind another in its stream may begin before that has ended. */
-static void follow(struct stream *s, struct op *op)
+/* A programmatic launch may overlap only a launch that is the previous operation of its
+ * stream, and only if the host has not waited since. */
+static void limit_overlap(struct stream *s, struct op *op)
 {
 	if (op->kind == OP_LAUNCH) {
 		op->launch.programmatic &= s->launched && s->waits == host_waits;
 		op->launch.queue = (uintptr_t)s;
 	} else if (s == &default_stream[0] || s == &default_stream[1]) {
-		stream_host_waited(); /* as cudaMemcpy() does */
+		stream_host_waited(); /* cudaMemcpy() and the like return when they are done */
 	}
 	s->launched = op->kind == OP_LAUNCH;
 	s->waits = host_waits;
@@ -116,10 +117,10 @@ static void follow(struct stream *s, struct op *op)
 int stream_issue(const void *handle, struct op *op)
 {
 	struct stream *s = stream_of(handle);
-	int error = s ? gpu_ready() : cudaErrorInvalidResourceHandle;
+	int error = s ? device_ready() : cudaErrorInvalidResourceHandle;
 
 	if (!error)
-		follow(s, op);
+		limit_overlap(s, op);
 	if (!error && s->capture)
 		return graph_add(s->capture, op, NULL, 0, NULL);
 	if (!error)
@@ -131,8 +132,8 @@ int stream_issue(const void *handle, struct op *op)
 int stream_wait(const void *handle, const void *event)
 {
 	struct stream *s = stream_of(handle);
-	struct mark *m = mark_of(event);
-	int error = gpu_ready();
+	struct cuda_event *m = cuda_event_of(event);
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -153,7 +154,7 @@ int stream_wait(const void *handle, const void *event)
 int stream_capture_begin(const void *handle, struct graph *into)
 {
 	struct stream *s = stream_of(handle);
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -161,14 +162,14 @@ int stream_capture_begin(const void *handle, struct graph *into)
 		return cudaErrorInvalidResourceHandle;
 	if (s->capture)
 		return cudaErrorIllegalState;
-	if ((uintptr_t)handle < 2) /* the legacy stream waits for all others */
+	if ((uintptr_t)handle < 2) /* the legacy stream synchronizes with all others */
 		return cudaErrorStreamCaptureUnsupported;
 	s->capture = into ? into : graph_new();
 	s->joined = s->launched = false;
 	return 0;
 }
 
-/* Streams that joined a capture leave it with the stream that began it. */
+/* When the stream that began a capture ends it, the streams that joined it leave it. */
 static void leave(void *value, void *graph)
 {
 	struct stream *s = value;
@@ -214,10 +215,10 @@ int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state
 
 /* ---- events ---- */
 
-int mark_new(struct mark **out, unsigned flags)
+int cuda_event_new(struct cuda_event **out, unsigned flags)
 {
-	struct mark *m;
-	int error = gpu_ready();
+	struct cuda_event *m;
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -230,17 +231,17 @@ int mark_new(struct mark **out, unsigned flags)
 	return 0;
 }
 
-struct mark *mark_of(const void *handle)
+struct cuda_event *cuda_event_of(const void *handle)
 {
 	return handle_get(handle, HANDLE_EVENT);
 }
 
-int mark_record(const void *handle, const void *stream)
+int cuda_event_record(const void *handle, const void *stream)
 {
-	struct mark *m = mark_of(handle);
+	struct cuda_event *m = cuda_event_of(handle);
 	struct stream *s = stream_of(stream);
 	struct timespec now;
-	int error = gpu_ready();
+	int error = device_ready();
 
 	if (error)
 		return error;
@@ -254,9 +255,9 @@ int mark_record(const void *handle, const void *stream)
 	return 0;
 }
 
-int mark_free(const void *handle)
+int cuda_event_free(const void *handle)
 {
-	struct mark *m = mark_of(handle);
+	struct cuda_event *m = cuda_event_of(handle);
 
 	if (!m)
 		return cudaErrorInvalidResourceHandle;
@@ -265,24 +266,24 @@ int mark_free(const void *handle)
 	return 0;
 }
 
-int mark_query(const void *handle)
+int cuda_event_query(const void *handle)
 {
-	struct mark *m = mark_of(handle);
+	struct cuda_event *m = cuda_event_of(handle);
 
 	if (!m)
 		return cudaErrorInvalidResourceHandle;
 	stream_host_waited();
-	return m->capture ? cudaErrorCapturedEvent : gpu_ready();
+	return m->capture ? cudaErrorCapturedEvent : device_ready();
 }
 
-int mark_elapsed(float *ms, const void *start, const void *end)
+int cuda_event_elapsed(float *ms, const void *start, const void *end)
 {
-	struct mark *a = mark_of(start), *b = mark_of(end);
+	struct cuda_event *a = cuda_event_of(start), *b = cuda_event_of(end);
 
 	if (!ms)
 		return cudaErrorInvalidValue;
 	if (!a || !b || !a->recorded || !b->recorded || (a->flags | b->flags) & cudaEventDisableTiming)
 		return cudaErrorInvalidResourceHandle;
 	*ms = (float)((b->at - a->at) * 1e3);
-	return gpu_ready();
+	return device_ready();
 }

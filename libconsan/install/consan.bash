@@ -1,5 +1,5 @@
-# bash completion of consan and consan-run: options out of --help, then files,
-# or for consan-run the commands that it can run.
+# bash completion for consan and consan-run: the options that --help lists; other arguments
+# are files, or for consan-run commands.
 _consan_options()
 {
 	compgen -W "$("$@" --help 2>/dev/null | grep -o -- '--[a-z][-a-z]*=\?' | sort -u)" -- "$cur"

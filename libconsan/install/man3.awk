@@ -1,4 +1,4 @@
-# consan.h as a manual page: comments are text, declarations stand as they are.
+# Converts consan.h to a manual page: comments become text, declarations become examples.
 function text(s) {
 	sub(/^ ?\*\/?/, "", s); gsub(/\\/, "\\e", s); if (!sample) sub(/^ +/, "", s)
 	return s ~ /^[.']/ ? "\\&" s : s

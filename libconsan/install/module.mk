@@ -1,4 +1,4 @@
-# make install and make deb: PREFIX, and DESTDIR for packages
+# make install and make deb: into PREFIX; DESTDIR is the root of a package
 PREFIX ?= /usr/local
 PUBLIC = consan.h err.h err.def tensormap_args.h criterion.h region.h
 MAN = $(addprefix $(BUILD)/man/,consan-run.1 consan.1 consan.3)

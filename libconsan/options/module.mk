@@ -1,3 +1,3 @@
-# the options of every command, one row each in options.def
+# the options of all commands: one row each in options.def
 LIB_SRC += $(addprefix libconsan/options/, \
 	options.c)

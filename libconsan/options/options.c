@@ -1,4 +1,4 @@
-/* options: the table of options.def, as a parser of words and for argp. */
+/* options: parsers for words and for argp, generated from options.def. */
 #include "options.h"
 
 #include <argp.h>
@@ -11,7 +11,7 @@
 enum type { TYPE_FLAG, TYPE_NUM, TYPE_SEC, TYPE_STR, TYPE_LIST, TYPE_CHOICE };
 
 static const struct row {
-	const char *id; /* NULL: a group's title, in help */
+	const char *id; /* NULL: a group, whose title is in help */
 	enum type type;
 	int key;
 	const char *arg, *deflt, *help;
@@ -20,15 +20,27 @@ static const struct row {
 #define GROUP(title) { .help = title },
 #define OPT(type, name, key, arg, deflt, help) \
 	{ #name, TYPE_##type, key, arg, deflt, help, offsetof(struct options, name) },
+#define ALIAS(name, alias, value)
 #include "options.def"
 #undef OPT
 #undef GROUP
+#undef ALIAS
 };
 
-/* an option without a letter is known to argp by its place in the table */
+static const struct { size_t at; const char *alias, *value; } aliases[] = {
+#define GROUP(title)
+#define OPT(type, name, key, arg, deflt, help)
+#define ALIAS(name, alias, value) { offsetof(struct options, name), alias, value },
+#include "options.def"
+#undef OPT
+#undef GROUP
+#undef ALIAS
+};
+
+/* argp identifies an option without a letter by its index in the table */
 #define KEY_OF(i) (row[i].key ? row[i].key : 0x100 + (int)(i))
 
-/* '-' and '_' are the same, so that both spellings of a name work */
+/* '-' and '_' are equal, so that both spellings of a name are accepted */
 static bool same_name(const char *id, const char *name)
 {
 	for (; *id && (*id == *name || (*id == '_' && *name == '-')); id++)
@@ -47,10 +59,15 @@ static void spell(const char *id, char *out, size_t n)
 
 /* ---- values ---- */
 
-static bool choice(const char *all, const char *value, int *out)
+static bool choice(const struct row *r, const char *value, int *out)
 {
-	size_t n = strlen(value);
+	const char *all = r->arg;
+	size_t n;
 
+	for (size_t i = 0; i < ARRAY_SIZE(aliases); i++)
+		if (aliases[i].at == r->at && !strcmp(aliases[i].alias, value))
+			value = aliases[i].value;
+	n = strlen(value);
 	for (int k = 0;; k++) {
 		size_t len = strcspn(all, "|");
 
@@ -91,8 +108,8 @@ static bool check_filter(const char *v, struct err *e)
 			|| !strncmp(v, "kernel_substring=", 17))
 		return true;
 	if (strncmp(v, "regex=", 6))
-		return err_set(e, ERR_OPTION, 0, 0, "kernel filter '%s': say kne=NAME, "
-			"kns=PART or regex=EXPRESSION", v);
+		return err_set(e, ERR_OPTION, 0, 0, "kernel filter '%s': must be kne=NAME, "
+			"kns=TEXT or regex=RE", v);
 	rc = regcomp(&re, v + 6, REG_EXTENDED | REG_NOSUB);
 	if (!rc) {
 		regfree(&re);
@@ -104,7 +121,7 @@ static bool check_filter(const char *v, struct err *e)
 
 static const char *const report_suffix[] = { "html", "json", "sarif", "xml", "txt" };
 
-/* What a value must be beyond its type. */
+/* Checks a value beyond its type. */
 static bool check_value(const struct row *r, const char *v, struct err *e)
 {
 	const char *end;
@@ -118,27 +135,27 @@ static bool check_value(const struct row *r, const char *v, struct err *e)
 	case offsetof(struct options, arch):
 		if (options_arch(v, &sm, &suffix))
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--arch=%s: say sm_80, sm_90a, ...", v);
+		return err_set(e, ERR_OPTION, 0, 0, "--arch=%s: must be sm_80, sm_90a, ...", v);
 	case offsetof(struct options, report):
 		end = suffix_of(v);
 		for (size_t i = 0; i < ARRAY_SIZE(report_suffix); i++)
 			if (!strcmp(end, report_suffix[i]))
 				return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--report=%s: the name must end in .html, "
+		return err_set(e, ERR_OPTION, 0, 0, "--report=%s: must end in .html, "
 			".json, .sarif, .xml or .txt", v);
 	case offsetof(struct options, shard):
 		if (options_shard(v, &sm, &shards))
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--shard=%s: say I/N, with I from 1 to N", v);
+		return err_set(e, ERR_OPTION, 0, 0, "--shard=%s: must be I/N with I from 1 to N", v);
 	case offsetof(struct options, knob):
 		end = strchr(v, '=');
 		if (end && end > v && isdigit((unsigned char)end[1]))
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: say NAME=NUMBER", v);
+		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: must be NAME=NUMBER", v);
 	case offsetof(struct options, error_exitcode):
 		if (strtoull(v, NULL, 0) <= 255)
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--error-exitcode=%s: an exit status is "
+		return err_set(e, ERR_OPTION, 0, 0, "--error-exitcode=%s: must be from "
 			"0 to 255", v);
 	}
 	return true;
@@ -164,14 +181,14 @@ static bool set(struct options *o, const struct row *r, const char *v, struct er
 		return true;
 	case TYPE_NUM:
 		if (!number(v, at))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: a number is expected",
+			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be a number",
 				name, v);
 		return true;
 	case TYPE_SEC:
 		sec = strtod(v, &end);
 		if (end == v || *end || !(sec >= 0))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: a number of seconds is "
-				"expected", name, v);
+			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be a number of "
+				"seconds", name, v);
 		*(opt_SEC *)at = sec;
 		return true;
 	case TYPE_STR:
@@ -184,8 +201,8 @@ static bool set(struct options *o, const struct row *r, const char *v, struct er
 		vec_push(list, arena_strndup(&o->arena, v, strlen(v)));
 		return true;
 	case TYPE_CHOICE:
-		if (!choice(r->arg, v, at))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: it is one of %s", name,
+		if (!choice(r, v, at))
+			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be one of %s", name,
 				v, r->arg);
 		return true;
 	}
@@ -219,7 +236,7 @@ bool options_set(struct options *o, const char *name, const char *value, struct 
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
 		if (row[i].id && same_name(row[i].id, name))
 			return set(o, &row[i], value, e);
-	return err_set(e, ERR_OPTION, 0, 0, "there is no option --%s", name);
+	return err_set(e, ERR_OPTION, 0, 0, "unknown option --%s", name);
 }
 
 /* ---- words ---- */
@@ -338,7 +355,7 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
 static struct argp_option argp_options[ARRAY_SIZE(row) + 1];
 const struct argp options_argp = { .options = argp_options, .parser = parse_key };
 
-/* argp wants its own array; it is filled before main(), once. */
+/* Fills argp's array before main(). */
 __attribute__((constructor)) static void fill_argp(void)
 {
 	static char names[ARRAY_SIZE(row)][40];
@@ -365,7 +382,7 @@ __attribute__((constructor)) static void fill_argp(void)
 	}
 }
 
-/* ---- small readers of values ---- */
+/* ---- values with a syntax of their own ---- */
 
 bool options_arch(const char *arch, unsigned *sm, char *suffix)
 {
@@ -429,7 +446,7 @@ static bool match_one(const char *filter, const char *value, const char *name)
 	return yes;
 }
 
-/* "void f<int>(float*)" -> "f": what a user would call the kernel */
+/* "void f<int>(float*)" -> "f" */
 static char *bare_name(const char *demangled)
 {
 	size_t n = strcspn(demangled, "(<");

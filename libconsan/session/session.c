@@ -369,7 +369,7 @@ struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 		ptx = ptx_parse(name, text, n, e);
 	if (ptx && *c->opt.replace_ptx && lacks(NULL, ptx))
 		ptx = replace_ptx(c, ptx, e);
-	if (ptx && c->opt.backend == OPT_BACKEND_REHEARSE)
+	if (ptx && c->opt.backend == OPT_BACKEND_GPU_EMULATED)
 		ptx = instrumented(c, ptx, &gpu, e);
 	if (ptx)
 		exec = exec_load(ptx, e);

@@ -1,7 +1,7 @@
 # The specimens: PTX kernels, each with what must be found in it, and the bundled kernels
 # with their planted bugs. One runner for all of them.
 CASES_SRC = $(addprefix tests/cases/harness/, \
-	specimen.c stage.c judge.c found.c rehearsed.c cases.c tables.c kernels.c)
+	specimen.c stage.c judge.c found.c emulated.c cases.c tables.c kernels.c)
 
 # Both twins of every specimen are PTX to NVIDIA's assembler, too: one run for all racy
 # ones, one for the others (ptxas crashes on two tables of functions of one name).

@@ -1,5 +1,5 @@
-/* event_dsl: hand-built event sequences for tests of the checker. One world,
- * one CTA; every call is one event whose site is the line it stands on. */
+/* event_dsl: event sequences for tests of the checker, with one CTA. Each call emits one event,
+ * whose site is the line of the call. */
 #ifndef CONSAN_TESTS_EVENT_DSL_H
 #define CONSAN_TESTS_EVENT_DSL_H
 
@@ -16,7 +16,7 @@ static struct check *world;
 static struct event_sink *sink;
 static unsigned nwarps;
 static uint32_t line; /* site of the next event */
-static void (*tune)(struct check_policy *); /* turns knobs before a begin() */
+static void (*tune)(struct check_policy *); /* changes policies, called by begin() */
 
 static inline void emit(struct event e)
 {
@@ -52,7 +52,7 @@ static inline void begin_with(unsigned warps, bool strict)
 static inline void begin(unsigned warps)
 {
 	begin_with(warps, false);
-	/* the tile's bytes are written, and everybody knows: no CS901 here */
+	/* write the tile and synchronize, so that reads of it are not CS901 */
 	for (uint32_t a = 0; a < 0x4000; a += 512)
 		emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_WRITE,
 			.size = 16, .stride = 16, .addr = a });
@@ -64,7 +64,8 @@ static inline void begin(unsigned warps)
 		emit((struct event){ .kind = EV_BAR_RESUME, .warp = (uint16_t)w });
 }
 
-/* Prints what was found; the rules found, most severe first, 0-terminated. */
+/* Ends the run. Stores up to 16 rules and severities, most severe first, and returns the number
+ * of findings. $CHECK_VERBOSE prints them. */
 static inline size_t finish(unsigned found[16], enum severity sev[16])
 {
 	const struct finding *const *f;
@@ -95,10 +96,10 @@ static inline void access_(uint32_t w, uint32_t lanes, uint64_t addr, uint32_t s
 		.sem = (uint8_t)sem, .scope = sem ? SCOPE_CTA : SCOPE_NONE, .warp = (uint16_t)w,
 		.lanes = lanes, .addr = addr, .size = size, .stride = stride });
 }
-/* lane l touches `size` bytes at addr + l * size */
+/* lane l accesses `size` bytes at addr + l * size */
 #define wr(w, lanes, addr, size) AT(access_(w, lanes, addr, size, size, EVM_WRITE, SEM_WEAK))
 #define rd(w, lanes, addr, size) AT(access_(w, lanes, addr, size, size, EVM_READ, SEM_WEAK))
-/* every lane touches the same `size` bytes at addr */
+/* all lanes access the same `size` bytes at addr */
 #define wr1(w, lanes, addr, size) AT(access_(w, lanes, addr, size, 0, EVM_WRITE, SEM_WEAK))
 #define rd1(w, lanes, addr, size) AT(access_(w, lanes, addr, size, 0, EVM_READ, SEM_WEAK))
 #define strong(w, lanes, addr, size, mode, sem) AT(access_(w, lanes, addr, size, 0, mode, sem))

@@ -1,5 +1,4 @@
-/* shell: runs commands for the tests and for the programs of this folder, and
- * keeps what they say. A header: nothing to link. */
+/* shell: runs commands for tests and keeps their output. Header-only. */
 #ifndef CONSAN_TESTS_SHELL_H
 #define CONSAN_TESTS_SHELL_H
 
@@ -12,7 +11,8 @@
 
 static char output[1 << 20]; /* stdout and stderr of the last command */
 
-/* Exit status, -1 if a signal ended it. What does not fit into `output` is lost. */
+/* Runs a shell command. Returns its exit status, -1 if a signal ended it. Output that exceeds
+ * `output` is lost. */
 __attribute__((format(printf, 1, 2))) static inline int shell(const char *fmt, ...)
 {
 	char *command, rest[4096];
@@ -33,7 +33,7 @@ __attribute__((format(printf, 1, 2))) static inline int shell(const char *fmt, .
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The build folder that this binary stands in: BUILD/tests/... */
+/* The build folder of this binary, BUILD/tests/... */
 static inline const char *build_dir(void)
 {
 	static char self[4000];

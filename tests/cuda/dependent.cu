@@ -1,6 +1,6 @@
-/* dependent: two kernels in one stream, of which the second may begin before the
- * first has ended. Words: how it is launched (runtime, driver, graph, synced: with
- * a wait by the host in between), and `wait` if it waits for the first. */
+/* dependent: two kernels in one stream; the second may start before the first has ended.
+ * Arguments: how it is launched (runtime, driver, graph, or synced: with a wait by the host in
+ * between), and `wait` if the second kernel waits for the first. */
 #include <cstdio>
 #include <cstring>
 #include <cuda.h>

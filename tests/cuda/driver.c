@@ -1,5 +1,5 @@
-/* Uses of the driver API: `driver NAME` runs one and ends with 0 if the API did
- * what it does on a GPU, 77 if what it needs is not installed. */
+/* Uses of the driver API: `driver NAME` runs one. Exit status 0: the API behaves as on a GPU;
+ * 77: a required library is not installed. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -140,7 +140,7 @@ static int library(void)
 	return run(f, 3, 103);
 }
 
-/* dlopen finds the same driver, and the driver its entry points. */
+/* dlopen() finds the same driver, and the driver finds its entry points. */
 static int entry(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW), *at;
@@ -206,7 +206,7 @@ static int tensormap(void)
 	return 0;
 }
 
-/* PTX that NVRTC makes while the program runs. */
+/* PTX that NVRTC compiles at run time. */
 static int nvrtc(void)
 {
 	static const char source[] = "extern \"C\" __global__ void set(int *to, int value) "
@@ -240,7 +240,7 @@ static int nvrtc(void)
 	return run(f, 6, 6);
 }
 
-/* A library that is opened late and brings a static runtime with it. */
+/* A library with a static runtime that is opened at run time. */
 static int plugin(void)
 {
 	void *lib = dlopen("./plugin.so", RTLD_NOW);

@@ -1,6 +1,5 @@
-/* One program of two files, compiled separately (-rdc=true): this one twice,
- * with and without PART. 0 if the kernels saw each other's names, and not what
- * is each file's own. */
+/* A program of two files compiled separately (-rdc=true): this file with and without PART.
+ * Exit status 0: external names are shared, and static names are local to each file. */
 #include <cstdio>
 
 template <class T> __device__ T three() { return T(3); }

@@ -1,7 +1,7 @@
-// The executor's machine against a real GPU: barriers and pipelines of libcu++,
+// Compares the CPU executor with a real GPU: barriers and pipelines of libcu++,
 // cooperative groups, atomics, calls, recursion, local memory, clusters, spins
-// between threads and between blocks. Prints a hash of what each kernel writes;
-// machine.h200 is what an H200 printed.
+// between threads and between blocks. Prints a hash of the output of each kernel;
+// machine.h200 has the output of an H200.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

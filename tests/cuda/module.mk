@@ -1,4 +1,4 @@
-# CUDA programs under consan-run: one object, linked in every way there is.
+# CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
 CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so linked driver dependent)
 # What programs link with for -lcuda, as no driver need be installed: a stub with the driver API's
 # names of our library, without the runtime's. At run time they load libcuda.so.1, whichever it is.
@@ -19,7 +19,7 @@ $(BUILD)/tests/cuda/shared: $(BUILD)/tests/cuda/runtime.o
 	$(V)$(NVCC) -cudart shared -o $@ $< $(CUDA_LINK) -Xlinker -rpath=$(CUDA_HOME)/lib64
 $(BUILD)/tests/cuda/stripped: $(BUILD)/tests/cuda/static
 	$(V)strip -o $@ $<
-# no runtime of its own: the linker found every function in our library
+# without a runtime of its own: the linker takes all functions from our library
 $(BUILD)/tests/cuda/ours: tests/cuda/small.cu | $(BUILD)/libcuda.so
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $< -L$(BUILD) -lcuda

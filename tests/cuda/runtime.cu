@@ -1,6 +1,5 @@
-/* One program, many small uses of the runtime API: `runtime NAME` runs one and
- * ends with 0 if the API did what it does on a GPU. Also what bad input and bad
- * ends are made of. Driven by tests/unit/cuda/cuda.c. */
+/* Uses of the runtime API: `runtime NAME` runs one. Exit status 0: the API behaves as on a GPU.
+ * Also programs with bad input or abnormal ends. Run by tests/unit/cuda/cuda.c. */
 #include <cstdio>
 #include <csignal>
 #include <cstdlib>
@@ -428,7 +427,7 @@ static int device()
 	return 0;
 }
 
-/* ---- bad ends: what follows in the process is what follows on a GPU ---- */
+/* ---- abnormal ends: the process behaves as on a GPU ---- */
 
 static int fault()
 {
@@ -465,7 +464,7 @@ static int race_then(const char *how)
 	return 5;
 }
 
-/* CUDA first used in a child works; used before the fork, the child may not. */
+/* A child may use CUDA only if the parent has not used it before the fork. */
 static int forks()
 {
 	int status;

@@ -1,4 +1,4 @@
-/* The least program with a kernel: 0 if it ran. Also built as a plugin. */
+/* A minimal program with a kernel; exit status 0 if it ran. Also built as a plugin. */
 #include <cstdio>
 
 __global__ void set(int *to) { *to = 4; }

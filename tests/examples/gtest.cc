@@ -14,16 +14,16 @@ using session = std::unique_ptr<consan, close>;
 testing::AssertionResult clean(const session &c)
 {
 	const struct consan_finding *f;
-	std::string said;
+	std::string all;
 	bool good = true;
 
 	for (size_t i = 0, n = consan_findings(c.get(), &f); i < n; i++) {
 		char text[4096];
 		consan_describe(&f[i], text, sizeof text);
-		said += std::string("\n") + text;
+		all += std::string("\n") + text;
 		good &= f[i].severity == CONSAN_NOTE;
 	}
-	return (good ? testing::AssertionSuccess() : testing::AssertionFailure()) << said;
+	return (good ? testing::AssertionSuccess() : testing::AssertionFailure()) << all;
 }
 
 void run_exchange(const session &c, int wait)

@@ -15,7 +15,7 @@ static const char ptx[] =
 	"shl.b32 %r3, %r1, 2;\n"
 	"add.u32 %r4, %r2, %r3;\n"
 	"st.shared.u32 [%r4], %r1;\n"
-	"xor.b32 %r3, %r3, 128;\n"     /* no barrier before the other's word is read */
+	"xor.b32 %r3, %r3, 128;\n"     /* the barrier is missing here */
 	"add.u32 %r4, %r2, %r3;\n"
 	"ld.shared.u32 %r5, [%r4];\n"
 	"ld.param.u64 %rd1, [out];\n"

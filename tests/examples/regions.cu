@@ -1,4 +1,4 @@
-/* Parts of a program, named: without consan-run the calls do nothing. */
+/* Named regions of a program. Without consan-run, the calls have no effect. */
 #include <consan/region.h>
 
 #include <cstdio>
@@ -27,6 +27,6 @@ int main()
 	consan_region_begin("without its barrier");
 	exchange<<<1, 64>>>(out, 0);
 	consan_expect_clean();
-	printf("errors were seen %zu times\n", consan_region_end());
+	printf("%zu occurrences of errors\n", consan_region_end());
 	return cudaDeviceSynchronize() != cudaSuccess;
 }

@@ -18,7 +18,7 @@ struct schedules {
 	const char *before, *after;
 	const char *folder; /* for a report at a time */
 	const char *known;  /* "+CS120": rules that records may show and the executor does not
-			       (rehearsed.def), which are not compared; or NULL */
+			       (emulated.def), which are not compared; or NULL */
 };
 
 struct shown {

@@ -3,7 +3,7 @@
  *   specimens [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
  * FILTER: what the name, "race/cs102_plain", must contain; I/N: the I-th of N parts.
  * The correct twin must be silent, the racy one show its rules at their lines, or
- * rehearsed.def says why not. On a GPU, where nobody chooses the schedule, and in that of a
+ * emulated.def says why not. On a GPU, where nobody chooses the schedule, and in that of a
  * seed, the racy one must show what it shows under --backend=cpu in some schedule
  * (schedules.h), nothing included, or hang; unseen.def says what comes of the hardware.
  * stdout gets what is not as expected, FILE all of it, with consan's own words. */
@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct { const char *specimen, *what, *why; } rehearsed[] = {
+static const struct { const char *specimen, *what, *why; } emulated[] = {
 #define DIFFERS(specimen, what, why) { specimen, what, why },
-#include "tests/cases/harness/rehearsed.def"
+#include "tests/cases/harness/emulated.def"
 #undef DIFFERS
 };
 
@@ -157,25 +157,25 @@ static struct result result_of(const struct run *run, const struct side_job *job
 
 /* ---- the judgement ---- */
 
-/* Is what is missing and what is too much foreseen by rehearsed.def? NULL: no. */
-static const char *why_rehearsed(const struct run *run, const struct result *r)
+/* Is what is missing and what is too much foreseen by emulated.def? NULL: no. */
+static const char *why_emulated(const struct run *run, const struct result *r)
 {
 	char word[16];
 
-	for (size_t k = 0; k < ARRAY_SIZE(rehearsed); k++) {
-		const char *what = rehearsed[k].what;
-		bool all = !strcmp(rehearsed[k].specimen, run->name);
+	for (size_t k = 0; k < ARRAY_SIZE(emulated); k++) {
+		const char *what = emulated[k].what;
+		bool all = !strcmp(emulated[k].specimen, run->name);
 
 		for (size_t i = 0; all && i < run->s.nexpect; i++) {
 			snprintf(word, sizeof word, "-%s", run->s.expect[i].code);
-			all = seen_meets(&r->seen, &run->s.expect[i], true) || has_word(what, strlen(what), word);
+			all = seen_matches(&r->seen, &run->s.expect[i], true) || has_word(what, strlen(what), word);
 		}
 		for (size_t i = 0; all && i < r->seen.n; i++) {
 			snprintf(word, sizeof word, "+%s", r->seen.at[i].code);
-			all = seen_foreseen(&r->seen.at[i], &run->s) || has_word(what, strlen(what), word);
+			all = seen_allowed(&r->seen.at[i], &run->s) || has_word(what, strlen(what), word);
 		}
 		if (all)
-			return rehearsed[k].why;
+			return emulated[k].why;
 	}
 	return NULL;
 }
@@ -222,7 +222,7 @@ static enum outcome judge_found(const struct all *a, const struct run *run, cons
 {
 	struct text wrong = { 0 };
 	const bool right = judge_racy(&run->s, &r->seen, true, &wrong);
-	const char *known = right ? NULL : why_rehearsed(run, r);
+	const char *known = right ? NULL : why_emulated(run, r);
 	enum outcome o = right ? GOOD : known ? NOT_SEEN : WRONG;
 
 	if (right && !r->checked && !strstr(r->unchecked, "until then was checked")) {

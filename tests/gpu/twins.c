@@ -21,9 +21,9 @@ static const char *const program[] = {
 	"mlp/fused_mlp",
 };
 
-static const struct { const char *program, *what; } rehearsed[] = {
+static const struct { const char *program, *what; } emulated[] = {
 #define DIFFERS(program, what, why) { program, what },
-#include "tests/cases/harness/rehearsed.def"
+#include "tests/cases/harness/emulated.def"
 #undef DIFFERS
 };
 
@@ -154,15 +154,15 @@ static bool same_lines(const json_t *cpu, const json_t *there, const char *rule)
 	return same;
 }
 
-/* What rehearsed.def says of the bug, or NULL. */
+/* What emulated.def says of the bug, or NULL. */
 static const char *differs(const struct run *r)
 {
 	char both[128];
 
 	snprintf(both, sizeof both, "%s %s", r->program, r->bug);
-	for (size_t k = 0; k < ARRAY_SIZE(rehearsed); k++)
-		if (!strcmp(rehearsed[k].program, both))
-			return rehearsed[k].what;
+	for (size_t k = 0; k < ARRAY_SIZE(emulated); k++)
+		if (!strcmp(emulated[k].program, both))
+			return emulated[k].what;
 	return NULL;
 }
 

@@ -10,7 +10,7 @@
 
 static const struct {
 	const char *mode;
-	bool rehearse, global;
+	bool emulated, global;
 	int status;
 	const char *says[3];
 } row[] = {
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 		const char *not_run;
 		bool right;
 
-		if (!row[k].rehearse && strcmp(argv[2], "gpu"))
+		if (!row[k].emulated && strcmp(argv[2], "gpu"))
 			continue;
 		right = row[k].status == shell("timeout 120 %s/consan-run --backend=%s --timeout=2 --no-source "
 			"--print-level=info %s %s/tests/gpu/user %s 2>&1", argv[1], argv[2],

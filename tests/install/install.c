@@ -1,5 +1,5 @@
-/* installed: what `make install` puts somewhere works from there: the commands,
- * the library by pkg-config, the examples as doc/library.md tells to build them. */
+/* Tests of `make install`: the installed commands, the library with pkg-config, and the
+ * examples, built as doc/library.md describes. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -11,8 +11,8 @@
 
 TestSuite(installed, .timeout = 120);
 
-/* In a shell in which $R is the root, DESTDIR of the Makefile, and $B a scratch
- * folder that is kept. A Criterion program takes BXFI_MAP for its own worker's. */
+/* Runs a shell command. $R is the root of the installation (DESTDIR), $B a scratch folder that
+ * is kept. BXFI_MAP is unset, or a Criterion program would take itself for our worker. */
 __attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
 {
 	char line[PATH_MAX];
@@ -28,7 +28,7 @@ __attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
 		build_dir(), line);
 }
 
-/* The examples need the sanitizers that the library was built with. */
+/* The examples need the sanitizers with which the library was built. */
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED "-fsanitize=address,undefined "
 #else
@@ -80,8 +80,8 @@ Test(installed, googletest_example_passes)
 Test(installed, regions_of_a_program)
 {
 	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/regions tests/examples/regions.cu");
-	sh("$B/regions"); /* its exit status tells whether there is a GPU */
-	cr_assert(strstr(output, "errors were seen 0 times"));
+	sh("$B/regions"); /* its exit status depends on whether there is a GPU */
+	cr_assert(strstr(output, "0 occurrences of errors"));
 	RUNS(66, "$R/usr/bin/consan-run $B/regions");
 	cr_assert(strstr(output, "region without its barrier"));
 	RUNS(66, "$R/usr/bin/consan-run --regions $B/regions");
@@ -90,16 +90,16 @@ Test(installed, regions_of_a_program)
 	RUNS(64, "CONSAN_SHARD_INDEX=3 CONSAN_TOTAL_SHARDS=3 $R/usr/bin/consan-run $B/regions");
 }
 
-/* What is suppressed is expected, wherever the program goes. */
-Test(installed, regions_heed_suppressions)
+/* Suppressed findings do not count in regions, also if the program changes its folder. */
+Test(installed, regions_use_suppressions)
 {
-	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/heeds tests/examples/regions.cu");
-	RUNS(0, "export B; cd $B && printf 'CS102\n reason: a test\n' > heeds.supp && "
-		"$R/usr/bin/consan-run --suppressions=heeds.supp sh -c 'cd / && exec $B/heeds'");
+	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/suppressed tests/examples/regions.cu");
+	RUNS(0, "export B; cd $B && printf 'CS102\n reason: a test\n' > suppressed.supp && "
+		"$R/usr/bin/consan-run --suppressions=suppressed.supp sh -c 'cd / && exec $B/suppressed'");
 	cr_assert_not(strstr(output, "was expected to be clean"), "%s", output);
 }
 
-/* Every process of a test run reports, and one result says all. */
+/* All processes of a run contribute to one report. */
 Test(installed, a_tree_of_processes_has_one_report)
 {
 	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/tree tests/examples/regions.cu");
@@ -109,7 +109,7 @@ Test(installed, a_tree_of_processes_has_one_report)
 	RUNS(0, "grep -c '\"launches\": 6' $B/tree.json");
 }
 
-Test(installed, readme_example_is_true)
+Test(installed, documented_example_works)
 {
 	RUNS(0, "sed -n '/^```c$/,/^```$/p' libconsan/doc/library.md | grep -v '^```' > $B/readme.c && test -s $B/readme.c");
 	RUNS(0, "cc -std=c11 -Wall -Wextra -Werror $B/readme.c -o $B/readme %s", FLAGS);

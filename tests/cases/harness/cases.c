@@ -1,8 +1,8 @@
-/* cases: the specimens of tests/cases/, each against what is written down beside
- * it (specimen.h has the format, judge.h the judgement). Which of them answer what is in
- * cases_tables.c, the bundled kernels in cases_kernels.c. */
+/* cases: runs the specimens of tests/cases/ and compares the findings with the expectations in
+ * each file (format: specimen.h; comparison: judge.h). tables.c checks the tables of specimens,
+ * kernels.c the bundled kernels. */
 #include "judge.h"
-#include "rehearsed.h"
+#include "emulated.h"
 #include "stage.h"
 #include "libconsan/options/options.h"
 #include "libconsan/event/site.h"
@@ -16,17 +16,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No specimen: a barrier that overflows starts its next generation, and what is
- * seen is a hang (CS704). */
+/* CS406 has no specimen: a barrier that overflows starts its next generation, which ends in a
+ * hang (CS704). */
 static const char *const no_specimen[] = { "CS406" };
 
-/* As GPU mode would do it, all that it can record, on the executor */
-static const char rehearsed[] = "backend=rehearse gpu-global=1 timeout=1";
+/* Emulated GPU mode with everything that it can record */
+static const char emulated[] = "backend=gpu-emulated gpu-global=1 timeout=1";
 
-/* Without global memory a launch has a pre-check, which asks only whether there is anything
- * to report; but not if all events are wanted, as to count bank conflicts. */
-static const char prechecked[] = "backend=rehearse timeout=1 jobs=4";
-static const char whole[] = "backend=rehearse timeout=1 jobs=4 bank-conflicts=1";
+/* Without global memory, GPU mode runs a pre-check that only determines whether there are
+ * findings. Counting bank conflicts needs all events, so it disables the pre-check. */
+static const char prechecked[] = "backend=gpu-emulated timeout=1 jobs=4";
+static const char full[] = "backend=gpu-emulated timeout=1 jobs=4 bank-conflicts=1";
 
 /* ---- judging one ---- */
 
@@ -52,8 +52,8 @@ static void judge(const struct specimen *s, enum twin twin, const char *schedule
 	if (twin == RACY) {
 		ok = judge_racy(s, &seen, false, &why);
 	} else {
-		ok = judge_silent(s, &seen, schedule == rehearsed) && status == CONSAN_OK;
-		text_printf(&why, "the correct twin is not silent (status %d)", status);
+		ok = judge_silent(s, &seen, schedule == emulated) && status == CONSAN_OK;
+		text_printf(&why, "the correct twin has findings (status %d)", status);
 	}
 	if (!ok)
 		print_findings(f, n);
@@ -62,7 +62,7 @@ static void judge(const struct specimen *s, enum twin twin, const char *schedule
 	seen_free(&seen);
 }
 
-/* To be closed. */
+/* The caller closes g. */
 static enum consan_status run_twin(const struct specimen *s, enum twin twin, const char *schedule,
 	struct stage *g)
 {
@@ -76,7 +76,7 @@ static enum consan_status run_twin(const struct specimen *s, enum twin twin, con
 	return stage_run(s, twin, g);
 }
 
-/* found: NULL, or what is found, to be dropped. */
+/* found: NULL, or set to the findings; the caller frees them by found_drop(). */
 static void twin_test(const struct specimen *s, enum twin twin, const char *schedule,
 	struct found *found)
 {
@@ -91,7 +91,7 @@ static void twin_test(const struct specimen *s, enum twin twin, const char *sche
 	stage_close(&g);
 }
 
-/* Without a judgement: what is found, to be dropped. */
+/* Runs a twin and returns the findings, which the caller frees by found_drop(). */
 static struct found found_by(const struct specimen *s, enum twin twin, const char *schedule)
 {
 	struct stage g = { 0 };
@@ -106,14 +106,14 @@ static struct found found_by(const struct specimen *s, enum twin twin, const cha
 	return found;
 }
 
-/* The pre-check misses nothing. */
+/* The pre-check misses no finding. */
 static void precheck_test(const struct specimen *s, enum twin twin)
 {
-	struct found seen = found_by(s, twin, prechecked), all = found_by(s, twin, whole);
+	struct found seen = found_by(s, twin, prechecked), all = found_by(s, twin, full);
 
 	for (size_t k = 0; k < all.n; k++)
 		cr_expect(found_has(&seen, all.at[k]), "%s: the pre-check misses %s", s->path, all.at[k]);
-	cr_expect_eq(seen.n, all.n, "%s: %zu findings after a pre-check, %zu without", s->path, seen.n, all.n);
+	cr_expect_eq(seen.n, all.n, "%s: %zu findings with the pre-check, %zu without", s->path, seen.n, all.n);
 	found_drop(&seen);
 	found_drop(&all);
 }
@@ -131,12 +131,12 @@ static void specimen_test(const char *path)
 	for (size_t i = 0; i < ARRAY_SIZE(schedules); i++)
 		twin_test(&s, FIXED, schedules[i], NULL);
 	if (!getenv("CASES_WITH")) {
-		twin_test(&s, FIXED, rehearsed, NULL);
+		twin_test(&s, FIXED, emulated, NULL);
 		if (s.twins)
-			there = found_by(&s, RACY, rehearsed);
+			there = found_by(&s, RACY, emulated);
 		path += sizeof "tests/cases/" - 1;
 		snprintf(program, sizeof program, "%.*s", (int)(strlen(path) - sizeof ".ptx" + 1), path);
-		rehearsed_judge(program, NULL, &here, &there);
+		emulated_judge(program, NULL, &here, &there);
 		if (s.twins)
 			precheck_test(&s, RACY);
 		precheck_test(&s, FIXED);
@@ -156,8 +156,8 @@ ParameterizedTestParameters(cases, specimen)
 	glob_t g;
 	size_t n;
 
-	/* CASES=tests/cases/race/cs104*.ptx runs some of them only,
-	 * CASES_WITH="backend=rehearse gpu-global=1" adds options */
+	/* CASES=tests/cases/race/cs104*.ptx runs only these specimens,
+	 * CASES_WITH="backend=gpu-emulated gpu-global=1" adds options */
 	if (glob(getenv("CASES") ? getenv("CASES") : SPECIMENS, 0, NULL, &g))
 		return cr_make_param_array(struct case_file, NULL, 0);
 	list = cr_malloc(g.gl_pathc * sizeof *list);
@@ -172,7 +172,6 @@ ParameterizedTest(struct case_file *f, cases, specimen, .timeout = 60)
 	specimen_test(f->path);
 }
 
-/* A rule without a specimen is a rule that nobody has seen. */
 Test(cases, every_rule_has_a_specimen)
 {
 	bool seen[512] = { 0 };
@@ -201,7 +200,8 @@ Test(cases, every_rule_has_a_specimen)
 
 /* ---- policies ---- */
 
-/* What each knob changes: this twin of this specimen, without its own options. */
+/* For each knob, a twin of a specimen whose findings it changes, without the options of the
+ * specimen. */
 static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "fence_by_writer", "tricky/fence_by_the_issuer_after_the_meeting", FIXED },
 	{ "fence_after_read", "quiet/s14_read_then_refill", FIXED },
@@ -255,7 +255,7 @@ Test(cases, every_knob_changes_something)
 
 		while (i < ARRAY_SIZE(knobs) && strcmp(knobs[i].knob, all[k]))
 			i++;
-		cr_expect_lt(i, ARRAY_SIZE(knobs), "%s changes nothing that is known here", all[k]);
+		cr_expect_lt(i, ARRAY_SIZE(knobs), "%s has no row in the table", all[k]);
 		if (i == ARRAY_SIZE(knobs))
 			continue;
 		snprintf(path, sizeof path, "tests/cases/%s.ptx", knobs[i].path);
@@ -269,7 +269,7 @@ Test(cases, every_knob_changes_something)
 
 /* ---- saved events, checked again ---- */
 
-static bool replayed_alike(const json_t *again, const struct finding *f)
+static bool same_finding(const json_t *again, const struct finding *f)
 {
 	for (unsigned k = 0; k < f->nsides; k++) {
 		const json_t *side = json_array_get(json_object_get(again, "sides"), k);
@@ -305,7 +305,7 @@ static void replay_test(const char *path)
 	cr_assert(g.c, "%s: %s", path, e.text);
 	stage_run(&s, RACY, &g);
 
-	/* events are in the file when their cluster ends */
+	/* the events of a cluster are in the file when it has ended */
 	options_init(&o);
 	snprintf(words, sizeof words, "log-file=/dev/null report=%s", json);
 	cr_assert(options_parse(&o, words, &e));
@@ -322,7 +322,7 @@ static void replay_test(const char *path)
 		bool found = false;
 
 		for (size_t k = 0; k < json_array_size(again); k++)
-			found |= replayed_alike(json_array_get(again, k), f[i]);
+			found |= same_finding(json_array_get(again, k), f[i]);
 		cr_expect(found, "%s: %s is not in the replay", path, rule_get(f[i]->rule)->code);
 	}
 	json_decref(report);
@@ -332,7 +332,7 @@ static void replay_test(const char *path)
 	free(s.text);
 }
 
-Test(cases, replay_says_the_same_of_global_memory)
+Test(cases, replay_finds_the_same_in_global_memory)
 {
 	glob_t all;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "108,243|": where a side, or one that waits, stands */
+/* Appends "108,243|", the lines of a side or a waiting thread. */
 static void add_places(struct text *t, const json_t *who)
 {
 	const json_t *site = json_object_get(who, "site"), *places = json_object_get(site, "source");
@@ -21,7 +21,7 @@ static void add_places(struct text *t, const json_t *who)
 	text_printf(t, "|");
 }
 
-/* Of CS901 the read alone: only the cpu backend says where it is used. */
+/* For CS901 only the read: only the cpu backend reports where its value is used. */
 char *found_key(const json_t *finding)
 {
 	const json_t *sides = json_object_get(finding, "sides");
@@ -68,7 +68,7 @@ struct found found_of_report(const json_t *report)
 	return k;
 }
 
-/* Clusters run side by side: of two that conflict either may come last. */
+/* Orders the two lines: clusters run concurrently, so either side may be the later one. */
 static struct text lines_of(const struct finding *f)
 {
 	unsigned n = f->nsides, first = f->rule != CS901 || !n ? 0 : n - 1;
@@ -123,7 +123,7 @@ bool found_same_places(const char *a, const char *b)
 	return !strncmp(b, a + first, rest) && !strncmp(b + rest, a, first);
 }
 
-/* Is the one place of `one` among those of `all`? */
+/* Has `one` a single place, which is also a place of `all`? */
 static bool is_place_of(const char *one, const char *all)
 {
 	const size_t n = strcspn(one, "|") + 1;

@@ -1,4 +1,4 @@
-/* found: what a run found, as rules and lines, to be compared with another run's. */
+/* found: the findings of a run as rules and lines, for comparison with another run. */
 #ifndef CONSAN_TESTS_FOUND_H
 #define CONSAN_TESTS_FOUND_H
 
@@ -8,23 +8,25 @@
 
 struct finding;
 
-/* What a run found, "CS104 108|243,87|": the rule, and of each side its line and those
- * at which it is inlined. Ascending. */
+/* One key for each finding, "CS104 108|243,87|": the rule, and for each side its line and the
+ * lines where it is inlined. Ascending; found_drop() frees it. */
 struct found { char *at[256]; size_t n; };
 
-struct found found_of_report(const json_t *report); /* lines of the source, or of the PTX */
-/* Of one finding of a report, to be freed */
+/* Of a JSON report: source lines, or PTX lines where there are none. */
+struct found found_of_report(const json_t *report);
+/* The key of one finding of a report; the caller free()s it. */
 char *found_key(const json_t *finding);
-/* A hang of the key's rule, in which some thread waits at its place: which of those that
- * wait a hang is told of does not matter. */
+/* Is the finding a hang of the key's rule with a thread that waits at the key's lines? Reports
+ * of one hang may differ in the waiting threads they list. */
 bool found_waits(const json_t *finding, const char *key);
-struct found found_of(const struct finding *const *f, size_t n); /* lines of the PTX */
+/* Of findings in memory: PTX lines. */
+struct found found_of(const struct finding *const *f, size_t n);
 void found_drop(struct found *);
 bool found_has(const struct found *k, const char *key);
-/* Two of those: the same lines, whichever came first, whatever their rules. */
+/* Do two keys have the same lines, in either order of the sides? The rules may differ. */
 bool found_same_places(const char *a, const char *b);
-/* ... and the same rule. Of a diverged warp at barriers (CS403) a GPU that stops may show one
- * of its two places alone: that is enough. */
+/* The same lines and the same rule. For a diverged warp at barriers (CS403), one of the two
+ * lines is enough: a GPU that stops may show only one. */
 bool found_same(const char *a, const char *b);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what was found ---- */
+/* ---- findings ---- */
 
 static struct seen *add(struct seen_list *list, const char *code, bool note)
 {
@@ -19,7 +19,7 @@ static struct seen *add(struct seen_list *list, const char *code, bool note)
 	return f;
 }
 
-static bool touches(const struct seen *f, unsigned line)
+static bool has_line(const struct seen *f, unsigned line)
 {
 	for (unsigned k = 0; k < f->nlines; k++)
 		if (f->line[k] == line)
@@ -29,7 +29,7 @@ static bool touches(const struct seen *f, unsigned line)
 
 static void add_line(struct seen *f, unsigned line)
 {
-	if (touches(f, line))
+	if (has_line(f, line))
 		return;
 	if (f->nlines == SEEN_LINES)
 		base_die("%s: more than %d lines", f->code, SEEN_LINES);
@@ -99,7 +99,7 @@ void seen_print(struct text *to, const struct seen_list *seen)
 	}
 }
 
-/* ---- what should be ---- */
+/* ---- expectations ---- */
 
 static bool expected(const struct specimen *s, const char *code)
 {
@@ -109,7 +109,7 @@ static bool expected(const struct specimen *s, const char *code)
 	return has_word(s->also, strlen(s->also), code);
 }
 
-bool seen_meets(const struct seen_list *seen, const struct expectation *e, bool instrumented)
+bool seen_matches(const struct seen_list *seen, const struct expectation *e, bool instrumented)
 {
 	const bool last = instrumented && e->nlines && !strcmp(e->code, "CS901");
 
@@ -117,14 +117,14 @@ bool seen_meets(const struct seen_list *seen, const struct expectation *e, bool 
 		bool all = !strcmp(seen->at[i].code, e->code);
 
 		for (unsigned k = last ? e->nlines - 1 : 0; all && k < e->nlines; k++)
-			all = touches(&seen->at[i], e->line[k]);
+			all = has_line(&seen->at[i], e->line[k]);
 		if (all)
 			return true;
 	}
 	return false;
 }
 
-bool seen_foreseen(const struct seen *f, const struct specimen *s)
+bool seen_allowed(const struct seen *f, const struct specimen *s)
 {
 	return f->note || expected(s, f->code);
 }
@@ -135,13 +135,13 @@ bool judge_racy(const struct specimen *s, const struct seen_list *seen, bool ins
 	bool ok = true;
 
 	for (size_t i = 0; i < s->nexpect; i++) {
-		if (seen_meets(seen, &s->expect[i], instrumented))
+		if (seen_matches(seen, &s->expect[i], instrumented))
 			continue;
 		text_printf(why, "%s%s not reported at its lines", ok ? "" : ", ", s->expect[i].code);
 		ok = false;
 	}
 	for (size_t i = 0; i < seen->n; i++) {
-		if (seen_foreseen(&seen->at[i], s))
+		if (seen_allowed(&seen->at[i], s))
 			continue;
 		text_printf(why, "%s%s is not expected", ok ? "" : ", ", seen->at[i].code);
 		ok = false;

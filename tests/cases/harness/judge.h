@@ -1,5 +1,5 @@
-/* judge: what was found in a twin of a specimen against what the specimen says: rule codes
- * and lines, never prose. The same for findings of this process and of a JSON report. */
+/* judge: compares the findings of a twin with the expectations of its specimen, by rule codes
+ * and lines, not by texts. Findings of this process and of a JSON report are treated equally. */
 #ifndef CONSAN_TESTS_JUDGE_H
 #define CONSAN_TESTS_JUDGE_H
 
@@ -15,7 +15,7 @@ struct finding;
 struct seen {
 	char code[8];
 	bool note;
-	unsigned line[SEEN_LINES], nlines; /* of the PTX: of its sides and of those that wait */
+	unsigned line[SEEN_LINES], nlines; /* PTX lines of its sides and of waiting threads */
 };
 struct seen_list {
 	struct seen *at;
@@ -25,19 +25,19 @@ struct seen_list {
 struct seen_list seen_of(const struct finding *const *f, size_t n);
 struct seen_list seen_of_report(const json_t *report);
 void seen_free(struct seen_list *);
-/* "CS104 12|40, CS901 7": nothing of notes */
+/* Appends "CS104 12|40, CS901 7"; notes are left out. */
 void seen_print(struct text *to, const struct seen_list *seen);
 
-/* instrumented: what is read is recorded, not where it is used, so of a read of what nobody
- * wrote (CS901) the last line is enough. */
-bool seen_meets(const struct seen_list *seen, const struct expectation *e, bool instrumented);
-/* A note, or what the specimen speaks of */
-bool seen_foreseen(const struct seen *f, const struct specimen *s);
+/* Is the expectation among the findings, with all its lines? instrumented: the use of a value
+ * is not recorded, so that for a read of unwritten bytes (CS901) the last line is enough. */
+bool seen_matches(const struct seen_list *seen, const struct expectation *e, bool instrumented);
+/* Is it a note, or a rule that the specimen expects or allows? */
+bool seen_allowed(const struct seen *f, const struct specimen *s);
 
-/* All that is expected at its lines, and nothing that is not. why: what is wrong. */
+/* Are there all expected findings and no others? Otherwise `why` has the differences. */
 bool judge_racy(const struct specimen *s, const struct seen_list *seen, bool instrumented,
 	struct text *why);
-/* Notes alone, of rules that the specimen does not expect; instrumented: or CS901. */
+/* Are there only notes, of rules that the specimen does not expect? instrumented: also CS901. */
 bool judge_silent(const struct specimen *s, const struct seen_list *seen, bool instrumented);
 
 #endif

@@ -1,9 +1,8 @@
-/* cases_kernels: the bundled kernels, and tests/cases/cxx/ in CUDA C++, under
- * consan-run: clean as they are, and every planted bug found where it stands. They say
- * their bugs with --list-bugs and mark the lines: "@bug NAME RULE" behind the code or
- * above it. All of it is instrumented and rehearsed, too. Compares rule codes and lines,
- * never prose. */
-#include "rehearsed.h"
+/* kernels: runs the bundled kernels, and tests/cases/cxx/ in CUDA C++, under consan-run on the
+ * CPU executor and in emulated GPU mode. The unmodified kernels have no findings, and each
+ * planted bug is found at its lines. --list-bugs prints the planted bugs; comments "@bug NAME
+ * RULE" after or above the code mark their lines. Compares rule codes and lines, not texts. */
+#include "emulated.h"
 #include "tests/common/shell.h"
 #include "specimen.h"
 #include "libconsan/base/base.h"
@@ -27,7 +26,7 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/attention/hopper", "kernels/attention/mesh_kv", "kernels/attention/mesh_mlo",
 	"cases/cxx/libcuxx" };
 
-/* Forms of the kernels beyond the default one, which must be silent as well */
+/* Other configurations of the kernels, which must have no findings either */
 static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/hgemm/hgemm", "--stages=2 --m=136 --n=264 --k=200" },
 	{ "kernels/hgemm/hgemm", "--stages=3" },
@@ -68,14 +67,14 @@ struct planted {
 	char kernel[64], bug[64], rule[16], source[128], args[128]; /* bug "": clean */
 };
 
-/* This binary is BUILD/tests/cases; the programs are elsewhere in BUILD. */
-static size_t list_bugs(const char *kernel, struct planted *to, size_t room)
+/* Reads up to `max` planted bugs of a kernel. */
+static size_t list_bugs(const char *kernel, struct planted *to, size_t max)
 {
 	char *line, *save = NULL;
 	size_t n = 0;
 
 	shell("%s/%s --list-bugs", build_dir(), kernel);
-	for (line = strtok_r(output, "\n", &save); line && n < room; line = strtok_r(NULL, "\n", &save)) {
+	for (line = strtok_r(output, "\n", &save); line && n < max; line = strtok_r(NULL, "\n", &save)) {
 		char *at = line, *bug = strsep(&at, "\t"), *rule = strsep(&at, "\t");
 
 		snprintf(to[n].source, sizeof to->source, "%s", strsep(&at, "\t"));
@@ -87,7 +86,7 @@ static size_t list_bugs(const char *kernel, struct planted *to, size_t room)
 	return n;
 }
 
-/* Does the place, or a place it is inlined at, stand on line `line` of file? */
+/* Is the site, or a call where it is inlined, on line `line` of file? */
 static bool site_on(const json_t *site, const char *file, unsigned line)
 {
 	const json_t *places = json_object_get(site, "source");
@@ -104,7 +103,7 @@ static bool site_on(const json_t *site, const char *file, unsigned line)
 	return false;
 }
 
-/* Is it one of the finding's sides, or of those that wait in a hang? */
+/* Is a side of the finding, or a waiting thread of a hang, on this line? */
 static bool finding_on(const json_t *finding, const char *file, unsigned line)
 {
 	const json_t *sides = json_object_get(finding, "sides");
@@ -136,7 +135,7 @@ static bool reported(const json_t *report, const char *rule, const char *file, u
 	return false;
 }
 
-/* Every line marked "@bug NAME RULE" is a line of some such finding. */
+/* Each line marked "@bug NAME RULE" is a line of a finding of this rule. */
 static void judge_bug(const struct planted *p, const json_t *report)
 {
 	const char *file = p->source;
@@ -152,7 +151,7 @@ static void judge_bug(const struct planted *p, const json_t *report)
 
 		due |= m && m < at + line_length(at);
 		if (!due || !strncmp(at + strspn(at, "\t"), "//", 2))
-			continue; /* a line of comment marks the code below it */
+			continue; /* a comment line marks the code below it */
 		due = false;
 		marks++;
 		cr_expect(reported(report, p->rule, file, line), "%s --bug=%s: no %s at %s:%u",
@@ -162,7 +161,7 @@ static void judge_bug(const struct planted *p, const json_t *report)
 	free(text);
 }
 
-/* The other reports of the same run: "--report=BASE.html ..." */
+/* Options for the reports of the other formats: "--report=BASE.html ..." */
 static void add_reports(struct text *cmd, const char *base)
 {
 	static const char *const suffix[] = { "html", "sarif", "xml" };
@@ -180,7 +179,7 @@ static void judge_reports(const struct planted *p, const char *base)
 	text_free(&bad);
 }
 
-/* all: every kind of report is written and proved. */
+/* Returns the JSON report. all: writes and checks the reports of all formats. */
 static json_t *run_kernel(const struct planted *p, const char *options, bool all, int *status)
 {
 	char out[] = "/tmp/consan-case-XXXXXX.json";
@@ -222,27 +221,27 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 	const char *kernel = strchr(p->kernel, '/') + 1;
 	char program[sizeof p->kernel + sizeof p->bug];
 	int status;
-	json_t *report = run_kernel(p, "", true, &status), *rehearsal;
-	struct found cpu = found_of_report(report), rehearsed;
+	json_t *report = run_kernel(p, "", true, &status), *emulation;
+	struct found cpu = found_of_report(report), emulated;
 
 	judge_bug(p, report);
-	rehearsal = run_kernel(p, "--backend=rehearse", false, &status);
-	rehearsed = found_of_report(rehearsal);
+	emulation = run_kernel(p, "--backend=gpu-emulated", false, &status);
+	emulated = found_of_report(emulation);
 	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
-	rehearsed_judge(program, p->rule, &cpu, &rehearsed);
-	found_drop(&rehearsed);
+	emulated_judge(program, p->rule, &cpu, &emulated);
+	found_drop(&emulated);
 	found_drop(&cpu);
-	json_decref(rehearsal);
+	json_decref(emulation);
 	json_decref(report);
 }
 
-/* What is said of a rehearsal is said of a bug that there is, or of a specimen. */
-Test(kernels, rehearsed_programs_exist)
+/* The rows of emulated.def are existing bugs and specimens. */
+Test(kernels, emulated_programs_exist)
 {
 	static struct planted list[MAX_BUGS];
 	const char *program, *bug;
 
-	for (size_t k = 0; (program = rehearsed_program(k)); k++) {
+	for (size_t k = 0; (program = emulated_program(k)); k++) {
 		char path[160];
 		size_t n, i = 0;
 
@@ -260,7 +259,7 @@ Test(kernels, rehearsed_programs_exist)
 	}
 }
 
-/* The clean program passes its own check, and there is nothing to say. */
+/* The unmodified program passes its own check and has no findings. */
 ParameterizedTestParameters(kernels, clean)
 {
 	const size_t n = ARRAY_SIZE(kernels) + ARRAY_SIZE(forms);
@@ -277,12 +276,12 @@ ParameterizedTestParameters(kernels, clean)
 
 ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 {
-	/* no multicast pipeline there is meets K6, see policy.def; nor do cooperative
-	 * groups and libcu++ A12 */
+	/* no known multicast pipeline satisfies K6, see policy.def; cooperative groups and
+	 * libcu++ do not satisfy A12 */
 	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
 		? "--strict --knob=async_across_ctas=0"
 		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
-		"--async=early", "--seed=7", "--backend=rehearse" };
+		"--async=early", "--seed=7", "--backend=gpu-emulated" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int status;
@@ -298,7 +297,7 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 	}
 }
 
-/* What --bank-conflicts counts of an opcode, over all places */
+/* The conflicts that --bank-conflicts counts for an opcode, over all sites */
 static uint64_t conflicts(const json_t *report, const char *opcode, uint64_t *accesses)
 {
 	const json_t *banks = json_object_get(report, "bank_conflicts");
@@ -318,8 +317,8 @@ static uint64_t conflicts(const json_t *report, const char *opcode, uint64_t *ac
 	return n;
 }
 
-/* Swizzled and padded tiles have no conflicts, naive ones have 8 rows to a bank:
- * 8 wavefronts for each of ldmatrix's 4 matrices. */
+/* Swizzled and padded tiles have no conflicts. In naive tiles, 8 rows share a bank: 8 wavefronts
+ * for each of the 4 matrices of ldmatrix. */
 Test(kernels, bank_conflicts, .timeout = 60)
 {
 	static const struct { const char *kernel, *args; uint64_t each; } run[] = {
@@ -352,7 +351,7 @@ Test(kernels, bank_conflicts, .timeout = 60)
 	}
 }
 
-/* All bugs there are must be listed: at least 24, as the project promises. */
+/* --list-bugs lists at least 24 bugs. */
 Test(kernels, enough_bugs)
 {
 	static struct planted list[MAX_BUGS];

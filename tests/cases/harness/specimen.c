@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A test that reads such a file fails, too. */
+/* Ends the process because the file is malformed. */
 _Noreturn static void bad(const char *path, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void bad(const char *path, const char *fmt, ...)
 {
@@ -60,7 +60,7 @@ size_t line_length(const char *s)
 	return strcspn(s, "\n");
 }
 
-/* The comment behind the code of a line; NULL: none. */
+/* The comment after the code of a line; NULL: none. */
 static const char *trailing(const char *s)
 {
 	const char *c = strstr(s, "//");
@@ -167,7 +167,7 @@ char *specimen_twin(const struct specimen *s, enum twin twin)
 
 /* ---- arguments ---- */
 
-/* Each word says where it is. */
+/* The value of each word is its index. */
 static uint64_t make_buffer(const struct specimen_maker *make, uint64_t bytes)
 {
 	uint32_t *word = base_alloc(bytes);
@@ -180,7 +180,7 @@ static uint64_t make_buffer(const struct specimen_maker *make, uint64_t bytes)
 	return at;
 }
 
-/* tensor f16 dim=64,64 box=64,8 swizzle=0: innermost first, packed */
+/* tensor f16 dim=64,64 box=64,8 swizzle=0: innermost dimension first, rows without padding */
 static void make_tensor(const struct specimen *s, const char *spec, const struct specimen_maker *make,
 	unsigned char *map)
 {

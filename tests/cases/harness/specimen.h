@@ -1,20 +1,20 @@
-/* specimen: one file of tests/cases/, read: its twins, its arguments, what should be found.
- * Runs nothing (stage.h, gpu/specimen.c) and judges nothing (judge.h). A file that is not as
- * it should be ends the process, with its path.
+/* specimen: reads a file of tests/cases/: its twins, arguments and expected findings. Running
+ * is in stage.h and tests/gpu/specimens.c, comparing in judge.h. A malformed file ends the
+ * process with a message.
  *
- * A specimen is one PTX file with one entry. Comments before the code say
- *   // launch: block=32 grid=1 cluster=1 shared=0 launches=1   what is launched (these
- *                                        defaults); launches: how often, on the same memory;
- *                                        programmatic=1: each may begin before the last has ended
- *   // options: strict=1                    consan's options, name=value
+ * A specimen is a PTX file with one entry. Comments before the code are
+ *   // launch: block=32 grid=1 cluster=1 shared=0 launches=1   the launch (these are the
+ *                                        defaults); launches: number of launches on the same
+ *                                        memory; programmatic=1: each may start before the
+ *                                        previous one has ended
+ *   // options: strict=1                 options of consan, name=value
  *   // arg: buffer 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0
- *   // expect: CS104 @read @copy            a finding with these lines
- *   // also: CS102                          may be reported, too
- * and comments behind the code mark lines (@read) and say which twin has them
- * (racy, fixed; neither: both have them). A specimen with `expect` is a pair:
- * the racy twin has exactly those rules, the fixed one nothing above a note.
- * A specimen without is correct code that looks wrong: it must be silent, and so
- * must the fixed twins, in other schedules, too. */
+ *   // expect: CS104 @read @copy         an expected finding with these lines
+ *   // also: CS102                       a rule that may be reported as well
+ * Comments after code mark lines (@read), and name the twin that has the line (racy or fixed;
+ * without, both have it). A specimen with `expect` is a pair of twins: the racy one has exactly
+ * these rules, the fixed one no finding above a note. A specimen without `expect` is correct
+ * code. It must have no findings above a note, as the fixed twins, in all schedules tested. */
 #ifndef CONSAN_TESTS_SPECIMEN_H
 #define CONSAN_TESTS_SPECIMEN_H
 
@@ -51,27 +51,28 @@ struct specimen {
 	bool twins;
 };
 
-/* The whole file, to be freed. */
+/* The text of a file; the caller free()s it. */
 char *read_file(const char *path);
-/* Up to the newline or the end. */
+/* The length up to the newline or the end. */
 size_t line_length(const char *s);
-/* Is `word` a word of s[0..n), as between blanks? */
+/* Is `word` one of the words of s[0..n), which are separated by blanks? */
 bool has_word(const char *s, size_t n, const char *word);
 
-/* `path` stays the caller's; s->text is to be freed, s->line points into it. */
+/* path must outlive s. The caller free()s s->text, into which s->line points. */
 void specimen_read(struct specimen *s, const char *path);
-/* The PTX of one twin, to be freed: lines of the other one are blank, so numbers stay. */
+/* The PTX of one twin, which the caller free()s. Lines of the other twin are empty, so that line
+ * numbers stay the same. */
 char *specimen_twin(const struct specimen *s, enum twin twin);
 
-/* What arguments are made of, by those who have the memory. */
+/* Callbacks that create arguments. */
 struct specimen_maker {
 	void *user;
-	/* New device memory with these contents, whole words: its address */
+	/* Allocates device memory with these contents; bytes: a multiple of 4. Returns its address. */
 	uint64_t (*buffer)(void *user, const uint32_t *words, uint64_t bytes);
 	void (*map)(void *user, const struct tensormap_args *a, unsigned char *map);
 };
-/* The i-th argument of s: an address, a number of at most 8 bytes or a tensor
- * map. value: aligned to 64 bytes. */
+/* Creates the i-th argument of s: an address, a number of at most 8 bytes or a tensor map.
+ * value: aligned to 64 bytes. */
 void specimen_argument(const struct specimen *s, size_t i, const struct specimen_maker *make,
 	unsigned char value[TENSORMAP_BYTES]);
 

@@ -1,6 +1,6 @@
-/* cases_tables: the tables tests/cases/DIR/NAME.def say which specimens answer a
- * scenario of the nearest tool, a public bug, a trap, or a row of the three CTA sets;
- * each names specimens that there are, with the rules it says. Runs none of them. */
+/* tables: checks the tables tests/cases/DIR/NAME.def, which name the specimens for a scenario
+ * of a similar tool, a public bug, a trap, or a row of the three CTA sets: the specimens exist
+ * and expect the rules of the row. Runs none of them. */
 #include "specimen.h"
 #include "libconsan/base/base.h"
 
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct row {
-	const char *dir, *name, *rules, *files; /* files: of dir, or DIR/NAME; rules "": silent */
+	const char *dir, *name, *rules, *files; /* files: in dir, or DIR/NAME; rules "": no findings */
 };
 
 static const struct row rows[] = {
@@ -40,8 +40,8 @@ static const struct row rows[] = {
 
 static const char *const table_dirs[] = { "triton", "public", "traps", "sets" };
 
-/* The specimens that a row names; each has one of the row's rules, or is silent. */
-static void row_test(const struct row *r, char *named, size_t room)
+/* Each specimen of a row expects one of the rules of the row, or no findings. */
+static void row_test(const struct row *r, char *named, size_t size)
 {
 	char files[512], *save, *file;
 	bool any = false;
@@ -58,7 +58,7 @@ static void row_test(const struct row *r, char *named, size_t room)
 			cr_expect_fail("%s: %s: no file %s", r->dir, r->name, path);
 			continue;
 		}
-		snprintf(named + strlen(named), room - strlen(named), " %s", path);
+		snprintf(named + strlen(named), size - strlen(named), " %s", path);
 		specimen_read(&s, path);
 		for (size_t i = 0; i < s.nexpect; i++)
 			one |= has_word(r->rules, strlen(r->rules), s.expect[i].code);

@@ -1,4 +1,4 @@
-/* base, site, event names, demangle: the vocabulary's small things. */
+/* Tests of base: text, vectors, arenas, errors, demangling; of sites and names of events. */
 #include "libconsan/base/base.h"
 #include "libconsan/base/demangle.h"
 #include "libconsan/event/event.h"
@@ -58,7 +58,7 @@ Test(base, first_error_wins)
 	cr_assert_eq(e.code, ERR_IO);
 	cr_assert_eq(e.line, 3);
 	cr_assert_str_eq(e.text, "first 1");
-	cr_assert_not(err_set(NULL, ERR_IO, 0, 0, "nowhere to go"));
+	cr_assert_not(err_set(NULL, ERR_IO, 0, 0, "not recorded"));
 	cr_assert_str_not_empty(err_name(ERR_IO));
 }
 
@@ -158,7 +158,7 @@ Test(event, ctaid_counts_x_fastest)
 	c.id = 8;
 	cluster_ctaid(&c, 0, id);
 	cr_assert(id[0] == 0 && id[1] == 0 && id[2] == 1);
-	l.cluster[0] = l.cluster[1] = l.cluster[2] = 0; /* none */
+	l.cluster[0] = l.cluster[1] = l.cluster[2] = 0; /* no clusters */
 	c.id = 9;
 	cluster_ctaid(&c, 0, id);
 	cr_assert(id[0] == 1 && id[1] == 1 && id[2] == 0);

@@ -1,4 +1,4 @@
-/* the consan command: what it prints where, and what it exits with. */
+/* Tests of the commands: their output and exit status. */
 #include "tests/common/shell.h"
 #include "libconsan/event/io.h"
 #include "libconsan/finding/finding.h"
@@ -31,7 +31,7 @@ static char *write_file(char *path, const char *text)
 	return path;
 }
 
-/* An empty report: what the commands that read one make of it. */
+/* The commands that read JSON reports, on a small and on a malformed report. */
 Test(cli, report_merge_suppress)
 {
 	char path[] = "/tmp/consan-cli-XXXXXX.jsn", bad[] = "/tmp/consan-cli-XXXXXX.jsn";
@@ -72,6 +72,8 @@ Test(cli, help_and_version)
 	cr_assert(has("consan "));
 	cr_assert_eq(consan("--help"), 0);
 	cr_assert(has("explain") && has("replay") && has("dump"));
+	cr_assert_eq(shell("%s/consan-run --version 2>&1", build_dir()), 0, "%s", output);
+	cr_assert(has("consan-run "));
 	cr_assert_eq(consan("replay --help"), 0);
 	cr_assert(has("--strict") && has("--report") && has("--print-limit"));
 	cr_assert_eq(consan(""), 2);
@@ -87,7 +89,7 @@ Test(cli, explain)
 	cr_assert(has("CS101") && has("CS906"));
 	cr_assert_eq(consan("explain knobs"), 0);
 	cr_assert(has("fence_by_writer"));
-	cr_assert_eq(consan("explain CS106 | grep -c '^  [-+] '"), 0, "the example shows both twins");
+	cr_assert_eq(consan("explain CS106 | grep -c '^  [-+] '"), 0, "the example does not show both twins");
 	cr_assert_eq(consan("explain html | grep -c '<article'"), 0);
 	cr_assert_eq(strtol(output, NULL, 10), rule_count());
 	cr_assert_eq(consan("explain CS999"), 2);
@@ -123,7 +125,7 @@ Test(cli, dump_ptx)
 		".visible .entry k()\n{\n\tbar.sync [;\n\tret;\n}\n");
 	snprintf(line, sizeof line, "dump %s", bad);
 	cr_assert_eq(consan(line), 2);
-	cr_assert(has("6") && has("^"), "the line and a caret");
+	cr_assert(has("6") && has("^"), "no line number or caret");
 	cr_assert_eq(consan("dump /nonexistent"), 2);
 	cr_assert_eq(consan("dump"), 2);
 	unlink(good);
@@ -160,7 +162,7 @@ Test(cli, dump_and_replay_events)
 	cr_assert_eq(consan(line), 0);
 	cr_assert(has("SUMMARY consan: 0 errors") && has("1 of 1 kernel checked"));
 	cr_assert_eq(truncate(path, 150), 0);
-	cr_assert_eq(consan(line), 67, "a cut stream is not a checked kernel");
+	cr_assert_eq(consan(line), 67, "a truncated stream counts as unchecked");
 	snprintf(line, sizeof line, "replay --backend=tpu %s", path);
 	cr_assert_eq(consan(line), 2);
 	unlink(path);

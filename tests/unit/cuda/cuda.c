@@ -1,6 +1,6 @@
-/* cuda: programs under consan-run behave as on a GPU, however they were linked;
- * what goes wrong is said, and nothing found is lost. Fatbins are read safely.
- * The programs are tests/cuda/, built beside this binary. */
+/* Tests of cuda: under consan-run, programs behave as on a GPU, however they are linked;
+ * failures are reported and no finding is lost. Also tests of the fatbin reader and of the
+ * linker of PTX. The programs are in tests/cuda/. */
 #include "tests/common/find.h"
 #include "tests/common/shell.h"
 #include "libconsan/ptx/fatbin.h"
@@ -20,13 +20,13 @@
 
 /* ---- running ---- */
 
-/* `consan-run words` in the folder of the programs: its exit status. */
+/* Runs `consan-run words` in the folder of the programs; returns its exit status. */
 static int run(const char *words)
 {
 	return shell("cd %s/tests/cuda && exec timeout 100 ../../consan-run %s 2>&1", build_dir(), words);
 }
 
-/* Status and a piece of the output; each piece must be there. */
+/* Asserts the exit status, and a part of the output unless it is NULL. */
 static void expect(const char *words, int status, const char *piece)
 {
 	int is = run(words);
@@ -110,10 +110,10 @@ Test(cuda, nvrtc)
 	cr_assert_eq(status, 0, "%s", output);
 }
 
-/* ---- another PTX than the program's own ---- */
+/* ---- replaced PTX ---- */
 
-/* The race of ./static, mended in its PTX without recompiling: the barrier that
- * is missing goes in front of each load from shared memory. */
+/* Fixes the race of ./static in its PTX: inserts the missing barrier before each load from
+ * shared memory. */
 Test(cuda, replace_ptx)
 {
 	char dir[] = "/tmp/consan-ptx-XXXXXX", words[256];
@@ -137,7 +137,7 @@ Test(cuda, replace_ptx)
 	expect("--dump-ptx=/nowhere/at/all ./static launch", 1, "/nowhere/at/all/0.ptx: No such");
 }
 
-/* ---- findings reach the report, whatever the end ---- */
+/* ---- findings reach the report, however the program ends ---- */
 
 Test(cuda, finds)
 {
@@ -175,7 +175,7 @@ Test(cuda, hangs)
 	expect("--timeout 20 ./static hang", 66, "CS70");
 }
 
-/* Ctrl-C: the signal goes to everyone in the foreground. */
+/* Ctrl-C: the signal goes to all processes in the foreground. */
 Test(cuda, interrupt)
 {
 	char run_path[4200], program[4200];
@@ -190,7 +190,7 @@ Test(cuda, interrupt)
 	pid = fork();
 	if (!pid) {
 		setpgid(0, 0);
-		signal(SIGINT, SIG_DFL); /* ignored where a shell runs this behind its back */
+		signal(SIGINT, SIG_DFL); /* a shell that runs this in the background ignores it */
 		dup2(pipe_out[1], 1);
 		dup2(pipe_out[1], 2);
 		close(pipe_out[0]);
@@ -228,7 +228,7 @@ Test(cuda, bad_programs)
 Test(cuda, bad_images)
 {
 	cr_assert_neq(run("./stripped race"), 0);
-	cr_assert(has(output, "relink with -cudart shared"), "%s", output);
+	cr_assert(has(output, "link with -cudart shared"), "%s", output);
 	cr_assert_neq(run("./sass"), 0);
 	cr_assert(has(output, "code=compute_90a"), "%s", output);
 	cr_assert(has(output, "cudaErrorNoKernelImageForDevice"), "%s", output);
@@ -246,7 +246,7 @@ static void put64(uint8_t *p, uint64_t v) { memcpy(p, &v, sizeof v); }
 static const char text[] = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 	"// some text that repeats, some text that repeats, some text that repeats\n";
 
-/* A container with the text plain, as LZ4, as ZSTD; for sm_90a, sm_90, sm_80. */
+/* Writes a fatbin with `text` uncompressed, as LZ4 and as ZSTD, for sm_90a, sm_90 and sm_80. */
 static size_t make(uint8_t *to, size_t cap)
 {
 	static const struct { uint32_t sm; uint64_t flags; } image[] = {
@@ -330,8 +330,8 @@ Test(fatbin, ranks)
 	cr_assert_gt(fatbin_rank(90, 0, 120, 'a'), 0);
 }
 
-/* Whatever is cut or changed: an end or an error, never a read outside. The
- * bytes are on the heap, exactly as many as there are, for the sanitizers. */
+/* Truncated and corrupted fatbins lead to an end or an error, never to a read out of bounds.
+ * The bytes are in a heap block of exactly their size, for the sanitizers. */
 Test(fatbin, damaged, .timeout = 60)
 {
 	uint8_t whole[4096], *part;

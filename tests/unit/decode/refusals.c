@@ -38,8 +38,8 @@ Test(refusals, planted, .timeout = 300)
 		{ "attention/fa2_split_q", "shuffle_mask", "CS407" },
 		{ "wgmma_gemm/wgmma_gemm", "setmaxnreg_up", "CS408" },
 	};
-	static const char *const backend[] = { "cpu", "rehearse --gpu-global", "rehearse --jobs=1",
-		"rehearse --jobs=16" };
+	static const char *const backend[] = { "cpu", "gpu-emulated --gpu-global", "gpu-emulated --jobs=1",
+		"gpu-emulated --jobs=16" };
 	const char *dir = build_dir();
 	char line[4][256];
 
@@ -67,7 +67,7 @@ Test(refusals, specimens, .timeout = 300)
 	for (size_t k = 0; k < 2 * n - 2; k++) {
 		const char *path = specimen[k % n];
 
-		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH='backend=rehearse "
+		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH='backend=gpu-emulated "
 			"gpu-global=%d timeout=2' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", path, k < n, dir), 0,
 			"%s", output);
 		cr_expect_null(strstr(output, "Tested: 0"), "%s: none", path);

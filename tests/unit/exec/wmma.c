@@ -195,4 +195,4 @@ static void all(const char *options)
 }
 
 Test(wmma, shapes) { all(""); }
-Test(wmma, rehearsed) { all("backend=rehearse gpu-global=1"); }
+Test(wmma, emulated) { all("backend=gpu-emulated gpu-global=1"); }

@@ -1,4 +1,4 @@
-/* options: words in, words out, what is refused, what a filter matches. */
+/* Tests of options: parsing and formatting of words, refused values, kernel filters. */
 #include "libconsan/options/options.h"
 
 #include <argp.h>
@@ -52,7 +52,7 @@ Test(options, round_trip)
 	options_free(&again);
 }
 
-Test(options, nothing_to_say)
+Test(options, defaults_format_to_nothing)
 {
 	struct options o;
 	struct text t = { 0 };
@@ -81,14 +81,31 @@ Test(options, refused)
 		struct err e = { 0 };
 
 		options_init(&o);
-		cr_assert_not(options_parse(&o, bad[i], &e), "%s was taken", bad[i]);
+		cr_assert_not(options_parse(&o, bad[i], &e), "%s was accepted", bad[i]);
 		cr_assert_eq(e.code, ERR_OPTION);
 		cr_assert_str_not_empty(e.text);
 		options_free(&o);
 	}
 }
 
-Test(options, argp_sees_the_table)
+/* The former name of gpu-emulated is accepted; the new one is passed on. */
+Test(options, alias)
+{
+	struct options o;
+	struct text t = { 0 };
+	struct err e = { 0 };
+
+	options_init(&o);
+	cr_assert(options_parse(&o, "backend=rehearse", &e), "%s", e.text);
+	cr_assert_eq(o.backend, OPT_BACKEND_GPU_EMULATED);
+	options_format(&o, &t);
+	cr_assert_str_eq(t.at, "backend=gpu-emulated");
+	cr_assert_not(options_parse(&o, "async=rehearse", &e));
+	text_free(&t);
+	options_free(&o);
+}
+
+Test(options, argp_parses_the_table)
 {
 	char *argv[] = { "t", "--seed=5", "-k", "kns=x", "--no-source", "-q", NULL };
 	struct options o;

@@ -22,22 +22,22 @@ Test(instrument, ways, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/ways %s rehearse 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/ways %s gpu-emulated 2>&1", dir, dir), 0, "%s", output);
 }
 
-/* A few of what tests/cases/harness/cases.c rehearses in its own process, as programs of the driver API. */
+/* Some of the specimens that tests/cases/harness/cases.c runs, as programs of the driver API. */
 Test(instrument, specimens, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/specimens %s rehearse '' 1/20 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/specimens %s gpu-emulated '' 1/20 2>&1", dir, dir), 0, "%s", output);
 }
 
 Test(instrument, twins, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/twins %s rehearse ring 1/4 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/twins %s gpu-emulated ring 1/4 2>&1", dir, dir), 0, "%s", output);
 }
 
 /* What the records of another schedule show, the cpu backend shows in some schedule: the
@@ -47,11 +47,11 @@ Test(instrument, twins, .timeout = 300)
 Test(instrument, schedules, .timeout = 300)
 {
 	static const struct { const char *run, *said; } other[] = {
-		{ "specimens --seed=1 %s rehearse race/cs121_operand_unordered", "CS120 55|48 (as under --seed=" },
-		{ "specimens --seed=1 %s rehearse tricky/flag_through_a_chain", "(nothing, as under --seed=" },
-		{ "specimens --seed=2 %s rehearse tricky/wgmma_stage_released_one_too_early", "2 as expected, 0 wrong" },
-		{ "twins --all --seed=1 %s rehearse primed_at_init", "1 as expected, 0 wrong" },
-		{ "twins --seed=3 %s rehearse turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
+		{ "specimens --seed=1 %s gpu-emulated race/cs121_operand_unordered", "CS120 55|48 (as under --seed=" },
+		{ "specimens --seed=1 %s gpu-emulated tricky/flag_through_a_chain", "(nothing, as under --seed=" },
+		{ "specimens --seed=2 %s gpu-emulated tricky/wgmma_stage_released_one_too_early", "2 as expected, 0 wrong" },
+		{ "twins --all --seed=1 %s gpu-emulated primed_at_init", "1 as expected, 0 wrong" },
+		{ "twins --seed=3 %s gpu-emulated turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
 	};
 	const char *dir = build_dir();
 
@@ -88,7 +88,7 @@ Test(instrument, hangs, .timeout = 300)
 	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
 		for (unsigned b = 0; b < 2; b++) {
 			cr_expect_eq(shell("%s/consan-run --backend=%s --no-source --timeout=3 %s/kernels/%s 2>&1",
-				dir, b ? "rehearse" : "cpu", dir, bug[k]), 66, "%s: %s", bug[k], output);
+				dir, b ? "gpu-emulated" : "cpu", dir, bug[k]), 66, "%s: %s", bug[k], output);
 			first_finding(said[b], sizeof said[b]);
 		}
 		cr_expect(said[0][0] && strstr(said[0], "waiting"), "%s", bug[k]);
@@ -103,19 +103,19 @@ Test(instrument, hang_specimens, .timeout = 300)
 	const char *dir = build_dir();
 
 	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/hang/cs70[13-6]*.ptx' "
-		"CASES_WITH='backend=rehearse timeout=2' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", dir), 0, "%s",
+		"CASES_WITH='backend=gpu-emulated timeout=2' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", dir), 0, "%s",
 		output);
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
 }
 
-/* A program that is rehearsed with `fixed` options and its own. */
-struct rehearsed_run { const char *program, *options, *says; int status; };
+/* A program that is emulated with `fixed` options and its own. */
+struct emulated_run { const char *program, *options, *says; int status; };
 
-static void expect_run(const struct rehearsed_run *run, const char *fixed)
+static void expect_run(const struct emulated_run *run, const char *fixed)
 {
 	const char *dir = build_dir();
 
-	cr_expect_eq(shell("%s/consan-run --backend=rehearse %s %s %s/kernels/%s 2>&1", dir, fixed, run->options, dir,
+	cr_expect_eq(shell("%s/consan-run --backend=gpu-emulated %s %s %s/kernels/%s 2>&1", dir, fixed, run->options, dir,
 		run->program), run->status, "%s %s: %s", run->program, run->options, output);
 	cr_expect(strstr(output, run->says), "%s %s: %s", run->program, run->options, output);
 }
@@ -124,7 +124,7 @@ static void expect_run(const struct rehearsed_run *run, const char *fixed)
  * what is found is the same. */
 Test(instrument, drained, .timeout = 300)
 {
-	static const struct rehearsed_run run[] = {
+	static const struct emulated_run run[] = {
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=wait_off_by_one", "", "8 errors, 0 warnings, 0 notes (CS301)", 66 },
@@ -162,7 +162,7 @@ static const char each_leads[] =
 Test(instrument, drained_identical, .timeout = 300)
 {
 	struct err e = { 0 };
-	struct consan *c = consan_open("backend=rehearse gpu-drain=1 gpu-memory=1 jobs=1", &e);
+	struct consan *c = consan_open("backend=gpu-emulated gpu-drain=1 gpu-memory=1 jobs=1", &e);
 	struct consan_module *m = consan_load_ptx(c, "k.ptx", each_leads, sizeof each_leads - 1, &e);
 	struct consan_launch l = { .grid = { 64, 1, 1 }, .block = { 32, 1, 1 } };
 	const struct coverage *v;
@@ -185,7 +185,7 @@ Test(instrument, drained_clusters, .timeout = 300)
 	const char *dir = build_dir();
 
 	for (unsigned k = 0; k < 10; k++) {
-		shell("%s/consan-run --backend=rehearse --gpu-drain --gpu-memory=2 --gpu-each "
+		shell("%s/consan-run --backend=gpu-emulated --gpu-drain --gpu-memory=2 --gpu-each "
 			"%s/kernels/fallback/fallback --clusters=400 --form=multicast 2>&1", dir, dir);
 		cr_assert(strstr(output, "0 errors, 0 warnings, 0 notes"), "%s", output);
 	}
@@ -231,7 +231,7 @@ static const char beside[] =
 Test(instrument, polled_beside, .timeout = 300)
 {
 	struct err e = { 0 };
-	struct consan *c = consan_open("backend=rehearse gpu-drain=1 jobs=2 seed=1", &e);
+	struct consan *c = consan_open("backend=gpu-emulated gpu-drain=1 jobs=2 seed=1", &e);
 	struct consan_module *m = consan_load_ptx(c, "k.ptx", beside, sizeof beside - 1, &e);
 	int *flag = consan_malloc(c, sizeof *flag, CONSAN_MEM_DEVICE);
 	const void *args[] = { &flag };
@@ -251,7 +251,7 @@ Test(instrument, polled_beside, .timeout = 300)
 /* What hooks that drain record means the same. */
 Test(instrument, drained_specimens, .timeout = 300)
 {
-	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/[ac]*/*.ptx' CASES_WITH='backend=rehearse gpu-global=1 "
+	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/[ac]*/*.ptx' CASES_WITH='backend=gpu-emulated gpu-global=1 "
 		"gpu-drain=1 gpu-memory=1 timeout=10' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", build_dir()), 0, "%s",
 		output);
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
@@ -261,7 +261,7 @@ Test(instrument, drained_specimens, .timeout = 300)
  * others, and that it was not looked at. */
 Test(instrument, overflown, .timeout = 300)
 {
-	static const struct rehearsed_run run[] = {
+	static const struct emulated_run run[] = {
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "", "0 errors, 0 warnings, 0 notes", 67 },
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "--gpu-global", "0 errors, 0 warnings, 0 notes", 67 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 67 },
@@ -306,7 +306,7 @@ Test(instrument, brief, .timeout = 300)
 	const char *dir = build_dir();
 
 	for (size_t k = 0; k < ARRAY_SIZE(run); k++) {
-		shell("%s/consan-run --backend=rehearse --jobs=16 --timeout=2 %s/kernels/%s %s%s 2>&1", dir, dir,
+		shell("%s/consan-run --backend=gpu-emulated --jobs=16 --timeout=2 %s/kernels/%s %s%s 2>&1", dir, dir,
 			run[k].program, *run[k].bug ? "--bug=" : "", run[k].bug);
 		cr_expect_not_null(strstr(output, run[k].says), "%s %s: %s", run[k].program, run[k].bug, output);
 	}
@@ -400,7 +400,7 @@ Test(instrument, deep)
 /* Device functions, flags that are polled, wmma, with and without global memory. */
 Test(instrument, functions, .timeout = 300)
 {
-	static const char *const with[] = { "backend=rehearse", "backend=rehearse gpu-global=1 jobs=1" };
+	static const char *const with[] = { "backend=gpu-emulated", "backend=gpu-emulated gpu-global=1 jobs=1" };
 	static const char *const specimen[] = { "calls/*", "quiet/flag_*", "race/cs103_*wmma" };
 	const char *dir = build_dir();
 
@@ -418,7 +418,7 @@ Test(instrument, drift, .timeout = 300)
 {
 	for (unsigned seed = 1; seed < 4; seed++) {
 		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/tricky/wgmma_*.ptx' "
-			"CASES_WITH='backend=rehearse seed=%u' %s/tests/cases/harness/cases --filter cases/specimen 2>&1",
+			"CASES_WITH='backend=gpu-emulated seed=%u' %s/tests/cases/harness/cases --filter cases/specimen 2>&1",
 			seed, build_dir()), 0, "%s", output);
 		cr_expect_null(strstr(output, "Tested: 0"), "none");
 	}
@@ -479,7 +479,7 @@ Test(instrument, foreign)
 {
 	for (uint64_t k = 0; k < 2; k++) {
 		struct err e = { 0 };
-		struct consan *c = consan_open("backend=rehearse", &e);
+		struct consan *c = consan_open("backend=gpu-emulated", &e);
 		struct consan_module *m = consan_load_ptx(c, "k.ptx", indirect, sizeof indirect - 1, &e);
 		const uint64_t to = FUNC_POINTER(k);
 		struct consan_launch l = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }, .params = &to };

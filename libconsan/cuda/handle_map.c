@@ -1,19 +1,19 @@
-/* handle: an open-addressing hash table under one lock. */
-#include "handle.h"
+/* handle_map: an open-addressing hash table under one lock. */
+#include "handle_map.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 struct slot {
 	const void *key;
-	enum handle_kind kind;  /* HANDLE_NONE: free, or dropped if key is set */
+	enum handle_kind kind;  /* HANDLE_NONE: free, or dropped if key is not NULL */
 	void *value;
 };
 
 static struct {
 	pthread_mutex_t lock;
 	struct slot *slot;
-	size_t cap, used, live; /* used counts dropped slots, too */
+	size_t cap, used, live; /* used: with dropped slots */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static size_t hash(const void *key, enum handle_kind kind)
@@ -49,8 +49,8 @@ static void insert(const void *key, enum handle_kind kind, void *value)
 	table.used++;
 }
 
-/* Sweeps dropped slots out; larger only if what lives needs it. */
-static void make_room(void)
+/* Removes dropped slots; the table grows only if the live ones need it. */
+static void rehash(void)
 {
 	struct slot *old = table.slot;
 	size_t n = table.cap, i;
@@ -74,7 +74,7 @@ void handle_put(const void *key, enum handle_kind kind, void *value)
 		s->value = value;
 	} else {
 		if (2 * (table.used + 1) > table.cap)
-			make_room();
+			rehash();
 		insert(key, kind, value);
 		table.live++;
 	}

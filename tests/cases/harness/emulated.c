@@ -1,5 +1,5 @@
-/* rehearsed: see rehearsed.h. */
-#include "rehearsed.h"
+/* emulated: see emulated.h. */
+#include "emulated.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -8,11 +8,12 @@
 
 static const struct { const char *program, *what, *why; } table[] = {
 #define DIFFERS(program, what, why) { program, what, why },
-#include "rehearsed.def"
+#include "emulated.def"
 #undef DIFFERS
 };
 
-/* The rules of what only a has, but for reads whose values may not be used; all of it, one a line, to `whole`. */
+/* Appends the rules of findings that only a has to `what`, and these findings, one a line, to
+ * `whole`. CS901 that only GPU mode has does not count: the values may be unused. */
 static void only(struct text *what, struct text *whole, const struct found *a, const struct found *b,
 	char sign)
 {
@@ -36,30 +37,30 @@ static bool reports(const struct found *k, const char *rule)
 	return false;
 }
 
-const char *rehearsed_program(size_t k)
+const char *emulated_program(size_t k)
 {
 	return k < ARRAY_SIZE(table) ? table[k].program : NULL;
 }
 
-void rehearsed_judge(const char *program, const char *rule, const struct found *cpu,
-	const struct found *rehearsed)
+void emulated_judge(const char *program, const char *rule, const struct found *cpu,
+	const struct found *emulated)
 {
 	struct text what = { 0 }, whole = { 0 };
-	const char *foreseen = "";
+	const char *expected = "";
 	char absent[16];
 
 	for (size_t k = 0; k < ARRAY_SIZE(table); k++)
 		if (!strcmp(table[k].program, program))
-			foreseen = table[k].what;
+			expected = table[k].what;
 	text_add(&what, "", 0);
 	text_add(&whole, "", 0);
-	only(&what, &whole, cpu, rehearsed, '-');
-	only(&what, &whole, rehearsed, cpu, '+');
-	cr_expect_str_eq(what.at, foreseen, "%s: the rehearsal differs in \"%s\", rehearsed.def "
-		"says \"%s\"%s", program, what.at, foreseen, whole.at);
+	only(&what, &whole, cpu, emulated, '-');
+	only(&what, &whole, emulated, cpu, '+');
+	cr_expect_str_eq(what.at, expected, "%s: emulated GPU mode differs in \"%s\", but emulated.def "
+		"has \"%s\"%s", program, what.at, expected, whole.at);
 	snprintf(absent, sizeof absent, "-%s", rule ? rule : "");
-	cr_expect(!rule || reports(rehearsed, rule) || strstr(foreseen, absent),
-		"%s: no %s in the rehearsal", program, rule);
+	cr_expect(!rule || reports(emulated, rule) || strstr(expected, absent),
+		"%s: no %s in emulated GPU mode", program, rule);
 	text_free(&what);
 	text_free(&whole);
 }

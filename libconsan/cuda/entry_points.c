@@ -1,7 +1,7 @@
-/* table: the calls of cuda.def as symbols and as a list, and what becomes of
- * those that are not supported. Knows no prototype: CUDA's headers stay out, so
- * that one signature can stand for all. */
-#include "table.h"
+/* entry_points: defines the exported symbols of cuda.def and lists them. Calls without an
+ * implementation report themselves and return an error. CUDA's headers are not included, so
+ * that each symbol can be declared with one common signature. */
+#include "entry_points.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,13 +11,14 @@
 enum { NOT_SUPPORTED = 801 }; /* in both APIs */
 enum { SPELLINGS_MAX = 9 };
 
-/* gpu.c */
-void gpu_unsupported(const char *name);
+/* device.c; internal.h includes CUDA's headers */
+void remark_unsupported(const char *name);
 
-static int unsupported(const char *name, atomic_flag *said)
+/* Reports each call once. */
+static int unsupported(const char *name, atomic_flag *reported)
 {
-	if (!atomic_flag_test_and_set(said))
-		gpu_unsupported(name);
+	if (!atomic_flag_test_and_set(reported))
+		remark_unsupported(name);
 	return NOT_SUPPORTED;
 }
 
@@ -27,10 +28,10 @@ static int unsupported(const char *name, atomic_flag *said)
 	VISIBLE int name(void); \
 	int name(void) \
 	{ \
-		static atomic_flag said = ATOMIC_FLAG_INIT; \
-		return unsupported(#name, &said); \
+		static atomic_flag reported = ATOMIC_FLAG_INIT; \
+		return unsupported(#name, &reported); \
 	}
-/* A second name is a jump: arguments pass through untouched. */
+/* An alias is a jump, so that the arguments stay as they are. */
 #define AS(name, as) \
 	VISIBLE int name(void); \
 	__asm__(".text\n.globl " #name "\n.type " #name ", @function\n" \
@@ -58,22 +59,22 @@ static int unsupported(const char *name, atomic_flag *said)
 #define DRV(name, since) { #name, (void *)name, since, true },
 #define DRV_AS(name, since, as) DRV(name, since)
 #define DRV_NONE(name, since) DRV(name, since)
-const struct table_row table_rows[] = {
+const struct entry_point entry_points[] = {
 #include "cuda.def"
 };
-const size_t table_count = sizeof table_rows / sizeof *table_rows;
+const size_t entry_point_count = sizeof entry_points / sizeof *entry_points;
 
-static const struct table_row *row(const char *name, bool driver)
+static const struct entry_point *row(const char *name, bool driver)
 {
-	for (size_t i = 0; i < table_count; i++)
-		if (table_rows[i].driver == driver && !strcmp(table_rows[i].name, name))
-			return &table_rows[i];
+	for (size_t i = 0; i < entry_point_count; i++)
+		if (entry_points[i].driver == driver && !strcmp(entry_points[i].name, name))
+			return &entry_points[i];
 	return NULL;
 }
 
-void *table_runtime(const char *name)
+void *entry_point_runtime(const char *name)
 {
-	const struct table_row *r = row(name, false);
+	const struct entry_point *r = row(name, false);
 
 	return r ? r->call : NULL;
 }
@@ -81,7 +82,7 @@ void *table_runtime(const char *name)
 /* The newest of name, name_v2, name_v3 ... with this ending. */
 static void *newest(const char *name, int version, const char *ending)
 {
-	const struct table_row *r;
+	const struct entry_point *r;
 	char spelling[128];
 	void *best = NULL;
 	int v, since = -1;
@@ -100,7 +101,7 @@ static void *newest(const char *name, int version, const char *ending)
 	return best;
 }
 
-void *table_find(const char *name, int version, bool per_thread)
+void *entry_point_find(const char *name, int version, bool per_thread)
 {
 	void *call = NULL;
 

@@ -1,0 +1,39 @@
+/* run: what the files of consan-run share. */
+#ifndef CONSAN_RUN_H
+#define CONSAN_RUN_H
+
+#include "libconsan/base/base.h"
+
+#include <pthread.h>
+
+enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127, EXIT_USAGE = 64, EXIT_INTERNAL = 70 };
+
+/* Prints "consan-run: text" to stderr. */
+void print_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* ---- the program (program.c) ---- */
+
+bool is_file(const char *path);
+/* The path of a program, searched for as by a shell. NULL: not found. The caller free()s it. */
+char *find_program(const char *name);
+/* 0 if the program can be run under consan; otherwise prints the reason and returns the exit
+ * status. Reads only the first bytes of the program. */
+int check_program(const char *path);
+
+/* ---- the progress line (display.c) ---- */
+
+struct display {
+	struct progress *page;  /* shared with the processes of the program; NULL: no progress line */
+	char *path;             /* of the shared file */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool over;
+};
+/* Creates the shared file in dir and names it in the environment, so before the fork. Shows
+ * nothing if quiet, or if stderr is not a terminal. */
+void display_open(struct display *d, const char *dir, bool quiet);
+void display_begin(struct display *d); /* after the fork */
+void display_end(struct display *d);
+
+#endif

@@ -1,0 +1,281 @@
+/* device: the emulated GPU of this process: the consan session behind it, its sticky
+ * error, and its properties. */
+#include "internal.h"
+
+#include "libconsan/base/base.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct hint { unsigned sm; char suffix; bool of_program; };
+
+static struct {
+	pthread_mutex_t lock;
+	struct consan *c;
+	int broken;             /* cudaError_t: why no session can be used, or 0 */
+	_Atomic int sticky;     /* cudaError_t, until cudaDeviceReset() */
+	bool forked;            /* this is a child of the process that opened c */
+	_Atomic unsigned launching; /* launches in progress */
+	VEC(struct hint) hint;
+	VEC(const char *) static_runtime; /* paths, "" for the program */
+} device = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* libjansson.a is linked in although it is not position-independent. Its only reference
+ * to external data is stdin, which -Wl,--wrap=stdin redirects to this variable. */
+FILE *__wrap_stdin;
+
+static void print_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+static void print_error(const char *fmt, ...)
+{
+	va_list ap;
+	char text[1024];
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "consan: %s\n", text);
+}
+
+/* The file name is unique for each process image: exec() keeps the process id. */
+static char *record_path(const char *dir)
+{
+	struct text path = { 0 };
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	text_printf(&path, "%s/%ld-%lld%09ld.jsonl", dir, (long)getpid(),
+		(long long)now.tv_sec, now.tv_nsec);
+	return path.at;
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&device.lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&device.lock);
+}
+
+/* The child cannot use the parent's session: the session's threads do not exist in the
+ * child, and both would write to one record file. CUDA does not allow this use either. */
+static void after_fork_child(void)
+{
+	if (device.c) {
+		device.forked = true;
+		device.broken = cudaErrorInitializationError;
+	}
+	pthread_mutex_unlock(&device.lock);
+}
+
+/* The newest image of the program itself determines the emulated architecture. Libraries
+ * count only if the program has no image: they carry images for every architecture. */
+static void hint_architectures(struct consan *c)
+{
+	bool own = false;
+
+	for (size_t i = 0; i < device.hint.n; i++)
+		own |= device.hint.at[i].of_program;
+	for (size_t i = 0; i < device.hint.n; i++)
+		if (device.hint.at[i].of_program == own)
+			consan_arch_hint(c, device.hint.at[i].sm, device.hint.at[i].suffix);
+}
+
+static void remark_static_runtimes(struct consan *c)
+{
+	for (size_t i = 0; i < device.static_runtime.n; i++) {
+		const char *path = device.static_runtime.at[i];
+		struct text t = { 0 };
+
+		text_printf(&t, "%s: the CUDA runtime is linked statically and its symbols are "
+			"stripped: its kernels are not checked; link with -cudart shared, "
+			"or keep the symbols",
+			*path ? path : program_invocation_name);
+		consan_remark(c, REMARK_NOTE, t.at);
+		text_free(&t);
+	}
+}
+
+static int open_session(void)
+{
+	const char *dir = getenv("CONSAN_RESULTS");
+	struct err e = { 0 };
+	char *path;
+
+	device.c = consan_open(getenv("CONSAN_OPTIONS"), &e);
+	if (!device.c) {
+		print_error("%s", e.text);
+		return device.broken = cudaErrorInitializationError;
+	}
+	if (dir && *dir) {
+		path = record_path(dir);
+		if (!consan_record_to(device.c, path, &e))
+			print_error("findings cannot be recorded: %s: %s", path, e.text);
+		free(path);
+	}
+	consan_progress_to(device.c, getenv(PROGRESS_ENV));
+	hint_architectures(device.c);
+	remark_static_runtimes(device.c);
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	return 0;
+}
+
+static int session(void)
+{
+	int error;
+
+	pthread_mutex_lock(&device.lock);
+	error = device.broken;
+	if (!device.c && !error)
+		error = open_session();
+	pthread_mutex_unlock(&device.lock);
+	return error;
+}
+
+int device_ready(void)
+{
+	int error = session();
+
+	return error ? error : device.sticky;
+}
+
+struct consan *device_session(void)
+{
+	return device.c;
+}
+
+const struct consan_device *device_info(void)
+{
+	return consan_device(device.c);
+}
+
+void device_fault(int error)
+{
+	int none = 0;
+
+	atomic_compare_exchange_strong(&device.sticky, &none, error);
+}
+
+void device_reset(void)
+{
+	device.sticky = 0;
+}
+
+void remark(enum consan_remark kind, const char *fmt, ...)
+{
+	va_list ap;
+	char text[1024];
+
+	if (session())
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	consan_remark(device.c, kind, text);
+}
+
+void remark_static_runtime(const char *path)
+{
+	vec_push(&device.static_runtime, base_strdup(path));
+	if (!*path)
+		print_error("the CUDA runtime of this program is linked statically and its symbols "
+			"are stripped: link with -cudart shared, or keep the symbols");
+}
+
+void remark_unsupported(const char *name)
+{
+	remark(REMARK_CALL_UNSUPPORTED, "%s", name);
+}
+
+void device_arch_hint(unsigned sm, char suffix, bool of_program)
+{
+	pthread_mutex_lock(&device.lock);
+	vec_push(&device.hint, ((struct hint){ sm, suffix, of_program }));
+	if (device.c)
+		consan_arch_hint(device.c, sm, suffix);
+	pthread_mutex_unlock(&device.lock);
+}
+
+enum consan_status device_launch(const struct consan_launch *l, struct err *e)
+{
+	enum consan_status status;
+
+	atomic_fetch_add(&device.launching, 1);
+	status = consan_launch(device.c, l, e);
+	atomic_fetch_sub(&device.launching, 1);
+	return status;
+}
+
+/* ---- properties ---- */
+
+int device_attribute(int attribute, int *value)
+{
+	const struct consan_device *d;
+	int error = device_ready();
+
+	if (error)
+		return error;
+	if (!value || attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
+		return cudaErrorInvalidValue;
+	d = device_info();
+	switch (attribute) {
+#define ATTRIBUTE(name, expression) \
+	case CU_DEVICE_ATTRIBUTE_##name: *value = expression; return 0;
+#include "device.def"
+#undef ATTRIBUTE
+	}
+	*value = 0;
+	return 0;
+}
+
+void device_name(char *to, size_t n)
+{
+	const struct consan_device *d = device_info();
+
+	snprintf(to, n, "consan emulated sm_%u%s", d->sm, d->suffix == 'a' ? "a" : "");
+}
+
+static _Atomic size_t limit_now[cudaLimitMaxL2FetchGranularity + 1] = {
+	[cudaLimitStackSize] = 1024, [cudaLimitPrintfFifoSize] = 1 << 20,
+	[cudaLimitMallocHeapSize] = 8 << 20, [cudaLimitDevRuntimeSyncDepth] = 2,
+	[cudaLimitDevRuntimePendingLaunchCount] = 2048, [cudaLimitMaxL2FetchGranularity] = 64,
+};
+
+int device_limit(int limit, size_t *get, const size_t *set)
+{
+	int error = device_ready();
+
+	if (error)
+		return error;
+	if (limit < 0 || (size_t)limit >= ARRAY_SIZE(limit_now))
+		return cudaErrorUnsupportedLimit;
+	if (set)
+		limit_now[limit] = *set;
+	else if (!get)
+		return cudaErrorInvalidValue;
+	else
+		*get = limit_now[limit];
+	return 0;
+}
+
+/* ---- the end of the process ---- */
+
+/* Closes the session when the process exits normally. Findings are already in the record
+ * file. The session stays open while another thread runs a launch. */
+__attribute__((destructor)) static void close_session(void)
+{
+	if (!device.c && device.static_runtime.n)
+		session();
+	if (!device.c || device.forked)
+		return;
+	device.broken = cudaErrorCudartUnloading;
+	if (!atomic_load(&device.launching))
+		consan_close(device.c);
+}

@@ -1,0 +1,271 @@
+/* internal: what the files of libconsan/cuda/ share: the emulated GPU as the program sees
+ * it, that is the session, the error state, modules, memory, streams, graphs and launches.
+ * The runtime API (rt_*.c) and the driver API (drv_*.c) are thin wrappers of these functions.
+ *
+ * Rules of this module:
+ *  - The code runs inside the user's process. It never exits, prints only what the user
+ *    must know at once, and holds no lock while it calls back into the program.
+ *  - Functions that return int return an error in the numbering of enum cudaError, 0 for
+ *    success. CUresult has the same numbers where both APIs have the error.
+ *  - Each asynchronous operation is a struct op. stream_issue() runs it at once or captures
+ *    it into a graph.
+ *  - Handles that the program passes are looked up in handle_map.h before they are used. */
+#ifndef CONSAN_CUDA_INTERNAL_H
+#define CONSAN_CUDA_INTERNAL_H
+
+#include "libconsan/session/session.h"
+#include "api.h"
+#include "handle_map.h"
+
+/* ---- the device and its session (device.c) ---- */
+
+/* Opens the session on the first call. Returns 0, or the error that each API call must
+ * return: the session cannot be opened, the process forked after its first CUDA call (an
+ * error on a GPU as well), or a kernel faulted (sticky until the device is reset). */
+int device_ready(void);
+struct consan *device_session(void);               /* after device_ready() */
+const struct consan_device *device_info(void);   /* after device_ready() */
+void device_fault(int error);                   /* sets the sticky error; the first one stays */
+void device_reset(void);                        /* clears the sticky error */
+/* consan_launch() in this session. */
+enum consan_status device_launch(const struct consan_launch *l, struct err *e);
+/* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
+void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Reports a call that has no implementation. */
+void remark_unsupported(const char *name);
+/* Reports an object (path; "" for the program) with device code whose CUDA runtime cannot be
+ * found: it is linked statically and its symbols are stripped. */
+void remark_static_runtime(const char *path);
+/* The program has an image for this architecture. The default of --arch is the newest image
+ * of the program itself. */
+void device_arch_hint(unsigned sm, char suffix, bool of_program);
+
+void device_name(char *to, size_t n); /* snprintf()s the name; requires device_ready() */
+/* A CU_DEVICE_ATTRIBUTE_...; enum cudaDeviceAttr has the same numbers. */
+int device_attribute(int attribute, int *value);
+/* Reads a limit of enum cudaLimit, or sets it if `set` is not NULL. CUlimit has the same
+ * numbers. */
+int device_limit(int limit, size_t *get, const size_t *set);
+
+#define DEVICE_CUDA_VERSION 13000
+#define DEVICE_PCI_ID "0000:01:00.0"
+#define DEVICE_PRIORITY (-5) /* the greatest priority of a stream */
+
+/* ---- errors (error.c, drv_device.c) ---- */
+
+/* The return value of a runtime call: records the error for cudaGetLastError(). */
+cudaError_t rt(int error);
+bool rt_used(void); /* a runtime call was made, so the primary context is current */
+/* The return value of a driver call: the error in the driver API's numbering. */
+CUresult drv(int error);
+int drv_initialised(void); /* 0 after cuInit() or a runtime call, else the error */
+int drv_ready(void);       /* as well: a context is current, and device_ready() */
+
+/* Names of an error code in both APIs (error.def); NULL: no such code. */
+struct error_row { int code; const char *rt, *drv, *text; };
+const struct error_row *error_find(int code);
+
+/* ---- modules, kernels, variables (image.c) ---- */
+
+/* A module in any of its forms: registered by nvcc's host code, CUmodule or CUlibrary.
+ * Its PTX is parsed when a kernel or variable of it is first used. */
+struct image;
+struct func {
+	struct image *image;
+	char *name;                  /* of the PTX entry */
+	const struct consan_kernel *kernel; /* NULL until func_load() */
+	struct consan_kernel_info info;
+	uint32_t max_dynamic;        /* greatest dynamic shared memory of a launch, bytes */
+	int carveout, cluster_policy, non_portable; /* attributes of these names */
+	uint32_t cluster[3];         /* required cluster set by attribute, CTAs; 0: none */
+	bool cluster_must;           /* CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET */
+};
+struct var {
+	struct image *image;
+	const char *name;
+	size_t bytes;
+	void **managed;              /* the host pointer to set for a managed variable, or NULL */
+};
+
+enum { IMAGE_BORROW, IMAGE_COPY };
+/* Opens a fatbin, the wrapper of a fatbin, a cubin or PTX text. size 0: taken from the
+ * header, or up to the NUL of PTX text. own: IMAGE_COPY copies the bytes; IMAGE_BORROW
+ * requires that they outlive the image. image_close() frees it. */
+int image_open(const void *bytes, size_t size, int own, struct image **out);
+int image_open_file(const char *path, struct image **out);
+void image_close(struct image *im);
+int image_load(struct image *im);
+/* Registrations by nvcc's host code: the host stub of a kernel, the host copy of a variable. */
+void image_add_stub(struct image *im, const void *host, const char *name);
+void image_add_var(struct image *im, const void *host, const char *name, size_t bytes,
+	void **managed);
+/* Kernels by name and by index; image_symbol(): address and size in bytes of a variable.
+ * All of them load the image. */
+int image_func(struct image *im, const char *name, struct func **out);
+int image_func_count(struct image *im, unsigned *n);
+int image_func_at(struct image *im, unsigned k, struct func **out);
+int image_symbol(struct image *im, const char *name, void **at, size_t *bytes);
+int func_load(struct func *f);
+/* The kernel of a host stub, a cudaKernel_t or a cudaFunction_t, loaded. */
+int func_find(const void *handle, struct func **out);
+int var_find(const void *host, void **at, size_t *bytes);
+struct image *image_of(const void *handle); /* NULL: not a live handle */
+
+/* ---- memory (memory.c) ---- */
+
+int mem_alloc(void **at, size_t bytes, enum consan_mem kind);
+int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows);
+int mem_alloc_host(void **at, size_t bytes, unsigned flags);
+int mem_free(void *at);              /* device and managed; NULL is fine */
+int mem_free_host(void *at);
+int mem_register(void *at, size_t bytes, unsigned flags);
+int mem_unregister(void *at);
+bool mem_host_flags(const void *at, unsigned *flags);
+void mem_info(size_t *free_bytes, size_t *total);
+/* 0 if [at, at + bytes) lies in one allocation that the GPU can access. */
+int mem_check(const void *at, size_t bytes);
+
+/* A copy of `depth` slices of `height` rows of `width` bytes. */
+struct copy {
+	void *dst;
+	const void *src;
+	size_t dst_pitch, src_pitch, dst_slice, src_slice; /* bytes */
+	size_t width, height, depth;
+	enum cudaMemcpyKind kind;
+};
+struct fill {
+	void *dst;
+	size_t pitch, slice;
+	uint32_t value;
+	unsigned unit;               /* bytes of the value: 1, 2 or 4 */
+	size_t width, height, depth; /* in units, rows, slices */
+};
+struct copy copy_line(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind);
+struct copy copy_plane(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+	size_t width, size_t height, enum cudaMemcpyKind kind);
+int copy_check(const struct copy *c);
+void copy_run(const struct copy *c);
+int fill_check(const struct fill *f);
+void fill_run(const struct fill *f);
+
+/* The copy that cudaMemcpy3D() describes; an error for arrays. */
+int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c);
+
+struct pool;
+struct pool *pool_default(void);
+struct pool *pool_of(const void *handle); /* NULL: no such pool */
+int pool_new(struct pool **out);
+int pool_free(const void *handle);
+int pool_attribute(const void *handle, int attribute, void *get, const void *set);
+
+/* ---- launches (launch.c) ---- */
+
+struct launch {
+	struct func *func;
+	uint32_t grid[3], block[3], cluster[3];
+	uint32_t preferred[3];       /* preferred cluster, CTAs; 0: none */
+	size_t shared;               /* dynamic shared memory, bytes */
+	bool cooperative;
+	bool programmatic;           /* may start before the previous launch of its stream ends */
+	uint64_t queue;              /* identifies the stream; set by stream_issue() */
+	void *params;                /* the parameter block, owned */
+};
+/* Sets the parameters from an array of pointers, or from a packed block of n bytes. */
+int launch_pack(struct launch *l, void **args, const void *block, size_t n);
+/* Applies launch attributes. cudaLaunchAttribute has the same layout. */
+int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n);
+/* Refuses what the emulated GPU would refuse, and sets the cluster that the kernel requires. */
+int launch_check(struct launch *l);
+int launch_run(const struct launch *l);
+int func_occupancy(struct func *f, int threads, size_t shared, int *blocks);
+int func_available_shared(struct func *f, int blocks, int threads, size_t *shared);
+int func_max_clusters(const struct launch *l, int *clusters);
+int func_max_cluster_size(const struct launch *l, int *size);
+int func_get_attribute(struct func *f, CUfunction_attribute a, int *value);
+int func_set_attribute(struct func *f, CUfunction_attribute a, int value);
+
+/* ---- streams, events, graphs (stream.c, graph.c) ---- */
+
+enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH };
+struct op {
+	enum op_kind kind;
+	union {
+		struct launch launch;
+		struct copy copy;
+		struct fill fill;
+		struct { void (*call)(void *user); void *user; } host;
+		struct graph *graph; /* a child graph, owned */
+	};
+};
+int op_run(const struct op *op);
+struct op op_dup(const struct op *op);
+void op_free(struct op *op);
+
+struct graph;
+struct stream {
+	unsigned flags;
+	int priority;
+	unsigned long long id;
+	struct graph *capture;       /* operations go into this graph; NULL: they run at once */
+	bool joined;                 /* the capture of another stream, joined by an event */
+	bool launched;               /* the last operation was a launch ... */
+	unsigned long long waits;    /* ... issued after this many waits by the host */
+};
+/* A CUevent. */
+struct cuda_event {
+	unsigned flags;
+	bool recorded;
+	double at;                   /* when, in seconds of CLOCK_MONOTONIC */
+	struct graph *capture;       /* the capture it was recorded in, or NULL */
+};
+int stream_new(struct stream **out, unsigned flags, int priority);
+int stream_free(struct stream *s);
+/* The stream of a handle, the default streams included; NULL: no such stream. */
+struct stream *stream_of(const void *handle);
+/* Takes ownership of the contents of op: they are freed here or kept in the graph. */
+int stream_issue(const void *handle, struct op *op);
+int stream_wait(const void *handle, const void *event);
+/* The host waited for the device: earlier work has ended before any later launch starts. */
+void stream_host_waited(void);
+int cuda_event_new(struct cuda_event **out, unsigned flags);
+struct cuda_event *cuda_event_of(const void *handle);
+int cuda_event_record(const void *handle, const void *stream);
+int cuda_event_free(const void *handle);
+int cuda_event_query(const void *handle);
+int cuda_event_elapsed(float *ms, const void *start, const void *end);
+
+/* Capture: from begin to end, operations of the stream go into a graph. */
+int stream_capture_begin(const void *handle, struct graph *into);
+int stream_capture_end(const void *handle, struct graph **out);
+int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
+	unsigned long long *id, struct graph **graph);
+
+/* A graph holds its operations in the order in which they were added. This order respects
+ * the dependencies, because a node can only depend on nodes added before it. */
+struct node {
+	struct graph *graph;
+	struct op op;
+	bool off;                    /* disabled in an executable graph */
+};
+struct graph {
+	VEC(struct node *) node;
+	bool executable;
+	unsigned long long id;
+};
+struct graph *graph_new(void);
+struct graph *graph_of(const void *handle);      /* NULL: no such graph */
+struct graph *graph_exec_of(const void *handle); /* ... no such executable graph */
+/* Takes ownership of the contents of op. after: the nodes it depends on, of the same graph. */
+int graph_add(struct graph *g, struct op *op, const void *const *after, size_t nafter,
+	struct node **out);
+struct graph *graph_dup(const struct graph *g, bool executable);
+int graph_run(const struct graph *g);
+/* Replaces the operations of `to` by those of `from`. False: the graphs differ in number or
+ * kind of nodes. */
+bool graph_replace(struct graph *to, const struct graph *from);
+void graph_free(struct graph *g);
+int graph_launch(const void *exec, const void *stream);
+/* Stores up to *n nodes and sets *n to their number. nodes NULL: only sets *n. */
+int graph_nodes(const void *graph, void **nodes, size_t *n);
+
+#endif
