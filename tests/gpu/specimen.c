@@ -1,8 +1,8 @@
-/* specimen: one twin of a specimen of tests/cases/ as a CUDA program that knows nothing of
- * consan: `specimen FILE racy|fixed`. Says how far it came, in one line:
+/* specimen: runs one twin of a specimen of tests/cases/ as a CUDA program that does not depend on
+ * consan: `specimen FILE racy|fixed`. Prints how it ended, in one line:
  *   specimen: ran | refused: WHY | stopped: WHY | failed: WHY
- * refused: the driver does not take the kernel; failed: what goes before did not work.
- * Judges nothing: specimens.c does. */
+ * refused: the driver does not accept the kernel; stopped: the kernel failed; failed: an earlier
+ * call failed. specimens.c judges the run. */
 #include "tests/cases/harness/specimen.h"
 
 #include <cuda.h>
@@ -47,7 +47,7 @@ static void new_map(void *user, const struct tensormap_args *a, unsigned char *m
 		(CUtensorMapL2promotion)a->l2, (CUtensorMapFloatOOBfill)a->oob);
 }
 
-/* Recursion needs more than the default, 1 KiB a thread, and it is the program that knows. */
+/* For recursion, which the default of 1 KiB for a thread does not allow */
 #define STACK_BYTES 4096
 
 static CUfunction load(const char *text)

@@ -16,12 +16,12 @@
 #include "libconsan/finding/finding.h"
 #include "libconsan/session/gpu.h"
 
-/* Several streams, faults, hangs: what --backend=gpu must bear. */
-Test(instrument, ways, .timeout = 300)
+/* Several streams, faults, hangs: what --backend=gpu must support */
+Test(instrument, scenarios, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/ways %s rehearse 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/scenarios %s rehearse 2>&1", dir, dir), 0, "%s", output);
 }
 
 /* A few of what tests/cases/harness/cases.c rehearses in its own process, as programs of the driver API. */
@@ -32,11 +32,11 @@ Test(instrument, specimens, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/specimens %s rehearse '' 1/20 2>&1", dir, dir), 0, "%s", output);
 }
 
-Test(instrument, twins, .timeout = 300)
+Test(instrument, planted_bugs, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/twins %s rehearse ring 1/4 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/planted_bugs %s rehearse ring 1/4 2>&1", dir, dir), 0, "%s", output);
 }
 
 /* What the records of another schedule show, the cpu backend shows in some schedule: the
@@ -49,8 +49,8 @@ Test(instrument, schedules, .timeout = 300)
 		{ "specimens --seed=1 %s rehearse race/cs121_operand_unordered", "CS120 55|48 (as under --seed=" },
 		{ "specimens --seed=1 %s rehearse tricky/flag_through_a_chain", "(nothing, as under --seed=" },
 		{ "specimens --seed=2 %s rehearse tricky/wgmma_stage_released_one_too_early", "2 as expected, 0 wrong" },
-		{ "twins --all --seed=1 %s rehearse primed_at_init", "1 as expected, 0 wrong" },
-		{ "twins --seed=3 %s rehearse turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
+		{ "planted_bugs --all --seed=1 %s rehearse primed_at_init", "1 as expected, 0 wrong" },
+		{ "planted_bugs --seed=3 %s rehearse turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
 	};
 	const char *dir = build_dir();
 

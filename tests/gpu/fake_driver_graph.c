@@ -1,19 +1,20 @@
-/* driver_graph: the graphs of the driver of no GPU. They run in an order that their edges allow,
- * the last node first where there is a choice. What is destroyed must not be asked for again.
- * DRIVER_CLONE, DRIVER_EMPTY: cuGraphClone()'s error, cuGraphLaunch()'s of an empty graph. */
-#include "driver.h"
+/* fake_driver_graph: the graphs of the fake driver. Nodes run in an order that their edges allow,
+ * the last ones first where there is a choice. A call that uses what is destroyed aborts.
+ *   DRIVER_CLONE  error of cuGraphClone()
+ *   DRIVER_EMPTY  error of cuGraphLaunch() for an empty graph */
+#include "fake_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 16 };
+enum { MOST = 16 }; /* of each kind of object */
 
 struct CUgraphNode_st {
 	CUgraphNodeType type;
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	CUDA_HOST_NODE_PARAMS host;
 	CUgraph child;
-	CUgraphNode of;            /* of which it is a copy */
+	CUgraphNode of;            /* the node that this one is a copy of */
 	bool off, dead;
 };
 struct CUgraph_st {
@@ -78,7 +79,7 @@ API CUresult cuGraphCreate(CUgraph *g, unsigned flags)
 API CUresult cuGraphDestroy(CUgraph g)
 {
 	for (size_t k = 0; k < g->nnodes; k++)
-		g->node[k]->dead = true; /* kept, to know who asks */
+		g->node[k]->dead = true; /* not freed, to detect later use */
 	free(g);
 	return CUDA_SUCCESS;
 }
@@ -87,15 +88,15 @@ API CUresult cuGraphClone(CUgraph *to, CUgraph g)
 {
 	for (size_t k = 0; k < g->nnodes; k++)
 		if (g->node[k]->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-			abort(); /* who clones these has not looked */
+			abort(); /* such a graph cannot be cloned */
 	*to = copied(g);
-	return (CUresult)surroundings("DRIVER_CLONE", 0);
+	return (CUresult)setting("DRIVER_CLONE", 0);
 }
 
 API CUresult cuGraphNodeFindInClone(CUgraphNode *to, CUgraphNode n, CUgraph clone)
 {
 	if (n->dead)
-		abort(); /* as a real one does */
+		abort(); /* as a real driver does */
 	*to = copy_of(clone, n);
 	return *to ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -220,7 +221,7 @@ API CUresult cuGraphInstantiateWithFlags(CUgraphExec *to, CUgraph g, unsigned lo
 static CUresult destroyed(CUgraphExec x)
 {
 	if (!x->graph)
-		abort(); /* as a real one may */
+		abort(); /* as a real driver may */
 	cuGraphDestroy(x->graph);
 	x->graph = NULL;
 	return CUDA_SUCCESS;
@@ -295,9 +296,9 @@ static CUresult run(const struct CUgraph_st *g, CUstream s)
 static CUresult launched(CUgraphExec x, CUstream s)
 {
 	if (!x->graph)
-		abort(); /* as a real one may */
+		abort(); /* as a real driver may */
 	if (x->graph->nnodes == 1 && x->graph->node[0]->type == CU_GRAPH_NODE_TYPE_EMPTY)
-		return (CUresult)surroundings("DRIVER_EMPTY", 0);
+		return (CUresult)setting("DRIVER_EMPTY", 0);
 	return run(x->graph, s);
 }
 

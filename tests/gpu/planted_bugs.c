@@ -1,27 +1,27 @@
-/* twins: every bundled kernel and each of its planted bugs, side by side, under a backend
- * that instruments:
- *   twins [--sanitizer] [--all] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
- * FILTER: what "PROGRAM BUG" must contain; I/N: the I-th of N parts of a program's bugs. The
- * bug's own rule must be reported, at lines at which --backend=cpu reports it; on a GPU,
- * where nobody chooses the schedule, and in that of a seed, what is reported must be what
- * the cpu backend reports of the bug in some schedule (schedules.h), or a hang. The clean
- * kernel must be silent and right. --all: so must all that is reported of a bug beside its
- * own rule. --sanitizer runs NVIDIA's racecheck and synccheck beside, for the table in the
- * README. FILE gets consan's own words on what is not as expected. */
-#include "libconsan/base/base.h"
+/* planted_bugs: runs every bundled kernel, and each of its planted bugs, under a backend that
+ * instruments:
+ *   planted_bugs [--sanitizer] [--all] [--seed=N] [--jobs=N] [--log=FILE]
+ *                BUILD BACKEND [FILTER [I/N]]
+ * FILTER: what "PROGRAM BUG" must contain; I/N: the I-th of N parts of a program's bugs.
+ *
+ * The clean kernel must have no findings and correct results. A bug's own rule must be
+ * reported at lines at which --backend=cpu reports it. On a GPU, where the schedule cannot be
+ * chosen, and with --seed, a schedule of the cpu backend (schedules.h) must show what is
+ * reported, or it is a hang. --all: this holds for all that is reported of a bug, not only
+ * for its own rule. --sanitizer also runs NVIDIA's racecheck and synccheck, for the table in
+ * README.md. FILE gets the whole output of runs that are not as expected. */
 #include "tests/cases/harness/found.h"
 #include "tests/common/shell.h"
 #include "schedules.h"
-#include "side.h"
 
-static const char *const program[] = {
+static const char *const programs[] = {
 	"ring/ring", "hgemm/hgemm", "wgmma_gemm/wgmma_gemm", "attention/fa2_split_q",
 	"attention/fa2_split_kv", "attention/fa2_shared_kv", "attention/fa2_shared_qkv",
 	"attention/fa2_tiling_qk", "attention/hopper", "attention/mesh_kv", "attention/mesh_mlo",
 	"mlp/fused_mlp",
 };
 
-static const struct { const char *program, *what; } rehearsed[] = {
+static const struct { const char *program, *what; } differences[] = {
 #define DIFFERS(program, what, why) { program, what },
 #include "tests/cases/harness/rehearsed.def"
 #undef DIFFERS
@@ -29,35 +29,33 @@ static const struct { const char *program, *what; } rehearsed[] = {
 
 struct run { const char *program, *bug, *rule, *options; };
 
-/* Of each run: under both backends, then under the sanitizers. */
-enum { JOB_CPU, JOB_THERE, JOBS };
+/* The jobs of a run: one for each of the two backends, then those of the sanitizers */
+enum { JOB_CPU, JOB_BACKEND, JOBS };
 
 struct all {
-	struct side_options o;
+	struct runner o;
 	struct { struct run *at; size_t n, cap; } run;
-	struct { struct side_job *at; size_t n, cap; } job; /* JOBS of each run, or two more */
-	char folder[32];           /* of their reports */
+	struct { struct runner_job *at; size_t n, cap; } job; /* JOBS of each run, or two more */
 	struct arena names;
-	unsigned count[OUTCOMES];
 };
 
 /* "CS104 CS106" of the report's last line. */
-static void codes(char *to, size_t room, const char *report)
+static void codes(char *to, size_t size, const char *report)
 {
 	const char *at = strstr(report, "SUMMARY"), *open = at ? strchr(at, '(') : NULL;
 	const char *line = at ? strchr(at, '\n') : NULL;
 
-	snprintf(to, room, "%s", at ? "" : "no report");
+	snprintf(to, size, "%s", at ? "" : "no report");
 	if (open && line && open < line && !strncmp(open, "(CS", 3))
-		snprintf(to, room, "%.*s", (int)strcspn(open + 1, ")"), open + 1);
+		snprintf(to, size, "%.*s", (int)strcspn(open + 1, ")"), open + 1);
 }
 
-/* ---- what there is to run ---- */
+/* ---- what to run ---- */
 
 static void add_job(struct all *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void add_job(struct all *a, const char *fmt, ...)
 {
-	struct side_job j = { 0 };
+	struct runner_job j = { 0 };
 	struct text t = { 0 };
 	va_list ap;
 
@@ -87,7 +85,7 @@ static void add(struct all *a, const char *name, const char *bug, const char *ru
 			"--seed=%s --report=%s/%zu.%u.json %s/kernels/%s %s %s%s 2>&1 </dev/null",
 			cpu && !*bug ? "true ||" : "", a->o.build, cpu ? "cpu" : a->o.backend, a->o.gpu ? "2" : "30",
 			cpu || strcmp(rule, "CS903") ? "" : "--gpu-global", cpu ? "0" : a->o.seed,
-			a->folder, a->run.n - 1, k, a->o.build, name, options, *bug ? "--bug=" : "", bug);
+			a->o.folder, a->run.n - 1, k, a->o.build, name, options, *bug ? "--bug=" : "", bug);
 	}
 	for (size_t k = 0; a->o.sanitizer && k < ARRAY_SIZE(tool); k++)
 		add_job(a, "%s timeout 40 compute-sanitizer --tool=%s %s/kernels/%s %s --bug=%s 2>&1 </dev/null | "
@@ -118,13 +116,13 @@ static void add_program(struct all *a, const char *name)
 	}
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
-static const char *sanitized(const char *said)
+static const char *sanitizer_result(const char *summary)
 {
-	if (!said[0])
+	if (!summary[0])
 		return "hangs";
-	return strstr(said, " 0 hazards") || strstr(said, " 0 errors") ? "-" : "found";
+	return strstr(summary, " 0 hazards") || strstr(summary, " 0 errors") ? "-" : "found";
 }
 
 /* The report of a run, or NULL. */
@@ -133,16 +131,16 @@ static json_t *report_of(const struct all *a, size_t run, unsigned job)
 	char path[64];
 	json_t *report;
 
-	snprintf(path, sizeof path, "%s/%zu.%u.json", a->folder, run, job);
+	snprintf(path, sizeof path, "%s/%zu.%u.json", a->o.folder, run, job);
 	report = json_load_file(path, 0, NULL);
 	unlink(path);
 	return report;
 }
 
-/* Is the rule reported at lines at which the CPU reports it? */
-static bool same_lines(const json_t *cpu, const json_t *there, const char *rule)
+/* Does `report` have the rule at lines at which the cpu backend has it? */
+static bool same_lines(const json_t *cpu, const json_t *report, const char *rule)
 {
-	struct found here = found_of_report(cpu), found = found_of_report(there);
+	struct found here = found_of_report(cpu), found = found_of_report(report);
 	const size_t n = strlen(rule);
 	bool same = false;
 
@@ -154,89 +152,85 @@ static bool same_lines(const json_t *cpu, const json_t *there, const char *rule)
 	return same;
 }
 
-/* What rehearsed.def says of the bug, or NULL. */
+/* The rules that rehearsed.def lists for the bug, or NULL */
 static const char *differs(const struct run *r)
 {
 	char both[128];
 
 	snprintf(both, sizeof both, "%s %s", r->program, r->bug);
-	for (size_t k = 0; k < ARRAY_SIZE(rehearsed); k++)
-		if (!strcmp(rehearsed[k].program, both))
-			return rehearsed[k].what;
+	for (size_t k = 0; k < ARRAY_SIZE(differences); k++)
+		if (!strcmp(differences[k].program, both))
+			return differences[k].what;
 	return NULL;
 }
 
-/* good: the bug's own rule is there. why: for the caller to print */
-static enum outcome judge_schedules(const struct all *a, const struct run *r, const json_t *there,
+/* good: the bug's own rule is reported. why: text for the caller to print */
+static enum outcome judge_schedules(const struct all *a, const struct run *r, const json_t *report,
 	bool good, struct text *why)
 {
-	struct text before = { 0 }, after = { 0 };
+	struct text program = { 0 };
 	struct shown shown;
 
-	text_printf(&before, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5", a->o.build);
-	text_printf(&after, "%s/kernels/%s %s --bug=%s", a->o.build, r->program, r->options, r->bug);
-	shown = schedules_show(&(struct schedules){ before.at, after.at, a->folder, differs(r) }, there);
+	text_printf(&program, "%s/kernels/%s %s --bug=%s", a->o.build, r->program, r->options, r->bug);
+	shown = schedules_show(&(struct schedules){ &a->o, "", program.at, differs(r) }, report);
 	if (shown.words.n)
 		text_printf(why, "%s", shown.words.at);
 	text_free(&shown.words);
-	text_free(&before);
-	text_free(&after);
-	if (!a->o.gpu && (shown.hangs || shown.outcome == OTHER))
-		return WRONG;
+	text_free(&program);
 	if (shown.outcome == NOT_SEEN)
 		return good ? GOOD : WRONG;
 	return good && shown.outcome == SCHEDULE ? GOOD : shown.outcome;
 }
 
-static enum outcome judge_bug(const struct all *a, size_t i, const char *said, bool any, struct text *why)
+/* any: something above a note is reported */
+static enum outcome judge_bug(const struct all *a, size_t i, const char *out, bool any, struct text *why)
 {
 	const struct run *r = &a->run.at[i];
-	json_t *cpu = report_of(a, i, JOB_CPU), *there = report_of(a, i, JOB_THERE);
-	const char *known = NULL;
-	enum outcome o = same_lines(cpu, there, r->rule) ? GOOD : WRONG;
+	json_t *cpu = report_of(a, i, JOB_CPU), *report = report_of(a, i, JOB_BACKEND);
+	const char *known;
+	enum outcome o = same_lines(cpu, report, r->rule) ? GOOD : WRONG;
 
 	if (any && (a->o.all || (o == WRONG && a->o.any_schedule)))
-		o = judge_schedules(a, r, there, o == GOOD, why);
+		o = judge_schedules(a, r, report, o == GOOD, why);
 	json_decref(cpu);
-	json_decref(there);
+	json_decref(report);
 	if (o != WRONG || !a->o.gpu || why->n)
 		return o;
-	if (strstr(said, "the GPU reported"))
-		known = "the GPU stops at it, and says only that";
-	else if (strstr(said, "NOT CHECKED"))
+	known = runner_why_stopped(out);
+	if (!known && strstr(out, "NOT CHECKED"))
 		known = "the kernel counts as not checked";
 	text_printf(why, "%s", known ? known : "");
 	return known ? NOT_SEEN : WRONG;
 }
 
-static void judge(struct all *a, size_t i, const struct side_job *job)
+static void judge(struct all *a, size_t i, const struct runner_job *job)
 {
 	const struct run *r = &a->run.at[i];
-	const char *said = job[JOB_THERE].output;
+	const char *out = job[JOB_BACKEND].output;
 	struct text why = { 0 };
 	char found[512];
 	enum outcome o;
 
-	codes(found, sizeof found, said);
+	codes(found, sizeof found, out);
 	if (*r->bug)
-		o = judge_bug(a, i, said, !strncmp(found, "CS", 2), &why);
+		o = judge_bug(a, i, out, !strncmp(found, "CS", 2), &why);
 	else
-		o = !found[0] && strstr(said, ": right") ? GOOD : WRONG;
+		o = !found[0] && strstr(out, ": right") ? GOOD : WRONG;
 	printf("%-5s %-24s %-20s %-6s %s", outcome_word(o), r->program, *r->bug ? r->bug : "(none)",
 		r->rule, found);
 	if (why.n)
 		printf(" (%s)", why.at);
 	if (a->o.sanitizer && *r->bug)
-		printf(" | racecheck %s | synccheck %s", sanitized(job[JOBS].output),
-			sanitized(job[JOBS + 1].output));
+		printf(" | racecheck %s | synccheck %s", sanitizer_result(job[JOBS].output),
+			sanitizer_result(job[JOBS + 1].output));
 	printf("\n");
 	fflush(stdout);
 	if (a->o.log && o != GOOD) {
 		fprintf(a->o.log, "%s %s %s\n$ %s\n%s\n", outcome_word(o), r->program, r->bug,
-			job[JOB_THERE].command, said);
+			job[JOB_BACKEND].command, out);
 		fflush(a->o.log);
 	}
-	a->count[o]++;
+	a->o.count[o]++;
 	text_free(&why);
 }
 
@@ -258,20 +252,13 @@ int main(int argc, char **argv)
 {
 	struct all a = { 0 };
 
-	if (!side_options(&a.o, argc, argv))
+	if (!runner_begin(&a.o, argc, argv))
 		return 2;
-	snprintf(a.folder, sizeof a.folder, "/tmp/consan-twins-XXXXXX");
-	if (!mkdtemp(a.folder))
-		base_die("no folder for reports");
-	for (size_t i = 0; i < ARRAY_SIZE(program); i++)
-		add_program(&a, program[i]);
-	side_run(a.job.at, a.job.n, a.o.at_once, done, &a);
-	outcome_print(stdout, a.count);
-	rmdir(a.folder);
-	if (a.o.log)
-		fclose(a.o.log);
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
+		add_program(&a, programs[i]);
+	runner_run(a.job.at, a.job.n, a.o.at_once, done, &a);
 	vec_free(&a.run);
 	vec_free(&a.job);
 	arena_free(&a.names);
-	return outcome_status(a.count);
+	return runner_end(&a.o);
 }
