@@ -78,7 +78,7 @@ static int fa2_main(int argc, char **argv, const char *name, const char *what,
 		{"h", &h, "heads"},
 		{"n", &n, "rows of Q, K and V of each head"},
 		{"d", &s.d, "columns of Q, K, V and O"},
-		{"stages", &s.stages, "1: one buffer for what is loaded; 2: another for what is loaded next"},
+		{"stages", &s.stages, "1: one buffer for what is loaded; 2: another for the next"},
 		{"causal", &causal, "1: row i sees the keys up to i"},
 		{"smem", &s.layout, "layout of tiles in shared memory", LAYOUTS},
 	};

@@ -30,7 +30,8 @@ enum { BM = 128, BN = 64, WARPS = 4, THREADS = 32 * WARPS, BLOCKS = BM / WARPS /
 	BUG(slot_of_next, CS301, "--stages=2", "reads the slot that the next turn is loaded into") \
 	BUG(bring_early, CS106, "--stages=2", \
 		"loads the next turn before the barrier that frees its slot") \
-	BUG(q_alone, CS301, "", "commits Q after the first wait, so fragments of Q are read too early") \
+	BUG(q_alone, CS301, "", \
+		"commits Q after the first wait, so fragments of Q are read too early") \
 	BUG(last_turn, CS312, "", "loads one turn too many, which no thread waits for")
 
 PLANT(BUGS)

@@ -37,7 +37,8 @@ template <int D> constexpr int row_blocks = D == 64 ? 2 : 1;
 		"all warps read Q in its first turn, when its second is still in flight") \
 	BUG(v_over_k, CS106, "", "loads V over K with no barrier after the product with K") \
 	BUG(no_wait, CS301, "", "only the barrier, no wait_group, before a turn is read") \
-	BUG(wait_two_stages, CS301, "--stages=2", "waits for all turns but the newest, the one it reads")
+	BUG(wait_two_stages, CS301, "--stages=2", \
+		"waits for all turns but the newest, the one it reads")
 
 PLANT(BUGS)
 
@@ -141,8 +142,8 @@ struct shared_qkv : fa2_program {
 		constexpr int high = WARPS * row_blocks<D> * 16;
 		const dim3 grid((p.n + high - 1) / high, heads);
 
-		launch_grid(fa2_shared_qkv<D, stages, layout, Bug>, grid, THREADS, 2 * stages * tile_size<D, layout>(BN), p,
-			log2_scale(D), bug);
+		launch_grid(fa2_shared_qkv<D, stages, layout, Bug>, grid, THREADS,
+			2 * stages * tile_size<D, layout>(BN), p, log2_scale(D), bug);
 	}
 };
 

@@ -205,8 +205,8 @@ struct split_kv : fa2_program {
 	{
 		const dim3 grid((p.n + BM - 1) / BM, heads);
 
-		launch_grid(fa2_split_kv<D, stages, layout, Bug>, grid, THREADS, 2 * places<D, stages, layout>::end, p,
-			log2_scale(D), bug);
+		launch_grid(fa2_split_kv<D, stages, layout, Bug>, grid, THREADS,
+			2 * places<D, stages, layout>::end, p, log2_scale(D), bug);
 	}
 };
 

@@ -239,8 +239,8 @@ struct tiling_qk : fa2_program {
 	{
 		const dim3 grid((p.n + cut<D>::high - 1) / cut<D>::high, heads);
 
-		launch_grid(fa2_tiling_qk<D, stages, layout, Bug>, grid, THREADS, 2 * places<D, stages, layout>::end, p,
-			log2_scale(D), bug);
+		launch_grid(fa2_tiling_qk<D, stages, layout, Bug>, grid, THREADS,
+			2 * places<D, stages, layout>::end, p, log2_scale(D), bug);
 	}
 };
 

@@ -66,7 +66,8 @@ enum {
 	BUG(last_turn_kept, CS704, "", "the first consumer does not pass its last turn on") \
 	BUG(turn_count, CS402, "", "bar.sync counts one warpgroup, bar.arrive two") \
 	BUG(turns_shared, CS704, "", "both consumers wait for their turns on one barrier") \
-	BUG(o_over_other_q, CS120, "", "writes O over the rows of Q that the other consumer multiplies") \
+	BUG(o_over_other_q, CS120, "", \
+		"writes O over the rows of Q that the other consumer multiplies") \
 	BUG(no_proxy_fence, CS110, "", "O goes to the TMA engine without a proxy fence") \
 	BUG(staging_unsynced, CS102, "", "the store starts before the other warps have staged O") \
 	BUG(store_not_committed, CS309, "", "the store is in no group, so no wait covers it") \
@@ -462,7 +463,8 @@ int main(int argc, char **argv)
 		{"cluster", &cluster, "CTAs that share K and V: 1, 2 or 4"},
 	};
 	const struct program prog = harness_program("hopper",
-		"attention forward, warp-specialised, K and V shared by a cluster", __FILE__, options, bugs);
+		"attention forward, warp-specialised, K and V shared by a cluster", __FILE__,
+		options, bugs);
 	const struct run r = harness_args(argc, argv, prog);
 
 	attention_require(prog, b, h, n, n, causal);

@@ -59,8 +59,8 @@ static tensors row_tensors(const attention &a)
 
 /* Launches one cluster for each head; a cluster is a row. */
 template <class Kernel, class Bug>
-static void row_launch(Kernel kernel, const attention &a, const struct row &r, int threads, int smem,
-	Bug bug)
+static void row_launch(Kernel kernel, const attention &a, const struct row &r, int threads,
+	int smem, Bug bug)
 {
 	const sizes s = {(int)a.queries, (int)a.keys, (int)r.ranks, a.causal, r.axis != 0};
 	const dim3 cluster = r.axis ? dim3(r.group, r.ranks) : dim3(r.ranks);

@@ -59,16 +59,19 @@ enum {
 	BUG(released_early, CS120, "", "consumers release a slot while O += P V is in flight") \
 	BUG(stale_parity, CS121, "", "consumers do not flip the parity on the second lap") \
 	BUG(own_barrier, CS311, "", "the copy's bytes count on the sender's barrier") \
-	BUG(expected_at_home, CS703, "", "the sender expects the bytes on its own barrier, not the receiver's") \
+	BUG(expected_at_home, CS703, "", \
+		"the sender expects the bytes on its own barrier, not the receiver's") \
 	BUG(only_k_sent, CS703, "", "expects K and V, copies K") \
 	BUG(carrier_uncounted, CS209, "", "empty counts the consumers but not the carrier") \
 	BUG(off_the_end, CS501, "", "the last rank sends to a next one, as in a closed ring") \
 	BUG(wave_turns_back, CS701, "", "the ranks at the edges also wait for chunks from both sides") \
-	BUG(not_published, CS502, "", "no cluster barrier between the initialisation and the first send") \
+	BUG(not_published, CS502, "", \
+		"no cluster barrier between the initialisation and the first send") \
 	BUG(leaves_early, CS503, "", "no cluster barrier at the end") \
 	BUG(neighbour_is_silent, CS503, "--rank_axis=1", \
 		"sends to the next CTA, which is not of the next rank") \
-	BUG(group_counted, CS701, "--rank_axis=1", "empty also counts releases of CTAs that do not work")
+	BUG(group_counted, CS701, "--rank_axis=1", \
+		"empty also counts releases of CTAs that do not work")
 
 PLANT(BUGS)
 

@@ -55,9 +55,11 @@ enum {
 	BUG(no_syncwarp, CS106, "", "lane 0 releases the slot while other lanes may still read it") \
 	BUG(one_release, CS209, "", "empty counts one release, and each of the four warps makes one") \
 	BUG(part_unexpected, CS211, "", "m and l are sent, but their bytes are not expected") \
-	BUG(expected_at_home, CS703, "", "the sender expects the bytes on its own barrier, not the receiver's") \
+	BUG(expected_at_home, CS703, "", \
+		"the sender expects the bytes on its own barrier, not the receiver's") \
 	BUG(root_sends, CS701, "", "the root sends to the east, where no rank merges the part") \
-	BUG(not_published, CS502, "", "no cluster barrier between the initialisation and the first send") \
+	BUG(not_published, CS502, "", \
+		"no cluster barrier between the initialisation and the first send") \
 	BUG(leaves_early, CS503, "", "a rank exits before the slots that it filled are released") \
 	BUG(silent_neighbour, CS503, "--rank_axis=1", \
 		"sends to the next CTA, which is not of the next rank") \

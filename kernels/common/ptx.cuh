@@ -207,7 +207,8 @@ DEVICE float dsmem_load(const float *mine, uint32_t rank)
 {
 	float x;
 
-	asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(smem_of(mine, rank)) : "memory");
+	asm volatile("ld.shared::cluster.f32 %0, [%1];"
+		: "=f"(x) : "r"(smem_of(mine, rank)) : "memory");
 	return x;
 }
 

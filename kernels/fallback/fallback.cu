@@ -159,7 +159,8 @@ int main(int argc, char **argv)
 	const uint64_t n = (uint64_t)clusters * CTAS * THREADS;
 	float *in = values(1, n), *table = values(2, THREADS), *got = (float *)malloc(n * sizeof *got);
 	const arrays a = {harness_device(in, n), harness_device(table, THREADS),
-		harness_device<float>(NULL, n), harness_device<float>(NULL, n), harness_device<float>(NULL, n)};
+		harness_device<float>(NULL, n), harness_device<float>(NULL, n),
+		harness_device<float>(NULL, n)};
 
 	launch(a, clusters, least, form);
 	CUDA(cudaMemcpy(got, a.out, n * sizeof *got, cudaMemcpyDeviceToHost));

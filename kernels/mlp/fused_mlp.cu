@@ -74,7 +74,8 @@ enum {
 	BUG(b2_over_b1, CS107, "", "loads B2 over B1") \
 	BUG(slots_of_one, CS902, "", "addresses slots as if there were one more of them") \
 	BUG(no_proxy_fence, CS110, "", "the staging goes to the TMA engine without a proxy fence") \
-	BUG(staging_reused, CS105, "--n=256 --ctas=1", "staging is rewritten without waiting for the store to read it") \
+	BUG(staging_reused, CS105, "--n=256 --ctas=1", \
+		"staging is rewritten without waiting for the store to read it") \
 	BUG(staging_unsynced, CS105, "", "the store starts before the other warps wrote the staging") \
 	BUG(exit_pending, CS308, "", "exits while the last store still reads its shared memory")
 
@@ -295,7 +296,8 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 #pragma unroll
 				for (int x = 0; x < CHUNK / 2; x++)
 					out[x] = relu(out[x]);
-			store(&t.c, c.col + j * CHUNK, y, staging + j % 2 * STAGING_HALVES, out, warpgroup, bug);
+			store(&t.c, c.col + j * CHUNK, y, staging + j % 2 * STAGING_HALVES, out, warpgroup,
+				bug);
 		}
 		if (form != INDEPENDENT)
 			continue;
@@ -309,7 +311,8 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 #pragma unroll
 			for (int x = 0; x < CHUNK / 2; x++)
 				out[x] = relu(out[x]); // @bug flushed_once CS321
-			store(&t.c2, c.col + j * CHUNK, y, staging + j % 2 * STAGING_HALVES, out, warpgroup, bug);
+			store(&t.c2, c.col + j * CHUNK, y, staging + j % 2 * STAGING_HALVES, out, warpgroup,
+				bug);
 		}
 	}
 	if (threadIdx.x % 128 == 0 && !bug.is(exit_pending))

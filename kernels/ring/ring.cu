@@ -165,8 +165,8 @@ int main(int argc, char **argv)
 		{"rows", &rows, "rows of 1024 floats"},
 		{"ctas", &ctas, "thread blocks; 0: two for each SM"},
 	};
-	const struct program p = harness_program("ring", "column sums through a ring of TMA bulk copies",
-		__FILE__, options, bugs);
+	const struct program p = harness_program("ring",
+		"column sums through a ring of TMA bulk copies", __FILE__, options, bugs);
 	const struct run r = harness_args(argc, argv, p);
 
 	harness_require(rows > 0 && rows <= 1 << 20, p, "rows must be 1 to 1048576");

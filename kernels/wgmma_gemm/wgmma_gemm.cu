@@ -94,7 +94,8 @@ template <int N> struct shape {
 	BUG(no_proxy_fence, CS110, "", "the staging goes to the TMA engine without a proxy fence") \
 	BUG(staging_unsynced, CS105, "", \
 		"the store starts before the other warps wrote the staging") \
-	BUG(staging_reused, CS105, "", "staging is rewritten without waiting for the store to read it") \
+	BUG(staging_reused, CS105, "", \
+		"staging is rewritten without waiting for the store to read it") \
 	BUG(staging_lax, CS105, "", "waits for the store before the one that matters") \
 	BUG(barrier_shared, CS105, "", "both consumer warpgroups use the same named barrier") \
 	BUG(barrier_count, CS701, "", "the named barrier counts the producer's warpgroup, too") \
@@ -104,9 +105,11 @@ template <int N> struct shape {
 	BUG(setmaxnreg_up, CS408, "", "setmaxnreg.dec asks for more registers than there are") \
 	/* across the cluster */ \
 	BUG(init_unpublished, CS207, "", "nothing between mbarrier.init and its first use") \
-	BUG(init_cta_only, CS502, "", "__syncthreads instead of a cluster barrier after the initialisation") \
+	BUG(init_cta_only, CS502, "", \
+		"__syncthreads instead of a cluster barrier after the initialisation") \
 	BUG(no_init_fence, CS207, "", "no fence.mbarrier_init before the cluster barrier") \
-	BUG(empty_own_only, CS209, "", "empty counts the own consumers only, and the peers' arrive, too") \
+	BUG(empty_own_only, CS209, "", \
+		"empty counts the own consumers only, and the peers' arrive, too") \
 	BUG(release_own_only, CS701, "", "consumers release slots to their own producer only") \
 	BUG(release_wrong_cta, CS120, SQUARE, \
 		"one release goes to the diagonal CTA, which never writes here") \
@@ -271,7 +274,8 @@ DEVICE void forward_releases(const sizes &s, ring &r, uint32_t to, Bug bug)
 	FOR_BLOCKS(block, s)
 		for (int k = 0; k < s.k; k += BK, at.next()) {
 			// @bug one_releases CS701
-			mbar_wait(bug.is(release_peers_early) ? &r.ch.full[at.slot] : &r.done[at.slot], at.parity);
+			mbar_wait(bug.is(release_peers_early) ? &r.ch.full[at.slot] : &r.done[at.slot],
+				at.parity);
 			// @bug empty_own_only CS209 @bug leaves_early CS503 @bug tail_within_cta CS503
 			// @bug tail_before_work CS503 @bug init_cta_only CS502 @bug no_init_fence CS207
 			channel_release_to(r.ch, at, to);
@@ -279,8 +283,8 @@ DEVICE void forward_releases(const sizes &s, ring &r, uint32_t to, Bug bug)
 }
 
 template <int N, class Bug>
-DEVICE void store(const tensors &t, const tile_place &c, __half *staging, const float (&sum)[BN / 2],
-	int warpgroup, Bug bug)
+DEVICE void store(const tensors &t, const tile_place &c, __half *staging,
+	const float (&sum)[BN / 2], int warpgroup, Bug bug)
 {
 	const int thread = threadIdx.x % 128;
 	const int barrier = bug.is(barrier_shared) ? 1 : 1 + warpgroup;
@@ -306,7 +310,8 @@ DEVICE void store(const tensors &t, const tile_place &c, __half *staging, const 
 			// @bug no_proxy_fence CS110 @bug staging_unsynced CS105 @bug staging_reused CS105
 			// @bug staging_lax CS105 @bug barrier_shared CS105
 			// @bug store_not_committed CS309 @bug exit_pending CS308
-			tensor_store(&t.c, c.col * BN + j * CHUNK, c.row * shape<N>::bm + warpgroup * WM, buffer);
+			tensor_store(&t.c, c.col * BN + j * CHUNK, c.row * shape<N>::bm + warpgroup * WM,
+				buffer);
 			if (!(bug.is(store_not_committed) && j == BN / CHUNK - 1))
 				bulk_commit();
 		}
@@ -480,7 +485,7 @@ int main(int argc, char **argv)
 		{"k", &k, "columns of A and B, a multiple of 8"},
 		{"cluster", &cluster, "CTAs of a cluster, or rows x columns", LAYOUTS},
 		{"fallback", &fallback, "smaller clusters where those do not fit", LAYOUTS "|no"},
-		{"warpgroups", &warpgroups, "consumer warpgroups of a CTA, 1 or 2: tiles of 64 or 128 rows"},
+		{"warpgroups", &warpgroups, "consumer warpgroups, 1 or 2: tiles of 64 or 128 rows"},
 		{"ctas", &ctas, "thread blocks at most; 0: as many as run at once"},
 	};
 	const struct program p = harness_program("wgmma_gemm",

@@ -72,7 +72,8 @@ struct spent { double whole, insns, load, run, digest, copy, check, rest, cluste
 
 static struct spent spent(void)
 {
-	struct spent s = { .run = first(" run "), .digest = first("; digest "), .copy = first(" copy ") };
+	struct spent s = { .run = first(" run "), .digest = first("; digest "),
+		.copy = first(" copy ") };
 	const char *at = strstr(output, ": instrumented ");
 	const char *line = strstr(output, " check "), *open = line ? strchr(line, '(') : NULL;
 
@@ -127,8 +128,8 @@ static double sanitized(const char *tool, const char *options, const char *build
 {
 	double start = now();
 
-	shell("timeout 100 compute-sanitizer --tool=%s %s %s/kernels/%s %s --no-check 2>&1", tool, options,
-		build, work[k].path, work[k].options);
+	shell("timeout 100 compute-sanitizer --tool=%s %s %s/kernels/%s %s --no-check 2>&1", tool,
+		options, build, work[k].path, work[k].options);
 	return now() - start;
 }
 
@@ -153,8 +154,9 @@ int main(int argc, char **argv)
 	struct spent went[COUNT(work)];
 	int bad = 0;
 
-	printf("%-20s %9s %9s %6s %9s %6s %10s %6s %9s %6s %10s %10s %9s\n", "", "native ms", "recording", "x",
-		"first ms", "x", "x, range", "limit", "again ms", "x", "racecheck", "synccheck", "KiB");
+	printf("%-20s %9s %9s %6s %9s %6s %10s %6s %9s %6s %10s %10s %9s\n", "", "native ms",
+		"recording", "x", "first ms", "x", "x, range", "limit", "again ms", "x", "racecheck",
+		"synccheck", "KiB");
 	for (size_t k = 0; k < COUNT(work); k++) {
 		double n = native(build, k), run, once, whole, kib, race, sync;
 		struct spent s[PROCESSES];
@@ -183,7 +185,8 @@ int main(int argc, char **argv)
 	printf("\n%-20s %9s %9s %9s %9s %9s %9s   %s\n", "first launch, ms", "recording", "copy",
 		"check", "rest", "(digest)", "clusters", "instrumenting, at load");
 	for (size_t k = 0; k < COUNT(work); k++)
-		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %3.0f by %2.0f   %.0f instructions in %.1f ms\n",
+		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %3.0f by %2.0f   %.0f instructions in "
+			"%.1f ms\n",
 			work[k].name, went[k].run, went[k].copy, went[k].check, went[k].rest, went[k].digest,
 			went[k].clusters, went[k].threads, went[k].insns, went[k].load);
 	if (bad)

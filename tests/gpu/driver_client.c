@@ -18,10 +18,12 @@
 		} \
 	} while (0)
 
-static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry kernel()\n{\n\t.shared .b32 x;\n\t.reg .b32 %r;\n\tld.shared.b32 %r, [x];\n\tret;\n}\n";
-static const char longer[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry kernel()\n{\n\t.shared .b32 other;\n\t.reg .b32 %r;\n\tld.shared.b32 %r, [other];\n\tret;\n}\n";
+#define PTX(kernel, variable) ".version 8.0\n.target sm_90\n.address_size 64\n" \
+	".visible .entry " kernel "()\n{\n\t.shared .b32 " variable ";\n\t.reg .b32 %r;\n" \
+	"\tld.shared.b32 %r, [" variable "];\n\tret;\n}\n"
+static const char text[] = PTX("kernel", "x");
+static const char longer[] = PTX("kernel", "other");
+static const char other_kernel[] = PTX("other", "x");
 
 static CUfunction load(const char *ptx, CUmodule *m)
 {
@@ -203,9 +205,6 @@ static void forks(void)
 	printf("child: %d\n", status);
 }
 
-static const char other[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry other()\n{\n\t.shared .b32 x;\n\t.reg .b32 %r;\n\tld.shared.b32 %r, [x];\n\tret;\n}\n";
-
 static void print_text(void *what)
 {
 	printf("%s\n", (char *)what);
@@ -235,8 +234,8 @@ static CUgraph graph_of_three(CUfunction first, CUfunction second, CUgraphNode n
 	node[1] = kernel_node(g, second);
 	CHECK(cuGraphAddChildGraphNode(&node[2], g, NULL, 0, inner));
 	CHECK(cuGraphDestroy(inner));
-	CHECK(cuGraphAddDependencies(g, (CUgraphNode[]){ node[1], node[2] }, (CUgraphNode[]){ node[0], node[1] },
-		(CUgraphEdgeData[2]){ 0 }, 2));
+	CHECK(cuGraphAddDependencies(g, (CUgraphNode[]){ node[1], node[2] },
+		(CUgraphNode[]){ node[0], node[1] }, (CUgraphEdgeData[2]){ 0 }, 2));
 	return g;
 }
 
@@ -252,12 +251,14 @@ static void graphs(const char *what)
 
 	context(0);
 	f[0] = load(text, &m);
-	CHECK(cuModuleLoadData(&m, other));
+	CHECK(cuModuleLoadData(&m, other_kernel));
 	CHECK(cuModuleGetFunction(&f[1], m, "other"));
 	g = graph_of_three(f[0], f[1], node);
 	if (!strcmp(what, "memory"))
-		CHECK(cuGraphAddMemAllocNode(&more, g, NULL, 0, &(CUDA_MEM_ALLOC_NODE_PARAMS){ .bytesize = 64 }));
-	CHECK(cuGraphInstantiate(&run, g, !strcmp(what, "device") ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0));
+		CHECK(cuGraphAddMemAllocNode(&more, g, NULL, 0,
+			&(CUDA_MEM_ALLOC_NODE_PARAMS){ .bytesize = 64 }));
+	CHECK(cuGraphInstantiate(&run, g,
+		!strcmp(what, "device") ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0));
 	CHECK(cuGraphLaunch(run, NULL));
 	if (!strcmp(what, "child"))
 		CHECK(cuGraphExecChildGraphNodeSetParams(run, node[2], g));

@@ -24,7 +24,12 @@
 CUresult missing_function(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *name);
 #endif
 
-struct CUctx_st { bool live, primary, dead; unsigned refs, depth; unsigned long long id; CUdevice device; };
+struct CUctx_st {
+	bool live, primary, dead;
+	unsigned refs, depth;
+	unsigned long long id;
+	CUdevice device;
+};
 #define VARIABLE 64 /* bytes for each of consan's variables */
 struct CUmod_st { char *text; struct CUctx_st *context; char bytes[64 * VARIABLE]; };
 struct CUlib_st { char *text; struct CUmod_st *loaded[4]; };
@@ -34,7 +39,8 @@ struct CUstream_st { struct CUctx_st *context; };
 static struct CUctx_st context[4];
 static struct CUmod_st *module[64];
 static struct CUlib_st library[8];
-static struct block { char *at; size_t bytes; struct CUctx_st *context; } block[256]; /* context: NULL: of the process */
+/* context: NULL: of the process */
+static struct block { char *at; size_t bytes; struct CUctx_st *context; } block[256];
 static struct physical { int file; unsigned refs; size_t bytes; CUdeviceptr mapped; } physical[16];
 static unsigned long long last_id;
 static _Thread_local struct CUctx_st *stack[16];
@@ -87,8 +93,8 @@ API CUptiResult cuptiGetResultString(CUptiResult r, const char **text)
 	return CUPTI_SUCCESS;
 }
 
-void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, const void *params,
-	const char *symbol, CUresult *r)
+void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name,
+	const void *params, const char *symbol, CUresult *r)
 {
 	CUpti_CallbackData d = { .callbackSite = site, .functionName = name, .functionParams = params,
 		.functionReturnValue = r, .symbolName = symbol };
@@ -262,7 +268,8 @@ API CUresult cuDevicePrimaryCtxRelease(CUdevice d)
 
 API CUresult cuDevicePrimaryCtxReset(CUdevice d)
 {
-	AROUND(cuDevicePrimaryCtxReset_v2, (primary(a.dev) ? end(primary(a.dev)) : (void)0, CUDA_SUCCESS), d);
+	AROUND(cuDevicePrimaryCtxReset_v2,
+		(primary(a.dev) ? end(primary(a.dev)) : (void)0, CUDA_SUCCESS), d);
 }
 
 API CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active)
@@ -301,7 +308,8 @@ static CUresult allocate(CUdeviceptr *at, size_t bytes, struct CUctx_st *c)
 		k++;
 	if (k == COUNT(block) || bytes > total_memory() || in_use() > total_memory() - bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
 	if (p == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	block[k] = (struct block){ p, bytes, c };
@@ -353,11 +361,13 @@ API CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream s)
 	AROUND(cuMemAllocAsync, allocate(a.dptr, a.bytesize, CURRENT), at, bytes, s);
 }
 
-API CUresult cuMemAllocPitch(CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element)
+API CUresult cuMemAllocPitch(CUdeviceptr *at, size_t *pitch, size_t width, size_t height,
+	unsigned element)
 {
 	NEED_CONTEXT(CURRENT);
 	*pitch = (width + 511) & ~(size_t)511;
-	AROUND(cuMemAllocPitch_v2, allocate(a.dptr, *pitch * a.Height, CURRENT), at, pitch, width, height, element);
+	AROUND(cuMemAllocPitch_v2, allocate(a.dptr, *pitch * a.Height, CURRENT), at, pitch, width,
+		height, element);
 }
 
 API CUresult cuMemFree(CUdeviceptr at)
@@ -404,8 +414,8 @@ API CUresult cuPointerGetAttribute(void *to, CUpointer_attribute what, CUdevicep
 }
 
 /* Memory of the process, mapped or referenced by a handle */
-API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes, const CUmemAllocationProp *prop,
-	unsigned long long flags)
+API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	size_t k = 0;
 
@@ -460,8 +470,9 @@ API CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericA
 	(void)offset, (void)flags;
 	physical[h].refs++;
 	physical[h].mapped = at;
-	return mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-		physical[h].file, 0) == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	return mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, physical[h].file, 0) == MAP_FAILED
+		? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 API CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
@@ -632,8 +643,8 @@ API CUresult cuModuleGetGlobal(CUdeviceptr *at, size_t *bytes, CUmodule m, const
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *o, void **v, unsigned n,
-	CUlibraryOption *lo, void **lv, unsigned ln)
+API CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *o, void **v,
+	unsigned n, CUlibraryOption *lo, void **lv, unsigned ln)
 {
 	size_t k = 0;
 
@@ -641,8 +652,8 @@ API CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *o, 
 		k++;
 	if (k == COUNT(library))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	AROUND(cuLibraryLoadData, (library[k] = (struct CUlib_st){ .text = strdup(a.code) }, *a.library = &library[k],
-		CUDA_SUCCESS), l, code, o, v, n, lo, lv, ln);
+	AROUND(cuLibraryLoadData, (library[k] = (struct CUlib_st){ .text = strdup(a.code) },
+		*a.library = &library[k], CUDA_SUCCESS), l, code, o, v, n, lo, lv, ln);
 }
 
 static CUresult library_gone(struct CUlib_st *l)
@@ -738,18 +749,19 @@ CUresult run_kernel(CUfunction f, CUstream s)
 	}
 	if (g->module->context == c && !cuModuleGetGlobal(&at, &bytes, g->module, "consan_gpu_"))
 		memcpy(&p, (void *)(uintptr_t)at, sizeof p);
-	printf("%s in context %d: %u MiB, %zu MiB in use\n", g->name, (int)(c - context), p.pool ? p.chunks >> 8 : 0,
-		in_use() >> 20);
+	printf("%s in context %d: %u MiB, %zu MiB in use\n", g->name, (int)(c - context),
+		p.pool ? p.chunks >> 8 : 0, in_use() >> 20);
 	fflush(stdout);
 	c->dead = setting("DRIVER_FAULT", 0);
 	start_recording(&p, is_default(s) ? NULL : s, &c->dead);
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-	unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
+API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
 {
-	AROUND_OF(cuLaunchKernel, f->name, run_kernel(a.f, a.hStream), f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
+	AROUND_OF(cuLaunchKernel, f->name, run_kernel(a.f, a.hStream), f, gx, gy, gz, bx, by, bz,
+		shared, s, params, extra);
 }
 
 API CUresult cuLaunchGrid(CUfunction f, int width, int height)

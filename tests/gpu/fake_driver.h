@@ -20,8 +20,8 @@ void start_recording(const void *params, CUstream s, bool *dead);
 /* Does a kernel run in this stream? wait: waits until none does. */
 bool still_recording(CUstream s, bool wait);
 /* Calls CUPTI's callback for a driver call, if it is enabled. */
-void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, const void *params,
-	const char *symbol, CUresult *r);
+void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name,
+	const void *params, const char *symbol, CUresult *r);
 
 /* Evaluates `what`, a driver call whose parameters are in a, between its two callbacks. */
 #define AROUND_OF(name, symbol, what, ...) do { \

@@ -23,7 +23,8 @@ struct CUgraph_st {
 };
 static struct CUgraphExec_st { CUgraph graph; } made[MOST]; /* graph: NULL: free */
 
-static CUresult add(CUgraph g, CUgraphNode *to, const CUgraphNode *after, size_t nafter, struct CUgraphNode_st n)
+static CUresult add(CUgraph g, CUgraphNode *to, const CUgraphNode *after, size_t nafter,
+	struct CUgraphNode_st n)
 {
 	CUgraphNode own = malloc(sizeof *own);
 
@@ -109,7 +110,8 @@ API CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *to, size_t *n)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *n)
+API CUresult cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data,
+	size_t *n)
 {
 	for (size_t k = 0; from && k < g->nedges && k < *n; k++) {
 		from[k] = g->from[k];
@@ -141,18 +143,22 @@ API CUresult cuGraphAddEmptyNode(CUgraphNode *to, CUgraph g, const CUgraphNode *
 API CUresult cuGraphAddKernelNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n,
 	const CUDA_KERNEL_NODE_PARAMS *p)
 {
-	return add(g, to, after, n, (struct CUgraphNode_st){ .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *p });
+	return add(g, to, after, n, (struct CUgraphNode_st){
+		.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *p });
 }
 
 API CUresult cuGraphAddHostNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n,
 	const CUDA_HOST_NODE_PARAMS *p)
 {
-	return add(g, to, after, n, (struct CUgraphNode_st){ .type = CU_GRAPH_NODE_TYPE_HOST, .host = *p });
+	return add(g, to, after, n, (struct CUgraphNode_st){
+		.type = CU_GRAPH_NODE_TYPE_HOST, .host = *p });
 }
 
-API CUresult cuGraphAddChildGraphNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n, CUgraph child)
+API CUresult cuGraphAddChildGraphNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after,
+	size_t n, CUgraph child)
 {
-	return add(g, to, after, n, (struct CUgraphNode_st){ .type = CU_GRAPH_NODE_TYPE_GRAPH, .child = copied(child) });
+	return add(g, to, after, n, (struct CUgraphNode_st){
+		.type = CU_GRAPH_NODE_TYPE_GRAPH, .child = copied(child) });
 }
 
 API CUresult cuGraphAddMemAllocNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n,
@@ -186,7 +192,8 @@ API CUresult cuGraphKernelNodeSetParams(CUgraphNode n, const CUDA_KERNEL_NODE_PA
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode n, CUkernelNodeAttrID id, CUkernelNodeAttrValue *v)
+API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode n, CUkernelNodeAttrID id,
+	CUkernelNodeAttrValue *v)
 {
 	(void)n, (void)id, (void)v;
 	return CUDA_ERROR_INVALID_VALUE;
@@ -248,21 +255,23 @@ API CUresult cuGraphExecUpdate(CUgraphExec x, CUgraph g, CUgraphExecUpdateResult
 	AROUND(cuGraphExecUpdate, updated(a.hGraphExec, a.hGraph), x, g, info);
 }
 
-API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS *p)
+API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode n,
+	const CUDA_KERNEL_NODE_PARAMS *p)
 {
-	AROUND(cuGraphExecKernelNodeSetParams, cuGraphKernelNodeSetParams(copy_of(x->graph, a.hNode), a.nodeParams),
-		x, n, p);
+	AROUND(cuGraphExecKernelNodeSetParams,
+		cuGraphKernelNodeSetParams(copy_of(x->graph, a.hNode), a.nodeParams), x, n, p);
 }
 
 API CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec x, CUgraphNode n, CUgraph child)
 {
-	AROUND(cuGraphExecChildGraphNodeSetParams, (copy_of(x->graph, a.hNode)->child = copied(a.childGraph),
-		CUDA_SUCCESS), x, n, child);
+	AROUND(cuGraphExecChildGraphNodeSetParams,
+		(copy_of(x->graph, a.hNode)->child = copied(a.childGraph), CUDA_SUCCESS), x, n, child);
 }
 
 API CUresult cuGraphNodeSetEnabled(CUgraphExec x, CUgraphNode n, unsigned on)
 {
-	AROUND(cuGraphNodeSetEnabled, (copy_of(x->graph, a.hNode)->off = !a.isEnabled, CUDA_SUCCESS), x, n, on);
+	AROUND(cuGraphNodeSetEnabled,
+		(copy_of(x->graph, a.hNode)->off = !a.isEnabled, CUDA_SUCCESS), x, n, on);
 }
 
 static CUresult run(const struct CUgraph_st *g, CUstream s)

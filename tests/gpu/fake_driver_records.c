@@ -28,7 +28,8 @@ static void *in_pool(uint64_t at)
 /* Waits for the k-th chunk that the host has returned; 0: the kernel must not wait any more. */
 static uint32_t returned_chunk(uint32_t k)
 {
-	const uint64_t *entry = in_pool(RECORD_RING_AT(kernel.at.chunks) + 8 * (uint64_t)(k % RECORD_RING));
+	const uint64_t *entry = in_pool(RECORD_RING_AT(kernel.at.chunks) +
+		8 * (uint64_t)(k % RECORD_RING));
 	const struct record_head *head = in_pool(0);
 
 	while (__atomic_load_n(&head->patience, __ATOMIC_RELAXED)) {

@@ -66,10 +66,10 @@ static void add_job(struct all *a, const char *fmt, ...)
 	vec_push(&a->job, j);
 }
 
-static void add(struct all *a, const char *name, const char *bug, const char *rule, const char *options)
+static void add(struct all *a, const char *name, const char *bug, const char *rule,
+	const char *options)
 {
 	static const char *const tool[] = { "racecheck", "synccheck" };
-
 	const struct run r = { .program = name, .bug = bug, .rule = rule, .options = options };
 	char both[128];
 
@@ -80,17 +80,18 @@ static void add(struct all *a, const char *name, const char *bug, const char *ru
 	for (unsigned k = 0; k < JOBS; k++) {
 		const bool cpu = k == JOB_CPU;
 
-		add_job(a, "%s timeout 120 %s/consan-run --backend=%s --gpu-memory=512 --no-source --print-level=info "
-			"--timeout=%s %s "
-			"--seed=%s --report=%s/%zu.%u.json %s/kernels/%s %s %s%s 2>&1 </dev/null",
-			cpu && !*bug ? "true ||" : "", a->o.build, cpu ? "cpu" : a->o.backend, a->o.gpu ? "2" : "30",
+		add_job(a, "%s timeout 120 %s/consan-run --backend=%s --gpu-memory=512 --no-source "
+			"--print-level=info --timeout=%s %s --seed=%s --report=%s/%zu.%u.json "
+			"%s/kernels/%s %s %s%s 2>&1 </dev/null",
+			cpu && !*bug ? "true ||" : "", a->o.build, cpu ? "cpu" : a->o.backend,
+			a->o.gpu ? "2" : "30",
 			cpu || strcmp(rule, "CS903") ? "" : "--gpu-global", cpu ? "0" : a->o.seed,
 			a->o.folder, a->run.n - 1, k, a->o.build, name, options, *bug ? "--bug=" : "", bug);
 	}
 	for (size_t k = 0; a->o.sanitizer && k < ARRAY_SIZE(tool); k++)
-		add_job(a, "%s timeout 40 compute-sanitizer --tool=%s %s/kernels/%s %s --bug=%s 2>&1 </dev/null | "
-			"grep -E 'RACECHECK SUMMARY|ERROR SUMMARY' | tail -1", *bug ? "" : "true ||", tool[k],
-			a->o.build, name, options, bug);
+		add_job(a, "%s timeout 40 compute-sanitizer --tool=%s %s/kernels/%s %s --bug=%s 2>&1 "
+			"</dev/null | grep -E 'RACECHECK SUMMARY|ERROR SUMMARY' | tail -1",
+			*bug ? "" : "true ||", tool[k], a->o.build, name, options, bug);
 }
 
 static void add_program(struct all *a, const char *name)
@@ -183,7 +184,8 @@ static enum outcome judge_schedules(const struct all *a, const struct run *r, co
 }
 
 /* any: something above a note is reported */
-static enum outcome judge_bug(const struct all *a, size_t i, const char *out, bool any, struct text *why)
+static enum outcome judge_bug(const struct all *a, size_t i, const char *out, bool any,
+	struct text *why)
 {
 	const struct run *r = &a->run.at[i];
 	json_t *cpu = report_of(a, i, JOB_CPU), *report = report_of(a, i, JOB_BACKEND);

@@ -305,8 +305,8 @@ static cudaMemsetParams memset_params(int *to, unsigned value)
 	return p;
 }
 
-static int kernel_node(cudaGraph_t g, cudaGraphNode_t *n, const cudaGraphNode_t *after, size_t nafter,
-	enum what what)
+static int kernel_node(cudaGraph_t g, cudaGraphNode_t *n, const cudaGraphNode_t *after,
+	size_t nafter, enum what what)
 {
 	void *args[] = { &in, &out, &what, &flag };
 	const cudaKernelNodeParams p = kernel_params(args);
@@ -339,7 +339,8 @@ static int graph_nodes(bool child, enum what what)
 	const cudaMemsetParams fill = memset_params(out, 7);
 
 	CHECK(cudaGraphAddMemsetNode(&node[0], g, nullptr, 0, &fill));
-	CHECK(cudaGraphAddMemcpyNode1D(&node[1], g, nullptr, 0, in, host, sizeof host, cudaMemcpyHostToDevice));
+	CHECK(cudaGraphAddMemcpyNode1D(&node[1], g, nullptr, 0, in, host, sizeof host,
+		cudaMemcpyHostToDevice));
 	if (child) {
 		CHECK(cudaGraphCreate(&inner, 0));
 		if (kernel_node(inner, &node[2], nullptr, 0, what))
@@ -350,7 +351,8 @@ static int graph_nodes(bool child, enum what what)
 		return 1;
 	}
 	CHECK(cudaGraphAddEmptyNode(&node[3], g, &node[2], 1));
-	CHECK(cudaGraphAddMemcpyNode1D(&node[4], g, &node[3], 1, back, out, sizeof back, cudaMemcpyDeviceToHost));
+	CHECK(cudaGraphAddMemcpyNode1D(&node[4], g, &node[3], 1, back, out, sizeof back,
+		cudaMemcpyDeviceToHost));
 	call.fn = count;
 	call.userData = &counter;
 	CHECK(cudaGraphAddHostNode(&node[5], g, &node[4], 1, &call));
@@ -399,7 +401,8 @@ static int graph_params()
 	std::swap(reversed[0], reversed[1]);
 	CHECK(cudaGraphAddKernelNode(&node[1], g, &node[0], 1, &p));
 	std::swap(reversed[0], reversed[1]);
-	CHECK(cudaGraphAddMemcpyNode1D(&node[2], g, &node[1], 1, out, reversed[0], BYTES, cudaMemcpyDeviceToDevice));
+	CHECK(cudaGraphAddMemcpyNode1D(&node[2], g, &node[1], 1, out, reversed[0], BYTES,
+		cudaMemcpyDeviceToDevice));
 	CHECK(cudaGraphAddMemsetNode(&node[3], g, &node[2], 1, &zero));
 	CHECK(cudaGraphAddHostNode(&node[4], g, &node[3], 1, &call));
 	what = RACE;
@@ -414,7 +417,8 @@ static int graph_params()
 	zero.dst = wiped;
 	call.userData = &calls[1];
 	CHECK(cudaGraphExecKernelNodeSetParams(run, node[1], &p));
-	CHECK(cudaGraphExecMemcpyNodeSetParams1D(run, node[2], out, reversed[1], BYTES, cudaMemcpyDeviceToDevice));
+	CHECK(cudaGraphExecMemcpyNodeSetParams1D(run, node[2], out, reversed[1], BYTES,
+		cudaMemcpyDeviceToDevice));
 	CHECK(cudaGraphExecMemsetNodeSetParams(run, node[3], &zero));
 	CHECK(cudaGraphExecHostNodeSetParams(run, node[4], &call));
 	CHECK(cudaGraphLaunch(run, 0));
@@ -564,7 +568,8 @@ static bool has(void *at, size_t bytes)
 {
 	CUdeviceptr base;
 	size_t size[3];
-	CUpointer_attribute what[] = { CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE };
+	CUpointer_attribute what[] = { CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+		CU_POINTER_ATTRIBUTE_RANGE_SIZE };
 	void *data[] = { &base, &size[2] };
 
 	return !DRIVER(cuMemGetAddressRange)(&base, &size[0], (CUdeviceptr)at + bytes / 2) &&
@@ -743,7 +748,8 @@ static int unload(bool library, unsigned clean)
 				!DRIVER(cuLibraryGetKernel)(&k, l, "swap");
 			f = (CUfunction)k;
 		} else {
-			good = !DRIVER(cuModuleLoadData)(&m, text) && !DRIVER(cuModuleGetFunction)(&f, m, "swap");
+			good = !DRIVER(cuModuleLoadData)(&m, text) &&
+				!DRIVER(cuModuleGetFunction)(&f, m, "swap");
 		}
 		good = good && swaps(f, round < 3 || clean, distance) &&
 			!(library ? DRIVER(cuLibraryUnload)(l) : DRIVER(cuModuleUnload)(m));

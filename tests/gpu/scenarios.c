@@ -39,18 +39,21 @@ static const struct {
 	{ "graph-child-race", true, false, 66, { "CS102", "1 of 1 kernel checked" } },
 	{ "graph-params", false, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	{ "graph-dependent", true, true, 0, { "scenario: correct", "2 of 2 kernels checked" } },
-	{ "graph-dependent-race", true, true, 66, { "scenario: correct", "CS118", "may still be running" } },
+	{ "graph-dependent-race", true, true, 66,
+		{ "scenario: correct", "CS118", "may still be running" } },
 	{ "graph-cluster", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	{ "graph-together", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	{ "graph-fault", true, false, 66, { "CS102", "until then was checked" } },
-	{ "graph-memory", false, false, 67, { "scenario: correct", "cannot take apart: it allocates memory" } },
+	{ "graph-memory", false, false, 67,
+		{ "scenario: correct", "cannot take apart: it allocates memory" } },
 	/* modules loaded from files */
 	{ "file", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	{ "file-race", true, false, 66, { "CS102", "1 of 1 kernel checked" } },
 	{ "library-file", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	/* accesses past the end of an allocation */
 	{ "guard", true, true, 0, { "scenario: correct", "1 of 1 kernel checked" } },
-	{ "guard-past", true, true, 66, { "CS903", "0 bytes past the end of an allocation of 4000 bytes" } },
+	{ "guard-past", true, true, 66,
+		{ "CS903", "0 bytes past the end of an allocation of 4000 bytes" } },
 	{ "guard-fill", false, true, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	/* contexts and modules that end, and whose handles are used again */
 	{ "devices", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
@@ -61,7 +64,8 @@ static const struct {
 	{ "unload-race", true, false, 66, { "scenario: correct", "CS103" } },
 	{ "unload-library", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	{ "unload-library-race", true, false, 66, { "scenario: correct", "CS103" } },
-	{ "memory", false, false, 0, { "scenario: correct", "as there was no more", "1 of 1 kernel checked" } },
+	{ "memory", false, false, 0,
+		{ "scenario: correct", "as there was no more", "1 of 1 kernel checked" } },
 };
 /* Printed by the program if the machine lacks what the scenario needs */
 #define NOT_RUN "scenario: not run"
@@ -99,14 +103,15 @@ int main(int argc, char **argv)
 
 		if (!scenario[k].emulated && strcmp(argv[2], "gpu"))
 			continue;
-		ok = scenario[k].status == shell("timeout 120 %s/consan-run --backend=%s --timeout=2 --no-source "
-			"--print-level=info %s %s/tests/gpu/scenario %s 2>&1", argv[1], argv[2],
+		ok = scenario[k].status == shell("timeout 120 %s/consan-run --backend=%s --timeout=2 "
+			"--no-source --print-level=info %s %s/tests/gpu/scenario %s 2>&1", argv[1], argv[2],
 			scenario[k].global ? "--gpu-global" : "", argv[1], scenario[k].name);
 		not_run = strstr(output, NOT_RUN);
 		for (size_t i = 0; !not_run && i < 3 && scenario[k].expected[i]; i++)
 			ok &= contains(scenario[k].expected[i]);
 		if (not_run)
-			printf("-     scenarios: %s (%.*s)\n", scenario[k].name, (int)strcspn(not_run + 10, "\n"), not_run + 10);
+			printf("-     scenarios: %s (%.*s)\n", scenario[k].name,
+				(int)strcspn(not_run + 10, "\n"), not_run + 10);
 		else
 			printf("%-5s scenarios: %s\n%s", ok ? "ok" : "BAD", scenario[k].name, ok ? "" : output);
 		fflush(stdout);

@@ -30,8 +30,9 @@ static json_t *run(const struct schedules *s, const char *options)
 	json_t *report;
 
 	snprintf(path, sizeof path, "%s/schedule.json", r->folder);
-	text_printf(&t, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5 %s %s --report=%s %s "
-		">/dev/null 2>&1 </dev/null", r->build, s->options, options, path, s->program);
+	text_printf(&t, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5 %s %s "
+		"--report=%s %s >/dev/null 2>&1 </dev/null", r->build, s->options, options, path,
+		s->program);
 	job.command = t.at;
 	runner_run_one(&job);
 	report = json_load_file(path, 0, NULL);
@@ -56,9 +57,12 @@ static bool listed(const struct text *list, const char *name)
 {
 	const size_t n = strlen(name);
 
-	for (const char *at = list->n ? list->at : NULL; at; at = strchr(at, ',') ? strchr(at, ',') + 2 : NULL)
+	for (const char *at = list->n ? list->at : NULL; at;) {
 		if (!strncmp(at, name, n) && (!at[n] || at[n] == ','))
 			return true;
+		at = strchr(at, ',');
+		at = at ? at + 2 : NULL;
+	}
 	return false;
 }
 

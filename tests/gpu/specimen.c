@@ -16,8 +16,8 @@ static _Noreturn void end(const char *how, const char *what, CUresult error, con
 	const char *name = NULL;
 
 	cuGetErrorName(error, &name);
-	printf("specimen: %s: %s: %s%s%.*s\n", how, what, name ? name : "unknown error", *more ? ": " : "",
-		(int)strcspn(more, "\n"), more);
+	printf("specimen: %s: %s: %s%s%.*s\n", how, what, name ? name : "unknown error",
+		*more ? ": " : "", (int)strcspn(more, "\n"), more);
 	exit(0);
 }
 
@@ -85,7 +85,8 @@ static void launch(const struct specimen *s, CUfunction f, void **args)
 	if (s->cluster > 8)
 		MUST(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
 	if (s->shared)
-		MUST(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)s->shared);
+		MUST(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+			(int)s->shared);
 	for (unsigned i = 0; !i || i < s->launches; i++) {
 		if (i == 1 && s->programmatic) {
 			attr[c.numAttrs].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;

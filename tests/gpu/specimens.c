@@ -78,8 +78,8 @@ static char *command_of(const struct all *a, const struct run *r)
 	add_options(&t, a->o.any_schedule, r->s.options);
 	if (a->o.any_schedule && !a->o.gpu)
 		text_printf(&t, "--seed=%s ", a->o.seed);
-	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->o.build, r->s.path,
-		twin_name[r->twin]);
+	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->o.build,
+		r->s.path, twin_name[r->twin]);
 	return t.at;
 }
 
@@ -149,7 +149,8 @@ static struct result result_of(const struct run *run, const struct runner_job *j
 		r.any |= !r.seen.at[i].note;
 	if (status)
 		status += sizeof "specimen: " - 1;
-	snprintf(r.status, sizeof r.status, "%.*s", status ? (int)line_length(status) : 0, status ? status : "");
+	snprintf(r.status, sizeof r.status, "%.*s", status ? (int)line_length(status) : 0,
+		status ? status : "");
 	unlink(run->report);
 	return r;
 }
@@ -167,7 +168,8 @@ static const char *why_different(const struct run *run, const struct result *r)
 
 		for (size_t i = 0; all && i < run->s.nexpect; i++) {
 			snprintf(word, sizeof word, "-%s", run->s.expect[i].code);
-			all = seen_meets(&r->seen, &run->s.expect[i], true) || has_word(what, strlen(what), word);
+			all = seen_meets(&r->seen, &run->s.expect[i], true) ||
+				has_word(what, strlen(what), word);
 		}
 		for (size_t i = 0; all && i < r->seen.n; i++) {
 			snprintf(word, sizeof word, "+%s", r->seen.at[i].code);
@@ -189,8 +191,8 @@ static const char *why_on_hardware(const char *name)
 
 /* What is expected is not reported, or not alone: does the cpu backend have a schedule that
  * shows the same? */
-static enum outcome judge_schedules(const struct all *a, const struct run *run, const struct result *r,
-	struct text *why)
+static enum outcome judge_schedules(const struct all *a, const struct run *run,
+	const struct result *r, struct text *why)
 {
 	const char *known = why_on_hardware(run->name), *other;
 	struct text options = { 0 }, program = { 0 };
