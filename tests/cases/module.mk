@@ -15,7 +15,7 @@ $(BUILD)/twins/assembled: tests/tools/twins.awk $(wildcard tests/cases/*/*.ptx)
 
 $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 	@mkdir -p $(@D)
-	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
+	$(V)$(NVCC) $(NVCCFLAGS) -I. -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 
 $(BUILD)/tests/cases/harness/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
