@@ -1,8 +1,8 @@
-/* attention: what the host of an attention program knows of softmax(Q K^T / sqrt(D)) V:
- * the tensors, on both sides, and what O should be, in doubles. */
+/* attention: the host's part of every program for softmax(Q K^T / sqrt(D)) V: the tensors
+ * on host and device, the reference in doubles, launch, comparison and timing. */
 #pragma once
 
-#include "../common/harness.h"
+#include "../common/launch.h"
 
 /* `queries` rows of Q and O, `keys` rows of K and V in each head */
 struct attention {
@@ -20,6 +20,7 @@ struct attention {
 	~attention() { cudaFree(out); }
 };
 
+/* Row i of O in `want`; `weight` is scratch memory for p.keys values. */
 static void attention_row(const attention &p, long i, double *weight, double *want)
 {
 	const long head = i / p.queries * p.keys;
@@ -39,7 +40,7 @@ static void attention_row(const attention &p, long i, double *weight, double *wa
 			want[x] += weight[j] / sum * __half2float(p.v.host[(head + j) * p.d + x]);
 }
 
-/* Every row of a small problem, else some dozens of them. */
+/* Compares every row of a small problem, some dozens of a large one. */
 static void attention_check(struct checker &c, const attention &p)
 {
 	const long rows = p.heads * p.queries;
@@ -59,10 +60,15 @@ static void attention_check(struct checker &c, const attention &p)
 	free(got);
 }
 
-/* For a launch that takes `seconds` */
-static double attention_tflops(const attention &p, double seconds)
+/* harness_run() for an attention program */
+template <class Launch, class... Sizes>
+static int attention_run(const struct program &p, const struct run &r, const attention &a,
+	Launch launch, const char *format, Sizes... sizes)
 {
-	return 4e-12 * p.heads * p.queries * p.d * p.keys / (p.causal ? 2 : 1) / seconds;
+	const double work = 4e-12 * a.heads * a.queries * a.d * a.keys / (a.causal ? 2 : 1);
+
+	return harness_run(p, r, launch, [&](checker &c) { attention_check(c, a); }, work, "TFLOP/s",
+		format, sizes...);
 }
 
 static void attention_require(const struct program &p, long b, long h, long queries, long keys,

@@ -1,17 +1,18 @@
-/* fa2: what the FlashAttention-2 kernels here have in common: what a warp does
- * on its own, with fragments in registers. They differ in how Q, K and V come
- * into shared memory, and in who waits for whom: that stands in each kernel.
+/* fa2: what the FlashAttention-2 kernels have in common: what a warp does by
+ * itself, with fragments in registers. Each kernel decides how Q, K and V come
+ * to shared memory and how its warps synchronise.
  *
  * A warp has `blocks` times 16 rows of Q. Of a 16 x 8 block of scores or sums,
  * lane l holds row l / 4, columns l % 4 * 2 and the next one, and the same of
  * row l / 4 + 8. Packed to halves this is the A operand of the next product:
- * the scores of a warp never leave its registers.
+ * the scores of a warp stay in its registers.
  *
- * Scores are kept as they come from Q K^T; powers of two of scale * (s - max),
- * where scale is log2(e) / sqrt(D), stand for the powers of e. */
+ * Scores are kept as Q K^T returns them. exp(s - max) is computed as
+ * exp2(scale * (s - max)), where scale is log2(e) / sqrt(D). */
 #pragma once
 
 #include "../common/tile.cuh"
+#include "quad.cuh"
 
 /* Tensors are [batch * head][row][D] halves. */
 struct problem {
@@ -21,13 +22,29 @@ struct problem {
 	bool causal;
 };
 
-/* Where this thread begins in a tile with rows of `width` halves: in ldmatrix of
- * an A operand, of K and of V, in stores of P, and in copies. */
-template <int width, int layout, int threads> struct own {
-	int a, k, v, p, copy;
-	int y, x; /* of what it copies */
+/* The rows of Q of this CTA, and the tiles of `bn` keys that they need */
+template <int D, int rows, int bn> struct cta_work {
+	int first;   /* row of Q */
+	int tiles;
+	size_t head; /* offset of the head in each tensor, in halves */
 
-	__device__ __forceinline__ own()
+	/* With a causal mask the last rows need the most tiles: they come first, so that
+	 * the CTAs that run last are short. */
+	__device__ __forceinline__ cta_work(const problem &p)
+	{
+		first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * rows;
+		head = (size_t)blockIdx.y * p.n * D;
+		tiles = ((p.causal ? min(p.n, first + rows) : p.n) + bn - 1) / bn;
+	}
+};
+
+/* This thread's first offsets in a tile with rows of `width` halves: for ldmatrix of
+ * an A operand, of K and of V, for stores of P, and for copies */
+template <int width, int layout, int threads> struct offsets {
+	int a, k, v, p, copy;
+	int y, x; /* the row and column that it copies */
+
+	__device__ __forceinline__ offsets()
 	{
 		const int lane = threadIdx.x % 32;
 
@@ -41,10 +58,10 @@ template <int width, int layout, int threads> struct own {
 	}
 };
 
-/* Rows row to row + high - 1 of a tensor of n rows of D, `width` columns of them
- * from `from` on; zeros where there are no rows: 0 times garbage could be NaN. */
+/* Copies rows row to row + high - 1 of a tensor of n rows of D, `width` columns starting
+ * at `from`. Rows beyond n become zeros: 0 times garbage could be NaN. */
 template <int high, int D, int width, int layout, int threads>
-DEVICE void load_rows(const own<width, layout, threads> &at, __half *tile,
+DEVICE void load_rows(const offsets<width, layout, threads> &at, __half *tile,
 	const __half *from, int row, int n, bool fill = true)
 {
 	constexpr int step = threads / (width / 8);
@@ -62,35 +79,35 @@ DEVICE void load_rows(const own<width, layout, threads> &at, __half *tile,
 	}
 }
 
-/* Rows row to row + 15, columns col to col + 15 of a tile, as an A operand */
+/* Reads rows row to row + 15, columns col to col + 15 of a tile as an A operand. */
 template <int width, int layout, int threads>
-DEVICE void fetch_a(const own<width, layout, threads> &at, uint32_t (&f)[4],
+DEVICE void fetch_a(const offsets<width, layout, threads> &at, uint32_t (&f)[4],
 	const __half *tile, int row, int col)
 {
 	ldmatrix(f, tile + tile_step<width, layout>(at.a, row, col));
 }
 
-/* The same rows and columns as the B operands of two blocks of 8, registers 0
- * and 1, 2 and 3. K: its rows are the product's columns. */
+/* Reads the same rows and columns as the B operands of two blocks of 8: registers 0 and 1,
+ * 2 and 3. For K, whose rows are the product's columns. */
 template <int width, int layout, int threads>
-DEVICE void fetch_k(const own<width, layout, threads> &at, uint32_t (&f)[4],
+DEVICE void fetch_k(const offsets<width, layout, threads> &at, uint32_t (&f)[4],
 	const __half *tile, int row, int col)
 {
 	ldmatrix(f, tile + tile_step<width, layout>(at.k, row, col));
 }
 
-/* V: its columns are the product's columns. */
+/* For V, whose columns are the product's columns. */
 template <int width, int layout, int threads>
-DEVICE void fetch_v(const own<width, layout, threads> &at, uint32_t (&f)[4],
+DEVICE void fetch_v(const offsets<width, layout, threads> &at, uint32_t (&f)[4],
 	const __half *tile, int row, int col)
 {
 	ldmatrix_trans(f, tile + tile_step<width, layout>(at.v, row, col));
 }
 
-/* s += Q K^T over 16 columns: q holds those of each block of 16 rows of Q, K's
- * keys begin at row `key` of the tile. */
+/* s += Q K^T over 16 columns: q holds those of each block of 16 rows of Q; the keys
+ * start at row `key` of the tile. */
 template <int width, int layout, int threads, int blocks, int n>
-DEVICE void scores(const own<width, layout, threads> &at, float (&s)[blocks][n][4],
+DEVICE void scores(const offsets<width, layout, threads> &at, float (&s)[blocks][n][4],
 	const uint32_t (&q)[blocks][4], const __half *k, int key, int col)
 {
 #pragma unroll
@@ -106,8 +123,8 @@ DEVICE void scores(const own<width, layout, threads> &at, float (&s)[blocks][n][
 	}
 }
 
-/* Minus infinity where this lane's keys do not exist or must not be seen. `row`
- * and `key` are those of the lane's first element. */
+/* Sets the scores of keys that do not exist or are masked to minus infinity. `row` and
+ * `key` are those of the lane's first element. */
 template <int blocks, int n>
 DEVICE void mask(float (&s)[blocks][n][4], int row, int key, const problem &p)
 {
@@ -124,29 +141,26 @@ DEVICE void mask(float (&s)[blocks][n][4], int row, int key, const problem &p)
 			}
 }
 
-/* Over the four lanes that hold one row */
-DEVICE float quad_max(float x, uint32_t lanes = ~0u)
+/* Masks tile j if it holds keys that do not exist or that some row does not see. `row` and
+ * `col` are those of the lane's first element, `col` from the start of the tile. */
+template <int D, int rows, int bn, int blocks, int n>
+DEVICE void mask_tile(float (&s)[blocks][n][4], const cta_work<D, rows, bn> &work, int j, int row,
+	int col, const problem &p)
 {
-	x = fmaxf(x, __shfl_xor_sync(lanes, x, 1));
-	return fmaxf(x, __shfl_xor_sync(lanes, x, 2));
+	if ((j + 1) * bn > p.n || (p.causal && (j + 1) * bn > work.first))
+		mask(s, row, j * bn + col, p);
 }
 
-DEVICE float quad_sum(float x)
-{
-	x += __shfl_xor_sync(~0u, x, 1);
-	return x + __shfl_xor_sync(~0u, x, 2);
-}
-
-/* The online softmax of one row, of which a lane holds a part: the greatest
- * score so far, and the sum of this lane's powers. */
+/* The online softmax of one row: the greatest score so far, and the sum of this lane's
+ * powers */
 struct running {
 	float most = -INFINITY, sum = 0;
 };
 
-/* Goes on to a greater maximum: everything so far shrinks by what is returned. */
+/* Sets a new maximum. Returns the factor by which all earlier sums of the row shrink. */
 DEVICE float raise_max(running &r, float most, float scale)
 {
-	/* A row may have seen no key yet: minus infinity less itself is NaN. */
+	/* If no key was seen yet, minus infinity less itself would be NaN. */
 	const float base = most == -INFINITY ? 0 : most;
 	const float shrink = exp2_approx(scale * (r.most - base));
 
@@ -155,7 +169,7 @@ DEVICE float raise_max(running &r, float most, float scale)
 	return shrink;
 }
 
-/* Half h of each row block: upper (0) or lower (1) eight rows */
+/* h: the upper (0) or lower (1) eight rows of a block */
 template <int n> DEVICE float row_max(const float (&s)[n][4], int h, float most)
 {
 #pragma unroll
@@ -173,7 +187,7 @@ template <int n> DEVICE void shrink_row(float (&o)[n][4], int h, float by)
 	}
 }
 
-/* Scores become powers. */
+/* Replaces scores by powers. */
 template <int n> DEVICE void powers(float (&s)[n][4], int h, running &r, float scale)
 {
 	const float base = r.most == -INFINITY ? 0 : scale * r.most;
@@ -187,7 +201,7 @@ template <int n> DEVICE void powers(float (&s)[n][4], int h, running &r, float s
 		}
 }
 
-/* For a warp that holds its rows' whole scores of a tile of keys */
+/* For a warp that holds all scores of its rows for a tile of keys */
 template <int blocks, int n, int m>
 DEVICE void softmax(float (&s)[blocks][n][4], float (&o)[blocks][m][4],
 	running (&r)[blocks][2], float scale, uint32_t lanes = ~0u)
@@ -205,7 +219,7 @@ DEVICE void softmax(float (&s)[blocks][n][4], float (&o)[blocks][m][4],
 
 /* o += P V for 16 columns of P, in operand a, and V's 16 rows from `row` on */
 template <int width, int layout, int threads, int blocks, int m>
-DEVICE void values(const own<width, layout, threads> &at, float (&o)[blocks][m][4],
+DEVICE void values(const offsets<width, layout, threads> &at, float (&o)[blocks][m][4],
 	const uint32_t (&a)[blocks][4], const __half *v, int row, int col)
 {
 #pragma unroll
@@ -223,7 +237,7 @@ DEVICE void values(const own<width, layout, threads> &at, float (&o)[blocks][m][
 
 /* o += P V, for a warp that holds its rows of P, the powers, in registers */
 template <int width, int layout, int threads, int blocks, int n, int m>
-DEVICE void all_values(const own<width, layout, threads> &at, float (&o)[blocks][m][4],
+DEVICE void all_values(const offsets<width, layout, threads> &at, float (&o)[blocks][m][4],
 	const float (&s)[blocks][n][4], const __half *v)
 {
 #pragma unroll
@@ -239,10 +253,10 @@ DEVICE void all_values(const own<width, layout, threads> &at, float (&o)[blocks]
 	}
 }
 
-/* P for other warps to read: half h of a row block that begins at `row`, its keys
- * from `col` on */
+/* Writes P to shared memory for other warps: half h of the row block at `row`, starting at
+ * key `col`. */
 template <int width, int layout, int threads, int n>
-DEVICE void lay_out(const own<width, layout, threads> &at, __half *tile,
+DEVICE void lay_out(const offsets<width, layout, threads> &at, __half *tile,
 	const float (&s)[n][4], int h, int row, int col)
 {
 #pragma unroll
@@ -251,10 +265,10 @@ DEVICE void lay_out(const own<width, layout, threads> &at, __half *tile,
 			pack_half(s[x][2 * h], s[x][2 * h + 1]);
 }
 
-/* Collective store. The four lanes of a row have two columns each of a block
- * of 8; of four blocks they exchange what they have, as one transposes a 4 x 4
- * matrix, so that each lane has one block and stores it as 16 bytes. All lanes
- * of the warp take part, `exists` or not. */
+/* Stores a row. Its four lanes have two columns each of every block of 8. For each four
+ * blocks they exchange them, as in a transposition of a 4 x 4 matrix, so that each lane
+ * has one block and stores it as 16 bytes. All lanes of the warp call it, whether their
+ * row `exists` or not. */
 template <int n>
 DEVICE void store_row(__half *row, const float (&o)[n][4], int h, float norm, bool exists)
 {
@@ -268,7 +282,7 @@ DEVICE void store_row(__half *row, const float (&o)[n][4], int h, float norm, bo
 		for (int i = 0; i < 4; i++)
 			w[i] = pack_half(o[x + i][2 * h] * norm, o[x + i][2 * h + 1] * norm);
 #pragma unroll
-		for (int far = 2; far; far /= 2) /* trade with the lane that far off */
+		for (int far = 2; far; far /= 2) /* exchange with lane ^ far */
 #pragma unroll
 			for (int k = 0; k < 2; k++) {
 				const int i = far == 2 ? k : 2 * k;
@@ -283,7 +297,8 @@ DEVICE void store_row(__half *row, const float (&o)[n][4], int h, float norm, bo
 	}
 }
 
-/* The end of a warp that holds its rows' whole sums; `row` is the lane's first. */
+/* Normalises and stores O, for a warp that holds all sums of its rows; `row` is the lane's
+ * first. */
 template <int blocks, int m>
 DEVICE void store(const problem &p, size_t head, int row, const float (&o)[blocks][m][4],
 	const running (&r)[blocks][2])

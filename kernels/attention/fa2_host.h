@@ -1,15 +1,11 @@
-/* fa2_host: the host's side of the FlashAttention-2 programs: options, inputs,
- * the launch for the options' values, checking against a softmax in doubles,
- * timing. A program gives it a struct with
+/* fa2_host: the host's part of the FlashAttention-2 programs. Each program defines a struct,
+ * derived from fa2_program, with
  *
  *   template <int D, int stages, int layout, class Bug>
  *   static void launch(const problem &p, int heads, Bug bug);
- *   static constexpr long default_n;   small: checkers are slow
- *   static constexpr long max_stages;  1, 2 and this
- *   static constexpr char refusal[];   what to say for a D that there is not
  *
- * and to fa2_main the values of D that there are. The first is the default one,
- * and the one that bugs are planted in. */
+ * and passes fa2_main() its values of D. The first is the default, and the one that bugs
+ * are planted in. */
 #pragma once
 
 #include "attention.h"
@@ -20,6 +16,12 @@ static float log2_scale(int d)
 {
 	return 1.44269504f / sqrtf((float)d);
 }
+
+struct fa2_program {
+	static constexpr long default_n = 192;  /* small: checkers are slow */
+	static constexpr long max_stages = 2;   /* 2 or 4; 1 and 2 are always possible */
+	static constexpr char bad_d[] = "d must be 64 or 128: see fa2_tiling_qk for more";
+};
 
 struct shape {
 	long d, stages, layout;
@@ -45,28 +47,28 @@ template <class V, int D> static void launch_stages(const shape &s, const proble
 		launch_layout<V, D, V::max_stages>(s, p, heads);
 }
 
-/* V::launch for the values of the options, D being one of those given */
+/* V::launch for the values of the options; s.d is D or one of `more`. */
 template <class V, int D, int... more>
-static void launch(const shape &s, const problem &p, int heads)
+static void launch(const shape &s, const problem &p, int heads, no_bug)
 {
 	if (s.d == D)
 		return launch_stages<V, D>(s, p, heads);
 	if constexpr (sizeof...(more) > 0)
-		launch<V, more...>(s, p, heads);
-}
-
-template <class V, int D>
-static void launch_bug(const shape &s, const problem &p, int heads, int bug)
-{
-	if (s.stages == 1)
-		V::template launch<D, 1, SWIZZLED>(p, heads, planted_bug{bug});
-	else
-		V::template launch<D, 2, SWIZZLED>(p, heads, planted_bug{bug});
+		launch<V, more...>(s, p, heads, no_bug{});
 }
 
 template <class V, int D, int... more>
+static void launch(const shape &s, const problem &p, int heads, planted_bug bug)
+{
+	if (s.stages == 1)
+		V::template launch<D, 1, SWIZZLED>(p, heads, bug);
+	else
+		V::template launch<D, 2, SWIZZLED>(p, heads, bug);
+}
+
+template <class V, int D, int... more, size_t nbugs>
 static int fa2_main(int argc, char **argv, const char *name, const char *what,
-	const char *source, const struct bug *bug, size_t nbugs)
+	const char *source, const struct bug (&bugs)[nbugs])
 {
 	const long ds[] = {D, more...};
 	long b = 1, h = 1, n = V::default_n, causal = 0;
@@ -76,19 +78,17 @@ static int fa2_main(int argc, char **argv, const char *name, const char *what,
 		{"h", &h, "heads"},
 		{"n", &n, "rows of Q, K and V of each head"},
 		{"d", &s.d, "columns of Q, K, V and O"},
-		{"stages", &s.stages, "1: what is loaded has one place; 2: what comes next has its own"},
+		{"stages", &s.stages, "1: one buffer for what is loaded; 2: another for the next"},
 		{"causal", &causal, "1: row i sees the keys up to i"},
 		{"smem", &s.layout, "layout of tiles in shared memory", LAYOUTS},
 	};
-	const struct program prog = {name, what, source, options,
-		sizeof options / sizeof *options, bug, nbugs};
+	const struct program prog = harness_program(name, what, source, options, bugs);
 	const struct run r = harness_args(argc, argv, prog);
-	struct checker c = {};
 	bool known = false;
 
 	for (size_t i = 0; i < sizeof ds / sizeof *ds; i++)
 		known |= ds[i] == s.d;
-	harness_require(known, prog, V::refusal);
+	harness_require(known, prog, V::bad_d);
 	harness_require(s.stages == 1 || s.stages == 2 || s.stages == V::max_stages, prog,
 		V::max_stages == 2 ? "stages must be 1 or 2" : "stages must be 1, 2 or 4");
 	static_assert(V::max_stages == 2 || V::max_stages == 4);
@@ -99,20 +99,8 @@ static int fa2_main(int argc, char **argv, const char *name, const char *what,
 	const attention a(b * h, n, n, s.d, causal != 0);
 	const problem p = {a.q.device, a.k.device, a.v.device, a.out, (int)n, a.causal};
 
-	if (r.bug >= 0)
-		launch_bug<V, D>(s, p, b * h, r.bug);
-	else
-		launch<V, D, more...>(s, p, b * h);
-	CUDA(cudaDeviceSynchronize());
-
-	if (r.check)
-		attention_check(c, a);
-	if (r.bench) {
-		const double t = harness_time([&] { launch<V, D, more...>(s, p, b * h); });
-
-		printf("%s: b %ld, h %ld, n %ld, d %ld, stages %ld%s, smem %ld: %.3f ms, %.1f TFLOP/s\n",
-			name, b, h, n, s.d, s.stages, causal ? ", causal" : "", s.layout, t * 1e3,
-			attention_tflops(a, t));
-	}
-	return r.check ? checker_verdict(c, prog) : 0;
+	return attention_run(prog, r, a,
+		[&](auto planted) { launch<V, D, more...>(s, p, b * h, planted); },
+		"b %ld, h %ld, n %ld, d %ld, stages %ld%s, smem %ld", b, h, n, s.d, s.stages,
+		causal ? ", causal" : "", s.layout);
 }

@@ -1,43 +1,44 @@
-/* fa2_shared_qkv: FlashAttention-2, forward, split Q, where Q, K and V share
- * their place in shared memory. Q comes first and goes to registers once and
- * for all ("prefetched"), then K(0), V(0), K(1), ... take turns in the same
- * `stages` slots of 64 rows: a quarter of what fa2_split_q needs.
+/* fa2_shared_qkv: FlashAttention-2, forward, split Q. Q, K and V share their
+ * shared memory: Q comes first and then stays in registers ("prefetched"); then
+ * K(0), V(0), K(1), ... use the same `stages` slots of 64 rows one after the other.
+ * That is a quarter of what fa2_split_q needs.
  *
- *   turn t:  64 rows of Q (1 or 2 turns), then K and V by turns, 64 rows each,
+ *   turn t:  64 rows of Q (1 or 2 turns), then alternately 64 rows of K and of V,
  *            in slot t % stages. Every thread:
  *
  *   --stages=1                          --stages=2
  *
  *   wait_group 0, __syncthreads         wait_group 0, __syncthreads
- *        | t is there                        | t is there, all are done with t-1
+ *        | t has landed                      | t has landed, t-1 is no longer read
  *        |                                   |---> cp.async t+1, commit
  *        V                                   V
  *   ldmatrix Q, to registers,           the same, while t+1 lands
  *   or S = Q K^T, or O += P V
  *        |
  *   __syncthreads
- *        | all are done with t
+ *        | t is no longer read
  *        '---> cp.async t+1, commit
  *
- * The barrier after Q is the one that is easily forgotten: a warp that has its
- * fragments may not let K come before the others have theirs. */
+ * The barrier after Q is easily forgotten: a warp that has its fragments must not
+ * load K before the other warps have theirs. */
 #include "fa2_host.h"
 
 enum { BN = 64, WARPS = 4, THREADS = 32 * WARPS };
 
-/* Row blocks of a warp: with more than one, D = 128 does not fit the registers. */
+/* Row blocks of a warp: with D = 128, registers suffice for one. */
 template <int D> constexpr int row_blocks = D == 64 ? 2 : 1;
 
 #define BUGS(BUG) \
 	BUG(k_over_q, CS106, "", "loads K over Q with no barrier after Q was read") \
 	BUG(q_no_sync, CS301, "", "reads parts of Q that other threads copied with no barrier") \
 	BUG(q_from_memory, CS301, "--stages=2", \
-		"reads Q in the loop, from where it once was: a turn of V lands there") \
+		"reads Q in the loop, from a slot where a turn of V lands") \
 	BUG(q_one_turn, CS301, "--stages=2", \
-		"all warps read Q at its first turn, when its second is still in flight") \
+		"all warps read Q in its first turn, when its second is still in flight") \
 	BUG(v_over_k, CS106, "", "loads V over K with no barrier after the product with K") \
 	BUG(no_wait, CS301, "", "only the barrier, no wait_group, before a turn is read") \
-	BUG(wait_two_stages, CS301, "--stages=2", "waits for all turns but the newest, the one it reads")
+	BUG(wait_two_stages, CS301, "--stages=2", \
+		"waits for all turns but the newest, the one it reads")
 
 PLANT(BUGS)
 
@@ -48,13 +49,11 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 	constexpr int blocks = row_blocks<D>, rows = blocks * 16, high = WARPS * rows;
 	constexpr int qturns = high / BN, slot_size = tile_size<D, layout>(BN);
 	extern __shared__ __align__(128) __half slots[];
-	const own<D, layout, THREADS> me;
+	const offsets<D, layout, THREADS> own;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * high;
-	const int row = first + warp * rows + lane / 4; /* this lane's first */
-	const size_t head = (size_t)blockIdx.y * p.n * D;
-	const int keys = p.causal ? min(p.n, first + high) : p.n;
-	const int tiles = (keys + BN - 1) / BN;
+	const cta_work<D, high, BN> work(p);
+	const int row = work.first + warp * rows + lane / 4; /* this lane's first */
+	const size_t head = work.head;
 	uint32_t q[D / 16][blocks][4];
 	float o[blocks][D / 8][4] = {};
 	running r[blocks][2];
@@ -64,13 +63,13 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 		const int kv = t - qturns;
 
 		if (kv < 0)
-			load_rows<BN, D>(me, slot(t), p.q + head, first + t * BN, p.n);
-		else if (kv < 2 * tiles)
-			load_rows<BN, D>(me, slot(t), (kv % 2 ? p.v : p.k) + head,
+			load_rows<BN, D>(own, slot(t), p.q + head, work.first + t * BN, p.n);
+		else if (kv < 2 * work.tiles)
+			load_rows<BN, D>(own, slot(t), (kv % 2 ? p.v : p.k) + head,
 				kv / 2 * BN, p.n);
 		cp_async_commit();
 	};
-	/* Until turn t is there; what then may be overwritten is. */
+	/* Waits until turn t has landed, and refills the slot that is then free. */
 	const auto begin = [&](int t, bool synced = true) {
 		if (bug.is(wait_two_stages))
 			cp_async_wait<1>();
@@ -95,7 +94,7 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 		bring(1);
 	for (int t = 0; t < qturns; t++) {
 		const __half *sq = begin(t, !bug.is(q_no_sync));
-		const int y0 = warp * rows - t * BN; /* this warp's rows, in this turn? */
+		const int y0 = warp * rows - t * BN; /* of this warp, in this turn */
 
 		if (bug.is(q_one_turn) ? t == 0 : y0 >= 0 && y0 < BN)
 #pragma unroll
@@ -104,12 +103,12 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 				for (int y = 0; y < blocks; y++)
 					// @bug k_over_q CS106 @bug q_no_sync CS301 @bug no_wait CS301
 					// @bug wait_two_stages CS301 @bug q_one_turn CS301
-					fetch_a(me, q[x / 16][y], sq, y0 + y * 16, x);
+					fetch_a(own, q[x / 16][y], sq, y0 + y * 16, x);
 		// @bug k_over_q CS106
 		end(t, !bug.is(k_over_q));
 	}
 
-	for (int j = 0; j < tiles; j++) {
+	for (int j = 0; j < work.tiles; j++) {
 		float s[blocks][BN / 8][4] = {};
 		const __half *k = begin(qturns + 2 * j);
 
@@ -117,42 +116,34 @@ fa2_shared_qkv(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int x = 0; x < D; x += 16)
 				// @bug q_from_memory CS301
-				fetch_a(me, q[x / 16][0], slot(qturns + 2 * j + 1), warp % 2 * rows, x);
+				fetch_a(own, q[x / 16][0], slot(qturns + 2 * j + 1), warp % 2 * rows, x);
 #pragma unroll
 		for (int x = 0; x < D; x += 16)
 			// @bug v_over_k CS106
-			scores(me, s, q[x / 16], k, 0, x);
+			scores(own, s, q[x / 16], k, 0, x);
 		// @bug v_over_k CS106
 		end(qturns + 2 * j, !bug.is(v_over_k));
 
-		if ((j + 1) * BN > p.n || (p.causal && (j + 1) * BN > first))
-			mask(s, row, j * BN + lane % 4 * 2, p);
+		mask_tile(s, work, j, row, lane % 4 * 2, p);
 		softmax(s, o, r, scale);
 
 		const __half *v = begin(qturns + 2 * j + 1);
 
-		all_values(me, o, s, v);
+		all_values(own, o, s, v);
 		end(qturns + 2 * j + 1);
 	}
 	store(p, head, row, o, r);
 }
 
-struct shared_qkv {
-	static constexpr long default_n = 192;
-	static constexpr long max_stages = 2;
-	static constexpr char refusal[] = "d must be 64 or 128: see fa2_tiling_qk for more";
-
+struct shared_qkv : fa2_program {
 	template <int D, int stages, int layout, class Bug>
 	static void launch(const problem &p, int heads, Bug bug)
 	{
 		constexpr int high = WARPS * row_blocks<D> * 16;
 		const dim3 grid((p.n + high - 1) / high, heads);
-		const int bytes = 2 * stages * tile_size<D, layout>(BN);
 
-		CUDA(cudaFuncSetAttribute(fa2_shared_qkv<D, stages, layout, Bug>,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-		fa2_shared_qkv<D, stages, layout><<<grid, THREADS, bytes>>>(p, log2_scale(D), bug);
-		CUDA(cudaGetLastError());
+		launch_grid(fa2_shared_qkv<D, stages, layout, Bug>, grid, THREADS,
+			2 * stages * tile_size<D, layout>(BN), p, log2_scale(D), bug);
 	}
 };
 
@@ -160,5 +151,5 @@ int main(int argc, char **argv)
 {
 	return fa2_main<shared_qkv, 64, 128>(argc, argv, "fa2_shared_qkv",
 		"FlashAttention-2 forward, Q, K and V in one place", __FILE__,
-		bugs, sizeof bugs / sizeof *bugs);
+		bugs);
 }

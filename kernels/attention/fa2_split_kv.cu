@@ -1,7 +1,7 @@
-/* fa2_split_kv: FlashAttention forward with the work split as a plain matrix
- * product would split it: over Q's rows and over K's and V's. Slower than
- * fa2_split_q, and the reason why there is one: no warp holds whole rows of the
- * scores, so warps must tell each other maxima and hand each other P.
+/* fa2_split_kv: FlashAttention forward with the work split as in a plain matrix
+ * product: over the rows of Q and over those of K and V. Slower than fa2_split_q,
+ * and here to show why: no warp holds whole rows of the scores, so warps exchange
+ * maxima and P through shared memory.
  *
  *   4 warps, 2 x 2       S: 64 rows x 64 keys     O: 64 rows x D columns
  *                        | 0 | 1 |                | 0 | 1 |
@@ -9,20 +9,20 @@
  *
  *   for each tile j, every thread (--stages=1):
  *
- *   wait_group 0, __syncthreads  K(j) is there; all are done with V(j-1), P(j-1)
+ *   wait_group 0, __syncthreads  K(j) has landed; V(j-1), P(j-1) are no longer read
  *        |---> cp.async V(j), commit
  *        V
  *   S = Q K^T; each row's maximum over this warp's keys ---> `most` in shared
- *   __syncthreads                `most` is complete; all are done with K(j)
+ *   __syncthreads                `most` is complete; K(j) is no longer read
  *        |---> cp.async K(j+1), commit
  *        V
  *   maximum of both warps; P = powers of S ---> shared
- *   wait_group 1, __syncthreads  V(j) is there, and P; all have read `most`
+ *   wait_group 1, __syncthreads  V(j) has landed, P is complete; `most` is read
  *        V
  *   O += P V, this warp's columns
  *
- *   --stages=2: K(j+1) and V(j+1) come into other buffers after the first
- *   barrier, and only that one has a wait_group before it.
+ *   --stages=2: after the first barrier, K(j+1) and V(j+1) are copied to other
+ *   buffers, and only that barrier has a wait_group before it.
  *
  * At the end the two warps of a row add their sums in the same way. */
 #include "fa2_host.h"
@@ -35,17 +35,17 @@ enum { BM = 64, BN = 64, ACROSS = 2, WARPS = 4, THREADS = 32 * WARPS,
 	BUG(p_unsynced, CS102, "", \
 		"multiplies by the other warp's part of P with no barrier") \
 	BUG(sums_unsynced, CS102, "", "adds the other warp's sums with no barrier") \
-	BUG(sums_over_p, CS102, "", "lays the sums over P when warps may still read that") \
+	BUG(sums_over_p, CS102, "", "writes the sums over P while warps may still read P") \
 	BUG(v_wait_none, CS301, "", "counts K's group as V's: waits for one group fewer") \
 	BUG(k_refill_early, CS106, "", "loads the next K before the barrier after the product") \
 	BUG(no_k_wait, CS301, "--stages=2", "no wait_group before the tile is read") \
 	BUG(no_k_sync, CS301, "", "no barrier before the parts of K that others copied are read") \
 	BUG(half_barrier, CS102, "", \
-		"only one warp of a row comes to a barrier, which the other's next barrier completes")
+		"only one warp of a row executes a barrier, which the other's next barrier completes")
 
 PLANT(BUGS)
 
-/* What is in shared memory, in halves from its start */
+/* The layout of shared memory, in halves from its start */
 template <int D, int stages, int layout> struct places {
 	static constexpr int q_size = tile_size<D, layout>(BM), kv_size = tile_size<D, layout>(BN);
 	static constexpr int q = 0, k = q + q_size, v = k + stages * kv_size,
@@ -62,31 +62,29 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 	extern __shared__ __align__(128) __half smem[];
 	__half *sp = smem + at::p;
 	float *most = (float *)(smem + at::most); /* [ACROSS][BM] */
-	const own<D, layout, THREADS> me;
-	const own<BN, layout, THREADS> of_p;
+	const offsets<D, layout, THREADS> own;
+	const offsets<BN, layout, THREADS> of_p;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % ACROSS;
 	const int high = warp / ACROSS * BLOCKS * 16; /* this warp's first row in the tile */
-	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * BM;
 	const int mine = high + lane / 4; /* this lane's */
-	const size_t head = (size_t)blockIdx.y * p.n * D;
-	const int keys = p.causal ? min(p.n, first + BM) : p.n;
-	const int tiles = (keys + BN - 1) / BN;
+	const cta_work<D, BM, BN> work(p);
+	const size_t head = work.head;
 	float o[BLOCKS][columns / 8][4] = {};
 	running r[BLOCKS][2];
 
 	const auto bring = [&](int place, const __half *from, int j) {
-		if (j < tiles)
-			load_rows<BN, D>(me, smem + place + j % stages * at::kv_size,
+		if (j < work.tiles)
+			load_rows<BN, D>(own, smem + place + j % stages * at::kv_size,
 				from + head, j * BN, p.n);
 	};
 
-	load_rows<BM, D>(me, smem, p.q + head, first, p.n);
+	load_rows<BM, D>(own, smem, p.q + head, work.first, p.n);
 	bring(at::k, p.k, 0);
 	if (stages == 2)
 		bring(at::v, p.v, 0);
 	cp_async_commit();
 
-	for (int j = 0; j < tiles; j++) {
+	for (int j = 0; j < work.tiles; j++) {
 		const __half *k = smem + at::k + j % stages * at::kv_size;
 		const __half *v = smem + at::v + j % stages * at::kv_size;
 		float s[BLOCKS][KEYS / 8][4] = {};
@@ -107,12 +105,11 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int y = 0; y < BLOCKS; y++)
 				// @bug no_k_wait CS301 @bug no_k_sync CS301
-				fetch_a(me, q[y], smem, high + y * 16, x);
+				fetch_a(own, q[y], smem, high + y * 16, x);
 			// @bug k_refill_early CS106
-			scores(me, s, q, k, part * KEYS, x);
+			scores(own, s, q, k, part * KEYS, x);
 		}
-		if ((j + 1) * BN > p.n || (p.causal && (j + 1) * BN > first))
-			mask(s, first + mine, j * BN + part * KEYS + lane % 4 * 2, p);
+		mask_tile(s, work, j, work.first + mine, part * KEYS + lane % 4 * 2, p);
 		if (stages == 1 && bug.is(k_refill_early))
 			bring(at::k, p.k, j + 1); // @bug k_refill_early CS106
 
@@ -166,12 +163,12 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 				// @bug p_unsynced CS102 @bug sums_over_p CS102
 				fetch_a(of_p, a[y], sp, high + y * 16, x);
 			// @bug v_wait_none CS301
-			values(me, o, a, v, x, part * columns);
+			values(own, o, a, v, x, part * columns);
 		}
 	}
 
-	/* The sums of a row, over its lanes and then over its warps. All have read
-	 * the maxima: a barrier came after that. */
+	/* The sums of a row, over its lanes and then over its warps. A barrier came after the
+	 * last read of the maxima. */
 	float *sums = bug.is(sums_over_p) ? (float *)sp : most;
 #pragma unroll
 	for (int y = 0; y < BLOCKS; y++)
@@ -195,26 +192,21 @@ fa2_split_kv(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int i = 0; i < ACROSS; i++)
 				sum += sums[i * BM + row]; // @bug sums_unsynced CS102
-			store_row(p.o + head + (ptrdiff_t)(first + row) * D + part * columns, o[y], h,
-				1 / sum, first + row < p.n);
+			store_row(p.o + head + (ptrdiff_t)(work.first + row) * D + part * columns, o[y], h,
+				1 / sum, work.first + row < p.n);
 		}
 }
 
-struct split_kv {
+struct split_kv : fa2_program {
 	static constexpr long default_n = 128;
-	static constexpr long max_stages = 2;
-	static constexpr char refusal[] = "d must be 64 or 128: see fa2_tiling_qk for more";
 
 	template <int D, int stages, int layout, class Bug>
 	static void launch(const problem &p, int heads, Bug bug)
 	{
 		const dim3 grid((p.n + BM - 1) / BM, heads);
-		const int bytes = 2 * places<D, stages, layout>::end;
 
-		CUDA(cudaFuncSetAttribute(fa2_split_kv<D, stages, layout, Bug>,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-		fa2_split_kv<D, stages, layout><<<grid, THREADS, bytes>>>(p, log2_scale(D), bug);
-		CUDA(cudaGetLastError());
+		launch_grid(fa2_split_kv<D, stages, layout, Bug>, grid, THREADS,
+			2 * places<D, stages, layout>::end, p, log2_scale(D), bug);
 	}
 };
 
@@ -222,5 +214,5 @@ int main(int argc, char **argv)
 {
 	return fa2_main<split_kv, 64, 128>(argc, argv, "fa2_split_kv",
 		"FlashAttention forward, Q, K and V split over the warps", __FILE__,
-		bugs, sizeof bugs / sizeof *bugs);
+		bugs);
 }

@@ -1,19 +1,19 @@
 /* fa2_split_q: FlashAttention-2, forward. O = softmax(Q K^T / sqrt(D)) V for
- * each head, without ever holding a whole row of the scores.
+ * each head; no whole row of the scores is ever stored.
  *
- *   "split Q": a CTA owns 128 rows of Q, each of its 4 warps 32 of them, and all
- *   warps walk together over the tiles of K and V. They share what they read
- *   and nothing that they write, so they meet only for K's and V's sake.
+ *   "split Q": a CTA has 128 rows of Q, each of its 4 warps 32 of them, and all
+ *   warps go through the tiles of K and V together. They share what they read and
+ *   nothing that they write, so they synchronise only for the buffers of K and V.
  *
- *   --stages=1: K and V have one buffer each, filled in turns
+ *   --stages=1: K and V have one buffer each, filled alternately
  *
  *     cp.async:  Q, K(0)
  *     for each tile j, every thread:
  *
- *     wait_group 0, __syncthreads ---- K(j) is there; all are done with V(j-1)
+ *     wait_group 0, __syncthreads ---- K(j) has landed; V(j-1) is no longer read
  *          |---> cp.async V(j), commit
  *          '---> S = Q K(j)^T               V(j) lands meanwhile
- *     wait_group 0, __syncthreads ---- V(j) is there; all are done with K(j)
+ *     wait_group 0, __syncthreads ---- V(j) has landed; K(j) is no longer read
  *          |---> cp.async K(j+1), commit
  *          '---> softmax, O += P V(j)       K(j+1) lands meanwhile
  *
@@ -22,13 +22,13 @@
  *     cp.async:  Q, K(0), V(0)
  *     for each tile j, every thread:
  *
- *     wait_group 0, __syncthreads ---- K(j), V(j) are there; all are done with
- *          |                           K(j-1), V(j-1), in the other buffers
+ *     wait_group 0, __syncthreads ---- K(j), V(j) have landed; K(j-1), V(j-1),
+ *          |                           in the other buffers, are no longer read
  *          |---> cp.async K(j+1), V(j+1), commit
  *          '---> S = Q K(j)^T, softmax, O += P V(j)
  *
- * P never leaves the registers: the accumulator of S has the layout of the A
- * operand of the second product. Keys beyond the last count as minus infinity. */
+ * P stays in registers: the accumulator of S has the layout of the A operand of the
+ * second product. The scores of keys beyond the last are minus infinity. */
 #include "fa2_host.h"
 
 enum { BM = 128, BN = 64, WARPS = 4, THREADS = 32 * WARPS, BLOCKS = BM / WARPS / 16 };
@@ -39,9 +39,9 @@ enum { BM = 128, BN = 64, WARPS = 4, THREADS = 32 * WARPS, BLOCKS = BM / WARPS /
 	BUG(no_v_sync, CS301, "", "reads the parts of V that other threads copied with no barrier") \
 	BUG(k_not_committed, CS301, "", "K is in no group, so wait_group 0 does not wait for it") \
 	BUG(k_refill_early, CS106, "", \
-		"refills K before the barrier that says all are done with it") \
+		"refills K before the barrier after which it is no longer read") \
 	BUG(v_refill_early, CS106, "", \
-		"refills V before the barrier that says all are done with it") \
+		"refills V before the barrier after which it is no longer read") \
 	BUG(v_not_filled, CS901, "--n=40", \
 		"skips the rows of V beyond the last key, and multiplies by them") \
 	BUG(rows_unguarded, CS903, "--n=72", "copies rows of K beyond the end of the tensor") \
@@ -52,9 +52,9 @@ enum { BM = 128, BN = 64, WARPS = 4, THREADS = 32 * WARPS, BLOCKS = BM / WARPS /
 	BUG(wait_two_stages, CS301, "--stages=2", \
 		"waits for all groups but the newest, as if there were one more stage") \
 	BUG(same_buffer, CS106, "--stages=2", \
-		"loads the next tile into the buffer that this one is read from") \
+		"loads the next tile into the buffer of this one") \
 	BUG(refill_before_sync, CS106, "--stages=2 --n=192", \
-		"loads the next tile before the barrier that says all are done with the last one")
+		"loads the next tile before the barrier after which its buffer is no longer read")
 
 PLANT(BUGS)
 
@@ -69,46 +69,43 @@ fa2_split_q(const problem p, float scale, Bug bug)
 	using size = buffers<D, layout>;
 	extern __shared__ __align__(128) __half smem[];
 	__half *sq = smem, *sk = sq + size::q, *sv = sk + stages * size::kv;
-	const own<D, layout, THREADS> me;
+	const offsets<D, layout, THREADS> own;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-	/* Of a triangle, the long rows first: what comes last should be short. */
-	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * BM;
-	const int row = first + warp * BLOCKS * 16 + lane / 4; /* this lane's first */
-	const size_t head = (size_t)blockIdx.y * p.n * D;
-	const int keys = p.causal ? min(p.n, first + BM) : p.n;
-	const int tiles = (keys + BN - 1) / BN;
+	const cta_work<D, BM, BN> work(p);
+	const int row = work.first + warp * BLOCKS * 16 + lane / 4; /* this lane's first */
+	const size_t head = work.head;
 	const int end = bug.is(rows_unguarded) ? 1 << 30 : p.n;
 	float o[BLOCKS][D / 8][4] = {};
 	running r[BLOCKS][2];
 
-	load_rows<BM, D>(me, sq, p.q + head, first, p.n);
-	load_rows<BN, D>(me, sk, p.k + head, 0, end);
+	load_rows<BM, D>(own, sq, p.q + head, work.first, p.n);
+	load_rows<BN, D>(own, sk, p.k + head, 0, end);
 	if (stages == 2)
-		load_rows<BN, D>(me, sv, p.v + head, 0, p.n);
+		load_rows<BN, D>(own, sv, p.v + head, 0, p.n);
 	if (!bug.is(k_not_committed))
 		cp_async_commit();
 
-	for (int j = 0; j < tiles; j++) {
+	for (int j = 0; j < work.tiles; j++) {
 		float s[BLOCKS][BN / 8][4] = {};
 
 		if (stages == 2) {
 			const int here = j % 2, there = bug.is(same_buffer) ? here : 1 - here;
 
-			if (bug.is(refill_before_sync) && j + 1 < tiles)
+			if (bug.is(refill_before_sync) && j + 1 < work.tiles)
 				// @bug refill_before_sync CS106
-				load_rows<BN, D>(me, smem + size::q + there * size::kv,
+				load_rows<BN, D>(own, smem + size::q + there * size::kv,
 					p.k + head, (j + 1) * BN, p.n);
 			if (bug.is(wait_two_stages))
 				cp_async_wait<1>();
 			else
 				cp_async_wait<0>();
 			__syncthreads();
-			if (j + 1 < tiles) {
+			if (j + 1 < work.tiles) {
 				if (!bug.is(refill_before_sync))
 					// @bug same_buffer CS106
-					load_rows<BN, D>(me, smem + size::q + there * size::kv,
+					load_rows<BN, D>(own, smem + size::q + there * size::kv,
 						p.k + head, (j + 1) * BN, p.n);
-				load_rows<BN, D>(me, smem + size::q + (2 + there) * size::kv,
+				load_rows<BN, D>(own, smem + size::q + (2 + there) * size::kv,
 					p.v + head, (j + 1) * BN, p.n);
 			}
 			cp_async_commit();
@@ -117,12 +114,12 @@ fa2_split_q(const problem p, float scale, Bug bug)
 		} else {
 			if (bug.is(v_refill_early))
 				// @bug v_refill_early CS106
-				load_rows<BN, D>(me, sv, p.v + head, j * BN, p.n);
+				load_rows<BN, D>(own, sv, p.v + head, j * BN, p.n);
 			if (!bug.is(no_k_wait))
 				cp_async_wait<0>();
 			__syncthreads();
 			if (!bug.is(v_refill_early))
-				load_rows<BN, D>(me, sv, p.v + head, j * BN, p.n,
+				load_rows<BN, D>(own, sv, p.v + head, j * BN, p.n,
 					!bug.is(v_not_filled));
 			cp_async_commit();
 		}
@@ -134,16 +131,16 @@ fa2_split_q(const problem p, float scale, Bug bug)
 #pragma unroll
 			for (int y = 0; y < BLOCKS; y++)
 				// @bug k_not_committed CS301 @bug wait_two_stages CS301
-				fetch_a(me, q[y], sq, (warp * BLOCKS + y) * 16, k);
+				fetch_a(own, q[y], sq, (warp * BLOCKS + y) * 16, k);
 			// @bug no_k_wait CS301 @bug k_refill_early CS106 @bug same_buffer CS106
 			// @bug refill_before_sync CS106
-			scores(me, s, q, sk, 0, k);
+			scores(own, s, q, sk, 0, k);
 		}
 
 		if (stages == 1) {
-			if (bug.is(k_refill_early) && j + 1 < tiles)
+			if (bug.is(k_refill_early) && j + 1 < work.tiles)
 				// @bug k_refill_early CS106
-				load_rows<BN, D>(me, sk, p.k + head, (j + 1) * BN, p.n);
+				load_rows<BN, D>(own, sk, p.k + head, (j + 1) * BN, p.n);
 			if (bug.is(v_wait_one))
 				cp_async_wait<1>();
 			else
@@ -156,28 +153,25 @@ fa2_split_q(const problem p, float scale, Bug bug)
 			} else if (!bug.is(no_v_sync)) {
 				__syncthreads();
 			}
-			if (j + 1 < tiles && !bug.is(k_refill_early))
+			if (j + 1 < work.tiles && !bug.is(k_refill_early))
 				// @bug rows_unguarded CS903
-				load_rows<BN, D>(me, sk, p.k + head, (j + 1) * BN, end);
+				load_rows<BN, D>(own, sk, p.k + head, (j + 1) * BN, end);
 			if (!bug.is(k_not_committed))
 				cp_async_commit();
 		}
 
-		if ((j + 1) * BN > p.n || (p.causal && (j + 1) * BN > first))
-			mask(s, row, j * BN + lane % 4 * 2, p);
+		mask_tile(s, work, j, row, lane % 4 * 2, p);
 		// @bug shuffle_mask CS407
 		softmax(s, o, r, scale, bug.is(shuffle_mask) ? 0xfu : ~0u);
 		// @bug v_wait_one CS301 @bug no_v_sync CS301 @bug v_refill_early CS106
 		// @bug v_not_filled CS901
-		all_values(me, o, s, sv);
+		all_values(own, o, s, sv);
 	}
 	store(p, head, row, o, r);
 }
 
-struct split_q {
+struct split_q : fa2_program {
 	static constexpr long default_n = 128;
-	static constexpr long max_stages = 2;
-	static constexpr char refusal[] = "d must be 64 or 128: see fa2_tiling_qk for more";
 
 	template <int D, int stages, int layout, class Bug>
 	static void launch(const problem &p, int heads, Bug bug)
@@ -186,10 +180,8 @@ struct split_q {
 		const dim3 grid((p.n + BM - 1) / BM, heads);
 		const int bytes = 2 * (size::q + 2 * stages * size::kv);
 
-		CUDA(cudaFuncSetAttribute(fa2_split_q<D, stages, layout, Bug>,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-		fa2_split_q<D, stages, layout><<<grid, THREADS, bytes>>>(p, log2_scale(D), bug);
-		CUDA(cudaGetLastError());
+		launch_grid(fa2_split_q<D, stages, layout, Bug>, grid, THREADS, bytes, p,
+			log2_scale(D), bug);
 	}
 };
 
@@ -197,5 +189,5 @@ int main(int argc, char **argv)
 {
 	return fa2_main<split_q, 64, 128>(argc, argv, "fa2_split_q",
 		"FlashAttention-2 forward, Q split over the warps", __FILE__,
-		bugs, sizeof bugs / sizeof *bugs);
+		bugs);
 }

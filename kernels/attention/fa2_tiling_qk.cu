@@ -1,42 +1,42 @@
-/* fa2_tiling_qk: FlashAttention-2, forward, for head dimensions that no other
- * kernel here can hold: 256, 512 and 1024. Q and K come in slices of a few
- * columns, V in slices of 16 rows, and all take turns in the same `stages` slots
- * of 16 * D halves: shared memory is O(16 D), whatever the tiles' sides.
+/* fa2_tiling_qk: FlashAttention-2, forward, for head dimensions that are too large
+ * for the other kernels: 256, 512 and 1024. Q and K are loaded in slices of a few
+ * columns, V in slices of 16 rows, and all use the same `stages` slots of 16 * D
+ * halves one after the other: shared memory is O(16 D), whatever the tiles' sides.
  *
  *   turns of a tile j of N keys:  QK(0) QK(1) ... QK(D / C - 1)  V(0) .. V(N / 16 - 1)
  *     QK(i): columns i * C to i * C + C - 1 of the CTA's Q and of the N keys
  *     V(i):  16 rows of V, all D columns
- *   turn t is in slot t % stages. Every thread, for each turn:
+ *   turn t uses slot t % stages. Every thread, for each turn:
  *
  *   --stages=1                          --stages=2, --stages=4
  *
  *   wait_group 0, __syncthreads         wait_group stages-2, __syncthreads
- *        | t is there                        | t is there, all are done with t-1
+ *        | t has landed                      | t has landed, t-1 is no longer read
  *        V                                   |---> cp.async t+stages-1, commit
  *   S += Q K^T of C columns,                 V
  *   or O += P V of 16 keys              the same, while later turns land
  *        |
  *   __syncthreads
- *        | all are done with t
+ *        | t is no longer read
  *        '---> cp.async t+1, commit
  *
- *   What limits D are the sums in registers: a warp holds 16 rows x 256 columns
- *   of O, 128 registers of each lane. So D / 256 warps form a team that shares
- *   16 rows of Q: each takes a part of the keys for S and a part of the columns
- *   for O, and gives the others its maxima and its part of P:
+ *   The sums in registers limit D: a warp holds 16 rows x 256 columns of O, 128
+ *   registers of each lane. So D / 256 warps form a team that shares 16 rows of Q:
+ *   each takes a part of the keys for S and a part of the columns for O, and shares
+ *   its maxima and its part of P with the others:
  *
  *     maxima ---> shared, named barrier of the team ---> maximum of the rows
  *     P ---> shared, the __syncthreads of turn V(0) ---> P of all keys of the tile
  *
- *   The next P is written after the turns QK of the next tile, whose barriers
- *   come after all have read this one. */
+ *   The next P is written after the QK turns of the next tile, whose barriers follow
+ *   the last read of this P. */
 #include "fa2_host.h"
 
 enum { WARPS = 8, THREADS = 32 * WARPS, COLUMNS = 256, V_ROWS = 16 };
 
-/* How D is cut up: tiles of `bn` keys, of which `c` columns and those of Q fit a
- * slot. Q is read again for each tile, so more keys are better; what limits them
- * are the registers of the scores. */
+/* How D is cut up: a slot holds `c` columns of `bn` keys and of the CTA's rows of Q.
+ * Q is read again for each tile, so larger tiles are faster; the registers for the
+ * scores limit them. */
 template <int D> struct cut {
 	static constexpr int team = D / COLUMNS, high = WARPS / team * 16;
 	static constexpr int bn = D == 256 ? 64 : 128, c = D == 256 ? 16 : D == 512 ? 32 : 64;
@@ -55,16 +55,16 @@ template <int D> struct cut {
 	BUG(empty_not_committed, CS301, "--stages=2", \
 		"commits no empty groups and waits for one group fewer in exchange") \
 	BUG(most_unsynced, CS102, "", "reads the maxima of the team with no barrier") \
-	BUG(most_by_warp, CS102, "", "only the lanes of one warp meet before the team's maxima are read") \
-	BUG(team_count, CS701, "", "the team's barrier counts one warp more than there are") \
+	BUG(most_by_warp, CS102, "", "only __syncwarp before the team's maxima are read") \
+	BUG(team_count, CS701, "", "the team's barrier counts one warp too many") \
 	BUG(team_ids, CS102, "", "all teams use one barrier and count only their own warps") \
 	BUG(p_late, CS102, "", "writes P after the barrier that should publish it") \
 	BUG(sums_unsynced, CS102, "", "reads the sums of the team with no barrier") \
-	BUG(slot_over_p, CS106, "--stages=2", "counts one slot more than there are: it lies over P")
+	BUG(slot_over_p, CS106, "--stages=2", "uses one slot too many, which overlaps P")
 
 PLANT(BUGS)
 
-/* What is in shared memory, in halves from its start */
+/* The layout of shared memory, in halves from its start */
 template <int D, int stages, int layout> struct places {
 	using by = cut<D>;
 	static constexpr int k = tile_size<by::c, layout>(by::high); /* in its slot */
@@ -84,16 +84,14 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 	extern __shared__ __align__(128) __half smem[];
 	__half *sp = smem + at::p;
 	float *most = (float *)(smem + at::most); /* [team][high], and sums at the end */
-	const own<by::c, layout, THREADS> of_slice;
-	const own<D, layout, THREADS> of_v;
-	const own<by::bn, layout, THREADS> of_p;
+	const offsets<by::c, layout, THREADS> of_slice;
+	const offsets<D, layout, THREADS> of_v;
+	const offsets<by::bn, layout, THREADS> of_p;
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	const int team = warp / by::team, part = warp % by::team;
-	const int first = (p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * by::high;
+	const cta_work<D, by::high, by::bn> work(p);
 	const int mine = team * 16 + lane / 4; /* this lane's first row in the tile */
-	const size_t head = (size_t)blockIdx.y * p.n * D;
-	const int keys = p.causal ? min(p.n, first + by::high) : p.n;
-	const int tiles = (keys + by::bn - 1) / by::bn;
+	const size_t head = work.head;
 	float o[1][COLUMNS / 8][4] = {};
 	running r[2];
 
@@ -103,19 +101,19 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 	const auto bring = [&](int t) {
 		const int j = t / by::turns, i = t % by::turns;
 
-		if (j < tiles && i < by::qk) {
+		if (j < work.tiles && i < by::qk) {
 			load_rows<by::high, D>(of_slice, slot(t), p.q + head + i * by::c,
-				first, p.n);
+				work.first, p.n);
 			load_rows<by::bn, D>(of_slice, slot(t) + at::k,
 				p.k + head + i * by::c, j * by::bn, p.n);
-		} else if (j < tiles) {
+		} else if (j < work.tiles) {
 			load_rows<V_ROWS, D>(of_v, slot(t),
 				p.v + head, j * by::bn + (i - by::qk) * V_ROWS, p.n);
 		}
-		if (!(bug.is(empty_not_committed) && j >= tiles))
+		if (!(bug.is(empty_not_committed) && j >= work.tiles))
 			cp_async_commit();
 	};
-	/* Until turn t is there; what then may be overwritten is. */
+	/* Waits until turn t has landed, and refills the slot that is then free. */
 	const auto begin = [&](int t) {
 		if (stages > 1 && bug.is(bring_early))
 			bring(t + stages - 1);
@@ -147,7 +145,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 	for (int t = 0; t < (stages > 1 ? stages - 1 : 1); t++)
 		bring(t);
 
-	for (int j = 0, t = 0; j < tiles; j++) {
+	for (int j = 0, t = 0; j < work.tiles; j++) {
 		float s[1][by::keys / 8][4] = {};
 
 		for (int i = 0; i < by::qk; i++, t++) {
@@ -166,8 +164,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 			end(t); // @bug over_last CS106
 		}
 
-		if ((j + 1) * by::bn > p.n || (p.causal && (j + 1) * by::bn > first))
-			mask(s, first + mine, j * by::bn + part * by::keys + lane % 4 * 2, p);
+		mask_tile(s, work, j, work.first + mine, part * by::keys + lane % 4 * 2, p);
 #pragma unroll
 		for (int h = 0; h < 2; h++) {
 			const float m = quad_max(row_max(s[0], h, -INFINITY));
@@ -210,7 +207,7 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 		}
 	}
 
-	/* All have read the maxima: barriers of V's turns came after that. */
+	/* The barriers of V's turns came after the last read of the maxima. */
 #pragma unroll
 	for (int h = 0; h < 2; h++) {
 		const float sum = quad_sum(r[h].sum);
@@ -228,26 +225,22 @@ fa2_tiling_qk(const problem p, float scale, Bug bug)
 #pragma unroll
 		for (int i = 0; i < by::team; i++)
 			sum += most[i * by::high + row]; // @bug sums_unsynced CS102
-		store_row(p.o + head + (ptrdiff_t)(first + row) * D + part * COLUMNS, o[0], h,
-			1 / sum, first + row < p.n);
+		store_row(p.o + head + (ptrdiff_t)(work.first + row) * D + part * COLUMNS, o[0], h,
+			1 / sum, work.first + row < p.n);
 	}
 }
 
-struct tiling_qk {
-	static constexpr long default_n = 192;
+struct tiling_qk : fa2_program {
 	static constexpr long max_stages = 4;
-	static constexpr char refusal[] = "d must be 256, 512 or 1024: see fa2_split_q for less";
+	static constexpr char bad_d[] = "d must be 256, 512 or 1024: see fa2_split_q for less";
 
 	template <int D, int stages, int layout, class Bug>
 	static void launch(const problem &p, int heads, Bug bug)
 	{
 		const dim3 grid((p.n + cut<D>::high - 1) / cut<D>::high, heads);
-		const int bytes = 2 * places<D, stages, layout>::end;
 
-		CUDA(cudaFuncSetAttribute(fa2_tiling_qk<D, stages, layout, Bug>,
-			cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-		fa2_tiling_qk<D, stages, layout><<<grid, THREADS, bytes>>>(p, log2_scale(D), bug);
-		CUDA(cudaGetLastError());
+		launch_grid(fa2_tiling_qk<D, stages, layout, Bug>, grid, THREADS,
+			2 * places<D, stages, layout>::end, p, log2_scale(D), bug);
 	}
 };
 
@@ -255,5 +248,5 @@ int main(int argc, char **argv)
 {
 	return fa2_main<tiling_qk, 512, 256, 1024>(argc, argv, "fa2_tiling_qk",
 		"FlashAttention-2 forward, Q and K in slices: head dimensions to 1024", __FILE__,
-		bugs, sizeof bugs / sizeof *bugs);
+		bugs);
 }

@@ -1,7 +1,7 @@
 /* hopper: attention forward on Hopper, O = softmax(Q K^T / sqrt(D)) V for each
- * head, warp-specialised, in clusters of 1, 2 or 4 CTAs. A CTA owns 128 rows of
- * Q; the CTAs of a cluster own neighbouring ones of the same head and share the
- * tiles of K and V: each loads its 1/n of every tile into all of them.
+ * head, warp-specialised, in clusters of 1, 2 or 4 CTAs. A CTA has 128 rows of
+ * Q; the CTAs of a cluster have adjacent rows of the same head and share the tiles
+ * of K and V: each loads 1/n of every tile into all CTAs.
  *
  *   producer (warpgroup 0, warp 0, 1 lane)   consumers (warpgroups 1 and 2)
  *
@@ -9,38 +9,38 @@
  *   for each tile j of 128 keys, K one tile ahead of V:
  *
  *   wait empty[slot]  <----------------.     wait full[slot of K(j)]  <---.
- *   arrive full[slot], expect the      |     my turn: bar.sync            |
+ *   arrive full[slot], expect the      |     take the turn: bar.sync      |
  *     bytes of all n parts             |       S = Q K(j)^T, commit       |
- *   TMA multicast of my part, which    |       O += P V(j-1), commit      |
- *     counts on full[slot] of every    |     your turn: bar.arrive        |
+ *   TMA multicast of one part, which   |       O += P V(j-1), commit      |
+ *     counts on full[slot] of every    |     pass the turn: bar.arrive    |
  *     CTA  ----------------------------|----------------------------------'
  *                                      |     wgmma.wait_group 1: S
- *   relay (warp 1, n lanes)            |     arrive done[slot of K(j)]  --.
+ *   forwarding (warp 1, n lanes)       |     arrive done[slot of K(j)]  --.
  *   wait done[slot]  <-----------------|---. softmax: P(j), while the     |
  *   arrive empty[slot] of every CTA: --'   |   other one multiplies       |
  *     n arrivals, one from each CTA        | wgmma.wait_group 0: O        |
  *                                          | arrive done[slot of V(j-1)]  |
  *                                          '------------------------------'
- *   The relay is there because an arrival on which another CTA may rely costs its
- *   thread a fence, some 600 cycles. A CTA alone has none: done is empty.
+ *   channel.cuh says why a warp forwards the releases. A CTA alone has none: its
+ *   consumers arrive on empty.
  *
  *   ping-pong: one named barrier for each warpgroup's turn
  *
  *     warpgroup 1   multiply | softmax  | multiply | softmax
  *     warpgroup 2            | multiply | softmax  | multiply
  *
- *   Two things hold the cluster together. At the start one fence and one cluster
- *   barrier publish the barriers of all channels of all CTAs: nobody arrives on
- *   or writes to a peer before. At the end the producer waits until the last
- *   tile of V is given back: then all arrivals are in, and the CTA may leave.
- *   A causal CTA that has passed its diagonal still gives back what its peers
- *   need: all CTAs of a cluster walk over the same tiles.
+ *   At the start one fence and one cluster barrier publish the channels of all CTAs;
+ *   no CTA arrives on a peer's barriers or writes to its slots before. At the end the
+ *   producer waits until the last tile of V is released: then all arrivals have been
+ *   made, and the CTA may exit. A causal CTA that has passed its diagonal still
+ *   releases the slots that its peers fill: all CTAs of a cluster go through the same
+ *   tiles.
  *
- *   O goes over the warpgroup's own rows of Q: stmatrix, fence.proxy.async,
+ *   O is written over the warpgroup's own rows of Q: stmatrix, fence.proxy.async,
  *   bar.sync of the warpgroup, TMA store by one thread.
  *
  * Tensors are [batch * head][row][D] halves. TMA reads rows beyond a head's last
- * as zero and does not write them; keys beyond it count as minus infinity. */
+ * as zero and does not write them; the scores of keys beyond it are minus infinity. */
 #include "hopper.cuh"
 #include "hopper_host.h"
 
@@ -55,34 +55,35 @@ enum {
 #define BUGS(BUG) \
 	BUG(no_q_wait, CS121, "", "multiplies without waiting for Q") \
 	BUG(no_k_wait, CS121, "", "multiplies by K without waiting for its bytes") \
-	BUG(v_slot_of_k, CS121, "", "takes V from the slot of tile j, waiting for tile j - 1") \
+	BUG(v_slot_of_k, CS121, "", "reads V from the slot of tile j after waiting for tile j - 1") \
 	BUG(half_expected, CS211, "", "expects the bytes of one consumer's rows of Q") \
-	BUG(k_released_early, CS120, "", "gives K back while S = Q K^T is in flight") \
-	BUG(v_released_early, CS120, "", "gives V back together with K: O += P V is in flight") \
+	BUG(k_released_early, CS120, "", "releases K while S = Q K^T is in flight") \
+	BUG(v_released_early, CS120, "", "releases V together with K while O += P V is in flight") \
 	BUG(o_scaled_early, CS321, "", "rescales O before the wait that covers O += P V") \
 	BUG(p_packed_early, CS322, "", "packs the next P while O += P V still reads the last one") \
 	BUG(s_in_flight, CS321, "", "waits for one group too few before the softmax") \
-	BUG(no_first_turn, CS701, "", "nobody gives the first consumer its first turn") \
-	BUG(last_turn_kept, CS704, "", "the first consumer keeps its last turn") \
+	BUG(no_first_turn, CS701, "", "no warpgroup passes the first consumer its first turn") \
+	BUG(last_turn_kept, CS704, "", "the first consumer does not pass its last turn on") \
 	BUG(turn_count, CS402, "", "bar.sync counts one warpgroup, bar.arrive two") \
 	BUG(turns_shared, CS704, "", "both consumers wait for their turns on one barrier") \
-	BUG(o_over_other_q, CS120, "", "lays O over the rows of Q that the other consumer multiplies") \
+	BUG(o_over_other_q, CS120, "", \
+		"writes O over the rows of Q that the other consumer multiplies") \
 	BUG(no_proxy_fence, CS110, "", "O goes to the TMA engine without a proxy fence") \
 	BUG(staging_unsynced, CS102, "", "the store starts before the other warps have staged O") \
 	BUG(store_not_committed, CS309, "", "the store is in no group, so no wait covers it") \
 	BUG(exit_pending, CS308, "", "the CTA exits while the store still reads its shared memory") \
 	BUG(leaves_early, CS503, "--cluster=2", \
-		"a CTA leaves while its peers have not made their last arrivals on its barriers") \
+		"a CTA exits before its peers have made their last arrivals on its barriers") \
 	BUG(invalidates_early, CS202, "--cluster=2", \
-		"a CTA that is done invalidates barriers on which its peers still arrive") \
+		"a CTA invalidates barriers on which its peers still arrive") \
 	BUG(primed_at_init, CS502, "--cluster=2", \
-		"each CTA initialises a channel and at once arrives on its peers' to give the slots") \
+		"each CTA initialises a channel and at once arrives on its peers' to release the slots") \
 	BUG(count_without_peer, CS209, "--cluster=2", \
 		"empty counts the arrival of one CTA, and two arrive") \
 	BUG(released_at_home, CS701, "--cluster=2", \
-		"slots are given back to the own CTA only") \
+		"slots are released to the own CTA only") \
 	BUG(passed_on_early, CS120, "--cluster=2", \
-		"the relay waits for full instead of done, so slots go back while they are in use") \
+		"the forwarding warp waits for full, not for done: it releases slots that are in use") \
 	BUG(published_at_home, CS502, "--cluster=2", \
 		"__syncthreads instead of a cluster barrier publishes the channels") \
 	BUG(no_init_fence, CS207, "--cluster=2", \
@@ -93,9 +94,9 @@ enum {
 	BUG(whole_tile_each, CS107, "--cluster=2", \
 		"each CTA loads the whole tile into all of them") \
 	BUG(own_diagonal, CS701, "--cluster=2 --causal=1", \
-		"a causal CTA stops at its own diagonal, and its peers need more tiles") \
+		"a causal CTA stops at its own diagonal, although its peers need more tiles") \
 	BUG(idle_returns, CS503, "--cluster=2", \
-		"a CTA without rows returns at once, and its peers wait for its part")
+		"a CTA without rows returns at once, although its peers wait for its part")
 
 PLANT(BUGS)
 
@@ -115,18 +116,15 @@ template <int D> struct tiles {
 	__half *q, *k, *v;
 };
 
-/* A channel whose slots are filled by all CTAs together: empty counts CTAs. */
-struct shared_channel {
-	channel<SLOTS> ch;
-	uint64_t done[SLOTS]; /* counts this CTA's consumers */
-};
+/* All CTAs together fill a slot, so empty counts CTAs. */
+using shared_channel = cluster_channel<SLOTS>;
 
 struct channels {
 	uint64_t q_full;
 	shared_channel k, v;
 };
 
-/* The CTA's place in its head. The longest work of causal attention comes first. */
+/* The CTA's first row in its head. With a causal mask the longest work comes first. */
 DEVICE int first_row(const sizes &s)
 {
 	const int width = cluster_ctas(), cluster = blockIdx.x / width;
@@ -141,13 +139,13 @@ DEVICE int tiles_before(const sizes &s, int row)
 	return ((s.causal ? min(s.n, row) : s.n) + BN - 1) / BN;
 }
 
-/* The tiles that the whole cluster walks over: those of its last row */
+/* The tiles that all CTAs of the cluster go through: those that its last row needs */
 DEVICE int tiles_of_cluster(const sizes &s)
 {
 	return tiles_before(s, first_row(s) + (cluster_ctas() - cluster_rank()) * BM);
 }
 
-/* This CTA's part of a tile, to all CTAs */
+/* Loads this CTA's part of a tile into all CTAs. */
 template <int D, class Bug>
 DEVICE void load(__half *slots, const CUtensorMap *map, channel<SLOTS> &ch, cursor<SLOTS> at,
 	int tile, Bug bug)
@@ -180,7 +178,7 @@ DEVICE void load(__half *slots, const CUtensorMap *map, channel<SLOTS> &ch, curs
 	}
 }
 
-/* Until everybody has given the slot before this one back */
+/* Waits until all CTAs have released the slot before this one. */
 DEVICE void drain(channel<SLOTS> &ch, cursor<SLOTS> at)
 {
 	for (int i = 1; i < SLOTS; i++)
@@ -217,12 +215,13 @@ DEVICE void produce(const tensors &t, const sizes &s, const tiles<D> &m, channel
 			mbar_inval(&ch.v.ch.empty[i]); // @bug invalidates_early CS202
 	if (bug.is(leaves_early) || bug.is(invalidates_early))
 		return;
-	drain(ch.v.ch, v); /* each CTA's last arrival, see relay() */
+	drain(ch.v.ch, v); /* each CTA's last arrival, see forward_releases() */
 }
 
-/* This CTA is done with a slot: tells the CTA of that rank, which fills a part. */
+/* Waits until this CTA's consumers have released a slot, and releases it to the CTA of that
+ * rank, which fills a part of it. */
 template <class Bug>
-DEVICE void pass_on(shared_channel &c, cursor<SLOTS> at, uint32_t rank, Bug bug)
+DEVICE void forward_release(shared_channel &c, cursor<SLOTS> at, uint32_t rank, Bug bug)
 {
 	mbar_wait(bug.is(passed_on_early) ? &c.ch.full[at.slot] : &c.done[at.slot], at.parity);
 	if (bug.is(released_at_home) && rank != cluster_rank())
@@ -232,38 +231,34 @@ DEVICE void pass_on(shared_channel &c, cursor<SLOTS> at, uint32_t rank, Bug bug)
 	channel_release_to(c.ch, at, rank);
 }
 
-/* By one lane for each CTA of the cluster, in the order in which consumers finish */
-template <class Bug> DEVICE void relay(const sizes &s, channels &ch, uint32_t rank, Bug bug)
+/* Called by one lane for each CTA of the cluster. Releases slots in the order in which the
+ * consumers do. */
+template <class Bug>
+DEVICE void forward_releases(const sizes &s, channels &ch, uint32_t rank, Bug bug)
 {
 	const int tiles = tiles_of_cluster(s);
 	cursor<SLOTS> k, v;
 
 	for (int j = 0; j <= tiles; j++) {
 		if (j < tiles)
-			pass_on(ch.k, k, rank, bug);
+			forward_release(ch.k, k, rank, bug);
 		k.next();
 		if (j == 0)
 			continue;
-		pass_on(ch.v, v, rank, bug);
+		forward_release(ch.v, v, rank, bug);
 		v.next();
 	}
 }
 
-/* Where a consumer of this CTA says that it is done with a slot */
-DEVICE uint64_t *home(shared_channel &c, cursor<SLOTS> at)
-{
-	return cluster_ctas() == 1 ? &c.ch.empty[at.slot] : &c.done[at.slot];
-}
-
-/* By a consumer warpgroup. wgmma.wait_group is one event for its four warps: one
- * thread may speak for all of them. */
+/* Called by a consumer warpgroup. Its four warps complete wgmma.wait_group together, so one
+ * thread arrives for all of them. */
 DEVICE void release(shared_channel &c, cursor<SLOTS> at)
 {
 	if (threadIdx.x % 128 == 0)
-		mbar_arrive(home(c, at));
+		channel_release_local(c, at.slot, cluster_ctas() == 1);
 }
 
-/* Until the other consumer passes the turn. Each has a barrier of its own. */
+/* Waits until the other consumer passes the turn. Each has a barrier of its own. */
 template <class Bug> DEVICE void turn_begin(int consumer, Bug bug)
 {
 	const int whose = bug.is(turns_shared) ? 0 : consumer;
@@ -273,26 +268,13 @@ template <class Bug> DEVICE void turn_begin(int consumer, Bug bug)
 	named_barrier_sync(TURN + whose, bug.is(turn_count) ? 128 : 256);
 }
 
-/* As many passes as turns: the second consumer's last one has no taker. */
+/* Passes the turn. The second consumer does not pass its last one: no turn follows. */
 template <class Bug> DEVICE void turn_end(int consumer, bool last, Bug bug)
 {
 	if (bug.is(last_turn_kept) && last)
 		return;
 	if (consumer == 0 || !last)
 		named_barrier_arrive(TURN + !consumer, 256);
-}
-
-/* The tile's softmax; how the sums before it shrink */
-template <int D, class Bug>
-DEVICE void weigh(float (&s)[64], struct softmax &r, float (&shrink)[2], const sizes &size, int j,
-	int row)
-{
-	const float scale = 1.44269504f * (D == 64 ? 0.125f : 0.0883883476f);
-	const int mine = row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-
-	if ((j + 1) * BN > size.n || (size.causal && (j + 1) * BN > row))
-		mask_scores(s, j * BN + threadIdx.x % 4 * 2, size.n, size.causal, mine);
-	softmax_step(r, s, shrink, scale);
 }
 
 template <int D, class Bug>
@@ -308,9 +290,7 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	struct softmax r;
 	cursor<SLOTS> k, v;
 
-#pragma unroll
-	for (int i = 0; i < D / 2; i++)
-		o[i] = 0;
+	clear(o);
 	if (consumer == 1 && !bug.is(no_first_turn))
 		named_barrier_arrive(TURN, 256);
 
@@ -326,7 +306,7 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	turn_end(consumer, mine == 1, bug);
 	wgmma_wait<0>();
 	release(ch.k, k);
-	weigh<D, Bug>(s, r, shrink, size, 0, row);
+	weigh(s, r, shrink, 0, size.n, size.causal, row, log2_scale<D>);
 	pack_weights(p, s);
 	k.next();
 
@@ -353,7 +333,8 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 			release(ch.k, k);
 		if (bug.is(v_released_early))
 			release(ch.v, v);
-		weigh<D, Bug>(s, r, shrink, size, j, row); // @bug s_in_flight CS321
+		// @bug s_in_flight CS321
+		weigh(s, r, shrink, j * BN, size.n, size.causal, row, log2_scale<D>);
 		if (bug.is(o_scaled_early))
 			scale_rows(o, shrink); // @bug o_scaled_early CS321
 		if (bug.is(p_packed_early))
@@ -373,26 +354,25 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	wgmma_commit();
 	wgmma_wait<0>();
 	if (thread == 0)
-		mbar_arrive(home(ch.v, v));
+		channel_release_local(ch.v, v.slot, cluster_ctas() == 1);
 
-	/* What only the cluster's later rows see. Here no wgmma keeps the warpgroup
-	 * together: a thread that lagged would miss a phase that another gave back. */
+	/* Tiles that only later rows of the cluster need. No wgmma synchronises the
+	 * warpgroup here, so one thread waits and releases: a slower thread could miss a
+	 * phase that another one has released. */
 	for (int j = mine; j < all && thread == 0 && !bug.is(own_diagonal); j++) {
 		channel_wait(ch.k.ch, k);
 		release(ch.k, k);
 		k.next();
 		v.next();
 		channel_wait(ch.v.ch, v);
-		release(ch.v, v); // nobody read it
+		release(ch.v, v); // not read
 	}
-
-	const float norm[] = {1 / quad_sum(r.sum[0]), 1 / quad_sum(r.sum[1])};
 
 	if (bug.is(o_over_other_q))
 		q = m.q + !consumer * tiles<D>::Q_HALVES;
-	/* Each warp lays O over its own rows of Q, which it has multiplied. */
+	/* Each warp writes O over its own rows of Q, which no wgmma reads any more. */
 	// @bug no_proxy_fence CS110 @bug o_over_other_q CS120 @bug staging_unsynced CS102
-	stage_rows(q, o, norm);
+	stage_output<D>(q, o, r);
 	if (!bug.is(no_proxy_fence))
 		fence_proxy_async();
 	if (!bug.is(staging_unsynced))
@@ -415,8 +395,7 @@ hopper(const __grid_constant__ tensors t, const sizes s, Bug bug)
 {
 	extern __shared__ __align__(1024) unsigned char smem[];
 	__shared__ channels ch;
-	/* The swizzle pattern repeats every 1024 bytes and starts there. */
-	__half *q = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
+	__half *q = first_tile(smem);
 	__half *k = q + CONSUMERS * tiles<D>::Q_HALVES;
 	const tiles<D> m = {q, k, k + SLOTS * tiles<D>::KV_HALVES};
 	const int warpgroup = threadIdx.x / 128, n = cluster_ctas();
@@ -427,30 +406,24 @@ hopper(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		const int releases = n == 1 ? CONSUMERS : bug.is(count_without_peer) ? 1 : n;
 
 		mbar_init(&ch.q_full, 1);
-		channel_init(ch.k.ch, 1, releases);
+		cluster_channel_init(ch.k, 1, releases, CONSUMERS);
 		for (int i = 0; i < SLOTS && bug.is(primed_at_init); i++)
 			mbar_arrive_at(&ch.k.ch.empty[i], 1 - cluster_rank()); // @bug primed_at_init CS502
-		channel_init(ch.v.ch, 1, releases);
-		for (int i = 0; i < SLOTS; i++) {
-			mbar_init(&ch.k.done[i], CONSUMERS);
-			mbar_init(&ch.v.done[i], CONSUMERS);
-		}
+		cluster_channel_init(ch.v, 1, releases, CONSUMERS);
 	}
-	if (bug.is(published_at_home)) {
+	if (bug.is(published_at_home))
 		__syncthreads();
-	} else if (bug.is(no_init_fence)) {
-		cluster_arrive_relaxed();
-		cluster_wait();
-	} else {
+	else if (bug.is(no_init_fence))
+		cluster_sync_relaxed();
+	else
 		channels_publish();
-	}
 
 	if (warpgroup == 0) {
 		registers_dec<24>();
 		if (threadIdx.x == 0)
 			produce(t, s, m, ch, bug);
 		else if (threadIdx.x - 32u < (uint32_t)n && n > 1)
-			relay(s, ch, threadIdx.x - 32, bug);
+			forward_releases(s, ch, threadIdx.x - 32, bug);
 	} else {
 		registers_inc<240>();
 		consume(t, s, m, ch, warpgroup - 1, bug);
@@ -463,9 +436,10 @@ template <int D, class Bug>
 static void launch(const tensors &t, const sizes &s, long heads, long cluster, Bug bug)
 {
 	const long ctas = (s.n + BM - 1) / BM;
+	cluster_launch run(dim3((ctas + cluster - 1) / cluster * cluster, heads), dim3(cluster),
+		THREADS, tiles<D>::SMEM);
 
-	launch_clusters(hopper<D, Bug>, dim3((ctas + cluster - 1) / cluster * cluster, heads),
-		dim3(cluster), THREADS, tiles<D>::SMEM, t, s, bug);
+	run(hopper<D, Bug>, t, s, bug);
 }
 
 template <class Bug>
@@ -488,11 +462,10 @@ int main(int argc, char **argv)
 		{"causal", &causal, "1: row i sees the keys up to i"},
 		{"cluster", &cluster, "CTAs that share K and V: 1, 2 or 4"},
 	};
-	const struct program prog = {"hopper",
+	const struct program prog = harness_program("hopper",
 		"attention forward, warp-specialised, K and V shared by a cluster", __FILE__,
-		options, 6, bugs, sizeof bugs / sizeof *bugs};
+		options, bugs);
 	const struct run r = harness_args(argc, argv, prog);
-	struct checker c = {};
 
 	attention_require(prog, b, h, n, n, causal);
 	harness_require(d == 64 || d == 128, prog, "d must be 64 or 128");
@@ -506,20 +479,7 @@ int main(int argc, char **argv)
 	};
 	const sizes s = {(int)n, causal != 0};
 
-	if (r.bug >= 0)
-		launch(t, s, b * h, d, cluster, planted_bug{r.bug});
-	else
-		launch(t, s, b * h, d, cluster, no_bug{});
-	CUDA(cudaDeviceSynchronize());
-
-	if (r.check)
-		attention_check(c, a);
-	if (r.bench) {
-		const double time = harness_time([&] { launch(t, s, b * h, d, cluster, no_bug{}); });
-
-		printf("hopper: b %ld, h %ld, n %ld, d %ld%s, clusters of %ld: %.3f ms, %.1f TFLOP/s\n", b,
-			h, n, d, causal ? ", causal" : "", cluster, time * 1e3,
-			attention_tflops(a, time));
-	}
-	return r.check ? checker_verdict(c, prog) : 0;
+	return attention_run(prog, r, a, [&](auto bug) { launch(t, s, b * h, d, cluster, bug); },
+		"b %ld, h %ld, n %ld, d %ld%s, clusters of %ld", b, h, n, d, causal ? ", causal" : "",
+		cluster);
 }

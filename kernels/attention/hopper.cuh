@@ -1,19 +1,22 @@
 /* hopper: what the attention kernels for Hopper have in common: the two products
- * on tensor cores, the softmax between them, and the way of O to memory. One
- * warpgroup works on 64 rows of Q. It does not load anything and waits for
- * nothing but its own warpgroup.
+ * on tensor cores and the softmax between them. One warpgroup works on 64 rows of
+ * Q. These functions load nothing and synchronise no more than the warpgroup.
  *
- * Tiles in shared memory are blocks of 64 columns, one behind the other, with
- * TMA's 128-byte swizzle. P never leaves the registers: the accumulator of Q K^T
- * has the layout that the second product wants of its A operand. */
+ * Tiles in shared memory are blocks of 64 columns, one after the other, see
+ * common/wgmma.cuh. P stays in registers: the accumulator of Q K^T has the layout
+ * of the A operand of the second product. */
 #pragma once
 
-#include "../common/ptx.cuh"
+#include "../common/wgmma.cuh"
+#include "quad.cuh"
 
 enum {
 	WM = 64,                /* rows of a warpgroup */
 	BN = 128,               /* keys of a tile */
 };
+
+/* Scores times this are exponents of 2: log2(e) / sqrt(D) */
+template <int D> constexpr float log2_scale = 1.44269504f * (D == 64 ? 0.125f : 0.0883883476f);
 
 /* Running maximum and sum of this thread's two rows, row and row + 8. The sum is
  * of this thread's columns only. */
@@ -45,7 +48,7 @@ DEVICE void multiply_values(float (&o)[D / 2], const uint32_t (&p)[32], const __
 		wgmma_rows(o, p + k / 4, dv + k * 8, accumulate || k > 0);
 }
 
-/* P as halves, for multiply_values() */
+/* Packs P to halves, for multiply_values(). */
 DEVICE void pack_weights(uint32_t (&p)[32], const float (&s)[64])
 {
 #pragma unroll
@@ -53,8 +56,8 @@ DEVICE void pack_weights(uint32_t (&p)[32], const float (&s)[64])
 		p[i] = pack_half(s[2 * i], s[2 * i + 1]);
 }
 
-/* Minus infinity for keys from `end` on and, if causal, after the row's own.
- * `key` and `row` are this thread's first ones. */
+/* Sets the scores of keys from `end` on to minus infinity and, if causal, of keys after
+ * the row's own. `key` and `row` are this thread's first. */
 DEVICE void mask_scores(float (&s)[64], int key, int end, bool causal, int row)
 {
 #pragma unroll
@@ -66,21 +69,8 @@ DEVICE void mask_scores(float (&s)[64], int key, int end, bool causal, int row)
 	}
 }
 
-/* Over the four lanes that hold one row */
-DEVICE float quad_max(float x)
-{
-	x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
-	return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-}
-
-DEVICE float quad_sum(float x)
-{
-	x += __shfl_xor_sync(~0u, x, 1);
-	return x + __shfl_xor_sync(~0u, x, 2);
-}
-
-/* Scores become weights. What was summed before must be multiplied by `shrink`,
- * for both rows; `scale` makes scores powers of 2. */
+/* Replaces scores by weights. The caller multiplies earlier sums by `shrink`, of both
+ * rows. */
 DEVICE void softmax_step(struct softmax &r, float (&s)[64], float (&shrink)[2], float scale)
 {
 #pragma unroll
@@ -92,7 +82,7 @@ DEVICE void softmax_step(struct softmax &r, float (&s)[64], float (&shrink)[2], 
 			top = fmaxf(top, fmaxf(s[i], s[i + 1]));
 		top = quad_max(top);
 
-		/* A row may have seen no key at all */
+		/* If no key was seen yet, minus infinity less itself would be NaN. */
 		const float base = top == -INFINITY ? 0 : top * scale;
 
 		shrink[h] = exp2_approx(r.most[h] * scale - base);
@@ -114,21 +104,21 @@ template <int size> DEVICE void scale_rows(float (&o)[size], const float (&by)[2
 		o[i] *= by[i / 2 % 2];
 }
 
-/* O, its rows multiplied by `norm`, as halves to a tile of 64 rows. Eight rows of
- * 16 bytes go to eight different groups of banks, as the swizzle has it. */
-template <int size>
-DEVICE void stage_rows(__half *tile, const float (&o)[size], const float (&norm)[2])
+/* Masks a tile of keys that starts at `key`, if needed, and replaces its scores by weights.
+ * `first`: the warpgroup's first row; the other parameters as above */
+DEVICE void weigh(float (&s)[64], struct softmax &r, float (&shrink)[2], int key, int end,
+	bool causal, int first, float scale)
 {
-	const int lane = threadIdx.x % 32, r = threadIdx.x % 128 / 32 * 16 + lane % 16;
+	const int row = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
 
-#pragma unroll
-	for (int j = 0; j < size / 4; j += 2) {
-		const int chunk = j + lane / 16;
+	if (key + BN > end || (causal && key + BN > first))
+		mask_scores(s, key + threadIdx.x % 4 * 2, end, causal, row);
+	softmax_step(r, s, shrink, scale);
+}
 
-		stmatrix(tile + chunk / 8 * (WM * 64) + r * 64 + (chunk % 8 ^ r % 8) * 8,
-			pack_half(o[4 * j] * norm[0], o[4 * j + 1] * norm[0]),
-			pack_half(o[4 * j + 2] * norm[1], o[4 * j + 3] * norm[1]),
-			pack_half(o[4 * j + 4] * norm[0], o[4 * j + 5] * norm[0]),
-			pack_half(o[4 * j + 6] * norm[1], o[4 * j + 7] * norm[1]));
-	}
+/* Writes O to a tile of 64 rows of `columns` columns, for TMA to store. */
+template <int columns>
+DEVICE void stage_output(__half *tile, const float (&o)[columns / 2], const struct softmax &r)
+{
+	stage_tile<columns>(tile, o, 1 / quad_sum(r.sum[0]), 1 / quad_sum(r.sum[1]));
 }

@@ -1,6 +1,6 @@
 /* mesh: the row of ranks that the programs for ring attention have in common: on the
- * device who is who, on the host the options and the grid. With --rank_axis=1 a rank is
- * a group of CTAs of which only CTA 0 works. */
+ * device the mapping of CTAs to ranks, on the host the options and the grid. With
+ * --rank_axis=1 a rank is a group of CTAs of which only CTA 0 works. */
 #pragma once
 
 #include "hopper.cuh"
@@ -28,6 +28,7 @@ DEVICE int cta_of(const sizes &s, int rank)
 
 /* ---- host ---- */
 
+/* The values of the options below */
 struct row {
 	long ranks, axis, group;
 };
@@ -56,14 +57,15 @@ static tensors row_tensors(const attention &a)
 		heads_map(a.out, a.heads, a.queries, a.d, WM)};
 }
 
-/* A cluster is a row; there is one for each head. */
+/* Launches one cluster for each head; a cluster is a row. */
 template <class Kernel, class Bug>
-static void row_launch(Kernel kernel, const attention &a, const struct row &r, int threads, int smem,
-	Bug bug)
+static void row_launch(Kernel kernel, const attention &a, const struct row &r, int threads,
+	int smem, Bug bug)
 {
 	const sizes s = {(int)a.queries, (int)a.keys, (int)r.ranks, a.causal, r.axis != 0};
 	const dim3 cluster = r.axis ? dim3(r.group, r.ranks) : dim3(r.ranks);
 
-	launch_clusters(kernel, dim3(cluster.x, cluster.y, a.heads), cluster, threads, smem,
-		row_tensors(a), s, bug);
+	cluster_launch launch(dim3(cluster.x, cluster.y, a.heads), cluster, threads, smem);
+
+	launch(kernel, row_tensors(a), s, bug);
 }

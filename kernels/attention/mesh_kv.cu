@@ -1,5 +1,5 @@
-/* mesh_kv: ring attention on an open row of ranks. A cluster is a row, each rank
- * keeps its 128 rows of Q and holds 128 of the keys; what travels is K and V.
+/* mesh_kv: ring attention on an open row of ranks. A cluster is a row; each rank
+ * keeps 128 rows of Q and holds 128 of the keys. K and V are sent along the row.
  *
  *   rank 0 ---------- rank 1 ---------- rank 2 ---------- rank 3
  *     c0 ------------->  c0 ------------->  c0 ------------->      eastbound
@@ -7,16 +7,16 @@
  *                                           c2 ------------->
  *      <---------------- c1 <-------------- c2 <------------- c3   westbound ...
  *
- *   A chunk leaves its rank in both directions, one hop at a time, and reaches
- *   every other rank exactly once. Each direction has a warp that carries (one
- *   lane of it) and, in each rank, two slots for what comes in:
+ *   A chunk is sent in both directions, one hop at a time, and reaches every other
+ *   rank exactly once. In each rank each direction has a carrier, one lane of a warp,
+ *   and two slots for chunks that arrive:
  *
  *   upstream rank            this rank                        downstream rank
  *
  *   arrive full, expect -->  carrier: wait full
  *   bulk copy (DSMEM) ---->    arrive taken of upstream
- *   wait taken  <----------'   wait taken: what I sent before has arrived, so
- *     (source read)              nothing reads its slot any more
+ *   wait taken  <----------'   wait taken: the copy before has arrived, so it
+ *     (source read)              no longer reads its slot
  *   wait empty  <------------- arrive empty of upstream for that slot
  *     |          \             wait empty  <----------------  3 arrivals
  *   next copy     \            arrive full, expect, copy -->  wait full ...
@@ -24,20 +24,20 @@
  *                   '------- 2 consumer warpgroups: wait full, S = Q K^T,
  *                              softmax, O += P V, arrive empty of upstream
  *
- *   A copy out of shared memory has no completion at its source but the one at
- *   its destination; hence `taken`. The consumers take their own chunk, then by
- *   distance what comes from the west and from the east; nothing forces that
- *   order on the carriers. If causal, nothing travels west: no rank looks ahead.
+ *   A copy out of shared memory completes at its destination only; hence `taken`.
+ *   The consumers read their own chunk, then the chunks of the west and of the east
+ *   by distance; the carriers need not keep that order. With a causal mask no chunk
+ *   is sent west: no rank needs later keys.
  *
- *   The cluster barrier at the end keeps a rank until its neighbours have read
- *   from it and arrived on it for the last time.
+ *   The cluster barrier at the end keeps a rank from exiting before its neighbours
+ *   have read from it and arrived on its barriers for the last time.
  *
  * With --rank_axis=1 a rank is a group of CTAs of which only CTA 0 works. The
- * others return at once: nobody writes to them or waits for them, and a cluster
+ * others return at once: no CTA writes to them or waits for them, and a cluster
  * barrier counts only threads that have not exited.
  *
- * Tensors are [batch * head][row][64] halves. A row of ranks has up to 128 rows
- * of each for each of its ranks; what is missing is zero, and masked. */
+ * Tensors are [batch * head][row][64] halves. Each rank has up to 128 rows of each;
+ * rows beyond the last are zero and masked. */
 #include "mesh.cuh"
 
 #include "../common/channel.cuh"
@@ -47,35 +47,39 @@ enum {
 	THREADS = 128 * (1 + CONSUMERS), STAGED = 1,
 	CHUNK_HALVES = 2 * BN * D, CHUNK_BYTES = CHUNK_HALVES * 2, /* K, then V */
 	SMEM = (BM * D + (1 + 2 * SLOTS) * CHUNK_HALVES) * 2 + 1024,
-	EAST = 0, WEST = 1, /* which way a wave runs */
+	EAST = 0, WEST = 1, /* the direction of a wave */
 };
 
 #define BUGS(BUG) \
-	BUG(own_not_waited, CS104, "", "sends its chunk on before TMA has brought it") \
+	BUG(own_not_waited, CS104, "", "sends its chunk before TMA has loaded it") \
 	BUG(forward_early, CS104, "", "forwards a chunk that has not arrived") \
 	BUG(not_taken, CS105, "--ranks=5 --n=640", \
-		"gives a slot back while the copy to the next rank still reads it") \
+		"releases a slot while the copy to the next rank still reads it") \
 	BUG(no_room, CS120, "", "sends without waiting for an empty slot") \
-	BUG(released_early, CS120, "", "consumers give a slot back while O += P V is in flight") \
-	BUG(stale_parity, CS121, "", "consumers forget to flip the parity on the second lap") \
+	BUG(released_early, CS120, "", "consumers release a slot while O += P V is in flight") \
+	BUG(stale_parity, CS121, "", "consumers do not flip the parity on the second lap") \
 	BUG(own_barrier, CS311, "", "the copy's bytes count on the sender's barrier") \
-	BUG(expected_at_home, CS703, "", "the sender arms its own barrier, not the receiver's") \
+	BUG(expected_at_home, CS703, "", \
+		"the sender expects the bytes on its own barrier, not the receiver's") \
 	BUG(only_k_sent, CS703, "", "expects K and V, copies K") \
 	BUG(carrier_uncounted, CS209, "", "empty counts the consumers but not the carrier") \
-	BUG(off_the_end, CS501, "", "the last rank sends on, as in a closed ring") \
-	BUG(wave_turns_back, CS701, "", "every rank waits for a chunk from each side, edges too") \
-	BUG(not_published, CS502, "", "no cluster barrier between the initialisation and the first send") \
+	BUG(off_the_end, CS501, "", "the last rank sends to a next one, as in a closed ring") \
+	BUG(wave_turns_back, CS701, "", "the ranks at the edges also wait for chunks from both sides") \
+	BUG(not_published, CS502, "", \
+		"no cluster barrier between the initialisation and the first send") \
 	BUG(leaves_early, CS503, "", "no cluster barrier at the end") \
 	BUG(neighbour_is_silent, CS503, "--rank_axis=1", \
-		"sends to the next CTA, which is not the next rank") \
-	BUG(group_counted, CS701, "--rank_axis=1", "empty counts the releases of silent CTAs, too")
+		"sends to the next CTA, which is not of the next rank") \
+	BUG(group_counted, CS701, "--rank_axis=1", \
+		"empty also counts releases of CTAs that do not work")
 
 PLANT(BUGS)
 
-/* Of one direction */
+/* The barriers of one direction */
 struct wave {
-	channel<SLOTS> ch;     /* full: of what comes in; empty: of what goes out */
-	uint64_t taken[SLOTS]; /* what went out has arrived */
+	channel<SLOTS> ch;     /* full: of chunks that arrive here; empty: of the downstream
+	                          rank's slots */
+	uint64_t taken[SLOTS]; /* a chunk sent from here has arrived */
 };
 
 struct barriers {
@@ -84,10 +88,10 @@ struct barriers {
 };
 
 struct memory {
-	__half *q, *own, *slots; /* slots: of the eastbound wave, of the westbound */
+	__half *q, *own, *slots; /* slots: of the eastbound wave, then of the westbound */
 };
 
-/* How many chunks this rank sees of a wave, its own among them */
+/* How many chunks of a wave reach this rank, its own included */
 DEVICE int chunks_of(const sizes &s, int direction)
 {
 	return direction == EAST ? my_rank(s) + 1 : s.ranks - my_rank(s);
@@ -105,7 +109,7 @@ DEVICE void load(const tensors &t, const sizes &s, const memory &m, barriers &b)
 	tensor_load(m.own + BN * D, &t.v, 0, row, blockIdx.z, &b.own_full);
 }
 
-/* The carrier of one direction: sends its rank's chunk, then what comes in. */
+/* The carrier of one direction: sends its rank's chunk, then those that arrive. */
 template <class Bug>
 DEVICE void carry(const sizes &s, const memory &m, barriers &b, int direction, Bug bug)
 {
@@ -159,19 +163,18 @@ DEVICE void carry(const sizes &s, const memory &m, barriers &b, int direction, B
 		if (i)
 			in.next();
 	}
-	/* nobody sends into the last slot again, and the cluster barrier is to come */
+	/* No release of the last slot: it is not filled again, and a cluster barrier follows. */
 }
 
-/* The consumer's rows of O, over all chunks there are in this rank's order: its
- * own, then one hop away from the west and from the east, then two ... */
+/* Computes the consumer's rows of O over all chunks: the own one, then those one hop away
+ * in the west and in the east, then those two hops away, and so on. */
 template <class Bug>
 DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const memory &m,
 	barriers &b, const __half *q, int first, Bug bug)
 {
-	const float scale = 1.44269504f * 0.125f; /* log2(e) / sqrt(D) */
-	const int rank = my_rank(s), row = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-	/* one thread may speak for the four warps after wgmma.wait_group */
-	const bool speaks = threadIdx.x % 128 == 0;
+	const int rank = my_rank(s);
+	/* The four warps complete wgmma.wait_group together: one thread arrives for them. */
+	const bool releases = threadIdx.x % 128 == 0;
 
 	for (int i = 0; i < 2 * s.ranks - 1; i++) {
 		const int hops = (i + 1) / 2, direction = i % 2 ? EAST : WEST;
@@ -197,19 +200,17 @@ DEVICE void attend(float (&o)[D / 2], struct softmax &r, const sizes &s, const m
 		multiply_keys<D>(scores, q, chunk); // @bug stale_parity CS121
 		wgmma_commit();
 		wgmma_wait<0>();
-		if (key + BN > s.keys || (s.causal && key + BN > first))
-			mask_scores(scores, key + threadIdx.x % 4 * 2, s.keys, s.causal, row);
-		softmax_step(r, scores, shrink, scale);
+		weigh(scores, r, shrink, key, s.keys, s.causal, first, log2_scale<D>);
 		scale_rows(o, shrink);
 		pack_weights(p, scores);
 		wgmma_fence();
 		// @bug no_room CS120 @bug released_early CS120
 		multiply_values<D>(o, p, chunk + BN * D);
 		wgmma_commit();
-		if (bug.is(released_early) && i && speaks)
+		if (bug.is(released_early) && i && releases)
 			channel_release_to(w.ch, in, up);
 		wgmma_wait<0>();
-		if (!bug.is(released_early) && i && speaks)
+		if (!bug.is(released_early) && i && releases)
 			channel_release_to(w.ch, in, up); // @bug leaves_early CS503
 	}
 }
@@ -223,16 +224,12 @@ DEVICE void consume(const tensors &t, const sizes &s, const memory &m, barriers 
 	float o[D / 2];
 	struct softmax r;
 
-#pragma unroll
-	for (int i = 0; i < D / 2; i++)
-		o[i] = 0;
+	clear(o);
 	mbar_wait(&b.q_full, 0);
 	attend(o, r, s, m, b, q, first, bug);
 
-	const float norm[] = {1 / quad_sum(r.sum[0]), 1 / quad_sum(r.sum[1])};
-
-	/* Each warp lays O over its own rows of Q, which it has multiplied. */
-	stage_rows(q, o, norm);
+	/* Each warp writes O over its own rows of Q, which no wgmma reads any more. */
+	stage_output<D>(q, o, r);
 	fence_proxy_async();
 	named_barrier_sync(STAGED + consumer, 128);
 	if (threadIdx.x % 128 == 0) {
@@ -248,8 +245,7 @@ mesh_kv(const __grid_constant__ tensors t, const sizes s, Bug bug)
 {
 	extern __shared__ __align__(1024) unsigned char smem[];
 	__shared__ barriers b;
-	/* The swizzle pattern repeats every 1024 bytes and starts there. */
-	__half *q = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
+	__half *q = first_tile(smem);
 	__half *own = q + BM * D;
 	const memory m = {q, own, own + CHUNK_HALVES};
 	const int warpgroup = threadIdx.x / 128;
@@ -281,10 +277,8 @@ mesh_kv(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	} else {
 		consume(t, s, m, b, warpgroup - 1, bug);
 	}
-	if (!bug.is(leaves_early)) {
-		cluster_arrive();
-		cluster_wait();
-	}
+	if (!bug.is(leaves_early))
+		cluster_sync();
 }
 
 /* ---- host ---- */
@@ -305,29 +299,15 @@ int main(int argc, char **argv)
 		{"causal", &causal, "1: row i sees the keys up to i"},
 		ROW_OPTIONS(row),
 	};
-	const struct program prog = {"mesh_kv", "ring attention on an open row of CTAs, K and V travel",
-		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
+	const struct program prog = harness_program("mesh_kv",
+		"ring attention on an open row of CTAs, K and V are sent", __FILE__, options, bugs);
 	const struct run r = harness_args(argc, argv, prog);
-	struct checker c = {};
 
 	attention_require(prog, b, h, n, n, causal);
 	row_require(prog, row, n);
 
 	const attention a(b * h, n, n, D, causal != 0);
 
-	if (r.bug >= 0)
-		launch(a, row, planted_bug{r.bug});
-	else
-		launch(a, row, no_bug{});
-	CUDA(cudaDeviceSynchronize());
-
-	if (r.check)
-		attention_check(c, a);
-	if (r.bench) {
-		const double time = harness_time([&] { launch(a, row, no_bug{}); });
-
-		printf("mesh_kv: b %ld, h %ld, n %ld, %ld ranks%s: %.3f ms, %.1f TFLOP/s\n", b, h, n,
-			row.ranks, causal ? ", causal" : "", time * 1e3, attention_tflops(a, time));
-	}
-	return r.check ? checker_verdict(c, prog) : 0;
+	return attention_run(prog, r, a, [&](auto bug) { launch(a, row, bug); },
+		"b %ld, h %ld, n %ld, %ld ranks%s", b, h, n, row.ranks, causal ? ", causal" : "");
 }

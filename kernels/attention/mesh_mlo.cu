@@ -1,15 +1,14 @@
-/* mesh_mlo: attention on an open row of ranks where K and V stay and what travels
- * is the partial result (m, l, O). A cluster is a row; each rank holds 128 of the
- * keys; all look at the same tiles of 64 rows of Q, one after the other. (For
- * mesh_kv it is the other way round: that pays when Q is long, this when it is
- * short, as in decoding.)
+/* mesh_mlo: attention on an open row of ranks, where K and V stay and the partial
+ * results (m, l, O) are sent. A cluster is a row; each rank holds 128 of the keys;
+ * all process the same tiles of 64 rows of Q, one after the other. This is faster
+ * than mesh_kv, which sends K and V, when Q is short, as in decoding.
  *
  *   rank 0 --(m,l,O)--> rank 1 --(m,l,O)--> rank 2 <--(m,l,O)-- rank 3
  *                                           the root: ranks / 2
  *
- *   For each tile a rank computes its part, merges what comes from the rank
- *   behind it, and sends the result on towards the root, which writes O. Tiles
- *   follow each other through two slots in the receiver:
+ *   For each tile a rank computes its part, merges the part of the next rank
+ *   outwards, and sends the result to the next rank towards the root, which writes O.
+ *   A receiver has two slots, used alternately:
  *
  *   outer rank                         this rank (128 threads)    inner rank
  *
@@ -17,8 +16,8 @@
  *                                      S = Q K^T, softmax, P V
  *                                      arrive q empty
  *   arrive full, expect the bytes -->  wait full
- *   st.async by each thread, which     each thread reads what
- *     counts on full, too        --->    its like has sent
+ *   st.async by each thread, which     each thread reads what the
+ *     counts on full, too        --->    thread of its number sent
  *   wait empty  <--------------------  __syncwarp, arrive empty
  *                                        by one lane of each warp
  *                                      wait empty  <-------------  arrive empty
@@ -28,9 +27,9 @@
  *   The root instead: bulk.wait_group.read, bar.sync, stmatrix,
  *   fence.proxy.async, bar.sync, TMA store.
  *
- *   A rank leaves when the last slot that it has filled is empty again: then all
- *   arrivals on its barriers are in. What its outer neighbour does in its memory
- *   it has waited for tile by tile.
+ *   A rank exits when the last slot that it has filled is empty again: then all
+ *   arrivals on its barriers have been made. For the writes of its outer neighbour
+ *   to its memory it has waited tile by tile.
  *
  * With --rank_axis=1 a rank is a group of CTAs of which only CTA 0 works, see
  * mesh_kv. Tensors are [batch * head][row][64] halves. */
@@ -48,21 +47,23 @@ enum {
 };
 
 #define BUGS(BUG) \
-	BUG(not_waited, CS104, "", "merges what may not have come yet") \
-	BUG(first_warp_waits, CS104, "", "only warp 0 waits for what comes") \
-	BUG(stale_parity, CS104, "", "the wait forgets to flip the parity on the second lap") \
+	BUG(not_waited, CS104, "", "merges a part that may not have arrived yet") \
+	BUG(first_warp_waits, CS104, "", "only warp 0 waits for the part to arrive") \
+	BUG(stale_parity, CS104, "", "the wait does not flip the parity on the second lap") \
 	BUG(no_room, CS107, "", "sends without waiting for an empty slot") \
-	BUG(released_unread, CS106, "", "gives the slot back before it has read it") \
-	BUG(no_syncwarp, CS106, "", "lane 0 gives the slot back while other lanes may still read") \
+	BUG(released_unread, CS106, "", "releases the slot before it has read it") \
+	BUG(no_syncwarp, CS106, "", "lane 0 releases the slot while other lanes may still read it") \
 	BUG(one_release, CS209, "", "empty counts one release, and each of the four warps makes one") \
-	BUG(part_unexpected, CS211, "", "m and l are sent and not expected") \
-	BUG(expected_at_home, CS703, "", "the sender arms its own barrier, not the receiver's") \
-	BUG(root_sends, CS701, "", "the root sends on to the east, where nobody merges it") \
-	BUG(not_published, CS502, "", "no cluster barrier between the initialisation and the first send") \
-	BUG(leaves_early, CS503, "", "a rank leaves before its slots are given back") \
+	BUG(part_unexpected, CS211, "", "m and l are sent, but their bytes are not expected") \
+	BUG(expected_at_home, CS703, "", \
+		"the sender expects the bytes on its own barrier, not the receiver's") \
+	BUG(root_sends, CS701, "", "the root sends to the east, where no rank merges the part") \
+	BUG(not_published, CS502, "", \
+		"no cluster barrier between the initialisation and the first send") \
+	BUG(leaves_early, CS503, "", "a rank exits before the slots that it filled are released") \
 	BUG(silent_neighbour, CS503, "--rank_axis=1", \
-		"sends to the next CTA, which is not the next rank") \
-	BUG(q_released_early, CS120, "", "gives Q back while S = Q K^T is in flight") \
+		"sends to the next CTA, which is not of the next rank") \
+	BUG(q_released_early, CS120, "", "releases Q while S = Q K^T is in flight") \
 	BUG(staging_reused, CS105, "", "the next tile is staged while the last store may still read") \
 	BUG(no_proxy_fence, CS110, "", "O goes to the TMA engine without a proxy fence")
 
@@ -71,13 +72,13 @@ PLANT(BUGS)
 struct barriers {
 	uint64_t own_full;
 	channel<SLOTS> q;
-	channel<SLOTS> in[2]; /* full: of what comes from a side; empty: of what goes out to it,
-	                         in the sender */
+	channel<SLOTS> in[2]; /* full: of parts that arrive from a side; empty, in the sender:
+	                         of the receiver's slots */
 };
 
 struct memory {
 	__half *q, *k, *v, *staging;
-	float *parts; /* from the west, from the east */
+	float *parts; /* slots: from the west, then from the east */
 };
 
 DEVICE int root_of(const sizes &s)
@@ -106,10 +107,10 @@ struct part {
 	float o[D / 2];
 };
 
-/* This rank's own part of a tile of Q */
+/* Computes this rank's own part of a tile of Q. */
 template <class Bug>
 DEVICE void attend(struct part &p, const sizes &s, const memory &m, barriers &b, cursor<SLOTS> at,
-	float scale, Bug bug)
+	Bug bug)
 {
 	const int key = my_rank(s) * BN;
 	float scores[64], shrink[2];
@@ -122,13 +123,11 @@ DEVICE void attend(struct part &p, const sizes &s, const memory &m, barriers &b,
 	if (bug.is(q_released_early) && threadIdx.x == 0)
 		channel_release(b.q, at);
 	wgmma_wait<0>();
-	/* wgmma.wait_group is one event for the four warps */
+	/* The four warps complete wgmma.wait_group together: one thread arrives for them. */
 	if (!bug.is(q_released_early) && threadIdx.x == 0)
 		channel_release(b.q, at);
-	if (key + BN > s.keys)
-		mask_scores(scores, key + threadIdx.x % 4 * 2, s.keys, false, 0);
 	p.r = {};
-	softmax_step(p.r, scores, shrink, scale);
+	weigh(scores, p.r, shrink, key, s.keys, false, 0, log2_scale<D>);
 	pack_weights(weights, scores);
 	wgmma_fence();
 	multiply_values<D>(p.o, weights, m.v, false);
@@ -136,10 +135,11 @@ DEVICE void attend(struct part &p, const sizes &s, const memory &m, barriers &b,
 	wgmma_wait<0>();
 }
 
-/* Folds in what another rank's thread of the same number has of the same rows.
+/* Merges the part of the same rows that the thread of the same number in another rank sent.
  * Block i of 16 bytes of all threads is contiguous: no bank conflicts. */
-DEVICE void merge(struct part &p, const float *from, float scale)
+DEVICE void merge(struct part &p, const float *from)
 {
+	const float scale = log2_scale<D>;
 	const float4 *block = (const float4 *)from + threadIdx.x;
 	const float4 ml = block[0];
 	const float most[] = {ml.x, ml.y}, sum[] = {ml.z, ml.w};
@@ -148,7 +148,7 @@ DEVICE void merge(struct part &p, const float *from, float scale)
 #pragma unroll
 	for (int h = 0; h < 2; h++) {
 		const float top = fmaxf(p.r.most[h], most[h]);
-		/* neither may have seen a key */
+		/* If neither saw a key, minus infinity less itself would be NaN. */
 		const float base = top == -INFINITY ? 0 : top * scale;
 
 		mine[h] = exp2_approx(p.r.most[h] * scale - base);
@@ -167,10 +167,10 @@ DEVICE void merge(struct part &p, const float *from, float scale)
 	}
 }
 
-/* From the rank on that side, if there is one further from the root */
+/* Receives the part of the rank on that side, which is further from the root. */
 template <class Bug>
 DEVICE void receive(struct part &p, const sizes &s, const memory &m, barriers &b, int side,
-	cursor<SLOTS> at, float scale, Bug bug)
+	cursor<SLOTS> at, Bug bug)
 {
 	const int outer = cta_of(s, my_rank(s) + (side == FROM_WEST ? -1 : 1));
 	const float *from = m.parts + (side * SLOTS + at.slot) * (PART_BYTES / 4);
@@ -183,14 +183,14 @@ DEVICE void receive(struct part &p, const sizes &s, const memory &m, barriers &b
 		channel_release_to(in, at, outer);
 	// @bug not_waited CS104 @bug first_warp_waits CS104 @bug stale_parity CS104
 	// @bug released_unread CS106 @bug no_syncwarp CS106
-	merge(p, from, scale);
+	merge(p, from);
 	if (!bug.is(no_syncwarp))
 		__syncwarp();
 	if (!bug.is(released_unread) && threadIdx.x % 32 == 0)
 		channel_release_to(in, at, outer); // @bug leaves_early CS503 @bug one_release CS209
 }
 
-/* Towards the root: to the slots that the inner rank has for this side. */
+/* Sends a part towards the root: to the slots that the inner rank has for this side. */
 template <class Bug>
 DEVICE void send(const struct part &p, const sizes &s, const memory &m, barriers &b, int side,
 	cursor<SLOTS> at, Bug bug)
@@ -222,13 +222,11 @@ DEVICE void send(const struct part &p, const sizes &s, const memory &m, barriers
 template <class Bug>
 DEVICE void store(const struct part &p, const tensors &t, const memory &m, int row, Bug bug)
 {
-	const float norm[] = {1 / quad_sum(p.r.sum[0]), 1 / quad_sum(p.r.sum[1])};
-
 	if (threadIdx.x == 0 && !bug.is(staging_reused))
 		bulk_wait_read<0>();
 	named_barrier_sync(STAGED, CONSUMERS); /* the last store has read its source */
 	// @bug staging_reused CS105 @bug no_proxy_fence CS110
-	stage_rows(m.staging, p.o, norm);
+	stage_output<D>(m.staging, p.o, p.r);
 	if (!bug.is(no_proxy_fence))
 		fence_proxy_async();
 	named_barrier_sync(STAGED, CONSUMERS);
@@ -242,7 +240,6 @@ DEVICE void store(const struct part &p, const tensors &t, const memory &m, int r
 template <class Bug>
 DEVICE void consume(const tensors &t, const sizes &s, const memory &m, barriers &b, Bug bug)
 {
-	const float scale = 1.44269504f * 0.125f; /* log2(e) / sqrt(D) */
 	const int rank = my_rank(s), root = root_of(s);
 	cursor<SLOTS> at;
 
@@ -250,11 +247,11 @@ DEVICE void consume(const tensors &t, const sizes &s, const memory &m, barriers 
 	for (int row = 0; row < s.queries; row += BM, at.next()) {
 		struct part p;
 
-		attend(p, s, m, b, at, scale, bug);
+		attend(p, s, m, b, at, bug);
 		if (rank > 0 && rank <= root)
-			receive(p, s, m, b, FROM_WEST, at, scale, bug);
+			receive(p, s, m, b, FROM_WEST, at, bug);
 		if (rank + 1 < s.ranks && rank >= root)
-			receive(p, s, m, b, FROM_EAST, at, scale, bug);
+			receive(p, s, m, b, FROM_EAST, at, bug);
 		if (rank == root)
 			store(p, t, m, row, bug);
 		if (rank < root || (bug.is(root_sends) && rank == root))
@@ -277,8 +274,7 @@ mesh_mlo(const __grid_constant__ tensors t, const sizes s, Bug bug)
 {
 	extern __shared__ __align__(1024) unsigned char smem[];
 	__shared__ barriers b;
-	/* The swizzle pattern repeats every 1024 bytes and starts there. */
-	__half *q = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
+	__half *q = first_tile(smem);
 	__half *k = q + SLOTS * Q_HALVES, *v = k + KV_HALVES, *staging = v + KV_HALVES;
 	const memory m = {q, k, v, staging, (float *)(staging + Q_HALVES)};
 
@@ -319,30 +315,15 @@ int main(int argc, char **argv)
 		{"n", &n, "rows of K and V of each head, up to 128 for each rank"},
 		ROW_OPTIONS(row),
 	};
-	const struct program prog = {"mesh_mlo",
-		"attention on an open row of CTAs, partial results travel",
-		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
+	const struct program prog = harness_program("mesh_mlo",
+		"attention on an open row of CTAs, partial results are sent", __FILE__, options, bugs);
 	const struct run r = harness_args(argc, argv, prog);
-	struct checker c = {};
 
 	attention_require(prog, b, h, m, n, 0);
 	row_require(prog, row, n);
 
 	const attention a(b * h, m, n, D, false);
 
-	if (r.bug >= 0)
-		launch(a, row, planted_bug{r.bug});
-	else
-		launch(a, row, no_bug{});
-	CUDA(cudaDeviceSynchronize());
-
-	if (r.check)
-		attention_check(c, a);
-	if (r.bench) {
-		const double time = harness_time([&] { launch(a, row, no_bug{}); });
-
-		printf("mesh_mlo: b %ld, h %ld, m %ld, n %ld, %ld ranks: %.3f ms, %.1f TFLOP/s\n", b, h, m, n,
-			row.ranks, time * 1e3, attention_tflops(a, time));
-	}
-	return r.check ? checker_verdict(c, prog) : 0;
+	return attention_run(prog, r, a, [&](auto bug) { launch(a, row, bug); },
+		"b %ld, h %ld, m %ld, n %ld, %ld ranks", b, h, m, n, row.ranks);
 }

@@ -1,6 +1,6 @@
-/* channel: a ring of shared-memory slots between one producer thread that
- * fills them by TMA and the consumers that read them. It holds the two
- * mbarriers of each slot; the slots themselves belong to the kernel.
+/* channel: a ring of shared-memory slots between one producer thread, which fills
+ * them by TMA, and the consumers that read them. It holds the two mbarriers of
+ * each slot; the slots themselves belong to the kernel.
  *
  *   producer                         consumers
  *   acquire  waits for empty  <----  release   arrive on empty
@@ -8,18 +8,22 @@
  *            with the bytes
  *   (TMA)    subtracts bytes  ---->  wait      waits for full
  *
- * Phase n of a barrier is complete when all its arrivals, and for `full` all
- * its bytes, are in. A cursor walks the ring; its parity flips on each lap.
- * The producer starts with the opposite parity: "the phase before the first"
+ * A phase of a barrier is complete when all its arrivals have been made and, for
+ * `full`, all its bytes have landed. A cursor walks the ring; its parity flips on
+ * each lap. The producer waits with the opposite parity: the phase before phase 0
  * counts as complete, so the first lap does not wait.
  *
- * Across a cluster each CTA has its own channel, at the same address. TMA
- * multicast fills the same slot of several CTAs; so a CTA that loads for its
- * peers must know that all of them have given the slot back: its `empty`
- * counts the releases of every CTA it writes to, which release to it by
- * channel_release_to(). Channels are made in two steps, that one fence and one
- * barrier may serve all channels of all CTAs: each by channel_init(), then
- * once channels_publish(). */
+ * In a cluster each CTA has its own channel, at the same address. TMA multicast
+ * fills the same slot of several CTAs, so a CTA that loads for its peers must wait
+ * until all of them have released the slot: its `empty` counts the releases of
+ * every CTA that it writes to, made by channel_release_to(). One fence and one
+ * barrier publish all channels of all CTAs: each CTA calls channel_init() for each
+ * of its channels, then channels_publish() once.
+ *
+ * An arrival that another CTA may acquire costs its thread a fence of some 600
+ * cycles. In a cluster_channel the consumers therefore arrive on `done` in their
+ * own CTA, and a warp that does nothing else waits for it and arrives on `empty` of
+ * the producers' CTAs. */
 #pragma once
 
 #include "ptx.cuh"
@@ -41,8 +45,8 @@ template <int slots> struct cursor {
 	}
 };
 
-/* By one thread; __syncthreads() then publishes the barriers to the others.
- * `releases`: how often consumers arrive to give one slot back. */
+/* Called by one thread; __syncthreads() then publishes the barriers to the others.
+ * `releases`: how many arrivals of consumers release one slot */
 template <int slots>
 DEVICE void channel_init(channel<slots> &c, uint32_t producers, uint32_t releases)
 {
@@ -52,7 +56,7 @@ DEVICE void channel_init(channel<slots> &c, uint32_t producers, uint32_t release
 	}
 }
 
-/* Producer: until the consumers have given the slot back. */
+/* Producer: waits until the consumers have released the slot. */
 template <int slots>
 DEVICE void channel_acquire(channel<slots> &c, cursor<slots> at)
 {
@@ -66,14 +70,15 @@ DEVICE void channel_expect(channel<slots> &c, cursor<slots> at, uint32_t bytes)
 	mbar_arrive_expect_tx(&c.full[at.slot], bytes);
 }
 
-/* Consumer: until the slot is full. */
+/* Consumer: waits until the slot is full. */
 template <int slots>
 DEVICE void channel_wait(channel<slots> &c, cursor<slots> at)
 {
 	mbar_wait(&c.full[at.slot], at.parity);
 }
 
-/* Consumer: one arrival, by a thread that speaks for its warp or warpgroup. */
+/* Consumer: one arrival, for all of its warp or warpgroup. The caller makes sure that all
+ * reads of the warp or warpgroup are ordered before it. */
 template <int slots>
 DEVICE void channel_release(channel<slots> &c, cursor<slots> at)
 {
@@ -82,26 +87,48 @@ DEVICE void channel_release(channel<slots> &c, cursor<slots> at)
 
 /* ---- across a cluster ---- */
 
-/* By all threads of all CTAs, once, after all channels are initialised: makes
- * them known, and that each CTA has started. Acts for __syncthreads(), too. */
+/* Called by all threads of all CTAs, once, after each CTA has initialised its channels. On
+ * return all CTAs have started and their channels may be used. Includes __syncthreads(). */
 DEVICE void channels_publish()
 {
 	fence_mbar_init();
-	cluster_arrive_relaxed();
-	cluster_wait();
+	cluster_sync_relaxed();
 }
 
-/* Producer: until the consumers of every CTA that it fills the slot of have
- * given it back. */
+/* Producer: waits until the consumers of every CTA whose slot it fills have
+ * released it. */
 template <int slots>
 DEVICE void channel_acquire_cluster(channel<slots> &c, cursor<slots> at)
 {
 	mbar_wait_cluster(&c.empty[at.slot], at.parity ^ 1);
 }
 
-/* Consumer: one arrival at the producer in the CTA of that rank. */
+/* Consumer: one arrival on `empty` in the CTA of that rank. */
 template <int slots>
 DEVICE void channel_release_to(channel<slots> &c, cursor<slots> at, uint32_t rank)
 {
 	mbar_arrive_at(&c.empty[at.slot], rank);
+}
+
+template <int slots> struct cluster_channel {
+	channel<slots> ch;
+	uint64_t done[slots];
+};
+
+/* `releases`: of one slot by the forwarding warps of all CTAs, or by the consumers if the
+ * CTA is alone; `consumers`: arrivals on `done` for one slot */
+template <int slots>
+DEVICE void cluster_channel_init(cluster_channel<slots> &c, uint32_t producers, uint32_t releases,
+	uint32_t consumers)
+{
+	channel_init(c.ch, producers, releases);
+	for (int i = 0; i < slots; i++)
+		mbar_init(&c.done[i], consumers);
+}
+
+/* Consumer: one arrival in its own CTA: on `done`, or on `empty` if it shares with no CTA. */
+template <int slots>
+DEVICE void channel_release_local(cluster_channel<slots> &c, int slot, bool alone)
+{
+	mbar_arrive(alone ? &c.ch.empty[slot] : &c.done[slot]);
 }

@@ -1,5 +1,5 @@
 /* harness: what every kernel program does on the host: options, the list of
- * planted bugs, checking of results, timing. It knows no kernel.
+ * planted bugs, checking of results, timing. It depends on no kernel.
  *
  * Exit status: 0 right, 1 wrong results, 2 bad usage, 3 a CUDA call failed. */
 #pragma once
@@ -7,21 +7,22 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A planted bug. The lines where a checker should speak carry the comment
+/* A planted bug. The lines that a checker should report carry the comment
  * "@bug NAME RULE" in the program's source. */
 struct bug {
 	const char *name;
 	const char *rule;
-	const char *args; /* options that bring it to light, or "" */
+	const char *args; /* options with which it shows, or "" */
 	const char *what;
 };
 
-/* From a list of BUG(name, rule, args, what): the names as an enum, and the
+/* Makes from a list of BUG(name, rule, args, what) an enum of the names and the
  * table `bugs` in the same order. */
 #define PLANT(BUGS) \
 	enum { BUGS(PLANT_NAME) }; \
@@ -29,7 +30,7 @@ struct bug {
 #define PLANT_NAME(name, rule, args, what) name,
 #define PLANT_ROW(name, rule, args, what) {#name, #rule, args, what},
 
-/* The value is a number, or a place in `choices`: "first|second|third". */
+/* The value is a number, or an index into `choices`: "first|second|third". */
 struct option {
 	const char *name;
 	long *value;
@@ -45,14 +46,21 @@ struct program {
 	size_t nbugs;
 };
 
+template <size_t noptions, size_t nbugs>
+static struct program harness_program(const char *name, const char *what, const char *source,
+	const struct option (&options)[noptions], const struct bug (&bugs)[nbugs])
+{
+	return {name, what, source, options, noptions, bugs, nbugs};
+}
+
 struct run {
 	int bug;      /* index into program.bug, or -1 */
 	bool bench;
 	int check;    /* 1: yes, 0: no */
 };
 
-/* The clean kernel knows at compile time that it has no bug: nothing of the
- * planted code remains in it. The other instance decides at run time. */
+/* A kernel is a template over one of these. With no_bug the compiler removes all
+ * planted code; with planted_bug the kernel decides at run time. */
 struct no_bug {
 	__host__ __device__ static constexpr bool is(int) { return false; }
 };
@@ -72,7 +80,7 @@ static void cuda_check(cudaError_t status, const char *call, const char *file, i
 	exit(3);
 }
 
-/* The choice of that number, or NULL; *length is that of the word. */
+/* The choice with that index, *length bytes long, or NULL */
 static const char *harness_choice(const char *choices, long number, size_t *length)
 {
 	for (; choices; choices = strchr(choices, '|') ? strchr(choices, '|') + 1 : NULL)
@@ -98,15 +106,15 @@ static void harness_help(const struct program &p)
 		else
 			printf("(%ld)\n", *o.value);
 	}
-	printf("  --check         compare with the host (default); --no-check: do not\n"
+	printf("  --check         compare the results with the host's (default); --no-check: do not\n"
 		"  --bench         time the kernel\n"
-		"  --normal        normal inputs: for times, as they draw more power; not checked\n"
-		"  --bug=NAME      run the twin with this bug\n"
-		"  --list-bugs     one line for each: name, rule, source, options, what\n"
+		"  --normal        normally distributed inputs, which draw more power; not checked\n"
+		"  --bug=NAME      run the kernel with this planted bug\n"
+		"  --list-bugs     one line for each bug: name, rule, source, options, description\n"
 		"  --help          this text\n");
 }
 
-/* Reads the option's value; exits if it has no such one. */
+/* Reads the option's value; exits if `text` is not a valid one. */
 static void harness_value_of(const struct program &p, const struct option &o, const char *text)
 {
 	const char *word;
@@ -142,14 +150,14 @@ static int harness_bug(const struct program &p, const char *name)
 	for (size_t i = 0; i < p.nbugs; i++)
 		if (!strcmp(p.bug[i].name, name))
 			return (int)i;
-	fprintf(stderr, "%s: no bug %s; there are", p.name, name);
+	fprintf(stderr, "%s: no bug %s; the bugs are", p.name, name);
 	for (size_t i = 0; i < p.nbugs; i++)
 		fprintf(stderr, "%s %s", i ? "," : "", p.bug[i].name);
 	fprintf(stderr, "\n");
 	exit(2);
 }
 
-/* --normal: what harness_halves() gives. */
+/* --normal: the distribution of what harness_halves() returns */
 static bool harness_normal;
 
 /* Reads the command line into the options' values; may exit. */
@@ -268,7 +276,7 @@ template <class T> static T *harness_device(const T *host, uint64_t n)
 	return at;
 }
 
-/* The same halves on the host and on the device, as long as this lives */
+/* The same halves on the host and on the device, freed by the destructor */
 struct halves {
 	__half *host, *device;
 
@@ -315,8 +323,9 @@ static int checker_verdict(const struct checker &c, const struct program &p)
 	return 0;
 }
 
-/* ---- timing: seconds for one launch, the mean of `repeats` after one warm-up ---- */
+/* ---- running ---- */
 
+/* Seconds of one launch, the mean of `repeats` after one warm-up */
 template <class F> static double harness_time(F launch, int repeats = 20)
 {
 	cudaEvent_t from, to;
@@ -336,7 +345,38 @@ template <class F> static double harness_time(F launch, int repeats = 20)
 	return ms / 1e3 / repeats;
 }
 
-/* SMs of the current device, or what the user asked for. */
+/* All that a program does once its options are read and its inputs made: launches the
+ * kernel, without a bug or with the planted one, compares, times. launch(bug) launches it
+ * once and check(checker) compares its results. `work` is what one launch does, for the rate
+ * in `unit`; `sizes` and what follows are the sizes to print. Returns the exit status. */
+template <class Launch, class Check>
+__attribute__((format(printf, 7, 8)))
+static int harness_run(const struct program &p, const struct run &r, Launch launch, Check check,
+	double work, const char *unit, const char *sizes, ...)
+{
+	struct checker c = {};
+
+	if (r.bug >= 0)
+		launch(planted_bug{r.bug});
+	else
+		launch(no_bug{});
+	CUDA(cudaDeviceSynchronize());
+	if (r.check)
+		check(c);
+	if (r.bench) {
+		const double seconds = harness_time([&] { launch(no_bug{}); });
+		va_list args;
+
+		printf("%s: ", p.name);
+		va_start(args, sizes);
+		vprintf(sizes, args);
+		va_end(args);
+		printf(": %.3f ms, %.1f %s\n", seconds * 1e3, work / seconds, unit);
+	}
+	return r.check ? checker_verdict(c, p) : 0;
+}
+
+/* The CTAs that the user asked for; if none, as many as the device has SMs */
 static int harness_ctas(long asked)
 {
 	int n;

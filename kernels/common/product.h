@@ -1,16 +1,26 @@
-/* product: what the host of a GEMM program knows of C = A B. */
+/* product: the host's reference of C = A B for the GEMM programs, and what sizes they allow. */
 #pragma once
 
 #include "harness.h"
 
-/* B by places: element (l, j) stands at l * down + j * right. */
+/* The dot product of n halves of `row` and n halves of `col`, which are `step` apart */
+static double product_dot(const __half *row, const __half *col, long step, long n)
+{
+	double sum = 0;
+
+	for (long l = 0; l < n; l++)
+		sum += __half2float(row[l]) * __half2float(col[l * step]);
+	return sum;
+}
+
+/* Element (l, j) of B is b[l * down + j * right]. */
 struct product {
 	long m, n, k;
 	const __half *a, *b;
 	long down, right;
 };
 
-/* Every element of a small product, else some thousands of them. */
+/* Compares every element of a small product, some thousands of a large one. */
 static void product_check(struct checker &c, const product &p, const __half *device)
 {
 	const uint64_t size = (uint64_t)p.m * p.n;
@@ -19,11 +29,9 @@ static void product_check(struct checker &c, const product &p, const __half *dev
 
 	CUDA(cudaMemcpy(got, device, size * sizeof *got, cudaMemcpyDeviceToHost));
 	for (uint64_t i = 0; i < size; i += step) {
-		const __half *row = p.a + i / p.n * p.k, *col = p.b + i % p.n * p.right;
-		double want = 0;
+		const double want = product_dot(p.a + i / p.n * p.k, p.b + i % p.n * p.right,
+			p.down, p.k);
 
-		for (long l = 0; l < p.k; l++)
-			want += __half2float(row[l]) * __half2float(col[l * p.down]);
 		checker_see(c, i, __half2float(got[i]), want, 1e-3);
 	}
 	free(got);

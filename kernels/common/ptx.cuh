@@ -1,5 +1,5 @@
-/* ptx: one function for each PTX instruction that the kernels use and CUDA C++
- * has no name for. It does not combine them into protocols: channel.cuh does. */
+/* ptx: one function for each PTX instruction that the kernels use and that CUDA C++
+ * has no function for. channel.cuh combines them into protocols. */
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 #define DEVICE static __device__ __forceinline__
 
-/* PTX names shared memory by its offset in the CTA's window. */
+/* The address of shared memory in the .shared state space */
 DEVICE uint32_t smem_at(const void *p)
 {
 	return (uint32_t)__cvta_generic_to_shared(p);
@@ -81,13 +81,13 @@ DEVICE uint32_t pack_half(float low, float high)
 
 /* ---- barriers among some of the warps ---- */
 
-/* `threads` counts every thread that arrives, waiting or not. */
+/* `threads`: all that arrive, by this function or the next */
 DEVICE void named_barrier_sync(uint32_t id, uint32_t threads)
 {
 	asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
 }
 
-/* Counts towards a named_barrier_sync() of others, and does not wait. */
+/* Arrives for a named_barrier_sync() of other threads and does not wait. */
 DEVICE void named_barrier_arrive(uint32_t id, uint32_t threads)
 {
 	asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
@@ -101,7 +101,7 @@ DEVICE void mbar_init(uint64_t *bar, uint32_t arrivals)
 		:: "r"(smem_at(bar)), "r"(arrivals) : "memory");
 }
 
-/* The bytes are ordinary memory again. */
+/* Makes the barrier's bytes ordinary memory again. */
 DEVICE void mbar_inval(uint64_t *bar)
 {
 	asm volatile("mbarrier.inval.shared::cta.b64 [%0];" :: "r"(smem_at(bar)) : "memory");
@@ -131,8 +131,8 @@ DEVICE bool mbar_try_wait(uint64_t *bar, uint32_t parity)
 	return done;
 }
 
-/* Returns when the phase of that parity is complete. try_wait may give up
- * after a time limit of the hardware's choice, hence the loop. */
+/* Returns when the phase of that parity is complete. try_wait may return false
+ * after a time limit that the hardware sets, hence the loop. */
 DEVICE void mbar_wait(uint64_t *bar, uint32_t parity)
 {
 	while (!mbar_try_wait(bar, parity)) {
@@ -156,15 +156,15 @@ SPECIAL(cluster_width, "cluster_nctaid.x")
 SPECIAL(cluster_height, "cluster_nctaid.y")
 #undef SPECIAL
 
-/* All threads of all CTAs: what was done before is known after. The form
- * without .aligned, as one lane may come from a loop of its own. */
+/* All threads of all CTAs arrive. Accesses before it are ordered before those after
+ * cluster_wait(). Not .aligned, as one lane may arrive from a loop of its own. */
 DEVICE void cluster_arrive()
 {
 	asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 }
 
-/* Orders no accesses: only that everybody has come this far, and the mbarriers
- * behind a fence_mbar_init(). */
+/* Orders no accesses but the initialisation of mbarriers before a fence_mbar_init().
+ * What follows cluster_wait() runs after all threads have arrived. */
 DEVICE void cluster_arrive_relaxed()
 {
 	asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
@@ -175,14 +175,26 @@ DEVICE void cluster_wait()
 	asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
 
-/* By the thread that initialised mbarriers: the cluster may know them now. */
+DEVICE void cluster_sync()
+{
+	cluster_arrive();
+	cluster_wait();
+}
+
+DEVICE void cluster_sync_relaxed()
+{
+	cluster_arrive_relaxed();
+	cluster_wait();
+}
+
+/* Called by the thread that initialised mbarriers: makes them visible to the cluster
+ * after the next cluster barrier. */
 DEVICE void fence_mbar_init()
 {
 	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Where the same variable of another CTA of the cluster is: for instructions
- * that take .shared::cluster addresses, such as these two. */
+/* The .shared::cluster address of the same variable in the CTA of that rank */
 DEVICE uint32_t smem_of(const void *mine, uint32_t rank)
 {
 	uint32_t at;
@@ -195,7 +207,8 @@ DEVICE float dsmem_load(const float *mine, uint32_t rank)
 {
 	float x;
 
-	asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(smem_of(mine, rank)) : "memory");
+	asm volatile("ld.shared::cluster.f32 %0, [%1];"
+		: "=f"(x) : "r"(smem_of(mine, rank)) : "memory");
 	return x;
 }
 
@@ -227,8 +240,8 @@ DEVICE void mbar_wait_cluster(uint64_t *bar, uint32_t parity)
 
 /* ---- the async proxy ---- */
 
-/* Makes this thread's ordinary accesses to shared memory, and those it has
- * synchronised with, visible to TMA and wgmma operations that follow. */
+/* Orders this thread's ordinary accesses to shared memory, and those it has
+ * synchronised with, before TMA and wgmma operations that follow. */
 DEVICE void fence_proxy_async()
 {
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -243,8 +256,8 @@ DEVICE void bulk_load(void *smem, const void *gmem, uint32_t bytes, uint64_t *fu
 		"r"(smem_at(full)) : "memory");
 }
 
-/* From this CTA's shared memory to the address `to` in another CTA's; the bytes
- * count on its barrier `full`. Both addresses by smem_of(). */
+/* Copies from this CTA's shared memory to the address `to` in another CTA's; the bytes
+ * count on its barrier `full`. Both addresses come from smem_of(). */
 DEVICE void bulk_copy_to(uint32_t to, const void *from, uint32_t bytes, uint32_t full)
 {
 	asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
@@ -252,8 +265,8 @@ DEVICE void bulk_copy_to(uint32_t to, const void *from, uint32_t bytes, uint32_t
 		:: "r"(to), "r"(smem_at(from)), "r"(bytes), "r"(full) : "memory");
 }
 
-/* 16 bytes from registers to the address `to` in a CTA of the cluster; they count
- * on its barrier `full`. Both addresses by smem_of(). */
+/* Stores 16 bytes from registers to the address `to` in a CTA of the cluster; they count
+ * on its barrier `full`. Both addresses come from smem_of(). */
 DEVICE void store_async(uint32_t to, float a, float b, float c, float d, uint32_t full)
 {
 	asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
@@ -261,7 +274,8 @@ DEVICE void store_async(uint32_t to, float a, float b, float c, float d, uint32_
 		:: "r"(to), "f"(a), "f"(b), "f"(c), "f"(d), "r"(full) : "memory");
 }
 
-/* Into the same place of each CTA in `mask`, and on the same barrier of each. */
+/* Copies to the same address of each CTA in `mask`; the bytes count on the same barrier
+ * of each. */
 DEVICE void bulk_load_multicast(void *smem, const void *gmem, uint32_t bytes, uint64_t *full,
 	uint32_t mask)
 {
@@ -284,7 +298,7 @@ DEVICE void bulk_commit()
 	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* Returns when all but `newer` of this thread's groups have read their source. */
+/* Returns when all but the `newer` last of this thread's groups have read their source. */
 template <int newer> DEVICE void bulk_wait_read()
 {
 	asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(newer) : "memory");
@@ -303,8 +317,8 @@ DEVICE void tensor_load(void *smem, const CUtensorMap *map, int x, int y, uint64
 		: "memory");
 }
 
-/* Into the same place of each CTA in `mask` (bit r: rank r), and its bytes count
- * on the same barrier of each. */
+/* Copies to the same address of each CTA in `mask` (bit r: rank r); the bytes count on
+ * the same barrier of each. */
 DEVICE void tensor_load_multicast(void *smem, const CUtensorMap *map, int x, int y,
 	uint64_t *full, uint32_t mask)
 {
@@ -349,7 +363,7 @@ DEVICE void tensor_store(const CUtensorMap *map, int x, int y, int z, const void
 
 /* ---- wgmma: the four warps of a warpgroup execute each of these together ---- */
 
-/* Orders the registers that wgmma will use after what was done to them. */
+/* Orders earlier register accesses before the next wgmma's accesses to the same registers. */
 DEVICE void wgmma_fence()
 {
 	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -365,8 +379,8 @@ template <int newer> DEVICE void wgmma_wait()
 	asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(newer) : "memory");
 }
 
-/* A tile with rows of 64 halves, stored with TMA's 128-byte swizzle at a
- * multiple of 1024 bytes: eight rows make an atom of 1024 bytes. */
+/* The descriptor of a tile with rows of 64 halves, stored with TMA's 128-byte swizzle at
+ * a multiple of 1024 bytes: eight rows are one 1024-byte atom. */
 DEVICE uint64_t wgmma_tile(const void *smem)
 {
 	const uint64_t atom = 1024 >> 4, swizzle_128b = 1;
@@ -417,8 +431,8 @@ DEVICE void wgmma(float (&d)[128], uint64_t a, uint64_t b, bool accumulate)
 		: "l"(a), "l"(b), "r"((int)accumulate));
 }
 
-/* A tile of up to 128 columns whose rows are the k of the product, in blocks of
- * 64 columns that stand `block` bytes apart, each like the tile above. */
+/* The descriptor of a tile of up to 128 columns whose rows are the k of the product, in
+ * blocks of 64 columns that are `block` bytes apart, each laid out as above */
 DEVICE uint64_t wgmma_tile_rows(const void *smem, uint32_t block)
 {
 	const uint64_t atom = 1024 >> 4, swizzle_128b = 1;
@@ -427,7 +441,7 @@ DEVICE uint64_t wgmma_tile_rows(const void *smem, uint32_t block)
 		swizzle_128b << 62;
 }
 
-/* d = a * b + (accumulate ? d : 0), 64 x 64 x 16: a in registers, b by
+/* d = a * b + (accumulate ? d : 0), 64 x 64 x 16: a in registers, b described by
  * wgmma_tile_rows() */
 DEVICE void wgmma_rows(float (&d)[32], const uint32_t *a, uint64_t b, bool accumulate)
 {
@@ -462,7 +476,7 @@ DEVICE void wgmma_rows(float (&d)[64], const uint32_t *a, uint64_t b, bool accum
 
 #undef D8
 
-/* Gives registers back, or takes them: the whole warpgroup together. */
+/* Changes the number of registers of each thread. The whole warpgroup executes it. */
 template <int registers> DEVICE void registers_dec()
 {
 	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(registers));

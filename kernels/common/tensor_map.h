@@ -1,12 +1,12 @@
-/* tensor_map: descriptors of tensors of halves for TMA, made on the host. */
+/* tensor_map: the host makes descriptors of tensors of halves for TMA. */
 #pragma once
 
 #include "harness.h"
 
 #include <cudaTypedefs.h>
 
-/* A map of a packed tensor of `rank` dimensions, innermost first, read or written
- * in boxes whose rows are of 64 halves, swizzled by 128 bytes. */
+/* A map of a packed tensor of `rank` dimensions, innermost first, which TMA reads or writes
+ * in boxes whose rows have 64 halves, with the 128-byte swizzle */
 static CUtensorMap tensor_map_packed(const __half *at, uint32_t rank, const cuuint64_t *size,
 	const cuuint32_t *box)
 {
@@ -33,7 +33,7 @@ static CUtensorMap tensor_map_packed(const __half *at, uint32_t rank, const cuui
 	return map;
 }
 
-/* Of a row-major matrix, in boxes of `high` rows by 64 columns */
+/* A map of a row-major matrix, in boxes of `high` rows by 64 columns */
 static CUtensorMap tensor_map(const __half *at, long rows, long cols, uint32_t high)
 {
 	const cuuint64_t size[] = {(cuuint64_t)cols, (cuuint64_t)rows};

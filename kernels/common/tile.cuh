@@ -1,11 +1,11 @@
-/* tile: where the elements of a tile of halves stand in shared memory. Rows
- * hold `width` halves: 16, 32 or a multiple of 64.
+/* tile: the layout of a tile of halves in shared memory. Rows hold `width`
+ * halves: 16, 32 or a multiple of 64.
  *
  *   NAIVE     row after row. Rows of 128 bytes begin in the same bank, so the
- *             eight rows that ldmatrix reads at a time come one by one.
- *   PADDED    16 bytes lie fallow behind each row, which shifts the next one.
- *   SWIZZLED  nothing lies fallow: the 16-byte chunks of a row change places
- *             within 128 bytes, by an exclusive or with the row's number. */
+ *             eight rows that ldmatrix reads at a time conflict.
+ *   PADDED    16 unused bytes after each row shift the next one.
+ *   SWIZZLED  no unused bytes: the 16-byte chunks of a row are permuted within
+ *             128 bytes, by an exclusive or with the row's number. */
 #pragma once
 
 #include "ptx.cuh"
@@ -13,10 +13,10 @@
 enum layout { SWIZZLED, PADDED, NAIVE };
 #define LAYOUTS "swizzled|padded|naive"
 
-/* Halves from the start of the tile */
+/* The offset of an element, in halves from the start of the tile */
 template <int width, int layout = SWIZZLED> DEVICE int tile_at(int row, int col)
 {
-	constexpr int chunks = width / 8 < 8 ? width / 8 : 8; /* that change places */
+	constexpr int chunks = width / 8 < 8 ? width / 8 : 8; /* that are permuted */
 	constexpr int rows = 8 / chunks; /* in 128 bytes */
 
 	if (layout != SWIZZLED)
@@ -24,10 +24,10 @@ template <int width, int layout = SWIZZLED> DEVICE int tile_at(int row, int col)
 	return row * width + ((col / 8) ^ (row / rows % chunks)) * 8 + col % 8;
 }
 
-/* The same in two steps, for addresses that are needed again and again: from
- * `own`, the place of a thread's first row and column, to that many rows and
- * columns further. Rows of both may not have binary digits in common below 8,
- * columns below 64: then adding is an exclusive or, and constants stay so. */
+/* The same in two steps, for addresses that are used repeatedly: from `own`, the
+ * offset of a thread's first row and column, to `rows` and `cols` further. The rows
+ * of both must have no binary digits in common below 8, the columns none below 64:
+ * then the addition is an exclusive or, and constant operands stay constant. */
 template <int width, int layout = SWIZZLED> DEVICE int tile_step(int own, int rows, int cols)
 {
 	constexpr int chunks = width / 8 < 8 ? width / 8 : 8, span = chunks * 8;
@@ -38,15 +38,15 @@ template <int width, int layout = SWIZZLED> DEVICE int tile_step(int own, int ro
 		cols / span * span;
 }
 
-/* In a register from here on. Left alone, the compiler saves registers and
- * computes addresses anew for each tile, in the tensor cores' time. */
+/* Keeps x in a register from here on. Without it the compiler saves registers and
+ * recomputes addresses for each tile, which delays the tensor cores. */
 DEVICE int keep(int x)
 {
 	asm volatile("" : "+r"(x));
 	return x;
 }
 
-/* Halves of a tile */
+/* The size of a tile, in halves */
 template <int width, int layout = SWIZZLED>
 __host__ __device__ constexpr int tile_size(int rows)
 {

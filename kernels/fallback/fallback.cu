@@ -1,26 +1,26 @@
 /* fallback: what a kernel may and may not do in a cluster that the device may
  * replace by smaller ones (cudaLaunchAttributePreferredClusterDimension). Every
- * form is right in clusters of 4; only the first two stay right when some of the
- * clusters are smaller, which `consan-run --cluster-fallback=2` tells.
+ * form is correct in clusters of 4; only the first two stay correct when some of the
+ * clusters are smaller.
  *
- *   multicast  each CTA loads its part of a table into all of its cluster: parts
- *              and mask come from the cluster it finds itself in        invariant
- *   counted    each CTA arrives at all of its cluster, which has come when as
- *              many are in as there are                                 invariant
+ *   multicast  each CTA loads its part of a table into all CTAs of its cluster; parts
+ *              and mask come from its actual cluster                    invariant
+ *   counted    each CTA arrives at all CTAs of its cluster, which expect as many
+ *              arrivals as the cluster has CTAs                         invariant
  *   scratch    reads what the CTA two further wrote to global memory before the
- *              cluster barrier: it may be in another cluster now
- *   dsmem      sums over the shared memory of its cluster: fewer of them
+ *              cluster barrier, which may not include that CTA
+ *   dsmem      sums over the shared memory of its cluster, which may have fewer CTAs
  *   atomic     sums over its cluster by atomics on global memory: likewise
- *   rank       arrives at the next of 4 ranks, which need not be there
- *   count      waits for 4 arrivals, which need not come
- *   mask       multicasts to 4 CTAs, which need not be there
+ *   rank       arrives at the next of 4 ranks, which may not exist
+ *   count      waits for 4 arrivals, of CTAs that may not exist
+ *   mask       multicasts to 4 CTAs, which may not exist
  *
  *      CTA                                    the others of its cluster
  *      mbarrier.init, fence, cluster barrier <--> cluster barrier
  *      (load, store or arrive)  ------------->  wait: mbarrier or cluster barrier
- *      cluster barrier  <---------------------> cluster barrier: none leaves early
+ *      cluster barrier  <---------------------> cluster barrier: none exits early
  */
-#include "../common/harness.h"
+#include "../common/launch.h"
 #include "../common/ptx.cuh"
 
 enum { CTAS = 4, THREADS = 128, BYTES = THREADS * 4 };
@@ -33,20 +33,8 @@ struct arrays {
 	float *scratch, *sums, *out;
 };
 
-DEVICE void everybody()
-{
-	cluster_arrive();
-	cluster_wait();
-}
-
-/* Nothing is handed over but the mbarrier and that everybody is there, or done. */
-DEVICE void meet()
-{
-	cluster_arrive_relaxed();
-	cluster_wait();
-}
-
-/* The table, loaded in as many parts as the cluster has CTAs, or as `ctas` says. */
+/* Loads the table in as many parts as the cluster has CTAs, each into `ctas` CTAs. Returns
+ * this thread's element. */
 DEVICE float from_table(const arrays &a, float *table, uint64_t *bar, uint32_t ctas)
 {
 	const uint32_t part = BYTES / cluster_ctas();
@@ -71,7 +59,7 @@ __global__ void __launch_bounds__(THREADS) fallback(const arrays a, enum form fo
 		mbar_init(&bar, form == COUNT ? CTAS : form == COUNTED ? ctas : 1);
 		fence_mbar_init();
 	}
-	meet();
+	cluster_sync_relaxed(); // publishes the mbarrier
 	switch (form) {
 	case MULTICAST:
 		x *= from_table(a, mine, &bar, ctas);
@@ -92,12 +80,12 @@ __global__ void __launch_bounds__(THREADS) fallback(const arrays a, enum form fo
 		break;
 	case SCRATCH:
 		a.scratch[at] = x;
-		everybody();
+		cluster_sync();
 		x += a.scratch[at ^ 2 * THREADS];
 		break;
 	case DSMEM:
 		mine[t] = x;
-		everybody();
+		cluster_sync();
 		x = 0;
 #pragma unroll 1
 		for (uint32_t r = 0; r < ctas; r++)
@@ -105,12 +93,12 @@ __global__ void __launch_bounds__(THREADS) fallback(const arrays a, enum form fo
 		break;
 	case ATOMIC:
 		atomicAdd(&a.sums[blockIdx.x / CTAS * THREADS + t], x);
-		everybody(); // the atomics
+		cluster_sync(); // the atomics
 		x = atomicAdd(&a.sums[blockIdx.x / CTAS * THREADS + t], 0.f);
 		break;
 	}
 	a.out[at] = x;
-	meet();
+	cluster_sync_relaxed(); // no CTA exits early
 }
 
 /* ---- host ---- */
@@ -145,18 +133,11 @@ static float *values(uint32_t seed, uint64_t n)
 
 static void launch(const arrays &a, long clusters, long least, long form)
 {
-	cudaLaunchAttribute attribute[2] = {};
-	cudaLaunchConfig_t config = {};
+	cluster_launch run(dim3(clusters * CTAS), dim3(least), THREADS, 0);
 
-	attribute[0].id = cudaLaunchAttributeClusterDimension;
-	attribute[0].val.clusterDim = {(unsigned)least, 1, 1};
-	attribute[1].id = cudaLaunchAttributePreferredClusterDimension;
-	attribute[1].val.preferredClusterDim = {CTAS, 1, 1};
-	config.gridDim = clusters * CTAS;
-	config.blockDim = THREADS;
-	config.attrs = attribute;
-	config.numAttrs = least < CTAS ? 2 : 1;
-	CUDA(cudaLaunchKernelEx(&config, fallback, a, (enum form)form));
+	if (least < CTAS)
+		run.prefer(dim3(CTAS));
+	run(fallback, a, (enum form)form);
 	CUDA(cudaDeviceSynchronize());
 }
 
@@ -166,19 +147,20 @@ int main(int argc, char **argv)
 	const struct option options[] = {
 		{"form", &form, "what the kernel does", FORMS},
 		{"clusters", &clusters, "clusters of 4"},
-		{"least", &least, "CTAs of the clusters to fall back to: 4: none, 2 or 1"},
+		{"least", &least, "CTAs of the smallest clusters allowed: 4, 2 or 1"},
 	};
 	const struct program p = {"fallback", "clusters that may be replaced by smaller ones", __FILE__,
 		options, 3, NULL, 0};
 	const struct run r = harness_args(argc, argv, p);
 	struct checker c = {};
 
-	harness_require(clusters > 0 && clusters < 4096, p, "1 to 4095 clusters");
-	harness_require(least == 1 || least == 2 || least == CTAS, p, "least is 1, 2 or 4");
+	harness_require(clusters > 0 && clusters < 4096, p, "clusters must be 1 to 4095");
+	harness_require(least == 1 || least == 2 || least == CTAS, p, "least must be 1, 2 or 4");
 	const uint64_t n = (uint64_t)clusters * CTAS * THREADS;
 	float *in = values(1, n), *table = values(2, THREADS), *got = (float *)malloc(n * sizeof *got);
 	const arrays a = {harness_device(in, n), harness_device(table, THREADS),
-		harness_device<float>(NULL, n), harness_device<float>(NULL, n), harness_device<float>(NULL, n)};
+		harness_device<float>(NULL, n), harness_device<float>(NULL, n),
+		harness_device<float>(NULL, n)};
 
 	launch(a, clusters, least, form);
 	CUDA(cudaMemcpy(got, a.out, n * sizeof *got, cudaMemcpyDeviceToHost));

@@ -1,33 +1,37 @@
-/* hgemm: C = A * B with half inputs and float sums, on the tensor cores that
- * sm_80 has: cp.async fills a ring of stages, ldmatrix and mma.sync empty it.
+/* hgemm: C = A * B with half inputs and float sums, with the tensor core
+ * instructions of sm_80: cp.async fills a ring of stages, ldmatrix and mma.sync
+ * read it.
  *
  *   every thread, for tile i of K (steps of 16 columns, two to a tile):
  *
- *   step 0   cp.async of tile i+STAGES-1 into the stage that tile i-1 had,
- *            commit_group    (an empty group when there is none left:
+ *   step 0   cp.async of tile i+STAGES-1 into the stage of tile i-1,
+ *            commit_group    (an empty group when no tile is left:
  *                             wait_group counts groups, not copies)
  *            ldmatrix step 1 of tile i    mma of step 0
  *
- *   step 1   cp.async.wait_group STAGES-2    my part of tile i+1 has landed
- *            __syncthreads  ---------------- everybody's part has landed, and
- *                 |                          everybody has read all of tile i
+ *   step 1   cp.async.wait_group STAGES-2    this thread's part of tile i+1
+ *                                            has landed
+ *            __syncthreads  ---------------- all parts of it have landed, and
+ *                 |                          all threads have read tile i
  *                 '--> ldmatrix step 0 of tile i+1    mma of step 1
  *
- *   One barrier for each tile does both jobs: it publishes tile i+1, and it
- *   frees the stage that is refilled next. Fragments are read one step ahead,
- *   into the other half of `f`, so that the tensor cores need not wait.
+ *   The one barrier of a tile publishes tile i+1 and frees the stage that is
+ *   refilled next. Fragments are read one step ahead, into the other half of
+ *   `f`, so that the tensor cores need not wait.
  *
- * Eight warps share a tile of 128 x 256 of C, 64 x 64 each: what a warp reads
- * from shared memory for one multiplication shrinks with its tile's side, and
- * smaller tiles are bound by that. CTAs walk C in bands of --band rows of
- * tiles, so that those that run at the same time find A and B in L2.
+ * Eight warps share a 128 x 256 tile of C, 64 x 64 each: the larger a warp's
+ * tile, the less it reads from shared memory for one multiplication, and that
+ * bounds the speed of smaller tiles. CTAs take the tiles of C in bands of --band
+ * rows of tiles (tile_order.cuh).
  *
  * A is M x K, B is K x N, C is M x N, all row-major; K and N are multiples of
- * 8, so that rows are 16-byte aligned. What lies outside is read as zero.
+ * 8, so that rows are 16-byte aligned. Elements outside are read as zero.
  * Shared memory is swizzled: the eight 16-byte chunks that ldmatrix reads at
- * a time stand in different banks. */
+ * a time are in different banks. */
+#include "../common/launch.h"
 #include "../common/product.h"
 #include "../common/tile.cuh"
+#include "../common/tile_order.cuh"
 
 enum {
 	BM = 128, BN = 256, BK = 32,
@@ -51,11 +55,11 @@ enum {
 		"refills the stage of tile i before the barrier that frees it") \
 	BUG(wrong_stage, CS301, "", "refills the stage that it reads in the same iteration") \
 	BUG(last_sync_skipped, CS102, "", \
-		"no barrier after the last tile, as nothing is loaded any more, but C comes next") \
+		"no barrier after the last tile, and C is written over the stages") \
 	BUG(epilogue_unsynced, CS102, "", \
 		"reads C tiles of other warps from shared memory with no barrier") \
 	BUG(no_zero_fill, CS901, "--k=40", \
-		"skips the copies beyond K where zeros should be filled in") \
+		"skips the copies beyond K, which should fill in zeros") \
 	BUG(diverged_barrier, CS403, "--m=98", \
 		"the lanes whose rows exist take one barrier, the others another") \
 	BUG(stage_overrun, CS902, "", "has one stage more than it has shared memory for") \
@@ -77,14 +81,15 @@ constexpr int smem_bytes(int stages)
 /* What one thread copies of each tile: of A, 16 bytes of every 64th row; of B,
  * 16 bytes of every 8th. Swizzling repeats after 8 rows. */
 struct copier {
-	const __half *a, *b;       /* of the next tile */
-	size_t a_step, b_step;     /* to the next row that it copies */
-	int a_to, b_to;            /* from the stage's start */
-	int a_rows, a_cols, b_rows; /* that there are from here on */
-	bool b_col;                /* there is one */
+	const __half *a, *b;        /* its first source addresses in the next tile */
+	size_t a_step, b_step;      /* from one row that it copies to the next, in halves */
+	int a_to, b_to;             /* offsets of its destinations in the stage */
+	int a_rows, a_cols, b_rows; /* how many rows and columns of A and B are left */
+	bool b_col;                 /* its columns of B exist */
 };
 
-enum { A_ROWS = THREADS / (BK / 8), B_ROWS = THREADS / (BN / 8) }; /* at a time */
+/* Rows that all threads copy at a time */
+enum { A_ROWS = THREADS / (BK / 8), B_ROWS = THREADS / (BN / 8) };
 
 DEVICE copier copier_at(const problem &p, int row, int col)
 {
@@ -105,7 +110,7 @@ DEVICE copier copier_at(const problem &p, int row, int col)
 	return c;
 }
 
-/* The next tile, zeros where A and B end. */
+/* Copies the next tile, and zeros where A and B end. */
 template <class Bug> DEVICE void load(copier &c, __half *stage, Bug bug)
 {
 #pragma unroll
@@ -125,19 +130,20 @@ template <class Bug> DEVICE void load(copier &c, __half *stage, Bug bug)
 	c.b_rows -= BK;
 }
 
-/* What a warp multiplies at a time, and where each lane finds its rows of it. */
+/* The operands that a warp multiplies at a time */
 struct fragments {
 	uint32_t a[WM / 16][4], b[WN / 16][4];
 };
 
-struct finder {
-	int a[BK / 16], b[WN / 16]; /* from the stage's start */
+/* The addresses of this lane's rows for ldmatrix, from the start of a stage */
+struct row_addresses {
+	int a[BK / 16], b[WN / 16];
 };
 
-DEVICE finder finder_at(int wm, int wn)
+DEVICE row_addresses rows_of_warp(int wm, int wn)
 {
 	const int lane = threadIdx.x % 32;
-	finder f;
+	row_addresses f;
 
 #pragma unroll
 	for (int k = 0; k < BK; k += 16)
@@ -148,8 +154,8 @@ DEVICE finder finder_at(int wm, int wn)
 	return f;
 }
 
-/* Columns k to k + 15 of A, rows k to k + 15 of B */
-DEVICE void fetch(fragments &f, const finder &at, const __half *stage, int k)
+/* Reads columns k to k + 15 of A, rows k to k + 15 of B. */
+DEVICE void fetch(fragments &f, const row_addresses &at, const __half *stage, int k)
 {
 #pragma unroll
 	for (int y = 0; y < WM / 16; y++)
@@ -168,17 +174,6 @@ DEVICE void multiply(float (&acc)[WM / 16][WN / 8][4], const fragments &f)
 			mma(acc[y][x], f.a[y], f.b[x / 2][x % 2 * 2], f.b[x / 2][x % 2 * 2 + 1]);
 }
 
-/* The tile of this CTA: down a band of rows of tiles, then to the next column. */
-DEVICE void place(const problem &p, int *row, int *col)
-{
-	const int rows = (p.m + BM - 1) / BM, cols = (p.n + BN - 1) / BN;
-	const int first = blockIdx.x / (p.band * cols) * p.band;
-	const int high = min(p.band, rows - first), i = blockIdx.x % (p.band * cols);
-
-	*row = (first + i % high) * BM;
-	*col = i / high * BN;
-}
-
 template <int stages, class Bug>
 __global__ void __launch_bounds__(THREADS, 1)
 hgemm(const problem p, Bug bug)
@@ -190,11 +185,10 @@ hgemm(const problem p, Bug bug)
 	const int ring = stages + bug.is(stage_overrun);
 	float acc[WM / 16][WN / 8][4] = {};
 	fragments f[2];
-	int row, col;
-
-	place(p, &row, &col);
-
-	const finder at = finder_at(wm, wn);
+	const tile_place place = place_in_band(blockIdx.x, (p.m + BM - 1) / BM, (p.n + BN - 1) / BN,
+		p.band);
+	const int row = place.row * BM, col = place.col * BN;
+	const row_addresses at = rows_of_warp(wm, wn);
 	copier c = copier_at(p, row, col);
 
 	for (int i = 0; i < stages - 1; i++) {
@@ -243,8 +237,8 @@ hgemm(const problem p, Bug bug)
 		multiply(acc, f[(BK / 16 - 1) % 2]);
 	}
 
-	/* C goes through shared memory, the first stages' place, so that it is
-	 * written in whole rows. The groups still pending are empty ones. */
+	/* C goes through shared memory, over the stages, so that it is written in
+	 * whole rows. The groups that are still pending are empty. */
 #pragma unroll
 	for (int y = 0; y < WM / 16; y++)
 #pragma unroll
@@ -277,22 +271,24 @@ hgemm(const problem p, Bug bug)
 
 template <int stages, class Bug> static void launch_stages(const problem &p, Bug bug)
 {
-	const int tiles = (p.n + BN - 1) / BN * ((p.m + BM - 1) / BM), bytes = smem_bytes(stages);
+	const int tiles = (p.n + BN - 1) / BN * ((p.m + BM - 1) / BM);
 
-	CUDA(cudaFuncSetAttribute(hgemm<stages, Bug>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-		bytes));
-	hgemm<stages><<<tiles, THREADS, bytes>>>(p, bug);
-	CUDA(cudaGetLastError());
+	launch_grid(hgemm<stages, Bug>, tiles, THREADS, smem_bytes(stages), p, bug);
 }
 
-static void launch(const problem &p, long stages)
+static void launch(const problem &p, long stages, no_bug bug)
 {
 	switch (stages) {
-	case 2: return launch_stages<2>(p, no_bug{});
-	case 3: return launch_stages<3>(p, no_bug{});
-	case 4: return launch_stages<4>(p, no_bug{});
-	case 5: return launch_stages<5>(p, no_bug{});
+	case 2: return launch_stages<2>(p, bug);
+	case 3: return launch_stages<3>(p, bug);
+	case 4: return launch_stages<4>(p, bug);
+	case 5: return launch_stages<5>(p, bug);
 	}
+}
+
+static void launch(const problem &p, long, planted_bug bug)
+{
+	launch_stages<4>(p, bug);
 }
 
 int main(int argc, char **argv)
@@ -305,10 +301,9 @@ int main(int argc, char **argv)
 		{"stages", &stages, "tiles of A and B in shared memory, 2 to 5"},
 		{"band", &band, "rows of tiles in a band of CTAs"},
 	};
-	const struct program prog = {"hgemm", "half GEMM with cp.async, ldmatrix and mma.sync",
-		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
+	const struct program prog = harness_program("hgemm",
+		"half GEMM with cp.async, ldmatrix and mma.sync", __FILE__, options, bugs);
 	const struct run r = harness_args(argc, argv, prog);
-	struct checker c = {};
 
 	product_require(prog, m, n, k);
 	harness_require(stages >= MIN_STAGES && stages <= MAX_STAGES, prog,
@@ -321,20 +316,11 @@ int main(int argc, char **argv)
 	const problem p = {a.device, b.device, dc, (int)m, (int)n, (int)k,
 		(int)min(band, (m + BM - 1) / BM)};
 
-	if (r.bug >= 0)
-		launch_stages<4>(p, planted_bug{r.bug});
-	else
-		launch(p, stages);
-	CUDA(cudaDeviceSynchronize());
+	const int status = harness_run(prog, r, [&](auto bug) { launch(p, stages, bug); },
+		[&](checker &c) { product_check(c, {m, n, k, a.host, b.host, n, 1}, dc); },
+		2e-12 * m * n * k, "TFLOP/s", "%ld x %ld x %ld, %ld stages, band %ld", m, n, k,
+		stages, band);
 
-	if (r.check)
-		product_check(c, {m, n, k, a.host, b.host, n, 1}, dc);
-	if (r.bench) {
-		const double s = harness_time([&] { launch(p, stages); });
-
-		printf("hgemm: %ld x %ld x %ld, %ld stages, band %ld: %.3f ms, %.1f TFLOP/s\n",
-			m, n, k, stages, band, s * 1e3, 2e-12 * m * n * k / s);
-	}
 	cudaFree(dc);
-	return r.check ? checker_verdict(c, prog) : 0;
+	return status;
 }

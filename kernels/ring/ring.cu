@@ -1,5 +1,5 @@
 /* ring: column sums of a big matrix of floats, streamed through shared memory
- * by TMA bulk copies. One thread feeds a ring of slots, eight warps empty it.
+ * by TMA bulk copies. One thread fills a ring of slots, eight warps read it.
  *
  *        producer (warp 0, one lane)           consumers (warps 1..8)
  *
@@ -14,15 +14,15 @@
  *
  *        at the end, consumers only:
  *        write the partial sums to shared memory
- *        fence.proxy.async          so that the TMA engine sees the writes
- *        bar.sync 1, 256            so that all of them are there
+ *        fence.proxy.async          orders the writes before the TMA copy
+ *        bar.sync 1, 256            all warps have written
  *        thread 0: cp.reduce.async.bulk adds them to the result in global
- *        memory, and stays until the copy has read its source
+ *        memory; then it waits until the copy has read its source
  *
  * A row is COLS floats; a slot holds ROWS rows; consumer thread t owns columns
  * 4t..4t+3. CTAs take turns on the chunks of ROWS rows. */
 #include "../common/channel.cuh"
-#include "../common/harness.h"
+#include "../common/launch.h"
 
 enum {
 	COLS = 1024, ROWS = 4, SLOTS = 6,
@@ -39,16 +39,16 @@ enum {
 		"consumers wait for the previous phase, which is always complete") \
 	BUG(tx_too_few, CS703, "", "16 bytes fewer are expected than are copied") \
 	BUG(tx_too_many, CS703, "", "16 bytes more are expected than are copied") \
-	BUG(no_empty_wait, CS107, "", "the producer refills slots that nobody gave back") \
-	BUG(early_release, CS106, "", "consumers give a slot back before they read it") \
-	BUG(no_syncwarp, CS106, "", "lane 0 gives a slot back while other lanes may still read it") \
+	BUG(no_empty_wait, CS107, "", "the producer refills slots that were not released") \
+	BUG(early_release, CS106, "", "consumers release a slot before they read it") \
+	BUG(no_syncwarp, CS106, "", "lane 0 releases a slot while other lanes may still read it") \
 	BUG(all_lanes_release, CS208, "", "32 lanes of each warp arrive where one should") \
 	BUG(too_few_releases, CS701, "", "empty counts one arrival more than there are") \
 	BUG(no_proxy_fence, CS110, "", \
 		"the partial sums go to the TMA engine without a proxy fence") \
 	BUG(partial_unsynced, CS105, "", "the reduction starts before all warps wrote their sums") \
 	BUG(barrier_count, CS704, "", \
-		"the consumers' barrier counts the producer warp, which never comes") \
+		"the consumers' barrier counts the producer warp, which never arrives") \
 	BUG(no_commit, CS309, "", \
 		"the reduction is not committed, so the wait for its group is empty") \
 	BUG(exit_pending, CS308, "", \
@@ -78,11 +78,11 @@ ring(const float *in, float *out, uint32_t rows, Bug bug)
 		for (uint32_t i = blockIdx.x; i < chunks; i += gridDim.x, at.next()) {
 			const uint32_t bytes = min(rows - i * ROWS, ROWS) * COLS * 4;
 			float *slot = slots + at.slot * SLOT_FLOATS;
-			const int lie = 16 * (bug.is(tx_too_many) - bug.is(tx_too_few));
+			const int wrong = 16 * (bug.is(tx_too_many) - bug.is(tx_too_few));
 
 			if (!bug.is(no_empty_wait))
 				channel_acquire(ch, at); // @bug too_few_releases CS701
-			channel_expect(ch, at, bytes + lie);
+			channel_expect(ch, at, bytes + wrong);
 			// @bug no_empty_wait CS107 @bug early_release CS106 @bug no_syncwarp CS106
 			bulk_load(slot, in + (size_t)i * SLOT_FLOATS, bytes, &ch.full[at.slot]);
 		}
@@ -112,8 +112,8 @@ ring(const float *in, float *out, uint32_t rows, Bug bug)
 			sum.z += v.z;
 			sum.w += v.w;
 		}
-		/* Reads by the generic proxy, then a write by TMA: the fence
-		 * keeps them apart, __syncwarp hands all lanes' reads to lane 0. */
+		/* The fence orders reads by the generic proxy before the next write by
+		 * TMA, __syncwarp() orders the reads of all lanes before lane 0's arrive. */
 		fence_proxy_async();
 		if (!bug.is(no_syncwarp))
 			__syncwarp();
@@ -140,12 +140,22 @@ ring(const float *in, float *out, uint32_t rows, Bug bug)
 		bulk_wait_read<0>();
 }
 
+static void check(struct checker &c, const float *host, uint64_t n, const float *out)
+{
+	float got[COLS];
+	double want[COLS] = {};
+
+	CUDA(cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost));
+	for (uint64_t i = 0; i < n; i++)
+		want[i % COLS] += host[i];
+	for (int i = 0; i < COLS; i++)
+		checker_see(c, i, got[i], want[i], 0);
+}
+
 template <class Bug>
 static void launch(const float *in, float *out, uint32_t rows, int ctas, Bug bug)
 {
-	CUDA(cudaFuncSetAttribute(ring<Bug>, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM));
-	ring<Bug><<<ctas, THREADS, SMEM>>>(in, out, rows, bug);
-	CUDA(cudaGetLastError());
+	launch_grid(ring<Bug>, ctas, THREADS, SMEM, in, out, rows, bug);
 }
 
 int main(int argc, char **argv)
@@ -155,12 +165,11 @@ int main(int argc, char **argv)
 		{"rows", &rows, "rows of 1024 floats"},
 		{"ctas", &ctas, "thread blocks; 0: two for each SM"},
 	};
-	const struct program p = {"ring", "column sums through a ring of TMA bulk copies",
-		__FILE__, options, 2, bugs, sizeof bugs / sizeof *bugs};
+	const struct program p = harness_program("ring",
+		"column sums through a ring of TMA bulk copies", __FILE__, options, bugs);
 	const struct run r = harness_args(argc, argv, p);
-	struct checker c = {};
 
-	harness_require(rows > 0 && rows <= 1 << 20, p, "1 to 1048576 rows, please");
+	harness_require(rows > 0 && rows <= 1 << 20, p, "rows must be 1 to 1048576");
 	if (ctas <= 0)
 		ctas = 2 * harness_ctas(0);
 
@@ -169,31 +178,12 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < n; i++)
 		host[i] = 8 * harness_value(1, i);
 	float *in = harness_device(host, n), *out = harness_device<float>(NULL, COLS);
+	const int status = harness_run(p, r, [&](auto bug) { launch(in, out, rows, ctas, bug); },
+		[&](checker &c) { check(c, host, n, out); }, 4e-9 * n, "GB/s", "%ld rows, %ld CTAs",
+		rows, ctas);
 
-	if (r.bug >= 0)
-		launch(in, out, rows, ctas, planted_bug{r.bug});
-	else
-		launch(in, out, rows, ctas, no_bug{});
-	CUDA(cudaDeviceSynchronize());
-
-	if (r.check) {
-		float got[COLS];
-		double want[COLS] = {};
-
-		CUDA(cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost));
-		for (uint64_t i = 0; i < n; i++)
-			want[i % COLS] += host[i];
-		for (int i = 0; i < COLS; i++)
-			checker_see(c, i, got[i], want[i], 0);
-	}
-	if (r.bench) {
-		const double s = harness_time([&] { launch(in, out, rows, ctas, no_bug{}); });
-
-		printf("ring: %ld rows, %ld CTAs: %.3f ms, %.0f GB/s\n", rows, ctas, s * 1e3,
-			n * 4 / s / 1e9);
-	}
 	cudaFree(in);
 	cudaFree(out);
 	free(host);
-	return r.check ? checker_verdict(c, p) : 0;
+	return status;
 }

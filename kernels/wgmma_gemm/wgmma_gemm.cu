@@ -1,11 +1,11 @@
 /* wgmma_gemm: C = A * B^T on Hopper's tensor cores. Warp-specialised: in each
- * CTA one thread feeds a ring of slots by TMA, one or two warpgroups multiply
- * out of it. CTAs of a cluster stand in rows and columns like their tiles of C:
- * a row shares its rows of A, a column its rows of B, so each CTA loads only a
- * part of either and multicasts it to those who share it.
+ * CTA one thread fills a ring of slots by TMA, one or two warpgroups multiply
+ * what it holds. The CTAs of a cluster are arranged in rows and columns like their
+ * tiles of C: a row shares its rows of A, a column its rows of B, so each CTA loads
+ * only a part of either and multicasts it to the CTAs that share it.
  *
- *           col 0   col 1         rank 0 writes into the slots of 0 and 1 (A)
- *    row 0  rank 0  rank 1        and of 0 and 2 (B); so its `empty` collects
+ *           col 0   col 1         rank 0 writes to the slots of 0 and 1 (A)
+ *    row 0  rank 0  rank 1        and of 0 and 2 (B); so its `empty` counts
  *    row 1  rank 2  rank 3        the releases of 0, 1 and 2
  *
  *     producer (warp 0, one lane)             consumers (warpgroups 1, 2)
@@ -14,39 +14,43 @@
  *
  *     wait empty[slot]  <----------------.    wait full[slot]  <-------------.
  *     arrive full[slot], expect A and B  |    wgmma.fence                    |
- *     TMA my part of A -> slot, my row   |    4 x wgmma.mma_async, commit    |
- *     TMA my part of B -> slot, my column|    wgmma.wait_group 1             |
- *          | bytes land in all of them   |                                   |
+ *     TMA own part of A -> slot of the   |    4 x wgmma.mma_async, commit    |
+ *       row, of B -> slot of the column  |    wgmma.wait_group 1             |
+ *          | bytes land in each CTA      |                                   |
  *          '--- each CTA's full[slot] ---|-----------------------------------'
  *                                        |    arrive done[slot before this] -.
- *     relay (warp 1, a lane for each CTA |    (one group stays in flight: it |
- *     in my row and column)              |    still reads this slot)         |
+ *     forwarding (warp 1, a lane for each|    (one group stays in flight: it |
+ *     CTA in the own row and column)     |    still reads this slot)         |
  *                                        |                                   |
  *     wait done[slot]  <-----------------|-----------------------------------'
- *     arrive empty[slot] of its CTA  ----'    empty counts the CTAs that relay
+ *     arrive empty[slot] of its CTA  ----'    empty counts the CTAs that share
  *
- * An arrival that another CTA may rely on is a fence of some 600 cycles: hence
- * the relay. A CTA alone has none, its consumers arrive on empty.
+ * channel.cuh says why a warp forwards the releases. A CTA alone has none: its
+ * consumers arrive on empty.
  *
- *     and for each tile each consumer warpgroup on its own, by 64 columns:
+ *     and for each tile, each consumer warpgroup by itself, by 64 columns:
  *
  *     one thread: bulk.wait_group.read 1   the store before the last has read
  *     bar.sync id, 128 ----------------->  all may write its staging buffer
  *     stmatrix                             sums -> staging
- *     fence.proxy.async                    so that the TMA engine sees them
+ *     fence.proxy.async                    orders the writes before the TMA store
  *     bar.sync id, 128 ----------------->  all have written
- *     one thread: TMA store, commit        runs on under what follows
+ *     one thread: TMA store, commit        asynchronous to what follows
  *
- * The whole is bracketed by two cluster barriers: no CTA is written to before
- * its barriers are there, and none leaves while a peer may still arrive at
- * them. What a CTA computes depends on blockIdx only, and whom it shares with on
- * the cluster it finds itself in: a launch may mix clusters of two sizes.
+ * A cluster barrier at the start keeps a CTA from writing to a peer whose mbarriers
+ * are not initialised; one at the end keeps a CTA from exiting while a peer may still
+ * arrive on its mbarriers. What a CTA computes depends on blockIdx only, and which
+ * CTAs it shares with depends on its actual cluster: a launch may mix clusters of two
+ * sizes.
  *
  * A is M x K, B is N x K, C is M x N, row-major halves; K and N are multiples
- * of 8. TMA reads what lies outside as zero and does not write it. */
+ * of 8. TMA reads elements outside as zero and does not write them. */
 #include "../common/channel.cuh"
+#include "../common/launch.h"
 #include "../common/product.h"
 #include "../common/tensor_map.h"
+#include "../common/tile_order.cuh"
+#include "../common/wgmma.cuh"
 
 enum {
 	WM = 64,                       /* rows of a consumer warpgroup */
@@ -54,10 +58,10 @@ enum {
 	B_HALVES = BN * BK,
 	CHUNK = 64,                    /* columns that are staged and stored together */
 	STAGING_HALVES = WM * CHUNK,   /* one buffer; a consumer warpgroup has two */
-	BAND = 16,                     /* tile rows done together, so that L2 holds them */
+	BAND = 16,                     /* rows of tiles of a band, see tile_order.cuh */
 };
 
-/* The CTA with N consumer warpgroups */
+/* Sizes of a CTA with N consumer warpgroups */
 template <int N> struct shape {
 	static const int bm = WM * N, threads = 128 * (1 + N);
 	static const int a_halves = bm * BK, slot_halves = a_halves + B_HALVES;
@@ -75,14 +79,14 @@ template <int N> struct shape {
 	BUG(stale_phase, CS121, LOOPS " --k=256", \
 		"consumers begin each tile in the phase in which they began the first") \
 	BUG(producer_parity, CS701, "", \
-		"the producer's first lap waits for slots that nobody will give back") \
+		"the producer's first lap waits for slots that will not be released") \
 	BUG(wrap_late, CS107, "--k=576", "the producer's parity flips one slot after the wrap") \
 	BUG(tx_without_b, CS211, "", \
-		"only the bytes of A are expected, those of B are copied as well") \
+		"only the bytes of A are expected, and those of B are copied as well") \
 	BUG(full_count, CS701, "", "full counts two arrivals, the producer arrives once") \
-	BUG(one_releases, CS701, "", "of two consumer warpgroups only the first gives slots back") \
+	BUG(one_releases, CS701, "", "only the first of two consumer warpgroups releases slots") \
 	BUG(release_early, CS120, "", \
-		"gives back the slot that the wgmma group in flight still reads") \
+		"releases the slot that the wgmma group in flight still reads") \
 	BUG(wait_off_by_one, CS321, "", "reads the sums with one wgmma group still in flight") \
 	BUG(no_wgmma_commit, CS321, "", "the last wgmma is in no group, so no wait covers it") \
 	BUG(no_wgmma_fence, CS320, "", \
@@ -90,9 +94,10 @@ template <int N> struct shape {
 	BUG(no_proxy_fence, CS110, "", "the staging goes to the TMA engine without a proxy fence") \
 	BUG(staging_unsynced, CS105, "", \
 		"the store starts before the other warps wrote the staging") \
-	BUG(staging_reused, CS105, "", "staging is rewritten without asking whether it was read") \
+	BUG(staging_reused, CS105, "", \
+		"staging is rewritten without waiting for the store to read it") \
 	BUG(staging_lax, CS105, "", "waits for the store before the one that matters") \
-	BUG(barrier_shared, CS105, "", "both consumer warpgroups meet at the same named barrier") \
+	BUG(barrier_shared, CS105, "", "both consumer warpgroups use the same named barrier") \
 	BUG(barrier_count, CS701, "", "the named barrier counts the producer's warpgroup, too") \
 	BUG(store_not_committed, CS309, "", "the last store is in no group, so no wait covers it") \
 	BUG(exit_pending, CS308, "", \
@@ -100,22 +105,24 @@ template <int N> struct shape {
 	BUG(setmaxnreg_up, CS408, "", "setmaxnreg.dec asks for more registers than there are") \
 	/* across the cluster */ \
 	BUG(init_unpublished, CS207, "", "nothing between mbarrier.init and its first use") \
-	BUG(init_cta_only, CS502, "", "__syncthreads where the cluster must meet") \
-	BUG(no_init_fence, CS207, "", "the cluster meets, but no fence.mbarrier_init before it") \
-	BUG(empty_own_only, CS209, "", "empty counts the own consumers only, the peers' arrive, too") \
-	BUG(release_own_only, CS701, "", "consumers give slots back to their own producer only") \
+	BUG(init_cta_only, CS502, "", \
+		"__syncthreads instead of a cluster barrier after the initialisation") \
+	BUG(no_init_fence, CS207, "", "no fence.mbarrier_init before the cluster barrier") \
+	BUG(empty_own_only, CS209, "", \
+		"empty counts the own consumers only, and the peers' arrive, too") \
+	BUG(release_own_only, CS701, "", "consumers release slots to their own producer only") \
 	BUG(release_wrong_cta, CS120, SQUARE, \
-		"one release goes to the CTA across the corner, which never writes here") \
+		"one release goes to the diagonal CTA, which never writes here") \
 	BUG(release_peers_early, CS120, "", \
-		"the relay waits for full, not for done: peers get slots back that are in use") \
+		"the forwarding warp waits for full, not for done: it releases slots that are in use") \
 	BUG(mask_wide, CS211, SQUARE, "A is multicast to the whole cluster, not to the row") \
 	BUG(mask_narrow, CS703, SQUARE, "A is multicast to its own CTA only") \
 	BUG(mask_column, CS107, SQUARE, "B goes along the row instead of the column") \
-	BUG(same_part, CS107, SQUARE, "two CTAs load the same half of B, nobody the other") \
+	BUG(same_part, CS107, SQUARE, "two CTAs load the same half of B, no CTA the other") \
 	BUG(expect_own_part, CS211, "", "the bytes that the peers send are not expected") \
-	BUG(leaves_early, CS503, "", "a CTA exits while peers still give slots back to it") \
+	BUG(leaves_early, CS503, "", "a CTA exits while peers still release slots to it") \
 	BUG(tail_within_cta, CS503, "", "__syncthreads at the end: a peer may still arrive") \
-	BUG(tail_before_work, CS503, "", "the last cluster barrier is passed before the work")
+	BUG(tail_before_work, CS503, "", "the last cluster barrier comes before the work")
 
 PLANT(BUGS)
 
@@ -123,19 +130,16 @@ struct tensors {
 	CUtensorMap a, b, c;
 };
 
-struct ring {
-	channel<SLOTS> ch;
-	uint64_t done[SLOTS]; /* what the relay waits for */
-};
+using ring = cluster_channel<SLOTS>;
 
-/* `rows` and `cols` are those of the cluster that the launch prefers: into so
- * many parts B and A are cut, whoever loads them. */
+/* `rows` and `cols` are those of the cluster that the launch prefers: B is cut into
+ * so many parts, and A. In a smaller cluster each CTA loads several parts. */
 struct sizes {
 	int k, rows, cols;
-	int blocks_high, blocks_wide;  /* C in blocks, the tiles of a preferred cluster */
+	int blocks_high, blocks_wide;  /* C in blocks: the tiles of a preferred cluster */
 };
 
-/* This CTA among those it shares with, as it finds itself. */
+/* This CTA's position in its actual cluster, and which CTAs it shares with */
 struct team {
 	uint32_t rank = cluster_rank(), row = cluster_y(), col = cluster_x();
 	uint32_t rows = cluster_height(), cols = cluster_width();
@@ -154,7 +158,7 @@ struct team {
 		return mask;
 	}
 
-	/* Do we write into each other's slots? */
+	/* Does each of the two CTAs write to the other's slots? */
 	__device__ __forceinline__ bool shares_with(uint32_t other) const
 	{
 		return other < rows * cols && (other / cols == row || other % cols == col);
@@ -166,22 +170,15 @@ struct team {
 	}
 };
 
-/* Where the tile of this CTA in a block begins, in tiles. Blocks are walked down
- * in bands of BAND tile rows. */
-struct tile {
-	int row, col;
+/* Which tile of a block is this CTA's */
+DEVICE tile_place tile_of(const sizes &s, int block)
+{
+	const tile_place at = place_in_band(block, s.blocks_high, s.blocks_wide, max(BAND / s.rows, 1));
 
-	__device__ __forceinline__ tile(const sizes &s, int block)
-	{
-		const int band = max(BAND / s.rows, 1), from = block / (band * s.blocks_wide) * band;
-		const int high = min(band, s.blocks_high - from), in = block - from * s.blocks_wide;
+	return {at.row * s.rows + (int)blockIdx.y, at.col * s.cols + (int)(blockIdx.x % s.cols)};
+}
 
-		row = (from + in % high) * s.rows + blockIdx.y;
-		col = in / high * s.cols + blockIdx.x % s.cols;
-	}
-};
-
-/* Block by block, as far apart as there are preferred clusters. */
+/* The blocks of this CTA: every so many as there are preferred clusters */
 #define FOR_BLOCKS(block, s) \
 	for (int block = blockIdx.x / (s).cols; block < (s).blocks_high * (s).blocks_wide; \
 		block += gridDim.x / (s).cols)
@@ -216,7 +213,7 @@ DEVICE void produce(const tensors &t, const sizes &s, __half *slots, channel<SLO
 	tensor_prefetch(&t.a);
 	tensor_prefetch(&t.b);
 	FOR_BLOCKS(block, s) {
-		const tile c(s, block);
+		const tile_place c = tile_of(s, block);
 
 		for (int k = 0; k < s.k; k += BK, at.next()) {
 			__half *a = slots + at.slot * shape<N>::slot_halves, *b = a + shape<N>::a_halves;
@@ -242,46 +239,30 @@ DEVICE void produce(const tensors &t, const sizes &s, __half *slots, channel<SLO
 	}
 }
 
-/* Staged as TMA wants it: each row of 128 bytes swizzled by its number modulo 8. */
-DEVICE void stage(__half *staging, const float *sum, int warp, int lane)
-{
-	const int r = warp * 16 + lane % 16;
-
-#pragma unroll
-	for (int j = 0; j < CHUNK / 8; j += 2)
-		stmatrix(staging + r * CHUNK + (j + lane / 16 ^ r % 8) * 8,
-			pack_half(sum[4 * j], sum[4 * j + 1]),
-			pack_half(sum[4 * j + 2], sum[4 * j + 3]),
-			pack_half(sum[4 * j + 4], sum[4 * j + 5]),
-			pack_half(sum[4 * j + 6], sum[4 * j + 7]));
-}
-
 /* One slot: 64 rows of A from `a`, all of B, added to the sums. */
 template <class Bug>
 DEVICE void multiply(float (&sum)[BN / 2], const __half *a, const __half *b, bool last, Bug bug)
 {
-	const uint64_t da = wgmma_tile(a), db = wgmma_tile(b);
-
 	if (!bug.is(no_wgmma_fence))
 		wgmma_fence();
-#pragma unroll
-	for (int k = 0; k < BK / 16; k++) /* 16 halves further: 32 bytes, 2 units */
-		wgmma(sum, da + 2 * k, db + 2 * k, true);
+	multiply_tiles(sum, a, b);
 	if (!(bug.is(no_wgmma_commit) && last))
 		wgmma_commit();
 }
 
-/* By a consumer warpgroup. wgmma.wait_group is one event for its four warps: one
- * thread may speak for all of them. */
-template <class Bug> DEVICE void give_back(ring &r, int slot, const team &us, int warpgroup, Bug bug)
+/* Called by a consumer warpgroup. Its four warps complete wgmma.wait_group together, so one
+ * thread arrives for all of them. */
+template <class Bug> DEVICE void release(ring &r, int slot, const team &us, int warpgroup, Bug bug)
 {
 	if (threadIdx.x % 128 || (bug.is(one_releases) && warpgroup > 0))
 		return;
-	mbar_arrive(us.sharers() == 1 ? &r.ch.empty[slot] : &r.done[slot]);
+	channel_release_local(r, slot, us.sharers() == 1);
 }
 
-/* By one lane for each CTA of the cluster: tells it when consumers are done. */
-template <class Bug> DEVICE void relay(const sizes &s, ring &r, uint32_t to, Bug bug)
+/* Called by one lane for each CTA of the cluster: releases to it the slots that this CTA's
+ * consumers have released. */
+template <class Bug>
+DEVICE void forward_releases(const sizes &s, ring &r, uint32_t to, Bug bug)
 {
 	const team us;
 	cursor<SLOTS> at;
@@ -293,7 +274,8 @@ template <class Bug> DEVICE void relay(const sizes &s, ring &r, uint32_t to, Bug
 	FOR_BLOCKS(block, s)
 		for (int k = 0; k < s.k; k += BK, at.next()) {
 			// @bug one_releases CS701
-			mbar_wait(bug.is(release_peers_early) ? &r.ch.full[at.slot] : &r.done[at.slot], at.parity);
+			mbar_wait(bug.is(release_peers_early) ? &r.ch.full[at.slot] : &r.done[at.slot],
+				at.parity);
 			// @bug empty_own_only CS209 @bug leaves_early CS503 @bug tail_within_cta CS503
 			// @bug tail_before_work CS503 @bug init_cta_only CS502 @bug no_init_fence CS207
 			channel_release_to(r.ch, at, to);
@@ -301,12 +283,12 @@ template <class Bug> DEVICE void relay(const sizes &s, ring &r, uint32_t to, Bug
 }
 
 template <int N, class Bug>
-DEVICE void store(const tensors &t, const tile &c, __half *staging, const float (&sum)[BN / 2],
-	int warpgroup, Bug bug)
+DEVICE void store(const tensors &t, const tile_place &c, __half *staging,
+	const float (&sum)[BN / 2], int warpgroup, Bug bug)
 {
-	const int thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32;
+	const int thread = threadIdx.x % 128;
 	const int barrier = bug.is(barrier_shared) ? 1 : 1 + warpgroup;
-	const int meet = bug.is(barrier_count) ? 256 : 128;
+	const int threads = bug.is(barrier_count) ? 256 : 128;
 
 #pragma unroll
 	for (int j = 0; j < BN / CHUNK; j++) {
@@ -316,19 +298,20 @@ DEVICE void store(const tensors &t, const tile &c, __half *staging, const float 
 			bulk_wait_read<2>();
 		else if (thread == 0 && !bug.is(staging_reused))
 			bulk_wait_read<1>();
-		named_barrier_sync(barrier, meet); // @bug barrier_count CS701
+		named_barrier_sync(barrier, threads); // @bug barrier_count CS701
 		// @bug wait_off_by_one CS321 @bug no_wgmma_commit CS321 @bug no_proxy_fence CS110
 		// @bug staging_reused CS105 @bug staging_lax CS105
-		stage(buffer, sum + j * CHUNK / 2, warp, lane);
+		stage_tile<CHUNK>(buffer, sum + j * CHUNK / 2);
 		if (!bug.is(no_proxy_fence))
 			fence_proxy_async();
 		if (!bug.is(staging_unsynced))
-			named_barrier_sync(barrier, meet);
+			named_barrier_sync(barrier, threads);
 		if (thread == 0) {
 			// @bug no_proxy_fence CS110 @bug staging_unsynced CS105 @bug staging_reused CS105
 			// @bug staging_lax CS105 @bug barrier_shared CS105
 			// @bug store_not_committed CS309 @bug exit_pending CS308
-			tensor_store(&t.c, c.col * BN + j * CHUNK, c.row * shape<N>::bm + warpgroup * WM, buffer);
+			tensor_store(&t.c, c.col * BN + j * CHUNK, c.row * shape<N>::bm + warpgroup * WM,
+				buffer);
 			if (!(bug.is(store_not_committed) && j == BN / CHUNK - 1))
 				bulk_commit();
 		}
@@ -345,14 +328,12 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 
 	staging += warpgroup * 2 * STAGING_HALVES;
 	FOR_BLOCKS(block, s) {
-		const tile c(s, block);
+		const tile_place c = tile_of(s, block);
 		float sum[BN / 2];
 
 		if (bug.is(stale_phase))
 			at.parity = 0;
-#pragma unroll
-		for (int i = 0; i < BN / 2; i++)
-			sum[i] = 0;
+		clear(sum);
 		for (int k = 0; k < s.k; k += BK, at.next()) {
 			const __half *a = slots + at.slot * shape<N>::slot_halves + warpgroup * WM * BK;
 			const __half *b = slots + at.slot * shape<N>::slot_halves + shape<N>::a_halves;
@@ -368,31 +349,28 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 			multiply(sum, a, b, k + BK >= s.k, bug);
 			wgmma_wait<1>();
 			if (k > 0 || bug.is(release_early))
-				give_back(r, bug.is(release_early) ? at.slot : before.slot, us, warpgroup, bug);
+				release(r, bug.is(release_early) ? at.slot : before.slot, us, warpgroup, bug);
 			before = at;
 		}
 		if (!bug.is(wait_off_by_one))
 			wgmma_wait<0>();
 		if (!bug.is(release_early))
-			give_back(r, before.slot, us, warpgroup, bug);
+			release(r, before.slot, us, warpgroup, bug);
 		store<N>(t, c, staging, sum, warpgroup, bug);
 	}
 	if (thread == 0 && !bug.is(exit_pending))
 		bulk_wait_read<0>();
 }
 
-/* Before the work: everybody knows everybody's barriers, and that they are there. */
-template <int N, class Bug> DEVICE void meet(ring &r, Bug bug)
+/* Before the work: initialises the ring and publishes it to the cluster. */
+template <int N, class Bug> DEVICE void begin(ring &r, Bug bug)
 {
 	const team us;
 	const uint32_t sharers = us.sharers();
 
-	if (threadIdx.x == 0) {
-		channel_init(r.ch, 1 + bug.is(full_count),
-			sharers == 1 ? N : bug.is(empty_own_only) ? 1 : sharers);
-		for (int i = 0; i < SLOTS; i++)
-			mbar_init(&r.done[i], N);
-	}
+	if (threadIdx.x == 0)
+		cluster_channel_init(r, 1 + bug.is(full_count),
+			sharers == 1 ? N : bug.is(empty_own_only) ? 1 : sharers, N);
 	if (bug.is(init_unpublished))
 		return;
 	if (bug.is(init_cta_only)) {
@@ -400,15 +378,14 @@ template <int N, class Bug> DEVICE void meet(ring &r, Bug bug)
 		return;
 	}
 	if (bug.is(no_init_fence)) {
-		cluster_arrive_relaxed();
-		cluster_wait();
+		cluster_sync_relaxed();
 		return;
 	}
 	channels_publish();
 }
 
-/* After it: nobody leaves while others may still arrive at its barriers. */
-template <class Bug> DEVICE void part(Bug bug)
+/* After the work: no CTA exits while a peer may still arrive on its mbarriers. */
+template <class Bug> DEVICE void end(Bug bug)
 {
 	if (bug.is(leaves_early) || bug.is(tail_before_work))
 		return;
@@ -416,8 +393,7 @@ template <class Bug> DEVICE void part(Bug bug)
 		__syncthreads();
 		return;
 	}
-	cluster_arrive_relaxed();
-	cluster_wait();
+	cluster_sync_relaxed();
 }
 
 template <int N, class Bug>
@@ -426,16 +402,13 @@ wgmma_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 {
 	extern __shared__ __align__(1024) unsigned char smem[];
 	__shared__ ring r;
-	/* The swizzle pattern repeats every 1024 bytes and starts there. */
-	__half *slots = (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
+	__half *slots = first_tile(smem);
 	__half *staging = slots + SLOTS * shape<N>::slot_halves;
 	const int warpgroup = threadIdx.x / 128;
 
-	meet<N>(r, bug);
-	if (bug.is(tail_before_work)) {
-		cluster_arrive();
-		cluster_wait();
-	}
+	begin<N>(r, bug);
+	if (bug.is(tail_before_work))
+		cluster_sync();
 	if (warpgroup == 0) {
 		if (bug.is(setmaxnreg_up))
 			registers_dec<232>(); // @bug setmaxnreg_up CS408
@@ -444,18 +417,18 @@ wgmma_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		if (threadIdx.x == 0)
 			produce<N>(t, s, slots, r.ch, bug);
 		else if (threadIdx.x - 32 < cluster_ctas() && cluster_ctas() > 1)
-			relay(s, r, threadIdx.x - 32, bug);
+			forward_releases(s, r, threadIdx.x - 32, bug);
 	} else {
 		if (N > 1)
 			registers_inc<232>();
 		consume<N>(t, s, slots, staging, r, warpgroup - 1, bug);
 	}
-	part(bug);
+	end(bug);
 }
 
 /* ---- host ---- */
 
-/* Rows x columns of CTAs; 2 and 4 are the shapes that do best. */
+/* Rows x columns of CTAs; "2" and "4" are the fastest shapes of that size. */
 static const struct cta_layout {
 	unsigned rows, cols;
 } layouts[] = {{1, 1}, {2, 1}, {2, 2}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {0, 0}};
@@ -469,7 +442,7 @@ struct job {
 	int ctas;
 };
 
-/* Clusters that are resident at once are launched, each takes several blocks. */
+/* How many clusters to launch: as many as are resident at once, each for several blocks */
 template <class K> static unsigned resident(K kernel, const job &j, cudaLaunchConfig_t config)
 {
 	const int blocks = j.s.blocks_high * j.s.blocks_wide;
@@ -483,23 +456,16 @@ template <class K> static unsigned resident(K kernel, const job &j, cudaLaunchCo
 template <int N, class Bug> static void launch(const job &j, Bug bug)
 {
 	auto *kernel = wgmma_gemm<N, Bug>;
-	const cta_layout least = j.fallback.rows ? j.fallback : j.cluster;
-	cudaLaunchAttribute attribute[2] = {};
-	cudaLaunchConfig_t config = {};
+	const dim3 cluster(j.cluster.cols, j.cluster.rows);
+	cluster_launch run(cluster, j.fallback.rows ? dim3(j.fallback.cols, j.fallback.rows) : cluster,
+		shape<N>::threads, shape<N>::smem);
 
-	attribute[0].id = cudaLaunchAttributeClusterDimension;
-	attribute[0].val.clusterDim = {least.cols, least.rows, 1};
-	attribute[1].id = cudaLaunchAttributePreferredClusterDimension;
-	attribute[1].val.preferredClusterDim = {j.cluster.cols, j.cluster.rows, 1};
-	config.blockDim = shape<N>::threads;
-	config.dynamicSmemBytes = shape<N>::smem;
-	config.gridDim = dim3(j.cluster.cols, j.cluster.rows);
-	config.attrs = attribute;
-	config.numAttrs = 1;
+	/* resident() needs it before the launch sets it */
 	CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape<N>::smem));
-	config.gridDim.x *= resident(kernel, j, config);
-	config.numAttrs += j.fallback.rows > 0;
-	CUDA(cudaLaunchKernelEx(&config, kernel, j.t, j.s, bug));
+	run.config.gridDim.x *= resident(kernel, j, run.config);
+	if (j.fallback.rows)
+		run.prefer(cluster);
+	run(kernel, j.t, j.s, bug);
 }
 
 template <class Bug> static void launch(const job &j, long warpgroups, Bug bug)
@@ -519,16 +485,15 @@ int main(int argc, char **argv)
 		{"k", &k, "columns of A and B, a multiple of 8"},
 		{"cluster", &cluster, "CTAs of a cluster, or rows x columns", LAYOUTS},
 		{"fallback", &fallback, "smaller clusters where those do not fit", LAYOUTS "|no"},
-		{"warpgroups", &warpgroups, "consumers of a CTA, 1 or 2: tiles of 64 or 128 rows"},
+		{"warpgroups", &warpgroups, "consumer warpgroups, 1 or 2: tiles of 64 or 128 rows"},
 		{"ctas", &ctas, "thread blocks at most; 0: as many as run at once"},
 	};
-	const struct program p = {"wgmma_gemm", "half GEMM with TMA multicast, mbarriers and wgmma",
-		__FILE__, options, sizeof options / sizeof *options, bugs, sizeof bugs / sizeof *bugs};
+	const struct program p = harness_program("wgmma_gemm",
+		"half GEMM with TMA multicast, mbarriers and wgmma", __FILE__, options, bugs);
 	const struct run r = harness_args(argc, argv, p);
-	struct checker c = {};
 
 	product_require(p, m, n, k);
-	harness_require(warpgroups == 1 || warpgroups == 2, p, "1 or 2 warpgroups");
+	harness_require(warpgroups == 1 || warpgroups == 2, p, "warpgroups must be 1 or 2");
 	const cta_layout prefer = layouts[cluster], least = layouts[fallback];
 	harness_require(!least.rows || (prefer.rows % least.rows == 0 && prefer.cols % least.cols == 0),
 		p, "the cluster must be a multiple of its fallback in rows and in columns");
@@ -543,20 +508,11 @@ int main(int argc, char **argv)
 			(int)((n + wide - 1) / wide)},
 		prefer, least, (int)ctas};
 
-	if (r.bug >= 0)
-		launch(j, warpgroups, planted_bug{r.bug});
-	else
-		launch(j, warpgroups, no_bug{});
-	CUDA(cudaDeviceSynchronize());
+	const int status = harness_run(p, r, [&](auto bug) { launch(j, warpgroups, bug); },
+		[&](checker &c) { product_check(c, {m, n, k, a.host, b.host, 1, k}, dc); },
+		2e-12 * m * n * k, "TFLOP/s", "%ld x %ld x %ld, clusters of %u x %u", m, n, k,
+		prefer.rows, prefer.cols);
 
-	if (r.check)
-		product_check(c, {m, n, k, a.host, b.host, 1, k}, dc);
-	if (r.bench) {
-		const double time = harness_time([&] { launch(j, warpgroups, no_bug{}); });
-
-		printf("wgmma_gemm: %ld x %ld x %ld, clusters of %u x %u: %.3f ms, %.1f TFLOP/s\n", m, n, k,
-			prefer.rows, prefer.cols, time * 1e3, 2e-12 * m * n * k / time);
-	}
 	cudaFree(dc);
-	return r.check ? checker_verdict(c, p) : 0;
+	return status;
 }

@@ -1,6 +1,6 @@
 /* gpu: GPU mode without the GPU. PTX in, instrumented PTX out; the records of a launch
  * in, findings of the session out. What runs the kernel in between, a GPU
- * (instrument/inject/) or the executor (gpu_rehearse.c), is not known here. */
+ * (instrument/inject/) or the executor (gpu_emulate.c), is not known here. */
 #ifndef CONSAN_GPU_H
 #define CONSAN_GPU_H
 
@@ -124,7 +124,7 @@ void gpu_timed(struct consan *c, const char *kernel, double seconds);
 /* No earlier launch is still running: the program has waited for all. May be called from any
  * thread, also while a launch is being checked. */
 void gpu_idle(struct consan *c);
-/* Runs the launch on the executor, recorded as on a GPU, and checks it (gpu_rehearse.c). */
+/* Runs the launch on the executor, recorded as on a GPU, and checks it (gpu_emulate.c). */
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
 	const void *params, struct err *e);
 

@@ -62,7 +62,7 @@ struct consan_module {
 	struct consan *c;
 	struct exec_module *exec;
 	struct ptx_module *ptx;    /* owned by exec */
-	struct gpu_module *gpu;    /* --backend=rehearse: what exec runs is its text */
+	struct gpu_module *gpu;    /* --backend=gpu-emulated: what exec runs is its text */
 	struct consan_kernel *kernels;
 };
 

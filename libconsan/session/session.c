@@ -83,7 +83,7 @@ struct consan *consan_open(const char *words, struct err *e)
 		ok = c->save != NULL;
 		free(path);
 	}
-	if (ok && (c->opt.backend == OPT_BACKEND_GPU || c->opt.backend == OPT_BACKEND_REHEARSE))
+	if (ok && (c->opt.backend == OPT_BACKEND_GPU || c->opt.backend == OPT_BACKEND_GPU_EMULATED))
 		pool_open(gpu_workers(c) - 1);
 	if (ok)
 		return c;
@@ -340,7 +340,7 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 	return missing ? own : other;
 }
 
-/* --backend=rehearse: the same module, instrumented. Frees own. */
+/* --backend=gpu-emulated: the same module, instrumented. Frees own. */
 static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
 	struct gpu_module **gpu, struct err *e)
 {

@@ -1,10 +1,12 @@
-/* bench: what --backend=gpu costs, on a machine with a GPU, beside NVIDIA's
- * compute-sanitizer in the same run: `bench BUILD`. Times are of one launch:
- * native by events; ours by --gpu-times: the first launch, without the making of
- * the pool, the median of several processes' and the range, and the median of launches that
- * record what is known to be clean, as a whole and, recording, the kernel alone by the
- * GPU's clock; the sanitizer's by the wall clock of a run that checks one launch minus
- * one that checks none. */
+/* bench: the cost of --backend=gpu on a machine with a GPU, compared with NVIDIA's
+ * compute-sanitizer in the same run: `bench BUILD`. All times are of one launch:
+ *   native     by events
+ *   first      by --gpu-times: the first launch, without the time to make the pool; the median
+ *              and the range over several processes
+ *   again      by --gpu-times: the median of launches that record what is known to be clean
+ *   recording  the kernel alone of those, by the GPU's clock
+ *   racecheck, synccheck
+ *              the wall clock of a run that checks one launch, less a run that checks none */
 #include "tests/common/shell.h"
 
 #include <stdio.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-static const struct { const char *name, *path, *options; double most; } work[] = {
+static const struct { const char *name, *path, *options; double limit; } work[] = {
 	{ "TMA ring", "ring/ring", "--rows=65536 --ctas=0", 50 },
 	{ "wgmma matmul 2048", "wgmma_gemm/wgmma_gemm", "--m=2048 --n=2048 --k=2048", 50 },
 	{ "mma.sync hgemm 2048", "hgemm/hgemm", "--m=2048 --n=2048 --k=2048", 100 },
@@ -35,8 +37,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median of what follows `key` in the lines of --gpu-times, the first line,
- * which makes the pool, left out. */
+/* The median of the numbers after `key` in the lines of --gpu-times, without the first line,
+ * whose launch makes the pool */
 static double median(const char *key)
 {
 	double v[64];
@@ -57,7 +59,7 @@ static double median(const char *key)
 	return v[1 + (n - 1) / 2];
 }
 
-/* Of the first launch: what follows `key`. */
+/* The number after `key` for the first launch */
 static double first(const char *key)
 {
 	const char *line = strstr(output, "times of"), *at = line ? strstr(line, key) : NULL;
@@ -65,13 +67,13 @@ static double first(const char *key)
 	return at ? atof(at + strlen(key)) : 0;
 }
 
-/* Where the first launch's time went (the digest is part of the copy), and what
- * instrumenting the module took. */
-struct spent { double whole, insns, load, run, digest, copy, check, rest, clusters; };
+/* The parts of the first launch's time, and the time to instrument the module, in ms */
+struct spent { double whole, insns, load, run, digest, copy, check, rest, clusters, threads; };
 
 static struct spent spent(void)
 {
-	struct spent s = { .run = first(" run "), .digest = first("; digest "), .copy = first(" copy ") };
+	struct spent s = { .run = first(" run "), .digest = first("; digest "),
+		.copy = first(" copy ") };
 	const char *at = strstr(output, ": instrumented ");
 	const char *line = strstr(output, " check "), *open = line ? strchr(line, '(') : NULL;
 
@@ -92,19 +94,19 @@ static int by_whole(const void *a, const void *b)
 	return by_value(&((const struct spent *)a)->whole, &((const struct spent *)b)->whole);
 }
 
-static void ours(const char *build, size_t k, unsigned launches)
+static void run_consan(const char *build, size_t k, unsigned launches)
 {
 	shell("timeout 100 %s/consan-run --backend=gpu --gpu-times --launch-count=%u %s/kernels/%s %s "
 		"--no-check --bench 2>&1", build, launches, build, work[k].path, work[k].options);
 }
 
-/* The first launches of so many processes, the quickest first. */
+/* The first launches of so many processes, sorted by time */
 #define PROCESSES 7
 
-static void launch(const char *build, size_t k, struct spent s[PROCESSES])
+static void first_launches(const char *build, size_t k, struct spent s[PROCESSES])
 {
 	for (unsigned i = 0; i < PROCESSES; i++) {
-		ours(build, k, 1);
+		run_consan(build, k, 1);
 		s[i] = spent();
 	}
 	qsort(s, PROCESSES, sizeof *s, by_whole);
@@ -121,13 +123,13 @@ static double native(const char *build, size_t k)
 	return at ? atof(at) : 0;
 }
 
-/* Seconds that a run under the tool takes. */
+/* The seconds of a run under the tool */
 static double sanitized(const char *tool, const char *options, const char *build, size_t k)
 {
 	double start = now();
 
-	shell("timeout 100 compute-sanitizer --tool=%s %s %s/kernels/%s %s --no-check 2>&1", tool, options,
-		build, work[k].path, work[k].options);
+	shell("timeout 100 compute-sanitizer --tool=%s %s %s/kernels/%s %s --no-check 2>&1", tool,
+		options, build, work[k].path, work[k].options);
 	return now() - start;
 }
 
@@ -139,7 +141,7 @@ static double sanitizer(const char *tool, const char *build, size_t k)
 	return strstr(output, "SUMMARY") ? (one - none) * 1e3 : 0;
 }
 
-/* Where it did not take longer than a run that checks nothing, it said nothing. */
+/* "-" if the run took no longer than one that checks nothing: the tool reported nothing. */
 static const char *in_ms(double ms, char text[32])
 {
 	snprintf(text, 32, ms > 0 ? "%.0f ms" : "-", ms);
@@ -152,20 +154,21 @@ int main(int argc, char **argv)
 	struct spent went[COUNT(work)];
 	int bad = 0;
 
-	printf("%-20s %9s %9s %6s %9s %6s %10s %6s %9s %6s %10s %10s %9s\n", "", "native ms", "recording", "x",
-		"first ms", "x", "x, range", "wanted", "again ms", "x", "racecheck", "synccheck", "KiB");
+	printf("%-20s %9s %9s %6s %9s %6s %10s %6s %9s %6s %10s %10s %9s\n", "", "native ms",
+		"recording", "x", "first ms", "x", "x, range", "limit", "again ms", "x", "racecheck",
+		"synccheck", "KiB");
 	for (size_t k = 0; k < COUNT(work); k++) {
 		double n = native(build, k), run, once, whole, kib, race, sync;
 		struct spent s[PROCESSES];
 		char range[32], racecheck[32], synccheck[32];
 
-		ours(build, k, 8);
+		run_consan(build, k, 8);
 		run = median("'s clock: kernel ");
-		if (!run) /* CUPTI does not say */
+		if (!run) /* CUPTI has no times */
 			run = median(" run ");
 		whole = median(" whole ");
 		kib = first("KiB of ");
-		launch(build, k, s);
+		first_launches(build, k, s);
 		went[k] = s[PROCESSES / 2];
 		once = went[k].whole;
 		snprintf(range, sizeof range, "%.0f to %.0f", n > 0 ? s[0].whole / n : 0,
@@ -174,18 +177,19 @@ int main(int argc, char **argv)
 		sync = sanitizer("synccheck", build, k);
 		printf("%-20s %9.3f %9.3f %6.1f %9.3f %6.0f %10s %6.0f %9.3f %6.0f %10s %10s %9.0f\n",
 			work[k].name, n, run, n > 0 ? run / n : 0, once, n > 0 ? once / n : 0, range,
-			work[k].most, whole, n > 0 ? whole / n : 0, in_ms(race, racecheck),
+			work[k].limit, whole, n > 0 ? whole / n : 0, in_ms(race, racecheck),
 			in_ms(sync, synccheck), kib);
 		fflush(stdout);
-		bad += !(n > 0 && once > 0 && once / n <= work[k].most);
+		bad += !(n > 0 && once > 0 && once / n <= work[k].limit);
 	}
 	printf("\n%-20s %9s %9s %9s %9s %9s %9s   %s\n", "first launch, ms", "recording", "copy",
 		"check", "rest", "(digest)", "clusters", "instrumenting, at load");
 	for (size_t k = 0; k < COUNT(work); k++)
-		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %9.0f   %.0f instructions in %.1f ms\n",
+		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %3.0f by %2.0f   %.0f instructions in "
+			"%.1f ms\n",
 			work[k].name, went[k].run, went[k].copy, went[k].check, went[k].rest, went[k].digest,
 			went[k].clusters, went[k].insns, went[k].load);
 	if (bad)
-		printf("%d of %zu above what is wanted\n", bad, COUNT(work));
+		printf("%d of %zu above the limit\n", bad, COUNT(work));
 	return bad != 0;
 }

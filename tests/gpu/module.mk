@@ -1,32 +1,33 @@
-# GPU mode on a machine with a GPU, and the driver that stands in for one elsewhere.
-$(BUILD)/tests/gpu/twins: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/twins.c tests/gpu/schedules.c tests/gpu/side.c \
+# GPU mode: tests for a machine with a GPU, and a fake driver for other machines.
+$(BUILD)/tests/gpu/planted_bugs: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/planted_bugs.c tests/gpu/schedules.c tests/gpu/runner.c \
 		tests/cases/harness/found.c) $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/tests/gpu/ways: tests/gpu/ways.c tests/common/shell.h
+$(BUILD)/tests/gpu/scenarios: tests/gpu/scenarios.c tests/common/shell.h
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
 # a CUDA program like any other: no library but the driver's, and never under a sanitizer
 $(BUILD)/tests/gpu/specimen: tests/gpu/specimen.c tests/cases/harness/specimen.c libconsan/base/base.c tests/cases/harness/specimen.h libconsan/base/base.h
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -I. -isystem $(CUDA_HOME)/include -o $@ $(filter %.c,$^) $(CUDA_LINK)
-$(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/schedules.c tests/gpu/side.c \
+$(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/schedules.c tests/gpu/runner.c \
 		tests/cases/harness/specimen.c tests/cases/harness/judge.c tests/cases/harness/found.c) $(BUILD)/libconsan.a | $(BUILD)/tests/gpu/specimen
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
-# a driver for machines without a GPU, and one that is too old
+# a fake driver for machines without a GPU, and one that is too old
 $(BUILD)/tests/gpu/driver/libcuda.so.1: CFLAGS_DRIVER =
 $(BUILD)/tests/gpu/old/libcuda.so.1: CFLAGS_DRIVER = -DOLD
-$(BUILD)/tests/gpu/driver/libcuda.so.1 $(BUILD)/tests/gpu/old/libcuda.so.1: tests/gpu/driver.c tests/gpu/driver_graph.c tests/gpu/driver_times.c tests/gpu/driver_records.c tests/gpu/driver.h instrument/record/record.h
+$(BUILD)/tests/gpu/driver/libcuda.so.1 $(BUILD)/tests/gpu/old/libcuda.so.1: tests/gpu/fake_driver.c tests/gpu/fake_driver_graph.c \
+		tests/gpu/fake_driver_times.c tests/gpu/fake_driver_records.c tests/gpu/fake_driver.h instrument/record/record.h
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g -fPIC -shared -fvisibility=hidden $(WARN) -I. $(CFLAGS_DRIVER) \
 		-isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include -Wl,-soname,libcuda.so.1 -o $@ $(filter %.c,$^)
-$(BUILD)/tests/gpu/driven: tests/gpu/driven.c
+$(BUILD)/tests/gpu/driver_client: tests/gpu/driver_client.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g $(WARN) -I. -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/gpu/sm_90a.fatbin: tests/cuda/small.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -fatbin -gencode=arch=compute_90a,code=compute_90a -o $@ $<
-DRIVEN = $(addprefix $(BUILD)/tests/gpu/,driver/libcuda.so.1 old/libcuda.so.1 driven sm_90a.fatbin)
-$(BUILD)/tests/gpu/user: tests/gpu/user.cu
+FAKE_DRIVER = $(addprefix $(BUILD)/tests/gpu/,driver/libcuda.so.1 old/libcuda.so.1 driver_client sm_90a.fatbin)
+$(BUILD)/tests/gpu/scenario: tests/gpu/scenario.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<
 
@@ -40,8 +41,8 @@ bench-gpu: deps
 	$(V)$(BUILD)/tests/gpu/bench $(BUILD)
 	$(V)$(BUILD)/tests/bench/rewrite
 check-gpu: deps
-	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/twins \
-		$(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(BUILD)/tests/gpu/specimens
-	$(V)$(BUILD)/tests/gpu/ways $(BUILD) gpu
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/planted_bugs \
+		$(BUILD)/tests/gpu/scenarios $(BUILD)/tests/gpu/scenario $(BUILD)/tests/gpu/specimens
+	$(V)$(BUILD)/tests/gpu/scenarios $(BUILD) gpu
 	$(V)$(BUILD)/tests/gpu/specimens --log=$(BUILD)/tests/gpu/specimens.txt $(BUILD) gpu
-	$(V)$(BUILD)/tests/gpu/twins $(BUILD) gpu
+	$(V)$(BUILD)/tests/gpu/planted_bugs $(BUILD) gpu

@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROOM 256 /* findings of a run */
+#define MAX_FINDINGS 256 /* of a run */
 
-/* The first is the schedule by default; the next ones are asked only if it does not show
- * what is looked for. */
+/* The first is the default schedule; the others run only if it does not show all. */
 static const struct { const char *options, *name; } batch[] = {
 	{ "", "" }, { "--explore=64", "" }, { "--async=early --explore=64", "--async=early" },
 	{ "--seed=65 --explore=447", "" },
@@ -24,15 +23,18 @@ static const char *const silent[] = {
 
 static json_t *run(const struct schedules *s, const char *options)
 {
-	struct side_job job = { 0 };
+	struct runner_job job = { 0 };
+	const struct runner *r = s->runner;
 	struct text t = { 0 };
 	char path[128];
 	json_t *report;
 
-	snprintf(path, sizeof path, "%s/schedule.json", s->folder);
-	text_printf(&t, "%s %s --report=%s %s >/dev/null 2>&1 </dev/null", s->before, options, path, s->after);
+	snprintf(path, sizeof path, "%s/schedule.json", r->folder);
+	text_printf(&t, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5 %s %s "
+		"--report=%s %s >/dev/null 2>&1 </dev/null", r->build, s->options, options, path,
+		s->program);
 	job.command = t.at;
-	side_run_one(&job);
+	runner_run_one(&job);
 	report = json_load_file(path, 0, NULL);
 	unlink(path);
 	free(job.output);
@@ -50,18 +52,21 @@ static bool compared(const struct schedules *s, const json_t *finding)
 		strcmp(rule, "CS901") && !(s->known && strstr(s->known, more));
 }
 
-/* Is it one of "a, b, c"? */
+/* Is name one of a list "a, b, c"? */
 static bool listed(const struct text *list, const char *name)
 {
 	const size_t n = strlen(name);
 
-	for (const char *at = list->n ? list->at : NULL; at; at = strchr(at, ',') ? strchr(at, ',') + 2 : NULL)
+	for (const char *at = list->n ? list->at : NULL; at;) {
 		if (!strncmp(at, name, n) && (!at[n] || at[n] == ','))
 			return true;
+		at = strchr(at, ',');
+		at = at ? at + 2 : NULL;
+	}
 	return false;
 }
 
-/* The schedule in which a finding was seen first, in `to` once. */
+/* Adds the schedule in which a finding was seen first to `to`, if it is not there. */
 static void add_name(struct text *to, unsigned k, const json_t *finding)
 {
 	const long long seed = (long long)json_integer_value(json_object_get(finding, "seed"));
@@ -77,7 +82,7 @@ static void add_name(struct text *to, unsigned k, const json_t *finding)
 	text_free(&name);
 }
 
-/* Of the n keys those that this report shows are freed and gone. */
+/* Frees those of the n keys that this report shows, and sets them to NULL. */
 static void look_up(char **key, size_t n, unsigned k, const json_t *report, struct text *names)
 {
 	const json_t *findings = json_object_get(report, "findings"), *f;
@@ -105,17 +110,17 @@ static bool left(char *const *key, size_t n)
 	return false;
 }
 
-struct shown schedules_show(const struct schedules *s, const json_t *there)
+struct shown schedules_show(const struct schedules *s, const json_t *found)
 {
-	const json_t *findings = json_object_get(there, "findings"), *f;
+	const json_t *findings = json_object_get(found, "findings"), *f;
 	struct text names = { 0 };
 	struct shown shown = { .outcome = NOT_SEEN };
-	char *key[ROOM];
+	char *key[MAX_FINDINGS];
 	size_t i, n = 0;
-	bool strange = false;
+	bool other = false, hangs = false;
 
 	json_array_foreach(findings, i, f)
-		if (n < ROOM && compared(s, f))
+		if (n < MAX_FINDINGS && compared(s, f))
 			key[n++] = found_key(f);
 	for (unsigned k = 0; k < ARRAY_SIZE(batch) && left(key, n); k++) {
 		json_t *report = run(s, batch[k].options);
@@ -128,14 +133,16 @@ struct shown schedules_show(const struct schedules *s, const json_t *there)
 	for (size_t m = 0; m < n; m++) {
 		const bool hang = key[m] && !strncmp(key[m], "CS7", 3);
 
-		shown.hangs |= hang;
-		strange |= key[m] && !hang;
+		hangs |= hang;
+		other |= key[m] && !hang;
 		if (key[m])
 			text_printf(&shown.words, "%sno schedule shows %s", shown.words.n ? ", " : "", key[m]);
 		free(key[m]);
 	}
 	if (n)
-		shown.outcome = strange ? OTHER : names.n ? SCHEDULE : HANGS;
+		shown.outcome = other ? OTHER : names.n ? SCHEDULE : HANGS;
+	if (!s->runner->gpu && (hangs || other))
+		shown.outcome = WRONG;
 	text_free(&names);
 	return shown;
 }

@@ -1,8 +1,8 @@
-/* specimen: one twin of a specimen of tests/cases/ as a CUDA program that knows nothing of
- * consan: `specimen FILE racy|fixed`. Says how far it came, in one line:
+/* specimen: runs one twin of a specimen of tests/cases/ as a CUDA program that does not depend on
+ * consan: `specimen FILE racy|fixed`. Prints how it ended, in one line:
  *   specimen: ran | refused: WHY | stopped: WHY | failed: WHY
- * refused: the driver does not take the kernel; failed: what goes before did not work.
- * Judges nothing: specimens.c does. */
+ * refused: the driver does not accept the kernel; stopped: the kernel failed; failed: an earlier
+ * call failed. specimens.c judges the run. */
 #include "tests/cases/harness/specimen.h"
 
 #include <cuda.h>
@@ -16,8 +16,8 @@ static _Noreturn void end(const char *how, const char *what, CUresult error, con
 	const char *name = NULL;
 
 	cuGetErrorName(error, &name);
-	printf("specimen: %s: %s: %s%s%.*s\n", how, what, name ? name : "unknown error", *more ? ": " : "",
-		(int)strcspn(more, "\n"), more);
+	printf("specimen: %s: %s: %s%s%.*s\n", how, what, name ? name : "unknown error",
+		*more ? ": " : "", (int)strcspn(more, "\n"), more);
 	exit(0);
 }
 
@@ -47,7 +47,7 @@ static void new_map(void *user, const struct tensormap_args *a, unsigned char *m
 		(CUtensorMapL2promotion)a->l2, (CUtensorMapFloatOOBfill)a->oob);
 }
 
-/* Recursion needs more than the default, 1 KiB a thread, and it is the program that knows. */
+/* For recursion, which the default of 1 KiB for a thread does not allow */
 #define STACK_BYTES 4096
 
 static CUfunction load(const char *text)
@@ -85,7 +85,8 @@ static void launch(const struct specimen *s, CUfunction f, void **args)
 	if (s->cluster > 8)
 		MUST(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
 	if (s->shared)
-		MUST(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)s->shared);
+		MUST(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+			(int)s->shared);
 	for (unsigned i = 0; !i || i < s->launches; i++) {
 		if (i == 1 && s->programmatic) {
 			attr[c.numAttrs].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;

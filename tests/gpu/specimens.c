@@ -1,15 +1,16 @@
-/* specimens: both twins of every specimen of tests/cases/ as CUDA programs, each in a process
- * of its own, side by side, under a backend that instruments; run where tests/cases/ is:
+/* specimens: runs both twins of every specimen of tests/cases/ as CUDA programs, each in a
+ * process of its own, under a backend that instruments. To be run in the folder that holds
+ * tests/cases/:
  *   specimens [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
  * FILTER: what the name, "race/cs102_plain", must contain; I/N: the I-th of N parts.
- * The correct twin must be silent, the racy one show its rules at their lines, or
- * emulated.def says why not. On a GPU, where nobody chooses the schedule, and in that of a
- * seed, the racy one must show what it shows under --backend=cpu in some schedule
- * (schedules.h), nothing included, or hang; unseen.def says what comes of the hardware.
- * stdout gets what is not as expected, FILE all of it, with consan's own words. */
+ *
+ * The correct twin must have no findings. The racy one must show its rules at their lines, or
+ * emulated.def has the reason why not. On a GPU, where the schedule cannot be chosen, and with
+ * --seed, the racy twin must show what it shows under --backend=cpu in some schedule
+ * (schedules.h), which may be nothing, or hang; hardware.def lists what differs on hardware.
+ * stdout gets what is not as expected, FILE all results, with the whole output of those. */
 #include "tests/cases/harness/judge.h"
 #include "schedules.h"
-#include "side.h"
 
 #include <glob.h>
 #include <signal.h>
@@ -18,16 +19,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct { const char *specimen, *what, *why; } emulated[] = {
+static const struct { const char *specimen, *what, *why; } differences[] = {
 #define DIFFERS(specimen, what, why) { specimen, what, why },
 #include "tests/cases/harness/emulated.def"
 #undef DIFFERS
 };
 
-static const struct { const char *specimen, *why; } otherwise[] = {
-#define OTHERWISE(specimen, why) { specimen, why },
-#include "unseen.def"
-#undef OTHERWISE
+static const struct { const char *specimen, *why; } hardware[] = {
+#define HARDWARE(specimen, why) { specimen, why },
+#include "hardware.def"
+#undef HARDWARE
 };
 
 static const char *const twin_name[] = { "racy", "fixed" };
@@ -36,30 +37,28 @@ struct run {
 	struct specimen s;
 	char name[128];         /* "race/cs102_plain" */
 	enum twin twin;
-	char report[64];        /* its file, while it runs */
+	char report[64];        /* path of its report */
 };
 
 struct all {
-	struct side_options o;
-	char dir[32];
+	struct runner o;
 	struct { struct run *at; size_t n, cap; } run;
-	struct side_job *job; /* one for each run */
-	unsigned count[OUTCOMES];
+	struct runner_job *job; /* one for each run */
 };
 
-/* What a run left behind. */
+/* The result of a run */
 struct result {
 	json_t *report;
 	struct seen_list seen;
 	bool any, checked;      /* anything above a note; all launches were checked */
 	bool crashed;           /* the program, on the host */
 	char unchecked[320];    /* why not */
-	char said[512];         /* the program: "ran", "stopped: WHY" */
+	char status[512];       /* that the program printed: "ran", "stopped: WHY" */
 };
 
-/* ---- what there is to run ---- */
+/* ---- what to run ---- */
 
-/* What chooses a schedule is for the executor. */
+/* any_schedule: leaves out the options that choose a schedule of the executor. */
 static void add_options(struct text *t, bool any_schedule, const char *options)
 {
 	char copy[sizeof ((struct specimen *)0)->options], *save, *word;
@@ -79,8 +78,8 @@ static char *command_of(const struct all *a, const struct run *r)
 	add_options(&t, a->o.any_schedule, r->s.options);
 	if (a->o.any_schedule && !a->o.gpu)
 		text_printf(&t, "--seed=%s ", a->o.seed);
-	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->o.build, r->s.path,
-		twin_name[r->twin]);
+	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->o.build,
+		r->s.path, twin_name[r->twin]);
 	return t.at;
 }
 
@@ -95,7 +94,7 @@ static void add_specimen(struct all *a, const char *path, const char *name, int 
 			continue;
 		}
 		snprintf(r.name, sizeof r.name, "%.*s", length, name);
-		snprintf(r.report, sizeof r.report, "%s/%zu.json", a->dir, a->run.n);
+		snprintf(r.report, sizeof r.report, "%s/%zu.json", a->o.folder, a->run.n);
 		vec_push(&a->run, r);
 	}
 }
@@ -118,7 +117,7 @@ static void list(struct all *a, const glob_t *g)
 		a->job[i].command = command_of(a, &a->run.at[i]);
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static void take_coverage(struct result *r, const json_t *report)
 {
@@ -126,7 +125,7 @@ static void take_coverage(struct result *r, const json_t *report)
 	size_t i;
 
 	r->checked = json_array_size(rows) > 0;
-	snprintf(r->unchecked, sizeof r->unchecked, "%s", r->checked ? "" : "no launch was seen");
+	snprintf(r->unchecked, sizeof r->unchecked, "%s", r->checked ? "" : "no launch was recorded");
 	json_array_foreach(rows, i, row) {
 		const char *why = json_string_value(json_object_get(row, "unchecked"));
 
@@ -138,83 +137,83 @@ static void take_coverage(struct result *r, const json_t *report)
 	}
 }
 
-static struct result result_of(const struct run *run, const struct side_job *job)
+static struct result result_of(const struct run *run, const struct runner_job *job)
 {
 	json_t *report = json_load_file(run->report, 0, NULL);
-	const char *said = strstr(job->output, "specimen: ");
+	const char *status = strstr(job->output, "specimen: ");
 	struct result r = { .report = report, .seen = seen_of_report(report) };
 
 	r.crashed = job->status == 128 + SIGSEGV;
 	take_coverage(&r, report);
 	for (size_t i = 0; i < r.seen.n; i++)
 		r.any |= !r.seen.at[i].note;
-	if (said)
-		said += sizeof "specimen: " - 1;
-	snprintf(r.said, sizeof r.said, "%.*s", said ? (int)line_length(said) : 0, said ? said : "");
+	if (status)
+		status += sizeof "specimen: " - 1;
+	snprintf(r.status, sizeof r.status, "%.*s", status ? (int)line_length(status) : 0,
+		status ? status : "");
 	unlink(run->report);
 	return r;
 }
 
-/* ---- the judgement ---- */
+/* ---- judgement ---- */
 
-/* Is what is missing and what is too much foreseen by emulated.def? NULL: no. */
-static const char *why_emulated(const struct run *run, const struct result *r)
+/* The reason in emulated.def for what is missing and what is reported in addition, or NULL */
+static const char *why_different(const struct run *run, const struct result *r)
 {
 	char word[16];
 
-	for (size_t k = 0; k < ARRAY_SIZE(emulated); k++) {
-		const char *what = emulated[k].what;
-		bool all = !strcmp(emulated[k].specimen, run->name);
+	for (size_t k = 0; k < ARRAY_SIZE(differences); k++) {
+		const char *what = differences[k].what;
+		bool all = !strcmp(differences[k].specimen, run->name);
 
 		for (size_t i = 0; all && i < run->s.nexpect; i++) {
 			snprintf(word, sizeof word, "-%s", run->s.expect[i].code);
-			all = seen_matches(&r->seen, &run->s.expect[i], true) || has_word(what, strlen(what), word);
+			all = seen_matches(&r->seen, &run->s.expect[i], true) ||
+				has_word(what, strlen(what), word);
 		}
 		for (size_t i = 0; all && i < r->seen.n; i++) {
 			snprintf(word, sizeof word, "+%s", r->seen.at[i].code);
 			all = seen_allowed(&r->seen.at[i], &run->s) || has_word(what, strlen(what), word);
 		}
 		if (all)
-			return emulated[k].why;
+			return differences[k].why;
 	}
 	return NULL;
 }
 
-static const char *why_otherwise(const char *name)
+static const char *why_on_hardware(const char *name)
 {
-	for (size_t k = 0; k < ARRAY_SIZE(otherwise); k++)
-		if (!strcmp(otherwise[k].specimen, name))
-			return otherwise[k].why;
+	for (size_t k = 0; k < ARRAY_SIZE(hardware); k++)
+		if (!strcmp(hardware[k].specimen, name))
+			return hardware[k].why;
 	return NULL;
 }
 
-/* On a GPU what is expected is not there, or not alone: does the cpu backend have a schedule
- * that shows the same? */
-static enum outcome judge_schedules(const struct all *a, const struct run *run, const struct result *r,
-	struct text *why)
+/* What is expected is not reported, or not alone: does the cpu backend have a schedule that
+ * shows the same? */
+static enum outcome judge_schedules(const struct all *a, const struct run *run,
+	const struct result *r, struct text *why)
 {
-	const char *known = why_otherwise(run->name), *silent;
-	struct text before = { 0 }, after = { 0 };
+	const char *known = why_on_hardware(run->name), *other;
+	struct text options = { 0 }, program = { 0 };
 	struct schedules s;
 	struct shown shown;
 
-	text_printf(&before, "timeout 300 %s/consan-run --backend=cpu --no-source --timeout=5 ", a->o.build);
-	add_options(&before, false, run->s.options);
-	text_printf(&after, "%s/tests/gpu/specimen %s racy", a->o.build, run->s.path);
-	s = (struct schedules){ before.at, after.at, a->dir, NULL };
+	text_add(&options, "", 0);
+	add_options(&options, false, run->s.options);
+	text_printf(&program, "%s/tests/gpu/specimen %s racy", a->o.build, run->s.path);
+	s = (struct schedules){ &a->o, options.at, program.at, NULL };
 	shown = schedules_show(&s, r->report);
 	if (shown.words.n)
 		text_printf(why, "%s%s%s", shown.words.at, known ? ": " : "", known ? known : "");
-	else if (strstr(r->unchecked, "the GPU reported"))
-		text_printf(why, "the GPU stops at it, and says only that");
-	else if ((silent = schedules_silent(&s)))
-		text_printf(why, "nothing, as under %s", silent);
-	text_free(&before);
-	text_free(&after);
+	else if ((other = runner_why_stopped(r->unchecked)))
+		text_printf(why, "%s", other);
+	else if ((other = schedules_silent(&s)))
+		text_printf(why, "nothing, as under %s", other);
+	text_free(&options);
+	text_free(&program);
 	text_free(&shown.words);
-	if (shown.outcome == NOT_SEEN)
-		return why->n ? NOT_SEEN : WRONG;
-	return !a->o.gpu && (shown.hangs || shown.outcome == OTHER) ? WRONG : shown.outcome;
+	return shown.outcome == NOT_SEEN && !why->n ? WRONG : shown.outcome;
 }
 
 static enum outcome judge_found(const struct all *a, const struct run *run, const struct result *r,
@@ -222,7 +221,7 @@ static enum outcome judge_found(const struct all *a, const struct run *run, cons
 {
 	struct text wrong = { 0 };
 	const bool right = judge_racy(&run->s, &r->seen, true, &wrong);
-	const char *known = right ? NULL : why_emulated(run, r);
+	const char *known = right ? NULL : why_different(run, r);
 	enum outcome o = right ? GOOD : known ? NOT_SEEN : WRONG;
 
 	if (right && !r->checked && !strstr(r->unchecked, "until then was checked")) {
@@ -239,19 +238,19 @@ static enum outcome judge_found(const struct all *a, const struct run *run, cons
 	return o;
 }
 
-#define TIMED_OUT 124 /* what timeout says */
+#define TIMED_OUT 124 /* exit status of timeout */
 
-/* Does the driver refuse the kernel as it is, too, or crash at it without a word? */
+/* Does the driver refuse or crash with the kernel without consan, too? */
 static bool refused(const struct all *a, const struct run *run)
 {
 	struct text t = { 0 };
-	struct side_job job = { 0 };
+	struct runner_job job = { 0 };
 	bool yes;
 
 	text_printf(&t, "timeout 20 %s/tests/gpu/specimen %s %s", a->o.build, run->s.path,
 		twin_name[run->twin]);
 	job.command = t.at;
-	side_run_one(&job);
+	runner_run_one(&job);
 	yes = strstr(job.output, "specimen: refused: ") ||
 		(job.status != TIMED_OUT && !strstr(job.output, "specimen: "));
 	free(job.output);
@@ -262,19 +261,19 @@ static bool refused(const struct all *a, const struct run *run)
 static enum outcome judge(const struct all *a, const struct run *run, const struct result *r,
 	struct text *why)
 {
-	if (r->crashed || !strncmp(r->said, "refused: ", 9)) {
+	if (r->crashed || !strncmp(r->status, "refused: ", 9)) {
 		const bool always = a->o.gpu && refused(a, run);
 
-		text_printf(why, "%s%s", r->crashed ? "it crashes on the host" : r->said + 9,
+		text_printf(why, "%s%s", r->crashed ? "it crashes on the host" : r->status + 9,
 			always || !a->o.gpu ? "" : ", not so without consan");
 		return always ? NOT_RUN : WRONG;
 	}
 	if (run->twin == RACY)
 		return judge_found(a, run, r, why);
 	if (!judge_silent(&run->s, &r->seen, true))
-		text_printf(why, "the correct twin is not silent");
-	else if (strcmp(r->said, "ran"))
-		text_printf(why, "%s", *r->said ? r->said : "the program did not end");
+		text_printf(why, "the correct twin has findings");
+	else if (strcmp(r->status, "ran"))
+		text_printf(why, "%s", *r->status ? r->status : "the program did not end");
 	else if (!r->checked)
 		text_printf(why, "not checked: %s", r->unchecked);
 	return why->n ? WRONG : GOOD;
@@ -284,7 +283,7 @@ static void one(void *user, size_t i)
 {
 	struct all *a = user;
 	struct run *run = &a->run.at[i];
-	struct side_job *job = &a->job[i];
+	struct runner_job *job = &a->job[i];
 	struct result r = result_of(run, job);
 	struct text why = { 0 }, line = { 0 };
 	enum outcome o = judge(a, run, &r, &why);
@@ -303,7 +302,7 @@ static void one(void *user, size_t i)
 		fprintf(a->o.log, "$ %s\nexits with %d\n%s\n", job->command, job->status, job->output);
 	if (a->o.log)
 		fflush(a->o.log);
-	a->count[o]++;
+	a->o.count[o]++;
 	text_free(&why);
 	text_free(&line);
 	seen_free(&r.seen);
@@ -313,39 +312,35 @@ static void one(void *user, size_t i)
 	free(job->output);
 }
 
-/* What is said of a specimen is said of one that there is. */
-static void check_table(struct all *a)
+/* Every row of hardware.def must name an existing specimen. */
+static void check_hardware_table(struct all *a)
 {
-	for (size_t k = 0; k < ARRAY_SIZE(otherwise); k++) {
+	for (size_t k = 0; k < ARRAY_SIZE(hardware); k++) {
 		char path[160];
 
-		snprintf(path, sizeof path, "tests/cases/%s.ptx", otherwise[k].specimen);
+		snprintf(path, sizeof path, "tests/cases/%s.ptx", hardware[k].specimen);
 		if (!access(path, R_OK))
 			continue;
-		printf("%-5s unseen.def: no %s\n", outcome_word(WRONG), path);
-		a->count[WRONG]++;
+		printf("%-5s hardware.def: no %s\n", outcome_word(WRONG), path);
+		a->o.count[WRONG]++;
 	}
 }
 
 int main(int argc, char **argv)
 {
-	struct all a = { .dir = "/tmp/consan-specimens-XXXXXX" };
+	struct all a = { 0 };
 	glob_t g;
 
-	if (!side_options(&a.o, argc, argv))
+	if (!runner_begin(&a.o, argc, argv))
 		return 2;
-	if (glob(SPECIMENS, 0, NULL, &g) || !mkdtemp(a.dir))
-		base_die("no specimens here, or no folder for reports");
-	check_table(&a);
+	if (glob(SPECIMENS, 0, NULL, &g))
+		base_die("no specimens here");
+	check_hardware_table(&a);
 	list(&a, &g);
-	side_run(a.job, a.run.n, a.o.at_once, one, &a);
+	runner_run(a.job, a.run.n, a.o.at_once, one, &a);
 	printf("specimens: %zu runs: ", a.run.n);
-	outcome_print(stdout, a.count);
-	if (a.o.log)
-		fclose(a.o.log);
-	rmdir(a.dir);
 	globfree(&g);
 	free(a.job);
 	vec_free(&a.run);
-	return outcome_status(a.count);
+	return runner_end(&a.o);
 }

@@ -12,8 +12,8 @@ $(BUILD)/tests/unit/cuda/cuda: $(BUILD)/libconsan/cuda/link.o | $(CUDA_PROGRAMS)
 $(BUILD)/tests/unit/inject/graph_order: $(BUILD)/instrument/inject/graph_order.o
 $(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/session/fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
-$(BUILD)/tests/unit/inject/inject: | $(if $(CUPTI),$(DRIVEN)) $(BUILD)/consan-run
+$(BUILD)/tests/unit/inject/inject: | $(if $(CUPTI),$(FAKE_DRIVER)) $(BUILD)/consan-run
 $(BUILD)/tests/unit/rewrite/instrument $(BUILD)/tests/unit/decode/refusals: | $(BUILD)/tests/cases/harness/cases \
-		$(BUILD)/tests/gpu/ways $(BUILD)/tests/gpu/user $(BUILD)/tests/gpu/specimens $(BUILD)/tests/gpu/twins \
+		$(BUILD)/tests/gpu/scenarios $(BUILD)/tests/gpu/scenario $(BUILD)/tests/gpu/specimens $(BUILD)/tests/gpu/planted_bugs \
 		$(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
 $(BUILD)/tests/install/install: | $(BUILD)/install/done

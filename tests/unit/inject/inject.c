@@ -1,5 +1,5 @@
-/* inject: the library that --backend=gpu brings into a program, beside a driver of no GPU
- * (tests/gpu/driver.c): contexts and modules that come and go, and surroundings that are not
+/* inject: the library that --backend=gpu brings into a program, with a fake driver
+ * (tests/gpu/fake_driver.c): contexts and modules that come and go, and surroundings that are not
  * what they should be. The program runs on in each, and the report says what was not done. */
 #include "tests/common/shell.h"
 
@@ -17,7 +17,7 @@ static int driven(const char *env, const char *options, const char *driver, cons
 	if (shell("test -e %s/libconsan-gpu.so", dir))
 		cr_skip_test("consan was built without CUPTI");
 	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/%s CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 "
-		"%s %s/consan-run --backend=gpu --no-source --print-level=info %s %s/tests/gpu/driven %s 2>&1",
+		"%s %s/consan-run --backend=gpu --no-source --print-level=info %s %s/tests/gpu/driver_client %s 2>&1",
 		dir, driver, dir, env, dir, options, dir, args);
 }
 
@@ -55,7 +55,7 @@ Test(inject, contexts, .timeout = 60)
 	cr_expect_eq(times("in context 0: 1022 MiB, 1466 MiB in use"), 3, "%s", output);
 	cr_expect_eq(times("in context 1: 181 MiB, 1466 MiB in use"), 4, "%s", output);
 	SAYS("7 7 7");
-	SAYS("driven on no GPU 0 ");
+	SAYS("driver_client on fake GPU 0 ");
 	RUNS(0, "DRIVER_DEVICES=2", "", "driver", "two");
 	cr_expect_eq(times("in context 0: 1022 MiB, 2020 MiB in use"), 3, "%s", output);
 	cr_expect_eq(times("in context 1: 732 MiB, 2020 MiB in use"), 4, "%s", output);

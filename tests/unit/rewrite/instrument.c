@@ -17,12 +17,12 @@
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/session/gpu.h"
 
-/* Several streams, faults, hangs: what --backend=gpu must bear. */
-Test(instrument, ways, .timeout = 300)
+/* Several streams, faults, hangs: what --backend=gpu must support */
+Test(instrument, scenarios, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/ways %s gpu-emulated 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/scenarios %s gpu-emulated 2>&1", dir, dir), 0, "%s", output);
 }
 
 /* Some of the specimens that tests/cases/harness/cases.c runs, as programs of the driver API. */
@@ -33,11 +33,11 @@ Test(instrument, specimens, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/specimens %s gpu-emulated '' 1/20 2>&1", dir, dir), 0, "%s", output);
 }
 
-Test(instrument, twins, .timeout = 300)
+Test(instrument, planted_bugs, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/twins %s gpu-emulated ring 1/4 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/planted_bugs %s gpu-emulated ring 1/4 2>&1", dir, dir), 0, "%s", output);
 }
 
 /* What the records of another schedule show, the cpu backend shows in some schedule: the
@@ -50,8 +50,8 @@ Test(instrument, schedules, .timeout = 300)
 		{ "specimens --seed=1 %s gpu-emulated race/cs121_operand_unordered", "CS120 55|48 (as under --seed=" },
 		{ "specimens --seed=1 %s gpu-emulated tricky/flag_through_a_chain", "(nothing, as under --seed=" },
 		{ "specimens --seed=2 %s gpu-emulated tricky/wgmma_stage_released_one_too_early", "2 as expected, 0 wrong" },
-		{ "twins --all --seed=1 %s gpu-emulated primed_at_init", "1 as expected, 0 wrong" },
-		{ "twins --seed=3 %s gpu-emulated turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
+		{ "planted_bugs --all --seed=1 %s gpu-emulated primed_at_init", "1 as expected, 0 wrong" },
+		{ "planted_bugs --seed=3 %s gpu-emulated turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
 	};
 	const char *dir = build_dir();
 

@@ -1,7 +1,7 @@
-/* driver_times: records of kernels as a CUPTI makes them that is older than its header. Each
- * takes a millisecond, and a thread of it 42 registers and 16 bytes of local memory.
- * DRIVER_ACTIVITY: cuptiActivityEnable()'s error. */
-#include "driver.h"
+/* fake_driver_times: activity records of kernels, as of a CUPTI that is older than its header. Each
+ * kernel takes a millisecond; a thread has 42 registers and 16 bytes of local memory.
+ *   DRIVER_ACTIVITY  error of cuptiActivityEnable() */
+#include "fake_driver.h"
 
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ static struct { char name[64]; uint32_t call; } kernel[64];
 static size_t nkernels;
 static uint64_t ms = 1;
 
-void note_kernel(const char *name, uint32_t call)
+void add_kernel_time(const char *name, uint32_t call)
 {
 	if (!recorded || nkernels == COUNT(kernel))
 		return;
@@ -30,7 +30,7 @@ API CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc 
 
 API CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 {
-	const CUptiResult r = (CUptiResult)surroundings("DRIVER_ACTIVITY", 0);
+	const CUptiResult r = (CUptiResult)setting("DRIVER_ACTIVITY", 0);
 
 	recorded = !r && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
 	return r;

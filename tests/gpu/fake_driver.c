@@ -1,10 +1,13 @@
-/* driver: a libcuda.so.1 and a libcupti.so in one for machines without a GPU: it keeps books of
+/* fake_driver: libcuda.so.1 and libcupti.so in one library, for machines without a GPU. It manages
  * contexts, modules and memory and calls CUPTI's callbacks around the calls of a program, as the
- * real ones do, so that what is injected (instrument/inject*.c) meets what real ones seldom do.
- * Kernels do nothing, or record (driver_records.c). Handles are used again at once. Its surroundings say what is amiss:
- * DRIVER_DEVICES, DRIVER_SM, DRIVER_MIB of memory, DRIVER_CUPTI: cuptiSubscribe()'s error,
- * DRIVER_FAULT: of every kernel. Built with OLD, it lacks what consan needs. */
-#include "driver.h"
+ * real libraries do, and does what those seldom do, to test the injected library. Handles are used
+ * again at once. Kernels do nothing, or write records (fake_driver_records.c). Environment
+ * variables:
+ *   DRIVER_DEVICES  number of devices     DRIVER_SM     compute capability, "90"
+ *   DRIVER_MIB      device memory         DRIVER_CUPTI  error of cuptiSubscribe()
+ *   DRIVER_FAULT    every kernel faults
+ * The other files have more. If OLD is defined, it lacks a function that consan needs. */
+#include "fake_driver.h"
 
 #include "instrument/record/record.h"
 
@@ -17,12 +20,17 @@
 
 #ifdef OLD
 #undef cuModuleGetGlobal
-#define cuModuleGetGlobal not_there_yet
-CUresult not_there_yet(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *name);
+#define cuModuleGetGlobal missing_function
+CUresult missing_function(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *name);
 #endif
 
-struct CUctx_st { bool live, primary, dead; unsigned refs, depth; unsigned long long id; CUdevice device; };
-#define VARIABLE 64 /* bytes, of each that consan has */
+struct CUctx_st {
+	bool live, primary, dead;
+	unsigned refs, depth;
+	unsigned long long id;
+	CUdevice device;
+};
+#define VARIABLE 64 /* bytes for each of consan's variables */
 struct CUmod_st { char *text; struct CUctx_st *context; char bytes[64 * VARIABLE]; };
 struct CUlib_st { char *text; struct CUmod_st *loaded[4]; };
 struct CUfunc_st { struct CUmod_st *module; struct CUlib_st *library; char name[64]; };
@@ -31,13 +39,14 @@ struct CUstream_st { struct CUctx_st *context; };
 static struct CUctx_st context[4];
 static struct CUmod_st *module[64];
 static struct CUlib_st library[8];
-static struct block { char *at; size_t bytes; struct CUctx_st *context; } block[256]; /* context: NULL: the process's */
+/* context: NULL: of the process */
+static struct block { char *at; size_t bytes; struct CUctx_st *context; } block[256];
 static struct physical { int file; unsigned refs; size_t bytes; CUdeviceptr mapped; } physical[16];
 static unsigned long long last_id;
 static _Thread_local struct CUctx_st *stack[16];
 static _Thread_local unsigned depth = 1;
 
-unsigned long long surroundings(const char *name, unsigned long long otherwise)
+unsigned long long setting(const char *name, unsigned long long otherwise)
 {
 	const char *s = getenv(name);
 
@@ -45,21 +54,21 @@ unsigned long long surroundings(const char *name, unsigned long long otherwise)
 }
 
 #define CURRENT stack[depth - 1]
-#define STANDS(c) do { if (!(c) || !(c)->live) return CUDA_ERROR_INVALID_CONTEXT; \
+#define NEED_CONTEXT(c) do { if (!(c) || !(c)->live) return CUDA_ERROR_INVALID_CONTEXT; \
 		if ((c)->dead) return CUDA_ERROR_ILLEGAL_ADDRESS; } while (0)
 
 /* ---- CUPTI ---- */
 
 static CUpti_CallbackFunc callback;
 static bool enabled[CUPTI_DRIVER_TRACE_CBID_SIZE];
-/* What is called in a callback has the number of the call that it is about. */
+/* Calls that a callback makes have the correlation id of the call that it is for. */
 static _Thread_local uint32_t call;
 
 API CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *s, CUpti_CallbackFunc f, void *user)
 {
 	(void)s, (void)user;
 	callback = f;
-	return (CUptiResult)surroundings("DRIVER_CUPTI", 0); /* consan enables nothing, then */
+	return (CUptiResult)setting("DRIVER_CUPTI", 0); /* then consan enables no callback */
 }
 
 API CUptiResult cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle s, CUpti_CallbackDomain d,
@@ -84,8 +93,8 @@ API CUptiResult cuptiGetResultString(CUptiResult r, const char **text)
 	return CUPTI_SUCCESS;
 }
 
-void tell(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name, const void *params,
-	const char *symbol, CUresult *r)
+void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name,
+	const void *params, const char *symbol, CUresult *r)
 {
 	CUpti_CallbackData d = { .callbackSite = site, .functionName = name, .functionParams = params,
 		.functionReturnValue = r, .symbolName = symbol };
@@ -115,7 +124,7 @@ API CUresult cuInit(unsigned flags)
 			(begin = (int (*)(void))(intptr_t)dlsym(lib, "InitializeInjection")))
 		begin();
 	done = true;
-	return surroundings("DRIVER_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+	return setting("DRIVER_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
 API CUresult cuDriverGetVersion(int *v)
@@ -127,18 +136,18 @@ API CUresult cuDriverGetVersion(int *v)
 API CUresult cuDeviceGet(CUdevice *d, int k)
 {
 	*d = k;
-	return k < (int)surroundings("DRIVER_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	return k < (int)setting("DRIVER_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 API CUresult cuDeviceGetName(char *name, int n, CUdevice d)
 {
-	snprintf(name, (size_t)n, "no GPU %d", d);
+	snprintf(name, (size_t)n, "fake GPU %d", d);
 	return CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
 {
-	const int sm = (int)surroundings("DRIVER_SM", 90);
+	const int sm = (int)setting("DRIVER_SM", 90);
 
 	(void)d;
 	*v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? sm / 10
@@ -202,7 +211,7 @@ API CUresult cuCtxPopCurrent(CUcontext *c)
 
 API CUresult cuCtxGetDevice(CUdevice *d)
 {
-	STANDS(CURRENT);
+	NEED_CONTEXT(CURRENT);
 	*d = CURRENT->device;
 	return CUDA_SUCCESS;
 }
@@ -259,7 +268,8 @@ API CUresult cuDevicePrimaryCtxRelease(CUdevice d)
 
 API CUresult cuDevicePrimaryCtxReset(CUdevice d)
 {
-	AROUND(cuDevicePrimaryCtxReset_v2, (primary(a.dev) ? end(primary(a.dev)) : (void)0, CUDA_SUCCESS), d);
+	AROUND(cuDevicePrimaryCtxReset_v2,
+		(primary(a.dev) ? end(primary(a.dev)) : (void)0, CUDA_SUCCESS), d);
 }
 
 API CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active)
@@ -269,7 +279,7 @@ API CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active
 	return CUDA_SUCCESS;
 }
 
-/* ---- memory: the host's, which is not there before it is touched ---- */
+/* ---- memory: of the host, not resident before it is touched ---- */
 
 static size_t in_use(void)
 {
@@ -282,12 +292,12 @@ static size_t in_use(void)
 	return n;
 }
 
-static size_t all(void)
+static size_t total_memory(void)
 {
-	return surroundings("DRIVER_MIB", 4096) << 20;
+	return setting("DRIVER_MIB", 4096) << 20;
 }
 
-static CUresult take(CUdeviceptr *at, size_t bytes, struct CUctx_st *c)
+static CUresult allocate(CUdeviceptr *at, size_t bytes, struct CUctx_st *c)
 {
 	size_t k = 0;
 	void *p;
@@ -296,9 +306,10 @@ static CUresult take(CUdeviceptr *at, size_t bytes, struct CUctx_st *c)
 		return CUDA_ERROR_INVALID_VALUE;
 	while (k < COUNT(block) && block[k].at)
 		k++;
-	if (k == COUNT(block) || bytes > all() || in_use() > all() - bytes)
+	if (k == COUNT(block) || bytes > total_memory() || in_use() > total_memory() - bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
 	if (p == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	block[k] = (struct block){ p, bytes, c };
@@ -306,7 +317,7 @@ static CUresult take(CUdeviceptr *at, size_t bytes, struct CUctx_st *c)
 	return CUDA_SUCCESS;
 }
 
-static struct block *holds(CUdeviceptr at)
+static struct block *block_at(CUdeviceptr at)
 {
 	for (size_t k = 0; k < COUNT(block); k++)
 		if (block[k].at && at - (CUdeviceptr)(uintptr_t)block[k].at < block[k].bytes)
@@ -314,9 +325,9 @@ static struct block *holds(CUdeviceptr at)
 	return NULL;
 }
 
-static CUresult give_back(CUdeviceptr at)
+static CUresult free_block(CUdeviceptr at)
 {
-	struct block *b = holds(at);
+	struct block *b = block_at(at);
 
 	if (!b)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -327,39 +338,41 @@ static CUresult give_back(CUdeviceptr at)
 
 API CUresult cuMemGetInfo(size_t *rest, size_t *whole)
 {
-	*whole = all();
-	*rest = all() - in_use();
+	*whole = total_memory();
+	*rest = total_memory() - in_use();
 	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
 {
-	STANDS(CURRENT);
-	AROUND(cuMemAlloc_v2, take(a.dptr, a.bytesize, CURRENT), at, bytes);
+	NEED_CONTEXT(CURRENT);
+	AROUND(cuMemAlloc_v2, allocate(a.dptr, a.bytesize, CURRENT), at, bytes);
 }
 
 API CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
 {
-	STANDS(CURRENT);
-	AROUND(cuMemAllocManaged, take(a.dptr, a.bytesize, CURRENT), at, bytes, flags);
+	NEED_CONTEXT(CURRENT);
+	AROUND(cuMemAllocManaged, allocate(a.dptr, a.bytesize, CURRENT), at, bytes, flags);
 }
 
 API CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream s)
 {
-	STANDS(CURRENT);
-	AROUND(cuMemAllocAsync, take(a.dptr, a.bytesize, CURRENT), at, bytes, s);
+	NEED_CONTEXT(CURRENT);
+	AROUND(cuMemAllocAsync, allocate(a.dptr, a.bytesize, CURRENT), at, bytes, s);
 }
 
-API CUresult cuMemAllocPitch(CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element)
+API CUresult cuMemAllocPitch(CUdeviceptr *at, size_t *pitch, size_t width, size_t height,
+	unsigned element)
 {
-	STANDS(CURRENT);
+	NEED_CONTEXT(CURRENT);
 	*pitch = (width + 511) & ~(size_t)511;
-	AROUND(cuMemAllocPitch_v2, take(a.dptr, *pitch * a.Height, CURRENT), at, pitch, width, height, element);
+	AROUND(cuMemAllocPitch_v2, allocate(a.dptr, *pitch * a.Height, CURRENT), at, pitch, width,
+		height, element);
 }
 
 API CUresult cuMemFree(CUdeviceptr at)
 {
-	AROUND(cuMemFree_v2, give_back(a.dptr), at);
+	AROUND(cuMemFree_v2, free_block(a.dptr), at);
 }
 
 API CUresult cuMemAllocHost(void **at, size_t bytes)
@@ -368,9 +381,9 @@ API CUresult cuMemAllocHost(void **at, size_t bytes)
 	return *at ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult range(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+static CUresult block_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 {
-	struct block *b = holds(at);
+	struct block *b = block_at(at);
 
 	if (!b)
 		return CUDA_ERROR_NOT_FOUND;
@@ -381,14 +394,14 @@ static CUresult range(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 
 API CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 {
-	AROUND(cuMemGetAddressRange_v2, range(a.pbase, a.psize, a.dptr), base, bytes, at);
+	AROUND(cuMemGetAddressRange_v2, block_range(a.pbase, a.psize, a.dptr), base, bytes, at);
 }
 
 static CUresult attribute(void *to, CUpointer_attribute what, CUdeviceptr at)
 {
 	CUdeviceptr base;
 	size_t bytes;
-	CUresult r = range(&base, &bytes, at);
+	CUresult r = block_range(&base, &bytes, at);
 
 	if (!r)
 		*(uint64_t *)to = what == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? bytes : base;
@@ -400,23 +413,23 @@ API CUresult cuPointerGetAttribute(void *to, CUpointer_attribute what, CUdevicep
 	AROUND(cuPointerGetAttribute, attribute(a.data, a.attribute, a.ptr), to, what, at);
 }
 
-/* Memory that is the process's: mapped, or held by its handle. */
-API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes, const CUmemAllocationProp *prop,
-	unsigned long long flags)
+/* Memory of the process, mapped or referenced by a handle */
+API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	size_t k = 0;
 
 	(void)prop, (void)flags;
 	while (k < COUNT(physical) && physical[k].refs)
 		k++;
-	if (k == COUNT(physical) || bytes > all() || in_use() > all() - bytes)
+	if (k == COUNT(physical) || bytes > total_memory() || in_use() > total_memory() - bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	physical[k] = (struct physical){ memfd_create("driver", MFD_CLOEXEC), 1, bytes, 0 };
 	*h = k;
 	return ftruncate(physical[k].file, (off_t)bytes) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-static CUresult let_go(struct physical *p)
+static CUresult drop_reference(struct physical *p)
 {
 	if (!--p->refs)
 		close(p->file);
@@ -425,7 +438,7 @@ static CUresult let_go(struct physical *p)
 
 API CUresult cuMemRelease(CUmemGenericAllocationHandle h)
 {
-	return let_go(&physical[h]);
+	return drop_reference(&physical[h]);
 }
 
 API CUresult cuMemExportToShareableHandle(void *file, CUmemGenericAllocationHandle h,
@@ -457,15 +470,16 @@ API CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericA
 	(void)offset, (void)flags;
 	physical[h].refs++;
 	physical[h].mapped = at;
-	return mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-		physical[h].file, 0) == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	return mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, physical[h].file, 0) == MAP_FAILED
+		? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 API CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
 	for (size_t k = 0; k < COUNT(physical); k++)
 		if (physical[k].refs && physical[k].mapped == at && physical[k].bytes == bytes)
-			return let_go(&physical[k]);
+			return drop_reference(&physical[k]);
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -477,7 +491,7 @@ API CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc 
 
 static CUresult copied(void *to, const void *from, size_t bytes)
 {
-	STANDS(CURRENT);
+	NEED_CONTEXT(CURRENT);
 	memcpy(to, from, bytes);
 	return CUDA_SUCCESS;
 }
@@ -494,10 +508,10 @@ API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstrea
 	return copied(to, (const void *)(uintptr_t)from, bytes);
 }
 
-/* Much memory is only cleared when it is new, and is 0 then. */
+/* Large blocks are cleared only when they are new, and then they are 0 already. */
 API CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t bytes)
 {
-	STANDS(CURRENT);
+	NEED_CONTEXT(CURRENT);
 	if (value || bytes <= 16 << 20)
 		memset((void *)(uintptr_t)at, value, bytes);
 	return CUDA_SUCCESS;
@@ -514,7 +528,7 @@ API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, 
 API CUresult cuStreamCreate(CUstream *s, unsigned flags)
 {
 	(void)flags;
-	STANDS(CURRENT);
+	NEED_CONTEXT(CURRENT);
 	*s = calloc(1, sizeof **s);
 	(*s)->context = CURRENT;
 	return CUDA_SUCCESS;
@@ -539,7 +553,7 @@ API CUresult cuStreamGetCtx(CUstream s, CUcontext *c)
 API CUresult cuStreamSynchronize(CUstream s)
 {
 	still_recording(is_default(s) ? NULL : s, true);
-	STANDS(context_of(s));
+	NEED_CONTEXT(context_of(s));
 	return CUDA_SUCCESS;
 }
 
@@ -563,14 +577,14 @@ API CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status)
 	return CUDA_SUCCESS;
 }
 
-/* ---- modules: a variable is there if its name is in the text ---- */
+/* ---- modules: a variable exists if its name is in the text ---- */
 
 static CUresult loaded(CUmodule *m, const char *text, struct CUctx_st *c)
 {
 	size_t k = 0;
 
-	STANDS(c);
-	if (surroundings("DRIVER_SM", 90) < 90)
+	NEED_CONTEXT(c);
+	if (setting("DRIVER_SM", 90) < 90)
 		return CUDA_ERROR_INVALID_PTX;
 	while (k < COUNT(module) && module[k] && module[k]->text)
 		k++;
@@ -617,7 +631,7 @@ API CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 	return CUDA_SUCCESS;
 }
 
-/* Each kernel's variables lie elsewhere. */
+/* Modules of different length have different addresses of variables. */
 API CUresult cuModuleGetGlobal(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *name)
 {
 	const char *found = m->text ? strstr(m->text, name) : NULL;
@@ -629,8 +643,8 @@ API CUresult cuModuleGetGlobal(CUdeviceptr *at, size_t *bytes, CUmodule m, const
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *o, void **v, unsigned n,
-	CUlibraryOption *lo, void **lv, unsigned ln)
+API CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *o, void **v,
+	unsigned n, CUlibraryOption *lo, void **lv, unsigned ln)
 {
 	size_t k = 0;
 
@@ -638,8 +652,8 @@ API CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *o, 
 		k++;
 	if (k == COUNT(library))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	AROUND(cuLibraryLoadData, (library[k] = (struct CUlib_st){ .text = strdup(a.code) }, *a.library = &library[k],
-		CUDA_SUCCESS), l, code, o, v, n, lo, lv, ln);
+	AROUND(cuLibraryLoadData, (library[k] = (struct CUlib_st){ .text = strdup(a.code) },
+		*a.library = &library[k], CUDA_SUCCESS), l, code, o, v, n, lo, lv, ln);
 }
 
 static CUresult library_gone(struct CUlib_st *l)
@@ -668,7 +682,7 @@ API CUresult cuLibraryGetModule(CUmodule *m, CUlibrary l)
 	struct CUmod_st **of = &l->loaded[CURRENT - context];
 
 	if (!l->text)
-		abort(); /* as a real one may */
+		abort(); /* as a real driver may */
 	if (!*of || (*of)->context != CURRENT)
 		if (loaded(of, l->text, CURRENT))
 			return CUDA_ERROR_INVALID_PTX;
@@ -714,7 +728,8 @@ API CUresult cuGetErrorName(CUresult r, const char **name)
 
 /* ---- launches ---- */
 
-/* As a kernel would find its pool: said of the program's, whose name has no "consan". */
+/* Prints the pool that a kernel of the program finds; those of consan have names that begin with
+ * "consan_". */
 CUresult run_kernel(CUfunction f, CUstream s)
 {
 	struct CUctx_st *c = context_of(s);
@@ -723,8 +738,8 @@ CUresult run_kernel(CUfunction f, CUstream s)
 	CUdeviceptr at;
 	size_t bytes;
 
-	STANDS(c);
-	note_kernel(f->name, call);
+	NEED_CONTEXT(c);
+	add_kernel_time(f->name, call);
 	if (!strncmp(f->name, "consan_", 7))
 		return CUDA_SUCCESS;
 	if (!f->module) {
@@ -734,18 +749,19 @@ CUresult run_kernel(CUfunction f, CUstream s)
 	}
 	if (g->module->context == c && !cuModuleGetGlobal(&at, &bytes, g->module, "consan_gpu_"))
 		memcpy(&p, (void *)(uintptr_t)at, sizeof p);
-	printf("%s in context %d: %u MiB, %zu MiB in use\n", g->name, (int)(c - context), p.pool ? p.chunks >> 8 : 0,
-		in_use() >> 20);
+	printf("%s in context %d: %u MiB, %zu MiB in use\n", g->name, (int)(c - context),
+		p.pool ? p.chunks >> 8 : 0, in_use() >> 20);
 	fflush(stdout);
-	c->dead = surroundings("DRIVER_FAULT", 0);
+	c->dead = setting("DRIVER_FAULT", 0);
 	start_recording(&p, is_default(s) ? NULL : s, &c->dead);
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-	unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
+API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
 {
-	AROUND_OF(cuLaunchKernel, f->name, run_kernel(a.f, a.hStream), f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
+	AROUND_OF(cuLaunchKernel, f->name, run_kernel(a.f, a.hStream), f, gx, gy, gz, bx, by, bz,
+		shared, s, params, extra);
 }
 
 API CUresult cuLaunchGrid(CUfunction f, int width, int height)

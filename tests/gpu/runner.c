@@ -1,6 +1,5 @@
-/* side: see side.h. */
-#include "side.h"
-#include "libconsan/base/base.h"
+/* runner: see runner.h. */
+#include "runner.h"
 
 #include <getopt.h>
 #include <pthread.h>
@@ -9,15 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct side {
-	struct side_job *job;
+struct queue {
+	struct runner_job *job;
 	bool *ended;
-	size_t n, next; /* under lock, as is ended */
+	size_t n, next; /* next and ended: under the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t some_ended;
 };
 
-void side_run_one(struct side_job *j)
+void runner_run_one(struct runner_job *j)
 {
 	struct text out = { 0 };
 	char part[4096];
@@ -26,7 +25,7 @@ void side_run_one(struct side_job *j)
 	size_t n;
 
 	if (!in)
-		base_die("%s: cannot be run", j->command);
+		base_die("%s: cannot run it", j->command);
 	text_add(&out, "", 0);
 	while ((n = fread(part, 1, sizeof part, in)) > 0)
 		text_add(&out, part, n);
@@ -37,49 +36,49 @@ void side_run_one(struct side_job *j)
 
 static void *work(void *user)
 {
-	struct side *s = user;
+	struct queue *q = user;
 
-	pthread_mutex_lock(&s->lock);
-	while (s->next < s->n) {
-		const size_t i = s->next++;
+	pthread_mutex_lock(&q->lock);
+	while (q->next < q->n) {
+		const size_t i = q->next++;
 
-		pthread_mutex_unlock(&s->lock);
-		side_run_one(&s->job[i]);
-		pthread_mutex_lock(&s->lock);
-		s->ended[i] = true;
-		pthread_cond_signal(&s->some_ended);
+		pthread_mutex_unlock(&q->lock);
+		runner_run_one(&q->job[i]);
+		pthread_mutex_lock(&q->lock);
+		q->ended[i] = true;
+		pthread_cond_signal(&q->some_ended);
 	}
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&q->lock);
 	return NULL;
 }
 
-void side_run(struct side_job *job, size_t n, unsigned at_once,
+void runner_run(struct runner_job *job, size_t n, unsigned at_once,
 	void (*done)(void *user, size_t i), void *user)
 {
-	struct side s = { .job = job, .ended = base_alloc(n + 1), .n = n,
+	struct queue q = { .job = job, .ended = base_alloc(n + 1), .n = n,
 		.lock = PTHREAD_MUTEX_INITIALIZER, .some_ended = PTHREAD_COND_INITIALIZER };
 	const unsigned many = at_once ? at_once : (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_t *thread = base_alloc(many * sizeof *thread);
 
 	for (unsigned k = 0; k < many; k++)
-		if (pthread_create(&thread[k], NULL, work, &s))
-			base_die("no thread");
+		if (pthread_create(&thread[k], NULL, work, &q))
+			base_die("cannot create a thread");
 	for (size_t i = 0; i < n; i++) {
-		pthread_mutex_lock(&s.lock);
-		while (!s.ended[i])
-			pthread_cond_wait(&s.some_ended, &s.lock);
-		pthread_mutex_unlock(&s.lock);
+		pthread_mutex_lock(&q.lock);
+		while (!q.ended[i])
+			pthread_cond_wait(&q.some_ended, &q.lock);
+		pthread_mutex_unlock(&q.lock);
 		done(user, i);
 	}
 	for (unsigned k = 0; k < many; k++)
 		pthread_join(thread[k], NULL);
 	free(thread);
-	free(s.ended);
+	free(q.ended);
 }
 
-/* ---- what the programs have in common ---- */
+/* ---- options and counting ---- */
 
-static bool take(struct side_options *to, int argc, char **argv)
+static bool read_options(struct runner *to, int argc, char **argv)
 {
 	static const struct option options[] = { { "sanitizer", no_argument, NULL, 's' },
 		{ "all", no_argument, NULL, 'a' },
@@ -113,14 +112,18 @@ static bool take(struct side_options *to, int argc, char **argv)
 		to->part <= to->parts);
 }
 
-bool side_options(struct side_options *to, int argc, char **argv)
+bool runner_begin(struct runner *to, int argc, char **argv)
 {
-	*to = (struct side_options){ .filter = "", .seed = "0", .part = 1, .parts = 1 };
-	if (take(to, argc, argv))
-		return true;
-	fprintf(stderr, "usage: %s [--sanitizer] [--all] [--seed=N] [--jobs=N] [--log=FILE] BUILD BACKEND "
-		"[FILTER [I/N]]\n", argv[0]);
-	return false;
+	*to = (struct runner){ .filter = "", .seed = "0", .part = 1, .parts = 1,
+		.folder = "/tmp/consan-runs-XXXXXX" };
+	if (!read_options(to, argc, argv)) {
+		fprintf(stderr, "usage: %s [--sanitizer] [--all] [--seed=N] [--jobs=N] [--log=FILE] "
+			"BUILD BACKEND [FILTER [I/N]]\n", argv[0]);
+		return false;
+	}
+	if (!mkdtemp(to->folder))
+		base_die("cannot make a folder for reports");
+	return true;
 }
 
 static const struct { const char *word, *meaning; } outcome[] = {
@@ -134,20 +137,24 @@ const char *outcome_word(enum outcome o)
 	return outcome[o].word;
 }
 
-void outcome_print(FILE *to, const unsigned count[OUTCOMES])
+int runner_end(struct runner *r)
 {
 	const char *between = "";
 
 	for (unsigned o = 0; o < OUTCOMES; o++) {
-		if (!count[o] && o != GOOD && o != WRONG)
+		if (!r->count[o] && o != GOOD && o != WRONG)
 			continue;
-		fprintf(to, "%s%u %s", between, count[o], outcome[o].meaning);
+		printf("%s%u %s", between, r->count[o], outcome[o].meaning);
 		between = ", ";
 	}
-	fprintf(to, "\n");
+	printf("\n");
+	rmdir(r->folder);
+	if (r->log)
+		fclose(r->log);
+	return r->count[WRONG] || !(r->count[GOOD] + r->count[SCHEDULE]);
 }
 
-int outcome_status(const unsigned count[OUTCOMES])
+const char *runner_why_stopped(const char *text)
 {
-	return count[WRONG] || !(count[GOOD] + count[SCHEDULE]);
+	return strstr(text, "the GPU reported") ? "the GPU stops the kernel and reports no more" : NULL;
 }

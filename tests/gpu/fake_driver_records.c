@@ -1,7 +1,8 @@
-/* driver_records: a kernel of the driver of no GPU that records as an instrumented one does, if
- * DRIVER_CHUNKS says how many chunks: its first thread, while the others do nothing. Then it ends;
- * DRIVER_END=hang: it does not, DRIVER_END=fault: the GPU stops it. */
-#include "driver.h"
+/* fake_driver_records: kernels of the fake driver that write records as the first thread of an
+ * instrumented kernel does; the other threads do nothing.
+ *   DRIVER_CHUNKS  how many chunks to write; 0: no records
+ *   DRIVER_END     hang: the kernel does not end; fault: the GPU stops it */
+#include "fake_driver.h"
 
 #include "instrument/record/record.h"
 
@@ -24,10 +25,11 @@ static void *in_pool(uint64_t at)
 	return (void *)(uintptr_t)(kernel.at.pool + at);
 }
 
-/* A chunk that the host has given back: the k-th. */
-static uint32_t given(uint32_t k)
+/* Waits for the k-th chunk that the host has returned; 0: the kernel must not wait any more. */
+static uint32_t returned_chunk(uint32_t k)
 {
-	const uint64_t *entry = in_pool(RECORD_RING_AT(kernel.at.chunks) + 8 * (uint64_t)(k % RECORD_RING));
+	const uint64_t *entry = in_pool(RECORD_RING_AT(kernel.at.chunks) +
+		8 * (uint64_t)(k % RECORD_RING));
 	const struct record_head *head = in_pool(0);
 
 	while (__atomic_load_n(&head->patience, __ATOMIC_RELAXED)) {
@@ -48,8 +50,8 @@ static void close_chunk(uint32_t chunk)
 		__atomic_add_fetch(&mark[chunk + 1], 1, __ATOMIC_RELEASE);
 }
 
-/* The next chunk, with its head; 0: there is none. */
-static uint32_t draw(uint32_t last)
+/* Closes the last chunk and starts the next one; 0: there is none. */
+static uint32_t next_chunk(uint32_t last)
 {
 	struct record_head *head = in_pool(0);
 	uint32_t chunk;
@@ -57,7 +59,7 @@ static uint32_t draw(uint32_t last)
 	close_chunk(last);
 	chunk = __atomic_fetch_add(&head->next, 1, __ATOMIC_RELAXED);
 	if (chunk > kernel.at.chunks)
-		chunk = given(chunk - kernel.at.chunks);
+		chunk = returned_chunk(chunk - kernel.at.chunks);
 	if (chunk)
 		*(struct record_chunk *)in_pool((uint64_t)chunk * RECORD_CHUNK_BYTES) =
 			(struct record_chunk){ .clock_lo = ++kernel.clock };
@@ -68,7 +70,7 @@ static uint32_t draw(uint32_t last)
 	return chunk;
 }
 
-/* A record of one unit, of all lanes. */
+/* Writes a record of one unit, of all lanes. */
 static void record(uint32_t chunk, uint32_t unit, uint32_t site, uint32_t flags, uint32_t last)
 {
 	uint32_t *at = in_pool((uint64_t)chunk * RECORD_CHUNK_BYTES + (uint64_t)unit * RECORD_UNIT);
@@ -79,14 +81,14 @@ static void record(uint32_t chunk, uint32_t unit, uint32_t site, uint32_t flags,
 	at[0] = site << RECORD_SITE_SHIFT | flags;
 }
 
-/* Site 1 loads from shared memory, site 2 is the end. */
+/* Site 1 is a load from shared memory, site 2 the end of the kernel. */
 static void *run(void *end)
 {
-	const unsigned long long n = surroundings("DRIVER_CHUNKS", 0);
+	const unsigned long long n = setting("DRIVER_CHUNKS", 0);
 	uint32_t chunk = 0;
 
 	for (unsigned long long k = 0; k < n; k++) {
-		chunk = draw(chunk);
+		chunk = next_chunk(chunk);
 		for (uint32_t unit = 1; chunk && unit < 5; unit++)
 			record(chunk, unit, 1, RECORD_AFFINE | RECORD_STRIDE_BIAS, 1024);
 	}
@@ -105,7 +107,7 @@ void start_recording(const void *params, CUstream s, bool *dead)
 {
 	kernel = (struct kernel){ .stream = s, .dead = dead };
 	memcpy(&kernel.at, params, sizeof kernel.at);
-	if (!kernel.at.pool || !surroundings("DRIVER_CHUNKS", 0))
+	if (!kernel.at.pool || !setting("DRIVER_CHUNKS", 0))
 		return;
 	kernel.began = !pthread_create(&kernel.thread, NULL, run, getenv("DRIVER_END"));
 }

@@ -1,5 +1,5 @@
-/* driven: a program for tests/gpu/driver.c: `driven MODE`. What it prints says what it met;
- * the driver says where each kernel recorded. */
+/* driver_client: a CUDA program to run with the fake driver: `driver_client MODE`. It prints what
+ * its calls return; the driver prints where each kernel records. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GOOD(call) do { \
+#define CHECK(call) do { \
 		CUresult r_ = (call); \
 		if (r_) { \
 			printf("%s: error %d\n", #call, r_); \
@@ -18,35 +18,37 @@
 		} \
 	} while (0)
 
-static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry kernel()\n{\n\t.shared .b32 x;\n\t.reg .b32 %r;\n\tld.shared.b32 %r, [x];\n\tret;\n}\n";
-static const char longer[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry kernel()\n{\n\t.shared .b32 other;\n\t.reg .b32 %r;\n\tld.shared.b32 %r, [other];\n\tret;\n}\n";
+#define PTX(kernel, variable) ".version 8.0\n.target sm_90\n.address_size 64\n" \
+	".visible .entry " kernel "()\n{\n\t.shared .b32 " variable ";\n\t.reg .b32 %r;\n" \
+	"\tld.shared.b32 %r, [" variable "];\n\tret;\n}\n"
+static const char text[] = PTX("kernel", "x");
+static const char longer[] = PTX("kernel", "other");
+static const char other_kernel[] = PTX("other", "x");
 
 static CUfunction load(const char *ptx, CUmodule *m)
 {
 	CUfunction f;
 
-	GOOD(cuModuleLoadData(m, ptx));
-	GOOD(cuModuleGetFunction(&f, *m, "kernel"));
+	CHECK(cuModuleLoadData(m, ptx));
+	CHECK(cuModuleGetFunction(&f, *m, "kernel"));
 	return f;
 }
 
 static void launch(CUfunction f, CUstream s)
 {
-	GOOD(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, s, NULL, NULL));
+	CHECK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, s, NULL, NULL));
 }
 
 static CUcontext context(int device)
 {
 	CUcontext c;
 
-	GOOD(cuCtxCreate(&c, NULL, 0, device));
+	CHECK(cuCtxCreate(&c, NULL, 0, device));
 	return c;
 }
 
-/* Two contexts in turn, the second on another device if there are two; then the stream of one
- * that is not the current one. */
+/* Two contexts alternately, the second on another device if there are two; then a stream of a
+ * context that is not the current one */
 static void two(void)
 {
 	CUcontext c[2];
@@ -59,16 +61,16 @@ static void two(void)
 		c[k] = context(k && !cuDeviceGet(&other, 1));
 		f[k] = load(text, &m);
 	}
-	GOOD(cuStreamCreate(&s, 0));
+	CHECK(cuStreamCreate(&s, 0));
 	for (int k = 0; k < 6; k++) {
-		GOOD(cuCtxSetCurrent(c[k % 2]));
+		CHECK(cuCtxSetCurrent(c[k % 2]));
 		launch(f[k % 2], NULL);
 	}
-	GOOD(cuCtxSetCurrent(c[0]));
+	CHECK(cuCtxSetCurrent(c[0]));
 	launch(f[1], s);
 }
 
-/* Contexts end, and others get their handles. */
+/* Contexts are destroyed, and others get their handles. */
 static void again(void)
 {
 	for (int k = 0; k < 4; k++) {
@@ -76,7 +78,7 @@ static void again(void)
 		CUmodule m;
 
 		launch(load(k % 2 ? text : longer, &m), NULL);
-		GOOD(cuCtxDestroy(c));
+		CHECK(cuCtxDestroy(c));
 	}
 }
 
@@ -86,10 +88,10 @@ static void primary(bool reset)
 		CUcontext c;
 		CUmodule m;
 
-		GOOD(cuDevicePrimaryCtxRetain(&c, 0));
-		GOOD(cuCtxSetCurrent(c));
+		CHECK(cuDevicePrimaryCtxRetain(&c, 0));
+		CHECK(cuCtxSetCurrent(c));
 		launch(load(k % 2 ? text : longer, &m), NULL);
-		GOOD(reset ? cuDevicePrimaryCtxReset(0) : cuDevicePrimaryCtxRelease(0));
+		CHECK(reset ? cuDevicePrimaryCtxReset(0) : cuDevicePrimaryCtxRelease(0));
 	}
 }
 
@@ -103,47 +105,47 @@ static void unload(bool libraries)
 		CUmodule m;
 
 		if (libraries) {
-			GOOD(cuLibraryLoadData(&l, ptx, NULL, NULL, 0, NULL, NULL, 0));
-			GOOD(cuLibraryGetKernel(&f, l, "kernel"));
+			CHECK(cuLibraryLoadData(&l, ptx, NULL, NULL, 0, NULL, NULL, 0));
+			CHECK(cuLibraryGetKernel(&f, l, "kernel"));
 			launch((CUfunction)f, NULL);
-			GOOD(cuLibraryUnload(l));
+			CHECK(cuLibraryUnload(l));
 		} else {
 			launch(load(ptx, &m), NULL);
-			GOOD(cuModuleUnload(m));
+			CHECK(cuModuleUnload(m));
 		}
 	}
 }
 
-static void say_size(const char *what, CUdeviceptr at)
+static void print_size(const char *what, CUdeviceptr at)
 {
 	CUdeviceptr base;
 	size_t a, b;
 
-	GOOD(cuMemGetAddressRange(&base, &a, at + 1));
-	GOOD(cuPointerGetAttribute(&b, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at));
+	CHECK(cuMemGetAddressRange(&base, &a, at + 1));
+	CHECK(cuPointerGetAttribute(&b, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at));
 	printf("%s: %zu %zu\n", what, a, b);
 }
 
-/* Allocations are as large as they were asked for, whether a guard fits behind them or not. */
+/* Allocations have the size that was asked for, whether a guard fits behind them or not. */
 static void sizes(void)
 {
 	CUdeviceptr at;
 	size_t pitch, rest, all;
 
 	context(0);
-	GOOD(cuMemAlloc(&at, 4000));
-	say_size("plain", at);
-	GOOD(cuMemAllocManaged(&at, 6000, CU_MEM_ATTACH_GLOBAL));
-	say_size("managed", at);
-	GOOD(cuMemAllocAsync(&at, 5000, NULL));
-	say_size("async", at);
-	GOOD(cuMemAllocPitch(&at, &pitch, 1000, 3, 4));
-	say_size("pitched", at);
+	CHECK(cuMemAlloc(&at, 4000));
+	print_size("plain", at);
+	CHECK(cuMemAllocManaged(&at, 6000, CU_MEM_ATTACH_GLOBAL));
+	print_size("managed", at);
+	CHECK(cuMemAllocAsync(&at, 5000, NULL));
+	print_size("async", at);
+	CHECK(cuMemAllocPitch(&at, &pitch, 1000, 3, 4));
+	print_size("pitched", at);
 	printf("nothing: %d, too much: %d\n", cuMemAlloc(&at, 0), cuMemAlloc(&at, (size_t)-4096));
-	GOOD(cuMemGetInfo(&rest, &all));
+	CHECK(cuMemGetInfo(&rest, &all));
 	printf("guards: %s\n", all - rest > 4000 + 5000 + 6000 + 3 * pitch ? "yes" : "no");
-	GOOD(cuMemAlloc(&at, rest));
-	GOOD(cuMemGetInfo(&rest, &all));
+	CHECK(cuMemAlloc(&at, rest));
+	CHECK(cuMemGetInfo(&rest, &all));
 	printf("left: %zu\n", rest);
 }
 
@@ -158,7 +160,7 @@ static void one(const char *ptx)
 	printf("waited: %d\n", cuStreamSynchronize(NULL));
 }
 
-/* By a call that the header advises against. */
+/* A launch by a deprecated call */
 static void grid(void)
 {
 	CUresult (*run)(CUfunction, int, int) =
@@ -166,10 +168,10 @@ static void grid(void)
 	CUmodule m;
 
 	context(0);
-	GOOD(run(load(text, &m), 1, 1));
+	CHECK(run(load(text, &m), 1, 1));
 }
 
-/* A container, as nvcc makes them. */
+/* A fat binary, as nvcc makes them */
 static void container(const char *path)
 {
 	FILE *f = fopen(path, "rb");
@@ -183,7 +185,8 @@ static void container(const char *path)
 	printf("loaded: %d\n", cuModuleLoadData(&m, bytes));
 }
 
-/* The child goes on without exec, as the driver forbids; what is injected stays out of it. */
+/* The child continues without exec, which the driver forbids; the injected library must do
+ * nothing in it. */
 static void forks(void)
 {
 	int status = 0;
@@ -202,10 +205,7 @@ static void forks(void)
 	printf("child: %d\n", status);
 }
 
-static const char other[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry other()\n{\n\t.shared .b32 x;\n\t.reg .b32 %r;\n\tld.shared.b32 %r, [x];\n\tret;\n}\n";
-
-static void say(void *what)
+static void print_text(void *what)
 {
 	printf("%s\n", (char *)what);
 }
@@ -216,29 +216,30 @@ static CUgraphNode kernel_node(CUgraph g, CUfunction f)
 		.blockDimX = 32, .blockDimY = 1, .blockDimZ = 1 };
 	CUgraphNode n;
 
-	GOOD(cuGraphAddKernelNode(&n, g, NULL, 0, &p));
+	CHECK(cuGraphAddKernelNode(&n, g, NULL, 0, &p));
 	return n;
 }
 
-/* A kernel in a graph in it, a kernel, a word, in this order, which is not that of the nodes. */
-static CUgraph three(CUfunction first, CUfunction second, CUgraphNode node[3])
+/* A graph that runs a child graph with a kernel, a kernel and a host function, in this order,
+ * which is not the order of the nodes */
+static CUgraph graph_of_three(CUfunction first, CUfunction second, CUgraphNode node[3])
 {
-	CUDA_HOST_NODE_PARAMS call = { say, "end" };
+	CUDA_HOST_NODE_PARAMS call = { print_text, "end" };
 	CUgraph g, inner;
 
-	GOOD(cuGraphCreate(&g, 0));
-	GOOD(cuGraphCreate(&inner, 0));
+	CHECK(cuGraphCreate(&g, 0));
+	CHECK(cuGraphCreate(&inner, 0));
 	kernel_node(inner, first);
-	GOOD(cuGraphAddHostNode(&node[0], g, NULL, 0, &call));
+	CHECK(cuGraphAddHostNode(&node[0], g, NULL, 0, &call));
 	node[1] = kernel_node(g, second);
-	GOOD(cuGraphAddChildGraphNode(&node[2], g, NULL, 0, inner));
-	GOOD(cuGraphDestroy(inner));
-	GOOD(cuGraphAddDependencies(g, (CUgraphNode[]){ node[1], node[2] }, (CUgraphNode[]){ node[0], node[1] },
-		(CUgraphEdgeData[2]){ 0 }, 2));
+	CHECK(cuGraphAddChildGraphNode(&node[2], g, NULL, 0, inner));
+	CHECK(cuGraphDestroy(inner));
+	CHECK(cuGraphAddDependencies(g, (CUgraphNode[]){ node[1], node[2] },
+		(CUgraphNode[]){ node[0], node[1] }, (CUgraphEdgeData[2]){ 0 }, 2));
 	return g;
 }
 
-/* Two launches of a graph; what is done to it before, or between them. */
+/* Two launches of a graph; `what` names what is done to it before, or between them. */
 static void graphs(const char *what)
 {
 	CUfunction f[2];
@@ -250,39 +251,41 @@ static void graphs(const char *what)
 
 	context(0);
 	f[0] = load(text, &m);
-	GOOD(cuModuleLoadData(&m, other));
-	GOOD(cuModuleGetFunction(&f[1], m, "other"));
-	g = three(f[0], f[1], node);
+	CHECK(cuModuleLoadData(&m, other_kernel));
+	CHECK(cuModuleGetFunction(&f[1], m, "other"));
+	g = graph_of_three(f[0], f[1], node);
 	if (!strcmp(what, "memory"))
-		GOOD(cuGraphAddMemAllocNode(&more, g, NULL, 0, &(CUDA_MEM_ALLOC_NODE_PARAMS){ .bytesize = 64 }));
-	GOOD(cuGraphInstantiate(&run, g, !strcmp(what, "device") ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0));
-	GOOD(cuGraphLaunch(run, NULL));
+		CHECK(cuGraphAddMemAllocNode(&more, g, NULL, 0,
+			&(CUDA_MEM_ALLOC_NODE_PARAMS){ .bytesize = 64 }));
+	CHECK(cuGraphInstantiate(&run, g,
+		!strcmp(what, "device") ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0));
+	CHECK(cuGraphLaunch(run, NULL));
 	if (!strcmp(what, "child"))
-		GOOD(cuGraphExecChildGraphNodeSetParams(run, node[2], g));
+		CHECK(cuGraphExecChildGraphNodeSetParams(run, node[2], g));
 	if (!strcmp(what, "off") || !strcmp(what, "off-update"))
-		GOOD(cuGraphNodeSetEnabled(run, node[1], 0));
-	GOOD(cuGraphDestroy(g));
+		CHECK(cuGraphNodeSetEnabled(run, node[1], 0));
+	CHECK(cuGraphDestroy(g));
 	if (!strcmp(what, "kernel")) {
 		CUDA_KERNEL_NODE_PARAMS p = { .func = f[0], .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
 			.blockDimX = 32, .blockDimY = 1, .blockDimZ = 1 };
 
-		GOOD(cuGraphExecKernelNodeSetParams(run, node[1], &p));
+		CHECK(cuGraphExecKernelNodeSetParams(run, node[1], &p));
 	}
 	if (!strcmp(what, "update") || !strcmp(what, "off-update")) {
-		one_more = three(f[0], f[0], node);
-		GOOD(cuGraphExecUpdate(run, one_more, &(CUgraphExecUpdateResultInfo){ 0 }));
+		one_more = graph_of_three(f[0], f[0], node);
+		CHECK(cuGraphExecUpdate(run, one_more, &(CUgraphExecUpdateResultInfo){ 0 }));
 	}
-	if (!strcmp(what, "again")) { /* another gets its handle */
-		one_more = three(f[1], f[1], node);
-		GOOD(cuGraphExecDestroy(run));
-		GOOD(cuGraphInstantiate(&run, one_more, 0));
+	if (!strcmp(what, "again")) { /* another graph gets its handle */
+		one_more = graph_of_three(f[1], f[1], node);
+		CHECK(cuGraphExecDestroy(run));
+		CHECK(cuGraphInstantiate(&run, one_more, 0));
 	}
-	if (!strcmp(what, "reset")) { /* a context in which it does not lie */
-		GOOD(cuDevicePrimaryCtxRetain(&elsewhere, 0));
-		GOOD(cuDevicePrimaryCtxReset(0));
+	if (!strcmp(what, "reset")) { /* a context to which it does not belong */
+		CHECK(cuDevicePrimaryCtxRetain(&elsewhere, 0));
+		CHECK(cuDevicePrimaryCtxReset(0));
 	}
-	GOOD(cuGraphLaunch(run, NULL));
-	GOOD(cuGraphExecDestroy(run));
+	CHECK(cuGraphLaunch(run, NULL));
+	CHECK(cuGraphExecDestroy(run));
 }
 
 int main(int argc, char **argv)
@@ -290,7 +293,7 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "";
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	GOOD(cuInit(0));
+	CHECK(cuInit(0));
 	if (!strcmp(mode, "one")) one(text);
 	else if (!strcmp(mode, "two")) two();
 	else if (!strcmp(mode, "grid")) grid();

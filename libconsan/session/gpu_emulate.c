@@ -1,4 +1,4 @@
-/* gpu_rehearse: emulated GPU mode. The instrumented PTX runs on the executor, unchecked, and
+/* gpu_emulate: emulated GPU mode. The instrumented PTX runs on the executor, unchecked, and
  * what it records is decoded and checked as if a GPU had written it. The tests of GPU mode
  * use it. */
 #include "instrument/decode/decode.h"

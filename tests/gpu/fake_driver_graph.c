@@ -1,19 +1,20 @@
-/* driver_graph: the graphs of the driver of no GPU. They run in an order that their edges allow,
- * the last node first where there is a choice. What is destroyed must not be asked for again.
- * DRIVER_CLONE, DRIVER_EMPTY: cuGraphClone()'s error, cuGraphLaunch()'s of an empty graph. */
-#include "driver.h"
+/* fake_driver_graph: the graphs of the fake driver. Nodes run in an order that their edges allow,
+ * the last ones first where there is a choice. A call that uses what is destroyed aborts.
+ *   DRIVER_CLONE  error of cuGraphClone()
+ *   DRIVER_EMPTY  error of cuGraphLaunch() for an empty graph */
+#include "fake_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 16 };
+enum { MOST = 16 }; /* of each kind of object */
 
 struct CUgraphNode_st {
 	CUgraphNodeType type;
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	CUDA_HOST_NODE_PARAMS host;
 	CUgraph child;
-	CUgraphNode of;            /* of which it is a copy */
+	CUgraphNode of;            /* the node that this one is a copy of */
 	bool off, dead;
 };
 struct CUgraph_st {
@@ -22,7 +23,8 @@ struct CUgraph_st {
 };
 static struct CUgraphExec_st { CUgraph graph; } made[MOST]; /* graph: NULL: free */
 
-static CUresult add(CUgraph g, CUgraphNode *to, const CUgraphNode *after, size_t nafter, struct CUgraphNode_st n)
+static CUresult add(CUgraph g, CUgraphNode *to, const CUgraphNode *after, size_t nafter,
+	struct CUgraphNode_st n)
 {
 	CUgraphNode own = malloc(sizeof *own);
 
@@ -78,7 +80,7 @@ API CUresult cuGraphCreate(CUgraph *g, unsigned flags)
 API CUresult cuGraphDestroy(CUgraph g)
 {
 	for (size_t k = 0; k < g->nnodes; k++)
-		g->node[k]->dead = true; /* kept, to know who asks */
+		g->node[k]->dead = true; /* not freed, to detect later use */
 	free(g);
 	return CUDA_SUCCESS;
 }
@@ -87,15 +89,15 @@ API CUresult cuGraphClone(CUgraph *to, CUgraph g)
 {
 	for (size_t k = 0; k < g->nnodes; k++)
 		if (g->node[k]->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-			abort(); /* who clones these has not looked */
+			abort(); /* such a graph cannot be cloned */
 	*to = copied(g);
-	return (CUresult)surroundings("DRIVER_CLONE", 0);
+	return (CUresult)setting("DRIVER_CLONE", 0);
 }
 
 API CUresult cuGraphNodeFindInClone(CUgraphNode *to, CUgraphNode n, CUgraph clone)
 {
 	if (n->dead)
-		abort(); /* as a real one does */
+		abort(); /* as a real driver does */
 	*to = copy_of(clone, n);
 	return *to ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -108,7 +110,8 @@ API CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *to, size_t *n)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *n)
+API CUresult cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data,
+	size_t *n)
 {
 	for (size_t k = 0; from && k < g->nedges && k < *n; k++) {
 		from[k] = g->from[k];
@@ -140,18 +143,22 @@ API CUresult cuGraphAddEmptyNode(CUgraphNode *to, CUgraph g, const CUgraphNode *
 API CUresult cuGraphAddKernelNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n,
 	const CUDA_KERNEL_NODE_PARAMS *p)
 {
-	return add(g, to, after, n, (struct CUgraphNode_st){ .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *p });
+	return add(g, to, after, n, (struct CUgraphNode_st){
+		.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *p });
 }
 
 API CUresult cuGraphAddHostNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n,
 	const CUDA_HOST_NODE_PARAMS *p)
 {
-	return add(g, to, after, n, (struct CUgraphNode_st){ .type = CU_GRAPH_NODE_TYPE_HOST, .host = *p });
+	return add(g, to, after, n, (struct CUgraphNode_st){
+		.type = CU_GRAPH_NODE_TYPE_HOST, .host = *p });
 }
 
-API CUresult cuGraphAddChildGraphNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n, CUgraph child)
+API CUresult cuGraphAddChildGraphNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after,
+	size_t n, CUgraph child)
 {
-	return add(g, to, after, n, (struct CUgraphNode_st){ .type = CU_GRAPH_NODE_TYPE_GRAPH, .child = copied(child) });
+	return add(g, to, after, n, (struct CUgraphNode_st){
+		.type = CU_GRAPH_NODE_TYPE_GRAPH, .child = copied(child) });
 }
 
 API CUresult cuGraphAddMemAllocNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n,
@@ -185,7 +192,8 @@ API CUresult cuGraphKernelNodeSetParams(CUgraphNode n, const CUDA_KERNEL_NODE_PA
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode n, CUkernelNodeAttrID id, CUkernelNodeAttrValue *v)
+API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode n, CUkernelNodeAttrID id,
+	CUkernelNodeAttrValue *v)
 {
 	(void)n, (void)id, (void)v;
 	return CUDA_ERROR_INVALID_VALUE;
@@ -220,7 +228,7 @@ API CUresult cuGraphInstantiateWithFlags(CUgraphExec *to, CUgraph g, unsigned lo
 static CUresult destroyed(CUgraphExec x)
 {
 	if (!x->graph)
-		abort(); /* as a real one may */
+		abort(); /* as a real driver may */
 	cuGraphDestroy(x->graph);
 	x->graph = NULL;
 	return CUDA_SUCCESS;
@@ -247,21 +255,23 @@ API CUresult cuGraphExecUpdate(CUgraphExec x, CUgraph g, CUgraphExecUpdateResult
 	AROUND(cuGraphExecUpdate, updated(a.hGraphExec, a.hGraph), x, g, info);
 }
 
-API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS *p)
+API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode n,
+	const CUDA_KERNEL_NODE_PARAMS *p)
 {
-	AROUND(cuGraphExecKernelNodeSetParams, cuGraphKernelNodeSetParams(copy_of(x->graph, a.hNode), a.nodeParams),
-		x, n, p);
+	AROUND(cuGraphExecKernelNodeSetParams,
+		cuGraphKernelNodeSetParams(copy_of(x->graph, a.hNode), a.nodeParams), x, n, p);
 }
 
 API CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec x, CUgraphNode n, CUgraph child)
 {
-	AROUND(cuGraphExecChildGraphNodeSetParams, (copy_of(x->graph, a.hNode)->child = copied(a.childGraph),
-		CUDA_SUCCESS), x, n, child);
+	AROUND(cuGraphExecChildGraphNodeSetParams,
+		(copy_of(x->graph, a.hNode)->child = copied(a.childGraph), CUDA_SUCCESS), x, n, child);
 }
 
 API CUresult cuGraphNodeSetEnabled(CUgraphExec x, CUgraphNode n, unsigned on)
 {
-	AROUND(cuGraphNodeSetEnabled, (copy_of(x->graph, a.hNode)->off = !a.isEnabled, CUDA_SUCCESS), x, n, on);
+	AROUND(cuGraphNodeSetEnabled,
+		(copy_of(x->graph, a.hNode)->off = !a.isEnabled, CUDA_SUCCESS), x, n, on);
 }
 
 static CUresult run(const struct CUgraph_st *g, CUstream s)
@@ -295,9 +305,9 @@ static CUresult run(const struct CUgraph_st *g, CUstream s)
 static CUresult launched(CUgraphExec x, CUstream s)
 {
 	if (!x->graph)
-		abort(); /* as a real one may */
+		abort(); /* as a real driver may */
 	if (x->graph->nnodes == 1 && x->graph->node[0]->type == CU_GRAPH_NODE_TYPE_EMPTY)
-		return (CUresult)surroundings("DRIVER_EMPTY", 0);
+		return (CUresult)setting("DRIVER_EMPTY", 0);
 	return run(x->graph, s);
 }
 

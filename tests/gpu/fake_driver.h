@@ -1,0 +1,37 @@
+/* fake_driver: what the files of the fake CUDA driver share. */
+#ifndef CONSAN_TESTS_GPU_FAKE_DRIVER_H
+#define CONSAN_TESTS_GPU_FAKE_DRIVER_H
+
+#include <cuda.h>
+#include <cupti.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define API __attribute__((visibility("default")))
+
+/* The number in environment variable `name`; `otherwise` if it is not set. */
+unsigned long long setting(const char *name, unsigned long long otherwise);
+CUresult run_kernel(CUfunction f, CUstream s);
+/* A kernel ran. call: CUPTI's correlation id */
+void add_kernel_time(const char *name, uint32_t call);
+/* A kernel with these struct record_params starts. Sets *dead if the GPU stops it. */
+void start_recording(const void *params, CUstream s, bool *dead);
+/* Does a kernel run in this stream? wait: waits until none does. */
+bool still_recording(CUstream s, bool wait);
+/* Calls CUPTI's callback for a driver call, if it is enabled. */
+void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name,
+	const void *params, const char *symbol, CUresult *r);
+
+/* Evaluates `what`, a driver call whose parameters are in a, between its two callbacks. */
+#define AROUND_OF(name, symbol, what, ...) do { \
+		name##_params a = { __VA_ARGS__ }; \
+		CUresult r = CUDA_SUCCESS; \
+		call_back(CUPTI_API_ENTER, CUPTI_DRIVER_TRACE_CBID_##name, #name, &a, symbol, &r); \
+		r = what; \
+		call_back(CUPTI_API_EXIT, CUPTI_DRIVER_TRACE_CBID_##name, #name, &a, symbol, &r); \
+		return r; \
+	} while (0)
+#define AROUND(name, what, ...) AROUND_OF(name, NULL, what, __VA_ARGS__)
+
+#endif
