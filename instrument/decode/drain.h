@@ -42,7 +42,7 @@ struct drain_config {
 };
 
 struct drain;
-/* For one launch; record_head.patience must be set before it begins. The pool and the
+/* For one launch; record_head.wait_cycles must be set before it begins. The pool and the
  * configuration are copied. */
 struct drain *drain_open(const struct drain_pool *p, const struct drain_config *c);
 void drain_close(struct drain *d); /* NULL is fine */

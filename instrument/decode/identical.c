@@ -51,7 +51,7 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 		uint32_t words = 0, class;
 		struct plan p;
 
-		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN)
+		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_AFTER)
 			continue; /* with these every cluster is checked */
 		if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &p);

@@ -82,7 +82,7 @@ static void begin(struct play *p, uint32_t chunks, uint32_t nctas, uint32_t lane
 	*p = (struct play){ .chunks = chunks, .clock = 1 };
 	p->pool = base_alloc(RECORD_RING_AT(chunks) + RECORD_MARKS_AT + 4 * ((size_t)chunks + 4));
 	p->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
-	*head_of(p) = (struct record_head){ .next = 1, .ticket = 1, .patience = RECORD_PATIENCE };
+	*head_of(p) = (struct record_head){ .next = 1, .ticket = 1, .wait_cycles = RECORD_WAIT_CYCLES };
 	way = way_to(p);
 	p->drain = drain_open(&way, &c);
 }
@@ -134,7 +134,7 @@ static bool draw(struct play *p, struct lane *l)
 	}
 	if ((uint32_t)ring[l->waits % RECORD_RING] == l->waits)
 		return enter(p, l, (uint32_t)(ring[l->waits % RECORD_RING] >> 32));
-	if (head_of(p)->patience)
+	if (head_of(p)->wait_cycles)
 		return false;
 	head_of(p)->dropped++;
 	return enter(p, l, p->chunks + 1);
@@ -345,12 +345,12 @@ Test(drain, all_wait)
 		step(&p, &l[k], 1, 3);
 	}
 	turns(&p, 0.4);
-	cr_expect_eq(head_of(&p)->patience, RECORD_PATIENCE, "nobody waits");
+	cr_expect_eq(head_of(&p)->wait_cycles, RECORD_WAIT_CYCLES, "nobody waits");
 	l[8].cta = 8;
 	step(&p, &l[8], 1, 3);
 	cr_assert(l[8].waits);
 	turns(&p, 0.4);
-	cr_expect_eq(head_of(&p)->patience, 0u);
+	cr_expect_eq(head_of(&p)->wait_cycles, 0u);
 	step(&p, &l[8], 1, 3);
 	cr_expect_not(l[8].waits);
 	r = ended(&p, false);
@@ -387,10 +387,10 @@ Test(drain, enough)
 	begin(&p, 8, 9, 1, false, 1000);
 	head_of(&p)->next = DRAIN_MOST_DRAWS;
 	drain_turn(p.drain);
-	cr_expect_eq(head_of(&p)->patience, RECORD_PATIENCE);
+	cr_expect_eq(head_of(&p)->wait_cycles, RECORD_WAIT_CYCLES);
 	head_of(&p)->next += 2;
 	drain_turn(p.drain);
-	cr_expect_eq(head_of(&p)->patience, 0u);
+	cr_expect_eq(head_of(&p)->wait_cycles, 0u);
 	drain_turn(p.drain);
 	cr_expect_eq(head_of(&p)->next, DRAIN_MOST_DRAWS / 2);
 	end(&p);
@@ -461,7 +461,7 @@ Test(drain, not_waited_for)
 			drain_turn(p.drain);
 	}
 	cr_expect_gt(went_without, 200 * p.chunks - 1);
-	cr_expect_neq(head_of(&p)->patience, 0, "nobody gave up");
+	cr_expect_neq(head_of(&p)->wait_cycles, 0, "nobody gave up");
 	cr_expect_eq(head_of(&p)->dropped, 0);
 	end(&p);
 }
