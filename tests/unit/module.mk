@@ -5,15 +5,16 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	shadow/shadow shadow/global check/check \
 	finding/banks finding/catalogue finding/results finding/history reports/report reports/formats \
 	session/consan session/fallback cli/cli cuda/cuda \
-	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order)
+	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
+	inject/ranges)
 
 $(BUILD)/tests/unit/cli/cli: $(BUILD)/consan
 $(BUILD)/tests/unit/cuda/cuda: tests/unit/cuda/cuda.c $(BUILD)/libconsan/cuda/link.o \
 		$(BUILD)/libconsan.a | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
-$(BUILD)/tests/unit/inject/graph_order: tests/unit/inject/graph_order.c $(BUILD)/instrument/inject/graph_order.o \
-		$(BUILD)/libconsan.a
+$(addprefix $(BUILD)/tests/unit/inject/, graph_order ranges): $(BUILD)/tests/unit/inject/%: \
+		tests/unit/inject/%.c $(BUILD)/instrument/inject/%.o $(BUILD)/libconsan.a
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.c %.o %.a,$^) -lcriterion $(LIBS)
 $(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
