@@ -135,9 +135,11 @@ static bool give(struct drain *d, uint32_t drawn)
 		uint64_t entry[DRAIN_CHUNKS / 2];
 		uint32_t first = (d->given + 1) & (RECORD_RING - 1), left = RECORD_RING - first;
 		uint64_t at = ring + 8 * (uint64_t)first;
-		int n = make_entries(d, at, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry), entry);
+		int n = make_entries(d, at, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry),
+			entry);
 
-		if (n < 0 || (n && !d->pool.write(d->pool.user, at, entry, (uint32_t)n * sizeof *entry)))
+		if (n < 0 || (n && !d->pool.write(d->pool.user, at, entry,
+				(uint32_t)n * sizeof *entry)))
 			return false;
 		if (!n)
 			break;

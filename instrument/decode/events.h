@@ -90,9 +90,10 @@ void emit_other(struct dcluster *c, uint32_t warp, const struct record *r);
 /* ---- gather.c: coarse events, for a pre-check ---- */
 /* Gathers what lanes of ldmatrix read or of stmatrix write, what a cp.async of 16 bytes copies.
  * False: it needs an event of its own. */
-bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
-	uint32_t lanes, bool writes);
-bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o);
+bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, uint32_t lanes, bool writes);
+bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o);
 
 /* ---- refusals.c: refused operands. A refusal is an event, after which the cluster ends ---- */
 struct shared_view record_view(const struct dcluster *c, uint32_t warp);
@@ -109,8 +110,8 @@ bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, const struct event *e);
 /* The same in global memory. */
-void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, const struct event *e,
-	const uint64_t at[32]);
+void refused_global(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct event *e, const uint64_t at[32]);
 void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	uint64_t at, uint64_t bytes);
 void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],

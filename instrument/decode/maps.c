@@ -46,7 +46,8 @@ static void add(struct map_set *m, uint64_t addr)
 
 static struct map_place *find(const struct map_set *m, uint64_t addr)
 {
-	struct map_place *place = m->n && addr >= m->low && addr <= m->high ? entry_of(m, addr) : NULL;
+	struct map_place *place = m->n && addr >= m->low && addr <= m->high
+		? entry_of(m, addr) : NULL;
 
 	return place && place->addr ? place : NULL;
 }
@@ -114,7 +115,8 @@ static bool cannot_be_map(const struct dcluster *c, const struct record *r)
 	if (!r->affine || c->job->info[r->site].plan.class != PLAN_GLOBAL)
 		return false;
 	at = r->base | (uint64_t)r->words[0] << 32;
-	reach = 31 * ((uint64_t)llabs((int32_t)r->words[1]) + (uint64_t)llabs((int32_t)r->words[2]));
+	reach = 31 * ((uint64_t)llabs((int32_t)r->words[1])
+		+ (uint64_t)llabs((int32_t)r->words[2]));
 	return at + reach < m->low || at > m->high + reach;
 }
 

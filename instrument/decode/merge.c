@@ -19,7 +19,8 @@ unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes)
 	if (s->plan.class == PLAN_GLOBAL && s->phase != PHASE_BATCH)
 		return affine ? 2 : 17;
 	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
-		return 1 + ((affine ? 1 : (unsigned)__builtin_popcount(lanes)) * s->lane_words + 3) / 4;
+		return 1 + ((affine ? 1 : (unsigned)__builtin_popcount(lanes)) *
+			s->lane_words + 3) / 4;
 	return 1 + (s->uniform_words + 3u) / 4;
 }
 
@@ -31,7 +32,8 @@ static void advance(struct dcluster *c, struct stream *s)
 		uint32_t low;
 
 		if (s->next && s->next < s->end && *s->next) {
-			if (*s->next >> RECORD_SITE_SHIFT >= c->job->l->code->site.n || !s->next[1]) {
+			if (*s->next >> RECORD_SITE_SHIFT >= c->job->l->code->site.n ||
+					!s->next[1]) {
 				c->result.damaged++;
 				s->next = s->end;
 				continue;
@@ -119,7 +121,8 @@ static uint64_t next_sync_key(struct dcluster *c, const struct dwarp *w)
  * later than the next synchronisation of a warp of its warpgroup that waits for it at a join. */
 static uint64_t exact_turn(struct dcluster *c, const struct dwarp *w)
 {
-	const uint32_t per = c->info.warps_per_cta, index = (uint32_t)(w - c->warp), in = index % per;
+	const uint32_t per = c->info.warps_per_cta, index = (uint32_t)(w - c->warp),
+		in = index % per;
 	uint64_t key = next_sync_key(c, w);
 
 	for (uint32_t k = in - in % 4; c->nat_join && k < per && k < in - in % 4 + 4; k++) {
@@ -487,7 +490,8 @@ void merge_close_caches(struct dcluster *c)
 void merge_open(struct dcluster *c, struct job *j)
 {
 	*c = (struct dcluster){ .job = j, .registers = j->l->func->reg_use_of,
-		.info = { .launch = j->l->info, .nctas = j->nctas, .warps_per_cta = j->nwarps / j->nctas } };
+		.info = { .launch = j->l->info, .nctas = j->nctas,
+			.warps_per_cta = j->nwarps / j->nctas } };
 	c->warp = base_alloc(j->nwarps * sizeof *c->warp);
 	c->turn = base_alloc(j->nwarps * sizeof *c->turn);
 	c->left = base_alloc(j->nctas * sizeof *c->left);

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-static void describe_sites(const struct rewrite *code, struct site_info *info, struct batch_info *batch)
+static void describe_sites(const struct rewrite *code, struct site_info *info,
+	struct batch_info *batch)
 {
 	for (size_t k = 1; k < code->site.n; k++) {
 		const struct rewrite_site *s = &code->site.at[k];
@@ -23,8 +24,8 @@ static void describe_sites(const struct rewrite *code, struct site_info *info, s
 		i->uniform_words = i->lane_words;
 		i->sync = i->plan.sync && s->phase != PHASE_FAILED && s->phase != PHASE_REMOTE;
 		/* with a generic address, lanes outside of shared memory write no record */
-		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic && ptx_has(s->insn, MOD_aligned) &&
-			(effect == EF_READ || effect == EF_WRITE);
+		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic &&
+			ptx_has(s->insn, MOD_aligned) && (effect == EF_READ || effect == EF_WRITE);
 		i->join = s->phase == PHASE_BATCH || (s->insn->op == OP_wgmma_wait_group);
 		for (uint32_t b = 0; s->phase == PHASE_BATCH && b < s->nbatch; b++) {
 			if (!b)

@@ -48,7 +48,8 @@ uint64_t record_global(const struct dcluster *c, const struct record *r, unsigne
 	if (!r->affine)
 		return r->words[2 * lane] | (uint64_t)r->words[2 * lane + 1] << 32;
 	row = from & (uint32_t)((1ull << (r->words[3] & 31)) - 1);
-	return (r->base | (uint64_t)r->words[0] << 32) + (uint64_t)((int64_t)(int32_t)r->words[1] * row +
+	return (r->base | (uint64_t)r->words[0] << 32) +
+		(uint64_t)((int64_t)(int32_t)r->words[1] * row +
 		(int64_t)(int32_t)r->words[2] * (from >> (r->words[3] & 31)));
 }
 
@@ -100,7 +101,8 @@ uint32_t record_same(const struct dcluster *c, const struct record *r, uint32_t 
 
 void record_place(struct event *e, uint64_t at[32])
 {
-	unsigned first = (unsigned)__builtin_ctz(e->lanes), last = 31 - (unsigned)__builtin_clz(e->lanes);
+	unsigned first = (unsigned)__builtin_ctz(e->lanes),
+		last = 31 - (unsigned)__builtin_clz(e->lanes);
 	uint32_t rest = e->lanes & (e->lanes - 1);
 	int64_t stride;
 
