@@ -1,4 +1,4 @@
-/* access: records of loads, stores, atomics, st.async and cp.async -> events. */
+/* access: turns records of loads, stores, atomics, st.async and cp.async into events. */
 #include "events.h"
 
 #include "libconsan/ptx/opcodes.h"
@@ -15,7 +15,7 @@ static unsigned vector_width(const struct ptx_insn *i)
 	}
 }
 
-/* Whose addresses count. */
+/* The lanes whose addresses the instruction uses. */
 static uint32_t matrix_lanes(const struct ptx_insn *i)
 {
 	return ptx_has(i, MOD_x4) ? FULL : ptx_has(i, MOD_x2) ? 0xffff : 0xff;
@@ -52,7 +52,7 @@ static void access_async(struct dcluster *c, uint32_t warp, const struct record 
 		e.tx = bytes;
 		e.mbar = OFFSET(mbar);
 		emit(c, &e);
-		model_fly(model_of(c, e.mbar_peer, e.mbar), &s);
+		model_add_signal(model_of(c, e.mbar_peer, e.mbar), &s);
 	}
 }
 
@@ -75,7 +75,7 @@ void record_access(const struct ptx_insn *i, struct event *e)
 	}
 }
 
-void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_access(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
@@ -122,7 +122,7 @@ void tell_access(struct dcluster *c, uint32_t warp, const struct record *r)
 			}
 		} else {
 			record_addresses(c, &e, r, a, at);
-			e.count = c->job->info[r->site].plan.rivals && !r->affine ? r->base & same : 0;
+			e.count = c->job->info[r->site].plan.conflicts && !r->affine ? r->base & same : 0;
 			emit(c, &e);
 		}
 		rest &= ~same;
@@ -175,7 +175,7 @@ static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 	} while (rest);
 }
 
-void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_cp_async(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct event e = record_event(c, warp, r->site, EV_CP_COMMIT, r->lanes);
@@ -204,7 +204,7 @@ void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r)
 		struct model *m;
 		struct signal s;
 
-		same = record_alike(c, r, rest, &i->operand[0]);
+		same = record_same(c, r, rest, &i->operand[0]);
 		refused_mbar(c, warp, r, same, at, false);
 		e.lanes = same;
 		e.peer = record_owner(c, &e, at, false);
@@ -216,6 +216,6 @@ void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r)
 			.op = e.op, .count = (uint32_t)__builtin_popcount(same) };
 		if (!e.flags)
 			m->pending += s.count;
-		model_fly(m, &s);
+		model_add_signal(m, &s);
 	}
 }

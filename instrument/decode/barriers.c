@@ -1,5 +1,5 @@
-/* barriers: mbarriers as far as the decoder must know them: whether a phase is
- * complete, and which asynchronous operations must have signalled for it. */
+/* barriers: the state of mbarriers, as far as the decoder needs it: whether a phase is
+ * complete, and which asynchronous operations must have signalled for that. */
 #include "merge.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ void model_init(struct model *m, uint32_t count)
 
 void model_close(struct model *m)
 {
-	vec_free(&m->flying);
+	vec_free(&m->signal);
 	free(m->token);
 }
 
@@ -64,11 +64,11 @@ static void test(struct model *m)
 	m->pending = m->expected;
 }
 
-void model_fly(struct model *m, const struct signal *s)
+void model_add_signal(struct model *m, const struct signal *s)
 {
-	if (m->done && m->done == m->flying.n)
-		m->done = m->flying.n = 0;
-	vec_push(&m->flying, *s);
+	if (m->done && m->done == m->signal.n)
+		m->done = m->signal.n = 0;
+	vec_push(&m->signal, *s);
 }
 
 static bool land_one(struct dcluster *c, struct model *m)
@@ -76,9 +76,9 @@ static bool land_one(struct dcluster *c, struct model *m)
 	struct signal s;
 	struct event e;
 
-	if (m->done == m->flying.n)
+	if (m->done == m->signal.n)
 		return false;
-	s = m->flying.at[m->done++];
+	s = m->signal.at[m->done++];
 	e = (struct event){ .kind = EV_MB_SIGNAL, .cta = s.cta, .warp = s.warp, .lanes = s.lanes,
 		.site = s.site, .op = s.op, .peer = m->peer, .addr = m->addr, .count = s.count,
 		.tx = s.tx };
@@ -89,8 +89,8 @@ static bool land_one(struct dcluster *c, struct model *m)
 	return true;
 }
 
-/* Nothing lands for the sake of an arrival: if no wait has seen its phase complete, it
- * may have come too early. */
+/* An arrival lands no signals: as long as no wait has seen the phase complete, the arrival may
+ * have come before them. */
 void model_arrive(struct model *m, uint32_t count, int64_t tx, bool drop)
 {
 	m->tx += tx;
@@ -112,7 +112,7 @@ void model_wait(struct dcluster *c, struct model *m, bool parity, uint64_t value
 		;
 }
 
-void model_land(struct dcluster *c)
+void model_land_all(struct dcluster *c)
 {
 	for (size_t k = 0; k < c->model.n; k++)
 		while (land_one(c, &c->model.at[k]))

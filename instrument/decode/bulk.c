@@ -1,10 +1,12 @@
-/* bulk: records of bulk and tensor copies -> events, and the signals they owe. */
+/* bulk: turns records of bulk and tensor copies into events, and keeps the signals that they
+ * will make. */
 #include "events.h"
 #include "libconsan/ptx/opcodes.h"
 
-/* A load that signals nobody knows how many bytes: all waits from here on rest on it. (Behind a
- * fault no map in global memory is known, but there nothing left over is judged anyway.) */
-static void lose(struct dcluster *c)
+/* Ends a cluster at a load that signals an unknown number of bytes, as all later waits may
+ * depend on it. After a fault no map in global memory is known, but what is unfinished then is
+ * not judged anyway. */
+static void end_cluster(struct dcluster *c)
 {
 	const struct event e = { .kind = EV_HANG, .lanes = FULL, .mode = EVH_LOST };
 
@@ -34,13 +36,13 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	if (!l->box || !l->box(l->user, &box)) {
 		c->result.unknown_maps++;
 		if (box.in_global)
-			tell_map_read(c, warp, r->site, e->lanes, &box, false);
+			emit_map_read(c, warp, r->site, e->lanes, &box, false);
 		if (b->copy != COPY_STORE && !l->fault)
-			lose(c);
+			end_cluster(c);
 		return false;
 	}
 	if (box.refused) {
-		tell_refusal(c, warp, e->site, e->lanes, &why);
+		emit_refusal(c, warp, e->site, e->lanes, &why);
 		return false;
 	}
 	e->size = box.extent;
@@ -55,11 +57,11 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	e->gspans = box.gspans;
 	e->ngspans = (uint16_t)box.ngspans;
 	if (box.in_global)
-		tell_map_read(c, warp, r->site, e->lanes, &box, true);
+		emit_map_read(c, warp, r->site, e->lanes, &box, true);
 	return true;
 }
 
-static void fly_bulk(struct dcluster *c, const struct event *e, bool pair)
+static void add_bulk_signals(struct dcluster *c, const struct event *e, bool pair)
 {
 	uint32_t ranks = e->flags & EVF_MULTICAST ? e->mask : 1u << e->peer;
 
@@ -71,7 +73,7 @@ static void fly_bulk(struct dcluster *c, const struct event *e, bool pair)
 		if (pair && e->flags & EVF_MULTICAST)
 			peer = (rank & ~1u) | (e->mbar_peer & 1);
 		if (peer < c->info.nctas)
-			model_fly(model_of(c, peer, e->mbar), &s);
+			model_add_signal(model_of(c, peer, e->mbar), &s);
 	}
 }
 
@@ -131,11 +133,11 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		copy.mask = e.mask;
 		refused_bulk(c, warp, r, l, &copy);
 		emit(c, &e);
-		fly_bulk(c, &e, copy.pair);
+		add_bulk_signals(c, &e, copy.pair);
 	}
 }
 
-void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_bulk(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct event e = record_event(c, warp, r->site, EV_BULK_COMMIT, r->lanes);

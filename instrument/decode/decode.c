@@ -1,5 +1,5 @@
-/* decode: what a record means, by its instruction: the same events that the
- * executor makes of it. The order is merge.c's. */
+/* decode: chooses by instruction what a record means. The events are the same that the
+ * executor makes for the instruction. merge.c has brought the records into order. */
 #include "events.h"
 
 void emit(struct dcluster *c, const struct event *e)
@@ -20,24 +20,24 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (c->stopped || refused_torn(c, warp, r))
 		return;
 	if (s->phase == PHASE_TOKEN) {
-		tell_token(c, warp, r);
+		note_token(c, warp, r);
 		return;
 	}
 	if (c->seen)
 		hang_note(c, warp, r);
-	if (c->registers && s->phase != PHASE_FAILED && s->phase != PHASE_STRAY && s->phase != PHASE_FOREIGN &&
+	if (c->registers && s->phase != PHASE_FAILED && s->phase != PHASE_REMOTE && s->phase != PHASE_FOREIGN &&
 			s->func == c->job->l->func->func)
-		tell_way(c, warp, s->insn, r->lanes);
-	if (c->warp[warp].behind || (r->lanes != FULL && c->job->info[r->site].aligned))
+		emit_path_uses(c, warp, s->insn, r->lanes);
+	if (c->warp[warp].missing || (r->lanes != FULL && c->job->info[r->site].aligned))
 		refused_aligned(c, warp, r);
-	if (s->phase == PHASE_MARK)
+	if (s->phase == PHASE_PATH)
 		return;
 	if (s->phase == PHASE_FAILED) {
-		tell_failed_wait(c, warp, r);
+		emit_failed_wait(c, warp, r);
 		return;
 	}
-	if (s->phase == PHASE_STRAY) {
-		tell_stray(c, warp, r);
+	if (s->phase == PHASE_REMOTE) {
+		check_remote_wait(c, warp, r);
 		return;
 	}
 	if (s->phase == PHASE_FOREIGN) {
@@ -48,33 +48,33 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		refused_rank(c, warp, r);
 		return;
 	}
-	if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN) {
+	if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_AFTER) {
 		if (ptx_effect_of(s->insn->op) == EF_GRID)
-			tell_grid(c, warp, r);
+			emit_grid(c, warp, r);
 		else
-			tell_global(c, warp, r);
+			emit_global(c, warp, r);
 		return;
 	}
 	switch (ptx_effect_of(s->insn->op)) {
-	case EF_READ: case EF_WRITE: case EF_RMW: tell_access(c, warp, r); break;
-	case EF_CP_ASYNC: tell_cp_async(c, warp, r); break;
-	case EF_BULK: tell_bulk(c, warp, r); break;
-	case EF_MBARRIER: tell_mbarrier(c, warp, r); break;
-	case EF_BARRIER: tell_bar(c, warp, r); break;
-	case EF_WARP_SYNC: tell_warp_sync(c, warp, r); break;
-	case EF_WARP: tell_meeting(c, warp, r); break;
-	case EF_CLUSTER: tell_cluster(c, warp, r); break;
-	case EF_FENCE: tell_fence(c, warp, r); break;
-	case EF_TENSORMAP: tell_map_change(c, warp, r); break;
-	case EF_SETMAXNREG: case EF_STOP: tell_other(c, warp, r); break;
-	case EF_EXIT: tell_leave(c, warp, r->site, r->lanes); break;
+	case EF_READ: case EF_WRITE: case EF_RMW: emit_access(c, warp, r); break;
+	case EF_CP_ASYNC: emit_cp_async(c, warp, r); break;
+	case EF_BULK: emit_bulk(c, warp, r); break;
+	case EF_MBARRIER: emit_mbarrier(c, warp, r); break;
+	case EF_BARRIER: emit_bar(c, warp, r); break;
+	case EF_WARP_SYNC: emit_warp_sync(c, warp, r); break;
+	case EF_WARP: emit_collective(c, warp, r); break;
+	case EF_CLUSTER: emit_cluster(c, warp, r); break;
+	case EF_FENCE: emit_fence(c, warp, r); break;
+	case EF_TENSORMAP: emit_map_change(c, warp, r); break;
+	case EF_SETMAXNREG: case EF_STOP: emit_other(c, warp, r); break;
+	case EF_EXIT: emit_exit(c, warp, r->site, r->lanes); break;
 	case EF_CONTROL:
 		if (plan_asserts(s->insn))
-			tell_other(c, warp, r);
+			emit_other(c, warp, r);
 		else
-			tell_leave(c, warp, r->site, r->lanes);
+			emit_exit(c, warp, r->site, r->lanes);
 		break;
-	case EF_NONE: tell_pending(c, warp, r); break;
+	case EF_NONE: emit_pending(c, warp, r); break;
 	case EF_WGMMA: case EF_RANK: case EF_HINT: case EF_TCGEN05:
 	case EF_GRID: case EF_UNKNOWN: case EF_COUNT:
 		break;
@@ -106,11 +106,11 @@ void decode_end(struct dcluster *c)
 	if (c->gather)
 		gather_flush(c);
 	if (cut_short(c))
-		tell_halves(c);
+		refused_halves(c);
 	else if (c->job->l->fault)
-		refused_behind(c);
-	model_land(c);
+		refused_missing(c);
+	model_land_all(c);
 	for (uint32_t k = 0; c->job->l->ended && k < n; k++)
-		tell_leave(c, k, 0, c->warp[k].all);
-	hang_tell(c);
+		emit_exit(c, k, 0, c->warp[k].all);
+	hang_report(c);
 }

@@ -87,7 +87,7 @@ struct decode_result {
 	uint32_t unknown_maps;     /* tensor copies through a map that is not known */
 	uint32_t moving_maps;      /* tensor copies through a map that is edited more than once, so
 				      that their place in global memory is not known */
-	uint32_t refused;          /* 1 + the lowest cluster that ended at a refused operand; or 0 */
+	uint32_t refused;          /* 1 + lowest cluster that ended at a refused operand, or 0 */
 	uint32_t blind;            /* clusters that were not checked, as records are missing */
 	uint32_t foreign;          /* calls of functions of another module */
 };

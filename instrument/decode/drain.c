@@ -135,9 +135,11 @@ static bool give(struct drain *d, uint32_t drawn)
 		uint64_t entry[DRAIN_CHUNKS / 2];
 		uint32_t first = (d->given + 1) & (RECORD_RING - 1), left = RECORD_RING - first;
 		uint64_t at = ring + 8 * (uint64_t)first;
-		int n = make_entries(d, at, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry), entry);
+		int n = make_entries(d, at, left < ARRAY_SIZE(entry) ? left : ARRAY_SIZE(entry),
+			entry);
 
-		if (n < 0 || (n && !d->pool.write(d->pool.user, at, entry, (uint32_t)n * sizeof *entry)))
+		if (n < 0 || (n && !d->pool.write(d->pool.user, at, entry,
+				(uint32_t)n * sizeof *entry)))
 			return false;
 		if (!n)
 			break;
@@ -165,7 +167,7 @@ static bool stop_waiting(struct drain *d)
 	static const uint32_t none;
 
 	d->stuck = true;
-	return d->pool.write(d->pool.user, offsetof(struct record_head, patience), &none,
+	return d->pool.write(d->pool.user, offsetof(struct record_head, wait_cycles), &none,
 		sizeof none);
 }
 
@@ -174,7 +176,7 @@ static bool limit_draws(const struct drain *d, const struct record_head *head)
 {
 	static const uint32_t less = DRAIN_MOST_DRAWS / 2;
 
-	return head->patience || head->next < DRAIN_MOST_DRAWS ||
+	return head->wait_cycles || head->next < DRAIN_MOST_DRAWS ||
 		d->pool.write(d->pool.user, offsetof(struct record_head, next), &less, sizeof less);
 }
 
@@ -207,7 +209,7 @@ static int turn(struct drain *d)
 	if (!head || !limit_draws(d, head))
 		return -1;
 	drawn = head->next - 1;
-	d->stuck |= !head->patience;
+	d->stuck |= !head->wait_cycles;
 	left = (int64_t)d->pool.chunks + d->given - drawn;
 	if (left > d->pool.chunks / 4)
 		return 0;

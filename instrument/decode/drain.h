@@ -42,7 +42,7 @@ struct drain_config {
 };
 
 struct drain;
-/* For one launch; record_head.patience must be set before it begins. The pool and the
+/* For one launch; record_head.wait_cycles must be set before it begins. The pool and the
  * configuration are copied. */
 struct drain *drain_open(const struct drain_pool *p, const struct drain_config *c);
 void drain_close(struct drain *d); /* NULL is fine */
@@ -62,7 +62,7 @@ struct drained {
 				      identical to another one */
 	const uint8_t *incomplete; /* a byte for each cluster: records of it are missing; or NULL */
 	const uint64_t *cta;       /* signatures of all CTAs; NULL: the kernel was stopped */
-	bool waited;               /* lanes waited for chunks as the kernel was stopped (decode.h) */
+	bool waited;               /* lanes waited for chunks when it was stopped (decode.h) */
 	uint32_t retired;          /* clusters whose records were discarded */
 	uint32_t lost;             /* chunks that are missing */
 	uint64_t drained;          /* chunks that were drained while the kernel ran */

@@ -1,5 +1,5 @@
-/* events: what the files that turn records into events share: one file for each
- * kind of instruction, decode.c calls them by effect. Private to them. */
+/* events: what the files share that turn records into events, one file for each kind of
+ * instruction; decode.c calls them by effect. Private to this module. */
 #ifndef CONSAN_INSTRUMENT_EVENTS_H
 #define CONSAN_INSTRUMENT_EVENTS_H
 
@@ -19,129 +19,130 @@ static inline const struct rewrite_site *record_site(const struct dcluster *c, u
 	return &c->job->l->code->site.at[site];
 }
 
-/* A GPU stopped the kernel at a fault: every warp wherever it was, some in the midst of
- * a record. The executor, whose waits are polls, stops between instructions. */
+/* A GPU stopped the kernel at a fault, with warps anywhere, also within the writing of a
+ * record. The executor stops only between instructions. */
 static inline bool cut_short(const struct dcluster *c)
 {
-	return c->job->l->fault && !c->job->l->code->polls;
+	return c->job->l->fault && !c->job->l->code->emulated;
 }
 
 /* ---- values.c ---- */
 struct event record_event(const struct dcluster *c, uint32_t warp, uint32_t site, enum ev_kind kind,
 	uint32_t lanes);
-/* site.h's id of a site's k-th instruction that has no record of its own. */
+/* The site id of the k-th instruction of a record that has several. */
 uint32_t record_batch_site(const struct dcluster *c, uint32_t site, uint32_t k);
-/* What operand o was in a lane. A constant is the instruction's. */
+/* The value of operand o in a lane. A constant is taken from the instruction. */
 uint64_t record_value(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
 	unsigned lane);
-/* ... in all of `lanes` at least. */
+/* For all of `lanes` at least. */
 void record_values(const struct dcluster *c, const struct record *r, const struct ptx_operand *o,
 	uint32_t lanes, uint64_t out[32]);
-/* Where in global memory a lane acts, in a record of PHASE_GLOBAL. */
+/* The global address of a lane, in a record of PHASE_GLOBAL. */
 uint64_t record_global(const struct dcluster *c, const struct record *r, unsigned lane);
-/* Lanes of `rest` that have the same value as its first. */
-uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t rest,
+/* The lanes of `rest` that have the same value as its first lane. */
+uint32_t record_same(const struct dcluster *c, const struct record *r, uint32_t rest,
 	const struct ptx_operand *o);
-/* Where in shared memory all lanes of the record act, rank and offset: in the record
- * or in `room`. */
+/* The shared addresses of all lanes, with rank: in the record, or copied to `buffer`. */
 const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
-	const struct ptx_operand *o, uint32_t room[32]);
-/* Addresses without .cluster are this CTA's. */
+	const struct ptx_operand *o, uint32_t buffer[32]);
+/* The CTA of an address; addresses without .cluster are of the executing CTA. */
 uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster);
-/* Addresses of e->lanes, as a base and a stride where they are such. */
+/* Sets the addresses of e->lanes: a base and a stride if possible, else a list. */
 void record_place(struct event *e, uint64_t at[32]);
-/* The offsets of all lanes, affine or not; at: room for them. */
+/* Sets the offsets of all lanes; at: buffer for a list. */
 void record_addresses(struct dcluster *c, struct event *e, const struct record *r,
 	const struct ptx_operand *o, uint64_t at[32]);
 
 /* ---- access.c, global.c, bulk.c, mbarrier.c, wgmma.c, sync.c ---- */
-/* What an instruction that accesses memory says of itself. */
+/* Sets the fields of an instruction that accesses memory. */
 void record_access(const struct ptx_insn *i, struct event *e);
-void tell_access(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_global(struct dcluster *c, uint32_t warp, const struct record *r);
-/* A tensor map in global memory is read; known: a copy of its box will be told. */
-void tell_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
+void emit_access(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_global(struct dcluster *c, uint32_t warp, const struct record *r);
+/* A tensor map in global memory is read. known: an event of the copy's box follows. */
+void emit_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
 	const struct decode_box *box, bool known);
-void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r);
-/* What the last arrival of lanes returned, or their next wait waits by. */
-void tell_token(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r);
+/* A token that the lanes' last arrival returned, or that their next wait takes. */
+void note_token(struct dcluster *c, uint32_t warp, const struct record *r);
 /* A wait for another CTA's mbarrier. */
-void tell_stray(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);
+void check_remote_wait(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);
 /* mbarrier.pending_count */
-void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r);
-/* The warp comes to an instruction of which it has a record: what it did on
- * its way with the registers of wgmma. */
-void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes);
-void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_halves(struct dcluster *c);
-void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r);
-/* Threads of the cluster that have not exited. */
+void emit_pending(struct dcluster *c, uint32_t warp, const struct record *r);
+/* The warp reaches an instruction that it recorded: emits its uses of wgmma registers on the
+ * path to it. */
+void emit_path_uses(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes);
+void emit_bar(struct dcluster *c, uint32_t warp, const struct record *r);
+void refused_halves(struct dcluster *c);
+void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_collective(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_fence(struct dcluster *c, uint32_t warp, const struct record *r);
+/* Number of threads of the cluster that have not exited. */
 uint32_t cluster_live(const struct dcluster *c);
-void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_grid(struct dcluster *c, uint32_t warp, const struct record *r);
-void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes);
-void tell_other(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_cluster(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_grid(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_exit(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes);
+void emit_other(struct dcluster *c, uint32_t warp, const struct record *r);
 
 /* ---- gather.c: coarse events, for a pre-check ---- */
 /* Gathers what lanes of ldmatrix read or of stmatrix write, what a cp.async of 16 bytes copies.
  * False: it needs an event of its own. */
-bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o,
-	uint32_t lanes, bool writes);
-bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r, const struct ptx_operand *o);
+bool gather_matrix(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o, uint32_t lanes, bool writes);
+bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct ptx_operand *o);
 
-/* ---- refusals.c: operands that may not be. What is refused is told, and the
- * cluster goes no further ---- */
+/* ---- refusals.c: refused operands. A refusal is an event, after which the cluster ends ---- */
 struct shared_view record_view(const struct dcluster *c, uint32_t warp);
-void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
+void emit_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
 	const struct refusal *why);
-/* One look at all lanes: may one of them be refused, `bytes` at what o was, which
- * should be multiples of `align`? Those that reach into another CTA always may. */
+/* Fast check of all lanes: could one be refused that accesses `bytes` at the address in o,
+ * which should be a multiple of `align`? Addresses in another CTA always could. */
 bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes, uint32_t align);
-/* Its addresses never came to memory, as the GPU stopped the kernel: nothing can be said of it. */
+/* True: the GPU stopped the kernel before the record's addresses were written, so that it
+ * cannot be used. */
 bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *r);
-/* Of the lanes of e at the addresses that o had. */
+/* Checks the lanes of e at the addresses in o. */
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, const struct event *e);
 /* The same in global memory. */
-void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, const struct event *e,
-	const uint64_t at[32]);
+void refused_global(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct event *e, const uint64_t at[32]);
 void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	uint64_t at, uint64_t bytes);
 void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],
 	const uint32_t read[32]);
 void refused_async(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	uint64_t at, uint64_t mbar, uint32_t bytes, bool red);
-/* Addresses as recorded; other: 0 if it is not known. */
+/* A copy to check: addresses as recorded; other: 0 if it is not known. */
 struct record_copy {
 	enum plan_copy copy;
 	bool tensor, far, pair, multicast;
 	uint64_t at, other, mbar;
 	uint32_t bytes, extent, align, mask;
-	const struct ev_gspan *gspans; /* of the global side, as far as it is known */
+	const struct ev_gspan *gspans; /* of the global side, as far as known */
 	uint32_t ngspans;
 };
 void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	const struct record_copy *b);
 void refused_mbar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
 	uint64_t at, bool remote);
-/* It is recorded because it is bad. */
+/* The record itself means that the rank or address is invalid. */
 void refused_rank(struct dcluster *c, uint32_t warp, const struct record *r);
 void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t id,
 	uint32_t count, bool arrives);
 void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
 	uint32_t mask);
-/* Lanes at an .aligned access that some of their warp do not execute: those are recorded
- * elsewhere next, together with these, or exit. */
+/* Notes lanes at an .aligned access that others of their warp do not execute: those lanes have
+ * their next record elsewhere, with other lanes of the warp, or exit. */
 void refused_aligned(struct dcluster *c, uint32_t warp, const struct record *r);
-/* The executor has stopped the kernel: where it stands, which is where a GPU goes on. */
-void refused_behind(struct dcluster *c);
+/* The executor stopped the kernel: reports what is left at .aligned accesses, where a GPU
+ * would have gone on. */
+void refused_missing(struct dcluster *c);
 void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t want,
 	bool inc, uint32_t has);
 

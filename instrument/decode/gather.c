@@ -131,8 +131,8 @@ static bool same_addresses(const struct pattern *p, const uint32_t at[32], uint3
 static const struct pattern *pattern_of(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, uint32_t lanes)
 {
-	uint32_t room[32];
-	const uint32_t *at = record_shared(c, r, o, room);
+	uint32_t buffer[32];
+	const uint32_t *at = record_shared(c, r, o, buffer);
 	struct pattern **p = &c->gather->pattern[hash_of(r, at, lanes) % PATTERNS & ~1u];
 
 	if (same_addresses(p[0], at, lanes))

@@ -1,9 +1,9 @@
-/* global: records of global memory -> events: accesses, where copies read and
- * write, tensor maps. What a copy does is told by its own record, which follows. */
+/* global: turns records of global memory into events: accesses and changes of tensor maps. For
+ * a copy, the addresses are kept for the copy's own record, which follows. */
 #include "events.h"
 #include "libconsan/ptx/opcodes.h"
 
-static void tell_map_write(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
+static void emit_map_write(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
 	uint64_t addr)
 {
 	struct event e = record_event(c, warp, site, EV_MAP, lanes);
@@ -13,21 +13,21 @@ static void tell_map_write(struct dcluster *c, uint32_t warp, uint32_t site, uin
 	emit(c, &e);
 }
 
-/* What a store leaves behind is not recorded, but where maps are is known: as the
- * executor tells it, one changes by a store to its front. */
-static void tell_stored_maps(struct dcluster *c, uint32_t warp, const struct record *r,
+/* The values that a store writes are not recorded, but it is known where tensor maps are. As
+ * in the executor, a store to the beginning of a map counts as a change of the map. */
+static void emit_stored_maps(struct dcluster *c, uint32_t warp, const struct record *r,
 	const uint64_t at[32])
 {
 	for EACH_LANE(l, r->lanes)
 		if (maps_hold(&c->job->maps, at[l]))
-			tell_map_write(c, warp, r->site, 1u << l, at[l]);
+			emit_map_write(c, warp, r->site, 1u << l, at[l]);
 }
 
-static void tell_global_access(struct dcluster *c, uint32_t warp, const struct record *r)
+static void emit_global_access(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct event e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
-	const bool seen = record_site(c, r->site)->phase == PHASE_GLOBAL_SEEN;
+	const bool seen = record_site(c, r->site)->phase == PHASE_GLOBAL_AFTER;
 	uint64_t at[32] = { 0 };
 
 	record_access(i, &e);
@@ -42,10 +42,10 @@ static void tell_global_access(struct dcluster *c, uint32_t warp, const struct r
 	record_place(&e, at);
 	emit(c, &e);
 	if (e.mode == EVM_WRITE && c->job->maps.n)
-		tell_stored_maps(c, warp, r, at);
+		emit_stored_maps(c, warp, r, at);
 }
 
-/* Lane by lane, as a warp's lanes need not have recorded together. */
+/* For each lane by itself, as the lanes of a warp may have recorded at different times. */
 static void keep(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct plan *p = &c->job->info[r->site].plan;
@@ -61,11 +61,11 @@ static void keep(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 }
 
-void tell_global(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_global(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	switch (ptx_effect_of(record_site(c, r->site)->insn->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW:
-		tell_global_access(c, warp, r);
+		emit_global_access(c, warp, r);
 		return;
 	default:
 		keep(c, warp, r);
@@ -74,8 +74,8 @@ void tell_global(struct dcluster *c, uint32_t warp, const struct record *r)
 
 /* ---- tensor maps ---- */
 
-/* What the map held then is known only if it is the same all the time. */
-void tell_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
+/* The content of the map at this time is known only if it is never written. */
+void emit_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
 	const struct decode_box *box, bool known)
 {
 	struct event e = record_event(c, warp, site, EV_MAP, lanes);
@@ -88,7 +88,7 @@ void tell_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t la
 	emit(c, &e);
 }
 
-static void tell_map_bytes(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
+static void emit_map_bytes(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
 	enum ev_space space, unsigned mode, uint64_t at)
 {
 	struct event e = record_event(c, warp, site, EV_ACCESS, lanes & -lanes);
@@ -102,7 +102,7 @@ static void tell_map_bytes(struct dcluster *c, uint32_t warp, uint32_t site, uin
 	emit(c, &e);
 }
 
-void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct plan *p = &c->job->info[r->site].plan;
@@ -115,18 +115,18 @@ void tell_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
 		for EACH_LANE(l, r->lanes) {
 			uint64_t at = record_value(c, r, p->value[0].o, l);
 
-			tell_map_bytes(c, warp, r->site, 1u << l, shared ? SP_SHARED : SP_GLOBAL,
+			emit_map_bytes(c, warp, r->site, 1u << l, shared ? SP_SHARED : SP_GLOBAL,
 				EVM_WRITE, at);
 			if (!shared)
-				tell_map_write(c, warp, r->site, 1u << l, at);
+				emit_map_write(c, warp, r->site, 1u << l, at);
 		}
 		return;
 	}
 	e.addr = record_value(c, r, p->value[0].o, first);
-	tell_map_bytes(c, warp, r->site, 1u << first, SP_SHARED, EVM_READ,
+	emit_map_bytes(c, warp, r->site, 1u << first, SP_SHARED, EVM_READ,
 		record_value(c, r, p->value[1].o, first));
-	tell_map_bytes(c, warp, r->site, r->lanes, SP_GLOBAL, EVM_WRITE, e.addr);
-	tell_map_write(c, warp, r->site, r->lanes, e.addr);
+	emit_map_bytes(c, warp, r->site, r->lanes, SP_GLOBAL, EVM_WRITE, e.addr);
+	emit_map_write(c, warp, r->site, r->lanes, e.addr);
 	e.mode = EVP_TENSORMAP_RELEASE;
 	e.sem = SEM_RELEASE;
 	e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);

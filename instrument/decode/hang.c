@@ -1,6 +1,6 @@
-/* hang: who waits for what when a kernel does not end, by the records that its
- * lanes wrote last. Lanes of a warp may be at several places; those that were
- * seen elsewhere while others of their warp wait are taken to wait for these. */
+/* hang: finds which lanes of a kernel that does not end wait for what, from the records that
+ * they wrote last. Lanes of a warp may be at several places. If some lanes of a warp wait, the
+ * others are assumed to be waited for. */
 #include "events.h"
 #include "libconsan/ptx/opcodes.h"
 
@@ -14,7 +14,7 @@ void hang_note(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct record *seen;
 	unsigned n = 0;
 
-	if (s->phase == PHASE_MARK)
+	if (s->phase == PHASE_PATH)
 		return;
 	seen = c->seen + 32 * (size_t)warp;
 	for (unsigned k = 0; k < w->nseen; k++) {
@@ -27,7 +27,7 @@ void hang_note(struct dcluster *c, uint32_t warp, const struct record *r)
 	w->nseen = (uint8_t)n;
 }
 
-/* Registers that the CTA's warps have and asked for, against those that there are. */
+/* Do the CTA's warps hold and want more registers than the CTA has? held, all: both numbers. */
 static bool lacks_registers(const struct dcluster *c, uint32_t warp, uint32_t *held, uint32_t *all)
 {
 	uint32_t per = c->info.warps_per_cta, first = warp - warp % per;
@@ -39,9 +39,9 @@ static bool lacks_registers(const struct dcluster *c, uint32_t warp, uint32_t *h
 	return *held > *all;
 }
 
-/* The event of lanes that wait; false: they were only seen there. buf: room for
- * its text. */
-static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record *r, struct event *e,
+/* The event of lanes that wait. False: they do not wait, they were only seen there last. buf:
+ * for the event's text. */
+static bool wait_event(const struct dcluster *c, uint32_t warp, const struct record *r, struct event *e,
 	char buf[200])
 {
 	const struct rewrite_site *s = record_site(c, r->site);
@@ -73,13 +73,13 @@ static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record
 		if (s->phase != PHASE_BEFORE || !c->job->info[r->site].plan.after)
 			return false;
 		e->mode = EVW_BAR;
-		e->addr = record_value(c, r, plan_bar(i), 0);
+		e->addr = record_value(c, r, plan_barrier(i), 0);
 		e->text = w->at_bar ? "the other lanes of the warp have not arrived" : NULL;
 		return true;
 	case EF_WARP_SYNC: case EF_WARP:
 		missing = s->insn->op == OP_bar_warp_sync ? w->sync_mask & ~w->at_sync & w->all & ~w->gone
-			: w->meeting_mask & ~w->at_meeting & w->all & ~w->gone;
-		if (!(r->lanes & (i->op == OP_bar_warp_sync ? w->at_sync : w->at_meeting)))
+			: w->collective_mask & ~w->at_collective & w->all & ~w->gone;
+		if (!(r->lanes & (i->op == OP_bar_warp_sync ? w->at_sync : w->at_collective)))
 			return false;
 		e->mode = EVW_WARP;
 		e->text = buf;
@@ -99,18 +99,18 @@ static bool wait_of(const struct dcluster *c, uint32_t warp, const struct record
 	}
 }
 
-/* ---- at a group of wgmma, which is recorded behind its end ---- */
+/* ---- a warp at a group of wgmma, whose record is written after the group ---- */
 
 struct walk {
 	const struct ptx_func *f;
-	uint8_t *state;            /* of blocks: */
-	const struct ptx_insn *at; /* where all ways end */
+	uint8_t *state;            /* by block: enum visit */
+	const struct ptx_insn *at; /* the wgmma where all paths end */
 	unsigned steps;
 };
-enum { ON_THE_WAY = 1, LEFT };
+enum visit { ON_PATH = 1, VISITED };
 
-/* What a warp of which there is no later record can be at, from instruction `from` of a
- * block on. False: it may be anywhere, as there is a loop, a poll, or another one's code. */
+/* Searches all paths from an instruction on, for a warp that wrote no later record. False: the
+ * warp may be anywhere, as there is a loop, a poll, or code of another function. */
 static bool walk(struct walk *w, uint32_t from)
 {
 	const struct ptx_func *f = w->f;
@@ -133,25 +133,25 @@ static bool walk(struct walk *w, uint32_t from)
 			return false;
 		if (plan_of(f, i, &p) && (p.test || p.poll))
 			return false;
-		if ((p.before || p.stalls) && i->guard == PTX_NO_REG && !p.generic && !p.meets)
-			return true; /* it would be recorded */
+		if ((p.before || p.waits) && i->guard == PTX_NO_REG && !p.generic && !p.collective)
+			return true; /* here it would have written a record */
 	}
 	for (unsigned s = 0; s < b->nsucc; s++) {
 		uint8_t *state = &w->state[b->succ[s]];
 
-		if (*state == ON_THE_WAY)
+		if (*state == ON_PATH)
 			return false;
-		if (*state == LEFT)
+		if (*state == VISITED)
 			continue;
-		*state = ON_THE_WAY;
+		*state = ON_PATH;
 		if (!walk(w, f->cfg->block[b->succ[s]].first))
 			return false;
-		*state = LEFT;
+		*state = VISITED;
 	}
 	return b->nsucc;
 }
 
-/* The wgmma to which the only way leads from what a warp was last seen at; NULL: none. */
+/* The wgmma at which the warp must be that wrote its last record at s; NULL: not certain. */
 static const struct ptx_insn *next_wgmma(const struct rewrite_site *s)
 {
 	const struct ptx_func *f = s->func;
@@ -160,16 +160,16 @@ static const struct ptx_insn *next_wgmma(const struct rewrite_site *s)
 	bool certain;
 
 	if (from + 1 >= f->cfg->block[block].end)
-		return NULL; /* a branch: there is no record of one */
+		return NULL; /* after a branch, whose direction is not recorded */
 	w.state = base_alloc(f->cfg->nblock + 1);
-	w.state[block] = ON_THE_WAY;
+	w.state[block] = ON_PATH;
 	certain = walk(&w, from + 1);
 	free(w.state);
 	return certain ? w.at : NULL;
 }
 
-/* Some of its lanes wait for something, or all have exited: it is not on its way. */
-static bool stands(const struct dcluster *c, uint32_t warp)
+/* Do some of the warp's lanes wait, or have all exited? Then it does not reach the wgmma. */
+static bool is_stuck(const struct dcluster *c, uint32_t warp)
 {
 	const struct dwarp *w = &c->warp[warp];
 	const struct record *seen = c->seen + 32 * (size_t)warp;
@@ -177,12 +177,12 @@ static bool stands(const struct dcluster *c, uint32_t warp)
 	char buf[200];
 
 	for (unsigned k = 0; k < w->nseen; k++)
-		if (seen[k].lanes & ~w->gone && wait_of(c, warp, &seen[k], &e, buf))
+		if (seen[k].lanes & ~w->gone && wait_event(c, warp, &seen[k], &e, buf))
 			return true;
 	return w->gone == w->all;
 }
 
-/* It came to a wgmma, to which a warp of its warpgroup does not come. */
+/* Does the warp wait at a wgmma that another warp of its warpgroup does not reach? */
 static bool lacks_group(const struct dcluster *c, uint32_t warp, const struct record *r, struct event *e)
 {
 	const uint32_t per = c->info.warps_per_cta, in = warp % per, first = warp - in % 4;
@@ -192,13 +192,13 @@ static bool lacks_group(const struct dcluster *c, uint32_t warp, const struct re
 	size_t k;
 
 	for (uint32_t w = first; w < first + 4 && w < warp - in + per; w++)
-		lacks |= w != warp && stands(c, w);
+		lacks |= w != warp && is_stuck(c, w);
 	if (!lacks || !(i = next_wgmma(record_site(c, r->site))))
 		return false;
 	for (k = 0; k < code->batch.n && code->batch.at[k] != i; k++)
 		;
 	if (k == code->batch.n)
-		return false; /* a wait for groups of which there are none */
+		return false; /* a wait without groups */
 	*e = record_event(c, warp, r->site, EV_BLOCKED, c->warp[warp].all & ~c->warp[warp].gone);
 	e->site = c->job->l->site[code->site.n + k];
 	e->mode = EVW_WARPGROUP;
@@ -206,8 +206,8 @@ static bool lacks_group(const struct dcluster *c, uint32_t warp, const struct re
 	return true;
 }
 
-/* True: it waits. Of a warp that does not, only what it did last is told. */
-static bool tell_waiter(struct dcluster *c, uint32_t warp)
+/* Reports a warp's waits. False: it does not wait; then its last record is reported. */
+static bool emit_waits(struct dcluster *c, uint32_t warp)
 {
 	const struct dwarp *w = &c->warp[warp];
 	const struct record *seen = c->seen + 32 * (size_t)warp;
@@ -220,7 +220,7 @@ static bool tell_waiter(struct dcluster *c, uint32_t warp)
 		order[__builtin_ctz(seen[k].lanes)] = k + 1;
 	for (unsigned l = 0; l < 32; l++)
 		if (order[l] && (seen[order[l] - 1].lanes & ~w->gone)
-				&& wait_of(c, warp, &seen[order[l] - 1], &e, buf)) {
+				&& wait_event(c, warp, &seen[order[l] - 1], &e, buf)) {
 			waits = true;
 			emit(c, &e);
 		}
@@ -230,13 +230,13 @@ static bool tell_waiter(struct dcluster *c, uint32_t warp)
 		emit(c, &e);
 		return true;
 	}
-	wait_of(c, warp, &seen[w->nseen - 1], &e, buf);
+	wait_event(c, warp, &seen[w->nseen - 1], &e, buf);
 	e.lanes = w->all & ~w->gone;
 	emit(c, &e);
 	return false;
 }
 
-void hang_tell(struct dcluster *c)
+void hang_report(struct dcluster *c)
 {
 	uint32_t n = c->info.nctas * c->info.warps_per_cta, left = 0;
 	struct event e = { .kind = EV_HANG, .lanes = FULL };
@@ -251,12 +251,12 @@ void hang_tell(struct dcluster *c)
 			continue;
 		if (w->nseen) {
 			left++;
-			all_wait = tell_waiter(c, k) && all_wait;
+			all_wait = emit_waits(c, k) && all_wait;
 		} else {
 			silent = true;
 		}
 	}
-	/* a cluster of which nothing is seen may not have begun, unless it is known to */
+	/* a cluster without records may not have begun, unless it is known that it has */
 	if (!left && !c->blind && (c->job->l->chunks || c->info.id))
 		return;
 	e.mode = left && all_wait && !silent && !c->job->l->waited ? EVH_DEADLOCK : EVH_TIMEOUT;

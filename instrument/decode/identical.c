@@ -24,7 +24,8 @@ void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint3
 
 		if (!*r || site >= nwords)
 			break;
-		end = at + digest_units(word[site], *r & RECORD_AFFINE, (uint32_t)__builtin_popcount(r[1]));
+		end = at + digest_units(word[site], *r & RECORD_AFFINE,
+			(uint32_t)__builtin_popcount(r[1]));
 		end = end < RECORD_CHUNK_UNITS ? end : RECORD_CHUNK_UNITS;
 		if (word[site] & DIGEST_LEAVES)
 			*left += (uint32_t)__builtin_popcount(r[1]);
@@ -33,15 +34,16 @@ void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint3
 
 			for (uint32_t k = at; k < end; k++)
 				hash += digest_unit(k - at, unit[4 * k], unit[4 * k + 1],
-					k > at || digest_class(word[site]) == 1 ? unit[4 * k + 3] : 0,
+					k > at || digest_class(word[site]) == 1
+						? unit[4 * k + 3] : 0,
 					k > at ? unit[4 * k + 2] : 0);
 			sum = sum * RECORD_DIGEST_BASE + hash;
 			count++;
 		}
 		at = end;
 	}
-	*d = (struct record_digest){ chunk->cta, (chunk->warp_lane & 0xffff) | count << 16, (uint32_t)sum,
-		(uint32_t)(sum >> 32) };
+	*d = (struct record_digest){ chunk->cta, (chunk->warp_lane & 0xffff) | count << 16,
+		(uint32_t)sum, (uint32_t)(sum >> 32) };
 }
 
 void decode_site_words(const struct rewrite *code, uint32_t *word)
@@ -51,7 +53,7 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 		uint32_t words = 0, class;
 		struct plan p;
 
-		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN)
+		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_AFTER)
 			continue; /* with these every cluster is checked */
 		if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &p);
@@ -121,8 +123,8 @@ void decode_sign(const struct launch_info *i, const struct record_digest *chunk,
 	find_powers(power);
 	for (uint32_t k = 0; k < n; k++)
 		if (chunk[k].cta < nctas && (chunk[k].warp_lane_count & 0xffff) < lanes)
-			extend(&h[(size_t)chunk[k].cta * lanes + (chunk[k].warp_lane_count & 0xffff)],
-				&chunk[k], power);
+			extend(&h[(size_t)chunk[k].cta * lanes
+				+ (chunk[k].warp_lane_count & 0xffff)], &chunk[k], power);
 	for (uint32_t k = 0; k < nctas; k++) {
 		const uint64_t *of = h + (size_t)k * lanes;
 

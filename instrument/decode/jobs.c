@@ -119,14 +119,14 @@ static void find_blind(struct job *j)
 {
 	const struct launch_info *i = j->l->info;
 	const struct record_head *head = j->l->pool;
-	const uint32_t *missing = (const void *)((const char *)j->l->pool + RECORD_SHORT_AT);
+	const uint32_t *missing = (const void *)((const char *)j->l->pool + RECORD_INCOMPLETE_AT);
 	uint32_t nctas = i->grid[0] * i->grid[1] * i->grid[2], rank;
 
 	if (!head->dropped && !j->l->incomplete)
 		return;
 	j->blind = base_alloc(j->nclusters + 1);
 	for (uint32_t k = 0; k < nctas; k++) {
-		uint32_t bit = k & ((1u << RECORD_SHORT_BITS) - 1);
+		uint32_t bit = k & ((1u << RECORD_INCOMPLETE_BITS) - 1);
 
 		if (j->l->code->global || missing[bit / 32] >> bit % 32 & 1)
 			j->blind[decode_cluster_of(i, k, &rank)] = 1;
@@ -192,7 +192,7 @@ static void decode_grid(struct job *j)
 	merge_open_caches(&caches);
 	for (uint32_t k = 0; k < n; k++) {
 		merge_open(&all[k], j);
-		all[k].way = caches.way;
+		all[k].path = caches.path;
 		all[k].pieces = caches.pieces;
 		order_chunks(j, k);
 		merge_begin(&all[k], k);
@@ -252,7 +252,7 @@ static void open_job(struct job *j, const struct decode_launch *l)
 
 static void close_job(struct job *j)
 {
-	maps_drop(j);
+	maps_free(j);
 	pthread_mutex_destroy(&j->lock);
 	free(j->seen);
 	free(j->todo);

@@ -1,11 +1,11 @@
-/* map_bits: see map_bits.h. */
+/* map_bits: learns the format of tensor maps; see map_bits.h. */
 #include "map_bits.h"
 
 #include <string.h>
 
 #include "libconsan/base/base.h"
 
-/* The address; dimensions, boxes, element strides, strides. */
+/* The address; then dimensions, boxes, element strides and strides. */
 #define ALL_FIELDS (1 + 4 * MAP_RANKS)
 #define MAP_BITS (8 * TENSORMAP_BYTES)
 
@@ -13,7 +13,7 @@ struct map_bits {
 	struct map_args args;
 	unsigned char bytes[TENSORMAP_BYTES];
 	bool learned;
-	struct { uint8_t field, bit; bool known; } at[MAP_BITS]; /* of each bit of the map */
+	struct { uint8_t field, bit; bool known; } at[MAP_BITS]; /* for each bit of the map */
 };
 
 const struct tensormap_args *map_args_view(struct map_args *m)
@@ -49,7 +49,7 @@ bool map_bits_fit(const struct map_bits *m, const struct tensormap_args *a)
 
 /* ---- fields ---- */
 
-/* Bits of field f; 0: maps of this rank have none. */
+/* Number of bits of field f; 0: maps of this rank do not have it. */
 static unsigned width(const struct map_args *m, unsigned f)
 {
 	const unsigned rank = m->a.rank, k = f ? (f - 1) % MAP_RANKS : 0;
@@ -66,7 +66,7 @@ static unsigned width(const struct map_args *m, unsigned f)
 	}
 }
 
-/* Sizes are one less: 1 is the least. */
+/* Sizes are encoded as size - 1. */
 static uint64_t get(const struct map_args *m, unsigned f)
 {
 	const unsigned k = f ? (f - 1) % MAP_RANKS : 0;
@@ -99,7 +99,7 @@ static void put(struct map_args *m, unsigned f, uint64_t value)
 
 /* ---- learning ---- */
 
-/* The one bit in which they differ; MAP_BITS: not one. */
+/* The index of the only bit in which the two differ; MAP_BITS: none or several. */
 static unsigned only_difference(const unsigned char *a, const unsigned char *b)
 {
 	unsigned at = MAP_BITS;
@@ -116,7 +116,7 @@ static unsigned only_difference(const unsigned char *a, const unsigned char *b)
 	return at;
 }
 
-/* A bit that the driver refuses to flip stays as it is in the first map. */
+/* Bits that the driver refuses to change must stay as they are in the first map. */
 static void learn(struct map_bits *m, map_encode *encode)
 {
 	_Alignas(64) unsigned char bytes[TENSORMAP_BYTES];

@@ -1,8 +1,8 @@
-/* map_bits: which bits of a GPU's tensor map hold what a kernel edits with
- * tensormap.replace: address, dimensions, strides, box and element strides. The format
- * is the driver's own; it is learned from what the driver makes of arguments that differ
- * in one bit, and what was read is believed if the driver makes the same bytes of it.
- * Maps for im2col are not read, nor edits of type, swizzle, interleave, rank and fill. */
+/* map_bits: reads the arguments of a tensor map that a kernel has changed with
+ * tensormap.replace: address, dimensions, strides, box and element strides. The format is the
+ * driver's own. It is learned by encoding arguments that differ in one bit, and what was read
+ * is trusted only if the driver encodes it to the same bytes. Maps for im2col are not read,
+ * nor changes of type, swizzle, interleave, rank and fill. */
 #ifndef CONSAN_INSTRUMENT_MAP_BITS_H
 #define CONSAN_INSTRUMENT_MAP_BITS_H
 
@@ -10,25 +10,26 @@
 
 #define MAP_RANKS 5
 
-/* Arguments with what they point to: map_args_view() of a copy points into the copy. */
+/* Arguments and the arrays that they point to. In a copy, map_args_view() sets the pointers to
+ * the copy's arrays. */
 struct map_args {
 	struct tensormap_args a;
 	uint64_t dim[MAP_RANKS], stride[MAP_RANKS - 1];
 	uint32_t box[MAP_RANKS], elem_stride[MAP_RANKS];
 };
 
-/* What the driver makes of them, TENSORMAP_BYTES. False: it refuses. */
+/* Encodes a map of TENSORMAP_BYTES. False: the driver refuses the arguments. */
 typedef bool map_encode(const struct tensormap_args *a, void *bytes);
 
-/* Maps that differ in nothing but what is learned; the first of them. */
+/* A kind of maps: they differ only in fields that can be learned. Holds the first one. */
 struct map_bits;
 
-/* Of a tiled map, as the driver encoded it; free() it. */
+/* From a tiled map that the driver encoded; free() it. */
 struct map_bits *map_bits_open(const struct tensormap_args *a, const void *bytes);
-/* Is it of the same kind? */
+/* Is a map with these arguments of the same kind? */
 bool map_bits_fit(const struct map_bits *m, const struct tensormap_args *a);
-/* What the bytes say. False: nobody knows. Learns when first asked, which takes some
- * hundred calls of encode. */
+/* Reads a map's arguments. False: they cannot be read. The first call learns the format, with
+ * some hundred calls of encode. */
 bool map_bits_read(struct map_bits *m, const void *bytes, map_encode *encode, struct map_args *out);
 const struct tensormap_args *map_args_view(struct map_args *m);
 

@@ -1,14 +1,14 @@
-/* maps: which places of global memory hold tensor maps, as far as the launch's
- * tensor copies say, and which of those the launch writes: stores to them are told
- * as changes of a map. Maps in parameters do not change. */
+/* maps: where in global memory the launch's tensor copies find their maps, and which of these
+ * maps the launch changes. Stores to them become changes of a map. Maps in parameters do not
+ * change. */
 #include "events.h"
 
 #include <stdlib.h>
 
 /* ---- the set ---- */
 
-/* Where it is, or would have to be. */
-static struct map_place *place_of(const struct map_set *m, uint64_t addr)
+/* The entry of this address, or the free entry for it. */
+static struct map_place *entry_of(const struct map_set *m, uint64_t addr)
 {
 	uint32_t k = (uint32_t)(addr * 0x9e3779b97f4a7c15u >> 32);
 
@@ -25,7 +25,7 @@ static void grow(struct map_set *m)
 	m->at = base_alloc(m->cap * sizeof *m->at);
 	for (uint32_t k = 0; k < old.cap; k++)
 		if (old.at[k].addr)
-			*place_of(m, old.at[k].addr) = old.at[k];
+			*entry_of(m, old.at[k].addr) = old.at[k];
 	free(old.at);
 }
 
@@ -35,7 +35,7 @@ static void add(struct map_set *m, uint64_t addr)
 
 	if (2 * m->n >= m->cap)
 		grow(m);
-	place = place_of(m, addr);
+	place = entry_of(m, addr);
 	if (place->addr)
 		return;
 	place->addr = addr;
@@ -46,7 +46,8 @@ static void add(struct map_set *m, uint64_t addr)
 
 static struct map_place *find(const struct map_set *m, uint64_t addr)
 {
-	struct map_place *place = m->n && addr >= m->low && addr <= m->high ? place_of(m, addr) : NULL;
+	struct map_place *place = m->n && addr >= m->low && addr <= m->high
+		? entry_of(m, addr) : NULL;
 
 	return place && place->addr ? place : NULL;
 }
@@ -105,8 +106,8 @@ static bool writes(const struct dcluster *c, uint32_t site)
 		: effect == EF_TENSORMAP && s->plan.value[0].kind == VAL_GLOBAL;
 }
 
-/* No lane can be where maps are. */
-static bool far_off(const struct dcluster *c, const struct record *r)
+/* No lane's address can be that of a map. */
+static bool cannot_be_map(const struct dcluster *c, const struct record *r)
 {
 	const struct map_set *m = &c->job->maps;
 	uint64_t at, reach;
@@ -114,7 +115,8 @@ static bool far_off(const struct dcluster *c, const struct record *r)
 	if (!r->affine || c->job->info[r->site].plan.class != PLAN_GLOBAL)
 		return false;
 	at = r->base | (uint64_t)r->words[0] << 32;
-	reach = 31 * ((uint64_t)llabs((int32_t)r->words[1]) + (uint64_t)llabs((int32_t)r->words[2]));
+	reach = 31 * ((uint64_t)llabs((int32_t)r->words[1])
+		+ (uint64_t)llabs((int32_t)r->words[2]));
 	return at + reach < m->low || at > m->high + reach;
 }
 
@@ -122,7 +124,7 @@ static void note_written(struct dcluster *c, const struct record *r)
 {
 	const uint64_t site = 1ull << r->site % 64;
 
-	if (far_off(c, r))
+	if (cannot_be_map(c, r))
 		return;
 	for EACH_LANE(l, r->lanes) {
 		struct map_place *place = find(&c->job->maps, record_global(c, r, l));
@@ -136,7 +138,8 @@ static void note_written(struct dcluster *c, const struct record *r)
 	}
 }
 
-/* All records of the wanted sites; what makes no sense the decoder will say. */
+/* Calls `note` for all records of the wanted sites. Damaged records end a chunk; the decoder
+ * counts them later. */
 static void each_record(struct job *j, const bool *wanted,
 	void (*note)(struct dcluster *c, const struct record *r))
 {
@@ -179,7 +182,7 @@ void maps_find(struct job *j)
 	free(wanted);
 }
 
-void maps_drop(struct job *j)
+void maps_free(struct job *j)
 {
 	free(j->maps.at);
 }

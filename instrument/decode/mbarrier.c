@@ -1,6 +1,6 @@
-/* mbarrier: records of mbarrier operations -> events; barriers.c keeps the state.
- * A state word is the hardware's: what it carries is told by the instructions
- * that can have written it. */
+/* mbarrier: turns records of mbarrier operations into events; barriers.c keeps the state of
+ * mbarriers. State tokens are opaque; their phase is known from the instructions that returned
+ * them. */
 #include "events.h"
 #include "libconsan/ptx/opcodes.h"
 
@@ -19,9 +19,9 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 		uint32_t amount = n ? (uint32_t)record_value(c, r, n, first) : 1;
 		struct model *m;
 
-		same = record_alike(c, r, rest, o);
+		same = record_same(c, r, rest, o);
 		if (n)
-			same = record_alike(c, r, same, n);
+			same = record_same(c, r, same, n);
 		refused_mbar(c, warp, r, same, at, true);
 		many = (unsigned)__builtin_popcount(same);
 		e.lanes = same;
@@ -34,18 +34,18 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 		e.tx = flags & EVF_EXPECT ? amount : 0;
 		emit(c, &e);
 		m = model_of(c, e.peer, OFFSET(at));
-		for EACH_LANE(l, i->operand[0].kind == PO_REG ? same : 0) { /* whose state is wanted */
+		for EACH_LANE(l, i->operand[0].kind == PO_REG ? same : 0) { /* the token is used */
 			c->warp[warp].arrived[l].model = (uint32_t)(m - c->model.at) + 1;
 			c->warp[warp].arrived[l].phase = m->phase;
 		}
-		if (e.peer == e.cta) /* clocks of other CTAs do not compare */
+		if (e.peer == e.cta) /* clocks of different CTAs cannot be compared */
 			m->arrived[m->phase & 3] = c->warp[warp].clock;
 		model_arrive(m, e.count * many, e.tx * many, flags & EVF_DROP);
 	}
 }
 
-/* Lanes of `rest` that wait by a token of one phase, *want if it is known. */
-static uint32_t of_one_phase(const struct dcluster *c, uint32_t warp, const struct model *m,
+/* The lanes of `rest` whose wait has the same phase as the first lane's, in *want if *known. */
+static uint32_t same_phase(const struct dcluster *c, uint32_t warp, const struct model *m,
 	uint32_t rest, bool *known, uint64_t *want)
 {
 	const struct dwarp *w = &c->warp[warp];
@@ -53,22 +53,23 @@ static uint32_t of_one_phase(const struct dcluster *c, uint32_t warp, const stru
 
 	for EACH_LANE(l, rest) {
 		uint64_t phase = 0;
-		bool told = w->has_token >> l & 1 && model_phase(m, w->token[l], &phase);
+		bool known_here = w->has_token >> l & 1 && model_phase(m, w->token[l], &phase);
 
 		if (l == first) {
-			*known = told;
+			*known = known_here;
 			*want = phase;
 		}
-		same |= (uint32_t)(told == *known && phase == *want) << l;
+		same |= (uint32_t)(known_here == *known && phase == *want) << l;
 	}
 	return same;
 }
 
-/* These lanes' wait has failed here before, and none of the warp has succeeded since. It
- * has missed a phase if an arrival for one of the same parity, two before this one, came
- * after that: arrivals are recorded before they are made. That this phase has come by
- * now is certain, as nobody arrives in one before the one before is over. */
-static void judge_lag(struct dcluster *c, uint32_t warp, struct event *e, const struct model *m)
+/* A wait of these lanes has failed again, and no wait of the warp has succeeded in between. It
+ * missed a phase if an arrival for the phase before the last one, which has the same parity,
+ * came after the first failure; arrivals are recorded before they are executed. That phase is
+ * certainly complete by now, as no thread arrives in a phase before the phase before it is
+ * complete. */
+static void emit_lag(struct dcluster *c, uint32_t warp, struct event *e, const struct model *m)
 {
 	const struct dwarp *w = &c->warp[warp];
 	uint64_t began = w->polled.phase;
@@ -90,7 +91,7 @@ static void on_poll(struct dcluster *c, uint32_t warp, const struct record *r, s
 	struct dwarp *w = &c->warp[warp];
 
 	if (w->polled.site == r->site && w->polled.lanes == e->lanes && w->polled.model == in)
-		judge_lag(c, warp, e, m);
+		emit_lag(c, warp, e, m);
 	w->polled.site = r->site;
 	w->polled.lanes = e->lanes;
 	w->polled.model = in;
@@ -114,12 +115,12 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		e.peer = record_owner(c, &e, at, false);
 		e.addr = OFFSET(at);
 		m = model_of(c, e.peer, OFFSET(at));
-		same = record_alike(c, r, rest, &i->operand[a]);
+		same = record_same(c, r, rest, &i->operand[a]);
 		if (!parity)
-			same = of_one_phase(c, warp, m, same, &known, &want);
+			same = same_phase(c, warp, m, same, &known, &want);
 		if (parity) {
 			want = record_value(c, r, &i->operand[a + 1], first) & 1;
-			same = record_alike(c, r, same, &i->operand[a + 1]);
+			same = record_same(c, r, same, &i->operand[a + 1]);
 		}
 		refused_mbar(c, warp, r, same, at, false);
 		e.lanes = same;
@@ -128,14 +129,14 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 		if (!done) {
 			e.tx = (int64_t)want;
-			/* there is nothing to wait for, or it is over */
+			/* no phase to wait for, or the phase is complete */
 			if (!m->expected || (known && want + 1 < m->phase))
 				emit(c, &e);
 			else if (parity)
 				on_poll(c, warp, r, &e, m);
 			continue;
 		}
-		if (!parity && !known) /* the phase that must be over */
+		if (!parity && !known) /* the newest phase that can be complete */
 			want = m->phase && (m->pending == m->expected || m->tx) ? m->phase - 1 : m->phase;
 		if (c->warp[warp].polled.model == (uint32_t)(m - c->model.at) + 1)
 			c->warp[warp].polled.site = 0;
@@ -146,7 +147,7 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 	c->warp[warp].has_token &= ~r->lanes;
 }
 
-void tell_token(struct dcluster *c, uint32_t warp, const struct record *r)
+void note_token(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct plan *p = &c->job->info[r->site].plan;
 	struct dwarp *w = &c->warp[warp];
@@ -164,7 +165,7 @@ void tell_token(struct dcluster *c, uint32_t warp, const struct record *r)
 		w->has_token |= r->lanes;
 }
 
-void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_pending(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct ptx_operand *state = &s->insn->operand[1];
@@ -174,7 +175,7 @@ void tell_pending(struct dcluster *c, uint32_t warp, const struct record *r)
 	emit(c, &e);
 }
 
-void tell_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	enum ptx_op op = (enum ptx_op)record_site(c, r->site)->insn->op;
 
@@ -182,7 +183,7 @@ void tell_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r)
 		on_test(c, warp, r, op == OP_mbarrier_try_wait, false);
 }
 
-void tell_stray(struct dcluster *c, uint32_t warp, const struct record *r)
+void check_remote_wait(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 
@@ -191,7 +192,7 @@ void tell_stray(struct dcluster *c, uint32_t warp, const struct record *r)
 			(unsigned)__builtin_ctz(l)), false);
 }
 
-void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	enum ev_kind kind = EV_MB_INIT;
@@ -217,9 +218,9 @@ void tell_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 		struct model *m;
 
 		same = 1u << l;
-		if (kind == EV_MB_INIT) { /* lanes that do the same do it once */
-			same = record_alike(c, r, rest, &i->operand[0]);
-			same = record_alike(c, r, same, &i->operand[1]);
+		if (kind == EV_MB_INIT) { /* one event for lanes with the same operands */
+			same = record_same(c, r, rest, &i->operand[0]);
+			same = record_same(c, r, same, &i->operand[1]);
 			e.lanes = same;
 		}
 		refused_mbar(c, warp, r, same, at, kind == EV_MB_EXPECT || kind == EV_MB_COMPLETE);

@@ -1,8 +1,8 @@
-/* merge: from chunks to the records of a cluster in an order in which they can
- * have happened. Within a warp the clock decides. Between warps only records
- * that synchronise have an order, by clock or by ticket; what stands between
- * two of them follows the first at once, or, in an exact order, when its CTA's
- * clock says so. */
+/* merge: brings the records of a cluster into an order in which they can have happened. Within
+ * a warp the clock decides. Between warps only the records that synchronise are ordered: by
+ * the clock within a CTA, by tickets in clusters. A record between two of them directly
+ * follows the first; in the exact order, its place among the other warps of the CTA is decided
+ * by its clock. */
 #include "merge.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define NONE UINT32_MAX
 
-/* ---- reading ---- */
+/* ---- reading streams ---- */
 
 unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes)
 {
@@ -19,24 +19,27 @@ unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes)
 	if (s->plan.class == PLAN_GLOBAL && s->phase != PHASE_BATCH)
 		return affine ? 2 : 17;
 	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
-		return 1 + ((affine ? 1 : (unsigned)__builtin_popcount(lanes)) * s->lane_words + 3) / 4;
+		return 1 + ((affine ? 1 : (unsigned)__builtin_popcount(lanes)) *
+			s->lane_words + 3) / 4;
 	return 1 + (s->uniform_words + 3u) / 4;
 }
 
-/* The clock of the record at next: its low half follows the last one's. */
-static void look(struct dcluster *c, struct stream *s)
+/* Moves to the next record and extends its clock to 64 bits: the low half continues from the
+ * record before. */
+static void advance(struct dcluster *c, struct stream *s)
 {
 	for (;;) {
 		uint32_t low;
 
 		if (s->next && s->next < s->end && *s->next) {
-			if (*s->next >> RECORD_SITE_SHIFT >= c->job->l->code->site.n || !s->next[1]) {
+			if (*s->next >> RECORD_SITE_SHIFT >= c->job->l->code->site.n ||
+					!s->next[1]) {
 				c->result.damaged++;
 				s->next = s->end;
 				continue;
 			}
 			low = s->next[2];
-			__builtin_prefetch(s->next + 64); /* as many streams are read by turns */
+			__builtin_prefetch(s->next + 64); /* as many streams are read in turn */
 			__builtin_prefetch(s->next + 80);
 			s->clock += (uint32_t)(low - (uint32_t)s->clock);
 			return;
@@ -52,7 +55,7 @@ static void look(struct dcluster *c, struct stream *s)
 	}
 }
 
-static void take(struct dcluster *c, struct stream *s, struct record *r)
+static void take_record(struct dcluster *c, struct stream *s, struct record *r)
 {
 	uint32_t word = *s->next;
 	const struct site_info *info = &c->job->info[word >> RECORD_SITE_SHIFT];
@@ -65,30 +68,30 @@ static void take(struct dcluster *c, struct stream *s, struct record *r)
 	r->key = c->job->l->tickets && info->sync ? s->next[3] : s->clock;
 	r->words = s->next + 4;
 	s->next += 4 * record_units(info, r->affine, r->lanes);
-	s->ahead &= !info->sync;
-	look(c, s);
+	s->sync_known &= !info->sync;
+	advance(c, s);
 	c->result.records++;
-	/* its line is all threads': seldom written */
+	/* all threads share this cache line, so it is written only once */
 	if (!__atomic_load_n(&c->job->seen[r->site], __ATOMIC_RELAXED))
 		__atomic_store_n(&c->job->seen[r->site], 1, __ATOMIC_RELAXED);
 }
 
 /* ---- warps ---- */
 
-/* The stream's next record that synchronises, if there is one: its clock and key. */
-static void look_ahead(struct dcluster *c, struct stream *s)
+/* Finds the clock and key of the stream's next record that synchronises. */
+static void find_next_sync(struct dcluster *c, struct stream *s)
 {
 	struct decode_result counted = c->result;
 	struct stream at = *s;
 
-	s->ahead = true;
-	s->ahead_clock = s->ahead_key = NEVER;
-	for (; at.clock != UINT64_MAX; look(c, &at)) {
+	s->sync_known = true;
+	s->sync_clock = s->sync_key = NEVER;
+	for (; at.clock != UINT64_MAX; advance(c, &at)) {
 		const struct site_info *info = &c->job->info[*at.next >> RECORD_SITE_SHIFT];
 
 		if (info->sync) {
-			s->ahead_clock = at.clock;
-			s->ahead_key = c->job->l->tickets ? at.next[3] : at.clock;
+			s->sync_clock = at.clock;
+			s->sync_key = c->job->l->tickets ? at.next[3] : at.clock;
 			break;
 		}
 		at.next += 4 * record_units(info, *at.next & RECORD_AFFINE, at.next[1]);
@@ -96,41 +99,42 @@ static void look_ahead(struct dcluster *c, struct stream *s)
 	c->result = counted;
 }
 
-/* The key of the next record of the warp that synchronises. */
-static uint64_t key_ahead(struct dcluster *c, const struct dwarp *w)
+/* The key of the warp's next record that synchronises. */
+static uint64_t next_sync_key(struct dcluster *c, const struct dwarp *w)
 {
 	uint64_t first = NEVER, key = NEVER - 1;
 
 	for (uint32_t k = 0; k < w->nstreams; k++) {
 		struct stream *s = &c->stream.at[w->first + k];
 
-		if (!s->ahead)
-			look_ahead(c, s);
-		if (s->ahead_clock < first) {
-			first = s->ahead_clock;
-			key = s->ahead_key;
+		if (!s->sync_known)
+			find_next_sync(c, s);
+		if (s->sync_clock < first) {
+			first = s->sync_clock;
+			key = s->sync_key;
 		}
 	}
 	return key;
 }
 
-/* In an exact order: when the warp goes on with what does not synchronise. Not later
- * than what comes behind a meeting at which others of its warpgroup wait for it. */
-static uint64_t due(struct dcluster *c, const struct dwarp *w)
+/* In the exact order: the turn of a warp whose next record does not synchronise. It is not
+ * later than the next synchronisation of a warp of its warpgroup that waits for it at a join. */
+static uint64_t exact_turn(struct dcluster *c, const struct dwarp *w)
 {
-	const uint32_t per = c->info.warps_per_cta, index = (uint32_t)(w - c->warp), in = index % per;
-	uint64_t key = key_ahead(c, w);
+	const uint32_t per = c->info.warps_per_cta, index = (uint32_t)(w - c->warp),
+		in = index % per;
+	uint64_t key = next_sync_key(c, w);
 
-	for (uint32_t k = in - in % 4; c->nmet && k < per && k < in - in % 4 + 4; k++) {
+	for (uint32_t k = in - in % 4; c->nat_join && k < per && k < in - in % 4 + 4; k++) {
 		const struct dwarp *other = &c->warp[index - in + k];
 
-		if (other->met && other->due < key)
-			key = other->due;
+		if (other->at_join && other->join_key < key)
+			key = other->join_key;
 	}
 	return key;
 }
 
-static void choose(struct dcluster *c, struct dwarp *w)
+static void set_turn(struct dcluster *c, struct dwarp *w)
 {
 	uint64_t best = UINT64_MAX;
 	const struct site_info *info;
@@ -151,32 +155,32 @@ static void choose(struct dcluster *c, struct dwarp *w)
 	if (info->sync)
 		c->turn[w - c->warp] = c->job->l->tickets ? s->next[3] : s->clock;
 	else
-		c->turn[w - c->warp] = c->job->l->exact ? due(c, w) : 0;
+		c->turn[w - c->warp] = c->job->l->exact ? exact_turn(c, w) : 0;
 }
 
-/* A warp has come to a meeting. */
-static void await(struct dcluster *c, uint32_t index)
+/* A warp reaches a join. */
+static void reach_join(struct dcluster *c, uint32_t index)
 {
 	const uint32_t per = c->info.warps_per_cta, in = index % per;
 	struct dwarp *w = &c->warp[index];
 
-	w->met = true;
-	c->nmet++;
+	w->at_join = true;
+	c->nat_join++;
 	c->turn[index] = NEVER;
-	w->due = 0;
+	w->join_key = 0;
 	if (!c->job->l->exact)
 		return;
-	w->due = key_ahead(c, w);
+	w->join_key = next_sync_key(c, w);
 	for (uint32_t k = in - in % 4; k < per && k < in - in % 4 + 4; k++) {
 		const uint32_t other = index - in + k;
 
 		if (c->turn[other] != NEVER)
-			choose(c, &c->warp[other]);
+			set_turn(c, &c->warp[other]);
 	}
 }
 
-/* Those of a warpgroup that stand at its meeting of this number come out of it. */
-static void come_out(struct dcluster *c, uint32_t first, uint32_t meeting)
+/* The warps of a warpgroup that wait at this join leave it together. */
+static void leave_join(struct dcluster *c, uint32_t first, uint32_t join)
 {
 	const uint32_t left = c->info.warps_per_cta - first % c->info.warps_per_cta;
 	const struct record *r[4] = { NULL };
@@ -184,65 +188,66 @@ static void come_out(struct dcluster *c, uint32_t first, uint32_t meeting)
 	for (uint32_t k = 0; k < 4 && k < left; k++) {
 		struct dwarp *w = &c->warp[first + k];
 
-		if (!w->met || w->meetings != meeting)
+		if (!w->at_join || w->joins != join)
 			continue;
-		r[k] = &w->held;
+		r[k] = &w->join_record;
 		if (c->seen)
 			hang_note(c, first + k, r[k]);
 	}
-	decode_meeting(c, first, r);
+	decode_warpgroup(c, first, r);
 	for (uint32_t k = 0; k < 4 && k < left; k++) {
 		struct dwarp *w = &c->warp[first + k];
 
 		if (!r[k])
 			continue;
-		c->nmet--;
-		w->met = false;
-		w->meetings++;
+		c->nat_join--;
+		w->at_join = false;
+		w->joins++;
 	}
 	for (uint32_t k = 0; k < 4 && k < left; k++)
-		if (!c->warp[first + k].met)
-			choose(c, &c->warp[first + k]);
+		if (!c->warp[first + k].at_join)
+			set_turn(c, &c->warp[first + k]);
 }
 
-/* The warpgroup goes on if all of its warps that still run, and are not ahead, stand
- * at the meeting. */
-static void meet(struct dcluster *c, uint32_t warp, bool force)
+/* The warpgroup continues if all its warps wait at the join, apart from those that have ended
+ * and those that are past it. */
+static void try_join(struct dcluster *c, uint32_t warp, bool force)
 {
 	uint32_t per = c->info.warps_per_cta, in = warp % per, first = warp - in % 4;
-	uint32_t left = per - (in - in % 4), meeting = UINT32_MAX;
+	uint32_t left = per - (in - in % 4), join = UINT32_MAX;
 
 	for (uint32_t k = 0; k < 4 && k < left; k++) {
 		const struct dwarp *w = &c->warp[first + k];
 
-		if ((force ? w->met : !w->over) && w->meetings < meeting)
-			meeting = w->meetings;
+		if ((force ? w->at_join : !w->over) && w->joins < join)
+			join = w->joins;
 	}
 	for (uint32_t k = 0; !force && k < 4 && k < left; k++) {
 		const struct dwarp *w = &c->warp[first + k];
 
-		if (!w->over && !w->met && w->meetings == meeting)
+		if (!w->over && !w->at_join && w->joins == join)
 			return;
 	}
-	come_out(c, first, meeting);
+	leave_join(c, first, join);
 }
 
-/* wgmma.wait_group holds no warp back for the others, although one event usually stands
- * for all four: who synchronises behind it before `key` has come out of it by then. */
-static bool come_out_before(struct dcluster *c, uint64_t key)
+/* wgmma.wait_group does not make a warp wait for the others of its warpgroup, although one
+ * event stands for all four. If a warp that waits here has a later synchronisation before
+ * `key`, it has left the join by then. */
+static bool leave_join_before(struct dcluster *c, uint64_t key)
 {
 	const uint32_t per = c->info.warps_per_cta, n = c->job->nctas * per;
 
 	for (uint32_t k = 0; k < n; k++) {
 		struct dwarp *w = &c->warp[k];
 
-		if (!w->met || c->job->info[w->held.site].phase == PHASE_BATCH)
+		if (!w->at_join || c->job->info[w->join_record.site].phase == PHASE_BATCH)
 			continue;
-		if (!w->due)
-			w->due = key_ahead(c, w);
-		if (w->due >= key)
+		if (!w->join_key)
+			w->join_key = next_sync_key(c, w);
+		if (w->join_key >= key)
 			continue;
-		come_out(c, k - k % per % 4, w->meetings);
+		leave_join(c, k - k % per % 4, w->joins);
 		return true;
 	}
 	return false;
@@ -253,41 +258,41 @@ static const struct site_info *next_site(const struct dcluster *c, const struct 
 	return &c->job->info[*c->stream.at[w->current].next >> RECORD_SITE_SHIFT];
 }
 
-/* Takes the warp's next record. False: it waits for its warpgroup now. */
+/* Takes the warp's next record. False: the warp now waits for its warpgroup. */
 static bool run_record(struct dcluster *c, uint32_t index)
 {
 	struct dwarp *w = &c->warp[index];
-	bool meets = next_site(c, w)->meets;
+	bool join = next_site(c, w)->join;
 	struct record r;
 
 	w->clock = c->stream.at[w->current].clock;
-	take(c, &c->stream.at[w->current], &r);
-	if (meets) {
-		w->held = r;
-		await(c, index);
-		meet(c, index, false);
+	take_record(c, &c->stream.at[w->current], &r);
+	if (join) {
+		w->join_record = r;
+		reach_join(c, index);
+		try_join(c, index, false);
 		return false;
 	}
 	decode_record(c, index, &r);
-	choose(c, w);
+	set_turn(c, w);
 	return true;
 }
 
-/* A warp is over: others of its group may have waited for this one only. */
-static void meet_without(struct dcluster *c, uint32_t index)
+/* A warp has ended: other warps of its warpgroup may have waited for it only. */
+static void join_without(struct dcluster *c, uint32_t index)
 {
 	for (uint32_t k = 0; k < 4; k++) {
 		uint32_t in = index % c->info.warps_per_cta, other = in - in % 4 + k;
 
-		if (other < c->info.warps_per_cta && c->warp[index - in + other].met) {
-			meet(c, index - in + other, false);
+		if (other < c->info.warps_per_cta && c->warp[index - in + other].at_join) {
+			try_join(c, index - in + other, false);
 			return;
 		}
 	}
 }
 
-/* Runs a warp up to its next synchronisation, or, if it stands at one, which is
- * its turn then, past it up to the one after. */
+/* Runs a warp up to its next record that synchronises. If it is at one now, it is that
+ * record's turn, and the warp runs up to the one after. */
 static void run_warp(struct dcluster *c, uint32_t index)
 {
 	struct dwarp *w = &c->warp[index];
@@ -298,24 +303,24 @@ static void run_warp(struct dcluster *c, uint32_t index)
 		if (!run_record(c, index))
 			return;
 	}
-	meet_without(c, index);
+	join_without(c, index);
 }
 
-/* When the warp does what its next record says. A meeting of the warpgroup is as early as
- * its first warp says, whose releases come after it; the others may record it after these:
- * so each comes to it at once. */
+/* The time at which the warp executes its next record. The join of a warpgroup is as early as
+ * its first warp's record, as that warp's later releases come after it. The other warps may
+ * write their record after these releases, so each warp reaches the join at once. */
 static uint64_t next_clock(const struct dcluster *c, const struct dwarp *w)
 {
-	return next_site(c, w)->meets ? w->clock : c->stream.at[w->current].clock;
+	return next_site(c, w)->join ? w->clock : c->stream.at[w->current].clock;
 }
 
 static void run_one(struct dcluster *c, uint32_t index)
 {
 	if (run_record(c, index) && c->warp[index].over)
-		meet_without(c, index);
+		join_without(c, index);
 }
 
-/* The warp of the CTA that goes on first, unless that has to synchronise; NONE. */
+/* The warp of the CTA with the earliest next record, unless that record synchronises; NONE. */
 static uint32_t first_free(const struct dcluster *c, uint32_t cta)
 {
 	uint32_t per = c->info.warps_per_cta, first = NONE;
@@ -327,7 +332,8 @@ static uint32_t first_free(const struct dcluster *c, uint32_t cta)
 	return first == NONE || next_site(c, &c->warp[first])->sync ? NONE : first;
 }
 
-/* In an exact order: whoever comes before all that its CTA still has to synchronise. */
+/* In the exact order: runs a record that is earlier than all records of its CTA that
+ * synchronise. */
 static bool run_free(struct dcluster *c)
 {
 	for (uint32_t cta = 0; cta < c->job->nctas; cta++) {
@@ -341,7 +347,8 @@ static bool run_free(struct dcluster *c)
 	return false;
 }
 
-/* Whose turn comes first; of several, the lowest. Signed numbers are compared several at a time. */
+/* The index of the lowest turn; the first of several. The comparison is signed so that the
+ * compiler can use vectors. */
 static uint32_t first_turn(const uint64_t *turn, uint32_t n)
 {
 	int64_t first = NEVER;
@@ -363,7 +370,7 @@ bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key)
 	next = first_turn(c->turn, n);
 	*key = c->turn[next];
 	if (*key != NEVER) {
-		if (c->nmet && *key && come_out_before(c, *key))
+		if (c->nat_join && *key && leave_join_before(c, *key))
 			return true;
 		if (*key > until)
 			return false;
@@ -373,9 +380,9 @@ bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key)
 			run_warp(c, next);
 		return true;
 	}
-	for (uint32_t k = 0; c->nmet && k < n; k++)
-		if (c->warp[k].met) {
-			meet(c, k, true);
+	for (uint32_t k = 0; c->nat_join && k < n; k++)
+		if (c->warp[k].at_join) {
+			try_join(c, k, true);
 			return true;
 		}
 	return false;
@@ -401,7 +408,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 	memset(c->warp, 0, n * sizeof *c->warp);
 	c->stream.n = 0;
 	c->arrived = 0;
-	c->nmet = 0;
+	c->nat_join = 0;
 	c->running = c->job->nctas;
 	for (uint32_t k = 0; k < c->job->nctas; k++)
 		c->left[k] = threads;
@@ -423,7 +430,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 			end++;
 		s.chunk = chunk + from;
 		s.nchunks = end - from;
-		look(c, &s);
+		advance(c, &s);
 		w = &c->warp[c->job->first[c->job->nclusters + 1 + chunk[from]->cta] * per +
 			chunk[from]->warp_lane / 32];
 		if (!w->nstreams)
@@ -435,7 +442,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 	for (uint32_t k = 0; k < n; k++)
 		if (c->warp[k].nstreams) {
 			c->warp[k].over = false;
-			choose(c, &c->warp[k]);
+			set_turn(c, &c->warp[k]);
 		}
 }
 
@@ -465,15 +472,15 @@ void merge_end(struct dcluster *c)
 
 void merge_open_caches(struct dcluster *c)
 {
-	c->way = base_alloc(WAYS * sizeof *c->way);
+	c->path = base_alloc(PATHS * sizeof *c->path);
 	c->pieces = base_alloc(PIECES * sizeof *c->pieces);
 }
 
 void merge_close_caches(struct dcluster *c)
 {
-	for (uint32_t k = 0; k < WAYS; k++)
-		free(c->way[k].note);
-	free(c->way);
+	for (uint32_t k = 0; k < PATHS; k++)
+		free(c->path[k].use);
+	free(c->path);
 	for (uint32_t k = 0; k < PIECES; k++)
 		free(c->pieces[k]);
 	free(c->pieces);
@@ -482,8 +489,9 @@ void merge_close_caches(struct dcluster *c)
 
 void merge_open(struct dcluster *c, struct job *j)
 {
-	*c = (struct dcluster){ .job = j, .registers = j->l->func->note_of,
-		.info = { .launch = j->l->info, .nctas = j->nctas, .warps_per_cta = j->nwarps / j->nctas } };
+	*c = (struct dcluster){ .job = j, .registers = j->l->func->reg_use_of,
+		.info = { .launch = j->l->info, .nctas = j->nctas,
+			.warps_per_cta = j->nwarps / j->nctas } };
 	c->warp = base_alloc(j->nwarps * sizeof *c->warp);
 	c->turn = base_alloc(j->nwarps * sizeof *c->turn);
 	c->left = base_alloc(j->nctas * sizeof *c->left);

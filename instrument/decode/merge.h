@@ -1,5 +1,5 @@
-/* merge: between merge.c, which brings the records of a cluster into order, and
- * decode.c, which says what they mean. Private to them. */
+/* merge: what merge.c, which brings the records of a cluster into order, and decode.c, which
+ * turns them into events, share. Private to this module. */
 #ifndef CONSAN_INSTRUMENT_MERGE_H
 #define CONSAN_INSTRUMENT_MERGE_H
 
@@ -14,106 +14,113 @@ struct site_info {
 	uint8_t phase;
 	uint8_t lane_words;
 	uint16_t uniform_words;
-	bool sync;                 /* it takes part in the order between warps */
-	bool meets;                /* the four warps of a warpgroup go on together */
-	bool aligned;              /* it accesses memory, and the whole warp or nobody may */
+	bool sync;                 /* its records are ordered between warps */
+	bool join;                 /* the four warps of a warpgroup must all be here before they
+				      continue */
+	bool aligned;              /* a memory access that the whole warp must execute together */
 };
 
-/* Of an instruction recorded with its group of wgmma. */
+/* An instruction that is recorded with its wgmma group. */
 struct batch_info {
-	uint8_t words;             /* of the record that are its own */
-	bool mma, a_regs, a_mn, b_mn; /* a wgmma; A in registers; transposed */
+	uint8_t words;             /* its words in the record */
+	bool mma, a_regs, a_mn, b_mn; /* a wgmma; A is in registers; A, B are transposed */
 	uint16_t n;                /* columns of B */
-	uint16_t nd, na;           /* registers of D and of A, */
-	uint32_t regs[132];        /* ... one after the other */
+	uint16_t nd, na;           /* number of registers of D, of A */
+	uint32_t regs[132];        /* those of D, then those of A */
 };
 
 struct record {
 	uint32_t site, lanes;
-	uint64_t key;              /* in the order between warps */
+	uint64_t key;              /* position in the order between warps: clock or ticket */
 	bool affine;
 	uint32_t base;
 	int32_t stride;
-	const uint32_t *words;     /* after the unit at its front */
+	const uint32_t *words;     /* the words behind the first unit */
 };
 
-/* One lane's chunks. */
+/* The chunks of one lane. */
 struct stream {
 	const struct record_chunk **chunk;
-	uint32_t nchunks, at;      /* chunk being read */
+	uint32_t nchunks, at;      /* index of the chunk after the one being read */
 	const uint32_t *next, *end;
-	uint64_t clock;            /* of the record at next; UINT64_MAX: over */
-	bool ahead;                /* in an exact order the next that synchronises is known: */
-	uint64_t ahead_clock, ahead_key;
+	uint64_t clock;            /* of the record at `next`; UINT64_MAX: there is none */
+	bool sync_known;           /* exact order: these two are those of the next record that
+				      synchronises */
+	uint64_t sync_clock, sync_key;
 };
 
 struct dwarp {
 	uint32_t first, nstreams;
-	uint32_t current;          /* stream with the next record */
-	uint64_t clock;            /* of the record before */
-	bool met;                  /* waits for its warpgroup, */
-	uint64_t due;              /* ... with this key ahead; 0: that was not looked at */
-	uint32_t meetings;         /* of its warpgroup that it has come out of */
+	uint32_t current;          /* the stream with the next record */
+	uint64_t clock;            /* of the last record */
+	bool at_join;              /* waits for its warpgroup at a join */
+	uint64_t join_key;         /* key of its next synchronisation after the join; 0: not
+				      known yet */
+	uint32_t joins;            /* number of joins that it has left */
 	bool over;
-	struct record held;        /* the record at which it waits */
-	uint32_t all, gone;        /* lanes that exist; that have exited */
-	uint32_t at_bar, bar_site; /* lanes at a barrier, which some recorded here */
-	const struct ptx_insn *bar; /* through which they came */
-	uint32_t other_bar;        /* 1 + where others of them did; 0: they did not */
+	struct record join_record; /* its record at the join */
+	uint32_t all, gone;        /* masks of lanes: existing; exited */
+	uint32_t at_bar, bar_site; /* lanes at a CTA barrier; the site of the last of them */
+	const struct ptx_insn *bar; /* the barrier instruction that they executed */
+	uint32_t other_bar;        /* 1 + site of another barrier instruction that some of them
+				      executed; 0: none */
 	uint32_t maxnreg;
-	/* lanes that come to the setmaxnreg of this site, which the warp executes once, later
-	 * than the first of its lanes were recorded there */
-	uint32_t regs_behind, regs_site;
-	uint32_t past;             /* 1 + the instruction of the last record */
-	/* lanes that came to an .aligned instruction of struct site_info, and those that
-	 * have not come yet; 0: none */
-	uint32_t at_aligned, behind, aligned_site;
+	/* lanes whose record of this setmaxnreg is still to come: the warp executes it once,
+	 * when its first lanes are recorded */
+	uint32_t regs_missing, regs_site;
+	uint32_t last_insn;        /* 1 + index of the last record's instruction */
+	/* lanes at an .aligned access (struct site_info), and those that did not execute it
+	 * yet; 0: none */
+	uint32_t at_aligned, missing, aligned_site;
 	uint32_t at_sync, sync_mask;
-	uint32_t at_meeting, meeting_mask;
-	uint8_t from[32];          /* the lane that each reads there */
-	/* of lanes: where and in which phase they arrived last; by what they wait next */
+	uint32_t at_collective, collective_mask;
+	uint8_t from[32];          /* the source lane of each lane there */
+	/* for each lane: the mbarrier and phase of its last arrival, and the token of its next
+	 * wait */
 	struct { uint32_t model; uint64_t phase; } arrived[32];
 	uint64_t token[32];
 	uint32_t has_token;
-	/* the wait that failed last: which lanes and mbarrier's, when, in which phase */
+	/* the wait that failed last: its lanes, mbarrier, time and phase */
 	struct { uint32_t site, lanes, model; uint64_t clock, phase; } polled;
-	/* the global side of the copy that comes next, by lane: its address, or a
-	 * tensor copy's coordinates, then its im2col offsets */
+	/* the global side of each lane's next copy: its address, or the coordinates and im2col
+	 * offsets of a tensor copy */
 	struct { uint64_t at; int32_t word[8]; } source[32];
-	uint8_t nseen;             /* of dcluster.seen */
+	uint8_t nseen;             /* used entries of dcluster.seen */
 };
 
-#define WAYS 1024
+#define PATHS 1024
 #define PIECES 1024
 #define PLACES 64
 
 struct signal { uint32_t op, count; int64_t tx; uint32_t site, lanes; uint16_t cta, warp; };
-/* What arrivals returned is opaque, and the same value may come again: it stands for
- * the newest phase in which it was returned. */
+/* Tokens are opaque, and the same value may be returned again: it stands for the newest phase
+ * in which it was returned. */
 #define TOKENS 1024
 struct token { uint64_t value, phase; bool known; };
-struct model {                 /* of an mbarrier */
+struct model {                 /* the state of an mbarrier */
 	uint16_t peer;
 	uint32_t addr;
 	uint32_t expected, pending;
 	int64_t tx;
 	uint64_t phase;
-	/* by phase % 4: when the CTA arrived, last */
+	/* by phase % 4: the clock of the last arrival from its own CTA */
 	uint64_t arrived[4];
-	VEC(struct signal) flying; /* will signal it, oldest first */
-	size_t done;               /* of these, have */
-	struct token *token;       /* TOKENS, by value; NULL: none was recorded */
+	VEC(struct signal) signal; /* operations that will signal it, oldest first */
+	size_t done;               /* number of these that have signalled */
+	struct token *token;       /* hash table of TOKENS by value; NULL: none is known */
 };
 
-/* Where tensor copies of the launch find maps in global memory: a table by hash,
- * 0 where there is none. */
+/* The addresses of tensor maps in global memory that the launch uses: a hash table; 0: a free
+ * entry. */
 struct map_set {
-	uint64_t low, high;        /* the first, the last */
+	uint64_t low, high;        /* the lowest and the highest address */
 	struct map_place {
 		uint64_t addr;
-		bool written, again;   /* again: by an instruction that had written it before */
-		uint64_t sites;        /* of those, by the number's last bits */
-		const uint32_t *last;  /* the record's words */
+		bool written, again;   /* again: an instruction wrote it that had written it
+					  before */
+		uint64_t sites;    /* a set of the writing sites, by the low bits of their
+				      numbers */
+		const uint32_t *last;  /* words of the last record that wrote it */
 	} *at;
 	uint32_t n, cap;
 };
@@ -121,92 +128,93 @@ struct map_set {
 struct job {
 	const struct decode_launch *l;
 	const struct site_info *info;
-	const struct batch_info *batch; /* of each of code->batch */
+	const struct batch_info *batch; /* for each of code->batch */
 	struct map_set maps;
-	uint8_t *seen;             /* sites, set by all threads */
+	uint8_t *seen;             /* by site: it has records; set by all threads */
 	uint32_t nclusters, nctas, nwarps;
-	const struct record_chunk **chunk; /* by cluster, stream, clock */
-	uint32_t *first;           /* of each cluster, in chunk */
+	const struct record_chunk **chunk; /* sorted by cluster, stream and clock */
+	uint32_t *first;           /* for each cluster, the index of its first chunk */
 	uint32_t *todo, ntodo;     /* clusters */
-	uint8_t *blind;            /* of each cluster: records of it are missing, so that it is
-				      as if it had recorded nothing; NULL: of none */
+	uint8_t *blind;            /* for each cluster: records of it are missing, so it is
+				      decoded as if it had none; NULL: no cluster */
 	uint32_t next;             /* place in todo of the next cluster to decode */
 	pthread_mutex_t lock;
 	struct decode_result result;
 };
 
-#define NEVER INT64_MAX       /* no turn comes later */
+#define NEVER INT64_MAX       /* larger than all turns */
 
-/* One thread's cluster. */
+/* The decoding of a cluster, by one thread. */
 struct dcluster {
 	struct job *job;
 	struct cluster_info info;
 	struct event_sink *sink;
 	struct dwarp *warp;
-	uint64_t *turn;            /* of each, when: the key of its next record; NEVER: it is
-				      over, or waits for its warpgroup */
+	uint64_t *turn;            /* for each warp the key of its next record; NEVER: it has
+				      ended, or waits at a join */
 	VEC(struct stream) stream;
 	VEC(struct model) model;
 	VEC(struct ev_span) span;
-	struct way_cache { uint64_t key; uint32_t n, *note; } *way; /* WAYS of them */
-	struct { uint64_t from, bytes; } place[PLACES]; /* allocations, by site */
+	struct path_cache { uint64_t key; uint32_t n, *use; } *path; /* PATHS of them */
+	struct { uint64_t from, bytes; } place[PLACES]; /* the allocation found last, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
 	struct gather *gather;     /* decode_launch.coarse; NULL: nothing was gathered yet */
 	bool registers;            /* the kernel has wgmma, whose registers are checked */
-	bool blind;                /* see struct job */
-	bool stopped;              /* something was refused: it ends here */
-	uint32_t nmet;             /* warps that wait for their warpgroup */
+	bool blind;                /* as in struct job */
+	bool stopped;              /* an operand was refused: the cluster ends here */
+	uint32_t nat_join;         /* number of warps that wait at a join */
 	uint32_t ops, running;
-	uint32_t *left;            /* lanes of each CTA that have not exited */
-	uint32_t arrived;          /* lanes, at the cluster's barrier */
-	struct record *seen;       /* if the kernel did not end: 32 a warp, the last of its
-				      lanes, which no two share; NULL: it did */
+	uint32_t *left;            /* for each CTA, number of lanes that have not exited */
+	uint32_t arrived;          /* number of lanes that arrived at the cluster barrier */
+	struct record *seen;       /* if the kernel did not end: 32 records for each warp, the
+				      last ones of its lanes; no lane is in two of them; else
+				      NULL */
 	struct decode_result result;
 };
 
 /* ---- merge.c ---- */
-/* Of a record, with the one at its front. */
+/* Size of a record, with its first unit. */
 unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes);
-/* What a thread has, whichever of the job's clusters is at hand; caches may be lent
- * from one to another that comes by turns with it. */
+/* Prepares a thread for any of the job's clusters. The caches may be shared by clusters that
+ * one thread decodes in turn. */
 void merge_open(struct dcluster *c, struct job *j);
 void merge_close(struct dcluster *c);
 void merge_open_caches(struct dcluster *c);
 void merge_close_caches(struct dcluster *c);
-/* A cluster, whose chunks are in their order. */
+/* Begins a cluster, whose chunks are sorted. */
 void merge_begin(struct dcluster *c, uint32_t id);
 void merge_end(struct dcluster *c);
-/* Runs the warp whose turn it is, unless its turn comes after `until`. False: it does,
- * or the cluster is over; *key: its key. */
+/* Runs the warp whose turn is next, unless it comes after `until`. False: it does, or the
+ * cluster has ended. *key: that turn. */
 bool merge_step(struct dcluster *c, uint64_t until, uint64_t *key);
-void merge_run(struct dcluster *c); /* to its end */
+void merge_run(struct dcluster *c); /* until it ends */
 
 /* ---- sites.c ---- */
 struct decode_sites {
 	struct site_info *info;
 	struct batch_info *batch;
 };
-/* How many instructions, by the sites that were seen. */
+/* Number of instructions executed, from the sites that have records. */
 uint32_t sites_executed(const struct rewrite *code, const uint8_t *seen);
 
 /* ---- maps.c ---- */
-/* As a store comes before the copy that names the map, all are looked for before
- * the launch is decoded; none, unless accesses to global memory were recorded. */
+/* Finds all maps before the launch is decoded, as a store to a map comes before the copy that
+ * uses it. Only with --gpu-global. */
 void maps_find(struct job *j);
 bool maps_hold(const struct map_set *m, uint64_t addr);
-bool maps_written(const struct map_set *m, uint64_t addr); /* ... somewhere in the launch */
-/* ... and again: what it said at one time need not be what it says at the end. */
+bool maps_written(const struct map_set *m, uint64_t addr); /* by any thread of the launch */
+/* Written more than once: its content at the end of the launch need not be the one used. */
 bool maps_rewritten(const struct map_set *m, uint64_t addr);
-void maps_drop(struct job *j);
+void maps_free(struct job *j);
 
 /* ---- decode.c ---- */
 void decode_begin(struct dcluster *c);
 void decode_record(struct dcluster *c, uint32_t warp, const struct record *r);
-/* All four warps of the group stand at these records; NULL: it has none. */
-void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4]);
+/* The four warps of a warpgroup are at these records; NULL: a warp without one. */
+void decode_warpgroup(struct dcluster *c, uint32_t first, const struct record *r[4]);
 void decode_end(struct dcluster *c);
 
-/* The k-th of the launch, from 1. */
+/* The k-th chunk of the launch, from 1. */
 static inline const struct record_chunk *chunk_at(const struct decode_launch *l, uint32_t k)
 {
 	return l->chunk ? l->chunk[k - 1]
@@ -224,10 +232,10 @@ static inline uint32_t record_word(const struct dcluster *c, const struct record
 }
 
 /* ---- hang.c ---- */
-/* Where the kernel did not end: what a warp was last seen at. */
+/* If the kernel did not end: notes the last record of lanes. */
 void hang_note(struct dcluster *c, uint32_t warp, const struct record *r);
-/* Whoever is left, and what for. */
-void hang_tell(struct dcluster *c);
+/* Reports the lanes that have not exited, and what they wait for. */
+void hang_report(struct dcluster *c);
 
 /* ---- gather.c ---- */
 void gather_close(struct gather *g); /* NULL is fine */
@@ -240,16 +248,16 @@ struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i);
 struct model *model_of(struct dcluster *c, uint32_t peer, uint32_t addr);
 void model_init(struct model *m, uint32_t count);
 void model_close(struct model *m);
-/* An arrival in this phase has returned this value. */
+/* An arrival in this phase returned this token. */
 void model_token(struct model *m, uint64_t value, uint64_t phase);
-/* Of which phase it is; false: that is not known. */
+/* The phase of a token. False: not known. */
 bool model_phase(const struct model *m, uint64_t value, uint64_t *phase);
 void model_arrive(struct model *m, uint32_t count, int64_t tx, bool drop);
 void model_complete(struct model *m, int64_t tx);
-/* Signals come in until the phase is complete that a wait saw complete. */
+/* A wait saw a phase complete: lands the signals needed for that. */
 void model_wait(struct dcluster *c, struct model *m, bool parity, uint64_t value);
-void model_fly(struct model *m, const struct signal *s);
-void model_land(struct dcluster *c); /* all that still flies */
+void model_add_signal(struct model *m, const struct signal *s);
+void model_land_all(struct dcluster *c); /* lands all remaining signals */
 void emit(struct dcluster *c, const struct event *e);
 
 #endif

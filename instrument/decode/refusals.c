@@ -1,7 +1,7 @@
-/* refusals: the operands that were recorded, judged as the executor judges its own
- * (refuse.h). Hooks write before the instruction is executed, so what a GPU stops at
- * has been recorded; and much of what the PTX ISA forbids a GPU just executes. A
- * refusal ends its cluster: what comes after it follows from nothing. */
+/* refusals: checks recorded operands by the rules of the executor (refuse.h). Hooks write a
+ * record before the instruction is executed, so there is a record of what a GPU stops at, and
+ * of what a GPU executes although the PTX ISA forbids it. A refusal ends its cluster, as what
+ * happens after it is undefined. */
 #include "events.h"
 
 #include "libconsan/ptx/opcodes.h"
@@ -15,7 +15,7 @@ struct shared_view record_view(const struct dcluster *c, uint32_t warp)
 		c->job->l->shared ? c->job->l->shared : ANY_OFFSET };
 }
 
-void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
+void emit_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
 	const struct refusal *why)
 {
 	struct event e = record_event(c, warp, 0, EV_FAULT, lanes);
@@ -31,15 +31,15 @@ void tell_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes
 	c->result.refused = c->info.id + 1;
 }
 
-/* A GPU that stops at a fault stops every warp, some of them in the midst of a
- * record, the last of its stream. */
+/* A fault stops all warps, some of them while they write a record, which is then the last of
+ * its stream. */
 static bool may_be_torn(const struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	return cut_short(c) && c->stream.at[c->warp[warp].current].clock == UINT64_MAX &&
 		!(r->affine && c->job->info[r->site].plan.class != PLAN_LANES);
 }
 
-/* Addresses are not 0. */
+/* An address of 0 means that it was not written. */
 bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct plan *p = &c->job->info[r->site].plan;
@@ -54,7 +54,7 @@ bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *
 	return false;
 }
 
-/* What a refusal is told by: a lane's words are written in order. */
+/* Is the operand that would be refused missing? The words of a lane are written in order. */
 static bool torn(const struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct site_info *s = &c->job->info[r->site];
@@ -72,16 +72,16 @@ static bool torn(const struct dcluster *c, uint32_t warp, const struct record *r
 	return false;
 }
 
-static void tell(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+static void refuse(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
 	const struct refusal *why)
 {
 	if (!torn(c, warp, r))
-		tell_refusal(c, warp, c->job->l->site[r->site], lanes, why);
+		emit_refusal(c, warp, c->job->l->site[r->site], lanes, why);
 }
 
 /* ---- accesses ---- */
 
-/* What lies below `own` wraps. */
+/* Addresses below `own` wrap around and are larger than the limit. */
 bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes, uint32_t align)
 {
@@ -89,7 +89,7 @@ bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 	const uint32_t own = v.rank << 24, limit = v.bytes - bytes;
 	uint32_t odd = 0, bad = bytes > v.bytes, first = (uint32_t)__builtin_ctz(lanes);
 	uint32_t last = 31 - (uint32_t)__builtin_clz(lanes), a, b;
-	uint32_t room[32];
+	uint32_t buffer[32];
 	const uint32_t *at;
 
 	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
@@ -98,8 +98,8 @@ bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 		return bad || a - own > limit || b - own > limit ||
 			((a | (first != last ? (uint32_t)r->stride : 0)) & (align - 1));
 	}
-	at = record_shared(c, r, o, room);
-	if (lanes == FULL) { /* made for the compiler to put into vectors */
+	at = record_shared(c, r, o, buffer);
+	if (lanes == FULL) { /* a loop that the compiler can vectorise */
 		for (unsigned l = 0; l < 32; l++) {
 			odd |= at[l];
 			bad |= at[l] - own > limit;
@@ -139,12 +139,12 @@ void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 				!refuse_shared(&why, &v, far, at, e->size) &&
 				!(matrix && refuse_matrix(&why, &v, SP_SHARED, SHARED_RANK(at), at)))
 			continue;
-		tell(c, warp, r, 1u << l, &why);
+		refuse(c, warp, r, 1u << l, &why);
 		return;
 	}
 }
 
-/* Global memory: it is nearly always the allocation of the last time. */
+/* The allocation found last at the same site nearly always fits. */
 static bool outside(struct dcluster *c, uint32_t site, uint64_t at, uint64_t bytes, struct refusal *why)
 {
 	const struct decode_launch *l = c->job->l;
@@ -170,7 +170,7 @@ void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, c
 		if (!refuse_align(&why, SP_GLOBAL, at[l], e->size, align) &&
 				!outside(c, r->site, at[l], e->size, &why))
 			continue;
-		tell(c, warp, r, 1u << l, &why);
+		refuse(c, warp, r, 1u << l, &why);
 		return;
 	}
 }
@@ -184,12 +184,12 @@ void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, 
 
 	if (bytes && (refuse_align(&why, SP_SHARED, at, bytes, 8) || refuse_shared(&why, &v, far, at, bytes)
 			|| refuse_st_bulk(&why, SP_SHARED, SHARED_OFFSET(at), bytes)))
-		tell(c, warp, r, 1u << lane, &why);
+		refuse(c, warp, r, 1u << lane, &why);
 }
 
 /* ---- copies ---- */
 
-/* The sources are known if global memory is recorded. read: of all 32. */
+/* The sources are known with --gpu-global. read: of 32 lanes. */
 void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],
 	const uint32_t read[32])
 {
@@ -204,7 +204,7 @@ void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const
 	for EACH_LANE(l, over ? r->lanes : 0) {
 		if (!refuse_cp_read(&why, src[l], size, read[l]))
 			continue;
-		tell(c, warp, r, 1u << l, &why);
+		refuse(c, warp, r, 1u << l, &why);
 		return;
 	}
 	if (!global && !refusable(c, warp, r, &i->operand[0], r->lanes, size, size))
@@ -217,7 +217,7 @@ void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const
 				!refuse_cp_owner(&why, &v, SP_SHARED, SHARED_RANK(to), to, size) &&
 				!(global && outside(c, r->site, src[l], read[l], &why)))
 			continue;
-		tell(c, warp, r, 1u << l, &why);
+		refuse(c, warp, r, 1u << l, &why);
 		return;
 	}
 }
@@ -232,7 +232,7 @@ void refused_async(struct dcluster *c, uint32_t warp, const struct record *r, un
 			refuse_mbar_align(&why, mbar) || refuse_shared(&why, &v, true, mbar, 8) ||
 			refuse_signal(&why, SHARED_RANK(at), SHARED_RANK(mbar), SHARED_OFFSET(mbar), false) ||
 			(red && refuse_red_async(&why, &v, SHARED_RANK(at), SHARED_OFFSET(at), bytes)))
-		tell(c, warp, r, 1u << lane, &why);
+		refuse(c, warp, r, 1u << lane, &why);
 }
 
 static bool bad_shared(struct refusal *why, const struct shared_view *v, const struct record_copy *b)
@@ -252,7 +252,7 @@ static bool bad_signal(struct refusal *why, const struct shared_view *v, const s
 		refuse_signal(why, SHARED_RANK(b->at), SHARED_RANK(b->mbar), SHARED_OFFSET(b->mbar), b->pair);
 }
 
-/* The other side: shared memory of the own CTA, or global memory. */
+/* The other side: shared memory of the executing CTA, or global memory. */
 static bool bad_other(struct dcluster *c, uint32_t site, struct refusal *why,
 	const struct shared_view *v, const struct record_copy *b)
 {
@@ -277,7 +277,7 @@ void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, uns
 
 	if (bad_other(c, r->site, &why, &v, b) || bad_shared(&why, &v, b) || (b->copy != COPY_STORE && (bad_signal(&why, &v, b) ||
 			(b->multicast && refuse_ctas(&why, &v, b->mask, SHARED_OFFSET(b->at), b->bytes)))))
-		tell(c, warp, r, 1u << lane, &why);
+		refuse(c, warp, r, 1u << lane, &why);
 }
 
 void refused_rank(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -290,7 +290,7 @@ void refused_rank(struct dcluster *c, uint32_t warp, const struct record *r)
 
 	if (!refuse_rank(&why, &v, at, (uint32_t)record_value(c, r, &i->operand[2], first)))
 		refuse_mapa(&why, at);
-	tell(c, warp, r, 1u << first, &why);
+	refuse(c, warp, r, 1u << first, &why);
 }
 
 /* ---- barriers ---- */
@@ -304,7 +304,7 @@ void refused_mbar(struct dcluster *c, uint32_t warp, const struct record *r, uin
 
 	if (refuse_mbar_align(&why, at) || refuse_shared(&why, &v, far, at, 8) ||
 			(!remote && refuse_mbar_owner(&why, &v, SHARED_RANK(at), SHARED_OFFSET(at))))
-		tell(c, warp, r, lanes & -lanes, &why);
+		refuse(c, warp, r, lanes & -lanes, &why);
 }
 
 void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t id,
@@ -313,7 +313,7 @@ void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint
 	struct refusal why;
 
 	if (refuse_bar(&why, id, count, c->info.warps_per_cta * 32, arrives))
-		tell(c, warp, r, r->lanes, &why);
+		refuse(c, warp, r, r->lanes, &why);
 }
 
 void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
@@ -322,7 +322,7 @@ void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uin
 	struct refusal why;
 
 	refuse_mask(&why, mask);
-	tell(c, warp, r, lanes, &why);
+	refuse(c, warp, r, lanes, &why);
 }
 
 void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t want,
@@ -331,16 +331,16 @@ void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *
 	struct refusal why;
 
 	if (refuse_setmaxnreg(&why, want, inc, has))
-		tell(c, warp, r, r->lanes, &why);
+		refuse(c, warp, r, r->lanes, &why);
 }
 
-static void tell_behind(struct dcluster *c, uint32_t warp)
+static void refuse_missing(struct dcluster *c, uint32_t warp)
 {
 	const struct dwarp *w = &c->warp[warp];
 	struct refusal why;
 
-	refusal_set(&why, EVX_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it", w->behind);
-	tell_refusal(c, warp, c->job->l->site[w->aligned_site], w->at_aligned, &why);
+	refusal_set(&why, EVX_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it", w->missing);
+	emit_refusal(c, warp, c->job->l->site[w->aligned_site], w->at_aligned, &why);
 }
 
 void refused_aligned(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -350,25 +350,25 @@ void refused_aligned(struct dcluster *c, uint32_t warp, const struct record *r)
 	const uint32_t live = w->all & ~w->gone;
 	const bool leaves = rewrite_leaves(s->insn);
 
-	if (w->behind && s->insn == record_site(c, w->aligned_site)->insn) {
+	if (w->missing && s->insn == record_site(c, w->aligned_site)->insn) {
 		w->at_aligned |= r->lanes;
-		w->behind &= ~r->lanes;
+		w->missing &= ~r->lanes;
 		return;
 	}
-	if (r->lanes & w->behind && (leaves || r->lanes & w->at_aligned)) {
-		tell_behind(c, warp);
+	if (r->lanes & w->missing && (leaves || r->lanes & w->at_aligned)) {
+		refuse_missing(c, warp);
 		return;
 	}
-	if (w->behind || !c->job->info[r->site].aligned)
-		return; /* those may be on their way */
+	if (w->missing || !c->job->info[r->site].aligned)
+		return; /* the other lanes may come later */
 	w->at_aligned = r->lanes;
-	w->behind = live & ~r->lanes;
+	w->missing = live & ~r->lanes;
 	w->aligned_site = r->site;
 }
 
-void refused_behind(struct dcluster *c)
+void refused_missing(struct dcluster *c)
 {
 	for (uint32_t k = 0; k < c->info.nctas * c->info.warps_per_cta && !c->stopped; k++)
-		if (c->warp[k].behind)
-			tell_behind(c, k);
+		if (c->warp[k].missing)
+			refuse_missing(c, k);
 }

@@ -1,10 +1,11 @@
-/* sites: what is known of a module's places that record before they are executed. */
+/* sites: what is known of a module's recording sites before any is executed. */
 #include "merge.h"
 #include "libconsan/ptx/opcodes.h"
 
 #include <stdlib.h>
 
-static void describe_sites(const struct rewrite *code, struct site_info *info, struct batch_info *batch)
+static void describe_sites(const struct rewrite *code, struct site_info *info,
+	struct batch_info *batch)
 {
 	for (size_t k = 1; k < code->site.n; k++) {
 		const struct rewrite_site *s = &code->site.at[k];
@@ -12,7 +13,7 @@ static void describe_sites(const struct rewrite *code, struct site_info *info, s
 		struct site_info *i = &info[k];
 
 		i->phase = s->phase;
-		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_SEEN)
+		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_AFTER)
 			plan_global_of(s->func, s->insn, &i->plan);
 		else if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &i->plan);
@@ -22,11 +23,11 @@ static void describe_sites(const struct rewrite *code, struct site_info *info, s
 			plan_of(s->func, s->insn, &i->plan);
 		i->lane_words = (uint8_t)plan_words(&i->plan);
 		i->uniform_words = i->lane_words;
-		i->sync = i->plan.sync && s->phase != PHASE_FAILED && s->phase != PHASE_STRAY;
-		/* of a generic address lanes outside shared memory are not recorded */
-		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic && ptx_has(s->insn, MOD_aligned) &&
-			(effect == EF_READ || effect == EF_WRITE);
-		i->meets = s->phase == PHASE_BATCH || (s->insn->op == OP_wgmma_wait_group);
+		i->sync = i->plan.sync && s->phase != PHASE_FAILED && s->phase != PHASE_REMOTE;
+		/* with a generic address, lanes outside of shared memory write no record */
+		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic &&
+			ptx_has(s->insn, MOD_aligned) && (effect == EF_READ || effect == EF_WRITE);
+		i->join = s->phase == PHASE_BATCH || (s->insn->op == OP_wgmma_wait_group);
 		for (uint32_t b = 0; s->phase == PHASE_BATCH && b < s->nbatch; b++) {
 			if (!b)
 				i->uniform_words = 0;
@@ -55,7 +56,7 @@ void decode_sites_close(struct decode_sites *s)
 	free(s);
 }
 
-/* Instructions, not their sites: one has several, which stand together. */
+/* Counts instructions: an instruction has several sites, one after the other. */
 uint32_t sites_executed(const struct rewrite *code, const uint8_t *seen)
 {
 	const struct ptx_insn *last = NULL;
@@ -68,7 +69,7 @@ uint32_t sites_executed(const struct rewrite *code, const uint8_t *seen)
 			continue;
 		if (s->phase == PHASE_BATCH)
 			n += s->nbatch;
-		else if (s->insn != last && s->phase != PHASE_MARK)
+		else if (s->insn != last && s->phase != PHASE_PATH)
 			n += rewrite_counts(s->insn, code->global);
 		last = s->insn;
 	}

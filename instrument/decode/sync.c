@@ -1,4 +1,4 @@
-/* sync: records of CTA, warp and cluster barriers, fences, exits -> events. */
+/* sync: turns records of CTA, warp and cluster barriers, fences and exits into events. */
 #include "events.h"
 #include "libconsan/ptx/opcodes.h"
 
@@ -9,7 +9,7 @@ static bool aligned(const struct ptx_insn *i)
 		ptx_has(i, MOD_aligned);
 }
 
-void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct ptx_insn *i = s->insn;
@@ -18,7 +18,7 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct dwarp *w = &c->warp[warp];
 	struct event e = record_event(c, warp, r->site, EV_BAR_RESUME, r->lanes);
 
-	e.addr = record_value(c, r, plan_bar(i), 0);
+	e.addr = record_value(c, r, plan_barrier(i), 0);
 	if (s->phase == PHASE_AFTER) {
 		emit(c, &e);
 		return;
@@ -36,7 +36,7 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	w->bar_site = r->site;
 	w->at_bar |= r->lanes;
 	if (w->at_bar != (w->all & ~w->gone))
-		return; /* its other lanes are on their way */
+		return; /* the other lanes come later */
 	if (w->other_bar && aligned(i)) {
 		struct event fault = record_event(c, warp, r->site, EV_FAULT, r->lanes);
 
@@ -52,9 +52,9 @@ void tell_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	emit(c, &e);
 }
 
-/* When the GPU has stopped the kernel: a warp of which some lanes only have come to an
- * .aligned barrier. What it does with such a one is to stop. */
-void tell_halves(struct dcluster *c)
+/* After a fault: reports warps of which only some lanes reached an .aligned barrier, where a
+ * GPU stops. */
+void refused_halves(struct dcluster *c)
 {
 	for (uint32_t k = 0; k < c->info.nctas * c->info.warps_per_cta && !c->stopped; k++) {
 		const struct dwarp *w = &c->warp[k];
@@ -64,11 +64,11 @@ void tell_halves(struct dcluster *c)
 			continue;
 		refusal_set(&why, EVX_BAR_DIVERGED, SP_ANY, 0, 0,
 			"the other lanes of the warp had not reached it when the GPU stopped the kernel");
-		tell_refusal(c, k, c->job->l->site[w->bar_site], w->at_bar, &why);
+		emit_refusal(c, k, c->job->l->site[w->bar_site], w->at_bar, &why);
 	}
 }
 
-void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct dwarp *w = &c->warp[warp];
@@ -77,7 +77,7 @@ void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 		uint32_t mask = (uint32_t)record_value(c, r, &i->operand[0], (unsigned)__builtin_ctz(rest));
 		struct event e = record_event(c, warp, r->site, EV_WARP_SYNC, rest);
 
-		same = record_alike(c, r, rest, &i->operand[0]);
+		same = record_same(c, r, rest, &i->operand[0]);
 		if (same & ~mask)
 			refused_mask(c, warp, r, same & ~mask, mask);
 		if (w->sync_mask != mask)
@@ -94,7 +94,7 @@ void tell_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 }
 
-/* The lane whose value lane l takes: 9.7.9.6. */
+/* The source lane of lane l (PTX ISA 9.7.9.6). */
 static unsigned source_of(const struct ptx_insn *i, unsigned l, uint32_t b, uint32_t clamp)
 {
 	int low = (int)(l & clamp >> 8 & 31), n = (int)(b & 31), lane = (int)l, from;
@@ -110,19 +110,19 @@ static unsigned source_of(const struct ptx_insn *i, unsigned l, uint32_t b, uint
 	return (unsigned)((up ? from >= high : from <= high) ? from : lane);
 }
 
-/* All lanes of the mask are there. */
-static void met(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t id, uint32_t mask)
+/* All lanes of the mask have executed the collective. */
+static void emit_done(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t id, uint32_t mask)
 {
 	const struct dwarp *w = &c->warp[warp];
-	struct event e = record_event(c, warp, 0, EV_WARP_MEET, w->at_meeting);
+	struct event e = record_event(c, warp, 0, EV_WARP_MEET, w->at_collective);
 	uint32_t stray = 0;
 
 	e.site = id;
 	emit(c, &e);
-	if (i->op != OP_shfl_sync || w->at_meeting == FULL)
+	if (i->op != OP_shfl_sync || w->at_collective == FULL)
 		return;
-	for EACH_LANE(l, w->at_meeting)
-		stray |= (uint32_t)!(mask & w->at_meeting & 1u << w->from[l]) << l;
+	for EACH_LANE(l, w->at_collective)
+		stray |= (uint32_t)!(mask & w->at_collective & 1u << w->from[l]) << l;
 	if (!stray)
 		return;
 	e.lanes = stray;
@@ -131,7 +131,7 @@ static void met(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uin
 	emit(c, &e);
 }
 
-static void meet_again(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t mask)
+static void emit_repeated(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t mask)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 	struct dwarp *w = &c->warp[warp];
@@ -139,14 +139,14 @@ static void meet_again(struct dcluster *c, uint32_t warp, const struct record *r
 	for (uint32_t k = 0; k < s->nbatch; k++) {
 		const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
 
-		for (unsigned l = 0; i->op == OP_shfl_sync && w->at_meeting != FULL && l < 32; l++)
+		for (unsigned l = 0; i->op == OP_shfl_sync && w->at_collective != FULL && l < 32; l++)
 			w->from[l] = (uint8_t)source_of(i, l, (uint32_t)i->operand[2].imm,
 				(uint32_t)i->operand[3].imm);
-		met(c, warp, i, record_batch_site(c, r->site, k), mask);
+		emit_done(c, warp, i, record_batch_site(c, r->site, k), mask);
 	}
 }
 
-void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_collective(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct ptx_operand *o = plan_mask(i);
@@ -155,29 +155,29 @@ void tell_meeting(struct dcluster *c, uint32_t warp, const struct record *r)
 	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
 		uint32_t mask = (uint32_t)record_value(c, r, o, (unsigned)__builtin_ctz(rest)), want;
 
-		same = record_alike(c, r, rest, o);
+		same = record_same(c, r, rest, o);
 		if (same & ~mask)
 			refused_mask(c, warp, r, same & ~mask, mask);
-		if (w->meeting_mask != mask)
-			w->at_meeting = 0;
-		w->meeting_mask = mask;
-		w->at_meeting |= same & mask;
-		/* where all lanes meet, each of them takes the value of one that is there */
+		if (w->collective_mask != mask)
+			w->at_collective = 0;
+		w->collective_mask = mask;
+		w->at_collective |= same & mask;
+		/* with all 32 lanes, every source lane takes part */
 		for (uint32_t l = 0; i->op == OP_shfl_sync && (same & mask) != FULL && l < 32; l++)
 			if (same >> l & 1)
 				w->from[l] = (uint8_t)source_of(i, l,
 					(uint32_t)record_value(c, r, &i->operand[2], l),
 					(uint32_t)record_value(c, r, &i->operand[3], l));
 		want = mask & w->all & ~w->gone;
-		if (!want || (w->at_meeting & want) != want)
+		if (!want || (w->at_collective & want) != want)
 			continue;
-		met(c, warp, i, c->job->l->site[r->site], mask);
-		meet_again(c, warp, r, mask);
-		w->at_meeting = 0;
+		emit_done(c, warp, i, c->job->l->site[r->site], mask);
+		emit_repeated(c, warp, r, mask);
+		w->at_collective = 0;
 	}
 }
 
-void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct event e = record_event(c, warp, r->site, EV_FENCE_PROXY, r->lanes);
@@ -226,7 +226,7 @@ void tell_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 	e.size = 128;
 	for (uint32_t rest = r->lanes; rest; rest &= ~e.lanes) {
-		e.lanes = record_alike(c, r, rest, &i->operand[0]);
+		e.lanes = record_same(c, r, rest, &i->operand[0]);
 		e.addr = record_value(c, r, &i->operand[0], (unsigned)__builtin_ctz(rest));
 		emit(c, &e);
 	}
@@ -241,7 +241,7 @@ uint32_t cluster_live(const struct dcluster *c)
 	return n;
 }
 
-/* Threads that have exited count as there. */
+/* Lanes that exited count as arrived. */
 static void cluster_arrivals(struct dcluster *c, uint32_t more)
 {
 	c->arrived += more;
@@ -249,7 +249,7 @@ static void cluster_arrivals(struct dcluster *c, uint32_t more)
 		c->arrived = 0;
 }
 
-void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	bool arrive = i->op == OP_barrier_cluster_arrive;
@@ -263,7 +263,7 @@ void tell_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
 		cluster_arrivals(c, (uint32_t)__builtin_popcount(r->lanes));
 }
 
-void tell_grid(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_grid(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	struct event e = record_event(c, warp, r->site, EV_GRIDDEP, r->lanes);
 
@@ -271,7 +271,7 @@ void tell_grid(struct dcluster *c, uint32_t warp, const struct record *r)
 	emit(c, &e);
 }
 
-void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
+void emit_exit(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
 {
 	struct dwarp *w = &c->warp[warp];
 	uint32_t cta = warp / c->info.warps_per_cta;
@@ -289,7 +289,7 @@ void tell_leave(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes
 	emit(c, &e);
 }
 
-void tell_other(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_other(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct event e = record_event(c, warp, r->site, EV_SETMAXNREG, r->lanes);
@@ -301,16 +301,16 @@ void tell_other(struct dcluster *c, uint32_t warp, const struct record *r)
 			refusal_set(&stop, EVX_ASSERT, SP_ANY, 0, 0, "an assertion failed");
 		else
 			refusal_set(&stop, EVX_TRAP, SP_ANY, 0, 0, "the kernel executed trap");
-		tell_refusal(c, warp, e.site, r->lanes, &stop);
+		emit_refusal(c, warp, e.site, r->lanes, &stop);
 		return;
 	}
-	if (r->site == w->regs_site && !(r->lanes & ~w->regs_behind)) {
-		w->regs_behind &= ~r->lanes;
+	if (r->site == w->regs_site && !(r->lanes & ~w->regs_missing)) {
+		w->regs_missing &= ~r->lanes;
 		return;
 	}
 	e.lanes = w->all & ~w->gone;
 	w->regs_site = r->site;
-	w->regs_behind = e.lanes & ~r->lanes;
+	w->regs_missing = e.lanes & ~r->lanes;
 	e.count = (uint32_t)i->operand[0].imm;
 	e.mode = ptx_has(i, MOD_inc);
 	refused_setmaxnreg(c, warp, r, e.count, e.mode, w->maxnreg);

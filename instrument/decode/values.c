@@ -1,4 +1,4 @@
-/* values: the operands of recorded instructions, and what every event needs. */
+/* values: the operands of recorded instructions, and the fields that all events have. */
 #include "events.h"
 
 struct event record_event(const struct dcluster *c, uint32_t warp, uint32_t site,
@@ -48,7 +48,8 @@ uint64_t record_global(const struct dcluster *c, const struct record *r, unsigne
 	if (!r->affine)
 		return r->words[2 * lane] | (uint64_t)r->words[2 * lane + 1] << 32;
 	row = from & (uint32_t)((1ull << (r->words[3] & 31)) - 1);
-	return (r->base | (uint64_t)r->words[0] << 32) + (uint64_t)((int64_t)(int32_t)r->words[1] * row +
+	return (r->base | (uint64_t)r->words[0] << 32) +
+		(uint64_t)((int64_t)(int32_t)r->words[1] * row +
 		(int64_t)(int32_t)r->words[2] * (from >> (r->words[3] & 31)));
 }
 
@@ -82,7 +83,7 @@ void record_values(const struct dcluster *c, const struct record *r, const struc
 	}
 }
 
-uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t rest,
+uint32_t record_same(const struct dcluster *c, const struct record *r, uint32_t rest,
 	const struct ptx_operand *o)
 {
 	uint64_t v[32], first;
@@ -100,7 +101,8 @@ uint32_t record_alike(const struct dcluster *c, const struct record *r, uint32_t
 
 void record_place(struct event *e, uint64_t at[32])
 {
-	unsigned first = (unsigned)__builtin_ctz(e->lanes), last = 31 - (unsigned)__builtin_clz(e->lanes);
+	unsigned first = (unsigned)__builtin_ctz(e->lanes),
+		last = 31 - (unsigned)__builtin_clz(e->lanes);
 	uint32_t rest = e->lanes & (e->lanes - 1);
 	int64_t stride;
 
@@ -124,7 +126,7 @@ void record_place(struct event *e, uint64_t at[32])
 }
 
 const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
-	const struct ptx_operand *o, uint32_t room[32])
+	const struct ptx_operand *o, uint32_t buffer[32])
 {
 	const unsigned first = (unsigned)__builtin_ctz(r->lanes);
 	uint64_t value[32];
@@ -133,13 +135,13 @@ const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
 		return r->words;
 	if (c->job->info[r->site].plan.class == PLAN_ADDRESS) {
 		for (unsigned l = 0; l < 32; l++)
-			room[l] = r->base + (uint32_t)r->stride * (l - first);
-		return room;
+			buffer[l] = r->base + (uint32_t)r->stride * (l - first);
+		return buffer;
 	}
 	record_values(c, r, o, r->lanes, value);
 	for (unsigned l = 0; l < 32; l++)
-		room[l] = r->lanes >> l & 1 ? (uint32_t)value[l] : 0;
-	return room;
+		buffer[l] = r->lanes >> l & 1 ? (uint32_t)value[l] : 0;
+	return buffer;
 }
 
 void record_addresses(struct dcluster *c, struct event *e, const struct record *r,
@@ -147,14 +149,14 @@ void record_addresses(struct dcluster *c, struct event *e, const struct record *
 {
 	unsigned first = (unsigned)__builtin_ctz(r->lanes);
 	const uint32_t *words;
-	uint32_t room[32];
+	uint32_t buffer[32];
 
 	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
 		e->stride = r->stride;
 		e->addr = OFFSET(r->base) - (uint64_t)((int64_t)r->stride * (int)first);
 		return;
 	}
-	words = record_shared(c, r, o, room);
+	words = record_shared(c, r, o, buffer);
 	for (unsigned l = 0; l < 32; l++)
 		at[l] = OFFSET(words[l]);
 	e->addr = at[__builtin_ctz(e->lanes)];

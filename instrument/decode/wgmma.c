@@ -1,4 +1,5 @@
-/* wgmma: groups of wgmma, of which one record stands for four warps, -> events. */
+/* wgmma: turns records of wgmma groups into events. One event stands for the four warps of a
+ * warpgroup. */
 #include "events.h"
 
 #include <stdlib.h>
@@ -8,29 +9,29 @@
 #include "libconsan/ptx/ptx.h"
 #include "shadow/shadow.h"
 
-/* ---- plain instructions on its registers ---- */
+/* ---- plain instructions on registers of a wgmma ---- */
 
-/* What rewrite_between() says, once for each pair of places. */
-static const struct way_cache *way(struct dcluster *c, uint32_t from, uint32_t to)
+/* The result of rewrite_reg_uses_between(), cached by the two instructions. */
+static const struct path_cache *path_between(struct dcluster *c, uint32_t from, uint32_t to)
 {
 	uint64_t key = ((uint64_t)from << 32 | to) + 1;
-	struct way_cache *w = &c->way[(from * 31 + to) % WAYS];
-	uint32_t note[4096];
+	struct path_cache *w = &c->path[(from * 31 + to) % PATHS];
+	uint32_t use[4096];
 
 	if (w->key == key)
 		return w;
 	w->key = key;
-	w->n = rewrite_between(c->job->l->code, c->job->l->func, from, to, note, 4096);
-	free(w->note);
-	w->note = base_alloc((w->n + 1) * sizeof *w->note);
-	memcpy(w->note, note, w->n * sizeof *w->note);
+	w->n = rewrite_reg_uses_between(c->job->l->code, c->job->l->func, from, to, use, 4096);
+	free(w->use);
+	w->use = base_alloc((w->n + 1) * sizeof *w->use);
+	memcpy(w->use, use, w->n * sizeof *w->use);
 	return w;
 }
 
-static void tell_note(struct dcluster *c, uint32_t warp, uint32_t index, uint32_t lanes)
+static void emit_reg_use(struct dcluster *c, uint32_t warp, uint32_t index, uint32_t lanes)
 {
 	const struct rewrite *code = c->job->l->code;
-	const struct rewrite_note *n = &code->note.at[index];
+	const struct rewrite_reg_use *n = &code->reg_use.at[index];
 	struct event e = record_event(c, warp, 0, EV_REGS, lanes);
 
 	e.site = c->job->l->site[code->site.n + code->batch.n + index];
@@ -47,24 +48,24 @@ static void tell_note(struct dcluster *c, uint32_t warp, uint32_t index, uint32_
 		emit(c, &e);
 }
 
-void tell_way(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes)
+void emit_path_uses(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes)
 {
 	const struct rewrite_func *f = c->job->l->func;
 	struct dwarp *w = &c->warp[warp];
-	const struct way_cache *way_here;
+	const struct path_cache *path;
 	uint32_t to;
 
 	if (!c->registers)
 		return;
 	to = (uint32_t)(i - f->func->insn);
-	if (w->past == to + 1)
+	if (w->last_insn == to + 1)
 		return;
-	way_here = way(c, w->past - 1, to);
-	for (uint32_t k = 0; k < way_here->n; k++)
-		tell_note(c, warp, way_here->note[k], lanes);
-	if (f->note_of[to])
-		tell_note(c, warp, f->note_of[to] - 1, lanes);
-	w->past = to + 1;
+	path = path_between(c, w->last_insn - 1, to);
+	for (uint32_t k = 0; k < path->n; k++)
+		emit_reg_use(c, warp, path->use[k], lanes);
+	if (f->reg_use_of[to])
+		emit_reg_use(c, warp, f->reg_use_of[to] - 1, lanes);
+	w->last_insn = to + 1;
 }
 
 /* ---- groups and waits ---- */
@@ -106,11 +107,11 @@ struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i)
 
 struct mma_pieces {
 	const struct batch_info *first;
-	uint32_t n;                /* wgmmas */
-	uint32_t nwords, words[RUN_WORDS]; /* of their group's record */
-	uint32_t top[RUN_MOST][2]; /* the highest piece of A and B */
+	uint32_t n;                /* number of wgmmas */
+	uint32_t nwords, words[RUN_WORDS]; /* their words in the record */
+	uint32_t top[RUN_MOST][2]; /* the highest piece of A and of B */
 	uint16_t part[6];
-	struct ev_span span[];     /* part[5] of them */
+	struct ev_span span[];     /* part[5] elements */
 };
 
 static uint32_t highest(const uint32_t *piece, unsigned n)
@@ -127,7 +128,7 @@ static uint64_t wide(const uint32_t *words)
 	return words[0] | (uint64_t)words[1] << 32;
 }
 
-/* The pieces of a run so far, by part. */
+/* The pieces found so far, by part. */
 struct collected {
 	unsigned n[5];
 	uint32_t rows[4][32 * RUN_MOST], b[512 * RUN_MOST];
@@ -156,7 +157,7 @@ static void collect(const struct batch_info *m, const uint32_t *words, uint32_t 
 	g->n[4] += 2 * m->n;
 }
 
-/* words: from those of the first wgmma on. */
+/* words: of the first wgmma and those after it. */
 static struct mma_pieces *find_pieces(struct mma_pieces *p, const struct batch_info *first,
 	unsigned n, const uint32_t *words, unsigned nwords)
 {
@@ -209,17 +210,17 @@ static void refused_ends(struct dcluster *c, uint32_t first, uint32_t id, const 
 
 	if ((!m->a_regs && refuse_matrix_end(&why, &v, "A", wide(words), top[0])) ||
 			refuse_matrix_end(&why, &v, "B", wide(words + 2 * !m->a_regs), top[1]))
-		tell_refusal(c, first, id, FULL, &why);
+		emit_refusal(c, first, id, FULL, &why);
 }
 
-/* The descriptors of the four warps, each in its own record of the group. */
-static void refused_unlike(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
+/* Compares the descriptors of the four warps, which each has in its own record. */
+static void refused_different(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
 	const struct record *const r[4], ptrdiff_t at)
 {
 	struct refusal why;
 
 	if (cut_short(c))
-		return; /* a record may be torn */
+		return; /* a record may be incomplete */
 	for (uint32_t w = 1; r[0] && w < 4; w++) {
 		const uint32_t *mine = r[w] ? r[w]->words + at : NULL, *its = r[0]->words + at;
 
@@ -227,7 +228,7 @@ static void refused_unlike(struct dcluster *c, uint32_t first, uint32_t id, cons
 			continue;
 		if ((!m->a_regs && refuse_unlike(&why, "A", wide(mine), wide(its))) ||
 				refuse_unlike(&why, "B", wide(mine + 2 * !m->a_regs), wide(its + 2 * !m->a_regs))) {
-			tell_refusal(c, first + w, id, 1, &why);
+			emit_refusal(c, first + w, id, 1, &why);
 			return;
 		}
 	}
@@ -266,8 +267,8 @@ static void refused_run(struct dcluster *c, uint32_t first, uint32_t site, uint3
 	}
 }
 
-/* What the wgmmas from this entry of the batch on read; how many they are. */
-static unsigned tell_reads(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
+/* The reads of the wgmmas from this batch entry on. Returns their number. */
+static unsigned emit_reads(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
 	const uint32_t *words, struct event *e)
 {
 	unsigned nwords, n = run_of(c, record_site(c, r->site), k, &nwords);
@@ -281,7 +282,7 @@ static unsigned tell_reads(struct dcluster *c, uint32_t first, const struct reco
 	return n;
 }
 
-/* The wgmma of this entry of the batch, but for what it reads. */
+/* The event of a wgmma, without its reads. */
 static struct event mma_of(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
 	const uint32_t *words)
 {
@@ -304,24 +305,24 @@ static struct event mma_of(struct dcluster *c, uint32_t first, const struct reco
 	return e;
 }
 
-/* Who has exited comes to no wgmma of its warpgroup any more. */
-static void refused_gone(struct dcluster *c, uint32_t first, uint32_t id, const struct record *const r[4])
+/* A warp that has exited does not execute the wgmma of its warpgroup. */
+static void refused_exited(struct dcluster *c, uint32_t first, uint32_t id, const struct record *const r[4])
 {
 	const uint32_t left = c->info.warps_per_cta - first % c->info.warps_per_cta;
-	const uint32_t meeting = c->warp[first + (r[0] ? 0 : r[1] ? 1 : r[2] ? 2 : 3)].meetings;
+	const uint32_t join = c->warp[first + (r[0] ? 0 : r[1] ? 1 : r[2] ? 2 : 3)].joins;
 	struct refusal why;
 
 	for (uint32_t w = 0; w < 4 && w < left; w++) {
-		if (r[w] || c->warp[first + w].meetings > meeting ||
+		if (r[w] || c->warp[first + w].joins > join ||
 				c->warp[first + w].gone != c->warp[first + w].all)
 			continue;
 		refusal_set(&why, EVX_WG_DIVERGED, SP_ANY, 0, 0, "warp %u of the warpgroup has exited", w);
-		tell_refusal(c, first, id, FULL, &why);
+		emit_refusal(c, first, id, FULL, &why);
 		return;
 	}
 }
 
-void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4])
+void decode_warpgroup(struct dcluster *c, uint32_t first, const struct record *r[4])
 {
 	const struct rewrite_site *s;
 	struct refusal why;
@@ -336,9 +337,9 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 	if (c->stopped)
 		return;
 	if (refuse_group(&why, first % c->info.warps_per_cta, c->info.warps_per_cta))
-		tell_refusal(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site, 0)
+		emit_refusal(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site, 0)
 			: c->job->l->site[one->site], FULL, &why);
-	refused_gone(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site,
+	refused_exited(c, first, s->phase == PHASE_BATCH ? record_batch_site(c, one->site,
 		s->nbatch > 1 && c->job->l->code->batch.at[s->batch]->op == OP_wgmma_fence)
 		: c->job->l->site[one->site], r);
 	if (s->phase != PHASE_BATCH) {
@@ -347,7 +348,7 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 		for (uint32_t w = 0; w < 4; w++) {
 			if (!r[w])
 				continue;
-			tell_way(c, first + w, s->insn, FULL);
+			emit_path_uses(c, first + w, s->insn, FULL);
 			e.mask |= 1u << w;
 		}
 		e.mask = e.mask == 15 ? 0 : e.mask;
@@ -362,12 +363,12 @@ void decode_meeting(struct dcluster *c, uint32_t first, const struct record *r[4
 
 		for (uint32_t w = 0; w < 4; w++)
 			if (r[w])
-				tell_way(c, first + w, i, FULL);
+				emit_path_uses(c, first + w, i, FULL);
 		if (b->mma) {
 			e = mma_of(c, first, one, k, words);
-			refused_unlike(c, first, e.site, b, r, words - one->words);
+			refused_different(c, first, e.site, b, r, words - one->words);
 			if (!read)
-				read = tell_reads(c, first, one, k, words, &e);
+				read = emit_reads(c, first, one, k, words, &e);
 			read -= read > 0;
 			emit(c, &e);
 			words += b->words;

@@ -2,7 +2,7 @@
  * through one stream and through copy engines only. A kernel of ours (a memset is one, too)
  * might be queued behind the program's kernel, which may wait for chunks: a deadlock. */
 #include "instrument/decode/decode.h"
-#include "own.h"
+#include "context_records.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,28 +15,29 @@
 _Static_assert(ZERO_AT + ZERO_BYTES <= STAGE_BYTES, "pinned memory");
 
 struct inject_drain {
-	struct own *own;
+	struct context_records *records;
 	struct drain *drain;
 	const char *at;            /* the pool's memory after a fault, or NULL */
 	char *packed;              /* DRAIN_CHUNKS, copied from there */
 };
 
-static bool copied(const struct own *p)
+static bool copied(const struct context_records *p)
 {
 	return !cu.p_cuStreamSynchronize(p->side);
 }
 
 static const void *peek(void *user, uint64_t at, size_t bytes)
 {
-	const struct own *p = ((const struct inject_drain *)user)->own;
+	const struct context_records *p = ((const struct inject_drain *)user)->records;
 	char *to = p->pinned + PEEK_AT;
 
-	return !cu.p_cuMemcpyDtoHAsync(to, p->pool.at + at, bytes, p->side) && copied(p) ? to : NULL;
+	return !cu.p_cuMemcpyDtoHAsync(to, p->pool.at + at, bytes, p->side) &&
+		copied(p) ? to : NULL;
 }
 
 static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 {
-	const struct own *p = ((const struct inject_drain *)user)->own;
+	const struct context_records *p = ((const struct inject_drain *)user)->records;
 	char *to = p->pinned;
 
 	for (uint32_t k = 0; k < n; k++) {
@@ -54,7 +55,7 @@ static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
  * overlap with them. */
 static bool clear(void *user, const struct drain_run *run, uint32_t n)
 {
-	const struct own *p = ((const struct inject_drain *)user)->own;
+	const struct context_records *p = ((const struct inject_drain *)user)->records;
 
 	for (uint32_t k = 0; k < n; k++) {
 		CUdeviceptr at = p->pool.at + (uint64_t)run[k].first * RECORD_CHUNK_BYTES;
@@ -71,7 +72,7 @@ static bool clear(void *user, const struct drain_run *run, uint32_t n)
 
 static bool write_pool(void *user, uint64_t at, const void *from, size_t bytes)
 {
-	const struct own *p = ((const struct inject_drain *)user)->own;
+	const struct context_records *p = ((const struct inject_drain *)user)->records;
 	const char *staged = memcpy(p->pinned + WRITE_AT, from, bytes);
 
 	return !cu.p_cuMemcpyHtoDAsync(p->pool.at + at, staged, bytes, p->side) && copied(p);
@@ -97,7 +98,7 @@ static const void *fetch_saved(void *user, const struct drain_run *run, uint32_t
 
 bool inject_is_full(const struct inject_pool *pool)
 {
-	struct inject_drain d = { .own = own(pool) };
+	struct inject_drain d = { .records = context_records(pool) };
 	const struct record_head *head = peek(&d, 0, sizeof *head);
 
 	return head && head->next > pool->chunks - pool->chunks / 4;
@@ -105,7 +106,7 @@ bool inject_is_full(const struct inject_pool *pool)
 
 static struct drain_pool running_pool(struct inject_drain *d)
 {
-	return (struct drain_pool){ .user = d, .chunks = d->own->pool.chunks, .peek = peek,
+	return (struct drain_pool){ .user = d, .chunks = d->records->pool.chunks, .peek = peek,
 		.fetch = fetch, .clear = clear, .write = write_pool };
 }
 
@@ -114,9 +115,9 @@ struct inject_drain *inject_drain_open(const struct inject_pool *pool, const str
 	struct inject_drain *d = base_alloc(sizeof *d);
 	struct drain_pool p;
 
-	d->own = own(pool);
+	d->records = context_records(pool);
 	p = running_pool(d);
-	memset(d->own->pinned + ZERO_AT, 0, ZERO_BYTES);
+	memset(d->records->pinned + ZERO_AT, 0, ZERO_BYTES);
 	d->drain = gpu_drain(inject_session(), l, &p, gpu_workers(inject_session()));
 	return d;
 }

@@ -1,9 +1,9 @@
-/* inject_graph: graphs. A graph that is instantiated is copied; when it is launched,
- * the nodes of the copy run in the launch's stream, one after the other, each kernel
- * like any launch, and an empty graph is launched in its place. Whatever cannot run so
- * runs as the program meant it, unrecorded, and is named. Who calls this on which call
- * of the driver is not known here (inject_graph_calls.c). */
-#include "step.h"
+/* graph: checks the kernels of CUDA graphs. A graph that is instantiated is cloned. When it is
+ * launched, the nodes of the clone run one after the other in the launch's stream, each kernel
+ * like any other launch, and an empty graph is launched in place of the program's. A graph for
+ * which this is not possible runs unchanged, and its kernels are reported as not checked.
+ * graph_callbacks.c calls this file. */
+#include "graph_step.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,17 +13,17 @@
 #include "graph_order.h"
 
 struct graph {
-	CUgraphExec exec;          /* the program's */
-	CUgraph copy;
+	CUgraphExec exec;          /* the program's executable graph */
+	CUgraph clone;
 	CUgraphExec empty;         /* launched in its place */
-	CUcontext context;         /* current when it was made, and its device */
+	CUcontext context;         /* current when it was instantiated, and its device */
 	CUdevice device;
-	bool primary;              /* the context is, of its device */
-	bool for_devices;          /* kernels can launch it */
-	bool half;                 /* nodes were disabled when it was updated */
+	bool primary;              /* `context` is the primary context of `device` */
+	bool for_devices;          /* kernels may launch it (device launch) */
+	bool had_disabled;         /* nodes were disabled when it was updated */
 	VEC(struct step) step;
-	VEC(char *) kernel;        /* if it is not taken over: those in it */
-	char why[200];             /* ... and why not; "": it is */
+	VEC(char *) kernel;        /* if it runs unchanged: the names of its kernels */
+	char why[200];             /* the reason why it runs unchanged; "": it does not */
 };
 
 static struct {
@@ -60,11 +60,11 @@ static const char *error_name(CUresult r)
 	return name;
 }
 
-/* ---- taking a graph over ---- */
+/* ---- cloning a graph ---- */
 
 struct nodes { CUgraphNode *at; size_t n; };
 
-/* free() them. */
+/* free() nodes.at. */
 static struct nodes nodes_of(CUgraph graph)
 {
 	struct nodes s = { 0 };
@@ -91,8 +91,8 @@ static CUgraph graph_in(CUgraphNode node)
 	return cu.p_cuGraphChildGraphNodeGetGraph(node, &in) ? NULL : in;
 }
 
-/* NULL: it can be taken over, as far as its nodes say. */
-static const char *refusal(CUgraph graph)
+/* The reason why a node prevents running the graph node by node; NULL: none does. */
+static const char *unsupported(CUgraph graph)
 {
 	struct nodes s = nodes_of(graph);
 	const char *why = NULL;
@@ -101,7 +101,7 @@ static const char *refusal(CUgraph graph)
 		CUgraphNodeType type = type_of(s.at[k]);
 		CUgraph in = type == CU_GRAPH_NODE_TYPE_GRAPH ? graph_in(s.at[k]) : NULL;
 
-		why = in ? refusal(in) : step_refused(s.at[k], type);
+		why = in ? unsupported(in) : step_refused(s.at[k], type);
 	}
 	free(s.at);
 	return why;
@@ -118,10 +118,13 @@ static void name_kernels(struct graph *g, CUgraph graph)
 
 		if (in)
 			name_kernels(g, in);
-		if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) /* the driver does not show them */
+		if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) /* the driver does not list the nodes
+							       in it */
 			vec_push(&g->kernel, base_strdup("(in a conditional node)"));
-		if (type == CU_GRAPH_NODE_TYPE_KERNEL && !cu.p_cuGraphKernelNodeGetParams(s.at[k], &p))
-			vec_push(&g->kernel, base_strdup(inject_name(p.func ? p.func : (CUfunction)p.kern)));
+		if (type == CU_GRAPH_NODE_TYPE_KERNEL &&
+				!cu.p_cuGraphKernelNodeGetParams(s.at[k], &p))
+			vec_push(&g->kernel, base_strdup(
+				inject_name(p.func ? p.func : (CUfunction)p.kern)));
 	}
 	free(s.at);
 }
@@ -144,102 +147,108 @@ static size_t number_of(const struct numbered *number, size_t n, CUgraphNode nod
 	return found ? found->k : 0;
 }
 
-/* behind: gets, of each node, one that it need not see the end of, else SIZE_MAX. */
-static bool in_order(CUgraph graph, const struct nodes *s, size_t *order, size_t *behind)
+/* Sorts the nodes so that each comes after those it depends on. programmatic: gets, for each
+ * node, the node before it on a programmatic edge, else SIZE_MAX. */
+static bool sort_nodes(CUgraph graph, const struct nodes *s, size_t *order, size_t *programmatic)
 {
 	struct numbered *number = base_alloc((s->n + 1) * sizeof *number);
 	size_t nedges = 0;
-	bool good = !cu.p_cuGraphGetEdges(graph, NULL, NULL, NULL, &nedges);
-	CUgraphNode *from = base_alloc((nedges + 1) * sizeof *from), *to = base_alloc((nedges + 1) * sizeof *to);
+	bool ok = !cu.p_cuGraphGetEdges(graph, NULL, NULL, NULL, &nedges);
+	CUgraphNode *from = base_alloc((nedges + 1) * sizeof *from),
+		*to = base_alloc((nedges + 1) * sizeof *to);
 	CUgraphEdgeData *data = base_alloc((nedges + 1) * sizeof *data);
 	struct graph_edge *edge = base_alloc((nedges + 1) * sizeof *edge);
 
-	good = good && (!nedges || !cu.p_cuGraphGetEdges(graph, from, to, data, &nedges));
+	ok = ok && (!nedges || !cu.p_cuGraphGetEdges(graph, from, to, data, &nedges));
 	for (size_t k = 0; k < s->n; k++) {
 		number[k] = (struct numbered){ s->at[k], k };
-		behind[k] = SIZE_MAX;
+		programmatic[k] = SIZE_MAX;
 	}
 	qsort(number, s->n, sizeof *number, by_node);
-	for (size_t k = 0; good && k < nedges; k++) {
-		edge[k] = (struct graph_edge){ number_of(number, s->n, from[k]), number_of(number, s->n, to[k]) };
+	for (size_t k = 0; ok && k < nedges; k++) {
+		edge[k] = (struct graph_edge){ number_of(number, s->n, from[k]),
+			number_of(number, s->n, to[k]) };
 		if (data[k].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
-			behind[edge[k].to] = edge[k].from;
+			programmatic[edge[k].to] = edge[k].from;
 	}
-	good = good && graph_order(s->n, edge, nedges, order);
+	ok = ok && graph_order(s->n, edge, nedges, order);
 	free(number);
 	free(from);
 	free(to);
 	free(data);
 	free(edge);
-	return good;
+	return ok;
 }
 
-/* The graph's nodes as steps, those of graphs in it in their place. */
-static bool take(struct graph *g, CUgraph graph)
+/* Makes the list of steps; the nodes of child graphs are inserted in the place of their node. */
+static bool add_steps(struct graph *g, CUgraph graph)
 {
 	struct nodes s = nodes_of(graph);
-	size_t *order = base_alloc((s.n + 1) * sizeof *order), *behind = base_alloc((s.n + 1) * sizeof *behind);
-	bool good = in_order(graph, &s, order, behind);
+	size_t *order = base_alloc((s.n + 1) * sizeof *order),
+		*programmatic = base_alloc((s.n + 1) * sizeof *programmatic);
+	bool ok = sort_nodes(graph, &s, order, programmatic);
 
-	for (size_t k = 0; good && k < s.n; k++) {
+	for (size_t k = 0; ok && k < s.n; k++) {
 		size_t i = order[k];
 		struct step step = { .node = s.at[i], .type = type_of(s.at[i]) };
 
-		step.programmatic = k && behind[i] == order[k - 1];
+		step.programmatic = k && programmatic[i] == order[k - 1];
 		if (step.type == CU_GRAPH_NODE_TYPE_GRAPH)
-			good = take(g, graph_in(step.node));
+			ok = add_steps(g, graph_in(step.node));
 		else if (step_does(step.type))
 			vec_push(&g->step, step);
 	}
 	free(order);
-	free(behind);
+	free(programmatic);
 	free(s.at);
-	return good;
+	return ok;
 }
 
-/* Later the program may have destroyed them, and still name them. */
+/* Notes the nodes that were cloned: the program may name them in later calls, even after it
+ * destroyed its graph. */
 static bool note_originals(struct graph *g, CUgraph graph)
 {
 	struct nodes s = nodes_of(graph);
 	struct numbered *number = base_alloc((g->step.n + 1) * sizeof *number), key, *found;
-	bool good = true;
+	bool ok = true;
 
 	for (size_t k = 0; k < g->step.n; k++)
 		number[k] = (struct numbered){ g->step.at[k].node, k };
 	qsort(number, g->step.n, sizeof *number, by_node);
-	for (size_t k = 0; k < s.n && good; k++) {
-		good = !cu.p_cuGraphNodeFindInClone(&key.node, s.at[k], g->copy);
-		found = good ? bsearch(&key, number, g->step.n, sizeof key, by_node) : NULL;
+	for (size_t k = 0; k < s.n && ok; k++) {
+		ok = !cu.p_cuGraphNodeFindInClone(&key.node, s.at[k], g->clone);
+		found = ok ? bsearch(&key, number, g->step.n, sizeof key, by_node) : NULL;
 		if (found)
 			g->step.at[found->k].original = s.at[k];
 	}
 	free(number);
 	free(s.at);
-	return good;
+	return ok;
 }
 
 static bool driver_has_all(void)
 {
 	return cu.p_cuGraphClone && cu.p_cuGraphGetEdges && cu.p_cuGraphKernelNodeGetParams
-		&& cu.p_cuGraphKernelNodeGetAttribute && cu.p_cuLaunchKernelEx && cu.p_cuGraphInstantiate;
+		&& cu.p_cuGraphKernelNodeGetAttribute && cu.p_cuLaunchKernelEx &&
+		cu.p_cuGraphInstantiate;
 }
 
-/* Forgets what it is a copy of. alive: so is its context. */
-static void drop(struct graph *g, bool alive)
+/* Frees the clone and what was found out about it. alive: the context still exists. */
+static void free_clone(struct graph *g, bool alive)
 {
 	for (size_t k = 0; k < g->step.n && alive; k++)
 		step_changed(&g->step.at[k]);
 	for (size_t k = 0; k < g->kernel.n; k++)
 		free(g->kernel.at[k]);
-	if (g->copy && alive)
-		cu.p_cuGraphDestroy(g->copy);
-	g->copy = NULL;
+	if (g->clone && alive)
+		cu.p_cuGraphDestroy(g->clone);
+	g->clone = NULL;
 	g->step.n = g->kernel.n = 0;
 	g->why[0] = 0;
 }
 
-/* Runs it as the program meant it. */
-static void leave(struct graph *g, CUgraph graph, const char *why)
+/* Makes the graph run unchanged. */
+static void run_unchanged(struct graph *g, CUgraph graph, const char *why)
 {
 	refuse(g, "%s", why);
 	for (size_t k = 0; k < g->kernel.n; k++)
@@ -257,68 +266,70 @@ static CUgraphExec make_empty(void)
 
 	if (!cu.p_cuGraphCreate || cu.p_cuGraphCreate(&graph, 0))
 		return NULL;
-	if (cu.p_cuGraphAddEmptyNode(&node, graph, NULL, 0) || cu.p_cuGraphInstantiate(&exec, graph, 0))
+	if (cu.p_cuGraphAddEmptyNode(&node, graph, NULL, 0) ||
+			cu.p_cuGraphInstantiate(&exec, graph, 0))
 		exec = NULL;
 	cu.p_cuGraphDestroy(graph);
 	return exec;
 }
 
-static const char *reason(const struct graph *g, CUgraph graph)
+static const char *why_unchanged(const struct graph *g, CUgraph graph)
 {
 	if (!driver_has_all())
 		return "the driver is too old for that";
 	if (g->for_devices)
-		return "kernels may launch it, too";
-	if (g->half)
+		return "kernels may launch it";
+	if (g->had_disabled)
 		return "nodes of it were disabled before cuGraphExecUpdate";
-	return refusal(graph);
+	return unsupported(graph);
 }
 
-static void copy(struct graph *g, CUgraph graph)
+static void clone_graph(struct graph *g, CUgraph graph)
 {
-	const char *why = reason(g, graph);
+	const char *why = why_unchanged(g, graph);
 	char text[80];
 	CUresult r;
 
-	if (!why && (r = cu.p_cuGraphClone(&g->copy, graph))) {
-		snprintf(text, sizeof text, "the driver does not copy it (%s)", error_name(r));
+	if (!why && (r = cu.p_cuGraphClone(&g->clone, graph))) {
+		snprintf(text, sizeof text, "the driver cannot clone it (%s)", error_name(r));
 		why = text;
-		g->copy = NULL;
+		g->clone = NULL;
 	}
-	if (!why && (!take(g, g->copy) || !note_originals(g, graph)))
-		why = "the driver does not say how its nodes depend on each other";
+	if (!why && (!add_steps(g, g->clone) || !note_originals(g, graph)))
+		why = "the driver does not report the edges between its nodes";
 	if (!why && !g->empty)
 		g->empty = make_empty();
 	if (!why && !g->empty)
-		why = "the driver makes no empty graph";
+		why = "the driver cannot create an empty graph";
 	if (why)
-		leave(g, graph, why);
+		run_unchanged(g, graph, why);
 }
 
 void inject_graph_made(CUgraphExec exec, CUgraph graph, bool for_devices)
 {
 	struct graph *g = base_alloc(sizeof *g);
 
-	inject_graph_gone(exec);
+	inject_graph_destroyed(exec);
 	g->exec = exec;
 	cu.p_cuCtxGetCurrent(&g->context);
 	cu.p_cuCtxGetDevice(&g->device);
 	g->primary = inject_is_primary(g->context, g->device);
 	g->for_devices = for_devices;
-	copy(g, graph);
+	clone_graph(g, graph);
 	pthread_mutex_lock(&graphs.lock);
 	vec_push(&graphs.at, g);
 	pthread_mutex_unlock(&graphs.lock);
 	if (for_devices)
-		inject_remark(REMARK_NOTE, "a graph can be launched by kernels; --backend=gpu does not see it if they do");
+		inject_remark(REMARK_NOTE, "a graph can be launched by kernels; --backend=gpu does "
+			"not record such launches");
 }
 
-static void forget(size_t k, bool alive)
+static void remove_graph(size_t k, bool alive)
 {
 	struct graph *g = graphs.at.at[k];
 
 	graphs.at.at[k] = graphs.at.at[--graphs.at.n];
-	drop(g, alive);
+	free_clone(g, alive);
 	if (g->empty && alive)
 		cu.p_cuGraphExecDestroy(g->empty);
 	vec_free(&g->step);
@@ -326,12 +337,12 @@ static void forget(size_t k, bool alive)
 	free(g);
 }
 
-void inject_graph_gone(CUgraphExec exec)
+void inject_graph_destroyed(CUgraphExec exec)
 {
 	pthread_mutex_lock(&graphs.lock);
 	for (size_t k = 0; k < graphs.at.n; k++)
 		if (graphs.at.at[k]->exec == exec)
-			forget(k--, true);
+			remove_graph(k--, true);
 	pthread_mutex_unlock(&graphs.lock);
 }
 
@@ -341,11 +352,11 @@ void inject_graphs_ended(CUcontext context, CUdevice device)
 	for (size_t k = 0; k < graphs.at.n; k++)
 		if (context ? graphs.at.at[k]->context == context
 				: graphs.at.at[k]->primary && graphs.at.at[k]->device == device)
-			forget(k--, false);
+			remove_graph(k--, false);
 	pthread_mutex_unlock(&graphs.lock);
 }
 
-/* ---- graphs that are changed ---- */
+/* ---- changes of executable graphs ---- */
 
 void inject_graph_updated(CUgraphExec exec, CUgraph graph)
 {
@@ -354,20 +365,20 @@ void inject_graph_updated(CUgraphExec exec, CUgraph graph)
 	if (!g)
 		return;
 	for (size_t k = 0; k < g->step.n; k++)
-		g->half |= g->step.at[k].off;
-	drop(g, true);
-	copy(g, graph);
+		g->had_disabled |= g->step.at[k].off;
+	free_clone(g, true);
+	clone_graph(g, graph);
 }
 
-void inject_graph_lost(CUgraphExec exec, const char *call)
+void inject_graph_diverged(CUgraphExec exec, const char *call)
 {
 	struct graph *g = find(exec);
 	char why[120];
 
 	if (!g || *g->why)
 		return;
-	snprintf(why, sizeof why, "it was changed by %s in a way that is not followed", call);
-	leave(g, g->copy, why);
+	snprintf(why, sizeof why, "it was changed by %s in a way that is not supported", call);
+	run_unchanged(g, g->clone, why);
 }
 
 static struct step *step_of(struct graph *g, CUgraphNode node)
@@ -384,7 +395,7 @@ CUgraphNode inject_graph_node(CUgraphExec exec, CUgraphNode node, const char *ca
 	struct step *s = g && !*g->why ? step_of(g, node) : NULL;
 
 	if (!s) {
-		inject_graph_lost(exec, call);
+		inject_graph_diverged(exec, call);
 		return NULL;
 	}
 	step_changed(s);
@@ -399,23 +410,24 @@ void inject_graph_enabled(CUgraphExec exec, CUgraphNode node, bool on, const cha
 	if (s)
 		s->off = !on;
 	else
-		inject_graph_lost(exec, call);
+		inject_graph_diverged(exec, call);
 }
 
 /* ---- launches ---- */
 
-static void say_left(const struct graph *g, CUstream stream)
+static void report_unchecked(const struct graph *g, CUstream stream)
 {
 	uint64_t queue = inject_queue(stream);
 	char why[300];
 
-	snprintf(why, sizeof why, "launched in a graph that --backend=gpu cannot take apart: %s", g->why);
+	snprintf(why, sizeof why,
+		"launched in a graph that --backend=gpu cannot run node by node: %s", g->why);
 	for (size_t k = 0; k < g->kernel.n; k++)
 		gpu_unchecked(inject_session(), g->kernel.at[k], queue, why);
 }
 
-/* Than in the stream's context, which is the current one. */
-static bool elsewhere(const struct graph *g)
+/* Does a kernel node belong to another context than the current one, which is the stream's? */
+static bool spans_contexts(const struct graph *g)
 {
 	CUDA_KERNEL_NODE_PARAMS p = { 0 };
 	CUcontext now = NULL;
@@ -449,18 +461,19 @@ static CUresult launch(struct graph *g, CUgraphExec *exec, CUstream stream)
 {
 	CUresult r;
 
-	if (!*g->why && elsewhere(g))
-		leave(g, g->copy, "it runs in several contexts");
-	/* two launches of one graph do not overlap, whatever their streams */
+	if (!*g->why && spans_contexts(g))
+		run_unchanged(g, g->clone, "it runs in several contexts");
+	/* two launches of one graph do not overlap, whatever their streams: the empty graph
+	 * keeps that order */
 	if (!*g->why && cu.p_cuGraphLaunch(g->empty, stream))
-		leave(g, g->copy, "the driver launches no empty graph in its place");
+		run_unchanged(g, g->clone, "the driver cannot launch an empty graph in its place");
 	if (*g->why) {
-		say_left(g, stream);
+		report_unchecked(g, stream);
 		return 0;
 	}
 	r = run(g, stream);
 	if (r)
-		inject_remark(REMARK_NOTE, "a graph was not run to its end: %s", error_name(r));
+		inject_remark(REMARK_NOTE, "a graph failed: %s", error_name(r));
 	*exec = g->empty;
 	return r;
 }
@@ -471,11 +484,12 @@ CUresult inject_graph_launch(CUgraphExec *exec, CUstream stream)
 	struct graph *g = find(*exec);
 	CUresult r;
 
-	if (inject_capturing(stream)) /* a part of what is captured: that will be launched */
+	if (inject_capturing(stream)) /* it becomes a part of the captured graph, which will be
+					 launched */
 		return 0;
 	if (!g) {
 		gpu_unchecked(inject_session(), "(in a graph)", inject_queue(stream),
-			"launched in a graph that --backend=gpu has not seen made");
+			"launched in a graph whose instantiation --backend=gpu did not see");
 		return 0;
 	}
 	inject_enter(&where);

@@ -1,5 +1,5 @@
-/* graph_order: see the header. Nodes come in the order in which they were made, which
- * is nearly always one that their edges allow: one sweep then finds all. */
+/* graph_order: see the header. Nodes are given in the order in which they were made, which
+ * nearly always agrees with the edges. Then one sweep finds the order. */
 #include "graph_order.h"
 
 #include <stdint.h>
@@ -9,9 +9,12 @@
 
 bool graph_order(size_t n, const struct graph_edge *edge, size_t nedges, size_t *order)
 {
-	size_t *first = base_alloc((n + 2) * sizeof *first);   /* of each node's edges in `next` */
+	size_t *first = base_alloc((n + 2) * sizeof *first);   /* first[k]: node k's first edge
+								  in `next` */
 	size_t *next = base_alloc((nedges + 1) * sizeof *next);
-	size_t *waits = base_alloc((n + 1) * sizeof *waits);   /* for so many; SIZE_MAX: it is in the order */
+	size_t *waits = base_alloc((n + 1) * sizeof *waits);   /* number of nodes that must come
+								  before; SIZE_MAX: the node is
+								  in the order */
 	size_t made = 0, before = SIZE_MAX;
 
 	for (size_t k = 0; k < nedges; k++) {
@@ -20,7 +23,7 @@ bool graph_order(size_t n, const struct graph_edge *edge, size_t nedges, size_t 
 	}
 	for (size_t k = 2; k < n + 2; k++)
 		first[k] += first[k - 1];
-	for (size_t k = 0; k < nedges; k++) /* leaves first[k + 1] where k's edges end */
+	for (size_t k = 0; k < nedges; k++) /* afterwards first[k + 1] is the end of k's edges */
 		next[first[edge[k].from + 1]++] = edge[k].to;
 	while (made < n && made != before) {
 		before = made;

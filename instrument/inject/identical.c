@@ -1,6 +1,6 @@
 /* identical: finds on the GPU which clusters of a launch recorded the same (record/digest.cu,
  * decode/identical.c), and copies only the records of their representatives to the host. */
-#include "own.h"
+#include "context_records.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 
 extern const char consan_digest_ptx[];
 
-static bool copy_words(const struct own *p, CUdeviceptr to, const void *from, size_t bytes)
+static bool copy_words(const struct context_records *p, CUdeviceptr to, const void *from,
+	size_t bytes)
 {
 	return !cu.p_cuMemcpyHtoDAsync(to, from, bytes, p->side);
 }
@@ -23,7 +24,7 @@ static size_t facts_bytes(uint32_t nctas)
 }
 
 /* What is too small is not freed: cuMemFree waits for the kernel, which may hang. */
-static bool fit_facts(struct own *p, uint32_t nctas)
+static bool fit_facts(struct context_records *p, uint32_t nctas)
 {
 	CUdeviceptr at;
 
@@ -39,24 +40,27 @@ static bool fit_facts(struct own *p, uint32_t nctas)
 }
 
 /* Runs the kernels on an empty pool: the driver loads a kernel when it is first launched. */
-static void warm_up(struct own *p)
+static void warm_up(struct context_records *p)
 {
 	uint32_t none = 0, one = 1;
 	struct { uint32_t x, y, z; } d = { 1, 1, 1 };
-	void *digest[] = { &p->pool.at, &none, &p->list, &none, &p->digests, &none, &p->list, &p->list, &one };
+	void *digest[] = { &p->pool.at, &none, &p->list, &none, &p->digests, &none, &p->list,
+		&p->list, &one };
 	void *sign[] = { &p->digests, &p->list, &p->list, &none, &d, &d, &p->facts };
 	void *gather[] = { &p->pool.at, &p->list, &p->digests, &p->stage };
 
 	cu.p_cuMemsetD8Async(p->list, 0, 64, p->side);
-	if (!fit_facts(p, 1024) || cu.p_cuLaunchKernel(p->digest, 1, 1, 1, 128, 1, 1, 0, p->side, digest, NULL)
+	if (!fit_facts(p, 1024) || cu.p_cuLaunchKernel(p->digest, 1, 1, 1, 128, 1, 1, 0, p->side,
+			digest, NULL)
 			|| cu.p_cuLaunchKernel(p->sign, 1, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
-			|| cu.p_cuLaunchKernel(p->gather, 1, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0, p->side, gather, NULL)
+			|| cu.p_cuLaunchKernel(p->gather, 1, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0,
+			p->side, gather, NULL)
 			|| cu.p_cuMemcpyDtoHAsync(p->pinned, p->stage, RECORD_CHUNK_BYTES, p->side)
 			|| cu.p_cuStreamSynchronize(p->side))
 		p->digest = NULL;
 }
 
-void own_make_digest(struct own *p, CUdevice device)
+void context_records_load_digest(struct context_records *p, CUdevice device)
 {
 	int sms = 0;
 	CUmodule m;
@@ -67,7 +71,8 @@ void own_make_digest(struct own *p, CUdevice device)
 			|| cu.p_cuModuleGetFunction(&p->digest, m, "consan_digest")
 			|| cu.p_cuModuleGetFunction(&p->sign, m, "consan_sign")
 			|| cu.p_cuModuleGetFunction(&p->gather, m, "consan_gather")
-			|| cu.p_cuMemAlloc(&p->digests, (size_t)p->pool.chunks * sizeof(struct record_digest))
+			|| cu.p_cuMemAlloc(&p->digests,
+			(size_t)p->pool.chunks * sizeof(struct record_digest))
 			|| cu.p_cuMemAlloc(&p->list, LIST_BYTES)
 			|| cu.p_cuMemAlloc(&p->stage, STAGE_BYTES))
 		p->digest = NULL;
@@ -75,9 +80,9 @@ void own_make_digest(struct own *p, CUdevice device)
 		warm_up(p);
 }
 
-static const struct words *words_of(struct own *p, struct gpu_module *m)
+static const struct site_words *words_of(struct context_records *p, struct gpu_module *m)
 {
-	struct words w = { .module = m };
+	struct site_words w = { .module = m };
 	uint32_t *word;
 
 	for (size_t k = 0; k < p->words.n; k++)
@@ -85,10 +90,12 @@ static const struct words *words_of(struct own *p, struct gpu_module *m)
 			return &p->words.at[k];
 	word = gpu_module_site_words(m, &w.n);
 	if (!cu.p_cuMemAlloc(&w.at, (w.n + 1) * sizeof *word)
-			&& copy_words(p, w.at, word, w.n * sizeof *word) && !cu.p_cuStreamSynchronize(p->side))
+			&& copy_words(p, w.at, word, w.n * sizeof *word) &&
+			!cu.p_cuStreamSynchronize(p->side))
 		vec_push(&p->words, w);
 	free(word);
-	return p->words.n && p->words.at[p->words.n - 1].module == m ? &p->words.at[p->words.n - 1] : NULL;
+	return p->words.n && p->words.at[p->words.n - 1].module == m ? &p->words.at[p->words.n - 1]
+		: NULL;
 }
 
 /* For how many chunks of each CTA p->list has room. */
@@ -106,7 +113,7 @@ static uint32_t ctas_of(const struct gpu_launch *l)
 
 void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launch *l)
 {
-	struct own *p = own(pool);
+	struct context_records *p = context_records(pool);
 
 	if (p->digest) {
 		words_of(p, l->module);
@@ -115,27 +122,32 @@ void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launc
 }
 
 /* Starts the digest of the launch, then copies the head and the facts into p->pinned. */
-static bool start_digest(struct own *p, const struct gpu_launch *l, uint32_t nctas, uint32_t most)
+static bool start_digest(struct context_records *p, const struct gpu_launch *l, uint32_t nctas,
+	uint32_t most)
 {
-	const struct words *w = p->digest ? words_of(p, l->module) : NULL;
+	const struct site_words *w = p->digest ? words_of(p, l->module) : NULL;
 	CUdeviceptr many;
-	void *digest[] = { &p->pool.at, &p->pool.chunks, w ? (void *)&w->at : NULL, w ? (void *)&w->n : NULL,
-		&p->digests, &nctas, &many, &p->list, &most };
-	void *sign[] = { &p->digests, &many, &p->list, &most, (void *)l->grid, (void *)l->cluster, &p->facts };
+	void *digest[] = { &p->pool.at, &p->pool.chunks, w ? (void *)&w->at : NULL,
+		w ? (void *)&w->n : NULL, &p->digests, &nctas, &many, &p->list, &most };
+	void *sign[] = { &p->digests, &many, &p->list, &most, (void *)l->grid, (void *)l->cluster,
+		&p->facts };
 
 	if (!w || !most || !fit_facts(p, nctas))
 		return false;
 	many = p->facts + (size_t)nctas * sizeof(uint64_t);
 	return !cu.p_cuMemsetD8Async(many, 0, nctas * sizeof(uint32_t), p->side)
-		&& !cu.p_cuLaunchKernel(p->digest, p->blocks, 1, 1, 128, 1, 1, 0, p->side, digest, NULL)
+		&& !cu.p_cuLaunchKernel(p->digest, p->blocks, 1, 1, 128, 1, 1, 0, p->side, digest,
+		NULL)
 		&& !cu.p_cuLaunchKernel(p->sign, nctas, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
 		&& !cu.p_cuMemcpyDtoHAsync(p->pinned, p->pool.at, RECORD_CHUNK_BYTES, p->side)
-		&& !cu.p_cuMemcpyDtoHAsync(p->pinned + RECORD_CHUNK_BYTES, p->facts, facts_bytes(nctas), p->side);
+		&& !cu.p_cuMemcpyDtoHAsync(p->pinned + RECORD_CHUNK_BYTES, p->facts,
+		facts_bytes(nctas), p->side);
 }
 
-bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f)
+bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l,
+	struct inject_facts *f)
 {
-	struct own *p = own(pool);
+	struct context_records *p = context_records(pool);
 	uint32_t nctas = ctas_of(l), most = nctas ? chunks_each(nctas) : 0;
 
 	if (!start_digest(p, l, nctas, most) || cu.p_cuStreamSynchronize(p->side))
@@ -147,39 +159,40 @@ bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, st
 }
 
 /* The head and the chunks at these indices of p->list, in pinned memory. */
-static const void *gather(struct own *p, const uint32_t *want, uint32_t n)
+static const void *gather(struct context_records *p, const uint32_t *want, uint32_t n)
 {
 	void *args[] = { &p->pool.at, &p->list, &p->digests, &p->stage };
 	size_t bytes = (size_t)(n + 1) * RECORD_CHUNK_BYTES;
 
 	if (bytes > STAGE_BYTES || !copy_words(p, p->digests, want, n * sizeof *want)
-			|| cu.p_cuLaunchKernel(p->gather, n + 1, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0, p->side, args, NULL)
-			|| !own_copy(p, p->pinned, p->stage, bytes))
+			|| cu.p_cuLaunchKernel(p->gather, n + 1, 1, 1, RECORD_CHUNK_UNITS, 1, 1, 0,
+			p->side, args, NULL)
+			|| !context_records_copy(p, p->pinned, p->stage, bytes))
 		return NULL;
 	return p->pinned;
 }
 
 /* Some CTA has more chunks than the GPU can combine: computes the signatures on the host. */
-static bool sign_on_host(const struct own *p, const struct gpu_launch *l, struct inject_facts *f,
-	uint32_t chunks)
+static bool sign_on_host(const struct context_records *p, const struct gpu_launch *l,
+	struct inject_facts *f, uint32_t chunks)
 {
 	struct launch_info i = { 0 };
 
 	if (chunks * sizeof *f->digest > STAGE_BYTES ||
-			!own_copy(p, p->pinned, p->digests, chunks * sizeof *f->digest))
+			!context_records_copy(p, p->pinned, p->digests, chunks * sizeof *f->digest))
 		return false;
 	f->digest = (const void *)p->pinned;
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
 	memcpy(i.cluster, l->cluster, sizeof i.cluster);
-	f->signature = f->own = base_alloc(ctas_of(l) * sizeof *f->own);
-	decode_sign(&i, f->digest, chunks, f->own);
+	f->signature = f->computed = base_alloc(ctas_of(l) * sizeof *f->computed);
+	decode_sign(&i, f->digest, chunks, f->computed);
 	return true;
 }
 
 /* Indices into p->list of the chunks of clusters that are not skipped; returns how many. */
-static uint32_t select_chunks(const struct own *p, const struct gpu_launch *l, const struct inject_facts *f,
-	uint32_t chunks, const uint8_t *skip, uint32_t *want)
+static uint32_t select_chunks(const struct context_records *p, const struct gpu_launch *l,
+	const struct inject_facts *f, uint32_t chunks, const uint8_t *skip, uint32_t *want)
 {
 	uint32_t nctas = ctas_of(l), n = 0;
 
@@ -200,8 +213,8 @@ static uint32_t select_chunks(const struct own *p, const struct gpu_launch *l, c
 	return n;
 }
 
-static const void *fetch_some(struct own *p, const struct gpu_launch *l, const struct inject_facts *f,
-	uint32_t chunks, uint8_t *skip, uint32_t *fetched)
+static const void *fetch_some(struct context_records *p, const struct gpu_launch *l,
+	const struct inject_facts *f, uint32_t chunks, uint8_t *skip, uint32_t *fetched)
 {
 	const void *some;
 	uint32_t *want;
@@ -218,7 +231,7 @@ static const void *fetch_some(struct own *p, const struct gpu_launch *l, const s
 const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_launch *l,
 	struct inject_facts *f, uint32_t chunks, uint8_t **skip, uint32_t *fetched)
 {
-	struct own *p = own(pool);
+	struct context_records *p = context_records(pool);
 	uint32_t nctas = ctas_of(l);
 	const void *some;
 	bool fit = true;
@@ -229,7 +242,7 @@ const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_l
 		return NULL;
 	*skip = base_alloc(nctas + 1);
 	some = fetch_some(p, l, f, chunks, *skip, fetched);
-	free(f->own);
+	free(f->computed);
 	if (some)
 		return some;
 	free(*skip);

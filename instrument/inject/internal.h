@@ -11,33 +11,35 @@
 
 #include "libconsan/session/session.h"
 
-/* The driver's functions, by their current names; NULL: it is too old for one. */
+/* The functions of the driver, by their current names; NULL: the driver is too old for it. */
 #define DRIVER_CALLS(CALL) \
-	CALL(cuCtxGetCurrent) CALL(cuCtxGetDevice) CALL(cuDeviceGetName) CALL(cuDeviceGetAttribute) \
-	CALL(cuDeviceGet) CALL(cuDriverGetVersion) CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) \
-	CALL(cuMemGetAddressRange) \
-	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) CALL(cuKernelGetFunction) \
-	CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) CALL(cuMemFree) CALL(cuMemAllocPitch) \
-	CALL(cuMemAllocManaged) CALL(cuMemAllocAsync) CALL(cuMemAllocFromPoolAsync) \
-	CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) \
-	CALL(cuMemsetD8) CALL(cuMemsetD8Async) \
-	CALL(cuMemCreate) CALL(cuMemRelease) CALL(cuMemExportToShareableHandle) \
-	CALL(cuMemAddressReserve) CALL(cuMemAddressFree) CALL(cuMemMap) CALL(cuMemUnmap) CALL(cuMemSetAccess) \
-	CALL(cuCtxGetId) CALL(cuStreamGetCtx) CALL(cuDevicePrimaryCtxGetState) \
-	CALL(cuDevicePrimaryCtxRetain) CALL(cuDevicePrimaryCtxRelease) \
-	CALL(cuMemAllocHost) CALL(cuStreamGetId) CALL(cuStreamQuery) CALL(cuStreamSynchronize) \
-	CALL(cuStreamCreate) CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) \
-	CALL(cuGetErrorName) CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \
+	CALL(cuCtxGetCurrent) CALL(cuCtxGetDevice) CALL(cuDeviceGetName) \
+	CALL(cuDeviceGetAttribute) CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
+	CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) CALL(cuMemGetAddressRange) \
+	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) \
+	CALL(cuKernelGetFunction) CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) \
+	CALL(cuMemFree) CALL(cuMemAllocPitch) CALL(cuMemAllocManaged) CALL(cuMemAllocAsync) \
+	CALL(cuMemAllocFromPoolAsync) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) \
+	CALL(cuMemsetD8) CALL(cuMemsetD8Async) CALL(cuMemCreate) CALL(cuMemRelease) \
+	CALL(cuMemExportToShareableHandle) CALL(cuMemAddressReserve) CALL(cuMemAddressFree) \
+	CALL(cuMemMap) CALL(cuMemUnmap) CALL(cuMemSetAccess) CALL(cuCtxGetId) \
+	CALL(cuStreamGetCtx) CALL(cuDevicePrimaryCtxGetState) CALL(cuDevicePrimaryCtxRetain) \
+	CALL(cuDevicePrimaryCtxRelease) CALL(cuMemAllocHost) CALL(cuStreamGetId) \
+	CALL(cuStreamQuery) CALL(cuStreamSynchronize) CALL(cuStreamCreate) \
+	CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) \
+	CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
 	CALL(cuTensorMapEncodeTiled) CALL(cuCtxGetLimit) CALL(cuCtxSetLimit) \
-	CALL(cuLaunchKernelEx) CALL(cuLaunchHostFunc) CALL(cuEventRecord) CALL(cuStreamWaitEvent) \
-	CALL(cuGraphCreate) CALL(cuGraphDestroy) CALL(cuGraphClone) CALL(cuGraphInstantiate) \
-	CALL(cuGraphLaunch) CALL(cuGraphExecDestroy) CALL(cuGraphNodeFindInClone) \
-	CALL(cuGraphGetNodes) CALL(cuGraphGetEdges) CALL(cuGraphNodeGetType) CALL(cuGraphNodeSetParams) \
-	CALL(cuGraphAddEmptyNode) CALL(cuGraphChildGraphNodeGetGraph) \
-	CALL(cuGraphKernelNodeGetParams) CALL(cuGraphKernelNodeSetParams) CALL(cuGraphKernelNodeGetAttribute) \
-	CALL(cuGraphAddMemcpyNode) CALL(cuGraphMemcpyNodeGetParams) CALL(cuGraphMemcpyNodeSetParams) \
-	CALL(cuGraphAddMemsetNode) CALL(cuGraphMemsetNodeGetParams) CALL(cuGraphMemsetNodeSetParams) \
+	CALL(cuLaunchKernelEx) CALL(cuLaunchHostFunc) CALL(cuEventRecord) \
+	CALL(cuStreamWaitEvent) CALL(cuGraphCreate) CALL(cuGraphDestroy) CALL(cuGraphClone) \
+	CALL(cuGraphInstantiate) CALL(cuGraphLaunch) CALL(cuGraphExecDestroy) \
+	CALL(cuGraphNodeFindInClone) CALL(cuGraphGetNodes) CALL(cuGraphGetEdges) \
+	CALL(cuGraphNodeGetType) CALL(cuGraphNodeSetParams) CALL(cuGraphAddEmptyNode) \
+	CALL(cuGraphChildGraphNodeGetGraph) CALL(cuGraphKernelNodeGetParams) \
+	CALL(cuGraphKernelNodeSetParams) CALL(cuGraphKernelNodeGetAttribute) \
+	CALL(cuGraphAddMemcpyNode) CALL(cuGraphMemcpyNodeGetParams) \
+	CALL(cuGraphMemcpyNodeSetParams) CALL(cuGraphAddMemsetNode) \
+	CALL(cuGraphMemsetNodeGetParams) CALL(cuGraphMemsetNodeSetParams) \
 	CALL(cuGraphHostNodeGetParams) CALL(cuGraphHostNodeSetParams) \
 	CALL(cuGraphEventRecordNodeGetEvent) CALL(cuGraphEventRecordNodeSetEvent) \
 	CALL(cuGraphEventWaitNodeGetEvent) CALL(cuGraphEventWaitNodeSetEvent)
@@ -52,46 +54,51 @@ extern _Thread_local bool inject_busy;
 
 /* The session; NULL: none could be opened. */
 struct consan *inject_session(void);
-double inject_now(void); /* seconds */
-void inject_say(const char *fmt, ...) PRINTF_LIKE(1, 2);
-/* Into the report. */
+double inject_now(void); /* monotonic, in seconds */
+void inject_print(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* Adds a remark to the report. */
 void inject_remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* ---- module.c ---- */
 
-/* What to load instead of the program's image; NULL: its own. Valid for ever. */
+/* The image to load instead of the program's; NULL: the program's. Valid until the process
+ * ends. */
 const void *inject_image(const void *image, const char *what);
-/* The same of a file: a file descriptor of one with what to load instead; -1: none. */
+/* The same for a file: a descriptor of the file to load instead; -1: the program's. */
 int inject_file(const char *path);
-/* The instrumented module that this driver module is; NULL: none of ours. */
+/* The instrumented module behind a module of the driver, and the address of its variable;
+ * NULL: it is not instrumented. */
 struct gpu_module *inject_module(CUmodule m, CUdeviceptr *variable);
-/* The driver refused what inject_image() returned; and what it said of the program's own. */
+/* Reports that the driver refused the image of inject_image(). own: the result of loading the
+ * program's image. */
 void inject_refused(CUresult why, CUresult own);
-/* cuLibraryLoadData() made this of what inject_image() returned. */
+/* Notes a library made of an image of inject_image(). */
 void inject_library(CUlibrary library);
-/* The driver loads a library when a kernel of it is first used, which a capture
- * does not bear: now, then. */
+/* The driver loads a library when a kernel of it is first used, which a stream capture does
+ * not allow. Loads all of them now, before a capture begins. */
 void inject_load_libraries(void);
-/* A library, or NULL: some module, is unloaded, or its context ends: handles may be used again. */
+/* A library (NULL: any module) is unloaded, or a context ended: handles may be used again. */
 void inject_unloaded(CUlibrary library);
 
-/* ---- map.c ---- */
-void inject_map(const CUtensorMap *map, const struct tensormap_args *a);
-void inject_map_address(const CUtensorMap *map, uint64_t address);
-/* See gpu_launch.map. */
+/* ---- tensormap.c ---- */
+void inject_map_encoded(const CUtensorMap *map, const struct tensormap_args *a);
+void inject_map_moved(const CUtensorMap *map, uint64_t address);
+/* As gpu_launch.map. */
 bool inject_find_map(CUcontext context, uint64_t address, const void *param, void *bytes);
-/* Before it is overwritten: the map's place is known by its bytes. */
-void inject_map_before(const CUtensorMap *map);
+/* Before the map is overwritten: the map is known by its bytes. */
+void inject_map_before_move(const CUtensorMap *map);
 
 /* ---- memory.c ---- */
 struct inject_launch;
-/* A call of the driver about memory, by its number in CUPTI and its parameters, before it
- * (result: NULL) or after it: the program gets more than it asks for, and is told of no more. */
+/* Handles a call about memory, by CUPTI's number and its parameters, at its beginning (result
+ * is NULL) and at its end. The program gets more memory than it asks for, but sees
+ * its own sizes. */
 void inject_memory(unsigned call, const void *params, CUresult *result);
-/* See inject_context_ended(). */
+/* As inject_context_ended(). */
 void inject_memory_ended(CUcontext context, CUdevice device);
-/* See decode_launch.memory. */
-bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from, uint64_t *bytes);
+/* As decode_launch.memory. */
+bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from,
+	uint64_t *bytes);
 
 /* ---- pool.c: device memory for records, and its copies on the host ---- */
 
@@ -148,12 +155,13 @@ struct inject_facts {
 				      is not valid */
 	uint32_t most;
 	const struct record_digest *digest; /* of each chunk; set by inject_fetch_some() */
-	uint64_t *own;             /* the signatures, if the host computed them */
+	uint64_t *computed;           /* the signatures, if the host computed them */
 };
 /* Allocates what inject_facts() needs; called while the kernel runs. */
 void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launch *l);
 /* False: not available for this launch. */
-bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l, struct inject_facts *f);
+bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l,
+	struct inject_facts *f);
 /* Copies the head and the chunks of clusters that must be checked; *skip gets the other
  * clusters, and the caller frees it. NULL: the whole pool should be copied instead. */
 const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_launch *l,
@@ -161,31 +169,32 @@ const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_l
 
 /* ---- rescue.c ---- */
 
-/* The pool as a kernel left it that the GPU stopped, when no call works any more:
- * another process reads it. NULL: it cannot be had; else munmap() of *bytes. */
+/* Copies the pool of a kernel that the GPU stopped, when no call of the driver works any more,
+ * by another process. NULL: it failed; else the caller calls munmap() on *bytes. */
 const void *inject_rescue(const struct inject_pool *pool, size_t *bytes);
-/* close() and -1. */
+/* Closes it and sets it to -1. */
 void inject_close(int *file);
 
-/* ---- calls.c ---- */
-/* May two launches overlap with this call of the driver between them? */
-bool inject_passes(const char *call);
+/* ---- overlap.c ---- */
+/* May two launches overlap if the program calls this function of the driver between them? */
+bool inject_allows_overlap(const char *call);
 
 /* ---- times.c ---- */
 
-/* By the GPU's clock: seconds of the launch's kernel and of our kernels that ran after it;
- * 32-bit registers and bytes of local memory of each of the kernel's threads. */
+/* By the GPU's clock: seconds of the launch's kernel, and of our kernels after it; registers
+ * (32 bits) and bytes of local memory of each thread of the kernel. */
 struct inject_time {
-	double kernel, own;
+	double kernel, ours;
 	uint32_t registers, local;
 };
-/* lib: CUPTI. If it cannot tell, it is said once. */
+/* lib: CUPTI. Reports once if it cannot record times. */
 void inject_times_open(void *lib);
-/* In a callback: CUPTI's number of the call, which all that is launched in it has, too. */
+/* In a callback: CUPTI's correlation number of the call, which the kernels launched in it also
+ * have. */
 void inject_times_call(uint32_t number);
-/* A launch comes next. */
+/* The next kernel is that of a launch to be timed. */
 void inject_times_await(void);
-/* Of the launch that was awaited, which is over. False: not asked for, or not known. */
+/* The times of that launch, which has ended. False: not asked for, or not known. */
 bool inject_time(struct inject_time *t);
 
 /* ---- launch.c ---- */
@@ -197,53 +206,53 @@ struct inject_launch {
 	CUstream stream;
 	void **params, **extra;
 	bool cooperative, programmatic;
-	/* filled by inject_before() */
+	/* set by inject_before(): */
 	struct gpu_module *module;
 	CUmodule loaded;
 	CUcontext context;
-	bool pushed;               /* it was not the current one */
-	uint64_t queue;            /* the stream, as consan_launch.queue */
+	bool pushed;               /* `context` was made the current one */
+	uint64_t queue;            /* the stream, as in consan_launch.queue */
 	const struct inject_pool *pool;
 	CUdeviceptr variable;
-	struct inject_drain *drain; /* NULL: there was no need */
+	struct inject_drain *drain; /* NULL: nothing was drained */
 	uint32_t shared_all, nregs;
 	bool wanted, tickets;
 	CUfunction function;
 	char *kernel;
 	double start, launched;    /* seconds */
 };
-/* By cuLaunchKernelEx()'s arguments; the rest is zeroed. */
+/* Fills in a launch from the arguments of cuLaunchKernelEx(); the rest is zeroed. */
 void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig *c, void **params,
 	void **extra);
-/* A launch in a stream that is being captured is none yet: it is left alone. */
+/* Before a launch. A launch in a stream that is captured launches nothing yet and is ignored. */
 void inject_before(struct inject_launch *l);
-/* r: the launch's; what came of it, if it was waited for, else r. */
+/* After a launch. r: its result. Returns the kernel's result if it was waited for, else r. */
 CUresult inject_after(struct inject_launch *l, CUresult r);
-/* This context, or, if it is NULL, the device's primary one, is no more. */
+/* This context has ended; NULL: the device's primary context. */
 void inject_context_ended(CUcontext context, CUdevice device);
-/* l->stream's context, which need not be the current one; between these two it is. */
+/* Makes the context of l->stream current; inject_leave() restores the one before. */
 void inject_enter(struct inject_launch *l);
 void inject_leave(struct inject_launch *l);
 bool inject_capturing(CUstream s);
-uint64_t inject_queue(CUstream s); /* the stream, as consan_launch.queue */
-const char *inject_name(CUfunction f); /* or a CUkernel; "?": the driver does not say */
+uint64_t inject_queue(CUstream s); /* the stream, as in consan_launch.queue */
+const char *inject_name(CUfunction f); /* of a CUfunction or CUkernel; "?": not known */
 
 /* ---- graph.c ---- */
 
-/* The program's calls, after they have succeeded; for_devices: kernels can launch it. */
+/* Called after the program's calls succeeded. for_devices: kernels may launch it. */
 void inject_graph_made(CUgraphExec exec, CUgraph graph, bool for_devices);
 void inject_graph_updated(CUgraphExec exec, CUgraph graph);
 void inject_graph_enabled(CUgraphExec exec, CUgraphNode node, bool on, const char *call);
-/* The node of our copy, whose parameters are to become the same. NULL: it has none. */
+/* The clone's node, which must get the same parameters. NULL: there is none. */
 CUgraphNode inject_graph_node(CUgraphExec exec, CUgraphNode node, const char *call);
-/* Our copy is no longer the same, by this call. */
-void inject_graph_lost(CUgraphExec exec, const char *call);
-/* Before its end. */
-void inject_graph_gone(CUgraphExec exec);
-/* See inject_context_ended(). */
+/* The call changed the program's graph, and the clone could not be changed in the same way. */
+void inject_graph_diverged(CUgraphExec exec, const char *call);
+/* Before it is destroyed. */
+void inject_graph_destroyed(CUgraphExec exec);
+/* As inject_context_ended(). */
 void inject_graphs_ended(CUcontext context, CUdevice device);
-/* Runs the graph's nodes; *exec: what is to be launched instead. The result is the
- * launch's, if it is not CUDA_SUCCESS. */
+/* Runs the graph's nodes. *exec: set to the graph to launch instead. If the result is not
+ * CUDA_SUCCESS, it becomes that of the launch. */
 CUresult inject_graph_launch(CUgraphExec *exec, CUstream s);
 
 #endif

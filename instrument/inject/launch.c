@@ -1,6 +1,6 @@
-/* launch: points each launch of an instrumented kernel at the pool into
- * which it records, waits for it, and passes the records on to be checked.
- * Launches are checked one at a time, in the order of their calls. */
+/* launch: sets the instrumented module's variable to the pool before a launch, waits for the
+ * kernel, and passes its records on to be checked. Launches are handled one at a time, in the
+ * order of their calls. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -12,9 +12,10 @@
 
 #include "instrument/decode/decode.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* from before a launch to after it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held from before a launch until after
+							    it */
 
-/* ---- before ---- */
+/* ---- before a launch ---- */
 
 bool inject_capturing(CUstream s)
 {
@@ -41,7 +42,8 @@ void inject_leave(struct inject_launch *l)
 	l->pushed = false;
 }
 
-/* What is launched may be a CUkernel: they share one type of argument. NULL: neither. */
+/* A CUkernel may be launched in place of a CUfunction, as the argument has one type for both.
+ * NULL: it is neither. */
 static CUfunction function_of(CUfunction f, CUmodule *m)
 {
 	if (!cu.p_cuFuncGetModule(m, f))
@@ -80,51 +82,55 @@ static void choose_cluster(struct inject_launch *l)
 		gpu_module_tickets(l->module, l->kernel);
 }
 
-/* A frame of a function that records is up to four times as large, by what is kept in
- * registers over its calls; frames that are larger without it grow by no more. */
-#define MOST_STACK_MORE (16u << 10)
+/* Frames of functions that record are up to four times as large, by the registers saved around
+ * calls. The growth has a limit that does not depend on the frame. */
+#define STACK_EXTRA_MAX (16u << 10)
 
-/* The program has set the limit for frames as it knows them. What it sets later counts. */
-static void deepen(const struct inject_launch *l)
+/* Raises the stack limit, which the program chose for its own frames; a limit that it sets
+ * later is raised again. */
+static void raise_stack_limit(const struct inject_launch *l)
 {
 	static VEC(struct stack { CUcontext context; size_t bytes; }) set;
 	struct stack now = { 0 };
 	size_t k, more;
 
-	if (!gpu_module_deep(l->module, l->kernel) || !cu.p_cuCtxGetLimit || !cu.p_cuCtxSetLimit ||
-			cu.p_cuCtxGetCurrent(&now.context) || cu.p_cuCtxGetLimit(&now.bytes, CU_LIMIT_STACK_SIZE))
+	if (!gpu_module_unbounded_stack(l->module, l->kernel) ||
+			!cu.p_cuCtxGetLimit || !cu.p_cuCtxSetLimit ||
+			cu.p_cuCtxGetCurrent(&now.context) ||
+			cu.p_cuCtxGetLimit(&now.bytes, CU_LIMIT_STACK_SIZE))
 		return;
 	for (k = 0; k < set.n && set.at[k].context != now.context; k++)
 		;
 	if (k < set.n && set.at[k].bytes == now.bytes)
 		return;
-	more = 3 * now.bytes < MOST_STACK_MORE ? 3 * now.bytes : MOST_STACK_MORE;
+	more = 3 * now.bytes < STACK_EXTRA_MAX ? 3 * now.bytes : STACK_EXTRA_MAX;
 	if (cu.p_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, now.bytes + more))
-		return; /* it may fit */
+		return; /* the old limit may be enough */
 	cu.p_cuCtxGetLimit(&now.bytes, CU_LIMIT_STACK_SIZE);
 	if (k == set.n)
 		vec_push(&set, now);
 	set.at[k].bytes = now.bytes;
 }
 
-/* True: the launch has what it needs. */
+/* Gets the pool and writes its head and the module's variable. True: the launch can record. */
 static bool prepare(struct inject_launch *l)
 {
 	const struct inject_pool *pool = l->pool = inject_pool();
 	struct record_params p = { .tickets = l->tickets };
-	struct record_head head = { .next = 1, .ticket = 1, .patience = gpu_drains(inject_session()) ? RECORD_PATIENCE : 0 };
+	struct record_head head = { .next = 1, .ticket = 1,
+		.wait_cycles = gpu_drains(inject_session()) ? RECORD_WAIT_CYCLES : 0 };
 
 	if (!pool)
 		return false;
 	p.pool = l->wanted ? pool->at : 0;
 	p.chunks = pool->chunks;
 	p.ring = pool->at + RECORD_RING_AT(pool->chunks);
-	inject_emptied(pool); /* of the last launch's records */
+	inject_emptied(pool);      /* wait until the records of the last launch are cleared */
 	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
 }
 
-/* A handle may be another stream's later, or each thread's own. */
+/* By id, as a handle may be used again, or may stand for a stream of each thread. */
 uint64_t inject_queue(CUstream s)
 {
 	unsigned long long id;
@@ -141,11 +147,12 @@ static bool unchecked(struct inject_launch *l, const char *why)
 	return false;
 }
 
-static bool ready(struct inject_launch *l)
+static bool prepare_launch(struct inject_launch *l)
 {
 	const char *name = l->name;
 
-	if (inject_capturing(l->stream)) /* first: the capture would not bear other calls */
+	if (inject_capturing(l->stream)) /* first, as a capture does not allow some of the calls
+					    below */
 		return false;
 	inject_enter(l);
 	l->kernel = base_strdup(name ? name : inject_name(l->f));
@@ -153,7 +160,7 @@ static bool ready(struct inject_launch *l)
 	if (!find_module(l))
 		return unchecked(l, "its module holds no PTX that could be instrumented");
 	choose_cluster(l);
-	deepen(l);
+	raise_stack_limit(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
 	inject_times_await();
 	l->start = inject_now();
@@ -163,11 +170,11 @@ static bool ready(struct inject_launch *l)
 void inject_before(struct inject_launch *l)
 {
 	pthread_mutex_lock(&lock);
-	if (ready(l))
+	if (prepare_launch(l))
 		l->launched = inject_now();
 	inject_leave(l);
 	if (!l->module)
-		pthread_mutex_unlock(&lock); /* else inject_after() does */
+		pthread_mutex_unlock(&lock); /* else inject_after() unlocks it */
 }
 
 /* ---- after ---- */
@@ -230,14 +237,15 @@ static void say_times(const struct records *r, const struct gpu_cost *cost)
 	if (!gpu_times(inject_session()))
 		return;
 	if (inject_time(&gpu)) {
-		text_printf(&clock, "; by the GPU's clock: kernel %.3f ms, ours %.3f ms; a thread has %u "
-			"registers, %u bytes of local memory", 1e3 * gpu.kernel, 1e3 * gpu.own, gpu.registers,
-			gpu.local);
+		text_printf(&clock, "; by the GPU's clock: kernel %.3f ms, ours %.3f ms; a thread "
+			"has %u registers, %u bytes of local memory", 1e3 * gpu.kernel,
+			1e3 * gpu.ours, gpu.registers, gpu.local);
 		gpu_timed(inject_session(), l->kernel, gpu.kernel);
 	}
-	inject_say("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; digest %.3f ms), "
-		"check %.3f ms (%u clusters%s: %.3f ms), whole %.3f ms%s", l->kernel,
-		1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched), 1e3 * (t->copied - t->ran),
+	inject_print("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; "
+		"digest %.3f ms), check %.3f ms (%u clusters%s: %.3f ms), whole %.3f ms%s",
+		l->kernel, 1e3 * (l->launched - l->start), 1e3 * (t->ran - l->launched),
+		1e3 * (t->copied - t->ran),
 		r->fetched * (RECORD_CHUNK_BYTES / 1024), r->chunks * (RECORD_CHUNK_BYTES / 1024),
 		1e3 * (t->facts - t->ran), 1e3 * (end - t->copied), cost->clusters,
 		cost->again ? ", then again" : "", 1e3 * cost->check,
@@ -318,7 +326,8 @@ static bool copy_records(struct records *r, struct gpu_launch *g)
 
 /* Checks a launch that was drained. at: the pool's memory after a fault; NULL: the pool can be
  * read. */
-static void check_drained(const struct inject_launch *l, bool ended, const char *fault, const void *at)
+static void check_drained(const struct inject_launch *l, bool ended, const char *fault,
+	const void *at)
 {
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .fault = fault, .cost = &cost };
@@ -333,10 +342,13 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 		r.fetched = g.chunks;
 		say_times(&r, &cost);
 		if (gpu_times(inject_session()))
-			inject_say("drained of %s: %llu KiB while it ran; %u clusters were retired", l->kernel,
-				(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
+			inject_print("drained of %s: %llu KiB while it ran; %u clusters were "
+				"retired", l->kernel,
+				(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024),
+				d.retired);
 	} else {
-		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
+		gpu_unchecked(inject_session(), l->kernel, l->queue,
+			"its records could not be copied from the GPU");
 	}
 	if (ended)
 		inject_empty_all(l->pool);
@@ -357,7 +369,8 @@ static void check(const struct inject_launch *l, bool ended)
 	if (copied)
 		gpu_check(inject_session(), &g);
 	else
-		gpu_unchecked(inject_session(), l->kernel, l->queue, "its records could not be copied from the GPU");
+		gpu_unchecked(inject_session(), l->kernel, l->queue,
+			"its records could not be copied from the GPU");
 	if (ended)
 		inject_empty(l->pool, r.chunks + 1 + (g.dropped != 0));
 	if (copied && ended)
@@ -459,7 +472,7 @@ static void check_records(const struct inject_launch *l, bool ended)
 /* A single kernel cannot be stopped: ends the process, after what was found is written. */
 static _Noreturn void stop(const struct inject_launch *l)
 {
-	inject_say("%s still ran after --timeout=%g seconds: the program ends here", l->kernel,
+	inject_print("%s still ran after --timeout=%g seconds: the program is ended", l->kernel,
 		gpu_timeout(inject_session()));
 	consan_close(inject_session());
 	fflush(NULL);

@@ -1,5 +1,5 @@
-/* inject_module: images that the program loads, and what is loaded instead.
- * Chooses the PTX as the driver would, by libconsan/ptx/fatbin.h. */
+/* module: replaces the images that the program loads by instrumented PTX. Chooses the PTX of a
+ * fatbin as the driver would (libconsan/ptx/fatbin.h). */
 #include "internal.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 struct wrapper { uint32_t magic, version; const void *data; void *more; };
 
-/* module: NULL: none of ours */
+/* module: NULL: not instrumented */
 struct bound { CUmodule driver; struct gpu_module *module; CUdeviceptr variable; };
 struct library { CUlibrary at; CUcontext loaded; };
 
@@ -23,7 +23,7 @@ static struct {
 	pthread_mutex_t lock;
 	VEC(struct gpu_module *) at;
 	VEC(struct bound) bound;
-	VEC(struct library) library; /* and the last context it is surely loaded in */
+	VEC(struct library) library; /* and the last context in which each is certainly loaded */
 	unsigned count;
 } images = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -40,8 +40,8 @@ static unsigned device_sm(char *suffix)
 	return (unsigned)(10 * major + minor);
 }
 
-/* PTX in whatever form it came, of `most` bytes at most; free() it. NULL: there is
- * none, and it is said. */
+/* The PTX of an image of at most `most` bytes, in any form; free() it. NULL: there is none,
+ * which is reported. */
 static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 {
 	const struct wrapper *w = image;
@@ -54,7 +54,8 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 	if (w->magic == WRAPPER_MAGIC)
 		image = w->data;
 	if (!memcmp(image, "\177ELF", 4)) {
-		inject_remark(REMARK_NO_PTX, "%s: machine code only (a cubin), consan needs PTX", name);
+		inject_remark(REMARK_NO_PTX, "%s: machine code only (a cubin), consan needs PTX",
+			name);
 		return NULL;
 	}
 	if (!fatbin_is(image, 4)) {
@@ -62,14 +63,15 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 		return base_strndup(image, *n);
 	}
 	if (fatbin_size(image) > most) {
-		inject_remark(REMARK_BAD_MODULE, "%s: the container is cut off", name);
+		inject_remark(REMARK_BAD_MODULE, "%s: the fatbin is truncated", name);
 		return NULL;
 	}
 	if (fatbin_choose(image, fatbin_size(image), sm, suffix, &best, &has, &e))
 		ptx = fatbin_unpack(&best, n, &e);
 	if (!ptx)
 		inject_remark(REMARK_NO_PTX, "%s: no PTX for sm_%u%s (it holds %s)%s%s; build with "
-			"-gencode=arch=compute_%u%s,code=compute_%u%s", name, sm, fatbin_suffix(suffix),
+			"-gencode=arch=compute_%u%s,code=compute_%u%s", name, sm,
+			fatbin_suffix(suffix),
 			has.at ? has.at : "no image", e.code ? ": " : "", e.code ? e.text : "",
 			sm, fatbin_suffix(suffix), sm, fatbin_suffix(suffix));
 	text_free(&has);
@@ -94,10 +96,11 @@ static struct gpu_module *instrument(const void *image, size_t most, const char 
 		m = gpu_module_open(name.at, ptx, n, false, gpu_global(inject_session()),
 			gpu_drains(inject_session()), &e);
 		if (m && gpu_times(inject_session()))
-			inject_say("times of %s: instrumented %zu instructions in %.3f ms", name.at,
-				gpu_module_insns(m), 1e3 * (inject_now() - start));
+			inject_print("times of %s: instrumented %zu instructions in %.3f ms",
+				name.at, gpu_module_insns(m), 1e3 * (inject_now() - start));
 		if (!m)
-			inject_remark(REMARK_BAD_MODULE, "%s: line %d: %s", name.at, e.line, e.text);
+			inject_remark(REMARK_BAD_MODULE, "%s: line %d: %s", name.at, e.line,
+				e.text);
 	}
 	free(ptx);
 	text_free(&name);
@@ -117,7 +120,8 @@ const void *inject_image(const void *image, const char *what)
 	return m ? gpu_module_text(m, &n) : NULL;
 }
 
-/* The whole file; what a reader of headers needs follows as zeros. */
+/* Reads the whole file and appends zeros, so that a reader of headers does not read past the
+ * end. */
 static bool read_all(const char *path, struct text *t)
 {
 	static const char zeros[64];
@@ -127,7 +131,7 @@ static bool read_all(const char *path, struct text *t)
 	size_t n;
 
 	if (!f)
-		return false; /* the driver says why */
+		return false;      /* the driver reports the reason */
 	while ((n = fread(part, 1, sizeof part, f)) > 0)
 		text_add(t, part, n);
 	good = !ferror(f);
@@ -158,8 +162,9 @@ int inject_file(const char *path)
 		done = write(file, text, n);
 		if (done <= 0) {
 			close(file);
-			inject_remark(REMARK_BAD_MODULE, "%s: no room for the instrumented PTX; the module "
-				"runs as it is, unchecked", path);
+			inject_remark(REMARK_BAD_MODULE,
+				"%s: no memory for the instrumented PTX; the module "
+				"runs unchanged and unchecked", path);
 			return -1;
 		}
 	}
@@ -210,8 +215,9 @@ void inject_refused(CUresult why, CUresult own)
 	const char *name = "";
 
 	cu.p_cuGetErrorName(why, &name);
-	inject_remark(REMARK_BAD_MODULE, "the driver refused the instrumented PTX (%s); %s", name, own
-		? "the driver refuses it as the program has it, too" : "the module runs as it is, unchecked");
+	inject_remark(REMARK_BAD_MODULE, "the driver refused the instrumented PTX (%s); %s", name,
+		own ? "the driver also refuses the original"
+		: "the module runs unchanged and unchecked");
 }
 
 struct gpu_module *inject_module(CUmodule driver, CUdeviceptr *variable)

@@ -1,7 +1,7 @@
-# the library that CUPTI loads into the watched process
+# the library that is injected into a CUDA program
 INJECT_SRC = $(addprefix instrument/inject/, \
-	calls.c drain.c graph.c graph_calls.c graph_order.c identical.c inject.c launch.c map.c \
-	memory.c module.c pool.c rescue.c step.c times.c)
+	callbacks.c drain.c graph.c graph_callbacks.c graph_order.c graph_step.c identical.c \
+	inject.c launch.c memory.c module.c overlap.c pool.c ranges.c rescue.c tensormap.c times.c)
 RESCUE_SRC = instrument/inject/rescue_main.c
 
 # Some toolkits leave CUPTI's headers out: then --backend=gpu is not built.

@@ -1,6 +1,6 @@
 /* pool: device memory for the records of each context. If possible it also has a file
  * descriptor, through which it can be read after a fault of the kernel (rescue.c). */
-#include "own.h"
+#include "context_records.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 
 static struct {
 	pthread_mutex_t lock;
-	VEC(struct own *) at;
+	VEC(struct context_records *) at;
 	char *host;                /* for copies of more than STAGE_BYTES; grows */
 	size_t host_bytes;
 } pools = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Memory that other processes can map. False: not available on this machine. */
-static bool allocate_shareable(struct own *p, CUdevice device, size_t want)
+static bool allocate_shareable(struct context_records *p, CUdevice device, size_t want)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -31,7 +31,8 @@ static bool allocate_shareable(struct own *p, CUdevice device, size_t want)
 	CUmemGenericAllocationHandle handle;
 
 	if (!cu.p_cuMemCreate || !cu.p_cuMemExportToShareableHandle || !cu.p_cuMemAddressReserve
-			|| !cu.p_cuMemMap || !cu.p_cuMemSetAccess || !cu.p_cuMemRelease || !cu.p_cuMemAddressFree)
+			|| !cu.p_cuMemMap || !cu.p_cuMemSetAccess || !cu.p_cuMemRelease ||
+			!cu.p_cuMemAddressFree)
 		return false;
 	if (cu.p_cuMemCreate(&handle, want, &prop, 0))
 		return false;
@@ -55,7 +56,7 @@ static bool allocate_shareable(struct own *p, CUdevice device, size_t want)
 	return false;
 }
 
-static bool allocate(struct own *p, CUdevice device, size_t want)
+static bool allocate(struct context_records *p, CUdevice device, size_t want)
 {
 	return allocate_shareable(p, device, want) || !cu.p_cuMemAlloc(&p->pool.at, want);
 }
@@ -84,13 +85,13 @@ static uint64_t wanted(CUdevice device, uint64_t asked)
 	if (want > RECORD_MOST_BYTES)
 		want = RECORD_MOST_BYTES;
 	if (want != asked && asked)
-		inject_remark(REMARK_NOTE, "--gpu-memory: %llu to %llu MiB are of use", LEAST_BYTES >> 20,
-			RECORD_MOST_BYTES >> 20);
+		inject_remark(REMARK_NOTE, "--gpu-memory: %llu to %llu MiB are of use",
+			LEAST_BYTES >> 20, RECORD_MOST_BYTES >> 20);
 	return (want + (asked ? GRAIN_BYTES - 1 : 0)) & ~(GRAIN_BYTES - 1);
 }
 
 /* Allocates all of it in the current context. False: there is not enough memory. */
-static bool fill(struct own *p, CUdevice device)
+static bool fill(struct context_records *p, CUdevice device)
 {
 	const uint64_t asked = gpu_memory(inject_session()), most = wanted(device, asked);
 	uint64_t want = most;
@@ -100,7 +101,8 @@ static bool fill(struct own *p, CUdevice device)
 	if (!p->pool.at || want < LEAST_BYTES)
 		return false;
 	if (want < (asked ? most : LITTLE_BYTES))
-		inject_remark(REMARK_NOTE, "records have %llu MiB of device memory, as there was no more",
+		inject_remark(REMARK_NOTE,
+			"records have %llu MiB of device memory, as there was no more",
 			(unsigned long long)(want >> 20));
 	p->pool.bytes = want;
 	p->pool.device = device;
@@ -110,14 +112,14 @@ static bool fill(struct own *p, CUdevice device)
 			|| cu.p_cuStreamCreate(&p->beside, CU_STREAM_NON_BLOCKING)
 			|| cu.p_cuMemAllocHost((void **)&p->pinned, STAGE_BYTES))
 		return false;
-	own_make_digest(p, device);
+	context_records_load_digest(p, device);
 	cu.p_cuStreamSynchronize(NULL);
 	return true;
 }
 
 /* Memory with a file descriptor outlives its context and is freed here. All else is freed with
  * the context. */
-static void drop(struct own *p)
+static void drop(struct context_records *p)
 {
 	if (p->pool.file >= 0 && cu.p_cuMemUnmap && !cu.p_cuMemUnmap(p->pool.at, p->pool.bytes))
 		cu.p_cuMemAddressFree(p->pool.at, p->pool.bytes);
@@ -132,7 +134,8 @@ bool inject_is_primary(CUcontext context, CUdevice device)
 	unsigned flags;
 	int active = 0;
 
-	if (!cu.p_cuDevicePrimaryCtxGetState || !cu.p_cuDevicePrimaryCtxRetain || !cu.p_cuDevicePrimaryCtxRelease
+	if (!cu.p_cuDevicePrimaryCtxGetState || !cu.p_cuDevicePrimaryCtxRetain ||
+			!cu.p_cuDevicePrimaryCtxRelease
 			|| cu.p_cuDevicePrimaryCtxGetState(device, &flags, &active) || !active
 			|| cu.p_cuDevicePrimaryCtxRetain(&primary, device))
 		return false;
@@ -141,10 +144,10 @@ bool inject_is_primary(CUcontext context, CUdevice device)
 }
 
 /* The caller holds the lock. */
-static struct own *find_own(CUcontext context, unsigned long long id)
+static struct context_records *find_records(CUcontext context, unsigned long long id)
 {
 	for (size_t k = 0; k < pools.at.n; k++) {
-		struct own *p = pools.at.at[k];
+		struct context_records *p = pools.at.at[k];
 
 		if (p->context != context)
 			continue;
@@ -165,14 +168,14 @@ static void name_device(CUdevice device)
 		gpu_named(inject_session(), name);
 }
 
-static struct own *make(CUcontext context, unsigned long long id)
+static struct context_records *make(CUcontext context, unsigned long long id)
 {
-	struct own *p = base_alloc(sizeof *p);
+	struct context_records *p = base_alloc(sizeof *p);
 	CUdevice device = 0;
 
 	cu.p_cuCtxGetDevice(&device);
 	name_device(device);
-	*p = (struct own){ .pool = { .file = -1 }, .context = context, .id = id };
+	*p = (struct context_records){ .pool = { .file = -1 }, .context = context, .id = id };
 	p->primary = inject_is_primary(context, device);
 	if (fill(p, device)) {
 		vec_push(&pools.at, p);
@@ -189,14 +192,14 @@ const struct inject_pool *inject_pool(void)
 {
 	unsigned long long id = 0;
 	CUcontext now = NULL;
-	struct own *p;
+	struct context_records *p;
 
 	if (cu.p_cuCtxGetCurrent(&now) || !now)
 		return NULL;
 	if (cu.p_cuCtxGetId)
 		cu.p_cuCtxGetId(now, &id);
 	pthread_mutex_lock(&pools.lock);
-	p = find_own(now, id);
+	p = find_records(now, id);
 	if (!p)
 		p = make(now, id);
 	pthread_mutex_unlock(&pools.lock);
@@ -221,7 +224,7 @@ void inject_drop_pools(CUcontext context, CUdevice device)
 
 	pthread_mutex_lock(&pools.lock);
 	for (size_t k = 0; k < pools.at.n; k++) {
-		struct own *p = pools.at.at[k];
+		struct context_records *p = pools.at.at[k];
 
 		if (context ? p->context == context : p->primary && p->pool.device == device)
 			drop(p);
@@ -255,7 +258,7 @@ static char *grown(char **at, size_t *have, size_t bytes)
 	return *at;
 }
 
-bool own_copy(const struct own *p, void *to, CUdeviceptr from, size_t bytes)
+bool context_records_copy(const struct context_records *p, void *to, CUdeviceptr from, size_t bytes)
 {
 	for (size_t at = 0, n; at < bytes; at += n) {
 		n = bytes - at < STAGE_BYTES ? bytes - at : STAGE_BYTES;
@@ -270,15 +273,15 @@ bool own_copy(const struct own *p, void *to, CUdeviceptr from, size_t bytes)
 
 const void *inject_fetch(const struct inject_pool *pool, size_t bytes)
 {
-	const struct own *p = own(pool);
+	const struct context_records *p = context_records(pool);
 	char *to = bytes <= STAGE_BYTES ? p->pinned : grown(&pools.host, &pools.host_bytes, bytes);
 
-	return to && own_copy(p, to, pool->at, bytes) ? to : NULL;
+	return to && context_records_copy(p, to, pool->at, bytes) ? to : NULL;
 }
 
 void inject_empty(const struct inject_pool *pool, uint32_t chunks)
 {
-	const CUstream s = own(pool)->side;
+	const CUstream s = context_records(pool)->side;
 
 	cu.p_cuMemsetD8Async(pool->at, 0, (size_t)chunks * RECORD_CHUNK_BYTES, s);
 	if (gpu_drains(inject_session()))
@@ -288,10 +291,10 @@ void inject_empty(const struct inject_pool *pool, uint32_t chunks)
 
 void inject_empty_all(const struct inject_pool *pool)
 {
-	cu.p_cuMemsetD8Async(pool->at, 0, pool->bytes, own(pool)->side);
+	cu.p_cuMemsetD8Async(pool->at, 0, pool->bytes, context_records(pool)->side);
 }
 
 void inject_emptied(const struct inject_pool *pool)
 {
-	cu.p_cuStreamSynchronize(own(pool)->side);
+	cu.p_cuStreamSynchronize(context_records(pool)->side);
 }

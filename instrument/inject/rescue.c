@@ -1,6 +1,6 @@
-/* inject_rescue: what a kernel had recorded when the GPU stopped it. Its context is
- * dead then, but the memory is not: consan-rescue, a process with a context of its
- * own, maps it by its file descriptor and copies it. */
+/* rescue: saves the records of a kernel that the GPU stopped. Its context is dead, but its
+ * memory is not: consan-rescue, a process with a context of its own, maps the memory by its
+ * file descriptor and copies it. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ void inject_close(int *file)
 	*file = -1;
 }
 
-/* Beside this library. */
+/* The path of consan-rescue, next to this library. */
 static bool rescuer(char path[PATH_MAX])
 {
 	char self[PATH_MAX];
@@ -36,7 +36,7 @@ static bool rescuer(char path[PATH_MAX])
 	return !access(path, X_OK);
 }
 
-/* The environment without what would bring consan into that process, too. */
+/* The environment without the variables that would load consan into that process. */
 static char **plain_environment(void)
 {
 	static const char *const no[] = { "CUDA_INJECTION64_PATH=", "LD_PRELOAD=" };

@@ -1,6 +1,6 @@
-/* consan-rescue: copies the records of a kernel that the GPU stopped out of device
- * memory that another process gave it: `consan-rescue FILE BYTES DEVICE OUT`, of
- * which FILE and OUT are file descriptors. Run by inject_rescue.c only. */
+/* consan-rescue FILE BYTES DEVICE OUT: copies the records of a kernel that the GPU stopped out
+ * of device memory of another process. FILE and OUT are file descriptors of the memory and of
+ * the copy. Started by rescue.c only. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdint.h>
@@ -10,7 +10,8 @@
 
 #include "instrument/record/record.h"
 
-#define CALLS(CALL) CALL(cuInit) CALL(cuDeviceGet) CALL(cuDevicePrimaryCtxRetain) CALL(cuCtxSetCurrent) \
+#define CALLS(CALL) \
+	CALL(cuInit) CALL(cuDeviceGet) CALL(cuDevicePrimaryCtxRetain) CALL(cuCtxSetCurrent) \
 	CALL(cuMemImportFromShareableHandle) CALL(cuMemAddressReserve) CALL(cuMemMap) \
 	CALL(cuMemSetAccess) CALL(cuMemcpyDtoH)
 
@@ -39,15 +40,16 @@ static int open_driver(void)
 
 static CUdeviceptr map(int file, size_t bytes, int number)
 {
-	CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = number },
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READ };
+	CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+		.id = number }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READ };
 	CUmemGenericAllocationHandle handle;
 	CUdevice device;
 	CUdeviceptr at;
 	CUcontext context;
 
 	if (cu.p_cuInit(0) || cu.p_cuDeviceGet(&device, number)
-			|| cu.p_cuDevicePrimaryCtxRetain(&context, device) || cu.p_cuCtxSetCurrent(context)
+			|| cu.p_cuDevicePrimaryCtxRetain(&context, device) ||
+			cu.p_cuCtxSetCurrent(context)
 			|| cu.p_cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)file,
 				CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 			|| cu.p_cuMemAddressReserve(&at, bytes, 0, 0, 0)
@@ -80,7 +82,8 @@ int main(int argc, char **argv)
 	n = 1 + (n < most ? n : most);
 	if (ftruncate(atoi(argv[4]), (off_t)(n * RECORD_CHUNK_BYTES)))
 		return 1;
-	to = mmap(NULL, n * RECORD_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[4]), 0);
+	to = mmap(NULL, n * RECORD_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[4]),
+		0);
 	if (to == MAP_FAILED || cu.p_cuMemcpyDtoH(to, at, n * RECORD_CHUNK_BYTES))
 		return 1;
 	return 0;

@@ -1,6 +1,5 @@
-/* inject_times: how long kernels ran by the GPU's own clock, and what a thread of
- * theirs took: CUPTI's activity records, collected with --gpu-times only. What the
- * host's clock says is not known here. */
+/* times: for --gpu-times: the kernels' times by the GPU's clock and the registers and local
+ * memory of their threads, from CUPTI's activity records. */
 #include "internal.h"
 
 #include <cupti.h>
@@ -10,26 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The libcupti at hand may be another version than the header; its records only ever
- * grew at their end, and nothing behind the name is read. */
+/* The libcupti found may have another version than the header. Its records only grow at their
+ * end, and nothing behind `name` is read. */
 _Static_assert(offsetof(CUpti_ActivityKernel10, name) == offsetof(CUpti_ActivityKernel4, name),
 	"records differ by CUPTI's version");
 
 #define BUFFER_BYTES (256u << 10)
-#define OWN "consan_" /* the names of digest.cu's kernels begin like this */
+#define OUR_PREFIX "consan_" /* prefix of the names of digest.cu's kernels */
 
 static struct {
 	__typeof__(&cuptiActivityRegisterCallbacks) callbacks;
 	__typeof__(&cuptiActivityEnable) enable;
 	__typeof__(&cuptiActivityGetNextRecord) next;
-	__typeof__(&cuptiActivityFlushAll) flush; /* NULL: no records are made */
+	__typeof__(&cuptiActivityFlushAll) flush; /* NULL: no activity is recorded */
 } cupti;
 
-static _Thread_local uint32_t call; /* at hand */
+static _Thread_local uint32_t call; /* the current call's number */
 
 static struct {
-	pthread_mutex_t lock;      /* buffers may come home on a thread of CUPTI's */
-	uint32_t awaited;          /* the call in which it is launched */
+	pthread_mutex_t lock;      /* CUPTI may complete buffers on a thread of its own */
+	uint32_t awaited;          /* number of the call that launches the kernel */
 	bool came;
 	struct inject_time time;
 } now = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -47,14 +46,16 @@ static void take(const CUpti_ActivityKernel10 *r)
 {
 	double seconds = 1e-9 * (double)(r->end - r->start);
 
-	/* 0: CUPTI had no room for the time */
+	/* 0: CUPTI did not record the time */
 	if (r->correlationId != now.awaited || !r->start || r->end < r->start)
 		return;
-	if (!r->name || strncmp(r->name, OWN, sizeof OWN - 1)) {
+	if (!r->name || strncmp(r->name, OUR_PREFIX, sizeof OUR_PREFIX - 1)) {
 		now.came = true;
-		now.time = (struct inject_time){ seconds, 0, r->registersPerThread, r->localMemoryPerThread };
+		now.time = (struct inject_time){ seconds, 0, r->registersPerThread,
+			r->localMemoryPerThread };
 	} else {
-		now.time.own += seconds; /* those that ran before the launch's kernel are forgotten by it */
+		now.time.ours += seconds; /* a later record of the launch's kernel sets it back to
+					    0 */
 	}
 }
 
@@ -98,8 +99,8 @@ void inject_times_open(void *lib)
 		}
 		text(r, &why);
 	}
-	inject_remark(REMARK_NOTE, "CUPTI does not say how long kernels run (%s), so --gpu-times is by "
-		"the host's clock alone", why);
+	inject_remark(REMARK_NOTE, "CUPTI cannot record how long kernels run (%s), so --gpu-times "
+		"uses the host's clock only", why);
 }
 
 void inject_times_call(uint32_t number)

@@ -1,7 +1,7 @@
-/* calls: which device functions record, and the parameter that they get for it.
- * A function that records nothing itself and calls none that does stays as it
- * is, unless its address is taken: all that an indirect call may reach have the
- * same parameters. */
+/* calls: which device functions record, and the parameter that they get for it. A function
+ * stays unchanged if it records nothing, calls no function that records, and its address is
+ * not taken. All functions that an indirect call can reach get the parameter, as they must
+ * have the same signature. */
 #include "calls.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@
 #include "plan.h"
 #include "libconsan/ptx/opcodes.h"
 
-/* ---- which ---- */
+/* ---- which functions record ---- */
 
 static bool has_body(const struct ptx_func *f)
 {
@@ -28,24 +28,24 @@ static const struct ptx_func *callee(const struct calls *c, const struct ptx_ins
 	return calls_indirect(call) ? NULL : ptx_find(c->m, call->operand[0].func->name);
 }
 
-bool calls_carry(const struct calls *c, const struct ptx_insn *call)
+bool calls_takes_state(const struct calls *c, const struct ptx_insn *call)
 {
 	const struct ptx_func *f = callee(c, call);
 
-	return calls_indirect(call) || (has_body(f) && c->carries[f - c->m->func]);
+	return calls_indirect(call) || (has_body(f) && c->takes_state[f - c->m->func]);
 }
 
-static void note_pointed(struct calls *c, const struct ptx_func *f)
+static void note_address_taken(struct calls *c, const struct ptx_func *f)
 {
 	f = ptx_find(c->m, f->name);
 	if (has_body(f))
-		c->pointed[f - c->m->func] = true;
+		c->address_taken[f - c->m->func] = true;
 }
 
 static void note_operand(struct calls *c, const struct ptx_operand *o)
 {
 	if (o->kind == PO_FUNC)
-		note_pointed(c, o->func);
+		note_address_taken(c, o->func);
 	if (o->kind == PO_VEC || o->kind == PO_PAIR || o->kind == PO_TADDR)
 		for (unsigned k = 0; k < o->n; k++)
 			note_operand(c, &o->list[k]);
@@ -55,11 +55,11 @@ static void note_variable(struct calls *c, const struct ptx_var *v)
 {
 	for (size_t k = 0; k < v->nreloc; k++)
 		if (v->reloc[k].func)
-			note_pointed(c, v->reloc[k].func);
+			note_address_taken(c, v->reloc[k].func);
 }
 
-/* True: the module has indirect calls. */
-static bool find_pointed(struct calls *c)
+/* Sets c->address_taken. True: the module has indirect calls. */
+static bool find_address_taken(struct calls *c)
 {
 	bool indirect = false;
 
@@ -79,8 +79,8 @@ static bool find_pointed(struct calls *c)
 	return indirect;
 }
 
-/* A trap or failed assertion that is reached ends the launch: for its sake alone
- * nothing is recorded. */
+/* A trap or a failed assertion ends the launch, so a function is not instrumented for these
+ * alone. */
 static bool records(const struct calls *c, const struct ptx_func *f)
 {
 	struct plan p;
@@ -88,9 +88,10 @@ static bool records(const struct calls *c, const struct ptx_func *f)
 	for (size_t k = 0; k < f->ninsn; k++) {
 		const struct ptx_insn *i = &f->insn[k];
 
-		if (i->op == OP_call && calls_carry(c, i))
+		if (i->op == OP_call && calls_takes_state(c, i))
 			return true;
-		if (ptx_effect_of(i->op) != EF_STOP && !plan_asserts(i) && plan_of(f, i, &p))
+		if (ptx_effect_of(i->op) != EF_STOP && !plan_asserts(i) &&
+				plan_of(f, i, &p))
 			return true;
 		if (plan_rank_of(i, &p) || (c->global && plan_global_of(f, i, &p)))
 			return true;
@@ -114,7 +115,8 @@ size_t calls_reach(const struct calls *c, const struct ptx_func *f, const struct
 			for (size_t g = 0; g < c->m->nfunc; g++) {
 				const struct ptx_func *next = &c->m->func[g];
 
-				if (seen[g] || !has_body(next) || (to ? next != to : !c->pointed[g]
+				if (seen[g] || !has_body(next) ||
+						(to ? next != to : !c->address_taken[g]
 						|| !calls_indirect(call)))
 					continue;
 				seen[g] = true;
@@ -125,36 +127,38 @@ size_t calls_reach(const struct calls *c, const struct ptx_func *f, const struct
 	return n;
 }
 
-/* Who calls one that carries does, too: the others need not be followed. */
-enum way { NOT_SEEN, ON_THE_WAY, LEFT };
+/* Depth-first search for a cycle of calls. Every function that calls a recording function
+ * records, too, so that the others need not be visited. */
+enum visit { NOT_VISITED, ON_STACK, VISITED };
 
-static bool winds(const struct calls *c, const struct ptx_func *f, uint8_t *way)
+static bool in_cycle(const struct calls *c, const struct ptx_func *f, uint8_t *visit)
 {
-	uint8_t *own = &way[f - c->m->func];
+	uint8_t *state = &visit[f - c->m->func];
 
-	*own = ON_THE_WAY;
+	*state = ON_STACK;
 	for (size_t k = 0; k < f->ninsn; k++) {
 		const struct ptx_insn *call = &f->insn[k];
 		const struct ptx_func *to;
 
-		if (call->op != OP_call || !calls_carry(c, call))
+		if (call->op != OP_call || !calls_takes_state(c, call))
 			continue;
 		if (calls_indirect(call))
 			return true;
 		to = callee(c, call);
-		if (way[to - c->m->func] == ON_THE_WAY || (way[to - c->m->func] == NOT_SEEN && winds(c, to, way)))
+		if (visit[to - c->m->func] == ON_STACK ||
+				(visit[to - c->m->func] == NOT_VISITED && in_cycle(c, to, visit)))
 			return true;
 	}
-	*own = LEFT;
+	*state = VISITED;
 	return false;
 }
 
-bool calls_deep(const struct calls *c, const struct ptx_func *f)
+bool calls_unbounded(const struct calls *c, const struct ptx_func *f)
 {
-	uint8_t *way = base_alloc(c->m->nfunc + 1);
-	const bool deep = winds(c, f, way);
+	uint8_t *visit = base_alloc(c->m->nfunc + 1);
+	const bool deep = in_cycle(c, f, visit);
 
-	free(way);
+	free(visit);
 	return deep;
 }
 
@@ -165,8 +169,8 @@ static bool in_name(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
 }
 
-/* Past a comment or string at s[at]; else at. */
-static size_t past_quiet(const char *s, size_t at)
+/* The position behind a comment or string that begins at s[at]; `at` if none does. */
+static size_t skip_comment(const char *s, size_t at)
 {
 	const char *end = NULL;
 
@@ -183,10 +187,10 @@ static size_t past_quiet(const char *s, size_t at)
 	return (size_t)(end - s) + (*end == '*' ? 2 : 1);
 }
 
-static size_t past_blanks(const char *s, size_t at)
+static size_t skip_blanks(const char *s, size_t at)
 {
 	for (;;) {
-		size_t next = s[at] == '"' ? at : past_quiet(s, at);
+		size_t next = s[at] == '"' ? at : skip_comment(s, at);
 
 		while (isspace((unsigned char)s[next]))
 			next++;
@@ -196,8 +200,8 @@ static size_t past_blanks(const char *s, size_t at)
 	}
 }
 
-/* From '(' to its ')'. */
-static size_t closing(const char *s, size_t at)
+/* From the '(' at s[at] to its ')'. */
+static size_t closing_paren(const char *s, size_t at)
 {
 	unsigned depth = 0;
 
@@ -205,71 +209,71 @@ static size_t closing(const char *s, size_t at)
 		depth += s[at] == '(';
 		if (s[at] == ')' && !--depth)
 			break;
-		at = past_quiet(s, at) == at ? at + 1 : past_quiet(s, at);
+		at = skip_comment(s, at) == at ? at + 1 : skip_comment(s, at);
 	}
 	return at;
 }
 
-/* Where one more parameter goes: into the list that follows the first name that
- * stands in no parentheses. */
-struct spot {
-	size_t name, named;        /* the name, its end */
+/* Where one more parameter is inserted: in the list behind the first name that is in no
+ * parentheses. */
+struct list_pos {
+	size_t name, name_end;     /* of the name and of its end */
 	size_t at;
-	bool list, empty;          /* there is a list; with nothing in it */
+	bool exists, empty;        /* there is a list; it is empty */
 };
 
-static struct spot find_spot(const char *s, size_t at)
+static struct list_pos find_list(const char *s, size_t at)
 {
-	struct spot spot = { 0 };
+	struct list_pos list = { 0 };
 	size_t next;
 
-	for (at = past_blanks(s, at); s[at] && (!in_name(s[at]) || isdigit((unsigned char)s[at]));
-			at = past_blanks(s, at)) {
+	for (at = skip_blanks(s, at); s[at] && (!in_name(s[at]) || isdigit((unsigned char)s[at]));
+			at = skip_blanks(s, at)) {
 		if (s[at] == '(')
-			at = closing(s, at);
+			at = closing_paren(s, at);
 		else if (s[at] == '.' || isdigit((unsigned char)s[at]))
 			while (in_name(s[at + 1]) || s[at + 1] == ':')
 				at++;
 		at += s[at] != 0;
 	}
-	spot.name = at;
+	list.name = at;
 	while (in_name(s[at]))
 		at++;
-	spot.at = spot.named = at;
-	next = past_blanks(s, at);
+	list.at = list.name_end = at;
+	next = skip_blanks(s, at);
 	if (s[next] == ',')
-		next = past_blanks(s, next + 1);
+		next = skip_blanks(s, next + 1);
 	if (s[next] != '(')
-		return spot;
-	spot.list = true;
-	spot.empty = s[past_blanks(s, next + 1)] == ')';
-	spot.at = closing(s, next);
-	return spot;
+		return list;
+	list.exists = true;
+	list.empty = s[skip_blanks(s, next + 1)] == ')';
+	list.at = closing_paren(s, next);
+	return list;
 }
 
 static void patch_head(struct calls *c, size_t at, bool prototype)
 {
 	const char *s = c->m->text;
-	struct spot spot = find_spot(s, at);
-	char *name = base_strndup(s + spot.name, spot.named - spot.name);
+	struct list_pos list = find_list(s, at);
+	char *name = base_strndup(s + list.name, list.name_end - list.name);
 	const struct ptx_func *f = prototype ? NULL : ptx_find(c->m, name);
 
 	free(name);
-	if (!prototype && !(f && c->carries[f - c->m->func]))
+	if (!prototype && !(f && c->takes_state[f - c->m->func]))
 		return;
-	vec_push(&c->patch, ((struct calls_patch){ spot.at, prototype
-		? spot.empty ? ".param .b64 _" : spot.list ? ", .param .b64 _" : "(.param .b64 _)"
-		: spot.empty ? ".param .b64 " CALLS_PLACE : spot.list ? ", .param .b64 " CALLS_PLACE
-		: "(.param .b64 " CALLS_PLACE ")" }));
+	vec_push(&c->patch, ((struct calls_patch){ list.at, prototype
+		? list.empty ? ".param .b64 _" : list.exists ? ", .param .b64 _" : "(.param .b64 _)"
+		: list.empty ? ".param .b64 " CALLS_PARAM : list.exists
+		? ", .param .b64 " CALLS_PARAM : "(.param .b64 " CALLS_PARAM ")" }));
 }
 
-/* Behind the next of this directive at or after `at`; 0: there is none. */
-static size_t behind_next(const char *s, size_t at, const char *word)
+/* The position behind the next directive `word` at or after `at`; 0: there is none. */
+static size_t after_directive(const char *s, size_t at, const char *word)
 {
 	const size_t n = strlen(word);
 
 	while (s[at]) {
-		size_t next = past_quiet(s, at);
+		size_t next = skip_comment(s, at);
 
 		if (next == at && s[at] == '.' && !strncmp(s + at, word, n) && !in_name(s[at + n]))
 			return at + n;
@@ -281,7 +285,7 @@ static size_t behind_next(const char *s, size_t at, const char *word)
 static const struct ptx_func *function_at(const struct calls *c, size_t *at)
 {
 	const char *s = c->m->text;
-	size_t end = *at = past_blanks(s, *at);
+	size_t end = *at = skip_blanks(s, *at);
 	const struct ptx_func *f;
 	char *name;
 
@@ -290,20 +294,21 @@ static const struct ptx_func *function_at(const struct calls *c, size_t *at)
 	name = base_strndup(s + *at, end - *at);
 	f = ptx_find(c->m, name);
 	free(name);
-	*at = past_blanks(s, end);
+	*at = skip_blanks(s, end);
 	return f;
 }
 
-/* .alias f, g: calls of f are calls of g already; its declarations are not. */
+/* `.alias f, g`: calls of f already count as calls of g, but the declarations of f need the
+ * parameter, too. */
 static void find_aliases(struct calls *c)
 {
-	for (size_t at = 0; (at = behind_next(c->m->text, at, ".alias"));) {
+	for (size_t at = 0; (at = after_directive(c->m->text, at, ".alias"));) {
 		const struct ptx_func *f = function_at(c, &at), *g;
 
 		at += c->m->text[at] == ',';
 		g = function_at(c, &at);
-		if (f && g && c->carries[g - c->m->func])
-			c->carries[f - c->m->func] = true;
+		if (f && g && c->takes_state[g - c->m->func])
+			c->takes_state[f - c->m->func] = true;
 	}
 }
 
@@ -314,14 +319,14 @@ static int by_place(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Every head and prototype: a function may be declared several times. */
+/* Finds every function head and prototype: a function may be declared several times. */
 static void find_heads(struct calls *c)
 {
 	const char *s = c->m->text;
 
-	for (size_t at = 0; (at = behind_next(s, at, ".func"));)
+	for (size_t at = 0; (at = after_directive(s, at, ".func"));)
 		patch_head(c, at, false);
-	for (size_t at = 0; c->indirect && (at = behind_next(s, at, ".callprototype"));)
+	for (size_t at = 0; c->indirect && (at = after_directive(s, at, ".callprototype"));)
 		patch_head(c, at, true);
 	if (c->patch.n)
 		qsort(c->patch.at, c->patch.n, sizeof *c->patch.at, by_place);
@@ -347,8 +352,8 @@ void calls_text(const struct calls *c, struct text *t, size_t from, size_t end)
 	text_add(t, c->m->text + from, end - from);
 }
 
-/* Back over .visible and .weak. */
-static size_t linkage(const char *s, size_t at)
+/* The position before .visible and .weak, if these precede `at`. */
+static size_t linkage_start(const char *s, size_t at)
 {
 	size_t word = at;
 
@@ -370,14 +375,15 @@ void calls_declare(const struct calls *c, struct text *t)
 		const char *s = c->m->text;
 		size_t at = 0, end;
 
-		if (!c->pointed[k])
+		if (!c->address_taken[k])
 			continue;
 		for (uint32_t line = 1; line < c->m->func[k].line && s[at]; at++)
 			line += s[at] == '\n';
 		at = (size_t)(strstr(s + at, ".func") - s);
-		for (end = at; s[end] && s[end] != '{'; end = past_quiet(s, end) == end ? end + 1 : past_quiet(s, end))
+		for (end = at; s[end] && s[end] != '{';
+				end = skip_comment(s, end) == end ? end + 1 : skip_comment(s, end))
 			;
-		calls_text(c, t, linkage(s, at), end);
+		calls_text(c, t, linkage_start(s, at), end);
 		text_printf(t, "\n;\n");
 	}
 }
@@ -387,19 +393,19 @@ void calls_statement(struct text *t, const struct ptx_func *f, const struct ptx_
 {
 	const char *s = f->module->text;
 	size_t at = call->text_at, end = at + call->text_len;
-	struct spot spot;
+	struct list_pos list;
 
 	if (s[at] == '@') {
-		at = past_blanks(s, at + 1);
-		at = past_blanks(s, at + (s[at] == '!'));
+		at = skip_blanks(s, at + 1);
+		at = skip_blanks(s, at + (s[at] == '!'));
 		while (in_name(s[at]))
 			at++;
-		at = past_blanks(s, at);
+		at = skip_blanks(s, at);
 	}
-	spot = find_spot(s, at + strlen("call"));
-	text_printf(t, "\t%.*s", (int)(spot.at - call->text_at), s + call->text_at);
-	text_printf(t, spot.empty ? "%s" : spot.list ? ", %s" : ", (%s)", argument);
-	text_printf(t, "%.*s;\n", (int)(end - spot.at), s + spot.at);
+	list = find_list(s, at + strlen("call"));
+	text_printf(t, "\t%.*s", (int)(list.at - call->text_at), s + call->text_at);
+	text_printf(t, list.empty ? "%s" : list.exists ? ", %s" : ", (%s)", argument);
+	text_printf(t, "%.*s;\n", (int)(end - list.at), s + list.at);
 }
 
 /* ---- a module ---- */
@@ -408,17 +414,17 @@ void calls_open(struct calls *c, const struct ptx_module *m, bool global)
 {
 	bool more = true;
 
-	*c = (struct calls){ .m = m, .global = global, .carries = base_alloc(m->nfunc + 1),
-		.pointed = base_alloc(m->nfunc + 1),
+	*c = (struct calls){ .m = m, .global = global, .takes_state = base_alloc(m->nfunc + 1),
+		.address_taken = base_alloc(m->nfunc + 1),
 		.recorded = base_alloc((m->nfunc + 1) * sizeof *c->recorded) };
-	c->indirect = find_pointed(c);
+	c->indirect = find_address_taken(c);
 	for (size_t k = 0; c->indirect && k < m->nfunc; k++)
-		c->carries[k] = c->pointed[k];
+		c->takes_state[k] = c->address_taken[k];
 	while (more) {
 		more = false;
 		for (size_t k = 0; k < m->nfunc; k++)
-			if (!c->carries[k] && has_body(&m->func[k]) && records(c, &m->func[k]))
-				c->carries[k] = more = true;
+			if (!c->takes_state[k] && has_body(&m->func[k]) && records(c, &m->func[k]))
+				c->takes_state[k] = more = true;
 	}
 	find_aliases(c);
 	find_heads(c);
@@ -426,8 +432,8 @@ void calls_open(struct calls *c, const struct ptx_module *m, bool global)
 
 void calls_close(struct calls *c)
 {
-	free(c->carries);
-	free(c->pointed);
+	free(c->takes_state);
+	free(c->address_taken);
 	free(c->recorded);
 	vec_free(&c->patch);
 }

@@ -1,6 +1,6 @@
-/* calls: the device functions of a module: which of them are handed their caller's
- * place among the records, and the text that hands it over. It knows names and
- * parentheses; what is recorded is plan.h's, what is printed statement.c's. */
+/* calls: which device functions of a module get the recording state of their caller (hook.h)
+ * as a parameter, and the text for it. This file edits names and parameter lists only. plan.h
+ * decides what is recorded; statement.c prints it. */
 #ifndef CONSAN_INSTRUMENT_CALLS_H
 #define CONSAN_INSTRUMENT_CALLS_H
 
@@ -8,39 +8,39 @@
 
 struct calls {
 	const struct ptx_module *m;
-	bool global;               /* global accesses are recorded */
-	bool indirect;             /* there are indirect calls */
-	/* by function: */
-	bool *carries;             /* takes one more parameter, last: where its caller's
-				      place lies (hook.h) */
-	bool *pointed;             /* its address is taken */
-	uint32_t *recorded;        /* instructions; filled by rewrite.c */
-	VEC(struct calls_patch) patch; /* by place */
+	bool global;               /* accesses to global memory are recorded */
+	bool indirect;             /* the module has indirect calls */
+	/* Arrays with an element for each function of the module: */
+	bool *takes_state;         /* has one more parameter, the last: the address of the
+				      caller's recording state */
+	bool *address_taken;       /* its address is taken */
+	uint32_t *recorded;        /* number of recorded instructions; set by rewrite.c */
+	VEC(struct calls_patch) patch; /* sorted by `at` */
 };
 
-/* What is put into the module's text there. */
+/* An insertion into the module's text, at this position. */
 struct calls_patch { size_t at; const char *text; };
 
 void calls_open(struct calls *c, const struct ptx_module *m, bool global);
 void calls_close(struct calls *c);
-/* The callee hands on what it recorded. */
-bool calls_carry(const struct calls *c, const struct ptx_insn *call);
+/* Does the callee get the recording state? */
+bool calls_takes_state(const struct calls *c, const struct ptx_insn *call);
 bool calls_indirect(const struct ptx_insn *call);
-/* f and all functions with a body that it can come to, f first. reach: room for
- * all of the module's. */
+/* f and all functions with a body that it can reach, f first. reach: has space for all of the
+ * module's functions. */
 size_t calls_reach(const struct calls *c, const struct ptx_func *f, const struct ptx_func **reach);
-/* Nobody knows beforehand how deep f's calls of functions that record can be, as these call
- * themselves or are called indirectly. */
-bool calls_deep(const struct calls *c, const struct ptx_func *f);
-/* The module's text from place to place, with the parameter in it. */
+/* The stack depth of f's calls is not known, as functions that record are recursive or called
+ * indirectly. */
+bool calls_unbounded(const struct calls *c, const struct ptx_func *f);
+/* Appends the module's text between two positions, with the parameter inserted. */
 void calls_text(const struct calls *c, struct text *t, size_t from, size_t end);
-/* Declares what an indirect call may reach: its hook names them all. */
+/* Declares all functions that an indirect call can reach, as the hook before it names them. */
 void calls_declare(const struct calls *c, struct text *t);
-/* The call, with one more argument of this name. */
+/* Appends the call with one more argument. */
 void calls_statement(struct text *t, const struct ptx_func *f, const struct ptx_insn *call,
 	const char *argument);
 
-/* The parameter's name. */
-#define CALLS_PLACE "consan_place"
+/* The name of the parameter. */
+#define CALLS_PARAM "consan_place"
 
 #endif

@@ -1,5 +1,5 @@
-/* entry: what is known of a kernel, and of the functions that it can reach, before
- * and after they are rewritten. */
+/* entry: collects what is known of a kernel and of the functions that it can reach, before and
+ * after they are rewritten. */
 #include "entry.h"
 
 #include <ctype.h>
@@ -10,15 +10,15 @@
 #include "libconsan/ptx/ptx.h"
 #include "plan.h"
 
-bool entry_acts(const struct ptx_insn *i)
+bool entry_has_effect(const struct ptx_insn *i)
 {
 	switch (ptx_effect_of(i->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW: case EF_CP_ASYNC: case EF_BULK: case EF_MBARRIER:
 	case EF_WGMMA: case EF_TCGEN05: case EF_BARRIER: case EF_WARP_SYNC: case EF_CLUSTER:
 	case EF_FENCE: case EF_SETMAXNREG: case EF_UNKNOWN:
 		return true;
-	case EF_NONE: case EF_RANK: case EF_CONTROL: case EF_EXIT: case EF_HINT: case EF_WARP: case EF_TENSORMAP:
-	case EF_GRID: case EF_STOP: case EF_COUNT:
+	case EF_NONE: case EF_RANK: case EF_CONTROL: case EF_EXIT: case EF_HINT: case EF_WARP:
+	case EF_TENSORMAP: case EF_GRID: case EF_STOP: case EF_COUNT:
 		return false;
 	}
 	return false;
@@ -32,7 +32,7 @@ bool rewrite_counts(const struct ptx_insn *i, bool global)
 	if (effect == EF_READ || effect == EF_WRITE || effect == EF_RMW)
 		return space != PS_param && space != PS_const && space != PS_local &&
 			(space != PS_global || global);
-	return entry_acts(i);
+	return entry_has_effect(i);
 }
 
 static void refuse(struct rewrite_func *info, const struct ptx_func *f, const struct ptx_insn *i,
@@ -49,7 +49,7 @@ static void refuse(struct rewrite_func *info, const struct ptx_func *f, const st
 	info->refused = t.at;
 }
 
-/* Is it declared before the first instruction, where the kernel says where it lies? */
+/* Is the variable declared before the first instruction, where the kernel reports its address? */
 static bool declared_early(const struct ptx_func *f, const struct ptx_var *v)
 {
 	const char *text = f->module->text, *end = text + f->insn[0].text_at, *at = text;
@@ -69,16 +69,17 @@ static bool declared_early(const struct ptx_func *f, const struct ptx_var *v)
 	return false;
 }
 
-/* An entry's own variables, and the module's. */
+/* Variables of the kernel itself and of the module. */
 static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 {
-	bool shared = (o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared;
-	bool own = shared && (!o->var->func || o->var->func == info->func);
+	bool shared = (o->kind == PO_SYM || o->kind == PO_ADDR) && o->var &&
+		o->var->space == PS_shared;
+	bool visible = shared && (!o->var->func || o->var->func == info->func);
 
-	info->hidden |= shared && !own;
+	info->hidden |= shared && !visible;
 	info->reserved |= o->kind == PO_SREG && o->sreg >= SR_reserved_smem_offset_begin &&
 		o->sreg <= SR_reserved_smem_offset_1;
-	if (own) {
+	if (visible) {
 		for (size_t k = 0; k < info->nsymbols; k++)
 			if (info->symbol[k] == o->var)
 				return;
@@ -86,7 +87,8 @@ static void note_symbol(struct rewrite_func *info, const struct ptx_operand *o)
 			info->hidden = true;
 			return;
 		}
-		info->symbol = base_resize(info->symbol, (info->nsymbols + 1) * sizeof *info->symbol);
+		info->symbol = base_resize(info->symbol,
+			(info->nsymbols + 1) * sizeof *info->symbol);
 		info->symbol[info->nsymbols++] = o->var;
 	}
 	if (o->kind == PO_VEC || o->kind == PO_PAIR || o->kind == PO_TADDR)
@@ -109,7 +111,7 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 	info->unrecorded += !c->global && plan_global_of(f, i, &p);
 }
 
-void entry_know(const struct calls *c, struct rewrite_func *info)
+void entry_analyze(const struct calls *c, struct rewrite_func *info)
 {
 	const struct ptx_func **reach = base_alloc((c->m->nfunc + 2) * sizeof *reach);
 	size_t n = calls_reach(c, info->func, reach);
@@ -129,6 +131,6 @@ void entry_count(const struct calls *c, struct rewrite_func *info)
 
 	for (size_t k = 1; k < n; k++)
 		info->recorded += c->recorded[reach[k] - c->m->func];
-	info->deep = calls_deep(c, info->func);
+	info->unbounded_stack = calls_unbounded(c, info->func);
 	free(reach);
 }

@@ -1,4 +1,4 @@
-/* entry: see entry.c. */
+/* entry: facts about a kernel; see entry.c. */
 #ifndef CONSAN_INSTRUMENT_ENTRY_H
 #define CONSAN_INSTRUMENT_ENTRY_H
 
@@ -6,10 +6,11 @@
 #include "rewrite.h"
 
 /* The instruction has an effect beyond registers. */
-bool entry_acts(const struct ptx_insn *i);
-/* Its sites, its shared variables, and why it is refused, if it is. */
-void entry_know(const struct calls *c, struct rewrite_func *info);
-/* Once all functions are rewritten: the sites recorded in those that it calls. */
+bool entry_has_effect(const struct ptx_insn *i);
+/* Fills in the kernel's sites, its shared variables and, if it is refused, the reason. */
+void entry_analyze(const struct calls *c, struct rewrite_func *info);
+/* Called once all functions are rewritten: adds the sites recorded in the functions that it
+ * calls. */
 void entry_count(const struct calls *c, struct rewrite_func *info);
 
 #endif

@@ -1,16 +1,22 @@
-/* hook: prints the PTX that writes one record. It needs few registers, no
- * shared memory and no call: a call would make ptxas serialise wgmma and drop
- * setmaxnreg. Lanes that are together write one record, led by the lowest. */
+/* hook: prints the PTX that writes one record (record.h). The code uses few registers, no
+ * shared memory and no call: with a call, ptxas would serialise wgmma and ignore setmaxnreg.
+ * The active lanes write one record together; the lowest of them, the leader, allocates its
+ * space and writes the first unit.
+ *
+ * Registers of a hook: %cs_m the active mask, %cs_i the lane, %cs_l the leader's lane,
+ * %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the ticket
+ * or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record
+ * is affine, %cs_v<k> the words of this lane. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
 #include <string.h>
 
 #include "instrument/record/record.h"
 #include "calls.h"
-#include "rivals.h"
+#include "conflict.h"
 
-/* In local memory: the unit, the wait, the load, four bytes of nothing, the value. */
-void hook_lend(struct text *t, bool polls)
+/* Layout in local memory: %cs_pos, %cs_failed, %cs_polled, 4 bytes of padding, %cs_seen. */
+void hook_save_state(struct text *t, bool polls)
 {
 	text_printf(t, "\tst.local.v2.b32 [%%cs_at], {%%cs_pos, %%cs_failed};\n");
 	if (polls)
@@ -18,7 +24,7 @@ void hook_lend(struct text *t, bool polls)
 			"\tst.local.b64 [%%cs_at+16], %%cs_seen;\n");
 }
 
-void hook_regain(struct text *t, bool polls)
+void hook_load_state(struct text *t, bool polls)
 {
 	text_printf(t, "\tld.local.v2.b32 {%%cs_pos, %%cs_failed}, [%%cs_at];\n");
 	if (polls)
@@ -26,31 +32,32 @@ void hook_regain(struct text *t, bool polls)
 			"\tld.local.b64 %%cs_seen, [%%cs_at+16];\n");
 }
 
-void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_place place)
+void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_state state)
 {
 	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_failed;\n");
 	if (polls)
 		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n");
-	if (place != PLACE_STAYS)
+	if (state != STATE_PRIVATE)
 		text_printf(t, "\t.reg .b64 %%cs_at;\n");
-	if (place == PLACE_GIVEN) {
-		text_printf(t, "\tld.param.b64 %%cs_at, [" CALLS_PLACE "];\n");
-		hook_regain(t, polls);
+	if (state == STATE_PASSED) {
+		text_printf(t, "\tld.param.b64 %%cs_at, [" CALLS_PARAM "];\n");
+		hook_load_state(t, polls);
 	} else {
 		text_printf(t, "\tmov.b32 %%cs_pos, 0;\n\tmov.b32 %%cs_failed, 0;\n");
 		if (polls)
 			text_printf(t, "\tmov.b32 %%cs_polled, 0;\n\tmov.b64 %%cs_seen, 0;\n");
 	}
-	if (place == PLACE_LENT)
-		text_printf(t, "\t.local .align 8 .b8 " CALLS_PLACE "[24];\n"
-			"\tmov.b64 %%cs_at, " CALLS_PLACE ";\n\tst.local.b32 [%%cs_at+8], 0;\n");
+	if (state == STATE_OWNED)
+		text_printf(t, "\t.local .align 8 .b8 " CALLS_PARAM "[24];\n"
+			"\tmov.b64 %%cs_at, " CALLS_PARAM ";\n\tst.local.b32 [%%cs_at+8], 0;\n");
 	if (batch_words)
 		text_printf(t, "\t.reg .b32 %%cs_w<%u>;\n", batch_words);
 }
 
 void hook_registers(struct text *t, unsigned words)
 {
-	text_printf(t, "\t.reg .b32 %%cs_m, %%cs_l, %%cs_i, %%cs_t, %%cs_u, %%cs_n, %%cs_c, %%cs_k, %%cs_s;\n"
+	text_printf(t, "\t.reg .b32 %%cs_m, %%cs_l, %%cs_i, %%cs_t, %%cs_u, %%cs_n, %%cs_c, "
+		"%%cs_k, %%cs_s;\n"
 		"\t.reg .pred %%cs_lead, %%cs_all, %%cs_q, %%cs_g;\n\t.reg .b64 %%cs_d, %%cs_e;\n");
 	if (words)
 		text_printf(t, "\t.reg .b32 %%cs_v<%u>;\n", words);
@@ -58,10 +65,10 @@ void hook_registers(struct text *t, unsigned words)
 
 /* ---- what --gpu-drain adds ---- */
 
-/* Nobody writes any more into the chunks of those lanes who (a predicate) has: a chunk's
- * mark counts how often that was so. What the other lanes of its records wrote came before
- * the leader's next meeting with them, so that the release covers it; it is for a copy
- * engine. */
+/* Counts up the marks of the chunks of the lanes for which the predicate `who` holds: no lane
+ * writes into these chunks any more. The other lanes of a record wrote their part before they
+ * last synchronised with the leader, so the leader's release covers it. It is a release at
+ * system scope, as a copy engine reads the chunk. */
 static void close_chunk(struct text *t, const struct hook *h, const char *who)
 {
 	text_printf(t,
@@ -73,9 +80,9 @@ static void close_chunk(struct text *t, const struct hook *h, const char *who)
 		RECORD_CHUNK_UNITS - 1, h->module, who, RECORD_MARKS_AT);
 }
 
-/* The leader, in whose chunk it stands that they leave, comes last: who has that has seen
- * the marks of all. */
-static void leave(struct text *t, const struct hook *h)
+/* The record of an exit is in the leader's chunk, so the leader counts up its mark last: a
+ * reader that sees it has seen the marks of the other lanes. */
+static void close_chunks(struct text *t, const struct hook *h)
 {
 	text_printf(t, "\tsetp.ne.and.u32 %%cs_q, %%cs_pos, 0, !%%cs_lead;\n");
 	close_chunk(t, h, "%cs_q");
@@ -83,11 +90,11 @@ static void leave(struct text *t, const struct hook *h)
 	close_chunk(t, h, "%cs_lead");
 }
 
-/* Draw number cs_t is beyond the pool's chunks (cs_u): a chunk that the host has given
- * back, as soon as it has. It is waited for as long as the head says, by the record's
- * clock, but not where wgmma runs: there the number is handed back with the same look, so
- * that no chunk is given for it. */
-static void take_given(struct text *t, const struct hook *h)
+/* The number drawn (cs_t) is beyond the pool's chunks (cs_u): takes a chunk that the host has
+ * recycled, waiting until there is one, for as many cycles from the record's clock as the head
+ * allows. While wgmma is pending there must be no loop: the ring entry is exchanged once, and
+ * if it is empty the number drawn stays in it, so that the host recycles no chunk for it. */
+static void take_recycled(struct text *t, const struct hook *h)
 {
 	text_printf(t,
 		"\t{ .reg .b32 %%cs_a, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
@@ -95,7 +102,7 @@ static void take_given(struct text *t, const struct hook *h)
 		"\tand.b32 %%cs_t, %%cs_y, %u;\n"
 		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 8, %%cs_e;\n", RECORD_RING - 1, h->module);
-	if (h->flying)
+	if (h->pending)
 		text_printf(t,
 			"\tmov.b32 %%cs_a, -1;\n"
 			"\tmov.b64 %%cs_f, {%%cs_y, %%cs_a};\n"
@@ -108,7 +115,7 @@ static void take_given(struct text *t, const struct hook *h)
 		"\tmov.b64 {%%cs_a, %%cs_t}, %%cs_f;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_a, %%cs_y;\n"
 		"\t@%%cs_q bra $CSG%u;\n", h->label);
-	if (!h->flying)
+	if (!h->pending)
 		text_printf(t,
 			"\tld.relaxed.sys.global.b32 %%cs_a, [%%cs_d+12];\n"
 			"\tmov.u32 %%cs_x, %%clock;\n"
@@ -120,8 +127,8 @@ static void take_given(struct text *t, const struct hook *h)
 	text_printf(t, "\t}\n");
 }
 
-/* cs_t: the number that was drawn becomes that of a chunk. */
-static void drawn(struct text *t, const struct hook *h)
+/* Makes the number drawn, cs_t, that of a chunk. */
+static void use_draw(struct text *t, const struct hook *h)
 {
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_pos, 0;\n");
 	close_chunk(t, h, "%cs_q");
@@ -129,31 +136,33 @@ static void drawn(struct text *t, const struct hook *h)
 		"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
 		"\tsetp.le.u32 %%cs_q, %%cs_t, %%cs_u;\n"
 		"\t@%%cs_q bra $CSG%u;\n", h->module, h->label);
-	take_given(t, h);
+	take_recycled(t, h);
 	text_printf(t,
 		"\tadd.u32 %%cs_t, %%cs_u, 1;\n"
 		"$CSG%u:\n"
 		"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n", h->label);
 }
 
-/* A lane that looks for something again and again yields, and a point of reconvergence does
- * not wait for those who do: the others would go on, and what they do next would be
- * recorded before what the leader still has to record for them. */
-static void meet_leader(struct text *t, const struct hook *h)
+/* A lane that polls for a chunk yields, and a point of reconvergence does not wait for a lane
+ * that yields. Without this barrier the other lanes would continue, and their next accesses
+ * would be recorded before what the leader has still to record for them. */
+static void sync_with_leader(struct text *t, const struct hook *h)
 {
-	if (h->drains && !h->flying)
+	if (h->drains && !h->pending)
 		text_printf(t, "\tbar.warp.sync %%cs_m;\n");
 }
 
-/* The record's clock. Where a chunk may be waited for it is read before: what was done
- * then was not done after what others did meanwhile. */
-static void clock_now(struct text *t)
+/* Reads the record's clock. Where the leader may wait for a chunk, the clock is read before
+ * the wait: the recorded operation did not happen after operations that others did during the
+ * wait. */
+static void read_clock(struct text *t)
 {
 	text_printf(t, "\tmov.u32 %%cs_c, %%clock;\n");
 }
 
-/* ... and so is the chunk's, which no record in it may precede: cs_f. */
-static void clock_then(struct text *t)
+/* The same for the chunk's clock, cs_f, which must not be later than that of any record in the
+ * chunk. */
+static void chunk_clock(struct text *t)
 {
 	text_printf(t,
 		"\t{ .reg .b64 %%cs_h;\n"
@@ -163,10 +172,10 @@ static void clock_then(struct text *t)
 		"\tsub.u64 %%cs_f, %%cs_f, %%cs_h;\n\t}\n");
 }
 
-/* The chunk that was taken is the one for what is dropped (cs_q): of this CTA (cs_a)
- * records are missing. Who drains counts draws; else they count no further than chunks go,
- * as 32 bits are soon through. */
-static void say_short(struct text *t, const struct hook *h)
+/* If the chunk taken is the one for dropped records (cs_q), marks the records of this CTA
+ * (cs_a) as incomplete. With draining, draws are counted on; else the counter is put back, so
+ * that its 32 bits do not overflow. */
+static void mark_incomplete(struct text *t, const struct hook *h)
 {
 	if (!h->drains)
 		text_printf(t, "\t@%%cs_q red.global.add.u32 [%%cs_d], -1;\n");
@@ -178,15 +187,15 @@ static void say_short(struct text *t, const struct hook *h)
 		"\tmov.b32 %%cs_b, 1;\n"
 		"\tshl.b32 %%cs_x, %%cs_b, %%cs_x;\n"
 		"\t@%%cs_q red.global.or.b32 [%%cs_f+%u], %%cs_x;\n",
-		RECORD_SHORT_BITS - 5, RECORD_SHORT_AT);
+		RECORD_INCOMPLETE_BITS - 5, RECORD_INCOMPLETE_AT);
 }
 
-/* The leading lane takes a chunk if n (a register or a number) units do not
- * fit into the one it has. */
-static void room(struct text *t, const struct hook *h, const char *n)
+/* Makes the leader take a new chunk if the current one has less than n units left. n: a
+ * register or a number. */
+static void reserve(struct text *t, const struct hook *h, const char *n)
 {
 	if (h->drains)
-		clock_now(t);
+		read_clock(t);
 	text_printf(t,
 		"\tand.b32 %%cs_t, %%cs_pos, %u;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_t, 0;\n"
@@ -195,9 +204,9 @@ static void room(struct text *t, const struct hook *h, const char *n)
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
 		"\t@!%%cs_q bra $CSR%u;\n"
 		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n",
-		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - h->spare, h->label);
+		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - h->reserve, h->label);
 	if (h->drains)
-		drawn(t, h);
+		use_draw(t, h);
 	else
 		text_printf(t,
 			"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
@@ -205,10 +214,11 @@ static void room(struct text *t, const struct hook *h, const char *n)
 			"\tadd.u32 %%cs_u, %%cs_u, 1;\n"
 			"\tmin.u32 %%cs_t, %%cs_t, %%cs_u;\n", h->module);
 	text_printf(t, "\tshl.b32 %%cs_pos, %%cs_t, 8;\n");
-	/* the head: the CTA in the grid, the warp in the CTA */
+	/* the chunk's head: the CTA in the grid, the warp in the CTA */
 	text_printf(t,
 		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
-		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, %%ctaid.y;\n"
+		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, "
+		"%%ctaid.y;\n"
 		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
 		"\tmov.u32 %%cs_b, %%nctaid.x; mov.u32 %%cs_x, %%ctaid.x;\n"
 		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
@@ -218,20 +228,20 @@ static void room(struct text *t, const struct hook *h, const char *n)
 		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
 		"\tmov.u64 %%cs_f, %%clock64;\n");
 	if (h->drains)
-		clock_then(t);
+		chunk_clock(t);
 	text_printf(t,
 		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
 		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
 		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n");
-	say_short(t, h);
+	mark_incomplete(t, h);
 	text_printf(t,
 		"\t}\n"
 		"\tadd.u32 %%cs_pos, %%cs_pos, 1;\n"
 		"$CSR%u:\n", h->label);
-	meet_leader(t, h);
+	sync_with_leader(t, h);
 }
 
-/* Who acts, who leads, the pool. Without a pool nothing is recorded. */
+/* Finds the active lanes, the leader and the pool. Without a pool nothing is recorded. */
 static void begin(struct text *t, const struct hook *h)
 {
 	text_printf(t,
@@ -245,10 +255,10 @@ static void begin(struct text *t, const struct hook *h)
 		"\tsetp.eq.u32 %%cs_lead, %%cs_i, %%cs_l;\n", h->module, h->label);
 }
 
-/* The fence is never executed; it is there so that the ticket is drawn before the
- * statement that follows, even though nothing else needs its value. Nothing that
- * ends the thread may stand here: between a wgmma and its wait ptxas would have to
- * wait for it first, and serialises wgmma then. */
+/* Draws a ticket if the launch uses tickets. The fence is never executed. It makes ptxas keep
+ * the atomic, whose result nothing else needs, before the statement that follows. An
+ * instruction that ends the thread would do the same, but between a wgmma and its wait ptxas
+ * would have to wait for the wgmma before it, and would serialise wgmma. */
 static void ticket(struct text *t, const struct hook *h)
 {
 	text_printf(t,
@@ -284,12 +294,12 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_u, %%cs_v0, %%cs_q;\n"
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n",
 		RECORD_STRIDE_BIAS, 2 * RECORD_STRIDE_BIAS);
-	if (h->rivals)
-		rivals_of_one(t, h->rivals, h->label);
+	if (h->conflicts)
+		conflict_same_address(t, h->conflicts, h->label);
 	text_printf(t, "\tselp.b32 %%cs_n, 1, 9, %%cs_all;\n");
-	room(t, h, "%cs_n");
+	reserve(t, h, "%cs_n");
 	if (!h->drains)
-		clock_now(t);
+		read_clock(t);
 	text_printf(t,
 		"\tor.b32 %%cs_s, %%cs_s, %u;\n"
 		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
@@ -298,8 +308,8 @@ static void record_address(struct text *t, const struct hook *h)
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
 		"\t@%%cs_all bra $CSA%u;\n",
 		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label);
-	if (h->rivals) {
-		rivals_lost(t, h->rivals);
+	if (h->conflicts) {
+		conflict_lanes(t, h->conflicts);
 		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_u;\n");
 	}
 	text_printf(t,
@@ -307,14 +317,14 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 4, %%cs_e;\n"
 		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n");
-	meet_leader(t, h);
+	sync_with_leader(t, h);
 	text_printf(t,
 		"$CSA%u:\n"
 		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
 }
 
-/* The leader's address, s from the lane beside it, then t from the first lane that
- * is not where s alone would put it, if all lanes agree with that. */
+/* Takes the leader's address, s from the next lane, then t from the first lane that does not
+ * have the address that s alone gives. The record is affine if all lanes agree with these. */
 static void record_global(struct text *t, const struct hook *h)
 {
 	text_printf(t,
@@ -329,7 +339,7 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tmad.lo.u32 %%cs_u, %%cs_t, %%cs_x, %%cs_k;\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_u, %%cs_v0;\n"
 		"\tvote.sync.ballot.b32 %%cs_u, %%cs_q, %%cs_m;\n"
-		/* k: the power of two at or below the first that is elsewhere */
+		/* k: log2 of the distance of that first lane, rounded down */
 		"\tbrev.b32 %%cs_z, %%cs_u;\n"
 		"\tclz.b32 %%cs_z, %%cs_z;\n"
 		"\tsub.u32 %%cs_z, %%cs_z, %%cs_l;\n"
@@ -351,9 +361,9 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_a, %%cs_v1, %%cs_q;\n"
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n"
 		"\tselp.b32 %%cs_n, 2, 17, %%cs_all;\n");
-	room(t, h, "%cs_n");
+	reserve(t, h, "%cs_n");
 	if (!h->drains)
-		clock_now(t);
+		read_clock(t);
 	text_printf(t,
 		"\tselp.b32 %%cs_s, %u, %u, %%cs_all;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
@@ -365,18 +375,19 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
 		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n",
-		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label);
-	meet_leader(t, h);
+		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT,
+		h->label);
+	sync_with_leader(t, h);
 	text_printf(t,
 		"$CSA%u:\n\t}\n"
 		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
 }
 
-/* cs_s: word 0. */
+/* Writes the first unit; cs_s is word 0. */
 static void header(struct text *t, const struct hook *h)
 {
 	if (!h->drains)
-		clock_now(t);
+		read_clock(t);
 	text_printf(t,
 		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n");
@@ -390,7 +401,7 @@ static void record_uniform(struct text *t, const struct hook *h)
 	text_printf(&n, "%u", 1 + (h->words + 3) / 4);
 	memcpy(units, n.at, n.n < sizeof units ? n.n : sizeof units - 1);
 	text_free(&n);
-	room(t, h, units);
+	reserve(t, h, units);
 	text_printf(t, "\tmov.b32 %%cs_s, %u;\n", h->site << RECORD_SITE_SHIFT);
 	header(t, h);
 	for (unsigned k = 0; k < h->words; k++)
@@ -400,7 +411,7 @@ static void record_uniform(struct text *t, const struct hook *h)
 }
 
 /* cs_all: all lanes have the leader's words. */
-static void agree(struct text *t, const struct hook *h)
+static void compare_with_leader(struct text *t, const struct hook *h)
 {
 	for (unsigned k = 0; k < h->words; k++)
 		text_printf(t, "\tshfl.sync.idx.b32 %%cs_t, %s%u, %%cs_l, 31, %%cs_m;\n"
@@ -409,21 +420,22 @@ static void agree(struct text *t, const struct hook *h)
 	text_printf(t, "\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
 }
 
-/* What all agree on, where that is worth asking, the leader says for them. */
+/* If the lanes often have the same words (h->often_uniform), the leader's words are recorded
+ * once where they are the same. */
 static void record_lanes(struct text *t, const struct hook *h)
 {
 	const uint32_t word = h->site << RECORD_SITE_SHIFT;
 
 	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %u;\n", word);
-	if (h->alike) {
-		agree(t, h);
+	if (h->often_uniform) {
+		compare_with_leader(t, h);
 		text_printf(t, "\tselp.b32 %%cs_n, 1, %%cs_n, %%cs_all;\n"
 			"\tselp.b32 %%cs_s, %u, %%cs_s, %%cs_all;\n", word | RECORD_AFFINE);
 	}
 	text_printf(t,
 		"\tmad.lo.u32 %%cs_n, %%cs_n, %u, 31;\n"
 		"\tshr.u32 %%cs_n, %%cs_n, 4;\n", 4 * h->words);
-	room(t, h, "%cs_n");
+	reserve(t, h, "%cs_n");
 	header(t, h);
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
@@ -432,12 +444,13 @@ static void record_lanes(struct text *t, const struct hook *h)
 		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
 		"\tpopc.b32 %%cs_t, %%cs_t;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", 4 * h->words);
-	if (h->alike)
-		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
+	if (h->often_uniform)
+		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n"
+			"\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
 	for (unsigned k = 0; k < h->words; k++)
-		text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n", h->alike ? "@%cs_q " : "",
-			16 + 4 * k, h->prefix, k);
-	meet_leader(t, h);
+		text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n",
+			h->often_uniform ? "@%cs_q " : "", 16 + 4 * k, h->prefix, k);
+	sync_with_leader(t, h);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }
 
@@ -458,7 +471,7 @@ void hook_record(struct text *t, const struct hook *h)
 		record_lanes(t, h);
 	else
 		record_uniform(t, h);
-	if (h->drains && h->leaves)
-		leave(t, h);
+	if (h->drains && h->exits)
+		close_chunks(t, h);
 	text_printf(t, "$CSZ%u:\n", h->label);
 }

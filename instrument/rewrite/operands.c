@@ -1,4 +1,4 @@
-/* operands: see operands.h. */
+/* operands: prints the loads of an instruction's operands into a hook's scratch registers. */
 #include "operands.h"
 
 #include "instrument/record/record.h"
@@ -10,9 +10,9 @@ void operand_component(struct text *t, const struct ptx_operand *o)
 		text_printf(t, ".%c", "xyzw"[o->elem - 1]);
 }
 
-/* A shared address into %cs_v<k>; of a generic one, %cs_g says whether it is
- * one of shared memory. */
-static void shared_address(const struct operands *w, const struct ptx_operand *o, unsigned k, bool generic)
+/* Loads a shared address into %cs_v<k>. %cs_g: a generic address is one of shared memory. */
+static void shared_address(const struct operands *w, const struct ptx_operand *o, unsigned k,
+	bool generic)
 {
 	struct text *t = w->out;
 	struct text name = { 0 };
@@ -23,9 +23,11 @@ static void shared_address(const struct operands *w, const struct ptx_operand *o
 	}
 	if (generic && o->reg != PTX_NO_REG && operand_bits(w->f, o->reg) == 64) {
 		text_printf(t, "\tadd.s64 %%cs_e, %s, %lld;\n", name.at, (long long)o->imm);
-		text_printf(t, w->r->module->sm >= 90 ? "\tisspacep.shared::cluster %%cs_g, %%cs_e;\n"
+		text_printf(t, w->r->module->sm >= 90
+			? "\tisspacep.shared::cluster %%cs_g, %%cs_e;\n"
 			: "\tisspacep.shared %%cs_g, %%cs_e;\n");
-		text_printf(t, "\tcvta.to.shared.u64 %%cs_e, %%cs_e;\n\tcvt.u32.u64 %%cs_v%u, %%cs_e;\n", k);
+		text_printf(t, "\tcvta.to.shared.u64 %%cs_e, %%cs_e;\n"
+			"\tcvt.u32.u64 %%cs_v%u, %%cs_e;\n", k);
 	} else if (o->reg != PTX_NO_REG && operand_bits(w->f, o->reg) == 64) {
 		text_printf(t, "\tcvt.u32.u64 %%cs_v%u, %s;\n", k, name.at);
 	} else if (o->reg != PTX_NO_REG) {
@@ -37,14 +39,15 @@ static void shared_address(const struct operands *w, const struct ptx_operand *o
 	}
 	if (!(generic && o->reg != PTX_NO_REG && operand_bits(w->f, o->reg) == 64)) {
 		if (o->imm)
-			text_printf(t, "\tadd.s32 %%cs_v%u, %%cs_v%u, %lld;\n", k, k, (long long)o->imm);
+			text_printf(t, "\tadd.s32 %%cs_v%u, %%cs_v%u, %lld;\n", k, k,
+				(long long)o->imm);
 		if (generic)
 			text_printf(t, "\tsetp.eq.u32 %%cs_g, 0, 0;\n");
 	}
 	text_free(&name);
 }
 
-bool operands_maps(const struct ptx_func *f)
+bool operands_has_map_param(const struct ptx_func *f)
 {
 	for (size_t k = 0; f->entry && k < f->nparam; k++)
 		if (f->param[k].size >= 128)
@@ -52,25 +55,27 @@ bool operands_maps(const struct ptx_func *f)
 	return false;
 }
 
-static void map_address(const struct operands *w, const struct ptx_operand *o, const char *prefix, unsigned k)
+static void map_address(const struct operands *w, const struct ptx_operand *o, const char *prefix,
+	unsigned k)
 {
 	struct text *t = w->out;
 
 	if (o->reg != PTX_NO_REG) {
-		text_printf(t, "\tadd.s64 %%cs_e, %s, %lld;\n", operand_name(w->f, o->reg), (long long)o->imm);
+		text_printf(t, "\tadd.s64 %%cs_e, %s, %lld;\n", operand_name(w->f, o->reg),
+			(long long)o->imm);
 	} else if (o->var) {
 		text_printf(t, "\tmov.b64 %%cs_e, %s;\n", o->var->name);
-		text_printf(t, "\tcvta.%s.u64 %%cs_e, %%cs_e;\n", o->var->space == PS_param ? "param"
-			: o->var->space == PS_const ? "const" : "global");
+		text_printf(t, "\tcvta.%s.u64 %%cs_e, %%cs_e;\n", o->var->space == PS_param
+			? "param" : o->var->space == PS_const ? "const" : "global");
 		if (o->imm)
 			text_printf(t, "\tadd.s64 %%cs_e, %%cs_e, %lld;\n", (long long)o->imm);
 	}
-	/* launches have their parameters at different addresses */
-	if (operands_maps(w->f))
+	/* a parameter is recorded as its offset, as its address differs from launch to launch */
+	if (operands_has_map_param(w->f))
 		text_printf(t, "\tmov.b64 %%cs_d, %s;\n\tcvta.param.u64 %%cs_d, %%cs_d;\n"
 			"\tsub.s64 %%cs_d, %%cs_e, %%cs_d;\n\tsetp.lt.u64 %%cs_q, %%cs_d, %zu;\n"
-			"\t@%%cs_q or.b64 %%cs_e, %%cs_d, 0x%llx;\n", w->f->param[0].name, w->f->param_bytes,
-			(unsigned long long)RECORD_PARAM);
+			"\t@%%cs_q or.b64 %%cs_e, %%cs_d, 0x%llx;\n", w->f->param[0].name,
+			w->f->param_bytes, (unsigned long long)RECORD_PARAM);
 	else if (w->r->global)
 		text_printf(t, "\tsetp.ne.u32 %%cs_q, 0, 0;\n");
 	if (w->r->global)
@@ -80,7 +85,8 @@ static void map_address(const struct operands *w, const struct ptx_operand *o, c
 	text_printf(t, "\tmov.b64 {%s%u, %s%u}, %%cs_e;\n", prefix, k, prefix, k + 1);
 }
 
-static void global_address(const struct operands *w, const struct ptx_operand *o, bool generic, unsigned k)
+static void global_address(const struct operands *w, const struct ptx_operand *o, bool generic,
+	unsigned k)
 {
 	struct text *t = w->out;
 
@@ -107,7 +113,8 @@ static void plain_value(const struct operands *w, const struct ptx_operand *o, e
 {
 	struct text *t = w->out;
 
-	if (o->kind != PO_REG) { /* a special register or a symbol, by its own name */
+	if (o->kind != PO_REG) {   /* a special register or a symbol: the decoder knows it by its
+				      name */
 		text_printf(t, "\tmov.b32 %s%u, 0;\n", prefix, k);
 		return;
 	}
@@ -130,7 +137,8 @@ static void plain_value(const struct operands *w, const struct ptx_operand *o, e
 	text_printf(t, ";\n");
 }
 
-/* From the tile's address to what the lane takes of it (wmma.h): %cs_t bytes. */
+/* %cs_t: the offset in bytes from the tile's address to the part that the lane accesses
+ * (wmma.h). */
 static void tile_offset(const struct operands *w, const struct ptx_insn *i)
 {
 	const struct ptx_operand *stride = &i->operand[2];
@@ -141,7 +149,8 @@ static void tile_offset(const struct operands *w, const struct ptx_insn *i)
 	text_printf(t, "\tmov.u32 %%cs_t, %%laneid;\n\tdiv.u32 %%cs_u, %%cs_t, %u;\n"
 		"\trem.u32 %%cs_t, %%cs_t, %u;\n", p.lanes, p.lanes);
 	if (i->noperands > 2 && stride->kind == PO_REG)
-		text_printf(t, "\tmul.lo.u32 %%cs_u, %%cs_u, %s;\n", operand_name(w->f, stride->reg));
+		text_printf(t, "\tmul.lo.u32 %%cs_u, %%cs_u, %s;\n",
+			operand_name(w->f, stride->reg));
 	else
 		text_printf(t, "\tmul.lo.u32 %%cs_u, %%cs_u, %u;\n",
 			i->noperands > 2 ? (unsigned)stride->imm : p.length);
@@ -162,7 +171,8 @@ void operands_tile(const struct operands *w, const struct ptx_insn *i, const str
 			"\tmov.b64 {%%cs_v0, %%cs_v1}, %%cs_e;\n");
 }
 
-void operands_values(const struct operands *w, const struct plan *p, const char *prefix, unsigned first)
+void operands_values(const struct operands *w, const struct plan *p, const char *prefix,
+	unsigned first)
 {
 	unsigned k = first;
 

@@ -1,5 +1,5 @@
-/* operands: the PTX that brings what an instruction's operands are, ahead of it, into the
- * scratch registers that a hook records (hook.h). */
+/* operands: the PTX that loads an instruction's operands into the scratch registers that a
+ * hook records (hook.h), before the instruction is executed. */
 #ifndef CONSAN_INSTRUMENT_OPERANDS_H
 #define CONSAN_INSTRUMENT_OPERANDS_H
 
@@ -22,14 +22,16 @@ static inline unsigned operand_bits(const struct ptx_func *f, uint32_t reg)
 	return ptx_type_bits((enum ptx_type)f->reg[reg].type);
 }
 
-/* ".x", if it is a component of a vector. */
+/* Appends ".x", ".y", ".z" or ".w" if the operand is a component of a vector. */
 void operand_component(struct text *t, const struct ptx_operand *o);
-/* Some parameter of this kernel may be a tensor map. */
-bool operands_maps(const struct ptx_func *f);
-/* All values of a plan into prefix<first> and on; %cs_g: whether a generic address is
- * one of the memory that is meant. */
-void operands_values(const struct operands *w, const struct plan *p, const char *prefix, unsigned first);
-/* Then, of wmma: %cs_v0 becomes the address of what the lane takes of the tile. */
+/* May some parameter of this kernel be a tensor map? */
+bool operands_has_map_param(const struct ptx_func *f);
+/* Loads all values of a plan into prefix<first> and following. %cs_g: the generic address is
+ * one of the state space that is recorded. */
+void operands_values(const struct operands *w, const struct plan *p, const char *prefix,
+	unsigned first);
+/* After that, for wmma: changes %cs_v0 to the address of the part of the tile that the lane
+ * accesses. */
 void operands_tile(const struct operands *w, const struct ptx_insn *i, const struct plan *p);
 
 #endif

@@ -1,12 +1,12 @@
-/* plan: chooses by effect what is recorded of an instruction. Within an effect,
- * an instruction's own operands decide; nothing is printed here. */
+/* plan: chooses by an instruction's effect (the effect column of ptx.def) what is recorded of
+ * it. Within an effect the operands decide. Nothing is printed here. */
 #include "plan.h"
 
 #include <string.h>
 
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
-#include "rivals.h"
+#include "conflict.h"
 
 unsigned plan_address(const struct ptx_insn *i)
 {
@@ -19,7 +19,7 @@ unsigned plan_address(const struct ptx_insn *i)
 static void add(struct plan *p, const struct ptx_operand *o, enum plan_kind kind)
 {
 	if (o->kind == PO_IMM && kind != VAL_SHARED)
-		return; /* the decoder reads it off the instruction */
+		return; /* the decoder takes it from the instruction */
 	p->value[p->nvalues].o = o;
 	p->value[p->nvalues++].kind = (uint8_t)kind;
 }
@@ -29,9 +29,10 @@ static bool strong(const struct ptx_insn *i)
 	return ptx_has(i, MOD_mmio) || (ptx_pick(i, MG_sem) != MOD_NONE && !ptx_has(i, MOD_weak));
 }
 
-/* A strong read is recorded when it is done. So is an atomic, besides: what it writes may
- * be seen, and what it reads may have been written, by any that begins before it ends. */
-static void set_times(const struct ptx_insn *i, struct plan *p)
+/* A strong read is recorded after it is executed. An atomic is recorded before it and after
+ * it: other threads may see its write before it returns, and its read may observe a write that
+ * was made after it began. */
+static void set_before_after(const struct ptx_insn *i, struct plan *p)
 {
 	enum ptx_effect effect = ptx_effect_of(i->op);
 
@@ -40,23 +41,24 @@ static void set_times(const struct ptx_insn *i, struct plan *p)
 	p->after = p->sync && (effect == EF_READ || i->op == OP_atom);
 }
 
-/* Loads, stores, atomics, matrices. */
+/* Loads, stores, atomics, ldmatrix and stmatrix. */
 static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
 	enum ptx_effect effect = ptx_effect_of(i->op);
 	enum ptx_space space = ptx_space_of(i, 0);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 
-	if (a->kind != PO_ADDR || (space != PS_shared && space != PS_shared_cluster && space != PS_none))
+	if (a->kind != PO_ADDR ||
+			(space != PS_shared && space != PS_shared_cluster && space != PS_none))
 		return false;
 	if (space == PS_none && a->var && a->reg == PTX_NO_REG && a->var->space != PS_shared)
 		return false;
 	p->generic = space == PS_none;
-	set_times(i, p);
+	set_before_after(i, p);
 	p->class = p->sync ? PLAN_LANES : PLAN_ADDRESS;
 	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	add(p, a, VAL_SHARED);
-	p->rivals = p->class == PLAN_ADDRESS ? (uint8_t)rivals_words(f, i) : 0;
+	p->conflicts = p->class == PLAN_ADDRESS ? (uint8_t)conflict_words(f, i) : 0;
 	if (i->op == OP_st_bulk) {
 		p->class = PLAN_LANES;
 		add(p, &i->operand[1], VAL_U64);
@@ -72,7 +74,7 @@ static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct pl
 	return true;
 }
 
-static bool cp_async(const struct ptx_insn *i, struct plan *p)
+static bool async_copy(const struct ptx_insn *i, struct plan *p)
 {
 	unsigned hint = ptx_has(i, MOD_L2_cache_hint);
 
@@ -116,8 +118,8 @@ struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
 		b.copy = COPY_PREFETCH;
 		return b;
 	}
-	b.copy = ptx_space_of(i, 0) == PS_global || i->op == OP_cp_reduce_async_bulk_tensor ? COPY_STORE
-		: ptx_space_of(i, 1) == PS_global ? COPY_LOAD : COPY_PEER;
+	b.copy = ptx_space_of(i, 0) == PS_global || i->op == OP_cp_reduce_async_bulk_tensor
+		? COPY_STORE : ptx_space_of(i, 1) == PS_global ? COPY_LOAD : COPY_PEER;
 	b.shared = &i->operand[b.copy == COPY_STORE ? 1 : 0];
 	b.other = &i->operand[b.copy == COPY_STORE ? 0 : 1];
 	if (!b.tensor)
@@ -174,7 +176,7 @@ static bool mbarrier(const struct ptx_insn *i, struct plan *p)
 	case OP_mbarrier_test_wait:
 	case OP_mbarrier_try_wait:
 		p->after = p->test = true;
-		p->strays = p->window;
+		p->remote = p->window;
 		if (ptx_has(i, MOD_parity))
 			add(p, &i->operand[a + 1], VAL_U32);
 		return i->operand[0].kind == PO_REG;
@@ -211,7 +213,7 @@ static bool barrier_red(const struct ptx_insn *i)
 		i->op == OP_barrier_cta_red;
 }
 
-const struct ptx_operand *plan_bar(const struct ptx_insn *i)
+const struct ptx_operand *plan_barrier(const struct ptx_insn *i)
 {
 	return &i->operand[barrier_red(i)];
 }
@@ -244,13 +246,13 @@ const struct ptx_operand *plan_mask(const struct ptx_insn *i)
 	}
 }
 
-static bool meeting(const struct ptx_insn *i, struct plan *p)
+static bool collective(const struct ptx_insn *i, struct plan *p)
 {
 	const struct ptx_operand *mask = plan_mask(i);
 
 	if (!mask)
 		return false;
-	p->before = p->meets = true;
+	p->before = p->collective = true;
 	p->class = PLAN_LANES;
 	add(p, mask, VAL_U32);
 	if (i->op == OP_shfl_sync) {
@@ -297,7 +299,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_READ: case EF_WRITE: case EF_RMW:
 		yes = access(f, i, p);
 		break;
-	case EF_CP_ASYNC: yes = cp_async(i, p); break;
+	case EF_CP_ASYNC: yes = async_copy(i, p); break;
 	case EF_BULK: yes = bulk(i, p); break;
 	case EF_MBARRIER: yes = mbarrier(i, p); break;
 	case EF_WGMMA: yes = wgmma(i, p); break;
@@ -307,10 +309,10 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		p->class = PLAN_LANES;
 		add(p, &i->operand[0], VAL_U32);
 		break;
-	case EF_WARP: yes = meeting(i, p); break;
+	case EF_WARP: yes = collective(i, p); break;
 	case EF_CLUSTER:
 		p->before = i->op == OP_barrier_cluster_arrive;
-		p->after = p->stalls = !p->before;
+		p->after = p->waits = !p->before;
 		yes = p->sync = true;
 		break;
 	case EF_TENSORMAP: yes = tensormap(i, p); break;
@@ -326,7 +328,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		p->sync = i->op == OP_ret && f->entry;
 		yes = p->before = p->sync || plan_asserts(i);
 		break;
-	case EF_NONE: /* of what it counts only where it comes from is known */
+	case EF_NONE: /* the decoder follows the token that it counts */
 		yes = p->before = i->op == OP_mbarrier_pending_count;
 		break;
 	case EF_RANK: case EF_HINT: case EF_TCGEN05: case EF_GRID:
@@ -364,21 +366,22 @@ static bool global_access(const struct ptx_insn *i, struct plan *p)
 	enum ptx_space space = ptx_space_of(i, 0);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 
-	if (a->kind != PO_ADDR || (space != PS_global && space != PS_none) || i->op == OP_ldmatrix ||
+	if (a->kind != PO_ADDR || (space != PS_global && space != PS_none) ||
+			i->op == OP_ldmatrix ||
 			i->op == OP_stmatrix || i->op == OP_st_async || i->op == OP_red_async ||
 			i->op == OP_st_bulk)
 		return false;
 	if (space == PS_none && a->var && a->reg == PTX_NO_REG && a->var->space != PS_global)
 		return false;
 	p->generic = space == PS_none;
-	set_times(i, p);
+	set_before_after(i, p);
 	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	p->class = p->sync ? PLAN_LANES : PLAN_GLOBAL;
 	add(p, a, VAL_GLOBAL);
 	return true;
 }
 
-/* Copies tell where, in a record before their own. */
+/* Copies record their global address in a record before their shared one. */
 static bool global_copy(const struct ptx_insn *i, struct plan *p)
 {
 	struct plan_bulk b;
@@ -389,7 +392,8 @@ static bool global_copy(const struct ptx_insn *i, struct plan *p)
 		add(p, &i->operand[1], VAL_GLOBAL);
 		return true;
 	}
-	if (ptx_effect_of(i->op) != EF_BULK || i->op == OP_cp_async_bulk_commit_group ||
+	if (ptx_effect_of(i->op) != EF_BULK ||
+			i->op == OP_cp_async_bulk_commit_group ||
 			i->op == OP_cp_async_bulk_wait_group)
 		return false;
 	b = plan_bulk_of(i);
@@ -407,7 +411,7 @@ static bool global_copy(const struct ptx_insn *i, struct plan *p)
 	return p->nvalues;
 }
 
-/* What of another grid is over. */
+/* griddepcontrol, which orders overlapping grids. */
 static bool grid(const struct ptx_insn *i, struct plan *p)
 {
 	p->after = i->op == OP_griddepcontrol_wait;
@@ -444,9 +448,9 @@ bool plan_rank_of(const struct ptx_insn *i, struct plan *p)
 	return true;
 }
 
-/* ---- tokens ---- */
+/* ---- mbarrier tokens ---- */
 
-/* The state that an arrival returns; NULL: none. */
+/* The token that an arrival returns; NULL: none. */
 static const struct ptx_operand *returned(const struct ptx_insn *i)
 {
 	switch ((enum ptx_op)i->op) {
@@ -458,7 +462,7 @@ static const struct ptx_operand *returned(const struct ptx_insn *i)
 	}
 }
 
-/* The state by which a wait waits; NULL: none. */
+/* The token that a wait takes; NULL: none. */
 static const struct ptx_operand *waited(const struct ptx_insn *i)
 {
 	const struct ptx_operand *state = &i->operand[plan_address(i) + 1];
@@ -467,21 +471,21 @@ static const struct ptx_operand *waited(const struct ptx_insn *i)
 		!ptx_has(i, MOD_parity) && state->kind == PO_REG ? state : NULL;
 }
 
-/* Through moves, up to a depth that real code does not come to. */
-#define MOVES 4
+/* Depth of moves that is followed; real code has less. */
+#define MOVE_DEPTH 4
 
 static bool moves(const struct ptx_insn *i)
 {
 	return i->op == OP_mov && i->operand[0].kind == PO_REG && i->operand[1].kind == PO_REG;
 }
 
-static bool gets_to(const struct ptx_func *f, uint32_t from, uint32_t to, unsigned depth)
+static bool moved_to(const struct ptx_func *f, uint32_t from, uint32_t to, unsigned depth)
 {
 	if (from == to)
 		return true;
 	for (size_t k = 0; depth && k < f->ninsn; k++)
 		if (moves(&f->insn[k]) && f->insn[k].operand[1].reg == from
-				&& gets_to(f, f->insn[k].operand[0].reg, to, depth - 1))
+				&& moved_to(f, f->insn[k].operand[0].reg, to, depth - 1))
 			return true;
 	return false;
 }
@@ -492,7 +496,8 @@ static bool writes(const struct ptx_insn *i, uint32_t reg)
 		if (i->operand[o].kind == PO_REG && i->operand[o].reg == reg)
 			return true;
 		for (unsigned k = 0; i->operand[o].kind == PO_VEC && k < i->operand[o].n; k++)
-			if (i->operand[o].list[k].kind == PO_REG && i->operand[o].list[k].reg == reg)
+			if (i->operand[o].list[k].kind == PO_REG &&
+					i->operand[o].list[k].reg == reg)
 				return true;
 	}
 	return false;
@@ -510,7 +515,8 @@ static bool holds_states(const struct ptx_func *f, uint32_t reg, bool completing
 		any = true;
 		if (returned(i) && !(completing && ptx_has(i, MOD_noComplete)))
 			continue;
-		if (!depth || !moves(i) || !holds_states(f, i->operand[1].reg, completing, depth - 1))
+		if (!depth || !moves(i) ||
+				!holds_states(f, i->operand[1].reg, completing, depth - 1))
 			return false;
 	}
 	return any;
@@ -518,16 +524,17 @@ static bool holds_states(const struct ptx_func *f, uint32_t reg, bool completing
 
 bool plan_holds_states(const struct ptx_func *f, uint32_t reg, bool completing)
 {
-	return holds_states(f, reg, completing, MOVES);
+	return holds_states(f, reg, completing, MOVE_DEPTH);
 }
 
-/* Some wait waits by what this register holds, and by no state of elsewhere. */
-static bool is_waited(const struct ptx_func *f, uint32_t reg)
+/* Does a wait take the token in this register, and only tokens of this function? */
+static bool is_awaited(const struct ptx_func *f, uint32_t reg)
 {
 	for (size_t k = 0; k < f->ninsn; k++) {
 		const struct ptx_operand *state = waited(&f->insn[k]);
 
-		if (state && gets_to(f, reg, state->reg, MOVES) && holds_states(f, state->reg, false, MOVES))
+		if (state && moved_to(f, reg, state->reg, MOVE_DEPTH) &&
+				holds_states(f, state->reg, false, MOVE_DEPTH))
 			return true;
 	}
 	return false;
@@ -538,7 +545,8 @@ bool plan_token_of(const struct ptx_func *f, const struct ptx_insn *i, struct pl
 	const struct ptx_operand *out = returned(i), *in = out ? NULL : waited(i);
 
 	memset(p, 0, sizeof *p);
-	if (!(out && is_waited(f, out->reg)) && !(in && holds_states(f, in->reg, false, MOVES)))
+	if (!(out && is_awaited(f, out->reg)) &&
+			!(in && holds_states(f, in->reg, false, MOVE_DEPTH)))
 		return false;
 	p->before = in;
 	p->after = out;
@@ -563,14 +571,14 @@ const char *plan_refuses(const struct ptx_insn *i)
 
 	switch (ptx_effect_of(i->op)) {
 	case EF_TCGEN05: return "tensor memory is not recorded";
-	case EF_UNKNOWN: return "an unknown instruction";
+	case EF_UNKNOWN: return "an unknown instruction is not recorded";
 	case EF_READ: case EF_WRITE:
 		if (wmma_is(i) && !wmma_part_of(i, &part))
 			return "this shape of wmma is not recorded";
 		return NULL;
 	case EF_TENSORMAP:
-		return ptx_space_of(i, 0) == PS_none ? "a tensor map is changed through a generic address"
-			: NULL;
+		return ptx_space_of(i, 0) == PS_none
+			? "changing a tensor map through a generic address is not recorded" : NULL;
 	case EF_WGMMA:
 		return i->op == OP_wgmma_mma_async_sp ? "sparse wgmma is not recorded" : NULL;
 	default:

@@ -1,5 +1,5 @@
-/* rewrite: goes through the entries of a module and the functions that record (calls.c),
- * and writes their text anew. What becomes of a statement is statement.c's. */
+/* rewrite: writes a module's text anew: its entries, and the device functions that record
+ * (calls.c). statement.c writes the single statements. */
 #include "rewrite.h"
 
 #include <stdlib.h>
@@ -13,14 +13,15 @@
 #include "operands.h"
 #include "statement.h"
 
-/* The first thread of the grid says where the parameters and the shared
- * variables lie. */
-static void tell_layout(struct writer *w)
+/* The grid's first thread writes the addresses of the parameters and of the shared variables
+ * into the pool's head. */
+static void write_layout(struct writer *w)
 {
 	struct text *t = &w->out;
 	unsigned label = w->labels++;
 
-	text_printf(t, "{\n\t.reg .b32 %%cs_t, %%cs_u;\n\t.reg .b64 %%cs_d, %%cs_e;\n\t.reg .pred %%cs_q;\n");
+	text_printf(t, "{\n\t.reg .b32 %%cs_t, %%cs_u;\n\t.reg .b64 %%cs_d, %%cs_e;\n"
+		"\t.reg .pred %%cs_q;\n");
 	text_printf(t, "\tmov.u32 %%cs_t, %%tid.x;\n");
 	for (unsigned k = 1; k < 6; k++)
 		text_printf(t, "\tmov.u32 %%cs_u, %%%s.%c;\n\tor.b32 %%cs_t, %%cs_t, %%cs_u;\n",
@@ -28,9 +29,10 @@ static void tell_layout(struct writer *w)
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSE%u;\n", label);
 	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
 		"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSE%u;\n", w->r->number, label);
-	if (operands_maps(w->f))
+	if (operands_has_map_param(w->f))
 		text_printf(t, "\tmov.b64 %%cs_e, %s;\n\tcvta.param.u64 %%cs_e, %%cs_e;\n"
-			"\tst.global.b64 [%%cs_d+%u], %%cs_e;\n", w->f->param[0].name, RECORD_PARAMS_AT);
+			"\tst.global.b64 [%%cs_d+%u], %%cs_e;\n", w->f->param[0].name,
+			RECORD_PARAMS_AT);
 	for (size_t k = 0; k < w->info->nsymbols && k < RECORD_SYMBOLS; k++)
 		text_printf(t, "\tmov.u32 %%cs_t, %s;\n\tst.global.b32 [%%cs_d+%zu], %%cs_t;\n",
 			w->info->symbol[k]->name, RECORD_SYMBOLS_AT + 4 * k);
@@ -49,22 +51,22 @@ static void body(struct writer *w, size_t from, size_t end)
 			continue;
 		calls_text(w->calls, &w->out, from, at);
 		if (!k && w->f->entry)
-			tell_layout(w);
+			write_layout(w);
 		from = at + i->text_len + 1; /* with its semicolon */
 		while (text[from - 1] != ';')
 			from++;
 		if (w->info->mark && w->info->mark[k])
-			statement_mark(w, i);
+			statement_mark_path(w, i);
 		if (i->op == OP_ret)
-			statement_leave(w);
+			statement_save_state(w);
 		statement_write(w, k);
 	}
 	calls_text(w->calls, &w->out, from, end);
-	statement_leave(w); /* where it runs off its end */
+	statement_save_state(w);   /* for a function that ends without ret */
 }
 
-/* The function's opening brace, from the line of its head. */
-static size_t opening(const struct ptx_func *f)
+/* The position of the function's opening brace, searched from the line of its head. */
+static size_t body_begin(const struct ptx_func *f)
 {
 	const char *s = f->module->text;
 
@@ -75,7 +77,7 @@ static size_t opening(const struct ptx_func *f)
 	return (size_t)(s - f->module->text);
 }
 
-static size_t closing(const struct ptx_func *f, size_t open)
+static size_t body_end(const struct ptx_func *f, size_t open)
 {
 	const char *s = f->module->text;
 	unsigned depth = 0;
@@ -101,7 +103,8 @@ static size_t closing(const struct ptx_func *f, size_t open)
 
 static int by_line(const void *a, const void *b)
 {
-	const struct ptx_func *f = *(const struct ptx_func *const *)a, *g = *(const struct ptx_func *const *)b;
+	const struct ptx_func *f = *(const struct ptx_func *const *)a,
+		*g = *(const struct ptx_func *const *)b;
 
 	return (f->line > g->line) - (f->line < g->line);
 }
@@ -109,16 +112,17 @@ static int by_line(const void *a, const void *b)
 static bool calls_any(const struct calls *c, const struct ptx_func *f)
 {
 	for (size_t k = 0; k < f->ninsn; k++)
-		if (f->insn[k].op == OP_call && calls_carry(c, &f->insn[k]))
+		if (f->insn[k].op == OP_call && calls_takes_state(c, &f->insn[k]))
 			return true;
 	return false;
 }
 
-/* Units; with more, chunks would be used up too fast. */
-#define MOST_SPARE 64
+/* Units. More would use up chunks too fast. */
+#define RESERVE_MAX 64
 
-/* How many units the records of a wgmma group take. */
-static void look_at_group(struct writer *w, size_t at, const struct plan *p, unsigned *words, unsigned *units)
+/* Adds up the units that the records of a wgmma group take. */
+static void scan_group(struct writer *w, size_t at, const struct plan *p, unsigned *words,
+	unsigned *units)
 {
 	const struct ptx_func *f = w->f;
 
@@ -127,12 +131,12 @@ static void look_at_group(struct writer *w, size_t at, const struct plan *p, uns
 		return;
 	*units += 1 + (*words + 3) / 4;
 	*words = 0;
-	w->spare = *units > w->spare ? *units : w->spare;
+	w->reserve = *units > w->reserve ? *units : w->reserve;
 	if (f->insn[at].op == OP_wgmma_commit_group)
 		*units = 0;
 }
 
-static void look_through(struct writer *w)
+static void scan_function(struct writer *w)
 {
 	const struct ptx_func *f = w->f;
 	unsigned words = 0, units = 0;
@@ -143,7 +147,7 @@ static void look_through(struct writer *w)
 			w->polls |= p.poll;
 			w->tests |= p.test;
 			if (p.wgmma)
-				look_at_group(w, k, &p, &words, &units);
+				scan_group(w, k, &p, &words, &units);
 		}
 		if (w->r->global && plan_global_of(f, &f->insn[k], &p))
 			w->polls |= p.poll;
@@ -155,18 +159,18 @@ static void function(struct rewrite *r, struct calls *calls, const struct ptx_fu
 	struct rewrite_func info = { .func = f };
 	struct writer w = { .r = r, .calls = calls, .f = f, .info = &info,
 		.group = (uint32_t)r->batch.n };
-	size_t open = opening(f), close = closing(f, open);
+	size_t open = body_begin(f), close = body_end(f, open);
 
-	look_through(&w);
-	w.spare = !r->drains ? 0 : w.spare < MOST_SPARE ? w.spare : MOST_SPARE;
-	w.place = !f->entry ? PLACE_GIVEN : calls_any(calls, f) ? PLACE_LENT : PLACE_STAYS;
+	scan_function(&w);
+	w.reserve = !r->drains ? 0 : w.reserve < RESERVE_MAX ? w.reserve : RESERVE_MAX;
+	w.state = !f->entry ? STATE_PASSED : calls_any(calls, f) ? STATE_OWNED : STATE_PRIVATE;
 	if (f->entry) {
-		rewrite_notes(r, &info);
-		entry_know(calls, &info);
+		rewrite_find_reg_uses(r, &info);
+		entry_analyze(calls, &info);
 	}
 	calls_text(calls, &r->text, *from, open + 1);
 	body(&w, open + 1, close);
-	hook_function(&r->text, w.most_words, w.polls, w.place);
+	hook_function(&r->text, w.most_words, w.polls, w.state);
 	text_add(&r->text, w.out.at, w.out.n);
 	text_free(&w.out);
 	if (f->entry)
@@ -176,7 +180,7 @@ static void function(struct rewrite *r, struct calls *calls, const struct ptx_fu
 	*from = close;
 }
 
-/* After the directives that must come first. */
+/* The position behind the directives that must come first. */
 static size_t after_head(const struct ptx_module *m)
 {
 	const char *s = strstr(m->text, ".address_size");
@@ -186,17 +190,17 @@ static size_t after_head(const struct ptx_module *m)
 	return t ? (size_t)(t - m->text) + 1 : 0;
 }
 
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool polls, bool global,
-	bool drains)
+struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool emulated,
+	bool global, bool drains)
 {
 	struct rewrite *r = base_alloc(sizeof *r);
-	const struct ptx_func **with = base_alloc((m->nfunc + 1) * sizeof *with);
+	const struct ptx_func **selected = base_alloc((m->nfunc + 1) * sizeof *selected);
 	size_t from = after_head(m), n = 0;
 	struct calls calls;
 
 	r->module = m;
 	r->number = number;
-	r->polls = polls;
+	r->emulated = emulated;
 	r->global = global;
 	r->drains = drains;
 	calls_open(&calls, m, global);
@@ -206,13 +210,13 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool
 		sizeof(struct record_params));
 	calls_declare(&calls, &r->text);
 	for (size_t k = 0; k < m->nfunc; k++)
-		if (m->func[k].ninsn && (m->func[k].entry || calls.carries[k]))
-			with[n++] = &m->func[k];
+		if (m->func[k].ninsn && (m->func[k].entry || calls.takes_state[k]))
+			selected[n++] = &m->func[k];
 	if (n)
-		qsort(with, n, sizeof *with, by_line);
+		qsort(selected, n, sizeof *selected, by_line);
 	for (size_t k = 0; k < n; k++)
-		function(r, &calls, with[k], &from);
-	free(with);
+		function(r, &calls, selected[k], &from);
+	free(selected);
 	calls_text(&calls, &r->text, from, m->ntext);
 	for (size_t k = 0; k < r->func.n; k++)
 		entry_count(&calls, &r->func.at[k]);
@@ -240,14 +244,14 @@ void rewrite_free(struct rewrite *r)
 	for (size_t k = 0; k < r->func.n; k++) {
 		free(r->func.at[k].symbol);
 		free(r->func.at[k].refused);
-		free(r->func.at[k].note_of);
+		free(r->func.at[k].reg_use_of);
 		free(r->func.at[k].recorded_block);
 		free(r->func.at[k].mark);
 	}
 	vec_free(&r->func);
-	for (size_t k = 0; k < r->note.n; k++)
-		free(r->note.at[k].reg);
-	vec_free(&r->note);
+	for (size_t k = 0; k < r->reg_use.n; k++)
+		free(r->reg_use.at[k].reg);
+	vec_free(&r->reg_use);
 	vec_free(&r->site);
 	vec_free(&r->batch);
 	text_free(&r->text);

@@ -1,10 +1,10 @@
-/* statement: one statement of a function that records, with the hooks that stand around
- * it: under its guard, around a call, behind a group of wgmma. What is recorded is
- * plan.c's, how it is written hook.c's.
+/* statement: writes one statement of a function that records, and the hooks around it: under
+ * its guard, around a call, behind a group of wgmma. plan.c decides what is recorded, hook.c
+ * prints the record.
  *
- * Between wgmma.fence and wgmma.commit_group stands no code, or ptxas would
- * serialise the group: operands are kept in registers and the whole group is
- * recorded as one, after its commit. */
+ * Between wgmma.fence and wgmma.commit_group no code is inserted, as ptxas would serialise the
+ * group. The operands are kept in registers, and one record for the whole group is written
+ * after its commit. */
 #include "statement.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "entry.h"
 #include "hook.h"
 #include "operands.h"
-#include "rivals.h"
 #include "libconsan/ptx/opcodes.h"
+#include "conflict.h"
 
 static uint32_t add_site(struct writer *w, const struct ptx_insn *i, enum site_phase phase)
 {
@@ -23,7 +23,7 @@ static uint32_t add_site(struct writer *w, const struct ptx_insn *i, enum site_p
 	return (uint32_t)w->r->site.n - 1;
 }
 
-/* All values of a plan into prefix<first> and on. */
+/* Loads all values of a plan into prefix<first> and following. */
 static void values(struct writer *w, const struct plan *p, const char *prefix, unsigned first)
 {
 	operands_values(&(struct operands){ &w->out, w->r, w->f }, p, prefix, first);
@@ -34,11 +34,11 @@ static void tile_address(struct writer *w, const struct ptx_insn *i, const struc
 	operands_tile(&(struct operands){ &w->out, w->r, w->f }, i, p);
 }
 
-static void statement(struct writer *w, const struct ptx_insn *i)
+static void write_original(struct writer *w, const struct ptx_insn *i)
 {
 	const char *text = w->f->module->text + i->text_at, *at;
 
-	at = w->r->polls && i->op == OP_mbarrier_try_wait && i->noperands == 3
+	at = w->r->emulated && i->op == OP_mbarrier_try_wait && i->noperands == 3
 		? memmem(text, i->text_len, "try_wait", 8) : NULL;
 	if (at) {
 		text_printf(&w->out, "\t%.*stest_wait%.*s;\n", (int)(at - text), text,
@@ -48,18 +48,21 @@ static void statement(struct writer *w, const struct ptx_insn *i)
 	text_printf(&w->out, "\t%.*s;\n", (int)i->text_len, w->f->module->text + i->text_at);
 }
 
-static void record(struct writer *w, const struct plan *p, uint32_t site)
+static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
-		.prefix = "%cs_v", .sync = p->sync, .alike = p->test, .label = w->labels++,
-		.module = w->r->number, .rivals = p->rivals, .spare = w->spare,
+		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test, .label = w->labels++,
+		.module = w->r->number, .conflicts = p->conflicts, .reserve = w->reserve,
 		.drains = w->r->drains };
 
-	h.leaves = w->r->site.at[site].phase == PHASE_BEFORE && rewrite_leaves(w->r->site.at[site].insn);
+	h.exits = w->r->site.at[site].phase == PHASE_BEFORE &&
+		rewrite_leaves(w->r->site.at[site].insn);
 	hook_record(&w->out, &h);
-	if (w->tests && p->sync && !p->test) /* then a wait that fails again says something new */
+	if (w->tests && p->sync && !p->test) /* after a synchronisation, a wait that fails again
+						is recorded again */
 		text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n");
-	if (w->polls && !p->poll) /* what was loaded before it counts no more */
+	if (w->polls && !p->poll)  /* after any other record, the same value may have been stored
+				      again */
 		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
 }
 
@@ -73,8 +76,8 @@ static void skip_unless_guard(struct writer *w, const struct ptx_insn *i, const 
 		text_printf(&w->out, "\t@!%%cs_g bra $CSE%u;\n", label);
 }
 
-/* A token, where its instruction is executed. */
-static void token(struct writer *w, const struct ptx_insn *i)
+/* The record of a token, where its instruction is executed. */
+static void write_token(struct writer *w, const struct ptx_insn *i)
 {
 	struct plan p;
 
@@ -83,31 +86,32 @@ static void token(struct writer *w, const struct ptx_insn *i)
 	text_printf(&w->out, "{\n");
 	hook_registers(&w->out, plan_words(&p));
 	values(w, &p, "%cs_v", 0);
-	record(w, &p, add_site(w, i, PHASE_TOKEN));
+	write_record(w, &p, add_site(w, i, PHASE_TOKEN));
 	text_printf(&w->out, "}\n");
 }
 
-/* A wait: success is recorded each time, failure once in a row. */
-static void after_test(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+/* A wait: each success is recorded, and the first of several failures in a row. */
+static void write_test(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	unsigned label = w->labels++;
 	uint32_t yes = add_site(w, i, PHASE_AFTER), no = add_site(w, i, PHASE_FAILED);
-	struct plan quiet = *p;
+	struct plan no_ticket = *p;
 
 	skip_unless_guard(w, i, p, label);
 	text_printf(&w->out, "\t@!%s bra $CSF%u;\n", operand_name(w->f, i->operand[0].reg), label);
-	token(w, i);
-	record(w, p, yes);
+	write_token(w, i);
+	write_record(w, p, yes);
 	text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n\tbra $CSE%u;\n$CSF%u:\n"
-		"\tsetp.eq.u32 %%cs_q, %%cs_failed, %u;\n\t@%%cs_q bra $CSE%u;\n", label, label, no, label);
-	quiet.sync = false;
-	token(w, i);
-	record(w, &quiet, no);
+		"\tsetp.eq.u32 %%cs_q, %%cs_failed, %u;\n\t@%%cs_q bra $CSE%u;\n", label, label, no,
+		label);
+	no_ticket.sync = false;
+	write_token(w, i);
+	write_record(w, &no_ticket, no);
 	text_printf(&w->out, "\tmov.b32 %%cs_failed, %u;\n$CSE%u:\n", no, label);
 }
 
-/* A loop that waits for a value is recorded when it reads another one, or after
- * anything else: then the same value may have been written again. */
+/* A strong load in a polling loop is recorded if it loads another value than before, or if
+ * anything else was recorded in between, as the same value may then have been stored again. */
 static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t site, unsigned label)
 {
 	const uint32_t reg = i->operand[0].reg;
@@ -120,7 +124,8 @@ static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t s
 	if (bits == 64)
 		text_printf(t, "\tmov.b64 %%cs_f, %s;\n", operand_name(w->f, reg));
 	else if (bits == 32)
-		text_printf(t, "\tmov.b32 %%cs_a, %s;\n\tcvt.u64.u32 %%cs_f, %%cs_a;\n", operand_name(w->f, reg));
+		text_printf(t, "\tmov.b32 %%cs_a, %s;\n\tcvt.u64.u32 %%cs_f, %%cs_a;\n",
+			operand_name(w->f, reg));
 	else
 		text_printf(t, "\tcvt.u64.u16 %%cs_f, %s;\n", operand_name(w->f, reg));
 	text_printf(t, "\tadd.u32 %%cs_a, %%cs_v0, %u;\n"
@@ -130,8 +135,8 @@ static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t s
 		"\t@%%cs_q bra $CSE%u;\n", site * 0x9e3779b1u, label);
 }
 
-/* The record of an instruction's global side, around what is recorded else:
- * where it is comes first, as the statement may overwrite the address. */
+/* The record of an instruction's global side, around its other records. The address is loaded
+ * first, as the statement may overwrite it. */
 static void global_begin(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	text_printf(&w->out, "{\n");
@@ -140,7 +145,7 @@ static void global_begin(struct writer *w, const struct ptx_insn *i, const struc
 	tile_address(w, i, p);
 }
 
-static void global_record(struct writer *w, const struct ptx_insn *i, const struct plan *p,
+static void write_global(struct writer *w, const struct ptx_insn *i, const struct plan *p,
 	enum site_phase phase)
 {
 	unsigned label = w->labels++;
@@ -149,54 +154,56 @@ static void global_record(struct writer *w, const struct ptx_insn *i, const stru
 	skip_unless_guard(w, i, p, label);
 	if (p->poll)
 		skip_repeated(w, i, site, label);
-	record(w, p, site);
+	write_record(w, p, site);
 	text_printf(&w->out, "$CSE%u:\n", label);
 }
 
-/* Hardware need not come back from a wait for another CTA's mbarrier. */
-static void strayed(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+/* A wait for another CTA's mbarrier, which the ISA does not allow: the hardware may not return
+ * from it, so it is recorded before. */
+static void write_remote_wait(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	unsigned label = w->labels++;
-	struct plan quiet = *p;
+	struct plan no_ticket = *p;
 
-	text_printf(&w->out, "\tmov.u32 %%cs_t, %%cluster_ctarank;\n\tshr.u32 %%cs_u, %%cs_v0, 24;\n"
+	text_printf(&w->out, "\tmov.u32 %%cs_t, %%cluster_ctarank;\n"
+		"\tshr.u32 %%cs_u, %%cs_v0, 24;\n"
 		"\tsetp.ne.u32 %%cs_g, %%cs_t, %%cs_u;\n");
-	quiet.generic = true;
-	skip_unless_guard(w, i, &quiet, label);
-	quiet.sync = false;
-	record(w, &quiet, add_site(w, i, PHASE_STRAY));
+	no_ticket.generic = true;
+	skip_unless_guard(w, i, &no_ticket, label);
+	no_ticket.sync = false;
+	write_record(w, &no_ticket, add_site(w, i, PHASE_REMOTE));
 	text_printf(&w->out, "$CSE%u:\n", label);
 }
 
-static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+static void write_hooked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	struct plan returned;
 	unsigned label;
 
 	text_printf(&w->out, "{\n");
-	hook_registers(&w->out, plan_words(p) + p->rivals);
+	hook_registers(&w->out, plan_words(p) + p->conflicts);
 	values(w, p, "%cs_v", 0);
 	tile_address(w, i, p);
-	if (p->rivals)
-		rivals_values(&w->out, w->f, i);
-	if (p->before || p->stalls) {
+	if (p->conflicts)
+		conflict_values(&w->out, w->f, i);
+	if (p->before || p->waits) {
 		struct plan before = *p;
 
 		before.sync = p->before && p->sync;
 		label = w->labels++;
 		skip_unless_guard(w, i, p, label);
-		record(w, &before, add_site(w, i, p->before ? PHASE_BEFORE : PHASE_FAILED));
+		write_record(w, &before, add_site(w, i, p->before ? PHASE_BEFORE : PHASE_FAILED));
 		text_printf(&w->out, "$CSE%u:\n", label);
 	}
-	if (p->strays && w->r->module->sm >= 90)
-		strayed(w, i, p);
-	statement(w, i);
+	if (p->remote && w->r->module->sm >= 90)
+		write_remote_wait(w, i, p);
+	write_original(w, i);
 	if (p->test) {
-		after_test(w, i, p);
+		write_test(w, i, p);
 	} else if (plan_token_of(w->f, i, &returned)) {
 		label = w->labels++;
 		skip_unless_guard(w, i, p, label);
-		token(w, i);
+		write_token(w, i);
 		text_printf(&w->out, "$CSE%u:\n", label);
 	} else if (p->after) {
 		uint32_t site = add_site(w, i, PHASE_AFTER);
@@ -205,15 +212,15 @@ static void hooked(struct writer *w, const struct ptx_insn *i, const struct plan
 		skip_unless_guard(w, i, p, label);
 		if (p->poll)
 			skip_repeated(w, i, site, label);
-		record(w, p, site);
+		write_record(w, p, site);
 		text_printf(&w->out, "$CSE%u:\n", label);
 	}
 	text_printf(&w->out, "}\n");
 	w->info->recorded++;
 }
 
-/* A rank that is good leaves no record. */
-static void ranked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+/* mapa is recorded only if its rank or address is invalid. */
+static void write_mapa(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	const struct ptx_operand *rank = &i->operand[2];
 	struct plan bad = *p;
@@ -232,55 +239,55 @@ static void ranked(struct writer *w, const struct ptx_insn *i, const struct plan
 		: "\tsetp.ge.u32 %%cs_g, %%cs_u, %%cs_t;\n");
 	bad.generic = true;
 	skip_unless_guard(w, i, &bad, label);
-	record(w, p, add_site(w, i, PHASE_RANK));
+	write_record(w, p, add_site(w, i, PHASE_RANK));
 	text_printf(t, "$CSE%u:\n}\n", label);
-	statement(w, i);
+	write_original(w, i);
 }
 
-/* Lanes that have just met meet again: the record of the first time says all. */
-static bool meets_again(struct writer *w, uint32_t at, const struct plan *p)
+/* A warp collective of the same lanes as the one recorded last: that record stands for both. */
+static bool repeats_collective(struct writer *w, uint32_t at, const struct plan *p)
 {
 	const struct ptx_insn *i = &w->f->insn[at], *first;
 
-	if (!w->meeting || !p->meets || p->nvalues || i->guard != PTX_NO_REG ||
-			w->f->cfg->block_of[at] != w->meeting_block)
+	if (!w->collective || !p->collective || p->nvalues || i->guard != PTX_NO_REG ||
+			w->f->cfg->block_of[at] != w->collective_block)
 		return false;
-	first = w->r->site.at[w->meeting].insn;
+	first = w->r->site.at[w->collective].insn;
 	if (first->guard != PTX_NO_REG || plan_mask(first)->imm != plan_mask(i)->imm)
 		return false;
 	vec_push(&w->r->batch, i);
-	w->r->site.at[w->meeting].nbatch++;
+	w->r->site.at[w->collective].nbatch++;
 	w->group = (uint32_t)w->r->batch.n;
-	statement(w, i);
+	write_original(w, i);
 	return true;
 }
 
-static void meeting(struct writer *w, uint32_t at, const struct plan *p)
+static void write_collective(struct writer *w, uint32_t at, const struct plan *p)
 {
 	uint32_t site = (uint32_t)w->r->site.n;
 
-	hooked(w, &w->f->insn[at], p);
+	write_hooked(w, &w->f->insn[at], p);
 	if (p->nvalues)
 		return;
 	w->r->site.at[site].batch = (uint32_t)w->r->batch.n;
-	w->meeting = site;
-	w->meeting_block = w->f->cfg->block_of[at];
+	w->collective = site;
+	w->collective_block = w->f->cfg->block_of[at];
 }
 
-void statement_mark(struct writer *w, const struct ptx_insn *i)
+void statement_mark_path(struct writer *w, const struct ptx_insn *i)
 {
 	struct plan nothing = { 0 };
 
 	text_printf(&w->out, "{\n");
 	hook_registers(&w->out, 0);
-	record(w, &nothing, add_site(w, i, PHASE_MARK));
+	write_record(w, &nothing, add_site(w, i, PHASE_PATH));
 	text_printf(&w->out, "}\n");
-	w->meeting = 0;
+	w->collective = 0;
 }
 
 /* ---- groups of wgmma ---- */
 
-/* A record has at most a chunk's units. */
+/* A record must fit into a chunk. */
 #define GROUP_WORDS 900
 
 static bool commit_follows(const struct ptx_func *f, size_t at)
@@ -305,7 +312,7 @@ bool statement_ends_group(const struct ptx_func *f, size_t at, unsigned words)
 static void end_group(struct writer *w, const struct ptx_insn *i)
 {
 	struct hook h = { .class = PLAN_UNIFORM, .words = w->words, .prefix = "%cs_w",
-		.label = w->labels++, .module = w->r->number, .flying = true,
+		.label = w->labels++, .module = w->r->number, .pending = true,
 		.drains = w->r->drains };
 	struct rewrite_site *s;
 
@@ -323,14 +330,14 @@ static void end_group(struct writer *w, const struct ptx_insn *i)
 	w->group = (uint32_t)w->r->batch.n;
 }
 
-static void grouped(struct writer *w, uint32_t at, const struct plan *p)
+static void write_wgmma(struct writer *w, uint32_t at, const struct plan *p)
 {
 	const struct ptx_insn *i = &w->f->insn[at];
 
 	values(w, p, "%cs_w", w->words);
 	w->words += plan_words(p);
 	vec_push(&w->r->batch, i);
-	statement(w, i);
+	write_original(w, i);
 	w->info->recorded++;
 	if (statement_ends_group(w->f, at, w->words))
 		end_group(w, i);
@@ -338,8 +345,9 @@ static void grouped(struct writer *w, uint32_t at, const struct plan *p)
 
 /* ---- calls ---- */
 
-/* Any function of this module has the parameter; of another's, nothing is known. */
-static void tell_foreign(struct writer *w, const struct ptx_insn *i)
+/* Records an indirect call whose target is none of this module's functions: what such a
+ * function does is not known. */
+static void write_target_check(struct writer *w, const struct ptx_insn *i)
 {
 	const struct ptx_module *m = w->r->module;
 	const char *target = operand_name(w->f, i->operand[0].reg), *with = "";
@@ -350,84 +358,86 @@ static void tell_foreign(struct writer *w, const struct ptx_insn *i)
 	hook_registers(&w->out, 0);
 	skip_unless_guard(w, i, &nothing, label);
 	for (size_t k = 0; k < m->nfunc; k++) {
-		if (!w->calls->pointed[k])
+		if (!w->calls->address_taken[k])
 			continue;
-		text_printf(&w->out, "\tmov.b64 %%cs_e, %s;\n\tsetp.eq%s.u64 %%cs_q, %%cs_e, %s%s;\n",
+		text_printf(&w->out, "\tmov.b64 %%cs_e, %s;\n"
+			"\tsetp.eq%s.u64 %%cs_q, %%cs_e, %s%s;\n",
 			m->func[k].name, with, target, *with ? ", %cs_q" : "");
 		with = ".or";
 	}
 	if (*with)
 		text_printf(&w->out, "\t@%%cs_q bra $CSE%u;\n", label);
-	record(w, &nothing, add_site(w, i, PHASE_FOREIGN));
+	write_record(w, &nothing, add_site(w, i, PHASE_FOREIGN));
 	text_printf(&w->out, "$CSE%u:\n}\n", label);
 }
 
-static void call(struct writer *w, const struct ptx_insn *i)
+static void write_call(struct writer *w, const struct ptx_insn *i)
 {
-	if (!calls_carry(w->calls, i)) {
-		statement(w, i);
+	if (!calls_takes_state(w->calls, i)) {
+		write_original(w, i);
 		return;
 	}
-	w->meeting = 0;
+	w->collective = 0;
 	if (w->group < w->r->batch.n)
 		end_group(w, w->r->batch.at[w->r->batch.n - 1]);
 	if (calls_indirect(i))
-		tell_foreign(w, i);
-	text_printf(&w->out, "{\n\t.param .b64 " CALLS_PLACE "_to;\n");
-	hook_lend(&w->out, w->polls);
-	text_printf(&w->out, "\tst.param.b64 [" CALLS_PLACE "_to], %%cs_at;\n");
-	calls_statement(&w->out, w->f, i, CALLS_PLACE "_to");
-	hook_regain(&w->out, w->polls);
+		write_target_check(w, i);
+	text_printf(&w->out, "{\n\t.param .b64 " CALLS_PARAM "_to;\n");
+	hook_save_state(&w->out, w->polls);
+	text_printf(&w->out, "\tst.param.b64 [" CALLS_PARAM "_to], %%cs_at;\n");
+	calls_statement(&w->out, w->f, i, CALLS_PARAM "_to");
+	hook_load_state(&w->out, w->polls);
 	text_printf(&w->out, w->polls ? "\tmov.b32 %%cs_polled, 0;\n}\n" : "}\n");
 }
 
-void statement_leave(struct writer *w)
+void statement_save_state(struct writer *w)
 {
-	if (w->place == PLACE_GIVEN)
-		hook_lend(&w->out, w->polls);
+	if (w->state == STATE_PASSED)
+		hook_save_state(&w->out, w->polls);
 }
 
-/* ---- whichever it is ---- */
+/* ---- all statements ---- */
 
-/* By what it does others may be told to write a value again. */
-static void unrecorded(struct writer *w, const struct ptx_insn *i, bool global)
+/* Some unrecorded instructions have effects by which other threads may store a polled value
+ * again. */
+static void write_unrecorded(struct writer *w, const struct ptx_insn *i, bool global)
 {
-	statement(w, i);
-	if (w->polls && entry_acts(i) && !global)
+	write_original(w, i);
+	if (w->polls && entry_has_effect(i) && !global)
 		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
 }
 
 void statement_write(struct writer *w, uint32_t at)
 {
 	const struct ptx_insn *i = &w->f->insn[at];
-	struct plan p, far, rank;
-	bool recorded = plan_of(w->f, i, &p), global = plan_global_of(w->f, i, &far);
+	struct plan p, side, rank;
+	bool recorded = plan_of(w->f, i, &p), global = plan_global_of(w->f, i, &side);
 
-	if (recorded && meets_again(w, at, &p))
+	if (recorded && repeats_collective(w, at, &p))
 		return;
 	global = global && w->r->global;
 	if (recorded || global)
-		w->meeting = 0;
+		w->collective = 0;
 	if (global)
-		global_begin(w, i, &far);
-	if (global && far.before)
-		global_record(w, i, &far, PHASE_GLOBAL);
-	if (global && !far.after)
+		global_begin(w, i, &side);
+	if (global && side.before)
+		write_global(w, i, &side, PHASE_GLOBAL);
+	if (global && !side.after)
 		text_printf(&w->out, "}\n");
 	if (i->op == OP_call && !recorded)
-		call(w, i);
+		write_call(w, i);
 	else if (!recorded && w->r->batch.n == w->group && plan_rank_of(i, &rank))
-		ranked(w, i, &rank);
+		write_mapa(w, i, &rank);
 	else if (!recorded)
-		unrecorded(w, i, global);
+		write_unrecorded(w, i, global);
 	else if (p.wgmma)
-		grouped(w, at, &p);
-	else if (p.meets)
-		meeting(w, at, &p);
+		write_wgmma(w, at, &p);
+	else if (p.collective)
+		write_collective(w, at, &p);
 	else
-		hooked(w, i, &p);
-	if (!global || !far.after)
+		write_hooked(w, i, &p);
+	if (!global || !side.after)
 		return;
-	global_record(w, i, &far, far.before ? PHASE_GLOBAL_SEEN : PHASE_GLOBAL);
+	write_global(w, i, &side, side.before ? PHASE_GLOBAL_AFTER : PHASE_GLOBAL);
 	text_printf(&w->out, "}\n");
 }

@@ -1,5 +1,5 @@
-/* statement: between rewrite.c, which goes through functions, and statement.c, which
- * writes their statements. Private to them. */
+/* statement: what rewrite.c, which iterates over functions, and statement.c, which writes
+ * their statements, share. Used by these two only. */
 #ifndef CONSAN_INSTRUMENT_STATEMENT_H
 #define CONSAN_INSTRUMENT_STATEMENT_H
 
@@ -12,28 +12,28 @@ struct writer {
 	struct rewrite *r;
 	const struct calls *calls;
 	const struct ptx_func *f;
-	struct rewrite_func *info; /* an entry's; a function's is only counted in */
-	enum hook_place place;
-	struct text out;           /* the function's body so far */
+	struct rewrite_func *info; /* of an entry; of a device function only the counts are used */
+	enum hook_state state;
+	struct text out;           /* the function's body so side */
 	unsigned labels;
 	bool polls;                /* strong loads are recorded */
-	bool tests;                /* waits for mbarriers are */
-	unsigned words, most_words;/* of the wgmma group at hand */
-	unsigned spare;            /* see struct hook */
-	uint32_t group;            /* its first in rewrite.batch */
-	uint32_t meeting;          /* site of the meeting that was recorded last, if
-				      nothing was recorded since */
-	uint32_t meeting_block;
+	bool tests;                /* waits for mbarriers are recorded */
+	unsigned words, most_words;/* of the current wgmma group; the most of any */
+	unsigned reserve;          /* see struct hook */
+	uint32_t group;            /* index of its first instruction in rewrite.batch */
+	uint32_t collective;       /* site of the warp collective recorded last, if nothing was
+				      recorded since; else 0 */
+	uint32_t collective_block;
 };
 
-/* The at-th instruction's. */
+/* Writes the instruction f->insn[at] with its hooks. */
 void statement_write(struct writer *w, uint32_t at);
-/* Does the record of a wgmma group end with this instruction, which is one of it, and with
- * which it has so many words? */
+/* Does the record of a wgmma group end with this instruction of the group, up to which it has
+ * so many words? */
 bool statement_ends_group(const struct ptx_func *f, size_t at, unsigned words);
-/* Before it: the lane comes this way (regs.c). */
-void statement_mark(struct writer *w, const struct ptx_insn *i);
-/* Before the function returns. */
-void statement_leave(struct writer *w);
+/* Records before the instruction that the lane takes this path (wgmma_regs.c). */
+void statement_mark_path(struct writer *w, const struct ptx_insn *i);
+/* Stores the recording state before the function returns. */
+void statement_save_state(struct writer *w);
 
 #endif

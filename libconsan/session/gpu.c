@@ -72,7 +72,7 @@ static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes
 	const struct gpu_flight *f = user;
 	const struct gpu_module *m = f->l->module;
 
-	return f->l->memory && (m->code->polls || !ptx_find(m->ptx, "malloc")) &&
+	return f->l->memory && (m->code->emulated || !ptx_find(m->ptx, "malloc")) &&
 		f->l->memory(f->l->user, addr, from, bytes);
 }
 
@@ -104,7 +104,7 @@ static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func
 		high = symbols[k].addr > high ? symbols[k].addr : high;
 		end = to > end ? to : end;
 	}
-	if (!high && !(l->module->code->polls && f->nsymbols == 1))
+	if (!high && !(l->module->code->emulated && f->nsymbols == 1))
 		return 0;
 	return f->hidden || (l->shared_dynamic && !dynamic) ? 0 : end;
 }

@@ -24,7 +24,7 @@ const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kerne
 bool gpu_module_tickets(const struct gpu_module *m, const char *kernel);
 /* Its calls are recursive or indirect: its stack is as large as the program has set it, and
  * instrumented it needs more. */
-bool gpu_module_deep(const struct gpu_module *m, const char *kernel);
+bool gpu_module_unbounded_stack(const struct gpu_module *m, const char *kernel);
 /* The name of the k-th variable in global memory; NULL: there are only k. */
 const char *gpu_module_global(const struct gpu_module *m, size_t k);
 uint32_t gpu_module_sm(const struct gpu_module *m);

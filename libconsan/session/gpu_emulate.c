@@ -140,10 +140,10 @@ static void start_draining(struct emulation *r, uint32_t chunks)
 	gpu_launch_open(&r->g);
 	r->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
 	r->drain = gpu_drain(r->c, &r->g, &p, 1);
-	head->patience = RECORD_PATIENCE;
+	head->wait_cycles = RECORD_WAIT_CYCLES;
 	r->draining = !pthread_create(&r->thread, NULL, drain, r);
 	if (!r->draining)
-		head->patience = 1;
+		head->wait_cycles = 1;
 }
 
 static void stop_draining(struct emulation *r)

@@ -27,7 +27,7 @@ static void add_sites(struct gpu_module *m)
 	const struct rewrite *r = m->code;
 	const struct ptx_insn *last = NULL;
 
-	m->site = base_alloc((r->site.n + r->batch.n + r->note.n + 1) * sizeof *m->site);
+	m->site = base_alloc((r->site.n + r->batch.n + r->reg_use.n + 1) * sizeof *m->site);
 	for (size_t k = 1; k < r->site.n; k++) {
 		const struct rewrite_site *s = &r->site.at[k];
 
@@ -37,9 +37,9 @@ static void add_sites(struct gpu_module *m)
 			m->site[r->site.n + s->batch + b] =
 				site_for(m->ptx, s->func, r->batch.at[s->batch + b]);
 	}
-	for (size_t k = 0; k < r->note.n; k++)
+	for (size_t k = 0; k < r->reg_use.n; k++)
 		m->site[r->site.n + r->batch.n + k] =
-			site_for(m->ptx, r->note.at[k].func, r->note.at[k].insn);
+			site_for(m->ptx, r->reg_use.at[k].func, r->reg_use.at[k].insn);
 }
 
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
@@ -127,11 +127,11 @@ bool gpu_module_tickets(const struct gpu_module *m, const char *kernel)
 	return f && f->orders_grid;
 }
 
-bool gpu_module_deep(const struct gpu_module *m, const char *kernel)
+bool gpu_module_unbounded_stack(const struct gpu_module *m, const char *kernel)
 {
 	const struct rewrite_func *f = rewrite_find(m->code, kernel);
 
-	return f && f->deep;
+	return f && f->unbounded_stack;
 }
 
 uint32_t gpu_module_params(const struct gpu_module *m, const char *kernel)

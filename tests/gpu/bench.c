@@ -68,7 +68,7 @@ static double first(const char *key)
 }
 
 /* The parts of the first launch's time, and the time to instrument the module, in ms */
-struct spent { double whole, insns, load, run, digest, copy, check, rest, clusters, threads; };
+struct spent { double whole, insns, load, run, digest, copy, check, rest, clusters; };
 
 static struct spent spent(void)
 {
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 	printf("\n%-20s %9s %9s %9s %9s %9s %9s   %s\n", "first launch, ms", "recording", "copy",
 		"check", "rest", "(digest)", "clusters", "instrumenting, at load");
 	for (size_t k = 0; k < COUNT(work); k++)
-		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %3.0f by %2.0f   %.0f instructions in "
+		printf("%-20s %9.3f %9.3f %9.3f %9.3f %9.3f %9.0f   %.0f instructions in "
 			"%.1f ms\n",
 			work[k].name, went[k].run, went[k].copy, went[k].check, went[k].rest, went[k].digest,
 			went[k].clusters, went[k].insns, went[k].load);

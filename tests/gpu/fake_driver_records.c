@@ -32,7 +32,7 @@ static uint32_t returned_chunk(uint32_t k)
 		8 * (uint64_t)(k % RECORD_RING));
 	const struct record_head *head = in_pool(0);
 
-	while (__atomic_load_n(&head->patience, __ATOMIC_RELAXED)) {
+	while (__atomic_load_n(&head->wait_cycles, __ATOMIC_RELAXED)) {
 		const uint64_t e = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
 
 		if ((uint32_t)e == k)
@@ -65,7 +65,7 @@ static uint32_t next_chunk(uint32_t last)
 			(struct record_chunk){ .clock_lo = ++kernel.clock };
 	if (!chunk) {
 		__atomic_add_fetch(&head->dropped, 1, __ATOMIC_RELAXED);
-		*(uint32_t *)in_pool(RECORD_SHORT_AT) = 1;
+		*(uint32_t *)in_pool(RECORD_INCOMPLETE_AT) = 1;
 	}
 	return chunk;
 }

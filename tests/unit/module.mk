@@ -5,11 +5,13 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	shadow/shadow shadow/global check/check \
 	finding/banks finding/catalogue finding/results finding/history reports/report reports/formats \
 	session/consan session/fallback cli/cli cuda/cuda \
-	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order)
+	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
+	inject/ranges)
 
 $(BUILD)/tests/unit/cli/cli: $(BUILD)/consan
 $(BUILD)/tests/unit/cuda/cuda: $(BUILD)/libconsan/cuda/link.o | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 $(BUILD)/tests/unit/inject/graph_order: $(BUILD)/instrument/inject/graph_order.o
+$(BUILD)/tests/unit/inject/ranges: $(BUILD)/instrument/inject/ranges.o
 $(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/session/fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/inject/inject: | $(if $(CUPTI),$(FAKE_DRIVER)) $(BUILD)/consan-run

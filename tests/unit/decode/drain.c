@@ -1,5 +1,6 @@
-/* drain: what lanes record comes home once, in pools that hold a small part of it. Lanes
- * and host take turns here: what hook.c prints and inject_drain.c asks is played. */
+/* drain: each record reaches the host once, with pools that hold a small part of all records.
+ * Lanes and host take turns here: the test does what hook.c prints and what inject/drain.c
+ * calls. */
 #include "instrument/decode/drain.h"
 #include "instrument/record/digest.h"
 
@@ -15,7 +16,7 @@ static const uint32_t word[] = { 0, 1, DIGEST_LEAVES };
 struct lane { uint32_t cta, chunk, unit, waits, recorded; bool gone; };
 
 struct play {
-	uint32_t chunks, clears, bad_clear;  /* the number of the one that fails; 0: none does */
+	uint32_t chunks, clears, bad_clear;  /* the number of the clear that fails; 0: none */
 	char *pool;
 	char *stage;
 	uint32_t clock;
@@ -82,7 +83,7 @@ static void begin(struct play *p, uint32_t chunks, uint32_t nctas, uint32_t lane
 	*p = (struct play){ .chunks = chunks, .clock = 1 };
 	p->pool = base_alloc(RECORD_RING_AT(chunks) + RECORD_MARKS_AT + 4 * ((size_t)chunks + 4));
 	p->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
-	*head_of(p) = (struct record_head){ .next = 1, .ticket = 1, .patience = RECORD_PATIENCE };
+	*head_of(p) = (struct record_head){ .next = 1, .ticket = 1, .wait_cycles = RECORD_WAIT_CYCLES };
 	way = way_to(p);
 	p->drain = drain_open(&way, &c);
 }
@@ -101,7 +102,7 @@ static uint32_t *unit(const struct play *p, uint32_t chunk, uint32_t k)
 	return (uint32_t *)(void *)(p->pool + (size_t)chunk * RECORD_CHUNK_BYTES + (size_t)k * RECORD_UNIT);
 }
 
-/* Nobody writes into its chunk any more. */
+/* The lane's chunk is complete. */
 static void close_chunk(const struct play *p, const struct lane *l)
 {
 	if (l->chunk)
@@ -134,13 +135,13 @@ static bool draw(struct play *p, struct lane *l)
 	}
 	if ((uint32_t)ring[l->waits % RECORD_RING] == l->waits)
 		return enter(p, l, (uint32_t)(ring[l->waits % RECORD_RING] >> 32));
-	if (head_of(p)->patience)
+	if (head_of(p)->wait_cycles)
 		return false;
 	head_of(p)->dropped++;
 	return enter(p, l, p->chunks + 1);
 }
 
-/* Leaves so many chunks behind, each with so many records, and exits. */
+/* Fills this many chunks with this many records each, and exits. */
 static void step(struct play *p, struct lane *l, uint32_t chunks, uint32_t each)
 {
 	const bool leaves = l->recorded == chunks * each;
@@ -162,7 +163,7 @@ static void step(struct play *p, struct lane *l, uint32_t chunks, uint32_t each)
 	close_chunk(p, l);
 }
 
-/* CTAs of one thread, so many at a time. */
+/* Runs CTAs of one thread, at most `at_once` at a time. */
 static void run(struct play *p, uint32_t nctas, uint32_t at_once, uint32_t chunks, uint32_t each)
 {
 	struct lane *l = base_alloc(nctas * sizeof *l);
@@ -190,8 +191,8 @@ static int by_clock(const void *a, const void *b)
 	return x->cta != y->cta ? (x->cta < y->cta ? -1 : 1) : (x->clock_lo > y->clock_lo) - (x->clock_lo < y->clock_lo);
 }
 
-/* All CTAs but those in skip have what they recorded, once and in order; the others nothing
- * or a part. */
+/* All CTAs except those in skip have their records, once and in order; the others have none or
+ * a part. */
 static void expect_records(const struct play *p, const struct drained *r, const uint8_t *skip, uint32_t nctas,
 	uint32_t records)
 {
@@ -235,7 +236,7 @@ Test(drain, each_record_once)
 	end(&p);
 }
 
-/* The pool is large enough: nothing is taken out of it. */
+/* The pool is large enough: nothing is drained. */
 Test(drain, not_begun)
 {
 	struct play p;
@@ -246,7 +247,7 @@ Test(drain, not_begun)
 	end(&p);
 }
 
-/* More draws than the ring has places; the records of identical clusters are discarded. */
+/* More draws than the ring has entries; the records of identical clusters are discarded. */
 Test(drain, round_the_ring)
 {
 	enum { CTAS = 100, DRAWS = 1000 };
@@ -286,7 +287,7 @@ static uint32_t left_of(const uint8_t *skip, uint32_t n)
 	return left;
 }
 
-/* The host keeps so much and no more: what is missing is said, and whose it is. */
+/* The host keeps a limited number of chunks: what is missing is reported, with its cluster. */
 Test(drain, host_memory)
 {
 	uint8_t skip[20];
@@ -331,8 +332,8 @@ static void turns(struct play *p, double seconds)
 	}
 }
 
-/* Lanes that hold all there is, and others that wait: these go on without. As long as
- * nobody waits, there is time. */
+/* Some lanes hold all chunks, others wait: these give up. While no lane waits, nothing times
+ * out. */
 Test(drain, all_wait)
 {
 	struct lane l[9] = { { 0 } };
@@ -345,12 +346,12 @@ Test(drain, all_wait)
 		step(&p, &l[k], 1, 3);
 	}
 	turns(&p, 0.4);
-	cr_expect_eq(head_of(&p)->patience, RECORD_PATIENCE, "nobody waits");
+	cr_expect_eq(head_of(&p)->wait_cycles, RECORD_WAIT_CYCLES, "no lane waits");
 	l[8].cta = 8;
 	step(&p, &l[8], 1, 3);
 	cr_assert(l[8].waits);
 	turns(&p, 0.4);
-	cr_expect_eq(head_of(&p)->patience, 0u);
+	cr_expect_eq(head_of(&p)->wait_cycles, 0u);
 	step(&p, &l[8], 1, 3);
 	cr_expect_not(l[8].waits);
 	r = ended(&p, false);
@@ -360,7 +361,7 @@ Test(drain, all_wait)
 	end(&p);
 }
 
-/* A kernel is stopped while a lane waits for a chunk: where it is, is not known. */
+/* A kernel is stopped while a lane waits for a chunk: its place is not known. */
 Test(drain, stopped)
 {
 	struct lane l[9] = { { 0 } };
@@ -379,25 +380,25 @@ Test(drain, stopped)
 	}
 }
 
-/* Before the number of draws comes round, nobody waits any more, and it is set back. */
-Test(drain, enough)
+/* Before the number of draws overflows, lanes stop waiting, and the counter is set back. */
+Test(drain, counter_overflow)
 {
 	struct play p;
 
 	begin(&p, 8, 9, 1, false, 1000);
 	head_of(&p)->next = DRAIN_MOST_DRAWS;
 	drain_turn(p.drain);
-	cr_expect_eq(head_of(&p)->patience, RECORD_PATIENCE);
+	cr_expect_eq(head_of(&p)->wait_cycles, RECORD_WAIT_CYCLES);
 	head_of(&p)->next += 2;
 	drain_turn(p.drain);
-	cr_expect_eq(head_of(&p)->patience, 0u);
+	cr_expect_eq(head_of(&p)->wait_cycles, 0u);
 	drain_turn(p.drain);
 	cr_expect_eq(head_of(&p)->next, DRAIN_MOST_DRAWS / 2);
 	end(&p);
 }
 
-/* The GPU fails while chunks that are here already are being cleared: they are not taken
- * again from what it left. */
+/* The GPU fails while chunks that were copied are being cleared: they are not copied a second
+ * time. */
 Test(drain, fault)
 {
 	uint8_t skip[12] = { 0 };
@@ -428,8 +429,8 @@ Test(drain, fault)
 	end(&p);
 }
 
-/* Looks once. False: it goes without, and hands its number back. */
-static bool draw_hastily(struct play *p, struct lane *l)
+/* Tries once. False: it drops its record, and leaves its number in the ring. */
+static bool draw_once(struct play *p, struct lane *l)
 {
 	uint64_t *ring = (void *)(p->pool + RECORD_RING_AT(p->chunks)), *at;
 	uint32_t number = head_of(p)->next++, beyond = number - p->chunks;
@@ -443,8 +444,9 @@ static bool draw_hastily(struct play *p, struct lane *l)
 	return there;
 }
 
-/* Where wgmma runs a lane does not wait: the number that it hands back costs no chunk. */
-Test(drain, not_waited_for)
+/* While wgmma is pending a lane does not wait: no chunk is recycled for the number that it
+ * left. */
+Test(drain, pending_wgmma)
 {
 	struct lane l = { 0 }, hasty = { 0 };
 	struct play p;
@@ -453,7 +455,7 @@ Test(drain, not_waited_for)
 	begin(&p, 4, 1, 2, false, 1000);
 	for (uint32_t round = 0; round < 200; round++) {
 		for (uint32_t k = 0; k < 2 * p.chunks; k++)
-			if (draw_hastily(&p, &hasty))
+			if (draw_once(&p, &hasty))
 				close_chunk(&p, &hasty);
 			else
 				went_without++;
@@ -461,7 +463,7 @@ Test(drain, not_waited_for)
 			drain_turn(p.drain);
 	}
 	cr_expect_gt(went_without, 200 * p.chunks - 1);
-	cr_expect_neq(head_of(&p)->patience, 0, "nobody gave up");
+	cr_expect_neq(head_of(&p)->wait_cycles, 0, "no lane gave up");
 	cr_expect_eq(head_of(&p)->dropped, 0);
 	end(&p);
 }

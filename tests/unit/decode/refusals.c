@@ -1,6 +1,5 @@
-/* refusals: operands that may not be, found in records as the executor finds them:
- * planted bugs and specimens on the executor, and records that only a GPU makes, by
- * hand. */
+/* refusals: refused operands are found in records as the executor finds them: planted bugs and
+ * specimens on the executor, and hand-made records that only a GPU can write. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +7,7 @@
 #include "instrument/decode/decode.h"
 #include "libconsan/ptx/opcodes.h"
 
-/* Of a report: the line that says what of, `rule`, and where. */
+/* The line of a report with this rule and its site. */
 static bool headline(const char *rule, char line[256])
 {
 	char head[32];
@@ -21,9 +20,8 @@ static bool headline(const char *rule, char line[256])
 	return at;
 }
 
-/* Operands that may not be: the executor refuses them in the cpu backend, the decoder
- * when they were recorded, whoever then stopped at them. The same finding, the same
- * line of the source, once. */
+/* Operands that the executor refuses in the cpu backend and the decoder refuses in records:
+ * the same finding at the same source line, once. */
 Test(refusals, planted, .timeout = 300)
 {
 	static const struct { const char *program, *bug, *rule; } bug[] = {
@@ -74,7 +72,7 @@ Test(refusals, specimens, .timeout = 300)
 	}
 }
 
-/* ---- records by hand ---- */
+/* ---- hand-made records ---- */
 
 static const char kernel[] =
 	".version 8.0\n.target sm_90a\n.address_size 64\n"
@@ -137,7 +135,7 @@ static void on_end(void *user, struct event_sink *sink)
 	(void)sink;
 }
 
-/* A launch of one cluster of two CTAs, on a GPU. */
+/* A launch of one cluster of two CTAs, as on a GPU. */
 static struct hand *begin(void)
 {
 	struct hand *h = &hand;
@@ -148,7 +146,7 @@ static struct hand *begin(void)
 	h->ptx = ptx_parse("k.ptx", kernel, sizeof kernel - 1, &e);
 	cr_assert_not_null(h->ptx, "%s", e.text);
 	h->code = rewrite_module(h->ptx, 0, false, false, false);
-	cr_assert_lt(h->code->site.n + h->code->batch.n + h->code->note.n, 64);
+	cr_assert_lt(h->code->site.n + h->code->batch.n + h->code->reg_use.n, 64);
 	h->sites = decode_sites_open(h->code);
 	for (uint32_t k = 0; k < 64; k++)
 		h->site[k] = k;
@@ -176,7 +174,7 @@ static bool is_of(const struct rewrite_site *s, enum ptx_op op, enum site_phase 
 		(s->phase == PHASE_AFTER || s->phase == PHASE_BATCH)));
 }
 
-/* The words behind the record's unit. */
+/* The words behind the record's first unit. */
 static uint32_t *record_of(struct hand *h, enum ptx_op op, enum site_phase phase, uint32_t lanes,
 	uint32_t words)
 {
@@ -217,7 +215,8 @@ static bool no_box(void *user, struct decode_box *b)
 	return false;
 }
 
-/* A map that the kernel has edited a GPU keeps to itself: that it is read is told. */
+/* The content of a map that the kernel has changed is not known on a GPU: the read of the map
+ * is an event. */
 Test(refusals, unknown_map)
 {
 	struct hand *h = begin();
@@ -238,7 +237,8 @@ Test(refusals, unknown_map)
 	cr_expect_eq(h->map.count, 1);
 }
 
-/* A GPU gives shared memory out in larger pieces, so that it need not stop there. */
+/* A GPU allocates shared memory in larger pieces, so it need not stop at the end of the
+ * kernel's. */
 Test(refusals, runs_on)
 {
 	struct hand *h = begin();
@@ -260,7 +260,7 @@ Test(refusals, runs_on)
 	cr_expect_eq(h->fault.warp, 2);
 }
 
-/* A fault stops other warps in the midst of a record: only where a stream ends. */
+/* A fault stops other warps while they write a record, which is the last of its stream. */
 static unsigned torn(bool ended, bool last)
 {
 	struct hand *h = begin();
@@ -289,7 +289,7 @@ Test(refusals, torn)
 	cr_expect_eq(hand.fault.lanes, 1u << 20);
 }
 
-/* Half a warp comes to a barrier, and the GPU stops. */
+/* Half a warp reaches a barrier, and the GPU stops. */
 static unsigned halves(uint32_t first, uint32_t second, bool leaves)
 {
 	struct hand *h = begin();
@@ -304,7 +304,7 @@ static unsigned halves(uint32_t first, uint32_t second, bool leaves)
 	return h->nfaults;
 }
 
-Test(refusals, halves)
+Test(refusals, half_a_warp)
 {
 	cr_expect_eq(halves(UINT32_MAX, 0, false), 0);
 	cr_expect_eq(halves(0xffff, 0xffff0000, false), 0);
@@ -314,7 +314,7 @@ Test(refusals, halves)
 	cr_expect_eq(hand.fault.lanes, 0xffff);
 }
 
-/* Some lanes come to an ldmatrix: the others come later, or elsewhere. */
+/* Some lanes reach an ldmatrix; the other lanes reach it later, or go elsewhere. */
 static unsigned matrix(enum ptx_op between, uint32_t lanes, uint32_t rest)
 {
 	struct hand *h = begin();
@@ -343,7 +343,7 @@ Test(refusals, aligned)
 	cr_expect_eq(matrix(OP_ret, 0x100, 0xfffffe00), 1, "one has left");
 }
 
-/* A group of wgmma is recorded after it, so the executor stops before that. */
+/* A group of wgmma is recorded after it, so the executor stops before its record. */
 static const uint64_t good = 0x0000001000080000u | 1024 >> 4;
 
 static void group(struct hand *h, uint32_t warp, uint64_t a, uint64_t b)
@@ -380,7 +380,7 @@ Test(refusals, descriptors)
 	cr_expect_eq(h->fault.lanes, UINT32_MAX);
 }
 
-/* Half a warpgroup. */
+/* A warpgroup of two warps. */
 Test(refusals, warpgroup)
 {
 	struct hand *h = begin();
@@ -393,7 +393,7 @@ Test(refusals, warpgroup)
 	cr_expect_eq(h->fault.mode, EVX_WG_DIVERGED);
 }
 
-/* One warp leaves, three come to a wgmma. */
+/* One warp exits, three reach a wgmma. */
 Test(refusals, three_warps)
 {
 	struct hand *h = begin();
@@ -407,7 +407,7 @@ Test(refusals, three_warps)
 	cr_expect_eq(h->fault.mode, EVX_WG_DIVERGED);
 }
 
-/* ---- tokens: opaque, known by where they were seen before ---- */
+/* ---- tokens: opaque values, known from the arrivals that returned them ---- */
 
 static void token(struct hand *h, enum ptx_op op, uint32_t value)
 {
@@ -422,7 +422,7 @@ static void token(struct hand *h, enum ptx_op op, uint32_t value)
 		record(h, op, 1, 1)[0] = 1024;
 }
 
-/* The phase of `last`, by which a wait in phase 2 waits. */
+/* The phase of the token `last` that a wait in phase 2 takes. */
 static int64_t phase_of(uint32_t first, uint32_t second, uint32_t last)
 {
 	struct hand *h = begin();
@@ -443,11 +443,11 @@ Test(tokens, phases)
 	cr_expect_eq(phase_of(5, 6, 6), 1);
 	cr_expect_eq(phase_of(5, 6, 5), 0, "stale");
 	cr_expect_eq(phase_of(5, 5, 5), 1, "the newest that it can be");
-	cr_expect_eq(phase_of(5, 6, 7), 1, "nobody's: what must be over");
+	cr_expect_eq(phase_of(5, 6, 7), 1, "not known: the newest phase that can be complete");
 }
 
-/* A poll fails in phase `first` and again in phase `last`: 1 + the phase
- * that it waits for, if the barrier has gone past that. */
+/* A poll fails in phase `first` and again in phase `last`: 1 + the phase that it waits for, if
+ * the barrier is past that phase; else 0. */
 static uint32_t lag(unsigned first, unsigned last)
 {
 	struct hand *h = begin();
@@ -479,7 +479,7 @@ Test(tokens, lag)
 	cr_expect_eq(lag(1, 2), 0, "it may have begun in phase 2");
 }
 
-/* Of the last record before a fault only the front may have come to memory. */
+/* Of the last record before a fault, only the first part may have been written. */
 Test(refusals, torn_arrival)
 {
 	struct hand *h = begin();

@@ -1,4 +1,4 @@
-/* graph_order: the nodes of a graph one after the other. */
+/* graph_order: an order for the nodes of a graph. */
 #include "instrument/inject/graph_order.h"
 
 #include <criterion/criterion.h>
@@ -64,7 +64,8 @@ Test(graph_order, random)
 
 		for (size_t k = 0; k < n; k++)
 			rank[k] = draw(1000);
-		for (size_t k = 0; k < nedges; k++) { /* from lower ranks to higher ones: no circle */
+		for (size_t k = 0; k < nedges; k++) { /* from lower ranks to higher ones, so that
+							 there is no cycle */
 			size_t a = draw((uint32_t)n), b = draw((uint32_t)n);
 
 			if (rank[a] != rank[b])

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As `env` takes them; options of consan-run; the driver's folder; the program's arguments. */
+/* env: arguments of `env`; options: of consan-run; driver: the driver's folder; args: the
+ * program's arguments. */
 static int driven(const char *env, const char *options, const char *driver, const char *args)
 {
 	const char *dir = build_dir();
@@ -30,7 +31,7 @@ static unsigned times(const char *what)
 	return n;
 }
 
-/* Lines may be folded: any white space is a blank. */
+/* Lines may be folded: any white space matches a blank. */
 static bool says(const char *what)
 {
 	static char flat[sizeof output];
@@ -48,7 +49,7 @@ static bool says(const char *what)
 #define SAYS(what) cr_expect(says(what), "no \"%s\" in:\n%s", what, output)
 #define RUNS(status, ...) cr_expect_eq(driven(__VA_ARGS__), status, "%s", output)
 
-/* Each context has one pool, that it keeps; the second of a device has a lesser one. */
+/* Each context has one pool, which it keeps; the second context of a device has a smaller one. */
 Test(inject, contexts, .timeout = 60)
 {
 	RUNS(0, "", "", "driver", "two");
@@ -61,8 +62,8 @@ Test(inject, contexts, .timeout = 60)
 	cr_expect_eq(times("in context 1: 732 MiB, 2020 MiB in use"), 4, "%s", output);
 }
 
-/* What gets the handle of one that is no more is not taken for it, and nothing is lost. */
-Test(inject, handles_that_are_used_again, .timeout = 60)
+/* A new object with the handle of an old one is not taken for it, and no records are lost. */
+Test(inject, reused_handles, .timeout = 60)
 {
 	static const char *const mode[] = { "again", "reset", "release", "unload", "unload-library" };
 
@@ -73,8 +74,8 @@ Test(inject, handles_that_are_used_again, .timeout = 60)
 	}
 }
 
-/* Behind an allocation there is a guard, of which the program is not told, and which is
- * no reason to have less memory. */
+/* Each allocation has a guard region, which the program does not see and which does not make
+ * an allocation fail. */
 Test(inject, guards, .timeout = 60)
 {
 	static const char *const options[] = { "", "--gpu-global" };
@@ -104,18 +105,18 @@ Test(inject, surroundings, .timeout = 60)
 	RUNS(0, "CUDA_INJECTION64_PATH=/other/tool.so", "", "driver", "one");
 	SAYS("/other/tool.so is not loaded");
 	SAYS("1 of 1 kernel checked");
-	/* PTX that the GPU is too old for */
+	/* PTX for a newer GPU */
 	RUNS(1, "DRIVER_SM=80", "", "driver", "one");
 	SAYS("error 218");
-	SAYS("the driver refuses it as the program has it, too");
+	SAYS("the driver also refuses the original");
 	snprintf(args, sizeof args, "container %s/tests/gpu/sm_90a.fatbin", build_dir());
 	RUNS(67, "DRIVER_SM=80", "", "driver", args);
 	SAYS("no PTX for sm_80 (it holds compute_90a)");
 	SAYS("loaded: 218");
 }
 
-/* By CUPTI's records of kernels, those of consan told apart. */
-Test(inject, times_by_the_clock_of_the_gpu, .timeout = 60)
+/* From CUPTI's activity records; those of our own kernels are counted apart. */
+Test(inject, gpu_times, .timeout = 60)
 {
 	RUNS(0, "", "", "driver", "one");
 	cr_expect(!says("GPU's clock") && !says("on the GPU"), "%s", output);
@@ -128,7 +129,7 @@ Test(inject, times_by_the_clock_of_the_gpu, .timeout = 60)
 	cr_expect_eq(times("clock: kernel 1.000 ms, ours "), 7, "%s", output);
 	SAYS("7.000 ms on the GPU with recording, in 7 launches ");
 	RUNS(0, "DRIVER_ACTIVITY=35", "--gpu-times", "driver", "two");
-	cr_expect_eq(times("does not say how long kernels run (CUPTI_ERROR_OF_A_TEST)"), 1, "%s", output);
+	cr_expect_eq(times("cannot record how long kernels run (CUPTI_ERROR_OF_A_TEST)"), 1, "%s", output);
 	cr_expect_eq(times("times of kernel: prepare"), 7, "%s", output);
 	cr_expect(!says("on the GPU with recording"), "%s", output);
 }
@@ -151,21 +152,21 @@ Test(inject, little_memory, .timeout = 60)
 	SAYS("1 of 1 kernel checked");
 }
 
-Test(inject, what_the_program_does, .timeout = 60)
+Test(inject, program_behaviour, .timeout = 60)
 {
 	RUNS(67, "DRIVER_FAULT=1", "", "driver", "one");
 	SAYS("waited: 700");
 	SAYS("NOT CHECKED: the GPU reported CUDA_ERROR_ILLEGAL_ADDRESS in this launch, and its records "
 		"could not be saved");
 	RUNS(67, "", "", "driver", "grid");
-	SAYS("NOT CHECKED: launched by cuLaunchGrid, which --backend=gpu does not follow");
-	/* a fork without exec: the child's launches are its own */
+	SAYS("NOT CHECKED: launched by cuLaunchGrid, which --backend=gpu does not support");
+	/* a fork without exec: the launches of the child are its own */
 	RUNS(0, "", "", "driver", "forks");
 	SAYS("child: 0");
 	SAYS("kernel 2 2 2");
 }
 
-/* 80 MB of records through a pool of 16. */
+/* 80 MB of records with a pool of 16 MB. */
 Test(inject, drained, .timeout = 60)
 {
 	static const char small[] = "--gpu-memory=16 --gpu-times", drain[] = "--gpu-drain --gpu-memory=16 --gpu-times",
@@ -178,7 +179,7 @@ Test(inject, drained, .timeout = 60)
 	SAYS("seen 80,000 occurrences, 1 cluster");
 	SAYS("(80000 KiB of 80000; ");
 	cr_expect(says(" KiB while it ran; ") && !says(" 0 KiB while it ran; "), "%s", output);
-	/* less than the pool holds: it is as without the option */
+	/* less than the pool holds: as without the option */
 	RUNS(0, "DRIVER_CHUNKS=2000", drain, "driver", "one");
 	SAYS("seen 8,000 occurrences, 1 cluster");
 	cr_expect(!says("while it ran"), "%s", output);
@@ -190,7 +191,7 @@ Test(inject, drained, .timeout = 60)
 	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hangs, "driver", "one");
 	SAYS("still ran after --timeout=1 seconds");
 	SAYS("seen 80,000 occurrences, 1 cluster");
-	/* nothing is said of a cluster that lacks records but that it hangs */
+	/* for a cluster that lacks records only a hang is reported */
 	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hopeless, "driver", "one");
 	SAYS("KiB of records that were drained while the kernel ran did not fit into the host's memory, so that "
 		"1 of 1 clusters were not checked; --gpu-host-memory gives more");
@@ -200,8 +201,8 @@ Test(inject, drained, .timeout = 60)
 	SAYS("and its records could not be saved");
 }
 
-/* What is recorded has a pool. What each of two launches does, and why it is not recorded:
- * NULL: it is. */
+/* The kernels of two launches of a graph; why: the reason why they are not recorded; NULL:
+ * they are. */
 static const struct { const char *env, *mode, *first, *second, *why; } graph_row[] = {
 	{ "", "run", "kernel other end", "kernel other end", NULL },
 	{ "", "kernel", "kernel other end", "kernel kernel end", NULL },
@@ -210,17 +211,17 @@ static const struct { const char *env, *mode, *first, *second, *why; } graph_row
 	{ "", "again", "kernel other end", "other other end", NULL },
 	{ "", "reset", "kernel other end", "kernel other end", NULL },
 	{ "", "memory", "kernel other end", "kernel other end", "it allocates memory" },
-	{ "", "device", "kernel other end", "kernel other end", "kernels may launch it, too" },
-	{ "DRIVER_EMPTY=801", "run", "kernel other end", "kernel other end", "the driver launches no empty graph" },
-	{ "DRIVER_CLONE=801", "run", "kernel other end", "kernel other end", "the driver does not copy it (CUDA_ERROR)" },
+	{ "", "device", "kernel other end", "kernel other end", "kernels may launch it" },
+	{ "DRIVER_EMPTY=801", "run", "kernel other end", "kernel other end", "the driver cannot launch an empty graph" },
+	{ "DRIVER_CLONE=801", "run", "kernel other end", "kernel other end", "the driver cannot clone it (CUDA_ERROR)" },
 };
-/* ... from the second launch on. */
+/* The same from the second launch on. */
 static const struct { const char *mode, *why; } lost_row[] = {
 	{ "child", "changed by cuGraphExecChildGraphNodeSetParams" },
 	{ "off-update", "nodes of it were disabled before cuGraphExecUpdate" },
 };
 
-/* The lines of the program, which are words and what a kernel found, in one. */
+/* The program's lines, which are the name of a kernel and what it found, joined to one. */
 static const char *ran(bool *recorded)
 {
 	static char all[1000];

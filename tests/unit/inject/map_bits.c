@@ -1,6 +1,5 @@
-/* map_bits: maps that a kernel has edited, read by what an encoder shows of its format. The
- * encoder here is not the driver's, but has what is odd about it: sizes less one, strides in
- * two places, bits that follow from others. */
+/* map_bits: reads maps that a kernel has changed. The encoder here is not the driver's, but
+ * has its peculiarities: sizes less one, strides in two places, bits that depend on others. */
 #include "instrument/decode/map_bits.h"
 
 #include <criterion/criterion.h>
@@ -23,7 +22,7 @@ static bool encode(const struct tensormap_args *a, void *bytes)
 	field(bytes, 0, 64, a->address);
 	field(bytes, 68, 3, a->rank - 1);
 	field(bytes, 77, 2, a->swizzle);
-	field(bytes, 86, 1, a->dim[0] > 1u << 20); /* follows */
+	field(bytes, 86, 1, a->dim[0] > 1u << 20); /* depends on the dimension */
 	for (uint32_t k = 0; k < a->rank; k++) {
 		if (k + 1 < a->rank && a->stride[k] % 16)
 			return false;
@@ -64,7 +63,7 @@ static void expect_read(struct map_args first, struct map_args edited)
 	free(m);
 }
 
-Test(map_bits, what_a_kernel_edits_is_read)
+Test(map_bits, changed_fields)
 {
 	const struct map_args plain = matrix(0x7f0000001000, 64, 64, 8);
 
@@ -99,14 +98,14 @@ static bool reads(const unsigned char *bytes)
 	return good;
 }
 
-Test(map_bits, what_nobody_knows_is_not_read)
+Test(map_bits, unknown_bits)
 {
 	struct map_args m = matrix(0x7f0000001000, 64, 64, 8);
 	unsigned char bytes[TENSORMAP_BYTES];
 
 	cr_assert(encode(map_args_view(&m), bytes));
 	cr_expect(reads(bytes));
-	bytes[127] ^= 1; /* nothing that was learned */
+	bytes[127] ^= 1; /* a bit that was not learned */
 	cr_expect_not(reads(bytes));
 	m.a.swizzle = 1;
 	cr_assert(encode(map_args_view(&m), bytes));
@@ -115,8 +114,9 @@ Test(map_bits, what_nobody_knows_is_not_read)
 	cr_expect_not(reads(bytes));
 }
 
-/* As an instruction that edits one field leaves it, which the encoder would not. */
-Test(map_bits, what_the_encoder_would_make_otherwise_is_not_believed)
+/* An instruction changes one field and leaves a dependent bit, which the encoder would change,
+ * too. */
+Test(map_bits, inconsistent_bits)
 {
 	struct map_args m = matrix(0x7f0000001000, 64, 64, 8);
 	unsigned char bytes[TENSORMAP_BYTES];

@@ -1,6 +1,6 @@
-/* instrument: the PTX that --backend=gpu would run on a GPU runs on the
- * executor, and what it records is checked. That this leads to the findings of the cpu
- * backend is shown of every bundled kernel in cases_kernels.c. */
+/* instrument: emulated GPU mode: instrumented PTX runs on the executor, and its records are
+ * checked. tests/cases/harness/kernels.c compares the findings of all bundled kernels with
+ * those of the cpu backend. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "instrument/decode/decode.h"
-#include "instrument/rewrite/extents.h"
 #include "libconsan/exec/core.h"
 #include "libconsan/finding/finding.h"
 #include "libconsan/ptx/opcodes.h"
@@ -25,7 +24,8 @@ Test(instrument, scenarios, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/scenarios %s gpu-emulated 2>&1", dir, dir), 0, "%s", output);
 }
 
-/* Some of the specimens that tests/cases/harness/cases.c runs, as programs of the driver API. */
+/* Some of the specimens that tests/cases/harness/cases.c runs in its own process, here as
+ * programs of the driver API. */
 Test(instrument, specimens, .timeout = 300)
 {
 	const char *dir = build_dir();
@@ -40,10 +40,10 @@ Test(instrument, planted_bugs, .timeout = 300)
 	cr_assert_eq(shell("%s/tests/gpu/planted_bugs %s gpu-emulated ring 1/4 2>&1", dir, dir), 0, "%s", output);
 }
 
-/* What the records of another schedule show, the cpu backend shows in some schedule: the
- * other one of two unordered accesses first, nothing at all, a hang elsewhere; a release that
- * was recorded before others of the warpgroup had recorded the wait that it follows; a warp
- * that comes to its setmaxnreg in two parts. */
+/* What the records of another schedule show, the cpu backend shows in some schedule: the other
+ * one of two unordered accesses first, no finding, a hang at another place; a release that was
+ * recorded before other warps of the warpgroup recorded the wait before it; a warp whose lanes
+ * reach setmaxnreg at two times. */
 Test(instrument, schedules, .timeout = 300)
 {
 	static const struct { const char *run, *said; } other[] = {
@@ -64,7 +64,7 @@ Test(instrument, schedules, .timeout = 300)
 	}
 }
 
-/* Of the first finding all but how often it was seen. */
+/* The first finding, without its number of occurrences. */
 static void first_finding(char *to, size_t room)
 {
 	const char *at = strstr(output, "error "), *end = at ? strstr(at, "\n  seen ") : NULL;
@@ -72,7 +72,8 @@ static void first_finding(char *to, size_t room)
 	snprintf(to, room, "%.*s", at && end ? (int)(end - at) : 0, at ? at : "");
 }
 
-/* Who waits where, for which phase, and what is missing: the same in the same words. */
+/* The reports of both backends are the same: which warps wait where, for which phase, and what
+ * is missing. */
 Test(instrument, hangs, .timeout = 300)
 {
 	static const char *const bug[] = { "ring/ring --ctas=1 --rows=256 --bug=tx_too_few",
@@ -96,8 +97,8 @@ Test(instrument, hangs, .timeout = 300)
 	}
 }
 
-/* A hang is told by what was recorded: a loop that records nothing, or whose loads
- * could read another value, is one that was stopped. */
+/* Hangs are found from records: a loop that records nothing, or whose loads could return
+ * another value, is reported as stopped. */
 Test(instrument, hang_specimens, .timeout = 300)
 {
 	const char *dir = build_dir();
@@ -108,7 +109,7 @@ Test(instrument, hang_specimens, .timeout = 300)
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
 }
 
-/* A program that is emulated with `fixed` options and its own. */
+/* A program that runs in emulated GPU mode with the test's options and its own. */
 struct emulated_run { const char *program, *options, *says; int status; };
 
 static void expect_run(const struct emulated_run *run, const char *fixed)
@@ -120,8 +121,8 @@ static void expect_run(const struct emulated_run *run, const char *fixed)
 	cr_expect(strstr(output, run->says), "%s %s: %s", run->program, run->options, output);
 }
 
-/* Where the pool holds a part of what is recorded, the rest leaves it while the kernel runs:
- * what is found is the same. */
+/* With a pool that is too small, records are drained while the kernel runs: the findings are
+ * the same. */
 Test(instrument, drained, .timeout = 300)
 {
 	static const struct emulated_run run[] = {
@@ -134,7 +135,7 @@ Test(instrument, drained, .timeout = 300)
 		{ "ring/ring --rows=4000", "--gpu-global", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "attention/fa2_shared_qkv --n=512 --h=2", "", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "attention/fa2_shared_qkv --n=512 --h=2 --bug=q_no_sync", "", "CS106 CS301", 66 },
-		/* nor is there room for it on the host */
+		/* it does not fit into the host's memory either */
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each --gpu-host-memory=1", "NOT CHECKED", 67 },
 		{ "ring/ring --rows=4000", "--gpu-host-memory=1", "0 errors, 0 warnings, 0 notes", 67 },
 	};
@@ -157,8 +158,8 @@ static const char each_leads[] =
 	"NOT: bar.warp.sync -1;\n\tadd.u32 %who, %who, 1;\n\tsetp.lt.u32 %p, %who, 32;\n\t@%p bra NEXT;\n"
 	"\tadd.u32 %round, %round, 1;\n\tsetp.lt.u32 %p, %round, 200;\n\t@%p bra AGAIN;\n\tret;\n}\n";
 
-/* All lanes have chunks, and those of all CTAs exit at the same clock: each chunk is seen to
- * be closed all the same, and nothing comes after what is taken for the end of a CTA. */
+/* All lanes have chunks, and those of all CTAs exit at the same clock. Each chunk must be
+ * recognised as complete, and nothing may come after what is taken for the end of a CTA. */
 Test(instrument, drained_identical, .timeout = 300)
 {
 	struct err e = { 0 };
@@ -171,15 +172,15 @@ Test(instrument, drained_identical, .timeout = 300)
 	l.kernel = consan_kernel(m, "each_leads", &e);
 	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s", e.text);
 	cr_assert_eq(consan_raw_coverage(c, &v), 1);
-	/* while the host is slow more CTAs come in, and the pool may be too small for them */
+	/* while the host is slow more CTAs start, and the pool may be too small for them */
 	cr_expect_null(strstr(v->unchecked, "left the GPU"), "%s", v->unchecked);
 	cr_expect_eq(consan_errors(c), 0);
 	consan_unload(m);
 	consan_close(c);
 }
 
-/* Whether all fits or not: lanes that wait for chunks, and come to their cluster barriers late,
- * are no hang. */
+/* Whether all records fit or not, lanes that wait for chunks and reach their cluster barriers
+ * late are not a hang. */
 Test(instrument, drained_clusters, .timeout = 300)
 {
 	const char *dir = build_dir();
@@ -226,9 +227,9 @@ static const char beside[] =
 	"\tret;\n"
 	"}\n";
 
-/* One lane polls a flag while the others of its warp try a wait: that it has not looked since
- * the flag was set does not mean that nothing will change. */
-Test(instrument, polled_beside, .timeout = 300)
+/* One lane polls a flag while the others of its warp try a wait: that it has not polled since
+ * the flag was set does not mean that the kernel makes no progress. */
+Test(instrument, flag_and_try_wait, .timeout = 300)
 {
 	struct err e = { 0 };
 	struct consan *c = consan_open("backend=gpu-emulated gpu-drain=1 jobs=2 seed=1", &e);
@@ -248,7 +249,7 @@ Test(instrument, polled_beside, .timeout = 300)
 	consan_close(c);
 }
 
-/* What hooks that drain record means the same. */
+/* Hooks with draining record the same. */
 Test(instrument, drained_specimens, .timeout = 300)
 {
 	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/[ac]*/*.ptx' CASES_WITH='backend=gpu-emulated gpu-global=1 "
@@ -257,9 +258,9 @@ Test(instrument, drained_specimens, .timeout = 300)
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
 }
 
-/* A cluster of which records did not fit may lack a wait: nothing is said of it, but of the
- * others, and that it was not looked at. */
-Test(instrument, overflown, .timeout = 300)
+/* A cluster of which records did not fit may lack a wait: nothing is reported for it, except
+ * that it was not checked; the others are checked. */
+Test(instrument, overflow, .timeout = 300)
 {
 	static const struct emulated_run run[] = {
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "", "0 errors, 0 warnings, 0 notes", 67 },
@@ -325,7 +326,7 @@ static const char kernel[] =
 	".func fences()\n{\n\twgmma.fence.sync.aligned; ret; }\n"
 	".visible .entry wgmma() { call fences; ret; }\n";
 
-/* What was put in reads like what was there: labels, scopes, guards stay. */
+/* Inserted text does not collide with the module's labels, scopes and guards. */
 Test(instrument, rewritten)
 {
 	struct err e = { 0 };
@@ -349,7 +350,7 @@ Test(instrument, rewritten)
 	gpu_module_close(m);
 }
 
-/* What a function does counts as its callers'; what it does not hand on is said. */
+/* The accesses of a function count for its callers; what is not recorded is reported. */
 Test(instrument, counted)
 {
 	struct err e = { 0 };
@@ -374,8 +375,9 @@ Test(instrument, counted)
 	ptx_free(m);
 }
 
-/* How deep calls can be is asked of functions that record; the others stay as they were. */
-Test(instrument, deep)
+/* Only recursive functions that record make the stack depth unknown; other functions stay
+ * unchanged. */
+Test(instrument, unbounded_stack)
 {
 	static const char text[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
 		".shared .align 16 .b8 tile[256];\n"
@@ -391,13 +393,13 @@ Test(instrument, deep)
 	struct gpu_module *m = gpu_module_open("k.ptx", text, sizeof text - 1, false, false, false, &e);
 
 	cr_assert_not_null(m, "%s", e.text);
-	cr_expect(gpu_module_deep(m, "a"));
-	cr_expect_not(gpu_module_deep(m, "b"));
-	cr_expect_not(gpu_module_deep(m, "c"));
+	cr_expect(gpu_module_unbounded_stack(m, "a"));
+	cr_expect_not(gpu_module_unbounded_stack(m, "b"));
+	cr_expect_not(gpu_module_unbounded_stack(m, "c"));
 	gpu_module_close(m);
 }
 
-/* Device functions, flags that are polled, wmma, with and without global memory. */
+/* Device functions, polled flags and wmma, with and without global memory. */
 Test(instrument, functions, .timeout = 300)
 {
 	static const char *const with[] = { "backend=gpu-emulated", "backend=gpu-emulated gpu-global=1 jobs=1" };
@@ -412,9 +414,8 @@ Test(instrument, functions, .timeout = 300)
 	}
 }
 
-/* Where a schedule is drawn, the warps of a warpgroup come out of wgmma.wait_group one by
- * one, as on a GPU. */
-Test(instrument, drift, .timeout = 300)
+/* In a drawn schedule the warps of a warpgroup leave wgmma.wait_group one by one, as on a GPU. */
+Test(instrument, staggered_warps, .timeout = 300)
 {
 	for (unsigned seed = 1; seed < 4; seed++) {
 		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/tricky/wgmma_*.ptx' "
@@ -445,7 +446,7 @@ static void assemble(const char *path, bool drains)
 	unlink(out);
 }
 
-/* NVIDIA's assembler takes what was put around calls, copies and waits. */
+/* ptxas accepts the hooks around calls, copies and waits. */
 Test(instrument, assembled, .timeout = 120)
 {
 	glob_t all;
@@ -473,8 +474,8 @@ static const char indirect[] =
 	".visible .entry calls(.param .u64 p)\n{\n\t.reg .b64 %rd;\n\tld.param.u64 %rd, [p];\n"
 	"\tkind: .callprototype _;\n\tcall %rd, kind;\n\tret;\n}\n";
 
-/* A pointer to a function that this module does not know to be one, as if it came
- * from another module: said when it is called. */
+/* A call of a function pointer that is none of this module's functions, as if it came from
+ * another module, is reported. */
 Test(instrument, foreign)
 {
 	for (uint64_t k = 0; k < 2; k++) {
@@ -525,30 +526,6 @@ Test(instrument, identical_clusters)
 	cr_assert_eq(rank, 1);
 }
 
-/* What a program has allocated: by address, whatever the order. */
-Test(instrument, extents)
-{
-	struct extents e = { 0 };
-
-	cr_assert_null(extents_below(&e, 100));
-	extents_add(&e, 300, 10);
-	extents_add(&e, 100, 50);
-	extents_add(&e, 200, 20);
-	extents_add(&e, 200, 30);
-	cr_assert_eq(e.list.n, 3);
-	cr_assert_null(extents_below(&e, 99));
-	cr_assert_eq(extents_below(&e, 199)->at, 100);
-	cr_assert_eq(extents_below(&e, 200)->bytes, 30);
-	cr_assert_eq(extents_below(&e, UINT64_MAX)->at, 300);
-	extents_remove(&e, 150);
-	extents_remove(&e, 200);
-	cr_assert_eq(extents_below(&e, 250)->at, 100);
-	extents_remove(&e, 100);
-	extents_remove(&e, 300);
-	cr_assert_null(extents_below(&e, UINT64_MAX));
-	vec_free(&e.list);
-}
-
 /* ---- digest.cu on the executor ---- */
 
 enum { CHUNKS = 60, CTAS = 12, ROOM = 16, SITES = 4 };
@@ -561,7 +538,7 @@ static uint32_t draw(uint32_t *seed)
 	return *seed = *seed * 1664525u + 1013904223u, *seed >> 8;
 }
 
-/* Records of CTA's warp `lane`, the same for every third CTA but for polls. */
+/* Records of lane `lane` of a CTA's warp; every third CTA has the same, apart from polls. */
 static void fill_chunk(uint32_t *unit, uint32_t cta, uint32_t lane, uint32_t ordinal, uint32_t *noise)
 {
 	uint32_t seed = 77 * (cta % 3) + lane + 1000 * ordinal, at = 1;
@@ -623,7 +600,7 @@ Test(instrument, digest, .timeout = 120)
 	cr_assert_not_null(m, "%s", e.text);
 	pool = device(c, NULL, (CHUNKS + 2) * sizeof *pool);
 	((struct record_head *)pool)->next = CHUNKS + 1;
-	for (uint32_t k = 0; k < CHUNKS; k++) /* five a CTA, for three lanes, by turns */
+	for (uint32_t k = 0; k < CHUNKS; k++) /* five for each CTA, in turn for three lanes */
 		fill_chunk(pool[k + 1], k % CTAS, "\0 \0!\0"[k / CTAS], k / CTAS, &noise);
 	sites = device(c, site_word, sizeof site_word);
 	digests = device(c, NULL, CHUNKS * sizeof *digests);

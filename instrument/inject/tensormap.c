@@ -1,6 +1,6 @@
-/* inject_map: tensor maps are opaque on a GPU, so their arguments are noted as
- * the program encodes them, by the bytes that come out. What a kernel has made of such
- * a map is read back (map_bits.h). */
+/* tensormap: the arguments of the program's tensor maps. Maps are opaque on a GPU, so the
+ * arguments are noted when the program encodes a map, with the bytes that come out as the key.
+ * The arguments of a map that a kernel has changed are found by map_bits.h. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -14,12 +14,12 @@ struct known { unsigned char gpu[TENSORMAP_BYTES], ours[TENSORMAP_BYTES]; };
 static struct {
 	pthread_mutex_t lock;
 	VEC(struct known) at;
-	uint32_t *place, cap;      /* hash by the bytes: 1 + where in `at`, or 0 */
+	uint32_t *place, cap;      /* hash table by `gpu`: 1 + index in `at`, or 0 */
 	unsigned char before[TENSORMAP_BYTES];
 	VEC(struct map_bits *) kind;
 } maps = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Where it is, or where it would have to be. */
+/* The entry of these bytes, or the free entry for them. */
 static uint32_t *place_of(const void *bytes)
 {
 	uint64_t word[TENSORMAP_BYTES / 8], h = 0;
@@ -68,7 +68,7 @@ static void note(const void *gpu, const void *ours)
 	memcpy(k->ours, ours, TENSORMAP_BYTES);
 }
 
-/* Kinds differ in what programs seldom vary. */
+/* A kind has arguments in common that programs seldom vary. */
 #define MOST_KINDS 64
 
 static void note_kind(const void *gpu, const struct tensormap_args *a)
@@ -80,7 +80,7 @@ static void note_kind(const void *gpu, const struct tensormap_args *a)
 		vec_push(&maps.kind, map_bits_open(a, gpu));
 }
 
-void inject_map(const CUtensorMap *map, const struct tensormap_args *a)
+void inject_map_encoded(const CUtensorMap *map, const struct tensormap_args *a)
 {
 	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
 	struct err e = { 0 };
@@ -94,14 +94,14 @@ void inject_map(const CUtensorMap *map, const struct tensormap_args *a)
 	pthread_mutex_unlock(&maps.lock);
 }
 
-void inject_map_before(const CUtensorMap *map)
+void inject_map_before_move(const CUtensorMap *map)
 {
 	pthread_mutex_lock(&maps.lock);
 	memcpy(maps.before, map, TENSORMAP_BYTES);
 	pthread_mutex_unlock(&maps.lock);
 }
 
-void inject_map_address(const CUtensorMap *map, uint64_t address)
+void inject_map_moved(const CUtensorMap *map, uint64_t address)
 {
 	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
 	const struct known *k;
@@ -120,13 +120,14 @@ void inject_map_address(const CUtensorMap *map, uint64_t address)
 static bool encode(const struct tensormap_args *a, void *bytes)
 {
 	return !cu.p_cuTensorMapEncodeTiled(bytes, (CUtensorMapDataType)a->type, a->rank,
-		(void *)(uintptr_t)a->address, (const cuuint64_t *)a->dim, (const cuuint64_t *)a->stride,
+		(void *)(uintptr_t)a->address, (const cuuint64_t *)a->dim,
+		(const cuuint64_t *)a->stride,
 		a->box, a->elem_stride, (CUtensorMapInterleave)a->interleave,
 		(CUtensorMapSwizzle)a->swizzle, (CUtensorMapL2promotion)a->l2,
 		(CUtensorMapFloatOOBfill)a->oob);
 }
 
-/* A kernel has edited it. */
+/* Reads a map that a kernel has changed. */
 static const struct known *read_back(const void *gpu)
 {
 	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
@@ -144,13 +145,14 @@ static const struct known *read_back(const void *gpu)
 	return good ? find(gpu) : NULL;
 }
 
-/* The check's threads have no context of their own; the kernel may be running still. */
+/* Called from threads of the check, which have no current context; the kernel may still run. */
 static bool fetch(CUcontext context, uint64_t address, void *bytes)
 {
 	CUstream beside = inject_beside(context);
 	bool good;
 
-	if (!beside || !cu.p_cuCtxPushCurrent || !cu.p_cuCtxPopCurrent || cu.p_cuCtxPushCurrent(context))
+	if (!beside || !cu.p_cuCtxPushCurrent || !cu.p_cuCtxPopCurrent ||
+			cu.p_cuCtxPushCurrent(context))
 		return false;
 	good = !cu.p_cuMemcpyDtoHAsync(bytes, (CUdeviceptr)address, TENSORMAP_BYTES, beside) &&
 		!cu.p_cuStreamSynchronize(beside);
@@ -165,7 +167,7 @@ bool inject_find_map(CUcontext context, uint64_t address, const void *param, voi
 	const bool busy = inject_busy;
 	bool here = param;
 
-	inject_busy = true; /* the check's threads are no callbacks */
+	inject_busy = true; /* the calling thread may be none that runs callbacks */
 	pthread_mutex_lock(&maps.lock);
 	if (param)
 		memcpy(gpu, param, sizeof gpu);

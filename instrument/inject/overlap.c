@@ -1,13 +1,11 @@
-/* inject_calls: which calls of the driver may come between two launches that
- * overlap. What they do is not known here. */
+/* overlap: which calls of the driver may come between two launches that overlap. */
 #include "internal.h"
 
 #include <string.h>
 
-/* By the beginnings of names. A call that is not here, known or not, may wait for
- * what runs or put something between the launches of a stream: better a race that
- * is missed than one that is none. */
-static const char *const passes[] = {
+/* Prefixes of names. Any other call may wait for running kernels, or may put work between the
+ * launches of a stream. It ends the overlap: a race may then be missed, but none is invented. */
+static const char *const prefix[] = {
 	"cuInit", "cuDriverGet", "cuGet", "cuDeviceGet", "cuDevicePrimaryCtxGet",
 	"cuDevicePrimaryCtxRetain", "cuCtxGet", "cuCtxSet", "cuCtxPush", "cuCtxPop",
 	"cuModuleGet", "cuModuleLoad", "cuLibraryGet", "cuLibraryLoad", "cuKernelGet",
@@ -16,12 +14,12 @@ static const char *const passes[] = {
 	"cuThreadExchange", "cuLaunchKernel", "cuLaunchCooperativeKernel",
 };
 
-bool inject_passes(const char *call)
+bool inject_allows_overlap(const char *call)
 {
 	if (!strcmp(call, "cuLaunchCooperativeKernelMultiDevice"))
 		return false;
-	for (size_t k = 0; k < ARRAY_SIZE(passes); k++)
-		if (!strncmp(call, passes[k], strlen(passes[k])))
+	for (size_t k = 0; k < ARRAY_SIZE(prefix); k++)
+		if (!strncmp(call, prefix[k], strlen(prefix[k])))
 			return true;
 	return false;
 }

@@ -1,6 +1,6 @@
-/* regs: plain instructions on the registers of wgmma. Code between a wgmma and
- * its wait would make ptxas serialise it, so these are not recorded; the ways
- * through the code tell which of them lay between two records. */
+/* wgmma_regs: plain instructions that use the registers of a wgmma. Code between a wgmma and
+ * its wait would make ptxas serialise it, so these instructions are not recorded. The decoder
+ * finds which of them were executed from the paths through the code between two records. */
 #include "rewrite.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void visit(const struct ptx_operand *o, bool mark, bool *used, uint32_t *
 			visit(&o->list[i], mark, used, out, n);
 }
 
-/* Accumulators and A fragments: the vectors among the operands. */
+/* Accumulators and A fragments: the vector operands. */
 static bool *used_by_wgmma(const struct ptx_func *f)
 {
 	bool *used = NULL;
@@ -40,27 +40,28 @@ static bool *used_by_wgmma(const struct ptx_func *f)
 	return used;
 }
 
-static void add_note(struct rewrite *r, struct rewrite_func *info, const struct ptx_insn *i, bool *used)
+static void add_use(struct rewrite *r, struct rewrite_func *info, const struct ptx_insn *i,
+	bool *used)
 {
-	struct rewrite_note note = { .func = info->func, .insn = i };
+	struct rewrite_reg_use use = { .func = info->func, .insn = i };
 	unsigned n = 0, written = ptx_written(i);
 	uint32_t found[2048];
 
 	for (unsigned o = written; o < i->noperands; o++)
 		visit(&i->operand[o], false, used, found, &n);
-	note.nread = (uint16_t)n;
+	use.nread = (uint16_t)n;
 	for (unsigned o = 0; o < written; o++)
 		visit(&i->operand[o], false, used, found, &n);
 	if (!n)
 		return;
-	note.nwritten = (uint16_t)(n - note.nread);
-	note.reg = base_alloc(n * sizeof *note.reg);
-	memcpy(note.reg, found, n * sizeof *note.reg);
-	vec_push(&r->note, note);
-	info->note_of[i - info->func->insn] = (uint32_t)r->note.n;
+	use.nwritten = (uint16_t)(n - use.nread);
+	use.reg = base_alloc(n * sizeof *use.reg);
+	memcpy(use.reg, found, n * sizeof *use.reg);
+	vec_push(&r->reg_use, use);
+	info->reg_use_of[i - info->func->insn] = (uint32_t)r->reg_use.n;
 }
 
-void rewrite_notes(struct rewrite *r, struct rewrite_func *info)
+void rewrite_find_reg_uses(struct rewrite *r, struct rewrite_func *info)
 {
 	const struct ptx_func *f = info->func;
 	bool *used = used_by_wgmma(f);
@@ -68,88 +69,90 @@ void rewrite_notes(struct rewrite *r, struct rewrite_func *info)
 
 	if (!used)
 		return;
-	info->note_of = base_alloc((f->ninsn + 1) * sizeof *info->note_of);
+	info->reg_use_of = base_alloc((f->ninsn + 1) * sizeof *info->reg_use_of);
 	info->mark = base_alloc((f->ninsn + 1) * sizeof *info->mark);
 	info->recorded_block = base_alloc((f->cfg->nblock + 1) * sizeof *info->recorded_block);
 	for (uint32_t k = 0; k < f->ninsn; k++) {
 		if (ptx_effect_of(f->insn[k].op) != EF_WGMMA)
-			add_note(r, info, &f->insn[k], used);
-		if (plan_of(f, &f->insn[k], &p) || (r->global && plan_global_of(f, &f->insn[k], &p)))
+			add_use(r, info, &f->insn[k], used);
+		if (plan_of(f, &f->insn[k], &p) ||
+				(r->global && plan_global_of(f, &f->insn[k], &p)))
 			info->recorded_block[f->cfg->block_of[k]] = true;
 	}
-	/* of two ways, records must tell which one was taken */
+	/* where several paths lead from one record to the next, a record of the block taken
+	 * tells which one was taken */
 	for (uint32_t k = 0; k < f->ninsn; k++)
-		if (info->note_of[k] && !info->recorded_block[f->cfg->block_of[k]]) {
+		if (info->reg_use_of[k] && !info->recorded_block[f->cfg->block_of[k]]) {
 			info->mark[k] = true;
 			info->recorded_block[f->cfg->block_of[k]] = true;
 		}
 	free(used);
 }
 
-/* ---- ways ---- */
+/* ---- paths between two records ---- */
 
-struct way {
+struct path {
 	const struct rewrite_func *f;
-	uint32_t to;               /* block */
-	uint32_t at[32];           /* blocks on the way, without the first and the last */
+	uint32_t to;               /* the block at its end */
+	uint32_t block[32];        /* blocks of the current path, without the first and the last */
 	unsigned n, found;
-	uint32_t one[32];          /* the way found first */
-	unsigned none;
+	uint32_t first[32];        /* the first path found */
+	unsigned nfirst;
 	unsigned steps;
 };
 
-static void seek(struct way *w, uint32_t block)
+static void search(struct path *w, uint32_t block)
 {
 	const struct ptx_block *b = &w->f->func->cfg->block[block];
 
 	for (unsigned s = 0; s < b->nsucc && w->found < 2 && w->steps++ < 512; s++) {
 		uint32_t next = b->succ[s];
-		bool again = false;
+		bool visited = false;
 
 		if (next == w->to) {
 			if (!w->found++) {
-				memcpy(w->one, w->at, w->n * sizeof *w->at);
-				w->none = w->n;
+				memcpy(w->first, w->block, w->n * sizeof *w->block);
+				w->nfirst = w->n;
 			}
 			continue;
 		}
 		for (unsigned k = 0; k < w->n; k++)
-			again |= w->at[k] == next;
-		if (again || w->f->recorded_block[next] || w->n == 32)
+			visited |= w->block[k] == next;
+		if (visited || w->f->recorded_block[next] || w->n == 32)
 			continue;
-		w->at[w->n++] = next;
-		seek(w, next);
+		w->block[w->n++] = next;
+		search(w, next);
 		w->n--;
 	}
 }
 
-struct notes { uint32_t *at; unsigned n, room; };
+struct uses { uint32_t *at; unsigned n, cap; };
 
-static void collect(const struct rewrite_func *f, uint32_t from, uint32_t end, struct notes *out)
+static void collect(const struct rewrite_func *f, uint32_t from, uint32_t end, struct uses *out)
 {
-	for (uint32_t k = from; k < end && out->n < out->room; k++)
-		if (f->note_of[k])
-			out->at[out->n++] = f->note_of[k] - 1;
+	for (uint32_t k = from; k < end && out->n < out->cap; k++)
+		if (f->reg_use_of[k])
+			out->at[out->n++] = f->reg_use_of[k] - 1;
 }
 
-unsigned rewrite_between(const struct rewrite *r, const struct rewrite_func *f, uint32_t from,
-	uint32_t to, uint32_t *note, unsigned room)
+unsigned rewrite_reg_uses_between(const struct rewrite *r, const struct rewrite_func *f,
+	uint32_t from, uint32_t to, uint32_t *use, unsigned cap)
 {
 	const struct ptx_cfg *c = f->func->cfg;
 	uint32_t begin = from == UINT32_MAX ? 0 : from + 1;
 	uint32_t first = c->block_of[from == UINT32_MAX ? 0 : from], last = c->block_of[to];
-	struct notes out = { note, 0, room };
-	struct way w = { .f = f, .to = last };
+	struct uses out = { use, 0, cap };
+	struct path w = { .f = f, .to = last };
 
 	(void)r;
 	if (first == last && begin <= to) {
 		collect(f, begin, to, &out);
 		return out.n;
 	}
-	seek(&w, first);
+	search(&w, first);
 	collect(f, begin, c->block[first].end, &out);
-	for (unsigned k = 0; w.found == 1 && k < w.none; k++)
-		collect(f, c->block[w.one[k]].first, c->block[w.one[k]].end, &out);
+	for (unsigned k = 0; w.found == 1 && k < w.nfirst; k++)
+		collect(f, c->block[w.first[k]].first, c->block[w.first[k]].end, &out);
 	collect(f, c->block[last].first, to, &out);
 	return out.n;
 }

@@ -1,10 +1,10 @@
-/* extents: a sorted list; see extents.h. */
-#include "extents.h"
+/* ranges: a sorted array; see ranges.h. */
+#include "ranges.h"
 
 #include <string.h>
 
-/* How many begin at or below addr. */
-static size_t count(const struct extents *e, uint64_t addr)
+/* Number of ranges that begin at or below addr. */
+static size_t count(const struct ranges *e, uint64_t addr)
 {
 	size_t lo = 0, hi = e->list.n;
 
@@ -19,9 +19,9 @@ static size_t count(const struct extents *e, uint64_t addr)
 	return lo;
 }
 
-void extents_add(struct extents *e, uint64_t at, uint64_t bytes)
+void ranges_add(struct ranges *e, uint64_t at, uint64_t bytes)
 {
-	const struct extent new = { at, bytes };
+	const struct range new = { at, bytes };
 	size_t k = count(e, at);
 
 	if (k && e->list.at[k - 1].at == at) {
@@ -33,7 +33,7 @@ void extents_add(struct extents *e, uint64_t at, uint64_t bytes)
 	e->list.at[k] = new;
 }
 
-void extents_remove(struct extents *e, uint64_t at)
+void ranges_remove(struct ranges *e, uint64_t at)
 {
 	size_t k = count(e, at);
 
@@ -43,7 +43,7 @@ void extents_remove(struct extents *e, uint64_t at)
 	e->list.n--;
 }
 
-const struct extent *extents_below(const struct extents *e, uint64_t addr)
+const struct range *ranges_below(const struct ranges *e, uint64_t addr)
 {
 	size_t k = count(e, addr);
 

@@ -1,14 +1,15 @@
-/* inject_graph_calls: the calls of the driver that make, change, launch and destroy
- * executable graphs, for inject_graph.c. */
-#include "watch.h"
+/* graph_callbacks: handlers for the calls of the driver that make, change, launch and destroy
+ * executable graphs. graph.c does the work. */
+#include "callback.h"
 
 #include <string.h>
 
 static void made(const struct inject_call *c)
 {
-	const cuGraphInstantiate_params *p = c->params; /* they all begin like it */
+	const cuGraphInstantiate_params *p = c->params; /* the parameters of all versions begin
+							   like these */
 
-	if (c->good)
+	if (c->succeeded)
 		inject_graph_made(*p->phGraphExec, p->hGraph, false);
 }
 
@@ -16,7 +17,7 @@ static void made_by_flags(const struct inject_call *c)
 {
 	const cuGraphInstantiateWithFlags_params *p = c->params;
 
-	if (c->good)
+	if (c->succeeded)
 		inject_graph_made(*p->phGraphExec, p->hGraph,
 			p->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
 }
@@ -25,16 +26,17 @@ static void made_by_params(const struct inject_call *c)
 {
 	const cuGraphInstantiateWithParams_params *p = c->params;
 
-	if (c->good)
+	if (c->succeeded)
 		inject_graph_made(*p->phGraphExec, p->hGraph,
 			p->instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
 }
 
 static void updated(const struct inject_call *c)
 {
-	const cuGraphExecUpdate_v2_params *p = c->params; /* both begin so */
+	const cuGraphExecUpdate_v2_params *p = c->params; /* the parameters of both versions
+							     begin like these */
 
-	if (c->good)
+	if (c->succeeded)
 		inject_graph_updated(p->hGraphExec, p->hGraph);
 }
 
@@ -42,17 +44,17 @@ static void enabled(const struct inject_call *c)
 {
 	const cuGraphNodeSetEnabled_params *p = c->params;
 
-	if (c->good)
+	if (c->succeeded)
 		inject_graph_enabled(p->hGraphExec, p->hNode, p->isEnabled, c->name);
 }
 
 static void gone(const struct inject_call *c)
 {
 	if (c->enter)
-		inject_graph_gone(((const cuGraphExecDestroy_params *)c->params)->hGraphExec);
+		inject_graph_destroyed(((const cuGraphExecDestroy_params *)c->params)->hGraphExec);
 }
 
-/* Nodes get new parameters: so does ours. */
+/* Calls that set parameters of a node: the clone's node gets the same. */
 #define CHANGES(CHANGE) \
 	CHANGE(cuGraphExecMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, copyParams) \
 	CHANGE(cuGraphExecMemsetNodeSetParams, cuGraphMemsetNodeSetParams, memsetParams) \
@@ -65,19 +67,21 @@ static void gone(const struct inject_call *c)
 static void on_##call(const struct inject_call *c) \
 { \
 	const call##_params *p = c->params; \
-	CUgraphNode ours = c->good ? inject_graph_node(p->hGraphExec, p->hNode, c->name) : NULL; \
+	CUgraphNode ours = c->succeeded \
+		? inject_graph_node(p->hGraphExec, p->hNode, c->name) : NULL; \
 \
 	if (ours && (!cu.p_##set || cu.p_##set(ours, p->with))) \
-		inject_graph_lost(p->hGraphExec, c->name); \
+		inject_graph_diverged(p->hGraphExec, c->name); \
 }
 CHANGES(CHANGE)
 #undef CHANGE
 
-/* Two versions, of which the second has more at its end. */
+/* Two versions: the second one's structure has more members at its end. */
 static void on_kernel(const struct inject_call *c)
 {
 	const cuGraphExecKernelNodeSetParams_v2_params *p = c->params;
-	CUgraphNode ours = c->good ? inject_graph_node(p->hGraphExec, p->hNode, c->name) : NULL;
+	CUgraphNode ours = c->succeeded
+		? inject_graph_node(p->hGraphExec, p->hNode, c->name) : NULL;
 	CUDA_KERNEL_NODE_PARAMS all = { 0 };
 
 	if (!ours)
@@ -85,21 +89,23 @@ static void on_kernel(const struct inject_call *c)
 	memcpy(&all, p->nodeParams, c->id == CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams
 		? sizeof(CUDA_KERNEL_NODE_PARAMS_v1) : sizeof all);
 	if (cu.p_cuGraphKernelNodeSetParams(ours, &all))
-		inject_graph_lost(p->hGraphExec, c->name);
+		inject_graph_diverged(p->hGraphExec, c->name);
 }
 
-/* All of them begin with the graph. */
+/* All of these have the graph as their first parameter. */
 static void not_followed(const struct inject_call *c)
 {
-	if (c->good)
-		inject_graph_lost(((const cuGraphExecChildGraphNodeSetParams_params *)c->params)->hGraphExec,
-			c->name);
+	const cuGraphExecChildGraphNodeSetParams_params *p = c->params;
+
+	if (c->succeeded)
+		inject_graph_diverged(p->hGraphExec, c->name);
 }
 
 static void launch(const struct inject_call *c, CUstream none)
 {
 	static _Thread_local CUresult failed;
-	cuGraphLaunch_params *p = (cuGraphLaunch_params *)(uintptr_t)c->params; /* both are like it */
+	/* both versions have the same parameters */
+	cuGraphLaunch_params *p = (cuGraphLaunch_params *)(uintptr_t)c->params;
 
 	if (c->enter)
 		failed = inject_graph_launch(&p->hGraph, p->hStream ? p->hStream : none);
@@ -117,26 +123,26 @@ static void launched_by_thread(const struct inject_call *c)
 	launch(c, CU_STREAM_PER_THREAD);
 }
 
-const struct inject_watch inject_graph_watch[] = {
-	INJECT_WATCH(cuGraphInstantiate, made)
-	INJECT_WATCH(cuGraphInstantiate_v2, made)
-	INJECT_WATCH(cuGraphInstantiateWithFlags, made_by_flags)
-	INJECT_WATCH(cuGraphInstantiateWithParams, made_by_params)
-	INJECT_WATCH(cuGraphInstantiateWithParams_ptsz, made_by_params)
-	INJECT_WATCH(cuGraphExecUpdate, updated)
-	INJECT_WATCH(cuGraphExecUpdate_v2, updated)
-	INJECT_WATCH(cuGraphNodeSetEnabled, enabled)
-	INJECT_WATCH(cuGraphExecDestroy, gone)
-	INJECT_WATCH(cuGraphExecKernelNodeSetParams, on_kernel)
-	INJECT_WATCH(cuGraphExecKernelNodeSetParams_v2, on_kernel)
-#define CHANGE(call, set, with) INJECT_WATCH(call, on_##call)
+const struct inject_handler inject_graph_handlers[] = {
+	INJECT_HANDLER(cuGraphInstantiate, made)
+	INJECT_HANDLER(cuGraphInstantiate_v2, made)
+	INJECT_HANDLER(cuGraphInstantiateWithFlags, made_by_flags)
+	INJECT_HANDLER(cuGraphInstantiateWithParams, made_by_params)
+	INJECT_HANDLER(cuGraphInstantiateWithParams_ptsz, made_by_params)
+	INJECT_HANDLER(cuGraphExecUpdate, updated)
+	INJECT_HANDLER(cuGraphExecUpdate_v2, updated)
+	INJECT_HANDLER(cuGraphNodeSetEnabled, enabled)
+	INJECT_HANDLER(cuGraphExecDestroy, gone)
+	INJECT_HANDLER(cuGraphExecKernelNodeSetParams, on_kernel)
+	INJECT_HANDLER(cuGraphExecKernelNodeSetParams_v2, on_kernel)
+#define CHANGE(call, set, with) INJECT_HANDLER(call, on_##call)
 	CHANGES(CHANGE)
 #undef CHANGE
-	INJECT_WATCH(cuGraphExecChildGraphNodeSetParams, not_followed)
-	INJECT_WATCH(cuGraphExecExternalSemaphoresSignalNodeSetParams, not_followed)
-	INJECT_WATCH(cuGraphExecExternalSemaphoresWaitNodeSetParams, not_followed)
-	INJECT_WATCH(cuGraphExecBatchMemOpNodeSetParams, not_followed)
-	INJECT_WATCH(cuGraphLaunch, launched)
-	INJECT_WATCH(cuGraphLaunch_ptsz, launched_by_thread)
+	INJECT_HANDLER(cuGraphExecChildGraphNodeSetParams, not_followed)
+	INJECT_HANDLER(cuGraphExecExternalSemaphoresSignalNodeSetParams, not_followed)
+	INJECT_HANDLER(cuGraphExecExternalSemaphoresWaitNodeSetParams, not_followed)
+	INJECT_HANDLER(cuGraphExecBatchMemOpNodeSetParams, not_followed)
+	INJECT_HANDLER(cuGraphLaunch, launched)
+	INJECT_HANDLER(cuGraphLaunch_ptsz, launched_by_thread)
 	{ 0, NULL },
 };

@@ -1,17 +1,17 @@
-/* own: all that belongs to the records of one CUDA context. Shared by pool.c, which makes it,
- * identical.c and drain.c. */
-#ifndef CONSAN_INSTRUMENT_INJECT_OWN_H
-#define CONSAN_INSTRUMENT_INJECT_OWN_H
+/* context_records: all that belongs to the records of one CUDA context. Shared by pool.c,
+ * which makes it, identical.c and drain.c. */
+#ifndef CONSAN_INSTRUMENT_INJECT_CONTEXT_RECORDS_H
+#define CONSAN_INSTRUMENT_INJECT_CONTEXT_RECORDS_H
 
 #include "instrument/record/record.h"
 #include "internal.h"
 
 /* A module's decode_site_words() on the GPU. */
-struct words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
+struct site_words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
 
 /* Launches are checked one at a time, so that only the table of contexts needs a lock. */
-struct own {
-	struct inject_pool pool;   /* first member: own() casts back */
+struct context_records {
+	struct inject_pool pool;   /* first member: context_records() casts back */
 	CUcontext context;
 	unsigned long long id;     /* of the context; unlike handles, ids are not reused */
 	bool primary;              /* it is its device's primary context */
@@ -25,17 +25,18 @@ struct own {
 	uint32_t facts_for;        /* CTAs */
 	uint32_t blocks;           /* of consan_digest */
 	CUfunction digest, sign, gather; /* digest.cu; digest is NULL if it cannot be used */
-	VEC(struct words) words;
+	VEC(struct site_words) words;
 };
 
-static inline struct own *own(const struct inject_pool *pool)
+static inline struct context_records *context_records(const struct inject_pool *pool)
 {
-	return (struct own *)(uintptr_t)pool;
+	return (struct context_records *)(uintptr_t)pool;
 }
 
 /* Copies to the host, through p->pinned in pieces unless `to` is p->pinned. */
-bool own_copy(const struct own *p, void *to, CUdeviceptr from, size_t bytes);
+bool context_records_copy(const struct context_records *p, void *to, CUdeviceptr from,
+	size_t bytes);
 /* Loads digest.cu. If that fails p->digest is NULL, and all chunks of a launch are copied. */
-void own_make_digest(struct own *p, CUdevice device);
+void context_records_load_digest(struct context_records *p, CUdevice device);
 
 #endif

@@ -1,11 +1,11 @@
-/* inject_step: what one node of a graph does, done in a stream: kernels as launches, the
- * rest by what is equivalent. Which nodes there are, and when, is not known here. */
-#include "step.h"
+/* graph_step: runs one node of a graph in a stream: a kernel as a launch, other nodes by an
+ * equivalent call. */
+#include "graph_step.h"
 
 #include <string.h>
 
-/* Attributes that a launch takes over from its node, where they say anything. Priorities
- * and domains of memory only matter beside other launches. */
+/* Attributes of a kernel node that its launch needs, with the condition that they are set.
+ * Priorities and memory domains only matter next to other launches. */
 #define ATTRIBUTES(ATTRIBUTE) \
 	ATTRIBUTE(ACCESS_POLICY_WINDOW, v.accessPolicyWindow.num_bytes) \
 	ATTRIBUTE(COOPERATIVE, v.cooperative) \
@@ -56,7 +56,7 @@ static CUresult run_kernel(struct step *s, CUstream stream)
 	return inject_after(&l, cu.p_cuLaunchKernelEx(&c, f, p.kernelParams, p.extra));
 }
 
-/* What a node of its own graph does is what it does in any. */
+/* Runs the node as a graph of its own. */
 static CUresult run_alone(struct step *s, CUstream stream,
 	CUresult (*add)(CUgraph to, CUgraphNode node, CUcontext context))
 {
@@ -130,7 +130,7 @@ static CUresult run_record(struct step *s, CUstream stream)
 	return r ? r : cu.p_cuEventRecord(event, stream);
 }
 
-/* Neither: there is nothing to do, or it is a graph, whose nodes are steps. */
+/* Neither: the node does nothing, or it is a child graph, whose nodes are steps of their own. */
 static const struct kind {
 	CUresult (*run)(struct step *s, CUstream stream);
 	const char *refused;
@@ -145,7 +145,7 @@ static const struct kind {
 	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT] = { NULL, "it waits for external semaphores" },
 	[CU_GRAPH_NODE_TYPE_MEM_ALLOC] = { NULL, "it allocates memory" },
 	[CU_GRAPH_NODE_TYPE_MEM_FREE] = { NULL, "it frees memory" },
-	[CU_GRAPH_NODE_TYPE_BATCH_MEM_OP] = { NULL, "it has operations on single words of memory" },
+	[CU_GRAPH_NODE_TYPE_BATCH_MEM_OP] = { NULL, "it has batched memory operations" },
 	[CU_GRAPH_NODE_TYPE_CONDITIONAL] = { NULL, "it has conditional nodes" },
 };
 
@@ -157,7 +157,7 @@ const char *step_refused(CUgraphNode node, CUgraphNodeType type)
 			CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &v)
 			&& v.deviceUpdatableKernelNode.deviceUpdatable)
 		return "kernels may change its nodes";
-	return type < ARRAY_SIZE(kind) ? kind[type].refused : "it has nodes of a kind not known here";
+	return type < ARRAY_SIZE(kind) ? kind[type].refused : "it has nodes of an unknown type";
 }
 
 bool step_does(CUgraphNodeType type)

@@ -1,5 +1,5 @@
-/* rivals: see rivals.h. */
-#include "rivals.h"
+/* conflict: see conflict.h. */
+#include "conflict.h"
 
 #include "instrument/record/record.h"
 #include "libconsan/ptx/opcodes.h"
@@ -28,7 +28,7 @@ static unsigned words_of(const struct ptx_func *f, const struct ptx_operand *o)
 	return (bits + 31) / 32;
 }
 
-unsigned rivals_words(const struct ptx_func *f, const struct ptx_insn *i)
+unsigned conflict_words(const struct ptx_func *f, const struct ptx_insn *i)
 {
 	unsigned n = 0;
 
@@ -39,7 +39,7 @@ unsigned rivals_words(const struct ptx_func *f, const struct ptx_insn *i)
 	return n;
 }
 
-/* One register's words, as far as they are stored: a wide one may be cut short. */
+/* The words of one register, as far as they are stored: the stored type may be narrower. */
 static void words(struct text *t, const struct ptx_func *f, const struct ptx_operand *o,
 	unsigned stored_bits, unsigned v)
 {
@@ -49,8 +49,10 @@ static void words(struct text *t, const struct ptx_func *f, const struct ptx_ope
 	operand_component(&reg, o);
 	switch (operand_bits(f, o->reg)) {
 	case 128:
-		text_printf(t, "\tmov.b128 {%%cs_d, %%cs_e}, %s;\n\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_d;\n"
-			"\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_e;\n", reg.at, v, v + 1, v + 2, v + 3);
+		text_printf(t, "\tmov.b128 {%%cs_d, %%cs_e}, %s;\n"
+			"\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_d;\n"
+			"\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_e;\n", reg.at, v, v + 1, v + 2,
+			v + 3);
 		break;
 	case 64:
 		text_printf(t, "\tmov.b64 {%%cs_v%u, %%cs_v%u}, %s;\n", v, v + 1, reg.at);
@@ -67,11 +69,12 @@ static void words(struct text *t, const struct ptx_func *f, const struct ptx_ope
 		text_printf(t, "\tcvt.u32.u8 %%cs_v%u, %s;\n", v, reg.at);
 	}
 	if (stored_bits < 32)
-		text_printf(t, "\tand.b32 %%cs_v%u, %%cs_v%u, %u;\n", v, v, (1u << stored_bits) - 1);
+		text_printf(t, "\tand.b32 %%cs_v%u, %%cs_v%u, %u;\n", v, v,
+			(1u << stored_bits) - 1);
 	text_free(&reg);
 }
 
-void rivals_values(struct text *t, const struct ptx_func *f, const struct ptx_insn *i)
+void conflict_values(struct text *t, const struct ptx_func *f, const struct ptx_insn *i)
 {
 	unsigned v = 1;
 
@@ -84,7 +87,7 @@ void rivals_values(struct text *t, const struct ptx_func *f, const struct ptx_in
 	}
 }
 
-/* %cs_q: the lane's words are others than those of lane `from`. */
+/* %cs_q: this lane's words differ from those of lane `from`. */
 static void differ(struct text *t, unsigned n, const char *from)
 {
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, 0, 0;\n");
@@ -93,7 +96,7 @@ static void differ(struct text *t, unsigned n, const char *from)
 			"\tsetp.ne.or.u32 %%cs_q, %%cs_u, %%cs_v%u, %%cs_q;\n", k, from, k);
 }
 
-void rivals_of_one(struct text *t, unsigned n, unsigned label)
+void conflict_same_address(struct text *t, unsigned n, unsigned label)
 {
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_s, %d;\n\t@%%cs_q bra $CSV%u;\n",
 		RECORD_STRIDE_BIAS, label);
@@ -102,7 +105,7 @@ void rivals_of_one(struct text *t, unsigned n, unsigned label)
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n$CSV%u:\n", label);
 }
 
-void rivals_lost(struct text *t, unsigned n)
+void conflict_lanes(struct text *t, unsigned n)
 {
 	text_printf(t, "\tmatch.any.sync.b32 %%cs_t, %%cs_v0, %%cs_m;\n"
 		"\tbrev.b32 %%cs_t, %%cs_t;\n\tclz.b32 %%cs_t, %%cs_t;\n");

@@ -1,0 +1,29 @@
+/* graph_step: the nodes of a graph, one by one; see graph_step.c. */
+#ifndef CONSAN_INSTRUMENT_INJECT_GRAPH_STEP_H
+#define CONSAN_INSTRUMENT_INJECT_GRAPH_STEP_H
+
+#include "internal.h"
+
+struct step {
+	CUgraphNode node;          /* in our clone of the graph */
+	CUgraphNode original;      /* the program's node that was cloned; NULL: it is in a child
+				      graph */
+	CUgraphNodeType type;
+	bool off;                  /* disabled by cuGraphNodeSetEnabled() */
+	bool programmatic;         /* may begin before the end of the step before it */
+	CUgraphExec alone;         /* the node as a graph of its own, made when it first runs; or
+				      NULL */
+};
+/* The driver did not report the type. */
+#define STEP_UNKNOWN ((CUgraphNodeType)1000)
+
+/* The reason why this node prevents running its graph node by node; NULL: it does not. */
+const char *step_refused(CUgraphNode node, CUgraphNodeType type);
+/* Is there anything to do? Not for types that are refused, and not for child graphs. */
+bool step_does(CUgraphNodeType type);
+/* Runs the step in a stream of the current context. */
+CUresult step_run(struct step *s, CUstream stream);
+/* The node's parameters have changed, or it ends. */
+void step_changed(struct step *s);
+
+#endif
