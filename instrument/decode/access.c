@@ -24,8 +24,8 @@ static uint32_t matrix_lanes(const struct ptx_insn *i)
 static void access_matrix(const struct ptx_insn *i, struct event *e)
 {
 	e->lanes &= matrix_lanes(i);
-	e->flags = EVF_MATRIX;
-	e->size = 16;
+	e->access.flags = ACCESS_MATRIX;
+	e->access.bytes = 16;
 }
 
 static void access_async(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -37,41 +37,43 @@ static void access_async(struct dcluster *c, uint32_t warp, const struct record 
 
 	for EACH_LANE(l, r->lanes) {
 		struct event e = record_event(c, warp, r->site, EV_BULK, 1u << l);
+		struct event_bulk *b = &e.bulk;
 		uint64_t at = record_value(c, r, a, l), mbar = record_value(c, r, m, l);
 		struct signal s = { .site = e.site, .lanes = e.lanes, .cta = e.cta, .warp = e.warp,
 			.op = ++c->ops, .tx = bytes };
 
 		refused_async(c, warp, r, l, at, mbar, bytes, red);
-		e.op = s.op;
-		e.mode = red ? EVM_RMW : EVM_WRITE;
-		e.flags = (uint8_t)(EVF_GENERIC | (red ? EVF_REDUCE : 0));
-		e.peer = record_owner(c, &e, at, true);
-		e.mbar_peer = record_owner(c, &e, mbar, true);
-		e.addr = OFFSET(at);
-		e.size = bytes;
-		e.tx = bytes;
-		e.mbar = OFFSET(mbar);
+		b->async_op = s.op;
+		b->mode = red ? MODE_RMW : MODE_WRITE;
+		b->generic_proxy = true;
+		b->reduce = red;
+		b->owner = record_owner(c, &e, at, true);
+		b->mbarrier_owner = record_owner(c, &e, mbar, true);
+		b->addr = OFFSET(at);
+		b->bytes = bytes;
+		b->tx_count = bytes;
+		b->mbarrier = OFFSET(mbar);
 		emit(c, &e);
-		model_add_signal(model_of(c, e.mbar_peer, e.mbar), &s);
+		model_add_signal(model_of(c, b->mbarrier_owner, b->mbarrier), &s);
 	}
 }
 
-void record_access(const struct ptx_insn *i, struct event *e)
+void record_access(const struct ptx_insn *i, struct event_access *a)
 {
 	enum ptx_effect effect = ptx_effect_of(i->op);
 	bool rmw = effect == EF_RMW;
 	struct wmma_part part;
 
-	e->mode = rmw ? EVM_RMW : effect == EF_READ ? EVM_READ : EVM_WRITE;
-	e->sem = (uint8_t)ptx_sem_of(i, rmw ? SEM_RELAXED : SEM_WEAK);
-	e->scope = (uint8_t)ptx_scope_of(i, rmw ? SCOPE_GPU : SCOPE_NONE);
-	if (e->sem == SEM_VOLATILE || e->sem == SEM_MMIO)
-		e->scope = SCOPE_SYS; /* A04 */
-	e->flags = i->op == OP_red ? EVF_RED : ptx_has(i, MOD_nc) ? EVF_NC : 0;
-	e->size = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
+	a->mode = rmw ? MODE_RMW : effect == EF_READ ? MODE_READ : MODE_WRITE;
+	a->sem = ptx_sem_of(i, rmw ? SEM_RELAXED : SEM_WEAK);
+	a->scope = ptx_scope_of(i, rmw ? SCOPE_GPU : SCOPE_NONE);
+	if (a->sem == SEM_VOLATILE || a->sem == SEM_MMIO)
+		a->scope = SCOPE_SYS; /* A04 */
+	a->flags = i->op == OP_red ? ACCESS_REDUCTION : ptx_has(i, MOD_nc) ? ACCESS_NONCOHERENT : 0;
+	a->bytes = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
 	if (wmma_is(i) && wmma_part_of(i, &part)) {
-		e->flags = EVF_MATRIX;
-		e->size = part.lane_bytes;
+		a->flags = ACCESS_MATRIX;
+		a->bytes = part.lane_bytes;
 	}
 }
 
@@ -80,6 +82,7 @@ void emit_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 	bool far = ptx_space_of(i, 0) != PS_shared, matrix = i->op == OP_ldmatrix || i->op == OP_stmatrix;
+	struct event_access *x;
 	struct event e;
 	uint64_t at[32];
 
@@ -90,16 +93,17 @@ void emit_access(struct dcluster *c, uint32_t warp, const struct record *r)
 		return;
 	}
 	e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
-	record_access(i, &e);
-	e.space = SP_SHARED;
-	if (e.mode == EVM_RMW && record_site(c, r->site)->phase == PHASE_AFTER)
+	x = &e.access;
+	record_access(i, x);
+	x->space = SP_SHARED;
+	if (x->mode == MODE_RMW && record_site(c, r->site)->phase == PHASE_AFTER)
 		e.kind = EV_OBSERVED;
 	if (matrix)
 		access_matrix(i, &e);
 	if (!e.lanes)
 		return;
 	if (i->op != OP_st_bulk && e.kind == EV_ACCESS)
-		refused_access(c, warp, r, a, &e);
+		refused_access(c, warp, r, a, e.lanes, x->bytes);
 	for (uint32_t rest = e.lanes; rest;) {
 		uint32_t same = rest;
 		uint64_t first = record_value(c, r, a, (unsigned)__builtin_ctz(rest));
@@ -110,19 +114,20 @@ void emit_access(struct dcluster *c, uint32_t warp, const struct record *r)
 				same |= record_value(c, r, a, l) >> 24 == first >> 24 ? 1u << l : 0;
 		}
 		e.lanes = same;
-		e.peer = record_owner(c, &e, first, far);
+		x->owner = record_owner(c, &e, first, far);
 		if (i->op == OP_st_bulk) {
 			for EACH_LANE(l, same) {
 				e.lanes = 1u << l;
-				e.addr = OFFSET(record_value(c, r, a, l));
-				e.size = (uint32_t)record_value(c, r, &i->operand[1], l);
-				refused_st_bulk(c, warp, r, l, record_value(c, r, a, l), e.size);
-				if (e.size)
+				x->at.base = OFFSET(record_value(c, r, a, l));
+				x->bytes = (uint32_t)record_value(c, r, &i->operand[1], l);
+				refused_st_bulk(c, warp, r, l, record_value(c, r, a, l), x->bytes);
+				if (x->bytes)
 					emit(c, &e);
 			}
 		} else {
-			record_addresses(c, &e, r, a, at);
-			e.count = c->job->info[r->site].plan.conflicts && !r->affine ? r->base & same : 0;
+			record_addresses(c, &x->at, same, r, a, at);
+			x->overwritten = c->job->info[r->site].plan.conflicts && !r->affine
+				? r->base & same : 0;
 			emit(c, &e);
 		}
 		rest &= ~same;
@@ -157,18 +162,19 @@ static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 	rest = r->lanes & ~nothing;
 	do {
 		struct event e = record_event(c, warp, r->site, EV_CP_ASYNC, r->lanes);
+		struct event_cp_async *a = &e.cp_async;
 		uint32_t some = 0;
 
 		if (rest) {
-			e.src_size = (uint16_t)read[__builtin_ctz(rest)];
+			a->source_bytes = read[__builtin_ctz(rest)];
 			for EACH_LANE(l, rest)
-				some |= (uint32_t)(read[l] == e.src_size) << l;
+				some |= (uint32_t)(read[l] == a->source_bytes) << l;
 		}
 		e.lanes = some | nothing;
-		e.mask = some;
-		e.size = size;
-		e.lane_src = from;
-		record_addresses(c, &e, r, &i->operand[0], at);
+		a->readers = some;
+		a->bytes = size;
+		a->source = from;
+		record_addresses(c, &a->at, e.lanes, r, &i->operand[0], at);
 		emit(c, &e);
 		rest &= ~some;
 		nothing = 0;
@@ -178,7 +184,7 @@ static void on_copy(struct dcluster *c, uint32_t warp, const struct record *r)
 void emit_cp_async(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
-	struct event e = record_event(c, warp, r->site, EV_CP_COMMIT, r->lanes);
+	struct event e = record_event(c, warp, r->site, EV_CP_ASYNC_COMMIT, r->lanes);
 
 	switch ((enum ptx_op)i->op) {
 	case OP_cp_async:
@@ -189,16 +195,16 @@ void emit_cp_async(struct dcluster *c, uint32_t warp, const struct record *r)
 		return;
 	case OP_cp_async_wait_group:
 	case OP_cp_async_wait_all:
-		e.kind = EV_CP_WAIT;
-		e.flags = i->op == OP_cp_async_wait_all ? EVF_ALL : 0;
-		e.count = i->noperands ? (uint32_t)i->operand[0].imm : 0;
+		e.kind = EV_CP_ASYNC_WAIT;
+		e.cp_async_wait.all = i->op == OP_cp_async_wait_all;
+		e.cp_async_wait.pending = i->noperands ? (uint32_t)i->operand[0].imm : 0;
 		emit(c, &e);
 		return;
 	default:
 		break;
 	}
-	e.kind = EV_CP_ARRIVE;
-	e.flags = ptx_has(i, MOD_noinc) ? EVF_NOINC : 0;
+	e.kind = EV_CP_ASYNC_ARRIVE;
+	e.cp_async_arrive.noinc = ptx_has(i, MOD_noinc);
 	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
 		uint64_t at = record_value(c, r, &i->operand[0], (unsigned)__builtin_ctz(rest));
 		struct model *m;
@@ -207,14 +213,13 @@ void emit_cp_async(struct dcluster *c, uint32_t warp, const struct record *r)
 		same = record_same(c, r, rest, &i->operand[0]);
 		refused_mbar(c, warp, r, same, at, false);
 		e.lanes = same;
-		e.peer = record_owner(c, &e, at, false);
-		e.addr = OFFSET(at);
-		e.op = ++c->ops;
+		e.cp_async_arrive.addr = OFFSET(at);
+		e.cp_async_arrive.async_op = ++c->ops;
 		emit(c, &e);
-		m = model_of(c, e.peer, OFFSET(at));
+		m = model_of(c, e.cta, OFFSET(at));
 		s = (struct signal){ .site = e.site, .lanes = same, .cta = e.cta, .warp = e.warp,
-			.op = e.op, .count = (uint32_t)__builtin_popcount(same) };
-		if (!e.flags)
+			.op = e.cp_async_arrive.async_op, .count = (uint32_t)__builtin_popcount(same) };
+		if (!e.cp_async_arrive.noinc)
 			m->pending += s.count;
 		model_add_signal(m, &s);
 	}

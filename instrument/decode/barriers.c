@@ -79,9 +79,9 @@ static bool land_one(struct dcluster *c, struct model *m)
 	if (m->done == m->signal.n)
 		return false;
 	s = m->signal.at[m->done++];
-	e = (struct event){ .kind = EV_MB_SIGNAL, .cta = s.cta, .warp = s.warp, .lanes = s.lanes,
-		.site = s.site, .op = s.op, .peer = m->peer, .addr = m->addr, .count = s.count,
-		.tx = s.tx };
+	e = (struct event){ .kind = EV_MBARRIER_SIGNAL, .cta = s.cta, .warp = s.warp, .lanes = s.lanes,
+		.site = s.site, .mbarrier_signal = { .owner = m->peer, .addr = m->addr,
+		.async_op = s.op, .arrivals = s.count, .tx_count = s.tx } };
 	emit(c, &e);
 	m->tx -= s.tx;
 	m->pending -= s.count < m->pending ? s.count : m->pending;

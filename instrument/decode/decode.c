@@ -89,12 +89,13 @@ void decode_begin(struct dcluster *c)
 
 	for (uint32_t r = 0; r < c->info.nctas; r++) {
 		uint32_t id[3];
-		struct event e = { .kind = EV_CTA_BEGIN, .cta = (uint16_t)r, .peer = (uint16_t)r,
-			.lanes = FULL, .count = i->block[0] * i->block[1] * i->block[2],
-			.size = c->job->l->shared_all };
+		struct event e = { .kind = EV_CTA_BEGIN, .cta = (uint16_t)r, .lanes = FULL,
+			.cta_begin = { .threads = i->block[0] * i->block[1] * i->block[2],
+			.shared_bytes = c->job->l->shared_all } };
 
 		cluster_ctaid(&c->info, r, id);
-		e.addr = id[0] + (uint64_t)i->grid[0] * (id[1] + (uint64_t)i->grid[1] * id[2]);
+		e.cta_begin.linear_id = id[0]
+			+ (uint64_t)i->grid[0] * (id[1] + (uint64_t)i->grid[1] * id[2]);
 		emit(c, &e);
 	}
 }

@@ -48,14 +48,14 @@ const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
 /* The CTA of an address; addresses without .cluster are of the executing CTA. */
 uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster);
 /* Sets the addresses of e->lanes: a base and a stride if possible, else a list. */
-void record_place(struct event *e, uint64_t at[32]);
+void record_place(struct ev_lanes *to, uint32_t lanes, const uint64_t at[32]);
 /* Sets the offsets of all lanes; at: buffer for a list. */
-void record_addresses(struct dcluster *c, struct event *e, const struct record *r,
-	const struct ptx_operand *o, uint64_t at[32]);
+void record_addresses(struct dcluster *c, struct ev_lanes *to, uint32_t lanes,
+	const struct record *r, const struct ptx_operand *o, uint64_t at[32]);
 
 /* ---- access.c, global.c, bulk.c, mbarrier.c, wgmma.c, sync.c ---- */
 /* Sets the fields of an instruction that accesses memory. */
-void record_access(const struct ptx_insn *i, struct event *e);
+void record_access(const struct ptx_insn *i, struct event_access *a);
 void emit_access(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_global(struct dcluster *c, uint32_t warp, const struct record *r);
 /* A tensor map in global memory is read. known: an event of the copy's box follows. */
@@ -108,10 +108,10 @@ bool refusable(const struct dcluster *c, uint32_t warp, const struct record *r,
 bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *r);
 /* Checks the lanes of e at the addresses in o. */
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
-	const struct ptx_operand *o, const struct event *e);
+	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes);
 /* The same in global memory. */
-void refused_global(struct dcluster *c, uint32_t warp, const struct record *r,
-	const struct event *e, const uint64_t at[32]);
+void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t bytes,
+	const uint64_t at[32]);
 void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	uint64_t at, uint64_t bytes);
 void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const uint64_t src[32],
@@ -124,8 +124,7 @@ struct record_copy {
 	bool tensor, far, pair, multicast;
 	uint64_t at, other, mbar;
 	uint32_t bytes, extent, align, mask;
-	const struct ev_gspan *gspans; /* of the global side, as far as known */
-	uint32_t ngspans;
+	struct ev_gspans global;   /* of the global side, as far as known */
 };
 void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
 	const struct record_copy *b);

@@ -51,17 +51,19 @@ static void flush_side(struct dcluster *c, struct gather *g, enum side side)
 	uint64_t *set = g->side[side].set;
 	struct event e = record_event(c, g->warp, g->side[side].site,
 		side == SIDE_COPY ? EV_CP_ASYNC : EV_ACCESS, g->side[side].lanes);
+	const struct ev_spans spans = { g->span, (uint16_t)span_runs(set, low, high, g->span) };
+	const struct ev_lanes at = { .base = g->span[0].addr };
 
 	g->side[side].lanes = 0;
-	e.nspans = (uint16_t)span_runs(set, low, high, g->span);
 	memset(&set[low], 0, (high - low + 1) * sizeof *set);
 	if (c->stopped)
 		return;
-	e.space = SP_SHARED;
-	e.mode = side == SIDE_READ ? EVM_READ : EVM_WRITE;
-	e.size = CELL_BYTES;
-	e.addr = g->span[0].addr;
-	e.spans = g->span;
+	if (side == SIDE_COPY)
+		e.cp_async = (struct event_cp_async){ .at = at, .spans = spans, .bytes = CELL_BYTES };
+	else
+		e.access = (struct event_access){ .at = at, .spans = spans, .bytes = CELL_BYTES,
+			.space = SP_SHARED, .mode = side == SIDE_READ ? MODE_READ : MODE_WRITE,
+			.owner = e.cta };
 	c->sink->event(c->sink, &e); /* gather() has counted its accesses as events */
 }
 

@@ -6,10 +6,10 @@
 static void emit_map_write(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
 	uint64_t addr)
 {
-	struct event e = record_event(c, warp, site, EV_MAP, lanes);
+	struct event e = record_event(c, warp, site, EV_TENSOR_MAP, lanes);
 
-	e.mode = EVM_WRITE;
-	e.addr = addr;
+	e.tensor_map.mode = MODE_WRITE;
+	e.tensor_map.addr = addr;
 	emit(c, &e);
 }
 
@@ -30,18 +30,19 @@ static void emit_global_access(struct dcluster *c, uint32_t warp, const struct r
 	const bool seen = record_site(c, r->site)->phase == PHASE_GLOBAL_AFTER;
 	uint64_t at[32] = { 0 };
 
-	record_access(i, &e);
-	e.space = SP_GLOBAL;
+	record_access(i, &e.access);
+	e.access.space = SP_GLOBAL;
 	if (seen)
 		e.kind = EV_OBSERVED;
-	e.count = ptx_type_bits(ptx_type_of(i, 0)) < 8 ? 1 : ptx_type_bits(ptx_type_of(i, 0)) / 8;
+	e.access.element_bytes = ptx_type_bits(ptx_type_of(i, 0)) < 8 ? 1
+		: ptx_type_bits(ptx_type_of(i, 0)) / 8;
 	for EACH_LANE(l, r->lanes)
 		at[l] = record_global(c, r, l);
 	if (!seen)
-		refused_global(c, warp, r, &e, at);
-	record_place(&e, at);
+		refused_global(c, warp, r, e.access.bytes, at);
+	record_place(&e.access.at, e.lanes, at);
 	emit(c, &e);
-	if (e.mode == EVM_WRITE && c->job->maps.n)
+	if (e.access.mode == MODE_WRITE && c->job->maps.n)
 		emit_stored_maps(c, warp, r, at);
 }
 
@@ -78,27 +79,28 @@ void emit_global(struct dcluster *c, uint32_t warp, const struct record *r)
 void emit_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
 	const struct decode_box *box, bool known)
 {
-	struct event e = record_event(c, warp, site, EV_MAP, lanes);
+	struct event e = record_event(c, warp, site, EV_TENSOR_MAP, lanes);
 
-	e.mode = EVM_READ;
-	e.addr = box->map;
-	e.count = !known;
+	e.tensor_map.mode = MODE_READ;
+	e.tensor_map.addr = box->map;
+	e.tensor_map.no_bulk = !known;
 	if (known && !maps_written(&c->job->maps, box->map))
-		e.tx = (int64_t)box->hash;
+		e.tensor_map.hash = box->hash;
 	emit(c, &e);
 }
 
 static void emit_map_bytes(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
-	enum ev_space space, unsigned mode, uint64_t at)
+	enum ev_space space, enum ev_mode mode, uint64_t at)
 {
 	struct event e = record_event(c, warp, site, EV_ACCESS, lanes & -lanes);
 
 	if (space == SP_GLOBAL && !(c->sink && c->sink->want_global))
 		return;
-	e.space = (uint8_t)space;
-	e.mode = (uint8_t)mode;
-	e.size = 128;
-	e.addr = space == SP_SHARED ? OFFSET(at) : at;
+	e.access.space = space;
+	e.access.mode = mode;
+	e.access.bytes = 128;
+	e.access.owner = e.cta;
+	e.access.at.base = space == SP_SHARED ? OFFSET(at) : at;
 	emit(c, &e);
 }
 
@@ -107,6 +109,7 @@ void emit_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const struct plan *p = &c->job->info[r->site].plan;
 	unsigned first = (unsigned)__builtin_ctz(r->lanes);
+	uint64_t map;
 	struct event e = record_event(c, warp, r->site, EV_FENCE_PROXY, r->lanes);
 
 	if (i->op == OP_tensormap_replace) {
@@ -116,20 +119,19 @@ void emit_map_change(struct dcluster *c, uint32_t warp, const struct record *r)
 			uint64_t at = record_value(c, r, p->value[0].o, l);
 
 			emit_map_bytes(c, warp, r->site, 1u << l, shared ? SP_SHARED : SP_GLOBAL,
-				EVM_WRITE, at);
+				MODE_WRITE, at);
 			if (!shared)
 				emit_map_write(c, warp, r->site, 1u << l, at);
 		}
 		return;
 	}
-	e.addr = record_value(c, r, p->value[0].o, first);
-	emit_map_bytes(c, warp, r->site, 1u << first, SP_SHARED, EVM_READ,
+	map = record_value(c, r, p->value[0].o, first);
+	emit_map_bytes(c, warp, r->site, 1u << first, SP_SHARED, MODE_READ,
 		record_value(c, r, p->value[1].o, first));
-	emit_map_bytes(c, warp, r->site, r->lanes, SP_GLOBAL, EVM_WRITE, e.addr);
-	emit_map_write(c, warp, r->site, r->lanes, e.addr);
-	e.mode = EVP_TENSORMAP_RELEASE;
-	e.sem = SEM_RELEASE;
-	e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
-	e.space = SP_GLOBAL;
+	emit_map_bytes(c, warp, r->site, r->lanes, SP_GLOBAL, MODE_WRITE, map);
+	emit_map_write(c, warp, r->site, r->lanes, map);
+	e.fence_proxy = (struct event_fence_proxy){ .proxy = PROXY_TENSORMAP_RELEASE,
+		.sem = SEM_RELEASE, .scope = ptx_scope_of(i, SCOPE_NONE), .space = SP_GLOBAL,
+		.addr = map };
 	emit(c, &e);
 }

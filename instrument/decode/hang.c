@@ -48,49 +48,51 @@ static bool wait_event(const struct dcluster *c, uint32_t warp, const struct rec
 	const struct dwarp *w = &c->warp[warp];
 	uint32_t lanes = w->nseen == 1 ? w->all & ~w->gone : r->lanes & ~w->gone, missing, held, all;
 	const struct ptx_insn *i = s->insn;
+	struct event_blocked *b = &e->blocked;
 
 	*e = record_event(c, warp, r->site, EV_BLOCKED, lanes);
-	e->mode = EVW_SPIN;
-	e->text = "was last seen here";
+	b->owner = e->cta;
+	b->on = WAIT_SPIN;
+	b->text = "was last seen here";
 	switch (ptx_effect_of(i->op)) {
 	case EF_MBARRIER:
 		if (s->phase != PHASE_FAILED)
 			return false;
-		e->mode = EVW_MBARRIER;
+		b->on = WAIT_MBARRIER;
 		e->lanes = r->lanes;
-		e->addr = OFFSET(record_value(c, r, &i->operand[plan_address(i)],
+		b->addr = OFFSET(record_value(c, r, &i->operand[plan_address(i)],
 			(unsigned)__builtin_ctz(r->lanes)));
-		e->text = NULL;
+		b->text = NULL;
 		return true;
 	case EF_CLUSTER:
 		if (s->phase != PHASE_FAILED)
 			return false;
-		e->mode = EVW_CLUSTER;
-		e->text = buf;
+		b->on = WAIT_CLUSTER;
+		b->text = buf;
 		snprintf(buf, 200, "%u of %u threads of the cluster have arrived", c->arrived, cluster_live(c));
 		return true;
 	case EF_BARRIER:
 		if (s->phase != PHASE_BEFORE || !c->job->info[r->site].plan.after)
 			return false;
-		e->mode = EVW_BAR;
-		e->addr = record_value(c, r, plan_barrier(i), 0);
-		e->text = w->at_bar ? "the other lanes of the warp have not arrived" : NULL;
+		b->on = WAIT_BAR;
+		b->addr = record_value(c, r, plan_barrier(i), 0);
+		b->text = w->at_bar ? "the other lanes of the warp have not arrived" : NULL;
 		return true;
 	case EF_WARP_SYNC: case EF_WARP:
 		missing = s->insn->op == OP_bar_warp_sync ? w->sync_mask & ~w->at_sync & w->all & ~w->gone
 			: w->collective_mask & ~w->at_collective & w->all & ~w->gone;
 		if (!(r->lanes & (i->op == OP_bar_warp_sync ? w->at_sync : w->at_collective)))
 			return false;
-		e->mode = EVW_WARP;
-		e->text = buf;
+		b->on = WAIT_WARP;
+		b->text = buf;
 		snprintf(buf, 200, "waits for lanes 0x%08x", missing);
 		return true;
 	case EF_SETMAXNREG:
 		if (!ptx_has(i, MOD_inc) || !lacks_registers(c, warp, &held, &all))
 			return false;
-		e->mode = EVW_SETMAXNREG;
-		e->addr = w->maxnreg;
-		e->text = buf;
+		b->on = WAIT_SETMAXNREG;
+		b->addr = w->maxnreg;
+		b->text = buf;
 		snprintf(buf, 200, "setmaxnreg.inc %u waits: the CTA's pool has %u registers, and its warps "
 			"hold or wait for %u", w->maxnreg, all, held);
 		return true;
@@ -201,8 +203,9 @@ static bool lacks_group(const struct dcluster *c, uint32_t warp, const struct re
 		return false; /* a wait without groups */
 	*e = record_event(c, warp, r->site, EV_BLOCKED, c->warp[warp].all & ~c->warp[warp].gone);
 	e->site = c->job->l->site[code->site.n + k];
-	e->mode = EVW_WARPGROUP;
-	e->addr = in & ~3u;
+	e->blocked.owner = e->cta;
+	e->blocked.on = WAIT_WARPGROUP;
+	e->blocked.addr = in & ~3u;
 	return true;
 }
 
@@ -259,6 +262,6 @@ void hang_report(struct dcluster *c)
 	/* a cluster without records may not have begun, unless it is known that it has */
 	if (!left && !c->blind && (c->job->l->chunks || c->info.id))
 		return;
-	e.mode = left && all_wait && !silent && !c->job->l->waited ? EVH_DEADLOCK : EVH_TIMEOUT;
+	e.hang.why = left && all_wait && !silent && !c->job->l->waited ? HANG_DEADLOCK : HANG_TIMEOUT;
 	emit(c, &e);
 }

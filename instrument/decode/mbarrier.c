@@ -11,9 +11,10 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 	const struct ptx_operand *o = &i->operand[a], *n = i->noperands > a + 1u ? o + 1 : NULL;
 
 	if (ptx_has(i, MOD_noComplete))
-		flags |= EVF_NOCOMPLETE;
+		flags |= ARRIVE_NO_COMPLETE;
 	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
-		struct event e = record_event(c, warp, r->site, EV_MB_ARRIVE, rest);
+		struct event e = record_event(c, warp, r->site, EV_MBARRIER_ARRIVE, rest);
+		struct event_mbarrier_arrive *x = &e.mbarrier_arrive;
 		unsigned first = (unsigned)__builtin_ctz(rest), many;
 		uint64_t at = record_value(c, r, o, first);
 		uint32_t amount = n ? (uint32_t)record_value(c, r, n, first) : 1;
@@ -25,22 +26,22 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 		refused_mbar(c, warp, r, same, at, true);
 		many = (unsigned)__builtin_popcount(same);
 		e.lanes = same;
-		e.peer = record_owner(c, &e, at, true);
-		e.addr = OFFSET(at);
-		e.flags = (uint8_t)flags;
-		e.sem = (uint8_t)ptx_sem_of(i, SEM_RELEASE);
-		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
-		e.count = flags & EVF_EXPECT ? 1 : amount;
-		e.tx = flags & EVF_EXPECT ? amount : 0;
+		x->owner = record_owner(c, &e, at, true);
+		x->addr = OFFSET(at);
+		x->flags = (enum ev_arrive_flags)flags;
+		x->sem = ptx_sem_of(i, SEM_RELEASE);
+		x->scope = ptx_scope_of(i, SCOPE_NONE);
+		x->arrivals = flags & ARRIVE_EXPECT_TX ? 1 : amount;
+		x->tx_count = flags & ARRIVE_EXPECT_TX ? amount : 0;
 		emit(c, &e);
-		m = model_of(c, e.peer, OFFSET(at));
+		m = model_of(c, x->owner, x->addr);
 		for EACH_LANE(l, i->operand[0].kind == PO_REG ? same : 0) { /* the token is used */
 			c->warp[warp].arrived[l].model = (uint32_t)(m - c->model.at) + 1;
 			c->warp[warp].arrived[l].phase = m->phase;
 		}
-		if (e.peer == e.cta) /* clocks of different CTAs cannot be compared */
+		if (x->owner == e.cta) /* clocks of different CTAs cannot be compared */
 			m->arrived[m->phase & 3] = c->warp[warp].clock;
-		model_arrive(m, e.count * many, e.tx * many, flags & EVF_DROP);
+		model_arrive(m, x->arrivals * many, x->tx_count * many, flags & ARRIVE_DROP);
 	}
 }
 
@@ -74,13 +75,13 @@ static void emit_lag(struct dcluster *c, uint32_t warp, struct event *e, const s
 	const struct dwarp *w = &c->warp[warp];
 	uint64_t began = w->polled.phase;
 
-	if (m->phase < 2 || (m->phase & 1) != (uint64_t)e->tx ||
+	if (m->phase < 2 || (m->phase & 1) != e->mbarrier_test.phase ||
 			m->arrived[(m->phase - 2) & 3] <= w->polled.clock)
 		return;
 	if (began > m->phase - 2)
 		began = m->phase - 2;
 	began += (began ^ m->phase) & 1;
-	e->count = 1 + (uint32_t)began;
+	e->mbarrier_test.failed_phase = 1 + (uint32_t)began;
 	emit(c, e);
 }
 
@@ -106,15 +107,16 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 	bool parity = ptx_has(i, MOD_parity);
 
 	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
-		struct event e = record_event(c, warp, r->site, EV_MB_TEST, rest);
+		struct event e = record_event(c, warp, r->site, EV_MBARRIER_TEST, rest);
+		struct event_mbarrier_test *x = &e.mbarrier_test;
 		unsigned first = (unsigned)__builtin_ctz(rest);
 		uint64_t at = record_value(c, r, &i->operand[a], first), want = 0;
 		bool known = false;
 		struct model *m;
 
-		e.peer = record_owner(c, &e, at, false);
-		e.addr = OFFSET(at);
-		m = model_of(c, e.peer, OFFSET(at));
+		x->owner = record_owner(c, &e, at, false);
+		x->addr = OFFSET(at);
+		m = model_of(c, x->owner, x->addr);
 		same = record_same(c, r, rest, &i->operand[a]);
 		if (!parity)
 			same = same_phase(c, warp, m, same, &known, &want);
@@ -124,11 +126,12 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		}
 		refused_mbar(c, warp, r, same, at, false);
 		e.lanes = same;
-		e.flags = (uint8_t)((done ? EVF_TRUE : 0) | (parity ? EVF_PARITY : 0) | (tries ? EVF_TRY : 0));
-		e.sem = (uint8_t)ptx_sem_of(i, SEM_ACQUIRE);
-		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
+		x->flags = (enum ev_test_flags)((done ? TEST_TRUE : 0) | (parity ? TEST_PARITY : 0) |
+			(tries ? TEST_TRY : 0));
+		x->sem = ptx_sem_of(i, SEM_ACQUIRE);
+		x->scope = ptx_scope_of(i, SCOPE_NONE);
 		if (!done) {
-			e.tx = (int64_t)want;
+			x->phase = want;
 			/* no phase to wait for, or the phase is complete */
 			if (!m->expected || (known && want + 1 < m->phase))
 				emit(c, &e);
@@ -141,7 +144,7 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		if (c->warp[warp].polled.model == (uint32_t)(m - c->model.at) + 1)
 			c->warp[warp].polled.site = 0;
 		model_wait(c, m, parity, want);
-		e.tx = (int64_t)want;
+		x->phase = want;
 		emit(c, &e);
 	}
 	c->warp[warp].has_token &= ~r->lanes;
@@ -169,9 +172,10 @@ void emit_pending(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct ptx_operand *state = &s->insn->operand[1];
-	struct event e = record_event(c, warp, r->site, EV_MB_PENDING, r->lanes);
+	struct event e = record_event(c, warp, r->site, EV_MBARRIER_PENDING_COUNT, r->lanes);
 
-	e.flags = state->kind == PO_REG && plan_holds_states(s->func, state->reg, true) ? 0 : EVF_NOCOMPLETE;
+	e.mbarrier_pending_count.no_complete = state->kind != PO_REG ||
+		!plan_holds_states(s->func, state->reg, true);
 	emit(c, &e);
 }
 
@@ -195,48 +199,57 @@ void check_remote_wait(struct dcluster *c, uint32_t warp, const struct record *r
 void emit_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
-	enum ev_kind kind = EV_MB_INIT;
+	enum ev_kind kind = EV_MBARRIER_INIT;
 
 	switch ((enum ptx_op)i->op) {
 	case OP_mbarrier_test_wait: on_test(c, warp, r, false, true); return;
 	case OP_mbarrier_try_wait: on_test(c, warp, r, true, true); return;
 	case OP_mbarrier_arrive: on_arrive(c, warp, r, 0); return;
-	case OP_mbarrier_arrive_expect_tx: on_arrive(c, warp, r, EVF_EXPECT); return;
-	case OP_mbarrier_arrive_drop: on_arrive(c, warp, r, EVF_DROP); return;
-	case OP_mbarrier_arrive_drop_expect_tx: on_arrive(c, warp, r, EVF_DROP | EVF_EXPECT); return;
-	case OP_mbarrier_init: kind = EV_MB_INIT; break;
-	case OP_mbarrier_inval: kind = EV_MB_INVAL; break;
-	case OP_mbarrier_expect_tx: kind = EV_MB_EXPECT; break;
-	case OP_mbarrier_complete_tx: kind = EV_MB_COMPLETE; break;
+	case OP_mbarrier_arrive_expect_tx: on_arrive(c, warp, r, ARRIVE_EXPECT_TX); return;
+	case OP_mbarrier_arrive_drop: on_arrive(c, warp, r, ARRIVE_DROP); return;
+	case OP_mbarrier_arrive_drop_expect_tx:
+		on_arrive(c, warp, r, ARRIVE_DROP | ARRIVE_EXPECT_TX);
+		return;
+	case OP_mbarrier_init: kind = EV_MBARRIER_INIT; break;
+	case OP_mbarrier_inval: kind = EV_MBARRIER_INVAL; break;
+	case OP_mbarrier_expect_tx: kind = EV_MBARRIER_EXPECT_TX; break;
+	case OP_mbarrier_complete_tx: kind = EV_MBARRIER_COMPLETE_TX; break;
 	default: return;
 	}
 	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		struct event e = record_event(c, warp, r->site, kind, 1u << l);
+		const bool counts = kind == EV_MBARRIER_EXPECT_TX || kind == EV_MBARRIER_COMPLETE_TX;
+		uint16_t owner;
 		uint64_t at = record_value(c, r, &i->operand[0], l);
 		uint32_t n = i->noperands > 1 ? (uint32_t)record_value(c, r, &i->operand[1], l) : 0;
 		struct model *m;
 
 		same = 1u << l;
-		if (kind == EV_MB_INIT) { /* one event for lanes with the same operands */
+		if (kind == EV_MBARRIER_INIT) { /* one event for lanes with the same operands */
 			same = record_same(c, r, rest, &i->operand[0]);
 			same = record_same(c, r, same, &i->operand[1]);
 			e.lanes = same;
 		}
-		refused_mbar(c, warp, r, same, at, kind == EV_MB_EXPECT || kind == EV_MB_COMPLETE);
-		e.peer = record_owner(c, &e, at, kind == EV_MB_EXPECT || kind == EV_MB_COMPLETE);
-		e.addr = OFFSET(at);
-		e.sem = (uint8_t)ptx_sem_of(i, kind == EV_MB_INIT || kind == EV_MB_INVAL ? SEM_WEAK : SEM_RELAXED);
-		e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
-		if (kind == EV_MB_INIT)
-			e.count = n;
-		else if (kind != EV_MB_INVAL)
-			e.tx = n;
+		refused_mbar(c, warp, r, same, at, counts);
+		owner = record_owner(c, &e, at, counts);
+		if (kind == EV_MBARRIER_INIT)
+			e.mbarrier_init = (struct event_mbarrier_init){ .owner = owner,
+				.addr = OFFSET(at), .arrivals = n };
+		else if (kind == EV_MBARRIER_INVAL)
+			e.mbarrier_inval = (struct event_mbarrier_inval){ .owner = owner,
+				.addr = OFFSET(at) };
+		else if (kind == EV_MBARRIER_EXPECT_TX)
+			e.mbarrier_expect_tx = (struct event_mbarrier_expect_tx){ .owner = owner,
+				.addr = OFFSET(at), .tx_count = n };
+		else
+			e.mbarrier_complete_tx = (struct event_mbarrier_complete_tx){ .owner = owner,
+				.addr = OFFSET(at), .tx_count = n };
 		emit(c, &e);
-		m = model_of(c, e.peer, OFFSET(at));
-		if (kind == EV_MB_INIT || kind == EV_MB_INVAL)
+		m = model_of(c, owner, OFFSET(at));
+		if (!counts)
 			model_init(m, n);
-		else if (kind == EV_MB_EXPECT)
+		else if (kind == EV_MBARRIER_EXPECT_TX)
 			m->tx += n;
 		else
 			model_complete(m, n);

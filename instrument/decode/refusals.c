@@ -21,11 +21,8 @@ void emit_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes
 	struct event e = record_event(c, warp, 0, EV_FAULT, lanes);
 
 	e.site = id;
-	e.mode = why->mode;
-	e.space = why->space;
-	e.addr = why->addr;
-	e.size = why->size;
-	e.text = why->why;
+	e.fault = (struct event_fault){ .fault = (enum ev_fault)why->mode, .text = why->why,
+		.space = (enum ev_space)why->space, .addr = why->addr, .bytes = why->size };
 	emit(c, &e);
 	c->stopped = true;
 	c->result.refused = c->info.id + 1;
@@ -121,22 +118,22 @@ static uint32_t access_align(const struct ptx_insn *i, uint32_t bytes)
 }
 
 void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
-	const struct ptx_operand *o, const struct event *e)
+	const struct ptx_operand *o, uint32_t lanes, uint32_t bytes)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const bool far = ptx_space_of(i, 0) != PS_shared;
 	const bool matrix = i->op == OP_ldmatrix || i->op == OP_stmatrix;
 	const struct shared_view v = record_view(c, warp);
-	const uint32_t align = access_align(i, e->size);
+	const uint32_t align = access_align(i, bytes);
 	struct refusal why;
 
-	if (!refusable(c, warp, r, o, e->lanes, e->size, align))
+	if (!refusable(c, warp, r, o, lanes, bytes, align))
 		return;
-	for EACH_LANE(l, e->lanes) {
+	for EACH_LANE(l, lanes) {
 		uint64_t at = record_value(c, r, o, l);
 
-		if (!refuse_align(&why, SP_SHARED, at, e->size, align) &&
-				!refuse_shared(&why, &v, far, at, e->size) &&
+		if (!refuse_align(&why, SP_SHARED, at, bytes, align) &&
+				!refuse_shared(&why, &v, far, at, bytes) &&
 				!(matrix && refuse_matrix(&why, &v, SP_SHARED, SHARED_RANK(at), at)))
 			continue;
 		refuse(c, warp, r, 1u << l, &why);
@@ -160,15 +157,15 @@ static bool outside(struct dcluster *c, uint32_t site, uint64_t at, uint64_t byt
 		refuse_global(why, at, bytes, *from, *size);
 }
 
-void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, const struct event *e,
+void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t bytes,
 	const uint64_t at[32])
 {
-	const uint32_t align = access_align(record_site(c, r->site)->insn, e->size);
+	const uint32_t align = access_align(record_site(c, r->site)->insn, bytes);
 	struct refusal why;
 
-	for EACH_LANE(l, e->lanes) {
-		if (!refuse_align(&why, SP_GLOBAL, at[l], e->size, align) &&
-				!outside(c, r->site, at[l], e->size, &why))
+	for EACH_LANE(l, r->lanes) {
+		if (!refuse_align(&why, SP_GLOBAL, at[l], bytes, align) &&
+				!outside(c, r->site, at[l], bytes, &why))
 			continue;
 		refuse(c, warp, r, 1u << l, &why);
 		return;
@@ -262,10 +259,10 @@ static bool bad_other(struct dcluster *c, uint32_t site, struct refusal *why,
 			refuse_bulk_align(why, peer ? SP_SHARED : SP_GLOBAL, b->other, b->bytes) ||
 			(peer && b->bytes && refuse_shared(why, v, false, b->other, b->bytes))))
 		return true;
-	for (uint32_t k = 0; k < b->ngspans; k++)
-		if (outside(c, site, b->gspans[k].addr, b->gspans[k].bytes, why))
-			return !b->tensor || refusal_set(why, EVX_GLOBAL_OOB, SP_GLOBAL, b->gspans[k].addr,
-				b->gspans[k].bytes, "the tensor map describes memory outside every allocation");
+	for (uint32_t k = 0; k < b->global.n; k++)
+		if (outside(c, site, b->global.at[k].addr, b->global.at[k].bytes, why))
+			return !b->tensor || refusal_set(why, FAULT_GLOBAL_OOB, SP_GLOBAL, b->global.at[k].addr,
+				b->global.at[k].bytes, "the tensor map describes memory outside every allocation");
 	return false;
 }
 
@@ -339,7 +336,7 @@ static void refuse_missing(struct dcluster *c, uint32_t warp)
 	const struct dwarp *w = &c->warp[warp];
 	struct refusal why;
 
-	refusal_set(&why, EVX_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it", w->missing);
+	refusal_set(&why, FAULT_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it", w->missing);
 	emit_refusal(c, warp, c->job->l->site[w->aligned_site], w->at_aligned, &why);
 }
 

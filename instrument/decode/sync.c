@@ -16,18 +16,22 @@ void emit_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	bool red = i->op == OP_bar_red || i->op == OP_bar_cta_red || i->op == OP_barrier_red ||
 		i->op == OP_barrier_cta_red;
 	struct dwarp *w = &c->warp[warp];
-	struct event e = record_event(c, warp, r->site, EV_BAR_RESUME, r->lanes);
+	struct event e = record_event(c, warp, r->site, EV_BARRIER_ARRIVE, r->lanes);
+	const uint32_t id = (uint32_t)record_value(c, r, plan_barrier(i), 0);
+	struct event_barrier_arrive *a = &e.barrier_arrive;
 
-	e.addr = record_value(c, r, plan_barrier(i), 0);
 	if (s->phase == PHASE_AFTER) {
+		e.kind = EV_BARRIER_RESUME;
+		e.barrier_resume.id = id;
 		emit(c, &e);
 		return;
 	}
-	e.count = (red ? i->noperands == 4 : i->noperands == 2)
+	a->id = id;
+	a->threads = (red ? i->noperands == 4 : i->noperands == 2)
 		? (uint32_t)record_value(c, r, &i->operand[red + 1], 0) : 0;
-	e.mode = red ? EVB_RED : i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
-		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive ? EVB_ARRIVE : EVB_SYNC;
-	refused_bar(c, warp, r, (uint32_t)e.addr, e.count, e.mode == EVB_ARRIVE);
+	a->mode = red ? BAR_RED : i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
+		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive ? BAR_ARRIVE : BAR_SYNC;
+	refused_bar(c, warp, r, id, a->threads, a->mode == BAR_ARRIVE);
 	if (!w->at_bar)
 		w->other_bar = 0;
 	else if (w->bar != i)
@@ -40,13 +44,11 @@ void emit_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (w->other_bar && aligned(i)) {
 		struct event fault = record_event(c, warp, r->site, EV_FAULT, r->lanes);
 
-		fault.mode = EVX_BAR_DIVERGED;
-		fault.addr = e.addr;
-		fault.count = c->job->l->site[w->other_bar - 1];
-		fault.text = "the other lanes of the warp arrived by another instruction";
+		fault.fault = (struct event_fault){ .fault = FAULT_BAR_DIVERGED, .addr = id,
+			.other_site = c->job->l->site[w->other_bar - 1],
+			.text = "the other lanes of the warp arrived by another instruction" };
 		emit(c, &fault);
 	}
-	e.kind = EV_BAR_ARRIVE;
 	e.lanes = w->at_bar;
 	w->at_bar = 0;
 	emit(c, &e);
@@ -62,7 +64,7 @@ void refused_halves(struct dcluster *c)
 
 		if (!w->at_bar || !aligned(w->bar) || w->at_bar == (w->all & ~w->gone))
 			continue;
-		refusal_set(&why, EVX_BAR_DIVERGED, SP_ANY, 0, 0,
+		refusal_set(&why, FAULT_BAR_DIVERGED, SP_ANY, 0, 0,
 			"the other lanes of the warp had not reached it when the GPU stopped the kernel");
 		emit_refusal(c, k, c->job->l->site[w->bar_site], w->at_bar, &why);
 	}
@@ -88,7 +90,7 @@ void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 		if ((w->at_sync & mask) != mask)
 			continue;
 		e.lanes = w->at_sync;
-		e.mask = mask;
+		e.warp_sync.mask = mask;
 		w->at_sync = 0;
 		emit(c, &e);
 	}
@@ -114,7 +116,7 @@ static unsigned source_of(const struct ptx_insn *i, unsigned l, uint32_t b, uint
 static void emit_done(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t id, uint32_t mask)
 {
 	const struct dwarp *w = &c->warp[warp];
-	struct event e = record_event(c, warp, 0, EV_WARP_MEET, w->at_collective);
+	struct event e = record_event(c, warp, 0, EV_WARP_COLLECTIVE, w->at_collective);
 	uint32_t stray = 0;
 
 	e.site = id;
@@ -126,8 +128,8 @@ static void emit_done(struct dcluster *c, uint32_t warp, const struct ptx_insn *
 	if (!stray)
 		return;
 	e.lanes = stray;
-	e.flags = EVF_STRAY;
-	e.mask = mask;
+	e.warp_collective.bad_source = true;
+	e.warp_collective.mask = mask;
 	emit(c, &e);
 }
 
@@ -181,53 +183,51 @@ void emit_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	struct event e = record_event(c, warp, r->site, EV_FENCE_PROXY, r->lanes);
+	struct event_fence_proxy *f = &e.fence_proxy;
 	enum ptx_space space = ptx_space_of(i, 0);
+	const bool restricted = ptx_has(i, MOD_sync_restrict_shared_cta) ||
+		ptx_has(i, MOD_sync_restrict_shared_cluster);
 
-	e.sem = (uint8_t)ptx_sem_of(i, SEM_WEAK);
-	e.scope = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
-	e.space = space == PS_global ? SP_GLOBAL : space == PS_shared || space == PS_shared_cluster
+	f->sem = ptx_sem_of(i, SEM_WEAK);
+	f->scope = ptx_scope_of(i, SCOPE_NONE);
+	f->space = space == PS_global ? SP_GLOBAL : space == PS_shared || space == PS_shared_cluster
 		? SP_SHARED : SP_ANY;
 	switch ((enum ptx_op)i->op) {
 	case OP_fence:
 		e.kind = EV_FENCE;
-		e.sem = (uint8_t)ptx_sem_of(i, SEM_ACQ_REL);
-		e.space = ptx_has(i, MOD_sync_restrict_shared_cta) ||
-			ptx_has(i, MOD_sync_restrict_shared_cluster) ? SP_SHARED : SP_ANY;
+		e.fence = (struct event_fence){ .sem = ptx_sem_of(i, SEM_ACQ_REL),
+			.scope = ptx_scope_of(i, SCOPE_NONE), .space = restricted ? SP_SHARED : SP_ANY };
 		break;
 	case OP_membar:
 		e.kind = EV_FENCE;
-		e.sem = SEM_SC;
-		e.space = SP_ANY;
+		e.fence = (struct event_fence){ .sem = SEM_SC, .scope = ptx_scope_of(i, SCOPE_NONE) };
 		break;
 	case OP_fence_mbarrier_init:
-		e.kind = EV_FENCE_MBINIT;
-		e.sem = (uint8_t)ptx_sem_of(i, SEM_RELEASE);
-		e.space = SP_ANY;
+		e.kind = EV_FENCE_MBARRIER_INIT;
 		break;
 	case OP_fence_proxy_alias:
 	case OP_membar_proxy_alias:
-		e.mode = EVP_ALIAS;
+		f->proxy = PROXY_ALIAS;
 		break;
 	case OP_fence_proxy_async_generic:
-		e.mode = ptx_has(i, MOD_acquire) ? EVP_ASYNC_ACQUIRE : EVP_ASYNC_RELEASE;
+		f->proxy = ptx_has(i, MOD_acquire) ? PROXY_ASYNC_ACQUIRE : PROXY_ASYNC_RELEASE;
 		break;
 	case OP_fence_proxy_tensormap:
-		e.mode = ptx_has(i, MOD_acquire) ? EVP_TENSORMAP_ACQUIRE : EVP_TENSORMAP_RELEASE;
-		e.sem = ptx_has(i, MOD_acquire) ? SEM_ACQUIRE : SEM_RELEASE;
-		e.space = SP_GLOBAL;
+		f->proxy = ptx_has(i, MOD_acquire) ? PROXY_TENSORMAP_ACQUIRE : PROXY_TENSORMAP_RELEASE;
+		f->sem = ptx_has(i, MOD_acquire) ? SEM_ACQUIRE : SEM_RELEASE;
+		f->space = SP_GLOBAL;
 		break;
 	default:
-		e.mode = EVP_ASYNC;
+		f->proxy = PROXY_ASYNC;
 		break;
 	}
 	if (i->op != OP_fence_proxy_tensormap || !i->noperands) {
 		emit(c, &e);
 		return;
 	}
-	e.size = 128;
 	for (uint32_t rest = r->lanes; rest; rest &= ~e.lanes) {
 		e.lanes = record_same(c, r, rest, &i->operand[0]);
-		e.addr = record_value(c, r, &i->operand[0], (unsigned)__builtin_ctz(rest));
+		f->addr = record_value(c, r, &i->operand[0], (unsigned)__builtin_ctz(rest));
 		emit(c, &e);
 	}
 }
@@ -255,9 +255,14 @@ void emit_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
 	bool arrive = i->op == OP_barrier_cluster_arrive;
 	struct event e = record_event(c, warp, r->site, arrive ? EV_CLUSTER_ARRIVE : EV_CLUSTER_WAIT,
 		r->lanes);
+	const struct event_cluster_arrive b = {
+		.sem = ptx_sem_of(i, arrive ? SEM_RELEASE : SEM_ACQUIRE),
+		.aligned = ptx_has(i, MOD_aligned) };
 
-	e.sem = (uint8_t)ptx_sem_of(i, arrive ? SEM_RELEASE : SEM_ACQUIRE);
-	e.flags = ptx_has(i, MOD_aligned) ? EVF_ALIGNED : 0;
+	if (arrive)
+		e.cluster_arrive = b;
+	else
+		e.cluster_wait = b;
 	emit(c, &e);
 	if (arrive)
 		cluster_arrivals(c, (uint32_t)__builtin_popcount(r->lanes));
@@ -265,9 +270,10 @@ void emit_cluster(struct dcluster *c, uint32_t warp, const struct record *r)
 
 void emit_grid(struct dcluster *c, uint32_t warp, const struct record *r)
 {
-	struct event e = record_event(c, warp, r->site, EV_GRIDDEP, r->lanes);
+	struct event e = record_event(c, warp, r->site, EV_GRIDDEPCONTROL, r->lanes);
 
-	e.mode = record_site(c, r->site)->insn->op == OP_griddepcontrol_launch_dependents;
+	e.griddepcontrol.launch_dependents
+		= record_site(c, r->site)->insn->op == OP_griddepcontrol_launch_dependents;
 	emit(c, &e);
 }
 
@@ -275,7 +281,7 @@ void emit_exit(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
 {
 	struct dwarp *w = &c->warp[warp];
 	uint32_t cta = warp / c->info.warps_per_cta;
-	struct event e = record_event(c, warp, site, EV_EXIT, lanes & ~w->gone);
+	struct event e = record_event(c, warp, site, EV_THREAD_EXIT, lanes & ~w->gone);
 
 	if (!e.lanes)
 		return;
@@ -285,7 +291,7 @@ void emit_exit(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
 	cluster_arrivals(c, 0);
 	if (c->left[cta])
 		return;
-	e = (struct event){ .kind = EV_CTA_END, .cta = (uint16_t)cta, .peer = (uint16_t)cta, .lanes = FULL };
+	e = (struct event){ .kind = EV_CTA_END, .cta = (uint16_t)cta, .lanes = FULL };
 	emit(c, &e);
 }
 
@@ -298,9 +304,9 @@ void emit_other(struct dcluster *c, uint32_t warp, const struct record *r)
 
 	if (i->op != OP_setmaxnreg) {
 		if (plan_asserts(i))
-			refusal_set(&stop, EVX_ASSERT, SP_ANY, 0, 0, "an assertion failed");
+			refusal_set(&stop, FAULT_ASSERT, SP_ANY, 0, 0, "an assertion failed");
 		else
-			refusal_set(&stop, EVX_TRAP, SP_ANY, 0, 0, "the kernel executed trap");
+			refusal_set(&stop, FAULT_TRAP, SP_ANY, 0, 0, "the kernel executed trap");
 		emit_refusal(c, warp, e.site, r->lanes, &stop);
 		return;
 	}
@@ -311,9 +317,9 @@ void emit_other(struct dcluster *c, uint32_t warp, const struct record *r)
 	e.lanes = w->all & ~w->gone;
 	w->regs_site = r->site;
 	w->regs_missing = e.lanes & ~r->lanes;
-	e.count = (uint32_t)i->operand[0].imm;
-	e.mode = ptx_has(i, MOD_inc);
-	refused_setmaxnreg(c, warp, r, e.count, e.mode, w->maxnreg);
-	w->maxnreg = e.count;
+	e.setmaxnreg.registers = (uint32_t)i->operand[0].imm;
+	e.setmaxnreg.increase = ptx_has(i, MOD_inc);
+	refused_setmaxnreg(c, warp, r, e.setmaxnreg.registers, e.setmaxnreg.increase, w->maxnreg);
+	w->maxnreg = e.setmaxnreg.registers;
 	emit(c, &e);
 }

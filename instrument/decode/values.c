@@ -6,9 +6,8 @@ struct event record_event(const struct dcluster *c, uint32_t warp, uint32_t site
 {
 	uint32_t per = c->info.warps_per_cta;
 
-	return (struct event){ .kind = (uint8_t)kind, .cta = (uint16_t)(warp / per),
-		.peer = (uint16_t)(warp / per), .warp = (uint16_t)(warp % per), .lanes = lanes,
-		.site = c->job->l->site[site] };
+	return (struct event){ .kind = kind, .cta = (uint16_t)(warp / per),
+		.warp = (uint16_t)(warp % per), .lanes = lanes, .site = c->job->l->site[site] };
 }
 
 uint32_t record_batch_site(const struct dcluster *c, uint32_t site, uint32_t k)
@@ -99,16 +98,13 @@ uint32_t record_same(const struct dcluster *c, const struct record *r, uint32_t 
 	return same;
 }
 
-void record_place(struct event *e, uint64_t at[32])
+void record_place(struct ev_lanes *to, uint32_t lanes, const uint64_t at[32])
 {
-	unsigned first = (unsigned)__builtin_ctz(e->lanes),
-		last = 31 - (unsigned)__builtin_clz(e->lanes);
-	uint32_t rest = e->lanes & (e->lanes - 1);
+	unsigned first = (unsigned)__builtin_ctz(lanes), last = 31 - (unsigned)__builtin_clz(lanes);
+	uint32_t rest = lanes & (lanes - 1);
 	int64_t stride;
 
-	e->addr = at[first];
-	e->stride = 0;
-	e->lane_addr = NULL;
+	*to = (struct ev_lanes){ .base = at[first] };
 	if (first == last)
 		return;
 	stride = (int64_t)(at[last] - at[first]) / (int)(last - first);
@@ -118,11 +114,11 @@ void record_place(struct event *e, uint64_t at[32])
 			rest &= rest - 1;
 	}
 	if (rest) {
-		e->lane_addr = at;
+		to->lane = at;
 		return;
 	}
-	e->stride = (int32_t)stride;
-	e->addr = at[first] - (uint64_t)(stride * (int)first);
+	to->stride = (int32_t)stride;
+	to->base = at[first] - (uint64_t)(stride * (int)first);
 }
 
 const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
@@ -144,21 +140,21 @@ const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
 	return buffer;
 }
 
-void record_addresses(struct dcluster *c, struct event *e, const struct record *r,
-	const struct ptx_operand *o, uint64_t at[32])
+void record_addresses(struct dcluster *c, struct ev_lanes *to, uint32_t lanes,
+	const struct record *r, const struct ptx_operand *o, uint64_t at[32])
 {
 	unsigned first = (unsigned)__builtin_ctz(r->lanes);
 	const uint32_t *words;
 	uint32_t buffer[32];
 
 	if (c->job->info[r->site].plan.class == PLAN_ADDRESS && r->affine) {
-		e->stride = r->stride;
-		e->addr = OFFSET(r->base) - (uint64_t)((int64_t)r->stride * (int)first);
+		to->stride = r->stride;
+		to->base = OFFSET(r->base) - (uint64_t)((int64_t)r->stride * (int)first);
 		return;
 	}
 	words = record_shared(c, r, o, buffer);
 	for (unsigned l = 0; l < 32; l++)
 		at[l] = OFFSET(words[l]);
-	e->addr = at[__builtin_ctz(e->lanes)];
-	e->lane_addr = at;
+	to->base = at[__builtin_ctz(lanes)];
+	to->lane = at;
 }

@@ -32,18 +32,16 @@ static void emit_reg_use(struct dcluster *c, uint32_t warp, uint32_t index, uint
 {
 	const struct rewrite *code = c->job->l->code;
 	const struct rewrite_reg_use *n = &code->reg_use.at[index];
-	struct event e = record_event(c, warp, 0, EV_REGS, lanes);
+	struct event e = record_event(c, warp, 0, EV_REGISTER_ACCESS, lanes);
 
 	e.site = c->job->l->site[code->site.n + code->batch.n + index];
-	e.flags = n->insn->op == OP_mov ? EVF_MOVE : 0;
-	e.regs = n->reg;
-	e.nregs_d = n->nread;
-	e.mode = EVM_READ;
+	e.register_access.move = n->insn->op == OP_mov;
+	e.register_access.regs = (struct ev_regs){ n->reg, n->nread };
+	e.register_access.mode = MODE_READ;
 	if (n->nread)
 		emit(c, &e);
-	e.regs = n->reg + n->nread;
-	e.nregs_d = n->nwritten;
-	e.mode = EVM_WRITE;
+	e.register_access.regs = (struct ev_regs){ n->reg + n->nread, n->nwritten };
+	e.register_access.mode = MODE_WRITE;
 	if (n->nwritten)
 		emit(c, &e);
 }
@@ -269,16 +267,15 @@ static void refused_run(struct dcluster *c, uint32_t first, uint32_t site, uint3
 
 /* The reads of the wgmmas from this batch entry on. Returns their number. */
 static unsigned emit_reads(struct dcluster *c, uint32_t first, const struct record *r, uint32_t k,
-	const uint32_t *words, struct event *e)
+	const uint32_t *words, struct event_wgmma *e)
 {
 	unsigned nwords, n = run_of(c, record_site(c, r->site), k, &nwords);
 	const struct mma_pieces *p = pieces(c, &c->job->batch[record_site(c, r->site)->batch + k], n,
 		words, nwords);
 
 	refused_run(c, first, r->site, k, p);
-	memcpy(e->part, p->part, sizeof e->part);
-	e->spans = p->span;
-	e->nspans = p->part[5];
+	memcpy(e->parts.at, p->part, sizeof e->parts.at);
+	e->spans = (struct ev_spans){ p->span, p->part[5] };
 	return n;
 }
 
@@ -289,18 +286,17 @@ static struct event mma_of(struct dcluster *c, uint32_t first, const struct reco
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
 	const struct batch_info *m = &c->job->batch[s->batch + k];
-	struct event e = record_event(c, first, r->site, EV_WG_MMA, FULL);
+	struct event e = record_event(c, first, r->site, EV_WGMMA, FULL);
 
 	e.site = record_batch_site(c, r->site, k);
-	e.op = ++c->ops;
+	e.wgmma.async_op = ++c->ops;
 	words += m->a_regs ? 2 : 4;
-	e.flags = (i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0]) ? EVF_SCALE_D : 0;
-	e.tx = (int64_t)(m->n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
-		(uint64_t)ptx_type_of(i, 2) << 32);
+	e.wgmma.scale_d = i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0];
+	e.wgmma.shape = m->n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
+		(uint64_t)ptx_type_of(i, 2) << 32;
 	if (c->registers) {
-		e.nregs_d = m->nd;
-		e.nregs_a = m->na;
-		e.regs = m->regs;
+		e.wgmma.accumulators = (struct ev_regs){ m->regs, m->nd };
+		e.wgmma.fragment = (struct ev_regs){ m->regs + m->nd, m->na };
 	}
 	return e;
 }
@@ -316,7 +312,7 @@ static void refused_exited(struct dcluster *c, uint32_t first, uint32_t id, cons
 		if (r[w] || c->warp[first + w].joins > join ||
 				c->warp[first + w].gone != c->warp[first + w].all)
 			continue;
-		refusal_set(&why, EVX_WG_DIVERGED, SP_ANY, 0, 0, "warp %u of the warpgroup has exited", w);
+		refusal_set(&why, FAULT_WG_DIVERGED, SP_ANY, 0, 0, "warp %u of the warpgroup has exited", w);
 		emit_refusal(c, first, id, FULL, &why);
 		return;
 	}
@@ -343,16 +339,17 @@ void decode_warpgroup(struct dcluster *c, uint32_t first, const struct record *r
 		s->nbatch > 1 && c->job->l->code->batch.at[s->batch]->op == OP_wgmma_fence)
 		: c->job->l->site[one->site], r);
 	if (s->phase != PHASE_BATCH) {
-		struct event e = record_event(c, first, one->site, EV_WG_WAIT, FULL);
+		struct event e = record_event(c, first, one->site, EV_WGMMA_WAIT, FULL);
 
 		for (uint32_t w = 0; w < 4; w++) {
 			if (!r[w])
 				continue;
 			emit_path_uses(c, first + w, s->insn, FULL);
-			e.mask |= 1u << w;
+			e.wgmma_wait.warps |= 1u << w;
 		}
-		e.mask = e.mask == 15 ? 0 : e.mask;
-		e.count = (uint32_t)s->insn->operand[0].imm;
+		if (e.wgmma_wait.warps == 15)
+			e.wgmma_wait.warps = 0;
+		e.wgmma_wait.pending = (uint32_t)s->insn->operand[0].imm;
 		emit(c, &e);
 		return;
 	}
@@ -368,7 +365,7 @@ void decode_warpgroup(struct dcluster *c, uint32_t first, const struct record *r
 			e = mma_of(c, first, one, k, words);
 			refused_different(c, first, e.site, b, r, words - one->words);
 			if (!read)
-				read = emit_reads(c, first, one, k, words, &e);
+				read = emit_reads(c, first, one, k, words, &e.wgmma);
 			read -= read > 0;
 			emit(c, &e);
 			words += b->words;
@@ -379,7 +376,7 @@ void decode_warpgroup(struct dcluster *c, uint32_t first, const struct record *r
 
 			if (!r[w] || (w && !fence))
 				continue;
-			e = record_event(c, first + w, one->site, fence ? EV_WG_FENCE : EV_WG_COMMIT, FULL);
+			e = record_event(c, first + w, one->site, fence ? EV_WGMMA_FENCE : EV_WGMMA_COMMIT, FULL);
 			e.site = record_batch_site(c, one->site, k);
 			emit(c, &e);
 		}

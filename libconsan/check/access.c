@@ -44,7 +44,7 @@ struct scatter {
 	uint32_t addr[32], lanes[32];
 };
 
-static void gather(struct scatter *s, const struct event *e, uint32_t lanes, uint32_t shift)
+static void gather(struct scatter *s, const struct lanes_access *x, uint32_t lanes, uint32_t shift)
 {
 	uint8_t place[64];
 
@@ -52,7 +52,7 @@ static void gather(struct scatter *s, const struct event *e, uint32_t lanes, uin
 	s->n = 0;
 	for (; lanes; lanes &= lanes - 1) {
 		unsigned l = (unsigned)__builtin_ctz(lanes), h;
-		uint32_t a = (uint32_t)event_lane_addr(e, l);
+		uint32_t a = (uint32_t)lane_addr(x->at, l);
 
 		for (h = a >> shift & 63; place[h] != 0xff && s->addr[place[h]] != a;)
 			h = (h + 1) & 63;
@@ -66,7 +66,7 @@ static void gather(struct scatter *s, const struct event *e, uint32_t lanes, uin
 }
 
 /* Neighbours in a granule whose lanes continue each other become one entry. */
-static void touch_scatter(struct view *v, struct shadow *s, const struct event *e,
+static void touch_scatter(struct view *v, struct shadow *s, const struct lanes_access *x,
 	const struct scatter *sc, uint32_t shift, struct cell_entry now)
 {
 	uint32_t size = 1u << shift, granule = 0;
@@ -79,7 +79,7 @@ static void touch_scatter(struct view *v, struct shadow *s, const struct event *
 		uint32_t bytes = ((1u << size) - 1) << off;
 
 		if (weak_write && sc->lanes[i] & (sc->lanes[i] - 1))
-			race_one_instruction(v->c, e, sc->lanes[i], sc->addr[i]);
+			race_one_instruction(v->c, x, sc->lanes[i], sc->addr[i]);
 		if (now.bytes && g == granule && lanes == now.lanes) {
 			now.bytes |= (uint16_t)bytes;
 			continue;
@@ -94,54 +94,55 @@ static void touch_scatter(struct view *v, struct shadow *s, const struct event *
 		shadow_touch(s, &v->s, granule, now);
 }
 
-static bool is_run(const struct event *e, uint32_t lanes, unsigned first, unsigned count)
+static bool is_run(const struct ev_lanes *at, uint32_t bytes, uint32_t lanes, unsigned first,
+	unsigned count)
 {
-	uint64_t base, step = e->size;
+	uint64_t base, step = bytes;
 
 	if (lanes >> first != (count == 32 ? UINT32_MAX : (1u << count) - 1))
 		return false;
-	if (!e->lane_addr)
-		return count == 1 || e->stride == (int64_t)e->size;
-	base = e->lane_addr[first];
+	if (!at->lane)
+		return count == 1 || at->stride == (int64_t)bytes;
+	base = at->lane[first];
 	for (unsigned i = 1; i < count; i++)
-		if (e->lane_addr[first + i] != base + i * step)
+		if (at->lane[first + i] != base + i * step)
 			return false;
 	return true;
 }
 
 /* `lanes` of the event access shared memory as `now` says. */
-static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
+static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t lanes,
 	struct cell_entry now)
 {
 	struct shadow *s = &v->c->cta[v->peer].shadow;
 	unsigned first = (unsigned)__builtin_ctz(lanes);
 	unsigned count = (unsigned)__builtin_popcount(lanes);
-	uint32_t a = (uint32_t)event_lane_addr(e, first), shift;
+	uint32_t a = (uint32_t)lane_addr(x->at, first), shift;
 	struct scatter sc;
 
-	if (!e->size)
+	if (!x->bytes)
 		return;
-	if (e->nspans) {
+	if (x->spans->n) {
 		now.what |= CELL_SAME;
 		now.lanes = lanes;
-		shadow_spans(s, &v->s, e->spans, e->nspans, now);
+		shadow_spans(s, &v->s, x->spans->at, x->spans->n, now);
 		return;
 	}
-	if (e->size > CELL_BYTES || e->size & (e->size - 1) || a & (e->size - 1)) {
+	if (x->bytes > CELL_BYTES || x->bytes & (x->bytes - 1) || a & (x->bytes - 1)) {
 		/* no single pattern of lanes: one lane after the other */
 		now.what |= CELL_SAME;
 		for (; lanes; lanes &= lanes - 1) {
 			unsigned l = (unsigned)__builtin_ctz(lanes);
-			struct ev_span span = { (uint32_t)event_lane_addr(e, l), e->size };
+			struct ev_span span = { (uint32_t)lane_addr(x->at, l), x->bytes };
 
 			now.lanes = 1u << l;
 			shadow_spans(s, &v->s, &span, 1, now);
 		}
 		return;
 	}
-	shift = log2_of(e->size);
+	shift = log2_of(x->bytes);
 	now.what |= shift << CELL_SHIFT_AT;
-	if (is_run(e, lanes, first, count)) {
+	if (is_run(x->at, x->bytes, lanes, first, count)) {
 		struct ev_span span = { a, count << shift };
 
 		now.lanes = cell_lanes(1u << first, a, shift);
@@ -156,7 +157,7 @@ static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
 			unsigned l = (unsigned)__builtin_ctz(m);
 			uint32_t g;
 
-			at[l] = (uint32_t)event_lane_addr(e, l);
+			at[l] = (uint32_t)lane_addr(x->at, l);
 			g = at[l] / CELL_BYTES;
 			twice |= seen[g / 64 % 4] >> (g % 64) & 1;
 			seen[g / 64 % 4] |= 1ull << (g % 64);
@@ -166,10 +167,10 @@ static void touch_lanes(struct view *v, const struct event *e, uint32_t lanes,
 			return;
 		}
 	}
-	gather(&sc, e, lanes, shift);
+	gather(&sc, x, lanes, shift);
 	for (unsigned i = 0; i < sc.n; i++)
 		shadow_fetch(s, sc.addr[i] / CELL_BYTES);
-	touch_scatter(v, s, e, &sc, shift, now);
+	touch_scatter(v, s, x, &sc, shift, now);
 }
 
 /* ---- strong locations: flags, locks, counters in shared memory (A07) ---- */
@@ -252,18 +253,20 @@ void flags_free(struct cluster *c)
 	free(c->flag);
 }
 
-/* Reads join what the write chain has released before the instruction; what its
- * lanes inherit from each other is warp_inherit()'s. From another CTA's thread only scopes that hold both hand over (A07, G09). */
+/* Reads acquire what the write chain has released before the instruction; warp_inherit() adds
+ * what its lanes inherit from each other. From a thread of another CTA they acquire only by
+ * scopes that contain both (A07, G09). */
 static void strong_reads(struct cluster *c, struct warp *w, const struct event *e)
 {
+	const struct event_access *a = access_of(e);
 	struct frontier *others;
 
-	if (!c->nflags || !(e->mode & EVM_READ) || e->flags & EVF_RED)
+	if (!c->nflags || !(a->mode & MODE_READ) || a->flags & ACCESS_REDUCTION)
 		return;
 	others = e->kind == EV_OBSERVED ? frontier_new(&c->space) : NULL;
 	for (uint32_t m = e->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
-		struct flag *f = flag_find(c, e->peer, (uint32_t)event_lane_addr(e, l), false);
+		struct flag *f = flag_find(c, a->owner, (uint32_t)lane_addr(&a->at, l), false);
 
 		for (size_t i = 0; f && i < f->heads.n; i++) {
 			const struct head *h = &f->heads.at[i];
@@ -275,9 +278,9 @@ static void strong_reads(struct cluster *c, struct warp *w, const struct event *
 				frontier_forget(others, w->index);
 				from = others;
 			}
-			if (far && !(h->wide && wide(e)))
+			if (far && !(h->wide && is_wide(a->sem, a->scope)))
 				warp_miss(c, w, 1u << l, from, 0, e->site);
-			else if (sem_acquires(e->sem))
+			else if (sem_acquires(a->sem))
 				warp_acquire(c, w, 1u << l, from);
 			else
 				warp_observe(c, w, 1u << l, from, far ? SCOPE_CLUSTER : 0);
@@ -288,27 +291,29 @@ static void strong_reads(struct cluster *c, struct warp *w, const struct event *
 
 static void strong_writes(struct cluster *c, struct warp *w, const struct event *e)
 {
-	bool rmw = e->mode == EVM_RMW;
+	const struct event_access *a = &e->access;
+	const bool rmw = a->mode == MODE_RMW, releases = sem_releases(a->sem);
+	const bool wide = is_wide(a->sem, a->scope);
 
-	if (!(e->mode & EVM_WRITE) || (!c->nflags && !sem_releases(e->sem) && !w->released.n))
+	if (!(a->mode & MODE_WRITE) || (!c->nflags && !releases && !w->released.n))
 		return;
 	for (uint32_t m = e->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
-		bool any = sem_releases(e->sem);
+		bool any = releases;
 		struct flag *f;
 
 		for (size_t i = 0; i < w->released.n; i++)
 			any |= w->released.at[i].lanes >> l & 1;
-		f = flag_find(c, e->peer, (uint32_t)event_lane_addr(e, l), any);
+		f = flag_find(c, a->owner, (uint32_t)lane_addr(&a->at, l), any);
 		if (!f)
 			continue;
 		if (!rmw)
 			flag_clear(c, f);
-		if (sem_releases(e->sem))
-			warp_release(c, w, 1u << l, flag_head(c, f, w->cta, wide(e)));
+		if (releases)
+			warp_release(c, w, 1u << l, flag_head(c, f, w->cta, wide));
 		else if (any)
-			warp_published(c, w, 1u << l, flag_head(c, f, w->cta, wide(e)),
-				wide(e) && warp_narrow(w, 1u << l) ? flag_head(c, f, w->cta, false) : NULL);
+			warp_published(c, w, 1u << l, flag_head(c, f, w->cta, wide),
+				wide && warp_narrow(w, 1u << l) ? flag_head(c, f, w->cta, false) : NULL);
 	}
 }
 
@@ -316,17 +321,18 @@ static void strong_writes(struct cluster *c, struct warp *w, const struct event 
 
 static uint32_t what_of(const struct event *e)
 {
+	const struct event_access *a = &e->access;
 	uint32_t what = e->site & CELL_SITE_MASK, scope = 0;
 
-	if (e->mode & EVM_WRITE)
+	if (a->mode & MODE_WRITE)
 		what |= CELL_WRITE;
-	if (e->mode == EVM_RMW)
+	if (a->mode == MODE_RMW)
 		what |= CELL_PART | CELL_STRONG;
-	if (e->sem != SEM_WEAK)
+	if (a->sem != SEM_WEAK)
 		what |= CELL_STRONG;
-	if (e->sem == SEM_VOLATILE || e->sem == SEM_MMIO || e->scope >= SCOPE_GPU)
+	if (a->sem == SEM_VOLATILE || a->sem == SEM_MMIO || a->scope >= SCOPE_GPU)
 		scope = 2;
-	else if (e->scope == SCOPE_CLUSTER)
+	else if (a->scope == SCOPE_CLUSTER)
 		scope = 1;
 	return what | scope << CELL_SCOPE_AT;
 }
@@ -334,18 +340,20 @@ static uint32_t what_of(const struct event *e)
 void on_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	bool strong = e->sem != SEM_WEAK || e->mode == EVM_RMW;
+	const struct event_access *a = &e->access;
+	const struct lanes_access x = { e, &a->at, &a->spans, a->bytes, a->overwritten, a->owner };
+	const bool strong = access_is_strong(a);
 	struct cell_entry now;
 	struct view v;
 
-	if (e->space == SP_GLOBAL && c->global) {
+	if (a->space == SP_GLOBAL && c->global) {
 		global_access(c, e);
 		return;
 	}
-	if (e->space != SP_SHARED || e->peer >= c->nctas)
+	if (a->space != SP_SHARED || a->owner >= c->nctas)
 		return;
 	c->stats.accesses++;
-	cluster_visit(c, w, e, e->peer, "access");
+	cluster_visit(c, w, e, a->owner, "access");
 	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
 	if (strong)
 		strong_reads(c, w, e);
@@ -355,8 +363,8 @@ void on_access(struct cluster *c, const struct event *e)
 
 		if (!lanes)
 			continue;
-		view_open(&v, c, w, lanes, w->group[i].f, ROLE_GENERIC, e->peer);
-		touch_lanes(&v, e, lanes, now);
+		view_open(&v, c, w, lanes, w->group[i].f, ROLE_GENERIC, a->owner);
+		touch_lanes(&v, &x, lanes, now);
 	}
 	if (!strong)
 		return;
@@ -366,22 +374,23 @@ void on_access(struct cluster *c, const struct event *e)
 
 void on_observed(struct cluster *c, const struct event *e)
 {
+	const struct event_access *a = &e->observed;
 	struct warp *w = warp_of(c, e);
 
-	if (e->space == SP_GLOBAL && c->global)
+	if (a->space == SP_GLOBAL && c->global)
 		global_reads(c, w, e);
-	else if (e->space == SP_SHARED && e->peer < c->nctas)
+	else if (a->space == SP_SHARED && a->owner < c->nctas)
 		strong_reads(c, w, e);
 }
 
 void on_cp_async(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
+	const struct event_cp_async *a = &e->cp_async;
+	const struct lanes_access x = { e, &a->at, &a->spans, a->bytes, 0, e->cta };
 	struct cell_entry now;
 	struct view v;
 
-	if (e->peer >= c->nctas)
-		return;
 	c->stats.accesses++;
 	groups_issue(&w->copies, e->lanes, e->site);
 	now = (struct cell_entry){
@@ -393,26 +402,26 @@ void on_cp_async(struct cluster *c, const struct event *e)
 
 		if (!lanes)
 			continue;
-		view_open(&v, c, w, lanes, w->group[i].f, ROLE_COPY, e->peer);
-		touch_lanes(&v, e, lanes, now);
+		view_open(&v, c, w, lanes, w->group[i].f, ROLE_COPY, e->cta);
+		touch_lanes(&v, &x, lanes, now);
 	}
 	if (c->global)
 		global_copy(c, e);
 }
 
-void access_object(struct cluster *c, struct warp *w, const struct event *e)
+void access_object(struct cluster *c, struct warp *w, const struct event *e, const struct mbar *m)
 {
 	unsigned lane = (unsigned)__builtin_ctz(e->lanes);
 	struct cell_entry now = {
 		.epoch = warp_stamp(w), .agent = (uint16_t)w->index, .lanes = 1u << lane,
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | CELL_SAME,
 	};
-	struct ev_span span = { (uint32_t)event_lane_addr(e, lane), 8 };
+	struct ev_span span = { m->addr, 8 };
 	struct frontier *f = warp_frontier(w, lane);
 	struct view v;
 
 	if (!f)
 		return;
-	view_open(&v, c, w, 1u << lane, f, ROLE_GENERIC, e->peer);
-	shadow_spans(&c->cta[e->peer].shadow, &v.s, &span, 1, now);
+	view_open(&v, c, w, 1u << lane, f, ROLE_GENERIC, m->cta);
+	shadow_spans(&c->cta[m->cta].shadow, &v.s, &span, 1, now);
 }

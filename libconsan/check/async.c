@@ -92,19 +92,19 @@ static void wait_groups(struct warp *w, struct lane_groups *g, struct per_lane *
 	g->n -= k;
 }
 
-void on_cp_commit(struct cluster *c, const struct event *e)
+void on_cp_async_commit(struct cluster *c, const struct event *e)
 {
 	commit(&warp_of(c, e)->copies, e->lanes, e->site);
 }
 
-void on_cp_wait(struct cluster *c, const struct event *e)
+void on_cp_async_wait(struct cluster *c, const struct event *e)
 {
+	const struct event_cp_async_wait *x = &e->cp_async_wait;
 	struct warp *w = warp_of(c, e);
 
-	if (e->flags & EVF_ALL)
+	if (x->all)
 		commit(&w->copies, e->lanes, e->site);
-	wait_groups(w, &w->copies, &w->own.copies, e->lanes,
-		e->flags & EVF_ALL ? 0 : e->count, e->site);
+	wait_groups(w, &w->copies, &w->own.copies, e->lanes, x->all ? 0 : x->pending, e->site);
 }
 
 void on_bulk_commit(struct cluster *c, const struct event *e)
@@ -134,11 +134,11 @@ void on_bulk_wait(struct cluster *c, const struct event *e)
 		mine |= (uint32_t)(g->last[l] > 0) << l;
 		pending |= (uint32_t)(g->last[l] > w->own.stores.at[l]) << l;
 	}
-	if (c->global && !(e->flags & EVF_READ))
+	if (c->global && !(e->bulk_wait.read))
 		for (uint32_t m = pending_writes(w) & e->lanes; m; m &= m - 1)
 			per_lane_set(&w->own.stored, m & -m,
-				reached(g, (unsigned)__builtin_ctz(m), e->count));
-	wait_groups(w, g, &w->own.stores, e->lanes, e->count, e->site);
+				reached(g, (unsigned)__builtin_ctz(m), e->bulk_wait.pending));
+	wait_groups(w, g, &w->own.stores, e->lanes, e->bulk_wait.pending, e->site);
 	/* C21: only the issuing thread's wait counts */
 	if (!pending || pending & e->lanes || mine & e->lanes)
 		return;
@@ -217,19 +217,20 @@ const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar)
 	return NULL;
 }
 
-void on_cp_arrive(struct cluster *c, const struct event *e)
+void on_cp_async_arrive(struct cluster *c, const struct event *e)
 {
+	const struct event_cp_async_arrive *a = &e->cp_async_arrive;
 	struct warp *w = warp_of(c, e);
-	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+	struct mbar *m = mbar_use(c, e, e->cta, a->addr);
 	uint32_t lanes = (uint32_t)__builtin_popcount(e->lanes);
 
 	if (!m)
 		return;
-	if (!(e->flags & EVF_NOINC))
+	if (!a->noinc)
 		m->pending += lanes;
 	m->inflight++;
 	async_op_add(c, (struct async_op){
-		.id = async_op_key(e->op, e->peer), .mbar = (uint32_t)(m - c->mbars.at) + 1,
+		.id = async_op_key(a->async_op, e->cta), .mbar = (uint32_t)(m - c->mbars.at) + 1,
 		.phase = m->phase, .epoch = w->copies.open, .lanes = e->lanes, .warp = w->index, .site = e->site,
 		.copies = true,
 	});
@@ -276,7 +277,7 @@ static bool same_instruction(const struct cluster *c, const struct event *e, con
 {
 	const struct slot *s = &c->slots.at[c->slot_last];
 
-	return e->flags & EVF_GENERIC && c->slot_event && c->slot_event + 1 == c->stats.events
+	return e->bulk.generic_proxy && c->slot_event && c->slot_event + 1 == c->stats.events
 		&& lane > c->slot_lane && s->site == e->site && s->warp == w->index && s->cta == peer
 		&& mbar && s->mbar == mbar && s->phase == c->mbars.at[mbar - 1].phase;
 }
@@ -284,10 +285,11 @@ static bool same_instruction(const struct cluster *c, const struct event *e, con
 static void touch_spans(struct cluster *c, struct view *v, const struct event *e,
 	struct cell_entry now)
 {
-	const struct ev_span whole = { (uint32_t)e->addr, e->size };
+	const struct event_bulk *b = &e->bulk;
+	const struct ev_span whole = { b->addr, b->bytes };
 
-	shadow_spans(&c->cta[v->peer].shadow, &v->s, e->nspans ? e->spans : &whole,
-		e->nspans ? e->nspans : 1, now);
+	shadow_spans(&c->cta[v->peer].shadow, &v->s, b->spans.n ? b->spans.at : &whole,
+		b->spans.n ? b->spans.n : 1, now);
 }
 
 /* What the load does in one destination CTA: `peer` owns the bytes, `mbar_peer`
@@ -295,44 +297,45 @@ static void touch_spans(struct cluster *c, struct view *v, const struct event *e
 static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,
 	uint16_t peer, uint16_t mbar_peer)
 {
-	struct mbar *m = mbar_use(c, e, mbar_peer, e->mbar);
+	const struct event_bulk *b = &e->bulk;
+	struct mbar *m = mbar_use(c, e, mbar_peer, b->mbarrier);
 	struct frontier *f = warp_frontier(w, lane);
 	uint32_t mbar = m ? (uint32_t)(m - c->mbars.at) + 1 : 0;
 	bool more = same_instruction(c, e, w, lane, peer, mbar);
-	uint32_t k = more ? c->slot_last : take_slot(c, w, f, e->flags & EVF_GENERIC);
+	uint32_t k = more ? c->slot_last : take_slot(c, w, f, b->generic_proxy);
 	struct slot *s = &c->slots.at[k];
 	struct cell_entry now;
 	struct view v;
 
 	if (!more)
 		*s = (struct slot){
-			.epoch = s->epoch + 1, .cta = peer, .tensor = e->flags & EVF_TENSOR,
-			.generic = e->flags & EVF_GENERIC,
-			.peer = e->lane_src,
+			.epoch = s->epoch + 1, .cta = peer, .tensor = b->tensor,
+			.generic = b->generic_proxy,
+			.peer = b->source,
 			.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
 			.warp = (uint16_t)w->index, .lane = (int8_t)lane,
 			.issued = warp_stamp(w),
 		};
 	map_read_by(c, w, lane, agent_slot(c, k), s->epoch);
 	/* of a multicast, one of the copies stands for the read */
-	if (c->global && e->ngspans && (!(e->flags & EVF_MULTICAST)
-		|| peer == (unsigned)__builtin_ctz(e->mask)))
+	if (c->global && b->global.n && (!b->multicast
+		|| peer == (unsigned)__builtin_ctz(b->cta_mask)))
 		global_load(c, e, w, lane, k);
 	now = (struct cell_entry){
 		.epoch = s->epoch, .agent = (uint16_t)agent_slot(c, k), .lanes = UINT32_MAX,
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | CELL_SAME
-			| (e->flags & EVF_TENSOR ? CELL_PART : 0) | (e->flags & EVF_REDUCE ? CELL_STRONG : 0),
+			| (b->tensor ? CELL_PART : 0) | (b->reduce ? CELL_STRONG : 0),
 	};
 	c->generic_slots |= s->generic;
 	c->slot_last = k;
 	c->slot_event = c->stats.events;
 	c->slot_lane = lane;
 	view_open(&v, c, w, 1u << lane, f,
-		e->flags & EVF_GENERIC ? ROLE_COPY : ROLE_BULK_LOAD, peer);
+		b->generic_proxy ? ROLE_COPY : ROLE_BULK_LOAD, peer);
 	touch_spans(c, &v, e, now);
-	if (e->lane_src) {
+	if (b->source) {
 		/* the source is read until the destination has the bytes [C12] */
-		struct ev_span source = { (uint32_t)e->lane_src[lane], e->size };
+		struct ev_span source = { (uint32_t)b->source[lane], b->bytes };
 
 		now.what &= ~CELL_WRITE;
 		view_open(&v, c, w, 1u << lane, f, ROLE_BULK_STORE, w->cta);
@@ -342,7 +345,8 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		return;
 	m->inflight++;
 	async_op_add(c, (struct async_op){
-		.id = async_op_key(e->op, mbar_peer), .mbar = mbar, .phase = m->phase, .slot = k + 1, .epoch = s->epoch,
+		.id = async_op_key(b->async_op, mbar_peer), .mbar = mbar, .phase = m->phase,
+		.slot = k + 1, .epoch = s->epoch,
 		.lanes = 1u << lane, .warp = w->index, .site = e->site,
 	});
 }
@@ -352,38 +356,40 @@ static void bulk_store(struct cluster *c, const struct event *e, struct warp *w,
 	struct cell_entry now = {
 		.epoch = w->stores.open, .agent = (uint16_t)agent_stores(c, w->index), .lanes = 1u << lane,
 		.what = (e->site & CELL_SITE_MASK) | CELL_SAME
-			| (e->flags & EVF_TENSOR ? CELL_PART : 0),
+			| (e->bulk.tensor ? CELL_PART : 0),
 	};
 	struct view v;
 
 	groups_issue(&w->stores, 1u << lane, e->site);
 	map_read_by(c, w, lane, now.agent, now.epoch);
-	if (c->global && e->ngspans)
+	if (c->global && e->bulk.global.n)
 		global_store(c, e, w, lane);
-	view_open(&v, c, w, 1u << lane, warp_frontier(w, lane), ROLE_BULK_STORE, e->peer);
+	view_open(&v, c, w, 1u << lane, warp_frontier(w, lane), ROLE_BULK_STORE, e->bulk.owner);
 	touch_spans(c, &v, e, now);
 }
 
 void on_bulk(struct cluster *c, const struct event *e)
 {
+	const struct event_bulk *b = &e->bulk;
 	struct warp *w = warp_of(c, e);
 	unsigned lane = (unsigned)__builtin_ctz(e->lanes);
 
-	if (e->flags & EVF_PREFETCH || e->peer >= c->nctas || !warp_frontier(w, lane))
+	if (b->prefetch || b->owner >= c->nctas || !warp_frontier(w, lane))
 		return;
 	c->stats.async_ops++;
-	if (e->flags & EVF_MULTICAST) {
+	if (b->multicast) {
 		/* C17: data and signal at the same offsets in every destination */
-		for (uint32_t m = e->mask; m; m &= m - 1) {
+		for (uint32_t m = b->cta_mask; m; m &= m - 1) {
 			uint16_t r = (uint16_t)__builtin_ctz(m);
 
 			if (r < c->nctas)
 				bulk_load(c, e, w, lane, r, r);
 		}
-	} else if (e->mode & EVM_WRITE)
-		bulk_load(c, e, w, lane, e->peer, e->mbar_peer);
-	else
+	} else if (b->mode & MODE_WRITE) {
+		bulk_load(c, e, w, lane, b->owner, b->mbarrier_owner);
+	} else {
 		bulk_store(c, e, w, lane);
+	}
 	w->map = 0;
 }
 

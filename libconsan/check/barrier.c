@@ -18,15 +18,15 @@ static void unref(struct cluster *c, struct nb_gen *g)
 
 static const char *kind_name(unsigned mode)
 {
-	return mode == EVB_ARRIVE ? "bar.arrive" : mode == EVB_RED ? "bar.red" : "bar.sync";
+	return mode == BAR_ARRIVE ? "bar.arrive" : mode == BAR_RED ? "bar.red" : "bar.sync";
 }
 
 static void describe(struct finding *f, const struct event *e, const struct nb_gen *g)
 {
 	snprintf(f->barrier.kind, sizeof f->barrier.kind, "named barrier");
-	snprintf(f->barrier.name, sizeof f->barrier.name, "%u", (unsigned)e->addr);
+	snprintf(f->barrier.name, sizeof f->barrier.name, "%u", e->barrier_arrive.id);
 	f->barrier.peer = e->cta;
-	f->barrier.addr = e->addr;
+	f->barrier.addr = e->barrier_arrive.id;
 	f->barrier.expected = g->count;
 	f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
 }
@@ -39,7 +39,7 @@ static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev
 
 	if (!f)
 		return NULL;
-	report_side(c, f, warp_of(c, e)->index, -1, e->site, kind_name(e->mode));
+	report_side(c, f, warp_of(c, e)->index, -1, e->site, kind_name(e->barrier_arrive.mode));
 	report_side(c, f, e->cta * c->per_cta + first, -1, g->site, "first arrival of the generation");
 	describe(f, e, g);
 	return f;
@@ -49,11 +49,14 @@ static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev
  * the CTA. For the ISA the same number is the same number; an H200 stops the kernel. */
 static bool forms_differ(const struct event *e, const struct nb_gen *g)
 {
-	return g->implicit != !e->count && e->mode == EVB_SYNC && g->kinds == 1 << EVB_SYNC;
+	const struct event_barrier_arrive *a = &e->barrier_arrive;
+
+	return g->implicit != !a->threads && a->mode == BAR_SYNC && g->kinds == 1 << BAR_SYNC;
 }
 
 static void judge(struct cluster *c, const struct event *e, const struct nb_gen *g, uint32_t count)
 {
+	const struct event_barrier_arrive *a = &e->barrier_arrive;
 	unsigned warp = e->warp, bit = 1u << (warp & 31);
 	struct finding *f = NULL;
 
@@ -67,12 +70,12 @@ static void judge(struct cluster *c, const struct event *e, const struct nb_gen 
 		if (f)
 			report_edge(f, "this arrival is %s a thread count, the first one of the generation %s: "
 				"a GPU stops the kernel, although both mean %u threads",
-				e->count ? "with" : "without", g->implicit ? "without" : "with", count);
-	} else if ((e->mode == EVB_RED) != !!(g->kinds & 1 << EVB_RED)) {
+				a->threads ? "with" : "without", g->implicit ? "without" : "with", count);
+	} else if ((a->mode == BAR_RED) != !!(g->kinds & 1 << BAR_RED)) {
 		f = begin(c, CS405, rule_severity(CS405), e, g);
 		if (f)
-			report_edge(f, "barrier %u is active with %s arrivals", (unsigned)e->addr,
-				g->kinds & 1 << EVB_RED ? "red" : "sync or arrive");
+			report_edge(f, "barrier %u is active with %s arrivals", a->id,
+				g->kinds & 1 << BAR_RED ? "red" : "sync or arrive");
 	} else if (g->arrived + 32 > g->count) {
 		f = begin(c, CS406, rule_severity(CS406), e, g);
 		if (f)
@@ -107,11 +110,12 @@ static bool complete(const struct cluster *c, const struct event *e, const struc
  * in any of its lanes, as a warp arrives when the last of them does. */
 static void judge_overlap(struct cluster *c, const struct event *e, const struct nb_gen *before)
 {
+	const struct event_barrier_arrive *a = &e->barrier_arrive;
 	struct warp *w = warp_of(c, e);
 	struct finding *f;
 	const struct who *x;
 
-	if (!before || w->left[e->addr & 15] >= before->number)
+	if (!before || w->left[a->id & 15] >= before->number)
 		return;
 	for (size_t i = 0; i < before->arrivals.n; i++) {
 		x = &before->arrivals.at[i];
@@ -120,12 +124,12 @@ static void judge_overlap(struct cluster *c, const struct event *e, const struct
 		f = report_new(c, CS411, rule_severity(CS411), e->site, x->site);
 		if (!f)
 			return;
-		report_side(c, f, w->index, -1, e->site, kind_name(e->mode));
+		report_side(c, f, w->index, -1, e->site, kind_name(a->mode));
 		report_side(c, f, x->warp, -1, x->site, "arrival in the previous generation");
 		describe(f, e, before);
 		report_edge(f, "no synchronisation orders this arrival of warp %u after the completion of "
 			"generation %u of barrier %u: it may be counted in place of the arrival of warp %u",
-			w->id, before->number, (unsigned)e->addr, c->warp[x->warp].id);
+			w->id, before->number, a->id, c->warp[x->warp].id);
 		report_send(c, f);
 		return;
 	}
@@ -141,19 +145,21 @@ static void close_gen(struct cluster *c, unsigned cta, unsigned id)
 	*at = NULL;
 }
 
-void on_bar_arrive(struct cluster *c, const struct event *e)
+void on_barrier_arrive(struct cluster *c, const struct event *e)
 {
+	const struct event_barrier_arrive *a = &e->barrier_arrive;
+	const unsigned id = a->id & 15;
 	struct warp *w = warp_of(c, e);
 	struct cta *cta = &c->cta[e->cta];
-	struct nb_gen **at = &cta->bar[e->addr & 15], *g = *at, *before = cta->bar_before[e->addr & 15];
-	uint32_t count = e->count ? e->count : (cta->threads + 31) & ~31u;
+	struct nb_gen **at = &cta->bar[id], *g = *at, *before = cta->bar_before[id];
+	uint32_t count = a->threads ? a->threads : (cta->threads + 31) & ~31u;
 
 	if (!g) {
 		g = *at = base_alloc(sizeof *g);
 		g->f = frontier_new(&c->space);
 		g->refs = 1;
 		g->count = count;
-		g->implicit = !e->count;
+		g->implicit = !a->threads;
 		g->number = before ? before->number + 1 : 1;
 		g->site = e->site;
 	} else {
@@ -164,28 +170,29 @@ void on_bar_arrive(struct cluster *c, const struct event *e)
 	warp_release(c, w, e->lanes | w->kept, g->f); /* a barrier counts whole warps */
 	g->arrived += 32;
 	g->warps |= 1u << (e->warp & 31);
-	g->kinds |= (uint8_t)(1 << e->mode);
-	if (e->mode != EVB_ARRIVE) {
+	g->kinds |= (uint8_t)(1 << a->mode);
+	if (a->mode != BAR_ARRIVE) {
 		if (w->in)
 			unref(c, w->in);
 		w->in = g;
 		g->refs++;
 	}
 	if (complete(c, e, g))
-		close_gen(c, e->cta, e->addr & 15);
+		close_gen(c, e->cta, id);
 }
 
-void on_bar_resume(struct cluster *c, const struct event *e)
+void on_barrier_resume(struct cluster *c, const struct event *e)
 {
+	const unsigned id = e->barrier_resume.id & 15;
 	struct warp *w = warp_of(c, e);
-	struct nb_gen **at = &c->cta[e->cta].bar[e->addr & 15], *g = w->in;
+	struct nb_gen **at = &c->cta[e->cta].bar[id], *g = w->in;
 
 	if (!g)
 		return;
 	w->in = NULL;
 	if (*at == g) /* exits made it complete */
-		close_gen(c, e->cta, e->addr & 15);
-	w->left[e->addr & 15] = g->number;
+		close_gen(c, e->cta, id);
+	w->left[id] = g->number;
 	warp_acquire(c, w, e->lanes, g->f);
 	if (w->ngroups > 1)
 		warp_converge(c, w, e->lanes);

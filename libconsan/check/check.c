@@ -1,5 +1,5 @@
-/* check: the room's door. Opens and closes launches and clusters, and hands
- * every event to the file that knows it. */
+/* check: the entry point of the checker. Opens and closes launches and clusters, and calls the
+ * handler of each event: on_<member>(), in the file of its subject. */
 #include "global.h"
 
 #include <stdlib.h>
@@ -40,19 +40,19 @@ struct check *check_open(const struct check_config *config)
 
 /* ---- lifetimes ---- */
 
-static void on_cta_begin(struct cluster *c, const struct event *e)
+void on_cta_begin(struct cluster *c, const struct event *e)
 {
 	struct cta *cta = &c->cta[e->cta];
-	uint32_t left = e->count;
+	uint32_t left = e->cta_begin.threads;
 
-	cta->threads = e->count;
-	if (cta->begun && cta->bytes >= e->size) {
+	cta->threads = e->cta_begin.threads;
+	if (cta->begun && cta->bytes >= e->cta_begin.shared_bytes) {
 		shadow_reset(&cta->shadow);
 	} else {
 		if (cta->begun)
 			shadow_close(&cta->shadow);
 		free(cta->mbar_at);
-		cta->bytes = (e->size + 15) & ~15u;
+		cta->bytes = (e->cta_begin.shared_bytes + 15) & ~15u;
 		shadow_open(&cta->shadow, cta->bytes);
 		cta->mbar_at = base_alloc((cta->bytes / 8 + 1) * sizeof *cta->mbar_at);
 	}
@@ -69,7 +69,7 @@ static void on_cta_begin(struct cluster *c, const struct event *e)
 	}
 }
 
-static void on_exit_lanes(struct cluster *c, const struct event *e)
+void on_thread_exit(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 
@@ -80,7 +80,7 @@ static void on_exit_lanes(struct cluster *c, const struct event *e)
 		wgmma_exit(c, w, e);
 }
 
-static void on_cta_end(struct cluster *c, const struct event *e)
+void on_cta_end(struct cluster *c, const struct event *e)
 {
 	if (c->cut)
 		return;
@@ -102,52 +102,12 @@ static void on_event(struct event_sink *sink, const struct event *e)
 		return;
 	if (c->global && c->global->npending[warp_of(c, e)->index] && global_flushes(e))
 		global_flush(c, warp_of(c, e));
-	switch ((enum ev_kind)e->kind) {
-	case EV_CTA_BEGIN: on_cta_begin(c, e); break;
-	case EV_CTA_END: on_cta_end(c, e); break;
-	case EV_EXIT: on_exit_lanes(c, e); break;
-	case EV_ACCESS: on_access(c, e); break;
-	case EV_OBSERVED: on_observed(c, e); break;
-	case EV_USED: race_used(c, e); break;
-	case EV_CP_ASYNC: on_cp_async(c, e); break;
-	case EV_CP_COMMIT: on_cp_commit(c, e); break;
-	case EV_CP_WAIT: on_cp_wait(c, e); break;
-	case EV_CP_ARRIVE: on_cp_arrive(c, e); break;
-	case EV_BULK: on_bulk(c, e); break;
-	case EV_BULK_COMMIT: on_bulk_commit(c, e); break;
-	case EV_BULK_WAIT: on_bulk_wait(c, e); break;
-	case EV_MB_INIT: on_mb_init(c, e); break;
-	case EV_MB_INVAL: on_mb_inval(c, e); break;
-	case EV_MB_ARRIVE: on_mb_arrive(c, e); break;
-	case EV_MB_EXPECT: on_mb_expect(c, e); break;
-	case EV_MB_COMPLETE: on_mb_complete(c, e); break;
-	case EV_MB_TEST: on_mb_test(c, e); break;
-	case EV_MB_PENDING: on_mb_pending(c, e); break;
-	case EV_MB_SIGNAL:
-		/* may come between two lanes of one st.async, which it does not part */
-		c->slot_event += c->slot_event + 1 == c->stats.events;
-		on_mb_signal(c, e);
-		break;
-	case EV_WG_FENCE: on_wg_fence(c, e); break;
-	case EV_WG_MMA: on_wg_mma(c, e); break;
-	case EV_WG_COMMIT: on_wg_commit(c, e); break;
-	case EV_WG_WAIT: on_wg_wait(c, e); break;
-	case EV_REGS: on_regs(c, e); break;
-	case EV_BAR_ARRIVE: on_bar_arrive(c, e); break;
-	case EV_BAR_RESUME: on_bar_resume(c, e); break;
-	case EV_WARP_SYNC: on_warp_sync(c, e); break;
-	case EV_MAP: on_map(c, e); break;
-	case EV_WARP_MEET: on_warp_meet(c, e); break;
-	case EV_FENCE: on_fence(c, e); break;
-	case EV_FENCE_PROXY: on_fence_proxy(c, e); break;
-	case EV_SETMAXNREG: on_setmaxnreg(c, e); break;
-	case EV_FAULT: on_fault(c, e); break;
-	case EV_BLOCKED: on_blocked(c, e); break;
-	case EV_HANG: on_hang(c, e); break;
-	case EV_CLUSTER_ARRIVE: on_cluster_arrive(c, e); break;
-	case EV_CLUSTER_WAIT: on_cluster_wait(c, e); break;
-	case EV_FENCE_MBINIT: on_fence_mbinit(c, e); break;
-	case EV_GRIDDEP: on_griddep(c, e); break;
+	switch (e->kind) {
+#define EV(id, member, meaning, fields) case EV_##id: on_##member(c, e); break;
+#define EV_LIKE(id, member, like_id, like, meaning) EV(id, member, meaning, )
+#include "libconsan/event/event.def"
+#undef EV_LIKE
+#undef EV
 	case EV_COUNT: break;
 	}
 }

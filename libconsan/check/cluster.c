@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-void on_fence_mbinit(struct cluster *c, const struct event *e)
+void on_fence_mbarrier_init(struct cluster *c, const struct event *e)
 {
 	uint32_t index = warp_of(c, e)->index;
 
@@ -55,7 +55,7 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 	if ((w->cluster_arrived[0] | w->cluster_arrived[1]) & e->lanes)
 		out_of_turn(c, e, "barrier.cluster.arrive",
 			"the thread has already arrived and not waited since, so it is counted twice");
-	if (e->sem == SEM_RELAXED)
+	if (e->cluster_arrive.sem == SEM_RELAXED)
 		warp_published(c, w, e->lanes, c->meet.now,
 			warp_narrow(w, e->lanes) ? near(c, w->cta) : NULL);
 	else
@@ -102,7 +102,7 @@ void on_cluster_wait(struct cluster *c, const struct event *e)
 	}
 	w->cluster_arrived[(c->meet.phase - 1) & 1] &= ~e->lanes;
 	w->cluster_waited = c->meet.phase;
-	if (e->sem == SEM_RELAXED)
+	if (e->cluster_wait.sem == SEM_RELAXED)
 		warp_observe(c, w, e->lanes, f, SCOPE_CLUSTER);
 	else
 		warp_acquire(c, w, e->lanes, f);

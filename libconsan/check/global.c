@@ -73,25 +73,24 @@ static void add_piece(struct pieces *p, uint64_t a, uint32_t size)
 }
 
 /* Fills the record's layout. */
-static void lay_out(struct global_record *r, uint32_t lanes, uint64_t addr, int32_t stride,
-	const uint64_t *at)
+static void lay_out(struct global_record *r, uint32_t lanes, const struct ev_lanes *at)
 {
 	r->lanes = lanes;
 	r->inner = (int32_t)r->size;
 	r->count = 1;
-	if (!at) {
-		r->base = addr;
-		r->row = stride == (int32_t)r->size ? 5 : 0;
-		r->pitch = r->row ? (int32_t)r->size * 32 : stride;
-	} else if (!in_rows(r, lanes, at)) {
-		r->base = at[__builtin_ctz(lanes)];
+	if (!at->lane) {
+		r->base = at->base;
+		r->row = at->stride == (int32_t)r->size ? 5 : 0;
+		r->pitch = r->row ? (int32_t)r->size * 32 : at->stride;
+	} else if (!in_rows(r, lanes, at->lane)) {
+		r->base = at->lane[__builtin_ctz(lanes)];
 		r->row = GR_LIST;
 	}
 }
 
 /* Its spans: neighbouring lanes are one. */
-static size_t spans_of(const struct global_record *r, uint64_t addr, int32_t stride,
-	const uint64_t *at, struct global_span span[32])
+static size_t spans_of(const struct global_record *r, const struct ev_lanes *at,
+	struct global_span span[32])
 {
 	struct pieces p = { .span = span };
 	uint32_t lanes = r->lanes, size = r->size;
@@ -112,7 +111,7 @@ static size_t spans_of(const struct global_record *r, uint64_t addr, int32_t str
 	for (uint32_t m = lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 
-		add_piece(&p, at ? at[l] : addr + (uint64_t)((int64_t)stride * (int)l), size);
+		add_piece(&p, lane_addr(at, l), size);
 	}
 	return p.n;
 }
@@ -133,8 +132,8 @@ static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t la
 }
 
 /* The access of all lanes, a record for each group that knows something else. */
-static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all, uint64_t addr,
-	int32_t stride, const uint64_t *at, struct global_record *r, bool plain_write)
+static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
+	const struct ev_lanes *at, struct global_record *r, bool plain_write)
 {
 	struct global_span span[32];
 
@@ -145,22 +144,22 @@ static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all, uint64_
 
 		if (!lanes)
 			continue;
-		lay_out(r, lanes, addr, stride, at);
+		lay_out(r, lanes, at);
 		if (!(r->flags & (GR_WRITE | GR_STRONG))
-			&& global_shadow_again(c->check->global->shadow, &v.ask, r, at))
+			&& global_shadow_again(c->check->global->shadow, &v.ask, r, at->lane))
 			continue;
-		n = spans_of(r, addr, stride, at, span);
+		n = spans_of(r, at, span);
 		if (plain_write)
 			global_plain_writes(c, span, n);
-		global_shadow_touch(c->check->global->shadow, &v.ask, r, at, span, n);
+		global_shadow_touch(c->check->global->shadow, &v.ask, r, at->lane, span, n);
 	}
 }
 
-static unsigned scope_of(const struct event *e)
+static unsigned scope_of(const struct event_access *a)
 {
-	if (e->sem == SEM_VOLATILE || e->sem == SEM_MMIO || e->scope >= SCOPE_GPU)
+	if (a->sem == SEM_VOLATILE || a->sem == SEM_MMIO || a->scope >= SCOPE_GPU)
 		return 2;
-	return e->scope == SCOPE_CLUSTER;
+	return a->scope == SCOPE_CLUSTER;
 }
 
 /* Have two lanes the same address? */
@@ -185,25 +184,26 @@ static bool any_twice(const uint64_t *at, uint32_t lanes)
 
 static void one_address(struct cluster *c, const struct event *e)
 {
+	const struct ev_lanes *at = &e->access.at;
 	uint32_t lanes = e->lanes;
 
-	if (e->lane_addr) {
-		if (!any_twice(e->lane_addr, lanes))
+	if (at->lane) {
+		if (!any_twice(at->lane, lanes))
 			return;
 		for (uint32_t m = lanes; m; m &= m - 1)
 			for (uint32_t k = m & (m - 1); k; k &= k - 1) {
 				unsigned a = (unsigned)__builtin_ctz(m), b = (unsigned)__builtin_ctz(k);
 
-				if (e->lane_addr[a] == e->lane_addr[b]) {
-					global_one_instruction(c, e, a, b, e->lane_addr[a]);
+				if (at->lane[a] == at->lane[b]) {
+					global_one_instruction(c, e, a, b, at->lane[a]);
 					return;
 				}
 			}
 		return;
 	}
-	if (!e->stride && lanes & (lanes - 1))
+	if (!at->stride && lanes & (lanes - 1))
 		global_one_instruction(c, e, (unsigned)__builtin_ctz(lanes),
-			(unsigned)__builtin_ctz(lanes & (lanes - 1)), e->addr);
+			(unsigned)__builtin_ctz(lanes & (lanes - 1)), at->base);
 }
 
 /* ---- plain reads, put off ---- */
@@ -261,12 +261,12 @@ static void flush_before(struct cluster *c, struct warp *w, const struct event *
 	if (!c->global->npending[w->index])
 		return;
 	for (uint32_t m = e->lanes; m; m &= m - 1) {
-		uint64_t at = event_lane_addr(e, (unsigned)__builtin_ctz(m));
+		uint64_t at = lane_addr(&e->access.at, (unsigned)__builtin_ctz(m));
 
 		low = at < low ? at : low;
 		high = at > high ? at : high;
 	}
-	high += e->size;
+	high += e->access.bytes;
 	for (unsigned i = 0; i < PENDING; i++) {
 		int64_t all = (int64_t)p[i].r.step * (p[i].r.count - 1);
 
@@ -298,7 +298,7 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 
 	if (w->ngroups != 1 || e->lanes & ~w->group[0].lanes)
 		return false;
-	lay_out(r, e->lanes, e->addr, e->stride, e->lane_addr);
+	lay_out(r, e->lanes, &e->access.at);
 	if (r->row == GR_LIST)
 		return false;
 	same = p->r.count && p->r.site == r->site && p->r.lanes == r->lanes;
@@ -314,7 +314,7 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 		tell(c, w, p);
 	p->r = *r;
 	p->last = r->base;
-	n = spans_of(r, e->addr, e->stride, e->lane_addr, span);
+	n = spans_of(r, &e->access.at, span);
 	p->nspans = (uint32_t)n;
 	p->low = UINT64_MAX;
 	p->high = 0;
@@ -338,7 +338,8 @@ static struct recent *recent_of(struct cluster *c, const struct warp *w, uint64_
 static bool read_already(struct cluster *c, struct warp *w, const struct event *e, uint64_t addr,
 	uint32_t lanes)
 {
-	const uint64_t key = addr ^ (uint64_t)e->size << 56 ^ (uint64_t)!!(e->flags & EVF_NC) << 63
+	const uint64_t key = addr ^ (uint64_t)e->access.bytes << 56
+		^ (uint64_t)!!(e->access.flags & ACCESS_NONCOHERENT) << 63
 		^ (uint64_t)synchronised(c) << 62;
 	const uint32_t epoch = warp_stamp(w);
 	struct recent *r = recent_of(c, w, addr);
@@ -359,21 +360,24 @@ static bool all_read_already(struct cluster *c, struct warp *w, const struct eve
 	bool all = true;
 
 	for (uint32_t m = e->lanes; m; m &= m - 1)
-		all &= read_already(c, w, e, event_lane_addr(e, (unsigned)__builtin_ctz(m)), m & -m);
+		all &= read_already(c, w, e, lane_addr(&e->access.at, (unsigned)__builtin_ctz(m)),
+			m & -m);
 	return all;
 }
 
 /* So many clusters have read all this that one more says nothing new. */
 static bool crowded(const struct cluster *c, const struct event *e, const struct global_record *r)
 {
+	const struct ev_lanes *at = &e->access.at;
 	const struct global_shadow *s = c->check->global->shadow;
 
 	if (synchronised(c))
 		return false;
-	if (e->lane_addr)
-		return global_shadow_all_crowded(s, r, e->lane_addr, e->lanes);
-	for (uint32_t m = e->stride ? e->lanes : e->lanes & -e->lanes; m; m &= m - 1)
-		if (!global_shadow_crowded(s, r, event_lane_addr(e, (unsigned)__builtin_ctz(m)), e->size))
+	if (at->lane)
+		return global_shadow_all_crowded(s, r, at->lane, e->lanes);
+	for (uint32_t m = at->stride ? e->lanes : e->lanes & -e->lanes; m; m &= m - 1)
+		if (!global_shadow_crowded(s, r, lane_addr(at, (unsigned)__builtin_ctz(m)),
+				e->access.bytes))
 			return false;
 	return true;
 }
@@ -381,39 +385,40 @@ static bool crowded(const struct cluster *c, const struct event *e, const struct
 void global_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	bool strong = e->sem != SEM_WEAK || e->mode == EVM_RMW;
+	const struct event_access *a = &e->access;
+	const bool strong = access_is_strong(a);
 	struct global_record r = {
 		.cluster = c->number, .site = e->site, .agent = (uint16_t)w->index,
-		.warp = (uint16_t)w->index, .size = (uint16_t)e->size, .lane = -1,
-		.element = (uint16_t)(e->count ? e->count : e->size), .scope = (uint8_t)scope_of(e),
-		.flags = (uint8_t)((e->mode & EVM_WRITE ? GR_WRITE : 0) | (strong ? GR_STRONG : 0)
-			| (e->mode == EVM_RMW ? GR_RMW : 0) | (e->flags & EVF_NC ? GR_NC : 0)),
+		.warp = (uint16_t)w->index, .size = (uint16_t)a->bytes, .lane = -1,
+		.element = (uint16_t)(a->element_bytes ? a->element_bytes : a->bytes),
+		.scope = (uint8_t)scope_of(a),
+		.flags = (uint8_t)((a->mode & MODE_WRITE ? GR_WRITE : 0) | (strong ? GR_STRONG : 0)
+			| (a->mode == MODE_RMW ? GR_RMW : 0) | (a->flags & ACCESS_NONCOHERENT ? GR_NC : 0)),
 	};
 
 	c->stats.accesses++;
-	if (!strong && e->mode == EVM_READ) {
-		bool same = !e->lane_addr && !e->stride;
+	if (!strong && a->mode == MODE_READ) {
+		bool same = !a->at.lane && !a->at.stride;
 
-		if (same && read_already(c, w, e, e->addr, e->lanes))
+		if (same && read_already(c, w, e, a->at.base, e->lanes))
 			return;
 		if (crowded(c, e, &r)) {
 			if (same) /* no lane of this warp has anything to add there */
-				recent_of(c, w, e->addr)->lanes = UINT32_MAX;
+				recent_of(c, w, a->at.base)->lanes = UINT32_MAX;
 			return;
 		}
 	}
 	if (strong)
 		global_reads(c, w, e);
-	else if (e->mode & EVM_WRITE)
+	else if (a->mode & MODE_WRITE)
 		one_address(c, e);
 	r.epoch = r.issue = warp_stamp(w);
-	if (!strong && e->mode == EVM_READ && (put_off(c, w, e, &r)
+	if (!strong && a->mode == MODE_READ && (put_off(c, w, e, &r)
 		|| (r.row == GR_LIST && all_read_already(c, w, e))))
 		return;
-	if (e->mode & EVM_WRITE)
+	if (a->mode & MODE_WRITE)
 		flush_before(c, w, e);
-	touch_lanes(c, w, e->lanes, e->addr, e->stride, e->lane_addr, &r,
-		!strong && e->mode & EVM_WRITE);
+	touch_lanes(c, w, e->lanes, &a->at, &r, !strong && a->mode & MODE_WRITE);
 	if (!strong)
 		return;
 	global_writes(c, w, e);
@@ -422,17 +427,20 @@ void global_access(struct cluster *c, const struct event *e)
 
 void global_copy(struct cluster *c, const struct event *e)
 {
+	const struct event_cp_async *a = &e->cp_async;
+	const struct ev_lanes source = { .lane = a->source };
 	struct warp *w = warp_of(c, e);
 	struct global_record r = {
 		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_copies(c, w->index),
-		.warp = (uint16_t)w->index, .size = e->src_size, .element = e->src_size, .lane = -1,
+		.warp = (uint16_t)w->index, .size = (uint16_t)a->source_bytes,
+		.element = (uint16_t)a->source_bytes, .lane = -1,
 		.epoch = w->copies.open,
 	};
 
-	if (!e->mask || !e->src_size)
+	if (!a->readers || !a->source_bytes)
 		return;
 	r.issue = warp_stamp(w);
-	touch_lanes(c, w, e->mask, 0, 0, e->lane_src, &r, false);
+	touch_lanes(c, w, a->readers, &source, &r, false);
 }
 
 /* ---- bulk operations: an engine touches all of it ---- */
@@ -440,15 +448,16 @@ void global_copy(struct cluster *c, const struct event *e)
 static void touch_spans(struct cluster *c, struct warp *w, const struct event *e, unsigned lane,
 	struct global_record *r)
 {
+	const struct ev_gspans *spans = &e->bulk.global;
 	struct cluster_global *k = c->global;
 	struct global_view v = view_of(c, w, 1u << lane, warp_frontier(w, lane));
 
 	k->spans.n = 0;
-	for (unsigned i = 0; i < e->ngspans; i++)
-		if (e->gspans[i].bytes)
-			vec_push(&k->spans, ((struct global_span){ e->gspans[i].addr, e->gspans[i].bytes, 0 }));
+	for (unsigned i = 0; i < spans->n; i++)
+		if (spans->at[i].bytes)
+			vec_push(&k->spans, ((struct global_span){ spans->at[i].addr, spans->at[i].bytes, 0 }));
 	r->row = GR_WHOLE;
-	r->base = e->ngspans ? e->gspans[0].addr : 0;
+	r->base = spans->n ? spans->at[0].addr : 0;
 	if (r->flags & GR_WRITE)
 		global_plain_writes(c, k->spans.at, k->spans.n);
 	global_shadow_touch(c->check->global->shadow, &v.ask, r, NULL, k->spans.at, k->spans.n);
@@ -461,7 +470,7 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
 		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_slot(c, slot),
 		.epoch = c->slots.at[slot].epoch, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
 		.lane = (int8_t)lane, .lanes = UINT32_MAX,
-		.flags = (uint8_t)(GR_ASYNC | (e->flags & EVF_TENSOR ? GR_TENSOR : 0)),
+		.flags = (uint8_t)(GR_ASYNC | (e->bulk.tensor ? GR_TENSOR : 0)),
 	};
 
 	touch_spans(c, w, e, lane, &r);
@@ -472,10 +481,11 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
  * warp that executes its TMA store, as in CUTLASS's epilogues, does that. */
 static bool store_again(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
 {
+	const struct event_bulk *b = &e->bulk;
 	struct global_stored *s = &c->global->stored;
-	struct global_stored now = { .event = c->stats.events, .from = e->addr,
-		.to = e->ngspans ? e->gspans[0].addr : 0, .site = e->site, .size = e->size,
-		.warp = w->index, .peer = e->peer, .lane = lane };
+	struct global_stored now = { .event = c->stats.events, .from = b->addr,
+		.to = b->global.n ? b->global.at[0].addr : 0, .site = e->site, .size = b->bytes,
+		.warp = w->index, .peer = b->owner, .lane = lane };
 	bool again = now.event == s->event + 1 && now.from == s->from && now.to == s->to
 		&& now.site == s->site && now.size == s->size && now.warp == s->warp
 		&& now.peer == s->peer;
@@ -502,15 +512,16 @@ static bool store_again(struct cluster *c, const struct event *e, struct warp *w
 /* A29: the elements of a reduction are atomic, in the async proxy. */
 void global_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
 {
+	const struct event_bulk *b = &e->bulk;
 	struct global_record r = {
 		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_stores(c, w->index),
 		.epoch = w->stores.open, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
 		.lane = (int8_t)lane, .lanes = 1u << lane, .scope = 2,
-		.flags = (uint8_t)(GR_WRITE | GR_ASYNC | (e->flags & EVF_TENSOR ? GR_TENSOR : 0)
-			| (e->flags & EVF_REDUCE ? GR_STRONG | GR_RMW : 0)),
+		.flags = (uint8_t)(GR_WRITE | GR_ASYNC | (b->tensor ? GR_TENSOR : 0)
+			| (b->reduce ? GR_STRONG | GR_RMW : 0)),
 	};
 
-	if (!(e->flags & EVF_REDUCE) && store_again(c, e, w, lane))
+	if (!b->reduce && store_again(c, e, w, lane))
 		return;
 	touch_spans(c, w, e, lane, &r);
 }

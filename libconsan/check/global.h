@@ -139,10 +139,11 @@ void global_cluster_free(struct cluster *c);
 void global_flush(struct cluster *c, struct warp *w);
 static inline bool global_flushes(const struct event *e)
 {
-	switch ((enum ev_kind)e->kind) {
-	case EV_ACCESS: /* global writes see to it themselves */
-		return e->sem != SEM_WEAK;
-	case EV_CP_ASYNC: case EV_CP_COMMIT: case EV_CP_WAIT: case EV_BULK_COMMIT: case EV_REGS:
+	switch (e->kind) {
+	case EV_ACCESS: /* a global write flushes by itself */
+		return e->access.sem != SEM_WEAK;
+	case EV_CP_ASYNC: case EV_CP_ASYNC_COMMIT: case EV_CP_ASYNC_WAIT: case EV_BULK_COMMIT:
+	case EV_REGISTER_ACCESS:
 		return false;
 	default:
 		return true;

@@ -405,7 +405,7 @@ void global_one_instruction(struct cluster *c, const struct event *e, unsigned l
 		report_side(c, f, warp_of(c, e)->index, (int)(i ? other : lane), e->site, "write");
 		f->side[i].space = SP_GLOBAL;
 		f->side[i].addr = addr;
-		f->side[i].bytes = e->size;
+		f->side[i].bytes = e->access.bytes;
 		name_place(c, &f->side[i]);
 	}
 	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);

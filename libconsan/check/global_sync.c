@@ -108,9 +108,9 @@ static void flag_add(struct global_flag *f, uint32_t cluster, unsigned cta, unsi
 		foreign_get(set) }));
 }
 
-static unsigned scope_of(const struct event *e)
+static unsigned scope_of(const struct event_access *a)
 {
-	return e->sem == SEM_VOLATILE || e->sem == SEM_MMIO ? SCOPE_SYS : e->scope;
+	return a->sem == SEM_VOLATILE || a->sem == SEM_MMIO ? SCOPE_SYS : a->scope;
 }
 
 /* ---- the reading side ---- */
@@ -148,7 +148,7 @@ static void keep_unfenced(struct cluster *c, struct foreign *set, uint32_t relea
 			k->unfenced.n * sizeof *k->unfenced.at);
 	}
 	vec_push(&k->unfenced, ((struct unfenced){ foreign_get(set), released, e->site,
-		e->mode == EVM_RMW }));
+		access_of(e)->mode == MODE_RMW }));
 }
 
 /* far: the scope that a later fence needs to make an acquire of a relaxed read */
@@ -160,7 +160,7 @@ static void learn(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 	foreign_learn(&c->space, f, set, c->number, only);
 	if (e->kind == EV_OBSERVED) /* lanes of one atomic do not order each other */
 		frontier_forget(f, w->index);
-	if (sem_acquires(e->sem))
+	if (sem_acquires(access_of(e)->sem))
 		warp_acquire(c, w, lanes, f);
 	else
 		warp_observe(c, w, lanes, f, far);
@@ -170,23 +170,24 @@ static void learn(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const struct event *e,
 	uint64_t addr)
 {
+	const struct event_access *a = access_of(e);
 	struct global *g = c->check->global;
 	struct flag_shard *s = shard_of(g, addr);
 	struct polled *p = &c->global->polled[w->index];
 	struct flag_head head[16];
 	struct global_flag *f;
 	struct foreign *wide;
-	unsigned scope = scope_of(e), n = 0;
+	unsigned scope = scope_of(a), n = 0;
 	uint32_t site;
 
 	pthread_mutex_lock(&s->lock);
 	f = flag_of(g, s, addr, false);
 	if (!f || (p->addr == addr && p->version == f->version && p->lanes == lanes
-		&& p->sem == e->sem && p->scope == e->scope)) {
+		&& p->sem == a->sem && p->scope == a->scope)) {
 		pthread_mutex_unlock(&s->lock);
 		return;
 	}
-	*p = (struct polled){ addr, f->version, lanes, e->sem, e->scope };
+	*p = (struct polled){ addr, f->version, lanes, a->sem, a->scope };
 	wide = foreign_get(f->wide);
 	site = f->site;
 	/* own ones first: others only explain */
@@ -205,7 +206,7 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 
 		if (scope < SCOPE_GPU && others)
 			miss(c, wide, site, e->site);
-		else if (others && !sem_acquires(e->sem))
+		else if (others && !sem_acquires(a->sem))
 			keep_unfenced(c, wide, site, e);
 		learn(c, w, lanes, e, wide, scope < SCOPE_GPU, others ? SCOPE_GPU
 			: c->nctas > 1 ? SCOPE_CLUSTER : 0);
@@ -228,19 +229,20 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
  * from each other is warp_inherit()'s. red never acquires (A09). */
 void global_reads(struct cluster *c, struct warp *w, const struct event *e)
 {
+	const struct event_access *a = access_of(e);
 	struct global *g = c->check->global;
 	uint32_t left, same;
 
-	if (!(e->mode & EVM_READ) || e->flags & EVF_RED
+	if (!(a->mode & MODE_READ) || a->flags & ACCESS_REDUCTION
 		|| !__atomic_load_n(&g->nflags, __ATOMIC_ACQUIRE))
 		return;
 	for (left = e->lanes; left; left &= ~same) {
 		unsigned l = (unsigned)__builtin_ctz(left);
-		uint64_t addr = event_lane_addr(e, l);
+		uint64_t addr = lane_addr(&a->at, l);
 
 		same = 1u << l;
 		for (uint32_t m = left & (left - 1); m; m &= m - 1)
-			if (event_lane_addr(e, (unsigned)__builtin_ctz(m)) == addr)
+			if (lane_addr(&a->at, (unsigned)__builtin_ctz(m)) == addr)
 				same |= m & -m;
 		if (line_marked(g, addr))
 			read_flag(c, w, same, e, addr);
@@ -319,12 +321,13 @@ static void begin_chain(struct global *g, uint64_t addr)
 static void write_flag(struct cluster *c, struct warp *w, unsigned lane, const struct event *e,
 	uint64_t addr)
 {
-	unsigned scope = scope_of(e), fence;
+	const struct event_access *a = &e->access;
+	unsigned scope = scope_of(a), fence;
 	struct frontier *f;
 
-	if (e->mode != EVM_RMW)
+	if (a->mode != MODE_RMW)
 		begin_chain(c->check->global, addr);
-	if (sem_releases(e->sem)) {
+	if (sem_releases(a->sem)) {
 		f = frontier_new(&c->space);
 		warp_release(c, w, 1u << lane, f);
 		publish(c, w, addr, scope, f, e->site);
@@ -354,13 +357,15 @@ static bool ready(const struct warp *w)
 
 void global_writes(struct cluster *c, struct warp *w, const struct event *e)
 {
-	if (!(e->mode & EVM_WRITE) || (!sem_releases(e->sem) && !w->released.n && !ready(w)
+	const struct event_access *a = &e->access;
+
+	if (!(a->mode & MODE_WRITE) || (!sem_releases(a->sem) && !w->released.n && !ready(w)
 		&& !__atomic_load_n(&c->check->global->nflags, __ATOMIC_ACQUIRE)))
 		return;
 	for (uint32_t m = e->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 
-		write_flag(c, w, l, e, event_lane_addr(e, l));
+		write_flag(c, w, l, e, lane_addr(&a->at, l));
 	}
 }
 

@@ -157,13 +157,13 @@ void grids_end(struct check *k)
 	g->shadow = NULL;
 }
 
-void on_griddep(struct cluster *c, const struct event *e)
+void on_griddepcontrol(struct cluster *c, const struct event *e)
 {
 	struct check *k = c->check;
 	struct warp *w = warp_of(c, e);
 	struct frontier *f;
 
-	if (e->mode) {
+	if (e->griddepcontrol.launch_dependents) {
 		__atomic_store_n(&k->triggered, true, __ATOMIC_RELAXED);
 		return;
 	}

@@ -52,7 +52,6 @@ bool grid_table_has(struct grid_table *t, uint64_t queue);
 void grids_begin(struct check *k);
 /* Keeps it for the next one, or frees it. */
 void grids_end(struct check *k);
-void on_griddep(struct cluster *c, const struct event *e);
 
 /* Does a thread that knows `foreign` know that this cluster, of a grid before, is done? */
 bool grids_over(const struct check *k, const struct foreign *foreign, uint32_t cluster);

@@ -9,22 +9,24 @@
 
 void on_fault(struct cluster *c, const struct event *e)
 {
-	unsigned rule = rule_by_code(event_fault_rule(e->mode));
+	const struct event_fault *x = &e->fault;
+	unsigned rule = rule_by_code(event_fault_rule(x->fault));
 	struct finding *f;
 
 	c->cut = true;
-	f = report_new(c, rule, rule_severity(rule), e->site, e->count);
+	f = report_new(c, rule, rule_severity(rule), e->site, x->other_site);
 	if (!f)
 		return;
-	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, e->size ? "faulting access" : "refused");
-	if (e->count)
-		report_side(c, f, warp_of(c, e)->index, -1, e->count, "barrier of other lanes");
-	if (e->space == SP_SHARED)
-		report_memory(c, f, 0, e->peer, e->addr, e->size);
-	f->side[0].space = e->space;
-	f->side[0].addr = e->addr;
-	f->side[0].bytes = e->size;
-	report_edge(f, "%s", e->text ? e->text : event_fault_text(e->mode));
+	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site,
+		x->bytes ? "faulting access" : "refused");
+	if (x->other_site)
+		report_side(c, f, warp_of(c, e)->index, -1, x->other_site, "barrier of other lanes");
+	if (x->space == SP_SHARED)
+		report_memory(c, f, 0, e->cta, x->addr, x->bytes);
+	f->side[0].space = x->space;
+	f->side[0].addr = x->addr;
+	f->side[0].bytes = x->bytes;
+	report_edge(f, "%s", x->text ? x->text : event_fault_text(x->fault));
 	report_send(c, f);
 }
 
@@ -33,7 +35,7 @@ void on_blocked(struct cluster *c, const struct event *e)
 	struct stuck *s = base_alloc(sizeof *s);
 
 	s->e = *e;
-	s->e.text = e->text ? base_strdup(e->text) : NULL;
+	s->e.blocked.text = e->blocked.text ? base_strdup(e->blocked.text) : NULL;
 	s->next = c->stuck;
 	c->stuck = s;
 	warp_of(c, e)->stuck = s;
@@ -45,7 +47,7 @@ void hang_reset(struct cluster *c)
 		struct stuck *s = c->stuck;
 
 		c->stuck = s->next;
-		free((char *)s->e.text);
+		free((char *)s->e.blocked.text);
 		free(s);
 	}
 	for (uint32_t i = 0; i < c->nwarps; i++)
@@ -57,7 +59,7 @@ void hang_reset(struct cluster *c)
  * that are alive and not in the generation. */
 static bool unreachable(const struct cluster *c, const struct event *e)
 {
-	const struct nb_gen *g = c->cta[e->cta].bar[e->addr & 15];
+	const struct nb_gen *g = c->cta[e->cta].bar[e->blocked.addr & 15];
 	uint32_t able = 0;
 
 	if (!g)
@@ -69,36 +71,37 @@ static bool unreachable(const struct cluster *c, const struct event *e)
 
 static bool bytes_missing(struct cluster *c, const struct event *e)
 {
-	const struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
+	const struct mbar *m = mbar_of(c, e->blocked.owner, (uint32_t)e->blocked.addr);
 
 	return m && m->live && m->tx && !m->inflight;
 }
 
 /* What every waiter waits for, if it is one and the same thing. */
-static bool all_on_one(const struct cluster *c, unsigned mode)
+static bool all_on_one(const struct cluster *c, enum ev_wait on)
 {
 	const struct stuck *first = c->stuck;
 
 	for (const struct stuck *s = c->stuck; s; s = s->next)
-		if (s->e.mode != mode || s->e.addr != first->e.addr || s->e.peer != first->e.peer
-			|| (mode == EVW_BAR && s->e.cta != first->e.cta))
+		if (s->e.blocked.on != on || s->e.blocked.addr != first->e.blocked.addr
+			|| s->e.blocked.owner != first->e.blocked.owner
+			|| (on == WAIT_BAR && s->e.cta != first->e.cta))
 			return false;
 	return first;
 }
 
-static unsigned cause(struct cluster *c, const struct event *hang, const struct stuck **root)
+static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **root)
 {
 	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL;
 
 	*root = c->stuck;
-	if (hang->mode == EVH_TIMEOUT)
+	if (why == HANG_TIMEOUT)
 		return CS705;
 	for (s = c->stuck; s; s = s->next) {
-		if (s->e.mode == EVW_BAR && unreachable(c, &s->e))
+		if (s->e.blocked.on == WAIT_BAR && unreachable(c, &s->e))
 			gone = s;
-		if (s->e.mode == EVW_MBARRIER && bytes_missing(c, &s->e))
+		if (s->e.blocked.on == WAIT_MBARRIER && bytes_missing(c, &s->e))
 			bytes = s;
-		if (s->e.mode == EVW_SETMAXNREG)
+		if (s->e.blocked.on == WAIT_SETMAXNREG)
 			regs = s;
 	}
 	if (regs) {
@@ -113,13 +116,13 @@ static unsigned cause(struct cluster *c, const struct event *hang, const struct 
 		*root = gone;
 		return CS704;
 	}
-	if (hang->mode == EVH_LIVELOCK)
+	if (why == HANG_LIVELOCK)
 		return CS702;
-	if (all_on_one(c, EVW_WARPGROUP))
+	if (all_on_one(c, WAIT_WARPGROUP))
 		return CS325; /* the fourth warp is gone: D01 */
-	if (all_on_one(c, EVW_MBARRIER))
+	if (all_on_one(c, WAIT_MBARRIER))
 		return CS703;
-	return all_on_one(c, EVW_BAR) ? CS704 : CS701;
+	return all_on_one(c, WAIT_BAR) ? CS704 : CS701;
 }
 
 static void describe(struct cluster *c, struct finding_waiter *w, const struct event *e)
@@ -128,17 +131,18 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 		"mbarrier", "named barrier", "cluster barrier", "bar.warp.sync", "warpgroup",
 		"setmaxnreg", "spin",
 	};
+	const struct event_blocked *b = &e->blocked;
 	struct finding f = { 0 };
 	const struct mbar *m;
 	const struct nb_gen *g;
 
 	report_side(c, &f, warp_of(c, e)->index, only_lane(e->lanes), e->site, "wait");
 	w->who = f.side[0];
-	snprintf(w->on.kind, sizeof w->on.kind, "%s", e->mode < ARRAY_SIZE(kind) ? kind[e->mode] : "?");
-	w->on.peer = e->peer;
-	w->on.addr = e->addr;
-	m = e->mode == EVW_MBARRIER ? mbar_of(c, e->peer, (uint32_t)e->addr) : NULL;
-	g = e->mode == EVW_BAR ? c->cta[e->cta].bar[e->addr & 15] : NULL;
+	snprintf(w->on.kind, sizeof w->on.kind, "%s", b->on < ARRAY_SIZE(kind) ? kind[b->on] : "?");
+	w->on.peer = b->owner;
+	w->on.addr = b->addr;
+	m = b->on == WAIT_MBARRIER ? mbar_of(c, b->owner, (uint32_t)b->addr) : NULL;
+	g = b->on == WAIT_BAR ? c->cta[e->cta].bar[b->addr & 15] : NULL;
 	if (m) {
 		report_mbar(c, &f, m);
 		w->on = f.barrier;
@@ -146,20 +150,20 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 			"tx-count %lld", (unsigned long long)m->phase, (unsigned)(m->phase & 1), m->pending,
 			m->expected, (long long)m->tx);
 	} else if (g) {
-		snprintf(w->on.name, sizeof w->on.name, "%u", (unsigned)e->addr);
+		snprintf(w->on.name, sizeof w->on.name, "%u", (unsigned)b->addr);
 		w->on.expected = g->count;
 		w->on.pending = g->count > g->arrived ? g->count - g->arrived : 0;
 		snprintf(w->text, sizeof w->text, "%u of %u threads have arrived", g->arrived, g->count);
-	} else if (e->text) {
-		snprintf(w->text, sizeof w->text, "%s", e->text);
+	} else if (b->text) {
+		snprintf(w->text, sizeof w->text, "%s", b->text);
 	}
 }
 
 static void explain(struct cluster *c, struct finding *f, const struct event *root)
 {
-	const struct mbar *m = root->mode == EVW_MBARRIER
-		? mbar_of(c, root->peer, (uint32_t)root->addr) : NULL;
-	const struct nb_gen *g = root->mode == EVW_BAR ? c->cta[root->cta].bar[root->addr & 15] : NULL;
+	const struct event_blocked *b = &root->blocked;
+	const struct mbar *m = b->on == WAIT_MBARRIER ? mbar_of(c, b->owner, (uint32_t)b->addr) : NULL;
+	const struct nb_gen *g = b->on == WAIT_BAR ? c->cta[root->cta].bar[b->addr & 15] : NULL;
 	uint32_t gone = 0, i;
 
 	if (m) {
@@ -182,20 +186,20 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 	}
 	if (g) {
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "named barrier");
-		snprintf(f->barrier.name, sizeof f->barrier.name, "%u", (unsigned)root->addr);
-		f->barrier.addr = root->addr;
+		snprintf(f->barrier.name, sizeof f->barrier.name, "%u", (unsigned)b->addr);
+		f->barrier.addr = b->addr;
 		f->barrier.expected = g->count;
 		f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
 		for (i = 0; i < c->per_cta; i++)
 			gone += !c->warp[root->cta * c->per_cta + i].live;
-		report_edge(f, "barrier %u counts %u threads, %u have arrived", (unsigned)root->addr,
+		report_edge(f, "barrier %u counts %u threads, %u have arrived", (unsigned)b->addr,
 			g->count, g->arrived);
 		if (gone)
 			report_hint(f, "%u warps of the CTA have exited, and a barrier with a thread count "
 				"still counts them", gone);
 		return;
 	}
-	report_edge(f, "%s", root->text ? root->text : "every remaining thread waits for another one");
+	report_edge(f, "%s", b->text ? b->text : "every remaining thread waits for another one");
 }
 
 void on_hang(struct cluster *c, const struct event *e)
@@ -206,9 +210,9 @@ void on_hang(struct cluster *c, const struct event *e)
 	uint32_t site;
 
 	c->cut = true;
-	if (e->mode == EVH_LOST)
+	if (e->hang.why == HANG_LOST)
 		return;
-	rule = cause(c, e, &root);
+	rule = cause(c, e->hang.why, &root);
 	site = root ? root->e.site : e->site;
 	f = report_new(c, rule, rule_severity(rule), site, 0);
 	if (!f)

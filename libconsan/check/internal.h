@@ -16,6 +16,21 @@
 
 #define NO_AGENT UINT32_MAX
 
+/* ---- handlers of events: on_<member>(), one for each kind ---- */
+
+struct cluster;
+#define EV(id, member, meaning, fields) void on_##member(struct cluster *c, const struct event *e);
+#define EV_LIKE(id, member, like_id, like, meaning) EV(id, member, meaning, )
+#include "libconsan/event/event.def"
+#undef EV_LIKE
+#undef EV
+
+/* The access of an ACCESS or OBSERVED */
+static inline const struct event_access *access_of(const struct event *e)
+{
+	return e->kind == EV_OBSERVED ? &e->observed : &e->access;
+}
+
 /* ---- knowledge of a warp about its own lanes ---- */
 
 /* A value per lane, cheap while uniform. */
@@ -96,7 +111,7 @@ struct wg_tile {
 	uint32_t first, n;       /* in warpgroup.list */
 	uint32_t whole;          /* registers that no other tile has taken since */
 	uint32_t d, d_site;      /* newest wgmma group with it as D */
-	int64_t shape;           /* of that wgmma */
+	uint64_t shape;          /* of that wgmma */
 	uint32_t fence;          /* count of wgmma.fence when it was issued */
 };
 
@@ -237,7 +252,7 @@ struct nb_gen {
 	uint32_t warps;          /* in the CTA, those that arrived */
 	uint32_t site, number;   /* number: from 1, of this barrier */
 	bool implicit;
-	uint8_t kinds;           /* 1 << EVB_ */
+	uint8_t kinds;           /* 1 << enum ev_bar */
 	struct who_list arrivals;
 };
 
@@ -408,7 +423,7 @@ void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into,
 	struct frontier *held);
 /* After its writes: what the last of the lanes of one read-modify-write has read. */
-void warp_inherit(struct cluster *c, struct warp *w, const struct event *e);
+void warp_inherit(struct cluster *c, struct warp *w, const struct event *e); /* ACCESS */
 /* Adds what the lane's released entry i says of all memory, if it is the lane's. */
 bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
 	struct frontier *into, unsigned *scope);
@@ -417,14 +432,11 @@ bool warp_narrow(const struct warp *w, uint32_t lanes);
 /* `lanes` would learn it, were the scopes of this hand-over wide enough. */
 void warp_miss(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from,
 	uint32_t by_site, uint32_t site);
-static inline bool wide(const struct event *e)
+/* The scope contains the cluster. */
+static inline bool is_wide(enum ev_sem sem, enum ev_scope scope)
 {
-	return e->scope >= SCOPE_CLUSTER || e->sem == SEM_VOLATILE || e->sem == SEM_MMIO;
+	return scope >= SCOPE_CLUSTER || sem == SEM_VOLATILE || sem == SEM_MMIO;
 }
-void on_warp_sync(struct cluster *c, const struct event *e);
-void on_warp_meet(struct cluster *c, const struct event *e);
-void on_fence(struct cluster *c, const struct event *e);
-void on_fence_proxy(struct cluster *c, const struct event *e);
 
 /* ---- access.c ---- */
 enum async_role { ROLE_GENERIC, ROLE_COPY, ROLE_BULK_LOAD, ROLE_BULK_STORE, ROLE_WGMMA };
@@ -446,11 +458,16 @@ struct view {                /* an access as the shadow asks about it */
 };
 void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f, enum async_role role, uint16_t peer);
-void on_access(struct cluster *c, const struct event *e);
-void on_observed(struct cluster *c, const struct event *e);
-void on_cp_async(struct cluster *c, const struct event *e);
-/* a generic write of 8 bytes by some lanes: mbarrier.init and inval */
-void access_object(struct cluster *c, struct warp *w, const struct event *e);
+/* mbarrier.init and inval write the object: a generic write of 8 bytes by the first lane. */
+void access_object(struct cluster *c, struct warp *w, const struct event *e, const struct mbar *m);
+/* What the lanes of an ACCESS or CP_ASYNC do in shared memory. */
+struct lanes_access {
+	const struct event *e;
+	const struct ev_lanes *at;
+	const struct ev_spans *spans; /* if not empty: in place of `at` */
+	uint32_t bytes, overwritten; /* as in EV_ACCESS */
+	uint16_t owner;
+};
 
 void flags_reset(struct cluster *c);
 void flags_free(struct cluster *c);
@@ -458,20 +475,15 @@ void flags_free(struct cluster *c);
 /* ---- race.c ---- */
 enum shadow_verdict race_judge(struct shadow_view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
-void race_used(struct cluster *c, const struct event *e); /* EV_USED */
 void race_stray(struct shadow_view *v, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why);
-void race_one_instruction(struct cluster *c, const struct event *e, uint32_t lanes, uint64_t addr);
+/* Several lanes of one store write the same bytes at addr. */
+void race_one_instruction(struct cluster *c, const struct lanes_access *a, uint32_t lanes,
+	uint64_t addr);
 
 /* ---- async.c ---- */
 void groups_reset(struct lane_groups *g);
 void groups_issue(struct lane_groups *g, uint32_t lanes, uint32_t site);
-void on_cp_commit(struct cluster *c, const struct event *e);
-void on_cp_wait(struct cluster *c, const struct event *e);
-void on_cp_arrive(struct cluster *c, const struct event *e);
-void on_bulk(struct cluster *c, const struct event *e);
-void on_bulk_commit(struct cluster *c, const struct event *e);
-void on_bulk_wait(struct cluster *c, const struct event *e);
 void async_exit(struct cluster *c, struct warp *w, const struct event *e);
 void async_cta_end(struct cluster *c, unsigned cta, const struct event *e);
 void async_op_add(struct cluster *c, struct async_op op);
@@ -489,36 +501,17 @@ struct mbar *mbar_of(struct cluster *c, unsigned cta, uint32_t addr); /* or NULL
 struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, uint32_t addr);
 /* The completion of copies up to x.epoch will arrive on it. */
 void mbar_copies(struct mbar *m, struct who x);
-void on_mb_init(struct cluster *c, const struct event *e);
-void on_mb_inval(struct cluster *c, const struct event *e);
-void on_mb_arrive(struct cluster *c, const struct event *e);
-void on_mb_expect(struct cluster *c, const struct event *e);
-void on_mb_complete(struct cluster *c, const struct event *e);
-void on_mb_test(struct cluster *c, const struct event *e);
-void on_mb_pending(struct cluster *c, const struct event *e);
-void on_mb_signal(struct cluster *c, const struct event *e);
 void mbar_cluster_end(struct cluster *c);
 
 /* ---- wgmma.c ---- */
-void on_wg_fence(struct cluster *c, const struct event *e);
-void on_wg_mma(struct cluster *c, const struct event *e);
-void on_wg_commit(struct cluster *c, const struct event *e);
-void on_wg_wait(struct cluster *c, const struct event *e);
-void on_regs(struct cluster *c, const struct event *e);
-void on_setmaxnreg(struct cluster *c, const struct event *e);
 void wgmma_reset(struct warpgroup *g); /* memory is kept */
 void wgmma_cta_end(struct cluster *c, const struct event *e);
 void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e);
 
 /* ---- barrier.c ---- */
-void on_bar_arrive(struct cluster *c, const struct event *e);
-void on_bar_resume(struct cluster *c, const struct event *e);
 void barrier_reset(struct cluster *c);
 
 /* ---- cluster.c ---- */
-void on_cluster_arrive(struct cluster *c, const struct event *e);
-void on_cluster_wait(struct cluster *c, const struct event *e);
-void on_fence_mbinit(struct cluster *c, const struct event *e);
 /* A cluster barrier has told the warp of the object's initialisation. */
 bool cluster_knows_init(const struct warp *w, const struct mbar *m);
 /* The event's lanes touch shared memory of CTA `peer`, or will by a copy. */
@@ -530,17 +523,13 @@ void cluster_cta_end(struct cluster *c, const struct event *e);
 void cluster_reset(struct cluster *c);
 
 /* ---- tensormap.c ---- */
-void on_map(struct cluster *c, const struct event *e);
 void on_map_fence(struct cluster *c, const struct event *e);
-/* The warp's operation, told of by on_map(), reads its map as this agent. */
+/* The warp's operation reads the map of the last TENSOR_MAP as this agent. */
 void map_read_by(struct cluster *c, struct warp *w, unsigned lane, uint32_t agent, uint32_t epoch);
 struct map_table *map_table_open(void);
 void map_table_close(struct map_table *t);
 
 /* ---- hang.c ---- */
-void on_fault(struct cluster *c, const struct event *e);
-void on_blocked(struct cluster *c, const struct event *e);
-void on_hang(struct cluster *c, const struct event *e);
 void hang_reset(struct cluster *c);
 
 /* ---- report.c ---- */

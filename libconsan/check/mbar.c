@@ -73,30 +73,23 @@ static struct finding *begin(struct cluster *c, unsigned rule, const struct even
 
 static const char *doing(const struct event *e)
 {
-	switch ((enum ev_kind)e->kind) {
-	case EV_MB_INIT: return "mbarrier.init";
-	case EV_MB_INVAL: return "mbarrier.inval";
-	case EV_MB_ARRIVE:
-		if (e->flags & EVF_DROP)
-			return "mbarrier.arrive_drop";
-		return e->flags & EVF_EXPECT ? "mbarrier.arrive.expect_tx" : "mbarrier.arrive";
-	case EV_MB_EXPECT: return "mbarrier.expect_tx";
-	case EV_MB_COMPLETE: return "mbarrier.complete_tx";
-	case EV_MB_TEST: return e->flags & EVF_TRY ? "mbarrier.try_wait" : "mbarrier.test_wait";
-	case EV_MB_PENDING: return "mbarrier.pending_count";
-	case EV_MB_SIGNAL: return "asynchronous signal";
-	case EV_CP_ARRIVE: return "cp.async.mbarrier.arrive";
-	case EV_BULK: return e->flags & EVF_TENSOR ? "TMA load" : "bulk load";
-	case EV_CTA_BEGIN: case EV_CTA_END: case EV_EXIT: case EV_ACCESS: case EV_USED: case EV_CP_ASYNC:
-	case EV_CP_COMMIT: case EV_CP_WAIT: case EV_BULK_COMMIT: case EV_BULK_WAIT:
-	case EV_WG_FENCE: case EV_WG_MMA: case EV_WG_COMMIT: case EV_WG_WAIT: case EV_REGS:
-	case EV_BAR_ARRIVE: case EV_BAR_RESUME: case EV_WARP_SYNC: case EV_WARP_MEET: case EV_MAP: case EV_CLUSTER_ARRIVE:
-	case EV_CLUSTER_WAIT: case EV_FENCE: case EV_FENCE_MBINIT: case EV_FENCE_PROXY:
-	case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
-	case EV_OBSERVED: case EV_COUNT:
-		break;
+	const unsigned flags = e->kind == EV_MBARRIER_ARRIVE ? e->mbarrier_arrive.flags : 0;
+
+	switch (e->kind) {
+	case EV_MBARRIER_INIT: return "mbarrier.init";
+	case EV_MBARRIER_INVAL: return "mbarrier.inval";
+	case EV_MBARRIER_ARRIVE: return flags & ARRIVE_DROP ? "mbarrier.arrive_drop"
+		: flags & ARRIVE_EXPECT_TX ? "mbarrier.arrive.expect_tx" : "mbarrier.arrive";
+	case EV_MBARRIER_EXPECT_TX: return "mbarrier.expect_tx";
+	case EV_MBARRIER_COMPLETE_TX: return "mbarrier.complete_tx";
+	case EV_MBARRIER_TEST:
+		return e->mbarrier_test.flags & TEST_TRY ? "mbarrier.try_wait" : "mbarrier.test_wait";
+	case EV_MBARRIER_PENDING_COUNT: return "mbarrier.pending_count";
+	case EV_MBARRIER_SIGNAL: return "asynchronous signal";
+	case EV_CP_ASYNC_ARRIVE: return "cp.async.mbarrier.arrive";
+	case EV_BULK: return e->bulk.tensor ? "TMA load" : "bulk load";
+	default: return "use";
 	}
-	return "use";
 }
 
 static void note_who(struct who_list *v, struct who x)
@@ -329,17 +322,18 @@ static void judge_wait(struct cluster *c, const struct event *e, struct mbar *m,
 
 /* ---- events ---- */
 
-void on_mb_init(struct cluster *c, const struct event *e)
+void on_mbarrier_init(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
+	const struct event_mbarrier_init *i = &e->mbarrier_init;
+	struct mbar *m = mbar_of(c, i->owner, i->addr);
 	struct finding *f;
 
-	if (!e->count || e->count > MAX_COUNT) {
+	if (!i->arrivals || i->arrivals > MAX_COUNT) {
 		f = begin(c, CS203, e, NULL, doing(e), NULL, NULL);
 		if (f) {
-			report_memory(c, f, 0, e->peer, e->addr, 8);
-			report_edge(f, "the count is %u, not 1 to 1048575", e->count);
+			report_memory(c, f, 0, i->owner, i->addr, 8);
+			report_edge(f, "the count is %u, not 1 to 1048575", i->arrivals);
 			report_send(c, f);
 		}
 	}
@@ -356,20 +350,20 @@ void on_mb_init(struct cluster *c, const struct event *e)
 		f = begin_as(c, CS204, c->check->config.policy.init_by_many_lanes
 			? rule_severity(CS204) : SEV_NOTE, e, NULL, doing(e), NULL, NULL);
 		if (f) {
-			report_memory(c, f, 0, e->peer, e->addr, 8);
+			report_memory(c, f, 0, i->owner, i->addr, 8);
 			report_edge(f, "%u lanes initialise the object in one instruction; let one lane "
 				"initialise it", popcount(e->lanes));
 			report_send(c, f);
 		}
 	}
-	m = mbar_make(c, e->peer, (uint32_t)e->addr);
+	m = mbar_make(c, i->owner, i->addr);
 	if (!m)
 		return;
-	access_object(c, w, e);
-	shadow_guard(&c->cta[e->peer].shadow, m->addr, true);
+	access_object(c, w, e, m);
+	shadow_guard(&c->cta[i->owner].shadow, m->addr, true);
 	m->live = true;
 	m->upset = false;
-	m->expected = m->pending = e->count;
+	m->expected = m->pending = i->arrivals;
 	m->tx = m->promised = 0;
 	m->phase = 0;
 	m->inflight = m->late = 0;
@@ -380,8 +374,8 @@ void on_mb_init(struct cluster *c, const struct event *e)
 	handed_clear(c, &m->now);
 	handed_clear(c, &m->before);
 	handed_clear(c, &m->older);
-	for (uint32_t i = 0; i < c->per_cta; i++)
-		m->view[i] = (struct mb_view){ .passed = -2, .polled = -2 };
+	for (uint32_t k = 0; k < c->per_cta; k++)
+		m->view[k] = (struct mb_view){ .passed = -2, .polled = -2 };
 }
 
 /* Is the use over for the lanes that invalidate? Their own is; other lanes of
@@ -462,14 +456,15 @@ static void judge_signals(struct cluster *c, const struct event *e, struct mbar 
 	report_send(c, f);
 }
 
-void on_mb_inval(struct cluster *c, const struct event *e)
+void on_mbarrier_inval(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
+	const struct event_mbarrier_inval *x = &e->mbarrier_inval;
+	struct mbar *m = mbar_of(c, x->owner, x->addr);
 	struct finding *f;
 
 	if (!m || !m->live) {
-		mbar_use(c, e, e->peer, (uint32_t)e->addr);
+		mbar_use(c, e, x->owner, x->addr);
 		return;
 	}
 	for (size_t i = 0; i < m->users.n; i++) {
@@ -500,8 +495,8 @@ void on_mb_inval(struct cluster *c, const struct event *e)
 		break;
 	}
 	judge_signals(c, e, m);
-	shadow_guard(&c->cta[e->peer].shadow, m->addr, false);
-	access_object(c, w, e);
+	shadow_guard(&c->cta[x->owner].shadow, m->addr, false);
+	access_object(c, w, e, m);
 	m->live = false;
 	m->init = warp_who(w, e->lanes, e->site);
 }
@@ -519,17 +514,18 @@ static bool arrives_after(struct cluster *c, struct warp *w, uint32_t lanes, con
 /* Without a scope as written, what is handed from CTA to CTA counts as handed
  * over at cluster scope: production code writes none, by the letter it is .cta
  * (K5, S18). */
-static bool cluster_wide(const struct cluster *c, const struct event *e)
+static bool cluster_wide(const struct cluster *c, enum ev_sem sem, enum ev_scope scope)
 {
-	return e->scope == SCOPE_NONE ? !c->check->config.policy.scope_as_written : wide(e);
+	return scope == SCOPE_NONE ? !c->check->config.policy.scope_as_written : is_wide(sem, scope);
 }
 
 /* B24, B25: to waiters of the same CTA any scope will do; a relaxed arrive
  * publishes what an earlier fence released. */
 static void publish(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
 {
-	bool relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK, far = w->cta != m->cta;
-	bool held = far && !cluster_wide(c, e);
+	const struct event_mbarrier_arrive *a = &e->mbarrier_arrive;
+	bool relaxed = a->sem == SEM_RELAXED || a->sem == SEM_WEAK, far = w->cta != m->cta;
+	bool held = far && !cluster_wide(c, a->sem, a->scope);
 	struct frontier *into = !far ? m->now.near : held ? m->now.far.held : m->now.far.wide;
 
 	if (held || (far && relaxed && warp_narrow(w, e->lanes)))
@@ -543,7 +539,9 @@ static void publish(struct cluster *c, const struct event *e, struct mbar *m, st
 /* What was released in a phase that is over. */
 static void learn(struct cluster *c, const struct event *e, struct warp *w, const struct handed *h)
 {
-	bool relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK, far = cluster_wide(c, e);
+	const struct event_mbarrier_test *t = &e->mbarrier_test;
+	bool relaxed = t->sem == SEM_RELAXED || t->sem == SEM_WEAK;
+	bool far = cluster_wide(c, t->sem, t->scope);
 
 	if (relaxed)
 		warp_observe(c, w, e->lanes, h->near, 0);
@@ -561,20 +559,21 @@ static void learn(struct cluster *c, const struct event *e, struct warp *w, cons
 		warp_miss(c, w, e->lanes, h->far.held, h->far.site, e->site);
 }
 
-/* The phase that a successful wait saw complete. A recorded wait is told when it is done,
- * and arrivals when they begin, so that the next phase may seem to be over as well: the
- * parity tells. */
-static int64_t phase_seen(const struct mbar *m, const struct event *e)
+/* The phase that a successful wait saw complete. Recorded runs report a wait when it has
+ * returned and arrivals when they begin, so that the next phase may already be complete here:
+ * the parity decides. */
+static int64_t phase_seen(const struct mbar *m, const struct event_mbarrier_test *t)
 {
 	int64_t last = (int64_t)m->phase - 1;
 
-	return e->flags & EVF_PARITY && (last ^ e->tx) & 1 ? last - 1 : last;
+	return t->flags & TEST_PARITY && ((uint64_t)last ^ t->phase) & 1 ? last - 1 : last;
 }
 
-void on_mb_arrive(struct cluster *c, const struct event *e)
+void on_mbarrier_arrive(struct cluster *c, const struct event *e)
 {
+	const struct event_mbarrier_arrive *a = &e->mbarrier_arrive;
 	struct warp *w = warp_of(c, e);
-	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+	struct mbar *m = mbar_use(c, e, a->owner, a->addr);
 	uint32_t n = popcount(e->lanes);
 	uint64_t phase;
 	struct finding *f;
@@ -588,14 +587,14 @@ void on_mb_arrive(struct cluster *c, const struct event *e)
 		else
 			i++;
 	}
-	if (e->flags & EVF_EXPECT) {
-		change_tx(c, e, m, e->tx * (int64_t)n);
-		m->promised += e->tx * (int64_t)n;
+	if (a->flags & ARRIVE_EXPECT_TX) {
+		change_tx(c, e, m, a->tx_count * (int64_t)n);
+		m->promised += a->tx_count * (int64_t)n;
 	}
 	publish(c, e, m, w);
 	note_who(&m->arrivals, (struct who){ (uint16_t)w->index, e->lanes, 0, e->site });
-	if (e->flags & EVF_DROP) {
-		uint32_t drop = e->count * n;
+	if (a->flags & ARRIVE_DROP) {
+		uint32_t drop = a->arrivals * n;
 
 		if (drop >= m->expected) {
 			f = begin(c, CS214, e, m, doing(e), NULL, NULL);
@@ -608,8 +607,8 @@ void on_mb_arrive(struct cluster *c, const struct event *e)
 		m->expected -= drop < m->expected ? drop : m->expected;
 	}
 	phase = m->phase;
-	arrive(c, e, m, e->count * n);
-	if (!(e->flags & EVF_NOCOMPLETE) || m->phase == phase)
+	arrive(c, e, m, a->arrivals * n);
+	if (!(a->flags & ARRIVE_NO_COMPLETE) || m->phase == phase)
 		return;
 	f = begin(c, CS213, e, m, doing(e), NULL, NULL);
 	if (!f)
@@ -619,10 +618,11 @@ void on_mb_arrive(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
-void on_mb_expect(struct cluster *c, const struct event *e)
+void on_mbarrier_expect_tx(struct cluster *c, const struct event *e)
 {
-	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
-	int64_t bytes = e->tx * (int64_t)popcount(e->lanes);
+	const struct event_mbarrier_expect_tx *x = &e->mbarrier_expect_tx;
+	struct mbar *m = mbar_use(c, e, x->owner, x->addr);
+	int64_t bytes = x->tx_count * (int64_t)popcount(e->lanes);
 
 	if (!m)
 		return;
@@ -631,13 +631,14 @@ void on_mb_expect(struct cluster *c, const struct event *e)
 	vec_push(&m->expects, warp_who(warp_of(c, e), e->lanes, e->site));
 }
 
-void on_mb_complete(struct cluster *c, const struct event *e)
+void on_mbarrier_complete_tx(struct cluster *c, const struct event *e)
 {
-	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+	const struct event_mbarrier_complete_tx *x = &e->mbarrier_complete_tx;
+	struct mbar *m = mbar_use(c, e, x->owner, x->addr);
 
 	if (!m)
 		return;
-	change_tx(c, e, m, -e->tx * (int64_t)popcount(e->lanes));
+	change_tx(c, e, m, -x->tx_count * (int64_t)popcount(e->lanes));
 	test(c, e, m);
 }
 
@@ -647,8 +648,8 @@ static void judge_lag(struct cluster *c, const struct event *e, struct mbar *m, 
 {
 	struct finding *f;
 
-	if (e->count) {
-		v->polled = (int64_t)e->count - 1;
+	if (e->mbarrier_test.failed_phase) {
+		v->polled = (int64_t)e->mbarrier_test.failed_phase - 1;
 		v->site = e->site;
 		v->lanes = e->lanes;
 	}
@@ -669,10 +670,11 @@ static void judge_lag(struct cluster *c, const struct event *e, struct mbar *m, 
 	v->polled = (int64_t)m->phase;
 }
 
-void on_mb_test(struct cluster *c, const struct event *e)
+void on_mbarrier_test(struct cluster *c, const struct event *e)
 {
+	const struct event_mbarrier_test *t = &e->mbarrier_test;
 	struct warp *w = warp_of(c, e);
-	struct mbar *m = mbar_use(c, e, e->peer, (uint32_t)e->addr);
+	struct mbar *m = mbar_use(c, e, t->owner, t->addr);
 	struct mb_view none = { .passed = -2, .polled = -2 }, *v = &none;
 	struct finding *f;
 	int64_t seen;
@@ -681,24 +683,24 @@ void on_mb_test(struct cluster *c, const struct event *e)
 		return;
 	if (w->cta == m->cta)
 		v = &m->view[w->id];
-	if (!(e->flags & EVF_PARITY) && (uint64_t)e->tx != m->phase && (uint64_t)e->tx + 1 != m->phase) {
+	if (!(t->flags & TEST_PARITY) && t->phase != m->phase && t->phase + 1 != m->phase) {
 		f = begin(c, CS215, e, m, doing(e), NULL, NULL);
 		if (f) {
 			report_edge(f, "the token names phase %lld; only the current phase (%llu) and the one "
-				"before it can be tested", (long long)e->tx, (unsigned long long)m->phase);
+				"before it can be tested", (long long)t->phase, (unsigned long long)m->phase);
 			report_send(c, f);
 		}
 	}
-	if (!(e->flags & EVF_TRUE)) {
-		if (e->flags & EVF_PARITY)
+	if (!(t->flags & TEST_TRUE)) {
+		if (t->flags & TEST_PARITY)
 			judge_lag(c, e, m, v);
 		return;
 	}
-	seen = phase_seen(m, e);
+	seen = phase_seen(m, t);
 	v->polled = -2;
 	v->passed_lanes = e->lanes | (v->passed == seen ? v->passed_lanes : 0);
 	v->passed = seen;
-	v->relaxed = e->sem == SEM_RELAXED || e->sem == SEM_WEAK;
+	v->relaxed = t->sem == SEM_RELAXED || t->sem == SEM_WEAK;
 	v->site = e->site;
 	if (seen + 1 == (int64_t)m->phase)
 		note_who(&m->waits, warp_who(w, e->lanes, e->site));
@@ -708,11 +710,11 @@ void on_mb_test(struct cluster *c, const struct event *e)
 }
 
 /* B29: the state of a .noComplete arrive carries the pending count */
-void on_mb_pending(struct cluster *c, const struct event *e)
+void on_mbarrier_pending_count(struct cluster *c, const struct event *e)
 {
 	struct finding *f;
 
-	if (e->flags & EVF_NOCOMPLETE)
+	if (e->mbarrier_pending_count.no_complete)
 		return;
 	f = begin(c, CS220, e, NULL, doing(e), NULL, NULL);
 	if (!f)
@@ -721,14 +723,17 @@ void on_mb_pending(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
-void on_mb_signal(struct cluster *c, const struct event *e)
+void on_mbarrier_signal(struct cluster *c, const struct event *e)
 {
-	struct mbar *m = mbar_of(c, e->peer, (uint32_t)e->addr);
+	const struct event_mbarrier_signal *s = &e->mbarrier_signal;
+	struct mbar *m = mbar_of(c, s->owner, s->addr);
 	struct async_op op = { 0 };
 	struct finding *f;
 	struct who x;
-	bool found = async_op_take(c, async_op_key(e->op, e->peer), &op);
+	bool found = async_op_take(c, async_op_key(s->async_op, s->owner), &op);
 
+	/* may come between two lanes of one st.async, which remain one instruction */
+	c->slot_event += c->slot_event + 1 == c->stats.events;
 	if (!m || !m->live)
 		return; /* reported at the issue or at the inval */
 	if (found) {
@@ -756,9 +761,9 @@ void on_mb_signal(struct cluster *c, const struct event *e)
 			report_send(c, f);
 		}
 	}
-	change_tx(c, e, m, -e->tx);
-	if (e->count)
-		arrive(c, e, m, e->count);
+	change_tx(c, e, m, -s->tx_count);
+	if (s->arrivals)
+		arrive(c, e, m, s->arrivals);
 	else
 		test(c, e, m);
 }

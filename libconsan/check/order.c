@@ -411,21 +411,22 @@ bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
  * executor's choice, in which a program without such a test must not hide (N1). */
 void warp_inherit(struct cluster *c, struct warp *w, const struct event *e)
 {
-	const bool releases = sem_releases(e->sem);
-	const bool acquires = sem_acquires(e->sem);
+	const struct event_access *a = &e->access;
+	const bool releases = sem_releases(a->sem);
+	const bool acquires = sem_acquires(a->sem);
 	uint32_t left, same;
 
-	if (e->mode != EVM_RMW || e->flags & EVF_RED || (!releases && !w->released.n))
+	if (a->mode != MODE_RMW || a->flags & ACCESS_REDUCTION || (!releases && !w->released.n))
 		return;
 	for (left = e->lanes; left & (left - 1); left &= ~same) {
 		unsigned last = 31u - (unsigned)__builtin_clz(left);
-		uint64_t addr = event_lane_addr(e, last);
+		uint64_t addr = lane_addr(&a->at, last);
 		struct frontier *f;
 		bool any = releases;
 
 		same = 0;
 		for (uint32_t m = left; m; m &= m - 1)
-			if (event_lane_addr(e, (unsigned)__builtin_ctz(m)) == addr)
+			if (lane_addr(&a->at, (unsigned)__builtin_ctz(m)) == addr)
 				same |= m & -m;
 		if (!(same & (same - 1)))
 			continue;
@@ -448,7 +449,7 @@ static void fence_acquires(struct cluster *c, struct warp *w, const struct event
 		struct observed *o = &w->observed.at[i];
 		uint32_t m = o->lanes & e->lanes;
 
-		if (m && o->far > e->scope) {
+		if (m && o->far > e->fence.scope) {
 			warp_miss(c, w, m, o->f, 0, e->site);
 			i++; /* a wider fence may follow */
 			continue;
@@ -510,14 +511,15 @@ void order_drop_released(struct cluster *c, struct released *r)
 static void fence_releases(struct cluster *c, struct warp *w, const struct event *e)
 {
 	uint32_t epoch = close_epoch(w), lanes = e->lanes;
-	bool restricted = e->space == SP_SHARED;
+	const struct event_fence *x = &e->fence;
+	bool restricted = x->space == SP_SHARED;
 	size_t i;
 
 	for (i = 0; i < w->released.n;) {
 		struct released *r = &w->released.at[i];
 
 		/* a lesser fence takes nothing back from a greater one */
-		if (e->scope >= r->scope && (!restricted || r->restricted))
+		if (x->scope >= r->scope && (!restricted || r->restricted))
 			r->lanes &= ~lanes;
 		if (r->lanes) {
 			i++;
@@ -539,31 +541,32 @@ static void fence_releases(struct cluster *c, struct warp *w, const struct event
 		} else {
 			frontier_copy(&c->space, f, w->group[i].f);
 		}
-		vec_push(&w->released, ((struct released){ m, epoch, wide(e), e->scope, restricted, f,
-			NULL, w->own }));
-		if (c->global && e->scope >= SCOPE_GPU && !restricted)
+		vec_push(&w->released, ((struct released){ m, epoch, is_wide(x->sem, x->scope),
+			x->scope, restricted, f, NULL, w->own }));
+		if (c->global && x->scope >= SCOPE_GPU && !restricted)
 			make_ready(c, w, &w->released.at[w->released.n - 1]);
 	}
 }
 
 void on_fence(struct cluster *c, const struct event *e)
 {
+	const struct event_fence *x = &e->fence;
 	struct warp *w = warp_of(c, e);
 
-	if (e->space != SP_ANY && e->space != SP_SHARED)
+	if (x->space != SP_ANY && x->space != SP_SHARED)
 		return;
-	if (sem_acquires(e->sem)) {
+	if (sem_acquires(x->sem)) {
 		fence_acquires(c, w, e);
-		if (c->global && e->scope >= SCOPE_GPU && !c->check->config.policy.fence_by_flag_writer)
+		if (c->global && x->scope >= SCOPE_GPU && !c->check->config.policy.fence_by_flag_writer)
 			fence_takes_seen(c, w, e->lanes);
 	}
-	if (sem_releases(e->sem))
+	if (sem_releases(x->sem))
 		fence_releases(c, w, e);
 }
 
 void on_warp_sync(struct cluster *c, const struct event *e)
 {
-	warp_converge(c, warp_of(c, e), e->mask & warp_of(c, e)->live);
+	warp_converge(c, warp_of(c, e), e->warp_sync.mask & warp_of(c, e)->live);
 }
 
 static void stray_shuffle(struct cluster *c, const struct event *e)
@@ -574,7 +577,7 @@ static void stray_shuffle(struct cluster *c, const struct event *e)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, "shuffle");
 	report_edge(f, "lanes 0x%08x read the value of a lane that is outside their mask 0x%08x or has "
-		"exited", e->lanes, e->mask);
+		"exited", e->lanes, e->warp_collective.mask);
 	report_send(c, f);
 }
 
@@ -582,13 +585,13 @@ static void stray_shuffle(struct cluster *c, const struct event *e)
  * on it all the same: what would be known then is kept aside. Lanes of part of a
  * warp that knows one and the same thing are left alone: to part them would
  * cost more than it tells. */
-void on_warp_meet(struct cluster *c, const struct event *e)
+void on_warp_collective(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	uint32_t lanes = e->lanes & w->live;
 	struct frontier *sum;
 
-	if (e->flags & EVF_STRAY) {
+	if (e->warp_collective.bad_source) {
 		stray_shuffle(c, e);
 		return;
 	}
@@ -654,9 +657,9 @@ static void fence_known(struct cluster *c, struct warp *w, const struct event *e
 
 		if (!m)
 			continue;
-		if (e->mode == EVP_ASYNC_RELEASE)
+		if (e->fence_proxy.proxy == PROXY_ASYNC_RELEASE)
 			frontier_half(&c->space, f, async);
-		else if (e->mode == EVP_ASYNC_ACQUIRE)
+		else if (e->fence_proxy.proxy == PROXY_ASYNC_ACQUIRE)
 			frontier_whole(&c->space, f);
 		else
 			frontier_fence(&c->space, f, async);
@@ -682,26 +685,28 @@ static void fence_global(struct cluster *c, struct warp *w, uint32_t lanes)
  * its way from thread to thread, until an acquire half makes it count. */
 void on_fence_proxy(struct cluster *c, const struct event *e)
 {
+	const enum ev_proxy proxy = e->fence_proxy.proxy;
+	const enum ev_space space = e->fence_proxy.space;
 	struct warp *w = warp_of(c, e);
 
-	if (e->mode == EVP_TENSORMAP_RELEASE || e->mode == EVP_TENSORMAP_ACQUIRE) {
+	if (proxy == PROXY_TENSORMAP_RELEASE || proxy == PROXY_TENSORMAP_ACQUIRE) {
 		on_map_fence(c, e);
 		return;
 	}
-	if (e->mode != EVP_ASYNC && e->mode != EVP_ASYNC_RELEASE && e->mode != EVP_ASYNC_ACQUIRE)
+	if (proxy != PROXY_ASYNC && proxy != PROXY_ASYNC_RELEASE && proxy != PROXY_ASYNC_ACQUIRE)
 		return;
-	if (c->global && e->mode == EVP_ASYNC && e->space != SP_SHARED)
+	if (c->global && proxy == PROXY_ASYNC && space != SP_SHARED)
 		fence_global(c, w, e->lanes);
-	if (e->space != SP_ANY && e->space != SP_SHARED) {
+	if (space != SP_ANY && space != SP_SHARED) {
 		w->global_fence = e->site;
 		return;
 	}
-	if (e->mode == EVP_ASYNC_ACQUIRE) {
+	if (proxy == PROXY_ASYNC_ACQUIRE) {
 		own_whole(w, e->lanes);
 		fence_known(c, w, e);
 		return;
 	}
-	if (e->mode == EVP_ASYNC) {
+	if (proxy == PROXY_ASYNC) {
 		w->fence_site = e->site;
 		mark_own(w, e->lanes, close_epoch(w), &w->own.fenced, &w->own.fenced_copies);
 	} else {

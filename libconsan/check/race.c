@@ -643,7 +643,7 @@ static bool reads_tile(const struct view *v)
 {
 	const struct event *e = v->c->now;
 
-	return v->role == ROLE_WGMMA || (e->kind == EV_ACCESS && e->flags & EVF_MATRIX);
+	return v->role == ROLE_WGMMA || (e->kind == EV_ACCESS && e->access.flags & ACCESS_MATRIX);
 }
 
 /* %reserved_smem_offset_*: behind the kernel's own memory, on a GPU before it; who uses
@@ -658,30 +658,32 @@ static bool reserved(const struct cluster *c, uint64_t addr)
 	return before || addr >= ((l->shared_static + l->shared_dynamic + 15) & ~15u);
 }
 
-/* The executor hears which lanes load it, and says (race_used) if it is used. */
-static void tell_unwritten(const struct event *e, uint32_t granule, uint32_t bytes)
+/* Sets the bits of the lanes that load it: the executor reports LOAD_USED if it is used. */
+static void tell_unwritten(uint32_t of_lanes, const struct event_access *a, uint32_t granule,
+	uint32_t bytes)
 {
-	for (uint32_t m = e->unwritten ? e->lanes : 0; m; m &= m - 1) {
+	for (uint32_t m = a->unwritten ? of_lanes : 0; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
-		uint64_t from = event_lane_addr(e, l);
+		uint64_t from = lane_addr(&a->at, l);
 
 		for (uint32_t b = bytes; b; b &= b - 1)
-			if ((uint64_t)granule * CELL_BYTES + (unsigned)__builtin_ctz(b) - from < e->size)
-				*e->unwritten |= 1u << l;
+			if ((uint64_t)granule * CELL_BYTES + (unsigned)__builtin_ctz(b) - from < a->bytes)
+				*a->unwritten |= 1u << l;
 	}
 }
 
-void race_used(struct cluster *c, const struct event *e)
+void on_load_used(struct cluster *c, const struct event *e)
 {
-	struct finding *f = report_new(c, CS901, rule_severity(CS901), e->site, e->count);
+	const struct event_load_used *u = &e->load_used;
+	struct finding *f = report_new(c, CS901, rule_severity(CS901), e->site, u->load_site);
 	struct warp *w = warp_of(c, e);
 	const unsigned lane = (unsigned)__builtin_ctz(e->lanes);
 
 	if (!f)
 		return;
 	report_side(c, f, w->index, (int)lane, e->site, "use of the value");
-	report_side(c, f, w->index, (int)lane, e->count, "read");
-	report_memory(c, f, 1, e->peer, event_lane_addr(e, lane), e->size);
+	report_side(c, f, w->index, (int)lane, u->load_site, "read");
+	report_memory(c, f, 1, u->owner, lane_addr(&u->at, lane), u->bytes);
 	report_edge(f, "no thread of this CTA wrote these bytes before");
 	report_send(c, f);
 }
@@ -703,12 +705,12 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 
 	if (why == SHADOW_GUARDED) {
 		m = mbar_of(c, v->peer, (uint32_t)addr & ~7u);
-		if (!m || (now->agent == v->w->index && c->now->kind == EV_MB_INIT))
+		if (!m || (now->agent == v->w->index && c->now->kind == EV_MBARRIER_INIT))
 			return; /* a second init is CS204 */
 	} else if (reserved(c, addr)) {
 		return;
-	} else if (c->now->kind == EV_ACCESS && c->now->flags & EVF_FOLLOWED) {
-		tell_unwritten(c->now, granule, bytes);
+	} else if (c->now->kind == EV_ACCESS && c->now->access.flags & ACCESS_FOLLOWED) {
+		tell_unwritten(c->now->lanes, &c->now->access, granule, bytes);
 		return;
 	} else if (v->role == ROLE_BULK_STORE) {
 		sev = SEV_NOTE; /* the bytes may lie outside the tensor, clipped */
@@ -736,7 +738,7 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 		if (sev == SEV_NOTE)
 			report_hint(f, "harmless if the bytes are padding of a tile and the result is masked "
 				"or not stored");
-		else if (c->now->kind == EV_ACCESS && c->now->mode == EVM_READ)
+		else if (c->now->kind == EV_ACCESS && c->now->access.mode == MODE_READ)
 			report_hint(f, "harmless if the value is not used, which only --backend=cpu tracks");
 	}
 	report_send(c, f);
@@ -745,9 +747,12 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 /* Lanes of one instruction that write the same bytes. The CUDA guide allows it:
  * one of the writes is performed, any. Library code stores one value from all
  * lanes, which is a note; if the values differ, chance decides. */
-void race_one_instruction(struct cluster *c, const struct event *e, uint32_t lanes, uint64_t addr)
+void race_one_instruction(struct cluster *c, const struct lanes_access *a, uint32_t lanes,
+	uint64_t addr)
 {
-	const uint32_t lost = e->count & lanes, kept = lanes & ~lost ? lanes & ~lost : lanes & (lanes - 1);
+	const struct event *e = a->e;
+	const uint32_t lost = a->overwritten & lanes;
+	const uint32_t kept = lanes & ~lost ? lanes & ~lost : lanes & (lanes - 1);
 	const unsigned lane = (unsigned)__builtin_ctz(lost ? lost : lanes);
 	const unsigned other = (unsigned)__builtin_ctz(lost ? kept : lanes & (lanes - 1));
 	struct warp *w = warp_of(c, e);
@@ -757,7 +762,7 @@ void race_one_instruction(struct cluster *c, const struct event *e, uint32_t lan
 	if (!f)
 		return;
 	report_side(c, f, w->index, (int)lane, e->site, "write");
-	report_memory(c, f, 0, e->peer, addr, e->size);
+	report_memory(c, f, 0, a->owner, addr, a->bytes);
 	if (lost) {
 		report_edge(f, "lanes %u and %u write different values to the same bytes in one instruction: "
 			"which value remains is undefined", lane, other);
@@ -765,7 +770,7 @@ void race_one_instruction(struct cluster *c, const struct event *e, uint32_t lan
 		return;
 	}
 	report_side(c, f, w->index, (int)other, e->site, "write");
-	report_memory(c, f, 1, e->peer, addr, e->size);
+	report_memory(c, f, 1, a->owner, addr, a->bytes);
 	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);
 	report_hint(f, "harmless if all lanes write the same value; else let one lane write");
 	report_send(c, f);

@@ -113,11 +113,11 @@ static struct map *map_of(struct map_table *t, uint64_t addr)
 	return &t->maps.at[t->maps.n - 1];
 }
 
-static struct map_event event_of(struct cluster *c, const struct event *e)
+static struct map_event event_of(struct cluster *c, const struct event *e, enum ev_scope scope)
 {
 	struct warp *w = warp_of(c, e);
 
-	return (struct map_event){ c->info.id, w->cta, e->scope, warp_who(w, e->lanes, e->site) };
+	return (struct map_event){ c->info.id, w->cta, scope, warp_who(w, e->lanes, e->site) };
 }
 
 /* The scope that holds both threads. */
@@ -147,7 +147,7 @@ static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev
 		report_side(c, f, x->who.warp, only_lane(x->who.lanes), x->who.site, other);
 	for (unsigned i = 0; i < (x ? 2u : 1u); i++) {
 		f->side[i].space = SP_GLOBAL;
-		f->side[i].addr = e->addr;
+		f->side[i].addr = e->tensor_map.addr;
 		f->side[i].bytes = 128;
 	}
 	return f;
@@ -246,7 +246,7 @@ static void use(struct cluster *c, const struct event *e, struct map *m)
 	for (size_t i = 0; i < m->acquired.n; i++)
 		fresh |= m->acquired.at[i].cluster == c->info.id
 			&& before(c, w, e->lanes, &m->acquired.at[i]);
-	if (changed_since(c, m, (uint64_t)e->tx, fresh) && !why) {
+	if (changed_since(c, m, e->tensor_map.hash, fresh) && !why) {
 		f = begin(c, CS307, rule_severity(CS307), e, "TMA operation", NULL, NULL);
 		if (f) {
 			report_edge(f, "the map was changed after an earlier launch had used it, and no "
@@ -300,33 +300,34 @@ static void change(struct cluster *c, const struct event *e, struct map *m)
 			e->warp, c->warp[r->by.who.warp].id);
 		report_send(c, f);
 	}
-	m->write = event_of(c, e);
+	m->write = event_of(c, e, SCOPE_NONE);
 	m->written = true;
 	m->released = false;
 	m->acquired.n = m->readers.n = 0;
 	seen_of(c, m)->changed = true;
 }
 
-void on_map(struct cluster *c, const struct event *e)
+void on_tensor_map(struct cluster *c, const struct event *e)
 {
+	const struct event_tensor_map *x = &e->tensor_map;
 	struct map_table *t = c->check->maps;
 	struct map *m;
 
 	pthread_mutex_lock(&t->lock);
-	m = map_of(t, e->addr);
-	if (e->mode == EVM_WRITE)
+	m = map_of(t, x->addr);
+	if (x->mode == MODE_WRITE)
 		change(c, e, m);
 	else
 		use(c, e, m);
 	pthread_mutex_unlock(&t->lock);
-	warp_of(c, e)->map = e->mode == EVM_WRITE || e->count ? 0 : e->addr;
+	warp_of(c, e)->map = x->mode == MODE_WRITE || x->no_bulk ? 0 : x->addr;
 }
 
 void map_read_by(struct cluster *c, struct warp *w, unsigned lane, uint32_t agent, uint32_t epoch)
 {
 	struct map_table *t = c->check->maps;
-	struct map_reader now = { c->info.id, agent, epoch, event_of(c, c->now), w->stores.open,
-		(uint8_t)lane };
+	struct map_reader now = { c->info.id, agent, epoch, event_of(c, c->now, SCOPE_NONE),
+		w->stores.open, (uint8_t)lane };
 	struct map *m;
 	size_t i;
 
@@ -356,12 +357,12 @@ static void release(struct cluster *c, const struct event *e, struct map *m)
 		|| !warp_knows(c, warp_of(c, e), e->lanes, &m->write.who))
 		return;
 	m->released = true;
-	m->scope = e->scope;
+	m->scope = e->fence_proxy.scope;
 }
 
 static void acquire(struct cluster *c, const struct event *e, struct map *m)
 {
-	struct map_event now = event_of(c, e);
+	struct map_event now = event_of(c, e, e->fence_proxy.scope);
 
 	if (m->written && !before(c, warp_of(c, e), e->lanes, &m->write))
 		return;
@@ -376,12 +377,13 @@ static void acquire(struct cluster *c, const struct event *e, struct map *m)
 
 void on_map_fence(struct cluster *c, const struct event *e)
 {
+	const struct event_fence_proxy *x = &e->fence_proxy;
 	struct map_table *t = c->check->maps;
 
 	pthread_mutex_lock(&t->lock);
-	if (e->mode == EVP_TENSORMAP_ACQUIRE)
-		acquire(c, e, map_of(t, e->addr));
-	for (size_t i = 0; e->mode == EVP_TENSORMAP_RELEASE && i < t->maps.n; i++)
+	if (x->proxy == PROXY_TENSORMAP_ACQUIRE)
+		acquire(c, e, map_of(t, x->addr));
+	for (size_t i = 0; x->proxy == PROXY_TENSORMAP_RELEASE && i < t->maps.n; i++)
 		release(c, e, &t->maps.at[i]);
 	pthread_mutex_unlock(&t->lock);
 }

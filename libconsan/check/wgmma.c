@@ -94,6 +94,25 @@ static struct finding *begin(struct cluster *c, unsigned rule, bool moved, struc
 	return f;
 }
 
+/* Registers that this warp has accessed after its last wgmma.fence */
+static void touched_since(struct cluster *c, struct warp *w, const struct event *e,
+	const struct ev_regs *regs, const char *used_as)
+{
+	for (unsigned i = 0; i < regs->n; i++) {
+		const struct plain_reg *r = plain_of(w, regs->at[i]);
+		struct finding *f;
+
+		if (!r->touched || r->fence != w->wg_fences)
+			continue;
+		f = begin(c, CS320, r->moved, w, e->site, "wgmma", r->site, "register access");
+		if (!f)
+			continue;
+		report_edge(f, "wgmma.fence must come between the register access and the wgmma that uses "
+			"the register as %s", used_as);
+		report_send(c, f);
+	}
+}
+
 /* D03: between this warp's own register accesses and the wgmma */
 static void needs_fence(struct cluster *c, struct warp *w, const struct event *e)
 {
@@ -107,41 +126,34 @@ static void needs_fence(struct cluster *c, struct warp *w, const struct event *e
 		report_send(c, f);
 		return;
 	}
-	for (unsigned i = 0; w->reg_touched && i < e->nregs_d + e->nregs_a; i++) {
-		const struct plain_reg *r = plain_of(w, e->regs[i]);
-
-		if (!r->touched || r->fence != w->wg_fences)
-			continue;
-		f = begin(c, CS320, r->moved, w, e->site, "wgmma", r->site, "register access");
-		if (!f)
-			continue;
-		report_edge(f, "wgmma.fence must come between the register access and the wgmma that uses "
-			"the register as %s", i < e->nregs_d ? "accumulator" : "A fragment");
-		report_send(c, f);
-	}
+	if (!w->reg_touched)
+		return;
+	touched_since(c, w, e, &e->wgmma.accumulators, "accumulator");
+	touched_since(c, w, e, &e->wgmma.fragment, "A fragment");
 }
 
 /* D04: accumulating with the same shape needs no fence */
 static bool shape_changes(const struct wg_tile *t, const struct warp *w, const struct event *e)
 {
-	return t->d && t->shape != e->tx && t->fence == w->wg_fences;
+	return t->d && t->shape != e->wgmma.shape && t->fence == w->wg_fences;
 }
 
 static void use_accumulator(struct cluster *c, struct warp *w, struct warpgroup *g,
 	const struct event *e)
 {
+	const struct ev_regs *d = &e->wgmma.accumulators;
 	struct wg_tile *t, *old;
 	struct finding *f;
 
-	if (!e->nregs_d)
+	if (!d->n)
 		return;
 	if (!g->tile.n)
 		vec_push(&g->tile, (struct wg_tile){ 0 });
-	t = &g->tile.at[reg_of(g, e->regs[0])->tile];
-	if (t->whole != t->n || !same_list(g, t, e->regs, e->nregs_d) || shape_changes(t, w, e)) {
-		t = find_tile(g, e->regs, e->nregs_d);
-		for (unsigned i = 0; i < e->nregs_d; i++) {
-			struct wg_reg *r = reg_of(g, e->regs[i]);
+	t = &g->tile.at[reg_of(g, d->at[0])->tile];
+	if (t->whole != t->n || !same_list(g, t, d->at, d->n) || shape_changes(t, w, e)) {
+		t = find_tile(g, d->at, d->n);
+		for (unsigned i = 0; i < d->n; i++) {
+			struct wg_reg *r = reg_of(g, d->at[i]);
 
 			old = &g->tile.at[r->tile];
 			f = shape_changes(old, w, e) ? begin(c, CS320, false, w, e->site, "wgmma", old->d_site,
@@ -158,22 +170,23 @@ static void use_accumulator(struct cluster *c, struct warp *w, struct warpgroup 
 	}
 	t->d = g->open;
 	t->d_site = e->site;
-	t->shape = e->tx;
+	t->shape = e->wgmma.shape;
 	t->fence = w->wg_fences;
 }
 
 static void use_registers(struct cluster *c, struct warp *w, struct warpgroup *g,
 	const struct event *e)
 {
+	const struct ev_regs *a = &e->wgmma.fragment;
 	struct finding *f;
 	unsigned i;
 
 	for (i = 0; i < 4; i++)
 		needs_fence(c, w + i, e);
 	use_accumulator(c, w, g, e);
-	for (i = e->nregs_d; i < e->nregs_d + e->nregs_a; i++) {
-		const struct wg_tile *t = tile_of(g, e->regs[i]);
-		struct wg_reg *r = reg_of(g, e->regs[i]);
+	for (i = 0; i < a->n; i++) {
+		const struct wg_tile *t = tile_of(g, a->at[i]);
+		struct wg_reg *r = reg_of(g, a->at[i]);
 
 		f = t->d > g->done ? begin(c, CS321, false, w, e->site, "wgmma read of the A fragment",
 			t->d_site, "wgmma") : NULL;
@@ -187,18 +200,19 @@ static void use_registers(struct cluster *c, struct warp *w, struct warpgroup *g
 	}
 }
 
-void on_regs(struct cluster *c, const struct event *e)
+void on_register_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	struct warpgroup *g = &c->wg[wg_of(c, w)];
-	bool move = e->flags & EVF_MOVE, write = e->mode & EVM_WRITE;
+	const struct ev_regs *regs = &e->register_access.regs;
+	bool move = e->register_access.move, write = e->register_access.mode & MODE_WRITE;
 	struct finding *f;
 
 	w->reg_touched = true;
-	for (unsigned i = 0; i < e->nregs_d; i++) {
-		struct plain_reg *p = plain_of(w, e->regs[i]);
-		const struct wg_tile *t = tile_of(g, e->regs[i]);
-		const struct wg_reg *r = reg_of(g, e->regs[i]);
+	for (unsigned i = 0; i < regs->n; i++) {
+		struct plain_reg *p = plain_of(w, regs->at[i]);
+		const struct wg_tile *t = tile_of(g, regs->at[i]);
+		const struct wg_reg *r = reg_of(g, regs->at[i]);
 
 		if (!p->touched || p->fence != w->wg_fences || (p->moved && !move)) {
 			p->site = e->site;
@@ -254,8 +268,10 @@ static void meet(struct cluster *c, const struct warp *w)
 	frontier_fit(&c->space, f);
 }
 
-void on_wg_mma(struct cluster *c, const struct event *e)
+void on_wgmma(struct cluster *c, const struct event *e)
 {
+	const struct ev_spans *spans = &e->wgmma.spans;
+	const uint16_t *parts = e->wgmma.parts.at;
 	struct warp *w = warp_of(c, e);
 	struct warpgroup *g = &c->wg[wg_of(c, w)];
 	struct cell_entry now = {
@@ -264,16 +280,16 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 	};
 	struct view v;
 
-	if (w->id + 3u >= c->per_cta || e->peer >= c->nctas)
+	if (w->id + 3u >= c->per_cta)
 		return;
 	c->stats.async_ops++;
 	g->inside++;
 	g->last = g->open;
 	g->site = e->site;
 	use_registers(c, w, g, e);
-	if (!e->nspans)
+	if (!spans->n)
 		return;
-	/* wgmma after wgmma nobody has learnt anything */
+	/* between consecutive wgmmas the warps have acquired nothing */
 	if (c->least_of != w || c->least_at + 1 != c->stats.events)
 		meet(c, w);
 	c->least_of = w;
@@ -286,10 +302,10 @@ void on_wg_mma(struct cluster *c, const struct event *e)
 			now.what |= CELL_PART;
 		if (own_rows && w[part].ngroups == 1)
 			f = w[part].group[0].f;
-		view_open(&v, c, w, UINT32_MAX, f, ROLE_WGMMA, e->peer);
+		view_open(&v, c, w, UINT32_MAX, f, ROLE_WGMMA, e->cta);
 		v.wgmma_warp = own_rows ? part : 4;
-		shadow_spans(&c->cta[e->peer].shadow, &v.s, e->spans + e->part[part],
-			e->part[part + 1] - e->part[part], now);
+		shadow_spans(&c->cta[e->cta].shadow, &v.s, spans->at + parts[part],
+			parts[part + 1] - parts[part], now);
 	}
 }
 
@@ -333,13 +349,13 @@ static void redundant_wait(struct cluster *c, const struct event *e, struct warp
 	report_send(c, f);
 }
 
-void on_wg_fence(struct cluster *c, const struct event *e)
+void on_wgmma_fence(struct cluster *c, const struct event *e)
 {
 	warp_of(c, e)->wg_fences++;
 	warp_of(c, e)->reg_touched = false;
 }
 
-void on_wg_commit(struct cluster *c, const struct event *e)
+void on_wgmma_commit(struct cluster *c, const struct event *e)
 {
 	struct warpgroup *g = &c->wg[wg_of(c, warp_of(c, e))];
 
@@ -349,20 +365,21 @@ void on_wg_commit(struct cluster *c, const struct event *e)
 	g->inside = 0;
 }
 
-void on_wg_wait(struct cluster *c, const struct event *e)
+void on_wgmma_wait(struct cluster *c, const struct event *e)
 {
+	const struct event_wgmma_wait *x = &e->wgmma_wait;
 	struct warp *w = warp_of(c, e);
 	struct warpgroup *g = &c->wg[wg_of(c, w)];
 	uint32_t committed = g->open - 1;
-	uint32_t done = committed > e->count ? committed - e->count : 0;
+	uint32_t done = committed > x->pending ? committed - x->pending : 0;
 
 	/* Pending groups that hold no wgmma are nothing to wait for. */
-	if (!e->mask && (g->done == committed || g->last <= g->done))
+	if (!x->warps && (g->done == committed || g->last <= g->done))
 		redundant_wait(c, e, g);
 	g->wait_site = e->site;
-	g->wait_count = e->count;
+	g->wait_count = x->pending;
 	for (unsigned i = 0; i < 4 && w->id + i < c->per_cta; i++)
-		if ((!e->mask && done > g->done) || e->mask & 1u << i)
+		if ((!x->warps && done > g->done) || x->warps & 1u << i)
 			warp_learn(c, w + i, agent_wgmma(c, wg_of(c, w)), done);
 	if (done <= g->done)
 		return;
@@ -439,8 +456,8 @@ static void judge_together(struct cluster *c, const struct event *e, struct warp
 void on_setmaxnreg(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	uint32_t n = e->count;
-	bool bad = n < 24 || n > 256 || n % 8, inc = e->mode;
+	uint32_t n = e->setmaxnreg.registers;
+	bool bad = n < 24 || n > 256 || n % 8, inc = e->setmaxnreg.increase;
 	struct finding *f;
 
 	if (!bad && w->nregs)

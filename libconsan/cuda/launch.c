@@ -137,19 +137,19 @@ int launch_check(struct launch *l)
 static int fault_error(unsigned fault)
 {
 	switch (fault) {
-	case EVX_SHARED_OOB:
-	case EVX_GLOBAL_OOB:
-	case EVX_LOCAL_OOB:
-	case EVX_CONST_WRITE:
+	case FAULT_SHARED_OOB:
+	case FAULT_GLOBAL_OOB:
+	case FAULT_LOCAL_OOB:
+	case FAULT_CONST_WRITE:
 		return cudaErrorIllegalAddress;
-	case EVX_MISALIGNED:
-	case EVX_MB_PLACE:
+	case FAULT_MISALIGNED:
+	case FAULT_MB_PLACE:
 		return cudaErrorMisalignedAddress;
-	case EVX_ASSERT:
+	case FAULT_ASSERT:
 		return cudaErrorAssert;
-	case EVX_STACK:
+	case FAULT_STACK:
 		return cudaErrorHardwareStackError;
-	case EVX_TRAP:
+	case FAULT_TRAP:
 		return cudaErrorLaunchFailure;
 	}
 	return cudaErrorIllegalInstruction;

@@ -1,22 +1,22 @@
-/* event_chunk: what a chunk of an event file looks like; shared by event_save.c
- * and event_load.c only. Numbers are little-endian.
+/* event_chunk: the format of a chunk of an event file; private to save.c and
+ * load.c. Numbers are little-endian.
  *
  *   chunk  = head, payload compressed with zstd
  *   LAUNCH = grid block cluster shared regs sm seed queue programmatic kernel symbols
  *   SITES  = (id, kernel, module, line, text, places)*
  *   EVENTS = nctas, warps per CTA, 1 if the cluster ends here, events so far,
- *            events (event_code.h)
+ *            events (code.h)
  *   LAUNCH_END = last cluster that counts, why the events are not the whole launch
  *
- * Chunks of several clusters stand in such an order that strong accesses to global
- * memory, by which clusters synchronise, stand in the order in which they took place. */
+ * Strong accesses to global memory, by which clusters synchronise, are in the file in the
+ * order in which they took place, across clusters. */
 #ifndef CONSAN_EVENT_CHUNK_H
 #define CONSAN_EVENT_CHUNK_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "heads are written as they lie");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "heads are not converted");
 
 #define EVENT_MAGIC 0x56455343u /* "CSEV" */
 

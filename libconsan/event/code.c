@@ -1,23 +1,9 @@
-/* event_code: see event_code.h. */
+/* event_code: see code.h. */
 #include "code.h"
+#include "fields.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Scalar members, the ones that change most first: their bits make the mask of
- * an event short. A new member goes to the end and bumps EVENT_VERSION. */
-#define FIELDS(X) X(addr) X(warp) X(site) X(op) X(tx) X(lanes) X(cta) X(size) X(count) \
-	X(stride) X(mode) X(flags) X(sem) X(scope) X(space) X(peer) X(mask) X(mbar) \
-	X(mbar_peer) X(src_size)
-
-enum {
-#define X(id) BIT_##id,
-	FIELDS(X)
-#undef X
-	BIT_LANE_ADDR, BIT_LANE_SRC, BIT_SPANS, BIT_GSPANS, BIT_REGS, BIT_PART, BIT_TEXT,
-	BIT_COUNT
-};
-_Static_assert(BIT_COUNT <= 64, "the mask of an event is 64 bits");
 
 /* ---- numbers ---- */
 
@@ -81,7 +67,7 @@ const char *code_get_string(struct code_reader *r, struct arena *a)
 	return s;
 }
 
-/* how many elements follow; each takes a byte at least */
+/* The number of elements that follow; each takes at least one byte. */
 static uint16_t get_count(struct code_reader *r)
 {
 	uint64_t n = code_get(r);
@@ -93,7 +79,9 @@ static uint16_t get_count(struct code_reader *r)
 	return (uint16_t)n;
 }
 
-/* ---- encoding ---- */
+/* ---- encoding ----
+ * The kind; a mask of the fields that follow, the header's first: numbers that differ from the
+ * last event of this kind, and arrays; these fields in order, numbers as the difference. */
 
 static void put_lanes(struct text *t, const uint64_t *at, uint32_t lanes)
 {
@@ -107,69 +95,118 @@ static void put_lanes(struct text *t, const uint64_t *at, uint32_t lanes)
 	}
 }
 
-static bool any_part(const struct event *e)
+/* What follows of struct ev_lanes. */
+enum { LANES_LIST = 1, LANES_STRIDE = 2, LANES_BASE = 4 };
+
+static void put_addresses(struct text *t, const struct ev_lanes *at, const struct ev_lanes *last,
+	uint32_t lanes)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(e->part); i++)
-		if (e->part[i])
-			return true;
-	return false;
+	const unsigned what = (at->lane ? LANES_LIST : 0)
+		| (at->stride != last->stride ? LANES_STRIDE : 0)
+		| (at->base != last->base ? LANES_BASE : 0);
+
+	code_put(t, what);
+	if (what & LANES_STRIDE)
+		code_put_signed(t, (int64_t)at->stride - last->stride);
+	if (what & LANES_BASE)
+		code_put_signed(t, (int64_t)(at->base - last->base));
+	if (what & LANES_LIST)
+		put_lanes(t, at->lane, lanes);
+}
+
+static void put_spans(struct text *t, const struct ev_spans *s)
+{
+	code_put(t, s->n);
+	for (size_t i = 0; i < s->n; i++) {
+		code_put_signed(t, (int64_t)s->at[i].addr - (i ? (int64_t)s->at[i - 1].addr : 0));
+		code_put(t, s->at[i].bytes);
+	}
+}
+
+static void put_gspans(struct text *t, const struct ev_gspans *s)
+{
+	code_put(t, s->n);
+	for (size_t i = 0; i < s->n; i++) {
+		code_put_signed(t, (int64_t)(s->at[i].addr - (i ? s->at[i - 1].addr : 0)));
+		code_put(t, s->at[i].bytes);
+	}
+}
+
+static void put_regs(struct text *t, const struct ev_regs *regs)
+{
+	code_put(t, regs->n);
+	for (size_t i = 0; i < regs->n; i++)
+		code_put_signed(t, (int64_t)regs->at[i] - (i ? (int64_t)regs->at[i - 1] : 0));
+}
+
+static void put_parts(struct text *t, const struct ev_parts *parts)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parts->at); i++)
+		code_put(t, parts->at[i]);
+}
+
+/* Is there anything to write of this field? */
+static bool is_new(const struct event *e, const struct event *last, const struct event_field *f)
+{
+	static const struct ev_parts no_parts;
+	const void *now = event_field(e, f);
+	const struct ev_lanes *at = now, *was = event_field(last, f);
+	const struct ev_spans *spans = now;
+	const struct ev_gspans *gspans = now;
+	const struct ev_regs *regs = now;
+	const uint64_t *const *sources = now;
+	const char *const *text = now;
+
+	switch ((enum event_type)f->type) {
+	case TYPE_lanes: return at->lane || at->base != was->base || at->stride != was->stride;
+	case TYPE_sources: return *sources;
+	case TYPE_spans: return spans->n;
+	case TYPE_gspans: return gspans->n;
+	case TYPE_regs: return regs->n;
+	case TYPE_text: return *text && **text;
+	case TYPE_parts: return memcmp(now, &no_parts, sizeof no_parts) != 0;
+	case TYPE_unwritten: return false;
+	default: return event_number(e, f) != event_number(last, f);
+	}
+}
+
+static void put_field(struct text *t, const struct event *e, const struct event *last,
+	const struct event_field *f)
+{
+	const void *now = event_field(e, f);
+	const uint64_t *const *sources = now;
+	const char *const *text = now;
+
+	switch ((enum event_type)f->type) {
+	case TYPE_lanes: put_addresses(t, now, event_field(last, f), e->lanes); break;
+	case TYPE_sources: put_lanes(t, *sources, e->lanes); break;
+	case TYPE_spans: put_spans(t, now); break;
+	case TYPE_gspans: put_gspans(t, now); break;
+	case TYPE_regs: put_regs(t, now); break;
+	case TYPE_text: code_put_string(t, *text); break;
+	case TYPE_parts: put_parts(t, now); break;
+	default: code_put_signed(t, (int64_t)(event_number(e, f) - event_number(last, f)));
+	}
 }
 
 void event_encode(struct text *t, struct event_past *past, const struct event *e)
 {
 	struct event *last = &past->last[e->kind];
-	size_t nregs = (size_t)e->nregs_d + e->nregs_a;
+	const struct event_fields *k = event_fields(e->kind);
+	const unsigned nheader = event_header.n;
 	uint64_t bits = 0;
 
-#define X(id) bits |= (uint64_t)(e->id != last->id) << BIT_##id;
-	FIELDS(X)
-#undef X
-	bits |= (uint64_t)(e->lane_addr != NULL) << BIT_LANE_ADDR;
-	bits |= (uint64_t)(e->lane_src != NULL) << BIT_LANE_SRC;
-	bits |= (uint64_t)(e->spans && e->nspans) << BIT_SPANS;
-	bits |= (uint64_t)(e->gspans && e->ngspans) << BIT_GSPANS;
-	bits |= (uint64_t)(e->regs && nregs) << BIT_REGS;
-	bits |= (uint64_t)any_part(e) << BIT_PART;
-	bits |= (uint64_t)(e->text && *e->text) << BIT_TEXT;
-
+	for (unsigned i = 0; i < nheader; i++)
+		bits |= (uint64_t)is_new(e, last, &event_header.at[i]) << i;
+	for (unsigned i = 0; i < k->n; i++)
+		bits |= (uint64_t)is_new(e, last, &k->at[i]) << (nheader + i);
 	code_put(t, e->kind);
 	code_put(t, bits);
-#define X(id) \
-	if (bits >> BIT_##id & 1) \
-		code_put_signed(t, (int64_t)((uint64_t)e->id - (uint64_t)last->id));
-	FIELDS(X)
-#undef X
-	if (e->lane_addr)
-		put_lanes(t, e->lane_addr, e->lanes);
-	if (e->lane_src)
-		put_lanes(t, e->lane_src, e->lanes);
-	if (bits >> BIT_SPANS & 1) {
-		code_put(t, e->nspans);
-		for (size_t i = 0; i < e->nspans; i++) {
-			code_put_signed(t, (int64_t)e->spans[i].addr
-				- (i ? (int64_t)e->spans[i - 1].addr : 0));
-			code_put(t, e->spans[i].bytes);
-		}
+	for (uint64_t left = bits; left; left &= left - 1) {
+		const unsigned i = (unsigned)__builtin_ctzll(left);
+
+		put_field(t, e, last, i < nheader ? &event_header.at[i] : &k->at[i - nheader]);
 	}
-	if (bits >> BIT_GSPANS & 1) {
-		code_put(t, e->ngspans);
-		for (size_t i = 0; i < e->ngspans; i++) {
-			code_put_signed(t, (int64_t)(e->gspans[i].addr
-				- (i ? e->gspans[i - 1].addr : 0)));
-			code_put(t, e->gspans[i].bytes);
-		}
-	}
-	if (bits >> BIT_REGS & 1) {
-		code_put(t, e->nregs_d);
-		code_put(t, e->nregs_a);
-		for (size_t i = 0; i < nregs; i++)
-			code_put_signed(t, (int64_t)e->regs[i] - (i ? (int64_t)e->regs[i - 1] : 0));
-	}
-	if (bits >> BIT_PART & 1)
-		for (size_t i = 0; i < ARRAY_SIZE(e->part); i++)
-			code_put(t, e->part[i]);
-	if (bits >> BIT_TEXT & 1)
-		code_put_string(t, e->text);
 	*last = *e;
 }
 
@@ -186,97 +223,146 @@ static void get_lanes(struct code_reader *r, uint64_t at[32], uint32_t lanes)
 	}
 }
 
-static void get_arrays(struct code_reader *r, uint64_t bits, struct event_room *room,
-	struct event *e)
+static void get_addresses(struct code_reader *r, struct event_arrays *a, uint32_t lanes,
+	struct ev_lanes *at)
 {
-	if (bits >> BIT_LANE_ADDR & 1) {
-		get_lanes(r, room->lane_addr, e->lanes);
-		e->lane_addr = room->lane_addr;
-	}
-	if (bits >> BIT_LANE_SRC & 1) {
-		get_lanes(r, room->lane_src, e->lanes);
-		e->lane_src = room->lane_src;
-	}
-	if (bits >> BIT_SPANS & 1) {
-		e->nspans = get_count(r);
-		room->spans.n = 0;
-		for (uint64_t i = 0, addr = 0; i < e->nspans && !r->bad; i++) {
-			addr += (uint64_t)code_get_signed(r);
-			vec_push(&room->spans, ((struct ev_span){ (uint32_t)addr,
-				(uint32_t)code_get(r) }));
-		}
-		e->spans = room->spans.at;
-	}
-	if (bits >> BIT_GSPANS & 1) {
-		e->ngspans = get_count(r);
-		room->gspans.n = 0;
-		for (uint64_t i = 0, addr = 0; i < e->ngspans && !r->bad; i++) {
-			addr += (uint64_t)code_get_signed(r);
-			vec_push(&room->gspans, ((struct ev_gspan){ addr, code_get(r) }));
-		}
-		e->gspans = room->gspans.at;
-	}
-	if (bits >> BIT_REGS & 1) {
-		e->nregs_d = get_count(r);
-		e->nregs_a = get_count(r);
-		room->regs.n = 0;
-		for (uint64_t i = 0, reg = 0; i < (uint64_t)e->nregs_d + e->nregs_a && !r->bad; i++) {
-			reg += (uint64_t)code_get_signed(r);
-			vec_push(&room->regs, (uint32_t)reg);
-		}
-		e->regs = room->regs.at;
-	}
-	if (bits >> BIT_PART & 1)
-		for (size_t i = 0; i < ARRAY_SIZE(e->part); i++) {
-			e->part[i] = (uint16_t)code_get(r);
-			r->bad |= e->part[i] > e->nspans || (i && e->part[i] < e->part[i - 1]);
-		}
-	if (bits >> BIT_TEXT & 1) {
-		uint64_t n = code_get(r);
+	const uint64_t what = code_get(r);
 
-		if (n > (size_t)(r->end - r->at)) {
-			r->bad = true;
-			return;
-		}
-		room->text.n = 0;
-		text_add(&room->text, (const char *)r->at, n);
-		r->at += n;
-		e->text = room->text.at;
+	if (what & LANES_STRIDE)
+		at->stride = (int32_t)((uint64_t)at->stride + (uint64_t)code_get_signed(r));
+	if (what & LANES_BASE)
+		at->base += (uint64_t)code_get_signed(r);
+	if (what & LANES_LIST) {
+		get_lanes(r, a->lanes, lanes);
+		at->lane = a->lanes;
 	}
 }
 
-bool event_decode(struct code_reader *r, struct event_past *past,
-	struct event_room *room, struct event *e)
+static void get_spans(struct code_reader *r, struct event_arrays *a, struct ev_spans *s)
 {
-	uint64_t kind = code_get(r), bits = code_get(r);
+	s->n = get_count(r);
+	a->spans.n = 0;
+	for (uint64_t i = 0, addr = 0; i < s->n && !r->bad; i++) {
+		addr += (uint64_t)code_get_signed(r);
+		vec_push(&a->spans, ((struct ev_span){ (uint32_t)addr, (uint32_t)code_get(r) }));
+	}
+	s->at = a->spans.at;
+}
 
-	if (r->bad || kind >= EV_COUNT || bits >> BIT_COUNT)
+static void get_gspans(struct code_reader *r, struct event_arrays *a, struct ev_gspans *s)
+{
+	s->n = get_count(r);
+	a->gspans.n = 0;
+	for (uint64_t i = 0, addr = 0; i < s->n && !r->bad; i++) {
+		addr += (uint64_t)code_get_signed(r);
+		vec_push(&a->gspans, ((struct ev_gspan){ addr, code_get(r) }));
+	}
+	s->at = a->gspans.at;
+}
+
+static void get_regs(struct code_reader *r, struct event_arrays *a, struct ev_regs *regs)
+{
+	const unsigned list = a->nregs++ % ARRAY_SIZE(a->regs);
+
+	regs->n = get_count(r);
+	a->regs[list].n = 0;
+	for (uint64_t i = 0, reg = 0; i < regs->n && !r->bad; i++) {
+		reg += (uint64_t)code_get_signed(r);
+		vec_push(&a->regs[list], (uint32_t)reg);
+	}
+	regs->at = a->regs[list].at;
+}
+
+static void get_parts(struct code_reader *r, struct ev_parts *parts)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parts->at); i++) {
+		parts->at[i] = (uint16_t)code_get(r);
+		r->bad |= i && parts->at[i] < parts->at[i - 1];
+	}
+}
+
+static const char *get_text(struct code_reader *r, struct text *t)
+{
+	uint64_t n = code_get(r);
+
+	if (n > (size_t)(r->end - r->at)) {
+		r->bad = true;
+		return NULL;
+	}
+	t->n = 0;
+	text_add(t, (const char *)r->at, n);
+	r->at += n;
+	return t->at;
+}
+
+static void get_field(struct code_reader *r, struct event_arrays *a, struct event *e,
+	const struct event_field *f)
+{
+	void *at = (char *)e + f->at;
+
+	switch ((enum event_type)f->type) {
+	case TYPE_lanes: get_addresses(r, a, e->lanes, at); break;
+	case TYPE_sources:
+		get_lanes(r, a->sources, e->lanes);
+		*(const uint64_t **)at = a->sources;
+		break;
+	case TYPE_spans: get_spans(r, a, at); break;
+	case TYPE_gspans: get_gspans(r, a, at); break;
+	case TYPE_regs: get_regs(r, a, at); break;
+	case TYPE_text: *(const char **)at = get_text(r, &a->text); break;
+	case TYPE_parts: get_parts(r, at); break;
+	case TYPE_unwritten: r->bad = true; break;
+	default: event_set_number(e, f, event_number(e, f) + (uint64_t)code_get_signed(r));
+	}
+}
+
+/* Arrays are not as in the event before. */
+static void clear_arrays(struct event *e, const struct event_fields *k)
+{
+	for (unsigned i = 0; i < k->narrays; i++) {
+		void *at = (char *)e + k->at[i].at;
+
+		if (k->at[i].type == TYPE_lanes)
+			((struct ev_lanes *)at)->lane = NULL;
+		else
+			memset(at, 0, k->at[i].bytes);
+	}
+}
+
+bool event_decode(struct code_reader *r, struct event_past *past, struct event_arrays *a,
+	struct event *e)
+{
+	const uint64_t kind = code_get(r), bits = code_get(r);
+	const unsigned nheader = event_header.n;
+	const struct event_fields *k;
+
+	if (r->bad || kind >= EV_COUNT)
+		return false;
+	k = event_fields((enum ev_kind)kind);
+	if (bits >> (nheader + k->n))
 		return false;
 	*e = past->last[kind];
-	e->kind = (uint8_t)kind;
-	e->lane_addr = e->lane_src = NULL;
-	e->spans = NULL;
-	e->gspans = NULL;
-	e->regs = NULL;
-	e->text = NULL;
-	e->nspans = e->ngspans = e->nregs_d = e->nregs_a = 0;
-	memset(e->part, 0, sizeof e->part);
-#define X(id) \
-	if (bits >> BIT_##id & 1) \
-		e->id += (uint64_t)code_get_signed(r);
-	FIELDS(X)
-#undef X
-	get_arrays(r, bits, room, e);
+	e->kind = (enum ev_kind)kind;
+	clear_arrays(e, k);
+	a->nregs = 0;
+	for (uint64_t left = bits; left; left &= left - 1) {
+		const unsigned i = (unsigned)__builtin_ctzll(left);
+
+		get_field(r, a, e, i < nheader ? &event_header.at[i] : &k->at[i - nheader]);
+	}
+	if (e->kind == EV_WGMMA && e->wgmma.parts.at[5] > e->wgmma.spans.n)
+		return false;
 	if (r->bad || !e->lanes)
 		return false;
 	past->last[kind] = *e;
 	return true;
 }
 
-void event_room_free(struct event_room *room)
+void event_arrays_free(struct event_arrays *a)
 {
-	vec_free(&room->spans);
-	vec_free(&room->gspans);
-	vec_free(&room->regs);
-	text_free(&room->text);
+	vec_free(&a->spans);
+	vec_free(&a->gspans);
+	for (unsigned i = 0; i < ARRAY_SIZE(a->regs); i++)
+		vec_free(&a->regs[i]);
+	text_free(&a->text);
 }

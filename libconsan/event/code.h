@@ -1,5 +1,5 @@
-/* event_code: one event as bytes and back, for event_io.c. An event is written
- * as what differs from the one of its kind before it. */
+/* event_code: one event as bytes and back, for save.c and load.c. An event is
+ * written as the difference from the last one of its kind. */
 #ifndef CONSAN_EVENT_CODE_H
 #define CONSAN_EVENT_CODE_H
 
@@ -10,7 +10,7 @@
 void code_put(struct text *t, uint64_t v);          /* 7 bits a byte */
 void code_put_string(struct text *t, const char *s); /* NULL and "" are the same */
 
-/* A reader never passes its end: it returns zeros and sets bad. */
+/* At its end a reader returns zeros and sets bad. */
 struct code_reader {
 	const unsigned char *at, *end;
 	bool bad;
@@ -21,23 +21,24 @@ const char *code_get_string(struct code_reader *r, struct arena *a);
 
 /* ---- events ---- */
 
-/* The events before; zeroed at the start of a chunk, on both sides. */
+/* The last event of each kind; zeroed at the start of a chunk by writer and reader. */
 struct event_past {
 	struct event last[EV_COUNT];
 };
 void event_encode(struct text *t, struct event_past *past, const struct event *e);
 
-/* Where the arrays of a decoded event live until the next one. */
-struct event_room {
-	uint64_t lane_addr[32], lane_src[32];
+/* Holds the arrays of a decoded event until the next one is decoded. */
+struct event_arrays {
+	uint64_t lanes[32], sources[32];
 	VEC(struct ev_span) spans;
 	VEC(struct ev_gspan) gspans;
-	VEC(uint32_t) regs;
+	VEC(uint32_t) regs[2];  /* an event has at most two lists */
+	unsigned nregs;
 	struct text text;
 };
 /* False: the bytes are damaged. */
-bool event_decode(struct code_reader *r, struct event_past *past,
-	struct event_room *room, struct event *e);
-void event_room_free(struct event_room *room);
+bool event_decode(struct code_reader *r, struct event_past *past, struct event_arrays *a,
+	struct event *e);
+void event_arrays_free(struct event_arrays *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* event: names of what event.h enumerates, and the place of a CTA in the grid. */
+/* event: names of kinds, faults, orders and scopes. */
 #include "event.h"
 
 #include "libconsan/base/base.h"
@@ -6,8 +6,10 @@
 const char *event_name(enum ev_kind kind)
 {
 	static const char *const name[] = {
-#define EV(id, fields, meaning) #id,
+#define EV(id, member, meaning, fields) #id,
+#define EV_LIKE(id, member, like_id, like, meaning) #id,
 #include "event.def"
+#undef EV_LIKE
 #undef EV
 	};
 
@@ -57,42 +59,4 @@ const char *event_scope_name(enum ev_scope s)
 	case SCOPE_SYS: return "sys";
 	}
 	return "?";
-}
-
-/* Ranks and cluster ids count x fastest, as %cluster_ctarank and %clusterid do. */
-uint32_t cluster_whole(const struct launch_info *l)
-{
-	uint32_t n = 1;
-
-	for (unsigned d = 0; d < 3; d++)
-		n *= l->grid[d] / (l->cluster[d] ? l->cluster[d] : 1);
-	return n;
-}
-
-void cluster_dims(const struct cluster_info *c, uint32_t dims[3])
-{
-	const struct launch_info *l = c->launch;
-	const bool split = l->fallback[0] && c->id >= cluster_whole(l);
-
-	for (unsigned d = 0; d < 3; d++)
-		dims[d] = split ? l->fallback[d] : l->cluster[d] ? l->cluster[d] : 1;
-}
-
-void cluster_ctaid(const struct cluster_info *c, unsigned rank, uint32_t id[3])
-{
-	const struct launch_info *l = c->launch;
-	uint32_t at = c->id, in = rank, size[3];
-
-	cluster_dims(c, size);
-	if (l->fallback[0] && at >= cluster_whole(l))
-		at -= cluster_whole(l);
-	for (unsigned d = 0; d < 3; d++) {
-		uint32_t n = l->grid[d] / size[d];
-
-		if (!n)
-			n = 1;
-		id[d] = at % n * size[d] + in % size[d];
-		at /= n;
-		in /= size[d];
-	}
 }

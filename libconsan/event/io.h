@@ -1,9 +1,9 @@
-/* event_io: event streams in a file, to be checked again or looked at offline.
+/* event_io: event streams in a file, to be checked again or printed later.
  *
  * A file is a sequence of self-contained chunks, each compressed and with its
  * own checksum: a cut or damaged file loses the chunks concerned and nothing
  * else, and several processes may append to one file. Sites travel with the
- * events; reading adds them to this process's table. Nothing here judges. */
+ * events; reading adds them to this process's table. */
 #ifndef CONSAN_EVENT_IO_H
 #define CONSAN_EVENT_IO_H
 
@@ -18,13 +18,12 @@ struct event_writer *event_writer_open(const char *path, struct err *e);
 /* False and e: some of it could not be written (disk full). */
 bool event_writer_close(struct event_writer *w, struct err *e);
 void event_writer_launch(struct event_writer *w, const struct launch_info *l);
-/* last: clusters after this one (by id) were cut off by a failure and do not
- * count; UINT32_MAX: none. unchecked: why the launch's events are not all there
- * is, or "". */
+/* last: clusters with a higher id were cut off by a failure and do not count; UINT32_MAX:
+ * none. unchecked: why the events are not the whole launch, or "". */
 void event_writer_launch_end(struct event_writer *w, const struct launch_info *l,
 	uint32_t last, const char *unchecked);
-/* A sink that saves each event, then hands it to `next` (may be NULL, then it
- * wants global accesses, too). The cluster_info is copied. */
+/* A sink that saves each event, then passes it to `next`. NULL: none; the sink then wants
+ * global accesses as well. The cluster_info is copied. */
 struct event_sink *event_writer_begin(struct event_writer *w,
 	const struct cluster_info *c, struct event_sink *next);
 /* Ends the cluster and frees the sink; returns `next`. */
@@ -43,7 +42,7 @@ struct event_reader {
 	/* whole: no event of the cluster was lost */
 	void (*cluster_end)(void *user, const struct cluster_info *c,
 		struct event_sink *sink, bool whole);
-	/* as event_writer_launch_end() was told */
+	/* the arguments of event_writer_launch_end() */
 	void (*launch_end)(void *user, const struct launch_info *l, uint32_t last,
 		const char *unchecked);
 };
@@ -55,7 +54,7 @@ struct event_read_stats {
 /* False: no such file, or nothing in it is an event stream of this version. */
 bool event_read(const char *path, const struct event_reader *r,
 	struct event_read_stats *stats, struct err *e);
-/* Does the file begin as one of ours? */
+/* Does the file begin like an event stream? */
 bool event_is_stream(const char *path);
 
 /* One line, without the newline: what `consan dump` shows. */

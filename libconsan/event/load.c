@@ -1,6 +1,7 @@
-/* event_load: the reading half of event_io.h. Trusts no byte of the file. */
+/* event_load: the reading half of io.h. The file may be damaged anywhere. */
 #include "chunk.h"
 #include "code.h"
+#include "fields.h"
 #include "io.h"
 #include "site.h"
 
@@ -14,14 +15,14 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#define MAX_RAW (1u << 28) /* no sane chunk is larger */
+#define MAX_RAW (1u << 28) /* bytes; a valid chunk is smaller */
 
 struct open_cluster {
 	struct cluster_info info;
 	struct event_sink *sink;
 	uint32_t next_part;
 	uint64_t events;
-	bool broken;            /* events are missing: it gets no more of them */
+	bool broken;            /* events are missing: the rest is skipped */
 };
 
 struct open_launch {
@@ -42,7 +43,7 @@ struct read {
 	struct event_read_stats *stats;
 	VEC(struct open_launch *) launches;
 	VEC(struct session) sessions;
-	struct event_room room;
+	struct event_arrays arrays;
 	struct event_past *past;
 	unsigned char *raw;
 	size_t raw_cap;
@@ -117,7 +118,7 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	return !c->bad;
 }
 
-/* id in the file -> id here */
+/* The id in this process of a site id of the file */
 static uint32_t site_here(const struct session *s, uint32_t id)
 {
 	return id < s->site.n ? s->site.at[id] : 0;
@@ -202,6 +203,7 @@ static bool read_events(struct read *r, const struct chunk_head *h, struct code_
 	const struct session *session = session_of(r, h->session);
 	struct open_cluster *k;
 	struct event e;
+	uint32_t *other_site;
 
 	if (!l || c->bad || !nctas || nctas > 64 || warps > 64)
 		return false;
@@ -210,14 +212,15 @@ static bool read_events(struct read *r, const struct chunk_head *h, struct code_
 	k->next_part = h->part + 1;
 	memset(r->past, 0, sizeof *r->past);
 	while (c->at < c->end && !k->broken) {
-		if (!event_decode(c, r->past, &r->room, &e) || e.cta >= nctas
-				|| e.warp >= warps || e.peer >= nctas) {
+		if (!event_decode(c, r->past, &r->arrays, &e) || !event_ranks_fit(&e, nctas)
+				|| e.warp >= warps) {
 			k->broken = true;
 			break;
 		}
 		e.site = site_here(session, e.site);
-		if (event_counts_site(&e))
-			e.count = site_here(session, e.count);
+		other_site = event_other_site(&e);
+		if (other_site)
+			*other_site = site_here(session, *other_site);
 		k->events++;
 		r->stats->events++;
 		if (k->sink)
@@ -229,7 +232,7 @@ static bool read_events(struct read *r, const struct chunk_head *h, struct code_
 	return true;
 }
 
-/* Clusters still open here lost their end. */
+/* The end of clusters that are still open is lost. */
 static void end_launch(struct read *r, struct open_launch *l, uint32_t counts,
 	const char *unchecked)
 {
@@ -277,8 +280,8 @@ static bool read_chunk(struct read *r, const struct chunk_head *h, const unsigne
 	return false;
 }
 
-/* Bytes of the sound chunk at p, or 0. */
-static size_t sound_chunk(struct read *r, const unsigned char *p, size_t n, struct chunk_head *h)
+/* Bytes of the valid chunk at p, or 0. */
+static size_t valid_chunk(struct read *r, const unsigned char *p, size_t n, struct chunk_head *h)
 {
 	if (n < sizeof *h)
 		return 0;
@@ -296,12 +299,12 @@ static size_t sound_chunk(struct read *r, const unsigned char *p, size_t n, stru
 
 static size_t read_all(struct read *r, const unsigned char *p, size_t n)
 {
-	size_t at = 0, sound = 0;
+	size_t at = 0, valid = 0;
 	bool skipping = false;
 
 	while (at < n) {
 		struct chunk_head h;
-		size_t step = sound_chunk(r, p + at, n - at, &h);
+		size_t step = valid_chunk(r, p + at, n - at, &h);
 
 		if (!step) {
 			const unsigned char *next = memchr(p + at + 1, 'C', n - at - 1);
@@ -312,7 +315,7 @@ static size_t read_all(struct read *r, const unsigned char *p, size_t n)
 			continue;
 		}
 		skipping = false;
-		sound++;
+		valid++;
 		if (!read_chunk(r, &h, p + at + sizeof h))
 			r->stats->damaged++;
 		at += step;
@@ -320,7 +323,7 @@ static size_t read_all(struct read *r, const unsigned char *p, size_t n)
 	while (r->launches.n)
 		end_launch(r, r->launches.at[0], UINT32_MAX,
 			"the saved events end before the launch does");
-	return sound;
+	return valid;
 }
 
 bool event_read(const char *path, const struct event_reader *to,
@@ -329,7 +332,7 @@ bool event_read(const char *path, const struct event_reader *to,
 	struct read r = { .to = to, .stats = stats };
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st = { 0 };
-	size_t sound = 0;
+	size_t valid = 0;
 	void *map = NULL;
 
 	*stats = (struct event_read_stats){ 0 };
@@ -346,17 +349,17 @@ bool event_read(const char *path, const struct event_reader *to,
 		return err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
 	r.past = base_alloc(sizeof *r.past);
 	if (map) {
-		sound = read_all(&r, map, (size_t)st.st_size);
+		valid = read_all(&r, map, (size_t)st.st_size);
 		munmap(map, (size_t)st.st_size);
 	}
 	for (size_t i = 0; i < r.sessions.n; i++)
 		vec_free(&r.sessions.at[i].site);
 	vec_free(&r.sessions);
 	vec_free(&r.launches);
-	event_room_free(&r.room);
+	event_arrays_free(&r.arrays);
 	free(r.past);
 	free(r.raw);
-	if (sound)
+	if (valid)
 		return true;
 	if (r.other_version)
 		return err_set(e, ERR_FORMAT, 0, 0, "%s: event stream of version %u, this "

@@ -1,7 +1,8 @@
-/* event_save: the writing half of event_io.h. */
+/* event_save: the writing half of io.h. */
 #include "libconsan/base/base.h"
 #include "chunk.h"
 #include "code.h"
+#include "fields.h"
 #include "io.h"
 #include "site.h"
 
@@ -14,9 +15,9 @@
 
 struct event_writer {
 	struct append out;
-	int error;              /* errno of the first write that failed: no other came after it */
+	int error;              /* errno of the first write that failed, which was the last one */
 	VEC(uint64_t) written;  /* bitmap of the sites in the file */
-	struct saver *strong;   /* has strong accesses to global memory that are not in the file */
+	struct saver *strong;   /* the one with strong accesses to global memory not yet written */
 };
 
 struct saver {                  /* the sink of one cluster */
@@ -29,7 +30,7 @@ struct saver {                  /* the sink of one cluster */
 	uint64_t events;
 	struct text body;
 	struct event_past *past;
-	VEC(uint32_t) sites;    /* used in this chunk; some more than once */
+	VEC(uint32_t) sites;    /* used in this chunk; may contain a site more than once */
 	uint32_t last_site;
 };
 
@@ -54,7 +55,7 @@ bool event_writer_close(struct event_writer *w, struct err *e)
 	return !error || err_set(e, ERR_IO, 0, 0, "events not saved: %s", strerror(error));
 }
 
-/* Head and payload as one piece of memory; the head's session is still open. */
+/* Head and payload in one block of memory; put_chunk() sets the session. */
 static unsigned char *pack(struct chunk_head *head, const struct text *payload)
 {
 	size_t bound = ZSTD_compressBound(payload->n);
@@ -163,21 +164,23 @@ static void flush(struct saver *s, bool last)
 	memset(s->past, 0, sizeof *s->past);
 }
 
-/* Under s's lock. True: there is enough for a chunk. */
+/* Under s's lock. True: the chunk is large enough to be written. */
 static bool add(struct saver *s, const struct event *e)
 {
+	const uint32_t *other_site = event_other_site((struct event *)e);
+
 	if (e->site && e->site != s->last_site) {
 		vec_push(&s->sites, e->site);
 		s->last_site = e->site;
 	}
-	if (event_counts_site(e))
-		vec_push(&s->sites, e->count);
+	if (other_site)
+		vec_push(&s->sites, *other_site);
 	event_encode(&s->body, s->past, e);
 	s->events++;
 	return s->body.n >= CHUNK_RAW;
 }
 
-/* Another cluster's strong accesses go into the file before this one. */
+/* Writes another cluster's strong accesses to the file before this one. */
 static bool add_strong(struct saver *s, const struct event *e)
 {
 	struct event_writer *w = s->w;
@@ -199,13 +202,18 @@ static bool add_strong(struct saver *s, const struct event *e)
 	return full;
 }
 
+static bool is_strong_global(const struct event_access *a)
+{
+	return a->space == SP_GLOBAL && access_is_strong(a);
+}
+
 static void save(struct event_sink *sink, const struct event *e)
 {
 	struct saver *s = (struct saver *)sink;
 	bool full;
 
-	if ((e->kind == EV_ACCESS || e->kind == EV_OBSERVED) && e->space == SP_GLOBAL
-		&& (e->sem != SEM_WEAK || e->mode == EVM_RMW)) {
+	if ((e->kind == EV_ACCESS && is_strong_global(&e->access))
+		|| (e->kind == EV_OBSERVED && is_strong_global(&e->observed))) {
 		full = add_strong(s, e);
 	} else {
 		pthread_mutex_lock(&s->lock);

@@ -128,7 +128,7 @@ static enum step op_atom(struct warp *w, const struct xop *x, uint32_t lanes)
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, parts * size, size, 0, &r);
+		reach_emit(w, x, lanes, MODE_RMW, parts * size, size, 0, &r);
 	for (unsigned p = 0; p < parts; p++)
 		changed |= run[kind](w, lanes, &r, p * size, w->r + x->o[1] + p * size,
 			w->r + x->o[2] + p * size, reg, d ? d + p * size : NULL,
@@ -153,7 +153,7 @@ static enum step op_atom_vec(struct warp *w, const struct xop *x, uint32_t lanes
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, v->n * v->parts * v->size, v->size, 0, &r);
+		reach_emit(w, x, lanes, MODE_RMW, v->n * v->parts * v->size, v->size, 0, &r);
 	for (unsigned e = 0; e < v->n; e++)
 		for (unsigned p = 0; p < v->parts; p++) {
 			unsigned char *b = w->r + v->b[e] + p * v->size;
@@ -179,7 +179,7 @@ static enum step op_atom128(struct warp *w, const struct xop *x, uint32_t lanes)
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_RMW, 16, 16, 0, &r);
+		reach_emit(w, x, lanes, MODE_RMW, 16, 16, 0, &r);
 	pthread_mutex_lock(&lock);
 	for EACH_LANE(l, lanes) {
 		uint64_t o[2], b[2] = { r64(w, x->o[1])[l], r64(w, x->o[1])[LANES + l] };
@@ -262,7 +262,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 	x->o[MX_ADDR] = a.slot;
 	x->o[MX_IMM] = (uint32_t)a.imm;
 	x->o[MX_ORDER] = ORDER(sem == SEM_WEAK ? SEM_RELAXED : sem,
-		scope == SCOPE_NONE ? SCOPE_GPU : scope, to ? 0 : EVF_RED, 0);
+		scope == SCOPE_NONE ? SCOPE_GPU : scope, to ? 0 : ACCESS_REDUCTION, 0);
 	if (t == TY_b128) {
 		x->fn = op_atom128;
 		x->i.u = op == MOD_cas;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 struct bar_form {              /* xop.i.h */
-	uint16_t mode;             /* EVB_ */
+	uint16_t mode;             /* BAR_ */
 	uint16_t redop;            /* enum ptx_mod */
 	uint16_t aligned, flip;
 };
@@ -20,11 +20,11 @@ static struct bar_form form_of(const struct xop *x)
 }
 
 static void explain_bar(const struct warp *w, const struct xwait *wait,
-	struct event *e, char *buf, size_t n)
+	struct event_blocked *e, char *buf, size_t n)
 {
 	const struct bar *b = &w->cta->bar[wait->addr];
 
-	e->count = b->expected > b->arrived ? b->expected - b->arrived : 0;
+	e->missing = b->expected > b->arrived ? b->expected - b->arrived : 0;
 	snprintf(buf, n, "%u of %u threads have arrived", b->arrived, b->expected);
 	e->text = buf;
 }
@@ -59,15 +59,15 @@ static enum step leave(struct warp *w, const struct xop *x, uint32_t lanes)
 	uint32_t id = r32(w, x->o[0])[__builtin_ctz(lanes)];
 	const struct bar *b = &w->cta->bar[id];
 
-	if (f.mode == EVB_ARRIVE)
+	if (f.mode == BAR_ARRIVE)
 		return STEP_NEXT;
 	if (w->sink) {
-		struct event e = ex_event(w, x, EV_BAR_RESUME, lanes);
+		struct event e = ex_event(w, x, EV_BARRIER_RESUME, lanes);
 
-		e.addr = id;
+		e.barrier_resume.id = id;
 		ex_emit(w->cluster, &e);
 	}
-	if (f.mode != EVB_RED)
+	if (f.mode != BAR_RED)
 		return STEP_NEXT;
 	if (f.redop == MOD_popc) {
 		for EACH_LANE(l, lanes)
@@ -82,7 +82,7 @@ static enum step leave(struct warp *w, const struct xop *x, uint32_t lanes)
 
 static enum step wait_phase(struct warp *w, uint32_t id)
 {
-	enum step s = ex_wait(w, EVW_BAR, &w->cta->bar[id].phase, ~0ull, id);
+	enum step s = ex_wait(w, WAIT_BAR, &w->cta->bar[id].phase, ~0ull, id);
 
 	w->wait.explain = explain_bar;
 	return s;
@@ -93,7 +93,7 @@ static bool collects(const struct warp *w, const struct frag *f, uint32_t id)
 {
 	const struct xop *x = &w->code[f->pc];
 
-	return f->blocked && f->wait.kind == EVW_WARP && x->fn == op_bar
+	return f->blocked && f->wait.kind == WAIT_WARP && x->fn == op_bar
 		&& r32(w, x->o[0])[__builtin_ctz(f->mask)] == id;
 }
 
@@ -101,7 +101,7 @@ static uint32_t true_lanes(const struct warp *w, const struct xop *x, uint32_t l
 {
 	struct bar_form f = form_of(x);
 
-	return f.mode == EVB_RED ? lanes & (*rp(w, x->o[2]) ^ (f.flip ? FULL : 0)) : 0;
+	return f.mode == BAR_RED ? lanes & (*rp(w, x->o[2]) ^ (f.flip ? FULL : 0)) : 0;
 }
 
 /* The whole warp arrives. Returns STEP_NEXT if the barrier is complete. */
@@ -112,11 +112,11 @@ static enum step arrive(struct warp *w, const struct xop *x, uint32_t lanes, uin
 	struct bar_form f = form_of(x);
 
 	if (w->sink) {
-		struct event e = ex_event(w, x, EV_BAR_ARRIVE, lanes);
+		struct event e = ex_event(w, x, EV_BARRIER_ARRIVE, lanes);
 
-		e.addr = id;
-		e.count = count;
-		e.mode = (uint8_t)f.mode;
+		e.barrier_arrive.id = id;
+		e.barrier_arrive.threads = count;
+		e.barrier_arrive.mode = (enum ev_bar)f.mode;
 		ex_emit(w->cluster, &e);
 	}
 	if (!b->arrived) {
@@ -124,7 +124,7 @@ static enum step arrive(struct warp *w, const struct xop *x, uint32_t lanes, uin
 		b->expected = count ? count : w->cta->running * LANES;
 	}
 	b->arrived += LANES;
-	if (f.mode == EVB_RED) {
+	if (f.mode == BAR_RED) {
 		b->pop += (uint32_t)__builtin_popcount(yes);
 		b->all += (uint32_t)__builtin_popcount(lanes);
 	}
@@ -132,7 +132,7 @@ static enum step arrive(struct warp *w, const struct xop *x, uint32_t lanes, uin
 		complete(b);
 		return STEP_NEXT;
 	}
-	return f.mode == EVB_ARRIVE ? STEP_NEXT : wait_phase(w, id);
+	return f.mode == BAR_ARRIVE ? STEP_NEXT : wait_phase(w, id);
 }
 
 static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
@@ -145,13 +145,13 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	struct refusal why;
 	enum step s;
 
-	if (w->retry && w->wait.kind == EVW_BAR)
+	if (w->retry && w->wait.kind == WAIT_BAR)
 		return leave(w, x, lanes);
 	for EACH_LANE(l, lanes)
 		if (r32(w, x->o[0])[l] != id || r32(w, x->o[1])[l] != count)
-			return ex_fault(w, x, lanes, EVX_BAR_OPERAND, SP_ANY, id, 0,
+			return ex_fault(w, x, lanes, FAULT_BAR_OPERAND, SP_ANY, id, 0,
 				"lanes of one warp name different barriers or thread counts");
-	if (refuse_bar(&why, id, count, w->cta->nwarps * LANES, f.mode == EVB_ARRIVE))
+	if (refuse_bar(&why, id, count, w->cta->nwarps * LANES, f.mode == BAR_ARRIVE))
 		return ex_refuse(w, x, lanes, &why);
 	for (unsigned i = 0; i < w->nfrag; i++)
 		if (collects(w, &w->frag[i], id)) {
@@ -167,10 +167,10 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (elsewhere && f.aligned && w->sink) {
 		struct event e = ex_event(w, x, EV_FAULT, lanes);
 
-		e.mode = EVX_BAR_DIVERGED;
-		e.addr = id;
-		e.count = elsewhere->site;
-		e.text = "the other lanes of the warp arrived by another instruction";
+		e.fault.fault = FAULT_BAR_DIVERGED;
+		e.fault.addr = id;
+		e.fault.other_site = elsewhere->site;
+		e.fault.text = "the other lanes of the warp arrived by another instruction";
 		ex_emit(w->cluster, &e);
 	}
 	s = arrive(w, x, here, id, count, yes);
@@ -195,15 +195,15 @@ static bool decode_bar(struct decoder *d, const struct ptx_insn *i, struct xop *
 	unsigned mode, bool aligned)
 {
 	struct bar_form f = { (uint16_t)mode, 0, aligned, 0 };
-	unsigned at = mode == EVB_RED, n = i->noperands;
+	unsigned at = mode == BAR_RED, n = i->noperands;
 	const struct ptx_operand *o = i->operand;
-	bool counted = mode == EVB_RED ? n == 4 : n == 2;
+	bool counted = mode == BAR_RED ? n == 4 : n == 2;
 	uint32_t flip;
 
 	x->fn = op_bar;
 	x->o[0] = dec_src(d, &o[at], TY_u32);
 	x->o[1] = counted ? dec_src(d, &o[at + 1], TY_u32) : dec_const(d, 32, 0);
-	if (mode == EVB_RED) {
+	if (mode == BAR_RED) {
 		f.redop = (uint16_t)ptx_pick(i, MG_redop);
 		x->o[2] = dec_pred(d, &o[n - 1], &flip);
 		f.flip = flip != 0;
@@ -215,18 +215,18 @@ static bool decode_bar(struct decoder *d, const struct ptx_insn *i, struct xop *
 
 #define BAR(id, mode, aligned) \
 DECODER(id) { return decode_bar(d, i, x, mode, aligned); }
-BAR(bar_sync, EVB_SYNC, true)
-BAR(bar_arrive, EVB_ARRIVE, true)
-BAR(bar_red, EVB_RED, true)
-BAR(bar_cta_sync, EVB_SYNC, true)
-BAR(bar_cta_arrive, EVB_ARRIVE, true)
-BAR(bar_cta_red, EVB_RED, true)
-BAR(barrier_sync, EVB_SYNC, ptx_has(i, MOD_aligned))
-BAR(barrier_arrive, EVB_ARRIVE, ptx_has(i, MOD_aligned))
-BAR(barrier_red, EVB_RED, ptx_has(i, MOD_aligned))
-BAR(barrier_cta_sync, EVB_SYNC, ptx_has(i, MOD_aligned))
-BAR(barrier_cta_arrive, EVB_ARRIVE, ptx_has(i, MOD_aligned))
-BAR(barrier_cta_red, EVB_RED, ptx_has(i, MOD_aligned))
+BAR(bar_sync, BAR_SYNC, true)
+BAR(bar_arrive, BAR_ARRIVE, true)
+BAR(bar_red, BAR_RED, true)
+BAR(bar_cta_sync, BAR_SYNC, true)
+BAR(bar_cta_arrive, BAR_ARRIVE, true)
+BAR(bar_cta_red, BAR_RED, true)
+BAR(barrier_sync, BAR_SYNC, ptx_has(i, MOD_aligned))
+BAR(barrier_arrive, BAR_ARRIVE, ptx_has(i, MOD_aligned))
+BAR(barrier_red, BAR_RED, ptx_has(i, MOD_aligned))
+BAR(barrier_cta_sync, BAR_SYNC, ptx_has(i, MOD_aligned))
+BAR(barrier_cta_arrive, BAR_ARRIVE, ptx_has(i, MOD_aligned))
+BAR(barrier_cta_red, BAR_RED, ptx_has(i, MOD_aligned))
 
 /* ---- barrier.cluster: counts threads; those that exited count as there ---- */
 
@@ -248,8 +248,8 @@ static enum step op_cluster_arrive(struct warp *w, const struct xop *x, uint32_t
 	if (w->sink) {
 		struct event e = ex_event(w, x, EV_CLUSTER_ARRIVE, lanes);
 
-		e.sem = (uint8_t)x->i.h[0];
-		e.flags = x->i.h[1] ? EVF_ALIGNED : 0;
+		e.cluster_arrive.sem = (enum ev_sem)x->i.h[0];
+		e.cluster_arrive.aligned = x->i.h[1];
 		ex_emit(c, &e);
 	}
 	w->cluster_odd = (w->cluster_odd & ~lanes) | (c->bar_phase & 1 ? lanes : 0);
@@ -259,12 +259,12 @@ static enum step op_cluster_arrive(struct warp *w, const struct xop *x, uint32_t
 }
 
 static void explain_cluster(const struct warp *w, const struct xwait *wait,
-	struct event *e, char *buf, size_t n)
+	struct event_blocked *e, char *buf, size_t n)
 {
 	uint32_t all = w->cluster->live;
 
 	(void)wait;
-	e->count = all - w->cluster->bar_arrived;
+	e->missing = all - w->cluster->bar_arrived;
 	snprintf(buf, n, "%u of %u threads of the cluster have arrived",
 		w->cluster->bar_arrived, all);
 	e->text = buf;
@@ -281,15 +281,15 @@ static enum step op_cluster_wait(struct warp *w, const struct xop *x, uint32_t l
 	 * that one bit tells the phase it arrived for from the next, where others of its warp
 	 * may already wait. */
 	if (lanes & (c->bar_phase & 1 ? w->cluster_odd : ~w->cluster_odd) && c->bar_arrived) {
-		s = ex_wait(w, EVW_CLUSTER, &c->bar_phase, ~0ull, 0);
+		s = ex_wait(w, WAIT_CLUSTER, &c->bar_phase, ~0ull, 0);
 		w->wait.explain = explain_cluster;
 		return s;
 	}
 	if (w->sink) {
 		struct event e = ex_event(w, x, EV_CLUSTER_WAIT, lanes);
 
-		e.sem = (uint8_t)x->i.h[0];
-		e.flags = x->i.h[1] ? EVF_ALIGNED : 0;
+		e.cluster_wait.sem = (enum ev_sem)x->i.h[0];
+		e.cluster_wait.aligned = x->i.h[1];
 		ex_emit(c, &e);
 	}
 	return STEP_NEXT;

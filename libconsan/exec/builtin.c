@@ -224,7 +224,7 @@ static enum step assertion(struct warp *w, const struct xop *x, const struct cal
 	}
 	print(w, &out);
 	if (ok)
-		r = ex_fault(w, x, lanes, EVX_ASSERT, SP_ANY, 0, 0, "%s", part.n ? part.at : "");
+		r = ex_fault(w, x, lanes, FAULT_ASSERT, SP_ANY, 0, 0, "%s", part.n ? part.at : "");
 	text_free(&out);
 	text_free(&part);
 	return r;
@@ -256,7 +256,7 @@ enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 			uint64_t at = argument(w, s, l, 0);
 
 			if (at && !heap_free((void *)(uintptr_t)at))
-				return ex_fault(w, x, 1u << l, EVX_TRAP, SP_ANY, at, 0,
+				return ex_fault(w, x, 1u << l, FAULT_TRAP, SP_ANY, at, 0,
 					"free of 0x%llx, which malloc did not return", (unsigned long long)at);
 		}
 		break;

@@ -92,7 +92,7 @@ static void perform_store(struct cluster *c, struct async_op *op)
 /* ---- checks at issue ---- */
 
 #define REFUSE(kind, space, at, size, ...) do { \
-	ex_fault(w, x, 1u << l, EVX_##kind, space, at, size, __VA_ARGS__); \
+	ex_fault(w, x, 1u << l, FAULT_##kind, space, at, size, __VA_ARGS__); \
 	return false; \
 } while (0)
 
@@ -264,32 +264,34 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 	const struct bulk_op *o)
 {
 	struct event e = ex_event(w, x, EV_BULK, 1u << l);
+	struct event_bulk *b = &e.bulk;
 	uint64_t src[32];
 
-	e.op = o->g.op.id;
-	e.flags = (uint8_t)((a->tensor ? EVF_TENSOR : 0) | (a->red ? EVF_REDUCE : 0) |
-		(a->multicast ? EVF_MULTICAST : 0) | (a->what == PREFETCH ? EVF_PREFETCH : 0));
-	e.mbar = EV_NO_MBAR;
+	b->async_op = o->g.op.id;
+	b->tensor = a->tensor;
+	b->reduce = a->red;
+	b->multicast = a->multicast;
+	b->prefetch = a->what == PREFETCH;
+	b->mbarrier = EV_NO_MBARRIER;
 	if (a->what != PREFETCH) {
-		e.peer = (uint16_t)o->cta->rank;
-		e.addr = o->shared;
-		e.size = o->extent;
-		e.mode = a->what == STORE ? EVM_READ : a->red ? EVM_RMW : EVM_WRITE;
+		b->owner = (uint16_t)o->cta->rank;
+		b->addr = o->shared;
+		b->bytes = o->extent;
+		b->mode = a->what == STORE ? MODE_READ : a->red ? MODE_RMW : MODE_WRITE;
 	}
 	if (a->what == PEER) {
 		src[l] = o->other;
-		e.lane_src = src;
+		b->source = src;
 	}
 	if (a->what == LOAD || a->what == PEER) {
-		e.mbar = o->mbar;
-		e.mbar_peer = (uint16_t)o->mbar_cta->rank;
-		e.tx = o->bytes;
-		e.mask = a->multicast ? o->ctas : 0;
+		b->mbarrier = o->mbar;
+		b->mbarrier_owner = (uint16_t)o->mbar_cta->rank;
+		b->tx_count = o->bytes;
+		b->cta_mask = a->multicast ? o->ctas : 0;
 	}
 	if (a->tensor && a->what != PREFETCH && o->extent != o->bytes) {
 		add_pieces(w->async, o);
-		e.spans = w->async->spans.at;
-		e.nspans = (uint16_t)w->async->spans.n;
+		b->spans = (struct ev_spans){ w->async->spans.at, (uint16_t)w->async->spans.n };
 	}
 	if (w->sink->want_global && a->what != PREFETCH && a->what != PEER) {
 		w->async->gspans.n = 0;
@@ -297,8 +299,7 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 			tensor_spans(&o->copy, add_span, w->async);
 		else
 			add_span(w->async, o->other, o->bytes);
-		e.gspans = w->async->gspans.at;
-		e.ngspans = (uint16_t)w->async->gspans.n;
+		b->global = (struct ev_gspans){ w->async->gspans.at, (uint16_t)w->async->gspans.n };
 	}
 	ex_emit(w->cluster, &e);
 }
@@ -306,7 +307,7 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 /* A map in parameters or constants cannot change while the kernel runs. */
 static void tell_map(struct warp *w, const struct xop *x, unsigned l, const struct bulk_op *o)
 {
-	struct event e = ex_event(w, x, EV_MAP, 1u << l);
+	struct event e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
 	const unsigned char *at = (const unsigned char *)&o->map;
 	uint64_t hash = 0xcbf29ce484222325ull;
 
@@ -314,9 +315,9 @@ static void tell_map(struct warp *w, const struct xop *x, unsigned l, const stru
 		return;
 	for (size_t i = 0; i < sizeof o->map; i++)
 		hash = (hash ^ at[i]) * 0x100000001b3ull;
-	e.mode = EVM_READ;
-	e.addr = o->map_at;
-	e.tx = (int64_t)hash;
+	e.tensor_map.mode = MODE_READ;
+	e.tensor_map.addr = o->map_at;
+	e.tensor_map.hash = hash;
 	ex_emit(w->cluster, &e);
 }
 
@@ -399,8 +400,8 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (w->sink) {
 		struct event e = ex_event(w, x, EV_BULK_WAIT, lanes);
 
-		e.count = keep[__builtin_ctz(lanes)];
-		e.flags = x->i.w[0] ? EVF_READ : 0;
+		e.bulk_wait.pending = keep[__builtin_ctz(lanes)];
+		e.bulk_wait.read = x->i.w[0];
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;

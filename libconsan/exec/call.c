@@ -80,7 +80,7 @@ static bool enter(struct warp *w, const struct xop *x, const struct call_site *s
 	uint32_t top = sp[l] + s->caller->frame;
 
 	if (top > room || to->frame > room - top) {
-		ex_fault(w, x, 1u << l, EVX_STACK, SP_LOCAL, top, to->frame,
+		ex_fault(w, x, 1u << l, FAULT_STACK, SP_LOCAL, top, to->frame,
 			"call depth %zu, %u bytes of stack", w->call[l].n, room);
 		return false;
 	}
@@ -129,7 +129,7 @@ static enum step op_call_indirect(struct warp *w, const struct xop *x, uint32_t 
 			if (target[l] == to)
 				same |= 1u << l;
 		if (index >= k->module->ptx->nfunc || k->fn_of[index] == UINT32_MAX)
-			return ex_fault(w, x, same, EVX_TRAP, SP_ANY, to, 0,
+			return ex_fault(w, x, same, FAULT_TRAP, SP_ANY, to, 0,
 				"call through 0x%llx, which is not a function", (unsigned long long)to);
 		fn = &k->fn[k->fn_of[index]];
 		for EACH_LANE(m, same)

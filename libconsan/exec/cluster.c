@@ -19,15 +19,15 @@ static void blocked_event(struct warp *w, uint32_t pc, uint32_t mask, const stru
 	const struct xop *x = &w->code[pc];
 	struct event e = ex_event(w, x, EV_BLOCKED, mask);
 
+	e.blocked.owner = e.cta;
 	if (wait) {
-		e.mode = wait->kind;
-		e.peer = wait->peer;
-		e.addr = wait->addr;
+		e.blocked.on = wait->kind;
+		e.blocked.addr = wait->addr;
 		if (wait->explain)
-			wait->explain(w, wait, &e, buf, sizeof buf);
+			wait->explain(w, wait, &e.blocked, buf, sizeof buf);
 	} else {
-		e.mode = EVW_SPIN;
-		e.text = "spins in a loop that changes no state";
+		e.blocked.on = WAIT_SPIN;
+		e.blocked.text = "spins in a loop that changes no state";
 	}
 	ex_emit(w->cluster, &e);
 }
@@ -44,7 +44,7 @@ static void hang_events(struct cluster *c, enum ev_hang why)
 				blocked_event(w, w->frag[f].pc, w->frag[f].mask,
 					w->frag[f].blocked ? &w->frag[f].wait : NULL);
 		}
-	struct event e = { .kind = EV_HANG, .mode = (uint8_t)why, .lanes = FULL };
+	struct event e = { .kind = EV_HANG, .lanes = FULL, .hang.why = why };
 	ex_emit(c, &e);
 }
 
@@ -267,7 +267,7 @@ static bool turn(struct worker *wk, struct cluster *c)
 		context_end(c, true);
 		return true;
 	case TURN_DEAD:
-		hang_events(c, EVH_DEADLOCK);
+		hang_events(c, HANG_DEADLOCK);
 		grid_fail(g, c->info.id, EXEC_HANG, 0, "deadlock");
 		context_end(c, false);
 		return true;
@@ -293,11 +293,11 @@ void worker_run(struct worker *wk)
 		}
 		look_around(wk);
 		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
-			give_up(wk, EVH_TIMEOUT);
+			give_up(wk, HANG_TIMEOUT);
 			break;
 		}
 		if (atomic_load(&g->hang)) {
-			give_up(wk, EVH_LIVELOCK);
+			give_up(wk, HANG_LIVELOCK);
 			break;
 		}
 		if (progress && wk->resident) {

@@ -245,8 +245,8 @@ static void cta_begin(struct cta *cta)
 	cta->exits = 0;
 	if (c->sink) {
 		struct event e = { .kind = EV_CTA_BEGIN, .cta = (uint16_t)cta->rank,
-			.peer = (uint16_t)cta->rank, .lanes = FULL, .count = cta->nthreads,
-			.size = cta->shared_bytes, .addr = cta->linear };
+			.lanes = FULL, .cta_begin = { .threads = cta->nthreads,
+			.shared_bytes = cta->shared_bytes, .linear_id = cta->linear } };
 
 		ex_emit(c, &e);
 	}
@@ -263,8 +263,7 @@ void context_cta_end(struct cta *cta)
 	c->worker->ctas++;
 	if (!c->sink)
 		return;
-	struct event e = { .kind = EV_CTA_END, .cta = (uint16_t)cta->rank,
-		.peer = (uint16_t)cta->rank, .lanes = FULL };
+	struct event e = { .kind = EV_CTA_END, .cta = (uint16_t)cta->rank, .lanes = FULL };
 	ex_emit(c, &e);
 }
 

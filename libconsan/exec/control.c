@@ -53,7 +53,7 @@ enum step op_brx(struct warp *w, const struct xop *x, uint32_t lanes)
 			if (index[l] == at)
 				same |= 1u << l;
 		if (at >= b->n)
-			return ex_fault(w, x, same, EVX_TRAP, SP_ANY, at, 0,
+			return ex_fault(w, x, same, FAULT_TRAP, SP_ANY, at, 0,
 				"brx.idx: index %u, the table has %u targets", at, b->n);
 		warp_fork(w, b->to[at], same);
 		rest &= ~same;
@@ -107,7 +107,7 @@ DECODER(exit)
 
 static enum step op_trap(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	return ex_fault(w, x, lanes, EVX_TRAP, SP_ANY, 0, 0, "the kernel executed trap");
+	return ex_fault(w, x, lanes, FAULT_TRAP, SP_ANY, 0, 0, "the kernel executed trap");
 }
 
 DECODER(trap)
@@ -181,9 +181,9 @@ NOTHING(createpolicy_cvt)
 static enum step op_griddep(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	if (w->sink) {
-		struct event e = ex_event(w, x, EV_GRIDDEP, lanes);
+		struct event e = ex_event(w, x, EV_GRIDDEPCONTROL, lanes);
 
-		e.mode = (uint8_t)x->i.u;
+		e.griddepcontrol.launch_dependents = x->i.u;
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;
@@ -268,7 +268,7 @@ static bool syncs_under(const struct warp *w, const struct frag *f, uint32_t mas
 {
 	const struct xop *x = &w->code[f->pc];
 
-	if (!f->blocked || f->wait.kind != EVW_WARP || x->fn != op_warp_sync)
+	if (!f->blocked || f->wait.kind != WAIT_WARP || x->fn != op_warp_sync)
 		return false;
 	for EACH_LANE(l, f->mask)
 		if (r32(w, x->o[0])[l] != mask)
@@ -293,7 +293,7 @@ static bool sync_across(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (w->sink) {
 		struct event e = ex_event(w, x, EV_WARP_SYNC, here);
 
-		e.mask = here;
+		e.warp_sync.mask = here;
 		ex_emit(w->cluster, &e);
 	}
 	for (unsigned i = 0; i < w->nfrag; i++)
@@ -322,7 +322,7 @@ static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lane
 			if (mask[l] == of)
 				same |= 1u << l;
 		e = ex_event(w, x, EV_WARP_SYNC, same);
-		e.mask = of & ~w->dead;
+		e.warp_sync.mask = of & ~w->dead;
 		ex_emit(w->cluster, &e);
 		rest &= ~same;
 	}
@@ -339,15 +339,15 @@ DECODER(bar_warp_sync)
 /* ---- setmaxnreg ---- */
 
 static void explain_regs(const struct warp *w, const struct xwait *wait,
-	struct event *e, char *buf, size_t n)
+	struct event_blocked *e, char *buf, size_t n)
 {
 	const struct cta *cta = w->cta;
 	uint64_t held = 0;
 
 	for (uint32_t i = 0; i < cta->nwarps; i++)
 		held += cta->warp[i]->done ? 0 : (uint64_t)cta->warp[i]->maxnreg * LANES;
-	e->count = (uint32_t)wait->arg;
-	e->tx = (int64_t)cta->regs_free;
+	e->missing = (uint32_t)wait->arg;
+	e->tx_count = (int64_t)cta->regs_free;
 	e->text = buf;
 	snprintf(buf, n, "setmaxnreg.inc %llu needs %llu more registers for its warp; the CTA's pool "
 		"has %llu free, and its warps hold %llu", (unsigned long long)wait->addr,
@@ -369,7 +369,7 @@ static enum step op_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lan
 		return ex_refuse(w, x, lanes, &why);
 	more = inc ? (uint64_t)(want - w->maxnreg) * LANES : 0;
 	if (more > w->cta->regs_free) {
-		s = ex_wait(w, EVW_SETMAXNREG, &w->cta->regs_free, ~0ull, want);
+		s = ex_wait(w, WAIT_SETMAXNREG, &w->cta->regs_free, ~0ull, want);
 		w->wait.arg = more;
 		w->wait.explain = explain_regs;
 		return s;
@@ -382,8 +382,8 @@ static enum step op_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lan
 	if (w->sink) {
 		struct event e = ex_event(w, x, EV_SETMAXNREG, lanes);
 
-		e.count = want;
-		e.mode = inc;
+		e.setmaxnreg.registers = want;
+		e.setmaxnreg.increase = inc;
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;

@@ -214,7 +214,7 @@ struct grid {
 	enum exec_status status;
 	struct err err;
 	uint32_t site;
-	unsigned fault;          /* EVX_ of that cluster */
+	unsigned fault;          /* FAULT_ of that cluster */
 	uint64_t *workspace;     /* cooperative groups' grid barrier */
 	struct worker *worker;
 };

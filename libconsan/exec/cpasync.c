@@ -126,18 +126,19 @@ static void copy_events(struct warp *w, const struct xop *x, uint32_t lanes,
 	rest = lanes & ~none;
 	do {
 		struct event e = ex_event(w, x, EV_CP_ASYNC, lanes);
+		struct event_cp_async *a = &e.cp_async;
 		uint32_t some = 0;
 
 		if (rest) {
-			e.src_size = (uint16_t)read[__builtin_ctz(rest)];
+			a->source_bytes = read[__builtin_ctz(rest)];
 			for EACH_LANE(l, rest)
-				some |= (uint32_t)(read[l] == e.src_size) << l;
+				some |= (uint32_t)(read[l] == a->source_bytes) << l;
 		}
 		e.lanes = some | none;
-		e.mask = some;
-		e.size = x->i.b[B_SIZE];
-		e.lane_src = src;
-		ex_event_addr(&e, e.lanes, at);
+		a->readers = some;
+		a->bytes = x->i.b[B_SIZE];
+		a->source = src;
+		ex_lanes(&a->at, e.lanes, at);
 		ex_emit(w->cluster, &e);
 		rest &= ~some;
 		none = 0;
@@ -204,7 +205,7 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 	for EACH_LANE(l, lanes)
 		w->async->cp_commits[l]++;
 	if (w->sink) {
-		struct event e = ex_event(w, x, EV_CP_COMMIT, lanes);
+		struct event e = ex_event(w, x, EV_CP_ASYNC_COMMIT, lanes);
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;
@@ -232,10 +233,10 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 		a->cp_commits[l]++;
 	group_wait(w->cluster, &a->cp, lanes, a->cp_commits, keep);
 	if (w->sink) {
-		struct event e = ex_event(w, x, EV_CP_WAIT, lanes);
+		struct event e = ex_event(w, x, EV_CP_ASYNC_WAIT, lanes);
 
-		e.count = keep[__builtin_ctz(lanes)];
-		e.flags = all ? EVF_ALL : 0;
+		e.cp_async_wait.pending = keep[__builtin_ctz(lanes)];
+		e.cp_async_wait.all = all;
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;
@@ -306,11 +307,11 @@ static enum step op_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
 		o->cta = cta;
 		o->at = at;
 		if (w->sink) {
-			struct event e = ex_event(w, x, EV_CP_ARRIVE, same);
+			struct event e = ex_event(w, x, EV_CP_ASYNC_ARRIVE, same);
 
-			e.addr = at;
-			e.op = o->op.id;
-			e.flags = noinc ? EVF_NOINC : 0;
+			e.cp_async_arrive.addr = at;
+			e.cp_async_arrive.async_op = o->op.id;
+			e.cp_async_arrive.noinc = noinc;
 			ex_emit(w->cluster, &e);
 		}
 		if (!noinc)

@@ -122,7 +122,7 @@ struct exec_result {
 	uint32_t site;             /* UNSUPPORTED, FAULT, TRAP: where, or 0 */
 	uint64_t bad_cluster;      /* the lowest one that failed, those after it were cut
 				      off; UINT64_MAX: none */
-	unsigned fault;            /* FAULT, TRAP: EVX_ of event.h, the first fault's */
+	unsigned fault;            /* FAULT, TRAP: FAULT_ of event.h, the first fault's */
 	uint64_t clusters, ctas;   /* run to their end */
 	uint64_t warp_ops;         /* warp instructions retired */
 	uint64_t events;

@@ -1,26 +1,30 @@
-/* fence: fences do nothing here but tell that they happened. One cluster is one
- * thread, and memory between clusters is the host's, which a full fence orders. */
+/* fence: a fence only reports an event. One cluster is emulated by one thread; between clusters
+ * a full fence of the host orders memory. */
 #include "async.h"
 
-enum { B_KIND, B_SEM, B_SCOPE, B_SPACE, B_MODE };
+enum { B_KIND, B_SEM, B_SCOPE, B_SPACE, B_PROXY };
 
 static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
 {
+	const enum ev_sem sem = (enum ev_sem)x->i.b[B_SEM];
+	const enum ev_scope scope = (enum ev_scope)x->i.b[B_SCOPE];
+	const enum ev_space space = (enum ev_space)x->i.b[B_SPACE];
 	struct event e = ex_event(w, x, (enum ev_kind)x->i.b[B_KIND], lanes);
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!w->sink)
 		return STEP_NEXT;
-	e.sem = x->i.b[B_SEM];
-	e.scope = x->i.b[B_SCOPE];
-	e.space = x->i.b[B_SPACE];
-	e.mode = x->i.b[B_MODE];
+	if (e.kind == EV_FENCE)
+		e.fence = (struct event_fence){ .sem = sem, .scope = scope, .space = space };
+	else if (e.kind == EV_FENCE_PROXY)
+		e.fence_proxy = (struct event_fence_proxy){ .sem = sem, .scope = scope, .space = space,
+			.proxy = (enum ev_proxy)x->i.b[B_PROXY] };
 	ex_emit(w->cluster, &e);
 	return STEP_NEXT;
 }
 
 static bool decode(const struct ptx_insn *i, struct xop *x, enum ev_kind kind, enum ev_sem sem,
-	enum ev_space space, unsigned mode)
+	enum ev_space space, unsigned proxy)
 {
 	enum ev_sem s = ptx_sem_of(i, SEM_WEAK);
 
@@ -28,7 +32,7 @@ static bool decode(const struct ptx_insn *i, struct xop *x, enum ev_kind kind, e
 	x->i.b[B_SEM] = (uint8_t)(s == SEM_WEAK ? sem : s);
 	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	x->i.b[B_SPACE] = (uint8_t)space;
-	x->i.b[B_MODE] = (uint8_t)mode;
+	x->i.b[B_PROXY] = (uint8_t)proxy;
 	x->fn = op_fence;
 	return true;
 }
@@ -61,32 +65,32 @@ DECODER(membar)
 DECODER(fence_mbarrier_init)
 {
 	(void)d;
-	return decode(i, x, EV_FENCE_MBINIT, SEM_RELEASE, SP_ANY, 0);
+	return decode(i, x, EV_FENCE_MBARRIER_INIT, SEM_RELEASE, SP_ANY, 0);
 }
 
 DECODER(fence_proxy_alias)
 {
 	(void)d;
-	return decode(i, x, EV_FENCE_PROXY, SEM_WEAK, SP_ANY, EVP_ALIAS);
+	return decode(i, x, EV_FENCE_PROXY, SEM_WEAK, SP_ANY, PROXY_ALIAS);
 }
 
 DECODER(membar_proxy_alias)
 {
 	(void)d;
-	return decode(i, x, EV_FENCE_PROXY, SEM_WEAK, SP_ANY, EVP_ALIAS);
+	return decode(i, x, EV_FENCE_PROXY, SEM_WEAK, SP_ANY, PROXY_ALIAS);
 }
 
 DECODER(fence_proxy_async)
 {
 	(void)d;
-	return decode(i, x, EV_FENCE_PROXY, SEM_WEAK, space_of(i), EVP_ASYNC);
+	return decode(i, x, EV_FENCE_PROXY, SEM_WEAK, space_of(i), PROXY_ASYNC);
 }
 
 DECODER(fence_proxy_async_generic)
 {
 	(void)d;
 	return decode(i, x, EV_FENCE_PROXY, SEM_WEAK, space_of(i),
-		ptx_has(i, MOD_acquire) ? EVP_ASYNC_ACQUIRE : EVP_ASYNC_RELEASE);
+		ptx_has(i, MOD_acquire) ? PROXY_ASYNC_ACQUIRE : PROXY_ASYNC_RELEASE);
 }
 
 /* o[0..1]: the map's address, of the acquire form */
@@ -102,12 +106,9 @@ static enum step op_acquire_map(struct warp *w, const struct xop *x, uint32_t la
 
 		same = same_lanes(addr, rest, l);
 		e = ex_event(w, x, EV_FENCE_PROXY, same);
-		e.mode = EVP_TENSORMAP_ACQUIRE;
-		e.sem = SEM_ACQUIRE;
-		e.scope = x->i.b[B_SCOPE];
-		e.space = SP_GLOBAL;
-		e.addr = addr[l];
-		e.size = 128;
+		e.fence_proxy = (struct event_fence_proxy){ .proxy = PROXY_TENSORMAP_ACQUIRE,
+			.sem = SEM_ACQUIRE, .scope = (enum ev_scope)x->i.b[B_SCOPE], .space = SP_GLOBAL,
+			.addr = addr[l] };
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;
@@ -116,7 +117,7 @@ static enum step op_acquire_map(struct warp *w, const struct xop *x, uint32_t la
 DECODER(fence_proxy_tensormap)
 {
 	if (!ptx_has(i, MOD_acquire))
-		return decode(i, x, EV_FENCE_PROXY, SEM_RELEASE, SP_GLOBAL, EVP_TENSORMAP_RELEASE);
+		return decode(i, x, EV_FENCE_PROXY, SEM_RELEASE, SP_GLOBAL, PROXY_TENSORMAP_RELEASE);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	x->fn = op_acquire_map;

@@ -84,13 +84,12 @@ static void forget(struct warp *w)
 
 static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const struct follow_origin *o)
 {
-	struct event e = ex_event(w, x, EV_USED, lanes);
+	struct event e = ex_event(w, x, EV_LOAD_USED, lanes);
 
-	e.space = SP_SHARED;
-	e.peer = o->peer;
-	e.size = o->size;
-	e.count = o->site;
-	ex_event_addr(&e, lanes, o->addr);
+	e.load_used.owner = o->peer;
+	e.load_used.bytes = o->size;
+	e.load_used.load_site = o->site;
+	ex_lanes(&e.load_used.at, lanes, o->addr);
 	ex_emit(w->cluster, &e);
 }
 
@@ -212,16 +211,16 @@ static uint32_t free_origin(const struct warp *w)
 	return FOLLOWED;
 }
 
-void follow_begin(struct warp *w, const struct xop *x, const struct event *load)
+void follow_begin(struct warp *w, const struct xop *x, const struct event_access *load)
 {
 	const struct exec_kernel *k = w->worker->grid->k;
 	const uint32_t pc = (uint32_t)(x - w->code), lanes = w->unwritten, at = free_origin(w);
-	struct follow_origin o = { .site = x->site, .size = load->size, .peer = load->peer };
+	struct follow_origin o = { .site = x->site, .size = load->bytes, .peer = load->owner };
 	uint32_t from[FOLLOWED] = { 0 };
 
 	w->unwritten = 0;
 	for EACH_LANE(l, lanes)
-		o.addr[l] = event_lane_addr(load, l);
+		o.addr[l] = lane_addr(&load->at, l);
 	if (at == FOLLOWED) {
 		tell(w, x, lanes, &o);
 		return;

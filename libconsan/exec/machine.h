@@ -106,13 +106,12 @@ struct xwait {
 	const volatile l64 *word;
 	uint64_t mask, was;
 	/* for EV_BLOCKED: what for */
-	uint8_t kind;          /* EVW_ */
-	uint16_t peer;
+	enum ev_wait kind;
 	uint64_t addr;
-	/* writes count, tx and text of EV_BLOCKED just before it is emitted;
-	 * e->text may point to buf. NULL: nothing to add. */
+	/* Sets missing, tx_count and text of e just before it is emitted; e->text may point
+	 * to buf. NULL: nothing to add. */
 	void (*explain)(const struct warp *w, const struct xwait *wait,
-		struct event *e, char *buf, size_t n);
+		struct event_blocked *e, char *buf, size_t n);
 	uint64_t arg;          /* for explain */
 };
 
@@ -187,7 +186,7 @@ struct warp {
 
 	VEC(struct followed) follow;   /* not empty: the warp goes op by op */
 	struct follow_origin *origin;  /* FOLLOWED of them, NULL before the first */
-	uint32_t unwritten;            /* of the load being told of: event.unwritten */
+	uint32_t unwritten;            /* of the load being reported: event_access.unwritten */
 };
 
 /* ---- the CTA ---- */
@@ -241,7 +240,7 @@ struct cluster {
 	uint64_t events;
 	uint64_t ticks, slept;     /* ops retired, time slept: the clock of %clock
 				      and %globaltimer is their sum */
-	uint32_t last_op;          /* ids for event.op: ex_op_id() */
+	uint32_t last_op;          /* ids for async_op of events: ex_op_id() */
 	l64 bar_phase;             /* barrier.cluster, completed phases */
 	uint32_t bar_arrived;      /* threads */
 	uint32_t live;             /* threads that have not exited */
@@ -263,7 +262,7 @@ struct async_op {
 	struct async_op *next, *prev;
 	struct warp *warp;         /* issuer; lives as long as its cluster */
 	uint32_t lanes, site;
-	uint32_t id;               /* event.op */
+	uint32_t id;               /* async_op of events */
 	bool queued;
 	/* Takes effect: moves the data, signals, emits. The op is out of the
 	 * queue by then and belongs to perform(), which frees it with
@@ -299,7 +298,7 @@ void async_cluster_free(struct cluster *c);
  * their own mask (mask slot, u32[32]) names has arrived at this op or has
  * exited? Lanes that may not are left behind here as a blocked fragment and are
  * called again when more lanes have come. 0: return STEP_BLOCK at once, wait is
- * filled. A lane that its own mask does not name: the fault EVX_MASK is raised,
+ * filled. A lane that its own mask does not name: the fault FAULT_MASK is raised,
  * returns 0 with *fault set: return STEP_FAULT.
  * Lanes with different masks may be returned together: treat each set of equal
  * masks on its own. */
@@ -321,7 +320,7 @@ static inline uint32_t warp_meet(struct warp *w, const struct xop *x,
 	}
 	return warp_meet_slow(w, x, lanes, mask_slot, fault);
 }
-/* Tells (EV_WARP_MEET) that these lanes, which all may go on, met under their
+/* Tells (EV_WARP_COLLECTIVE) that these lanes, which all may go on, met under their
  * masks. There must be a sink. */
 void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES]);
 /* Tells which lanes of a shfl take the value of a lane outside their mask. */
@@ -329,7 +328,7 @@ void warp_stray(struct warp *w, const struct xop *x, uint32_t lanes, const l32 m
 	const l32 from[LANES]);
 /* .aligned without a mask (ldmatrix, mma.sync, wgmma, ...): all live lanes of the
  * warp must be here together. True: go on with all of them (lanes == ~dead).
- * False: return *step (STEP_BLOCK, or STEP_FAULT with EVX_ALIGNED raised when
+ * False: return *step (STEP_BLOCK, or STEP_FAULT with FAULT_ALIGNED raised when
  * that can never be: the guard is false in other lanes of this fragment). */
 bool warp_aligned_slow(struct warp *w, const struct xop *x, uint32_t lanes, enum step *step);
 static inline bool warp_aligned(struct warp *w, const struct xop *x,
@@ -360,14 +359,13 @@ static inline enum step ex_wait(struct warp *w, unsigned kind,
 	w->wait.mask = mask;
 	w->wait.was = *word & mask;
 	w->wait.addr = addr;
-	w->wait.peer = (uint16_t)w->cta->rank;
 	return STEP_BLOCK;
 }
 
 /* ---- values that nobody wrote (follow.c) ---- */
 
 /* The load at x, which this event told of, brings them to w->unwritten lanes. */
-void follow_begin(struct warp *w, const struct xop *x, const struct event *load);
+void follow_begin(struct warp *w, const struct xop *x, const struct event_access *load);
 
 /* ---- registers, as lanes ---- */
 
@@ -450,8 +448,8 @@ bool ex_global_ok(struct worker *wk, uint64_t addr, uint64_t bytes, bool write);
 static inline struct event ex_event(const struct warp *w, const struct xop *x,
 	enum ev_kind kind, uint32_t lanes)
 {
-	return (struct event){ .kind = (uint8_t)kind, .cta = (uint16_t)w->cta->rank,
-		.peer = (uint16_t)w->cta->rank, .warp = w->id, .lanes = lanes,
+	return (struct event){ .kind = kind, .cta = (uint16_t)w->cta->rank, .warp = w->id,
+		.lanes = lanes,
 		.site = x->site };
 }
 /* Use: if (w->sink) { struct event e = ex_event(w, x, EV_.., lanes); ...; ex_emit(w->cluster, &e); } */
@@ -462,14 +460,14 @@ static inline void ex_emit(struct cluster *c, const struct event *e)
 }
 /* Fills addr/stride or lane_addr of e for these lanes of addr[32]; addr must
  * stay valid until e is emitted. */
-void ex_event_addr(struct event *e, uint32_t lanes, const uint64_t addr[LANES]);
+void ex_lanes(struct ev_lanes *at, uint32_t lanes, const uint64_t addr[LANES]);
 
 static inline struct shared_view ex_view(const struct warp *w)
 {
 	return (struct shared_view){ w->cta->rank, w->cluster->info.nctas, w->cta->shared_bytes };
 }
 
-/* Raises EVX_mode at these lanes, ends the launch. Returns STEP_FAULT. */
+/* Raises FAULT_mode at these lanes, ends the launch. Returns STEP_FAULT. */
 enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
 	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
 	PRINTF_LIKE(8, 9);
@@ -548,7 +546,7 @@ uint32_t dec_scratch(struct decoder *d, unsigned bits);
 struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o);
 /* Memory that lives as long as the kernel. */
 void *dec_alloc(struct decoder *d, size_t bytes);
-/* Number of the virtual register, for EV_REGS and WG_MMA's regs. */
+/* Number of the virtual register, for EV_REGISTER_ACCESS and WG_MMA's regs. */
 uint32_t dec_reg_id(const struct decoder *d, const struct ptx_operand *o);
 /* Says why; always false. The kernel decodes on; running into it ends the launch. */
 bool dec_unsupported(struct decoder *d, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -63,12 +63,12 @@ static void tell(struct warp *w, const struct xop *x, const struct args *a, cons
 {
 	struct event e = ex_event(w, x, EV_ACCESS, a->n == 4 ? FULL : (1u << 8 * a->n) - 1);
 
-	e.space = SP_SHARED;
-	e.mode = a->store ? EVM_WRITE : EVM_READ;
-	e.flags = EVF_MATRIX;
-	e.peer = peer;
-	e.size = 16;
-	ex_event_addr(&e, e.lanes, at);
+	e.access.space = SP_SHARED;
+	e.access.mode = a->store ? MODE_WRITE : MODE_READ;
+	e.access.flags = ACCESS_MATRIX;
+	e.access.owner = peer;
+	e.access.bytes = 16;
+	ex_lanes(&e.access.at, e.lanes, at);
 	ex_emit(w->cluster, &e);
 }
 

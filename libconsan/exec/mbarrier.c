@@ -77,9 +77,10 @@ void mbar_signal(struct async_op *op, struct cta *c, uint32_t at, uint32_t count
 	struct mbar *m = mbar_find(c, at);
 
 	if (c->cluster->sink) {
-		struct event e = { .kind = EV_MB_SIGNAL, .cta = (uint16_t)op->warp->cta->rank,
-			.peer = (uint16_t)c->rank, .warp = op->warp->id, .lanes = op->lanes,
-			.site = op->site, .op = op->id, .addr = at, .count = count, .tx = tx };
+		struct event e = { .kind = EV_MBARRIER_SIGNAL, .cta = (uint16_t)op->warp->cta->rank,
+			.warp = op->warp->id, .lanes = op->lanes, .site = op->site,
+			.mbarrier_signal = { .owner = (uint16_t)c->rank, .addr = at,
+			.async_op = op->id, .arrivals = count, .tx_count = tx } };
 
 		ex_emit(c->cluster, &e);
 	}
@@ -115,7 +116,7 @@ bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space 
 	if (!ex_resolve(w, x, 1u << l, space, addr, 8, 1, true, &p))
 		return false;
 	if (p.space != SP_SHARED) {
-		ex_fault(w, x, 1u << l, EVX_MB_PLACE, p.space, addr, 8, "not in shared memory");
+		ex_fault(w, x, 1u << l, FAULT_MB_PLACE, p.space, addr, 8, "not in shared memory");
 		return false;
 	}
 	if (!remote && refuse_mbar_owner(&why, &v, p.cta->rank, p.addr)) {
@@ -138,19 +139,7 @@ static enum ptx_space space_of(const struct xop *x)
 	return (enum ptx_space)x->i.b[B_SPACE];
 }
 
-static struct event event_of(const struct warp *w, const struct xop *x, enum ev_kind kind,
-	uint32_t lanes, const struct cta *cta, uint32_t at)
-{
-	struct event e = ex_event(w, x, kind, lanes);
-
-	e.peer = (uint16_t)cta->rank;
-	e.addr = at;
-	e.sem = x->i.b[B_SEM];
-	e.scope = x->i.b[B_SCOPE];
-	return e;
-}
-
-/* Lanes that initialise one object alike are one event. */
+/* Lanes that initialise one object with the same count are one event. */
 static enum step op_init(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const uint32_t *counts = r32(w, x->o[3]);
@@ -163,16 +152,17 @@ static enum step op_init(struct warp *w, const struct xop *x, uint32_t lanes)
 			return STEP_FAULT;
 	while (left) {
 		unsigned l = (unsigned)__builtin_ctz(left);
-		uint32_t alike = 0;
+		uint32_t same = 0;
 
 		for EACH_LANE(k, left)
 			if (cta[k] == cta[l] && at[k] == at[l] && counts[k] == counts[l])
-				alike |= 1u << k;
-		left &= ~alike;
+				same |= 1u << k;
+		left &= ~same;
 		if (w->sink) {
-			struct event e = event_of(w, x, EV_MB_INIT, alike, cta[l], at[l]);
+			struct event e = ex_event(w, x, EV_MBARRIER_INIT, same);
 
-			e.count = counts[l];
+			e.mbarrier_init = (struct event_mbarrier_init){ .owner = (uint16_t)cta[l]->rank,
+				.addr = at[l], .arrivals = counts[l] };
 			ex_emit(w->cluster, &e);
 		}
 		init(cta[l], at[l], counts[l]);
@@ -191,8 +181,10 @@ static enum step op_inval(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta, &at))
 			return STEP_FAULT;
 		if (w->sink) {
-			struct event e = event_of(w, x, EV_MB_INVAL, 1u << l, cta, at);
-			ex_emit(w->cluster, &e);
+			struct event e = ex_event(w, x, EV_MBARRIER_INVAL, 1u << l);
+
+			e.mbarrier_inval.owner = (uint16_t)cta->rank;
+			e.mbarrier_inval.addr = at;			ex_emit(w->cluster, &e);
 		}
 		m = mbar_find(cta, at);
 		*object(cta, at) = 0;
@@ -213,13 +205,13 @@ static void arrive_lanes(struct warp *w, const struct xop *x, uint32_t same,
 
 	for EACH_LANE(l, same) {
 		token[l] = m ? (m->phase & TOKEN_PHASE) | (uint64_t)(m->pending & 0xfffff) << 40 : 0;
-		if (flags & EVF_NOCOMPLETE)
+		if (flags & ARRIVE_NO_COMPLETE)
 			token[l] |= TOKEN_COUNTS;
 		if (!m)
 			continue;
-		if (flags & EVF_EXPECT)
+		if (flags & ARRIVE_EXPECT_TX)
 			m->tx += bytes;
-		arrive(cta, m, count, flags & EVF_DROP);
+		arrive(cta, m, count, flags & ARRIVE_DROP);
 	}
 }
 
@@ -227,6 +219,7 @@ static enum step op_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint64_t addr[LANES], amount[LANES];
 	const l32 *count = r32(w, x->o[3]), *bytes = r32(w, x->o[4]);
+	const enum ev_arrive_flags flags = (enum ev_arrive_flags)x->i.b[B_FLAGS];
 
 	lane_addrs(w, get_addr(x, 0), addr);
 	for (unsigned l = 0; l < LANES; l++)
@@ -240,17 +233,34 @@ static enum step op_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (!mbar_place(w, x, l, space_of(x), addr[l], x->i.b[B_REMOTE], &cta, &at))
 			return STEP_FAULT;
 		if (w->sink) {
-			struct event e = event_of(w, x, EV_MB_ARRIVE, same, cta, at);
+			struct event e = ex_event(w, x, EV_MBARRIER_ARRIVE, same);
 
-			e.flags = x->i.b[B_FLAGS];
-			e.count = count[l];
-			e.tx = e.flags & EVF_EXPECT ? bytes[l] : 0;
+			e.mbarrier_arrive = (struct event_mbarrier_arrive){ .owner = (uint16_t)cta->rank,
+				.addr = at, .sem = (enum ev_sem)x->i.b[B_SEM],
+				.scope = (enum ev_scope)x->i.b[B_SCOPE], .flags = flags,
+				.arrivals = count[l], .tx_count = flags & ARRIVE_EXPECT_TX ? bytes[l] : 0 };
 			ex_emit(w->cluster, &e);
 		}
 		arrive_lanes(w, x, same, cta, at, count[l], bytes[l]);
 	}
 	ex_work(w);
 	return STEP_NEXT;
+}
+
+static void tx_event(struct warp *w, const struct xop *x, unsigned l, bool complete,
+	const struct cta *cta, uint32_t at, uint32_t bytes)
+{
+	const uint16_t owner = (uint16_t)cta->rank;
+	struct event e = ex_event(w, x, complete ? EV_MBARRIER_COMPLETE_TX : EV_MBARRIER_EXPECT_TX,
+		1u << l);
+
+	if (complete)
+		e.mbarrier_complete_tx = (struct event_mbarrier_complete_tx){ .owner = owner, .addr = at,
+			.tx_count = bytes };
+	else
+		e.mbarrier_expect_tx = (struct event_mbarrier_expect_tx){ .owner = owner, .addr = at,
+			.tx_count = bytes };
+	ex_emit(w->cluster, &e);
 }
 
 /* expect_tx, complete_tx: i.b[B_FLAGS] is 1 for complete */
@@ -266,13 +276,8 @@ static enum step op_tx(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l),
 				x->i.b[B_REMOTE], &cta, &at))
 			return STEP_FAULT;
-		if (w->sink) {
-			struct event e = event_of(w, x,
-				complete ? EV_MB_COMPLETE : EV_MB_EXPECT, 1u << l, cta, at);
-
-			e.tx = bytes;
-			ex_emit(w->cluster, &e);
-		}
+		if (w->sink)
+			tx_event(w, x, l, complete, cta, at, bytes);
 		m = mbar_find(cta, at);
 		if (!m)
 			continue;
@@ -286,7 +291,7 @@ static enum step op_tx(struct warp *w, const struct xop *x, uint32_t lanes)
 
 /* ---- waits ---- */
 
-static void explain(const struct warp *w, const struct xwait *wait, struct event *e,
+static void explain(const struct warp *w, const struct xwait *wait, struct event_blocked *e,
 	char *buf, size_t n)
 {
 	const struct mbar *m = mbar_find(w->cta, (uint32_t)wait->addr);
@@ -296,8 +301,8 @@ static void explain(const struct warp *w, const struct xwait *wait, struct event
 		snprintf(buf, n, "there is no initialised mbarrier at this address");
 		return;
 	}
-	e->count = m->pending;
-	e->tx = m->tx;
+	e->missing = m->pending;
+	e->tx_count = m->tx;
 	snprintf(buf, n, "in phase %llu, waiting for %s %llu: %u of %u arrivals pending, tx-count %lld",
 		(unsigned long long)m->phase, wait->arg >> 63 ? "parity" : "phase",
 		(unsigned long long)(wait->arg & TOKEN_PHASE), m->pending, m->expected,
@@ -314,10 +319,13 @@ static bool complete(const struct mbar *m, uint64_t value, bool parity)
 static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, struct cta *cta,
 	uint32_t at, uint64_t value, unsigned flags)
 {
-	struct event e = event_of(w, x, EV_MB_TEST, lanes, cta, at);
+	const bool parity = x->i.b[B_FLAGS] & TEST_PARITY;
+	struct event e = ex_event(w, x, EV_MBARRIER_TEST, lanes);
 
-	e.flags = (uint8_t)(x->i.b[B_FLAGS] | flags);
-	e.tx = (int64_t)(e.flags & EVF_PARITY ? value & 1 : value);
+	e.mbarrier_test = (struct event_mbarrier_test){ .owner = (uint16_t)cta->rank, .addr = at,
+		.sem = (enum ev_sem)x->i.b[B_SEM], .scope = (enum ev_scope)x->i.b[B_SCOPE],
+		.flags = (enum ev_test_flags)(x->i.b[B_FLAGS] | flags),
+		.phase = parity ? value & 1 : value };
 	ex_emit(w->cluster, &e);
 }
 
@@ -338,7 +346,7 @@ static bool time_is_up(struct warp *w, const struct xop *x)
 static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint8_t flags = x->i.b[B_FLAGS];
-	bool parity = flags & EVF_PARITY;
+	bool parity = flags & TEST_PARITY;
 	uint64_t addr[LANES], value[LANES];
 	uint32_t yes = 0;
 
@@ -356,20 +364,20 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (!mbar_place(w, x, l, space_of(x), addr[l], false, &cta, &at))
 			return STEP_FAULT;
 		done = complete(mbar_find(cta, at), value[l], parity);
-		tired = !done && flags & EVF_TRY && !w->retry && time_is_up(w, x);
-		if (!done && same == lanes && flags & EVF_TRY && !tired) {
+		tired = !done && flags & TEST_TRY && !w->retry && time_is_up(w, x);
+		if (!done && same == lanes && flags & TEST_TRY && !tired) {
 			/* all lanes want the same: they sleep together. A
 			 * warp whose lanes differ polls, so that none sleeps
 			 * on what another one of them has to bring about. */
 			if (w->sink && !w->retry)
-				wait_event(w, x, same, cta, at, value[l], EVF_BLOCKED);
-			ex_wait(w, EVW_MBARRIER, object(cta, at), ~0ull, at);
+				wait_event(w, x, same, cta, at, value[l], TEST_SUSPENDED);
+			ex_wait(w, WAIT_MBARRIER, object(cta, at), ~0ull, at);
 			w->wait.explain = explain;
 			w->wait.arg = parity ? 1ull << 63 | (value[l] & 1) : value[l];
 			return STEP_BLOCK;
 		}
 		if (w->sink)
-			wait_event(w, x, same, cta, at, value[l], done ? EVF_TRUE : 0);
+			wait_event(w, x, same, cta, at, value[l], done ? TEST_TRUE : 0);
 		yes |= done ? same : 0;
 	}
 	ex_set_pred(w, x->o[2], lanes, yes);
@@ -391,9 +399,9 @@ static enum step op_pending(struct warp *w, const struct xop *x, uint32_t lanes)
 		struct event e;
 
 		same = same_lanes(v, rest, l);
-		e = ex_event(w, x, EV_MB_PENDING, same);
-		e.tx = (int64_t)v[l];
-		e.flags = v[l] & TOKEN_COUNTS ? EVF_NOCOMPLETE : 0;
+		e = ex_event(w, x, EV_MBARRIER_PENDING_COUNT, same);
+		e.mbarrier_pending_count.state = v[l];
+		e.mbarrier_pending_count.no_complete = v[l] & TOKEN_COUNTS;
 		ex_emit(w->cluster, &e);
 	}
 	for EACH_LANE(l, lanes)
@@ -462,12 +470,12 @@ static bool decode_arrive(struct decoder *d, const struct ptx_insn *i, struct xo
 		x->o[2] = dec_dst(d, &i->operand[0], TY_b64);
 	x->o[3] = dec_const(d, 32, 1);
 	x->o[4] = x->o[3];
-	if (flags & EVF_EXPECT)
+	if (flags & ARRIVE_EXPECT_TX)
 		x->o[4] = dec_src(d, &i->operand[a + 1], TY_u32);
 	else if (more)
 		x->o[3] = dec_src(d, &i->operand[a + 1], TY_u32);
 	if (ptx_has(i, MOD_noComplete))
-		flags |= EVF_NOCOMPLETE;
+		flags |= ARRIVE_NO_COMPLETE;
 	x->i.b[B_FLAGS] = (uint8_t)flags;
 	x->i.b[B_REMOTE] = true;
 	x->fn = op_arrive;
@@ -481,26 +489,26 @@ DECODER(mbarrier_arrive)
 
 DECODER(mbarrier_arrive_expect_tx)
 {
-	return decode_arrive(d, i, x, EVF_EXPECT);
+	return decode_arrive(d, i, x, ARRIVE_EXPECT_TX);
 }
 
 DECODER(mbarrier_arrive_drop)
 {
-	return decode_arrive(d, i, x, EVF_DROP);
+	return decode_arrive(d, i, x, ARRIVE_DROP);
 }
 
 DECODER(mbarrier_arrive_drop_expect_tx)
 {
-	return decode_arrive(d, i, x, EVF_DROP | EVF_EXPECT);
+	return decode_arrive(d, i, x, ARRIVE_DROP | ARRIVE_EXPECT_TX);
 }
 
 static bool decode_wait(struct decoder *d, const struct ptx_insn *i, struct xop *x, unsigned flags)
 {
 	if (ptx_has(i, MOD_parity))
-		flags |= EVF_PARITY;
+		flags |= TEST_PARITY;
 	common(d, i, x, 1, SEM_ACQUIRE);
 	x->o[2] = dec_dst(d, &i->operand[0], TY_pred);
-	x->o[3] = dec_src(d, &i->operand[2], flags & EVF_PARITY ? TY_u32 : TY_b64);
+	x->o[3] = dec_src(d, &i->operand[2], flags & TEST_PARITY ? TY_u32 : TY_b64);
 	x->i.b[B_FLAGS] = (uint8_t)flags;
 	x->fn = op_wait;
 	return true;
@@ -513,7 +521,7 @@ DECODER(mbarrier_test_wait)
 
 DECODER(mbarrier_try_wait)
 {
-	return decode_wait(d, i, x, EVF_TRY);
+	return decode_wait(d, i, x, TEST_TRY);
 }
 
 DECODER(mbarrier_pending_count)

@@ -235,7 +235,7 @@ static bool global_fault(struct warp *w, const struct xop *x, uint32_t lanes,
 	struct exec_range r;
 
 	if (mem_lookup(addr, &r) && r.read_only && bytes <= r.hi - addr) {
-		ex_fault(w, x, lanes, EVX_CONST_WRITE, SP_CONST, addr, bytes, "write to read-only memory");
+		ex_fault(w, x, lanes, FAULT_CONST_WRITE, SP_CONST, addr, bytes, "write to read-only memory");
 		return false;
 	}
 	refuse_global(&why, addr, bytes, i ? m->at[i - 1].at : 0, i ? m->at[i - 1].bytes : 0);
@@ -269,7 +269,7 @@ static bool resolve_local(struct warp *w, const struct xop *x, uint32_t lanes,
 	unsigned lane = (unsigned)__builtin_ctz(lanes);
 
 	if (at > room || bytes > room - at) {
-		ex_fault(w, x, lanes, EVX_LOCAL_OOB, SP_LOCAL, at, bytes,
+		ex_fault(w, x, lanes, FAULT_LOCAL_OOB, SP_LOCAL, at, bytes,
 			"the thread has %u bytes of local memory", room);
 		return false;
 	}
@@ -285,11 +285,11 @@ static bool resolve_param(struct warp *w, const struct xop *x, uint32_t lanes,
 	if (at >= PARAM_WINDOW_BYTES)
 		return resolve_local(w, x, lanes, at - PARAM_WINDOW_BYTES, bytes, out);
 	if (write) {
-		ex_fault(w, x, lanes, EVX_CONST_WRITE, SP_PARAM, at, bytes, "write to a kernel parameter");
+		ex_fault(w, x, lanes, FAULT_CONST_WRITE, SP_PARAM, at, bytes, "write to a kernel parameter");
 		return false;
 	}
 	if (at > g->k->info.param_bytes || bytes > g->k->info.param_bytes - at) {
-		ex_fault(w, x, lanes, EVX_LOCAL_OOB, SP_PARAM, at, bytes,
+		ex_fault(w, x, lanes, FAULT_LOCAL_OOB, SP_PARAM, at, bytes,
 			"the kernel has %u bytes of parameters", g->k->info.param_bytes);
 		return false;
 	}
@@ -339,7 +339,7 @@ bool ex_resolve(struct warp *w, const struct xop *x, uint32_t lanes,
 
 /* ---- events and faults ---- */
 
-void ex_event_addr(struct event *e, uint32_t lanes, const uint64_t addr[LANES])
+void ex_lanes(struct ev_lanes *at, uint32_t lanes, const uint64_t addr[LANES])
 {
 	unsigned first = (unsigned)__builtin_ctz(lanes);
 	uint32_t others = lanes & (lanes - 1);
@@ -356,35 +356,36 @@ void ex_event_addr(struct event *e, uint32_t lanes, const uint64_t addr[LANES])
 	for EACH_LANE(l, others)
 		if (addr[l] != addr[first] + (uint64_t)(stride * (int64_t)(l - first)))
 			goto scattered;
-	e->addr = addr[first] - (uint64_t)(stride * (int64_t)first);
-	e->stride = (int32_t)stride;
+	at->base = addr[first] - (uint64_t)(stride * (int64_t)first);
+	at->stride = (int32_t)stride;
 	return;
 scattered:
-	e->addr = addr[first];
-	e->lane_addr = addr;
+	at->base = addr[first];
+	at->lane = addr;
 }
 
 static enum exec_status fault_status(unsigned mode)
 {
-	return mode == EVX_TRAP || mode == EVX_ASSERT ? EXEC_TRAP : EXEC_FAULT;
+	return mode == FAULT_TRAP || mode == FAULT_ASSERT ? EXEC_TRAP : EXEC_FAULT;
 }
 
 static void fault(struct cluster *c, struct event *e, const char *fmt, va_list ap)
 {
+	const enum ev_fault id = e->fault.fault;
 	char why[200], text[400];
 
 	if (c->stop)
 		return; /* only the first one counts */
 	vsnprintf(why, sizeof why, fmt, ap);
-	e->text = why;
+	e->fault.text = why;
 	if (c->sink)
 		ex_emit(c, e);
-	snprintf(text, sizeof text, "%s%s%s", event_fault_text(e->mode), why[0] ? ": " : "", why);
+	snprintf(text, sizeof text, "%s%s%s", event_fault_text(id), why[0] ? ": " : "", why);
 	c->stop = true;
-	grid_fail(c->grid, c->info.id, fault_status(e->mode), e->site, text);
+	grid_fail(c->grid, c->info.id, fault_status(id), e->site, text);
 	pthread_mutex_lock(&c->grid->lock);
 	if (c->grid->bad_cluster == c->info.id)
-		c->grid->fault = e->mode;
+		c->grid->fault = id;
 	pthread_mutex_unlock(&c->grid->lock);
 }
 
@@ -394,10 +395,10 @@ enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned
 	struct event e = ex_event(w, x, EV_FAULT, lanes);
 	va_list ap;
 
-	e.mode = (uint8_t)mode;
-	e.space = (uint8_t)space;
-	e.addr = addr;
-	e.size = (uint32_t)size;
+	e.fault.fault = (enum ev_fault)mode;
+	e.fault.space = space;
+	e.fault.addr = addr;
+	e.fault.bytes = (uint32_t)size;
 	va_start(ap, fmt);
 	fault(w->cluster, &e, fmt, ap);
 	va_end(ap);
@@ -413,10 +414,9 @@ void ex_fault_async(struct async_op *op, unsigned mode,
 	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
 {
 	struct warp *w = op->warp;
-	struct event e = { .kind = EV_FAULT, .cta = (uint16_t)w->cta->rank,
-		.peer = (uint16_t)w->cta->rank, .warp = w->id, .lanes = op->lanes,
-		.site = op->site, .mode = (uint8_t)mode, .space = (uint8_t)space,
-		.addr = addr, .size = (uint32_t)size, .op = op->id };
+	struct event e = { .kind = EV_FAULT, .cta = (uint16_t)w->cta->rank, .warp = w->id,
+		.lanes = op->lanes, .site = op->site, .fault = { .fault = (enum ev_fault)mode,
+		.space = space, .addr = addr, .bytes = (uint32_t)size } };
 	va_list ap;
 
 	va_start(ap, fmt);

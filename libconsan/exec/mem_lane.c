@@ -94,7 +94,7 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	if (w->sink)
-		reach_emit(w, x, lanes, EVM_READ, size * vec, size, 0, &r);
+		reach_emit(w, x, lanes, MODE_READ, size * vec, size, 0, &r);
 	if (x->o[MX_ORDER] >> 24)
 		ex_poll(w);
 	for (unsigned v = 0; v < vec; v++) {
@@ -152,9 +152,9 @@ static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop
 		memcpy(&word, p, sizeof word);
 		if (word != TENSORMAP_MAGIC || (r->far && r->place[l].space != SP_GLOBAL))
 			continue;
-		e = ex_event(w, x, EV_MAP, 1u << l);
-		e.mode = EVM_WRITE;
-		e.addr = (uintptr_t)p;
+		e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
+		e.tensor_map.mode = MODE_WRITE;
+		e.tensor_map.addr = (uintptr_t)p;
 		ex_emit(w->cluster, &e);
 	}
 }
@@ -195,7 +195,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	held = reach_lock(w, x, lanes, &r);
 	collide = w->sink && may_collide(&r, lanes, (int)(size * vec));
 	if (w->sink && !collide)
-		reach_emit(w, x, lanes, EVM_WRITE, size * vec, size, 0, &r);
+		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size, 0, &r);
 	for (unsigned v = 0; v < vec; v++) {
 		const unsigned char *s = w->r + src[v];
 		unsigned char t[8 * LANES] __attribute__((aligned(64)));
@@ -208,7 +208,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		store_lanes(&r, lanes, size, v * size, s);
 	}
 	if (collide)
-		reach_emit(w, x, lanes, EVM_WRITE, size * vec, size,
+		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size,
 			lost_lanes(w, &r, lanes, src, size, vec, reg), &r);
 	reach_unlock(held);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
@@ -335,7 +335,7 @@ static void order(const struct ptx_insn *i, struct xop *x, bool load)
 {
 	enum ev_sem sem = ptx_sem_of(i, SEM_WEAK);
 	enum ev_scope scope = ptx_scope_of(i, SCOPE_NONE);
-	unsigned flags = ptx_has(i, MOD_nc) ? EVF_NC : 0;
+	unsigned flags = ptx_has(i, MOD_nc) ? ACCESS_NONCOHERENT : 0;
 	bool poll = load && (sem != SEM_WEAK || ptx_has(i, MOD_cv) || ptx_has(i, MOD_cg));
 
 	if (sem == SEM_VOLATILE || sem == SEM_MMIO)
@@ -436,11 +436,11 @@ static enum step st_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (w->sink) {
 			struct event e = ex_event(w, x, EV_ACCESS, 1u << l);
 
-			e.space = SP_SHARED;
-			e.mode = EVM_WRITE;
-			e.size = (uint32_t)n[l];
-			e.peer = (uint16_t)p.cta->rank;
-			e.addr = p.addr;
+			e.access.space = SP_SHARED;
+			e.access.mode = MODE_WRITE;
+			e.access.bytes = (uint32_t)n[l];
+			e.access.owner = (uint16_t)p.cta->rank;
+			e.access.at.base = p.addr;
 			ex_emit(w->cluster, &e);
 		}
 		memset(p.host, 0, n[l]);

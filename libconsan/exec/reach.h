@@ -284,6 +284,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, uint32_t lost, struct reach *r)
 {
 	uint32_t order = x->o[MX_ORDER];
+	struct event_access *a;
 	struct event e;
 
 	while (r->far && r->space == SP_ANY && lanes) {
@@ -302,35 +303,38 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	if (!lanes || (r->space != SP_SHARED && !(r->space == SP_GLOBAL && w->sink->want_global)))
 		return;
 	e = ex_event(w, x, EV_ACCESS, lanes);
-	e.space = (uint8_t)r->space;
-	e.mode = (uint8_t)mode;
-	e.sem = (uint8_t)order;
-	e.scope = (uint8_t)(order >> 8);
-	e.flags = (uint8_t)(order >> 16);
-	e.size = bytes;
-	e.count = r->space == SP_GLOBAL ? element : lost;
-	if (r->cta)
-		e.peer = (uint16_t)r->cta->rank;
+	a = &e.access;
+	a->space = r->space;
+	a->mode = (enum ev_mode)mode;
+	a->sem = (enum ev_sem)(uint8_t)order;
+	a->scope = (enum ev_scope)(uint8_t)(order >> 8);
+	a->flags = (enum ev_access_flags)(uint8_t)(order >> 16);
+	a->bytes = bytes;
+	if (r->space == SP_GLOBAL)
+		a->element_bytes = element;
+	else
+		a->overwritten = lost;
+	a->owner = (uint16_t)(r->cta ? r->cta->rank : w->cta->rank);
 	if (r->affine) {
-		e.addr = r->first;
-		e.stride = r->stride;
+		a->at.base = r->first;
+		a->at.stride = r->stride;
 	} else {
 		for (unsigned l = 0; r->narrow && l < LANES; l++)
 			r->off[l] = r->off32[l];
 		if (lanes == FULL && !r->far) {
-			e.addr = r->off[0];
-			e.lane_addr = r->off;
+			a->at.base = r->off[0];
+			a->at.lane = r->off;
 		} else {
-			ex_event_addr(&e, lanes, r->off);
+			ex_lanes(&a->at, lanes, r->off);
 		}
 	}
-	if (mode == EVM_READ && r->space == SP_SHARED) {
-		e.flags |= EVF_FOLLOWED;
-		e.unwritten = &w->unwritten;
+	if (mode == MODE_READ && r->space == SP_SHARED) {
+		a->flags |= ACCESS_FOLLOWED;
+		a->unwritten = &w->unwritten;
 	}
 	ex_emit(w->cluster, &e);
 	if (__builtin_expect(w->unwritten != 0, 0))
-		follow_begin(w, x, &e);
+		follow_begin(w, x, a);
 }
 
 #endif

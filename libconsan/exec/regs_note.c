@@ -1,5 +1,5 @@
 /* regs_note: in functions with wgmma, which plain instructions touch a register
- * that some wgmma works on. An op before each of them says so (EV_REGS). */
+ * that some wgmma works on. An op before each of them says so (EV_REGISTER_ACCESS). */
 #include "core.h"
 #include "libconsan/ptx/opcodes.h"
 
@@ -11,16 +11,14 @@ static enum step op_regs(struct warp *w, const struct xop *x, uint32_t lanes)
 
 	if (!w->sink)
 		return STEP_NEXT;
-	struct event e = ex_event(w, x, EV_REGS, lanes);
-	e.flags = n->move ? EVF_MOVE : 0;
-	e.regs = n->reg;
-	e.nregs_d = n->nread;
-	e.mode = EVM_READ;
+	struct event e = ex_event(w, x, EV_REGISTER_ACCESS, lanes);
+	e.register_access.move = n->move;
+	e.register_access.regs = (struct ev_regs){ n->reg, n->nread };
+	e.register_access.mode = MODE_READ;
 	if (n->nread)
 		ex_emit(w->cluster, &e);
-	e.regs = n->reg + n->nread;
-	e.nregs_d = n->nwritten;
-	e.mode = EVM_WRITE;
+	e.register_access.regs = (struct ev_regs){ n->reg + n->nread, n->nwritten };
+	e.register_access.mode = MODE_WRITE;
 	if (n->nwritten)
 		ex_emit(w->cluster, &e);
 	return STEP_NEXT;

@@ -7,23 +7,23 @@
 enum { B_SPACE, B_FIELD, B_WIDE };
 
 static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *p,
-	unsigned mode)
+	enum ev_mode mode)
 {
 	/* one lane stands for a warp that acts together */
 	struct event e = ex_event(w, x, EV_ACCESS, lanes & -lanes);
 
-	e.space = (uint8_t)p->space;
-	e.peer = (uint16_t)(p->cta ? p->cta->rank : w->cta->rank);
-	e.mode = (uint8_t)mode;
-	e.size = TENSORMAP_BYTES;
-	e.addr = p->addr;
+	e.access.space = p->space;
+	e.access.owner = (uint16_t)(p->cta ? p->cta->rank : w->cta->rank);
+	e.access.mode = mode;
+	e.access.bytes = TENSORMAP_BYTES;
+	e.access.at.base = p->addr;
 	if (p->space == SP_SHARED || w->sink->want_global)
 		ex_emit(w->cluster, &e);
 	if (p->space != SP_GLOBAL)
 		return;
-	e = ex_event(w, x, EV_MAP, lanes);
-	e.mode = EVM_WRITE;
-	e.addr = p->addr;
+	e = ex_event(w, x, EV_TENSOR_MAP, lanes);
+	e.tensor_map.mode = MODE_WRITE;
+	e.tensor_map.addr = p->addr;
 	ex_emit(w->cluster, &e);
 }
 
@@ -42,10 +42,10 @@ static enum step op_replace(struct warp *w, const struct xop *x, uint32_t lanes)
 			r32(w, x->o[2])[l],
 			x->i.b[B_WIDE] ? r64(w, x->o[3])[l] : r32(w, x->o[3])[l]);
 		if (why)
-			return ex_fault(w, x, 1u << l, EVX_TENSORMAP, p.space, p.addr, sizeof m,
+			return ex_fault(w, x, 1u << l, FAULT_TENSORMAP, p.space, p.addr, sizeof m,
 				"%s", why);
 		if (w->sink)
-			tell(w, x, 1u << l, &p, EVM_WRITE);
+			tell(w, x, 1u << l, &p, MODE_WRITE);
 		memcpy(p.host, &m, sizeof m);
 	}
 	ex_work(w);
@@ -96,13 +96,11 @@ static enum step op_publish(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (w->sink) {
 		struct event e = ex_event(w, x, EV_FENCE_PROXY, lanes);
 
-		tell(w, x, 1u << l, &from, EVM_READ);
-		tell(w, x, lanes, &to, EVM_WRITE);
-		e.mode = EVP_TENSORMAP_RELEASE;
-		e.sem = SEM_RELEASE;
-		e.scope = x->i.b[0];
-		e.space = SP_GLOBAL;
-		e.addr = to.addr;
+		tell(w, x, 1u << l, &from, MODE_READ);
+		tell(w, x, lanes, &to, MODE_WRITE);
+		e.fence_proxy = (struct event_fence_proxy){ .proxy = PROXY_TENSORMAP_RELEASE,
+			.sem = SEM_RELEASE, .scope = (enum ev_scope)x->i.b[0], .space = SP_GLOBAL,
+			.addr = to.addr };
 		ex_emit(w->cluster, &e);
 	}
 	memcpy(to.host, from.host, TENSORMAP_BYTES);

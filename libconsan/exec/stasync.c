@@ -37,15 +37,17 @@ static void perform(struct cluster *c, struct async_op *op)
 static void tell(struct warp *w, const struct xop *x, unsigned l, const struct lane_op *o)
 {
 	struct event e = ex_event(w, x, EV_BULK, 1u << l);
+	struct event_bulk *b = &e.bulk;
 
-	e.op = o->op.id;
-	e.mode = o->args->red ? EVM_RMW : EVM_WRITE;
-	e.flags = (uint8_t)(EVF_GENERIC | (o->args->red ? EVF_REDUCE : 0));
-	e.peer = e.mbar_peer = (uint16_t)o->cta->rank;
-	e.addr = o->at;
-	e.size = (uint32_t)o->args->bytes * o->args->n;
-	e.tx = e.size;
-	e.mbar = o->mbar;
+	b->async_op = o->op.id;
+	b->mode = o->args->red ? MODE_RMW : MODE_WRITE;
+	b->generic_proxy = true;
+	b->reduce = o->args->red;
+	b->owner = b->mbarrier_owner = (uint16_t)o->cta->rank;
+	b->addr = o->at;
+	b->bytes = (uint32_t)o->args->bytes * o->args->n;
+	b->tx_count = b->bytes;
+	b->mbarrier = o->mbar;
 	ex_emit(w->cluster, &e);
 }
 

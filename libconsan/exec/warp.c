@@ -48,7 +48,7 @@ static void drop(struct warp *w, unsigned i)
 /* Lanes that meet here join: a fragment that only waits for company, or none. */
 static bool joins(const struct frag *f)
 {
-	return !f->blocked || f->wait.kind == EVW_WARP;
+	return !f->blocked || f->wait.kind == WAIT_WARP;
 }
 
 /* The op at which another fragment stands that the running one, at x or
@@ -117,7 +117,7 @@ static const struct xop *pick(struct warp *w)
 		const struct frag *f = &w->frag[i];
 
 		/* a woken fragment is in the middle of its op: only its like joins */
-		if (f->pc != pc || (woken && w->wait.kind != EVW_WARP) || !joins(f)) {
+		if (f->pc != pc || (woken && w->wait.kind != WAIT_WARP) || !joins(f)) {
 			i++;
 			continue;
 		}
@@ -150,7 +150,7 @@ enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes)
 	uint32_t on = w->mask & ~lanes;
 
 	if (w->sink) {
-		struct event e = ex_event(w, x, EV_EXIT, lanes);
+		struct event e = ex_event(w, x, EV_THREAD_EXIT, lanes);
 
 		ex_emit(w->cluster, &e);
 	}
@@ -268,17 +268,17 @@ again:
 /* ---- rendezvous ---- */
 
 static void explain_meet(const struct warp *w, const struct xwait *wait,
-	struct event *e, char *buf, size_t n)
+	struct event_blocked *e, char *buf, size_t n)
 {
 	(void)w;
 	snprintf(buf, n, "waits for lanes 0x%08x", (uint32_t)wait->arg);
-	e->count = (uint32_t)__builtin_popcount((uint32_t)wait->arg);
+	e->missing = (uint32_t)__builtin_popcount((uint32_t)wait->arg);
 	e->text = buf;
 }
 
 enum step warp_wait_company(struct warp *w, uint32_t missing)
 {
-	ex_wait(w, EVW_WARP, &w->meetings, ~0ull, missing);
+	ex_wait(w, WAIT_WARP, &w->meetings, ~0ull, missing);
 	w->wait.arg = missing;
 	w->wait.explain = explain_meet;
 	return STEP_BLOCK;
@@ -327,7 +327,7 @@ bool warp_aligned_slow(struct warp *w, const struct xop *x, uint32_t lanes, enum
 	uint32_t off = w->mask & ~lanes;
 
 	if (off) {
-		*step = ex_fault(w, x, lanes, EVX_ALIGNED, SP_ANY, 0, 0,
+		*step = ex_fault(w, x, lanes, FAULT_ALIGNED, SP_ANY, 0, 0,
 			"lanes 0x%08x of the warp do not execute it", off);
 		return false;
 	}
@@ -338,7 +338,7 @@ bool warp_aligned_slow(struct warp *w, const struct xop *x, uint32_t lanes, enum
 /* Waits until the group's warps have met at x. */
 static enum step wait_group(struct warp *w, struct warpgroup *g)
 {
-	return ex_wait(w, EVW_WARPGROUP, &g->meetings, ~0ull, w->id & ~3u);
+	return ex_wait(w, WAIT_WARPGROUP, &g->meetings, ~0ull, w->id & ~3u);
 }
 
 enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes, enum step *step)
@@ -347,7 +347,7 @@ enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes, en
 	unsigned mine = 1u << (w->id & 3);
 	struct refusal why;
 
-	if (w->retry && w->wait.kind == EVW_WARPGROUP)
+	if (w->retry && w->wait.kind == WAIT_WARPGROUP)
 		return MEET_DONE;
 	if (!warp_aligned(w, x, lanes, step))
 		return MEET_WAIT;
@@ -356,7 +356,7 @@ enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes, en
 		return MEET_WAIT;
 	}
 	if (g->arrived && g->at != x) {
-		*step = ex_fault(w, x, lanes, EVX_WG_DIVERGED, SP_ANY, 0, 0,
+		*step = ex_fault(w, x, lanes, FAULT_WG_DIVERGED, SP_ANY, 0, 0,
 			"other warps of the warpgroup execute another wgmma instruction");
 		return MEET_WAIT;
 	}
@@ -381,7 +381,7 @@ void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mas
 		same = 0;
 		for EACH_LANE(l, rest)
 			same |= mask[l] == want ? 1u << l : 0;
-		e = ex_event(w, x, EV_WARP_MEET, same);
+		e = ex_event(w, x, EV_WARP_COLLECTIVE, same);
 		ex_emit(w->cluster, &e);
 	}
 }
@@ -396,8 +396,8 @@ void warp_stray(struct warp *w, const struct xop *x, uint32_t lanes, const l32 m
 		stray |= (uint32_t)!(mask[l] & lanes & ~w->dead & 1u << from[l]) << l;
 	if (!stray)
 		return;
-	e = ex_event(w, x, EV_WARP_MEET, stray);
-	e.flags = EVF_STRAY;
-	e.mask = mask[__builtin_ctz(stray)];
+	e = ex_event(w, x, EV_WARP_COLLECTIVE, stray);
+	e.warp_collective.bad_source = true;
+	e.warp_collective.mask = mask[__builtin_ctz(stray)];
 	ex_emit(w->cluster, &e);
 }

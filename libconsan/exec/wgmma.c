@@ -81,17 +81,16 @@ static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
 	const struct wg_reads *reads)
 {
 	const struct args *a = o->args;
-	struct event e = ex_event(w, x, EV_WG_MMA, FULL);
+	struct event e = ex_event(w, x, EV_WGMMA, FULL);
 
-	e.op = o->g.op.id;
-	e.flags = o->scale_d ? EVF_SCALE_D : 0;
-	e.tx = (int64_t)a->shape;
-	e.regs = a->regs;
-	e.nregs_d = (uint16_t)a->nd;
-	e.nregs_a = a->a_regs ? 4 : 0;
-	memcpy(e.part, reads->part, sizeof e.part);
-	e.spans = reads->span;
-	e.nspans = reads->part[5];
+	e.wgmma.async_op = o->g.op.id;
+	e.wgmma.scale_d = o->scale_d;
+	e.wgmma.shape = a->shape;
+	e.wgmma.accumulators = (struct ev_regs){ a->regs, (uint16_t)a->nd };
+	if (a->a_regs)
+		e.wgmma.fragment = (struct ev_regs){ a->regs + a->nd, 4 };
+	memcpy(e.wgmma.parts.at, reads->part, sizeof e.wgmma.parts.at);
+	e.wgmma.spans = (struct ev_spans){ reads->span, reads->part[5] };
 	ex_emit(w->cluster, &e);
 }
 
@@ -185,7 +184,7 @@ static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
 	if (w->sink) {
-		struct event e = ex_event(w, x, EV_WG_FENCE, lanes);
+		struct event e = ex_event(w, x, EV_WGMMA_FENCE, lanes);
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;
@@ -202,7 +201,7 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 	}
 	w->cta->async->wg[w->id / 4].commits++;
 	if (w->sink) {
-		struct event e = ex_event(warpgroup_warp(w, 0), x, EV_WG_COMMIT, FULL);
+		struct event e = ex_event(warpgroup_warp(w, 0), x, EV_WGMMA_COMMIT, FULL);
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;
@@ -226,9 +225,9 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 			g->commits - g->pending.at[0]->group > keep)
 		async_force(w->cluster, &g->pending.at[0]->op);
 	if (w->sink) {
-		struct event e = ex_event(warpgroup_warp(w, 0), x, EV_WG_WAIT, FULL);
+		struct event e = ex_event(warpgroup_warp(w, 0), x, EV_WGMMA_WAIT, FULL);
 
-		e.count = keep;
+		e.wgmma_wait.pending = keep;
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;

@@ -114,14 +114,13 @@ static void tell(struct warp *w, const struct xop *x, const struct args *a,
 		if (first->space != SP_SHARED && !(first->space == SP_GLOBAL && w->sink->want_global))
 			continue;
 		e = ex_event(w, x, EV_ACCESS, same);
-		e.space = (uint8_t)first->space;
-		e.mode = a->store ? EVM_WRITE : EVM_READ;
-		e.flags = EVF_MATRIX;
-		if (first->cta)
-			e.peer = (uint16_t)first->cta->rank;
-		e.size = a->part.lane_bytes;
-		e.count = first->space == SP_GLOBAL ? wmma_align(&a->part) : 0;
-		ex_event_addr(&e, same, at);
+		e.access.space = first->space;
+		e.access.mode = a->store ? MODE_WRITE : MODE_READ;
+		e.access.flags = ACCESS_MATRIX;
+		e.access.owner = (uint16_t)(first->cta ? first->cta->rank : w->cta->rank);
+		e.access.bytes = a->part.lane_bytes;
+		e.access.element_bytes = first->space == SP_GLOBAL ? wmma_align(&a->part) : 0;
+		ex_lanes(&e.access.at, same, at);
 		ex_emit(w->cluster, &e);
 	}
 }

@@ -61,16 +61,16 @@ static void add(struct uses *to, const struct bank_use *u)
 
 /* Wavefronts of a pass with these lanes: lanes that access the same word share a wavefront,
  * different words of one bank need one each. */
-static uint32_t wavefronts(const struct event *e, uint32_t lanes)
+static uint32_t wavefronts(const struct ev_lanes *where, uint32_t bytes, uint32_t lanes)
 {
 	uint64_t word[BANKS][LANES];
 	uint32_t n[BANKS] = { 0 }, worst = 0;
 
 	for (unsigned lane = 0; lane < LANES; lane++) {
-		const uint64_t at = event_lane_addr(e, lane);
+		const uint64_t at = lane_addr(where, lane);
 
 		for (uint64_t w = at / BANK_BYTES; lanes >> lane & 1
-				&& w * BANK_BYTES < at + e->size; w++) {
+				&& w * BANK_BYTES < at + bytes; w++) {
 			const unsigned bank = w % BANKS;
 			unsigned i = 0;
 
@@ -86,26 +86,37 @@ static uint32_t wavefronts(const struct event *e, uint32_t lanes)
 	return worst;
 }
 
-static bool counts(const struct event *e)
+/* The addresses of an access that counts, and how many bytes each lane accesses; else NULL. */
+static const struct ev_lanes *counted(const struct event *e, uint32_t *bytes)
 {
-	if (e->kind != EV_CP_ASYNC && (e->kind != EV_ACCESS || e->space != SP_SHARED))
-		return false;
-	return e->mode != EVM_RMW && e->peer == e->cta && e->size && e->size <= PASS_BYTES;
+	const struct event_access *a = &e->access;
+
+	if (e->kind == EV_CP_ASYNC) {
+		*bytes = e->cp_async.bytes;
+		return *bytes && *bytes <= PASS_BYTES ? &e->cp_async.at : NULL;
+	}
+	if (e->kind != EV_ACCESS || a->space != SP_SHARED || a->mode == MODE_RMW || a->owner != e->cta)
+		return NULL;
+	*bytes = a->bytes;
+	return *bytes && *bytes <= PASS_BYTES ? &a->at : NULL;
 }
 
 static void count(struct event_sink *sink, const struct event *e)
 {
 	struct counter *c = (struct counter *)sink;
 	struct bank_use now = { .site = e->site, .accesses = 1 };
+	const struct ev_lanes *at;
+	uint32_t bytes;
 	unsigned step;
 
 	c->next->event(c->next, e);
-	if (!counts(e))
+	at = counted(e, &bytes);
+	if (!at)
 		return;
-	step = e->size <= BANK_BYTES ? LANES : PASS_BYTES / e->size;
+	step = bytes <= BANK_BYTES ? LANES : PASS_BYTES / bytes;
 	for (unsigned lane = 0; lane < LANES; lane += step) {
 		const uint32_t lanes = e->lanes & (uint32_t)(((uint64_t)1 << step) - 1) << lane;
-		const uint32_t n = lanes ? wavefronts(e, lanes) : 0;
+		const uint32_t n = lanes ? wavefronts(at, bytes, lanes) : 0;
 
 		now.wavefronts += n;
 		now.least += n > 0;

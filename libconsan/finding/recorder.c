@@ -73,30 +73,35 @@ static struct warp_groups *groups_of(struct recorder *r, const struct event *e)
 
 /* ---- steps ---- */
 
-static struct history_step *push(struct recorder *r, enum step_kind kind, const struct event *e)
+/* addr: in the shared memory of CTA `owner`, or an id, or the low bits of a global address. */
+static struct history_step *push_at(struct recorder *r, enum step_kind kind, const struct event *e,
+	uint16_t owner, uint32_t addr)
 {
 	struct history_step *s = &r->ring[r->at++ % RING];
 
 	*s = (struct history_step){
-		.at = r->at, .site = e->site, .lanes = e->lanes, .count = e->count,
-		.op = e->op, .addr = (uint32_t)e->addr, .cta = e->cta, .warp = e->warp,
-		.peer = e->peer, .kind = (uint8_t)kind,
+		.at = r->at, .site = e->site, .lanes = e->lanes, .addr = addr, .cta = e->cta,
+		.warp = e->warp, .peer = owner, .kind = (uint8_t)kind,
 	};
 	return s;
 }
 
+static struct history_step *push(struct recorder *r, enum step_kind kind, const struct event *e)
+{
+	return push_at(r, kind, e, e->cta, 0);
+}
+
 /* The last step of this warp if it is of this kind and on this object, else NULL. Searches
  * only the last steps of the cluster. */
-static struct history_step *last_step(struct recorder *r, enum step_kind kind,
-	const struct event *e)
+static struct history_step *last_step(struct recorder *r, enum step_kind kind, const struct event *e,
+	uint16_t owner, uint32_t addr)
 {
 	for (uint64_t k = 1; k <= 16 && k <= r->at; k++) {
 		struct history_step *s = &r->ring[(r->at - k) % RING];
 
 		if (s->cta != e->cta || s->warp != e->warp)
 			continue;
-		return s->kind == kind && s->addr == (uint32_t)e->addr && s->peer == e->peer
-			? s : NULL;
+		return s->kind == kind && s->addr == addr && s->peer == owner ? s : NULL;
 	}
 	return NULL;
 }
@@ -106,59 +111,72 @@ static uint32_t lanes_of(const struct event *e)
 	return (uint32_t)__builtin_popcount(e->lanes);
 }
 
-static void touch(struct recorder *r, const struct event *e)
+static void touch(struct recorder *r, const struct event *e, bool global)
 {
 	const uint32_t key = e->site * 0x9e3779b1u + (e->cta * 64u + e->warp) * 0x85ebca6bu;
 
-	r->access[key >> 22] = (struct last_access){ r->at, r->run, e->site, e->lanes,
-		e->cta, e->warp,
-		e->space == SP_GLOBAL || e->kind == EV_BULK || e->kind == EV_CP_ASYNC };
+	r->access[key >> 22] = (struct last_access){ r->at, r->run, e->site, e->lanes, e->cta, e->warp,
+		global };
 }
 
 /* An access by which clusters may synchronize. Reads of a flag are not counted, because their
  * number depends on the schedule. */
 static void on_strong(struct recorder *r, const struct event *e)
 {
-	const enum step_kind kind = e->mode == EVM_RMW ? STEP_strong_rmw
-		: e->mode == EVM_WRITE ? STEP_strong_write : STEP_strong_read;
-	struct history_step *s = last_step(r, kind, e);
+	const struct event_access *a = &e->access;
+	const enum step_kind kind = a->mode == MODE_RMW ? STEP_strong_rmw
+		: a->mode == MODE_WRITE ? STEP_strong_write : STEP_strong_read;
+	const uint32_t addr = (uint32_t)a->at.base;
+	struct history_step *s = last_step(r, kind, e, e->cta, addr);
 
 	if (!s || s->site != e->site)
-		push(r, kind, e);
+		push_at(r, kind, e, e->cta, addr)->count = a->element_bytes;
 	else if (kind != STEP_strong_read)
 		s->repeat++;
 }
 
+static void on_access(struct recorder *r, const struct event *e)
+{
+	const bool global = e->access.space == SP_GLOBAL;
+
+	if (global && access_is_strong(&e->access))
+		on_strong(r, e);
+	touch(r, e, global);
+}
+
 static void on_bulk(struct recorder *r, const struct event *e)
 {
-	const uint32_t addr = (uint32_t)e->addr;
+	const struct event_bulk *b = &e->bulk;
 	struct history_step *s;
 
-	touch(r, e);
-	if (!e->size || e->flags & EVF_PREFETCH)
+	touch(r, e, true);
+	if (!b->bytes || b->prefetch)
 		return;
-	s = push(r, e->mode == EVM_READ ? STEP_bulk_store : STEP_bulk_load, e);
-	s->bytes = e->size;
+	s = push_at(r, b->mode == MODE_READ ? STEP_bulk_store : STEP_bulk_load, e, b->owner, b->addr);
+	s->bytes = b->bytes;
+	s->op = b->async_op;
 	s->phase = groups_of(r, e)->bulks;
-	r->copied[(addr >> 7) * 0x9e3779b1u >> 26] = (struct copied){ r->run, addr,
-		e->size, e->site };
+	r->copied[(b->addr >> 7) * 0x9e3779b1u >> 26]
+		= (struct copied){ r->run, b->addr, b->bytes, e->site };
 }
 
 static void on_init(struct recorder *r, const struct event *e)
 {
-	struct history_mbarrier *m = mbarrier(r, e->peer, (uint32_t)e->addr, true);
+	const struct event_mbarrier_init *i = &e->mbarrier_init;
+	struct history_mbarrier *m = mbarrier(r, i->owner, i->addr, true);
 
-	push(r, STEP_init, e);
+	push_at(r, STEP_init, e, i->owner, i->addr)->count = i->arrivals;
 	if (!m)
 		return;
-	*m = (struct history_mbarrier){ .peer = e->peer, .addr = (uint32_t)e->addr,
-		.count = e->count, .pending = e->count, .live = true };
+	*m = (struct history_mbarrier){ .peer = i->owner, .addr = i->addr, .count = i->arrivals,
+		.pending = i->arrivals, .live = true };
 }
 
 static void on_inval(struct recorder *r, const struct event *e)
 {
-	struct history_mbarrier *m = mbarrier(r, e->peer, (uint32_t)e->addr, false);
-	struct history_step *s = push(r, STEP_inval, e);
+	const struct event_mbarrier_inval *i = &e->mbarrier_inval;
+	struct history_mbarrier *m = mbarrier(r, i->owner, i->addr, false);
+	struct history_step *s = push_at(r, STEP_inval, e, i->owner, i->addr);
 
 	if (m) {
 		m->live = false;
@@ -168,51 +186,102 @@ static void on_inval(struct recorder *r, const struct event *e)
 
 static void on_arrive(struct recorder *r, const struct event *e)
 {
+	const struct event_mbarrier_arrive *a = &e->mbarrier_arrive;
 	const uint32_t n = lanes_of(e);
-	struct history_mbarrier *m;
+	const int64_t tx = a->flags & ARRIVE_EXPECT_TX ? a->tx_count * n : 0;
+	struct history_mbarrier *m = mbarrier(r, a->owner, a->addr, false);
 	struct history_step *s;
-	int64_t tx = e->flags & EVF_EXPECT ? e->tx * n : 0;
 
-	s = push(r, tx ? STEP_arrive_expect : STEP_arrive, e);
-	m = mbarrier(r, e->peer, s->addr, false);
-	if (e->flags & EVF_DROP && m)
+	s = push_at(r, tx ? STEP_arrive_expect : STEP_arrive, e, a->owner, a->addr);
+	if (a->flags & ARRIVE_DROP && m)
 		m->count -= m->count > n ? n : m->count;
 	s->tx = tx;
-	s->count = e->count * n;
+	s->count = a->arrivals * n;
 	update_mbarrier(r, s, s->count, tx, 0);
+}
+
+static void on_expect_tx(struct recorder *r, const struct event *e)
+{
+	const struct event_mbarrier_expect_tx *x = &e->mbarrier_expect_tx;
+	struct history_step *s = push_at(r, STEP_expect, e, x->owner, x->addr);
+
+	s->tx = x->tx_count * lanes_of(e);
+	update_mbarrier(r, s, 0, s->tx, 0);
+}
+
+static void on_complete_tx(struct recorder *r, const struct event *e)
+{
+	const struct event_mbarrier_complete_tx *x = &e->mbarrier_complete_tx;
+	struct history_step *s = push_at(r, STEP_complete, e, x->owner, x->addr);
+
+	s->tx = x->tx_count * lanes_of(e);
+	update_mbarrier(r, s, 0, 0, s->tx);
+}
+
+static void on_signal(struct recorder *r, const struct event *e)
+{
+	const struct event_mbarrier_signal *x = &e->mbarrier_signal;
+	struct history_step *s = push_at(r, STEP_signal, e, x->owner, x->addr);
+
+	s->tx = x->tx_count;
+	s->count = x->arrivals;
+	s->op = x->async_op;
+	update_mbarrier(r, s, x->arrivals, 0, x->tx_count);
 }
 
 static void on_test(struct recorder *r, const struct event *e)
 {
-	const bool passed = e->flags & EVF_TRUE;
-	struct history_step *s = passed ? NULL : last_step(r, STEP_poll, e);
+	const struct event_mbarrier_test *t = &e->mbarrier_test;
+	const bool passed = t->flags & TEST_TRUE;
+	struct history_step *s = passed ? NULL : last_step(r, STEP_poll, e, t->owner, t->addr);
 	const struct history_mbarrier *m;
 
 	if (s) {
 		s->repeat++;
 		return;
 	}
-	s = push(r, passed ? STEP_wait : STEP_poll, e);
-	m = mbarrier(r, e->peer, s->addr, false);
+	s = push_at(r, passed ? STEP_wait : STEP_poll, e, t->owner, t->addr);
+	s->count = t->failed_phase;
+	m = mbarrier(r, t->owner, t->addr, false);
 	if (!m)
 		return;
 	s->phase = m->phase;
-	if (!(e->flags & EVF_PARITY))
-		s->phase = (uint64_t)e->tx;
-	else if ((m->phase ^ (uint64_t)e->tx) & 1)
+	if (!(t->flags & TEST_PARITY))
+		s->phase = t->phase;
+	else if ((m->phase ^ t->phase) & 1)
 		s->phase = m->phase - 1; /* in phase 0: HISTORY_NO_PHASE */
 	else if (passed) /* reported late, after the next phase is complete, too */
 		s->phase = m->phase > 1 ? m->phase - 2 : HISTORY_NO_PHASE;
 }
 
+static void on_mma(struct recorder *r, const struct event *e)
+{
+	struct history_step *s = last_step(r, STEP_mma, e, e->cta, 0);
+
+	touch(r, e, false);
+	if (s && s->phase == groups_of(r, e)->mmas) {
+		s->repeat++;
+	} else {
+		s = push(r, STEP_mma, e);
+		s->phase = groups_of(r, e)->mmas;
+	}
+	s->op = e->wgmma.async_op;
+}
+
+static struct named_barrier *named_of(struct recorder *r, const struct event *e, uint32_t id)
+{
+	return &r->named[(e->cta % r->nctas) * NAMED + id % NAMED];
+}
+
 static void on_bar_arrive(struct recorder *r, const struct event *e)
 {
-	struct history_step *s = push(r, STEP_bar_arrive, e);
-	struct named_barrier *n = &r->named[(e->cta % r->nctas) * NAMED + e->addr % NAMED];
+	const struct event_barrier_arrive *a = &e->barrier_arrive;
+	struct history_step *s = push_at(r, STEP_bar_arrive, e, e->cta, a->id);
+	struct named_barrier *n = named_of(r, e, a->id);
 	const uint32_t *block = r->info.launch->block;
-	uint32_t threads = e->count ? e->count : block[0] * block[1] * block[2];
+	uint32_t threads = a->threads ? a->threads : block[0] * block[1] * block[2];
 
-	s->peer = e->cta;
+	s->count = a->threads;
 	s->phase = n->completed;
 	n->arrived += 32;
 	if (n->arrived < threads)
@@ -222,14 +291,21 @@ static void on_bar_arrive(struct recorder *r, const struct event *e)
 	n->completed++;
 }
 
+static void on_bar_resume(struct recorder *r, const struct event *e)
+{
+	const uint32_t id = e->barrier_resume.id;
+	struct history_step *s = push_at(r, STEP_bar_leave, e, e->cta, id);
+
+	s->phase = named_of(r, e, id)->completed;
+	s->phase -= s->phase > 0;
+}
+
 static void on_cluster_arrive(struct recorder *r, const struct event *e)
 {
-	struct history_step *s = push(r, STEP_cluster_arrive, e);
+	struct history_step *s = push_at(r, STEP_cluster_arrive, e, 0, 0);
 	const uint32_t *block = r->info.launch->block;
 
 	s->phase = r->cluster_completed;
-	s->addr = 0;
-	s->peer = 0;
 	r->cluster_arrived += lanes_of(e);
 	if (r->cluster_arrived < r->info.nctas * block[0] * block[1] * block[2])
 		return;
@@ -239,38 +315,38 @@ static void on_cluster_arrive(struct recorder *r, const struct event *e)
 }
 
 static void on_group_wait(struct recorder *r, const struct event *e, enum step_kind kind,
-	uint64_t committed)
+	uint64_t committed, uint32_t pending)
 {
 	struct history_step *s = push(r, kind, e);
 
-	s->phase = committed > e->count ? committed - e->count : 0;
+	s->count = pending;
+	s->phase = committed > pending ? committed - pending : 0;
 }
 
 static void record(struct recorder *r, const struct event *e)
 {
 	struct history_step *s;
 
-	switch ((enum ev_kind)e->kind) {
+	switch (e->kind) {
 	case EV_ACCESS:
-		if (e->space == SP_GLOBAL && (e->sem != SEM_WEAK || e->mode == EVM_RMW))
-			on_strong(r, e);
-		touch(r, e);
+		on_access(r, e);
 		return;
 	case EV_CP_ASYNC:
-		touch(r, e);
+		touch(r, e, true);
 		groups_of(r, e)->open_copies++;
 		return;
-	case EV_CP_COMMIT:
+	case EV_CP_ASYNC_COMMIT:
 		s = push(r, STEP_copy_commit, e);
 		s->count = groups_of(r, e)->open_copies;
 		groups_of(r, e)->open_copies = 0;
 		s->phase = groups_of(r, e)->copies++;
 		return;
-	case EV_CP_WAIT:
-		on_group_wait(r, e, STEP_copy_wait, groups_of(r, e)->copies);
+	case EV_CP_ASYNC_WAIT:
+		on_group_wait(r, e, STEP_copy_wait, groups_of(r, e)->copies, e->cp_async_wait.pending);
 		return;
-	case EV_CP_ARRIVE:
-		push(r, STEP_copy_arrive, e);
+	case EV_CP_ASYNC_ARRIVE:
+		push_at(r, STEP_copy_arrive, e, e->cta, e->cp_async_arrive.addr)->op
+			= e->cp_async_arrive.async_op;
 		return;
 	case EV_BULK:
 		on_bulk(r, e);
@@ -280,64 +356,47 @@ static void record(struct recorder *r, const struct event *e)
 		s->phase = groups_of(r, e)->bulks++;
 		return;
 	case EV_BULK_WAIT:
-		on_group_wait(r, e, STEP_bulk_wait, groups_of(r, e)->bulks);
+		on_group_wait(r, e, STEP_bulk_wait, groups_of(r, e)->bulks, e->bulk_wait.pending);
 		return;
-	case EV_MB_INIT:
+	case EV_MBARRIER_INIT:
 		on_init(r, e);
 		return;
-	case EV_MB_INVAL:
+	case EV_MBARRIER_INVAL:
 		on_inval(r, e);
 		return;
-	case EV_MB_ARRIVE:
+	case EV_MBARRIER_ARRIVE:
 		on_arrive(r, e);
 		return;
-	case EV_MB_EXPECT:
-		s = push(r, STEP_expect, e);
-		s->tx = e->tx * lanes_of(e);
-		update_mbarrier(r, s, 0, s->tx, 0);
+	case EV_MBARRIER_EXPECT_TX:
+		on_expect_tx(r, e);
 		return;
-	case EV_MB_COMPLETE:
-		s = push(r, STEP_complete, e);
-		s->tx = e->tx * lanes_of(e);
-		update_mbarrier(r, s, 0, 0, s->tx);
+	case EV_MBARRIER_COMPLETE_TX:
+		on_complete_tx(r, e);
 		return;
-	case EV_MB_SIGNAL:
-		s = push(r, STEP_signal, e);
-		s->tx = e->tx;
-		update_mbarrier(r, s, e->count, 0, e->tx);
+	case EV_MBARRIER_SIGNAL:
+		on_signal(r, e);
 		return;
-	case EV_MB_TEST:
+	case EV_MBARRIER_TEST:
 		on_test(r, e);
 		return;
-	case EV_WG_FENCE:
+	case EV_WGMMA_FENCE:
 		push(r, STEP_mma_fence, e);
 		return;
-	case EV_WG_MMA:
-		touch(r, e);
-		s = last_step(r, STEP_mma, e);
-		if (s && s->phase == groups_of(r, e)->mmas) {
-			s->repeat++;
-			s->op = e->op;
-			return;
-		}
-		s = push(r, STEP_mma, e);
-		s->phase = groups_of(r, e)->mmas;
+	case EV_WGMMA:
+		on_mma(r, e);
 		return;
-	case EV_WG_COMMIT:
+	case EV_WGMMA_COMMIT:
 		s = push(r, STEP_mma_commit, e);
 		s->phase = groups_of(r, e)->mmas++;
 		return;
-	case EV_WG_WAIT:
-		on_group_wait(r, e, STEP_mma_wait, groups_of(r, e)->mmas);
+	case EV_WGMMA_WAIT:
+		on_group_wait(r, e, STEP_mma_wait, groups_of(r, e)->mmas, e->wgmma_wait.pending);
 		return;
-	case EV_BAR_ARRIVE:
+	case EV_BARRIER_ARRIVE:
 		on_bar_arrive(r, e);
 		return;
-	case EV_BAR_RESUME:
-		s = push(r, STEP_bar_leave, e);
-		s->peer = e->cta;
-		s->phase = r->named[(e->cta % r->nctas) * NAMED + e->addr % NAMED].completed;
-		s->phase -= s->phase > 0;
+	case EV_BARRIER_RESUME:
+		on_bar_resume(r, e);
 		return;
 	case EV_WARP_SYNC:
 		push(r, STEP_warp_sync, e);
@@ -346,26 +405,25 @@ static void record(struct recorder *r, const struct event *e)
 		on_cluster_arrive(r, e);
 		return;
 	case EV_CLUSTER_WAIT:
-		s = push(r, STEP_cluster_wait, e);
-		s->addr = 0;
-		s->peer = 0;
+		s = push_at(r, STEP_cluster_wait, e, 0, 0);
 		s->phase = r->cluster_completed - (r->cluster_completed > 0);
 		return;
 	case EV_FENCE:
 		push(r, STEP_fence, e);
 		return;
-	case EV_FENCE_MBINIT:
+	case EV_FENCE_MBARRIER_INIT:
 		push(r, STEP_init_fence, e);
 		return;
 	case EV_FENCE_PROXY:
-		push(r, STEP_proxy_fence, e);
+		push_at(r, STEP_proxy_fence, e, e->cta, (uint32_t)e->fence_proxy.addr);
 		return;
-	case EV_EXIT:
+	case EV_THREAD_EXIT:
 		push(r, STEP_exit, e);
 		return;
-	case EV_CTA_BEGIN: case EV_CTA_END: case EV_USED: case EV_MB_PENDING: case EV_REGS:
-	case EV_WARP_MEET: case EV_MAP: case EV_SETMAXNREG: case EV_GRIDDEP: case EV_FAULT: case EV_BLOCKED:
-	case EV_HANG: case EV_OBSERVED: case EV_COUNT:
+	case EV_CTA_BEGIN: case EV_CTA_END: case EV_LOAD_USED: case EV_MBARRIER_PENDING_COUNT:
+	case EV_REGISTER_ACCESS: case EV_WARP_COLLECTIVE: case EV_TENSOR_MAP: case EV_SETMAXNREG:
+	case EV_GRIDDEPCONTROL: case EV_FAULT: case EV_BLOCKED: case EV_HANG: case EV_OBSERVED:
+	case EV_COUNT:
 		return;
 	}
 }

@@ -10,7 +10,7 @@
 #include "libconsan/event/event.h"
 
 struct refusal { /* what EV_FAULT carries */
-	uint8_t mode;              /* EVX_ */
+	uint8_t mode;              /* FAULT_ */
 	uint8_t space;             /* enum ev_space */
 	uint32_t size;
 	uint64_t addr;
@@ -31,7 +31,7 @@ bool refusal_set(struct refusal *r, unsigned mode, enum ev_space space, uint64_t
 static inline bool refuse_align(struct refusal *r, enum ev_space space, uint64_t addr,
 	uint64_t bytes, uint32_t align)
 {
-	return align > 1 && (addr & (align - 1)) && refusal_set(r, EVX_MISALIGNED, space, addr, bytes,
+	return align > 1 && (addr & (align - 1)) && refusal_set(r, FAULT_MISALIGNED, space, addr, bytes,
 		"the address must be a multiple of %u", align);
 }
 
@@ -87,13 +87,13 @@ bool refuse_red_async(struct refusal *r, const struct shared_view *v, uint32_t o
 
 static inline bool refuse_mbar_align(struct refusal *r, uint64_t addr)
 {
-	return addr & 7 && refusal_set(r, EVX_MB_PLACE, SP_SHARED, addr, 8,
+	return addr & 7 && refusal_set(r, FAULT_MB_PLACE, SP_SHARED, addr, 8,
 		"the address must be a multiple of 8");
 }
 static inline bool refuse_mbar_owner(struct refusal *r, const struct shared_view *v, uint32_t owner,
 	uint64_t at)
 {
-	return owner != v->rank && refusal_set(r, EVX_MB_OWNER, SP_SHARED, at, 8,
+	return owner != v->rank && refusal_set(r, FAULT_MB_OWNER, SP_SHARED, at, 8,
 		"the object lies in the CTA with rank %u", owner);
 }
 #define NAMED_BARRIERS 16

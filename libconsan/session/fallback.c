@@ -64,29 +64,39 @@ static void note(struct crossings *x, enum crossing kind, uint32_t site)
 	pthread_mutex_unlock(&x->lock);
 }
 
+static bool is_far(uint32_t near, unsigned cta)
+{
+	return !(near >> cta % 32 & 1);
+}
+
 static void on_event(struct event_sink *sink, const struct event *e)
 {
 	struct crossing_sink *s = (struct crossing_sink *)sink;
 	const uint32_t near = s->near[e->cta % 32];
-	const bool far = !(near >> e->peer % 32 & 1);
 
 	switch (e->kind) {
 	case EV_ACCESS:
-		if (e->space == SP_SHARED && far)
+		if (e->access.space == SP_SHARED && is_far(near, e->access.owner))
 			note(s->x, CROSS_DSMEM, e->site);
-		else if (e->space == SP_GLOBAL && e->mode == EVM_RMW)
+		else if (e->access.space == SP_GLOBAL && e->access.mode == MODE_RMW)
 			note(s->x, CROSS_ATOMIC, e->site);
 		break;
 	case EV_BULK:
-		if (e->flags & EVF_MULTICAST && e->mask & ~near)
+		if (e->bulk.multicast && e->bulk.cta_mask & ~near)
 			note(s->x, CROSS_MULTICAST, e->site);
-		else if (!(e->flags & EVF_MULTICAST) && e->size && far)
+		else if (!e->bulk.multicast && e->bulk.bytes && is_far(near, e->bulk.owner))
 			note(s->x, CROSS_STORE, e->site);
 		break;
-	case EV_MB_ARRIVE:
-	case EV_MB_EXPECT:
-	case EV_MB_COMPLETE:
-		if (far)
+	case EV_MBARRIER_ARRIVE:
+		if (is_far(near, e->mbarrier_arrive.owner))
+			note(s->x, CROSS_ARRIVE, e->site);
+		break;
+	case EV_MBARRIER_EXPECT_TX:
+		if (is_far(near, e->mbarrier_expect_tx.owner))
+			note(s->x, CROSS_ARRIVE, e->site);
+		break;
+	case EV_MBARRIER_COMPLETE_TX:
+		if (is_far(near, e->mbarrier_complete_tx.owner))
 			note(s->x, CROSS_ARRIVE, e->site);
 		break;
 	case EV_CLUSTER_ARRIVE:

@@ -46,7 +46,7 @@ struct consan {
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;
 	uint32_t launches, dumped; /* so far: launches; modules that --dump-ptx wrote */
-	unsigned fault;            /* EVX_ that ended the last launch */
+	unsigned fault;            /* FAULT_ that ended the last launch */
 	struct arena shown, covered;
 	VEC(struct consan_finding) views;
 	VEC(struct consan_coverage) coverage_views;

@@ -18,7 +18,7 @@ void consan_arch_hint(struct consan *c, unsigned sm, char suffix);
 /* The allocation that holds at. */
 bool consan_mem_find(struct consan *c, const void *at, void **base, uint64_t *bytes,
 	enum consan_mem *kind);
-/* After CONSAN_FAULT: which row of fault.def ended the last launch, an EVX_
+/* After CONSAN_FAULT: which row of fault.def ended the last launch, an FAULT_
  * of event.h. */
 unsigned consan_fault(struct consan *c);
 

@@ -59,8 +59,9 @@ static void rows(unsigned rounds)
 	begin(8);
 	for (t = now(); rounds--;)
 		for (unsigned w = 0; w < 8; w++)
-			emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_READ,
-				.flags = EVF_MATRIX, W(w), .size = 16, .lane_addr = addr });
+			emit((struct event){ .kind = EV_ACCESS, W(w), .access = { .space = SP_SHARED,
+				.mode = MODE_READ, .flags = ACCESS_MATRIX, .bytes = 16,
+				.at.lane = addr } });
 	show("ldmatrix rows", t);
 }
 
@@ -87,8 +88,9 @@ static void stages(unsigned rounds, bool compute)
 		if (compute) {
 			wg_fence(0);
 			for (unsigned i = 0; i < 4; i++)
-				emit((struct event){ .kind = EV_WG_MMA, .spans = span, .nspans = 192,
-					.part = { 0, 16, 32, 48, 64, 192 } });
+				emit((struct event){ .kind = EV_WGMMA, .wgmma = {
+					.spans = { span, 192 },
+					.parts = { { 0, 16, 32, 48, 64, 192 } } } });
 			wg_commit(0);
 			wg_wait(0, 0);
 		}

@@ -46,7 +46,8 @@ static inline void begin_with(unsigned warps, bool strict)
 	nwarps = warps;
 	world = check_open(&config);
 	sink = check_cluster_begin(world, &info);
-	emit((struct event){ .kind = EV_CTA_BEGIN, .count = warps * 32, .size = 0x8000 });
+	emit((struct event){ .kind = EV_CTA_BEGIN, .cta_begin = { .threads = warps * 32,
+		.shared_bytes = 0x8000 } });
 }
 
 static inline void begin(unsigned warps)
@@ -54,14 +55,15 @@ static inline void begin(unsigned warps)
 	begin_with(warps, false);
 	/* write the tile and synchronize, so that reads of it are not CS901 */
 	for (uint32_t a = 0; a < 0x4000; a += 512)
-		emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_WRITE,
-			.size = 16, .stride = 16, .addr = a });
+		emit((struct event){ .kind = EV_ACCESS, .access = { .space = SP_SHARED,
+			.mode = MODE_WRITE, .bytes = 16, .at = { .base = a, .stride = 16 } } });
 	for (unsigned w = 0; w < nwarps; w++)
-		emit((struct event){ .kind = EV_FENCE_PROXY, .mode = EVP_ASYNC, .warp = (uint16_t)w });
+		emit((struct event){ .kind = EV_FENCE_PROXY, .warp = (uint16_t)w,
+			.fence_proxy.proxy = PROXY_ASYNC });
 	for (unsigned w = 0; w < nwarps; w++)
-		emit((struct event){ .kind = EV_BAR_ARRIVE, .warp = (uint16_t)w });
+		emit((struct event){ .kind = EV_BARRIER_ARRIVE, .warp = (uint16_t)w });
 	for (unsigned w = 0; w < nwarps; w++)
-		emit((struct event){ .kind = EV_BAR_RESUME, .warp = (uint16_t)w });
+		emit((struct event){ .kind = EV_BARRIER_RESUME, .warp = (uint16_t)w });
 }
 
 /* Ends the run. Stores up to 16 rules and severities, most severe first, and returns the number
@@ -90,117 +92,132 @@ static inline size_t finish(unsigned found[16], enum severity sev[16])
 #define AT(call) (line = __LINE__, call)
 
 static inline void access_(uint32_t w, uint32_t lanes, uint64_t addr, uint32_t size, int stride,
-	unsigned mode, unsigned sem)
+	enum ev_mode mode, enum ev_sem sem)
 {
-	emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = (uint8_t)mode,
-		.sem = (uint8_t)sem, .scope = sem ? SCOPE_CTA : SCOPE_NONE, .warp = (uint16_t)w,
-		.lanes = lanes, .addr = addr, .size = size, .stride = stride });
+	emit((struct event){ .kind = EV_ACCESS, .warp = (uint16_t)w, .lanes = lanes,
+		.access = { .space = SP_SHARED, .mode = mode, .sem = sem,
+		.scope = sem ? SCOPE_CTA : SCOPE_NONE, .bytes = size,
+		.at = { .base = addr, .stride = stride } } });
 }
 /* lane l accesses `size` bytes at addr + l * size */
-#define wr(w, lanes, addr, size) AT(access_(w, lanes, addr, size, size, EVM_WRITE, SEM_WEAK))
-#define rd(w, lanes, addr, size) AT(access_(w, lanes, addr, size, size, EVM_READ, SEM_WEAK))
+#define wr(w, lanes, addr, size) AT(access_(w, lanes, addr, size, size, MODE_WRITE, SEM_WEAK))
+#define rd(w, lanes, addr, size) AT(access_(w, lanes, addr, size, size, MODE_READ, SEM_WEAK))
 /* all lanes access the same `size` bytes at addr */
-#define wr1(w, lanes, addr, size) AT(access_(w, lanes, addr, size, 0, EVM_WRITE, SEM_WEAK))
-#define rd1(w, lanes, addr, size) AT(access_(w, lanes, addr, size, 0, EVM_READ, SEM_WEAK))
+#define wr1(w, lanes, addr, size) AT(access_(w, lanes, addr, size, 0, MODE_WRITE, SEM_WEAK))
+#define rd1(w, lanes, addr, size) AT(access_(w, lanes, addr, size, 0, MODE_READ, SEM_WEAK))
 #define strong(w, lanes, addr, size, mode, sem) AT(access_(w, lanes, addr, size, 0, mode, sem))
 
 #define event(...) AT(emit((struct event){ __VA_ARGS__ }))
 #define W(w) .warp = (uint16_t)(w)
 
-#define ws(w, m) event(.kind = EV_WARP_SYNC, W(w), .lanes = m, .mask = m)
-#define bar_arrive(w, id, n) event(.kind = EV_BAR_ARRIVE, W(w), .addr = id, .count = n, .mode = EVB_ARRIVE)
-#define bar_enter(w, id, n) event(.kind = EV_BAR_ARRIVE, W(w), .addr = id, .count = n, .mode = EVB_SYNC)
-#define bar_leave(w, id) event(.kind = EV_BAR_RESUME, W(w), .addr = id)
+#define ws(w, m) event(.kind = EV_WARP_SYNC, W(w), .lanes = m, .warp_sync.mask = m)
+#define bar_with(w, i, n, m) event(.kind = EV_BARRIER_ARRIVE, W(w), \
+	.barrier_arrive = { .id = i, .threads = n, .mode = m })
+#define bar_arrive(w, id, n) bar_with(w, id, n, BAR_ARRIVE)
+#define bar_enter(w, id, n) bar_with(w, id, n, BAR_SYNC)
+#define bar_leave(w, i) event(.kind = EV_BARRIER_RESUME, W(w), .barrier_resume.id = i)
 static inline void bar_all_(void)
 {
 	for (unsigned w = 0; w < nwarps; w++)
-		emit((struct event){ .kind = EV_BAR_ARRIVE, W(w) });
+		emit((struct event){ .kind = EV_BARRIER_ARRIVE, W(w) });
 	for (unsigned w = 0; w < nwarps; w++)
-		emit((struct event){ .kind = EV_BAR_RESUME, W(w) });
+		emit((struct event){ .kind = EV_BARRIER_RESUME, W(w) });
 }
 #define bar_all() AT(bar_all_())
 
-#define fence(w, m, s) event(.kind = EV_FENCE, W(w), .lanes = m, .sem = s, .scope = SCOPE_CTA)
-#define pfence(w, m) event(.kind = EV_FENCE_PROXY, W(w), .lanes = m, .mode = EVP_ASYNC)
-#define pfence_in(w, m, sp) event(.kind = EV_FENCE_PROXY, W(w), .lanes = m, .mode = EVP_ASYNC, .space = sp)
+#define fence(w, m, s) event(.kind = EV_FENCE, W(w), .lanes = m, .fence = { .sem = s, .scope = SCOPE_CTA })
+#define pfence_in(w, m, sp) event(.kind = EV_FENCE_PROXY, W(w), .lanes = m, \
+	.fence_proxy = { .proxy = PROXY_ASYNC, .space = sp })
+#define pfence(w, m) pfence_in(w, m, SP_ANY)
 
-#define cpa(w, m, a, s) event(.kind = EV_CP_ASYNC, W(w), .lanes = m, .addr = a, .size = s, .stride = s)
-#define cp_commit(w, m) event(.kind = EV_CP_COMMIT, W(w), .lanes = m)
-#define cp_wait(w, m, n) event(.kind = EV_CP_WAIT, W(w), .lanes = m, .count = n)
-#define cp_wait_all(w, m) event(.kind = EV_CP_WAIT, W(w), .lanes = m, .flags = EVF_ALL)
-#define cp_arrive(w, m, a, o) event(.kind = EV_CP_ARRIVE, W(w), .lanes = m, .addr = a, .op = o)
-#define cp_arrive_noinc(w, m, a, o) event(.kind = EV_CP_ARRIVE, W(w), .lanes = m, .addr = a, .op = o, .flags = EVF_NOINC)
+#define cpa(w, m, a, s) event(.kind = EV_CP_ASYNC, W(w), .lanes = m, \
+	.cp_async = { .at = { .base = a, .stride = s }, .bytes = s })
+#define cp_commit(w, m) event(.kind = EV_CP_ASYNC_COMMIT, W(w), .lanes = m)
+#define cp_wait(w, m, n) event(.kind = EV_CP_ASYNC_WAIT, W(w), .lanes = m, .cp_async_wait.pending = n)
+#define cp_wait_all(w, m) event(.kind = EV_CP_ASYNC_WAIT, W(w), .lanes = m, .cp_async_wait.all = true)
+#define cp_arrive_with(w, m, a, o, no) event(.kind = EV_CP_ASYNC_ARRIVE, W(w), .lanes = m, \
+	.cp_async_arrive = { .addr = a, .async_op = o, .noinc = no })
+#define cp_arrive(w, m, a, o) cp_arrive_with(w, m, a, o, false)
+#define cp_arrive_noinc(w, m, a, o) cp_arrive_with(w, m, a, o, true)
 
-#define load(w, l, o, dst, n, mb) event(.kind = EV_BULK, W(w), .lanes = L(l), .op = o, .mode = EVM_WRITE, \
-	.addr = dst, .size = n, .tx = n, .mbar = mb, .flags = EVF_TENSOR)
-#define store(w, l, o, src, n) event(.kind = EV_BULK, W(w), .lanes = L(l), .op = o, .mode = EVM_READ, \
-	.addr = src, .size = n, .mbar = EV_NO_MBAR)
+#define load(w, l, o, dst, n, mb) event(.kind = EV_BULK, W(w), .lanes = L(l), \
+	.bulk = { .async_op = o, .mode = MODE_WRITE, .addr = dst, .bytes = n, .tx_count = n, \
+	.mbarrier = mb, .tensor = true })
+#define store(w, l, o, src, n) event(.kind = EV_BULK, W(w), .lanes = L(l), \
+	.bulk = { .async_op = o, .mode = MODE_READ, .addr = src, .bytes = n, .mbarrier = EV_NO_MBARRIER })
 #define bulk_commit(w, m) event(.kind = EV_BULK_COMMIT, W(w), .lanes = m)
-#define bulk_wait(w, m, n) event(.kind = EV_BULK_WAIT, W(w), .lanes = m, .count = n)
-#define bulk_wait_read(w, m, n) event(.kind = EV_BULK_WAIT, W(w), .lanes = m, .count = n, .flags = EVF_READ)
+#define bulk_wait(w, m, n) event(.kind = EV_BULK_WAIT, W(w), .lanes = m, .bulk_wait.pending = n)
+#define bulk_wait_read(w, m, n) event(.kind = EV_BULK_WAIT, W(w), .lanes = m, \
+	.bulk_wait = { .pending = n, .read = true })
 
-#define mb_init(w, l, a, n) event(.kind = EV_MB_INIT, W(w), .lanes = L(l), .addr = a, .count = n)
-#define mb_inval(w, l, a) event(.kind = EV_MB_INVAL, W(w), .lanes = L(l), .addr = a)
-#define arrive(w, m, a) event(.kind = EV_MB_ARRIVE, W(w), .lanes = m, .addr = a, .count = 1, .sem = SEM_RELEASE, .scope = SCOPE_CTA)
-#define arrive_relaxed(w, m, a) event(.kind = EV_MB_ARRIVE, W(w), .lanes = m, .addr = a, .count = 1, .sem = SEM_RELAXED, .scope = SCOPE_CTA)
-#define arrive_tx(w, l, a, n) event(.kind = EV_MB_ARRIVE, W(w), .lanes = L(l), .addr = a, .count = 1, .tx = n, \
-	.sem = SEM_RELEASE, .scope = SCOPE_CTA, .flags = EVF_EXPECT)
-#define arrive_with(w, m, a, n, fl) event(.kind = EV_MB_ARRIVE, W(w), .lanes = m, .addr = a, .count = n, \
-	.sem = SEM_RELEASE, .scope = SCOPE_CTA, .flags = fl)
-#define mb_expect(w, l, a, n) event(.kind = EV_MB_EXPECT, W(w), .lanes = L(l), .addr = a, .tx = n)
-#define mb_complete(w, l, a, n) event(.kind = EV_MB_COMPLETE, W(w), .lanes = L(l), .addr = a, .tx = n)
-#define mb_wait_sem(w, m, a, p, s) event(.kind = EV_MB_TEST, W(w), .lanes = m, .addr = a, .tx = p, .sem = s, \
-	.scope = SCOPE_CTA, .flags = EVF_TRUE | EVF_PARITY | EVF_TRY)
+#define mb_init(w, l, a, n) event(.kind = EV_MBARRIER_INIT, W(w), .lanes = L(l), \
+	.mbarrier_init = { .addr = a, .arrivals = n })
+#define mb_inval(w, l, a) event(.kind = EV_MBARRIER_INVAL, W(w), .lanes = L(l), .mbarrier_inval.addr = a)
+#define arrive_as(w, m, a, n, t, s, fl) event(.kind = EV_MBARRIER_ARRIVE, W(w), .lanes = m, \
+	.mbarrier_arrive = { .addr = a, .arrivals = n, .tx_count = t, .sem = s, .scope = SCOPE_CTA, .flags = fl })
+#define arrive(w, m, a) arrive_as(w, m, a, 1, 0, SEM_RELEASE, 0)
+#define arrive_relaxed(w, m, a) arrive_as(w, m, a, 1, 0, SEM_RELAXED, 0)
+#define arrive_tx(w, l, a, n) arrive_as(w, L(l), a, 1, n, SEM_RELEASE, ARRIVE_EXPECT_TX)
+#define arrive_with(w, m, a, n, fl) arrive_as(w, m, a, n, 0, SEM_RELEASE, fl)
+#define mb_expect(w, l, a, n) event(.kind = EV_MBARRIER_EXPECT_TX, W(w), .lanes = L(l), \
+	.mbarrier_expect_tx = { .addr = a, .tx_count = n })
+#define mb_complete(w, l, a, n) event(.kind = EV_MBARRIER_COMPLETE_TX, W(w), .lanes = L(l), \
+	.mbarrier_complete_tx = { .addr = a, .tx_count = n })
+#define mb_test(w, m, a, p, s, sc, fl) event(.kind = EV_MBARRIER_TEST, W(w), .lanes = m, \
+	.mbarrier_test = { .addr = a, .phase = p, .sem = s, .scope = sc, .flags = fl })
+#define mb_wait_sem(w, m, a, p, s) mb_test(w, m, a, p, s, SCOPE_CTA, TEST_TRUE | TEST_PARITY | TEST_TRY)
 #define mb_wait(w, m, a, p) mb_wait_sem(w, m, a, p, SEM_ACQUIRE)
-#define mb_poll(w, m, a, p) event(.kind = EV_MB_TEST, W(w), .lanes = m, .addr = a, .tx = p, .sem = SEM_ACQUIRE, \
-	.scope = SCOPE_CTA, .flags = EVF_PARITY | EVF_TRY)
-#define mb_token(w, m, a, t, fl) event(.kind = EV_MB_TEST, W(w), .lanes = m, .addr = a, .tx = t, .sem = SEM_ACQUIRE, .flags = fl)
-#define signal_tx(w, o, a, n) event(.kind = EV_MB_SIGNAL, W(w), .op = o, .addr = a, .tx = n)
-#define signal_arrive(w, o, a, n) event(.kind = EV_MB_SIGNAL, W(w), .op = o, .addr = a, .count = n)
+#define mb_poll(w, m, a, p) mb_test(w, m, a, p, SEM_ACQUIRE, SCOPE_CTA, TEST_PARITY | TEST_TRY)
+#define mb_token(w, m, a, t, fl) mb_test(w, m, a, t, SEM_ACQUIRE, SCOPE_NONE, fl)
+#define signal_with(w, o, a, n, t) event(.kind = EV_MBARRIER_SIGNAL, W(w), \
+	.mbarrier_signal = { .async_op = o, .addr = a, .arrivals = n, .tx_count = t })
+#define signal_tx(w, o, a, n) signal_with(w, o, a, 0, n)
+#define signal_arrive(w, o, a, n) signal_with(w, o, a, n, 0)
 
 static inline void wg_fence_(unsigned w)
 {
 	for (unsigned i = 0; i < 4; i++)
-		emit((struct event){ .kind = EV_WG_FENCE, W(w + i) });
+		emit((struct event){ .kind = EV_WGMMA_FENCE, W(w + i) });
 }
 /* A: 64 rows of 32 bytes at a, 16 a warp; B: n bytes at b; D: registers d.. */
-static inline void mma_(unsigned w, uint32_t a, uint32_t b, uint32_t n, uint32_t d, int64_t shape)
+static inline void mma_(unsigned w, uint32_t a, uint32_t b, uint32_t n, uint32_t d, uint64_t shape)
 {
 	struct ev_span span[5] = { { a, 512 }, { a + 512, 512 }, { a + 1024, 512 }, { a + 1536, 512 }, { b, n } };
 	uint32_t regs[4] = { d, d + 1, d + 2, d + 3 };
 
-	emit((struct event){ .kind = EV_WG_MMA, W(w), .spans = span, .nspans = 5,
-		.part = { 0, 1, 2, 3, 4, 5 }, .regs = regs, .nregs_d = 4, .tx = shape });
+	emit((struct event){ .kind = EV_WGMMA, W(w), .wgmma = { .spans = { span, 5 },
+		.parts = { { 0, 1, 2, 3, 4, 5 } }, .accumulators = { regs, 4 }, .shape = shape } });
 }
 /* A from registers a.. */
 static inline void mma_rs_(unsigned w, uint32_t a, uint32_t b, uint32_t n, uint32_t d)
 {
 	struct ev_span span[1] = { { b, n } };
-	uint32_t regs[8] = { d, d + 1, d + 2, d + 3, a, a + 1, a + 2, a + 3 };
+	uint32_t accumulators[4] = { d, d + 1, d + 2, d + 3 }, fragment[4] = { a, a + 1, a + 2, a + 3 };
 
-	emit((struct event){ .kind = EV_WG_MMA, W(w), .spans = span, .nspans = 1,
-		.part = { 0, 0, 0, 0, 0, 1 }, .regs = regs, .nregs_d = 4, .nregs_a = 4, .tx = 1 });
+	emit((struct event){ .kind = EV_WGMMA, W(w), .wgmma = { .spans = { span, 1 },
+		.parts = { { 0, 0, 0, 0, 0, 1 } }, .accumulators = { accumulators, 4 },
+		.fragment = { fragment, 4 }, .shape = 1 } });
 }
-static inline void regs_(unsigned w, uint32_t r, unsigned mode, unsigned flags)
+static inline void regs_(unsigned w, uint32_t r, enum ev_mode mode, bool move)
 {
-	emit((struct event){ .kind = EV_REGS, W(w), .regs = &r, .nregs_d = 1, .mode = (uint8_t)mode,
-		.flags = (uint8_t)flags });
+	emit((struct event){ .kind = EV_REGISTER_ACCESS, W(w), .register_access = { .regs = { &r, 1 },
+		.mode = mode, .move = move } });
 }
 #define wg_fence(w) AT(wg_fence_(w))
 #define mma(w, a, b, n) AT(mma_(w, a, b, n, 100, 1))
 #define mma_shape(w, a, b, n, shape) AT(mma_(w, a, b, n, 100, shape))
 #define mma_rs(w, a, b, n, d) AT(mma_rs_(w, a, b, n, d))
-#define wg_commit(w) event(.kind = EV_WG_COMMIT, W(w))
-#define wg_wait(w, n) event(.kind = EV_WG_WAIT, W(w), .count = n)
-#define reg_read(w, r) AT(regs_(w, r, EVM_READ, 0))
-#define reg_write(w, r) AT(regs_(w, r, EVM_WRITE, 0))
-#define reg_move(w, r) AT(regs_(w, r, EVM_WRITE, EVF_MOVE))
+#define wg_commit(w) event(.kind = EV_WGMMA_COMMIT, W(w))
+#define wg_wait(w, n) event(.kind = EV_WGMMA_WAIT, W(w), .wgmma_wait.pending = n)
+#define reg_read(w, r) AT(regs_(w, r, MODE_READ, false))
+#define reg_write(w, r) AT(regs_(w, r, MODE_WRITE, false))
+#define reg_move(w, r) AT(regs_(w, r, MODE_WRITE, true))
 
-#define leave(w, m) event(.kind = EV_EXIT, W(w), .lanes = m)
+#define leave(w, m) event(.kind = EV_THREAD_EXIT, W(w), .lanes = m)
 static inline void end_all_(void)
 {
 	for (unsigned w = 0; w < nwarps; w++)
-		emit((struct event){ .kind = EV_EXIT, W(w) });
+		emit((struct event){ .kind = EV_THREAD_EXIT, W(w) });
 	emit((struct event){ .kind = EV_CTA_END });
 }
 #define end_all() AT(end_all_())

@@ -115,45 +115,45 @@ Test(race, elected_lane_does_not_publish_its_neighbours)
 
 Test(race, strong_accesses)
 {
-	begin(2); strong(0, ALL, 0, 4, EVM_RMW, SEM_RELAXED); strong(1, ALL, 0, 4, EVM_RMW, SEM_RELAXED); never();
-	begin(2); strong(0, ALL, 0, 4, EVM_RMW, SEM_RELAXED); rd1(1, L(0), 0, 4); expect(CS102);
-	begin(2); strong(0, L(0), 0, 8, EVM_RMW, SEM_RELAXED); strong(1, L(0), 0, 4, EVM_RMW, SEM_RELAXED); expect(CS108);
-	begin(2); strong(0, L(0), 0, 4, EVM_WRITE, SEM_VOLATILE); strong(1, L(0), 0, 4, EVM_READ, SEM_VOLATILE); never();
+	begin(2); strong(0, ALL, 0, 4, MODE_RMW, SEM_RELAXED); strong(1, ALL, 0, 4, MODE_RMW, SEM_RELAXED); never();
+	begin(2); strong(0, ALL, 0, 4, MODE_RMW, SEM_RELAXED); rd1(1, L(0), 0, 4); expect(CS102);
+	begin(2); strong(0, L(0), 0, 8, MODE_RMW, SEM_RELAXED); strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED); expect(CS108);
+	begin(2); strong(0, L(0), 0, 4, MODE_WRITE, SEM_VOLATILE); strong(1, L(0), 0, 4, MODE_READ, SEM_VOLATILE); never();
 	/* all of several atomics must be ordered before a plain read, not only the last */
-	begin(3); strong(0, L(0), 0, 4, EVM_RMW, SEM_RELAXED); strong(1, L(0), 0, 4, EVM_RMW, SEM_RELAXED);
+	begin(3); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED); strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
 	bar_arrive(1, 1, 64); bar_enter(2, 1, 64); bar_leave(2, 1); rd1(2, L(0), 0, 4); expect(CS102);
-	begin(3); strong(0, L(0), 0, 4, EVM_RMW, SEM_RELAXED); strong(1, L(0), 0, 4, EVM_RMW, SEM_RELAXED);
+	begin(3); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED); strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
 	bar_all(); rd1(2, L(0), 0, 4); never();
 }
 
 Test(race, flags_in_shared_memory)
 {
 	/* release/acquire */
-	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, EVM_WRITE, SEM_RELEASE);
-	strong(1, L(0), 64, 4, EVM_READ, SEM_ACQUIRE); rd1(1, L(0), 0, 4); never();
-	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, EVM_WRITE, SEM_RELAXED);
-	strong(1, L(0), 64, 4, EVM_READ, SEM_ACQUIRE); rd1(1, L(0), 0, 4); expect(CS102);
-	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, EVM_WRITE, SEM_RELEASE);
-	strong(1, L(0), 64, 4, EVM_READ, SEM_RELAXED); rd1(1, L(0), 0, 4); expect(CS102);
+	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELEASE);
+	strong(1, L(0), 64, 4, MODE_READ, SEM_ACQUIRE); rd1(1, L(0), 0, 4); never();
+	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELAXED);
+	strong(1, L(0), 64, 4, MODE_READ, SEM_ACQUIRE); rd1(1, L(0), 0, 4); expect(CS102);
+	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELEASE);
+	strong(1, L(0), 64, 4, MODE_READ, SEM_RELAXED); rd1(1, L(0), 0, 4); expect(CS102);
 	/* fences around volatile accesses: __threadfence_block() */
-	begin(2); wr1(0, L(0), 0, 4); fence(0, L(0), SEM_ACQ_REL); strong(0, L(0), 64, 4, EVM_WRITE, SEM_VOLATILE);
-	strong(1, L(0), 64, 4, EVM_READ, SEM_VOLATILE); fence(1, L(0), SEM_ACQ_REL); rd1(1, L(0), 0, 4); never();
-	begin(2); wr1(0, L(0), 0, 4); fence(0, L(0), SEM_ACQ_REL); strong(0, L(0), 64, 4, EVM_WRITE, SEM_VOLATILE);
-	strong(1, L(0), 64, 4, EVM_READ, SEM_VOLATILE); rd1(1, L(0), 0, 4); expect(CS102);
+	begin(2); wr1(0, L(0), 0, 4); fence(0, L(0), SEM_ACQ_REL); strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
+	strong(1, L(0), 64, 4, MODE_READ, SEM_VOLATILE); fence(1, L(0), SEM_ACQ_REL); rd1(1, L(0), 0, 4); never();
+	begin(2); wr1(0, L(0), 0, 4); fence(0, L(0), SEM_ACQ_REL); strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
+	strong(1, L(0), 64, 4, MODE_READ, SEM_VOLATILE); rd1(1, L(0), 0, 4); expect(CS102);
 	/* the fence of one lane releases nothing of another (F12) */
-	begin(2); wr1(0, L(1), 0, 4); fence(0, ALL, SEM_ACQ_REL); strong(0, L(0), 64, 4, EVM_WRITE, SEM_VOLATILE);
-	strong(1, L(0), 64, 4, EVM_READ, SEM_VOLATILE); fence(1, L(0), SEM_ACQ_REL); rd1(1, L(0), 0, 4); expect(CS102);
+	begin(2); wr1(0, L(1), 0, 4); fence(0, ALL, SEM_ACQ_REL); strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
+	strong(1, L(0), 64, 4, MODE_READ, SEM_VOLATILE); fence(1, L(0), SEM_ACQ_REL); rd1(1, L(0), 0, 4); expect(CS102);
 	/* A08: a read-modify-write keeps the chain, a store breaks it */
-	begin(3); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, EVM_WRITE, SEM_RELEASE);
-	strong(2, L(0), 64, 4, EVM_RMW, SEM_RELAXED); strong(1, L(0), 64, 4, EVM_READ, SEM_ACQUIRE);
+	begin(3); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELEASE);
+	strong(2, L(0), 64, 4, MODE_RMW, SEM_RELAXED); strong(1, L(0), 64, 4, MODE_READ, SEM_ACQUIRE);
 	rd1(1, L(0), 0, 4); never();
-	begin(3); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, EVM_WRITE, SEM_RELEASE);
-	strong(2, L(0), 64, 4, EVM_WRITE, SEM_RELAXED); strong(1, L(0), 64, 4, EVM_READ, SEM_ACQUIRE);
+	begin(3); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELEASE);
+	strong(2, L(0), 64, 4, MODE_WRITE, SEM_RELAXED); strong(1, L(0), 64, 4, MODE_READ, SEM_ACQUIRE);
 	rd1(1, L(0), 0, 4); expect(CS102);
 	/* A09: red never acquires */
-	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, EVM_WRITE, SEM_RELEASE);
-	event(.kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_RMW, .sem = SEM_ACQ_REL, .scope = SCOPE_CTA,
-		.flags = EVF_RED, W(1), .lanes = L(0), .addr = 64, .size = 4);
+	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELEASE);
+	event(.kind = EV_ACCESS, W(1), .lanes = L(0), .access = { .space = SP_SHARED, .mode = MODE_RMW,
+		.sem = SEM_ACQ_REL, .scope = SCOPE_CTA, .flags = ACCESS_REDUCTION, .at.base = 64, .bytes = 4 });
 	rd1(1, L(0), 0, 4); expect(CS102);
 }
 
@@ -161,9 +161,9 @@ Test(race, flags_in_shared_memory)
  * last hears so behind its own. */
 Test(race, atomics_that_overlap)
 {
-#define counts(w, lanes) strong(w, lanes, 64, 4, EVM_RMW, SEM_ACQ_REL)
-#define counted(n, sem_) event(.kind = EV_OBSERVED, .space = SP_SHARED, .mode = EVM_RMW, .sem = sem_, \
-	.scope = SCOPE_CTA, W(n), .lanes = L(0), .addr = 64, .size = 4)
+#define counts(w, lanes) strong(w, lanes, 64, 4, MODE_RMW, SEM_ACQ_REL)
+#define counted(n, sem_) event(.kind = EV_OBSERVED, W(n), .lanes = L(0), .observed = { .space = SP_SHARED, \
+	.mode = MODE_RMW, .sem = sem_, .scope = SCOPE_CTA, .at.base = 64, .bytes = 4 })
 	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); counted(1, SEM_ACQ_REL);
 	rd1(1, L(0), 0, 4); never();
 	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); rd1(1, L(0), 0, 4); expect(CS102);
@@ -406,12 +406,12 @@ Test(mbar, counts)
 	/* S8: someone else waited, and said so */
 	begin(2); mb_init(0, 0, FULL, 1); bar_all(); arrive(0, L(0), FULL); mb_wait(1, ALL, FULL, 0); bar_all(); arrive(0, L(0), FULL); never();
 	begin(2); mb_init(0, 0, FULL, 1); bar_all(); arrive(0, L(0), FULL); mb_wait(1, ALL, FULL, 0); arrive(0, L(0), FULL); expect(CS209);
-	begin(1); mb_init(0, 0, FULL, 2); arrive_with(0, L(0), FULL, 1, EVF_NOCOMPLETE); arrive_with(0, L(0), FULL, 1, 0); mb_wait(0, ALL & L(0), FULL, 0); never();
-	begin(1); mb_init(0, 0, FULL, 1); arrive_with(0, L(0), FULL, 1, EVF_NOCOMPLETE); expect(CS213);
-	begin(1); mb_init(0, 0, FULL, 1); arrive_with(0, L(0), FULL, 1, EVF_DROP); expect(CS214);
-	begin(1); mb_init(0, 0, FULL, 2); arrive_with(0, L(0), FULL, 1, EVF_DROP); never();
-	begin(1); event(.kind = EV_MB_PENDING, .tx = 0); expect(CS220);
-	begin(1); event(.kind = EV_MB_PENDING, .tx = 0, .flags = EVF_NOCOMPLETE); never();
+	begin(1); mb_init(0, 0, FULL, 2); arrive_with(0, L(0), FULL, 1, ARRIVE_NO_COMPLETE); arrive_with(0, L(0), FULL, 1, 0); mb_wait(0, ALL & L(0), FULL, 0); never();
+	begin(1); mb_init(0, 0, FULL, 1); arrive_with(0, L(0), FULL, 1, ARRIVE_NO_COMPLETE); expect(CS213);
+	begin(1); mb_init(0, 0, FULL, 1); arrive_with(0, L(0), FULL, 1, ARRIVE_DROP); expect(CS214);
+	begin(1); mb_init(0, 0, FULL, 2); arrive_with(0, L(0), FULL, 1, ARRIVE_DROP); never();
+	begin(1); event(.kind = EV_MBARRIER_PENDING_COUNT); expect(CS220);
+	begin(1); event(.kind = EV_MBARRIER_PENDING_COUNT, .mbarrier_pending_count.no_complete = true); never();
 }
 
 Test(mbar, bytes)
@@ -439,8 +439,8 @@ Test(mbar, waits)
 {
 	/* B20 */
 	begin(1); mb_init(0, 0, FULL, 1); arrive(0, L(0), FULL); mb_wait(0, L(0), FULL, 0); arrive(0, L(0), FULL);
-	mb_wait(0, L(0), FULL, 1); mb_token(0, L(0), FULL, 0, EVF_TRUE); expect(CS215);
-	begin(1); mb_init(0, 0, FULL, 1); arrive(0, L(0), FULL); mb_token(0, L(0), FULL, 0, EVF_TRUE); never();
+	mb_wait(0, L(0), FULL, 1); mb_token(0, L(0), FULL, 0, TEST_TRUE); expect(CS215);
+	begin(1); mb_init(0, 0, FULL, 1); arrive(0, L(0), FULL); mb_token(0, L(0), FULL, 0, TEST_TRUE); never();
 	/* B21: a waiter that falls two phases behind */
 	begin(2); mb_init(0, 0, FULL, 1); bar_all(); mb_poll(1, L(0), FULL, 0); arrive(0, L(0), FULL); mb_wait(0, L(0), FULL, 0);
 	arrive(0, L(0), FULL); line = 0; mb_wait(0, L(0), FULL, 1);
@@ -626,6 +626,8 @@ Test(wgmma, operands_not_ready)
 	begin(4); cpa(0, ALL, 2048, 16); cp_commit(0, ALL); bar_all(); compute(); wg_wait(0, 0); cp_wait_all(0, ALL); end_all(); expect(CS301);
 }
 
+#define maxnreg(n, inc) event(.kind = EV_SETMAXNREG, .setmaxnreg = { .registers = n, .increase = inc })
+
 Test(wgmma, registers)
 {
 	begin(4); mma(0, 0, 2048, 2048); wg_commit(0); wg_wait(0, 0); expect_warning(CS320);
@@ -648,9 +650,9 @@ Test(wgmma, registers)
 	/* D14 */
 	begin(4); wg_fence(0); mma(0, 0, 2048, 2048); wg_commit(0); end_all(); expect(CS326);
 	begin(4); wg_commit(0); wg_wait(0, 0); end_all(); expect_note(CS801);
-	begin(1); event(.kind = EV_SETMAXNREG, .count = 30); expect(CS408);
-	begin(1); event(.kind = EV_SETMAXNREG, .count = 40); event(.kind = EV_SETMAXNREG, .count = 24, .mode = 1); expect(CS408);
-	begin(1); event(.kind = EV_SETMAXNREG, .count = 40); event(.kind = EV_SETMAXNREG, .count = 232, .mode = 1); never();
+	begin(1); maxnreg(30, false); expect(CS408);
+	begin(1); maxnreg(40, false); maxnreg(24, true); expect(CS408);
+	begin(1); maxnreg(40, false); maxnreg(232, true); never();
 }
 
 /* ---- barriers ---- */
@@ -662,7 +664,7 @@ Test(barrier, misuse)
 	begin(4); bar_enter(0, 1, 64); bar_enter(1, 1, 64); bar_leave(0, 1); bar_leave(1, 1); bar_arrive(0, 1, 96); bar_arrive(1, 1, 96); bar_arrive(0, 2, 64); bar_enter(2, 2, 64); bar_leave(2, 2); bar_enter(2, 1, 96); bar_leave(2, 1); never();
 	/* S20: the same warp twice: a note */
 	begin(4); bar_arrive(0, 1, 96); bar_enter(0, 1, 96); bar_arrive(1, 1, 96); bar_leave(0, 1); expect_note(CS404);
-	begin(4); event(.kind = EV_BAR_ARRIVE, .addr = 1, .mode = EVB_RED, .count = 96); bar_enter(1, 1, 96); expect(CS405);
+	begin(4); bar_with(0, 1, 96, BAR_RED); bar_enter(1, 1, 96); expect(CS405);
 	begin(4); bar_arrive(0, 1, 48); bar_arrive(1, 1, 48); expect(CS406);
 	/* S23: a half-full generation at exit */
 	begin(4); bar_arrive(0, 1, 64); end_all(); never();
@@ -692,29 +694,30 @@ Test(barrier, edges)
 
 /* ---- hangs and faults ---- */
 
-#define blocked(w, m, ...) event(.kind = EV_BLOCKED, W(w), .mode = m, __VA_ARGS__)
-#define hang(m) event(.kind = EV_HANG, .mode = m)
+#define blocked(w, m, ...) event(.kind = EV_BLOCKED, W(w), .blocked = { .on = m, __VA_ARGS__ })
+#define hang(m) event(.kind = EV_HANG, .hang.why = m)
 
 Test(hang, causes)
 {
 	/* bytes missing */
 	pipeline(1); arrive_tx(0, 0, FULL, 1024); load(0, 0, 1, 0, 512, FULL); signal_tx(0, 1, FULL, 512);
-	blocked(1, EVW_MBARRIER, .addr = FULL); hang(EVH_DEADLOCK); expect(CS703);
+	blocked(1, WAIT_MBARRIER, .addr = FULL); hang(HANG_DEADLOCK); expect(CS703);
 	/* an arrival missing, one barrier */
-	begin(2); mb_init(0, 0, FULL, 2); bar_all(); arrive(0, L(0), FULL); blocked(1, EVW_MBARRIER, .addr = FULL); hang(EVH_DEADLOCK); expect(CS703);
+	begin(2); mb_init(0, 0, FULL, 2); bar_all(); arrive(0, L(0), FULL); blocked(1, WAIT_MBARRIER, .addr = FULL); hang(HANG_DEADLOCK); expect(CS703);
 	/* two barriers, each waiting for the other */
-	pipeline(1); blocked(0, EVW_MBARRIER, .addr = EMPTY); blocked(1, EVW_MBARRIER, .addr = FULL); hang(EVH_DEADLOCK); expect(CS701);
+	pipeline(1); blocked(0, WAIT_MBARRIER, .addr = EMPTY); blocked(1, WAIT_MBARRIER, .addr = FULL); hang(HANG_DEADLOCK); expect(CS701);
 	/* F09: exited warps are counted */
-	begin(3); leave(2, ALL); bar_enter(0, 1, 96); bar_enter(1, 1, 96); blocked(0, EVW_BAR, .addr = 1); blocked(1, EVW_BAR, .addr = 1); hang(EVH_DEADLOCK); expect(CS704);
-	begin(2); blocked(0, EVW_SPIN, .text = "polls a flag"); hang(EVH_LIVELOCK); expect(CS702);
-	begin(2); blocked(0, EVW_SPIN, .text = "polls a flag"); hang(EVH_TIMEOUT); expect(CS705);
+	begin(3); leave(2, ALL); bar_enter(0, 1, 96); bar_enter(1, 1, 96); blocked(0, WAIT_BAR, .addr = 1); blocked(1, WAIT_BAR, .addr = 1); hang(HANG_DEADLOCK); expect(CS704);
+	begin(2); blocked(0, WAIT_SPIN, .text = "polls a flag"); hang(HANG_LIVELOCK); expect(CS702);
+	begin(2); blocked(0, WAIT_SPIN, .text = "polls a flag"); hang(HANG_TIMEOUT); expect(CS705);
 }
 
 Test(fault, every_one)
 {
-	for (unsigned f = 0; f < EVX_COUNT; f++) {
+	for (unsigned f = 0; f < FAULT_COUNT; f++) {
 		begin(1);
-		event(.kind = EV_FAULT, .mode = (uint8_t)f, .space = SP_SHARED, .addr = 0x9000, .size = 4, .lanes = L(3));
+		event(.kind = EV_FAULT, .lanes = L(3), .fault = { .fault = (enum ev_fault)f, .space = SP_SHARED,
+			.addr = 0x9000, .bytes = 4 });
 		expect(rule_by_code(event_fault_rule(f)));
 	}
 }
@@ -749,14 +752,14 @@ static void order_by(unsigned k)
 	case 9: arrive(0, ALL, FULL); arrive(0, ALL, EMPTY); mb_wait(1, ALL, EMPTY + 8, 1); break;
 	case 10:
 		for (unsigned l = 0; l < 32; l++) {
-			strong(0, L(l), 1024 + 4 * l, 4, EVM_WRITE, SEM_RELEASE);
-			strong(1, L(l), 1024 + 4 * l, 4, EVM_READ, SEM_ACQUIRE);
+			strong(0, L(l), 1024 + 4 * l, 4, MODE_WRITE, SEM_RELEASE);
+			strong(1, L(l), 1024 + 4 * l, 4, MODE_READ, SEM_ACQUIRE);
 		}
 		break;
 	case 11: fence(0, ALL, SEM_ACQ_REL); fence(1, ALL, SEM_ACQ_REL); break;
 	case 12: pfence(0, ALL); pfence(1, ALL); break;
-	case 13: strong(0, ALL, 1024, 4, EVM_RMW, SEM_RELAXED); strong(1, ALL, 1024, 4, EVM_RMW, SEM_RELAXED); break;
-	case 14: strong(0, ALL, 1024, 4, EVM_RMW, SEM_ACQ_REL); strong(1, ALL, 1024, 4, EVM_RMW, SEM_ACQ_REL); break;
+	case 13: strong(0, ALL, 1024, 4, MODE_RMW, SEM_RELAXED); strong(1, ALL, 1024, 4, MODE_RMW, SEM_RELAXED); break;
+	case 14: strong(0, ALL, 1024, 4, MODE_RMW, SEM_ACQ_REL); strong(1, ALL, 1024, 4, MODE_RMW, SEM_ACQ_REL); break;
 	case 15: mb_expect(0, 0, FULL, 16); mb_complete(0, 0, FULL, 16); break;
 	}
 }
@@ -805,18 +808,23 @@ static void cut_short(bool broken)
 	world = check_open(&config);
 	sink = check_cluster_begin(world, &info);
 	for (uint16_t c = 0; c < 2; c++)
-		emit((struct event){ .kind = EV_CTA_BEGIN, .cta = c, .peer = c, .count = 32, .size = 4096 });
-	emit((struct event){ .kind = EV_MB_INIT, .cta = 1, .peer = 1, .addr = 64, .count = 1, .lanes = 1 });
+		emit((struct event){ .kind = EV_CTA_BEGIN, .cta = c,
+			.cta_begin = { .threads = 32, .shared_bytes = 4096 } });
+	emit((struct event){ .kind = EV_MBARRIER_INIT, .cta = 1, .lanes = 1,
+		.mbarrier_init = { .owner = 1, .addr = 64, .arrivals = 1 } });
 	for (uint16_t c = 0; c < 2; c++)
-		emit((struct event){ .kind = EV_CLUSTER_ARRIVE, .cta = c, .peer = c, .sem = SEM_RELEASE });
+		emit((struct event){ .kind = EV_CLUSTER_ARRIVE, .cta = c,
+			.cluster_arrive.sem = SEM_RELEASE });
 	for (uint16_t c = 0; c < 2; c++)
-		emit((struct event){ .kind = EV_CLUSTER_WAIT, .cta = c, .peer = c, .sem = SEM_ACQUIRE });
-	emit((struct event){ .kind = EV_MB_ARRIVE, .cta = 1, .peer = 1, .addr = 64, .count = 1, .tx = 16,
-		.flags = EVF_EXPECT, .sem = SEM_RELEASE, .lanes = 1 });
-	emit((struct event){ .kind = EV_EXIT });
+		emit((struct event){ .kind = EV_CLUSTER_WAIT, .cta = c,
+			.cluster_wait.sem = SEM_ACQUIRE });
+	emit((struct event){ .kind = EV_MBARRIER_ARRIVE, .cta = 1, .lanes = 1,
+		.mbarrier_arrive = { .owner = 1, .addr = 64, .arrivals = 1, .tx_count = 16,
+		.flags = ARRIVE_EXPECT_TX, .sem = SEM_RELEASE } });
+	emit((struct event){ .kind = EV_THREAD_EXIT });
 	emit((struct event){ .kind = EV_CTA_END });
-	emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_WRITE, .size = 4, .stride = 4,
-		.cta = 1, .peer = 0 });
+	emit((struct event){ .kind = EV_ACCESS, .cta = 1, .access = { .space = SP_SHARED,
+		.mode = MODE_WRITE, .bytes = 4, .at.stride = 4 } });
 	check_cluster_end(world, sink);
 }
 

@@ -139,7 +139,8 @@ Test(cli, dump_and_replay_events)
 	struct cluster_info c = { .launch = &l, .nctas = 1, .warps_per_cta = 1 };
 	char path[] = "/tmp/consan-cli-XXXXXX.evt", line[100];
 	struct site s = { .kernel = "k", .module = "k.ptx", .ptx_line = 9, .ptx = "ret;" };
-	struct event e = { .kind = EV_CTA_BEGIN, .lanes = UINT32_MAX, .count = 32 };
+	struct event e = { .kind = EV_CTA_BEGIN, .lanes = UINT32_MAX,
+		.cta_begin.threads = 32 };
 	struct err err = { 0 };
 	struct event_writer *w = event_writer_open(write_file(path, ""), &err);
 	struct event_sink *sink;
@@ -147,7 +148,7 @@ Test(cli, dump_and_replay_events)
 	event_writer_launch(w, &l);
 	sink = event_writer_begin(w, &c, NULL);
 	sink->event(sink, &e);
-	e.kind = EV_EXIT;
+	e.kind = EV_THREAD_EXIT;
 	e.site = site_add(&s);
 	sink->event(sink, &e);
 	e.kind = EV_CTA_END;
@@ -157,7 +158,7 @@ Test(cli, dump_and_replay_events)
 	cr_assert(event_writer_close(w, &err));
 	snprintf(line, sizeof line, "dump %s", path);
 	cr_assert_eq(consan(line), 0);
-	cr_assert(has("0/0 CTA_BEGIN") && has("0/0 EXIT") && has("k.ptx:9"));
+	cr_assert(has("0/0 CTA_BEGIN") && has("0/0 THREAD_EXIT") && has("k.ptx:9"));
 	snprintf(line, sizeof line, "replay %s", path);
 	cr_assert_eq(consan(line), 0);
 	cr_assert(has("SUMMARY consan: 0 errors") && has("1 of 1 kernel checked"));

@@ -112,11 +112,11 @@ static void on_event(struct event_sink *sink, const struct event *e)
 {
 	struct hand *h = (struct hand *)sink;
 
-	if (e->kind == EV_MAP || e->kind == EV_BULK)
+	if (e->kind == EV_TENSOR_MAP || e->kind == EV_BULK)
 		h->map = *e;
-	if (e->kind == EV_MB_TEST)
+	if (e->kind == EV_MBARRIER_TEST)
 		h->wait = *e;
-	h->narrivals += e->kind == EV_MB_ARRIVE;
+	h->narrivals += e->kind == EV_MBARRIER_ARRIVE;
 	if (e->kind != EV_FAULT)
 		return;
 	h->nfaults++;
@@ -230,11 +230,11 @@ Test(refusals, unknown_map)
 	at[2] = 0x1000;
 	at[3] = 0x7f;
 	finish(h);
-	cr_assert_eq(h->map.kind, EV_MAP);
-	cr_expect_eq(h->map.mode, EVM_READ);
-	cr_expect_eq(h->map.addr, 0x7f00001000);
-	cr_expect_eq(h->map.tx, 0);
-	cr_expect_eq(h->map.count, 1);
+	cr_assert_eq(h->map.kind, EV_TENSOR_MAP);
+	cr_expect_eq(h->map.tensor_map.mode, MODE_READ);
+	cr_expect_eq(h->map.tensor_map.addr, 0x7f00001000);
+	cr_expect_eq(h->map.tensor_map.hash, 0);
+	cr_expect_eq(h->map.tensor_map.no_bulk, true);
 }
 
 /* A GPU allocates shared memory in larger pieces, so it need not stop at the end of the
@@ -253,9 +253,9 @@ Test(refusals, runs_on)
 		at[l] = 1u << 24 | (END - 64 + 4 * l);
 	finish(h);
 	cr_assert_eq(h->nfaults, 1);
-	cr_expect_eq(h->fault.mode, EVX_SHARED_OOB);
+	cr_expect_eq(h->fault.fault.fault, FAULT_SHARED_OOB);
 	cr_expect_eq(h->fault.lanes, 1u << 16);
-	cr_expect_eq(h->fault.addr, END);
+	cr_expect_eq(h->fault.fault.addr, END);
 	cr_expect_eq(h->fault.cta, 1);
 	cr_expect_eq(h->fault.warp, 2);
 }
@@ -285,7 +285,7 @@ Test(refusals, torn)
 	cr_expect_eq(torn(false, true), 0);
 	cr_expect_eq(torn(false, false), 1);
 	cr_expect_eq(torn(true, true), 1);
-	cr_expect_eq(hand.fault.mode, EVX_SHARED_OOB, "the window of another CTA");
+	cr_expect_eq(hand.fault.fault.fault, FAULT_SHARED_OOB, "the window of another CTA");
 	cr_expect_eq(hand.fault.lanes, 1u << 20);
 }
 
@@ -310,7 +310,7 @@ Test(refusals, half_a_warp)
 	cr_expect_eq(halves(0xffff, 0xffff0000, false), 0);
 	cr_expect_eq(halves(0xffff, 0xffff0000, true), 0, "they have left");
 	cr_expect_eq(halves(0xffff, 0, false), 1);
-	cr_expect_eq(hand.fault.mode, EVX_BAR_DIVERGED);
+	cr_expect_eq(hand.fault.fault.fault, FAULT_BAR_DIVERGED);
 	cr_expect_eq(hand.fault.lanes, 0xffff);
 }
 
@@ -338,7 +338,7 @@ Test(refusals, aligned)
 	cr_expect_eq(matrix(OP_bar_sync, 0xffffff00, 0xffffff00), 0, "they were behind");
 	cr_expect_eq(matrix(OP_bar_sync, 0xff, 0xffffff00), 0, "they are behind");
 	cr_expect_eq(matrix(OP_bar_sync, 0, 0), 1);
-	cr_expect_eq(hand.fault.mode, EVX_ALIGNED);
+	cr_expect_eq(hand.fault.fault.fault, FAULT_ALIGNED);
 	cr_expect_eq(hand.fault.lanes, 0xff);
 	cr_expect_eq(matrix(OP_ret, 0x100, 0xfffffe00), 1, "one has left");
 }
@@ -369,14 +369,14 @@ Test(refusals, descriptors)
 		group(h, w, good, good + (w == 2));
 	finish(h);
 	cr_assert_eq(h->nfaults, 1);
-	cr_expect_eq(h->fault.mode, EVX_WG_DESCRIPTOR);
+	cr_expect_eq(h->fault.fault.fault, FAULT_WG_DESCRIPTOR);
 	cr_expect_eq(h->fault.warp, 2);
 	h = begin();
 	for (uint32_t w = 0; w < 4; w++)
 		group(h, w, good + (END >> 4), good);
 	finish(h);
 	cr_assert_eq(h->nfaults, 1);
-	cr_expect_eq(h->fault.mode, EVX_WG_DESCRIPTOR);
+	cr_expect_eq(h->fault.fault.fault, FAULT_WG_DESCRIPTOR);
 	cr_expect_eq(h->fault.lanes, UINT32_MAX);
 }
 
@@ -390,7 +390,7 @@ Test(refusals, warpgroup)
 		group(h, w, good, good);
 	finish(h);
 	cr_assert_eq(h->nfaults, 1);
-	cr_expect_eq(h->fault.mode, EVX_WG_DIVERGED);
+	cr_expect_eq(h->fault.fault.fault, FAULT_WG_DIVERGED);
 }
 
 /* One warp exits, three reach a wgmma. */
@@ -404,7 +404,7 @@ Test(refusals, three_warps)
 	record(h, OP_ret, UINT32_MAX, 0);
 	finish(h);
 	cr_assert_eq(h->nfaults, 1);
-	cr_expect_eq(h->fault.mode, EVX_WG_DIVERGED);
+	cr_expect_eq(h->fault.fault.fault, FAULT_WG_DIVERGED);
 }
 
 /* ---- tokens: opaque values, known from the arrivals that returned them ---- */
@@ -435,7 +435,7 @@ static int64_t phase_of(uint32_t first, uint32_t second, uint32_t last)
 	token(h, OP_mbarrier_test_wait, second);
 	token(h, OP_mbarrier_test_wait, last);
 	finish(h);
-	return h->wait.tx;
+	return h->wait.mbarrier_test.phase;
 }
 
 Test(tokens, phases)
@@ -466,7 +466,7 @@ static uint32_t lag(unsigned first, unsigned last)
 	chunk(h, 0, 1);
 	record_of(h, OP_mbarrier_try_wait, PHASE_FAILED, 1, 1)[0] = 1024;
 	finish(h);
-	return h->wait.count;
+	return h->wait.mbarrier_test.failed_phase;
 }
 
 Test(tokens, lag)

@@ -1,5 +1,6 @@
 /* event files: what goes in comes out, from several threads, cut or damaged. */
 #include "libconsan/event/code.h"
+#include "libconsan/event/fields.h"
 #include "libconsan/event/io.h"
 #include "libconsan/event/site.h"
 
@@ -30,103 +31,178 @@ static const struct launch_info launch = {
 	.symbols = symbols, .nsymbols = 2,
 };
 
-struct made {           /* an event with room for its arrays */
+struct made {           /* an event, and memory for its arrays */
 	struct event e;
-	uint64_t lane_addr[32], lane_src[32];
+	uint64_t lanes[32], sources[32];
 	struct ev_span spans[20];
 	struct ev_gspan gspans[4];
-	uint32_t regs[12];
+	uint32_t regs[2][8];
+	unsigned nregs;
 };
+
+static void make_lanes(struct made *m, struct ev_lanes *at)
+{
+	at->stride = (int32_t)roll(256) - 128;
+	at->base = (uint64_t)roll(1u << 31) << roll(32);
+	for (unsigned l = 0; l < 32; l++)
+		m->lanes[l] = (uint64_t)roll(1u << 31) << roll(33);
+	if (!roll(3))
+		at->lane = m->lanes;
+}
+
+static void make_spans(struct made *m, struct ev_spans *s)
+{
+	if (roll(5))
+		return;
+	s->at = m->spans;
+	s->n = (uint16_t)(1 + roll(20));
+	for (unsigned i = 0; i < s->n; i++)
+		m->spans[i] = (struct ev_span){ roll(1u << 20), roll(512) };
+}
+
+static void make_gspans(struct made *m, struct ev_gspans *s)
+{
+	if (roll(5))
+		return;
+	s->at = m->gspans;
+	s->n = (uint16_t)(1 + roll(4));
+	for (unsigned i = 0; i < s->n; i++)
+		m->gspans[i] = (struct ev_gspan){ (uint64_t)roll(1u << 31) << 16, roll(512) };
+}
+
+static void make_regs(struct made *m, struct ev_regs *regs)
+{
+	uint32_t *at = m->regs[m->nregs++];
+
+	if (roll(5))
+		return;
+	regs->at = at;
+	regs->n = (uint16_t)(1 + roll(8));
+	for (unsigned i = 0; i < regs->n; i++)
+		at[i] = roll(4096);
+}
+
+static void make_field(struct made *m, const struct event_field *f, const uint32_t *site,
+	unsigned nsites)
+{
+	struct event *e = &m->e;
+	void *at = (char *)e + f->at;
+
+	switch ((enum event_type)f->type) {
+	case TYPE_flag: event_set_number(e, f, roll(2)); break;
+	case TYPE_cta: event_set_number(e, f, roll(NCTAS)); break;
+	case TYPE_site: event_set_number(e, f, site[roll(nsites)]); break;
+	case TYPE_tx: event_set_number(e, f, (uint64_t)roll(1u << 20) - (1 << 19)); break;
+	case TYPE_address: event_set_number(e, f, (uint64_t)roll(1u << 31) << roll(32)); break;
+	case TYPE_offset: event_set_number(e, f, roll(2) ? EV_NO_MBARRIER : roll(4096)); break;
+	case TYPE_lanes: make_lanes(m, at); break;
+	case TYPE_sources:
+		for (unsigned l = 0; l < 32; l++)
+			m->sources[l] = roll(1u << 31);
+		if (!roll(6))
+			*(const uint64_t **)at = m->sources;
+		break;
+	case TYPE_spans: make_spans(m, at); break;
+	case TYPE_gspans: make_gspans(m, at); break;
+	case TYPE_regs: make_regs(m, at); break;
+	case TYPE_text:
+		if (!roll(8))
+			*(const char **)at = "a text of the kernel";
+		break;
+	case TYPE_parts:
+		for (unsigned i = 0; i < 6; i++)
+			((struct ev_parts *)at)->at[i] = (uint16_t)(i * e->wgmma.spans.n / 5);
+		break;
+	case TYPE_unwritten: break;
+	default: event_set_number(e, f, roll(f->bytes == 1 ? 4 : 1u << 31));
+	}
+}
 
 static void make(struct made *m, const uint32_t *site, unsigned nsites)
 {
+	const struct event_fields *k;
 	struct event *e = &m->e;
 
 	memset(m, 0, sizeof *m);
-	e->kind = (uint8_t)roll(EV_COUNT);
-	e->space = (uint8_t)roll(6);
-	e->mode = (uint8_t)roll(4);
-	e->sem = (uint8_t)roll(8);
-	e->scope = (uint8_t)roll(5);
-	e->flags = (uint8_t)roll(256);
+	e->kind = (enum ev_kind)roll(EV_COUNT);
 	e->cta = (uint16_t)roll(NCTAS);
 	e->warp = (uint16_t)roll(WARPS);
-	e->peer = (uint16_t)roll(NCTAS);
 	e->lanes = roll(3) ? UINT32_MAX : 1u << roll(32);
 	e->site = site[roll(nsites)];
-	e->size = roll(17);
-	e->count = event_counts_site(e) ? site[roll(nsites)] : roll(1000);
-	e->op = roll(1u << 31);
-	e->mask = roll(1u << 31);
-	e->mbar = roll(2) ? EV_NO_MBAR : roll(4096);
-	e->mbar_peer = (uint16_t)roll(NCTAS);
-	e->src_size = (uint16_t)roll(17);
-	e->stride = (int32_t)roll(256) - 128;
-	e->addr = (uint64_t)roll(1u << 31) << roll(32);
-	e->tx = (int64_t)roll(1u << 20) - (1 << 19);
-	for (unsigned l = 0; l < 32; l++) {
-		m->lane_addr[l] = (uint64_t)roll(1u << 31) << roll(33);
-		m->lane_src[l] = roll(1u << 31);
+	k = event_fields(e->kind);
+	for (unsigned i = 0; i < k->n; i++)
+		make_field(m, &k->at[i], site, nsites);
+}
+
+static void assert_same_lanes(const uint64_t *a, const uint64_t *b, uint32_t lanes)
+{
+	cr_assert_eq(!a, !b);
+	for (unsigned l = 0; a && l < 32; l++)
+		cr_assert(!(lanes >> l & 1) || a[l] == b[l]);
+}
+
+static void assert_same_list(const void *a, unsigned na, const void *b, unsigned nb, size_t size)
+{
+	cr_assert_eq(na, nb);
+	cr_assert(!na || !memcmp(a, b, na * size));
+}
+
+static void assert_same_field(const struct event *x, const struct event *y, const struct event_field *f)
+{
+	const void *a = event_field(x, f), *b = event_field(y, f);
+	const struct ev_lanes *la = a, *lb = b;
+	const struct ev_spans *sa = a, *sb = b;
+	const struct ev_gspans *ga = a, *gb = b;
+	const struct ev_regs *ra = a, *rb = b;
+	const uint64_t *const *from_a = a, *const *from_b = b;
+	const char *const *text_a = a, *const *text_b = b;
+
+	switch ((enum event_type)f->type) {
+	case TYPE_site:
+		cr_assert_str_eq(site_get((uint32_t)event_number(x, f))->ptx,
+			site_get((uint32_t)event_number(y, f))->ptx);
+		break;
+	case TYPE_lanes:
+		cr_assert_eq(la->base, lb->base);
+		cr_assert_eq(la->stride, lb->stride);
+		assert_same_lanes(la->lane, lb->lane, x->lanes);
+		break;
+	case TYPE_sources: assert_same_lanes(*from_a, *from_b, x->lanes); break;
+	case TYPE_spans: assert_same_list(sa->at, sa->n, sb->at, sb->n, sizeof *sa->at); break;
+	case TYPE_gspans: assert_same_list(ga->at, ga->n, gb->at, gb->n, sizeof *ga->at); break;
+	case TYPE_regs: assert_same_list(ra->at, ra->n, rb->at, rb->n, sizeof *ra->at); break;
+	case TYPE_text: cr_assert_str_eq(*text_a ? *text_a : "", *text_b ? *text_b : ""); break;
+	case TYPE_parts: cr_assert_eq(memcmp(a, b, sizeof(struct ev_parts)), 0); break;
+	default:
+		cr_assert_eq(event_number(x, f), event_number(y, f), "%s of %s", f->name,
+			event_name(x->kind));
 	}
-	if (!roll(3))
-		e->lane_addr = m->lane_addr;
-	if (!roll(6))
-		e->lane_src = m->lane_src;
-	if (!roll(5)) {
-		e->spans = m->spans;
-		e->nspans = (uint16_t)(1 + roll(20));
-		for (unsigned i = 0; i < e->nspans; i++)
-			m->spans[i] = (struct ev_span){ roll(1u << 20), roll(512) };
-		for (unsigned i = 0; i < 6; i++)
-			e->part[i] = (uint16_t)(i * e->nspans / 5);
-	}
-	if (!roll(5)) {
-		e->gspans = m->gspans;
-		e->ngspans = (uint16_t)(1 + roll(4));
-		for (unsigned i = 0; i < e->ngspans; i++)
-			m->gspans[i] = (struct ev_gspan){ (uint64_t)roll(1u << 31) << 16, roll(512) };
-	}
-	if (!roll(5)) {
-		e->regs = m->regs;
-		e->nregs_d = (uint16_t)(1 + roll(8));
-		e->nregs_a = (uint16_t)roll(5);
-		for (unsigned i = 0; i < 12; i++)
-			m->regs[i] = roll(4096);
-	}
-	if (!roll(8))
-		e->text = "said by the kernel";
 }
 
 static void assert_same(const struct event *a, const struct event *b)
 {
-#define SAME(id) cr_assert_eq(a->id, b->id, #id " of %s", event_name(a->kind))
-	SAME(kind); SAME(space); SAME(mode); SAME(sem); SAME(scope); SAME(flags); SAME(cta);
-	SAME(warp); SAME(peer); SAME(lanes); SAME(size); SAME(op); SAME(mask);
-	SAME(mbar); SAME(mbar_peer); SAME(src_size); SAME(stride); SAME(addr); SAME(tx);
-	SAME(nspans); SAME(ngspans); SAME(nregs_d); SAME(nregs_a);
-	if (event_counts_site(a))
-		cr_assert_str_eq(site_get(a->count)->ptx, site_get(b->count)->ptx);
-	else
-		SAME(count);
-#undef SAME
-	cr_assert_eq(!a->lane_addr, !b->lane_addr);
-	cr_assert_eq(!a->lane_src, !b->lane_src);
-	for (unsigned l = 0; l < 32; l++) {
-		if (!(a->lanes >> l & 1))
-			continue;
-		cr_assert(!a->lane_addr || a->lane_addr[l] == b->lane_addr[l]);
-		cr_assert(!a->lane_src || a->lane_src[l] == b->lane_src[l]);
-	}
-	if (a->nspans)
-		cr_assert_eq(memcmp(a->spans, b->spans, a->nspans * sizeof *a->spans), 0);
-	if (a->ngspans)
-		cr_assert_eq(memcmp(a->gspans, b->gspans, a->ngspans * sizeof *a->gspans), 0);
-	if (a->nregs_d + a->nregs_a)
-		cr_assert_eq(memcmp(a->regs, b->regs,
-			(a->nregs_d + a->nregs_a) * sizeof *a->regs), 0);
-	cr_assert_eq(memcmp(a->part, b->part, sizeof a->part), 0);
-	cr_assert_str_eq(a->text ? a->text : "", b->text ? b->text : "");
+	const struct event_fields *k = event_fields(a->kind);
+
+	cr_assert_eq(a->kind, b->kind);
+	cr_assert_eq(a->cta, b->cta);
+	cr_assert_eq(a->warp, b->warp);
+	cr_assert_eq(a->lanes, b->lanes);
 	cr_assert_str_eq(site_get(a->site)->ptx, site_get(b->site)->ptx);
+	for (unsigned i = 0; i < k->n; i++)
+		assert_same_field(a, b, &k->at[i]);
+}
+
+/* What event_fields.h says of the order of fields */
+Test(event, fields)
+{
+	for (unsigned kind = 0; kind < EV_COUNT; kind++) {
+		const struct event_fields *k = event_fields((enum ev_kind)kind);
+
+		for (unsigned i = 0; i < k->n; i++)
+			cr_expect_eq(field_is_number(&k->at[i]), i >= k->narrays, "%s of %s", k->at[i].name,
+				event_name((enum ev_kind)kind));
+		cr_expect_leq(event_header.n + k->n, 64, "a bit for each in event_code.c");
+	}
 }
 
 static void make_sites(uint32_t site[16])
@@ -342,7 +418,7 @@ Test(event_io, a_flipped_byte_costs_one_chunk)
 Test(event_io, damaged_events_are_refused_not_believed)
 {
 	struct event_past *past = base_alloc(sizeof *past);
-	struct event_room room = { 0 };
+	struct event_arrays arrays = { 0 };
 	unsigned char bytes[64];
 	struct event e;
 
@@ -353,11 +429,11 @@ Test(event_io, damaged_events_are_refused_not_believed)
 		for (size_t i = 0; i < sizeof bytes; i++)
 			bytes[i] = (unsigned char)roll(256);
 		bytes[0] = (unsigned char)roll(EV_COUNT);
-		while (r.at < r.end && event_decode(&r, past, &room, &e))
+		while (r.at < r.end && event_decode(&r, past, &arrays, &e))
 			;
 		cr_assert_leq(r.at, r.end);
 	}
-	event_room_free(&room);
+	event_arrays_free(&arrays);
 	free(past);
 }
 
@@ -405,7 +481,7 @@ static void *save_same(void *arg)
 
 	cr_assert_not(sink->want_global);
 	for (unsigned i = 0; i < 5000; i++) {
-		e.addr = i;
+		e.access.at.base = i;
 		sink->event(sink, &e);
 	}
 	cr_assert_eq(event_writer_end(sink), &next);
@@ -444,15 +520,18 @@ Test(event_io, from_several_threads)
 
 Test(event_print, names_what_matters)
 {
-	struct event e = { .kind = EV_MB_ARRIVE, .cta = 1, .warp = 2, .peer = 0, .lanes = 1,
-		.addr = 64, .count = 1, .tx = 4096, .sem = SEM_RELEASE, .scope = SCOPE_CTA };
+	struct event e = { .kind = EV_MBARRIER_ARRIVE, .cta = 1, .warp = 2, .lanes = 1,
+		.mbarrier_arrive = { .owner = 0, .addr = 64, .arrivals = 1, .tx_count = 4096,
+		.sem = SEM_RELEASE, .scope = SCOPE_CTA, .flags = ARRIVE_EXPECT_TX } };
 	struct text t = { 0 };
 
 	event_print(&e, &t);
-	cr_assert_not_null(strstr(t.at, "MB_ARRIVE"));
+	cr_assert_not_null(strstr(t.at, "MBARRIER_ARRIVE"));
 	cr_assert_not_null(strstr(t.at, "warp=2"));
 	cr_assert_not_null(strstr(t.at, "addr=0x40"));
-	cr_assert_not_null(strstr(t.at, "tx=4096"));
+	cr_assert_not_null(strstr(t.at, "tx_count=4096"));
 	cr_assert_not_null(strstr(t.at, "release cta"));
+	cr_assert_not_null(strstr(t.at, "expect_tx"));
+	cr_assert_not_null(strstr(t.at, "owner=0"));
 	text_free(&t);
 }

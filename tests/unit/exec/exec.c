@@ -31,21 +31,21 @@ static void on_event(struct event_sink *s, const struct event *e)
 
 	l->count[e->kind]++;
 	l->hash = (l->hash ^ e->kind ^ (uint64_t)e->warp << 8 ^ (uint64_t)e->lanes << 16
-		^ (e->space == SP_SHARED ? e->addr : 0)) * 0x9e3779b97f4a7c15ull;
+		^ (e->kind == EV_ACCESS && e->access.space == SP_SHARED ? e->access.at.base : 0)) * 0x9e3779b97f4a7c15ull;
 	if (e->kind == EV_FAULT) {
-		l->fault = e->mode;
+		l->fault = e->fault.fault;
 		l->fault_lanes = e->lanes;
-		l->fault_addr = e->addr;
+		l->fault_addr = e->fault.addr;
 	}
 	if (e->kind == EV_HANG)
-		l->hang = e->mode;
+		l->hang = e->hang.why;
 	if (e->kind == EV_BLOCKED) {
-		l->blocked_kind = e->mode;
-		snprintf(l->blocked, sizeof l->blocked, "%s", e->text ? e->text : "");
+		l->blocked_kind = e->blocked.on;
+		snprintf(l->blocked, sizeof l->blocked, "%s", e->blocked.text ? e->blocked.text : "");
 	}
 	if (e->kind == EV_ACCESS) {
 		l->access_lanes = e->lanes;
-		l->stride = e->lane_addr ? -1 : e->stride;
+		l->stride = e->access.at.lane ? -1 : e->access.at.stride;
 	}
 }
 
@@ -245,8 +245,8 @@ Test(exec, events_of_a_reduction)
 	ok(&u, REDUCE);
 	cr_assert_eq(u.log.count[EV_CTA_BEGIN], 1);
 	cr_assert_eq(u.log.count[EV_CTA_END], 1);
-	cr_assert_eq(u.log.count[EV_BAR_ARRIVE], 8 * 9);
-	cr_assert_eq(u.log.count[EV_BAR_RESUME], 8 * 9);
+	cr_assert_eq(u.log.count[EV_BARRIER_ARRIVE], 8 * 9);
+	cr_assert_eq(u.log.count[EV_BARRIER_RESUME], 8 * 9);
 	/* 8 stores; 3 accesses for each active warp of each step; lane 0's two */
 	cr_assert_eq(u.log.count[EV_ACCESS], 8 + 3 * (4 + 2 + 1 + 1 + 1 + 1 + 1 + 1) + 2);
 	done(&u);
@@ -508,7 +508,7 @@ Test(exec, global_out_of_bounds)
 
 	go(&u, ENTRY1 "setp.eq.u32 %p1, %r1, 5;\n@%p1 st.global.u32 [%rd3+262144], %r1;\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_FAULT);
-	cr_assert_eq(u.log.fault, EVX_GLOBAL_OOB);
+	cr_assert_eq(u.log.fault, FAULT_GLOBAL_OOB);
 	cr_assert_eq(u.log.fault_lanes, 1u << 5);
 	cr_assert_eq(u.log.fault_addr, (uint64_t)(uintptr_t)u.out + WORDS * 4 + 20);
 	cr_assert(strstr(u.r.err.text, "20 bytes past the end"), "%s", u.r.err.text);
@@ -524,10 +524,10 @@ Test(exec, shared_out_of_bounds_and_misaligned)
 	go(&u, ENTRY1 ".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 3;\nadd.u32 %r2, %r2, %r3;\n"
 		"st.shared.u32 [%r2], %r1;\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_FAULT);
-	cr_assert_eq(u.log.fault, EVX_SHARED_OOB);
+	cr_assert_eq(u.log.fault, FAULT_SHARED_OOB);
 	cr_assert_eq(u.log.fault_lanes, 1u << 16);
 	go(&u, ENTRY1 ".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nst.shared.u32 [%r2+2], %r1;\nret;\n}\n");
-	cr_assert_eq(u.log.fault, EVX_MISALIGNED);
+	cr_assert_eq(u.log.fault, FAULT_MISALIGNED);
 	done(&u);
 }
 
@@ -540,7 +540,7 @@ Test(exec, trap_and_write_to_constant)
 	cr_assert_eq(u.log.fault_lanes, 8);
 	go(&u, HEAD ".const .align 4 .u32 c;\n.visible .entry k(.param .u64 out)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\n"
 		"mov.u64 %rd1, c;\ncvta.const.u64 %rd2, %rd1;\nst.u32 [%rd2], 1;\nret;\n}\n");
-	cr_assert_eq(u.log.fault, EVX_CONST_WRITE);
+	cr_assert_eq(u.log.fault, FAULT_CONST_WRITE);
 	done(&u);
 }
 
@@ -553,8 +553,8 @@ Test(exec, deadlock_is_seen_at_once)
 	cr_assert_eq(u.r.status, EXEC_HANG);
 	cr_assert_eq(u.log.count[EV_HANG], 1);
 	cr_assert_eq(u.log.count[EV_BLOCKED], 1);
-	cr_assert_eq(u.log.hang, EVH_DEADLOCK);
-	cr_assert_eq(u.log.blocked_kind, EVW_BAR);
+	cr_assert_eq(u.log.hang, HANG_DEADLOCK);
+	cr_assert_eq(u.log.blocked_kind, WAIT_BAR);
 	cr_assert_str_eq(u.log.blocked, "32 of 64 threads have arrived");
 	done(&u);
 }
@@ -565,8 +565,8 @@ Test(exec, livelock_is_seen_without_a_timeout)
 
 	go(&u, ENTRY1 "$W:\nld.volatile.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra $W;\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_HANG);
-	cr_assert_eq(u.log.hang, EVH_LIVELOCK);
-	cr_assert_eq(u.log.blocked_kind, EVW_SPIN);
+	cr_assert_eq(u.log.hang, HANG_LIVELOCK);
+	cr_assert_eq(u.log.blocked_kind, WAIT_SPIN);
 	done(&u);
 }
 

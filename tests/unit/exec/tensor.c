@@ -209,14 +209,14 @@ static void on_event(struct event_sink *s, const struct event *e)
 
 	u->count[e->kind]++;
 	if (e->kind == EV_FAULT)
-		u->fault = e->mode;
+		u->fault = e->fault.fault;
 	if (e->kind == EV_BULK)
 		u->bulk = *e;
-	if (e->kind == EV_MB_SIGNAL)
+	if (e->kind == EV_MBARRIER_SIGNAL)
 		u->signal = *e;
 	if (e->kind == EV_BLOCKED) {
 		u->blocked = *e;
-		snprintf(u->text, sizeof u->text, "%s", e->text ? e->text : "");
+		snprintf(u->text, sizeof u->text, "%s", e->blocked.text ? e->blocked.text : "");
 	}
 }
 
@@ -382,9 +382,9 @@ Test(tensor, a_wait_without_arrivals_is_explained)
 		"@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;\n"
 		"L:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;\n@!%p2 bra L;\nret;\n}\n"),
 		EXEC_HANG);
-	cr_assert_eq(u.blocked.mode, EVW_MBARRIER);
-	cr_assert_eq(u.blocked.count, 1);
-	cr_assert_eq(u.blocked.tx, 512);
+	cr_assert_eq(u.blocked.blocked.on, WAIT_MBARRIER);
+	cr_assert_eq(u.blocked.blocked.missing, 1);
+	cr_assert_eq(u.blocked.blocked.tx_count, 512);
 	cr_assert(strstr(u.text, "1 of 2 arrivals pending, tx-count 512"), "%s", u.text);
 }
 
@@ -413,14 +413,14 @@ static void check_bulk(enum exec_async async, bool early)
 	}
 	cr_assert_eq(u.count[EV_BULK], 1);
 	cr_assert_eq(u.bulk.lanes, 1);
-	cr_assert_eq(u.bulk.mode, EVM_WRITE);
-	cr_assert_eq(u.bulk.size, 128);
-	cr_assert_eq(u.bulk.tx, 128);
-	cr_assert_eq(u.bulk.ngspans, 1);
-	cr_assert_eq(u.count[EV_MB_SIGNAL], 1);
-	cr_assert_eq(u.signal.op, u.bulk.op);
-	cr_assert_eq(u.signal.tx, 128);
-	cr_assert_eq(u.signal.addr, u.bulk.mbar);
+	cr_assert_eq(u.bulk.bulk.mode, MODE_WRITE);
+	cr_assert_eq(u.bulk.bulk.bytes, 128);
+	cr_assert_eq(u.bulk.bulk.tx_count, 128);
+	cr_assert_eq(u.bulk.bulk.global.n, 1);
+	cr_assert_eq(u.count[EV_MBARRIER_SIGNAL], 1);
+	cr_assert_eq(u.signal.mbarrier_signal.async_op, u.bulk.bulk.async_op);
+	cr_assert_eq(u.signal.mbarrier_signal.tx_count, 128);
+	cr_assert_eq(u.signal.mbarrier_signal.addr, u.bulk.bulk.mbarrier);
 }
 
 Test(tensor, bulk_load_lands_when_it_is_waited_for)
@@ -458,10 +458,10 @@ Test(tensor, tensor_load_with_holes)
 		cr_assert_eq(out[i], i < 8 ? 3 * 16 + 4 + i + 1 : 0, "%u", i);
 		cr_assert_eq(out[32 + i], 0);
 	}
-	cr_assert_eq(u.bulk.tx, 64);
-	cr_assert_eq(u.bulk.size, 160);
-	cr_assert_eq(u.bulk.nspans, 4);
-	cr_assert_eq(u.bulk.ngspans, 1);
+	cr_assert_eq(u.bulk.bulk.tx_count, 64);
+	cr_assert_eq(u.bulk.bulk.bytes, 160);
+	cr_assert_eq(u.bulk.bulk.spans.n, 4);
+	cr_assert_eq(u.bulk.bulk.global.n, 1);
 }
 
 Test(tensor, bulk_store_and_reduction)
@@ -525,8 +525,8 @@ Test(tensor, cp_async_arrives_at_an_mbarrier)
 		"ld.shared.u32 %r8, [%r6];\nst.global.u32 [%rd6], %r8;\nret;\n}\n"),
 		EXEC_OK, "%s", u.r.err.text);
 	cr_assert_eq(out[3], 33);
-	cr_assert_eq(u.count[EV_MB_SIGNAL], 1);
-	cr_assert_eq(u.signal.count, 32);
+	cr_assert_eq(u.count[EV_MBARRIER_SIGNAL], 1);
+	cr_assert_eq(u.signal.mbarrier_signal.arrivals, 32);
 }
 
 /* Each CTA of a pair stores into the other one. */
@@ -555,7 +555,7 @@ Test(tensor, st_async_and_red_async_reach_the_peer)
 			cr_assert_eq(out[64 * r + 32 + i], 100 * (1 - r) + i + 5);
 		}
 	cr_assert_eq(u.count[EV_BULK], 128);
-	cr_assert_eq(u.count[EV_MB_SIGNAL], 128);
+	cr_assert_eq(u.count[EV_MBARRIER_SIGNAL], 128);
 }
 
 /* ---- operands that are refused ---- */
@@ -575,25 +575,25 @@ static unsigned fault_of(const char *body, uint32_t threads)
 
 Test(tensor, bad_operands)
 {
-	cr_assert_eq(fault_of("mbarrier.init.shared.b64 [%r3+4], 1;\nret;\n}\n", 1), EVX_MB_PLACE);
-	cr_assert_eq(fault_of("mbarrier.init.b64 [%rd2], 1;\nret;\n}\n", 1), EVX_MB_PLACE);
+	cr_assert_eq(fault_of("mbarrier.init.shared.b64 [%r3+4], 1;\nret;\n}\n", 1), FAULT_MB_PLACE);
+	cr_assert_eq(fault_of("mbarrier.init.b64 [%rd2], 1;\nret;\n}\n", 1), FAULT_MB_PLACE);
 	cr_assert_eq(fault_of("mov.u32 %r5, 24;\nmbarrier.init.shared.b64 [bar], 1;\n"
 		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd2], %r5, [%r3];\n"
-		"ret;\n}\n", 1), EVX_BULK_OPERAND);
+		"ret;\n}\n", 1), FAULT_BULK_OPERAND);
 	cr_assert_eq(fault_of("mov.u32 %r5, 16;\nmbarrier.init.shared.b64 [bar], 1;\n"
 		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2+8], [%rd2], %r5, [%r3];\n"
-		"ret;\n}\n", 1), EVX_BULK_OPERAND);
+		"ret;\n}\n", 1), FAULT_BULK_OPERAND);
 	cr_assert_eq(fault_of("mov.u32 %r5, 8192;\nmbarrier.init.shared.b64 [bar], 1;\n"
 		"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd2], %r5, [%r3];\n"
-		"ret;\n}\n", 1), EVX_GLOBAL_OOB);
+		"ret;\n}\n", 1), FAULT_GLOBAL_OOB);
 	cr_assert_eq(fault_of("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-		"[%r2], [%rd2, {%r1}], [%r3];\nret;\n}\n", 1), EVX_TENSORMAP);
+		"[%r2], [%rd2, {%r1}], [%r3];\nret;\n}\n", 1), FAULT_TENSORMAP);
 	cr_assert_eq(fault_of("mov.u32 %r5, 8;\n"
-		"cp.async.ca.shared.global [%r2], [%rd2], 4, %r5;\nret;\n}\n", 1), EVX_CP_OPERAND);
-	cr_assert_eq(fault_of("cp.async.cg.shared.global [%r2+8], [%rd2], 16;\nret;\n}\n", 1), EVX_CP_OPERAND);
+		"cp.async.ca.shared.global [%r2], [%rd2], 4, %r5;\nret;\n}\n", 1), FAULT_CP_OPERAND);
+	cr_assert_eq(fault_of("cp.async.cg.shared.global [%r2+8], [%rd2], 16;\nret;\n}\n", 1), FAULT_CP_OPERAND);
 	cr_assert_eq(fault_of("mov.u64 %rd9, 0x4000004000013fff;\nwgmma.fence.sync.aligned;\n"
 		"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r10,%r11,%r12,%r13}, %rd9, %rd9, "
-		"%p1, 1, 1, 0, 0;\nret;\n}\n", 128), EVX_WG_DESCRIPTOR);
+		"%p1, 1, 1, 0, 0;\nret;\n}\n", 128), FAULT_WG_DESCRIPTOR);
 }
 
 /* ---- ldmatrix and stmatrix ---- */

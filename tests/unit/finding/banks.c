@@ -20,9 +20,6 @@ static struct bank_use use_of(struct event e)
 	const struct bank_use *use;
 	struct bank_use u = { 0 };
 
-	if (!e.kind)
-		e.kind = EV_ACCESS;
-	e.space = SP_SHARED;
 	e.site = 7;
 	sink->event(sink, &e);
 	cr_assert_eq(banks_end(sink), &next);
@@ -37,18 +34,20 @@ static struct bank_use use_of(struct event e)
 
 static void expect(struct event e, uint64_t wavefronts, uint64_t least, uint32_t worst)
 {
+	const struct event_access *a = &e.access;
 	const struct bank_use u = use_of(e);
 
-	cr_expect_eq(u.wavefronts, wavefronts, "size %u, stride %d: %lu wavefronts", e.size, e.stride,
-		(unsigned long)u.wavefronts);
-	cr_expect_eq(u.least, least, "size %u, stride %d: %lu passes", e.size, e.stride,
+	cr_expect_eq(u.wavefronts, wavefronts, "size %u, stride %d: %lu wavefronts", a->bytes,
+		a->at.stride, (unsigned long)u.wavefronts);
+	cr_expect_eq(u.least, least, "size %u, stride %d: %lu passes", a->bytes, a->at.stride,
 		(unsigned long)u.least);
-	cr_expect_eq(u.worst, worst, "size %u, stride %d: %u-way", e.size, e.stride, u.worst);
+	cr_expect_eq(u.worst, worst, "size %u, stride %d: %u-way", a->bytes, a->at.stride, u.worst);
 }
 
 static struct event load(uint32_t size, int32_t stride)
 {
-	return (struct event){ .mode = EVM_READ, .lanes = ALL, .size = size, .stride = stride };
+	return (struct event){ .kind = EV_ACCESS, .lanes = ALL, .access = { .space = SP_SHARED,
+		.mode = MODE_READ, .bytes = size, .at.stride = stride } };
 }
 
 Test(banks, four_bytes)
@@ -99,9 +98,9 @@ Test(banks, addresses_one_by_one)
 		swizzled[lane] = lane * 128 + ((2 ^ lane % 8) * 16);
 		same[lane] = 64 + lane % 2 * 128;
 	}
-	e.lane_addr = swizzled;
+	e.access.at.lane = swizzled;
 	expect(e, 4, 4, 1);
-	e.lane_addr = same; /* two rows in the same banks, each read by many lanes */
+	e.access.at.lane = same; /* two rows in the same banks, each read by many lanes */
 	expect(e, 8, 4, 2);
 }
 
@@ -109,16 +108,15 @@ Test(banks, events_that_are_not_counted)
 {
 	struct event e = load(4, 128);
 
-	e.mode = EVM_RMW;
+	e.access.mode = MODE_RMW;
 	cr_expect_eq(use_of(e).accesses, 0, "an atomic");
 	e = load(4, 128);
-	e.peer = 1;
+	e.access.owner = 1;
 	cr_expect_eq(use_of(e).accesses, 0, "another CTA's memory");
-	e.peer = 0;
-	e.kind = EV_BULK;
+	e = (struct event){ .kind = EV_BULK, .lanes = 1, .bulk = { .mode = MODE_WRITE, .bytes = 16 } };
 	cr_expect_eq(use_of(e).accesses, 0, "TMA");
-	e.kind = EV_CP_ASYNC;
-	e.mode = 0;
+	e = (struct event){ .kind = EV_CP_ASYNC, .lanes = ALL,
+		.cp_async = { .bytes = 4, .at.stride = 128 } };
 	cr_expect_eq(use_of(e).wavefronts, 32);
 }
 
@@ -134,8 +132,6 @@ Test(banks, clusters_add_up)
 		for (uint32_t site = 9; site > 5; site -= 2) {
 			struct event e = load(4, (int32_t)(4 * (cluster + 1)));
 
-			e.kind = EV_ACCESS;
-			e.space = SP_SHARED;
 			e.site = site;
 			sink->event(sink, &e);
 		}

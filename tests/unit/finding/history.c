@@ -52,25 +52,27 @@ static struct finding race(uint32_t site0, unsigned warp0, uint32_t site1, unsig
 static void pipeline(unsigned phases)
 {
 	line = 1;
-	emit((struct event){ .kind = EV_MB_INIT, .addr = 0x4000, .count = 1, .lanes = 1 });
+	emit((struct event){ .kind = EV_MBARRIER_INIT, .lanes = 1,
+		.mbarrier_init = { .addr = 0x4000, .arrivals = 1 } });
 	for (unsigned p = 0; p < phases; p++) {
 		line = 2;
-		emit((struct event){ .kind = EV_MB_ARRIVE, .addr = 0x4000, .count = 1, .tx = 512,
-			.flags = EVF_EXPECT, .lanes = 1 });
+		emit((struct event){ .kind = EV_MBARRIER_ARRIVE, .lanes = 1, .mbarrier_arrive = {
+			.addr = 0x4000, .arrivals = 1, .tx_count = 512, .flags = ARRIVE_EXPECT_TX } });
 		line = 3;
-		emit((struct event){ .kind = EV_BULK, .mode = EVM_WRITE, .op = p + 1, .size = 512,
-			.mbar = 0x4000, .lanes = 1 });
+		emit((struct event){ .kind = EV_BULK, .lanes = 1, .bulk = { .mode = MODE_WRITE,
+			.async_op = p + 1, .bytes = 512, .mbarrier = 0x4000 } });
 		for (unsigned k = 0; k < 3; k++) {
 			line = 4;
-			emit((struct event){ .kind = EV_MB_TEST, .warp = 1, .addr = 0x4000,
-				.flags = EVF_PARITY | EVF_TRY, .tx = p & 1 });
+			emit((struct event){ .kind = EV_MBARRIER_TEST, .warp = 1, .mbarrier_test = {
+				.addr = 0x4000, .flags = TEST_PARITY | TEST_TRY, .phase = p & 1 } });
 		}
-		emit((struct event){ .kind = EV_MB_SIGNAL, .op = p + 1, .addr = 0x4000, .tx = 512 });
-		emit((struct event){ .kind = EV_MB_TEST, .warp = 1, .addr = 0x4000,
-			.flags = EVF_PARITY | EVF_TRY | EVF_TRUE, .tx = p & 1 });
+		emit((struct event){ .kind = EV_MBARRIER_SIGNAL, .mbarrier_signal = {
+			.async_op = p + 1, .addr = 0x4000, .tx_count = 512 } });
+		emit((struct event){ .kind = EV_MBARRIER_TEST, .warp = 1, .mbarrier_test = {
+			.addr = 0x4000, .flags = TEST_PARITY | TEST_TRY | TEST_TRUE, .phase = p & 1 } });
 		line = 5;
-		emit((struct event){ .kind = EV_ACCESS, .warp = 1, .space = SP_SHARED,
-			.mode = EVM_READ, .size = 4, .stride = 4 });
+		emit((struct event){ .kind = EV_ACCESS, .warp = 1, .access = { .space = SP_SHARED,
+			.mode = MODE_READ, .bytes = 4, .at.stride = 4 } });
 	}
 }
 
@@ -85,11 +87,11 @@ Test(history, steps_phases_and_mbarriers)
 	start(64);
 	pipeline(1);
 	line = 2;
-	emit((struct event){ .kind = EV_MB_ARRIVE, .addr = 0x4000, .count = 1, .tx = 512,
-		.flags = EVF_EXPECT, .lanes = 1 });
+	emit((struct event){ .kind = EV_MBARRIER_ARRIVE, .lanes = 1, .mbarrier_arrive = {
+		.addr = 0x4000, .arrivals = 1, .tx_count = 512, .flags = ARRIVE_EXPECT_TX } });
 	line = 3;
-	emit((struct event){ .kind = EV_BULK, .mode = EVM_WRITE, .op = 2, .size = 512,
-		.mbar = 0x4000, .lanes = 1 });
+	emit((struct event){ .kind = EV_BULK, .lanes = 1, .bulk = { .mode = MODE_WRITE,
+		.async_op = 2, .bytes = 512, .mbarrier = 0x4000 } });
 	h = recorder_history(now, &f);
 	cr_assert_eq(h->nsteps, ARRAY_SIZE(want));
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
@@ -171,18 +173,18 @@ static void ticket(uint32_t id, bool last)
 	now = recorder_begin(all, &c);
 	sink = recorder_sink(now, &null_sink);
 	line = 1;
-	emit((struct event){ .kind = EV_ACCESS, .space = SP_GLOBAL, .mode = EVM_WRITE, .size = 4,
-		.lanes = 1 });
+	emit((struct event){ .kind = EV_ACCESS, .lanes = 1, .access = { .space = SP_GLOBAL,
+		.mode = MODE_WRITE, .bytes = 4 } });
 	for (int i = 0; i < 3; i++) {
 		line = 2;
-		emit((struct event){ .kind = EV_ACCESS, .space = SP_GLOBAL, .mode = EVM_RMW,
-			.sem = SEM_RELAXED, .size = 4, .addr = 64, .lanes = 1 });
+		emit((struct event){ .kind = EV_ACCESS, .lanes = 1, .access = { .space = SP_GLOBAL,
+			.mode = MODE_RMW, .sem = SEM_RELAXED, .bytes = 4, .at.base = 64 } });
 	}
 	bar_all();
 	line = 3;
 	if (last)
-		emit((struct event){ .kind = EV_ACCESS, .warp = 1, .space = SP_GLOBAL,
-			.mode = EVM_READ, .size = 4, .lanes = 1 });
+		emit((struct event){ .kind = EV_ACCESS, .warp = 1, .lanes = 1, .access = {
+			.space = SP_GLOBAL, .mode = MODE_READ, .bytes = 4 } });
 	recorder_end(now);
 }
 
@@ -282,7 +284,8 @@ Test(history, a_finding_gets_its_history)
 	info.recorder = now = recorder_begin(all, &info);
 	sink = recorder_sink(now, check_cluster_begin(world, &info));
 	line = 1;
-	emit((struct event){ .kind = EV_CTA_BEGIN, .count = 64, .size = 0x4010 });
+	emit((struct event){ .kind = EV_CTA_BEGIN, .cta_begin = { .threads = 64,
+		.shared_bytes = 0x4010 } });
 	wr(0, ALL, 0, 4);
 	rd(1, ALL, 0, 4);
 	check_cluster_end(world, recorder_next(sink, &now));

@@ -87,7 +87,7 @@ static uint32_t log2_size(uint32_t size) { return (uint32_t)__builtin_ctz(size);
 /* mode: 0 read, 1 write, 2 relaxed rmw, 3 cp.async */
 static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint32_t size, unsigned mode)
 {
-	struct event e = { .warp = (uint16_t)w, .lanes = lanes, .lane_addr = addr, .size = size };
+	struct event e = { .warp = (uint16_t)w, .lanes = lanes };
 	struct { uint32_t id; unsigned lane; } mine[32];
 	unsigned n = 0;
 
@@ -119,12 +119,12 @@ static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint3
 	}
 	if (mode == 3) {
 		e.kind = EV_CP_ASYNC;
+		e.cp_async = (struct event_cp_async){ .at.lane = addr, .bytes = size };
 	} else {
 		e.kind = EV_ACCESS;
-		e.space = SP_SHARED;
-		e.mode = mode == 2 ? EVM_RMW : mode == 1 ? EVM_WRITE : EVM_READ;
-		e.sem = mode == 2 ? SEM_RELAXED : SEM_WEAK;
-		e.scope = SCOPE_CTA;
+		e.access = (struct event_access){ .at.lane = addr, .bytes = size, .space = SP_SHARED,
+			.mode = mode == 2 ? MODE_RMW : mode == 1 ? MODE_WRITE : MODE_READ,
+			.sem = mode == 2 ? SEM_RELAXED : SEM_WEAK, .scope = SCOPE_CTA };
 	}
 	emit(e);
 }
@@ -181,6 +181,7 @@ static void random_groups(void)
 {
 	unsigned w = rnd(WARPS), kind = rnd(4), n = rnd(3);
 	uint32_t lanes = rnd(3) ? ALL : some_lanes();
+	struct event e = { .warp = (uint16_t)w, .lanes = lanes };
 
 	for (unsigned l = 0; l < 32; l++) {
 		unsigned t = w * 32 + l;
@@ -196,8 +197,13 @@ static void random_groups(void)
 		else
 			fifo_wait(&stores[t], n, &thread[t]);
 	}
-	emit((struct event){ .kind = kind == 0 ? EV_CP_COMMIT : kind == 1 ? EV_CP_WAIT : kind == 2
-		? EV_BULK_COMMIT : EV_BULK_WAIT, .warp = (uint16_t)w, .lanes = lanes, .count = n });
+	e.kind = kind == 0 ? EV_CP_ASYNC_COMMIT : kind == 1 ? EV_CP_ASYNC_WAIT : kind == 2
+		? EV_BULK_COMMIT : EV_BULK_WAIT;
+	if (e.kind == EV_CP_ASYNC_WAIT)
+		e.cp_async_wait.pending = n;
+	else if (e.kind == EV_BULK_WAIT)
+		e.bulk_wait.pending = n;
+	emit(e);
 }
 
 static void random_bulk_store(void)
@@ -216,8 +222,8 @@ static void random_bulk_store(void)
 	}
 	stores[t].id[stores[t].n] = id;
 	stores[t].group[stores[t].n++] = stores[t].open;
-	emit((struct event){ .kind = EV_BULK, .warp = (uint16_t)w, .lanes = L(l), .mode = EVM_READ,
-		.addr = from, .size = size, .mbar = EV_NO_MBAR });
+	emit((struct event){ .kind = EV_BULK, .warp = (uint16_t)w, .lanes = L(l), .bulk = {
+		.mode = MODE_READ, .addr = from, .bytes = size, .mbarrier = EV_NO_MBARRIER } });
 }
 
 static void random_bulk_load(void)
@@ -232,8 +238,9 @@ static void random_bulk_load(void)
 	id = ids++;
 	if (from + size > MEMORY)
 		size = 16;
-	emit((struct event){ .kind = EV_MB_ARRIVE, .warp = (uint16_t)w, .lanes = L(l), .addr = 0x4000 + 8 * o,
-		.count = 1, .tx = size, .sem = SEM_RELEASE, .flags = EVF_EXPECT });
+	emit((struct event){ .kind = EV_MBARRIER_ARRIVE, .warp = (uint16_t)w, .lanes = L(l),
+		.mbarrier_arrive = { .addr = 0x4000 + 8 * o, .arrivals = 1, .tx_count = size,
+		.sem = SEM_RELEASE, .flags = ARRIVE_EXPECT_TX } });
 	add(&object[o], k);
 	for (uint32_t b = from; b < from + size; b++) {
 		struct past now = { id, true, false, false, 4 };
@@ -244,12 +251,14 @@ static void random_bulk_load(void)
 	loads[o].id = id;
 	loads[o].op = o + 1;
 	loads[o].done = false;
-	emit((struct event){ .kind = EV_BULK, .op = o + 1, .warp = (uint16_t)w, .lanes = L(l), .mode = EVM_WRITE,
-		.addr = from, .size = size, .tx = size, .mbar = 0x4000 + 8 * o });
+	emit((struct event){ .kind = EV_BULK, .warp = (uint16_t)w, .lanes = L(l), .bulk = {
+		.async_op = o + 1, .mode = MODE_WRITE, .addr = from, .bytes = size, .tx_count = size,
+		.mbarrier = 0x4000 + 8 * o } });
 	/* completes now or later; tx is kept aside for then */
 	loads[o].armed = true;
 	if (rnd(2)) {
-		emit((struct event){ .kind = EV_MB_SIGNAL, .op = o + 1, .addr = 0x4000 + 8 * o, .tx = size });
+		emit((struct event){ .kind = EV_MBARRIER_SIGNAL, .mbarrier_signal = {
+			.async_op = o + 1, .addr = 0x4000 + 8 * o, .tx_count = size } });
 		put(object[o].g, id);
 		loads[o].done = true;
 	}
@@ -268,8 +277,9 @@ static void random_mbar_wait(void)
 	for (unsigned l = 0; l < 32; l++)
 		if (lanes >> l & 1)
 			add(&thread[w * 32 + l], &object[o]);
-	emit((struct event){ .kind = EV_MB_TEST, .warp = (uint16_t)w, .lanes = lanes, .addr = 0x4000 + 8 * o,
-		.sem = SEM_ACQUIRE, .flags = EVF_TRUE | EVF_PARITY });
+	emit((struct event){ .kind = EV_MBARRIER_TEST, .warp = (uint16_t)w, .lanes = lanes,
+		.mbarrier_test = { .addr = 0x4000 + 8 * o, .sem = SEM_ACQUIRE,
+		.flags = TEST_TRUE | TEST_PARITY } });
 }
 
 static void random_mma(void)
@@ -293,7 +303,8 @@ static void random_mma(void)
 			record(span[i].addr + k, (struct past){ id, false, false, false, 4 });
 	mmas.id[mmas.n] = id;
 	mmas.group[mmas.n++] = mmas.open;
-	emit((struct event){ .kind = EV_WG_MMA, .spans = span, .nspans = 5, .part = { 0, 1, 2, 3, 4, 5 } });
+	emit((struct event){ .kind = EV_WGMMA, .wgmma = { .spans = { span, 5 },
+		.parts = { { 0, 1, 2, 3, 4, 5 } } } });
 }
 
 static void random_mma_group(void)
@@ -302,12 +313,12 @@ static void random_mma_group(void)
 
 	if (rnd(2)) {
 		fifo_commit(&mmas);
-		emit((struct event){ .kind = EV_WG_COMMIT });
+		emit((struct event){ .kind = EV_WGMMA_COMMIT });
 		return;
 	}
 	for (unsigned t = 0; t < 128; t++)
 		fifo_wait(&mmas, n, &thread[t]);
-	emit((struct event){ .kind = EV_WG_WAIT, .count = n });
+	emit((struct event){ .kind = EV_WGMMA_WAIT, .wgmma_wait.pending = n });
 }
 
 static void random_sync(void)
@@ -339,7 +350,8 @@ static void random_sync(void)
 		for (l = 0; l < 32; l++)
 			if (lanes >> l & 1)
 				add(&thread[w * 32 + l], &sum);
-		emit((struct event){ .kind = EV_WARP_SYNC, .warp = (uint16_t)w, .lanes = lanes, .mask = lanes });
+		emit((struct event){ .kind = EV_WARP_SYNC, .warp = (uint16_t)w, .lanes = lanes,
+			.warp_sync.mask = lanes });
 		return;
 	case 2: case 3: { /* warps w and v through a named barrier; v acquires, w perhaps */
 		unsigned v = (w + 1 + rnd(WARPS - 1)) % WARPS;
@@ -350,12 +362,14 @@ static void random_sync(void)
 			add(&bar, &thread[w * 32 + l]);
 			add(&bar, &thread[v * 32 + l]);
 		}
-		emit((struct event){ .kind = EV_BAR_ARRIVE, .warp = (uint16_t)w, .addr = 1, .count = 64,
-			.mode = both ? EVB_SYNC : EVB_ARRIVE });
-		emit((struct event){ .kind = EV_BAR_ARRIVE, .warp = (uint16_t)v, .addr = 1, .count = 64 });
-		emit((struct event){ .kind = EV_BAR_RESUME, .warp = (uint16_t)v, .addr = 1 });
+		emit((struct event){ .kind = EV_BARRIER_ARRIVE, .warp = (uint16_t)w, .barrier_arrive = {
+			.id = 1, .threads = 64, .mode = both ? BAR_SYNC : BAR_ARRIVE } });
+		emit((struct event){ .kind = EV_BARRIER_ARRIVE, .warp = (uint16_t)v, .barrier_arrive = {
+			.id = 1, .threads = 64 } });
+		emit((struct event){ .kind = EV_BARRIER_RESUME, .warp = (uint16_t)v, .barrier_resume.id = 1 });
 		if (both)
-			emit((struct event){ .kind = EV_BAR_RESUME, .warp = (uint16_t)w, .addr = 1 });
+			emit((struct event){ .kind = EV_BARRIER_RESUME, .warp = (uint16_t)w,
+				.barrier_resume.id = 1 });
 		for (l = 0; l < 32; l++) {
 			add(&thread[v * 32 + l], &bar);
 			if (both)
@@ -365,15 +379,17 @@ static void random_sync(void)
 	}
 	case 4: /* a flag: release by one lane, acquire by another or many */
 		flag[o] = thread[w * 32 + l];
-		emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_WRITE, .sem = SEM_RELEASE,
-			.scope = SCOPE_CTA, .warp = (uint16_t)w, .lanes = L(l), .addr = 0x3000 + 16 * o, .size = 4 });
+		emit((struct event){ .kind = EV_ACCESS, .warp = (uint16_t)w, .lanes = L(l), .access = {
+			.space = SP_SHARED, .mode = MODE_WRITE, .sem = SEM_RELEASE, .scope = SCOPE_CTA,
+			.at.base = 0x3000 + 16 * o, .bytes = 4 } });
 		return;
 	case 5:
 		for (l = 0; l < 32; l++)
 			if (lanes >> l & 1)
 				add(&thread[w * 32 + l], &flag[o]);
-		emit((struct event){ .kind = EV_ACCESS, .space = SP_SHARED, .mode = EVM_READ, .sem = SEM_ACQUIRE,
-			.scope = SCOPE_CTA, .warp = (uint16_t)w, .lanes = lanes, .addr = 0x3000 + 16 * o, .size = 4 });
+		emit((struct event){ .kind = EV_ACCESS, .warp = (uint16_t)w, .lanes = lanes, .access = {
+			.space = SP_SHARED, .mode = MODE_READ, .sem = SEM_ACQUIRE, .scope = SCOPE_CTA,
+			.at.base = 0x3000 + 16 * o, .bytes = 4 } });
 		return;
 	default:
 		for (l = 0; l < 32; l++)

@@ -1,0 +1,40 @@
+/* launch_info: the place of a cluster and of a CTA in the grid. */
+#include "launch_info.h"
+
+/* Ranks and cluster ids count x fastest, as %cluster_ctarank and %clusterid do. */
+uint32_t cluster_whole(const struct launch_info *l)
+{
+	uint32_t n = 1;
+
+	for (unsigned d = 0; d < 3; d++)
+		n *= l->grid[d] / (l->cluster[d] ? l->cluster[d] : 1);
+	return n;
+}
+
+void cluster_dims(const struct cluster_info *c, uint32_t dims[3])
+{
+	const struct launch_info *l = c->launch;
+	const bool split = l->fallback[0] && c->id >= cluster_whole(l);
+
+	for (unsigned d = 0; d < 3; d++)
+		dims[d] = split ? l->fallback[d] : l->cluster[d] ? l->cluster[d] : 1;
+}
+
+void cluster_ctaid(const struct cluster_info *c, unsigned rank, uint32_t id[3])
+{
+	const struct launch_info *l = c->launch;
+	uint32_t at = c->id, in = rank, size[3];
+
+	cluster_dims(c, size);
+	if (l->fallback[0] && at >= cluster_whole(l))
+		at -= cluster_whole(l);
+	for (unsigned d = 0; d < 3; d++) {
+		uint32_t n = l->grid[d] / size[d];
+
+		if (!n)
+			n = 1;
+		id[d] = at % n * size[d] + in % size[d];
+		at /= n;
+		in /= size[d];
+	}
+}

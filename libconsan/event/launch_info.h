@@ -1,0 +1,47 @@
+/* launch_info: what is known of a launch and of a cluster before its first event. */
+#ifndef CONSAN_LAUNCH_INFO_H
+#define CONSAN_LAUNCH_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct launch_info {
+	const char *kernel;      /* mangled name */
+	uint32_t id;             /* number of earlier launches of this process */
+	uint32_t grid[3], block[3], cluster[3];
+	/* Sizes of smaller clusters into which some clusters are split; 0: none. Cluster ids
+	 * from cluster_whole() on number these, as if the whole grid consisted of them. */
+	uint32_t fallback[3];
+	uint32_t shared_static, shared_dynamic; /* bytes per CTA */
+	uint32_t regs_per_thread; /* at entry, for setmaxnreg */
+	uint32_t sm;              /* 90 for sm_90a */
+	uint64_t seed;
+	uint64_t queue;           /* launches of one queue begin in order */
+	bool programmatic;        /* it may begin before the previous launch has ended */
+	bool apart;               /* no cluster synchronises with another: the kernel has no strong
+				     write to global memory and no griddepcontrol */
+	const struct ev_symbol {  /* named shared variables */
+		const char *name;
+		uint32_t addr, bytes;
+	} *symbols;
+	size_t nsymbols;
+};
+
+/* One cluster of a launch. */
+struct cluster_info {
+	const struct launch_info *launch;
+	uint32_t id;             /* linear cluster id in the grid */
+	uint32_t nctas;
+	uint32_t warps_per_cta;
+	struct recorder *recorder; /* records its steps (recorder.h), or NULL */
+};
+
+/* How many clusters of the size `cluster` make up the grid. */
+uint32_t cluster_whole(const struct launch_info *l);
+/* The sizes of this cluster: the launch's `cluster`, or `fallback`. Never 0. */
+void cluster_dims(const struct cluster_info *c, uint32_t dims[3]);
+/* blockIdx of the CTA with this rank in this cluster */
+void cluster_ctaid(const struct cluster_info *c, unsigned rank, uint32_t id[3]);
+
+#endif
