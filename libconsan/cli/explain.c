@@ -63,7 +63,7 @@ static void explain_rule(const struct rule_info *r)
 	text_free(&p.line);
 }
 
-/* The rules of consan that implement this one, or what happens to it instead. */
+/* The rules of consan that check a PTX rule, or how else it is covered. */
 static void add_status(struct page *p, const struct ptx_rule *r, bool titles)
 {
 	const struct ptx_status *s = ptx_rule_status(r);
@@ -102,7 +102,7 @@ static void explain_ptx(void)
 	struct page p = page_begin();
 
 	page_indent(&p, 0);
-	page_add(&p, PLAIN, "Synchronisation and lifetime rules of the PTX ISA, the section of PTX ISA 9.1 "
+	page_add(&p, PLAIN, "Synchronization and lifetime rules of the PTX ISA, the section of PTX ISA 9.1 "
 		"in brackets, and the rules of consan that check them.");
 	for (unsigned i = 0; i < ptx_rule_count(); i++) {
 		const struct ptx_rule *r = ptx_rule_get(i);
@@ -130,7 +130,7 @@ static const struct knob {
 #undef KNOB
 };
 
-/* Without the number of a recommended policy: "K1 A14" is "A14". */
+/* Skips the number of a recommended policy: "K1 A14" becomes "A14". */
 static const char *ptx_codes(const char *rules)
 {
 	return *rules == 'K' ? strchr(rules, ' ') + 1 : rules;
@@ -249,10 +249,10 @@ static bool explain(const char *word)
 int command_explain(int argc, char **argv)
 {
 	static const struct argp argp = { NULL, NULL, "[CODE...|KNOB|knobs|ptx|html]",
-		"Explains rules such as CS102 (or 102); without one, lists them all. `ptx' lists the "
-		"rules of the PTX ISA that they implement, with what checks each, or why nothing does; "
-		"a code such as A12 explains one of those. `knobs' lists the checker's policies; "
-		"`html' is one page of all rules.", NULL, NULL, NULL };
+		"Explains rules such as CS102 (or 102); without an argument, lists all rules. `ptx' lists "
+		"the rules of the PTX ISA that they implement, with the rules that check each, or the "
+		"reason why none does; a code such as A12 explains one of these. `knobs' lists the "
+		"policies of the checker; `html' prints a page with all rules.", NULL, NULL, NULL };
 	struct err e = { 0 };
 	int first;
 

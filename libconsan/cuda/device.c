@@ -26,7 +26,7 @@ static struct {
 	VEC(const char *) static_runtime; /* paths, "" for the program */
 } device = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* libjansson.a is linked in although it is not position-independent. Its only reference
+/* libjansson.a is linked in although it is not built for shared libraries. Its only reference
  * to external data is stdin, which -Wl,--wrap=stdin redirects to this variable. */
 FILE *__wrap_stdin;
 

@@ -9,7 +9,7 @@
 
 #define VISIBLE __attribute__((visibility("default")))
 enum { NOT_SUPPORTED = 801 }; /* in both APIs */
-enum { SPELLINGS_MAX = 9 };
+enum { VERSIONS_MAX = 9 };
 
 /* device.c; internal.h includes CUDA's headers */
 void remark_unsupported(const char *name);
@@ -79,20 +79,20 @@ void *entry_point_runtime(const char *name)
 	return r ? r->call : NULL;
 }
 
-/* The newest of name, name_v2, name_v3 ... with this ending. */
-static void *newest(const char *name, int version, const char *ending)
+/* The newest of name, name_v2, name_v3 ... with this suffix. */
+static void *newest(const char *name, int version, const char *suffix)
 {
 	const struct entry_point *r;
-	char spelling[128];
+	char symbol[128];
 	void *best = NULL;
 	int v, since = -1;
 
-	for (v = 1; v <= SPELLINGS_MAX; v++) {
+	for (v = 1; v <= VERSIONS_MAX; v++) {
 		if (v == 1)
-			snprintf(spelling, sizeof spelling, "%s%s", name, ending);
+			snprintf(symbol, sizeof symbol, "%s%s", name, suffix);
 		else
-			snprintf(spelling, sizeof spelling, "%s_v%d%s", name, v, ending);
-		r = row(spelling, true);
+			snprintf(symbol, sizeof symbol, "%s_v%d%s", name, v, suffix);
+		r = row(symbol, true);
 		if (r && r->since <= version && r->since >= since) {
 			since = r->since;
 			best = r->call;

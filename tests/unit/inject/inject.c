@@ -269,5 +269,5 @@ Test(inject, no_driver, .timeout = 60)
 {
 	cr_expect_eq(shell("unset BXFI_MAP; %s/consan-run --backend=gpu true 2>&1",
 		build_dir()), 67, "%s", output);
-	SAYS("/true never came to the CUDA driver, or there is none here");
+	SAYS("/true: no NVIDIA driver found, or the program never used it");
 }
