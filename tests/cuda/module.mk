@@ -9,7 +9,7 @@ $(CUDA_STUB): $(BUILD)/libconsan-cuda.so
 	$(V)nm -D --defined-only $< | awk '$$3 ~ /^cu[A-Z]/ { print "void " $$3 "(void) { }" }' \
 		| $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ -x c -
 $(BUILD)/tests/cuda/static $(BUILD)/tests/cuda/shared $(BUILD)/tests/cuda/dependent $(BUILD)/tests/cuda/driver \
-	$(BUILD)/tests/gpu/specimen $(BUILD)/tests/gpu/driven: | $(CUDA_STUB)
+	$(BUILD)/tests/gpu/specimen $(BUILD)/tests/gpu/driver_client: | $(CUDA_STUB)
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -c -o $@ $<
