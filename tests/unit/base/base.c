@@ -137,7 +137,7 @@ Test(site, from_several_threads)
 
 Test(event, names)
 {
-	cr_assert_str_eq(event_name(EV_MBARRIER_ARRIVE), "MB_ARRIVE");
+	cr_assert_str_eq(event_name(EV_MBARRIER_ARRIVE), "MBARRIER_ARRIVE");
 	cr_assert_str_eq(event_fault_rule(FAULT_GLOBAL_OOB), "CS903");
 	cr_assert_str_eq(event_fault_text(9999), "?");
 	cr_assert_str_eq(event_sem_name(SEM_ACQ_REL), "acq_rel");
