@@ -45,7 +45,7 @@ static const struct {
 	{ "graph-together", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	{ "graph-fault", true, false, 66, { "CS102", "until then was checked" } },
 	{ "graph-memory", false, false, 67,
-		{ "scenario: correct", "cannot take apart: it allocates memory" } },
+		{ "scenario: correct", "cannot run node by node: it allocates memory" } },
 	/* modules loaded from files */
 	{ "file", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	{ "file-race", true, false, 66, { "CS102", "1 of 1 kernel checked" } },
