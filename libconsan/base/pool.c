@@ -4,30 +4,23 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* A call of pool_run(), on the stack of its caller. */
-struct run {
-	void (*work)(void *arg);
-	void *arg;
-	unsigned running;          /* workers that are in work() */
-};
-
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t queued;     /* an entry was added to the queue */
-	pthread_cond_t idle;       /* no worker is in some run's work() any more */
-	struct run *queue[POOL_MOST]; /* oldest first; a run has an entry for each worker */
+	pthread_cond_t idle;       /* no worker is in some task's work() any more */
+	struct pool_task *queue[POOL_MOST]; /* oldest first; a task has an entry for each worker */
 	unsigned nqueue;
 	unsigned workers, wanted;  /* started; at most POOL_MOST */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .queued = PTHREAD_COND_INITIALIZER,
 	.idle = PTHREAD_COND_INITIALIZER };
 
-static struct run *dequeue(unsigned k)
+static struct pool_task *dequeue(unsigned k)
 {
-	struct run *r = pool.queue[k];
+	struct pool_task *t = pool.queue[k];
 
 	for (pool.nqueue--; k < pool.nqueue; k++)
 		pool.queue[k] = pool.queue[k + 1];
-	return r;
+	return t;
 }
 
 static void *worker(void *unused)
@@ -35,16 +28,16 @@ static void *worker(void *unused)
 	(void)unused;
 	pthread_mutex_lock(&pool.lock);
 	for (;;) {
-		struct run *r;
+		struct pool_task *t;
 
 		while (!pool.nqueue)
 			pthread_cond_wait(&pool.queued, &pool.lock);
-		r = dequeue(0);
-		r->running++;
+		t = dequeue(0);
+		t->running++;
 		pthread_mutex_unlock(&pool.lock);
-		r->work(r->arg);
+		t->work(t->arg);
 		pthread_mutex_lock(&pool.lock);
-		if (!--r->running)
+		if (!--t->running)
 			pthread_cond_broadcast(&pool.idle);
 	}
 	return NULL;
@@ -98,27 +91,38 @@ void pool_open(unsigned workers)
 	pthread_mutex_unlock(&pool.lock);
 }
 
-void pool_run(void (*work)(void *arg), void *arg, unsigned threads)
+void pool_start(struct pool_task *t, unsigned workers)
 {
-	struct run r = { .work = work, .arg = arg };
-
-	if (threads < 2) {
-		work(arg);
-		return;
-	}
+	t->running = 0;
 	pthread_mutex_lock(&pool.lock);
 	start_workers();
-	for (unsigned k = 1; k < threads && k <= pool.workers && pool.nqueue < POOL_MOST; k++) {
-		pool.queue[pool.nqueue++] = &r;
+	if (workers > pool.workers)
+		workers = pool.workers;
+	for (; workers && pool.nqueue < POOL_MOST; workers--) {
+		pool.queue[pool.nqueue++] = t;
 		pthread_cond_signal(&pool.queued);
 	}
 	pthread_mutex_unlock(&pool.lock);
-	work(arg);
+}
+
+void pool_finish(struct pool_task *t)
+{
 	pthread_mutex_lock(&pool.lock);
-	for (unsigned k = pool.nqueue; k-- > 0;) /* nothing is left to do for these */
-		if (pool.queue[k] == &r)
+	for (unsigned k = pool.nqueue; k-- > 0;)
+		if (pool.queue[k] == t)
 			dequeue(k);
-	while (r.running)
+	while (t->running)
 		pthread_cond_wait(&pool.idle, &pool.lock);
 	pthread_mutex_unlock(&pool.lock);
+}
+
+void pool_run(void (*work)(void *arg), void *arg, unsigned threads)
+{
+	struct pool_task t = { .work = work, .arg = arg };
+
+	if (threads > 1)
+		pool_start(&t, threads - 1);
+	work(arg);
+	if (threads > 1)
+		pool_finish(&t);
 }

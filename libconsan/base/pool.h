@@ -14,4 +14,16 @@ void pool_open(unsigned workers);
  * are busy, or none was started. May be called from several threads, and from `work`. */
 void pool_run(void (*work)(void *arg), void *arg, unsigned threads);
 
+/* The same in two parts, for work that overlaps with the caller's own. The task must live until
+ * pool_finish(). */
+struct pool_task {
+	void (*work)(void *arg);
+	void *arg;
+	unsigned running;          /* workers that are in work(); the pool's */
+};
+/* Queues calls of work(arg) for at most so many workers, and returns at once. */
+void pool_start(struct pool_task *t, unsigned workers);
+/* Withdraws the calls that no worker has begun, and waits for the others to return. */
+void pool_finish(struct pool_task *t);
+
 #endif

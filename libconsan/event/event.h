@@ -212,6 +212,7 @@ const char *event_scope_name(enum ev_scope s);
 
 /* ---- the rest of what this module offers ---- */
 #include "io.h"
+#include "queue.h"
 #include "site.h"
 
 #endif

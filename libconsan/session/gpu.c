@@ -19,20 +19,22 @@ struct gpu_flight {
 	struct consan *c;
 	struct check *check;
 	const struct gpu_launch *l;
+	bool queued;               /* the pre-check decodes on one thread and checks on another */
 };
 
 static struct event_sink *on_precheck_begin(void *user, const struct cluster_info *info)
 {
 	const struct gpu_flight *f = user;
+	struct event_sink *sink = check_cluster_begin(f->check, info);
 
-	return check_cluster_begin(f->check, info);
+	return f->queued ? event_queue_begin(sink) : sink;
 }
 
 static void on_precheck_end(void *user, struct event_sink *sink)
 {
 	const struct gpu_flight *f = user;
 
-	check_cluster_end(f->check, sink);
+	check_cluster_end(f->check, f->queued ? event_queue_end(sink) : sink);
 }
 
 static struct event_sink *on_begin(void *user, const struct cluster_info *info)
@@ -253,6 +255,7 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 
 	quiet.found = NULL;
 	cost->clusters = count_unskipped(&config->launch, d->skip);
+	f->queued = 2 * cost->clusters <= d->jobs;
 	if (has_precheck(f->c)) {
 		f->check = check_open(&quiet);
 		if (!precheck(f, d, r))

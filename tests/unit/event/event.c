@@ -535,3 +535,67 @@ Test(event_print, names_what_matters)
 	cr_assert_not_null(strstr(t.at, "owner=0"));
 	text_free(&t);
 }
+
+/* ---- queues ---- */
+
+static void pass_through_queue(unsigned events)
+{
+	struct one to = { .sink.event = one_event };
+	struct event_sink *sink = event_queue_begin(&to.sink);
+	uint64_t mine = 11;
+
+	memset(&want, 0, sizeof want);
+	make_sites(want.site);
+	want.at[0] = mine;
+	for (unsigned i = 0; i < events; i++) {
+		struct made m;
+
+		dice = mine; /* this thread may be the consumer as well */
+		make(&m, want.site, 16);
+		mine = dice;
+		sink->event(sink, &m.e);
+	}
+	cr_assert_eq(event_queue_end(sink), &to.sink);
+	cr_assert_eq(want.seen[0], events);
+}
+
+Test(event_queue, without_workers)
+{
+	pass_through_queue(0);
+	pass_through_queue(20000); /* the ring of blocks is filled many times */
+}
+
+Test(event_queue, with_a_worker)
+{
+	pool_open(2);
+	for (unsigned turn = 0; turn < 20; turn++)
+		pass_through_queue(5000);
+}
+
+static unsigned queued_spans;
+
+static void count_spans(struct event_sink *sink, const struct event *e)
+{
+	(void)sink;
+	for (unsigned i = 0; i < e->access.spans.n; i++)
+		cr_assert_eq(e->access.spans.at[i].addr, 16 * i);
+	queued_spans += e->access.spans.n;
+}
+
+Test(event_queue, an_event_larger_than_a_block)
+{
+	static struct ev_span span[8192];
+	struct event e = { .kind = EV_ACCESS, .lanes = 1, .access.spans = { span, 8192 } };
+	struct event_sink to = { .event = count_spans }, *sink;
+
+	for (unsigned i = 0; i < 8192; i++)
+		span[i] = (struct ev_span){ 16 * i, 16 };
+	pool_open(1);
+	sink = event_queue_begin(&to);
+	for (unsigned i = 0; i < 4; i++) {
+		e.access.spans.n = i % 2 ? 8192 : 3;
+		sink->event(sink, &e);
+	}
+	event_queue_end(sink);
+	cr_assert_eq(queued_spans, 2 * 8195);
+}
