@@ -1,5 +1,5 @@
-/* builtin: the functions that the CUDA runtime supplies to kernels: vprintf,
- * __assertfail, malloc, free. Arguments lie in the caller's .param variables. */
+/* builtin: the functions that the CUDA runtime supplies to kernels: vprintf, __assertfail, malloc,
+ * free. Arguments are in the caller's .param variables. */
 #include "core.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void give(const struct warp *w, const struct call_site *s, unsigned l, ui
 		memcpy(frame(w, l, s->ret[0].at), &v, s->ret[0].bytes < 8 ? s->ret[0].bytes : 8);
 }
 
-/* A byte of device memory; false after a fault. */
+/* Reads one byte of device memory; false after a fault. */
 static bool byte_at(struct warp *w, const struct xop *x, unsigned l, uint64_t addr, char *c)
 {
 	struct xplace p;
@@ -77,7 +77,7 @@ static bool bytes_at(struct warp *w, const struct xop *x, unsigned l, uint64_t *
 	return true;
 }
 
-/* One conversion %..c of a device printf; spec ends with the letter. */
+/* Formats one conversion %..c of a device printf; spec ends with the letter. */
 static bool convert(struct warp *w, const struct xop *x, unsigned l, const char *spec,
 	size_t n, uint64_t *args, struct text *out)
 {

@@ -1,10 +1,9 @@
 /* call: calls and returns of device functions.
  *
- * Every lane has a stack of call frames and a stack of local memory. Arguments
- * are copied from the caller's .param variables (which lie in its local frame)
- * to the callee's, results back at the return. Registers of a function have
- * columns of their own, above those of its callers; only a call back up the
- * chain (recursion) saves the columns that it would run over. */
+ * Every lane has a stack of call frames and a stack of local memory. Arguments are copied from the
+ * caller's .param variables (which are in its local frame) to the callee's, results are copied back
+ * at the return. Registers of a function have columns of their own, above those of its callers.
+ * Only a recursive call saves the columns that it would overwrite. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -16,8 +15,8 @@ static unsigned char *stack_of(const struct warp *w, unsigned lane, uint32_t at)
 
 /* ---- recursion ---- */
 
-/* Columns [from, to) of every class, one lane: out of the register file or
- * back into it. Returns the bytes it takes. */
+/* Copies columns [from, to) of every class for one lane: from the register file to saved or back.
+ * Returns the bytes needed. */
 static size_t columns(const struct warp *w, const struct kfunc *callee, const struct kfunc *caller,
 	unsigned lane, unsigned char *buf, bool restore)
 {

@@ -1,4 +1,4 @@
-/* control: jumps, ends, traps, and the small instructions around them. */
+/* control: jumps, exits, traps, scheduling hints, lane masks, setmaxnreg. */
 #include "core.h"
 #include "libconsan/ptx/opcodes.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- jumps ---- */
 
-/* All lanes given go to `to`; the rest of the fragment to the next op. */
+/* All lanes given continue at `to`, the rest of the fragment at the next op. */
 static enum step go(struct warp *w, const struct xop *x, uint32_t lanes, const struct xop *to)
 {
 	if (lanes == w->mask) {
@@ -90,7 +90,7 @@ bool dec_falls_through(const struct ptx_insn *i)
 	return i->op != OP_bra && i->op != OP_brx_idx && i->op != OP_ret && i->op != OP_exit;
 }
 
-/* ---- ends ---- */
+/* ---- exits ---- */
 
 enum step op_exit(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -126,7 +126,7 @@ DECODER(brkpt)
 	return true;
 }
 
-/* ---- the scheduler's hints ---- */
+/* ---- scheduling hints ---- */
 
 static enum step op_nanosleep(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -135,7 +135,7 @@ static enum step op_nanosleep(struct warp *w, const struct xop *x, uint32_t lane
 	for EACH_LANE(l, lanes)
 		if (r32(w, x->o[0])[l] > most)
 			most = r32(w, x->o[0])[l];
-	/* time is ops retired: a sleeper must see it pass */
+	/* time is ops retired: the sleeping thread must see it advance */
 	w->cluster->slept += most > 1000000 ? 1000000 : most;
 	ex_poll(w);
 	return STEP_YIELD;
@@ -169,9 +169,9 @@ NOTHING(pmevent)
 NOTHING(prefetch)
 NOTHING(prefetchu)
 NOTHING(applypriority)
-NOTHING(discard) /* the contents become undefined: the old ones will do */
+NOTHING(discard) /* the contents become undefined: the old ones are valid */
 
-/* cache policies change no value, so they have none */
+/* cache policies do not change values */
 NOTHING(createpolicy_fractional)
 NOTHING(createpolicy_range)
 NOTHING(createpolicy_cvt)
@@ -263,7 +263,7 @@ DECODER(elect_sync)
 
 static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lanes);
 
-/* Does this fragment wait at some bar.warp.sync with this mask? */
+/* Does this fragment wait at a bar.warp.sync with this mask? */
 static bool syncs_under(const struct warp *w, const struct frag *f, uint32_t mask)
 {
 	const struct xop *x = &w->code[f->pc];
@@ -276,8 +276,8 @@ static bool syncs_under(const struct warp *w, const struct frag *f, uint32_t mas
 	return true;
 }
 
-/* The mask must agree, the place need not: lanes that wait in another branch
- * go on as well, when with them the mask is complete. */
+/* The masks must agree, the ops may differ: lanes that wait in another branch continue as well, if
+ * the mask is complete with them. */
 static bool sync_across(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint32_t mask = r32(w, x->o[0])[__builtin_ctz(lanes)], here = lanes;

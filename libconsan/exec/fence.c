@@ -93,7 +93,7 @@ DECODER(fence_proxy_async_generic)
 		ptx_has(i, MOD_acquire) ? PROXY_ASYNC_ACQUIRE : PROXY_ASYNC_RELEASE);
 }
 
-/* o[0..1]: the map's address, of the acquire form */
+/* o[0..1]: address of the tensor map, of the acquire form */
 static enum step op_acquire_map(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint64_t addr[LANES];

@@ -1,13 +1,12 @@
-/* follow: values that were loaded from shared memory before anybody wrote them. The
- * load of such a value is no harm: merge sorts load a key past their tile and mask it
- * out. Its use is: in an address, a store, a branch, and whatever else is not looked
- * through here. What is looked through: ops that only change registers of their lanes,
- * a select by its predicate, a conjunction that the other side decides. Knows no value,
- * only lanes of slots. */
+/* follow: tracks values loaded from shared memory that was never written. Such a load alone is
+ * harmless: merge sorts load a key past their tile and mask it out. What is reported is the use of
+ * the value: in an address, a store, a branch, and any op that is not tracked through. Tracked
+ * through are ops that only change registers of their lanes, a select by its predicate, and a
+ * conjunction that the other operand decides. Values are not known, only lanes of slots. */
 #include "core.h"
 #include "libconsan/ptx/opcodes.h"
 
-struct sides { uint32_t pass, a, b; }; /* lanes in which an operand's state is the result's */
+struct sides { uint32_t pass, a, b; }; /* lanes in which the operand's state becomes the result's */
 
 static uint32_t slot_of(const struct kfunc *fn, const struct ptx_operand *o)
 {
@@ -19,7 +18,7 @@ static bool is_register(const struct ptx_operand *o)
 	return o->kind == PO_REG || (o->kind == PO_ADDR && o->reg != PTX_NO_REG);
 }
 
-/* Lanes of the slot that hold a value from there; origin FOLLOWED: from anywhere. */
+/* Lanes of the slot that hold a value of this origin; FOLLOWED: of any origin. */
 static uint32_t lanes_from(const struct warp *w, uint32_t slot, uint32_t origin)
 {
 	uint32_t lanes = 0;
@@ -30,7 +29,7 @@ static uint32_t lanes_from(const struct warp *w, uint32_t slot, uint32_t origin)
 	return lanes;
 }
 
-/* The same for all registers of an operand */
+/* The same for all registers of an operand. */
 static uint32_t operand_from(const struct warp *w, const struct kfunc *fn, const struct ptx_operand *o,
 	uint32_t origin)
 {
@@ -93,7 +92,7 @@ static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const stru
 	ex_emit(w->cluster, &e);
 }
 
-/* It is told of once: what comes of it is no news. */
+/* Reports the use once: values derived from it are not tracked further. */
 static void used(struct warp *w, const struct xop *x, const struct kfunc *fn,
 	const struct ptx_operand *o, uint32_t lanes)
 {
@@ -111,9 +110,9 @@ static void used(struct warp *w, const struct xop *x, const struct kfunc *fn,
 	}
 }
 
-/* ---- what ops do with it ---- */
+/* ---- effect of ops on tracked values ---- */
 
-/* Lanes in which the predicate is known to be `value` */
+/* Lanes in which the predicate is known to be `value`. */
 static uint32_t known_to_be(const struct warp *w, const struct kfunc *fn, const struct ptx_operand *o,
 	bool value)
 {
@@ -125,7 +124,7 @@ static uint32_t known_to_be(const struct warp *w, const struct kfunc *fn, const 
 	return is & ~operand_from(w, fn, o, FOLLOWED);
 }
 
-/* In which lanes the result does not depend on the operands before the last, or on the last */
+/* The lanes in which the result does not depend on the operands before the last, or on the last. */
 static struct sides sides_of(const struct warp *w, const struct kfunc *fn, const struct ptx_insn *i)
 {
 	const struct ptx_operand *last = &i->operand[i->noperands - 1];
@@ -196,9 +195,9 @@ void follow_step(struct warp *w, const struct xop *x)
 	forget(w);
 }
 
-/* ---- where it begins ---- */
+/* ---- start of tracking ---- */
 
-/* A place that no slot refers to; FOLLOWED: there is none. */
+/* An index that no slot refers to; FOLLOWED: there is none. */
 static uint32_t free_origin(const struct warp *w)
 {
 	uint64_t taken = 0;

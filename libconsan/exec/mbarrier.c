@@ -1,7 +1,7 @@
-/* mbarrier: the objects and the instructions on them (PTX ISA, Parallel
- * Synchronization: mbarrier). A phase is a 64-bit number here; a state token is
- * the phase at the arrival, with the pending count above it. What is done to
- * memory that holds no live object has no effect beyond its event. */
+/* mbarrier: the objects and the instructions on them (PTX ISA, Parallel Synchronization: mbarrier).
+ * A phase is a 64-bit number here; a state token is the phase at the arrival, with the pending
+ * count above it. An instruction on memory that holds no live object has no effect beyond its
+ * event. */
 #include "async.h"
 #include "core.h"
 
@@ -54,7 +54,7 @@ static void init(struct cta *c, uint32_t at, uint32_t count)
 	publish(c, &a->mbar.at[i]);
 }
 
-/* The phase is complete when nothing is pending and no bytes are missing. */
+/* Completes the phase when no arrival is pending and no bytes are missing. */
 static void test(struct cta *c, struct mbar *m)
 {
 	if (m->pending || m->tx)
@@ -130,8 +130,8 @@ bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space 
 
 /* ---- instructions ----
  *
- * o[0..1] address, o[2] destination, o[3] count, parity or token, o[4] bytes.
- * i.b: space, sem, scope, flags of the event, and: */
+ * o[0..1] address, o[2] destination, o[3] count, parity or token, o[4] bytes. i.b: space, sem,
+ * scope, flags of the event, and B_REMOTE. */
 enum { B_SPACE, B_SEM, B_SCOPE, B_FLAGS, B_REMOTE };
 
 static enum ptx_space space_of(const struct xop *x)
@@ -139,7 +139,7 @@ static enum ptx_space space_of(const struct xop *x)
 	return (enum ptx_space)x->i.b[B_SPACE];
 }
 
-/* Lanes that initialise one object with the same count are one event. */
+/* Lanes that initialise one object with the same count share one event. */
 static enum step op_init(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const uint32_t *counts = r32(w, x->o[3]);
@@ -263,7 +263,7 @@ static void tx_event(struct warp *w, const struct xop *x, unsigned l, bool compl
 	ex_emit(w->cluster, &e);
 }
 
-/* expect_tx, complete_tx: i.b[B_FLAGS] is 1 for complete */
+/* expect_tx, complete_tx: i.b[B_FLAGS] is 1 for complete_tx */
 static enum step op_tx(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	bool complete = x->i.b[B_FLAGS];
@@ -329,9 +329,9 @@ static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, stru
 	ex_emit(w->cluster, &e);
 }
 
-/* The time of a try_wait may be up at once (B26): with a seed it now and then is;
- * without, the first time that the warp would sleep there, so that code which
- * does not try again is found by every run. */
+/* The time limit of a try_wait may expire at once (B26). With a seed it does so at random. Without
+ * a seed it does so the first time that the warp would sleep there, so that every run detects code
+ * that does not retry. */
 static bool time_is_up(struct warp *w, const struct xop *x)
 {
 	const uint64_t here = 1ull << (x->site & 63);
@@ -351,7 +351,7 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 	uint32_t yes = 0;
 
 	lane_addrs(w, get_addr(x, 0), addr);
-	/* tokens of one phase differ in the counts that each arrival saw */
+	/* tokens of one phase differ in the counts seen by each arrival */
 	for (unsigned l = 0; l < LANES; l++)
 		value[l] = parity ? r32(w, x->o[3])[l] : r64(w, x->o[3])[l] & TOKEN_PHASE;
 	for (uint32_t rest = lanes, same; rest; rest &= ~same) {
@@ -366,9 +366,9 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 		done = complete(mbar_find(cta, at), value[l], parity);
 		tired = !done && flags & TEST_TRY && !w->retry && time_is_up(w, x);
 		if (!done && same == lanes && flags & TEST_TRY && !tired) {
-			/* all lanes want the same: they sleep together. A
-			 * warp whose lanes differ polls, so that none sleeps
-			 * on what another one of them has to bring about. */
+			/* All lanes wait for the same phase: they sleep together. A warp whose
+			 * lanes differ polls, so that no lane sleeps on a phase that another lane
+			 * must complete. */
 			if (w->sink && !w->retry)
 				wait_event(w, x, same, cta, at, value[l], TEST_SUSPENDED);
 			ex_wait(w, WAIT_MBARRIER, object(cta, at), ~0ull, at);
@@ -420,7 +420,7 @@ static void common(struct decoder *d, const struct ptx_insn *i, struct xop *x, u
 	x->o[2] = SLOT_NONE;
 	x->i.b[B_SPACE] = (uint8_t)ptx_space_of(i, 0);
 	x->i.b[B_SEM] = (uint8_t)(s == SEM_WEAK ? sem : s);
-	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE); /* none: as not written */
+	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE); /* SCOPE_NONE if not written */
 }
 
 DECODER(mbarrier_init)

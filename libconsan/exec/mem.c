@@ -1,6 +1,6 @@
-/* mem: the process-wide map of device memory, the reserved generic windows,
- * and how one address becomes a place. The lane loops of ld and st are in
- * mem_lane.c; they come here when an address is not the usual case. */
+/* mem: the process-wide map of device memory, the reserved generic windows, and the resolution of
+ * one address. The lane loops of ld and st are in mem_lane.c; they call this file for unusual
+ * addresses. */
 #include "core.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 /* ---- the map ----
  *
- * Readers use an immutable sorted array without a lock; writers publish a new
- * one. Old arrays are freed when no launch runs. */
+ * Readers use an immutable sorted array without a lock; writers publish a new one. Old arrays are
+ * freed when no launch runs. */
 struct map {
 	struct map *retired;
 	size_t n;
@@ -149,7 +149,7 @@ bool mem_lookup(uint64_t at, struct exec_range *out)
 	return true;
 }
 
-/* ---- locks of pieces ---- */
+/* ---- locks on stripes of global memory ---- */
 
 static pthread_mutex_t stripe[64] = {
 #define FOUR PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, \
@@ -260,8 +260,8 @@ static bool resolve_shared(struct warp *w, const struct xop *x, uint32_t lanes,
 	return true;
 }
 
-/* Body .param variables of device functions follow the entry's parameters in
- * the param space, at this distance: they lie in the local frame. */
+/* Body .param variables of device functions follow the entry's parameters in the param space at
+ * this distance. They are in the local frame. */
 static bool resolve_local(struct warp *w, const struct xop *x, uint32_t lanes,
 	uint64_t at, uint64_t bytes, struct xplace *out)
 {
@@ -375,7 +375,7 @@ static void fault(struct cluster *c, struct event *e, const char *fmt, va_list a
 	char why[200], text[400];
 
 	if (c->stop)
-		return; /* only the first one counts */
+		return; /* only the first fault is reported */
 	vsnprintf(why, sizeof why, fmt, ap);
 	e->fault.text = why;
 	if (c->sink)

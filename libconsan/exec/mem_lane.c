@@ -1,10 +1,10 @@
-/* mem_lane: ld, ldu and st of all spaces. Addresses are checked by reach.h;
- * here the bytes move. Contiguous and uniform accesses of a full warp are block
- * copies and broadcasts, the rest goes lane by lane in lane order. */
+/* mem_lane: ld, ldu and st of all spaces. Addresses are checked by reach.h; the bytes move here.
+ * Contiguous and uniform accesses of a full warp are block copies and broadcasts, all others go
+ * lane by lane in lane order. */
 #include "reach.h"
 #include "tensormap.h"
 
-/* Half warps of elements whose addresses are contiguous or the same. */
+/* Loads half warps of elements whose addresses are contiguous or the same. */
 REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
 {
 	struct reach_half h[2];
@@ -26,7 +26,7 @@ REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
 	return true;
 }
 
-/* Element number v of `vec`, each of `size` bytes, for all lanes. */
+/* Loads element v of `vec`, each of `size` bytes, for all lanes. */
 REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned size, unsigned vec,
 	unsigned v, void *to)
 {
@@ -67,7 +67,7 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 #undef LOAD
 }
 
-/* n elements of `size` in t -> a register of `reg` bytes per lane */
+/* Widens n elements of `size` in t to a register of `reg` bytes per lane. */
 static __attribute__((noinline)) void widen(const void *t, unsigned size, bool sext, unsigned reg,
 	uint32_t lanes, unsigned char *to)
 {
@@ -137,8 +137,8 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 #undef STORE
 }
 
-/* A store that leaves the first word of a tensor map behind: by such a one a
- * kernel copies a map to global memory. */
+/* Reports stores that leave the first word of a tensor map in global memory: kernels copy maps with
+ * such stores. */
 static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop *x,
 	uint32_t lanes, const struct reach *r)
 {
@@ -159,15 +159,15 @@ static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop
 	}
 }
 
-/* May lanes of the store hit the same bytes? Of shared memory, which no other
- * worker writes to in between. */
+/* Can lanes of the store write the same bytes? For shared memory, which no other worker writes in
+ * between. */
 REACH_INLINE bool may_collide(const struct reach *r, uint32_t lanes, int bytes)
 {
 	return !r->far && r->space == SP_SHARED && lanes & (lanes - 1)
 		&& (!r->affine || (r->stride < bytes && r->stride > -bytes));
 }
 
-/* The lanes that do not find what they stored: another lane's value stands there. */
+/* The lanes that do not find what they stored because another lane overwrote it. */
 static __attribute__((noinline)) uint32_t lost_lanes(const struct warp *w, const struct reach *r,
 	uint32_t lanes, const uint32_t *src, unsigned size, unsigned vec, unsigned reg)
 {
@@ -240,7 +240,7 @@ EACH_FORM(ST)
 #undef LD
 #undef ST
 
-/* const: global without events */
+/* const: as global, without events */
 #define LD(size) \
 static enum step ld_const_##size(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
@@ -283,7 +283,7 @@ static unsigned reg_bytes(unsigned bits)
 	return bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
 }
 
-/* The value operand: slots, element size, vector length, register width. */
+/* Decodes the value operand: slots, element size, vector length, register width. */
 static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx_operand *o,
 	bool dst, struct xop *x)
 {
@@ -317,7 +317,7 @@ static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx
 	}
 	if (!reg)
 		reg = reg_bytes(8 * size);
-	/* a sink or an immediate beside narrower or wider registers */
+	/* a sink or an immediate next to narrower or wider registers */
 	for (unsigned v = 0; vec > 1 && !dst && v < vec; v++)
 		if (!dec_bits(d, &o->list[v]) && reg != reg_bytes(8 * size))
 			return dec_unsupported(d, "vector of registers and immediates of different width");
@@ -339,7 +339,7 @@ static void order(const struct ptx_insn *i, struct xop *x, bool load)
 	bool poll = load && (sem != SEM_WEAK || ptx_has(i, MOD_cv) || ptx_has(i, MOD_cg));
 
 	if (sem == SEM_VOLATILE || sem == SEM_MMIO)
-		scope = SCOPE_SYS; /* A04 */
+		scope = SCOPE_SYS; /* rule A04 */
 	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll);
 }
 

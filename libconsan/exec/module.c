@@ -1,6 +1,6 @@
-/* module: where global and constant variables of a PTX module live. Each is an
- * allocation of its own, known to the memory map, so that running off one of
- * them is seen. Shared and local variables are laid out by the kernel. */
+/* module: storage of global and constant variables of a PTX module. Each is an allocation of its
+ * own in the memory map, so that an access past its end is detected. Shared and local variables are
+ * laid out by the kernel. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void place(struct exec_module *m, const struct ptx_var *v)
 	exec_mem_add(at, bytes, v->managed ? MEM_MANAGED : MEM_MODULE, v->space == PS_const);
 }
 
-/* A variable of this name with storage: what an extern declaration means. */
+/* The variable of this name with storage: what an extern declaration refers to. */
 static const struct ptx_var *definition(const struct ptx_module *p, const char *name)
 {
 	for (size_t i = 0; i < p->nvar; i++)
@@ -110,7 +110,7 @@ void exec_unload(struct exec_module *m)
 	}
 	for (size_t i = 0; i < m->ptx->nfunc; i++)
 		if (m->kernel[i]) {
-			struct arena a = m->kernel[i]->arena; /* the kernel lies in it */
+			struct arena a = m->kernel[i]->arena; /* the kernel is allocated in it */
 
 			arena_free(&a);
 		}

@@ -1,5 +1,5 @@
-/* operand: what a decoder asks for: slots of registers, constants, special
- * registers and symbols, addresses, and what modifiers say. */
+/* operand: operands for decoders: slots of registers, constants, special registers and symbols,
+ * addresses, and the meaning of modifiers. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -90,8 +90,8 @@ uint32_t dec_shared_place(struct decoder *d, const struct ptx_var *v)
 	for (size_t i = 0; i < d->shared_var.n; i++)
 		if (d->shared_var.at[i] == v)
 			return d->shared_at.at[i];
-	/* dynamic shared memory starts where the static variables end, all of
-	 * which have been placed before any instruction is decoded */
+	/* dynamic shared memory starts at the end of the static variables, which have all been
+	 * placed before any instruction is decoded */
 	at = (d->shared_end + align - 1) & ~(align - 1);
 	if (v->size)
 		d->shared_end = at + (uint32_t)v->size;
@@ -133,7 +133,7 @@ uint32_t dec_frame_place(const struct decoder *d, const struct ptx_var *v)
 	return frame_place(d, v);
 }
 
-/* Address of a frame variable, as a number: the stack pointer plus imm. */
+/* Address of a frame variable as a number: the stack pointer plus imm. */
 static enum step op_frame_address(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const l32 *sp = r32(w, x->o[1]);
@@ -186,7 +186,7 @@ static uint32_t symbol(struct decoder *d, const struct ptx_operand *o, unsigned 
 
 /* ---- special registers that change while the warp runs ---- */
 
-/* No two reads in a cluster give the same. */
+/* No two reads in a cluster return the same value. */
 static uint64_t clock_now(const struct warp *w)
 {
 	return w->cluster->ticks + w->cluster->slept++;

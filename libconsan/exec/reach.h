@@ -1,7 +1,6 @@
-/* reach: the addresses of one memory op for all its lanes, checked at once.
- * For the SIMD files that access memory. The usual cases (all lanes in one
- * space and one allocation) are vector loops; everything else goes lane by
- * lane through ex_resolve(), which also words the fault. */
+/* reach: checks the addresses of one memory op for all its lanes at once. For the SIMD files that
+ * access memory. The usual cases (all lanes in one space and one allocation) are vector loops.
+ * Everything else goes lane by lane through ex_resolve(), which also words the fault. */
 #ifndef CONSAN_EXEC_REACH_H
 #define CONSAN_EXEC_REACH_H
 
@@ -20,25 +19,25 @@ enum { MX_ADDR = 4, MX_IMM, MX_FORM, MX_ORDER };
 #define FORM_VEC(f) ((f) >> 8 & 255)
 #define FORM_REG(f) ((f) >> 16 & 255)
 #define FORM_SEXT(f) ((f) >> 24 & 1)
-/* o[MX_ORDER]: ev_sem, ev_scope, event flags, does a load count as a poll */
+/* o[MX_ORDER]: ev_sem, ev_scope, event flags, whether a load counts as a poll */
 #define ORDER(sem, scope, flags, poll) \
 	((uint32_t)(sem) | (uint32_t)(scope) << 8 | (uint32_t)(flags) << 16 | (uint32_t)(poll) << 24)
 
 struct reach {
-	unsigned char *base;     /* lane l's bytes are at base + off[l] ... */
-	bool far;                /* ... or, in mixed spaces, at place[l].host */
+	unsigned char *base;     /* lane l's bytes are at base + off[l] */
+	bool far;                /* in mixed spaces they are at place[l].host */
 	bool narrow;             /* the offsets are in off32 */
-	bool affine;             /* off[l] = first + l * stride for the lanes that act */
+	bool affine;             /* off[l] = first + l * stride for the active lanes */
 	int32_t stride;
-	uint64_t first;          /* of lane 0, acting or not */
+	uint64_t first;          /* offset of lane 0, active or not */
 	enum ev_space space;
-	struct cta *cta;         /* SP_SHARED: whose */
+	struct cta *cta;         /* SP_SHARED: the CTA that owns it */
 	uint32_t off32[LANES] __attribute__((aligned(64)));
 	uint64_t off[LANES] __attribute__((aligned(64)));
-	struct xplace place[LANES]; /* if far */
+	struct xplace place[LANES]; /* if mixed */
 };
 
-/* Finds out whether the offsets are affine; their values are in off or off32. */
+/* Determines whether the offsets are affine; their values are in off or off32. */
 REACH_INLINE void reach_stride32(struct reach *r, uint32_t lanes, struct v32 a, const l32 *reg,
 	uint32_t add)
 {
@@ -48,7 +47,8 @@ REACH_INLINE void reach_stride32(struct reach *r, uint32_t lanes, struct v32 a, 
 
 	r->affine = !(v32_unlike(a, first, stride) & lanes);
 	r->stride = (int32_t)stride;
-	r->first = (uint64_t)(int64_t)(int32_t)first; /* lane 0 may not act: below 0 */
+	r->first = (uint64_t)(int64_t)(int32_t)first; /* lane 0 may be inactive: its offset may
+							 be negative */
 	r->narrow = true;
 	v32_store(r->off32, a);
 }
@@ -74,7 +74,7 @@ REACH_INLINE struct v64 reach_load(const struct warp *w, const struct xop *x)
 	return v64_add(slot & 1 ? v64_load(w->r + (slot & ~1u)) : v64_widen(w->r + slot), imm);
 }
 
-/* The slow way: each lane by itself. False: a fault was raised. */
+/* The slow path: each lane by itself. False: a fault was raised. */
 static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned bytes, unsigned align, bool write,
 	struct reach *r)
@@ -89,7 +89,7 @@ static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xo
 	for EACH_LANE(l, lanes)
 		if (!ex_resolve(w, x, 1u << l, space, ex_addr(w, a, l), bytes, align, write, &r->place[l]))
 			return false;
-	/* all in one place after all? */
+	/* all in one place after all */
 	struct xplace p = r->place[__builtin_ctz(lanes)];
 	r->space = p.space;
 	r->cta = p.cta;
@@ -214,8 +214,8 @@ REACH_INLINE unsigned char *reach_at(const struct reach *r, unsigned l)
 	return r->far ? r->place[l].host : r->base + reach_off(r, l);
 }
 
-/* Where each half of the warp is affine by itself, as where a warp is two rows
- * of 16 threads: lane 0's offset and the stride of each. */
+/* Each half of the warp is affine by itself, as where a warp is two rows of 16 threads: lane 0's
+ * offset and the stride of each half. */
 struct reach_half { uint64_t first; int32_t stride; };
 REACH_INLINE bool reach_halves(const struct reach *r, struct reach_half h[2])
 {
@@ -259,9 +259,9 @@ static __attribute__((noinline)) uint64_t reach_stripes(const struct reach *r, u
 	return stripes;
 }
 
-/* A strong access to global memory takes place in one step with its event, as to
- * other workers: else the checker would hear of another order than the memory
- * had. Returns what reach_unlock() wants. */
+/* A strong access to global memory is one atomic step with its event with respect to other
+ * workers. Otherwise the checker would see another order than memory did. The result is for
+ * reach_unlock(). */
 REACH_INLINE uint64_t reach_lock(const struct warp *w, const struct xop *x, uint32_t lanes,
 	const struct reach *r)
 {
@@ -277,9 +277,8 @@ REACH_INLINE void reach_unlock(uint64_t stripes)
 		mem_unlock(stripes);
 }
 
-/* Emits the access as one event, or one for each space and CTA that lanes hit;
- * element: the bytes that are atomic; lost: lanes whose value another lane of
- * the same store has overwritten. */
+/* Emits the access as one event, or one for each space and CTA that lanes access. element: the
+ * bytes that are atomic. lost: lanes whose value another lane of the same store has overwritten. */
 static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xop *x,
 	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, uint32_t lost, struct reach *r)
 {

@@ -1,7 +1,7 @@
-/* regs: which slot a virtual register lives in. Liveness over the control-flow
- * graph, then a linear scan in code order. Lanes take paths of their own, but
- * each lane has its own column of a slot, so what holds for one path holds for
- * all. Registers that a wgmma works on are never shared: it writes them late. */
+/* regs: assigns slots to virtual registers. Liveness over the control-flow graph, then a linear
+ * scan in code order. Lanes take different paths, but each lane has its own column of a slot, so an
+ * assignment that is right for one path is right for all. Registers used by a wgmma are never
+ * shared, because it writes them late. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -10,10 +10,10 @@ struct interval { uint32_t start, end, reg; };
 
 struct live {
 	const struct ptx_func *f;
-	size_t words;              /* of one bit set */
+	size_t words;              /* words of one bit set */
 	uint64_t *use, *def, *in;  /* by block */
 	uint32_t *start, *end;     /* by register; end 0: never used */
-	bool *alone;               /* shares with nobody */
+	bool *alone;               /* shares its column with no other register */
 };
 
 typedef void (*visit)(struct live *v, uint32_t reg, bool is_def, size_t block, uint32_t pos);
@@ -192,7 +192,7 @@ static void heap_push(struct busy *heap, size_t n, struct busy b)
 	heap[at] = b;
 }
 
-/* Takes out the first; n: how many are left then. */
+/* Removes the first entry; n: entries left afterwards. */
 static void heap_pop(struct busy *heap, size_t n)
 {
 	struct busy last = heap[n];
@@ -209,8 +209,8 @@ static void heap_pop(struct busy *heap, size_t n)
 	heap[at] = last;
 }
 
-/* Gives the registers of one class their columns, in order of their start;
- * the column that was freed last is the warmest. */
+/* Assigns columns to the registers of one class, in order of their start. The column freed last is
+ * reused first: it is most likely cached. */
 static void colour_class(const struct live *v, struct kfunc *fn, enum reg_class c,
 	const struct interval *in, size_t n, struct busy *heap)
 {

@@ -1,5 +1,5 @@
-/* regs_note: in functions with wgmma, which plain instructions touch a register
- * that some wgmma works on. An op before each of them says so (EV_REGISTER_ACCESS). */
+/* wgmma_regs: in functions with wgmma, reports the accesses of plain instructions to registers that
+ * a wgmma uses. An op before each such instruction emits EV_REGISTER_ACCESS. */
 #include "core.h"
 #include "libconsan/ptx/opcodes.h"
 

@@ -9,7 +9,7 @@ enum { B_SPACE, B_FIELD, B_WIDE };
 static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *p,
 	enum ev_mode mode)
 {
-	/* one lane stands for a warp that acts together */
+	/* one lane represents a warp that acts together */
 	struct event e = ex_event(w, x, EV_ACCESS, lanes & -lanes);
 
 	e.access.space = p->space;

@@ -1,13 +1,13 @@
-/* stasync: st.async and red.async: stores and reductions into shared memory of a
- * CTA of the cluster that complete on an mbarrier there. Each lane's is an
- * operation of its own, told as a bulk copy without a source. */
+/* stasync: st.async and red.async: stores and reductions into shared memory of a CTA of the cluster
+ * that complete on an mbarrier there. Each lane's is an operation of its own, reported as a bulk
+ * copy without a source. */
 #include "async.h"
 #include "tensormap.h"
 
 struct args {
 	struct xaddr addr, mbar;
-	uint8_t bytes;             /* per element */
-	uint8_t n;                 /* elements */
+	uint8_t bytes;             /* bytes of an element */
+	uint8_t n;                 /* number of elements */
 	uint8_t red, type;         /* enum tensor_red, enum tensor_type */
 	uint32_t value[4];         /* slots */
 };

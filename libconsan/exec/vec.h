@@ -1,6 +1,5 @@
-/* vec: 32 lanes of addresses in vector registers, and questions about them
- * that answer with a lane mask. The only file with intrinsics beside the tile
- * loops: compilers do not find these forms. For EXEC_SIMD files. */
+/* vec: 32 lanes of addresses in vector registers, and predicates on them that return a lane mask.
+ * Intrinsics, because compilers do not find these forms. For EXEC_SIMD files. */
 #ifndef CONSAN_EXEC_VEC_H
 #define CONSAN_EXEC_VEC_H
 

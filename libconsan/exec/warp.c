@@ -1,9 +1,8 @@
-/* warp: fragments, the step loop, rendezvous. Knows no instruction.
+/* warp: fragments, the step loop, rendezvous. Does not depend on instructions.
  *
- * A warp is a set of fragments: lanes that stand at one pc. The runnable
- * fragment with the lowest (turn, pc) runs; code is laid out so that lowest pc
- * first reconverges at post-dominators. A fragment that spins takes a later
- * turn, so that the lanes it waits for get theirs. */
+ * A warp is a set of fragments: lanes at one pc. The runnable fragment with the lowest (turn, pc)
+ * runs. Code is laid out so that lowest pc first reconverges at post-dominators. A fragment that
+ * spins takes a later turn, so that the lanes it waits for run. */
 #include "core.h"
 
 #include <stdio.h>
@@ -45,14 +44,13 @@ static void drop(struct warp *w, unsigned i)
 	w->frag[i] = w->frag[--w->nfrag];
 }
 
-/* Lanes that meet here join: a fragment that only waits for company, or none. */
+/* Lanes that arrive at the same op join a fragment that is runnable or waits for other lanes. */
 static bool joins(const struct frag *f)
 {
 	return !f->blocked || f->wait.kind == WAIT_WARP;
 }
 
-/* The op at which another fragment stands that the running one, at x or
- * later, would join. */
+/* Sets the first op, after x, at which the running fragment joins another one. */
 static void set_stop(struct warp *w, const struct xop *x)
 {
 	uint32_t at = pc_of(w, x), stop = UINT32_MAX;
@@ -71,7 +69,7 @@ bool warp_ready(struct warp *w)
 	return false;
 }
 
-/* Does the running fragment, at pc, stay the one to run, by itself? */
+/* Does the running fragment, at pc, stay the one to run, without joining another? */
 static bool first(struct warp *w, uint32_t pc)
 {
 	for (unsigned i = 0; i < w->nfrag; i++) {
@@ -85,8 +83,8 @@ static bool first(struct warp *w, uint32_t pc)
 	return true;
 }
 
-/* Chooses the fragment to run and takes it out of the list, with all that
- * stand at the same op. NULL: none can run. */
+/* Chooses the fragment to run and removes it from the list, with all that are at the same op. NULL:
+ * none can run. */
 static const struct xop *pick(struct warp *w)
 {
 	int best = -1;
@@ -116,7 +114,8 @@ static const struct xop *pick(struct warp *w)
 	for (unsigned i = 0; i < w->nfrag;) {
 		const struct frag *f = &w->frag[i];
 
-		/* a woken fragment is in the middle of its op: only its like joins */
+		/* a woken fragment is in the middle of its op: only a fragment in the same state
+		 * joins */
 		if (f->pc != pc || (woken && w->wait.kind != WAIT_WARP) || !joins(f)) {
 			i++;
 			continue;
@@ -166,8 +165,7 @@ enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes)
 	return STEP_JUMP;
 }
 
-/* The running fragment gives way: to another one of this warp if there is one
- * that can run. True: there is. */
+/* The running fragment yields to another one of this warp if one can run. True: one can. */
 static bool give_way(struct warp *w, const struct xop *x)
 {
 	bool other = warp_ready(w);
@@ -187,7 +185,7 @@ static void block(struct warp *w, const struct xop *x, uint32_t lanes)
 	f->wait = w->wait;
 }
 
-#define POLLS 4 /* looks without change before a backward jump gives way */
+#define POLLS 4 /* polls without change before a backward jump yields */
 
 enum ran warp_run(struct warp *w)
 {
@@ -205,7 +203,7 @@ again:
 	if (w->follow.n)
 		follow_step(w, x);
 	if (w->retry || w->follow.n)
-		w->stop = x + 1; /* look again after the op that is repeated, or each */
+		w->stop = x + 1; /* stop after the op that is repeated, or after each op */
 	for (;;) {
 		uint32_t lanes = w->mask & (*rp(w, x->guard) ^ x->guard_xor);
 		enum step s = STEP_NEXT;
@@ -313,7 +311,7 @@ uint32_t warp_meet_slow(struct warp *w, const struct xop *x, uint32_t lanes,
 	warp_wait_company(w, missing);
 	if (!ready)
 		return 0;
-	/* the others stay behind */
+	/* the other lanes stay behind */
 	struct frag *f = push(w, pc_of(w, x), lanes & ~ready);
 
 	f->blocked = true;
@@ -335,7 +333,7 @@ bool warp_aligned_slow(struct warp *w, const struct xop *x, uint32_t lanes, enum
 	return false;
 }
 
-/* Waits until the group's warps have met at x. */
+/* Waits until the warps of the group have arrived at x. */
 static enum step wait_group(struct warp *w, struct warpgroup *g)
 {
 	return ex_wait(w, WAIT_WARPGROUP, &g->meetings, ~0ull, w->id & ~3u);

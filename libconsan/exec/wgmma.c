@@ -1,6 +1,6 @@
-/* wgmma: the instructions, their groups. Operands in shared
- * memory and registers are read, and accumulators written, when the operation
- * is performed: at the wait that covers it, or when nothing else can move. */
+/* wgmma: the instructions and their groups. Operands in shared memory and registers are read, and
+ * accumulators written, when the operation is performed: at the wait that covers it, or when
+ * nothing else can progress. */
 #include "async.h"
 #include "core.h"
 
@@ -108,7 +108,7 @@ static bool inside(struct warp *w, const struct xop *x, const char *name, uint64
 	return false;
 }
 
-/* The value that all four warps must agree on. */
+/* Checks a value that must be the same in all four warps. */
 static bool same_in_group(struct warp *first, const struct xop *x, uint32_t slot, const char *name)
 {
 	uint64_t u = r64(first, slot)[0];
@@ -207,8 +207,8 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 	return STEP_NEXT;
 }
 
-/* o[0]: how many groups may stay. One event for all four warps; where nobody listens
- * to a schedule that was drawn, each waits for itself, as on a GPU. */
+/* o[0]: how many groups may stay pending. One event for all four warps. Without a sink and with a
+ * seed each warp waits for itself, as on a GPU. */
 static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct wg_async *g = &w->cta->async->wg[w->id / 4];
@@ -274,8 +274,8 @@ static bool known_types(const struct args *a, unsigned k, unsigned n)
 	return a->t.acc != ACC_f16 || fp8 || ta == IN_f16;
 }
 
-/* scale-d; then imm-scale-a and -b (-1 or 1), then imm-trans-a (unless A is in
- * registers) and -b (16-bit types only) */
+/* scale-d; then imm-scale-a and -b (-1 or 1), then imm-trans-a (unless A is in registers) and -b
+ * (16-bit types only) */
 static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
 {
 	const struct ptx_operand *s = &i->operand[3];

@@ -1,8 +1,7 @@
-/* wmma: fragments between memory and registers, and their product, which is that
- * of mma.sync (mma_tile.c) block by block. Which lane holds which element the ISA
- * leaves open: here as the fragments of mma.sync, 16 rows by 8 columns at a time;
- * of 8 rows by 32 columns the transposed. What the registers have room for beyond
- * that is 0. */
+/* wmma: fragments between memory and registers, and their product, which is that of mma.sync
+ * (mma_tile.c) block by block. The ISA does not define which lane holds which element. Here the
+ * layout is that of mma.sync fragments, 16 rows by 8 columns at a time; for 8 rows by 32 columns it
+ * is the transpose. Unused parts of the registers are 0. */
 #include "async.h"
 #include "mma_types.h"
 #include "tile.h"
@@ -12,11 +11,11 @@
 
 #define MOST 8                 /* registers of a fragment */
 
-/* ---- where an element lies ---- */
+/* ---- layout of elements ---- */
 
 struct spot { unsigned reg, lane, bit; };
 
-/* Of the fragment of a matrix at row, column. */
+/* The element at row, column of a matrix. */
 static struct spot spot_of(const struct wmma_part *p, unsigned row, unsigned col)
 {
 	bool turned = p->m == 8 && p->n == 32;
@@ -62,7 +61,7 @@ static enum ptx_type register_type(enum ptx_type t)
 	return t == TY_f64 || t == TY_f32 ? t : TY_b32;
 }
 
-/* Registers that the fragment fills. */
+/* Number of registers that the fragment fills. */
 static unsigned fills(const struct wmma_part *p)
 {
 	unsigned rows = p->matrix == 'b' ? p->k : p->m, cols = p->matrix == 'a' ? p->k : p->n;
@@ -75,7 +74,8 @@ static unsigned fills(const struct wmma_part *p)
 struct args {
 	struct xaddr addr;
 	struct wmma_part part;
-	struct { uint8_t reg, lane, bit, host; uint16_t at; } *map; /* of each element, by line */
+	struct { uint8_t reg, lane, bit, host; uint16_t at; } *map; /* place of each element, by
+								       line */
 	uint32_t stride;           /* slot; UINT32_MAX: the line's length */
 	bool store;
 	uint8_t space, n;
@@ -265,7 +265,7 @@ static bool take(struct decoder *d, const struct ptx_operand *o, enum ptx_type t
 
 DECODER(wmma_mma)
 {
-	bool halves = !ptx_type_of(i, 2); /* .f16 alone: D's and C's types are written only */
+	bool halves = !ptx_type_of(i, 2); /* .f16 alone: only the types of D and C are written */
 	enum ptx_type td = ptx_type_of(i, 0), ta = halves ? TY_f16 : ptx_type_of(i, 1);
 	enum ptx_type tb = halves ? TY_f16 : ptx_type_of(i, 2), tc = ptx_type_of(i, halves ? 1 : 3);
 	struct product *p = dec_alloc(d, sizeof *p);

@@ -1,11 +1,11 @@
-/* ops_warp: what lanes of a warp tell one another: shfl, vote, match, redux,
- * movmatrix. None of them orders memory; that lanes met is told. A lane outside
- * the mask that is read gives its register's value; the ISA leaves it open. */
+/* warp: exchange between lanes of a warp: shfl, vote, match, redux, movmatrix. None of them orders
+ * memory; the rendezvous of the lanes is reported as an event. Reading a lane outside the mask
+ * gives its register's value; the ISA does not define it. */
 #include "libconsan/exec/fmath.h"
 #include "libconsan/exec/lane.h"
 
-/* The lanes of `rest` whose member mask equals that of its first lane: one
- * group, that acts together. */
+/* The lanes of `rest` whose member mask equals that of its first lane: one group, which acts
+ * together. */
 static inline uint32_t group_of(const l32 *mask, uint32_t rest)
 {
 	uint32_t want = mask[__builtin_ctz(rest)], same = 0;
@@ -16,8 +16,8 @@ static inline uint32_t group_of(const l32 *mask, uint32_t rest)
 	return same & rest;
 }
 
-/* Runs body for each group of the lanes that may go on. The member mask's slot
- * is o[slot]. */
+/* Runs body for each group of the lanes that may continue. The slot of the member mask is
+ * o[slot]. */
 #define MEET(slot) \
 	bool fault_; \
 	uint32_t go = warp_meet(w, x, lanes, x->o[slot], &fault_); \
@@ -247,7 +247,7 @@ REDUX(max_s, ls32, INT32_MIN, v > r ? v : r)
 REDUX(and, l32, FULL, r & v)
 REDUX(or, l32, 0, r | v)
 REDUX(xor, l32, 0, r ^ v)
-/* NaN as the start: it loses against every number, and two are canonical */
+/* NaN is the start value: every number is preferred to it, and two are canonical */
 #define REDUX_F(fn, core, in, nan) \
 REDUX(fn, l32, nan ? 0xffc00000u : NUM_NAN32, \
 	nan && r == 0xffc00000u ? num_canon32(num_bits32(in(num_f32(v)))) \

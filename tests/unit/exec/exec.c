@@ -1,5 +1,5 @@
-/* The executor's machine: control flow, memory, barriers, calls, scheduling.
- * Kernels are written by hand and small; results are compared with the host's. */
+/* The executor: control flow, memory, barriers, calls, scheduling. The kernels are small PTX texts;
+ * results are compared with values computed on the host. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +168,7 @@ Test(exec, lane_spins_on_another_lane_of_its_warp)
 {
 	struct run u = { .block = 32 };
 
-	/* lane 0 waits for a flag that lane 31 sets; lane 0's code comes first */
+	/* lane 0 waits for a flag that lane 31 sets; lane 0's code is first */
 	ok(&u, ENTRY1
 		"setp.ne.u32 %p1, %r1, 0;\n@%p1 bra $S;\n"
 		"$W:\nld.volatile.global.u32 %r2, [%rd1+400];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra $W;\nbra.uni $E;\n"
@@ -284,7 +284,7 @@ Test(exec, barrier_id_and_count_in_registers)
 {
 	struct run u = { .block = 128 };
 
-	/* warps 0 and 1 meet at barrier 3, warps 2 and 3 at 4; then 1 reads 0's word */
+	/* warps 0 and 1 wait at barrier 3, warps 2 and 3 at 4; then 1 reads 0's word */
 	ok(&u, ENTRY1
 		".shared .align 4 .b8 s[512];\n"
 		"shr.u32 %r2, %r1, 6;\nadd.u32 %r3, %r2, 3;\nmov.u32 %r4, 64;\nmov.u32 %r5, s;\nshl.b32 %r6, %r1, 2;\n"
@@ -512,7 +512,7 @@ Test(exec, global_out_of_bounds)
 	cr_assert_eq(u.log.fault_lanes, 1u << 5);
 	cr_assert_eq(u.log.fault_addr, (uint64_t)(uintptr_t)u.out + WORDS * 4 + 20);
 	cr_assert(strstr(u.r.err.text, "20 bytes past the end"), "%s", u.r.err.text);
-	/* the process goes on */
+	/* the process continues */
 	ok(&u, REDUCE);
 	done(&u);
 }

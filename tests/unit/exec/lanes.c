@@ -1,6 +1,6 @@
-/* What lanes of a warp tell one another - shfl, vote, match, redux, movmatrix -
- * against loops over the lanes, in full warps, in parts of a warp, and in two
- * parts that execute the same instruction with different member masks. */
+/* Exchange between lanes of a warp (shfl, vote, match, redux, movmatrix) against loops over the
+ * lanes: in full warps, in parts of a warp, and in two parts that execute the same instruction with
+ * different member masks. */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "libconsan/exec/exec.h"
 #include "libconsan/exec/num.h"
 
-/* ---- one warp's registers, and what a case expects of lane l ---- */
+/* ---- registers of one warp, and the expected result of lane l ---- */
 
 struct lanes {
 	uint64_t a[32];
@@ -162,9 +162,8 @@ static uint64_t rnd64(void)
 	return state ^= state << 17;
 }
 
-/* %on: the mask of the lanes that go the same way. Warps are full, or split in
- * two: then either half executes its own copy of the instruction, or both the
- * same one. */
+/* %on: the mask of the lanes that take the same branch. Warps are full, or split in two: then
+ * either half executes its own copy of the instruction, or both execute the same one. */
 static void kernel_text(struct text *t, size_t k, bool branch)
 {
 	text_printf(t, ".visible .entry k%zu%s(.param .u64 in, .param .u64 out)\n{\n"
@@ -190,7 +189,7 @@ static void fill(void)
 	static const uint32_t special[] = { 0, 1, 0x80000000, 0x7fc00000, 0x7f800000, 0xff800000, 0xffffffff };
 
 	for (unsigned v = 0; v < WARPS; v++) {
-		/* lane 0's half has bit 0 set, the other has not */
+		/* lane 0's half has bit 0 set, the other half does not */
 		uint32_t mask = v % 2 ? (uint32_t)rnd64() | 1 : UINT32_MAX;
 		if (mask == 1)
 			mask = 3;
@@ -221,7 +220,7 @@ static void check(size_t k, bool branch)
 			w.on = in[32 * v + l].on;
 			struct result want = expect((unsigned)k, &w, l);
 			struct out got = out[32 * v + l];
-			/* the ISA leaves a shuffle from outside the mask open */
+			/* the ISA does not define a shuffle from outside the mask */
 			if (!strncmp(text_of[k], "shfl", 4) && w.on != UINT32_MAX)
 				got.d = want.d;
 			if (strstr(text_of[k], "%p0") && got.p != want.p)
@@ -311,7 +310,7 @@ Test(lanes, movmatrix)
 	text_free(&t);
 }
 
-/* a block of 20 threads: the mask may name lanes that never were */
+/* a block of 20 threads: the mask may name lanes that never existed */
 Test(lanes, short_warp)
 {
 	struct text t = { 0 };

@@ -1,5 +1,5 @@
-/* num: every number format against a slow reference that knows a format only as
- * a sorted list of its values. Not arithmetic: ops.c. */
+/* num: every number format against a slow reference that represents a format as a sorted list of
+ * its values. Arithmetic is tested in ops.c. */
 #include <criterion/criterion.h>
 
 #include <fenv.h>
@@ -25,7 +25,7 @@ struct ref {
 	unsigned mant, bits;
 	int bias;
 	uint32_t max, inf, nan; /* codes */
-	double *value;          /* up to max, then the one that would follow it */
+	double *value;          /* the values up to max, then the one that would follow */
 };
 static struct ref refs[] = {
 	{ "f16", 10, 16, 15, 0x7bff, 0x7c00, 0x7fff, NULL },
@@ -263,7 +263,7 @@ Test(num, integers_to_floats)
 		}
 	for (unsigned n = 0; n < 200000; n++)
 		check_int_to_float((int64_t)rnd64() >> rnd64() % 64);
-	/* f16 leaves its range */
+	/* beyond the range of f16 */
 	cr_assert_eq(num_int_to_float(65519, false, 10, 15, NUM_RN), 0x7bff);
 	cr_assert_eq(num_int_to_float(65520, false, 10, 15, NUM_RN), 0x7c00);
 	cr_assert_eq(num_int_to_float(65520, true, 10, 15, NUM_RZ), 0xfbff);
@@ -291,7 +291,7 @@ Test(num, floats_to_integers)
 	cr_assert_eq(num_to_int(1e19, 64, false, false, NUM_RZ), 10000000000000000000ull);
 }
 
-/* ---- rows, in both builds, against the scalars ---- */
+/* ---- rows, in both builds, against the scalar functions ---- */
 
 #define ROW(name, dst, src) \
 	void num_##name##_avx2(dst *, const src *, size_t); \

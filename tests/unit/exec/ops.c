@@ -1,9 +1,8 @@
-/* The register-to-register instructions, run as PTX, against C: ops_cases.def
- * with special and random inputs, in full and partial warps, in both vector
- * builds. The references are written from the ISA, apart from the conversions
- * of num.h, which num.c checks; where the ISA leaves a value open (NaNs of
- * neg, abs and cvt, division by zero, bfe.b64 beyond 255), they say what an
- * H200 does. Where there is a GPU, the cases run on it, too. */
+/* The register-to-register instructions, run as PTX, against C: ops_cases.def with special and
+ * random inputs, in full and partial warps, in both vector builds. The references are written from
+ * the ISA, apart from the conversions of num.h, which num.c checks. Where the ISA does not define a
+ * value (NaNs of neg, abs and cvt, division by zero, bfe.b64 beyond 255), they give the result of
+ * an H200. Where there is a GPU, the cases also run on it. */
 #include <criterion/criterion.h>
 
 #include <dlfcn.h>
@@ -18,7 +17,7 @@
 
 typedef __float128 Q; /* holds sums and products of 16-bit floats exactly */
 
-/* ---- what the expressions of ops_cases.def are made of ---- */
+/* ---- functions used by the expressions of ops_cases.def ---- */
 
 #define UA ((uint32_t)a)
 #define UB ((uint32_t)b)
@@ -87,7 +86,7 @@ static uint64_t xs(float r, uint32_t a, uint32_t b)
 {
 	return isnan(r) ? NUM_NAN32 : num_bits32(r) | ((a ^ b) & 0x80000000u);
 }
-/* an exact value to a double, rounded to odd: rounding again cannot err */
+/* an exact value to a double, rounded to odd: rounding again is exact */
 static double odd(Q v)
 {
 	double r = (double)v;
@@ -98,7 +97,7 @@ static double odd(Q v)
 }
 static uint64_t half(Q v) { return num_f64_to_f16(odd(v)); }
 static uint64_t brain(Q v) { return num_f64_to_bf16(odd(v)); }
-/* bf16's exponents leave even Q inexact: what the sum drops makes it odd, too */
+/* bf16's exponents make even Q inexact: the part lost by the sum sets the last bit */
 static uint64_t brain_fma(float a, float b, float c)
 {
 	Q p = (Q)a * b, s = p + c, t = s - p, lost = (p - (s - t)) + ((Q)c - t);
@@ -111,7 +110,7 @@ static uint64_t brain_fma(float a, float b, float c)
 
 static uint64_t bfe(uint64_t a, uint32_t b, uint32_t c, unsigned bits, bool sign)
 {
-	/* hardware takes the whole word for 64 bits */
+	/* hardware uses the whole word for 64 bits */
 	uint64_t pos = bits == 32 ? b & 255 : b, len = bits == 32 ? c & 255 : c, r = 0;
 	uint64_t last = pos + len - 1 < bits - 1 ? pos + len - 1 : bits - 1;
 	uint64_t s = sign && len ? a >> last & 1 : 0;
@@ -227,8 +226,8 @@ static uint64_t rnd64(void)
 	state ^= state >> 7;
 	return state ^= state << 17;
 }
-/* values where instructions change their mind: small, extreme, every kind of
- * float in both halves */
+/* values at which instructions change their behaviour: small, extreme, every kind of float in both
+ * halves */
 static uint64_t pick(void)
 {
 	static const uint32_t word[] = { 0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 0x7fffffff, 0x80000000,
@@ -316,8 +315,8 @@ static void run_case(struct exec_module *m, size_t k, bool guarded)
 	l.kernel = exec_kernel(m, name, &e);
 	cr_assert(l.kernel, "%s: %s", x->ptx, e.text);
 	memset(output, 0xee, sizeof output);
-	/* a program that rounds to zero and flushes subnormals: not the kernel's
-	 * business, and still so afterwards */
+	/* a program that rounds to zero and flushes subnormals: this must not affect the kernel,
+	 * and must still be set afterwards */
 	const unsigned csr = _mm_getcsr(), odd_csr = csr | 0x8040 | _MM_ROUND_TOWARD_ZERO;
 	_mm_setcsr(odd_csr);
 	exec_run(&l, &r);
@@ -331,7 +330,7 @@ static void run_case(struct exec_module *m, size_t k, bool guarded)
 		const struct input *in = &input[i];
 		uint64_t want = guarded && !in->on ? old_value(x, in)
 			: trim(x->reg, x->ref(in->a, in->b, in->c, in->e));
-		/* f64 NaNs: payload and sign are the processor's */
+		/* f64 NaNs: payload and sign are those of the processor */
 		if (x->reg == R_d && strstr(x->ptx, "f64") && isnan(num_f64(want)) && isnan(num_f64(output[i])))
 			continue;
 		if (output[i] == want)
@@ -384,7 +383,7 @@ Test(ops, wide_build)
 
 /* ---- the same cases on a real GPU, if there is one ---- */
 
-/* The driver API, as far as it is needed; every function returns 0 for success. */
+/* The part of the driver API used here; every function returns 0 for success. */
 #define CU_FUNCTIONS \
 CU(cuInit, (unsigned)) \
 CU(cuDeviceGet, (int *, int)) \
@@ -418,7 +417,7 @@ static bool cu_open(void)
 	return true;
 }
 
-/* hardware approximates div.full; the NaN it makes is its own matter */
+/* hardware approximates div.full, and its NaN differs */
 static bool agree(const struct test_case *x, uint64_t emulated, uint64_t real)
 {
 	if (strstr(x->ptx, "div.full"))

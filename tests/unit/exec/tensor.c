@@ -1,7 +1,7 @@
-/* Tensor maps and copies, mbarriers, cp.async, bulk copies, mma.sync and wgmma as
- * instructions: against results of an H200 (the tables *_h200.def), and against
- * rules of the ISA that a value or an event shows. Long, because one small machine
- * of PTX snippets serves them all. */
+/* Tensor maps and copies, mbarriers, cp.async, bulk copies, mma.sync and wgmma as instructions:
+ * against results of an H200 (the tables *_h200.def), and against rules of the ISA that are
+ * visible in a value or an event. One file, because all tests share one small interpreter of PTX
+ * snippets. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,7 +195,7 @@ struct run {
 	uint32_t threads, cluster;
 	enum exec_async async;
 	bool unchecked;
-	/* seen */
+	/* recorded by the sink */
 	struct event_sink sink;
 	unsigned count[EV_COUNT];
 	unsigned fault;
@@ -348,7 +348,7 @@ Test(tensor, mbarrier_as_on_hardware)
 	test_token(&s, 11);
 	test_parity(&s, 0);
 	test_parity(&s, 1);
-	/* bytes may come before they are expected */
+	/* bytes may arrive before they are expected */
 	say(&s, "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [bar], 16");
 	say(&s, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 16");
 	arrive(&s, 11, 2);
@@ -429,7 +429,7 @@ Test(tensor, bulk_load_lands_when_it_is_waited_for)
 	check_bulk(ASYNC_EARLY, true);
 }
 
-/* Rows of 32 bytes under the 128-byte swizzle stand 128 bytes apart. */
+/* Rows of 32 bytes under the 128-byte swizzle are 128 bytes apart. */
 Test(tensor, tensor_load_with_holes)
 {
 	struct run u = { 0 };

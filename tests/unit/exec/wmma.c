@@ -121,7 +121,7 @@ static char *program(const struct shape *s, bool a_col, bool b_row)
 	registers(&t, "c", s->nc);
 	text_printf(&t, ";\n\twmma.store.d.sync.aligned.col.%s.global.%s [%%p3], ", s->shape, s->result);
 	registers(&t, "d", s->nc);
-	text_printf(&t, ", %u;\n\tret;\n}\n", s->m + 16); /* columns further apart than they are long */
+	text_printf(&t, ", %u;\n\tret;\n}\n", s->m + 16); /* stride longer than a column */
 	return t.at;
 }
 
@@ -188,7 +188,7 @@ static void all(const char *options)
 	cr_assert(c, "%s", e.text);
 	for (size_t k = 0; k < ARRAY_SIZE(shapes); k++)
 		for (unsigned order = 0; order < 4; order++)
-			if (bits_of(shapes[k].type) >= 8 || !order) /* else .row.col only */
+			if (bits_of(shapes[k].type) >= 8 || !order) /* otherwise .row.col only */
 				try(c, &shapes[k], order & 1, order & 2);
 	cr_expect_eq(consan_errors(c), 0);
 	consan_close(c);

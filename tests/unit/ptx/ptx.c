@@ -1,5 +1,5 @@
-/* test_ptx: the PTX front end: tables, scopes, places, errors, printing, control
- * flow, and that broken text ends in an error and nothing else. */
+/* ptx: the PTX front end: tables, scopes, source places, errors, printing, control flow. Malformed
+ * text must give an error and have no other effect. */
 #include "libconsan/ptx/ir.h"
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/table.h"
@@ -50,8 +50,7 @@ Test(ptx_tables, rows_are_well_formed)
 
 Test(ptx_tables, every_row_with_its_required_modifiers_is_found)
 {
-	/* the name alone leads to the row, or to none if something is missing:
-	 * never to another row */
+	/* the name alone gives its row, or none if a part is missing, but never another row */
 	for (unsigned op = OP_NONE + 1; op < OP_COUNT; op++) {
 		const char *name = ptx_op_name(op);
 		struct spelling s;
@@ -544,8 +543,8 @@ static uint32_t draw(uint32_t n)
 	return (uint32_t)(seed >> 20) % n;
 }
 
-/* Parses exactly n bytes at the end of an allocation, so that a sanitizer sees
- * a read beyond; an error must say where. */
+/* Parses exactly n bytes at the end of an allocation, so that a sanitizer detects a read beyond
+ * them. An error must have a line. */
 static void survives(const char *text, size_t n)
 {
 	char *copy = malloc(n ? n : 1);
@@ -656,8 +655,8 @@ Test(ptx_cfg, guarded_exit_keeps_the_post_dominator)
 	ptx_free(m);
 }
 
-/* Natural loops of random graphs, reducible or not: what a back edge closes
- * lies in one stretch of the order, beginning with the header. */
+/* Natural loops of random graphs, reducible or not: the blocks of a loop are contiguous in the
+ * order, beginning with the header. */
 static void check_loops(const struct ptx_func *f)
 {
 	const struct ptx_cfg *g = f->cfg;
@@ -674,8 +673,8 @@ static void check_loops(const struct ptx_func *f)
 
 			if (lo > g->block[u].order || !reached[u])
 				continue;
-			/* u reaches h, h reaches u: walk back from u, within
-			 * the stretch behind h */
+			/* u reaches h and h reaches u: search backwards from u, within the blocks
+			 * that follow h */
 			memset(in, 0, g->nblock * sizeof *in);
 			in[u] = in[h] = true;
 			while (more) {
