@@ -45,7 +45,7 @@ enum atom {
 #define ATOM(id, T, result) \
 static bool run_##id(struct warp *w, uint32_t lanes, const struct reach *r, unsigned at, \
 	const unsigned char *bs, const unsigned char *cs, unsigned width, unsigned char *ds, \
-	bool alone) \
+	bool exclusive) \
 { \
 	bool changed = false; \
 	(void)cs; \
@@ -57,7 +57,7 @@ static bool run_##id(struct warp *w, uint32_t lanes, const struct reach *r, unsi
 		memcpy(&c, cs + l * width, sizeof c); \
 		(void)b; \
 		(void)c; \
-		if (alone) { \
+		if (exclusive) { \
 			T n; \
 			memcpy(&o, p, sizeof o); \
 			n = (T)(result); \
@@ -268,7 +268,8 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 		x->o[0] = to ? dec_dst(d, to, t) : SLOT_NONE;
 		x->o[1] = dec_src(d, &o[1], t);
 		x->o[2] = x->i.u ? dec_src(d, &o[2], t) : x->o[1];
-		return op == MOD_cas || op == MOD_exch ? true : dec_unsupported(d, "128-bit atomic");
+		return op == MOD_cas || op == MOD_exch ? true
+			: dec_unsupported(d, "128-bit atomic");
 	}
 	if (kind < 0)
 		return dec_unsupported(d, "this atomic operation on this type");

@@ -89,7 +89,7 @@ static enum step wait_phase(struct warp *w, uint32_t id)
 }
 
 /* Does this fragment wait for other lanes of its warp at a barrier with this id? */
-static bool collects(const struct warp *w, const struct frag *f, uint32_t id)
+static bool waits_at(const struct warp *w, const struct frag *f, uint32_t id)
 {
 	const struct xop *x = &w->code[f->pc];
 
@@ -154,15 +154,15 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (refuse_bar(&why, id, count, w->cta->nwarps * LANES, f.mode == BAR_ARRIVE))
 		return ex_refuse(w, x, lanes, &why);
 	for (unsigned i = 0; i < w->nfrag; i++)
-		if (collects(w, &w->frag[i], id)) {
+		if (waits_at(w, &w->frag[i], id)) {
 			here |= w->frag[i].mask;
 			elsewhere = &w->code[w->frag[i].pc];
 		}
 	if (here != (uint32_t)~w->dead)
-		return warp_wait_company(w, ~w->dead & ~here);
+		return warp_wait_lanes(w, ~w->dead & ~here);
 	yes = true_lanes(w, x, lanes);
 	for (unsigned i = 0; elsewhere && i < w->nfrag; i++)
-		if (collects(w, &w->frag[i], id))
+		if (waits_at(w, &w->frag[i], id))
 			yes |= true_lanes(w, &w->code[w->frag[i].pc], w->frag[i].mask);
 	if (elsewhere && f.aligned && w->sink) {
 		struct event e = ex_event(w, x, EV_FAULT, lanes);
@@ -177,7 +177,7 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	for (unsigned i = 0; elsewhere && i < w->nfrag; i++) {
 		struct frag *o = &w->frag[i];
 
-		if (!collects(w, o, id))
+		if (!waits_at(w, o, id))
 			continue;
 		/* woken at once if the phase is already complete */
 		struct xwait mine = w->wait;

@@ -215,7 +215,8 @@ static enum step assertion(struct warp *w, const struct xop *x, const struct cal
 			text_printf(&out, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] "
 				"Assertion `%s` failed.\n", file.n ? file.at : "",
 				(uint32_t)argument(w, s, l, 2), func.n ? func.at : "", id[0], id[1],
-				id[2], t % b[0], t / b[0] % b[1], t / b[0] / b[1], expr.n ? expr.at : "");
+				id[2], t % b[0], t / b[0] % b[1], t / b[0] / b[1],
+				expr.n ? expr.at : "");
 		if (ok && !part.n && expr.n)
 			text_add(&part, expr.at, expr.n);
 		text_free(&expr);
@@ -257,7 +258,8 @@ enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 
 			if (at && !heap_free((void *)(uintptr_t)at))
 				return ex_fault(w, x, 1u << l, FAULT_TRAP, SP_ANY, at, 0,
-					"free of 0x%llx, which malloc did not return", (unsigned long long)at);
+					"free of 0x%llx, which malloc did not return",
+					(unsigned long long)at);
 		}
 		break;
 	}

@@ -96,7 +96,8 @@ static void perform_store(struct cluster *c, struct async_op *op)
 	return false; \
 } while (0)
 
-static bool raise_refusal(struct warp *w, const struct xop *x, unsigned l, const struct refusal *why)
+static bool raise_refusal(struct warp *w, const struct xop *x, unsigned l,
+	const struct refusal *why)
 {
 	ex_refuse(w, x, 1u << l, why);
 	return false;
@@ -169,9 +170,11 @@ static bool find_other(struct warp *w, const struct xop *x, unsigned l, const st
 
 	o->bytes = r32(w, a->size)[l];
 	if (refuse_bulk_size(&why, ex_addr(w, a->shared, l), o->bytes) ||
-			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr, o->bytes))
+			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr,
+			o->bytes))
 		return raise_refusal(w, x, l, &why);
-	if (o->bytes && a->what != PREFETCH && !ex_resolve(w, x, 1u << l, a->what == PEER ? PS_shared : PS_global,
+	if (o->bytes && a->what != PREFETCH && !ex_resolve(w, x, 1u << l,
+			a->what == PEER ? PS_shared : PS_global,
 			addr, o->bytes, 1, a->what == STORE, &p))
 		return false;
 	o->other = a->what == PEER ? SHARED_OFFSET(addr) : addr;
@@ -189,11 +192,11 @@ static bool grow(void *user, uint64_t addr, uint64_t bytes)
 	return true;
 }
 
-struct look { struct worker *worker; bool write; uint64_t addr, bytes; };
+struct span_check { struct worker *worker; bool write; uint64_t addr, bytes; };
 
-static bool look(void *user, uint64_t addr, uint64_t bytes)
+static bool check_span(void *user, uint64_t addr, uint64_t bytes)
 {
-	struct look *k = user;
+	struct span_check *k = user;
 
 	k->addr = addr;
 	k->bytes = bytes;
@@ -206,7 +209,7 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 {
 	uint64_t addr = ex_addr(w, a->other, l);
 	struct bounds b = { UINT64_MAX, 0 };
-	struct look k = { .worker = w->worker, .write = a->what == STORE };
+	struct span_check k = { .worker = w->worker, .write = a->what == STORE };
 	const struct tensor_use use = { .ncoords = a->ncoords, .noffsets = a->noffsets,
 		.load = a->what != STORE, .prefetch = a->what == PREFETCH, .placed = true };
 	struct refusal why;
@@ -231,8 +234,8 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 			"this reduction is not defined for the element type of the tensor map");
 	o->bytes = tensor_box_bytes(&o->map, a->rows);
 	tensor_spans(&o->copy, grow, &b);
-	if (a->what != PREFETCH && b.lo < b.hi && !look(&k, b.lo, b.hi - b.lo) &&
-			!tensor_spans(&o->copy, look, &k))
+	if (a->what != PREFETCH && b.lo < b.hi && !check_span(&k, b.lo, b.hi - b.lo) &&
+			!tensor_spans(&o->copy, check_span, &k))
 		REFUSE(GLOBAL_OOB, SP_GLOBAL, k.addr, k.bytes,
 			"the tensor map describes memory outside every allocation");
 	return true;
@@ -260,7 +263,7 @@ static void add_pieces(struct warp_async *a, const struct bulk_op *o)
 				(enum tensor_swizzle)o->map.swizzle, o->shared + at + i), 16 }));
 }
 
-static void tell(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	const struct bulk_op *o)
 {
 	struct event e = ex_event(w, x, EV_BULK, 1u << l);
@@ -305,7 +308,7 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 }
 
 /* Maps in parameters or constants are not reported: they cannot change while the kernel runs. */
-static void tell_map(struct warp *w, const struct xop *x, unsigned l, const struct bulk_op *o)
+static void emit_map_read(struct warp *w, const struct xop *x, unsigned l, const struct bulk_op *o)
 {
 	struct event e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
 	const unsigned char *at = (const unsigned char *)&o->map;
@@ -352,9 +355,9 @@ static enum step op_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
 			return STEP_FAULT;
 		}
 		if (w->sink && a->what != PREFETCH)
-			tell_map(w, x, l, o);
+			emit_map_read(w, x, l, o);
 		if (w->sink)
-			tell(w, x, l, a, o);
+			emit_bulk(w, x, l, a, o);
 		if (a->what == PREFETCH) {
 			async_free(w->cluster, o);
 			continue;

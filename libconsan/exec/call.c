@@ -74,13 +74,13 @@ static bool enter(struct warp *w, const struct xop *x, const struct call_site *s
 	const struct kfunc *to, unsigned l)
 {
 	l32 *sp = r32(w, w->worker->grid->k->sp_slot);
-	uint32_t room = w->worker->grid->k->local_stack;
+	uint32_t limit = w->worker->grid->k->local_stack;
 	struct call_frame f = { s->ret_pc, sp[l], s, NULL };
 	uint32_t top = sp[l] + s->caller->frame;
 
-	if (top > room || to->frame > room - top) {
+	if (top > limit || to->frame > limit - top) {
 		ex_fault(w, x, 1u << l, FAULT_STACK, SP_LOCAL, top, to->frame,
-			"call depth %zu, %u bytes of stack", w->call[l].n, room);
+			"call depth %zu, %u bytes of stack", w->call[l].n, limit);
 		return false;
 	}
 	if (runs_over(to, s->caller)) {
@@ -129,7 +129,8 @@ static enum step op_call_indirect(struct warp *w, const struct xop *x, uint32_t 
 				same |= 1u << l;
 		if (index >= k->module->ptx->nfunc || k->fn_of[index] == UINT32_MAX)
 			return ex_fault(w, x, same, FAULT_TRAP, SP_ANY, to, 0,
-				"call through 0x%llx, which is not a function", (unsigned long long)to);
+				"call through 0x%llx, which is not a function",
+				(unsigned long long)to);
 		fn = &k->fn[k->fn_of[index]];
 		for EACH_LANE(m, same)
 			if (!enter(w, x, s, fn, m))
@@ -154,7 +155,8 @@ enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes)
 
 		for (unsigned r = 0; r < f.site->nret && r < fn->f->nret; r++)
 			memcpy(stack_of(w, l, f.sp + f.site->ret[r].at),
-				stack_of(w, l, sp[l] + fn->rets_at + (uint32_t)fn->f->ret[r].offset),
+				stack_of(w, l, sp[l] + fn->rets_at
+					+ (uint32_t)fn->f->ret[r].offset),
 				f.site->ret[r].bytes);
 		if (f.saved) {
 			columns(w, fn, f.site->caller, l, f.saved, true);
@@ -196,9 +198,9 @@ static enum step op_builtin(struct warp *w, const struct xop *x, uint32_t lanes)
 }
 
 static bool copies(struct decoder *d, const struct ptx_operand *o, unsigned n,
-	struct call_copy *to, unsigned room)
+	struct call_copy *to, unsigned limit)
 {
-	if (n > room)
+	if (n > limit)
 		return dec_unsupported(d, "call with %u operands", n);
 	for (unsigned k = 0; k < n; k++) {
 		const struct ptx_var *v = o[k].var;

@@ -89,18 +89,18 @@ static enum turn cluster_turn(struct cluster *c)
 			if (w->done || !warp_ready(w))
 				continue;
 			switch (warp_run(w)) {
-			case RAN_ON:
-			case RAN_BLOCKED:
+			case RUN_READY:
+			case RUN_BLOCKED:
 				ran = true;
 				break;
-			case RAN_SPIN:
+			case RUN_SPIN:
 				spin = true;
 				break;
-			case RAN_DONE:
+			case RUN_DONE:
 				ran = true;
 				warp_ended(w);
 				break;
-			case RAN_STOP:
+			case RUN_STOP:
 				return TURN_STOP;
 			}
 			if (c->stop)
@@ -141,7 +141,8 @@ static uint64_t hash_warp(const struct warp *w)
 	for (unsigned i = 0; i < w->nfrag; i++) {
 		h = (h ^ w->frag[i].pc) * 0x9e3779b97f4a7c15ull;
 		h = (h ^ w->frag[i].mask) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
-		h = (h ^ (frag_asleep(&w->frag[i]) ? 0 : w->frag[i].turn - least)) * 0x9e3779b97f4a7c15ull;
+		h = (h ^ (frag_asleep(&w->frag[i]) ? 0 : w->frag[i].turn - least))
+			* 0x9e3779b97f4a7c15ull;
 	}
 	return h;
 }
@@ -225,7 +226,7 @@ static bool admit(struct worker *wk)
 }
 
 /* Ends all resident clusters as hung. */
-static void give_up(struct worker *wk, enum ev_hang why)
+static void end_as_hung(struct worker *wk, enum ev_hang why)
 {
 	while (wk->resident) {
 		hang_events(wk->resident, why);
@@ -234,7 +235,7 @@ static void give_up(struct worker *wk, enum ev_hang why)
 }
 
 /* Checks the deadline and whether the observer stops the launch. */
-static void look_around(struct worker *wk)
+static void check_limits(struct worker *wk)
 {
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
@@ -291,13 +292,13 @@ void worker_run(struct worker *wk)
 			next = c->next;
 			progress |= turn(wk, c);
 		}
-		look_around(wk);
+		check_limits(wk);
 		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
-			give_up(wk, HANG_TIMEOUT);
+			end_as_hung(wk, HANG_TIMEOUT);
 			break;
 		}
 		if (atomic_load(&g->hang)) {
-			give_up(wk, HANG_LIVELOCK);
+			end_as_hung(wk, HANG_LIVELOCK);
 			break;
 		}
 		if (progress && wk->resident) {

@@ -8,7 +8,8 @@
 /* ---- jumps ---- */
 
 /* All lanes given continue at `to`, the rest of the fragment at the next op. */
-static enum step go(struct warp *w, const struct xop *x, uint32_t lanes, const struct xop *to)
+static enum step continue_at(struct warp *w, const struct xop *x, uint32_t lanes,
+	const struct xop *to)
 {
 	if (lanes == w->mask) {
 		w->next = to;
@@ -22,7 +23,7 @@ static enum step go(struct warp *w, const struct xop *x, uint32_t lanes, const s
 
 enum step op_jump(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	return go(w, x, lanes, w->code + x->i.u);
+	return continue_at(w, x, lanes, w->code + x->i.u);
 }
 
 DECODER(bra)
@@ -228,7 +229,7 @@ static enum step op_elect(struct warp *w, const struct xop *x, uint32_t lanes)
 	uint32_t rest;
 	bool fault;
 
-	lanes = warp_meet(w, x, lanes, x->o[2], &fault);
+	lanes = warp_sync_mask(w, x, lanes, x->o[2], &fault);
 	if (!lanes)
 		return fault ? STEP_FAULT : STEP_BLOCK;
 	rest = lanes;
@@ -264,7 +265,7 @@ DECODER(elect_sync)
 static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lanes);
 
 /* Does this fragment wait at a bar.warp.sync with this mask? */
-static bool syncs_under(const struct warp *w, const struct frag *f, uint32_t mask)
+static bool waits_with_mask(const struct warp *w, const struct frag *f, uint32_t mask)
 {
 	const struct xop *x = &w->code[f->pc];
 
@@ -286,7 +287,7 @@ static bool sync_across(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (r32(w, x->o[0])[l] != mask)
 			return false;
 	for (unsigned i = 0; i < w->nfrag; i++)
-		if (syncs_under(w, &w->frag[i], mask))
+		if (waits_with_mask(w, &w->frag[i], mask))
 			here |= w->frag[i].mask;
 	if (here == lanes || here != (mask & ~w->dead))
 		return false;
@@ -297,7 +298,7 @@ static bool sync_across(struct warp *w, const struct xop *x, uint32_t lanes)
 		ex_emit(w->cluster, &e);
 	}
 	for (unsigned i = 0; i < w->nfrag; i++)
-		if (syncs_under(w, &w->frag[i], mask)) {
+		if (waits_with_mask(w, &w->frag[i], mask)) {
 			w->frag[i].blocked = false;
 			w->frag[i].pc++;
 		}
@@ -311,7 +312,7 @@ static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lane
 
 	if (w->nfrag && sync_across(w, x, lanes))
 		return STEP_YIELD;
-	lanes = warp_meet(w, x, lanes, x->o[0], &fault);
+	lanes = warp_sync_mask(w, x, lanes, x->o[0], &fault);
 	if (!lanes)
 		return fault ? STEP_FAULT : STEP_BLOCK;
 	for (uint32_t rest = lanes; w->sink && rest;) {
@@ -349,8 +350,9 @@ static void explain_regs(const struct warp *w, const struct xwait *wait,
 	e->missing = (uint32_t)wait->arg;
 	e->tx_count = (int64_t)cta->regs_free;
 	e->text = buf;
-	snprintf(buf, n, "setmaxnreg.inc %llu needs %llu more registers for its warp; the CTA's pool "
-		"has %llu free, and its warps hold %llu", (unsigned long long)wait->addr,
+	snprintf(buf, n, "setmaxnreg.inc %llu needs %llu more registers for its warp; "
+		"the CTA's pool has %llu free, and its warps hold %llu",
+		(unsigned long long)wait->addr,
 		(unsigned long long)wait->arg, (unsigned long long)cta->regs_free,
 		(unsigned long long)held);
 }

@@ -65,8 +65,8 @@ struct kfunc {
 	uint32_t *slot;          /* by virtual register and component */
 	uint32_t *first;         /* index in slot, by register */
 	uint32_t params_at, rets_at, body_at, frame; /* offsets in the local frame */
-	uint32_t *zero; size_t nzero; /* slots to clear at the start; the low bits 0 1 2 3 mean 4
-					 64 128 256 bytes */
+	/* slots to clear at the start; the low bits 0 1 2 3 mean 4 64 128 256 bytes */
+	uint32_t *zero; size_t nzero;
 };
 
 struct exec_kernel {
@@ -141,8 +141,8 @@ void layout_shared(struct decoder *d);
 
 /* wgmma_regs.c: the registers used by any wgmma of the current function, by number (free() the
  * result; NULL: none), and the op before i that reports the access of i to them. */
-bool *regs_of_wgmma(struct decoder *d);
-void regs_note(struct decoder *d, const struct ptx_insn *i, bool *used,
+bool *wgmma_regs_used(struct decoder *d);
+void wgmma_regs_access(struct decoder *d, const struct ptx_insn *i, bool *used,
 	uint32_t guard, uint32_t guard_xor, uint32_t site);
 
 /* regs.c: fills fn->n; fn->slot with columns and fn->zero with registers that may be read before
@@ -159,7 +159,8 @@ struct call_site {
 	uint32_t target_slot;    /* indirect: 64-bit function pointer */
 	uint32_t ret_pc;
 	unsigned narg, nret;
-	struct call_copy { uint32_t at, bytes; } arg[32], ret[2]; /* offsets in the caller's frame */
+	/* offsets in the caller's frame */
+	struct call_copy { uint32_t at, bytes; } arg[32], ret[2];
 };
 enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes); /* i.p: the kfunc */
 /* builtin.c: arguments by their offsets in the frame */
@@ -186,7 +187,6 @@ struct worker {
 	uint64_t ops, events, clusters, ctas;
 	uint64_t published_work;
 	_Atomic uint64_t stuck_at; /* grid.work + 1 when all residents were found stuck */
-	uint64_t next_look;      /* number of ops at which the clock is read again */
 	void *scratch;           /* ex_scratch() */
 	struct wg_book wg_book;  /* ex_wg_book() */
 };
@@ -235,10 +235,12 @@ void worker_run(struct worker *wk);
 void worker_free(struct worker *wk);
 
 /* warp.c */
-enum ran { RAN_ON,        /* the budget is used up */
-	RAN_SPIN,         /* polls and finds no change */
-	RAN_BLOCKED, RAN_DONE, RAN_STOP };
-enum ran warp_run(struct warp *w);
+enum run_result {
+	RUN_READY,       /* it can continue: the budget is used up, or it has yielded */
+	RUN_SPIN,        /* it polls and finds no change */
+	RUN_BLOCKED, RUN_DONE, RUN_STOP
+};
+enum run_result warp_run(struct warp *w);
 bool warp_ready(struct warp *w); /* true if a fragment is runnable */
 static inline bool frag_asleep(const struct frag *f)
 {
@@ -248,7 +250,7 @@ void warp_start(struct warp *w);
 /* Ends these lanes of the running fragment. */
 enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes);
 /* The running fragment waits until these lanes have arrived. Returns STEP_BLOCK. */
-enum step warp_wait_company(struct warp *w, uint32_t missing);
+enum step warp_wait_lanes(struct warp *w, uint32_t missing);
 /* Adds a fragment (not blocked). */
 void warp_fork(struct warp *w, uint32_t pc, uint32_t mask);
 

@@ -162,10 +162,11 @@ static void decode_insn(struct decoder *d, const struct ptx_insn *i, bool *wgmma
 		x.guard_xor = i->guard_negated ? FULL : 0;
 	}
 	if (wgmma)
-		regs_note(d, i, wgmma, x.guard, x.guard_xor, x.site);
+		wgmma_regs_access(d, i, wgmma, x.guard, x.guard_xor, x.site);
 	bare = x;
 	if (!fn) {
-		dec_unsupported(d, "%s", i->op == OP_unknown ? "not a PTX instruction that consan knows"
+		dec_unsupported(d, "%s", i->op == OP_unknown
+			? "not a PTX instruction that consan knows"
 			: row->why);
 		refuse(d, &x);
 	} else if (!fn(d, i, &x) || d->failed) {
@@ -200,7 +201,7 @@ static void decode_function(struct decoder *d, struct kfunc *fn)
 	d->fn = fn;
 	d->fixup.n = 0;
 	d->pc_of = base_alloc((f->ninsn + 1) * sizeof *d->pc_of);
-	wgmma = regs_of_wgmma(d);
+	wgmma = wgmma_regs_used(d);
 	fn->entry_pc = (uint32_t)d->code.n;
 	/* lanes enter at the top, wherever the first block was placed */
 	if (cfg->nblock && cfg->block[cfg->order[0]].first != 0)

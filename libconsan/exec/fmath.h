@@ -52,7 +52,8 @@ NUM_INLINE float fm_lg2(float x)
 	uint64_t u = num_bits64((double)x);
 	/* m in [sqrt(1/2), sqrt(2)), x = m * 2^e */
 	uint64_t off = u - 0x3fe6a09e667f3bcdull;
-	int64_t e = (int64_t)(off & 0x8000000000000000u ? off >> 52 | 0xfffffffffffff000u : off >> 52);
+	int64_t e = (int64_t)(off & 0x8000000000000000u ? off >> 52 | 0xfffffffffffff000u
+		: off >> 52);
 	double m = num_f64(u - ((uint64_t)e << 52));
 	double s = (m - 1) / (m + 1), z = s * s;
 	/* log m = 2 atanh s; |s| < 0.1716 */

@@ -24,14 +24,15 @@ static uint32_t lanes_from(const struct warp *w, uint32_t slot, uint32_t origin)
 	uint32_t lanes = 0;
 
 	for (size_t i = 0; i < w->follow.n; i++)
-		if (w->follow.at[i].slot == slot && (origin == FOLLOWED || w->follow.at[i].origin == origin))
+		if (w->follow.at[i].slot == slot
+				&& (origin == FOLLOWED || w->follow.at[i].origin == origin))
 			lanes |= w->follow.at[i].lanes;
 	return lanes;
 }
 
 /* The same for all registers of an operand. */
-static uint32_t operand_from(const struct warp *w, const struct kfunc *fn, const struct ptx_operand *o,
-	uint32_t origin)
+static uint32_t operand_from(const struct warp *w, const struct kfunc *fn,
+	const struct ptx_operand *o, uint32_t origin)
 {
 	uint32_t lanes = 0;
 
@@ -81,7 +82,8 @@ static void forget(struct warp *w)
 
 /* ---- a use ---- */
 
-static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const struct follow_origin *o)
+static void emit_use(struct warp *w, const struct xop *x, uint32_t lanes,
+	const struct follow_origin *o)
 {
 	struct event e = ex_event(w, x, EV_LOAD_USED, lanes);
 
@@ -93,7 +95,7 @@ static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const stru
 }
 
 /* Reports the use once: values derived from it are not tracked further. */
-static void used(struct warp *w, const struct xop *x, const struct kfunc *fn,
+static void report_use(struct warp *w, const struct xop *x, const struct kfunc *fn,
 	const struct ptx_operand *o, uint32_t lanes)
 {
 	if (!(operand_from(w, fn, o, FOLLOWED) & lanes))
@@ -103,7 +105,7 @@ static void used(struct warp *w, const struct xop *x, const struct kfunc *fn,
 
 		if (!from)
 			continue;
-		tell(w, x, from, &w->origin[k]);
+		emit_use(w, x, from, &w->origin[k]);
 		for (size_t i = 0; i < w->follow.n; i++)
 			if (w->follow.at[i].origin == k)
 				w->follow.at[i].lanes &= ~from;
@@ -113,8 +115,8 @@ static void used(struct warp *w, const struct xop *x, const struct kfunc *fn,
 /* ---- effect of ops on tracked values ---- */
 
 /* Lanes in which the predicate is known to be `value`. */
-static uint32_t known_to_be(const struct warp *w, const struct kfunc *fn, const struct ptx_operand *o,
-	bool value)
+static uint32_t known_to_be(const struct warp *w, const struct kfunc *fn,
+	const struct ptx_operand *o, bool value)
 {
 	uint32_t is;
 
@@ -182,13 +184,13 @@ void follow_step(struct warp *w, const struct xop *x)
 	if (i->guard != PTX_NO_REG) {
 		const struct ptx_operand guard = { .kind = PO_REG, .reg = i->guard };
 
-		used(w, x, fn, &guard, w->mask);
+		report_use(w, x, fn, &guard, w->mask);
 	}
 	if (x->pure && lanes) {
 		pass_on(w, fn, i, ndst, lanes);
 	} else if (lanes) {
 		for (unsigned o = ndst; o < i->noperands; o++)
-			used(w, x, fn, &i->operand[o], lanes);
+			report_use(w, x, fn, &i->operand[o], lanes);
 		for (unsigned o = 0; o < ndst; o++)
 			write_lanes(w, fn, &i->operand[o], lanes, NULL);
 	}
@@ -221,7 +223,7 @@ void follow_begin(struct warp *w, const struct xop *x, const struct event_access
 	for EACH_LANE(l, lanes)
 		o.addr[l] = lane_addr(&load->at, l);
 	if (at == FOLLOWED) {
-		tell(w, x, lanes, &o);
+		emit_use(w, x, lanes, &o);
 		return;
 	}
 	if (!w->origin)

@@ -61,7 +61,8 @@ unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k
 	uint32_t threads, uint32_t shared_dynamic)
 {
 	uint32_t warps = (threads + LANES - 1) / LANES;
-	uint32_t shared = ((k->info.shared_static + shared_dynamic + 127) & ~127u) + d->shared_reserved;
+	uint32_t shared = ((k->info.shared_static + shared_dynamic + 127) & ~127u)
+		+ d->shared_reserved;
 	uint32_t regs = ((k->info.nregs + 7) & ~7u) * warps * LANES;
 	unsigned n = d->max_ctas_per_sm;
 
@@ -120,8 +121,9 @@ static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], stru
 		if (l->grid[i] % cl[i]) {
 			r->status = EXEC_BAD_LAUNCH;
 			return err_set(&r->err, ERR_LAUNCH, 0, 0,
-				"the grid dimension %u is not a multiple of the cluster dimension %u", l->grid[i],
-				cl[i]);
+				"the grid dimension %u is not a multiple of the cluster "
+				"dimension %u",
+				l->grid[i], cl[i]);
 		}
 		if (k->func->reqnctapercluster[0] && cl[i] != (k->func->reqnctapercluster[i]
 			? k->func->reqnctapercluster[i] : 1)) {
@@ -288,7 +290,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		g.shared_bytes = ((g.shared_user + 15) & ~15u) + l->device->shared_reserved;
 	g.nregs = entry_regs(k, g.nthreads);
 	g.info = (struct launch_info){ .kernel = k->func->name, .id = l->id,
-		.shared_static = g.shared_user - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
+		.shared_static = g.shared_user - l->shared_dynamic,
+		.shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = g.nregs, .sm = l->device->sm, .seed = l->seed,
 		.symbols = k->symbol, .nsymbols = k->nsymbol };
 	memcpy(g.info.grid, l->grid, sizeof g.info.grid);

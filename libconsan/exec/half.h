@@ -1,5 +1,5 @@
 /* half: conversion of rows of f16 and bf16 lanes to f32 and back, for the 16-bit arithmetic and the
- * conversions of EXEC_SIMD. n is a multiple of 16. */
+ * conversions of SIMD_SRC. n is a multiple of 16. */
 #ifndef CONSAN_EXEC_HALF_H
 #define CONSAN_EXEC_HALF_H
 

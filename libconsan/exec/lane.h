@@ -1,5 +1,5 @@
 /* lane: macros that define handlers which do the same in each lane, and helpers of their decoders.
- * For the register-to-register files of EXEC_SIMD only.
+ * For the register-to-register files of SIMD_SRC only.
  *
  * A macro makes one handler around a loop over all 32 lanes, with a constant trip count and no
  * branch, so that it vectorises. With a partial mask the same loop runs once more into SLOT_NONE,

@@ -164,7 +164,7 @@ struct warp {
 	uint32_t maxnreg;          /* current setmaxnreg value */
 	uint32_t cluster_odd;      /* lanes whose last barrier.cluster arrival was for an odd
 				      phase */
-	l64 meetings;              /* incremented when lanes exit: a word to wait on */
+	l64 lane_exits;            /* incremented when lanes exit: a word to wait on */
 	int64_t budget;            /* ops left in this turn */
 
 	struct frag frag[LANES];   /* all but the running fragment */
@@ -189,7 +189,7 @@ struct warp {
 /* ---- the CTA ---- */
 
 struct bar {                   /* named barrier */
-	l64 phase;             /* completed phases: the word to wait on */
+	l64 phase;                 /* completed phases: the word to wait on */
 	uint32_t expected;         /* threads; each whole warp counts as 32 */
 	bool whole;                /* no count given: all warps that have not exited */
 	uint32_t arrived;          /* 0: idle */
@@ -199,7 +199,7 @@ struct bar {                   /* named barrier */
 };
 
 struct warpgroup {             /* four consecutive warps, for wgmma */
-	l64 meetings;          /* rendezvous completed: the word to wait on */
+	l64 syncs;                 /* rendezvous completed: the word to wait on */
 	const struct xop *at;      /* op at which they wait, NULL: no warp waits */
 	uint8_t arrived;           /* bit i: warp i of the four */
 };
@@ -216,8 +216,8 @@ struct cta {
 	uint32_t running;          /* warps that have not ended */
 	struct bar bar[NAMED_BARRIERS];
 	struct warpgroup *group;   /* (nwarps + 3) / 4 */
-	l64 regs_free;         /* registers available to setmaxnreg: a word to wait on */
-	l64 exits;             /* warps that have ended */
+	l64 regs_free;             /* registers available to setmaxnreg: a word to wait on */
+	l64 exits;                 /* warps that have ended */
 	struct cta_async *async;   /* async.h */
 };
 
@@ -295,9 +295,9 @@ void async_cluster_free(struct cluster *c);
  * 0: return STEP_BLOCK at once, wait is filled. A lane whose own mask does not name it raises the
  * fault FAULT_MASK and returns 0 with *fault set: return STEP_FAULT. Lanes with different masks may
  * be returned together: treat each set of equal masks separately. */
-uint32_t warp_meet_slow(struct warp *w, const struct xop *x, uint32_t lanes,
+uint32_t warp_sync_mask_slow(struct warp *w, const struct xop *x, uint32_t lanes,
 	uint32_t mask_slot, bool *fault);
-static inline uint32_t warp_meet(struct warp *w, const struct xop *x,
+static inline uint32_t warp_sync_mask(struct warp *w, const struct xop *x,
 	uint32_t lanes, uint32_t mask_slot, bool *fault)
 {
 	const l32 *m = (const l32 *)(w->r + mask_slot);
@@ -311,14 +311,15 @@ static inline uint32_t warp_meet(struct warp *w, const struct xop *x,
 		if (all == FULL)
 			return lanes;
 	}
-	return warp_meet_slow(w, x, lanes, mask_slot, fault);
+	return warp_sync_mask_slow(w, x, lanes, mask_slot, fault);
 }
 /* Emits EV_WARP_COLLECTIVE for these lanes, which have all arrived, one event for each member mask.
  * There must be a sink. */
-void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES]);
+void warp_emit_collective(struct warp *w, const struct xop *x, uint32_t lanes,
+	const l32 mask[LANES]);
 /* Reports the lanes of a shfl that take the value of a lane outside their mask. */
-void warp_stray(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES],
-	const l32 from[LANES]);
+void warp_emit_bad_source(struct warp *w, const struct xop *x, uint32_t lanes,
+	const l32 mask[LANES], const l32 from[LANES]);
 /* .aligned without a mask (ldmatrix, mma.sync, wgmma, ...): all live lanes of the warp must be here
  * together. True: continue with all of them (lanes == ~dead). False: return *step. That is
  * STEP_BLOCK, or STEP_FAULT with FAULT_ALIGNED raised where they can never be together because the
@@ -331,11 +332,13 @@ static inline bool warp_aligned(struct warp *w, const struct xop *x,
 }
 
 /* Rendezvous of all four warps of the warpgroup at the same op, with all their lanes. */
-enum meet { MEET_WAIT, /* return *step: STEP_BLOCK or STEP_FAULT */
-	MEET_LAST,     /* all are here, the caller is the last: it acts for all four, then
+enum group_sync {
+	GROUP_WAIT,    /* return *step: STEP_BLOCK or STEP_FAULT */
+	GROUP_LAST,    /* all are here, the caller is the last: it acts for all four, then
 			  returns STEP_NEXT; the others get GROUP_DONE */
-	MEET_DONE };   /* the last warp has acted: return STEP_NEXT */
-enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes,
+	GROUP_DONE     /* the last warp has acted: return STEP_NEXT */
+};
+enum group_sync warpgroup_sync(struct warp *w, const struct xop *x, uint32_t lanes,
 	enum step *step);
 static inline struct warp *warpgroup_warp(struct warp *w, unsigned i)
 {
@@ -502,12 +505,12 @@ uint64_t ex_random(struct cluster *c); /* derived from the launch's seed and the
 /* ---- decoding ----
  *
  * ops.def has one line for every row of ptx.def: ROW(id, where, reason)
- *   PLAIN  bool dec_<id>(...) in a file of EXEC
- *   SIMD   dec_<id> in a file of EXEC_SIMD, built once per vector width
+ *   PLAIN  bool dec_<id>(...) in a file of LIB_SRC
+ *   SIMD   dec_<id> in a file of SIMD_SRC, built once per vector width
  *   NONE   not supported, for this reason (a string; "" for the others)
  * A row of ptx.def without its line does not compile, a line without its decoder does not link, and
  * a decoder without its line is never called. Start a decoder with DECODER(add) { ... } in either
- * kind of file. Everything else in an EXEC_SIMD file must be static.
+ * kind of file. Everything else in an SIMD_SRC file must be static.
  *
  * A decoder fills x (zeroed; guard and site are set) from the instruction and returns true. It
  * returns dec_unsupported(d, "why"), which is false, for a form that is not supported. */
@@ -525,7 +528,8 @@ struct decoder;
 
 /* Slots of operands. `bits` is the width of the op: 1 (predicate), 8, 16, 32, 64, 128. An immediate
  * is converted to it (decimal and 0d literals become f32 when t is a 32-bit float, f16 or bf16 when
- * it is one of those). For a register whose declared width differs, see dec_bits(). */
+ * it is one of those). For a register whose declared width differs, see dec_bits().
+ * dec_dst() gives SLOT_NONE for PO_SINK. */
 uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t);
 uint32_t dec_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t);
 /* Predicate source; *flip is FULL for !p, else 0. */

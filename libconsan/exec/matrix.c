@@ -58,7 +58,8 @@ static bool find_rows(struct warp *w, const struct xop *x, const struct args *a,
 	return true;
 }
 
-static void tell(struct warp *w, const struct xop *x, const struct args *a, const uint64_t at[LANES],
+static void emit_access(struct warp *w, const struct xop *x, const struct args *a,
+	const uint64_t at[LANES],
 	uint16_t peer)
 {
 	struct event e = ex_event(w, x, EV_ACCESS, a->n == 4 ? FULL : (1u << 8 * a->n) - 1);
@@ -85,7 +86,7 @@ static enum step op_matrix(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!find_rows(w, x, a, row, at, &peer))
 		return STEP_FAULT;
 	if (w->sink)
-		tell(w, x, a, at, peer);
+		emit_access(w, x, a, at, peer);
 	for (unsigned i = 0; i < a->n; i++) {
 		if (a->store) {
 			memcpy(m[i], w->r + a->reg[i], 128);

@@ -161,8 +161,9 @@ static enum step op_init(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (w->sink) {
 			struct event e = ex_event(w, x, EV_MBARRIER_INIT, same);
 
-			e.mbarrier_init = (struct event_mbarrier_init){ .owner = (uint16_t)cta[l]->rank,
-				.addr = at[l], .arrivals = counts[l] };
+			e.mbarrier_init = (struct event_mbarrier_init){
+				.owner = (uint16_t)cta[l]->rank, .addr = at[l],
+				.arrivals = counts[l] };
 			ex_emit(w->cluster, &e);
 		}
 		init(cta[l], at[l], counts[l]);
@@ -178,7 +179,8 @@ static enum step op_inval(struct warp *w, const struct xop *x, uint32_t lanes)
 		struct mbar *m;
 		uint32_t at;
 
-		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta, &at))
+		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta,
+				&at))
 			return STEP_FAULT;
 		if (w->sink) {
 			struct event e = ex_event(w, x, EV_MBARRIER_INVAL, 1u << l);
@@ -204,7 +206,8 @@ static void arrive_lanes(struct warp *w, const struct xop *x, uint32_t same,
 	l64 *token = r64(w, x->o[2]);
 
 	for EACH_LANE(l, same) {
-		token[l] = m ? (m->phase & TOKEN_PHASE) | (uint64_t)(m->pending & 0xfffff) << 40 : 0;
+		token[l] = m ? (m->phase & TOKEN_PHASE) | (uint64_t)(m->pending & 0xfffff) << 40
+			: 0;
 		if (flags & ARRIVE_NO_COMPLETE)
 			token[l] |= TOKEN_COUNTS;
 		if (!m)
@@ -235,10 +238,12 @@ static enum step op_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (w->sink) {
 			struct event e = ex_event(w, x, EV_MBARRIER_ARRIVE, same);
 
-			e.mbarrier_arrive = (struct event_mbarrier_arrive){ .owner = (uint16_t)cta->rank,
-				.addr = at, .sem = (enum ev_sem)x->i.b[B_SEM],
+			e.mbarrier_arrive = (struct event_mbarrier_arrive){
+				.owner = (uint16_t)cta->rank, .addr = at,
+				.sem = (enum ev_sem)x->i.b[B_SEM],
 				.scope = (enum ev_scope)x->i.b[B_SCOPE], .flags = flags,
-				.arrivals = count[l], .tx_count = flags & ARRIVE_EXPECT_TX ? bytes[l] : 0 };
+				.arrivals = count[l],
+				.tx_count = flags & ARRIVE_EXPECT_TX ? bytes[l] : 0 };
 			ex_emit(w->cluster, &e);
 		}
 		arrive_lanes(w, x, same, cta, at, count[l], bytes[l]);
@@ -255,11 +260,11 @@ static void tx_event(struct warp *w, const struct xop *x, unsigned l, bool compl
 		1u << l);
 
 	if (complete)
-		e.mbarrier_complete_tx = (struct event_mbarrier_complete_tx){ .owner = owner, .addr = at,
-			.tx_count = bytes };
+		e.mbarrier_complete_tx = (struct event_mbarrier_complete_tx){ .owner = owner,
+			.addr = at, .tx_count = bytes };
 	else
-		e.mbarrier_expect_tx = (struct event_mbarrier_expect_tx){ .owner = owner, .addr = at,
-			.tx_count = bytes };
+		e.mbarrier_expect_tx = (struct event_mbarrier_expect_tx){ .owner = owner,
+			.addr = at, .tx_count = bytes };
 	ex_emit(w->cluster, &e);
 }
 
@@ -303,7 +308,8 @@ static void explain(const struct warp *w, const struct xwait *wait, struct event
 	}
 	e->missing = m->pending;
 	e->tx_count = m->tx;
-	snprintf(buf, n, "in phase %llu, waiting for %s %llu: %u of %u arrivals pending, tx-count %lld",
+	snprintf(buf, n, "in phase %llu, waiting for %s %llu: %u of %u arrivals pending, "
+		"tx-count %lld",
 		(unsigned long long)m->phase, wait->arg >> 63 ? "parity" : "phase",
 		(unsigned long long)(wait->arg & TOKEN_PHASE), m->pending, m->expected,
 		(long long)m->tx);
@@ -332,7 +338,7 @@ static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, stru
 /* The time limit of a try_wait may expire at once (B26). With a seed it does so at random. Without
  * a seed it does so the first time that the warp would sleep there, so that every run detects code
  * that does not retry. */
-static bool time_is_up(struct warp *w, const struct xop *x)
+static bool try_wait_expires(struct warp *w, const struct xop *x)
 {
 	const uint64_t here = 1ull << (x->site & 63);
 	const bool first = !(w->tried & here);
@@ -358,14 +364,14 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		struct cta *cta;
 		uint32_t at;
-		bool done, tired;
+		bool done, expired;
 
 		same = same_lanes(value, same_lanes(addr, rest, l), l);
 		if (!mbar_place(w, x, l, space_of(x), addr[l], false, &cta, &at))
 			return STEP_FAULT;
 		done = complete(mbar_find(cta, at), value[l], parity);
-		tired = !done && flags & TEST_TRY && !w->retry && time_is_up(w, x);
-		if (!done && same == lanes && flags & TEST_TRY && !tired) {
+		expired = !done && flags & TEST_TRY && !w->retry && try_wait_expires(w, x);
+		if (!done && same == lanes && flags & TEST_TRY && !expired) {
 			/* All lanes wait for the same phase: they sleep together. A warp whose
 			 * lanes differ polls, so that no lane sleeps on a phase that another lane
 			 * must complete. */

@@ -46,10 +46,10 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 	} else if (lanes == FULL && r->affine && vec == 4 && r->stride == 4 * (int)sizeof(T)) { \
 		for (unsigned l = 0; l < LANES; l++) \
 			d[l] = ((const T *)from)[4 * l + v]; \
-	} else if (lanes == FULL && !r->far && sizeof(T) == 4 \
+	} else if (lanes == FULL && !r->mixed && sizeof(T) == 4 \
 		&& load_halves(r, at, to)) { \
 		; \
-	} else if (lanes == FULL && !r->far) { \
+	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
 			d[l] = *(const T *)(r->base + reach_off(r, l) + at); \
 	} else { \
@@ -119,7 +119,7 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 	const T *s = from; \
 	if (lanes == FULL && r->affine && r->stride == (int)sizeof(T)) { \
 		memcpy(r->base + r->first + at, s, LANES * sizeof(T)); \
-	} else if (lanes == FULL && !r->far) { \
+	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
 			*(T *)(r->base + reach_off(r, l) + at) = s[l]; \
 	} else { \
@@ -139,7 +139,7 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 
 /* Reports stores that leave the first word of a tensor map in global memory: kernels copy maps with
  * such stores. */
-static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop *x,
+static __attribute__((noinline)) void emit_map_writes(struct warp *w, const struct xop *x,
 	uint32_t lanes, const struct reach *r)
 {
 	for EACH_LANE(l, lanes) {
@@ -150,7 +150,7 @@ static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop
 		if ((uintptr_t)p % 64)
 			continue;
 		memcpy(&word, p, sizeof word);
-		if (word != TENSORMAP_MAGIC || (r->far && r->place[l].space != SP_GLOBAL))
+		if (word != TENSORMAP_MAGIC || (r->mixed && r->place[l].space != SP_GLOBAL))
 			continue;
 		e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
 		e.tensor_map.mode = MODE_WRITE;
@@ -163,7 +163,7 @@ static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop
  * between. */
 REACH_INLINE bool may_collide(const struct reach *r, uint32_t lanes, int bytes)
 {
-	return !r->far && r->space == SP_SHARED && lanes & (lanes - 1)
+	return !r->mixed && r->space == SP_SHARED && lanes & (lanes - 1)
 		&& (!r->affine || (r->stride < bytes && r->stride > -bytes));
 }
 
@@ -212,15 +212,18 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 			lost_lanes(w, &r, lanes, src, size, vec, reg), &r);
 	reach_unlock(held);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
-		tell_maps(w, x, lanes, &r);
+		emit_map_writes(w, x, lanes, &r);
 	ex_work(w);
 	return STEP_NEXT;
 }
 
 #define EACH_FORM(M) \
-	M(shared, PS_shared, 1) M(shared, PS_shared, 2) M(shared, PS_shared, 4) M(shared, PS_shared, 8) \
-	M(global, PS_global, 1) M(global, PS_global, 2) M(global, PS_global, 4) M(global, PS_global, 8) \
-	M(generic, PS_none, 1) M(generic, PS_none, 2) M(generic, PS_none, 4) M(generic, PS_none, 8) \
+	M(shared, PS_shared, 1) M(shared, PS_shared, 2) \
+	M(shared, PS_shared, 4) M(shared, PS_shared, 8) \
+	M(global, PS_global, 1) M(global, PS_global, 2) \
+	M(global, PS_global, 4) M(global, PS_global, 8) \
+	M(generic, PS_none, 1) M(generic, PS_none, 2) \
+	M(generic, PS_none, 4) M(generic, PS_none, 8) \
 	M(local, PS_local, 1) M(local, PS_local, 2) M(local, PS_local, 4) M(local, PS_local, 8) \
 	M(dsmem, PS_shared_cluster, 1) M(dsmem, PS_shared_cluster, 2) \
 	M(dsmem, PS_shared_cluster, 4) M(dsmem, PS_shared_cluster, 8) \
@@ -320,7 +323,8 @@ static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx
 	/* a sink or an immediate next to narrower or wider registers */
 	for (unsigned v = 0; vec > 1 && !dst && v < vec; v++)
 		if (!dec_bits(d, &o->list[v]) && reg != reg_bytes(8 * size))
-			return dec_unsupported(d, "vector of registers and immediates of different width");
+			return dec_unsupported(d,
+				"vector of registers and immediates of different width");
 	x->o[MX_FORM] = FORM(size, vec, reg, ptx_type_class(t) == 's');
 	return true;
 }
@@ -429,7 +433,8 @@ static enum step st_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
 
 		if (!n[l])
 			continue;
-		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, a, l), n[l], 8, true, &p))
+		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, a, l), n[l], 8,
+				true, &p))
 			return STEP_FAULT;
 		if (refuse_st_bulk(&why, p.space, p.addr, n[l]))
 			return ex_refuse(w, x, 1u << l, &why);

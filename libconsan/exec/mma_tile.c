@@ -169,7 +169,8 @@ static void tile_f64(const struct mma_shape *s, const struct mma_regs *r)
 
 			for (unsigned j = 0; j < slabs; j++)
 				for (unsigned t = 0; t < 4; t++)
-					x = __builtin_fma(a[j][i / 2][4 * g + t], b[j][4 * n + t], x);
+					x = __builtin_fma(a[j][i / 2][4 * g + t], b[j][4 * n + t],
+						x);
 			d[i][l] = x;
 		}
 	for (unsigned i = 0; i < 2 * halves; i++)

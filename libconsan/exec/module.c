@@ -32,7 +32,8 @@ static void place(struct exec_module *m, const struct ptx_var *v)
 	unsigned char *at = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
 
 	if (!at)
-		base_die("no memory for variable %s, %llu bytes", v->name, (unsigned long long)bytes);
+		base_die("no memory for variable %s, %llu bytes", v->name,
+			(unsigned long long)bytes);
 	memset(at, 0, bytes);
 	if (v->init)
 		memcpy(at, v->init, v->size);
@@ -63,7 +64,8 @@ static bool relocate(struct exec_module *m, const struct placed *p, struct err *
 		else if (to)
 			v = (uint64_t)(uintptr_t)to;
 		else
-			return err_set(e, ERR_PTX_SYMBOL, 0, 0, "the initialiser of %s refers to %s, "
+			return err_set(e, ERR_PTX_SYMBOL, 0, 0,
+				"the initialiser of %s refers to %s, "
 				"which has no address in this module", p->var->name, r->name);
 		v += (uint64_t)r->addend;
 		if (r->bytes == 1)

@@ -6,7 +6,7 @@
 
 /* ---- constants and other slots ---- */
 
-static uint32_t room(struct decoder *d, unsigned bits)
+static uint32_t reserve_slot(struct decoder *d, unsigned bits)
 {
 	uint32_t at = d->const_at, bytes = reg_class_bytes(reg_class_of(bits));
 
@@ -22,7 +22,8 @@ static uint32_t constant(struct decoder *d, unsigned bits, enum const_kind kind,
 
 	if (kind != KC_SREG && width < 64)
 		value &= (1ull << width) - 1;
-	h = (value * 0x9e3779b97f4a7c15ull ^ (uint64_t)(kind * 8 + c) * 0xff51afd7ed558ccdull) >> 20;
+	h = (value * 0x9e3779b97f4a7c15ull ^
+		(uint64_t)(kind * 8 + c) * 0xff51afd7ed558ccdull) >> 20;
 	if (2 * d->konst.n >= d->nhash) {
 		size_t n = d->nhash ? 2 * d->nhash : 256;
 
@@ -48,7 +49,7 @@ static uint32_t constant(struct decoder *d, unsigned bits, enum const_kind kind,
 		if (k->value == value && k->kind == kind && k->bits == width)
 			return k->slot;
 	}
-	struct kconst k = { room(d, bits), (uint8_t)width, (uint8_t)kind, value };
+	struct kconst k = { reserve_slot(d, bits), (uint8_t)width, (uint8_t)kind, value };
 	vec_push(&d->konst, k);
 	d->const_hash[h & (d->nhash - 1)] = (uint32_t)d->konst.n;
 	return k.slot;
@@ -61,7 +62,7 @@ uint32_t dec_const(struct decoder *d, unsigned bits, uint64_t value)
 
 uint32_t dec_scratch(struct decoder *d, unsigned bits)
 {
-	return room(d, bits);
+	return reserve_slot(d, bits);
 }
 
 void *dec_alloc(struct decoder *d, size_t bytes)

@@ -1,4 +1,4 @@
-/* tile_units: narrow elements as the tile loops use them, for EXEC_SIMD files only: 32-bit units
+/* tile_units: narrow elements as the tile loops use them, for SIMD_SRC files only: 32-bit units
  * along k. A unit is one f32 for a float element, a pair of s16 for two 8- or 4-bit integers, or 32
  * single bits. */
 #ifndef CONSAN_EXEC_TILE_UNITS_H
@@ -41,7 +41,8 @@ TILE_INLINE void units_from(enum tile_in t, uint32_t *restrict out,
 	case IN_bf16:
 		for (unsigned i = 0; i < n / 2; i += 8)
 			_mm256_storeu_si256((void *)(out + i), _mm256_slli_epi32(
-				_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(in + 2 * i))), 16));
+				_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(in + 2 * i))),
+				16));
 		return;
 	case IN_tf32:
 		for (unsigned i = 0; i < n / 4; i += 4)

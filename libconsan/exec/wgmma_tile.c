@@ -78,7 +78,8 @@ TILE_INLINE void warp_rows(unsigned n, unsigned units, const float *a, const flo
 
 		for (unsigned i = 0; i < nb; i++)
 			for (unsigned h = 0; h < 2; h++)
-				d[i][h] = (float *)(base + slot[(q + i) / 2 * 4 + 2 * h + (q + i) % 2]);
+				d[i][h] = (float *)(base
+					+ slot[(q + i) / 2 * 4 + 2 * h + (q + i) % 2]);
 		for (unsigned first = 0; first < ROWS / W; first += MA) {
 			if (nb == NB)
 				block(NB, units, a, b + 4 * q, n, d, first, from_zero, dot);
@@ -113,7 +114,8 @@ TILE_INLINE void repeat4(uint32_t *out, __m256 v, bool negate)
 	for (unsigned i = 0; i < 4; i++)
 		_mm256_store_ps((float *)(out + 8 * i), _mm256_permutevar8x32_ps(v,
 			_mm256_setr_epi32((int)(2 * i), (int)(2 * i), (int)(2 * i), (int)(2 * i),
-				(int)(2 * i + 1), (int)(2 * i + 1), (int)(2 * i + 1), (int)(2 * i + 1))));
+				(int)(2 * i + 1), (int)(2 * i + 1), (int)(2 * i + 1),
+				(int)(2 * i + 1))));
 }
 
 TILE_INLINE void panel_a(uint32_t *out, const unsigned char *raw, enum tile_in type, bool negate)

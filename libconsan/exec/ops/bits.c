@@ -226,13 +226,19 @@ static enum step prmt_32(struct warp *w, const struct xop *x, uint32_t lanes)
 		/* nibble j to byte j */
 		__m256i sel = _mm256_or_si256(
 			_mm256_or_si256(_mm256_and_si256(c, _mm256_set1_epi32(0xf)),
-				_mm256_and_si256(_mm256_slli_epi32(c, 4), _mm256_set1_epi32(0xf00))),
-			_mm256_or_si256(_mm256_and_si256(_mm256_slli_epi32(c, 8), _mm256_set1_epi32(0xf0000)),
-				_mm256_and_si256(_mm256_slli_epi32(c, 12), _mm256_set1_epi32(0xf000000))));
-		__m256i at = _mm256_add_epi8(_mm256_and_si256(sel, _mm256_set1_epi8(3)), prmt_from());
+				_mm256_and_si256(_mm256_slli_epi32(c, 4),
+					_mm256_set1_epi32(0xf00))),
+			_mm256_or_si256(
+				_mm256_and_si256(_mm256_slli_epi32(c, 8),
+					_mm256_set1_epi32(0xf0000)),
+				_mm256_and_si256(_mm256_slli_epi32(c, 12),
+					_mm256_set1_epi32(0xf000000))));
+		__m256i at = _mm256_add_epi8(_mm256_and_si256(sel, _mm256_set1_epi8(3)),
+			prmt_from());
 		__m256i in_b = _mm256_cmpeq_epi8(_mm256_and_si256(sel, four), four);
 		__m256i sign = _mm256_cmpeq_epi8(_mm256_and_si256(sel, eight), eight);
-		__m256i r = _mm256_blendv_epi8(_mm256_shuffle_epi8(a, at), _mm256_shuffle_epi8(b, at), in_b);
+		__m256i r = _mm256_blendv_epi8(_mm256_shuffle_epi8(a, at),
+			_mm256_shuffle_epi8(b, at), in_b);
 
 		r = _mm256_blendv_epi8(r, _mm256_cmpgt_epi8(_mm256_setzero_si256(), r), sign);
 		_mm256_store_si256((void *)(r32(w, x->o[0]) + k), r);
@@ -369,7 +375,8 @@ DECODER(bmsk)
 DECODER(szext)
 {
 	bool clamp = ptx_has(i, MOD_clamp), sign = ptx_type_of(i, 0) == TY_s32;
-	xfn fn = clamp ? (sign ? szext_clamp_s : szext_clamp_u) : (sign ? szext_wrap_s : szext_wrap_u);
+	xfn fn = clamp ? (sign ? szext_clamp_s : szext_clamp_u)
+		: (sign ? szext_wrap_s : szext_wrap_u);
 
 	return LANE_DECODE(fn, TY_b32, TY_b32, TY_u32);
 }

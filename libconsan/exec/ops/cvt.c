@@ -280,7 +280,8 @@ static uint64_t elem_bits(enum ptx_type t, double v, const struct any_cvt *c)
 
 	/* hardware: a NaN from f64 keeps its sign and the bits that fit */
 	if (isnan(v) && c->s.type == TY_f64 && (t == TY_f16 || t == TY_bf16 || t == TY_f32)) {
-		unsigned mant = t == TY_f16 ? 10 : t == TY_bf16 ? 7 : 23, bits = t == TY_f32 ? 32 : 16;
+		unsigned mant = t == TY_f16 ? 10 : t == TY_bf16 ? 7 : 23,
+			bits = t == TY_f32 ? 32 : 16;
 		uint64_t inf = ((1ull << (bits - 1 - mant)) - 1) << mant;
 		return u >> 63 << (bits - 1) | inf | 1ull << (mant - 1) |
 			(u >> (52 - mant) & ((1ull << mant) - 1));
@@ -293,7 +294,8 @@ static uint64_t elem_bits(enum ptx_type t, double v, const struct any_cvt *c)
 		return c->ftz ? num_ftz32(f) : f;
 	}
 	case TY_tf32:
-		return isnan(v) ? NUM_NAN32 & 0xffffe000u : num_narrow64(u, NUM_FMT_tf32, c->round, fin) << 13;
+		return isnan(v) ? NUM_NAN32 & 0xffffe000u
+			: num_narrow64(u, NUM_FMT_tf32, c->round, fin) << 13;
 	case TY_f64: return u;
 	case TY_e4m3: return num_narrow64(u, NUM_FMT_e4m3, c->round, true);
 	case TY_e5m2: return num_narrow64(u, NUM_FMT_e5m2, c->round, true);
@@ -336,7 +338,8 @@ static uint64_t convert(uint64_t v, const struct any_cvt *c)
 	if (!float_type(td)) {
 		uint64_t n = num_to_int(f, db, ds, ts == TY_f64, c->round);
 		/* register wider than the type: extend */
-		return ds && db < 64 && c->d.width > 8 ? extend(n, (1ull << db) - 1, 1ull << (db - 1)) : n;
+		return ds && db < 64 && c->d.width > 8
+			? extend(n, (1ull << db) - 1, 1ull << (db - 1)) : n;
 	}
 	if (c->integral)
 		f = num_integral(f, c->round);

@@ -297,7 +297,8 @@ LANE_FAMILY(ops_float)
 	case ARITH_tanh: fn = tanh_f32[ftz]; break;
 	case ARITH_neg: fn = ftz ? neg_f : neg_n; break;
 	case ARITH_abs: fn = ftz ? abs_f : abs_n; break;
-	case ARITH_min: case ARITH_max: fn = minmax_f32(i, op == ARITH_max, i->noperands == 4); break;
+	case ARITH_min: case ARITH_max: fn = minmax_f32(i, op == ARITH_max,
+		i->noperands == 4); break;
 	case ARITH_copysign: fn = copysign_32; break;
 	}
 	return same(d, i, x, fn, TY_f32);

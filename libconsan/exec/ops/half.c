@@ -183,7 +183,8 @@ LANE_FAMILY(ops_half)
 		row = xs ? (nan ? max_nan_xs_half : max_xs_half) : nan ? max_nan_half : max_half;
 		break;
 	case ARITH_neg: case ARITH_abs:
-		fn = f16 ? sign_f16_fn[two][op == ARITH_abs][ftz] : sign_bf16_fn[two][op == ARITH_abs];
+		fn = f16 ? sign_f16_fn[two][op == ARITH_abs][ftz]
+			: sign_bf16_fn[two][op == ARITH_abs];
 		break;
 	}
 	if (row) {

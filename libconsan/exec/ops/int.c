@@ -306,7 +306,8 @@ DECODER(vabsdiff4)
 	if (ptx_pick(i, MG_redop) != MOD_NONE && !ptx_has(i, MOD_add))
 		return dec_unsupported(d, "of vabsdiff4 only the plain one and .add are supported");
 	*m = (struct bytes4){ .sd = ptx_type_of(i, 0) == TY_s32, .sa = ptx_type_of(i, 1) == TY_s32,
-		.sb = ptx_type_of(i, 2) == TY_s32, .sat = ptx_has(i, MOD_sat), .add = ptx_has(i, MOD_add) };
+		.sb = ptx_type_of(i, 2) == TY_s32, .sat = ptx_has(i, MOD_sat),
+		.add = ptx_has(i, MOD_add) };
 	x->i.p = m;
 	return LANE_DECODE(vabsdiff4_32, TY_b32, TY_b32, TY_b32, TY_b32);
 }

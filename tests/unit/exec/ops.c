@@ -65,7 +65,10 @@ typedef __float128 Q; /* holds sums and products of 16-bit floats exactly */
 	r_; })
 
 static float f32of(uint64_t v) { return num_f32((uint32_t)v); }
-static uint64_t two(uint64_t lo, uint64_t hi) { return (uint16_t)lo | (uint64_t)(uint16_t)hi << 16; }
+static uint64_t two(uint64_t lo, uint64_t hi)
+{
+	return (uint16_t)lo | (uint64_t)(uint16_t)hi << 16;
+}
 static uint64_t clamp(int64_t v, int64_t lo, int64_t hi)
 {
 	return (uint64_t)(v < lo ? lo : v > hi ? hi : v);
@@ -167,7 +170,8 @@ static uint64_t dot(uint32_t a, uint32_t b, uint32_t c, unsigned abits, unsigned
 	unsigned bbits, bool sa, bool sb, unsigned first)
 {
 	for (unsigned i = 0; i < n; i++) {
-		uint32_t x = a >> abits * i & ((1u << abits) - 1), y = b >> bbits * (i + first) & 0xff;
+		uint32_t x = a >> abits * i & ((1u << abits) - 1),
+			y = b >> bbits * (i + first) & 0xff;
 		int64_t sx = sa && x >> (abits - 1) ? (int64_t)x - (1 << abits) : x;
 		int64_t sy = sb && y >> 7 ? (int64_t)y - 256 : y;
 		c += (uint32_t)(sx * sy);
@@ -244,12 +248,14 @@ static uint64_t pick(void)
 	case 3: return num_bits32((float)(int32_t)rnd64() * 0x1p-20f);
 	case 4: return num_bits64((double)(int64_t)rnd64() * 0x1p-40);
 	case 5: return rnd64() % 40;
-	case 6: return two(num_to_f16((float)(int16_t)rnd64() / 64), num_to_bf16((float)(int16_t)rnd64() / 64));
+	case 6: return two(num_to_f16((float)(int16_t)rnd64() / 64),
+		num_to_bf16((float)(int16_t)rnd64() / 64));
 	default: return rnd64();
 	}
 }
 
-static const char *const load_of[] = { "ld.global.b16 %h0", "ld.global.b32 %r0", "ld.global.b64 %d0" };
+static const char *const load_of[] = { "ld.global.b16 %h0", "ld.global.b32 %r0",
+	"ld.global.b64 %d0" };
 static void kernel_text(struct text *t, size_t k, bool guarded)
 {
 	const struct test_case *x = &cases[k];
@@ -264,7 +270,8 @@ static void kernel_text(struct text *t, size_t k, bool guarded)
 		k, guarded ? "g" : "", THREADS);
 	for (unsigned n = 1; n <= 4; n++)
 		text_printf(t, "ld.global.b16 %%h%u, [%%in+%u]; ld.global.b32 %%r%u, [%%in+%u]; "
-			"ld.global.b64 %%d%u, [%%in+%u];\n", n, 8 * n - 8, n, 8 * n - 8, n, 8 * n - 8);
+			"ld.global.b64 %%d%u, [%%in+%u];\n", n, 8 * n - 8, n, 8 * n - 8, n,
+			8 * n - 8);
 	text_printf(t, "%s, [%%in+32];\n", load_of[x->reg > R_d ? R_d : x->reg]);
 	text_printf(t, "and.b32 %%t, %%r1, 1; setp.ne.b32 %%p1, %%t, 0;\n"
 		"and.b32 %%t, %%r2, 1; setp.ne.b32 %%p2, %%t, 0;\n"
@@ -278,7 +285,8 @@ static void kernel_text(struct text *t, size_t k, bool guarded)
 	case R_d: break;
 	case R_p: text_printf(t, "selp.b64 %%d0, 1, 0, %%p0;\n"); break;
 	case R_pq:
-		text_printf(t, "selp.b64 %%d0, 1, 0, %%p0; selp.b64 %%x, 2, 0, %%p3; or.b64 %%d0, %%d0, %%x;\n");
+		text_printf(t, "selp.b64 %%d0, 1, 0, %%p0; selp.b64 %%x, 2, 0, %%p3; "
+			"or.b64 %%d0, %%d0, %%x;\n");
 		break;
 	}
 	text_printf(t, "st.global.b64 [%%out], %%d0;\nret;\n}\n");
@@ -331,13 +339,15 @@ static void run_case(struct exec_module *m, size_t k, bool guarded)
 		uint64_t want = guarded && !in->on ? old_value(x, in)
 			: trim(x->reg, x->ref(in->a, in->b, in->c, in->e));
 		/* f64 NaNs: payload and sign are those of the processor */
-		if (x->reg == R_d && strstr(x->ptx, "f64") && isnan(num_f64(want)) && isnan(num_f64(output[i])))
+		if (x->reg == R_d && strstr(x->ptx, "f64") && isnan(num_f64(want))
+				&& isnan(num_f64(output[i])))
 			continue;
 		if (output[i] == want)
 			continue;
 		bad++;
 		cr_expect(false, "%s%s: a %lx b %lx c %lx e %lx lane %u: got %lx, want %lx",
-			guarded ? "@%on " : "", x->ptx, in->a, in->b, in->c, in->e, i % 32, output[i], want);
+			guarded ? "@%on " : "", x->ptx, in->a, in->b, in->c, in->e, i % 32,
+			output[i], want);
 		return;
 	}
 }
@@ -424,7 +434,8 @@ static bool agree(const struct test_case *x, uint64_t emulated, uint64_t real)
 		return true;
 	if (x->reg == R_r && isnan(f32of(emulated)) && isnan(f32of(real)))
 		return true;
-	return emulated == real || (x->reg == R_d && isnan(num_f64(emulated)) && isnan(num_f64(real)));
+	return emulated == real || (x->reg == R_d && isnan(num_f64(emulated))
+		&& isnan(num_f64(real)));
 }
 
 Test(ops, same_as_a_gpu)
@@ -473,10 +484,13 @@ Test(ops, same_as_a_gpu)
 		text_free(&t);
 		for (unsigned i = 0; i < N; i++)
 			if (!agree(&cases[k], output[i], real[i])) {
-				cr_expect(false, "%s: a %lx b %lx c %lx e %lx: %lx, on the GPU %lx", cases[k].ptx,
-					input[i].a, input[i].b, input[i].c, input[i].e, output[i], real[i]);
+				cr_expect(false, "%s: a %lx b %lx c %lx e %lx: %lx, on the GPU %lx",
+					cases[k].ptx,
+					input[i].a, input[i].b, input[i].c, input[i].e, output[i],
+					real[i]);
 				break;
 			}
 	}
-	cr_log_info("%zu cases on sm_%d%d, %d not for it", ARRAY_SIZE(cases), major, minor, refused);
+	cr_log_info("%zu cases on sm_%d%d, %d not for it", ARRAY_SIZE(cases), major, minor,
+		refused);
 }
