@@ -297,10 +297,10 @@ static enum step op_cluster_wait(struct warp *w, const struct xop *x, uint32_t l
 
 static bool decode_cluster(const struct ptx_insn *i, struct xop *x, xfn fn, enum ev_sem sem)
 {
-	enum ev_sem said = ptx_sem_of(i, SEM_WEAK);
+	enum ev_sem given = ptx_sem_of(i, SEM_WEAK);
 
 	x->fn = fn;
-	x->i.h[0] = (uint16_t)(said == SEM_WEAK ? sem : said);
+	x->i.h[0] = (uint16_t)(given == SEM_WEAK ? sem : given);
 	x->i.h[1] = ptx_has(i, MOD_aligned);
 	return true;
 }

@@ -249,8 +249,9 @@ double num_integral(double x, enum num_round r);
 uint64_t num_to_int(double x, unsigned bits, bool is_signed, bool from64,
 	enum num_round r);
 
-/* ---- rows of a matrix tile (num_rows.c) ---- n elements; no alignment required; d and s do not
- * overlap. */
+/* ---- rows of a matrix tile (num_rows.c) ----
+ *
+ * n elements; no alignment required; d and s do not overlap. */
 void num_f16_to_f32(float *d, const uint16_t *s, size_t n);
 void num_bf16_to_f32(float *d, const uint16_t *s, size_t n);
 void num_e4m3_to_f32(float *d, const uint8_t *s, size_t n);

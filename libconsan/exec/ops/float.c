@@ -30,26 +30,26 @@ NUM_INLINE float core_##name(float a LANE_USED, float b LANE_USED, float c LANE_
 { \
 	return (expr); \
 }
-#define STAMP(name, suffix, K, ftz, sat) \
+#define HANDLER(name, suffix, K, ftz, sat) \
 LANE_OPK(name##suffix, K, l32, lf32, lf32, lf32, \
 	out(core_##name(in(A, ftz), in(B, ftz), in(C, ftz)), ftz, sat))
 /* variants[ftz][sat] */
 #define F32_OP(name, expr) \
 CORE(name, expr) \
-STAMP(name, _n, 1, false, false) \
-STAMP(name, _s, 1, false, true) \
-STAMP(name, _f, 1, true, false) \
-STAMP(name, _fs, 1, true, true) \
+HANDLER(name, _n, 1, false, false) \
+HANDLER(name, _s, 1, false, true) \
+HANDLER(name, _f, 1, true, false) \
+HANDLER(name, _fs, 1, true, true) \
 static const xfn name##_f32[2][2] = { { name##_n, name##_s }, { name##_f, name##_fs } };
 /* variants[ftz] */
 #define F32_UNSAT(name, expr) \
 CORE(name, expr) \
-STAMP(name, _n, 1, false, false) \
-STAMP(name, _f, 1, true, false) \
+HANDLER(name, _n, 1, false, false) \
+HANDLER(name, _f, 1, true, false) \
 static const xfn name##_f32[2] = { name##_n, name##_f };
 #define F32X2(name) \
-STAMP(name, _n2, 2, false, false) \
-STAMP(name, _f2, 2, true, false) \
+HANDLER(name, _n2, 2, false, false) \
+HANDLER(name, _f2, 2, true, false) \
 static const xfn name##_f32x2[2] = { name##_n2, name##_f2 };
 
 F32_OP(add, a + b)
@@ -165,8 +165,10 @@ MIXED_ROW(add)
 MIXED_ROW(sub)
 MIXED_ROW(fma)
 
-/* ---- directed rounding ---- i.u holds the handler that rounds as MXCSR says, o[7] the MXCSR bits.
- * The call through a pointer keeps the arithmetic between the two writes. */
+/* ---- directed rounding ----
+ *
+ * i.u holds the handler that rounds as MXCSR says, o[7] the MXCSR bits. The call through a
+ * pointer keeps the arithmetic between the two writes. */
 static enum step directed(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const unsigned csr = _mm_getcsr();

@@ -62,9 +62,10 @@ LANE_OP(mad24_hi_u, l32, l32, l32, l32, (u24(A) * u24(B) >> 16) + C)
 LANE_OP(mad24_hi_s, l32, ls32, ls32, l32, (uint64_t)(s24(A) * s24(B) >> 16) + C)
 LANE_OP(mad24_hi_sat, ls32, ls32, ls32, ls32, sat32((s24(A) * s24(B) >> 16) + C))
 
-/* ---- div rem ---- The ISA does not define division by zero; hardware (H200) gives all ones.
- * 32-bit quotients are computed in f64, which is exact enough: a/b differs from an integer above it
- * by at least 1/b. */
+/* ---- div rem ----
+ *
+ * The ISA does not define division by zero; hardware (H200) gives all ones. 32-bit quotients are
+ * computed in f64, which is exact enough: a/b differs from an integer above it by at least 1/b. */
 
 static inline uint32_t div_u32(uint32_t a, uint32_t b)
 {
