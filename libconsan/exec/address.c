@@ -41,7 +41,7 @@ static enum step op_generic_param(struct warp *w, const struct xop *x, uint32_t 
 	return STEP_NEXT;
 }
 
-/* .u64 destination and a 32-bit source, or the reverse, happen with .shared */
+/* mixed widths (.u64 destination, 32-bit source, or the reverse) occur with .shared */
 static void operands(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 {
 	enum ptx_type t = ptx_type_of(i, 0);
@@ -121,7 +121,7 @@ DECODER(isspacep)
 	return true;
 }
 
-/* i.u: where shared addresses start, 0 or the generic window */
+/* i.u: start of shared addresses, 0 or the generic window */
 static enum step op_mapa(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const l32 *rank = r32(w, x->o[4]);

@@ -1,5 +1,5 @@
-/* async: groups of asynchronous operations, and what contexts keep for them.
- * The queue itself is the machine's (mem.c). */
+/* async: groups of asynchronous operations, and the asynchronous state of warps, CTAs and clusters.
+ * The queue is in queue.c. */
 #include "async.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static bool demanded(const struct group_op *op, uint32_t lanes, const uint32_t *
 void group_wait(struct cluster *c, struct group_list *l, uint32_t lanes,
 	const uint32_t *commits, const uint32_t *keep)
 {
-	/* performing takes the op out of the list, and may take others out */
+	/* performing an op removes it from the list, and may remove others */
 	for (size_t i = 0; i < l->n;) {
 		struct group_op *op = l->at[i];
 
@@ -99,7 +99,7 @@ void async_cta_free(struct cta *c)
 	c->async = NULL;
 }
 
-/* A cluster keeps nothing beyond its queue. */
+/* A cluster has no state beyond its queue. */
 void async_cluster_begin(struct cluster *c)
 {
 	(void)c;

@@ -1,15 +1,13 @@
-/* async: what warps, CTAs and clusters remember of asynchronous operations and
- * mbarriers. For the files that implement them: async.c, mbarrier.c,
- * cpasync.c, bulk.c, wgmma.c. */
+/* async: the asynchronous operations and mbarriers of warps, CTAs and clusters. For the files that
+ * implement them: async.c, mbarrier.c, cpasync.c, bulk.c, wgmma.c. */
 #ifndef CONSAN_EXEC_ASYNC_H
 #define CONSAN_EXEC_ASYNC_H
 
 #include "machine.h"
 
-/* Operations not yet performed that belong to somebody's groups, in issue
- * order. Groups are numbered per owner: an operation carries the number of
- * commits its owner had made before it, so that it is complete after a wait for
- * n if commits - group > n. */
+/* Operations not yet performed that belong to groups of one owner, in issue order. Groups are
+ * numbered by owner: an operation carries the number of commits its owner had made before it. It
+ * must be complete after a wait for n if commits - group > n. */
 struct group_op {
 	struct async_op op;
 	uint32_t group;
@@ -19,12 +17,12 @@ struct group_list { struct group_op **at; size_t n, cap; };
 struct warp_async {
 	uint32_t cp_commits[LANES], bulk_commits[LANES];
 	struct group_list cp, bulk;
-	VEC(struct ev_gspan) gspans; /* of the event being made */
+	VEC(struct ev_gspan) gspans; /* of the event being built */
 	VEC(struct ev_span) spans;
 };
 
-/* An mbarrier object. The 8 bytes in shared memory hold the low half of the
- * phase and a tag with the index here; whoever overwrites them destroys it. */
+/* An mbarrier object. The 8 bytes in shared memory hold the low half of the phase and a tag with
+ * the index here. Overwriting them destroys the object. */
 struct mbar {
 	uint32_t at;               /* offset in the CTA's shared memory; UINT32_MAX: none */
 	uint32_t expected, pending;
@@ -32,7 +30,7 @@ struct mbar {
 	uint64_t phase;            /* completed phases since init */
 };
 
-struct wg_async {                  /* of one warpgroup */
+struct wg_async {                  /* state of one warpgroup */
 	uint32_t commits;
 	struct group_list pending;
 };
@@ -47,26 +45,26 @@ struct cta_async {
 void group_add(struct group_list *l, struct group_op *op);
 /* Must be called by perform(). */
 void group_remove(struct group_list *l, struct group_op *op);
-/* Performs what a wait by these lanes, of which each may leave `keep` of its
- * newest groups pending, demands. commits is by lane. */
+/* Performs the operations that a wait of these lanes requires. Each lane may leave `keep` of its
+ * newest groups pending. commits is by lane. */
 void group_wait(struct cluster *c, struct group_list *l, uint32_t lanes,
 	const uint32_t *commits, const uint32_t *keep);
 
-/* ---- mbarriers, as asynchronous operations see them (mbarrier.c) ---- */
+/* ---- mbarriers as used by asynchronous operations (mbarrier.c) ---- */
 
 /* NULL: no live object there. */
 struct mbar *mbar_find(struct cta *c, uint32_t at);
-/* Arrives `count` times, completes `tx` bytes, on behalf of op; emits MB_SIGNAL. */
+/* Arrives `count` times and completes `tx` bytes on behalf of op; emits MB_SIGNAL. */
 void mbar_signal(struct async_op *op, struct cta *c, uint32_t at, uint32_t count, int64_t tx);
-/* Pending arrivals grow by n: cp.async.mbarrier.arrive without .noinc. */
+/* Adds n pending arrivals: cp.async.mbarrier.arrive without .noinc. */
 void mbar_raise(struct cta *c, uint32_t at, uint32_t n);
 /* Resolves lane l's address of an mbarrier object; false: return STEP_FAULT. */
 bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space space,
 	uint64_t addr, bool remote, struct cta **cta, uint32_t *at);
 
-/* ---- small helpers of all handlers ---- */
+/* ---- helpers for handlers ---- */
 
-/* The lanes of `of` whose value is that of lane l. */
+/* The lanes of `of` whose value equals that of lane l. */
 static inline uint32_t same_lanes(const uint64_t v[LANES], uint32_t of, unsigned l)
 {
 	uint32_t m = 0;
@@ -77,7 +75,7 @@ static inline uint32_t same_lanes(const uint64_t v[LANES], uint32_t of, unsigned
 	return m & of;
 }
 
-/* xaddr in two words of xop.o */
+/* An xaddr is stored in two words of xop.o. */
 static inline void put_addr(struct xop *x, unsigned at, struct xaddr a)
 {
 	x->o[at] = a.slot;

@@ -1,7 +1,6 @@
-/* atom: atom and red in all spaces. Lanes act one after the other, in lane
- * order. Shared memory belongs to one thread, global memory is changed by
- * compare-and-swap, as other workers may be at it. Packed and vector forms are
- * atomic by element, as on hardware. */
+/* atom: atom and red in all spaces. Lanes act one after the other, in lane order. Shared memory
+ * belongs to one thread. Global memory is changed by compare-and-swap, because other workers may
+ * access it. Packed and vector forms are atomic by element, as on hardware. */
 #include "reach.h"
 
 #include "num.h"
@@ -27,8 +26,8 @@ enum atom {
 	AT_COUNT
 };
 
-/* o[0] old value (or SLOT_NONE), o[1] b, o[2] c, o[3] space; vectors: i.p holds an atom_list
- * old and b slots of each element instead */
+/* o[0] old value (or SLOT_NONE), o[1] b, o[2] c, o[3] space. Vectors: i.p holds an atom_list with
+ * the slots of old and b for each element instead. */
 #define SWAP(T, W, result) \
 	W was = __atomic_load_n((W *)p, __ATOMIC_RELAXED), now; \
 	do { \
@@ -42,11 +41,11 @@ enum atom {
 		__ATOMIC_SEQ_CST, __ATOMIC_RELAXED)); \
 	changed |= now != was
 
-/* One element of every lane: `at` bytes from the lane's address. */
+/* One element of every lane, `at` bytes from the lane's address. */
 #define ATOM(id, T, result) \
 static bool run_##id(struct warp *w, uint32_t lanes, const struct reach *r, unsigned at, \
 	const unsigned char *bs, const unsigned char *cs, unsigned width, unsigned char *ds, \
-	bool alone) \
+	bool exclusive) \
 { \
 	bool changed = false; \
 	(void)cs; \
@@ -58,7 +57,7 @@ static bool run_##id(struct warp *w, uint32_t lanes, const struct reach *r, unsi
 		memcpy(&c, cs + l * width, sizeof c); \
 		(void)b; \
 		(void)c; \
-		if (alone) { \
+		if (exclusive) { \
 			T n; \
 			memcpy(&o, p, sizeof o); \
 			n = (T)(result); \
@@ -76,7 +75,7 @@ static bool run_##id(struct warp *w, uint32_t lanes, const struct reach *r, unsi
 	} \
 	return changed; \
 }
-/* the branches not taken copy between types of different size */
+/* branches that are not taken copy between types of different size */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #ifndef __clang__
@@ -115,7 +114,7 @@ static bool in_own_memory(const struct warp *w, const struct reach *r)
 	return r->space == SP_SHARED || r->space == SP_LOCAL || w->worker->grid->jobs == 1;
 }
 
-/* i.b: kind, elements in a register, bytes of one, bytes of a register */
+/* i.b: kind, elements in a register, bytes of an element, bytes of a register */
 static enum step op_atom(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	unsigned kind = x->i.b[0], parts = x->i.b[1], size = x->i.b[2], reg = x->i.b[3];
@@ -167,7 +166,7 @@ static enum step op_atom_vec(struct warp *w, const struct xop *x, uint32_t lanes
 	return STEP_NEXT;
 }
 
-/* 128 bits: exch and cas, under a lock of their own */
+/* 128 bits: exch and cas, under a lock */
 static enum step op_atom128(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -269,7 +268,8 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 		x->o[0] = to ? dec_dst(d, to, t) : SLOT_NONE;
 		x->o[1] = dec_src(d, &o[1], t);
 		x->o[2] = x->i.u ? dec_src(d, &o[2], t) : x->o[1];
-		return op == MOD_cas || op == MOD_exch ? true : dec_unsupported(d, "128-bit atomic");
+		return op == MOD_cas || op == MOD_exch ? true
+			: dec_unsupported(d, "128-bit atomic");
 	}
 	if (kind < 0)
 		return dec_unsupported(d, "this atomic operation on this type");

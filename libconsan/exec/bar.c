@@ -1,6 +1,6 @@
-/* bar: named CTA barriers and the cluster barrier. Arrival is per warp: the
- * lanes that execute a barrier wait for all live lanes of their warp to come
- * to a barrier with the same id, then the warp counts as 32 threads, once. */
+/* bar: named CTA barriers and the cluster barrier. Arrival is per warp: the lanes that execute a
+ * barrier wait until all live lanes of their warp have arrived at a barrier with the same id, then
+ * the warp counts as 32 threads, once. */
 #include "core.h"
 
 #include <stdio.h>
@@ -52,7 +52,7 @@ void bar_warp_exit(struct cta *c)
 
 static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes);
 
-/* The lanes go on after the barrier. */
+/* The lanes continue after the barrier. */
 static enum step leave(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct bar_form f = form_of(x);
@@ -88,8 +88,8 @@ static enum step wait_phase(struct warp *w, uint32_t id)
 	return s;
 }
 
-/* Fragments of this warp that wait for company at a barrier with this id. */
-static bool collects(const struct warp *w, const struct frag *f, uint32_t id)
+/* Does this fragment wait for other lanes of its warp at a barrier with this id? */
+static bool waits_at(const struct warp *w, const struct frag *f, uint32_t id)
 {
 	const struct xop *x = &w->code[f->pc];
 
@@ -104,7 +104,7 @@ static uint32_t true_lanes(const struct warp *w, const struct xop *x, uint32_t l
 	return f.mode == BAR_RED ? lanes & (*rp(w, x->o[2]) ^ (f.flip ? FULL : 0)) : 0;
 }
 
-/* The whole warp arrives. Returns STEP_NEXT if the barrier is complete. */
+/* Arrival of the whole warp. Returns STEP_NEXT if the barrier is complete. */
 static enum step arrive(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t id,
 	uint32_t count, uint32_t yes)
 {
@@ -141,7 +141,7 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	unsigned first = (unsigned)__builtin_ctz(lanes);
 	uint32_t id = r32(w, x->o[0])[first], count = r32(w, x->o[1])[first];
 	uint32_t here = lanes, yes;
-	const struct xop *elsewhere = NULL; /* where others of its lanes wait */
+	const struct xop *elsewhere = NULL; /* op at which other lanes of the warp wait */
 	struct refusal why;
 	enum step s;
 
@@ -154,15 +154,15 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (refuse_bar(&why, id, count, w->cta->nwarps * LANES, f.mode == BAR_ARRIVE))
 		return ex_refuse(w, x, lanes, &why);
 	for (unsigned i = 0; i < w->nfrag; i++)
-		if (collects(w, &w->frag[i], id)) {
+		if (waits_at(w, &w->frag[i], id)) {
 			here |= w->frag[i].mask;
 			elsewhere = &w->code[w->frag[i].pc];
 		}
 	if (here != (uint32_t)~w->dead)
-		return warp_wait_company(w, ~w->dead & ~here);
+		return warp_wait_lanes(w, ~w->dead & ~here);
 	yes = true_lanes(w, x, lanes);
 	for (unsigned i = 0; elsewhere && i < w->nfrag; i++)
-		if (collects(w, &w->frag[i], id))
+		if (waits_at(w, &w->frag[i], id))
 			yes |= true_lanes(w, &w->code[w->frag[i].pc], w->frag[i].mask);
 	if (elsewhere && f.aligned && w->sink) {
 		struct event e = ex_event(w, x, EV_FAULT, lanes);
@@ -177,9 +177,9 @@ static enum step op_bar(struct warp *w, const struct xop *x, uint32_t lanes)
 	for (unsigned i = 0; elsewhere && i < w->nfrag; i++) {
 		struct frag *o = &w->frag[i];
 
-		if (!collects(w, o, id))
+		if (!waits_at(w, o, id))
 			continue;
-		/* woken at once if the phase is complete already */
+		/* woken at once if the phase is already complete */
 		struct xwait mine = w->wait;
 		wait_phase(w, id);
 		o->wait = w->wait;
@@ -228,7 +228,7 @@ BAR(barrier_cta_sync, BAR_SYNC, ptx_has(i, MOD_aligned))
 BAR(barrier_cta_arrive, BAR_ARRIVE, ptx_has(i, MOD_aligned))
 BAR(barrier_cta_red, BAR_RED, ptx_has(i, MOD_aligned))
 
-/* ---- barrier.cluster: counts threads; those that exited count as there ---- */
+/* ---- barrier.cluster: counts threads; exited threads count as arrived ---- */
 
 void bar_cluster_exit(struct cluster *c)
 {
@@ -277,9 +277,9 @@ static enum step op_cluster_wait(struct warp *w, const struct xop *x, uint32_t l
 
 	if (x->i.h[1] && !warp_aligned(w, x, lanes, &s))
 		return s;
-	/* A phase that lacks a lane's arrival ends without it only if the lane has exited, so
-	 * that one bit tells the phase it arrived for from the next, where others of its warp
-	 * may already wait. */
+	/* A phase that lacks a lane's arrival completes without it only if the lane has exited. So
+	 * one bit distinguishes the phase it arrived for from the next one, at which other lanes of
+	 * its warp may already wait. */
 	if (lanes & (c->bar_phase & 1 ? w->cluster_odd : ~w->cluster_odd) && c->bar_arrived) {
 		s = ex_wait(w, WAIT_CLUSTER, &c->bar_phase, ~0ull, 0);
 		w->wait.explain = explain_cluster;
@@ -297,10 +297,10 @@ static enum step op_cluster_wait(struct warp *w, const struct xop *x, uint32_t l
 
 static bool decode_cluster(const struct ptx_insn *i, struct xop *x, xfn fn, enum ev_sem sem)
 {
-	enum ev_sem said = ptx_sem_of(i, SEM_WEAK);
+	enum ev_sem given = ptx_sem_of(i, SEM_WEAK);
 
 	x->fn = fn;
-	x->i.h[0] = (uint16_t)(said == SEM_WEAK ? sem : said);
+	x->i.h[0] = (uint16_t)(given == SEM_WEAK ? sem : given);
 	x->i.h[1] = ptx_has(i, MOD_aligned);
 	return true;
 }

@@ -1,5 +1,5 @@
-/* builtin: the functions that the CUDA runtime supplies to kernels: vprintf,
- * __assertfail, malloc, free. Arguments lie in the caller's .param variables. */
+/* builtin: the functions that the CUDA runtime supplies to kernels: vprintf, __assertfail, malloc,
+ * free. Arguments are in the caller's .param variables. */
 #include "core.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void give(const struct warp *w, const struct call_site *s, unsigned l, ui
 		memcpy(frame(w, l, s->ret[0].at), &v, s->ret[0].bytes < 8 ? s->ret[0].bytes : 8);
 }
 
-/* A byte of device memory; false after a fault. */
+/* Reads one byte of device memory; false after a fault. */
 static bool byte_at(struct warp *w, const struct xop *x, unsigned l, uint64_t addr, char *c)
 {
 	struct xplace p;
@@ -77,7 +77,7 @@ static bool bytes_at(struct warp *w, const struct xop *x, unsigned l, uint64_t *
 	return true;
 }
 
-/* One conversion %..c of a device printf; spec ends with the letter. */
+/* Formats one conversion %..c of a device printf; spec ends with the letter. */
 static bool convert(struct warp *w, const struct xop *x, unsigned l, const char *spec,
 	size_t n, uint64_t *args, struct text *out)
 {
@@ -215,7 +215,8 @@ static enum step assertion(struct warp *w, const struct xop *x, const struct cal
 			text_printf(&out, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] "
 				"Assertion `%s` failed.\n", file.n ? file.at : "",
 				(uint32_t)argument(w, s, l, 2), func.n ? func.at : "", id[0], id[1],
-				id[2], t % b[0], t / b[0] % b[1], t / b[0] / b[1], expr.n ? expr.at : "");
+				id[2], t % b[0], t / b[0] % b[1], t / b[0] / b[1],
+				expr.n ? expr.at : "");
 		if (ok && !part.n && expr.n)
 			text_add(&part, expr.at, expr.n);
 		text_free(&expr);
@@ -257,7 +258,8 @@ enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 
 			if (at && !heap_free((void *)(uintptr_t)at))
 				return ex_fault(w, x, 1u << l, FAULT_TRAP, SP_ANY, at, 0,
-					"free of 0x%llx, which malloc did not return", (unsigned long long)at);
+					"free of 0x%llx, which malloc did not return",
+					(unsigned long long)at);
 		}
 		break;
 	}

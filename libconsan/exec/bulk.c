@@ -1,26 +1,26 @@
-/* bulk: cp.async.bulk, cp.reduce.async.bulk, their tensor forms, bulk groups,
- * prefetches. Operands are checked when an operation is issued; bytes move, and
- * mbarriers learn of it, as late as the rules allow. */
+/* bulk: cp.async.bulk, cp.reduce.async.bulk, their tensor forms, bulk groups, prefetches. Operands
+ * are checked when an operation is issued. Its bytes move, and its mbarrier is signalled, as late
+ * as the rules allow. */
 #include "async.h"
 #include "tensormap.h"
 
 enum what { LOAD,          /* global to shared, completes on an mbarrier */
 	STORE,             /* shared to global, completes by bulk group */
-	PEER,              /* own shared to a CTA of the cluster, mbarrier */
+	PEER,              /* own shared memory to a CTA of the cluster, completes on an mbarrier */
 	PREFETCH };
 
-/* What the decoder found. Slots are of u32 unless said otherwise. */
+/* The decoded operands. Slots are of u32 unless noted otherwise. */
 struct args {
 	uint8_t what;              /* enum what */
 	bool tensor, rows, multicast, pair;
 	uint8_t red;               /* enum tensor_red */
-	uint8_t type;              /* enum tensor_type, of plain reductions */
-	uint8_t space;             /* of the shared side, enum ptx_space */
+	uint8_t type;              /* enum tensor_type, for plain reductions */
+	uint8_t space;             /* enum ptx_space, of the shared side */
 	uint8_t ncoords, noffsets;
 	struct xaddr shared;       /* LOAD, PEER: destination, STORE: source */
 	struct xaddr other;        /* global address, tensor map, PEER: source */
 	struct xaddr mbar;
-	uint32_t size;             /* slot; not of tensor copies */
+	uint32_t size;             /* slot; not for tensor copies */
 	uint32_t mask;             /* slot of u16: multicast */
 	uint32_t coord[TENSOR_RANKS];
 	uint32_t offset[3];        /* slots of u16: im2col */
@@ -29,17 +29,17 @@ struct args {
 struct bulk_op {
 	struct group_op g;
 	const struct args *args;
-	uint32_t ctas;             /* LOAD, PEER: ranks that receive */
+	uint32_t ctas;             /* LOAD, PEER: ranks that receive the data */
 	struct cta *cta, *mbar_cta;
 	uint32_t shared, bytes, mbar;
 	uint32_t extent;           /* bytes of shared memory from first to last */
 	uint64_t other;            /* global address, PEER: source offset */
 	struct tensor_copy copy;
-	struct tensormap map;      /* as it was when the copy was issued */
+	struct tensormap map;      /* as at issue */
 	uint64_t map_at;           /* in global memory; else 0 */
 };
 
-/* ---- what happens late ---- */
+/* ---- performing ---- */
 
 static void deliver(struct cluster *c, struct bulk_op *o, struct cta *to)
 {
@@ -96,7 +96,8 @@ static void perform_store(struct cluster *c, struct async_op *op)
 	return false; \
 } while (0)
 
-static bool raise_refusal(struct warp *w, const struct xop *x, unsigned l, const struct refusal *why)
+static bool raise_refusal(struct warp *w, const struct xop *x, unsigned l,
+	const struct refusal *why)
 {
 	ex_refuse(w, x, 1u << l, why);
 	return false;
@@ -159,7 +160,7 @@ static bool find_shared(struct warp *w, const struct xop *x, unsigned l, const s
 	return true;
 }
 
-/* The other side of a plain copy. */
+/* Resolves the other side of a plain copy. */
 static bool find_other(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	struct bulk_op *o)
 {
@@ -169,9 +170,11 @@ static bool find_other(struct warp *w, const struct xop *x, unsigned l, const st
 
 	o->bytes = r32(w, a->size)[l];
 	if (refuse_bulk_size(&why, ex_addr(w, a->shared, l), o->bytes) ||
-			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr, o->bytes))
+			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr,
+			o->bytes))
 		return raise_refusal(w, x, l, &why);
-	if (o->bytes && a->what != PREFETCH && !ex_resolve(w, x, 1u << l, a->what == PEER ? PS_shared : PS_global,
+	if (o->bytes && a->what != PREFETCH && !ex_resolve(w, x, 1u << l,
+			a->what == PEER ? PS_shared : PS_global,
 			addr, o->bytes, 1, a->what == STORE, &p))
 		return false;
 	o->other = a->what == PEER ? SHARED_OFFSET(addr) : addr;
@@ -189,24 +192,24 @@ static bool grow(void *user, uint64_t addr, uint64_t bytes)
 	return true;
 }
 
-struct look { struct worker *worker; bool write; uint64_t addr, bytes; };
+struct span_check { struct worker *worker; bool write; uint64_t addr, bytes; };
 
-static bool look(void *user, uint64_t addr, uint64_t bytes)
+static bool check_span(void *user, uint64_t addr, uint64_t bytes)
 {
-	struct look *k = user;
+	struct span_check *k = user;
 
 	k->addr = addr;
 	k->bytes = bytes;
 	return ex_global_ok(k->worker, addr, bytes, k->write);
 }
 
-/* The map, the coordinates and all that they lead to. */
+/* Reads and checks the map and the coordinates. */
 static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	struct bulk_op *o)
 {
 	uint64_t addr = ex_addr(w, a->other, l);
 	struct bounds b = { UINT64_MAX, 0 };
-	struct look k = { .worker = w->worker, .write = a->what == STORE };
+	struct span_check k = { .worker = w->worker, .write = a->what == STORE };
 	const struct tensor_use use = { .ncoords = a->ncoords, .noffsets = a->noffsets,
 		.load = a->what != STORE, .prefetch = a->what == PREFETCH, .placed = true };
 	struct refusal why;
@@ -231,8 +234,8 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 			"this reduction is not defined for the element type of the tensor map");
 	o->bytes = tensor_box_bytes(&o->map, a->rows);
 	tensor_spans(&o->copy, grow, &b);
-	if (a->what != PREFETCH && b.lo < b.hi && !look(&k, b.lo, b.hi - b.lo) &&
-			!tensor_spans(&o->copy, look, &k))
+	if (a->what != PREFETCH && b.lo < b.hi && !check_span(&k, b.lo, b.hi - b.lo) &&
+			!tensor_spans(&o->copy, check_span, &k))
 		REFUSE(GLOBAL_OOB, SP_GLOBAL, k.addr, k.bytes,
 			"the tensor map describes memory outside every allocation");
 	return true;
@@ -248,7 +251,7 @@ static bool add_span(void *user, uint64_t addr, uint64_t bytes)
 	return a->gspans.n < UINT16_MAX;
 }
 
-/* Rows that are shorter than the swizzle's span leave holes: the pieces. */
+/* Rows shorter than the swizzle's span leave gaps: adds one span for each 16-byte piece. */
 static void add_pieces(struct warp_async *a, const struct bulk_op *o)
 {
 	uint32_t row = tensor_box_row(&o->map), pitch = tensor_box_pitch(&o->map);
@@ -260,7 +263,7 @@ static void add_pieces(struct warp_async *a, const struct bulk_op *o)
 				(enum tensor_swizzle)o->map.swizzle, o->shared + at + i), 16 }));
 }
 
-static void tell(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
+static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	const struct bulk_op *o)
 {
 	struct event e = ex_event(w, x, EV_BULK, 1u << l);
@@ -304,8 +307,8 @@ static void tell(struct warp *w, const struct xop *x, unsigned l, const struct a
 	ex_emit(w->cluster, &e);
 }
 
-/* A map in parameters or constants cannot change while the kernel runs. */
-static void tell_map(struct warp *w, const struct xop *x, unsigned l, const struct bulk_op *o)
+/* Maps in parameters or constants are not reported: they cannot change while the kernel runs. */
+static void emit_map_read(struct warp *w, const struct xop *x, unsigned l, const struct bulk_op *o)
 {
 	struct event e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
 	const unsigned char *at = (const unsigned char *)&o->map;
@@ -352,9 +355,9 @@ static enum step op_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
 			return STEP_FAULT;
 		}
 		if (w->sink && a->what != PREFETCH)
-			tell_map(w, x, l, o);
+			emit_map_read(w, x, l, o);
 		if (w->sink)
-			tell(w, x, l, a, o);
+			emit_bulk(w, x, l, a, o);
 		if (a->what == PREFETCH) {
 			async_free(w->cluster, o);
 			continue;
@@ -456,7 +459,7 @@ static struct args *args_of(struct decoder *d, struct xop *x)
 	return a;
 }
 
-/* mbarrier, {im2col offsets}, multicast mask; what follows are cache policies. */
+/* mbarrier, {im2col offsets}, multicast mask; any further operands are cache policies. */
 static bool more_operands(struct decoder *d, const struct ptx_insn *i, struct args *a, unsigned k)
 {
 	if (a->what == LOAD || a->what == PEER)
@@ -482,7 +485,7 @@ static enum what what_of(const struct ptx_insn *i)
 		: ptx_space_of(i, 1) == PS_global ? LOAD : PEER;
 }
 
-/* [d], [a], n and the rest, plain and reducing */
+/* [d], [a], n and the further operands, for plain and reducing copies */
 static bool decode_plain(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool reduces)
 {
 	enum what what = what_of(i);

@@ -1,10 +1,9 @@
 /* call: calls and returns of device functions.
  *
- * Every lane has a stack of call frames and a stack of local memory. Arguments
- * are copied from the caller's .param variables (which lie in its local frame)
- * to the callee's, results back at the return. Registers of a function have
- * columns of their own, above those of its callers; only a call back up the
- * chain (recursion) saves the columns that it would run over. */
+ * Every lane has a stack of call frames and a stack of local memory. Arguments are copied from the
+ * caller's .param variables (which are in its local frame) to the callee's, results are copied back
+ * at the return. Registers of a function have columns of their own, above those of its callers.
+ * Only a recursive call saves the columns that it would overwrite. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -16,8 +15,8 @@ static unsigned char *stack_of(const struct warp *w, unsigned lane, uint32_t at)
 
 /* ---- recursion ---- */
 
-/* Columns [from, to) of every class, one lane: out of the register file or
- * back into it. Returns the bytes it takes. */
+/* Copies columns [from, to) of every class for one lane: from the register file to saved or back.
+ * Returns the bytes needed. */
 static size_t columns(const struct warp *w, const struct kfunc *callee, const struct kfunc *caller,
 	unsigned lane, unsigned char *buf, bool restore)
 {
@@ -75,13 +74,13 @@ static bool enter(struct warp *w, const struct xop *x, const struct call_site *s
 	const struct kfunc *to, unsigned l)
 {
 	l32 *sp = r32(w, w->worker->grid->k->sp_slot);
-	uint32_t room = w->worker->grid->k->local_stack;
+	uint32_t limit = w->worker->grid->k->local_stack;
 	struct call_frame f = { s->ret_pc, sp[l], s, NULL };
 	uint32_t top = sp[l] + s->caller->frame;
 
-	if (top > room || to->frame > room - top) {
+	if (top > limit || to->frame > limit - top) {
 		ex_fault(w, x, 1u << l, FAULT_STACK, SP_LOCAL, top, to->frame,
-			"call depth %zu, %u bytes of stack", w->call[l].n, room);
+			"call depth %zu, %u bytes of stack", w->call[l].n, limit);
 		return false;
 	}
 	if (runs_over(to, s->caller)) {
@@ -130,7 +129,8 @@ static enum step op_call_indirect(struct warp *w, const struct xop *x, uint32_t 
 				same |= 1u << l;
 		if (index >= k->module->ptx->nfunc || k->fn_of[index] == UINT32_MAX)
 			return ex_fault(w, x, same, FAULT_TRAP, SP_ANY, to, 0,
-				"call through 0x%llx, which is not a function", (unsigned long long)to);
+				"call through 0x%llx, which is not a function",
+				(unsigned long long)to);
 		fn = &k->fn[k->fn_of[index]];
 		for EACH_LANE(m, same)
 			if (!enter(w, x, s, fn, m))
@@ -155,7 +155,8 @@ enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes)
 
 		for (unsigned r = 0; r < f.site->nret && r < fn->f->nret; r++)
 			memcpy(stack_of(w, l, f.sp + f.site->ret[r].at),
-				stack_of(w, l, sp[l] + fn->rets_at + (uint32_t)fn->f->ret[r].offset),
+				stack_of(w, l, sp[l] + fn->rets_at
+					+ (uint32_t)fn->f->ret[r].offset),
 				f.site->ret[r].bytes);
 		if (f.saved) {
 			columns(w, fn, f.site->caller, l, f.saved, true);
@@ -197,9 +198,9 @@ static enum step op_builtin(struct warp *w, const struct xop *x, uint32_t lanes)
 }
 
 static bool copies(struct decoder *d, const struct ptx_operand *o, unsigned n,
-	struct call_copy *to, unsigned room)
+	struct call_copy *to, unsigned limit)
 {
-	if (n > room)
+	if (n > limit)
 		return dec_unsupported(d, "call with %u operands", n);
 	for (unsigned k = 0; k < n; k++) {
 		const struct ptx_var *v = o[k].var;

@@ -1,15 +1,15 @@
-/* cluster: worker threads, and the clusters that are resident on each. A
- * worker runs one cluster to its end, unless that only spins: then the others
- * it holds get their turn, or a new one comes in while the emulated device has
- * room. Late asynchronous operations are performed when nothing else moves. */
+/* cluster: worker threads, and the clusters that are resident on each. A worker runs one cluster to
+ * its end. If the cluster only spins, the other resident clusters get a turn, or a new one is
+ * admitted while the emulated device has capacity. Late asynchronous operations are performed when
+ * nothing else can progress. */
 #include "core.h"
 
 #include <sched.h>
 #include <stdlib.h>
 
 #define QUANTUM 50000 /* ops of a warp before the next one runs */
-#define TURN 4000000  /* ops of a cluster before the worker looks around ... */
-#define ROUNDS 256    /* ... or rounds over its warps */
+#define TURN 4000000  /* ops of a cluster before the worker checks limits */
+#define ROUNDS 256    /* rounds over its warps before the worker checks limits */
 
 /* ---- a hang ---- */
 
@@ -65,7 +65,7 @@ static void warp_ended(struct warp *w)
 		context_cta_end(cta);
 }
 
-/* Whose turn it is and for how long: in order and long, or as the seed says. */
+/* Chooses the next warp and its budget: in order and long, or as the seed determines. */
 static struct warp *next_warp(struct cluster *c, uint32_t k, uint64_t start)
 {
 	uint32_t n = c->info.nctas * c->grid->nwarps, i = (uint32_t)((k + start) % n);
@@ -89,18 +89,18 @@ static enum turn cluster_turn(struct cluster *c)
 			if (w->done || !warp_ready(w))
 				continue;
 			switch (warp_run(w)) {
-			case RAN_ON:
-			case RAN_BLOCKED:
+			case RUN_READY:
+			case RUN_BLOCKED:
 				ran = true;
 				break;
-			case RAN_SPIN:
+			case RUN_SPIN:
 				spin = true;
 				break;
-			case RAN_DONE:
+			case RUN_DONE:
 				ran = true;
 				warp_ended(w);
 				break;
-			case RAN_STOP:
+			case RUN_STOP:
 				return TURN_STOP;
 			}
 			if (c->stop)
@@ -119,14 +119,14 @@ static enum turn cluster_turn(struct cluster *c)
 	}
 	if (c->work != work_before || c->polls == polls_before)
 		return TURN_ON;
-	/* loops over a barrier that wait for others end up here */
+	/* loops over a barrier that wait for other clusters end here */
 	return async_perform_one(c) ? TURN_ON : TURN_SPIN;
 }
 
 /* ---- livelock: every state of a spinning warp repeats, and no memory changes ---- */
 
-/* Whose turn it is belongs to it: if not, a warp that gave only one of its fragments a turn
- * would be taken for one that repeats, although another would see what has changed. */
+/* The turn is part of the state. Without it, a warp that ran only one of its fragments would look
+ * like one that repeats, although another fragment would see a change. */
 static uint64_t hash_warp(const struct warp *w)
 {
 	uint64_t h = 0xcbf29ce484222325ull ^ w->polls;
@@ -141,12 +141,13 @@ static uint64_t hash_warp(const struct warp *w)
 	for (unsigned i = 0; i < w->nfrag; i++) {
 		h = (h ^ w->frag[i].pc) * 0x9e3779b97f4a7c15ull;
 		h = (h ^ w->frag[i].mask) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
-		h = (h ^ (frag_asleep(&w->frag[i]) ? 0 : w->frag[i].turn - least)) * 0x9e3779b97f4a7c15ull;
+		h = (h ^ (frag_asleep(&w->frag[i]) ? 0 : w->frag[i].turn - least))
+			* 0x9e3779b97f4a7c15ull;
 	}
 	return h;
 }
 
-/* Brent's cycle search, a step at each call. */
+/* Brent's cycle detection, one step each call. */
 static bool warp_repeats(struct warp *w, uint64_t epoch)
 {
 	struct xspin *s = &w->spin;
@@ -180,7 +181,7 @@ static bool cluster_repeats(struct cluster *c, uint64_t epoch)
 	return all;
 }
 
-/* All residents of this worker spin. Is that so on all workers, for good? */
+/* All residents of this worker spin. True if that holds for all workers, permanently. */
 static bool livelocked(struct worker *wk, uint64_t epoch)
 {
 	struct grid *g = wk->grid;
@@ -224,8 +225,8 @@ static bool admit(struct worker *wk)
 	return true;
 }
 
-/* Ends what is resident, as hung. */
-static void give_up(struct worker *wk, enum ev_hang why)
+/* Ends all resident clusters as hung. */
+static void end_as_hung(struct worker *wk, enum ev_hang why)
 {
 	while (wk->resident) {
 		hang_events(wk->resident, why);
@@ -233,8 +234,8 @@ static void give_up(struct worker *wk, enum ev_hang why)
 	}
 }
 
-/* Looks at the clock and at who may want the launch stopped. */
-static void look_around(struct worker *wk)
+/* Checks the deadline and whether the observer stops the launch. */
+static void check_limits(struct worker *wk)
 {
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
@@ -291,13 +292,13 @@ void worker_run(struct worker *wk)
 			next = c->next;
 			progress |= turn(wk, c);
 		}
-		look_around(wk);
+		check_limits(wk);
 		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
-			give_up(wk, HANG_TIMEOUT);
+			end_as_hung(wk, HANG_TIMEOUT);
 			break;
 		}
 		if (atomic_load(&g->hang)) {
-			give_up(wk, HANG_LIVELOCK);
+			end_as_hung(wk, HANG_LIVELOCK);
 			break;
 		}
 		if (progress && wk->resident) {
@@ -309,7 +310,7 @@ void worker_run(struct worker *wk)
 			continue;
 		}
 		if (!wk->resident) {
-			/* no room, but clusters left: others must end first */
+			/* no capacity, but clusters left: others must end first */
 			if (atomic_load(&g->next) >= g->nclusters ||
 				grid_cluster(g, atomic_load(&g->next)) > atomic_load(&g->cut))
 				break;

@@ -1,5 +1,5 @@
-/* context: clusters as memory: made once, used for one cluster of the grid
- * after the other; what a cluster, CTA and warp find when they start. */
+/* context: the memory of clusters, CTAs and warps: allocated once, reused for one cluster of the
+ * grid after the other, and initialised at each start. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void fill_const(struct warp *w, const struct kconst *c, uint64_t v)
 	}
 }
 
-/* Frames of lanes that did not return. */
+/* Frees the frames of lanes that did not return. */
 static void drop_calls(struct warp *w)
 {
 	for (unsigned l = 0; l < LANES; l++)
@@ -127,7 +127,7 @@ void context_free(struct cluster *c)
 	free(c);
 }
 
-/* ---- special registers that stay the same while a CTA runs ---- */
+/* ---- special registers that are constant while a CTA runs ---- */
 
 static uint32_t sreg_value(const struct warp *w, unsigned sreg, unsigned lane)
 {
@@ -301,7 +301,7 @@ void context_begin(struct worker *wk, uint64_t id)
 	wk->nresident++;
 }
 
-/* The cluster's events are over; its context waits for the next one. */
+/* Ends the cluster; its context is kept for the next one. */
 void context_end(struct cluster *c, bool finished)
 {
 	struct worker *wk = c->worker;

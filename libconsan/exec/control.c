@@ -1,4 +1,4 @@
-/* control: jumps, ends, traps, and the small instructions around them. */
+/* control: jumps, exits, traps, scheduling hints, lane masks, setmaxnreg. */
 #include "core.h"
 #include "libconsan/ptx/opcodes.h"
 
@@ -7,8 +7,9 @@
 
 /* ---- jumps ---- */
 
-/* All lanes given go to `to`; the rest of the fragment to the next op. */
-static enum step go(struct warp *w, const struct xop *x, uint32_t lanes, const struct xop *to)
+/* All lanes given continue at `to`, the rest of the fragment at the next op. */
+static enum step continue_at(struct warp *w, const struct xop *x, uint32_t lanes,
+	const struct xop *to)
 {
 	if (lanes == w->mask) {
 		w->next = to;
@@ -22,7 +23,7 @@ static enum step go(struct warp *w, const struct xop *x, uint32_t lanes, const s
 
 enum step op_jump(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	return go(w, x, lanes, w->code + x->i.u);
+	return continue_at(w, x, lanes, w->code + x->i.u);
 }
 
 DECODER(bra)
@@ -90,7 +91,7 @@ bool dec_falls_through(const struct ptx_insn *i)
 	return i->op != OP_bra && i->op != OP_brx_idx && i->op != OP_ret && i->op != OP_exit;
 }
 
-/* ---- ends ---- */
+/* ---- exits ---- */
 
 enum step op_exit(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -126,7 +127,7 @@ DECODER(brkpt)
 	return true;
 }
 
-/* ---- the scheduler's hints ---- */
+/* ---- scheduling hints ---- */
 
 static enum step op_nanosleep(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -135,7 +136,7 @@ static enum step op_nanosleep(struct warp *w, const struct xop *x, uint32_t lane
 	for EACH_LANE(l, lanes)
 		if (r32(w, x->o[0])[l] > most)
 			most = r32(w, x->o[0])[l];
-	/* time is ops retired: a sleeper must see it pass */
+	/* time is ops retired: the sleeping thread must see it advance */
 	w->cluster->slept += most > 1000000 ? 1000000 : most;
 	ex_poll(w);
 	return STEP_YIELD;
@@ -169,9 +170,9 @@ NOTHING(pmevent)
 NOTHING(prefetch)
 NOTHING(prefetchu)
 NOTHING(applypriority)
-NOTHING(discard) /* the contents become undefined: the old ones will do */
+NOTHING(discard) /* the contents become undefined: the old ones are valid */
 
-/* cache policies change no value, so they have none */
+/* cache policies do not change values */
 NOTHING(createpolicy_fractional)
 NOTHING(createpolicy_range)
 NOTHING(createpolicy_cvt)
@@ -228,7 +229,7 @@ static enum step op_elect(struct warp *w, const struct xop *x, uint32_t lanes)
 	uint32_t rest;
 	bool fault;
 
-	lanes = warp_meet(w, x, lanes, x->o[2], &fault);
+	lanes = warp_sync_mask(w, x, lanes, x->o[2], &fault);
 	if (!lanes)
 		return fault ? STEP_FAULT : STEP_BLOCK;
 	rest = lanes;
@@ -263,8 +264,8 @@ DECODER(elect_sync)
 
 static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lanes);
 
-/* Does this fragment wait at some bar.warp.sync with this mask? */
-static bool syncs_under(const struct warp *w, const struct frag *f, uint32_t mask)
+/* Does this fragment wait at a bar.warp.sync with this mask? */
+static bool waits_with_mask(const struct warp *w, const struct frag *f, uint32_t mask)
 {
 	const struct xop *x = &w->code[f->pc];
 
@@ -276,8 +277,8 @@ static bool syncs_under(const struct warp *w, const struct frag *f, uint32_t mas
 	return true;
 }
 
-/* The mask must agree, the place need not: lanes that wait in another branch
- * go on as well, when with them the mask is complete. */
+/* The masks must agree, the ops may differ: lanes that wait in another branch continue as well, if
+ * the mask is complete with them. */
 static bool sync_across(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint32_t mask = r32(w, x->o[0])[__builtin_ctz(lanes)], here = lanes;
@@ -286,7 +287,7 @@ static bool sync_across(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (r32(w, x->o[0])[l] != mask)
 			return false;
 	for (unsigned i = 0; i < w->nfrag; i++)
-		if (syncs_under(w, &w->frag[i], mask))
+		if (waits_with_mask(w, &w->frag[i], mask))
 			here |= w->frag[i].mask;
 	if (here == lanes || here != (mask & ~w->dead))
 		return false;
@@ -297,7 +298,7 @@ static bool sync_across(struct warp *w, const struct xop *x, uint32_t lanes)
 		ex_emit(w->cluster, &e);
 	}
 	for (unsigned i = 0; i < w->nfrag; i++)
-		if (syncs_under(w, &w->frag[i], mask)) {
+		if (waits_with_mask(w, &w->frag[i], mask)) {
 			w->frag[i].blocked = false;
 			w->frag[i].pc++;
 		}
@@ -311,7 +312,7 @@ static enum step op_warp_sync(struct warp *w, const struct xop *x, uint32_t lane
 
 	if (w->nfrag && sync_across(w, x, lanes))
 		return STEP_YIELD;
-	lanes = warp_meet(w, x, lanes, x->o[0], &fault);
+	lanes = warp_sync_mask(w, x, lanes, x->o[0], &fault);
 	if (!lanes)
 		return fault ? STEP_FAULT : STEP_BLOCK;
 	for (uint32_t rest = lanes; w->sink && rest;) {
@@ -349,8 +350,9 @@ static void explain_regs(const struct warp *w, const struct xwait *wait,
 	e->missing = (uint32_t)wait->arg;
 	e->tx_count = (int64_t)cta->regs_free;
 	e->text = buf;
-	snprintf(buf, n, "setmaxnreg.inc %llu needs %llu more registers for its warp; the CTA's pool "
-		"has %llu free, and its warps hold %llu", (unsigned long long)wait->addr,
+	snprintf(buf, n, "setmaxnreg.inc %llu needs %llu more registers for its warp; "
+		"the CTA's pool has %llu free, and its warps hold %llu",
+		(unsigned long long)wait->addr,
 		(unsigned long long)wait->arg, (unsigned long long)cta->regs_free,
 		(unsigned long long)held);
 }

@@ -1,6 +1,6 @@
-/* core: the executor's own structures behind machine.h: module, kernel,
- * worker, launch. For decode.c, module.c, warp.c, call.c, mem*.c, cluster.c,
- * grid.c; handlers elsewhere need machine.h only. */
+/* core: the executor's internal structures behind machine.h: module, kernel, worker, launch. For
+ * decode.c, module.c, warp.c, call.c, mem*.c, cluster.c, grid.c; other handlers need machine.h
+ * only. */
 #ifndef CONSAN_EXEC_CORE_H
 #define CONSAN_EXEC_CORE_H
 
@@ -14,11 +14,11 @@
 
 struct exec_range { uint64_t lo, hi; bool read_only; }; /* [lo, hi) */
 void mem_windows_init(void);     /* reserves the generic windows, once */
-void mem_launch_begin(void);     /* snapshots stay valid until ... */
+void mem_launch_begin(void);     /* snapshots stay valid until mem_launch_end() */
 void mem_launch_end(void);
-/* The allocation that holds at, false: none. Thread-safe, lock-free. */
+/* The allocation that contains at; false: none. Thread-safe, lock-free. */
 bool mem_lookup(uint64_t at, struct exec_range *out);
-/* Locks of pieces of global memory, a bit each; those of one call at once. */
+/* Locks on stripes of global memory, one bit each. Take all that an operation needs in one call. */
 static inline uint64_t mem_stripe(uint64_t addr)
 {
 	return 1ull << ((addr >> 6) * 0x9e3779b97f4a7c15ull >> 58);
@@ -30,7 +30,7 @@ void mem_unlock(uint64_t stripes);
 
 struct exec_module {
 	struct ptx_module *ptx;
-	/* where a module or function variable lives: by ptx_var, sorted */
+	/* address of each module or function variable, sorted by ptx_var */
 	struct placed { const struct ptx_var *var; unsigned char *at; } *placed;
 	size_t nplaced;
 	uint64_t const_bytes;
@@ -38,14 +38,14 @@ struct exec_module {
 	pthread_mutex_t lock;
 };
 unsigned char *module_place(const struct exec_module *m, const struct ptx_var *v);
-/* What a 64-bit function pointer is: the function's index + 1, in a range of
- * its own so that it faults as an address. */
+/* Value of a 64-bit function pointer: the function's index + 1, in a range of its own so that an
+ * access to it faults. */
 #define FUNC_POINTER(index) (0x00fc000000000000ull + 16 * ((uint64_t)(index) + 1))
 #define FUNC_INDEX(pointer) (((pointer) - 0x00fc000000000000ull) / 16 - 1)
 
 /* ---- kernels (decode.c) ---- */
 
-/* classes of slots; a function's registers are columns in each class */
+/* Classes of slots. A function's registers are columns in each class. */
 enum reg_class { RC_PRED, RC_16, RC_32, RC_64, RC_128, RC_COUNT };
 unsigned reg_class_bytes(enum reg_class c);
 enum reg_class reg_class_of(unsigned bits);
@@ -61,11 +61,12 @@ struct kconst {                  /* a slot filled before the warp starts */
 struct kfunc {
 	const struct ptx_func *f;
 	uint32_t entry_pc;
-	uint32_t base[RC_COUNT], n[RC_COUNT]; /* columns of each class */
+	uint32_t base[RC_COUNT], n[RC_COUNT]; /* columns in each class */
 	uint32_t *slot;          /* by virtual register and component */
-	uint32_t *first;         /* register -> index in slot */
+	uint32_t *first;         /* index in slot, by register */
 	uint32_t params_at, rets_at, body_at, frame; /* offsets in the local frame */
-	uint32_t *zero; size_t nzero; /* slots to clear at the start, | 0 1 2 3 for 4 64 128 256 bytes */
+	/* slots to clear at the start; the low bits 0 1 2 3 mean 4 64 128 256 bytes */
+	uint32_t *zero; size_t nzero;
 };
 
 struct exec_kernel {
@@ -74,10 +75,11 @@ struct exec_kernel {
 	struct arena arena;
 	struct xop *code; size_t ncode;
 	uint32_t entry_pc;
-	const struct ptx_insn **insn_of; /* by pc; NULL: an op of our own */
+	const struct ptx_insn **insn_of; /* by pc; NULL: an op added by the executor */
 	const struct ptx_func **func_of; /* by pc */
 	struct kfunc *fn; size_t nfn;    /* callees first, the entry last */
-	uint32_t *fn_of;         /* ptx function index -> fn, UINT32_MAX: not in this kernel */
+	uint32_t *fn_of;         /* fn index by ptx function index, UINT32_MAX: not in this
+				    kernel */
 	uint32_t class_at[RC_COUNT]; /* byte offset of column 0 */
 	uint32_t sp_slot;        /* u32: the lanes' stack pointers */
 	uint32_t reg_bytes;
@@ -87,7 +89,7 @@ struct exec_kernel {
 	struct ev_symbol *symbol; size_t nsymbol;
 	uint32_t dynamic_at;     /* where dynamic shared memory starts, 0: not used */
 	struct exec_kernel_info info;
-	char (*why)[160];        /* reasons of the unsupported ops, by i.u */
+	char (*why)[160];        /* reasons for unsupported ops, by i.u */
 	size_t nwhy;
 };
 
@@ -112,18 +114,18 @@ struct decoder {
 	char why[160];
 	bool failed;
 };
-/* Adds an op of the executor's own before the one being decoded. */
+/* Adds an op of the executor before the one being decoded. */
 struct xop *dec_before(struct decoder *d, xfn fn);
 unsigned char *dec_global_place(struct decoder *d, const struct ptx_var *v);
-/* Offset of a shared variable in the CTA's window, laid out at first use. */
+/* Offset of a shared variable in the CTA's window, assigned at first use. */
 uint32_t dec_shared_place(struct decoder *d, const struct ptx_var *v);
 
-/* Destination operands of the instruction: the first n. */
+/* Number of destination operands, which come first. */
 unsigned dec_destinations(const struct ptx_insn *i);
-enum reg_class dec_class(enum ptx_type t); /* of a register declared so */
+enum reg_class dec_class(enum ptx_type t); /* class of a register declared with this type */
 
 uint32_t dec_frame_place(const struct decoder *d, const struct ptx_var *v);
-/* x, which the decoder is about to return, jumps to this instruction (i.u). */
+/* Makes x, which the decoder is about to return, jump to this instruction (i.u). */
 void dec_branch(struct decoder *d, struct xop *x, uint32_t insn);
 
 /* control.c */
@@ -133,19 +135,18 @@ enum step op_exit(struct warp *w, const struct xop *x, uint32_t lanes);
 bool dec_falls_through(const struct ptx_insn *i);
 void dec_brx_targets(struct decoder *d, struct xop *x); /* indices -> pcs */
 
-/* layout.c: k->fn with frames, registers and stack; then shared variables. */
+/* layout.c: fills k->fn with frames, registers and stack; then places shared variables. */
 void layout_functions(struct exec_kernel *k);
 void layout_shared(struct decoder *d);
 
-/* regs_note.c: registers that some wgmma of the current function uses, by
- * number (free() it; NULL: none); and the op before i that says what i does
- * with them. */
-bool *regs_of_wgmma(struct decoder *d);
-void regs_note(struct decoder *d, const struct ptx_insn *i, bool *used,
+/* wgmma_regs.c: the registers used by any wgmma of the current function, by number (free() the
+ * result; NULL: none), and the op before i that reports the access of i to them. */
+bool *wgmma_regs_used(struct decoder *d);
+void wgmma_regs_access(struct decoder *d, const struct ptx_insn *i, bool *used,
 	uint32_t guard, uint32_t guard_xor, uint32_t site);
 
-/* regs.c: fills fn->n; fn->slot with columns and fn->zero with registers (may
- * be read before written), which the decoder turns into slots. */
+/* regs.c: fills fn->n; fn->slot with columns and fn->zero with registers that may be read before
+ * they are written. The decoder turns both into slots. */
 void regs_allocate(struct exec_kernel *k, struct kfunc *fn);
 
 /* ---- calls (call.c) ---- */
@@ -158,16 +159,17 @@ struct call_site {
 	uint32_t target_slot;    /* indirect: 64-bit function pointer */
 	uint32_t ret_pc;
 	unsigned narg, nret;
-	struct call_copy { uint32_t at, bytes; } arg[32], ret[2]; /* offsets in the caller's frame */
+	/* offsets in the caller's frame */
+	struct call_copy { uint32_t at, bytes; } arg[32], ret[2];
 };
 enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes); /* i.p: the kfunc */
-/* builtin.c: args by their offsets in the frame */
-enum builtin call_builtin(const char *name); /* BUILTIN_NONE: no such */
+/* builtin.c: arguments by their offsets in the frame */
+enum builtin call_builtin(const char *name); /* BUILTIN_NONE: not a builtin */
 enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 	const struct call_site *s);
-/* heap.c: what malloc in a kernel draws from */
+/* heap.c: memory for malloc in a kernel */
 void *heap_malloc(size_t bytes); /* NULL: exhausted */
-bool heap_free(void *at);        /* false: not from there */
+bool heap_free(void *at);        /* false: not allocated there */
 
 /* ---- a launch (grid.c) and its threads (cluster.c) ---- */
 
@@ -178,14 +180,13 @@ struct worker {
 	unsigned index;
 	pthread_t thread;
 	struct cluster *resident; size_t nresident; /* in the order they started */
-	struct cluster *idle;    /* contexts to use again */
-	struct exec_range hint[256]; /* by op: the allocation it used last */
-	uint32_t *seen;          /* by pc: end of the run executed from there */
+	struct cluster *idle;    /* contexts to reuse */
+	struct exec_range hint[256]; /* by op: the allocation it accessed last */
+	uint32_t *seen;          /* by pc: end of the run of ops executed from there */
 	struct pool_block *pool[16]; /* async ops, by size in 64-byte steps */
 	uint64_t ops, events, clusters, ctas;
 	uint64_t published_work;
-	_Atomic uint64_t stuck_at; /* grid.work at which all residents were found stuck + 1 */
-	uint64_t next_look;      /* ops at which the clock is read again */
+	_Atomic uint64_t stuck_at; /* grid.work + 1 when all residents were found stuck */
 	void *scratch;           /* ex_scratch() */
 	struct wg_book wg_book;  /* ex_wg_book() */
 };
@@ -197,25 +198,25 @@ struct grid {
 	struct event_sink *none;
 	uint32_t nclusters_dim[3];
 	uint64_t nclusters;
-	uint32_t *order;         /* cluster ids, ascending; NULL: 0, 1, 2 ... */
+	uint32_t *order;         /* cluster ids in ascending order; NULL: 0, 1, 2 ... */
 	uint32_t nctas, nthreads, nwarps; /* per (largest) cluster, per CTA */
 	uint32_t shared_bytes, shared_user;
 	uint32_t nregs;          /* per thread at entry */
 	uint64_t max_resident;   /* clusters */
 	unsigned jobs;
 	_Atomic uint64_t next, resident;
-	_Atomic uint64_t work;   /* grows with any cluster's work */
-	_Atomic uint64_t cut;    /* clusters from this id on are to stop */
+	_Atomic uint64_t work;   /* incremented with any cluster's work */
+	_Atomic uint64_t cut;    /* clusters from this id on must stop */
 	_Atomic unsigned busy;   /* workers that have residents or may get some */
 	_Atomic bool hang, timeout, stopped;
 	double deadline;         /* monotonic seconds, 0: none */
-	pthread_mutex_t lock;    /* the lines below, print */
+	pthread_mutex_t lock;    /* protects the fields below and print */
 	uint64_t bad_cluster;    /* lowest id with a fault */
 	enum exec_status status;
 	struct err err;
 	uint32_t site;
-	unsigned fault;          /* FAULT_ of that cluster */
-	uint64_t *workspace;     /* cooperative groups' grid barrier */
+	unsigned fault;          /* FAULT_ code of that cluster */
+	uint64_t *workspace;     /* grid barrier of cooperative groups */
 	struct worker *worker;
 };
 void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32_t site,
@@ -225,7 +226,7 @@ double grid_now(void);
 
 /* context.c */
 void context_begin(struct worker *wk, uint64_t id); /* a cluster of the grid becomes resident */
-void context_end(struct cluster *c, bool finished); /* its events are over */
+void context_end(struct cluster *c, bool finished); /* after its last event */
 void context_cta_end(struct cta *cta);
 void context_free(struct cluster *c);
 
@@ -234,11 +235,13 @@ void worker_run(struct worker *wk);
 void worker_free(struct worker *wk);
 
 /* warp.c */
-enum ran { RAN_ON,        /* its budget is used up */
-	RAN_SPIN,         /* looks at something, finds no change */
-	RAN_BLOCKED, RAN_DONE, RAN_STOP };
-enum ran warp_run(struct warp *w);
-bool warp_ready(struct warp *w); /* is any fragment runnable? */
+enum run_result {
+	RUN_READY,       /* it can continue: the budget is used up, or it has yielded */
+	RUN_SPIN,        /* it polls and finds no change */
+	RUN_BLOCKED, RUN_DONE, RUN_STOP
+};
+enum run_result warp_run(struct warp *w);
+bool warp_ready(struct warp *w); /* true if a fragment is runnable */
 static inline bool frag_asleep(const struct frag *f)
 {
 	return f->blocked && (*f->wait.word & f->wait.mask) == f->wait.was;
@@ -246,15 +249,15 @@ static inline bool frag_asleep(const struct frag *f)
 void warp_start(struct warp *w);
 /* Ends these lanes of the running fragment. */
 enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes);
-/* The running fragment waits until these lanes have come; returns STEP_BLOCK. */
-enum step warp_wait_company(struct warp *w, uint32_t missing);
-/* A fragment more (not blocked). */
+/* The running fragment waits until these lanes have arrived. Returns STEP_BLOCK. */
+enum step warp_wait_lanes(struct warp *w, uint32_t missing);
+/* Adds a fragment (not blocked). */
 void warp_fork(struct warp *w, uint32_t pc, uint32_t mask);
 
-/* follow.c: before each op, while w->follow is not empty */
+/* follow.c: called before each op while w->follow is not empty. */
 void follow_step(struct warp *w, const struct xop *x);
 
-/* bar.c: barriers whose whole-CTA count went down because a warp ended */
+/* bar.c: called when a warp or thread has ended, for barriers that count all of them. */
 void bar_warp_exit(struct cta *c);
 void bar_cluster_exit(struct cluster *c);
 

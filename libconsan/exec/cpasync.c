@@ -2,12 +2,12 @@
  * when it is issued and moves its bytes as late as the rules allow. */
 #include "async.h"
 
-/* One cp.async of some lanes with the same number of commits behind them. */
+/* One cp.async of lanes with the same number of commits. */
 struct cp_op {
 	struct group_op g;
 	uint8_t size;              /* bytes written per lane */
-	uint8_t read[LANES];       /* bytes read, the rest is zero */
-	uint32_t dst[LANES];       /* offsets in the own CTA */
+	uint8_t read[LANES];       /* bytes read, the rest is filled with zero */
+	uint32_t dst[LANES];       /* offsets in the CTA's shared memory */
 	uint64_t src[LANES];
 };
 
@@ -24,7 +24,7 @@ static void copy(struct cluster *c, struct async_op *op)
 			memcpy(to, (const void *)(uintptr_t)o->src[l], 16);
 		} else {
 			memset(to, 0, o->size);
-			if (o->read[l]) /* else the address may be 0 */
+			if (o->read[l]) /* without a read the address may be 0 */
 				memcpy(to, (const void *)(uintptr_t)o->src[l], o->read[l]);
 		}
 	}
@@ -32,8 +32,8 @@ static void copy(struct cluster *c, struct async_op *op)
 	async_free(c, op);
 }
 
-/* o[0..1] destination, o[2..3] source, o[4] src-size (u32) or ignore-src
- * (predicate), o[5] its flip */
+/* o[0..1] destination, o[2..3] source, o[4] src-size (u32) or ignore-src (predicate), o[5] its
+ * negation */
 enum { B_SIZE, B_KIND, B_DST, B_SRC };
 enum { KIND_PLAIN, KIND_SIZE, KIND_IGNORE };
 
@@ -59,7 +59,7 @@ static bool lane_ok(struct warp *w, const struct xop *x, unsigned l, uint64_t ds
 		false, &p);
 }
 
-/* True: all lanes are aligned and inside, without a look at each one. */
+/* True: all lanes are aligned and inside, without a check of each lane. */
 static bool all_ok(struct warp *w, const struct xop *x, const uint64_t dst[LANES],
 	const uint64_t src[LANES], const uint32_t read[LANES], uint32_t lanes)
 {
@@ -111,8 +111,7 @@ static void issue(struct warp *w, const struct xop *x, uint32_t lanes, const uin
 	}
 }
 
-/* One event for each number of bytes read; lanes that read nothing go with the
- * first. */
+/* One event for each number of bytes read. Lanes that read nothing are added to the first. */
 static void copy_events(struct warp *w, const struct xop *x, uint32_t lanes,
 	const uint64_t dst[LANES], const uint64_t src[LANES], const uint32_t read[LANES])
 {
@@ -219,7 +218,7 @@ DECODER(cp_async_commit_group)
 	return true;
 }
 
-/* o[0] how many may stay, i.w[0]: wait_all */
+/* o[0]: groups that may stay pending, i.w[0]: wait_all */
 static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct warp_async *a = w->async;

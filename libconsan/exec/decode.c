@@ -1,6 +1,6 @@
-/* decode: instructions -> dense ops, through the table of decoders. Functions
- * stand callees first and their blocks in the order of the control-flow graph,
- * so that lanes with the lowest pc are those that the others wait for. */
+/* decode: instructions to dense ops, through the table of decoders. Functions are placed callees
+ * first, and their blocks in the order of the control-flow graph, so that the lanes with the lowest
+ * pc are those that the others wait for. */
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 #include "core.h"
@@ -16,7 +16,7 @@ typedef bool (*decode_fn)(struct decoder *d, const struct ptx_insn *i, struct xo
 
 enum { WHERE_PLAIN, WHERE_SIMD, WHERE_NONE };
 
-/* a row of ops.def that ptx.def does not have, or has twice, fails here */
+/* a row of ops.def that is missing or duplicated in ptx.def fails to compile here */
 #define ROW(id, where, why) ROW_##id = OP_##id,
 enum {
 #include "ops.def"
@@ -42,7 +42,7 @@ _Static_assert(1
 #define NAME_NONE(id) NULL, NULL
 static const struct decode_row {
 	decode_fn avx2, avx512;
-	const char *why; /* not supported */
+	const char *why; /* reason if not supported */
 } rows[OP_COUNT] = {
 #define ROW(id, where, why) [OP_##id] = { NAME_##where(id), why },
 #include "ops.def"
@@ -89,7 +89,7 @@ unsigned reg_class_bytes(enum reg_class c)
 	return bytes[c];
 }
 
-/* ---- what cannot be run ---- */
+/* ---- unsupported instructions ---- */
 
 static enum step op_unsupported(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -162,10 +162,11 @@ static void decode_insn(struct decoder *d, const struct ptx_insn *i, bool *wgmma
 		x.guard_xor = i->guard_negated ? FULL : 0;
 	}
 	if (wgmma)
-		regs_note(d, i, wgmma, x.guard, x.guard_xor, x.site);
+		wgmma_regs_access(d, i, wgmma, x.guard, x.guard_xor, x.site);
 	bare = x;
 	if (!fn) {
-		dec_unsupported(d, "%s", i->op == OP_unknown ? "not a PTX instruction that consan knows"
+		dec_unsupported(d, "%s", i->op == OP_unknown
+			? "not a PTX instruction that consan knows"
 			: row->why);
 		refuse(d, &x);
 	} else if (!fn(d, i, &x) || d->failed) {
@@ -188,7 +189,7 @@ static void add_jump(struct decoder *d, uint32_t insn)
 void dec_branch(struct decoder *d, struct xop *x, uint32_t insn)
 {
 	x->i.u = insn;
-	vec_push(&d->fixup, (uint32_t)d->code.n); /* x stands there next */
+	vec_push(&d->fixup, (uint32_t)d->code.n); /* index of x, which is appended next */
 }
 
 static void decode_function(struct decoder *d, struct kfunc *fn)
@@ -200,9 +201,9 @@ static void decode_function(struct decoder *d, struct kfunc *fn)
 	d->fn = fn;
 	d->fixup.n = 0;
 	d->pc_of = base_alloc((f->ninsn + 1) * sizeof *d->pc_of);
-	wgmma = regs_of_wgmma(d);
+	wgmma = wgmma_regs_used(d);
 	fn->entry_pc = (uint32_t)d->code.n;
-	/* lanes enter at the top, wherever the first block was put */
+	/* lanes enter at the top, wherever the first block was placed */
 	if (cfg->nblock && cfg->block[cfg->order[0]].first != 0)
 		add_jump(d, 0);
 	for (size_t k = 0; k < cfg->nblock; k++) {
@@ -267,10 +268,11 @@ static void fill_info(struct decoder *d)
 
 		n->nregs = e->n[RC_32] + 2 * e->n[RC_64] + e->n[RC_16] / 2 + 8;
 		if (n->nregs > most && max > 1)
-			n->nregs = (uint32_t)most & ~7u; /* whole units of 8 */
+			n->nregs = (uint32_t)most & ~7u; /* registers are allocated in units of 8 */
 		if (n->nregs > 255)
 			n->nregs = 255;
-		if (n->nregs * n->max_threads > 65536) /* what ptxas does without a bound: 64 fit 1024 threads */
+		if (n->nregs * n->max_threads > 65536) /* what ptxas does without a bound: 64
+							  registers fit 1024 threads */
 			n->nregs = (65536 / n->max_threads) & ~7u;
 	}
 }

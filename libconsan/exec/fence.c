@@ -17,8 +17,8 @@ static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (e.kind == EV_FENCE)
 		e.fence = (struct event_fence){ .sem = sem, .scope = scope, .space = space };
 	else if (e.kind == EV_FENCE_PROXY)
-		e.fence_proxy = (struct event_fence_proxy){ .sem = sem, .scope = scope, .space = space,
-			.proxy = (enum ev_proxy)x->i.b[B_PROXY] };
+		e.fence_proxy = (struct event_fence_proxy){ .sem = sem, .scope = scope,
+			.space = space, .proxy = (enum ev_proxy)x->i.b[B_PROXY] };
 	ex_emit(w->cluster, &e);
 	return STEP_NEXT;
 }
@@ -93,7 +93,7 @@ DECODER(fence_proxy_async_generic)
 		ptx_has(i, MOD_acquire) ? PROXY_ASYNC_ACQUIRE : PROXY_ASYNC_RELEASE);
 }
 
-/* o[0..1]: the map's address, of the acquire form */
+/* o[0..1]: address of the tensor map, of the acquire form */
 static enum step op_acquire_map(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint64_t addr[LANES];
@@ -107,8 +107,8 @@ static enum step op_acquire_map(struct warp *w, const struct xop *x, uint32_t la
 		same = same_lanes(addr, rest, l);
 		e = ex_event(w, x, EV_FENCE_PROXY, same);
 		e.fence_proxy = (struct event_fence_proxy){ .proxy = PROXY_TENSORMAP_ACQUIRE,
-			.sem = SEM_ACQUIRE, .scope = (enum ev_scope)x->i.b[B_SCOPE], .space = SP_GLOBAL,
-			.addr = addr[l] };
+			.sem = SEM_ACQUIRE, .scope = (enum ev_scope)x->i.b[B_SCOPE],
+			.space = SP_GLOBAL, .addr = addr[l] };
 		ex_emit(w->cluster, &e);
 	}
 	return STEP_NEXT;
@@ -117,7 +117,8 @@ static enum step op_acquire_map(struct warp *w, const struct xop *x, uint32_t la
 DECODER(fence_proxy_tensormap)
 {
 	if (!ptx_has(i, MOD_acquire))
-		return decode(i, x, EV_FENCE_PROXY, SEM_RELEASE, SP_GLOBAL, PROXY_TENSORMAP_RELEASE);
+		return decode(i, x, EV_FENCE_PROXY, SEM_RELEASE, SP_GLOBAL,
+			PROXY_TENSORMAP_RELEASE);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	x->fn = op_acquire_map;

@@ -1,8 +1,7 @@
-/* fmath: the transcendental functions of PTX's .approx instructions, and min and
- * max, without branches, so that loops over them vectorise. Computed in f64 and rounded to
- * f32 once: within a rounding of the exact value. Hardware's approximations
- * differ from these in the last bits (ISA: max. error 2^-22 relative for ex2,
- * 2^-20.9 absolute for sin, ...). */
+/* fmath: the transcendental functions of PTX's .approx instructions, and min and max, without
+ * branches, so that loops over them vectorise. Computed in f64 and rounded to f32 once, so the
+ * error is below one rounding. Hardware's approximations differ from these in the last bits (ISA:
+ * max. error 2^-22 relative for ex2, 2^-20.9 absolute for sin, ...). */
 #ifndef CONSAN_EXEC_FMATH_H
 #define CONSAN_EXEC_FMATH_H
 
@@ -18,11 +17,11 @@ NUM_INLINE double fm_near(double v)
 NUM_INLINE double fm_scale(double n)
 {
 	const double magic = 6755399441055744.0;
-	/* the integer stands in the low bits of n + magic */
+	/* the low bits of n + magic are the integer */
 	return num_f64((num_bits64(n + magic) + 1023) << 52);
 }
 
-/* 2^x as an f64, |x| clamped to 1000: beyond every f32 */
+/* 2^x as an f64. |x| is clamped to 1000, which is beyond every f32. */
 NUM_INLINE double fm_exp2(double x)
 {
 	double c = x < -1000 ? -1000 : x > 1000 ? 1000 : x;
@@ -53,7 +52,8 @@ NUM_INLINE float fm_lg2(float x)
 	uint64_t u = num_bits64((double)x);
 	/* m in [sqrt(1/2), sqrt(2)), x = m * 2^e */
 	uint64_t off = u - 0x3fe6a09e667f3bcdull;
-	int64_t e = (int64_t)(off & 0x8000000000000000u ? off >> 52 | 0xfffffffffffff000u : off >> 52);
+	int64_t e = (int64_t)(off & 0x8000000000000000u ? off >> 52 | 0xfffffffffffff000u
+		: off >> 52);
 	double m = num_f64(u - ((uint64_t)e << 52));
 	double s = (m - 1) / (m + 1), z = s * s;
 	/* log m = 2 atanh s; |s| < 0.1716 */
@@ -102,12 +102,13 @@ NUM_INLINE double fm_cos_poly(double r)
 	p = p * z - 0.5;
 	return p * z + 1;
 }
-/* quarter: 0 sin, 1 cos. As hardware does it: x / 2pi is cut to f32 first, so
- * that a large x gives hardware's value, not the exact one. */
+/* quarter: 0 sin, 1 cos. As on hardware, x / 2pi is truncated to f32 first, so that a large x gives
+ * hardware's value, not the exact one. */
 NUM_INLINE float fm_sincos(float x, unsigned quarter)
 {
 	const double magic = 6755399441055744.0;
-	/* the product of two f32 is exact; 29 bits fewer is f32, rounded to zero */
+	/* the product of two f32 is exact in f64; without its low 29 bits it is f32, rounded to
+	 * zero */
 	double turns = num_f64(num_bits64((double)x * (double)0.15915494f) & ~0x1fffffffull);
 	double whole = fabs(turns) < 0x1p30 ? turns : 0;
 	double shifted = whole * 4 + magic, n = shifted - magic;
@@ -134,12 +135,12 @@ NUM_INLINE float fm_tanh(float x)
 	return x == 0 ? x : (float)(a == a ? t : v);
 }
 
-/* ---- order: a NaN loses against a number, or wins with .NaN; +0 > -0 ---- */
+/* ---- order: a number is preferred to a NaN, or the NaN with .NaN; +0 > -0 ---- */
 
 NUM_INLINE float fm_min(float a, float b, const bool nan)
 {
-	/* a NaN compares false: b, which is right unless b is the NaN that loses
-	 * or a the one that wins */
+	/* a NaN compares false and selects b, which is right unless b is a NaN that must not be
+	 * selected or a is one that must */
 	float r = a < b ? a : b;
 
 	r = a == b ? num_f32(num_bits32(a) | num_bits32(b)) : r;
@@ -152,8 +153,7 @@ NUM_INLINE float fm_max(float a, float b, const bool nan)
 	r = a == b ? num_f32(num_bits32(a) & num_bits32(b)) : r;
 	return nan ? (a != a ? a : r) : (b != b ? a : r);
 }
-/* .xorsign.abs: r with the sign of the product of a and b; a NaN stays the
- * canonical one (ISA) */
+/* .xorsign.abs: r with the sign of the product of a and b; a NaN stays canonical (ISA) */
 NUM_INLINE float fm_xorsign(float r, float a, float b)
 {
 	uint32_t s = (num_bits32(a) ^ num_bits32(b)) & 0x80000000u;

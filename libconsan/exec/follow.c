@@ -1,13 +1,12 @@
-/* follow: values that were loaded from shared memory before anybody wrote them. The
- * load of such a value is no harm: merge sorts load a key past their tile and mask it
- * out. Its use is: in an address, a store, a branch, and whatever else is not looked
- * through here. What is looked through: ops that only change registers of their lanes,
- * a select by its predicate, a conjunction that the other side decides. Knows no value,
- * only lanes of slots. */
+/* follow: tracks values loaded from shared memory that was never written. Such a load alone is
+ * harmless: merge sorts load a key past their tile and mask it out. What is reported is the use of
+ * the value: in an address, a store, a branch, and any op that is not tracked through. Tracked
+ * through are ops that only change registers of their lanes, a select by its predicate, and a
+ * conjunction that the other operand decides. Values are not known, only lanes of slots. */
 #include "core.h"
 #include "libconsan/ptx/opcodes.h"
 
-struct sides { uint32_t pass, a, b; }; /* lanes in which an operand's state is the result's */
+struct sides { uint32_t pass, a, b; }; /* lanes in which the operand's state becomes the result's */
 
 static uint32_t slot_of(const struct kfunc *fn, const struct ptx_operand *o)
 {
@@ -19,20 +18,21 @@ static bool is_register(const struct ptx_operand *o)
 	return o->kind == PO_REG || (o->kind == PO_ADDR && o->reg != PTX_NO_REG);
 }
 
-/* Lanes of the slot that hold a value from there; origin FOLLOWED: from anywhere. */
+/* Lanes of the slot that hold a value of this origin; FOLLOWED: of any origin. */
 static uint32_t lanes_from(const struct warp *w, uint32_t slot, uint32_t origin)
 {
 	uint32_t lanes = 0;
 
 	for (size_t i = 0; i < w->follow.n; i++)
-		if (w->follow.at[i].slot == slot && (origin == FOLLOWED || w->follow.at[i].origin == origin))
+		if (w->follow.at[i].slot == slot
+				&& (origin == FOLLOWED || w->follow.at[i].origin == origin))
 			lanes |= w->follow.at[i].lanes;
 	return lanes;
 }
 
-/* The same for all registers of an operand */
-static uint32_t operand_from(const struct warp *w, const struct kfunc *fn, const struct ptx_operand *o,
-	uint32_t origin)
+/* The same for all registers of an operand. */
+static uint32_t operand_from(const struct warp *w, const struct kfunc *fn,
+	const struct ptx_operand *o, uint32_t origin)
 {
 	uint32_t lanes = 0;
 
@@ -82,7 +82,8 @@ static void forget(struct warp *w)
 
 /* ---- a use ---- */
 
-static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const struct follow_origin *o)
+static void emit_use(struct warp *w, const struct xop *x, uint32_t lanes,
+	const struct follow_origin *o)
 {
 	struct event e = ex_event(w, x, EV_LOAD_USED, lanes);
 
@@ -93,8 +94,8 @@ static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const stru
 	ex_emit(w->cluster, &e);
 }
 
-/* It is told of once: what comes of it is no news. */
-static void used(struct warp *w, const struct xop *x, const struct kfunc *fn,
+/* Reports the use once: values derived from it are not tracked further. */
+static void report_use(struct warp *w, const struct xop *x, const struct kfunc *fn,
 	const struct ptx_operand *o, uint32_t lanes)
 {
 	if (!(operand_from(w, fn, o, FOLLOWED) & lanes))
@@ -104,18 +105,18 @@ static void used(struct warp *w, const struct xop *x, const struct kfunc *fn,
 
 		if (!from)
 			continue;
-		tell(w, x, from, &w->origin[k]);
+		emit_use(w, x, from, &w->origin[k]);
 		for (size_t i = 0; i < w->follow.n; i++)
 			if (w->follow.at[i].origin == k)
 				w->follow.at[i].lanes &= ~from;
 	}
 }
 
-/* ---- what ops do with it ---- */
+/* ---- effect of ops on tracked values ---- */
 
-/* Lanes in which the predicate is known to be `value` */
-static uint32_t known_to_be(const struct warp *w, const struct kfunc *fn, const struct ptx_operand *o,
-	bool value)
+/* Lanes in which the predicate is known to be `value`. */
+static uint32_t known_to_be(const struct warp *w, const struct kfunc *fn,
+	const struct ptx_operand *o, bool value)
 {
 	uint32_t is;
 
@@ -125,7 +126,7 @@ static uint32_t known_to_be(const struct warp *w, const struct kfunc *fn, const 
 	return is & ~operand_from(w, fn, o, FOLLOWED);
 }
 
-/* In which lanes the result does not depend on the operands before the last, or on the last */
+/* The lanes in which the result does not depend on the operands before the last, or on the last. */
 static struct sides sides_of(const struct warp *w, const struct kfunc *fn, const struct ptx_insn *i)
 {
 	const struct ptx_operand *last = &i->operand[i->noperands - 1];
@@ -183,22 +184,22 @@ void follow_step(struct warp *w, const struct xop *x)
 	if (i->guard != PTX_NO_REG) {
 		const struct ptx_operand guard = { .kind = PO_REG, .reg = i->guard };
 
-		used(w, x, fn, &guard, w->mask);
+		report_use(w, x, fn, &guard, w->mask);
 	}
 	if (x->pure && lanes) {
 		pass_on(w, fn, i, ndst, lanes);
 	} else if (lanes) {
 		for (unsigned o = ndst; o < i->noperands; o++)
-			used(w, x, fn, &i->operand[o], lanes);
+			report_use(w, x, fn, &i->operand[o], lanes);
 		for (unsigned o = 0; o < ndst; o++)
 			write_lanes(w, fn, &i->operand[o], lanes, NULL);
 	}
 	forget(w);
 }
 
-/* ---- where it begins ---- */
+/* ---- start of tracking ---- */
 
-/* A place that no slot refers to; FOLLOWED: there is none. */
+/* An index that no slot refers to; FOLLOWED: there is none. */
 static uint32_t free_origin(const struct warp *w)
 {
 	uint64_t taken = 0;
@@ -222,7 +223,7 @@ void follow_begin(struct warp *w, const struct xop *x, const struct event_access
 	for EACH_LANE(l, lanes)
 		o.addr[l] = lane_addr(&load->at, l);
 	if (at == FOLLOWED) {
-		tell(w, x, lanes, &o);
+		emit_use(w, x, lanes, &o);
 		return;
 	}
 	if (!w->origin)

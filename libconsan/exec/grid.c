@@ -1,4 +1,4 @@
-/* grid: a launch from its checks to its result; the emulated devices. */
+/* grid: a launch from its checks to its result, and the emulated devices. */
 #include <xmmintrin.h>
 
 #include "core.h"
@@ -33,8 +33,8 @@ double grid_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Registers per thread at the start: what the kernel was bounded to, as
- * setmaxnreg counts from there; without a bound, an estimate. */
+/* Registers per thread at the start: the kernel's bound, from which setmaxnreg counts; without a
+ * bound, an estimate. */
 static uint32_t entry_regs(const struct exec_kernel *k, uint32_t threads)
 {
 	const struct ptx_func *f = k->func;
@@ -61,7 +61,8 @@ unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k
 	uint32_t threads, uint32_t shared_dynamic)
 {
 	uint32_t warps = (threads + LANES - 1) / LANES;
-	uint32_t shared = ((k->info.shared_static + shared_dynamic + 127) & ~127u) + d->shared_reserved;
+	uint32_t shared = ((k->info.shared_static + shared_dynamic + 127) & ~127u)
+		+ d->shared_reserved;
 	uint32_t regs = ((k->info.nregs + 7) & ~7u) * warps * LANES;
 	unsigned n = d->max_ctas_per_sm;
 
@@ -99,7 +100,7 @@ static bool bad(struct exec_result *r, const char *what, uint64_t is, uint64_t l
 		(unsigned long long)is, (unsigned long long)limit);
 }
 
-/* What the driver would refuse. */
+/* Checks what the driver would refuse. */
 static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], struct exec_result *r)
 {
 	const struct exec_device *d = l->device;
@@ -120,8 +121,9 @@ static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], stru
 		if (l->grid[i] % cl[i]) {
 			r->status = EXEC_BAD_LAUNCH;
 			return err_set(&r->err, ERR_LAUNCH, 0, 0,
-				"the grid dimension %u is not a multiple of the cluster dimension %u", l->grid[i],
-				cl[i]);
+				"the grid dimension %u is not a multiple of the cluster "
+				"dimension %u",
+				l->grid[i], cl[i]);
 		}
 		if (k->func->reqnctapercluster[0] && cl[i] != (k->func->reqnctapercluster[i]
 			? k->func->reqnctapercluster[i] : 1)) {
@@ -165,8 +167,8 @@ uint64_t grid_cluster(const struct grid *g, uint64_t k)
 	return g->order && k < g->nclusters ? g->order[k] : k;
 }
 
-/* Whole clusters keep their ids; behind them come those of the split ones, as
- * the grid's clusters of that size are numbered. */
+/* Whole clusters keep their ids. The split ones follow them, numbered as the grid's clusters of the
+ * smaller size. */
 static void order_clusters(struct grid *g)
 {
 	const struct launch_info *l = &g->info;
@@ -197,7 +199,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* Which ops of the kernel were reached. */
+/* Counts the instructions of the kernel that were reached. */
 static void count_sites(const struct grid *g, struct exec_result *r)
 {
 	const struct exec_kernel *k = g->k;
@@ -217,8 +219,8 @@ static void count_sites(const struct grid *g, struct exec_result *r)
 
 static void run(struct grid *g)
 {
-	/* The watched program may flush subnormals or round another way, and
-	 * threads inherit that: kernels run under the default. */
+	/* The watched program may flush subnormals or use another rounding mode, and threads
+	 * inherit that: kernels run under the default. */
 	const unsigned csr = _mm_getcsr();
 
 	_mm_setcsr(_MM_MASK_MASK);
@@ -288,7 +290,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		g.shared_bytes = ((g.shared_user + 15) & ~15u) + l->device->shared_reserved;
 	g.nregs = entry_regs(k, g.nthreads);
 	g.info = (struct launch_info){ .kernel = k->func->name, .id = l->id,
-		.shared_static = g.shared_user - l->shared_dynamic, .shared_dynamic = l->shared_dynamic,
+		.shared_static = g.shared_user - l->shared_dynamic,
+		.shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = g.nregs, .sm = l->device->sm, .seed = l->seed,
 		.symbols = k->symbol, .nsymbols = k->nsymbol };
 	memcpy(g.info.grid, l->grid, sizeof g.info.grid);
@@ -311,7 +314,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	g.deadline = l->timeout > 0 ? grid_now() + l->timeout : 0;
 	g.worker = base_alloc(g.jobs * sizeof *g.worker);
 	if (l->cooperative) {
-		/* cooperative groups: a barrier word at +8... is all the driver gives */
+		/* cooperative groups: the driver provides only a barrier word at +8 */
 		g.workspace = base_alloc(4096);
 		exec_mem_add(g.workspace, 4096, MEM_MODULE, false);
 	}

@@ -1,5 +1,5 @@
-/* half: rows of f16 and bf16 lanes to f32 and back, for the 16-bit arithmetic
- * and the conversions of EXEC_SIMD. n is a multiple of 16. */
+/* half: conversion of rows of f16 and bf16 lanes to f32 and back, for the 16-bit arithmetic and the
+ * conversions of SIMD_SRC. n is a multiple of 16. */
 #ifndef CONSAN_EXEC_HALF_H
 #define CONSAN_EXEC_HALF_H
 
@@ -18,7 +18,7 @@ NUM_INLINE void half_in_bf16(float *d, const l16 *s, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		d[i] = num_from_bf16(s[i]);
 }
-/* rounds to nearest even; a NaN becomes the canonical one */
+/* Rounds to nearest even; a NaN becomes the canonical one. */
 NUM_INLINE void half_out_f16(l16 *d, const float *s, unsigned n)
 {
 	const __m128i nan = _mm_set1_epi16(NUM_NAN16), inf = _mm_set1_epi16(0x7c00);

@@ -1,7 +1,6 @@
-/* heap: memory for malloc in kernels. One region of the size the CUDA runtime
- * gives by default, known to the memory map as one allocation; first fit, with
- * neighbours merged when freed. Overruns from one block into another are not
- * seen. */
+/* heap: memory for malloc in kernels. One region of the CUDA runtime's default size, in the memory
+ * map as one allocation. First fit; neighbours are merged when freed. Overruns from one block into
+ * another are not detected. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #define HEAP_BYTES (8u << 20)
 #define GRAIN 16u
 
-/* stands before every block; blocks follow each other without gaps */
+/* header of every block; blocks follow each other without gaps */
 struct block { uint32_t bytes, used; uint64_t pad; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

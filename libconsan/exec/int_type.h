@@ -1,5 +1,4 @@
-/* int_type: rows of handlers by integer type, for the decoders of ops_int.c and
- * ops_bits.c. */
+/* int_type: rows of handlers by integer type, for the decoders in ops/int.c and ops/bits.c. */
 #ifndef CONSAN_EXEC_INT_TYPE_H
 #define CONSAN_EXEC_INT_TYPE_H
 
@@ -21,7 +20,7 @@ static inline enum int_type int_type(enum ptx_type t)
 	}
 	return IT_COUNT;
 }
-/* [IT_COUNT] is NULL: no such type */
+/* [IT_COUNT] is NULL: not an integer type */
 typedef const xfn int_row[IT_COUNT + 1];
 
 #endif

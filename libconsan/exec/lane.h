@@ -1,12 +1,11 @@
-/* lane: stamps of handlers that do the same in each lane, and what their
- * decoders share. For the register-to-register files of EXEC_SIMD only.
+/* lane: macros that define handlers which do the same in each lane, and helpers of their decoders.
+ * For the register-to-register files of SIMD_SRC only.
  *
- * A stamp makes one handler around a loop over all 32 lanes, constant trip
- * count and no branch, so that it vectorises. With a partial mask the same loop
- * runs once more into SLOT_NONE, from which the lanes given are blended in.
- * Slots never overlap in part (machine.h): lanes are independent even if the
- * destination is also a source.
- * By convention x->o[0] is the destination, o[1] o[2] o[3] the sources. */
+ * A macro makes one handler around a loop over all 32 lanes, with a constant trip count and no
+ * branch, so that it vectorises. With a partial mask the same loop runs once more into SLOT_NONE,
+ * and the lanes given are blended in from there. Slots never overlap in part (machine.h), so lanes
+ * are independent even if the destination is also a source. By convention x->o[0] is the
+ * destination, o[1] o[2] o[3] are the sources. */
 #ifndef CONSAN_EXEC_LANE_H
 #define CONSAN_EXEC_LANE_H
 
@@ -30,7 +29,7 @@
 	((T *)__builtin_assume_aligned(w->r + x->o[k], 64))
 #define LANE_USED __attribute__((unused))
 
-/* Copies the units of t whose lane is given; a unit is what a lane holds. */
+/* Copies the units of t whose lane is given. A unit is the data of one lane. */
 #ifdef __AVX512BW__
 static inline void lane_blend16(l16 *d, const l16 *t, uint32_t lanes)
 {
@@ -72,8 +71,8 @@ static inline void lane_blend(void *d, const void *t, size_t unit, uint32_t lane
 		lane_blend64(d, t, lanes);
 }
 
-/* Runs fn on all lanes into a slot that nobody reads, and takes over the lanes
- * given. Out of line: stamps that call it need no stack frame of their own. */
+/* Runs fn on all lanes into SLOT_NONE, then copies the lanes given. Out of line, so that the
+ * handlers that call it need no stack frame. */
 #define LANE_PART(unit, bits, T) \
 static __attribute__((noinline, unused)) enum step lane_part##unit(struct warp *w, \
 	const struct xop *x, uint32_t lanes, xfn fn) \
@@ -90,7 +89,7 @@ LANE_PART(8, 64, l64)
 #define LANE_PART_OF(unit) \
 	((unit) == 2 ? lane_part2 : (unit) == 4 ? lane_part4 : lane_part8)
 
-/* K elements a lane (packed formats); expr sees A, B, C and gives a DT. */
+/* K elements a lane (packed formats). expr uses A, B, C and gives a DT. */
 #define LANE_OPK(fn, K, DT, AT, BT, CT, expr) \
 static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
@@ -110,7 +109,7 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 	return STEP_NEXT; \
 }
 #define LANE_OP(fn, DT, AT, BT, CT, expr) LANE_OPK(fn, 1, DT, AT, BT, CT, expr)
-/* four sources; E is the one in o[4] */
+/* Four sources; E is the one in o[4]. */
 #define LANE_OP4(fn, DT, AT, BT, CT, ET, expr) \
 static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
@@ -132,7 +131,7 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 	return STEP_NEXT; \
 }
 
-/* For what does not vectorise: only the lanes given are computed. */
+/* For expressions that do not vectorise: only the lanes given are computed. */
 #define LANE_SLOW(fn, DT, AT, BT, CT, expr) \
 static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
@@ -167,8 +166,8 @@ static inline uint32_t fn(const struct warp *w, const struct xop *x) \
 
 /* ---- decoding ---- */
 
-/* x->o[k] = operand k of type t[k], for the n operands; the first is the
- * destination. x->fn = fn; NULL: refused. */
+/* x->o[k] = operand k of type t[k], for n operands; the first is the destination. x->fn = fn; NULL:
+ * not supported. */
 static inline bool lane_operands(struct decoder *d, const struct ptx_insn *i,
 	struct xop *x, xfn fn, unsigned n, const enum ptx_type *t)
 {
@@ -188,9 +187,9 @@ static inline bool lane_operands(struct decoder *d, const struct ptx_insn *i,
 		sizeof((enum ptx_type[]){ __VA_ARGS__ }) / sizeof(enum ptx_type), \
 		(enum ptx_type[]){ __VA_ARGS__ })
 
-/* The instructions that exist for several classes of types are decoded in
- * ops/arith.c, which calls these, by class. They know the operation by a number of their
- * own, so that a new row of ptx.def does not compile them again. */
+/* Instructions that exist for several classes of types are decoded in ops/arith.c, which calls
+ * these by class. The operation is passed as a number of this enum, so that a new row of ptx.def
+ * does not recompile them. */
 enum arith {
 	ARITH_add, ARITH_sub, ARITH_mul, ARITH_mad, ARITH_fma, ARITH_div, ARITH_abs, ARITH_neg,
 	ARITH_min, ARITH_max, ARITH_ex2, ARITH_tanh, ARITH_rcp, ARITH_sqrt, ARITH_rsqrt,

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Callees first. visited: 0 new, 1 on the way down, 2 done. */
+/* Callees first. visited: 0 new, 1 in progress, 2 done. */
 static void collect(struct exec_kernel *k, const struct ptx_func *f, uint8_t *visited)
 {
 	const struct ptx_module *m = k->module->ptx;
@@ -22,11 +22,11 @@ static void collect(struct exec_kernel *k, const struct ptx_func *f, uint8_t *vi
 		indirect |= !g;
 		k->has_calls = true;
 		if (g)
-			g = ptx_find(m, g->name); /* a declaration may stand for it */
+			g = ptx_find(m, g->name); /* the call may name a declaration */
 		if (g && g->ninsn && !visited[g - m->func])
 			collect(k, g, visited);
 	}
-	/* anything may be called: device functions are few when this happens */
+	/* any function may be called: kernels with indirect calls have few device functions */
 	for (size_t i = 0; indirect && i < m->nfunc; i++)
 		if (!m->func[i].entry && m->func[i].ninsn && !visited[i])
 			collect(k, &m->func[i], visited);
@@ -51,12 +51,12 @@ static void lay_frame(const struct exec_kernel *k, struct kfunc *fn)
 	fn->params_at = 0;
 	fn->rets_at = f == k->func ? 0 : align16(f->param_bytes);
 	fn->body_at = fn->rets_at + align16(rets);
-	/* and the place of a return address, so that no recursion is for ever */
+	/* plus 16 bytes for a return address, so that recursion is bounded */
 	fn->frame = fn->body_at + align16(f->local_bytes) + 16;
 }
 
-/* Columns of a function start above those of all its callers; the entry,
- * which is last, starts at 0. Calls back up the chain save columns (call.c). */
+/* Columns of a function start above those of all its callers. The entry, which is last, starts at
+ * 0. Recursive calls save columns (call.c). */
 static void lay_columns(struct exec_kernel *k)
 {
 	const struct ptx_module *m = k->module->ptx;
@@ -123,7 +123,7 @@ static void place_registers(const struct exec_kernel *k, struct kfunc *fn)
 	}
 }
 
-/* Deepest stack: the longest chain of frames, and room to recurse. */
+/* Deepest stack: the longest chain of frames, and space for recursion. */
 static uint32_t stack_bytes(const struct exec_kernel *k)
 {
 	uint32_t *deep = base_alloc(k->nfn * sizeof *deep);
@@ -160,7 +160,7 @@ static uint32_t stack_bytes(const struct exec_kernel *k)
 	return n + (open ? 48 << 10 : 0);
 }
 
-/* Shared variables used by any of the kernel's functions, statics first. */
+/* Collects shared variables used by any of the kernel's functions, statics first. */
 static void mark_shared(struct decoder *d, const struct ptx_operand *o, bool dynamic)
 {
 	if ((o->kind == PO_SYM || o->kind == PO_ADDR) && o->var && o->var->space == PS_shared

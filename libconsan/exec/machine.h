@@ -1,14 +1,14 @@
-/* machine: what the files of exec/ agree on. Not for other rooms (exec.h is).
+/* machine: the definitions shared by the files of exec/. Internal: other modules include exec.h.
  *
- * House rules:
- *  - a kernel is decoded once to an array of struct xop; handlers know register
- *    offsets, never names, types as data or modifiers to test while running;
- *  - handlers write registers of the lanes they are given and of no other lane
- *    (a `pure` op may be given lanes that do not exist any more, see below);
- *  - a handler emits its own events (ex_emit), and only if there is a sink;
- *  - nothing here is shared between worker threads but the kernel (constant),
- *    device memory, and what struct grid says is;
- *  - allocation-free in steady state: contexts are pooled per worker. */
+ * Invariants:
+ *  - A kernel is decoded once to an array of struct xop. Handlers know register offsets, never
+ *    names; they do not test types or modifiers at run time.
+ *  - A handler writes registers of the lanes it is given and of no other lane (a `pure` op may be
+ *    given lanes that have exited, see struct xop).
+ *  - A handler emits its own events (ex_emit), and only if there is a sink.
+ *  - Worker threads share only the kernel (constant), device memory, and the fields of struct grid
+ *    marked so.
+ *  - Nothing is allocated in steady state: contexts are pooled for each worker. */
 #ifndef CONSAN_EXEC_MACHINE_H
 #define CONSAN_EXEC_MACHINE_H
 
@@ -22,23 +22,21 @@
 
 /* ---- registers ----
  *
- * A warp's register file is bytes at warp.r; a register is a byte offset
- * ("slot") into it:
+ * A warp's register file is bytes at warp.r; a register is a byte offset ("slot") into it:
  *   predicate           uint32_t, bit l = lane l             4 bytes
  *   8 and 16 bit        uint16_t[32]                        64 bytes
  *   32 bit              uint32_t[32]                       128 bytes
  *   64 bit              uint64_t[32]                       256 bytes
  *   128 bit             uint64_t[2][32], low halves first  512 bytes
- * All but predicates are 64-byte aligned. An 8-bit register keeps its value in
- * the low byte, the high byte is 0. Immediates, addresses of symbols and
- * special registers that never change live in slots as well, filled before the
- * warp starts. Virtual registers whose lives do not overlap share slots, but
- * within one instruction two slots are the same only where the program names
- * the same register twice; slots never overlap in part. So d[i] = a[i] op b[i]
- * is safe, and a handler that writes one destination before it has read all
- * its sources must only mind the program that names d among the sources.
+ * All slots but those of predicates are 64-byte aligned. An 8-bit register keeps its value in the
+ * low byte; the high byte is 0. Immediates, addresses of symbols and special registers that never
+ * change are slots as well, filled before the warp starts. Virtual registers whose live ranges do
+ * not overlap share slots, but within one instruction two slots are the same only where the program
+ * names the same register twice. Slots never overlap in part. So d[i] = a[i] op b[i] is safe. A
+ * handler that writes one destination before it has read all its sources must only handle programs
+ * that name d among the sources.
  *
- * The lane types alias everything: a slot is read as u32 here, as float there. */
+ * The lane types alias everything: one handler reads a slot as u32, another as float. */
 typedef uint8_t  __attribute__((may_alias)) l8;
 typedef uint16_t __attribute__((may_alias)) l16;
 typedef uint32_t __attribute__((may_alias)) l32;
@@ -50,8 +48,8 @@ typedef float    __attribute__((may_alias)) lf32;
 typedef double   __attribute__((may_alias)) lf64;
 
 #define SLOT_TRUE 0u    /* a predicate slot that is FULL */
-#define SLOT_CARRY 4u   /* predicate: the condition code register's carry flag */
-#define SLOT_NONE 64u   /* 512 bytes to write what nobody reads (PO_SINK) */
+#define SLOT_CARRY 4u   /* predicate: the carry flag of the condition code register */
+#define SLOT_NONE 64u   /* 512 bytes for results that are never read (PO_SINK) */
 #define SLOT_FIRST 576u
 
 struct warp;
@@ -60,12 +58,12 @@ struct worker; /* core.h: the thread that runs clusters, the launch */
 struct grid;
 struct async_op;
 
-/* What a handler says to the step loop. */
+/* What a handler returns to the step loop. */
 enum step {
-	STEP_NEXT = 0, /* done, go on with the next op */
-	STEP_BLOCK,    /* not done: warp.wait says for what. The op is called
-			  again (warp.retry set) when the word changed; lanes
-			  whose guard is false go on meanwhile */
+	STEP_NEXT = 0, /* done, continue with the next op */
+	STEP_BLOCK,    /* not done: warp.wait holds the condition. The op is called again
+			  (warp.retry set) when the word has changed; lanes whose guard is false
+			  continue meanwhile */
 	STEP_YIELD,    /* done; let other warps run before the next op */
 	STEP_JUMP,     /* control flow (warp.c only): fragments have changed */
 	STEP_FAULT,    /* ex_fault() was called; the launch ends */
@@ -77,14 +75,13 @@ typedef enum step (*xfn)(struct warp *w, const struct xop *x, uint32_t lanes);
 /* A decoded op: one cache line. */
 struct xop {
 	xfn fn;
-	uint32_t guard;        /* predicate slot, SLOT_TRUE if unguarded ... */
-	uint32_t guard_xor;    /* ... FULL if negated */
-	uint32_t pure;         /* FULL: only registers of the lanes given change,
-				  lane by lane. Lanes that have exited are then
-				  given as well, so that the full-mask path is
-				  taken by short warps. Set by the decoder. */
+	uint32_t guard;        /* predicate slot, SLOT_TRUE if unguarded */
+	uint32_t guard_xor;    /* FULL if negated */
+	uint32_t pure;         /* FULL: the op changes only registers of the lanes given, lane by
+				  lane. Exited lanes are then given as well, so that short warps
+				  take the full-mask path. Set by the decoder. */
 	uint32_t site;
-	uint32_t o[8];         /* slots; which is which: the op's own matter */
+	uint32_t o[8];         /* slots; their meaning depends on the op */
 	union {
 		uint64_t u;
 		int64_t s;
@@ -92,32 +89,31 @@ struct xop {
 		uint32_t w[2];
 		uint16_t h[4];
 		uint8_t b[8];
-		const void *p;     /* more operands: in the kernel's arena */
+		const void *p;     /* more operands, in the kernel's arena */
 	} i;
 };
 _Static_assert(sizeof(struct xop) == 64, "an op is one cache line");
 
 /* ---- waiting ---- */
 
-/* The fragment sleeps while (*word & mask) == was. The word may lie in shared
- * memory (an mbarrier) or in the machine; it is looked at, never registered,
- * so whoever changes it need not know who waits. */
+/* The fragment sleeps while (*word & mask) == was. The word is in shared memory (an mbarrier) or in
+ * the executor. It is polled, never registered, so the code that changes it need not know the
+ * waiters. */
 struct xwait {
 	const volatile l64 *word;
 	uint64_t mask, was;
-	/* for EV_BLOCKED: what for */
+	/* for EV_BLOCKED: the kind of wait */
 	enum ev_wait kind;
 	uint64_t addr;
 	/* Sets missing, tx_count and text of e just before it is emitted; e->text may point
 	 * to buf. NULL: nothing to add. */
 	void (*explain)(const struct warp *w, const struct xwait *wait,
 		struct event_blocked *e, char *buf, size_t n);
-	uint64_t arg;          /* for explain */
+	uint64_t arg;          /* argument of explain */
 };
 
-/* A set of lanes that stand at the same op. The running fragment's lanes are
- * in warp.mask; fragments are kept in order of pc, and there are no two
- * runnable ones at the same pc. */
+/* A set of lanes at the same op. The running fragment's lanes are in warp.mask. Fragments are kept
+ * in order of pc, and no two runnable ones have the same pc. */
 struct frag {
 	uint32_t pc, mask;
 	bool blocked;
@@ -127,16 +123,16 @@ struct frag {
 
 /* ---- the warp ---- */
 
-struct call_frame {        /* one lane's way back, see call.c */
+struct call_frame {        /* return address of one lane, see call.c */
 	uint32_t ret_pc;
-	uint32_t sp;               /* the caller's */
+	uint32_t sp;               /* the caller's stack pointer */
 	const struct call_site *site;
 	unsigned char *saved;      /* the caller's registers, recursive calls only */
 };
 
-/* Lanes of a slot that hold what somebody loaded before anybody wrote it, see
- * follow.c, and where that was. */
-enum { FOLLOWED = 32 };    /* loads at a time */
+/* Lanes of a slot that hold a value loaded from shared memory never written, see follow.c, and the
+ * origin of that value. */
+enum { FOLLOWED = 32 };    /* loads tracked at a time */
 struct followed { uint32_t slot, lanes, origin; };
 struct follow_origin {
 	uint32_t site, size;
@@ -145,56 +141,57 @@ struct follow_origin {
 };
 
 struct warp {
-	/* hot: read by the step loop at every op */
+	/* read by the step loop at every op */
 	unsigned char *r;          /* the register file, 64-byte aligned */
 	uint32_t mask;             /* lanes of the running fragment */
-	uint32_t dead;             /* lanes that never were or have exited */
-	const struct xop *stop;    /* op at which to look at fragments again */
-	const struct xop *next;    /* STEP_JUMP: where to go on */
+	uint32_t dead;             /* lanes that never existed or have exited */
+	const struct xop *stop;    /* op at which to check for fragments to merge */
+	const struct xop *next;    /* STEP_JUMP: the op to continue with */
 	struct cta *cta;
 	struct cluster *cluster;
 	struct worker *worker;
 	const struct xop *code;    /* kernel's ops; pc = x - code */
 	struct event_sink *sink;   /* NULL: unchecked */
 
-	uint16_t id;               /* in the CTA */
+	uint16_t id;               /* index in the CTA */
 	uint16_t nlanes;           /* lanes at the start: 32, or fewer in the last warp */
-	bool retry;                /* this call repeats one that returned STEP_BLOCK;
-				      wait is as that call had filled it */
+	bool retry;                /* this call repeats one that returned STEP_BLOCK; wait is as
+				      that call filled it */
 	uint64_t tried;            /* bit site % 64: a try_wait there has failed once */
 	bool done;
-	struct xwait wait;         /* filled by a handler that blocks */
-	uint32_t polls;            /* ex_poll() since the last ex_work() */
+	struct xwait wait;         /* filled by a handler that returns STEP_BLOCK */
+	uint32_t polls;            /* calls of ex_poll() since the last ex_work() */
 	uint32_t maxnreg;          /* current setmaxnreg value */
-	uint32_t cluster_odd;      /* lanes whose last barrier.cluster arrival was for an odd phase */
-	l64 meetings;              /* grows when lanes exit: a word to wait on */
+	uint32_t cluster_odd;      /* lanes whose last barrier.cluster arrival was for an odd
+				      phase */
+	l64 lane_exits;            /* incremented when lanes exit: a word to wait on */
 	int64_t budget;            /* ops left in this turn */
 
-	struct frag frag[LANES];   /* all but the running one */
+	struct frag frag[LANES];   /* all but the running fragment */
 	unsigned nfrag;
-	uint32_t turn;             /* of the running fragment */
+	uint32_t turn;             /* turn of the running fragment */
 	struct xspin {             /* livelock detection, cluster.c */
 		uint64_t hash, epoch;
 		uint32_t age, next;
 		bool repeats;
 	} spin;
 
-	unsigned char *local;      /* LANES stacks of the kernel's local_stack bytes */
+	unsigned char *local;      /* LANES stacks of the kernel's local_stack bytes each */
 	VEC(struct call_frame) call[LANES];
 
-	struct warp_async *async;  /* async.h: cp.async groups and so on */
+	struct warp_async *async;  /* async.h: cp.async groups etc. */
 
-	VEC(struct followed) follow;   /* not empty: the warp goes op by op */
-	struct follow_origin *origin;  /* FOLLOWED of them, NULL before the first */
-	uint32_t unwritten;            /* of the load being reported: event_access.unwritten */
+	VEC(struct followed) follow;   /* not empty: the warp executes one op at a time */
+	struct follow_origin *origin;  /* FOLLOWED entries, NULL before the first */
+	uint32_t unwritten;            /* event_access.unwritten of the load being reported */
 };
 
 /* ---- the CTA ---- */
 
 struct bar {                   /* named barrier */
-	l64 phase;             /* generations completed: the word to wait on */
-	uint32_t expected;         /* threads; whole warps count 32 */
-	bool whole;                /* no count given: all warps that run */
+	l64 phase;                 /* completed phases: the word to wait on */
+	uint32_t expected;         /* threads; each whole warp counts as 32 */
+	bool whole;                /* no count given: all warps that have not exited */
 	uint32_t arrived;          /* 0: idle */
 	uint32_t pop;              /* bar.red: lanes with true predicate */
 	uint32_t all;              /* bar.red: lanes that took part */
@@ -202,25 +199,25 @@ struct bar {                   /* named barrier */
 };
 
 struct warpgroup {             /* four consecutive warps, for wgmma */
-	l64 meetings;          /* completed: the word to wait on */
-	const struct xop *at;      /* where they meet, NULL: nobody is there */
+	l64 syncs;                 /* rendezvous completed: the word to wait on */
+	const struct xop *at;      /* op at which they wait, NULL: no warp waits */
 	uint8_t arrived;           /* bit i: warp i of the four */
 };
 
 struct cta {
 	struct cluster *cluster;
-	uint32_t rank;             /* in the cluster */
+	uint32_t rank;             /* rank in the cluster */
 	uint32_t id[3];            /* blockIdx */
 	uint64_t linear;           /* linear CTA id in the grid */
 	unsigned char *shared;     /* static, then dynamic; 1024-aligned */
 	uint32_t shared_bytes;
 	struct warp **warp;
 	uint32_t nwarps, nthreads;
-	uint32_t running;          /* warps not done */
+	uint32_t running;          /* warps that have not ended */
 	struct bar bar[NAMED_BARRIERS];
 	struct warpgroup *group;   /* (nwarps + 3) / 4 */
-	l64 regs_free;         /* pool of registers for setmaxnreg: a word to wait on */
-	l64 exits;             /* warps that ended */
+	l64 regs_free;             /* registers available to setmaxnreg: a word to wait on */
+	l64 exits;                 /* warps that have ended */
 	struct cta_async *async;   /* async.h */
 };
 
@@ -231,60 +228,58 @@ struct cluster {
 	struct grid *grid;
 	struct worker *worker;
 	struct event_sink *sink;   /* NULL: unchecked */
-	struct cta *cta;           /* info.nctas of them, by rank; room for grid->nctas */
-	uint32_t dims[3];          /* info.nctas as a box */
-	uint64_t work;             /* grows whenever anything but registers
-				      changes: ex_work(). A quantum without work
-				      is a spin (or plain arithmetic) */
-	uint64_t polls;            /* grows with ex_poll() */
+	struct cta *cta;           /* info.nctas of them, by rank; allocated for grid->nctas */
+	uint32_t dims[3];          /* info.nctas as three dimensions */
+	uint64_t work;             /* incremented when anything but registers changes: ex_work().
+				      A quantum without work is a spin (or plain arithmetic) */
+	uint64_t polls;            /* incremented by ex_poll() */
 	uint64_t events;
-	uint64_t ticks, slept;     /* ops retired, time slept: the clock of %clock
-				      and %globaltimer is their sum */
-	uint32_t last_op;          /* ids for async_op of events: ex_op_id() */
-	l64 bar_phase;             /* barrier.cluster, completed phases */
-	uint32_t bar_arrived;      /* threads */
+	uint64_t ticks, slept;     /* ops retired, time slept: their sum is the clock of %clock
+				      and %globaltimer */
+	uint32_t last_op;          /* last id for async_op of events: ex_op_id() */
+	l64 bar_phase;             /* completed phases of barrier.cluster */
+	uint32_t bar_arrived;      /* threads that have arrived */
 	uint32_t live;             /* threads that have not exited */
 	uint64_t rng;              /* state of ex_random() */
 	/* pending async operations, oldest first */
 	struct async_op *oldest, *newest;
 	struct cluster_async *async; /* async.h */
-	bool stop;                 /* a fault ended it */
-	/* scheduler's own */
-	uint32_t running;          /* CTAs not done */
+	bool stop;                 /* a fault has ended it */
+	/* used by the scheduler only */
+	uint32_t running;          /* CTAs that have not ended */
 	struct cluster *next;
 };
 
 /* ---- async operations: copies, matrix ops ---- */
 
-/* An operation that has been issued and not yet performed. The issuer fills a
- * struct that begins with this one. */
+/* An operation that has been issued and not yet performed. The issuer fills a struct whose first
+ * member is this one. */
 struct async_op {
 	struct async_op *next, *prev;
-	struct warp *warp;         /* issuer; lives as long as its cluster */
+	struct warp *warp;         /* issuer; valid as long as its cluster */
 	uint32_t lanes, site;
 	uint32_t id;               /* async_op of events */
 	bool queued;
-	/* Takes effect: moves the data, signals, emits. The op is out of the
-	 * queue by then and belongs to perform(), which frees it with
-	 * async_free() or keeps it in its group's records. */
+	/* Takes effect: moves the data, signals, emits events. The op has left the queue by then
+	 * and belongs to perform(), which frees it with async_free() or keeps it in its group's
+	 * list. */
 	void (*perform)(struct cluster *c, struct async_op *op);
 };
-/* Zeroed, id and warp set, from a pool of the worker; bytes is the whole struct. */
+/* Zeroed, id and warp set, from a pool of the worker. bytes is the size of the whole struct. */
 void *async_new(struct warp *w, const struct xop *x, uint32_t lanes, size_t bytes);
 void async_free(struct cluster *c, void *op);
-/* Puts it into the cluster's queue to be performed late; under ASYNC_EARLY
- * performs it now, under ASYNC_RANDOM one or the other. */
+/* Puts op into the cluster's queue to be performed late. ASYNC_EARLY performs it now, ASYNC_RANDOM
+ * chooses one of the two at random. */
 void async_issue(struct cluster *c, struct async_op *op);
-/* Performs it now if it is still queued (a wait demands it). */
+/* Performs op now if it is still queued (a wait requires it). */
 void async_force(struct cluster *c, struct async_op *op);
-/* Called by the scheduler when nothing else in the cluster can move: performs
- * the oldest. False if there is none. At cluster end all are performed. */
+/* Called by the scheduler when nothing else in the cluster can progress: performs the oldest op.
+ * False if there is none. At the end of the cluster all are performed. */
 bool async_perform_one(struct cluster *c);
 
-/* async.c (the copies' and matrices' side) implements these; the scheduler
- * calls them. warp/cta/cluster.async are theirs to allocate and to reuse: a
- * context is pooled, begin() finds what the last end() left there (or NULL);
- * free() is for the end of the worker. */
+/* Implemented in async.c, called by the scheduler. They own warp.async, cta.async and
+ * cluster.async. Contexts are pooled: begin() finds what the previous use left there (or NULL),
+ * free() is called at the end of the worker. */
 void async_warp_begin(struct warp *w);
 void async_warp_free(struct warp *w);
 void async_cta_begin(struct cta *c);
@@ -294,17 +289,15 @@ void async_cluster_free(struct cluster *c);
 
 /* ---- rendezvous ---- */
 
-/* .sync with a member mask: which of `lanes` may go on, because every lane
- * their own mask (mask slot, u32[32]) names has arrived at this op or has
- * exited? Lanes that may not are left behind here as a blocked fragment and are
- * called again when more lanes have come. 0: return STEP_BLOCK at once, wait is
- * filled. A lane that its own mask does not name: the fault FAULT_MASK is raised,
- * returns 0 with *fault set: return STEP_FAULT.
- * Lanes with different masks may be returned together: treat each set of equal
- * masks on its own. */
-uint32_t warp_meet_slow(struct warp *w, const struct xop *x, uint32_t lanes,
+/* .sync with a member mask. Returns the lanes among `lanes` that may continue: those for which
+ * every lane named by their own mask (mask slot, u32[32]) has arrived at this op or has exited. The
+ * other lanes stay behind as a blocked fragment and are called again when more lanes have arrived.
+ * 0: return STEP_BLOCK at once, wait is filled. A lane whose own mask does not name it raises the
+ * fault FAULT_MASK and returns 0 with *fault set: return STEP_FAULT. Lanes with different masks may
+ * be returned together: treat each set of equal masks separately. */
+uint32_t warp_sync_mask_slow(struct warp *w, const struct xop *x, uint32_t lanes,
 	uint32_t mask_slot, bool *fault);
-static inline uint32_t warp_meet(struct warp *w, const struct xop *x,
+static inline uint32_t warp_sync_mask(struct warp *w, const struct xop *x,
 	uint32_t lanes, uint32_t mask_slot, bool *fault)
 {
 	const l32 *m = (const l32 *)(w->r + mask_slot);
@@ -318,18 +311,19 @@ static inline uint32_t warp_meet(struct warp *w, const struct xop *x,
 		if (all == FULL)
 			return lanes;
 	}
-	return warp_meet_slow(w, x, lanes, mask_slot, fault);
+	return warp_sync_mask_slow(w, x, lanes, mask_slot, fault);
 }
-/* Tells (EV_WARP_COLLECTIVE) that these lanes, which all may go on, met under their
- * masks. There must be a sink. */
-void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES]);
-/* Tells which lanes of a shfl take the value of a lane outside their mask. */
-void warp_stray(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES],
-	const l32 from[LANES]);
-/* .aligned without a mask (ldmatrix, mma.sync, wgmma, ...): all live lanes of the
- * warp must be here together. True: go on with all of them (lanes == ~dead).
- * False: return *step (STEP_BLOCK, or STEP_FAULT with FAULT_ALIGNED raised when
- * that can never be: the guard is false in other lanes of this fragment). */
+/* Emits EV_WARP_COLLECTIVE for these lanes, which have all arrived, one event for each member mask.
+ * There must be a sink. */
+void warp_emit_collective(struct warp *w, const struct xop *x, uint32_t lanes,
+	const l32 mask[LANES]);
+/* Reports the lanes of a shfl that take the value of a lane outside their mask. */
+void warp_emit_bad_source(struct warp *w, const struct xop *x, uint32_t lanes,
+	const l32 mask[LANES], const l32 from[LANES]);
+/* .aligned without a mask (ldmatrix, mma.sync, wgmma, ...): all live lanes of the warp must be here
+ * together. True: continue with all of them (lanes == ~dead). False: return *step. That is
+ * STEP_BLOCK, or STEP_FAULT with FAULT_ALIGNED raised where they can never be together because the
+ * guard is false in other lanes of this fragment. */
 bool warp_aligned_slow(struct warp *w, const struct xop *x, uint32_t lanes, enum step *step);
 static inline bool warp_aligned(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum step *step)
@@ -337,19 +331,21 @@ static inline bool warp_aligned(struct warp *w, const struct xop *x,
 	return lanes == (uint32_t)~w->dead || warp_aligned_slow(w, x, lanes, step);
 }
 
-/* All four warps of the group meet at the same op, with all their lanes. */
-enum meet { MEET_WAIT, /* return *step: STEP_BLOCK or STEP_FAULT */
-	MEET_LAST,     /* all are here and you are the last: act for all four,
-			  then return STEP_NEXT; the others find MEET_DONE */
-	MEET_DONE };   /* it has been done: return STEP_NEXT */
-enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes,
+/* Rendezvous of all four warps of the warpgroup at the same op, with all their lanes. */
+enum group_sync {
+	GROUP_WAIT,    /* return *step: STEP_BLOCK or STEP_FAULT */
+	GROUP_LAST,    /* all are here, the caller is the last: it acts for all four, then
+			  returns STEP_NEXT; the others get GROUP_DONE */
+	GROUP_DONE     /* the last warp has acted: return STEP_NEXT */
+};
+enum group_sync warpgroup_sync(struct warp *w, const struct xop *x, uint32_t lanes,
 	enum step *step);
 static inline struct warp *warpgroup_warp(struct warp *w, unsigned i)
 {
 	return w->cta->warp[(w->id & ~3u) + i];
 }
 
-/* Fills w->wait; to be returned: return ex_wait(...). */
+/* Fills w->wait and returns STEP_BLOCK: return ex_wait(...). */
 static inline enum step ex_wait(struct warp *w, unsigned kind,
 	const volatile l64 *word, uint64_t mask, uint64_t addr)
 {
@@ -362,12 +358,13 @@ static inline enum step ex_wait(struct warp *w, unsigned kind,
 	return STEP_BLOCK;
 }
 
-/* ---- values that nobody wrote (follow.c) ---- */
+/* ---- values loaded from unwritten memory (follow.c) ---- */
 
-/* The load at x, which this event told of, brings them to w->unwritten lanes. */
+/* Starts tracking the values that the load at x, reported by this event, put into w->unwritten
+ * lanes. */
 void follow_begin(struct warp *w, const struct xop *x, const struct event_access *load);
 
-/* ---- registers, as lanes ---- */
+/* ---- lanes of registers ---- */
 
 #define SLOT_OF(type, name) \
 static inline type *name(const struct warp *w, uint32_t slot) \
@@ -393,17 +390,16 @@ static inline void ex_set_pred(struct warp *w, uint32_t slot, uint32_t lanes, ui
 	*p = (*p & ~lanes) | (to & lanes);
 }
 
-/* for (lane of lanes) */
+/* Use: for EACH_LANE(l, lanes) d[l] = ...; */
 #define EACH_LANE(l, lanes) \
 	(uint32_t rest_ = (lanes), l; rest_ && (l = (uint32_t)__builtin_ctz(rest_), 1); \
 		rest_ &= rest_ - 1)
-/* use: for EACH_LANE(l, lanes) d[l] = ...; */
 
 /* ---- addresses ----
  *
- * Global and const addresses are host addresses. A shared address (32 bit, or
- * 64 bit with upper half 0) is rank << 24 | offset, own symbols included, as on
- * hardware. Generic windows are reserved ranges without memory behind them:
+ * Global and const addresses are host addresses. A shared address (32 bit, or 64 bit with upper
+ * half 0) is rank << 24 | offset as on hardware, also for the CTA's own symbols. Generic windows
+ * are reserved ranges without memory behind them:
  *   SHARED_WINDOW + (rank << 24 | offset), LOCAL_WINDOW + offset,
  *   PARAM_WINDOW + offset (entry parameters). */
 extern uint64_t ex_shared_window, ex_local_window, ex_param_window;
@@ -411,8 +407,8 @@ extern uint64_t ex_shared_window, ex_local_window, ex_param_window;
 #define LOCAL_WINDOW_BYTES (64ull << 20)
 #define PARAM_WINDOW_BYTES (1ull << 20)
 
-/* An address operand in a decoded op: two words of xop.o (or of your own
- * struct). Bit 0 of slot: the register is 64 bits wide. */
+/* An address operand in a decoded op: two words of xop.o (or of the op's own struct). Bit 0 of
+ * slot: the register is 64 bits wide. */
 struct xaddr {
 	uint32_t slot;
 	int32_t imm;
@@ -424,27 +420,26 @@ static inline uint64_t ex_addr(const struct warp *w, struct xaddr a, unsigned la
 	return base + (uint64_t)(int64_t)a.imm;
 }
 
-/* A place in memory that may be accessed. */
+/* A resolved place in memory that may be accessed. */
 struct xplace {
 	enum ev_space space;       /* SP_SHARED SP_GLOBAL SP_LOCAL SP_CONST SP_PARAM */
-	struct cta *cta;           /* SP_SHARED: whose */
-	uint64_t addr;             /* as events say it: shared offset, global address */
-	unsigned char *host;       /* the bytes */
+	struct cta *cta;           /* SP_SHARED: the CTA that owns it */
+	uint64_t addr;             /* as in events: shared offset, global address */
+	unsigned char *host;       /* the bytes on the host */
 };
-/* Resolves one address of `bytes` bytes that must be `align`-aligned, for
- * reading, or writing too. space: PS_none for generic, PS_shared for
- * shared::cta, PS_shared_cluster, PS_global, ... `lanes` is the lane that acts
- * (its lowest bit chooses the local stack). On failure the fault is raised
- * (return STEP_FAULT). */
+/* Resolves one address of `bytes` bytes that must be `align`-aligned, for reading, or also for
+ * writing. space: PS_none for generic, PS_shared for shared::cta, PS_shared_cluster, PS_global, ...
+ * `lanes` is the lane that accesses (its lowest bit chooses the local stack). On failure the fault
+ * is raised (return STEP_FAULT). */
 bool ex_resolve(struct warp *w, const struct xop *x, uint32_t lanes,
 	enum ptx_space space, uint64_t addr, uint64_t bytes, uint32_t align,
 	bool write, struct xplace *out);
-/* Only looks: no fault. For code without a warp (async ops when performed). */
+/* Checks only, raises no fault. For code without a warp (async ops when performed). */
 bool ex_global_ok(struct worker *wk, uint64_t addr, uint64_t bytes, bool write);
 
 /* ---- events and faults ---- */
 
-/* Zeroed, with kind, cta, warp, lanes, site, and peer = the own CTA. */
+/* Zeroed, with kind, cta, warp, lanes, site, and peer = the warp's own CTA. */
 static inline struct event ex_event(const struct warp *w, const struct xop *x,
 	enum ev_kind kind, uint32_t lanes)
 {
@@ -452,14 +447,19 @@ static inline struct event ex_event(const struct warp *w, const struct xop *x,
 		.lanes = lanes,
 		.site = x->site };
 }
-/* Use: if (w->sink) { struct event e = ex_event(w, x, EV_.., lanes); ...; ex_emit(w->cluster, &e); } */
+/* Use:
+ *   if (w->sink) {
+ *           struct event e = ex_event(w, x, EV_.., lanes);
+ *           ...
+ *           ex_emit(w->cluster, &e);
+ *   } */
 static inline void ex_emit(struct cluster *c, const struct event *e)
 {
 	c->events++;
 	c->sink->event(c->sink, e);
 }
-/* Fills addr/stride or lane_addr of e for these lanes of addr[32]; addr must
- * stay valid until e is emitted. */
+/* Fills addr/stride or lane_addr of e for these lanes of addr[32]. addr must stay valid until e is
+ * emitted. */
 void ex_lanes(struct ev_lanes *at, uint32_t lanes, const uint64_t addr[LANES]);
 
 static inline struct shared_view ex_view(const struct warp *w)
@@ -467,26 +467,26 @@ static inline struct shared_view ex_view(const struct warp *w)
 	return (struct shared_view){ w->cta->rank, w->cluster->info.nctas, w->cta->shared_bytes };
 }
 
-/* Raises FAULT_mode at these lanes, ends the launch. Returns STEP_FAULT. */
+/* Raises FAULT_mode at these lanes and ends the launch. Returns STEP_FAULT. */
 enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
 	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
 	PRINTF_LIKE(8, 9);
-/* The same with what refuse.h says of operands. */
+/* The same for a refused operand (refuse.h). */
 enum step ex_refuse(struct warp *w, const struct xop *x, uint32_t lanes, const struct refusal *r);
-/* The same for an async op that finds its fault while it is performed. */
+/* The same for an async op whose fault is detected when it is performed. */
 void ex_fault_async(struct async_op *op, unsigned mode,
 	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
 	PRINTF_LIKE(6, 7);
 
-/* Something but registers has changed (a store, an arrival, an issue). */
+/* Something other than registers has changed (a store, an arrival, an issue). */
 static inline void ex_work(struct warp *w)
 {
 	w->cluster->work++;
 	w->polls = 0;
 }
-/* A look at something others may change, that found no change: a test_wait
- * that says false, a failed compare-and-swap, a volatile load, a nanosleep. A
- * warp that loops with polls but without work gives way. */
+/* A poll of state that others may change, which found no change: a test_wait that returned false, a
+ * failed compare-and-swap, a volatile load, a nanosleep. A warp that loops with polls but without
+ * work yields. */
 static inline void ex_poll(struct warp *w)
 {
 	w->polls++;
@@ -496,26 +496,24 @@ static inline uint32_t ex_op_id(struct cluster *c)
 {
 	return ++c->last_op;
 }
-/* Working memory for a handler, 64-aligned, zeroed once, kept as long as the
- * worker. One user: the tile loops of wgmma, with one size. */
+/* Working memory for a handler, 64-aligned, zeroed once, kept as long as the worker. Used only by
+ * the tile loops of wgmma, with one size. */
 void *ex_scratch(struct worker *wk, size_t bytes);
-struct wg_book *ex_wg_book(struct worker *wk); /* what descriptors lead to */
-uint64_t ex_random(struct cluster *c); /* from the launch's seed and the cluster's id */
+struct wg_book *ex_wg_book(struct worker *wk); /* cached pieces of wgmma descriptors */
+uint64_t ex_random(struct cluster *c); /* derived from the launch's seed and the cluster's id */
 
 /* ---- decoding ----
  *
  * ops.def has one line for every row of ptx.def: ROW(id, where, reason)
- *   PLAIN  bool dec_<id>(...) in a file of EXEC
- *   SIMD   dec_<id> in a file of EXEC_SIMD, built once per vector width
+ *   PLAIN  bool dec_<id>(...) in a file of LIB_SRC
+ *   SIMD   dec_<id> in a file of SIMD_SRC, built once per vector width
  *   NONE   not supported, for this reason (a string; "" for the others)
- * A row of ptx.def without its line does not compile, a line without its
- * decoder does not link; a decoder without its line is never called. Start a
- * decoder with: DECODER(add) { ... }, in either kind of file. Everything else in
- * an EXEC_SIMD file must be static.
+ * A row of ptx.def without its line does not compile, a line without its decoder does not link, and
+ * a decoder without its line is never called. Start a decoder with DECODER(add) { ... } in either
+ * kind of file. Everything else in an SIMD_SRC file must be static.
  *
- * A decoder fills x (zeroed; guard and site are set) from the instruction and
- * returns true; false: this form is not supported, after
- * dec_unsupported(d, "why"). */
+ * A decoder fills x (zeroed; guard and site are set) from the instruction and returns true. It
+ * returns dec_unsupported(d, "why"), which is false, for a form that is not supported. */
 struct decoder;
 #ifdef SIMD
 #define SIMD_PASTE2(a, b) a##_##b
@@ -528,27 +526,28 @@ struct decoder;
 	bool DECODER_NAME(id)(struct decoder *d, const struct ptx_insn *i, struct xop *x); \
 	bool DECODER_NAME(id)(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 
-/* Slots of operands. `bits` is the width the op works in: 1 (predicate), 8, 16,
- * 32, 64, 128. An immediate is converted to it (decimal and 0d literals become
- * f32 when t is a 32-bit float, f16/bf16 alike); for a register whose declared
- * width differs, see dec_bits(). */
+/* Slots of operands. `bits` is the width of the op: 1 (predicate), 8, 16, 32, 64, 128. An immediate
+ * is converted to it (decimal and 0d literals become f32 when t is a 32-bit float, f16 or bf16 when
+ * it is one of those). For a register whose declared width differs, see dec_bits().
+ * dec_dst() gives SLOT_NONE for PO_SINK. */
 uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t);
-uint32_t dec_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t); /* PO_SINK: SLOT_NONE */
+uint32_t dec_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t);
 /* Predicate source; *flip is FULL for !p, else 0. */
 uint32_t dec_pred(struct decoder *d, const struct ptx_operand *o, uint32_t *flip);
-/* Declared width of a register operand (1, 8, 16, 32, 64, 128); 0: no register. */
+/* Declared width of a register operand (1, 8, 16, 32, 64, 128); 0: not a register. */
 unsigned dec_bits(const struct decoder *d, const struct ptx_operand *o);
 /* A constant; bits as above (for 1: 0 or 1 becomes 0 or FULL). Deduplicated. */
 uint32_t dec_const(struct decoder *d, unsigned bits, uint64_t value);
-/* A slot of its own that no register shares, written by the op itself. */
+/* A private slot that no register shares, written by the op itself. */
 uint32_t dec_scratch(struct decoder *d, unsigned bits);
-/* PO_ADDR (or a bare register or symbol) */
+/* PO_ADDR, or a bare register or symbol. */
 struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o);
 /* Memory that lives as long as the kernel. */
 void *dec_alloc(struct decoder *d, size_t bytes);
-/* Number of the virtual register, for EV_REGISTER_ACCESS and WG_MMA's regs. */
+/* Number of the virtual register, for EV_REGISTER_ACCESS and the regs of EV_WGMMA. */
 uint32_t dec_reg_id(const struct decoder *d, const struct ptx_operand *o);
-/* Says why; always false. The kernel decodes on; running into it ends the launch. */
+/* Records the reason; always returns false. Decoding continues; executing the op ends the
+ * launch. */
 bool dec_unsupported(struct decoder *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

@@ -1,11 +1,11 @@
-/* matrix: ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between
- * shared memory and the registers of a warp. Lane 4g + t of a register holds
- * elements 2t and 2t + 1 of row g, so a register is a dense matrix. */
+/* matrix: ldmatrix and stmatrix: 8x8 matrices of 16-bit elements between shared memory and the
+ * registers of a warp. Lane 4g + t of a register holds elements 2t and 2t + 1 of row g, so a
+ * register is a dense matrix. */
 #include "async.h"
 
 struct args {
 	struct xaddr addr;
-	uint8_t n;                 /* matrices: 1, 2, 4 */
+	uint8_t n;                 /* number of matrices: 1, 2, 4 */
 	bool trans, store;
 	uint8_t space;
 	uint32_t reg[4];
@@ -18,7 +18,7 @@ static void transpose(uint16_t out[8][8], const uint16_t in[8][8])
 			out[j][i] = in[i][j];
 }
 
-/* Lane 8i + r says where row r of matrix i lies. */
+/* Lane 8i + r holds the address of row r of matrix i. */
 static bool find_rows(struct warp *w, const struct xop *x, const struct args *a,
 	unsigned char *row[LANES], uint64_t at[LANES], uint16_t *peer)
 {
@@ -58,7 +58,8 @@ static bool find_rows(struct warp *w, const struct xop *x, const struct args *a,
 	return true;
 }
 
-static void tell(struct warp *w, const struct xop *x, const struct args *a, const uint64_t at[LANES],
+static void emit_access(struct warp *w, const struct xop *x, const struct args *a,
+	const uint64_t at[LANES],
 	uint16_t peer)
 {
 	struct event e = ex_event(w, x, EV_ACCESS, a->n == 4 ? FULL : (1u << 8 * a->n) - 1);
@@ -85,7 +86,7 @@ static enum step op_matrix(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!find_rows(w, x, a, row, at, &peer))
 		return STEP_FAULT;
 	if (w->sink)
-		tell(w, x, a, at, peer);
+		emit_access(w, x, a, at, peer);
 	for (unsigned i = 0; i < a->n; i++) {
 		if (a->store) {
 			memcpy(m[i], w->r + a->reg[i], 128);

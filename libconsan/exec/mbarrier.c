@@ -1,7 +1,7 @@
-/* mbarrier: the objects and the instructions on them (PTX ISA, Parallel
- * Synchronization: mbarrier). A phase is a 64-bit number here; a state token is
- * the phase at the arrival, with the pending count above it. What is done to
- * memory that holds no live object has no effect beyond its event. */
+/* mbarrier: the objects and the instructions on them (PTX ISA, Parallel Synchronization: mbarrier).
+ * A phase is a 64-bit number here; a state token is the phase at the arrival, with the pending
+ * count above it. An instruction on memory that holds no live object has no effect beyond its
+ * event. */
 #include "async.h"
 #include "core.h"
 
@@ -54,7 +54,7 @@ static void init(struct cta *c, uint32_t at, uint32_t count)
 	publish(c, &a->mbar.at[i]);
 }
 
-/* The phase is complete when nothing is pending and no bytes are missing. */
+/* Completes the phase when no arrival is pending and no bytes are missing. */
 static void test(struct cta *c, struct mbar *m)
 {
 	if (m->pending || m->tx)
@@ -130,8 +130,8 @@ bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space 
 
 /* ---- instructions ----
  *
- * o[0..1] address, o[2] destination, o[3] count, parity or token, o[4] bytes.
- * i.b: space, sem, scope, flags of the event, and: */
+ * o[0..1] address, o[2] destination, o[3] count, parity or token, o[4] bytes. i.b: space, sem,
+ * scope, flags of the event, and B_REMOTE. */
 enum { B_SPACE, B_SEM, B_SCOPE, B_FLAGS, B_REMOTE };
 
 static enum ptx_space space_of(const struct xop *x)
@@ -139,7 +139,7 @@ static enum ptx_space space_of(const struct xop *x)
 	return (enum ptx_space)x->i.b[B_SPACE];
 }
 
-/* Lanes that initialise one object with the same count are one event. */
+/* Lanes that initialise one object with the same count share one event. */
 static enum step op_init(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const uint32_t *counts = r32(w, x->o[3]);
@@ -161,8 +161,9 @@ static enum step op_init(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (w->sink) {
 			struct event e = ex_event(w, x, EV_MBARRIER_INIT, same);
 
-			e.mbarrier_init = (struct event_mbarrier_init){ .owner = (uint16_t)cta[l]->rank,
-				.addr = at[l], .arrivals = counts[l] };
+			e.mbarrier_init = (struct event_mbarrier_init){
+				.owner = (uint16_t)cta[l]->rank, .addr = at[l],
+				.arrivals = counts[l] };
 			ex_emit(w->cluster, &e);
 		}
 		init(cta[l], at[l], counts[l]);
@@ -178,7 +179,8 @@ static enum step op_inval(struct warp *w, const struct xop *x, uint32_t lanes)
 		struct mbar *m;
 		uint32_t at;
 
-		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta, &at))
+		if (!mbar_place(w, x, l, space_of(x), ex_addr(w, get_addr(x, 0), l), false, &cta,
+				&at))
 			return STEP_FAULT;
 		if (w->sink) {
 			struct event e = ex_event(w, x, EV_MBARRIER_INVAL, 1u << l);
@@ -204,7 +206,8 @@ static void arrive_lanes(struct warp *w, const struct xop *x, uint32_t same,
 	l64 *token = r64(w, x->o[2]);
 
 	for EACH_LANE(l, same) {
-		token[l] = m ? (m->phase & TOKEN_PHASE) | (uint64_t)(m->pending & 0xfffff) << 40 : 0;
+		token[l] = m ? (m->phase & TOKEN_PHASE) | (uint64_t)(m->pending & 0xfffff) << 40
+			: 0;
 		if (flags & ARRIVE_NO_COMPLETE)
 			token[l] |= TOKEN_COUNTS;
 		if (!m)
@@ -235,10 +238,12 @@ static enum step op_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (w->sink) {
 			struct event e = ex_event(w, x, EV_MBARRIER_ARRIVE, same);
 
-			e.mbarrier_arrive = (struct event_mbarrier_arrive){ .owner = (uint16_t)cta->rank,
-				.addr = at, .sem = (enum ev_sem)x->i.b[B_SEM],
+			e.mbarrier_arrive = (struct event_mbarrier_arrive){
+				.owner = (uint16_t)cta->rank, .addr = at,
+				.sem = (enum ev_sem)x->i.b[B_SEM],
 				.scope = (enum ev_scope)x->i.b[B_SCOPE], .flags = flags,
-				.arrivals = count[l], .tx_count = flags & ARRIVE_EXPECT_TX ? bytes[l] : 0 };
+				.arrivals = count[l],
+				.tx_count = flags & ARRIVE_EXPECT_TX ? bytes[l] : 0 };
 			ex_emit(w->cluster, &e);
 		}
 		arrive_lanes(w, x, same, cta, at, count[l], bytes[l]);
@@ -255,15 +260,15 @@ static void tx_event(struct warp *w, const struct xop *x, unsigned l, bool compl
 		1u << l);
 
 	if (complete)
-		e.mbarrier_complete_tx = (struct event_mbarrier_complete_tx){ .owner = owner, .addr = at,
-			.tx_count = bytes };
+		e.mbarrier_complete_tx = (struct event_mbarrier_complete_tx){ .owner = owner,
+			.addr = at, .tx_count = bytes };
 	else
-		e.mbarrier_expect_tx = (struct event_mbarrier_expect_tx){ .owner = owner, .addr = at,
-			.tx_count = bytes };
+		e.mbarrier_expect_tx = (struct event_mbarrier_expect_tx){ .owner = owner,
+			.addr = at, .tx_count = bytes };
 	ex_emit(w->cluster, &e);
 }
 
-/* expect_tx, complete_tx: i.b[B_FLAGS] is 1 for complete */
+/* expect_tx, complete_tx: i.b[B_FLAGS] is 1 for complete_tx */
 static enum step op_tx(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	bool complete = x->i.b[B_FLAGS];
@@ -303,7 +308,8 @@ static void explain(const struct warp *w, const struct xwait *wait, struct event
 	}
 	e->missing = m->pending;
 	e->tx_count = m->tx;
-	snprintf(buf, n, "in phase %llu, waiting for %s %llu: %u of %u arrivals pending, tx-count %lld",
+	snprintf(buf, n, "in phase %llu, waiting for %s %llu: %u of %u arrivals pending, "
+		"tx-count %lld",
 		(unsigned long long)m->phase, wait->arg >> 63 ? "parity" : "phase",
 		(unsigned long long)(wait->arg & TOKEN_PHASE), m->pending, m->expected,
 		(long long)m->tx);
@@ -329,10 +335,10 @@ static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, stru
 	ex_emit(w->cluster, &e);
 }
 
-/* The time of a try_wait may be up at once (B26): with a seed it now and then is;
- * without, the first time that the warp would sleep there, so that code which
- * does not try again is found by every run. */
-static bool time_is_up(struct warp *w, const struct xop *x)
+/* The time limit of a try_wait may expire at once (B26). With a seed it does so at random. Without
+ * a seed it does so the first time that the warp would sleep there, so that every run detects code
+ * that does not retry. */
+static bool try_wait_expires(struct warp *w, const struct xop *x)
 {
 	const uint64_t here = 1ull << (x->site & 63);
 	const bool first = !(w->tried & here);
@@ -351,24 +357,24 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 	uint32_t yes = 0;
 
 	lane_addrs(w, get_addr(x, 0), addr);
-	/* tokens of one phase differ in the counts that each arrival saw */
+	/* tokens of one phase differ in the counts seen by each arrival */
 	for (unsigned l = 0; l < LANES; l++)
 		value[l] = parity ? r32(w, x->o[3])[l] : r64(w, x->o[3])[l] & TOKEN_PHASE;
 	for (uint32_t rest = lanes, same; rest; rest &= ~same) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		struct cta *cta;
 		uint32_t at;
-		bool done, tired;
+		bool done, expired;
 
 		same = same_lanes(value, same_lanes(addr, rest, l), l);
 		if (!mbar_place(w, x, l, space_of(x), addr[l], false, &cta, &at))
 			return STEP_FAULT;
 		done = complete(mbar_find(cta, at), value[l], parity);
-		tired = !done && flags & TEST_TRY && !w->retry && time_is_up(w, x);
-		if (!done && same == lanes && flags & TEST_TRY && !tired) {
-			/* all lanes want the same: they sleep together. A
-			 * warp whose lanes differ polls, so that none sleeps
-			 * on what another one of them has to bring about. */
+		expired = !done && flags & TEST_TRY && !w->retry && try_wait_expires(w, x);
+		if (!done && same == lanes && flags & TEST_TRY && !expired) {
+			/* All lanes wait for the same phase: they sleep together. A warp whose
+			 * lanes differ polls, so that no lane sleeps on a phase that another lane
+			 * must complete. */
 			if (w->sink && !w->retry)
 				wait_event(w, x, same, cta, at, value[l], TEST_SUSPENDED);
 			ex_wait(w, WAIT_MBARRIER, object(cta, at), ~0ull, at);
@@ -420,7 +426,7 @@ static void common(struct decoder *d, const struct ptx_insn *i, struct xop *x, u
 	x->o[2] = SLOT_NONE;
 	x->i.b[B_SPACE] = (uint8_t)ptx_space_of(i, 0);
 	x->i.b[B_SEM] = (uint8_t)(s == SEM_WEAK ? sem : s);
-	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE); /* none: as not written */
+	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE); /* SCOPE_NONE if not written */
 }
 
 DECODER(mbarrier_init)

@@ -1,6 +1,6 @@
-/* mem: the process-wide map of device memory, the reserved generic windows,
- * and how one address becomes a place. The lane loops of ld and st are in
- * mem_lane.c; they come here when an address is not the usual case. */
+/* mem: the process-wide map of device memory, the reserved generic windows, and the resolution of
+ * one address. The lane loops of ld and st are in mem_lane.c; they call this file for unusual
+ * addresses. */
 #include "core.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 /* ---- the map ----
  *
- * Readers use an immutable sorted array without a lock; writers publish a new
- * one. Old arrays are freed when no launch runs. */
+ * Readers use an immutable sorted array without a lock; writers publish a new one. Old arrays are
+ * freed when no launch runs. */
 struct map {
 	struct map *retired;
 	size_t n;
@@ -59,10 +59,10 @@ static void publish(struct map *m)
 	free_retired();
 }
 
-static struct map *map_copy(const struct map *old, size_t room)
+static struct map *map_copy(const struct map *old, size_t extra)
 {
 	size_t n = old ? old->n : 0;
-	struct map *m = base_alloc(sizeof *m + (n + room) * sizeof m->at[0]);
+	struct map *m = base_alloc(sizeof *m + (n + extra) * sizeof m->at[0]);
 
 	m->n = n;
 	if (n)
@@ -149,7 +149,7 @@ bool mem_lookup(uint64_t at, struct exec_range *out)
 	return true;
 }
 
-/* ---- locks of pieces ---- */
+/* ---- locks on stripes of global memory ---- */
 
 static pthread_mutex_t stripe[64] = {
 #define FOUR PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, \
@@ -235,7 +235,8 @@ static bool global_fault(struct warp *w, const struct xop *x, uint32_t lanes,
 	struct exec_range r;
 
 	if (mem_lookup(addr, &r) && r.read_only && bytes <= r.hi - addr) {
-		ex_fault(w, x, lanes, FAULT_CONST_WRITE, SP_CONST, addr, bytes, "write to read-only memory");
+		ex_fault(w, x, lanes, FAULT_CONST_WRITE, SP_CONST, addr, bytes,
+			"write to read-only memory");
 		return false;
 	}
 	refuse_global(&why, addr, bytes, i ? m->at[i - 1].at : 0, i ? m->at[i - 1].bytes : 0);
@@ -260,20 +261,20 @@ static bool resolve_shared(struct warp *w, const struct xop *x, uint32_t lanes,
 	return true;
 }
 
-/* Body .param variables of device functions follow the entry's parameters in
- * the param space, at this distance: they lie in the local frame. */
+/* Body .param variables of device functions follow the entry's parameters in the param space at
+ * this distance. They are in the local frame. */
 static bool resolve_local(struct warp *w, const struct xop *x, uint32_t lanes,
 	uint64_t at, uint64_t bytes, struct xplace *out)
 {
-	uint32_t room = w->worker->grid->k->local_stack;
+	uint32_t limit = w->worker->grid->k->local_stack;
 	unsigned lane = (unsigned)__builtin_ctz(lanes);
 
-	if (at > room || bytes > room - at) {
+	if (at > limit || bytes > limit - at) {
 		ex_fault(w, x, lanes, FAULT_LOCAL_OOB, SP_LOCAL, at, bytes,
-			"the thread has %u bytes of local memory", room);
+			"the thread has %u bytes of local memory", limit);
 		return false;
 	}
-	*out = (struct xplace){ SP_LOCAL, NULL, at, w->local + (size_t)lane * room + at };
+	*out = (struct xplace){ SP_LOCAL, NULL, at, w->local + (size_t)lane * limit + at };
 	return true;
 }
 
@@ -285,7 +286,8 @@ static bool resolve_param(struct warp *w, const struct xop *x, uint32_t lanes,
 	if (at >= PARAM_WINDOW_BYTES)
 		return resolve_local(w, x, lanes, at - PARAM_WINDOW_BYTES, bytes, out);
 	if (write) {
-		ex_fault(w, x, lanes, FAULT_CONST_WRITE, SP_PARAM, at, bytes, "write to a kernel parameter");
+		ex_fault(w, x, lanes, FAULT_CONST_WRITE, SP_PARAM, at, bytes,
+			"write to a kernel parameter");
 		return false;
 	}
 	if (at > g->k->info.param_bytes || bytes > g->k->info.param_bytes - at) {
@@ -318,11 +320,13 @@ bool ex_resolve(struct warp *w, const struct xop *x, uint32_t lanes,
 		return resolve_param(w, x, lanes, addr, bytes, write, out);
 	case PS_none:
 		if (addr - ex_shared_window < SHARED_WINDOW_BYTES)
-			return resolve_shared(w, x, lanes, true, addr - ex_shared_window, bytes, out);
+			return resolve_shared(w, x, lanes, true, addr - ex_shared_window, bytes,
+				out);
 		if (addr - ex_local_window < LOCAL_WINDOW_BYTES)
 			return resolve_local(w, x, lanes, addr - ex_local_window, bytes, out);
 		if (addr - ex_param_window < PARAM_WINDOW_BYTES)
-			return resolve_param(w, x, lanes, addr - ex_param_window, bytes, write, out);
+			return resolve_param(w, x, lanes, addr - ex_param_window, bytes, write,
+				out);
 		break;
 	case PS_global:
 	case PS_const:
@@ -375,7 +379,7 @@ static void fault(struct cluster *c, struct event *e, const char *fmt, va_list a
 	char why[200], text[400];
 
 	if (c->stop)
-		return; /* only the first one counts */
+		return; /* only the first fault is reported */
 	vsnprintf(why, sizeof why, fmt, ap);
 	e->fault.text = why;
 	if (c->sink)
@@ -407,7 +411,8 @@ enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned
 
 enum step ex_refuse(struct warp *w, const struct xop *x, uint32_t lanes, const struct refusal *r)
 {
-	return ex_fault(w, x, lanes, r->mode, (enum ev_space)r->space, r->addr, r->size, "%s", r->why);
+	return ex_fault(w, x, lanes, r->mode, (enum ev_space)r->space, r->addr, r->size, "%s",
+		r->why);
 }
 
 void ex_fault_async(struct async_op *op, unsigned mode,

@@ -1,10 +1,10 @@
-/* mem_lane: ld, ldu and st of all spaces. Addresses are checked by reach.h;
- * here the bytes move. Contiguous and uniform accesses of a full warp are block
- * copies and broadcasts, the rest goes lane by lane in lane order. */
+/* mem_lane: ld, ldu and st of all spaces. Addresses are checked by reach.h; the bytes move here.
+ * Contiguous and uniform accesses of a full warp are block copies and broadcasts, all others go
+ * lane by lane in lane order. */
 #include "reach.h"
 #include "tensormap.h"
 
-/* Half warps of elements whose addresses are contiguous or the same. */
+/* Loads half warps of elements whose addresses are contiguous or the same. */
 REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
 {
 	struct reach_half h[2];
@@ -26,7 +26,7 @@ REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
 	return true;
 }
 
-/* Element number v of `vec`, each of `size` bytes, for all lanes. */
+/* Loads element v of `vec`, each of `size` bytes, for all lanes. */
 REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned size, unsigned vec,
 	unsigned v, void *to)
 {
@@ -46,10 +46,10 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 	} else if (lanes == FULL && r->affine && vec == 4 && r->stride == 4 * (int)sizeof(T)) { \
 		for (unsigned l = 0; l < LANES; l++) \
 			d[l] = ((const T *)from)[4 * l + v]; \
-	} else if (lanes == FULL && !r->far && sizeof(T) == 4 \
+	} else if (lanes == FULL && !r->mixed && sizeof(T) == 4 \
 		&& load_halves(r, at, to)) { \
 		; \
-	} else if (lanes == FULL && !r->far) { \
+	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
 			d[l] = *(const T *)(r->base + reach_off(r, l) + at); \
 	} else { \
@@ -67,7 +67,7 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 #undef LOAD
 }
 
-/* n elements of `size` in t -> a register of `reg` bytes per lane */
+/* Widens n elements of `size` in t to a register of `reg` bytes per lane. */
 static __attribute__((noinline)) void widen(const void *t, unsigned size, bool sext, unsigned reg,
 	uint32_t lanes, unsigned char *to)
 {
@@ -119,7 +119,7 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 	const T *s = from; \
 	if (lanes == FULL && r->affine && r->stride == (int)sizeof(T)) { \
 		memcpy(r->base + r->first + at, s, LANES * sizeof(T)); \
-	} else if (lanes == FULL && !r->far) { \
+	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
 			*(T *)(r->base + reach_off(r, l) + at) = s[l]; \
 	} else { \
@@ -137,9 +137,9 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 #undef STORE
 }
 
-/* A store that leaves the first word of a tensor map behind: by such a one a
- * kernel copies a map to global memory. */
-static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop *x,
+/* Reports stores that leave the first word of a tensor map in global memory: kernels copy maps with
+ * such stores. */
+static __attribute__((noinline)) void emit_map_writes(struct warp *w, const struct xop *x,
 	uint32_t lanes, const struct reach *r)
 {
 	for EACH_LANE(l, lanes) {
@@ -150,7 +150,7 @@ static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop
 		if ((uintptr_t)p % 64)
 			continue;
 		memcpy(&word, p, sizeof word);
-		if (word != TENSORMAP_MAGIC || (r->far && r->place[l].space != SP_GLOBAL))
+		if (word != TENSORMAP_MAGIC || (r->mixed && r->place[l].space != SP_GLOBAL))
 			continue;
 		e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
 		e.tensor_map.mode = MODE_WRITE;
@@ -159,15 +159,15 @@ static __attribute__((noinline)) void tell_maps(struct warp *w, const struct xop
 	}
 }
 
-/* May lanes of the store hit the same bytes? Of shared memory, which no other
- * worker writes to in between. */
+/* Can lanes of the store write the same bytes? For shared memory, which no other worker writes in
+ * between. */
 REACH_INLINE bool may_collide(const struct reach *r, uint32_t lanes, int bytes)
 {
-	return !r->far && r->space == SP_SHARED && lanes & (lanes - 1)
+	return !r->mixed && r->space == SP_SHARED && lanes & (lanes - 1)
 		&& (!r->affine || (r->stride < bytes && r->stride > -bytes));
 }
 
-/* The lanes that do not find what they stored: another lane's value stands there. */
+/* The lanes that do not find what they stored because another lane overwrote it. */
 static __attribute__((noinline)) uint32_t lost_lanes(const struct warp *w, const struct reach *r,
 	uint32_t lanes, const uint32_t *src, unsigned size, unsigned vec, unsigned reg)
 {
@@ -212,15 +212,18 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 			lost_lanes(w, &r, lanes, src, size, vec, reg), &r);
 	reach_unlock(held);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
-		tell_maps(w, x, lanes, &r);
+		emit_map_writes(w, x, lanes, &r);
 	ex_work(w);
 	return STEP_NEXT;
 }
 
 #define EACH_FORM(M) \
-	M(shared, PS_shared, 1) M(shared, PS_shared, 2) M(shared, PS_shared, 4) M(shared, PS_shared, 8) \
-	M(global, PS_global, 1) M(global, PS_global, 2) M(global, PS_global, 4) M(global, PS_global, 8) \
-	M(generic, PS_none, 1) M(generic, PS_none, 2) M(generic, PS_none, 4) M(generic, PS_none, 8) \
+	M(shared, PS_shared, 1) M(shared, PS_shared, 2) \
+	M(shared, PS_shared, 4) M(shared, PS_shared, 8) \
+	M(global, PS_global, 1) M(global, PS_global, 2) \
+	M(global, PS_global, 4) M(global, PS_global, 8) \
+	M(generic, PS_none, 1) M(generic, PS_none, 2) \
+	M(generic, PS_none, 4) M(generic, PS_none, 8) \
 	M(local, PS_local, 1) M(local, PS_local, 2) M(local, PS_local, 4) M(local, PS_local, 8) \
 	M(dsmem, PS_shared_cluster, 1) M(dsmem, PS_shared_cluster, 2) \
 	M(dsmem, PS_shared_cluster, 4) M(dsmem, PS_shared_cluster, 8) \
@@ -240,7 +243,7 @@ EACH_FORM(ST)
 #undef LD
 #undef ST
 
-/* const: global without events */
+/* const: as global, without events */
 #define LD(size) \
 static enum step ld_const_##size(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
@@ -283,7 +286,7 @@ static unsigned reg_bytes(unsigned bits)
 	return bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
 }
 
-/* The value operand: slots, element size, vector length, register width. */
+/* Decodes the value operand: slots, element size, vector length, register width. */
 static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx_operand *o,
 	bool dst, struct xop *x)
 {
@@ -317,10 +320,11 @@ static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx
 	}
 	if (!reg)
 		reg = reg_bytes(8 * size);
-	/* a sink or an immediate beside narrower or wider registers */
+	/* a sink or an immediate next to narrower or wider registers */
 	for (unsigned v = 0; vec > 1 && !dst && v < vec; v++)
 		if (!dec_bits(d, &o->list[v]) && reg != reg_bytes(8 * size))
-			return dec_unsupported(d, "vector of registers and immediates of different width");
+			return dec_unsupported(d,
+				"vector of registers and immediates of different width");
 	x->o[MX_FORM] = FORM(size, vec, reg, ptx_type_class(t) == 's');
 	return true;
 }
@@ -339,7 +343,7 @@ static void order(const struct ptx_insn *i, struct xop *x, bool load)
 	bool poll = load && (sem != SEM_WEAK || ptx_has(i, MOD_cv) || ptx_has(i, MOD_cg));
 
 	if (sem == SEM_VOLATILE || sem == SEM_MMIO)
-		scope = SCOPE_SYS; /* A04 */
+		scope = SCOPE_SYS; /* rule A04 */
 	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll);
 }
 
@@ -429,7 +433,8 @@ static enum step st_bulk(struct warp *w, const struct xop *x, uint32_t lanes)
 
 		if (!n[l])
 			continue;
-		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, a, l), n[l], 8, true, &p))
+		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, a, l), n[l], 8,
+				true, &p))
 			return STEP_FAULT;
 		if (refuse_st_bulk(&why, p.space, p.addr, n[l]))
 			return ex_refuse(w, x, 1u << l, &why);

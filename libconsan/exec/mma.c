@@ -1,5 +1,4 @@
-/* mma: decodes mma.sync and runs it on the warp's registers (mma_tile.c does
- * the arithmetic). */
+/* mma: decodes mma.sync and runs it on the warp's registers (mma_tile.c does the arithmetic). */
 #include "async.h"
 #include "mma_types.h"
 #include "tile.h"
@@ -46,7 +45,7 @@ static void take(struct decoder *d, const struct ptx_operand *o, enum ptx_type t
 	}
 }
 
-/* The register counts that the fragments of a shape have. */
+/* Do the register counts match the fragments of the shape? */
 static bool counts_fit(const struct mma_shape *s, const struct args *a)
 {
 	unsigned bits = tile_in_bits(s->a), halves = s->m / 8u;

@@ -1,8 +1,8 @@
 /* mma_tile: the arithmetic of mma.sync for one warp, N = 8. */
 #include "tile_units.h"
 
-/* Accumulators of 8 rows: row g as its columns 0 2 4 6 1 3 5 7, which is how
- * two registers of the fragment hold them. */
+/* Accumulators of 8 rows: row g as its columns 0 2 4 6 1 3 5 7, as two registers of the fragment
+ * hold them. */
 struct acc {
 	float f[16][8];
 };
@@ -96,7 +96,7 @@ static void step_b1(struct acc *t, unsigned m, const uint32_t *a, unsigned strid
 	}
 }
 
-/* 128 bytes, of a type that is not known when this is compiled */
+/* 128 bytes, of a type that is not known at compile time */
 static __attribute__((noinline)) void units_any(enum tile_in t, uint32_t *out,
 	const unsigned char *in)
 {
@@ -122,7 +122,7 @@ TILE_INLINE void steps(struct acc *t, const struct mma_shape *s, const struct mm
 			units_from(tb, rows, r->b[j], 128);
 		else
 			units_any(tb, rows, r->b[j]);
-		/* rows of 4 units: the transposition makes four rows too many */
+		/* rows of 4 units: the transposition writes four rows more than needed */
 		for (unsigned u = 0; u < units; u += 8)
 			units_transpose(b[u], 8, rows + u, units, true);
 		if (ta == IN_b1)
@@ -169,14 +169,15 @@ static void tile_f64(const struct mma_shape *s, const struct mma_regs *r)
 
 			for (unsigned j = 0; j < slabs; j++)
 				for (unsigned t = 0; t < 4; t++)
-					x = __builtin_fma(a[j][i / 2][4 * g + t], b[j][4 * n + t], x);
+					x = __builtin_fma(a[j][i / 2][4 * g + t], b[j][4 * n + t],
+						x);
 			d[i][l] = x;
 		}
 	for (unsigned i = 0; i < 2 * halves; i++)
 		memcpy(r->d[i], d[i], sizeof d[i]);
 }
 
-/* The shapes that real code lives on get loops of their own. */
+/* The most common shapes have loops of their own. */
 static void tile_f16_k16(struct acc *t, const struct mma_shape *s, const struct mma_regs *r)
 {
 	steps(t, s, r, IN_f16, IN_f16, 2, 2, true);

@@ -1,11 +1,11 @@
-/* mma_types: PTX types as the tile loops name them. */
+/* mma_types: PTX types to the types of the tile loops. */
 #ifndef CONSAN_EXEC_MMA_TYPES_H
 #define CONSAN_EXEC_MMA_TYPES_H
 
 #include "machine.h"
 #include "tile.h"
 
-/* IN_COUNT: no type of a matrix operand */
+/* IN_COUNT: not a type of a matrix operand */
 static inline enum tile_in tile_in_of(enum ptx_type t)
 {
 	switch (t) {

@@ -1,6 +1,6 @@
-/* module: where global and constant variables of a PTX module live. Each is an
- * allocation of its own, known to the memory map, so that running off one of
- * them is seen. Shared and local variables are laid out by the kernel. */
+/* module: storage of global and constant variables of a PTX module. Each is an allocation of its
+ * own in the memory map, so that an access past its end is detected. Shared and local variables are
+ * laid out by the kernel. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static void place(struct exec_module *m, const struct ptx_var *v)
 	unsigned char *at = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
 
 	if (!at)
-		base_die("no memory for variable %s, %llu bytes", v->name, (unsigned long long)bytes);
+		base_die("no memory for variable %s, %llu bytes", v->name,
+			(unsigned long long)bytes);
 	memset(at, 0, bytes);
 	if (v->init)
 		memcpy(at, v->init, v->size);
@@ -42,7 +43,7 @@ static void place(struct exec_module *m, const struct ptx_var *v)
 	exec_mem_add(at, bytes, v->managed ? MEM_MANAGED : MEM_MODULE, v->space == PS_const);
 }
 
-/* A variable of this name with storage: what an extern declaration means. */
+/* The variable of this name with storage: what an extern declaration refers to. */
 static const struct ptx_var *definition(const struct ptx_module *p, const char *name)
 {
 	for (size_t i = 0; i < p->nvar; i++)
@@ -63,7 +64,8 @@ static bool relocate(struct exec_module *m, const struct placed *p, struct err *
 		else if (to)
 			v = (uint64_t)(uintptr_t)to;
 		else
-			return err_set(e, ERR_PTX_SYMBOL, 0, 0, "the initialiser of %s refers to %s, "
+			return err_set(e, ERR_PTX_SYMBOL, 0, 0,
+				"the initialiser of %s refers to %s, "
 				"which has no address in this module", p->var->name, r->name);
 		v += (uint64_t)r->addend;
 		if (r->bytes == 1)
@@ -110,7 +112,7 @@ void exec_unload(struct exec_module *m)
 	}
 	for (size_t i = 0; i < m->ptx->nfunc; i++)
 		if (m->kernel[i]) {
-			struct arena a = m->kernel[i]->arena; /* the kernel lies in it */
+			struct arena a = m->kernel[i]->arena; /* the kernel is allocated in it */
 
 			arena_free(&a);
 		}

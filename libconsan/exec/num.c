@@ -1,5 +1,5 @@
-/* num: the conversions that are too rare to be inline, which vector build this
- * processor runs, and the dispatch of the row conversions to it. */
+/* num: the conversions that are too rare to be inline, the choice of the vector build for this
+ * processor, and the dispatch of the row conversions to it. */
 #include "num.h"
 
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static enum simd_level detect(void)
 
 enum simd_level simd_level(void)
 {
-	/* every thread computes the same value: a race on it is harmless, and
-	 * atomic so that it is none */
+	/* Every thread computes the same value, so a race is harmless. It is atomic to be free of
+	 * data races. */
 	static _Atomic int level = -1;
 
 	if (level < 0)

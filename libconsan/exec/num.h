@@ -1,13 +1,12 @@
-/* num: scalar number formats of PTX. Conversions between the narrow floats,
- * f32, f64 and the integers, with every rounding mode; bulk conversions for
- * matrix tiles. Not arithmetic: that is ops_*.c and mma.
+/* num: scalar number formats of PTX. Conversions between the narrow floats, f32, f64 and the
+ * integers, with every rounding mode; bulk conversions for matrix tiles. Arithmetic is in ops/ and
+ * mma_tile.c.
  *
- * House rules:
- *  - a format travels as its bits in an unsigned integer;
- *  - the inline functions have no branch on data, so loops over them vectorise;
- *  - a NaN that is narrowed is the canonical one: 0x7fff f16 and bf16, 0x7f e4m3
- *    and e5m2, 0xff ue8m0; the formats without NaN give +max. Widening keeps
- *    what the NaN holds. */
+ * Rules:
+ *  - A value of a format is passed as its bits in an unsigned integer.
+ *  - The inline functions have no branch on data, so loops over them vectorise.
+ *  - Narrowing a NaN gives the canonical one: 0x7fff f16 and bf16, 0x7f e4m3 and e5m2, 0xff ue8m0;
+ *    the formats without NaN give +max. Widening keeps the payload of the NaN. */
 #ifndef CONSAN_EXEC_NUM_H
 #define CONSAN_EXEC_NUM_H
 
@@ -52,12 +51,12 @@ NUM_INLINE uint16_t num_canon_bf16(uint16_t u)
 	return (u & 0x7fff) > 0x7f80 ? NUM_NAN16 : u;
 }
 
-/* What a target format does beyond its range. All are sign-less bits. */
+/* Behaviour of a target format beyond its range. All fields are bits without sign. */
 struct num_fmt {
 	unsigned mant, bits; /* mantissa bits, all bits with the sign */
 	int bias;
 	uint32_t max;        /* largest finite */
-	uint32_t inf;        /* of an infinite input and of overflow */
+	uint32_t inf;        /* result for an infinite input and on overflow */
 	uint32_t nan;
 };
 
@@ -74,8 +73,8 @@ struct num_fmt {
 #define NUM_FMT_e2m3 ((struct num_fmt){ 3, 6, 1, 0x1f, 0x1f, 0x1f })
 #define NUM_FMT_e2m1 ((struct num_fmt){ 1, 4, 1, 0x7, 0x7, 0x7 })
 
-/* 1 if the kept part goes up by one unit. rem: what is cut off, in units of
- * which `half` is one half of the last kept place. */
+/* 1 if the kept part is incremented. rem: the part cut off, in units of which `half` is one half of
+ * the last kept place. */
 NUM_INLINE uint64_t num_up(enum num_round r, uint64_t odd, uint64_t rem,
 	uint64_t half, uint64_t neg)
 {
@@ -86,7 +85,7 @@ NUM_INLINE uint64_t num_up(enum num_round r, uint64_t odd, uint64_t rem,
 		: 0;
 }
 
-/* f32 bits -> fewer mantissa bits (f.mant < 23). f and r constant. */
+/* f32 bits to fewer mantissa bits (f.mant < 23). f and r are constant. */
 NUM_INLINE uint32_t num_narrow32(uint32_t x, const struct num_fmt f,
 	const enum num_round r, const bool satfinite)
 {
@@ -98,8 +97,8 @@ NUM_INLINE uint32_t num_narrow32(uint32_t x, const struct num_fmt f,
 	/* a mantissa has 24 bits: from 25 places on, all is remainder */
 	sh = sh < 25 ? sh : 25;
 	t = t < 1 ? 1 : t;
-	/* adding what carries into the kept part exactly when it goes up: no
-	 * comparison, which gcc 12 would not vectorise */
+	/* The value added carries into the kept part exactly when it must be incremented. No
+	 * comparison, which gcc 12 would not vectorise. */
 	uint32_t half = 1u << (sh - 1), below_one = 2 * half - 1;
 	uint32_t add = r == NUM_RN ? half - 1 + (m >> sh & 1)
 		: r == NUM_RNA ? half
@@ -107,7 +106,7 @@ NUM_INLINE uint32_t num_narrow32(uint32_t x, const struct num_fmt f,
 		: r == NUM_RP ? (neg ? 0 : below_one) : 0;
 	uint32_t v = ((uint32_t)(t - 1) << f.mant) + ((m + add) >> sh);
 	uint32_t inf = satfinite ? f.max : f.inf;
-	/* a directed rounding towards zero never overflows to infinity */
+	/* rounding towards zero never overflows to infinity */
 	uint32_t over = r == NUM_RN || r == NUM_RNA ? inf
 		: r == NUM_RZ ? f.max
 		: r == NUM_RM ? (neg ? inf : f.max) : (neg ? f.max : inf);
@@ -118,7 +117,7 @@ NUM_INLINE uint32_t num_narrow32(uint32_t x, const struct num_fmt f,
 	return a > 0x7f800000u ? f.nan : v;
 }
 
-/* f64 bits -> f32 or narrower, rounded once */
+/* f64 bits to f32 or narrower, rounded once. */
 NUM_INLINE uint32_t num_narrow64(uint64_t x, const struct num_fmt f,
 	const enum num_round r, const bool satfinite)
 {
@@ -129,7 +128,7 @@ NUM_INLINE uint32_t num_narrow64(uint64_t x, const struct num_fmt f,
 
 	sh = sh < 54 ? sh : 54;
 	t = t < 1 ? 1 : t;
-	/* beyond every format: keep the shift below from leaving the word */
+	/* beyond every format: keeps the shift below within the word */
 	t = t > 1100 ? 1100 : t;
 	uint64_t q = m >> sh, rem = m & ((1ull << sh) - 1), half = 1ull << (sh - 1);
 	uint64_t v = ((uint64_t)(t - 1) << f.mant) + q + num_up(r, q & 1, rem, half, neg);
@@ -144,7 +143,7 @@ NUM_INLINE uint32_t num_narrow64(uint64_t x, const struct num_fmt f,
 	return (uint32_t)(a > 0x7ff0000000000000u ? f.nan : v);
 }
 
-/* Narrow -> f32, exact. has_inf: exponent of all ones is infinity and NaN. */
+/* Narrow to f32, exact. has_inf: an exponent of all ones is infinity or NaN. */
 NUM_INLINE float num_widen(uint32_t x, const struct num_fmt f, const bool has_inf)
 {
 	const uint32_t expmax = (1u << (f.bits - 1 - f.mant)) - 1;
@@ -182,8 +181,8 @@ NUM_INLINE uint16_t num_to_f16(float x)
 {
 	return (uint16_t)num_narrow32(num_bits32(x), NUM_FMT_f16, NUM_RN, false);
 }
-/* bf16 has the exponents of f32: cutting it off rounds subnormals and carries
- * into infinity by itself */
+/* bf16 has the exponents of f32: adding and truncating rounds subnormals and carries into
+ * infinity */
 NUM_INLINE uint16_t num_to_bf16(float x)
 {
 	uint32_t u = num_bits32(x);
@@ -219,7 +218,7 @@ NUM_INLINE uint8_t num_to_e2m1(float x)
 {
 	return (uint8_t)num_narrow32(num_bits32(x), NUM_FMT_e2m1, NUM_RN, true);
 }
-/* tf32 lies in an f32 with the 13 low bits zero, those of a NaN, too. */
+/* tf32 is an f32 whose 13 low bits are zero, also in a NaN. */
 NUM_INLINE uint32_t num_to_tf32(uint32_t x, const enum num_round r, const bool satfinite)
 {
 	uint32_t v = num_narrow32(x, NUM_FMT_tf32, r, satfinite) << 13;
@@ -245,14 +244,14 @@ uint64_t num_int_to_float(uint64_t mag, bool neg, unsigned mant, int bias,
 	enum num_round r);
 /* Rounds to an integral value. */
 double num_integral(double x, enum num_round r);
-/* x to an integer of `bits` bits, clamped to its range, in the low bits.
- * from64: x was an f64. ISA, cvt: a NaN gives 0, but 1 << (bits - 1) when
- * source or destination has 64 bits. */
+/* x to an integer of `bits` bits, clamped to its range, in the low bits. from64: x was an f64. ISA,
+ * cvt: a NaN gives 0, but 1 << (bits - 1) when source or destination has 64 bits. */
 uint64_t num_to_int(double x, unsigned bits, bool is_signed, bool from64,
 	enum num_round r);
 
 /* ---- rows of a matrix tile (num_rows.c) ----
- * n elements; no alignment needed; d and s do not overlap. */
+ *
+ * n elements; no alignment required; d and s do not overlap. */
 void num_f16_to_f32(float *d, const uint16_t *s, size_t n);
 void num_bf16_to_f32(float *d, const uint16_t *s, size_t n);
 void num_e4m3_to_f32(float *d, const uint8_t *s, size_t n);
@@ -260,10 +259,10 @@ void num_e5m2_to_f32(float *d, const uint8_t *s, size_t n);
 void num_e3m2_to_f32(float *d, const uint8_t *s, size_t n); /* 6 low bits of a byte */
 void num_e2m3_to_f32(float *d, const uint8_t *s, size_t n);
 void num_e2m1_to_f32(float *d, const uint8_t *s, size_t n); /* 4 low bits of a byte */
-/* Two elements a byte, the even one in the low half; n elements, n even. */
+/* Two elements a byte, the even one in the low half. n elements, n even. */
 void num_e2m1x2_to_f32(float *d, const uint8_t *s, size_t n);
 void num_ue8m0_to_f32(float *d, const uint8_t *s, size_t n);
-/* As the tensor core reads an f32 as tf32: the low 13 bits are ignored. */
+/* An f32 as the tensor core reads tf32: the low 13 bits are ignored. */
 void num_tf32_to_f32(float *d, const uint32_t *s, size_t n);
 void num_s8_to_s32(int32_t *d, const int8_t *s, size_t n);
 void num_u8_to_s32(int32_t *d, const uint8_t *s, size_t n);

@@ -1,5 +1,5 @@
-/* num_rows: the bulk conversions of num.h, one build per vector width. Only
- * loops that the compiler vectorises; where F16C does better, its intrinsics. */
+/* num_rows: the bulk conversions of num.h, one build per vector width. Loops that the compiler
+ * vectorises, and F16C intrinsics where they are faster. */
 #include <immintrin.h>
 
 #include "num.h"

@@ -1,12 +1,12 @@
-/* operand: what a decoder asks for: slots of registers, constants, special
- * registers and symbols, addresses, and what modifiers say. */
+/* operand: operands for decoders: slots of registers, constants, special registers and symbols,
+ * addresses, and the meaning of modifiers. */
 #include "core.h"
 
 #include <stdlib.h>
 
 /* ---- constants and other slots ---- */
 
-static uint32_t room(struct decoder *d, unsigned bits)
+static uint32_t reserve_slot(struct decoder *d, unsigned bits)
 {
 	uint32_t at = d->const_at, bytes = reg_class_bytes(reg_class_of(bits));
 
@@ -22,7 +22,8 @@ static uint32_t constant(struct decoder *d, unsigned bits, enum const_kind kind,
 
 	if (kind != KC_SREG && width < 64)
 		value &= (1ull << width) - 1;
-	h = (value * 0x9e3779b97f4a7c15ull ^ (uint64_t)(kind * 8 + c) * 0xff51afd7ed558ccdull) >> 20;
+	h = (value * 0x9e3779b97f4a7c15ull ^
+		(uint64_t)(kind * 8 + c) * 0xff51afd7ed558ccdull) >> 20;
 	if (2 * d->konst.n >= d->nhash) {
 		size_t n = d->nhash ? 2 * d->nhash : 256;
 
@@ -48,7 +49,7 @@ static uint32_t constant(struct decoder *d, unsigned bits, enum const_kind kind,
 		if (k->value == value && k->kind == kind && k->bits == width)
 			return k->slot;
 	}
-	struct kconst k = { room(d, bits), (uint8_t)width, (uint8_t)kind, value };
+	struct kconst k = { reserve_slot(d, bits), (uint8_t)width, (uint8_t)kind, value };
 	vec_push(&d->konst, k);
 	d->const_hash[h & (d->nhash - 1)] = (uint32_t)d->konst.n;
 	return k.slot;
@@ -61,7 +62,7 @@ uint32_t dec_const(struct decoder *d, unsigned bits, uint64_t value)
 
 uint32_t dec_scratch(struct decoder *d, unsigned bits)
 {
-	return room(d, bits);
+	return reserve_slot(d, bits);
 }
 
 void *dec_alloc(struct decoder *d, size_t bytes)
@@ -90,8 +91,8 @@ uint32_t dec_shared_place(struct decoder *d, const struct ptx_var *v)
 	for (size_t i = 0; i < d->shared_var.n; i++)
 		if (d->shared_var.at[i] == v)
 			return d->shared_at.at[i];
-	/* dynamic shared memory starts where the static variables end, all of
-	 * which have been placed before any instruction is decoded */
+	/* dynamic shared memory starts at the end of the static variables, which have all been
+	 * placed before any instruction is decoded */
 	at = (d->shared_end + align - 1) & ~(align - 1);
 	if (v->size)
 		d->shared_end = at + (uint32_t)v->size;
@@ -133,7 +134,7 @@ uint32_t dec_frame_place(const struct decoder *d, const struct ptx_var *v)
 	return frame_place(d, v);
 }
 
-/* Address of a frame variable, as a number: the stack pointer plus imm. */
+/* Address of a frame variable as a number: the stack pointer plus imm. */
 static enum step op_frame_address(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const l32 *sp = r32(w, x->o[1]);
@@ -186,7 +187,7 @@ static uint32_t symbol(struct decoder *d, const struct ptx_operand *o, unsigned 
 
 /* ---- special registers that change while the warp runs ---- */
 
-/* No two reads in a cluster give the same. */
+/* No two reads in a cluster return the same value. */
 static uint64_t clock_now(const struct warp *w)
 {
 	return w->cluster->ticks + w->cluster->slept++;

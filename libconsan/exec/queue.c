@@ -1,5 +1,5 @@
-/* queue: asynchronous operations between issue and effect, and the memory they
- * live in. What they do is their own business (async.h). */
+/* queue: asynchronous operations between issue and effect, and their memory. async.h and the
+ * handlers define the operations. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static unsigned pool_class(size_t bytes)
 	return (unsigned)((bytes + 63) / 64);
 }
 
-/* what stands before every op handed out */
+/* header of every op allocated */
 union block_head {
 	struct pool_block free;
 	size_t class;

@@ -1,7 +1,6 @@
-/* reach: the addresses of one memory op for all its lanes, checked at once.
- * For the SIMD files that access memory. The usual cases (all lanes in one
- * space and one allocation) are vector loops; everything else goes lane by
- * lane through ex_resolve(), which also words the fault. */
+/* reach: checks the addresses of one memory op for all its lanes at once. For the SIMD files that
+ * access memory. The usual cases (all lanes in one space and one allocation) are vector loops.
+ * Everything else goes lane by lane through ex_resolve(), which also words the fault. */
 #ifndef CONSAN_EXEC_REACH_H
 #define CONSAN_EXEC_REACH_H
 
@@ -20,25 +19,26 @@ enum { MX_ADDR = 4, MX_IMM, MX_FORM, MX_ORDER };
 #define FORM_VEC(f) ((f) >> 8 & 255)
 #define FORM_REG(f) ((f) >> 16 & 255)
 #define FORM_SEXT(f) ((f) >> 24 & 1)
-/* o[MX_ORDER]: ev_sem, ev_scope, event flags, does a load count as a poll */
+/* o[MX_ORDER]: ev_sem, ev_scope, event flags, whether a load counts as a poll */
 #define ORDER(sem, scope, flags, poll) \
-	((uint32_t)(sem) | (uint32_t)(scope) << 8 | (uint32_t)(flags) << 16 | (uint32_t)(poll) << 24)
+	((uint32_t)(sem) | (uint32_t)(scope) << 8 | (uint32_t)(flags) << 16 \
+		| (uint32_t)(poll) << 24)
 
 struct reach {
-	unsigned char *base;     /* lane l's bytes are at base + off[l] ... */
-	bool far;                /* ... or, in mixed spaces, at place[l].host */
+	unsigned char *base;     /* lane l's bytes are at base + off[l] */
+	bool mixed;              /* in mixed spaces they are at place[l].host */
 	bool narrow;             /* the offsets are in off32 */
-	bool affine;             /* off[l] = first + l * stride for the lanes that act */
+	bool affine;             /* off[l] = first + l * stride for the active lanes */
 	int32_t stride;
-	uint64_t first;          /* of lane 0, acting or not */
+	uint64_t first;          /* offset of lane 0, active or not */
 	enum ev_space space;
-	struct cta *cta;         /* SP_SHARED: whose */
+	struct cta *cta;         /* SP_SHARED: the CTA that owns it */
 	uint32_t off32[LANES] __attribute__((aligned(64)));
 	uint64_t off[LANES] __attribute__((aligned(64)));
-	struct xplace place[LANES]; /* if far */
+	struct xplace place[LANES]; /* if mixed */
 };
 
-/* Finds out whether the offsets are affine; their values are in off or off32. */
+/* Determines whether the offsets are affine; their values are in off or off32. */
 REACH_INLINE void reach_stride32(struct reach *r, uint32_t lanes, struct v32 a, const l32 *reg,
 	uint32_t add)
 {
@@ -48,7 +48,8 @@ REACH_INLINE void reach_stride32(struct reach *r, uint32_t lanes, struct v32 a, 
 
 	r->affine = !(v32_unlike(a, first, stride) & lanes);
 	r->stride = (int32_t)stride;
-	r->first = (uint64_t)(int64_t)(int32_t)first; /* lane 0 may not act: below 0 */
+	r->first = (uint64_t)(int64_t)(int32_t)first; /* lane 0 may be inactive: its offset may
+							 be negative */
 	r->narrow = true;
 	v32_store(r->off32, a);
 }
@@ -74,22 +75,23 @@ REACH_INLINE struct v64 reach_load(const struct warp *w, const struct xop *x)
 	return v64_add(slot & 1 ? v64_load(w->r + (slot & ~1u)) : v64_widen(w->r + slot), imm);
 }
 
-/* The slow way: each lane by itself. False: a fault was raised. */
+/* The slow path: each lane by itself. False: a fault was raised. */
 static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned bytes, unsigned align, bool write,
 	struct reach *r)
 {
 	struct xaddr a = { x->o[MX_ADDR], (int32_t)x->o[MX_IMM] };
 
-	r->far = true;
+	r->mixed = true;
 	r->base = NULL;
 	r->affine = false;
 	r->narrow = false;
 	r->first = 0;
 	for EACH_LANE(l, lanes)
-		if (!ex_resolve(w, x, 1u << l, space, ex_addr(w, a, l), bytes, align, write, &r->place[l]))
+		if (!ex_resolve(w, x, 1u << l, space, ex_addr(w, a, l), bytes, align, write,
+				&r->place[l]))
 			return false;
-	/* all in one place after all? */
+	/* all in one place after all */
 	struct xplace p = r->place[__builtin_ctz(lanes)];
 	r->space = p.space;
 	r->cta = p.cta;
@@ -104,7 +106,7 @@ static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xo
 REACH_INLINE void reach_is_shared(struct warp *w, struct reach *r)
 {
 	r->base = w->cta->shared;
-	r->far = false;
+	r->mixed = false;
 	r->space = SP_SHARED;
 	r->cta = w->cta;
 }
@@ -112,14 +114,15 @@ REACH_INLINE void reach_is_shared(struct warp *w, struct reach *r)
 REACH_INLINE bool reach_shared(struct warp *w, const struct xop *x, uint32_t lanes,
 	unsigned bytes, unsigned align, bool write, struct reach *r)
 {
-	uint32_t room = w->cta->shared_bytes;
+	uint32_t limit = w->cta->shared_bytes;
 
-	if (__builtin_expect(bytes > room, 0))
+	if (__builtin_expect(bytes > limit, 0))
 		return reach_each(w, x, lanes, PS_shared, bytes, align, write, r);
 	if (x->o[MX_ADDR] & 1) {
 		struct v64 a = v64_add(reach_load(w, x), 0 - ((uint64_t)w->cta->rank << 24));
 
-		if (__builtin_expect((v64_above(a, room - bytes) | v64_bits(a, align - 1)) & lanes, 0))
+		if (__builtin_expect((v64_above(a, limit - bytes) | v64_bits(a, align - 1)) & lanes,
+				0))
 			return reach_each(w, x, lanes, PS_shared, bytes, align, write, r);
 		reach_stride64(r, lanes, a);
 	} else {
@@ -127,7 +130,8 @@ REACH_INLINE bool reach_shared(struct warp *w, const struct xop *x, uint32_t lan
 		const l32 *reg = (const l32 *)(w->r + x->o[MX_ADDR]);
 		struct v32 a = v32_add(v32_load(reg), add);
 
-		if (__builtin_expect((v32_above(a, room - bytes) | v32_bits(a, align - 1)) & lanes, 0))
+		if (__builtin_expect((v32_above(a, limit - bytes) | v32_bits(a, align - 1)) & lanes,
+				0))
 			return reach_each(w, x, lanes, PS_shared, bytes, align, write, r);
 		reach_stride32(r, lanes, a, reg, add);
 	}
@@ -153,7 +157,7 @@ REACH_INLINE bool reach_global(struct warp *w, const struct xop *x, uint32_t lan
 		|| ((v64_above(in, h->hi - h->lo - bytes) | v64_bits(a, align - 1)) & lanes), 0))
 		return reach_each(w, x, lanes, space, bytes, align, write, r);
 	r->base = NULL;
-	r->far = false;
+	r->mixed = false;
 	r->space = space == PS_const ? SP_CONST : SP_GLOBAL;
 	r->cta = NULL;
 	return true;
@@ -162,14 +166,14 @@ REACH_INLINE bool reach_global(struct warp *w, const struct xop *x, uint32_t lan
 REACH_INLINE bool reach_local(struct warp *w, const struct xop *x, uint32_t lanes,
 	unsigned bytes, unsigned align, bool write, struct reach *r)
 {
-	uint32_t room = w->worker->grid->k->local_stack;
+	uint32_t limit = w->worker->grid->k->local_stack;
 	struct v64 a = reach_load(w, x);
 
-	if (bytes > room || ((v64_above(a, room - bytes) | v64_bits(a, align - 1)) & lanes))
+	if (bytes > limit || ((v64_above(a, limit - bytes) | v64_bits(a, align - 1)) & lanes))
 		return reach_each(w, x, lanes, PS_local, bytes, align, write, r);
-	reach_stride64(r, lanes, v64_sum(a, v64_iota((int32_t)room)));
+	reach_stride64(r, lanes, v64_sum(a, v64_iota((int32_t)limit)));
 	r->base = w->local;
-	r->far = false;
+	r->mixed = false;
 	r->space = SP_LOCAL;
 	r->cta = NULL;
 	return true;
@@ -190,10 +194,11 @@ REACH_INLINE bool reach(struct warp *w, const struct xop *x, uint32_t lanes,
 	a = reach_load(w, x);
 	if (space == PS_none) {
 		struct v64 own = v64_add(a, 0 - ex_shared_window - ((uint64_t)w->cta->rank << 24));
-		uint32_t room = w->cta->shared_bytes;
+		uint32_t limit = w->cta->shared_bytes;
 		uint64_t span = ex_param_window + PARAM_WINDOW_BYTES - ex_shared_window;
 
-		if (room >= bytes && !((v64_above(own, room - bytes) | v64_bits(a, align - 1)) & lanes)) {
+		if (limit >= bytes && !((v64_above(own, limit - bytes)
+				| v64_bits(a, align - 1)) & lanes)) {
 			reach_stride64(r, lanes, own);
 			reach_is_shared(w, r);
 			return true;
@@ -211,11 +216,11 @@ REACH_INLINE uint64_t reach_off(const struct reach *r, unsigned l)
 
 REACH_INLINE unsigned char *reach_at(const struct reach *r, unsigned l)
 {
-	return r->far ? r->place[l].host : r->base + reach_off(r, l);
+	return r->mixed ? r->place[l].host : r->base + reach_off(r, l);
 }
 
-/* Where each half of the warp is affine by itself, as where a warp is two rows
- * of 16 threads: lane 0's offset and the stride of each. */
+/* Each half of the warp is affine by itself, as where a warp is two rows of 16 threads: lane 0's
+ * offset and the stride of each half. */
 struct reach_half { uint64_t first; int32_t stride; };
 REACH_INLINE bool reach_halves(const struct reach *r, struct reach_half h[2])
 {
@@ -253,20 +258,20 @@ static __attribute__((noinline)) uint64_t reach_stripes(const struct reach *r, u
 	uint64_t stripes = 0;
 
 	for EACH_LANE(l, lanes)
-		if (!r->far || r->place[l].space == SP_GLOBAL)
-			stripes |= mem_stripe(r->far ? r->place[l].addr : reach_off(r, l));
+		if (!r->mixed || r->place[l].space == SP_GLOBAL)
+			stripes |= mem_stripe(r->mixed ? r->place[l].addr : reach_off(r, l));
 	mem_lock(stripes);
 	return stripes;
 }
 
-/* A strong access to global memory takes place in one step with its event, as to
- * other workers: else the checker would hear of another order than the memory
- * had. Returns what reach_unlock() wants. */
+/* A strong access to global memory is one atomic step with its event with respect to other
+ * workers. Otherwise the checker would see another order than memory did. The result is for
+ * reach_unlock(). */
 REACH_INLINE uint64_t reach_lock(const struct warp *w, const struct xop *x, uint32_t lanes,
 	const struct reach *r)
 {
 	if (!(x->o[MX_ORDER] & 255) || !w->sink || !w->sink->want_global
-		|| w->worker->grid->jobs == 1 || (!r->far && r->space != SP_GLOBAL))
+		|| w->worker->grid->jobs == 1 || (!r->mixed && r->space != SP_GLOBAL))
 		return 0;
 	return reach_stripes(r, lanes);
 }
@@ -277,17 +282,17 @@ REACH_INLINE void reach_unlock(uint64_t stripes)
 		mem_unlock(stripes);
 }
 
-/* Emits the access as one event, or one for each space and CTA that lanes hit;
- * element: the bytes that are atomic; lost: lanes whose value another lane of
- * the same store has overwritten. */
+/* Emits the access as one event, or one for each space and CTA that lanes access. element: the
+ * bytes that are atomic. lost: lanes whose value another lane of the same store has overwritten. */
 static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xop *x,
-	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, uint32_t lost, struct reach *r)
+	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, uint32_t lost,
+	struct reach *r)
 {
 	uint32_t order = x->o[MX_ORDER];
 	struct event_access *a;
 	struct event e;
 
-	while (r->far && r->space == SP_ANY && lanes) {
+	while (r->mixed && r->space == SP_ANY && lanes) {
 		const struct xplace *p = &r->place[__builtin_ctz(lanes)];
 		struct reach part = *r;
 		uint32_t same = 0;
@@ -321,7 +326,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	} else {
 		for (unsigned l = 0; r->narrow && l < LANES; l++)
 			r->off[l] = r->off32[l];
-		if (lanes == FULL && !r->far) {
+		if (lanes == FULL && !r->mixed) {
 			a->at.base = r->off[0];
 			a->at.lane = r->off;
 		} else {

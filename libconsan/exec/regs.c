@@ -1,7 +1,7 @@
-/* regs: which slot a virtual register lives in. Liveness over the control-flow
- * graph, then a linear scan in code order. Lanes take paths of their own, but
- * each lane has its own column of a slot, so what holds for one path holds for
- * all. Registers that a wgmma works on are never shared: it writes them late. */
+/* regs: assigns slots to virtual registers. Liveness over the control-flow graph, then a linear
+ * scan in code order. Lanes take different paths, but each lane has its own column of a slot, so an
+ * assignment that is right for one path is right for all. Registers used by a wgmma are never
+ * shared, because it writes them late. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -10,10 +10,10 @@ struct interval { uint32_t start, end, reg; };
 
 struct live {
 	const struct ptx_func *f;
-	size_t words;              /* of one bit set */
+	size_t words;              /* words of one bit set */
 	uint64_t *use, *def, *in;  /* by block */
 	uint32_t *start, *end;     /* by register; end 0: never used */
-	bool *alone;               /* shares with nobody */
+	bool *unshared;            /* shares its column with no other register */
 };
 
 typedef void (*visit)(struct live *v, uint32_t reg, bool is_def, size_t block, uint32_t pos);
@@ -66,7 +66,7 @@ static void each_operand(struct live *v, const struct ptx_insn *i, size_t block,
 		each_reg(v, &i->ret[k], true, i->guard == PTX_NO_REG, block, pos, fn);
 }
 
-static void note_block(struct live *v, uint32_t reg, bool kills, size_t block, uint32_t pos)
+static void add_to_block(struct live *v, uint32_t reg, bool kills, size_t block, uint32_t pos)
 {
 	uint64_t bit = 1ull << (reg & 63);
 	size_t at = block * v->words + reg / 64;
@@ -78,7 +78,7 @@ static void note_block(struct live *v, uint32_t reg, bool kills, size_t block, u
 		v->use[at] |= bit;
 }
 
-static void note_pos(struct live *v, uint32_t reg, bool kills, size_t block, uint32_t pos)
+static void extend_range(struct live *v, uint32_t reg, bool kills, size_t block, uint32_t pos)
 {
 	(void)block;
 	(void)kills;
@@ -153,7 +153,7 @@ static void intervals(struct live *v, const struct ptx_cfg *cfg)
 		uint32_t first = pos;
 
 		for (uint32_t i = b->first; i < b->end; i++, pos += 2)
-			each_operand(v, &v->f->insn[i], cfg->order[k], pos, note_pos);
+			each_operand(v, &v->f->insn[i], cfg->order[k], pos, extend_range);
 		extend(v, v->in + cfg->order[k] * v->words, first, first + 1);
 		memset(out, 0, v->words * 8);
 		live_out(v, cfg, cfg->order[k], out);
@@ -171,12 +171,12 @@ static int by_start(const void *a, const void *b)
 	return (x->reg > y->reg) - (x->reg < y->reg);
 }
 
-static void mark_alone(struct live *v, uint32_t reg, bool def, size_t block, uint32_t pos)
+static void mark_unshared(struct live *v, uint32_t reg, bool def, size_t block, uint32_t pos)
 {
 	(void)def;
 	(void)block;
 	(void)pos;
-	v->alone[reg] = true;
+	v->unshared[reg] = true;
 }
 
 /* ---- columns in use, earliest end first ---- */
@@ -192,7 +192,7 @@ static void heap_push(struct busy *heap, size_t n, struct busy b)
 	heap[at] = b;
 }
 
-/* Takes out the first; n: how many are left then. */
+/* Removes the first entry; n: entries left afterwards. */
 static void heap_pop(struct busy *heap, size_t n)
 {
 	struct busy last = heap[n];
@@ -209,8 +209,8 @@ static void heap_pop(struct busy *heap, size_t n)
 	heap[at] = last;
 }
 
-/* Gives the registers of one class their columns, in order of their start;
- * the column that was freed last is the warmest. */
+/* Assigns columns to the registers of one class, in order of their start. The column freed last is
+ * reused first: it is most likely cached. */
 static void colour_class(const struct live *v, struct kfunc *fn, enum reg_class c,
 	const struct interval *in, size_t n, struct busy *heap)
 {
@@ -229,7 +229,7 @@ static void colour_class(const struct live *v, struct kfunc *fn, enum reg_class 
 			vec_push(&idle, heap[0].column);
 			heap_pop(heap, --busy);
 		}
-		if (vec > 1 || v->alone[in[i].reg]) {
+		if (vec > 1 || v->unshared[in[i].reg]) {
 			for (unsigned e = 0; e < vec; e++)
 				slot[e] = fn->n[c]++;
 			continue;
@@ -276,13 +276,13 @@ void regs_allocate(struct exec_kernel *k, struct kfunc *fn)
 	v.in = base_alloc(cells * 8);
 	v.start = base_alloc((f->nreg + 1) * sizeof *v.start);
 	v.end = base_alloc((f->nreg + 1) * sizeof *v.end);
-	v.alone = base_alloc(f->nreg + 1);
+	v.unshared = base_alloc(f->nreg + 1);
 	memset(v.start, 0xff, f->nreg * sizeof *v.start);
 	for (size_t b = 0; b < cfg->nblock; b++)
 		for (uint32_t i = cfg->block[b].first; i < cfg->block[b].end; i++) {
-			each_operand(&v, &f->insn[i], b, 0, note_block);
+			each_operand(&v, &f->insn[i], b, 0, add_to_block);
 			if (ptx_effect_of(f->insn[i].op) == EF_WGMMA)
-				each_operand(&v, &f->insn[i], b, 0, mark_alone);
+				each_operand(&v, &f->insn[i], b, 0, mark_unshared);
 		}
 	solve(&v, cfg);
 	intervals(&v, cfg);
@@ -297,5 +297,5 @@ void regs_allocate(struct exec_kernel *k, struct kfunc *fn)
 	free(v.in);
 	free(v.start);
 	free(v.end);
-	free(v.alone);
+	free(v.unshared);
 }

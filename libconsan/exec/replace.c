@@ -6,10 +6,10 @@
 /* o[0..1] address, o[2] ordinal (u32), o[3] value (u32, or u64 if i.b[B_WIDE]) */
 enum { B_SPACE, B_FIELD, B_WIDE };
 
-static void tell(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *p,
+static void emit_access(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *p,
 	enum ev_mode mode)
 {
-	/* one lane stands for a warp that acts together */
+	/* one lane represents a warp that acts together */
 	struct event e = ex_event(w, x, EV_ACCESS, lanes & -lanes);
 
 	e.access.space = p->space;
@@ -45,7 +45,7 @@ static enum step op_replace(struct warp *w, const struct xop *x, uint32_t lanes)
 			return ex_fault(w, x, 1u << l, FAULT_TENSORMAP, p.space, p.addr, sizeof m,
 				"%s", why);
 		if (w->sink)
-			tell(w, x, 1u << l, &p, MODE_WRITE);
+			emit_access(w, x, 1u << l, &p, MODE_WRITE);
 		memcpy(p.host, &m, sizeof m);
 	}
 	ex_work(w);
@@ -96,8 +96,8 @@ static enum step op_publish(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (w->sink) {
 		struct event e = ex_event(w, x, EV_FENCE_PROXY, lanes);
 
-		tell(w, x, 1u << l, &from, MODE_READ);
-		tell(w, x, lanes, &to, MODE_WRITE);
+		emit_access(w, x, 1u << l, &from, MODE_READ);
+		emit_access(w, x, lanes, &to, MODE_WRITE);
 		e.fence_proxy = (struct event_fence_proxy){ .proxy = PROXY_TENSORMAP_RELEASE,
 			.sem = SEM_RELEASE, .scope = (enum ev_scope)x->i.b[0], .space = SP_GLOBAL,
 			.addr = to.addr };

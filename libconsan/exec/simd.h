@@ -1,9 +1,9 @@
-/* simd: one source, two vector widths. A file in the Makefile's EXEC_SIMD is
- * compiled twice, with SIMD=avx2 and SIMD=avx512; its external names carry the
- * width, and the plain C side picks one of the two at run time.
+/* simd: one source, two vector widths. A file in SIMD_SRC is compiled twice, with SIMD=avx2 and
+ * SIMD=avx512. Its external names carry the width, and the plain C files choose one of the two at
+ * run time.
  *
- * Plain C declares both names and picks with SIMD_PICK(x). Without AVX2 neither
- * may be called: ask simd_missing() first. Decoders are picked by decode.c. */
+ * Plain C declares both names and selects with SIMD_PICK(x). Without AVX2 neither may be called:
+ * check simd_missing() first. Decoders are selected by decode.c. */
 #ifndef CONSAN_EXEC_SIMD_H
 #define CONSAN_EXEC_SIMD_H
 
@@ -14,10 +14,10 @@
 #define SIMD_PICK(x) (simd_level() == SIMD_512 ? x##_avx512 : x##_avx2)
 
 enum simd_level { SIMD_NONE, SIMD_256, SIMD_512 };
-/* What this processor has (CONSAN_SIMD=avx2 in the environment lowers it, to
- * test the narrow build on a wide machine); chosen once. */
+/* The level of this processor, determined once (CONSAN_SIMD=avx2 in the environment lowers it, to
+ * test the narrow build on a wide machine). */
 enum simd_level simd_level(void);
-/* NULL, or in words what this processor lacks. */
+/* NULL, or a text with what this processor lacks. */
 const char *simd_missing(void);
 
 #endif

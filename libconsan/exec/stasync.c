@@ -1,13 +1,13 @@
-/* stasync: st.async and red.async: stores and reductions into shared memory of a
- * CTA of the cluster that complete on an mbarrier there. Each lane's is an
- * operation of its own, told as a bulk copy without a source. */
+/* stasync: st.async and red.async: stores and reductions into shared memory of a CTA of the cluster
+ * that complete on an mbarrier there. Each lane's is an operation of its own, reported as a bulk
+ * copy without a source. */
 #include "async.h"
 #include "tensormap.h"
 
 struct args {
 	struct xaddr addr, mbar;
-	uint8_t bytes;             /* per element */
-	uint8_t n;                 /* elements */
+	uint8_t bytes;             /* bytes of an element */
+	uint8_t n;                 /* number of elements */
 	uint8_t red, type;         /* enum tensor_red, enum tensor_type */
 	uint32_t value[4];         /* slots */
 };
@@ -34,7 +34,7 @@ static void perform(struct cluster *c, struct async_op *op)
 	async_free(c, op);
 }
 
-static void tell(struct warp *w, const struct xop *x, unsigned l, const struct lane_op *o)
+static void emit_store(struct warp *w, const struct xop *x, unsigned l, const struct lane_op *o)
 {
 	struct event e = ex_event(w, x, EV_BULK, 1u << l);
 	struct event_bulk *b = &e.bulk;
@@ -88,7 +88,7 @@ static enum step op_async(struct warp *w, const struct xop *x, uint32_t lanes)
 			return STEP_FAULT;
 		}
 		if (w->sink)
-			tell(w, x, l, o);
+			emit_store(w, x, l, o);
 		async_issue(w->cluster, &o->op);
 	}
 	return STEP_NEXT;

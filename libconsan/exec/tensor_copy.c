@@ -1,6 +1,5 @@
-/* tensor_copy: moves boxes of a tensor between global memory and their dense,
- * swizzled image in shared memory, row by row of the innermost dimension.
- * Knows neither barriers nor events. */
+/* tensor_copy: moves boxes of a tensor between global memory and their dense, swizzled image in
+ * shared memory, row by row of the innermost dimension. Does not handle barriers or events. */
 #include "tensormap.h"
 
 #include <string.h>
@@ -22,7 +21,7 @@ uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at)
 	case TSW_64: return at ^ (at >> 3 & 0x30);
 	case TSW_128: return at ^ (at >> 3 & 0x70);
 	case TSW_128_ATOM32: return at ^ (at >> 2 & 0x60);
-	/* 8-byte halves change places in every other row as well */
+	/* also swaps the 8-byte halves in every other row */
 	case TSW_128_ATOM32_FLIP8: return at ^ (at >> 2 & 0x60) ^ (at >> 4 & 8);
 	case TSW_128_ATOM64: return at ^ (at >> 1 & 0x40);
 	case TSW_COUNT: break;
@@ -30,16 +29,16 @@ uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at)
 	return at;
 }
 
-/* What follows was measured on an H200, where the manuals are silent:
- *  - in an interleaved layout the element of dimension 0 is a slice of 16 or 32
- *    bytes, whatever the type, and a box is one element thick in the dimension
- *    before the last (the slices of channels in NC/8HWC8);
- *  - under a swizzle a row takes at least the swizzle's span of shared memory,
- *    and what it does not fill stays as it is;
- *  - without interleave, a first coordinate that is no multiple of 16 bytes is
- *    an illegal instruction, and so are a negative coordinate of a store and an
- *    im2col coordinate outside the pixel box;
- *  - outside the tensor, the NaN of every type is halves of 0x7ff7;
+/* Measured on an H200, where the manuals do not specify it:
+ *  - In an interleaved layout the element of dimension 0 is a slice of 16 or 32 bytes, whatever the
+ *    type, and a box is one element thick in the dimension before the last (the slices of channels
+ *    in NC/8HWC8).
+ *  - Under a swizzle a row takes at least the swizzle's span of shared memory; the part it does not
+ *    fill is unchanged.
+ *  - Without interleave, a first coordinate that is no multiple of 16 bytes is an illegal
+ *    instruction, and so are a negative coordinate of a store and an im2col coordinate outside the
+ *    pixel box.
+ *  - Outside the tensor, the NaN of every type consists of halves of 0x7ff7.
  *  - .tf32 rounds to nearest, subnormals included, and a NaN is 0x7fffe000. */
 
 /* Bits of an element of dimension 0. */
@@ -98,7 +97,7 @@ uint32_t tensor_box_extent(const struct tensormap *m, bool rows)
 uint32_t tensor_box_align(const struct tensormap *m)
 {
 	(void)m;
-	/* a swizzle acts on address bits, so that any 128-byte boundary works */
+	/* a swizzle acts on address bits, so any 128-byte boundary is sufficient */
 	return 128;
 }
 
@@ -142,10 +141,10 @@ bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
 /* ---- the walk over rows ---- */
 
 struct rows {
-	uint32_t bytes;            /* of a row */
-	uint32_t pitch;            /* from row to row in shared memory */
-	uint32_t step;             /* 0: a row is contiguous in global memory, else bytes
-				      from one element to the next */
+	uint32_t bytes;            /* bytes of a row */
+	uint32_t pitch;            /* distance of rows in shared memory */
+	uint32_t step;             /* 0: a row is contiguous in global memory, else the distance
+				      of elements in bytes */
 	uint32_t unit;             /* bytes of an element, if step */
 	uint32_t lo, hi;           /* bytes [lo, hi) of each row are inside dimension 0 */
 	int64_t first;             /* byte offset in dimension 0 of the row's byte 0 */
@@ -170,8 +169,8 @@ static struct rows rows_of(const struct tensor_copy *c)
 	return r;
 }
 
-/* Each row of the box: each(user, k, base, inside) with the address of the row's
- * dimension 0 origin; rows outside the tensor have inside false. */
+/* Visits each row of the box: each(user, k, base, inside) with the address of the row's dimension 0
+ * origin. Rows outside the tensor have inside false. */
 typedef bool (*row_fn)(void *user, uint32_t k, uint64_t base, bool inside);
 
 static inline __attribute__((always_inline))
@@ -205,8 +204,8 @@ bool each_tile_row(const struct tensor_copy *c, row_fn each, void *user)
 	return true;
 }
 
-/* Dimensions 1 to rank - 2 are W, H, D; the last is N. The base pixel walks
- * through the box [lower, dim + upper), the offsets are added to look. */
+/* Dimensions 1 to rank - 2 are W, H, D; the last is N. The base pixel iterates over the box [lower,
+ * dim + upper); the offsets are added to get the pixel read. */
 static inline __attribute__((always_inline))
 bool each_im2col_row(const struct tensor_copy *c, row_fn each, void *user)
 {
@@ -289,7 +288,7 @@ static void get_row(unsigned char *to, const unsigned char *shared, uint32_t at,
 
 /* ---- load ---- */
 
-/* Two bytes of what fills the places outside the tensor. */
+/* Two bytes of the fill value for places outside the tensor. */
 static uint16_t fill_of(const struct tensormap *m)
 {
 	return m->oob ? 0x7ff7 : 0;
@@ -298,11 +297,11 @@ static uint16_t fill_of(const struct tensormap *m)
 struct load {
 	const struct tensor_copy *c;
 	struct rows r;
-	bool convert;              /* values change on the way */
-	unsigned char fill[MAX_ROW]; /* a row of nothing but fill */
+	bool convert;              /* values are converted (.tf32) */
+	unsigned char fill[MAX_ROW]; /* a row of fill values */
 };
 
-/* The .tf32 types; .ftz was seen to leave subnormals alone. */
+/* The .tf32 types. On an H200 .ftz leaves subnormals unchanged. */
 static void convert_row(unsigned char *row, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i += 4) {
@@ -317,7 +316,7 @@ static void convert_row(unsigned char *row, uint32_t n)
 	}
 }
 
-/* What lies inside, from global memory to its place in the row. */
+/* Copies what lies inside from global memory to its place in the row. */
 static void take(unsigned char *row, const unsigned char *from, const struct rows *r)
 {
 	if (!r->step) {
@@ -434,7 +433,7 @@ struct spans {
 	struct rows r;
 	tensor_span each;
 	void *user;
-	uint64_t addr, bytes;      /* collected so far */
+	uint64_t addr, bytes;      /* span collected so far */
 };
 
 static bool span_row(void *user, uint32_t k, uint64_t base, bool inside)

@@ -1,7 +1,7 @@
-/* tensormap: encodes, checks and edits tensor maps. The copies are in
- * tensor_copy.c. Conditions are those of the driver API's reference for
- * cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, in its order. That a 32-byte
- * interleave needs swizzle 32B stands there, but no driver enforces it. */
+/* tensormap: encodes, checks and edits tensor maps. The copies are in tensor_copy.c. Conditions are
+ * those of the driver API's reference for cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, in
+ * its order. The reference also says that a 32-byte interleave needs swizzle 32B, but no driver
+ * enforces it. */
 #include "tensormap.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const struct { uint8_t bits; char class; const char *name; } types[TT_COU
 #include "tensormap.def"
 };
 
-/* Bytes between gaps: 16 values of 4 or 6 bits fill 16 bytes of shared memory. */
+/* Types whose 16 values of 4 or 6 bits are padded to 16 bytes of shared memory. */
 static bool padded(uint32_t type)
 {
 	return type == TT_u4x16_p64 || type == TT_u6x16_p32;
@@ -195,7 +195,7 @@ const char *tensormap_check(const struct tensormap *m)
 		return "a tensor map of a padded 4- or 6-bit type, which is not supported";
 	if (m->mode == TM_IM2COL && m->interleave)
 		return "an im2col map of an interleaved layout, which is not supported";
-	/* only tensormap.replace gets these past the encoder */
+	/* possible only after tensormap.replace: the encoder refuses them */
 	if (!m->interleave && m->box[0] * types[m->type].bits % 128)
 		return "a tensor map whose inner box dimension is not a multiple of 16 bytes";
 	if (m->address % 16)

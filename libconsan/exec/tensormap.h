@@ -1,13 +1,12 @@
-/* tensormap: the 128 bytes that describe a tensor to TMA, as consan encodes
- * them, and the copies that follow such a description. Pure functions on host
- * memory: whether the bytes may be touched is asked through a callback.
+/* tensormap: the 128 bytes that describe a tensor to TMA, in consan's encoding, and the copies that
+ * follow such a description. Pure functions on host memory: a callback checks whether the bytes may
+ * be accessed.
  *
- * House rules:
- *  - the encoding is ours (the hardware's is undocumented): magic, version,
- *    then the fields; a map that no consan wrote is refused, never guessed;
- *  - a box lies in shared memory row after row of the innermost dimension, its
- *    16-byte chunks permuted by the swizzle, which acts on bits of the shared
- *    address itself. */
+ * Rules:
+ *  - The encoding is consan's own (the hardware's is undocumented): magic, version, then the
+ *    fields. A map in any other encoding is refused.
+ *  - A box is stored in shared memory row after row of the innermost dimension, its 16-byte chunks
+ *    permuted by the swizzle, which acts on bits of the shared address itself. */
 #ifndef CONSAN_EXEC_TENSORMAP_H
 #define CONSAN_EXEC_TENSORMAP_H
 
@@ -29,11 +28,11 @@ enum tensor_swizzle { TSW_NONE, TSW_32, TSW_64, TSW_128,
 
 enum tensor_mode { TM_TILE, TM_IM2COL };
 
-/* What reductions do; RED_NONE is a plain copy. */
+/* Reduction operations; RED_NONE is a plain copy. */
 enum tensor_red { RED_NONE, RED_ADD, RED_MIN, RED_MAX, RED_INC, RED_DEC,
 	RED_AND, RED_OR, RED_XOR };
 
-/* A decoded map. Exactly what lies in the 128 bytes. */
+/* A decoded map: exactly the contents of the 128 bytes. */
 #define TENSORMAP_MAGIC 0x50414d54u /* "TMAP" */
 struct tensormap {
 	uint32_t magic;
@@ -56,7 +55,7 @@ struct tensormap {
 };
 _Static_assert(sizeof(struct tensormap) == TENSORMAP_BYTES, "the size is the ISA's");
 
-/* NULL, or why these bytes are not a tensor map (or not one that can be used). */
+/* NULL, or why these bytes are not a valid tensor map. */
 const char *tensormap_check(const struct tensormap *m);
 
 /* ---- one copy ---- */
@@ -70,38 +69,38 @@ struct tensor_copy {
 	uint32_t dst;              /* offset of the box in it */
 };
 
-/* Bytes of the box: what complete_tx counts. */
+/* Bytes of the box, as counted by complete_tx. */
 uint32_t tensor_box_bytes(const struct tensormap *m, bool rows);
-/* Bytes from the box's first to its last in shared memory: more than the box
- * has, where a row is shorter than the swizzle's span. */
+/* Bytes from the box's first to its last in shared memory. More than the box has where a row is
+ * shorter than the swizzle's span. */
 uint32_t tensor_box_extent(const struct tensormap *m, bool rows);
 /* Bytes of one row, and from one row to the next. */
 uint32_t tensor_box_row(const struct tensormap *m);
 uint32_t tensor_box_pitch(const struct tensormap *m);
-/* Alignment that the shared address needs. */
+/* Required alignment of the shared address. */
 uint32_t tensor_box_align(const struct tensormap *m);
-/* Where the byte at linear offset `at` of shared memory lies under a swizzle.
- * Changes bits 3 to 6 only. */
+/* Address of the byte at linear offset `at` of shared memory under a swizzle. Changes bits 3 to 6
+ * only. */
 uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at);
-/* NULL, or what is wrong with these coordinates (C11, C25). */
+/* NULL, or the error in these coordinates (rules C11, C25). */
 const char *tensor_copy_check(const struct tensor_copy *c, bool load);
-/* How an instruction names a box; `placed`: c->at and c->offset are known. */
+/* How an instruction uses a map. placed: c->at and c->offset are known. */
 struct tensor_use { unsigned ncoords, noffsets; bool load, prefetch, placed; };
-/* Is c->map, which lies at addr, none, or are the operands not for it? */
+/* True, with r filled, if c->map at addr is not a valid map or the operands do not fit it. */
 bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
 	const struct tensor_copy *c, const struct tensor_use *u);
 
-/* The pieces of global memory that a copy touches, in order, merged where they
- * touch. False from the callback ends the walk. */
+/* Visits the pieces of global memory that a copy accesses, in order, adjacent ones merged. False
+ * from the callback ends the iteration. */
 typedef bool (*tensor_span)(void *user, uint64_t addr, uint64_t bytes);
 bool tensor_spans(const struct tensor_copy *c, tensor_span each, void *user);
 
-/* The copies themselves; every global byte must be accessible. */
+/* The copies. Every global byte must be accessible. */
 void tensor_load(const struct tensor_copy *c);
 void tensor_store(const struct tensor_copy *c, enum tensor_red red);
 
-/* Reduces n bytes at src into dst, atomically element by element. `type` with
- * b32 and b64 spelled as u32 and u64. False: no such reduction. */
+/* Reduces n bytes at src into dst, atomically element by element. `type` with b32 and b64 spelled
+ * as u32 and u64. False: no such reduction. */
 bool tensor_reduce(enum tensor_red red, enum tensor_type type, unsigned char *dst,
 	const unsigned char *src, uint64_t n);
 bool tensor_reduces(enum tensor_red red, enum tensor_type type);
@@ -109,7 +108,7 @@ bool tensor_reduces(enum tensor_red red, enum tensor_type type);
 /* ---- tensormap.replace ---- */
 enum tensor_field { TF_ADDRESS, TF_RANK, TF_BOX, TF_DIM, TF_STRIDE, TF_ELEM_STRIDE,
 	TF_TYPE, TF_INTERLEAVE, TF_SWIZZLE, TF_FILL, TF_ATOMICITY };
-/* Values in PTX's numbering. NULL, or what is wrong. */
+/* Values in PTX's numbering. NULL, or the reason for refusal. */
 const char *tensormap_replace(struct tensormap *m, enum tensor_field f, unsigned ord,
 	uint64_t value);
 

@@ -17,8 +17,8 @@
 
 #include "simd.h"
 
-/* TILE_IN(id, bits): element types of A and B. e3m2, e2m3 and e2m1 lie in one
- * byte each, as kind::f8f6f4 has them. */
+/* TILE_IN(id, bits): element types of A and B. e3m2, e2m3 and e2m1 take one byte each, as in
+ * kind::f8f6f4. */
 #define TILE_IN_LIST \
 	TILE_IN(f16, 16) TILE_IN(bf16, 16) TILE_IN(tf32, 32) \
 	TILE_IN(e4m3, 8) TILE_IN(e5m2, 8) TILE_IN(e3m2, 8) TILE_IN(e2m3, 8) TILE_IN(e2m1, 8) \
@@ -41,8 +41,7 @@ struct mma_shape {
 	bool satfinite;            /* s32: clamps the sum */
 	bool and;                  /* b1: .and.popc, else .xor.popc */
 };
-/* Pointers to registers of 32 lanes; d may name the same registers as any
- * other. */
+/* Pointers to registers of 32 lanes; d may name the same registers as any other. */
 struct mma_regs {
 	void *d[4];
 	const void *a[8], *b[4], *c[4];
@@ -66,14 +65,14 @@ struct wg_tile {
 	unsigned char *r[4];       /* register files of the four warps */
 	const uint32_t *slot;      /* accumulators: n / 2, or n / 4 for ACC_f16 */
 };
-/* Panels a thread needs to work in; 64-aligned. */
+/* Working memory of one thread for panels; 64-aligned. */
 struct wg_scratch {
 	_Alignas(64) uint32_t a[4 * 32 * 64]; /* [warp][unit][row of 16][4 copies] */
 	_Alignas(64) uint32_t b[32 * 256];    /* [unit][column, even before odd] */
-	_Alignas(64) float d[128 * 32];       /* ACC_f16: one warp's, widened */
-	/* b holds the panel of the image whose bytes these are */
+	_Alignas(64) float d[128 * 32];       /* ACC_f16: D of one warp, widened */
+	/* b holds the panel of the image with these bytes */
 	_Alignas(64) unsigned char image[256 * 32];
-	uint32_t key;              /* what b was made with, 0: nothing */
+	uint32_t key;              /* parameters b was made with, 0: none */
 };
 void wg_tile_avx2(const struct wg_tile *t, struct wg_scratch *s);
 void wg_tile_avx512(const struct wg_tile *t, struct wg_scratch *s);

@@ -1,6 +1,6 @@
-/* tile_units: how the tile loops see narrow elements, for EXEC_SIMD files only:
- * as 32-bit units along k: one f32 for a float element, a pair of s16 for two
- * 8- or 4-bit integers, 32 single bits. */
+/* tile_units: narrow elements as the tile loops use them, for SIMD_SRC files only: 32-bit units
+ * along k. A unit is one f32 for a float element, a pair of s16 for two 8- or 4-bit integers, or 32
+ * single bits. */
 #ifndef CONSAN_EXEC_TILE_UNITS_H
 #define CONSAN_EXEC_TILE_UNITS_H
 
@@ -13,7 +13,7 @@
 
 #define TILE_INLINE static inline __attribute__((always_inline, unused))
 
-/* Units that 16 bytes along k make. */
+/* Number of units in 16 bytes along k. */
 TILE_INLINE unsigned units_of(enum tile_in t)
 {
 	switch (t) {
@@ -41,7 +41,8 @@ TILE_INLINE void units_from(enum tile_in t, uint32_t *restrict out,
 	case IN_bf16:
 		for (unsigned i = 0; i < n / 2; i += 8)
 			_mm256_storeu_si256((void *)(out + i), _mm256_slli_epi32(
-				_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(in + 2 * i))), 16));
+				_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(in + 2 * i))),
+				16));
 		return;
 	case IN_tf32:
 		for (unsigned i = 0; i < n / 4; i += 4)
@@ -50,8 +51,8 @@ TILE_INLINE void units_from(enum tile_in t, uint32_t *restrict out,
 				_mm_set1_epi32((int)0xffffe000)));
 		return;
 	case IN_e4m3:
-		/* as an f16 with four exponent bits; the bias differs by 8. All
-		 * ones is the one NaN. */
+		/* as an f16 with four exponent bits; the bias differs by 8. All ones is the one
+		 * NaN. */
 		for (unsigned i = 0; i < n; i += 8) {
 			__m128i v = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)(in + i)));
 			__m128i abs = _mm_and_si128(v, _mm_set1_epi16(0x7f));
@@ -112,9 +113,9 @@ TILE_INLINE void units_from(enum tile_in t, uint32_t *restrict out,
 	}
 }
 
-/* 8 rows of 8 units at in (a row each `stride` units) to 8 rows at out: row u of
- * out holds unit u of the input rows, in the order in which accumulators have
- * them: even rows first. `order` false: rows as they come. */
+/* Transposes 8 rows of 8 units at in (`stride` units apart) to 8 rows at out. Row u of out holds
+ * unit u of the input rows, in the order of accumulators: even rows first. `order` false: rows in
+ * their own order. */
 TILE_INLINE void units_transpose(uint32_t *out, unsigned out_stride,
 	const uint32_t *in, unsigned stride, bool even_first)
 {

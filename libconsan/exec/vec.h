@@ -1,6 +1,5 @@
-/* vec: 32 lanes of addresses in vector registers, and questions about them
- * that answer with a lane mask. The only file with intrinsics beside the tile
- * loops: compilers do not find these forms. For EXEC_SIMD files. */
+/* vec: 32 lanes of addresses in vector registers, and predicates on them that return a lane mask.
+ * Intrinsics, because compilers do not find these forms. For SIMD_SRC files. */
 #ifndef CONSAN_EXEC_VEC_H
 #define CONSAN_EXEC_VEC_H
 
@@ -43,14 +42,16 @@ VEC_INLINE uint32_t v32_above(struct v32 a, uint32_t b)
 {
 	__m512i x = _mm512_set1_epi32((int)b);
 
-	return _mm512_cmpgt_epu32_mask(a.v[0], x) | (uint32_t)_mm512_cmpgt_epu32_mask(a.v[1], x) << 16;
+	return _mm512_cmpgt_epu32_mask(a.v[0], x)
+		| (uint32_t)_mm512_cmpgt_epu32_mask(a.v[1], x) << 16;
 }
 /* lanes where a & b is not 0 */
 VEC_INLINE uint32_t v32_bits(struct v32 a, uint32_t b)
 {
 	__m512i x = _mm512_set1_epi32((int)b);
 
-	return _mm512_test_epi32_mask(a.v[0], x) | (uint32_t)_mm512_test_epi32_mask(a.v[1], x) << 16;
+	return _mm512_test_epi32_mask(a.v[0], x)
+		| (uint32_t)_mm512_test_epi32_mask(a.v[1], x) << 16;
 }
 /* lanes where a != first + lane * stride */
 VEC_INLINE uint32_t v32_unlike(struct v32 a, uint32_t first, uint32_t stride)
@@ -85,7 +86,8 @@ VEC_INLINE struct v64 v64_widen(const void *at)
 	struct v64 r;
 
 	for (int k = 0; k < V64_N; k++)
-		r.v[k] = _mm512_cvtepu32_epi64(_mm256_load_si256((const __m256i *)((const char *)at + 32 * k)));
+		r.v[k] = _mm512_cvtepu32_epi64(_mm256_load_si256(
+			(const __m256i *)((const char *)at + 32 * k)));
 	return r;
 }
 VEC_INLINE void v64_store(void *at, struct v64 a)
@@ -110,7 +112,8 @@ VEC_INLINE uint32_t v64_above(struct v64 a, uint64_t b)
 	uint32_t m = 0;
 
 	for (int k = 0; k < V64_N; k++)
-		m |= (uint32_t)_mm512_cmpgt_epu64_mask(a.v[k], _mm512_set1_epi64((long long)b)) << 8 * k;
+		m |= (uint32_t)_mm512_cmpgt_epu64_mask(a.v[k],
+			_mm512_set1_epi64((long long)b)) << 8 * k;
 	return m;
 }
 VEC_INLINE uint32_t v64_bits(struct v64 a, uint64_t b)
@@ -118,7 +121,8 @@ VEC_INLINE uint32_t v64_bits(struct v64 a, uint64_t b)
 	uint32_t m = 0;
 
 	for (int k = 0; k < V64_N; k++)
-		m |= (uint32_t)_mm512_test_epi64_mask(a.v[k], _mm512_set1_epi64((long long)b)) << 8 * k;
+		m |= (uint32_t)_mm512_test_epi64_mask(a.v[k],
+			_mm512_set1_epi64((long long)b)) << 8 * k;
 	return m;
 }
 VEC_INLINE uint32_t v64_unlike(struct v64 a, uint64_t first, int32_t stride)
@@ -226,7 +230,8 @@ VEC_INLINE struct v64 v64_widen(const void *at)
 	struct v64 r;
 
 	for (int k = 0; k < V64_N; k++)
-		r.v[k] = _mm256_cvtepu32_epi64(_mm_load_si128((const __m128i *)((const char *)at + 16 * k)));
+		r.v[k] = _mm256_cvtepu32_epi64(_mm_load_si128(
+			(const __m128i *)((const char *)at + 16 * k)));
 	return r;
 }
 VEC_INLINE void v64_store(void *at, struct v64 a)

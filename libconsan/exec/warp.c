@@ -1,9 +1,8 @@
-/* warp: fragments, the step loop, rendezvous. Knows no instruction.
+/* warp: fragments, the step loop, rendezvous. Does not depend on instructions.
  *
- * A warp is a set of fragments: lanes that stand at one pc. The runnable
- * fragment with the lowest (turn, pc) runs; code is laid out so that lowest pc
- * first reconverges at post-dominators. A fragment that spins takes a later
- * turn, so that the lanes it waits for get theirs. */
+ * A warp is a set of fragments: lanes at one pc. The runnable fragment with the lowest (turn, pc)
+ * runs. Code is laid out so that lowest pc first reconverges at post-dominators. A fragment that
+ * spins takes a later turn, so that the lanes it waits for run. */
 #include "core.h"
 
 #include <stdio.h>
@@ -45,14 +44,13 @@ static void drop(struct warp *w, unsigned i)
 	w->frag[i] = w->frag[--w->nfrag];
 }
 
-/* Lanes that meet here join: a fragment that only waits for company, or none. */
+/* Lanes that arrive at the same op join a fragment that is runnable or waits for other lanes. */
 static bool joins(const struct frag *f)
 {
 	return !f->blocked || f->wait.kind == WAIT_WARP;
 }
 
-/* The op at which another fragment stands that the running one, at x or
- * later, would join. */
+/* Sets the first op, after x, at which the running fragment joins another one. */
 static void set_stop(struct warp *w, const struct xop *x)
 {
 	uint32_t at = pc_of(w, x), stop = UINT32_MAX;
@@ -71,8 +69,8 @@ bool warp_ready(struct warp *w)
 	return false;
 }
 
-/* Does the running fragment, at pc, stay the one to run, by itself? */
-static bool first(struct warp *w, uint32_t pc)
+/* Does the running fragment, at pc, stay the one to run, without joining another? */
+static bool stays_running(struct warp *w, uint32_t pc)
 {
 	for (unsigned i = 0; i < w->nfrag; i++) {
 		const struct frag *f = &w->frag[i];
@@ -85,9 +83,9 @@ static bool first(struct warp *w, uint32_t pc)
 	return true;
 }
 
-/* Chooses the fragment to run and takes it out of the list, with all that
- * stand at the same op. NULL: none can run. */
-static const struct xop *pick(struct warp *w)
+/* Chooses the fragment to run and removes it from the list, with all that are at the same op. NULL:
+ * none can run. */
+static const struct xop *pick_fragment(struct warp *w)
 {
 	int best = -1;
 	uint32_t pc;
@@ -116,7 +114,8 @@ static const struct xop *pick(struct warp *w)
 	for (unsigned i = 0; i < w->nfrag;) {
 		const struct frag *f = &w->frag[i];
 
-		/* a woken fragment is in the middle of its op: only its like joins */
+		/* a woken fragment is in the middle of its op: only a fragment in the same state
+		 * joins */
 		if (f->pc != pc || (woken && w->wait.kind != WAIT_WARP) || !joins(f)) {
 			i++;
 			continue;
@@ -156,7 +155,7 @@ enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes)
 	}
 	w->dead |= lanes;
 	w->cluster->live -= (uint32_t)__builtin_popcount(lanes);
-	w->meetings++;
+	w->lane_exits++;
 	ex_work(w);
 	if (on)
 		push(w, pc_of(w, x) + 1, on);
@@ -166,9 +165,8 @@ enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes)
 	return STEP_JUMP;
 }
 
-/* The running fragment gives way: to another one of this warp if there is one
- * that can run. True: there is. */
-static bool give_way(struct warp *w, const struct xop *x)
+/* The running fragment yields to another one of this warp if one can run. True: one can. */
+static bool yield_fragment(struct warp *w, const struct xop *x)
 {
 	bool other = warp_ready(w);
 
@@ -187,25 +185,25 @@ static void block(struct warp *w, const struct xop *x, uint32_t lanes)
 	f->wait = w->wait;
 }
 
-#define POLLS 4 /* looks without change before a backward jump gives way */
+#define POLLS 4 /* polls without change before a backward jump yields */
 
-enum ran warp_run(struct warp *w)
+enum run_result warp_run(struct warp *w)
 {
 	const struct xop *x, *from;
 	unsigned spun = 0;
 
 again:
 	if (w->done)
-		return RAN_DONE;
-	x = pick(w);
+		return RUN_DONE;
+	x = pick_fragment(w);
 	if (!x)
-		return spun ? RAN_SPIN : RAN_BLOCKED;
+		return spun ? RUN_SPIN : RUN_BLOCKED;
 	from = x;
 	set_stop(w, x);
 	if (w->follow.n)
 		follow_step(w, x);
 	if (w->retry || w->follow.n)
-		w->stop = x + 1; /* look again after the op that is repeated, or each */
+		w->stop = x + 1; /* stop after the op that is repeated, or after each op */
 	for (;;) {
 		uint32_t lanes = w->mask & (*rp(w, x->guard) ^ x->guard_xor);
 		enum step s = STEP_NEXT;
@@ -235,26 +233,26 @@ again:
 			goto again;
 		case STEP_YIELD:
 			push(w, pc_of(w, x) + 1, w->mask);
-			return w->polls ? RAN_SPIN : RAN_ON;
+			return w->polls ? RUN_SPIN : RUN_READY;
 		case STEP_FAULT:
-			return RAN_STOP;
+			return RUN_STOP;
 		case STEP_JUMP:
 			if (!w->next)
 				goto again;
 			if (w->next <= x) {
 				if (w->polls >= POLLS) {
 					w->polls = 0;
-					if (!give_way(w, w->next) || ++spun > w->nfrag)
-						return RAN_SPIN;
+					if (!yield_fragment(w, w->next) || ++spun > w->nfrag)
+						return RUN_SPIN;
 					goto again;
 				}
 				if (w->budget < 0) {
-					give_way(w, w->next);
-					return RAN_ON;
+					yield_fragment(w, w->next);
+					return RUN_READY;
 				}
 			}
 			x = from = w->next;
-			if (w->follow.n || (w->nfrag && !first(w, pc_of(w, x)))) {
+			if (w->follow.n || (w->nfrag && !stays_running(w, pc_of(w, x)))) {
 				push(w, pc_of(w, x), w->mask);
 				goto again;
 			}
@@ -267,7 +265,7 @@ again:
 
 /* ---- rendezvous ---- */
 
-static void explain_meet(const struct warp *w, const struct xwait *wait,
+static void explain_lanes(const struct warp *w, const struct xwait *wait,
 	struct event_blocked *e, char *buf, size_t n)
 {
 	(void)w;
@@ -276,15 +274,15 @@ static void explain_meet(const struct warp *w, const struct xwait *wait,
 	e->text = buf;
 }
 
-enum step warp_wait_company(struct warp *w, uint32_t missing)
+enum step warp_wait_lanes(struct warp *w, uint32_t missing)
 {
-	ex_wait(w, WAIT_WARP, &w->meetings, ~0ull, missing);
+	ex_wait(w, WAIT_WARP, &w->lane_exits, ~0ull, missing);
 	w->wait.arg = missing;
-	w->wait.explain = explain_meet;
+	w->wait.explain = explain_lanes;
 	return STEP_BLOCK;
 }
 
-uint32_t warp_meet_slow(struct warp *w, const struct xop *x, uint32_t lanes,
+uint32_t warp_sync_mask_slow(struct warp *w, const struct xop *x, uint32_t lanes,
 	uint32_t mask_slot, bool *fault)
 {
 	const l32 *mask = r32(w, mask_slot);
@@ -310,10 +308,10 @@ uint32_t warp_meet_slow(struct warp *w, const struct xop *x, uint32_t lanes,
 	}
 	if (!missing)
 		return ready;
-	warp_wait_company(w, missing);
+	warp_wait_lanes(w, missing);
 	if (!ready)
 		return 0;
-	/* the others stay behind */
+	/* the other lanes stay behind */
 	struct frag *f = push(w, pc_of(w, x), lanes & ~ready);
 
 	f->blocked = true;
@@ -331,48 +329,49 @@ bool warp_aligned_slow(struct warp *w, const struct xop *x, uint32_t lanes, enum
 			"lanes 0x%08x of the warp do not execute it", off);
 		return false;
 	}
-	*step = warp_wait_company(w, ~w->dead & ~lanes);
+	*step = warp_wait_lanes(w, ~w->dead & ~lanes);
 	return false;
 }
 
-/* Waits until the group's warps have met at x. */
+/* Waits until the warps of the group have arrived at x. */
 static enum step wait_group(struct warp *w, struct warpgroup *g)
 {
-	return ex_wait(w, WAIT_WARPGROUP, &g->meetings, ~0ull, w->id & ~3u);
+	return ex_wait(w, WAIT_WARPGROUP, &g->syncs, ~0ull, w->id & ~3u);
 }
 
-enum meet warpgroup_meet(struct warp *w, const struct xop *x, uint32_t lanes, enum step *step)
+enum group_sync warpgroup_sync(struct warp *w, const struct xop *x, uint32_t lanes, enum step *step)
 {
 	struct warpgroup *g = &w->cta->group[w->id / 4];
 	unsigned mine = 1u << (w->id & 3);
 	struct refusal why;
 
 	if (w->retry && w->wait.kind == WAIT_WARPGROUP)
-		return MEET_DONE;
+		return GROUP_DONE;
 	if (!warp_aligned(w, x, lanes, step))
-		return MEET_WAIT;
+		return GROUP_WAIT;
 	if (refuse_group(&why, w->id, w->cta->nwarps)) {
 		*step = ex_refuse(w, x, lanes, &why);
-		return MEET_WAIT;
+		return GROUP_WAIT;
 	}
 	if (g->arrived && g->at != x) {
 		*step = ex_fault(w, x, lanes, FAULT_WG_DIVERGED, SP_ANY, 0, 0,
 			"other warps of the warpgroup execute another wgmma instruction");
-		return MEET_WAIT;
+		return GROUP_WAIT;
 	}
 	g->at = x;
 	g->arrived |= (uint8_t)mine;
 	if (g->arrived == 15) {
 		g->arrived = 0;
 		g->at = NULL;
-		g->meetings++;
-		return MEET_LAST;
+		g->syncs++;
+		return GROUP_LAST;
 	}
 	*step = wait_group(w, g);
-	return MEET_WAIT;
+	return GROUP_WAIT;
 }
 
-void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES])
+void warp_emit_collective(struct warp *w, const struct xop *x, uint32_t lanes,
+	const l32 mask[LANES])
 {
 	for (uint32_t rest = lanes, same; rest; rest &= ~same) {
 		uint32_t want = mask[__builtin_ctz(rest)];
@@ -386,18 +385,18 @@ void warp_met(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mas
 	}
 }
 
-void warp_stray(struct warp *w, const struct xop *x, uint32_t lanes, const l32 mask[LANES],
-	const l32 from[LANES])
+void warp_emit_bad_source(struct warp *w, const struct xop *x, uint32_t lanes,
+	const l32 mask[LANES], const l32 from[LANES])
 {
-	uint32_t stray = 0;
+	uint32_t bad = 0;
 	struct event e;
 
 	for EACH_LANE(l, lanes)
-		stray |= (uint32_t)!(mask[l] & lanes & ~w->dead & 1u << from[l]) << l;
-	if (!stray)
+		bad |= (uint32_t)!(mask[l] & lanes & ~w->dead & 1u << from[l]) << l;
+	if (!bad)
 		return;
-	e = ex_event(w, x, EV_WARP_COLLECTIVE, stray);
+	e = ex_event(w, x, EV_WARP_COLLECTIVE, bad);
 	e.warp_collective.bad_source = true;
-	e.warp_collective.mask = mask[__builtin_ctz(stray)];
+	e.warp_collective.mask = mask[__builtin_ctz(bad)];
 	ex_emit(w->cluster, &e);
 }

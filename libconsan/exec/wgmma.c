@@ -1,6 +1,6 @@
-/* wgmma: the instructions, their groups. Operands in shared
- * memory and registers are read, and accumulators written, when the operation
- * is performed: at the wait that covers it, or when nothing else can move. */
+/* wgmma: the instructions and their groups. Operands in shared memory and registers are read, and
+ * accumulators written, when the operation is performed: at the wait that covers it, or when
+ * nothing else can progress. */
 #include "async.h"
 #include "core.h"
 
@@ -34,7 +34,8 @@ struct wg_op {
 
 /* ---- performing ---- */
 
-static void gather(unsigned char *to, const unsigned char *shared, const uint32_t *piece, unsigned n)
+static void gather(unsigned char *to, const unsigned char *shared, const uint32_t *piece,
+	unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		memcpy(to + 16 * i, shared + piece[i], 16);
@@ -59,8 +60,10 @@ static void perform(struct cluster *c, struct async_op *op)
 		for (unsigned w = 0; w < 4; w++)
 			for (unsigned i = 0; i < 4; i++)
 				for (unsigned g = 0; g < 8; g++)
-					memcpy(image_a + (16 * w + 8 * (i & 1) + g) * 32 + (i >> 1) * 16,
-						warpgroup_warp(op->warp, w)->r + a->a[i] + 16 * g, 16);
+					memcpy(image_a + (16 * w + 8 * (i & 1) + g) * 32
+							+ (i >> 1) * 16,
+						warpgroup_warp(op->warp, w)->r + a->a[i] + 16 * g,
+						16);
 	} else {
 		gather(image_a, cta->shared, reads->a, 128);
 	}
@@ -77,7 +80,7 @@ static void perform(struct cluster *c, struct async_op *op)
 
 /* ---- spans for the checker ---- */
 
-static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
+static void emit_wgmma(struct warp *w, const struct xop *x, const struct wg_op *o,
 	const struct wg_reads *reads)
 {
 	const struct args *a = o->args;
@@ -97,7 +100,8 @@ static void tell(struct warp *w, const struct xop *x, const struct wg_op *o,
 /* ---- issue ---- */
 
 /* False: some piece lies outside the CTA's shared memory; the fault is raised. */
-static bool inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc, uint32_t top)
+static bool inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc,
+	uint32_t top)
 {
 	const struct shared_view v = ex_view(w);
 	struct refusal why;
@@ -108,7 +112,7 @@ static bool inside(struct warp *w, const struct xop *x, const char *name, uint64
 	return false;
 }
 
-/* The value that all four warps must agree on. */
+/* Checks a value that must be the same in all four warps. */
 static bool same_in_group(struct warp *first, const struct xop *x, uint32_t slot, const char *name)
 {
 	uint64_t u = r64(first, slot)[0];
@@ -148,7 +152,7 @@ static bool fill(struct warp *first, const struct xop *x, struct wg_op *o)
 		return false;
 	o->scale_d = a->imm_scale ? a->scale : (rp(first, a->pred)[0] ^ a->flip) & 1;
 	if (first->sink)
-		tell(first, x, o, reads);
+		emit_wgmma(first, x, o, reads);
 	return true;
 }
 
@@ -159,10 +163,10 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 	struct wg_op *o;
 	enum step step;
 
-	switch (warpgroup_meet(w, x, lanes, &step)) {
-	case MEET_WAIT: return step;
-	case MEET_DONE: return STEP_NEXT;
-	case MEET_LAST: break;
+	switch (warpgroup_sync(w, x, lanes, &step)) {
+	case GROUP_WAIT: return step;
+	case GROUP_DONE: return STEP_NEXT;
+	case GROUP_LAST: break;
 	}
 	o = async_new(first, x, FULL, sizeof *o);
 	o->args = x->i.p;
@@ -194,10 +198,10 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	enum step step;
 
-	switch (warpgroup_meet(w, x, lanes, &step)) {
-	case MEET_WAIT: return step;
-	case MEET_DONE: return STEP_NEXT;
-	case MEET_LAST: break;
+	switch (warpgroup_sync(w, x, lanes, &step)) {
+	case GROUP_WAIT: return step;
+	case GROUP_DONE: return STEP_NEXT;
+	case GROUP_LAST: break;
 	}
 	w->cta->async->wg[w->id / 4].commits++;
 	if (w->sink) {
@@ -207,18 +211,19 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 	return STEP_NEXT;
 }
 
-/* o[0]: how many groups may stay. One event for all four warps; where nobody listens
- * to a schedule that was drawn, each waits for itself, as on a GPU. */
+/* o[0]: how many groups may stay pending. One event for all four warps. Without a sink and with a
+ * seed each warp waits for itself, as on a GPU. */
 static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct wg_async *g = &w->cta->async->wg[w->id / 4];
 	uint32_t keep;
 	enum step step;
 
-	switch (w->sink || !w->cluster->grid->l->seed ? warpgroup_meet(w, x, lanes, &step) : MEET_LAST) {
-	case MEET_WAIT: return step;
-	case MEET_DONE: return STEP_NEXT;
-	case MEET_LAST: break;
+	switch (w->sink || !w->cluster->grid->l->seed ? warpgroup_sync(w, x, lanes, &step)
+			: GROUP_LAST) {
+	case GROUP_WAIT: return step;
+	case GROUP_DONE: return STEP_NEXT;
+	case GROUP_LAST: break;
 	}
 	keep = r32(w, x->o[0])[0];
 	while (g->pending.n && g->commits > g->pending.at[0]->group &&
@@ -274,8 +279,8 @@ static bool known_types(const struct args *a, unsigned k, unsigned n)
 	return a->t.acc != ACC_f16 || fp8 || ta == IN_f16;
 }
 
-/* scale-d; then imm-scale-a and -b (-1 or 1), then imm-trans-a (unless A is in
- * registers) and -b (16-bit types only) */
+/* scale-d; then imm-scale-a and -b (-1 or 1), then imm-trans-a (unless A is in registers) and -b
+ * (16-bit types only) */
 static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
 {
 	const struct ptx_operand *s = &i->operand[3];
@@ -284,7 +289,8 @@ static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
 
 	for (unsigned k = 4; k < i->noperands && n < 4; k++) {
 		if (i->operand[k].kind != PO_IMM)
-			return dec_unsupported(d, "wgmma with a scale or transposition that is not a constant");
+			return dec_unsupported(d,
+				"wgmma with a scale or transposition that is not a constant");
 		if (n == 2 && a->a_regs)
 			n = 3;
 		imm[n++] = i->operand[k].imm;
@@ -320,7 +326,8 @@ DECODER(wgmma_mma_async)
 	if (!known_types(a, k, n))
 		return dec_unsupported(d, "these types of wgmma with this shape");
 	if (od->kind != PO_VEC || od->n != a->nd || (a->a_regs && oa->n != 4))
-		return dec_unsupported(d, "wgmma whose number of registers does not match its shape");
+		return dec_unsupported(d,
+			"wgmma whose number of registers does not match its shape");
 	for (unsigned j = 0; j < a->nd; j++) {
 		a->d[j] = dec_dst(d, &od->list[j], a->t.acc == ACC_f32 ? TY_f32 : TY_b32);
 		a->regs[j] = dec_reg_id(d, &od->list[j]);

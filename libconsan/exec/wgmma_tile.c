@@ -1,10 +1,9 @@
 /* wgmma_tile: the arithmetic of one wgmma on the registers of four warps.
  *
- * Accumulators stay as the fragment has them: register 4j + 2h + p of lane
- * 4g + t is row 8h + g (of the warp's 16), column 8j + 2t + p. A vector of such
- * a register spans some rows g and all four t, so it is the outer product of
- * rows of A, each repeated four times, and the four columns 2t + p of B. The
- * panels hold exactly that. */
+ * Accumulators stay as in the fragment: register 4j + 2h + p of lane 4g + t is row 8h + g (of the
+ * warp's 16), column 8j + 2t + p. A vector of such a register spans some rows g and all four t, so
+ * it is the outer product of rows of A, each repeated four times, and the four columns 2t + p of B.
+ * The panels hold exactly that. */
 #include "tile_units.h"
 
 #ifdef __AVX512F__
@@ -41,8 +40,8 @@ typedef __m256i veci;
 
 #define ROWS 64 /* floats of A per warp and unit: 16 rows, 4 copies */
 
-/* MA vectors of rows by nb groups of columns. d[i]: the register of group i;
- * the vectors are consecutive in it, but rows 8 to 15 are two registers on. */
+/* MA vectors of rows by nb groups of columns. d[i]: the register of group i; the vectors are
+ * consecutive in it, but rows 8 to 15 are two registers further. */
 TILE_INLINE void block(unsigned nb, unsigned units, const float *a, const float *b,
 	unsigned n, float *const d[][2], unsigned first, bool from_zero, bool dot)
 {
@@ -79,7 +78,8 @@ TILE_INLINE void warp_rows(unsigned n, unsigned units, const float *a, const flo
 
 		for (unsigned i = 0; i < nb; i++)
 			for (unsigned h = 0; h < 2; h++)
-				d[i][h] = (float *)(base + slot[(q + i) / 2 * 4 + 2 * h + (q + i) % 2]);
+				d[i][h] = (float *)(base
+					+ slot[(q + i) / 2 * 4 + 2 * h + (q + i) % 2]);
 		for (unsigned first = 0; first < ROWS / W; first += MA) {
 			if (nb == NB)
 				block(NB, units, a, b + 4 * q, n, d, first, from_zero, dot);
@@ -106,7 +106,7 @@ WARP_ROWS(rows_dot_set, true, true)
 
 /* ---- panels ---- */
 
-/* Eight rows of one unit -> each four times. */
+/* Eight rows of one unit, each written four times. */
 TILE_INLINE void repeat4(uint32_t *out, __m256 v, bool negate)
 {
 	if (negate)
@@ -114,7 +114,8 @@ TILE_INLINE void repeat4(uint32_t *out, __m256 v, bool negate)
 	for (unsigned i = 0; i < 4; i++)
 		_mm256_store_ps((float *)(out + 8 * i), _mm256_permutevar8x32_ps(v,
 			_mm256_setr_epi32((int)(2 * i), (int)(2 * i), (int)(2 * i), (int)(2 * i),
-				(int)(2 * i + 1), (int)(2 * i + 1), (int)(2 * i + 1), (int)(2 * i + 1))));
+				(int)(2 * i + 1), (int)(2 * i + 1), (int)(2 * i + 1),
+				(int)(2 * i + 1))));
 }
 
 TILE_INLINE void panel_a(uint32_t *out, const unsigned char *raw, enum tile_in type, bool negate)
@@ -197,8 +198,8 @@ static void make_a(struct wg_scratch *s, const struct wg_tile *t)
 	}
 }
 
-/* Two wgmmas of a group often share B: the panel is kept as long as the image
- * is the same, byte for byte. */
+/* Two wgmmas of a group often share B: the panel is kept as long as the image is the same, byte for
+ * byte. */
 static void make_b(struct wg_scratch *s, const struct wg_tile *t)
 {
 	uint32_t key = 1u << 31 | (uint32_t)t->n << 16 | (uint32_t)t->b_mn << 8 | t->b_type;
@@ -254,7 +255,7 @@ static void warp_f16(const struct wg_tile *t, struct wg_scratch *s, unsigned w, 
 				s->d + (4 * j + 2 * h) * 32, s->d + (4 * j + 2 * h + 1) * 32);
 }
 
-/* The sum of products cannot overflow; adding it to D may, and then clamps. */
+/* The sum of products cannot overflow. Adding it to D may, and then clamps. */
 static void warp_sat(const struct wg_tile *t, struct wg_scratch *s, unsigned w, unsigned units)
 {
 	uint32_t slot[128];

@@ -1,8 +1,7 @@
-/* wmma: fragments between memory and registers, and their product, which is that
- * of mma.sync (mma_tile.c) block by block. Which lane holds which element the ISA
- * leaves open: here as the fragments of mma.sync, 16 rows by 8 columns at a time;
- * of 8 rows by 32 columns the transposed. What the registers have room for beyond
- * that is 0. */
+/* wmma: fragments between memory and registers, and their product, which is that of mma.sync
+ * (mma_tile.c) block by block. The ISA does not define which lane holds which element. Here the
+ * layout is that of mma.sync fragments, 16 rows by 8 columns at a time; for 8 rows by 32 columns it
+ * is the transpose. Unused parts of the registers are 0. */
 #include "async.h"
 #include "mma_types.h"
 #include "tile.h"
@@ -12,19 +11,19 @@
 
 #define MOST 8                 /* registers of a fragment */
 
-/* ---- where an element lies ---- */
+/* ---- layout of elements ---- */
 
-struct spot { unsigned reg, lane, bit; };
+struct element { unsigned reg, lane, bit; };
 
-/* Of the fragment of a matrix at row, column. */
-static struct spot spot_of(const struct wmma_part *p, unsigned row, unsigned col)
+/* The element at row, column of a matrix. */
+static struct element element_at(const struct wmma_part *p, unsigned row, unsigned col)
 {
-	bool turned = p->m == 8 && p->n == 32;
+	bool transposed = p->m == 8 && p->n == 32;
 	char matrix = p->matrix;
 	unsigned m = p->m, n = p->n, word = p->bits == 64 ? 64 : 32, swap, halves, e, chunk;
-	struct spot s;
+	struct element s;
 
-	if (turned) {
+	if (transposed) {
 		matrix = matrix == 'a' ? 'b' : matrix == 'b' ? 'a' : 'c';
 		swap = row; row = col; col = swap;
 		swap = m; m = n; n = swap;
@@ -62,7 +61,7 @@ static enum ptx_type register_type(enum ptx_type t)
 	return t == TY_f64 || t == TY_f32 ? t : TY_b32;
 }
 
-/* Registers that the fragment fills. */
+/* Number of registers that the fragment fills. */
 static unsigned fills(const struct wmma_part *p)
 {
 	unsigned rows = p->matrix == 'b' ? p->k : p->m, cols = p->matrix == 'a' ? p->k : p->n;
@@ -75,29 +74,34 @@ static unsigned fills(const struct wmma_part *p)
 struct args {
 	struct xaddr addr;
 	struct wmma_part part;
-	struct { uint8_t reg, lane, bit, host; uint16_t at; } *map; /* of each element, by line */
+	struct { uint8_t reg, lane, bit, host; uint16_t at; } *map; /* place of each element, by
+								       line */
 	uint32_t stride;           /* slot; UINT32_MAX: the line's length */
 	bool store;
 	uint8_t space, n;
 	uint32_t reg[MOST];
 };
 
-static bool find(struct warp *w, const struct xop *x, const struct args *a, struct xplace place[LANES])
+static bool find(struct warp *w, const struct xop *x, const struct args *a,
+	struct xplace place[LANES])
 {
 	const struct wmma_part *p = &a->part;
-	uint64_t stride = (a->stride == UINT32_MAX ? p->length : r32(w, a->stride)[0]) * (uint64_t)p->bits / 8;
+	uint64_t stride = (a->stride == UINT32_MAX ? p->length
+		: r32(w, a->stride)[0]) * (uint64_t)p->bits / 8;
 
 	for (unsigned l = 0; l < LANES; l++) {
-		uint64_t at = ex_addr(w, a->addr, l) + l / p->lanes * stride + l % p->lanes * p->lane_bytes;
+		uint64_t at = ex_addr(w, a->addr, l) + l / p->lanes * stride
+			+ l % p->lanes * p->lane_bytes;
 
-		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)a->space, at, p->lane_bytes, wmma_align(p), a->store,
+		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)a->space, at, p->lane_bytes,
+				wmma_align(p), a->store,
 				&place[l]))
 			return false;
 	}
 	return true;
 }
 
-static void tell(struct warp *w, const struct xop *x, const struct args *a,
+static void emit_accesses(struct warp *w, const struct xop *x, const struct args *a,
 	const struct xplace place[LANES])
 {
 	uint64_t at[LANES];
@@ -110,8 +114,10 @@ static void tell(struct warp *w, const struct xop *x, const struct args *a,
 
 		same = 0;
 		for EACH_LANE(l, rest)
-			same |= (uint32_t)(place[l].space == first->space && place[l].cta == first->cta) << l;
-		if (first->space != SP_SHARED && !(first->space == SP_GLOBAL && w->sink->want_global))
+			same |= (uint32_t)(place[l].space == first->space
+				&& place[l].cta == first->cta) << l;
+		if (first->space != SP_SHARED
+				&& !(first->space == SP_GLOBAL && w->sink->want_global))
 			continue;
 		e = ex_event(w, x, EV_ACCESS, same);
 		e.access.space = first->space;
@@ -139,7 +145,7 @@ static enum step op_part(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!find(w, x, a, place))
 		return STEP_FAULT;
 	if (w->sink)
-		tell(w, x, a, place);
+		emit_accesses(w, x, a, place);
 	for (unsigned k = 0; a->store && k < a->n; k++)
 		memcpy(r[k], w->r + a->reg[k], bytes * LANES);
 	for (unsigned k = 0; k < n; k++) {
@@ -149,7 +155,8 @@ static enum step op_part(struct warp *w, const struct xop *x, uint32_t lanes)
 		if (p->bits >= 8)
 			memcpy(a->store ? at : reg, a->store ? reg : at, p->bits / 8u);
 		else /* of A or B: never stored */
-			*reg |= (unsigned char)((*at >> k * p->bits % 8 & ((1u << p->bits) - 1)) << a->map[k].bit % 8);
+			*reg |= (unsigned char)((*at >> k * p->bits % 8 & ((1u << p->bits) - 1))
+				<< a->map[k].bit % 8);
 	}
 	if (a->store)
 		ex_work(w);
@@ -165,13 +172,14 @@ static void make_map(struct decoder *d, struct args *a)
 	a->map = dec_alloc(d, p->lines * p->length * sizeof *a->map);
 	for (unsigned line = 0; line < p->lines; line++)
 		for (unsigned x = 0; x < p->length; x++) {
-			struct spot s = spot_of(p, p->col ? x : line, p->col ? line : x);
+			struct element s = element_at(p, p->col ? x : line, p->col ? line : x);
 			unsigned byte = x * p->bits / 8;
 
 			a->map[line * p->length + x].reg = (uint8_t)s.reg;
 			a->map[line * p->length + x].lane = (uint8_t)s.lane;
 			a->map[line * p->length + x].bit = (uint8_t)s.bit;
-			a->map[line * p->length + x].host = (uint8_t)(line * p->lanes + byte / p->lane_bytes);
+			a->map[line * p->length + x].host = (uint8_t)(line * p->lanes
+				+ byte / p->lane_bytes);
 			a->map[line * p->length + x].at = (uint16_t)(byte % p->lane_bytes);
 		}
 }
@@ -214,7 +222,7 @@ DECODER(wmma_store_d) { return decode_part(d, i, x); }
 struct product {
 	struct mma_shape s;
 	mma_tile_fn tile;
-	bool turned;
+	bool transposed;
 	uint8_t rows, columns;     /* blocks */
 	uint8_t na, nb, nc, nd;    /* registers of a block */
 	uint8_t bytes;             /* of a register of D, one lane */
@@ -234,9 +242,9 @@ static enum step op_product(struct warp *w, const struct xop *x, uint32_t lanes)
 		unsigned row = k / p->columns, column = k % p->columns;
 
 		for (unsigned j = 0; j < p->na; j++)
-			r.a[j] = w->r + (p->turned ? p->b : p->a)[row * p->na + j];
+			r.a[j] = w->r + (p->transposed ? p->b : p->a)[row * p->na + j];
 		for (unsigned j = 0; j < p->nb; j++)
-			r.b[j] = w->r + (p->turned ? p->a : p->b)[column * p->nb + j];
+			r.b[j] = w->r + (p->transposed ? p->a : p->b)[column * p->nb + j];
 		for (unsigned j = 0; j < p->nc; j++)
 			r.c[j] = w->r + p->c[k * p->nc + j];
 		for (unsigned j = 0; j < p->nd; j++)
@@ -265,7 +273,7 @@ static bool take(struct decoder *d, const struct ptx_operand *o, enum ptx_type t
 
 DECODER(wmma_mma)
 {
-	bool halves = !ptx_type_of(i, 2); /* .f16 alone: D's and C's types are written only */
+	bool halves = !ptx_type_of(i, 2); /* .f16 alone: only the types of D and C are written */
 	enum ptx_type td = ptx_type_of(i, 0), ta = halves ? TY_f16 : ptx_type_of(i, 1);
 	enum ptx_type tb = halves ? TY_f16 : ptx_type_of(i, 2), tc = ptx_type_of(i, halves ? 1 : 3);
 	struct product *p = dec_alloc(d, sizeof *p);
@@ -274,14 +282,17 @@ DECODER(wmma_mma)
 	if (!ptx_shape(ptx_pick(i, MG_shape), &m, &n, &k) || !wmma_shape(m, n, k, ta) ||
 			!wmma_shape(m, n, k, tb))
 		return dec_unsupported(d, "this shape of wmma with these types");
-	p->turned = m == 8 && n == 32;
-	if (p->turned) {
+	p->transposed = m == 8 && n == 32;
+	if (p->transposed) {
 		m = 32;
 		n = 8;
 	}
-	p->s = (struct mma_shape){ .m = m == 8 ? 8 : 16, .k = (uint16_t)k, .satfinite = ptx_has(i, MOD_satfinite),
-		.and = ptx_has(i, MOD_and), .d = (uint8_t)tile_acc_of(td), .c = (uint8_t)tile_acc_of(tc),
-		.a = (uint8_t)tile_in_of(p->turned ? tb : ta), .b = (uint8_t)tile_in_of(p->turned ? ta : tb) };
+	p->s = (struct mma_shape){ .m = m == 8 ? 8 : 16, .k = (uint16_t)k,
+		.satfinite = ptx_has(i, MOD_satfinite),
+		.and = ptx_has(i, MOD_and), .d = (uint8_t)tile_acc_of(td),
+		.c = (uint8_t)tile_acc_of(tc),
+		.a = (uint8_t)tile_in_of(p->transposed ? tb : ta),
+		.b = (uint8_t)tile_in_of(p->transposed ? ta : tb) };
 	p->rows = (uint8_t)(m == 8 ? 1 : m / 16);
 	p->columns = (uint8_t)(n / 8);
 	per = ta == TY_f64 ? 4 : 128 / tile_in_bits((enum tile_in)p->s.a);
@@ -293,10 +304,14 @@ DECODER(wmma_mma)
 	p->tile = SIMD_PICK(mma_tile);
 	x->i.p = p;
 	x->fn = op_product;
-	return take(d, &i->operand[0], register_type(td), p->nd * p->rows * p->columns, p->d, true) &&
-		take(d, &i->operand[1], register_type(ta), (p->turned ? p->nb * p->columns : p->na * p->rows),
+	return take(d, &i->operand[0], register_type(td), p->nd * p->rows * p->columns, p->d,
+		true) &&
+		take(d, &i->operand[1], register_type(ta),
+		(p->transposed ? p->nb * p->columns : p->na * p->rows),
 			p->a, false) &&
-		take(d, &i->operand[2], register_type(tb), (p->turned ? p->na * p->rows : p->nb * p->columns),
+		take(d, &i->operand[2], register_type(tb),
+		(p->transposed ? p->na * p->rows : p->nb * p->columns),
 			p->b, false) &&
-		take(d, &i->operand[3], register_type(tc), p->nc * p->rows * p->columns, p->c, false);
+		take(d, &i->operand[3], register_type(tc), p->nc * p->rows * p->columns, p->c,
+		false);
 }

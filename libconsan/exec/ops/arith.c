@@ -1,5 +1,5 @@
-/* ops_arith: decoders of the instructions that exist for integers, floats and
- * 16-bit floats alike; each hands over to the file of its type. */
+/* arith: decoders of the instructions that exist for integers, floats and 16-bit floats. Each calls
+ * the decoder for its class of types. */
 #include "libconsan/exec/lane.h"
 
 static bool by_class(struct decoder *d, const struct ptx_insn *i, struct xop *x, enum arith op)

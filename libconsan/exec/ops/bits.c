@@ -1,5 +1,4 @@
-/* ops_bits: logic, shifts and bit fields, register to register, of integers and
- * predicates. */
+/* bits: logic, shifts and bit fields, register to register, of integers and predicates. */
 #include "libconsan/exec/int_type.h"
 
 /* ---- logic, shifts ---- */
@@ -25,7 +24,7 @@ LANE_OP(shr_s16, ls16, ls16, l32, ls16, A >> (B < 15 ? B : 15))
 LANE_OP(shr_s32, ls32, ls32, l32, ls32, A >> (B < 31 ? B : 31))
 LANE_OP(shr_s64, ls64, ls64, l32, ls64, A >> (B < 63 ? B : 63))
 
-/* a: low word, b: high word of the 64 that are shifted */
+/* lo, hi: the words of the 64 bits that are shifted */
 static inline uint32_t shf(uint32_t lo, uint32_t hi, uint32_t n, bool left)
 {
 	uint64_t v = (uint64_t)hi << 32 | lo;
@@ -61,7 +60,7 @@ LANE_OP(bfind_u32, l32, l32, l32, l32, msb(A))
 LANE_OP(bfind_u64, l32, l64, l64, l64, msb(A))
 LANE_OP(bfind_s32, l32, ls32, l32, l32, msb((uint32_t)(A < 0 ? ~A : A)))
 LANE_OP(bfind_s64, l32, ls64, l64, l64, msb((uint64_t)(A < 0 ? ~A : A)))
-/* how far to shift left to bring that bit to the top */
+/* distance to shift left to bring that bit to the top */
 static inline uint32_t shiftamt(uint32_t at, uint32_t top)
 {
 	return at == UINT32_MAX ? at : top - at;
@@ -71,11 +70,11 @@ LANE_OP(bfind_amt_u64, l32, l64, l64, l64, shiftamt(msb(A), 63))
 LANE_OP(bfind_amt_s32, l32, ls32, l32, l32, shiftamt(msb((uint32_t)(A < 0 ? ~A : A)), 31))
 LANE_OP(bfind_amt_s64, l32, ls64, l64, l64, shiftamt(msb((uint64_t)(A < 0 ? ~A : A)), 63))
 
-/* Position and length are 0 to 255 (ISA). Beyond that, hardware looks at the
- * low byte for 32 bits, at the whole word for 64.
+/* Position and length are 0 to 255 (ISA). Beyond that, hardware uses the low byte for 32 bits, the
+ * whole word for 64.
  *
- * bfe: bits beyond the field, or beyond the top, are the sign bit, which is the
- * last bit of the field that exists. bfi: inserts a into b. */
+ * bfe: bits beyond the field, or beyond the top, are the sign bit, which is the last bit of the
+ * field that exists. bfi: inserts a into b. */
 #define FIELD(bits, T, arg) \
 static inline T bfe##bits(T a, uint32_t b, uint32_t c, const bool sign) \
 { \
@@ -208,7 +207,7 @@ static inline uint32_t prmt_mode(uint32_t a, uint32_t b, uint32_t c, uint64_t fo
 {
 	return prmt(a, b, (uint32_t)(four >> (c & 3) * 16) & 0x7777);
 }
-/* For each byte of 8 lanes, where its own lane's byte 0 stands, as vpshufb counts. */
+/* For each byte of 8 lanes, the position of its lane's byte 0, as vpshufb counts. */
 static inline __m256i prmt_from(void)
 {
 	return _mm256_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0,
@@ -227,21 +226,27 @@ static enum step prmt_32(struct warp *w, const struct xop *x, uint32_t lanes)
 		/* nibble j to byte j */
 		__m256i sel = _mm256_or_si256(
 			_mm256_or_si256(_mm256_and_si256(c, _mm256_set1_epi32(0xf)),
-				_mm256_and_si256(_mm256_slli_epi32(c, 4), _mm256_set1_epi32(0xf00))),
-			_mm256_or_si256(_mm256_and_si256(_mm256_slli_epi32(c, 8), _mm256_set1_epi32(0xf0000)),
-				_mm256_and_si256(_mm256_slli_epi32(c, 12), _mm256_set1_epi32(0xf000000))));
-		__m256i at = _mm256_add_epi8(_mm256_and_si256(sel, _mm256_set1_epi8(3)), prmt_from());
+				_mm256_and_si256(_mm256_slli_epi32(c, 4),
+					_mm256_set1_epi32(0xf00))),
+			_mm256_or_si256(
+				_mm256_and_si256(_mm256_slli_epi32(c, 8),
+					_mm256_set1_epi32(0xf0000)),
+				_mm256_and_si256(_mm256_slli_epi32(c, 12),
+					_mm256_set1_epi32(0xf000000))));
+		__m256i at = _mm256_add_epi8(_mm256_and_si256(sel, _mm256_set1_epi8(3)),
+			prmt_from());
 		__m256i in_b = _mm256_cmpeq_epi8(_mm256_and_si256(sel, four), four);
 		__m256i sign = _mm256_cmpeq_epi8(_mm256_and_si256(sel, eight), eight);
-		__m256i r = _mm256_blendv_epi8(_mm256_shuffle_epi8(a, at), _mm256_shuffle_epi8(b, at), in_b);
+		__m256i r = _mm256_blendv_epi8(_mm256_shuffle_epi8(a, at),
+			_mm256_shuffle_epi8(b, at), in_b);
 
 		r = _mm256_blendv_epi8(r, _mm256_cmpgt_epi8(_mm256_setzero_si256(), r), sign);
 		_mm256_store_si256((void *)(r32(w, x->o[0]) + k), r);
 	}
 	return STEP_NEXT;
 }
-/* A constant selection without sign bytes: i.w[0] and i.w[1] say for each byte of
- * the result which byte of a, and of b, it is; 0x80: none of them. */
+/* A constant selection without sign bytes: i.w[0] and i.w[1] give for each byte of the result the
+ * byte of a, and of b, to take; 0x80: none. */
 static enum step prmt_const(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	if (lanes != FULL)
@@ -287,7 +292,7 @@ DECODER(brev)
 	return LANE_DECODE(brev_row[int_type(t)], t, t);
 }
 
-/* logic exists on predicates, too: o[4] o[5] are the flips of the sources */
+/* Logic on predicates: o[4] o[5] are the negations of the sources. */
 #define PRED_LOGIC(fn, expr) \
 static enum step fn##_pred(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
@@ -370,7 +375,8 @@ DECODER(bmsk)
 DECODER(szext)
 {
 	bool clamp = ptx_has(i, MOD_clamp), sign = ptx_type_of(i, 0) == TY_s32;
-	xfn fn = clamp ? (sign ? szext_clamp_s : szext_clamp_u) : (sign ? szext_wrap_s : szext_wrap_u);
+	xfn fn = clamp ? (sign ? szext_clamp_s : szext_clamp_u)
+		: (sign ? szext_wrap_s : szext_wrap_u);
 
 	return LANE_DECODE(fn, TY_b32, TY_b32, TY_u32);
 }

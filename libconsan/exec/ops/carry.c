@@ -1,6 +1,5 @@
-/* ops_carry: the extended-precision chains: add.cc addc sub.cc subc mad.cc madc.
- * The carry flag is a predicate slot of the kernel; after sub.cc it holds the
- * borrow. */
+/* carry: the extended-precision chains: add.cc addc sub.cc subc mad.cc madc. The carry flag is a
+ * predicate slot of the kernel; after sub.cc it holds the borrow. */
 #include "libconsan/exec/lane.h"
 
 /* d = a + b + carry in (x->o[5] & flag); the flag is in o[4], o[6] if written */
@@ -28,7 +27,7 @@ CARRY_OP(add64, l64, a + b + c, v < a || (c && v == a))
 CARRY_OP(sub32, l32, a - b - c, a < b || (c && a == b))
 CARRY_OP(sub64, l64, a - b - c, a < b || (c && a == b))
 
-/* the product's half first, then as add; c in o[3] */
+/* the half of the product first, then as add; c in o[3] */
 #define MAD_CARRY(fn, T, half) \
 static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \

@@ -1,6 +1,6 @@
-/* ops_cvt: cvt and cvt.pack. The conversions that compilers emit in loops are
- * stamped; every other pair of types and rounding goes lane by lane through an
- * exact f64 or 64-bit integer and is rounded once. */
+/* cvt: cvt and cvt.pack. Conversions that compilers emit in loops have handlers of their own. Every
+ * other pair of types and rounding goes lane by lane through an exact f64 or 64-bit integer and is
+ * rounded once. */
 #include "libconsan/exec/half.h"
 
 /* ---- integers: fast pairs ---- */
@@ -18,11 +18,10 @@ LANE_OP(same16, l16, l16, l16, l16, A)
 LANE_OP(same32, l32, l32, l32, l32, A)
 LANE_OP(same64, l64, l64, l64, l64, A)
 
-/* ---- integers: any pair, registers wider than the types included ---- */
+/* ---- integers: any pair, also with registers wider than the types ---- */
 
 struct int_cvt {
-	/* v -> ((v & mask) ^ sign) - sign extends from the width of mask;
-	 * sign = 0: with zeros */
+	/* v -> ((v & mask) ^ sign) - sign extends from the width of mask; sign = 0: with zeros */
 	uint64_t smask, ssign, dmask, dsign;
 	/* .sat: the range of the destination, in terms of the source */
 	bool sat, src_signed;
@@ -112,7 +111,7 @@ static bool int_to_int(struct decoder *d, const struct ptx_insn *i, struct xop *
 NUM_INLINE float sat01(float v) { return v > 0 ? v < 1 ? v : 1.0f : 0.0f; }
 NUM_INLINE float relu(float v) { return v < 0 ? 0.0f : v + 0.0f; }
 
-/* hardware moves the bits of a bf16, NaNs as they are; f64 NaNs keep what fits */
+/* hardware copies the bits of a bf16, NaNs included; f64 NaNs keep the bits that fit */
 LANE_OP(f32_bf16, l32, l16, l16, l16, (uint32_t)A << 16)
 static enum step f32_f16(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -204,7 +203,7 @@ LANE_OP(f64_u32, lf64, l32, l32, l32, (double)A)
 LANE_OP(f64_s64, lf64, ls64, ls64, ls64, (double)A)
 LANE_OP(f64_u64, lf64, l64, l64, l64, (double)A)
 
-/* A NaN gives 0, what is beyond the range the nearest end of it. */
+/* A NaN gives 0, a value beyond the range the nearest end of it. */
 NUM_INLINE int32_t to_s32(float v)
 {
 	int32_t r = (int32_t)(v >= -2147483648.0f && v < 2147483648.0f ? v : 0);
@@ -279,9 +278,10 @@ static uint64_t elem_bits(enum ptx_type t, double v, const struct any_cvt *c)
 	const uint64_t u = num_bits64(v);
 	const bool fin = c->satfinite;
 
-	/* hardware: a NaN that comes from f64 keeps its sign and what fits */
+	/* hardware: a NaN from f64 keeps its sign and the bits that fit */
 	if (isnan(v) && c->s.type == TY_f64 && (t == TY_f16 || t == TY_bf16 || t == TY_f32)) {
-		unsigned mant = t == TY_f16 ? 10 : t == TY_bf16 ? 7 : 23, bits = t == TY_f32 ? 32 : 16;
+		unsigned mant = t == TY_f16 ? 10 : t == TY_bf16 ? 7 : 23,
+			bits = t == TY_f32 ? 32 : 16;
 		uint64_t inf = ((1ull << (bits - 1 - mant)) - 1) << mant;
 		return u >> 63 << (bits - 1) | inf | 1ull << (mant - 1) |
 			(u >> (52 - mant) & ((1ull << mant) - 1));
@@ -294,7 +294,8 @@ static uint64_t elem_bits(enum ptx_type t, double v, const struct any_cvt *c)
 		return c->ftz ? num_ftz32(f) : f;
 	}
 	case TY_tf32:
-		return isnan(v) ? NUM_NAN32 & 0xffffe000u : num_narrow64(u, NUM_FMT_tf32, c->round, fin) << 13;
+		return isnan(v) ? NUM_NAN32 & 0xffffe000u
+			: num_narrow64(u, NUM_FMT_tf32, c->round, fin) << 13;
 	case TY_f64: return u;
 	case TY_e4m3: return num_narrow64(u, NUM_FMT_e4m3, c->round, true);
 	case TY_e5m2: return num_narrow64(u, NUM_FMT_e5m2, c->round, true);
@@ -337,7 +338,8 @@ static uint64_t convert(uint64_t v, const struct any_cvt *c)
 	if (!float_type(td)) {
 		uint64_t n = num_to_int(f, db, ds, ts == TY_f64, c->round);
 		/* register wider than the type: extend */
-		return ds && db < 64 && c->d.width > 8 ? extend(n, (1ull << db) - 1, 1ull << (db - 1)) : n;
+		return ds && db < 64 && c->d.width > 8
+			? extend(n, (1ull << db) - 1, 1ull << (db - 1)) : n;
 	}
 	if (c->integral)
 		f = num_integral(f, c->round);
@@ -397,7 +399,7 @@ static bool convertible(enum ptx_type t)
 	return false;
 }
 
-/* ---- which stamp, if there is one ---- */
+/* ---- choice of the handler ---- */
 
 static enum num_round rounding(const struct ptx_insn *i)
 {
@@ -448,8 +450,8 @@ static xfn quick_pair(enum ptx_type td, enum ptx_type ts, const struct any_cvt *
 		return f32_bf16;
 	if (td == TY_f64 && ts == TY_f32)
 		return c->ftz ? f64_f32_ftz : f64_f32;
-	/* the rest rounds to nearest; .ftz of an f32 source is left to cvt_any,
-	 * but no f16, bf16 or fp8 result can tell a flushed f32 except bf16 */
+	/* All others round to nearest. .ftz of an f32 source is left to cvt_any where it shows in
+	 * the result: for bf16, but not for f16 and fp8. */
 	if (!rn)
 		return NULL;
 	if (td == TY_f16 && ts == TY_f32)

@@ -1,19 +1,18 @@
-/* ops_float: f32, f32x2 and f64 arithmetic. The 16-bit formats are in
- * ops_half.c, conversions in ops_cvt.c. Rounds to nearest even; the directed
- * roundings run the same handlers under another MXCSR. Nothing is contracted
- * but fma (-ffp-contract=off). */
+/* float: f32, f32x2 and f64 arithmetic. The 16-bit formats are in half.c, conversions in cvt.c.
+ * Rounds to nearest even; the directed roundings run the same handlers under another MXCSR. Nothing
+ * is contracted but fma (-ffp-contract=off). */
 #include <immintrin.h>
 
 #include "libconsan/exec/fmath.h"
 #include "libconsan/exec/lane.h"
 
-/* ---- what goes in and out of an f32 operation ---- */
+/* ---- inputs and outputs of an f32 operation ---- */
 
 NUM_INLINE float in(float v, const bool ftz)
 {
 	return ftz ? num_ftz(v) : v;
 }
-/* .sat: [0, 1], NaN becomes +0 (ISA); else a NaN is the canonical one */
+/* .sat: [0, 1], NaN becomes +0 (ISA); otherwise a NaN becomes the canonical one */
 NUM_INLINE uint32_t out(float v, const bool ftz, const bool sat)
 {
 	uint32_t u = num_bits32(v);
@@ -25,32 +24,32 @@ NUM_INLINE uint32_t out(float v, const bool ftz, const bool sat)
 	return num_canon32(u);
 }
 
-/* A core computes; its stamps are all combinations of .ftz and .sat. */
+/* A core computes; its handlers are all combinations of .ftz and .sat. */
 #define CORE(name, expr) \
 NUM_INLINE float core_##name(float a LANE_USED, float b LANE_USED, float c LANE_USED) \
 { \
 	return (expr); \
 }
-#define STAMP(name, suffix, K, ftz, sat) \
+#define HANDLER(name, suffix, K, ftz, sat) \
 LANE_OPK(name##suffix, K, l32, lf32, lf32, lf32, \
 	out(core_##name(in(A, ftz), in(B, ftz), in(C, ftz)), ftz, sat))
 /* variants[ftz][sat] */
 #define F32_OP(name, expr) \
 CORE(name, expr) \
-STAMP(name, _n, 1, false, false) \
-STAMP(name, _s, 1, false, true) \
-STAMP(name, _f, 1, true, false) \
-STAMP(name, _fs, 1, true, true) \
+HANDLER(name, _n, 1, false, false) \
+HANDLER(name, _s, 1, false, true) \
+HANDLER(name, _f, 1, true, false) \
+HANDLER(name, _fs, 1, true, true) \
 static const xfn name##_f32[2][2] = { { name##_n, name##_s }, { name##_f, name##_fs } };
 /* variants[ftz] */
 #define F32_UNSAT(name, expr) \
 CORE(name, expr) \
-STAMP(name, _n, 1, false, false) \
-STAMP(name, _f, 1, true, false) \
+HANDLER(name, _n, 1, false, false) \
+HANDLER(name, _f, 1, true, false) \
 static const xfn name##_f32[2] = { name##_n, name##_f };
 #define F32X2(name) \
-STAMP(name, _n2, 2, false, false) \
-STAMP(name, _f2, 2, true, false) \
+HANDLER(name, _n2, 2, false, false) \
+HANDLER(name, _f2, 2, true, false) \
 static const xfn name##_f32x2[2] = { name##_n2, name##_f2 };
 
 F32_OP(add, a + b)
@@ -63,8 +62,7 @@ F32X2(mul)
 F32X2(fma)
 
 F32_UNSAT(div, a / b)
-/* ISA div.approx: for |b| in (2^126, 2^128) the result is 0, or NaN if a is
- * infinite */
+/* ISA div.approx: for |b| in (2^126, 2^128) the result is 0, or NaN if a is infinite */
 F32_UNSAT(div_approx, fabsf(b) > 0x1p126f && fabsf(b) < INFINITY ? a * copysignf(0, b) : a / b)
 F32_UNSAT(rcp, 1.0f / a)
 F32_UNSAT(sqrt, sqrtf(a))
@@ -82,8 +80,8 @@ LANE_OP(fma_f64, lf64, lf64, lf64, lf64, fma(A, B, C))
 LANE_OP(div_f64, lf64, lf64, lf64, lf64, A / B)
 LANE_OP(rcp_f64, lf64, lf64, lf64, lf64, 1.0 / A)
 LANE_OP(sqrt_f64, lf64, lf64, lf64, lf64, sqrt(A))
-/* rcp/rsqrt.approx.ftz.f64 look at the high words only; more precise here, so
- * that the Newton steps that follow stay right */
+/* rcp/rsqrt.approx.ftz.f64 use the high words only. More precise here, so that the Newton steps
+ * that follow stay right. */
 NUM_INLINE double ftz64(double v)
 {
 	uint64_t u = num_bits64(v);
@@ -95,7 +93,7 @@ LANE_OP(rsqrt_ftz_f64, lf64, lf64, lf64, lf64, 1.0 / sqrt(ftz64(A)))
 
 /* ---- sign and order ---- */
 
-/* The ISA leaves a NaN open; hardware makes it canonical in f32 and keeps it,
+/* The ISA does not define the result for a NaN. Hardware makes it canonical in f32, and keeps it,
  * sign included, in f64. */
 LANE_OP(neg_n, l32, l32, l32, l32, num_canon32(A ^ 0x80000000u))
 LANE_OP(neg_f, l32, l32, l32, l32, num_canon32(num_ftz32(A ^ 0x80000000u)))
@@ -109,7 +107,7 @@ LANE_OP(copysign_32, l32, l32, l32, l32, (A & 0x80000000u) | (B & 0x7fffffffu))
 LANE_OP(copysign_64, l64, l64, l64, l64,
 	(A & 0x8000000000000000u) | (B & 0x7fffffffffffffffu))
 
-/* the result is an operand: flushed already */
+/* the result is an operand: already flushed */
 #define F32_PICK(name, expr) \
 CORE(name, expr) \
 LANE_OP(name##_n, l32, lf32, lf32, lf32, num_canon(core_##name(A, B, C))) \
@@ -168,8 +166,9 @@ MIXED_ROW(sub)
 MIXED_ROW(fma)
 
 /* ---- directed rounding ----
- * i.u holds the handler that rounds as MXCSR says, o[7] the MXCSR bits. The
- * call through a pointer is what keeps the arithmetic between the two writes. */
+ *
+ * i.u holds the handler that rounds as MXCSR says, o[7] the MXCSR bits. The call through a
+ * pointer keeps the arithmetic between the two writes. */
 static enum step directed(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const unsigned csr = _mm_getcsr();
@@ -182,7 +181,7 @@ static enum step directed(struct warp *w, const struct xop *x, uint32_t lanes)
 	_mm_setcsr(csr);
 	return s;
 }
-/* Puts the rounding of the instruction before the handler already chosen. */
+/* Applies the rounding of the instruction to the handler already chosen. */
 static bool round_as_written(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 {
 	switch ((int)ptx_pick(i, MG_rnd)) {
@@ -300,7 +299,8 @@ LANE_FAMILY(ops_float)
 	case ARITH_tanh: fn = tanh_f32[ftz]; break;
 	case ARITH_neg: fn = ftz ? neg_f : neg_n; break;
 	case ARITH_abs: fn = ftz ? abs_f : abs_n; break;
-	case ARITH_min: case ARITH_max: fn = minmax_f32(i, op == ARITH_max, i->noperands == 4); break;
+	case ARITH_min: case ARITH_max: fn = minmax_f32(i, op == ARITH_max,
+		i->noperands == 4); break;
 	case ARITH_copysign: fn = copysign_32; break;
 	}
 	return same(d, i, x, fn, TY_f32);

@@ -1,6 +1,6 @@
-/* ops_half: arithmetic of f16, bf16 and their pairs. Computed in f32 (or f64)
- * and rounded once; where the wider result is itself rounded, it is rounded to
- * odd first, so that the second rounding cannot be wrong. */
+/* half: arithmetic of f16, bf16 and their pairs. Computed in f32 (or f64) and rounded once. Where
+ * the wider result is itself rounded, it is rounded to odd first, so that the second rounding is
+ * right. */
 #include "libconsan/exec/half.h"
 
 #include "libconsan/exec/fmath.h"
@@ -133,7 +133,7 @@ HALF_BOTH(max_nan_xs, 2, fm_xorsign(fm_max(fabsf(a), fabsf(b), true), a, b))
 HALF_BOTH(ex2, 1, fm_ex2(a))
 HALF_BOTH(tanh, 1, fm_tanh(a))
 
-/* a NaN becomes the canonical one, as hardware has it */
+/* a NaN becomes the canonical one, as on hardware */
 NUM_INLINE uint16_t sign_f16(uint32_t h, const bool ftz)
 {
 	return num_canon_f16((uint16_t)(ftz && !(h & 0x7c00) ? h & 0x8000 : h));
@@ -183,7 +183,8 @@ LANE_FAMILY(ops_half)
 		row = xs ? (nan ? max_nan_xs_half : max_xs_half) : nan ? max_nan_half : max_half;
 		break;
 	case ARITH_neg: case ARITH_abs:
-		fn = f16 ? sign_f16_fn[two][op == ARITH_abs][ftz] : sign_bf16_fn[two][op == ARITH_abs];
+		fn = f16 ? sign_f16_fn[two][op == ARITH_abs][ftz]
+			: sign_bf16_fn[two][op == ARITH_abs];
 		break;
 	}
 	if (row) {

@@ -1,5 +1,5 @@
-/* ops_int: integer arithmetic, register to register. Logic and bits are in
- * ops_bits.c, carry chains in ops_carry.c. */
+/* int: integer arithmetic, register to register. Logic and bits are in bits.c, carry chains in
+ * carry.c. */
 #include "libconsan/exec/int_type.h"
 
 /* ---- add sub mul mad ---- */
@@ -63,9 +63,9 @@ LANE_OP(mad24_hi_s, l32, ls32, ls32, l32, (uint64_t)(s24(A) * s24(B) >> 16) + C)
 LANE_OP(mad24_hi_sat, ls32, ls32, ls32, ls32, sat32((s24(A) * s24(B) >> 16) + C))
 
 /* ---- div rem ----
- * By zero the ISA leaves the value open; hardware (H200) gives all ones. 32-bit
- * quotients go through f64, which holds them exactly enough: a/b differs from
- * an integer above it by at least 1/b. */
+ *
+ * The ISA does not define division by zero; hardware (H200) gives all ones. 32-bit quotients are
+ * computed in f64, which is exact enough: a/b differs from an integer above it by at least 1/b. */
 
 static inline uint32_t div_u32(uint32_t a, uint32_t b)
 {
@@ -307,7 +307,8 @@ DECODER(vabsdiff4)
 	if (ptx_pick(i, MG_redop) != MOD_NONE && !ptx_has(i, MOD_add))
 		return dec_unsupported(d, "of vabsdiff4 only the plain one and .add are supported");
 	*m = (struct bytes4){ .sd = ptx_type_of(i, 0) == TY_s32, .sa = ptx_type_of(i, 1) == TY_s32,
-		.sb = ptx_type_of(i, 2) == TY_s32, .sat = ptx_has(i, MOD_sat), .add = ptx_has(i, MOD_add) };
+		.sb = ptx_type_of(i, 2) == TY_s32, .sat = ptx_has(i, MOD_sat),
+		.add = ptx_has(i, MOD_add) };
 	x->i.p = m;
 	return LANE_DECODE(vabsdiff4_32, TY_b32, TY_b32, TY_b32, TY_b32);
 }

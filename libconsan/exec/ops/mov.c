@@ -1,5 +1,4 @@
-/* ops_mov: copies between registers: mov in all forms. Address-space casts are
- * in address.c. */
+/* mov: copies between registers: mov in all forms. Address-space conversions are in address.c. */
 #include "libconsan/exec/lane.h"
 
 /* ---- mov ---- */
@@ -21,8 +20,8 @@ static enum step mov_pred(struct warp *w, const struct xop *x, uint32_t lanes)
 	return STEP_NEXT;
 }
 
-/* {a, b}: the first element is the lowest. Parts of 8 bits live in 16-bit
- * slots whose high byte is 0. */
+/* {a, b}: the first element is the lowest. Parts of 8 bits are 16-bit slots whose high byte is
+ * 0. */
 LANE_OP(pack_8x2, l16, l16, l16, l16, (A & 0xff) | B << 8)
 LANE_OP(pack_16x2, l32, l16, l16, l16, A | (uint32_t)B << 16)
 LANE_OP(pack_32x2, l64, l32, l32, l32, A | (uint64_t)B << 32)

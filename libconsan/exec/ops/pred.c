@@ -1,12 +1,11 @@
-/* ops_pred: comparisons and what chooses by them: setp, set, selp, slct, testp;
- * logic on predicates. */
+/* pred: comparisons and selections: setp, set, selp, slct, testp; logic on predicates. */
 #include "libconsan/exec/half.h"
 
 /* ---- comparisons: bit l of the result is lane l; a in o[2], b in o[3] ---- */
 
 typedef uint32_t (*cmpfn)(const struct warp *, const struct xop *);
 
-/* A comparison stamps itself and its setp. */
+/* Defines a comparison and its setp. */
 static inline enum step setp_done(struct warp *w, const struct xop *x,
 	uint32_t lanes, uint32_t m);
 #define CMP(fn, T, cond) \
@@ -16,8 +15,8 @@ static enum step setp_##fn(struct warp *w, const struct xop *x, uint32_t lanes) 
 	return setp_done(w, x, lanes, cmp_##fn(w, x)); \
 }
 
-/* o[0] p, o[1] q; o[4] third predicate, o[5] its flip; o[6] how it is combined;
- * o[7] FULL: the comparison is the negation of the one stamped */
+/* o[0] p, o[1] q; o[4] third predicate, o[5] its negation; o[6] how it is combined; o[7] FULL: the
+ * comparison is the negation of the handler's */
 enum { COMBINE_AND, COMBINE_OR, COMBINE_XOR };
 static inline uint32_t combine(uint32_t how, uint32_t m, uint32_t c)
 {
@@ -35,13 +34,13 @@ static inline enum step setp_done(struct warp *w, const struct xop *x,
 	return STEP_NEXT;
 }
 
-/* gt and ge are lt and le with the operands exchanged by the decoder; the
- * unordered comparisons negate an ordered one */
+/* gt and ge are lt and le with the operands exchanged by the decoder; the unordered comparisons
+ * negate an ordered one */
 enum base_cmp { CMP_EQ, CMP_LT, CMP_LE, CMP_LG, CMP_NUM, CMP_COUNT };
 
 #ifdef __AVX512BW__
-/* The processor compares into masks; compilers go round about. One of these
- * compares n lanes, 64 bytes, of type s. */
+/* The processor compares into masks, which compilers do not use directly. Each of these compares n
+ * lanes, 64 bytes, of type s. */
 #define LANES_512(k, n) \
 	_mm512_load_si512((const void *)(w->r + x->o[k] + 64 * (n)))
 #define PART_u16(n, imm) (uint32_t)_mm512_cmp_epu16_mask(LANES_512(2, n), LANES_512(3, n), imm)
@@ -122,7 +121,7 @@ static const struct cmp_row cmp_rows[CT_COUNT][CMP_COUNT] = {
 	[CT_F32_FTZ] = FLOAT_ROWS(f32_ftz), [CT_F64] = FLOAT_ROWS(f64),
 };
 
-/* Which row compares, with which operands: from modifier and type. */
+/* The comparison of a modifier and type: its row and operands. */
 struct choice {
 	struct cmp_row row;
 	bool swap;
@@ -136,7 +135,7 @@ static bool choose(struct decoder *d, const struct ptx_insn *i, enum ptx_type t,
 	enum base_cmp base;
 	enum cmp_type ct;
 
-	/* .lo and .hi are also halves of a product to the tables */
+	/* .lo and .hi are in the tables also as halves of a product */
 	if (m == MOD_NONE && ptx_has(i, MOD_lo))
 		m = MOD_cmp_lo;
 	if (m == MOD_NONE && ptx_has(i, MOD_hi))
@@ -206,7 +205,7 @@ static void split(l16 *lo, l16 *hi, const l16 *v)
 }
 static void compare_halves(struct warp *w, const struct halves *h, uint32_t m[2])
 {
-	/* a register file of its own for the comparison: 4 slots of 64 bytes */
+	/* a separate register file for the comparison: 4 slots of 64 bytes */
 	unsigned char file[4 * 64] __attribute__((aligned(64)));
 	struct warp tmp = { .r = file };
 	struct xop lo = { .o = { [2] = 0, [3] = 64 } }, hi = { .o = { [2] = 128, [3] = 192 } };
@@ -216,7 +215,7 @@ static void compare_halves(struct warp *w, const struct halves *h, uint32_t m[2]
 	m[0] = h->cmp(&tmp, &lo) ^ h->negate;
 	m[1] = h->cmp(&tmp, &hi) ^ h->negate;
 }
-/* p is the low half's, q the high half's; both combine with c */
+/* p is the low half's result, q the high half's; both are combined with c */
 static enum step setp_halves(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint32_t m[2], c = rp(w, x->o[4])[0] ^ x->o[5];
@@ -270,12 +269,12 @@ DECODER(setp)
 
 /* ---- set: all ones, or 1.0 for a float destination ---- */
 
-/* i.p: what follows; o[0] destination, o[2] o[3] operands, o[4..6] as setp */
+/* i.p: struct set; o[0] destination, o[2] o[3] operands, o[4..6] as setp */
 struct set {
 	cmpfn cmp;
 	const struct halves *halves; /* or NULL */
 	uint32_t negate, one;        /* the value of true, for one lane or half */
-	unsigned width;              /* of the destination: 16 or 32; 2: two halves */
+	unsigned width;              /* width of the destination: 16 or 32; 2: two halves */
 };
 static enum step set(struct warp *w, const struct xop *x, uint32_t lanes)
 {

@@ -1,11 +1,11 @@
-/* ops_warp: what lanes of a warp tell one another: shfl, vote, match, redux,
- * movmatrix. None of them orders memory; that lanes met is told. A lane outside
- * the mask that is read gives its register's value; the ISA leaves it open. */
+/* warp: exchange between lanes of a warp: shfl, vote, match, redux, movmatrix. None of them orders
+ * memory; the rendezvous of the lanes is reported as an event. Reading a lane outside the mask
+ * gives its register's value; the ISA does not define it. */
 #include "libconsan/exec/fmath.h"
 #include "libconsan/exec/lane.h"
 
-/* The lanes of `rest` whose member mask equals that of its first lane: one
- * group, that acts together. */
+/* The lanes of `rest` whose member mask equals that of its first lane: one group, which acts
+ * together. */
 static inline uint32_t group_of(const l32 *mask, uint32_t rest)
 {
 	uint32_t want = mask[__builtin_ctz(rest)], same = 0;
@@ -16,18 +16,18 @@ static inline uint32_t group_of(const l32 *mask, uint32_t rest)
 	return same & rest;
 }
 
-/* Runs body for each group of the lanes that may go on. The member mask's slot
- * is o[slot]. */
-#define MEET(slot) \
+/* Runs body for each group of the lanes that may continue. The slot of the member mask is
+ * o[slot]. */
+#define SYNC_LANES(slot) \
 	bool fault_; \
-	uint32_t go = warp_meet(w, x, lanes, x->o[slot], &fault_); \
+	uint32_t ready = warp_sync_mask(w, x, lanes, x->o[slot], &fault_); \
 	const l32 *mask_ LANE_USED = r32(w, x->o[slot]); \
-	if (!go) \
+	if (!ready) \
 		return fault_ ? STEP_FAULT : STEP_BLOCK; \
 	if (w->sink) \
-		warp_met(w, x, go, mask_)
+		warp_emit_collective(w, x, ready, mask_)
 #define EACH_GROUP(g) \
-	(uint32_t left_ = go, g; left_ && (g = group_of(mask_, left_), 1); left_ &= ~g)
+	(uint32_t left_ = ready, g; left_ && (g = group_of(mask_, left_), 1); left_ &= ~g)
 
 /* ---- shfl.sync d|p, a, b, c, mask: o[0] d, o[1] a, o[2] b, o[3] c, o[4] mask,
  * o[5] p ---- */
@@ -64,20 +64,21 @@ static enum step shfl_##name(struct warp *w, const struct xop *x, uint32_t lanes
 { \
 	l32 t[LANES], from[LANES]; \
 	uint32_t p = 0; \
-	MEET(4); \
-	const l32 *a = LANE_AT(const l32, 1), *b = LANE_AT(const l32, 2), *c = LANE_AT(const l32, 3); \
+	SYNC_LANES(4); \
+	const l32 *a = LANE_AT(const l32, 1), *b = LANE_AT(const l32, 2), \
+		*c = LANE_AT(const l32, 3); \
 	LANE_LOOP \
 	for (unsigned l = 0; l < LANES; l++) { \
 		bool ok; \
 		from[l] = shfl_source(mode, l, b[l], c[l], &ok) & 31; \
 		p |= ok ? 1u << l : 0; \
 	} \
-	if (w->sink && go != FULL) \
-		warp_stray(w, x, go, mask_, from); \
+	if (w->sink && ready != FULL) \
+		warp_emit_bad_source(w, x, ready, mask_, from); \
 	lane_take(t, a, from); \
-	lane_blend32(LANE_AT(l32, 0), t, go); \
+	lane_blend32(LANE_AT(l32, 0), t, ready); \
 	if (x->o[5] != SLOT_NONE) \
-		ex_set_pred(w, x->o[5], go, p); \
+		ex_set_pred(w, x->o[5], ready, p); \
 	return STEP_NEXT; \
 }
 SHFL(up, SHFL_UP)
@@ -113,7 +114,7 @@ DECODER(shfl_sync)
 enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 static enum step vote(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	MEET(3);
+	SYNC_LANES(3);
 	const uint32_t p = rp(w, x->o[1])[0] ^ x->o[2];
 
 	for EACH_GROUP(g) {
@@ -157,7 +158,7 @@ static enum step match_any(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	l32 t[LANES];
 
-	MEET(2);
+	SYNC_LANES(2);
 	for EACH_GROUP(g) {
 		uint32_t todo = g;
 		while (todo) {
@@ -170,7 +171,7 @@ static enum step match_any(struct warp *w, const struct xop *x, uint32_t lanes)
 			todo &= ~same;
 		}
 	}
-	for EACH_LANE(l, go)
+	for EACH_LANE(l, ready)
 		r32(w, x->o[0])[l] = t[l];
 	return STEP_NEXT;
 }
@@ -179,7 +180,7 @@ static enum step match_all(struct warp *w, const struct xop *x, uint32_t lanes)
 	l32 t[LANES];
 	uint32_t p = 0;
 
-	MEET(2);
+	SYNC_LANES(2);
 	for EACH_GROUP(g) {
 		uint64_t v = match_value(w, x, (unsigned)__builtin_ctz(g));
 		bool all = true;
@@ -189,10 +190,10 @@ static enum step match_all(struct warp *w, const struct xop *x, uint32_t lanes)
 			t[k] = all ? g : 0;
 		p |= all ? g : 0;
 	}
-	for EACH_LANE(l, go)
+	for EACH_LANE(l, ready)
 		r32(w, x->o[0])[l] = t[l];
 	if (x->o[3] != SLOT_NONE)
-		ex_set_pred(w, x->o[3], go, p);
+		ex_set_pred(w, x->o[3], ready, p);
 	return STEP_NEXT;
 }
 static bool match(struct decoder *d, const struct ptx_insn *i, struct xop *x)
@@ -224,7 +225,7 @@ DECODER(match_all_sync)
 #define REDUX(fn, T, start, step_) \
 static enum step redux_##fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
-	MEET(2); \
+	SYNC_LANES(2); \
 	const T *a = LANE_AT(const T, 1); \
 	T t[LANES]; \
 	for EACH_GROUP(g) { \
@@ -236,7 +237,7 @@ static enum step redux_##fn(struct warp *w, const struct xop *x, uint32_t lanes)
 		for EACH_LANE(k, g) \
 			t[k] = r; \
 	} \
-	lane_blend32(LANE_AT(l32, 0), (const l32 *)t, go); \
+	lane_blend32(LANE_AT(l32, 0), (const l32 *)t, ready); \
 	return STEP_NEXT; \
 }
 REDUX(add, l32, 0, r + v)
@@ -247,7 +248,7 @@ REDUX(max_s, ls32, INT32_MIN, v > r ? v : r)
 REDUX(and, l32, FULL, r & v)
 REDUX(or, l32, 0, r | v)
 REDUX(xor, l32, 0, r ^ v)
-/* NaN as the start: it loses against every number, and two are canonical */
+/* NaN is the start value: every number is preferred to it, and two are canonical */
 #define REDUX_F(fn, core, in, nan) \
 REDUX(fn, l32, nan ? 0xffc00000u : NUM_NAN32, \
 	nan && r == 0xffc00000u ? num_canon32(num_bits32(in(num_f32(v)))) \

@@ -1,5 +1,5 @@
-/* The executor's machine: control flow, memory, barriers, calls, scheduling.
- * Kernels are written by hand and small; results are compared with the host's. */
+/* The executor: control flow, memory, barriers, calls, scheduling. The kernels are small PTX texts;
+ * results are compared with values computed on the host. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 #define HEAD ".version 8.7\n.target sm_90a\n.address_size 64\n"
 #define ENTRY1 HEAD ".visible .entry k(.param .u64 out)\n{\n" \
-	".reg .pred %p<10>;\n.reg .b16 %rs<10>;\n.reg .b32 %r<60>;\n.reg .b64 %rd<30>;\n.reg .f32 %f<20>;\n" \
+	".reg .pred %p<10>;\n.reg .b16 %rs<10>;\n.reg .b32 %r<60>;\n.reg .b64 %rd<30>;\n" \
+		".reg .f32 %f<20>;\n" \
 	"ld.param.u64 %rd1, [out];\ncvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\n" \
 	"mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
 
@@ -31,7 +32,8 @@ static void on_event(struct event_sink *s, const struct event *e)
 
 	l->count[e->kind]++;
 	l->hash = (l->hash ^ e->kind ^ (uint64_t)e->warp << 8 ^ (uint64_t)e->lanes << 16
-		^ (e->kind == EV_ACCESS && e->access.space == SP_SHARED ? e->access.at.base : 0)) * 0x9e3779b97f4a7c15ull;
+		^ (e->kind == EV_ACCESS && e->access.space == SP_SHARED ? e->access.at.base : 0))
+		* 0x9e3779b97f4a7c15ull;
 	if (e->kind == EV_FAULT) {
 		l->fault = e->fault.fault;
 		l->fault_lanes = e->lanes;
@@ -41,7 +43,8 @@ static void on_event(struct event_sink *s, const struct event *e)
 		l->hang = e->hang.why;
 	if (e->kind == EV_BLOCKED) {
 		l->blocked_kind = e->blocked.on;
-		snprintf(l->blocked, sizeof l->blocked, "%s", e->blocked.text ? e->blocked.text : "");
+		snprintf(l->blocked, sizeof l->blocked, "%s",
+			e->blocked.text ? e->blocked.text : "");
 	}
 	if (e->kind == EV_ACCESS) {
 		l->access_lanes = e->lanes;
@@ -84,12 +87,15 @@ static void go(struct run *u, const char *text)
 	struct ptx_module *p = ptx_parse("test.ptx", text, strlen(text), &e);
 	struct exec_module *m;
 	const struct exec_kernel *k;
-	struct exec_observer o = { .user = u, .cluster_begin = u->checked ? begin : NULL, .print = print };
-	struct exec_launch l = { .device = exec_device_for(90), .grid = { u->grid ? u->grid : 1, 1, 1 },
+	struct exec_observer o = { .user = u, .cluster_begin = u->checked ? begin : NULL,
+		.print = print };
+	struct exec_launch l = { .device = exec_device_for(90),
+		.grid = { u->grid ? u->grid : 1, 1, 1 },
 		.block = { u->block ? u->block : 32, 1, 1 },
 		.cluster = { u->cluster ? u->cluster : 1, 1, 1 },
 		.shared_dynamic = u->dynamic, .params = &u->out, .jobs = u->jobs ? u->jobs : 1,
-		.timeout = u->timeout ? u->timeout : 20, .observer = &o, .cooperative = u->cooperative,
+		.timeout = u->timeout ? u->timeout : 20, .observer = &o,
+		.cooperative = u->cooperative,
 		.seed = u->seed };
 
 	cr_assert(p, "line %d: %s", e.line, e.text);
@@ -141,7 +147,8 @@ Test(exec, loop_with_divergent_trip_counts)
 
 	ok(&u, ENTRY1
 		"mov.u32 %r2, 0;\nmov.u32 %r3, 0;\n"
-		"$L1:\nsetp.ge.u32 %p1, %r3, %r1;\n@%p1 bra $L2;\nadd.u32 %r2, %r2, %r3;\nadd.u32 %r3, %r3, 1;\nbra.uni $L1;\n"
+		"$L1:\nsetp.ge.u32 %p1, %r3, %r1;\n@%p1 bra $L2;\nadd.u32 %r2, %r2, %r3;\n"
+		"add.u32 %r3, %r3, 1;\nbra.uni $L1;\n"
 		"$L2:\nst.global.u32 [%rd3], %r2;\nret;\n}\n");
 	for (uint32_t t = 0; t < 40; t++)
 		cr_assert_eq(u.out[t], t ? t * (t - 1) / 2 : 0);
@@ -160,7 +167,8 @@ Test(exec, divergence_reconverges)
 		"$J:\nactivemask.b32 %r4;\nsetp.ne.u32 %p3, %r4, -1;\n@%p3 mov.u32 %r3, 99;\n"
 		"st.global.u32 [%rd3], %r3;\nret;\n}\n");
 	for (uint32_t t = 0; t < 32; t++)
-		cr_assert_eq(u.out[t], t % 4 == 0 ? 10 : t % 4 == 1 ? 20 : 30, "lane %u: %u", t, u.out[t]);
+		cr_assert_eq(u.out[t], t % 4 == 0 ? 10 : t % 4 == 1 ? 20 : 30, "lane %u: %u", t,
+			u.out[t]);
 	done(&u);
 }
 
@@ -168,11 +176,13 @@ Test(exec, lane_spins_on_another_lane_of_its_warp)
 {
 	struct run u = { .block = 32 };
 
-	/* lane 0 waits for a flag that lane 31 sets; lane 0's code comes first */
+	/* lane 0 waits for a flag that lane 31 sets; lane 0's code is first */
 	ok(&u, ENTRY1
 		"setp.ne.u32 %p1, %r1, 0;\n@%p1 bra $S;\n"
-		"$W:\nld.volatile.global.u32 %r2, [%rd1+400];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra $W;\nbra.uni $E;\n"
-		"$S:\nsetp.ne.u32 %p3, %r1, 31;\n@%p3 bra $E;\nmov.u32 %r3, 7;\nst.volatile.global.u32 [%rd1+400], %r3;\n"
+		"$W:\nld.volatile.global.u32 %r2, [%rd1+400];\nsetp.eq.u32 %p2, %r2, 0;\n"
+		"@%p2 bra $W;\nbra.uni $E;\n"
+		"$S:\nsetp.ne.u32 %p3, %r1, 31;\n@%p3 bra $E;\nmov.u32 %r3, 7;\n"
+		"st.volatile.global.u32 [%rd1+400], %r3;\n"
 		"$E:\nmov.u32 %r4, 5;\nst.global.u32 [%rd3], %r4;\nret;\n}\n");
 	for (uint32_t t = 0; t < 32; t++)
 		cr_assert_eq(u.out[t], 5);
@@ -184,8 +194,10 @@ Test(exec, spin_lock_among_lanes)
 	struct run u = { .block = 64, .grid = 4, .jobs = 2 };
 
 	ok(&u, ENTRY1
-		"$W:\natom.global.cas.b32 %r2, [%rd1+256], 0, 1;\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 bra $W;\n"
-		"ld.volatile.global.u32 %r3, [%rd1];\nadd.u32 %r3, %r3, 1;\nst.volatile.global.u32 [%rd1], %r3;\n"
+		"$W:\natom.global.cas.b32 %r2, [%rd1+256], 0, 1;\nsetp.ne.u32 %p1, %r2, 0;\n"
+		"@%p1 bra $W;\n"
+		"ld.volatile.global.u32 %r3, [%rd1];\nadd.u32 %r3, %r3, 1;\n"
+		"st.volatile.global.u32 [%rd1], %r3;\n"
 		"membar.gl;\natom.global.exch.b32 %r4, [%rd1+256], 0;\nret;\n}\n");
 	cr_assert_eq(u.out[0], 256);
 	done(&u);
@@ -196,7 +208,8 @@ Test(exec, early_exit_of_some_lanes)
 	struct run u = { .block = 32 };
 
 	ok(&u, ENTRY1
-		"setp.gt.u32 %p1, %r1, 9;\n@%p1 exit;\nactivemask.b32 %r2;\nst.global.u32 [%rd3], %r2;\nret;\n}\n");
+		"setp.gt.u32 %p1, %r1, 9;\n@%p1 exit;\nactivemask.b32 %r2;\n"
+		"st.global.u32 [%rd3], %r2;\nret;\n}\n");
 	cr_assert_eq(u.out[9], 0x3ff);
 	cr_assert_eq(u.out[10], 0);
 	done(&u);
@@ -218,14 +231,20 @@ Test(exec, jump_table)
 /* ---- shared memory, barriers ---- */
 
 #define REDUCE HEAD ".visible .entry k(.param .u64 out)\n{\n" \
-	".reg .pred %p<4>;\n.reg .b32 %r<20>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 tile[1024];\n" \
-	"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, tile;\nshl.b32 %r3, %r1, 2;\n" \
+	".reg .pred %p<4>;\n.reg .b32 %r<20>;\n.reg .b64 %rd<8>;\n" \
+		".shared .align 4 .b8 tile[1024];\n" \
+	"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, tile;\n" \
+	"shl.b32 %r3, %r1, 2;\n" \
 	"add.u32 %r4, %r2, %r3;\nst.shared.u32 [%r4], %r1;\nbar.sync 0;\nmov.u32 %r5, 128;\n" \
-	"$L:\nsetp.ge.u32 %p1, %r1, %r5;\n@%p1 bra $N;\nshl.b32 %r6, %r5, 2;\nadd.u32 %r7, %r4, %r6;\n" \
-	"ld.shared.u32 %r8, [%r7];\nld.shared.u32 %r9, [%r4];\nadd.u32 %r9, %r9, %r8;\nst.shared.u32 [%r4], %r9;\n" \
+	"$L:\nsetp.ge.u32 %p1, %r1, %r5;\n@%p1 bra $N;\nshl.b32 %r6, %r5, 2;\n" \
+	"add.u32 %r7, %r4, %r6;\n" \
+	"ld.shared.u32 %r8, [%r7];\nld.shared.u32 %r9, [%r4];\nadd.u32 %r9, %r9, %r8;\n" \
+	"st.shared.u32 [%r4], %r9;\n" \
 	"$N:\nbar.sync 0;\nshr.u32 %r5, %r5, 1;\nsetp.ne.u32 %p2, %r5, 0;\n@%p2 bra $L;\n" \
-	"setp.ne.u32 %p3, %r1, 0;\n@%p3 bra $X;\nmov.u32 %r10, %ctaid.x;\nmul.wide.u32 %rd2, %r10, 4;\n" \
-	"add.s64 %rd3, %rd1, %rd2;\nld.shared.u32 %r11, [tile];\nst.global.u32 [%rd3], %r11;\n$X:\nret;\n}\n"
+	"setp.ne.u32 %p3, %r1, 0;\n@%p3 bra $X;\nmov.u32 %r10, %ctaid.x;\n" \
+	"mul.wide.u32 %rd2, %r10, 4;\n" \
+	"add.s64 %rd3, %rd1, %rd2;\nld.shared.u32 %r11, [tile];\nst.global.u32 [%rd3], %r11;\n" \
+	"$X:\nret;\n}\n"
 
 Test(exec, shared_reduction)
 {
@@ -254,7 +273,8 @@ Test(exec, events_of_a_reduction)
 
 Test(exec, same_events_whatever_the_jobs)
 {
-	struct run a = { .block = 256, .checked = true }, b = { .block = 256, .checked = true, .jobs = 2 };
+	struct run a = { .block = 256, .checked = true },
+		b = { .block = 256, .checked = true, .jobs = 2 };
 
 	ok(&a, REDUCE);
 	ok(&b, REDUCE);
@@ -284,12 +304,15 @@ Test(exec, barrier_id_and_count_in_registers)
 {
 	struct run u = { .block = 128 };
 
-	/* warps 0 and 1 meet at barrier 3, warps 2 and 3 at 4; then 1 reads 0's word */
+	/* warps 0 and 1 wait at barrier 3, warps 2 and 3 at 4; then 1 reads 0's word */
 	ok(&u, ENTRY1
 		".shared .align 4 .b8 s[512];\n"
-		"shr.u32 %r2, %r1, 6;\nadd.u32 %r3, %r2, 3;\nmov.u32 %r4, 64;\nmov.u32 %r5, s;\nshl.b32 %r6, %r1, 2;\n"
-		"add.u32 %r7, %r5, %r6;\nst.shared.u32 [%r7], %r1;\nbar.sync %r3, %r4;\nxor.b32 %r8, %r6, 128;\n"
-		"add.u32 %r8, %r8, %r5;\nld.shared.u32 %r9, [%r8];\nst.global.u32 [%rd3], %r9;\nret;\n}\n");
+		"shr.u32 %r2, %r1, 6;\nadd.u32 %r3, %r2, 3;\nmov.u32 %r4, 64;\nmov.u32 %r5, s;\n"
+		"shl.b32 %r6, %r1, 2;\n"
+		"add.u32 %r7, %r5, %r6;\nst.shared.u32 [%r7], %r1;\nbar.sync %r3, %r4;\n"
+		"xor.b32 %r8, %r6, 128;\n"
+		"add.u32 %r8, %r8, %r5;\nld.shared.u32 %r9, [%r8];\nst.global.u32 [%rd3], %r9;\n"
+		"ret;\n}\n");
 	for (uint32_t t = 0; t < 128; t++)
 		cr_assert_eq(u.out[t], t ^ 32);
 	done(&u);
@@ -300,8 +323,10 @@ Test(exec, barrier_arrive_and_red)
 	struct run u = { .block = 64 };
 
 	ok(&u, ENTRY1
-		"setp.lt.u32 %p1, %r1, 40;\nbar.red.popc.u32 %r2, 0, %p1;\nbar.red.and.pred %p2, 0, %p1;\n"
-		"bar.red.or.pred %p3, 0, %p1;\nselp.u32 %r3, 1000, 0, %p2;\nselp.u32 %r4, 2000, 0, %p3;\n"
+		"setp.lt.u32 %p1, %r1, 40;\nbar.red.popc.u32 %r2, 0, %p1;\n"
+		"bar.red.and.pred %p2, 0, %p1;\n"
+		"bar.red.or.pred %p3, 0, %p1;\nselp.u32 %r3, 1000, 0, %p2;\n"
+		"selp.u32 %r4, 2000, 0, %p3;\n"
 		"add.u32 %r2, %r2, %r3;\nadd.u32 %r2, %r2, %r4;\n"
 		"setp.lt.u32 %p4, %r1, 32;\n@%p4 bar.arrive 1, 64;\n@!%p4 bar.sync 1, 64;\n"
 		"st.global.u32 [%rd3], %r2;\nret;\n}\n");
@@ -315,7 +340,8 @@ Test(exec, barrier_of_warps_that_are_left)
 	struct run u = { .block = 96 };
 
 	ok(&u, ENTRY1
-		"setp.lt.u32 %p1, %r1, 32;\n@%p1 exit;\nbar.sync 0;\nst.global.u32 [%rd3], %r1;\nret;\n}\n");
+		"setp.lt.u32 %p1, %r1, 32;\n@%p1 exit;\nbar.sync 0;\nst.global.u32 [%rd3], %r1;\n"
+		"ret;\n}\n");
 	cr_assert_eq(u.out[33], 33);
 	done(&u);
 }
@@ -326,9 +352,12 @@ Test(exec, dynamic_shared_memory_follows_the_static)
 
 	ok(&u, HEAD ".extern .shared .align 16 .b8 dyn[];\n.visible .entry k(.param .u64 out)\n{\n"
 		".reg .b32 %r<20>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 s[20];\n"
-		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, dyn;\nmov.u32 %r2, s;\nsub.u32 %r3, %r1, %r2;\n"
-		"mov.u32 %r4, %tid.x;\nshl.b32 %r5, %r4, 2;\nadd.u32 %r6, %r1, %r5;\nst.shared.u32 [%r6], %r4;\n"
-		"st.global.u32 [%rd1], %r3;\nmov.u32 %r7, %dynamic_smem_size;\nst.global.u32 [%rd1+4], %r7;\nret;\n}\n");
+		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, dyn;\nmov.u32 %r2, s;\n"
+		"sub.u32 %r3, %r1, %r2;\n"
+		"mov.u32 %r4, %tid.x;\nshl.b32 %r5, %r4, 2;\nadd.u32 %r6, %r1, %r5;\n"
+		"st.shared.u32 [%r6], %r4;\n"
+		"st.global.u32 [%rd1], %r3;\nmov.u32 %r7, %dynamic_smem_size;\n"
+		"st.global.u32 [%rd1+4], %r7;\nret;\n}\n");
 	cr_assert_eq(u.out[0], 32);
 	cr_assert_eq(u.out[1], 128);
 	done(&u);
@@ -342,8 +371,10 @@ Test(exec, atomics)
 
 	ok(&u, ENTRY1
 		"atom.global.add.u32 %r2, [%rd1], 1;\nred.global.max.u32 [%rd1+4], %r1;\n"
-		"atom.global.inc.u32 %r3, [%rd1+8], 99;\nred.global.add.f32 [%rd1+12], 0f3F000000;\n"
-		"atom.global.or.b32 %r4, [%rd1+16], %r1;\natom.global.add.u64 %rd5, [%rd1+24], 3;\nret;\n}\n");
+		"atom.global.inc.u32 %r3, [%rd1+8], 99;\n"
+		"red.global.add.f32 [%rd1+12], 0f3F000000;\n"
+		"atom.global.or.b32 %r4, [%rd1+16], %r1;\n"
+		"atom.global.add.u64 %rd5, [%rd1+24], 3;\nret;\n}\n");
 	cr_assert_eq(u.out[0], 2048);
 	cr_assert_eq(u.out[1], 127);
 	cr_assert_eq(u.out[2], 2048 % 100);
@@ -358,10 +389,14 @@ Test(exec, widths_and_vectors)
 	struct run u = { .block = 32 };
 
 	ok(&u, ENTRY1
-		".shared .align 16 .b8 s[1024];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 4;\nadd.u32 %r2, %r2, %r3;\n"
-		"sub.s32 %r4, 0, %r1;\nmov.u32 %r5, -2;\nst.shared.v4.u32 [%r2], {%r1, %r4, %r5, 17};\n"
-		"ld.shared.s8 %r10, [%r2+4];\nld.shared.u8 %r11, [%r2+4];\nld.shared.u16 %rs1, [%r2+8];\n"
-		"ld.shared.v2.b64 {%rd5, %rd6}, [%r2];\ncvt.u32.u16 %r12, %rs1;\nmov.b64 {%r13, %r14}, %rd6;\n"
+		".shared .align 16 .b8 s[1024];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 4;\n"
+		"add.u32 %r2, %r2, %r3;\n"
+		"sub.s32 %r4, 0, %r1;\nmov.u32 %r5, -2;\n"
+		"st.shared.v4.u32 [%r2], {%r1, %r4, %r5, 17};\n"
+		"ld.shared.s8 %r10, [%r2+4];\nld.shared.u8 %r11, [%r2+4];\n"
+		"ld.shared.u16 %rs1, [%r2+8];\n"
+		"ld.shared.v2.b64 {%rd5, %rd6}, [%r2];\ncvt.u32.u16 %r12, %rs1;\n"
+		"mov.b64 {%r13, %r14}, %rd6;\n"
 		"add.u32 %r10, %r10, %r11;\nadd.u32 %r10, %r10, %r12;\nadd.u32 %r10, %r10, %r14;\n"
 		"st.global.u32 [%rd3], %r10;\nret;\n}\n");
 	for (uint32_t t = 0; t < 32; t++) {
@@ -377,9 +412,12 @@ Test(exec, bulk_store_of_zeros)
 	struct run u = { .block = 32 };
 
 	ok(&u, ENTRY1
-		".shared .align 8 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 2;\nadd.u32 %r4, %r2, %r3;\nmov.u32 %r5, 9;\n"
-		"st.shared.u32 [%r4], %r5;\nbar.warp.sync -1;\nsetp.eq.u32 %p1, %r1, 0;\nmov.u64 %rd4, s;\n"
-		"@%p1 st.bulk.weak.shared::cta [%rd4+8], 64, 0;\nbar.warp.sync -1;\nld.shared.u32 %r6, [%r4];\nst.global.u32 [%rd3], %r6;\nret;\n}\n");
+		".shared .align 8 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 2;\n"
+		"add.u32 %r4, %r2, %r3;\nmov.u32 %r5, 9;\n"
+		"st.shared.u32 [%r4], %r5;\nbar.warp.sync -1;\nsetp.eq.u32 %p1, %r1, 0;\n"
+		"mov.u64 %rd4, s;\n"
+		"@%p1 st.bulk.weak.shared::cta [%rd4+8], 64, 0;\nbar.warp.sync -1;\n"
+		"ld.shared.u32 %r6, [%r4];\nst.global.u32 [%rd3], %r6;\nret;\n}\n");
 	for (uint32_t t = 0; t < 32; t++)
 		cr_assert_eq(u.out[t], t < 2 || t >= 18 ? 9 : 0);
 	done(&u);
@@ -391,8 +429,10 @@ Test(exec, local_memory_is_the_threads_own)
 
 	ok(&u, ENTRY1
 		".local .align 8 .b8 depot[64];\nmov.u64 %rd4, depot;\ncvta.local.u64 %rd5, %rd4;\n"
-		"and.b32 %r2, %r1, 7;\nmul.wide.u32 %rd6, %r2, 8;\nadd.s64 %rd7, %rd5, %rd6;\nst.u32 [%rd7], %r1;\n"
-		"add.s64 %rd8, %rd4, %rd6;\nld.local.u32 %r3, [%rd8];\nst.global.u32 [%rd3], %r3;\nret;\n}\n");
+		"and.b32 %r2, %r1, 7;\nmul.wide.u32 %rd6, %r2, 8;\nadd.s64 %rd7, %rd5, %rd6;\n"
+		"st.u32 [%rd7], %r1;\n"
+		"add.s64 %rd8, %rd4, %rd6;\nld.local.u32 %r3, [%rd8];\n"
+		"st.global.u32 [%rd3], %r3;\nret;\n}\n");
 	for (uint32_t t = 0; t < 64; t++)
 		cr_assert_eq(u.out[t], t);
 	done(&u);
@@ -404,9 +444,12 @@ Test(exec, generic_addresses)
 
 	/* even lanes use shared, odd lanes global memory through one instruction */
 	ok(&u, ENTRY1
-		".shared .align 8 .b8 s[256];\nmov.u64 %rd4, s;\ncvta.shared.u64 %rd5, %rd4;\nadd.s64 %rd5, %rd5, %rd2;\n"
-		"add.s64 %rd6, %rd3, 1024;\nand.b32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 0;\nselp.b64 %rd7, %rd5, %rd6, %p1;\n"
-		"st.u32 [%rd7], %r1;\nld.u32 %r3, [%rd7];\nisspacep.shared %p2, %rd7;\n@%p2 add.u32 %r3, %r3, 100;\n"
+		".shared .align 8 .b8 s[256];\nmov.u64 %rd4, s;\ncvta.shared.u64 %rd5, %rd4;\n"
+		"add.s64 %rd5, %rd5, %rd2;\n"
+		"add.s64 %rd6, %rd3, 1024;\nand.b32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 0;\n"
+		"selp.b64 %rd7, %rd5, %rd6, %p1;\n"
+		"st.u32 [%rd7], %r1;\nld.u32 %r3, [%rd7];\nisspacep.shared %p2, %rd7;\n"
+		"@%p2 add.u32 %r3, %r3, 100;\n"
 		"st.global.u32 [%rd3], %r3;\nret;\n}\n");
 	for (uint32_t t = 0; t < 32; t++)
 		cr_assert_eq(u.out[t], t & 1 ? t : t + 100);
@@ -417,13 +460,18 @@ Test(exec, module_variables)
 {
 	struct run u = { .block = 32 };
 
-	ok(&u, HEAD ".const .align 4 .u32 table[4] = {5, 6, 7, 8};\n.global .align 4 .u32 counter = 10;\n"
+	ok(&u, HEAD ".const .align 4 .u32 table[4] = {5, 6, 7, 8};\n"
+		".global .align 4 .u32 counter = 10;\n"
 		".global .align 8 .u64 where = counter;\n"
 		".visible .entry k(.param .u64 out)\n{\n.reg .b32 %r<10>;\n.reg .b64 %rd<10>;\n"
-		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 3;\nmul.wide.u32 %rd2, %r2, 4;\n"
-		"mov.u64 %rd3, table;\nadd.s64 %rd3, %rd3, %rd2;\nld.const.u32 %r3, [%rd3];\nld.const.u32 %r5, [table+4];\n"
-		"ld.global.u64 %rd4, [where];\nld.global.u32 %r4, [%rd4];\nadd.u32 %r3, %r3, %r4;\nadd.u32 %r3, %r3, %r5;\n"
-		"mul.wide.u32 %rd5, %r1, 4;\nadd.s64 %rd5, %rd1, %rd5;\nst.global.u32 [%rd5], %r3;\nret;\n}\n");
+		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 3;\n"
+		"mul.wide.u32 %rd2, %r2, 4;\n"
+		"mov.u64 %rd3, table;\nadd.s64 %rd3, %rd3, %rd2;\nld.const.u32 %r3, [%rd3];\n"
+		"ld.const.u32 %r5, [table+4];\n"
+		"ld.global.u64 %rd4, [where];\nld.global.u32 %r4, [%rd4];\n"
+		"add.u32 %r3, %r3, %r4;\nadd.u32 %r3, %r3, %r5;\n"
+		"mul.wide.u32 %rd5, %r1, 4;\nadd.s64 %rd5, %rd1, %rd5;\n"
+		"st.global.u32 [%rd5], %r3;\nret;\n}\n");
 	for (uint32_t t = 0; t < 32; t++)
 		cr_assert_eq(u.out[t], 5 + t % 4 + 10 + 6);
 	done(&u);
@@ -436,12 +484,16 @@ Test(exec, calls)
 	struct run u = { .block = 32 };
 
 	ok(&u, HEAD
-		".func (.param .b32 r) twice(.param .b32 a)\n{\n.reg .b32 %r<4>;\nld.param.u32 %r1, [a];\n"
+		".func (.param .b32 r) twice(.param .b32 a)\n{\n.reg .b32 %r<4>;\n"
+		"ld.param.u32 %r1, [a];\n"
 		"add.u32 %r2, %r1, %r1;\nst.param.b32 [r], %r2;\nret;\n}\n"
-		".visible .entry k(.param .u64 out)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<10>;\n.reg .b64 %rd<5>;\n"
-		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
+		".visible .entry k(.param .u64 out)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<10>;\n"
+		".reg .b64 %rd<5>;\n"
+		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+		"add.s64 %rd3, %rd1, %rd2;\n"
 		"mov.u32 %r3, 1;\nsetp.lt.u32 %p1, %r1, 10;\n@%p1 bra $S;\n"
-		"{\n.param .b32 p0;\n.param .b32 q0;\nst.param.b32 [p0], %r1;\ncall.uni (q0), twice, (p0);\nld.param.b32 %r3, [q0];\n}\n"
+		"{\n.param .b32 p0;\n.param .b32 q0;\nst.param.b32 [p0], %r1;\n"
+		"call.uni (q0), twice, (p0);\nld.param.b32 %r3, [q0];\n}\n"
 		"$S:\nst.global.u32 [%rd3], %r3;\nret;\n}\n");
 	for (uint32_t t = 0; t < 32; t++)
 		cr_assert_eq(u.out[t], t < 10 ? 1 : 2 * t);
@@ -454,14 +506,18 @@ Test(exec, recursion_and_function_pointers)
 
 	/* factorial by recursion, each lane its own depth; called through a pointer */
 	ok(&u, HEAD
-		".func (.param .b32 r) fact(.param .b32 a)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<8>;\nld.param.u32 %r1, [a];\n"
+		".func (.param .b32 r) fact(.param .b32 a)\n{\n.reg .pred %p<2>;\n"
+		".reg .b32 %r<8>;\nld.param.u32 %r1, [a];\n"
 		"mov.u32 %r4, 1;\nsetp.lt.u32 %p1, %r1, 2;\n@%p1 bra $D;\nsub.u32 %r2, %r1, 1;\n"
-		"{\n.param .b32 p0;\n.param .b32 q0;\nst.param.b32 [p0], %r2;\ncall.uni (q0), fact, (p0);\nld.param.b32 %r3, [q0];\n}\n"
+		"{\n.param .b32 p0;\n.param .b32 q0;\nst.param.b32 [p0], %r2;\n"
+		"call.uni (q0), fact, (p0);\nld.param.b32 %r3, [q0];\n}\n"
 		"mul.lo.u32 %r4, %r3, %r1;\n$D:\nst.param.b32 [r], %r4;\nret;\n}\n"
 		".visible .entry k(.param .u64 out)\n{\n.reg .b32 %r<10>;\n.reg .b64 %rd<8>;\n"
-		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
+		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+		"add.s64 %rd3, %rd1, %rd2;\n"
 		"mov.u64 %rd4, fact;\n"
-		"{\n.param .b32 p0;\n.param .b32 q0;\nst.param.b32 [p0], %r1;\nproto: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+		"{\n.param .b32 p0;\n.param .b32 q0;\nst.param.b32 [p0], %r1;\n"
+		"proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
 		"call (q0), %rd4, (p0), proto;\nld.param.b32 %r3, [q0];\n}\n"
 		"st.global.u32 [%rd3], %r3;\nret;\n}\n");
 	for (uint32_t t = 0, f = 1; t < 12; t++, f *= t)
@@ -475,11 +531,16 @@ Test(exec, printf_of_a_kernel)
 {
 	struct run u = { .block = 2 };
 
-	ok(&u, HEAD VPRINTF ".global .align 1 .b8 fmt[13] = {105, 61, 37, 100, 32, 120, 61, 37, 46, 50, 102, 10, 0};\n"
-		".visible .entry k(.param .u64 out)\n{\n.local .align 8 .b8 depot[16];\n.reg .b32 %r<5>;\n.reg .b64 %rd<9>;\n"
-		"mov.u64 %rd1, depot;\ncvta.local.u64 %rd2, %rd1;\nmov.u32 %r1, %tid.x;\nst.local.u32 [%rd1], %r1;\n"
-		"mov.u64 %rd3, 0d3FF8000000000000;\nst.local.u64 [%rd1+8], %rd3;\nmov.u64 %rd4, fmt;\ncvta.global.u64 %rd5, %rd4;\n"
-		"{\n.param .b64 p0;\n.param .b64 p1;\n.param .b32 q;\nst.param.b64 [p0], %rd5;\nst.param.b64 [p1], %rd2;\n"
+	ok(&u, HEAD VPRINTF ".global .align 1 .b8 fmt[13] = {105, 61, 37, 100, 32, 120, 61, "
+		"37, 46, 50, 102, 10, 0};\n"
+		".visible .entry k(.param .u64 out)\n{\n.local .align 8 .b8 depot[16];\n"
+		".reg .b32 %r<5>;\n.reg .b64 %rd<9>;\n"
+		"mov.u64 %rd1, depot;\ncvta.local.u64 %rd2, %rd1;\nmov.u32 %r1, %tid.x;\n"
+		"st.local.u32 [%rd1], %r1;\n"
+		"mov.u64 %rd3, 0d3FF8000000000000;\nst.local.u64 [%rd1+8], %rd3;\n"
+		"mov.u64 %rd4, fmt;\ncvta.global.u64 %rd5, %rd4;\n"
+		"{\n.param .b64 p0;\n.param .b64 p1;\n.param .b32 q;\nst.param.b64 [p0], %rd5;\n"
+		"st.param.b64 [p1], %rd2;\n"
 		"call.uni (q), vprintf, (p0, p1);\nld.param.b32 %r2, [q];\n}\nret;\n}\n");
 	cr_assert_str_eq(u.printed.at, "i=0 x=1.50\ni=1 x=1.50\n");
 	done(&u);
@@ -489,11 +550,15 @@ Test(exec, malloc_in_a_kernel)
 {
 	struct run u = { .block = 32 };
 
-	ok(&u, HEAD ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
+	ok(&u, HEAD ".extern .func (.param .b64 r) malloc(.param .b64 n);\n"
+		".extern .func free(.param .b64 p);\n"
 		".visible .entry k(.param .u64 out)\n{\n.reg .b32 %r<5>;\n.reg .b64 %rd<9>;\n"
-		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-		"mov.u64 %rd4, 24;\n{\n.param .b64 p0;\n.param .b64 q;\nst.param.b64 [p0], %rd4;\ncall.uni (q), malloc, (p0);\n"
-		"ld.param.b64 %rd5, [q];\n}\nst.u32 [%rd5+20], %r1;\nld.u32 %r2, [%rd5+20];\nst.global.u32 [%rd3], %r2;\n"
+		"ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+		"add.s64 %rd3, %rd1, %rd2;\n"
+		"mov.u64 %rd4, 24;\n{\n.param .b64 p0;\n.param .b64 q;\nst.param.b64 [p0], %rd4;\n"
+		"call.uni (q), malloc, (p0);\n"
+		"ld.param.b64 %rd5, [q];\n}\nst.u32 [%rd5+20], %r1;\nld.u32 %r2, [%rd5+20];\n"
+		"st.global.u32 [%rd3], %r2;\n"
 		"{\n.param .b64 p0;\nst.param.b64 [p0], %rd5;\ncall.uni free, (p0);\n}\nret;\n}\n");
 	for (uint32_t t = 0; t < 32; t++)
 		cr_assert_eq(u.out[t], t);
@@ -506,13 +571,14 @@ Test(exec, global_out_of_bounds)
 {
 	struct run u = { .block = 32, .checked = true };
 
-	go(&u, ENTRY1 "setp.eq.u32 %p1, %r1, 5;\n@%p1 st.global.u32 [%rd3+262144], %r1;\nret;\n}\n");
+	go(&u, ENTRY1 "setp.eq.u32 %p1, %r1, 5;\n@%p1 st.global.u32 [%rd3+262144], %r1;\nret;\n"
+		"}\n");
 	cr_assert_eq(u.r.status, EXEC_FAULT);
 	cr_assert_eq(u.log.fault, FAULT_GLOBAL_OOB);
 	cr_assert_eq(u.log.fault_lanes, 1u << 5);
 	cr_assert_eq(u.log.fault_addr, (uint64_t)(uintptr_t)u.out + WORDS * 4 + 20);
 	cr_assert(strstr(u.r.err.text, "20 bytes past the end"), "%s", u.r.err.text);
-	/* the process goes on */
+	/* the process continues */
 	ok(&u, REDUCE);
 	done(&u);
 }
@@ -521,12 +587,14 @@ Test(exec, shared_out_of_bounds_and_misaligned)
 {
 	struct run u = { .block = 32, .checked = true };
 
-	go(&u, ENTRY1 ".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 3;\nadd.u32 %r2, %r2, %r3;\n"
+	go(&u, ENTRY1 ".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 3;\n"
+		"add.u32 %r2, %r2, %r3;\n"
 		"st.shared.u32 [%r2], %r1;\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_FAULT);
 	cr_assert_eq(u.log.fault, FAULT_SHARED_OOB);
 	cr_assert_eq(u.log.fault_lanes, 1u << 16);
-	go(&u, ENTRY1 ".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nst.shared.u32 [%r2+2], %r1;\nret;\n}\n");
+	go(&u, ENTRY1 ".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\n"
+		"st.shared.u32 [%r2+2], %r1;\nret;\n}\n");
 	cr_assert_eq(u.log.fault, FAULT_MISALIGNED);
 	done(&u);
 }
@@ -538,7 +606,8 @@ Test(exec, trap_and_write_to_constant)
 	go(&u, ENTRY1 "setp.eq.u32 %p1, %r1, 3;\n@%p1 trap;\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_TRAP);
 	cr_assert_eq(u.log.fault_lanes, 8);
-	go(&u, HEAD ".const .align 4 .u32 c;\n.visible .entry k(.param .u64 out)\n{\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\n"
+	go(&u, HEAD ".const .align 4 .u32 c;\n.visible .entry k(.param .u64 out)\n{\n"
+		".reg .b64 %rd<3>;\n.reg .b32 %r<3>;\n"
 		"mov.u64 %rd1, c;\ncvta.const.u64 %rd2, %rd1;\nst.u32 [%rd2], 1;\nret;\n}\n");
 	cr_assert_eq(u.log.fault, FAULT_CONST_WRITE);
 	done(&u);
@@ -563,7 +632,8 @@ Test(exec, livelock_is_seen_without_a_timeout)
 {
 	struct run u = { .block = 32, .grid = 3, .checked = true, .timeout = 60, .jobs = 2 };
 
-	go(&u, ENTRY1 "$W:\nld.volatile.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra $W;\nret;\n}\n");
+	go(&u, ENTRY1 "$W:\nld.volatile.global.u32 %r2, [%rd1];\nsetp.eq.u32 %p1, %r2, 0;\n"
+		"@%p1 bra $W;\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_HANG);
 	cr_assert_eq(u.log.hang, HANG_LIVELOCK);
 	cr_assert_eq(u.log.blocked_kind, WAIT_SPIN);
@@ -574,7 +644,8 @@ Test(exec, timeout)
 {
 	struct run u = { .block = 32, .timeout = 0.3 };
 
-	go(&u, ENTRY1 "mov.u32 %r2, 0;\n$W:\nadd.u32 %r2, %r2, 1;\nst.global.u32 [%rd3], %r2;\nbra.uni $W;\n}\n");
+	go(&u, ENTRY1 "mov.u32 %r2, 0;\n$W:\nadd.u32 %r2, %r2, 1;\nst.global.u32 [%rd3], %r2;\n"
+		"bra.uni $W;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_TIMEOUT);
 	done(&u);
 }
@@ -587,8 +658,10 @@ Test(exec, later_cta_releases_an_earlier_one)
 
 	/* each CTA but the last waits for its successor, on one worker thread */
 	ok(&u, ENTRY1
-		"mov.u32 %r2, %ctaid.x;\nmul.wide.u32 %rd4, %r2, 4;\nadd.s64 %rd5, %rd1, %rd4;\nsetp.eq.u32 %p1, %r2, 4;\n@%p1 bra $G;\n"
-		"$W:\nld.acquire.gpu.global.u32 %r3, [%rd5+4];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra $W;\n"
+		"mov.u32 %r2, %ctaid.x;\nmul.wide.u32 %rd4, %r2, 4;\nadd.s64 %rd5, %rd1, %rd4;\n"
+		"setp.eq.u32 %p1, %r2, 4;\n@%p1 bra $G;\n"
+		"$W:\nld.acquire.gpu.global.u32 %r3, [%rd5+4];\nsetp.eq.u32 %p2, %r3, 0;\n"
+		"@%p2 bra $W;\n"
 		"$G:\nmov.u32 %r4, 1;\nst.release.gpu.global.u32 [%rd5], %r4;\nret;\n}\n");
 	for (uint32_t b = 0; b < 5; b++)
 		cr_assert_eq(u.out[b], 1);
@@ -598,8 +671,11 @@ Test(exec, later_cta_releases_an_earlier_one)
 Test(exec, clusters_that_cannot_be)
 {
 	static const char nothing[] = HEAD ".visible .entry k(.param .u64 p)\n{\nret;\n}\n";
-	static const char two[] = HEAD ".visible .entry k(.param .u64 p)\n.reqnctapercluster 2\n{\nret;\n}\n";
-	static const struct { const char *ptx; uint32_t grid, cluster; const char *why; } cases[] = {
+	static const char two[] = HEAD ".visible .entry k(.param .u64 p)\n.reqnctapercluster 2\n"
+		"{\nret;\n}\n";
+	static const struct {
+		const char *ptx; uint32_t grid, cluster; const char *why;
+	} cases[] = {
 		{ nothing, 4, 3, "not a multiple" }, { nothing, 32, 32, "cluster size" },
 		{ two, 4, 4, ".reqnctapercluster" }, { two, 4, 1, ".reqnctapercluster" },
 	};
@@ -619,11 +695,15 @@ Test(exec, cluster_barrier_and_remote_shared_memory)
 	struct run u = { .block = 32, .grid = 4, .cluster = 2 };
 
 	ok(&u, ENTRY1
-		".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 2;\nadd.u32 %r4, %r2, %r3;\n"
-		"mov.u32 %r5, %cluster_ctarank;\nmov.u32 %r6, %ctaid.x;\nmad.lo.u32 %r7, %r6, 100, %r1;\nst.shared.u32 [%r4], %r7;\n"
-		"barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nxor.b32 %r8, %r5, 1;\n"
+		".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 2;\n"
+		"add.u32 %r4, %r2, %r3;\n"
+		"mov.u32 %r5, %cluster_ctarank;\nmov.u32 %r6, %ctaid.x;\n"
+		"mad.lo.u32 %r7, %r6, 100, %r1;\nst.shared.u32 [%r4], %r7;\n"
+		"barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+		"xor.b32 %r8, %r5, 1;\n"
 		"mapa.shared::cluster.u32 %r9, %r4, %r8;\nld.shared::cluster.u32 %r10, [%r9];\n"
-		"mad.lo.u32 %r11, %r6, 32, %r1;\nmul.wide.u32 %rd4, %r11, 4;\nadd.s64 %rd5, %rd1, %rd4;\nst.global.u32 [%rd5], %r10;\n"
+		"mad.lo.u32 %r11, %r6, 32, %r1;\nmul.wide.u32 %rd4, %r11, 4;\n"
+		"add.s64 %rd5, %rd1, %rd4;\nst.global.u32 [%rd5], %r10;\n"
 		"barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nret;\n}\n");
 	for (uint32_t b = 0; b < 4; b++)
 		for (uint32_t t = 0; t < 32; t++)
@@ -638,9 +718,12 @@ Test(exec, bar_warp_sync_of_part_of_a_warp)
 	struct run u = { .block = 32, .checked = true };
 
 	ok(&u, ENTRY1
-		".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 2;\nadd.u32 %r4, %r2, %r3;\n"
-		"setp.ge.u32 %p1, %r1, 16;\n@%p1 bra $E;\nst.shared.u32 [%r4], %r1;\nbar.warp.sync 65535;\n"
-		"xor.b32 %r5, %r3, 4;\nadd.u32 %r5, %r5, %r2;\nld.shared.u32 %r6, [%r5];\nst.global.u32 [%rd3], %r6;\n$E:\nret;\n}\n");
+		".shared .align 4 .b8 s[128];\nmov.u32 %r2, s;\nshl.b32 %r3, %r1, 2;\n"
+		"add.u32 %r4, %r2, %r3;\n"
+		"setp.ge.u32 %p1, %r1, 16;\n@%p1 bra $E;\nst.shared.u32 [%r4], %r1;\n"
+		"bar.warp.sync 65535;\n"
+		"xor.b32 %r5, %r3, 4;\nadd.u32 %r5, %r5, %r2;\nld.shared.u32 %r6, [%r5];\n"
+		"st.global.u32 [%rd3], %r6;\n$E:\nret;\n}\n");
 	for (uint32_t t = 0; t < 16; t++)
 		cr_assert_eq(u.out[t], t ^ 1);
 	cr_assert_eq(u.log.count[EV_WARP_SYNC], 1);
@@ -651,7 +734,8 @@ Test(exec, elect_one_lane)
 {
 	struct run u = { .block = 64 };
 
-	ok(&u, ENTRY1 "elect.sync %r2|%p1, -1;\nselp.u32 %r3, 1, 0, %p1;\nadd.u32 %r3, %r3, %r2;\nst.global.u32 [%rd3], %r3;\nret;\n}\n");
+	ok(&u, ENTRY1 "elect.sync %r2|%p1, -1;\nselp.u32 %r3, 1, 0, %p1;\nadd.u32 %r3, %r3, %r2;\n"
+		"st.global.u32 [%rd3], %r3;\nret;\n}\n");
 	for (uint32_t t = 0; t < 64; t++)
 		cr_assert_eq(u.out[t], t % 32 == 0);
 	done(&u);
@@ -661,8 +745,10 @@ Test(exec, setmaxnreg_waits_for_the_pool)
 {
 	struct run u = { .block = 256, .checked = true };
 
-	ok(&u, HEAD ".visible .entry k(.param .u64 out)\n.maxntid 256, 1, 1\n.minnctapersm 1\n{\n.reg .pred %p<3>;\n.reg .b32 %r<5>;\n"
-		"mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 128;\n@%p1 bra $A;\nsetmaxnreg.dec.sync.aligned.u32 40;\nret;\n"
+	ok(&u, HEAD ".visible .entry k(.param .u64 out)\n.maxntid 256, 1, 1\n.minnctapersm 1\n{\n"
+		".reg .pred %p<3>;\n.reg .b32 %r<5>;\n"
+		"mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 128;\n@%p1 bra $A;\n"
+		"setmaxnreg.dec.sync.aligned.u32 40;\nret;\n"
 		"$A:\nsetmaxnreg.inc.sync.aligned.u32 256;\nret;\n}\n");
 	cr_assert_eq(u.log.count[EV_SETMAXNREG], 8);
 	done(&u);

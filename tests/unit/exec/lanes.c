@@ -1,6 +1,6 @@
-/* What lanes of a warp tell one another - shfl, vote, match, redux, movmatrix -
- * against loops over the lanes, in full warps, in parts of a warp, and in two
- * parts that execute the same instruction with different member masks. */
+/* Exchange between lanes of a warp (shfl, vote, match, redux, movmatrix) against loops over the
+ * lanes: in full warps, in parts of a warp, and in two parts that execute the same instruction with
+ * different member masks. */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "libconsan/exec/exec.h"
 #include "libconsan/exec/num.h"
 
-/* ---- one warp's registers, and what a case expects of lane l ---- */
+/* ---- registers of one warp, and the expected result of lane l ---- */
 
 struct lanes {
 	uint64_t a[32];
@@ -106,7 +106,8 @@ CASE("shfl.sync.bfly.b32 %r0|%p0, %r1, 16, 0x100f, %on;", shfl(w, l, 'x', 16, 0x
 CASE("shfl.sync.idx.b32 %r0|%p0, %r1, %r2, 31, %on;", shfl(w, l, 'i', w->b[l], 31)) \
 CASE("shfl.sync.idx.b32 %r0|%p0, %r1, %r2, 0x1c1f, %on;", shfl(w, l, 'i', w->b[l], 0x1c1f)) \
 CASE("shfl.sync.idx.b32 %r0, %r1, 0, 31, %on;", ((struct result){ (uint32_t)w->a[0], 0 })) \
-CASE("vote.sync.all.pred %p0, %odd, %on;", ((struct result){ 0, (odd_lanes(w) & w->on) == w->on })) \
+CASE("vote.sync.all.pred %p0, %odd, %on;", \
+	((struct result){ 0, (odd_lanes(w) & w->on) == w->on })) \
 CASE("vote.sync.any.pred %p0, %odd, %on;", ((struct result){ 0, (odd_lanes(w) & w->on) != 0 })) \
 CASE("vote.sync.any.pred %p0, !%odd, %on;", ((struct result){ 0, (~odd_lanes(w) & w->on) != 0 })) \
 CASE("vote.sync.uni.pred %p0, %odd, %on;", ((struct result){ 0, \
@@ -162,19 +163,20 @@ static uint64_t rnd64(void)
 	return state ^= state << 17;
 }
 
-/* %on: the mask of the lanes that go the same way. Warps are full, or split in
- * two: then either half executes its own copy of the instruction, or both the
- * same one. */
+/* %on: the mask of the lanes that take the same branch. Warps are full, or split in two: then
+ * either half executes its own copy of the instruction, or both execute the same one. */
 static void kernel_text(struct text *t, size_t k, bool branch)
 {
 	text_printf(t, ".visible .entry k%zu%s(.param .u64 in, .param .u64 out)\n{\n"
 		".reg .b32 %%r<4>; .reg .b64 %%d<4>; .reg .pred %%p<4>, %%odd, %%low;\n"
 		".reg .b32 %%on, %%t, %%l; .reg .b64 %%in, %%out, %%x;\n"
-		"mov.u32 %%t, %%ctaid.x; shl.b32 %%t, %%t, 5; mov.u32 %%l, %%tid.x; add.u32 %%t, %%t, %%l;\n"
+		"mov.u32 %%t, %%ctaid.x; shl.b32 %%t, %%t, 5; mov.u32 %%l, %%tid.x; "
+		"add.u32 %%t, %%t, %%l;\n"
 		"ld.param.u64 %%in, [in]; ld.param.u64 %%out, [out];\n"
 		"mul.wide.u32 %%x, %%t, 16; add.s64 %%in, %%in, %%x;\n"
 		"mul.wide.u32 %%x, %%t, 8; add.s64 %%out, %%out, %%x;\n"
-		"ld.global.u64 %%d1, [%%in]; cvt.u32.u64 %%r1, %%d1; ld.global.u32 %%r2, [%%in+8];\n"
+		"ld.global.u64 %%d1, [%%in]; cvt.u32.u64 %%r1, %%d1; "
+		"ld.global.u32 %%r2, [%%in+8];\n"
 		"ld.global.u32 %%on, [%%in+12]; and.b32 %%t, %%r1, 1; setp.ne.b32 %%odd, %%t, 0;\n"
 		"mov.u32 %%r0, 0; setp.ne.b32 %%p0, 0, 0;\n", k, branch ? "b" : "");
 	if (branch)
@@ -182,15 +184,17 @@ static void kernel_text(struct text *t, size_t k, bool branch)
 			"@%%low bra L;\n%s\nbra E;\nL: %s\nE:\n", text_of[k], text_of[k]);
 	else
 		text_printf(t, "%s\n", text_of[k]);
-	text_printf(t, "selp.b32 %%r3, 1, 0, %%p0; st.global.v2.u32 [%%out], {%%r0, %%r3};\nret;\n}\n");
+	text_printf(t, "selp.b32 %%r3, 1, 0, %%p0; st.global.v2.u32 [%%out], {%%r0, %%r3};\nret;\n"
+		"}\n");
 }
 
 static void fill(void)
 {
-	static const uint32_t special[] = { 0, 1, 0x80000000, 0x7fc00000, 0x7f800000, 0xff800000, 0xffffffff };
+	static const uint32_t special[] = { 0, 1, 0x80000000, 0x7fc00000, 0x7f800000, 0xff800000,
+		0xffffffff };
 
 	for (unsigned v = 0; v < WARPS; v++) {
-		/* lane 0's half has bit 0 set, the other has not */
+		/* lane 0's half has bit 0 set, the other half does not */
 		uint32_t mask = v % 2 ? (uint32_t)rnd64() | 1 : UINT32_MAX;
 		if (mask == 1)
 			mask = 3;
@@ -201,7 +205,8 @@ static void fill(void)
 			case 0: i->a = rnd64(); break;
 			case 1: i->a = rnd64() % few; break;
 			case 2: i->a = special[rnd64() % (sizeof special / sizeof *special)]; break;
-			case 3: i->a = num_bits32((float)(int32_t)rnd64() * 0x1p-20f) | rnd64() % few << 32; break;
+			case 3: i->a = num_bits32((float)(int32_t)rnd64() * 0x1p-20f)
+				| rnd64() % few << 32; break;
 			}
 			i->b = (uint32_t)rnd64() % 40;
 			i->on = mask >> l & 1 ? mask : ~mask;
@@ -221,15 +226,17 @@ static void check(size_t k, bool branch)
 			w.on = in[32 * v + l].on;
 			struct result want = expect((unsigned)k, &w, l);
 			struct out got = out[32 * v + l];
-			/* the ISA leaves a shuffle from outside the mask open */
+			/* the ISA does not define a shuffle from outside the mask */
 			if (!strncmp(text_of[k], "shfl", 4) && w.on != UINT32_MAX)
 				got.d = want.d;
 			if (strstr(text_of[k], "%p0") && got.p != want.p)
-				cr_assert(false, "%s%s: warp %u lane %u mask %x: p %u, want %u", text_of[k],
-					branch ? " (branch)" : "", v, l, w.on, got.p, want.p);
+				cr_assert(false, "%s%s: warp %u lane %u mask %x: p %u, want %u",
+					text_of[k], branch ? " (branch)" : "", v, l, w.on,
+					got.p, want.p);
 			if (strstr(text_of[k], "%r0") && got.d != want.d)
-				cr_assert(false, "%s%s: warp %u lane %u mask %x: %x, want %x", text_of[k],
-					branch ? " (branch)" : "", v, l, w.on, got.d, want.d);
+				cr_assert(false, "%s%s: warp %u lane %u mask %x: %x, want %x",
+					text_of[k], branch ? " (branch)" : "", v, l, w.on,
+					got.d, want.d);
 		}
 }
 
@@ -311,7 +318,7 @@ Test(lanes, movmatrix)
 	text_free(&t);
 }
 
-/* a block of 20 threads: the mask may name lanes that never were */
+/* a block of 20 threads: the mask may name lanes that never existed */
 Test(lanes, short_warp)
 {
 	struct text t = { 0 };

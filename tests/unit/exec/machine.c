@@ -1,6 +1,5 @@
-/* The executor against hardware: tests/cuda/machine.cu must print under
- * consan-run what an H200 printed, with one worker and with two. Whether it is
- * free of findings is not asked here. */
+/* The executor against hardware: tests/cuda/machine.cu must print under consan-run what an H200
+ * printed, with one worker and with two. Findings are not checked here. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>

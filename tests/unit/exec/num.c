@@ -1,5 +1,5 @@
-/* num: every number format against a slow reference that knows a format only as
- * a sorted list of its values. Not arithmetic: ops.c. */
+/* num: every number format against a slow reference that represents a format as a sorted list of
+ * its values. Arithmetic is tested in ops.c. */
 #include <criterion/criterion.h>
 
 #include <fenv.h>
@@ -25,7 +25,7 @@ struct ref {
 	unsigned mant, bits;
 	int bias;
 	uint32_t max, inf, nan; /* codes */
-	double *value;          /* up to max, then the one that would follow it */
+	double *value;          /* the values up to max, then the one that would follow */
 };
 static struct ref refs[] = {
 	{ "f16", 10, 16, 15, 0x7bff, 0x7c00, 0x7fff, NULL },
@@ -109,12 +109,14 @@ static void check_narrow(unsigned k, double x)
 			uint32_t want = ref_round(&refs[k], x, m, s);
 			uint32_t got = num_narrow64(num_bits64(x), f, m, s);
 			if (want != got)
-				cr_assert(false, "%s: f64 %a mode %d sat %d: %x, want %x", refs[k].name, x, m, s, got, want);
+				cr_assert(false, "%s: f64 %a mode %d sat %d: %x, want %x",
+					refs[k].name, x, m, s, got, want);
 			if (isnan(x) || (double)(float)x != x)
 				continue;
 			got = num_narrow32(num_bits32((float)x), f, m, s);
 			if (want != got)
-				cr_assert(false, "%s: f32 %a mode %d sat %d: %x, want %x", refs[k].name, x, m, s, got, want);
+				cr_assert(false, "%s: f32 %a mode %d sat %d: %x, want %x",
+					refs[k].name, x, m, s, got, want);
 		}
 }
 
@@ -124,7 +126,8 @@ Test(num, narrow_at_every_value_and_midpoint, .init = ref_init)
 		for (uint32_t c = 0; c <= refs[k].max; c++) {
 			double v = refs[k].value[c], mid = (v + refs[k].value[c + 1]) / 2;
 			double at[] = { v, mid, nextafter(mid, 0), nextafter(mid, INFINITY),
-				(double)nextafterf((float)mid, 0), (double)nextafterf((float)mid, INFINITY),
+				(double)nextafterf((float)mid, 0),
+				(double)nextafterf((float)mid, INFINITY),
 				nextafter(v, INFINITY), nextafter(v, 0) };
 			for (unsigned n = 0; n < 8; n++) {
 				check_narrow(k, at[n]);
@@ -148,7 +151,8 @@ Test(num, narrow_random_and_special, .init = ref_init)
 			check_narrow(k, num_f64(rnd64()));
 			check_narrow(k, (double)num_f32((uint32_t)rnd64()));
 			/* in the range of the format */
-			check_narrow(k, ldexp((double)(int64_t)rnd64(), (int)(rnd64() % 48) - 63 - 24));
+			check_narrow(k, ldexp((double)(int64_t)rnd64(),
+				(int)(rnd64() % 48) - 63 - 24));
 		}
 	}
 }
@@ -159,13 +163,17 @@ Test(num, widen_every_code, .init = ref_init)
 		const struct ref *r = &refs[k];
 		for (uint32_t c = 0; c < 1u << r->bits; c++) {
 			uint32_t mag = c & ((1u << (r->bits - 1)) - 1);
-			float got = k == 0 ? num_from_f16((uint16_t)c) : k == 1 ? num_from_bf16((uint16_t)c)
-				: k == 2 ? num_from_e4m3((uint8_t)c) : k == 3 ? num_from_e5m2((uint8_t)c)
-				: k == 4 ? num_from_e3m2((uint8_t)c) : k == 5 ? num_from_e2m3((uint8_t)c)
+			float got = k == 0 ? num_from_f16((uint16_t)c)
+				: k == 1 ? num_from_bf16((uint16_t)c)
+				: k == 2 ? num_from_e4m3((uint8_t)c)
+				: k == 3 ? num_from_e5m2((uint8_t)c)
+				: k == 4 ? num_from_e3m2((uint8_t)c)
+				: k == 5 ? num_from_e2m3((uint8_t)c)
 				: num_from_e2m1((uint8_t)c);
 			bool neg = c >> (r->bits - 1);
 			if (mag <= r->max)
-				cr_assert(num_bits32(got) == num_bits32((float)(neg ? -r->value[mag] : r->value[mag])),
+				cr_assert(num_bits32(got) == num_bits32((float)(neg
+						? -r->value[mag] : r->value[mag])),
 					"%s %x", r->name, c);
 			else if ((k == 0 || k == 1) && mag == r->inf)
 				cr_assert(isinf(got) && !!signbit(got) == neg);
@@ -250,8 +258,10 @@ static void check_int_to_float(int64_t v)
 		volatile float f = (float)in;
 		volatile double d = (double)in;
 		fesetround(FE_TONEAREST);
-		cr_assert_eq(num_int_to_float(mag, neg, 23, 127, m), num_bits32(f), "%ld mode %d", v, m);
-		cr_assert_eq(num_int_to_float(mag, neg, 52, 1023, m), num_bits64(d), "%ld mode %d", v, m);
+		cr_assert_eq(num_int_to_float(mag, neg, 23, 127, m), num_bits32(f), "%ld mode %d",
+			v, m);
+		cr_assert_eq(num_int_to_float(mag, neg, 52, 1023, m), num_bits64(d), "%ld mode %d",
+			v, m);
 	}
 }
 Test(num, integers_to_floats)
@@ -263,7 +273,7 @@ Test(num, integers_to_floats)
 		}
 	for (unsigned n = 0; n < 200000; n++)
 		check_int_to_float((int64_t)rnd64() >> rnd64() % 64);
-	/* f16 leaves its range */
+	/* beyond the range of f16 */
 	cr_assert_eq(num_int_to_float(65519, false, 10, 15, NUM_RN), 0x7bff);
 	cr_assert_eq(num_int_to_float(65520, false, 10, 15, NUM_RN), 0x7c00);
 	cr_assert_eq(num_int_to_float(65520, true, 10, 15, NUM_RZ), 0xfbff);
@@ -291,7 +301,7 @@ Test(num, floats_to_integers)
 	cr_assert_eq(num_to_int(1e19, 64, false, false, NUM_RZ), 10000000000000000000ull);
 }
 
-/* ---- rows, in both builds, against the scalars ---- */
+/* ---- rows, in both builds, against the scalar functions ---- */
 
 #define ROW(name, dst, src) \
 	void num_##name##_avx2(dst *, const src *, size_t); \
@@ -364,7 +374,8 @@ static void near(const char *what, float x, float got, double exact)
 }
 Test(num, transcendental)
 {
-	static const float special[] = { 0, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 0x1p-149f, 0x1p-126f,
+	static const float special[] = { 0, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 0x1p-149f,
+		0x1p-126f,
 		-0x1p-149f, 3.4e38f, -150, 128, 127.99f, -126.5f, 0.5f, 2, 1e-8f, -1e-3f };
 	unsigned n = 0;
 
@@ -382,8 +393,10 @@ Test(num, transcendental)
 		/* ISA: absolute error 2^-20.5 in [-pi, pi] */
 		if (fabsf(x) > 3.1415927f)
 			continue;
-		cr_assert(fabs((double)fm_sincos(x, 0) - sin((double)x)) < 0x1p-20, "sin(%a)", (double)x);
-		cr_assert(fabs((double)fm_sincos(x, 1) - cos((double)x)) < 0x1p-20, "cos(%a)", (double)x);
+		cr_assert(fabs((double)fm_sincos(x, 0) - sin((double)x)) < 0x1p-20, "sin(%a)",
+			(double)x);
+		cr_assert(fabs((double)fm_sincos(x, 1) - cos((double)x)) < 0x1p-20, "cos(%a)",
+			(double)x);
 	}
 	cr_assert(wrong < n / 1000, "%u of %u not correctly rounded", wrong, n);
 }

@@ -1,9 +1,8 @@
-/* The register-to-register instructions, run as PTX, against C: ops_cases.def
- * with special and random inputs, in full and partial warps, in both vector
- * builds. The references are written from the ISA, apart from the conversions
- * of num.h, which num.c checks; where the ISA leaves a value open (NaNs of
- * neg, abs and cvt, division by zero, bfe.b64 beyond 255), they say what an
- * H200 does. Where there is a GPU, the cases run on it, too. */
+/* The register-to-register instructions, run as PTX, against C: ops_cases.def with special and
+ * random inputs, in full and partial warps, in both vector builds. The references are written from
+ * the ISA, apart from the conversions of num.h, which num.c checks. Where the ISA does not define a
+ * value (NaNs of neg, abs and cvt, division by zero, bfe.b64 beyond 255), they give the result of
+ * an H200. Where there is a GPU, the cases also run on it. */
 #include <criterion/criterion.h>
 
 #include <dlfcn.h>
@@ -18,7 +17,7 @@
 
 typedef __float128 Q; /* holds sums and products of 16-bit floats exactly */
 
-/* ---- what the expressions of ops_cases.def are made of ---- */
+/* ---- functions used by the expressions of ops_cases.def ---- */
 
 #define UA ((uint32_t)a)
 #define UB ((uint32_t)b)
@@ -66,7 +65,10 @@ typedef __float128 Q; /* holds sums and products of 16-bit floats exactly */
 	r_; })
 
 static float f32of(uint64_t v) { return num_f32((uint32_t)v); }
-static uint64_t two(uint64_t lo, uint64_t hi) { return (uint16_t)lo | (uint64_t)(uint16_t)hi << 16; }
+static uint64_t two(uint64_t lo, uint64_t hi)
+{
+	return (uint16_t)lo | (uint64_t)(uint16_t)hi << 16;
+}
 static uint64_t clamp(int64_t v, int64_t lo, int64_t hi)
 {
 	return (uint64_t)(v < lo ? lo : v > hi ? hi : v);
@@ -87,7 +89,7 @@ static uint64_t xs(float r, uint32_t a, uint32_t b)
 {
 	return isnan(r) ? NUM_NAN32 : num_bits32(r) | ((a ^ b) & 0x80000000u);
 }
-/* an exact value to a double, rounded to odd: rounding again cannot err */
+/* an exact value to a double, rounded to odd: rounding again is exact */
 static double odd(Q v)
 {
 	double r = (double)v;
@@ -98,7 +100,7 @@ static double odd(Q v)
 }
 static uint64_t half(Q v) { return num_f64_to_f16(odd(v)); }
 static uint64_t brain(Q v) { return num_f64_to_bf16(odd(v)); }
-/* bf16's exponents leave even Q inexact: what the sum drops makes it odd, too */
+/* bf16's exponents make even Q inexact: the part lost by the sum sets the last bit */
 static uint64_t brain_fma(float a, float b, float c)
 {
 	Q p = (Q)a * b, s = p + c, t = s - p, lost = (p - (s - t)) + ((Q)c - t);
@@ -111,7 +113,7 @@ static uint64_t brain_fma(float a, float b, float c)
 
 static uint64_t bfe(uint64_t a, uint32_t b, uint32_t c, unsigned bits, bool sign)
 {
-	/* hardware takes the whole word for 64 bits */
+	/* hardware uses the whole word for 64 bits */
 	uint64_t pos = bits == 32 ? b & 255 : b, len = bits == 32 ? c & 255 : c, r = 0;
 	uint64_t last = pos + len - 1 < bits - 1 ? pos + len - 1 : bits - 1;
 	uint64_t s = sign && len ? a >> last & 1 : 0;
@@ -168,7 +170,8 @@ static uint64_t dot(uint32_t a, uint32_t b, uint32_t c, unsigned abits, unsigned
 	unsigned bbits, bool sa, bool sb, unsigned first)
 {
 	for (unsigned i = 0; i < n; i++) {
-		uint32_t x = a >> abits * i & ((1u << abits) - 1), y = b >> bbits * (i + first) & 0xff;
+		uint32_t x = a >> abits * i & ((1u << abits) - 1),
+			y = b >> bbits * (i + first) & 0xff;
 		int64_t sx = sa && x >> (abits - 1) ? (int64_t)x - (1 << abits) : x;
 		int64_t sy = sb && y >> 7 ? (int64_t)y - 256 : y;
 		c += (uint32_t)(sx * sy);
@@ -227,8 +230,8 @@ static uint64_t rnd64(void)
 	state ^= state >> 7;
 	return state ^= state << 17;
 }
-/* values where instructions change their mind: small, extreme, every kind of
- * float in both halves */
+/* values at which instructions change their behaviour: small, extreme, every kind of float in both
+ * halves */
 static uint64_t pick(void)
 {
 	static const uint32_t word[] = { 0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 0x7fffffff, 0x80000000,
@@ -245,12 +248,14 @@ static uint64_t pick(void)
 	case 3: return num_bits32((float)(int32_t)rnd64() * 0x1p-20f);
 	case 4: return num_bits64((double)(int64_t)rnd64() * 0x1p-40);
 	case 5: return rnd64() % 40;
-	case 6: return two(num_to_f16((float)(int16_t)rnd64() / 64), num_to_bf16((float)(int16_t)rnd64() / 64));
+	case 6: return two(num_to_f16((float)(int16_t)rnd64() / 64),
+		num_to_bf16((float)(int16_t)rnd64() / 64));
 	default: return rnd64();
 	}
 }
 
-static const char *const load_of[] = { "ld.global.b16 %h0", "ld.global.b32 %r0", "ld.global.b64 %d0" };
+static const char *const load_of[] = { "ld.global.b16 %h0", "ld.global.b32 %r0",
+	"ld.global.b64 %d0" };
 static void kernel_text(struct text *t, size_t k, bool guarded)
 {
 	const struct test_case *x = &cases[k];
@@ -265,7 +270,8 @@ static void kernel_text(struct text *t, size_t k, bool guarded)
 		k, guarded ? "g" : "", THREADS);
 	for (unsigned n = 1; n <= 4; n++)
 		text_printf(t, "ld.global.b16 %%h%u, [%%in+%u]; ld.global.b32 %%r%u, [%%in+%u]; "
-			"ld.global.b64 %%d%u, [%%in+%u];\n", n, 8 * n - 8, n, 8 * n - 8, n, 8 * n - 8);
+			"ld.global.b64 %%d%u, [%%in+%u];\n", n, 8 * n - 8, n, 8 * n - 8, n,
+			8 * n - 8);
 	text_printf(t, "%s, [%%in+32];\n", load_of[x->reg > R_d ? R_d : x->reg]);
 	text_printf(t, "and.b32 %%t, %%r1, 1; setp.ne.b32 %%p1, %%t, 0;\n"
 		"and.b32 %%t, %%r2, 1; setp.ne.b32 %%p2, %%t, 0;\n"
@@ -279,7 +285,8 @@ static void kernel_text(struct text *t, size_t k, bool guarded)
 	case R_d: break;
 	case R_p: text_printf(t, "selp.b64 %%d0, 1, 0, %%p0;\n"); break;
 	case R_pq:
-		text_printf(t, "selp.b64 %%d0, 1, 0, %%p0; selp.b64 %%x, 2, 0, %%p3; or.b64 %%d0, %%d0, %%x;\n");
+		text_printf(t, "selp.b64 %%d0, 1, 0, %%p0; selp.b64 %%x, 2, 0, %%p3; "
+			"or.b64 %%d0, %%d0, %%x;\n");
 		break;
 	}
 	text_printf(t, "st.global.b64 [%%out], %%d0;\nret;\n}\n");
@@ -316,8 +323,8 @@ static void run_case(struct exec_module *m, size_t k, bool guarded)
 	l.kernel = exec_kernel(m, name, &e);
 	cr_assert(l.kernel, "%s: %s", x->ptx, e.text);
 	memset(output, 0xee, sizeof output);
-	/* a program that rounds to zero and flushes subnormals: not the kernel's
-	 * business, and still so afterwards */
+	/* a program that rounds to zero and flushes subnormals: this must not affect the kernel,
+	 * and must still be set afterwards */
 	const unsigned csr = _mm_getcsr(), odd_csr = csr | 0x8040 | _MM_ROUND_TOWARD_ZERO;
 	_mm_setcsr(odd_csr);
 	exec_run(&l, &r);
@@ -331,14 +338,16 @@ static void run_case(struct exec_module *m, size_t k, bool guarded)
 		const struct input *in = &input[i];
 		uint64_t want = guarded && !in->on ? old_value(x, in)
 			: trim(x->reg, x->ref(in->a, in->b, in->c, in->e));
-		/* f64 NaNs: payload and sign are the processor's */
-		if (x->reg == R_d && strstr(x->ptx, "f64") && isnan(num_f64(want)) && isnan(num_f64(output[i])))
+		/* f64 NaNs: payload and sign are those of the processor */
+		if (x->reg == R_d && strstr(x->ptx, "f64") && isnan(num_f64(want))
+				&& isnan(num_f64(output[i])))
 			continue;
 		if (output[i] == want)
 			continue;
 		bad++;
 		cr_expect(false, "%s%s: a %lx b %lx c %lx e %lx lane %u: got %lx, want %lx",
-			guarded ? "@%on " : "", x->ptx, in->a, in->b, in->c, in->e, i % 32, output[i], want);
+			guarded ? "@%on " : "", x->ptx, in->a, in->b, in->c, in->e, i % 32,
+			output[i], want);
 		return;
 	}
 }
@@ -384,7 +393,7 @@ Test(ops, wide_build)
 
 /* ---- the same cases on a real GPU, if there is one ---- */
 
-/* The driver API, as far as it is needed; every function returns 0 for success. */
+/* The part of the driver API used here; every function returns 0 for success. */
 #define CU_FUNCTIONS \
 CU(cuInit, (unsigned)) \
 CU(cuDeviceGet, (int *, int)) \
@@ -418,14 +427,15 @@ static bool cu_open(void)
 	return true;
 }
 
-/* hardware approximates div.full; the NaN it makes is its own matter */
+/* hardware approximates div.full, and its NaN differs */
 static bool agree(const struct test_case *x, uint64_t emulated, uint64_t real)
 {
 	if (strstr(x->ptx, "div.full"))
 		return true;
 	if (x->reg == R_r && isnan(f32of(emulated)) && isnan(f32of(real)))
 		return true;
-	return emulated == real || (x->reg == R_d && isnan(num_f64(emulated)) && isnan(num_f64(real)));
+	return emulated == real || (x->reg == R_d && isnan(num_f64(emulated))
+		&& isnan(num_f64(real)));
 }
 
 Test(ops, same_as_a_gpu)
@@ -474,10 +484,13 @@ Test(ops, same_as_a_gpu)
 		text_free(&t);
 		for (unsigned i = 0; i < N; i++)
 			if (!agree(&cases[k], output[i], real[i])) {
-				cr_expect(false, "%s: a %lx b %lx c %lx e %lx: %lx, on the GPU %lx", cases[k].ptx,
-					input[i].a, input[i].b, input[i].c, input[i].e, output[i], real[i]);
+				cr_expect(false, "%s: a %lx b %lx c %lx e %lx: %lx, on the GPU %lx",
+					cases[k].ptx,
+					input[i].a, input[i].b, input[i].c, input[i].e, output[i],
+					real[i]);
 				break;
 			}
 	}
-	cr_log_info("%zu cases on sm_%d%d, %d not for it", ARRAY_SIZE(cases), major, minor, refused);
+	cr_log_info("%zu cases on sm_%d%d, %d not for it", ARRAY_SIZE(cases), major, minor,
+		refused);
 }

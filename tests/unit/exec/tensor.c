@@ -1,7 +1,7 @@
-/* Tensor maps and copies, mbarriers, cp.async, bulk copies, mma.sync and wgmma as
- * instructions: against results of an H200 (the tables *_h200.def), and against
- * rules of the ISA that a value or an event shows. Long, because one small machine
- * of PTX snippets serves them all. */
+/* Tensor maps and copies, mbarriers, cp.async, bulk copies, mma.sync and wgmma as instructions:
+ * against results of an H200 (the tables *_h200.def), and against rules of the ISA that are
+ * visible in a value or an event. One file, because all tests share one small interpreter of PTX
+ * snippets. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +118,8 @@ Test(tensor, gather4_takes_four_rows)
 	tensor_load(&c);
 	for (unsigned r = 0; r < 4; r++)
 		for (unsigned i = 0; i < 8; i++) {
-			uint32_t got, want = c.at[1 + r] < 100 ? ((uint32_t)c.at[1 + r] * 64 + 4 + i) * 2654435761u : 0;
+			uint32_t got, want = c.at[1 + r] < 100
+				? ((uint32_t)c.at[1 + r] * 64 + 4 + i) * 2654435761u : 0;
 
 			memcpy(&got, shared + r * 32 + i * 4, 4);
 			cr_assert_eq(got, want);
@@ -195,7 +196,7 @@ struct run {
 	uint32_t threads, cluster;
 	enum exec_async async;
 	bool unchecked;
-	/* seen */
+	/* recorded by the sink */
 	struct event_sink sink;
 	unsigned count[EV_COUNT];
 	unsigned fault;
@@ -261,7 +262,8 @@ static void *device(size_t bytes)
 	return at;
 }
 
-#define ENTRY HEAD ".visible .entry k(.param .u64 out, .param .u64 in, .param .u64 a, .param .u64 b)\n{\n" \
+#define ENTRY HEAD ".visible .entry k(.param .u64 out, .param .u64 in, .param .u64 a, " \
+	".param .u64 b)\n{\n" \
 	".reg .pred %p<10>;\n.reg .b16 %rs<10>;\n.reg .b32 %r<200>;\n.reg .b64 %rd<40>;\n" \
 	".shared .align 1024 .b8 sm[1024];\n.shared .align 8 .b64 bar;\n" \
 	"ld.param.u64 %rd1, [out];\nld.param.u64 %rd2, [in];\nld.param.u64 %rd3, [a];\n" \
@@ -272,12 +274,12 @@ static void *device(size_t bytes)
 
 struct script { struct text t; unsigned n; };
 
-static void say(struct script *s, const char *instruction)
+static void append(struct script *s, const char *instruction)
 {
 	text_printf(&s->t, "%s;\n", instruction);
 }
 
-static void note_reg(struct script *s, const char *reg)
+static void store_reg(struct script *s, const char *reg)
 {
 	text_printf(&s->t, "st.global.u32 [%%rd1+%u], %s;\n", 4 * s->n++, reg);
 }
@@ -286,14 +288,14 @@ static void test_token(struct script *s, unsigned token)
 {
 	text_printf(&s->t, "mbarrier.test_wait.shared.b64 %%p2, [bar], %%rd%u;\n"
 		"selp.u32 %%r9, 1, 0, %%p2;\n", token);
-	note_reg(s, "%r9");
+	store_reg(s, "%r9");
 }
 
 static void test_parity(struct script *s, unsigned parity)
 {
 	text_printf(&s->t, "mbarrier.test_wait.parity.shared.b64 %%p2, [bar], %u;\n"
 		"selp.u32 %%r9, 1, 0, %%p2;\n", parity);
-	note_reg(s, "%r9");
+	store_reg(s, "%r9");
 }
 
 static void arrive(struct script *s, unsigned token, unsigned count)
@@ -304,7 +306,7 @@ static void arrive(struct script *s, unsigned token, unsigned count)
 static void pending(struct script *s, unsigned token)
 {
 	text_printf(&s->t, "mbarrier.pending_count.b64 %%r9, %%rd%u;\n", token);
-	note_reg(s, "%r9");
+	store_reg(s, "%r9");
 }
 
 Test(tensor, mbarrier_as_on_hardware)
@@ -316,16 +318,16 @@ Test(tensor, mbarrier_as_on_hardware)
 	uint32_t *out = device(4096);
 
 	text_printf(&s.t, "%s", ENTRY);
-	say(&s, "mbarrier.init.shared.b64 [bar], 3");
+	append(&s, "mbarrier.init.shared.b64 [bar], 3");
 	test_parity(&s, 0);
 	test_parity(&s, 1);
-	say(&s, "mbarrier.arrive.shared.b64 %rd11, [bar]");
+	append(&s, "mbarrier.arrive.shared.b64 %rd11, [bar]");
 	test_token(&s, 11);
 	pending(&s, 11);
-	say(&s, "mbarrier.arrive.noComplete.shared.b64 %rd12, [bar], 1");
+	append(&s, "mbarrier.arrive.noComplete.shared.b64 %rd12, [bar], 1");
 	pending(&s, 12);
 	test_token(&s, 12);
-	say(&s, "mbarrier.arrive.shared.b64 %rd13, [bar]");
+	append(&s, "mbarrier.arrive.shared.b64 %rd13, [bar]");
 	test_token(&s, 11);
 	test_token(&s, 13);
 	test_parity(&s, 0);
@@ -338,31 +340,31 @@ Test(tensor, mbarrier_as_on_hardware)
 	test_token(&s, 12);
 	test_parity(&s, 0);
 	test_parity(&s, 1);
-	say(&s, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 100");
+	append(&s, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 100");
 	arrive(&s, 11, 3);
 	test_token(&s, 11);
 	test_parity(&s, 0);
-	say(&s, "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [bar], 60");
+	append(&s, "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [bar], 60");
 	test_token(&s, 11);
-	say(&s, "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [bar], 40");
+	append(&s, "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [bar], 40");
 	test_token(&s, 11);
 	test_parity(&s, 0);
 	test_parity(&s, 1);
-	/* bytes may come before they are expected */
-	say(&s, "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [bar], 16");
-	say(&s, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 16");
+	/* bytes may arrive before they are expected */
+	append(&s, "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [bar], 16");
+	append(&s, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 16");
 	arrive(&s, 11, 2);
 	test_token(&s, 11);
 	arrive(&s, 12, 1);
 	test_token(&s, 11);
-	say(&s, "mbarrier.arrive_drop.shared.b64 %rd11, [bar]");
+	append(&s, "mbarrier.arrive_drop.shared.b64 %rd11, [bar]");
 	arrive(&s, 12, 2);
 	test_token(&s, 11);
 	arrive(&s, 13, 2);
 	test_token(&s, 13);
 	test_parity(&s, 0);
 	test_parity(&s, 1);
-	say(&s, "mbarrier.arrive.noComplete.shared.b64 %rd11, [bar], 1");
+	append(&s, "mbarrier.arrive.noComplete.shared.b64 %rd11, [bar], 1");
 	pending(&s, 11);
 	text_printf(&s.t, "ret;\n}\n");
 	u.p.out = (uintptr_t)out;
@@ -380,7 +382,8 @@ Test(tensor, a_wait_without_arrivals_is_explained)
 	cr_assert_eq(go(&u, ENTRY
 		"@%p1 mbarrier.init.shared.b64 [bar], 2;\nbar.sync 0;\n"
 		"@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;\n"
-		"L:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;\n@!%p2 bra L;\nret;\n}\n"),
+		"L:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;\n@!%p2 bra L;\nret;\n"
+		"}\n"),
 		EXEC_HANG);
 	cr_assert_eq(u.blocked.blocked.on, WAIT_MBARRIER);
 	cr_assert_eq(u.blocked.blocked.missing, 1);
@@ -393,10 +396,12 @@ Test(tensor, a_wait_without_arrivals_is_explained)
 #define LOAD_BYTES "mov.u32 %r5, 128;\n" \
 	"@%p1 mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n" \
 	"@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;\n" \
-	"@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd2], %r5, [%r3];\n"
+	"@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes " \
+	"[%r2], [%rd2], %r5, [%r3];\n"
 #define EARLY_AND_LATE "mad.lo.u32 %r6, %r1, 4, %r2;\nld.shared.u32 %r7, [%r6];\n" \
 	"L:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;\n@!%p2 bra L;\n" \
-	"ld.shared.u32 %r8, [%r6];\nst.global.u32 [%rd6], %r7;\nst.global.u32 [%rd6+128], %r8;\nret;\n}\n"
+	"ld.shared.u32 %r8, [%r6];\nst.global.u32 [%rd6], %r7;\nst.global.u32 [%rd6+128], %r8;\n" \
+	"ret;\n}\n"
 
 static void check_bulk(enum exec_async async, bool early)
 {
@@ -429,7 +434,7 @@ Test(tensor, bulk_load_lands_when_it_is_waited_for)
 	check_bulk(ASYNC_EARLY, true);
 }
 
-/* Rows of 32 bytes under the 128-byte swizzle stand 128 bytes apart. */
+/* Rows of 32 bytes under the 128-byte swizzle are 128 bytes apart. */
 Test(tensor, tensor_load_with_holes)
 {
 	struct run u = { 0 };
@@ -451,7 +456,8 @@ Test(tensor, tensor_load_with_holes)
 		"@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
 		" [%r2], [%rd3, {%r4, %r5}], [%r3];\n"
 		"L:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;\n@!%p2 bra L;\n"
-		"mad.lo.u32 %r6, %r1, 4, %r2;\nld.shared.u32 %r7, [%r6];\nld.shared.u32 %r8, [%r6+128];\n"
+		"mad.lo.u32 %r6, %r1, 4, %r2;\nld.shared.u32 %r7, [%r6];\n"
+		"ld.shared.u32 %r8, [%r6+128];\n"
 		"st.global.u32 [%rd6], %r7;\nst.global.u32 [%rd6+128], %r8;\nret;\n}\n"),
 		EXEC_OK, "%s", u.r.err.text);
 	for (uint32_t i = 0; i < 32; i++) {
@@ -473,9 +479,11 @@ Test(tensor, bulk_store_and_reduction)
 		out[32 + i] = 7;
 	u.p.out = (uintptr_t)out;
 	cr_assert_eq(go(&u, ENTRY "mad.lo.u32 %r6, %r1, 4, %r2;\nst.shared.u32 [%r6], %r1;\n"
-		"fence.proxy.async.shared::cta;\nbar.sync 0;\nmov.u32 %r5, 128;\nadd.s64 %rd7, %rd1, 128;\n"
+		"fence.proxy.async.shared::cta;\nbar.sync 0;\nmov.u32 %r5, 128;\n"
+		"add.s64 %rd7, %rd1, 128;\n"
 		"@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], %r5;\n"
-		"@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd7], [%r2], %r5;\n"
+		"@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 "
+		"[%rd7], [%r2], %r5;\n"
 		"@%p1 cp.async.bulk.commit_group;\n@%p1 cp.async.bulk.wait_group 0;\nret;\n}\n"),
 		EXEC_OK, "%s", u.r.err.text);
 	for (uint32_t i = 0; i < 32; i++) {
@@ -499,8 +507,10 @@ Test(tensor, cp_async_zero_fills_and_lands_late)
 		"add.s64 %rd8, %rd2, %rd7;\nand.b32 %r7, %r1, 1;\nsetp.ne.u32 %p3, %r7, 0;\n"
 		"selp.u32 %r8, 4, 16, %p3;\ncp.async.cg.shared.global [%r6], [%rd8], 16, %r8;\n"
 		"cp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 %r9, [%r6];\n"
-		"cp.async.wait_group 0;\nld.shared.u32 %r10, [%r6];\nld.shared.u32 %r11, [%r6+12];\n"
-		"st.global.u32 [%rd6], %r9;\nst.global.u32 [%rd6+128], %r10;\nst.global.u32 [%rd6+256], %r11;\n"
+		"cp.async.wait_group 0;\nld.shared.u32 %r10, [%r6];\n"
+		"ld.shared.u32 %r11, [%r6+12];\n"
+		"st.global.u32 [%rd6], %r9;\nst.global.u32 [%rd6+128], %r10;\n"
+		"st.global.u32 [%rd6+256], %r11;\n"
 		"ret;\n}\n"), EXEC_OK, "%s", u.r.err.text);
 	for (uint32_t i = 0; i < 32; i++) {
 		cr_assert_eq(out[i], 0);
@@ -541,14 +551,21 @@ Test(tensor, st_async_and_red_async_reach_the_peer)
 		"@%p1 mbarrier.init.shared.b64 [bar], 1;\n"
 		"@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 256;\n"
 		"barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
-		"mapa.shared::cluster.u32 %r7, %r6, %r11;\nmapa.shared::cluster.u32 %r8, %r3, %r11;\n"
+		"mapa.shared::cluster.u32 %r7, %r6, %r11;\n"
+		"mapa.shared::cluster.u32 %r8, %r3, %r11;\n"
 		"mad.lo.u32 %r9, %r10, 100, %r1;\n"
-		"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r7], %r9, [%r8];\n"
-		"red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.shared::cluster.u32 [%r7+128], %r9, [%r8];\n"
-		"L:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [bar], 0;\n@!%p2 bra L;\n"
-		"ld.shared.u32 %r13, [%r6];\nld.shared.u32 %r14, [%r6+128];\nmul.wide.u32 %rd7, %r10, 256;\n"
-		"add.s64 %rd8, %rd6, %rd7;\nst.global.u32 [%rd8], %r13;\nst.global.u32 [%rd8+128], %r14;\n"
-		"barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}\n"), EXEC_OK, "%s", u.r.err.text);
+		"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 "
+		"[%r7], %r9, [%r8];\n"
+		"red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add"
+		".shared::cluster.u32 [%r7+128], %r9, [%r8];\n"
+		"L:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [bar], 0;\n"
+		"@!%p2 bra L;\n"
+		"ld.shared.u32 %r13, [%r6];\nld.shared.u32 %r14, [%r6+128];\n"
+		"mul.wide.u32 %rd7, %r10, 256;\n"
+		"add.s64 %rd8, %rd6, %rd7;\nst.global.u32 [%rd8], %r13;\n"
+		"st.global.u32 [%rd8+128], %r14;\n"
+		"barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}\n"), EXEC_OK, "%s",
+		u.r.err.text);
 	for (uint32_t r = 0; r < 2; r++)
 		for (uint32_t i = 0; i < 32; i++) {
 			cr_assert_eq(out[64 * r + i], 100 * (1 - r) + i);
@@ -575,24 +592,32 @@ static unsigned fault_of(const char *body, uint32_t threads)
 
 Test(tensor, bad_operands)
 {
-	cr_assert_eq(fault_of("mbarrier.init.shared.b64 [%r3+4], 1;\nret;\n}\n", 1), FAULT_MB_PLACE);
+	cr_assert_eq(fault_of("mbarrier.init.shared.b64 [%r3+4], 1;\nret;\n}\n", 1),
+		FAULT_MB_PLACE);
 	cr_assert_eq(fault_of("mbarrier.init.b64 [%rd2], 1;\nret;\n}\n", 1), FAULT_MB_PLACE);
 	cr_assert_eq(fault_of("mov.u32 %r5, 24;\nmbarrier.init.shared.b64 [bar], 1;\n"
-		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd2], %r5, [%r3];\n"
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+		"[%r2], [%rd2], %r5, [%r3];\n"
 		"ret;\n}\n", 1), FAULT_BULK_OPERAND);
 	cr_assert_eq(fault_of("mov.u32 %r5, 16;\nmbarrier.init.shared.b64 [bar], 1;\n"
-		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2+8], [%rd2], %r5, [%r3];\n"
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+		"[%r2+8], [%rd2], %r5, [%r3];\n"
 		"ret;\n}\n", 1), FAULT_BULK_OPERAND);
 	cr_assert_eq(fault_of("mov.u32 %r5, 8192;\nmbarrier.init.shared.b64 [bar], 1;\n"
-		"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd2], %r5, [%r3];\n"
+		"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
+		"[%r2], [%rd2], %r5, [%r3];\n"
 		"ret;\n}\n", 1), FAULT_GLOBAL_OOB);
-	cr_assert_eq(fault_of("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+	cr_assert_eq(fault_of("cp.async.bulk.tensor.1d.shared::cluster.global.tile"
+		".mbarrier::complete_tx::bytes "
 		"[%r2], [%rd2, {%r1}], [%r3];\nret;\n}\n", 1), FAULT_TENSORMAP);
 	cr_assert_eq(fault_of("mov.u32 %r5, 8;\n"
-		"cp.async.ca.shared.global [%r2], [%rd2], 4, %r5;\nret;\n}\n", 1), FAULT_CP_OPERAND);
-	cr_assert_eq(fault_of("cp.async.cg.shared.global [%r2+8], [%rd2], 16;\nret;\n}\n", 1), FAULT_CP_OPERAND);
+		"cp.async.ca.shared.global [%r2], [%rd2], 4, %r5;\nret;\n}\n", 1),
+		FAULT_CP_OPERAND);
+	cr_assert_eq(fault_of("cp.async.cg.shared.global [%r2+8], [%rd2], 16;\nret;\n}\n", 1),
+		FAULT_CP_OPERAND);
 	cr_assert_eq(fault_of("mov.u64 %rd9, 0x4000004000013fff;\nwgmma.fence.sync.aligned;\n"
-		"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r10,%r11,%r12,%r13}, %rd9, %rd9, "
+		"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r10,%r11,%r12,%r13}, "
+		"%rd9, %rd9, "
 		"%p1, 1, 1, 0, 0;\nret;\n}\n", 128), FAULT_WG_DESCRIPTOR);
 }
 
@@ -606,15 +631,19 @@ Test(tensor, ldmatrix_and_its_inverse)
 	/* element (row, col) of matrix m is m << 6 | row << 3 | col */
 	u.p.out = (uintptr_t)out;
 	cr_assert_eq(go(&u, ENTRY "mov.u32 %r5, 0;\nL:\nmad.lo.u32 %r6, %r5, 32, %r1;\n"
-		"shl.b32 %r7, %r6, 1;\nadd.u32 %r8, %r7, 1;\nshl.b32 %r8, %r8, 16;\nor.b32 %r7, %r7, %r8;\n"
+		"shl.b32 %r7, %r6, 1;\nadd.u32 %r8, %r7, 1;\nshl.b32 %r8, %r8, 16;\n"
+		"or.b32 %r7, %r7, %r8;\n"
 		"mad.lo.u32 %r9, %r6, 4, %r2;\nst.shared.u32 [%r9], %r7;\nadd.u32 %r5, %r5, 1;\n"
-		"setp.lt.u32 %p2, %r5, 4;\n@%p2 bra L;\nbar.warp.sync -1;\nmad.lo.u32 %r9, %r1, 16, %r2;\n"
+		"setp.lt.u32 %p2, %r5, 4;\n@%p2 bra L;\nbar.warp.sync -1;\n"
+		"mad.lo.u32 %r9, %r1, 16, %r2;\n"
 		"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r20,%r21,%r22,%r23}, [%r9];\n"
 		"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r24,%r25,%r26,%r27}, [%r9];\n"
 		"stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%r9], {%r24,%r25,%r26,%r27};\n"
 		"ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r28,%r29}, [%r9];\n"
-		"st.global.u32 [%rd6], %r20;\nst.global.u32 [%rd6+128], %r23;\nst.global.u32 [%rd6+256], %r24;\n"
-		"st.global.u32 [%rd6+384], %r27;\nst.global.u32 [%rd6+512], %r28;\nst.global.u32 [%rd6+640], %r29;\n"
+		"st.global.u32 [%rd6], %r20;\nst.global.u32 [%rd6+128], %r23;\n"
+		"st.global.u32 [%rd6+256], %r24;\n"
+		"st.global.u32 [%rd6+384], %r27;\nst.global.u32 [%rd6+512], %r28;\n"
+		"st.global.u32 [%rd6+640], %r29;\n"
 		"ret;\n}\n"), EXEC_OK, "%s", u.r.err.text);
 	for (uint32_t l = 0; l < 32; l++) {
 		uint32_t g = l / 4, t = l % 4;
@@ -760,7 +789,8 @@ static void wg_inputs(uint32_t *in, unsigned kind, unsigned number)
 
 static const struct { const char *name, *tail; } wg_kinds[] = {
 	{ "m64n64k16.f32.f16.f16", "1, 1, 1, 0, 0" }, { "m64n64k16.f32.f16.f16", "1, 1, 1, 1, 0" },
-	{ "m64n64k16.f32.f16.f16", "1, -1, 1, 0, 1" }, { "m64n64k16.f32.bf16.bf16", "0, 1, 1, 1, 1" },
+	{ "m64n64k16.f32.f16.f16", "1, -1, 1, 0, 1" },
+	{ "m64n64k16.f32.bf16.bf16", "0, 1, 1, 1, 1" },
 	{ "m64n64k8.f32.tf32.tf32", "1, 1, -1" }, { "m64n64k32.f32.e4m3.e5m2", "1, 1, 1" },
 	{ "m64n64k32.s32.s8.u8", "1" },
 };
@@ -776,24 +806,34 @@ Test(tensor, wgmma_as_on_hardware)
 			.p = { .out = (uintptr_t)out, .in = (uintptr_t)in, .a = c->a, .b = c->b } };
 		struct text t = { 0 };
 
-		text_printf(&t, HEAD ".visible .entry k(.param .u64 out, .param .u64 in, .param .u64 a, .param .u64 b)\n{\n"
-			".reg .pred %%p<4>;\n.reg .b32 %%r<99>;\n.reg .b64 %%rd<20>;\n.shared .align 1024 .b8 sm[%u];\n"
-			"ld.param.u64 %%rd1, [out];\nld.param.u64 %%rd2, [in];\nld.param.u64 %%rd3, [a];\n"
-			"ld.param.u64 %%rd4, [b];\nmov.u32 %%r1, %%tid.x;\nmov.u32 %%r2, sm;\nshr.u32 %%r3, %%r2, 4;\n"
-			"cvt.u64.u32 %%rd5, %%r3;\nadd.s64 %%rd3, %%rd3, %%rd5;\nadd.s64 %%rd4, %%rd4, %%rd5;\n"
+		text_printf(&t, HEAD ".visible .entry k(.param .u64 out, .param .u64 in, "
+			".param .u64 a, .param .u64 b)\n{\n"
+			".reg .pred %%p<4>;\n.reg .b32 %%r<99>;\n.reg .b64 %%rd<20>;\n"
+			".shared .align 1024 .b8 sm[%u];\n"
+			"ld.param.u64 %%rd1, [out];\nld.param.u64 %%rd2, [in];\n"
+			"ld.param.u64 %%rd3, [a];\n"
+			"ld.param.u64 %%rd4, [b];\nmov.u32 %%r1, %%tid.x;\nmov.u32 %%r2, sm;\n"
+			"shr.u32 %%r3, %%r2, 4;\n"
+			"cvt.u64.u32 %%rd5, %%r3;\nadd.s64 %%rd3, %%rd3, %%rd5;\n"
+			"add.s64 %%rd4, %%rd4, %%rd5;\n"
 			"mov.u32 %%r4, %%r1;\n"
-			"L:\nmul.wide.u32 %%rd6, %%r4, 4;\nadd.s64 %%rd7, %%rd2, %%rd6;\nld.global.u32 %%r5, [%%rd7];\n"
-			"mad.lo.u32 %%r6, %%r4, 4, %%r2;\nst.shared.u32 [%%r6], %%r5;\nadd.u32 %%r4, %%r4, 128;\n"
-			"setp.lt.u32 %%p1, %%r4, %u;\n@%%p1 bra L;\nfence.proxy.async;\nbar.sync 0;\n"
+			"L:\nmul.wide.u32 %%rd6, %%r4, 4;\nadd.s64 %%rd7, %%rd2, %%rd6;\n"
+			"ld.global.u32 %%r5, [%%rd7];\n"
+			"mad.lo.u32 %%r6, %%r4, 4, %%r2;\nst.shared.u32 [%%r6], %%r5;\n"
+			"add.u32 %%r4, %%r4, 128;\n"
+			"setp.lt.u32 %%p1, %%r4, %u;\n@%%p1 bra L;\nfence.proxy.async;\n"
+			"bar.sync 0;\n"
 			"rem.u32 %%r7, %%r1, 7;\n", WG_SHARED, WG_SHARED / 4);
 		for (unsigned r = 0; r < 32; r++)
 			text_printf(&t, "add.u32 %%r%u, %%r7, %u;\n", 20 + r, r % 5);
 		for (unsigned r = 0; r < 32 && !is_int; r++)
 			text_printf(&t, "cvt.rn.f32.u32 %%r%u, %%r%u;\n", 20 + r, 20 + r);
-		text_printf(&t, "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.%s ", wg_kinds[c->kind].name);
+		text_printf(&t, "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.%s ",
+			wg_kinds[c->kind].name);
 		list(&t, 20, 32);
 		text_printf(&t, ", %%rd3, %%rd4, %s;\nwgmma.commit_group.sync.aligned;\n"
-			"wgmma.wait_group.sync.aligned 0;\nmul.wide.u32 %%rd6, %%r1, 128;\nadd.s64 %%rd7, %%rd1, %%rd6;\n",
+			"wgmma.wait_group.sync.aligned 0;\nmul.wide.u32 %%rd6, %%r1, 128;\n"
+			"add.s64 %%rd7, %%rd1, %%rd6;\n",
 			wg_kinds[c->kind].tail);
 		for (unsigned r = 0; r < 32 && is_int; r++)
 			text_printf(&t, "cvt.rn.f32.s32 %%r%u, %%r%u;\n", 20 + r, 20 + r);

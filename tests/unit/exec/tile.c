@@ -93,7 +93,8 @@ static const struct one { uint8_t m; uint16_t k; uint8_t a, b; bool f16_too; } s
 
 static void check_mma(const struct one *o, bool half, bool sat, bool and, mma_tile_fn tile)
 {
-	struct mma_shape s = { .m = o->m, .k = o->k, .a = o->a, .b = o->b, .satfinite = sat, .and = and };
+	struct mma_shape s = { .m = o->m, .k = o->k, .a = o->a, .b = o->b, .satfinite = sat,
+		.and = and };
 	unsigned bits = bits_of(o->a), per = 32 / bits, halves = o->m / 8u;
 	_Alignas(64) uint32_t a[8][32], b[4][32], c[4][32], d[4][32];
 	double m[16][256], n[256][8];
@@ -107,7 +108,8 @@ static void check_mma(const struct one *o, bool half, bool sat, bool and, mma_ti
 		for (unsigned e = b[i / 32][i % 32] = 0; e < per; e++)
 			b[i / 32][i % 32] |= field(element(o->b), 0, bits) << e * bits;
 		c[i / 32][i % 32] = s.c == ACC_s32 ? (sat ? 0x7fffff00u : rnd()) : s.c == ACC_f32
-			? num_bits32((float)(rnd() % 64)) : num_to_f16((float)(rnd() % 8)) * 0x10001u;
+			? num_bits32((float)(rnd() % 64))
+			: num_to_f16((float)(rnd() % 8)) * 0x10001u;
 	}
 	for (unsigned i = 0; i < 8; i++)
 		r.a[i] = a[i];
@@ -124,7 +126,8 @@ static void check_mma(const struct one *o, bool half, bool sat, bool and, mma_ti
 			if (l % 4 != t)
 				continue;
 			for (unsigned h = 0; h < halves; h++)
-				m[8 * h + l / 4][k] = value(o->a, field(a[slab * halves + h][l], e * bits, bits));
+				m[8 * h + l / 4][k] = value(o->a,
+				field(a[slab * halves + h][l], e * bits, bits));
 			n[k][l / 4] = value(o->b, field(b[slab][l], e * bits, bits));
 		}
 	tile(&s, &r);
@@ -144,18 +147,21 @@ static void check_mma(const struct one *o, bool half, bool sat, bool and, mma_ti
 			if (s.c == ACC_s32) {
 				want = (double)(int32_t)cu + sum;
 				if (sat)
-					want = want > INT32_MAX ? INT32_MAX : want < INT32_MIN ? INT32_MIN : want;
+					want = want > INT32_MAX ? INT32_MAX : want < INT32_MIN
+					? INT32_MIN : want;
 				else
 					want = (int32_t)(uint32_t)(int64_t)want;
 				got = (int32_t)du;
 			} else if (s.c == ACC_f16) {
-				want = num_from_f16(num_to_f16((float)(num_from_f16((uint16_t)cu) + sum)));
+				want = num_from_f16(num_to_f16((float)(num_from_f16((uint16_t)cu)
+					+ sum)));
 				got = num_from_f16((uint16_t)du);
 			} else {
 				want = num_f32(cu) + sum;
 				got = num_f32(du);
 			}
-			cr_assert(want == got, "m%u k%u %u %u half %d sat %d: [%u][%u] is %g, not %g",
+			cr_assert(want == got,
+				"m%u k%u %u %u half %d sat %d: [%u][%u] is %g, not %g",
 				o->m, o->k, o->a, o->b, half, sat, i, j, got, want);
 		}
 }
@@ -237,7 +243,8 @@ static uint32_t image_at(const unsigned char *image, enum tile_in t, bool mn, un
 	return u;
 }
 
-static void check_wg(const struct wg_case *w, unsigned n, void (*tile)(const struct wg_tile *, struct wg_scratch *))
+static void check_wg(const struct wg_case *w, unsigned n,
+	void (*tile)(const struct wg_tile *, struct wg_scratch *))
 {
 	unsigned ks = 256 / bits_of(w->a), bytes = bits_of(w->a) / 8;
 	uint32_t slot[128];
@@ -257,8 +264,10 @@ static void check_wg(const struct wg_case *w, unsigned n, void (*tile)(const str
 	}
 	for (unsigned x = 0; x < 4; x++) {
 		for (unsigned i = 0; i < 128 * 32; i++)
-			files[x][i / 32][i % 32] = w->acc == ACC_s32 ? (w->sat ? 0x7ffffff0u : rnd()) : w->acc == ACC_f32
-				? num_bits32((float)(rnd() % 64)) : num_to_f16((float)(rnd() % 8)) * 0x10001u;
+			files[x][i / 32][i % 32] =
+				w->acc == ACC_s32 ? (w->sat ? 0x7ffffff0u : rnd())
+				: w->acc == ACC_f32 ? num_bits32((float)(rnd() % 64))
+				: num_to_f16((float)(rnd() % 8)) * 0x10001u;
 		t.r[x] = (unsigned char *)files[x];
 	}
 	memcpy(before, files, sizeof before);
@@ -267,7 +276,8 @@ static void check_wg(const struct wg_case *w, unsigned n, void (*tile)(const str
 		for (unsigned j = 0; j < n; j++) {
 			unsigned l = i % 8 * 4 + j % 8 / 2, h = i / 8 % 2, p = j % 2, x = i / 16;
 			unsigned reg = w->acc == ACC_f16 ? j / 8 * 2 + h : j / 8 * 4 + 2 * h + p;
-			uint32_t cu = before[x][reg * 37 % 128][l], du = files[x][reg * 37 % 128][l];
+			uint32_t cu = before[x][reg * 37 % 128][l],
+				du = files[x][reg * 37 % 128][l];
 			double sum = 0, c, want, got;
 
 			for (unsigned k = 0; k < ks; k++)
@@ -287,10 +297,11 @@ static void check_wg(const struct wg_case *w, unsigned n, void (*tile)(const str
 			if (w->acc == ACC_s32)
 				want = !w->sat ? (int32_t)(uint32_t)(int64_t)want
 					: want > INT32_MAX ? INT32_MAX : want;
-			got = w->acc == ACC_s32 ? (double)(int32_t)du : w->acc == ACC_f32 ? num_f32(du)
-				: num_from_f16((uint16_t)du);
-			cr_assert(got == want, "n%u %u*%u acc %u: [%u][%u] is %.2f, not %.2f (was %.2f, + %.2f)", n, w->a, w->b,
-				w->acc, i, j, got, want, c, sum);
+			got = w->acc == ACC_s32 ? (double)(int32_t)du
+				: w->acc == ACC_f32 ? num_f32(du) : num_from_f16((uint16_t)du);
+			cr_assert(got == want,
+				"n%u %u*%u acc %u: [%u][%u] is %.2f, not %.2f (was %.2f, + %.2f)",
+				n, w->a, w->b, w->acc, i, j, got, want, c, sum);
 		}
 }
 

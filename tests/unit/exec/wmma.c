@@ -59,7 +59,8 @@ static void put(void *to, const char *type, size_t at, int v)
 	case 8: memcpy((char *)to + at, &v, 1); return;
 	default:
 		shift = (unsigned)(at * bits % 8);
-		((unsigned char *)to)[at * bits / 8] |= (unsigned char)((v & ((1 << bits) - 1)) << shift);
+		((unsigned char *)to)[at * bits / 8] |=
+			(unsigned char)((v & ((1 << bits) - 1)) << shift);
 	}
 }
 
@@ -119,9 +120,10 @@ static char *program(const struct shape *s, bool a_col, bool b_row)
 	registers(&t, "b", s->nb);
 	text_printf(&t, ", ");
 	registers(&t, "c", s->nc);
-	text_printf(&t, ";\n\twmma.store.d.sync.aligned.col.%s.global.%s [%%p3], ", s->shape, s->result);
+	text_printf(&t, ";\n\twmma.store.d.sync.aligned.col.%s.global.%s [%%p3], ", s->shape,
+		s->result);
 	registers(&t, "d", s->nc);
-	text_printf(&t, ", %u;\n\tret;\n}\n", s->m + 16); /* columns further apart than they are long */
+	text_printf(&t, ", %u;\n\tret;\n}\n", s->m + 16); /* stride longer than a column */
 	return t.at;
 }
 
@@ -159,16 +161,18 @@ static void try(struct consan *c, const struct shape *s, bool a_col, bool b_row)
 	}
 	for (unsigned i = 0; i < s->m; i++)
 		for (unsigned q = 0; q < s->k; q++)
-			put(at[0], s->type, a_col ? q * s->m + i : i * s->k + q, value(s->type, i * s->k + q));
+			put(at[0], s->type, a_col ? q * s->m + i : i * s->k + q,
+				value(s->type, i * s->k + q));
 	for (unsigned q = 0; q < s->k; q++)
 		for (unsigned j = 0; j < s->n; j++)
-			put(at[1], s->type, b_row ? q * s->n + j : j * s->k + q, value(s->type, 5 + q * s->n + j));
+			put(at[1], s->type, b_row ? q * s->n + j : j * s->k + q,
+				value(s->type, 5 + q * s->n + j));
 	for (unsigned i = 0; i < s->m * s->n; i++)
 		put(at[2], s->result, i, value(s->result, 7 + i));
 	l.kernel = consan_kernel(m, "k", &e);
 	cr_assert(l.kernel, "%s", e.text);
-	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s %s: line %d: %s\n%s", s->shape, s->mma, e.line,
-		e.text, text);
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_OK, "%s %s: line %d: %s\n%s", s->shape,
+		s->mma, e.line, e.text, text);
 	for (unsigned i = 0; i < s->m; i++)
 		for (unsigned j = 0; j < s->n; j++)
 			bad += get(at[3], s->result, j * (s->m + 16) + i) != expected(s, i, j);
@@ -188,7 +192,7 @@ static void all(const char *options)
 	cr_assert(c, "%s", e.text);
 	for (size_t k = 0; k < ARRAY_SIZE(shapes); k++)
 		for (unsigned order = 0; order < 4; order++)
-			if (bits_of(shapes[k].type) >= 8 || !order) /* else .row.col only */
+			if (bits_of(shapes[k].type) >= 8 || !order) /* otherwise .row.col only */
 				try(c, &shapes[k], order & 1, order & 2);
 	cr_expect_eq(consan_errors(c), 0);
 	consan_close(c);

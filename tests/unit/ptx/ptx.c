@@ -1,5 +1,5 @@
-/* test_ptx: the PTX front end: tables, scopes, places, errors, printing, control
- * flow, and that broken text ends in an error and nothing else. */
+/* ptx: the PTX front end: tables, scopes, source places, errors, printing, control flow. Malformed
+ * text must give an error and have no other effect. */
 #include "libconsan/ptx/ir.h"
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/table.h"
@@ -50,8 +50,7 @@ Test(ptx_tables, rows_are_well_formed)
 
 Test(ptx_tables, every_row_with_its_required_modifiers_is_found)
 {
-	/* the name alone leads to the row, or to none if something is missing:
-	 * never to another row */
+	/* the name alone gives its row, or none if a part is missing, but never another row */
 	for (unsigned op = OP_NONE + 1; op < OP_COUNT; op++) {
 		const char *name = ptx_op_name(op);
 		struct spelling s;
@@ -99,7 +98,8 @@ Test(ptx_tables, spellings)
 		{ "atom.add.acq_rel.gpu.u64", OP_atom },
 		{ "stmatrix.sync.aligned.x4.trans.m8n8.shared.b16", OP_stmatrix },
 		{ "stmatrix.sync.aligned.x4.m8n8.shared.b16.trans", OP_stmatrix },
-		{ "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64", OP_mbarrier_arrive_expect_tx },
+		{ "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64",
+		OP_mbarrier_arrive_expect_tx },
 		{ "mbarrier.arrive.shared.b64", OP_mbarrier_arrive },
 		{ "cp.async.cg.shared.global.L2::128B", OP_cp_async },
 		{ "cp.async.bulk.commit_group", OP_cp_async_bulk_commit_group },
@@ -156,7 +156,8 @@ Test(ptx_tables, one_spelling_two_meanings)
 Test(ptx_tables, order_within_a_group_is_kept)
 {
 	struct ptx_module *m = body(".reg .b32 %r<2>; .reg .b64 %rd<2>;\n"
-		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd0], 16, [%r1];\n"
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+		"[%r0], [%rd0], 16, [%r1];\n"
 		"cvt.u64.u32 %rd0, %r0;");
 
 	cr_expect_eq(ptx_nth(insn(m, 0), MG_space, 0), MOD_shared_cluster);
@@ -173,7 +174,8 @@ Test(ptx_scopes, registers_hide_and_return)
 	struct ptx_module *m = body(
 		".reg .b32 %r<4>; .reg .pred p; .reg.b16 a;\n"
 		"mov.u32 %r3, 1;\n"
-		"{ .reg .b32 %r<2>; .reg .f32 p; mov.u32 %r1, 2; mov.u32 %r3, 3; mov.f32 p, 0f3F800000; }\n"
+		"{ .reg .b32 %r<2>; .reg .f32 p; mov.u32 %r1, 2; mov.u32 %r3, 3; "
+		"mov.f32 p, 0f3F800000; }\n"
 		"{ .reg .b64 %r3; mov.u64 %r3, 4; mov.u32 %r2, 5; }\n"
 		"@p mov.u32 %r1, 6;");
 	const struct ptx_func *f = &m->func[0];
@@ -224,7 +226,8 @@ Test(ptx_scopes, frames_of_sibling_scopes_overlap)
 {
 	struct ptx_module *m = body(
 		".local .align 16 .b8 depot[20];\n"
-		"{ .param .b64 x; .param .align 8 .b8 y[40]; st.param.b64 [x], 0; st.param.b64 [y+8], 1; }\n"
+		"{ .param .b64 x; .param .align 8 .b8 y[40]; st.param.b64 [x], 0; "
+		"st.param.b64 [y+8], 1; }\n"
 		"{ .param .b32 x; st.param.b32 [x], 0; }");
 	const struct ptx_func *f = &m->func[0];
 
@@ -243,7 +246,8 @@ Test(ptx_scopes, frames_of_sibling_scopes_overlap)
 Test(ptx_operands, forms)
 {
 	struct ptx_module *m = body(
-		".reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<3>; .reg .v4 .f32 v; .reg .f64 d;\n"
+		".reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<3>; .reg .v4 .f32 v; "
+		".reg .f64 d;\n"
 		".shared .align 8 .b8 sm[64];\n"
 		"ld.global.v4.u32 {%r0, _, %r2, %r3}, [%rd1+-24];\n"
 		"shfl.sync.bfly.b32 %r0|%p1, %r1, 16, 31, -1;\n"
@@ -275,7 +279,8 @@ Test(ptx_operands, forms)
 	cr_expect(insn(m, 5)->operand[1].sreg == SR_tid_x);
 	cr_expect_eq((uint64_t)insn(m, 6)->operand[1].imm, 0xBFF0000000000000u);
 	o = insn(m, 7)->operand;
-	cr_expect(o[0].elem == 2 && o[1].elem == 4 && o[2].kind == PO_F32 && o[2].imm == 0x3F800000);
+	cr_expect(o[0].elem == 2 && o[1].elem == 4 && o[2].kind == PO_F32
+		&& o[2].imm == 0x3F800000);
 	cr_expect(insn(m, 8)->operand[1].kind == PO_ADDR && insn(m, 8)->operand[1].imm == 16);
 	cr_expect_eq(insn(m, 9)->operand[1].var, &m->func[0].param[0]);
 	cr_expect(insn(m, 10)->operand[0].list[0].kind == PO_SINK);
@@ -360,7 +365,8 @@ Test(ptx_functions, alias_and_branch_table)
 
 	cr_expect_eq(k->insn[0].operand[0].func, ptx_find(m, "g"));
 	cr_assert_eq(k->insn[1].ntarget, 3);
-	cr_expect(k->insn[1].target[0] == 2 && k->insn[1].target[1] == 3 && k->insn[1].target[2] == 2);
+	cr_expect(k->insn[1].target[0] == 2 && k->insn[1].target[1] == 3
+		&& k->insn[1].target[2] == 2);
 	ptx_free(m);
 }
 
@@ -395,7 +401,8 @@ Test(ptx_variables, initialisers)
 	cr_expect(v[6].reloc[0].bytes == 1 && v[6].reloc[0].shift == 0 &&
 		v[6].reloc[1].shift == 1 && v[6].reloc[1].generic);
 	cr_expect(v[7].visible && v[7].space == PS_const && v[7].init[7] == 0x3F);
-	cr_expect(v[8].weak && v[8].managed && v[8].vec == 4 && v[8].size == 16 && v[8].align == 16);
+	cr_expect(v[8].weak && v[8].managed && v[8].vec == 4 && v[8].size == 16
+		&& v[8].align == 16);
 	ptx_free(m);
 }
 
@@ -494,7 +501,8 @@ static const char sample[] = HEAD
 	".func (.param .b32 r) f (.param .b32 x)\n"
 	"{ .reg .b32 %r<3>; .loc 1 2 3\n ld.param.b32 %r1, [x]; st.param.b32 [r], %r1; ret; }\n"
 	".visible .entry k(.param .align 128 .b8 p[256], .param .u32 n)\n.maxntid 128, 1, 1\n"
-	"{ .reg .pred %p<4>; .reg .b32 %r<40>; .reg .b64 %rd<8>; .reg .f32 %f<16>; .reg .v4 .f32 v;\n"
+	"{ .reg .pred %p<4>; .reg .b32 %r<40>; .reg .b64 %rd<8>; .reg .f32 %f<16>; "
+	".reg .v4 .f32 v;\n"
 	".shared .align 8 .b64 bar[2]; .local .align 8 .b8 depot[64];\n"
 	".loc 1 5 1\n mov.u32 %r1, %tid.x; setp.ge.s32 %p1, %r1, 32; @%p1 bra $L1;\n"
 	".loc 2 7 1, function_name $S0, inlined_at 1 5 1\n"
@@ -544,8 +552,8 @@ static uint32_t draw(uint32_t n)
 	return (uint32_t)(seed >> 20) % n;
 }
 
-/* Parses exactly n bytes at the end of an allocation, so that a sanitizer sees
- * a read beyond; an error must say where. */
+/* Parses exactly n bytes at the end of an allocation, so that a sanitizer detects a read beyond
+ * them. An error must have a line. */
 static void survives(const char *text, size_t n)
 {
 	char *copy = malloc(n ? n : 1);
@@ -656,8 +664,8 @@ Test(ptx_cfg, guarded_exit_keeps_the_post_dominator)
 	ptx_free(m);
 }
 
-/* Natural loops of random graphs, reducible or not: what a back edge closes
- * lies in one stretch of the order, beginning with the header. */
+/* Natural loops of random graphs, reducible or not: the blocks of a loop are contiguous in the
+ * order, beginning with the header. */
 static void check_loops(const struct ptx_func *f)
 {
 	const struct ptx_cfg *g = f->cfg;
@@ -674,14 +682,15 @@ static void check_loops(const struct ptx_func *f)
 
 			if (lo > g->block[u].order || !reached[u])
 				continue;
-			/* u reaches h, h reaches u: walk back from u, within
-			 * the stretch behind h */
+			/* u reaches h and h reaches u: search backwards from u, within the blocks
+			 * that follow h */
 			memset(in, 0, g->nblock * sizeof *in);
 			in[u] = in[h] = true;
 			while (more) {
 				more = false;
 				for (uint32_t b = 0; b < g->nblock; b++)
-					for (uint32_t k = 0; k < g->block[b].nsucc && !in[b] && reached[b]; k++) {
+					for (uint32_t k = 0; k < g->block[b].nsucc
+							&& !in[b] && reached[b]; k++) {
 						uint32_t to = g->block[b].succ[k];
 
 						if (in[to] && to != h && g->block[b].order > lo)
@@ -696,7 +705,8 @@ static void check_loops(const struct ptx_func *f)
 				uint32_t b = g->order[k];
 
 				/* in the loop, or in one that shares the header */
-				cr_assert(g->block[b].loop != UINT32_MAX, "block %u is in no loop", b);
+				cr_assert(g->block[b].loop != UINT32_MAX, "block %u is in no loop",
+					b);
 				cr_assert(g->block[g->block[b].loop].order >= lo);
 			}
 		}

@@ -1,13 +1,13 @@
-/* regs_note: in functions with wgmma, which plain instructions touch a register
- * that some wgmma works on. An op before each of them says so (EV_REGISTER_ACCESS). */
+/* wgmma_regs: in functions with wgmma, reports the accesses of plain instructions to registers that
+ * a wgmma uses. An op before each such instruction emits EV_REGISTER_ACCESS. */
 #include "core.h"
 #include "libconsan/ptx/opcodes.h"
 
-struct regs_note { uint16_t nread, nwritten; bool move; uint32_t reg[]; };
+struct reg_access { uint16_t nread, nwritten; bool move; uint32_t reg[]; };
 
 static enum step op_regs(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	const struct regs_note *n = x->i.p;
+	const struct reg_access *n = x->i.p;
 
 	if (!w->sink)
 		return STEP_NEXT;
@@ -24,7 +24,8 @@ static enum step op_regs(struct warp *w, const struct xop *x, uint32_t lanes)
 	return STEP_NEXT;
 }
 
-static void wgmma_regs(const struct ptx_operand *o, bool mark, bool *used, uint32_t *out, unsigned *n)
+static void collect_regs(const struct ptx_operand *o, bool mark, bool *used, uint32_t *out,
+	unsigned *n)
 {
 	if (o->kind == PO_REG || (o->kind == PO_ADDR && o->reg != PTX_NO_REG)) {
 		if (mark)
@@ -35,11 +36,11 @@ static void wgmma_regs(const struct ptx_operand *o, bool mark, bool *used, uint3
 	}
 	if (o->kind == PO_VEC || o->kind == PO_PAIR || o->kind == PO_TADDR)
 		for (unsigned i = 0; i < o->n; i++)
-			wgmma_regs(&o->list[i], mark, used, out, n);
+			collect_regs(&o->list[i], mark, used, out, n);
 }
 
 /* Accumulators and A fragments: the vectors among the operands. */
-bool *regs_of_wgmma(struct decoder *d)
+bool *wgmma_regs_used(struct decoder *d)
 {
 	const struct ptx_func *f = d->fn->f;
 	bool *used = NULL;
@@ -53,37 +54,37 @@ bool *regs_of_wgmma(struct decoder *d)
 			used = base_alloc(f->nreg + 1);
 		for (unsigned o = 0; o < 2 && o < in->noperands; o++)
 			if (in->operand[o].kind == PO_VEC)
-				wgmma_regs(&in->operand[o], true, used, NULL, NULL);
+				collect_regs(&in->operand[o], true, used, NULL, NULL);
 	}
 	d->k->has_wgmma |= used != NULL;
 	return used;
 }
 
-void regs_note(struct decoder *d, const struct ptx_insn *i, bool *used,
+void wgmma_regs_access(struct decoder *d, const struct ptx_insn *i, bool *used,
 	uint32_t guard, uint32_t guard_xor, uint32_t site)
 {
 	static _Thread_local uint32_t found[2048];
 	unsigned n = 0, nread, ndst = dec_destinations(i);
-	struct regs_note *note;
+	struct reg_access *access;
 	struct xop *x;
 
 	if (ptx_effect_of(i->op) == EF_WGMMA)
 		return;
 	for (unsigned o = ndst; o < i->noperands; o++)
-		wgmma_regs(&i->operand[o], false, used, found, &n);
+		collect_regs(&i->operand[o], false, used, found, &n);
 	nread = n;
 	for (unsigned o = 0; o < ndst; o++)
-		wgmma_regs(&i->operand[o], false, used, found, &n);
+		collect_regs(&i->operand[o], false, used, found, &n);
 	if (!n)
 		return;
-	note = dec_alloc(d, sizeof *note + n * sizeof note->reg[0]);
-	note->nread = (uint16_t)nread;
-	note->move = i->op == OP_mov;
-	note->nwritten = (uint16_t)(n - nread);
-	memcpy(note->reg, found, n * sizeof note->reg[0]);
+	access = dec_alloc(d, sizeof *access + n * sizeof access->reg[0]);
+	access->nread = (uint16_t)nread;
+	access->move = i->op == OP_mov;
+	access->nwritten = (uint16_t)(n - nread);
+	memcpy(access->reg, found, n * sizeof access->reg[0]);
 	x = dec_before(d, op_regs);
 	x->guard = guard;
 	x->guard_xor = guard_xor;
 	x->site = site;
-	x->i.p = note;
+	x->i.p = access;
 }
