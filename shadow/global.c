@@ -291,11 +291,11 @@ uint64_t global_shadow_visits(const struct global_shadow *g)
 	return n;
 }
 
-uint64_t global_shadow_forgot(const struct global_shadow *g)
+uint64_t global_shadow_dropped(const struct global_shadow *g)
 {
-	uint64_t n = global_log_forgot(g->log);
+	uint64_t n = global_log_dropped(g->log);
 
 	for (unsigned i = 0; i < SHARDS; i++)
-		n += g->shard[i].forgot;
+		n += g->shard[i].dropped;
 	return n;
 }

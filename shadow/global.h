@@ -91,7 +91,7 @@ void global_shadow_close(struct global_shadow *s);
 size_t global_shadow_footprint(const struct global_shadow *s); /* bytes of host memory */
 uint64_t global_shadow_visits(const struct global_shadow *s);  /* granules touched */
 /* accesses dropped because of the limits */
-uint64_t global_shadow_forgot(const struct global_shadow *s);
+uint64_t global_shadow_dropped(const struct global_shadow *s);
 
 /* While no clusters synchronize: have so many clusters with lower numbers read [addr, addr + bytes)
  * that r, a plain read, need not be recorded? Takes no lock; false is always a safe result. */

@@ -444,11 +444,11 @@ size_t global_log_footprint(const struct global_log *l)
 	return bytes;
 }
 
-uint64_t global_log_forgot(const struct global_log *l)
+uint64_t global_log_dropped(const struct global_log *l)
 {
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < SHARDS; i++)
-		n += l->shard[i].forgot;
+		n += l->shard[i].dropped;
 	return n;
 }

@@ -171,7 +171,7 @@ static void thin(struct logged_shard *s, struct logged *t, uint32_t now)
 		if (first || x.cluster == now)
 			t->reader[k++] = x;
 	}
-	s->forgot += t->nreaders - k;
+	s->dropped += t->nreaders - k;
 	t->nreaders = k;
 	if (clusters == KEPT_READERS) {
 		t->saturated = true;
@@ -225,6 +225,6 @@ void logged_add_reader(struct logged_shard *s, struct logged *t, struct global_a
 		thin(s, t, now->cluster);
 	if (t->nreaders > most) {
 		t->nreaders--;
-		s->forgot++;
+		s->dropped++;
 	}
 }

@@ -45,7 +45,7 @@ struct logged_shard {
 	uint32_t n, cap;
 	struct arena arena;
 	size_t bytes;
-	uint64_t forgot;
+	uint64_t dropped;
 };
 
 /* The number of pieces from the i-th on that are in its zone. */

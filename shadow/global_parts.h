@@ -77,7 +77,7 @@ struct shard {
 	struct entry *scratch;
 	uint32_t cap_scratch;
 	size_t bytes;
-	uint64_t visits, forgot;
+	uint64_t visits, dropped;
 };
 
 struct global_shadow {
@@ -118,7 +118,7 @@ void global_log_close(struct global_log *l);
 /* Moves the logged accesses of these bytes to the granules. */
 void global_log_flush(struct global_shadow *g, uint64_t addr, uint64_t bytes);
 size_t global_log_footprint(const struct global_log *l);
-uint64_t global_log_forgot(const struct global_log *l);
+uint64_t global_log_dropped(const struct global_log *l);
 
 /* ---- global_state.c: records and states, with reference counts ---- */
 

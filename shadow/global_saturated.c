@@ -43,7 +43,7 @@ static struct saturated thin_readers(struct visit *v, struct entry *at, uint32_t
 	for (uint32_t i = 0, next; i < count; i = next) {
 		const uint32_t cluster = record_at(s, at[place[i]].record)->cluster;
 		const uint16_t before = level[KEPT_READERS - 1];
-		uint16_t mine = 0;
+		uint16_t cluster_bytes = 0;
 
 		for (next = i; next < count; next++) {
 			struct entry *e = &at[place[next]];
@@ -53,12 +53,12 @@ static struct saturated thin_readers(struct visit *v, struct entry *at, uint32_t
 				break;
 			e->bytes &= (uint16_t)~before;
 			if (cluster != v->now->cluster)
-				e->bytes &= (uint16_t)~mine;
-			mine |= all;
+				e->bytes &= (uint16_t)~cluster_bytes;
+			cluster_bytes |= all;
 		}
 		for (unsigned k = KEPT_READERS - 1; k; k--)
-			level[k] |= level[k - 1] & mine;
-		level[0] |= mine;
+			level[k] |= level[k - 1] & cluster_bytes;
+		level[0] |= cluster_bytes;
 		if (level[KEPT_READERS - 1] != before)
 			is = (struct saturated){ cluster, level[KEPT_READERS - 1] };
 	}
@@ -85,7 +85,7 @@ uint32_t global_thin_readers(struct visit *v, struct entry *at, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (at[i].bytes)
 			at[k++] = at[i];
-	v->s->forgot += n - k;
+	v->s->dropped += n - k;
 	return k;
 }
 

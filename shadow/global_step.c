@@ -119,7 +119,7 @@ static uint32_t trim(struct visit *v, struct entry *at, uint32_t n)
 			strong--;
 		memmove(&at[i], &at[i + 1], (n - i - 1) * sizeof *at);
 		n--;
-		s->forgot++;
+		s->dropped++;
 	}
 	return n;
 }
@@ -196,7 +196,7 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	const struct global_record *now = v->now, *seen = NULL;
 	const uint32_t nfrom = from ? s->state[from].n : 0;
 	struct entry *out = scratch(s, nfrom + 1);
-	struct entry mine = { v->record, bytes, now->flags, tag_of(now->cluster) };
+	struct entry new_entry = { v->record, bytes, now->flags, tag_of(now->cluster) };
 	uint32_t k = nfrom, n;
 
 	/* a further read keeps the saturated bytes; state 0 has none */
@@ -211,10 +211,10 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 		bool write = (e.flags | now->flags) & GR_WRITE, gone;
 
 		if (e.record == v->record) {
-			mine.bytes |= e.bytes;
+			new_entry.bytes |= e.bytes;
 			continue;
 		}
-		if (!both || (!write && v->accessor->isolated && e.tag != mine.tag)) {
+		if (!both || (!write && v->accessor->isolated && e.tag != new_entry.tag)) {
 			out[--k] = e;
 			continue;
 		}
@@ -238,7 +238,7 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	n = nfrom - k;
 	memmove(out, out + k, n * sizeof *out);
 	if (!skip)
-		out[n++] = mine;
+		out[n++] = new_entry;
 	if (!skip && n > MERGE_ABOVE && !(now->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)))
 		n = merge_reads(v, out, n);
 	return trim(v, out, n);

@@ -126,12 +126,12 @@ void on_bulk_wait(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	struct lane_groups *g = &w->stores;
-	uint32_t pending = 0, mine = 0;
+	uint32_t pending = 0, issuers = 0;
 	struct finding *f;
 	unsigned l;
 
 	for (l = 0; l < 32; l++) {
-		mine |= (uint32_t)(g->last[l] > 0) << l;
+		issuers |= (uint32_t)(g->last[l] > 0) << l;
 		pending |= (uint32_t)(g->last[l] > w->progress.stores.at[l]) << l;
 	}
 	if (c->global && !(e->bulk_wait.read))
@@ -140,7 +140,7 @@ void on_bulk_wait(struct cluster *c, const struct event *e)
 				reached(g, (unsigned)__builtin_ctz(m), e->bulk_wait.pending));
 	wait_groups(w, g, &w->progress.stores, e->lanes, e->bulk_wait.pending, e->site);
 	/* C21: only the issuing thread's wait counts */
-	if (!pending || pending & e->lanes || mine & e->lanes)
+	if (!pending || pending & e->lanes || issuers & e->lanes)
 		return;
 	l = (unsigned)__builtin_ctz(pending);
 	f = report_new(c, CS310, rule_severity(CS310), e->site, g->site[l]);
@@ -235,7 +235,7 @@ void on_cp_async_arrive(struct cluster *c, const struct event *e)
 			.site = e->site,
 		.copies = true,
 	});
-	mbar_copies(m, (struct actor){ (uint16_t)w->index, e->lanes, w->copies.open, e->site });
+	mbar_copies(m, (struct past_op){ (uint16_t)w->index, e->lanes, w->copies.open, e->site });
 	w->copies.open++; /* later copies are not covered by this arrive */
 }
 

@@ -114,7 +114,7 @@ static void check_overlap(struct cluster *c, const struct event *e, const struct
 	const struct event_barrier_arrive *a = &e->barrier_arrive;
 	struct warp *w = warp_of(c, e);
 	struct finding *f;
-	const struct actor *x;
+	const struct past_op *x;
 
 	if (!before || w->left[a->id & 15] >= before->number)
 		return;
@@ -167,7 +167,7 @@ void on_barrier_arrive(struct cluster *c, const struct event *e)
 		check_arrival(c, e, g, count);
 	}
 	check_overlap(c, e, before);
-	vec_push(&g->arrivals, warp_actor(w, e->lanes, e->site));
+	vec_push(&g->arrivals, warp_past_op(w, e->lanes, e->site));
 	warp_release(c, w, e->lanes | w->unreleased, g->f); /* a barrier counts whole warps */
 	g->arrived += 32;
 	g->warps |= 1u << (e->warp & 31);

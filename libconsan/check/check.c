@@ -138,7 +138,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 		c->global->recent = base_alloc(c->nwarps * RECENT * sizeof *c->global->recent);
 		c->sink.want_global = true;
 	}
-	c->nothing = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->nothing);
+	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->zero_epochs);
 	c->common = frontier_new(&c->space);
 	c->combined = frontier_new(&c->space);
 	c->barrier.now = frontier_new(&c->space);
@@ -303,7 +303,7 @@ static void free_cluster(struct cluster *c)
 		free(c->wg[i].reg_site.at);
 	}
 	global_cluster_free(c);
-	free(c->nothing);
+	free(c->zero_epochs);
 	frontier_put(&c->space, c->common);
 	frontier_put(&c->space, c->combined);
 	frontier_put(&c->space, c->barrier.now);

@@ -165,11 +165,11 @@ void cluster_use_peer(struct cluster *c, struct warp *w, const struct event *e, 
 	if (peer == w->cta)
 		return;
 	cluster_check_peer(c, w, e, peer, what);
-	now.actor = warp_actor(w, e->lanes, e->site);
+	now.op = warp_past_op(w, e->lanes, e->site);
 	now.phase = c->barrier.phase + !!(w->cluster_arrived[c->barrier.phase & 1] & e->lanes);
 	for (size_t i = 0; i < cta->remote_uses.n; i++)
-		if (cta->remote_uses.at[i].actor.warp == w->index
-			&& cta->remote_uses.at[i].actor.lanes == e->lanes) {
+		if (cta->remote_uses.at[i].op.warp == w->index
+			&& cta->remote_uses.at[i].op.lanes == e->lanes) {
 			cta->remote_uses.at[i] = now;
 			return;
 		}
@@ -182,7 +182,7 @@ void cluster_cta_end(struct cluster *c, const struct event *e)
 
 	for (size_t i = 0; i < cta->remote_uses.n; i++) {
 		const struct remote_use *v = &cta->remote_uses.at[i];
-		const struct actor *x = &v->actor;
+		const struct past_op *x = &v->op;
 		struct finding *f;
 
 		if (cta->exited_waited > v->phase)

@@ -480,7 +480,7 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
 /* Has another lane of the same instruction just made this store, of the same bytes from the same
  * source? Then it writes equal values. A whole warp that executes its TMA store, as in CUTLASS's
  * epilogues, does that. */
-static bool store_again(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
+static bool repeats_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
 {
 	const struct event_bulk *b = &e->bulk;
 	struct global_stored *s = &c->global->stored;
@@ -522,7 +522,7 @@ void global_store(struct cluster *c, const struct event *e, struct warp *w, unsi
 			| (b->reduce ? GR_STRONG | GR_RMW : 0)),
 	};
 
-	if (!b->reduce && store_again(c, e, w, lane))
+	if (!b->reduce && repeats_store(c, e, w, lane))
 		return;
 	touch_spans(c, w, e, lane, &r);
 }

@@ -77,10 +77,10 @@ static uint64_t cluster_numbers(const struct launch_info *l)
 static struct foreign *new_wait_set(void)
 {
 	struct clock_space s = { 0 };
-	struct frontier *nothing = frontier_new(&s);
-	struct foreign *set = foreign_of(GRIDS_WAITED, nothing);
+	struct frontier *zero_epochs = frontier_new(&s);
+	struct foreign *set = foreign_of(GRIDS_WAITED, zero_epochs);
 
-	frontier_put(&s, nothing);
+	frontier_put(&s, zero_epochs);
 	clock_space_close(&s);
 	return set;
 }

@@ -1,11 +1,12 @@
-/* state: all state that the checker keeps for one cluster, and the functions shared by the files of
- * this module. Every table has the rank of the CTA that owns the memory or the barrier as its key.
+/* internal: all state that the checker keeps for one cluster, and the functions shared by the files
+ * of this module. Every table has the rank of the CTA that owns the memory or the barrier as its
+ * key.
  *
  * Which file updates what: check.c the lifetimes, order.c and fence.c the knowledge of warps,
  * access.c the shadow, async.c groups and slots, mbar.c, barrier.c and cluster.c the barriers,
  * wgmma.c warpgroups and registers, report.c findings. */
-#ifndef CONSAN_CHECK_STATE_H
-#define CONSAN_CHECK_STATE_H
+#ifndef CONSAN_CHECK_INTERNAL_H
+#define CONSAN_CHECK_INTERNAL_H
 
 #include "shadow/shadow.h"
 #include "check.h"
@@ -124,7 +125,7 @@ struct plain_reg {
 	bool touched, moved;     /* ever accessed; accessed by a plain mov */
 };
 
-struct actor {                   /* a past operation of some lanes of a warp */
+struct past_op {                   /* a past operation of some lanes of a warp */
 	uint16_t warp;           /* index in the cluster */
 	uint32_t lanes, epoch, site;
 };
@@ -155,7 +156,7 @@ struct warp {
 	bool reg_touched;        /* a register was accessed since the last one */
 	uint32_t nregs;          /* set by setmaxnreg; 0 before the first */
 	uint32_t reg_ops;        /* number of setmaxnreg so far */
-	struct actor reg_op;     /* the newest */
+	struct past_op reg_op;     /* the newest */
 	struct nb_gen *in;       /* barrier generation it waits in, or NULL */
 	uint32_t left[16];       /* by barrier id: the generation it left last */
 	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
@@ -183,8 +184,8 @@ struct warpgroup {
 
 /* ---- mbarriers ---- */
 
-struct actor_list {
-	struct actor *at;
+struct past_op_list {
+	struct past_op *at;
 	size_t n, cap;
 };
 
@@ -203,15 +204,15 @@ struct mbar {
 	uint32_t expected, pending;
 	int64_t tx, expected_tx; /* expected_tx: bytes expected in this phase */
 	uint64_t phase;
-	struct actor init;
+	struct past_op init;
 	bool init_fenced;        /* fence.mbarrier_init followed the init */
 	uint64_t init_phase;     /* barrier.cluster phases >= this release it; 0: not yet */
 	struct phase_release now, before, older; /* in this phase and in the two before */
-	struct actor_list users; /* newest use by each warp and set of lanes */
-	struct actor_list waits; /* observations that the previous phase is complete */
-	struct actor_list expects; /* plain expect_tx not yet followed by an arrival */
-	struct actor_list arrivals; /* in this phase, for explanations */
-	struct actor_list copies;  /* newest cp.async.mbarrier.arrive by each warp and set of lanes;
+	struct past_op_list users; /* newest use by each warp and set of lanes */
+	struct past_op_list waits; /* observations that the previous phase is complete */
+	struct past_op_list expects; /* plain expect_tx not yet followed by an arrival */
+	struct past_op_list arrivals; /* in this phase, for explanations */
+	struct past_op_list copies;  /* newest cp.async.mbarrier.arrive by each warp and set of lanes;
 				    epoch: of the warp's copies */
 	uint32_t inflight;       /* operations that will signal this phase */
 	uint32_t late;           /* those that missed their phase */
@@ -257,7 +258,7 @@ struct nb_gen {
 	uint32_t site, number;   /* of this barrier, from 1 */
 	bool implicit;
 	uint8_t kinds;           /* 1 << enum ev_bar */
-	struct actor_list arrivals;
+	struct past_op_list arrivals;
 };
 
 /* ---- strong locations in shared memory: flags and locks ---- */
@@ -276,7 +277,7 @@ struct flag {
 };
 
 struct remote_use {              /* a warp's newest use of another CTA's shared memory */
-	struct actor actor;
+	struct past_op op;
 	uint64_t phase;          /* the barrier.cluster phase in which it arrives next */
 };
 
@@ -320,7 +321,7 @@ struct cluster {
 	struct cta *cta;
 	struct warp *warp;
 	struct warpgroup *wg;
-	uint32_t *nothing;       /* epochs of all agents, 0 */
+	uint32_t *zero_epochs;       /* epochs of all agents, 0 */
 	struct frontier *common; /* wgmma: what all warps of a warpgroup know */
 	const struct warp *common_of; /* the first warp of that warpgroup */
 	uint64_t common_at;      /* the count of events at which it is valid */
@@ -430,10 +431,10 @@ uint32_t warp_required(const struct cluster *c, const struct warp *w, const stru
 /* The lanes whose copies are all of the warp's copies. */
 uint32_t warp_copy_lanes(const struct warp *w);
 /* Does some lane of the warp know the operation, or was it its own? */
-bool warp_any_knows(struct cluster *c, const struct warp *w, const struct actor *x);
+bool warp_any_knows(struct cluster *c, const struct warp *w, const struct past_op *x);
 /* Does each of `lanes` know some lane's part of the past operation? */
-bool warp_all_know(struct cluster *c, struct warp *w, uint32_t lanes, const struct actor *x);
-struct actor warp_actor(struct warp *w, uint32_t lanes, uint32_t site);
+bool warp_all_know(struct cluster *c, struct warp *w, uint32_t lanes, const struct past_op *x);
+struct past_op warp_past_op(struct warp *w, uint32_t lanes, uint32_t site);
 /* Up to which epoch a lane knows its own operations as that agent, by program order and its own
  * waits and fences. */
 uint32_t warp_progress(const struct warp *w, enum agent_kind k, enum plane plane, unsigned lane);
@@ -547,17 +548,17 @@ const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar);
 struct mbar *mbar_of(struct cluster *c, unsigned cta, uint32_t addr); /* or NULL */
 struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, uint32_t addr);
 /* Records that the completion of copies up to x.epoch will arrive on it. */
-void mbar_copies(struct mbar *m, struct actor x);
+void mbar_copies(struct mbar *m, struct past_op x);
 void mbar_cluster_end(struct cluster *c);
 
 /* ---- mbar_check.c ---- */
 /* A finding about the current event and the barrier; x: the other operation, or NULL. NULL: only
  * counted. */
 struct finding *mbar_report_as(struct cluster *c, unsigned rule, enum severity sev,
-	const struct event *e, const struct mbar *m, const char *what, const struct actor *x,
+	const struct event *e, const struct mbar *m, const char *what, const struct past_op *x,
 	const char *other);
 struct finding *mbar_report(struct cluster *c, unsigned rule, const struct event *e,
-	const struct mbar *m, const char *what, const struct actor *x, const char *other);
+	const struct mbar *m, const char *what, const struct past_op *x, const char *other);
 const char *mbar_operation(const struct event *e); /* its name */
 void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m);
 void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m);

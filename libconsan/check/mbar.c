@@ -42,7 +42,7 @@ static struct mbar *mbar_make(struct cluster *c, unsigned cta, uint32_t addr)
 	return m;
 }
 
-static void note_actor(struct actor_list *v, struct actor x)
+static void note_op(struct past_op_list *v, struct past_op x)
 {
 	for (size_t i = 0; i < v->n; i++)
 		if (v->at[i].warp == x.warp && v->at[i].lanes == x.lanes) {
@@ -91,7 +91,7 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 		}
 	}
 	if (e->kind != EV_BULK) /* its use of the object is its signal, see mbar_check_signals() */
-		note_actor(&m->users, warp_actor(w, e->lanes, e->site));
+		note_op(&m->users, warp_past_op(w, e->lanes, e->site));
 	return m;
 }
 
@@ -138,7 +138,7 @@ static void change_tx(struct cluster *c, const struct event *e, struct mbar *m, 
 static void arrive(struct cluster *c, const struct event *e, struct mbar *m, uint32_t count)
 {
 	struct finding *f;
-	const struct actor *x;
+	const struct past_op *x;
 
 	if (count > m->pending && !m->reported) {
 		x = m->arrivals.n ? &m->arrivals.at[0] : NULL;
@@ -201,7 +201,7 @@ void on_mbarrier_init(struct cluster *c, const struct event *e)
 	m->tx = m->expected_tx = 0;
 	m->phase = 0;
 	m->inflight = m->late = 0;
-	m->init = warp_actor(w, e->lanes, e->site);
+	m->init = warp_past_op(w, e->lanes, e->site);
 	m->init_fenced = false;
 	m->init_phase = 0;
 	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = m->copies.n = 0;
@@ -212,9 +212,9 @@ void on_mbarrier_init(struct cluster *c, const struct event *e)
 		m->view[k] = (struct mb_view){ .passed = -2, .polled = -2 };
 }
 
-void mbar_copies(struct mbar *m, struct actor x)
+void mbar_copies(struct mbar *m, struct past_op x)
 {
-	note_actor(&m->copies, x);
+	note_op(&m->copies, x);
 }
 
 void on_mbarrier_inval(struct cluster *c, const struct event *e)
@@ -232,12 +232,13 @@ void on_mbarrier_inval(struct cluster *c, const struct event *e)
 	shadow_guard(&c->cta[x->owner].shadow, m->addr, false);
 	access_object(c, w, e, m);
 	m->live = false;
-	m->init = warp_actor(w, e->lanes, e->site);
+	m->init = warp_past_op(w, e->lanes, e->site);
 }
 
 /* Is an arrival of one of the lanes ordered after it? The phase waits for that one, whatever the
  * other lanes know. */
-static bool arrives_after(struct cluster *c, struct warp *w, uint32_t lanes, const struct actor *x)
+static bool arrives_after(struct cluster *c, struct warp *w, uint32_t lanes,
+	const struct past_op *x)
 {
 	for (uint32_t rest = lanes; rest; rest &= rest - 1)
 		if (warp_all_know(c, w, rest & -rest, x))
@@ -328,7 +329,7 @@ void on_mbarrier_arrive(struct cluster *c, const struct event *e)
 		m->expected_tx += a->tx_count * (int64_t)n;
 	}
 	publish(c, e, m, w);
-	note_actor(&m->arrivals, (struct actor){ (uint16_t)w->index, e->lanes, 0, e->site });
+	note_op(&m->arrivals, (struct past_op){ (uint16_t)w->index, e->lanes, 0, e->site });
 	if (a->flags & ARRIVE_DROP) {
 		uint32_t drop = a->arrivals * n;
 
@@ -364,7 +365,7 @@ void on_mbarrier_expect_tx(struct cluster *c, const struct event *e)
 		return;
 	change_tx(c, e, m, bytes);
 	m->expected_tx += bytes;
-	vec_push(&m->expects, warp_actor(warp_of(c, e), e->lanes, e->site));
+	vec_push(&m->expects, warp_past_op(warp_of(c, e), e->lanes, e->site));
 }
 
 void on_mbarrier_complete_tx(struct cluster *c, const struct event *e)
@@ -411,7 +412,7 @@ void on_mbarrier_test(struct cluster *c, const struct event *e)
 	v->relaxed = t->sem == SEM_RELAXED || t->sem == SEM_WEAK;
 	v->site = e->site;
 	if (seen + 1 == (int64_t)m->phase)
-		note_actor(&m->waits, warp_actor(w, e->lanes, e->site));
+		note_op(&m->waits, warp_past_op(w, e->lanes, e->site));
 	if (seen < 0)
 		return; /* S3: the phase before the first releases nothing */
 	learn(c, e, w, seen + 1 == (int64_t)m->phase ? &m->before : &m->older);
@@ -437,7 +438,7 @@ void on_mbarrier_signal(struct cluster *c, const struct event *e)
 	struct mbar *m = mbar_of(c, s->owner, s->addr);
 	struct async_op op = { 0 };
 	struct finding *f;
-	struct actor x;
+	struct past_op x;
 	bool found = async_op_take(c, async_op_key(s->async_op, s->owner), &op);
 
 	/* it may come between two lanes of one st.async, which is still one instruction */
@@ -450,7 +451,7 @@ void on_mbarrier_signal(struct cluster *c, const struct event *e)
 			m->inflight -= m->inflight > 0;
 		else
 			m->late -= m->late > 0;
-		x = (struct actor){ (uint16_t)op.warp, op.lanes, 0, op.site };
+		x = (struct past_op){ (uint16_t)op.warp, op.lanes, 0, op.site };
 	}
 	/* A18, B27: exactly the operation's own effects */
 	if (found && op.copies)

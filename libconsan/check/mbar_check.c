@@ -9,7 +9,7 @@
 
 /* A finding about the current event and the barrier; x: the other operation, or NULL. */
 struct finding *mbar_report_as(struct cluster *c, unsigned rule, enum severity sev,
-	const struct event *e, const struct mbar *m, const char *what, const struct actor *x,
+	const struct event *e, const struct mbar *m, const char *what, const struct past_op *x,
 	const char *other)
 {
 	struct finding *f = report_new(c, rule, sev, e->site, x ? x->site : 0);
@@ -29,7 +29,7 @@ struct finding *mbar_report_as(struct cluster *c, unsigned rule, enum severity s
 }
 
 struct finding *mbar_report(struct cluster *c, unsigned rule, const struct event *e,
-	const struct mbar *m, const char *what, const struct actor *x, const char *other)
+	const struct mbar *m, const char *what, const struct past_op *x, const char *other)
 {
 	return mbar_report_as(c, rule, rule_severity(rule), e, m, what, x, other);
 }
@@ -62,7 +62,7 @@ const char *mbar_operation(const struct event *e)
 void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m)
 {
 	const struct async_op *op;
-	struct actor x;
+	struct past_op x;
 	struct finding *f;
 	unsigned rule = m->expected_tx ? CS211 : CS212;
 
@@ -71,7 +71,7 @@ void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m)
 	op = async_op_on(c, (uint32_t)(m - c->mbars.at) + 1);
 	if (!op || op->copies)
 		return; /* arrivals of cp.async are checked when they take place */
-	x = (struct actor){ (uint16_t)op->warp, op->lanes, 0, op->site };
+	x = (struct past_op){ (uint16_t)op->warp, op->lanes, 0, op->site };
 	f = mbar_report(c, rule, e, m, mbar_operation(e), &x, "bulk load");
 	m->reported = true;
 	if (!f)
@@ -106,7 +106,7 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
  * took place before, although the bytes release nothing else (A18). This happens where bytes are
  * expected before the buffer is known to be free. */
 static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes,
-	const struct actor *x)
+	const struct past_op *x)
 {
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
 
@@ -129,7 +129,7 @@ static bool waited(struct cluster *c, const struct mbar *m, struct warp *w, uint
 	uint32_t left = lanes;
 
 	for (size_t i = 0; left && i < m->waits.n; i++) {
-		const struct actor *x = &m->waits.at[i];
+		const struct past_op *x = &m->waits.at[i];
 
 		if (same_warp && x->warp != w->index)
 			continue;
@@ -178,7 +178,7 @@ void mbar_check_wait(struct cluster *c, const struct event *e, struct mbar *m, s
 
 /* Is the use complete for the lanes that invalidate? Their own is; other lanes of the warp may
  * still be executing it, as each polls for itself. */
-static bool finished(struct cluster *c, struct warp *w, uint32_t lanes, const struct actor *x)
+static bool finished(struct cluster *c, struct warp *w, uint32_t lanes, const struct past_op *x)
 {
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
 	const uint32_t others = x->lanes & ~lanes;
@@ -192,7 +192,7 @@ static bool finished(struct cluster *c, struct warp *w, uint32_t lanes, const st
 /* Would it be complete if the collectives of a warp ordered memory (A12)? The lane that destroys
  * libcu++'s pipelines is ordered after the others by a match alone. */
 static bool finished_if_collective(struct cluster *c, struct warp *w, uint32_t lanes,
-	const struct actor *x)
+	const struct past_op *x)
 {
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
 	const uint32_t others = x->warp == w->index ? x->lanes & ~lanes : x->lanes;
@@ -239,7 +239,7 @@ void mbar_check_users(struct cluster *c, const struct event *e, const struct mba
 
 /* Does the first of the lanes know that those copies have arrived? By a wait on the barrier, or by
  * its own wait for its copies. */
-static bool arrived(struct cluster *c, struct warp *w, uint32_t lanes, const struct actor *x)
+static bool arrived(struct cluster *c, struct warp *w, uint32_t lanes, const struct past_op *x)
 {
 	const unsigned lane = (unsigned)__builtin_ctz(lanes);
 	const struct frontier *f = warp_frontier(w, lane);
@@ -262,17 +262,17 @@ void mbar_check_signals(struct cluster *c, const struct event *e, struct mbar *m
 	const uint32_t index = (uint32_t)(m - c->mbars.at) + 1;
 	const struct frontier *known = warp_frontier(warp_of(c, e), (unsigned)__builtin_ctz(e->lanes));
 	const struct async_op *op = m->inflight + m->late ? async_op_on(c, index) : NULL;
-	struct actor x = { 0 };
+	struct past_op x = { 0 };
 	struct finding *f;
 
 	if (op)
-		x = (struct actor){ (uint16_t)op->warp, op->lanes, 0, op->site };
+		x = (struct past_op){ (uint16_t)op->warp, op->lanes, 0, op->site };
 	for (uint32_t k = 0; !op && !x.lanes && known && k < c->slots.n; k++) {
 		const struct slot *s = &c->slots.at[k];
 
 		if (s->mbar == index && frontier_full(&c->space, known, PLANE_G,
 			agent_slot(c, k)) < s->epoch)
-			x = (struct actor){ s->warp, 1u << s->lane, 0, s->site };
+			x = (struct past_op){ s->warp, 1u << s->lane, 0, s->site };
 	}
 	for (size_t i = 0; !x.lanes && i < m->copies.n; i++)
 		if (!arrived(c, warp_of(c, e), e->lanes, &m->copies.at[i]))

@@ -50,9 +50,9 @@ uint32_t warp_close_epoch(struct warp *w)
 	return w->epoch++;
 }
 
-struct actor warp_actor(struct warp *w, uint32_t lanes, uint32_t site)
+struct past_op warp_past_op(struct warp *w, uint32_t lanes, uint32_t site)
 {
-	return (struct actor){ (uint16_t)w->index, lanes, warp_stamp(w), site };
+	return (struct past_op){ (uint16_t)w->index, lanes, warp_stamp(w), site };
 }
 
 static void add_per_lane(struct cluster *c, struct frontier *into, enum plane plane,
@@ -309,7 +309,7 @@ void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 	}
 }
 
-bool warp_all_know(struct cluster *c, struct warp *w, uint32_t lanes, const struct actor *x)
+bool warp_all_know(struct cluster *c, struct warp *w, uint32_t lanes, const struct past_op *x)
 {
 	for (unsigned i = 0; i < w->ngroups; i++) {
 		const struct group *g = &w->group[i];
@@ -326,7 +326,7 @@ bool warp_all_know(struct cluster *c, struct warp *w, uint32_t lanes, const stru
 	return true;
 }
 
-bool warp_any_knows(struct cluster *c, const struct warp *w, const struct actor *x)
+bool warp_any_knows(struct cluster *c, const struct warp *w, const struct past_op *x)
 {
 	if (x->warp == w->index)
 		return true;

@@ -90,7 +90,7 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 }
 
 /* The warp that does not know the access: of a wgmma's four, the first. */
-static const struct warp *lacking(const struct view *v, const struct cell_entry *old)
+static const struct warp *unordered_warp(const struct view *v, const struct cell_entry *old)
 {
 	if (v->role != ROLE_WGMMA)
 		return v->w;
@@ -108,7 +108,7 @@ static void explain_load(struct cluster *c, struct finding *f, const struct cell
 	uint32_t slot, const struct view *v, int lane)
 {
 	const struct slot *s = &c->slots.at[slot];
-	const struct warp *w = lacking(v, old);
+	const struct warp *w = unordered_warp(v, old);
 	const struct mb_view *seen;
 	const struct mbar *m;
 
@@ -166,7 +166,7 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
 
 	if (v->role == ROLE_WGMMA) {
-		b = lacking(v, old);
+		b = unordered_warp(v, old);
 		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
 			"synchronisation orders warp %u's %s before warp %u", a->id, f->side[1].what, b->id);
 		if (a == b)

@@ -14,7 +14,7 @@ struct map_event {           /* by a warp of some cluster of the launch */
 	uint32_t cluster;
 	uint16_t cta;
 	uint8_t scope;           /* enum ev_scope, of a fence */
-	struct actor actor;
+	struct past_op op;
 };
 
 struct map_reader {          /* an operation in flight: an agent of its cluster */
@@ -116,7 +116,7 @@ static struct map_event event_of(struct cluster *c, const struct event *e, enum 
 {
 	struct warp *w = warp_of(c, e);
 
-	return (struct map_event){ c->info.id, w->cta, scope, warp_actor(w, e->lanes, e->site) };
+	return (struct map_event){ c->info.id, w->cta, scope, warp_past_op(w, e->lanes, e->site) };
 }
 
 /* The scope that includes both threads. */
@@ -131,20 +131,20 @@ static enum ev_scope common_scope(const struct cluster *c, const struct warp *w,
 /* Is the past event ordered before the current operation of `lanes`? */
 static bool before(struct cluster *c, struct warp *w, uint32_t lanes, const struct map_event *x)
 {
-	return x->cluster != c->info.id || warp_all_know(c, w, lanes, &x->actor);
+	return x->cluster != c->info.id || warp_all_know(c, w, lanes, &x->op);
 }
 
 static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev,
 	const struct event *e, const char *what, const struct map_event *x, const char *other)
 {
-	struct finding *f = report_new(c, rule, sev, e->site, x ? x->actor.site : 0);
+	struct finding *f = report_new(c, rule, sev, e->site, x ? x->op.site : 0);
 
 	if (!f)
 		return NULL;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, what);
 	/* another cluster's warp has the same number, but not the same CTA */
 	if (x)
-		report_side(c, f, x->actor.warp, only_lane(x->actor.lanes), x->actor.site, other);
+		report_side(c, f, x->op.warp, only_lane(x->op.lanes), x->op.site, other);
 	for (unsigned i = 0; i < (x ? 2u : 1u); i++) {
 		f->side[i].space = SP_GLOBAL;
 		f->side[i].addr = e->tensor_map.addr;
@@ -267,9 +267,9 @@ static void use(struct cluster *c, const struct event *e, struct map *m)
 
 static bool done(struct cluster *c, const struct warp *w, const struct map_reader *r)
 {
-	uint32_t stores = agent_stores(c, r->by.actor.warp);
+	uint32_t stores = agent_stores(c, r->by.op.warp);
 
-	if (r->by.actor.warp == w->index && w->progress.stores.at[r->lane] >= r->group)
+	if (r->by.op.warp == w->index && w->progress.stores.at[r->lane] >= r->group)
 		return true;
 	for (unsigned i = 0; i < w->ngroups; i++) {
 		const struct frontier *f = w->group[i].f;
@@ -298,7 +298,7 @@ static void change(struct cluster *c, const struct event *e, struct map *m)
 			continue;
 		report_edge(f, "no synchronisation orders this change by warp %u after the operation of "
 			"warp %u",
-			e->warp, c->warp[r->by.actor.warp].id);
+			e->warp, c->warp[r->by.op.warp].id);
 		report_send(c, f);
 	}
 	m->write = event_of(c, e, SCOPE_NONE);
@@ -355,7 +355,7 @@ void map_read_by(struct cluster *c, struct warp *w, unsigned lane, uint32_t agen
 static void release(struct cluster *c, const struct event *e, struct map *m)
 {
 	if (!m->written || m->released || m->write.cluster != c->info.id
-		|| !warp_all_know(c, warp_of(c, e), e->lanes, &m->write.actor))
+		|| !warp_all_know(c, warp_of(c, e), e->lanes, &m->write.op))
 		return;
 	m->released = true;
 	m->scope = e->fence_proxy.scope;
@@ -369,8 +369,8 @@ static void acquire(struct cluster *c, const struct event *e, struct map *m)
 		return;
 	for (size_t i = 0; i < m->acquired.n; i++)
 		if (m->acquired.at[i].cluster == now.cluster
-			&& m->acquired.at[i].actor.warp == now.actor.warp
-			&& m->acquired.at[i].actor.lanes == now.actor.lanes) {
+			&& m->acquired.at[i].op.warp == now.op.warp
+			&& m->acquired.at[i].op.lanes == now.op.lanes) {
 			m->acquired.at[i] = now;
 			return;
 		}

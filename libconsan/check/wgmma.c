@@ -415,7 +415,7 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e)
  * ---- */
 
 static void report_divergent(struct cluster *c, const struct event *e, const struct warp *w,
-	const char *what, const struct actor *other, const char *other_what, const char *why)
+	const char *what, const struct past_op *other, const char *other_what, const char *why)
 {
 	struct finding *f = report_new(c, CS409, rule_severity(CS409), e->site, other->site);
 
@@ -452,7 +452,7 @@ static void check_together(struct cluster *c, const struct event *e, struct warp
 				"warp %u");
 	}
 	w->reg_ops++;
-	w->reg_op = warp_actor(w, e->lanes, e->site);
+	w->reg_op = warp_past_op(w, e->lanes, e->site);
 }
 
 void on_setmaxnreg(struct cluster *c, const struct event *e)

@@ -76,7 +76,7 @@ static void trial(uint64_t seed)
 				if (written[a][i] && (written[b][i] || read[b][i]))
 					want[a][b] = want[b][a] = true;
 	cr_assert_arr_eq(k.conflict, want, sizeof want, "seed %llu", (unsigned long long)seed);
-	cr_assert_eq(global_shadow_forgot(g), 0);
+	cr_assert_eq(global_shadow_dropped(g), 0);
 	global_shadow_close(g);
 }
 
