@@ -500,15 +500,6 @@ void flags_reset(struct cluster *c);
 void flags_free(struct cluster *c);
 
 /* ---- race.c ---- */
-/* The CTA of the warp that executed or issued it. */
-unsigned race_cta_of(const struct cluster *c, const struct cell_entry *e);
-/* Does a frontier of warp w (self: its program order and own waits count) know the accesses of
- * `old` to `bytes` of CTA `peer`, as seen by the lanes of `now` that touch the same bytes?
- * collective: or would it, if warp collectives ordered memory? */
-bool race_known_from(struct cluster *c, const struct frontier *f, const struct warp *self,
-	enum plane plane, unsigned peer, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t bytes, bool collective);
-enum severity race_severity(const struct view *v, unsigned r, const struct cell_entry *old);
 enum shadow_verdict race_classify(struct shadow_view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
 void race_invalid(struct shadow_view *v, const struct cell_entry *now,
@@ -516,18 +507,6 @@ void race_invalid(struct shadow_view *v, const struct cell_entry *now,
 /* Reports that several lanes of one store write the same bytes at addr. */
 void race_one_instruction(struct cluster *c, const struct lanes_access *a, uint32_t lanes,
 	uint64_t addr);
-
-/* ---- race_report.c ---- */
-struct accessor {
-	unsigned warp;
-	int lane;                /* -1: several, or an engine */
-	const char *what;        /* kind of access, for findings */
-};
-/* The accessor of the entry at `byte`, preferably another lane than those of not_lane. */
-struct accessor race_accessor(const struct cluster *c, const struct cell_entry *e,
-	unsigned byte, uint32_t not_lane);
-void race_report(const struct view *v, unsigned rule, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
 
 /* ---- async.c ---- */
 void groups_reset(struct lane_groups *g);
@@ -550,22 +529,6 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 /* Records that the completion of copies up to x.epoch will arrive on it. */
 void mbar_copies(struct mbar *m, struct past_op x);
 void mbar_cluster_end(struct cluster *c);
-
-/* ---- mbar_check.c ---- */
-/* A finding about the current event and the barrier; x: the other operation, or NULL. NULL: only
- * counted. */
-struct finding *mbar_report_as(struct cluster *c, unsigned rule, enum severity sev,
-	const struct event *e, const struct mbar *m, const char *what, const struct past_op *x,
-	const char *other);
-struct finding *mbar_report(struct cluster *c, unsigned rule, const struct event *e,
-	const struct mbar *m, const char *what, const struct past_op *x, const char *other);
-const char *mbar_operation(const struct event *e); /* its name */
-void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m);
-void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m);
-void mbar_check_wait(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w);
-void mbar_check_users(struct cluster *c, const struct event *e, const struct mbar *m);
-void mbar_check_signals(struct cluster *c, const struct event *e, struct mbar *m);
-void mbar_check_lag(struct cluster *c, const struct event *e, struct mbar *m, struct mb_view *v);
 
 /* ---- wgmma.c ---- */
 void wgmma_reset(struct warpgroup *g); /* memory is kept */

@@ -1,7 +1,7 @@
 /* mbar: the mbarrier state machine, mirrored step by step, with the knowledge that each phase
  * releases. Phases are counted in 64 bits; the program only names a parity. race.c checks accesses
  * to the bytes of the object, mbar_check.c the rules about its use. */
-#include "internal.h"
+#include "mbar_check.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>

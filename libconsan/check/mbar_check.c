@@ -1,6 +1,6 @@
 /* mbar_check: the rules about the use of mbarriers, and their findings. mbar.c calls them at the
  * transitions of the state machine. */
-#include "internal.h"
+#include "mbar_check.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>

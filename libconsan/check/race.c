@@ -3,7 +3,7 @@
  * which rule is broken? race_report.c writes the findings. */
 #include "libconsan/event/event.h"
 #include "libconsan/finding/rule_codes.h"
-#include "internal.h"
+#include "race_report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * synchronization that is missing between them. */
 #include "libconsan/event/event.h"
 #include "libconsan/finding/rule_codes.h"
-#include "internal.h"
+#include "race_report.h"
 
 #include <stdio.h>
 
