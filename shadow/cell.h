@@ -1,6 +1,6 @@
-/* cell: one past access to shared memory in 16 bytes, and the cell that holds
- * the accesses of one 16-byte granule. Compiled by cc and by nvcc; knows no
- * event and no rule, only who (agent, lanes), when (epoch) and which bytes.
+/* cell: one past access to shared memory in 16 bytes, and the cell that holds the accesses of one
+ * 16-byte granule. Compiled by cc and by nvcc. An entry records the accessor (agent, lanes), the
+ * time (epoch) and the bytes; it refers to no event and no rule.
  *
  *   struct cell_entry                       struct cell, 64 bytes
  *   63      56 55            32 31      0   +-----------------------------+
@@ -11,13 +11,13 @@
  *   flags  7..5 shift  4..3 scope           +-----------------------------+
  *          2 RMW/PART  1 STRONG  0 WRITE      one cache line; more in a chain
  *
- * Lanes: the byte at shared address a was touched by the lanes
+ * Lanes: the byte at shared address a was accessed by the lanes
  *     rotate_left(lanes, a >> shift)
- * so one entry, the same in every granule, holds a warp's contiguous access
- * (one lane, `1 << shift` bytes each) and a broadcast (many lanes). CELL_SAME
- * in place of a shift: the same lanes touched all bytes, or an async engine.
+ * so that one entry, the same in every granule, represents a warp's contiguous access (one lane for
+ * each `1 << shift` bytes) and a broadcast (many lanes). CELL_SAME in place of a shift: the same
+ * lanes accessed all bytes, or an asynchronous engine did.
  *
- * Granules with the same past share one cell. */
+ * Granules with the same history share one cell. */
 #ifndef CONSAN_SHADOW_CELL_H
 #define CONSAN_SHADOW_CELL_H
 
@@ -38,8 +38,8 @@
 #define CELL_SITE_MASK 0x00ffffffu
 #define CELL_WRITE     0x01000000u
 #define CELL_STRONG    0x02000000u /* not weak: A03 may hold */
-#define CELL_PART      0x04000000u /* generic: a read-modify-write; wgmma:
-                                      operand B; bulk copy: a tensor copy */
+/* generic: a read-modify-write; wgmma: operand B; bulk copy: a tensor copy */
+#define CELL_PART      0x04000000u
 #define CELL_SCOPE_AT  27          /* 0 cta, 1 cluster, 2 gpu or wider */
 #define CELL_SCOPE_MASK (3u << CELL_SCOPE_AT)
 #define CELL_SHIFT_AT  29
@@ -53,19 +53,19 @@ struct cell_entry {
 	uint32_t epoch;
 	uint32_t what;   /* flags and site */
 	uint16_t agent;
-	uint16_t bytes;  /* mask; 0 only in an entry that is not there */
+	uint16_t bytes;  /* mask; 0 only in an unused entry */
 	uint32_t lanes;
 };
 CELL_ASSERT(sizeof(struct cell_entry) == 16);
 
 struct cell {
-	uint32_t refs;   /* granules that have this past; not counted for cell 0 */
+	uint32_t refs;   /* granules that have this cell; not counted for cell 0 */
 	uint32_t more;   /* index of the next cell of the chain, or 0 */
 	uint16_t init;   /* bytes that were ever written */
 	uint16_t guard;  /* bytes that belong to a live mbarrier object */
 	uint16_t n;      /* entries, those in the chain included */
-	uint8_t writes;  /* the first so many entries hold all writes; 255: or more */
-	uint8_t readers; /* 1 << agent % 8 of every read, at least */
+	uint8_t writes;  /* all writes are among the first `writes` entries; 255: or more */
+	uint8_t readers; /* 1 << agent % 8 of every read, a superset */
 	struct cell_entry entry[CELL_ENTRIES];
 };
 CELL_ASSERT(sizeof(struct cell) == 64);
@@ -75,7 +75,7 @@ CELL_FN uint32_t cell_shift(const struct cell_entry *e)
 	return e->what >> CELL_SHIFT_AT;
 }
 
-/* What a lane touched at least; CELL_SAME: of it, in one granule. */
+/* The bytes that a lane accessed at least; with CELL_SAME, in one granule. */
 CELL_FN uint32_t cell_size(const struct cell_entry *e)
 {
 	return cell_shift(e) < 4 ? 1u << cell_shift(e) : CELL_BYTES;
@@ -94,7 +94,7 @@ CELL_FN uint32_t cell_lanes_at(const struct cell_entry *e, uint32_t addr)
 	return shift > 4 ? e->lanes : cell_rotate(e->lanes, addr >> shift);
 }
 
-/* The lanes of an entry whose `lanes` touch 1 << shift bytes at addr. */
+/* The `lanes` field of an entry whose `lanes` access 1 << shift bytes each, the first at addr. */
 CELL_FN uint32_t cell_lanes(uint32_t lanes, uint32_t addr, uint32_t shift)
 {
 	return cell_rotate(lanes, 0u - (addr >> shift));

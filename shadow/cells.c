@@ -1,4 +1,4 @@
-/* cells: what cells.h says: an array that doubles, free ones in a list. */
+/* cells: see cells.h. An array that grows by doubling; free cells form a list. */
 #include "cells.h"
 
 #include "libconsan/base/base.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A cell is one cache line. */
-static void set_room(struct shadow *s, uint32_t cap)
+static void set_capacity(struct shadow *s, uint32_t cap)
 {
 	void *memory = base_alloc((cap + (size_t)1) * sizeof *s->cell);
 	struct cell *cell = (struct cell *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
@@ -22,7 +22,7 @@ static void set_room(struct shadow *s, uint32_t cap)
 
 void cells_open(struct shadow *s)
 {
-	set_room(s, 256);
+	set_capacity(s, 256);
 	s->used = 1;
 }
 
@@ -45,7 +45,7 @@ uint32_t cells_new(struct shadow *s)
 		s->free = s->cell[at].more;
 	} else {
 		if (s->used == s->cap)
-			set_room(s, 2 * s->cap);
+			set_capacity(s, 2 * s->cap);
 		at = s->used++;
 	}
 	memset(&s->cell[at], 0, offsetof(struct cell, entry));

@@ -1,6 +1,6 @@
-/* global: the shadow of global memory, see global.h: pages, regions and their locks.
- * Finds conflicts; does not know what a conflict means. What a granule's past comes
- * to is global_step.c's, which accesses come here at all is global_log.c's. */
+/* global: the shadow of global memory, see global.h: pages, regions and their locks. Finds
+ * overlapping accesses; the classify callback decides what they mean. global_step.c computes the
+ * new state of a granule; global_log.c decides which accesses reach the granules at all. */
 #include "global_parts.h"
 
 #include "libconsan/base/base.h"
@@ -24,18 +24,18 @@ static void touch_granules(struct visit *v, struct page *p, uint64_t addr, uint3
 
 	for (uint32_t i = first, k; i < end; i = k) {
 		uint32_t was = p->id[i], now;
-		bool crowded = global_is_crowded(v->s, was);
+		bool saturated = global_is_saturated(v->s, was);
 
 		for (k = i + 1; k < end && p->id[k] == was && !v->lanewise; k++)
 			;
 		now = global_step(v, was, base + i * GRANULE, bytes, k - i);
-		if (now == UINT32_MAX) { /* the lanes matter: one by one */
+		if (now == UINT32_MAX) { /* the lanes matter: granule by granule */
 			k = i + 1;
 			now = global_step(v, was, base + i * GRANULE, bytes, 1);
 		}
 		if (now != was)
 			fill(p->id + i, k - i, now);
-		global_note_all(v, base + i * GRANULE, k - i, now, crowded);
+		global_hint_all(v, base + i * GRANULE, k - i, now, saturated);
 	}
 }
 
@@ -49,12 +49,12 @@ static void touch_page(struct visit *v, uint64_t addr, uint64_t end, uint16_t ma
 
 	v->s->visits += last - first + 1;
 	if (!p->id && to - from == PAGE_BYTES) {
-		bool crowded = global_is_crowded(v->s, p->all);
+		bool saturated = global_is_saturated(v->s, p->all);
 		uint32_t now = global_step(v, p->all, addr, mask, PAGE_GRANULES);
 
 		if (now != UINT32_MAX) {
 			p->all = now;
-			global_note_all(v, addr, PAGE_GRANULES, now, crowded);
+			global_hint_all(v, addr, PAGE_GRANULES, now, saturated);
 			return;
 		}
 	}
@@ -132,7 +132,7 @@ static struct region *region_of(struct shard *s, uint64_t number)
 	return r;
 }
 
-static void enter(struct global_shadow *g, struct visit *v, uint64_t number)
+static void enter_region(struct global_shadow *g, struct visit *v, uint64_t number)
 {
 	v->g = g;
 	v->s = shard_of(g, number);
@@ -140,28 +140,28 @@ static void enter(struct global_shadow *g, struct visit *v, uint64_t number)
 	v->region = region_of(v->s, number);
 	v->record = global_record_new(v->s, v->from, v->lane_addr, number);
 	v->now = record_at(v->s, v->record);
-	v->crowd = 0;
+	v->merged = 0;
 	v->nmemo = 0;
 	v->last = 0;
 	v->lanewise = false;
 }
 
-static void leave(struct visit *v)
+static void leave_region(struct visit *v)
 {
 	if (!v->region)
 		return;
 	global_record_put(v->s, v->record);
-	if (v->crowd)
-		global_record_put(v->s, v->crowd);
+	if (v->merged)
+		global_record_put(v->s, v->merged);
 	pthread_mutex_unlock(&v->s->lock);
 	v->region = NULL;
 }
 
-void global_granules(struct global_shadow *g, struct global_ask *a,
+void global_granules(struct global_shadow *g, struct global_accessor *a,
 	const struct global_record *now, const uint64_t *lane_addr,
 	const struct global_span *spans, size_t nspans)
 {
-	struct visit v = { .ask = a, .from = now, .lane_addr = lane_addr };
+	struct visit v = { .accessor = a, .from = now, .lane_addr = lane_addr };
 
 	for (size_t i = 0; i < nspans; i++) {
 		uint64_t addr = spans[i].addr, end = addr + spans[i].bytes, next;
@@ -170,25 +170,26 @@ void global_granules(struct global_shadow *g, struct global_ask *a,
 			uint64_t number = addr >> REGION_SHIFT;
 
 			next = (addr | (PAGE_BYTES - 1)) + 1;
-			if (!a->synchronised && global_shadow_crowded(g, now, addr, (next < end ? next : end) - addr))
+			if (!a->synchronised && global_shadow_saturated(g, now, addr,
+				(next < end ? next : end) - addr))
 				continue;
 			if (!v.region || v.region->number != number) {
-				leave(&v);
-				enter(g, &v, number);
+				leave_region(&v);
+				enter_region(g, &v, number);
 			}
 			touch_page(&v, addr, next < end ? next : end,
 				spans[i].mask ? spans[i].mask : 0xffff);
 		}
 	}
-	leave(&v);
+	leave_region(&v);
 }
 
 void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes)
 {
-	static const struct crowded nobody[NREADS];
+	static const struct saturated none[NREADS];
 	uint64_t end = addr + bytes;
 
-	global_log_end(g, addr, bytes);
+	global_log_flush(g, addr, bytes);
 	for (; addr < end; addr += GRANULE) {
 		struct visit v = { .s = shard_of(g, addr >> REGION_SHIFT) };
 		struct page *p;
@@ -206,7 +207,7 @@ void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes
 
 			global_state_put(&v, *id, 1);
 			*id = 0;
-			global_note(g, nobody, addr);
+			global_hint(g, none, addr);
 		}
 		pthread_mutex_unlock(&v.s->lock);
 	}
@@ -216,7 +217,7 @@ void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes
 
 void global_lock_open(pthread_mutex_t *m)
 {
-	pthread_mutexattr_t spins; /* a visit is shorter than falling asleep */
+	pthread_mutexattr_t spins; /* a critical section is shorter than a sleep */
 
 	pthread_mutexattr_init(&spins);
 	pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
@@ -290,11 +291,11 @@ uint64_t global_shadow_visits(const struct global_shadow *g)
 	return n;
 }
 
-uint64_t global_shadow_forgot(const struct global_shadow *g)
+uint64_t global_shadow_dropped(const struct global_shadow *g)
 {
-	uint64_t n = global_log_forgot(g->log);
+	uint64_t n = global_log_dropped(g->log);
 
 	for (unsigned i = 0; i < SHARDS; i++)
-		n += g->shard[i].forgot;
+		n += g->shard[i].dropped;
 	return n;
 }

@@ -8,15 +8,15 @@ static uint32_t listed_at(const struct global_record *r, uint64_t addr)
 	for (uint32_t m = r->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 
-		/* an access never crosses a region: it is aligned */
+		/* an access never crosses a region, because it is aligned */
 		if (at - r->offset[l] < r->size)
 			found |= m & -m;
 	}
 	return found;
 }
 
-/* The lanes of a row, of which the first has its bytes d before: of all places
- * that the row moved to, in steps. */
+/* The lanes of a row whose byte is at distance d from the first lane's first byte, for all places
+ * that the row moved to in steps. */
 static uint32_t row_at(const struct global_record *r, int64_t d)
 {
 	const int64_t size = r->size, inner = r->inner, most = (1 << r->row) - 1;
@@ -78,12 +78,14 @@ uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
 static bool aligned(const struct global_record *r)
 {
 	const uint64_t all = r->row == GR_LIST ? r->base
-		: r->base | (uint64_t)r->pitch | (uint64_t)r->inner | (r->count > 1 ? (uint64_t)r->step : 0);
+		: r->base | (uint64_t)r->pitch | (uint64_t)r->inner 
+			| (r->count > 1 ? (uint64_t)r->step : 0);
 
 	return r->size && !(r->size & (r->size - 1)) && !(all & (r->size - 1u));
 }
 
-uint32_t global_alike(const struct global_record *a, const struct global_record *b, unsigned byte)
+uint32_t global_same_lanes(const struct global_record *a, const struct global_record *b,
+	unsigned byte)
 {
 	const unsigned size = a->size < b->size ? a->size : b->size;
 

@@ -1,24 +1,22 @@
-/* global_log: accesses to global memory that conflict with none so far, put down
- * as they come: a record for each, its bytes as bits, nothing by granule. What a
- * conflict is, is not known here: at the first access that might be one, all that
- * was put down in its zone goes to the granules (global.c), which judge.
+/* global_log: logs accesses to global memory that conflict with none so far: one record for each,
+ * its bytes as bits of a map, nothing by granule. At the first access that might conflict, the log
+ * of its zone is flushed: its accesses are applied to the granules (global.c), where they are
+ * classified.
  *
- * A zone of 64 KiB begins as a log. There every word was written at most once,
- * and nobody read it; or it was read only. An access that would end that, a
- * strong one, and one too many, make the zone's log over: each access in it is
- * touched granule by granule as if it came now, then the new one, with its judge.
- * Nothing is lost: of two accesses that conflict both have a bit of the same word,
- * so the second one, whoever it is, finds the first one's before it is put down
- * itself, under the zone's lock; and no two of those put down conflict with each
- * other, so that nobody need be asked about them.
+ * A zone of 64 KiB begins as a log. While it is one, each of its words is either written at most
+ * once and not read, or only read. An access that would violate this, a strong access, and an
+ * access beyond the capacity flush the log: each access in it is applied granule by granule as if
+ * it came now, then the new one, with its classify callback. No conflict is missed: two accesses
+ * that conflict both have a bit of the same word, so the second one finds the first one's bit
+ * before it is logged itself, under the zone's lock. Logged accesses do not conflict with each
+ * other, so that none of them needs to be classified.
  *
- * Reads of the same bytes in the same way, lane by lane, are one tract, however
- * many rows and zones it has: it keeps its readers, as a granule would. A tract is
- * settled when all its zones list it and none is over: then a reader joins under
- * the tract's lock alone. When a zone is over it marks its tracts, under the same
- * lock, before it takes their readers from them, so that a reader is either among
- * them or sees the mark and goes to the granules itself. */
-#include "global_tract.h"
+ * Reads of the same bytes in the same way, lane by lane, are one entry (struct logged), however
+ * many rows and zones it has: it keeps its readers, as a granule would. An entry is complete when
+ * all its zones list it and none is flushed; then a reader is added under the entry's lock alone.
+ * Flushing a zone marks its entries, under the same lock, before it copies their readers, so that a
+ * reader is either among those copied or sees the mark and goes to the granules itself. */
+#include "global_logged.h"
 
 #include "libconsan/base/base.h"
 
@@ -27,12 +25,12 @@
 
 #define ZONE_BYTES (1u << ZONE_SHIFT)
 #define ZONE_WORDS (ZONE_BYTES / 4)
-#define ZONES 16384u    /* places in their table */
-#define FULL 2048u      /* of a zone's log */
-#define PIECES 80u      /* of an access, without asking for memory */
+#define ZONES 16384u    /* slots in the hash table */
+#define FULL 2048u      /* capacity of a zone's log */
+#define PIECES 80u      /* pieces of an access without an allocation */
 
 struct listed {
-	struct tract *t;
+	struct logged *t;
 	uint32_t part;
 };
 
@@ -40,17 +38,17 @@ struct zone {
 	uint64_t number;
 	struct zone *next;
 	pthread_mutex_t lock;
-	bool over;         /* atomic: the granules know it all */
-	uint64_t *written; /* words, or NULL */
+	bool flushed;         /* atomic: all its accesses are at the granules */
+	uint64_t *written; /* a bit for each word, or NULL */
 	uint64_t read[ZONE_BYTES / GRANULE / 64];
 	VEC(struct listed) log;
 };
 
 struct global_log {
-	struct zone *zone[ZONES]; /* chains, only ever grown in front: read without a lock */
-	pthread_mutex_t lock;     /* to grow them */
+	struct zone *zone[ZONES]; /* chains, which only grow at their head: read without a lock */
+	pthread_mutex_t lock;     /* held to insert zones */
 	uint32_t nzones, nwritten;
-	struct tract_shard shard[SHARDS];
+	struct logged_shard shard[SHARDS];
 };
 
 /* ---- zones ---- */
@@ -84,12 +82,12 @@ static struct zone *zone_of(struct global_log *l, uint64_t number)
 	return z;
 }
 
-static bool zone_over(const struct zone *z)
+static bool zone_flushed(const struct zone *z)
 {
-	return __atomic_load_n(&z->over, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&z->flushed, __ATOMIC_ACQUIRE);
 }
 
-/* Bits first to last of a map; of the i-th word of it. */
+/* Of bits first to last of a map: those in its i-th word. */
 static uint64_t bits_of(uint32_t i, uint32_t first, uint32_t last)
 {
 	uint64_t m = UINT64_MAX;
@@ -115,7 +113,7 @@ static void set_bits(uint64_t *map, uint32_t first, uint32_t last, uint64_t patt
 		map[i] |= bits_of(i, first, last) & pattern;
 }
 
-/* The words of every granule that the mask touches. */
+/* The words of every granule that the mask selects. */
 static uint64_t words_of(uint16_t mask)
 {
 	uint64_t words = 0;
@@ -127,7 +125,7 @@ static uint64_t words_of(uint16_t mask)
 	return words * 0x1111111111111111ull;
 }
 
-static bool meets(const struct zone *z, const struct global_span *p, uint32_t n, bool write)
+static bool overlaps(const struct zone *z, const struct global_span *p, uint32_t n, bool write)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t first = (uint32_t)p[i].addr % ZONE_BYTES;
@@ -159,9 +157,9 @@ static void mark(struct global_log *l, struct zone *z, const struct global_span 
 	}
 }
 
-/* ---- an access in pieces, by zone ---- */
+/* ---- pieces of an access, by zone ---- */
 
-struct cut {
+struct pieces {
 	struct global_span *at, few[PIECES];
 	size_t n, cap;
 };
@@ -174,7 +172,7 @@ static int by_zone(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void cut_add(struct cut *c, uint64_t addr, uint64_t bytes, uint16_t mask)
+static void pieces_add(struct pieces *c, uint64_t addr, uint64_t bytes, uint16_t mask)
 {
 	if (c->n == c->cap) {
 		struct global_span *was = c->at;
@@ -187,25 +185,25 @@ static void cut_add(struct cut *c, uint64_t addr, uint64_t bytes, uint16_t mask)
 	c->at[c->n++] = (struct global_span){ .addr = addr, .bytes = bytes, .mask = mask };
 }
 
-static void cut_open(struct cut *c)
+static void pieces_open(struct pieces *c)
 {
 	c->at = c->few;
 	c->cap = PIECES;
 	c->n = 0;
 }
 
-static void cut_close(struct cut *c)
+static void pieces_close(struct pieces *c)
 {
 	if (c->at != c->few)
 		free(c->at);
 }
 
-static void cut_spans(struct cut *c, const struct global_span *spans, size_t n)
+static void pieces_spans(struct pieces *c, const struct global_span *spans, size_t n)
 {
 	uint64_t zone = 0;
 	bool rising = true;
 
-	cut_open(c);
+	pieces_open(c);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t addr = spans[i].addr, end = addr + spans[i].bytes, next;
 
@@ -214,69 +212,70 @@ static void cut_spans(struct cut *c, const struct global_span *spans, size_t n)
 		for (; addr < end; addr = next) {
 			next = (addr | (ZONE_BYTES - 1)) + 1;
 			next = next < end ? next : end;
-			cut_add(c, addr, next - addr, spans[i].mask);
+			pieces_add(c, addr, next - addr, spans[i].mask);
 		}
 	}
 	if (!rising)
 		qsort(c->at, c->n, sizeof *c->at, by_zone);
 }
 
-static struct tract_shard *shard_of(struct global_log *l, uint64_t key)
+static struct logged_shard *shard_of(struct global_log *l, uint64_t key)
 {
 	return &l->shard[key % SHARDS];
 }
 
-/* ---- a zone's log is over ---- */
+/* ---- flushing a zone ---- */
 
-static enum global_verdict nobody_asks(struct global_ask *a, const struct global_record *old,
+static enum global_verdict no_conflict(struct global_accessor *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
 {
 	(void)a, (void)old, (void)now, (void)addr, (void)bytes, (void)lanewise;
-	return GLOBAL_APART;
+	return GLOBAL_UNORDERED;
 }
 
 /* Under the zone's lock. */
-static void end_log(struct global_shadow *g, struct zone *z, bool synchronised)
+static void flush_zone(struct global_shadow *g, struct zone *z, bool synchronised)
 {
-	struct global_ask ask = { .lonely = true, .synchronised = synchronised, .judge = nobody_asks };
+	struct global_accessor accessor = { .isolated = true, .synchronised = synchronised,
+		.classify = no_conflict };
 
 	for (size_t i = 0; i < z->log.n; i++) {
-		struct tract *t = z->log.at[i].t;
+		struct logged *t = z->log.at[i].t;
 		const struct part *p = &t->part[z->log.at[i].part];
-		struct tract_shard *s = shard_of(g->log, t->key);
-		struct reader reader[MANY];
+		struct logged_shard *s = shard_of(g->log, t->key);
+		struct reader reader[MAX_ENTRIES];
 		uint32_t n;
 
 		if (t->r.flags & GR_WRITE) {
-			global_granules(g, &ask, &t->r, t->lane_addr, &t->piece[p->first], p->n);
+			global_granules(g, &accessor, &t->r, t->lane_addr, &t->piece[p->first], p->n);
 			continue;
 		}
 		pthread_mutex_lock(&s->lock);
-		t->over = true;
+		t->flushed = true;
 		n = t->nreaders;
 		memcpy(reader, t->reader, n * sizeof *reader);
 		pthread_mutex_unlock(&s->lock);
 		for (uint32_t k = 0; k < n; k++) {
-			struct global_record r = tract_record(t, &reader[k]);
+			struct global_record r = logged_record(t, &reader[k]);
 
-			global_granules(g, &ask, &r, t->lane_addr, &t->piece[p->first], p->n);
+			global_granules(g, &accessor, &r, t->lane_addr, &t->piece[p->first], p->n);
 		}
 	}
 	vec_free(&z->log);
-	__atomic_store_n(&z->over, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&z->flushed, true, __ATOMIC_RELEASE);
 }
 
-/* Under the zone's lock: false: its log is over. */
-static bool put_down(struct global_shadow *g, struct tract *t, uint32_t part, bool synchronised)
+/* Under the zone's lock. False: the zone was flushed. */
+static bool log_part(struct global_shadow *g, struct logged *t, uint32_t part, bool synchronised)
 {
 	const bool write = t->r.flags & GR_WRITE;
 	struct part *p = &t->part[part];
 	struct zone *z = p->zone;
 
-	if (z->over || p->listed)
-		return !z->over;
-	if (z->log.n == FULL || meets(z, &t->piece[p->first], p->n, write)) {
-		end_log(g, z, synchronised);
+	if (z->flushed || p->listed)
+		return !z->flushed;
+	if (z->log.n == FULL || overlaps(z, &t->piece[p->first], p->n, write)) {
+		flush_zone(g, z, synchronised);
 		return false;
 	}
 	mark(g->log, z, &t->piece[p->first], p->n, write);
@@ -288,28 +287,28 @@ static bool put_down(struct global_shadow *g, struct tract *t, uint32_t part, bo
 
 /* ---- accesses ---- */
 
-static void put_down_tract(struct global_shadow *g, struct global_ask *a, struct tract *t,
+static void log_access(struct global_shadow *g, struct global_accessor *a, struct logged *t,
 	const struct global_record *now, const uint64_t *lane_addr)
 {
-	struct cut rest;
+	struct pieces rest;
 
-	cut_open(&rest);
+	pieces_open(&rest);
 	for (uint32_t i = 0; i < t->nparts; i++) {
 		struct part *p = &t->part[i];
 		bool done = false;
 
-		if (!zone_over(p->zone)) {
+		if (!zone_flushed(p->zone)) {
 			pthread_mutex_lock(&p->zone->lock);
-			done = put_down(g, t, i, a->synchronised);
+			done = log_part(g, t, i, a->synchronised);
 			pthread_mutex_unlock(&p->zone->lock);
 		}
 		for (uint32_t k = 0; k < p->n && !done; k++)
-			cut_add(&rest, t->piece[p->first + k].addr, t->piece[p->first + k].bytes,
+			pieces_add(&rest, t->piece[p->first + k].addr, t->piece[p->first + k].bytes,
 				t->piece[p->first + k].mask);
 	}
 	if (rest.n)
 		global_granules(g, a, now, lane_addr, rest.at, rest.n);
-	cut_close(&rest);
+	pieces_close(&rest);
 }
 
 static bool plain_read(const struct global_record *r)
@@ -317,81 +316,81 @@ static bool plain_read(const struct global_record *r)
 	return !(r->flags & (GR_WRITE | GR_STRONG));
 }
 
-bool global_shadow_again(struct global_shadow *g, struct global_ask *a,
+bool global_shadow_repeat(struct global_shadow *g, struct global_accessor *a,
 	const struct global_record *now, const uint64_t *lane_addr)
 {
-	uint64_t key = tract_key(now, lane_addr, NULL, 0);
-	struct tract_shard *s = shard_of(g->log, key);
-	struct tract *t;
+	uint64_t key = logged_key(now, lane_addr, NULL, 0);
+	struct logged_shard *s = shard_of(g->log, key);
+	struct logged *t;
 	bool is;
 
 	pthread_mutex_lock(&s->lock);
-	t = tract_find(s, key, now, lane_addr, NULL, 0);
-	is = t && tract_settled(t);
+	t = logged_find(s, key, now, lane_addr, NULL, 0);
+	is = t && logged_complete(t);
 	if (is)
-		tract_join(s, t, a, now);
+		logged_add_reader(s, t, a, now);
 	pthread_mutex_unlock(&s->lock);
 	return is;
 }
 
-/* All its zones are over: nothing is to be put down. Strong accesses end them. */
-static bool all_over(struct global_shadow *g, struct global_ask *a,
-	const struct global_record *now, const struct cut *c)
+/* Are all its zones flushed, so that there is nothing to log? Strong accesses flush them. */
+static bool all_flushed(struct global_shadow *g, struct global_accessor *a,
+	const struct global_record *now, const struct pieces *c)
 {
-	bool over = true;
+	bool flushed = true;
 
-	for (size_t i = 0; i < c->n && over; i += zone_run(c->at, c->n, i)) {
+	for (size_t i = 0; i < c->n && flushed; i += zone_run(c->at, c->n, i)) {
 		struct zone *z = zone_of(g->log, c->at[i].addr >> ZONE_SHIFT);
 
-		if (!zone_over(z) && now->flags & GR_STRONG) {
+		if (!zone_flushed(z) && now->flags & GR_STRONG) {
 			pthread_mutex_lock(&z->lock);
-			if (!z->over)
-				end_log(g, z, a->synchronised);
+			if (!z->flushed)
+				flush_zone(g, z, a->synchronised);
 			pthread_mutex_unlock(&z->lock);
 		}
-		over = zone_over(z);
+		flushed = zone_flushed(z);
 	}
-	return over;
+	return flushed;
 }
 
-void global_shadow_touch(struct global_shadow *g, struct global_ask *a,
+void global_shadow_touch(struct global_shadow *g, struct global_accessor *a,
 	const struct global_record *now, const uint64_t *lane_addr,
 	const struct global_span *spans, size_t nspans)
 {
-	struct tract_shard *s;
-	struct tract *t;
-	struct cut c;
+	struct logged_shard *s;
+	struct logged *t;
+	struct pieces c;
 	uint64_t key;
 	bool is = false;
 
-	cut_spans(&c, spans, nspans);
-	if (all_over(g, a, now, &c)) {
+	pieces_spans(&c, spans, nspans);
+	if (all_flushed(g, a, now, &c)) {
 		global_granules(g, a, now, lane_addr, spans, nspans);
-		cut_close(&c);
+		pieces_close(&c);
 		return;
 	}
-	key = tract_key(now, lane_addr, c.at, c.n);
+	key = logged_key(now, lane_addr, c.at, c.n);
 	s = shard_of(g->log, key);
 	pthread_mutex_lock(&s->lock);
-	t = plain_read(now) ? tract_find(s, key, now, lane_addr, c.at, c.n) : NULL;
+	t = plain_read(now) ? logged_find(s, key, now, lane_addr, c.at, c.n) : NULL;
 	if (!t) {
-		t = tract_new(s, key, now, lane_addr, c.at, c.n);
+		t = logged_new(s, key, now, lane_addr, c.at, c.n);
 		for (uint32_t i = 0; i < t->nparts; i++)
 			t->part[i].zone = zone_of(g->log, t->piece[t->part[i].first].addr >> ZONE_SHIFT);
 		if (plain_read(now))
-			tract_insert(s, t);
+			logged_insert(s, t);
 	}
 	if (plain_read(now)) {
-		tract_join(s, t, a, now);
-		is = tract_settled(t);
+		logged_add_reader(s, t, a, now);
+		is = logged_complete(t);
 	}
 	pthread_mutex_unlock(&s->lock);
-	cut_close(&c);
+	pieces_close(&c);
 	if (!is)
-		put_down_tract(g, a, t, now, lane_addr);
+		log_access(g, a, t, now, lane_addr);
 }
 
-void global_log_end(struct global_shadow *g, uint64_t addr, uint64_t bytes)
+void global_log_flush(struct global_shadow *g, uint64_t addr, uint64_t bytes)
 {
 	for (uint64_t n = addr >> ZONE_SHIFT; bytes && n <= (addr + bytes - 1) >> ZONE_SHIFT; n++) {
 		struct zone *z = zone_find(g->log, n);
@@ -399,8 +398,8 @@ void global_log_end(struct global_shadow *g, uint64_t addr, uint64_t bytes)
 		if (!z)
 			continue;
 		pthread_mutex_lock(&z->lock);
-		if (!z->over)
-			end_log(g, z, true); /* nothing is left out */
+		if (!z->flushed)
+			flush_zone(g, z, true); /* no access may be omitted */
 		pthread_mutex_unlock(&z->lock);
 	}
 }
@@ -445,11 +444,11 @@ size_t global_log_footprint(const struct global_log *l)
 	return bytes;
 }
 
-uint64_t global_log_forgot(const struct global_log *l)
+uint64_t global_log_dropped(const struct global_log *l)
 {
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < SHARDS; i++)
-		n += l->shard[i].forgot;
+		n += l->shard[i].dropped;
 	return n;
 }

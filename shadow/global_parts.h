@@ -1,9 +1,7 @@
-/* global_parts: what the files of the global shadow share, see global.h and
- * global.c. For shadow/global*.c only.
+/* global_parts: declarations shared by shadow/global*.c only; see global.h and global.c.
  *
- * Invariant: refs of a state = granules that have it (pages that are uniform
- * count 256); refs of a record = states that hold it. State 0 is the empty one
- * and is not counted. */
+ * Invariant: refs of a state = granules that have it (a uniform page counts 256); refs of a record
+ * = states that contain it. State 0 is the empty one and is not counted. */
 #ifndef CONSAN_SHADOW_GLOBAL_PARTS_H
 #define CONSAN_SHADOW_GLOBAL_PARTS_H
 
@@ -17,19 +15,19 @@
 #define PAGE_GRANULES (PAGE_BYTES / GRANULE)
 #define PAGES (REGION_BYTES / PAGE_BYTES)
 #define SHARDS 64u
-#define MANY 256u
-#define FEW 24u
-#define ATOMICS 16u
-#define CROWD 4u
-#define OTHERS 6u         /* readers of other clusters, while no clusters synchronise */
-#define PLENTY (4u << 20) /* bytes of a shard's states and records */
-#define NOTES_SHIFT 17
-#define NOTES (1u << NOTES_SHIFT)
+#define MAX_ENTRIES 256u
+#define MAX_ENTRIES_LOW 24u
+#define MAX_ATOMICS 16u
+#define MERGE_ABOVE 4u
+#define KEPT_READERS 6u         /* reading clusters kept, while no clusters synchronize */
+#define MEMORY_LIMIT (4u << 20) /* limit of bytes for a shard's states and records */
+#define HINTS_SHIFT 17
+#define HINTS (1u << HINTS_SHIFT)
 #define MEMO 8u
 #define CHUNK 512u
 
 struct page {
-	uint32_t *id;   /* state of each granule, or NULL: all have `all` */
+	uint32_t *id; /* state of each granule, or NULL: all have `all` */
 	uint32_t all;
 };
 
@@ -42,13 +40,13 @@ struct region {
 struct entry {
 	uint32_t record;
 	uint16_t bytes;
-	uint8_t flags;   /* of the record */
-	uint8_t tag;     /* of its cluster */
+	uint8_t flags; /* flags of the record */
+	uint8_t tag;   /* tag of the record's cluster */
 };
 
-/* Bytes that enough clusters have read, and nobody has written: a read of that
- * kind by a cluster above `above` adds nothing while no clusters synchronise. */
-struct crowded {
+/* Bytes that enough clusters have read and that were not written: a read of that kind by a cluster
+ * above `above` adds nothing while no clusters synchronize. */
+struct saturated {
 	uint32_t above;
 	uint16_t bytes; /* 0: none */
 };
@@ -57,9 +55,9 @@ enum { READ_PLAIN, READ_NC, NREADS };
 
 struct state {
 	uint32_t refs;
-	uint16_t n, cap; /* cap is a power of two, or 0: the place is free */
+	uint16_t n, cap; /* cap is a power of two, or 0: the slot is free */
 	struct entry *at;
-	struct crowded crowded[NREADS];
+	struct saturated saturated[NREADS];
 };
 
 struct memo {
@@ -71,7 +69,7 @@ struct shard {
 	pthread_mutex_t lock;
 	struct region **region; /* hash */
 	uint32_t nregions, cap_regions;
-	struct global_record **record; /* chunks; index 0 is nobody */
+	struct global_record **record; /* chunks; index 0 is unused */
 	uint32_t nrecords, free_record;
 	struct state *state;
 	uint32_t nstates, cap_states, free_state;
@@ -79,84 +77,86 @@ struct shard {
 	struct entry *scratch;
 	uint32_t cap_scratch;
 	size_t bytes;
-	uint64_t visits, forgot;
+	uint64_t visits, dropped;
 };
 
 struct global_shadow {
 	struct global_log *log;
 	struct shard shard[SHARDS];
-	uint64_t crowded[NOTES]; /* see note_of() */
+	uint64_t saturated[HINTS]; /* see hint_of() */
 };
 
-/* One access on its way through one region. */
+/* One access while it is applied to one region. */
 struct visit {
 	struct global_shadow *g;
 	struct shard *s;
-	struct global_ask *ask;
+	struct global_accessor *accessor;
 	const struct global_record *from;
 	const uint64_t *lane_addr;
-	const struct global_record *now; /* the same, as this region keeps it */
-	uint32_t record;         /* index of now's record in this region ... */
-	uint32_t crowd;          /* ... and of what stands for it in a crowd, or 0 */
+	const struct global_record *now; /* the copy that this region keeps */
+	uint32_t record;         /* index of now's record in this region */
+	uint32_t merged;         /* index of the record of merged reads, or 0 */
 	struct region *region;
 	struct memo memo[MEMO];
 	unsigned nmemo;
-	uint32_t last;           /* the newest outcome, or 0 */
-	struct crowded crowded[NREADS]; /* of the outcome in scratch */
-	bool lanewise;           /* the last step's answer was for one granule only */
+	uint32_t last;           /* the newest resulting state, or 0 */
+	struct saturated saturated[NREADS]; /* of the result in scratch */
+	bool lanewise;           /* the last step's result holds for one granule only */
 };
 
-/* ---- global.c: granule by granule ---- */
+/* ---- global.c: access by granule ---- */
 
-void global_granules(struct global_shadow *g, struct global_ask *a,
+void global_granules(struct global_shadow *g, struct global_accessor *a,
 	const struct global_record *now, const uint64_t *lane_addr,
 	const struct global_span *spans, size_t nspans);
 void global_lock_open(pthread_mutex_t *m);
 
-/* ---- global_log.c: what conflicts with nothing so far ---- */
+/* ---- global_log.c: accesses that conflict with none so far ---- */
 
 struct global_log *global_log_open(void);
 void global_log_close(struct global_log *l);
-/* From now on the granules know all that touched these bytes. */
-void global_log_end(struct global_shadow *g, uint64_t addr, uint64_t bytes);
+/* Moves the logged accesses of these bytes to the granules. */
+void global_log_flush(struct global_shadow *g, uint64_t addr, uint64_t bytes);
 size_t global_log_footprint(const struct global_log *l);
-uint64_t global_log_forgot(const struct global_log *l);
+uint64_t global_log_dropped(const struct global_log *l);
 
-/* ---- global_state.c: records and states, counted ---- */
+/* ---- global_state.c: records and states, with reference counts ---- */
 
 static inline struct global_record *record_at(const struct shard *s, uint32_t i)
 {
 	return &s->record[i / CHUNK][i % CHUNK];
 }
 
-/* lane_addr: of a GR_LIST. Lanes elsewhere have no part in this region's record. */
+/* lane_addr: for a GR_LIST. Lanes outside the region are left out of this region's record. */
 uint32_t global_record_new(struct shard *s, const struct global_record *from,
 	const uint64_t *lane_addr, uint64_t number);
 void global_record_put(struct shard *s, uint32_t i);
 uint32_t global_state_new(struct visit *v, const struct entry *at, uint32_t n);
 void global_state_put(struct visit *v, uint32_t i, uint32_t granules);
-/* The state's content becomes at[0..n), for all granules that have it. */
+/* Replaces the state's content by at[0..n), for all granules that have it. */
 void global_state_set(struct visit *v, uint32_t i, const struct entry *at, uint32_t n);
 
-/* ---- global_step.c: what an access does to a state ---- */
+/* ---- global_step.c: effect of an access on a state ---- */
 
 static inline uint8_t tag_of(uint32_t cluster)
 {
 	return (uint8_t)(cluster ^ cluster >> 8 ^ cluster >> 16);
 }
 
-/* The state of `granules` granules that all have `from` now, of which this access
- * touches `bytes`; addr: the first. UINT32_MAX: the lanes matter, granule by granule. */
+/* Applies the access to `granules` granules that all have the state `from`, in `bytes` of each;
+ * addr: the first granule. Returns their new state, or UINT32_MAX if the lanes matter: then the
+ * caller proceeds granule by granule. */
 uint32_t global_step(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes,
 	uint32_t granules);
 
-/* ---- global_crowd.c: reads by many clusters ---- */
+/* ---- global_saturated.c: reads by many clusters ---- */
 
-/* Drops readers that others stand for; returns how many entries stay. */
+/* Drops readers that others represent; returns the number of entries that remain. */
 uint32_t global_thin_readers(struct visit *v, struct entry *at, uint32_t n);
-bool global_is_crowded(const struct shard *s, uint32_t state);
-/* The granules from addr on have this state now; was: the last one was crowded. */
-void global_note_all(struct visit *v, uint64_t addr, uint32_t granules, uint32_t state, bool was);
-void global_note(struct global_shadow *g, const struct crowded is[NREADS], uint64_t addr);
+bool global_is_saturated(const struct shard *s, uint32_t state);
+/* Updates the hints of `granules` granules from addr on, which now have `state`; was: they were
+ * saturated before. */
+void global_hint_all(struct visit *v, uint64_t addr, uint32_t granules, uint32_t state, bool was);
+void global_hint(struct global_shadow *g, const struct saturated is[NREADS], uint64_t addr);
 
 #endif

@@ -1,5 +1,5 @@
-/* global_state: the records of past accesses, and the states that granules share.
- * Both are counted and reused; what stands in them is not known here. */
+/* global_state: the records of past accesses and the states that granules share. Both have
+ * reference counts and are reused; their content is not interpreted here. */
 #include "global_parts.h"
 
 #include "libconsan/base/base.h"
@@ -26,7 +26,7 @@ uint32_t global_record_new(struct shard *s, const struct global_record *from,
 	}
 	r = record_at(s, i);
 	*r = *from;
-	r->refs = 1; /* the access, while it lasts */
+	r->refs = 1; /* held by the access while it is applied */
 	if (r->row == GR_LIST) {
 		uint16_t *offset = base_alloc(32 * sizeof *offset);
 
@@ -88,7 +88,7 @@ static void entries_free(struct shard *s, struct entry *at, uint32_t cap)
 
 _Static_assert(sizeof(struct entry) >= sizeof(struct entry *), "a free array links to the next");
 
-static uint32_t room_for(uint32_t n)
+static uint32_t capacity_for(uint32_t n)
 {
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
@@ -116,10 +116,10 @@ uint32_t global_state_new(struct visit *v, const struct entry *at, uint32_t n)
 	x = &s->state[i];
 	x->refs = 0;
 	x->n = (uint16_t)n;
-	x->cap = (uint16_t)room_for(n);
+	x->cap = (uint16_t)capacity_for(n);
 	x->at = entries_new(s, x->cap);
 	memcpy(x->at, at, n * sizeof *at);
-	memcpy(x->crowded, v->crowded, sizeof x->crowded);
+	memcpy(x->saturated, v->saturated, sizeof x->saturated);
 	for (uint32_t k = 0; k < n; k++)
 		record_at(s, at[k].record)->refs++;
 	return i;
@@ -166,7 +166,7 @@ void global_state_set(struct visit *v, uint32_t i, const struct entry *at, uint3
 {
 	struct shard *s = v->s;
 	struct state *x = &s->state[i];
-	uint32_t cap = room_for(n);
+	uint32_t cap = capacity_for(n);
 	struct entry *was = x->at;
 	uint32_t nwas = x->n, capwas = x->cap;
 
@@ -179,7 +179,7 @@ void global_state_set(struct visit *v, uint32_t i, const struct entry *at, uint3
 	for (uint32_t k = 0; k < nwas; k++)
 		global_record_put(s, was[k].record);
 	memcpy(x->at, at, n * sizeof *at);
-	memcpy(x->crowded, v->crowded, sizeof x->crowded);
+	memcpy(x->saturated, v->saturated, sizeof x->saturated);
 	x->n = (uint16_t)n;
 	if (x->at != was)
 		entries_free(s, was, capwas);

@@ -1,33 +1,32 @@
-/* global_step: what a new access leaves of a granule's state: which past accesses
- * may still take part in a conflict.
+/* global_step: effect of a new access on a granule's state: which past accesses may still take part
+ * in a conflict.
  *
  * What may be forgotten, byte by byte; x is recorded, n is the new access:
- *  - n knows x (GLOBAL_ORDERED): a later y that conflicts with x conflicts with
- *    n, unless n is a read and x a write, and y can be ordered after n only if it
- *    is ordered after x, as causality is transitive. So x goes. Not if n is
- *    strong and x is not, or n is narrower in scope or of another size or proxy:
- *    then y may be at peace with n and not with x. Reads past the memory model
- *    (.nc) go only for other such reads.
- *  - n clashes with x: has been reported. x goes if it is of n's own cluster,
- *    whose events come in an order that no thread timing changes; x of another
- *    cluster stays, because which of the two came first is chance, and what is
- *    reported must not depend on it: so every pair is seen in either order.
- *  - mutually strong ones stay both. A later access that knows a strong read or
- *    read-modify-write is ordered after the strong writes which that one saw.
+ *  - n is ordered after x (GLOBAL_ORDERED): a later y that conflicts with x conflicts with n,
+ *    unless n is a read and x a write, and y can be ordered after n only if it is ordered after x,
+ *    as causality is transitive. So x is dropped. Not if n is strong and x is not, or if n is
+ *    narrower in scope or of another size or proxy: then y may be compatible with n but not with
+ *    x. Reads outside the memory model (.nc) replace only other such reads.
+ *  - n conflicts with x: this has been reported. x is dropped if it is of n's own cluster, whose
+ *    events come in an order that does not depend on thread timing; x of another cluster stays,
+ *    because which of the two came first depends on timing and the reports must not: every pair is
+ *    seen in either order.
+ *  - two morally strong accesses both stay. A later access that is ordered after a strong read or
+ *    read-modify-write is ordered after the strong writes which that one observed.
  *  - n reads what its own lanes wrote or read in the same epoch: n adds nothing.
- * While no cluster has handed anything to another, no access is ever ordered with
- * another cluster's: of their reads the OTHERS lowest stand for all.
- * When a state grows beyond MANY accesses while memory is plenty, FEW when it
- * is not, the accesses of the highest clusters go, reads first: what stays is
- * the same whatever order they came in. That is the one thing forgotten without
- * proof, and it is counted. */
+ *
+ * While no clusters have synchronized, no access is ordered with another cluster's: of their reads
+ * the KEPT_READERS lowest represent all. When a state exceeds MAX_ENTRIES accesses, or
+ * MAX_ENTRIES_LOW when memory is short, the accesses of the highest clusters are dropped, reads
+ * first: the result is the same in whatever order they came. This is the only loss without proof,
+ * and it is counted. */
 #include "global_parts.h"
 
 #include "libconsan/base/base.h"
 
 #include <string.h>
 
-/* Whatever is at peace with n is so with x, too, if it is ordered after n. */
+/* Does every later access that is compatible with n, and not ordered after x, not race with x? */
 static bool as_strict(const struct global_record *x, const struct global_record *n)
 {
 	if (x->flags & GR_NC && !(n->flags & GR_NC))
@@ -38,7 +37,7 @@ static bool as_strict(const struct global_record *x, const struct global_record 
 		&& !((x->flags ^ n->flags) & GR_ASYNC);
 }
 
-/* The same lanes, in the same epoch: n says what x says already. */
+/* Same lanes, same epoch: n adds nothing to x. */
 static bool repeats(const struct global_record *x, const struct global_record *n, uint64_t addr,
 	uint32_t bytes, bool *lanewise)
 {
@@ -47,7 +46,7 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 		return false;
 	if (x->flags & GR_STRONG && !(n->flags & GR_STRONG))
 		return false;
-	if (x->flags & GR_CROWD)
+	if (x->flags & GR_MERGED)
 		return true;
 	if (x->base == n->base && x->row == n->row && x->pitch == n->pitch && x->size == n->size
 		&& x->inner == n->inner && x->lanes == n->lanes && x->row != GR_LIST
@@ -59,13 +58,13 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 
 		if (global_lanes_at(n, addr + b) & ~global_lanes_at(x, addr + b))
 			return false;
-		bytes &= ~global_alike(x, n, b);
+		bytes &= ~global_same_lanes(x, n, b);
 	}
 	return true;
 }
 
-/* x is a strong write, and `seen`, which came later, read what it or its chain
- * left: both are strong to each other. */
+/* x is a strong write, and the later `seen` read its value or a value of its chain: both are strong
+ * to each other. */
 static bool observed(const struct global_record *seen, const struct global_record *x)
 {
 	return (x->flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) == (GR_STRONG | GR_WRITE)
@@ -82,8 +81,8 @@ static struct entry *scratch(struct shard *s, uint32_t n)
 	return s->scratch;
 }
 
-/* Which of `flags` goes when there are too many of them: a read by the highest
- * cluster, else a write; not the newest. n: none. */
+/* The entry to drop when too many have `flags`: a read by the highest cluster, else a write; never
+ * the newest. n: none. */
 static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n, uint32_t flags)
 {
 	uint64_t most = 0;
@@ -91,7 +90,8 @@ static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n
 
 	for (uint32_t i = 0; i + 1 < n; i++) {
 		const struct global_record *r = record_at(s, at[i].record);
-		uint64_t key = (uint64_t)!(r->flags & GR_WRITE) << 63 | (uint64_t)r->cluster << 16 | r->agent;
+		uint64_t key = (uint64_t)!(r->flags & GR_WRITE) << 63 | (uint64_t)r->cluster << 16
+			| r->agent;
 
 		if ((r->flags & flags) == flags && key >= most) {
 			most = key;
@@ -104,33 +104,33 @@ static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n
 static uint32_t trim(struct visit *v, struct entry *at, uint32_t n)
 {
 	struct shard *s = v->s;
-	const uint32_t most = s->bytes < PLENTY ? MANY : FEW;
+	const uint32_t most = s->bytes < MEMORY_LIMIT ? MAX_ENTRIES : MAX_ENTRIES_LOW;
 	uint32_t strong = 0, i;
 
-	if (n > 2 * OTHERS && !v->ask->synchronised)
+	if (n > 2 * KEPT_READERS && !v->accessor->synchronised)
 		n = global_thin_readers(v, at, n);
-	for (i = 0; i < n && n > ATOMICS; i++)
+	for (i = 0; i < n && n > MAX_ATOMICS; i++)
 		strong += (at[i].flags & (GR_STRONG | GR_WRITE)) == (GR_STRONG | GR_WRITE);
-	while (n > most || strong > ATOMICS) {
-		i = victim(s, at, n, strong > ATOMICS ? GR_STRONG | GR_WRITE : 0);
+	while (n > most || strong > MAX_ATOMICS) {
+		i = victim(s, at, n, strong > MAX_ATOMICS ? GR_STRONG | GR_WRITE : 0);
 		if (i == n)
 			break;
 		if ((at[i].flags & (GR_STRONG | GR_WRITE)) == (GR_STRONG | GR_WRITE))
 			strong--;
 		memmove(&at[i], &at[i + 1], (n - i - 1) * sizeof *at);
 		n--;
-		s->forgot++;
+		s->dropped++;
 	}
 	return n;
 }
 
-/* The access adds nothing to what is remembered. */
+/* Does the access add nothing to what is remembered? */
 static bool adds_nothing(struct visit *v, const struct entry *at, uint32_t n, uint8_t tag,
 	uint64_t addr, uint16_t bytes)
 {
 	if (v->now->flags & GR_WRITE)
 		return false;
-	/* a strong read says more if it comes after another write, see advance() */
+	/* a strong read adds something if it follows another write, see advance() */
 	for (uint32_t i = n; i-- > 0 && !(v->now->flags & at[i].flags & GR_STRONG
 		&& at[i].flags & GR_WRITE);)
 		if (at[i].tag == tag && !(bytes & ~at[i].bytes) && at[i].record != v->record
@@ -139,7 +139,7 @@ static bool adds_nothing(struct visit *v, const struct entry *at, uint32_t n, ui
 	return false;
 }
 
-static bool crowds(const struct global_record *x, const struct global_record *n)
+static bool mergeable(const struct global_record *x, const struct global_record *n)
 {
 	const uint8_t kind = GR_WRITE | GR_STRONG | GR_NC | GR_ASYNC;
 
@@ -147,33 +147,34 @@ static bool crowds(const struct global_record *x, const struct global_record *n)
 		&& x->agent == n->agent && x->epoch == n->epoch && x->cluster == n->cluster;
 }
 
-/* A warp that reads a place again and again, by other lanes each time, is
- * remembered as one: beyond CROWD entries of one epoch. */
-static uint32_t join_crowd(struct visit *v, struct entry *at, uint32_t n)
+/* Reads by one warp of one place by ever different lanes are merged into one entry when more than
+ * MERGE_ABOVE of them have the same epoch. */
+static uint32_t merge_reads(struct visit *v, struct entry *at, uint32_t n)
 {
 	struct shard *s = v->s;
 	uint32_t same = 0, k = 0;
 	uint16_t bytes = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		same += at[i].tag == at[n - 1].tag && crowds(record_at(s, at[i].record), v->now);
-	if (same <= CROWD)
+		same += at[i].tag == at[n - 1].tag && mergeable(record_at(s, at[i].record), v->now);
+	if (same <= MERGE_ABOVE)
 		return n;
-	if (!v->crowd) {
+	if (!v->merged) {
 		struct global_record r = *v->now;
 
 		r.row = GR_WHOLE;
 		r.lanes = UINT32_MAX;
 		r.offset = NULL;
-		r.flags |= GR_CROWD;
-		v->crowd = global_record_new(s, &r, NULL, v->region->number);
+		r.flags |= GR_MERGED;
+		v->merged = global_record_new(s, &r, NULL, v->region->number);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (at[i].tag == at[n - 1].tag && crowds(record_at(s, at[i].record), v->now))
+		if (at[i].tag == at[n - 1].tag && mergeable(record_at(s, at[i].record), v->now))
 			bytes |= at[i].bytes;
 		else
 			at[k++] = at[i];
-	at[k++] = (struct entry){ v->crowd, bytes, record_at(s, v->crowd)->flags, tag_of(v->now->cluster) };
+	at[k++] = (struct entry){ v->merged, bytes, record_at(s, v->merged)->flags,
+		tag_of(v->now->cluster) };
 	return k;
 }
 
@@ -186,23 +187,22 @@ static bool any_write(const struct entry *at, uint32_t n)
 	return flags & GR_WRITE;
 }
 
-/* Fills the scratch with what the granule remembers after the access; skip: which
- * adds nothing. Newest
- * first: a strong access that now knows has observed the strong writes before
- * it, back to where their chain began, so that they are ordered before now, too. */
+/* Fills the scratch with the granule's entries after the access; skip: the access adds nothing.
+ * Newest first: a strong access after which now is ordered has observed the strong writes before
+ * it, back to the beginning of their chain, so that they are ordered before now, too. */
 static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes, bool skip)
 {
 	struct shard *s = v->s;
 	const struct global_record *now = v->now, *seen = NULL;
 	const uint32_t nfrom = from ? s->state[from].n : 0;
 	struct entry *out = scratch(s, nfrom + 1);
-	struct entry mine = { v->record, bytes, now->flags, tag_of(now->cluster) };
+	struct entry new_entry = { v->record, bytes, now->flags, tag_of(now->cluster) };
 	uint32_t k = nfrom, n;
 
-	/* another read takes nothing from what was read; state 0 has nothing */
-	memset(v->crowded, 0, sizeof v->crowded);
+	/* a further read keeps the saturated bytes; state 0 has none */
+	memset(v->saturated, 0, sizeof v->saturated);
 	if (from && !(now->flags & GR_WRITE))
-		memcpy(v->crowded, s->state[from].crowded, sizeof v->crowded);
+		memcpy(v->saturated, s->state[from].saturated, sizeof v->saturated);
 	for (uint32_t i = nfrom; i-- > 0;) {
 		struct entry e = s->state[from].at[i];
 		uint32_t both = e.bytes & bytes;
@@ -211,10 +211,10 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 		bool write = (e.flags | now->flags) & GR_WRITE, gone;
 
 		if (e.record == v->record) {
-			mine.bytes |= e.bytes;
+			new_entry.bytes |= e.bytes;
 			continue;
 		}
-		if (!both || (!write && v->ask->lonely && e.tag != mine.tag)) {
+		if (!both || (!write && v->accessor->isolated && e.tag != new_entry.tag)) {
 			out[--k] = e;
 			continue;
 		}
@@ -222,14 +222,14 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 		if (seen && observed(seen, x))
 			is = GLOBAL_ORDERED;
 		else
-			is = v->ask->judge(v->ask, x, now, addr, both, &v->lanewise);
+			is = v->accessor->classify(v->accessor, x, now, addr, both, &v->lanewise);
 		if (seen && (x->flags & (GR_WRITE | GR_RMW)) == GR_WRITE)
 			seen = NULL;
 		if (is == GLOBAL_ORDERED && x->flags & GR_STRONG && (x->flags & GR_RMW
 			|| !(x->flags & GR_WRITE)) && !(x->flags & GR_ASYNC))
 			seen = x;
 		gone = !skip && as_strict(x, now) && (now->flags & GR_WRITE || !(e.flags & GR_WRITE))
-			&& (is == GLOBAL_ORDERED || (is == GLOBAL_CLASH && x->cluster == now->cluster));
+			&& (is == GLOBAL_ORDERED || (is == GLOBAL_CONFLICT && x->cluster == now->cluster));
 		if (gone)
 			e.bytes &= (uint16_t)~bytes;
 		if (e.bytes)
@@ -238,9 +238,9 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	n = nfrom - k;
 	memmove(out, out + k, n * sizeof *out);
 	if (!skip)
-		out[n++] = mine;
-	if (!skip && n > CROWD && !(now->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)))
-		n = join_crowd(v, out, n);
+		out[n++] = new_entry;
+	if (!skip && n > MERGE_ABOVE && !(now->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)))
+		n = merge_reads(v, out, n);
 	return trim(v, out, n);
 }
 
@@ -268,13 +268,13 @@ uint32_t global_step(struct visit *v, uint32_t from, uint64_t addr, uint16_t byt
 	skip = from && adds_nothing(v, s->state[from].at, s->state[from].n, tag_of(v->now->cluster),
 		addr, bytes);
 	if (skip && !(v->lanewise && granules > 1) && !any_write(s->state[from].at, s->state[from].n))
-		return from; /* nobody need be asked */
+		return from; /* no comparison is needed */
 	n = advance(v, from, addr, bytes, skip);
 	if (v->lanewise && granules > 1)
 		return UINT32_MAX;
 	if (from && same_content(&s->state[from], s->scratch, n))
 		return from;
-	/* the same outcome as before: share it */
+	/* the same result as before: share it */
 	to = v->last && same_content(&s->state[v->last], s->scratch, n) ? v->last : 0;
 	if (!to && from && s->state[from].refs == granules) {
 		global_state_set(v, from, s->scratch, n);

@@ -1,4 +1,4 @@
 # shadow tables: which access touched these bytes last
 LIB_SRC += $(addprefix shadow/, \
-	cells.c global.c global_crowd.c global_lanes.c global_log.c global_state.c \
-	global_step.c global_tract.c past.c table.c)
+	cells.c global.c global_saturated.c global_lanes.c global_log.c global_state.c \
+	global_step.c global_logged.c past.c table.c)

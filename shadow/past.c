@@ -1,34 +1,33 @@
-/* past: what a new access makes of what a granule remembers. Finds conflicts and
- * forgets what can no longer take part in one; does not know what a conflict means.
+/* past: effect of a new access on the accesses that a granule remembers. Finds conflicts and drops
+ * accesses that can no longer take part in one; does not interpret a conflict.
  *
- * What may be forgotten. Let x be recorded and n be the new access, both on
- * byte b; "y knows x" means that the frontier of y holds x's agent, lane and
- * epoch, in the generic plane G or in the proxy-fenced plane P.
- *  - n writes: any later access that conflicts with x conflicts with n, too.
- *    If n knows x, whoever knows n knows x (frontiers travel whole), so x can
- *    go. In plane P likewise: a fence that covers n was executed by someone
- *    who knew n, hence x, in G, and it raised P to all of that G. If n does
- *    not know x, that has just been reported, and once is enough. Only a pair
- *    of mutually strong accesses is kept: neither ordered nor a race, both
- *    matter to a later weak access.
- *  - n reads, x reads: only a later write w cares. If n knows x, a w that
- *    knows n knows x: x can go. If x is the same agent's and x's lanes are
- *    among n's, knowing n (at a later or equal epoch) includes knowing x:
- *    x can go, whether or not the lanes know of each other.
- *    An async n may only retire a generic x that it knows in P, because a
- *    later async w is asked for x in P, and does not get it through n. That is
- *    what the view's known_generic of an async accessor holds.
- *  - n reads, x is the same lanes' write of the same epoch: n adds nothing, as
- *    every access that conflicts with n conflicts with x, same knowledge asked.
- *  - A strong n stands for no weak x, see as_strict().
- * Reads of bulk stores and of wgmma become known only through the issuing
- * lane or warps, who by then still know all they knew at issue. */
+ * What may be dropped. Let x be recorded and n be the new access, both on byte b; "y knows x" means
+ * that the frontier of y holds x's agent, lane and epoch, in the generic plane G or in the
+ * proxy-fenced plane P.
+ *  - n writes: any later access that conflicts with x conflicts with n, too. If n knows x, every
+ *    access that knows n knows x (frontiers are joined as a whole), so x can be dropped. The same
+ *    holds in plane P: a fence that covers n was executed by a thread that knew n, hence x, in G,
+ *    and it added all of that G to P. If n does not know x, that has just been reported, and one
+ *    report is sufficient. Only a pair of morally strong accesses is kept: neither ordered nor a
+ *    race, both matter to a later weak access.
+ *  - n reads, x reads: only a later write w matters. If n knows x, a w that knows n knows x: x can
+ *    be dropped. If x is the same agent's and x's lanes are among n's, knowing n (at a later or
+ *    equal epoch) includes knowing x: x can be dropped, whether or not the lanes are ordered with
+ *    each other. An asynchronous n may only replace a generic x that it knows in P, because a
+ *    later asynchronous w must know x in P and does not get that through n. The view's
+ *    known_generic of an asynchronous accessor holds exactly that.
+ *  - n reads, x is the same lanes' write of the same epoch: n adds nothing, as every access that
+ *    conflicts with n conflicts with x, with the same knowledge required.
+ *  - A strong n does not replace a weak x, see as_strict().
+ *
+ * Reads of bulk stores and of wgmma become known only through the issuing lane or warps, which then
+ * still know all that they knew at issue. */
 #include "past.h"
 
-/* What to do with a recorded entry in face of the new one. SKIP_NEW: it says all
- * that the new one would say, which therefore is not recorded; it is still
- * compared with the others. */
-enum fate { KEEP, DROP, TRIM, SKIP_NEW };
+/* What to do with a recorded entry when a new access is made. SKIP_NEW: it makes the new entry
+ * redundant, which therefore is not recorded; the new access is still compared with the other
+ * entries. */
+enum action { KEEP, DROP, TRIM, SKIP_NEW };
 
 static inline bool same_track(const struct cell_entry *x, const struct cell_entry *now)
 {
@@ -43,7 +42,7 @@ static inline bool lookup(const struct shadow_view *v, const struct cell_entry *
 	return known[x->agent] >= x->epoch;
 }
 
-/* Whatever is no race with now is none with x: so now may stand for x. Not if
+/* Is every access that does not race with now free of a race with x? Then now may replace x. Not if
  * only now is strong: a third strong access would then race with x alone. */
 static inline bool as_strict(const struct cell_entry *x, const struct cell_entry *now)
 {
@@ -53,9 +52,9 @@ static inline bool as_strict(const struct cell_entry *x, const struct cell_entry
 		&& (x->what & CELL_SCOPE_MASK) >= (now->what & CELL_SCOPE_MASK);
 }
 
-/* now: the access; rec: what will be recorded for it, grown by what of the same
- * instruction and epoch it takes over. */
-static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
+/* now: the access; rec: the entry to record for it, extended by entries of the same instruction and
+ * epoch that it replaces. */
+static inline enum action compare(struct shadow_view *v, const struct cell_entry *x,
 	const struct cell_entry *now, struct cell_entry *rec, uint32_t granule)
 {
 	uint32_t both = x->bytes & now->bytes;
@@ -64,7 +63,8 @@ static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
 
 	if (x->epoch == now->epoch && x->what == now->what && x->agent == now->agent) {
 		if (x->lanes == rec->lanes) {
-			/* an async engine's writes are not ordered even so (C03) */
+			/* writes of an asynchronous engine are not ordered even in this case
+			 * (C03) */
 			if (!(rec->bytes & ~x->bytes)
 				&& (x->agent == v->self || !(now->what & CELL_WRITE)))
 				return SKIP_NEW;
@@ -90,23 +90,23 @@ static inline enum fate face(struct shadow_view *v, const struct cell_entry *x,
 		&& !(x->lanes & (x->lanes - 1))) {
 		verdict = SHADOW_ORDERED; /* program order, lane by lane */
 	} else {
-		v->told = true;
-		verdict = v->judge(v, x, now, granule, both);
+		v->reported = true;
+		verdict = v->classify(v, x, now, granule, both);
 	}
 	if (now->what & CELL_WRITE)
-		return retire && (track || verdict != SHADOW_MUTUAL) ? TRIM : KEEP;
+		return retire && (track || verdict != SHADOW_MORALLY_STRONG) ? TRIM : KEEP;
 	if (track && as_strict(now, x) && x->epoch == now->epoch && x->lanes == rec->lanes
 		&& !(rec->bytes & ~x->bytes) && x->agent == v->self)
 		return SKIP_NEW;
 	return KEEP;
 }
 
-/* Does x, perhaps with fewer bytes, stay beside the new access? *skip: the new
- * one adds nothing to what is there. */
-static inline bool stays(struct shadow_view *v, struct cell_entry *x,
+/* Does x, perhaps with fewer bytes, stay beside the new access? *skip: the new access adds
+ * nothing. */
+static inline bool apply(struct shadow_view *v, struct cell_entry *x,
 	const struct cell_entry *now, struct cell_entry *rec, uint32_t granule, bool *skip)
 {
-	switch (face(v, x, now, rec, granule)) {
+	switch (compare(v, x, now, rec, granule)) {
 	case KEEP:
 		return true;
 	case DROP:
@@ -121,8 +121,8 @@ static inline bool stays(struct shadow_view *v, struct cell_entry *x,
 	return true;
 }
 
-/* touch_all() for a cell with a chain, or about to get one: keeps the chain
- * compact by moving entries down. */
+/* touch_all() for a cell that has a chain or needs one: moves entries towards the front, so that
+ * the chain stays compact. */
 static void touch_chain(struct shadow *s, struct shadow_view *v, uint32_t home,
 	uint32_t granule, const struct cell_entry *now)
 {
@@ -139,7 +139,7 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, uint32_t home,
 			i = 0;
 		}
 		x = s->cell[from].entry[i];
-		if (!stays(v, &x, now, &rec, granule, &skip))
+		if (!apply(v, &x, now, &rec, granule, &skip))
 			continue;
 		if (k == CELL_ENTRIES) {
 			to = s->cell[to].more;
@@ -178,7 +178,7 @@ static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
 	for (i = k = 0; i < n; i++) {
 		struct cell_entry x = c->entry[i];
 
-		if (!stays(v, &x, now, &rec, granule, &skip))
+		if (!apply(v, &x, now, &rec, granule, &skip))
 			continue;
 		note_entry(c, &x, k);
 		c->entry[k++] = x;
@@ -196,12 +196,12 @@ void past_touch(struct shadow *s, struct shadow_view *v,
 	struct cell *c = &s->cell[at];
 
 	if (c->guard & now->bytes) {
-		v->told = true;
-		v->stray(v, now, granule, c->guard & now->bytes, SHADOW_GUARDED);
+		v->reported = true;
+		v->invalid(v, now, granule, c->guard & now->bytes, SHADOW_GUARDED);
 	}
 	if (now->bytes & ~c->init && reads(now)) {
-		v->told = true;
-		v->stray(v, now, granule, now->bytes & ~c->init, SHADOW_UNWRITTEN);
+		v->reported = true;
+		v->invalid(v, now, granule, now->bytes & ~c->init, SHADOW_UNWRITTEN);
 	}
 	if (now->what & CELL_WRITE)
 		c->init |= now->bytes;

@@ -1,5 +1,5 @@
-/* table: the shadow of one CTA's shared memory: which granules an access touches,
- * and the common cases of what it does to their pasts; past.c knows them all. */
+/* table: the shadow of one CTA's shared memory: the granules that an access touches, and fast paths
+ * for the common effects on their cells; past.c has the general case. */
 #include "past.h"
 
 #include "libconsan/base/base.h"
@@ -42,22 +42,22 @@ size_t shadow_footprint(const struct shadow *s)
 	return blocks(s) * (BLOCK * sizeof *s->at + sizeof *s->block) + s->cap * sizeof *s->cell;
 }
 
-/* The parts of a view that the common cases need, to stand in registers. */
-struct ask {
+/* The fields of a view that the fast paths need, to be kept in registers. */
+struct known {
 	const uint32_t *known_generic, *known;
 	uint32_t ngeneric;
 };
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE bool answered(struct ask q, const struct cell_entry *x)
+INLINE bool is_known(struct known q, const struct cell_entry *x)
 {
 	return (x->agent < q.ngeneric ? q.known_generic : q.known)[x->agent] >= x->epoch;
 }
 
-/* now, a weak write, covers everything that is there, and knows it: nothing else
- * need be remembered. */
-INLINE bool plain_write(const struct shadow *s, struct ask q, const struct cell *c,
+/* Is now, a weak write, ordered after all recorded accesses, and does it cover their bytes? Then it
+ * replaces them. */
+INLINE bool plain_write(const struct shadow *s, struct known q, const struct cell *c,
 	struct cell_entry now)
 {
 	uint32_t left = c->n, n, i;
@@ -67,7 +67,7 @@ INLINE bool plain_write(const struct shadow *s, struct ask q, const struct cell 
 	for (;; c = &s->cell[c->more]) {
 		n = left < CELL_ENTRIES ? left : CELL_ENTRIES;
 		for (i = 0; i < n; i++)
-			if (c->entry[i].bytes & ~now.bytes || !answered(q, &c->entry[i]))
+			if (c->entry[i].bytes & ~now.bytes || !is_known(q, &c->entry[i]))
 				return false;
 		left -= n;
 		if (!left)
@@ -83,20 +83,20 @@ INLINE void only_write(struct cell *c, struct cell_entry now)
 	c->init |= now.bytes;
 }
 
-/* A weak read after writes that it knows. It takes over the agent's own read;
- * reads by others that it knows are left for the next write to forget. */
-INLINE bool plain_read(struct shadow *s, struct ask q, uint32_t home, struct cell_entry now)
+/* A weak read ordered after the recorded writes. It replaces the agent's own read; reads by other
+ * agents stay until the next write drops them. */
+INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct cell_entry now)
 {
 	struct cell *c = &s->cell[home];
-	struct cell_entry *mine = NULL;
+	struct cell_entry *old = NULL;
 	uint32_t left = c->n, n, i, part = home;
 
-	if (SELDOM(c->writes > CELL_ENTRIES) || c->guard & now.bytes || now.bytes & ~c->init)
+	if (UNLIKELY(c->writes > CELL_ENTRIES) || c->guard & now.bytes || now.bytes & ~c->init)
 		return false;
 	for (i = 0; i < c->writes; i++) {
 		const struct cell_entry *x = &c->entry[i];
 
-		if (x->what & CELL_WRITE && x->bytes & now.bytes && !answered(q, x))
+		if (x->what & CELL_WRITE && x->bytes & now.bytes && !is_known(q, x))
 			return false;
 	}
 	if (c->readers & reader_bit(now.agent)) {
@@ -110,7 +110,7 @@ INLINE bool plain_read(struct shadow *s, struct ask q, uint32_t home, struct cel
 				if (x->bytes & ~now.bytes || x->lanes & ~now.lanes
 					|| (x->what ^ now.what) & CELL_SHIFT_MASK)
 					return false;
-				mine = x;
+				old = x;
 			}
 			left -= n;
 			if (!left)
@@ -121,22 +121,22 @@ INLINE bool plain_read(struct shadow *s, struct ask q, uint32_t home, struct cel
 			part = s->cell[part].more;
 		n = left;
 	}
-	if (!mine) {
+	if (!old) {
 		c->n++;
 		c->readers |= reader_bit(now.agent);
-		if (SELDOM(n == CELL_ENTRIES)) {
+		if (UNLIKELY(n == CELL_ENTRIES)) {
 			part = cells_grow(s, part);
 			n = 0;
 		}
-		mine = &s->cell[part].entry[n];
+		old = &s->cell[part].entry[n];
 	}
-	*mine = now;
+	*old = now;
 	return true;
 }
 
-/* Cell `at` is this granule's alone. The common cases, to the same effect as
- * past_touch(). `how` is the flags of now.what, a constant where that helps. */
-INLINE void touch(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t at,
+/* Cell `at` belongs to this granule alone. Fast paths with the same effect as past_touch(). `how`
+ * is the flags of now.what, a constant where that helps the compiler. */
+INLINE void touch(struct shadow *s, struct shadow_view *v, struct known q, uint32_t at,
 	uint32_t granule, struct cell_entry now, uint32_t how)
 {
 	if (how & CELL_STRONG) {
@@ -144,7 +144,7 @@ INLINE void touch(struct shadow *s, struct shadow_view *v, struct ask q, uint32_
 		if (plain_read(s, q, at, now))
 			return;
 	} else if (plain_write(s, q, &s->cell[at], now)) {
-		if (SELDOM(s->cell[at].more))
+		if (UNLIKELY(s->cell[at].more))
 			cells_cut(s, at);
 		only_write(&s->cell[at], now);
 		return;
@@ -152,21 +152,21 @@ INLINE void touch(struct shadow *s, struct shadow_view *v, struct ask q, uint32_
 	past_touch(s, v, at, granule, &now);
 }
 
-INLINE struct ask ask_of(const struct shadow_view *v)
+INLINE struct known known_of(const struct shadow_view *v)
 {
-	return (struct ask){ v->known_generic, v->known, v->ngeneric };
+	return (struct known){ v->known_generic, v->known, v->ngeneric };
 }
 
-/* ---- granules and the cells that they share ---- */
+/* ---- cells shared by granules ---- */
 
-static void let_go(struct shadow *s, uint32_t at, uint32_t granules)
+static void put_cell(struct shadow *s, uint32_t at, uint32_t granules)
 {
 	if (at && !(s->cell[at].refs -= granules))
 		cells_free(s, at);
 }
 
-/* How many of n granules from here on have this cell, one after the other. Here and
- * below, size_t and whole blocks let the compiler make vectors of it. */
+/* How many of n consecutive granules have this cell. Here and below, size_t and whole blocks let
+ * the compiler vectorize. */
 INLINE size_t run_of(const uint32_t *at, size_t n, uint32_t cell)
 {
 	size_t i = 0;
@@ -197,7 +197,7 @@ INLINE uint32_t cell_of(const struct shadow *s, uint32_t granule)
 	return block == SPLIT ? s->at[granule] : block;
 }
 
-/* From now on at[] says what the granules of its block have. */
+/* From now on at[] holds the cells of the granules of this block. */
 INLINE void split(struct shadow *s, uint32_t granule)
 {
 	uint32_t *block = &s->block[granule / BLOCK];
@@ -208,8 +208,8 @@ INLINE void split(struct shadow *s, uint32_t granule)
 	*block = SPLIT;
 }
 
-/* The granule's cell, and no other's. */
-INLINE uint32_t own_cell(struct shadow *s, uint32_t granule)
+/* The granule's cell; copied first if it is shared. */
+INLINE uint32_t private_cell(struct shadow *s, uint32_t granule)
 {
 	uint32_t at, own;
 
@@ -218,19 +218,19 @@ INLINE uint32_t own_cell(struct shadow *s, uint32_t granule)
 	if (at && s->cell[at].refs == 1)
 		return at;
 	own = cells_copy(s, at);
-	let_go(s, at, 1);
+	put_cell(s, at, 1);
 	s->cell[own].refs = 1;
 	s->at[granule] = own;
 	return own;
 }
 
-INLINE void touch_one(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t granule,
+INLINE void touch_one(struct shadow *s, struct shadow_view *v, struct known q, uint32_t granule,
 	struct cell_entry now, uint32_t how)
 {
-	touch(s, v, q, own_cell(s, granule), granule, now, how);
+	touch(s, v, q, private_cell(s, granule), granule, now, how);
 }
 
-/* Granules whose cells will be looked at soon: whoever knows them says so. */
+/* How many granules ahead to prefetch. */
 #define AHEAD 8u
 
 static inline void fetch(const struct shadow *s, uint32_t granule)
@@ -239,28 +239,28 @@ static inline void fetch(const struct shadow *s, uint32_t granule)
 		__builtin_prefetch(&s->cell[cell_of(s, granule)], 1);
 }
 
-/* What one access does to whole granules: from which past it leads to which.
- * Holds while no granule is touched twice, as cells are used anew. */
-#define MOVES 16u
+/* The transitions of one access to whole granules: from which cell to which. Valid while no granule
+ * is touched twice, as cells are reused. */
+#define TRANSITIONS 16u
 #define NO_CELL UINT32_MAX
 
-struct moves {
-	uint32_t from[MOVES], to[MOVES];
-	uint32_t written; /* the cell that says only that now wrote it all */
+struct transitions {
+	uint32_t from[TRANSITIONS], to[TRANSITIONS];
+	uint32_t written; /* the cell whose only entry is the write `now` of all bytes */
 	uint32_t reached; /* granules below this one were touched */
 };
 
-INLINE void moves_begin(struct moves *m)
+INLINE void transitions_begin(struct transitions *m)
 {
 	memset(m->from, 0xff, sizeof m->from);
 	m->written = NO_CELL;
 	m->reached = 0;
 }
 
-/* Works out what becomes of the granule's past `at`. What is said of it alone,
- * lane by lane or in place, goes into no list. */
-INLINE uint32_t find_move(struct shadow *s, struct shadow_view *v, struct ask q,
-	uint32_t granule, struct cell_entry now, uint32_t how, struct moves *m)
+/* The new cell of a granule that has cell `at`. A result that holds for this granule alone, because
+ * a callback was called or the cell was changed in place, is not added to the transitions. */
+INLINE uint32_t find_transition(struct shadow *s, struct shadow_view *v, struct known q,
+	uint32_t granule, struct cell_entry now, uint32_t how, struct transitions *m)
 {
 	uint32_t at = cell_of(s, granule), to = m->written;
 
@@ -274,52 +274,52 @@ INLINE uint32_t find_move(struct shadow *s, struct shadow_view *v, struct ask q,
 		return at;
 	} else {
 		to = cells_copy(s, at);
-		v->told = false;
+		v->reported = false;
 		touch(s, v, q, to, granule, now, how);
-		if (v->told)
+		if (v->reported)
 			return to;
 	}
-	m->from[at % MOVES] = at;
-	m->to[at % MOVES] = to;
+	m->from[at % TRANSITIONS] = at;
+	m->to[at % TRANSITIONS] = to;
 	return to;
 }
 
 /* Granules of one block, which is split. */
-INLINE void touch_split(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t g,
-	uint32_t end, struct cell_entry now, uint32_t how, struct moves *m)
+INLINE void touch_split(struct shadow *s, struct shadow_view *v, struct known q, uint32_t g,
+	uint32_t end, struct cell_entry now, uint32_t how, struct transitions *m)
 {
 	while (g < end) {
-		uint32_t at = s->at[g], k = at % MOVES, n, to;
+		uint32_t at = s->at[g], k = at % TRANSITIONS, n, to;
 
 		if (m->from[k] == at) {
 			to = m->to[k];
 		} else {
 			fetch(s, g + AHEAD);
-			to = find_move(s, v, q, g, now, how, m);
+			to = find_transition(s, v, q, g, now, how, m);
 		}
 		n = m->from[k] == at ? (uint32_t)run_of(&s->at[g], end - g, at) : 1;
 		if (to != at) {
 			set_run(&s->at[g], n, to);
 			s->cell[to].refs += n;
-			let_go(s, at, n);
+			put_cell(s, at, n);
 		}
 		g += n;
 	}
 }
 
-/* Blocks from this one on, to the `most`, that have the same past. Returns how many. */
-INLINE uint32_t touch_blocks(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t block,
-	uint32_t most, struct cell_entry now, uint32_t how, struct moves *m)
+/* Touches blocks from this one on that have the same cell, `most` at most. Returns their number. */
+INLINE uint32_t touch_blocks(struct shadow *s, struct shadow_view *v, struct known q,
+	uint32_t block, uint32_t most, struct cell_entry now, uint32_t how, struct transitions *m)
 {
-	const uint32_t at = s->block[block], k = at % MOVES, g = block * BLOCK;
+	const uint32_t at = s->block[block], k = at % TRANSITIONS, g = block * BLOCK;
 	uint32_t n = 1, to;
 
-	to = m->from[k] == at ? m->to[k] : find_move(s, v, q, g, now, how, m);
-	if (m->from[k] != at) { /* what was said is of one granule */
+	to = m->from[k] == at ? m->to[k] : find_transition(s, v, q, g, now, how, m);
+	if (m->from[k] != at) { /* the result holds for this granule only */
 		split(s, g);
 		s->at[g] = to;
 		s->cell[to].refs++;
-		let_go(s, at, 1);
+		put_cell(s, at, 1);
 		touch_split(s, v, q, g + 1, g + BLOCK, now, how, m);
 		return 1;
 	}
@@ -329,16 +329,17 @@ INLINE uint32_t touch_blocks(struct shadow *s, struct shadow_view *v, struct ask
 		return n;
 	set_run(&s->block[block], n, to);
 	s->cell[to].refs += n * BLOCK;
-	let_go(s, at, n * BLOCK);
+	put_cell(s, at, n * BLOCK);
 	return n;
 }
 
-INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t g,
-	uint32_t end, struct cell_entry now, uint32_t how, struct moves *m)
+INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct known q, uint32_t g,
+	uint32_t end, struct cell_entry now, uint32_t how, struct transitions *m)
 {
 	now.bytes = 0xffff;
 	while (g < end) {
-		const uint32_t block = g / BLOCK, next = (block + 1) * BLOCK, stop = next < end ? next : end;
+		const uint32_t block = g / BLOCK, next = (block + 1) * BLOCK;
+		const uint32_t stop = next < end ? next : end;
 		const bool whole = g % BLOCK == 0 && stop == next;
 
 		if (whole && s->block[block] != SPLIT) {
@@ -358,9 +359,9 @@ INLINE uint16_t bytes_from(uint32_t from, uint32_t to)
 	return (uint16_t)(0xffffu << from & 0xffffu >> (CELL_BYTES - to));
 }
 
-/* All granules of [addr, end), first and last perhaps in part. */
-INLINE void touch_span(struct shadow *s, struct shadow_view *v, struct ask q, uint32_t addr,
-	uint64_t end, struct cell_entry now, uint32_t how, struct moves *m)
+/* All granules of [addr, end), the first and the last perhaps in part. */
+INLINE void touch_span(struct shadow *s, struct shadow_view *v, struct known q, uint32_t addr,
+	uint64_t end, struct cell_entry now, uint32_t how, struct transitions *m)
 {
 	uint32_t g, stop, head = addr % CELL_BYTES, tail;
 
@@ -373,7 +374,7 @@ INLINE void touch_span(struct shadow *s, struct shadow_view *v, struct ask q, ui
 	tail = (uint32_t)(end % CELL_BYTES);
 	s->visits += stop - g + (tail > 0);
 	if (g < m->reached)
-		moves_begin(m);
+		transitions_begin(m);
 	m->reached = stop;
 	if (head) {
 		now.bytes = bytes_from(head, g == stop ? tail : CELL_BYTES);
@@ -387,21 +388,22 @@ INLINE void touch_span(struct shadow *s, struct shadow_view *v, struct ask q, ui
 		touch_one(s, v, q, stop, now, how);
 }
 
-/* One move, of granules that are yet to be counted where they come from and go to. */
-struct same { uint32_t from, to, many; };
+/* One transition whose reference counts are not updated yet. */
+struct uncounted { uint32_t from, to, granules; };
 
-INLINE void settle(struct shadow *s, struct same *k)
+INLINE void count(struct shadow *s, struct uncounted *k)
 {
-	if (k->many) {
-		s->cell[k->to].refs += k->many;
-		let_go(s, k->from, k->many);
+	if (k->granules) {
+		s->cell[k->to].refs += k->granules;
+		put_cell(s, k->from, k->granules);
 	}
-	*k = (struct same){ .from = NO_CELL };
+	*k = (struct uncounted){ .from = NO_CELL };
 }
 
-/* The pieces of a tile that wgmma reads are of 32 bytes, most of them with the same
- * past: the move at hand. False: nothing was done. */
-INLINE bool touch_same(struct shadow *s, uint32_t addr, uint32_t bytes, struct same *k, struct moves *m)
+/* The pieces of a tile that wgmma reads have 32 bytes, and most of them the same cell: that of the
+ * current transition. False: nothing was done. */
+INLINE bool repeat_transition(struct shadow *s, uint32_t addr, uint32_t bytes, struct uncounted *k,
+	struct transitions *m)
 {
 	const uint32_t g = addr / CELL_BYTES;
 
@@ -412,7 +414,7 @@ INLINE bool touch_same(struct shadow *s, uint32_t addr, uint32_t bytes, struct s
 	if (s->at[g] != k->from || s->at[g + 1] != k->from)
 		return false;
 	s->at[g] = s->at[g + 1] = k->to;
-	k->many += 2;
+	k->granules += 2;
 	s->visits += 2;
 	m->reached = g + 2;
 	return true;
@@ -421,25 +423,25 @@ INLINE bool touch_same(struct shadow *s, uint32_t addr, uint32_t bytes, struct s
 INLINE void touch_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
 	uint32_t n, struct cell_entry now, uint32_t how)
 {
-	struct same same = { .from = NO_CELL };
-	struct moves m;
+	struct uncounted same = { .from = NO_CELL };
+	struct transitions m;
 
-	moves_begin(&m);
+	transitions_begin(&m);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t addr = span[i].addr, g = addr / CELL_BYTES;
 		uint32_t at;
 
-		if (touch_same(s, addr, span[i].bytes, &same, &m))
+		if (repeat_transition(s, addr, span[i].bytes, &same, &m))
 			continue;
-		settle(s, &same);
+		count(s, &same);
 		at = g < s->ncells ? cell_of(s, g) : NO_CELL;
-		touch_span(s, v, ask_of(v), addr, (uint64_t)addr + span[i].bytes, now, how, &m);
-		if (m.from[at % MOVES] == at) {
+		touch_span(s, v, known_of(v), addr, (uint64_t)addr + span[i].bytes, now, how, &m);
+		if (m.from[at % TRANSITIONS] == at) {
 			same.from = at;
-			same.to = m.to[at % MOVES];
+			same.to = m.to[at % TRANSITIONS];
 		}
 	}
-	settle(s, &same);
+	count(s, &same);
 }
 
 void shadow_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
@@ -459,13 +461,13 @@ void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
 	if (granule >= s->ncells)
 		return;
 	s->visits++;
-	touch_one(s, v, ask_of(v), granule, now, now.what);
+	touch_one(s, v, known_of(v), granule, now, now.what);
 }
 
 INLINE void touch_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
 	uint32_t lanes, struct cell_entry now, uint32_t how)
 {
-	struct ask q = ask_of(v);
+	struct known q = known_of(v);
 	uint32_t m;
 
 	for (m = lanes; m; m &= m - 1)
@@ -504,6 +506,6 @@ void shadow_guard(struct shadow *s, uint32_t addr, bool on)
 
 	if (granule >= s->ncells)
 		return;
-	c = &s->cell[own_cell(s, granule)];
+	c = &s->cell[private_cell(s, granule)];
 	c->guard = on ? c->guard | mask : c->guard & ~mask;
 }

@@ -1,6 +1,5 @@
-/* access: accesses to shared memory by threads, cut into granules for the
- * shadow; flags and locks made of strong accesses. Finds no conflict itself:
- * the shadow does, and asks race.c what it means. */
+/* access: accesses to shared memory by threads, split into granules for the shadow; flags and locks
+ * made of strong accesses. The shadow finds conflicts and calls race.c to classify them. */
 #include "global.h"
 
 #include <stdlib.h>
@@ -16,11 +15,11 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 		.known_generic = async ? f->p : f->g, .known = f->g,
 		.ngeneric = c->space.ngeneric,
 		.self = role == ROLE_GENERIC ? w->index : NO_AGENT,
-		.judge = race_judge, .stray = race_stray,
+		.classify = race_classify, .invalid = race_invalid,
 	};
-	/* K6, st.async: what engines did is looked at, known or not */
+	/* K6, st.async: accesses by engines are classified, known or not */
 	if (async && (c->check->config.policy.async_across_ctas || c->generic_slots))
-		v->s.known = c->nothing;
+		v->s.known = c->zero_epochs;
 	v->c = c;
 	v->w = w;
 	v->f = f;
@@ -30,7 +29,7 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 	v->lanes = lanes;
 	v->last_guard = UINT32_MAX;
 	v->wgmma_warp = 0;
-	v->asked.bytes = 0;
+	v->last_entry.bytes = 0;
 }
 
 static uint32_t log2_of(uint32_t size)
@@ -65,7 +64,7 @@ static void gather(struct scatter *s, const struct lanes_access *x, uint32_t lan
 	}
 }
 
-/* Neighbours in a granule whose lanes continue each other become one entry. */
+/* Adjacent addresses in a granule that belong to consecutive lanes become one entry. */
 static void touch_scatter(struct view *v, struct shadow *s, const struct lanes_access *x,
 	const struct scatter *sc, uint32_t shift, struct cell_entry now)
 {
@@ -110,7 +109,7 @@ static bool is_run(const struct ev_lanes *at, uint32_t bytes, uint32_t lanes, un
 	return true;
 }
 
-/* `lanes` of the event access shared memory as `now` says. */
+/* Records the accesses of `lanes` in shared memory as entries like `now`. */
 static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t lanes,
 	struct cell_entry now)
 {
@@ -253,9 +252,9 @@ void flags_free(struct cluster *c)
 	free(c->flag);
 }
 
-/* Reads acquire what the write chain has released before the instruction; warp_inherit() adds
- * what its lanes inherit from each other. From a thread of another CTA they acquire only by
- * scopes that contain both (A07, G09). */
+/* Reads acquire what the write chain has released before the instruction; warp_order_rmw() orders
+ * lanes of the same instruction. Releases of another CTA's threads are acquired only if both scopes
+ * include both threads (A07, G09). */
 static void strong_reads(struct cluster *c, struct warp *w, const struct event *e)
 {
 	const struct event_access *a = access_of(e);
@@ -270,7 +269,7 @@ static void strong_reads(struct cluster *c, struct warp *w, const struct event *
 
 		for (size_t i = 0; f && i < f->heads.n; i++) {
 			const struct head *h = &f->heads.at[i];
-			bool far = h->cta != w->cta;
+			bool remote = h->cta != w->cta;
 			const struct frontier *from = h->f;
 
 			if (e->kind == EV_OBSERVED) { /* lanes of one atomic do not order each other */
@@ -278,12 +277,12 @@ static void strong_reads(struct cluster *c, struct warp *w, const struct event *
 				frontier_forget(others, w->index);
 				from = others;
 			}
-			if (far && !(h->wide && is_wide(a->sem, a->scope)))
-				warp_miss(c, w, 1u << l, from, 0, e->site);
+			if (remote && !(h->wide && includes_cluster(a->sem, a->scope)))
+				warp_note_narrow(c, w, 1u << l, from, 0, e->site);
 			else if (sem_acquires(a->sem))
 				warp_acquire(c, w, 1u << l, from);
 			else
-				warp_observe(c, w, 1u << l, from, far ? SCOPE_CLUSTER : 0);
+				warp_observe(c, w, 1u << l, from, remote ? SCOPE_CLUSTER : 0);
 		}
 	}
 	frontier_put(&c->space, others);
@@ -293,7 +292,7 @@ static void strong_writes(struct cluster *c, struct warp *w, const struct event 
 {
 	const struct event_access *a = &e->access;
 	const bool rmw = a->mode == MODE_RMW, releases = sem_releases(a->sem);
-	const bool wide = is_wide(a->sem, a->scope);
+	const bool wide = includes_cluster(a->sem, a->scope);
 
 	if (!(a->mode & MODE_WRITE) || (!c->nflags && !releases && !w->released.n))
 		return;
@@ -313,7 +312,7 @@ static void strong_writes(struct cluster *c, struct warp *w, const struct event 
 			warp_release(c, w, 1u << l, flag_head(c, f, w->cta, wide));
 		else if (any)
 			warp_published(c, w, 1u << l, flag_head(c, f, w->cta, wide),
-				wide && warp_narrow(w, 1u << l) ? flag_head(c, f, w->cta, false) : NULL);
+				wide && warp_has_narrow(w, 1u << l) ? flag_head(c, f, w->cta, false) : NULL);
 	}
 }
 
@@ -353,7 +352,7 @@ void on_access(struct cluster *c, const struct event *e)
 	if (a->space != SP_SHARED || a->owner >= c->nctas)
 		return;
 	c->stats.accesses++;
-	cluster_visit(c, w, e, a->owner, "access");
+	cluster_use_peer(c, w, e, a->owner, "access");
 	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
 	if (strong)
 		strong_reads(c, w, e);
@@ -369,7 +368,7 @@ void on_access(struct cluster *c, const struct event *e)
 	if (!strong)
 		return;
 	strong_writes(c, w, e);
-	warp_inherit(c, w, e);
+	warp_order_rmw(c, w, e);
 }
 
 void on_observed(struct cluster *c, const struct event *e)

@@ -1,6 +1,6 @@
-/* async: cp.async and bulk groups, the slots of bulk loads, operations in
- * flight, and what is left of them at exit. Completion is never judged by when
- * it happened, only by who knows of it. */
+/* async: cp.async and bulk groups, the slots of bulk loads, operations in flight, and what is
+ * incomplete at exit. Completion counts where a thread is ordered after it, not when it
+ * happened. */
 #include "global.h"
 #include "libconsan/finding/rule_codes.h"
 
@@ -34,7 +34,7 @@ void groups_issue(struct lane_groups *g, uint32_t lanes, uint32_t site)
 
 static void commit(struct lane_groups *g, uint32_t lanes, uint32_t site)
 {
-	if (g->n == MAX_COMMITS) { /* nobody waits for groups that far back */
+	if (g->n == MAX_COMMITS) { /* no thread waits for groups that far back */
 		memmove(g->at, g->at + MAX_COMMITS / 2, MAX_COMMITS / 2 * sizeof *g->at);
 		g->n = MAX_COMMITS / 2;
 	}
@@ -43,7 +43,7 @@ static void commit(struct lane_groups *g, uint32_t lanes, uint32_t site)
 	g->holds &= ~lanes;
 }
 
-/* The number up to which all but the newest `count` groups of the lane reach. */
+/* The number of the newest group of the lane that is older than its newest `count` groups. */
 static uint32_t reached(const struct lane_groups *g, unsigned lane, uint32_t count)
 {
 	for (size_t i = g->n; i-- > 0;) {
@@ -81,8 +81,8 @@ static void wait_groups(struct warp *w, struct lane_groups *g, struct per_lane *
 	}
 	if (g->n < 64)
 		return;
-	/* groups older than what every live lane has waited for are done with,
-	 * except that newer waits still count them: keep a few */
+	/* groups older than what every live lane has waited for are complete, but newer waits still
+	 * count them: keep a few */
 	for (left = w->live; left; left &= left - 1)
 		if (done->at[__builtin_ctz(left)] < least)
 			least = done->at[__builtin_ctz(left)];
@@ -104,7 +104,7 @@ void on_cp_async_wait(struct cluster *c, const struct event *e)
 
 	if (x->all)
 		commit(&w->copies, e->lanes, e->site);
-	wait_groups(w, &w->copies, &w->own.copies, e->lanes, x->all ? 0 : x->pending, e->site);
+	wait_groups(w, &w->copies, &w->progress.copies, e->lanes, x->all ? 0 : x->pending, e->site);
 }
 
 void on_bulk_commit(struct cluster *c, const struct event *e)
@@ -118,7 +118,7 @@ static uint32_t pending_writes(const struct warp *w)
 	uint32_t lanes = 0;
 
 	for (unsigned l = 0; l < 32; l++)
-		lanes |= (uint32_t)(w->stores.last[l] > w->own.stored.at[l]) << l;
+		lanes |= (uint32_t)(w->stores.last[l] > w->progress.stored.at[l]) << l;
 	return lanes;
 }
 
@@ -126,21 +126,21 @@ void on_bulk_wait(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	struct lane_groups *g = &w->stores;
-	uint32_t pending = 0, mine = 0;
+	uint32_t pending = 0, issuers = 0;
 	struct finding *f;
 	unsigned l;
 
 	for (l = 0; l < 32; l++) {
-		mine |= (uint32_t)(g->last[l] > 0) << l;
-		pending |= (uint32_t)(g->last[l] > w->own.stores.at[l]) << l;
+		issuers |= (uint32_t)(g->last[l] > 0) << l;
+		pending |= (uint32_t)(g->last[l] > w->progress.stores.at[l]) << l;
 	}
 	if (c->global && !(e->bulk_wait.read))
 		for (uint32_t m = pending_writes(w) & e->lanes; m; m &= m - 1)
-			per_lane_set(&w->own.stored, m & -m,
+			per_lane_set(&w->progress.stored, m & -m,
 				reached(g, (unsigned)__builtin_ctz(m), e->bulk_wait.pending));
-	wait_groups(w, g, &w->own.stores, e->lanes, e->bulk_wait.pending, e->site);
+	wait_groups(w, g, &w->progress.stores, e->lanes, e->bulk_wait.pending, e->site);
 	/* C21: only the issuing thread's wait counts */
-	if (!pending || pending & e->lanes || mine & e->lanes)
+	if (!pending || pending & e->lanes || issuers & e->lanes)
 		return;
 	l = (unsigned)__builtin_ctz(pending);
 	f = report_new(c, CS310, rule_severity(CS310), e->site, g->site[l]);
@@ -231,10 +231,11 @@ void on_cp_async_arrive(struct cluster *c, const struct event *e)
 	m->inflight++;
 	async_op_add(c, (struct async_op){
 		.id = async_op_key(a->async_op, e->cta), .mbar = (uint32_t)(m - c->mbars.at) + 1,
-		.phase = m->phase, .epoch = w->copies.open, .lanes = e->lanes, .warp = w->index, .site = e->site,
+		.phase = m->phase, .epoch = w->copies.open, .lanes = e->lanes, .warp = w->index,
+			.site = e->site,
 		.copies = true,
 	});
-	mbar_copies(m, (struct who){ (uint16_t)w->index, e->lanes, w->copies.open, e->site });
+	mbar_copies(m, (struct past_op){ (uint16_t)w->index, e->lanes, w->copies.open, e->site });
 	w->copies.open++; /* later copies are not covered by this arrive */
 }
 
@@ -243,22 +244,22 @@ void on_cp_async_arrive(struct cluster *c, const struct event *e)
 static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct frontier *issuer,
 	bool generic)
 {
-	/* K6 wants to know of every past load which CTA it was of */
-	const bool own = c->check->config.policy.async_across_ctas;
+	/* K6 needs the CTA of every past load */
+	const bool same_cta = c->check->config.policy.async_across_ctas;
 	uint32_t n = (uint32_t)c->slots.n, i;
 
 	for (i = 0; i < n && i < 8; i++) {
 		uint32_t k = (c->slot_cursor + i) % n;
 
 		if (c->slots.at[k].generic != generic
-			|| (own && c->warp[c->slots.at[k].warp].cta != w->cta))
+			|| (same_cta && c->warp[c->slots.at[k].warp].cta != w->cta))
 			continue;
 		if (frontier_full(&c->space, issuer, PLANE_G, agent_slot(c, k)) >= c->slots.at[k].epoch) {
 			c->slot_cursor = k + 1;
 			return k;
 		}
 	}
-	/* one of the same kind: old entries of a slot are judged by what it is now */
+	/* one of the same kind: old entries of a slot are classified by its current kind */
 	for (i = 0; i < n && n >= MAX_SLOTS; i++) {
 		uint32_t k = c->slot_cursor++ % n;
 
@@ -270,8 +271,8 @@ static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct 
 	return n;
 }
 
-/* The lanes of one st.async, told one after the other, that signal one phase:
- * they have one slot, in the name of the first. */
+/* The lanes of one st.async are separate events; if they signal one phase they share a slot, which
+ * records the first lane as the issuer. */
 static bool same_instruction(const struct cluster *c, const struct event *e, const struct warp *w,
 	unsigned lane, uint16_t peer, uint32_t mbar)
 {
@@ -292,8 +293,8 @@ static void touch_spans(struct cluster *c, struct view *v, const struct event *e
 		b->spans.n ? b->spans.n : 1, now);
 }
 
-/* What the load does in one destination CTA: `peer` owns the bytes, `mbar_peer`
- * the object that it signals. */
+/* The effect of the load in one destination CTA: `peer` owns the bytes, `mbar_peer` the object that
+ * it signals. */
 static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,
 	uint16_t peer, uint16_t mbar_peer)
 {
@@ -317,7 +318,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 			.issued = warp_stamp(w),
 		};
 	map_read_by(c, w, lane, agent_slot(c, k), s->epoch);
-	/* of a multicast, one of the copies stands for the read */
+	/* of a multicast, one of the copies represents the read */
 	if (c->global && b->global.n && (!b->multicast
 		|| peer == (unsigned)__builtin_ctz(b->cta_mask)))
 		global_load(c, e, w, lane, k);
@@ -393,9 +394,9 @@ void on_bulk(struct cluster *c, const struct event *e)
 	w->map = 0;
 }
 
-/* ---- the end ---- */
+/* ---- exit of threads and CTAs ---- */
 
-static void judge_store(struct cluster *c, struct warp *w, unsigned lane, const struct event *e)
+static void check_store(struct cluster *c, struct warp *w, unsigned lane, const struct event *e)
 {
 	const struct lane_groups *g = &w->stores;
 	bool open = g->holds >> lane & 1;
@@ -418,9 +419,8 @@ static void judge_store(struct cluster *c, struct warp *w, unsigned lane, const 
 	report_send(c, f);
 }
 
-/* cp.async that nobody waited for: the hardware drains it, the ISA does not
- * promise that; a note. */
-static void judge_copy(struct cluster *c, struct warp *w, unsigned lane, const struct event *e)
+/* cp.async without a wait: hardware completes it, but the ISA does not promise that; a note. */
+static void check_copy(struct cluster *c, struct warp *w, unsigned lane, const struct event *e)
 {
 	const struct lane_groups *g = &w->copies;
 	struct finding *f = report_new(c, CS312, SEV_NOTE, e->site, g->site[lane]);
@@ -439,17 +439,17 @@ void async_exit(struct cluster *c, struct warp *w, const struct event *e)
 {
 	for (uint32_t m = e->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
-		uint32_t copies = agent_copies(c, w->index), done = w->own.copies.at[l];
+		uint32_t copies = agent_copies(c, w->index), done = w->progress.copies.at[l];
 		struct frontier *f = warp_frontier(w, l);
 
-		if (w->stores.last[l] > w->own.stores.at[l])
-			judge_store(c, w, l, e);
+		if (w->stores.last[l] > w->progress.stores.at[l])
+			check_store(c, w, l, e);
 		if (w->copies.last[l] <= done || !f)
 			continue;
-		/* it may know through an mbarrier, too */
+		/* it may also know through an mbarrier */
 		if (frontier_full(&c->space, f, PLANE_G, copies) < w->copies.last[l]
 			&& !(frontier_lanes(&c->space, f, PLANE_G, copies, w->copies.last[l]) >> l & 1))
-			judge_copy(c, w, l, e);
+			check_copy(c, w, l, e);
 	}
 }
 
@@ -472,8 +472,8 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 			s->tensor ? "TMA load write" : "bulk load write");
 		if (s->mbar) {
 			report_mbar(c, f, &c->mbars.at[s->mbar - 1]);
-			report_edge(f, "no thread waited for phase %llu of mbarrier %s, which the copy completes, "
-				"before the CTA exited", (unsigned long long)s->phase, f->barrier.name);
+			report_edge(f, "no thread waited for phase %llu of mbarrier %s, which the copy "
+				"completes, before the CTA exited", (unsigned long long)s->phase, f->barrier.name);
 		} else {
 			report_edge(f, "no thread waited for the copy before the CTA exited");
 		}

@@ -1,6 +1,6 @@
-/* barrier: named barriers, generation by generation. A generation is an object
- * of its own, because warps may still leave one while the next fills up
- * (S21). Does not decide who must come: the executor does, or hangs. */
+/* barrier: named barriers, generation by generation. A generation is an object of its own, because
+ * warps may still leave one while the next fills up (S21). The executor decides when a barrier is
+ * complete. */
 #include "internal.h"
 #include "libconsan/finding/rule_codes.h"
 
@@ -45,8 +45,8 @@ static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev
 	return f;
 }
 
-/* Of bar.syncs that wait for each other some say how many threads come, others mean all of
- * the CTA. For the ISA the same number is the same number; an H200 stops the kernel. */
+/* bar.syncs of one generation of which some have a thread count and others mean the whole CTA. For
+ * the ISA equal numbers are equal; an H200 stops the kernel. */
 static bool forms_differ(const struct event *e, const struct nb_gen *g)
 {
 	const struct event_barrier_arrive *a = &e->barrier_arrive;
@@ -54,7 +54,8 @@ static bool forms_differ(const struct event *e, const struct nb_gen *g)
 	return g->implicit != !a->threads && a->mode == BAR_SYNC && g->kinds == 1 << BAR_SYNC;
 }
 
-static void judge(struct cluster *c, const struct event *e, const struct nb_gen *g, uint32_t count)
+static void check_arrival(struct cluster *c, const struct event *e, const struct nb_gen *g,
+	uint32_t count)
 {
 	const struct event_barrier_arrive *a = &e->barrier_arrive;
 	unsigned warp = e->warp, bit = 1u << (warp & 31);
@@ -104,22 +105,22 @@ static bool complete(const struct cluster *c, const struct event *e, const struc
 	return true;
 }
 
-/* An arrival that nothing orders after the generation before may as well be
- * counted in that one: two uses of the barrier run into each other (F06, F08). A
- * warp that left it is ordered; another one must have heard of all its arrivals,
- * in any of its lanes, as a warp arrives when the last of them does. */
-static void judge_overlap(struct cluster *c, const struct event *e, const struct nb_gen *before)
+/* An arrival that is not ordered after the previous generation may be counted in that one: the
+ * barrier is reused too early (F06, F08). A warp that left that generation is ordered; another one
+ * must be ordered after all of its arrivals, in any of its lanes, as a warp arrives when its last
+ * lane does. */
+static void check_overlap(struct cluster *c, const struct event *e, const struct nb_gen *before)
 {
 	const struct event_barrier_arrive *a = &e->barrier_arrive;
 	struct warp *w = warp_of(c, e);
 	struct finding *f;
-	const struct who *x;
+	const struct past_op *x;
 
 	if (!before || w->left[a->id & 15] >= before->number)
 		return;
 	for (size_t i = 0; i < before->arrivals.n; i++) {
 		x = &before->arrivals.at[i];
-		if (warp_heard(c, w, x))
+		if (warp_any_knows(c, w, x))
 			continue;
 		f = report_new(c, CS411, rule_severity(CS411), e->site, x->site);
 		if (!f)
@@ -163,11 +164,11 @@ void on_barrier_arrive(struct cluster *c, const struct event *e)
 		g->number = before ? before->number + 1 : 1;
 		g->site = e->site;
 	} else {
-		judge(c, e, g, count);
+		check_arrival(c, e, g, count);
 	}
-	judge_overlap(c, e, before);
-	vec_push(&g->arrivals, warp_who(w, e->lanes, e->site));
-	warp_release(c, w, e->lanes | w->kept, g->f); /* a barrier counts whole warps */
+	check_overlap(c, e, before);
+	vec_push(&g->arrivals, warp_past_op(w, e->lanes, e->site));
+	warp_release(c, w, e->lanes | w->unreleased, g->f); /* a barrier counts whole warps */
 	g->arrived += 32;
 	g->warps |= 1u << (e->warp & 31);
 	g->kinds |= (uint8_t)(1 << a->mode);
@@ -190,7 +191,7 @@ void on_barrier_resume(struct cluster *c, const struct event *e)
 	if (!g)
 		return;
 	w->in = NULL;
-	if (*at == g) /* exits made it complete */
+	if (*at == g) /* exits completed it */
 		close_gen(c, e->cta, id);
 	w->left[id] = g->number;
 	warp_acquire(c, w, e->lanes, g->f);
@@ -199,7 +200,7 @@ void on_barrier_resume(struct cluster *c, const struct event *e)
 	unref(c, g);
 }
 
-/* S23: what is left half full at the end is no leak. */
+/* S23: a generation that is not full at the end is no leak. */
 void barrier_reset(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->nwarps; i++)

@@ -1,4 +1,4 @@
-/* check: the entry point of the checker. Opens and closes launches and clusters, and calls the
+/* check: the entry points of the checker. Opens and closes launches and clusters, and calls the
  * handler of each event: on_<member>(), in the file of its subject. */
 #include "global.h"
 
@@ -73,16 +73,16 @@ void on_thread_exit(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 
-	if (!c->cut)
+	if (!c->truncated)
 		async_exit(c, w, e);
 	order_exit(c, w, e->lanes);
-	if (!c->cut)
+	if (!c->truncated)
 		wgmma_exit(c, w, e);
 }
 
 void on_cta_end(struct cluster *c, const struct event *e)
 {
-	if (c->cut)
+	if (c->truncated)
 		return;
 	c->cta[e->cta].ended = true;
 	async_cta_end(c, e->cta, e);
@@ -138,11 +138,11 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 		c->global->recent = base_alloc(c->nwarps * RECENT * sizeof *c->global->recent);
 		c->sink.want_global = true;
 	}
-	c->nothing = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->nothing);
-	c->least = frontier_new(&c->space);
-	c->joint = frontier_new(&c->space);
-	c->meet.now = frontier_new(&c->space);
-	c->meet.before = frontier_new(&c->space);
+	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->zero_epochs);
+	c->common = frontier_new(&c->space);
+	c->combined = frontier_new(&c->space);
+	c->barrier.now = frontier_new(&c->space);
+	c->barrier.before = frontier_new(&c->space);
 	for (uint32_t r = 0; r < c->nctas; r++)
 		c->cta[r].exited = frontier_new(&c->space);
 	return c;
@@ -162,22 +162,22 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->released.n = w->observed.n = 0;
 	groups_reset(&w->copies);
 	groups_reset(&w->stores);
-	memset(&w->own, 0, sizeof w->own);
+	memset(&w->progress, 0, sizeof w->progress);
 	if (w->nreg)
 		memset(w->reg, 0, w->nreg * sizeof *w->reg);
 	w->cta = (uint16_t)(index / c->per_cta);
 	w->id = (uint16_t)(index % c->per_cta);
 	w->index = index;
-	w->all = w->live = w->kept = w->kept_copies = w->kept_epoch = 0;
+	w->all = w->live = w->unreleased = w->unreleased_copies = w->unreleased_epoch = 0;
 	w->epoch = 1;
-	w->met = w->reg_ops = 0;
+	w->converged = w->reg_ops = 0;
 	w->map = 0;
 	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;
 	w->global_fence = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
 }
 
-/* Makes everything empty; memory is kept for the next cluster. */
+/* Empties everything; allocations are kept for the next cluster. */
 static void reset_cluster(struct cluster *c)
 {
 	uint32_t i;
@@ -196,9 +196,9 @@ static void reset_cluster(struct cluster *c)
 		struct mbar *m = &c->mbars.at[i];
 
 		c->cta[m->cta].mbar_at[m->addr / 8] = 0;
-		handed_put(c, &m->now);
-		handed_put(c, &m->before);
-		handed_put(c, &m->older);
+		phase_release_put(c, &m->now);
+		phase_release_put(c, &m->before);
+		phase_release_put(c, &m->older);
 		free(m->users.at);
 		free(m->waits.at);
 		free(m->expects.at);
@@ -217,14 +217,14 @@ static void reset_cluster(struct cluster *c)
 	c->slot_last = 0;
 	c->slot_event = 0;
 	c->generic_slots = false;
-	c->joint_at = 0;
-	c->least_of = NULL;
+	c->combined_at = 0;
+	c->common_of = NULL;
 	for (i = 0; i < c->nctas; i++) {
 		frontier_clear(&c->space, c->cta[i].exited);
 		c->cta[i].narrow[0] = c->cta[i].narrow[1] = 0;
 	}
 	global_cluster_reset(c);
-	c->cut = false;
+	c->truncated = false;
 }
 
 struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *info)
@@ -252,7 +252,7 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 	struct cluster *c = (struct cluster *)sink;
 	uint64_t bytes = 0;
 
-	if (!c->cut && !k->config.broken)
+	if (!c->truncated && !k->config.aborted)
 		mbar_cluster_end(c);
 	report_cluster_end(c);
 	for (uint32_t i = 0; i < c->nctas; i++) {
@@ -285,7 +285,7 @@ static void free_cluster(struct cluster *c)
 		if (c->cta[i].begun)
 			shadow_close(&c->cta[i].shadow);
 		free(c->cta[i].mbar_at);
-		free(c->cta[i].visits.at);
+		free(c->cta[i].remote_uses.at);
 	}
 	for (i = 0; i < c->nwarps; i++) {
 		struct warp *w = &c->warp[i];
@@ -303,11 +303,11 @@ static void free_cluster(struct cluster *c)
 		free(c->wg[i].reg_site.at);
 	}
 	global_cluster_free(c);
-	free(c->nothing);
-	frontier_put(&c->space, c->least);
-	frontier_put(&c->space, c->joint);
-	frontier_put(&c->space, c->meet.now);
-	frontier_put(&c->space, c->meet.before);
+	free(c->zero_epochs);
+	frontier_put(&c->space, c->common);
+	frontier_put(&c->space, c->combined);
+	frontier_put(&c->space, c->barrier.now);
+	frontier_put(&c->space, c->barrier.before);
 	clock_space_close(&c->space);
 	free(c->cta);
 	free(c->warp);
@@ -327,7 +327,7 @@ static int compare(const void *a, const void *b)
 	return finding_compare(*(const struct finding *const *)a, *(const struct finding *const *)b);
 }
 
-void check_cut(struct check *k, uint32_t cluster)
+void check_truncate(struct check *k, uint32_t cluster)
 {
 	pthread_mutex_lock(&k->lock);
 	k->last = cluster;

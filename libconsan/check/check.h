@@ -1,11 +1,14 @@
-/* check: events -> findings. The one place that knows what is a bug.
+/* check: the checker; it receives the events of a launch and reports findings. All knowledge of
+ * what is a bug is in this module.
  *
- * House rules:
- *  - includes the vocabulary and shadow/; knows no opcode, no CUDA, no format;
- *  - one struct check per launch; one sink per cluster, each used by one
- *    thread at a time; sinks of different clusters may run in parallel;
- *  - a rule is a row of rules.def and a few early returns that say why;
- *  - policy that silences or softens lives in policy.def, nowhere else. */
+ * Rules:
+ *  - includes the base modules (base, event, finding) and shadow/; knows no opcode, no CUDA call
+ *    and no file format;
+ *  - one struct check for each launch; one event sink for each cluster, used by one thread at a
+ *    time; sinks of different clusters may be used in parallel;
+ *  - a rule is a row of rules.def and the code that detects it, as early returns with their
+ *    reasons;
+ *  - policy that silences or softens a rule is in policy.def, nowhere else. */
 #ifndef CONSAN_CHECK_H
 #define CONSAN_CHECK_H
 
@@ -22,47 +25,51 @@ struct check_policy {
 void check_policy_default(struct check_policy *p);
 void check_policy_strict(struct check_policy *p);
 
-/* What outlives a launch: which tensor maps TMA has seen, and how; what grids did
- * to global memory that let the next one begin early. One for a process, thread-safe. */
+/* What is kept from launch to launch: the tensor maps that TMA has read and their contents, and
+ * what grids did to global memory if the next one may begin early. One for a process, thread-safe.
+ * The caller closes it after all checks that use it. */
 struct check;
 struct check_memory;
 struct check_memory *check_memory_open(void);
 void check_memory_close(struct check_memory *m); /* NULL is fine */
-/* Does this launch begin while grids before may still run? Then they are in the
- * shadow of its check, and it can be checked but once. */
+/* May this launch begin while earlier grids still run? Then their accesses are in the shadow of its
+ * check, and it can be checked only once. */
 bool check_memory_overlaps(struct check_memory *m, const struct launch_info *l);
-/* Between launches: no grid of this queue (of all: of any) is still running. */
+/* Called between launches: no grid of this queue (all: of any queue) is still running. */
 void check_memory_idle(struct check_memory *m, uint64_t queue, bool all);
-/* The launch is over: what it showed TMA is kept in its config.memory, unless it
- * is checked once more. */
-void check_remember(struct check *k);
+/* Called after the launch, unless it will be checked again: saves what it showed TMA in its
+ * config.memory. */
+void check_save(struct check *k);
 
 struct check_config {
-	struct launch_info launch;  /* copied, strings must outlive the check */
+	struct launch_info launch;  /* copied; strings must outlive the check */
 	struct check_policy policy;
-	struct check_memory *memory; /* or NULL */
-	bool global;                /* races on global memory; needs the events of all
-				       clusters in the order in which they took place */
-	bool broken;                /* the launch did not come to its end: what is left
-				       undone at the end of a cluster is no bug. Threads
-				       and CTAs that are said to have ended did */
-	/* The allocation that holds a global address; NULL: not known. */
+	struct check_memory *memory; /* or NULL; must outlive the check */
+	/* races on global memory; needs the events of all clusters in the order in which they took
+	 * place */
+	bool global;
+	/* the launch was aborted: missing actions at the end of a cluster are no bug. Threads and
+	 * CTAs whose exit was recorded did exit */
+	bool aborted;
+	/* Finds the allocation that holds a global address: its first byte and its size in bytes.
+	 * False: not known. NULL: no allocation is known. */
 	bool (*where)(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes);
-	/* A finding seen for the first time in this launch, from any thread,
-	 * one call at a time. The finding is the checker's. */
+	/* Called for a finding when it is seen for the first time in this launch, from any thread,
+	 * one call at a time. The checker owns the finding. */
 	void (*found)(void *user, const struct finding *f);
 	void *user;
 };
 
 struct check *check_open(const struct check_config *c);
 struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *c);
-/* Ends the cluster: leaks and leftovers are judged here, unless it was cut off. */
+/* Ends the cluster: detects leaks and incomplete operations, unless it was aborted. The sink is
+ * invalid afterwards. */
 void check_cluster_end(struct check *k, struct event_sink *sink);
-/* The launch failed in this cluster and later ones (by id) were cut off: what
- * only they showed depends on the threads' timing and is dropped. */
-void check_cut(struct check *k, uint32_t cluster);
-/* Findings of the launch in canonical order, each as the first cluster (by id)
- * showed it; valid until check_close. */
+/* The launch failed in this cluster, and later ones (by id) were aborted: findings that only those
+ * showed depend on the timing of threads and are dropped. */
+void check_truncate(struct check *k, uint32_t cluster);
+/* Returns the number of findings and sets *out to them in canonical order, each as the first
+ * cluster (by id) showed it. The checker owns them; valid until check_close(). */
 size_t check_findings(struct check *k, const struct finding *const **out);
 struct check_stats { uint64_t events, accesses, granules, async_ops, joins, shadow_bytes; };
 void check_stats(const struct check *k, struct check_stats *out);

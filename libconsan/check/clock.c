@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* One allocation: p, then g. */
-static void set_room(struct clock_space *s, struct frontier *f, uint32_t cap)
+static void set_capacity(struct clock_space *s, struct frontier *f, uint32_t cap)
 {
 	uint32_t *at = base_resize(f->p, (s->ngeneric + (size_t)cap) * sizeof *at);
 
@@ -20,7 +20,7 @@ static void set_room(struct clock_space *s, struct frontier *f, uint32_t cap)
 void frontier_fit(struct clock_space *s, struct frontier *f)
 {
 	if (f->cap < s->nagents)
-		set_room(s, f, (s->nagents + 31) & ~31u);
+		set_capacity(s, f, (s->nagents + 31) & ~31u);
 }
 
 struct frontier *frontier_new(struct clock_space *s)
@@ -32,15 +32,15 @@ struct frontier *frontier_new(struct clock_space *s)
 		frontier_clear(s, f);
 	} else {
 		f = base_alloc(sizeof *f);
-		set_room(s, f, (s->nagents + 31) & ~31u);
+		set_capacity(s, f, (s->nagents + 31) & ~31u);
 		memset(f->p, 0, s->ngeneric * sizeof *f->p);
 		f->empty = true;
 	}
 	return f;
 }
 
-/* The parts that few frontiers have. */
-static void drop_rest(struct frontier *f)
+/* Frees the parts that few frontiers have. */
+static void drop_optional(struct frontier *f)
 {
 	if (f->q)
 		free(f->q);
@@ -65,7 +65,7 @@ void frontier_put(struct clock_space *s, struct frontier *f)
 {
 	if (!f)
 		return;
-	drop_rest(f);
+	drop_optional(f);
 	f->next = s->pool;
 	s->pool = f;
 }
@@ -88,7 +88,7 @@ void frontier_clear(struct clock_space *s, struct frontier *f)
 		memset(f->p, 0, (s->ngeneric + (size_t)f->cap) * sizeof *f->p);
 	f->empty = true;
 	f->npart = 0;
-	drop_rest(f);
+	drop_optional(f);
 }
 
 static void push_partial(struct frontier *f, struct partial p)
@@ -106,14 +106,14 @@ void frontier_copy(struct clock_space *s, struct frontier *f, const struct front
 
 	f->empty = from->empty;
 	if (f->cap < from->cap)
-		set_room(s, f, from->cap);
+		set_capacity(s, f, from->cap);
 	memcpy(f->p, from->p, s->ngeneric * sizeof *f->p);
 	memcpy(f->g, from->g, from->cap * sizeof *f->g);
 	memset(f->g + from->cap, 0, (f->cap - from->cap) * sizeof *f->g);
 	f->npart = 0;
 	for (i = 0; i < from->npart; i++)
 		push_partial(f, from->part[i]);
-	drop_rest(f);
+	drop_optional(f);
 	if (from->q)
 		memcpy(fit_q(s, f), from->q, s->ngeneric * sizeof *f->q);
 	f->foreign = foreign_get(from->foreign);
@@ -145,13 +145,14 @@ static uint32_t *full_of(struct clock_space *s, struct frontier *f,
 	return &f->g[agent];
 }
 
-/* The epoch from which on an entry of that plane says anything new: that of the
- * vector which knowledge in the plane is a weaker form of. */
-static inline uint32_t overtaken(const struct frontier *f, uint32_t plane, uint32_t agent)
+/* The epoch up to which an entry of that plane is redundant: that of the vector for which the plane
+ * is a weaker form of knowledge. */
+static inline uint32_t redundant_up_to(const struct frontier *f, uint32_t plane, uint32_t agent)
 {
 	const uint32_t ngeneric = (uint32_t)(f->g - f->p);
-	const uint32_t in_g = 1u << PLANE_G | 1u << PLANE_OWN_G | 1u << PLANE_HELD | 1u << PLANE_SOFT_G;
-	const uint32_t in_p = 1u << PLANE_P | 1u << PLANE_OWN_P | 1u << PLANE_SOFT_P;
+	const uint32_t in_g = 1u << PLANE_G | 1u << PLANE_CTA_G | 1u << PLANE_NARROW
+		| 1u << PLANE_COLLECTIVE_G;
+	const uint32_t in_p = 1u << PLANE_P | 1u << PLANE_CTA_P | 1u << PLANE_COLLECTIVE_P;
 
 	if (in_p >> plane & 1 && agent < ngeneric)
 		return f->p[agent];
@@ -164,32 +165,32 @@ static inline uint32_t overtaken(const struct frontier *f, uint32_t plane, uint3
 	return plane == PLANE_Q && f->q ? f->q[agent] : 0;
 }
 
-/* Partials that a raised vector has overtaken go. */
-static void tidy(struct frontier *f)
+/* Drops partials that a raised vector makes redundant. */
+static void drop_redundant(struct frontier *f)
 {
 	uint32_t i, k;
 
 	for (i = k = 0; i < f->npart; i++)
-		if (f->part[i].epoch > overtaken(f, f->part[i].plane, f->part[i].agent))
+		if (f->part[i].epoch > redundant_up_to(f, f->part[i].plane, f->part[i].agent))
 			f->part[k++] = f->part[i];
 	f->npart = k;
 }
 
-/* Partials stand in this order, and those of a key by lanes, so that two lists are
- * joined in one pass. */
+/* Partials are sorted by this key, and within a key by lanes, so that two lists are joined in one
+ * pass. */
 static inline uint32_t key_of(const struct partial *p)
 {
 	return (uint32_t)p->plane << 16 | p->agent;
 }
 
-/* Per lane only the newest epoch stays; no entry is empty. No entry before number
- * `from` has p's key; the result says so of p's and later ones. */
+/* Keeps the newest epoch for each lane and drops empty entries. No entry before number `from` may
+ * have p's key; the result is such a number for p's and later keys. */
 static uint32_t add_partial(struct frontier *f, struct partial p, uint32_t from)
 {
 	const uint32_t key = key_of(&p);
 	uint32_t i;
 
-	if (p.epoch <= overtaken(f, p.plane, p.agent))
+	if (p.epoch <= redundant_up_to(f, p.plane, p.agent))
 		return from;
 	while (from < f->npart && key_of(&f->part[from]) < key)
 		from++;
@@ -243,12 +244,12 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	if (!(all & ~lanes)) {
 		*full = epoch;
 		if (f->npart)
-			tidy(f);
+			drop_redundant(f);
 		return;
 	}
 	p = (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch };
 	i = add_partial(f, p, 0);
-	/* lanes that came one by one may be all by now */
+	/* lanes that were added one by one may be complete now */
 	for (left = all; i < f->npart && key_of(&f->part[i]) == key_of(&p); i++) {
 		left &= ~f->part[i].lanes;
 		if (f->part[i].epoch < least)
@@ -257,10 +258,10 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	if (left)
 		return;
 	*full = least;
-	tidy(f);
+	drop_redundant(f);
 }
 
-/* True: some were. */
+/* True: some element was raised. */
 static bool raise(uint32_t *restrict to, const uint32_t *restrict from, uint32_t n)
 {
 	uint32_t raised = 0;
@@ -277,7 +278,7 @@ static inline bool same_lanes(const struct partial *a, const struct partial *b)
 	return a->agent == b->agent && a->plane == b->plane && a->lanes == b->lanes;
 }
 
-/* Mostly the same elected lanes stand in both lists, or one of them is new. */
+/* Mostly both lists have the same elected lanes, or one of the lists is new. */
 static void join_partials(struct frontier *f, const struct frontier *from)
 {
 	uint32_t i, at = 0;
@@ -314,16 +315,16 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 		return;
 	f->empty = false;
 	if (f->cap < from->cap)
-		set_room(s, f, from->cap);
+		set_capacity(s, f, from->cap);
 	if (from->q)
 		raise(fit_q(s, f), from->q, s->ngeneric);
 	raised = raise(f->p, from->p, 2 * s->ngeneric); /* g begins where p ends */
 	raise(f->g + s->ngeneric, from->g + s->ngeneric, from->cap - s->ngeneric);
 	join_partials(f, from);
-	/* An entry that a vector has overtaken says nothing, but costs. Those of asynchronous
-	 * agents, of which there are few, may stay until others go. */
+	/* A redundant entry costs time. Those of asynchronous agents, which are few, may stay until
+	 * others are dropped. */
 	if (f->npart && raised)
-		tidy(f);
+		drop_redundant(f);
 }
 
 static bool at_least(const uint32_t *a, const uint32_t *b, uint32_t n)
@@ -339,7 +340,7 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 {
 	uint32_t i, k, n = (uint32_t)(of->g - of->p) + of->cap, have;
 
-	/* p and g are one array, see set_room() */
+	/* p and g are one array, see set_capacity() */
 	have = (uint32_t)(f->g - f->p) + f->cap;
 	if (!at_least(f->p, of->p, n < have ? n : have))
 		return false;
@@ -356,7 +357,7 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 		const struct partial *p = &of->part[i];
 		uint32_t left = p->lanes;
 
-		if (overtaken(f, p->plane, p->agent) >= p->epoch)
+		if (redundant_up_to(f, p->plane, p->agent) >= p->epoch)
 			continue;
 		for (k = 0; k < f->npart; k++)
 			if (f->part[k].agent == p->agent && f->part[k].plane == p->plane
@@ -368,9 +369,9 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 	return true;
 }
 
-/* Adds the partials of f's plane `from` to its plane `to`, those of asynchronous
- * agents to FENCED, if they are wanted. */
-static void lift(struct clock_space *s, struct frontier *f, enum plane from, enum plane to,
+/* Adds the partials of f's plane `from` to its plane `to`, and, if `async`, those of asynchronous
+ * agents to FENCED. */
+static void copy_partials(struct clock_space *s, struct frontier *f, enum plane from, enum plane to,
 	bool async)
 {
 	struct partial *was;
@@ -393,10 +394,10 @@ static void lift(struct clock_space *s, struct frontier *f, enum plane from, enu
 void frontier_fence(struct clock_space *s, struct frontier *f, bool async)
 {
 	raise(f->p, f->g, s->ngeneric);
-	tidy(f);
-	lift(s, f, PLANE_G, PLANE_P, false);
-	lift(s, f, PLANE_OWN_G, PLANE_OWN_P, false);
-	lift(s, f, PLANE_SOFT_G, PLANE_SOFT_P, false);
+	drop_redundant(f);
+	copy_partials(s, f, PLANE_G, PLANE_P, false);
+	copy_partials(s, f, PLANE_CTA_G, PLANE_CTA_P, false);
+	copy_partials(s, f, PLANE_COLLECTIVE_G, PLANE_COLLECTIVE_P, false);
 	for (uint32_t a = s->ngeneric; async && a < f->cap; a++)
 		if (f->g[a])
 			frontier_add(s, f, PLANE_FENCED, a, UINT32_MAX, UINT32_MAX, f->g[a]);
@@ -405,8 +406,8 @@ void frontier_fence(struct clock_space *s, struct frontier *f, bool async)
 void frontier_fence_global(struct clock_space *s, struct frontier *f)
 {
 	raise(fit_q(s, f), f->g, s->ngeneric);
-	tidy(f);
-	lift(s, f, PLANE_G, PLANE_Q, false);
+	drop_redundant(f);
+	copy_partials(s, f, PLANE_G, PLANE_Q, false);
 	if (f->foreign)
 		foreign_fence(&f->foreign);
 }
@@ -419,12 +420,12 @@ void frontier_half(struct clock_space *s, struct frontier *f, bool async)
 	for (uint32_t a = s->ngeneric; async && a < f->cap; a++)
 		if (f->g[a])
 			frontier_add(s, f, PLANE_HALF, a, UINT32_MAX, UINT32_MAX, f->g[a]);
-	lift(s, f, PLANE_G, PLANE_HALF, false);
+	copy_partials(s, f, PLANE_G, PLANE_HALF, false);
 }
 
 void frontier_whole(struct clock_space *s, struct frontier *f)
 {
-	lift(s, f, PLANE_HALF, PLANE_P, true);
+	copy_partials(s, f, PLANE_HALF, PLANE_P, true);
 }
 
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,

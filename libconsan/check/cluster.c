@@ -1,9 +1,8 @@
-/* cluster: barrier.cluster, phase by phase, and what it publishes. A default
- * arrive publishes all that its lanes know; a relaxed one only what fences
- * before it made ready: a release fence, or, for mbarrier objects alone,
- * fence.mbarrier_init (G06, G07, B08). Asynchronous operations stay pending
- * across it. And the lifetimes of the cluster's CTAs, one to the other. Does not
- * decide who must come: the executor does, or hangs. */
+/* cluster: barrier.cluster, phase by phase, and what it releases. A default arrive releases all
+ * that its lanes know; a relaxed one only what earlier fences released, by a release fence or, for
+ * mbarrier objects alone, fence.mbarrier_init (G06, G07, B08). Asynchronous operations stay pending
+ * across it. Also the lifetimes of the cluster's CTAs with respect to each other. The executor
+ * decides when a barrier is complete. */
 #include "internal.h"
 #include "libconsan/finding/rule_codes.h"
 
@@ -21,21 +20,21 @@ void on_fence_mbarrier_init(struct cluster *c, const struct event *e)
 	}
 }
 
-/* What fences of .cta scope made ready reaches the own CTA only. */
-static struct frontier *near(struct cluster *c, unsigned cta)
+/* What fences of .cta scope released is acquired within the own CTA only. */
+static struct frontier *local_frontier(struct cluster *c, unsigned cta)
 {
 	struct cta *k = &c->cta[cta];
 
-	if (!k->near_now) {
-		k->near_now = frontier_new(&c->space);
-		k->near_before = frontier_new(&c->space);
-		c->meet.narrow = true;
+	if (!k->local_now) {
+		k->local_now = frontier_new(&c->space);
+		k->local_before = frontier_new(&c->space);
+		c->barrier.narrow = true;
 	}
-	return k->near_now;
+	return k->local_now;
 }
 
 /* G05: a thread arrives once, then waits, then arrives again. */
-static void out_of_turn(struct cluster *c, const struct event *e, const char *what, const char *why)
+static void report_turn(struct cluster *c, const struct event *e, const char *what, const char *why)
 {
 	struct finding *f = report_new(c, CS504, rule_severity(CS504), e->site, 0);
 
@@ -43,7 +42,7 @@ static void out_of_turn(struct cluster *c, const struct event *e, const char *wh
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, what);
 	snprintf(f->barrier.kind, sizeof f->barrier.kind, "cluster barrier");
-	f->barrier.phase = c->meet.phase;
+	f->barrier.phase = c->barrier.phase;
 	report_edge(f, "%s", why);
 	report_send(c, f);
 }
@@ -53,33 +52,33 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 	struct warp *w = warp_of(c, e);
 
 	if ((w->cluster_arrived[0] | w->cluster_arrived[1]) & e->lanes)
-		out_of_turn(c, e, "barrier.cluster.arrive",
+		report_turn(c, e, "barrier.cluster.arrive",
 			"the thread has already arrived and not waited since, so it is counted twice");
 	if (e->cluster_arrive.sem == SEM_RELAXED)
-		warp_published(c, w, e->lanes, c->meet.now,
-			warp_narrow(w, e->lanes) ? near(c, w->cta) : NULL);
+		warp_published(c, w, e->lanes, c->barrier.now,
+			warp_has_narrow(w, e->lanes) ? local_frontier(c, w->cta) : NULL);
 	else
-		warp_release(c, w, e->lanes | w->kept, c->meet.now);
-	w->cluster_arrived[c->meet.phase & 1] |= e->lanes;
+		warp_release(c, w, e->lanes | w->unreleased, c->barrier.now);
+	w->cluster_arrived[c->barrier.phase & 1] |= e->lanes;
 	for (size_t i = 0; i < c->mbars.n; i++) {
 		struct mbar *m = &c->mbars.at[i];
 
 		if (m->init_fenced && !m->init_phase && m->init.warp == w->index
 			&& m->init.lanes & e->lanes)
-			m->init_phase = c->meet.phase + 1;
+			m->init_phase = c->barrier.phase + 1;
 	}
 }
 
-static void turn_near(struct cluster *c)
+static void advance_local(struct cluster *c)
 {
-	for (uint32_t r = 0; c->meet.narrow && r < c->nctas; r++) {
+	for (uint32_t r = 0; c->barrier.narrow && r < c->nctas; r++) {
 		struct cta *k = &c->cta[r];
-		struct frontier *f = k->near_before;
+		struct frontier *f = k->local_before;
 
 		if (!f)
 			continue;
-		k->near_before = k->near_now;
-		k->near_now = f;
+		k->local_before = k->local_now;
+		k->local_now = f;
 		frontier_clear(&c->space, f);
 	}
 }
@@ -87,40 +86,40 @@ static void turn_near(struct cluster *c)
 void on_cluster_wait(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
-	struct frontier *f = c->meet.before;
+	struct frontier *f = c->barrier.before;
 
 	if (e->lanes & ~(w->cluster_arrived[0] | w->cluster_arrived[1]))
-		out_of_turn(c, e, "barrier.cluster.wait", "the thread has not arrived since its last wait");
-	/* the first that leaves closes the phase in which it arrived */
-	if (w->cluster_arrived[c->meet.phase & 1] & e->lanes) {
-		c->meet.before = c->meet.now;
-		c->meet.now = f;
-		frontier_clear(&c->space, c->meet.now);
-		f = c->meet.before;
-		c->meet.phase++;
-		turn_near(c);
+		report_turn(c, e, "barrier.cluster.wait", "the thread has not arrived since its last wait");
+	/* the first warp that leaves ends the phase in which it arrived */
+	if (w->cluster_arrived[c->barrier.phase & 1] & e->lanes) {
+		c->barrier.before = c->barrier.now;
+		c->barrier.now = f;
+		frontier_clear(&c->space, c->barrier.now);
+		f = c->barrier.before;
+		c->barrier.phase++;
+		advance_local(c);
 	}
-	w->cluster_arrived[(c->meet.phase - 1) & 1] &= ~e->lanes;
-	w->cluster_waited = c->meet.phase;
+	w->cluster_arrived[(c->barrier.phase - 1) & 1] &= ~e->lanes;
+	w->cluster_waited = c->barrier.phase;
 	if (e->cluster_wait.sem == SEM_RELAXED)
 		warp_observe(c, w, e->lanes, f, SCOPE_CLUSTER);
 	else
 		warp_acquire(c, w, e->lanes, f);
-	for (uint32_t r = 0; c->meet.narrow && r < c->nctas; r++) {
-		f = c->cta[r].near_before;
+	for (uint32_t r = 0; c->barrier.narrow && r < c->nctas; r++) {
+		f = c->cta[r].local_before;
 		if (f && r == w->cta)
 			warp_acquire(c, w, e->lanes, f);
 		else if (f)
-			warp_miss(c, w, e->lanes, f, 0, e->site);
+			warp_note_narrow(c, w, e->lanes, f, 0, e->site);
 	}
 }
 
-/* ---- lifetimes (G01, G02): is the CTA there yet, is it there still? ---- */
+/* ---- lifetimes (G01, G02): has the CTA started, is it still running? ---- */
 
 static bool known_to_run(const struct cluster *c, const struct warp *w, unsigned cta)
 {
 	if (w->cluster_waited)
-		return true; /* existence is all that a relaxed barrier needs to say */
+		return true; /* a relaxed barrier is sufficient for existence */
 	for (unsigned g = 0; g < w->ngroups; g++)
 		for (uint32_t i = cta * c->per_cta; i < (cta + 1) * c->per_cta; i++) {
 			const struct frontier *f = w->group[g].f;
@@ -132,7 +131,7 @@ static bool known_to_run(const struct cluster *c, const struct warp *w, unsigned
 	return false;
 }
 
-void cluster_touch(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
+void cluster_check_peer(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
 	const char *what)
 {
 	struct finding *f;
@@ -157,41 +156,43 @@ void cluster_touch(struct cluster *c, struct warp *w, const struct event *e, uns
 	}
 }
 
-void cluster_visit(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
+void cluster_use_peer(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
 	const char *what)
 {
 	struct cta *cta = &c->cta[peer];
-	struct visit now;
+	struct remote_use now;
 
 	if (peer == w->cta)
 		return;
-	cluster_touch(c, w, e, peer, what);
-	now.who = warp_who(w, e->lanes, e->site);
-	now.phase = c->meet.phase + !!(w->cluster_arrived[c->meet.phase & 1] & e->lanes);
-	for (size_t i = 0; i < cta->visits.n; i++)
-		if (cta->visits.at[i].who.warp == w->index && cta->visits.at[i].who.lanes == e->lanes) {
-			cta->visits.at[i] = now;
+	cluster_check_peer(c, w, e, peer, what);
+	now.op = warp_past_op(w, e->lanes, e->site);
+	now.phase = c->barrier.phase + !!(w->cluster_arrived[c->barrier.phase & 1] & e->lanes);
+	for (size_t i = 0; i < cta->remote_uses.n; i++)
+		if (cta->remote_uses.at[i].op.warp == w->index
+			&& cta->remote_uses.at[i].op.lanes == e->lanes) {
+			cta->remote_uses.at[i] = now;
 			return;
 		}
-	vec_push(&cta->visits, now);
+	vec_push(&cta->remote_uses, now);
 }
 
 void cluster_cta_end(struct cluster *c, const struct event *e)
 {
 	struct cta *cta = &c->cta[e->cta];
 
-	for (size_t i = 0; i < cta->visits.n; i++) {
-		const struct visit *v = &cta->visits.at[i];
-		const struct who *x = &v->who;
+	for (size_t i = 0; i < cta->remote_uses.n; i++) {
+		const struct remote_use *v = &cta->remote_uses.at[i];
+		const struct past_op *x = &v->op;
 		struct finding *f;
 
 		if (cta->exited_waited > v->phase)
-			continue; /* S38: for lifetimes a relaxed barrier is enough */
+			continue; /* S38: for lifetimes a relaxed barrier is sufficient */
 		if (frontier_full(&c->space, cta->exited, PLANE_G, x->warp) >= x->epoch)
 			continue;
-		/* that it took place is known even where its scope hands nothing over */
+		/* that the access took place is known even if the scope was too narrow to order
+		 * memory */
 		if (!(x->lanes & ~(frontier_lanes(&c->space, cta->exited, PLANE_G, x->warp, x->epoch)
-			| frontier_lanes(&c->space, cta->exited, PLANE_HELD, x->warp, x->epoch))))
+			| frontier_lanes(&c->space, cta->exited, PLANE_NARROW, x->warp, x->epoch))))
 			continue;
 		f = report_new(c, CS503, rule_severity(CS503), e->site, x->site);
 		if (!f)
@@ -211,16 +212,16 @@ bool cluster_knows_init(const struct warp *w, const struct mbar *m)
 
 void cluster_reset(struct cluster *c)
 {
-	frontier_clear(&c->space, c->meet.now);
-	frontier_clear(&c->space, c->meet.before);
-	c->meet.phase = 0;
-	c->meet.narrow = false;
+	frontier_clear(&c->space, c->barrier.now);
+	frontier_clear(&c->space, c->barrier.before);
+	c->barrier.phase = 0;
+	c->barrier.narrow = false;
 	for (uint32_t r = 0; r < c->nctas; r++) {
-		c->cta[r].visits.n = 0;
+		c->cta[r].remote_uses.n = 0;
 		c->cta[r].exited_waited = 0;
-		frontier_put(&c->space, c->cta[r].near_now);
-		frontier_put(&c->space, c->cta[r].near_before);
-		c->cta[r].near_now = c->cta[r].near_before = NULL;
+		frontier_put(&c->space, c->cta[r].local_now);
+		frontier_put(&c->space, c->cta[r].local_before);
+		c->cta[r].local_now = c->cta[r].local_before = NULL;
 	}
 	for (uint32_t i = 0; i < c->nwarps; i++) {
 		c->warp[i].cluster_waited = 0;

@@ -1,5 +1,5 @@
-/* foreign: sets of what is known of other clusters, see foreign.h. Knows
- * neither accesses nor scopes. */
+/* foreign: sets of what is known of other clusters, see foreign.h. Does not depend on accesses or
+ * scopes. */
 #include "foreign.h"
 
 #include "libconsan/base/base.h"
@@ -57,7 +57,7 @@ static void snapshot_put(struct snapshot *x)
 	free(x);
 }
 
-/* One that knows what both know; a new holder of it. */
+/* Returns a snapshot that covers both; the caller owns the reference. */
 static struct snapshot *snapshot_join(struct snapshot *a, struct snapshot *b)
 {
 	struct clock_space s;

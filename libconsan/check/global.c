@@ -1,13 +1,12 @@
-/* global: accesses to global memory, one record each, laid out for the shadow.
- * Finds no conflict itself: the shadow does, and asks global_race.c what it
- * means. */
+/* global: accesses to global memory, one record each, with their layout for the shadow. The shadow
+ * finds conflicts and calls global_race.c to classify them. */
 #include "global.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Which lanes make a row: lane l at first + (l >> row) * pitch + ... */
+/* Finds rows of lanes: lane l at first + (l >> row) * pitch + its offset in the row. */
 static bool in_rows(struct global_record *r, uint32_t lanes, const uint64_t *at)
 {
 	uint64_t first = at[0];
@@ -34,7 +33,7 @@ static bool in_rows(struct global_record *r, uint32_t lanes, const uint64_t *at)
 	return true;
 }
 
-/* Of each granule, the bytes of accesses of `size` bytes, `every` so many. */
+/* Mask of the bytes of a granule that accesses of `size` bytes, `every` bytes apart, touch. */
 static uint16_t mask_of(uint64_t addr, uint32_t size, uint32_t every)
 {
 	uint32_t mask = 0;
@@ -44,11 +43,11 @@ static uint16_t mask_of(uint64_t addr, uint32_t size, uint32_t every)
 	return (uint16_t)mask;
 }
 
-/* Pieces of global memory that an access is made of, lane by lane. */
+/* The pieces of global memory that an access consists of, collected lane by lane. */
 struct pieces {
 	struct global_span *span;
 	size_t n;
-	uint32_t every, lanes; /* of the last: distance of its lanes, and how many */
+	uint32_t every, lanes; /* of the newest piece: distance of its lanes, and their number */
 	uint64_t newest;
 };
 
@@ -72,8 +71,8 @@ static void add_piece(struct pieces *p, uint64_t a, uint32_t size)
 	p->newest = a;
 }
 
-/* Fills the record's layout. */
-static void lay_out(struct global_record *r, uint32_t lanes, const struct ev_lanes *at)
+/* Fills in the record's layout. */
+static void set_layout(struct global_record *r, uint32_t lanes, const struct ev_lanes *at)
 {
 	r->lanes = lanes;
 	r->inner = (int32_t)r->size;
@@ -88,7 +87,7 @@ static void lay_out(struct global_record *r, uint32_t lanes, const struct ev_lan
 	}
 }
 
-/* Its spans: neighbouring lanes are one. */
+/* Its spans; adjacent lanes share one. */
 static size_t spans_of(const struct global_record *r, const struct ev_lanes *at,
 	struct global_span span[32])
 {
@@ -99,10 +98,10 @@ static size_t spans_of(const struct global_record *r, const struct ev_lanes *at,
 		span[0] = (struct global_span){ .addr = r->base, .bytes = (uint64_t)size * 32 };
 		return 1;
 	}
-	if (r->row < 5 && !r->pitch) /* all rows are the first one */
+	if (r->row < 5 && !r->pitch) /* all rows are equal to the first one */
 		lanes &= lanes == UINT32_MAX ? (1u << (1u << r->row)) - 1 : UINT32_MAX;
 	if (r->row < 5 && lanes == UINT32_MAX && r->pitch > 0 && r->pitch < r->inner) {
-		/* columns: the neighbour of a lane is in the next row */
+		/* columns: the address next to a lane's belongs to the next row */
 		for (unsigned l = 0; l < 32; l++)
 			add_piece(&p, r->base + (uint64_t)((l >> (5 - r->row)) * (int64_t)r->inner
 				+ (l & (31u >> r->row)) * (int64_t)r->pitch), size);
@@ -116,7 +115,7 @@ static size_t spans_of(const struct global_record *r, const struct ev_lanes *at,
 	return p.n;
 }
 
-/* Clusters may come to know of each other. Else whoever is not ordered after one
+/* May clusters synchronize with each other? If not, an access that is not ordered after one other
  * cluster is not ordered after any. */
 static bool synchronised(const struct cluster *c)
 {
@@ -127,11 +126,13 @@ static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t la
 	const struct frontier *f)
 {
 	return (struct global_view){
-		.ask = { .lonely = !f->foreign, .synchronised = synchronised(c), .judge = global_judge },
+		.accessor = { .isolated = !f->foreign, .synchronised = synchronised(c),
+			.classify = global_classify },
 		.c = c, .w = w, .f = f, .lanes = lanes };
 }
 
-/* The access of all lanes, a record for each group that knows something else. */
+/* Records the access of all lanes, with a record for each group of lanes that has its own
+ * knowledge. */
 static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
 	const struct ev_lanes *at, struct global_record *r, bool plain_write)
 {
@@ -144,14 +145,14 @@ static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
 
 		if (!lanes)
 			continue;
-		lay_out(r, lanes, at);
+		set_layout(r, lanes, at);
 		if (!(r->flags & (GR_WRITE | GR_STRONG))
-			&& global_shadow_again(c->check->global->shadow, &v.ask, r, at->lane))
+			&& global_shadow_repeat(c->check->global->shadow, &v.accessor, r, at->lane))
 			continue;
 		n = spans_of(r, at, span);
 		if (plain_write)
 			global_plain_writes(c, span, n);
-		global_shadow_touch(c->check->global->shadow, &v.ask, r, at->lane, span, n);
+		global_shadow_touch(c->check->global->shadow, &v.accessor, r, at->lane, span, n);
 	}
 }
 
@@ -162,7 +163,7 @@ static unsigned scope_of(const struct event_access *a)
 	return a->scope == SCOPE_CLUSTER;
 }
 
-/* Have two lanes the same address? */
+/* Do two lanes have the same address? */
 static bool any_twice(const uint64_t *at, uint32_t lanes)
 {
 	enum { SLOTS = 128 };
@@ -206,9 +207,9 @@ static void one_address(struct cluster *c, const struct event *e)
 			(unsigned)__builtin_ctz(lanes & (lanes - 1)), at->base);
 }
 
-/* ---- plain reads, put off ---- */
+/* ---- deferred plain reads ---- */
 
-/* The bytes of a granule, `by` bytes on. */
+/* The mask of a granule's bytes, moved `by` bytes on. */
 static uint16_t rotate(uint16_t mask, int64_t by)
 {
 	unsigned n = (unsigned)(by & (GRANULE - 1));
@@ -216,11 +217,11 @@ static uint16_t rotate(uint16_t mask, int64_t by)
 	return (uint16_t)((uint32_t)mask << n | (uint32_t)mask >> (GRANULE - n));
 }
 
-static void tell(struct cluster *c, struct warp *w, struct pending *p)
+static void record_pending(struct cluster *c, struct warp *w, struct pending *p)
 {
 	struct cluster_global *k = c->global;
 	struct global_view v = view_of(c, w, p->r.lanes, w->group[0].f);
-	const bool again = global_shadow_again(c->check->global->shadow, &v.ask, &p->r, NULL);
+	const bool again = global_shadow_repeat(c->check->global->shadow, &v.accessor, &p->r, NULL);
 
 	k->spans.n = 0;
 	for (uint32_t i = 0; i < p->nspans && !again; i++) {
@@ -237,7 +238,7 @@ static void tell(struct cluster *c, struct warp *w, struct pending *p)
 				step % GRANULE ? rotate(s.mask, step * j) : s.mask }));
 	}
 	if (!again)
-		global_shadow_touch(c->check->global->shadow, &v.ask, &p->r, NULL, k->spans.at,
+		global_shadow_touch(c->check->global->shadow, &v.accessor, &p->r, NULL, k->spans.at,
 			k->spans.n);
 	p->r.count = 0;
 	k->npending[w->index]--;
@@ -249,10 +250,10 @@ void global_flush(struct cluster *c, struct warp *w)
 
 	for (unsigned i = 0; i < PENDING && c->global->npending[w->index]; i++)
 		if (p[i].r.count)
-			tell(c, w, &p[i]);
+			record_pending(c, w, &p[i]);
 }
 
-/* A write that may meet a pending read of its own warp. */
+/* Records pending reads of the warp that its own write may overlap. */
 static void flush_before(struct cluster *c, struct warp *w, const struct event *e)
 {
 	struct pending *p = &c->global->pending[w->index * PENDING];
@@ -272,12 +273,12 @@ static void flush_before(struct cluster *c, struct warp *w, const struct event *
 
 		if (p[i].r.count && low < p[i].high + (uint64_t)(all > 0 ? all : 0)
 			&& high > p[i].low + (uint64_t)(all < 0 ? all : 0))
-			tell(c, w, &p[i]);
+			record_pending(c, w, &p[i]);
 	}
 }
 
-/* The next of a loop's reads, all lanes moved by the same distance, or the same
- * bytes again. */
+/* Is it the next of a loop's reads, all lanes moved by the same distance, or with the same bytes
+ * again? */
 static bool continues(const struct pending *p, const struct global_record *r)
 {
 	int64_t step = (int64_t)(r->base - p->last);
@@ -287,8 +288,8 @@ static bool continues(const struct pending *p, const struct global_record *r)
 		&& p->r.count < MAX_COUNT;
 }
 
-/* False: it cannot be put off. */
-static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
+/* False: it cannot be deferred. */
+static bool defer_read(struct cluster *c, struct warp *w, const struct event *e,
 	struct global_record *r)
 {
 	struct pending *p = &c->global->pending[w->index * PENDING + e->site % PENDING];
@@ -298,7 +299,7 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 
 	if (w->ngroups != 1 || e->lanes & ~w->group[0].lanes)
 		return false;
-	lay_out(r, e->lanes, &e->access.at);
+	set_layout(r, e->lanes, &e->access.at);
 	if (r->row == GR_LIST)
 		return false;
 	same = p->r.count && p->r.site == r->site && p->r.lanes == r->lanes;
@@ -311,7 +312,7 @@ static bool put_off(struct cluster *c, struct warp *w, const struct event *e,
 		return true;
 	}
 	if (p->r.count)
-		tell(c, w, p);
+		record_pending(c, w, p);
 	p->r = *r;
 	p->last = r->base;
 	n = spans_of(r, &e->access.at, span);
@@ -332,9 +333,9 @@ static struct recent *recent_of(struct cluster *c, const struct warp *w, uint64_
 	return &c->global->recent[w->index * RECENT + addr / 4 % RECENT];
 }
 
-/* These lanes have read these bytes in this epoch: the read says nothing new. A
- * conflicting access ordered between the two would have closed the epoch. Until
- * clusters synchronise, reads that others stand for count, too. */
+/* Have these lanes read these bytes in this epoch? Then the read adds nothing: a conflicting access
+ * ordered between the two would have closed the epoch. While clusters do not synchronize, reads
+ * that others represent count, too. */
 static bool read_already(struct cluster *c, struct warp *w, const struct event *e, uint64_t addr,
 	uint32_t lanes)
 {
@@ -354,8 +355,8 @@ static bool read_already(struct cluster *c, struct warp *w, const struct event *
 	return false;
 }
 
-/* The same of each lane for itself; for what is told lane by lane. */
-static bool all_read_already(struct cluster *c, struct warp *w, const struct event *e)
+/* The same for each lane separately; for accesses that are recorded lane by lane. */
+static bool all_lanes_read_already(struct cluster *c, struct warp *w, const struct event *e)
 {
 	bool all = true;
 
@@ -365,8 +366,8 @@ static bool all_read_already(struct cluster *c, struct warp *w, const struct eve
 	return all;
 }
 
-/* So many clusters have read all this that one more says nothing new. */
-static bool crowded(const struct cluster *c, const struct event *e, const struct global_record *r)
+/* Have so many clusters read all this that one more adds nothing? */
+static bool saturated(const struct cluster *c, const struct event *e, const struct global_record *r)
 {
 	const struct ev_lanes *at = &e->access.at;
 	const struct global_shadow *s = c->check->global->shadow;
@@ -374,9 +375,9 @@ static bool crowded(const struct cluster *c, const struct event *e, const struct
 	if (synchronised(c))
 		return false;
 	if (at->lane)
-		return global_shadow_all_crowded(s, r, at->lane, e->lanes);
+		return global_shadow_all_saturated(s, r, at->lane, e->lanes);
 	for (uint32_t m = at->stride ? e->lanes : e->lanes & -e->lanes; m; m &= m - 1)
-		if (!global_shadow_crowded(s, r, lane_addr(at, (unsigned)__builtin_ctz(m)),
+		if (!global_shadow_saturated(s, r, lane_addr(at, (unsigned)__builtin_ctz(m)),
 				e->access.bytes))
 			return false;
 	return true;
@@ -402,8 +403,8 @@ void global_access(struct cluster *c, const struct event *e)
 
 		if (same && read_already(c, w, e, a->at.base, e->lanes))
 			return;
-		if (crowded(c, e, &r)) {
-			if (same) /* no lane of this warp has anything to add there */
+		if (saturated(c, e, &r)) {
+			if (same) /* no lane of this warp can add anything there */
 				recent_of(c, w, a->at.base)->lanes = UINT32_MAX;
 			return;
 		}
@@ -413,8 +414,8 @@ void global_access(struct cluster *c, const struct event *e)
 	else if (a->mode & MODE_WRITE)
 		one_address(c, e);
 	r.epoch = r.issue = warp_stamp(w);
-	if (!strong && a->mode == MODE_READ && (put_off(c, w, e, &r)
-		|| (r.row == GR_LIST && all_read_already(c, w, e))))
+	if (!strong && a->mode == MODE_READ && (defer_read(c, w, e, &r)
+		|| (r.row == GR_LIST && all_lanes_read_already(c, w, e))))
 		return;
 	if (a->mode & MODE_WRITE)
 		flush_before(c, w, e);
@@ -422,7 +423,7 @@ void global_access(struct cluster *c, const struct event *e)
 	if (!strong)
 		return;
 	global_writes(c, w, e);
-	warp_inherit(c, w, e);
+	warp_order_rmw(c, w, e);
 }
 
 void global_copy(struct cluster *c, const struct event *e)
@@ -443,7 +444,7 @@ void global_copy(struct cluster *c, const struct event *e)
 	touch_lanes(c, w, a->readers, &source, &r, false);
 }
 
-/* ---- bulk operations: an engine touches all of it ---- */
+/* ---- bulk operations: an engine accesses all bytes ---- */
 
 static void touch_spans(struct cluster *c, struct warp *w, const struct event *e, unsigned lane,
 	struct global_record *r)
@@ -460,7 +461,7 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct event *e
 	r->base = spans->n ? spans->at[0].addr : 0;
 	if (r->flags & GR_WRITE)
 		global_plain_writes(c, k->spans.at, k->spans.n);
-	global_shadow_touch(c->check->global->shadow, &v.ask, r, NULL, k->spans.at, k->spans.n);
+	global_shadow_touch(c->check->global->shadow, &v.accessor, r, NULL, k->spans.at, k->spans.n);
 }
 
 void global_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,
@@ -476,10 +477,10 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
 	touch_spans(c, w, e, lane, &r);
 }
 
-/* Is this the store that another lane of the same instruction has just made: the
- * same bytes from the same place? Then it writes what is written anyhow. A whole
- * warp that executes its TMA store, as in CUTLASS's epilogues, does that. */
-static bool store_again(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
+/* Has another lane of the same instruction just made this store, of the same bytes from the same
+ * source? Then it writes equal values. A whole warp that executes its TMA store, as in CUTLASS's
+ * epilogues, does that. */
+static bool repeats_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
 {
 	const struct event_bulk *b = &e->bulk;
 	struct global_stored *s = &c->global->stored;
@@ -521,7 +522,7 @@ void global_store(struct cluster *c, const struct event *e, struct warp *w, unsi
 			| (b->reduce ? GR_STRONG | GR_RMW : 0)),
 	};
 
-	if (!b->reduce && store_again(c, e, w, lane))
+	if (!b->reduce && repeats_store(c, e, w, lane))
 		return;
 	touch_spans(c, w, e, lane, &r);
 }

@@ -1,19 +1,18 @@
-/* global: races on global memory, over all clusters of a launch. Shared by
- * global.c (accesses), global_sync.c (flags, locks, counters), global_race.c
- * (what a race means) and global_report.c (pairs of clusters).
+/* global: races on global memory, over all clusters of a launch. Shared by global.c (accesses),
+ * global_sync.c (flags, locks, counters), global_race.c (meaning of a race) and global_report.c
+ * (findings, pairs of clusters).
  *
- * Accesses of all clusters meet in one shadow. What orders those of two clusters
- * is a release and an acquire on the same strong location: the release leaves
- * the set of all that its thread knows (foreign.h) at the location, the acquire
- * takes it. The executor performs a strong access and tells of it in one step as
- * to other threads, so that the order of events at a location is the order of
- * its values.
+ * Accesses of all clusters are recorded in one shadow. Accesses of two clusters are ordered by a
+ * release and an acquire on the same strong location: the release stores the set of all that its
+ * thread knows (foreign.h) at the location, the acquire joins it. The executor performs a strong
+ * access and reports it in one step with respect to other threads, so that the order of events at a
+ * location is the order of its values.
  *
- * Clusters are told apart by cluster.number, which counts those of grids before that
- * may overlap with this one, too (grids.h).
+ * Clusters are identified by cluster.number, which also counts those of earlier grids that may
+ * overlap with this one (grids.h).
  *
- * House rule: what one cluster alone does is told like a race on shared memory;
- * a finding about two clusters is the same whichever of them came second. */
+ * Invariant: an access pair within one cluster is reported like a race on shared memory; a finding
+ * about two clusters is the same whichever of them came second. */
 #ifndef CONSAN_CHECK_GLOBAL_H
 #define CONSAN_CHECK_GLOBAL_H
 
@@ -25,17 +24,17 @@
 #define FLAG_SHARDS 64u
 #define FLAG_LINES 65536u
 
-struct flag_head {           /* released at less than gpu scope */
+struct flag_head {               /* a release at less than gpu scope */
 	uint32_t cluster, site;
 	uint16_t cta;
-	uint8_t scope;       /* enum ev_scope */
+	uint8_t scope;           /* enum ev_scope */
 	struct foreign *set;
 };
 
-struct global_flag {         /* what the chain of writes at an address has released */
+struct global_flag {             /* what the chain of writes at an address has released */
 	uint64_t addr;
-	uint32_t version;    /* counts changes; 0: a free place */
-	uint32_t site;       /* of the newest release at gpu scope */
+	uint32_t version;        /* counts changes; 0: a free slot */
+	uint32_t site;           /* of the newest release at gpu scope */
 	struct foreign *wide; /* at gpu scope or wider, by all clusters */
 	VEC(struct flag_head) narrow;
 };
@@ -46,87 +45,88 @@ struct flag_shard {
 	uint32_t n, cap;
 };
 
-struct global_pair {         /* a finding and two clusters that showed it; 0: free */
-	uint32_t finding;    /* index + 1 */
+struct global_pair {             /* a finding and two clusters that showed it; 0: free */
+	uint32_t finding;        /* index + 1 */
 	uint32_t high, low;
 };
 
 struct global {
 	struct global_shadow *shadow;
-	bool lent;               /* the shadow is the grids' before */
-	struct grids grids;      /* lent, too: those that may still run */
+	bool inherited;          /* the shadow was taken over from earlier grids */
+	struct grids grids;      /* those that may still run; also taken over */
 	uint32_t base;           /* this launch's first cluster */
-	uint32_t waited_from;    /* clusters from here on, below base: done after the wait */
-	struct foreign *wait_over; /* what griddepcontrol.wait tells; NULL: nothing */
+	uint32_t waited_from;    /* clusters from here on, below base: complete after the wait */
+	struct foreign *wait_set; /* what is known after griddepcontrol.wait; NULL: nothing */
 	struct flag_shard flag[FLAG_SHARDS];
-	uint32_t nflags;         /* that ever had something released */
-	uint8_t line[FLAG_LINES / 8]; /* by hash of addr / 64: such a one is near */
+	uint32_t nflags;         /* addresses with a release so far */
+	uint8_t line[FLAG_LINES / 8]; /* by hash of addr / 64: some flag is in that line */
 	struct global_pair *pair; /* hash; under the check's lock */
 	uint32_t npairs, cap_pairs;
 };
 
-struct missed {              /* a hand-over whose scopes do not hold both threads */
+/* A release and an acquire whose scopes do not include both threads. */
+struct narrow_sync {
 	struct foreign *set;
 	uint32_t released, acquired; /* sites */
 };
 
-struct unfenced {            /* a hand-over whose reader has no acquire */
+struct unfenced {                /* a release that was read without an acquire */
 	struct foreign *set;
 	uint32_t released, read; /* sites */
 	bool rmw;                /* it was read by a read-modify-write */
 };
 
-struct polled {              /* what a warp last acquired: a loop asks again and again */
+struct polled {                  /* what a warp last acquired, as a loop polls repeatedly */
 	uint64_t addr;
 	uint32_t version, lanes;
 	uint8_t sem, scope;
 };
 
-/* Plain reads of one instruction in a loop, `step` bytes apart: told of at once,
- * before the warp synchronises or writes there. */
-#define PENDING 32u /* of a warp, one for each site modulo this */
+/* Plain reads of one instruction in a loop, `step` bytes apart: recorded together, before the warp
+ * synchronizes or writes there. */
+#define PENDING 32u /* for each warp, one for each site modulo this */
 #define MAX_COUNT 64u
 
 struct pending {
 	struct global_record r;  /* the first; r.count 0: free */
-	uint64_t last;           /* address of lane 0 in the newest */
-	uint64_t low, high;      /* bounds of the first */
+	uint64_t last;           /* address of lane 0 in the newest read */
+	uint64_t low, high;      /* bounds of the first read */
 	uint32_t nspans;
-	struct global_span span[32]; /* of the first */
+	struct global_span span[32]; /* of the first read */
 };
 
-/* Plain reads of one address by many lanes: who read it in this epoch already. */
+/* Plain reads of one address by many lanes: the lanes that read it in this epoch. */
 #define RECENT 256u
 struct recent {
 	uint64_t key;            /* address, size, kind of read */
 	uint32_t epoch, lanes;
 };
 
-struct global_stored {       /* the newest bulk store */
-	uint64_t event;          /* the cluster's events up to it */
+struct global_stored {           /* the newest bulk store */
+	uint64_t event;          /* number of the cluster's events up to it */
 	uint64_t from, to;
 	uint32_t site, size, warp;
 	uint16_t peer;
-	unsigned lane;           /* the first that made it */
+	unsigned lane;           /* the first lane that made it */
 };
 
 struct cluster_global {
-	struct recent *recent;   /* RECENT of each warp */
-	struct pending *pending; /* PENDING of each warp */
-	uint8_t *npending;       /* in use */
-	VEC(struct missed) missed;
+	struct recent *recent;   /* RECENT for each warp */
+	struct pending *pending; /* PENDING for each warp */
+	uint8_t *npending;       /* used entries */
+	VEC(struct narrow_sync) narrow_sync;
 	VEC(struct unfenced) unfenced;
-	struct polled *polled;   /* per warp */
+	struct polled *polled;   /* for each warp */
 	struct global_stored stored;
-	VEC(struct global_span) spans; /* of the event being handled */
+	VEC(struct global_span) spans; /* spans of the current event */
 };
 
 struct global_view {
-	struct global_ask ask;   /* first member */
+	struct global_accessor accessor;   /* first member */
 	struct cluster *c;
 	struct warp *w;
 	const struct frontier *f;
-	uint32_t lanes;          /* of the warp, in this access */
+	uint32_t lanes;          /* lanes of the warp that take part */
 };
 
 struct global *global_open(void);
@@ -135,7 +135,7 @@ void global_cluster_reset(struct cluster *c);
 void global_cluster_free(struct cluster *c);
 
 /* ---- global.c ---- */
-/* The warp's pending reads are told of; needed before it learns or releases. */
+/* Records the warp's pending reads; required before it acquires or releases. */
 void global_flush(struct cluster *c, struct warp *w);
 static inline bool global_flushes(const struct event *e)
 {
@@ -159,30 +159,32 @@ void global_store(struct cluster *c, const struct event *e, struct warp *w, unsi
 void global_reads(struct cluster *c, struct warp *w, const struct event *e);
 void global_writes(struct cluster *c, struct warp *w, const struct event *e);
 void global_plain_writes(struct cluster *c, const struct global_span *spans, size_t n);
-/* The hand-over with too narrow a scope that would order it; NULL: none. */
-const struct missed *global_missed(const struct cluster *c, const struct global_record *old);
-/* What this access would know of the old one, were there an acquire after the
- * relaxed read that it comes after; NULL: nothing. */
-const struct unfenced *global_unfenced(const struct global_view *v, const struct global_record *old);
+/* The release and acquire with too narrow scopes that would order the old access; NULL: none. */
+const struct narrow_sync *global_narrow_sync(const struct cluster *c,
+	const struct global_record *old);
+/* The relaxed read after which an acquire would order the old access before this one; NULL:
+ * none. */
+const struct unfenced *global_unfenced(const struct global_view *v,
+	const struct global_record *old);
 
 /* ---- global_race.c ---- */
-enum global_verdict global_judge(struct global_ask *a, const struct global_record *old,
+enum global_verdict global_classify(struct global_accessor *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);
 /* Two lanes of one instruction write the same bytes. */
 void global_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
 	unsigned other, uint64_t addr);
 
 /* ---- global_report.c ---- */
-struct global_clash {
+struct global_conflict {
 	unsigned rule;
 	enum severity severity;
 	const struct global_record *old, *now;
 	uint64_t addr;
 	unsigned byte, bytes;    /* of the granule at addr */
-	const struct missed *missed;
+	const struct narrow_sync *narrow_sync;
 	const struct unfenced *unfenced;
-	bool incomplete;         /* the issue of the old operation is known */
+	bool incomplete;         /* only the issue of the old operation is known */
 };
-void global_report(struct global_view *v, const struct global_clash *x);
+void global_report(struct global_view *v, const struct global_conflict *x);
 
 #endif

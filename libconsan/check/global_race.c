@@ -1,11 +1,11 @@
-/* global_race: two overlapping accesses to global memory, and what is missing
- * between them: the questions of race.c, asked across clusters. */
+/* global_race: classifies two overlapping accesses to global memory and determines what is missing
+ * between them; the counterpart of race.c across clusters. */
 #include "global.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <string.h>
 
-/* The same lanes touch every byte of both, and no byte twice. */
+/* The same lanes touch every byte of both, and no byte is touched by two lanes. */
 static bool same_lanes(const struct global_record *a, const struct global_record *b)
 {
 	return a->base == b->base && a->row == b->row && a->pitch == b->pitch && a->size == b->size
@@ -15,21 +15,21 @@ static bool same_lanes(const struct global_record *a, const struct global_record
 		&& (a->row == 5 || a->pitch >= (a->size << a->row) || -a->pitch >= (a->size << a->row));
 }
 
-/* Up to which epoch a lane knows its own doings as that agent. */
+/* Up to which epoch a lane knows its own operations as that agent. */
 static uint32_t own_epoch(const struct warp *w, enum agent_kind k, enum plane plane, unsigned lane)
 {
 	if (k == AGENT_STORES)
-		return plane == PLANE_STORED ? w->own.stored.at[lane] : w->own.stores.at[lane];
+		return plane == PLANE_STORED ? w->progress.stored.at[lane] : w->progress.stores.at[lane];
 	if (k == AGENT_WARP && plane == PLANE_Q)
-		return w->own.fenced_global.at[lane];
-	return warp_own(w, k, PLANE_G, lane);
+		return w->progress.fenced_global.at[lane];
+	return warp_progress(w, k, PLANE_G, lane);
 }
 
-/* Does the frontier know what `old` did to those bytes? own: the warp whose program
- * order and own waits count, or NULL. */
-static bool knows(const struct cluster *c, const struct frontier *f, const struct warp *own,
+/* Does the frontier know the accesses of `old` to those bytes? self: the warp whose program order
+ * and own waits count, or NULL. */
+static bool knows(const struct cluster *c, const struct frontier *f, const struct warp *self,
 	enum plane plane, const struct global_record *old, const struct global_record *now,
-	uint64_t addr, uint32_t bytes, bool soft, bool *lanewise)
+	uint64_t addr, uint32_t bytes, bool collective, bool *lanewise)
 {
 	uint32_t covered = 0, index;
 	enum agent_kind kind;
@@ -38,35 +38,35 @@ static bool knows(const struct cluster *c, const struct frontier *f, const struc
 		return true;
 	if (f->npart) {
 		covered = frontier_lanes(&c->space, f, plane, old->agent, old->epoch);
-		if (soft)
+		if (collective)
 			covered |= frontier_lanes(&c->space, f,
-				plane == PLANE_Q ? PLANE_SOFT_P : PLANE_SOFT_G, old->agent, old->epoch);
+				plane == PLANE_Q ? PLANE_COLLECTIVE_P : PLANE_COLLECTIVE_G, old->agent, old->epoch);
 	}
 	if (covered == UINT32_MAX)
 		return true;
 	kind = agent_kind(c, old->agent, &index);
-	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !own || index != own->index)
-		own = NULL;
-	if (!own && !covered)
+	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !self || index != self->index)
+		self = NULL;
+	if (!self && !covered)
 		return false;
-	if (old->flags & GR_CROWD)
-		return true; /* by some lanes, at least */
-	if (own && !covered && kind == AGENT_WARP && plane == PLANE_G && same_lanes(old, now))
+	if (old->flags & GR_MERGED)
+		return true; /* known by some lanes at least */
+	if (self && !covered && kind == AGENT_WARP && plane == PLANE_G && same_lanes(old, now))
 		return true; /* program order, lane by lane */
 	*lanewise = true;
-	for (uint32_t alike; bytes; bytes &= ~alike) {
+	for (uint32_t same_lanes_mask; bytes; bytes &= ~same_lanes_mask) {
 		unsigned byte = (unsigned)__builtin_ctz(bytes);
 		uint64_t at = addr + byte;
 		uint32_t need = global_lanes_at(old, at) & ~covered;
 
-		alike = global_alike(old, now, byte);
+		same_lanes_mask = global_same_lanes(old, now, byte);
 		if (!need)
 			continue;
-		/* only a lane itself knows its own doings without synchronising */
-		if (!own || need & (need - 1) || need != (now->lane >= 0 ? 1u << now->lane
+		/* only a lane itself knows its own operations without synchronization */
+		if (!self || need & (need - 1) || need != (now->lane >= 0 ? 1u << now->lane
 			: global_lanes_at(now, at)))
 			return false;
-		if (own_epoch(own, kind, plane, (unsigned)__builtin_ctz(need)) < old->epoch)
+		if (own_epoch(self, kind, plane, (unsigned)__builtin_ctz(need)) < old->epoch)
 			return false;
 	}
 	return true;
@@ -81,29 +81,31 @@ static enum plane plane_of(const struct cluster *c, const struct global_record *
 	return now->flags & GR_ASYNC && old->agent < c->nwarps ? PLANE_Q : PLANE_G;
 }
 
-struct question {
+struct comparison {
 	const struct global_view *v;
-	const struct frontier *f;        /* what is known of the old one's cluster */
-	const struct foreign_entry *far; /* it is another cluster */
-	const struct warp *own;
+	const struct frontier *f;        /* what is known of the old access's cluster */
+	const struct foreign_entry *foreign; /* set if that is another cluster */
+	const struct warp *self;
 	const struct global_record *old, *now;
 	uint64_t addr;
 	uint32_t bytes;
 	bool *lanewise;
 };
 
-static bool ask(const struct question *q, enum plane plane, bool soft)
+static bool knows_in(const struct comparison *q, enum plane plane, bool collective)
 {
 	if (!q->f)
 		return false;
-	if (knows(q->v->c, q->f, q->own, plane, q->old, q->now, q->addr, q->bytes, soft, q->lanewise))
+	if (knows(q->v->c, q->f, q->self, plane, q->old, q->now, q->addr, q->bytes, collective,
+		q->lanewise))
 		return true;
-	return plane == PLANE_Q && q->far && q->far->fenced && knows(q->v->c, q->far->fenced->f, NULL,
+	return plane == PLANE_Q && q->foreign && q->foreign->fenced
+		&& knows(q->v->c, q->foreign->fenced->f, NULL,
 		PLANE_G, q->old, q->now, q->addr, q->bytes, false, q->lanewise);
 }
 
-/* The instruction that began the operation is known, if not its end. */
-static bool knows_issue(const struct question *q)
+/* Is the instruction that began the operation known, if not its completion? */
+static bool knows_issue(const struct comparison *q)
 {
 	struct global_record issue = *q->old;
 	uint32_t lane = q->old->lane >= 0 ? 1u << q->old->lane : 0;
@@ -118,13 +120,13 @@ static bool knows_issue(const struct question *q)
 	if (frontier_full(&q->v->c->space, q->f, PLANE_G, issue.agent) >= issue.epoch
 		|| frontier_lanes(&q->v->c->space, q->f, PLANE_G, issue.agent, issue.epoch) & lane)
 		return true;
-	return !q->far && issue.agent == q->v->w->index && knows(q->v->c, q->f, q->v->w, PLANE_G, &issue,
-		q->now, q->addr, q->bytes, false, &dummy);
+	return !q->foreign && issue.agent == q->v->w->index
+		&& knows(q->v->c, q->f, q->v->w, PLANE_G, &issue, q->now, q->addr, q->bytes, false, &dummy);
 }
 
-/* A03: both strong, one proxy, scopes that hold both threads, and a complete
- * overlap: elements of one size. */
-static bool mutual(const struct global_view *v, const struct global_record *a,
+/* A03: both strong, same proxy, scopes that include both threads, and a complete overlap: elements
+ * of one size. */
+static bool morally_strong(const struct global_view *v, const struct global_record *a,
 	const struct global_record *b)
 {
 	unsigned scope = a->scope < b->scope ? a->scope : b->scope;
@@ -144,14 +146,14 @@ static bool copies(const struct cluster *c, const struct global_record *r)
 	return agent_kind(c, r->agent, &index) == AGENT_COPIES;
 }
 
-static unsigned pick(const struct question *q, bool issued)
+static unsigned pick_rule(const struct comparison *q, bool issued)
 {
 	const struct global_record *old = q->old, *now = q->now;
 	bool both = old->flags & now->flags & GR_WRITE;
 
 	if (both && old->flags & now->flags & GR_ASYNC)
 		return CS107;
-	/* no bar.warp.sync makes an operation of the own warp complete */
+	/* bar.warp.sync does not complete an operation of the own warp */
 	if (issued || (old->cluster == now->cluster && old->warp == now->warp
 		&& (old->flags & GR_ASYNC || copies(q->v->c, old))))
 		return old->flags & GR_WRITE ? CS116 : CS105;
@@ -162,14 +164,14 @@ static unsigned pick(const struct question *q, bool issued)
 	return both ? CS101 : CS102;
 }
 
-static unsigned unfenced(const struct question *q)
+static unsigned unfenced(const struct comparison *q)
 {
 	if (!(q->now->flags & GR_WRITE))
 		return CS110;
 	return q->old->flags & GR_WRITE ? CS111 : CS112;
 }
 
-static enum severity severity_of(const struct question *q, unsigned r)
+static enum severity severity_of(const struct comparison *q, unsigned r)
 {
 	const struct check_policy *p = &q->v->c->check->config.policy;
 
@@ -182,85 +184,86 @@ static enum severity severity_of(const struct question *q, unsigned r)
 	return rule_severity(r);
 }
 
-/* A26: outside the memory model. What was read before the write is harmless
- * today; the compiler reads so whatever a pointer says is constant. */
-static void read_only(const struct question *q, struct global_clash *x, bool ordered)
+/* A26: outside the memory model. A read ordered before the write is harmless on current GPUs; the
+ * compiler emits such reads for whatever a pointer declares constant. */
+static void read_only(const struct comparison *q, struct global_conflict *x, bool ordered)
 {
 	x->rule = CS115;
 	x->severity = ordered && q->old->flags & GR_NC ? SEV_NOTE : rule_severity(CS115);
 }
 
-/* G15 to G17: the old one is of a grid before, which may still run. */
-static enum global_verdict judge_grids(struct global_view *v, struct global_clash *x, bool write)
+/* G15 to G17: the old access is of an earlier grid, which may still run. */
+static enum global_verdict classify_grids(struct global_view *v, struct global_conflict *x,
+	bool write)
 {
 	const struct check *k = v->c->check;
 
-	if (grids_over(k, v->f->foreign, x->old->cluster))
+	if (grids_waited_for(k, v->f->foreign, x->old->cluster))
 		return GLOBAL_ORDERED;
 	if (!write)
-		return GLOBAL_APART;
-	if (mutual(v, x->old, x->now))
-		return GLOBAL_MUTUAL;
+		return GLOBAL_UNORDERED;
+	if (morally_strong(v, x->old, x->now))
+		return GLOBAL_MORALLY_STRONG;
 	x->rule = x->old->cluster >= k->global->waited_from ? CS118 : CS119;
 	x->severity = rule_severity(x->rule);
 	global_report(v, x);
-	return GLOBAL_CLASH;
+	return GLOBAL_CONFLICT;
 }
 
-enum global_verdict global_judge(struct global_ask *a, const struct global_record *old,
+enum global_verdict global_classify(struct global_accessor *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
 {
 	struct global_view *v = (struct global_view *)a;
-	struct question q = { .v = v, .old = old, .now = now, .addr = addr, .bytes = bytes,
+	struct comparison q = { .v = v, .old = old, .now = now, .addr = addr, .bytes = bytes,
 		.lanewise = lanewise };
 	bool write = (old->flags | now->flags) & GR_WRITE, ordered;
 	const enum plane plane = plane_of(v->c, old, now);
-	struct global_clash x = { .old = old, .now = now, .addr = addr };
+	struct global_conflict x = { .old = old, .now = now, .addr = addr };
 
 	x.byte = (unsigned)__builtin_ctz(bytes);
 	x.bytes = (unsigned)__builtin_ctz(~(bytes >> x.byte));
 	if (old->cluster < v->c->check->global->base)
-		return judge_grids(v, &x, write);
+		return classify_grids(v, &x, write);
 	if (old->cluster == now->cluster) {
 		q.f = v->f;
-		q.own = v->w;
+		q.self = v->w;
 	} else {
-		q.far = foreign_find(v->f->foreign, old->cluster);
-		q.f = q.far ? q.far->known->f : NULL;
+		q.foreign = foreign_find(v->f->foreign, old->cluster);
+		q.f = q.foreign ? q.foreign->known->f : NULL;
 	}
-	ordered = ask(&q, plane, false);
+	ordered = knows_in(&q, plane, false);
 	if (!write)
-		return ordered ? GLOBAL_ORDERED : GLOBAL_APART;
+		return ordered ? GLOBAL_ORDERED : GLOBAL_UNORDERED;
 	if ((old->flags | now->flags) & GR_NC) {
 		read_only(&q, &x, ordered);
 		global_report(v, &x);
-		return ordered ? GLOBAL_ORDERED : GLOBAL_CLASH;
+		return ordered ? GLOBAL_ORDERED : GLOBAL_CONFLICT;
 	}
 	if (ordered) {
 		/* A28, K6: from TMA to TMA of another CTA */
-		if (!v->c->check->config.policy.async_across_ctas || !q.far
-			|| !(old->flags & now->flags & GR_ASYNC) || (q.far->fenced && knows(v->c,
-			q.far->fenced->f, NULL, plane, old, now, addr, bytes, false, lanewise)))
+		if (!v->c->check->config.policy.async_across_ctas || !q.foreign
+			|| !(old->flags & now->flags & GR_ASYNC) || (q.foreign->fenced && knows(v->c,
+			q.foreign->fenced->f, NULL, plane, old, now, addr, bytes, false, lanewise)))
 			return GLOBAL_ORDERED;
 		x.rule = CS114;
 		x.severity = rule_severity(CS114);
 		global_report(v, &x);
 		return GLOBAL_ORDERED;
 	}
-	if (mutual(v, old, now))
-		return GLOBAL_MUTUAL;
-	if (plane == PLANE_Q && ask(&q, PLANE_G, false)) {
+	if (morally_strong(v, old, now))
+		return GLOBAL_MORALLY_STRONG;
+	if (plane == PLANE_Q && knows_in(&q, PLANE_G, false)) {
 		x.rule = unfenced(&q);
-	} else if (!q.far && ask(&q, plane == PLANE_Q ? PLANE_G : plane, true)) {
+	} else if (!q.foreign && knows_in(&q, plane == PLANE_Q ? PLANE_G : plane, true)) {
 		x.rule = CS109;
 	} else {
 		x.incomplete = knows_issue(&q);
-		x.rule = pick(&q, x.incomplete);
-		x.missed = x.incomplete ? NULL : global_missed(v->c, old);
-		if (x.missed && (x.rule == CS101 || x.rule == CS102))
+		x.rule = pick_rule(&q, x.incomplete);
+		x.narrow_sync = x.incomplete ? NULL : global_narrow_sync(v->c, old);
+		if (x.narrow_sync && (x.rule == CS101 || x.rule == CS102))
 			x.rule = CS222;
 		else if (!x.incomplete)
-			x.unfenced = old->cluster != now->cluster && !x.missed
+			x.unfenced = old->cluster != now->cluster && !x.narrow_sync
 				? global_unfenced(v, old) : NULL;
 		if (x.unfenced && x.unfenced->rmw && (x.rule == CS101 || x.rule == CS102)
 			&& !((old->flags | now->flags) & GR_ASYNC))
@@ -268,5 +271,5 @@ enum global_verdict global_judge(struct global_ask *a, const struct global_recor
 	}
 	x.severity = severity_of(&q, x.rule);
 	global_report(v, &x);
-	return GLOBAL_CLASH;
+	return GLOBAL_CONFLICT;
 }

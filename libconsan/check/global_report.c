@@ -1,7 +1,6 @@
-/* global_report: findings about global memory, in words, and their bookkeeping
- * when two clusters are involved: the one with the higher number stands first,
- * and of all pairs that show the same bug the lowest is told, so that a report
- * does not depend on which thread came first. */
+/* global_report: findings about global memory, in words. Of a finding that two clusters are
+ * involved in, the one with the higher number comes first, and of all pairs that show the same bug
+ * the lowest is reported, so that a report does not depend on thread timing. */
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
 #include "libconsan/finding/rule_codes.h"
@@ -63,7 +62,7 @@ static void name_place(const struct cluster *c, struct finding_side *s)
 		(unsigned long long)(s->addr - base), (unsigned long long)bytes);
 }
 
-/* A record of a grid before, whose clusters may be of another shape. */
+/* A record of an earlier grid, whose clusters may have another shape. */
 static const char *what_before(const struct global_record *r)
 {
 	if (r->flags & GR_ASYNC)
@@ -75,7 +74,7 @@ static const char *what_before(const struct global_record *r)
 }
 
 static void side_before(struct cluster *c, struct finding *f, const struct global_record *r,
-	int lane, const struct global_clash *x)
+	int lane, const struct global_conflict *x)
 {
 	const struct past_grid *g = grids_of(c->check, r->cluster);
 	const uint32_t *block = g->info.block;
@@ -103,7 +102,7 @@ static void side_before(struct cluster *c, struct finding *f, const struct globa
 }
 
 static void side(struct cluster *c, struct finding *f, const struct global_record *r, int lane,
-	const struct global_clash *x)
+	const struct global_conflict *x)
 {
 	struct finding_side *s = &f->side[f->nsides];
 	struct cluster_info info = c->info;
@@ -127,7 +126,7 @@ static const char *block(const struct finding_side *s, char out[40])
 	return out;
 }
 
-/* The release is there, and was read: what lacks is the acquire. */
+/* The release was read: the acquire is missing. */
 static void explain_unfenced(struct finding *f, const struct unfenced *u)
 {
 	const char *file;
@@ -142,7 +141,7 @@ static void explain_unfenced(struct finding *f, const struct unfenced *u)
 		"that follows it, or make it an acquire (cuda::atomic_ref, memory_order_acquire)", to);
 }
 
-static void explain_pair(struct finding *f, const struct global_clash *x)
+static void explain_pair(struct finding *f, const struct global_conflict *x)
 {
 	char a[40], b[40];
 
@@ -151,8 +150,8 @@ static void explain_pair(struct finding *f, const struct global_clash *x)
 	report_edge(f, "%s and %s run concurrently, and no release by the first is acquired by the "
 		"second between the two accesses", b, a);
 	if (x->now->flags & x->old->flags & GR_ASYNC)
-		report_hint(f, "the issuing thread must wait for its bulk group (without .read), then release "
-			"at .gpu scope");
+		report_hint(f, "the issuing thread must wait for its bulk group (without .read), then "
+			"release at .gpu scope");
 	else if ((x->now->flags | x->old->flags) & GR_STRONG)
 		report_hint(f, "a strong and a weak access race like two weak ones: make both atomic, or "
 			"order them");
@@ -163,7 +162,7 @@ static void explain_pair(struct finding *f, const struct global_clash *x)
 }
 
 /* G15 to G17 */
-static void explain_grids(struct cluster *c, struct finding *f, const struct global_clash *x)
+static void explain_grids(struct cluster *c, struct finding *f, const struct global_conflict *x)
 {
 	const struct past_grid *g = grids_of(c->check, x->old->cluster);
 	char *name = demangle(g->kernel, NAME_FULL);
@@ -187,7 +186,7 @@ static void explain_grids(struct cluster *c, struct finding *f, const struct glo
 		"nothing");
 }
 
-static void explain(struct cluster *c, struct finding *f, const struct global_clash *x)
+static void explain(struct cluster *c, struct finding *f, const struct global_conflict *x)
 {
 	const struct global_record *old = x->old, *now = x->now;
 	uint32_t index;
@@ -223,7 +222,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group "
 			"without .read before it releases the bytes to other threads", what_of(c, old));
 		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->number
-			&& c->warp[index].own.stores.at[old->lane] >= old->epoch)
+			&& c->warp[index].progress.stores.at[old->lane] >= old->epoch)
 			report_hint(f, "it waited with .read, which covers only the reads of the source");
 		return;
 	case CS105:
@@ -270,8 +269,8 @@ static void explain(struct cluster *c, struct finding *f, const struct global_cl
 		c->warp[old->warp].id, what_of(c, old), what_of(c, now), c->warp[now->warp].id);
 }
 
-/* A race that narrow scopes explain: where they stand. */
-static void explain_scopes(struct finding *f, const struct missed *m)
+/* A race that too narrow scopes explain: their sites. */
+static void explain_scopes(struct finding *f, const struct narrow_sync *m)
 {
 	const char *file;
 	uint32_t from, to;
@@ -281,7 +280,7 @@ static void explain_scopes(struct finding *f, const struct missed *m)
 	report_hint(f, "the release is on line %u, the acquire on line %u", from, to);
 }
 
-static void fill(struct cluster *c, struct finding *f, const struct global_clash *x,
+static void fill(struct cluster *c, struct finding *f, const struct global_conflict *x,
 	const struct global_record *first, const struct global_record *second)
 {
 	uint64_t at = x->addr + x->byte;
@@ -291,13 +290,13 @@ static void fill(struct cluster *c, struct finding *f, const struct global_clash
 	side(c, f, first, lane, x);
 	side(c, f, second, lane_of(second, at, same ? 1u << lane : 0), x);
 	explain(c, f, x);
-	if (x->missed)
-		explain_scopes(f, x->missed);
+	if (x->narrow_sync)
+		explain_scopes(f, x->narrow_sync);
 }
 
 /* ---- two clusters ---- */
 
-/* True: this pair of clusters had not shown the finding yet. Under the lock. */
+/* True: this pair of clusters had not shown the finding yet. Called under the lock. */
 static bool pair_new(struct global *g, uint32_t finding, uint32_t high, uint32_t low)
 {
 	uint32_t i;
@@ -337,12 +336,13 @@ static void count_pair(struct check *k, size_t finding, uint32_t high, uint32_t 
 		k->finding[finding]->clusters++;
 }
 
-static void report_pair(struct cluster *c, const struct global_clash *x)
+static void report_pair(struct cluster *c, const struct global_conflict *x)
 {
 	const struct launch_info *l = &c->check->config.launch;
 	const bool up = x->now->cluster > x->old->cluster;
 	const struct global_record *high = up ? x->now : x->old, *low = up ? x->old : x->now;
-	const uint32_t base = c->check->global->base; /* check_cut() knows none but this launch */
+	/* check_truncate() refers to clusters of this launch only */
+	const uint32_t base = c->check->global->base;
 	struct finding_rank rank = { high->cluster - base,
 		low->cluster < base ? low->cluster : low->cluster - base, x->addr + x->byte,
 		{ high->warp, low->warp } };
@@ -378,7 +378,7 @@ static void report_pair(struct cluster *c, const struct global_clash *x)
 	pthread_mutex_unlock(&k->lock);
 }
 
-void global_report(struct global_view *v, const struct global_clash *x)
+void global_report(struct global_view *v, const struct global_conflict *x)
 {
 	struct cluster *c = v->c;
 	struct finding *f;

@@ -1,11 +1,10 @@
-/* global_sync: what synchronises through global memory: releases and acquires
- * on strong locations, by one cluster or by many (A03, A05, A07 to A09).
+/* global_sync: synchronization through global memory: releases and acquires on strong locations, by
+ * one cluster or by many (A03, A05, A07 to A09).
  *
- * A location holds what its chain of writes has released: a plain or ordinary
- * strong store begins a new chain, a read-modify-write continues it (A08).
- * Everything released at gpu scope is one set, grown as the chain grows; what
- * was released at a narrower scope stands apart, by CTA, as only threads that
- * the scope holds may take it. */
+ * A location holds what its chain of writes has released: a plain or ordinary strong store begins a
+ * new chain, a read-modify-write continues it (A08). Everything released at gpu scope is one set,
+ * which grows with the chain; what was released at a narrower scope is kept apart, by CTA, as only
+ * threads within the scope may acquire it. */
 #include "global.h"
 
 #include <stdlib.h>
@@ -46,7 +45,7 @@ static uint32_t place(const struct flag_shard *s, uint64_t addr)
 	return i;
 }
 
-/* Under the shard's lock. NULL: it is not there and is not to be made. */
+/* Called under the shard's lock. NULL: there is none, and `make` is false. */
 static struct global_flag *flag_of(struct global *g, struct flag_shard *s, uint64_t addr, bool make)
 {
 	struct global_flag *f;
@@ -115,24 +114,26 @@ static unsigned scope_of(const struct event_access *a)
 
 /* ---- the reading side ---- */
 
-#define MAX_MISSED 64u
+#define MAX_NARROW 64u
 
-static void miss(struct cluster *c, struct foreign *set, uint32_t released, uint32_t acquired)
+static void note_narrow(struct cluster *c, struct foreign *set, uint32_t released,
+	uint32_t acquired)
 {
 	struct cluster_global *k = c->global;
 
-	for (size_t i = 0; i < k->missed.n; i++)
-		if (k->missed.at[i].set == set)
+	for (size_t i = 0; i < k->narrow_sync.n; i++)
+		if (k->narrow_sync.at[i].set == set)
 			return;
-	if (k->missed.n == MAX_MISSED) {
-		foreign_put(k->missed.at[0].set);
-		k->missed.n--;
-		memmove(k->missed.at, k->missed.at + 1, k->missed.n * sizeof *k->missed.at);
+	if (k->narrow_sync.n == MAX_NARROW) {
+		foreign_put(k->narrow_sync.at[0].set);
+		k->narrow_sync.n--;
+		memmove(k->narrow_sync.at, k->narrow_sync.at + 1,
+			k->narrow_sync.n * sizeof *k->narrow_sync.at);
 	}
-	vec_push(&k->missed, ((struct missed){ foreign_get(set), released, acquired }));
+	vec_push(&k->narrow_sync, ((struct narrow_sync){ foreign_get(set), released, acquired }));
 }
 
-/* Kept to explain with, as are those missed: the oldest goes. */
+/* Kept for explanations, like releases with narrow scopes; the oldest is dropped. */
 static void keep_unfenced(struct cluster *c, struct foreign *set, uint32_t released,
 	const struct event *e)
 {
@@ -141,7 +142,7 @@ static void keep_unfenced(struct cluster *c, struct foreign *set, uint32_t relea
 	for (size_t i = 0; i < k->unfenced.n; i++)
 		if (k->unfenced.at[i].set == set && k->unfenced.at[i].read == e->site)
 			return;
-	if (k->unfenced.n == MAX_MISSED) {
+	if (k->unfenced.n == MAX_NARROW) {
 		foreign_put(k->unfenced.at[0].set);
 		k->unfenced.n--;
 		memmove(k->unfenced.at, k->unfenced.at + 1,
@@ -151,9 +152,9 @@ static void keep_unfenced(struct cluster *c, struct foreign *set, uint32_t relea
 		access_of(e)->mode == MODE_RMW }));
 }
 
-/* far: the scope that a later fence needs to make an acquire of a relaxed read */
+/* min_scope: the scope that a later fence needs to turn a relaxed read into an acquire */
 static void learn(struct cluster *c, struct warp *w, uint32_t lanes, const struct event *e,
-	struct foreign *set, bool only, unsigned far)
+	struct foreign *set, bool only, unsigned min_scope)
 {
 	struct frontier *f = frontier_new(&c->space);
 
@@ -163,7 +164,7 @@ static void learn(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 	if (sem_acquires(access_of(e)->sem))
 		warp_acquire(c, w, lanes, f);
 	else
-		warp_observe(c, w, lanes, f, far);
+		warp_observe(c, w, lanes, f, min_scope);
 	frontier_put(&c->space, f);
 }
 
@@ -190,7 +191,7 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 	*p = (struct polled){ addr, f->version, lanes, a->sem, a->scope };
 	wide = foreign_get(f->wide);
 	site = f->site;
-	/* own ones first: others only explain */
+	/* releases of the own cluster first: others only explain */
 	for (size_t i = 0; i < f->narrow.n && n < ARRAY_SIZE(head); i++)
 		if (f->narrow.at[i].cluster == c->number)
 			head[n++] = f->narrow.at[i];
@@ -205,7 +206,7 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 		bool others = wide->n > 1 || wide->at[0].cluster != c->number;
 
 		if (scope < SCOPE_GPU && others)
-			miss(c, wide, site, e->site);
+			note_narrow(c, wide, site, e->site);
 		else if (others && !sem_acquires(a->sem))
 			keep_unfenced(c, wide, site, e);
 		learn(c, w, lanes, e, wide, scope < SCOPE_GPU, others ? SCOPE_GPU
@@ -214,19 +215,19 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 	}
 	for (unsigned i = 0; i < n; i++) {
 		const struct flag_head *h = &head[i];
-		bool near = h->cluster == c->number && h->cta == w->cta;
+		bool local = h->cluster == c->number && h->cta == w->cta;
 
-		if (near || (h->cluster == c->number && h->scope >= SCOPE_CLUSTER
+		if (local || (h->cluster == c->number && h->scope >= SCOPE_CLUSTER
 			&& scope >= SCOPE_CLUSTER))
-			learn(c, w, lanes, e, h->set, false, near ? 0 : SCOPE_CLUSTER);
+			learn(c, w, lanes, e, h->set, false, local ? 0 : SCOPE_CLUSTER);
 		else
-			miss(c, h->set, h->site, e->site);
+			note_narrow(c, h->set, h->site, e->site);
 		foreign_put(head[i].set);
 	}
 }
 
-/* What the chain has released before the instruction; what its lanes inherit
- * from each other is warp_inherit()'s. red never acquires (A09). */
+/* Acquires what the chain has released before the instruction; warp_order_rmw() orders lanes of the
+ * same instruction. red never acquires (A09). */
 void global_reads(struct cluster *c, struct warp *w, const struct event *e)
 {
 	const struct event_access *a = access_of(e);
@@ -249,12 +250,13 @@ void global_reads(struct cluster *c, struct warp *w, const struct event *e)
 	}
 }
 
-/* The set says that the old access happened before, for some lanes at least. */
-static bool tells(const struct cluster *c, const struct foreign *set,
+/* Does the set order the old access before, for some lanes at least? */
+static bool set_covers(const struct cluster *c, const struct foreign *set,
 	const struct global_record *old)
 {
 	const struct foreign_entry *x = foreign_find(set, old->cluster);
-	const enum plane plane = old->flags & GR_ASYNC && old->flags & GR_WRITE ? PLANE_STORED : PLANE_G;
+	const enum plane plane = old->flags & GR_ASYNC && old->flags & GR_WRITE
+		? PLANE_STORED : PLANE_G;
 
 	return x && ((plane == PLANE_G && frontier_full(&c->space, x->known->f, plane, old->agent)
 		>= old->epoch) || frontier_lanes(&c->space, x->known->f, plane, old->agent, old->epoch));
@@ -263,22 +265,23 @@ static bool tells(const struct cluster *c, const struct foreign *set,
 const struct unfenced *global_unfenced(const struct global_view *v, const struct global_record *old)
 {
 	const struct cluster_global *k = v->c->global;
-	bool after = tells(v->c, v->f->seen, old);
+	bool after = set_covers(v->c, v->f->seen, old);
 
 	for (size_t i = 0; i < v->w->observed.n && !after; i++)
 		after = v->w->observed.at[i].lanes & v->lanes
-			&& tells(v->c, v->w->observed.at[i].f->foreign, old);
+			&& set_covers(v->c, v->w->observed.at[i].f->foreign, old);
 	for (size_t i = k->unfenced.n; after && i-- > 0;)
-		if (tells(v->c, k->unfenced.at[i].set, old))
+		if (set_covers(v->c, k->unfenced.at[i].set, old))
 			return &k->unfenced.at[i];
 	return NULL;
 }
 
-const struct missed *global_missed(const struct cluster *c, const struct global_record *old)
+const struct narrow_sync *global_narrow_sync(const struct cluster *c,
+	const struct global_record *old)
 {
-	for (size_t i = 0; i < c->global->missed.n; i++)
-		if (tells(c, c->global->missed.at[i].set, old))
-			return &c->global->missed.at[i];
+	for (size_t i = 0; i < c->global->narrow_sync.n; i++)
+		if (set_covers(c, c->global->narrow_sync.at[i].set, old))
+			return &c->global->narrow_sync.at[i];
 	return NULL;
 }
 
@@ -334,8 +337,8 @@ static void write_flag(struct cluster *c, struct warp *w, unsigned lane, const s
 		frontier_put(&c->space, f);
 		return;
 	}
-	/* the first and the last operation of the pattern must hold both threads, and
-	 * so must the write between */
+	/* the first and the last operation of the pattern must include both threads in their
+	 * scopes, and so must the write between them */
 	for (size_t i = 0; i < w->released.n; i++) {
 		f = frontier_new(&c->space);
 		if (warp_fenced(c, w, lane, i, f, &fence))
@@ -424,8 +427,8 @@ void global_cluster_reset(struct cluster *c)
 
 	if (!k)
 		return;
-	while (k->missed.n)
-		foreign_put(k->missed.at[--k->missed.n].set);
+	while (k->narrow_sync.n)
+		foreign_put(k->narrow_sync.at[--k->narrow_sync.n].set);
 	while (k->unfenced.n)
 		foreign_put(k->unfenced.at[--k->unfenced.n].set);
 	memset(k->polled, 0, c->nwarps * sizeof *k->polled);
@@ -439,7 +442,7 @@ void global_cluster_free(struct cluster *c)
 {
 	if (!c->global)
 		return;
-	free(c->global->missed.at);
+	free(c->global->narrow_sync.at);
 	free(c->global->unfenced.at);
 	free(c->global->spans.at);
 	free(c->global->polled);

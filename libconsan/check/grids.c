@@ -1,4 +1,4 @@
-/* grids: see grids.h. Knows neither accesses nor what a race is. */
+/* grids: see grids.h. Does not depend on accesses or on what a race is. */
 #include "grids.h"
 #include "global.h"
 
@@ -24,7 +24,7 @@ struct grid_table *grid_table_open(void)
 	return t;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void drop(struct grid_table *t, size_t i)
 {
 	global_shadow_close(t->chain.at[i].shadow);
@@ -49,7 +49,7 @@ void grid_table_close(struct grid_table *t)
 	free(t);
 }
 
-/* Under the lock; NULL: there is none. */
+/* Called under the lock; NULL: there is none. */
 static struct chain *chain_of(struct grid_table *t, uint64_t queue)
 {
 	for (size_t i = 0; i < t->chain.n; i++)
@@ -68,19 +68,19 @@ bool grid_table_has(struct grid_table *t, uint64_t queue)
 	return has;
 }
 
-/* More than there are clusters, in whatever sizes. */
+/* An upper bound of the number of clusters, whatever their sizes. */
 static uint64_t cluster_numbers(const struct launch_info *l)
 {
 	return 2 * (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
 }
 
-static struct foreign *set_of_wait(void)
+static struct foreign *new_wait_set(void)
 {
 	struct clock_space s = { 0 };
-	struct frontier *nothing = frontier_new(&s);
-	struct foreign *set = foreign_of(GRIDS_WAITED, nothing);
+	struct frontier *zero_epochs = frontier_new(&s);
+	struct foreign *set = foreign_of(GRIDS_WAITED, zero_epochs);
 
-	frontier_put(&s, nothing);
+	frontier_put(&s, zero_epochs);
 	clock_space_close(&s);
 	return set;
 }
@@ -104,12 +104,12 @@ void grids_begin(struct check *k)
 	if (x) {
 		g->shadow = x->shadow;
 		g->grids = x->grids;
-		g->lent = true;
+		g->inherited = true;
 		g->base = x->grids.at[x->grids.n - 1].end;
 		g->waited_from = x->grids.at[x->grids.n - 1].base;
 		for (size_t i = x->grids.n - 1; i > 0 && x->grids.at[i].waited; i--)
 			g->waited_from = x->grids.at[i - 1].base;
-		g->wait_over = set_of_wait();
+		g->wait_set = new_wait_set();
 	} else {
 		g->shadow = global_shadow_open();
 	}
@@ -139,17 +139,17 @@ void grids_end(struct check *k)
 		&& cluster_numbers(&k->config.launch) <= UINT32_MAX / 2;
 	struct chain *x;
 
-	foreign_put(g->wait_over);
+	foreign_put(g->wait_set);
 	if (keep) {
 		pthread_mutex_lock(&t->lock);
-		x = g->lent ? chain_of(t, queue) : NULL;
+		x = g->inherited ? chain_of(t, queue) : NULL;
 		if (!x) {
 			vec_push(&t->chain, ((struct chain){ .queue = queue, .shadow = g->shadow }));
 			x = &t->chain.at[t->chain.n - 1];
 		}
 		append(k, &x->grids);
 		pthread_mutex_unlock(&t->lock);
-	} else if (g->lent) {
+	} else if (g->inherited) {
 		grid_table_end(t, queue, false);
 	} else {
 		global_shadow_close(g->shadow);
@@ -168,15 +168,15 @@ void on_griddepcontrol(struct cluster *c, const struct event *e)
 		return;
 	}
 	__atomic_store_n(&k->waited, true, __ATOMIC_RELAXED);
-	if (!k->global || !k->global->wait_over)
+	if (!k->global || !k->global->wait_set)
 		return;
 	f = frontier_new(&c->space);
-	f->foreign = foreign_get(k->global->wait_over);
+	f->foreign = foreign_get(k->global->wait_set);
 	warp_acquire(c, w, e->lanes & w->live, f);
 	frontier_put(&c->space, f);
 }
 
-bool grids_over(const struct check *k, const struct foreign *foreign, uint32_t cluster)
+bool grids_waited_for(const struct check *k, const struct foreign *foreign, uint32_t cluster)
 {
 	return cluster >= k->global->waited_from && foreign_find(foreign, GRIDS_WAITED);
 }

@@ -1,5 +1,5 @@
-/* hang: faults that the executor refused, and the wait-for graph of a cluster
- * that cannot move. Names the cause when it is plain; else says deadlock. */
+/* hang: faults that the executor reported, and the wait-for graph of a cluster that cannot proceed.
+ * Names the cause if it is clear; else reports a deadlock. */
 #include "internal.h"
 #include "libconsan/finding/rule_codes.h"
 
@@ -13,7 +13,7 @@ void on_fault(struct cluster *c, const struct event *e)
 	unsigned rule = rule_by_code(event_fault_rule(x->fault));
 	struct finding *f;
 
-	c->cut = true;
+	c->truncated = true;
 	f = report_new(c, rule, rule_severity(rule), e->site, x->other_site);
 	if (!f)
 		return;
@@ -54,9 +54,9 @@ void hang_reset(struct cluster *c)
 		c->warp[i].stuck = NULL;
 }
 
-/* Can the warps that are neither stuck nor gone still fill this barrier? At a
- * hang nobody moves, so only the numbers count: arrivals missing against warps
- * that are alive and not in the generation. */
+/* Is it impossible for the warps that are neither blocked nor exited to complete this barrier? At a
+ * hang no warp proceeds, so that only the numbers count: missing arrivals against live warps that
+ * are not in the generation. */
 static bool unreachable(const struct cluster *c, const struct event *e)
 {
 	const struct nb_gen *g = c->cta[e->cta].bar[e->blocked.addr & 15];
@@ -76,7 +76,7 @@ static bool bytes_missing(struct cluster *c, const struct event *e)
 	return m && m->live && m->tx && !m->inflight;
 }
 
-/* What every waiter waits for, if it is one and the same thing. */
+/* Does every blocked warp wait for the same object? */
 static bool all_on_one(const struct cluster *c, enum ev_wait on)
 {
 	const struct stuck *first = c->stuck;
@@ -119,7 +119,7 @@ static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **
 	if (why == HANG_LIVELOCK)
 		return CS702;
 	if (all_on_one(c, WAIT_WARPGROUP))
-		return CS325; /* the fourth warp is gone: D01 */
+		return CS325; /* the fourth warp has exited: D01 */
 	if (all_on_one(c, WAIT_MBARRIER))
 		return CS703;
 	return all_on_one(c, WAIT_BAR) ? CS704 : CS701;
@@ -146,8 +146,9 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 	if (m) {
 		report_mbar(c, &f, m);
 		w->on = f.barrier;
-		snprintf(w->text, sizeof w->text, "waits for phase %llu (parity %u); %u of %u arrivals missing, "
-			"tx-count %lld", (unsigned long long)m->phase, (unsigned)(m->phase & 1), m->pending,
+		snprintf(w->text, sizeof w->text, "waits for phase %llu (parity %u); %u of %u arrivals "
+			"missing, tx-count %lld", (unsigned long long)m->phase,
+			(unsigned)(m->phase & 1), m->pending,
 			m->expected, (long long)m->tx);
 	} else if (g) {
 		snprintf(w->on.name, sizeof w->on.name, "%u", (unsigned)b->addr);
@@ -170,8 +171,9 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 		report_mbar(c, f, m);
 		report_memory(c, f, 0, m->cta, m->addr, 8);
 		if (m->tx > 0 && !m->inflight)
-			report_edge(f, "phase %llu of mbarrier %s still expects %lld bytes, and no copy in flight "
-				"delivers them", (unsigned long long)m->phase, f->barrier.name, (long long)m->tx);
+			report_edge(f, "phase %llu of mbarrier %s still expects %lld bytes, and no copy in "
+				"flight delivers them", (unsigned long long)m->phase, f->barrier.name,
+				(long long)m->tx);
 		else if (m->tx < 0)
 			report_edge(f, "copies delivered %lld bytes more to phase %llu of mbarrier %s than "
 				"expect_tx announced", -(long long)m->tx, (unsigned long long)m->phase,
@@ -209,7 +211,7 @@ void on_hang(struct cluster *c, const struct event *e)
 	unsigned rule;
 	uint32_t site;
 
-	c->cut = true;
+	c->truncated = true;
 	if (e->hang.why == HANG_LOST)
 		return;
 	rule = cause(c, e->hang.why, &root);

@@ -1,15 +1,14 @@
-/* race: two overlapping accesses, at least one a write, and what is missing
- * between them. One question (is the old one known to the new one, lane by
- * lane?), then a ladder of early returns that names the rule. */
+/* race: classifies two overlapping accesses to shared memory, at least one a write, and determines
+ * what is missing between them: is the old one known to the new one, lane by lane, and if not,
+ * which rule is broken? race_report.c writes the findings. */
 #include "libconsan/event/event.h"
 #include "libconsan/finding/rule_codes.h"
-#include "internal.h"
+#include "race_report.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The CTA of the warp that did it, or that issued it. */
-static unsigned cta_of(const struct cluster *c, const struct cell_entry *e)
+unsigned race_cta_of(const struct cluster *c, const struct cell_entry *e)
 {
 	uint32_t index;
 
@@ -24,18 +23,15 @@ static unsigned cta_of(const struct cluster *c, const struct cell_entry *e)
 	return 0;
 }
 
-/* What a restricted fence hands over (A11) counts for the doer's own CTA's memory. */
-static enum plane own_plane(enum plane plane)
+/* What a restricted fence releases (A11) counts for the memory of the accessor's own CTA. */
+static enum plane cta_plane(enum plane plane)
 {
-	return plane == PLANE_G ? PLANE_OWN_G : PLANE_OWN_P;
+	return plane == PLANE_G ? PLANE_CTA_G : PLANE_CTA_P;
 }
 
-/* Does a frontier of warp w (own: program order and own waits count) know what
- * `old` did to `bytes` of CTA `peer`, seen by the lanes of `now` that touch the
- * same bytes? soft: or would it, if warp collectives ordered memory? */
-static bool known_from(struct cluster *c, const struct frontier *f, const struct warp *own,
+bool race_known_from(struct cluster *c, const struct frontier *f, const struct warp *self,
 	enum plane plane, unsigned peer, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t bytes, bool soft)
+	const struct cell_entry *now, uint32_t bytes, bool collective)
 {
 	uint32_t covered = 0, index;
 	enum agent_kind kind;
@@ -44,16 +40,16 @@ static bool known_from(struct cluster *c, const struct frontier *f, const struct
 		return true;
 	if (f->npart) {
 		covered = frontier_lanes(&c->space, f, plane, old->agent, old->epoch);
-		if (cta_of(c, old) == peer)
-			covered |= frontier_lanes(&c->space, f, own_plane(plane), old->agent, old->epoch);
-		if (soft)
+		if (race_cta_of(c, old) == peer)
+			covered |= frontier_lanes(&c->space, f, cta_plane(plane), old->agent, old->epoch);
+		if (collective)
 			covered |= frontier_lanes(&c->space, f,
-				plane == PLANE_G ? PLANE_SOFT_G : PLANE_SOFT_P, old->agent, old->epoch);
+				plane == PLANE_G ? PLANE_COLLECTIVE_G : PLANE_COLLECTIVE_P, old->agent, old->epoch);
 	}
 	kind = agent_kind(c, old->agent, &index);
-	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !own || index != own->index)
-		own = NULL;
-	if (!own && !covered)
+	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !self || index != self->index)
+		self = NULL;
+	if (!self && !covered)
 		return false;
 	for (; bytes; bytes &= bytes - 1) {
 		unsigned b = (unsigned)__builtin_ctz(bytes);
@@ -61,20 +57,19 @@ static bool known_from(struct cluster *c, const struct frontier *f, const struct
 
 		if (!need)
 			continue;
-		/* only a lane itself knows its own doings without synchronising */
-		if (!own || need & (need - 1) || need != cell_lanes_at(now, b))
+		/* only a lane itself knows its own operations without synchronization */
+		if (!self || need & (need - 1) || need != cell_lanes_at(now, b))
 			return false;
-		if (warp_own(own, kind, plane, (unsigned)__builtin_ctz(need)) < old->epoch)
+		if (warp_progress(self, kind, plane, (unsigned)__builtin_ctz(need)) < old->epoch)
 			return false;
 	}
 	return true;
 }
 
-/* A wgmma's operands must be known to every lane of the warps it stands for:
- * collective execution orders no memory (A12), and D11 takes away the program
- * order that would help. */
+/* A wgmma's operands must be known to every lane of its warps: collective execution orders no
+ * memory (A12), and D11 excludes the program order that would help. */
 static bool known_to_warps(const struct view *v, enum plane plane,
-	const struct cell_entry *old, const struct cell_entry *now, uint32_t bytes, bool soft)
+	const struct cell_entry *old, const struct cell_entry *now, uint32_t bytes, bool collective)
 {
 	unsigned from = v->wgmma_warp < 4 ? v->wgmma_warp : 0;
 	unsigned to = v->wgmma_warp < 4 ? v->wgmma_warp : 3;
@@ -83,43 +78,44 @@ static bool known_to_warps(const struct view *v, enum plane plane,
 		const struct warp *w = v->w + i;
 
 		for (unsigned g = 0; g < w->ngroups; g++)
-			if (!known_from(v->c, w->group[g].f, NULL, plane, v->peer, old, now, bytes, soft))
+			if (!race_known_from(v->c, w->group[g].f, NULL, plane, v->peer, old, now, bytes,
+				collective))
 				return false;
 	}
 	return true;
 }
 
 static bool ordered(const struct view *v, enum plane plane, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t bytes, bool soft)
+	const struct cell_entry *now, uint32_t bytes, bool collective)
 {
 	struct cell_entry issuer = *now;
 
 	if (v->role == ROLE_WGMMA)
-		return known_to_warps(v, plane, old, now, bytes, soft);
+		return known_to_warps(v, plane, old, now, bytes, collective);
 	if (v->role == ROLE_BULK_LOAD || v->role == ROLE_BULK_STORE)
-		issuer.lanes = v->lanes; /* the engine's entry stands for no lane */
-	return known_from(v->c, v->f, v->w, plane, v->peer, old, &issuer, bytes, soft);
+		issuer.lanes = v->lanes; /* the engine's entry names no lane */
+	return race_known_from(v->c, v->f, v->w, plane, v->peer, old, &issuer, bytes, collective);
 }
 
-/* Does any of the four warps know it, by itself or from others? What they know
- * together is summed up once for each event. */
-static bool known_to_group(const struct view *v, enum plane plane, const struct cell_entry *old,
+/* Does any of the four warps know it, by itself or from others? Their combined knowledge is
+ * computed once for each event. */
+static bool known_to_warpgroup(const struct view *v, enum plane plane, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t bytes)
 {
 	struct cluster *c = v->c;
 
-	if (c->joint_at != c->stats.events) {
-		c->joint_at = c->stats.events;
-		frontier_clear(&c->space, c->joint);
+	if (c->combined_at != c->stats.events) {
+		c->combined_at = c->stats.events;
+		frontier_clear(&c->space, c->combined);
 		for (unsigned i = 0; i < 4; i++)
-			warp_look(c, v->w + i, c->joint);
+			warp_peek(c, v->w + i, c->combined);
 	}
-	return known_from(c, c->joint, NULL, plane, v->peer, old, now, bytes, false);
+	return race_known_from(c, c->combined, NULL, plane, v->peer, old, now, bytes, false);
 }
 
-/* A03: both strong, each scope includes the other's thread, same proxy and a
- * complete overlap; naturally aligned accesses of one size overlap completely. */
-static bool mutual(const struct view *v, const struct cell_entry *old,
+/* A03: both strong, each scope includes the other's thread, same proxy and a complete overlap;
+ * naturally aligned accesses of one size overlap completely. */
+static bool morally_strong(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now)
 {
 	uint32_t scope = old->what & CELL_SCOPE_MASK, other = now->what & CELL_SCOPE_MASK;
@@ -131,273 +127,11 @@ static bool mutual(const struct view *v, const struct cell_entry *old,
 	return scope || v->c->warp[old->agent].cta == v->w->cta;
 }
 
-/* ---- words ---- */
-
-struct doer {
-	unsigned warp;
-	int lane;
-	const char *what;
-};
-
-static const char *what_of(const struct cluster *c, const struct cell_entry *e, enum agent_kind k)
-{
-	bool write = e->what & CELL_WRITE, part = e->what & CELL_PART;
-
-	uint32_t index;
-
-	switch (k) {
-	case AGENT_WARP:
-		if (write && part && e->what & CELL_STRONG)
-			return "atomic read-modify-write";
-		if (e->what & CELL_STRONG)
-			return write ? "strong write" : "strong read";
-		return write ? "write" : "read";
-	case AGENT_COPIES:
-		return "cp.async write";
-	case AGENT_STORES:
-		return part ? "TMA store read" : "bulk store read";
-	case AGENT_WGMMA:
-		return part ? "wgmma read of B" : "wgmma read of A";
-	case AGENT_SLOT:
-		if (!write)
-			return "bulk copy read";
-		agent_kind(c, e->agent, &index);
-		if (c->slots.at[index].generic)
-			return e->what & CELL_STRONG ? "red.async" : "st.async";
-		return part ? "TMA load write" : "bulk load write";
-	}
-	return "access";
-}
-
-static struct doer doer_of(const struct cluster *c, const struct cell_entry *e,
-	unsigned byte, uint32_t not_lane)
-{
-	uint32_t index, lanes = cell_lanes_at(e, byte);
-	enum agent_kind k = agent_kind(c, e->agent, &index);
-	struct doer d = { index, -1, what_of(c, e, k) };
-
-	switch (k) {
-	case AGENT_WARP:
-	case AGENT_COPIES:
-	case AGENT_STORES:
-		if (lanes & ~not_lane)
-			lanes &= ~not_lane;
-		d.lane = lanes ? __builtin_ctz(lanes) : -1;
-		break;
-	case AGENT_WGMMA:
-		d.warp = index / c->wg_per_cta * c->per_cta + index % c->wg_per_cta * 4;
-		break;
-	case AGENT_SLOT:
-		d.warp = c->slots.at[index].warp;
-		d.lane = c->slots.at[index].epoch == e->epoch ? c->slots.at[index].lane : -1;
-		break;
-	}
-	return d;
-}
-
-/* How many more groups the last wait of that lane should have covered. */
-static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned lane,
-	uint32_t epoch, const char *wait, const char *commit)
-{
-	uint32_t newer = 0, committed = 0;
-
-	for (size_t i = 0; i < g->n; i++)
-		if (g->at[i].lanes >> lane & 1) {
-			committed |= g->at[i].number >= epoch;
-			newer += g->at[i].number > epoch;
-		}
-	/* the group that holds the operation is the first that is not older */
-	for (size_t i = 0; i < g->n; i++)
-		if (g->at[i].lanes >> lane & 1 && g->at[i].number >= epoch) {
-			if (g->at[i].number > epoch)
-				newer--;
-			break;
-		}
-	if (!committed)
-		report_hint(f, "the operation was not committed to a group: execute %s after it", commit);
-	else if (!g->wait_site[lane])
-		report_hint(f, "the issuing thread never executed %s", wait);
-	else if (g->wait_count[lane] > newer)
-		report_hint(f, "the issuing thread's last %s left %u groups pending, %u too many: it "
-			"needs %u", wait, g->wait_count[lane], g->wait_count[lane] - newer, newer);
-}
-
-/* The warp that lacks the knowledge: of a wgmma's four, the first that does. */
-static const struct warp *lacking(const struct view *v, const struct cell_entry *old)
-{
-	if (v->role != ROLE_WGMMA)
-		return v->w;
-	if (v->wgmma_warp < 4)
-		return v->w + v->wgmma_warp;
-	for (unsigned i = 0; i < 4; i++)
-		for (unsigned g = 0; g < v->w[i].ngroups; g++)
-			if (!known_from(v->c, v->w[i].group[g].f, NULL, PLANE_G, v->peer, old, old,
-				old->bytes, false))
-				return v->w + i;
-	return v->w;
-}
-
-static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
-	uint32_t slot, const struct view *v, int lane)
-{
-	const struct slot *s = &c->slots.at[slot];
-	const struct warp *w = lacking(v, old);
-	const struct mb_view *seen;
-	const struct mbar *m;
-
-	if (s->epoch != old->epoch || !s->mbar) {
-		report_edge(f, "no synchronisation orders the completion of the copy before this access by "
-			"warp %u", w->id);
-		return;
-	}
-	m = &c->mbars.at[s->mbar - 1];
-	report_mbar(c, f, m);
-	report_edge(f, "the copy completes phase %llu of mbarrier %s: a wait for that phase must be "
-		"ordered before this access", (unsigned long long)s->phase, f->barrier.name);
-	if (w->cta != m->cta)
-		return;
-	seen = &m->view[w->id];
-	if (seen->passed == -2)
-		report_hint(f, "warp %u never waited on this mbarrier", w->id);
-	else if (seen->passed == -1)
-		report_hint(f, "warp %u's wait returned immediately: it tested the parity of the phase "
-			"before phase 0", w->id);
-	else if (seen->passed < (int64_t)s->phase)
-		report_hint(f, "warp %u's last wait returned for phase %lld: it tested a stale parity",
-			w->id, (long long)seen->passed);
-	else if (lane >= 0 ? !(seen->passed_lanes >> lane & 1) : w->live & ~seen->passed_lanes)
-		report_hint(f, "only some lanes of warp %u waited: the others need bar.warp.sync "
-			"(__syncwarp) after the wait", w->id);
-	else if (seen->relaxed)
-		report_hint(f, "warp %u's wait was relaxed: it needs an acquire fence after it", w->id);
-	else
-		report_hint(f, "warp %u waited for phase %lld, but that phase did not expect the bytes of "
-			"this copy", w->id, (long long)seen->passed);
-}
-
-static void explain_fence(struct cluster *c, struct finding *f, const struct cell_entry *old,
-	const struct view *v)
-{
-	uint32_t index;
-	const struct warp *by;
-
-	if (agent_kind(c, old->agent, &index) == AGENT_SLOT)
-		index = c->slots.at[index].warp;
-	by = &c->warp[index];
-	report_edge(f, "warp %u's %s is ordered before this %s, but without a fence.proxy.async "
-		"between them", by->id, f->side[1].what, f->side[0].what);
-	if (by->global_fence || v->w->global_fence)
-		report_hint(f, "fence.proxy.async.global does not cover shared memory");
-	else if (!by->fence_site && v->w->fence_site && by != v->w)
-		report_hint(f, "warp %u executed fence.proxy.async before it had synchronised with warp "
-			"%u: let the writing threads execute it before the barrier", v->w->id, by->id);
-}
-
-static void explain_plain(struct cluster *c, struct finding *f, const struct cell_entry *old,
-	const struct view *v, const struct doer *now_by, const struct doer *old_by)
-{
-	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
-
-	if (v->role == ROLE_WGMMA) {
-		b = lacking(v, old);
-		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
-			"synchronisation orders warp %u's %s before warp %u", a->id, f->side[1].what, b->id);
-		if (a == b)
-			report_hint(f, "collective instructions order no memory: bar.warp.sync (__syncwarp) is "
-				"needed even within one warp");
-		return;
-	}
-	if (a == b) {
-		report_edge(f, "no bar.warp.sync (__syncwarp) orders the %s by lane %d before this %s",
-			f->side[1].what, old_by->lane, f->side[0].what);
-		return;
-	}
-	if (v->f && frontier_full(&c->space, v->f, PLANE_G, old->agent) + 1 < old->epoch)
-		report_edge(f, "the last synchronisation from warp %u to warp %u precedes the %s: another "
-			"barrier, or mbarrier arrive and wait, must follow it", a->id, b->id,
-			f->side[1].what);
-	else
-		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u", a->id,
-			f->side[1].what, f->side[0].what, b->id);
-	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch))
-		report_hint(f, "the arrive of warp %u's elected lane does not cover lane %d's accesses: "
-			"add __syncwarp() before it", a->id, old_by->lane);
-}
-
-static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, unsigned from)
-{
-	const uint32_t *site = c->cta[cta].narrow;
-	const char *file;
-	uint32_t arrival, wait;
-
-	report_edge(f, "CTA %u releases to CTA %u at .cta scope, which does not include both: release "
-		"and acquire need the scope .cluster or wider", from, cta);
-	if (!site[0] || !site[1])
-		return;
-	site_where(site[0], &file, &arrival);
-	site_where(site[1], &file, &wait);
-	report_hint(f, "the arrival is on line %u, the wait on line %u", arrival, wait);
-}
-
-static void explain(struct cluster *c, struct finding *f, const struct cell_entry *old,
-	const struct view *v, const struct doer *now_by, const struct doer *old_by)
-{
-	uint32_t index;
-	const struct warpgroup *g;
-
-	switch (agent_kind(c, old->agent, &index)) {
-	case AGENT_WARP:
-		explain_plain(c, f, old, v, now_by, old_by);
-		return;
-	case AGENT_COPIES:
-		snprintf(f->barrier.kind, sizeof f->barrier.kind, "cp.async group");
-		f->barrier.phase = old->epoch;
-		report_edge(f, "the issuing thread must wait for the group (cp.async.wait_group), then "
-			"synchronise with this thread");
-		if (old_by->lane >= 0 && warp_own(&c->warp[index], AGENT_COPIES, PLANE_G,
-			(unsigned)old_by->lane) < old->epoch)
-			hint_groups(f, &c->warp[index].copies, (unsigned)old_by->lane, old->epoch,
-				"cp.async.wait_group", "cp.async.commit_group");
-		else
-			report_hint(f, "the issuing thread waited, but no barrier follows the wait");
-		return;
-	case AGENT_STORES:
-		snprintf(f->barrier.kind, sizeof f->barrier.kind, "bulk group");
-		f->barrier.phase = old->epoch;
-		report_edge(f, "the issuing thread must wait for the group (cp.async.bulk.wait_group.read), "
-			"then synchronise with this thread");
-		if (old_by->lane >= 0 && warp_own(&c->warp[index], AGENT_STORES, PLANE_G,
-			(unsigned)old_by->lane) < old->epoch)
-			hint_groups(f, &c->warp[index].stores, (unsigned)old_by->lane, old->epoch,
-				"cp.async.bulk.wait_group", "cp.async.bulk.commit_group");
-		else
-			report_hint(f, "the issuing thread waited, but no barrier follows the wait");
-		return;
-	case AGENT_WGMMA:
-		g = &c->wg[index];
-		snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
-		f->barrier.phase = old->epoch;
-		report_edge(f, "wgmma.wait_group must cover the wgmma, and synchronisation must order it "
-			"before this access");
-		if (old->epoch >= g->open)
-			report_hint(f, "the wgmma was not yet committed to a group");
-		else if (old->epoch > g->done)
-			report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
-				g->open - 1 - old->epoch, g->wait_site ? g->wait_count : g->open - 1);
-		else
-			report_hint(f, "the warpgroup waited, but it did not release the buffer after the wait");
-		return;
-	case AGENT_SLOT:
-		explain_load(c, f, old, index, v, now_by->lane);
-		return;
-	}
-}
-
-/* ---- the ladder ---- */
+/* ---- the rule ---- */
 
 enum missing { MISSING_ORDER, MISSING_FENCE };
 
-static unsigned pick(const struct view *v, const struct cell_entry *old,
+static unsigned pick_rule(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, enum missing missing)
 {
 	uint32_t index;
@@ -405,7 +139,7 @@ static unsigned pick(const struct view *v, const struct cell_entry *old,
 	bool same_warp = index == v->w->index;
 	bool old_write = old->what & CELL_WRITE, write = now->what & CELL_WRITE;
 
-	/* async against async, and generic after async: the engine's own rule */
+	/* asynchronous after asynchronous, and generic after asynchronous: the engine's own rule */
 	switch (kind) {
 	case AGENT_STORES:
 		return CS105;
@@ -438,14 +172,14 @@ static unsigned pick(const struct view *v, const struct cell_entry *old,
 	return old_write && write ? CS101 : CS102;
 }
 
-static enum severity severity_of(const struct view *v, unsigned r, const struct cell_entry *old)
+enum severity race_severity(const struct view *v, unsigned r, const struct cell_entry *old)
 {
 	const struct check_policy *p = &v->c->check->config.policy;
 	bool copy = old->agent >= v->c->nwarps && old->agent < 2 * v->c->nwarps;
 
 	if (r == CS109 && p->collectives_order_nothing)
 		return SEV_ERROR;
-	/* from warp to warp, handed on by a shuffle: production code does it */
+	/* from warp to warp through a shuffle: production code does it */
 	if (r == CS109 && old->agent % v->c->nwarps != v->w->index)
 		return SEV_NOTE;
 
@@ -456,55 +190,10 @@ static enum severity severity_of(const struct view *v, unsigned r, const struct 
 	return rule_severity(r);
 }
 
-static void report_race(const struct view *v, unsigned rule, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+/* Would it be ordered if the scopes of some synchronization were wider? */
+static bool blocked_by_scope(const struct view *v, const struct cell_entry *old, uint32_t bytes)
 {
-	struct cluster *c = v->c;
-	unsigned byte = (unsigned)__builtin_ctz(bytes);
-	uint32_t n = (uint32_t)__builtin_ctz(~(bytes >> byte));
-	uint64_t addr = (uint64_t)granule * CELL_BYTES + byte;
-	struct finding *f = report_new(c, rule, severity_of(v, rule, old),
-		now->what & CELL_SITE_MASK, old->what & CELL_SITE_MASK);
-	struct doer a, b;
-
-	if (!f)
-		return;
-	a = doer_of(c, now, byte, 0);
-	if (v->role == ROLE_BULK_LOAD) {
-		a.warp = v->w->index;
-		a.lane = only_lane(v->lanes);
-	}
-	b = doer_of(c, old, byte, a.warp == old->agent && a.lane >= 0 ? 1u << a.lane : 0);
-	if (v->role == ROLE_WGMMA && v->wgmma_warp < 4)
-		a.warp += v->wgmma_warp;
-	report_side(c, f, a.warp, a.lane, now->what & CELL_SITE_MASK, a.what);
-	report_memory(c, f, 0, v->peer, addr, v->role == ROLE_GENERIC || v->role == ROLE_COPY
-		? cell_size(now) : n);
-	report_side(c, f, b.warp, b.lane, old->what & CELL_SITE_MASK, b.what);
-	report_memory(c, f, 1, v->peer, addr, old->agent < 2 * c->nwarps ? cell_size(old) : n);
-	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
-		explain_fence(c, f, old, v);
-	} else if (rule == CS109) {
-		report_edge(f, "only a warp collective (shfl, vote, match, redux) is executed between "
-			"them: it converges the lanes but orders no memory");
-	} else if (rule == CS114) {
-		report_edge(f, "the operations of CTA %u and CTA %u are ordered, but without a "
-			"fence.proxy.async between them", cta_of(c, old), v->w->cta);
-	} else if (rule == CS222) {
-		explain_scope(c, f, v->w->cta, cta_of(c, old));
-	} else if (rule == CS108) {
-		report_edge(f, "the two strong accesses differ in size, or their scopes do not include "
-			"each other's thread, so they race like weak ones, and nothing else orders them");
-	} else {
-		explain(c, f, old, v, &a, &b);
-	}
-	report_send(c, f);
-}
-
-/* Would it be ordered, were the scopes of some hand-over on the way wider? */
-static bool held_back(const struct view *v, const struct cell_entry *old, uint32_t bytes)
-{
-	uint32_t known = frontier_lanes(&v->c->space, v->f, PLANE_HELD, old->agent, old->epoch);
+	uint32_t known = frontier_lanes(&v->c->space, v->f, PLANE_NARROW, old->agent, old->epoch);
 
 	for (; known && bytes; bytes &= bytes - 1)
 		if (cell_lanes_at(old, (unsigned)__builtin_ctz(bytes)) & ~known)
@@ -512,7 +201,7 @@ static bool held_back(const struct view *v, const struct cell_entry *old, uint32
 	return known;
 }
 
-/* Does a proxy fence lie between what an engine did and this operation? */
+/* Is a proxy fence ordered between the engine's access and this operation? */
 static bool fenced(const struct view *v, const struct cell_entry *old)
 {
 	const struct clock_space *s = &v->c->space;
@@ -527,17 +216,17 @@ static bool fenced(const struct view *v, const struct cell_entry *old)
 	return true;
 }
 
-/* A27, K6: the async proxy alone orders what one CTA's operations do to each
- * other; between those of two CTAs a proxy fence must lie. */
+/* A27, K6: the async proxy alone orders the operations of one CTA; operations of two CTAs also need
+ * a proxy fence between them. */
 static bool across_ctas(const struct view *v, const struct cell_entry *old)
 {
 	return v->c->check->config.policy.async_across_ctas && v->role >= ROLE_BULK_LOAD
-		&& old->agent >= v->c->space.ngeneric && cta_of(v->c, old) != v->w->cta
+		&& old->agent >= v->c->space.ngeneric && race_cta_of(v->c, old) != v->w->cta
 		&& !fenced(v, old);
 }
 
-/* st.async writes by the generic proxy: the wait for its mbarrier is no proxy
- * fence, as it is for what TMA writes (A17). */
+/* st.async writes by the generic proxy: unlike for TMA writes, the wait for its mbarrier is no
+ * proxy fence (A17). */
 static bool unfenced_store(const struct view *v, const struct cell_entry *old)
 {
 	uint32_t index;
@@ -557,7 +246,7 @@ static bool same_proxy_slots(const struct view *v, const struct cell_entry *old)
 		&& v->c->slots.at[index].generic == (v->role == ROLE_COPY);
 }
 
-static enum shadow_verdict judge(const struct view *v, const struct cell_entry *old,
+static enum shadow_verdict classify(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
 	const struct check_policy *policy = &v->c->check->config.policy;
@@ -568,47 +257,45 @@ static enum shadow_verdict judge(const struct view *v, const struct cell_entry *
 
 	if (ordered(v, plane, old, now, bytes, false)) {
 		if (unfenced_store(v, old)) {
-			report_race(v, now->what & CELL_WRITE ? CS111 : CS110, old, now, granule, bytes);
-			return SHADOW_CLASH;
+			race_report(v, now->what & CELL_WRITE ? CS111 : CS110, old, now, granule, bytes);
+			return SHADOW_CONFLICT;
 		}
 		if (!across_ctas(v, old))
 			return SHADOW_ORDERED;
-		report_race(v, CS114, old, now, granule, bytes);
-		return SHADOW_CLASH;
+		race_report(v, CS114, old, now, granule, bytes);
+		return SHADOW_CONFLICT;
 	}
 	if (old->what & now->what & CELL_STRONG && v->role == ROLE_GENERIC
-		&& old->agent < v->c->nwarps && mutual(v, old, now))
-		return SHADOW_MUTUAL;
+		&& old->agent < v->c->nwarps && morally_strong(v, old, now))
+		return SHADOW_MORALLY_STRONG;
 	if (old->what & now->what & CELL_STRONG && same_proxy_slots(v, old))
-		return SHADOW_MUTUAL;
+		return SHADOW_MORALLY_STRONG;
 	if (plane == PLANE_P && ordered(v, PLANE_G, old, now, bytes, false))
 		missing = MISSING_FENCE;
-	rule = pick(v, old, now, missing);
+	rule = pick_rule(v, old, now, missing);
 	if (v->role == ROLE_WGMMA && missing == MISSING_ORDER
 		&& !policy->wgmma_does_not_join
-		&& known_to_group(v, PLANE_G, old, now, bytes)) {
-		/* the four warps meet at the wgmma, and one of them has the data;
-		 * if it is not even fenced, that is the greater fault */
+		&& known_to_warpgroup(v, PLANE_G, old, now, bytes)) {
+		/* the four warps synchronize at the wgmma, and one of them has the data; if it is
+		 * not even fenced, that is the more serious error */
 		rule = CS122;
-		if (plane == PLANE_P && !known_to_group(v, PLANE_P, old, now, bytes)
-			&& severity_of(v, pick(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
-			rule = pick(v, old, now, MISSING_FENCE);
+		if (plane == PLANE_P && !known_to_warpgroup(v, PLANE_P, old, now, bytes)
+			&& race_severity(v, pick_rule(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
+			rule = pick_rule(v, old, now, MISSING_FENCE);
 	} else if (missing == MISSING_ORDER && ordered(v, PLANE_G, old, now, bytes, true)) {
 		rule = CS109;
 		if (plane == PLANE_P && !ordered(v, PLANE_P, old, now, bytes, true)
-			&& severity_of(v, pick(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
-			rule = pick(v, old, now, MISSING_FENCE);
-	} else if (missing == MISSING_ORDER && held_back(v, old, bytes)) {
+			&& race_severity(v, pick_rule(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
+			rule = pick_rule(v, old, now, MISSING_FENCE);
+	} else if (missing == MISSING_ORDER && blocked_by_scope(v, old, bytes)) {
 		rule = CS222;
 	}
-	report_race(v, rule, old, now, granule, bytes);
-	return SHADOW_CLASH;
+	race_report(v, rule, old, now, granule, bytes);
+	return SHADOW_CONFLICT;
 }
 
-/* An access asks the same question granule after granule: one answer, and one
- * finding, will do. */
-/* The entry with its lanes as they are at byte 0 of this granule, for a look at
- * its bytes. */
+/* The entry with its lanes as they are at byte 0 of this granule, so that equal results for
+ * consecutive granules compare equal. */
 static struct cell_entry here(const struct cell_entry *e, uint32_t granule)
 {
 	struct cell_entry local = *e;
@@ -617,28 +304,28 @@ static struct cell_entry here(const struct cell_entry *e, uint32_t granule)
 	return local;
 }
 
-enum shadow_verdict race_judge(struct shadow_view *s, const struct cell_entry *old_entry,
+enum shadow_verdict race_classify(struct shadow_view *s, const struct cell_entry *old_entry,
 	const struct cell_entry *now_entry, uint32_t granule, uint32_t bytes)
 {
 	const struct cell_entry old = here(old_entry, granule), now = here(now_entry, granule);
 	struct view *v = (struct view *)s;
-	bool same = v->asked.bytes == bytes && v->asked.agent == old.agent
-		&& v->asked.epoch == old.epoch && v->asked.what == old.what
-		&& v->asked.lanes == old.lanes && v->asked_lanes == now.lanes;
+	bool same = v->last_entry.bytes == bytes && v->last_entry.agent == old.agent
+		&& v->last_entry.epoch == old.epoch && v->last_entry.what == old.what
+		&& v->last_entry.lanes == old.lanes && v->last_lanes == now.lanes;
 
 	if (same)
-		return v->answer;
-	v->answer = judge(v, &old, &now, granule, bytes);
-	v->asked = old;
-	v->asked.bytes = (uint16_t)bytes;
-	v->asked_lanes = now.lanes;
-	return v->answer;
+		return v->last_verdict;
+	v->last_verdict = classify(v, &old, &now, granule, bytes);
+	v->last_entry = old;
+	v->last_entry.bytes = (uint16_t)bytes;
+	v->last_lanes = now.lanes;
+	return v->last_verdict;
 }
 
 /* ---- bytes never written, bytes of mbarriers ---- */
 
-/* Tensor cores fetch whole tiles, with their padding: kernels that mask the
- * result do not clear it first (A31: the value is unknown, no race). */
+/* Tensor cores read whole tiles with their padding: kernels that mask the result do not clear it
+ * first (A31: the value is undefined, no race). */
 static bool reads_tile(const struct view *v)
 {
 	const struct event *e = v->c->now;
@@ -646,8 +333,8 @@ static bool reads_tile(const struct view *v)
 	return v->role == ROLE_WGMMA || (e->kind == EV_ACCESS && e->access.flags & ACCESS_MATRIX);
 }
 
-/* %reserved_smem_offset_*: behind the kernel's own memory, on a GPU before it; who uses
- * it clears in it what it needs, as cooperative groups do bit by bit. */
+/* %reserved_smem_offset_*: behind the kernel's own memory, on a GPU before it; code that uses it
+ * clears what it needs, as cooperative groups do bit by bit. */
 static bool reserved(const struct cluster *c, uint64_t addr)
 {
 	const struct launch_info *l = c->info.launch;
@@ -658,8 +345,8 @@ static bool reserved(const struct cluster *c, uint64_t addr)
 	return before || addr >= ((l->shared_static + l->shared_dynamic + 15) & ~15u);
 }
 
-/* Sets the bits of the lanes that load it: the executor reports LOAD_USED if it is used. */
-static void tell_unwritten(uint32_t of_lanes, const struct event_access *a, uint32_t granule,
+/* Sets the bits of the lanes that load it: the executor sends LOAD_USED if the value is used. */
+static void mark_unwritten(uint32_t of_lanes, const struct event_access *a, uint32_t granule,
 	uint32_t bytes)
 {
 	for (uint32_t m = a->unwritten ? of_lanes : 0; m; m &= m - 1) {
@@ -688,7 +375,7 @@ void on_load_used(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
-void race_stray(struct shadow_view *s, const struct cell_entry *now,
+void race_invalid(struct shadow_view *s, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why)
 {
 	const struct cell_entry local = here(now, granule);
@@ -701,7 +388,7 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	enum severity sev = rule_severity(rule);
 	struct mbar *m = NULL;
 	struct finding *f;
-	struct doer d;
+	struct accessor d;
 
 	if (why == SHADOW_GUARDED) {
 		m = mbar_of(c, v->peer, (uint32_t)addr & ~7u);
@@ -710,7 +397,7 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	} else if (reserved(c, addr)) {
 		return;
 	} else if (c->now->kind == EV_ACCESS && c->now->access.flags & ACCESS_FOLLOWED) {
-		tell_unwritten(c->now->lanes, &c->now->access, granule, bytes);
+		mark_unwritten(c->now->lanes, &c->now->access, granule, bytes);
 		return;
 	} else if (v->role == ROLE_BULK_STORE) {
 		sev = SEV_NOTE; /* the bytes may lie outside the tensor, clipped */
@@ -720,7 +407,7 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	f = report_new(c, rule, sev, site, m ? m->init.site : 0);
 	if (!f)
 		return;
-	d = doer_of(c, &local, byte, 0);
+	d = race_accessor(c, &local, byte, 0);
 	if (v->role == ROLE_BULK_LOAD) {
 		d.warp = v->w->index;
 		d.lane = only_lane(v->lanes);
@@ -744,9 +431,9 @@ void race_stray(struct shadow_view *s, const struct cell_entry *now,
 	report_send(c, f);
 }
 
-/* Lanes of one instruction that write the same bytes. The CUDA guide allows it:
- * one of the writes is performed, any. Library code stores one value from all
- * lanes, which is a note; if the values differ, chance decides. */
+/* Lanes of one instruction that write the same bytes. The CUDA guide allows it: one of the writes
+ * is performed, unspecified which. Library code stores one value from all lanes, which is a note;
+ * if the values differ, the result is undefined. */
 void race_one_instruction(struct cluster *c, const struct lanes_access *a, uint32_t lanes,
 	uint64_t addr)
 {
@@ -764,8 +451,8 @@ void race_one_instruction(struct cluster *c, const struct lanes_access *a, uint3
 	report_side(c, f, w->index, (int)lane, e->site, "write");
 	report_memory(c, f, 0, a->owner, addr, a->bytes);
 	if (lost) {
-		report_edge(f, "lanes %u and %u write different values to the same bytes in one instruction: "
-			"which value remains is undefined", lane, other);
+		report_edge(f, "lanes %u and %u write different values to the same bytes in one "
+			"instruction: which value remains is undefined", lane, other);
 		report_send(c, f);
 		return;
 	}

@@ -1,5 +1,5 @@
-/* report: findings of a launch, deduplicated. A finding is made in its cluster
- * and given to the launch; what is known already is only counted. */
+/* report: findings of a launch, deduplicated. A finding is made in its cluster and passed to the
+ * launch; a known one is only counted. */
 #include "internal.h"
 
 #include "libconsan/finding/finding.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct seen {                /* per cluster: how often */
-	uint32_t key[3];         /* rule, sites; rule 0: free place */
+struct seen {                /* per cluster: how often a finding occurred */
+	uint32_t key[3];         /* rule, sites; rule 0: free slot */
 	uint32_t count, order;
 };
 
@@ -23,7 +23,7 @@ enum severity rule_severity(unsigned r)
 	return rule_get(r)->severity;
 }
 
-/* The same pair seen the other way round is the same bug. */
+/* The same pair in the other order is the same bug. */
 static void make_key(uint32_t key[3], unsigned rule, uint32_t a, uint32_t b)
 {
 	key[0] = rule;
@@ -87,7 +87,7 @@ struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	return f;
 }
 
-/* The launch's finding with that key, or the free place in the index. */
+/* The index slot of the launch's finding with that key, or a free one. */
 static uint32_t *find_index(struct check *k, const uint32_t key[3])
 {
 	uint32_t i, other[3];
@@ -141,7 +141,7 @@ size_t report_find(struct check *k, unsigned rule, uint32_t site0, uint32_t site
 	return *at ? *at - 1 : k->nfindings;
 }
 
-/* Of a bug that an earlier cluster showed, nobody wants the story. */
+/* Would the finding be new, or replace one of higher rank? If not, its history is not needed. */
 static bool would_be_first(struct check *k, const struct finding *f,
 	const struct finding_rank *rank)
 {
@@ -156,7 +156,7 @@ static bool would_be_first(struct check *k, const struct finding *f,
 	return first;
 }
 
-/* Counts are settled in report_cluster_end(), where each cluster adds its own. */
+/* Counts are updated in report_cluster_end(), where each cluster adds its own. */
 void report_send(struct cluster *c, struct finding *f)
 {
 	const struct finding_rank rank = { .high = c->info.id, .low = c->info.id };
@@ -178,7 +178,7 @@ void report_ranked(struct check *k, struct finding *f, struct finding_rank rank)
 
 		if (f->severity > old->severity)
 			old->severity = f->severity;
-		/* whatever thread comes first */
+		/* independent of thread timing */
 		if (finding_rank_compare(&rank, &k->first[*at - 1]) < 0) {
 			struct finding swap = *old;
 

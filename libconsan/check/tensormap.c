@@ -1,9 +1,8 @@
-/* tensormap: tensor maps in global memory, one record for each, over the whole
- * launch. TMA reads a map through a proxy of its own: a change by the generic
- * proxy must be released and acquired for it (A22, A23), and must not come while
- * an operation reads the map (A24). Maps in parameters never change and are not
- * heard of. Between clusters, whose clocks are apart, what took place counts
- * instead of what is ordered. */
+/* tensormap: tensor maps in global memory, one record for each, over the whole launch. TMA reads a
+ * map through a proxy of its own: a change by the generic proxy must be released and acquired for
+ * it (A22, A23), and must not be made while an operation reads the map (A24). Maps in parameters
+ * never change and cause no events. Between clusters, whose clocks are not comparable, the order in
+ * which events took place counts instead of happens-before. */
 #include "grids.h"
 #include "internal.h"
 #include "libconsan/finding/rule_codes.h"
@@ -15,19 +14,19 @@ struct map_event {           /* by a warp of some cluster of the launch */
 	uint32_t cluster;
 	uint16_t cta;
 	uint8_t scope;           /* enum ev_scope, of a fence */
-	struct who who;
+	struct past_op op;
 };
 
-struct map_reader {          /* an operation in flight: an agent of its cluster ... */
+struct map_reader {          /* an operation in flight: an agent of its cluster */
 	uint32_t cluster, agent, epoch;
 	struct map_event by;
-	uint32_t group;          /* ... and the bulk group that the issuer had open */
+	uint32_t group;          /* the bulk group that the issuer had open */
 	uint8_t lane;
 };
 
 struct seen_map {            /* what TMA last read at an address, in any launch */
-	uint64_t addr, hash;     /* 0: bytes that nobody knows */
-	bool read, changed;      /* it read them; they were written since */
+	uint64_t addr, hash;     /* hash 0: unknown bytes */
+	bool read, changed;      /* TMA read them; they were written since */
 };
 
 struct map {
@@ -37,7 +36,7 @@ struct map {
 	uint8_t scope;           /* of the release */
 	VEC(struct map_event) acquired; /* since then, the newest of each warp */
 	VEC(struct map_reader) readers;
-	struct seen_map seen;    /* .addr: 0 until it is asked for */
+	struct seen_map seen;    /* .addr: 0 until it is looked up */
 };
 
 struct map_table {
@@ -117,34 +116,35 @@ static struct map_event event_of(struct cluster *c, const struct event *e, enum 
 {
 	struct warp *w = warp_of(c, e);
 
-	return (struct map_event){ c->info.id, w->cta, scope, warp_who(w, e->lanes, e->site) };
+	return (struct map_event){ c->info.id, w->cta, scope, warp_past_op(w, e->lanes, e->site) };
 }
 
-/* The scope that holds both threads. */
-static enum ev_scope reach(const struct cluster *c, const struct warp *w, const struct map_event *x)
+/* The scope that includes both threads. */
+static enum ev_scope common_scope(const struct cluster *c, const struct warp *w,
+	const struct map_event *x)
 {
 	if (x->cluster != c->info.id)
 		return SCOPE_GPU;
 	return x->cta == w->cta ? SCOPE_CTA : SCOPE_CLUSTER;
 }
 
-/* Does the past event happen before what `lanes` of the warp do now? */
+/* Is the past event ordered before the current operation of `lanes`? */
 static bool before(struct cluster *c, struct warp *w, uint32_t lanes, const struct map_event *x)
 {
-	return x->cluster != c->info.id || warp_knows(c, w, lanes, &x->who);
+	return x->cluster != c->info.id || warp_all_know(c, w, lanes, &x->op);
 }
 
 static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev,
 	const struct event *e, const char *what, const struct map_event *x, const char *other)
 {
-	struct finding *f = report_new(c, rule, sev, e->site, x ? x->who.site : 0);
+	struct finding *f = report_new(c, rule, sev, e->site, x ? x->op.site : 0);
 
 	if (!f)
 		return NULL;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site, what);
 	/* another cluster's warp has the same number, but not the same CTA */
 	if (x)
-		report_side(c, f, x->who.warp, only_lane(x->who.lanes), x->who.site, other);
+		report_side(c, f, x->op.warp, only_lane(x->op.lanes), x->op.site, other);
 	for (unsigned i = 0; i < (x ? 2u : 1u); i++) {
 		f->side[i].space = SP_GLOBAL;
 		f->side[i].addr = e->tensor_map.addr;
@@ -155,29 +155,30 @@ static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev
 
 /* ---- the use (A22) ---- */
 
-/* The acquire that leads to this use with enough scope; why not, if none does. */
-static const char *lacks(struct cluster *c, struct warp *w, uint32_t lanes, const struct map *m)
+/* NULL if an acquire with sufficient scope is ordered before this use; else what is missing. */
+static const char *missing_sync(struct cluster *c, struct warp *w, uint32_t lanes,
+	const struct map *m)
 {
 	const char *why = "no fence.proxy.tensormap::generic.acquire of this map is executed between "
 		"the change and the operation";
 
 	if (!m->released)
 		return "no fence.proxy.tensormap::generic.release follows the change";
-	if (m->scope < reach(c, w, &m->write))
+	if (m->scope < common_scope(c, w, &m->write))
 		return "the scope of the release does not include the thread that uses the map";
 	for (size_t i = 0; i < m->acquired.n; i++) {
 		const struct map_event *a = &m->acquired.at[i];
 
 		if (a->cluster != c->info.id || !before(c, w, lanes, a))
 			continue;
-		if (a->scope >= reach(c, w, &m->write))
+		if (a->scope >= common_scope(c, w, &m->write))
 			return NULL;
 		why = "the scope of the acquire does not include the thread that changed the map";
 	}
 	return why;
 }
 
-static struct seen_map *remembered(struct check_memory *k, uint64_t addr)
+static struct seen_map *saved_map(struct check_memory *k, uint64_t addr)
 {
 	for (size_t i = 0; i < k->seen.n; i++)
 		if (k->seen.at[i].addr == addr)
@@ -185,7 +186,7 @@ static struct seen_map *remembered(struct check_memory *k, uint64_t addr)
 	return NULL;
 }
 
-/* What earlier launches left: this one's view of it, until check_remember(). */
+/* The state that earlier launches left, as a copy of this launch until check_save(). */
 static struct seen_map *seen_of(const struct cluster *c, struct map *m)
 {
 	struct check_memory *k = c->check->config.memory;
@@ -194,13 +195,13 @@ static struct seen_map *seen_of(const struct cluster *c, struct map *m)
 	if (m->seen.addr || !k)
 		return &m->seen;
 	pthread_mutex_lock(&k->lock);
-	before = remembered(k, m->addr);
+	before = saved_map(k, m->addr);
 	m->seen = before ? *before : (struct seen_map){ .addr = m->addr };
 	pthread_mutex_unlock(&k->lock);
 	return &m->seen;
 }
 
-void check_remember(struct check *check)
+void check_save(struct check *check)
 {
 	struct check_memory *k = check->config.memory;
 
@@ -209,7 +210,7 @@ void check_remember(struct check *check)
 	pthread_mutex_lock(&k->lock);
 	for (size_t i = 0; i < check->maps->maps.n; i++) {
 		const struct seen_map *now = &check->maps->maps.at[i].seen;
-		struct seen_map *before = remembered(k, now->addr);
+		struct seen_map *before = saved_map(k, now->addr);
 
 		if (before)
 			*before = *now;
@@ -219,8 +220,8 @@ void check_remember(struct check *check)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* A23: does TMA know other bytes at this address from an earlier launch? Where the
- * bytes are not known, that they were written counts. */
+/* A23: may TMA have cached other bytes at this address in an earlier launch? If the bytes are not
+ * known, any write counts. */
 static bool changed_since(const struct cluster *c, struct map *m, uint64_t hash, bool fresh)
 {
 	struct seen_map *s = seen_of(c, m);
@@ -239,7 +240,7 @@ static bool changed_since(const struct cluster *c, struct map *m, uint64_t hash,
 static void use(struct cluster *c, const struct event *e, struct map *m)
 {
 	struct warp *w = warp_of(c, e);
-	const char *why = m->written ? lacks(c, w, e->lanes, m) : NULL;
+	const char *why = m->written ? missing_sync(c, w, e->lanes, m) : NULL;
 	bool fresh = m->written && !why;
 	struct finding *f;
 
@@ -266,9 +267,9 @@ static void use(struct cluster *c, const struct event *e, struct map *m)
 
 static bool done(struct cluster *c, const struct warp *w, const struct map_reader *r)
 {
-	uint32_t stores = agent_stores(c, r->by.who.warp);
+	uint32_t stores = agent_stores(c, r->by.op.warp);
 
-	if (r->by.who.warp == w->index && w->own.stores.at[r->lane] >= r->group)
+	if (r->by.op.warp == w->index && w->progress.stores.at[r->lane] >= r->group)
 		return true;
 	for (unsigned i = 0; i < w->ngroups; i++) {
 		const struct frontier *f = w->group[i].f;
@@ -297,7 +298,7 @@ static void change(struct cluster *c, const struct event *e, struct map *m)
 			continue;
 		report_edge(f, "no synchronisation orders this change by warp %u after the operation of "
 			"warp %u",
-			e->warp, c->warp[r->by.who.warp].id);
+			e->warp, c->warp[r->by.op.warp].id);
 		report_send(c, f);
 	}
 	m->write = event_of(c, e, SCOPE_NONE);
@@ -335,7 +336,7 @@ void map_read_by(struct cluster *c, struct warp *w, unsigned lane, uint32_t agen
 		return;
 	pthread_mutex_lock(&t->lock);
 	m = map_of(t, w->map);
-	/* of one lane's operations the newest stands for the older, by their groups */
+	/* of one lane's operations the newest represents the older ones, by their groups */
 	for (i = 0; i < m->readers.n; i++) {
 		const struct map_reader *r = &m->readers.at[i];
 
@@ -354,7 +355,7 @@ void map_read_by(struct cluster *c, struct warp *w, unsigned lane, uint32_t agen
 static void release(struct cluster *c, const struct event *e, struct map *m)
 {
 	if (!m->written || m->released || m->write.cluster != c->info.id
-		|| !warp_knows(c, warp_of(c, e), e->lanes, &m->write.who))
+		|| !warp_all_know(c, warp_of(c, e), e->lanes, &m->write.op))
 		return;
 	m->released = true;
 	m->scope = e->fence_proxy.scope;
@@ -367,8 +368,9 @@ static void acquire(struct cluster *c, const struct event *e, struct map *m)
 	if (m->written && !before(c, warp_of(c, e), e->lanes, &m->write))
 		return;
 	for (size_t i = 0; i < m->acquired.n; i++)
-		if (m->acquired.at[i].cluster == now.cluster && m->acquired.at[i].who.warp == now.who.warp
-			&& m->acquired.at[i].who.lanes == now.who.lanes) {
+		if (m->acquired.at[i].cluster == now.cluster
+			&& m->acquired.at[i].op.warp == now.op.warp
+			&& m->acquired.at[i].op.lanes == now.op.lanes) {
 			m->acquired.at[i] = now;
 			return;
 		}

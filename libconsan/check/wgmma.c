@@ -1,6 +1,5 @@
-/* wgmma: operands, groups and registers of warpgroups; setmaxnreg. One event
- * stands for four warps; what each of them knows is asked separately (S10),
- * completion is one event for all four (S9). */
+/* wgmma: operands, groups and registers of warpgroups; setmaxnreg. One event represents four warps;
+ * the knowledge of each is checked separately (S10), completion is one event for all four (S9). */
 #include "internal.h"
 #include "libconsan/finding/rule_codes.h"
 
@@ -9,9 +8,10 @@
 #include <string.h>
 
 /* ---- registers (D03-D07) ----
- * ptxas repairs these hazards by inserting fences and waits (C7510-C7520), and
- * NVVM itself places moves of accumulators where the letter forbids them
- * (S11, S34). So by default a plain move is a note, anything else a warning. */
+ *
+ * ptxas repairs these hazards by inserting fences and waits (C7510-C7520), and NVVM itself places
+ * moves of accumulators where the ISA forbids them (S11, S34). So by default a plain move is a
+ * note, any other access a warning. */
 static enum severity register_severity(const struct cluster *c, bool moved)
 {
 	if (c->check->config.policy.wgmma_registers)
@@ -31,7 +31,7 @@ static struct wg_reg *reg_of(struct warpgroup *g, uint32_t id)
 	return &g->reg[id];
 }
 
-/* What wgmma did with a register as part of D. */
+/* The wgmma accesses to a register as part of D; NULL: none. */
 static const struct wg_tile *tile_of(struct warpgroup *g, uint32_t id)
 {
 	static const struct wg_tile none;
@@ -40,7 +40,8 @@ static const struct wg_tile *tile_of(struct warpgroup *g, uint32_t id)
 	return tile ? &g->tile.at[tile] : &none;
 }
 
-static bool same_list(const struct warpgroup *g, const struct wg_tile *t, const uint32_t *regs, uint32_t n)
+static bool same_list(const struct warpgroup *g, const struct wg_tile *t, const uint32_t *regs,
+	uint32_t n)
 {
 	return t->n == n && !memcmp(g->list.at + t->first, regs, n * sizeof *regs);
 }
@@ -94,7 +95,7 @@ static struct finding *begin(struct cluster *c, unsigned rule, bool moved, struc
 	return f;
 }
 
-/* Registers that this warp has accessed after its last wgmma.fence */
+/* Reports registers that this warp has accessed after its last wgmma.fence. */
 static void touched_since(struct cluster *c, struct warp *w, const struct event *e,
 	const struct ev_regs *regs, const char *used_as)
 {
@@ -113,7 +114,7 @@ static void touched_since(struct cluster *c, struct warp *w, const struct event 
 	}
 }
 
-/* D03: between this warp's own register accesses and the wgmma */
+/* D03: a fence is needed between this warp's own register accesses and the wgmma. */
 static void needs_fence(struct cluster *c, struct warp *w, const struct event *e)
 {
 	struct finding *f;
@@ -132,7 +133,7 @@ static void needs_fence(struct cluster *c, struct warp *w, const struct event *e
 	touched_since(c, w, e, &e->wgmma.fragment, "A fragment");
 }
 
-/* D04: accumulating with the same shape needs no fence */
+/* D04: accumulating with the same shape needs no fence. */
 static bool shape_changes(const struct wg_tile *t, const struct warp *w, const struct event *e)
 {
 	return t->d && t->shape != e->wgmma.shape && t->fence == w->wg_fences;
@@ -242,10 +243,10 @@ void on_register_access(struct cluster *c, const struct event *e)
 
 /* ---- operands (D08-D11) ---- */
 
-/* What every lane of the four warps knows. */
-static void meet(struct cluster *c, const struct warp *w)
+/* Computes what every lane of the four warps knows. */
+static void find_common(struct cluster *c, const struct warp *w)
 {
-	struct frontier *f = c->least;
+	struct frontier *f = c->common;
 	uint32_t i, n;
 	bool first = true;
 
@@ -290,13 +291,13 @@ void on_wgmma(struct cluster *c, const struct event *e)
 	if (!spans->n)
 		return;
 	/* between consecutive wgmmas the warps have acquired nothing */
-	if (c->least_of != w || c->least_at + 1 != c->stats.events)
-		meet(c, w);
-	c->least_of = w;
-	c->least_at = c->stats.events;
+	if (c->common_of != w || c->common_at + 1 != c->stats.events)
+		find_common(c, w);
+	c->common_of = w;
+	c->common_at = c->stats.events;
 	for (unsigned part = 0; part < 5; part++) {
 		bool own_rows = part < 4 && !c->check->config.policy.wgmma_a_by_warpgroup;
-		const struct frontier *f = c->least;
+		const struct frontier *f = c->common;
 
 		if (part == 4)
 			now.what |= CELL_PART;
@@ -395,9 +396,9 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e)
 	struct warpgroup *g = &c->wg[wg_of(c, w)];
 	struct finding *f;
 
-	if (w->live || g->judged || (g->last <= g->done && !g->inside))
+	if (w->live || g->reported || (g->last <= g->done && !g->inside))
 		return;
-	g->judged = true;
+	g->reported = true;
 	f = report_new(c, CS326, rule_severity(CS326), e->site, g->site);
 	if (!f)
 		return;
@@ -410,10 +411,11 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e)
 	report_send(c, f);
 }
 
-/* ---- setmaxnreg (F13, F14): what it was before the first is not known exactly ---- */
+/* ---- setmaxnreg (F13, F14); the number of registers before the first one is not known exactly
+ * ---- */
 
-static void not_together(struct cluster *c, const struct event *e, const struct warp *w,
-	const char *what, const struct who *other, const char *other_what, const char *why)
+static void report_divergent(struct cluster *c, const struct event *e, const struct warp *w,
+	const char *what, const struct past_op *other, const char *other_what, const char *why)
 {
 	struct finding *f = report_new(c, CS409, rule_severity(CS409), e->site, other->site);
 
@@ -425,7 +427,7 @@ static void not_together(struct cluster *c, const struct event *e, const struct 
 	report_send(c, f);
 }
 
-static void judge_together(struct cluster *c, const struct event *e, struct warp *w)
+static void check_together(struct cluster *c, const struct event *e, struct warp *w)
 {
 	struct warpgroup *g = &c->wg[wg_of(c, w)];
 	uint32_t first = w->index - w->id % 4;
@@ -438,19 +440,19 @@ static void judge_together(struct cluster *c, const struct event *e, struct warp
 		if (o == w || !o->reg_ops)
 			continue;
 		if (o->reg_ops > w->reg_ops + 1)
-			not_together(c, e, w, "setmaxnreg", &o->reg_op, "next setmaxnreg",
+			report_divergent(c, e, w, "setmaxnreg", &o->reg_op, "next setmaxnreg",
 				"warp %u executes its setmaxnreg after warp %u of the warpgroup has executed the "
 				"next one");
 		if (o->reg_ops == w->reg_ops + 1 && o->reg_op.site != e->site)
-			not_together(c, e, w, "setmaxnreg", &o->reg_op, "setmaxnreg",
+			report_divergent(c, e, w, "setmaxnreg", &o->reg_op, "setmaxnreg",
 				"warp %u and warp %u of one warpgroup execute different setmaxnreg instructions");
-		else if (o->reg_ops == w->reg_ops && !warp_knows(c, w, e->lanes, &o->reg_op))
-			not_together(c, e, w, "setmaxnreg", &o->reg_op, "previous setmaxnreg",
+		else if (o->reg_ops == w->reg_ops && !warp_all_know(c, w, e->lanes, &o->reg_op))
+			report_divergent(c, e, w, "setmaxnreg", &o->reg_op, "previous setmaxnreg",
 				"no synchronisation orders this setmaxnreg of warp %u after the previous one of "
 				"warp %u");
 	}
 	w->reg_ops++;
-	w->reg_op = warp_who(w, e->lanes, e->site);
+	w->reg_op = warp_past_op(w, e->lanes, e->site);
 }
 
 void on_setmaxnreg(struct cluster *c, const struct event *e)
@@ -470,7 +472,7 @@ void on_setmaxnreg(struct cluster *c, const struct event *e)
 		report_send(c, f);
 	}
 	w->nregs = n;
-	judge_together(c, e, w);
+	check_together(c, e, w);
 }
 
 void wgmma_cta_end(struct cluster *c, const struct event *e)
@@ -479,10 +481,10 @@ void wgmma_cta_end(struct cluster *c, const struct event *e)
 		struct warp *w = &c->warp[i], *o = w - w->id % 4;
 
 		if (w->all && o->all && w->reg_ops < o->reg_ops)
-			not_together(c, e, w, "exit", &o->reg_op, "setmaxnreg",
+			report_divergent(c, e, w, "exit", &o->reg_op, "setmaxnreg",
 				"warp %u has exited without the setmaxnreg that warp %u of its warpgroup executed");
 		else if (w->all && o->all && w->reg_ops > o->reg_ops)
-			not_together(c, e, o, "exit", &w->reg_op, "setmaxnreg",
+			report_divergent(c, e, o, "exit", &w->reg_op, "setmaxnreg",
 				"warp %u has exited without the setmaxnreg that warp %u of its warpgroup executed");
 	}
 }

@@ -345,8 +345,8 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 	const struct finding *const *found;
 	size_t n;
 
-	check_cut(check, last);
-	check_remember(check);
+	check_truncate(check, last);
+	check_save(check);
 	n = check_findings(check, &found);
 	for (size_t i = 0; i < n; i++)
 		take_finding(c, found[i], true);
@@ -397,7 +397,7 @@ static size_t try_seed(void *user, uint64_t seed, const struct finding *const **
 	session_silence(c, &t->config);
 	check = check_open(&t->config);
 	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
-	check_cut(check, last_cluster(&r));
+	check_truncate(check, last_cluster(&r));
 	return check_findings(check, found);
 }
 

@@ -321,7 +321,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
-		.found = session_found, .user = c, .broken = l->fault };
+		.found = session_found, .user = c, .aborted = l->fault };
 	struct gpu_flight flight = { .c = c, .l = l };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };

@@ -186,7 +186,7 @@ static void judge(struct replay *p, struct replayed *r, const char *unchecked)
 	for (size_t i = 0; i < n; i++)
 		results_add_finding(&p->results, found[i]);
 	check_stats(r->check, &stats);
-	check_remember(r->check);
+	check_save(r->check);
 	check_close(r->check);
 	r->coverage.events = stats.events;
 	r->coverage.checked = !r->incomplete && !*unchecked;
@@ -207,7 +207,7 @@ static void on_launch_end(void *user, const struct launch_info *l, uint32_t last
 	struct replayed *r = find(p, l);
 
 	if (r->check)
-		check_cut(r->check, last);
+		check_truncate(r->check, last);
 	if (r->check)
 		judge(p, r, unchecked);
 	results_add_coverage(&p->results, &r->coverage);

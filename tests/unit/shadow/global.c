@@ -1,5 +1,5 @@
-/* test_global: the shadow of global memory against a model that forgets nothing,
- * and the lanes of a record's forms. */
+/* The shadow of global memory against a model that keeps everything, and the lanes of a record's
+ * forms. */
 #include "shadow/global.h"
 
 #include <criterion/criterion.h>
@@ -8,33 +8,33 @@
 
 #define CLUSTERS 4u
 #define BYTES 8192u
-#define BASE 0x7f000000f000ull /* of two zones of the log */
+#define BASE 0x7f000000f000ull /* the bytes from here on are in two zones of the log */
 
-static bool clashed[64]; /* the cluster read what another wrote, or wrote it */
+static bool conflicted[64]; /* the cluster read what another wrote, or wrote it */
 
-struct asker {
-	struct global_ask ask;
-	bool clash[CLUSTERS][CLUSTERS];
+struct test_accessor {
+	struct global_accessor accessor;
+	bool conflict[CLUSTERS][CLUSTERS];
 };
 
-/* A cluster is one thread here: it knows its own past and nobody else's. */
-static enum global_verdict judge(struct global_ask *a, const struct global_record *old,
+/* A cluster is one thread here: it is ordered after its own accesses only. */
+static enum global_verdict classify(struct global_accessor *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
 {
-	struct asker *k = (struct asker *)a;
+	struct test_accessor *k = (struct test_accessor *)a;
 
 	cr_assert(bytes && addr % GRANULE == 0);
-	*lanewise = now->site % 3 == 0; /* it may always say so */
+	*lanewise = now->site % 3 == 0; /* always allowed */
 	if (old->cluster == now->cluster)
 		return GLOBAL_ORDERED;
 	if (!((old->flags | now->flags) & GR_WRITE))
-		return GLOBAL_APART;
-	__atomic_store_n(&clashed[old->cluster % 64], true, __ATOMIC_RELAXED);
-	__atomic_store_n(&clashed[now->cluster % 64], true, __ATOMIC_RELAXED);
+		return GLOBAL_UNORDERED;
+	__atomic_store_n(&conflicted[old->cluster % 64], true, __ATOMIC_RELAXED);
+	__atomic_store_n(&conflicted[now->cluster % 64], true, __ATOMIC_RELAXED);
 	if (old->cluster >= CLUSTERS || now->cluster >= CLUSTERS)
-		return GLOBAL_CLASH;
-	k->clash[old->cluster][now->cluster] = k->clash[now->cluster][old->cluster] = true;
-	return GLOBAL_CLASH;
+		return GLOBAL_CONFLICT;
+	k->conflict[old->cluster][now->cluster] = k->conflict[now->cluster][old->cluster] = true;
+	return GLOBAL_CONFLICT;
 }
 
 static uint32_t next(uint64_t *seed)
@@ -46,7 +46,7 @@ static uint32_t next(uint64_t *seed)
 static void trial(uint64_t seed)
 {
 	static uint8_t read[CLUSTERS][BYTES], written[CLUSTERS][BYTES];
-	struct asker k = { .ask = { .synchronised = true, .judge = judge } };
+	struct test_accessor k = { .accessor = { .synchronised = true, .classify = classify } };
 	bool want[CLUSTERS][CLUSTERS] = { 0 };
 	struct global_shadow *g = global_shadow_open();
 
@@ -68,15 +68,15 @@ static void trial(uint64_t seed)
 				if (!s[p].mask || s[p].mask >> b % GRANULE & 1)
 					(r.flags & GR_WRITE ? written : read)[r.cluster][b] = 1;
 		}
-		global_shadow_touch(g, &k.ask, &r, NULL, s, n);
+		global_shadow_touch(g, &k.accessor, &r, NULL, s, n);
 	}
 	for (unsigned a = 0; a < CLUSTERS; a++)
 		for (unsigned b = 0; b < CLUSTERS; b++)
 			for (unsigned i = 0; a != b && i < BYTES; i++)
 				if (written[a][i] && (written[b][i] || read[b][i]))
 					want[a][b] = want[b][a] = true;
-	cr_assert_arr_eq(k.clash, want, sizeof want, "seed %llu", (unsigned long long)seed);
-	cr_assert_eq(global_shadow_forgot(g), 0);
+	cr_assert_arr_eq(k.conflict, want, sizeof want, "seed %llu", (unsigned long long)seed);
+	cr_assert_eq(global_shadow_dropped(g), 0);
 	global_shadow_close(g);
 }
 
@@ -86,10 +86,10 @@ Test(global, finds_every_pair_of_clusters)
 		trial(seed);
 }
 
-/* The same by threads, one a cluster, that meet in few places: whatever the order,
- * one of two that conflict finds the other. */
+/* The same by threads, one for each cluster, that access few places: in whatever order, one of two
+ * accesses that conflict finds the other. */
 struct runner {
-	struct asker k;
+	struct test_accessor k;
 	struct global_shadow *g;
 	pthread_barrier_t *start;
 	uint64_t seed;
@@ -111,8 +111,8 @@ static void *run(void *arg)
 		struct global_span s = { r.base, word ? 64 : 128, 0 };
 
 		*(r.flags ? &x->written : &x->read) |= 1ull << place;
-		if (r.flags || !global_shadow_again(x->g, &x->k.ask, &r, NULL))
-			global_shadow_touch(x->g, &x->k.ask, &r, NULL, &s, 1);
+		if (r.flags || !global_shadow_repeat(x->g, &x->k.accessor, &r, NULL))
+			global_shadow_touch(x->g, &x->k.accessor, &r, NULL, &s, 1);
 	}
 	return NULL;
 }
@@ -126,8 +126,9 @@ static void trial_of_threads(uint64_t seed)
 
 	pthread_barrier_init(&start, NULL, CLUSTERS);
 	for (uint32_t c = 0; c < CLUSTERS; c++) {
-		x[c] = (struct runner){ .k.ask = { .synchronised = seed % 2, .lonely = true,
-			.judge = judge }, .g = g, .start = &start, .seed = seed * CLUSTERS + c, .cluster = c };
+		x[c] = (struct runner){ .k.accessor = { .synchronised = seed % 2, .isolated = true,
+			.classify = classify }, .g = g, .start = &start, .seed = seed * CLUSTERS + c,
+			.cluster = c };
 		cr_assert_eq(pthread_create(&thread[c], NULL, run, &x[c]), 0);
 	}
 	for (uint32_t c = 0; c < CLUSTERS; c++)
@@ -136,7 +137,7 @@ static void trial_of_threads(uint64_t seed)
 		for (uint32_t b = 0; b < a; b++) {
 			bool want = x[a].written & (x[b].written | x[b].read) || x[b].written & x[a].read;
 
-			cr_assert_eq(x[a].k.clash[a][b] || x[b].k.clash[a][b], want, "seed %llu",
+			cr_assert_eq(x[a].k.conflict[a][b] || x[b].k.conflict[a][b], want, "seed %llu",
 				(unsigned long long)seed);
 		}
 	global_shadow_close(g);
@@ -149,14 +150,13 @@ Test(global, finds_every_pair_of_threads)
 		trial_of_threads(seed);
 }
 
-/* While no clusters synchronise, a few readers stand for all: a write still
- * clashes if anyone else has read a byte of it, in whatever order they come, and
- * whoever stood for the others. */
-static void crowd(uint64_t seed, bool write_first)
+/* While no clusters synchronize, a few readers represent all: a write still conflicts if another
+ * cluster has read a byte of it, in whatever order they come, and whichever readers were kept. */
+static void many_readers(uint64_t seed, bool write_first)
 {
 	enum { READERS = 60, READS = 12, WORDS = 64 };
 	static bool read[READERS + 1][4 * WORDS];
-	struct asker k = { .ask = { .judge = judge, .lonely = true } };
+	struct test_accessor k = { .accessor = { .classify = classify, .isolated = true } };
 	struct global_shadow *g = global_shadow_open();
 	const uint32_t writer = next(&seed) % (READERS + 1), size = 1u << next(&seed) % 5;
 	const uint32_t at = next(&seed) % (4 * WORDS) & -size;
@@ -167,9 +167,9 @@ static void crowd(uint64_t seed, bool write_first)
 	bool want = false, got = false;
 
 	memset(read, 0, sizeof read);
-	memset(clashed, 0, sizeof clashed);
+	memset(conflicted, 0, sizeof conflicted);
 	if (write_first)
-		global_shadow_touch(g, &k.ask, &w, NULL, &ws, 1);
+		global_shadow_touch(g, &k.accessor, &w, NULL, &ws, 1);
 	for (uint32_t i = 0; i < READERS * READS; i++) {
 		/* mostly rising, as clusters start, and some that lag behind */
 		uint32_t c = next(&seed) % 4 ? i / READS : next(&seed) % READERS;
@@ -178,16 +178,16 @@ static void crowd(uint64_t seed, bool write_first)
 			.lanes = 1, .lane = -1, .flags = nc };
 		struct global_span s = { BASE + a, bytes, 0 };
 
-		global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+		global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
 		memset(&read[c][a], 1, bytes);
 	}
 	if (!write_first)
-		global_shadow_touch(g, &k.ask, &w, NULL, &ws, 1);
+		global_shadow_touch(g, &k.accessor, &w, NULL, &ws, 1);
 	for (uint32_t c = 0; c < READERS; c++)
 		for (uint32_t b = at; c != writer && b < at + size; b++)
 			want |= read[c][b];
 	for (uint32_t c = 0; c < READERS; c++)
-		got |= clashed[c];
+		got |= conflicted[c];
 	cr_assert_eq(got, want, "seed %llu", (unsigned long long)seed);
 	global_shadow_close(g);
 }
@@ -195,63 +195,63 @@ static void crowd(uint64_t seed, bool write_first)
 Test(global, a_few_readers_stand_for_all)
 {
 	for (uint64_t seed = 1; seed < 1500; seed++) {
-		crowd(seed, false);
-		crowd(seed, true);
+		many_readers(seed, false);
+		many_readers(seed, true);
 	}
 }
 
-/* A strong access is one for the granules, as is all near it from then on. */
-static void end_of_log(struct global_shadow *g, struct asker *k, uint64_t addr)
+/* A strong access flushes the log of its zone to the granules. */
+static void flush_log(struct global_shadow *g, struct test_accessor *k, uint64_t addr)
 {
 	const struct global_record r = { .row = GR_WHOLE, .lanes = 1, .lane = -1, .flags = GR_STRONG };
 	const struct global_span s = { addr, 4, 0 };
 
-	global_shadow_touch(g, &k->ask, &r, NULL, &s, 1);
+	global_shadow_touch(g, &k->accessor, &r, NULL, &s, 1);
 }
 
-/* What comes again and again to the same place is soon not looked at any more. */
+/* Repeated reads of the same place are soon not recorded any more. */
 Test(global, readers_of_one_table_are_cheap)
 {
-	struct asker k = { .ask = { .judge = judge, .lonely = true } };
+	struct test_accessor k = { .accessor = { .classify = classify, .isolated = true } };
 	struct global_shadow *g = global_shadow_open();
 	struct global_record r = { .row = GR_WHOLE, .lanes = 1, .lane = -1 };
 	struct global_span s = { BASE, 1024, 0 };
 	size_t bytes = global_shadow_footprint(g);
 
 	for (r.cluster = 0; r.cluster < 10000; r.cluster++)
-		global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+		global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
 	cr_assert_eq(global_shadow_visits(g), 0);
 	cr_assert_lt(global_shadow_footprint(g), bytes + 64 * 1024);
-	end_of_log(g, &k, BASE + 2048);
+	flush_log(g, &k, BASE + 2048);
 	for (r.cluster = 0; r.cluster < 10000; r.cluster++)
-		global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+		global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
 	cr_assert_lt(global_shadow_visits(g), 64 * 1024 / GRANULE);
-	cr_assert(global_shadow_crowded(g, &r, BASE, 1024));
+	cr_assert(global_shadow_saturated(g, &r, BASE, 1024));
 	r.flags = GR_NC;
-	cr_assert_not(global_shadow_crowded(g, &r, BASE, 4), "another kind of read");
+	cr_assert_not(global_shadow_saturated(g, &r, BASE, 4), "another kind of read");
 	r.flags = GR_WRITE;
 	s.bytes = 4;
-	global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+	global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
 	r.flags = 0;
-	cr_assert_not(global_shadow_crowded(g, &r, BASE, 4), "somebody has written it");
-	cr_assert(global_shadow_crowded(g, &r, BASE + GRANULE, 4));
+	cr_assert_not(global_shadow_saturated(g, &r, BASE, 4), "it was written");
+	cr_assert(global_shadow_saturated(g, &r, BASE + GRANULE, 4));
 	global_shadow_forget(g, BASE, 1024);
-	cr_assert_not(global_shadow_crowded(g, &r, BASE + GRANULE, 4), "given out anew");
+	cr_assert_not(global_shadow_saturated(g, &r, BASE + GRANULE, 4), "given out anew");
 	global_shadow_close(g);
 }
 
 Test(global, a_page_touched_whole_takes_nothing)
 {
-	struct asker k = { .ask = { .judge = judge } };
+	struct test_accessor k = { .accessor = { .classify = classify } };
 	struct global_shadow *g = global_shadow_open();
 	struct global_record r = { .row = GR_WHOLE, .lanes = 1, .site = 1 };
 	struct global_span s = { 0x7f0000000000ull, 16u << 20, 0 };
 
-	global_shadow_touch(g, &k.ask, &r, NULL, &s, 1);
+	global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
 	cr_assert_eq(global_shadow_visits(g), 0);
 	cr_assert_lt(global_shadow_footprint(g), s.bytes / 8);
 	for (uint64_t at = 0; at < s.bytes; at += 1u << 16)
-		end_of_log(g, &k, s.addr + at);
+		flush_log(g, &k, s.addr + at);
 	cr_assert_geq(global_shadow_visits(g), s.bytes / GRANULE);
 	cr_assert_lt(global_shadow_footprint(g), s.bytes / 3);
 	global_shadow_close(g);
@@ -266,11 +266,11 @@ static void lanes(struct global_record r, uint64_t addr, uint32_t want)
 Test(global, lanes_of_a_byte)
 {
 	/* 4 lanes of 8 bytes to a row, rows 256 bytes apart */
-	struct global_record rows = { .base = BASE, .lanes = UINT32_MAX, .row = 2, .size = 8, .inner = 8,
-		.pitch = 256 };
+	struct global_record rows = { .base = BASE, .lanes = UINT32_MAX, .row = 2, .size = 8,
+		.inner = 8, .pitch = 256 };
 	/* the same address in a half warp, then 64 bytes on, three times, 4 bytes apart */
-	struct global_record loop = { .base = BASE, .lanes = UINT32_MAX, .row = 4, .size = 4, .inner = 0,
-		.pitch = 64, .step = 4, .count = 3 };
+	struct global_record loop = { .base = BASE, .lanes = UINT32_MAX, .row = 4, .size = 4,
+		.inner = 0, .pitch = 64, .step = 4, .count = 3 };
 
 	lanes(rows, BASE + 7, 1);
 	lanes(rows, BASE + 8, 2);
@@ -284,19 +284,21 @@ Test(global, lanes_of_a_byte)
 	lanes(loop, BASE + 64 + 8, 0xffff0000);
 }
 
-/* The lanes of every form, told from its definition lane by lane. */
+/* The lanes of every form, computed from its definition lane by lane. */
 Test(global, lanes_of_every_form)
 {
 	uint64_t seed = 5;
 
 	for (unsigned i = 0; i < 20000; i++) {
-		struct global_record r = { .base = BASE, .lanes = next(&seed) % 3 ? UINT32_MAX : next(&seed),
+		struct global_record r = { .base = BASE, .lanes = next(&seed) % 3 ? UINT32_MAX
+			: next(&seed),
 			.row = (uint8_t)(next(&seed) % 6), .size = (uint16_t)(1u << next(&seed) % 5) };
 		const int32_t size = r.size;
 		const uint64_t addr = BASE + next(&seed) % 512 - 128;
 		uint32_t want = 0;
 
-		r.inner = next(&seed) % 3 ? size : next(&seed) % 2 ? 0 : size * ((int32_t)(next(&seed) % 7) - 3);
+		r.inner = next(&seed) % 3 ? size : next(&seed) % 2 ? 0
+			: size * ((int32_t)(next(&seed) % 7) - 3);
 		r.pitch = size * ((int32_t)(next(&seed) % 41) - 20);
 		r.step = size * ((int32_t)(next(&seed) % 11) - 5);
 		r.count = (uint8_t)(next(&seed) % 9);
@@ -310,7 +312,7 @@ Test(global, lanes_of_every_form)
 			}
 		lanes(r, addr, want);
 		for (uint64_t a = addr & ~15ull, b = 0; b < 16; b++)
-			if (global_alike(&r, &r, (unsigned)(addr & 15)) >> b & 1)
+			if (global_same_lanes(&r, &r, (unsigned)(addr & 15)) >> b & 1)
 				lanes(r, a + b, want);
 	}
 }

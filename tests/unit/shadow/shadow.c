@@ -1,6 +1,6 @@
 /* The fast shadow and its frontiers against a slow, obviously correct model:
  * knowledge is a set of past accesses, one per lane and instruction, and every
- * byte keeps all that could still matter. Random sequences of accesses, copies
+ * byte keeps all accesses that could still matter. Random sequences of accesses, copies
  * and synchronisation; each access must be found (un)ordered by both. */
 #include <criterion/criterion.h>
 
@@ -11,7 +11,7 @@
 
 #define WARPS 5u
 #define THREADS (WARPS * 32)
-#define MEMORY 160u          /* bytes fought over */
+#define MEMORY 160u          /* bytes accessed */
 #define IDS 4096u
 #define OBJECTS 48u
 
@@ -30,8 +30,8 @@ static struct fifo copies[THREADS], stores[THREADS], mmas;
 static struct { uint32_t id, op; bool armed, done; } loads[OBJECTS];
 static uint32_t nloads;
 
-/* what the model says of each site */
-static bool order_clash[1024], fence_clash[1024];
+/* the model's result for each site */
+static bool order_conflict[1024], fence_conflict[1024];
 
 static uint32_t rnd(uint32_t n)
 {
@@ -49,9 +49,9 @@ static void add(struct know *to, const struct know *from)
 	}
 }
 
-/* One lane (or an engine on behalf of `know`, n of them, all must know) touches
- * a byte. self: id of the access itself. */
-static void judge(unsigned b, struct past now, struct know *const *know, unsigned n, bool async)
+/* One lane touches a byte, or an engine on behalf of n threads with knowledge `know`, all of which
+ * must know the old access. */
+static void classify(unsigned b, struct past now, struct know *const *know, unsigned n, bool async)
 {
 	for (size_t i = 0; i < nbyte[b]; i++) {
 		const struct past *x = &byte[b][i];
@@ -66,14 +66,14 @@ static void judge(unsigned b, struct past now, struct know *const *know, unsigne
 			p &= has(know[k]->p, x->id);
 		}
 		if (!g)
-			order_clash[line] = true;
+			order_conflict[line] = true;
 		else if (async && x->generic && !p)
-			fence_clash[line] = true;
+			fence_conflict[line] = true;
 	}
 }
 
-/* A weak write replaces what was there: whoever is ordered after it is ordered
- * after that, too, or it has clashed. Beside a strong write everything stays. */
+/* A weak write replaces what was there: an access ordered after it is ordered after that, too, or
+ * it conflicted. Beside a strong write everything stays. */
 static void record(unsigned b, struct past now)
 {
 	if (now.write && !now.strong)
@@ -85,7 +85,8 @@ static void record(unsigned b, struct past now)
 static uint32_t log2_size(uint32_t size) { return (uint32_t)__builtin_ctz(size); }
 
 /* mode: 0 read, 1 write, 2 relaxed rmw, 3 cp.async */
-static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint32_t size, unsigned mode)
+static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint32_t size,
+	unsigned mode)
 {
 	struct event e = { .warp = (uint16_t)w, .lanes = lanes };
 	struct { uint32_t id; unsigned lane; } mine[32];
@@ -103,7 +104,7 @@ static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint3
 
 			for (uint32_t b = 0; b < size; b++)
 				if (!pass)
-					judge((unsigned)addr[mine[i].lane] + b, now, &k, 1, false);
+					classify((unsigned)addr[mine[i].lane] + b, now, &k, 1, false);
 				else
 					record((unsigned)addr[mine[i].lane] + b, now);
 		}
@@ -142,18 +143,19 @@ static uint32_t some_lanes(void)
 
 static void random_access(void)
 {
-	uint32_t size = 1u << rnd(5), lanes = some_lanes(), room = MEMORY / size, first = rnd(room);
+	uint32_t size = 1u << rnd(5), lanes = some_lanes(), slots = MEMORY / size, first = rnd(slots);
 	unsigned mode = rnd(4) ? rnd(2) : 2 + rnd(2), pattern = rnd(4);
 	uint64_t addr[32];
 
 	if (mode == 3 && size < 4)
-		size = 4, room = MEMORY / size, first = rnd(room);
+		size = 4, slots = MEMORY / size, first = rnd(slots);
 	if (mode == 2)
-		size = 4, room = MEMORY / size, first = rnd(room);
+		size = 4, slots = MEMORY / size, first = rnd(slots);
 	for (unsigned l = 0; l < 32; l++) {
-		uint32_t at = pattern == 0 ? first + l : pattern == 1 ? first : pattern == 2 ? first + l % 4 : rnd(room);
+		uint32_t at = pattern == 0 ? first + l : pattern == 1 ? first : pattern == 2 ? first + l % 4
+			: rnd(slots);
 
-		addr[l] = at % room * size;
+		addr[l] = at % slots * size;
 	}
 	/* no two lanes of one instruction write the same bytes: race_one_instruction() */
 	for (unsigned l = 0; mode != 0 && mode != 2 && l < 32; l++)
@@ -217,7 +219,7 @@ static void random_bulk_store(void)
 	for (uint32_t b = from; b < from + size; b++) {
 		struct past now = { id, false, false, false, 4 };
 
-		judge(b, now, &k, 1, true);
+		classify(b, now, &k, 1, true);
 		record(b, now);
 	}
 	stores[t].id[stores[t].n] = id;
@@ -245,7 +247,7 @@ static void random_bulk_load(void)
 	for (uint32_t b = from; b < from + size; b++) {
 		struct past now = { id, true, false, false, 4 };
 
-		judge(b, now, &k, 1, true);
+		classify(b, now, &k, 1, true);
 		record(b, now);
 	}
 	loads[o].id = id;
@@ -254,7 +256,7 @@ static void random_bulk_load(void)
 	emit((struct event){ .kind = EV_BULK, .warp = (uint16_t)w, .lanes = L(l), .bulk = {
 		.async_op = o + 1, .mode = MODE_WRITE, .addr = from, .bytes = size, .tx_count = size,
 		.mbarrier = 0x4000 + 8 * o } });
-	/* completes now or later; tx is kept aside for then */
+	/* completes now or later; the signal is kept for then */
 	loads[o].armed = true;
 	if (rnd(2)) {
 		emit((struct event){ .kind = EV_MBARRIER_SIGNAL, .mbarrier_signal = {
@@ -288,7 +290,7 @@ static void random_mma(void)
 	uint32_t id = ids++, a = rnd(MEMORY / 16), b = rnd(MEMORY / 16);
 	struct know *all[128];
 
-	for (unsigned i = 0; i < 5; i++) /* the warps' rows are their own */
+	for (unsigned i = 0; i < 5; i++) /* each warp has its own rows */
 		span[i] = (struct ev_span){ (i < 4 ? a + i : b) % (MEMORY / 16) * 16, 16 };
 	for (unsigned t = 0; t < 128; t++)
 		all[t] = &thread[t];
@@ -296,7 +298,7 @@ static void random_mma(void)
 		for (uint32_t k = 0; k < 16; k++) {
 			struct past now = { id, false, false, false, 4 };
 
-			judge(span[i].addr + k, now, i < 4 ? all + 32 * i : all, i < 4 ? 32 : 128, true);
+			classify(span[i].addr + k, now, i < 4 ? all + 32 * i : all, i < 4 ? 32 : 128, true);
 		}
 	for (unsigned i = 0; i < 5; i++)
 		for (uint32_t k = 0; k < 16; k++)
@@ -328,7 +330,7 @@ static void random_sync(void)
 	uint32_t lanes = rnd(2) ? ALL : some_lanes();
 
 	switch (rnd(8)) {
-	case 7: /* __syncthreads, perhaps with a proxy fence by everybody before it */
+	case 7: /* __syncthreads, perhaps with a proxy fence by all threads before it */
 		memset(&bar, 0, sizeof bar);
 		if (rnd(2))
 			for (unsigned t = 0; t < THREADS; t++) {
@@ -366,7 +368,8 @@ static void random_sync(void)
 			.id = 1, .threads = 64, .mode = both ? BAR_SYNC : BAR_ARRIVE } });
 		emit((struct event){ .kind = EV_BARRIER_ARRIVE, .warp = (uint16_t)v, .barrier_arrive = {
 			.id = 1, .threads = 64 } });
-		emit((struct event){ .kind = EV_BARRIER_RESUME, .warp = (uint16_t)v, .barrier_resume.id = 1 });
+		emit((struct event){ .kind = EV_BARRIER_RESUME, .warp = (uint16_t)v,
+			.barrier_resume.id = 1 });
 		if (both)
 			emit((struct event){ .kind = EV_BARRIER_RESUME, .warp = (uint16_t)w,
 				.barrier_resume.id = 1 });
@@ -410,7 +413,7 @@ static bool race_rule(unsigned r)
 	return (r >= CS101 && r <= CS107) || r == CS120 || r == CS121 || r == CS301 || fence_rule(r);
 }
 
-static unsigned long clashes, accesses;
+static unsigned long conflicts, accesses;
 
 static void one_sequence(uint64_t from)
 {
@@ -420,7 +423,7 @@ static void one_sequence(uint64_t from)
 	size_t n;
 
 	seed = from;
-	calm = rnd(8); /* the more often they meet, the fewer conflicts */
+	calm = rnd(8); /* the more synchronization, the fewer conflicts */
 	memset(thread, 0, sizeof thread);
 	memset(flag, 0, sizeof flag);
 	memset(object, 0, sizeof object);
@@ -428,8 +431,8 @@ static void one_sequence(uint64_t from)
 	memset(copies, 0, sizeof copies);
 	memset(stores, 0, sizeof stores);
 	memset(&mmas, 0, sizeof mmas);
-	memset(order_clash, 0, sizeof order_clash);
-	memset(fence_clash, 0, sizeof fence_clash);
+	memset(order_conflict, 0, sizeof order_conflict);
+	memset(fence_conflict, 0, sizeof fence_conflict);
 	memset(order, 0, sizeof order);
 	memset(fence, 0, sizeof fence);
 	for (unsigned t = 0; t < THREADS; t++)
@@ -459,25 +462,27 @@ static void one_sequence(uint64_t from)
 	for (size_t i = 0; i < n; i++) {
 		if (!race_rule(f[i]->rule))
 			continue;
-		/* the pair is unordered in a finding, but the later site is the one that clashed */
+		/* the pair is unordered in a finding, but the later site is the one that conflicts */
 		uint32_t at = f[i]->side[0].site;
 
 		(fence_rule(f[i]->rule) ? fence : order)[at] = true;
 	}
 	for (uint32_t at = 1; at < line; at++) {
-		cr_assert(order[at] == order_clash[at], "seed %llu step %u: order clash %d, the model says %d",
-			(unsigned long long)from, at, order[at], order_clash[at]);
-		if (!order_clash[at])
-			cr_assert(fence[at] == fence_clash[at], "seed %llu step %u: fence clash %d, the model says %d",
-				(unsigned long long)from, at, fence[at], fence_clash[at]);
-		clashes += order_clash[at] + fence_clash[at];
+		cr_assert(order[at] == order_conflict[at],
+			"seed %llu step %u: order conflict %d, the model says %d",
+			(unsigned long long)from, at, order[at], order_conflict[at]);
+		if (!order_conflict[at])
+			cr_assert(fence[at] == fence_conflict[at],
+				"seed %llu step %u: fence conflict %d, the model says %d",
+				(unsigned long long)from, at, fence[at], fence_conflict[at]);
+		conflicts += order_conflict[at] + fence_conflict[at];
 		accesses++;
 	}
 	check_close(world);
 }
 
-/* the model knows no meeting at the wgmma */
-static void alone(struct check_policy *p)
+/* the model has no synchronization by wgmma */
+static void no_joining_wgmma(struct check_policy *p)
 {
 	p->wgmma_does_not_join = 1;
 }
@@ -486,9 +491,9 @@ Test(shadow, agrees_with_the_model)
 {
 	unsigned long n = getenv("SHADOW_RUNS") ? strtoul(getenv("SHADOW_RUNS"), NULL, 0) : 300;
 
-	tune = alone;
+	tune = no_joining_wgmma;
 	for (unsigned long i = 0; i < n; i++)
 		one_sequence(i * 0x9e3779b97f4a7c15u + 1);
-	fprintf(stderr, "shadow: %lu steps, %lu clashes agreed\n", accesses, clashes);
-	cr_assert(clashes > n, "the sequences must provoke conflicts");
+	fprintf(stderr, "shadow: %lu steps, %lu conflicts agreed\n", accesses, conflicts);
+	cr_assert(conflicts > n, "the sequences must have conflicts");
 }

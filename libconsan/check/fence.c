@@ -1,0 +1,341 @@
+/* fence: relaxed accesses with the fences around them, and proxy fences. */
+#include "foreign.h"
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- relaxed accesses and the fences around them (A07, B25) ---- */
+
+void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
+	unsigned min_scope)
+{
+	size_t i;
+
+	for (i = 0; i < w->observed.n; i++)
+		if (w->observed.at[i].lanes == lanes && w->observed.at[i].min_scope == min_scope) {
+			frontier_join(&c->space, w->observed.at[i].f, f);
+			return;
+		}
+	vec_push(&w->observed, ((struct observed){ lanes, (uint8_t)min_scope,
+		frontier_new(&c->space) }));
+	frontier_copy(&c->space, w->observed.at[i].f, f);
+}
+
+void warp_note_narrow(struct cluster *c, struct warp *w, uint32_t lanes,
+	const struct frontier *from, uint32_t by_site, uint32_t site)
+{
+	struct frontier *f = frontier_new(&c->space);
+
+	frontier_join_as(&c->space, f, PLANE_NARROW, from, PLANE_G);
+	warp_acquire(c, w, lanes, f);
+	frontier_put(&c->space, f);
+	c->cta[w->cta].narrow[0] = by_site;
+	c->cta[w->cta].narrow[1] = site;
+}
+
+bool warp_has_narrow(const struct warp *w, uint32_t lanes)
+{
+	for (size_t i = 0; i < w->released.n; i++)
+		if (w->released.at[i].lanes & lanes && !w->released.at[i].wide)
+			return true;
+	return false;
+}
+
+bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into,
+	struct frontier *narrow)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < w->released.n; i++) {
+		const struct released *r = &w->released.at[i];
+		struct frontier *to = narrow && !r->wide ? narrow : into;
+		uint32_t m = r->lanes & lanes;
+
+		if (!m)
+			continue;
+		frontier_join(&c->space, to, r->f);
+		warp_add_progress(c, w, m, r->epoch, &r->progress, to,
+			r->restricted ? PLANE_CTA_G : PLANE_G);
+		any = true;
+	}
+	return any;
+}
+
+bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
+	struct frontier *into, unsigned *scope)
+{
+	const struct released *r = &w->released.at[i];
+
+	if (!(r->lanes >> lane & 1) || r->restricted)
+		return false;
+	frontier_join(&c->space, into, r->f);
+	warp_add_progress(c, w, 1u << lane, r->epoch, &r->progress, into, PLANE_G);
+	*scope = r->scope;
+	return true;
+}
+
+/* A08: lanes of one read-modify-write on one address execute one after the other, and the last has
+ * read what the others released: in code where the last arrival does the rest, it may be one of
+ * them. The lanes before it acquire nothing, as the order is the executor's choice, which must not
+ * hide an error in a program without such a test (N1). */
+void warp_order_rmw(struct cluster *c, struct warp *w, const struct event *e)
+{
+	const struct event_access *a = &e->access;
+	const bool releases = sem_releases(a->sem);
+	const bool acquires = sem_acquires(a->sem);
+	uint32_t left, same;
+
+	if (a->mode != MODE_RMW || a->flags & ACCESS_REDUCTION || (!releases && !w->released.n))
+		return;
+	for (left = e->lanes; left & (left - 1); left &= ~same) {
+		unsigned last = 31u - (unsigned)__builtin_clz(left);
+		uint64_t addr = lane_addr(&a->at, last);
+		struct frontier *f;
+		bool any = releases;
+
+		same = 0;
+		for (uint32_t m = left; m; m &= m - 1)
+			if (lane_addr(&a->at, (unsigned)__builtin_ctz(m)) == addr)
+				same |= m & -m;
+		if (!(same & (same - 1)))
+			continue;
+		f = frontier_new(&c->space);
+		if (releases)
+			warp_release(c, w, same & ~(1u << last), f);
+		else
+			any = warp_published(c, w, same & ~(1u << last), f, NULL);
+		if (any && acquires)
+			warp_acquire(c, w, 1u << last, f);
+		else if (any)
+			warp_observe(c, w, 1u << last, f, 0);
+		frontier_put(&c->space, f);
+	}
+}
+
+static void fence_acquires(struct cluster *c, struct warp *w, const struct event *e)
+{
+	for (size_t i = 0; i < w->observed.n;) {
+		struct observed *o = &w->observed.at[i];
+		uint32_t m = o->lanes & e->lanes;
+
+		if (m && o->min_scope > e->fence.scope) {
+			warp_note_narrow(c, w, m, o->f, 0, e->site);
+			i++; /* a wider fence may follow */
+			continue;
+		}
+		if (m)
+			warp_acquire(c, w, m, o->f);
+		o->lanes &= ~m;
+		if (o->lanes) {
+			i++;
+			continue;
+		}
+		frontier_put(&c->space, o->f);
+		*o = w->observed.at[--w->observed.n];
+	}
+}
+
+/* Every writer executes a fence, a barrier follows, and one thread writes the flag: by the ISA only
+ * the fence of that thread forms a release pattern with its write. All code with a last block
+ * relies on more, and a fence at gpu scope does make what it covers visible, whichever thread
+ * writes the flag. */
+static void prepare_ready(struct cluster *c, struct warp *w, struct released *r)
+{
+	struct frontier *f;
+
+	if (c->check->config.policy.fence_by_flag_writer)
+		return;
+	f = frontier_new(&c->space);
+	frontier_copy(&c->space, f, r->f);
+	warp_add_progress(c, w, r->lanes, r->epoch, &r->progress, f, PLANE_G);
+	r->ready = foreign_of(c->number, f);
+	frontier_put(&c->space, f);
+}
+
+/* The counterpart: one thread reads the flag, all threads execute a fence. */
+static void fence_acquires_seen(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	struct frontier *sum = NULL;
+
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		const struct frontier *f = w->group[i].f;
+
+		if (!(w->group[i].lanes & lanes) || !f->seen || foreign_covers(f->foreign, f->seen))
+			continue;
+		if (!sum)
+			sum = frontier_new(&c->space);
+		foreign_join(&sum->foreign, f->seen);
+	}
+	if (sum)
+		warp_acquire(c, w, lanes, sum);
+	frontier_put(&c->space, sum);
+}
+
+void order_drop_released(struct cluster *c, struct released *r)
+{
+	frontier_put(&c->space, r->f);
+	foreign_put(r->ready);
+}
+
+static void fence_releases(struct cluster *c, struct warp *w, const struct event *e)
+{
+	uint32_t epoch = warp_close_epoch(w), lanes = e->lanes;
+	const struct event_fence *x = &e->fence;
+	bool restricted = x->space == SP_SHARED;
+	size_t i;
+
+	for (i = 0; i < w->released.n;) {
+		struct released *r = &w->released.at[i];
+
+		/* a weaker fence does not replace a stronger one */
+		if (x->scope >= r->scope && (!restricted || r->restricted))
+			r->lanes &= ~lanes;
+		if (r->lanes) {
+			i++;
+			continue;
+		}
+		order_drop_released(c, r);
+		*r = w->released.at[--w->released.n];
+	}
+	for (i = 0; i < w->ngroups; i++) {
+		uint32_t m = w->group[i].lanes & lanes;
+		struct frontier *f;
+
+		if (!m)
+			continue;
+		f = frontier_new(&c->space);
+		if (restricted) {
+			frontier_join_as(&c->space, f, PLANE_CTA_G, w->group[i].f, PLANE_G);
+			frontier_join_as(&c->space, f, PLANE_CTA_P, w->group[i].f, PLANE_P);
+		} else {
+			frontier_copy(&c->space, f, w->group[i].f);
+		}
+		vec_push(&w->released, ((struct released){ m, epoch, includes_cluster(x->sem, x->scope),
+			x->scope, restricted, f, NULL, w->progress }));
+		if (c->global && x->scope >= SCOPE_GPU && !restricted)
+			prepare_ready(c, w, &w->released.at[w->released.n - 1]);
+	}
+}
+
+void on_fence(struct cluster *c, const struct event *e)
+{
+	const struct event_fence *x = &e->fence;
+	struct warp *w = warp_of(c, e);
+
+	if (x->space != SP_ANY && x->space != SP_SHARED)
+		return;
+	if (sem_acquires(x->sem)) {
+		fence_acquires(c, w, e);
+		if (c->global && x->scope >= SCOPE_GPU && !c->check->config.policy.fence_by_flag_writer)
+			fence_acquires_seen(c, w, e->lanes);
+	}
+	if (sem_releases(x->sem))
+		fence_releases(c, w, e);
+}
+
+/* ---- proxy fences ---- */
+
+/* Sets the given values to the lanes' own operations up to now. */
+static void mark_progress(struct warp *w, uint32_t lanes, uint32_t epoch, struct per_lane *progress,
+	struct per_lane *copies)
+{
+	per_lane_set(progress, lanes | ~w->all, epoch);
+	if (w->progress.copies.low == w->progress.copies.high) {
+		if (w->progress.copies.high)
+			per_lane_set(copies, lanes | ~w->all, w->progress.copies.high);
+		return;
+	}
+	for (; lanes; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctz(lanes);
+
+		per_lane_set(copies, 1u << l, w->progress.copies.at[l]);
+	}
+}
+
+/* The acquire half completes the release halves that the lane executed. */
+static void complete_halves(struct warp *w, uint32_t lanes)
+{
+	for (; lanes && w->progress.half.high; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctz(lanes);
+
+		per_lane_set(&w->progress.fenced, 1u << l, w->progress.half.at[l]);
+		per_lane_set(&w->progress.fenced_copies, 1u << l, w->progress.half_copies.at[l]);
+	}
+}
+
+/* A fence by these lanes also covers what other threads did: it may be anywhere on the causality
+ * path (K1). */
+static void fence_known(struct cluster *c, struct warp *w, const struct event *e)
+{
+	const bool async = c->check->config.policy.async_across_ctas || c->generic_slots;
+	unsigned i, n = w->ngroups;
+
+	for (i = 0; i < n; i++) {
+		uint32_t m = w->group[i].lanes & e->lanes;
+		struct frontier *f = m && m != w->group[i].lanes ? warp_split_group(c, w, i, m)->f
+			: w->group[i].f;
+
+		if (!m)
+			continue;
+		if (e->fence_proxy.proxy == PROXY_ASYNC_RELEASE)
+			frontier_half(&c->space, f, async);
+		else if (e->fence_proxy.proxy == PROXY_ASYNC_ACQUIRE)
+			frontier_whole(&c->space, f);
+		else
+			frontier_fence(&c->space, f, async);
+	}
+}
+
+/* What a fence covers of global memory is recorded apart from what it covers of shared memory. */
+static void fence_global(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	unsigned n = w->ngroups;
+
+	per_lane_set(&w->progress.fenced_global, lanes | ~w->all, warp_close_epoch(w));
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t m = w->group[i].lanes & lanes;
+
+		if (m)
+			frontier_fence_global(&c->space, m == w->group[i].lanes ? w->group[i].f
+				: warp_split_group(c, w, i, m)->f);
+	}
+}
+
+/* A uni-directional pair (A21): what the release half covers is in plane HALF, which
+ * synchronization propagates, until an acquire half moves it to plane P. */
+void on_fence_proxy(struct cluster *c, const struct event *e)
+{
+	const enum ev_proxy proxy = e->fence_proxy.proxy;
+	const enum ev_space space = e->fence_proxy.space;
+	struct warp *w = warp_of(c, e);
+
+	if (proxy == PROXY_TENSORMAP_RELEASE || proxy == PROXY_TENSORMAP_ACQUIRE) {
+		on_map_fence(c, e);
+		return;
+	}
+	if (proxy != PROXY_ASYNC && proxy != PROXY_ASYNC_RELEASE && proxy != PROXY_ASYNC_ACQUIRE)
+		return;
+	if (c->global && proxy == PROXY_ASYNC && space != SP_SHARED)
+		fence_global(c, w, e->lanes);
+	if (space != SP_ANY && space != SP_SHARED) {
+		w->global_fence = e->site;
+		return;
+	}
+	if (proxy == PROXY_ASYNC_ACQUIRE) {
+		complete_halves(w, e->lanes);
+		fence_known(c, w, e);
+		return;
+	}
+	if (proxy == PROXY_ASYNC) {
+		w->fence_site = e->site;
+		mark_progress(w, e->lanes, warp_close_epoch(w), &w->progress.fenced,
+			&w->progress.fenced_copies);
+	} else {
+		w->half_site = e->site;
+		mark_progress(w, e->lanes, warp_close_epoch(w), &w->progress.half,
+			&w->progress.half_copies);
+	}
+	if (!c->check->config.policy.fence_by_writer)
+		fence_known(c, w, e);
+}

@@ -1,0 +1,307 @@
+/* race_report: the findings of races on shared memory, in words: the two accesses, and the
+ * synchronization that is missing between them. */
+#include "libconsan/event/event.h"
+#include "libconsan/finding/rule_codes.h"
+#include "race_report.h"
+
+#include <stdio.h>
+
+static const char *what_of(const struct cluster *c, const struct cell_entry *e, enum agent_kind k)
+{
+	bool write = e->what & CELL_WRITE, part = e->what & CELL_PART;
+
+	uint32_t index;
+
+	switch (k) {
+	case AGENT_WARP:
+		if (write && part && e->what & CELL_STRONG)
+			return "atomic read-modify-write";
+		if (e->what & CELL_STRONG)
+			return write ? "strong write" : "strong read";
+		return write ? "write" : "read";
+	case AGENT_COPIES:
+		return "cp.async write";
+	case AGENT_STORES:
+		return part ? "TMA store read" : "bulk store read";
+	case AGENT_WGMMA:
+		return part ? "wgmma read of B" : "wgmma read of A";
+	case AGENT_SLOT:
+		if (!write)
+			return "bulk copy read";
+		agent_kind(c, e->agent, &index);
+		if (c->slots.at[index].generic)
+			return e->what & CELL_STRONG ? "red.async" : "st.async";
+		return part ? "TMA load write" : "bulk load write";
+	}
+	return "access";
+}
+
+struct accessor race_accessor(const struct cluster *c, const struct cell_entry *e,
+	unsigned byte, uint32_t not_lane)
+{
+	uint32_t index, lanes = cell_lanes_at(e, byte);
+	enum agent_kind k = agent_kind(c, e->agent, &index);
+	struct accessor d = { index, -1, what_of(c, e, k) };
+
+	switch (k) {
+	case AGENT_WARP:
+	case AGENT_COPIES:
+	case AGENT_STORES:
+		if (lanes & ~not_lane)
+			lanes &= ~not_lane;
+		d.lane = lanes ? __builtin_ctz(lanes) : -1;
+		break;
+	case AGENT_WGMMA:
+		d.warp = index / c->wg_per_cta * c->per_cta + index % c->wg_per_cta * 4;
+		break;
+	case AGENT_SLOT:
+		d.warp = c->slots.at[index].warp;
+		d.lane = c->slots.at[index].epoch == e->epoch ? c->slots.at[index].lane : -1;
+		break;
+	}
+	return d;
+}
+
+/* Reports how many more groups the last wait of that lane should have covered. */
+static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned lane,
+	uint32_t epoch, const char *wait, const char *commit)
+{
+	uint32_t newer = 0, committed = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		if (g->at[i].lanes >> lane & 1) {
+			committed |= g->at[i].number >= epoch;
+			newer += g->at[i].number > epoch;
+		}
+	/* the group that contains the operation is the first that is not older */
+	for (size_t i = 0; i < g->n; i++)
+		if (g->at[i].lanes >> lane & 1 && g->at[i].number >= epoch) {
+			if (g->at[i].number > epoch)
+				newer--;
+			break;
+		}
+	if (!committed)
+		report_hint(f, "the operation was not committed to a group: execute %s after it", commit);
+	else if (!g->wait_site[lane])
+		report_hint(f, "the issuing thread never executed %s", wait);
+	else if (g->wait_count[lane] > newer)
+		report_hint(f, "the issuing thread's last %s left %u groups pending, %u too many: it "
+			"needs %u", wait, g->wait_count[lane], g->wait_count[lane] - newer, newer);
+}
+
+/* The warp that does not know the access: of a wgmma's four, the first. */
+static const struct warp *unordered_warp(const struct view *v, const struct cell_entry *old)
+{
+	if (v->role != ROLE_WGMMA)
+		return v->w;
+	if (v->wgmma_warp < 4)
+		return v->w + v->wgmma_warp;
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned g = 0; g < v->w[i].ngroups; g++)
+			if (!race_known_from(v->c, v->w[i].group[g].f, NULL, PLANE_G, v->peer, old, old,
+				old->bytes, false))
+				return v->w + i;
+	return v->w;
+}
+
+static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
+	uint32_t slot, const struct view *v, int lane)
+{
+	const struct slot *s = &c->slots.at[slot];
+	const struct warp *w = unordered_warp(v, old);
+	const struct mb_view *seen;
+	const struct mbar *m;
+
+	if (s->epoch != old->epoch || !s->mbar) {
+		report_edge(f, "no synchronisation orders the completion of the copy before this access by "
+			"warp %u", w->id);
+		return;
+	}
+	m = &c->mbars.at[s->mbar - 1];
+	report_mbar(c, f, m);
+	report_edge(f, "the copy completes phase %llu of mbarrier %s: a wait for that phase must be "
+		"ordered before this access", (unsigned long long)s->phase, f->barrier.name);
+	if (w->cta != m->cta)
+		return;
+	seen = &m->view[w->id];
+	if (seen->passed == -2)
+		report_hint(f, "warp %u never waited on this mbarrier", w->id);
+	else if (seen->passed == -1)
+		report_hint(f, "warp %u's wait returned immediately: it tested the parity of the phase "
+			"before phase 0", w->id);
+	else if (seen->passed < (int64_t)s->phase)
+		report_hint(f, "warp %u's last wait returned for phase %lld: it tested a stale parity",
+			w->id, (long long)seen->passed);
+	else if (lane >= 0 ? !(seen->passed_lanes >> lane & 1) : w->live & ~seen->passed_lanes)
+		report_hint(f, "only some lanes of warp %u waited: the others need bar.warp.sync "
+			"(__syncwarp) after the wait", w->id);
+	else if (seen->relaxed)
+		report_hint(f, "warp %u's wait was relaxed: it needs an acquire fence after it", w->id);
+	else
+		report_hint(f, "warp %u waited for phase %lld, but that phase did not expect the bytes of "
+			"this copy", w->id, (long long)seen->passed);
+}
+
+static void explain_fence(struct cluster *c, struct finding *f, const struct cell_entry *old,
+	const struct view *v)
+{
+	uint32_t index;
+	const struct warp *by;
+
+	if (agent_kind(c, old->agent, &index) == AGENT_SLOT)
+		index = c->slots.at[index].warp;
+	by = &c->warp[index];
+	report_edge(f, "warp %u's %s is ordered before this %s, but without a fence.proxy.async "
+		"between them", by->id, f->side[1].what, f->side[0].what);
+	if (by->global_fence || v->w->global_fence)
+		report_hint(f, "fence.proxy.async.global does not cover shared memory");
+	else if (!by->fence_site && v->w->fence_site && by != v->w)
+		report_hint(f, "warp %u executed fence.proxy.async before it had synchronised with warp "
+			"%u: let the writing threads execute it before the barrier", v->w->id, by->id);
+}
+
+static void explain_plain(struct cluster *c, struct finding *f, const struct cell_entry *old,
+	const struct view *v, const struct accessor *now_by, const struct accessor *old_by)
+{
+	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
+
+	if (v->role == ROLE_WGMMA) {
+		b = unordered_warp(v, old);
+		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
+			"synchronisation orders warp %u's %s before warp %u", a->id, f->side[1].what, b->id);
+		if (a == b)
+			report_hint(f, "collective instructions order no memory: bar.warp.sync (__syncwarp) is "
+				"needed even within one warp");
+		return;
+	}
+	if (a == b) {
+		report_edge(f, "no bar.warp.sync (__syncwarp) orders the %s by lane %d before this %s",
+			f->side[1].what, old_by->lane, f->side[0].what);
+		return;
+	}
+	if (v->f && frontier_full(&c->space, v->f, PLANE_G, old->agent) + 1 < old->epoch)
+		report_edge(f, "the last synchronisation from warp %u to warp %u precedes the %s: another "
+			"barrier, or mbarrier arrive and wait, must follow it", a->id, b->id,
+			f->side[1].what);
+	else
+		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u", a->id,
+			f->side[1].what, f->side[0].what, b->id);
+	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch))
+		report_hint(f, "the arrive of warp %u's elected lane does not cover lane %d's accesses: "
+			"add __syncwarp() before it", a->id, old_by->lane);
+}
+
+static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, unsigned from)
+{
+	const uint32_t *site = c->cta[cta].narrow;
+	const char *file;
+	uint32_t arrival, wait;
+
+	report_edge(f, "CTA %u releases to CTA %u at .cta scope, which does not include both: release "
+		"and acquire need the scope .cluster or wider", from, cta);
+	if (!site[0] || !site[1])
+		return;
+	site_where(site[0], &file, &arrival);
+	site_where(site[1], &file, &wait);
+	report_hint(f, "the arrival is on line %u, the wait on line %u", arrival, wait);
+}
+
+static void explain(struct cluster *c, struct finding *f, const struct cell_entry *old,
+	const struct view *v, const struct accessor *now_by, const struct accessor *old_by)
+{
+	uint32_t index;
+	const struct warpgroup *g;
+
+	switch (agent_kind(c, old->agent, &index)) {
+	case AGENT_WARP:
+		explain_plain(c, f, old, v, now_by, old_by);
+		return;
+	case AGENT_COPIES:
+		snprintf(f->barrier.kind, sizeof f->barrier.kind, "cp.async group");
+		f->barrier.phase = old->epoch;
+		report_edge(f, "the issuing thread must wait for the group (cp.async.wait_group), then "
+			"synchronise with this thread");
+		if (old_by->lane >= 0 && warp_progress(&c->warp[index], AGENT_COPIES, PLANE_G,
+			(unsigned)old_by->lane) < old->epoch)
+			hint_groups(f, &c->warp[index].copies, (unsigned)old_by->lane, old->epoch,
+				"cp.async.wait_group", "cp.async.commit_group");
+		else
+			report_hint(f, "the issuing thread waited, but no barrier follows the wait");
+		return;
+	case AGENT_STORES:
+		snprintf(f->barrier.kind, sizeof f->barrier.kind, "bulk group");
+		f->barrier.phase = old->epoch;
+		report_edge(f, "the issuing thread must wait for the group "
+			"(cp.async.bulk.wait_group.read), then synchronise with this thread");
+		if (old_by->lane >= 0 && warp_progress(&c->warp[index], AGENT_STORES, PLANE_G,
+			(unsigned)old_by->lane) < old->epoch)
+			hint_groups(f, &c->warp[index].stores, (unsigned)old_by->lane, old->epoch,
+				"cp.async.bulk.wait_group", "cp.async.bulk.commit_group");
+		else
+			report_hint(f, "the issuing thread waited, but no barrier follows the wait");
+		return;
+	case AGENT_WGMMA:
+		g = &c->wg[index];
+		snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
+		f->barrier.phase = old->epoch;
+		report_edge(f, "wgmma.wait_group must cover the wgmma, and synchronisation must order it "
+			"before this access");
+		if (old->epoch >= g->open)
+			report_hint(f, "the wgmma was not yet committed to a group");
+		else if (old->epoch > g->done)
+			report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
+				g->open - 1 - old->epoch, g->wait_site ? g->wait_count : g->open - 1);
+		else
+			report_hint(f, "the warpgroup waited, but it did not release the buffer after the "
+				"wait");
+		return;
+	case AGENT_SLOT:
+		explain_load(c, f, old, index, v, now_by->lane);
+		return;
+	}
+}
+
+void race_report(const struct view *v, unsigned rule, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+{
+	struct cluster *c = v->c;
+	unsigned byte = (unsigned)__builtin_ctz(bytes);
+	uint32_t n = (uint32_t)__builtin_ctz(~(bytes >> byte));
+	uint64_t addr = (uint64_t)granule * CELL_BYTES + byte;
+	struct finding *f = report_new(c, rule, race_severity(v, rule, old),
+		now->what & CELL_SITE_MASK, old->what & CELL_SITE_MASK);
+	struct accessor a, b;
+
+	if (!f)
+		return;
+	a = race_accessor(c, now, byte, 0);
+	if (v->role == ROLE_BULK_LOAD) {
+		a.warp = v->w->index;
+		a.lane = only_lane(v->lanes);
+	}
+	b = race_accessor(c, old, byte, a.warp == old->agent && a.lane >= 0 ? 1u << a.lane : 0);
+	if (v->role == ROLE_WGMMA && v->wgmma_warp < 4)
+		a.warp += v->wgmma_warp;
+	report_side(c, f, a.warp, a.lane, now->what & CELL_SITE_MASK, a.what);
+	report_memory(c, f, 0, v->peer, addr, v->role == ROLE_GENERIC || v->role == ROLE_COPY
+		? cell_size(now) : n);
+	report_side(c, f, b.warp, b.lane, old->what & CELL_SITE_MASK, b.what);
+	report_memory(c, f, 1, v->peer, addr, old->agent < 2 * c->nwarps ? cell_size(old) : n);
+	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
+		explain_fence(c, f, old, v);
+	} else if (rule == CS109) {
+		report_edge(f, "only a warp collective (shfl, vote, match, redux) is executed between "
+			"them: it converges the lanes but orders no memory");
+	} else if (rule == CS114) {
+		report_edge(f, "the operations of CTA %u and CTA %u are ordered, but without a "
+			"fence.proxy.async between them", race_cta_of(c, old), v->w->cta);
+	} else if (rule == CS222) {
+		explain_scope(c, f, v->w->cta, race_cta_of(c, old));
+	} else if (rule == CS108) {
+		report_edge(f, "the two strong accesses differ in size, or their scopes do not include "
+			"each other's thread, so they race like weak ones, and nothing else orders them");
+	} else {
+		explain(c, f, old, v, &a, &b);
+	}
+	report_send(c, f);
+}

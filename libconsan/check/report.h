@@ -1,0 +1,43 @@
+/* report: construction and bookkeeping of findings, for the files of this module.
+ *
+ * A rule calls report_new(), describes the accesses with report_side() and report_memory() (side 0
+ * is the later one), states what is missing with report_edge() and a remedy with report_hint(), and
+ * ends with report_send(). */
+#ifndef CONSAN_CHECK_REPORT_H
+#define CONSAN_CHECK_REPORT_H
+
+#include "libconsan/finding/finding.h"
+
+struct check;
+struct cluster;
+struct mbar;
+
+/* Returns a new finding to fill in, or NULL if (rule, sites) is known: then it is only counted. The
+ * caller must pass it to report_send(). */
+struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
+	uint32_t site0, uint32_t site1);
+void report_send(struct cluster *c, struct finding *f);
+enum severity rule_severity(unsigned r);
+void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
+	uint32_t site, const char *what);
+void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
+	uint64_t addr, uint32_t bytes);
+void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m);
+void report_variable(const struct cluster *c, uint64_t addr, char *out, size_t n);
+void report_edge(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void report_hint(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+int only_lane(uint32_t lanes); /* the lane's number if there is just one, else -1 */
+void report_cluster_end(struct cluster *c);
+/* Of several examples of a finding the one of the lowest rank is reported. */
+struct finding_rank {
+	uint32_t high, low;      /* clusters; equal if only one is involved */
+	uint64_t addr;
+	uint32_t by[2];
+};
+int finding_rank_compare(const struct finding_rank *a, const struct finding_rank *b);
+/* The index of the launch's finding, or nfindings; called under the lock. */
+size_t report_find(struct check *k, unsigned rule, uint32_t site0, uint32_t site1);
+/* Adds f to the launch, where it replaces an example of higher rank. Takes ownership. */
+void report_ranked(struct check *k, struct finding *f, struct finding_rank rank);
+
+#endif
