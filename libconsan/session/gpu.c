@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* A launch that is being checked. */
-struct gpu_flight {
+struct gpu_running {
 	struct consan *c;
 	struct check *check;
 	const struct gpu_launch *l;
@@ -24,7 +24,7 @@ struct gpu_flight {
 
 static struct event_sink *on_precheck_begin(void *user, const struct cluster_info *info)
 {
-	const struct gpu_flight *f = user;
+	const struct gpu_running *f = user;
 	struct event_sink *sink = check_cluster_begin(f->check, info);
 
 	return f->queued ? event_queue_begin(sink) : sink;
@@ -32,14 +32,14 @@ static struct event_sink *on_precheck_begin(void *user, const struct cluster_inf
 
 static void on_precheck_end(void *user, struct event_sink *sink)
 {
-	const struct gpu_flight *f = user;
+	const struct gpu_running *f = user;
 
 	check_cluster_end(f->check, f->queued ? event_queue_end(sink) : sink);
 }
 
 static struct event_sink *on_begin(void *user, const struct cluster_info *info)
 {
-	struct gpu_flight *f = user;
+	struct gpu_running *f = user;
 	struct cluster_info with = *info;
 	struct event_sink *sink;
 
@@ -52,7 +52,7 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info)
 
 static void on_end(void *user, struct event_sink *sink)
 {
-	struct gpu_flight *f = user;
+	struct gpu_running *f = user;
 	struct recorder *recorder;
 
 	if (f->c->save)
@@ -65,13 +65,13 @@ static void on_end(void *user, struct event_sink *sink)
 
 static bool on_box(void *user, struct decode_box *b)
 {
-	return gpu_maps_box(((const struct gpu_flight *)user)->l->maps, b);
+	return gpu_maps_box(((const struct gpu_running *)user)->l->maps, b);
 }
 
 /* What a kernel allocates by malloc() is known in emulated GPU mode only. */
 static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
 {
-	const struct gpu_flight *f = user;
+	const struct gpu_running *f = user;
 	const struct gpu_module *m = f->l->module;
 
 	return f->l->memory && (m->code->emulated || !ptx_find(m->ptx, "malloc")) &&
@@ -143,7 +143,7 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 		snprintf(why, 320, "%llu KiB of records did not fit into the GPU memory that is reserved for "
 			"them, so that %u of %llu clusters were not checked; --gpu-memory gives more%s", kib,
 			r->blind, (unsigned long long)r->clusters,
-			l->chunk ? "" : ", --gpu-drain makes room while the kernel runs");
+			l->chunk ? "" : ", --gpu-drain empties it while the kernel runs");
 	else if (l->fault)
 		snprintf(why, 320, "%s; what it had recorded until then was checked%s", l->fault,
 			f->unrecorded && !r->refused
@@ -222,7 +222,7 @@ static bool has_precheck(const struct consan *c)
 
 /* Does the launch have anything to report, notes included? Decodes it into coarse events,
  * which takes half of the time. False leaves f->check without findings, true closes it. */
-static bool precheck(struct gpu_flight *f, struct decode_launch *d, struct decode_result *r)
+static bool precheck(struct gpu_running *f, struct decode_launch *d, struct decode_result *r)
 {
 	struct decode_launch coarse = *d;
 	const struct finding *const *found;
@@ -241,10 +241,10 @@ static bool precheck(struct gpu_flight *f, struct decode_launch *d, struct decod
  *  1. the pre-check, most launches' only one;
  *  2. in the order that is decoded fastest, without clusters that are identical to another;
  *  3. if there are findings: all clusters, in the exact order of their records, as the report
- *     tells which access came first.
+ *     needs to know which access came first.
  * If it is known that the third would follow and nothing was skipped, it takes the place of the
  * second. */
-static void run(struct gpu_flight *f, const struct check_config *config, struct decode_launch *d,
+static void run(struct gpu_running *f, const struct check_config *config, struct decode_launch *d,
 	struct decode_result *r)
 {
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
@@ -294,7 +294,7 @@ static struct check_memory *memory_for(struct consan *c, const struct gpu_launch
 
 /* If nothing was found, later launches skip clusters that are identical to those of this one.
  * If something was found, adds a note if identical clusters could not be checked. */
-static void note_identical(struct consan *c, const struct gpu_flight *f,
+static void note_identical(struct consan *c, const struct gpu_running *f,
 	const struct decode_launch *d, const struct decode_result *r)
 {
 	struct gpu_module *m = f->l->module;
@@ -318,7 +318,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
 		.found = session_found, .user = c, .broken = l->fault };
-	struct gpu_flight flight = { .c = c, .l = l };
+	struct gpu_running flight = { .c = c, .l = l };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;

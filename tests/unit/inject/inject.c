@@ -174,7 +174,7 @@ Test(inject, drained, .timeout = 60)
 		hopeless[] = "--gpu-drain --gpu-memory=16 --gpu-host-memory=4 --timeout=1";
 
 	RUNS(67, "DRIVER_CHUNKS=20000", small, "driver", "one");
-	SAYS("so that 1 of 1 clusters were not checked; --gpu-memory gives more, --gpu-drain makes room");
+	SAYS("so that 1 of 1 clusters were not checked; --gpu-memory gives more, --gpu-drain empties it");
 	RUNS(0, "DRIVER_CHUNKS=20000", drain, "driver", "one");
 	SAYS("seen 80,000 occurrences, 1 cluster");
 	SAYS("(80000 KiB of 80000; ");
