@@ -1,4 +1,4 @@
-/* The pool of worker threads: every share of the work is done once, wherever it runs. */
+/* pool: every share of the work is done once, by whichever thread. */
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>

@@ -51,7 +51,8 @@ static bool clear(void *user, const struct drain_run *run, uint32_t n)
 	if (++p->clears == p->bad_clear)
 		return false;
 	for (uint32_t k = 0; k < n; k++)
-		memset(p->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+		memset(p->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0,
+			(size_t)run[k].n * RECORD_CHUNK_BYTES);
 	return true;
 }
 
@@ -69,13 +70,15 @@ static bool none_is_clean(const void *user, uint64_t key, uint64_t signature)
 
 static struct drain_pool way_to(struct play *p)
 {
-	return (struct drain_pool){ .user = p, .chunks = p->chunks, .peek = peek, .fetch = fetch, .clear = clear,
-		.write = put };
+	return (struct drain_pool){ .user = p, .chunks = p->chunks, .peek = peek, .fetch = fetch,
+		.clear = clear, .write = put };
 }
 
-static void begin(struct play *p, uint32_t chunks, uint32_t nctas, uint32_t lanes, bool retire, uint64_t most)
+static void begin(struct play *p, uint32_t chunks, uint32_t nctas, uint32_t lanes, bool retire,
+	uint64_t most)
 {
-	struct drain_config c = { .shape = { .grid = { nctas, 1, 1 }, .block = { lanes, 1, 1 } }, .word = base_alloc(sizeof word),
+	struct drain_config c = { .shape = { .grid = { nctas, 1, 1 }, .block = { lanes, 1, 1 } },
+		.word = base_alloc(sizeof word),
 		.nwords = SITES, .retire = retire, .most = most, .jobs = 1, .clean = none_is_clean };
 	struct drain_pool way;
 
@@ -99,7 +102,8 @@ static void end(struct play *p)
 
 static uint32_t *unit(const struct play *p, uint32_t chunk, uint32_t k)
 {
-	return (uint32_t *)(void *)(p->pool + (size_t)chunk * RECORD_CHUNK_BYTES + (size_t)k * RECORD_UNIT);
+	return (uint32_t *)(void *)(p->pool + (size_t)chunk * RECORD_CHUNK_BYTES
+		+ (size_t)k * RECORD_UNIT);
 }
 
 /* The lane's chunk is complete. */
@@ -186,15 +190,17 @@ static void run(struct play *p, uint32_t nctas, uint32_t at_once, uint32_t chunk
 
 static int by_clock(const void *a, const void *b)
 {
-	const struct record_chunk *x = *(const struct record_chunk *const *)a, *y = *(const struct record_chunk *const *)b;
+	const struct record_chunk *x = *(const struct record_chunk *const *)a,
+		*y = *(const struct record_chunk *const *)b;
 
-	return x->cta != y->cta ? (x->cta < y->cta ? -1 : 1) : (x->clock_lo > y->clock_lo) - (x->clock_lo < y->clock_lo);
+	return x->cta != y->cta ? (x->cta < y->cta ? -1 : 1)
+		: (x->clock_lo > y->clock_lo) - (x->clock_lo < y->clock_lo);
 }
 
 /* All CTAs except those in skip have their records, once and in order; the others have none or
  * a part. */
-static void expect_records(const struct play *p, const struct drained *r, const uint8_t *skip, uint32_t nctas,
-	uint32_t records)
+static void expect_records(const struct play *p, const struct drained *r, const uint8_t *skip,
+	uint32_t nctas, uint32_t records)
 {
 	uint32_t *next = base_alloc(nctas * sizeof *next);
 
@@ -203,10 +209,12 @@ static void expect_records(const struct play *p, const struct drained *r, const 
 		const uint32_t cta = r->chunk[k]->cta, *at = (const uint32_t *)(r->chunk[k] + 1);
 
 		for (; *at >> RECORD_SITE_SHIFT == 1; at += 8, next[cta]++)
-			cr_assert(skip[cta] || at[4] == next[cta] + (p->identical ? 0 : cta << 16), "CTA %u: %u", cta, next[cta]);
+			cr_assert(skip[cta] || at[4] == next[cta] + (p->identical ? 0 : cta << 16), "CTA %u: %u", cta,
+				next[cta]);
 	}
 	for (uint32_t k = 0; k < nctas; k++)
-		cr_assert(skip[k] ? next[k] <= records : next[k] == records, "CTA %u: %u of %u", k, next[k], records);
+		cr_assert(skip[k] ? next[k] <= records : next[k] == records, "CTA %u: %u of %u", k, next[k],
+			records);
 	free(next);
 }
 
@@ -268,9 +276,11 @@ Test(drain, round_the_ring)
 	end(&p);
 }
 
-static void representatives(const struct play *p, const struct drained *r, uint32_t nctas, uint8_t *skip)
+static void representatives(const struct play *p, const struct drained *r, uint32_t nctas,
+	uint8_t *skip)
 {
-	const struct launch_info i = { .grid = { nctas, 1, 1 }, .block = { 1, 1, 1 }, .cluster = { 1, 1, 1 } };
+	const struct launch_info i = { .grid = { nctas, 1, 1 }, .block = { 1, 1, 1 },
+		.cluster = { 1, 1, 1 } };
 	uint64_t *signature = base_alloc(nctas * sizeof *signature);
 
 	decode_identical(&i, r->cta, signature, skip);

@@ -1,4 +1,5 @@
-/* event files: what goes in comes out, from several threads, cut or damaged. */
+/* event files: events that several threads save are read unchanged; truncated and damaged files
+ * lose only what is damaged. */
 #include "libconsan/event/code.h"
 #include "libconsan/event/fields.h"
 #include "libconsan/event/io.h"
@@ -147,7 +148,8 @@ static void assert_same_list(const void *a, unsigned na, const void *b, unsigned
 	cr_assert(!na || !memcmp(a, b, na * size));
 }
 
-static void assert_same_field(const struct event *x, const struct event *y, const struct event_field *f)
+static void assert_same_field(const struct event *x, const struct event *y,
+	const struct event_field *f)
 {
 	const void *a = event_field(x, f), *b = event_field(y, f);
 	const struct ev_lanes *la = a, *lb = b;
@@ -192,7 +194,7 @@ static void assert_same(const struct event *a, const struct event *b)
 		assert_same_field(a, b, &k->at[i]);
 }
 
-/* What event_fields.h says of the order of fields */
+/* The order of fields that fields.h describes */
 Test(event, fields)
 {
 	for (unsigned kind = 0; kind < EV_COUNT; kind++) {
@@ -229,11 +231,11 @@ static char *temp_path(void)
 	return base_strdup(name);
 }
 
-/* ---- the reading side checks against the same dice ---- */
+/* ---- reading: the events are compared with those of the same random numbers ---- */
 
 struct expected {
 	uint32_t site[16];
-	uint64_t at[4];          /* where the dice of each cluster stand */
+	uint64_t at[4];          /* the state of the random numbers of each cluster */
 	unsigned seen[4], begun, ended, whole, launches, launch_ends, unchecked;
 };
 
@@ -312,7 +314,7 @@ struct job {
 	unsigned cluster, events;
 };
 
-/* Each thread has dice of its own. */
+/* Each thread has random numbers of its own. */
 static void save_cluster(const struct job *j)
 {
 	struct cluster_info c = { &launch, j->cluster, NCTAS, WARPS, NULL };

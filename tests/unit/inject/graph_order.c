@@ -14,7 +14,8 @@ static uint32_t draw(uint32_t below)
 	return (state >> 8) % below;
 }
 
-static void expect_order(size_t n, const struct graph_edge *edge, size_t nedges, const size_t *order)
+static void expect_order(size_t n, const struct graph_edge *edge, size_t nedges,
+	const size_t *order)
 {
 	size_t place[MOST];
 	bool there[MOST] = { false };

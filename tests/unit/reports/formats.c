@@ -1,4 +1,4 @@
-/* formats: the JSON, HTML, SARIF and JUnit reports of made-up findings: structure, escaping,
+/* formats: the JSON, HTML, SARIF and JUnit reports of constructed findings: structure, escaping,
  * sizes, reading back, merging and suppressing; and the page in a browser, if one is
  * installed. */
 #include "libconsan/finding/history.h"

@@ -1,4 +1,5 @@
-/* consan: PTX in, findings out; records, saved events and replay agree. */
+/* consan: launches of PTX kernels, their findings, and equal findings in records, saved events
+ * and the replay. */
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/session/session.h"
 #include "libconsan/event/io.h"
@@ -13,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Each thread stores its number and reads that of a thread of the other warp.
- * `hole` is what stands between: a barrier or nothing. CTA 0 tells what it read. */
+/* Each thread stores its number and reads that of a thread of the other warp. `hole` comes in
+ * between: a barrier or nothing. CTA 0 writes what it read to global memory. */
 #define EXCHANGE(name, hole) \
 	".visible .entry " name "(.param .u64 out)\n{\n" \
 	".reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<4>;\n" \
@@ -42,7 +43,7 @@ static const char ptx[] =
 	".version 8.0\n.target sm_90a\n.address_size 64\n"
 	EXCHANGE("racy", "")
 	EXCHANGE("clean", "bar.sync 0;\n")
-	/* warp 1 hands a word over, warp 0 takes a failed try_wait for a wait */
+	/* warp 1 writes a word and arrives; warp 0 ignores the result of its try_wait */
 	".visible .entry hasty(.param .u64 out)\n{\n.reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 %rd<2>;\n"
 	".shared .align 8 .b64 bar; .shared .align 4 .b32 word;\n"
 	"mov.u32 %r1, %tid.x;\n"
@@ -312,7 +313,8 @@ Test(consan, a_session_writes_reports)
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/entries", dir);
 	snprintf(options, sizeof options, "suppressions=%s", path);
-	write_file(path, "CS101\n kernel: nowhere\n reason: a test\n*\n symbol: tile\n kernel: clean\n reason: a test\nCS102\n reason: a test\n");
+	write_file(path, "CS101\n kernel: nowhere\n reason: a test\n*\n symbol: tile\n"
+		" kernel: clean\n reason: a test\nCS102\n reason: a test\n");
 	s = open_scene(options);
 	snprintf(path, sizeof path, "%s/x.json", dir);
 	launch(&s, "racy", &s.out);
@@ -413,8 +415,8 @@ Test(consan, memory)
 	close_scene(&s);
 }
 
-/* A schedule that shows what the launch's own does not; by its seed alone it
- * shows the same again. */
+/* One of the explored schedules has a finding that the launch's own has not; a run with its seed
+ * has the same finding. */
 Test(consan, explored_schedules_are_found_again)
 {
 	struct scene s = open_scene("explore=16"), again;
@@ -445,7 +447,7 @@ Test(consan, explored_schedules_are_found_again)
 	close_scene(&again);
 	close_scene(&s);
 
-	/* the program's own run is the canonical one, and shows nothing */
+	/* the program's own run uses the default schedule, without findings */
 	s = open_scene("");
 	cr_assert_eq(launch(&s, "hasty", &s.out), CONSAN_OK);
 	cr_assert_eq(consan_raw_findings(s.c, &f), 0);

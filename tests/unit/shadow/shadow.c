@@ -454,8 +454,8 @@ static void one_sequence(uint64_t from)
 		else if (k < 15) random_mma_group();
 		else random_sync();
 	}
-	check_cluster_end(world, sink);
-	n = check_findings(world, &f);
+	check_cluster_end(checker, sink);
+	n = check_findings(checker, &f);
 	for (size_t i = 0; i < n; i++) {
 		if (!race_rule(f[i]->rule))
 			continue;
@@ -473,7 +473,7 @@ static void one_sequence(uint64_t from)
 		clashes += order_clash[at] + fence_clash[at];
 		accesses++;
 	}
-	check_close(world);
+	check_close(checker);
 }
 
 /* the model knows no meeting at the wgmma */
