@@ -68,7 +68,7 @@ static bool on_box(void *user, struct decode_box *b)
 	return gpu_maps_box(((const struct gpu_running *)user)->l->maps, b);
 }
 
-/* What a kernel allocates by malloc() is known in emulated GPU mode only. */
+/* Allocations by malloc() of a kernel are known in emulated GPU mode only. */
 static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
 {
 	const struct gpu_running *f = user;
@@ -184,7 +184,7 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	results_coverage(c->records, v);
 }
 
-/* Found more than notes: then clusters that were skipped are checked, too. */
+/* Is there a finding above a note? Then clusters that were skipped are checked, too. */
 static bool found_any(struct check *k, const struct decode_result *r)
 {
 	const struct finding *const *found;
@@ -213,8 +213,8 @@ static double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Not if all events are wanted, nor if global memory is checked: for that all clusters are
- * decoded together, and coarse events save little. */
+/* There is no pre-check if all events are wanted, or if global memory is checked: then all
+ * clusters are decoded together, and coarse events save little. */
 static bool has_precheck(const struct consan *c)
 {
 	return !c->save && !c->banks && !gpu_global(c);
@@ -237,7 +237,7 @@ static bool precheck(struct gpu_running *f, struct decode_launch *d, struct deco
 	return true;
 }
 
-/* Leaves in f->check what there is to report, from up to three passes:
+/* Leaves the findings to report in f->check, after up to three passes:
  *  1. the pre-check, most launches' only one;
  *  2. in the order that is decoded fastest, without clusters that are identical to another;
  *  3. if there are findings: all clusters, in the exact order of their records, as the report
@@ -248,7 +248,7 @@ static void run(struct gpu_running *f, const struct check_config *config, struct
 	struct decode_result *r)
 {
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
-	/* grids before it are in the shadow of its check, so it can be checked only once */
+	/* the shadow of its check contains earlier grids, so it can be checked only once */
 	const bool once = config->memory && check_memory_overlaps(config->memory, &config->launch);
 	const bool complete = !d->skip || f->l->chunk; /* no more records can be copied */
 	struct check_config quiet = *config;
@@ -276,13 +276,14 @@ static void run(struct gpu_running *f, const struct check_config *config, struct
 	d->exact = true;
 	cost->again = true;
 	check_close(f->check);
-	if (config->memory) /* the second pass of this launch is no earlier grid */
+	if (config->memory) /* the first pass of this launch must not count as an earlier grid in the second */
 		check_memory_idle(config->memory, config->launch.queue, false);
 	f->check = check_open(config);
 	decode_run(d, r);
 }
 
-/* The state that outlives a launch. Where records are missing, it may lack a synchronisation. */
+/* The state that launches share. NULL if it is not needed, or if records are missing: a
+ * synchronization may be among them. */
 static struct check_memory *memory_for(struct consan *c, const struct gpu_launch *l)
 {
 	bool freed = __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL);

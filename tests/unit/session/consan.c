@@ -260,7 +260,7 @@ Test(consan, suppressed_findings_are_not_shown)
 	char dir[] = "/tmp/consan-supp-XXXXXX", path[64], options[96];
 	const struct consan_finding *f;
 	struct err e = { 0 };
-	unsigned heard = 0;
+	unsigned announcements = 0;
 	struct scene s;
 
 	cr_assert_not_null(mkdtemp(dir));
@@ -269,13 +269,13 @@ Test(consan, suppressed_findings_are_not_shown)
 	write_file(path, "CS102\n kernel: racy\n source: test.ptx:*\n reason: a test\n"
 		"CS901\n kernel: racy\n reason: a test\n");
 	s = open_scene(options);
-	consan_on_finding(s.c, announced, &heard);
+	consan_on_finding(s.c, announced, &announcements);
 	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
 	cr_expect_eq(consan_findings(s.c, &f), 0);
 	cr_expect_eq(consan_errors(s.c), 0);
 	cr_expect_eq(consan_errors_seen(s.c), 0);
 	cr_expect_not(consan_finds(s.c, "CS102", NULL, 0));
-	cr_expect_eq(heard, 0);
+	cr_expect_eq(announcements, 0);
 	close_scene(&s);
 	write_file(path, "CS102\n kernel: other\n reason: a test\n");
 	s = open_scene(options);
