@@ -1,5 +1,5 @@
 /* wgmma_regs: plain instructions that use the registers of a wgmma. Code between a wgmma and
- * its wait would make ptxas serialise it, so these instructions are not recorded. The decoder
+ * its wait would make ptxas serialize it, so these instructions are not recorded. The decoder
  * finds which of them were executed from the paths through the code between two records. */
 #include "rewrite.h"
 

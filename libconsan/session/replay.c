@@ -254,7 +254,7 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 		return false;
 	}
 	if (stats.damaged) {
-		snprintf(text, sizeof text, "the file is damaged or cut in %llu place%s",
+		snprintf(text, sizeof text, "the file is damaged or truncated in %llu place%s",
 			(unsigned long long)stats.damaged, stats.damaged == 1 ? "" : "s");
 		results_add_remark(&p.results, RESULT_REMARK_note, text);
 	}

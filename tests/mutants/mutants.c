@@ -199,7 +199,7 @@ static bool find_module(struct plan *x, const char *dump)
 		snprintf(path, sizeof path, "%.400s/%u.ptx", dump, k);
 		text.n = 0;
 		if (!read_file(path, &text))
-			return complain(x->program, "no PTX holds", x->clean.kernel);
+			return complain(x->program, "no PTX contains", x->clean.kernel);
 		x->module = ptx_parse(path, text.at, text.n, &e);
 		if (!x->module)
 			return complain(x->program, path, e.text);

@@ -17,12 +17,12 @@
 #define NCTAS 2
 #define WARPS 4
 
-static _Thread_local uint64_t dice;
+static _Thread_local uint64_t random_state;
 
 static uint32_t roll(uint32_t n)
 {
-	dice = dice * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(dice >> 33) % n;
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(random_state >> 33) % n;
 }
 
 static const struct ev_symbol symbols[] = { { "tile", 0, 1024 }, { "full", 1024, 16 } };
@@ -264,9 +264,9 @@ static void one_event(struct event_sink *sink, const struct event *e)
 	unsigned k = ((struct one *)sink)->cluster;
 	struct made m;
 
-	dice = want.at[k];
+	random_state = want.at[k];
 	make(&m, want.site, 16);
-	want.at[k] = dice;
+	want.at[k] = random_state;
 	want.seen[k]++;
 	assert_same(&m.e, e);
 }
@@ -322,7 +322,7 @@ static void save_cluster(const struct job *j)
 	struct made m;
 
 	cr_assert(sink->want_global);
-	dice = want.at[j->cluster] = j->cluster * 77 + 1;
+	random_state = want.at[j->cluster] = j->cluster * 77 + 1;
 	for (unsigned i = 0; i < j->events; i++) {
 		make(&m, want.site, 16);
 		sink->event(sink, &m.e);
@@ -370,7 +370,7 @@ static void truncate_to(const char *path, long bytes)
 	cr_assert_eq(truncate(path, bytes), 0);
 }
 
-Test(event_io, cut_anywhere)
+Test(event_io, truncated_anywhere)
 {
 	struct event_read_stats stats;
 	char *path = write_four(2000);
@@ -417,14 +417,14 @@ Test(event_io, a_flipped_byte_costs_one_chunk)
 	free(path);
 }
 
-Test(event_io, damaged_events_are_refused_not_believed)
+Test(event_io, damaged_events_are_rejected)
 {
 	struct event_past *past = base_alloc(sizeof *past);
 	struct event_arrays arrays = { 0 };
 	unsigned char bytes[64];
 	struct event e;
 
-	dice = 5;
+	random_state = 5;
 	for (unsigned round = 0; round < 20000; round++) {
 		struct code_reader r = { bytes, bytes + sizeof bytes, false };
 
@@ -552,9 +552,9 @@ static void pass_through_queue(unsigned events)
 	for (unsigned i = 0; i < events; i++) {
 		struct made m;
 
-		dice = mine; /* this thread may be the consumer as well */
+		random_state = mine; /* this thread may be the consumer as well */
 		make(&m, want.site, 16);
-		mine = dice;
+		mine = random_state;
 		sink->event(sink, &m.e);
 	}
 	cr_assert_eq(event_queue_end(sink), &to.sink);

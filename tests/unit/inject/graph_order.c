@@ -49,7 +49,7 @@ Test(graph_order, against_it)
 	expect_order(4, edge, 4, order);
 }
 
-Test(graph_order, circle)
+Test(graph_order, cycle)
 {
 	const struct graph_edge edge[] = { { 0, 1 }, { 1, 2 }, { 2, 1 } };
 	size_t order[3];

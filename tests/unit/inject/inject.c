@@ -90,7 +90,7 @@ Test(inject, guards, .timeout = 60)
 	}
 }
 
-Test(inject, surroundings, .timeout = 60)
+Test(inject, environment, .timeout = 60)
 {
 	char args[4096];
 

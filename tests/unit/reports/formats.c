@@ -292,7 +292,7 @@ Test(formats, sarif_has_only_properties_of_its_schema)
 }
 
 /* Names that contain markup or are not valid UTF-8. */
-Test(formats, hostile_names_stay_names)
+Test(formats, names_are_escaped)
 {
 	static const char evil[] = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 		"\"'&]]>\x01\x1b[31m\xff\xc0\xe2\x80\xae";

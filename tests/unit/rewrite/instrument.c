@@ -169,7 +169,7 @@ static const char each_leads[] =
 	"\tadd.u32 %round, %round, 1;\n\tsetp.lt.u32 %p, %round, 200;\n\t@%p bra AGAIN;\n\tret;\n}\n";
 
 /* All lanes have chunks, and those of all CTAs exit at the same clock. Each chunk must be
- * recognised as complete, and nothing may come after what is taken for the end of a CTA. */
+ * recognized as complete, and nothing may come after what is taken for the end of a CTA. */
 Test(instrument, drained_identical, .timeout = 300)
 {
 	struct err e = { 0 };
