@@ -276,7 +276,8 @@ static void run(struct gpu_running *f, const struct check_config *config, struct
 	d->exact = true;
 	cost->again = true;
 	check_close(f->check);
-	if (config->memory) /* the first pass of this launch must not count as an earlier grid in the second */
+	/* the first pass of this launch must not count as an earlier grid in the second */
+	if (config->memory)
 		check_memory_idle(config->memory, config->launch.queue, false);
 	f->check = check_open(config);
 	decode_run(d, r);

@@ -178,8 +178,8 @@ static bool is_of(const struct rewrite_site *s, enum ptx_op op, enum site_phase 
 }
 
 /* The words behind the record's first unit. */
-static uint32_t *record_of(struct recording *h, enum ptx_op op, enum site_phase phase, uint32_t lanes,
-	uint32_t words)
+static uint32_t *record_of(struct recording *h, enum ptx_op op, enum site_phase phase,
+	uint32_t lanes, uint32_t words)
 {
 	uint32_t *r = &h->pool[h->nchunks][h->at], k = 1;
 
