@@ -69,7 +69,7 @@ $(BUILD)/%.avx2.o: %.c
 $(BUILD)/%.avx512.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) $(AVX512) -c -o $@ $<
-# Vector clocks are joined by vector loops; this code runs after the executor has tested for AVX2.
+# These have vector loops; they run after the executor has tested for AVX2.
 $(BUILD)/libconsan/check/%.o $(BUILD)/shadow/%.o $(BUILD)/instrument/rewrite/%.o \
 	$(BUILD)/instrument/decode/%.o: CFLAGS_ALL += -O3 -march=x86-64-v3 -mtune=native
 $(BUILD)/%.o: %.c
@@ -79,9 +79,9 @@ $(BUILD)/%.o: %.c
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcriterion $(LIBS)
 
-# ---- what a fresh machine needs ----
-# Debian packages for building, testing and looking at reports; and CUDA, which Debian
-# does not package: without a toolkit, the parts that libconsan/install/cuda.txt lists.
+# ---- requirements ----
+# Debian packages for building, testing and viewing reports; and, without a CUDA Toolkit, the parts
+# of it that libconsan/install/cuda.txt lists.
 DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev \
 	help2man pkg-config libgtest-dev g++
 
@@ -93,7 +93,7 @@ deps:
 	if [ -n "$$missing" ]; then \
 		echo "deps: installing$$missing"; \
 		if [ "$$(id -u)" = 0 ]; then sudo=; elif command -v sudo >/dev/null; then sudo=sudo; \
-		else echo "deps: not root and no sudo; install by hand:$$missing"; exit 1; fi; \
+		else echo "deps: not root and no sudo; install these packages:$$missing"; exit 1; fi; \
 		$$sudo apt-get update -qq; \
 		DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing >/dev/null || exit 1; \
 	fi
@@ -104,22 +104,26 @@ no-nvcc:
 	@echo "nvcc not found: run make deps, which installs it into build/cuda; or put CUDA Toolkit 13's"
 	@echo "on PATH; or give NVCC=/path/to/nvcc."; exit 1
 
-# ---- what to run ----
+# ---- commands ----
 
 help:
 	@echo "make           build consan-run, consan and the library into $(BUILD)/"
 	@echo "make demo      run a bundled kernel and its buggy twin under consan-run"
-	@echo "make check     all tests; SAN=1: consan itself under ASan and UBSan; CC=clang works, too"
-	@echo "make check-threads the bundled kernels, consan built with SAN=thread (TSan)"
-	@echo "make mutants   what consan says of each kernel when one synchronisation is deleted or weakened"
-	@echo "make bench     what checking costs, as ratios of one run (uses oclgrind if installed)"
-	@echo "make check-gpu     the bundled kernels, their bugs and the specimens under --backend=gpu, where there is a GPU"
-	@echo "make bench-gpu     what --backend=gpu costs there, beside compute-sanitizer"
-	@echo "make kernels   the bundled CUDA kernels      make layers   who includes whom"
-	@echo "make install   into PREFIX (/usr/local), under DESTDIR     make deb   a Debian package"
-	@echo "make deps      install what is missing       make clean      make distclean, build/cuda, too"
+	@echo "make check     run all tests; with SAN=1 under ASan and UBSan; with CC=clang built by clang"
+	@echo "make check-threads  run the bundled kernels with consan under TSan"
+	@echo "make check-gpu on a GPU: run kernels, planted bugs and specimens under --backend=gpu"
+	@echo "make mutants   delete or weaken each synchronization instruction of each kernel, one"
+	@echo "               at a time, and list which rule detects it"
+	@echo "make bench     measure the cost of checking (uses oclgrind if it is installed)"
+	@echo "make bench-gpu on a GPU: compare the cost of --backend=gpu and compute-sanitizer"
+	@echo "make layers    check the dependencies between modules"
+	@echo "make kernels   build the bundled CUDA kernels"
+	@echo "make install   install into PREFIX (/usr/local), below DESTDIR"
+	@echo "make deb       build a Debian package"
+	@echo "make deps      install missing Debian packages; without nvcc, CUDA into build/cuda"
+	@echo "make clean     remove what was built; make distclean removes build/cuda, too"
 
-# One warp's lane 0 gives a buffer back while its other lanes may still read it.
+# Lane 0 of a warp releases a buffer while other lanes may still read it.
 DEMO = $(BUILD)/kernels/ring/ring
 demo: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all $(DEMO)
@@ -146,7 +150,7 @@ layers: $(OBJ) $(CUDA_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
 	$(V)nm -A $(filter-out $(BUILD)/rule_examples.o,$^) | awk -f tests/tools/calls.awk tests/tools/modules.txt -
 
-# Criterion's processes do not run under ThreadSanitizer, so this runs programs instead.
+# Criterion's processes do not run under ThreadSanitizer, so this runs programs.
 check-threads: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread all kernels
 	$(V)$(MAKE) --no-print-directory SAN=thread run-threads

@@ -1,5 +1,5 @@
-# The bundled CUDA programs. They know nothing of consan. Each holds sm_90a code for a
-# real GPU and its PTX for consan.
+# The bundled CUDA programs, which do not depend on consan. Each contains sm_90a code for a GPU and
+# its PTX for consan.
 KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
 	kernels/attention/fa2_split_q \
 	kernels/attention/fa2_split_kv kernels/attention/fa2_shared_kv \

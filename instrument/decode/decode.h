@@ -58,7 +58,7 @@ struct decode_launch {
 	bool tickets;              /* as in struct record_params */
 	bool grid_order;           /* clusters order each other: one thread decodes all of them
 				      together; needs tickets */
-	bool exact;                /* records between two synchronisations are in the order of their
+	bool exact;                /* records between two synchronizations are in the order of their
 				      clocks among the warps of their CTA, as a report needs it;
 				      takes longer */
 	bool coarse;               /* for a pre-check: one event may stand for several accesses of a

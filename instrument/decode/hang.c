@@ -41,8 +41,8 @@ static bool lacks_registers(const struct dcluster *c, uint32_t warp, uint32_t *h
 
 /* The event of lanes that wait. False: they do not wait, they were only seen there last. buf:
  * for the event's text. */
-static bool wait_event(const struct dcluster *c, uint32_t warp, const struct record *r, struct event *e,
-	char buf[200])
+static bool wait_event(const struct dcluster *c, uint32_t warp, const struct record *r,
+	struct event *e, char buf[200])
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct dwarp *w = &c->warp[warp];
@@ -185,7 +185,8 @@ static bool is_stuck(const struct dcluster *c, uint32_t warp)
 }
 
 /* Does the warp wait at a wgmma that another warp of its warpgroup does not reach? */
-static bool lacks_group(const struct dcluster *c, uint32_t warp, const struct record *r, struct event *e)
+static bool lacks_group(const struct dcluster *c, uint32_t warp, const struct record *r,
+	struct event *e)
 {
 	const uint32_t per = c->info.warps_per_cta, in = warp % per, first = warp - in % 4;
 	const struct rewrite *code = c->job->l->code;

@@ -112,9 +112,9 @@ static void order_chunks(struct job *j, uint32_t id)
 
 /* ---- clusters ---- */
 
-/* Records may be missing of a synchronisation, without which correct code looks wrong: the
+/* Records may be missing of a synchronization, without which correct code looks wrong: the
  * cluster is not checked. Nor is any other cluster if accesses to global memory are
- * recorded, as the synchronisation may have ordered those of other clusters. */
+ * recorded, as the synchronization may have ordered those of other clusters. */
 static void find_blind(struct job *j)
 {
 	const struct launch_info *i = j->l->info;

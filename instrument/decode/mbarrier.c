@@ -100,7 +100,8 @@ static void on_poll(struct dcluster *c, uint32_t warp, const struct record *r, s
 	w->polled.phase = m->phase;
 }
 
-static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, bool tries, bool done)
+static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, bool tries,
+	bool done)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	unsigned a = plan_address(i);

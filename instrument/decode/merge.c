@@ -1,5 +1,5 @@
 /* merge: brings the records of a cluster into an order in which they can have happened. Within
- * a warp the clock decides. Between warps only the records that synchronise are ordered: by
+ * a warp the clock decides. Between warps only the records that synchronize are ordered: by
  * the clock within a CTA, by tickets in clusters. A record between two of them directly
  * follows the first; in the exact order, its place among the other warps of the CTA is decided
  * by its clock. */
@@ -78,7 +78,7 @@ static void take_record(struct dcluster *c, struct stream *s, struct record *r)
 
 /* ---- warps ---- */
 
-/* Finds the clock and key of the stream's next record that synchronises. */
+/* Finds the clock and key of the stream's next record that synchronizes. */
 static void find_next_sync(struct dcluster *c, struct stream *s)
 {
 	struct decode_result counted = c->result;
@@ -99,7 +99,7 @@ static void find_next_sync(struct dcluster *c, struct stream *s)
 	c->result = counted;
 }
 
-/* The key of the warp's next record that synchronises. */
+/* The key of the warp's next record that synchronizes. */
 static uint64_t next_sync_key(struct dcluster *c, const struct dwarp *w)
 {
 	uint64_t first = NEVER, key = NEVER - 1;
@@ -117,8 +117,8 @@ static uint64_t next_sync_key(struct dcluster *c, const struct dwarp *w)
 	return key;
 }
 
-/* In the exact order: the turn of a warp whose next record does not synchronise. It is not
- * later than the next synchronisation of a warp of its warpgroup that waits for it at a join. */
+/* In the exact order: the turn of a warp whose next record does not synchronize. It is not
+ * later than the next synchronization of a warp of its warpgroup that waits for it at a join. */
 static uint64_t exact_turn(struct dcluster *c, const struct dwarp *w)
 {
 	const uint32_t per = c->info.warps_per_cta, index = (uint32_t)(w - c->warp),
@@ -232,7 +232,7 @@ static void try_join(struct dcluster *c, uint32_t warp, bool force)
 }
 
 /* wgmma.wait_group does not make a warp wait for the others of its warpgroup, although one
- * event stands for all four. If a warp that waits here has a later synchronisation before
+ * event stands for all four. If a warp that waits here has a later synchronization before
  * `key`, it has left the join by then. */
 static bool leave_join_before(struct dcluster *c, uint64_t key)
 {
@@ -291,7 +291,7 @@ static void join_without(struct dcluster *c, uint32_t index)
 	}
 }
 
-/* Runs a warp up to its next record that synchronises. If it is at one now, it is that
+/* Runs a warp up to its next record that synchronizes. If it is at one now, it is that
  * record's turn, and the warp runs up to the one after. */
 static void run_warp(struct dcluster *c, uint32_t index)
 {
@@ -320,7 +320,7 @@ static void run_one(struct dcluster *c, uint32_t index)
 		join_without(c, index);
 }
 
-/* The warp of the CTA with the earliest next record, unless that record synchronises; NONE. */
+/* The warp of the CTA with the earliest next record, unless that record synchronizes; NONE. */
 static uint32_t first_free(const struct dcluster *c, uint32_t cta)
 {
 	uint32_t per = c->info.warps_per_cta, first = NONE;
@@ -333,7 +333,7 @@ static uint32_t first_free(const struct dcluster *c, uint32_t cta)
 }
 
 /* In the exact order: runs a record that is earlier than all records of its CTA that
- * synchronise. */
+ * synchronize. */
 static bool run_free(struct dcluster *c)
 {
 	for (uint32_t cta = 0; cta < c->job->nctas; cta++) {

@@ -45,7 +45,7 @@ struct stream {
 	const uint32_t *next, *end;
 	uint64_t clock;            /* of the record at `next`; UINT64_MAX: there is none */
 	bool sync_known;           /* exact order: these two are those of the next record that
-				      synchronises */
+				      synchronizes */
 	uint64_t sync_clock, sync_key;
 };
 
@@ -54,7 +54,7 @@ struct dwarp {
 	uint32_t current;          /* the stream with the next record */
 	uint64_t clock;            /* of the last record */
 	bool at_join;              /* waits for its warpgroup at a join */
-	uint64_t join_key;         /* key of its next synchronisation after the join; 0: not
+	uint64_t join_key;         /* key of its next synchronization after the join; 0: not
 				      known yet */
 	uint32_t joins;            /* number of joins that it has left */
 	bool over;

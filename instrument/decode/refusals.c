@@ -142,7 +142,8 @@ void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 }
 
 /* The allocation found last at the same site nearly always fits. */
-static bool outside(struct dcluster *c, uint32_t site, uint64_t at, uint64_t bytes, struct refusal *why)
+static bool outside(struct dcluster *c, uint32_t site, uint64_t at, uint64_t bytes,
+	struct refusal *why)
 {
 	const struct decode_launch *l = c->job->l;
 	uint64_t *from = &c->place[site % PLACES].from, *size = &c->place[site % PLACES].bytes;
@@ -179,7 +180,8 @@ void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, 
 	const struct shared_view v = record_view(c, warp);
 	struct refusal why;
 
-	if (bytes && (refuse_align(&why, SP_SHARED, at, bytes, 8) || refuse_shared(&why, &v, far, at, bytes)
+	if (bytes && (refuse_align(&why, SP_SHARED, at, bytes, 8)
+			|| refuse_shared(&why, &v, far, at, bytes)
 			|| refuse_st_bulk(&why, SP_SHARED, SHARED_OFFSET(at), bytes)))
 		refuse(c, warp, r, 1u << lane, &why);
 }
@@ -232,7 +234,8 @@ void refused_async(struct dcluster *c, uint32_t warp, const struct record *r, un
 		refuse(c, warp, r, 1u << lane, &why);
 }
 
-static bool bad_shared(struct refusal *why, const struct shared_view *v, const struct record_copy *b)
+static bool bad_shared(struct refusal *why, const struct shared_view *v,
+	const struct record_copy *b)
 {
 	const uint32_t rank = SHARED_RANK(b->at);
 
@@ -243,7 +246,8 @@ static bool bad_shared(struct refusal *why, const struct shared_view *v, const s
 			b->bytes));
 }
 
-static bool bad_signal(struct refusal *why, const struct shared_view *v, const struct record_copy *b)
+static bool bad_signal(struct refusal *why, const struct shared_view *v,
+	const struct record_copy *b)
 {
 	return refuse_mbar_align(why, b->mbar) || refuse_shared(why, v, b->far, b->mbar, 8) ||
 		refuse_signal(why, SHARED_RANK(b->at), SHARED_RANK(b->mbar), SHARED_OFFSET(b->mbar), b->pair);
@@ -272,8 +276,9 @@ void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, uns
 	const struct shared_view v = record_view(c, warp);
 	struct refusal why;
 
-	if (bad_other(c, r->site, &why, &v, b) || bad_shared(&why, &v, b) || (b->copy != COPY_STORE && (bad_signal(&why, &v, b) ||
-			(b->multicast && refuse_ctas(&why, &v, b->mask, SHARED_OFFSET(b->at), b->bytes)))))
+	if (bad_other(c, r->site, &why, &v, b) || bad_shared(&why, &v, b)
+			|| (b->copy != COPY_STORE && (bad_signal(&why, &v, b)
+			|| (b->multicast && refuse_ctas(&why, &v, b->mask, SHARED_OFFSET(b->at), b->bytes)))))
 		refuse(c, warp, r, 1u << lane, &why);
 }
 
@@ -336,7 +341,8 @@ static void refuse_missing(struct dcluster *c, uint32_t warp)
 	const struct dwarp *w = &c->warp[warp];
 	struct refusal why;
 
-	refusal_set(&why, FAULT_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it", w->missing);
+	refusal_set(&why, FAULT_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it",
+		w->missing);
 	emit_refusal(c, warp, c->job->l->site[w->aligned_site], w->at_aligned, &why);
 }
 

@@ -113,7 +113,8 @@ static unsigned source_of(const struct ptx_insn *i, unsigned l, uint32_t b, uint
 }
 
 /* All lanes of the mask have executed the collective. */
-static void emit_done(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t id, uint32_t mask)
+static void emit_done(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t id,
+	uint32_t mask)
 {
 	const struct dwarp *w = &c->warp[warp];
 	struct event e = record_event(c, warp, 0, EV_WARP_COLLECTIVE, w->at_collective);

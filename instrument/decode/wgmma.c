@@ -184,8 +184,8 @@ static struct mma_pieces *find_pieces(struct mma_pieces *p, const struct batch_i
 	return p;
 }
 
-static const struct mma_pieces *pieces(struct dcluster *c, const struct batch_info *first, unsigned n,
-	const uint32_t *words, unsigned nwords)
+static const struct mma_pieces *pieces(struct dcluster *c, const struct batch_info *first,
+	unsigned n, const uint32_t *words, unsigned nwords)
 {
 	uint32_t h = (uint32_t)(first - c->job->batch) + n;
 	struct mma_pieces **at;
@@ -200,8 +200,8 @@ static const struct mma_pieces *pieces(struct dcluster *c, const struct batch_in
 	return *at;
 }
 
-static void refused_ends(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
-	const uint32_t *words, const uint32_t top[2])
+static void refused_ends(struct dcluster *c, uint32_t first, uint32_t id,
+	const struct batch_info *m, const uint32_t *words, const uint32_t top[2])
 {
 	const struct shared_view v = record_view(c, first);
 	struct refusal why;
@@ -212,8 +212,8 @@ static void refused_ends(struct dcluster *c, uint32_t first, uint32_t id, const 
 }
 
 /* Compares the descriptors of the four warps, which each has in its own record. */
-static void refused_different(struct dcluster *c, uint32_t first, uint32_t id, const struct batch_info *m,
-	const struct record *const r[4], ptrdiff_t at)
+static void refused_different(struct dcluster *c, uint32_t first, uint32_t id,
+	const struct batch_info *m, const struct record *const r[4], ptrdiff_t at)
 {
 	struct refusal why;
 
@@ -234,7 +234,8 @@ static void refused_different(struct dcluster *c, uint32_t first, uint32_t id, c
 
 /* How many wgmmas from this entry of the batch on belong to one group, so that one event may
  * stand for all of their reads; *nwords of the record are theirs. */
-static unsigned run_of(const struct dcluster *c, const struct rewrite_site *s, uint32_t k, unsigned *nwords)
+static unsigned run_of(const struct dcluster *c, const struct rewrite_site *s, uint32_t k,
+	unsigned *nwords)
 {
 	unsigned n = 0;
 
@@ -302,7 +303,8 @@ static struct event mma_of(struct dcluster *c, uint32_t first, const struct reco
 }
 
 /* A warp that has exited does not execute the wgmma of its warpgroup. */
-static void refused_exited(struct dcluster *c, uint32_t first, uint32_t id, const struct record *const r[4])
+static void refused_exited(struct dcluster *c, uint32_t first, uint32_t id,
+	const struct record *const r[4])
 {
 	const uint32_t left = c->info.warps_per_cta - first % c->info.warps_per_cta;
 	const uint32_t join = c->warp[first + (r[0] ? 0 : r[1] ? 1 : r[2] ? 2 : 3)].joins;

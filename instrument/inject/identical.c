@@ -98,7 +98,7 @@ static const struct site_words *words_of(struct context_records *p, struct gpu_m
 		: NULL;
 }
 
-/* For how many chunks of each CTA p->list has room. */
+/* How many chunks of each CTA fit into p->list. */
 static uint32_t chunks_each(uint32_t nctas)
 {
 	uint64_t cap = LIST_BYTES / sizeof(uint32_t) / nctas;

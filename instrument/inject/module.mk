@@ -4,7 +4,7 @@ INJECT_SRC = $(addprefix instrument/inject/, \
 	inject.c launch.c memory.c module.c overlap.c pool.c ranges.c rescue.c tensormap.c times.c)
 RESCUE_SRC = instrument/inject/rescue_main.c
 
-# Some toolkits leave CUPTI's headers out: then --backend=gpu is not built.
+# Without CUPTI's headers, which some toolkits do not have, --backend=gpu is not built.
 CUPTI = $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)/extras/CUPTI/include/cupti.h)
 GPU_LIB = $(if $(CUPTI),$(BUILD)/libconsan-gpu.so)
 GPU_RESCUE = $(if $(CUPTI),$(BUILD)/consan-rescue)

@@ -104,7 +104,8 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		for (uint32_t k = 0; k < EACH; k++)
 			if (k == j)
 				rest = after[k] + __popc(counts[k] >> (of & 31) >> 1);
-		sum += digest_unit(at - of, r.x, r.y, at != of || kind == 1 ? r.w : 0, at != of ? r.z : 0) * powers[rest];
+		sum += digest_unit(at - of, r.x, r.y, at != of || kind == 1 ? r.w : 0,
+			at != of ? r.z : 0) * powers[rest];
 	}
 	for (uint32_t d = 16; d; d /= 2)
 		sum += __shfl_xor_sync(~0u, sum, d);
@@ -121,10 +122,10 @@ static __device__ u64 power(uint32_t n)
 	return p;
 }
 
-/* Each warp digests one chunk after the other. list: room for the numbers of `cap` chunks of
- * each CTA; many: how many chunks each CTA has. */
-extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_digest(const uint4 *pool, uint32_t most,
-	const uint32_t *sites, uint32_t nsites, uint4 *out, uint32_t nctas, uint32_t *many,
+/* Each warp digests one chunk after the other. list: the numbers of the chunks of each CTA, at most
+ * `cap`; many: how many chunks each CTA has. */
+extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_digest(const uint4 *pool,
+	uint32_t most, const uint32_t *sites, uint32_t nsites, uint4 *out, uint32_t nctas, uint32_t *many,
 	uint32_t *list, uint32_t cap)
 {
 	__shared__ struct search held[WARPS];
@@ -219,8 +220,8 @@ extern "C" __global__ void consan_sign(const struct record_digest *d, const uint
 }
 
 /* want: indices into list. out: the pool's head, then the chunks. */
-extern "C" __global__ void consan_gather(const uint4 *pool, const uint32_t *list, const uint32_t *want,
-	uint4 *out)
+extern "C" __global__ void consan_gather(const uint4 *pool, const uint32_t *list,
+	const uint32_t *want, uint4 *out)
 {
 	const uint32_t chunk = blockIdx.x ? list[want[blockIdx.x - 1]] + 1 : 0;
 

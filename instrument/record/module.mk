@@ -1,7 +1,6 @@
-# what host and device share: record layout, device code
-# no host code of its own
+# the layout of records, for host and device, and device code; no host code
 
-# Device code of consan's own is embedded in the library as PTX text.
+# The device code is embedded in the library as PTX text.
 $(BUILD)/instrument/record/digest_ptx.c: instrument/record/digest.cu instrument/record/digest.h \
 		instrument/record/record.h
 	@mkdir -p $(@D)

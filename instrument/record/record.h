@@ -78,7 +78,7 @@
 struct record_params {
 	uint64_t pool;     /* address of the head chunk; 0: nothing is recorded */
 	uint32_t chunks;   /* without the head chunk and the last one */
-	uint32_t tickets;  /* 1: synchronising instructions draw tickets from the head, as the
+	uint32_t tickets;  /* 1: synchronizing instructions draw tickets from the head, as the
 			      clocks of different CTAs cannot be compared */
 	uint64_t ring;     /* address of the ring */
 };

@@ -1,5 +1,5 @@
 /* hook: prints the PTX that writes one record (record.h). The code uses few registers, no
- * shared memory and no call: with a call, ptxas would serialise wgmma and ignore setmaxnreg.
+ * shared memory and no call: with a call, ptxas would serialize wgmma and ignore setmaxnreg.
  * The active lanes write one record together; the lowest of them, the leader, allocates its
  * space and writes the first unit.
  *
@@ -67,7 +67,7 @@ void hook_registers(struct text *t, unsigned words)
 
 /* Counts up the marks of the chunks of the lanes for which the predicate `who` holds: no lane
  * writes into these chunks any more. The other lanes of a record wrote their part before they
- * last synchronised with the leader, so the leader's release covers it. It is a release at
+ * last synchronized with the leader, so the leader's release covers it. It is a release at
  * system scope, as a copy engine reads the chunk. */
 static void close_chunk(struct text *t, const struct hook *h, const char *who)
 {
@@ -258,7 +258,7 @@ static void begin(struct text *t, const struct hook *h)
 /* Draws a ticket if the launch uses tickets. The fence is never executed. It makes ptxas keep
  * the atomic, whose result nothing else needs, before the statement that follows. An
  * instruction that ends the thread would do the same, but between a wgmma and its wait ptxas
- * would have to wait for the wgmma before it, and would serialise wgmma. */
+ * would have to wait for the wgmma before it, and would serialize wgmma. */
 static void ticket(struct text *t, const struct hook *h)
 {
 	text_printf(t,

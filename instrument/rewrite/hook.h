@@ -29,7 +29,7 @@ struct hook {
 	bool sync;
 	bool drains;               /* for --gpu-drain; if false, the next three do not matter */
 	bool exits;                /* the lanes exit, so their chunks are complete */
-	bool pending;              /* wgmma may be pending. A loop would make ptxas serialise it,
+	bool pending;              /* wgmma may be pending. A loop would make ptxas serialize it,
 				      so the hook does not wait for a chunk */
 	unsigned reserve;          /* units that other hooks leave free in a chunk, so that a
 				      record under `pending` rarely needs a new one */

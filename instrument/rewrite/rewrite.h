@@ -25,8 +25,8 @@ struct rewrite_site {
 	uint8_t phase;             /* enum site_phase */
 };
 
-/* A plain instruction that uses registers of a wgmma. It is not recorded: the records before
- * and after it tell where it was executed. */
+/* A plain instruction that uses registers of a wgmma. It is not recorded: its place in the
+ * execution follows from the records before and after it. */
 struct rewrite_reg_use {
 	const struct ptx_func *func;
 	const struct ptx_insn *insn;
@@ -47,7 +47,7 @@ struct rewrite_func {
 	uint32_t *reg_use_of;      /* by instruction: 1 + index in rewrite.reg_use, or 0; NULL:
 				      there is no wgmma */
 	bool *recorded_block;      /* by block: an instruction in it is recorded */
-	bool *mark;                /* by instruction: recorded only to tell the path
+	bool *mark;                /* by instruction: recorded only to identify the path
 				      (wgmma_regs.c) */
 	char *refused;             /* why it cannot be checked; NULL: it can */
 	bool orders_grid;          /* plan_orders_grid() of it or of one of its functions, with

@@ -2,7 +2,7 @@
  * its guard, around a call, behind a group of wgmma. plan.c decides what is recorded, hook.c
  * prints the record.
  *
- * Between wgmma.fence and wgmma.commit_group no code is inserted, as ptxas would serialise the
+ * Between wgmma.fence and wgmma.commit_group no code is inserted, as ptxas would serialize the
  * group. The operands are kept in registers, and one record for the whole group is written
  * after its commit. */
 #include "statement.h"
@@ -58,7 +58,7 @@ static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 	h.exits = w->r->site.at[site].phase == PHASE_BEFORE &&
 		rewrite_leaves(w->r->site.at[site].insn);
 	hook_record(&w->out, &h);
-	if (w->tests && p->sync && !p->test) /* after a synchronisation, a wait that fails again
+	if (w->tests && p->sync && !p->test) /* after a synchronization, a wait that fails again
 						is recorded again */
 		text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n");
 	if (w->polls && !p->poll)  /* after any other record, the same value may have been stored

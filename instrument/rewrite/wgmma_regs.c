@@ -1,5 +1,5 @@
 /* wgmma_regs: plain instructions that use the registers of a wgmma. Code between a wgmma and
- * its wait would make ptxas serialise it, so these instructions are not recorded. The decoder
+ * its wait would make ptxas serialize it, so these instructions are not recorded. The decoder
  * finds which of them were executed from the paths through the code between two records. */
 #include "rewrite.h"
 
@@ -79,8 +79,8 @@ void rewrite_find_reg_uses(struct rewrite *r, struct rewrite_func *info)
 				(r->global && plan_global_of(f, &f->insn[k], &p)))
 			info->recorded_block[f->cfg->block_of[k]] = true;
 	}
-	/* where several paths lead from one record to the next, a record of the block taken
-	 * tells which one was taken */
+	/* where several paths lead from one record to the next, a record in the block identifies
+	 * the path that was taken */
 	for (uint32_t k = 0; k < f->ninsn; k++)
 		if (info->reg_use_of[k] && !info->recorded_block[f->cfg->block_of[k]]) {
 			info->mark[k] = true;

@@ -24,7 +24,7 @@ void *base_alloc(size_t bytes)
 	void *p = calloc(1, bytes ? bytes : 1);
 
 	if (!p)
-		base_die("out of host memory (%zu bytes wanted)", bytes);
+		base_die("out of host memory (%zu bytes requested)", bytes);
 	return p;
 }
 
@@ -33,7 +33,7 @@ void *base_alloc_aligned(size_t align, size_t bytes)
 	void *p = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
 
 	if (!p)
-		base_die("out of host memory (%zu bytes wanted)", bytes);
+		base_die("out of host memory (%zu bytes requested)", bytes);
 	return memset(p, 0, bytes);
 }
 
@@ -42,7 +42,7 @@ void *base_resize(void *old, size_t bytes)
 	void *p = realloc(old, bytes ? bytes : 1);
 
 	if (!p)
-		base_die("out of host memory (%zu bytes wanted)", bytes);
+		base_die("out of host memory (%zu bytes requested)", bytes);
 	return p;
 }
 

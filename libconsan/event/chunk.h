@@ -8,7 +8,7 @@
  *            events (code.h)
  *   LAUNCH_END = last cluster that counts, why the events are not the whole launch
  *
- * Strong accesses to global memory, by which clusters synchronise, are in the file in the
+ * Strong accesses to global memory, by which clusters synchronize, are in the file in the
  * order in which they took place, across clusters. */
 #ifndef CONSAN_EVENT_CHUNK_H
 #define CONSAN_EVENT_CHUNK_H

@@ -1,4 +1,4 @@
-/* event_code: see code.h. */
+/* code: see code.h. */
 #include "code.h"
 #include "fields.h"
 
@@ -316,7 +316,7 @@ static void get_field(struct code_reader *r, struct event_arrays *a, struct even
 	}
 }
 
-/* Arrays are not as in the event before. */
+/* The arrays of the previous event are not valid any more. */
 static void clear_arrays(struct event *e, const struct event_fields *k)
 {
 	for (unsigned i = 0; i < k->narrays; i++) {

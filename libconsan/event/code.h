@@ -1,5 +1,5 @@
-/* event_code: one event as bytes and back, for save.c and load.c. An event is
- * written as the difference from the last one of its kind. */
+/* code: encodes an event as bytes, and decodes it, for save.c and load.c. An event is encoded as
+ * the difference from the last one of its kind. */
 #ifndef CONSAN_EVENT_CODE_H
 #define CONSAN_EVENT_CODE_H
 

@@ -178,7 +178,7 @@ struct event {
 	uint32_t lanes; /* the lanes that act; bit l: lane l. Never 0 */
 	uint32_t site;  /* site.h */
 	union {
-		uint64_t word[EVENT_WORDS]; /* first: an initialiser clears all of it */
+		uint64_t word[EVENT_WORDS]; /* first: an initializer clears all of it */
 #define EV(id, member, meaning, fields) struct event_##member member;
 #define EV_LIKE(id, member, like_id, like, meaning) struct event_##like member;
 #include "event.def"
@@ -192,7 +192,7 @@ static inline uint64_t lane_addr(const struct ev_lanes *at, unsigned lane)
 {
 	return at->lane ? at->lane[lane] : at->base + (uint64_t)((int64_t)at->stride * (int)lane);
 }
-/* May clusters synchronise by this access to global memory? */
+/* May clusters synchronize by this access to global memory? */
 static inline bool access_is_strong(const struct event_access *a)
 {
 	return a->sem != SEM_WEAK || a->mode == MODE_RMW;

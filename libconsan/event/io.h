@@ -1,9 +1,8 @@
-/* event_io: event streams in a file, to be checked again or printed later.
+/* io: saves events to a file, from which they can be read to be checked again or printed.
  *
- * A file is a sequence of self-contained chunks, each compressed and with its
- * own checksum: a cut or damaged file loses the chunks concerned and nothing
- * else, and several processes may append to one file. Sites travel with the
- * events; reading adds them to this process's table. */
+ * A file is a sequence of independent chunks, each compressed and with a checksum: a truncated or
+ * damaged file loses only the chunks concerned, and several processes may append to one file. The
+ * file also contains the sites of the events; reading adds them to the site table. */
 #ifndef CONSAN_EVENT_IO_H
 #define CONSAN_EVENT_IO_H
 
@@ -15,11 +14,11 @@
 struct event_writer;
 /* Appends to path, creating it. */
 struct event_writer *event_writer_open(const char *path, struct err *e);
-/* False and e: some of it could not be written (disk full). */
+/* False: an event could not be written, for example because the disk is full; e says why. */
 bool event_writer_close(struct event_writer *w, struct err *e);
 void event_writer_launch(struct event_writer *w, const struct launch_info *l);
-/* last: clusters with a higher id were cut off by a failure and do not count; UINT32_MAX:
- * none. unchecked: why the events are not the whole launch, or "". */
+/* last: clusters with a higher id do not count, because the launch failed; UINT32_MAX: all count.
+ * unchecked: why the events are not the whole launch, or "". */
 void event_writer_launch_end(struct event_writer *w, const struct launch_info *l,
 	uint32_t last, const char *unchecked);
 /* A sink that saves each event, then passes it to `next`. NULL: none; the sink then wants
@@ -31,8 +30,8 @@ struct event_sink *event_writer_end(struct event_sink *s);
 
 /* ---- reading ---- */
 
-/* Called in the order of the file, from the reading thread. Clusters of one
- * launch may interleave. Members may be NULL. */
+/* Callbacks, called by the reading thread in the order of the file. The events of several clusters
+ * of a launch may interleave. Members may be NULL. */
 struct event_reader {
 	void *user;
 	/* l is valid until its launch_end */

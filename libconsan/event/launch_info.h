@@ -19,7 +19,7 @@ struct launch_info {
 	uint64_t seed;
 	uint64_t queue;           /* launches of one queue begin in order */
 	bool programmatic;        /* it may begin before the previous launch has ended */
-	bool apart;               /* no cluster synchronises with another: the kernel has no strong
+	bool apart;               /* no cluster synchronizes with another: the kernel has no strong
 				     write to global memory and no griddepcontrol */
 	const struct ev_symbol {  /* named shared variables */
 		const char *name;

@@ -1,4 +1,4 @@
-/* event_load: the reading half of io.h. The file may be damaged anywhere. */
+/* load: the reading half of io.h. The file may be damaged anywhere. */
 #include "chunk.h"
 #include "code.h"
 #include "fields.h"
@@ -232,7 +232,7 @@ static bool read_events(struct read *r, const struct chunk_head *h, struct code_
 	return true;
 }
 
-/* The end of clusters that are still open is lost. */
+/* Ends clusters that are still open, as incomplete. */
 static void end_launch(struct read *r, struct open_launch *l, uint32_t counts,
 	const char *unchecked)
 {

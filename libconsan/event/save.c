@@ -1,4 +1,4 @@
-/* event_save: the writing half of io.h. */
+/* save: the writing half of io.h. */
 #include "libconsan/base/base.h"
 #include "chunk.h"
 #include "code.h"

@@ -1,5 +1,5 @@
-/* site: the process-wide table of places. Looking one up takes no lock; adding
- * does. Nothing is ever removed. */
+/* site: see site.h. Adding a site takes a lock, looking one up does not. Sites are never
+ * removed. */
 #include "site.h"
 
 #include "libconsan/base/base.h"
@@ -18,7 +18,7 @@ static struct site *_Atomic chunk[MAX_CHUNKS];
 static atomic_uint nsites = 1; /* id 0: unknown */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* under the lock: copies of strings and places, found again by content */
+/* under the lock: interned strings, places and sites */
 static struct arena arena;
 
 struct hash {
@@ -163,7 +163,7 @@ static uint32_t append(const struct site *copy)
 	struct site *at;
 
 	if (id >> CHUNK_BITS >= MAX_CHUNKS)
-		return 0; /* 16 M instructions: later ones stay without a name */
+		return 0; /* the table is full at 16 M instructions: later ones have id 0 */
 	at = atomic_load_explicit(&chunk[id >> CHUNK_BITS], memory_order_relaxed);
 	if (!at) {
 		at = base_alloc(CHUNK_SITES * sizeof *at);

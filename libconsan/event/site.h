@@ -1,8 +1,8 @@
-/* site: where in the program something stands.
+/* site: the places of instructions in the program.
  *
- * Producers add sites as they load a module; everyone else holds ids.
- * The table is process-wide, append-only and thread-safe; id 0 = unknown.
- * All strings are copied. */
+ * The table of sites belongs to the process, is append-only and thread-safe. Code that loads a
+ * module adds its sites; all other code refers to them by id. Id 0: unknown. All strings are
+ * copied. */
 #ifndef CONSAN_SITE_H
 #define CONSAN_SITE_H
 
@@ -24,14 +24,14 @@ struct site {
 };
 
 uint32_t site_add(const struct site *s);
-/* Like site_add, but equal sites get the same id: for readers of saved files,
- * where the same place comes from several processes. */
+/* Like site_add(), but equal sites get the same id: for saved files, in which several processes
+ * may have saved the same place. */
 uint32_t site_intern(const struct site *s);
 const struct site *site_get(uint32_t id); /* never NULL */
-/* Source place if known, else the PTX place; for sorting and tests. */
+/* Compares by the source place if it is known, else by the PTX place. */
 void site_where(uint32_t id, const char **file, uint32_t *line);
-/* The frame of an inlining chain that tells a reader most: the innermost one in a .cu
- * file (inner ones are often library headers), else the innermost. NULL of NULL. */
+/* The frame of an inlining chain to show first: the innermost one in a .cu file, as inner ones
+ * are often in library headers; else the innermost. NULL if l is NULL. */
 const struct site_loc *site_headline(const struct site_loc *l);
 
 #endif

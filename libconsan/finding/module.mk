@@ -3,7 +3,7 @@ LIB_SRC += $(addprefix libconsan/finding/, \
 	banks.c finding.c history.c ptx_rules.c recorder.c recorder_history.c rule_example.c suppress.c \
 	results/history.c results/json.c results/load.c results/results.c results/write.c)
 
-# The kernels that `consan explain` shows come from the specimens.
+# The examples of `consan explain` are specimens.
 $(BUILD)/rule_examples.c: tests/tools/examples.awk $(wildcard tests/cases/*/cs*.ptx)
 	@mkdir -p $(@D)
 	$(V)awk -f $^ >$@

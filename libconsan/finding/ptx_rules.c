@@ -1,4 +1,4 @@
-/* ptx_rules: ptx_rules.def, and absent.def beside it. */
+/* ptx_rules: see ptx_rules.h. The table of ptx_rules.def, joined with absent.def. */
 #include "ptx_rules.h"
 
 #include "libconsan/base/base.h"

@@ -93,8 +93,8 @@ static struct history_step *push(struct recorder *r, enum step_kind kind, const 
 
 /* The last step of this warp if it is of this kind and on this object, else NULL. Searches
  * only the last steps of the cluster. */
-static struct history_step *last_step(struct recorder *r, enum step_kind kind, const struct event *e,
-	uint16_t owner, uint32_t addr)
+static struct history_step *last_step(struct recorder *r, enum step_kind kind,
+	const struct event *e, uint16_t owner, uint32_t addr)
 {
 	for (uint64_t k = 1; k <= 16 && k <= r->at; k++) {
 		struct history_step *s = &r->ring[(r->at - k) % RING];

@@ -1,5 +1,5 @@
-/* rule_example: for each rule a kernel that breaks it beside its repaired twin, out
- * of the specimens that the tests run (tests/tools/examples.awk makes the table). */
+/* rule_example: for each rule, a kernel that violates it and its repaired twin. The table is made
+ * from the specimens of the tests by tests/tools/examples.awk. */
 #ifndef CONSAN_RULE_EXAMPLE_H
 #define CONSAN_RULE_EXAMPLE_H
 
@@ -11,13 +11,13 @@ struct rule_example {
 	const char *text;   /* PTX; tagged lines end in // racy, // fixed, // @place */
 };
 extern const struct rule_example rule_examples[];
-/* NULL: the rule has none. */
+/* NULL if the rule has none. */
 const struct rule_example *rule_example_of(const char *code);
 
 /* A line without its tag. Points into the text. */
 struct rule_example_line {
-	char sign;          /* '-': of the broken twin only, '+': of the repaired, or ' ' */
-	bool reported;      /* findings name it */
+	char sign;          /* '-': only in the broken twin, '+': only in the repaired one, ' ': in both */
+	bool reported;      /* a finding is reported at this line */
 	const char *at;
 	int n;
 	const char *next;

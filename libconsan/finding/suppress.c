@@ -96,7 +96,7 @@ bool suppress_parse(struct results *r, const char *path, const char *text, struc
 		for (c = word; c < end && *c != '#'; c++)
 			;
 		if (*c == '#' && c > word && c[-1] != ' ' && c[-1] != '\t')
-			c = end; /* a # within a word is no comment */
+			c = end; /* a # within a word does not begin a comment */
 		n = (size_t)(c - word);
 		while (n && strchr(" \t\r", word[n - 1]))
 			n--;

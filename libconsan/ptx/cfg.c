@@ -295,7 +295,8 @@ static bool leaves(const struct graph *g, uint32_t b)
 	return g->first[b] == g->first[b + 1] || i->op == OP_ret;
 }
 
-static uint32_t meet(const uint32_t *ipdom, const uint32_t *number, uint32_t a, uint32_t b)
+static uint32_t common_postdominator(const uint32_t *ipdom, const uint32_t *number, uint32_t a,
+	uint32_t b)
 {
 	while (a != b) {
 		while (number[a] < number[b])
@@ -363,7 +364,7 @@ static void post_dominators(struct graph *g)
 				uint32_t to = g->to[e];
 
 				if (ipdom[to] != NONE)
-					d = d == NONE ? to : meet(ipdom, number, d, to);
+					d = d == NONE ? to : common_postdominator(ipdom, number, d, to);
 			}
 			changed |= d != ipdom[b];
 			ipdom[b] = d;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* character classes; filled by hand, independent of the locale */
+/* character classes, independent of the locale */
 enum { C_NAME = 1, C_DIGIT = 2, C_SPACE = 4, C_HEX = 8, C_FIRST = 16 };
 
 #define R4(c) c, c, c, c

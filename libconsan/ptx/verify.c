@@ -192,14 +192,14 @@ static bool check_order(struct check *c)
 
 /* ---- variables, functions ---- */
 
-static bool check_variable(struct check *c, const struct ptx_var *v, uint64_t room)
+static bool check_variable(struct check *c, const struct ptx_var *v, uint64_t limit)
 {
 	HOLDS(v->name && v->align && !(v->align & (v->align - 1)));
 	HOLDS(v->vec == 1 || v->vec == 2 || v->vec == 4);
 	HOLDS(v->space == PS_global || v->space == PS_const || v->space == PS_shared ||
 		v->space == PS_local || v->space == PS_param);
 	if (v->space == PS_local || v->space == PS_param)
-		HOLDS(v->offset % v->align == 0 && v->offset + v->size <= room);
+		HOLDS(v->offset % v->align == 0 && v->offset + v->size <= limit);
 	for (size_t k = 0; k < v->nreloc; k++) {
 		HOLDS(v->reloc[k].offset + v->reloc[k].bytes <= v->size);
 		HOLDS(!v->reloc[k].var != !v->reloc[k].func);
@@ -210,16 +210,16 @@ static bool check_variable(struct check *c, const struct ptx_var *v, uint64_t ro
 static bool check_function(struct check *c, const struct ptx_func *f)
 {
 	const struct ptx_insn *last;
-	uint64_t room = 0;
+	uint64_t end = 0;
 
 	HOLDS(f->module == c->m && f->name);
 	for (size_t k = 0; k < f->nparam; k++) {
-		HOLDS(f->param[k].func == f && f->param[k].index == k && f->param[k].offset >= room);
-		room = f->param[k].offset + f->param[k].size;
+		HOLDS(f->param[k].func == f && f->param[k].index == k && f->param[k].offset >= end);
+		end = f->param[k].offset + f->param[k].size;
 		if (!check_variable(c, &f->param[k], f->param_bytes))
 			return false;
 	}
-	HOLDS(room == f->param_bytes);
+	HOLDS(end == f->param_bytes);
 	for (size_t k = 0; k < f->nvar; k++) {
 		HOLDS(f->var[k].func == f && f->var[k].index == k);
 		if (!check_variable(c, &f->var[k], f->local_bytes))

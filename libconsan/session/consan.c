@@ -1,6 +1,4 @@
-/* consan: the hallway. A launch goes through the executor into the checker and
- * comes out as findings, here and in the records. How any of it works is not
- * known here. session.c opens the other doors, replay.c comes in from a file. */
+/* consan: a launch. Connects the executor to the checker, and takes over the findings. */
 #include "gpu.h"
 #include "internal.h"
 
@@ -79,7 +77,7 @@ struct coverage *session_coverage(struct consan *c, const char *kernel)
 	return &c->coverage.at[c->coverage.n - 1];
 }
 
-static void keep_finding(struct consan *c, struct seen *s, const struct finding *f)
+static void keep_finding(struct consan *c, struct session_finding *s, const struct finding *f)
 {
 	results_copy_finding(&s->f, f);
 	s->suppressed = suppress_match(&c->suppressions, f) < c->suppressions.suppression.n;
@@ -88,7 +86,7 @@ static void keep_finding(struct consan *c, struct seen *s, const struct finding 
 /* The session's copy of a launch's finding, updated and recorded. */
 static void take_finding(struct consan *c, const struct finding *f, bool launch_over)
 {
-	struct seen *s = NULL;
+	struct session_finding *s = NULL;
 	bool first;
 	size_t i;
 
@@ -105,7 +103,7 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		i = c->findings.n;
 	}
 	first = !s->before && launch_over;
-	if (first) { /* which cluster found it first depends on the threads */
+	if (first) { /* a copy made during the launch depends on the timing of threads */
 		finding_free(&s->f);
 		keep_finding(c, s, f);
 		if (!s->f.history)
@@ -117,8 +115,8 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		s->before = s->f.seen;
 		s->clusters_before = s->f.clusters;
 	}
-	/* a bug seen in each of many launches is not written again each time;
-	 * consan_close() brings the last count */
+	/* Written again only when the count has doubled: a bug may occur in each of many launches.
+	 * consan_close() writes the final count. */
 	if (first || s->f.seen >= 2 * s->recorded) {
 		results_finding(c->records, (uint32_t)i, &s->f);
 		s->recorded = s->f.seen;
@@ -133,18 +131,18 @@ void session_found(void *user, const struct finding *f)
 
 /* ---- launches ---- */
 
-/* One launch on its way; the executor's observer hands it back to us. */
-struct flight {
+/* A launch that runs: the `user` of the executor's observer. */
+struct running {
 	struct consan *c;
 	struct check *check;
-	const struct launch_info *info; /* with variables' own names */
-	struct crossings *watch;  /* NULL: nobody asks for what reaches across */
+	const struct launch_info *info; /* has the short names of variables */
+	struct crossings *watch;  /* NULL: not wanted */
 	pthread_mutex_t print;
 };
 
 static struct event_sink *on_cluster_begin(void *user, const struct cluster_info *info)
 {
-	struct flight *f = user;
+	struct running *f = user;
 	struct cluster_info with = *info;
 	struct event_sink *sink;
 
@@ -160,7 +158,7 @@ static struct event_sink *on_cluster_begin(void *user, const struct cluster_info
 
 static void on_cluster_end(void *user, struct event_sink *sink)
 {
-	struct flight *f = user;
+	struct running *f = user;
 	struct recorder *recorder;
 
 	if (f->c->save)
@@ -176,7 +174,7 @@ static void on_cluster_end(void *user, struct event_sink *sink)
 
 static void on_print(void *user, const char *text, size_t n)
 {
-	struct flight *f = user;
+	struct running *f = user;
 
 	pthread_mutex_lock(&f->print);
 	if (f->c->print)
@@ -218,7 +216,7 @@ static const char *const status_name[] = {
 	[CONSAN_STOPPED] = "stopped",
 };
 
-/* What is known of the launch before it runs, for the checker and the files. */
+/* What is known of a launch before it runs. Numbers the launch. */
 static struct launch_info describe(struct consan *c, const struct consan_launch *l)
 {
 	const struct exec_kernel_info *k = &l->kernel->info;
@@ -240,7 +238,8 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 	return i;
 }
 
-/* The parameter block out of a pointer to each value; NULL if it is there. */
+/* Makes the parameter block from l->args, a pointer to each value. NULL if l has the block
+ * already; the caller free()s it. */
 static void *pack(const struct consan_launch *l)
 {
 	uint32_t offset, bytes;
@@ -254,8 +253,8 @@ static void *pack(const struct consan_launch *l)
 	return block;
 }
 
-/* With a seed everything is left to chance that may be. */
-static enum exec_async when(const struct options *o)
+/* The effect time of asynchronous operations. With a seed, it is random by default. */
+static enum exec_async async_of(const struct options *o)
 {
 	switch (o->async) {
 	case OPT_ASYNC_LATE: return ASYNC_LATE;
@@ -269,13 +268,13 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 	const struct launch_info *info, struct check *check, struct crossings *watch,
 	struct exec_result *r)
 {
-	struct flight flight = { .c = c, .check = check, .info = info, .watch = watch };
-	struct exec_observer observer = { .user = &flight, .print = on_print };
+	struct running running = { .c = c, .check = check, .info = info, .watch = watch };
+	struct exec_observer observer = { .user = &running, .print = on_print };
 	struct exec_launch x = {
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
 		.shared_dynamic = l->shared_dynamic, .params = params,
 		.cooperative = l->cooperative, .seed = c->opt.seed,
-		.async = when(&c->opt),
+		.async = async_of(&c->opt),
 		.jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer,
 	};
@@ -292,10 +291,10 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		progress_launch(c->progress, l->kernel->demangled,
 			(uint64_t)info->grid[0] * info->grid[1] * info->grid[2]
 			/ ((uint64_t)info->cluster[0] * info->cluster[1] * info->cluster[2]));
-	pthread_mutex_init(&flight.print, NULL);
+	pthread_mutex_init(&running.print, NULL);
 	exec_run(&x, r);
 	progress_idle(c->progress);
-	pthread_mutex_destroy(&flight.print);
+	pthread_mutex_destroy(&running.print);
 }
 
 static void account(struct consan *c, const struct launch_info *info, bool checked,
@@ -338,8 +337,6 @@ static uint32_t last_cluster(const struct exec_result *r)
 	return r->bad_cluster < UINT32_MAX ? (uint32_t)r->bad_cluster : UINT32_MAX;
 }
 
-/* The launch is over: its findings are final. Those that session_found() brought and
- * the checker dropped are withdrawn. */
 void session_settle(struct consan *c, struct check *check, uint32_t last)
 {
 	const struct finding *const *found;
@@ -352,7 +349,7 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 		take_finding(c, found[i], true);
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < c->findings.n; i++) {
-		struct seen *s = c->findings.at[i];
+		struct session_finding *s = c->findings.at[i];
 
 		if (s->f.seen == s->before)
 			continue;
@@ -364,7 +361,8 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static bool where(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes)
+/* check_config.where */
+static bool find_allocation(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes)
 {
 	struct exec_mem m;
 
@@ -385,7 +383,7 @@ struct trial {
 	struct check_config config;
 };
 
-/* In a copy of the process: nothing is recorded, saved or printed. */
+/* Runs in a copy of the process. */
 static size_t try_seed(void *user, uint64_t seed, const struct finding *const **found)
 {
 	struct trial *t = user;
@@ -401,7 +399,7 @@ static size_t try_seed(void *user, uint64_t seed, const struct finding *const **
 	return check_findings(check, found);
 }
 
-/* What the launch's own schedule did not show. */
+/* Takes over findings that the launch's own schedule did not show. */
 static void take_explored(struct consan *c, const struct explored *x)
 {
 	for (size_t k = 0; k < x->finding.n; k++) {
@@ -415,8 +413,8 @@ static void take_explored(struct consan *c, const struct explored *x)
 			take_finding(c, &x->finding.at[k], true);
 	}
 	if (x->lost)
-		consan_remark(c, REMARK_NOTE, "a further schedule of a launch did not come to its end "
-			"and was not explored");
+		consan_remark(c, REMARK_NOTE, "a further schedule of a launch was not explored: its process "
+			"ended early");
 }
 
 enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
@@ -425,7 +423,7 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	struct explored other = { 0 };
 	struct exec_result r = { 0 };
 	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = session_found,
-		.user = c, .global = !c->opt.no_global, .where = where };
+		.user = c, .global = !c->opt.no_global, .where = find_allocation };
 	struct result_launch record;
 	enum consan_status status;
 	struct check *check = NULL;
@@ -440,7 +438,8 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	consan_device(c);
 	if (l->kernel->module->gpu) {
 		if (c->opt.cluster_fallback)
-			consan_remark(c, REMARK_FALLBACK_NOT_TRIED, "instrumented kernels run as launched: use --backend=cpu");
+			consan_remark(c, REMARK_FALLBACK_NOT_TRIED,
+				"instrumented kernels run as launched: use --backend=cpu");
 		packed = pack(l);
 		status = gpu_emulate(c, l, packed ? packed : l->params, e);
 		free(packed);

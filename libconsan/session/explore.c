@@ -1,5 +1,5 @@
-/* explore: see explore.h. Findings come back through a pipe as they lie in
- * memory: both ends are the same program with the same table of sites. */
+/* explore: see explore.h. Findings are sent through a pipe as they are in memory: both ends
+ * are the same program with the same site table. */
 #include "explore.h"
 
 #include "libconsan/finding/finding.h"
@@ -51,7 +51,7 @@ static bool put_history(int fd, const struct history *h)
 		&& put(fd, h->buffer, h->nbuffers * sizeof *h->buffer));
 }
 
-/* NULL: cut. */
+/* NULL: the pipe ended early. */
 static struct history *get_history(int fd)
 {
 	struct history *h = base_alloc(sizeof *h);
@@ -79,11 +79,11 @@ static bool put_findings(int fd, const struct finding *const *f, size_t n)
 			|| !put(fd, f[i]->waiter, f[i]->nwaiters * sizeof *f[i]->waiter)
 			|| !put_history(fd, f[i]->history))
 			return false;
-	/* the end: no rule */
+	/* a finding without a rule ends the list */
 	return put(fd, &(struct finding){ .rule = RULE_NONE }, sizeof **f);
 }
 
-/* False: the copy died. */
+/* False: the copy of the process ended early. */
 static bool get_findings(int fd, struct explored *out)
 {
 	struct finding f;
@@ -124,7 +124,7 @@ void explore(uint64_t seed, uint64_t n,
 			close(fd[0]);
 			size_t count = run(user, seed + k, &found);
 
-			/* no handler of the program's runs, nothing is flushed twice */
+			/* without exit handlers of the program, and without flushing its streams twice */
 			_exit(!put_findings(fd[1], found, count));
 		}
 		close(fd[1]);

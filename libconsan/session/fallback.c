@@ -1,4 +1,4 @@
-/* fallback: see fallback.h. The copy answers through a shared page. */
+/* fallback: see fallback.h. The copy of the process returns its verdict in shared memory. */
 #include "fallback.h"
 
 #include "libconsan/event/event.h"
@@ -12,8 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What of a cluster reaches beyond a part of it, the worst first: data, then
- * what merely synchronises, then what adapts to the cluster it is in. */
+/* Operations that reach from one part of a cluster into another, in the order in which they are
+ * suspected: those that move data, those that synchronize, those that depend on the size of the
+ * cluster. */
 #define CROSSINGS(X) \
 	X(DSMEM, "DSMEM access") \
 	X(STORE, "DSMEM store or copy") \
@@ -40,14 +41,14 @@ enum { PLACES = 4, TEXT = 2048 };
 struct crossings {
 	pthread_mutex_t lock;
 	uint32_t fallback[3];
-	uint32_t site[CROSS_COUNT][PLACES]; /* the first ones; 0: none */
+	uint32_t site[CROSS_COUNT][PLACES]; /* the first sites found; 0: none */
 };
 
 struct crossing_sink {
 	struct event_sink sink;
 	struct event_sink *next;
 	struct crossings *x;
-	uint32_t dims[3], near[32]; /* by rank: the CTAs of the same part */
+	uint32_t dims[3], near[32]; /* by rank: bit set of the CTAs of the same part */
 };
 
 static void note(struct crossings *x, enum crossing kind, uint32_t site)
@@ -139,7 +140,7 @@ struct event_sink *crossings_end(struct event_sink *sink)
 	return next;
 }
 
-/* ---- memory, as it was and as it became ---- */
+/* ---- copies of device memory ---- */
 
 struct copy {
 	VEC(struct exec_mem) range;
@@ -166,8 +167,9 @@ static void copy_restore(const struct copy *c)
 		memcpy((void *)(uintptr_t)c->range.at[k].at, c->at[k], c->range.at[k].bytes);
 }
 
-/* How many bytes are different now; *where: the first, as "byte N of an allocation". */
-static uint64_t copy_differs(const struct copy *c, char *where, size_t room)
+/* The number of bytes that differ from the copy; where: the first, as "byte N of an
+ * allocation". */
+static uint64_t copy_differs(const struct copy *c, char *where, size_t size)
 {
 	uint64_t n = 0;
 
@@ -180,7 +182,7 @@ static uint64_t copy_differs(const struct copy *c, char *where, size_t room)
 			if (now[i] == c->at[k][i])
 				continue;
 			if (!n++)
-				snprintf(where, room, "byte %llu of an allocation of %llu",
+				snprintf(where, size, "byte %llu of an allocation of %llu",
 					(unsigned long long)i, (unsigned long long)c->range.at[k].bytes);
 		}
 	}
@@ -201,7 +203,7 @@ struct attempt {
 	const void *params;
 	struct check_config config;
 	struct crossings across;
-	uint32_t whole, split, parts; /* clusters: left whole, split, and into how many */
+	uint32_t whole, split, parts; /* numbers of clusters: not split, split, and of parts */
 };
 
 static struct check *check_of(struct attempt *t, struct crossings *watch)
@@ -246,8 +248,8 @@ static void put_crossings(struct text *t, const struct crossings *x, enum crossi
 	}
 }
 
-/* The first error that whole clusters do not show. */
-static const struct finding *news(struct check *mixed, struct check *whole)
+/* The first error of `mixed` that `whole` does not have. */
+static const struct finding *new_error(struct check *mixed, struct check *whole)
 {
 	const struct finding *const *now, *const *before;
 	const size_t n = check_findings(mixed, &now), m = check_findings(whole, &before);
@@ -268,7 +270,7 @@ static bool hangs(unsigned r)
 	return r == CS701 || r == CS702 || r == CS703 || r == CS704 || r == CS705;
 }
 
-/* What the line that names a rank does with it in whole clusters */
+/* The operation that the site's source line performs on another CTA in whole clusters */
 static const char *reach_of(const struct crossings *x, uint32_t site)
 {
 	for (unsigned k = 0; k < CROSS_BARRIER; k++)
@@ -278,7 +280,7 @@ static const char *reach_of(const struct crossings *x, uint32_t site)
 	return "access";
 }
 
-/* Which operation it is that the finding means. */
+/* Describes the operation that depends on the preferred size, according to the finding. */
 static void blame_finding(struct text *t, const struct finding *f, const struct crossings *x)
 {
 	const struct rule_info *rule = rule_get(f->rule);
@@ -299,7 +301,7 @@ static void blame_finding(struct text *t, const struct finding *f, const struct 
 	put_place(t, site);
 	text_printf(t, " %s %s", rule->code, rule->title);
 	if (f->nsides > 1) {
-		text_printf(t, ", against ");
+		text_printf(t, ", conflicts with ");
 		put_place(t, f->side[1].site);
 	}
 	if (*f->edge)
@@ -308,7 +310,8 @@ static void blame_finding(struct text *t, const struct finding *f, const struct 
 		text_printf(t, ": %s", f->waiter[0].text);
 }
 
-static void blame_values(struct text *t, const struct crossings *x, uint64_t bytes, const char *where)
+static void blame_values(struct text *t, const struct crossings *x, uint64_t bytes,
+	const char *where)
 {
 	unsigned k = 0;
 
@@ -364,7 +367,7 @@ static void judge(struct attempt *a, struct verdict *v)
 	memcpy(a->config.launch.fallback, a->across.fallback, sizeof a->across.fallback);
 	mixed = check_of(a, NULL);
 
-	f = news(mixed, whole);
+	f = new_error(mixed, whole);
 	bytes = copy_differs(&after, where, sizeof where);
 	text_printf(&t, "%s, launch %u: ", a->l->kernel->demangled, a->config.launch.id);
 	v->kind = f || bytes ? REMARK_FALLBACK_NOT_INVARIANT : REMARK_FALLBACK_INVARIANT;
@@ -375,10 +378,10 @@ static void judge(struct attempt *a, struct verdict *v)
 	text_printf(&t, f || bytes ? "; with " : "");
 	put_shapes(&t, a);
 	if (!f && !bytes) {
-		text_printf(&t, " leave the memory that whole ones leave, with no error");
+		text_printf(&t, " leave the same memory as whole clusters, with no error");
 		for (unsigned k = 0, n = 0; k < CROSS_COUNT; k++)
 			if (k != CROSS_ATOMIC && a->across.site[k][0]) {
-				text_printf(&t, n++ ? "; " : "; what reaches across adapts: ");
+				text_printf(&t, n++ ? "; " : "; operations across CTAs adapt to it: ");
 				put_crossings(&t, &a->across, k);
 			}
 	}
@@ -388,8 +391,8 @@ static void judge(struct attempt *a, struct verdict *v)
 
 /* ---- in the process itself ---- */
 
-/* The sizes that the launch falls back to: its own, if they have that many CTAs,
- * else as wide a part of the preferred cluster as there is. */
+/* The size of the smaller clusters, with k CTAs: the launch's own, if it has so many, else the
+ * widest part of the preferred cluster. False: there is none. */
 static bool fallback_of(const struct consan_launch *l, const uint32_t preferred[3], uint64_t k,
 	uint32_t out[3])
 {
@@ -433,14 +436,14 @@ void fallback_try(struct consan *c, const struct consan_launch *l, const void *p
 	pid = fork();
 	if (!pid) {
 		judge(&a, v);
-		_exit(0); /* no handler of the program's runs, nothing is flushed twice */
+		_exit(0); /* without exit handlers of the program */
 	}
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (v->done) {
 		consan_remark(c, v->kind, v->text);
 	} else {
-		text_printf(&t, "%s: the copy of the process did not come to its end",
+		text_printf(&t, "%s: the copy of the process ended early",
 			l->kernel->demangled);
 		consan_remark(c, REMARK_FALLBACK_NOT_TRIED, t.at);
 		text_free(&t);

@@ -1,4 +1,4 @@
-/* fallback: does a kernel do the same when some of its clusters are smaller?
+/* fallback: tests whether a kernel does the same when some of its clusters are smaller.
  *
  * A launch that prefers large clusters may find some of its CTAs in smaller ones.
  * The launch runs in a forked copy of the process twice from the same memory:
@@ -10,15 +10,15 @@
 
 #include "internal.h"
 
-/* The verdict goes into the session's remarks. The process keeps its memory. */
+/* The verdict becomes a remark of the session. Does not change the memory of the process. */
 void fallback_try(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config);
 
-/* ---- what reaches from one part of a cluster into another ---- */
+/* ---- operations that reach from one part of a cluster into another ---- */
 
 struct crossings;
-/* A sink that notes what crosses and hands on to `next`, to be ended by
- * crossings_end(), which gives `next` back. */
+/* A sink that notes such operations and forwards all events to `next`. crossings_end() frees it
+ * and returns `next`. */
 struct event_sink *crossings_begin(struct crossings *x, const struct cluster_info *info,
 	struct event_sink *next);
 struct event_sink *crossings_end(struct event_sink *sink);

@@ -19,7 +19,7 @@
 #define QUEUE_CHUNKS (1536 * 1024 / RECORD_CHUNK_BYTES)
 
 /* A launch that is being checked. */
-struct gpu_flight {
+struct gpu_running {
 	struct consan *c;
 	struct check *check;
 	const struct gpu_launch *l;
@@ -28,7 +28,7 @@ struct gpu_flight {
 
 static struct event_sink *on_precheck_begin(void *user, const struct cluster_info *info)
 {
-	const struct gpu_flight *f = user;
+	const struct gpu_running *f = user;
 	struct event_sink *sink = check_cluster_begin(f->check, info);
 
 	return f->queued ? event_queue_begin(sink) : sink;
@@ -36,14 +36,14 @@ static struct event_sink *on_precheck_begin(void *user, const struct cluster_inf
 
 static void on_precheck_end(void *user, struct event_sink *sink)
 {
-	const struct gpu_flight *f = user;
+	const struct gpu_running *f = user;
 
 	check_cluster_end(f->check, f->queued ? event_queue_end(sink) : sink);
 }
 
 static struct event_sink *on_begin(void *user, const struct cluster_info *info)
 {
-	struct gpu_flight *f = user;
+	struct gpu_running *f = user;
 	struct cluster_info with = *info;
 	struct event_sink *sink;
 
@@ -56,7 +56,7 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info)
 
 static void on_end(void *user, struct event_sink *sink)
 {
-	struct gpu_flight *f = user;
+	struct gpu_running *f = user;
 	struct recorder *recorder;
 
 	if (f->c->save)
@@ -69,13 +69,13 @@ static void on_end(void *user, struct event_sink *sink)
 
 static bool on_box(void *user, struct decode_box *b)
 {
-	return gpu_maps_box(((const struct gpu_flight *)user)->l->maps, b);
+	return gpu_maps_box(((const struct gpu_running *)user)->l->maps, b);
 }
 
-/* What a kernel allocates by malloc() is known in emulated GPU mode only. */
+/* Allocations by malloc() of a kernel are known in emulated GPU mode only. */
 static bool on_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
 {
-	const struct gpu_flight *f = user;
+	const struct gpu_running *f = user;
 	const struct gpu_module *m = f->l->module;
 
 	return f->l->memory && (m->code->emulated || !ptx_find(m->ptx, "malloc")) &&
@@ -147,7 +147,7 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 		snprintf(why, 320, "%llu KiB of records did not fit into the GPU memory that is reserved for "
 			"them, so that %u of %llu clusters were not checked; --gpu-memory gives more%s", kib,
 			r->blind, (unsigned long long)r->clusters,
-			l->chunk ? "" : ", --gpu-drain makes room while the kernel runs");
+			l->chunk ? "" : ", --gpu-drain empties it while the kernel runs");
 	else if (l->fault)
 		snprintf(why, 320, "%s; what it had recorded until then was checked%s", l->fault,
 			f->unrecorded && !r->refused
@@ -188,7 +188,7 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	results_coverage(c->records, v);
 }
 
-/* Found more than notes: then clusters that were skipped are checked, too. */
+/* Is there a finding above a note? Then clusters that were skipped are checked, too. */
 static bool found_any(struct check *k, const struct decode_result *r)
 {
 	const struct finding *const *found;
@@ -217,8 +217,8 @@ static double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Not if all events are wanted, nor if global memory is checked: for that all clusters are
- * decoded together, and coarse events save little. */
+/* There is no pre-check if all events are wanted, or if global memory is checked: then all
+ * clusters are decoded together, and coarse events save little. */
 static bool has_precheck(const struct consan *c)
 {
 	return !c->save && !c->banks && !gpu_global(c);
@@ -226,7 +226,7 @@ static bool has_precheck(const struct consan *c)
 
 /* Does the launch have anything to report, notes included? Decodes it into coarse events,
  * which takes half of the time. False leaves f->check without findings, true closes it. */
-static bool precheck(struct gpu_flight *f, struct decode_launch *d, struct decode_result *r)
+static bool precheck(struct gpu_running *f, struct decode_launch *d, struct decode_result *r)
 {
 	struct decode_launch coarse = *d;
 	const struct finding *const *found;
@@ -241,18 +241,18 @@ static bool precheck(struct gpu_flight *f, struct decode_launch *d, struct decod
 	return true;
 }
 
-/* Leaves in f->check what there is to report, from up to three passes:
+/* Leaves the findings to report in f->check, after up to three passes:
  *  1. the pre-check, most launches' only one;
  *  2. in the order that is decoded fastest, without clusters that are identical to another;
  *  3. if there are findings: all clusters, in the exact order of their records, as the report
- *     tells which access came first.
+ *     needs to know which access came first.
  * If it is known that the third would follow and nothing was skipped, it takes the place of the
  * second. */
-static void run(struct gpu_flight *f, const struct check_config *config, struct decode_launch *d,
+static void run(struct gpu_running *f, const struct check_config *config, struct decode_launch *d,
 	struct decode_result *r)
 {
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
-	/* grids before it are in the shadow of its check, so it can be checked only once */
+	/* the shadow of its check contains earlier grids, so it can be checked only once */
 	const bool once = config->memory && check_memory_overlaps(config->memory, &config->launch);
 	const bool complete = !d->skip || f->l->chunk; /* no more records can be copied */
 	struct check_config quiet = *config;
@@ -280,13 +280,15 @@ static void run(struct gpu_flight *f, const struct check_config *config, struct 
 	d->exact = true;
 	cost->again = true;
 	check_close(f->check);
-	if (config->memory) /* the second pass of this launch is no earlier grid */
+	/* the first pass of this launch must not count as an earlier grid in the second */
+	if (config->memory)
 		check_memory_idle(config->memory, config->launch.queue, false);
 	f->check = check_open(config);
 	decode_run(d, r);
 }
 
-/* The state that outlives a launch. Where records are missing, it may lack a synchronisation. */
+/* The state that launches share. NULL if it is not needed, or if records are missing: a
+ * synchronization may be among them. */
 static struct check_memory *memory_for(struct consan *c, const struct gpu_launch *l)
 {
 	bool freed = __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL);
@@ -298,7 +300,7 @@ static struct check_memory *memory_for(struct consan *c, const struct gpu_launch
 
 /* If nothing was found, later launches skip clusters that are identical to those of this one.
  * If something was found, adds a note if identical clusters could not be checked. */
-static void note_identical(struct consan *c, const struct gpu_flight *f,
+static void note_identical(struct consan *c, const struct gpu_running *f,
 	const struct decode_launch *d, const struct decode_result *r)
 {
 	struct gpu_module *m = f->l->module;
@@ -322,7 +324,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
 	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
 		.found = session_found, .user = c, .aborted = l->fault };
-	struct gpu_flight flight = { .c = c, .l = l };
+	struct gpu_running running = { .c = c, .l = l };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
@@ -334,7 +336,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		.tickets = l->tickets,
 		.grid_order = l->tickets && f && f->orders_grid,
 		.ended = l->ended, .fault = l->fault, .skip = l->skip,
-		.jobs = gpu_workers(c), .user = &flight, .box = on_box, .memory = on_memory,
+		.jobs = gpu_workers(c), .user = &running, .box = on_box, .memory = on_memory,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f)
@@ -358,13 +360,13 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	d.shared_all = l->shared;
 	l->maps->base = decode_params(l->pool);
 	start = seconds();
-	run(&flight, &config, &d, &r);
+	run(&running, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = seconds() - start;
-	note_identical(c, &flight, &d, &r);
-	session_settle(c, flight.check, r.refused ? r.refused - 1 : UINT32_MAX);
+	note_identical(c, &running, &d, &r);
+	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
-	check_close(flight.check);
+	check_close(running.check);
 	if (!l->ended)
 		check_memory_idle(c->memory, l->queue, false);
 	if (c->save)

@@ -58,7 +58,7 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
 		err_set(e, ERR_UNSUPPORTED, 0, 0,
-			"%s: more recording sites than --backend=gpu can tell apart", name);
+			"%s: more recording sites than --backend=gpu can number", name);
 		gpu_module_close(m);
 		return NULL;
 	}

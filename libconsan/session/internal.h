@@ -1,6 +1,6 @@
-/* session: what consan.c and session.c share. Private to them. */
-#ifndef CONSAN_SESSION_H
-#define CONSAN_SESSION_H
+/* session: what the files of this module share. */
+#ifndef CONSAN_SESSION_INTERNAL_H
+#define CONSAN_SESSION_INTERNAL_H
 
 #include "libconsan/base/base.h"
 #include "libconsan/check/check.h"
@@ -12,14 +12,14 @@
 
 #include <pthread.h>
 
-/* A finding of the session; each launch adds to what earlier ones saw. */
-struct seen {
+/* A finding of the session, over all launches. */
+struct session_finding {
 	struct finding f;
-	uint64_t before;          /* times, in earlier launches */
+	uint64_t before;          /* f.seen and f.clusters, at the end of the previous launch */
 	uint32_t clusters_before;
-	uint64_t recorded;        /* f.seen as the records have it */
-	uint64_t cleared;         /* ... and as it was at consan_clear() */
-	bool announced;           /* to consan_on_finding() */
+	uint64_t recorded;        /* f.seen, as last written to the records */
+	uint64_t cleared;         /* f.seen, at the last consan_clear() */
+	bool announced;           /* passed to consan_on_finding()'s callback */
 	bool suppressed;          /* recorded, but not shown, counted or announced */
 };
 
@@ -27,11 +27,12 @@ struct consan {
 	struct options opt;
 	struct check_policy policy;
 	struct check_memory *memory;
-	bool freed;               /* device memory was, or something was waited for, since
-				     the last launch: atomic */
-	pthread_mutex_t launching; /* one launch at a time: device order */
-	pthread_mutex_t showing;   /* views; taken in this order */
-	pthread_mutex_t lock;      /* everything below */
+	bool freed;               /* since the last launch, device memory was freed or the program
+				     synchronized; atomic */
+	/* taken in this order */
+	pthread_mutex_t launching; /* one launch at a time */
+	pthread_mutex_t showing;   /* views, coverage_views and their arenas */
+	pthread_mutex_t lock;      /* all members below */
 	const struct exec_device *gpu;
 	struct consan_device device;
 	unsigned hint_sm;
@@ -40,13 +41,13 @@ struct consan {
 	struct event_writer *save;
 	struct banks *banks;      /* NULL: not counted */
 	struct recorders *recorders;
-	struct progress *progress; /* NULL: nobody looks */
+	struct progress *progress; /* NULL: no progress line */
 	struct results suppressions; /* the entries only */
-	VEC(struct seen *) findings;
+	VEC(struct session_finding *) findings;
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;
-	uint32_t launches, dumped; /* so far: launches; modules that --dump-ptx wrote */
-	unsigned fault;            /* FAULT_ that ended the last launch */
+	uint32_t launches, dumped; /* numbers of launches, and of modules that --dump-ptx wrote */
+	unsigned fault;            /* the FAULT_ that ended the last launch */
 	struct arena shown, covered;
 	VEC(struct consan_finding) views;
 	VEC(struct consan_coverage) coverage_views;
@@ -54,15 +55,15 @@ struct consan {
 	void (*print)(void *user, const char *text, size_t n);
 	void *found_user, *print_user;
 	bool in_region;
-	unsigned shard, shards;    /* the option `shard`: shard of shards, from 1 */
-	uint64_t matched, checked; /* launches that passed the filters; of these, checked */
+	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */
+	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
 };
 
 struct consan_module {
 	struct consan *c;
 	struct exec_module *exec;
 	struct ptx_module *ptx;    /* owned by exec */
-	struct gpu_module *gpu;    /* --backend=gpu-emulated: what exec runs is its text */
+	struct gpu_module *gpu;    /* --backend=gpu-emulated: exec runs its text; else NULL */
 	struct consan_kernel *kernels;
 };
 
@@ -72,37 +73,38 @@ struct consan_kernel {
 	const struct exec_kernel *exec;
 	struct exec_kernel_info info;
 	char *demangled;
-	struct ev_symbol *symbols; /* info.symbols, with their short names */
+	struct ev_symbol *symbols; /* info.symbols with short names */
 };
 
-/* ---- consan.c: what every way to run a launch needs ---- */
-/* May this launch be checked, by the filters? Counts it. */
+/* ---- consan.c: for all functions that run a launch ---- */
+/* Do the user's filters want this launch? Counts it: to be called once a launch. */
 bool session_wants(struct consan *c, const char *kernel, const char *demangled);
 enum consan_status session_status(enum exec_status s);
 struct coverage *session_coverage(struct consan *c, const char *kernel);
-/* c->sorted anew; the caller holds the lock. */
+/* Updates c->sorted and returns the number of findings. The caller holds the lock. */
 size_t session_sort(struct consan *c);
-/* check_config.found, user being the session. */
+/* For check_config.found; user: the session. */
 void session_found(void *user, const struct finding *f);
-/* Of a copy of the process that only tries a launch: nothing is recorded, saved or printed. */
+/* For a copy of the process that only tries a launch: it records, saves and prints nothing. */
 void session_silence(struct consan *c, struct check_config *config);
-/* The launch is over: its findings are final. Clusters after `last` do not
- * count; UINT32_MAX: all do. */
+/* Ends a launch: its findings become final, and those that session_found() added and the
+ * checker dropped are removed. Clusters with an id above `last` do not count; UINT32_MAX: all
+ * do. */
 void session_settle(struct consan *c, struct check *check, uint32_t last);
 
 /* ---- session.c ---- */
-/* The knobs that --strict and --knob choose. */
+/* Sets the knobs by --strict and --knob. */
 bool session_policy(const struct options *o, struct check_policy *p, struct err *e);
-/* Runs a launch, under `check` if it is not NULL. */
 struct crossings;
+/* Runs a launch. check, watch: where its events go; or NULL. */
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct launch_info *info, struct check *check, struct crossings *watch,
 	struct exec_result *r);
-/* consan.c: what --bank-conflicts has counted so far, as records. */
+/* consan.c: writes the counts of --bank-conflicts to the records. */
 void session_record_banks(struct consan *c);
 
 /* ---- view.c ---- */
-/* New findings go to consan_on_finding(). */
+/* Passes new findings to consan_on_finding()'s callback. */
 void view_announce(struct consan *c);
 
 #endif

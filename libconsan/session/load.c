@@ -1,5 +1,5 @@
-/* load: PTX out of files and images that hold some, for the public interface.
- * What the interposition finds in a running program is libconsan/cuda/'s. */
+/* load: loads modules from files and images that contain PTX. libconsan/cuda/ has its own code
+ * for the modules of a running program. */
 #include "internal.h"
 
 #include "libconsan/ptx/ptx.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where nvcc puts containers: of the host's objects, and of relocatable ones. */
+/* The sections in which nvcc stores fatbins: of executables, and of relocatable device code. */
 static const char *const fatbin_section[] = { ".nv_fatbin", "__nv_relfatbin" };
 
 static bool is_fatbin_section(const char *names, size_t n, uint32_t at)
@@ -38,9 +38,8 @@ struct container {
 	size_t n;
 };
 
-/* One container follows the other in a section, 8-aligned, with padding. A
- * container without PTX is not a module that could be loaded, unless it is
- * the only thing there is: then it is worth a message. */
+/* Fatbins follow each other in a section, 8-aligned, with padding. A fatbin without PTX does not
+ * count as a module, unless there is no other: then the caller reports it. */
 struct containers {
 	struct container at[1024];
 	unsigned n, bare;
@@ -95,7 +94,7 @@ static void find_containers(struct containers *l, const void *bytes, size_t n)
 			add_containers(l, (const uint8_t *)bytes + s.sh_offset, s.sh_size);
 }
 
-/* PTX text says its version before anything else that is no comment. */
+/* Apart from comments, PTX text begins with .version. */
 static bool is_ptx(const void *bytes, size_t n)
 {
 	return !is_elf(bytes, n) && !(n >= 4 && fatbin_is(bytes, 4))
@@ -154,7 +153,7 @@ struct consan_module *consan_load_image(struct consan *c, const char *name,
 	if (index < l->n)
 		m = load_container(c, name, &l->at[index], e);
 	else if (l->n)
-		err_set(e, ERR_NO_PTX, 0, 0, "%s: holds %u modules with PTX, number %u was asked for",
+		err_set(e, ERR_NO_PTX, 0, 0, "%s: holds %u modules with PTX, number %u was requested",
 			name, l->n, index);
 	else
 		err_set(e, ERR_NO_PTX, 0, 0, "%s: %s", name, l->bare || is_elf(bytes, n)

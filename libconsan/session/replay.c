@@ -1,5 +1,5 @@
-/* replay: the doors at the end. Records become reports; saved events go through
- * the checker again, without PTX and without a kernel running. */
+/* replay: reports from records, and checking of saved events, which needs neither the PTX nor
+ * a run of the kernel. */
 #include "internal.h"
 
 #include "libconsan/base/base.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool conclude(struct results *r, const struct options *o, int program,
+static bool write_reports(struct results *r, const struct options *o, int program,
 	int *exit_status, struct err *e)
 {
 	bool ok = true;
@@ -36,12 +36,12 @@ bool consan_report(const struct options *o, const char *const *record, size_t nr
 	for (size_t i = 0; i < nrecords; i++)
 		if (!access(record[i], F_OK))
 			ok = results_read(&r, record[i], e) && ok;
-	return conclude(&r, o, program, exit_status, e) && ok;
+	return write_reports(&r, o, program, exit_status, e) && ok;
 }
 
-/* ---- a session's own ---- */
+/* ---- the report of an open session ---- */
 
-/* What the session shows, as results; its suppressions are lent. */
+/* The findings and coverage that the session shows, as results. r borrows the suppressions. */
 static void gather(struct consan *c, struct results *r)
 {
 	struct result_process p = { .pid = getpid(),
@@ -70,7 +70,7 @@ static void gather(struct consan *c, struct results *r)
 
 bool consan_write_report(struct consan *c, const char *path, struct err *e)
 {
-	static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* sources are a cache of all */
+	static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* the cache of source files */
 	struct results r = { 0 };
 	bool ok;
 
@@ -94,7 +94,7 @@ bool consan_write_report(struct consan *c, const char *path, struct err *e)
 
 struct replayed {
 	const struct launch_info *info;
-	struct check *check;    /* NULL: left out by --kernel-name */
+	struct check *check;    /* NULL: excluded by --kernel-name */
 	struct coverage coverage;
 	uint64_t incomplete;
 };
@@ -120,7 +120,7 @@ static struct replayed *find(struct replay *p, const struct launch_info *l)
 static void on_found(void *user, const struct finding *f)
 {
 	(void)user;
-	(void)f; /* all are collected at the end of the launch */
+	(void)f; /* judge() collects all at the end of the launch */
 }
 
 static void on_launch(void *user, const struct launch_info *l)
@@ -254,9 +254,9 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 		return false;
 	}
 	if (stats.damaged) {
-		snprintf(text, sizeof text, "the file is damaged or cut in %llu place%s",
+		snprintf(text, sizeof text, "the file is damaged or truncated in %llu place%s",
 			(unsigned long long)stats.damaged, stats.damaged == 1 ? "" : "s");
 		results_add_remark(&p.results, RESULT_REMARK_note, text);
 	}
-	return conclude(&p.results, o, 0, exit_status, e);
+	return write_reports(&p.results, o, 0, exit_status, e);
 }

@@ -1,5 +1,5 @@
-/* session: the doors other than the launch: opening a session, the emulated
- * device, its memory, modules and kernels. */
+/* session: the public functions other than the launch: sessions, the emulated device, its
+ * memory, modules and kernels. */
 #include "internal.h"
 
 #include "libconsan/base/base.h"
@@ -15,7 +15,7 @@
 
 /* ---- the session ---- */
 
-/* '-' and '_' are the same here, too */
+/* '-' in the word matches '_', too. */
 static bool same_knob(const char *id, const char *word, size_t n)
 {
 	for (; n && (*id == *word || (*id == '_' && *word == '-')); n--, word++)
@@ -273,7 +273,7 @@ bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
 
 /* ---- modules and kernels ---- */
 
-/* --dump-ptx: as the program has it, before it is read. */
+/* --dump-ptx: writes the PTX as the program has it. */
 static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e)
 {
 	char *dir = options_path(c->opt.dump_ptx, getpid());
@@ -296,8 +296,8 @@ static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e
 	return ok;
 }
 
-/* The first kernel of own that the other, or NULL, lacks; NULL: it has them all. */
-static const char *lacks(const struct ptx_module *other, const struct ptx_module *own)
+/* The first kernel of own that is not in other, which may be NULL. NULL: all are in it. */
+static const char *missing_kernel(const struct ptx_module *other, const struct ptx_module *own)
 {
 	for (size_t i = 0; i < own->nfunc; i++) {
 		const struct ptx_func *f = &own->func[i], *g;
@@ -311,36 +311,36 @@ static const char *lacks(const struct ptx_module *other, const struct ptx_module
 	return NULL;
 }
 
-/* --replace-ptx: what to load instead of own, which is freed if that is
- * another module. NULL: the file is no use. */
+/* --replace-ptx: the module to load in place of own, which is freed if it is not used. NULL:
+ * the file cannot be read or parsed. */
 static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 	struct err *e)
 {
 	const char *path = c->opt.replace_ptx, *missing;
-	struct text text = { 0 }, said = { 0 };
+	struct text text = { 0 }, remark = { 0 };
 	struct ptx_module *other = NULL;
 
 	if (text_read(&text, path, e))
 		other = ptx_parse(path, text.at ? text.at : "", text.n, e);
 	text_free(&text);
 	if (!other) {
-		e->line = e->col = 0; /* the text says where, in the file */
+		e->line = e->col = 0; /* they refer to the file of --replace-ptx, as e->text says */
 		ptx_free(own);
 		return NULL;
 	}
-	missing = lacks(other, own);
+	missing = missing_kernel(other, own);
 	if (missing)
-		text_printf(&said, "%s: not replaced by %s, which lacks kernel %s", own->name,
+		text_printf(&remark, "%s: not replaced by %s, which lacks kernel %s", own->name,
 			path, missing);
 	else
-		text_printf(&said, "%s: replaced by %s", own->name, path);
-	consan_remark(c, REMARK_NOTE, said.at);
-	text_free(&said);
+		text_printf(&remark, "%s: replaced by %s", own->name, path);
+	consan_remark(c, REMARK_NOTE, remark.at);
+	text_free(&remark);
 	ptx_free(missing ? other : own);
 	return missing ? own : other;
 }
 
-/* --backend=gpu-emulated: the same module, instrumented. Frees own. */
+/* --backend=gpu-emulated: instruments the module, and frees own. */
 static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
 	struct gpu_module **gpu, struct err *e)
 {
@@ -348,7 +348,8 @@ static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
 	const char *text;
 	size_t n;
 
-	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, gpu_global(c), gpu_drains(c), e);
+	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, gpu_global(c),
+		gpu_drains(c), e);
 	if (*gpu) {
 		text = gpu_module_text(*gpu, &n);
 		ptx = ptx_parse(own->name, text, n, e);
@@ -367,7 +368,7 @@ struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 
 	if (!*c->opt.dump_ptx || dump_ptx(c, text, n, e))
 		ptx = ptx_parse(name, text, n, e);
-	if (ptx && *c->opt.replace_ptx && lacks(NULL, ptx))
+	if (ptx && *c->opt.replace_ptx && missing_kernel(NULL, ptx))
 		ptx = replace_ptx(c, ptx, e);
 	if (ptx && c->opt.backend == OPT_BACKEND_GPU_EMULATED)
 		ptx = instrumented(c, ptx, &gpu, e);

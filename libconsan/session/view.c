@@ -1,5 +1,5 @@
-/* view: findings and coverage as the public interface shows them. Fills in what
- * the rooms keep as numbers: sites, rules, names. Decides nothing. */
+/* view: findings and coverage as the public interface shows them: numbers of sites and rules
+ * become places and texts. */
 #include "internal.h"
 
 #include "libconsan/base/base.h"
@@ -31,7 +31,7 @@ static void set_source(struct consan_place *p, const struct site_loc *l)
 	p->column = l ? l->col : 0;
 }
 
-/* Every place of an inlining chain stands at the same PTX instruction. */
+/* All places of an inlining chain have the same PTX instruction. */
 static void show_place(struct arena *a, uint32_t site, struct consan_place *p)
 {
 	const struct site *s = site_get(site);
@@ -69,7 +69,7 @@ static void show_side(struct arena *a, const struct finding_side *from, struct c
 	show_place(a, from->site, &to->place);
 }
 
-/* The strings of `to` are the arena's or static. */
+/* The strings of `to` are in the arena, or static. */
 static void view_finding(struct arena *a, const struct finding *from, uint64_t seen_before,
 	struct consan_finding *to)
 {
@@ -89,16 +89,15 @@ static void view_finding(struct arena *a, const struct finding *from, uint64_t s
 		show_side(a, &from->side[i], &to->side[i]);
 }
 
-/* ---- what a session shows ---- */
+/* ---- findings of a session ---- */
 
-/* To be shown: neither cleared nor suppressed. */
-static bool is_shown(const struct seen *s)
+static bool is_shown(const struct session_finding *s)
 {
 	return s->f.seen > s->cleared && !s->suppressed;
 }
 
-/* Of the findings as they are sorted now. */
-static void refresh(struct consan *c)
+/* Makes c->views from the findings. */
+static void refresh_views(struct consan *c)
 {
 	size_t n;
 
@@ -107,7 +106,7 @@ static void refresh(struct consan *c)
 	pthread_mutex_lock(&c->lock);
 	n = session_sort(c);
 	for (size_t i = 0; i < n; i++) {
-		const struct seen *s = (const struct seen *)c->sorted.at[i];
+		const struct session_finding *s = (const struct session_finding *)c->sorted.at[i];
 		struct consan_finding f;
 
 		if (!is_shown(s))
@@ -121,7 +120,7 @@ static void refresh(struct consan *c)
 size_t consan_findings(struct consan *c, const struct consan_finding **out)
 {
 	pthread_mutex_lock(&c->showing);
-	refresh(c);
+	refresh_views(c);
 	*out = c->views.at;
 	pthread_mutex_unlock(&c->showing);
 	return c->views.n;
@@ -133,7 +132,7 @@ size_t consan_errors(struct consan *c)
 
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < c->findings.n; i++) {
-		const struct seen *s = c->findings.at[i];
+		const struct session_finding *s = c->findings.at[i];
 
 		n += is_shown(s) && s->f.severity == SEV_ERROR;
 	}
@@ -149,7 +148,7 @@ void consan_clear(struct consan *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* `path` ends in the parts that `wanted` names. */
+/* Does `path` end in the path components of `wanted`? */
 static bool same_file(const char *path, const char *wanted)
 {
 	size_t n = strlen(path), m = strlen(wanted);
@@ -157,7 +156,7 @@ static bool same_file(const char *path, const char *wanted)
 	return m <= n && !strcmp(path + n - m, wanted) && (m == n || path[n - m - 1] == '/');
 }
 
-static bool stands_at(const struct consan_place *p, const char *file, uint32_t line)
+static bool is_at(const struct consan_place *p, const char *file, uint32_t line)
 {
 	if (same_file(p->module, file ? file : p->module) && (!line || p->ptx_line == line))
 		return true;
@@ -168,7 +167,8 @@ static bool stands_at(const struct consan_place *p, const char *file, uint32_t l
 	return false;
 }
 
-static bool is_found(const struct finding *raw, const char *rule, const char *file, uint32_t line)
+static bool finding_matches(const struct finding *raw, const char *rule, const char *file,
+	uint32_t line)
 {
 	struct arena a = { 0 };
 	struct consan_finding f;
@@ -178,12 +178,12 @@ static bool is_found(const struct finding *raw, const char *rule, const char *fi
 		return false;
 	view_finding(&a, raw, 0, &f);
 	for (unsigned k = 0; k < f.nsides; k++)
-		found |= stands_at(&f.side[k].place, file, line);
+		found |= is_at(&f.side[k].place, file, line);
 	arena_free(&a);
 	return found;
 }
 
-/* Leaves alone what consan_findings() returned. */
+/* Does not invalidate the result of consan_findings(). */
 bool consan_finds(struct consan *c, const char *rule, const char *file, uint32_t line)
 {
 	bool found = false;
@@ -191,7 +191,7 @@ bool consan_finds(struct consan *c, const char *rule, const char *file, uint32_t
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < c->findings.n && !found; i++)
 		if (is_shown(c->findings.at[i]))
-			found = is_found(&c->findings.at[i]->f, rule, file, line);
+			found = finding_matches(&c->findings.at[i]->f, rule, file, line);
 	pthread_mutex_unlock(&c->lock);
 	return found;
 }
@@ -295,7 +295,7 @@ void view_announce(struct consan *c)
 	pthread_mutex_lock(&c->showing);
 	n = consan_raw_findings(c, &raw);
 	for (size_t i = 0; i < n; i++) {
-		struct seen *s = (struct seen *)raw[i];
+		struct session_finding *s = (struct session_finding *)raw[i];
 		struct consan_finding f;
 
 		if (s->announced || s->suppressed)

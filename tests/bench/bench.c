@@ -1,5 +1,5 @@
-/* bench: what `make bench` prints. Every row is a ratio of two whole-process
- * measurements of this one run, or a rate of this machine; nothing is asserted.
+/* bench: the table of `make bench`. Every row is a ratio of two measurements of whole processes in
+ * this run, or a rate of this machine; nothing is asserted.
  *
  * usage: bench BUILD-DIRECTORY */
 #include <stdarg.h>
@@ -16,8 +16,8 @@ static const char *build;
 
 struct measure {
 	double seconds;
-	double user;  /* of the processors, of the run that took least */
-	double mib;   /* peak resident set of the whole process tree's largest */
+	double user;  /* user time of all threads, in seconds */
+	double mib;   /* peak resident set of the largest process */
 	int status;
 };
 
@@ -29,7 +29,7 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Best of three runs of a shell command, its output thrown away. */
+/* The minimum of three runs of a shell command, whose output is discarded. */
 static struct measure best(const char *fmt, ...)
 {
 	struct measure m = { .seconds = 1e9, .user = 1e9 };
@@ -77,7 +77,7 @@ static const char *verdict(struct measure m)
 	return text;
 }
 
-/* ---- against Oclgrind: the same 16x16 tiled product, one thread each ---- */
+/* ---- compared with Oclgrind: the same 16x16 tiled product, one thread each ---- */
 
 static void against_oclgrind(int n)
 {
@@ -104,14 +104,15 @@ static void against_oclgrind(int n)
 		ours.seconds, peer.seconds / ours.seconds, verdict(ours));
 }
 
-/* ---- the bundled kernels: what checking costs ---- */
+/* ---- the cost of checking, for the bundled kernels ---- */
 
 static const struct work {
 	const char *name, *command;
 } work[] = {
 	{ "hgemm 1024", "hgemm/hgemm --m=1024 --n=1024 --k=1024 --no-check" },
 	{ "wgmma gemm 1024", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --no-check" },
-	{ "wgmma gemm 1024, clusters of 4", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --cluster=4 --no-check" },
+	{ "wgmma gemm 1024, clusters of 4", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 "
+		"--cluster=4 --no-check" },
 	{ "attention 1x4x2048x64", "attention/fa2_split_q --b=1 --h=4 --n=2048 --no-check" },
 	{ "ring 1 GiB", "ring/ring --rows=262144 --ctas=0 --no-check" },
 };
@@ -121,8 +122,8 @@ static void checking_cost(void)
 	printf("\nchecking on the CPU, all cores (whole process)\n");
 	printf("  %-30s %11s %11s %9s %9s\n", "", "unchecked", "checked", "ratio", "memory");
 	for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
-		struct measure off = best("%s/consan-run --kernel-name-exclude=regex=. --allow-unchecked %s/kernels/%s",
-			build, build, work[i].command);
+		struct measure off = best("%s/consan-run --kernel-name-exclude=regex=. --allow-unchecked "
+			"%s/kernels/%s", build, build, work[i].command);
 		struct measure on = best("%s/consan-run %s/kernels/%s", build, build, work[i].command);
 
 		printf("  %-30s %9.3f s %9.3f s %8.2fx %6.0f MiB%s\n", work[i].name, off.seconds,
@@ -130,11 +131,12 @@ static void checking_cost(void)
 	}
 }
 
-/* The same in processor time, which other work on the machine leaves alone. */
+/* The same in user time, which other work on the machine does not change. */
 static const struct work large[] = {
 	{ "ring, 262144 rows", "ring/ring --rows=262144 --ctas=0 --no-check" },
 	{ "wgmma gemm 4096x2048x2048", "wgmma_gemm/wgmma_gemm --m=4096 --n=2048 --k=2048 --no-check" },
-	{ "... clusters of 4, multicast", "wgmma_gemm/wgmma_gemm --m=4096 --n=2048 --k=2048 --cluster=4 --no-check" },
+	{ "... clusters of 4, multicast", "wgmma_gemm/wgmma_gemm --m=4096 --n=2048 --k=2048 --cluster=4 "
+		"--no-check" },
 	{ "hgemm 2048", "hgemm/hgemm --m=2048 --n=2048 --k=2048 --no-check" },
 	{ "attention 1x4x2048x64", "attention/fa2_split_q --b=1 --h=4 --n=2048 --no-check" },
 };
@@ -173,7 +175,7 @@ static void scaling(void)
 	}
 }
 
-/* What knowing of more warps costs: the same work, cut into larger clusters. */
+/* The cost of clusters with more warps: the same work, in larger clusters. */
 static void clusters(void)
 {
 	static const int shape[][2] = { { 1, 1 }, { 1, 8 }, { 1, 32 }, { 4, 32 }, { 16, 1 }, { 16, 2 },

@@ -1,6 +1,6 @@
-// The same work in clusters of any size: each warp writes its part of shared
-// memory, the cluster meets, each warp reads the part of its peer in the next
-// CTA and arrives at that CTA's mbarrier, whose last arrivals all wait for.
+// The same work in clusters of any size: each warp writes its part of shared memory; after a
+// cluster barrier it reads the part of its peer in the next CTA, arrives on that CTA's mbarrier,
+// and waits on its own.
 // usage: cluster CTAS WARPS [ROUNDS]; 2048 warps in all.
 #include <cooperative_groups.h>
 #include <cstdint>
@@ -14,7 +14,7 @@ __device__ uint32_t shared_address(const void *p)
 	return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-__global__ void meet(int *out, int rounds)
+__global__ void exchange(int *out, int rounds)
 {
 	__shared__ int part[1024];
 	__shared__ uint64_t bar;
@@ -56,14 +56,14 @@ int main(int argc, char **argv)
 	int *out;
 
 	cudaMalloc(&out, sizeof *out);
-	cudaFuncSetAttribute(meet, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+	cudaFuncSetAttribute(exchange, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
 	size.id = cudaLaunchAttributeClusterDimension;
 	size.val.clusterDim = { ctas, 1, 1 };
 	c.gridDim = 2048 / (ctas * warps) * ctas;
 	c.blockDim = 32 * warps;
 	c.attrs = &size;
 	c.numAttrs = 1;
-	if (cudaLaunchKernelEx(&c, meet, out, rounds) != cudaSuccess
+	if (cudaLaunchKernelEx(&c, exchange, out, rounds) != cudaSuccess
 			|| cudaDeviceSynchronize() != cudaSuccess) {
 		printf("wrong: %s\n", cudaGetErrorString(cudaGetLastError()));
 		return 1;

@@ -1,5 +1,5 @@
-/* events: how fast the checker alone takes events, by kind, one thread, processor
- * time. A rate of this machine, not an assertion; `make bench` measures whole programs. */
+/* events: events that the checker processes in a second of processor time, by kind, in one
+ * thread. A rate of this machine; nothing is asserted. */
 #include "tests/common/event_dsl.h"
 
 #include <time.h>
@@ -12,7 +12,7 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Ends the world and prints its rates. */
+/* Ends the run and prints its rates. */
 static void show(const char *what, double from)
 {
 	double t = now() - from;
@@ -20,16 +20,17 @@ static void show(const char *what, double from)
 	struct check_stats s;
 	size_t n;
 
-	check_cluster_end(world, sink);
-	check_stats(world, &s);
-	n = check_findings(world, &f);
+	check_cluster_end(checker, sink);
+	check_stats(checker, &s);
+	n = check_findings(checker, &f);
 	printf("%-34s %7.2f M events/s %8.1f M granules/s %5.2f ns/granule  %zu findings\n", what,
 		1e-6 * (double)s.events / t, 1e-6 * (double)s.granules / t,
 		1e9 * t / (double)(s.granules ? s.granules : 1), n);
-	check_close(world);
+	check_close(checker);
 }
 
-/* Eight warps write 128 bytes each, meet, read what the next warp wrote, meet. */
+/* Eight warps write 128 bytes each, then read those of the next warp, with a barrier after each
+ * step. */
 static void contiguous(unsigned rounds)
 {
 	double t;
@@ -48,7 +49,7 @@ static void contiguous(unsigned rounds)
 	show("contiguous warp accesses", t);
 }
 
-/* The same bytes row by row, as ldmatrix names them: a lane each 16 bytes. */
+/* The same bytes by rows, as in ldmatrix: 16 bytes for each lane. */
 static void rows(unsigned rounds)
 {
 	uint64_t addr[32];

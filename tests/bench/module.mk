@@ -1,4 +1,4 @@
-# What checking costs: `make bench`.
+# `make bench`: the cost of checking
 BENCH = $(addprefix $(BUILD)/tests/bench/,bench rate events rewrite matmul cluster)
 $(BUILD)/tests/bench/matmul $(BUILD)/tests/bench/cluster: $(BUILD)/tests/bench/%: tests/bench/%.cu
 	@mkdir -p $(@D)

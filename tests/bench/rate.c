@@ -1,5 +1,5 @@
-/* rate: warp instructions a second that the executor retires, unchecked, on
- * one core: an ALU loop and a shared-memory loop. */
+/* rate: warp instructions that the executor runs in a second, unchecked, on one core: an ALU loop
+ * and a shared-memory loop. */
 #include "libconsan/exec/exec.h"
 
 #include <stdio.h>

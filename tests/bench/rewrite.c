@@ -1,6 +1,6 @@
-/* rewrite: how long --backend=gpu takes to instrument a module when it is loaded,
- * ptxas aside: a kernel of 10,000 instructions, most of them recorded, is to take
- * at most 2 s. Processor time of one thread. */
+/* rewrite: the time in which --backend=gpu instruments a module that is loaded, without ptxas: at
+ * most 2 s for a kernel of 10,000 instructions, most of them recorded. Processor time of one
+ * thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static void write_kernel(struct text *t, unsigned insns)
 {
 	unsigned n = 0;
 
-	text_printf(t, ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"
+	text_printf(t, ".version 8.7\n.target sm_90a\n.address_size 64\n"
+		".visible .entry k(.param .u64 p)\n{\n"
 		"\t.reg .b32 %%r<64>;\n\t.reg .b64 %%rd<16>;\n\t.reg .f32 %%f<64>;\n\t.reg .pred %%p<8>;\n"
 		"\t.shared .align 128 .b8 tile[32768];\n\tmov.u32 %%r1, tile;\n\tld.param.u64 %%rd1, [p];\n");
 	for (unsigned k = 0; n < insns; k++) {
@@ -58,8 +59,9 @@ int main(void)
 		return 1;
 	}
 	gpu_module_text(m, &bytes);
-	printf("\ninstrumenting for --backend=gpu, ptxas aside\n  %zu instructions: %.3f s, %zu KiB of PTX become "
-		"%zu KiB (at most 2 s wanted)\n", gpu_module_insns(m), took, t.n >> 10, bytes >> 10);
+	printf("\ninstrumenting for --backend=gpu, ptxas aside\n  %zu instructions: %.3f s, "
+		"%zu KiB of PTX become %zu KiB (at most 2 s wanted)\n",
+		gpu_module_insns(m), took, t.n >> 10, bytes >> 10);
 	gpu_module_close(m);
 	text_free(&t);
 	return took > 2;

@@ -1,10 +1,10 @@
-# The specimens: PTX kernels, each with what must be found in it, and the bundled kernels
-# with their planted bugs. One runner for all of them.
+# The runner of the specimens, PTX kernels with their expected findings, and of the bundled kernels
+# with their planted bugs
 CASES_SRC = $(addprefix tests/cases/harness/, \
-	specimen.c stage.c judge.c found.c emulated.c cases.c tables.c kernels.c)
+	specimen.c run.c judge.c found.c emulated.c cases.c tables.c kernels.c)
 
-# Both twins of every specimen are PTX to NVIDIA's assembler, too: one run for all racy
-# ones, one for the others (ptxas crashes on two tables of functions of one name).
+# NVIDIA's assembler accepts both twins of every specimen. One run for all racy ones, one for the
+# others, because ptxas crashes on two tables of functions of the same name.
 $(BUILD)/twins/assembled: tests/tools/twins.awk $(wildcard tests/cases/*/*.ptx)
 	$(V)rm -rf $(@D) && mkdir -p $(@D)
 	$(V)awk -v dir=$(@D) -f $^

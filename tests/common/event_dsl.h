@@ -12,7 +12,7 @@
 #define ALL 0xffffffffu
 #define L(n) (1u << (n))
 
-static struct check *world;
+static struct check *checker;
 static struct event_sink *sink;
 static unsigned nwarps;
 static uint32_t line; /* site of the next event */
@@ -32,8 +32,8 @@ static inline void begin_with(unsigned warps, bool strict)
 		{ "tile", 0, 0x4000 }, { "full", 0x4000, 64 }, { "empty", 0x4040, 64 },
 	};
 	struct check_config config = {
-		.launch = { .kernel = "test", .grid = { 1, 1, 1 }, .block = { warps * 32, 1, 1 }, .shared_static = 64 << 10,
-			.symbols = symbol, .nsymbols = 3, .sm = 90 },
+		.launch = { .kernel = "test", .grid = { 1, 1, 1 }, .block = { warps * 32, 1, 1 },
+			.shared_static = 64 << 10, .symbols = symbol, .nsymbols = 3, .sm = 90 },
 	};
 	struct cluster_info info = { .launch = &config.launch, .nctas = 1, .warps_per_cta = warps };
 
@@ -44,8 +44,8 @@ static inline void begin_with(unsigned warps, bool strict)
 	if (tune)
 		tune(&config.policy);
 	nwarps = warps;
-	world = check_open(&config);
-	sink = check_cluster_begin(world, &info);
+	checker = check_open(&config);
+	sink = check_cluster_begin(checker, &info);
 	emit((struct event){ .kind = EV_CTA_BEGIN, .cta_begin = { .threads = warps * 32,
 		.shared_bytes = 0x8000 } });
 }
@@ -73,8 +73,8 @@ static inline size_t finish(unsigned found[16], enum severity sev[16])
 	const struct finding *const *f;
 	size_t n, i;
 
-	check_cluster_end(world, sink);
-	n = check_findings(world, &f);
+	check_cluster_end(checker, sink);
+	n = check_findings(checker, &f);
 	for (i = 0; i < n && i < 16; i++) {
 		found[i] = f[i]->rule;
 		sev[i] = f[i]->severity;
@@ -85,7 +85,7 @@ static inline size_t finish(unsigned found[16], enum severity sev[16])
 				f[i]->side[1].what, f[i]->side[1].warp, f[i]->side[1].lane, f[i]->edge, f[i]->hint,
 				f[i]->side[0].variable, f[i]->nwaiters ? f[i]->waiter[0].text : "");
 	}
-	check_close(world);
+	check_close(checker);
 	return n;
 }
 
@@ -125,7 +125,8 @@ static inline void bar_all_(void)
 }
 #define bar_all() AT(bar_all_())
 
-#define fence(w, m, s) event(.kind = EV_FENCE, W(w), .lanes = m, .fence = { .sem = s, .scope = SCOPE_CTA })
+#define fence(w, m, s) event(.kind = EV_FENCE, W(w), .lanes = m, \
+	.fence = { .sem = s, .scope = SCOPE_CTA })
 #define pfence_in(w, m, sp) event(.kind = EV_FENCE_PROXY, W(w), .lanes = m, \
 	.fence_proxy = { .proxy = PROXY_ASYNC, .space = sp })
 #define pfence(w, m) pfence_in(w, m, SP_ANY)
@@ -133,8 +134,10 @@ static inline void bar_all_(void)
 #define cpa(w, m, a, s) event(.kind = EV_CP_ASYNC, W(w), .lanes = m, \
 	.cp_async = { .at = { .base = a, .stride = s }, .bytes = s })
 #define cp_commit(w, m) event(.kind = EV_CP_ASYNC_COMMIT, W(w), .lanes = m)
-#define cp_wait(w, m, n) event(.kind = EV_CP_ASYNC_WAIT, W(w), .lanes = m, .cp_async_wait.pending = n)
-#define cp_wait_all(w, m) event(.kind = EV_CP_ASYNC_WAIT, W(w), .lanes = m, .cp_async_wait.all = true)
+#define cp_wait(w, m, n) event(.kind = EV_CP_ASYNC_WAIT, W(w), .lanes = m, \
+	.cp_async_wait.pending = n)
+#define cp_wait_all(w, m) event(.kind = EV_CP_ASYNC_WAIT, W(w), .lanes = m, \
+	.cp_async_wait.all = true)
 #define cp_arrive_with(w, m, a, o, no) event(.kind = EV_CP_ASYNC_ARRIVE, W(w), .lanes = m, \
 	.cp_async_arrive = { .addr = a, .async_op = o, .noinc = no })
 #define cp_arrive(w, m, a, o) cp_arrive_with(w, m, a, o, false)
@@ -152,9 +155,11 @@ static inline void bar_all_(void)
 
 #define mb_init(w, l, a, n) event(.kind = EV_MBARRIER_INIT, W(w), .lanes = L(l), \
 	.mbarrier_init = { .addr = a, .arrivals = n })
-#define mb_inval(w, l, a) event(.kind = EV_MBARRIER_INVAL, W(w), .lanes = L(l), .mbarrier_inval.addr = a)
+#define mb_inval(w, l, a) event(.kind = EV_MBARRIER_INVAL, W(w), .lanes = L(l), \
+	.mbarrier_inval.addr = a)
 #define arrive_as(w, m, a, n, t, s, fl) event(.kind = EV_MBARRIER_ARRIVE, W(w), .lanes = m, \
-	.mbarrier_arrive = { .addr = a, .arrivals = n, .tx_count = t, .sem = s, .scope = SCOPE_CTA, .flags = fl })
+	.mbarrier_arrive = { .addr = a, .arrivals = n, .tx_count = t, .sem = s, \
+		.scope = SCOPE_CTA, .flags = fl })
 #define arrive(w, m, a) arrive_as(w, m, a, 1, 0, SEM_RELEASE, 0)
 #define arrive_relaxed(w, m, a) arrive_as(w, m, a, 1, 0, SEM_RELAXED, 0)
 #define arrive_tx(w, l, a, n) arrive_as(w, L(l), a, 1, n, SEM_RELEASE, ARRIVE_EXPECT_TX)
@@ -165,7 +170,8 @@ static inline void bar_all_(void)
 	.mbarrier_complete_tx = { .addr = a, .tx_count = n })
 #define mb_test(w, m, a, p, s, sc, fl) event(.kind = EV_MBARRIER_TEST, W(w), .lanes = m, \
 	.mbarrier_test = { .addr = a, .phase = p, .sem = s, .scope = sc, .flags = fl })
-#define mb_wait_sem(w, m, a, p, s) mb_test(w, m, a, p, s, SCOPE_CTA, TEST_TRUE | TEST_PARITY | TEST_TRY)
+#define mb_wait_sem(w, m, a, p, s) mb_test(w, m, a, p, s, SCOPE_CTA, \
+	TEST_TRUE | TEST_PARITY | TEST_TRY)
 #define mb_wait(w, m, a, p) mb_wait_sem(w, m, a, p, SEM_ACQUIRE)
 #define mb_poll(w, m, a, p) mb_test(w, m, a, p, SEM_ACQUIRE, SCOPE_CTA, TEST_PARITY | TEST_TRY)
 #define mb_token(w, m, a, t, fl) mb_test(w, m, a, t, SEM_ACQUIRE, SCOPE_NONE, fl)
@@ -182,7 +188,8 @@ static inline void wg_fence_(unsigned w)
 /* A: 64 rows of 32 bytes at a, 16 a warp; B: n bytes at b; D: registers d.. */
 static inline void mma_(unsigned w, uint32_t a, uint32_t b, uint32_t n, uint32_t d, uint64_t shape)
 {
-	struct ev_span span[5] = { { a, 512 }, { a + 512, 512 }, { a + 1024, 512 }, { a + 1536, 512 }, { b, n } };
+	struct ev_span span[5] = { { a, 512 }, { a + 512, 512 }, { a + 1024, 512 }, { a + 1536, 512 },
+		{ b, n } };
 	uint32_t regs[4] = { d, d + 1, d + 2, d + 3 };
 
 	emit((struct event){ .kind = EV_WGMMA, W(w), .wgmma = { .spans = { span, 5 },

@@ -1,4 +1,4 @@
-/* sample: hand-made findings for tests of results and reports. */
+/* sample: constructed findings for tests of results and reports. */
 #ifndef CONSAN_TESTS_SAMPLE_H
 #define CONSAN_TESTS_SAMPLE_H
 

@@ -1,7 +1,7 @@
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
 CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so linked driver dependent)
-# What programs link with for -lcuda, as no driver need be installed: a stub with the driver API's
-# names of our library, without the runtime's. At run time they load libcuda.so.1, whichever it is.
+# The library for -lcuda where no driver is installed: a stub with the driver API's names that our
+# library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
 CUDA_LINK = -L$(BUILD)/stubs -lcuda
 $(CUDA_STUB): $(BUILD)/libconsan-cuda.so

@@ -1,4 +1,4 @@
-# Which rule notices when one synchronisation of a bundled kernel is deleted or weakened.
+# `make mutants`: the rules that detect the deletion or weakening of a synchronization instruction
 MUTANTS = tests/mutants/mutate.c tests/mutants/outcome.c tests/mutants/mutants.c
 $(BUILD)/tests/mutants/mutants: $(MUTANTS:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)

@@ -1,17 +1,16 @@
-/* mutants: what `make mutants` prints. Each synchronisation instruction of each
- * bundled kernel is deleted or weakened (mutation.def); the program then runs
- * under consan-run, which should have something to say about it. Nothing is
- * compiled: --dump-ptx gives the kernel's PTX, --replace-ptx takes the mutant.
+/* mutants: the table of `make mutants`. Each synchronization instruction of each bundled kernel is
+ * deleted or weakened (mutation.def); the program then runs under consan-run, which should report a
+ * finding. Nothing is compiled: --dump-ptx writes the kernel's PTX, --replace-ptx reads the mutant.
  *
  * usage: mutants [--every=N] [--program=NAME] [--keep=DIR] BUILD-DIRECTORY
  *        mutants [--every=N] [--options=WORDS] [--keep=DIR] BUILD-DIRECTORY
  *                PROGRAM ARGUMENTS...
- *   --every=N       only each N-th mutant, for a quick look
+ *   --every=N       only each N-th mutant
  *   --program=NAME  only this row of program.def
- *   --keep=DIR      leave the mutants' PTX there
- *   PROGRAM         any program instead: the last kernel that it launches or
- *   --options=WORDS that these options of consan-run let through
- * Exit status: 0 if every mutant is killed, or known to be equivalent or not to be told. */
+ *   --keep=DIR      keeps the mutants' PTX in this folder
+ *   PROGRAM         another program: the last kernel that it launches, or
+ *   --options=WORDS the last one that is not excluded by these options of consan-run
+ * Exit status: 0 if every mutant is killed or has a row in equivalent.def. */
 #include "libconsan/finding/finding.h"
 #include "mutate.h"
 #include "outcome.h"
@@ -40,14 +39,14 @@ static struct program {
 
 static const struct equivalent {
 	const char *program, *opcode, *mutation, *source, *reason;
-	bool unseen;             /* wrong, but nothing tells */
+	bool undetected;         /* wrong, but not detectable */
 } equivalent[] = {
 #define EQUIVALENT(program, opcode, mutation, source, reason) \
 	{ #program, opcode, mutation, source, reason, false },
-#define UNSEEN(program, opcode, mutation, source, reason) \
+#define UNDETECTED(program, opcode, mutation, source, reason) \
 	{ #program, opcode, mutation, source, reason, true },
 #include "equivalent.def"
-#undef UNSEEN
+#undef UNDETECTED
 #undef EQUIVALENT
 	{ NULL, NULL, NULL, NULL, NULL, false }
 };
@@ -64,13 +63,12 @@ static struct {
 } opt = { .options = "", .every = 1 };
 
 struct score {
-	unsigned instructions, mutants, equivalent, by[KINDS], unseen, stale;
+	unsigned instructions, mutants, equivalent, by[KINDS], undetected, stale;
 };
 
-/* ---- where a mutant is ---- */
+/* ---- the place of a mutant ---- */
 
-/* The innermost place in the kernel's own file: what was inlined there from a
- * header says less. */
+/* The innermost place in the kernel's own file, rather than in a header. */
 static const struct site_loc *place_of(const struct ptx_insn *i)
 {
 	const struct site_loc *own = i->loc, *l;
@@ -101,8 +99,8 @@ static void source_line(const struct site_loc *l, char *out, size_t n)
 	free(line);
 }
 
-/* The row that answers the mutant by a line of its own file, of the place or of
- * one that it was inlined at. */
+/* The row of equivalent.def for the mutant, by a line of its own file: that of its place, or one
+ * into which it was inlined. */
 static const struct equivalent *known_equivalent(const struct program *p, const struct mutant *m)
 {
 	const struct site_loc *own = place_of(m->insn);
@@ -125,11 +123,11 @@ static const struct equivalent *known_equivalent(const struct program *p, const 
 
 struct plan {
 	const struct program *program;
-	char known[RUNS][256]; /* rules that the clean runs show */
+	char known[RUNS][256]; /* rules with findings in the clean runs */
 	struct outcome clean;
 	struct ptx_module *module;
 	struct mutants mutants;
-	struct outcome *outcome; /* of each, in memory that all workers share */
+	struct outcome *outcome; /* of each mutant, in memory that all workers share */
 };
 
 static bool complain(const struct program *p, const char *what, const char *why)
@@ -138,7 +136,7 @@ static bool complain(const struct program *p, const char *what, const char *why)
 	return false;
 }
 
-/* The clean program must be clean in each run: a note is remembered. */
+/* The unchanged program must have no errors in any run; the rules of its notes are stored. */
 static bool run_clean(struct plan *x, const char *dump)
 {
 	const struct program *p = x->program;
@@ -176,7 +174,7 @@ static bool read_file(const char *path, struct text *t)
 	return true;
 }
 
-/* By the name as reports have it, which may be cut. */
+/* By the name in reports, which may be truncated. */
 static const struct ptx_func *find_kernel(const struct ptx_module *m, const char *reported)
 {
 	char name[256];
@@ -189,7 +187,7 @@ static const struct ptx_func *find_kernel(const struct ptx_module *m, const char
 	return NULL;
 }
 
-/* The module that holds the kernel, among those that the clean run loaded. */
+/* The module that contains the kernel, among those that the clean run loaded. */
 static bool find_module(struct plan *x, const char *dump)
 {
 	struct text text = { 0 };
@@ -201,7 +199,7 @@ static bool find_module(struct plan *x, const char *dump)
 		snprintf(path, sizeof path, "%.400s/%u.ptx", dump, k);
 		text.n = 0;
 		if (!read_file(path, &text))
-			return complain(x->program, "no PTX holds", x->clean.kernel);
+			return complain(x->program, "no PTX contains", x->clean.kernel);
 		x->module = ptx_parse(path, text.at, text.n, &e);
 		if (!x->module)
 			return complain(x->program, path, e.text);
@@ -245,7 +243,7 @@ static void run_mutant(struct plan *x, size_t k)
 		unlink(path);
 }
 
-/* One process for each core, each with every n-th mutant. */
+/* One process for each of the n cores runs every n-th mutant. */
 static void run_all(struct plan *x)
 {
 	long workers = sysconf(_SC_NPROCESSORS_ONLN);
@@ -282,12 +280,12 @@ static void print_mutant(const struct plan *x, size_t k, struct score *s, bool *
 	snprintf(place, sizeof place, "%s:%u", file ? file + 1 : "", l ? l->line : 0);
 	s->mutants++;
 	s->instructions += !k || m->insn != x->mutants.at[k - 1].insn;
-	if (o->kind == SURVIVED && e && !e->unseen) {
+	if (o->kind == SURVIVED && e && !e->undetected) {
 		s->equivalent++;
 		printf("  equivalent %-7s", "");
 	} else {
 		s->by[o->kind]++;
-		s->unseen += o->kind == SURVIVED && e;
+		s->undetected += o->kind == SURVIVED && e;
 		s->stale += o->kind != SURVIVED && e;
 		printf("  %-10s %-7s", o->kind == SURVIVED || o->kind == BROKEN
 			? kind_name[o->kind] : "killed", o->kind == BY_TIME || o->kind == BY_RESULT
@@ -298,7 +296,7 @@ static void print_mutant(const struct plan *x, size_t k, struct score *s, bool *
 	if (o->kind == SURVIVED && e)
 		printf("  %-18s because %s\n", "", e->reason);
 	else if (e)
-		printf("  %-18s but equivalent.def says that it survives\n", "");
+		printf("  %-18s but equivalent.def expects it to survive\n", "");
 	if (o->kind == BROKEN)
 		printf("  %-18s %s\n", "", o->text);
 }
@@ -362,7 +360,7 @@ static void add(struct score *to, const struct score *s)
 	to->instructions += s->instructions;
 	to->mutants += s->mutants;
 	to->equivalent += s->equivalent;
-	to->unseen += s->unseen;
+	to->undetected += s->undetected;
 	to->stale += s->stale;
 	for (unsigned k = 0; k < KINDS; k++)
 		to->by[k] += s->by[k];
@@ -396,7 +394,7 @@ static bool arguments(int argc, char **argv)
 	return optind < argc;
 }
 
-/* The words of the command line; the text is kept. */
+/* Joins the words of the command line. */
 static void own_program(struct program *p, struct text *all)
 {
 	char *slash = strrchr(opt.program[0], '/');
@@ -449,5 +447,5 @@ int main(int argc, char **argv)
 	text_free(&words);
 	for (size_t i = 0; i < nprograms; i++)
 		text_free(&path[i]);
-	return !ok || !all.mutants || all.by[SURVIVED] > all.unseen || all.by[BROKEN] || all.stale;
+	return !ok || !all.mutants || all.by[SURVIVED] > all.undetected || all.by[BROKEN] || all.stale;
 }

@@ -1,4 +1,4 @@
-/* mutate: mutation.def, applied. */
+/* mutate: see mutate.h. Applies the rows of mutation.def. */
 #include "mutate.h"
 #include "libconsan/ptx/opcodes.h"
 
@@ -31,7 +31,7 @@ const char *mutation_opcode(unsigned r)
 	return row[r].opcode;
 }
 
-/* ---- a statement, taken apart: "@%p7 op.mod a, [b], {c, d}" ---- */
+/* ---- parsing a statement: "@%p7 op.mod a, [b], {c, d}" ---- */
 
 enum { PARTS = 8 };
 
@@ -124,7 +124,7 @@ static bool is_number(struct piece p, long *value)
 	return !*end;
 }
 
-/* The statement with another text for operand k. */
+/* Writes the statement with another text for operand k. */
 static void put_with(struct text *t, const struct statement *s, unsigned k, const char *text)
 {
 	const char *from = s->guard.at;
@@ -137,7 +137,7 @@ static void put_with(struct text *t, const struct statement *s, unsigned k, cons
 	text_add(t, ";", 1);
 }
 
-/* Operand k, changed by an operation on 32 bits. */
+/* Writes the statement with operand k changed by an operation on 32 bits. */
 static bool put_changed(struct text *t, const struct statement *s, unsigned k, const char *op,
 	int amount)
 {
@@ -252,11 +252,11 @@ static bool put_instead(struct text *t, const struct row *r, const struct statem
 
 /* ---- EARLY ---- */
 
-/* A block that one jump leads around: the arrive is in `then`, the jump at the
- * end of `before`. Or both are the same block, and nothing is in between. */
+/* A block that a branch may skip: the arrive is in `then`, the branch at the end of `before`.
+ * Without such a branch both are the same block. */
 struct around {
 	const struct ptx_block *before, *then;
-	bool jumps_in;       /* the jump leads to `then`, not around it */
+	bool jumps_in;       /* the branch goes to `then` if taken, else around it */
 };
 
 static bool find_around(const struct ptx_func *f, uint32_t index, struct around *a)
@@ -284,8 +284,8 @@ static bool is_sync(const struct ptx_insn *i)
 	case EF_BARRIER: case EF_WARP_SYNC: case EF_CLUSTER: case EF_FENCE:
 	case EF_WGMMA: case EF_CP_ASYNC: case EF_BULK:
 		return true;
-	case EF_NONE: case EF_RANK: case EF_CONTROL: case EF_EXIT: case EF_READ: case EF_WRITE: case EF_RMW:
-	case EF_HINT: case EF_MBARRIER: case EF_TCGEN05: case EF_WARP: case EF_TENSORMAP:
+	case EF_NONE: case EF_RANK: case EF_CONTROL: case EF_EXIT: case EF_READ: case EF_WRITE:
+	case EF_RMW: case EF_HINT: case EF_MBARRIER: case EF_TCGEN05: case EF_WARP: case EF_TENSORMAP:
 	case EF_SETMAXNREG: case EF_GRID: case EF_STOP: case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}
@@ -302,13 +302,14 @@ static void need(bool *needed, const struct ptx_operand *o, size_t n)
 	}
 }
 
-static bool gives(const struct ptx_insn *i, const bool *needed)
+static bool defines(const struct ptx_insn *i, const bool *needed)
 {
 	return i->noperands && i->operand[0].kind == PO_REG && needed[i->operand[0].reg]
 		&& (ptx_effect_of(i->op) == EF_NONE || i->op == OP_mapa);
 }
 
-/* What comes to stand at `target`, the nearest sync in front of the arrive. */
+/* Writes the text to insert before `target`, the last sync before the arrive: the arrive, with its
+ * condition and the instructions that it needs. */
 static bool put_early(struct text *t, const struct ptx_func *f, uint32_t index,
 	uint32_t *target)
 {
@@ -324,11 +325,11 @@ static bool put_early(struct text *t, const struct ptx_func *f, uint32_t index,
 	if (a.before != a.then)
 		needed[insn[jump].guard] = true;
 	for (k = index; k-- > a.then->first && !is_sync(&insn[k]);)
-		if ((copied[k] = gives(&insn[k], needed)))
+		if ((copied[k] = defines(&insn[k], needed)))
 			need(needed, insn[k].operand + 1, insn[k].noperands - 1u);
 	if (k + 1 == a.then->first && a.before != a.then)
 		for (k = jump; k-- > a.before->first && !is_sync(&insn[k]);)
-			if ((copied[k] = gives(&insn[k], needed)))
+			if ((copied[k] = defines(&insn[k], needed)))
 				need(needed, insn[k].operand + 1, insn[k].noperands - 1u);
 	*target = k;
 	k = k < index && is_sync(&insn[k]) ? k : index;
@@ -349,7 +350,7 @@ static bool put_early(struct text *t, const struct ptx_func *f, uint32_t index,
 	return k < index && arrive->guard == PTX_NO_REG;
 }
 
-/* ---- all of them ---- */
+/* ---- all mutants of a function ---- */
 
 static const char *after(const struct ptx_module *m, const struct ptx_insn *i)
 {

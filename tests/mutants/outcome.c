@@ -1,4 +1,4 @@
-/* outcome: one run. */
+/* outcome: see outcome.h. */
 #include "outcome.h"
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
-/* mutants: a sample of what `make mutants` runs. Kernels with one
- * synchronisation deleted or weakened are found out, and what is done to the
- * PTX is what mutation.def says. */
+/* mutants: a sample of `make mutants`: kernels with one synchronization instruction deleted or
+ * weakened are detected. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>

@@ -25,9 +25,9 @@ END {
 		if (to == "" || from == to) continue
 		seen++
 		if (index(may[from], " " to " ")) continue
-		printf "%s: %s takes %s from %s\n", use[1], from, use[2], to
+		printf "%s: %s may not use %s of %s\n", use[1], from, use[2], to
 		bad++
 	}
-	printf "layers: %d symbols across modules, %d out of bounds\n", seen, bad + 0
+	printf "layers: %d symbols used between modules, %d not allowed\n", seen, bad + 0
 	exit bad > 0 || !seen
 }

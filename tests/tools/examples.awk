@@ -1,5 +1,5 @@
-# The specimens of tests/cases/ as C: for each rule the shortest one whose file is
-# named after it, as explain.c shows it. Tests run both twins of each.
+# Makes a C table of specimens for `consan explain`: for each rule the shortest one whose file name
+# begins with its code.
 function flush_file() {
 	if (file == "") return
 	if (!(code in best) || lines < best[code]) {
@@ -11,7 +11,7 @@ FNR == 1 {
 	file = FILENAME; body = ""; lines = 0
 	code = FILENAME; sub(/.*\/cs/, "", code); code = "CS" substr(code, 1, 3)
 }
-/^\/\/ options:/ { lines += 1000 } # not what it is by default
+/^\/\/ options:/ { lines += 1000 } # preferably without options
 /^\/\/ (launch|options|arg|expect|also):/ { next }
 /^\.(version|target|address_size)/ { next }
 /^$/ && (blank || !lines) { next }

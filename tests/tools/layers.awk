@@ -1,7 +1,7 @@
 # Enforces modules.txt, its first argument, for includes. Reads every #include "..." and prints
 # those that name a module that the including one may not use, or another header of a
 # module than its public one: MODULE/MODULE.h (NAME.h for libconsan/NAME), or a table: *.def,
-# and the names of its rows, *codes.h, which stand apart because a new row changes them.
+# and the names of its rows, *codes.h, which have a header of their own as a new row changes them.
 function module(path,    part, n) {
 	n = split(path, part, "/")
 	if (part[1] == "libconsan") return n == 2 ? "libconsan" : part[2]
@@ -52,6 +52,6 @@ FILENAME ~ /modules\.txt$/ {
 		complain("not the public header of " to ": " path)
 }
 END {
-	printf "layers: %d includes, %d out of bounds\n", seen, bad + 0
+	printf "layers: %d includes between modules, %d not allowed\n", seen, bad + 0
 	exit bad > 0 || !seen
 }

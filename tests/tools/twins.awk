@@ -1,6 +1,6 @@
-# Both twins of each specimen of tests/cases/, each in a file of its own below `dir`,
-# for ptxas: lines keep their numbers, entries get the file's name. What ptxas refuses,
-# because it sees the bug itself, is left out.
+# Writes both twins of each specimen of tests/cases/ to files of their own below `dir`, for ptxas:
+# line numbers stay the same, entries get the file's name. A twin whose bug ptxas itself reports is
+# left out.
 function is_tagged(line, word,    c) {
 	c = index(line, "//")
 	if (!c || line ~ /^[ \t]*\/\//) return 0
@@ -26,4 +26,4 @@ FNR == 1 {
 	base = FILENAME; sub(/^tests\/cases\//, "", base); sub(/\.ptx$/, "", base); sub(/\//, "_", base)
 }
 { at[++n] = $0; if (is_tagged($0, "racy") || is_tagged($0, "fixed")) tagged = 1 }
-END { flush_file(); print "specimens: ptxas takes " twins " twins" }
+END { flush_file(); print "specimens: " twins " twins for ptxas" }

@@ -25,8 +25,8 @@ struct result_process {
 	char *device;           /* the GPU, real or emulated; "" before its first use */
 };
 
-/* A launch is written when it begins and when it ends, so that a reader can tell that it did not
- * end. */
+/* A launch is written when it begins and when it ends, so that launches that did not end are
+ * known. */
 enum launch_state { LAUNCH_RUNNING, LAUNCH_DONE, LAUNCH_ENDED_EARLY };
 struct result_launch {
 	int64_t pid;

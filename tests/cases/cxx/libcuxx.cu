@@ -1,7 +1,7 @@
-/* libcuxx: what people write with CUDA's own C++ libraries, each idiom once
- * right and once with one thing left out: cuda::barrier, cuda::pipeline,
- * cuda::memcpy_async, cuda::atomic_ref, cooperative groups, CUB. The clean
- * program runs them all. Lines are marked as in the bundled kernels. */
+/* libcuxx: common uses of CUDA's C++ libraries, each correct and with one
+ * planted bug: cuda::barrier, cuda::pipeline, cuda::memcpy_async,
+ * cuda::atomic_ref, cooperative groups, CUB. Without --bug the program runs
+ * all of them. Lines are marked as in the bundled kernels. */
 #include "kernels/common/harness.h"
 
 #include <cooperative_groups.h>
@@ -19,15 +19,15 @@ namespace cg = cooperative_groups;
 enum { THREADS = 128 };
 
 #define BUGS(BUG) \
-	BUG(token_not_waited_for, CS102, "", "arrives at a cuda::barrier and goes on without wait") \
+	BUG(token_not_waited_for, CS102, "", "arrives at a cuda::barrier and continues without wait") \
 	BUG(no_consumer_wait, CS301, "", "reads what cuda::pipeline copies without consumer_wait") \
 	BUG(no_barrier_wait, CS104, "", "reads what memcpy_async copies without waiting at its barrier") \
-	BUG(relaxed_flag, CS102, "", "hands data on by a flag that is stored relaxed") \
+	BUG(relaxed_flag, CS102, "", "publishes data by a flag that is stored relaxed") \
 	BUG(no_tile_sync, CS103, "", "lanes exchange values through memory without tile.sync") \
 	BUG(temp_storage_reused, CS102, "", "uses CUB's temporary storage again with no barrier") \
 	BUG(released_too_early, CS106, "", "a consumer of cuda::pipeline reads a stage that it has released") \
 	BUG(no_second_wait, CS102, "", "reads a tile that others fill again without waiting at a cuda::barrier") \
-	BUG(half_tile_sync, CS102, "", "threads of a tile of 64 meet by warps only")
+	BUG(half_tile_sync, CS102, "", "threads of a tile of 64 synchronize by warps only")
 
 PLANT(BUGS)
 
@@ -142,7 +142,7 @@ template <class Bug> __global__ void reduce_twice(const int *in, int *out, Bug b
 		out[0] = first + second;
 }
 
-/* Producers and consumers; the last thread to leave takes the barriers down. */
+/* Producers and consumers; the last thread to exit destroys the barriers. */
 template <class Bug> __global__ void roles(const int *in, int *out, Bug bug)
 {
 	__shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
@@ -177,7 +177,7 @@ struct count_up {
 	__device__ void operator()() { ++*n; }
 };
 
-/* With a completion a cuda::barrier is no mbarrier but a counter and a flag. */
+/* With a completion function a cuda::barrier is a counter and a flag, not an mbarrier. */
 template <class Bug> __global__ void completion(int *out, Bug bug)
 {
 	using counted = cuda::barrier<cuda::thread_scope_block, count_up>;

@@ -3,7 +3,7 @@
  * kernels.c the bundled kernels. */
 #include "judge.h"
 #include "emulated.h"
-#include "stage.h"
+#include "run.h"
 #include "libconsan/options/options.h"
 #include "libconsan/event/site.h"
 
@@ -64,7 +64,7 @@ static void judge(const struct specimen *s, enum twin twin, const char *schedule
 
 /* The caller closes g. */
 static enum consan_status run_twin(const struct specimen *s, enum twin twin, const char *schedule,
-	struct stage *g)
+	struct run *g)
 {
 	char options[sizeof s->options + 128];
 	struct err e = { 0 };
@@ -73,14 +73,14 @@ static enum consan_status run_twin(const struct specimen *s, enum twin twin, con
 		getenv("CASES_WITH") ? getenv("CASES_WITH") : "");
 	g->c = consan_open(options, &e);
 	cr_assert(g->c, "%s: %s", s->path, e.text);
-	return stage_run(s, twin, g);
+	return run_specimen(s, twin, g);
 }
 
 /* found: NULL, or set to the findings; the caller frees them by found_drop(). */
 static void twin_test(const struct specimen *s, enum twin twin, const char *schedule,
 	struct found *found)
 {
-	struct stage g = { 0 };
+	struct run g = { 0 };
 	const struct finding *const *f;
 	enum consan_status status = run_twin(s, twin, schedule, &g);
 	size_t n = consan_raw_findings(g.c, &f);
@@ -88,13 +88,13 @@ static void twin_test(const struct specimen *s, enum twin twin, const char *sche
 	if (found)
 		*found = found_of(f, n);
 	judge(s, twin, schedule, status, f, n);
-	stage_close(&g);
+	run_close(&g);
 }
 
 /* Runs a twin and returns the findings, which the caller frees by found_drop(). */
 static struct found found_by(const struct specimen *s, enum twin twin, const char *schedule)
 {
-	struct stage g = { 0 };
+	struct run g = { 0 };
 	const struct finding *const *f;
 	struct found found;
 	size_t n;
@@ -102,7 +102,7 @@ static struct found found_by(const struct specimen *s, enum twin twin, const cha
 	run_twin(s, twin, schedule, &g);
 	n = consan_raw_findings(g.c, &f);
 	found = found_of(f, n);
-	stage_close(&g);
+	run_close(&g);
 	return found;
 }
 
@@ -113,7 +113,8 @@ static void precheck_test(const struct specimen *s, enum twin twin)
 
 	for (size_t k = 0; k < all.n; k++)
 		cr_expect(found_has(&seen, all.at[k]), "%s: the pre-check misses %s", s->path, all.at[k]);
-	cr_expect_eq(seen.n, all.n, "%s: %zu findings with the pre-check, %zu without", s->path, seen.n, all.n);
+	cr_expect_eq(seen.n, all.n, "%s: %zu findings with the pre-check, %zu without", s->path, seen.n,
+		all.n);
 	found_drop(&seen);
 	found_drop(&all);
 }
@@ -224,7 +225,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 
 static unsigned worst_with(const struct specimen *s, enum twin twin, const char *options)
 {
-	struct stage g = { 0 };
+	struct run g = { 0 };
 	struct err e = { 0 };
 	const struct finding *const *f;
 	unsigned sum = 0;
@@ -232,11 +233,11 @@ static unsigned worst_with(const struct specimen *s, enum twin twin, const char 
 
 	g.c = consan_open(options, &e);
 	cr_assert(g.c, "%s", e.text);
-	stage_run(s, twin, &g);
+	run_specimen(s, twin, &g);
 	n = consan_raw_findings(g.c, &f);
 	for (size_t i = 0; i < n; i++)
 		sum += 1u << 8 * f[i]->severity;
-	stage_close(&g);
+	run_close(&g);
 	return sum;
 }
 
@@ -290,7 +291,7 @@ static void replay_test(const char *path)
 	char words[sizeof ((struct specimen *)0)->options + 64];
 	const struct finding *const *f;
 	struct specimen s;
-	struct stage g = { 0 };
+	struct run g = { 0 };
 	struct options o;
 	struct err e = { 0 };
 	json_t *report, *again;
@@ -303,7 +304,7 @@ static void replay_test(const char *path)
 	snprintf(words, sizeof words, "%s save=%s", s.options, saved);
 	g.c = consan_open(words, &e);
 	cr_assert(g.c, "%s: %s", path, e.text);
-	stage_run(&s, RACY, &g);
+	run_specimen(&s, RACY, &g);
 
 	/* the events of a cluster are in the file when it has ended */
 	options_init(&o);
@@ -326,7 +327,7 @@ static void replay_test(const char *path)
 		cr_expect(found, "%s: %s is not in the replay", path, rule_get(f[i]->rule)->code);
 	}
 	json_decref(report);
-	stage_close(&g);
+	run_close(&g);
 	unlink(saved);
 	unlink(json);
 	free(s.text);

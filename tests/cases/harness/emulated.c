@@ -14,8 +14,8 @@ static const struct { const char *program, *what, *why; } table[] = {
 
 /* Appends the rules of findings that only a has to `what`, and these findings, one a line, to
  * `whole`. CS901 that only GPU mode has does not count: the values may be unused. */
-static void only(struct text *what, struct text *whole, const struct found *a, const struct found *b,
-	char sign)
+static void only(struct text *what, struct text *whole, const struct found *a,
+	const struct found *b, char sign)
 {
 	for (size_t i = 0; i < a->n; i++) {
 		char code[8];

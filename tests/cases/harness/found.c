@@ -144,5 +144,6 @@ bool found_same(const char *a, const char *b)
 		return false;
 	if (found_same_places(a, b))
 		return true;
-	return !strncmp(a, "CS403 ", rule) && (is_place_of(a + rule, b + rule) || is_place_of(b + rule, a + rule));
+	return !strncmp(a, "CS403 ", rule)
+		&& (is_place_of(a + rule, b + rule) || is_place_of(b + rule, a + rule));
 }

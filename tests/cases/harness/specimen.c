@@ -133,7 +133,8 @@ static void read_header(struct specimen *s, const char *line)
 
 void specimen_read(struct specimen *s, const char *path)
 {
-	*s = (struct specimen){ .path = path, .text = read_file(path), .block = 32, .grid = 1, .cluster = 1 };
+	*s = (struct specimen){ .path = path, .text = read_file(path), .block = 32, .grid = 1,
+		.cluster = 1 };
 	for (const char *at = s->text; *at; at += line_length(at) + (at[line_length(at)] != 0)) {
 		if (s->nlines == MAX_LINES)
 			bad(path, "too many lines");
@@ -181,8 +182,8 @@ static uint64_t make_buffer(const struct specimen_maker *make, uint64_t bytes)
 }
 
 /* tensor f16 dim=64,64 box=64,8 swizzle=0: innermost dimension first, rows without padding */
-static void make_tensor(const struct specimen *s, const char *spec, const struct specimen_maker *make,
-	unsigned char *map)
+static void make_tensor(const struct specimen *s, const char *spec,
+	const struct specimen_maker *make, unsigned char *map)
 {
 	static const struct { const char *name; unsigned type, bytes; } types[] = {
 		{ "f16", 6, 2 }, { "f32", 7, 4 },

@@ -1,5 +1,5 @@
 /* specimen: reads a file of tests/cases/: its twins, arguments and expected findings. Running
- * is in stage.h and tests/gpu/specimens.c, comparing in judge.h. A malformed file ends the
+ * is in run.h and tests/gpu/specimens.c, comparing in judge.h. A malformed file ends the
  * process with a message.
  *
  * A specimen is a PTX file with one entry. Comments before the code are

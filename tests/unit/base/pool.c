@@ -1,4 +1,4 @@
-/* The pool of worker threads: every share of the work is done once, wherever it runs. */
+/* pool: every share of the work is done once, by whichever thread. */
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -47,7 +47,7 @@ Test(pool, without_workers)
 	cr_assert_eq(j.elsewhere, 0);
 }
 
-Test(pool, at_most_as_many_threads_as_asked_for)
+Test(pool, at_most_the_requested_threads)
 {
 	struct job j;
 

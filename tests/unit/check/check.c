@@ -927,7 +927,7 @@ Test(model, matrix)
 static bool found(unsigned want)
 {
 	const struct finding *const *f;
-	size_t n = check_findings(world, &f);
+	size_t n = check_findings(checker, &f);
 	bool yes = false;
 
 	for (size_t k = 0; k < n; k++)
@@ -943,8 +943,8 @@ static void cut_short(bool aborted)
 	struct cluster_info info = { .launch = &config.launch, .nctas = 2, .warps_per_cta = 1 };
 
 	check_policy_default(&config.policy);
-	world = check_open(&config);
-	sink = check_cluster_begin(world, &info);
+	checker = check_open(&config);
+	sink = check_cluster_begin(checker, &info);
 	for (uint16_t c = 0; c < 2; c++)
 		emit((struct event){ .kind = EV_CTA_BEGIN, .cta = c,
 			.cta_begin = { .threads = 32, .shared_bytes = 4096 } });
@@ -963,7 +963,7 @@ static void cut_short(bool aborted)
 	emit((struct event){ .kind = EV_CTA_END });
 	emit((struct event){ .kind = EV_ACCESS, .cta = 1, .access = { .space = SP_SHARED,
 		.mode = MODE_WRITE, .bytes = 4, .at.stride = 4 } });
-	check_cluster_end(world, sink);
+	check_cluster_end(checker, sink);
 }
 
 /* Operations that took place are checked, missing ones are not reported. */
@@ -972,11 +972,11 @@ Test(aborted, exits)
 	cut_short(false);
 	cr_expect(found(CS503));
 	cr_expect(found(CS211), "the bytes never came");
-	check_close(world);
+	check_close(checker);
 	cut_short(true);
 	cr_expect(found(CS503));
 	cr_expect_not(found(CS211));
-	check_close(world);
+	check_close(checker);
 }
 
 /* ---- policy ---- */

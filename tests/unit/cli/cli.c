@@ -89,7 +89,8 @@ Test(cli, explain)
 	cr_assert(has("CS101") && has("CS906"));
 	cr_assert_eq(consan("explain knobs"), 0);
 	cr_assert(has("fence_by_writer"));
-	cr_assert_eq(consan("explain CS106 | grep -c '^  [-+] '"), 0, "the example does not show both twins");
+	cr_assert_eq(consan("explain CS106 | grep -c '^  [-+] '"), 0,
+		"the example does not show both twins");
 	cr_assert_eq(consan("explain html | grep -c '<article'"), 0);
 	cr_assert_eq(strtol(output, NULL, 10), rule_count());
 	cr_assert_eq(consan("explain CS999"), 2);

@@ -127,7 +127,8 @@ Test(cuda, replace_ptx)
 	cr_assert_eq(shell("%s", words), 0);
 	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
 	expect(words, 0, "0 errors");
-	snprintf(words, sizeof words, "echo '.version 8.0\n.target sm_90\n.address_size 64' >%s/0.ptx", dir);
+	snprintf(words, sizeof words, "echo '.version 8.0\n.target sm_90\n.address_size 64' >%s/0.ptx",
+		dir);
 	cr_assert_eq(shell("%s", words), 0);
 	snprintf(words, sizeof words, "--replace-ptx=%s/0.ptx ./static race", dir);
 	expect(words, 66, "which lacks kernel");

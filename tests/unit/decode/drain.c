@@ -15,7 +15,7 @@ static const uint32_t word[] = { 0, 1, DIGEST_LEAVES };
 
 struct lane { uint32_t cta, chunk, unit, waits, recorded; bool gone; };
 
-struct play {
+struct simulation {
 	uint32_t chunks, clears, bad_clear;  /* the number of the clear that fails; 0: none */
 	char *pool;
 	char *stage;
@@ -24,21 +24,21 @@ struct play {
 	bool identical;                      /* CTAs record the same */
 };
 
-static struct record_head *head_of(const struct play *p)
+static struct record_head *head_of(const struct simulation *p)
 {
 	return (void *)p->pool;
 }
 
 static const void *peek(void *user, uint64_t at, size_t bytes)
 {
-	const struct play *p = user;
+	const struct simulation *p = user;
 
 	return memcpy(p->stage, p->pool + at, bytes);
 }
 
 static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 {
-	const struct play *p = user;
+	const struct simulation *p = user;
 
 	drain_pack(p->stage, p->pool, run, n);
 	return p->stage;
@@ -46,18 +46,19 @@ static const void *fetch(void *user, const struct drain_run *run, uint32_t n)
 
 static bool clear(void *user, const struct drain_run *run, uint32_t n)
 {
-	struct play *p = user;
+	struct simulation *p = user;
 
 	if (++p->clears == p->bad_clear)
 		return false;
 	for (uint32_t k = 0; k < n; k++)
-		memset(p->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0, (size_t)run[k].n * RECORD_CHUNK_BYTES);
+		memset(p->pool + (size_t)run[k].first * RECORD_CHUNK_BYTES, 0,
+			(size_t)run[k].n * RECORD_CHUNK_BYTES);
 	return true;
 }
 
 static bool put(void *user, uint64_t at, const void *from, size_t bytes)
 {
-	memcpy(((struct play *)user)->pool + at, from, bytes);
+	memcpy(((struct simulation *)user)->pool + at, from, bytes);
 	return true;
 }
 
@@ -67,28 +68,30 @@ static bool none_is_clean(const void *user, uint64_t key, uint64_t signature)
 	return false;
 }
 
-static struct drain_pool way_to(struct play *p)
+static struct drain_pool access_to(struct simulation *p)
 {
-	return (struct drain_pool){ .user = p, .chunks = p->chunks, .peek = peek, .fetch = fetch, .clear = clear,
-		.write = put };
+	return (struct drain_pool){ .user = p, .chunks = p->chunks, .peek = peek, .fetch = fetch,
+		.clear = clear, .write = put };
 }
 
-static void begin(struct play *p, uint32_t chunks, uint32_t nctas, uint32_t lanes, bool retire, uint64_t most)
+static void begin(struct simulation *p, uint32_t chunks, uint32_t nctas, uint32_t lanes,
+	bool retire, uint64_t most)
 {
-	struct drain_config c = { .shape = { .grid = { nctas, 1, 1 }, .block = { lanes, 1, 1 } }, .word = base_alloc(sizeof word),
+	struct drain_config c = { .shape = { .grid = { nctas, 1, 1 }, .block = { lanes, 1, 1 } },
+		.word = base_alloc(sizeof word),
 		.nwords = SITES, .retire = retire, .most = most, .jobs = 1, .clean = none_is_clean };
 	struct drain_pool way;
 
 	memcpy(c.word, word, sizeof word);
-	*p = (struct play){ .chunks = chunks, .clock = 1 };
+	*p = (struct simulation){ .chunks = chunks, .clock = 1 };
 	p->pool = base_alloc(RECORD_RING_AT(chunks) + RECORD_MARKS_AT + 4 * ((size_t)chunks + 4));
 	p->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
 	*head_of(p) = (struct record_head){ .next = 1, .ticket = 1, .wait_cycles = RECORD_WAIT_CYCLES };
-	way = way_to(p);
+	way = access_to(p);
 	p->drain = drain_open(&way, &c);
 }
 
-static void end(struct play *p)
+static void end(struct simulation *p)
 {
 	drain_close(p->drain);
 	free(p->pool);
@@ -97,19 +100,20 @@ static void end(struct play *p)
 
 /* ---- lanes ---- */
 
-static uint32_t *unit(const struct play *p, uint32_t chunk, uint32_t k)
+static uint32_t *unit(const struct simulation *p, uint32_t chunk, uint32_t k)
 {
-	return (uint32_t *)(void *)(p->pool + (size_t)chunk * RECORD_CHUNK_BYTES + (size_t)k * RECORD_UNIT);
+	return (uint32_t *)(void *)(p->pool + (size_t)chunk * RECORD_CHUNK_BYTES
+		+ (size_t)k * RECORD_UNIT);
 }
 
 /* The lane's chunk is complete. */
-static void close_chunk(const struct play *p, const struct lane *l)
+static void close_chunk(const struct simulation *p, const struct lane *l)
 {
 	if (l->chunk)
 		((uint32_t *)(void *)(p->pool + RECORD_RING_AT(p->chunks) + RECORD_MARKS_AT))[l->chunk + 1]++;
 }
 
-static bool enter(struct play *p, struct lane *l, uint32_t chunk)
+static bool enter(struct simulation *p, struct lane *l, uint32_t chunk)
 {
 	l->chunk = chunk;
 	l->unit = 1;
@@ -121,7 +125,7 @@ static bool enter(struct play *p, struct lane *l, uint32_t chunk)
 }
 
 /* False: it waits. */
-static bool draw(struct play *p, struct lane *l)
+static bool draw(struct simulation *p, struct lane *l)
 {
 	const uint64_t *ring = (const void *)(p->pool + RECORD_RING_AT(p->chunks));
 	uint32_t number;
@@ -142,7 +146,7 @@ static bool draw(struct play *p, struct lane *l)
 }
 
 /* Fills this many chunks with this many records each, and exits. */
-static void step(struct play *p, struct lane *l, uint32_t chunks, uint32_t each)
+static void step(struct simulation *p, struct lane *l, uint32_t chunks, uint32_t each)
 {
 	const bool leaves = l->recorded == chunks * each;
 	uint32_t *at;
@@ -164,7 +168,8 @@ static void step(struct play *p, struct lane *l, uint32_t chunks, uint32_t each)
 }
 
 /* Runs CTAs of one thread, at most `at_once` at a time. */
-static void run(struct play *p, uint32_t nctas, uint32_t at_once, uint32_t chunks, uint32_t each)
+static void run(struct simulation *p, uint32_t nctas, uint32_t at_once, uint32_t chunks,
+	uint32_t each)
 {
 	struct lane *l = base_alloc(nctas * sizeof *l);
 
@@ -186,15 +191,17 @@ static void run(struct play *p, uint32_t nctas, uint32_t at_once, uint32_t chunk
 
 static int by_clock(const void *a, const void *b)
 {
-	const struct record_chunk *x = *(const struct record_chunk *const *)a, *y = *(const struct record_chunk *const *)b;
+	const struct record_chunk *x = *(const struct record_chunk *const *)a,
+		*y = *(const struct record_chunk *const *)b;
 
-	return x->cta != y->cta ? (x->cta < y->cta ? -1 : 1) : (x->clock_lo > y->clock_lo) - (x->clock_lo < y->clock_lo);
+	return x->cta != y->cta ? (x->cta < y->cta ? -1 : 1)
+		: (x->clock_lo > y->clock_lo) - (x->clock_lo < y->clock_lo);
 }
 
 /* All CTAs except those in skip have their records, once and in order; the others have none or
  * a part. */
-static void expect_records(const struct play *p, const struct drained *r, const uint8_t *skip, uint32_t nctas,
-	uint32_t records)
+static void expect_records(const struct simulation *p, const struct drained *r, const uint8_t *skip,
+	uint32_t nctas, uint32_t records)
 {
 	uint32_t *next = base_alloc(nctas * sizeof *next);
 
@@ -203,19 +210,21 @@ static void expect_records(const struct play *p, const struct drained *r, const 
 		const uint32_t cta = r->chunk[k]->cta, *at = (const uint32_t *)(r->chunk[k] + 1);
 
 		for (; *at >> RECORD_SITE_SHIFT == 1; at += 8, next[cta]++)
-			cr_assert(skip[cta] || at[4] == next[cta] + (p->identical ? 0 : cta << 16), "CTA %u: %u", cta, next[cta]);
+			cr_assert(skip[cta] || at[4] == next[cta] + (p->identical ? 0 : cta << 16), "CTA %u: %u", cta,
+				next[cta]);
 	}
 	for (uint32_t k = 0; k < nctas; k++)
-		cr_assert(skip[k] ? next[k] <= records : next[k] == records, "CTA %u: %u of %u", k, next[k], records);
+		cr_assert(skip[k] ? next[k] <= records : next[k] == records, "CTA %u: %u of %u", k, next[k],
+			records);
 	free(next);
 }
 
-static struct drained ended(struct play *p, bool came_to_its_end)
+static struct drained ended(struct simulation *p, bool completed)
 {
-	struct drain_pool way = way_to(p);
+	struct drain_pool way = access_to(p);
 	struct drained r;
 
-	cr_assert(drain_end(p->drain, &way, came_to_its_end, &r));
+	cr_assert(drain_end(p->drain, &way, completed, &r));
 	return r;
 }
 
@@ -224,7 +233,7 @@ static struct drained ended(struct play *p, bool came_to_its_end)
 Test(drain, each_record_once)
 {
 	struct drained r;
-	struct play p;
+	struct simulation p;
 
 	begin(&p, 16, 30, 1, false, 100000);
 	run(&p, 30, 12, 20, 100);
@@ -239,7 +248,7 @@ Test(drain, each_record_once)
 /* The pool is large enough: nothing is drained. */
 Test(drain, not_begun)
 {
-	struct play p;
+	struct simulation p;
 
 	begin(&p, 1000, 30, 1, false, 100000);
 	run(&p, 30, 12, 20, 100);
@@ -252,7 +261,7 @@ Test(drain, round_the_ring)
 {
 	enum { CTAS = 100, DRAWS = 1000 };
 	struct drained r;
-	struct play p;
+	struct simulation p;
 
 	begin(&p, 64, CTAS, 1, true, 100000);
 	p.identical = true;
@@ -268,9 +277,11 @@ Test(drain, round_the_ring)
 	end(&p);
 }
 
-static void representatives(const struct play *p, const struct drained *r, uint32_t nctas, uint8_t *skip)
+static void representatives(const struct simulation *p, const struct drained *r, uint32_t nctas,
+	uint8_t *skip)
 {
-	const struct launch_info i = { .grid = { nctas, 1, 1 }, .block = { 1, 1, 1 }, .cluster = { 1, 1, 1 } };
+	const struct launch_info i = { .grid = { nctas, 1, 1 }, .block = { 1, 1, 1 },
+		.cluster = { 1, 1, 1 } };
 	uint64_t *signature = base_alloc(nctas * sizeof *signature);
 
 	decode_identical(&i, r->cta, signature, skip);
@@ -292,7 +303,7 @@ Test(drain, host_memory)
 {
 	uint8_t skip[20];
 	struct drained r;
-	struct play p;
+	struct simulation p;
 
 	begin(&p, 16, 20, 1, true, 100);
 	run(&p, 20, 4, 10, 3);
@@ -310,7 +321,7 @@ Test(drain, representatives)
 {
 	uint8_t skip[20];
 	struct drained r;
-	struct play p;
+	struct simulation p;
 
 	begin(&p, 16, 20, 1, true, 1000);
 	p.identical = true;
@@ -322,7 +333,7 @@ Test(drain, representatives)
 	end(&p);
 }
 
-static void turns(struct play *p, double seconds)
+static void turns(struct simulation *p, double seconds)
 {
 	struct timespec pause = { 0, 1000000 };
 
@@ -338,7 +349,7 @@ Test(drain, all_wait)
 {
 	struct lane l[9] = { { 0 } };
 	struct drained r;
-	struct play p;
+	struct simulation p;
 
 	begin(&p, 8, 9, 1, false, 1000);
 	for (uint32_t k = 0; k < 8; k++) {
@@ -365,7 +376,7 @@ Test(drain, all_wait)
 Test(drain, stopped)
 {
 	struct lane l[9] = { { 0 } };
-	struct play p;
+	struct simulation p;
 
 	for (unsigned n = 8; n <= 9; n++) {
 		memset(l, 0, sizeof l);
@@ -383,7 +394,7 @@ Test(drain, stopped)
 /* Before the number of draws overflows, lanes stop waiting, and the counter is set back. */
 Test(drain, counter_overflow)
 {
-	struct play p;
+	struct simulation p;
 
 	begin(&p, 8, 9, 1, false, 1000);
 	head_of(&p)->next = DRAIN_MOST_DRAWS;
@@ -404,7 +415,7 @@ Test(drain, fault)
 	uint8_t skip[12] = { 0 };
 	struct lane l[12] = { { 0 } };
 	struct drained r;
-	struct play p;
+	struct simulation p;
 
 	begin(&p, 16, 12, 1, true, 100000);
 	p.bad_clear = 5;
@@ -430,7 +441,7 @@ Test(drain, fault)
 }
 
 /* Tries once. False: it drops its record, and leaves its number in the ring. */
-static bool draw_once(struct play *p, struct lane *l)
+static bool draw_once(struct simulation *p, struct lane *l)
 {
 	uint64_t *ring = (void *)(p->pool + RECORD_RING_AT(p->chunks)), *at;
 	uint32_t number = head_of(p)->next++, beyond = number - p->chunks;
@@ -449,7 +460,7 @@ static bool draw_once(struct play *p, struct lane *l)
 Test(drain, pending_wgmma)
 {
 	struct lane l = { 0 }, hasty = { 0 };
-	struct play p;
+	struct simulation p;
 	uint32_t went_without = 0;
 
 	begin(&p, 4, 1, 2, false, 1000);

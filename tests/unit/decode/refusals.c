@@ -1,5 +1,5 @@
 /* refusals: refused operands are found in records as the executor finds them: planted bugs and
- * specimens on the executor, and hand-made records that only a GPU can write. */
+ * specimens on the executor, and constructed records that only a GPU can write. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -54,8 +54,8 @@ Test(refusals, planted, .timeout = 300)
 Test(refusals, specimens, .timeout = 300)
 {
 	static const char *const specimen[] = { "async/cs303*", "async/cs304_bulk_size", "async/cs305*",
-		"async/cs306*", "barrier/cs401*", "barrier/cs403*", "barrier/cs407*", "barrier/cs408*", "cluster/cs217*",
-		"cluster/cs311*", "cluster/cs501*", "cluster/cs902*", "mbarrier/cs201*",
+		"async/cs306*", "barrier/cs401*", "barrier/cs403*", "barrier/cs407*", "barrier/cs408*",
+		"cluster/cs217*", "cluster/cs311*", "cluster/cs501*", "cluster/cs902*", "mbarrier/cs201*",
 		"mbarrier/cs220*", "values/cs902*",
 		"async/cs32[45]_[dt]*", "barrier/cs410*", "sets/follower*", "*/*token*",
 		"values/cs905*", "values/cs904*", "async/cs304*", "values/cs903*" };
@@ -66,13 +66,13 @@ Test(refusals, specimens, .timeout = 300)
 		const char *path = specimen[k % n];
 
 		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH='backend=gpu-emulated "
-			"gpu-global=%d timeout=2' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", path, k < n, dir), 0,
-			"%s", output);
+			"gpu-global=%d timeout=2' %s/tests/cases/harness/cases --filter cases/specimen 2>&1",
+			path, k < n, dir), 0, "%s", output);
 		cr_expect_null(strstr(output, "Tested: 0"), "%s: none", path);
 	}
 }
 
-/* ---- hand-made records ---- */
+/* ---- constructed records ---- */
 
 static const char kernel[] =
 	".version 8.0\n.target sm_90a\n.address_size 64\n"
@@ -80,17 +80,20 @@ static const char kernel[] =
 	"\t.reg .pred %p;\n\t.shared .align 16 .b8 tile[4096];\n\tmov.u32 %r1, tile;\n"
 	"\tst.shared.u32 [%r1], %r2;\n\tbar.sync 0;\n"
 	"\tldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];\n"
-	"\tmbarrier.init.shared.b64 [%r1], 1;\n\tmbarrier.arrive.shared.b64 %d1, [%r1];\n\tmbarrier.test_wait.shared.b64 %p, [%r1], %d1;\n"
+	"\tmbarrier.init.shared.b64 [%r1], 1;\n\tmbarrier.arrive.shared.b64 %d1, [%r1];\n"
+	"\tmbarrier.test_wait.shared.b64 %p, [%r1], %d1;\n"
 	"\tmbarrier.try_wait.parity.shared.b64 %p, [%r1], 0;\n"
 	"\twgmma.fence.sync.aligned;\n"
-	"\twgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d2, %p, 1, 1, 0, 0;\n"
+	"\twgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, "
+	"%d1, %d2, %p, 1, 1, 0, 0;\n"
 	"\twgmma.commit_group.sync.aligned;\n"
-	"\tcp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2}], "
-	"[%r3];\n\tret;\n}\n";
+	"\tcp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], "
+	"[%d1, {%r2}], [%r3];\n\tret;\n}\n";
 
 enum { CHUNKS = 8, END = 1024 + 4096 };
 
-struct hand {
+/* The records of a launch, and what the decoder made of them. */
+struct recording {
 	struct event_sink sink;
 	struct ptx_module *ptx;
 	struct rewrite *code;
@@ -106,11 +109,11 @@ struct hand {
 	unsigned narrivals;
 };
 
-static struct hand hand;
+static struct recording recording;
 
 static void on_event(struct event_sink *sink, const struct event *e)
 {
-	struct hand *h = (struct hand *)sink;
+	struct recording *h = (struct recording *)sink;
 
 	if (e->kind == EV_TENSOR_MAP || e->kind == EV_BULK)
 		h->map = *e;
@@ -126,7 +129,7 @@ static void on_event(struct event_sink *sink, const struct event *e)
 static struct event_sink *on_begin(void *user, const struct cluster_info *c)
 {
 	(void)c;
-	return &((struct hand *)user)->sink;
+	return &((struct recording *)user)->sink;
 }
 
 static void on_end(void *user, struct event_sink *sink)
@@ -136,9 +139,9 @@ static void on_end(void *user, struct event_sink *sink)
 }
 
 /* A launch of one cluster of two CTAs, as on a GPU. */
-static struct hand *begin(void)
+static struct recording *begin(void)
 {
-	struct hand *h = &hand;
+	struct recording *h = &recording;
 	struct err e = { 0 };
 
 	memset(h, 0, sizeof *h);
@@ -159,7 +162,7 @@ static struct hand *begin(void)
 	return h;
 }
 
-static void chunk(struct hand *h, uint32_t cta, uint32_t warp)
+static void chunk(struct recording *h, uint32_t cta, uint32_t warp)
 {
 	h->nchunks++;
 	h->pool[h->nchunks][0] = cta;
@@ -175,8 +178,8 @@ static bool is_of(const struct rewrite_site *s, enum ptx_op op, enum site_phase 
 }
 
 /* The words behind the record's first unit. */
-static uint32_t *record_of(struct hand *h, enum ptx_op op, enum site_phase phase, uint32_t lanes,
-	uint32_t words)
+static uint32_t *record_of(struct recording *h, enum ptx_op op, enum site_phase phase,
+	uint32_t lanes, uint32_t words)
 {
 	uint32_t *r = &h->pool[h->nchunks][h->at], k = 1;
 
@@ -190,12 +193,12 @@ static uint32_t *record_of(struct hand *h, enum ptx_op op, enum site_phase phase
 	return r + 4;
 }
 
-static uint32_t *record(struct hand *h, enum ptx_op op, uint32_t lanes, uint32_t words)
+static uint32_t *record(struct recording *h, enum ptx_op op, uint32_t lanes, uint32_t words)
 {
 	return record_of(h, op, PHASE_BEFORE, lanes, words);
 }
 
-static void finish(struct hand *h)
+static void finish(struct recording *h)
 {
 	struct decode_result r;
 
@@ -219,7 +222,7 @@ static bool no_box(void *user, struct decode_box *b)
  * is an event. */
 Test(refusals, unknown_map)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 	uint32_t *at;
 
 	h->l.box = no_box;
@@ -241,7 +244,7 @@ Test(refusals, unknown_map)
  * kernel's. */
 Test(refusals, runs_on)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 	uint32_t *at;
 
 	chunk(h, 1, 2);
@@ -263,7 +266,7 @@ Test(refusals, runs_on)
 /* A fault stops other warps while they write a record, which is the last of its stream. */
 static unsigned torn(bool ended, bool last)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 	uint32_t *at;
 
 	h->l.ended = ended;
@@ -285,14 +288,14 @@ Test(refusals, torn)
 	cr_expect_eq(torn(false, true), 0);
 	cr_expect_eq(torn(false, false), 1);
 	cr_expect_eq(torn(true, true), 1);
-	cr_expect_eq(hand.fault.fault.fault, FAULT_SHARED_OOB, "the window of another CTA");
-	cr_expect_eq(hand.fault.lanes, 1u << 20);
+	cr_expect_eq(recording.fault.fault.fault, FAULT_SHARED_OOB, "the window of another CTA");
+	cr_expect_eq(recording.fault.lanes, 1u << 20);
 }
 
 /* Half a warp reaches a barrier, and the GPU stops. */
 static unsigned halves(uint32_t first, uint32_t second, bool leaves)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 
 	h->l.ended = false;
 	h->l.fault = true;
@@ -310,14 +313,14 @@ Test(refusals, half_a_warp)
 	cr_expect_eq(halves(0xffff, 0xffff0000, false), 0);
 	cr_expect_eq(halves(0xffff, 0xffff0000, true), 0, "they have left");
 	cr_expect_eq(halves(0xffff, 0, false), 1);
-	cr_expect_eq(hand.fault.fault.fault, FAULT_BAR_DIVERGED);
-	cr_expect_eq(hand.fault.lanes, 0xffff);
+	cr_expect_eq(recording.fault.fault.fault, FAULT_BAR_DIVERGED);
+	cr_expect_eq(recording.fault.lanes, 0xffff);
 }
 
 /* Some lanes reach an ldmatrix; the other lanes reach it later, or go elsewhere. */
 static unsigned matrix(enum ptx_op between, uint32_t lanes, uint32_t rest)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 	uint32_t *at;
 
 	chunk(h, 0, 0);
@@ -338,15 +341,15 @@ Test(refusals, aligned)
 	cr_expect_eq(matrix(OP_bar_sync, 0xffffff00, 0xffffff00), 0, "they were behind");
 	cr_expect_eq(matrix(OP_bar_sync, 0xff, 0xffffff00), 0, "they are behind");
 	cr_expect_eq(matrix(OP_bar_sync, 0, 0), 1);
-	cr_expect_eq(hand.fault.fault.fault, FAULT_ALIGNED);
-	cr_expect_eq(hand.fault.lanes, 0xff);
+	cr_expect_eq(recording.fault.fault.fault, FAULT_ALIGNED);
+	cr_expect_eq(recording.fault.lanes, 0xff);
 	cr_expect_eq(matrix(OP_ret, 0x100, 0xfffffe00), 1, "one has left");
 }
 
 /* A group of wgmma is recorded after it, so the executor stops before its record. */
 static const uint64_t good = 0x0000001000080000u | 1024 >> 4;
 
-static void group(struct hand *h, uint32_t warp, uint64_t a, uint64_t b)
+static void group(struct recording *h, uint32_t warp, uint64_t a, uint64_t b)
 {
 	uint32_t *w;
 
@@ -358,7 +361,7 @@ static void group(struct hand *h, uint32_t warp, uint64_t a, uint64_t b)
 
 Test(refusals, descriptors)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 
 	for (uint32_t w = 0; w < 4; w++)
 		group(h, w, good, good);
@@ -383,7 +386,7 @@ Test(refusals, descriptors)
 /* A warpgroup of two warps. */
 Test(refusals, warpgroup)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 
 	h->info.block[0] = 64;
 	for (uint32_t w = 0; w < 2; w++)
@@ -396,7 +399,7 @@ Test(refusals, warpgroup)
 /* One warp exits, three reach a wgmma. */
 Test(refusals, three_warps)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 
 	for (uint32_t w = 0; w < 3; w++)
 		group(h, w, good, good);
@@ -409,7 +412,7 @@ Test(refusals, three_warps)
 
 /* ---- tokens: opaque values, known from the arrivals that returned them ---- */
 
-static void token(struct hand *h, enum ptx_op op, uint32_t value)
+static void token(struct recording *h, enum ptx_op op, uint32_t value)
 {
 	uint32_t *at;
 
@@ -425,7 +428,7 @@ static void token(struct hand *h, enum ptx_op op, uint32_t value)
 /* The phase of the token `last` that a wait in phase 2 takes. */
 static int64_t phase_of(uint32_t first, uint32_t second, uint32_t last)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 
 	chunk(h, 0, 0);
 	record(h, OP_mbarrier_init, 1, 1)[0] = 1024;
@@ -450,7 +453,7 @@ Test(tokens, phases)
  * the barrier is past that phase; else 0. */
 static uint32_t lag(unsigned first, unsigned last)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 
 	h->l.exact = true;
 	chunk(h, 0, 0);
@@ -482,7 +485,7 @@ Test(tokens, lag)
 /* Of the last record before a fault, only the first part may have been written. */
 Test(refusals, torn_arrival)
 {
-	struct hand *h = begin();
+	struct recording *h = begin();
 	uint32_t *at;
 
 	h->l.ended = false;

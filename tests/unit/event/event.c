@@ -1,4 +1,5 @@
-/* event files: what goes in comes out, from several threads, cut or damaged. */
+/* event files: events that several threads save are read unchanged; truncated and damaged files
+ * lose only what is damaged. */
 #include "libconsan/event/code.h"
 #include "libconsan/event/fields.h"
 #include "libconsan/event/io.h"
@@ -16,12 +17,12 @@
 #define NCTAS 2
 #define WARPS 4
 
-static _Thread_local uint64_t dice;
+static _Thread_local uint64_t random_state;
 
 static uint32_t roll(uint32_t n)
 {
-	dice = dice * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(dice >> 33) % n;
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(random_state >> 33) % n;
 }
 
 static const struct ev_symbol symbols[] = { { "tile", 0, 1024 }, { "full", 1024, 16 } };
@@ -147,7 +148,8 @@ static void assert_same_list(const void *a, unsigned na, const void *b, unsigned
 	cr_assert(!na || !memcmp(a, b, na * size));
 }
 
-static void assert_same_field(const struct event *x, const struct event *y, const struct event_field *f)
+static void assert_same_field(const struct event *x, const struct event *y,
+	const struct event_field *f)
 {
 	const void *a = event_field(x, f), *b = event_field(y, f);
 	const struct ev_lanes *la = a, *lb = b;
@@ -192,7 +194,7 @@ static void assert_same(const struct event *a, const struct event *b)
 		assert_same_field(a, b, &k->at[i]);
 }
 
-/* What event_fields.h says of the order of fields */
+/* The order of fields that fields.h describes */
 Test(event, fields)
 {
 	for (unsigned kind = 0; kind < EV_COUNT; kind++) {
@@ -229,11 +231,11 @@ static char *temp_path(void)
 	return base_strdup(name);
 }
 
-/* ---- the reading side checks against the same dice ---- */
+/* ---- reading: the events are compared with those of the same random numbers ---- */
 
 struct expected {
 	uint32_t site[16];
-	uint64_t at[4];          /* where the dice of each cluster stand */
+	uint64_t at[4];          /* the state of the random numbers of each cluster */
 	unsigned seen[4], begun, ended, whole, launches, launch_ends, unchecked;
 };
 
@@ -262,9 +264,9 @@ static void one_event(struct event_sink *sink, const struct event *e)
 	unsigned k = ((struct one *)sink)->cluster;
 	struct made m;
 
-	dice = want.at[k];
+	random_state = want.at[k];
 	make(&m, want.site, 16);
-	want.at[k] = dice;
+	want.at[k] = random_state;
 	want.seen[k]++;
 	assert_same(&m.e, e);
 }
@@ -312,7 +314,7 @@ struct job {
 	unsigned cluster, events;
 };
 
-/* Each thread has dice of its own. */
+/* Each thread has random numbers of its own. */
 static void save_cluster(const struct job *j)
 {
 	struct cluster_info c = { &launch, j->cluster, NCTAS, WARPS, NULL };
@@ -320,7 +322,7 @@ static void save_cluster(const struct job *j)
 	struct made m;
 
 	cr_assert(sink->want_global);
-	dice = want.at[j->cluster] = j->cluster * 77 + 1;
+	random_state = want.at[j->cluster] = j->cluster * 77 + 1;
 	for (unsigned i = 0; i < j->events; i++) {
 		make(&m, want.site, 16);
 		sink->event(sink, &m.e);
@@ -368,7 +370,7 @@ static void truncate_to(const char *path, long bytes)
 	cr_assert_eq(truncate(path, bytes), 0);
 }
 
-Test(event_io, cut_anywhere)
+Test(event_io, truncated_anywhere)
 {
 	struct event_read_stats stats;
 	char *path = write_four(2000);
@@ -415,14 +417,14 @@ Test(event_io, a_flipped_byte_costs_one_chunk)
 	free(path);
 }
 
-Test(event_io, damaged_events_are_refused_not_believed)
+Test(event_io, damaged_events_are_rejected)
 {
 	struct event_past *past = base_alloc(sizeof *past);
 	struct event_arrays arrays = { 0 };
 	unsigned char bytes[64];
 	struct event e;
 
-	dice = 5;
+	random_state = 5;
 	for (unsigned round = 0; round < 20000; round++) {
 		struct code_reader r = { bytes, bytes + sizeof bytes, false };
 
@@ -550,9 +552,9 @@ static void pass_through_queue(unsigned events)
 	for (unsigned i = 0; i < events; i++) {
 		struct made m;
 
-		dice = mine; /* this thread may be the consumer as well */
+		random_state = mine; /* this thread may be the consumer as well */
 		make(&m, want.site, 16);
-		mine = dice;
+		mine = random_state;
 		sink->event(sink, &m.e);
 	}
 	cr_assert_eq(event_queue_end(sink), &to.sink);

@@ -279,21 +279,21 @@ Test(history, a_finding_gets_its_history)
 	const struct finding *const *found;
 
 	check_policy_default(&config.policy);
-	world = check_open(&config);
+	checker = check_open(&config);
 	all = recorders_open(64);
 	info.recorder = now = recorder_begin(all, &info);
-	sink = recorder_sink(now, check_cluster_begin(world, &info));
+	sink = recorder_sink(now, check_cluster_begin(checker, &info));
 	line = 1;
 	emit((struct event){ .kind = EV_CTA_BEGIN, .cta_begin = { .threads = 64,
 		.shared_bytes = 0x4010 } });
 	wr(0, ALL, 0, 4);
 	rd(1, ALL, 0, 4);
-	check_cluster_end(world, recorder_next(sink, &now));
+	check_cluster_end(checker, recorder_next(sink, &now));
 	recorder_end(now);
-	cr_assert_eq(check_findings(world, &found), 1);
+	cr_assert_eq(check_findings(checker, &found), 1);
 	cr_assert_not_null(found[0]->history);
 	cr_expect_eq(found[0]->history->nsteps, 2);
 	cr_expect_lt(found[0]->history->side[1], found[0]->history->side[0]);
-	check_close(world);
+	check_close(checker);
 	recorders_close(all);
 }

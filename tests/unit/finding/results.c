@@ -202,7 +202,7 @@ Test(results, a_launch_that_did_not_end_is_reported)
 }
 
 /* As after a full disk. */
-Test(results, an_empty_file_counts_as_cut)
+Test(results, an_empty_file_counts_as_truncated)
 {
 	static const char *const text[] = { "", "{\"consan\":1,\"ty" };
 

@@ -14,7 +14,8 @@ static uint32_t draw(uint32_t below)
 	return (state >> 8) % below;
 }
 
-static void expect_order(size_t n, const struct graph_edge *edge, size_t nedges, const size_t *order)
+static void expect_order(size_t n, const struct graph_edge *edge, size_t nedges,
+	const size_t *order)
 {
 	size_t place[MOST];
 	bool there[MOST] = { false };
@@ -48,7 +49,7 @@ Test(graph_order, against_it)
 	expect_order(4, edge, 4, order);
 }
 
-Test(graph_order, circle)
+Test(graph_order, cycle)
 {
 	const struct graph_edge edge[] = { { 0, 1 }, { 1, 2 }, { 2, 1 } };
 	size_t order[3];

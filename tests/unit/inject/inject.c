@@ -1,6 +1,6 @@
 /* inject: the library that --backend=gpu brings into a program, with a fake driver
- * (tests/gpu/fake_driver.c): contexts and modules that come and go, and surroundings that are not
- * what they should be. The program runs on in each, and the report says what was not done. */
+ * (tests/gpu/fake_driver.c): contexts and modules are created and destroyed, and the environment
+ * has faults. The program continues in all cases, and the report names what was not done. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -17,8 +17,9 @@ static int driven(const char *env, const char *options, const char *driver, cons
 
 	if (shell("test -e %s/libconsan-gpu.so", dir))
 		cr_skip_test("consan was built without CUPTI");
-	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/%s CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 "
-		"%s %s/consan-run --backend=gpu --no-source --print-level=info %s %s/tests/gpu/driver_client %s 2>&1",
+	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/%s "
+		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s %s/consan-run --backend=gpu "
+		"--no-source --print-level=info %s %s/tests/gpu/driver_client %s 2>&1",
 		dir, driver, dir, env, dir, options, dir, args);
 }
 
@@ -62,7 +63,7 @@ Test(inject, contexts, .timeout = 60)
 	cr_expect_eq(times("in context 1: 732 MiB, 2020 MiB in use"), 4, "%s", output);
 }
 
-/* A new object with the handle of an old one is not taken for it, and no records are lost. */
+/* A new object may have the handle of a destroyed one. No records are lost. */
 Test(inject, reused_handles, .timeout = 60)
 {
 	static const char *const mode[] = { "again", "reset", "release", "unload", "unload-library" };
@@ -82,13 +83,14 @@ Test(inject, guards, .timeout = 60)
 
 	for (size_t k = 0; k < 2; k++) {
 		RUNS(67, "", options[k], "driver", "sizes");
-		SAYS("plain: 4000 4000 managed: 6000 6000 async: 5000 5000 pitched: 3072 3072 nothing: 1, too much: 2");
+		SAYS("plain: 4000 4000 managed: 6000 6000 async: 5000 5000 pitched: 3072 3072 "
+			"nothing: 1, too much: 2");
 		cr_expect_eq(says("guards: yes"), k == 1);
 		SAYS("left: 0");
 	}
 }
 
-Test(inject, surroundings, .timeout = 60)
+Test(inject, environment, .timeout = 60)
 {
 	char args[4096];
 
@@ -169,12 +171,13 @@ Test(inject, program_behaviour, .timeout = 60)
 /* 80 MB of records with a pool of 16 MB. */
 Test(inject, drained, .timeout = 60)
 {
-	static const char small[] = "--gpu-memory=16 --gpu-times", drain[] = "--gpu-drain --gpu-memory=16 --gpu-times",
+	static const char small[] = "--gpu-memory=16 --gpu-times",
+		drain[] = "--gpu-drain --gpu-memory=16 --gpu-times",
 		hangs[] = "--gpu-drain --gpu-memory=16 --gpu-times --timeout=1",
 		hopeless[] = "--gpu-drain --gpu-memory=16 --gpu-host-memory=4 --timeout=1";
 
 	RUNS(67, "DRIVER_CHUNKS=20000", small, "driver", "one");
-	SAYS("so that 1 of 1 clusters were not checked; --gpu-memory gives more, --gpu-drain makes room");
+	SAYS("so that 1 of 1 clusters were not checked; --gpu-memory gives more, --gpu-drain empties it");
 	RUNS(0, "DRIVER_CHUNKS=20000", drain, "driver", "one");
 	SAYS("seen 80,000 occurrences, 1 cluster");
 	SAYS("(80000 KiB of 80000; ");
@@ -193,8 +196,8 @@ Test(inject, drained, .timeout = 60)
 	SAYS("seen 80,000 occurrences, 1 cluster");
 	/* for a cluster that lacks records only a hang is reported */
 	RUNS(66, "DRIVER_CHUNKS=20000 DRIVER_END=hang", hopeless, "driver", "one");
-	SAYS("KiB of records that were drained while the kernel ran did not fit into the host's memory, so that "
-		"1 of 1 clusters were not checked; --gpu-host-memory gives more");
+	SAYS("KiB of records that were drained while the kernel ran did not fit into the host's memory, "
+		"so that 1 of 1 clusters were not checked; --gpu-host-memory gives more");
 	SAYS("SUMMARY consan: 1 error, 0 warnings, 0 notes (CS705); 0 of 1 kernel checked");
 	RUNS(67, "DRIVER_CHUNKS=20000 DRIVER_END=fault", drain, "driver", "one");
 	SAYS("waited: 700");
@@ -212,8 +215,10 @@ static const struct { const char *env, *mode, *first, *second, *why; } graph_row
 	{ "", "reset", "kernel other end", "kernel other end", NULL },
 	{ "", "memory", "kernel other end", "kernel other end", "it allocates memory" },
 	{ "", "device", "kernel other end", "kernel other end", "kernels may launch it" },
-	{ "DRIVER_EMPTY=801", "run", "kernel other end", "kernel other end", "the driver cannot launch an empty graph" },
-	{ "DRIVER_CLONE=801", "run", "kernel other end", "kernel other end", "the driver cannot clone it (CUDA_ERROR)" },
+	{ "DRIVER_EMPTY=801", "run", "kernel other end", "kernel other end",
+		"the driver cannot launch an empty graph" },
+	{ "DRIVER_CLONE=801", "run", "kernel other end", "kernel other end",
+		"the driver cannot clone it (CUDA_ERROR)" },
 };
 /* The same from the second launch on. */
 static const struct { const char *mode, *why; } lost_row[] = {
@@ -233,7 +238,8 @@ static const char *ran(bool *recorded)
 
 		if (!in && strncmp(at, "end\n", 4))
 			continue;
-		n += (size_t)snprintf(all + n, sizeof all - n, "%s%.*s", n ? " " : "", (int)((in ? in : end) - at), at);
+		n += (size_t)snprintf(all + n, sizeof all - n, "%s%.*s", n ? " " : "",
+			(int)((in ? in : end) - at), at);
 		without += in && memmem(at, (size_t)(end - at), ": 0 MiB", 7);
 	}
 	all[n] = 0;

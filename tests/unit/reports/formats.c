@@ -1,4 +1,4 @@
-/* formats: the JSON, HTML, SARIF and JUnit reports of made-up findings: structure, escaping,
+/* formats: the JSON, HTML, SARIF and JUnit reports of constructed findings: structure, escaping,
  * sizes, reading back, merging and suppressing; and the page in a browser, if one is
  * installed. */
 #include "libconsan/finding/history.h"
@@ -292,7 +292,7 @@ Test(formats, sarif_has_only_properties_of_its_schema)
 }
 
 /* Names that contain markup or are not valid UTF-8. */
-Test(formats, hostile_names_stay_names)
+Test(formats, names_are_escaped)
 {
 	static const char evil[] = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 		"\"'&]]>\x01\x1b[31m\xff\xc0\xe2\x80\xae";

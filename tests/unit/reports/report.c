@@ -1,4 +1,4 @@
-/* The text report, exit status and JSON document of made-up findings: codes, sites and
+/* The text report, exit status and JSON document of constructed findings: codes, sites and
  * structure rather than prose. */
 #include "reports/reports.h"
 #include "tests/common/find.h"

@@ -30,28 +30,34 @@ Test(instrument, specimens, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/specimens %s gpu-emulated '' 1/20 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/specimens %s gpu-emulated '' 1/20 2>&1", dir, dir), 0, "%s",
+		output);
 }
 
 Test(instrument, planted_bugs, .timeout = 300)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("%s/tests/gpu/planted_bugs %s gpu-emulated ring 1/4 2>&1", dir, dir), 0, "%s", output);
+	cr_assert_eq(shell("%s/tests/gpu/planted_bugs %s gpu-emulated ring 1/4 2>&1", dir, dir), 0, "%s",
+		output);
 }
 
-/* What the records of another schedule show, the cpu backend shows in some schedule: the other
- * one of two unordered accesses first, no finding, a hang at another place; a release that was
- * recorded before other warps of the warpgroup recorded the wait before it; a warp whose lanes
- * reach setmaxnreg at two times. */
+/* The findings of another schedule's records are those of the cpu backend under some schedule:
+ * the other one of two unordered accesses comes first, there is no finding, a hang is at another
+ * place; a release was recorded before other warps of the warpgroup recorded the preceding wait;
+ * the lanes of a warp reach setmaxnreg at two times. */
 Test(instrument, schedules, .timeout = 300)
 {
-	static const struct { const char *run, *said; } other[] = {
-		{ "specimens --seed=1 %s gpu-emulated race/cs121_operand_unordered", "CS120 55|48 (as under --seed=" },
-		{ "specimens --seed=1 %s gpu-emulated tricky/flag_through_a_chain", "(nothing, as under --seed=" },
-		{ "specimens --seed=2 %s gpu-emulated tricky/wgmma_stage_released_one_too_early", "2 as expected, 0 wrong" },
+	static const struct { const char *run, *expected; } other[] = {
+		{ "specimens --seed=1 %s gpu-emulated race/cs121_operand_unordered",
+			"CS120 55|48 (as under --seed=" },
+		{ "specimens --seed=1 %s gpu-emulated tricky/flag_through_a_chain",
+			"(nothing, as under --seed=" },
+		{ "specimens --seed=2 %s gpu-emulated tricky/wgmma_stage_released_one_too_early",
+			"2 as expected, 0 wrong" },
 		{ "planted_bugs --all --seed=1 %s gpu-emulated primed_at_init", "1 as expected, 0 wrong" },
-		{ "planted_bugs --seed=3 %s gpu-emulated turns_shared", "1 as under another schedule of the cpu backend, 0 wrong" },
+		{ "planted_bugs --seed=3 %s gpu-emulated turns_shared",
+			"1 as under another schedule of the cpu backend, 0 wrong" },
 	};
 	const char *dir = build_dir();
 
@@ -60,16 +66,16 @@ Test(instrument, schedules, .timeout = 300)
 
 		snprintf(run, sizeof run, other[k].run, dir);
 		cr_expect_eq(shell("%s/tests/gpu/%s 2>&1", dir, run), 0, "%s: %s", run, output);
-		cr_expect(strstr(output, other[k].said), "%s: %s", run, output);
+		cr_expect(strstr(output, other[k].expected), "%s: %s", run, output);
 	}
 }
 
 /* The first finding, without its number of occurrences. */
-static void first_finding(char *to, size_t room)
+static void first_finding(char *to, size_t size)
 {
 	const char *at = strstr(output, "error "), *end = at ? strstr(at, "\n  seen ") : NULL;
 
-	snprintf(to, room, "%.*s", at && end ? (int)(end - at) : 0, at ? at : "");
+	snprintf(to, size, "%.*s", at && end ? (int)(end - at) : 0, at ? at : "");
 }
 
 /* The reports of both backends are the same: which warps wait where, for which phase, and what
@@ -104,8 +110,8 @@ Test(instrument, hang_specimens, .timeout = 300)
 	const char *dir = build_dir();
 
 	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/hang/cs70[13-6]*.ptx' "
-		"CASES_WITH='backend=gpu-emulated timeout=2' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", dir), 0, "%s",
-		output);
+		"CASES_WITH='backend=gpu-emulated timeout=2' %s/tests/cases/harness/cases "
+		"--filter cases/specimen 2>&1", dir), 0, "%s", output);
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
 }
 
@@ -116,8 +122,8 @@ static void expect_run(const struct emulated_run *run, const char *fixed)
 {
 	const char *dir = build_dir();
 
-	cr_expect_eq(shell("%s/consan-run --backend=gpu-emulated %s %s %s/kernels/%s 2>&1", dir, fixed, run->options, dir,
-		run->program), run->status, "%s %s: %s", run->program, run->options, output);
+	cr_expect_eq(shell("%s/consan-run --backend=gpu-emulated %s %s %s/kernels/%s 2>&1", dir, fixed,
+		run->options, dir, run->program), run->status, "%s %s: %s", run->program, run->options, output);
 	cr_expect(strstr(output, run->says), "%s %s: %s", run->program, run->options, output);
 }
 
@@ -128,10 +134,13 @@ Test(instrument, drained, .timeout = 300)
 	static const struct emulated_run run[] = {
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "--gpu-each", "0 errors, 0 warnings, 0 notes", 0 },
-		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=wait_off_by_one", "", "8 errors, 0 warnings, 0 notes (CS301)", 66 },
+		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=wait_off_by_one", "",
+			"8 errors, 0 warnings, 0 notes (CS301)", 66 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=no_wait", "", "CS107 CS301", 66 },
-		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024", "--gpu-memory=2", "0 errors, 0 warnings, 0 notes", 0 },
-		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=consumer_parity", "--gpu-memory=2", "CS107 CS120 CS121 CS208", 66 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024", "--gpu-memory=2",
+			"0 errors, 0 warnings, 0 notes", 0 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=consumer_parity", "--gpu-memory=2",
+			"CS107 CS120 CS121 CS208", 66 },
 		{ "ring/ring --rows=4000", "--gpu-global", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "attention/fa2_shared_qkv --n=512 --h=2", "", "0 errors, 0 warnings, 0 notes", 0 },
 		{ "attention/fa2_shared_qkv --n=512 --h=2 --bug=q_no_sync", "", "CS106 CS301", 66 },
@@ -144,7 +153,8 @@ Test(instrument, drained, .timeout = 300)
 	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
 		expect_run(&run[k], "--gpu-drain --gpu-memory=1 --gpu-times");
 		left = strstr(output, "KiB left the pool");
-		cr_expect(left && strncmp(left - 3, ": 0", 3), "%s: nothing was drained: %s", run[k].program, output);
+		cr_expect(left && strncmp(left - 3, ": 0", 3), "%s: nothing was drained: %s", run[k].program,
+			output);
 	}
 }
 
@@ -159,7 +169,7 @@ static const char each_leads[] =
 	"\tadd.u32 %round, %round, 1;\n\tsetp.lt.u32 %p, %round, 200;\n\t@%p bra AGAIN;\n\tret;\n}\n";
 
 /* All lanes have chunks, and those of all CTAs exit at the same clock. Each chunk must be
- * recognised as complete, and nothing may come after what is taken for the end of a CTA. */
+ * recognized as complete, and nothing may come after what is taken for the end of a CTA. */
 Test(instrument, drained_identical, .timeout = 300)
 {
 	struct err e = { 0 };
@@ -252,9 +262,9 @@ Test(instrument, flag_and_try_wait, .timeout = 300)
 /* Hooks with draining record the same. */
 Test(instrument, drained_specimens, .timeout = 300)
 {
-	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/[ac]*/*.ptx' CASES_WITH='backend=gpu-emulated gpu-global=1 "
-		"gpu-drain=1 gpu-memory=1 timeout=10' %s/tests/cases/harness/cases --filter cases/specimen 2>&1", build_dir()), 0, "%s",
-		output);
+	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/[ac]*/*.ptx' "
+		"CASES_WITH='backend=gpu-emulated gpu-global=1 gpu-drain=1 gpu-memory=1 timeout=10' "
+		"%s/tests/cases/harness/cases --filter cases/specimen 2>&1", build_dir()), 0, "%s", output);
 	cr_expect_null(strstr(output, "Tested: 0"), "none");
 }
 
@@ -264,12 +274,15 @@ Test(instrument, overflow, .timeout = 300)
 {
 	static const struct emulated_run run[] = {
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "", "0 errors, 0 warnings, 0 notes", 67 },
-		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "--gpu-global", "0 errors, 0 warnings, 0 notes", 67 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "--gpu-global",
+			"0 errors, 0 warnings, 0 notes", 67 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 67 },
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640 --bug=no_wait", "", "(CS107 CS301)", 66 },
 		{ "ring/ring --rows=20000", "--gpu-global", "0 errors, 0 warnings, 0 notes", 67 },
-		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "", "(CS701 CS705)", 66 },
-		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "--gpu-global", "(CS705)", 66 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "",
+			"(CS701 CS705)", 66 },
+		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --bug=one_releases", "--gpu-global",
+			"(CS705)", 66 },
 	};
 
 	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
@@ -307,8 +320,8 @@ Test(instrument, precheck, .timeout = 300)
 	const char *dir = build_dir();
 
 	for (size_t k = 0; k < ARRAY_SIZE(run); k++) {
-		shell("%s/consan-run --backend=gpu-emulated --jobs=16 --timeout=2 %s/kernels/%s %s%s 2>&1", dir, dir,
-			run[k].program, *run[k].bug ? "--bug=" : "", run[k].bug);
+		shell("%s/consan-run --backend=gpu-emulated --jobs=16 --timeout=2 %s/kernels/%s %s%s 2>&1", dir,
+			dir, run[k].program, *run[k].bug ? "--bug=" : "", run[k].bug);
 		cr_expect_not_null(strstr(output, run[k].says), "%s %s: %s", run[k].program, run[k].bug, output);
 	}
 #undef CLEAN
@@ -330,7 +343,8 @@ static const char kernel[] =
 Test(instrument, rewritten)
 {
 	struct err e = { 0 };
-	struct gpu_module *m = gpu_module_open("k.ptx", kernel, sizeof kernel - 1, false, false, false, &e);
+	struct gpu_module *m = gpu_module_open("k.ptx", kernel, sizeof kernel - 1, false, false, false,
+		&e);
 	struct ptx_module *again;
 	const struct ptx_func *f;
 	const char *text;
@@ -350,7 +364,8 @@ Test(instrument, rewritten)
 	gpu_module_close(m);
 }
 
-/* The accesses of a function count for its callers; what is not recorded is reported. */
+/* The accesses of a function count for its callers; accesses that are not recorded are
+ * reported. */
 Test(instrument, counted)
 {
 	struct err e = { 0 };
@@ -402,25 +417,26 @@ Test(instrument, unbounded_stack)
 /* Device functions, polled flags and wmma, with and without global memory. */
 Test(instrument, functions, .timeout = 300)
 {
-	static const char *const with[] = { "backend=gpu-emulated", "backend=gpu-emulated gpu-global=1 jobs=1" };
+	static const char *const with[] = { "backend=gpu-emulated",
+		"backend=gpu-emulated gpu-global=1 jobs=1" };
 	static const char *const specimen[] = { "calls/*", "quiet/flag_*", "race/cs103_*wmma" };
 	const char *dir = build_dir();
 
 	for (size_t k = 0; k < 6; k++) {
 		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/%s.ptx' CASES_WITH='%s' "
-			"%s/tests/cases/harness/cases --filter cases/specimen 2>&1", specimen[k / 2], with[k % 2], dir), 0, "%s",
-			output);
+			"%s/tests/cases/harness/cases --filter cases/specimen 2>&1",
+			specimen[k / 2], with[k % 2], dir), 0, "%s", output);
 		cr_expect_null(strstr(output, "Tested: 0"), "none");
 	}
 }
 
-/* In a drawn schedule the warps of a warpgroup leave wgmma.wait_group one by one, as on a GPU. */
+/* In a random schedule the warps of a warpgroup leave wgmma.wait_group one by one, as on a GPU. */
 Test(instrument, staggered_warps, .timeout = 300)
 {
 	for (unsigned seed = 1; seed < 4; seed++) {
 		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/tricky/wgmma_*.ptx' "
-			"CASES_WITH='backend=gpu-emulated seed=%u' %s/tests/cases/harness/cases --filter cases/specimen 2>&1",
-			seed, build_dir()), 0, "%s", output);
+			"CASES_WITH='backend=gpu-emulated seed=%u' %s/tests/cases/harness/cases "
+			"--filter cases/specimen 2>&1", seed, build_dir()), 0, "%s", output);
 		cr_expect_null(strstr(output, "Tested: 0"), "none");
 	}
 }
@@ -528,7 +544,7 @@ Test(instrument, identical_clusters)
 
 /* ---- digest.cu on the executor ---- */
 
-enum { CHUNKS = 60, CTAS = 12, ROOM = 16, SITES = 4 };
+enum { CHUNKS = 60, CTAS = 12, LISTED = 16, SITES = 4 };
 
 /* Site 1: an address; 2: words of each lane; 3: a failed poll, which does not count. */
 static const uint32_t site_word[SITES] = { 0, 1 << 12, 2 | 2 << 12, 1 | 3 << 12 | 1 << 14 };
@@ -539,7 +555,8 @@ static uint32_t draw(uint32_t *seed)
 }
 
 /* Records of lane `lane` of a CTA's warp; every third CTA has the same, apart from polls. */
-static void fill_chunk(uint32_t *unit, uint32_t cta, uint32_t lane, uint32_t ordinal, uint32_t *noise)
+static void fill_chunk(uint32_t *unit, uint32_t cta, uint32_t lane, uint32_t ordinal,
+	uint32_t *noise)
 {
 	uint32_t seed = 77 * (cta % 3) + lane + 1000 * ordinal, at = 1;
 
@@ -557,11 +574,13 @@ static void fill_chunk(uint32_t *unit, uint32_t cta, uint32_t lane, uint32_t ord
 		}
 		if (draw(&seed) % 24 == 0)
 			break;
-		unit[4 * at] = kind << RECORD_SITE_SHIFT | (affine ? RECORD_AFFINE : 0) | (affine && kind == 1 ? 5 : 0);
+		unit[4 * at] = kind << RECORD_SITE_SHIFT | (affine ? RECORD_AFFINE : 0)
+			| (affine && kind == 1 ? 5 : 0);
 		unit[4 * at + 1] = lanes;
 		unit[4 * at + 2] = draw(noise); /* the clock */
 		unit[4 * at + 3] = kind == 1 ? draw(&seed) : draw(noise);
-		n = kind == 1 ? (affine ? 1 : 9) : 1 + ((affine ? 1 : (uint32_t)__builtin_popcount(lanes)) * 2 + 3) / 4;
+		n = kind == 1 ? (affine ? 1 : 9)
+			: 1 + ((affine ? 1 : (uint32_t)__builtin_popcount(lanes)) * 2 + 3) / 4;
 		for (uint32_t w = 4; w < 4 * n; w++)
 			unit[4 * at + w] = draw(&seed);
 		at += n;
@@ -587,7 +606,7 @@ Test(instrument, digest, .timeout = 120)
 	struct consan *c = consan_open("", &e);
 	struct launch_info i = { .grid = { CTAS, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 2, 1, 1 } };
 	uint32_t (*pool)[4 * RECORD_CHUNK_UNITS], *sites, *many, *list, noise = 5, most = 1000;
-	uint32_t nsites = SITES, nctas = CTAS, cap = ROOM;
+	uint32_t nsites = SITES, nctas = CTAS, cap = LISTED;
 	struct record_digest *digests;
 	struct consan_launch l = { 0 };
 	uint64_t *sign, host[CTAS];
@@ -605,7 +624,7 @@ Test(instrument, digest, .timeout = 120)
 	sites = device(c, site_word, sizeof site_word);
 	digests = device(c, NULL, CHUNKS * sizeof *digests);
 	many = device(c, NULL, CTAS * sizeof *many);
-	list = device(c, NULL, CTAS * ROOM * sizeof *list);
+	list = device(c, NULL, CTAS * LISTED * sizeof *list);
 	sign = device(c, NULL, CTAS * sizeof *sign);
 	l = (struct consan_launch){ .kernel = consan_kernel(m, "consan_digest", &e), .grid = { 3, 1, 1 },
 		.block = { 128, 1, 1 }, .args = (const void *const[]){ &pool, &most, &sites, &nsites, &digests,

@@ -1,4 +1,5 @@
-/* consan: PTX in, findings out; records, saved events and replay agree. */
+/* consan: launches of PTX kernels, their findings, and equal findings in records, saved events
+ * and the replay. */
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/session/session.h"
 #include "libconsan/event/io.h"
@@ -13,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Each thread stores its number and reads that of a thread of the other warp.
- * `hole` is what stands between: a barrier or nothing. CTA 0 tells what it read. */
+/* Each thread stores its number and reads that of a thread of the other warp. `hole` comes in
+ * between: a barrier or nothing. CTA 0 writes what it read to global memory. */
 #define EXCHANGE(name, hole) \
 	".visible .entry " name "(.param .u64 out)\n{\n" \
 	".reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<4>;\n" \
@@ -42,8 +43,9 @@ static const char ptx[] =
 	".version 8.0\n.target sm_90a\n.address_size 64\n"
 	EXCHANGE("racy", "")
 	EXCHANGE("clean", "bar.sync 0;\n")
-	/* warp 1 hands a word over, warp 0 takes a failed try_wait for a wait */
-	".visible .entry hasty(.param .u64 out)\n{\n.reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 %rd<2>;\n"
+	/* warp 1 writes a word and arrives; warp 0 ignores the result of its try_wait */
+	".visible .entry untested_wait(.param .u64 out)\n{\n.reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 "
+		"%rd<2>;\n"
 	".shared .align 8 .b64 bar; .shared .align 4 .b32 word;\n"
 	"mov.u32 %r1, %tid.x;\n"
 	"setp.eq.u32 %p1, %r1, 0;\n"
@@ -64,16 +66,16 @@ static const char ptx[] =
 	"some.future.instruction.b32 %r1;\n"
 	"DONE: ret;\n}\n";
 
-struct scene {
+struct fixture {
 	struct consan *c;
 	struct consan_module *m;
 	uint32_t *out;
 };
 
-static struct scene open_scene(const char *options)
+static struct fixture open_fixture(const char *options)
 {
 	struct err e = { 0 };
-	struct scene s = { .c = consan_open(options, &e) };
+	struct fixture s = { .c = consan_open(options, &e) };
 
 	cr_assert_not_null(s.c, "%s", e.text);
 	consan_arch_hint(s.c, 90, 'a');
@@ -83,14 +85,14 @@ static struct scene open_scene(const char *options)
 	return s;
 }
 
-static void close_scene(struct scene *s)
+static void close_fixture(struct fixture *s)
 {
 	consan_free(s->c, s->out);
 	consan_unload(s->m);
 	consan_close(s->c);
 }
 
-static enum consan_status launch(struct scene *s, const char *kernel, const void *params)
+static enum consan_status launch(struct fixture *s, const char *kernel, const void *params)
 {
 	struct err e = { 0 };
 	struct consan_launch l = {
@@ -109,7 +111,7 @@ static bool is_race(const struct finding *f)
 
 Test(consan, a_race_is_found_and_its_twin_is_silent)
 {
-	struct scene s = open_scene("");
+	struct fixture s = open_fixture("");
 	const struct finding *const *f;
 	const struct coverage *v;
 	size_t n;
@@ -131,12 +133,12 @@ Test(consan, a_race_is_found_and_its_twin_is_silent)
 	cr_assert_eq(consan_raw_coverage(s.c, &v), 2);
 	cr_assert_eq(v[1].launches, 2);
 	cr_assert_eq(v[1].checked, 2);
-	close_scene(&s);
+	close_fixture(&s);
 }
 
 Test(consan, filters)
 {
-	struct scene s = open_scene("kernel-name-exclude=kns=rac launch-skip=1 launch-count=1");
+	struct fixture s = open_fixture("kernel-name-exclude=kns=rac launch-skip=1 launch-count=1");
 	const struct finding *const *f;
 	const struct coverage *v;
 
@@ -148,12 +150,12 @@ Test(consan, filters)
 	cr_assert_eq(v[0].checked, 1);
 	cr_assert_eq(v[0].skipped, 2);
 	cr_assert_eq(v[1].skipped, 1);
-	close_scene(&s);
+	close_fixture(&s);
 }
 
 Test(consan, unsupported_only_counts_when_it_is_reached)
 {
-	struct scene s = open_scene("");
+	struct fixture s = open_fixture("");
 	const struct coverage *v;
 	uint32_t go = 0;
 
@@ -163,7 +165,7 @@ Test(consan, unsupported_only_counts_when_it_is_reached)
 	cr_assert_eq(consan_raw_coverage(s.c, &v), 1);
 	cr_assert_eq(v[0].checked, 1);
 	cr_assert_str_not_empty(v[0].unchecked);
-	close_scene(&s);
+	close_fixture(&s);
 }
 
 Test(consan, records_and_replay_agree)
@@ -175,7 +177,7 @@ Test(consan, records_and_replay_agree)
 	struct options o;
 	struct results r = { 0 };
 	struct err e = { 0 };
-	struct scene s;
+	struct fixture s;
 	struct stat st;
 	int status;
 
@@ -183,11 +185,11 @@ Test(consan, records_and_replay_agree)
 	close(mkstemp(saved));
 	close(mkstemps(json, 5));
 	snprintf(words, sizeof words, "save=%s", saved);
-	s = open_scene(words);
+	s = open_fixture(words);
 	cr_assert(consan_record_to(s.c, records, &e), "%s", e.text);
 	launch(&s, "clean", &s.out);
 	launch(&s, "racy", &s.out);
-	close_scene(&s);
+	close_fixture(&s);
 
 	cr_assert(results_read(&r, records, &e), "%s", e.text);
 	results_finish(&r);
@@ -259,28 +261,28 @@ Test(consan, suppressed_findings_are_not_shown)
 	char dir[] = "/tmp/consan-supp-XXXXXX", path[64], options[96];
 	const struct consan_finding *f;
 	struct err e = { 0 };
-	unsigned heard = 0;
-	struct scene s;
+	unsigned announcements = 0;
+	struct fixture s;
 
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/entries", dir);
 	snprintf(options, sizeof options, "suppressions=%s", path);
 	write_file(path, "CS102\n kernel: racy\n source: test.ptx:*\n reason: a test\n"
 		"CS901\n kernel: racy\n reason: a test\n");
-	s = open_scene(options);
-	consan_on_finding(s.c, announced, &heard);
+	s = open_fixture(options);
+	consan_on_finding(s.c, announced, &announcements);
 	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
 	cr_expect_eq(consan_findings(s.c, &f), 0);
 	cr_expect_eq(consan_errors(s.c), 0);
 	cr_expect_eq(consan_errors_seen(s.c), 0);
 	cr_expect_not(consan_finds(s.c, "CS102", NULL, 0));
-	cr_expect_eq(heard, 0);
-	close_scene(&s);
+	cr_expect_eq(announcements, 0);
+	close_fixture(&s);
 	write_file(path, "CS102\n kernel: other\n reason: a test\n");
-	s = open_scene(options);
+	s = open_fixture(options);
 	launch(&s, "racy", &s.out);
 	cr_expect(consan_finds(s.c, "CS102", NULL, 0));
-	close_scene(&s);
+	close_fixture(&s);
 	write_file(path, "CS102\n kernel: racy\n raison: misspelt\n");
 	cr_assert_null(consan_open(options, &e));
 	cr_expect_eq(e.code, ERR_FORMAT);
@@ -307,13 +309,14 @@ Test(consan, a_session_writes_reports)
 	const struct consan_finding *f;
 	struct err e = { 0 };
 	struct results r;
-	struct scene s;
+	struct fixture s;
 
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/entries", dir);
 	snprintf(options, sizeof options, "suppressions=%s", path);
-	write_file(path, "CS101\n kernel: nowhere\n reason: a test\n*\n symbol: tile\n kernel: clean\n reason: a test\nCS102\n reason: a test\n");
-	s = open_scene(options);
+	write_file(path, "CS101\n kernel: nowhere\n reason: a test\n*\n symbol: tile\n"
+		" kernel: clean\n reason: a test\nCS102\n reason: a test\n");
+	s = open_fixture(options);
 	snprintf(path, sizeof path, "%s/x.json", dir);
 	launch(&s, "racy", &s.out);
 	launch(&s, "clean", &s.out);
@@ -337,14 +340,14 @@ Test(consan, a_session_writes_reports)
 	e = (struct err){ 0 };
 	cr_expect_not(consan_write_report(s.c, "/nonexistent/x.html", &e));
 	cr_expect_eq(e.code, ERR_IO);
-	close_scene(&s);
+	close_fixture(&s);
 	snprintf(path, sizeof path, "%s/entries", dir);
 	unlink(path);
 	cr_expect_eq(rmdir(dir), 0);
 }
 
 struct worker {
-	struct scene *s;
+	struct fixture *s;
 	const char *path;
 	unsigned bad;
 };
@@ -371,13 +374,13 @@ Test(consan, sessions_are_thread_safe, .timeout = 60)
 {
 	char dir[] = "/tmp/consan-threads-XXXXXX", path[6][64];
 	const struct consan_coverage *v;
-	struct scene s[2];
+	struct fixture s[2];
 	struct worker w[6];
 	pthread_t t[6];
 
 	cr_assert_not_null(mkdtemp(dir));
 	for (int i = 0; i < 2; i++)
-		s[i] = open_scene("jobs=2");
+		s[i] = open_fixture("jobs=2");
 	for (int i = 0; i < 6; i++) {
 		snprintf(path[i], sizeof path[i], "%s/%d.html", dir, i);
 		w[i] = (struct worker){ .s = &s[i % 2], .path = path[i] };
@@ -392,14 +395,14 @@ Test(consan, sessions_are_thread_safe, .timeout = 60)
 		cr_expect_eq(consan_coverage(s[i].c, &v), 2);
 		cr_expect_eq(v[0].launches, 12);
 		cr_expect_eq(v[0].checked + v[1].checked, 24);
-		close_scene(&s[i]);
+		close_fixture(&s[i]);
 	}
 	cr_expect_eq(rmdir(dir), 0);
 }
 
 Test(consan, memory)
 {
-	struct scene s = open_scene("");
+	struct fixture s = open_fixture("");
 	enum consan_mem kind;
 	uint64_t bytes;
 	void *base;
@@ -410,26 +413,26 @@ Test(consan, memory)
 	cr_assert_not(consan_mem_find(s.c, s.out + 64, &base, &bytes, &kind));
 	cr_assert_null(consan_malloc(s.c, 1ull << 60, CONSAN_MEM_DEVICE));
 	cr_assert_not(consan_free(s.c, &s));
-	close_scene(&s);
+	close_fixture(&s);
 }
 
-/* A schedule that shows what the launch's own does not; by its seed alone it
- * shows the same again. */
+/* One of the explored schedules has a finding that the launch's own has not; a run with its seed
+ * has the same finding. */
 Test(consan, explored_schedules_are_found_again)
 {
-	struct scene s = open_scene("explore=16"), again;
+	struct fixture s = open_fixture("explore=16"), again;
 	const struct finding *const *f, *const *g;
 	char seed[40];
 
-	cr_assert_eq(launch(&s, "hasty", &s.out), CONSAN_OK);
+	cr_assert_eq(launch(&s, "untested_wait", &s.out), CONSAN_OK);
 	cr_assert_eq(consan_raw_findings(s.c, &f), 1);
 	cr_assert_eq(f[0]->rule, CS102);
 	cr_assert_neq(f[0]->seed, 0);
 	cr_assert_leq(f[0]->seed, 16);
 
 	snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)f[0]->seed);
-	again = open_scene(seed);
-	cr_assert_eq(launch(&again, "hasty", &again.out), CONSAN_OK);
+	again = open_fixture(seed);
+	cr_assert_eq(launch(&again, "untested_wait", &again.out), CONSAN_OK);
 	cr_assert_eq(consan_raw_findings(again.c, &g), 1);
 	cr_assert_eq(g[0]->seed, f[0]->seed);
 	cr_assert_eq(g[0]->seen, f[0]->seen);
@@ -442,12 +445,12 @@ Test(consan, explored_schedules_are_found_again)
 		a.site = b.site = 0; /* the module was loaded twice */
 		cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
 	}
-	close_scene(&again);
-	close_scene(&s);
+	close_fixture(&again);
+	close_fixture(&s);
 
-	/* the program's own run is the canonical one, and shows nothing */
-	s = open_scene("");
-	cr_assert_eq(launch(&s, "hasty", &s.out), CONSAN_OK);
+	/* the program's own run uses the default schedule, without findings */
+	s = open_fixture("");
+	cr_assert_eq(launch(&s, "untested_wait", &s.out), CONSAN_OK);
 	cr_assert_eq(consan_raw_findings(s.c, &f), 0);
-	close_scene(&s);
+	close_fixture(&s);
 }

@@ -95,8 +95,8 @@ Test(fallback, multicast_matmul, .timeout = 120)
 	for (unsigned i = 0; i < 4; i++)
 		expect(options[i], "wgmma_gemm/wgmma_gemm --cluster=2x2 --m=264 --n=1032 --k=200",
 			INVARIANT, "multicast at wgmma_gemm.cu:");
-	expect("--cluster-fallback=2", "wgmma_gemm/wgmma_gemm --cluster=4x1 --fallback=2x1 --m=1024 --k=128",
-		INVARIANT, "of 1x4x1 and");
+	expect("--cluster-fallback=2", 
+		"wgmma_gemm/wgmma_gemm --cluster=4x1 --fallback=2x1 --m=1024 --k=128", INVARIANT, "of 1x4x1 and");
 	expect("--cluster-fallback=2", "wgmma_gemm/wgmma_gemm --cluster=1x4 --n=2048 --k=128", INVARIANT,
 		"2 clusters of 4x1x1 and 4 of 2x1x1");
 }

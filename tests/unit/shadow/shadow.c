@@ -457,8 +457,8 @@ static void one_sequence(uint64_t from)
 		else if (k < 15) random_mma_group();
 		else random_sync();
 	}
-	check_cluster_end(world, sink);
-	n = check_findings(world, &f);
+	check_cluster_end(checker, sink);
+	n = check_findings(checker, &f);
 	for (size_t i = 0; i < n; i++) {
 		if (!race_rule(f[i]->rule))
 			continue;
@@ -478,7 +478,7 @@ static void one_sequence(uint64_t from)
 		conflicts += order_conflict[at] + fence_conflict[at];
 		accesses++;
 	}
-	check_close(world);
+	check_close(checker);
 }
 
 /* the model has no synchronization by wgmma */

@@ -1,5 +1,5 @@
-/* stage: see stage.h. */
-#include "stage.h"
+/* run: see run.h. */
+#include "run.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 static uint64_t new_buffer(void *user, const uint32_t *words, uint64_t bytes)
 {
-	struct stage *g = user;
+	struct run *g = user;
 	void *at = consan_malloc(g->c, bytes, CONSAN_MEM_DEVICE);
 
 	cr_assert(at && g->nbuffers < MAX_ARGS);
@@ -24,7 +24,7 @@ static void new_map(void *user, const struct tensormap_args *a, unsigned char *m
 	cr_assert(consan_tensormap(a, map, &e), "%s", e.text);
 }
 
-static void make_arguments(const struct specimen *s, struct stage *g,
+static void make_arguments(const struct specimen *s, struct run *g,
 	const struct consan_kernel *k, unsigned char *params)
 {
 	const struct specimen_maker make = { .user = g, .buffer = new_buffer, .map = new_map };
@@ -40,8 +40,8 @@ static void make_arguments(const struct specimen *s, struct stage *g,
 	}
 }
 
-enum consan_status stage_run(const struct specimen *s, enum twin twin,
-	struct stage *g)
+enum consan_status run_specimen(const struct specimen *s, enum twin twin,
+	struct run *g)
 {
 	char *text = specimen_twin(s, twin);
 	struct err e = { 0 };
@@ -66,7 +66,7 @@ enum consan_status stage_run(const struct specimen *s, enum twin twin,
 	return status;
 }
 
-void stage_close(struct stage *g)
+void run_close(struct run *g)
 {
 	for (size_t i = 0; i < g->nbuffers; i++)
 		consan_free(g->c, g->buffer[i]);
