@@ -15,10 +15,10 @@
 #include <time.h>
 
 static const struct { const char *name, *path, *options; double limit; } work[] = {
-	{ "TMA ring", "ring/ring", "--rows=65536 --ctas=0", 50 },
-	{ "wgmma matmul 2048", "wgmma_gemm/wgmma_gemm", "--m=2048 --n=2048 --k=2048", 50 },
-	{ "mma.sync hgemm 2048", "hgemm/hgemm", "--m=2048 --n=2048 --k=2048", 100 },
-	{ "attention N=4096", "attention/fa2_split_q", "--n=4096", 100 },
+	{ "TMA ring", "ring/ring", "--rows=65536 --ctas=0", 100 },
+	{ "wgmma matmul 2048", "wgmma_gemm/wgmma_gemm", "--m=2048 --n=2048 --k=2048", 100 },
+	{ "mma.sync hgemm 2048", "hgemm/hgemm", "--m=2048 --n=2048 --k=2048", 200 },
+	{ "attention N=4096", "attention/fa2_split_q", "--n=4096", 200 },
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
