@@ -1,11 +1,10 @@
 /* print: the IR as PTX that parses to the same IR.
  *
- * Scopes are flattened: a name that several registers or variables share, or
- * that hides one of the module, gets "$" and its number. Places are printed
- * with the chain of their callers, outermost first, which is what .loc means. */
-#include "table.h"
+ * Scopes are flattened: a name that several registers or variables share, or that hides one of the
+ * module, gets "$" and its number. Source places are printed with the chain of their callers,
+ * outermost first, as .loc requires. */
 #include "opcodes.h"
-
+#include "table.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* fake_driver: libcuda.so.1 and libcupti.so in one library, for machines without a GPU. It manages
  * contexts, modules and memory and calls CUPTI's callbacks around the calls of a program, as the
  * real libraries do, and does what those seldom do, to test the injected library. Handles are used
- * again at once. Kernels do nothing, or write records (fake_driver_records.c). Environment
+ * again at once. Long because the two libraries share their state. Kernels do nothing, or write records (fake_driver_records.c). Environment
  * variables:
  *   DRIVER_DEVICES  number of devices     DRIVER_SM     compute capability, "90"
  *   DRIVER_MIB      device memory         DRIVER_CUPTI  error of cuptiSubscribe()

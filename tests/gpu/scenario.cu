@@ -1,6 +1,7 @@
 /* scenario: a program that uses CUDA in the many ways that --backend=gpu must support:
  * `scenario NAME`. Its kernel reverses blocks of numbers and has a race on shared memory if asked
- * for. The program compares its results; tests/gpu/scenarios.c lists what consan must report. */
+ * for. The program compares its results; tests/gpu/scenarios.c lists what consan must report. Long
+ * because it has a function for each scenario. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 /* event files: events that several threads save are read unchanged; truncated and damaged files
- * lose only what is damaged. */
+ * lose only what is damaged; the event queue. Long because all tests share a generator of events. */
 #include "libconsan/event/code.h"
 #include "libconsan/event/fields.h"
 #include "libconsan/event/io.h"

@@ -1,5 +1,5 @@
 /* The executor: control flow, memory, barriers, calls, scheduling. The kernels are small PTX texts;
- * results are compared with values computed on the host. */
+ * results are compared with values computed on the host. Long because of the kernels' texts. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

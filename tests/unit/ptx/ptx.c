@@ -1,5 +1,5 @@
 /* ptx: the PTX front end: tables, scopes, source places, errors, printing, control flow. Malformed
- * text must give an error and have no other effect. */
+ * text must give an error and have no other effect. Long because of the PTX texts. */
 #include "libconsan/ptx/ir.h"
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/table.h"

@@ -1,6 +1,6 @@
 /* formats: the JSON, HTML, SARIF and JUnit reports of constructed findings: structure, escaping,
- * sizes, reading back, merging and suppressing; and the page in a browser, if one is
- * installed. */
+ * sizes, reading back, merging and suppressing; and the page in a browser, if one is installed. Long
+ * because all formats are tested with the same findings. */
 #include "libconsan/finding/history.h"
 #include "libconsan/base/progress.h"
 #include "libconsan/finding/rule_codes.h"

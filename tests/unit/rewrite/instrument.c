@@ -1,6 +1,6 @@
 /* instrument: emulated GPU mode: instrumented PTX runs on the executor, and its records are
  * checked. tests/cases/harness/kernels.c compares the findings of all bundled kernels with
- * those of the cpu backend. */
+ * those of the cpu backend. Long because of the texts of the kernels. */
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
