@@ -1,6 +1,6 @@
 /* barriers: the state of mbarriers, as far as the decoder needs it: whether a phase is
  * complete, and which asynchronous operations must have signalled for that. */
-#include "merge.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

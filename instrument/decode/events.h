@@ -3,7 +3,7 @@
 #ifndef CONSAN_INSTRUMENT_EVENTS_H
 #define CONSAN_INSTRUMENT_EVENTS_H
 
-#include "merge.h"
+#include "internal.h"
 
 #include "libconsan/ptx/ptx.h"
 

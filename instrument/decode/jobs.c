@@ -1,5 +1,5 @@
 /* jobs: assigns the chunks of a launch to its clusters, and the clusters to threads. */
-#include "merge.h"
+#include "internal.h"
 
 #include "libconsan/base/base.h"
 

@@ -3,7 +3,7 @@
  * the clock within a CTA, by tickets in clusters. A record between two of them directly
  * follows the first; in the exact order, its place among the other warps of the CTA is decided
  * by its clock. */
-#include "merge.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* sites: what is known of a module's recording sites before any is executed. */
-#include "merge.h"
+#include "internal.h"
 #include "libconsan/ptx/opcodes.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* address: instructions that turn addresses into other addresses. */
-#include "core.h"
+#include "internal.h"
 
 #define READ(slot, wide, l) ((wide) ? r64(w, slot)[l] : r32(w, slot)[l])
 

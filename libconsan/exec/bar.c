@@ -1,7 +1,7 @@
 /* bar: named CTA barriers and the cluster barrier. Arrival is per warp: the lanes that execute a
  * barrier wait until all live lanes of their warp have arrived at a barrier with the same id, then
  * the warp counts as 32 threads, once. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdio.h>
 

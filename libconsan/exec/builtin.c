@@ -1,6 +1,6 @@
 /* builtin: the functions that the CUDA runtime supplies to kernels: vprintf, __assertfail, malloc,
  * free. Arguments are in the caller's .param variables. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdio.h>
 

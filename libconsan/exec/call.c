@@ -4,7 +4,7 @@
  * caller's .param variables (which are in its local frame) to the callee's, results are copied back
  * at the return. Registers of a function have columns of their own, above those of its callers.
  * Only a recursive call saves the columns that it would overwrite. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdlib.h>
 

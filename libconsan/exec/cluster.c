@@ -2,7 +2,7 @@
  * its end. If the cluster only spins, the other resident clusters get a turn, or a new one is
  * admitted while the emulated device has capacity. Late asynchronous operations are performed when
  * nothing else can progress. */
-#include "core.h"
+#include "internal.h"
 
 #include <sched.h>
 #include <stdlib.h>

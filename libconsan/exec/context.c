@@ -1,6 +1,6 @@
 /* context: the memory of clusters, CTAs and warps: allocated once, reused for one cluster of the
  * grid after the other, and initialised at each start. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdlib.h>
 

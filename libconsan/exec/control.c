@@ -1,5 +1,5 @@
 /* control: jumps, exits, traps, scheduling hints, lane masks, setmaxnreg. */
-#include "core.h"
+#include "internal.h"
 #include "libconsan/ptx/opcodes.h"
 
 #include <stdio.h>

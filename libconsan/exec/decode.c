@@ -3,7 +3,7 @@
  * pc are those that the others wait for. */
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
-#include "core.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * the value: in an address, a store, a branch, and any op that is not tracked through. Tracked
  * through are ops that only change registers of their lanes, a select by its predicate, and a
  * conjunction that the other operand decides. Values are not known, only lanes of slots. */
-#include "core.h"
+#include "internal.h"
 #include "libconsan/ptx/opcodes.h"
 
 struct sides { uint32_t pass, a, b; }; /* lanes in which the operand's state becomes the result's */

@@ -1,7 +1,7 @@
 /* grid: a launch from its checks to its result, and the emulated devices. */
 #include <xmmintrin.h>
 
-#include "core.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

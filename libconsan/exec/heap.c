@@ -1,7 +1,7 @@
 /* heap: memory for malloc in kernels. One region of the CUDA runtime's default size, in the memory
  * map as one allocation. First fit; neighbours are merged when freed. Overruns from one block into
  * another are not detected. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdlib.h>
 

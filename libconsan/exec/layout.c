@@ -1,6 +1,6 @@
 /* layout: the functions of a kernel, callees first; their frames of local
  * memory, their columns of the register file, and shared variables. */
-#include "core.h"
+#include "internal.h"
 #include "libconsan/ptx/opcodes.h"
 
 #include <stdlib.h>

@@ -54,7 +54,7 @@ typedef double   __attribute__((may_alias)) lf64;
 
 struct warp;
 struct xop;
-struct worker; /* core.h: the thread that runs clusters, the launch */
+struct worker; /* internal.h: the thread that runs clusters, the launch */
 struct grid;
 struct async_op;
 

@@ -3,7 +3,7 @@
  * count above it. An instruction on memory that holds no live object has no effect beyond its
  * event. */
 #include "async.h"
-#include "core.h"
+#include "internal.h"
 
 #include <stdio.h>
 

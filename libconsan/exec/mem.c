@@ -1,7 +1,7 @@
 /* mem: the process-wide map of device memory, the reserved generic windows, and the resolution of
  * one address. The lane loops of ld and st are in mem_lane.c; they call this file for unusual
  * addresses. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* module: storage of global and constant variables of a PTX module. Each is an allocation of its
  * own in the memory map, so that an access past its end is detected. Shared and local variables are
  * laid out by the kernel. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* operand: operands for decoders: slots of registers, constants, special registers and symbols,
  * addresses, and the meaning of modifiers. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdlib.h>
 

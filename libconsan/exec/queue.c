@@ -1,6 +1,6 @@
 /* queue: asynchronous operations between issue and effect, and their memory. async.h and the
  * handlers define the operations. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdlib.h>
 

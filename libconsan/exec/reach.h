@@ -4,7 +4,7 @@
 #ifndef CONSAN_EXEC_REACH_H
 #define CONSAN_EXEC_REACH_H
 
-#include "core.h"
+#include "internal.h"
 #include "vec.h"
 
 #define REACH_INLINE static inline __attribute__((always_inline))

@@ -2,7 +2,7 @@
  * scan in code order. Lanes take different paths, but each lane has its own column of a slot, so an
  * assignment that is right for one path is right for all. Registers used by a wgmma are never
  * shared, because it writes them late. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * A warp is a set of fragments: lanes at one pc. The runnable fragment with the lowest (turn, pc)
  * runs. Code is laid out so that lowest pc first reconverges at post-dominators. A fragment that
  * spins takes a later turn, so that the lanes it waits for run. */
-#include "core.h"
+#include "internal.h"
 
 #include <stdio.h>
 

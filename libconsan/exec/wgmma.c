@@ -2,7 +2,7 @@
  * accumulators written, when the operation is performed: at the wait that covers it, or when
  * nothing else can progress. */
 #include "async.h"
-#include "core.h"
+#include "internal.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* wgmma_regs: in functions with wgmma, reports the accesses of plain instructions to registers that
  * a wgmma uses. An op before each such instruction emits EV_REGISTER_ACCESS. */
-#include "core.h"
+#include "internal.h"
 #include "libconsan/ptx/opcodes.h"
 
 struct reg_access { uint16_t nread, nwritten; bool move; uint32_t reg[]; };

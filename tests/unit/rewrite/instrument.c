@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "instrument/decode/decode.h"
-#include "libconsan/exec/core.h"
+#include "libconsan/exec/internal.h"
 #include "libconsan/finding/finding.h"
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/session/gpu.h"

@@ -1,7 +1,7 @@
-/* merge: what merge.c, which brings the records of a cluster into order, and decode.c, which
- * turns them into events, share. Private to this module. */
-#ifndef CONSAN_INSTRUMENT_MERGE_H
-#define CONSAN_INSTRUMENT_MERGE_H
+/* What the files of decode/ share: merge.c, which brings the records of a cluster into order, and
+ * decode.c and others, which turn them into events (events.h). Private to this module. */
+#ifndef CONSAN_DECODE_INTERNAL_H
+#define CONSAN_DECODE_INTERNAL_H
 
 #include <pthread.h>
 

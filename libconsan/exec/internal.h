@@ -1,8 +1,8 @@
-/* core: the executor's internal structures behind machine.h: module, kernel, worker, launch. For
+/* The executor's internal structures behind machine.h: module, kernel, worker, launch. For
  * decode.c, module.c, warp.c, call.c, mem*.c, cluster.c, grid.c; other handlers need machine.h
  * only. */
-#ifndef CONSAN_EXEC_CORE_H
-#define CONSAN_EXEC_CORE_H
+#ifndef CONSAN_EXEC_INTERNAL_H
+#define CONSAN_EXEC_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
