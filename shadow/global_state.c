@@ -34,7 +34,7 @@ uint32_t global_record_new(struct shard *s, const struct global_record *from,
 			unsigned l = (unsigned)__builtin_ctz(m);
 
 			if (lane_addr[l] >> REGION_SHIFT == number)
-				offset[l] = (uint16_t)lane_addr[l];
+				offset[l] = (uint16_t)(lane_addr[l] & (REGION_BYTES - 1));
 			else
 				r->lanes &= ~(1u << l);
 		}

@@ -59,7 +59,8 @@ static void add_piece(struct pieces *p, uint64_t a, uint32_t size)
 	if (last && p->lanes == 1 && (every == size
 		|| (every > size && every <= GRANULE && GRANULE % every == 0)))
 		p->every = (uint32_t)every;
-	if (last && every && every == p->every) {
+	/* a row that is accessed again has addresses inside the span, which must not grow by them */
+	if (last && every && every == p->every && p->newest + size == last->addr + last->bytes) {
 		last->bytes += every;
 		last->mask = every == size ? 0 : mask_of(a, size, p->every);
 		p->lanes++;

@@ -316,3 +316,55 @@ Test(global, lanes_of_every_form)
 				lanes(r, a + b, want);
 	}
 }
+
+/* ---- lanes of irregular accesses ---- */
+
+struct lane_accessor {
+	struct global_accessor accessor;
+	uint64_t at;               /* asks for the lanes that accessed this byte */
+	uint32_t lanes;
+};
+
+static enum global_verdict note_lanes(struct global_accessor *a, const struct global_record *old,
+	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
+{
+	struct lane_accessor *k = (struct lane_accessor *)a;
+
+	(void)now, (void)addr, (void)bytes;
+	*lanewise = true;
+	k->lanes |= global_lanes_at(old, k->at);
+	return GLOBAL_CONFLICT;
+}
+
+/* A list of addresses gives the same lanes wherever it lies: in each of 16 regions of 4 KiB. */
+Test(global, lanes_of_a_list_in_every_region)
+{
+	struct lane_accessor k = { .accessor = { .synchronised = true, .classify = note_lanes } };
+
+	for (unsigned page = 0; page < 32; page++) {
+		struct global_shadow *g = global_shadow_open();
+		const uint64_t base = BASE + page * 4096ull;
+		struct global_record list = { .cluster = 0, .site = 1, .epoch = 1, .row = GR_LIST,
+			.lanes = UINT32_MAX, .size = 4, .lane = -1, .flags = GR_WRITE };
+		struct global_span span[32];
+		uint64_t addr[32];
+
+		for (unsigned l = 0; l < 32; l++) {
+			addr[l] = base + (l * (l + 1) / 2 & 31) * 64;
+			span[l] = (struct global_span){ .addr = addr[l], .bytes = 4 };
+		}
+		list.base = addr[0];
+		global_shadow_touch(g, &k.accessor, &list, addr, span, 32);
+		for (unsigned l = 0; l < 32; l++) {
+			struct global_record read = { .cluster = 1, .site = 2, .epoch = 1,
+				.row = GR_WHOLE, .lanes = 1, .lane = -1 };
+			struct global_span one = { .addr = addr[l], .bytes = 4 };
+
+			k.at = addr[l];
+			k.lanes = 0;
+			global_shadow_touch(g, &k.accessor, &read, NULL, &one, 1);
+			cr_expect_eq(k.lanes, 1u << l, "page %u lane %u: 0x%x", page, l, k.lanes);
+		}
+		global_shadow_close(g);
+	}
+}
