@@ -306,6 +306,9 @@ static void account(struct consan *c, const struct launch_info *info, bool check
 	if (r->status == EXEC_UNSUPPORTED || r->status == EXEC_BAD_LAUNCH)
 		snprintf(v->unchecked, sizeof v->unchecked, "%.*s",
 			(int)sizeof v->unchecked - 1, r->err.text);
+	else if (checked && r->status == EXEC_TIMEOUT)
+		snprintf(v->unchecked, sizeof v->unchecked, "stopped by --timeout: %llu of %u clusters ended",
+			(unsigned long long)r->clusters, cluster_whole(info));
 	else if (checked)
 		v->checked++;
 	else

@@ -454,3 +454,30 @@ Test(consan, explored_schedules_are_found_again)
 	cr_assert_eq(consan_raw_findings(s.c, &f), 0);
 	close_fixture(&s);
 }
+
+/* A launch that --timeout ends is not checked, even if no cluster was running at that moment. */
+Test(consan, cut_off_is_not_checked, .timeout = 60)
+{
+	static const char loop[] =
+		".version 8.0\n.target sm_90a\n.address_size 64\n"
+		".visible .entry loop()\n{\n.reg .pred %p<2>; .reg .b32 %r<2>;\n"
+		"mov.u32 %r1, 0;\n"
+		"AGAIN: add.u32 %r1, %r1, 1;\n"
+		"setp.lt.u32 %p1, %r1, 100000;\n"
+		"@%p1 bra AGAIN;\n"
+		"ret;\n}\n";
+	struct err e = { 0 };
+	struct consan *c = consan_open("timeout=0.1 jobs=2", &e);
+	struct consan_module *m = consan_load_ptx(c, "loop.ptx", loop, sizeof loop - 1, &e);
+	struct consan_launch l = { .kernel = consan_kernel(m, "loop", &e), .grid = { 65536, 1, 1 },
+		.block = { 32, 1, 1 } };
+	const struct coverage *v;
+
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_HANG);
+	cr_assert_eq(consan_raw_coverage(c, &v), 1);
+	cr_assert_eq(v->launches, 1);
+	cr_assert_eq(v->checked, 0);
+	cr_assert(strstr(v->unchecked, "of 65536 clusters ended"), "%s", v->unchecked);
+	consan_unload(m);
+	consan_close(c);
+}
