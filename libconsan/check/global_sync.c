@@ -226,6 +226,12 @@ static void read_flag(struct cluster *c, struct warp *w, uint32_t lanes, const s
 	}
 }
 
+/* A vector access is a set of scalar accesses (8.2.4): each element is a location of its own. */
+static uint32_t element_of(const struct event_access *a)
+{
+	return a->element_bytes && a->element_bytes < a->bytes ? a->element_bytes : a->bytes;
+}
+
 /* Acquires what the chain has released before the instruction; warp_order_rmw() orders lanes of the
  * same instruction. red never acquires (A09). */
 void global_reads(struct cluster *c, struct warp *w, const struct event *e)
@@ -245,8 +251,9 @@ void global_reads(struct cluster *c, struct warp *w, const struct event *e)
 		for (uint32_t m = left & (left - 1); m; m &= m - 1)
 			if (lane_addr(&a->at, (unsigned)__builtin_ctz(m)) == addr)
 				same |= m & -m;
-		if (line_marked(g, addr))
-			read_flag(c, w, same, e, addr);
+		for (uint32_t at = 0; at < a->bytes; at += element_of(a))
+			if (line_marked(g, addr + at))
+				read_flag(c, w, same, e, addr + at);
 	}
 }
 
@@ -368,7 +375,8 @@ void global_writes(struct cluster *c, struct warp *w, const struct event *e)
 	for (uint32_t m = e->lanes; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 
-		write_flag(c, w, l, e, lane_addr(&a->at, l));
+		for (uint32_t at = 0; at < a->bytes; at += element_of(a))
+			write_flag(c, w, l, e, lane_addr(&a->at, l) + at);
 	}
 }
 
