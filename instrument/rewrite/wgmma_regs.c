@@ -9,52 +9,17 @@
 #include "plan.h"
 #include "libconsan/ptx/opcodes.h"
 
-static void visit(const struct ptx_operand *o, bool mark, bool *used, uint32_t *out, unsigned *n)
-{
-	if (o->kind == PO_REG || (o->kind == PO_ADDR && o->reg != PTX_NO_REG)) {
-		if (mark)
-			used[o->reg] = true;
-		else if (used[o->reg] && *n < 2048)
-			out[(*n)++] = o->reg;
-		return;
-	}
-	if (o->kind == PO_VEC || o->kind == PO_PAIR || o->kind == PO_TADDR)
-		for (unsigned i = 0; i < o->n; i++)
-			visit(&o->list[i], mark, used, out, n);
-}
-
-/* Accumulators and A fragments: the vector operands. */
-static bool *used_by_wgmma(const struct ptx_func *f)
-{
-	bool *used = NULL;
-
-	for (size_t i = 0; i < f->ninsn; i++) {
-		if (f->insn[i].op != OP_wgmma_mma_async)
-			continue;
-		if (!used)
-			used = base_alloc(f->nreg + 1);
-		for (unsigned o = 0; o < 2 && o < f->insn[i].noperands; o++)
-			if (f->insn[i].operand[o].kind == PO_VEC)
-				visit(&f->insn[i].operand[o], true, used, NULL, NULL);
-	}
-	return used;
-}
-
 static void add_use(struct rewrite *r, struct rewrite_func *info, const struct ptx_insn *i,
-	bool *used)
+	const bool *used)
 {
 	struct rewrite_reg_use use = { .func = info->func, .insn = i };
-	unsigned n = 0, written = ptx_written(i);
-	uint32_t found[2048];
+	uint32_t found[WGMMA_REG_USES];
+	unsigned nread, n = wgmma_reg_uses(i, used, found, &nread);
 
-	for (unsigned o = written; o < i->noperands; o++)
-		visit(&i->operand[o], false, used, found, &n);
-	use.nread = (uint16_t)n;
-	for (unsigned o = 0; o < written; o++)
-		visit(&i->operand[o], false, used, found, &n);
 	if (!n)
 		return;
-	use.nwritten = (uint16_t)(n - use.nread);
+	use.nread = (uint16_t)nread;
+	use.nwritten = (uint16_t)(n - nread);
 	use.reg = base_alloc(n * sizeof *use.reg);
 	memcpy(use.reg, found, n * sizeof *use.reg);
 	vec_push(&r->reg_use, use);
@@ -64,7 +29,7 @@ static void add_use(struct rewrite *r, struct rewrite_func *info, const struct p
 void rewrite_find_reg_uses(struct rewrite *r, struct rewrite_func *info)
 {
 	const struct ptx_func *f = info->func;
-	bool *used = used_by_wgmma(f);
+	bool *used = wgmma_regs(f);
 	struct plan p;
 
 	if (!used)

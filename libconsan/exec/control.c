@@ -398,5 +398,7 @@ DECODER(setmaxnreg)
 	x->fn = op_setmaxnreg;
 	x->i.w[0] = (uint32_t)i->operand[0].imm;
 	x->i.w[1] = ptx_pick(i, MG_redop) == MOD_inc;
+	if (x->i.w[1] && x->i.w[0] < d->k->least_inc)
+		d->k->least_inc = x->i.w[0];
 	return true;
 }

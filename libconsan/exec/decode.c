@@ -49,26 +49,6 @@ static const struct decode_row {
 #undef ROW
 };
 
-static const char *const operand_text[OP_COUNT] = {
-#define OP(id, name, mods, operands, effect, doc) [OP_##id] = operands,
-#include "libconsan/ptx/ptx.def"
-#undef OP
-};
-
-unsigned dec_destinations(const struct ptx_insn *i)
-{
-	const char *at = operand_text[i->op];
-	unsigned n = 0;
-
-	while (at && (*at == 'd' || *at == 'e') && n < i->noperands) {
-		n++;
-		at = strchr(at, ',');
-		if (at)
-			at += 2;
-	}
-	return n;
-}
-
 enum reg_class dec_class(enum ptx_type t)
 {
 	if (t == TY_pred)
@@ -201,7 +181,7 @@ static void decode_function(struct decoder *d, struct kfunc *fn)
 	d->fn = fn;
 	d->fixup.n = 0;
 	d->pc_of = base_alloc((f->ninsn + 1) * sizeof *d->pc_of);
-	wgmma = wgmma_regs_used(d);
+	wgmma = wgmma_regs(f);
 	fn->entry_pc = (uint32_t)d->code.n;
 	/* lanes enter at the top, wherever the first block was placed */
 	if (cfg->nblock && cfg->block[cfg->order[0]].first != 0)
@@ -283,6 +263,7 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 	struct exec_kernel *k = arena_alloc(&arena, sizeof *k);
 	struct decoder d = { .k = k, .avx512 = simd_level() == SIMD_512 };
 
+	k->least_inc = UINT32_MAX;
 	k->arena = arena;
 	k->module = m;
 	k->func = f;

@@ -180,7 +180,7 @@ void follow_step(struct warp *w, const struct xop *x)
 	if (!i)
 		return;
 	fn = function_at(k, pc);
-	ndst = dec_destinations(i);
+	ndst = ptx_written(i);
 	if (i->guard != PTX_NO_REG) {
 		const struct ptx_operand guard = { .kind = PO_REG, .reg = i->guard };
 

@@ -2,7 +2,6 @@
 #include <xmmintrin.h>
 
 #include "internal.h"
-#include "libconsan/ptx/opcodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,21 +33,6 @@ double grid_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The least count that a setmaxnreg.inc of the kernel asks for, or UINT32_MAX. */
-static uint32_t least_increase(const struct ptx_func *f)
-{
-	uint32_t least = UINT32_MAX;
-
-	for (size_t k = 0; k < f->ninsn; k++) {
-		const struct ptx_insn *i = &f->insn[k];
-
-		if (i->op == OP_setmaxnreg && ptx_pick(i, MG_redop) == MOD_inc &&
-				i->operand[0].kind == PO_IMM && i->operand[0].imm < least)
-			least = (uint32_t)i->operand[0].imm;
-	}
-	return least;
-}
-
 /* Registers per thread at the start: the kernel's bound, from which setmaxnreg counts. Without a
  * bound, an estimate of what ptxas chooses; it chooses no more than a setmaxnreg.inc asks for, as
  * that may not lower the count (9.7.19.5). */
@@ -71,7 +55,7 @@ static uint32_t entry_regs(const struct exec_kernel *k, uint32_t threads)
 	if (f->minnctapersm)
 		most *= f->minnctapersm;
 	n = (uint32_t)(65536 / (most ? most : 1)) & ~7u;
-	n = n < least_increase(f) ? n : least_increase(f);
+	n = n < k->least_inc ? n : k->least_inc;
 	return n > 248 ? 248 : n < 24 ? 24 : n;
 }
 

@@ -85,7 +85,8 @@ struct exec_kernel {
 	uint32_t reg_bytes;
 	struct kconst *konst; size_t nkonst;
 	uint32_t local_stack;    /* bytes of stack per lane */
-	bool has_wgmma, has_calls, needs_reserved;
+	uint32_t least_inc;      /* the least count of a setmaxnreg.inc, or UINT32_MAX */
+	bool has_calls, needs_reserved;
 	struct ev_symbol *symbol; size_t nsymbol;
 	uint32_t dynamic_at;     /* where dynamic shared memory starts, 0: not used */
 	struct exec_kernel_info info;
@@ -120,8 +121,6 @@ unsigned char *dec_global_place(struct decoder *d, const struct ptx_var *v);
 /* Offset of a shared variable in the CTA's window, assigned at first use. */
 uint32_t dec_shared_place(struct decoder *d, const struct ptx_var *v);
 
-/* Number of destination operands, which come first. */
-unsigned dec_destinations(const struct ptx_insn *i);
 enum reg_class dec_class(enum ptx_type t); /* class of a register declared with this type */
 
 uint32_t dec_frame_place(const struct decoder *d, const struct ptx_var *v);
@@ -139,10 +138,8 @@ void dec_brx_targets(struct decoder *d, struct xop *x); /* indices -> pcs */
 void layout_functions(struct exec_kernel *k);
 void layout_shared(struct decoder *d);
 
-/* wgmma_regs.c: the registers used by any wgmma of the current function, by number (free() the
- * result; NULL: none), and the op before i that reports the access of i to them. */
-bool *wgmma_regs_used(struct decoder *d);
-void wgmma_regs_access(struct decoder *d, const struct ptx_insn *i, bool *used,
+/* wgmma_regs.c: the op before i that reports the access of i to registers of a wgmma. */
+void wgmma_regs_access(struct decoder *d, const struct ptx_insn *i, const bool *used,
 	uint32_t guard, uint32_t guard_xor, uint32_t site);
 
 /* regs.c: fills fn->n; fn->slot with columns and fn->zero with registers that may be read before

@@ -52,7 +52,7 @@ static void each_reg(struct live *v, const struct ptx_operand *o, bool def, bool
 static void each_operand(struct live *v, const struct ptx_insn *i, size_t block, uint32_t pos,
 	visit fn)
 {
-	unsigned ndst = dec_destinations(i);
+	unsigned ndst = ptx_written(i);
 
 	if (i->guard != PTX_NO_REG)
 		fn(v, i->guard, false, block, pos);

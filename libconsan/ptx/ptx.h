@@ -8,6 +8,7 @@
 #include "order.h"
 #include "refuse.h"
 #include "wg_desc.h"
+#include "wgmma_regs.h"
 #include "wmma.h"
 
 #endif
