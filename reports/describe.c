@@ -215,7 +215,8 @@ unsigned blocked_warps(const struct finding *f)
 	return n;
 }
 
-void describe_number(struct text *t, uint64_t n)
+/* A number with commas between groups of three digits. */
+static void describe_number(struct text *t, uint64_t n)
 {
 	if (n >= 1000) {
 		describe_number(t, n / 1000);

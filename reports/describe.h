@@ -48,8 +48,6 @@ void describe_barrier_name(struct text *t, const struct finding_barrier *b);
 void describe_barrier(struct text *t, const struct finding_barrier *b);
 /* "1,024 occurrences, 8 clusters, 2 instruction pairs" */
 void describe_occurrences(struct text *t, const struct finding *f);
-/* A number with commas between groups of three digits. */
-void describe_number(struct text *t, uint64_t n);
 /* A size in KiB if it is a multiple of one, else in bytes. */
 void describe_size(struct text *t, uint64_t bytes);
 /* The name that the recorder gives an object in shared memory, its variable demangled. */

@@ -425,9 +425,6 @@ void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoc
 void order_drop_released(struct cluster *c, struct released *r);
 void order_exit(struct cluster *c, struct warp *w, uint32_t lanes);
 struct frontier *warp_frontier(struct warp *w, unsigned lane); /* NULL: exited */
-/* The lanes that f must know to know all of the warp: the live ones, and exited ones with
- * unreleased operations that f does not know. */
-uint32_t warp_required(const struct cluster *c, const struct warp *w, const struct frontier *f);
 /* The lanes whose copies are all of the warp's copies. */
 uint32_t warp_copy_lanes(const struct warp *w);
 /* Does some lane of the warp know the operation, or was it its own? */

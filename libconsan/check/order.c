@@ -75,7 +75,9 @@ static void add_per_lane(struct cluster *c, struct frontier *into, enum plane pl
 	}
 }
 
-uint32_t warp_required(const struct cluster *c, const struct warp *w, const struct frontier *f)
+/* The lanes that f must know to know all of the warp: the live ones, and exited ones with
+ * unreleased operations that f does not know. */
+static uint32_t warp_required(const struct cluster *c, const struct warp *w, const struct frontier *f)
 {
 	if (w->unreleased && frontier_full(&c->space, f, PLANE_G, w->index) < w->unreleased_epoch)
 		return w->live | w->unreleased;

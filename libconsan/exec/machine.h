@@ -473,10 +473,6 @@ enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned
 	PRINTF_LIKE(8, 9);
 /* The same for a refused operand (refuse.h). */
 enum step ex_refuse(struct warp *w, const struct xop *x, uint32_t lanes, const struct refusal *r);
-/* The same for an async op whose fault is detected when it is performed. */
-void ex_fault_async(struct async_op *op, unsigned mode,
-	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
-	PRINTF_LIKE(6, 7);
 
 /* Something other than registers has changed (a store, an arrival, an issue). */
 static inline void ex_work(struct warp *w)

@@ -414,17 +414,3 @@ enum step ex_refuse(struct warp *w, const struct xop *x, uint32_t lanes, const s
 	return ex_fault(w, x, lanes, r->mode, (enum ev_space)r->space, r->addr, r->size, "%s",
 		r->why);
 }
-
-void ex_fault_async(struct async_op *op, unsigned mode,
-	enum ev_space space, uint64_t addr, uint64_t size, const char *fmt, ...)
-{
-	struct warp *w = op->warp;
-	struct event e = { .kind = EV_FAULT, .cta = (uint16_t)w->cta->rank, .warp = w->id,
-		.lanes = op->lanes, .site = op->site, .fault = { .fault = (enum ev_fault)mode,
-		.space = space, .addr = addr, .bytes = (uint32_t)size } };
-	va_list ap;
-
-	va_start(ap, fmt);
-	fault(w->cluster, &e, fmt, ap);
-	va_end(ap);
-}

@@ -472,7 +472,6 @@ bool table_sreg(const char *name, size_t n, enum ptx_sreg *r)
 }
 
 const char *table_sreg_name(enum ptx_sreg r) { return sreg_row[r].name; }
-enum ptx_type table_sreg_type(enum ptx_sreg r) { return sreg_row[r].type; }
 const char *table_type_name(enum ptx_type t) { return type_row[t].name; }
 
 const char *ptx_mod_name(enum ptx_mod m) { return mod_row[m].spelling; }

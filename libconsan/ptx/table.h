@@ -23,7 +23,6 @@ enum ptx_type table_type(const char *name, size_t n);
 /* `name` with % and component; false if there is none. */
 bool table_sreg(const char *name, size_t n, enum ptx_sreg *r);
 const char *table_sreg_name(enum ptx_sreg r);
-enum ptx_type table_sreg_type(enum ptx_sreg r);
 const char *table_type_name(enum ptx_type t);
 /* Checks the tables against each other; NULL or what is wrong. For tests. */
 const char *table_check(void);
