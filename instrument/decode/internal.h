@@ -144,6 +144,15 @@ struct job {
 
 #define NEVER INT64_MAX       /* larger than all turns */
 
+/* The plain uses of wgmma registers between two instructions: in coarse events all reads and all
+ * writes at once; else instruction by instruction. */
+struct path_cache {
+	uint64_t key;
+	uint32_t n, *use;          /* indices of rewrite.reg_use */
+	uint32_t *reg;             /* coarse: nread registers that are read, then nwritten */
+	uint32_t nread, nwritten;
+};
+
 /* The decoding of a cluster, by one thread. */
 struct dcluster {
 	struct job *job;
@@ -155,7 +164,7 @@ struct dcluster {
 	VEC(struct stream) stream;
 	VEC(struct model) model;
 	VEC(struct ev_span) span;
-	struct path_cache { uint64_t key; uint32_t n, *use; } *path; /* PATHS of them */
+	struct path_cache *path;   /* PATHS of them */
 	struct { uint64_t from, bytes; } place[PLACES]; /* the allocation found last, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
 	struct gather *gather;     /* decode_launch.coarse; NULL: nothing was gathered yet */

@@ -478,8 +478,10 @@ void merge_open_caches(struct dcluster *c)
 
 void merge_close_caches(struct dcluster *c)
 {
-	for (uint32_t k = 0; k < PATHS; k++)
+	for (uint32_t k = 0; k < PATHS; k++) {
 		free(c->path[k].use);
+		free(c->path[k].reg);
+	}
 	free(c->path);
 	for (uint32_t k = 0; k < PIECES; k++)
 		free(c->pieces[k]);

@@ -11,6 +11,24 @@
 
 /* ---- plain instructions on registers of a wgmma ---- */
 
+static void merge_uses(const struct dcluster *c, struct path_cache *w)
+{
+	const struct rewrite_reg_use *all = c->job->l->code->reg_use.at;
+	uint32_t n = 0, at = 0;
+
+	for (uint32_t k = 0; k < w->n; k++)
+		n += all[w->use[k]].nread + all[w->use[k]].nwritten;
+	free(w->reg);
+	w->reg = base_alloc((n + 1) * sizeof *w->reg);
+	for (uint32_t k = 0; k < w->n; at += all[w->use[k++]].nread)
+		memcpy(w->reg + at, all[w->use[k]].reg, all[w->use[k]].nread * sizeof *w->reg);
+	w->nread = at;
+	for (uint32_t k = 0; k < w->n; at += all[w->use[k++]].nwritten)
+		memcpy(w->reg + at, all[w->use[k]].reg + all[w->use[k]].nread,
+			all[w->use[k]].nwritten * sizeof *w->reg);
+	w->nwritten = at - w->nread;
+}
+
 /* The result of rewrite_reg_uses_between(), cached by the two instructions. */
 static const struct path_cache *path_between(struct dcluster *c, uint32_t from, uint32_t to)
 {
@@ -25,7 +43,23 @@ static const struct path_cache *path_between(struct dcluster *c, uint32_t from, 
 	free(w->use);
 	w->use = base_alloc((w->n + 1) * sizeof *w->use);
 	memcpy(w->use, use, w->n * sizeof *w->use);
+	if (c->job->l->coarse)
+		merge_uses(c, w);
 	return w;
+}
+
+static void emit_registers(struct dcluster *c, struct event *e, unsigned mode,
+	const uint32_t *regs, uint32_t n)
+{
+	e->register_access.mode = mode;
+	while (n) {
+		const uint16_t some = n < UINT16_MAX ? (uint16_t)n : UINT16_MAX;
+
+		e->register_access.regs = (struct ev_regs){ regs, some };
+		emit(c, e);
+		regs += some;
+		n -= some;
+	}
 }
 
 static void emit_reg_use(struct dcluster *c, uint32_t warp, uint32_t index, uint32_t lanes)
@@ -36,14 +70,23 @@ static void emit_reg_use(struct dcluster *c, uint32_t warp, uint32_t index, uint
 
 	e.site = c->job->l->site[code->site.n + code->batch.n + index];
 	e.register_access.move = n->insn->op == OP_mov;
-	e.register_access.regs = (struct ev_regs){ n->reg, n->nread };
-	e.register_access.mode = MODE_READ;
-	if (n->nread)
-		emit(c, &e);
-	e.register_access.regs = (struct ev_regs){ n->reg + n->nread, n->nwritten };
-	e.register_access.mode = MODE_WRITE;
-	if (n->nwritten)
-		emit(c, &e);
+	emit_registers(c, &e, MODE_READ, n->reg, n->nread);
+	emit_registers(c, &e, MODE_WRITE, n->reg + n->nread, n->nwritten);
+}
+
+/* An epilogue uses each accumulator by an instruction of its own. The pre-check asks only whether
+ * there is a finding, which depends on the registers and not on the instructions. */
+static void emit_merged_uses(struct dcluster *c, uint32_t warp, const struct path_cache *path,
+	uint32_t lanes)
+{
+	const struct rewrite *code = c->job->l->code;
+	struct event e = record_event(c, warp, 0, EV_REGISTER_ACCESS, lanes);
+
+	if (!path->n)
+		return;
+	e.site = c->job->l->site[code->site.n + code->batch.n + path->use[0]];
+	emit_registers(c, &e, MODE_READ, path->reg, path->nread);
+	emit_registers(c, &e, MODE_WRITE, path->reg + path->nread, path->nwritten);
 }
 
 void emit_path_uses(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes)
@@ -59,7 +102,9 @@ void emit_path_uses(struct dcluster *c, uint32_t warp, const struct ptx_insn *i,
 	if (w->last_insn == to + 1)
 		return;
 	path = path_between(c, w->last_insn - 1, to);
-	for (uint32_t k = 0; k < path->n; k++)
+	if (c->job->l->coarse)
+		emit_merged_uses(c, warp, path, lanes);
+	for (uint32_t k = 0; !c->job->l->coarse && k < path->n; k++)
 		emit_reg_use(c, warp, path->use[k], lanes);
 	if (f->reg_use_of[to])
 		emit_reg_use(c, warp, f->reg_use_of[to] - 1, lanes);

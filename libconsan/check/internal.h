@@ -102,7 +102,7 @@ struct phase_release {
 	struct remote remote;    /* in clusters of several CTAs */
 };
 
-/* wgmma accesses to a register, by register id (one for the warpgroup, as its warps act as one). */
+/* wgmma accesses to a register (one for the warpgroup, as its warps act as one). */
 struct wg_reg {
 	/* the newest tile that contained it: index in warpgroup.tile, 0: none */
 	uint32_t tile;
@@ -322,6 +322,9 @@ struct cluster {
 	struct warp *warp;
 	struct warpgroup *wg;
 	uint32_t *zero_epochs;       /* epochs of all agents, 0 */
+	/* wgmma: 1 + the place of a virtual register in warp.reg and warpgroup.reg; 0: it has none */
+	VEC(uint32_t) reg_index;
+	uint32_t nreg_index;
 	struct frontier *common; /* wgmma: what all warps of a warpgroup know */
 	const struct warp *common_of; /* the first warp of that warpgroup */
 	uint64_t common_at;      /* the count of events at which it is valid */

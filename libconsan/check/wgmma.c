@@ -19,23 +19,39 @@ static enum severity register_severity(const struct cluster *c, bool moved)
 	return moved ? SEV_NOTE : SEV_WARNING;
 }
 
-static struct wg_reg *reg_of(struct warpgroup *g, uint32_t id)
+/* The place of a register in the tables below. A function has thousands of virtual registers, of
+ * which few take part in a wgmma: they are numbered as they come. */
+static uint32_t index_of(struct cluster *c, uint32_t id)
 {
-	if (id >= g->nreg) {
-		size_t n = (id + 64) & ~(size_t)63;
-
-		g->reg = base_resize(g->reg, n * sizeof *g->reg);
-		memset(g->reg + g->nreg, 0, (n - g->nreg) * sizeof *g->reg);
-		g->nreg = n;
+	if (id >= c->reg_index.n) {
+		vec_reserve(&c->reg_index, id + 1);
+		memset(c->reg_index.at + c->reg_index.n, 0,
+			(id + 1 - c->reg_index.n) * sizeof *c->reg_index.at);
+		c->reg_index.n = id + 1;
 	}
-	return &g->reg[id];
+	if (!c->reg_index.at[id])
+		c->reg_index.at[id] = ++c->nreg_index;
+	return c->reg_index.at[id] - 1;
+}
+
+static struct wg_reg *reg_of(struct cluster *c, struct warpgroup *g, uint32_t id)
+{
+	uint32_t k = index_of(c, id);
+
+	if (k >= g->nreg) {
+		size_t was = g->nreg;
+
+		vec_grow((void **)&g->reg, &g->nreg, k + 1, sizeof *g->reg);
+		memset(g->reg + was, 0, (g->nreg - was) * sizeof *g->reg);
+	}
+	return &g->reg[k];
 }
 
 /* The wgmma accesses to a register as part of D; NULL: none. */
-static const struct wg_tile *tile_of(struct warpgroup *g, uint32_t id)
+static const struct wg_tile *tile_of(struct cluster *c, struct warpgroup *g, uint32_t id)
 {
 	static const struct wg_tile none;
-	uint32_t tile = reg_of(g, id)->tile;
+	uint32_t tile = reg_of(c, g, id)->tile;
 
 	return tile ? &g->tile.at[tile] : &none;
 }
@@ -70,16 +86,17 @@ void wgmma_reset(struct warpgroup *g)
 	g->tile.n = g->list.n = g->reg_site.n = 0;
 }
 
-static struct plain_reg *plain_of(struct warp *w, uint32_t id)
+static struct plain_reg *plain_of(struct cluster *c, struct warp *w, uint32_t id)
 {
-	if (id >= w->nreg) {
-		size_t n = (id + 64) & ~(size_t)63;
+	uint32_t k = index_of(c, id);
 
-		w->reg = base_resize(w->reg, n * sizeof *w->reg);
-		memset(w->reg + w->nreg, 0, (n - w->nreg) * sizeof *w->reg);
-		w->nreg = n;
+	if (k >= w->nreg) {
+		size_t was = w->nreg;
+
+		vec_grow((void **)&w->reg, &w->nreg, k + 1, sizeof *w->reg);
+		memset(w->reg + was, 0, (w->nreg - was) * sizeof *w->reg);
 	}
-	return &w->reg[id];
+	return &w->reg[k];
 }
 
 static struct finding *begin(struct cluster *c, unsigned rule, bool moved, struct warp *w,
@@ -100,7 +117,7 @@ static void touched_since(struct cluster *c, struct warp *w, const struct event 
 	const struct ev_regs *regs, const char *used_as)
 {
 	for (unsigned i = 0; i < regs->n; i++) {
-		const struct plain_reg *r = plain_of(w, regs->at[i]);
+		const struct plain_reg *r = plain_of(c, w, regs->at[i]);
 		struct finding *f;
 
 		if (!r->touched || r->fence != w->wg_fences)
@@ -150,11 +167,11 @@ static void use_accumulator(struct cluster *c, struct warp *w, struct warpgroup 
 		return;
 	if (!g->tile.n)
 		vec_push(&g->tile, (struct wg_tile){ 0 });
-	t = &g->tile.at[reg_of(g, d->at[0])->tile];
+	t = &g->tile.at[reg_of(c, g, d->at[0])->tile];
 	if (t->whole != t->n || !same_list(g, t, d->at, d->n) || shape_changes(t, w, e)) {
 		t = find_tile(g, d->at, d->n);
 		for (unsigned i = 0; i < d->n; i++) {
-			struct wg_reg *r = reg_of(g, d->at[i]);
+			struct wg_reg *r = reg_of(c, g, d->at[i]);
 
 			old = &g->tile.at[r->tile];
 			f = shape_changes(old, w, e) ? begin(c, CS320, false, w, e->site, "wgmma", old->d_site,
@@ -186,8 +203,8 @@ static void use_registers(struct cluster *c, struct warp *w, struct warpgroup *g
 		needs_fence(c, w + i, e);
 	use_accumulator(c, w, g, e);
 	for (i = 0; i < a->n; i++) {
-		const struct wg_tile *t = tile_of(g, a->at[i]);
-		struct wg_reg *r = reg_of(g, a->at[i]);
+		const struct wg_tile *t = tile_of(c, g, a->at[i]);
+		struct wg_reg *r = reg_of(c, g, a->at[i]);
 
 		f = t->d > g->done ? begin(c, CS321, false, w, e->site, "wgmma read of the A fragment",
 			t->d_site, "wgmma") : NULL;
@@ -211,9 +228,9 @@ void on_register_access(struct cluster *c, const struct event *e)
 
 	w->reg_touched = true;
 	for (unsigned i = 0; i < regs->n; i++) {
-		struct plain_reg *p = plain_of(w, regs->at[i]);
-		const struct wg_tile *t = tile_of(g, regs->at[i]);
-		const struct wg_reg *r = reg_of(g, regs->at[i]);
+		struct plain_reg *p = plain_of(c, w, regs->at[i]);
+		const struct wg_tile *t = tile_of(c, g, regs->at[i]);
+		const struct wg_reg *r = reg_of(c, g, regs->at[i]);
 
 		if (!p->touched || p->fence != w->wg_fences || (p->moved && !move)) {
 			p->site = e->site;
