@@ -5,9 +5,11 @@
 
 #include <dlfcn.h>
 #include <glob.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,24 +60,43 @@ void inject_remark(enum consan_remark kind, const char *fmt, ...)
 
 /* ---- the session ---- */
 
-/* The check of the first launch allocates up to 2 MiB: 360 page faults for the wgmma matmul, a
- * quarter of its time on a virtual machine. They are taken here, at cuInit(): the blocks are freed
- * below one that stays, so that malloc() keeps their pages. */
+/* Page faults are a quarter of the time of a first check on a virtual machine: 250 of the heap and
+ * 110 of this library, for the wgmma matmul. They are taken here, at cuInit(). */
 static void fault_in_heap(void)
 {
-	enum { BLOCKS = 128, BYTES = 64 * 1024, PAGE = 4096 };
-	static void *top;
-	char *block[BLOCKS];
+	const size_t bytes = 4 << 20, page = 4096;
+	volatile char *heap;
 
-	for (unsigned k = 0; k < BLOCKS; k++) {
-		block[k] = base_alloc(BYTES);
-		for (unsigned at = 0; at < BYTES; at += PAGE)
-			((volatile char *)block[k])[at] = 0;
+	/* Freeing a block that malloc() mapped raises the size from which it maps blocks, and the
+	 * size of free memory that it keeps. The second block comes from the heap and stays there. */
+	free(base_alloc(bytes));
+	heap = base_alloc(bytes);
+	for (size_t at = 0; at < bytes; at += page)
+		heap[at] = 0;
+	free((void *)heap);
+}
+
+static int fault_in_segments(struct dl_phdr_info *info, size_t size, void *user)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), here = (uintptr_t)fault_in_segments;
+	bool ours = false;
+
+	(void)size, (void)user;
+	for (int k = 0; k < info->dlpi_phnum; k++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[k];
+
+		ours |= p->p_type == PT_LOAD && here - (info->dlpi_addr + p->p_vaddr) < p->p_memsz;
 	}
-	top = base_alloc(1);
-	for (unsigned k = 0; k < BLOCKS; k++)
-		free(block[k]);
-	(void)top;
+	for (int k = 0; ours && k < info->dlpi_phnum; k++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[k];
+		const uintptr_t from = (info->dlpi_addr + p->p_vaddr) & -page;
+		const uintptr_t to = info->dlpi_addr + p->p_vaddr + p->p_memsz;
+
+		/* a kernel before Linux 5.14 refuses: then the pages are read when they are used */
+		if (p->p_type == PT_LOAD)
+			madvise((void *)from, to - from, MADV_POPULATE_READ);
+	}
+	return ours;
 }
 
 static bool open_session(void)
@@ -86,6 +107,7 @@ static bool open_session(void)
 	struct timespec t;
 
 	fault_in_heap();
+	dl_iterate_phdr(fault_in_segments, NULL);
 	session = consan_open(getenv("CONSAN_OPTIONS"), &e);
 	if (!session) {
 		inject_print("%s", e.text);
