@@ -46,7 +46,7 @@ MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libcons
 	libconsan/finding libconsan/check reports \
 	instrument/rewrite instrument/record instrument/decode libconsan/session \
 	libconsan/cuda instrument/inject libconsan/cli libconsan/install kernels \
-	tests/cuda tests/gpu tests/cases tests/mutants tests/bench tests/unit
+	tests/cuda tests/gpu tests/conform tests/cases tests/mutants tests/bench tests/unit
 LIB_SRC =
 SIMD_SRC =
 include $(MODULES:%=%/module.mk)

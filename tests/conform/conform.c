@@ -1,0 +1,146 @@
+/* conform [--seed=N] [--count=M] [--class=NAME] [--show=K] [--dump=FOLDER] [--list]: runs programs
+ * of M items for each class on the executor and compares every result with the reference.
+ * conform_gpu, the same with a GPU: compares the executor with the GPU bit by bit. Exit status: 0;
+ * 1, a result differs; 2, it could not run. */
+#include "conform.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+	uint64_t seed;
+	unsigned count, show;
+	const char *class, *dump;
+	bool list, gpu;
+};
+
+static bool parse(struct options *o, int argc, char **argv)
+{
+	for (int k = 1; k < argc; k++) {
+		const char *a = argv[k];
+		if (!strncmp(a, "--seed=", 7))
+			o->seed = strtoull(a + 7, NULL, 0);
+		else if (!strncmp(a, "--count=", 8))
+			o->count = (unsigned)strtoul(a + 8, NULL, 0);
+		else if (!strncmp(a, "--show=", 7))
+			o->show = (unsigned)strtoul(a + 7, NULL, 0);
+		else if (!strncmp(a, "--class=", 8))
+			o->class = a + 8;
+		else if (!strncmp(a, "--dump=", 7))
+			o->dump = a + 7;
+		else if (!strcmp(a, "--list"))
+			o->list = true;
+		else
+			return false;
+	}
+	return true;
+}
+
+static void dump(const struct options *o, const struct program *p, unsigned part)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s-%u.ptx", o->dump, p->class->name, part);
+	f = fopen(path, "w");
+	if (!f || fwrite(p->ptx.at, 1, p->ptx.n, f) != p->ptx.n)
+		base_die("conform: cannot write %s", path);
+	fclose(f);
+}
+
+static void add(struct tally *t, struct tally x)
+{
+	t->compared += x.compared;
+	t->wrong += x.wrong;
+	t->undefined += x.undefined;
+}
+
+/* One program of a class. False: it could not run. */
+static bool run(const struct options *o, const struct program *p, struct tally *ref,
+	struct tally *gpu)
+{
+	unsigned char *cpu_out = base_alloc_aligned(1024, p->out_bytes);
+	unsigned char *gpu_out = base_alloc_aligned(1024, p->out_bytes);
+	struct err e = { 0 };
+	bool ok = cpu_run(p, cpu_out, &e);
+
+	if (ok)
+		add(ref, compare_reference(p, cpu_out, "executor",
+			ref->wrong < o->show ? o->show - (unsigned)ref->wrong : 0));
+	if (ok && o->gpu && p->class->sm == 90) {
+		ok = gpu_run(p, gpu_out, &e);
+		if (ok)
+			add(gpu, compare_gpu(p, cpu_out, gpu_out,
+				gpu->wrong + gpu->undefined < o->show
+				? o->show - (unsigned)(gpu->wrong + gpu->undefined) : 0));
+	}
+	if (!ok)
+		printf("%s: not run: %s (line %d of its PTX)\n", p->class->name, e.text, e.line);
+	free(cpu_out);
+	free(gpu_out);
+	return ok;
+}
+
+/* At most 64 items in a kernel */
+enum { KERNEL_ITEMS = 64 };
+
+static int run_class(const struct options *o, const struct class *c)
+{
+	struct tally ref = { 0 }, gpu = { 0 };
+	unsigned left = (o->count * c->share + 99) / 100;
+	bool ok = true;
+
+	for (unsigned part = 0; left; part++) {
+		struct program p;
+		unsigned n = left < KERNEL_ITEMS ? left : KERNEL_ITEMS;
+		program_make(&p, c, o->seed + part * 0x10001u, n);
+		if (o->dump)
+			dump(o, &p, part);
+		ok &= run(o, &p, &ref, &gpu);
+		program_free(&p);
+		left -= n;
+	}
+	printf("%-14s %10" PRIu64 " results %8" PRIu64 " undefined %8" PRIu64 " wrong", c->name,
+		ref.compared, ref.undefined, ref.wrong);
+	if (o->gpu && c->sm == 90)
+		printf("   GPU: %8" PRIu64 " differ %8" PRIu64 " undefined differ", gpu.wrong,
+			gpu.undefined);
+	else if (o->gpu)
+		printf("   GPU: not on sm_90a");
+	printf("%s\n", ok ? "" : "   NOT RUN");
+	fflush(stdout);
+	return !ok ? 2 : ref.wrong || gpu.wrong;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .seed = 1, .count = 64, .show = 3 };
+	int status = 0;
+
+	if (!parse(&o, argc, argv)) {
+		fprintf(stderr, "usage: %s [--seed=N] [--count=M] [--class=NAME] [--show=K] "
+			"[--dump=FOLDER] [--list]\n", argv[0]);
+		return 2;
+	}
+#ifdef CONFORM_GPU
+	struct err e = { 0 };
+	o.gpu = true;
+	if (!gpu_open(&e)) {
+		fprintf(stderr, "conform: %s\n", e.text);
+		return 2;
+	}
+#endif
+	if (o.list)
+		return coverage_check(true) ? 0 : 1;
+	for (unsigned k = 0; k < nclasses; k++) {
+		if (o.class && strcmp(o.class, classes[k].name))
+			continue;
+		int s = run_class(&o, &classes[k]);
+		status = s > status ? s : status;
+	}
+	if (!o.class && !coverage_check(false))
+		status = status ? status : 1;
+	return status;
+}

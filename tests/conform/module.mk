@@ -1,0 +1,23 @@
+# `make conform`: the executor against a reference; `make conform-gpu`: against a GPU.
+CONFORM_SRC = $(addprefix tests/conform/, rng.c type.c real.c scalar.c program.c cpu.c gpu.c compare.c \
+	coverage.c int.c bits.c pred.c)
+CONFORM = $(BUILD)/tests/conform/conform
+$(BUILD)/tests/conform/main_gpu.o: tests/conform/conform.c
+	@mkdir -p $(@D)
+	$(V)$(CC) $(CFLAGS_ALL) -DCONFORM_GPU -c -o $@ $<
+$(CONFORM): $(CONFORM_SRC:%.c=$(BUILD)/%.o) $(BUILD)/tests/conform/conform.o $(BUILD)/libconsan.a
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+$(CONFORM)_gpu: $(CONFORM_SRC:%.c=$(BUILD)/%.o) $(BUILD)/tests/conform/main_gpu.o $(BUILD)/libconsan.a
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+
+SEED ?= 1
+COUNT ?= 1000
+conform: $(CONFORM)
+	$(V)$(CONFORM) --seed=$(SEED) --count=$(COUNT)
+conform-gpu: $(CONFORM)_gpu
+	$(V)$(CONFORM)_gpu --seed=$(SEED) --count=$(COUNT)
+# the part of `make check`
+conform-check: $(CONFORM)
+	$(V)$(CONFORM) --seed=1 --count=24 >$(BUILD)/tests/conform/check.txt \
+		|| { cat $(BUILD)/tests/conform/check.txt; exit 1; }
+.PHONY: conform conform-gpu conform-check
