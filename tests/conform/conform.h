@@ -112,6 +112,7 @@ struct item {
 	uint8_t immediate;         /* bit k: operand k is value[k] in the text */
 	uint8_t position;          /* bit k: operand k is mostly small */
 	uint64_t value[SRC_MAX];
+	bool cancels;              /* a * b + c: c is sometimes about -a * b */
 	int guard;                 /* 0: none, 1: @p, -1: @!p */
 
 	/* tensor maps, filled by the item's class; address is an offset: in the input, or with

@@ -1,6 +1,7 @@
 /* Register-to-register instructions: operands from the input, results to the output, one by one in
  * each thread. */
 #include "conform.h"
+#include "real.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,20 @@ static uint64_t pick(const struct item *i, struct rng *r, unsigned k)
 {
 	return i->position >> k & 1 && !rng_once_in(r, 5) ? rng_below(r, 80)
 		: type_pick(r, i->src[k]);
+}
+
+/* -a * b in each element, or the next value */
+static uint64_t opposite_product(enum type t, const uint64_t *s)
+{
+	const enum type e = type_element(t);
+	uint64_t v = 0;
+
+	for (unsigned k = 0; k < type_elements(t); k++) {
+		unsigned at = k * type_bits(e);
+		struct real p = real_mul(real_of(e, s[0] >> at), real_of(e, s[1] >> at));
+		v |= (real_round(e, real_negate(p), RZ, true) ^ (s[0] >> at & 1)) << at;
+	}
+	return v;
 }
 
 static void fill_lanes(const struct item *i, struct rng *r, void *in, void *out)
@@ -32,6 +47,8 @@ static void fill_lanes(const struct item *i, struct rng *r, void *in, void *out)
 					&& i->src[k] == i->src[0] && rng_once_in(r, 12))
 				x->src[k] = x->src[0] ^ 1ull << (type_bits(i->src[k]) - 1);
 		}
+		if (i->cancels && rng_once_in(r, 6))
+			x->src[2] = opposite_product(i->src[0], x->src);
 		for (unsigned k = 0; k < i->ndst; k++)
 			x->old[k] = type_pick(r, i->dst[k]);
 		x->guard = rng_bits(r) & 1;
