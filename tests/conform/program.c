@@ -16,6 +16,24 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
+static void fill_random(const struct item *i, struct rng *r, void *in, void *out)
+{
+	(void)out;
+	for (unsigned k = 0; k < i->in_bytes * CTA_THREADS / 8; k++)
+		((uint64_t *)in)[k] = rng_bits(r);
+}
+
+void item_block(struct item *i, unsigned in_bytes, unsigned out_bytes, unsigned nout,
+	unsigned element_bits, expect_fn *expect)
+{
+	i->in_bytes = in_bytes;
+	i->out_bytes = out_bytes;
+	i->nout = nout;
+	i->element_bits = element_bits;
+	i->expect = expect;
+	i->fill = fill_random;
+}
+
 static void print(struct program *p)
 {
 	struct text *t = &p->ptx;
@@ -24,11 +42,12 @@ static void print(struct program *p)
 		p->class->sm == 90 ? "8.4" : "9.0", p->class->sm);
 	text_printf(t, ".visible .entry conform(.param .u64 in, .param .u64 out, .param .u64 maps)\n"
 		".maxntid %d\n{\n"
-		".reg .b32 %%thr, %%cta, %%i;\n.reg .b64 %%in, %%out, %%maps, %%src, %%dst;\n"
+		".reg .b32 %%thr, %%cta, %%i, %%lane;\n.reg .b64 %%in, %%out, %%maps, %%src, %%dst;\n"
 		".shared .align 1024 .b8 smem[32768];\n"
 		"ld.param.u64 %%in, [in];\nld.param.u64 %%out, [out];\nld.param.u64 %%maps, [maps];\n"
 		"cvta.to.global.u64 %%in, %%in;\ncvta.to.global.u64 %%out, %%out;\n"
 		"mov.u32 %%thr, %%tid.x;\nmov.u32 %%cta, %%ctaid.x;\n"
+		"and.b32 %%lane, %%thr, 31;\n"
 		"mad.lo.u32 %%i, %%cta, %d, %%thr;\n", CTA_THREADS, CTA_THREADS);
 	for (unsigned k = 0; k < p->n; k++) {
 		struct item *i = &p->item[k];
