@@ -114,6 +114,36 @@ static bool in_own_memory(const struct warp *w, const struct reach *r)
 	return r->space == SP_SHARED || r->space == SP_LOCAL || w->worker->grid->jobs == 1;
 }
 
+/* ISA, atom: "atom.add.f32 on global memory flushes subnormal inputs and results", not so on shared
+ * memory. Generic addresses may be of both. */
+static uint32_t flushing_lanes(unsigned kind, const struct reach *r, uint32_t lanes)
+{
+	uint32_t global = 0;
+
+	if (kind != AT_addf32)
+		return 0;
+	if (!r->mixed)
+		return r->space == SP_GLOBAL ? lanes : 0;
+	for EACH_LANE(l, lanes)
+		global |= (uint32_t)(r->place[l].space == SP_GLOBAL) << l;
+	return global;
+}
+
+/* run[kind] for one element of every lane */
+static bool run_lanes(struct warp *w, unsigned kind, uint32_t lanes, const struct reach *r,
+	unsigned at, const unsigned char *bs, const unsigned char *cs, unsigned width,
+	unsigned char *ds)
+{
+	uint32_t flushing = flushing_lanes(kind, r, lanes);
+	bool exclusive = in_own_memory(w, r), changed = false;
+
+	if (flushing)
+		changed = run[AT_addf32_ftz](w, flushing, r, at, bs, cs, width, ds, exclusive);
+	if (lanes & ~flushing)
+		changed |= run[kind](w, lanes & ~flushing, r, at, bs, cs, width, ds, exclusive);
+	return changed;
+}
+
 /* i.b: kind, elements in a register, bytes of an element, bytes of a register */
 static enum step op_atom(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -129,9 +159,8 @@ static enum step op_atom(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (w->sink)
 		reach_emit(w, x, lanes, MODE_RMW, parts * size, size, 0, &r);
 	for (unsigned p = 0; p < parts; p++)
-		changed |= run[kind](w, lanes, &r, p * size, w->r + x->o[1] + p * size,
-			w->r + x->o[2] + p * size, reg, d ? d + p * size : NULL,
-			in_own_memory(w, &r));
+		changed |= run_lanes(w, kind, lanes, &r, p * size, w->r + x->o[1] + p * size,
+			w->r + x->o[2] + p * size, reg, d ? d + p * size : NULL);
 	reach_unlock(held);
 	if (changed)
 		ex_work(w);
@@ -157,9 +186,8 @@ static enum step op_atom_vec(struct warp *w, const struct xop *x, uint32_t lanes
 		for (unsigned p = 0; p < v->parts; p++) {
 			unsigned char *b = w->r + v->b[e] + p * v->size;
 
-			run[v->kind](w, lanes, &r, (e * v->parts + p) * v->size, b, b, v->reg,
-				v->d[e] == SLOT_NONE ? NULL : w->r + v->d[e] + p * v->size,
-				in_own_memory(w, &r));
+			run_lanes(w, v->kind, lanes, &r, (e * v->parts + p) * v->size, b, b, v->reg,
+				v->d[e] == SLOT_NONE ? NULL : w->r + v->d[e] + p * v->size);
 		}
 	reach_unlock(held);
 	ex_work(w);
