@@ -308,3 +308,15 @@ long double real_approx(struct real a)
 	v = ldexpl(v, a.e);
 	return a.negative ? -v : v;
 }
+
+struct real real_of_long(long double v)
+{
+	struct real r = { isnan(v) ? REAL_NAN : isinf(v) ? REAL_INF : v == 0 ? REAL_ZERO
+		: REAL_FINITE, signbit(v) != 0, 0, 0 };
+
+	if (r.kind == REAL_FINITE) {
+		r.m = (uint64_t)ldexpl(frexpl(fabsl(v), &r.e), 64);
+		r.e -= 64;
+	}
+	return r;
+}

@@ -50,6 +50,8 @@ __int128 real_int(struct real a);
  * infinity. A NaN gives the canonical one. */
 uint64_t real_round(enum type t, struct real a, enum rounding r, bool satfinite);
 
+/* The value, rounded to 64 bits, and back. */
 long double real_approx(struct real a);
+struct real real_of_long(long double v);
 
 #endif
