@@ -48,8 +48,8 @@ static bool has(const char *text, const char *name)
 static bool emits(const struct program *p, const char *name)
 {
 	for (unsigned k = 0; k < p->n; k++) {
-		const char *s = strstr(p->item[k].ptx.at, "/**/");
-		if (has(s ? s : p->item[k].ptx.at, name))
+		const struct item *i = &p->item[k];
+		if (has(i->lane ? strstr(i->ptx.at, "/**/") : i->ptx.at, name))
 			return true;
 	}
 	return false;

@@ -106,6 +106,6 @@ void matrix_dot(const struct dot *x, const long double *a, const long double *b,
 	w->how = WANT_NEAR;
 	w->real = sum;
 	w->tol = magnitude * bound(x, k) + ldexpl(1, 1 - real_fmt(x->d)->bias);
-	if (fabsl(sum) + w->tol > real_approx(real_of(x->d, real_fmt(x->d)->max)))
-		w->how = WANT_ANY; /* may overflow */
+	if (magnitude + w->tol > real_approx(real_of(x->d, real_fmt(x->d)->max)))
+		w->how = WANT_ANY; /* in some orders it overflows */
 }
