@@ -79,13 +79,14 @@ static long double bound(const struct dot *x, unsigned k)
 void matrix_dot(const struct dot *x, const long double *a, const long double *b, unsigned k,
 	long double c, struct want *w)
 {
-	long double sum = c, magnitude = fabsl(c);
+	/* magnitude: of the finite terms */
+	long double sum = c, magnitude = isfinite(c) ? fabsl(c) : 0;
 
 	for (unsigned n = 0; n < k; n++) {
 		long double p = x->b1 == '&' ? (a[n] && b[n]) : x->b1 == '^' ? (a[n] != b[n])
 			: a[n] * b[n];
 		sum += p;
-		magnitude += fabsl(p);
+		magnitude += isfinite(p) ? fabsl(p) : 0;
 	}
 	w->type = x->d;
 	if (type_kind(x->d) != KIND_FLOAT) {
@@ -101,11 +102,10 @@ void matrix_dot(const struct dot *x, const long double *a, const long double *b,
 	if (sum == 0) /* of either sign */
 		w->care = ~(1ull << (type_bits(x->d) - 1));
 	w->v = real_round(x->d, real_of_long(sum), RN, false);
-	if (x->values == VALUES_EXACT || isinf(sum))
-		return;
-	w->how = WANT_NEAR;
 	w->real = sum;
 	w->tol = magnitude * bound(x, k) + ldexpl(1, 1 - real_fmt(x->d)->bias);
 	if (magnitude + w->tol > real_approx(real_of(x->d, real_fmt(x->d)->max)))
 		w->how = WANT_ANY; /* in some orders it overflows */
+	else if (x->values != VALUES_EXACT && isfinite(sum))
+		w->how = WANT_NEAR;
 }
