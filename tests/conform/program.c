@@ -43,7 +43,7 @@ static void print(struct program *p)
 	text_printf(t, ".visible .entry conform(.param .u64 in, .param .u64 out, .param .u64 maps)\n"
 		".maxntid %d\n{\n"
 		".reg .b32 %%thr, %%cta, %%i, %%lane;\n.reg .b64 %%in, %%out, %%maps, %%src, %%dst;\n"
-		".shared .align 1024 .b8 smem[32768];\n"
+		".shared .align 1024 .b8 smem[40960];\n"
 		"ld.param.u64 %%in, [in];\nld.param.u64 %%out, [out];\nld.param.u64 %%maps, [maps];\n"
 		"cvta.to.global.u64 %%in, %%in;\ncvta.to.global.u64 %%out, %%out;\n"
 		"mov.u32 %%thr, %%tid.x;\nmov.u32 %%cta, %%ctaid.x;\n"
