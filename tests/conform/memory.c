@@ -1,0 +1,224 @@
+/* Loads and stores: types, vectors, registers wider than the type, spaces, memory order. References:
+ * ISA 9.7.9.8 to 9.7.9.14 and table 28 of "Operand Size Exceeding Instruction-Type Size". */
+#include "conform.h"
+
+#include <string.h>
+
+enum { P_TYPE, P_N, P_REG, P_SPACE };
+enum { GLOBAL, SHARED, LOCAL, GENERIC_GLOBAL, GENERIC_SHARED, SPACES };
+static const char *const space_name[] = { ".global", ".shared", ".local", "", "" };
+static const enum type types[] = { T_u8, T_s8, T_b8, T_u16, T_s16, T_b16, T_u32, T_s32, T_b32, T_f32,
+	T_u64, T_s64, T_b64, T_f64 };
+
+/* Sets `at` to the address of the thread's 32 bytes; from: %src or %dst holds them */
+static void place(struct item *i, const char *from)
+{
+	struct text *p = &i->ptx;
+	int s = i->p[P_SPACE];
+
+	text_printf(p, "\t.reg .b64 at, l<4>;\n\t.reg .b32 s;\n");
+	if (s == GLOBAL)
+		text_printf(p, "\tmov.b64 at, %s;\n", from);
+	else if (s == GENERIC_GLOBAL)
+		text_printf(p, "\tcvta.global.u64 at, %s;\n", from);
+	else {
+		if (s == LOCAL)
+			text_printf(p, "\t.local .align 32 .b8 mem[32];\n\tmov.u64 at, mem;\n");
+		else
+			text_printf(p, "\tmov.u32 s, smem;\n\tmad.lo.u32 s, %%thr, 32, s;\n"
+				"\tcvt.u64.u32 at, s;\n\tbar.sync 0;\n");
+		if (s == GENERIC_SHARED)
+			text_printf(p, "\tcvta.shared.u64 at, at;\n");
+		for (unsigned k = 0; k < 4; k++)
+			text_printf(p, "\tld.global.b64 l%u, [%s+%u];\n\tst%s.b64 [at+%u], l%u;\n", k,
+				from, 8 * k, space_name[s], 8 * k, k);
+	}
+}
+
+static const char *reg_name(unsigned bits) { return bits == 16 ? "b16" : bits == 32 ? "b32" : "b64"; }
+
+static void list(struct text *p, unsigned n)
+{
+	if (n == 1) {
+		text_printf(p, "v0");
+		return;
+	}
+	for (unsigned k = 0; k < n; k++)
+		text_printf(p, "%sv%u", k ? ", " : "{", k);
+	text_printf(p, "}");
+}
+
+static void draw(struct item *i, struct rng *r)
+{
+	enum type t = RNG_OF(r, types);
+	unsigned bits = type_bits(t), n = 1u << rng_below(r, 3), reg = bits < 16 ? 16 : bits;
+
+	while (n * bits > 128)
+		n /= 2;
+	/* floats take registers of their width */
+	while (type_kind(t) != KIND_FLOAT && reg < 64 && rng_once_in(r, 3))
+		reg *= 2;
+	i->p[P_TYPE] = (int)t;
+	i->p[P_N] = (int)n;
+	i->p[P_REG] = (int)reg;
+	i->p[P_SPACE] = (int)rng_below(r, SPACES);
+}
+
+/* ---- loads: an integer is extended by its type's sign to the register ---- */
+
+static void expect_load(const struct item *i, const void *inputs, const void *out, struct want *w)
+{
+	const enum type t = (enum type)i->p[P_TYPE];
+	const unsigned bytes = type_bits(t) / 8, reg = (unsigned)i->p[P_REG];
+
+	(void)out;
+	for (unsigned x = 0; x < CTA_THREADS; x++)
+		for (unsigned k = 0; k < (unsigned)i->p[P_N]; k++) {
+			uint64_t v = 0;
+			memcpy(&v, (const char *)inputs + x * 32 + k * bytes, bytes);
+			v = (uint64_t)type_extend(t, v);
+			w[x * i->nout + k].v = reg == 64 ? v : v & ((1ull << reg) - 1);
+		}
+}
+
+void class_load(struct item *i, struct rng *r)
+{
+	static const char *const orders[] = { "", ".volatile", ".relaxed.cta", ".relaxed.gpu",
+		".acquire.cta", ".acquire.gpu", ".relaxed.sys" };
+	static const char *const caches[] = { "", ".ca", ".cg", ".cs", ".lu", ".cv" };
+	struct text *p = &i->ptx;
+	unsigned n, reg;
+	const char *name, *order = "", *cache = "";
+	bool ldu;
+
+	draw(i, r);
+	n = (unsigned)i->p[P_N];
+	reg = (unsigned)i->p[P_REG];
+	name = type_name((enum type)i->p[P_TYPE]);
+	item_block(i, 32, n * 8, n, 64, expect_load);
+	place(i, "%src");
+	ldu = i->p[P_SPACE] == GLOBAL && rng_once_in(r, 6);
+	if (!ldu && i->p[P_SPACE] != LOCAL)
+		order = RNG_OF(r, orders);
+	if (!ldu && !*order && i->p[P_SPACE] == GLOBAL)
+		cache = rng_once_in(r, 4) ? ".nc" : RNG_OF(r, caches);
+	text_printf(p, "\t.reg .%s v<%u>;\n/**/\t%s%s%s%s%s.%s ", reg_name(reg), n, ldu ? "ldu" : "ld",
+		order, space_name[i->p[P_SPACE]], cache, n == 1 ? "" : n == 2 ? ".v2" : ".v4", name);
+	list(p, n);
+	text_printf(p, ", [at];\n");
+	for (unsigned k = 0; k < n; k++)
+		if (reg == 64)
+			text_printf(p, "\tst.global.b64 [%%dst+%u], v%u;\n", 8 * k, k);
+		else
+			text_printf(p, "\tcvt.u64.u%u l0, v%u;\n\tst.global.b64 [%%dst+%u], l0;\n", reg, k,
+				8 * k);
+}
+
+/* ---- stores: the low bits of the register ---- */
+
+static void expect_store(const struct item *i, const void *inputs, const void *before, struct want *w)
+{
+	const unsigned bytes = type_bits((enum type)i->p[P_TYPE]) / 8;
+
+	for (unsigned x = 0; x < CTA_THREADS; x++) {
+		unsigned char mem[32];
+		memcpy(mem, (const char *)before + x * 32, 32);
+		for (unsigned k = 0; k < (unsigned)i->p[P_N]; k++)
+			memcpy(mem + k * bytes, (const char *)inputs + x * 32 + 8 * k, bytes);
+		for (unsigned k = 0; k < 32; k++)
+			w[x * 32 + k].v = mem[k];
+	}
+}
+
+void class_store(struct item *i, struct rng *r)
+{
+	static const char *const orders[] = { "", ".volatile", ".relaxed.cta", ".relaxed.gpu",
+		".release.cta", ".release.gpu", ".relaxed.sys" };
+	static const char *const caches[] = { "", ".wb", ".cg", ".cs", ".wt" };
+	struct text *p = &i->ptx;
+	unsigned n, reg;
+	const char *order = "", *cache = "";
+
+	draw(i, r);
+	n = (unsigned)i->p[P_N];
+	reg = (unsigned)i->p[P_REG];
+	item_block(i, 32, 32, 32, 8, expect_store);
+	place(i, "%dst");
+	if (i->p[P_SPACE] != LOCAL)
+		order = RNG_OF(r, orders);
+	if (!*order && i->p[P_SPACE] == GLOBAL)
+		cache = RNG_OF(r, caches);
+	text_printf(p, "\t.reg .%s v<%u>;\n", reg_name(reg), n);
+	for (unsigned k = 0; k < n; k++)
+		text_printf(p, "\tld.global.b%u v%u, [%%src+%u];\n", reg, k, 8 * k);
+	text_printf(p, "/**/\tst%s%s%s%s.%s [at], ", order, space_name[i->p[P_SPACE]], cache,
+		n == 1 ? "" : n == 2 ? ".v2" : ".v4", type_name((enum type)i->p[P_TYPE]));
+	list(p, n);
+	text_printf(p, ";\n");
+	if (i->p[P_SPACE] == GLOBAL || i->p[P_SPACE] == GENERIC_GLOBAL)
+		return;
+	for (unsigned k = 0; k < 4; k++)
+		text_printf(p, "\tld%s.b64 l%u, [at+%u];\n\tst.global.b64 [%%dst+%u], l%u;\n",
+			space_name[i->p[P_SPACE]], k, 8 * k, 8 * k, k);
+}
+
+/* ---- st.bulk: zeros ---- */
+
+enum { P_BYTES };
+
+static void expect_bulk_zero(const struct item *i, const void *inputs, const void *out,
+	struct want *w)
+{
+	(void)out;
+	for (unsigned k = 0; k < CTA_THREADS * i->nout; k++)
+		w[k].v = k * 8 < (unsigned)i->p[P_BYTES] ? 0 : ((const uint64_t *)inputs)[k];
+}
+
+void class_store_bulk(struct item *i, struct rng *r)
+{
+	struct text *p = &i->ptx;
+
+	item_block(i, 16, 16, 2, 64, expect_bulk_zero);
+	i->p[P_BYTES] = (int)(8 * rng_below(r, 257));
+	text_printf(p, "\t.reg .b64 v<2>, n, at;\n\t.reg .b32 s;\n\t.reg .pred p;\n\tmov.u32 s, smem;\n"
+		"\tmad.lo.u32 s, %%thr, 16, s;\n\tld.global.v2.b64 {v0, v1}, [%%src];\n\tbar.sync 0;\n"
+		"\tst.shared.v2.b64 [s], {v0, v1};\n\tbar.sync 0;\n\tsetp.eq.u32 p, %%thr, 0;\n"
+		"\tmov.u64 n, %d;\n\tmov.u64 at, smem;\n\t@p st.bulk.weak.shared::cta [at], n, 0;\n\tbar.sync 0;\n"
+		"\tld.shared.v2.b64 {v0, v1}, [s];\n\tst.global.v2.b64 [%%dst], {v0, v1};\n",
+		i->p[P_BYTES]);
+}
+
+/* ---- vabsdiff4 ---- */
+
+enum { P_DSIGN, P_ASIGN, P_BSIGN, P_SUM, P_SAT };
+
+static void lane_video(const struct item *i, const uint64_t *s, struct want *w)
+{
+	uint32_t v = (uint32_t)s[2];
+
+	if (!i->p[P_SUM])
+		v = 0;
+	for (unsigned k = 0; k < 4; k++) {
+		int a = i->p[P_ASIGN] ? (int8_t)(s[0] >> 8 * k) : (uint8_t)(s[0] >> 8 * k);
+		int b = i->p[P_BSIGN] ? (int8_t)(s[1] >> 8 * k) : (uint8_t)(s[1] >> 8 * k);
+		int d = a < b ? b - a : a - b;
+		if (i->p[P_SUM])
+			v += (uint32_t)d;
+		else {
+			if (i->p[P_SAT])
+				d = i->p[P_DSIGN] ? (d > 127 ? 127 : d) : d > 255 ? 255 : d;
+			v |= (uint32_t)(uint8_t)d << 8 * k;
+		}
+	}
+	w->v = v;
+}
+
+void class_video(struct item *i, struct rng *r)
+{
+	i->p[P_ASIGN] = i->p[P_BSIGN] = rng_once_in(r, 2);
+	i->p[P_SUM] = rng_once_in(r, 2);
+	i->p[P_DSIGN] = i->p[P_ASIGN];
+	item_scalar(i, r, lane_video, "b32", "b32! b32! b32!", "vabsdiff4.%s.%s.%s%s",
+		i->p[P_DSIGN] ? "s32" : "u32", i->p[P_ASIGN] ? "s32" : "u32",
+		i->p[P_BSIGN] ? "s32" : "u32", i->p[P_SUM] ? ".add" : "");
+}
