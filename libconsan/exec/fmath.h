@@ -153,6 +153,22 @@ NUM_INLINE float fm_max(float a, float b, const bool nan)
 	r = a == b ? num_f32(num_bits32(a) & num_bits32(b)) : r;
 	return nan ? (a != a ? a : r) : (b != b ? a : r);
 }
+NUM_INLINE double fm_min64(double a, double b)
+{
+	double r = a < b ? a : b;
+
+	r = a == b ? num_f64(num_bits64(a) | num_bits64(b)) : r;
+	r = b != b ? a : r;
+	return a != a ? b : r;
+}
+NUM_INLINE double fm_max64(double a, double b)
+{
+	double r = a > b ? a : b;
+
+	r = a == b ? num_f64(num_bits64(a) & num_bits64(b)) : r;
+	r = b != b ? a : r;
+	return a != a ? b : r;
+}
 /* .xorsign.abs: r with the sign of the product of a and b; a NaN stays canonical (ISA) */
 NUM_INLINE float fm_xorsign(float r, float a, float b)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "num.h"
+#include "fmath.h"
 
 /* one: (current, operand) -> new, in bits of the element */
 #define EACH(T, expr) \
@@ -36,8 +36,7 @@ static uint16_t narrow_red(enum tensor_red red, enum tensor_type t, uint16_t a, 
 
 	if (red == RED_ADD)
 		return narrow_out(t, x + y);
-	/* fminf and fmaxf prefer the number to a NaN, as PTX does */
-	return narrow_out(t, red == RED_MIN ? fminf(x, y) : fmaxf(x, y));
+	return narrow_out(t, red == RED_MIN ? fm_min(x, y, false) : fm_max(x, y, false));
 }
 
 static bool reduce16(enum tensor_red red, enum tensor_type t, unsigned char *dst,
@@ -52,9 +51,9 @@ static bool reduce_f32(enum tensor_red red, unsigned char *dst, const unsigned c
 	if (red == RED_ADD) {
 		EACH(uint32_t, num_canon(num_f32(a) + num_f32(b)));
 	} else if (red == RED_MIN) {
-		EACH(uint32_t, num_canon(fminf(num_f32(a), num_f32(b))));
+		EACH(uint32_t, num_canon(fm_min(num_f32(a), num_f32(b), false)));
 	}
-	EACH(uint32_t, num_canon(fmaxf(num_f32(a), num_f32(b))));
+	EACH(uint32_t, num_canon(fm_max(num_f32(a), num_f32(b), false)));
 }
 
 static bool reduce_f64(enum tensor_red red, unsigned char *dst, const unsigned char *src,
@@ -63,9 +62,9 @@ static bool reduce_f64(enum tensor_red red, unsigned char *dst, const unsigned c
 	if (red == RED_ADD) {
 		EACH(uint64_t, num_bits64(num_f64(a) + num_f64(b)));
 	} else if (red == RED_MIN) {
-		EACH(uint64_t, num_bits64(fmin(num_f64(a), num_f64(b))));
+		EACH(uint64_t, num_bits64(fm_min64(num_f64(a), num_f64(b))));
 	}
-	EACH(uint64_t, num_bits64(fmax(num_f64(a), num_f64(b))));
+	EACH(uint64_t, num_bits64(fm_max64(num_f64(a), num_f64(b))));
 }
 
 #define REDUCE_INT(name, U, S) \

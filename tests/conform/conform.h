@@ -128,6 +128,7 @@ struct item {
 	uint32_t map_index;
 
 	int p[PARAMS];             /* for the reference; the class's own meaning */
+	void *data;                /* more of the same, freed with the item */
 };
 
 /* Describes a register-to-register instruction and writes its text. text is either the opcode with

@@ -94,6 +94,7 @@ void program_free(struct program *p)
 	for (unsigned k = 0; k < p->n; k++) {
 		text_free(&p->item[k].ptx);
 		free(p->item[k].map);
+		free(p->item[k].data);
 	}
 	free(p->item);
 	free(p->in);

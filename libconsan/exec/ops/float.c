@@ -126,24 +126,8 @@ F32_PICK(m##3_nan_abs, fm_##m(fm_##m(fabsf(a), fabsf(b), true), fabsf(c), true))
 MINMAX32(min)
 MINMAX32(max)
 
-NUM_INLINE double min64(double a, double b)
-{
-	double r = a < b ? a : b;
-
-	r = a == b ? num_f64(num_bits64(a) | num_bits64(b)) : r;
-	r = b != b ? a : r;
-	return a != a ? b : r;
-}
-NUM_INLINE double max64(double a, double b)
-{
-	double r = a > b ? a : b;
-
-	r = a == b ? num_f64(num_bits64(a) & num_bits64(b)) : r;
-	r = b != b ? a : r;
-	return a != a ? b : r;
-}
-LANE_OP(min_f64, lf64, lf64, lf64, lf64, min64(A, B))
-LANE_OP(max_f64, lf64, lf64, lf64, lf64, max64(A, B))
+LANE_OP(min_f64, lf64, lf64, lf64, lf64, fm_min64(A, B))
+LANE_OP(max_f64, lf64, lf64, lf64, lf64, fm_max64(A, B))
 
 /* ---- mixed precision: f32 = 16-bit, 16-bit (fma only), f32 ---- */
 

@@ -1,0 +1,254 @@
+/* cp.async and bulk copies. References: ISA 9.7.9.25.3 (cp.async) and 9.7.9.25.4 (bulk). */
+#include "conform.h"
+#include "real.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Waits until the phase of parity 0 of the mbarrier at `at` is complete. */
+static void wait_for(struct text *p, struct rng *r, const char *at)
+{
+	unsigned n = (unsigned)(rng_bits(r) >> 34);
+
+	text_printf(p, "L%u:\n\tmbarrier.try_wait.parity.shared.b64 done, [%s], 0;\n\t@!done bra L%u;\n",
+		n, at, n);
+}
+
+/* ---- cp.async ---- */
+
+enum { P_SIZE, P_SRC, P_IGNORE, P_HOW, P_AT };
+struct in { unsigned char bytes[32]; uint32_t n, ignore, pad[2]; };
+
+static void expect_cp_async(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
+{
+	const struct in *in = inputs;
+	const unsigned size = (unsigned)i->p[P_SIZE], at = (unsigned)i->p[P_AT];
+
+	for (unsigned x = 0; x < CTA_THREADS; x++) {
+		unsigned char mem[32];
+		memcpy(mem, (const char *)before + x * 32, 32);
+		unsigned n = i->p[P_SRC] ? in[x].n : size;
+		if (i->p[P_IGNORE] && in[x].ignore & 1)
+			n = 0;
+		memset(mem + at, 0, size);
+		memcpy(mem + at, in[x].bytes + at, n);
+		for (unsigned k = 0; k < 32; k++)
+			w[x * 32 + k].v = mem[k];
+	}
+}
+
+static void fill_cp_async(const struct item *i, struct rng *r, void *inputs, void *out)
+{
+	struct in *in = inputs;
+
+	(void)out;
+	for (unsigned x = 0; x < CTA_THREADS; x++) {
+		for (unsigned k = 0; k < 32; k++)
+			in[x].bytes[k] = (unsigned char)rng_bits(r);
+		in[x].n = rng_below(r, (unsigned)i->p[P_SIZE] + 1);
+		in[x].ignore = (uint32_t)rng_bits(r);
+	}
+}
+
+void class_cp_async(struct item *i, struct rng *r)
+{
+	struct text *p = &i->ptx;
+	unsigned size = 4u << rng_below(r, 3), at = size * rng_below(r, 32 / size);
+	bool cg = size == 16 && rng_once_in(r, 2);
+	int how = (int)rng_below(r, 4), variant = (int)rng_below(r, 3);
+
+	item_block(i, sizeof(struct in), 32, 32, 8, expect_cp_async);
+	i->fill = fill_cp_async;
+	i->p[P_SIZE] = (int)size;
+	i->p[P_SRC] = variant == 1;
+	i->p[P_IGNORE] = variant == 2;
+	i->p[P_AT] = (int)at;
+	text_printf(p, "\t.reg .b32 s, n, v;\n\t.reg .b64 l<4>;\n\t.reg .pred q, done, first;\n"
+		"\tmov.u32 s, smem;\n\tmad.lo.u32 s, %%thr, 32, s;\n\tld.global.b32 n, [%%src+32];\n"
+		"\tld.global.b32 v, [%%src+36];\n\tand.b32 v, v, 1;\n\tsetp.ne.u32 q, v, 0;\n"
+		"\tbar.sync 0;\n");
+	for (unsigned k = 0; k < 4; k++)
+		text_printf(p, "\tld.global.b64 l0, [%%dst+%u];\n\tst.shared.b64 [s+%u], l0;\n", 8 * k, 8 * k);
+	if (how == 3)
+		text_printf(p, "\tsetp.eq.u32 first, %%thr, 0;\n"
+			"\t@first mbarrier.init.shared.b64 [smem+8192], %d;\n\tbar.sync 0;\n", CTA_THREADS);
+	text_printf(p, "/**/\tcp.async.%s.shared.global [s+%u], [%%src+%u], %u%s;\n", cg ? "cg" : "ca",
+		at, at, size, variant == 1 ? ", n" : variant == 2 ? ", q" : "");
+	switch (how) {
+	case 0:
+		text_printf(p, "\tcp.async.wait_all;\n");
+		break;
+	case 1:
+		text_printf(p, "\tcp.async.commit_group;\n\tcp.async.wait_group 0;\n");
+		break;
+	case 2: /* the later group is empty */
+		text_printf(p, "\tcp.async.commit_group;\n\tcp.async.commit_group;\n"
+			"\tcp.async.wait_group 1;\n");
+		break;
+	case 3:
+		text_printf(p, "\tcp.async.mbarrier.arrive.noinc.shared.b64 [smem+8192];\n");
+		text_printf(p, "\tmov.u32 v, smem;\n\tadd.u32 v, v, 8192;\n");
+		wait_for(p, r, "v");
+		text_printf(p, "\tbar.sync 0;\n\t@first mbarrier.inval.shared.b64 [smem+8192];\n");
+		break;
+	}
+	for (unsigned k = 0; k < 4; k++)
+		text_printf(p, "\tld.shared.b64 l0, [s+%u];\n\tst.global.b64 [%%dst+%u], l0;\n", 8 * k, 8 * k);
+}
+
+/* ---- bulk copies ----
+ *
+ * The input's first half is copied to shared memory (at 0), the second half too (at REST), both
+ * with cp.async.bulk. Then a part of the first goes to the output, or to the second half, which
+ * the threads copy to the output. */
+
+enum { HALF = 16 * CTA_THREADS, REST = HALF, MBAR = 8192 };
+enum { B_KIND, B_OP, B_TYPE, B_FROM, B_TO, B_BYTES };
+enum { TO_GLOBAL, TO_SHARED };
+enum { PLAIN, ADD, MIN, MAX, INC, DEC, AND, OR, XOR };
+static const char *const op_name[] = { "", "add", "min", "max", "inc", "dec", "and", "or", "xor" };
+
+static void combine_float(const struct item *i, enum type t, uint64_t o, uint64_t b, struct want *w)
+{
+	struct real x = real_of(t, o), y = real_of(t, b), v;
+	int c;
+
+	if (i->p[B_OP] == ADD)
+		v = real_add(x, y, RN);
+	else if (x.kind == REAL_NAN || y.kind == REAL_NAN)
+		v = x.kind == REAL_NAN ? y : x;
+	else {
+		c = real_compare(x, y);
+		c = c ? c : y.negative - x.negative;
+		v = (i->p[B_OP] == MIN) == (c < 0) ? x : y;
+	}
+	w->type = t;
+	w->v = real_round(t, v, RN, false);
+	if (v.kind == REAL_NAN)
+		w->how = WANT_NAN;
+	/* The ISA does not say whether these are flushed. */
+	if (t == T_f32 && (real_is_subnormal(t, o) || real_is_subnormal(t, b)
+			|| real_is_subnormal(t, w->v)))
+		w->how = WANT_ANY;
+}
+
+static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w)
+{
+	const enum type t = (enum type)i->p[B_TYPE];
+	bool less = type_signed(t) ? type_extend(t, o) < type_extend(t, b) : o < b;
+
+	if (type_kind(t) == KIND_FLOAT) {
+		combine_float(i, t, o, b, w);
+		return;
+	}
+	switch (i->p[B_OP]) {
+	case PLAIN: w->v = b; break;
+	case ADD: w->v = o + b; break;
+	case MIN: w->v = less ? o : b; break;
+	case MAX: w->v = less ? b : o; break;
+	case INC: w->v = o >= b ? 0 : o + 1; break;
+	case DEC: w->v = o == 0 || o > b ? b : o - 1; break;
+	case AND: w->v = o & b; break;
+	case OR: w->v = o | b; break;
+	case XOR: w->v = o ^ b; break;
+	}
+	w->v &= type_mask(t);
+}
+
+static void expect_bulk(const struct item *i, const void *inputs, const void *before, struct want *w)
+{
+	const unsigned char *in = inputs, *old = i->p[B_KIND] == TO_GLOBAL ? before : in + HALF;
+	const unsigned bytes = type_bits((enum type)i->p[B_TYPE]) / 8;
+	const unsigned from = (unsigned)i->p[B_FROM], to = (unsigned)i->p[B_TO];
+
+	for (unsigned k = 0; k < HALF / bytes; k++) {
+		uint64_t o = 0, b = 0;
+		unsigned at = k * bytes;
+		memcpy(&o, old + at, bytes);
+		w[k].v = o;
+		if (at < to || at >= to + (unsigned)i->p[B_BYTES])
+			continue;
+		memcpy(&b, in + from + (at - to), bytes);
+		combine(i, o, b, &w[k]);
+	}
+}
+
+static void fill_bulk(const struct item *i, struct rng *r, void *inputs, void *out)
+{
+	const enum type t = (enum type)i->p[B_TYPE];
+	const unsigned bytes = type_bits(t) / 8;
+
+	for (unsigned k = 0; k < 3 * HALF / bytes; k++) {
+		uint64_t v = type_pick(r, t);
+		unsigned char *to = k < 2 * HALF / bytes ? inputs : out;
+		memcpy(to + (k * bytes) % (k < 2 * HALF / bytes ? 2 * HALF : HALF), &v, bytes);
+	}
+}
+
+static void print_bulk(struct item *i, struct rng *r)
+{
+	struct text *p = &i->ptx;
+	const enum type t = (enum type)i->p[B_TYPE];
+	const int op = i->p[B_OP], bytes = i->p[B_BYTES];
+	const char *noftz = op == ADD && (t == T_f16 || t == T_bf16) ? ".noftz" : "";
+	char reduce[32] = "";
+
+	if (op)
+		snprintf(reduce, sizeof reduce, ".%s%s.%s", op_name[op], noftz, type_name(t));
+	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 x, in, out;\n\t.reg .pred first, done;\n"
+		"\tmov.u32 s, smem;\n\tadd.u32 m, s, %d;\n\tmul.wide.u32 x, %%thr, %u;\n"
+		"\tsub.u64 in, %%src, x;\n\tmul.wide.u32 x, %%thr, 16;\n\tsub.u64 out, %%dst, x;\n"
+		"\tsetp.eq.u32 first, %%thr, 0;\n\tbar.sync 0;\n"
+		"\t@first mbarrier.init.shared.b64 [m], 1;\n\tfence.mbarrier_init.release.cluster;\n"
+		"\tfence.proxy.async;\n\tbar.sync 0;\n"
+		"\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %d;\n"
+		"\t@first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [in], %d, [m];\n"
+		"\t@first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+%d], [in+%d], %d, [m];\n",
+		MBAR, i->in_bytes, 2 * HALF, HALF, REST, HALF, HALF);
+	wait_for(p, r, "m");
+	text_printf(p, "\tbar.sync 0;\n");
+	if (i->p[B_KIND] == TO_GLOBAL) {
+		text_printf(p, "/**/\t@first cp%s.async.bulk.global.shared::cta.bulk_group%s [out+%d], [s+%d], "
+			"%d;\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n",
+			op ? ".reduce" : "", reduce, i->p[B_TO], i->p[B_FROM], bytes);
+	} else {
+		text_printf(p, "\t@first mbarrier.inval.shared.b64 [m];\n\tadd.u32 m, m, 8;\n"
+			"\t@first mbarrier.init.shared.b64 [m], 1;\n"
+			"\tfence.mbarrier_init.release.cluster;\n\tfence.proxy.async;\n\tbar.sync 0;\n"
+			"\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %d;\n"
+			"/**/\t@first cp%s.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes%s "
+			"[s+%d], [s+%d], %d, [m];\n", bytes, op ? ".reduce" : "", reduce, REST + i->p[B_TO],
+			i->p[B_FROM], bytes);
+		wait_for(p, r, "m");
+		text_printf(p, "\tmad.lo.u32 v0, %%thr, 16, s;\n"
+			"\tld.shared.v4.b32 {v0, v1, v2, v3}, [v0+%d];\n"
+			"\tst.global.v4.b32 [%%dst], {v0, v1, v2, v3};\n", REST);
+	}
+	text_printf(p, "\tbar.sync 0;\n\t@first mbarrier.inval.shared.b64 [m];\n");
+}
+
+void class_bulk(struct item *i, struct rng *r)
+{
+	static const enum type adds[] = { T_u32, T_s32, T_u64, T_f32, T_f64, T_f16, T_bf16 };
+	static const enum type orders[] = { T_u32, T_s32, T_u64, T_s64, T_f16, T_bf16 };
+	static const enum type bits[] = { T_b32, T_b64 };
+	static const enum type near_add[] = { T_u32, T_s32, T_u64 }, near_order[] = { T_u32, T_s32 };
+	int op = rng_once_in(r, 3) ? PLAIN : 1 + (int)rng_below(r, 8);
+	bool near = rng_once_in(r, 3);
+	enum type t = op == PLAIN ? T_b64 : op == INC || op == DEC ? T_u32
+		: op == ADD ? near ? RNG_OF(r, near_add) : RNG_OF(r, adds)
+		: op <= MAX ? near ? RNG_OF(r, near_order) : RNG_OF(r, orders)
+		: near ? T_b32 : RNG_OF(r, bits);
+	unsigned pieces = 1 + rng_below(r, HALF / 16);
+
+	i->p[B_KIND] = near ? TO_SHARED : TO_GLOBAL;
+	i->p[B_OP] = op;
+	i->p[B_TYPE] = (int)t;
+	i->p[B_BYTES] = (int)(16 * pieces);
+	i->p[B_FROM] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
+	i->p[B_TO] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
+	item_block(i, 32, 16, 16 * 8 / type_bits(t), type_bits(t), expect_bulk);
+	i->fill = fill_bulk;
+	print_bulk(i, r);
+}
