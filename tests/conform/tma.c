@@ -1,0 +1,453 @@
+/* Tensor copies: tile and im2col, all ranks, swizzles, element strides, edges, fills, reductions.
+ * References: ISA 5.5 (tensors), 9.7.9.25.5, and the description of cuTensorMapEncodeTiled and
+ * cuTensorMapEncodeIm2col.
+ *
+ * Loads: the tensor is in the input, the box in shared memory goes to the output. Stores: shared
+ * memory comes from the input, the tensor is the output. */
+#include "conform.h"
+#include "matrix.h"
+#include "real.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* CUtensorMapDataType */
+static const struct { enum type t; bool flush; } types[] = { { T_u8, 0 }, { T_u16, 0 }, { T_u32, 0 },
+	{ T_s32, 0 }, { T_u64, 0 }, { T_s64, 0 }, { T_f16, 0 }, { T_f32, 0 }, { T_f64, 0 },
+	{ T_bf16, 0 }, { T_f32, 1 } };
+
+enum { PLAIN, ADD, MIN, MAX, INC, DEC, AND, OR, XOR };
+static const char *const op_name[] = { "", ".add", ".min", ".max", ".inc", ".dec", ".and", ".or", ".xor" };
+
+enum { TENSOR = 128 * CTA_THREADS, BOX = 64 * CTA_THREADS, MBAR = BOX + 1024 };
+/* coordinates and im2col offsets are in data */
+struct copy {
+	int32_t at[5];
+	int32_t offset[3];
+	int op;
+	bool load;
+	unsigned shared;           /* offset of the box */
+};
+
+static const struct copy *copy_of(const struct item *i) { return i->data; }
+static unsigned size_of(const struct item *i) { return type_bits(types[i->map->args.type].t) / 8; }
+
+/* Elements of the box along dimension d; dimension 0 has no stride. */
+static unsigned count(const struct map *m, unsigned d)
+{
+	unsigned step = d ? m->elem_stride[d] : 1;
+
+	return (m->box[d] + step - 1) / step;
+}
+
+static unsigned rows_of(const struct map *m)
+{
+	unsigned n = 1;
+
+	if (m->args.im2col)
+		return m->args.pixels;
+	for (unsigned d = 1; d < m->args.rank; d++)
+		n *= count(m, d);
+	return n;
+}
+
+static unsigned row_bytes(const struct item *i)
+{
+	return (i->map->args.im2col ? i->map->args.channels : i->map->box[0]) * size_of(i);
+}
+
+/* Coordinates of the first element of row n of the box */
+static void row_at(const struct item *i, unsigned n, int64_t *at)
+{
+	const struct map *m = i->map;
+	const struct copy *c = copy_of(i);
+
+	for (unsigned d = 0; d < m->args.rank; d++)
+		at[d] = c->at[d];
+	if (!m->args.im2col) {
+		for (unsigned d = 1; d < m->args.rank; d++) {
+			at[d] += (int64_t)(n % count(m, d)) * m->elem_stride[d];
+			n /= count(m, d);
+		}
+		return;
+	}
+	/* pixel after pixel through the bounding box, W first, then the next image */
+	const unsigned last = m->args.rank - 1;
+	while (n-- > 0) {
+		unsigned d = 1;
+		for (; d < last; d++) {
+			at[d] += m->elem_stride[d];
+			if (at[d] <= (int64_t)m->dim[d] - 1 + m->upper[d - 1])
+				break;
+			at[d] = m->lower[d - 1];
+		}
+		if (d == last)
+			at[last]++;
+	}
+	for (unsigned d = 1; d < last; d++)
+		at[d] += c->offset[d - 1];
+}
+
+/* Offset in the tensor, or -1 outside */
+static int64_t address(const struct item *i, const int64_t *at, unsigned k)
+{
+	const struct map *m = i->map;
+	int64_t a = (at[0] + (int64_t)k) * size_of(i);
+
+	if (at[0] + (int64_t)k < 0 || at[0] + (int64_t)k >= (int64_t)m->dim[0])
+		return -1;
+	for (unsigned d = 1; d < m->args.rank; d++) {
+		if (at[d] < 0 || at[d] >= (int64_t)m->dim[d])
+			return -1;
+		a += at[d] * (int64_t)m->stride[d - 1];
+	}
+	return a;
+}
+
+static unsigned swizzled(const struct item *i, unsigned at)
+{
+	static const unsigned bits[] = { 0, 0x10, 0x30, 0x70 };
+
+	return at ^ (at >> 3 & bits[i->map->args.swizzle]);
+}
+
+static unsigned pitch(const struct item *i)
+{
+	return row_bytes(i);
+}
+
+static void expect_load(const struct item *i, const void *inputs, const void *out, struct want *w)
+{
+	const unsigned size = size_of(i), n = row_bytes(i) / size;
+	const enum type t = types[i->map->args.type].t;
+	const char *tensor = inputs;
+
+	(void)out;
+	for (unsigned k = 0; k < BOX / size; k++)
+		w[k].v = 0xeeeeeeeeeeeeeeee & type_mask(t);
+	for (unsigned row = 0; row < rows_of(i->map); row++) {
+		int64_t at[5];
+		row_at(i, row, at);
+		for (unsigned k = 0; k < n; k++) {
+			struct want *x = &w[swizzled(i, copy_of(i)->shared + row * pitch(i) + k * size) / size];
+			int64_t a = address(i, at, k);
+			x->type = t;
+			if (a >= 0) {
+				x->v = 0;
+				memcpy(&x->v, tensor + a, size);
+				/* the manual does not say what f32.ftz flushes */
+				if (types[i->map->args.type].flush && real_is_subnormal(t, x->v))
+					x->how = WANT_ANY;
+			} else if (i->map->args.oob)
+				x->how = WANT_NAN;
+			else
+				x->v = 0;
+		}
+	}
+}
+
+static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w)
+{
+	const enum type t = types[i->map->args.type].t;
+	bool less = type_signed(t) ? type_extend(t, o) < type_extend(t, b) : o < b;
+
+	if (type_kind(t) == KIND_FLOAT && copy_of(i)->op) {
+		struct real x = real_of(t, o), y = real_of(t, b), v;
+		if (copy_of(i)->op == ADD)
+			v = real_add(x, y, RN);
+		else if (x.kind == REAL_NAN || y.kind == REAL_NAN)
+			v = x.kind == REAL_NAN ? y : x;
+		else {
+			int c = real_compare(x, y);
+			c = c ? c : y.negative - x.negative;
+			v = (copy_of(i)->op == MIN) == (c < 0) ? x : y;
+		}
+		w->v = real_round(t, v, RN, false);
+		w->type = t;
+		if (v.kind == REAL_NAN)
+			w->how = WANT_NAN;
+		if (t == T_f32 && (real_is_subnormal(t, o) || real_is_subnormal(t, b)
+				|| real_is_subnormal(t, w->v)))
+			w->how = WANT_ANY;
+		return;
+	}
+	switch (copy_of(i)->op) {
+	case PLAIN: w->v = b; break;
+	case ADD: w->v = o + b; break;
+	case MIN: w->v = less ? o : b; break;
+	case MAX: w->v = less ? b : o; break;
+	case INC: w->v = o >= b ? 0 : o + 1; break;
+	case DEC: w->v = o == 0 || o > b ? b : o - 1; break;
+	case AND: w->v = o & b; break;
+	case OR: w->v = o | b; break;
+	case XOR: w->v = o ^ b; break;
+	}
+	w->v &= type_mask(t);
+}
+
+static void expect_store(const struct item *i, const void *inputs, const void *before, struct want *w)
+{
+	const unsigned size = size_of(i), n = row_bytes(i) / size;
+	const char *box = inputs, *tensor = before;
+
+	for (unsigned k = 0; k < TENSOR / size; k++) {
+		w[k].v = 0;
+		memcpy(&w[k].v, tensor + k * size, size);
+	}
+	for (unsigned row = 0; row < rows_of(i->map); row++) {
+		int64_t at[5];
+		row_at(i, row, at);
+		for (unsigned k = 0; k < n; k++) {
+			int64_t a = address(i, at, k);
+			uint64_t b = 0;
+			if (a < 0)
+				continue;
+			memcpy(&b, box + swizzled(i, copy_of(i)->shared + row * pitch(i) + k * size), size);
+			combine(i, w[a / size].v, b, &w[a / size]);
+		}
+	}
+}
+
+static void fill_tma(const struct item *i, struct rng *r, void *inputs, void *out)
+{
+	const enum type t = types[i->map->args.type].t;
+	const unsigned size = size_of(i);
+
+	for (unsigned k = 0; k < i->in_bytes * CTA_THREADS / size; k++) {
+		uint64_t v = type_pick(r, t);
+		memcpy((char *)inputs + k * size, &v, size);
+	}
+	for (unsigned k = 0; k < i->out_bytes * CTA_THREADS / size && !copy_of(i)->load; k++) {
+		uint64_t v = type_pick(r, t);
+		memcpy((char *)out + k * size, &v, size);
+	}
+}
+
+/* ---- drawing a map ---- */
+
+static unsigned round_up(unsigned v, unsigned to) { return (v + to - 1) / to * to; }
+
+static unsigned tensor_bytes(const struct map *m)
+{
+	return (unsigned)m->stride[m->args.rank - 2] * (unsigned)m->dim[m->args.rank - 1];
+}
+
+static void draw_dims(struct map *m, struct rng *r, unsigned size, unsigned inner)
+{
+	/* sizes that are no multiple of 16 bytes, smaller and larger than the box */
+	m->dim[0] = 1 + rng_below(r, 2 * inner / size + 3);
+	unsigned bytes = round_up((unsigned)m->dim[0] * size, 16) + 16 * rng_below(r, 3);
+	for (unsigned d = 1; d < m->args.rank; d++) {
+		m->dim[d] = 1 + rng_below(r, 6);
+		m->stride[d - 1] = bytes;
+		bytes = bytes * (unsigned)m->dim[d] + 16 * rng_below(r, 2);
+	}
+	if (m->args.rank == 1)
+		m->stride[0] = 0;
+}
+
+static void draw_tile(struct item *i, struct rng *r, struct copy *c)
+{
+	static const unsigned span[] = { 0, 32, 64, 128 };
+	struct map *m = i->map;
+	const unsigned size = size_of(i);
+	unsigned inner, total;
+
+	m->args.swizzle = rng_below(r, 4);
+	inner = m->args.swizzle ? span[m->args.swizzle] : 16 * (1 + rng_below(r, 12));
+	if (inner / size > 256)
+		inner = 128;
+	m->args.rank = 1 + rng_below(r, 5);
+	do
+		draw_dims(m, r, size, inner);
+	while (m->args.rank > 1 ? tensor_bytes(m) > TENSOR : m->dim[0] * size > TENSOR);
+	do {
+		total = inner;
+		for (unsigned d = 0; d < 5; d++) {
+			m->elem_stride[d] = d && rng_once_in(r, 4) ? 1 + rng_below(r, 3) : 1;
+			m->box[d] = d ? 1 + rng_below(r, 5) : inner / size;
+			total *= d && d < m->args.rank ? count(m, d) : 1;
+		}
+	} while (total > BOX - 1024);
+	for (unsigned d = 0; d < m->args.rank; d++) {
+		int edge = (int)m->dim[d] + (int)m->box[d];
+		c->at[d] = (int)rng_below(r, (unsigned)edge + 2) - (c->load ? (int)m->box[d] : 0);
+	}
+	/* the first element is at a multiple of 16 bytes */
+	c->at[0] = c->at[0] * (int)size / 16 * 16 / (int)size;
+}
+
+static void draw_im2col(struct item *i, struct rng *r, struct copy *c)
+{
+	static const unsigned span[] = { 0, 32, 64, 128 };
+	struct map *m = i->map;
+	const unsigned size = size_of(i);
+	unsigned inner;
+
+	m->args.swizzle = rng_below(r, 4);
+	inner = m->args.swizzle ? span[m->args.swizzle] : 16 * (1 + rng_below(r, 8));
+	m->args.rank = 3 + rng_below(r, 3);
+	const unsigned last = m->args.rank - 1;
+	do {
+		draw_dims(m, r, size, inner);
+		for (unsigned d = 1; d < last; d++) {
+			/* a store has no pixels before the image's edge */
+			m->lower[d - 1] = c->load ? -(int)rng_below(r, 3) : 0;
+			m->upper[d - 1] = -(int)rng_below(r, 2);
+			m->elem_stride[d] = 1 + rng_once_in(r, 4);
+		}
+		/* the bounding box is not empty */
+		for (unsigned d = 1; d < last; d++)
+			if ((int)m->dim[d] - 1 + m->upper[d - 1] < m->lower[d - 1])
+				m->upper[d - 1] = 0;
+	} while (tensor_bytes(m) > TENSOR);
+	m->elem_stride[0] = m->elem_stride[last] = 1;
+	m->args.im2col = true;
+	m->args.channels = inner / size;
+	m->args.pixels = 1 + rng_below(r, (BOX - 1024) / inner < 40 ? (BOX - 1024) / inner : 40);
+	c->at[0] = (int)rng_below(r, (unsigned)m->dim[0] + 1) * (int)size / 16 * 16 / (int)size;
+	for (unsigned d = 1; d < last; d++) {
+		int low = c->load ? m->lower[d - 1] : 0, high = (int)m->dim[d] - 1 + m->upper[d - 1];
+		c->at[d] = high < low ? low : low + (int)rng_below(r, (unsigned)(high - low) + 1);
+		c->offset[d - 1] = c->load ? (int)rng_below(r, 3) : 0;
+	}
+	c->at[last] = (int)rng_below(r, (unsigned)m->dim[last]);
+}
+
+static void finish_map(struct item *i)
+{
+	struct map *m = i->map;
+	struct tensormap_args *a = &m->args;
+
+	a->dim = m->dim;
+	a->stride = m->stride;
+	a->box = m->box;
+	a->elem_stride = m->elem_stride;
+	a->lower = m->lower;
+	a->upper = m->upper;
+	i->map_out = !copy_of(i)->load;
+}
+
+/* ---- text ---- */
+
+static void coordinates(struct text *p, const struct item *i)
+{
+	const struct copy *c = copy_of(i);
+
+	text_printf(p, "[%%map, {");
+	for (unsigned d = 0; d < i->map->args.rank; d++)
+		text_printf(p, "%s%d", d ? ", " : "", c->at[d]);
+	text_printf(p, "}]");
+}
+
+static void print(struct item *i, struct rng *r)
+{
+	struct text *p = &i->ptx;
+	const struct copy *c = copy_of(i);
+	const struct tensormap_args *a = &i->map->args;
+	const unsigned bytes = row_bytes(i) * rows_of(i->map);
+	const char *mode = a->im2col ? c->load ? ".im2col" : ".im2col_no_offs" : rng_once_in(r, 2)
+		? ".tile" : "";
+	unsigned label = (unsigned)(rng_bits(r) >> 34);
+
+	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .pred first, done;\n\tmov.u32 m, smem;\n"
+		"\tmad.lo.u32 s, %%thr, 64, m;\n\tadd.u32 m, m, %d;\n"
+		"\tsetp.eq.u32 first, %%thr, 0;\n\tbar.sync 0;\n", MBAR);
+	for (unsigned k = 0; k < 64; k += 16) {
+		if (c->load)
+			text_printf(p, "\tmov.b32 v0, 0xeeeeeeee;\n"
+				"\tst.shared.v4.b32 [s+%u], {v0, v0, v0, v0};\n", k);
+		else
+			text_printf(p, "\tld.global.v4.b32 {v0, v1, v2, v3}, [%%src+%u];\n"
+				"\tst.shared.v4.b32 [s+%u], {v0, v1, v2, v3};\n", k, k);
+	}
+	text_printf(p, "\tfence.proxy.async;\n");
+	if (!c->load) {
+		text_printf(p, "\tmov.u32 v0, smem;\n\tadd.u32 v0, v0, %u;\n\tbar.sync 0;\n"
+			"/**/\t@first cp%s.async.bulk.tensor.%ud.global.shared::cta%s%s.bulk_group ",
+			c->shared, c->op ? ".reduce" : "", a->rank, op_name[c->op], mode);
+		coordinates(p, i);
+		text_printf(p, ", [v0];\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n"
+			"\tbar.sync 0;\n");
+		return;
+	}
+	text_printf(p, "\t@first mbarrier.init.shared.b64 [m], 1;\n"
+		"\tfence.mbarrier_init.release.cluster;\n\tbar.sync 0;\n"
+		"\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %u;\n"
+		"\tmov.u32 v0, smem;\n\tadd.u32 v0, v0, %u;\n"
+		"/**/\t@first cp.async.bulk.tensor.%ud.shared::cluster.global%s.mbarrier::complete_tx::bytes "
+		"[v0], ", bytes, c->shared, a->rank, mode);
+	coordinates(p, i);
+	text_printf(p, ", [m]");
+	for (unsigned d = 0; a->im2col && d < a->rank - 2; d++)
+		text_printf(p, "%s%d%s", d ? ", " : ", {", c->offset[d], d == a->rank - 3 ? "}" : "");
+	text_printf(p, ";\nL%u:\n\tmbarrier.try_wait.parity.shared.b64 done, [m], 0;\n\t@!done bra L%u;\n",
+		label, label);
+	for (unsigned k = 0; k < 64; k += 16)
+		text_printf(p, "\tld.shared.v4.b32 {v0, v1, v2, v3}, [s+%u];\n"
+			"\tst.global.v4.b32 [%%dst+%u], {v0, v1, v2, v3};\n", k, k);
+	text_printf(p, "\tbar.sync 0;\n\t@first mbarrier.inval.shared.b64 [m];\n");
+}
+
+/* ---- classes ---- */
+
+static void emit(struct item *i, struct rng *r, bool load, int op, bool im2col)
+{
+	struct copy *c = i->data = base_alloc(sizeof *c);
+	const struct map *m = i->map;
+	unsigned bits;
+
+	c->load = load;
+	c->op = op;
+	(im2col ? draw_im2col : draw_tile)(i, r, c);
+	c->shared = rng_once_in(r, 2) ? 1024 : 0;
+	i->map->args.oob = load && type_kind(types[m->args.type].t) == KIND_FLOAT && rng_once_in(r, 2);
+	finish_map(i);
+	bits = type_bits(types[m->args.type].t);
+	if (load)
+		item_block(i, TENSOR / CTA_THREADS, BOX / CTA_THREADS, BOX * 8 / bits / CTA_THREADS, bits,
+			expect_load);
+	else
+		item_block(i, BOX / CTA_THREADS, TENSOR / CTA_THREADS, TENSOR * 8 / bits / CTA_THREADS,
+			bits, expect_store);
+	i->fill = fill_tma;
+	print(i, r);
+}
+
+void class_tma_load(struct item *i, struct rng *r)
+{
+	i->map = base_alloc(sizeof *i->map);
+	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
+	emit(i, r, true, PLAIN, false);
+}
+
+void class_tma_store(struct item *i, struct rng *r)
+{
+	i->map = base_alloc(sizeof *i->map);
+	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
+	emit(i, r, false, PLAIN, false);
+}
+
+void class_tma_reduce(struct item *i, struct rng *r)
+{
+	static const enum type adds[] = { T_u32, T_s32, T_u64, T_f16, T_f32, T_bf16 };
+	static const enum type orders[] = { T_u32, T_s32, T_u64, T_s64, T_f16, T_bf16 };
+	static const enum type bits[] = { T_u32, T_u64 };
+	int op = 1 + (int)rng_below(r, 8);
+	enum type t = op == ADD ? RNG_OF(r, adds) : op <= MAX ? RNG_OF(r, orders)
+		: op <= DEC ? T_u32 : RNG_OF(r, bits);
+
+	i->map = base_alloc(sizeof *i->map);
+	while (types[i->map->args.type].t != t)
+		i->map->args.type++;
+	emit(i, r, false, op, rng_once_in(r, 4));
+}
+
+void class_tma_im2col(struct item *i, struct rng *r)
+{
+	bool load = !rng_once_in(r, 3);
+
+	i->map = base_alloc(sizeof *i->map);
+	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
+	emit(i, r, load, PLAIN, true);
+}
