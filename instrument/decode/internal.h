@@ -61,6 +61,7 @@ struct dwarp {
 	struct record join_record; /* its record at the join */
 	uint32_t all, gone;        /* masks of lanes: existing; exited */
 	uint32_t at_bar, bar_site; /* lanes at a CTA barrier; the site of the last of them */
+	struct event bar_arrival;  /* of its last record, to be emitted when all lanes are there */
 	const struct ptx_insn *bar; /* the barrier instruction that they executed */
 	uint32_t other_bar;        /* 1 + site of another barrier instruction that some of them
 				      executed; 0: none */
@@ -72,7 +73,7 @@ struct dwarp {
 	/* lanes at an .aligned access (struct site_info), and those that did not execute it
 	 * yet; 0: none */
 	uint32_t at_aligned, missing, aligned_site;
-	uint32_t at_sync, sync_mask;
+	uint32_t at_sync, sync_mask, sync_site;
 	uint32_t at_collective, collective_mask;
 	uint8_t from[32];          /* the source lane of each lane there */
 	/* for each lane: the mbarrier and phase of its last arrival, and the token of its next

@@ -9,6 +9,27 @@ static bool aligned(const struct ptx_insn *i)
 		ptx_has(i, MOD_aligned);
 }
 
+/* The warp arrives when all its lanes that have not exited are at the barrier. */
+static void arrive_at_bar(struct dcluster *c, uint32_t warp)
+{
+	struct dwarp *w = &c->warp[warp];
+	struct event e = w->bar_arrival;
+
+	if (!w->at_bar || w->at_bar != (w->all & ~w->gone))
+		return;
+	if (w->other_bar && aligned(w->bar)) {
+		struct event fault = record_event(c, warp, w->bar_site, EV_FAULT, e.lanes);
+
+		fault.fault = (struct event_fault){ .fault = FAULT_BAR_DIVERGED,
+			.addr = e.barrier_arrive.id, .other_site = c->job->l->site[w->other_bar - 1],
+			.text = "the other lanes of the warp arrived by another instruction" };
+		emit(c, &fault);
+	}
+	e.lanes = w->at_bar;
+	w->at_bar = 0;
+	emit(c, &e);
+}
+
 void emit_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
@@ -31,6 +52,7 @@ void emit_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 		? (uint32_t)record_value(c, r, &i->operand[red + 1], 0) : 0;
 	a->mode = red ? BAR_RED : i->op == OP_bar_arrive || i->op == OP_bar_cta_arrive ||
 		i->op == OP_barrier_arrive || i->op == OP_barrier_cta_arrive ? BAR_ARRIVE : BAR_SYNC;
+	a->aligned = aligned(i);
 	refused_bar(c, warp, r, id, a->threads, a->mode == BAR_ARRIVE);
 	if (!w->at_bar)
 		w->other_bar = 0;
@@ -38,20 +60,9 @@ void emit_bar(struct dcluster *c, uint32_t warp, const struct record *r)
 		w->other_bar = 1 + w->bar_site;
 	w->bar = i;
 	w->bar_site = r->site;
+	w->bar_arrival = e;
 	w->at_bar |= r->lanes;
-	if (w->at_bar != (w->all & ~w->gone))
-		return; /* the other lanes come later */
-	if (w->other_bar && aligned(i)) {
-		struct event fault = record_event(c, warp, r->site, EV_FAULT, r->lanes);
-
-		fault.fault = (struct event_fault){ .fault = FAULT_BAR_DIVERGED, .addr = id,
-			.other_site = c->job->l->site[w->other_bar - 1],
-			.text = "the other lanes of the warp arrived by another instruction" };
-		emit(c, &fault);
-	}
-	e.lanes = w->at_bar;
-	w->at_bar = 0;
-	emit(c, &e);
+	arrive_at_bar(c, warp);
 }
 
 /* After a fault: reports warps of which only some lanes reached an .aligned barrier, where a
@@ -70,6 +81,21 @@ void refused_halves(struct dcluster *c)
 	}
 }
 
+/* All lanes of the mask that have not exited have executed bar.warp.sync. */
+static void try_warp_sync(struct dcluster *c, uint32_t warp)
+{
+	struct dwarp *w = &c->warp[warp];
+	const uint32_t mask = w->sync_mask & w->all & ~w->gone;
+	struct event e;
+
+	if (!(w->at_sync & mask) || (w->at_sync & mask) != mask)
+		return;
+	e = record_event(c, warp, w->sync_site, EV_WARP_SYNC, w->at_sync);
+	e.warp_sync.mask = mask;
+	w->at_sync = 0;
+	emit(c, &e);
+}
+
 void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
@@ -77,7 +103,6 @@ void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 
 	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
 		uint32_t mask = (uint32_t)record_value(c, r, &i->operand[0], (unsigned)__builtin_ctz(rest));
-		struct event e = record_event(c, warp, r->site, EV_WARP_SYNC, rest);
 
 		same = record_same(c, r, rest, &i->operand[0]);
 		if (same & ~mask)
@@ -85,14 +110,9 @@ void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 		if (w->sync_mask != mask)
 			w->at_sync = 0;
 		w->sync_mask = mask;
+		w->sync_site = r->site;
 		w->at_sync |= same;
-		mask &= w->all & ~w->gone;
-		if ((w->at_sync & mask) != mask)
-			continue;
-		e.lanes = w->at_sync;
-		e.warp_sync.mask = mask;
-		w->at_sync = 0;
-		emit(c, &e);
+		try_warp_sync(c, warp);
 	}
 }
 
@@ -289,6 +309,8 @@ void emit_exit(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
 	emit(c, &e);
 	w->gone |= e.lanes;
 	c->left[cta] -= (uint32_t)__builtin_popcount(e.lanes);
+	arrive_at_bar(c, warp);
+	try_warp_sync(c, warp);
 	cluster_arrivals(c, 0);
 	if (c->left[cta])
 		return;

@@ -117,6 +117,7 @@ static enum step arrive(struct warp *w, const struct xop *x, uint32_t lanes, uin
 		e.barrier_arrive.id = id;
 		e.barrier_arrive.threads = count;
 		e.barrier_arrive.mode = (enum ev_bar)f.mode;
+		e.barrier_arrive.aligned = f.aligned;
 		ex_emit(w->cluster, &e);
 	}
 	if (!b->arrived) {
