@@ -45,6 +45,28 @@ static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev
 	return f;
 }
 
+/* F03, F04: .aligned requires that all threads of the warp execute the barrier, and a condition that
+ * some of them leave by an exit is a condition that they evaluate differently. Without .aligned the
+ * ISA has a warp wait for its threads that have not exited. */
+void barrier_check_exited(struct cluster *c, const struct event *e, const char *what)
+{
+	struct warp *w = warp_of(c, e);
+	const uint32_t exited = w->all & ~w->live;
+	struct finding *f;
+
+	if (!exited)
+		return;
+	f = report_new(c, CS412, c->check->config.policy.aligned_after_exit ? SEV_ERROR
+		: rule_severity(CS412), e->site, w->exit_site);
+	if (!f)
+		return;
+	report_side(c, f, w->index, -1, e->site, what);
+	report_side(c, f, w->index, only_lane(exited), w->exit_site, "exit");
+	report_edge(f, "lanes 0x%08x of the warp have exited and do not execute the barrier, which "
+		".aligned requires of all its threads", exited);
+	report_send(c, f);
+}
+
 /* bar.syncs of one generation of which some have a thread count and others mean the whole CTA. For
  * the ISA equal numbers are equal; an H200 stops the kernel. */
 static bool forms_differ(const struct event *e, const struct nb_gen *g)
@@ -167,21 +189,23 @@ void on_barrier_arrive(struct cluster *c, const struct event *e)
 		check_arrival(c, e, g, count);
 	}
 	check_overlap(c, e, before);
+	if (a->aligned)
+		barrier_check_exited(c, e, kind_name(a->mode));
 	vec_push(&g->arrivals, warp_past_op(w, e->lanes, e->site));
 	warp_release(c, w, e->lanes | w->unreleased, g->f); /* a barrier counts whole warps */
 	g->arrived += 32;
 	g->warps |= 1u << (e->warp & 31);
 	g->kinds |= (uint8_t)(1 << a->mode);
-	if (a->mode != BAR_ARRIVE) {
-		if (w->in)
-			unref(c, w->in);
-		w->in = g;
-		g->refs++;
-	}
+	if (w->in)
+		unref(c, w->in);
+	w->in = g;
+	g->refs++;
 	if (complete(c, e, g))
 		close_gen(c, e->cta, id);
 }
 
+/* Lanes that reached the barrier in different branches resume one after the other, all from the
+ * generation in which their warp arrived last: the warp arrives again only with all its lanes. */
 void on_barrier_resume(struct cluster *c, const struct event *e)
 {
 	const unsigned id = e->barrier_resume.id & 15;
@@ -190,14 +214,12 @@ void on_barrier_resume(struct cluster *c, const struct event *e)
 
 	if (!g)
 		return;
-	w->in = NULL;
 	if (*at == g) /* exits completed it */
 		close_gen(c, e->cta, id);
 	w->left[id] = g->number;
 	warp_acquire(c, w, e->lanes, g->f);
 	if (w->ngroups > 1)
 		warp_converge(c, w, e->lanes);
-	unref(c, g);
 }
 
 /* S23: a generation that is not full at the end is no leak. */

@@ -170,7 +170,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->index = index;
 	w->all = w->live = w->unreleased = w->unreleased_copies = w->unreleased_epoch = 0;
 	w->epoch = 1;
-	w->converged = w->reg_ops = 0;
+	w->converged = w->reg_ops = w->exit_site = 0;
 	w->map = 0;
 	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;

@@ -54,6 +54,8 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 	if ((w->cluster_arrived[0] | w->cluster_arrived[1]) & e->lanes)
 		report_turn(c, e, "barrier.cluster.arrive",
 			"the thread has already arrived and not waited since, so it is counted twice");
+	if (e->cluster_arrive.aligned)
+		barrier_check_exited(c, e, "barrier.cluster.arrive");
 	if (e->cluster_arrive.sem == SEM_RELAXED)
 		warp_published(c, w, e->lanes, c->barrier.now,
 			warp_has_narrow(w, e->lanes) ? local_frontier(c, w->cta) : NULL);

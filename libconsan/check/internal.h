@@ -134,6 +134,7 @@ struct warp {
 	uint16_t cta, id;        /* id in the CTA */
 	uint32_t index;          /* index in the cluster = its generic agent */
 	uint32_t all, live;      /* lanes that exist; lanes that have not exited */
+	uint32_t exit_site;      /* site of the newest exit of a lane */
 	uint32_t unreleased;     /* lanes that exited with unreleased operations */
 	uint32_t unreleased_epoch;     /* up to this epoch */
 	uint32_t unreleased_copies;    /* lanes that exited with cp.async not waited for */
@@ -157,7 +158,7 @@ struct warp {
 	uint32_t nregs;          /* set by setmaxnreg; 0 before the first */
 	uint32_t reg_ops;        /* number of setmaxnreg so far */
 	struct past_op reg_op;     /* the newest */
-	struct nb_gen *in;       /* barrier generation it waits in, or NULL */
+	struct nb_gen *in;       /* barrier generation in which it arrived last, or NULL */
 	uint32_t left[16];       /* by barrier id: the generation it left last */
 	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
 	uint64_t cluster_waited; /* phases of barrier.cluster that it has waited for */
@@ -537,6 +538,8 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e);
 
 /* ---- barrier.c ---- */
 void barrier_reset(struct cluster *c);
+/* A warp arrives at an .aligned barrier: reports lanes of it that have exited. */
+void barrier_check_exited(struct cluster *c, const struct event *e, const char *what);
 
 /* ---- cluster.c ---- */
 /* Has a cluster barrier ordered the object's initialisation before the warp? */

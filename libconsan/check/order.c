@@ -292,6 +292,7 @@ void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 	if (cta->exited_waited < w->cluster_waited)
 		cta->exited_waited = w->cluster_waited;
 	w->live &= ~lanes;
+	w->exit_site = c->now->site;
 	if (dirty && w->live) {
 		w->unreleased |= lanes;
 		w->unreleased_epoch = epoch;
