@@ -56,6 +56,24 @@ bool model_phase(const struct model *m, uint64_t value, uint64_t *phase)
 	return true;
 }
 
+/* No arrival on this object has returned the token. */
+static bool never_returned(const struct model *m, uint64_t value)
+{
+	return !m->token || !m->token[place(value)].known;
+}
+
+const struct model *model_of_token(const struct dcluster *c, const struct model *m, uint64_t value)
+{
+	uint64_t phase;
+
+	if (!never_returned(m, value))
+		return NULL;
+	for (size_t k = 0; k < c->model.n; k++)
+		if (c->model.at[k].peer == m->peer && model_phase(&c->model.at[k], value, &phase))
+			return &c->model.at[k];
+	return NULL;
+}
+
 static void test(struct model *m)
 {
 	if (m->pending || m->tx || !m->expected)

@@ -262,6 +262,8 @@ void model_close(struct model *m);
 void model_token(struct model *m, uint64_t value, uint64_t phase);
 /* The phase of a token. False: not known. */
 bool model_phase(const struct model *m, uint64_t value, uint64_t *phase);
+/* Another object of the same CTA, if only that one has returned the token; else NULL. */
+const struct model *model_of_token(const struct dcluster *c, const struct model *m, uint64_t value);
 void model_arrive(struct model *m, uint32_t count, int64_t tx, bool drop);
 void model_complete(struct model *m, int64_t tx);
 /* A wait saw a phase complete: lands the signals needed for that. */

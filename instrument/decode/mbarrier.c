@@ -45,22 +45,40 @@ static void on_arrive(struct dcluster *c, uint32_t warp, const struct record *r,
 	}
 }
 
-/* The lanes of `rest` whose wait has the same phase as the first lane's, in *want if *known. */
-static uint32_t same_phase(const struct dcluster *c, uint32_t warp, const struct model *m,
-	uint32_t rest, bool *known, uint64_t *want)
+/* What is known of the token of a lane's wait. */
+struct held {
+	bool known;                /* its phase is */
+	uint64_t phase;
+	uint32_t token_of;         /* as in EV_MBARRIER_TEST */
+};
+
+static struct held held_by(const struct dcluster *c, const struct dwarp *w, const struct model *m,
+	unsigned lane)
+{
+	struct held h = { 0 };
+	const struct model *other;
+
+	if (!(w->has_token >> lane & 1))
+		return h;
+	h.known = model_phase(m, w->token[lane], &h.phase);
+	other = h.known ? m : model_of_token(c, m, w->token[lane]);
+	h.token_of = other ? other->addr + 1 : 0;
+	return h;
+}
+
+/* The lanes of `rest` whose token is like that of the first lane, in *held. */
+static uint32_t same_token(const struct dcluster *c, uint32_t warp, const struct model *m,
+	uint32_t rest, struct held *held)
 {
 	const struct dwarp *w = &c->warp[warp];
-	uint32_t same = 0, first = (uint32_t)__builtin_ctz(rest);
+	uint32_t same = 0;
 
+	*held = held_by(c, w, m, (unsigned)__builtin_ctz(rest));
 	for EACH_LANE(l, rest) {
-		uint64_t phase = 0;
-		bool known_here = w->has_token >> l & 1 && model_phase(m, w->token[l], &phase);
+		const struct held h = held_by(c, w, m, l);
 
-		if (l == first) {
-			*known = known_here;
-			*want = phase;
-		}
-		same |= (uint32_t)(known_here == *known && phase == *want) << l;
+		same |= (uint32_t)(h.known == held->known && h.phase == held->phase
+			&& h.token_of == held->token_of) << l;
 	}
 	return same;
 }
@@ -112,16 +130,17 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		struct event_mbarrier_test *x = &e.mbarrier_test;
 		unsigned first = (unsigned)__builtin_ctz(rest);
 		uint64_t at = record_value(c, r, &i->operand[a], first), want = 0;
-		bool known = false;
+		struct held held = { 0 };
 		struct model *m;
 
 		x->owner = record_owner(c, &e, at, false);
 		x->addr = OFFSET(at);
 		m = model_of(c, x->owner, x->addr);
 		same = record_same(c, r, rest, &i->operand[a]);
-		if (!parity)
-			same = same_phase(c, warp, m, same, &known, &want);
-		if (parity) {
+		if (!parity) {
+			same = same_token(c, warp, m, same, &held);
+			want = held.phase;
+		} else {
 			want = record_value(c, r, &i->operand[a + 1], first) & 1;
 			same = record_same(c, r, same, &i->operand[a + 1]);
 		}
@@ -131,16 +150,18 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 			(tries ? TEST_TRY : 0));
 		x->sem = ptx_sem_of(i, SEM_ACQUIRE);
 		x->scope = ptx_scope_of(i, SCOPE_NONE);
+		x->token_of = held.token_of;
 		if (!done) {
 			x->phase = want;
-			/* no phase to wait for, or the phase is complete */
-			if (!m->expected || (known && want + 1 < m->phase))
+			/* no phase to wait for, the phase is complete, or the token is of another object */
+			if (!m->expected || (held.known && want + 1 < m->phase)
+					|| (held.token_of && !held.known))
 				emit(c, &e);
 			else if (parity)
 				on_poll(c, warp, r, &e, m);
 			continue;
 		}
-		if (!parity && !known) /* the newest phase that can be complete */
+		if (!parity && !held.known) /* the newest phase that can be complete */
 			want = m->phase && (m->pending == m->expected || m->tx) ? m->phase - 1 : m->phase;
 		if (c->warp[warp].polled.model == (uint32_t)(m - c->model.at) + 1)
 			c->warp[warp].polled.site = 0;

@@ -392,7 +392,14 @@ void on_mbarrier_test(struct cluster *c, const struct event *e)
 		return;
 	if (w->cta == m->cta)
 		v = &m->view[w->id];
-	if (!(t->flags & TEST_PARITY) && t->phase != m->phase && t->phase + 1 != m->phase) {
+	if (t->token_of && t->token_of != t->addr + 1) {
+		f = mbar_report(c, CS223, e, m, mbar_operation(e), NULL, NULL);
+		if (f) {
+			report_edge(f, "an arrival on the object at offset 0x%x returned the token, and the "
+				"object tested is at 0x%x", t->token_of - 1, t->addr);
+			report_send(c, f);
+		}
+	} else if (!(t->flags & TEST_PARITY) && t->phase != m->phase && t->phase + 1 != m->phase) {
 		f = mbar_report(c, CS215, e, m, mbar_operation(e), NULL, NULL);
 		if (f) {
 			report_edge(f, "the token names phase %lld; only the current phase (%llu) and the one "

@@ -1,6 +1,6 @@
 /* mbarrier: the objects and the instructions on them (PTX ISA, Parallel Synchronization: mbarrier).
- * A phase is a 64-bit number here; a state token is the phase at the arrival, with the pending
- * count above it. An instruction on memory that holds no live object has no effect beyond its
+ * A phase is a 64-bit number here. A state token holds the low bits of the phase at the arrival, the
+ * object and the pending count. An instruction on memory that holds no live object has no effect beyond its
  * event. */
 #include "async.h"
 #include "internal.h"
@@ -9,8 +9,12 @@
 
 #define TAG 0x6d6ull              /* in the top 12 bits of the object */
 #define NO_OBJECT UINT32_MAX
-#define TOKEN_PHASE ((1ull << 40) - 1)
-#define TOKEN_COUNTS (1ull << 60)  /* from a .noComplete arrive: for pending_count */
+
+/* Bits of a state token: 28 of the phase, 15 of the object (1 + its number in the CTA's shared
+ * memory; 0: there was none), 20 of the pending count, and the top one. */
+#define TOKEN_OBJECT_AT 28
+#define TOKEN_COUNT_AT 43
+#define TOKEN_COUNTS (1ull << 63)  /* from a .noComplete arrive: for pending_count */
 
 /* ---- objects ---- */
 
@@ -128,6 +132,29 @@ bool mbar_place(struct warp *w, const struct xop *x, unsigned l, enum ptx_space 
 	return true;
 }
 
+static uint64_t token_make(const struct mbar *m)
+{
+	return (m->phase & ((1u << TOKEN_OBJECT_AT) - 1)) | (uint64_t)(m->at / 8 + 1) << TOKEN_OBJECT_AT
+		| (uint64_t)(m->pending & 0xfffff) << TOKEN_COUNT_AT;
+}
+
+/* Offset + 1 of the object that returned it; 0: none. */
+static uint32_t token_object(uint64_t token)
+{
+	const uint32_t n = (uint32_t)(token >> TOKEN_OBJECT_AT) & 0x7fff;
+
+	return n ? (n - 1) * 8 + 1 : 0;
+}
+
+/* Its phase, the one nearest to that of the object. */
+static uint64_t token_phase(const struct mbar *m, uint64_t token)
+{
+	const unsigned unused = 32 - TOKEN_OBJECT_AT;
+	const uint32_t behind = ((uint32_t)m->phase - (uint32_t)token) << unused;
+
+	return m->phase - (uint64_t)(int64_t)((int32_t)behind >> unused);
+}
+
 /* ---- instructions ----
  *
  * o[0..1] address, o[2] destination, o[3] count, parity or token, o[4] bytes. i.b: space, sem,
@@ -206,8 +233,7 @@ static void arrive_lanes(struct warp *w, const struct xop *x, uint32_t same,
 	l64 *token = r64(w, x->o[2]);
 
 	for EACH_LANE(l, same) {
-		token[l] = m ? (m->phase & TOKEN_PHASE) | (uint64_t)(m->pending & 0xfffff) << 40
-			: 0;
+		token[l] = m ? token_make(m) : 0;
 		if (flags & ARRIVE_NO_COMPLETE)
 			token[l] |= TOKEN_COUNTS;
 		if (!m)
@@ -311,27 +337,39 @@ static void explain(const struct warp *w, const struct xwait *wait, struct event
 	snprintf(buf, n, "in phase %llu, waiting for %s %llu: %u of %u arrivals pending, "
 		"tx-count %lld",
 		(unsigned long long)m->phase, wait->arg >> 63 ? "parity" : "phase",
-		(unsigned long long)(wait->arg & TOKEN_PHASE), m->pending, m->expected,
-		(long long)m->tx);
+		(unsigned long long)(wait->arg >> 63 ? wait->arg & 1 : wait->arg), m->pending,
+		m->expected, (long long)m->tx);
 }
 
-static bool complete(const struct mbar *m, uint64_t value, bool parity)
+/* What lanes wait for: a parity, or the phase of a token. */
+struct awaited {
+	bool parity;
+	uint64_t phase;
+	uint32_t token_of;
+};
+
+/* value: the parity or the token */
+static struct awaited awaited_by(const struct mbar *m, uint64_t value, bool parity)
 {
-	if (!m)
-		return false;
-	return parity ? (m->phase & 1) != (value & 1) : m->phase > value;
+	return (struct awaited){ .parity = parity, .phase = parity ? value & 1
+		: m ? token_phase(m, value) : value & ((1u << TOKEN_OBJECT_AT) - 1),
+		.token_of = parity ? 0 : token_object(value) };
+}
+
+static bool complete(const struct mbar *m, const struct awaited *a)
+{
+	return m && (a->parity ? (m->phase & 1) != a->phase : m->phase > a->phase);
 }
 
 static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, struct cta *cta,
-	uint32_t at, uint64_t value, unsigned flags)
+	uint32_t at, const struct awaited *a, unsigned flags)
 {
-	const bool parity = x->i.b[B_FLAGS] & TEST_PARITY;
 	struct event e = ex_event(w, x, EV_MBARRIER_TEST, lanes);
 
 	e.mbarrier_test = (struct event_mbarrier_test){ .owner = (uint16_t)cta->rank, .addr = at,
 		.sem = (enum ev_sem)x->i.b[B_SEM], .scope = (enum ev_scope)x->i.b[B_SCOPE],
 		.flags = (enum ev_test_flags)(x->i.b[B_FLAGS] | flags),
-		.phase = parity ? value & 1 : value };
+		.phase = a->phase, .token_of = a->token_of };
 	ex_emit(w->cluster, &e);
 }
 
@@ -359,31 +397,34 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 	lane_addrs(w, get_addr(x, 0), addr);
 	/* tokens of one phase differ in the counts seen by each arrival */
 	for (unsigned l = 0; l < LANES; l++)
-		value[l] = parity ? r32(w, x->o[3])[l] : r64(w, x->o[3])[l] & TOKEN_PHASE;
+		value[l] = parity ? r32(w, x->o[3])[l]
+			: r64(w, x->o[3])[l] & ((1ull << TOKEN_COUNT_AT) - 1);
 	for (uint32_t rest = lanes, same; rest; rest &= ~same) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 		struct cta *cta;
 		uint32_t at;
+		struct awaited a;
 		bool done, expired;
 
 		same = same_lanes(value, same_lanes(addr, rest, l), l);
 		if (!mbar_place(w, x, l, space_of(x), addr[l], false, &cta, &at))
 			return STEP_FAULT;
-		done = complete(mbar_find(cta, at), value[l], parity);
+		a = awaited_by(mbar_find(cta, at), value[l], parity);
+		done = complete(mbar_find(cta, at), &a);
 		expired = !done && flags & TEST_TRY && !w->retry && try_wait_expires(w, x);
 		if (!done && same == lanes && flags & TEST_TRY && !expired) {
 			/* All lanes wait for the same phase: they sleep together. A warp whose
 			 * lanes differ polls, so that no lane sleeps on a phase that another lane
 			 * must complete. */
 			if (w->sink && !w->retry)
-				wait_event(w, x, same, cta, at, value[l], TEST_SUSPENDED);
+				wait_event(w, x, same, cta, at, &a, TEST_SUSPENDED);
 			ex_wait(w, WAIT_MBARRIER, object(cta, at), ~0ull, at);
 			w->wait.explain = explain;
-			w->wait.arg = parity ? 1ull << 63 | (value[l] & 1) : value[l];
+			w->wait.arg = parity ? 1ull << 63 | a.phase : a.phase;
 			return STEP_BLOCK;
 		}
 		if (w->sink)
-			wait_event(w, x, same, cta, at, value[l], done ? TEST_TRUE : 0);
+			wait_event(w, x, same, cta, at, &a, done ? TEST_TRUE : 0);
 		yes |= done ? same : 0;
 	}
 	ex_set_pred(w, x->o[2], lanes, yes);
@@ -411,7 +452,7 @@ static enum step op_pending(struct warp *w, const struct xop *x, uint32_t lanes)
 		ex_emit(w->cluster, &e);
 	}
 	for EACH_LANE(l, lanes)
-		d[l] = (uint32_t)(v[l] >> 40) & 0xfffff;
+		d[l] = (uint32_t)(v[l] >> TOKEN_COUNT_AT) & 0xfffff;
 	return STEP_NEXT;
 }
 
