@@ -41,6 +41,7 @@ static void emit_global_access(struct dcluster *c, uint32_t warp, const struct r
 	if (!seen)
 		refused_global(c, warp, r, e.access.bytes, at);
 	record_place(&e.access.at, e.lanes, at);
+	e.access.overwritten = c->job->info[r->site].plan.conflicts && !r->affine ? r->base : 0;
 	emit(c, &e);
 	if (e.access.mode == MODE_WRITE && c->job->maps.n)
 		emit_stored_maps(c, warp, r, at);

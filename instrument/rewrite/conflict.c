@@ -74,9 +74,10 @@ static void words(struct text *t, const struct ptx_func *f, const struct ptx_ope
 	text_free(&reg);
 }
 
-void conflict_values(struct text *t, const struct ptx_func *f, const struct ptx_insn *i)
+void conflict_values(struct text *t, const struct ptx_func *f, const struct ptx_insn *i,
+	unsigned first)
 {
-	unsigned v = 1;
+	unsigned v = first;
 
 	for (unsigned k = 0; k < elements(stored(i)); k++) {
 		const struct ptx_operand *o = element(stored(i), k);
@@ -87,11 +88,11 @@ void conflict_values(struct text *t, const struct ptx_func *f, const struct ptx_
 	}
 }
 
-/* %cs_q: this lane's words differ from those of lane `from`. */
-static void differ(struct text *t, unsigned n, const char *from)
+/* %cs_q: this lane's n words from %cs_v<first> differ from those of lane `from`. */
+static void differ(struct text *t, unsigned first, unsigned n, const char *from)
 {
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, 0, 0;\n");
-	for (unsigned k = 1; k <= n; k++)
+	for (unsigned k = first; k < first + n; k++)
 		text_printf(t, "\tshfl.sync.idx.b32 %%cs_u, %%cs_v%u, %s, 31, %%cs_m;\n"
 			"\tsetp.ne.or.u32 %%cs_q, %%cs_u, %%cs_v%u, %%cs_q;\n", k, from, k);
 }
@@ -100,7 +101,7 @@ void conflict_same_address(struct text *t, unsigned n, unsigned label)
 {
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_s, %d;\n\t@%%cs_q bra $CSV%u;\n",
 		RECORD_STRIDE_BIAS, label);
-	differ(t, n, "%cs_l");
+	differ(t, 1, n, "%cs_l");
 	text_printf(t, "\tnot.pred %%cs_q, %%cs_q;\n\tand.pred %%cs_q, %%cs_q, %%cs_all;\n"
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n$CSV%u:\n", label);
 }
@@ -109,6 +110,21 @@ void conflict_lanes(struct text *t, unsigned n)
 {
 	text_printf(t, "\tmatch.any.sync.b32 %%cs_t, %%cs_v0, %%cs_m;\n"
 		"\tbrev.b32 %%cs_t, %%cs_t;\n\tclz.b32 %%cs_t, %%cs_t;\n");
-	differ(t, n, "%cs_t");
+	differ(t, 1, n, "%cs_t");
 	text_printf(t, "\tvote.sync.ballot.b32 %%cs_u, %%cs_q, %%cs_m;\n");
+}
+
+void conflict_global(struct text *t, unsigned n, unsigned label)
+{
+	text_printf(t, "\tmov.b32 %%cs_w, 0;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_z, 5;\n"
+		"\tsetp.ne.and.u32 %%cs_q, %%cs_x, 0, %%cs_q;\n"
+		"\tand.pred %%cs_q, %%cs_q, %%cs_all;\n\t@%%cs_q bra $CSV%u;\n"
+		"\tmov.b64 %%cs_e, {%%cs_v0, %%cs_v1};\n"
+		"\tmatch.any.sync.b64 %%cs_t, %%cs_e, %%cs_m;\n"
+		"\tbrev.b32 %%cs_t, %%cs_t;\n\tclz.b32 %%cs_t, %%cs_t;\n", label);
+	differ(t, 2, n, "%cs_t");
+	text_printf(t, "\tvote.sync.ballot.b32 %%cs_w, %%cs_q, %%cs_m;\n"
+		"\tsetp.eq.u32 %%cs_q, %%cs_w, 0;\n"
+		"\tand.pred %%cs_all, %%cs_all, %%cs_q;\n$CSV%u:\n", label);
 }

@@ -328,7 +328,7 @@ static void record_address(struct text *t, const struct hook *h)
 static void record_global(struct text *t, const struct hook *h)
 {
 	text_printf(t,
-		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y, %%cs_z;\n"
+		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_w, %%cs_x, %%cs_y, %%cs_z;\n"
 		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
 		"\tshfl.sync.idx.b32 %%cs_a, %%cs_v1, %%cs_l, 31, %%cs_m;\n"
 		"\tadd.u32 %%cs_t, %%cs_l, 1;\n"
@@ -359,8 +359,10 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tmad.lo.u32 %%cs_u, %%cs_t, %%cs_y, %%cs_u;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_u, %%cs_v0;\n"
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_a, %%cs_v1, %%cs_q;\n"
-		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n"
-		"\tselp.b32 %%cs_n, 2, 17, %%cs_all;\n");
+		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
+	if (h->conflicts)
+		conflict_global(t, h->conflicts, h->label);
+	text_printf(t, "\tselp.b32 %%cs_n, 2, 17, %%cs_all;\n");
 	reserve(t, h, "%cs_n");
 	if (!h->drains)
 		read_clock(t);
@@ -370,13 +372,16 @@ static void record_global(struct text *t, const struct hook *h)
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
 		"\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n"
 		"\t@%%cs_q st.global.v4.b32 [%%cs_e+16], {%%cs_a, %%cs_x, %%cs_y, %%cs_z};\n"
-		"\t@%%cs_all bra $CSA%u;\n"
+		"\t@%%cs_all bra $CSA%u;\n",
+		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT,
+		h->label);
+	if (h->conflicts)
+		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_w;\n");
+	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
-		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n",
-		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT,
-		h->label);
+		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n");
 	sync_with_leader(t, h);
 	text_printf(t,
 		"$CSA%u:\n\t}\n"

@@ -360,7 +360,7 @@ unsigned plan_words(const struct plan *p)
 
 /* ---- global memory ---- */
 
-static bool global_access(const struct ptx_insn *i, struct plan *p)
+static bool global_access(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
 	enum ptx_effect effect = ptx_effect_of(i->op);
 	enum ptx_space space = ptx_space_of(i, 0);
@@ -378,6 +378,7 @@ static bool global_access(const struct ptx_insn *i, struct plan *p)
 	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	p->class = p->sync ? PLAN_LANES : PLAN_GLOBAL;
 	add(p, a, VAL_GLOBAL);
+	p->conflicts = p->class == PLAN_GLOBAL ? (uint8_t)conflict_words(f, i) : 0;
 	return true;
 }
 
@@ -421,11 +422,10 @@ static bool grid(const struct ptx_insn *i, struct plan *p)
 
 bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
-	(void)f;
 	memset(p, 0, sizeof *p);
 	switch (ptx_effect_of(i->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW:
-		return global_access(i, p);
+		return global_access(f, i, p);
 	case EF_CP_ASYNC: case EF_BULK:
 		return global_copy(i, p);
 	case EF_GRID:

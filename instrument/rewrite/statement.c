@@ -140,9 +140,11 @@ static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t s
 static void global_begin(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	text_printf(&w->out, "{\n");
-	hook_registers(&w->out, plan_words(p));
+	hook_registers(&w->out, plan_words(p) + p->conflicts);
 	values(w, p, "%cs_v", 0);
 	tile_address(w, i, p);
+	if (p->conflicts)
+		conflict_values(&w->out, w->f, i, plan_words(p));
 }
 
 static void write_global(struct writer *w, const struct ptx_insn *i, const struct plan *p,
@@ -185,7 +187,7 @@ static void write_hooked(struct writer *w, const struct ptx_insn *i, const struc
 	values(w, p, "%cs_v", 0);
 	tile_address(w, i, p);
 	if (p->conflicts)
-		conflict_values(&w->out, w->f, i);
+		conflict_values(&w->out, w->f, i, plan_words(p));
 	if (p->before || p->waits) {
 		struct plan before = *p;
 

@@ -184,28 +184,26 @@ static bool any_twice(const uint64_t *at, uint32_t lanes)
 	return false;
 }
 
+/* Lanes of one store with one address: those of a lane that loses its value, if any does. */
 static void one_address(struct cluster *c, const struct event *e)
 {
 	const struct ev_lanes *at = &e->access.at;
-	uint32_t lanes = e->lanes;
+	const uint32_t lost = e->access.overwritten & e->lanes;
 
-	if (at->lane) {
-		if (!any_twice(at->lane, lanes))
-			return;
-		for (uint32_t m = lanes; m; m &= m - 1)
-			for (uint32_t k = m & (m - 1); k; k &= k - 1) {
-				unsigned a = (unsigned)__builtin_ctz(m), b = (unsigned)__builtin_ctz(k);
-
-				if (at->lane[a] == at->lane[b]) {
-					global_one_instruction(c, e, a, b, at->lane[a]);
-					return;
-				}
-			}
+	if (at->lane ? !lost && !any_twice(at->lane, e->lanes) : at->stride || !(e->lanes & (e->lanes - 1)))
 		return;
+	for (uint32_t m = lost ? lost : e->lanes; m; m &= m - 1) {
+		unsigned a = (unsigned)__builtin_ctz(m);
+
+		for (uint32_t k = e->lanes & ~lost & ~(1u << a); k; k &= k - 1) {
+			unsigned b = (unsigned)__builtin_ctz(k);
+
+			if (lane_addr(at, a) == lane_addr(at, b)) {
+				global_one_instruction(c, e, a, b, lane_addr(at, a));
+				return;
+			}
+		}
 	}
-	if (!at->stride && lanes & (lanes - 1))
-		global_one_instruction(c, e, (unsigned)__builtin_ctz(lanes),
-			(unsigned)__builtin_ctz(lanes & (lanes - 1)), at->base);
 }
 
 /* ---- deferred plain reads ---- */

@@ -397,16 +397,24 @@ void global_report(struct global_view *v, const struct global_conflict *x)
 void global_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
 	unsigned other, uint64_t addr)
 {
-	struct finding *f = report_new(c, CS103, SEV_NOTE, e->site, e->site);
+	const bool differ = e->access.overwritten & (1u << lane | 1u << other);
+	struct finding *f = report_new(c, CS103, differ ? SEV_WARNING : SEV_NOTE, e->site,
+		differ ? 0 : e->site);
 
 	if (!f)
 		return;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2u - differ; i++) {
 		report_side(c, f, warp_of(c, e)->index, (int)(i ? other : lane), e->site, "write");
 		f->side[i].space = SP_GLOBAL;
 		f->side[i].addr = addr;
 		f->side[i].bytes = e->access.bytes;
 		name_place(c, &f->side[i]);
+	}
+	if (differ) {
+		report_edge(f, "lanes %u and %u write different values to the same bytes in one "
+			"instruction: which value remains is undefined", lane, other);
+		report_send(c, f);
+		return;
 	}
 	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);
 	report_hint(f, "harmless if all lanes write the same value; else let one lane write");

@@ -159,15 +159,14 @@ static __attribute__((noinline)) void emit_map_writes(struct warp *w, const stru
 	}
 }
 
-/* Can lanes of the store write the same bytes? For shared memory, which no other worker writes in
- * between. */
+/* Can lanes of the store write the same bytes? */
 REACH_INLINE bool may_collide(const struct reach *r, uint32_t lanes, int bytes)
 {
-	return !r->mixed && r->space == SP_SHARED && lanes & (lanes - 1)
-		&& (!r->affine || (r->stride < bytes && r->stride > -bytes));
+	return lanes & (lanes - 1) && (!r->affine || (r->stride < bytes && r->stride > -bytes));
 }
 
-/* The lanes that do not find what they stored because another lane overwrote it. */
+/* The lanes that do not find what they stored because another lane overwrote it. For shared memory,
+ * which no other worker writes in between. */
 static __attribute__((noinline)) uint32_t lost_lanes(const struct warp *w, const struct reach *r,
 	uint32_t lanes, const uint32_t *src, unsigned size, unsigned vec, unsigned reg)
 {
@@ -180,6 +179,42 @@ static __attribute__((noinline)) uint32_t lost_lanes(const struct warp *w, const
 	return lost;
 }
 
+static bool same_value(const struct warp *w, const uint32_t *src, unsigned size, unsigned vec,
+	unsigned reg, unsigned a, unsigned b)
+{
+	for (unsigned v = 0; v < vec; v++)
+		if (memcmp(w->r + src[v] + a * reg, w->r + src[v] + b * reg, size))
+			return false;
+	return true;
+}
+
+/* The lanes whose value the last lane with the same address will overwrite with another one. As
+ * addresses are aligned, lanes with different ones have no bytes in common. */
+static __attribute__((noinline)) uint32_t outdone_lanes(const struct warp *w, const struct reach *r,
+	uint32_t lanes, const uint32_t *src, unsigned size, unsigned vec, unsigned reg)
+{
+	enum { PLACES = 128 };
+	uint64_t used[PLACES / 64] = { 0 };
+	uint8_t last[PLACES];
+	uint32_t lost = 0;
+
+	for (uint32_t rest = lanes; rest;) {
+		const unsigned l = 31 - (unsigned)__builtin_clz(rest);
+		const unsigned char *at = reach_at(r, l);
+		unsigned i = (unsigned)((uintptr_t)at * 0x9e3779b97f4a7c15ull >> 57);
+
+		while (used[i / 64] >> i % 64 & 1 && reach_at(r, last[i]) != at)
+			i = (i + 1) % PLACES;
+		if (!(used[i / 64] >> i % 64 & 1))
+			last[i] = (uint8_t)l;
+		used[i / 64] |= 1ull << i % 64;
+		if (last[i] != l && !same_value(w, src, size, vec, reg, l, last[i]))
+			lost |= 1u << l;
+		rest &= ~(1u << l);
+	}
+	return lost;
+}
+
 REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
@@ -188,14 +223,16 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	const uint32_t *src = vec > 4 ? x->i.p : x->o;
 	struct reach r;
 	uint64_t held;
-	bool collide;
+	bool collide, shared;
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
 		return STEP_FAULT;
 	held = reach_lock(w, x, lanes, &r);
 	collide = w->sink && may_collide(&r, lanes, (int)(size * vec));
-	if (w->sink && !collide)
-		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size, 0, &r);
+	shared = !r.mixed && r.space == SP_SHARED;
+	if (w->sink && !(collide && shared))
+		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size, collide && r.space != SP_LOCAL
+			&& w->sink->want_global ? outdone_lanes(w, &r, lanes, src, size, vec, reg) : 0, &r);
 	for (unsigned v = 0; v < vec; v++) {
 		const unsigned char *s = w->r + src[v];
 		unsigned char t[8 * LANES] __attribute__((aligned(64)));
@@ -207,7 +244,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		}
 		store_lanes(&r, lanes, size, v * size, s);
 	}
-	if (collide)
+	if (collide && shared)
 		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size,
 			lost_lanes(w, &r, lanes, src, size, vec, reg), &r);
 	reach_unlock(held);

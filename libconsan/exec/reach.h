@@ -283,7 +283,7 @@ REACH_INLINE void reach_unlock(uint64_t stripes)
 }
 
 /* Emits the access as one event, or one for each space and CTA that lanes access. element: the
- * bytes that are atomic. lost: lanes whose value another lane of the same store has overwritten. */
+ * bytes that are atomic. lost: lanes whose value another lane of the same store overwrites. */
 static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xop *x,
 	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, uint32_t lost,
 	struct reach *r)
@@ -317,8 +317,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	a->bytes = bytes;
 	if (r->space == SP_GLOBAL)
 		a->element_bytes = element;
-	else
-		a->overwritten = lost;
+	a->overwritten = lost & lanes;
 	a->owner = (uint16_t)(r->cta ? r->cta->rank : w->cta->rank);
 	if (r->affine) {
 		a->at.base = r->first;

@@ -480,7 +480,7 @@ Test(mbar, bytes)
 	signal_tx(0, 1, FULL, 512); signal_tx(0, 2, FULL, 512); expect(CS211);
 	/* more expected than copied, without a wait that hangs */
 	pipeline(1); arrive_tx(0, 0, FULL, 1024); load(0, 0, 1, 0, 512, FULL);
-	signal_tx(0, 1, FULL, 512); expect(CS211);
+	signal_tx(0, 1, FULL, 512); expect_note(CS211);
 	/* a plain arrive lets the phase complete without the bytes */
 	pipeline(1); load(0, 0, 1, 0, 512, FULL); arrive(0, L(0), FULL); signal_tx(0, 1, FULL, 512);
 	expect(CS212);
