@@ -279,8 +279,8 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 	enum ptx_mod op = ptx_pick(i, MG_redop);
 	enum ev_sem sem = ptx_sem_of(i, SEM_WEAK);
 	enum ev_scope scope = ptx_scope_of(i, SCOPE_NONE);
-	bool packed = t == TY_f16x2 || t == TY_bf16x2;
-	unsigned size = packed ? 2 : ptx_type_bits(t) / 8, parts = packed ? 2 : 1;
+	unsigned size = ptx_type_atomic_bits(t) / 8, parts = ptx_type_bits(t) / 8 / size;
+	bool packed = parts > 1;
 	unsigned reg = packed || size == 4 ? 4 : size == 8 ? 8 : 2;
 	struct xaddr a = dec_addr(d, &o[0]);
 	int kind = choose(op, t);

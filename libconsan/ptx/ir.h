@@ -137,6 +137,8 @@ unsigned ptx_written(const struct ptx_insn *i);
 /* The k-th type modifier (0-based), or TY_none. */
 enum ptx_type ptx_type_of(const struct ptx_insn *i, unsigned k);
 unsigned ptx_type_bits(enum ptx_type t);
+/* Bits that an access performs at once: packed types are atomic by element. */
+unsigned ptx_type_atomic_bits(enum ptx_type t);
 char ptx_type_class(enum ptx_type t);  /* u s b f p */
 const char *ptx_mod_name(enum ptx_mod m); /* ".acquire" */
 const char *ptx_op_name(unsigned op);

@@ -478,6 +478,12 @@ const char *ptx_mod_name(enum ptx_mod m) { return mod_row[m].spelling; }
 const char *ptx_op_name(unsigned op) { return op_row[op].name; }
 enum ptx_effect ptx_effect_of(unsigned op) { return op_row[op].effect; }
 unsigned ptx_type_bits(enum ptx_type t) { return type_row[t].bits; }
+
+unsigned ptx_type_atomic_bits(enum ptx_type t)
+{
+	return t == TY_f16x2 || t == TY_bf16x2 ? 16 : ptx_type_bits(t);
+}
+
 char ptx_type_class(enum ptx_type t) { return type_row[t].class; }
 
 enum ptx_group ptx_group_of(enum ptx_mod m)

@@ -803,6 +803,14 @@ Test(barrier, edges)
 	/* what comes after the arrive is not covered */
 	begin(2); bar_arrive(0, 1, 64); wr(0, ALL, 0, 4); bar_enter(1, 1, 64); bar_leave(1, 1);
 	rd(1, ALL, 0, 4); expect(CS102);
+	/* lane sets that leave one after the other */
+	begin(2); wr(0, ALL, 0, 4); bar_enter(0, 1, 64); bar_enter(1, 1, 64); bar_leave(0, 1);
+	event(.kind = EV_BARRIER_RESUME, W(1), .lanes = L(0), .barrier_resume.id = 1);
+	event(.kind = EV_BARRIER_RESUME, W(1), .lanes = ALL & ~L(0), .barrier_resume.id = 1);
+	rd(1, ALL, 0, 4); never();
+	begin(2); wr(0, ALL, 0, 4); bar_enter(0, 1, 64); bar_enter(1, 1, 64); bar_leave(0, 1);
+	event(.kind = EV_BARRIER_RESUME, W(1), .lanes = L(0), .barrier_resume.id = 1);
+	rd(1, ALL, 0, 4); expect(CS102);
 	/* other participants only */
 	begin(3); wr(0, ALL, 0, 4); bar_enter(0, 1, 64); bar_enter(1, 1, 64); bar_leave(0, 1);
 	bar_leave(1, 1); rd(2, ALL, 0, 4); expect(CS102);
