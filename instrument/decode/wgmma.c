@@ -11,11 +11,24 @@
 
 /* ---- plain instructions on registers of a wgmma ---- */
 
+/* Copies of accumulators can be left out: each is made by a mov of an accumulator in flight, which
+ * alone is something to report. */
+static uint32_t only_operands(const struct rewrite_reg_use *all, uint32_t *use, uint32_t n)
+{
+	uint32_t left = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		if (all[use[k]].operand)
+			use[left++] = use[k];
+	return left;
+}
+
 static void merge_uses(const struct dcluster *c, struct path_cache *w)
 {
 	const struct rewrite_reg_use *all = c->job->l->code->reg_use.at;
 	uint32_t n = 0, at = 0;
 
+	w->n = only_operands(all, w->use, w->n);
 	for (uint32_t k = 0; k < w->n; k++)
 		n += all[w->use[k]].nread + all[w->use[k]].nwritten;
 	free(w->reg);

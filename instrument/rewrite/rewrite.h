@@ -31,6 +31,7 @@ struct rewrite_reg_use {
 	const struct ptx_func *func;
 	const struct ptx_insn *insn;
 	uint16_t nread, nwritten;
+	bool operand;              /* one of them is an operand; else all are copies */
 	uint32_t *reg;             /* those read, then those written */
 };
 

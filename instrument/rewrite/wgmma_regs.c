@@ -10,7 +10,7 @@
 #include "libconsan/ptx/opcodes.h"
 
 static void add_use(struct rewrite *r, struct rewrite_func *info, const struct ptx_insn *i,
-	const bool *used)
+	const uint8_t *used)
 {
 	struct rewrite_reg_use use = { .func = info->func, .insn = i };
 	uint32_t found[WGMMA_REG_USES];
@@ -18,6 +18,7 @@ static void add_use(struct rewrite *r, struct rewrite_func *info, const struct p
 
 	if (!n)
 		return;
+	use.operand = wgmma_reg_operand(used, found, n);
 	use.nread = (uint16_t)nread;
 	use.nwritten = (uint16_t)(n - nread);
 	use.reg = base_alloc(n * sizeof *use.reg);
@@ -29,7 +30,7 @@ static void add_use(struct rewrite *r, struct rewrite_func *info, const struct p
 void rewrite_find_reg_uses(struct rewrite *r, struct rewrite_func *info)
 {
 	const struct ptx_func *f = info->func;
-	bool *used = wgmma_regs(f);
+	uint8_t *used = wgmma_regs(f);
 	struct plan p;
 
 	if (!used)
@@ -45,9 +46,10 @@ void rewrite_find_reg_uses(struct rewrite *r, struct rewrite_func *info)
 			info->recorded_block[f->cfg->block_of[k]] = true;
 	}
 	/* where several paths lead from one record to the next, a record in the block identifies
-	 * the path that was taken */
+	 * the path that was taken; copies alone are not worth one */
 	for (uint32_t k = 0; k < f->ninsn; k++)
-		if (info->reg_use_of[k] && !info->recorded_block[f->cfg->block_of[k]]) {
+		if (info->reg_use_of[k] && r->reg_use.at[info->reg_use_of[k] - 1].operand
+				&& !info->recorded_block[f->cfg->block_of[k]]) {
 			info->mark[k] = true;
 			info->recorded_block[f->cfg->block_of[k]] = true;
 		}

@@ -172,6 +172,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->epoch = 1;
 	w->converged = w->reg_ops = w->exit_site = 0;
 	w->map = 0;
+	w->moving = (struct wg_copy){ 0 };
 	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;
 	w->global_fence = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;

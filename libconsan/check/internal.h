@@ -118,11 +118,19 @@ struct wg_tile {
 	uint32_t fence;          /* count of wgmma.fence when it was issued */
 };
 
+/* The value of an accumulator in flight, copied by movs. */
+struct wg_copy {
+	uint32_t lanes;          /* 0: none */
+	uint32_t group, wgmma_site; /* the newest of the wgmmas that write it */
+	uint32_t site;           /* the first mov */
+};
+
 /* Accesses to a register by plain instructions of one warp. */
 struct plain_reg {
 	uint32_t site;           /* newest access; a move does not replace another access */
 	uint32_t fence;          /* count of wgmma.fence then */
 	bool touched, moved;     /* ever accessed; accessed by a plain mov */
+	struct wg_copy copy;     /* what movs have put into it */
 };
 
 struct past_op {                   /* a past operation of some lanes of a warp */
@@ -155,6 +163,8 @@ struct warp {
 	size_t nreg;
 	uint32_t wg_fences;      /* wgmma.fence so far */
 	bool reg_touched;        /* a register was accessed since the last one */
+	struct wg_copy moving;   /* read by the mov at moving_site, which has yet to write it */
+	uint32_t moving_site;
 	uint32_t nregs;          /* set by setmaxnreg; 0 before the first */
 	uint32_t reg_ops;        /* number of setmaxnreg so far */
 	struct past_op reg_op;     /* the newest */

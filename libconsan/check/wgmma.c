@@ -112,6 +112,70 @@ static struct finding *begin(struct cluster *c, unsigned rule, bool moved, struc
 	return f;
 }
 
+/* ---- copies that movs make of accumulators in flight ---- */
+
+/* The value in flight that the register holds, for these lanes; lanes 0: none. */
+static struct wg_copy in_flight(struct cluster *c, struct warpgroup *g, struct warp *w, uint32_t id,
+	uint32_t lanes)
+{
+	const struct wg_tile *t = tile_of(c, g, id);
+	struct wg_copy copy = plain_of(c, w, id)->copy;
+
+	if (t->d > g->done)
+		return (struct wg_copy){ lanes, t->d, t->d_site, 0 };
+	copy.lanes = copy.group > g->done ? copy.lanes & lanes : 0;
+	return copy;
+}
+
+static void in_flight_hints(struct cluster *c, const struct warpgroup *g, struct finding *f,
+	uint32_t group, const struct wg_copy *copy)
+{
+	snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
+	f->barrier.phase = group;
+	report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are accessed");
+	if (copy)
+		report_hint(f, "the register is a copy: the mov at PTX line %u copied the accumulator "
+			"in flight", site_get(copy->site)->ptx_line);
+	if (group >= g->open)
+		report_hint(f, "the wgmma was not yet committed to a group");
+	else if (g->wait_site)
+		report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
+			g->open - 1 - group, g->wait_count);
+	report_send(c, f);
+}
+
+/* D05 through a mov: the register holds an accumulator in flight, which this access reads. */
+static void copy_used(struct cluster *c, struct warp *w, const struct event *e,
+	const struct wg_copy *copy, const char *what)
+{
+	struct finding *f = begin(c, CS321, false, w, e->site, what, copy->wgmma_site, "wgmma");
+
+	if (f)
+		in_flight_hints(c, &c->wg[wg_of(c, w)], f, copy->group, copy);
+}
+
+/* A mov reads: what it writes, in the event that follows, holds the newest of these values. */
+static void move_from(struct warp *w, const struct event *e, const struct wg_copy *from)
+{
+	if (w->moving.lanes && w->moving.group > from->group)
+		return;
+	w->moving = *from;
+	if (!w->moving.site)
+		w->moving.site = e->site;
+}
+
+static void write_copy(struct warp *w, const struct event *e, struct plain_reg *p)
+{
+	const bool moved = e->register_access.move && w->moving.lanes && w->moving_site == e->site;
+	const uint32_t others = p->copy.lanes & ~e->lanes;
+
+	if (moved && (!others || w->moving.group >= p->copy.group))
+		p->copy = w->moving;
+	p->copy.lanes = others | (moved ? e->lanes : 0);
+}
+
+/* ---- accesses ---- */
+
 /* Reports registers that this warp has accessed after its last wgmma.fence. */
 static void touched_since(struct cluster *c, struct warp *w, const struct event *e,
 	const struct ev_regs *regs, const char *used_as)
@@ -215,6 +279,12 @@ static void use_registers(struct cluster *c, struct warp *w, struct warpgroup *g
 		}
 		r->a = g->open;
 		r->a_site = e->site;
+		for (unsigned k = 0; k < 4 && t->d <= g->done; k++) {
+			const struct wg_copy held = in_flight(c, g, w + k, a->at[i], UINT32_MAX);
+
+			if (held.lanes)
+				copy_used(c, w + k, e, &held, "wgmma read of the A fragment");
+		}
 	}
 }
 
@@ -227,10 +297,16 @@ void on_register_access(struct cluster *c, const struct event *e)
 	struct finding *f;
 
 	w->reg_touched = true;
+	if (!write) {
+		w->moving = (struct wg_copy){ 0 };
+		w->moving_site = e->site;
+	}
 	for (unsigned i = 0; i < regs->n; i++) {
 		struct plain_reg *p = plain_of(c, w, regs->at[i]);
 		const struct wg_tile *t = tile_of(c, g, regs->at[i]);
 		const struct wg_reg *r = reg_of(c, g, regs->at[i]);
+		const struct wg_copy held = in_flight(c, g, w, regs->at[i], e->lanes);
+
 
 		if (!p->touched || p->fence != w->wg_fences || (p->moved && !move)) {
 			p->site = e->site;
@@ -238,23 +314,20 @@ void on_register_access(struct cluster *c, const struct event *e)
 		}
 		p->touched = true;
 		p->fence = w->wg_fences;
+		if (write)
+			write_copy(w, e, p);
+		else if (move && held.lanes)
+			move_from(w, e, &held);
 		f = NULL;
 		if (t->d > g->done)
 			f = begin(c, CS321, move, w, e->site, write ? "register write" : "register read",
 				t->d_site, "wgmma");
 		else if (write && r->a > g->done)
 			f = begin(c, CS322, move, w, e->site, "register write", r->a_site, "wgmma");
-		if (!f)
-			continue;
-		snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
-		f->barrier.phase = f->rule == CS321 ? t->d : r->a;
-		report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are accessed");
-		if (f->barrier.phase >= g->open)
-			report_hint(f, "the wgmma was not yet committed to a group");
-		else if (g->wait_site)
-			report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
-				g->open - 1 - (uint32_t)f->barrier.phase, g->wait_count);
-		report_send(c, f);
+		else if (!write && !move && held.lanes)
+			copy_used(c, w, e, &held, "register read");
+		if (f)
+			in_flight_hints(c, g, f, f->rule == CS321 ? t->d : r->a, NULL);
 	}
 }
 

@@ -55,6 +55,7 @@ void async_warp_begin(struct warp *w)
 	memset(a->cp_commits, 0, sizeof a->cp_commits);
 	memset(a->bulk_commits, 0, sizeof a->bulk_commits);
 	a->cp.n = a->bulk.n = 0;
+	a->nstamp = 0;
 }
 
 void async_warp_free(struct warp *w)
@@ -65,6 +66,7 @@ void async_warp_free(struct warp *w)
 	vec_free(&w->async->bulk);
 	vec_free(&w->async->gspans);
 	vec_free(&w->async->spans);
+	free(w->async->stamp);
 	free(w->async);
 	w->async = NULL;
 }
@@ -80,8 +82,9 @@ void async_cta_begin(struct cta *c)
 	}
 	a->mbar.n = 0;
 	for (uint32_t i = 0; i < a->nwg; i++) {
-		a->wg[i].commits = 0;
-		a->wg[i].pending.n = 0;
+		a->wg[i].commits = a->wg[i].issued = 0;
+		a->wg[i].unwaited = false;
+		a->wg[i].pending.n = a->wg[i].move.n = 0;
 	}
 }
 
@@ -91,8 +94,10 @@ void async_cta_free(struct cta *c)
 
 	if (!a)
 		return;
-	for (uint32_t i = 0; i < a->nwg; i++)
+	for (uint32_t i = 0; i < a->nwg; i++) {
 		vec_free(&a->wg[i].pending);
+		vec_free(&a->wg[i].move);
+	}
 	free(a->wg);
 	vec_free(&a->mbar);
 	free(a);

@@ -19,6 +19,8 @@ struct warp_async {
 	struct group_list cp, bulk;
 	VEC(struct ev_gspan) gspans; /* of the event being built */
 	VEC(struct ev_span) spans;
+	struct wg_stamp *stamp;    /* by slot / 64 */
+	size_t nstamp;             /* 0: no wgmma issued yet */
 };
 
 /* An mbarrier object. The 8 bytes in shared memory hold the low half of the phase and a tag with
@@ -30,9 +32,25 @@ struct mbar {
 	uint64_t phase;            /* completed phases since init */
 };
 
+/* A mov that names a register in flight. It takes effect directly after the wgmma that it depends
+ * on, as if ptxas had renamed the registers. */
+struct wg_move {
+	struct warp *warp;
+	const struct xop *mov;
+	uint32_t lanes, after;     /* number of that wgmma */
+};
+
+/* The newest wgmma that reads a register, that writes it, and after which a wg_move that names it
+ * takes effect; what a wg_move reads and writes counts as its wgmma's. */
+struct wg_stamp { uint32_t read, written, moved; };
+
 struct wg_async {                  /* state of one warpgroup */
 	uint32_t commits;
-	struct group_list pending;
+	struct group_list pending; /* always the newest wgmmas issued */
+	uint32_t issued;           /* wgmmas so far: the number of the newest */
+	uint32_t last;             /* group of the newest */
+	bool unwaited;             /* no wait has covered the newest */
+	VEC(struct wg_move) move;
 };
 
 struct cta_async {
@@ -49,6 +67,11 @@ void group_remove(struct group_list *l, struct group_op *op);
  * newest groups pending. commits is by lane. */
 void group_wait(struct cluster *c, struct group_list *l, uint32_t lanes,
 	const uint32_t *commits, const uint32_t *keep);
+
+/* wgmma.c: performs the wgmmas of the warpgroup up to this number. */
+void wgmma_force(struct cluster *c, struct wg_async *g, uint32_t number);
+/* wgmma_regs.c: moves that depend on this wgmma, which has just been performed */
+void wgmma_moves(struct wg_async *g, uint32_t number);
 
 /* ---- mbarriers as used by asynchronous operations (mbarrier.c) ---- */
 

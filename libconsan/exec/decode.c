@@ -126,11 +126,12 @@ static void refuse(struct decoder *d, struct xop *x)
 		info->first_unsupported = d->insn;
 }
 
-static void decode_insn(struct decoder *d, const struct ptx_insn *i, bool *wgmma)
+static void decode_insn(struct decoder *d, const struct ptx_insn *i, const uint8_t *wgmma)
 {
 	const struct decode_row *row = &rows[i->op];
 	decode_fn fn = d->avx512 ? row->avx512 : row->avx2;
 	struct xop x = { .guard = SLOT_TRUE, .site = add_site(d, i) };
+	struct reg_access *moved;
 	struct xop bare;
 
 	d->insn = i;
@@ -141,8 +142,7 @@ static void decode_insn(struct decoder *d, const struct ptx_insn *i, bool *wgmma
 		x.guard = dec_src(d, &g, TY_pred);
 		x.guard_xor = i->guard_negated ? FULL : 0;
 	}
-	if (wgmma)
-		wgmma_regs_access(d, i, wgmma, x.guard, x.guard_xor, x.site);
+	moved = wgmma_regs_before(d, i, wgmma, &x);
 	bare = x;
 	if (!fn) {
 		dec_unsupported(d, "%s", i->op == OP_unknown
@@ -152,6 +152,8 @@ static void decode_insn(struct decoder *d, const struct ptx_insn *i, bool *wgmma
 	} else if (!fn(d, i, &x) || d->failed) {
 		x = bare;
 		refuse(d, &x);
+	} else if (moved) {
+		wgmma_regs_move(&x, moved);
 	}
 	vec_push(&d->code, x);
 	vec_push(&d->insn_of, i);
@@ -176,7 +178,7 @@ static void decode_function(struct decoder *d, struct kfunc *fn)
 {
 	const struct ptx_func *f = fn->f;
 	const struct ptx_cfg *cfg = f->cfg;
-	bool *wgmma;
+	uint8_t *wgmma;
 
 	d->fn = fn;
 	d->fixup.n = 0;

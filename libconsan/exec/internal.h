@@ -138,9 +138,13 @@ void dec_brx_targets(struct decoder *d, struct xop *x); /* indices -> pcs */
 void layout_functions(struct exec_kernel *k);
 void layout_shared(struct decoder *d);
 
-/* wgmma_regs.c: the op before i that reports the access of i to registers of a wgmma. */
-void wgmma_regs_access(struct decoder *d, const struct ptx_insn *i, const bool *used,
-	uint32_t guard, uint32_t guard_xor, uint32_t site);
+/* wgmma_regs.c: adds the op before i that reports the access of i to registers of a wgmma; x has
+ * its guard and site. Not NULL: i is a mov; call wgmma_regs_move() when x is decoded. */
+struct reg_access;
+struct reg_access *wgmma_regs_before(struct decoder *d, const struct ptx_insn *i,
+	const uint8_t *regs, const struct xop *x);
+/* Makes the decoded mov report its access, and wait for the wgmma in flight that it names. */
+void wgmma_regs_move(struct xop *x, struct reg_access *a);
 
 /* regs.c: fills fn->n; fn->slot with columns and fn->zero with registers that may be read before
  * they are written. The decoder turns both into slots. */

@@ -1,7 +1,7 @@
 /* regs: assigns slots to virtual registers. Liveness over the control-flow graph, then a linear
  * scan in code order. Lanes take different paths, but each lane has its own column of a slot, so an
- * assignment that is right for one path is right for all. Registers used by a wgmma are never
- * shared, because it writes them late. */
+ * assignment that is right for one path is right for all. Registers of a wgmma are never shared,
+ * because they are written late: its operands, and those to which its accumulators are moved. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct live {
 	size_t words;              /* words of one bit set */
 	uint64_t *use, *def, *in;  /* by block */
 	uint32_t *start, *end;     /* by register; end 0: never used */
-	bool *unshared;            /* shares its column with no other register */
+	uint8_t *unshared;         /* shares its column with no other register; NULL: all may */
 };
 
 typedef void (*visit)(struct live *v, uint32_t reg, bool is_def, size_t block, uint32_t pos);
@@ -171,14 +171,6 @@ static int by_start(const void *a, const void *b)
 	return (x->reg > y->reg) - (x->reg < y->reg);
 }
 
-static void mark_unshared(struct live *v, uint32_t reg, bool def, size_t block, uint32_t pos)
-{
-	(void)def;
-	(void)block;
-	(void)pos;
-	v->unshared[reg] = true;
-}
-
 /* ---- columns in use, earliest end first ---- */
 
 struct busy { uint32_t end, column; };
@@ -229,7 +221,7 @@ static void colour_class(const struct live *v, struct kfunc *fn, enum reg_class 
 			vec_push(&idle, heap[0].column);
 			heap_pop(heap, --busy);
 		}
-		if (vec > 1 || v->unshared[in[i].reg]) {
+		if (vec > 1 || (v->unshared && v->unshared[in[i].reg])) {
 			for (unsigned e = 0; e < vec; e++)
 				slot[e] = fn->n[c]++;
 			continue;
@@ -276,14 +268,11 @@ void regs_allocate(struct exec_kernel *k, struct kfunc *fn)
 	v.in = base_alloc(cells * 8);
 	v.start = base_alloc((f->nreg + 1) * sizeof *v.start);
 	v.end = base_alloc((f->nreg + 1) * sizeof *v.end);
-	v.unshared = base_alloc(f->nreg + 1);
+	v.unshared = wgmma_regs(f);
 	memset(v.start, 0xff, f->nreg * sizeof *v.start);
 	for (size_t b = 0; b < cfg->nblock; b++)
-		for (uint32_t i = cfg->block[b].first; i < cfg->block[b].end; i++) {
+		for (uint32_t i = cfg->block[b].first; i < cfg->block[b].end; i++)
 			each_operand(&v, &f->insn[i], b, 0, add_to_block);
-			if (ptx_effect_of(f->insn[i].op) == EF_WGMMA)
-				each_operand(&v, &f->insn[i], b, 0, mark_unshared);
-		}
 	solve(&v, cfg);
 	intervals(&v, cfg);
 	colour(&v, fn);

@@ -28,6 +28,7 @@ struct args {
 struct wg_op {
 	struct group_op g;         /* op.warp is the first of the four */
 	const struct args *args;
+	uint32_t number;
 	struct wg_operands of;
 	bool scale_d;
 };
@@ -46,23 +47,23 @@ static void perform(struct cluster *c, struct async_op *op)
 	struct wg_op *o = (struct wg_op *)op;
 	const struct args *a = o->args;
 	struct cta *cta = op->warp->cta;
-	struct group_list *l = &cta->async->wg[op->warp->id / 4].pending;
+	struct wg_async *g = &cta->async->wg[op->warp->id / 4];
 	_Alignas(64) unsigned char image_a[64 * 32], image_b[256 * 32];
 	const struct wg_reads *reads;
 	struct wg_tile t = a->t;
 
 	/* operations of a warpgroup take effect in order: they share D */
-	while (l->n && l->at[0] != &o->g)
-		async_force(c, &l->at[0]->op);
-	group_remove(l, &o->g);
+	while (g->pending.n && g->pending.at[0] != &o->g)
+		async_force(c, &g->pending.at[0]->op);
+	group_remove(&g->pending, &o->g);
 	reads = wg_book_find(ex_wg_book(c->worker), &o->of);
 	if (a->a_regs) {
 		for (unsigned w = 0; w < 4; w++)
 			for (unsigned i = 0; i < 4; i++)
-				for (unsigned g = 0; g < 8; g++)
-					memcpy(image_a + (16 * w + 8 * (i & 1) + g) * 32
+				for (unsigned k = 0; k < 8; k++)
+					memcpy(image_a + (16 * w + 8 * (i & 1) + k) * 32
 							+ (i >> 1) * 16,
-						warpgroup_warp(op->warp, w)->r + a->a[i] + 16 * g,
+						warpgroup_warp(op->warp, w)->r + a->a[i] + 16 * k,
 						16);
 	} else {
 		gather(image_a, cta->shared, reads->a, 128);
@@ -75,7 +76,14 @@ static void perform(struct cluster *c, struct async_op *op)
 	for (unsigned w = 0; w < 4; w++)
 		t.r[w] = warpgroup_warp(op->warp, w)->r;
 	a->tile(&t, ex_scratch(c->worker, sizeof(struct wg_scratch)));
+	wgmma_moves(g, o->number);
 	async_free(c, op);
+}
+
+void wgmma_force(struct cluster *c, struct wg_async *g, uint32_t number)
+{
+	while (g->pending.n && g->issued - g->pending.n + 1 <= number)
+		async_force(c, &g->pending.at[0]->op);
 }
 
 /* ---- spans for the checker ---- */
@@ -156,6 +164,26 @@ static bool fill(struct warp *first, const struct xop *x, struct wg_op *o)
 	return true;
 }
 
+/* The registers of a wgmma that stays in flight. */
+static void stamp(struct warp *first, const struct args *a, uint32_t number)
+{
+	const size_t n = first->worker->grid->k->reg_bytes / 64;
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct warp_async *w = warpgroup_warp(first, i)->async;
+
+		if (!w->nstamp) {
+			w->stamp = base_resize(w->stamp, n * sizeof *w->stamp);
+			memset(w->stamp, 0, n * sizeof *w->stamp);
+			w->nstamp = n;
+		}
+		for (uint32_t k = 0; k < a->nd; k++)
+			w->stamp[a->d[k] / 64].written = number;
+		for (unsigned k = 0; a->a_regs && k < 4; k++)
+			w->stamp[a->a[k] / 64].read = number;
+	}
+}
+
 static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct warp *first = warpgroup_warp(w, 0);
@@ -176,8 +204,13 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 		async_free(w->cluster, o);
 		return STEP_FAULT;
 	}
+	o->number = ++g->issued;
+	g->last = g->commits;
+	g->unwaited = true;
 	group_add(&g->pending, &o->g);
 	async_issue(w->cluster, &o->g.op);
+	if (g->pending.n)
+		stamp(first, x->i.p, g->issued);
 	return STEP_NEXT;
 }
 
@@ -229,6 +262,7 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 	while (g->pending.n && g->commits > g->pending.at[0]->group &&
 			g->commits - g->pending.at[0]->group > keep)
 		async_force(w->cluster, &g->pending.at[0]->op);
+	g->unwaited &= g->commits <= g->last || g->commits - g->last <= keep;
 	if (w->sink) {
 		struct event e = ex_event(warpgroup_warp(w, 0), x, EV_WGMMA_WAIT, FULL);
 

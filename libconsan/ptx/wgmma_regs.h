@@ -7,12 +7,21 @@
 
 #define WGMMA_REG_USES 2048u
 
-/* By register number: accumulators and A fragments of some wgmma of f. NULL: there is none.
- * free() it. */
-bool *wgmma_regs(const struct ptx_func *f);
-/* The registers in `used` that the instruction reads, *nread of them, then those that it writes.
+/* What a register is to the wgmma operations of its function. A mov in flight is legal in practice
+ * (nvcc emits it), so a value in flight may be in registers that no wgmma names. */
+enum wgmma_reg {
+	WGMMA_REG_NONE,
+	WGMMA_REG_COPY,            /* a mov may copy an accumulator to it, perhaps through others */
+	WGMMA_REG_OPERAND,         /* an accumulator, or a fragment of A */
+};
+
+/* By register number, an enum wgmma_reg. NULL: f has no wgmma. free() it. */
+uint8_t *wgmma_regs(const struct ptx_func *f);
+/* The registers of these that the instruction reads, *nread of them, then those that it writes.
  * Returns how many there are. */
-unsigned wgmma_reg_uses(const struct ptx_insn *i, const bool *used, uint32_t found[WGMMA_REG_USES],
-	unsigned *nread);
+unsigned wgmma_reg_uses(const struct ptx_insn *i, const uint8_t *regs,
+	uint32_t found[WGMMA_REG_USES], unsigned *nread);
+/* Is one of these registers an operand of a wgmma? */
+bool wgmma_reg_operand(const uint8_t *regs, const uint32_t *found, unsigned n);
 
 #endif

@@ -1,7 +1,7 @@
 # One Criterion binary for each file: tests/unit/MODULE/NAME.c -> $(BUILD)/tests/unit/MODULE/NAME
 UNIT_TESTS = $(addprefix tests/unit/, \
 	base/base base/pool options/options event/event ptx/ptx \
-	exec/tile exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
+	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
 	shadow/shadow shadow/global check/check \
 	finding/banks finding/catalogue finding/results finding/history reports/report reports/formats \
 	session/consan session/fallback cli/cli cuda/cuda \
