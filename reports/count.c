@@ -1,11 +1,17 @@
 /* count: the numbers of a summary, and the exit status that follows from them. */
 #include "reports/reports.h"
 
-#define EXIT_UNCHECKED 67 /* a kernel was not checked, or none was launched */
+#define EXIT_UNCHECKED 67 /* a kernel was not checked, or none was launched, or there are gaps */
 
 bool report_filtered_out(const struct coverage *c)
 {
 	return !*c->unchecked && !c->checked && c->skipped;
+}
+
+bool report_gap(const struct result_remark *m)
+{
+	return m->kind == RESULT_REMARK_no_ptx || m->kind == RESULT_REMARK_bad_module
+		|| m->kind == RESULT_REMARK_call_unsupported;
 }
 
 void report_count(const struct results *r, struct report_counts *n)
@@ -29,6 +35,8 @@ void report_count(const struct results *r, struct report_counts *n)
 		n->kernels++;
 		n->checked += !*c->unchecked;
 	}
+	for (size_t i = 0; i < r->remark.n; i++)
+		n->gaps += report_gap(&r->remark.at[i]);
 }
 
 int report_exit_status(const struct results *r, const struct options *o, int program)
@@ -40,7 +48,7 @@ int report_exit_status(const struct results *r, const struct options *o, int pro
 		return (int)o->error_exitcode;
 	if (program)
 		return program;
-	if (!o->allow_unchecked && (n.checked < n.kernels || !n.kernels || r->cut))
+	if (!o->allow_unchecked && (n.checked < n.kernels || !n.kernels || n.gaps || r->cut))
 		return EXIT_UNCHECKED;
 	return 0;
 }

@@ -132,13 +132,25 @@ static void kernel_case(struct markup *m, const struct coverage *c)
 	free(name);
 }
 
+static void gap_case(struct markup *m, const char *name, const char *why)
+{
+	begin_case(m, name, "consan");
+	mu_open(m, "error");
+	mu_attr(m, "type", "unchecked");
+	mu_attr(m, "message", "%s", why);
+	mu_empty(m);
+	end_case(m);
+}
+
 void report_junit(const struct results *r, const struct options *o, FILE *out)
 {
 	struct markup mu = { .out = out }, *m = &mu;
 	size_t unchecked = r->cut > 0, skipped = r->suppressed.n;
 	struct report_counts n;
+	char cut[80];
 
 	report_count(r, &n);
+	unchecked += n.gaps;
 	for (size_t i = 0; i < r->coverage.n; i++) {
 		unchecked += *r->coverage.at[i].unchecked != 0;
 		skipped += report_filtered_out(&r->coverage.at[i]);
@@ -149,7 +161,7 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 	mu_open(m, "testsuite");
 	mu_attr(m, "name", "consan");
 	mu_attr(m, "tests", "%zu", r->coverage.n + r->finding.n + r->suppressed.n
-		+ (r->cut > 0));
+		+ n.gaps + (r->cut > 0));
 	mu_attr(m, "failures", "%u", n.errors);
 	mu_attr(m, "errors", "%zu", unchecked);
 	mu_attr(m, "skipped", "%zu", skipped);
@@ -157,13 +169,12 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 	for (size_t i = 0; i < r->coverage.n; i++)
 		kernel_case(m, &r->coverage.at[i]);
 	if (r->cut) {
-		begin_case(m, "records", "consan");
-		mu_open(m, "error");
-		mu_attr(m, "type", "unchecked");
-		mu_attr(m, "message", "%llu records could not be read", (unsigned long long)r->cut);
-		mu_empty(m);
-		end_case(m);
+		snprintf(cut, sizeof cut, "%llu records could not be read", (unsigned long long)r->cut);
+		gap_case(m, "records", cut);
 	}
+	for (size_t i = 0; i < r->remark.n; i++)
+		if (report_gap(&r->remark.at[i]))
+			gap_case(m, rj_remark_name[r->remark.at[i].kind], r->remark.at[i].text);
 	for (size_t i = 0; i < r->finding.n; i++)
 		finding(m, o, &r->finding.at[i], NULL);
 	for (size_t i = 0; i < r->suppressed.n; i++)

@@ -20,7 +20,11 @@ struct report_counts {
 	unsigned checked;       /* of these, the kernels whose launches were all checked */
 	unsigned skipped;       /* kernels that the user's filters excluded */
 	unsigned launches;      /* checked launches */
+	unsigned gaps;          /* modules that were not loaded, and unsupported calls: kernels
+				   may be missing, or have run on other data */
 };
+/* Is it one of the gaps? */
+bool report_gap(const struct result_remark *m);
 /* Counts the findings and kernels of r. */
 void report_count(const struct results *r, struct report_counts *n);
 

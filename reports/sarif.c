@@ -243,8 +243,13 @@ static json_t *invocation(const struct results *r)
 	if (r->cut)
 		json_array_append_new(notes, notification("error",
 			"some records could not be read: findings may be missing"));
-	for (size_t i = 0; i < r->remark.n; i++)
-		json_array_append_new(notes, notification("note", r->remark.at[i].text));
+	for (size_t i = 0; i < r->remark.n; i++) {
+		const bool gap = report_gap(&r->remark.at[i]);
+
+		good &= !gap;
+		json_array_append_new(notes, notification(gap ? "error" : "note",
+			r->remark.at[i].text));
+	}
 	return json_pack("[{sb so}]", "executionSuccessful", (int)good,
 		"toolExecutionNotifications", notes);
 }

@@ -181,6 +181,12 @@ void remark(enum consan_remark kind, const char *fmt, ...)
 	consan_remark(device.c, kind, text);
 }
 
+void unchecked(const char *kernel, bool launched, const char *why)
+{
+	if (!session())
+		consan_unchecked(device.c, kernel, launched, why);
+}
+
 void remark_static_runtime(const char *path)
 {
 	vec_push(&device.static_runtime, base_strdup(path));

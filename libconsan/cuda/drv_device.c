@@ -489,6 +489,7 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
 	return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
+/* No remark: NVRTC asks for a table and works without it. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	if (table)

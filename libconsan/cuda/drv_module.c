@@ -105,12 +105,13 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 static CUresult get_func(const void *handle, const char *name, void **out)
 {
 	struct image *im = image_of(handle);
+	int error = im ? 0 : cudaErrorInvalidResourceHandle;
 
-	if (!im)
-		return CUDA_ERROR_INVALID_HANDLE;
 	if (!name || !out)
 		return CUDA_ERROR_INVALID_VALUE;
-	return drv(image_func(im, name, (struct func **)out));
+	if (!error)
+		error = image_func(im, name, (struct func **)out);
+	return drv(error ? lookup_failed(name, NULL, error) : 0);
 }
 
 CUresult cuModuleGetFunction(CUfunction *func, CUmodule module, const char *name)

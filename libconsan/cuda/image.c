@@ -312,13 +312,18 @@ int image_open_file(const char *path, struct image **out)
 	size_t n;
 	int error;
 
-	if (!f)
+	if (!f) {
+		remark(REMARK_BAD_MODULE, "%s: %s", path ? path : "(null)",
+			path ? strerror(errno) : "no path");
 		return cudaErrorFileNotFound;
+	}
 	while ((n = fread(part, 1, sizeof part, f)) > 0)
 		text_add(&all, part, n);
 	fclose(f);
-	if (!all.n)
+	if (!all.n) {
+		remark(REMARK_BAD_MODULE, "%s: the file is empty", path);
 		return cudaErrorInvalidKernelImage;
+	}
 	error = image_open(all.at, all.n, IMAGE_COPY, out);
 	if (!error)
 		snprintf((*out)->name, sizeof (*out)->name, "%s", path);

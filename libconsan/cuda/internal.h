@@ -31,6 +31,8 @@ void device_reset(void);                        /* clears the sticky error */
 enum consan_status device_launch(const struct consan_launch *l, struct err *e);
 /* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* consan_unchecked() in this session, if it can be opened. */
+void unchecked(const char *kernel, bool launched, const char *why);
 /* Reports a call that has no implementation. */
 void remark_unsupported(const char *name);
 /* Reports an object (path; "" for the program) with device code whose CUDA runtime cannot be
@@ -177,6 +179,11 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n);
 /* Refuses what the emulated GPU would refuse, and sets the cluster that the kernel requires. */
 int launch_check(struct launch *l);
 int launch_run(const struct launch *l);
+/* Reports a launch that failed with this error before it ran, so that its kernel is not checked.
+ * handle: what the program passed; f: the kernel, NULL if that is not one. Returns the error. */
+int launch_refused(const void *handle, const struct func *f, int error);
+/* The same for the lookup of a kernel, by name or (name NULL) by handle. */
+int lookup_failed(const char *name, const void *handle, int error);
 int func_occupancy(struct func *f, int threads, size_t shared, int *blocks);
 int func_available_shared(struct func *f, int blocks, int threads, size_t *shared);
 int func_max_clusters(const struct launch *l, int *clusters);

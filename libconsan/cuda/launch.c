@@ -3,6 +3,8 @@
 #include "libconsan/event/event.h"
 #include "internal.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +55,20 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n)
 			remark(REMARK_CALL_UNSUPPORTED,
 				"launch attribute: programmatic or launch completion event");
 			return cudaErrorNotSupported;
-		default: /* hints: scheduling, priority, caching */
+		case CU_LAUNCH_ATTRIBUTE_IGNORE: /* and hints: scheduling, priority, caching */
+		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+		case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+		case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+		case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 			break;
+		case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+		default:
+			remark(REMARK_CALL_UNSUPPORTED, "launch attribute %d", (int)a[i].id);
+			return cudaErrorNotSupported;
 		}
 	}
 	return 0;
@@ -153,6 +167,37 @@ static int fault_error(unsigned fault)
 		return cudaErrorLaunchFailure;
 	}
 	return cudaErrorIllegalInstruction;
+}
+
+static void report(const char *kernel, bool launched, const char *what, int error)
+{
+	const struct error_row *row = error_find(error);
+	char why[160];
+
+	snprintf(why, sizeof why, "%s: %s (%s)", what, row && row->text ? row->text : "error",
+		row && row->rt ? row->rt : row && row->drv ? row->drv : "unknown");
+	unchecked(kernel, launched, why);
+}
+
+/* The name of the host stub at this address, as the dynamic linker knows it. */
+static const char *name_of(const void *handle)
+{
+	Dl_info info;
+
+	return dladdr(handle, &info) && info.dli_sname && info.dli_saddr == handle ? info.dli_sname
+		: "(unknown kernel)";
+}
+
+int launch_refused(const void *handle, const struct func *f, int error)
+{
+	report(f ? f->name : name_of(handle), true, "the launch was refused", error);
+	return error;
+}
+
+int lookup_failed(const char *name, const void *handle, int error)
+{
+	report(name ? name : name_of(handle), false, "it was not found", error);
+	return error;
 }
 
 int launch_run(const struct launch *l)

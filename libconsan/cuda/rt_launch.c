@@ -23,16 +23,21 @@ static int begin(struct launch *l, const void *func, struct dim3 grid, struct di
 static int go(struct launch *l, void **args, cudaStream_t stream)
 {
 	struct op op = { .kind = OP_LAUNCH };
-	int error = launch_check(l);
+	int error = stream_of(stream) ? launch_check(l) : cudaErrorInvalidResourceHandle;
 
-	if (error)
-		return error;
-	error = launch_pack(l, args, NULL, 0);
+	if (!error)
+		error = launch_pack(l, args, NULL, 0);
 	op.launch = *l;
 	if (!error)
 		return stream_issue(stream, &op);
 	op_free(&op);
-	return error;
+	return launch_refused(NULL, l->func, error);
+}
+
+static cudaError_t launch(struct launch *l, const void *func, int error, void **args,
+	cudaStream_t stream)
+{
+	return rt(error ? launch_refused(func, l->func, error) : go(l, args, stream));
 }
 
 cudaError_t cudaLaunchKernel(const void *func, struct dim3 grid, struct dim3 block,
@@ -41,7 +46,7 @@ cudaError_t cudaLaunchKernel(const void *func, struct dim3 grid, struct dim3 blo
 	struct launch l;
 	int error = begin(&l, func, grid, block, shared);
 
-	return rt(error ? error : go(&l, args, stream));
+	return launch(&l, func, error, args, stream);
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, struct dim3 grid, struct dim3 block,
@@ -57,7 +62,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *func, struct dim3 grid, stru
 	int error = begin(&l, func, grid, block, shared);
 
 	l.cooperative = true;
-	return rt(error ? error : go(&l, args, stream));
+	return launch(&l, func, error, args, stream);
 }
 
 _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute),
@@ -76,10 +81,10 @@ static int begin_config(struct launch *l, const void *func, const cudaLaunchConf
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
 {
-	struct launch l;
+	struct launch l = { 0 };
 	int error = begin_config(&l, func, config);
 
-	return rt(error ? error : go(&l, args, config->stream));
+	return launch(&l, func, error, args, config ? config->stream : NULL);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *user)
@@ -112,8 +117,11 @@ static _Thread_local struct { struct configuration at[16]; unsigned n; } pushed;
 unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,
 	cudaStream_t stream)
 {
-	if (pushed.n == ARRAY_SIZE(pushed.at))
+	if (pushed.n == ARRAY_SIZE(pushed.at)) {
+		remark(REMARK_CALL_UNSUPPORTED, "kernel<<<...>>> nested %zu deep in its own arguments",
+			ARRAY_SIZE(pushed.at));
 		return 1;
+	}
 	pushed.at[pushed.n++] = (struct configuration){ grid, block, shared, stream };
 	return 0;
 }
@@ -140,16 +148,17 @@ static cudaError_t find(const void *func, void **out)
 	struct func *f;
 	int error = out ? func_find(func, &f) : cudaErrorInvalidValue;
 
-	if (!error)
-		*out = f;
-	return rt(error);
+	if (error)
+		return rt(lookup_failed(NULL, func, error));
+	*out = f;
+	return rt(0);
 }
 
 /* Does not load the image: a program may have stubs of kernels that it never launches. */
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 {
 	*kernel = handle_get(host, HANDLE_STUB);
-	return *kernel ? cudaSuccess : rt(cudaErrorInvalidDeviceFunction);
+	return *kernel ? cudaSuccess : rt(lookup_failed(NULL, host, cudaErrorInvalidDeviceFunction));
 }
 
 cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *host)

@@ -193,12 +193,13 @@ cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name)
 {
 	struct image *im = image_of(library);
+	int error = im ? 0 : cudaErrorInvalidResourceHandle;
 
-	if (!im)
-		return rt(cudaErrorInvalidResourceHandle);
 	if (!kernel || !name)
 		return rt(cudaErrorInvalidValue);
-	return rt(image_func(im, name, (struct func **)kernel));
+	if (!error)
+		error = image_func(im, name, (struct func **)kernel);
+	return rt(error ? lookup_failed(name, NULL, error) : 0);
 }
 
 cudaError_t cudaLibraryGetGlobal(void **at, size_t *bytes, cudaLibrary_t library, const char *name)
@@ -260,5 +261,6 @@ cudaError_t cudaGetExportTable(const void **table, const cudaUUID_t *id)
 {
 	if (table)
 		*table = NULL;
+	remark_unsupported("cudaGetExportTable");
 	return rt(cudaErrorSymbolNotFound);
 }

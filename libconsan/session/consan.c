@@ -297,6 +297,28 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 	pthread_mutex_destroy(&running.print);
 }
 
+void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why)
+{
+	char *demangled = demangle(kernel, NAME_FULL);
+	struct coverage *v;
+
+	pthread_mutex_lock(&c->launching);
+	if (options_wants(&c->opt, kernel, demangled) && (!c->opt.regions || c->in_region)) {
+		v = session_coverage(c, kernel);
+		v->launches += launched;
+		snprintf(v->unchecked, sizeof v->unchecked, "%s", why);
+		results_coverage(c->records, v);
+	}
+	pthread_mutex_unlock(&c->launching);
+	free(demangled);
+}
+
+/* A suppressed fault or hang does not make the rest of the kernel checked. */
+static bool cut_off(struct consan *c, const struct exec_result *r)
+{
+	return r->status != EXEC_OK && !consan_errors_seen(c);
+}
+
 static void account(struct consan *c, const struct launch_info *info, bool checked,
 	const struct exec_result *r)
 {
@@ -309,6 +331,9 @@ static void account(struct consan *c, const struct launch_info *info, bool check
 	else if (checked && r->status == EXEC_TIMEOUT)
 		snprintf(v->unchecked, sizeof v->unchecked, "stopped by --timeout: %llu of %u clusters ended",
 			(unsigned long long)r->clusters, cluster_whole(info));
+	else if (checked && cut_off(c, r))
+		snprintf(v->unchecked, sizeof v->unchecked, "ended early, by a %s that is suppressed",
+			status_name[session_status(r->status)]);
 	else if (checked)
 		v->checked++;
 	else

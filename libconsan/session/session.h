@@ -28,7 +28,12 @@ void consan_in_region(struct consan *c, bool inside);
 size_t consan_raw_findings(struct consan *c, const struct finding *const **out);
 size_t consan_raw_coverage(struct consan *c, const struct coverage **out);
 
-/* ---- remarks about the program, for the report ---- */
+/* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that
+ * did not take place, or (launched false) a kernel that could not be found. */
+void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);
+
+/* ---- remarks about the program, for the report. Those of an unsupported call and of a module
+ * that was not loaded make the run count as not checked ---- */
 enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, REMARK_NOTE,
 	REMARK_FALLBACK_INVARIANT, REMARK_FALLBACK_NOT_INVARIANT, REMARK_FALLBACK_NOT_TRIED };
 void consan_remark(struct consan *c, enum consan_remark kind, const char *text);

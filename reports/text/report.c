@@ -101,7 +101,7 @@ static void add_remarks(struct page *p, const struct results *r)
 
 		page_indent(p, 2);
 		p->indent = 4;
-		page_add(p, YELLOW, "%s", remark_text[m->kind]);
+		page_add(p, report_gap(m) ? RED : YELLOW, "%s", remark_text[m->kind]);
 		page_add(p, PLAIN, ": %s", m->text);
 		if (m->count > 1)
 			page_add(p, PLAIN, " (%llu times)", (unsigned long long)m->count);
@@ -146,7 +146,7 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 	bool bad;
 
 	report_count(r, &n);
-	bad = n.errors || n.checked < n.kernels;
+	bad = n.errors || n.checked < n.kernels || n.gaps;
 	page_indent(p, 0);
 	p->width = 0;
 	page_add(p, bad ? RED : n.warnings ? YELLOW : GREEN, "SUMMARY consan:");
@@ -170,6 +170,9 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 			plural_s(n.kernels));
 	if (n.skipped)
 		page_add(p, BOLD, ", %u excluded", n.skipped);
+	if (n.gaps)
+		page_add(p, BOLD, "; NOT CHECKED: %u module%s not loaded or call%s not supported",
+			n.gaps, plural_s(n.gaps), plural_s(n.gaps));
 	page_end(p);
 }
 

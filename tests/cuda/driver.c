@@ -72,7 +72,6 @@ static int module(void)
 		return 1;
 	OK(cuModuleLoadData(&m, ptx));
 	OK(cuModuleGetFunction(&f, m, "set"));
-	IS(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&f, m, "get"));
 	if (run(f, 5, 105))
 		return 1;
 	OK(cuModuleGetGlobal(&at, &bytes, m, "offset"));
@@ -100,7 +99,6 @@ static int module(void)
 	CHECK(h == 77);
 	OK(cuModuleUnload(m));
 	IS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(m));
-	IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
 	OK(cuCtxDestroy(c));
 	IS(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc(&d, 4));
 	return 0;
@@ -252,11 +250,157 @@ static int plugin(void)
 	return small();
 }
 
+/* ---- what a program does not notice if it ignores errors ---- */
+
+/* Loads the module and runs its kernel once. */
+static int good(CUmodule *m, CUfunction *f)
+{
+	CUcontext c;
+
+	if (begin(&c))
+		return 1;
+	OK(cuModuleLoadData(m, ptx));
+	OK(cuModuleGetFunction(f, *m, "set"));
+	return run(*f, 5, 105);
+}
+
+static int missing(void)
+{
+	CUmodule m;
+	CUfunction f;
+
+	if (good(&m, &f))
+		return 1;
+	IS(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&f, m, "get"));
+	return 0;
+}
+
+static int refused(void)
+{
+	CUmodule m;
+	CUfunction f;
+
+	if (good(&m, &f))
+		return 1;
+	IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, NULL, NULL));
+	return 0;
+}
+
+static int stale(void)
+{
+	CUmodule m;
+	CUfunction f;
+	CUdeviceptr d;
+	int value = 1;
+	void *args[] = { &d, &value };
+
+	if (good(&m, &f))
+		return 1;
+	OK(cuMemAlloc(&d, 128));
+	IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, (CUstream)0x1234, args,
+		NULL));
+	OK(cuModuleUnload(m));
+	IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, args, NULL));
+	return 0;
+}
+
+static int attributes(unsigned id)
+{
+	CUmodule m;
+	CUfunction f;
+	CUdeviceptr d;
+	int value = 1;
+	void *args[] = { &d, &value };
+	CUlaunchAttribute a[2] = { { .id = CU_LAUNCH_ATTRIBUTE_PRIORITY }, { .id = id } };
+	CUlaunchConfig config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32,
+		.blockDimY = 1, .blockDimZ = 1, .attrs = a, .numAttrs = 1 };
+
+	if (good(&m, &f))
+		return 1;
+	OK(cuMemAlloc(&d, 128));
+	OK(cuLaunchKernelEx(&config, f, args, NULL));
+	config.numAttrs = 2;
+	IS(CUDA_ERROR_NOT_SUPPORTED, cuLaunchKernelEx(&config, f, args, NULL));
+	return 0;
+}
+
+static int completion_event(void)
+{
+	return attributes(CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT);
+}
+
+static int unknown_attribute(void)
+{
+	return attributes(63);
+}
+
+static int newer_ptx(void)
+{
+	static char newer[sizeof ptx];
+	CUmodule m;
+	CUfunction f;
+
+	if (good(&m, &f))
+		return 1;
+	strcpy(newer, ptx);
+	memcpy(strstr(newer, "sm_80"), "sm_99", 5);
+	IS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, newer));
+	return 0;
+}
+
+/* A fatbin of one cubin for sm_90. */
+static int no_ptx(void)
+{
+	static const struct {
+		unsigned magic, version_and_header;
+		unsigned long long bytes;
+		unsigned short kind, version;
+		unsigned header;
+		unsigned long long size;
+		unsigned rest[10];
+		char image[64];
+	} fatbin = { 0xBA55ED50, 16u << 16 | 1, 128, 2, 0x101, 64, 64, { 0, 0, 0, 90 }, "\177ELF\2\1\1" };
+	CUmodule m;
+	CUfunction f;
+
+	if (good(&m, &f))
+		return 1;
+	IS(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, &fatbin));
+	return 0;
+}
+
+static int no_file(void)
+{
+	CUmodule m;
+	CUfunction f;
+
+	if (good(&m, &f))
+		return 1;
+	IS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&m, "/nonexistent"));
+	return 0;
+}
+
+static int unsupported(void)
+{
+	CUmodule m;
+	CUfunction f;
+	CUarray array;
+
+	if (good(&m, &f))
+		return 1;
+	IS(CUDA_ERROR_NOT_SUPPORTED, cuArrayCreate(&array, NULL));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(void); } tests[] = {
 		{ "module", module }, { "library", library }, { "entry", entry }, { "bad", bad },
 		{ "tensormap", tensormap }, { "nvrtc", nvrtc }, { "plugin", plugin },
+		{ "missing", missing }, { "refused", refused }, { "stale", stale },
+		{ "completion-event", completion_event }, { "unknown-attribute", unknown_attribute },
+		{ "newer-ptx", newer_ptx }, { "no-ptx", no_ptx }, { "no-file", no_file },
+		{ "unsupported", unsupported },
 	};
 
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

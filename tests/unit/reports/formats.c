@@ -193,6 +193,24 @@ Test(formats, sarif_and_junit_have_fix_and_hint)
 	results_free(&r);
 }
 
+/* A module that was not loaded: an error in formats for machines. */
+Test(formats, gaps_are_errors)
+{
+	struct results r = sample();
+	char *sarif, *junit;
+
+	results_add_remark(&r, RESULT_REMARK_no_ptx, "module 2: only machine code");
+	sarif = render(&r, REPORT_sarif);
+	junit = render(&r, REPORT_junit);
+	cr_expect(has(sarif, "module 2: only machine code"));
+	cr_expect(has(junit, " errors=\"2\""), "one kernel and one module");
+	cr_expect(has(junit, "message=\"module 2: only machine code\""));
+	free(sarif);
+	free(junit);
+	expect_sound(&r);
+	results_free(&r);
+}
+
 Test(formats, bank_conflicts_have_a_table)
 {
 	struct results r = sample();

@@ -270,6 +270,11 @@ Test(report, quiet_when_clean)
 
 Test(report, exit_status)
 {
+	static const struct { enum result_remark_kind kind; int status; } remarks[] = {
+		{ RESULT_REMARK_note, 0 }, { RESULT_REMARK_fallback_not_tried, 0 },
+		{ RESULT_REMARK_no_ptx, 67 }, { RESULT_REMARK_bad_module, 67 },
+		{ RESULT_REMARK_call_unsupported, 67 },
+	};
 	struct results clean = { 0 }, bad = sample(), none = { 0 }, filtered = { 0 };
 	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1 };
 	struct options o;
@@ -282,6 +287,17 @@ Test(report, exit_status)
 	results_add_coverage(&filtered, &c);
 	cr_assert_eq(report_exit_status(&clean, &o, 0), 0);
 	cr_assert_eq(report_exit_status(&clean, &o, 3), 3);
+	for (size_t i = 0; i < ARRAY_SIZE(remarks); i++) {
+		struct results gap = { 0 };
+
+		c.skipped = 0;
+		c.checked = 1;
+		results_add_coverage(&gap, &c);
+		results_add_remark(&gap, remarks[i].kind, "x");
+		cr_assert_eq(report_exit_status(&gap, &o, 0), remarks[i].status, "remark %zu", i);
+		cr_assert_eq(report_exit_status(&gap, &o, 2), 2);
+		results_free(&gap);
+	}
 	cr_assert_eq(report_exit_status(&bad, &o, 0), 66);
 	cr_assert_eq(report_exit_status(&none, &o, 0), 67);
 	cr_assert_eq(report_exit_status(&none, &o, 1), 1);
