@@ -1,4 +1,4 @@
-/* global: the shadow of global memory, see global.h: pages, regions and their locks. Finds
+/* global: the shadow of global memory, see global.h: regions and their locks. Finds
  * overlapping accesses; the classify callback decides what they mean. global_step.c computes the
  * new state of a granule; global_log.c decides which accesses reach the granules at all. */
 #include "global_parts.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- pages ---- */
+/* ---- granules of a region ---- */
 
 static void fill(uint32_t *id, uint32_t n, uint32_t state)
 {
@@ -16,17 +16,27 @@ static void fill(uint32_t *id, uint32_t n, uint32_t state)
 		id[i] = state;
 }
 
-static void touch_granules(struct visit *v, struct page *p, uint64_t addr, uint32_t first,
-	uint32_t count, uint16_t bytes)
+/* Gives each granule a state of its own. */
+static void split(struct shard *s, struct region *r)
 {
-	uint32_t end = first + count;
-	uint64_t base = addr & ~(uint64_t)(PAGE_BYTES - 1);
+	if (r->id)
+		return;
+	r->id = base_resize(NULL, REGION_GRANULES * sizeof *r->id);
+	s->bytes += REGION_GRANULES * sizeof *r->id;
+	fill(r->id, REGION_GRANULES, r->all);
+}
+
+/* `count` granules of the region from addr on; `bytes` of each */
+static void touch_granules(struct visit *v, uint64_t addr, uint32_t count, uint16_t bytes)
+{
+	uint32_t *id = v->region->id, first = addr % REGION_BYTES / GRANULE, end = first + count;
+	uint64_t base = addr & ~(uint64_t)(REGION_BYTES - 1);
 
 	for (uint32_t i = first, k; i < end; i = k) {
-		uint32_t was = p->id[i], now;
+		uint32_t was = id[i], now;
 		bool saturated = global_is_saturated(v->s, was);
 
-		for (k = i + 1; k < end && p->id[k] == was && !v->lanewise; k++)
+		for (k = i + 1; k < end && id[k] == was && !v->lanewise; k++)
 			;
 		now = global_step(v, was, base + i * GRANULE, bytes, k - i);
 		if (now == UINT32_MAX) { /* the lanes matter: granule by granule */
@@ -34,49 +44,28 @@ static void touch_granules(struct visit *v, struct page *p, uint64_t addr, uint3
 			now = global_step(v, was, base + i * GRANULE, bytes, 1);
 		}
 		if (now != was)
-			fill(p->id + i, k - i, now);
+			fill(id + i, k - i, now);
 		global_hint_all(v, base + i * GRANULE, k - i, now, saturated);
 	}
 }
 
-/* [addr, end) within one page */
-static void touch_page(struct visit *v, uint64_t addr, uint64_t end, uint16_t mask)
+static void touch_region(struct visit *v, uint64_t addr, uint32_t count, uint16_t bytes)
 {
-	struct page *p = &v->region->page[addr / PAGE_BYTES % PAGES];
-	uint32_t from = (uint32_t)(addr % PAGE_BYTES), to = from + (uint32_t)(end - addr);
-	uint32_t first = from / GRANULE, last = (to - 1) / GRANULE;
-	uint16_t head, tail;
+	struct region *r = v->region;
 
-	v->s->visits += last - first + 1;
-	if (!p->id && to - from == PAGE_BYTES) {
-		bool saturated = global_is_saturated(v->s, p->all);
-		uint32_t now = global_step(v, p->all, addr, mask, PAGE_GRANULES);
+	v->s->visits += count;
+	if (!r->id && count == REGION_GRANULES) {
+		bool saturated = global_is_saturated(v->s, r->all);
+		uint32_t now = global_step(v, r->all, addr, bytes, REGION_GRANULES);
 
 		if (now != UINT32_MAX) {
-			p->all = now;
-			global_hint_all(v, addr, PAGE_GRANULES, now, saturated);
+			r->all = now;
+			global_hint_all(v, addr, REGION_GRANULES, now, saturated);
 			return;
 		}
 	}
-	if (!p->id) {
-		p->id = base_resize(NULL, PAGE_GRANULES * sizeof *p->id);
-		v->s->bytes += PAGE_GRANULES * sizeof *p->id;
-		fill(p->id, PAGE_GRANULES, p->all);
-	}
-	head = (uint16_t)(0xffffu << (from % GRANULE));
-	tail = (uint16_t)(0xffffu >> (GRANULE - 1 - (to - 1) % GRANULE));
-	if (first == last) {
-		touch_granules(v, p, addr, first, 1, head & tail & mask);
-		return;
-	}
-	if (mask & ~head)
-		touch_granules(v, p, addr, first++, 1, head & mask);
-	if (mask & ~tail) {
-		touch_granules(v, p, addr, first, last - first, mask);
-		touch_granules(v, p, addr, last, 1, tail & mask);
-		return;
-	}
-	touch_granules(v, p, addr, first, last - first + 1, mask);
+	split(v->s, r);
+	touch_granules(v, addr, count, bytes);
 }
 
 /* ---- regions ---- */
@@ -138,7 +127,7 @@ static void enter_region(struct global_shadow *g, struct visit *v, uint64_t numb
 	v->s = shard_of(g, number);
 	pthread_mutex_lock(&v->s->lock);
 	v->region = region_of(v->s, number);
-	v->record = global_record_new(v->s, v->from, v->lane_addr, number);
+	v->record = global_record_new(v->s, v->from, number);
 	v->now = record_at(v->s, v->record);
 	v->merged = 0;
 	v->nmemo = 0;
@@ -158,27 +147,26 @@ static void leave_region(struct visit *v)
 }
 
 void global_granules(struct global_shadow *g, struct global_accessor *a,
-	const struct global_record *now, const uint64_t *lane_addr,
-	const struct global_span *spans, size_t nspans)
+	const struct global_record *now, const struct global_run *runs, size_t nruns)
 {
-	struct visit v = { .accessor = a, .from = now, .lane_addr = lane_addr };
+	struct visit v = { .accessor = a, .from = now };
 
-	for (size_t i = 0; i < nspans; i++) {
-		uint64_t addr = spans[i].addr, end = addr + spans[i].bytes, next;
+	for (size_t i = 0; i < nruns; i++) {
+		uint64_t addr = runs[i].addr;
+		uint32_t left = runs[i].granules, n;
 
-		for (; addr < end; addr = next) {
+		for (; left; addr += (uint64_t)n * GRANULE, left -= n) {
 			uint64_t number = addr >> REGION_SHIFT;
 
-			next = (addr | (PAGE_BYTES - 1)) + 1;
-			if (!a->synchronised && global_shadow_saturated(g, now, addr,
-				(next < end ? next : end) - addr))
+			n = REGION_GRANULES - (uint32_t)(addr % REGION_BYTES / GRANULE);
+			n = n < left ? n : left;
+			if (!a->synchronised && global_run_saturated(g, now, addr, n, runs[i].mask))
 				continue;
 			if (!v.region || v.region->number != number) {
 				leave_region(&v);
 				enter_region(g, &v, number);
 			}
-			touch_page(&v, addr, next < end ? next : end,
-				spans[i].mask ? spans[i].mask : 0xffff);
+			touch_region(&v, addr, n, runs[i].mask);
 		}
 	}
 	leave_region(&v);
@@ -192,18 +180,13 @@ void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes
 	global_log_flush(g, addr, bytes);
 	for (; addr < end; addr += GRANULE) {
 		struct visit v = { .s = shard_of(g, addr >> REGION_SHIFT) };
-		struct page *p;
 
 		pthread_mutex_lock(&v.s->lock);
 		v.region = region_find(v.s, addr >> REGION_SHIFT);
-		p = v.region ? &v.region->page[addr / PAGE_BYTES % PAGES] : NULL;
-		if (p && !p->id && p->all) {
-			p->id = base_resize(NULL, PAGE_GRANULES * sizeof *p->id);
-			v.s->bytes += PAGE_GRANULES * sizeof *p->id;
-			fill(p->id, PAGE_GRANULES, p->all);
-		}
-		if (p && p->id) {
-			uint32_t *id = &p->id[addr % PAGE_BYTES / GRANULE];
+		if (v.region && !v.region->id && v.region->all)
+			split(v.s, v.region);
+		if (v.region && v.region->id) {
+			uint32_t *id = &v.region->id[addr % REGION_BYTES / GRANULE];
 
 			global_state_put(&v, *id, 1);
 			*id = 0;
@@ -240,8 +223,7 @@ static void shard_close(struct shard *s)
 	for (uint32_t i = 0; i < s->cap_regions; i++)
 		for (struct region *r = s->region[i], *next; r; r = next) {
 			next = r->next;
-			for (unsigned k = 0; k < PAGES; k++)
-				free(r->page[k].id);
+			free(r->id);
 			free(r);
 		}
 	for (uint32_t i = 1; i < s->nstates; i++)
@@ -252,7 +234,7 @@ static void shard_close(struct shard *s)
 			free(e);
 		}
 	for (uint32_t i = 1; i < s->nrecords; i++)
-		if (record_at(s, i)->row == GR_LIST)
+		if (record_at(s, i)->row == GR_OFFSETS)
 			free(record_at(s, i)->offset);
 	for (uint32_t i = 0; i < s->nrecords; i += CHUNK)
 		free(s->record[i / CHUNK]);

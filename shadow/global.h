@@ -34,33 +34,76 @@ enum {
 	GR_MERGED = 64,
 };
 
-/* The lanes that accessed a byte: lane l has `size` bytes at
- *   base + (l >> row) * pitch + (l & (1 << row) - 1) * inner  (rows of lanes)
- * and again at count - 1 further places, each `step` bytes after the previous (accesses of a loop);
- *   anywhere in the region, see offset                        (GR_LIST)
- * or all of `lanes` accessed all of it (GR_WHOLE). */
-enum { GR_LIST = 254, GR_WHOLE = 255 };
+/* Layout: which lanes accessed which bytes. The one description of it, from which the bytes that an
+ * access visits (global_spans_of) and the lanes of a byte (global_lanes_at) are both derived.
+ * Lane l of `lanes` accessed `size` bytes at
+ *   base + (l >> row) * pitch + (l & (1 << row) - 1) * inner   row 0 to 5: rows of lanes
+ *       and again at count - 1 further places, each `step` bytes after the previous (a loop)
+ *   addr[l]                                                    GR_LIST
+ *   base + offset[l], if bytes of it are in the region at base GR_OFFSETS: a GR_LIST in the shadow
+ * or all of `lanes` accessed all of it: GR_WHOLE, whose bytes the caller names. */
+enum { GR_OFFSETS = 253, GR_LIST = 254, GR_WHOLE = 255 };
+#define GR_MAX_COUNT 64u
 
 struct global_record {
-	uint64_t base;
-	uint16_t *offset;        /* GR_LIST: offsets in the region; owned by the shadow */
+	uint64_t base;           /* rows: may be of a lane that takes no part */
+	union {
+		const uint64_t *addr;    /* GR_LIST: 32 addresses, owned by the caller */
+		int16_t *offset;         /* GR_OFFSETS: 32 offsets, owned by the shadow */
+	};
 	uint32_t cluster, epoch, site, lanes;
 	uint32_t issue;          /* epoch of the issuing warp */
 	uint32_t refs;           /* states that hold it */
 	int32_t pitch, inner, step; /* inner 0: the lanes of a row access the same bytes */
 	uint16_t agent, warp;    /* warp in the cluster that executed or issued it */
-	uint16_t size;           /* bytes per lane */
+	uint16_t size;           /* bytes per lane; 0: unknown, as in a GR_WHOLE */
 	uint16_t element;        /* bytes of one atomic element */
 	uint8_t row, flags, scope;
-	uint8_t count;           /* 0 and 1 are equivalent; 1 for a GR_LIST */
+	uint8_t count;           /* 0 and 1 are equivalent; at most GR_MAX_COUNT */
 	int8_t lane;             /* the issuing lane, if an engine performs the access; else -1 */
 };
 
+/* ---- global_layout.c, global_spans.c, global_lanes.c ---- */
+
+/* Sets the layout: lane l of `lanes` accessed r->size bytes at addr[l], or, if addr is NULL, at
+ * base + l * stride. addr must outlive the calls that r is passed to. */
+void global_set_layout(struct global_record *r, uint32_t lanes, const uint64_t *addr,
+	uint64_t base, int32_t stride);
+/* If all lanes of `next` are moved by the same distance, the one from place to place in r, or have
+ * the bytes of r again, adds them to r. False: they are not, or r is full. */
+bool global_extend(struct global_record *r, const struct global_record *next);
+/* The first byte of a lane, at the first place. */
+static inline uint64_t global_lane_addr(const struct global_record *r, unsigned lane)
+{
+	if (r->row == GR_LIST)
+		return r->addr[lane];
+	if (r->row == GR_OFFSETS)
+		return r->base + (uint64_t)(int64_t)r->offset[lane];
+	return r->base + (uint64_t)((int64_t)(lane >> r->row) * r->pitch
+		+ (int64_t)(lane & ((1u << r->row) - 1)) * r->inner);
+}
+/* Do the same lanes access the same bytes? For two GR_WHOLE: of a byte that both accessed. */
+bool global_same_layout(const struct global_record *a, const struct global_record *b);
 /* The lanes that touched the byte. */
 uint32_t global_lanes_at(const struct global_record *r, uint64_t addr);
 /* Mask of the bytes of the granule whose lanes, in both records, are those of `byte`. */
 uint32_t global_same_lanes(const struct global_record *a, const struct global_record *b,
 	unsigned byte);
+
+struct global_span {
+	uint64_t addr, bytes;
+};
+
+#define GLOBAL_SPANS 40u
+struct global_spans {            /* at first, `at` is `few`, so it must not be copied */
+	struct global_span *at, few[GLOBAL_SPANS];
+	size_t n, cap;
+};
+
+void global_spans_open(struct global_spans *s);
+void global_spans_close(struct global_spans *s);
+/* Sets s to the bytes of r, not a GR_WHOLE, ascending; no two spans overlap or touch. */
+void global_spans_of(const struct global_record *r, struct global_spans *s);
 
 enum global_verdict {
 	GLOBAL_ORDERED,          /* old is known to have happened before now */
@@ -78,11 +121,6 @@ struct global_accessor {
 	bool isolated, synchronised;
 	enum global_verdict (*classify)(struct global_accessor *a, const struct global_record *old,
 		const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);
-};
-
-struct global_span {
-	uint64_t addr, bytes;
-	uint16_t mask;           /* accesses only these bytes of each granule; 0: all */
 };
 
 struct global_shadow;
@@ -105,11 +143,13 @@ bool global_shadow_all_saturated(const struct global_shadow *s, const struct glo
  * by lane, and that were not written. Else returns false: the caller must pass it to
  * global_shadow_touch(). Not for GR_WHOLE. */
 bool global_shadow_repeat(struct global_shadow *s, struct global_accessor *a,
-	const struct global_record *now, const uint64_t *lane_addr);
-/* Records the access `now`; lane_addr: 32 addresses if its row is GR_LIST, else unused. */
+	const struct global_record *now);
+/* Records the access `now`, of the bytes of its layout. Not for GR_WHOLE. */
 void global_shadow_touch(struct global_shadow *s, struct global_accessor *a,
-	const struct global_record *now, const uint64_t *lane_addr,
-	const struct global_span *spans, size_t nspans);
+	const struct global_record *now);
+/* Records the access `now`, a GR_WHOLE of these bytes, in any order. */
+void global_shadow_touch_whole(struct global_shadow *s, struct global_accessor *a,
+	const struct global_record *now, const struct global_span *spans, size_t nspans);
 /* Forgets all accesses to these bytes, as after a new allocation. */
 void global_shadow_forget(struct global_shadow *s, uint64_t addr, uint64_t bytes);
 

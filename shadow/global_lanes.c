@@ -3,15 +3,11 @@
 
 static uint32_t listed_at(const struct global_record *r, uint64_t addr)
 {
-	uint32_t at = (uint32_t)(addr & (REGION_BYTES - 1)), found = 0;
+	uint32_t found = 0;
 
-	for (uint32_t m = r->lanes; m; m &= m - 1) {
-		unsigned l = (unsigned)__builtin_ctz(m);
-
-		/* an access never crosses a region, because it is aligned */
-		if (at - r->offset[l] < r->size)
+	for (uint32_t m = r->lanes; m; m &= m - 1)
+		if (addr - global_lane_addr(r, (unsigned)__builtin_ctz(m)) < r->size)
 			found |= m & -m;
-	}
 	return found;
 }
 
@@ -59,7 +55,7 @@ uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
 
 	if (r->row == GR_WHOLE)
 		return r->lanes;
-	if (r->row == GR_LIST)
+	if (r->row > 5)
 		return listed_at(r, addr);
 	if (r->count <= 1 && r->inner == r->size && r->pitch >= width) {
 		int64_t k = d / r->pitch, in = d % r->pitch;
@@ -75,21 +71,27 @@ uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
 	return found & r->lanes;
 }
 
-static bool aligned(const struct global_record *r)
+/* A power of two that divides all addresses at which the bytes of a lane begin or end, at most
+ * GRANULE. Between two such addresses the lanes do not change. */
+static uint32_t unit_of(const struct global_record *r)
 {
-	const uint64_t all = r->row == GR_LIST ? r->base
-		: r->base | (uint64_t)r->pitch | (uint64_t)r->inner 
-			| (r->count > 1 ? (uint64_t)r->step : 0);
+	uint64_t all = GRANULE;
 
-	return r->size && !(r->size & (r->size - 1)) && !(all & (r->size - 1u));
+	if (r->row == GR_WHOLE)
+		return GRANULE;
+	all |= r->size;
+	if (r->row <= 5)
+		all |= r->base | (uint64_t)r->pitch | (uint64_t)r->inner
+			| (r->count > 1 ? (uint64_t)r->step : 0);
+	for (uint32_t m = r->row > 5 ? r->lanes : 0; m; m &= m - 1)
+		all |= global_lane_addr(r, (unsigned)__builtin_ctz(m));
+	return (uint32_t)(all & -all);
 }
 
 uint32_t global_same_lanes(const struct global_record *a, const struct global_record *b,
 	unsigned byte)
 {
-	const unsigned size = a->size < b->size ? a->size : b->size;
+	const uint32_t x = unit_of(a), y = unit_of(b), unit = x < y ? x : y;
 
-	if (a->row == GR_WHOLE || b->row == GR_WHOLE || !aligned(a) || !aligned(b))
-		return 1u << byte;
-	return size >= GRANULE ? 0xffff : ((1u << size) - 1) << (byte & -size);
+	return ((1u << unit) - 1) << (byte & -unit);
 }

@@ -23,11 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ZONE_BYTES (1u << ZONE_SHIFT)
 #define ZONE_WORDS (ZONE_BYTES / 4)
 #define ZONES 16384u    /* slots in the hash table */
 #define FULL 2048u      /* capacity of a zone's log */
-#define PIECES 80u      /* pieces of an access without an allocation */
 
 struct listed {
 	struct logged *t;
@@ -118,105 +116,55 @@ static uint64_t words_of(uint16_t mask)
 {
 	uint64_t words = 0;
 
-	if (!mask)
-		return UINT64_MAX;
 	for (unsigned w = 0; w < GRANULE / 4; w++)
 		words |= (uint64_t)(mask >> 4 * w & 15 ? 1 : 0) << w;
 	return words * 0x1111111111111111ull;
 }
 
-static bool overlaps(const struct zone *z, const struct global_span *p, uint32_t n, bool write)
+/* The first and last granule of a run in its zone. */
+static uint32_t first_of(const struct global_run *x)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t first = (uint32_t)p[i].addr % ZONE_BYTES;
-		uint32_t last = first + (uint32_t)p[i].bytes - 1;
+	return (uint32_t)(x->addr % ZONE_BYTES) / GRANULE;
+}
 
-		if (z->written && any_bit(z->written, first / 4, last / 4, words_of(p[i].mask)))
+static uint32_t last_of(const struct global_run *x)
+{
+	return first_of(x) + x->granules - 1;
+}
+
+static bool overlaps(const struct zone *z, const struct global_run *p, uint32_t n, bool write)
+{
+	const uint32_t words = GRANULE / 4;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t first = first_of(&p[i]), last = last_of(&p[i]);
+
+		if (z->written && any_bit(z->written, first * words, last * words + words - 1,
+				words_of(p[i].mask)))
 			return true;
-		if (write && any_bit(z->read, first / GRANULE, last / GRANULE, UINT64_MAX))
+		if (write && any_bit(z->read, first, last, UINT64_MAX))
 			return true;
 	}
 	return false;
 }
 
-static void mark(struct global_log *l, struct zone *z, const struct global_span *p, uint32_t n,
+static void mark(struct global_log *l, struct zone *z, const struct global_run *p, uint32_t n,
 	bool write)
 {
+	const uint32_t words = GRANULE / 4;
+
 	if (write && !z->written) {
 		z->written = base_alloc(ZONE_WORDS / 8);
 		__atomic_fetch_add(&l->nwritten, 1, __ATOMIC_RELAXED);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t first = (uint32_t)p[i].addr % ZONE_BYTES;
-		uint32_t last = first + (uint32_t)p[i].bytes - 1;
+		const uint32_t first = first_of(&p[i]), last = last_of(&p[i]);
 
 		if (write)
-			set_bits(z->written, first / 4, last / 4, words_of(p[i].mask));
+			set_bits(z->written, first * words, last * words + words - 1, words_of(p[i].mask));
 		else
-			set_bits(z->read, first / GRANULE, last / GRANULE, UINT64_MAX);
+			set_bits(z->read, first, last, UINT64_MAX);
 	}
-}
-
-/* ---- pieces of an access, by zone ---- */
-
-struct pieces {
-	struct global_span *at, few[PIECES];
-	size_t n, cap;
-};
-
-static int by_zone(const void *a, const void *b)
-{
-	const uint64_t x = ((const struct global_span *)a)->addr >> ZONE_SHIFT;
-	const uint64_t y = ((const struct global_span *)b)->addr >> ZONE_SHIFT;
-
-	return x < y ? -1 : x > y;
-}
-
-static void pieces_add(struct pieces *c, uint64_t addr, uint64_t bytes, uint16_t mask)
-{
-	if (c->n == c->cap) {
-		struct global_span *was = c->at;
-
-		c->cap *= 2;
-		c->at = base_resize(was == c->few ? NULL : was, c->cap * sizeof *c->at);
-		if (was == c->few)
-			memcpy(c->at, was, c->n * sizeof *was);
-	}
-	c->at[c->n++] = (struct global_span){ .addr = addr, .bytes = bytes, .mask = mask };
-}
-
-static void pieces_open(struct pieces *c)
-{
-	c->at = c->few;
-	c->cap = PIECES;
-	c->n = 0;
-}
-
-static void pieces_close(struct pieces *c)
-{
-	if (c->at != c->few)
-		free(c->at);
-}
-
-static void pieces_spans(struct pieces *c, const struct global_span *spans, size_t n)
-{
-	uint64_t zone = 0;
-	bool rising = true;
-
-	pieces_open(c);
-	for (size_t i = 0; i < n; i++) {
-		uint64_t addr = spans[i].addr, end = addr + spans[i].bytes, next;
-
-		rising &= zone <= addr >> ZONE_SHIFT;
-		zone = (end - 1) >> ZONE_SHIFT;
-		for (; addr < end; addr = next) {
-			next = (addr | (ZONE_BYTES - 1)) + 1;
-			next = next < end ? next : end;
-			pieces_add(c, addr, next - addr, spans[i].mask);
-		}
-	}
-	if (!rising)
-		qsort(c->at, c->n, sizeof *c->at, by_zone);
 }
 
 static struct logged_shard *shard_of(struct global_log *l, uint64_t key)
@@ -247,7 +195,7 @@ static void flush_zone(struct global_shadow *g, struct zone *z, bool synchronise
 		uint32_t n;
 
 		if (t->r.flags & GR_WRITE) {
-			global_granules(g, &accessor, &t->r, t->lane_addr, &t->piece[p->first], p->n);
+			global_granules(g, &accessor, &t->r, &t->piece[p->first], p->n);
 			continue;
 		}
 		pthread_mutex_lock(&s->lock);
@@ -258,7 +206,7 @@ static void flush_zone(struct global_shadow *g, struct zone *z, bool synchronise
 		for (uint32_t k = 0; k < n; k++) {
 			struct global_record r = logged_record(t, &reader[k]);
 
-			global_granules(g, &accessor, &r, t->lane_addr, &t->piece[p->first], p->n);
+			global_granules(g, &accessor, &r, &t->piece[p->first], p->n);
 		}
 	}
 	vec_free(&z->log);
@@ -288,11 +236,11 @@ static bool log_part(struct global_shadow *g, struct logged *t, uint32_t part, b
 /* ---- accesses ---- */
 
 static void log_access(struct global_shadow *g, struct global_accessor *a, struct logged *t,
-	const struct global_record *now, const uint64_t *lane_addr)
+	const struct global_record *now)
 {
-	struct pieces rest;
+	struct global_runs rest;
 
-	pieces_open(&rest);
+	global_runs_open(&rest);
 	for (uint32_t i = 0; i < t->nparts; i++) {
 		struct part *p = &t->part[i];
 		bool done = false;
@@ -303,12 +251,11 @@ static void log_access(struct global_shadow *g, struct global_accessor *a, struc
 			pthread_mutex_unlock(&p->zone->lock);
 		}
 		for (uint32_t k = 0; k < p->n && !done; k++)
-			pieces_add(&rest, t->piece[p->first + k].addr, t->piece[p->first + k].bytes,
-				t->piece[p->first + k].mask);
+			global_runs_push(&rest, t->piece[p->first + k]);
 	}
 	if (rest.n)
-		global_granules(g, a, now, lane_addr, rest.at, rest.n);
-	pieces_close(&rest);
+		global_granules(g, a, now, rest.at, rest.n);
+	global_runs_close(&rest);
 }
 
 static bool plain_read(const struct global_record *r)
@@ -317,15 +264,15 @@ static bool plain_read(const struct global_record *r)
 }
 
 bool global_shadow_repeat(struct global_shadow *g, struct global_accessor *a,
-	const struct global_record *now, const uint64_t *lane_addr)
+	const struct global_record *now)
 {
-	uint64_t key = logged_key(now, lane_addr, NULL, 0);
+	uint64_t key = logged_key(now, NULL, 0);
 	struct logged_shard *s = shard_of(g->log, key);
 	struct logged *t;
 	bool is;
 
 	pthread_mutex_lock(&s->lock);
-	t = logged_find(s, key, now, lane_addr, NULL, 0);
+	t = logged_find(s, key, now, NULL, 0);
 	is = t && logged_complete(t);
 	if (is)
 		logged_add_reader(s, t, a, now);
@@ -335,7 +282,7 @@ bool global_shadow_repeat(struct global_shadow *g, struct global_accessor *a,
 
 /* Are all its zones flushed, so that there is nothing to log? Strong accesses flush them. */
 static bool all_flushed(struct global_shadow *g, struct global_accessor *a,
-	const struct global_record *now, const struct pieces *c)
+	const struct global_record *now, const struct global_runs *c)
 {
 	bool flushed = true;
 
@@ -353,28 +300,24 @@ static bool all_flushed(struct global_shadow *g, struct global_accessor *a,
 	return flushed;
 }
 
-void global_shadow_touch(struct global_shadow *g, struct global_accessor *a,
-	const struct global_record *now, const uint64_t *lane_addr,
-	const struct global_span *spans, size_t nspans)
+static void touch(struct global_shadow *g, struct global_accessor *a,
+	const struct global_record *now, const struct global_runs *c)
 {
 	struct logged_shard *s;
 	struct logged *t;
-	struct pieces c;
 	uint64_t key;
 	bool is = false;
 
-	pieces_spans(&c, spans, nspans);
-	if (all_flushed(g, a, now, &c)) {
-		global_granules(g, a, now, lane_addr, spans, nspans);
-		pieces_close(&c);
+	if (all_flushed(g, a, now, c)) {
+		global_granules(g, a, now, c->at, c->n);
 		return;
 	}
-	key = logged_key(now, lane_addr, c.at, c.n);
+	key = logged_key(now, c->at, c->n);
 	s = shard_of(g->log, key);
 	pthread_mutex_lock(&s->lock);
-	t = plain_read(now) ? logged_find(s, key, now, lane_addr, c.at, c.n) : NULL;
+	t = plain_read(now) ? logged_find(s, key, now, c->at, c->n) : NULL;
 	if (!t) {
-		t = logged_new(s, key, now, lane_addr, c.at, c.n);
+		t = logged_new(s, key, now, c->at, c->n);
 		for (uint32_t i = 0; i < t->nparts; i++)
 			t->part[i].zone = zone_of(g->log, t->piece[t->part[i].first].addr >> ZONE_SHIFT);
 		if (plain_read(now))
@@ -385,9 +328,41 @@ void global_shadow_touch(struct global_shadow *g, struct global_accessor *a,
 		is = logged_complete(t);
 	}
 	pthread_mutex_unlock(&s->lock);
-	pieces_close(&c);
 	if (!is)
-		log_access(g, a, t, now, lane_addr);
+		log_access(g, a, t, now);
+}
+
+static void touch_spans(struct global_shadow *g, struct global_accessor *a,
+	const struct global_record *now, const struct global_spans *spans)
+{
+	struct global_runs runs;
+
+	global_runs_open(&runs);
+	global_runs_of(&runs, spans);
+	touch(g, a, now, &runs);
+	global_runs_close(&runs);
+}
+
+void global_shadow_touch(struct global_shadow *g, struct global_accessor *a,
+	const struct global_record *now)
+{
+	struct global_spans spans;
+
+	global_spans_open(&spans);
+	global_spans_of(now, &spans);
+	touch_spans(g, a, now, &spans);
+	global_spans_close(&spans);
+}
+
+void global_shadow_touch_whole(struct global_shadow *g, struct global_accessor *a,
+	const struct global_record *now, const struct global_span *at, size_t n)
+{
+	struct global_spans spans;
+
+	global_spans_open(&spans);
+	global_spans_set(&spans, at, n);
+	touch_spans(g, a, now, &spans);
+	global_spans_close(&spans);
 }
 
 void global_log_flush(struct global_shadow *g, uint64_t addr, uint64_t bytes)

@@ -15,8 +15,7 @@ static uint64_t mix(uint64_t h, uint64_t x)
 	return h ^ h >> 29;
 }
 
-uint64_t logged_key(const struct global_record *r, const uint64_t *lane_addr,
-	const struct global_span *at, size_t n)
+uint64_t logged_key(const struct global_record *r, const struct global_run *at, size_t n)
 {
 	uint64_t h = mix(r->base, (uint64_t)r->lanes << 32 | (uint32_t)r->pitch);
 
@@ -25,30 +24,24 @@ uint64_t logged_key(const struct global_record *r, const uint64_t *lane_addr,
 		| r->count);
 	if (r->row == GR_LIST)
 		for (uint32_t m = r->lanes; m; m &= m - 1)
-			h = mix(h, lane_addr[__builtin_ctz(m)]);
+			h = mix(h, r->addr[__builtin_ctz(m)]);
 	if (r->row == GR_WHOLE && n)
-		h = mix(mix(h, at[0].addr ^ at[n - 1].addr << 8), at[n - 1].bytes << 32 ^ n);
+		h = mix(mix(h, at[0].addr ^ at[n - 1].addr << 8),
+			(uint64_t)at[n - 1].granules << 32 ^ n);
 	return h;
 }
 
 static bool same_access(const struct logged *t, const struct global_record *r,
-	const uint64_t *lane_addr, const struct global_span *at, size_t n)
+	const struct global_run *at, size_t n)
 {
-	const struct global_record *x = &t->r;
-
-	if (x->base != r->base || x->lanes != r->lanes || x->pitch != r->pitch || x->inner != r->inner
-		|| x->step != r->step || x->size != r->size || x->row != r->row || x->flags != r->flags
-		|| x->count != r->count)
+	if (t->r.flags != r->flags || !global_same_layout(&t->r, r))
 		return false;
-	for (uint32_t m = x->row == GR_LIST ? x->lanes : 0; m; m &= m - 1)
-		if (t->lane_addr[__builtin_ctz(m)] != lane_addr[__builtin_ctz(m)])
-			return false;
-	if (x->row != GR_WHOLE)
+	if (r->row != GR_WHOLE)
 		return true;
 	if (t->npieces != n)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (t->piece[i].addr != at[i].addr || t->piece[i].bytes != at[i].bytes
+		if (t->piece[i].addr != at[i].addr || t->piece[i].granules != at[i].granules
 			|| t->piece[i].mask != at[i].mask)
 			return false;
 	return true;
@@ -61,19 +54,17 @@ static void *shard_alloc(struct logged_shard *s, size_t bytes)
 }
 
 struct logged *logged_find(const struct logged_shard *s, uint64_t key,
-	const struct global_record *r, const uint64_t *lane_addr, const struct global_span *at,
-	size_t n)
+	const struct global_record *r, const struct global_run *at, size_t n)
 {
 	struct logged *t = s->cap ? s->at[key / SHARDS & (s->cap - 1)] : NULL;
 
-	while (t && (t->key != key || !same_access(t, r, lane_addr, at, n)))
+	while (t && (t->key != key || !same_access(t, r, at, n)))
 		t = t->next;
 	return t;
 }
 
 struct logged *logged_new(struct logged_shard *s, uint64_t key,
-	const struct global_record *r, const uint64_t *lane_addr, const struct global_span *at,
-	size_t n)
+	const struct global_record *r, const struct global_run *at, size_t n)
 {
 	struct logged *t = shard_alloc(s, sizeof *t);
 
@@ -83,8 +74,10 @@ struct logged *logged_new(struct logged_shard *s, uint64_t key,
 	t->piece = shard_alloc(s, n * sizeof *t->piece);
 	memcpy(t->piece, at, n * sizeof *t->piece);
 	if (r->row == GR_LIST) {
-		t->lane_addr = shard_alloc(s, 32 * sizeof *t->lane_addr);
-		memcpy(t->lane_addr, lane_addr, 32 * sizeof *t->lane_addr);
+		uint64_t *addr = shard_alloc(s, 32 * sizeof *addr);
+
+		memcpy(addr, r->addr, 32 * sizeof *addr);
+		t->r.addr = addr;
 	}
 	for (size_t i = 0; i < n; i += zone_run(at, n, i))
 		t->nparts++;
@@ -141,13 +134,11 @@ struct global_record logged_record(const struct logged *t, const struct reader *
 static bool knows(const struct logged *t, struct global_accessor *a, const struct reader *x,
 	const struct global_record *now)
 {
-	const uint64_t at = t->piece[0].addr;
-	struct global_record old = logged_record(t, x), n = *now;
+	const struct global_run *first = &t->piece[0];
+	const struct global_record old = logged_record(t, x);
 	bool lanewise = false;
 
-	if (n.row == GR_LIST) /* no region has the list yet */
-		old.row = n.row = GR_WHOLE;
-	return a->classify(a, &old, &n, at & ~(uint64_t)(GRANULE - 1), 1u << at % GRANULE, &lanewise)
+	return a->classify(a, &old, now, first->addr, first->mask & -(uint32_t)first->mask, &lanewise)
 		== GLOBAL_ORDERED && !lanewise;
 }
 

@@ -11,8 +11,6 @@
 
 #include "libconsan/base/base.h"
 
-#define ZONE_SHIFT 16
-
 struct reader {
 	uint32_t cluster, epoch, issue, site;
 	uint16_t agent, warp;
@@ -26,11 +24,11 @@ struct part { /* the part of an access in one zone */
 };
 
 struct logged {
-	struct global_record r;    /* for reads the accessor's fields are unused */
+	/* for reads the accessor's fields are unused; a GR_LIST has a copy of the addresses */
+	struct global_record r;
 	uint64_t key;
 	struct logged *next;       /* reads only: hash chain */
-	uint64_t *lane_addr;       /* GR_LIST */
-	struct global_span *piece; /* by rising zone, none crosses a zone boundary */
+	struct global_run *piece;  /* ascending */
 	struct part *part;
 	struct reader *reader;     /* by rising cluster; within a cluster in order of arrival */
 	uint32_t npieces, nparts, nreaders, cap_readers;
@@ -49,7 +47,7 @@ struct logged_shard {
 };
 
 /* The number of pieces from the i-th on that are in its zone. */
-static inline uint32_t zone_run(const struct global_span *at, size_t n, size_t i)
+static inline uint32_t zone_run(const struct global_run *at, size_t n, size_t i)
 {
 	size_t k = i + 1;
 
@@ -59,15 +57,12 @@ static inline uint32_t zone_run(const struct global_span *at, size_t n, size_t i
 }
 
 /* at: the pieces; for reads other than GR_WHOLE they need not be known to find an entry. */
-uint64_t logged_key(const struct global_record *r, const uint64_t *lane_addr,
-	const struct global_span *at, size_t n);
+uint64_t logged_key(const struct global_record *r, const struct global_run *at, size_t n);
 struct logged *logged_find(const struct logged_shard *s, uint64_t key,
-	const struct global_record *r, const uint64_t *lane_addr, const struct global_span *at,
-	size_t n);
+	const struct global_record *r, const struct global_run *at, size_t n);
 /* The zones of its parts are not set yet. */
 struct logged *logged_new(struct logged_shard *s, uint64_t key,
-	const struct global_record *r, const uint64_t *lane_addr, const struct global_span *at,
-	size_t n);
+	const struct global_record *r, const struct global_run *at, size_t n);
 void logged_insert(struct logged_shard *s, struct logged *t);
 /* Adds a reader. */
 void logged_add_reader(struct logged_shard *s, struct logged *t, struct global_accessor *a,

@@ -1,6 +1,6 @@
 /* global_parts: declarations shared by shadow/global*.c only; see global.h and global.c.
  *
- * Invariant: refs of a state = granules that have it (a uniform page counts 256); refs of a record
+ * Invariant: refs of a state = granules that have it (a uniform region counts 256); refs of a record
  * = states that contain it. State 0 is the empty one and is not counted. */
 #ifndef CONSAN_SHADOW_GLOBAL_PARTS_H
 #define CONSAN_SHADOW_GLOBAL_PARTS_H
@@ -11,9 +11,9 @@
 
 #define REGION_SHIFT 12
 #define REGION_BYTES (1ull << REGION_SHIFT)
-#define PAGE_BYTES 4096u
-#define PAGE_GRANULES (PAGE_BYTES / GRANULE)
-#define PAGES (REGION_BYTES / PAGE_BYTES)
+#define REGION_GRANULES ((uint32_t)(REGION_BYTES / GRANULE))
+#define ZONE_SHIFT 16 /* see global_log.c */
+#define ZONE_BYTES (1u << ZONE_SHIFT)
 #define SHARDS 64u
 #define MAX_ENTRIES 256u
 #define MAX_ENTRIES_LOW 24u
@@ -26,15 +26,24 @@
 #define MEMO 8u
 #define CHUNK 512u
 
-struct page {
+struct region {
+	uint64_t number; /* addr >> REGION_SHIFT */
+	struct region *next;
 	uint32_t *id; /* state of each granule, or NULL: all have `all` */
 	uint32_t all;
 };
 
-struct region {
-	uint64_t number; /* addr >> REGION_SHIFT */
-	struct region *next;
-	struct page page[PAGES];
+/* Adjacent granules of one zone, of which an access touches the same bytes. */
+struct global_run {
+	uint64_t addr;
+	uint32_t granules;
+	uint16_t mask;
+};
+
+#define GLOBAL_RUNS 48u
+struct global_runs { /* ascending, no granule twice; must not be copied, like global_spans */
+	struct global_run *at, few[GLOBAL_RUNS];
+	size_t n, cap;
 };
 
 struct entry {
@@ -92,7 +101,6 @@ struct visit {
 	struct shard *s;
 	struct global_accessor *accessor;
 	const struct global_record *from;
-	const uint64_t *lane_addr;
 	const struct global_record *now; /* the copy that this region keeps */
 	uint32_t record;         /* index of now's record in this region */
 	uint32_t merged;         /* index of the record of merged reads, or 0 */
@@ -106,10 +114,20 @@ struct visit {
 
 /* ---- global.c: access by granule ---- */
 
+/* Applies the access to these runs, all or some of its own. */
 void global_granules(struct global_shadow *g, struct global_accessor *a,
-	const struct global_record *now, const uint64_t *lane_addr,
-	const struct global_span *spans, size_t nspans);
+	const struct global_record *now, const struct global_run *runs, size_t nruns);
 void global_lock_open(pthread_mutex_t *m);
+
+/* ---- global_spans.c: the bytes of an access ---- */
+
+/* Sets s to these bytes, which may come in any order and twice. */
+void global_spans_set(struct global_spans *s, const struct global_span *at, size_t n);
+void global_runs_open(struct global_runs *c);
+void global_runs_close(struct global_runs *c);
+void global_runs_push(struct global_runs *c, struct global_run x);
+/* Appends the granules of the spans. */
+void global_runs_of(struct global_runs *c, const struct global_spans *s);
 
 /* ---- global_log.c: accesses that conflict with none so far ---- */
 
@@ -127,9 +145,9 @@ static inline struct global_record *record_at(const struct shard *s, uint32_t i)
 	return &s->record[i / CHUNK][i % CHUNK];
 }
 
-/* lane_addr: for a GR_LIST. Lanes outside the region are left out of this region's record. */
-uint32_t global_record_new(struct shard *s, const struct global_record *from,
-	const uint64_t *lane_addr, uint64_t number);
+/* A copy for region `number`. A GR_LIST becomes a GR_OFFSETS without the lanes that access nothing
+ * there. */
+uint32_t global_record_new(struct shard *s, const struct global_record *from, uint64_t number);
 void global_record_put(struct shard *s, uint32_t i);
 uint32_t global_state_new(struct visit *v, const struct entry *at, uint32_t n);
 void global_state_put(struct visit *v, uint32_t i, uint32_t granules);
@@ -154,6 +172,9 @@ uint32_t global_step(struct visit *v, uint32_t from, uint64_t addr, uint16_t byt
 /* Drops readers that others represent; returns the number of entries that remain. */
 uint32_t global_thin_readers(struct visit *v, struct entry *at, uint32_t n);
 bool global_is_saturated(const struct shard *s, uint32_t state);
+/* global_shadow_saturated() for these bytes of each granule. */
+bool global_run_saturated(const struct global_shadow *g, const struct global_record *r,
+	uint64_t addr, uint32_t granules, uint16_t mask);
 /* Updates the hints of `granules` granules from addr on, which now have `state`; was: they were
  * saturated before. */
 void global_hint_all(struct visit *v, uint64_t addr, uint32_t granules, uint32_t state, bool was);

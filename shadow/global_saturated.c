@@ -100,10 +100,14 @@ static uint64_t hint_key(uint64_t addr, int kind)
 	return addr / GRANULE * NREADS + (unsigned)kind;
 }
 
-/* `above`, 4 bits for words, the rest of the key; 48 bits of address fit. */
+#define HINT_KEY_MASK 0xfffffffull
+#define HINT_END (1ull << (4 + HINTS_SHIFT + 28 - 1)) /* no hints for addresses from here on */
+_Static_assert(GRANULE == 1u << 4 && NREADS == 1u << 1, "the key of an address below HINT_END fits");
+
+/* `above`, 4 bits for words, the 28 bits of the key above the slot's number. */
 static uint64_t hint_of(uint64_t key, uint32_t above, unsigned words)
 {
-	return (uint64_t)above << 32 | words << 28 | (key >> HINTS_SHIFT & 0xfffffff);
+	return (uint64_t)above << 32 | (uint64_t)words << 28 | (key >> HINTS_SHIFT & HINT_KEY_MASK);
 }
 
 void global_hint(struct global_shadow *g, const struct saturated is[NREADS], uint64_t addr)
@@ -114,6 +118,8 @@ void global_hint(struct global_shadow *g, const struct saturated is[NREADS], uin
 		uint64_t was = __atomic_load_n(at, __ATOMIC_RELAXED), now = 0;
 		unsigned words = 0;
 
+		if (addr >= HINT_END)
+			return;
 		for (unsigned w = 0; w < GRANULE / 4; w++)
 			words |= (unsigned)((is[kind].bytes >> 4 * w & 15) == 15) << w;
 		if (words)
@@ -139,18 +145,40 @@ void global_hint_all(struct visit *v, uint64_t addr, uint32_t granules, uint32_t
 		global_hint(v->g, v->s->state[state].saturated, addr + i * GRANULE);
 }
 
-/* For the granule of addr: are its bytes from addr to `end` or to its end saturated? */
+/* Are these words of the granule saturated? */
 static inline bool is_hinted(const struct global_shadow *g, uint32_t cluster, int kind,
-	uint64_t addr, uint64_t end)
+	uint64_t addr, unsigned words)
 {
-	const uint64_t key = hint_key(addr, kind), next = (addr | (GRANULE - 1)) + 1;
+	const uint64_t key = hint_key(addr, kind);
 	const uint64_t n = __atomic_load_n(&g->saturated[key % HINTS], __ATOMIC_RELAXED);
-	unsigned words = 0xfu << addr % GRANULE / 4 & 0xf;
 
-	if (next > end)
-		words &= 0xfu >> (next - end) / 4;
-	return cluster > n >> 32 && !((n ^ key >> HINTS_SHIFT) & 0xfffffff)
-		&& !(words & ~(n >> 28 & 0xf));
+	return cluster > n >> 32 && !((n ^ key >> HINTS_SHIFT) & HINT_KEY_MASK)
+		&& !(words & ~(n >> 28 & 0xf)) && addr < HINT_END;
+}
+
+/* The words of the granule of addr that [addr, end) has bytes of. */
+static inline unsigned words_of(uint64_t addr, uint64_t end)
+{
+	const uint64_t next = (addr | (GRANULE - 1)) + 1;
+	const unsigned words = 0xfu << addr % GRANULE / 4 & 0xf;
+
+	return next > end ? words & 0xfu >> (next - end) / 4 : words;
+}
+
+bool global_run_saturated(const struct global_shadow *g, const struct global_record *r,
+	uint64_t addr, uint32_t granules, uint16_t mask)
+{
+	const int kind = kind_of_read(r->flags);
+	unsigned words = 0;
+
+	if (kind < 0)
+		return false;
+	for (unsigned w = 0; w < GRANULE / 4; w++)
+		words |= (unsigned)!!(mask >> 4 * w & 15) << w;
+	for (uint32_t i = 0; i < granules; i++)
+		if (!is_hinted(g, r->cluster, kind, addr + i * GRANULE, words))
+			return false;
+	return true;
 }
 
 bool global_shadow_saturated(const struct global_shadow *g, const struct global_record *r,
@@ -162,7 +190,7 @@ bool global_shadow_saturated(const struct global_shadow *g, const struct global_
 	if (kind < 0)
 		return false;
 	for (; addr < end; addr = (addr | (GRANULE - 1)) + 1)
-		if (!is_hinted(g, r->cluster, kind, addr, end))
+		if (!is_hinted(g, r->cluster, kind, addr, words_of(addr, end)))
 			return false;
 	return true;
 }
@@ -178,7 +206,7 @@ bool global_shadow_all_saturated(const struct global_shadow *g, const struct glo
 		const uint64_t addr = lane_addr[__builtin_ctz(lanes)];
 
 		if (addr % GRANULE + r->size > GRANULE
-			|| !is_hinted(g, r->cluster, kind, addr, addr + r->size))
+			|| !is_hinted(g, r->cluster, kind, addr, words_of(addr, addr + r->size)))
 			return false;
 	}
 	return true;

@@ -7,8 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t global_record_new(struct shard *s, const struct global_record *from,
-	const uint64_t *lane_addr, uint64_t number)
+/* Makes r, a copy of a GR_LIST, a GR_OFFSETS. */
+static void to_offsets(struct shard *s, struct global_record *r, uint64_t number)
+{
+	const uint64_t *addr = r->addr;
+	int16_t *offset = base_alloc(32 * sizeof *offset);
+
+	_Static_assert(REGION_BYTES <= INT16_MAX, "offsets have 16 bits");
+	s->bytes += 32 * sizeof *offset;
+	r->base = number << REGION_SHIFT;
+	for (uint32_t m = r->lanes; m; m &= m - 1) {
+		const unsigned l = (unsigned)__builtin_ctz(m);
+		const int64_t at = (int64_t)(addr[l] - r->base);
+
+		if (at > -(int64_t)r->size && at < (int64_t)REGION_BYTES && at >= INT16_MIN)
+			offset[l] = (int16_t)at;
+		else
+			r->lanes &= ~(1u << l);
+	}
+	r->row = GR_OFFSETS;
+	r->offset = offset;
+}
+
+uint32_t global_record_new(struct shard *s, const struct global_record *from, uint64_t number)
 {
 	uint32_t i = s->free_record;
 	struct global_record *r;
@@ -27,20 +48,8 @@ uint32_t global_record_new(struct shard *s, const struct global_record *from,
 	r = record_at(s, i);
 	*r = *from;
 	r->refs = 1; /* held by the access while it is applied */
-	if (r->row == GR_LIST) {
-		uint16_t *offset = base_alloc(32 * sizeof *offset);
-
-		for (uint32_t m = from->lanes; m; m &= m - 1) {
-			unsigned l = (unsigned)__builtin_ctz(m);
-
-			if (lane_addr[l] >> REGION_SHIFT == number)
-				offset[l] = (uint16_t)(lane_addr[l] & (REGION_BYTES - 1));
-			else
-				r->lanes &= ~(1u << l);
-		}
-		r->offset = offset;
-		s->bytes += 32 * sizeof *offset;
-	}
+	if (r->row == GR_LIST)
+		to_offsets(s, r, number);
 	return i;
 }
 
@@ -48,7 +57,7 @@ static void record_free(struct shard *s, uint32_t i)
 {
 	struct global_record *r = record_at(s, i);
 
-	if (r->row == GR_LIST) {
+	if (r->row == GR_OFFSETS) {
 		free(r->offset);
 		s->bytes -= 32 * sizeof *r->offset;
 	}

@@ -48,9 +48,7 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 		return false;
 	if (x->flags & GR_MERGED)
 		return true;
-	if (x->base == n->base && x->row == n->row && x->pitch == n->pitch && x->size == n->size
-		&& x->inner == n->inner && x->lanes == n->lanes && x->row != GR_LIST
-		&& x->count <= 1 && n->count <= 1)
+	if (global_same_layout(x, n))
 		return true;
 	*lanewise = true;
 	while (bytes) {
@@ -166,7 +164,7 @@ static uint32_t merge_reads(struct visit *v, struct entry *at, uint32_t n)
 		r.lanes = UINT32_MAX;
 		r.offset = NULL;
 		r.flags |= GR_MERGED;
-		v->merged = global_record_new(s, &r, NULL, v->region->number);
+		v->merged = global_record_new(s, &r, v->region->number);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		if (at[i].tag == at[n - 1].tag && mergeable(record_at(s, at[i].record), v->now))

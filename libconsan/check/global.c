@@ -6,114 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds rows of lanes: lane l at first + (l >> row) * pitch + its offset in the row. */
-static bool in_rows(struct global_record *r, uint32_t lanes, const uint64_t *at)
-{
-	uint64_t first = at[0];
-	int64_t pitch, inner;
-	unsigned row, k;
-
-	if (lanes != UINT32_MAX)
-		return false;
-	inner = (int64_t)(at[1] - first);
-	for (k = 1; k < 32 && at[k] == first + (uint64_t)(k * inner); k++)
-		;
-	row = 31 - (unsigned)__builtin_clz(k);
-	pitch = row == 5 ? (int64_t)r->size * 32 : (int64_t)(at[1u << row] - first);
-	if (pitch != (int32_t)pitch || inner != (int32_t)inner)
-		return false;
-	for (k = 0; k < 32; k++)
-		if (at[k] != first + (uint64_t)((int64_t)(k >> row) * pitch
-			+ (int64_t)(k & ((1u << row) - 1)) * inner))
-			return false;
-	r->base = first;
-	r->row = (uint8_t)row;
-	r->pitch = (int32_t)pitch;
-	r->inner = (int32_t)inner;
-	return true;
-}
-
-/* Mask of the bytes of a granule that accesses of `size` bytes, `every` bytes apart, touch. */
-static uint16_t mask_of(uint64_t addr, uint32_t size, uint32_t every)
-{
-	uint32_t mask = 0;
-
-	for (uint32_t at = addr % every; at < GRANULE; at += every)
-		mask |= ((1u << size) - 1) << at;
-	return (uint16_t)mask;
-}
-
-/* The pieces of global memory that an access consists of, collected lane by lane. */
-struct pieces {
-	struct global_span *span;
-	size_t n;
-	uint32_t every, lanes; /* of the newest piece: distance of its lanes, and their number */
-	uint64_t newest;
-};
-
-static void add_piece(struct pieces *p, uint64_t a, uint32_t size)
-{
-	struct global_span *last = p->n ? &p->span[p->n - 1] : NULL;
-	uint64_t every = a - p->newest;
-
-	if (last && p->lanes == 1 && (every == size
-		|| (every > size && every <= GRANULE && GRANULE % every == 0)))
-		p->every = (uint32_t)every;
-	/* a row that is accessed again has addresses inside the span, which must not grow by them */
-	if (last && every && every == p->every && p->newest + size == last->addr + last->bytes) {
-		last->bytes += every;
-		last->mask = every == size ? 0 : mask_of(a, size, p->every);
-		p->lanes++;
-	} else if (!last || a < last->addr || a + size > last->addr + last->bytes || last->mask) {
-		p->span[p->n++] = (struct global_span){ .addr = a, .bytes = size };
-		p->every = 0;
-		p->lanes = 1;
-	}
-	p->newest = a;
-}
-
-/* Fills in the record's layout. */
 static void set_layout(struct global_record *r, uint32_t lanes, const struct ev_lanes *at)
 {
-	r->lanes = lanes;
-	r->inner = (int32_t)r->size;
-	r->count = 1;
-	if (!at->lane) {
-		r->base = at->base;
-		r->row = at->stride == (int32_t)r->size ? 5 : 0;
-		r->pitch = r->row ? (int32_t)r->size * 32 : at->stride;
-	} else if (!in_rows(r, lanes, at->lane)) {
-		r->base = at->lane[__builtin_ctz(lanes)];
-		r->row = GR_LIST;
-	}
-}
-
-/* Its spans; adjacent lanes share one. */
-static size_t spans_of(const struct global_record *r, const struct ev_lanes *at,
-	struct global_span span[32])
-{
-	struct pieces p = { .span = span };
-	uint32_t lanes = r->lanes, size = r->size;
-
-	if (r->row == 5 && lanes == UINT32_MAX && r->inner == (int32_t)size) {
-		span[0] = (struct global_span){ .addr = r->base, .bytes = (uint64_t)size * 32 };
-		return 1;
-	}
-	if (r->row < 5 && !r->pitch) /* all rows are equal to the first one */
-		lanes &= lanes == UINT32_MAX ? (1u << (1u << r->row)) - 1 : UINT32_MAX;
-	if (r->row < 5 && lanes == UINT32_MAX && r->pitch > 0 && r->pitch < r->inner) {
-		/* columns: the address next to a lane's belongs to the next row */
-		for (unsigned l = 0; l < 32; l++)
-			add_piece(&p, r->base + (uint64_t)((l >> (5 - r->row)) * (int64_t)r->inner
-				+ (l & (31u >> r->row)) * (int64_t)r->pitch), size);
-		return p.n;
-	}
-	for (uint32_t m = lanes; m; m &= m - 1) {
-		unsigned l = (unsigned)__builtin_ctz(m);
-
-		add_piece(&p, lane_addr(at, l), size);
-	}
-	return p.n;
+	global_set_layout(r, lanes, at->lane, at->base, at->stride);
 }
 
 /* May clusters synchronize with each other? If not, an access that is not ordered after one other
@@ -132,28 +27,36 @@ static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t la
 		.c = c, .w = w, .f = f, .lanes = lanes };
 }
 
+static void plain_write_of(struct cluster *c, const struct global_record *r)
+{
+	struct global_spans spans;
+
+	if (!__atomic_load_n(&c->check->global->nflags, __ATOMIC_ACQUIRE))
+		return;
+	global_spans_open(&spans);
+	global_spans_of(r, &spans);
+	global_plain_writes(c, spans.at, spans.n);
+	global_spans_close(&spans);
+}
+
 /* Records the access of all lanes, with a record for each group of lanes that has its own
  * knowledge. */
 static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
 	const struct ev_lanes *at, struct global_record *r, bool plain_write)
 {
-	struct global_span span[32];
-
 	for (unsigned i = 0; i < w->ngroups; i++) {
 		uint32_t lanes = w->group[i].lanes & all;
 		struct global_view v = view_of(c, w, lanes, w->group[i].f);
-		size_t n;
 
 		if (!lanes)
 			continue;
 		set_layout(r, lanes, at);
 		if (!(r->flags & (GR_WRITE | GR_STRONG))
-			&& global_shadow_repeat(c->check->global->shadow, &v.accessor, r, at->lane))
+			&& global_shadow_repeat(c->check->global->shadow, &v.accessor, r))
 			continue;
-		n = spans_of(r, at, span);
 		if (plain_write)
-			global_plain_writes(c, span, n);
-		global_shadow_touch(c->check->global->shadow, &v.accessor, r, at->lane, span, n);
+			plain_write_of(c, r);
+		global_shadow_touch(c->check->global->shadow, &v.accessor, r);
 	}
 }
 
@@ -208,39 +111,15 @@ static void one_address(struct cluster *c, const struct event *e)
 
 /* ---- deferred plain reads ---- */
 
-/* The mask of a granule's bytes, moved `by` bytes on. */
-static uint16_t rotate(uint16_t mask, int64_t by)
-{
-	unsigned n = (unsigned)(by & (GRANULE - 1));
-
-	return (uint16_t)((uint32_t)mask << n | (uint32_t)mask >> (GRANULE - n));
-}
-
 static void record_pending(struct cluster *c, struct warp *w, struct pending *p)
 {
-	struct cluster_global *k = c->global;
+	struct global_shadow *s = c->check->global->shadow;
 	struct global_view v = view_of(c, w, p->r.lanes, w->group[0].f);
-	const bool again = global_shadow_repeat(c->check->global->shadow, &v.accessor, &p->r, NULL);
 
-	k->spans.n = 0;
-	for (uint32_t i = 0; i < p->nspans && !again; i++) {
-		struct global_span s = p->span[i];
-		int64_t step = p->r.step, all = step * (p->r.count - 1);
-
-		if (step > 0 && (uint64_t)step <= s.bytes && !s.mask) {
-			s.bytes += (uint64_t)all;
-			vec_push(&k->spans, s);
-			continue;
-		}
-		for (unsigned j = 0; j < p->r.count; j++)
-			vec_push(&k->spans, ((struct global_span){ s.addr + (uint64_t)(step * j), s.bytes,
-				step % GRANULE ? rotate(s.mask, step * j) : s.mask }));
-	}
-	if (!again)
-		global_shadow_touch(c->check->global->shadow, &v.accessor, &p->r, NULL, k->spans.at,
-			k->spans.n);
+	if (!global_shadow_repeat(s, &v.accessor, &p->r))
+		global_shadow_touch(s, &v.accessor, &p->r);
 	p->r.count = 0;
-	k->npending[w->index]--;
+	c->global->npending[w->index]--;
 }
 
 void global_flush(struct cluster *c, struct warp *w)
@@ -252,21 +131,29 @@ void global_flush(struct cluster *c, struct warp *w)
 			record_pending(c, w, &p[i]);
 }
 
+/* The first byte that a lane of the access touches, and the end. */
+static void bounds(const struct event *e, uint64_t *low, uint64_t *high)
+{
+	*low = UINT64_MAX;
+	*high = 0;
+	for (uint32_t m = e->lanes; m; m &= m - 1) {
+		const uint64_t at = lane_addr(&e->access.at, (unsigned)__builtin_ctz(m));
+
+		*low = at < *low ? at : *low;
+		*high = at > *high ? at : *high;
+	}
+	*high += e->access.bytes;
+}
+
 /* Records pending reads of the warp that its own write may overlap. */
 static void flush_before(struct cluster *c, struct warp *w, const struct event *e)
 {
 	struct pending *p = &c->global->pending[w->index * PENDING];
-	uint64_t low = UINT64_MAX, high = 0;
+	uint64_t low, high;
 
 	if (!c->global->npending[w->index])
 		return;
-	for (uint32_t m = e->lanes; m; m &= m - 1) {
-		uint64_t at = lane_addr(&e->access.at, (unsigned)__builtin_ctz(m));
-
-		low = at < low ? at : low;
-		high = at > high ? at : high;
-	}
-	high += e->access.bytes;
+	bounds(e, &low, &high);
 	for (unsigned i = 0; i < PENDING; i++) {
 		int64_t all = (int64_t)p[i].r.step * (p[i].r.count - 1);
 
@@ -276,53 +163,23 @@ static void flush_before(struct cluster *c, struct warp *w, const struct event *
 	}
 }
 
-/* Is it the next of a loop's reads, all lanes moved by the same distance, or with the same bytes
- * again? */
-static bool continues(const struct pending *p, const struct global_record *r)
-{
-	int64_t step = (int64_t)(r->base - p->last);
-
-	return p->r.row == r->row && p->r.pitch == r->pitch && p->r.inner == r->inner
-		&& step == (int32_t)step && (p->r.count == 1 || step == p->r.step)
-		&& p->r.count < MAX_COUNT;
-}
-
 /* False: it cannot be deferred. */
 static bool defer_read(struct cluster *c, struct warp *w, const struct event *e,
 	struct global_record *r)
 {
 	struct pending *p = &c->global->pending[w->index * PENDING + e->site % PENDING];
-	struct global_span span[32];
-	bool same;
-	size_t n;
 
 	if (w->ngroups != 1 || e->lanes & ~w->group[0].lanes)
 		return false;
 	set_layout(r, e->lanes, &e->access.at);
 	if (r->row == GR_LIST)
 		return false;
-	same = p->r.count && p->r.site == r->site && p->r.lanes == r->lanes;
-	if (same && continues(p, r)) {
-		if (r->base != p->last || p->r.count > 1) {
-			p->r.step = (int32_t)(r->base - p->last);
-			p->r.count++;
-			p->last = r->base;
-		}
+	if (p->r.count && p->r.site == r->site && global_extend(&p->r, r))
 		return true;
-	}
 	if (p->r.count)
 		record_pending(c, w, p);
 	p->r = *r;
-	p->last = r->base;
-	n = spans_of(r, &e->access.at, span);
-	p->nspans = (uint32_t)n;
-	p->low = UINT64_MAX;
-	p->high = 0;
-	for (size_t i = 0; i < n; i++) {
-		p->span[i] = span[i];
-		p->low = span[i].addr < p->low ? span[i].addr : p->low;
-		p->high = span[i].addr + span[i].bytes > p->high ? span[i].addr + span[i].bytes : p->high;
-	}
+	bounds(e, &p->low, &p->high);
 	c->global->npending[w->index]++;
 	return true;
 }
@@ -455,12 +312,12 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct event *e
 	k->spans.n = 0;
 	for (unsigned i = 0; i < spans->n; i++)
 		if (spans->at[i].bytes)
-			vec_push(&k->spans, ((struct global_span){ spans->at[i].addr, spans->at[i].bytes, 0 }));
+			vec_push(&k->spans, ((struct global_span){ spans->at[i].addr, spans->at[i].bytes }));
 	r->row = GR_WHOLE;
 	r->base = spans->n ? spans->at[0].addr : 0;
 	if (r->flags & GR_WRITE)
 		global_plain_writes(c, k->spans.at, k->spans.n);
-	global_shadow_touch(c->check->global->shadow, &v.accessor, r, NULL, k->spans.at, k->spans.n);
+	global_shadow_touch_whole(c->check->global->shadow, &v.accessor, r, k->spans.at, k->spans.n);
 }
 
 void global_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,

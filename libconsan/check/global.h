@@ -85,14 +85,10 @@ struct polled {                  /* what a warp last acquired, as a loop polls r
 /* Plain reads of one instruction in a loop, `step` bytes apart: recorded together, before the warp
  * synchronizes or writes there. */
 #define PENDING 32u /* for each warp, one for each site modulo this */
-#define MAX_COUNT 64u
 
 struct pending {
-	struct global_record r;  /* the first; r.count 0: free */
-	uint64_t last;           /* address of lane 0 in the newest read */
+	struct global_record r;  /* r.count 0: free */
 	uint64_t low, high;      /* bounds of the first read */
-	uint32_t nspans;
-	struct global_span span[32]; /* of the first read */
 };
 
 /* Plain reads of one address by many lanes: the lanes that read it in this epoch. */

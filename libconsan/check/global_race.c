@@ -8,10 +8,7 @@
 /* The same lanes touch every byte of both, and no byte is touched by two lanes. */
 static bool same_lanes(const struct global_record *a, const struct global_record *b)
 {
-	return a->base == b->base && a->row == b->row && a->pitch == b->pitch && a->size == b->size
-		&& a->lanes == b->lanes && a->row < GR_LIST && a->inner == b->inner
-		&& a->inner == a->size
-		&& a->count <= 1 && b->count <= 1
+	return a->row <= 5 && global_same_layout(a, b) && a->inner == a->size && a->count <= 1
 		&& (a->row == 5 || a->pitch >= (a->size << a->row) || -a->pitch >= (a->size << a->row));
 }
 

@@ -62,13 +62,11 @@ static void trial(uint64_t seed)
 			uint32_t at = next(&seed) % 2 ? next(&seed) % (BYTES - 600) : next(&seed) % 8 * 512;
 			uint32_t size = next(&seed) % 5 ? 1 + next(&seed) % 40 : 512;
 
-			s[p] = (struct global_span){ BASE + at, size,
-				next(&seed) % 3 ? 0 : (uint16_t)(next(&seed) | 1) };
+			s[p] = (struct global_span){ BASE + at, size };
 			for (uint32_t b = at; b < at + size; b++)
-				if (!s[p].mask || s[p].mask >> b % GRANULE & 1)
-					(r.flags & GR_WRITE ? written : read)[r.cluster][b] = 1;
+				(r.flags & GR_WRITE ? written : read)[r.cluster][b] = 1;
 		}
-		global_shadow_touch(g, &k.accessor, &r, NULL, s, n);
+		global_shadow_touch_whole(g, &k.accessor, &r, s, n);
 	}
 	for (unsigned a = 0; a < CLUSTERS; a++)
 		for (unsigned b = 0; b < CLUSTERS; b++)
@@ -108,11 +106,10 @@ static void *run(void *arg)
 			.site = i, .epoch = i, .row = 5, .pitch = 128, .inner = 4, .size = 4,
 			.lanes = word ? 0xffff : UINT32_MAX, .lane = -1,
 			.flags = next(&x->seed) % 8 ? 0 : GR_WRITE };
-		struct global_span s = { r.base, word ? 64 : 128, 0 };
 
 		*(r.flags ? &x->written : &x->read) |= 1ull << place;
-		if (r.flags || !global_shadow_repeat(x->g, &x->k.accessor, &r, NULL))
-			global_shadow_touch(x->g, &x->k.accessor, &r, NULL, &s, 1);
+		if (r.flags || !global_shadow_repeat(x->g, &x->k.accessor, &r))
+			global_shadow_touch(x->g, &x->k.accessor, &r);
 	}
 	return NULL;
 }
@@ -163,26 +160,26 @@ static void many_readers(uint64_t seed, bool write_first)
 	const uint8_t nc = next(&seed) % 2 ? GR_NC : 0;
 	const struct global_record w = { .cluster = writer, .site = 1, .row = GR_WHOLE, .lanes = 1,
 		.lane = -1, .flags = GR_WRITE };
-	const struct global_span ws = { BASE + at, size, 0 };
+	const struct global_span ws = { BASE + at, size };
 	bool want = false, got = false;
 
 	memset(read, 0, sizeof read);
 	memset(conflicted, 0, sizeof conflicted);
 	if (write_first)
-		global_shadow_touch(g, &k.accessor, &w, NULL, &ws, 1);
+		global_shadow_touch_whole(g, &k.accessor, &w, &ws, 1);
 	for (uint32_t i = 0; i < READERS * READS; i++) {
 		/* mostly rising, as clusters start, and some that lag behind */
 		uint32_t c = next(&seed) % 4 ? i / READS : next(&seed) % READERS;
 		uint32_t bytes = 1u << next(&seed) % 6, a = next(&seed) % (4 * WORDS) & -bytes;
 		struct global_record r = { .cluster = c, .site = 2 + i % 5, .epoch = i, .row = GR_WHOLE,
 			.lanes = 1, .lane = -1, .flags = nc };
-		struct global_span s = { BASE + a, bytes, 0 };
+		struct global_span s = { BASE + a, bytes };
 
-		global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
+		global_shadow_touch_whole(g, &k.accessor, &r, &s, 1);
 		memset(&read[c][a], 1, bytes);
 	}
 	if (!write_first)
-		global_shadow_touch(g, &k.accessor, &w, NULL, &ws, 1);
+		global_shadow_touch_whole(g, &k.accessor, &w, &ws, 1);
 	for (uint32_t c = 0; c < READERS; c++)
 		for (uint32_t b = at; c != writer && b < at + size; b++)
 			want |= read[c][b];
@@ -204,9 +201,9 @@ Test(global, a_few_readers_stand_for_all)
 static void flush_log(struct global_shadow *g, struct test_accessor *k, uint64_t addr)
 {
 	const struct global_record r = { .row = GR_WHOLE, .lanes = 1, .lane = -1, .flags = GR_STRONG };
-	const struct global_span s = { addr, 4, 0 };
+	const struct global_span s = { addr, 4 };
 
-	global_shadow_touch(g, &k->accessor, &r, NULL, &s, 1);
+	global_shadow_touch_whole(g, &k->accessor, &r, &s, 1);
 }
 
 /* Repeated reads of the same place are soon not recorded any more. */
@@ -215,23 +212,23 @@ Test(global, readers_of_one_table_are_cheap)
 	struct test_accessor k = { .accessor = { .classify = classify, .isolated = true } };
 	struct global_shadow *g = global_shadow_open();
 	struct global_record r = { .row = GR_WHOLE, .lanes = 1, .lane = -1 };
-	struct global_span s = { BASE, 1024, 0 };
+	struct global_span s = { BASE, 1024 };
 	size_t bytes = global_shadow_footprint(g);
 
 	for (r.cluster = 0; r.cluster < 10000; r.cluster++)
-		global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
+		global_shadow_touch_whole(g, &k.accessor, &r, &s, 1);
 	cr_assert_eq(global_shadow_visits(g), 0);
 	cr_assert_lt(global_shadow_footprint(g), bytes + 64 * 1024);
 	flush_log(g, &k, BASE + 2048);
 	for (r.cluster = 0; r.cluster < 10000; r.cluster++)
-		global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
+		global_shadow_touch_whole(g, &k.accessor, &r, &s, 1);
 	cr_assert_lt(global_shadow_visits(g), 64 * 1024 / GRANULE);
 	cr_assert(global_shadow_saturated(g, &r, BASE, 1024));
 	r.flags = GR_NC;
 	cr_assert_not(global_shadow_saturated(g, &r, BASE, 4), "another kind of read");
 	r.flags = GR_WRITE;
 	s.bytes = 4;
-	global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
+	global_shadow_touch_whole(g, &k.accessor, &r, &s, 1);
 	r.flags = 0;
 	cr_assert_not(global_shadow_saturated(g, &r, BASE, 4), "it was written");
 	cr_assert(global_shadow_saturated(g, &r, BASE + GRANULE, 4));
@@ -245,9 +242,9 @@ Test(global, a_page_touched_whole_takes_nothing)
 	struct test_accessor k = { .accessor = { .classify = classify } };
 	struct global_shadow *g = global_shadow_open();
 	struct global_record r = { .row = GR_WHOLE, .lanes = 1, .site = 1 };
-	struct global_span s = { 0x7f0000000000ull, 16u << 20, 0 };
+	struct global_span s = { 0x7f0000000000ull, 16u << 20 };
 
-	global_shadow_touch(g, &k.accessor, &r, NULL, &s, 1);
+	global_shadow_touch_whole(g, &k.accessor, &r, &s, 1);
 	cr_assert_eq(global_shadow_visits(g), 0);
 	cr_assert_lt(global_shadow_footprint(g), s.bytes / 8);
 	for (uint64_t at = 0; at < s.bytes; at += 1u << 16)
@@ -284,12 +281,33 @@ Test(global, lanes_of_a_byte)
 	lanes(loop, BASE + 64 + 8, 0xffff0000);
 }
 
+/* The spans are the bytes that have lanes, ascending and separate. */
+static void spans(const struct global_record *r)
+{
+	enum { LOW = 32768, ALL = 65536 };
+	static bool in[ALL];
+	struct global_spans s;
+	uint64_t end = 0;
+
+	memset(in, 0, sizeof in);
+	global_spans_open(&s);
+	global_spans_of(r, &s);
+	for (size_t i = 0; i < s.n; i++) {
+		cr_assert(s.at[i].bytes && (!i || s.at[i].addr > end));
+		end = s.at[i].addr + s.at[i].bytes;
+		memset(&in[s.at[i].addr - BASE + LOW], 1, s.at[i].bytes);
+	}
+	for (uint64_t i = LOW - 8192; i < LOW + 8192; i++)
+		cr_assert_eq(in[i], global_lanes_at(r, BASE + i - LOW) != 0);
+	global_spans_close(&s);
+}
+
 /* The lanes of every form, computed from its definition lane by lane. */
 Test(global, lanes_of_every_form)
 {
 	uint64_t seed = 5;
 
-	for (unsigned i = 0; i < 20000; i++) {
+	for (unsigned i = 0; i < 5000; i++) {
 		struct global_record r = { .base = BASE, .lanes = next(&seed) % 3 ? UINT32_MAX
 			: next(&seed),
 			.row = (uint8_t)(next(&seed) % 6), .size = (uint16_t)(1u << next(&seed) % 5) };
@@ -314,57 +332,6 @@ Test(global, lanes_of_every_form)
 		for (uint64_t a = addr & ~15ull, b = 0; b < 16; b++)
 			if (global_same_lanes(&r, &r, (unsigned)(addr & 15)) >> b & 1)
 				lanes(r, a + b, want);
-	}
-}
-
-/* ---- lanes of irregular accesses ---- */
-
-struct lane_accessor {
-	struct global_accessor accessor;
-	uint64_t at;               /* asks for the lanes that accessed this byte */
-	uint32_t lanes;
-};
-
-static enum global_verdict note_lanes(struct global_accessor *a, const struct global_record *old,
-	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
-{
-	struct lane_accessor *k = (struct lane_accessor *)a;
-
-	(void)now, (void)addr, (void)bytes;
-	*lanewise = true;
-	k->lanes |= global_lanes_at(old, k->at);
-	return GLOBAL_CONFLICT;
-}
-
-/* A list of addresses gives the same lanes wherever it lies: in each of 16 regions of 4 KiB. */
-Test(global, lanes_of_a_list_in_every_region)
-{
-	struct lane_accessor k = { .accessor = { .synchronised = true, .classify = note_lanes } };
-
-	for (unsigned page = 0; page < 32; page++) {
-		struct global_shadow *g = global_shadow_open();
-		const uint64_t base = BASE + page * 4096ull;
-		struct global_record list = { .cluster = 0, .site = 1, .epoch = 1, .row = GR_LIST,
-			.lanes = UINT32_MAX, .size = 4, .lane = -1, .flags = GR_WRITE };
-		struct global_span span[32];
-		uint64_t addr[32];
-
-		for (unsigned l = 0; l < 32; l++) {
-			addr[l] = base + (l * (l + 1) / 2 & 31) * 64;
-			span[l] = (struct global_span){ .addr = addr[l], .bytes = 4 };
-		}
-		list.base = addr[0];
-		global_shadow_touch(g, &k.accessor, &list, addr, span, 32);
-		for (unsigned l = 0; l < 32; l++) {
-			struct global_record read = { .cluster = 1, .site = 2, .epoch = 1,
-				.row = GR_WHOLE, .lanes = 1, .lane = -1 };
-			struct global_span one = { .addr = addr[l], .bytes = 4 };
-
-			k.at = addr[l];
-			k.lanes = 0;
-			global_shadow_touch(g, &k.accessor, &read, NULL, &one, 1);
-			cr_expect_eq(k.lanes, 1u << l, "page %u lane %u: 0x%x", page, l, k.lanes);
-		}
-		global_shadow_close(g);
+		spans(&r);
 	}
 }
