@@ -30,7 +30,7 @@ enum {
 	GR_NC     = 8,  /* ld.nc: outside the memory model */
 	GR_ASYNC  = 16, /* by the async proxy */
 	GR_TENSOR = 32,
-	/* reads by one warp at more than one site, merged: the lanes are not known */
+	/* many reads by one instruction of a warp in one epoch: the lanes are not known */
 	GR_MERGED = 64,
 };
 

@@ -144,7 +144,7 @@ static bool knows(const struct logged *t, struct global_accessor *a, const struc
 
 /* See global_saturated.c: the KEPT_READERS lowest clusters represent all, and a cluster other than
  * now's is represented by its first reader. */
-static void thin(struct logged_shard *s, struct logged *t, uint32_t now)
+static void thin(struct logged *t, uint32_t now)
 {
 	uint32_t clusters = 0, k = 0, others = 0;
 
@@ -162,7 +162,6 @@ static void thin(struct logged_shard *s, struct logged *t, uint32_t now)
 		if (first || x.cluster == now)
 			t->reader[k++] = x;
 	}
-	s->dropped += t->nreaders - k;
 	t->nreaders = k;
 	if (clusters == KEPT_READERS) {
 		t->saturated = true;
@@ -213,7 +212,7 @@ void logged_add_reader(struct logged_shard *s, struct logged *t, struct global_a
 	x[k] = (struct reader){ now->cluster, now->epoch, now->issue, now->site, now->agent, now->warp,
 		now->lane };
 	if (!a->synchronised && !(now->flags & ~GR_NC) && t->nreaders > 2 * KEPT_READERS)
-		thin(s, t, now->cluster);
+		thin(t, now->cluster);
 	if (t->nreaders > most) {
 		t->nreaders--;
 		s->dropped++;

@@ -30,14 +30,34 @@ static uint32_t readers(const struct shard *s, const struct entry *at, uint32_t 
 	return count;
 }
 
+/* The bytes that at least two clusters read. */
+static uint16_t read_by_two(const struct shard *s, const struct entry *at, const uint16_t place[],
+	uint32_t count)
+{
+	uint16_t before = 0, same = 0, two = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (i && record_at(s, at[place[i]].record)->cluster
+				!= record_at(s, at[place[i - 1]].record)->cluster) {
+			before |= same;
+			same = 0;
+		}
+		same |= at[place[i]].bytes;
+		two |= before & at[place[i]].bytes;
+	}
+	return two;
+}
+
 /* Keeps, for each byte, the KEPT_READERS lowest clusters that read it, and of each cluster other
- * than now's its first reader. The result does not depend on the order of the accesses. */
+ * than now's its first reader, if another cluster read the byte, too: then every writer of the byte
+ * conflicts with a reader that is kept. The result does not depend on the order of the accesses. */
 static struct saturated thin_readers(struct visit *v, struct entry *at, uint32_t n, int kind)
 {
 	const struct shard *s = v->s;
 	uint16_t place[MAX_ENTRIES + 1];
 	uint16_t level[KEPT_READERS] = { 0 }; /* level[i]: bytes read by more than i clusters */
 	const uint32_t count = readers(s, at, n, kind, place);
+	const uint16_t two = read_by_two(s, at, place, count);
 	struct saturated is = { 0 };
 
 	for (uint32_t i = 0, next; i < count; i = next) {
@@ -53,7 +73,7 @@ static struct saturated thin_readers(struct visit *v, struct entry *at, uint32_t
 				break;
 			e->bytes &= (uint16_t)~before;
 			if (cluster != v->now->cluster)
-				e->bytes &= (uint16_t)~cluster_bytes;
+				e->bytes &= (uint16_t)~(cluster_bytes & two);
 			cluster_bytes |= all;
 		}
 		for (unsigned k = KEPT_READERS - 1; k; k--)
@@ -85,7 +105,6 @@ uint32_t global_thin_readers(struct visit *v, struct entry *at, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (at[i].bytes)
 			at[k++] = at[i];
-	v->s->dropped += n - k;
 	return k;
 }
 

@@ -18,8 +18,10 @@
  * While no clusters have synchronized, no access is ordered with another cluster's: of their reads
  * the KEPT_READERS lowest represent all. When a state exceeds MAX_ENTRIES accesses, or
  * MAX_ENTRIES_LOW when memory is short, the accesses of the highest clusters are dropped, reads
- * first: the result is the same in whatever order they came. This is the only loss without proof,
- * and it is counted. */
+ * first. That is counted.
+ *
+ * These are the only losses without a proof: accesses beyond those limits, and the lanes of merged
+ * reads, with which only an access that knows nothing of their warp is compared. */
 #include "global_parts.h"
 
 #include "libconsan/base/base.h"
@@ -61,13 +63,49 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 	return true;
 }
 
-/* x is a strong write, and the later `seen` read its value or a value of its chain: both are strong
- * to each other. */
-static bool observed(const struct global_record *seen, const struct global_record *x)
+/* Strong reads after which now is ordered, each with the bytes whose chain of writes it has seen. */
+struct seen {
+	struct { const struct global_record *r; uint16_t bytes; } at[MAX_ATOMICS];
+	uint32_t n;
+};
+
+static void see(struct seen *s, const struct global_record *r, uint16_t bytes)
 {
-	return (x->flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) == (GR_STRONG | GR_WRITE)
-		&& x->element == seen->element && (x->cluster == seen->cluster
-		|| (x->scope == 2 && seen->scope == 2));
+	const bool read = r->flags & GR_RMW || !(r->flags & GR_WRITE);
+
+	if (!(r->flags & GR_STRONG) || r->flags & GR_ASYNC || !read)
+		return;
+	if (s->n == ARRAY_SIZE(s->at))
+		memmove(&s->at[0], &s->at[1], --s->n * sizeof *s->at);
+	s->at[s->n].r = r;
+	s->at[s->n++].bytes = bytes;
+}
+
+/* The bytes of x, a strong write, whose value or that of its chain was read: both are strong to
+ * each other. */
+static uint16_t observed(const struct seen *s, const struct global_record *x)
+{
+	uint16_t bytes = 0;
+
+	if ((x->flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) != (GR_STRONG | GR_WRITE))
+		return 0;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct global_record *r = s->at[i].r;
+
+		if (x->element == r->element && (x->cluster == r->cluster
+				|| (x->scope == 2 && r->scope == 2)))
+			bytes |= s->at[i].bytes;
+	}
+	return bytes;
+}
+
+/* x began the chain of these bytes. */
+static void begin_chain(struct seen *s, const struct global_record *x, uint16_t bytes)
+{
+	if ((x->flags & (GR_WRITE | GR_RMW)) != GR_WRITE)
+		return;
+	for (uint32_t i = 0; i < s->n; i++)
+		s->at[i].bytes &= (uint16_t)~bytes;
 }
 
 static struct entry *scratch(struct shard *s, uint32_t n)
@@ -79,17 +117,23 @@ static struct entry *scratch(struct shard *s, uint32_t n)
 	return s->scratch;
 }
 
-/* The entry to drop when too many have `flags`: a read by the highest cluster, else a write; never
- * the newest. n: none. */
+/* The entry to drop when too many have `flags`: one whose bytes others with these flags have, too,
+ * if possible; of those a read by the highest cluster, else a write; never the newest. n: none. */
 static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n, uint32_t flags)
 {
+	uint16_t once = 0, twice = 0;
 	uint64_t most = 0;
 	uint32_t worst = n;
 
+	for (uint32_t i = 0; i < n; i++)
+		if ((at[i].flags & flags) == flags) {
+			twice |= once & at[i].bytes;
+			once |= at[i].bytes;
+		}
 	for (uint32_t i = 0; i + 1 < n; i++) {
 		const struct global_record *r = record_at(s, at[i].record);
-		uint64_t key = (uint64_t)!(r->flags & GR_WRITE) << 63 | (uint64_t)r->cluster << 16
-			| r->agent;
+		uint64_t key = (uint64_t)!(at[i].bytes & ~twice) << 63
+			| (uint64_t)!(r->flags & GR_WRITE) << 62 | (uint64_t)r->cluster << 16 | r->agent;
 
 		if ((r->flags & flags) == flags && key >= most) {
 			most = key;
@@ -142,11 +186,13 @@ static bool mergeable(const struct global_record *x, const struct global_record 
 	const uint8_t kind = GR_WRITE | GR_STRONG | GR_NC | GR_ASYNC;
 
 	return !(n->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)) && !((x->flags ^ n->flags) & kind)
-		&& x->agent == n->agent && x->epoch == n->epoch && x->cluster == n->cluster;
+		&& x->agent == n->agent && x->epoch == n->epoch && x->cluster == n->cluster
+		&& x->site == n->site;
 }
 
-/* Reads by one warp of one place by ever different lanes are merged into one entry when more than
- * MERGE_ABOVE of them have the same epoch. */
+/* Reads of one place by one instruction of a warp, by ever different lanes, are merged into one
+ * entry when more than MERGE_ABOVE of them have the same epoch. Their lanes are forgotten: see
+ * GR_MERGED. */
 static uint32_t merge_reads(struct visit *v, struct entry *at, uint32_t n)
 {
 	struct shard *s = v->s;
@@ -191,10 +237,11 @@ static bool any_write(const struct entry *at, uint32_t n)
 static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes, bool skip)
 {
 	struct shard *s = v->s;
-	const struct global_record *now = v->now, *seen = NULL;
+	const struct global_record *now = v->now;
 	const uint32_t nfrom = from ? s->state[from].n : 0;
 	struct entry *out = scratch(s, nfrom + 1);
 	struct entry new_entry = { v->record, bytes, now->flags, tag_of(now->cluster) };
+	struct seen seen = { .n = 0 };
 	uint32_t k = nfrom, n;
 
 	/* a further read keeps the saturated bytes; state 0 has none */
@@ -217,15 +264,13 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 			continue;
 		}
 		x = record_at(s, e.record);
-		if (seen && observed(seen, x))
-			is = GLOBAL_ORDERED;
-		else
-			is = v->accessor->classify(v->accessor, x, now, addr, both, &v->lanewise);
-		if (seen && (x->flags & (GR_WRITE | GR_RMW)) == GR_WRITE)
-			seen = NULL;
-		if (is == GLOBAL_ORDERED && x->flags & GR_STRONG && (x->flags & GR_RMW
-			|| !(x->flags & GR_WRITE)) && !(x->flags & GR_ASYNC))
-			seen = x;
+		if (seen.n)
+			both &= (uint16_t)~observed(&seen, x);
+		is = both ? v->accessor->classify(v->accessor, x, now, addr, both, &v->lanewise)
+			: GLOBAL_ORDERED;
+		begin_chain(&seen, x, e.bytes);
+		if (is == GLOBAL_ORDERED)
+			see(&seen, x, e.bytes);
 		gone = !skip && as_strict(x, now) && (now->flags & GR_WRITE || !(e.flags & GR_WRITE))
 			&& (is == GLOBAL_ORDERED || (is == GLOBAL_CONFLICT && x->cluster == now->cluster));
 		if (gone)

@@ -41,7 +41,7 @@ static int lane_of(const struct global_record *r, uint64_t at, uint32_t not_lane
 {
 	uint32_t lanes;
 
-	if (r->lane >= 0)
+	if (r->lane >= 0 || r->flags & GR_MERGED)
 		return r->lane;
 	lanes = global_lanes_at(r, at);
 	if (lanes & ~not_lane)
