@@ -58,6 +58,14 @@ static void access_async(struct dcluster *c, uint32_t warp, const struct record 
 	}
 }
 
+/* Packed types are accessed element by element (PTX ISA 8.2.5). */
+static uint32_t element_bytes(enum ptx_type t)
+{
+	const unsigned bits = ptx_type_atomic_bits(t);
+
+	return bits < 8 ? 1 : bits / 8;
+}
+
 void record_access(const struct ptx_insn *i, struct event_access *a)
 {
 	enum ptx_effect effect = ptx_effect_of(i->op);
@@ -71,6 +79,7 @@ void record_access(const struct ptx_insn *i, struct event_access *a)
 		a->scope = SCOPE_SYS; /* A04 */
 	a->flags = i->op == OP_red ? ACCESS_REDUCTION : ptx_has(i, MOD_nc) ? ACCESS_NONCOHERENT : 0;
 	a->bytes = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
+	a->element_bytes = element_bytes(ptx_type_of(i, 0));
 	if (wmma_is(i) && wmma_part_of(i, &part)) {
 		a->flags = ACCESS_MATRIX;
 		a->bytes = part.lane_bytes;

@@ -34,8 +34,6 @@ static void emit_global_access(struct dcluster *c, uint32_t warp, const struct r
 	e.access.space = SP_GLOBAL;
 	if (seen)
 		e.kind = EV_OBSERVED;
-	e.access.element_bytes = ptx_type_atomic_bits(ptx_type_of(i, 0)) < 8 ? 1
-		: ptx_type_atomic_bits(ptx_type_of(i, 0)) / 8;
 	for EACH_LANE(l, r->lanes)
 		at[l] = record_global(c, r, l);
 	if (!seen)

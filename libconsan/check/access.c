@@ -1,5 +1,5 @@
-/* access: accesses to shared memory by threads, split into granules for the shadow; flags and locks
- * made of strong accesses. The shadow finds conflicts and calls race.c to classify them. */
+/* access: accesses to shared memory by threads, split into granules for the shadow. The shadow finds
+ * conflicts and calls race.c to classify them. */
 #include "global.h"
 
 #include <stdlib.h>
@@ -172,150 +172,6 @@ static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t l
 	touch_scatter(v, s, x, &sc, shift, now);
 }
 
-/* ---- strong locations: flags, locks, counters in shared memory (A07) ---- */
-
-static uint32_t hash_place(unsigned cta, uint32_t addr)
-{
-	return (cta << 16 ^ addr >> 2) * 0x9e3779b1u >> 7;
-}
-
-static struct flag *flag_find(struct cluster *c, unsigned cta, uint32_t addr, bool make)
-{
-	uint32_t i;
-
-	if (!c->nflags && !make)
-		return NULL;
-	if (make && 2 * (c->nflags + 1) > c->cap_flags) {
-		struct flag *old = c->flag;
-		uint32_t cap = c->cap_flags;
-
-		c->cap_flags = cap ? 2 * cap : 64;
-		c->flag = base_alloc(c->cap_flags * sizeof *c->flag);
-		for (i = 0; i < cap; i++)
-			if (!old[i].used) {
-				free(old[i].heads.at);
-			} else {
-				uint32_t k = hash_place(old[i].cta, old[i].addr);
-
-				while (c->flag[k & (c->cap_flags - 1)].used)
-					k++;
-				c->flag[k & (c->cap_flags - 1)] = old[i];
-			}
-		free(old);
-	}
-	for (i = hash_place(cta, addr);; i++) {
-		struct flag *f = &c->flag[i & (c->cap_flags - 1)];
-
-		if (f->used && f->cta == cta && f->addr == addr)
-			return f;
-		if (f->used)
-			continue;
-		if (!make)
-			return NULL;
-		f->cta = (uint16_t)cta;
-		f->addr = addr;
-		f->used = true;
-		c->nflags++;
-		return f;
-	}
-}
-
-/* A store begins a new chain of writes. */
-static void flag_clear(struct cluster *c, struct flag *f)
-{
-	while (f->heads.n)
-		frontier_put(&c->space, f->heads.at[--f->heads.n].f);
-}
-
-static struct frontier *flag_head(struct cluster *c, struct flag *f, unsigned cta, bool wide)
-{
-	for (size_t i = 0; i < f->heads.n; i++)
-		if (f->heads.at[i].cta == cta && f->heads.at[i].wide == wide)
-			return f->heads.at[i].f;
-	vec_push(&f->heads, ((struct head){ (uint16_t)cta, wide, frontier_new(&c->space) }));
-	return f->heads.at[f->heads.n - 1].f;
-}
-
-void flags_reset(struct cluster *c)
-{
-	for (uint32_t i = 0; c->nflags && i < c->cap_flags; i++) {
-		flag_clear(c, &c->flag[i]);
-		c->flag[i].used = false;
-	}
-	c->nflags = 0;
-}
-
-void flags_free(struct cluster *c)
-{
-	for (uint32_t i = 0; i < c->cap_flags; i++)
-		free(c->flag[i].heads.at);
-	free(c->flag);
-}
-
-/* Reads acquire what the write chain has released before the instruction; warp_order_rmw() orders
- * lanes of the same instruction. Releases of another CTA's threads are acquired only if both scopes
- * include both threads (A07, G09). */
-static void strong_reads(struct cluster *c, struct warp *w, const struct event *e)
-{
-	const struct event_access *a = access_of(e);
-	struct frontier *others;
-
-	if (!c->nflags || !(a->mode & MODE_READ) || a->flags & ACCESS_REDUCTION)
-		return;
-	others = e->kind == EV_OBSERVED ? frontier_new(&c->space) : NULL;
-	for (uint32_t m = e->lanes; m; m &= m - 1) {
-		unsigned l = (unsigned)__builtin_ctz(m);
-		struct flag *f = flag_find(c, a->owner, (uint32_t)lane_addr(&a->at, l), false);
-
-		for (size_t i = 0; f && i < f->heads.n; i++) {
-			const struct head *h = &f->heads.at[i];
-			bool remote = h->cta != w->cta;
-			const struct frontier *from = h->f;
-
-			if (e->kind == EV_OBSERVED) { /* lanes of one atomic do not order each other */
-				frontier_copy(&c->space, others, from);
-				frontier_forget(others, w->index);
-				from = others;
-			}
-			if (remote && !(h->wide && includes_cluster(a->sem, a->scope)))
-				warp_note_narrow(c, w, 1u << l, from, 0, e->site);
-			else if (sem_acquires(a->sem))
-				warp_acquire(c, w, 1u << l, from);
-			else
-				warp_observe(c, w, 1u << l, from, remote ? SCOPE_CLUSTER : 0);
-		}
-	}
-	frontier_put(&c->space, others);
-}
-
-static void strong_writes(struct cluster *c, struct warp *w, const struct event *e)
-{
-	const struct event_access *a = &e->access;
-	const bool rmw = a->mode == MODE_RMW, releases = sem_releases(a->sem);
-	const bool wide = includes_cluster(a->sem, a->scope);
-
-	if (!(a->mode & MODE_WRITE) || (!c->nflags && !releases && !w->released.n))
-		return;
-	for (uint32_t m = e->lanes; m; m &= m - 1) {
-		unsigned l = (unsigned)__builtin_ctz(m);
-		bool any = releases;
-		struct flag *f;
-
-		for (size_t i = 0; i < w->released.n; i++)
-			any |= w->released.at[i].lanes >> l & 1;
-		f = flag_find(c, a->owner, (uint32_t)lane_addr(&a->at, l), any);
-		if (!f)
-			continue;
-		if (!rmw)
-			flag_clear(c, f);
-		if (releases)
-			warp_release(c, w, 1u << l, flag_head(c, f, w->cta, wide));
-		else if (any)
-			warp_published(c, w, 1u << l, flag_head(c, f, w->cta, wide),
-				wide && warp_has_narrow(w, 1u << l) ? flag_head(c, f, w->cta, false) : NULL);
-	}
-}
-
 /* ---- events ---- */
 
 static uint32_t what_of(const struct event *e)
@@ -336,14 +192,53 @@ static uint32_t what_of(const struct event *e)
 	return what | scope << CELL_SCOPE_AT;
 }
 
+/* Records the accesses of the lanes, with the knowledge of each. */
+static void touch_groups(struct cluster *c, struct warp *w, const struct lanes_access *x,
+	enum async_role role, struct cell_entry now)
+{
+	struct view v;
+
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		const uint32_t lanes = w->group[i].lanes & x->e->lanes;
+
+		if (!lanes)
+			continue;
+		view_open(&v, c, w, lanes, w->group[i].f, role, x->owner);
+		touch_lanes(&v, x, lanes, now);
+	}
+}
+
+/* A strong vector access is recorded element by element: each is strong by itself (8.2.4). */
+static void touch_elements(struct cluster *c, struct warp *w, const struct lanes_access *x,
+	struct cell_entry now)
+{
+	const uint32_t element = access_element(&x->e->access);
+	struct lanes_access part = *x;
+	uint64_t lane[32];
+	struct ev_lanes at = *x->at;
+
+	if (element == x->bytes) {
+		touch_groups(c, w, x, ROLE_GENERIC, now);
+		return;
+	}
+	part.at = &at;
+	part.bytes = element;
+	if (at.lane)
+		at.lane = memcpy(lane, at.lane, sizeof lane);
+	for (uint32_t i = 0; i < x->bytes; i += element) {
+		touch_groups(c, w, &part, ROLE_GENERIC, now);
+		at.base += element;
+		for (unsigned l = 0; at.lane && l < 32; l++)
+			lane[l] += element;
+	}
+}
+
 void on_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	const struct event_access *a = &e->access;
 	const struct lanes_access x = { e, &a->at, &a->spans, a->bytes, a->overwritten, a->owner };
-	const bool strong = access_is_strong(a);
 	struct cell_entry now;
-	struct view v;
 
 	if (a->space == SP_GLOBAL && c->global) {
 		global_access(c, e);
@@ -354,32 +249,26 @@ void on_access(struct cluster *c, const struct event *e)
 	c->stats.accesses++;
 	cluster_use_peer(c, w, e, a->owner, "access");
 	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
-	if (strong)
-		strong_reads(c, w, e);
-	now.epoch = warp_stamp(w);
-	for (unsigned i = 0; i < w->ngroups; i++) {
-		uint32_t lanes = w->group[i].lanes & e->lanes;
-
-		if (!lanes)
-			continue;
-		view_open(&v, c, w, lanes, w->group[i].f, ROLE_GENERIC, a->owner);
-		touch_lanes(&v, &x, lanes, now);
-	}
-	if (!strong)
+	if (!access_is_strong(a)) {
+		now.epoch = warp_stamp(w);
+		touch_groups(c, w, &x, ROLE_GENERIC, now);
+		if (a->mode & MODE_WRITE)
+			observe_plain_shared(c, &x);
 		return;
-	strong_writes(c, w, e);
+	}
+	observe_reads(c, w, e);
+	now.epoch = warp_stamp(w);
+	touch_elements(c, w, &x, now);
+	observe_writes(c, w, e);
 	warp_order_rmw(c, w, e);
 }
 
 void on_observed(struct cluster *c, const struct event *e)
 {
 	const struct event_access *a = &e->observed;
-	struct warp *w = warp_of(c, e);
 
-	if (a->space == SP_GLOBAL && c->global)
-		global_reads(c, w, e);
-	else if (a->space == SP_SHARED && a->owner < c->nctas)
-		strong_reads(c, w, e);
+	if (a->space == SP_GLOBAL || (a->space == SP_SHARED && a->owner < c->nctas))
+		observe_reads(c, warp_of(c, e), e);
 }
 
 void on_cp_async(struct cluster *c, const struct event *e)
@@ -388,7 +277,6 @@ void on_cp_async(struct cluster *c, const struct event *e)
 	const struct event_cp_async *a = &e->cp_async;
 	const struct lanes_access x = { e, &a->at, &a->spans, a->bytes, 0, e->cta };
 	struct cell_entry now;
-	struct view v;
 
 	c->stats.accesses++;
 	groups_issue(&w->copies, e->lanes, e->site);
@@ -396,14 +284,7 @@ void on_cp_async(struct cluster *c, const struct event *e)
 		.epoch = w->copies.open, .agent = (uint16_t)agent_copies(c, w->index),
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE,
 	};
-	for (unsigned i = 0; i < w->ngroups; i++) {
-		uint32_t lanes = w->group[i].lanes & e->lanes;
-
-		if (!lanes)
-			continue;
-		view_open(&v, c, w, lanes, w->group[i].f, ROLE_COPY, e->cta);
-		touch_lanes(&v, &x, lanes, now);
-	}
+	touch_groups(c, w, &x, ROLE_COPY, now);
 	if (c->global)
 		global_copy(c, e);
 }

@@ -132,12 +132,13 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->wg = base_alloc(c->nwarpgroups * sizeof *c->wg);
 	if (k->global) {
 		c->global = base_alloc(sizeof *c->global);
-		c->global->polled = base_alloc(c->nwarps * sizeof *c->global->polled);
 		c->global->pending = base_alloc(c->nwarps * PENDING * sizeof *c->global->pending);
 		c->global->npending = base_alloc(c->nwarps);
 		c->global->recent = base_alloc(c->nwarps * RECENT * sizeof *c->global->recent);
 		c->sink.want_global = true;
 	}
+	c->locations = base_alloc(sizeof *c->locations);
+	c->polled = base_alloc(c->nwarps * sizeof *c->polled);
 	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->zero_epochs);
 	c->common = frontier_new(&c->space);
 	c->combined = frontier_new(&c->space);
@@ -208,7 +209,7 @@ static void reset_cluster(struct cluster *c)
 		free(m->view);
 	}
 	c->mbars.n = 0;
-	flags_reset(c);
+	observe_reset(c);
 	if (c->nops)
 		memset(c->op, 0, c->cap_ops * sizeof *c->op);
 	c->nops = 0;
@@ -288,6 +289,7 @@ static void free_cluster(struct cluster *c)
 		free(c->cta[i].mbar_at);
 		free(c->cta[i].remote_uses.at);
 	}
+	observe_free(c);
 	for (i = 0; i < c->nwarps; i++) {
 		struct warp *w = &c->warp[i];
 
@@ -317,7 +319,6 @@ static void free_cluster(struct cluster *c)
 	free(c->mbars.at);
 	free(c->slots.at);
 	free(c->op);
-	flags_free(c);
 	free(c->seen);
 	free(c);
 }

@@ -7,19 +7,74 @@
 
 /* ---- relaxed accesses and the fences around them (A07, B25) ---- */
 
+/* Of so many observations the location is kept; further ones wait for a fence only. */
+#define MAX_AT 32u
+
+static struct observed *find_observed(struct warp *w, const struct observed *like)
+{
+	for (size_t i = 0; i < w->observed.n; i++) {
+		struct observed *o = &w->observed.at[i];
+
+		if (o->lanes == like->lanes && o->min_scope == like->min_scope && o->at == like->at
+			&& o->size == like->size)
+			return o;
+	}
+	return NULL;
+}
+
+/* Removes lanes from entry i. True: the entry is gone, and another has taken its place. */
+static bool observed_drop(struct cluster *c, struct warp *w, size_t i, uint32_t lanes)
+{
+	struct observed *o = &w->observed.at[i];
+
+	o->lanes &= ~lanes;
+	if (o->lanes)
+		return false;
+	frontier_put(&c->space, o->f);
+	*o = w->observed.at[--w->observed.n];
+	return true;
+}
+
+void warp_observe_at(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
+	unsigned min_scope, uint64_t at, unsigned size)
+{
+	const struct observed like = { lanes, (uint8_t)min_scope, (uint8_t)size, at, NULL };
+	struct observed *o = find_observed(w, &like);
+
+	if (o) {
+		frontier_join(&c->space, o->f, f);
+		return;
+	}
+	if (size && w->observed.n >= MAX_AT) {
+		warp_observe_at(c, w, lanes, f, min_scope, 0, 0);
+		return;
+	}
+	vec_push(&w->observed, like);
+	o = &w->observed.at[w->observed.n - 1];
+	o->f = frontier_new(&c->space);
+	frontier_copy(&c->space, o->f, f);
+}
+
 void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
 	unsigned min_scope)
 {
-	size_t i;
+	warp_observe_at(c, w, lanes, f, min_scope, 0, 0);
+}
 
-	for (i = 0; i < w->observed.n; i++)
-		if (w->observed.at[i].lanes == lanes && w->observed.at[i].min_scope == min_scope) {
-			frontier_join(&c->space, w->observed.at[i].f, f);
-			return;
+void warp_acquire_observed(struct cluster *c, struct warp *w, uint32_t lanes, uint64_t at,
+	unsigned size, unsigned scope)
+{
+	for (size_t i = 0; i < w->observed.n;) {
+		const struct observed *o = &w->observed.at[i];
+		const uint32_t m = o->lanes & lanes;
+
+		if (!m || o->at != at || o->size != size || o->min_scope > scope) {
+			i++;
+			continue;
 		}
-	vec_push(&w->observed, ((struct observed){ lanes, (uint8_t)min_scope,
-		frontier_new(&c->space) }));
-	frontier_copy(&c->space, w->observed.at[i].f, f);
+		warp_acquire(c, w, m, o->f);
+		i += !observed_drop(c, w, i, m);
+	}
 }
 
 void warp_note_narrow(struct cluster *c, struct warp *w, uint32_t lanes,
@@ -62,17 +117,13 @@ bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct fr
 	return any;
 }
 
-bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
-	struct frontier *into, unsigned *scope)
+void warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i, struct frontier *into)
 {
 	const struct released *r = &w->released.at[i];
 
-	if (!(r->lanes >> lane & 1) || r->restricted)
-		return false;
 	frontier_join(&c->space, into, r->f);
-	warp_add_progress(c, w, 1u << lane, r->epoch, &r->progress, into, PLANE_G);
-	*scope = r->scope;
-	return true;
+	warp_add_progress(c, w, 1u << lane, r->epoch, &r->progress, into,
+		r->restricted ? PLANE_CTA_G : PLANE_G);
 }
 
 /* A08: lanes of one read-modify-write on one address execute one after the other, and the last has
@@ -126,13 +177,7 @@ static void fence_acquires(struct cluster *c, struct warp *w, const struct event
 		}
 		if (m)
 			warp_acquire(c, w, m, o->f);
-		o->lanes &= ~m;
-		if (o->lanes) {
-			i++;
-			continue;
-		}
-		frontier_put(&c->space, o->f);
-		*o = w->observed.at[--w->observed.n];
+		i += !observed_drop(c, w, i, m);
 	}
 }
 

@@ -217,8 +217,8 @@ struct foreign *foreign_of(uint32_t cluster, const struct frontier *f)
 	return x;
 }
 
-void foreign_learn(struct clock_space *s, struct frontier *f, struct foreign *set, uint32_t cluster,
-	bool only)
+void foreign_learn(struct clock_space *s, struct frontier *f, struct foreign *set,
+	uint32_t cluster)
 {
 	const struct foreign_entry *own = foreign_find(set, cluster);
 	struct foreign *rest;
@@ -234,8 +234,6 @@ void foreign_learn(struct clock_space *s, struct frontier *f, struct foreign *se
 			frontier_put(s, q);
 		}
 	}
-	if (only)
-		return;
 	if (!own) {
 		foreign_join(&f->foreign, set);
 		return;

@@ -31,9 +31,8 @@ struct foreign {
 /* All that f knows, as a set: of its own cluster and of others. The caller owns the reference. */
 struct foreign *foreign_of(uint32_t cluster, const struct frontier *f);
 const struct foreign_entry *foreign_find(const struct foreign *f, uint32_t cluster);
-/* Adds the knowledge in `set` to f, the frontier of a thread of that cluster. only: restricted to
- * what the set contains of this cluster. */
-void foreign_learn(struct clock_space *s, struct frontier *f, struct foreign *set, uint32_t cluster,
-	bool only);
+/* Adds the knowledge in `set` to f, the frontier of a thread of that cluster. */
+void foreign_learn(struct clock_space *s, struct frontier *f, struct foreign *set,
+	uint32_t cluster);
 
 #endif

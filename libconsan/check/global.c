@@ -31,11 +31,11 @@ static void plain_write_of(struct cluster *c, const struct global_record *r)
 {
 	struct global_spans spans;
 
-	if (!__atomic_load_n(&c->check->global->nflags, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&c->check->global->nlocations, __ATOMIC_ACQUIRE))
 		return;
 	global_spans_open(&spans);
 	global_spans_of(r, &spans);
-	global_plain_writes(c, spans.at, spans.n);
+	observe_plain_writes(c, spans.at, spans.n);
 	global_spans_close(&spans);
 }
 
@@ -266,7 +266,7 @@ void global_access(struct cluster *c, const struct event *e)
 		}
 	}
 	if (strong)
-		global_reads(c, w, e);
+		observe_reads(c, w, e);
 	else if (a->mode & MODE_WRITE)
 		one_address(c, e);
 	r.epoch = r.issue = warp_stamp(w);
@@ -278,7 +278,7 @@ void global_access(struct cluster *c, const struct event *e)
 	touch_lanes(c, w, e->lanes, &a->at, &r, !strong && a->mode & MODE_WRITE);
 	if (!strong)
 		return;
-	global_writes(c, w, e);
+	observe_writes(c, w, e);
 	warp_order_rmw(c, w, e);
 }
 
@@ -316,7 +316,7 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct event *e
 	r->row = GR_WHOLE;
 	r->base = spans->n ? spans->at[0].addr : 0;
 	if (r->flags & GR_WRITE)
-		global_plain_writes(c, k->spans.at, k->spans.n);
+		observe_plain_writes(c, k->spans.at, k->spans.n);
 	global_shadow_touch_whole(c->check->global->shadow, &v.accessor, r, k->spans.at, k->spans.n);
 }
 

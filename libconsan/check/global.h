@@ -1,10 +1,9 @@
 /* global: races on global memory, over all clusters of a launch. Shared by global.c (accesses),
- * global_sync.c (flags, locks, counters), global_race.c (meaning of a race) and global_report.c
+ * global_sync.c (which locations other clusters know of), global_race.c (meaning of a race) and global_report.c
  * (findings, pairs of clusters).
  *
- * Accesses of all clusters are recorded in one shadow. Accesses of two clusters are ordered by a
- * release and an acquire on the same strong location: the release stores the set of all that its
- * thread knows (foreign.h) at the location, the acquire joins it. The executor performs a strong
+ * Accesses of all clusters are recorded in one shadow. Accesses of two clusters are ordered by
+ * release and acquire patterns on a strong location (location.h). The executor performs a strong
  * access and reports it in one step with respect to other threads, so that the order of events at a
  * location is the order of its values.
  *
@@ -20,29 +19,14 @@
 #include "foreign.h"
 #include "grids.h"
 #include "internal.h"
+#include "location.h"
 
-#define FLAG_SHARDS 64u
-#define FLAG_LINES 65536u
+#define LOCATION_SHARDS 64u
+#define MARKED_LINES 65536u
 
-struct flag_head {               /* a release at less than gpu scope */
-	uint32_t cluster, site;
-	uint16_t cta;
-	uint8_t scope;           /* enum ev_scope */
-	struct foreign *set;
-};
-
-struct global_flag {             /* what the chain of writes at an address has released */
-	uint64_t addr;
-	uint32_t version;        /* counts changes; 0: a free slot */
-	uint32_t site;           /* of the newest release at gpu scope */
-	struct foreign *wide; /* at gpu scope or wider, by all clusters */
-	VEC(struct flag_head) narrow;
-};
-
-struct flag_shard {
+struct location_shard {
 	pthread_mutex_t lock;
-	struct global_flag *at; /* hash by address */
-	uint32_t n, cap;
+	struct location_table table;
 };
 
 struct global_pair {             /* a finding and two clusters that showed it; 0: free */
@@ -57,9 +41,9 @@ struct global {
 	uint32_t base;           /* this launch's first cluster */
 	uint32_t waited_from;    /* clusters from here on, below base: complete after the wait */
 	struct foreign *wait_set; /* what is known after griddepcontrol.wait; NULL: nothing */
-	struct flag_shard flag[FLAG_SHARDS];
-	uint32_t nflags;         /* addresses with a release so far */
-	uint8_t line[FLAG_LINES / 8]; /* by hash of addr / 64: some flag is in that line */
+	struct location_shard location[LOCATION_SHARDS];
+	uint32_t nlocations;     /* with a release so far */
+	uint8_t line[MARKED_LINES / 8]; /* by hash of addr / 64: some location is in that line */
 	struct global_pair *pair; /* hash; under the check's lock */
 	uint32_t npairs, cap_pairs;
 };
@@ -74,12 +58,6 @@ struct unfenced {                /* a release that was read without an acquire *
 	struct foreign *set;
 	uint32_t released, read; /* sites */
 	bool rmw;                /* it was read by a read-modify-write */
-};
-
-struct polled {                  /* what a warp last acquired, as a loop polls repeatedly */
-	uint64_t addr;
-	uint32_t version, lanes;
-	uint8_t sem, scope;
 };
 
 /* Plain reads of one instruction in a loop, `step` bytes apart: recorded together, before the warp
@@ -112,7 +90,6 @@ struct cluster_global {
 	uint8_t *npending;       /* used entries */
 	VEC(struct narrow_sync) narrow_sync;
 	VEC(struct unfenced) unfenced;
-	struct polled *polled;   /* for each warp */
 	struct global_stored stored;
 	VEC(struct global_span) spans; /* spans of the current event */
 };
@@ -152,9 +129,16 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
 void global_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane);
 
 /* ---- global_sync.c ---- */
-void global_reads(struct cluster *c, struct warp *w, const struct event *e);
-void global_writes(struct cluster *c, struct warp *w, const struct event *e);
-void global_plain_writes(struct cluster *c, const struct global_span *spans, size_t n);
+struct location_shard *global_shard(struct global *g, uint64_t at);
+/* Marks the line of a location; which addresses need no lookup. Takes no lock. */
+void global_mark(struct global *g, uint64_t at);
+bool global_marked(const struct global *g, uint64_t at);
+/* Kept for explanations: what a release and an acquire would order if their scopes were wider, and
+ * what a read would order if it acquired. */
+void global_note_narrow(struct cluster *c, struct foreign *set, uint32_t released,
+	uint32_t acquired);
+void global_note_unfenced(struct cluster *c, struct foreign *set, uint32_t released,
+	const struct event *e);
 /* The release and acquire with too narrow scopes that would order the old access; NULL: none. */
 const struct narrow_sync *global_narrow_sync(const struct cluster *c,
 	const struct global_record *old);

@@ -3,7 +3,7 @@
  * key.
  *
  * Which file updates what: check.c the lifetimes, order.c and fence.c the knowledge of warps,
- * access.c the shadow, async.c groups and slots, mbar.c, barrier.c and cluster.c the barriers,
+ * access.c the shadow, location.c and observe.c strong locations, async.c groups and slots, mbar.c, barrier.c and cluster.c the barriers,
  * wgmma.c warpgroups and registers, report.c findings. */
 #ifndef CONSAN_CHECK_INTERNAL_H
 #define CONSAN_CHECK_INTERNAL_H
@@ -25,6 +25,12 @@ struct cluster;
 #include "libconsan/event/event.def"
 #undef EV_LIKE
 #undef EV
+
+/* Bytes of an element: a vector access is a set of scalar accesses (PTX ISA 8.2.4) */
+static inline uint32_t access_element(const struct event_access *a)
+{
+	return a->element_bytes && a->element_bytes < a->bytes ? a->element_bytes : a->bytes;
+}
 
 /* The access of an ACCESS or OBSERVED event */
 static inline const struct event_access *access_of(const struct event *e)
@@ -74,7 +80,22 @@ struct group {                   /* lanes with the same knowledge */
 struct observed {                /* by relaxed reads: becomes knowledge when a fence follows */
 	uint32_t lanes;
 	uint8_t min_scope;       /* the minimum scope of that fence; 0: any */
+	uint8_t size;            /* the location that was read, or 0: see location.h */
+	uint64_t at;
 	struct frontier *f;
+};
+
+/* A lane's newest release at a location; f NULL: none (release pattern 2). */
+#define OWN_RELEASES 256u
+struct own_release {
+	uint64_t at;
+	uint8_t size, lane, scope;
+	struct frontier *f;
+};
+
+struct polled {                  /* what a warp read last, as a loop polls repeatedly */
+	uint64_t at;
+	uint32_t version, lanes, site;
 };
 
 struct released {                /* by a fence: what later relaxed writes release */
@@ -156,6 +177,7 @@ struct warp {
 	struct lane_groups stores; /* bulk stores */
 	VEC(struct released) released;
 	VEC(struct observed) observed;
+	struct own_release *own; /* hash, OWN_RELEASES; NULL before the first */
 	uint32_t global_fence;   /* site of a proxy fence that did not cover shared memory */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
 	uint32_t half_site;      /* newest release half of one */
@@ -272,21 +294,6 @@ struct nb_gen {
 	struct past_op_list arrivals;
 };
 
-/* ---- strong locations in shared memory: flags and locks ---- */
-
-struct head {                    /* released by the threads of one CTA */
-	uint16_t cta;
-	bool wide;               /* at cluster scope or wider */
-	struct frontier *f;
-};
-
-struct flag {
-	uint16_t cta;
-	uint32_t addr;
-	bool used;
-	VEC(struct head) heads;  /* the newest chain of writes */
-};
-
 struct remote_use {              /* a warp's newest use of another CTA's shared memory */
 	struct past_op op;
 	uint64_t phase;          /* the barrier.cluster phase in which it arrives next */
@@ -318,6 +325,9 @@ struct global;                   /* see global.h; one for each launch */
 struct cluster_global;           /* see global.h; one for each cluster */
 
 /* ---- a cluster, and its event sink ---- */
+
+#define SHARED_MARKS 256u
+struct location_table;           /* see location.h */
 
 struct cluster {
 	struct event_sink sink;  /* first member */
@@ -355,8 +365,10 @@ struct cluster {
 	unsigned slot_lane;
 	struct async_op *op;     /* hash by id */
 	uint32_t nops, cap_ops;
-	struct flag *flag;       /* hash by place */
-	uint32_t nflags, cap_flags;
+	struct location_table *locations; /* of both memories, with what this cluster releases */
+	bool shared_locations;   /* some are in shared memory */
+	uint64_t shared_marks[SHARED_MARKS]; /* 16 bytes a bit: which they may be in */
+	struct polled *polled;   /* for each warp */
 	struct stuck *stuck;     /* EV_BLOCKED so far, newest first */
 	bool truncated;          /* fault or hang: incomplete operations are not reported */
 	const struct event *now; /* the event being handled */
@@ -455,6 +467,12 @@ uint32_t warp_progress(const struct warp *w, enum agent_kind k, enum plane plane
  * observation into knowledge, 0 if it comes from threads of the same CTA. */
 void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
 	unsigned min_scope);
+/* The same for a read of a location, so that warp_acquire_observed() finds it. */
+void warp_observe_at(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
+	unsigned min_scope, uint64_t at, unsigned size);
+/* An acquire at the location (acquire pattern 2). */
+void warp_acquire_observed(struct cluster *c, struct warp *w, uint32_t lanes, uint64_t at,
+	unsigned size, unsigned scope);
 /* Adds to `into` what fences of those lanes released; narrow: receives what fences of .cta scope
  * released. False: there was none. */
 bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into,
@@ -462,9 +480,9 @@ bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct fr
 /* After the writes of one read-modify-write by several lanes: orders its last lane after the
  * others. */
 void warp_order_rmw(struct cluster *c, struct warp *w, const struct event *e); /* ACCESS */
-/* Adds what the lane's released entry i holds for all memory. False: it is not the lane's. */
-bool warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
-	struct frontier *into, unsigned *scope);
+/* Adds what the released entry i, one of the lane's, holds. */
+void warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i,
+	struct frontier *into);
 /* Did one of those lanes execute a release fence of .cta scope? */
 bool warp_has_narrow(const struct warp *w, uint32_t lanes);
 /* Records that `lanes` would know `from` if the scopes of this synchronization were wide enough. */
@@ -507,8 +525,15 @@ struct lanes_access {
 	uint16_t owner;
 };
 
-void flags_reset(struct cluster *c);
-void flags_free(struct cluster *c);
+/* ---- observe.c ---- */
+void observe_reads(struct cluster *c, struct warp *w, const struct event *e); /* ACCESS, OBSERVED */
+void observe_writes(struct cluster *c, struct warp *w, const struct event *e); /* ACCESS */
+/* Weak writes end chains: what is read afterwards was not released. */
+struct global_span;
+void observe_plain_writes(struct cluster *c, const struct global_span *spans, size_t n);
+void observe_plain_shared(struct cluster *c, const struct lanes_access *x);
+void observe_reset(struct cluster *c);
+void observe_free(struct cluster *c);
 
 /* ---- race.c ---- */
 enum shadow_verdict race_classify(struct shadow_view *v, const struct cell_entry *old,

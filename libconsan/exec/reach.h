@@ -315,8 +315,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	a->scope = (enum ev_scope)(uint8_t)(order >> 8);
 	a->flags = (enum ev_access_flags)(uint8_t)(order >> 16);
 	a->bytes = bytes;
-	if (r->space == SP_GLOBAL)
-		a->element_bytes = element;
+	a->element_bytes = element;
 	a->overwritten = lost & lanes;
 	a->owner = (uint16_t)(r->cta ? r->cta->rank : w->cta->rank);
 	if (r->affine) {

@@ -1,0 +1,142 @@
+/* location: see location.h. The tables of strong locations and their chains of writes. */
+#include "location.h"
+
+#include <stdlib.h>
+
+static uint32_t hash(uint64_t key)
+{
+	return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 32);
+}
+
+static uint32_t slot_of(const struct location_table *t, uint64_t key)
+{
+	uint32_t i = hash(key) & (t->cap - 1);
+
+	while (t->place[i].at.n && t->place[i].key != key)
+		i = (i + 1) & (t->cap - 1);
+	return i;
+}
+
+static struct place *place_find(const struct location_table *t, uint64_t key)
+{
+	struct place *p = t->cap ? &t->place[slot_of(t, key)] : NULL;
+
+	return p && p->at.n ? p : NULL;
+}
+
+static void grow(struct location_table *t)
+{
+	struct location_table was = *t;
+
+	t->cap = was.cap ? 2 * was.cap : 16;
+	t->place = base_alloc(t->cap * sizeof *t->place);
+	for (uint32_t i = 0; i < was.cap; i++)
+		if (was.place[i].at.n)
+			t->place[slot_of(t, was.place[i].key)] = was.place[i];
+		else
+			vec_free(&was.place[i].at);
+	free(was.place);
+}
+
+struct location *location_find(const struct location_table *t, uint64_t at, unsigned size)
+{
+	const struct place *p = place_find(t, at / 16);
+
+	for (size_t i = 0; p && i < p->at.n; i++)
+		if (p->at.at[i].at == at && p->at.at[i].size == size)
+			return &p->at.at[i];
+	return NULL;
+}
+
+struct location *location_make(struct location_table *t, uint64_t at, unsigned size)
+{
+	struct location *l = location_find(t, at, size);
+	struct place *p;
+
+	if (l)
+		return l;
+	if (2 * (t->n + 1) > t->cap)
+		grow(t);
+	p = &t->place[slot_of(t, at / 16)];
+	t->n += !p->at.n;
+	p->key = at / 16;
+	vec_push(&p->at, ((struct location){ .at = at, .size = (uint8_t)size }));
+	return &p->at.at[p->at.n - 1];
+}
+
+void location_clear(struct clock_space *s, struct location *l)
+{
+	while (l->heads.n)
+		frontier_put(s, l->heads.at[--l->heads.n].f);
+	foreign_put(l->wide);
+	l->wide = NULL;
+	while (l->narrow.n)
+		foreign_put(l->narrow.at[--l->narrow.n].set);
+}
+
+static void begin_chain(struct clock_space *s, struct location *l)
+{
+	location_clear(s, l);
+	l->chain++;
+}
+
+void location_overwrite(struct clock_space *s, struct location_table *t, uint64_t at,
+	unsigned bytes, unsigned size)
+{
+	const struct place *p = place_find(t, at / 16);
+
+	for (size_t i = 0; p && i < p->at.n; i++) {
+		struct location *l = &p->at.at[i];
+
+		if (l->at >= at + bytes || l->at + l->size <= at || (l->at == at && l->size == size))
+			continue;
+		begin_chain(s, l);
+		l->version++;
+	}
+}
+
+bool location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
+	unsigned scope, bool rmw)
+{
+	const unsigned both = scope < l->scope ? scope : l->scope;
+	const bool begins = !rmw || both < scope_needed(l->cluster, l->cta, cluster, cta);
+
+	if (begins)
+		begin_chain(s, l);
+	l->version++;
+	l->cluster = cluster;
+	l->cta = (uint16_t)cta;
+	l->scope = (uint8_t)scope;
+	return begins;
+}
+
+static void drop(struct clock_space *s, struct location *l)
+{
+	location_clear(s, l);
+	while (l->ordered.n)
+		frontier_put(s, l->ordered.at[--l->ordered.n].f);
+	foreign_put(l->wide_ordered);
+	vec_free(&l->heads);
+	vec_free(&l->ordered);
+	vec_free(&l->narrow);
+}
+
+void location_reset(struct clock_space *s, struct location_table *t)
+{
+	for (uint32_t i = 0; t->n && i < t->cap; i++) {
+		struct place *p = &t->place[i];
+
+		for (size_t k = 0; k < p->at.n; k++)
+			drop(s, &p->at.at[k]);
+		p->at.n = 0;
+	}
+	t->n = 0;
+}
+
+void location_free(struct clock_space *s, struct location_table *t)
+{
+	location_reset(s, t);
+	for (uint32_t i = 0; i < t->cap; i++)
+		vec_free(&t->place[i].at);
+	free(t->place);
+}

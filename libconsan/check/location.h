@@ -1,0 +1,97 @@
+/* location: strong locations, in shared and in global memory: what the writes there have released
+ * (PTX ISA 8.8, 8.9.2, 8.9.4).
+ *
+ * A location is an address and a size: a read observes a write of the same location only (8.7). Its
+ * *chain* is the newest write and the read-modify-writes before it that observed each other: a read
+ * that is morally strong to the newest write observes them all. A *head* is what the release
+ * patterns of one CTA with a write in the chain release: it reaches an acquire pattern whose last
+ * operation is morally strong to the first one of the release pattern, which is what `scope` of a
+ * head is for.
+ *
+ * A cluster has a table of locations with the heads of its own threads, as frontiers. Locations in
+ * global memory are also in a table of the launch, with the chain and with what reaches other
+ * clusters, as sets (foreign.h); it says which chain the cluster's heads belong to. location.c has
+ * the tables and chains, observe.c the patterns. */
+#ifndef CONSAN_CHECK_LOCATION_H
+#define CONSAN_CHECK_LOCATION_H
+
+#include "foreign.h"
+#include "internal.h"
+
+struct head {
+	uint16_t cta;
+	uint8_t scope;           /* enum ev_scope: of the first operations of the patterns */
+	uint32_t site;           /* of the newest write */
+	struct frontier *f;
+};
+
+/* A head that does not reach other clusters: explains their races. */
+struct narrow_head {
+	uint32_t cluster, site;
+	uint16_t cta;
+	uint8_t scope;
+	struct foreign *set;
+};
+
+struct location {
+	uint64_t at;             /* global address, or shared_at() */
+	uint8_t size;
+	uint8_t scope;           /* of the newest write, and its thread */
+	uint16_t cta;
+	uint32_t cluster;
+	uint32_t version;        /* counts changes; 0: never written */
+	uint32_t chain;          /* number of the chain */
+	VEC(struct head) heads;  /* in a cluster's table */
+	VEC(struct head) ordered; /* the same for fence.sc (8.9.3); never cleared */
+	/* in the launch's table: all heads of gpu scope or wider, and the site of the newest */
+	struct foreign *wide, *wide_ordered;
+	uint32_t site;
+	VEC(struct narrow_head) narrow;
+};
+
+/* Locations in the same 16 bytes, which may overlap. */
+struct place {
+	uint64_t key;            /* location.at / 16 */
+	VEC(struct location) at;
+};
+
+struct location_table {
+	struct place *place;     /* hash by key; no locations: free */
+	uint32_t n, cap;
+};
+
+static inline uint64_t shared_at(unsigned cta, uint64_t addr)
+{
+	return 1ull << 63 | (uint64_t)cta << 32 | addr;
+}
+
+static inline bool in_shared(uint64_t at)
+{
+	return at >> 63;
+}
+
+/* The scope that two operations of threads in these CTAs need to be morally strong. */
+static inline unsigned scope_needed(uint32_t cluster, unsigned cta, uint32_t other_cluster,
+	unsigned other_cta)
+{
+	if (cluster != other_cluster)
+		return SCOPE_GPU;
+	return cta == other_cta ? SCOPE_CTA : SCOPE_CLUSTER;
+}
+
+/* NULL: there is none. Pointers are valid until a location is made. */
+struct location *location_find(const struct location_table *t, uint64_t at, unsigned size);
+struct location *location_make(struct location_table *t, uint64_t at, unsigned size);
+/* A write of [at, at + bytes) ends the chains of all locations there, but that of `size` at `at`;
+ * size 0: of all. bytes: within 16 aligned bytes. */
+void location_overwrite(struct clock_space *s, struct location_table *t, uint64_t at,
+	unsigned bytes, unsigned size);
+/* A write of the location itself. True: it does not observe the chain, and begins a new one. */
+bool location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
+	unsigned scope, bool rmw);
+/* Forgets the chain's heads. */
+void location_clear(struct clock_space *s, struct location *l);
+void location_reset(struct clock_space *s, struct location_table *t); /* empties it */
+void location_free(struct clock_space *s, struct location_table *t);
+
+#endif
