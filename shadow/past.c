@@ -20,6 +20,10 @@
  *    conflicts with n conflicts with x, with the same knowledge required.
  *  - A strong n does not replace a weak x, see as_strict().
  *
+ * Entries are in the order of the accesses, as far as strong accesses are concerned: a strong read
+ * or read-modify-write z has observed the strong writes of its chain that are before it (PTX ISA
+ * 8.9.2). An access after which z is ordered is ordered after those, too (8.9.5), see shadow_observed().
+ *
  * Reads of bulk stores and of wgmma become known only through the issuing lane or warps, which then
  * still know all that they knew at issue. */
 #include "past.h"
@@ -52,16 +56,121 @@ static inline bool as_strict(const struct cell_entry *x, const struct cell_entry
 		&& (x->what & CELL_SCOPE_MASK) >= (now->what & CELL_SCOPE_MASK);
 }
 
+static inline bool is_rmw(const struct cell_entry *e)
+{
+	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
+
+	return (e->what & rmw) == rmw;
+}
+
+static inline bool reads(const struct cell_entry *e)
+{
+	return !(e->what & CELL_WRITE) || is_rmw(e);
+}
+
+/* The entries after one, which are still in their places. */
+struct newer {
+	const struct shadow *s;
+	uint32_t cell, at, left;
+};
+
+static const struct cell_entry *next_of(struct newer *n)
+{
+	if (!n->left)
+		return NULL;
+	n->left--;
+	if (n->at == CELL_ENTRIES) {
+		n->cell = n->s->cell[n->cell].more;
+		n->at = 0;
+	}
+	return &n->s->cell[n->cell].entry[n->at++];
+}
+
+static bool written_since(struct newer n, uint32_t bytes)
+{
+	const struct cell_entry *e;
+
+	while ((e = next_of(&n)))
+		if (e->what & CELL_WRITE && e->bytes & bytes)
+			return true;
+	return false;
+}
+
+enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_entry *x,
+	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+{
+	enum shadow_observed all = SHADOW_OBSERVED, is;
+	struct newer n = *v->newer;
+	const struct cell_entry *z;
+
+	if ((x->what & (CELL_WRITE | CELL_STRONG)) != (CELL_WRITE | CELL_STRONG))
+		return SHADOW_NOT_OBSERVED;
+	while (bytes && (z = next_of(&n))) {
+		const uint32_t both = z->bytes & bytes;
+
+		if (!both)
+			continue;
+		if (!reads(z))
+			return SHADOW_NOT_OBSERVED; /* the end of the chain */
+		is = z->what & CELL_STRONG ? v->observed(v, x, z, now, granule, both)
+			: SHADOW_NOT_OBSERVED;
+		if (is == SHADOW_NOT_OBSERVED)
+			continue;
+		bytes &= ~both;
+		all = is < all ? is : all;
+	}
+	return bytes ? SHADOW_NOT_OBSERVED : all;
+}
+
+/* Strong reads are also kept for what they observed: of those of one warp since a write, the first
+ * and the newest. */
+struct run {
+	uint32_t written;        /* bytes of older strong writes */
+	uint32_t lanes, bytes;   /* first reads since the newest of them */
+};
+
+static inline bool is_strong_read(const struct cell_entry *e)
+{
+	return (e->what & (CELL_STRONG | CELL_WRITE)) == CELL_STRONG;
+}
+
+/* May a further read replace the strong read x? */
+static bool adds_no_observation(const struct run *run, const struct cell_entry *x,
+	const struct cell_entry *now)
+{
+	if (!(run->written & x->bytes))
+		return true;
+	return x->agent == now->agent && !((x->what ^ now->what) & ~CELL_SITE_MASK)
+		&& !(x->lanes & ~run->lanes) && !(x->bytes & ~run->bytes);
+}
+
+static void extend_run(struct run *run, const struct cell_entry *x, const struct cell_entry *now)
+{
+	if (x->what & CELL_WRITE && x->bytes & now->bytes) {
+		run->lanes = run->bytes = 0;
+		if (x->what & CELL_STRONG)
+			run->written |= x->bytes;
+	} else if (is_strong_read(x) && x->agent == now->agent
+		&& !((x->what ^ now->what) & ~CELL_SITE_MASK) && !run->lanes) {
+		run->lanes = x->lanes;
+		run->bytes = x->bytes;
+	}
+}
+
 /* now: the access; rec: the entry to record for it, extended by entries of the same instruction and
  * epoch that it replaces. */
 static inline enum action compare(struct shadow_view *v, const struct cell_entry *x,
-	const struct cell_entry *now, struct cell_entry *rec, uint32_t granule)
+	const struct cell_entry *now, struct cell_entry *rec, const struct newer *newer,
+	const struct run *run, uint32_t granule)
 {
 	uint32_t both = x->bytes & now->bytes;
 	enum shadow_verdict verdict;
 	bool track, retire = true;
+	/* a strong access adds something after another write: it may have observed that */
+	const bool same_epoch = x->epoch == now->epoch && x->agent == now->agent
+		&& !(now->what & CELL_STRONG && written_since(*newer, x->bytes));
 
-	if (x->epoch == now->epoch && x->what == now->what && x->agent == now->agent) {
+	if (same_epoch && x->what == now->what) {
 		if (x->lanes == rec->lanes) {
 			/* writes of an asynchronous engine are not ordered even in this case
 			 * (C03) */
@@ -82,8 +191,11 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 	if (!as_strict(x, now))
 		retire = false;
 	track = same_track(x, now) && !(x->lanes & ~now->lanes);
-	if (!((x->what | now->what) & CELL_WRITE))
+	if (!((x->what | now->what) & CELL_WRITE)) {
+		if (is_strong_read(x) && !adds_no_observation(run, x, now))
+			return KEEP;
 		return retire && (track || lookup(v, x)) ? TRIM : KEEP;
+	}
 	if (lookup(v, x)) {
 		verdict = SHADOW_ORDERED;
 	} else if (track && x->agent == v->self && x->lanes == now->lanes
@@ -91,11 +203,12 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 		verdict = SHADOW_ORDERED; /* program order, lane by lane */
 	} else {
 		v->reported = true;
+		v->newer = newer;
 		verdict = v->classify(v, x, now, granule, both);
 	}
 	if (now->what & CELL_WRITE)
 		return retire && (track || verdict != SHADOW_MORALLY_STRONG) ? TRIM : KEEP;
-	if (track && as_strict(now, x) && x->epoch == now->epoch && x->lanes == rec->lanes
+	if (track && as_strict(now, x) && same_epoch && x->lanes == rec->lanes
 		&& !(rec->bytes & ~x->bytes) && x->agent == v->self)
 		return SKIP_NEW;
 	return KEEP;
@@ -104,21 +217,28 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 /* Does x, perhaps with fewer bytes, stay beside the new access? *skip: the new access adds
  * nothing. */
 static inline bool apply(struct shadow_view *v, struct cell_entry *x,
-	const struct cell_entry *now, struct cell_entry *rec, uint32_t granule, bool *skip)
+	const struct cell_entry *now, struct cell_entry *rec, const struct newer *newer,
+	struct run *run, uint32_t granule, bool *skip)
 {
-	switch (compare(v, x, now, rec, granule)) {
+	bool stays = true;
+
+	switch (compare(v, x, now, rec, newer, run, granule)) {
 	case KEEP:
-		return true;
+		break;
 	case DROP:
-		return *skip;
+		stays = *skip;
+		break;
 	case TRIM:
 		x->bytes &= ~now->bytes;
-		return x->bytes;
+		stays = x->bytes;
+		break;
 	case SKIP_NEW:
 		*skip = true;
-		return true;
+		break;
 	}
-	return true;
+	if (stays && x->what & CELL_STRONG)
+		extend_run(run, x, now);
+	return stays;
 }
 
 /* touch_all() for a cell that has a chain or needs one: moves entries towards the front, so that
@@ -128,10 +248,12 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, uint32_t home,
 {
 	struct cell_entry rec = *now;
 	uint32_t n = s->cell[home].n, kept = 0, i = 0, k = 0, from = home, to = home;
+	struct run run = { 0 };
 	bool skip = false;
 
 	s->cell[home].writes = s->cell[home].readers = 0;
 	for (; n; n--, i++) {
+		struct newer newer;
 		struct cell_entry x;
 
 		if (i == CELL_ENTRIES) {
@@ -139,7 +261,8 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, uint32_t home,
 			i = 0;
 		}
 		x = s->cell[from].entry[i];
-		if (!apply(v, &x, now, &rec, granule, &skip))
+		newer = (struct newer){ s, from, i + 1, n - 1 };
+		if (!apply(v, &x, now, &rec, &newer, &run, granule, &skip))
 			continue;
 		if (k == CELL_ENTRIES) {
 			to = s->cell[to].more;
@@ -160,25 +283,21 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, uint32_t home,
 	cells_cut(s, to);
 }
 
-static inline bool reads(const struct cell_entry *e)
-{
-	const uint32_t rmw = CELL_STRONG | CELL_PART;
-
-	return !(e->what & CELL_WRITE) || (e->what & rmw) == rmw;
-}
-
-static void touch_all(struct shadow_view *v, struct cell *c, uint32_t granule,
+static void touch_all(struct shadow *s, struct shadow_view *v, uint32_t at, uint32_t granule,
 	const struct cell_entry *now)
 {
+	struct cell *c = &s->cell[at];
 	struct cell_entry rec = *now;
 	uint32_t n = c->n, i, k;
+	struct run run = { 0 };
 	bool skip = false;
 
 	c->writes = c->readers = 0;
 	for (i = k = 0; i < n; i++) {
+		const struct newer newer = { s, at, i + 1, n - i - 1 };
 		struct cell_entry x = c->entry[i];
 
-		if (!apply(v, &x, now, &rec, granule, &skip))
+		if (!apply(v, &x, now, &rec, &newer, &run, granule, &skip))
 			continue;
 		note_entry(c, &x, k);
 		c->entry[k++] = x;
@@ -206,7 +325,7 @@ void past_touch(struct shadow *s, struct shadow_view *v,
 	if (now->what & CELL_WRITE)
 		c->init |= now->bytes;
 	if (c->n < CELL_ENTRIES)
-		touch_all(v, c, granule, now);
+		touch_all(s, v, at, granule, now);
 	else
 		touch_chain(s, v, at, granule, now);
 }

@@ -107,7 +107,7 @@ INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct c
 
 				if (x->agent != now.agent || x->what & CELL_WRITE)
 					continue;
-				if (x->bytes & ~now.bytes || x->lanes & ~now.lanes
+				if (x->what & CELL_STRONG || x->bytes & ~now.bytes || x->lanes & ~now.lanes
 					|| (x->what ^ now.what) & CELL_SHIFT_MASK)
 					return false;
 				old = x;

@@ -38,12 +38,21 @@ enum shadow_verdict {
 	SHADOW_CONFLICT          /* a conflict, which the callback has recorded */
 };
 
+enum shadow_observed {
+	SHADOW_NOT_OBSERVED,
+	SHADOW_OBSERVED_UNFENCED, /* without the proxy fence that the access being made needs */
+	SHADOW_OBSERVED
+};
+
 /* The access being made. known_generic[a] (agents below ngeneric) and known[a] (all others) are
  * epochs up to which the accessor is ordered after *all lanes* of agent a; what these do not
  * decide, classify() decides exactly.
  *   classify()  old and now overlap in `bytes` of `granule`, at least one writes
+ *   observed()  called by shadow_observed(): z read x, a strong write, or a value of its chain. Is z
+ *               morally strong to x, and ordered before now at each of the bytes, for some lane?
  *   invalid()   why: SHADOW_UNWRITTEN, a read of bytes that were never written;
  *               SHADOW_GUARDED, an access to bytes of a live mbarrier object */
+struct newer;                    /* past.c */
 struct shadow_view {
 	const uint32_t *known_generic, *known;
 	uint32_t ngeneric;
@@ -52,10 +61,19 @@ struct shadow_view {
 	enum shadow_verdict (*classify)(struct shadow_view *v,
 		const struct cell_entry *old, const struct cell_entry *now,
 		uint32_t granule, uint32_t bytes);
+	const struct newer *newer; /* used by the table: accesses after the one to classify */
+	enum shadow_observed (*observed)(struct shadow_view *v, const struct cell_entry *x,
+		const struct cell_entry *z, const struct cell_entry *now, uint32_t granule,
+		uint32_t bytes);
 	void (*invalid)(struct shadow_view *v, const struct cell_entry *now,
 		uint32_t granule, uint32_t bytes, unsigned why);
 };
 enum { SHADOW_UNWRITTEN, SHADOW_GUARDED };
+
+/* Only for classify(): have strong accesses that are ordered before now observed x, in all of these
+ * bytes (PTX ISA 8.9.5)? */
+enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_entry *x,
+	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
 
 void shadow_open(struct shadow *s, uint32_t bytes);
 void shadow_reset(struct shadow *s);

@@ -15,7 +15,7 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 		.known_generic = async ? f->p : f->g, .known = f->g,
 		.ngeneric = c->space.ngeneric,
 		.self = role == ROLE_GENERIC ? w->index : NO_AGENT,
-		.classify = race_classify, .invalid = race_invalid,
+		.classify = race_classify, .observed = race_observed, .invalid = race_invalid,
 	};
 	/* K6, st.async: accesses by engines are classified, known or not */
 	if (async && (c->check->config.policy.async_across_ctas || c->generic_slots))
@@ -30,6 +30,7 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 	v->last_guard = UINT32_MAX;
 	v->wgmma_warp = 0;
 	v->last_entry.bytes = 0;
+	v->last_seen = SHADOW_NOT_OBSERVED;
 }
 
 static uint32_t log2_of(uint32_t size)

@@ -511,6 +511,7 @@ struct view {                    /* an access, as the shadow module classifies i
 	struct cell_entry last_entry;
 	uint32_t last_lanes;
 	enum shadow_verdict last_verdict;
+	enum shadow_observed last_seen; /* not NOT_OBSERVED: other entries decided */
 };
 void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f, enum async_role role, uint16_t peer);
@@ -538,6 +539,8 @@ void observe_free(struct cluster *c);
 /* ---- race.c ---- */
 enum shadow_verdict race_classify(struct shadow_view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
+enum shadow_observed race_observed(struct shadow_view *v, const struct cell_entry *x,
+	const struct cell_entry *z, const struct cell_entry *now, uint32_t granule, uint32_t bytes);
 void race_invalid(struct shadow_view *v, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why);
 /* Reports that several lanes of one store write the same bytes at addr. */

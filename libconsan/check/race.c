@@ -124,7 +124,67 @@ static bool morally_strong(const struct view *v, const struct cell_entry *old,
 		return false;
 	if (scope > other)
 		scope = other;
-	return scope || v->c->warp[old->agent].cta == v->w->cta;
+	return scope || v->c->warp[old->agent].cta == v->c->warp[now->agent].cta;
+}
+
+/* The entry with its lanes as they are at byte 0 of this granule, so that equal results for
+ * consecutive granules compare equal. */
+static struct cell_entry here(const struct cell_entry *e, uint32_t granule)
+{
+	struct cell_entry local = *e;
+
+	local.lanes = cell_lanes_at(e, granule * CELL_BYTES);
+	return local;
+}
+
+/* The lanes of z at a byte whose accesses are known by program order. */
+static uint32_t own_lanes(const struct view *v, enum plane plane, const struct cell_entry *z,
+	const struct cell_entry *now, unsigned byte)
+{
+	const bool engine = v->role == ROLE_BULK_LOAD || v->role == ROLE_BULK_STORE;
+	uint32_t own = 0;
+
+	if (z->agent != v->w->index)
+		return 0;
+	for (uint32_t m = cell_lanes_at(z, byte) & (engine ? v->lanes : cell_lanes_at(now, byte)); m;
+		m &= m - 1)
+		if (warp_progress(v->w, AGENT_WARP, plane, (unsigned)__builtin_ctz(m)) >= z->epoch)
+			own |= m & -m;
+	return own;
+}
+
+/* Is z known at each byte, for some lane? Each of its lanes observed what z did. */
+static bool some_lane_known(const struct view *v, enum plane plane, const struct cell_entry *z,
+	const struct cell_entry *now, uint32_t bytes)
+{
+	const struct clock_space *k = &v->c->space;
+	uint32_t known;
+
+	if (frontier_full(k, v->f, plane, z->agent) >= z->epoch)
+		return true;
+	known = frontier_lanes(k, v->f, plane, z->agent, z->epoch);
+	for (; bytes; bytes &= bytes - 1) {
+		const unsigned b = (unsigned)__builtin_ctz(bytes);
+
+		if (!((cell_lanes_at(z, b) & known) | own_lanes(v, plane, z, now, b)))
+			return false;
+	}
+	return true;
+}
+
+enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entry *x,
+	const struct cell_entry *z, const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+{
+	const struct view *v = (const struct view *)s;
+	const struct cell_entry local = here(z, granule);
+
+	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || v->role == ROLE_WGMMA
+		|| !morally_strong(v, x, z))
+		return SHADOW_NOT_OBSERVED;
+	if (some_lane_known(v, v->plane, &local, now, bytes))
+		return SHADOW_OBSERVED;
+	return v->plane == PLANE_P && some_lane_known(v, PLANE_G, &local, now, bytes)
+		? SHADOW_OBSERVED_UNFENCED : SHADOW_NOT_OBSERVED;
 }
 
 /* ---- the rule ---- */
@@ -246,13 +306,14 @@ static bool same_proxy_slots(const struct view *v, const struct cell_entry *old)
 		&& v->c->slots.at[index].generic == (v->role == ROLE_COPY);
 }
 
-static enum shadow_verdict classify(const struct view *v, const struct cell_entry *old,
+static enum shadow_verdict classify(struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
 	const struct check_policy *policy = &v->c->check->config.policy;
 	bool old_generic = old->agent < v->c->space.ngeneric;
 	enum plane plane = old_generic ? v->plane : PLANE_G;
 	enum missing missing = MISSING_ORDER;
+	enum shadow_observed seen;
 	unsigned rule;
 
 	if (ordered(v, plane, old, now, bytes, false)) {
@@ -270,7 +331,11 @@ static enum shadow_verdict classify(const struct view *v, const struct cell_entr
 		return SHADOW_MORALLY_STRONG;
 	if (old->what & now->what & CELL_STRONG && same_proxy_slots(v, old))
 		return SHADOW_MORALLY_STRONG;
-	if (plane == PLANE_P && ordered(v, PLANE_G, old, now, bytes, false))
+	seen = shadow_observed(&v->s, old, now, granule, bytes);
+	v->last_seen = seen;
+	if (seen == SHADOW_OBSERVED)
+		return SHADOW_ORDERED;
+	if (plane == PLANE_P && (seen || ordered(v, PLANE_G, old, now, bytes, false)))
 		missing = MISSING_FENCE;
 	rule = pick_rule(v, old, now, missing);
 	if (v->role == ROLE_WGMMA && missing == MISSING_ORDER
@@ -294,16 +359,6 @@ static enum shadow_verdict classify(const struct view *v, const struct cell_entr
 	return SHADOW_CONFLICT;
 }
 
-/* The entry with its lanes as they are at byte 0 of this granule, so that equal results for
- * consecutive granules compare equal. */
-static struct cell_entry here(const struct cell_entry *e, uint32_t granule)
-{
-	struct cell_entry local = *e;
-
-	local.lanes = cell_lanes_at(e, granule * CELL_BYTES);
-	return local;
-}
-
 enum shadow_verdict race_classify(struct shadow_view *s, const struct cell_entry *old_entry,
 	const struct cell_entry *now_entry, uint32_t granule, uint32_t bytes)
 {
@@ -311,10 +366,11 @@ enum shadow_verdict race_classify(struct shadow_view *s, const struct cell_entry
 	struct view *v = (struct view *)s;
 	bool same = v->last_entry.bytes == bytes && v->last_entry.agent == old.agent
 		&& v->last_entry.epoch == old.epoch && v->last_entry.what == old.what
-		&& v->last_entry.lanes == old.lanes && v->last_lanes == now.lanes;
+		&& v->last_entry.lanes == old.lanes && v->last_lanes == now.lanes && !v->last_seen;
 
 	if (same)
 		return v->last_verdict;
+	v->last_seen = SHADOW_NOT_OBSERVED;
 	v->last_verdict = classify(v, &old, &now, granule, bytes);
 	v->last_entry = old;
 	v->last_entry.bytes = (uint16_t)bytes;

@@ -122,9 +122,17 @@ Test(race, strong_accesses)
 	strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED); expect(CS108);
 	begin(2); strong(0, L(0), 0, 4, MODE_WRITE, SEM_VOLATILE);
 	strong(1, L(0), 0, 4, MODE_READ, SEM_VOLATILE); never();
-	/* all of several atomics must be ordered before a plain read, not only the last */
+	/* 8.9.5: the second atomic has observed the first one; what is ordered after it is ordered
+	 * after both */
 	begin(3); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
 	strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
+	bar_arrive(1, 1, 64); bar_enter(2, 1, 64); bar_leave(2, 1); rd1(2, L(0), 0, 4); never();
+	begin(3); strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
+	strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
+	bar_arrive(1, 1, 64); bar_enter(2, 1, 64); bar_leave(2, 1); rd1(2, L(0), 0, 4); expect(CS102);
+	/* a store has not observed anything */
+	begin(3); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
+	strong(1, L(0), 0, 4, MODE_WRITE, SEM_RELAXED);
 	bar_arrive(1, 1, 64); bar_enter(2, 1, 64); bar_leave(2, 1); rd1(2, L(0), 0, 4); expect(CS102);
 	begin(3); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
 	strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED);

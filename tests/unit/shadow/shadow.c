@@ -17,7 +17,7 @@
 
 typedef uint64_t set[IDS / 64];
 struct know { set g, p; };
-struct past { uint32_t id; bool write, strong, generic; uint8_t shift; };
+struct past { uint32_t id; bool write, strong, generic; uint8_t shift; uint32_t insn; bool store; };
 
 static struct know thread[THREADS], flag[8], object[OBJECTS], bar;
 static struct past *byte[MEMORY];
@@ -49,6 +49,18 @@ static void add(struct know *to, const struct know *from)
 	}
 }
 
+/* Did a later strong access known in `in` observe the strong write x? Those of one instruction do
+ * not observe each other; a store ends the chain. */
+static bool observed(const set in, const struct past *x, const struct past *end)
+{
+	for (const struct past *z = x + 1; x->strong && x->write && z < end; z++)
+		if (z->strong && z->store && z->insn != x->insn)
+			return false;
+		else if (z->strong && z->insn != x->insn && has(in, z->id))
+			return true;
+	return false;
+}
+
 /* One lane touches a byte, or an engine on behalf of n threads with knowledge `know`, all of which
  * must know the old access. */
 static void classify(unsigned b, struct past now, struct know *const *know, unsigned n, bool async)
@@ -62,8 +74,10 @@ static void classify(unsigned b, struct past now, struct know *const *know, unsi
 		if (x->strong && now.strong && x->shift == now.shift)
 			continue;
 		for (unsigned k = 0; k < n; k++) {
-			g &= has(know[k]->g, x->id);
-			p &= has(know[k]->p, x->id);
+			const struct past *end = byte[b] + nbyte[b];
+
+			g &= has(know[k]->g, x->id) || (n == 1 && observed(know[k]->g, x, end));
+			p &= has(know[k]->p, x->id) || (n == 1 && observed(know[k]->p, x, end));
 		}
 		if (!g)
 			order_conflict[line] = true;
@@ -84,7 +98,7 @@ static void record(unsigned b, struct past now)
 
 static uint32_t log2_size(uint32_t size) { return (uint32_t)__builtin_ctz(size); }
 
-/* mode: 0 read, 1 write, 2 relaxed rmw, 3 cp.async */
+enum { READ, WRITE, RMW, COPY, STRONG_READ, STRONG_WRITE };
 static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint32_t size,
 	unsigned mode)
 {
@@ -100,7 +114,9 @@ static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint3
 	for (int pass = 0; pass < 2; pass++)
 		for (unsigned i = 0; i < n; i++) {
 			struct know *k = &thread[w * 32 + mine[i].lane];
-			struct past now = { mine[i].id, mode > 0, mode == 2, true, (uint8_t)log2_size(size) };
+			struct past now = { mine[i].id, mode != READ && mode != STRONG_READ,
+				mode == RMW || mode >= STRONG_READ, true, (uint8_t)log2_size(size), mine[0].id,
+				mode == STRONG_WRITE };
 
 			for (uint32_t b = 0; b < size; b++)
 				if (!pass)
@@ -111,21 +127,22 @@ static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint3
 	for (unsigned i = 0; i < n; i++) {
 		unsigned t = w * 32 + mine[i].lane;
 
-		if (mode < 3) {
+		if (mode != COPY) {
 			put(thread[t].g, mine[i].id);
 		} else {
 			copies[t].id[copies[t].n] = mine[i].id;
 			copies[t].group[copies[t].n++] = copies[t].open;
 		}
 	}
-	if (mode == 3) {
+	if (mode == COPY) {
 		e.kind = EV_CP_ASYNC;
 		e.cp_async = (struct event_cp_async){ .at.lane = addr, .bytes = size };
 	} else {
 		e.kind = EV_ACCESS;
 		e.access = (struct event_access){ .at.lane = addr, .bytes = size, .space = SP_SHARED,
-			.mode = mode == 2 ? MODE_RMW : mode == 1 ? MODE_WRITE : MODE_READ,
-			.sem = mode == 2 ? SEM_RELAXED : SEM_WEAK, .scope = SCOPE_CTA };
+			.mode = mode == RMW ? MODE_RMW : mode == WRITE || mode == STRONG_WRITE ? MODE_WRITE
+			: MODE_READ, .sem = mode == RMW || mode >= STRONG_READ ? SEM_RELAXED : SEM_WEAK,
+			.scope = SCOPE_CTA };
 	}
 	emit(e);
 }
@@ -144,12 +161,12 @@ static uint32_t some_lanes(void)
 static void random_access(void)
 {
 	uint32_t size = 1u << rnd(5), lanes = some_lanes(), slots = MEMORY / size, first = rnd(slots);
-	unsigned mode = rnd(4) ? rnd(2) : 2 + rnd(2), pattern = rnd(4);
+	unsigned mode = rnd(4) ? rnd(2) : RMW + rnd(4), pattern = rnd(4);
 	uint64_t addr[32];
 
-	if (mode == 3 && size < 4)
+	if (mode == COPY && size < 4)
 		size = 4, slots = MEMORY / size, first = rnd(slots);
-	if (mode == 2)
+	if (mode == RMW || mode >= STRONG_READ)
 		size = 4, slots = MEMORY / size, first = rnd(slots);
 	for (unsigned l = 0; l < 32; l++) {
 		uint32_t at = pattern == 0 ? first + l : pattern == 1 ? first : pattern == 2 ? first + l % 4
@@ -158,7 +175,7 @@ static void random_access(void)
 		addr[l] = at % slots * size;
 	}
 	/* no two lanes of one instruction write the same bytes: race_one_instruction() */
-	for (unsigned l = 0; mode != 0 && mode != 2 && l < 32; l++)
+	for (unsigned l = 0; mode != READ && mode != STRONG_READ && mode != RMW && l < 32; l++)
 		for (unsigned k = 0; k < l; k++)
 			if (lanes >> l & 1 && lanes >> k & 1 && addr[l] == addr[k])
 				lanes &= ~L(l);
@@ -217,7 +234,7 @@ static void random_bulk_store(void)
 	if (from + size > MEMORY)
 		size = 16;
 	for (uint32_t b = from; b < from + size; b++) {
-		struct past now = { id, false, false, false, 4 };
+		struct past now = { id, false, false, false, 4, id, false };
 
 		classify(b, now, &k, 1, true);
 		record(b, now);
@@ -245,7 +262,7 @@ static void random_bulk_load(void)
 		.sem = SEM_RELEASE, .flags = ARRIVE_EXPECT_TX } });
 	add(&object[o], k);
 	for (uint32_t b = from; b < from + size; b++) {
-		struct past now = { id, true, false, false, 4 };
+		struct past now = { id, true, false, false, 4, id, false };
 
 		classify(b, now, &k, 1, true);
 		record(b, now);
@@ -296,13 +313,13 @@ static void random_mma(void)
 		all[t] = &thread[t];
 	for (unsigned i = 0; i < 5; i++)
 		for (uint32_t k = 0; k < 16; k++) {
-			struct past now = { id, false, false, false, 4 };
+			struct past now = { id, false, false, false, 4, id, false };
 
 			classify(span[i].addr + k, now, i < 4 ? all + 32 * i : all, i < 4 ? 32 : 128, true);
 		}
 	for (unsigned i = 0; i < 5; i++)
 		for (uint32_t k = 0; k < 16; k++)
-			record(span[i].addr + k, (struct past){ id, false, false, false, 4 });
+			record(span[i].addr + k, (struct past){ id, false, false, false, 4, id, false });
 	mmas.id[mmas.n] = id;
 	mmas.group[mmas.n++] = mmas.open;
 	emit((struct event){ .kind = EV_WGMMA, .wgmma = { .spans = { span, 5 },
