@@ -414,8 +414,7 @@ static void check_store(struct cluster *c, struct warp *w, unsigned lane, const 
 	else
 		report_edge(f, "the thread must execute cp.async.bulk.wait_group.read 0 before it exits");
 	if (!open && g->wait_site[lane])
-		report_hint(f, "the last cp.async.bulk.wait_group of the thread left %u groups pending",
-			g->wait_count[lane]);
+		report_hint(f, HINT(store_left_pending), g->wait_count[lane]);
 	report_send(c, f);
 }
 

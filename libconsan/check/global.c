@@ -360,7 +360,7 @@ static bool repeats_store(struct cluster *c, const struct event *e, struct warp 
 		report_side(c, f, w->index, (int)s->lane, e->site, "bulk store");
 		report_edge(f, "lanes %u and %u store the same bytes to the same destination in one "
 			"instruction", s->lane, lane);
-		report_hint(f, "the values are equal; let one elected lane store them");
+		report_hint(f, HINT(equal_bulk_stores));
 		report_send(c, f);
 	}
 	return true;

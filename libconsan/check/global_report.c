@@ -129,16 +129,14 @@ static const char *block(const struct finding_side *s, char out[40])
 /* The release was read: the acquire is missing. */
 static void explain_unfenced(struct finding *f, const struct unfenced *u)
 {
-	const char *file;
-	uint32_t from, to;
+	char from[PLACE_BYTES], to[PLACE_BYTES];
 
-	site_where(u->released, &file, &from);
-	site_where(u->read, &file, &to);
-	report_edge(f, "the relaxed %s of line %u reads the release of line %u, but no acquire fence "
+	report_place(u->released, from);
+	report_place(u->read, to);
+	report_edge(f, "the relaxed %s at %s reads the release at %s, but no acquire fence "
 		"(__threadfence) follows it before the bytes are accessed",
 		u->rmw ? "read-modify-write" : "read", to, from);
-	report_hint(f, "put __threadfence() (fence.acq_rel.gpu) after line %u and before the barrier "
-		"that follows it, or make it an acquire (cuda::atomic_ref, memory_order_acquire)", to);
+	report_hint(f, HINT(acquire_fence), to);
 }
 
 static void explain_pair(struct finding *f, const struct global_conflict *x)
@@ -150,15 +148,11 @@ static void explain_pair(struct finding *f, const struct global_conflict *x)
 	report_edge(f, "%s and %s run concurrently, and no release by the first is acquired by the "
 		"second between the two accesses", b, a);
 	if (x->now->flags & x->old->flags & GR_ASYNC)
-		report_hint(f, "the issuing thread must wait for its bulk group (without .read), then "
-			"release at .gpu scope");
+		report_hint(f, HINT(wait_and_release));
 	else if ((x->now->flags | x->old->flags) & GR_STRONG)
-		report_hint(f, "a strong and a weak access race like two weak ones: make both atomic, or "
-			"order them");
+		report_hint(f, HINT(strong_and_weak));
 	else
-		report_hint(f, "a flag or counter orders the accesses if it is written with release (or "
-			"after __threadfence) and read with acquire (or before __threadfence); red does not "
-			"acquire");
+		report_hint(f, HINT(release_and_acquire));
 }
 
 /* G15 to G17 */
@@ -173,8 +167,7 @@ static void explain_grids(struct cluster *c, struct finding *f, const struct glo
 		report_edge(f, "launch %u (%s) may still be running here: it executes "
 			"griddepcontrol.launch_dependents, and no griddepcontrol.wait is ordered before "
 			"this %s", g->info.id, name, f->side[0].what);
-		report_hint(f, "execute cudaGridDependencySynchronize() before it, in this thread or in "
-			"one that it synchronises with; launch_dependents is no fence");
+		report_hint(f, HINT(wait_for_grid));
 		free(name);
 		return;
 	}
@@ -182,8 +175,7 @@ static void explain_grids(struct cluster *c, struct finding *f, const struct glo
 		"executes griddepcontrol.wait, so a wait for that grid does not cover this launch",
 		g->info.id, name);
 	free(name);
-	report_hint(f, "execute griddepcontrol.wait in every grid of the chain, even if it reads "
-		"nothing");
+	report_hint(f, HINT(wait_in_every_grid));
 }
 
 static void explain(struct cluster *c, struct finding *f, const struct global_conflict *x)
@@ -204,8 +196,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 	case CS110: case CS111: case CS112:
 		report_edge(f, "the %s is ordered before this %s, but without a fence.proxy.async that "
 			"covers global memory between them", what_of(c, old), what_of(c, now));
-		report_hint(f, "use fence.proxy.async or fence.proxy.async.global: the forms with .shared "
-			"do not cover global memory");
+		report_hint(f, HINT(fence_of_shared));
 		return;
 	case CS114:
 		report_edge(f, "the asynchronous operations of two CTAs are ordered, but without a "
@@ -214,16 +205,17 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 	case CS115:
 		report_edge(f, "this kernel writes the bytes, and ld.global.nc may read them from a cache "
 			"in which the write is not visible");
-		report_hint(f, "%s", x->severity == SEV_NOTE ? "here the read is ordered before the write, "
-			"which is harmless on current GPUs" : "__ldg() and loads through const __restrict__ "
-			"pointers are compiled to ld.global.nc");
+		if (x->severity == SEV_NOTE)
+			report_hint(f, HINT(read_before_write));
+		else
+			report_hint(f, HINT(const_restrict));
 		return;
 	case CS116:
 		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group "
 			"without .read before it releases the bytes to other threads", what_of(c, old));
 		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->number
 			&& c->warp[index].progress.stores.at[old->lane] >= old->epoch)
-			report_hint(f, "it waited with .read, which covers only the reads of the source");
+			report_hint(f, HINT(waited_with_read));
 		return;
 	case CS105:
 		report_edge(f, "the %s may still be in flight: its completion, observed by %s, must be "
@@ -236,8 +228,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 			"execute cp.async.bulk.wait_group without .read before the second is issued",
 			what_of(c, old), what_of(c, now));
 		if (old->cluster != now->cluster || old->warp != now->warp)
-			report_hint(f, "then synchronise with the thread that issues the second, by %s",
-				old->cluster == now->cluster ? "a barrier" : "release and acquire at .gpu scope");
+			report_hint(f, HINT(sync_with_issuer), old->cluster == now->cluster ? "a barrier" : "release and acquire at .gpu scope");
 		return;
 	case CS118: case CS119:
 		explain_grids(c, f, x);
@@ -272,12 +263,10 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 /* A race that too narrow scopes explain: their sites. */
 static void explain_scopes(struct finding *f, const struct narrow_sync *m)
 {
-	const char *file;
-	uint32_t from, to;
+	char from[PLACE_BYTES], to[PLACE_BYTES];
 
-	site_where(m->released, &file, &from);
-	site_where(m->acquired, &file, &to);
-	report_hint(f, "the release is on line %u, the acquire on line %u", from, to);
+	report_hint(f, HINT(narrow_sites), report_place(m->released, from),
+		report_place(m->acquired, to));
 }
 
 static void fill(struct cluster *c, struct finding *f, const struct global_conflict *x,
@@ -417,6 +406,6 @@ void global_one_instruction(struct cluster *c, const struct event *e, unsigned l
 		return;
 	}
 	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);
-	report_hint(f, "harmless if all lanes write the same value; else let one lane write");
+	report_hint(f, HINT(same_instruction));
 	report_send(c, f);
 }

@@ -183,7 +183,7 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 				"thread can arrive", (unsigned long long)m->phase, f->barrier.name, m->pending,
 				m->expected);
 		if (m->arrivals.n)
-			report_hint(f, "warp %u has arrived in this phase", c->warp[m->arrivals.at[0].warp].id);
+			report_hint(f, HINT(arrived_already), c->warp[m->arrivals.at[0].warp].id);
 		return;
 	}
 	if (g) {
@@ -197,8 +197,7 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 		report_edge(f, "barrier %u counts %u threads, %u have arrived", (unsigned)b->addr,
 			g->count, g->arrived);
 		if (gone)
-			report_hint(f, "%u warps of the CTA have exited, and a barrier with a thread count "
-				"still counts them", gone);
+			report_hint(f, HINT(exited_warps), gone);
 		return;
 	}
 	report_edge(f, "%s", b->text ? b->text : "every remaining thread waits for another one");

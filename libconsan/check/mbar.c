@@ -473,7 +473,7 @@ void on_mbarrier_signal(struct cluster *c, const struct event *e)
 		if (f) {
 			report_edge(f, "the arrive was issued in phase %llu, which completed before the copies",
 				(unsigned long long)op.phase);
-			report_hint(f, "with .noinc the count of mbarrier.init must include this arrive");
+			report_hint(f, HINT(noinc_count));
 			report_send(c, f);
 		}
 	}

@@ -96,8 +96,7 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 			continue;
 		report_edge(f, "no arrival of phase %llu is ordered after this expect_tx, so the phase may "
 			"complete before it", (unsigned long long)m->phase);
-		report_hint(f, "use mbarrier.arrive.expect_tx, or execute expect_tx before the arrive of "
-			"the same thread");
+		report_hint(f, HINT(arrive_expect_tx));
 		report_send(c, f);
 	}
 }
@@ -168,11 +167,10 @@ void mbar_check_wait(struct cluster *c, const struct event *e, struct mbar *m, s
 	report_edge(f, "phase %llu is complete, and no wait for it %s this arrival for phase %llu",
 		(unsigned long long)m->phase - 1, other_warp ? "by the same warp precedes"
 		: "is ordered before", (unsigned long long)m->phase);
-	if (m->waits.n)
-		report_hint(f, other_warp ? "warp %u waited, ordered before this arrival of warp %u: "
-			"sufficient without --knob=wait_by_arriver"
-			: "warp %u waited, but no synchronisation orders its wait before this arrival of "
-			"warp %u", c->warp[m->waits.at[0].warp].id, w->id);
+	if (m->waits.n && other_warp)
+		report_hint(f, HINT(waited_by_other_warp), c->warp[m->waits.at[0].warp].id, w->id);
+	else if (m->waits.n)
+		report_hint(f, HINT(wait_not_ordered), c->warp[m->waits.at[0].warp].id, w->id);
 	report_send(c, f);
 }
 
@@ -309,7 +307,7 @@ void mbar_check_lag(struct cluster *c, const struct event *e, struct mbar *m, st
 	if (f) {
 		report_edge(f, "the thread began to wait for phase %lld; the mbarrier is in phase %llu, "
 			"which has the same parity", (long long)v->polled, (unsigned long long)m->phase);
-		report_hint(f, "let the mbarrier advance only after this thread has observed each phase");
+		report_hint(f, HINT(observe_each_phase));
 		report_send(c, f);
 	}
 	v->polled = (int64_t)m->phase;

@@ -479,10 +479,9 @@ void race_invalid(struct shadow_view *s, const struct cell_entry *now,
 	} else {
 		report_edge(f, "no thread of this CTA wrote these bytes before");
 		if (sev == SEV_NOTE)
-			report_hint(f, "harmless if the bytes are padding of a tile and the result is masked "
-				"or not stored");
+			report_hint(f, HINT(tile_padding));
 		else if (c->now->kind == EV_ACCESS && c->now->access.mode == MODE_READ)
-			report_hint(f, "harmless if the value is not used, which only --backend=cpu tracks");
+			report_hint(f, HINT(value_used));
 	}
 	report_send(c, f);
 }
@@ -515,6 +514,6 @@ void race_one_instruction(struct cluster *c, const struct lanes_access *a, uint3
 	report_side(c, f, w->index, (int)other, e->site, "write");
 	report_memory(c, f, 1, a->owner, addr, a->bytes);
 	report_edge(f, "lanes %u and %u write the same bytes in one instruction", lane, other);
-	report_hint(f, "harmless if all lanes write the same value; else let one lane write");
+	report_hint(f, HINT(same_instruction));
 	report_send(c, f);
 }

@@ -81,12 +81,12 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 			break;
 		}
 	if (!committed)
-		report_hint(f, "the operation was not committed to a group: execute %s after it", commit);
+		report_hint(f, HINT(not_committed), commit);
 	else if (!g->wait_site[lane])
-		report_hint(f, "the issuing thread never executed %s", wait);
+		report_hint(f, HINT(never_waited_for_group), wait);
 	else if (g->wait_count[lane] > newer)
-		report_hint(f, "the issuing thread's last %s left %u groups pending, %u too many: it "
-			"needs %u", wait, g->wait_count[lane], g->wait_count[lane] - newer, newer);
+		report_hint(f, HINT(group_left_pending), wait, g->wait_count[lane],
+			g->wait_count[lane] - newer, newer);
 }
 
 /* The warp that does not know the access: of a wgmma's four, the first. */
@@ -125,21 +125,17 @@ static void explain_load(struct cluster *c, struct finding *f, const struct cell
 		return;
 	seen = &m->view[w->id];
 	if (seen->passed == -2)
-		report_hint(f, "warp %u never waited on this mbarrier", w->id);
+		report_hint(f, HINT(never_waited), w->id);
 	else if (seen->passed == -1)
-		report_hint(f, "warp %u's wait returned immediately: it tested the parity of the phase "
-			"before phase 0", w->id);
+		report_hint(f, HINT(fresh_parity), w->id);
 	else if (seen->passed < (int64_t)s->phase)
-		report_hint(f, "warp %u's last wait returned for phase %lld: it tested a stale parity",
-			w->id, (long long)seen->passed);
+		report_hint(f, HINT(stale_parity), w->id, (long long)seen->passed);
 	else if (lane >= 0 ? !(seen->passed_lanes >> lane & 1) : w->live & ~seen->passed_lanes)
-		report_hint(f, "only some lanes of warp %u waited: the others need bar.warp.sync "
-			"(__syncwarp) after the wait", w->id);
+		report_hint(f, HINT(some_lanes_waited), w->id);
 	else if (seen->relaxed)
-		report_hint(f, "warp %u's wait was relaxed: it needs an acquire fence after it", w->id);
+		report_hint(f, HINT(relaxed_wait), w->id);
 	else
-		report_hint(f, "warp %u waited for phase %lld, but that phase did not expect the bytes of "
-			"this copy", w->id, (long long)seen->passed);
+		report_hint(f, HINT(bytes_not_expected), w->id, (long long)seen->passed);
 }
 
 static void explain_fence(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -154,10 +150,9 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 	report_edge(f, "warp %u's %s is ordered before this %s, but without a fence.proxy.async "
 		"between them", by->id, f->side[1].what, f->side[0].what);
 	if (by->global_fence || v->w->global_fence)
-		report_hint(f, "fence.proxy.async.global does not cover shared memory");
+		report_hint(f, HINT(fence_of_global));
 	else if (!by->fence_site && v->w->fence_site && by != v->w)
-		report_hint(f, "warp %u executed fence.proxy.async before it had synchronised with warp "
-			"%u: let the writing threads execute it before the barrier", v->w->id, by->id);
+		report_hint(f, HINT(fence_by_reader), v->w->id, by->id);
 }
 
 static void explain_plain(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -170,8 +165,7 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
 			"synchronisation orders warp %u's %s before warp %u", a->id, f->side[1].what, b->id);
 		if (a == b)
-			report_hint(f, "collective instructions order no memory: bar.warp.sync (__syncwarp) is "
-				"needed even within one warp");
+			report_hint(f, HINT(collective_in_warp));
 		return;
 	}
 	if (a == b) {
@@ -187,23 +181,20 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u", a->id,
 			f->side[1].what, f->side[0].what, b->id);
 	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch))
-		report_hint(f, "the arrive of warp %u's elected lane does not cover lane %d's accesses: "
-			"add __syncwarp() before it", a->id, old_by->lane);
+		report_hint(f, HINT(elected_arrive), a->id, old_by->lane);
 }
 
 static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, unsigned from)
 {
 	const uint32_t *site = c->cta[cta].narrow;
-	const char *file;
-	uint32_t arrival, wait;
+	char arrival[PLACE_BYTES], wait[PLACE_BYTES];
 
 	report_edge(f, "CTA %u releases to CTA %u at .cta scope, which does not include both: release "
 		"and acquire need the scope .cluster or wider", from, cta);
 	if (!site[0] || !site[1])
 		return;
-	site_where(site[0], &file, &arrival);
-	site_where(site[1], &file, &wait);
-	report_hint(f, "the arrival is on line %u, the wait on line %u", arrival, wait);
+	report_hint(f, HINT(scope_sites), report_place(site[0], arrival),
+		report_place(site[1], wait));
 }
 
 static void explain(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -226,7 +217,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 			hint_groups(f, &c->warp[index].copies, (unsigned)old_by->lane, old->epoch,
 				"cp.async.wait_group", "cp.async.commit_group");
 		else
-			report_hint(f, "the issuing thread waited, but no barrier follows the wait");
+			report_hint(f, HINT(no_barrier_after_wait));
 		return;
 	case AGENT_STORES:
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "bulk group");
@@ -238,7 +229,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 			hint_groups(f, &c->warp[index].stores, (unsigned)old_by->lane, old->epoch,
 				"cp.async.bulk.wait_group", "cp.async.bulk.commit_group");
 		else
-			report_hint(f, "the issuing thread waited, but no barrier follows the wait");
+			report_hint(f, HINT(no_barrier_after_wait));
 		return;
 	case AGENT_WGMMA:
 		g = &c->wg[index];
@@ -247,13 +238,12 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 		report_edge(f, "wgmma.wait_group must cover the wgmma, and synchronisation must order it "
 			"before this access");
 		if (old->epoch >= g->open)
-			report_hint(f, "the wgmma was not yet committed to a group");
+			report_hint(f, HINT(wgmma_not_committed));
 		else if (old->epoch > g->done)
-			report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
-				g->open - 1 - old->epoch, g->wait_site ? g->wait_count : g->open - 1);
+			report_hint(f, HINT(wgmma_left_pending), g->open - 1 - old->epoch,
+				g->wait_site ? g->wait_count : g->open - 1);
 		else
-			report_hint(f, "the warpgroup waited, but it did not release the buffer after the "
-				"wait");
+			report_hint(f, HINT(wgmma_not_released));
 		return;
 	case AGENT_SLOT:
 		explain_load(c, f, old, index, v, now_by->lane);

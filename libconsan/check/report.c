@@ -2,7 +2,7 @@
  * launch; a known one is only counted. */
 #include "internal.h"
 
-#include "libconsan/finding/finding.h"
+#include "libconsan/event/event.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +306,16 @@ void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m)
 	b->tx = m->tx;
 }
 
+const char *report_place(uint32_t site, char to[PLACE_BYTES])
+{
+	const struct site *s = site_get(site);
+	const struct site_loc *l = site_headline(s->loc);
+	const char *file = l ? l->file : s->module, *slash = strrchr(file, '/');
+
+	snprintf(to, PLACE_BYTES, "%s:%u", slash ? slash + 1 : file, l ? l->line : s->ptx_line);
+	return to;
+}
+
 void report_edge(struct finding *f, const char *fmt, ...)
 {
 	va_list ap;
@@ -315,10 +325,11 @@ void report_edge(struct finding *f, const char *fmt, ...)
 	va_end(ap);
 }
 
-void report_hint(struct finding *f, const char *fmt, ...)
+void report_hint(struct finding *f, unsigned hint, const char *fmt, ...)
 {
 	va_list ap;
 
+	f->hint_id = (uint16_t)hint;
 	va_start(ap, fmt);
 	vsnprintf(f->hint, sizeof f->hint, fmt, ap);
 	va_end(ap);

@@ -7,6 +7,7 @@
 #define CONSAN_CHECK_REPORT_H
 
 #include "libconsan/finding/finding.h"
+#include "libconsan/finding/hint_codes.h"
 
 struct check;
 struct cluster;
@@ -25,7 +26,12 @@ void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned
 void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m);
 void report_variable(const struct cluster *c, uint64_t addr, char *out, size_t n);
 void report_edge(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void report_hint(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* hint and format: HINT(id), a row of finding/hints.def. */
+void report_hint(struct finding *f, unsigned hint, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* "file.cu:12", the place of a site in the program's own code where it was inlined into it. Returns
+ * `to`. */
+#define PLACE_BYTES 96
+const char *report_place(uint32_t site, char to[PLACE_BYTES]);
 int only_lane(uint32_t lanes); /* the lane's number if there is just one, else -1 */
 void report_cluster_end(struct cluster *c);
 /* Of several examples of a finding the one of the lowest rank is reported. */

@@ -130,17 +130,17 @@ static struct wg_copy in_flight(struct cluster *c, struct warpgroup *g, struct w
 static void in_flight_hints(struct cluster *c, const struct warpgroup *g, struct finding *f,
 	uint32_t group, const struct wg_copy *copy)
 {
+	char place[PLACE_BYTES];
+
 	snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
 	f->barrier.phase = group;
 	report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are accessed");
 	if (copy)
-		report_hint(f, "the register is a copy: the mov at PTX line %u copied the accumulator "
-			"in flight", site_get(copy->site)->ptx_line);
+		report_hint(f, HINT(wgmma_copied), report_place(copy->site, place));
 	if (group >= g->open)
-		report_hint(f, "the wgmma was not yet committed to a group");
+		report_hint(f, HINT(wgmma_not_committed));
 	else if (g->wait_site)
-		report_hint(f, "%u groups were committed after it; the last wait_group left %u pending",
-			g->open - 1 - group, g->wait_count);
+		report_hint(f, HINT(wgmma_left_pending), g->open - 1 - group, g->wait_count);
 	report_send(c, f);
 }
 

@@ -35,6 +35,26 @@ unsigned rule_by_code(const char *code)
 	return RULE_NONE;
 }
 
+static const char *const hints[] = {
+	"",
+#define ADVICE(id, format) #id,
+#include "hints.def"
+#undef ADVICE
+};
+
+const char *hint_name(unsigned hint)
+{
+	return hints[hint < ARRAY_SIZE(hints) ? hint : 0];
+}
+
+unsigned hint_by_name(const char *name)
+{
+	for (unsigned h = 1; h < ARRAY_SIZE(hints); h++)
+		if (strcmp(hints[h], name) == 0)
+			return h;
+	return 0;
+}
+
 static int compare_sites(uint32_t a, uint32_t b)
 {
 	const char *file_a, *file_b;

@@ -25,6 +25,10 @@ unsigned rule_count(void);
 const struct rule_info *rule_get(unsigned rule); /* 1 .. rule_count(), or an empty one */
 unsigned rule_by_code(const char *code); /* RULE_NONE if there is none */
 
+/* The id of a row of hints.def, "" for 0, and the reverse. */
+const char *hint_name(unsigned hint);
+unsigned hint_by_name(const char *name); /* 0 if there is none */
+
 #define FINDING_SIDES 2
 
 /* One thread, warp or asynchronous engine, and its access or operation. */
@@ -69,6 +73,7 @@ struct finding {
 	unsigned nsides;
 	struct finding_barrier barrier;
 	char edge[320];       /* the missing synchronization, one sentence */
+	uint16_t hint_id;     /* the row of hints.def; 0: no hint */
 	char hint[320];       /* about this occurrence in particular, or "" */
 	struct finding_waiter *waiter; /* owned */
 	unsigned nwaiters;

@@ -238,6 +238,7 @@ json_t *results_finding_json(const struct finding *f)
 	if (*f->barrier.kind)
 		json_object_set_new(o, "barrier", from_barrier(&f->barrier));
 	put_text(o, "edge", f->edge);
+	put_text(o, "hint_id", hint_name(f->hint_id));
 	put_text(o, "hint", f->hint);
 	if (f->nwaiters) {
 		waiters = json_array();
@@ -281,6 +282,7 @@ bool rj_finding(const json_t *o, struct finding *f)
 		get_side(json_array_get(sides, i), &f->side[i]);
 	get_barrier(json_object_get(o, "barrier"), &f->barrier);
 	get_text(o, "edge", f->edge, sizeof f->edge);
+	f->hint_id = (uint16_t)hint_by_name(rj_text(o, "hint_id"));
 	get_text(o, "hint", f->hint, sizeof f->hint);
 	f->nwaiters = (unsigned)json_array_size(waiters);
 	if (f->nwaiters)

@@ -33,7 +33,8 @@ static const char full[] = "backend=gpu-emulated timeout=1 jobs=4 bank-conflicts
 static void print_findings(const struct finding *const *f, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		fprintf(stderr, "    %s", rule_get(f[i]->rule)->code);
+		fprintf(stderr, "    %s severity %u hint:%s", rule_get(f[i]->rule)->code, f[i]->severity,
+			hint_name(f[i]->hint_id));
 		for (unsigned k = 0; k < f[i]->nsides; k++)
 			fprintf(stderr, "  line %u (%s)", site_get(f[i]->side[k].site)->ptx_line,
 				f[i]->side[k].what);

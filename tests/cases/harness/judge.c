@@ -9,11 +9,18 @@
 
 /* ---- findings ---- */
 
-static struct seen *add(struct seen_list *list, const char *code, bool note)
+static const char *const severities[] = { "note", "warning", "error" };
+
+static struct seen *add(struct seen_list *list, const char *code, const char *severity,
+	unsigned hint)
 {
 	struct seen *f;
 
-	vec_push(list, (struct seen){ .note = note });
+	for (size_t i = 0; i < ARRAY_SIZE(severities); i++)
+		if (!strcmp(severities[i], severity))
+			severity = severities[i];
+	vec_push(list, ((struct seen){ .severity = severity, .hint = hint_name(hint),
+		.note = severity == severities[SEV_NOTE] }));
 	f = &list->at[list->n - 1];
 	snprintf(f->code, sizeof f->code, "%s", code);
 	return f;
@@ -41,7 +48,8 @@ struct seen_list seen_of(const struct finding *const *f, size_t n)
 	struct seen_list list = { 0 };
 
 	for (size_t i = 0; i < n; i++) {
-		struct seen *to = add(&list, rule_get(f[i]->rule)->code, f[i]->severity == SEV_NOTE);
+		struct seen *to = add(&list, rule_get(f[i]->rule)->code, severities[f[i]->severity],
+			f[i]->hint_id);
 
 		for (unsigned k = 0; k < f[i]->nsides; k++)
 			add_line(to, site_get(f[i]->side[k].site)->ptx_line);
@@ -66,9 +74,9 @@ struct seen_list seen_of_report(const json_t *report)
 	size_t i, k;
 
 	json_array_foreach(findings, i, one) {
-		const char *severity = json_string_value(json_object_get(one, "severity"));
+		const char *hint = json_string_value(json_object_get(one, "hint_id"));
 		struct seen *to = add(&list, json_string_value(json_object_get(one, "rule")),
-			!strcmp(severity, "note"));
+			json_string_value(json_object_get(one, "severity")), hint ? hint_by_name(hint) : 0);
 
 		json_array_foreach(json_object_get(one, "sides"), k, part)
 			add_side(to, part);
@@ -116,6 +124,10 @@ bool seen_matches(const struct seen_list *seen, const struct expectation *e, boo
 	for (size_t i = 0; i < seen->n; i++) {
 		bool all = !strcmp(seen->at[i].code, e->code);
 
+		if (!instrumented && *e->severity)
+			all &= !strcmp(seen->at[i].severity, e->severity);
+		if (!instrumented && *e->hint)
+			all &= !strcmp(seen->at[i].hint, e->hint);
 		for (unsigned k = last ? e->nlines - 1 : 0; all && k < e->nlines; k++)
 			all = has_line(&seen->at[i], e->line[k]);
 		if (all)

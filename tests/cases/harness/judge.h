@@ -14,6 +14,7 @@ struct finding;
 
 struct seen {
 	char code[8];
+	const char *severity, *hint; /* "note", "warning", "error"; a row of finding/hints.def */
 	bool note;
 	unsigned line[SEEN_LINES], nlines; /* PTX lines of its sides and of waiting threads */
 };
@@ -28,8 +29,9 @@ void seen_free(struct seen_list *);
 /* Appends "CS104 12|40, CS901 7"; notes are left out. */
 void seen_print(struct text *to, const struct seen_list *seen);
 
-/* Is the expectation among the findings, with all its lines? instrumented: the use of a value
- * is not recorded, so that for a read of unwritten bytes (CS901) the last line is enough. */
+/* Is the expectation among the findings, with all its lines, its severity and its hint?
+ * instrumented: the use of a value is not recorded, so that for a read of unwritten bytes (CS901)
+ * the last line is enough; severity and hint are not compared. */
 bool seen_matches(const struct seen_list *seen, const struct expectation *e, bool instrumented);
 /* Is it a note, or a rule that the specimen expects or allows? */
 bool seen_allowed(const struct seen *f, const struct specimen *s);

@@ -88,6 +88,14 @@ static void read_expectation(struct specimen *s, char *words)
 		bad(s->path, "bad expect");
 	snprintf(e->code, sizeof e->code, "%s", word);
 	while ((word = strtok_r(NULL, " ", &save))) {
+		if (!strncmp(word, "hint:", 5)) {
+			snprintf(e->hint, sizeof e->hint, "%s", word + 5);
+			continue;
+		}
+		if (*word != '@') {
+			snprintf(e->severity, sizeof e->severity, "%s", word);
+			continue;
+		}
 		if (e->nlines == MAX_MARKS)
 			bad(s->path, "too many marks");
 		e->line[e->nlines++] = marked_line(s, word);

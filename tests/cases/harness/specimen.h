@@ -10,6 +10,8 @@
  *   // options: strict=1                 options of consan, name=value
  *   // arg: buffer 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0
  *   // expect: CS104 @read @copy         an expected finding with these lines
+ *   // expect: CS106 warning hint:never_waited @read   and this severity, and this hint
+ *                                        (finding/hints.def); both only on the cpu backend
  *   // also: CS102                       a rule that may be reported as well
  * Comments after code mark lines (@read), and name the twin that has the line (racy or fixed;
  * without, both have it). A specimen with `expect` is a pair of twins: the racy one has exactly
@@ -33,7 +35,7 @@
 enum twin { RACY, FIXED, NTWINS };
 
 struct expectation {
-	char code[8];
+	char code[8], severity[8], hint[32]; /* "": any */
 	unsigned line[MAX_MARKS], nlines;
 };
 
