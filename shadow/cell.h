@@ -38,7 +38,8 @@
 #define CELL_SITE_MASK 0x00ffffffu
 #define CELL_WRITE     0x01000000u
 #define CELL_STRONG    0x02000000u /* not weak: A03 may hold */
-/* generic: a read-modify-write; wgmma: operand B; bulk copy: a tensor copy */
+/* generic: a read-modify-write if strong, else ldmatrix, stmatrix or wmma; wgmma: operand B; bulk
+ * copy: a tensor copy */
 #define CELL_PART      0x04000000u
 #define CELL_SCOPE_AT  27          /* 0 cta, 1 cluster, 2 gpu or wider */
 #define CELL_SCOPE_MASK (3u << CELL_SCOPE_AT)

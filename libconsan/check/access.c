@@ -184,6 +184,8 @@ static uint32_t what_of(const struct event *e)
 		what |= CELL_WRITE;
 	if (a->mode == MODE_RMW)
 		what |= CELL_PART | CELL_STRONG;
+	else if (a->flags & ACCESS_MATRIX)
+		what |= CELL_PART;
 	if (a->sem != SEM_WEAK)
 		what |= CELL_STRONG;
 	if (a->sem == SEM_VOLATILE || a->sem == SEM_MMIO || a->scope >= SCOPE_GPU)

@@ -322,6 +322,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 	if (c->global && b->global.n && (!b->multicast
 		|| peer == (unsigned)__builtin_ctz(b->cta_mask)))
 		global_load(c, e, w, lane, k);
+	s->several |= more;
 	now = (struct cell_entry){
 		.epoch = s->epoch, .agent = (uint16_t)agent_slot(c, k), .lanes = UINT32_MAX,
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | CELL_SAME

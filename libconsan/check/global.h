@@ -160,7 +160,8 @@ struct global_conflict {
 	enum severity severity;
 	const struct global_record *old, *now;
 	uint64_t addr;
-	unsigned byte, bytes;    /* of the granule at addr */
+	unsigned byte, bytes;    /* of the granule at addr: the first in conflict, and how many */
+	int old_lane, now_lane;  /* of which lanes; -1: several, or an engine */
 	const struct narrow_sync *narrow_sync;
 	const struct unfenced *unfenced;
 	bool incomplete;         /* only the issue of the old operation is known */

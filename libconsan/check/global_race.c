@@ -22,15 +22,54 @@ static uint32_t own_epoch(const struct warp *w, enum agent_kind k, enum plane pl
 	return warp_progress(w, k, PLANE_G, lane);
 }
 
+/* A byte of the granule, and a lane of each access that touch it; -1: several, or an engine. */
+struct gap {
+	unsigned byte;
+	int old_lane, now_lane;
+};
+
+static uint32_t lanes_of(const struct global_record *r, uint64_t at)
+{
+	return r->lane >= 0 ? 1u << r->lane : global_lanes_at(r, at);
+}
+
+/* Two different lanes, if there are; old: those in question of the old access. */
+static struct gap gap_at(unsigned byte, const struct global_record *a, uint32_t old,
+	const struct global_record *b, uint32_t now)
+{
+	const bool same_warp = a->cluster == b->cluster && a->warp == b->warp;
+	struct gap gap = { byte, -1, -1 };
+
+	if (same_warp && !(now & ~(old & -old)) && old & ~now)
+		old &= ~now;
+	if (same_warp && now & ~(old & -old))
+		now &= ~(old & -old);
+	if (old && !(a->flags & GR_MERGED))
+		gap.old_lane = __builtin_ctz(old);
+	if (now)
+		gap.now_lane = __builtin_ctz(now);
+	return gap;
+}
+
+static struct gap first_gap(const struct global_record *old, const struct global_record *now,
+	uint64_t addr, uint32_t bytes)
+{
+	const unsigned byte = (unsigned)__builtin_ctz(bytes);
+
+	return gap_at(byte, old, lanes_of(old, addr + byte), now, lanes_of(now, addr + byte));
+}
+
 /* Does the frontier know the accesses of `old` to those bytes? self: the warp whose program order
- * and own waits count, or NULL. */
+ * and own waits count, or NULL. gap: receives the first that it does not know; may be NULL. */
 static bool knows(const struct cluster *c, const struct frontier *f, const struct warp *self,
 	enum plane plane, const struct global_record *old, const struct global_record *now,
-	uint64_t addr, uint32_t bytes, bool collective, bool *lanewise)
+	uint64_t addr, uint32_t bytes, bool collective, bool *lanewise, struct gap *gap)
 {
 	uint32_t covered = 0, index;
 	enum agent_kind kind;
 
+	if (gap)
+		*gap = first_gap(old, now, addr, bytes);
 	if (plane != PLANE_STORED && frontier_full(&c->space, f, plane, old->agent) >= old->epoch)
 		return true;
 	if (f->npart) {
@@ -54,17 +93,18 @@ static bool knows(const struct cluster *c, const struct frontier *f, const struc
 	for (uint32_t same_lanes_mask; bytes; bytes &= ~same_lanes_mask) {
 		unsigned byte = (unsigned)__builtin_ctz(bytes);
 		uint64_t at = addr + byte;
-		uint32_t need = global_lanes_at(old, at) & ~covered;
+		uint32_t need = global_lanes_at(old, at) & ~covered, lanes = lanes_of(now, at);
 
 		same_lanes_mask = global_same_lanes(old, now, byte);
 		if (!need)
 			continue;
 		/* only a lane itself knows its own operations without synchronization */
-		if (!self || need & (need - 1) || need != (now->lane >= 0 ? 1u << now->lane
-			: global_lanes_at(now, at)))
-			return false;
-		if (own_epoch(self, kind, plane, (unsigned)__builtin_ctz(need)) < old->epoch)
-			return false;
+		if (self && !(need & (need - 1)) && need == lanes
+			&& own_epoch(self, kind, plane, (unsigned)__builtin_ctz(need)) >= old->epoch)
+			continue;
+		if (gap)
+			*gap = gap_at(byte, old, need, now, lanes);
+		return false;
 	}
 	return true;
 }
@@ -94,11 +134,29 @@ static bool knows_in(const struct comparison *q, enum plane plane, bool collecti
 	if (!q->f)
 		return false;
 	if (knows(q->v->c, q->f, q->self, plane, q->old, q->now, q->addr, q->bytes, collective,
-		q->lanewise))
+		q->lanewise, NULL))
 		return true;
 	return plane == PLANE_Q && q->foreign && q->foreign->fenced
 		&& knows(q->v->c, q->foreign->fenced->f, NULL,
-		PLANE_G, q->old, q->now, q->addr, q->bytes, false, q->lanewise);
+		PLANE_G, q->old, q->now, q->addr, q->bytes, false, q->lanewise, NULL);
+}
+
+/* Names a byte and two lanes that the plane does not order. */
+static void find_witness(const struct comparison *q, enum plane plane, struct global_conflict *x)
+{
+	static const struct frontier nothing;
+	struct gap gap;
+	bool dummy;
+
+	if (q->old->cluster < q->v->c->check->global->base)
+		gap = first_gap(q->old, q->now, q->addr, q->bytes);
+	else
+		knows(q->v->c, q->f ? q->f : &nothing, q->self, plane, q->old, q->now, q->addr, q->bytes,
+			false, &dummy, &gap);
+	x->byte = gap.byte;
+	x->bytes = (unsigned)__builtin_ctz(~(q->bytes >> x->byte));
+	x->old_lane = gap.old_lane;
+	x->now_lane = gap.now_lane;
 }
 
 /* Is the instruction that began the operation known, if not its completion? */
@@ -118,7 +176,8 @@ static bool knows_issue(const struct comparison *q)
 		|| frontier_lanes(&q->v->c->space, q->f, PLANE_G, issue.agent, issue.epoch) & lane)
 		return true;
 	return !q->foreign && issue.agent == q->v->w->index
-		&& knows(q->v->c, q->f, q->v->w, PLANE_G, &issue, q->now, q->addr, q->bytes, false, &dummy);
+		&& knows(q->v->c, q->f, q->v->w, PLANE_G, &issue, q->now, q->addr, q->bytes, false, &dummy,
+			NULL);
 }
 
 /* A03: both strong, same proxy, scopes that include both threads, and a complete overlap: elements
@@ -190,8 +249,8 @@ static void read_only(const struct comparison *q, struct global_conflict *x, boo
 }
 
 /* G15 to G17: the old access is of an earlier grid, which may still run. */
-static enum global_verdict classify_grids(struct global_view *v, struct global_conflict *x,
-	bool write)
+static enum global_verdict classify_grids(struct global_view *v, const struct comparison *q,
+	struct global_conflict *x, bool write)
 {
 	const struct check *k = v->c->check;
 
@@ -203,6 +262,7 @@ static enum global_verdict classify_grids(struct global_view *v, struct global_c
 		return GLOBAL_MORALLY_STRONG;
 	x->rule = x->old->cluster >= k->global->waited_from ? CS118 : CS119;
 	x->severity = rule_severity(x->rule);
+	find_witness(q, PLANE_G, x);
 	global_report(v, x);
 	return GLOBAL_CONFLICT;
 }
@@ -217,10 +277,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 	const enum plane plane = plane_of(v->c, old, now);
 	struct global_conflict x = { .old = old, .now = now, .addr = addr };
 
-	x.byte = (unsigned)__builtin_ctz(bytes);
-	x.bytes = (unsigned)__builtin_ctz(~(bytes >> x.byte));
 	if (old->cluster < v->c->check->global->base)
-		return classify_grids(v, &x, write);
+		return classify_grids(v, &q, &x, write);
 	if (old->cluster == now->cluster) {
 		q.f = v->f;
 		q.self = v->w;
@@ -233,6 +291,7 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 		return ordered ? GLOBAL_ORDERED : GLOBAL_UNORDERED;
 	if ((old->flags | now->flags) & GR_NC) {
 		read_only(&q, &x, ordered);
+		find_witness(&q, plane, &x);
 		global_report(v, &x);
 		return ordered ? GLOBAL_ORDERED : GLOBAL_CONFLICT;
 	}
@@ -240,10 +299,11 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 		/* A28, K6: from TMA to TMA of another CTA */
 		if (!v->c->check->config.policy.async_across_ctas || !q.foreign
 			|| !(old->flags & now->flags & GR_ASYNC) || (q.foreign->fenced && knows(v->c,
-			q.foreign->fenced->f, NULL, plane, old, now, addr, bytes, false, lanewise)))
+			q.foreign->fenced->f, NULL, plane, old, now, addr, bytes, false, lanewise, NULL)))
 			return GLOBAL_ORDERED;
 		x.rule = CS114;
 		x.severity = rule_severity(CS114);
+		find_witness(&q, plane, &x);
 		global_report(v, &x);
 		return GLOBAL_ORDERED;
 	}
@@ -267,6 +327,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 			x.rule = CS117;
 	}
 	x.severity = severity_of(&q, x.rule);
+	find_witness(&q, x.rule == CS110 || x.rule == CS111 || x.rule == CS112 || plane != PLANE_Q
+		? plane : PLANE_G, &x);
 	global_report(v, &x);
 	return GLOBAL_CONFLICT;
 }

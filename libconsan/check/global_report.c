@@ -37,16 +37,20 @@ static const char *what_of(const struct cluster *c, const struct global_record *
 	return "access";
 }
 
-static int lane_of(const struct global_record *r, uint64_t at, uint32_t not_lane)
+/* The bytes that the record's lane accessed around the byte in conflict; of an engine's access, the
+ * part in conflict. An access of a power of two bytes is aligned to them. */
+static void name_bytes(struct finding_side *s, const struct global_record *r,
+	const struct global_conflict *x)
 {
-	uint32_t lanes;
+	const uint64_t at = x->addr + x->byte;
 
-	if (r->lane >= 0 || r->flags & GR_MERGED)
-		return r->lane;
-	lanes = global_lanes_at(r, at);
-	if (lanes & ~not_lane)
-		lanes &= ~not_lane;
-	return lanes ? __builtin_ctz(lanes) : -1;
+	s->space = SP_GLOBAL;
+	s->addr = at;
+	s->bytes = x->bytes;
+	if (r->size && r->row != GR_WHOLE && !(r->size & (r->size - 1))) {
+		s->addr = at & -(uint64_t)r->size;
+		s->bytes = r->size;
+	}
 }
 
 static void name_place(const struct cluster *c, struct finding_side *s)
@@ -95,9 +99,7 @@ static void side_before(struct cluster *c, struct finding *f, const struct globa
 		s->thread[1] = t / block[0] % block[1];
 		s->thread[2] = t / block[0] / block[1];
 	}
-	s->space = SP_GLOBAL;
-	s->addr = x->addr + x->byte;
-	s->bytes = r->size && r->row != GR_WHOLE ? r->size : x->bytes;
+	name_bytes(s, r, x);
 	name_place(c, s);
 }
 
@@ -114,9 +116,7 @@ static void side(struct cluster *c, struct finding *f, const struct global_recor
 	report_side(c, f, r->warp, lane, r->site, what_of(c, r));
 	info.id = r->cluster - c->check->global->base;
 	cluster_ctaid(&info, s->cta, s->ctaid);
-	s->space = SP_GLOBAL;
-	s->addr = x->addr + x->byte;
-	s->bytes = r->size && r->row != GR_WHOLE ? r->size : x->bytes;
+	name_bytes(s, r, x);
 	name_place(c, s);
 }
 
@@ -272,12 +272,8 @@ static void explain_scopes(struct finding *f, const struct narrow_sync *m)
 static void fill(struct cluster *c, struct finding *f, const struct global_conflict *x,
 	const struct global_record *first, const struct global_record *second)
 {
-	uint64_t at = x->addr + x->byte;
-	int lane = lane_of(first, at, 0);
-	bool same = first->cluster == second->cluster && first->warp == second->warp && lane >= 0;
-
-	side(c, f, first, lane, x);
-	side(c, f, second, lane_of(second, at, same ? 1u << lane : 0), x);
+	side(c, f, first, first == x->now ? x->now_lane : x->old_lane, x);
+	side(c, f, second, second == x->now ? x->now_lane : x->old_lane, x);
 	explain(c, f, x);
 	if (x->narrow_sync)
 		explain_scopes(f, x->narrow_sync);

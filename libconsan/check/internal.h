@@ -263,7 +263,8 @@ struct slot {                    /* one bulk load at a time */
 	uint32_t site, mbar;     /* index + 1 of its mbarrier */
 	uint64_t phase;          /* phase of the mbarrier at the issue */
 	uint16_t warp;
-	int8_t lane;
+	int8_t lane;             /* the first, if lanes of one st.async share the slot */
+	bool several;            /* they do */
 	uint32_t issued;         /* the warp's epoch at the issue */
 };
 
@@ -446,6 +447,8 @@ void phase_release_put(struct cluster *c, const struct phase_release *h);
 void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *from);
 /* Joins the knowledge of `lanes`: all of them know what any of them did or knew. */
 void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes);
+/* Those lanes execute an instruction together that orders no memory (A12). */
+void warp_executed_together(struct cluster *c, struct warp *w, uint32_t lanes);
 /* For the warp alone: raises what all its lanes know of one agent. */
 void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoch);
 void order_drop_released(struct cluster *c, struct released *r);

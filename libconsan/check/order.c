@@ -357,20 +357,15 @@ static void invalid_shuffle(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
-/* A12, H06: shuffles and votes converge lanes but order no memory. Code relies on it all the same:
+/* A12, H06: shuffles, votes and .aligned instructions converge lanes but order no memory. Code relies on it all the same:
  * what would be known then is kept in the COLLECTIVE planes. If only part of the warp takes part
  * and all its lanes have equal knowledge, nothing is recorded: splitting the warp would cost more
  * than the better report is worth. */
-void on_warp_collective(struct cluster *c, const struct event *e)
+void warp_executed_together(struct cluster *c, struct warp *w, uint32_t lanes)
 {
-	struct warp *w = warp_of(c, e);
-	uint32_t lanes = e->lanes & w->live;
 	struct frontier *sum;
 
-	if (e->warp_collective.bad_source) {
-		invalid_shuffle(c, e);
-		return;
-	}
+	lanes &= w->live;
 	if (w->ngroups == 1 && (w->live & ~lanes || (!w->dirty && w->converged == w->epoch)))
 		return;
 	if (w->ngroups == 1) {
@@ -389,4 +384,12 @@ void on_warp_collective(struct cluster *c, const struct event *e)
 	warp_add_progress(c, w, lanes, warp_close_epoch(w), &w->progress, sum, PLANE_COLLECTIVE_G);
 	warp_acquire(c, w, lanes, sum);
 	frontier_put(&c->space, sum);
+}
+
+void on_warp_collective(struct cluster *c, const struct event *e)
+{
+	if (e->warp_collective.bad_source)
+		invalid_shuffle(c, e);
+	else
+		warp_executed_together(c, warp_of(c, e), e->lanes);
 }

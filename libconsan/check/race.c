@@ -29,15 +29,33 @@ static enum plane cta_plane(enum plane plane)
 	return plane == PLANE_G ? PLANE_CTA_G : PLANE_CTA_P;
 }
 
-bool race_known_from(struct cluster *c, const struct frontier *f, const struct warp *self,
+/* ldmatrix and the like: an .aligned instruction, which all lanes execute together, so that a lane
+ * that is behind it knows that the others are. */
+static bool is_aligned(const struct cluster *c, const struct cell_entry *e)
+{
+	return e->agent < c->nwarps && (e->what & (CELL_PART | CELL_STRONG)) == CELL_PART;
+}
+
+/* Two of `old` and `now` that differ, if there are; -1: an engine. */
+static void pick_lanes(struct race_gap *gap, uint32_t old, uint32_t now)
+{
+	if (old && !(now & ~(old & -old)) && old & ~now)
+		old &= ~now;
+	gap->old_lane = old ? __builtin_ctz(old) : -1;
+	if (old && now & ~(old & -old))
+		now &= ~(old & -old);
+	gap->now_lane = now ? __builtin_ctz(now) : -1;
+}
+
+bool race_gap(struct cluster *c, const struct frontier *f, const struct warp *self,
 	enum plane plane, unsigned peer, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t bytes, bool collective)
+	const struct cell_entry *now, uint32_t bytes, bool collective, struct race_gap *gap)
 {
 	uint32_t covered = 0, index;
 	enum agent_kind kind;
 
 	if (frontier_full(&c->space, f, plane, old->agent) >= old->epoch)
-		return true;
+		return false;
 	if (f->npart) {
 		covered = frontier_lanes(&c->space, f, plane, old->agent, old->epoch);
 		if (race_cta_of(c, old) == peer)
@@ -45,31 +63,42 @@ bool race_known_from(struct cluster *c, const struct frontier *f, const struct w
 		if (collective)
 			covered |= frontier_lanes(&c->space, f,
 				plane == PLANE_G ? PLANE_COLLECTIVE_G : PLANE_COLLECTIVE_P, old->agent, old->epoch);
+		if (collective && covered && is_aligned(c, old))
+			covered = UINT32_MAX;
 	}
 	kind = agent_kind(c, old->agent, &index);
 	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !self || index != self->index)
 		self = NULL;
-	if (!self && !covered)
-		return false;
 	for (; bytes; bytes &= bytes - 1) {
 		unsigned b = (unsigned)__builtin_ctz(bytes);
-		uint32_t need = cell_lanes_at(old, b) & ~covered;
+		uint32_t need = cell_lanes_at(old, b) & ~covered, lanes = cell_lanes_at(now, b);
 
-		if (!need)
+		if (!need && (self || covered))
 			continue;
 		/* only a lane itself knows its own operations without synchronization */
-		if (!self || need & (need - 1) || need != cell_lanes_at(now, b))
-			return false;
-		if (warp_progress(self, kind, plane, (unsigned)__builtin_ctz(need)) < old->epoch)
-			return false;
+		if (self && !(need & (need - 1)) && need == lanes
+			&& warp_progress(self, kind, plane, (unsigned)__builtin_ctz(need)) >= old->epoch)
+			continue;
+		gap->byte = b;
+		pick_lanes(gap, need, lanes);
+		return true;
 	}
-	return true;
+	return false;
+}
+
+static bool known_from(struct cluster *c, const struct frontier *f, const struct warp *self,
+	enum plane plane, unsigned peer, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes, bool collective)
+{
+	struct race_gap gap;
+
+	return !race_gap(c, f, self, plane, peer, old, now, bytes, collective, &gap);
 }
 
 /* A wgmma's operands must be known to every lane of its warps: collective execution orders no
  * memory (A12), and D11 excludes the program order that would help. */
-static bool known_to_warps(const struct view *v, enum plane plane,
-	const struct cell_entry *old, const struct cell_entry *now, uint32_t bytes, bool collective)
+static bool gap_of_warps(const struct view *v, enum plane plane, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes, bool collective, struct race_gap *gap)
 {
 	unsigned from = v->wgmma_warp < 4 ? v->wgmma_warp : 0;
 	unsigned to = v->wgmma_warp < 4 ? v->wgmma_warp : 3;
@@ -78,23 +107,34 @@ static bool known_to_warps(const struct view *v, enum plane plane,
 		const struct warp *w = v->w + i;
 
 		for (unsigned g = 0; g < w->ngroups; g++)
-			if (!race_known_from(v->c, w->group[g].f, NULL, plane, v->peer, old, now, bytes,
-				collective))
-				return false;
+			if (race_gap(v->c, w->group[g].f, NULL, plane, v->peer, old, now, bytes, collective,
+				gap)) {
+				gap->now = w;
+				return true;
+			}
 	}
-	return true;
+	return false;
+}
+
+bool race_unordered(const struct view *v, enum plane plane, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes, bool collective, struct race_gap *gap)
+{
+	struct cell_entry issuer = *now;
+
+	gap->now = v->w + (v->role == ROLE_WGMMA && v->wgmma_warp < 4 ? v->wgmma_warp : 0);
+	if (v->role == ROLE_WGMMA)
+		return gap_of_warps(v, plane, old, now, bytes, collective, gap);
+	if (now->agent >= v->c->space.ngeneric)
+		issuer.lanes = v->lanes; /* the engine's entry names no lane */
+	return race_gap(v->c, v->f, v->w, plane, v->peer, old, &issuer, bytes, collective, gap);
 }
 
 static bool ordered(const struct view *v, enum plane plane, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t bytes, bool collective)
 {
-	struct cell_entry issuer = *now;
+	struct race_gap gap;
 
-	if (v->role == ROLE_WGMMA)
-		return known_to_warps(v, plane, old, now, bytes, collective);
-	if (v->role == ROLE_BULK_LOAD || v->role == ROLE_BULK_STORE)
-		issuer.lanes = v->lanes; /* the engine's entry names no lane */
-	return race_known_from(v->c, v->f, v->w, plane, v->peer, old, &issuer, bytes, collective);
+	return !race_unordered(v, plane, old, now, bytes, collective, &gap);
 }
 
 /* Does any of the four warps know it, by itself or from others? Their combined knowledge is
@@ -110,7 +150,7 @@ static bool known_to_warpgroup(const struct view *v, enum plane plane, const str
 		for (unsigned i = 0; i < 4; i++)
 			warp_peek(c, v->w + i, c->combined);
 	}
-	return race_known_from(c, c->combined, NULL, plane, v->peer, old, now, bytes, false);
+	return known_from(c, c->combined, NULL, plane, v->peer, old, now, bytes, false);
 }
 
 /* A03: both strong, each scope includes the other's thread, same proxy and a complete overlap;
@@ -240,7 +280,7 @@ enum severity race_severity(const struct view *v, unsigned r, const struct cell_
 	if (r == CS109 && p->collectives_order_nothing)
 		return SEV_ERROR;
 	/* from warp to warp through a shuffle: production code does it */
-	if (r == CS109 && old->agent % v->c->nwarps != v->w->index)
+	if (r == CS109 && v->role == ROLE_GENERIC && old->agent % v->c->nwarps != v->w->index)
 		return SEV_NOTE;
 
 	if (r == CS112)
@@ -463,7 +503,7 @@ void race_invalid(struct shadow_view *s, const struct cell_entry *now,
 	f = report_new(c, rule, sev, site, m ? m->init.site : 0);
 	if (!f)
 		return;
-	d = race_accessor(c, &local, byte, 0);
+	d = race_accessor(c, &local, byte);
 	if (v->role == ROLE_BULK_LOAD) {
 		d.warp = v->w->index;
 		d.lane = only_lane(v->lanes);

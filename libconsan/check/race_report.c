@@ -36,8 +36,7 @@ static const char *what_of(const struct cluster *c, const struct cell_entry *e, 
 	return "access";
 }
 
-struct accessor race_accessor(const struct cluster *c, const struct cell_entry *e,
-	unsigned byte, uint32_t not_lane)
+struct accessor race_accessor(const struct cluster *c, const struct cell_entry *e, unsigned byte)
 {
 	uint32_t index, lanes = cell_lanes_at(e, byte);
 	enum agent_kind k = agent_kind(c, e->agent, &index);
@@ -47,8 +46,6 @@ struct accessor race_accessor(const struct cluster *c, const struct cell_entry *
 	case AGENT_WARP:
 	case AGENT_COPIES:
 	case AGENT_STORES:
-		if (lanes & ~not_lane)
-			lanes &= ~not_lane;
 		d.lane = lanes ? __builtin_ctz(lanes) : -1;
 		break;
 	case AGENT_WGMMA:
@@ -56,7 +53,8 @@ struct accessor race_accessor(const struct cluster *c, const struct cell_entry *
 		break;
 	case AGENT_SLOT:
 		d.warp = c->slots.at[index].warp;
-		d.lane = c->slots.at[index].epoch == e->epoch ? c->slots.at[index].lane : -1;
+		d.lane = c->slots.at[index].epoch == e->epoch && !c->slots.at[index].several
+			? c->slots.at[index].lane : -1;
 		break;
 	}
 	return d;
@@ -89,26 +87,11 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 			g->wait_count[lane] - newer, newer);
 }
 
-/* The warp that does not know the access: of a wgmma's four, the first. */
-static const struct warp *unordered_warp(const struct view *v, const struct cell_entry *old)
-{
-	if (v->role != ROLE_WGMMA)
-		return v->w;
-	if (v->wgmma_warp < 4)
-		return v->w + v->wgmma_warp;
-	for (unsigned i = 0; i < 4; i++)
-		for (unsigned g = 0; g < v->w[i].ngroups; g++)
-			if (!race_known_from(v->c, v->w[i].group[g].f, NULL, PLANE_G, v->peer, old, old,
-				old->bytes, false))
-				return v->w + i;
-	return v->w;
-}
-
 static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
-	uint32_t slot, const struct view *v, int lane)
+	uint32_t slot, const struct accessor *by)
 {
 	const struct slot *s = &c->slots.at[slot];
-	const struct warp *w = unordered_warp(v, old);
+	const struct warp *w = &c->warp[by->warp];
 	const struct mb_view *seen;
 	const struct mbar *m;
 
@@ -130,7 +113,8 @@ static void explain_load(struct cluster *c, struct finding *f, const struct cell
 		report_hint(f, HINT(fresh_parity), w->id);
 	else if (seen->passed < (int64_t)s->phase)
 		report_hint(f, HINT(stale_parity), w->id, (long long)seen->passed);
-	else if (lane >= 0 ? !(seen->passed_lanes >> lane & 1) : w->live & ~seen->passed_lanes)
+	else if (by->lane >= 0 ? !(seen->passed_lanes >> by->lane & 1)
+		: w->live & ~seen->passed_lanes)
 		report_hint(f, HINT(some_lanes_waited), w->id);
 	else if (seen->relaxed)
 		report_hint(f, HINT(relaxed_wait), w->id);
@@ -161,7 +145,6 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
 
 	if (v->role == ROLE_WGMMA) {
-		b = unordered_warp(v, old);
 		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
 			"synchronisation orders warp %u's %s before warp %u", a->id, f->side[1].what, b->id);
 		if (a == b)
@@ -246,42 +229,66 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 			report_hint(f, HINT(wgmma_not_released));
 		return;
 	case AGENT_SLOT:
-		explain_load(c, f, old, index, v, now_by->lane);
+		explain_load(c, f, old, index, now_by);
 		return;
 	}
+}
+
+/* The plane in which the two accesses are not ordered. */
+static enum plane plane_of(unsigned rule)
+{
+	return rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113 ? PLANE_P : PLANE_G;
+}
+
+/* The accessor's bytes around `byte`: what its lane accessed, of an engine's access the part in
+ * this granule. */
+static void name_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
+	const struct cell_entry *e, uint32_t granule, unsigned byte)
+{
+	const uint32_t at = granule * CELL_BYTES, below = ~(uint32_t)e->bytes & ((1u << byte) - 1);
+	uint32_t size = cell_size(e), first = below ? 32 - (uint32_t)__builtin_clz(below) : 0;
+
+	if (cell_shift(e) < 5)
+		report_memory(c, f, side, peer, at + (byte & -size), size);
+	else
+		report_memory(c, f, side, peer, at + first,
+			(uint32_t)__builtin_ctz(~((uint32_t)e->bytes >> first)));
 }
 
 void race_report(const struct view *v, unsigned rule, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
 	struct cluster *c = v->c;
-	unsigned byte = (unsigned)__builtin_ctz(bytes);
-	uint32_t n = (uint32_t)__builtin_ctz(~(bytes >> byte));
-	uint64_t addr = (uint64_t)granule * CELL_BYTES + byte;
 	struct finding *f = report_new(c, rule, race_severity(v, rule, old),
 		now->what & CELL_SITE_MASK, old->what & CELL_SITE_MASK);
+	struct race_gap gap;
 	struct accessor a, b;
 
 	if (!f)
 		return;
-	a = race_accessor(c, now, byte, 0);
-	if (v->role == ROLE_BULK_LOAD) {
-		a.warp = v->w->index;
-		a.lane = only_lane(v->lanes);
+	if (!race_unordered(v, plane_of(rule), old, now, bytes, false, &gap)) {
+		gap.byte = (unsigned)__builtin_ctz(bytes);
+		gap.old_lane = race_accessor(c, old, gap.byte).lane;
+		gap.now_lane = only_lane(v->lanes);
 	}
-	b = race_accessor(c, old, byte, a.warp == old->agent && a.lane >= 0 ? 1u << a.lane : 0);
-	if (v->role == ROLE_WGMMA && v->wgmma_warp < 4)
-		a.warp += v->wgmma_warp;
+	a = race_accessor(c, now, gap.byte);
+	b = race_accessor(c, old, gap.byte);
+	a.warp = gap.now->index;
+	if (v->role != ROLE_WGMMA)
+		a.lane = gap.now_lane;
+	if (old->agent < 3 * c->nwarps)
+		b.lane = gap.old_lane;
 	report_side(c, f, a.warp, a.lane, now->what & CELL_SITE_MASK, a.what);
-	report_memory(c, f, 0, v->peer, addr, v->role == ROLE_GENERIC || v->role == ROLE_COPY
-		? cell_size(now) : n);
+	name_memory(c, f, 0, v->peer, now, granule, gap.byte);
 	report_side(c, f, b.warp, b.lane, old->what & CELL_SITE_MASK, b.what);
-	report_memory(c, f, 1, v->peer, addr, old->agent < 2 * c->nwarps ? cell_size(old) : n);
+	name_memory(c, f, 1, v->peer, old, granule, gap.byte);
 	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
 		explain_fence(c, f, old, v);
 	} else if (rule == CS109) {
-		report_edge(f, "only a warp collective (shfl, vote, match, redux) is executed between "
-			"them: it converges the lanes but orders no memory");
+		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction) is "
+			"executed between them: it converges the lanes but orders no memory");
+		if (v->role != ROLE_GENERIC)
+			report_hint(f, HINT(converged_then_released), b.lane);
 	} else if (rule == CS114) {
 		report_edge(f, "the operations of CTA %u and CTA %u are ordered, but without a "
 			"fence.proxy.async between them", race_cta_of(c, old), v->w->cta);

@@ -7,12 +7,21 @@
 /* ---- race.c ---- */
 /* The CTA of the warp that executed or issued it. */
 unsigned race_cta_of(const struct cluster *c, const struct cell_entry *e);
-/* Does a frontier of warp w (self: its program order and own waits count) know the accesses of
- * `old` to `bytes` of CTA `peer`, as seen by the lanes of `now` that touch the same bytes?
- * collective: or would it, if warp collectives ordered memory? */
-bool race_known_from(struct cluster *c, const struct frontier *f, const struct warp *self,
+/* Two lanes that access a byte without an order between them. */
+struct race_gap {
+	unsigned byte;           /* of the granule */
+	int old_lane, now_lane;  /* -1: an engine, or all lanes of a wgmma */
+	const struct warp *now;  /* set by race_unordered(): of a wgmma's warps, the first */
+};
+/* Is there a byte and a lane whose access `old` the frontier does not know, as seen by the lanes of
+ * `now` that touch the same byte? self: the warp whose program order and own waits count, or NULL;
+ * collective: warp collectives count as if they ordered memory. */
+bool race_gap(struct cluster *c, const struct frontier *f, const struct warp *self,
 	enum plane plane, unsigned peer, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t bytes, bool collective);
+	const struct cell_entry *now, uint32_t bytes, bool collective, struct race_gap *gap);
+/* The same for all that the new access's threads know; a wgmma's must all know it. */
+bool race_unordered(const struct view *v, enum plane plane, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes, bool collective, struct race_gap *gap);
 enum severity race_severity(const struct view *v, unsigned r, const struct cell_entry *old);
 
 /* ---- race_report.c ---- */
@@ -21,9 +30,8 @@ struct accessor {
 	int lane;                /* -1: several, or an engine */
 	const char *what;        /* kind of access, for findings */
 };
-/* The accessor of the entry at `byte`, preferably another lane than those of not_lane. */
-struct accessor race_accessor(const struct cluster *c, const struct cell_entry *e,
-	unsigned byte, uint32_t not_lane);
+/* The accessor of the entry at `byte`; of several lanes, the lowest. */
+struct accessor race_accessor(const struct cluster *c, const struct cell_entry *e, unsigned byte);
 void race_report(const struct view *v, unsigned rule, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
 

@@ -469,9 +469,11 @@ void on_wgmma_wait(struct cluster *c, const struct event *e)
 		redundant_wait(c, e, g);
 	g->wait_site = e->site;
 	g->wait_count = x->pending;
-	for (unsigned i = 0; i < 4 && w->id + i < c->per_cta; i++)
+	for (unsigned i = 0; i < 4 && w->id + i < c->per_cta; i++) {
 		if ((!x->warps && done > g->done) || x->warps & 1u << i)
 			warp_learn(c, w + i, agent_wgmma(c, wg_of(c, w)), done);
+		warp_executed_together(c, w + i, UINT32_MAX);
+	}
 	if (done <= g->done)
 		return;
 	if (g->last > g->done && g->last <= done) {

@@ -5,6 +5,7 @@
 #include "run.h"
 #include "libconsan/event/event.h"
 #include "libconsan/finding/finding.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -19,7 +20,7 @@ struct piece {
 	unsigned lane;
 	enum ev_space space;
 	uint64_t addr, bytes;
-	bool async, whole;       /* whole: `bytes` is the access of one lane */
+	bool async, whole;       /* whole: the access of one lane, of 1 to 16 bytes */
 };
 
 struct tap {                     /* collects the pieces of one cluster */
@@ -107,8 +108,10 @@ static bool at_place(const struct piece *p, const struct finding_side *s)
 {
 	if (p->space != s->space || (s->space == SP_SHARED && p->peer != s->peer))
 		return false;
-	if (p->whole)
+	if (p->whole && p->bytes <= 16 && !(p->bytes & (p->bytes - 1)))
 		return p->addr == s->addr && p->bytes == s->bytes;
+	if (s->lane < 0) /* several lanes together */
+		return p->addr < s->addr + s->bytes && s->addr < p->addr + p->bytes;
 	return s->addr >= p->addr && s->addr + s->bytes <= p->addr + p->bytes;
 }
 
@@ -132,24 +135,32 @@ static void judge_side(const char *path, const struct finding *f, unsigned side,
 	*async |= !executed;
 }
 
+/* The rules about two accesses to the same bytes. */
+static bool is_race(unsigned rule)
+{
+	const char *code = rule_get(rule)->code;
+
+	return !strncmp(code, "CS1", 3) || !strcmp(code, "CS222") || !strcmp(code, "CS301");
+}
+
 static void judge(const char *path, const struct finding *f, const struct pieces *all)
 {
 	const struct finding_side *a = &f->side[0], *b = &f->side[1];
+	const char *code = rule_get(f->rule)->code;
 	bool async[2];
 
-	if (f->nsides != 2 || !a->bytes || !b->bytes || a->space != b->space)
+	if (!is_race(f->rule) || f->nsides != 2 || !a->bytes || !b->bytes)
 		return;
-	cr_expect(a->addr < b->addr + b->bytes && b->addr < a->addr + a->bytes && a->peer == b->peer,
-		"%s: %s: %u bytes at 0x%llx and %u at 0x%llx do not overlap", path,
-		rule_get(f->rule)->code, a->bytes, (unsigned long long)a->addr, b->bytes,
+	cr_expect(a->space == b->space && a->peer == b->peer && a->addr < b->addr + b->bytes
+		&& b->addr < a->addr + a->bytes, "%s: %s: %u bytes at 0x%llx and %u at 0x%llx do not "
+		"overlap", path, code, a->bytes, (unsigned long long)a->addr, b->bytes,
 		(unsigned long long)b->addr);
-	if (*rule_get(f->rule)->code && strncmp(rule_get(f->rule)->code, "CS206", 5)) {
-		judge_side(path, f, 0, all, &async[0]);
-		judge_side(path, f, 1, all, &async[1]);
-		cr_expect(async[0] || async[1] || a->ctaid[0] != b->ctaid[0] || a->warp != b->warp
-			|| a->lane != b->lane, "%s: %s: both sides are lane %d of warp %u", path,
-			rule_get(f->rule)->code, a->lane, a->warp);
-	}
+	judge_side(path, f, 0, all, &async[0]);
+	judge_side(path, f, 1, all, &async[1]);
+	/* CS118 and CS119 are about threads of two launches */
+	cr_expect(async[0] || async[1] || f->rule == CS118 || f->rule == CS119 || a->ctaid[0] != b->ctaid[0] || a->warp != b->warp
+		|| a->lane != b->lane, "%s: %s: both sides are lane %d of warp %u", path, code, a->lane,
+		a->warp);
 }
 
 static void specimen_test(const char *path)
