@@ -205,6 +205,7 @@ static void reset_cluster(struct cluster *c)
 		free(m->waits.at);
 		free(m->expects.at);
 		free(m->arrivals.at);
+		free(m->arrivals_before.at);
 		free(m->copies.at);
 		free(m->view);
 	}

@@ -339,9 +339,7 @@ static void report_pair(struct cluster *c, const struct global_conflict *x)
 	at = report_find(k, x->rule, high->site, low->site);
 	if (at < k->nfindings) {
 		count_pair(k, at, high->cluster, low->cluster);
-		if (x->severity > k->finding[at]->severity)
-			k->finding[at]->severity = x->severity;
-		if (finding_rank_compare(&rank, &k->first[at]) >= 0) {
+		if (!report_replaces(k, at, x->severity, &rank)) {
 			pthread_mutex_unlock(&k->lock);
 			return;
 		}

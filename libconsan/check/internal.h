@@ -244,7 +244,12 @@ struct mbar {
 	struct past_op_list users; /* newest use by each warp and set of lanes */
 	struct past_op_list waits; /* observations that the previous phase is complete */
 	struct past_op_list expects; /* plain expect_tx not yet followed by an arrival */
-	struct past_op_list arrivals; /* in this phase, for explanations */
+	struct past_op_list arrivals, arrivals_before; /* in this phase and in the one before */
+	bool signalled, signalled_before; /* asynchronous operations arrived in them, or bytes */
+	/* the newest arrival for the next phase before any wait for its own, and that phase + 1; a
+	 * note until a thread does wait for it */
+	struct past_op unwaited;
+	uint64_t unwaited_phase;
 	struct past_op_list copies;  /* newest cp.async.mbarrier.arrive by each warp and set of lanes;
 				    epoch: of the warp's copies */
 	uint32_t inflight;       /* operations that will signal this phase */

@@ -99,6 +99,7 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 
 static void test(struct cluster *c, const struct event *e, struct mbar *m)
 {
+	struct past_op_list free_list = m->arrivals_before;
 	struct phase_release again;
 
 	if (m->pending || m->tx)
@@ -112,7 +113,11 @@ static void test(struct cluster *c, const struct event *e, struct mbar *m)
 	m->inflight = 0;
 	m->expects.n = 0;
 	m->waits.n = 0;
-	m->arrivals.n = 0;
+	m->arrivals_before = m->arrivals;
+	m->signalled_before = m->signalled;
+	free_list.n = 0;
+	m->arrivals = free_list;
+	m->signalled = false;
 	again = m->older;
 	m->older = m->before;
 	m->before = m->now;
@@ -205,6 +210,9 @@ void on_mbarrier_init(struct cluster *c, const struct event *e)
 	m->init_fenced = false;
 	m->init_phase = 0;
 	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = m->copies.n = 0;
+	m->arrivals_before.n = 0;
+	m->signalled = m->signalled_before = false;
+	m->unwaited_phase = 0;
 	phase_release_clear(c, &m->now);
 	phase_release_clear(c, &m->before);
 	phase_release_clear(c, &m->older);
@@ -328,8 +336,8 @@ void on_mbarrier_arrive(struct cluster *c, const struct event *e)
 		change_tx(c, e, m, a->tx_count * (int64_t)n);
 		m->expected_tx += a->tx_count * (int64_t)n;
 	}
+	note_op(&m->arrivals, warp_past_op(w, e->lanes, e->site));
 	publish(c, e, m, w);
-	note_op(&m->arrivals, (struct past_op){ (uint16_t)w->index, e->lanes, 0, e->site });
 	if (a->flags & ARRIVE_DROP) {
 		uint32_t drop = a->arrivals * n;
 
@@ -375,6 +383,7 @@ void on_mbarrier_complete_tx(struct cluster *c, const struct event *e)
 
 	if (!m)
 		return;
+	m->signalled = true;
 	change_tx(c, e, m, -x->tx_count * (int64_t)popcount(e->lanes));
 	test(c, e, m);
 }
@@ -418,6 +427,7 @@ void on_mbarrier_test(struct cluster *c, const struct event *e)
 	v->passed = seen;
 	v->relaxed = t->sem == SEM_RELAXED || t->sem == SEM_WEAK;
 	v->site = e->site;
+	mbar_check_late_wait(c, e, m, seen);
 	if (seen + 1 == (int64_t)m->phase)
 		note_op(&m->waits, warp_past_op(w, e->lanes, e->site));
 	if (seen < 0)
@@ -477,6 +487,7 @@ void on_mbarrier_signal(struct cluster *c, const struct event *e)
 			report_send(c, f);
 		}
 	}
+	m->signalled = true;
 	change_tx(c, e, m, -s->tx_count);
 	if (s->arrivals)
 		arrive(c, e, m, s->arrivals);

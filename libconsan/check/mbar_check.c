@@ -144,6 +144,49 @@ static bool waited(struct cluster *c, const struct mbar *m, struct warp *w, uint
 	return !left;
 }
 
+/* A thread waits for a phase after an arrival for the next one that no wait preceded: the thread may
+ * have missed that phase. */
+void mbar_check_late_wait(struct cluster *c, const struct event *e, struct mbar *m, int64_t seen)
+{
+	const struct past_op *x = &m->unwaited;
+	struct finding *f;
+
+	if (!m->unwaited_phase || seen + 1 != (int64_t)m->unwaited_phase)
+		return;
+	m->unwaited_phase = 0;
+	f = report_new(c, CS209, rule_severity(CS209), x->site, 0);
+	if (!f)
+		return;
+	report_side(c, f, x->warp, only_lane(x->lanes), x->site, "mbarrier arrive");
+	report_mbar(c, f, m);
+	report_memory(c, f, 0, m->cta, m->addr, 8);
+	report_edge(f, "warp %u waits for phase %lld, and that wait is not ordered before this arrival for "
+		"phase %lld", warp_of(c, e)->id, (long long)seen, (long long)seen + 1);
+	report_hint(f, HINT(wait_not_ordered), warp_of(c, e)->id, c->warp[x->warp].id);
+	report_send(c, f);
+}
+
+/* Do all these lanes know every arrival of the previous phase? Then that phase was complete before,
+ * although no wait says so. What asynchronous operations signal is known from a wait only. */
+static bool ordered_after_phase(struct cluster *c, const struct mbar *m, struct warp *w,
+	uint32_t lanes)
+{
+	if (m->signalled_before)
+		return false;
+	for (size_t i = 0; i < m->arrivals_before.n; i++) {
+		const struct past_op *x = &m->arrivals_before.at[i];
+
+		for (uint32_t of = x->lanes; of; of &= of - 1) {
+			const struct past_op one = { x->warp, of & -of, x->epoch, x->site };
+
+			for (uint32_t rest = lanes; rest; rest &= rest - 1)
+				if (!warp_all_know(c, w, rest & -rest, &one))
+					return false;
+		}
+	}
+	return true;
+}
+
 /* B12: a wait for the previous phase must happen before the arrival. Any thread's wait counts; only
  * waits of the arriving thread count if the policy requires it, and as a note then, as no ring of
  * buffers is written so (K8). In another CTA the wait need only have taken place: there the path
@@ -152,22 +195,32 @@ static bool waited(struct cluster *c, const struct mbar *m, struct warp *w, uint
 void mbar_check_wait(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w)
 {
 	const uint8_t by_arriver = c->check->config.policy.wait_by_arriver;
+	enum severity sev = rule_severity(CS209);
 	struct finding *f;
-	bool other_warp;
+	bool other_warp, complete;
 
 	if (!m->phase || m->reported || (w->cta != m->cta && m->waits.n))
 		return;
 	other_warp = waited(c, m, w, e->lanes, false);
 	if (other_warp && (!by_arriver || waited(c, m, w, e->lanes, true)))
 		return;
-	f = mbar_report_as(c, CS209, other_warp && by_arriver == 1 ? SEV_NOTE : rule_severity(CS209), e,
-		m, mbar_operation(e), m->waits.n ? &m->waits.at[0] : NULL, "mbarrier wait");
+	complete = !other_warp && !m->waits.n && ordered_after_phase(c, m, w, e->lanes);
+	if (complete) {
+		m->unwaited = (struct past_op){ (uint16_t)w->index, e->lanes, 0, e->site };
+		m->unwaited_phase = m->phase;
+	}
+	if (complete || (other_warp && by_arriver == 1))
+		sev = SEV_NOTE;
+	f = mbar_report_as(c, CS209, sev, e, m, mbar_operation(e), m->waits.n ? &m->waits.at[0] : NULL,
+		"mbarrier wait");
 	if (!f)
 		return;
 	report_edge(f, "phase %llu is complete, and no wait for it %s this arrival for phase %llu",
 		(unsigned long long)m->phase - 1, other_warp ? "by the same warp precedes"
 		: "is ordered before", (unsigned long long)m->phase);
-	if (m->waits.n && other_warp)
+	if (complete)
+		report_hint(f, HINT(phase_known_complete), (unsigned long long)m->phase - 1);
+	else if (m->waits.n && other_warp)
 		report_hint(f, HINT(waited_by_other_warp), c->warp[m->waits.at[0].warp].id, w->id);
 	else if (m->waits.n)
 		report_hint(f, HINT(wait_not_ordered), c->warp[m->waits.at[0].warp].id, w->id);

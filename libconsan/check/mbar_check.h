@@ -16,6 +16,7 @@ const char *mbar_operation(const struct event *e); /* its name */
 void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m);
 void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m);
 void mbar_check_wait(struct cluster *c, const struct event *e, struct mbar *m, struct warp *w);
+void mbar_check_late_wait(struct cluster *c, const struct event *e, struct mbar *m, int64_t seen);
 void mbar_check_users(struct cluster *c, const struct event *e, const struct mbar *m);
 void mbar_check_signals(struct cluster *c, const struct event *e, struct mbar *m);
 void mbar_check_lag(struct cluster *c, const struct event *e, struct mbar *m, struct mb_view *v);

@@ -10,7 +10,8 @@
 
 struct seen {                /* per cluster: how often a finding occurred */
 	uint32_t key[3];         /* rule, sites; rule 0: free slot */
-	uint32_t count, order;
+	uint32_t count;
+	enum severity severity;  /* the highest so far */
 };
 
 int only_lane(uint32_t lanes)
@@ -74,10 +75,11 @@ struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	make_key(key, rule, site0, site1);
 	s = find_seen(c, key);
 	s->count++;
-	if (s->key[0])
+	if (s->key[0] && sev <= s->severity)
 		return NULL;
+	c->nseen += !s->key[0];
 	memcpy(s->key, key, sizeof key);
-	c->nseen++;
+	s->severity = sev;
 	f = base_alloc(sizeof *f);
 	f->rule = rule;
 	f->severity = sev;
@@ -141,7 +143,15 @@ size_t report_find(struct check *k, unsigned rule, uint32_t site0, uint32_t site
 	return *at ? *at - 1 : k->nfindings;
 }
 
-/* Would the finding be new, or replace one of higher rank? If not, its history is not needed. */
+bool report_replaces(const struct check *k, size_t at, enum severity severity,
+	const struct finding_rank *rank)
+{
+	if (severity != k->finding[at]->severity)
+		return severity > k->finding[at]->severity;
+	return finding_rank_compare(rank, &k->first[at]) < 0;
+}
+
+/* Would the finding be new, or replace another example? If not, its history is not needed. */
 static bool would_be_first(struct check *k, const struct finding *f,
 	const struct finding_rank *rank)
 {
@@ -151,7 +161,7 @@ static bool would_be_first(struct check *k, const struct finding *f,
 	make_key(key, f->rule, f->side[0].site, f->side[1].site);
 	pthread_mutex_lock(&k->lock);
 	at = find_index(k, key);
-	first = !*at || finding_rank_compare(rank, &k->first[*at - 1]) < 0;
+	first = !*at || report_replaces(k, *at - 1, f->severity, rank);
 	pthread_mutex_unlock(&k->lock);
 	return first;
 }
@@ -176,15 +186,11 @@ void report_ranked(struct check *k, struct finding *f, struct finding_rank rank)
 	if (*at) {
 		struct finding *old = k->finding[*at - 1];
 
-		if (f->severity > old->severity)
-			old->severity = f->severity;
-		/* independent of thread timing */
-		if (finding_rank_compare(&rank, &k->first[*at - 1]) < 0) {
+		if (report_replaces(k, *at - 1, f->severity, &rank)) {
 			struct finding swap = *old;
 
 			*old = *f;
 			*f = swap;
-			old->severity = swap.severity;
 			old->seen = swap.seen;
 			old->clusters = swap.clusters;
 			k->first[*at - 1] = rank;

@@ -13,8 +13,8 @@ struct check;
 struct cluster;
 struct mbar;
 
-/* Returns a new finding to fill in, or NULL if (rule, sites) is known: then it is only counted. The
- * caller must pass it to report_send(). */
+/* Returns a new finding to fill in, or NULL if (rule, sites) is known with this severity or a higher
+ * one: then it is only counted. The caller must pass it to report_send(). */
 struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	uint32_t site0, uint32_t site1);
 void report_send(struct cluster *c, struct finding *f);
@@ -34,7 +34,8 @@ void report_hint(struct finding *f, unsigned hint, const char *fmt, ...) PRINTF_
 const char *report_place(uint32_t site, char to[PLACE_BYTES]);
 int only_lane(uint32_t lanes); /* the lane's number if there is just one, else -1 */
 void report_cluster_end(struct cluster *c);
-/* Of several examples of a finding the one of the lowest rank is reported. */
+/* Of several examples of a finding the most severe is reported, of those the one of the lowest rank,
+ * so that the report does not depend on thread timing. */
 struct finding_rank {
 	uint32_t high, low;      /* clusters; equal if only one is involved */
 	uint64_t addr;
@@ -43,7 +44,11 @@ struct finding_rank {
 int finding_rank_compare(const struct finding_rank *a, const struct finding_rank *b);
 /* The index of the launch's finding, or nfindings; called under the lock. */
 size_t report_find(struct check *k, unsigned rule, uint32_t site0, uint32_t site1);
-/* Adds f to the launch, where it replaces an example of higher rank. Takes ownership. */
+/* Would an example replace the one that finding[at] shows? Called under the lock. */
+bool report_replaces(const struct check *k, size_t at, enum severity severity,
+	const struct finding_rank *rank);
+/* Adds f to the launch, where it replaces a less severe example, or an equally severe one of higher
+ * rank. Takes ownership. */
 void report_ranked(struct check *k, struct finding *f, struct finding_rank rank);
 
 #endif
