@@ -41,8 +41,9 @@
 /* generic: a read-modify-write if strong, else ldmatrix, stmatrix or wmma; wgmma: operand B; bulk
  * copy: a tensor copy */
 #define CELL_PART      0x04000000u
-#define CELL_SCOPE_AT  27          /* 0 cta, 1 cluster, 2 gpu or wider */
+#define CELL_SCOPE_AT  27          /* 0 cta, 1 cluster, 2 gpu or wider, 3 volatile */
 #define CELL_SCOPE_MASK (3u << CELL_SCOPE_AT)
+#define CELL_VOLATILE   (3u << CELL_SCOPE_AT) /* wide, and not of a flag */
 #define CELL_SHIFT_AT  29
 #define CELL_SHIFT_MASK (7u << CELL_SHIFT_AT)
 #define CELL_SAME       (5u << CELL_SHIFT_AT)

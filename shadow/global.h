@@ -32,6 +32,7 @@ enum {
 	GR_TENSOR = 32,
 	/* many reads by one instruction of a warp in one epoch: the lanes are not known */
 	GR_MERGED = 64,
+	GR_VOLATILE = 128, /* and not of a flag */
 };
 
 /* Layout: which lanes accessed which bytes. The one description of it, from which the bytes that an
@@ -61,6 +62,7 @@ struct global_record {
 	uint8_t row, flags, scope;
 	uint8_t count;           /* 0 and 1 are equivalent; at most GR_MAX_COUNT */
 	int8_t lane;             /* the issuing lane, if an engine performs the access; else -1 */
+	bool publishes;          /* GR_VOLATILE: a write that follows a release fence */
 };
 
 /* ---- global_layout.c, global_spans.c, global_lanes.c ---- */

@@ -104,6 +104,7 @@ void emit_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	e = record_event(c, warp, r->site, EV_ACCESS, r->lanes);
 	x = &e.access;
 	record_access(i, x);
+	x->flags |= c->job->info[r->site].flag ? ACCESS_FLAG : 0;
 	x->space = SP_SHARED;
 	if (x->mode == MODE_RMW && record_site(c, r->site)->phase == PHASE_AFTER)
 		e.kind = EV_OBSERVED;

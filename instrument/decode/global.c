@@ -31,6 +31,7 @@ static void emit_global_access(struct dcluster *c, uint32_t warp, const struct r
 	uint64_t at[32] = { 0 };
 
 	record_access(i, &e.access);
+	e.access.flags |= c->job->info[r->site].flag ? ACCESS_FLAG : 0;
 	e.access.space = SP_GLOBAL;
 	if (seen)
 		e.kind = EV_OBSERVED;

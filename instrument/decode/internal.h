@@ -18,6 +18,7 @@ struct site_info {
 	bool join;                 /* the four warps of a warpgroup must all be here before they
 				      continue */
 	bool aligned;              /* a memory access that the whole warp must execute together */
+	bool flag;                 /* a volatile load of a flag (ptx/flag.h) */
 };
 
 /* An instruction that is recorded with its wgmma group. */

@@ -188,7 +188,9 @@ static uint32_t what_of(const struct event *e)
 		what |= CELL_PART;
 	if (a->sem != SEM_WEAK)
 		what |= CELL_STRONG;
-	if (a->sem == SEM_VOLATILE || a->sem == SEM_MMIO || a->scope >= SCOPE_GPU)
+	if (a->sem == SEM_VOLATILE && !(a->flags & ACCESS_FLAG))
+		scope = CELL_VOLATILE >> CELL_SCOPE_AT;
+	else if (a->sem == SEM_VOLATILE || a->sem == SEM_MMIO || a->scope >= SCOPE_GPU)
 		scope = 2;
 	else if (a->scope == SCOPE_CLUSTER)
 		scope = 1;
@@ -250,6 +252,8 @@ void on_access(struct cluster *c, const struct event *e)
 	if (a->space != SP_SHARED || a->owner >= c->nctas)
 		return;
 	c->stats.accesses++;
+	if (a->flags & ACCESS_FLAG)
+		volatile_read_flag(c, a, e->lanes);
 	cluster_use_peer(c, w, e, a->owner, "access");
 	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
 	if (!access_is_strong(a)) {

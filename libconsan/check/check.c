@@ -211,6 +211,7 @@ static void reset_cluster(struct cluster *c)
 	}
 	c->mbars.n = 0;
 	observe_reset(c);
+	c->volatile_flags.n = 0;
 	if (c->nops)
 		memset(c->op, 0, c->cap_ops * sizeof *c->op);
 	c->nops = 0;
@@ -320,6 +321,7 @@ static void free_cluster(struct cluster *c)
 	free(c->mbars.at);
 	free(c->slots.at);
 	free(c->op);
+	vec_free(&c->volatile_flags);
 	free(c->seen);
 	free(c);
 }

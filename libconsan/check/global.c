@@ -250,7 +250,8 @@ void global_access(struct cluster *c, const struct event *e)
 		.element = (uint16_t)(a->element_bytes ? a->element_bytes : a->bytes),
 		.scope = (uint8_t)scope_of(a),
 		.flags = (uint8_t)((a->mode & MODE_WRITE ? GR_WRITE : 0) | (strong ? GR_STRONG : 0)
-			| (a->mode == MODE_RMW ? GR_RMW : 0) | (a->flags & ACCESS_NONCOHERENT ? GR_NC : 0)),
+			| (a->mode == MODE_RMW ? GR_RMW : 0) | (a->flags & ACCESS_NONCOHERENT ? GR_NC : 0)
+			| (a->sem == SEM_VOLATILE && !(a->flags & ACCESS_FLAG) ? GR_VOLATILE : 0)),
 	};
 
 	c->stats.accesses++;
@@ -265,11 +266,14 @@ void global_access(struct cluster *c, const struct event *e)
 			return;
 		}
 	}
+	if (a->flags & ACCESS_FLAG)
+		volatile_read_flag(c, a, e->lanes);
 	if (strong)
 		observe_reads(c, w, e);
 	else if (a->mode & MODE_WRITE)
 		one_address(c, e);
 	r.epoch = r.issue = warp_stamp(w);
+	r.publishes = r.flags & GR_VOLATILE && warp_publishes(w, e->lanes);
 	if (!strong && a->mode == MODE_READ && (defer_read(c, w, e, &r)
 		|| (r.row == GR_LIST && all_lanes_read_already(c, w, e))))
 		return;

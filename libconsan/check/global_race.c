@@ -195,6 +195,28 @@ static bool morally_strong(const struct global_view *v, const struct global_reco
 	return scope || a->warp / v->c->per_cta == b->warp / v->c->per_cta;
 }
 
+/* Both are morally strong. Do they exchange data by volatile accesses that nothing orders (CS123)? */
+static bool volatile_race(const struct comparison *q)
+{
+	const struct global_record *old = q->old, *now = q->now;
+	const struct global_record *one = old->flags & GR_VOLATILE ? old : now;
+	const struct global_record *other = one == old ? now : old;
+	const struct global_view *v = q->v;
+
+	if (!(one->flags & GR_VOLATILE))
+		return false;
+	if (!(other->flags & GR_VOLATILE) && (!(other->flags & GR_RMW) || !(one->flags & GR_WRITE)
+		|| one->publishes))
+		return false;
+	if (!q->foreign && knows_in(q, PLANE_G, true))
+		return false;
+	if (now->flags & GR_WRITE)
+		return !volatile_is_flag(v->c, VOLATILE_GLOBAL, q->addr
+			+ (unsigned)__builtin_ctz(q->bytes));
+	return old->cluster == now->cluster
+		? !warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch) : !global_unfenced(v, old);
+}
+
 static bool copies(const struct cluster *c, const struct global_record *r)
 {
 	uint32_t index;
@@ -307,8 +329,18 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 		global_report(v, &x);
 		return GLOBAL_ORDERED;
 	}
-	if (morally_strong(v, old, now))
+	if (morally_strong(v, old, now)) {
+		if (!volatile_race(&q))
+			return GLOBAL_MORALLY_STRONG;
+		x.rule = CS123;
+		x.severity = rule_severity(CS123);
+		x.narrow_sync = global_narrow_sync(v->c, old);
+		x.unfenced = old->cluster != now->cluster && !x.narrow_sync
+			? global_unfenced(v, old) : NULL;
+		find_witness(&q, plane, &x);
+		global_report(v, &x);
 		return GLOBAL_MORALLY_STRONG;
+	}
 	if (plane == PLANE_Q && knows_in(&q, PLANE_G, false)) {
 		x.rule = unfenced(&q);
 	} else if (!q.foreign && knows_in(&q, plane == PLANE_Q ? PLANE_G : plane, true)) {

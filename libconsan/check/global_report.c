@@ -20,6 +20,8 @@ static const char *what_of(const struct cluster *c, const struct global_record *
 			return "read-only load (ld.nc)";
 		if (r->flags & GR_RMW)
 			return "atomic read-modify-write";
+		if (r->flags & GR_VOLATILE)
+			return r->flags & GR_WRITE ? "volatile write" : "volatile read";
 		if (r->flags & GR_STRONG)
 			return r->flags & GR_WRITE ? "strong write" : "strong read";
 		return r->flags & GR_WRITE ? "write" : "read";
@@ -155,6 +157,30 @@ static void explain_pair(struct finding *f, const struct global_conflict *x)
 		report_hint(f, HINT(release_and_acquire));
 }
 
+static void explain_volatile(struct cluster *c, struct finding *f, const struct global_conflict *x)
+{
+	const struct global_record *old = x->old, *now = x->now;
+	char a[40], b[40];
+
+	if (x->unfenced) {
+		explain_unfenced(f, x->unfenced);
+		return;
+	}
+	if (old->cluster != now->cluster)
+		report_edge(f, "no release by %s is acquired by %s between the two accesses",
+			block(&f->side[1], b), block(&f->side[0], a));
+	else if (old->warp == now->warp)
+		report_edge(f, "no bar.warp.sync (__syncwarp) orders lane %d's %s before this %s",
+			f->side[1].lane, what_of(c, old), what_of(c, now));
+	else
+		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u",
+			c->warp[old->warp].id, what_of(c, old), what_of(c, now), c->warp[now->warp].id);
+	if (old->cluster == now->cluster && old->warp == now->warp)
+		report_hint(f, HINT(warp_synchronous));
+	else
+		report_hint(f, HINT(volatile_orders_nothing));
+}
+
 /* G15 to G17 */
 static void explain_grids(struct cluster *c, struct finding *f, const struct global_conflict *x)
 {
@@ -197,6 +223,9 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		report_edge(f, "the %s is ordered before this %s, but without a fence.proxy.async that "
 			"covers global memory between them", what_of(c, old), what_of(c, now));
 		report_hint(f, HINT(fence_of_shared));
+		return;
+	case CS123:
+		explain_volatile(c, f, x);
 		return;
 	case CS114:
 		report_edge(f, "the asynchronous operations of two CTAs are ordered, but without a "

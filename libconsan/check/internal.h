@@ -300,6 +300,14 @@ struct nb_gen {
 	struct past_op_list arrivals;
 };
 
+/* ---- volatile accesses as flags ---- */
+
+#define MAX_VOLATILE_FLAGS 256u
+struct volatile_flag {
+	uint64_t addr;
+	uint16_t owner, bytes;   /* owner VOLATILE_GLOBAL: global memory */
+};
+
 struct remote_use {              /* a warp's newest use of another CTA's shared memory */
 	struct past_op op;
 	uint64_t phase;          /* the barrier.cluster phase in which it arrives next */
@@ -375,6 +383,8 @@ struct cluster {
 	bool shared_locations;   /* some are in shared memory */
 	uint64_t shared_marks[SHARED_MARKS]; /* 16 bytes a bit: which they may be in */
 	struct polled *polled;   /* for each warp */
+	/* volatile flags that threads of the cluster have read, the first MAX_VOLATILE_FLAGS */
+	VEC(struct volatile_flag) volatile_flags;
 	struct stuck *stuck;     /* EV_BLOCKED so far, newest first */
 	bool truncated;          /* fault or hang: incomplete operations are not reported */
 	const struct event *now; /* the event being handled */
@@ -501,6 +511,19 @@ static inline bool includes_cluster(enum ev_sem sem, enum ev_scope scope)
 {
 	return scope >= SCOPE_CLUSTER || sem == SEM_VOLATILE || sem == SEM_MMIO;
 }
+
+/* ---- volatile.c ---- */
+/* Does a release fence of each of these lanes precede its next write? */
+bool warp_publishes(const struct warp *w, uint32_t lanes);
+/* Has one of these lanes read, without an acquire so far, what releases the agent's epoch? */
+bool warp_observed(const struct cluster *c, const struct warp *w, uint32_t lanes, uint32_t agent,
+	uint32_t epoch);
+
+/* Notes that the lanes of an access with ACCESS_FLAG read flags. */
+#define VOLATILE_GLOBAL UINT16_MAX /* in place of the CTA that owns the memory */
+void volatile_read_flag(struct cluster *c, const struct event_access *a, uint32_t lanes);
+/* Has a thread of this cluster read the byte as part of a flag? */
+bool volatile_is_flag(const struct cluster *c, uint16_t owner, uint64_t addr);
 
 /* ---- access.c ---- */
 enum async_role { ROLE_GENERIC, ROLE_COPY, ROLE_BULK_LOAD, ROLE_BULK_STORE, ROLE_WGMMA };

@@ -227,6 +227,33 @@ enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entr
 		? SHADOW_OBSERVED_UNFENCED : SHADOW_NOT_OBSERVED;
 }
 
+static bool is_volatile(const struct cell_entry *e)
+{
+	return (e->what & CELL_SCOPE_MASK) == CELL_VOLATILE;
+}
+
+/* Both are morally strong. Do they exchange data by volatile accesses that nothing orders (CS123)? */
+static bool volatile_race(const struct view *v, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+{
+	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
+	const struct cell_entry *one = is_volatile(old) ? old : now, *other = one == old ? now : old;
+	const struct warp *by = one == old ? &v->c->warp[old->agent] : v->w;
+
+	if (!is_volatile(one))
+		return false;
+	if (!is_volatile(other) && ((other->what & rmw) != rmw || !(one->what & CELL_WRITE)
+		|| warp_publishes(by, one == old ? cell_lanes_at(old, (unsigned)__builtin_ctz(bytes))
+		: v->lanes)))
+		return false;
+	if (ordered(v, PLANE_G, old, now, bytes, true))
+		return false;
+	if (now->what & CELL_WRITE)
+		return !volatile_is_flag(v->c, v->peer, (uint64_t)granule * CELL_BYTES
+			+ (unsigned)__builtin_ctz(bytes));
+	return !warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch);
+}
+
 /* ---- the rule ---- */
 
 enum missing { MISSING_ORDER, MISSING_FENCE };
@@ -367,8 +394,11 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		return SHADOW_CONFLICT;
 	}
 	if (old->what & now->what & CELL_STRONG && v->role == ROLE_GENERIC
-		&& old->agent < v->c->nwarps && morally_strong(v, old, now))
+		&& old->agent < v->c->nwarps && morally_strong(v, old, now)) {
+		if (volatile_race(v, old, now, granule, bytes))
+			race_report(v, CS123, old, now, granule, bytes);
 		return SHADOW_MORALLY_STRONG;
+	}
 	if (old->what & now->what & CELL_STRONG && same_proxy_slots(v, old))
 		return SHADOW_MORALLY_STRONG;
 	seen = shadow_observed(&v->s, old, now, granule, bytes);

@@ -16,6 +16,8 @@ static const char *what_of(const struct cluster *c, const struct cell_entry *e, 
 	case AGENT_WARP:
 		if (write && part && e->what & CELL_STRONG)
 			return "atomic read-modify-write";
+		if ((e->what & CELL_SCOPE_MASK) == CELL_VOLATILE)
+			return write ? "volatile write" : "volatile read";
 		if (e->what & CELL_STRONG)
 			return write ? "strong write" : "strong read";
 		return write ? "write" : "read";
@@ -289,6 +291,14 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 			"executed between them: it converges the lanes but orders no memory");
 		if (v->role != ROLE_GENERIC)
 			report_hint(f, HINT(converged_then_released), b.lane);
+	} else if (rule == CS123) {
+		report_edge(f, a.warp == b.warp ? "no bar.warp.sync (__syncwarp) orders lane %d's %s before "
+			"this %s" : "no synchronisation orders lane %d's %s before this %s", b.lane,
+			f->side[1].what, f->side[0].what);
+		if (a.warp == b.warp)
+			report_hint(f, HINT(warp_synchronous));
+		else
+			report_hint(f, HINT(volatile_orders_nothing));
 	} else if (rule == CS114) {
 		report_edge(f, "the operations of CTA %u and CTA %u are ordered, but without a "
 			"fence.proxy.async between them", race_cta_of(c, old), v->w->cta);

@@ -53,6 +53,7 @@ enum EV_PACKED ev_access_flags {
 	ACCESS_MATRIX = 1 << 1,      /* ldmatrix, stmatrix, wmma: on behalf of the whole warp */
 	ACCESS_REDUCTION = 1 << 2,   /* red: a read-modify-write that never acquires */
 	ACCESS_FOLLOWED = 1 << 3,    /* a load; LOAD_USED follows if an unwritten value is used */
+	ACCESS_FLAG = 1 << 4,        /* a volatile load of a flag (ptx/flag.h) */
 };
 
 enum EV_PACKED ev_arrive_flags {

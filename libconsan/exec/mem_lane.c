@@ -372,7 +372,7 @@ static bool body_param(const struct decoder *d, const struct ptx_operand *a)
 		!(a->var >= d->k->func->param && a->var < d->k->func->param + d->k->func->nparam);
 }
 
-static void order(const struct ptx_insn *i, struct xop *x, bool load)
+static void order(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool load)
 {
 	enum ev_sem sem = ptx_sem_of(i, SEM_WEAK);
 	enum ev_scope scope = ptx_scope_of(i, SCOPE_NONE);
@@ -381,6 +381,8 @@ static void order(const struct ptx_insn *i, struct xop *x, bool load)
 
 	if (sem == SEM_VOLATILE || sem == SEM_MMIO)
 		scope = SCOPE_SYS; /* rule A04 */
+	if (sem == SEM_VOLATILE && load && ptx_reads_flag(d->fn->f, i))
+		flags |= ACCESS_FLAG;
 	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll);
 }
 
@@ -396,7 +398,7 @@ static bool decode_ld(struct decoder *d, const struct ptx_insn *i, struct xop *x
 
 	if (!values(d, i, &i->operand[0], true, x))
 		return false;
-	order(i, x, true);
+	order(d, i, x, true);
 	size = FORM_SIZE(x->o[MX_FORM]);
 	if (space == PS_param && a->var && a->kind == PO_ADDR && !body_param(d, a)
 		&& FORM_VEC(x->o[MX_FORM]) <= 4) {
@@ -438,7 +440,7 @@ DECODER(st)
 
 	if (!values(d, i, &i->operand[1], false, x))
 		return false;
-	order(i, x, false);
+	order(d, i, x, false);
 	size = FORM_SIZE(x->o[MX_FORM]);
 	at = dec_addr(d, a);
 	x->o[MX_ADDR] = at.slot;

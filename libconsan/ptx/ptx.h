@@ -4,6 +4,7 @@
 #define CONSAN_PTX_MODULE_H
 
 #include "fatbin.h"
+#include "flag.h"
 #include "ir.h"
 #include "order.h"
 #include "refuse.h"

@@ -106,6 +106,10 @@ static inline void access_(uint32_t w, uint32_t lanes, uint64_t addr, uint32_t s
 #define wr1(w, lanes, addr, size) AT(access_(w, lanes, addr, size, 0, MODE_WRITE, SEM_WEAK))
 #define rd1(w, lanes, addr, size) AT(access_(w, lanes, addr, size, 0, MODE_READ, SEM_WEAK))
 #define strong(w, lanes, addr, size, mode, sem) AT(access_(w, lanes, addr, size, 0, mode, sem))
+/* a volatile load whose value only decides a branch, or that is polled */
+#define rd_flag(w, m, a, s) event(.kind = EV_ACCESS, W(w), .lanes = m, .access = { \
+	.space = SP_SHARED, .mode = MODE_READ, .sem = SEM_VOLATILE, .scope = SCOPE_SYS, \
+	.flags = ACCESS_FLAG, .bytes = s, .at.base = a })
 
 #define event(...) AT(emit((struct event){ __VA_ARGS__ }))
 #define W(w) .warp = (uint16_t)(w)

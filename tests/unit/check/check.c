@@ -120,8 +120,7 @@ Test(race, strong_accesses)
 	begin(2); strong(0, ALL, 0, 4, MODE_RMW, SEM_RELAXED); rd1(1, L(0), 0, 4); expect(CS102);
 	begin(2); strong(0, L(0), 0, 8, MODE_RMW, SEM_RELAXED);
 	strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED); expect(CS108);
-	begin(2); strong(0, L(0), 0, 4, MODE_WRITE, SEM_VOLATILE);
-	strong(1, L(0), 0, 4, MODE_READ, SEM_VOLATILE); never();
+	begin(2); strong(0, L(0), 0, 4, MODE_WRITE, SEM_VOLATILE); rd_flag(1, L(0), 0, 4); never();
 	/* 8.9.5: the second atomic has observed the first one; what is ordered after it is ordered
 	 * after both */
 	begin(3); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
@@ -139,6 +138,41 @@ Test(race, strong_accesses)
 	bar_all(); rd1(2, L(0), 0, 4); never();
 }
 
+/* CS123: data, as opposed to flags */
+Test(race, volatile_data)
+{
+#define vwr(w, lanes) strong(w, lanes, 0, 4, MODE_WRITE, SEM_VOLATILE)
+#define vrd(w, lanes) strong(w, lanes, 0, 4, MODE_READ, SEM_VOLATILE)
+	begin(2); vwr(0, L(0)); vrd(1, L(0)); expect_warning(CS123);
+	begin(2); vrd(0, L(0)); vwr(1, L(0)); expect_warning(CS123);
+	begin(2); vwr(0, L(0)); vwr(1, L(0)); expect_warning(CS123);
+	begin(2); vwr(0, L(0)); bar_all(); vrd(1, L(0)); never();
+	/* of one warp */
+	begin(1); vwr(0, L(0)); vrd(0, L(1)); expect_warning(CS123);
+	begin(1); vwr(0, L(0)); ws(0, ALL); vrd(0, L(1)); never();
+	begin(1); vwr(0, L(0)); event(.kind = EV_WARP_COLLECTIVE, W(0), .warp_collective.mask = ALL);
+	vrd(0, L(1)); never();
+	/* a write that publishes, and an atomic: the unlock of a lock; without a fence it is none */
+	begin(2); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED); fence(1, L(0), SEM_ACQ_REL);
+	vwr(1, L(0)); never();
+	begin(2); fence(1, L(0), SEM_ACQ_REL); vwr(1, L(0));
+	strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED); never();
+	begin(2); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED); vwr(1, L(0)); expect_warning(CS123);
+	begin(2); vwr(1, L(0)); vrd(0, L(0)); expect_warning(CS123);
+	/* the flag that publishes the data was read, without a fence behind it: a volatile read of the
+	 * data is no stale one, a write may still come first */
+	begin(2); vwr(0, L(0)); fence(0, L(0), SEM_ACQ_REL); strong(0, L(0), 64, 4, MODE_WRITE,
+	SEM_RELAXED); strong(1, L(0), 64, 4, MODE_RMW, SEM_RELAXED); vrd(1, L(0)); never();
+	begin(2); vwr(0, L(0)); fence(0, L(0), SEM_ACQ_REL); strong(0, L(0), 64, 4, MODE_WRITE,
+	SEM_RELAXED); strong(1, L(0), 64, 4, MODE_RMW, SEM_RELAXED); vwr(1, L(0));
+	expect_warning(CS123);
+	/* a flag handed to and fro */
+	begin(2); fence(0, L(0), SEM_ACQ_REL); vwr(0, L(0)); rd_flag(1, L(0), 0, 4);
+	fence(1, L(0), SEM_ACQ_REL); vwr(1, L(0)); never();
+#undef vwr
+#undef vrd
+}
+
 Test(race, flags_in_shared_memory)
 {
 	/* release/acquire */
@@ -151,15 +185,15 @@ Test(race, flags_in_shared_memory)
 	/* fences around volatile accesses: __threadfence_block() */
 	begin(2); wr1(0, L(0), 0, 4); fence(0, L(0), SEM_ACQ_REL);
 	strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
-	strong(1, L(0), 64, 4, MODE_READ, SEM_VOLATILE); fence(1, L(0), SEM_ACQ_REL);
+	rd_flag(1, L(0), 64, 4); fence(1, L(0), SEM_ACQ_REL);
 	rd1(1, L(0), 0, 4); never();
 	begin(2); wr1(0, L(0), 0, 4); fence(0, L(0), SEM_ACQ_REL);
 	strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
-	strong(1, L(0), 64, 4, MODE_READ, SEM_VOLATILE); rd1(1, L(0), 0, 4); expect(CS102);
+	rd_flag(1, L(0), 64, 4); rd1(1, L(0), 0, 4); expect(CS102);
 	/* the fence of one lane releases nothing of another (F12) */
 	begin(2); wr1(0, L(1), 0, 4); fence(0, ALL, SEM_ACQ_REL);
 	strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
-	strong(1, L(0), 64, 4, MODE_READ, SEM_VOLATILE); fence(1, L(0), SEM_ACQ_REL);
+	rd_flag(1, L(0), 64, 4); fence(1, L(0), SEM_ACQ_REL);
 	rd1(1, L(0), 0, 4); expect(CS102);
 	/* A08: a read-modify-write keeps the chain, a store breaks it */
 	begin(3); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELEASE);

@@ -1,0 +1,164 @@
+/* flag: follows the value of a load through the registers of its function, without regard to the
+ * order of instructions: a register that ever holds something made from the value counts always. */
+#include "flag.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum use { USE_NONE, USE_CONTROL, USE_DATA };
+
+struct flow {
+	const struct ptx_func *f;
+	bool *holds;             /* by register: made from the value */
+};
+
+static bool reads(const struct flow *w, const struct ptx_operand *o)
+{
+	if (o->kind == PO_REG || o->kind == PO_ADDR)
+		return o->reg != PTX_NO_REG && w->holds[o->reg];
+	if (o->kind == PO_VEC || o->kind == PO_PAIR || o->kind == PO_TADDR)
+		for (unsigned i = 0; i < o->n; i++)
+			if (reads(w, &o->list[i]))
+				return true;
+	return false;
+}
+
+/* Marks the registers of a destination. True: one is new. */
+static bool mark(struct flow *w, const struct ptx_operand *o)
+{
+	bool new = false;
+
+	if (o->kind == PO_REG && !w->holds[o->reg])
+		return w->holds[o->reg] = true;
+	if (o->kind == PO_VEC || o->kind == PO_PAIR)
+		for (unsigned i = 0; i < o->n; i++)
+			new |= mark(w, &o->list[i]);
+	return new;
+}
+
+/* Do its destinations depend on its sources alone? Shuffles, votes and barrier.red hand a value to
+ * other threads, which use it in the same way. */
+static bool passes(const struct ptx_insn *i)
+{
+	enum ptx_effect e = ptx_effect_of(i->op);
+
+	return e == EF_NONE || e == EF_WARP || e == EF_BARRIER;
+}
+
+/* How the instruction uses the value; *more: it passed it on to another register. */
+static enum use use_of(struct flow *w, const struct ptx_insn *i, bool *more)
+{
+	enum use use = i->guard != PTX_NO_REG && w->holds[i->guard] ? USE_CONTROL : USE_NONE;
+	const unsigned written = ptx_written(i);
+	bool read = false;
+
+	for (unsigned k = 0; k < i->noperands; k++)
+		read |= (k >= written || i->operand[k].kind == PO_ADDR) && reads(w, &i->operand[k]);
+	for (unsigned k = 0; k < i->narg; k++)
+		read |= reads(w, &i->arg[k]);
+	if (!read)
+		return use;
+	if (!passes(i))
+		return ptx_effect_of(i->op) == EF_CONTROL && !i->narg ? USE_CONTROL : USE_DATA;
+	for (unsigned k = 0; k < written; k++)
+		*more |= mark(w, &i->operand[k]);
+	return USE_CONTROL;
+}
+
+static enum use follow(struct flow *w)
+{
+	enum use use = USE_NONE;
+
+	for (bool more = true; more;) {
+		more = false;
+		for (size_t k = 0; k < w->f->ninsn; k++) {
+			enum use one = use_of(w, &w->f->insn[k], &more);
+
+			use = one > use ? one : use;
+		}
+	}
+	return use;
+}
+
+static bool writes(const struct ptx_insn *i, uint32_t reg)
+{
+	for (unsigned k = 0; k < ptx_written(i); k++) {
+		const struct ptx_operand *o = &i->operand[k];
+
+		if (o->kind == PO_REG && o->reg == reg)
+			return true;
+		for (unsigned j = 0; (o->kind == PO_VEC || o->kind == PO_PAIR) && j < o->n; j++)
+			if (o->list[j].kind == PO_REG && o->list[j].reg == reg)
+				return true;
+	}
+	return false;
+}
+
+static const struct ptx_operand *address_of(const struct ptx_insn *i)
+{
+	for (unsigned k = 0; k < i->noperands; k++)
+		if (i->operand[k].kind == PO_ADDR)
+			return &i->operand[k];
+	return NULL;
+}
+
+/* Does the innermost loop around the load repeat it at one address until its value ends the loop? */
+static bool polled(const struct flow *w, const struct ptx_insn *load)
+{
+	const struct ptx_cfg *g = w->f->cfg;
+	const struct ptx_operand *at = address_of(load);
+	const uint32_t header = g->block[g->block_of[load - w->f->insn]].loop;
+	uint32_t last = 0;
+	bool ends = false;
+
+	if (header == UINT32_MAX || !at)
+		return false;
+	for (size_t b = 0; b < g->nblock; b++)
+		if (g->block[b].loop == header && g->block[b].order > last)
+			last = g->block[b].order;
+	for (uint32_t k = g->block[header].order; k <= last; k++) { /* a loop is contiguous */
+		const struct ptx_block *b = &g->block[g->order[k]];
+
+		for (uint32_t n = b->first; n < b->end; n++) {
+			const struct ptx_insn *i = &w->f->insn[n];
+
+			if (at->reg != PTX_NO_REG && writes(i, at->reg))
+				return false;
+			ends |= ptx_effect_of(i->op) == EF_CONTROL && i->guard != PTX_NO_REG
+				&& w->holds[i->guard];
+		}
+	}
+	return ends;
+}
+
+static enum use value_of(struct flow *w, const struct ptx_insn *load)
+{
+	memset(w->holds, 0, w->f->nreg * sizeof *w->holds);
+	for (unsigned k = 0; k < ptx_written(load); k++)
+		mark(w, &load->operand[k]);
+	return follow(w);
+}
+
+static bool same_address(const struct ptx_insn *a, const struct ptx_insn *b)
+{
+	const struct ptx_operand *x = address_of(a), *y = address_of(b);
+
+	return x && y && x->reg == y->reg && x->var == y->var && x->imm == y->imm;
+}
+
+bool ptx_reads_flag(const struct ptx_func *f, const struct ptx_insn *load)
+{
+	struct flow w = { .f = f, .holds = base_alloc(f->nreg * sizeof(bool) + 1) };
+	bool flag = value_of(&w, load) == USE_CONTROL || polled(&w, load);
+
+	for (size_t k = 0; k < f->ninsn && !flag; k++) {
+		const struct ptx_insn *i = &f->insn[k];
+
+		if (i == load || i->op != load->op || !same_address(i, load))
+			continue;
+		value_of(&w, i);
+		flag = polled(&w, i);
+	}
+	free(w.holds);
+	return flag;
+}
