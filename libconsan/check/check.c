@@ -340,6 +340,16 @@ void check_truncate(struct check *k, uint32_t cluster)
 	pthread_mutex_unlock(&k->lock);
 }
 
+bool check_crossed(struct check *k)
+{
+	bool crossed;
+
+	pthread_mutex_lock(&k->lock);
+	crossed = k->global && k->global->npairs;
+	pthread_mutex_unlock(&k->lock);
+	return crossed;
+}
+
 size_t check_findings(struct check *k, const struct finding *const **out)
 {
 	size_t n = 0;

@@ -155,13 +155,14 @@ static enum step op_atom(struct warp *w, const struct xop *x, uint32_t lanes)
 
 	if (!reach_any(w, x, lanes, x->o[3], parts * size, &r))
 		return STEP_FAULT;
-	held = reach_lock(w, x, lanes, &r);
+	if (!reach_begin(w, x, lanes, MODE_RMW, &r, &held))
+		return STEP_PARK;
 	if (w->sink)
 		reach_emit(w, x, lanes, MODE_RMW, parts * size, size, 0, &r);
 	for (unsigned p = 0; p < parts; p++)
 		changed |= run_lanes(w, kind, lanes, &r, p * size, w->r + x->o[1] + p * size,
 			w->r + x->o[2] + p * size, reg, d ? d + p * size : NULL);
-	reach_unlock(held);
+	reach_end(w, held, changed);
 	if (changed)
 		ex_work(w);
 	else
@@ -179,7 +180,8 @@ static enum step op_atom_vec(struct warp *w, const struct xop *x, uint32_t lanes
 
 	if (!reach_any(w, x, lanes, x->o[3], v->n * v->parts * v->size, &r))
 		return STEP_FAULT;
-	held = reach_lock(w, x, lanes, &r);
+	if (!reach_begin(w, x, lanes, MODE_RMW, &r, &held))
+		return STEP_PARK;
 	if (w->sink)
 		reach_emit(w, x, lanes, MODE_RMW, v->n * v->parts * v->size, v->size, 0, &r);
 	for (unsigned e = 0; e < v->n; e++)
@@ -189,7 +191,7 @@ static enum step op_atom_vec(struct warp *w, const struct xop *x, uint32_t lanes
 			run_lanes(w, v->kind, lanes, &r, (e * v->parts + p) * v->size, b, b, v->reg,
 				v->d[e] == SLOT_NONE ? NULL : w->r + v->d[e] + p * v->size);
 		}
-	reach_unlock(held);
+	reach_end(w, held, true);
 	ex_work(w);
 	return STEP_NEXT;
 }
@@ -204,7 +206,8 @@ static enum step op_atom128(struct warp *w, const struct xop *x, uint32_t lanes)
 
 	if (!reach_any(w, x, lanes, x->o[3], 16, &r))
 		return STEP_FAULT;
-	held = reach_lock(w, x, lanes, &r);
+	if (!reach_begin(w, x, lanes, MODE_RMW, &r, &held))
+		return STEP_PARK;
 	if (w->sink)
 		reach_emit(w, x, lanes, MODE_RMW, 16, 16, 0, &r);
 	pthread_mutex_lock(&lock);
@@ -224,7 +227,7 @@ static enum step op_atom128(struct warp *w, const struct xop *x, uint32_t lanes)
 		}
 	}
 	pthread_mutex_unlock(&lock);
-	reach_unlock(held);
+	reach_end(w, held, changed);
 	if (changed)
 		ex_work(w);
 	else

@@ -1,11 +1,7 @@
-/* cluster: worker threads, and the clusters that are resident on each. A worker runs one cluster to
- * its end. If the cluster only spins, the other resident clusters get a turn, or a new one is
- * admitted while the emulated device has capacity. Late asynchronous operations are performed when
- * nothing else can progress. */
+/* cluster: a turn of one cluster, in which its warps run until none can continue or its share of ops
+ * is used up. Late asynchronous operations are performed when nothing else in the cluster can
+ * progress. Also: what its warps wait for when it hangs, and whether they spin forever. */
 #include "internal.h"
-
-#include <sched.h>
-#include <stdlib.h>
 
 #define QUANTUM 50000 /* ops of a warp before the next one runs */
 #define TURN 4000000  /* ops of a cluster before the worker checks limits */
@@ -32,7 +28,7 @@ static void blocked_event(struct warp *w, uint32_t pc, uint32_t mask, const stru
 	ex_emit(w->cluster, &e);
 }
 
-static void hang_events(struct cluster *c, enum ev_hang why)
+void cluster_hang(struct cluster *c, enum ev_hang why)
 {
 	if (!c->sink)
 		return;
@@ -50,8 +46,6 @@ static void hang_events(struct cluster *c, enum ev_hang why)
 
 /* ---- running ---- */
 
-enum turn { TURN_ON, TURN_SPIN, TURN_DONE, TURN_DEAD, TURN_STOP };
-
 static void warp_ended(struct warp *w)
 {
 	struct cta *cta = w->cta;
@@ -65,36 +59,63 @@ static void warp_ended(struct warp *w)
 		context_cta_end(cta);
 }
 
-/* Chooses the next warp and its budget: in order and long, or as the seed determines. */
-static struct warp *next_warp(struct cluster *c, uint32_t k, uint64_t start)
+static uint32_t gcd(uint32_t a, uint32_t b)
 {
-	uint32_t n = c->info.nctas * c->grid->nwarps, i = (uint32_t)((k + start) % n);
+	return b ? gcd(b, a % b) : a;
+}
+
+/* The order of the warps in one round: all n, from `start`, `stride` apart. */
+struct round { uint32_t n, start, stride; };
+
+static struct round round_of(struct cluster *c)
+{
+	const uint32_t n = c->info.nctas * c->grid->nwarps;
+	struct round r = { n, 0, 1 };
+
+	if (!c->grid->l->seed || n == 1)
+		return r;
+	r.start = (uint32_t)(ex_random(c) % n);
+	do
+		r.stride = 1 + (uint32_t)(ex_random(c) % (n - 1));
+	while (gcd(r.stride, n) != 1);
+	return r;
+}
+
+/* The k-th warp of a round, with its budget: long, or as the seed determines. */
+static struct warp *next_warp(struct cluster *c, const struct round *r, uint32_t k)
+{
+	uint32_t i = (uint32_t)((r->start + (uint64_t)k * r->stride) % r->n);
 	struct warp *w = c->cta[i / c->grid->nwarps].warp[i % c->grid->nwarps];
 
 	w->budget = c->grid->l->seed ? 1 << ex_random(c) % 12 : QUANTUM;
 	return w;
 }
 
-static enum turn cluster_turn(struct cluster *c)
+enum turn cluster_turn(struct cluster *c)
 {
-	uint64_t work_before = c->work, polls_before = c->polls, end = c->ticks + TURN;
+	const bool may_spread = !c->grid->coupled && !c->grid->spread;
+	const uint64_t end = c->ticks + (may_spread ? SERIAL_OPS : TURN);
+	uint64_t work_before = c->work, polls_before = c->polls;
 
 	for (unsigned round = 0; round < ROUNDS && c->ticks < end; round++) {
-		uint64_t work = c->work, start = c->grid->l->seed ? ex_random(c) >> 32 : 0;
+		const struct round order = round_of(c);
+		uint64_t work = c->work;
 		bool ran = false, spin = false;
 
-		for (uint32_t k = 0; k < c->info.nctas * c->grid->nwarps; k++) {
-			struct warp *w = next_warp(c, k, start);
+		for (uint32_t k = 0; k < order.n; k++) {
+			struct warp *w = next_warp(c, &order, k);
 
-			if (w->done || !warp_ready(w))
+			if (w->done || w->parked || !warp_ready(w))
 				continue;
 			switch (warp_run(w)) {
 			case RUN_READY:
 			case RUN_BLOCKED:
+			case RUN_PARKED:
 				ran = true;
 				break;
 			case RUN_SPIN:
 				spin = true;
+				sched_spun(w);
 				break;
 			case RUN_DONE:
 				ran = true;
@@ -110,6 +131,8 @@ static enum turn cluster_turn(struct cluster *c)
 			return TURN_DONE;
 		if (ran || c->work != work)
 			continue;
+		if (c->parked)
+			return TURN_PARKED;
 		if (async_perform_one(c)) {
 			if (c->stop)
 				return TURN_STOP;
@@ -117,8 +140,10 @@ static enum turn cluster_turn(struct cluster *c)
 		}
 		return spin ? TURN_SPIN : TURN_DEAD;
 	}
-	if (c->work != work_before || c->polls == polls_before)
+	if (may_spread || c->work != work_before || c->polls == polls_before)
 		return TURN_ON;
+	if (c->parked)
+		return TURN_PARKED;
 	/* loops over a barrier that wait for other clusters end here */
 	return async_perform_one(c) ? TURN_ON : TURN_SPIN;
 }
@@ -181,8 +206,7 @@ static bool cluster_repeats(struct cluster *c, uint64_t epoch)
 	return all;
 }
 
-/* All residents of this worker spin. True if that holds for all workers, permanently. */
-static bool livelocked(struct worker *wk, uint64_t epoch)
+bool livelocked(struct worker *wk, uint64_t epoch)
 {
 	struct grid *g = wk->grid;
 	bool all = true;
@@ -192,154 +216,11 @@ static bool livelocked(struct worker *wk, uint64_t epoch)
 	if (!all)
 		return false;
 	atomic_store(&wk->stuck_at, epoch + 1);
-	for (unsigned i = 0; i < g->jobs; i++) {
+	for (unsigned i = 0; i < g->threads; i++) {
 		uint64_t at = atomic_load(&g->worker[i].stuck_at);
 
 		if (at != UINT64_MAX && at != epoch + 1)
 			return false;
 	}
 	return atomic_load(&g->work) == epoch;
-}
-
-/* ---- the worker ---- */
-
-static bool admit(struct worker *wk)
-{
-	struct grid *g = wk->grid;
-	uint64_t id, k;
-
-	if (atomic_load(&g->next) >= g->nclusters || atomic_load(&g->hang))
-		return false;
-	if (atomic_fetch_add(&g->resident, 1) >= g->max_resident) {
-		atomic_fetch_sub(&g->resident, 1);
-		return false;
-	}
-	k = atomic_fetch_add(&g->next, 1);
-	id = k < g->nclusters ? grid_cluster(g, k) : 0;
-	if (k >= g->nclusters || id > atomic_load(&g->cut)) {
-		atomic_fetch_sub(&g->resident, 1);
-		return false;
-	}
-	atomic_store(&wk->stuck_at, 0);
-	context_begin(wk, id);
-	return true;
-}
-
-/* Ends all resident clusters as hung. */
-static void end_as_hung(struct worker *wk, enum ev_hang why)
-{
-	while (wk->resident) {
-		hang_events(wk->resident, why);
-		context_end(wk->resident, false);
-	}
-}
-
-/* Checks the deadline and whether the observer stops the launch. */
-static void check_limits(struct worker *wk)
-{
-	struct grid *g = wk->grid;
-	const struct exec_observer *o = g->l->observer;
-
-	if (g->deadline > 0 && grid_now() > g->deadline)
-		atomic_store(&g->timeout, true);
-	if (o && o->stop && o->stop(o->user))
-		atomic_store(&g->stopped, true);
-}
-
-static bool turn(struct worker *wk, struct cluster *c)
-{
-	struct grid *g = wk->grid;
-	uint64_t work = c->work;
-	enum turn t;
-
-	if (c->info.id > atomic_load(&g->cut)) {
-		context_end(c, false);
-		return true;
-	}
-	t = cluster_turn(c);
-	if (c->work != work)
-		atomic_fetch_add(&g->work, 1);
-	switch (t) {
-	case TURN_ON:
-		return true;
-	case TURN_SPIN:
-		return c->work != work;
-	case TURN_DONE:
-		context_end(c, true);
-		return true;
-	case TURN_DEAD:
-		hang_events(c, HANG_DEADLOCK);
-		grid_fail(g, c->info.id, EXEC_HANG, 0, "deadlock");
-		context_end(c, false);
-		return true;
-	case TURN_STOP:
-		context_end(c, false);
-		return true;
-	}
-	return true;
-}
-
-void worker_run(struct worker *wk)
-{
-	struct grid *g = wk->grid;
-	unsigned idle = 0;
-
-	for (;;) {
-		uint64_t epoch = atomic_load(&g->work);
-		bool progress = false;
-
-		for (struct cluster *c = wk->resident, *next; c; c = next) {
-			next = c->next;
-			progress |= turn(wk, c);
-		}
-		check_limits(wk);
-		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
-			end_as_hung(wk, HANG_TIMEOUT);
-			break;
-		}
-		if (atomic_load(&g->hang)) {
-			end_as_hung(wk, HANG_LIVELOCK);
-			break;
-		}
-		if (progress && wk->resident) {
-			idle = 0;
-			continue;
-		}
-		if (admit(wk)) {
-			idle = 0;
-			continue;
-		}
-		if (!wk->resident) {
-			/* no capacity, but clusters left: others must end first */
-			if (atomic_load(&g->next) >= g->nclusters ||
-				grid_cluster(g, atomic_load(&g->next)) > atomic_load(&g->cut))
-				break;
-			atomic_store(&wk->stuck_at, UINT64_MAX);
-			sched_yield();
-			continue;
-		}
-		if (++idle > 8 && livelocked(wk, epoch)) {
-			atomic_store(&g->hang, true);
-			grid_fail(g, wk->resident->info.id, EXEC_HANG, 0,
-				"livelock: all runnable warps spin in loops that change no state");
-		} else if (idle > 8)
-			sched_yield();
-	}
-	atomic_store(&wk->stuck_at, UINT64_MAX);
-}
-
-void worker_free(struct worker *wk)
-{
-	for (struct cluster *c = wk->idle, *next; c; c = next) {
-		next = c->next;
-		context_free(c);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(wk->pool); i++)
-		for (struct pool_block *b = wk->pool[i], *next; b; b = next) {
-			next = b->next;
-			free(b);
-		}
-	free(wk->seen);
-	free(wk->scratch);
-	wg_book_close(&wk->wg_book);
 }

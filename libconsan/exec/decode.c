@@ -277,8 +277,10 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 		const struct ptx_func *fn = k->fn[i].f;
 
 		k->info.ninsn += (uint32_t)fn->ninsn;
-		for (size_t n = 0; n < fn->ninsn; n++)
+		for (size_t n = 0; n < fn->ninsn; n++) {
 			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
+			k->info.coupled |= ptx_observes(&fn->insn[n]);
+		}
 		decode_function(&d, &k->fn[i]);
 	}
 	k->reg_bytes = (d.const_at + 63) & ~63u;

@@ -5,7 +5,8 @@
  *  - Device memory is host memory: a global address is a host address, and only allocations in the
  *    map below may be accessed.
  *  - One worker thread owns a cluster from its first event to its last.
- *  - The same program and seed give the same events, whatever the number of threads.
+ *  - The same launch and seed give the same events, whatever the number of threads, unless plain
+ *    accesses of clusters race in a launch of more than SERIAL_OPS ops (sched.c).
  *  - An unsupported instruction ends the launch with EXEC_UNSUPPORTED and its line; it is never
  *    skipped. */
 #ifndef CONSAN_EXEC_H
@@ -74,6 +75,8 @@ struct exec_kernel_info {
 	uint32_t max_threads;      /* .maxntid product, or 1024 */
 	uint32_t ninsn, nunsupported;
 	bool apart;                /* no instruction synchronises with other clusters */
+	bool coupled;              /* what an instruction returns depends on the order in which
+				      clusters run: strong reads of global memory, malloc, printf */
 	const struct ptx_insn *first_unsupported; /* or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
 };
@@ -90,6 +93,9 @@ struct exec_observer {     /* callbacks may be called from worker threads */
 	void (*cluster_end)(void *user, struct event_sink *sink);
 	/* vprintf and __assertfail output */
 	void (*print)(void *user, const char *text, size_t n);
+	/* Has a race between clusters been found? Asked once, before further workers start. True:
+	 * they do not, as what the clusters do may depend on their order. */
+	bool (*disputed)(void *user);
 	/* polled regularly; true stops the launch with EXEC_STOPPED */
 	bool (*stop)(void *user);
 };
@@ -104,6 +110,8 @@ struct exec_launch {
 	uint32_t shared_dynamic;
 	const void *params;        /* param_bytes, laid out as in ptx_func */
 	bool cooperative;
+	bool hardware;             /* instrumented code, whose own atomics are no points of the
+				      schedule */
 	bool carry_on;             /* accept wgmma operands that a GPU executes although the ISA
 				      does not allow them */
 	uint64_t seed;             /* 0: the canonical schedule */
@@ -120,8 +128,9 @@ struct exec_result {
 	enum exec_status status;
 	struct err err;            /* BAD_LAUNCH, UNSUPPORTED: reason and place */
 	uint32_t site;             /* UNSUPPORTED, FAULT, TRAP: the site, or 0 */
-	uint64_t bad_cluster;      /* the lowest one that failed; later ones were cut off.
-				      UINT64_MAX: none */
+	uint64_t bad_cluster;      /* the lowest one that failed; UINT64_MAX: none */
+	uint64_t cut;              /* clusters from this id on were cut off at a moment that depends
+				      on threads; UINT64_MAX: none */
 	unsigned fault;            /* FAULT, TRAP: FAULT_ code (event.h) of the first fault */
 	uint64_t clusters, ctas;   /* that ran to their end */
 	uint64_t warp_ops;         /* warp instructions retired */

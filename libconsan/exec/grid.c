@@ -83,14 +83,16 @@ void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32
 	const char *text)
 {
 	pthread_mutex_lock(&g->lock);
-	if (cluster < g->bad_cluster) {
+	/* One worker: the first failure ends the launch. Several: clusters before the one that
+	 * failed run to their ends, as they would have before it. */
+	if (cluster < g->bad_cluster && (g->spread || g->bad_cluster == UINT64_MAX)) {
 		g->bad_cluster = cluster;
 		g->status = status;
 		g->site = site;
 		memset(&g->err, 0, sizeof g->err);
 		err_set(&g->err, status == EXEC_UNSUPPORTED ? ERR_UNSUPPORTED : ERR_LAUNCH, 0, 0,
 			"%s", text);
-		atomic_store(&g->cut, cluster);
+		atomic_store(&g->cut, g->spread ? cluster + 1 : 0);
 	}
 	pthread_mutex_unlock(&g->lock);
 }
@@ -195,12 +197,6 @@ static void order_clusters(struct grid *g)
 	g->nclusters = n;
 }
 
-static void *thread_main(void *arg)
-{
-	worker_run(arg);
-	return NULL;
-}
-
 /* Counts the instructions of the kernel that were reached. */
 static void count_sites(const struct grid *g, struct exec_result *r)
 {
@@ -233,11 +229,8 @@ static void run(struct grid *g)
 		wk->index = i;
 		wk->seen = base_alloc(g->k->ncode * sizeof *wk->seen);
 	}
-	for (unsigned i = 1; i < g->jobs; i++)
-		if (pthread_create(&g->worker[i].thread, NULL, thread_main, &g->worker[i]))
-			base_die("cannot start the thread of worker %u", i);
 	worker_run(&g->worker[0]);
-	for (unsigned i = 1; i < g->jobs; i++)
+	for (unsigned i = 1; i < g->threads; i++)
 		pthread_join(g->worker[i].thread, NULL);
 	_mm_setcsr(csr);
 }
@@ -257,6 +250,7 @@ static void result(struct grid *g, struct exec_result *r)
 	r->err = g->err;
 	r->site = g->site;
 	r->bad_cluster = g->bad_cluster;
+	r->cut = g->spread ? atomic_load(&g->cut) : UINT64_MAX;
 	r->fault = g->fault;
 	if (g->status != EXEC_OK)
 		return;
@@ -275,7 +269,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	memset(r, 0, sizeof *r);
-	r->bad_cluster = UINT64_MAX;
+	r->bad_cluster = r->cut = UINT64_MAX;
 	for (unsigned i = 0; i < 3; i++)
 		cl[i] = l->cluster[i] ? l->cluster[i] : 1;
 	if (!check_launch(l, cl, r))
@@ -306,7 +300,10 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	g.max_resident = (uint64_t)(per_sm ? per_sm : 1) * l->device->sm_count / g.nctas;
 	if (!g.max_resident)
 		g.max_resident = 1;
-	g.jobs = l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
+	g.coupled = k->info.coupled && !l->hardware;
+	sched_order(&g);
+	g.jobs = g.coupled ? 1 : l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
+	g.threads = 1;
 	if (g.jobs > g.nclusters)
 		g.jobs = (unsigned)g.nclusters;
 	if (g.jobs > g.max_resident)

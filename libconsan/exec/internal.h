@@ -172,7 +172,7 @@ enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 void *heap_malloc(size_t bytes); /* NULL: exhausted */
 bool heap_free(void *at);        /* false: not allocated there */
 
-/* ---- a launch (grid.c) and its threads (cluster.c) ---- */
+/* ---- a launch (grid.c), its threads and its schedule (sched.c) ---- */
 
 struct pool_block { struct pool_block *next; };
 
@@ -186,10 +186,18 @@ struct worker {
 	uint32_t *seen;          /* by pc: end of the run of ops executed from there */
 	struct pool_block *pool[16]; /* async ops, by size in 64-byte steps */
 	uint64_t ops, events, clusters, ctas;
-	uint64_t published_work;
 	_Atomic uint64_t stuck_at; /* grid.work + 1 when all residents were found stuck */
 	void *scratch;           /* ex_scratch() */
 	struct wg_book wg_book;  /* ex_wg_book() */
+	/* sched.c */
+	uint64_t ticks;          /* ops of all its clusters so far */
+	unsigned window;         /* clusters kept resident, even if none of them waits */
+	uint64_t rng;
+	VEC(struct warp *) parked; /* in the order in which they arrived */
+	uint32_t version[64];    /* by place: strong accesses that changed it */
+	uint64_t steps;          /* strong accesses performed by warps that were parked */
+	uint32_t last;           /* the warp that performed the last one, or UINT32_MAX */
+	uint64_t wasted;         /* such accesses in sequence that changed nothing */
 };
 
 struct grid {
@@ -199,16 +207,19 @@ struct grid {
 	struct event_sink *none;
 	uint32_t nclusters_dim[3];
 	uint64_t nclusters;
-	uint32_t *order;         /* cluster ids in ascending order; NULL: 0, 1, 2 ... */
+	uint32_t *order;         /* ids of clusters in the order in which they start; NULL:
+				    0, 1, 2 ... */
 	uint32_t nctas, nthreads, nwarps; /* per (largest) cluster, per CTA */
 	uint32_t shared_bytes, shared_user;
 	uint32_t nregs;          /* per thread at entry */
 	uint64_t max_resident;   /* clusters */
 	unsigned jobs;
+	bool coupled;            /* one worker runs all clusters: the schedule orders them */
+	bool spread;             /* the other workers take part; or would, with more jobs */
+	unsigned threads;        /* workers that have started */
 	_Atomic uint64_t next, resident;
 	_Atomic uint64_t work;   /* incremented with any cluster's work */
 	_Atomic uint64_t cut;    /* clusters from this id on must stop */
-	_Atomic unsigned busy;   /* workers that have residents or may get some */
 	_Atomic bool hang, timeout, stopped;
 	double deadline;         /* monotonic seconds, 0: none */
 	pthread_mutex_t lock;    /* protects the fields below and print */
@@ -232,13 +243,42 @@ void context_cta_end(struct cta *cta);
 void context_free(struct cluster *c);
 
 /* cluster.c */
+enum turn {
+	TURN_ON,         /* its share of ops is used up */
+	TURN_PARKED,     /* warps are parked, no other can continue */
+	TURN_SPIN,       /* warps poll and find no change, no other can continue */
+	TURN_DONE, TURN_DEAD, TURN_STOP
+};
+enum turn cluster_turn(struct cluster *c);
+void cluster_hang(struct cluster *c, enum ev_hang why); /* reports what its warps wait for */
+/* Called when no cluster of the worker progresses: true if that holds for all workers, forever.
+ * epoch: grid.work before its clusters ran. */
+bool livelocked(struct worker *wk, uint64_t epoch);
+
+/* sched.c */
+#define SERIAL_OPS (1u << 18) /* ops of a launch before other workers than the first take part */
 void worker_run(struct worker *wk);
 void worker_free(struct worker *wk);
+/* The bit of a place in global memory, `offset` bytes into its allocation. */
+static inline uint64_t sched_place(uint64_t offset)
+{
+	return 1ull << ((offset >> 4) * 0x9e3779b97f4a7c15ull >> 58);
+}
+/* Before a strong access of the running fragment to these places. False: the warp was parked;
+ * return STEP_PARK. */
+bool sched_point(struct warp *w, uint64_t places, unsigned mode);
+/* The warp polls in vain. */
+void sched_spun(struct warp *w);
+/* After such an access has changed memory. */
+void sched_changed(struct warp *w, uint64_t places);
+/* Draws the order in which clusters start (grid.order). */
+void sched_order(struct grid *g);
 
 /* warp.c */
 enum run_result {
 	RUN_READY,       /* it can continue: the budget is used up, or it has yielded */
 	RUN_SPIN,        /* it polls and finds no change */
+	RUN_PARKED,      /* it waits until the scheduler lets it perform a strong access */
 	RUN_BLOCKED, RUN_DONE, RUN_STOP
 };
 enum run_result warp_run(struct warp *w);

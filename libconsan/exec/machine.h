@@ -66,6 +66,8 @@ enum step {
 			  continue meanwhile */
 	STEP_YIELD,    /* done; let other warps run before the next op */
 	STEP_JUMP,     /* control flow (warp.c only): fragments have changed */
+	STEP_PARK,     /* nothing was done: the op is called again when the scheduler lets this
+			  warp perform its strong access to global memory */
 	STEP_FAULT,    /* ex_fault() was called; the launch ends */
 };
 
@@ -167,6 +169,14 @@ struct warp {
 	l64 lane_exits;            /* incremented when lanes exit: a word to wait on */
 	int64_t budget;            /* ops left in this turn */
 
+	/* sched.c: strong accesses to global memory in kernels whose clusters are coupled */
+	bool parked;               /* waits until it may perform the access `point` */
+	bool granted;              /* it may perform the next one */
+	bool spun;                 /* polled in vain; spun_* say since when */
+	struct xpoint { uint64_t places; uint8_t mode; } point;
+	uint64_t polled;           /* places it has read since it last changed one */
+	uint64_t spun_versions, spun_work;
+
 	struct frag frag[LANES];   /* all but the running fragment */
 	unsigned nfrag;
 	uint32_t turn;             /* turn of the running fragment */
@@ -247,6 +257,9 @@ struct cluster {
 	bool stop;                 /* a fault has ended it */
 	/* used by the scheduler only */
 	uint32_t running;          /* CTAs that have not ended */
+	uint32_t parked;           /* warps that are parked */
+	bool due;                  /* it may progress: give it a turn */
+	uint64_t polled, polled_versions; /* places that its warps read in the last turn */
 	struct cluster *next;
 };
 

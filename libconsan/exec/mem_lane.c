@@ -92,7 +92,8 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, false, &r))
 		return STEP_FAULT;
-	held = reach_lock(w, x, lanes, &r);
+	if (!reach_begin(w, x, lanes, MODE_READ, &r, &held))
+		return STEP_PARK;
 	if (w->sink)
 		reach_emit(w, x, lanes, MODE_READ, size * vec, size, 0, &r);
 	if (x->o[MX_ORDER] >> 24)
@@ -108,7 +109,7 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		load_lanes(&r, lanes, size, vec, v, t);
 		widen(t, size, FORM_SEXT(form), reg, lanes, d);
 	}
-	reach_unlock(held);
+	reach_end(w, held, false);
 	return STEP_NEXT;
 }
 
@@ -227,7 +228,8 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
 		return STEP_FAULT;
-	held = reach_lock(w, x, lanes, &r);
+	if (!reach_begin(w, x, lanes, MODE_WRITE, &r, &held))
+		return STEP_PARK;
 	collide = w->sink && may_collide(&r, lanes, (int)(size * vec));
 	shared = !r.mixed && r.space == SP_SHARED;
 	if (w->sink && !(collide && shared))
@@ -247,7 +249,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	if (collide && shared)
 		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size,
 			lost_lanes(w, &r, lanes, src, size, vec, reg), &r);
-	reach_unlock(held);
+	reach_end(w, held, true);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
 		emit_map_writes(w, x, lanes, &r);
 	ex_work(w);

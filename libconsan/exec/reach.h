@@ -253,6 +253,26 @@ REACH_INLINE bool reach_halves(const struct reach *r, struct reach_half h[2])
 	return !odd;
 }
 
+/* The places in global memory that the lanes access, one bit each: 16 bytes, hashed by their offset
+ * in the allocation. So the schedule does not depend on where memory lies. */
+static __attribute__((noinline)) uint64_t reach_places(const struct warp *w, const struct xop *x,
+	uint32_t lanes, const struct reach *r)
+{
+	struct exec_range in = w->worker->hint[(x - w->code) & 255];
+	uint64_t places = 0;
+
+	for EACH_LANE(l, lanes) {
+		uint64_t addr = r->mixed ? r->place[l].addr : reach_off(r, l);
+
+		if (r->mixed && r->place[l].space != SP_GLOBAL)
+			continue;
+		if (addr - in.lo >= in.hi - in.lo && !mem_lookup(addr, &in))
+			in.lo = 0;
+		places |= sched_place(addr - in.lo);
+	}
+	return places;
+}
+
 static __attribute__((noinline)) uint64_t reach_stripes(const struct reach *r, uint32_t lanes)
 {
 	uint64_t stripes = 0;
@@ -264,22 +284,36 @@ static __attribute__((noinline)) uint64_t reach_stripes(const struct reach *r, u
 	return stripes;
 }
 
-/* A strong access to global memory is one atomic step with its event with respect to other
- * workers. Otherwise the checker would see another order than memory did. The result is for
- * reach_unlock(). */
-REACH_INLINE uint64_t reach_lock(const struct warp *w, const struct xop *x, uint32_t lanes,
-	const struct reach *r)
+/* Called before a strong access to global memory. In kernels whose clusters are coupled it is a
+ * point of the schedule: false means return STEP_PARK. In others it is one atomic step with its
+ * event with respect to other workers; else the checker would see another order than memory did.
+ * *held is for reach_end(). */
+REACH_INLINE bool reach_begin(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
+	const struct reach *r, uint64_t *held)
 {
-	if (!(x->o[MX_ORDER] & 255) || !w->sink || !w->sink->want_global
-		|| w->worker->grid->jobs == 1 || (!r->mixed && r->space != SP_GLOBAL))
-		return 0;
-	return reach_stripes(r, lanes);
+	const struct grid *g = w->worker->grid;
+
+	*held = 0;
+	if (!(x->o[MX_ORDER] & 255) || (!r->mixed && r->space != SP_GLOBAL))
+		return true;
+	if (g->coupled) {
+		*held = reach_places(w, x, lanes, r);
+		return !*held || sched_point(w, *held, mode);
+	}
+	if (w->sink && w->sink->want_global && g->jobs > 1)
+		*held = reach_stripes(r, lanes);
+	return true;
 }
 
-REACH_INLINE void reach_unlock(uint64_t stripes)
+/* changed: the access has changed memory. */
+REACH_INLINE void reach_end(struct warp *w, uint64_t held, bool changed)
 {
-	if (stripes)
-		mem_unlock(stripes);
+	if (!held)
+		return;
+	if (!w->worker->grid->coupled)
+		mem_unlock(held);
+	else if (changed)
+		sched_changed(w, held);
 }
 
 /* Emits the access as one event, or one for each space and CTA that lanes access. element: the

@@ -223,10 +223,17 @@ again:
 			push(w, pc_of(w, x), w->mask);
 			goto again;
 		}
+		if (s == STEP_PARK) {
+			retire(w, from, x);
+			push(w, pc_of(w, x), w->mask);
+			w->retry = false;
+			return RUN_PARKED;
+		}
 		retire(w, from, x + 1);
 		w->retry = false;
 		switch (s) {
 		case STEP_NEXT:
+		case STEP_PARK:
 			break;
 		case STEP_BLOCK:
 			block(w, x, lanes);

@@ -1,5 +1,6 @@
 /* order: see order.h. */
 #include "order.h"
+#include "opcodes.h"
 
 enum ev_sem ptx_sem_of(const struct ptx_insn *i, enum ev_sem none)
 {
@@ -46,6 +47,26 @@ bool ptx_hands_over(const struct ptx_insn *i)
 	case EF_CP_ASYNC: case EF_BULK: case EF_MBARRIER: case EF_WGMMA: case EF_TCGEN05:
 	case EF_BARRIER: case EF_WARP: case EF_WARP_SYNC: case EF_CLUSTER: case EF_FENCE:
 	case EF_TENSORMAP: case EF_SETMAXNREG: case EF_STOP: case EF_COUNT:
+		return false;
+	}
+	return true;
+}
+
+bool ptx_observes(const struct ptx_insn *i)
+{
+	switch (ptx_effect_of(i->op)) {
+	case EF_READ:
+		return (ptx_sem_of(i, SEM_WEAK) != SEM_WEAK || ptx_has(i, MOD_cv))
+			&& !of_cluster(ptx_space_of(i, 0));
+	case EF_RMW:
+		return i->op != OP_red && i->operand[0].kind != PO_SINK
+			&& !of_cluster(ptx_space_of(i, 0));
+	case EF_UNKNOWN:
+		return true;
+	case EF_NONE: case EF_RANK: case EF_CONTROL: case EF_EXIT: case EF_WRITE: case EF_HINT:
+	case EF_CP_ASYNC: case EF_BULK: case EF_MBARRIER: case EF_WGMMA: case EF_TCGEN05:
+	case EF_BARRIER: case EF_WARP: case EF_WARP_SYNC: case EF_CLUSTER: case EF_FENCE:
+	case EF_TENSORMAP: case EF_GRID: case EF_SETMAXNREG: case EF_STOP: case EF_COUNT:
 		return false;
 	}
 	return true;

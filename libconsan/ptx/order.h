@@ -11,5 +11,8 @@ enum ev_scope ptx_scope_of(const struct ptx_insn *i, enum ev_scope none);
 /* Can this instruction order earlier operations of its thread before those of other
  * clusters? Strong writes to shared memory of the grid can, and griddepcontrol. */
 bool ptx_hands_over(const struct ptx_insn *i);
+/* Can this instruction read, by a strong access, what other clusters write to global memory? What
+ * it returns depends on the order in which clusters run. */
+bool ptx_observes(const struct ptx_insn *i);
 
 #endif

@@ -156,6 +156,13 @@ static struct event_sink *on_cluster_begin(void *user, const struct cluster_info
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
 }
 
+static bool on_disputed(void *user)
+{
+	struct running *f = user;
+
+	return check_crossed(f->check);
+}
+
 static void on_cluster_end(void *user, struct event_sink *sink)
 {
 	struct running *f = user;
@@ -286,6 +293,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 	if (check) {
 		observer.cluster_begin = on_cluster_begin;
 		observer.cluster_end = on_cluster_end;
+		observer.disputed = on_disputed;
 	}
 	if (check)
 		progress_launch(c->progress, l->kernel->demangled,
@@ -360,9 +368,9 @@ void session_record_banks(struct consan *c)
 		results_bank_use(c->records, &use[i]);
 }
 
-static uint32_t last_cluster(const struct exec_result *r)
+uint32_t session_last(const struct exec_result *r)
 {
-	return r->bad_cluster < UINT32_MAX ? (uint32_t)r->bad_cluster : UINT32_MAX;
+	return r->cut < UINT32_MAX ? (uint32_t)r->cut - 1 : UINT32_MAX;
 }
 
 void session_settle(struct consan *c, struct check *check, uint32_t last)
@@ -423,7 +431,7 @@ static size_t try_seed(void *user, uint64_t seed, const struct finding *const **
 	session_silence(c, &t->config);
 	check = check_open(&t->config);
 	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
-	check_truncate(check, last_cluster(&r));
+	check_truncate(check, session_last(&r));
 	return check_findings(check, found);
 }
 
@@ -508,13 +516,13 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 			"%s", r.err.text);
 	free(packed);
 	if (checked) {
-		session_settle(c, check, last_cluster(&r));
+		session_settle(c, check, session_last(&r));
 		take_explored(c, &other);
 		explored_free(&other);
 		view_announce(c);
 		check_close(check);
 		if (c->save)
-			event_writer_launch_end(c->save, &config.launch, last_cluster(&r),
+			event_writer_launch_end(c->save, &config.launch, session_last(&r),
 				status == CONSAN_UNCHECKED || status == CONSAN_BAD_LAUNCH
 				? r.err.text : "");
 		record.state = LAUNCH_DONE;

@@ -212,7 +212,7 @@ static struct check *check_of(struct attempt *t, struct crossings *watch)
 	struct check *check = check_open(&t->config);
 
 	session_run(t->c, t->l, t->params, &t->config.launch, check, watch, &r);
-	check_truncate(check, r.bad_cluster < UINT32_MAX ? (uint32_t)r.bad_cluster : UINT32_MAX);
+	check_truncate(check, session_last(&r));
 	return check;
 }
 

@@ -232,7 +232,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	struct exec_observer observer = { .user = &print, .print = on_print };
 	struct exec_launch x = { .device = c->gpu, .kernel = l->kernel->exec,
 		.shared_dynamic = l->shared_dynamic, .params = params,
-		.cooperative = l->cooperative, .carry_on = true,
+		.cooperative = l->cooperative, .carry_on = true, .hardware = true,
 		.seed = c->opt.seed, .jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer };
 	const uint32_t *required = l->kernel->info.func->reqnctapercluster;

@@ -100,6 +100,8 @@ struct crossings;
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct launch_info *info, struct check *check, struct crossings *watch,
 	struct exec_result *r);
+/* The `last` of session_settle(). */
+uint32_t session_last(const struct exec_result *r);
 /* consan.c: writes the counts of --bank-conflicts to the records. */
 void session_record_banks(struct consan *c);
 

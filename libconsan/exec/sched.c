@@ -1,0 +1,384 @@
+/* sched: in which order clusters and warps run.
+ *
+ * Kernels whose clusters are not coupled (exec_kernel_info): whatever the order, all clusters do the
+ * same, unless they race. Workers take clusters in order, each runs one to its end. The first worker
+ * is alone for SERIAL_OPS ops, so that small launches are the same for any number of workers even if
+ * plain accesses race.
+ *
+ * Coupled kernels: one worker runs all clusters, and the schedule is a function of launch and seed.
+ * A strong access to global memory is a point: writes and atomics park the warp, reads are performed
+ * at once. When no warp can continue without a parked access, the scheduler lets one warp perform
+ * its access; then all others that this may concern continue, before the next one. So each warp that
+ * polls sees each value of the location (an acquire that sees a later release than necessary would
+ * order more than the program does, and hide races). A cluster starts when those that are resident
+ * can only wait, or with a seed, earlier.
+ *
+ * With a seed, the order of clusters, of warps and of parked accesses is drawn, and some reads park,
+ * too. */
+#include "internal.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#define EAGER 64 /* clusters that poll again after one write; of more, a part */
+
+/* ---- random choices that concern all clusters ---- */
+
+static uint64_t draw(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+void sched_order(struct grid *g)
+{
+	uint64_t rng = g->l->seed * 0xd1342543de82ef95ull;
+
+	if (!g->l->seed)
+		return;
+	if (!g->order) {
+		g->order = base_alloc(g->nclusters * sizeof *g->order);
+		for (uint64_t k = 0; k < g->nclusters; k++)
+			g->order[k] = (uint32_t)k;
+	}
+	for (uint64_t k = g->nclusters; k > 1; k--) {
+		uint64_t other = draw(&rng) % k;
+		uint32_t id = g->order[k - 1];
+
+		g->order[k - 1] = g->order[other];
+		g->order[other] = id;
+	}
+}
+
+static void begin(struct worker *wk)
+{
+	const struct exec_launch *l = wk->grid->l;
+
+	wk->rng = ~l->seed * 0xd1342543de82ef95ull;
+	wk->window = l->seed && wk->grid->coupled ? 1u << draw(&wk->rng) % 4 : 1;
+	wk->last = UINT32_MAX;
+}
+
+/* ---- points ---- */
+
+/* Differs if a strong access has changed one of the places. */
+static uint64_t versions(const struct worker *wk, uint64_t places)
+{
+	uint64_t sum = 0;
+
+	for (; places; places &= places - 1)
+		sum += wk->version[__builtin_ctzll(places)];
+	return sum;
+}
+
+bool sched_point(struct warp *w, uint64_t places, unsigned mode)
+{
+	struct worker *wk = w->worker;
+	struct cluster *c = w->cluster;
+
+	if (!w->granted && (mode != MODE_READ || (c->grid->l->seed && !(ex_random(c) & 3)))) {
+		w->parked = true;
+		w->point = (struct xpoint){ places, (uint8_t)mode };
+		c->parked++;
+		vec_push(&wk->parked, w);
+		return false;
+	}
+	w->granted = false;
+	if (mode & MODE_READ) {
+		w->polled |= places;
+		c->polled |= places;
+	}
+	return true;
+}
+
+void sched_changed(struct warp *w, uint64_t places)
+{
+	for (; places; places &= places - 1)
+		w->worker->version[__builtin_ctzll(places)]++;
+	w->polled = 0;
+}
+
+void sched_spun(struct warp *w)
+{
+	w->spun = true;
+	w->spun_versions = versions(w->worker, w->polled);
+	w->spun_work = w->cluster->work;
+}
+
+/* Would the parked access of a polling warp find what it has found before? */
+static bool futile(const struct warp *w)
+{
+	return w->spun && w->spun_work == w->cluster->work
+		&& w->spun_versions == versions(w->worker, w->polled);
+}
+
+/* Chooses the parked access to perform next; one that is futile only if all are. */
+static size_t choose(struct worker *wk, bool *all_futile)
+{
+	const size_t n = wk->parked.n, from = wk->grid->l->seed ? draw(&wk->rng) % n : 0;
+
+	*all_futile = false;
+	for (size_t k = 0; k < n; k++)
+		if (!futile(wk->parked.at[(from + k) % n]))
+			return (from + k) % n;
+	*all_futile = true;
+	return from;
+}
+
+/* Lets one parked warp perform its access. False: there is none, or none that changes anything. */
+static bool grant(struct worker *wk)
+{
+	struct warp *w;
+	bool all_futile;
+	size_t k;
+
+	if (!wk->parked.n)
+		return false;
+	k = choose(wk, &all_futile);
+	if (all_futile && wk->wasted++ > 2 * wk->parked.n)
+		return false;
+	w = wk->parked.at[k];
+	wk->parked.n--;
+	memmove(wk->parked.at + k, wk->parked.at + k + 1,
+		(wk->parked.n - k) * sizeof *wk->parked.at);
+	w->parked = false;
+	w->granted = true;
+	w->cluster->parked--;
+	w->cluster->due = true;
+	wk->steps++;
+	return true;
+}
+
+/* ---- clusters ---- */
+
+/* The worker's clusters have had their turns before others start: those that started are a
+ * deterministic set. The rest starts in ascending order, so that a failure cuts off the same ones
+ * whichever worker runs them. */
+static int ascending(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void *thread_main(void *arg)
+{
+	worker_run(arg);
+	return NULL;
+}
+
+static void spread(struct grid *g)
+{
+	const uint64_t next = atomic_load(&g->next);
+	const struct exec_observer *o = g->l->observer;
+
+	if (o && o->disputed && o->disputed(o->user))
+		return;
+	if (g->order && next < g->nclusters)
+		qsort(g->order + next, g->nclusters - next, sizeof *g->order, ascending);
+	g->spread = true;
+	g->threads = g->jobs;
+	for (unsigned i = 1; i < g->jobs; i++)
+		if (pthread_create(&g->worker[i].thread, NULL, thread_main, &g->worker[i]))
+			base_die("cannot start the thread of worker %u", i);
+}
+
+static bool cut_off(struct grid *g, uint64_t id)
+{
+	return id >= atomic_load(&g->cut);
+}
+
+static bool admit(struct worker *wk)
+{
+	struct grid *g = wk->grid;
+	uint64_t id, k;
+
+	if (atomic_load(&g->next) >= g->nclusters || atomic_load(&g->hang))
+		return false;
+	if (atomic_fetch_add(&g->resident, 1) >= g->max_resident) {
+		atomic_fetch_sub(&g->resident, 1);
+		return false;
+	}
+	k = atomic_fetch_add(&g->next, 1);
+	id = k < g->nclusters ? grid_cluster(g, k) : 0;
+	if (k >= g->nclusters || cut_off(g, id)) {
+		atomic_fetch_sub(&g->resident, 1);
+		return false;
+	}
+	atomic_store(&wk->stuck_at, 0);
+	context_begin(wk, id);
+	return true;
+}
+
+static void end(struct worker *wk, struct cluster *c, bool finished)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; c->parked && i < wk->parked.n; i++)
+		if (wk->parked.at[i]->cluster != c)
+			wk->parked.at[n++] = wk->parked.at[i];
+	if (c->parked)
+		wk->parked.n = n;
+	context_end(c, finished);
+}
+
+/* Ends all resident clusters as hung. */
+static void end_as_hung(struct worker *wk, enum ev_hang why)
+{
+	while (wk->resident) {
+		cluster_hang(wk->resident, why);
+		end(wk, wk->resident, false);
+	}
+}
+
+/* Checks the deadline and whether the observer stops the launch. */
+static void check_limits(struct worker *wk)
+{
+	struct grid *g = wk->grid;
+	const struct exec_observer *o = g->l->observer;
+
+	if (g->deadline > 0 && grid_now() > g->deadline)
+		atomic_store(&g->timeout, true);
+	if (o && o->stop && o->stop(o->user))
+		atomic_store(&g->stopped, true);
+}
+
+/* A turn of the cluster. True: something has progressed. */
+static bool turn(struct worker *wk, struct cluster *c)
+{
+	struct grid *g = wk->grid;
+	uint64_t work = c->work, ticks = c->ticks;
+	enum turn t;
+
+	if (cut_off(g, c->info.id) && !atomic_load(&g->hang)) {
+		end(wk, c, false);
+		return true;
+	}
+	c->polled = 0;
+	t = cluster_turn(c);
+	wk->ticks += c->ticks - ticks;
+	c->due = t == TURN_ON;
+	c->polled_versions = versions(wk, c->polled);
+	if (c->work != work)
+		atomic_fetch_add(&g->work, 1);
+	switch (t) {
+	case TURN_ON:
+		return true;
+	case TURN_PARKED:
+	case TURN_SPIN:
+		return c->work != work;
+	case TURN_DONE:
+		end(wk, c, true);
+		return true;
+	case TURN_DEAD:
+		cluster_hang(c, HANG_DEADLOCK);
+		grid_fail(g, c->info.id, EXEC_HANG, 0, "deadlock");
+		end(wk, c, false);
+		return true;
+	case TURN_STOP:
+		end(wk, c, false);
+		return true;
+	}
+	return true;
+}
+
+/* Gives turns to the clusters that may progress, or to all. True: something has progressed. */
+static bool turns(struct worker *wk, bool all)
+{
+	const uint64_t parts = wk->nresident / EAGER + 1;
+	bool progress = false;
+
+	for (struct cluster *c = wk->resident, *next; c; c = next) {
+		next = c->next;
+		if (all || c->due || (c->polled_versions != versions(wk, c->polled)
+			&& (c->info.id + wk->steps) % parts == 0))
+			progress |= turn(wk, c);
+	}
+	return progress;
+}
+
+void worker_run(struct worker *wk)
+{
+	struct grid *g = wk->grid;
+	unsigned idle = 0;
+	bool all = !g->coupled;
+
+	begin(wk);
+	for (;;) {
+		uint64_t epoch = atomic_load(&g->work);
+		bool progress;
+
+		while (wk->nresident < wk->window && admit(wk))
+			;
+		progress = turns(wk, all);
+		check_limits(wk);
+		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
+			end_as_hung(wk, HANG_TIMEOUT);
+			break;
+		}
+		if (atomic_load(&g->hang)) {
+			end_as_hung(wk, HANG_LIVELOCK);
+			break;
+		}
+		if (!g->coupled && !g->spread && wk->ticks > SERIAL_OPS
+			&& atomic_load(&g->cut) == UINT64_MAX)
+			spread(g);
+		if (atomic_load(&g->work) != epoch)
+			wk->wasted = idle = 0;
+		if (progress && wk->resident) {
+			all = !g->coupled;
+			continue;
+		}
+		if (grant(wk)) {
+			all = false;
+			continue;
+		}
+		if (!all) { /* those that poll what plain stores have changed */
+			all = true;
+			continue;
+		}
+		wk->wasted = 0;
+		if (admit(wk)) {
+			all = !g->coupled;
+			idle = 0;
+			continue;
+		}
+		if (!wk->resident) {
+			/* no capacity, but clusters left: others must end first */
+			if (atomic_load(&g->next) >= g->nclusters
+				|| cut_off(g, grid_cluster(g, atomic_load(&g->next))))
+				break;
+			atomic_store(&wk->stuck_at, UINT64_MAX);
+			sched_yield();
+			continue;
+		}
+		if (++idle > 8 && livelocked(wk, epoch)) {
+			atomic_store(&g->hang, true);
+			grid_fail(g, wk->resident->info.id, EXEC_HANG, 0,
+				"livelock: all runnable warps spin in loops that change no state");
+		} else if (idle > 8) {
+			sched_yield();
+		}
+	}
+	atomic_store(&wk->stuck_at, UINT64_MAX);
+}
+
+void worker_free(struct worker *wk)
+{
+	for (struct cluster *c = wk->idle, *next; c; c = next) {
+		next = c->next;
+		context_free(c);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(wk->pool); i++)
+		for (struct pool_block *b = wk->pool[i], *next; b; b = next) {
+			next = b->next;
+			free(b);
+		}
+	vec_free(&wk->parked);
+	free(wk->seen);
+	free(wk->scratch);
+	wg_book_close(&wk->wg_book);
+}
