@@ -1,7 +1,9 @@
-/* global: turns records of global memory into events: accesses and changes of tensor maps. For
- * a copy, the addresses are kept for the copy's own record, which follows. */
+/* global: turns records of global memory into events: accesses, changes of tensor maps, and calls of
+ * malloc and free. For a copy, the addresses are kept for the copy's own record, which follows. */
 #include "events.h"
 #include "libconsan/ptx/opcodes.h"
+
+#include <stdlib.h>
 
 static void emit_map_write(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes,
 	uint64_t addr)
@@ -62,9 +64,79 @@ static void keep(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 }
 
+/* ---- malloc and free ---- */
+
+#define HEAP_GRAIN 16u /* malloc aligns blocks to it */
+
+static struct heap_size *heap_place(const struct heap_sizes *t, uint64_t addr)
+{
+	uint64_t i = addr / HEAP_GRAIN * 0x9e3779b97f4a7c15u >> 32;
+
+	while (t->at[i & (t->cap - 1)].addr && t->at[i & (t->cap - 1)].addr != addr)
+		i++;
+	return &t->at[i & (t->cap - 1)];
+}
+
+static void heap_put(struct heap_sizes *t, uint64_t addr, uint64_t bytes)
+{
+	struct heap_size *x;
+
+	if (2 * (t->n + 1) > t->cap) {
+		const struct heap_sizes was = *t;
+
+		t->cap = was.cap ? 2 * was.cap : 64;
+		t->at = base_alloc(t->cap * sizeof *t->at);
+		for (uint32_t k = 0; k < was.cap; k++)
+			if (was.at[k].addr)
+				*heap_place(t, was.at[k].addr) = was.at[k];
+		free(was.at);
+	}
+	x = heap_place(t, addr);
+	t->n += !x->addr;
+	*x = (struct heap_size){ addr, bytes };
+}
+
+/* Of a block that an earlier launch allocated only the first bytes are known. */
+static uint64_t heap_get(const struct heap_sizes *t, uint64_t addr)
+{
+	const struct heap_size *x = t->cap ? heap_place(t, addr) : NULL;
+
+	return x && x->addr ? x->bytes : HEAP_GRAIN;
+}
+
+static void emit_heap(struct dcluster *c, uint32_t warp, const struct record *r,
+	const struct plan_heap *h)
+{
+	for EACH_LANE(l, r->lanes) {
+		struct event e = record_event(c, warp, r->site, EV_HEAP, 1u << l);
+		struct event_heap *x = &e.heap;
+
+		x->addr = record_value(c, r, h->block, l);
+		x->freed = h->frees;
+		if (!x->addr)
+			continue;
+		pthread_mutex_lock(&c->job->lock);
+		if (h->frees) {
+			x->bytes = heap_get(&c->job->heap, x->addr);
+		} else {
+			x->bytes = (record_value(c, r, h->size, l) + HEAP_GRAIN - 1) & ~(HEAP_GRAIN - 1ull);
+			heap_put(&c->job->heap, x->addr, x->bytes);
+		}
+		pthread_mutex_unlock(&c->job->lock);
+		emit(c, &e);
+	}
+}
+
 void emit_global(struct dcluster *c, uint32_t warp, const struct record *r)
 {
-	switch (ptx_effect_of(record_site(c, r->site)->insn->op)) {
+	const struct rewrite_site *s = record_site(c, r->site);
+	struct plan_heap h;
+
+	if (s->insn->op == OP_call && plan_heap_of(s->func, s->insn, &h)) {
+		emit_heap(c, warp, r, &h);
+		return;
+	}
+	switch (ptx_effect_of(s->insn->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW:
 		emit_global_access(c, warp, r);
 		return;

@@ -127,11 +127,18 @@ struct map_set {
 	uint32_t n, cap;
 };
 
+/* The sizes of blocks that malloc returned to kernels: a hash table by address; 0: a free entry. */
+struct heap_sizes {
+	struct heap_size { uint64_t addr, bytes; } *at;
+	uint32_t n, cap;
+};
+
 struct job {
 	const struct decode_launch *l;
 	const struct site_info *info;
 	const struct batch_info *batch; /* for each of code->batch */
 	struct map_set maps;
+	struct heap_sizes heap;    /* under the lock */
 	uint8_t *seen;             /* by site: it has records; set by all threads */
 	uint32_t nclusters, nctas, nwarps;
 	const struct record_chunk **chunk; /* sorted by cluster, stream and clock */

@@ -253,6 +253,7 @@ static void open_job(struct job *j, const struct decode_launch *l)
 static void close_job(struct job *j)
 {
 	maps_free(j);
+	free(j->heap.at);
 	pthread_mutex_destroy(&j->lock);
 	free(j->seen);
 	free(j->todo);

@@ -430,6 +430,8 @@ bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct p
 		return global_copy(i, p);
 	case EF_GRID:
 		return grid(i, p);
+	case EF_CONTROL:
+		return plan_heap(f, i, p);
 	default:
 		return false;
 	}

@@ -40,6 +40,7 @@ struct plan {
 	bool wgmma;                /* recorded together with its group (statement.c) */
 	uint8_t conflicts;         /* a store: register words that it writes, which lanes with
 				      the same address compare (conflict.h) */
+	bool elsewhere;            /* the record is written at another instruction (plan_heap_of()) */
 	bool collective;           /* a warp collective that orders no memory: several in a row
 				      are recorded as one */
 	uint8_t nvalues;           /* values that are not constants */
@@ -51,7 +52,8 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 /* The call of assert() that does not return. */
 bool plan_asserts(const struct ptx_insn *i);
 /* The record of the global side of an instruction, with --gpu-global: of an access its
- * address, of a copy where it reads or writes, of griddepcontrol that it was executed.
+ * address, of a copy where it reads or writes, of griddepcontrol that it was executed, of a call of
+ * malloc or free the block.
  * `generic`: recorded only if the address is one of global memory. `poll`: not recorded again
  * while it loads the same value. */
 bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
@@ -67,6 +69,18 @@ bool plan_token_of(const struct ptx_func *f, const struct ptx_insn *i, struct pl
 bool plan_holds_states(const struct ptx_func *f, uint32_t reg, bool completing);
 /* Does an access of this function order others across clusters? */
 bool plan_orders_grid(const struct ptx_func *f);
+/* A call of malloc or free in a kernel, with the operands that hold the block and its size, and the
+ * instruction before (free) or after which (malloc) it is recorded. False: it is none, or it is not
+ * known which registers hold them. plan_heap() is its plan. */
+struct plan_heap {
+	bool frees;
+	const struct ptx_operand *block, *size; /* size: NULL for free */
+	const struct ptx_insn *at;
+};
+bool plan_heap(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
+bool plan_heap_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan_heap *h);
+/* The call that is recorded at this instruction; NULL: none. */
+const struct ptx_insn *plan_heap_at(const struct ptx_func *f, const struct ptx_insn *i);
 unsigned plan_words(const struct plan *p);
 /* The reason why an instruction whose effect is checked cannot be recorded; NULL: it can, or
  * there is nothing to record. */

@@ -409,15 +409,37 @@ static void write_unrecorded(struct writer *w, const struct ptx_insn *i, bool gl
 		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
 }
 
+/* A call of malloc or free, around the instruction that loads the result or stores the argument. */
+static void write_heap(struct writer *w, const struct ptx_insn *i, const struct ptx_insn *call)
+{
+	struct plan p;
+
+	if (i > call)
+		write_original(w, i);
+	if (plan_global_of(w->f, call, &p)) {
+		global_begin(w, call, &p);
+		write_global(w, call, &p, PHASE_GLOBAL);
+		text_printf(&w->out, "}\n");
+	}
+	if (i < call)
+		write_original(w, i);
+}
+
 void statement_write(struct writer *w, uint32_t at)
 {
 	const struct ptx_insn *i = &w->f->insn[at];
+	const struct ptx_insn *call = w->r->global ? plan_heap_at(w->f, i) : NULL;
 	struct plan p, side, rank;
 	bool recorded = plan_of(w->f, i, &p), global = plan_global_of(w->f, i, &side);
 
+	if (call) {
+		w->collective = 0;
+		write_heap(w, i, call);
+		return;
+	}
 	if (recorded && repeats_collective(w, at, &p))
 		return;
-	global = global && w->r->global;
+	global = global && w->r->global && !side.elsewhere;
 	if (recorded || global)
 		w->collective = 0;
 	if (global)

@@ -386,3 +386,34 @@ void global_store(struct cluster *c, const struct event *e, struct warp *w, unsi
 		return;
 	touch_spans(c, w, e, lane, &r);
 }
+
+/* ---- memory of the device heap ---- */
+
+/* Between free and the next owner's malloc, a block is handed over: free is ordered after all uses
+ * of the block or races with them, so they need not be remembered once malloc returns it again. */
+void on_heap(struct cluster *c, const struct event *e)
+{
+	const struct event_heap *h = &e->heap;
+	const unsigned lane = (unsigned)__builtin_ctz(e->lanes);
+	const struct global_span span = { .addr = h->addr, .bytes = h->bytes };
+	struct warp *w = warp_of(c, e);
+	struct global_view v = { 0 };
+	struct global_record r = {
+		.cluster = c->number, .site = e->site, .agent = (uint16_t)w->index,
+		.warp = (uint16_t)w->index, .lane = (int8_t)lane, .lanes = 1u << lane, .row = GR_WHOLE,
+		.base = h->addr, .flags = GR_WRITE | GR_FREE,
+	};
+
+	if (!c->global || !warp_frontier(w, lane))
+		return;
+	if (!h->freed) {
+		global_shadow_forget(c->check->global->shadow, h->addr, h->bytes);
+		observe_plain_writes(c, &span, 1);
+		warp_stamp(w);
+		warp_close_epoch(w); /* earlier reads of these bytes are no reads of the block */
+		return;
+	}
+	r.epoch = r.issue = warp_stamp(w);
+	v = view_of(c, w, 1u << lane, warp_frontier(w, lane));
+	global_shadow_touch_whole(c->check->global->shadow, &v.accessor, &r, &span, 1);
+}

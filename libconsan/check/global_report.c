@@ -16,6 +16,8 @@ static const char *what_of(const struct cluster *c, const struct global_record *
 
 	switch (agent_kind(c, r->agent, &index)) {
 	case AGENT_WARP:
+		if (r->flags & GR_FREE)
+			return "free";
 		if (r->flags & GR_NC)
 			return "read-only load (ld.nc)";
 		if (r->flags & GR_RMW)
@@ -226,6 +228,14 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		return;
 	case CS123:
 		explain_volatile(c, f, x);
+		return;
+	case CS123:
+		if (now->flags & GR_FREE)
+			report_edge(f, "no synchronisation orders the %s before this free of the block",
+				what_of(c, old));
+		else
+			report_edge(f, "the block was freed before this %s, and malloc has not returned it "
+				"again", what_of(c, now));
 		return;
 	case CS114:
 		report_edge(f, "the asynchronous operations of two CTAs are ordered, but without a "

@@ -231,6 +231,35 @@ static enum step assertion(struct warp *w, const struct xop *x, const struct cal
 	return r;
 }
 
+/* A block changes hands between the events of free and malloc, as other workers may take it at
+ * once. */
+static void heap_event(struct warp *w, const struct xop *x, unsigned l, const void *at, bool freed)
+{
+	struct event e = ex_event(w, x, EV_HEAP, 1u << l);
+
+	if (!w->sink || !w->sink->want_global)
+		return;
+	e.heap = (struct event_heap){ .addr = (uintptr_t)at, .bytes = heap_bytes(at), .freed = freed };
+	if (e.heap.bytes)
+		ex_emit(w->cluster, &e);
+}
+
+static enum step free_blocks(struct warp *w, const struct xop *x, const struct call_site *s,
+	uint32_t lanes)
+{
+	for EACH_LANE(l, lanes) {
+		void *at = (void *)(uintptr_t)argument(w, s, l, 0);
+
+		heap_event(w, x, l, at, true);
+		if (at && !heap_free(at))
+			return ex_fault(w, x, 1u << l, FAULT_TRAP, SP_ANY, (uintptr_t)at, 0,
+				"free of 0x%llx, which malloc did not return",
+				(unsigned long long)(uintptr_t)at);
+	}
+	ex_work(w);
+	return STEP_NEXT;
+}
+
 enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 	const struct call_site *s)
 {
@@ -249,19 +278,15 @@ enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 	case BUILTIN_assertfail:
 		return assertion(w, x, s, lanes);
 	case BUILTIN_malloc:
-		for EACH_LANE(l, lanes)
-			give(w, s, l, (uint64_t)(uintptr_t)heap_malloc(argument(w, s, l, 0)));
-		break;
-	case BUILTIN_free:
 		for EACH_LANE(l, lanes) {
-			uint64_t at = argument(w, s, l, 0);
+			void *at = heap_malloc(argument(w, s, l, 0));
 
-			if (at && !heap_free((void *)(uintptr_t)at))
-				return ex_fault(w, x, 1u << l, FAULT_TRAP, SP_ANY, at, 0,
-					"free of 0x%llx, which malloc did not return",
-					(unsigned long long)at);
+			heap_event(w, x, l, at, false);
+			give(w, s, l, (uint64_t)(uintptr_t)at);
 		}
 		break;
+	case BUILTIN_free:
+		return free_blocks(w, x, s, lanes);
 	}
 	ex_work(w);
 	return ok ? STEP_NEXT : STEP_FAULT;

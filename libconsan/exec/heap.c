@@ -63,6 +63,18 @@ void *heap_malloc(size_t bytes)
 	return at;
 }
 
+uint32_t heap_bytes(const void *at)
+{
+	uint32_t bytes = 0;
+
+	pthread_mutex_lock(&lock);
+	for (struct block *b = heap ? first() : NULL; b && !bytes; b = after(b))
+		if (b + 1 == at && b->used)
+			bytes = b->bytes;
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
 bool heap_free(void *at)
 {
 	bool found = false;

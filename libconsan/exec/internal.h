@@ -170,6 +170,7 @@ enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 	const struct call_site *s);
 /* heap.c: memory for malloc in a kernel */
 void *heap_malloc(size_t bytes); /* NULL: exhausted */
+uint32_t heap_bytes(const void *at); /* of the block there; 0: none is allocated */
 bool heap_free(void *at);        /* false: not allocated there */
 
 /* ---- a launch (grid.c), its threads and its schedule (sched.c) ---- */
