@@ -209,6 +209,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "fence_after_read", "quiet/s14_read_then_refill", FIXED },
 	{ "fence_after_cp_async", "quiet/s15_cp_async_then_wgmma", FIXED },
 	{ "bar_arrive_twice", "quiet/s20_one_warp_primes_a_barrier", FIXED },
+	{ "aligned_after_exit", "barrier/cs412_return_before_syncthreads", RACY },
 	{ "wait_by_arriver", "quiet/s08_arriver_never_waited", FIXED },
 	{ "wgmma_a_by_warpgroup", "quiet/s10_a_rows_of_its_own", FIXED },
 	{ "wgmma_registers", "async/cs320_no_fence", RACY },
