@@ -1,5 +1,6 @@
-/* global: turns records of global memory into events: accesses, changes of tensor maps, and calls of
- * malloc and free. For a copy, the addresses are kept for the copy's own record, which follows. */
+/* global: turns records of global memory into events: accesses, changes of tensor maps, and calls
+ * of malloc and free. For a copy, the addresses are kept for the copy's own record, which
+ * follows. */
 #include "events.h"
 #include "libconsan/ptx/opcodes.h"
 

@@ -1,6 +1,7 @@
 /* heap: malloc and free in kernels (plan.h). Arguments and results are in .param variables, whose
- * accesses must stand directly beside the call (PTX ISA 7.1), with no branch in between: so the call
- * of free is recorded before its argument is stored, that of malloc after its result is loaded. */
+ * accesses must stand directly beside the call (PTX ISA 7.1), with no branch in between: so the
+ * call of free is recorded before its argument is stored, that of malloc after its result is
+ * loaded. */
 #include "plan.h"
 
 #include <string.h>

@@ -45,9 +45,9 @@ static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev
 	return f;
 }
 
-/* F03, F04: .aligned requires that all threads of the warp execute the barrier, and a condition that
- * some of them leave by an exit is a condition that they evaluate differently. Without .aligned the
- * ISA has a warp wait for its threads that have not exited. */
+/* F03, F04: .aligned requires that all threads of the warp execute the barrier, and a condition
+ * that some of them leave by an exit is a condition that they evaluate differently. Without
+ * .aligned the ISA has a warp wait for its threads that have not exited. */
 void barrier_check_exited(struct cluster *c, const struct event *e, const char *what)
 {
 	struct warp *w = warp_of(c, e);

@@ -93,7 +93,8 @@ static void one_address(struct cluster *c, const struct event *e)
 	const struct ev_lanes *at = &e->access.at;
 	const uint32_t lost = e->access.overwritten & e->lanes;
 
-	if (at->lane ? !lost && !any_twice(at->lane, e->lanes) : at->stride || !(e->lanes & (e->lanes - 1)))
+	if (at->lane ? !lost && !any_twice(at->lane, e->lanes)
+		: at->stride || !(e->lanes & (e->lanes - 1)))
 		return;
 	for (uint32_t m = lost ? lost : e->lanes; m; m &= m - 1) {
 		unsigned a = (unsigned)__builtin_ctz(m);
