@@ -1,7 +1,7 @@
 /* mbarrier: the objects and the instructions on them (PTX ISA, Parallel Synchronization: mbarrier).
- * A phase is a 64-bit number here. A state token holds the low bits of the phase at the arrival, the
- * object and the pending count. An instruction on memory that holds no live object has no effect beyond its
- * event. */
+ * A phase is a 64-bit number here. A state token holds the low bits of the phase at the arrival,
+ * the object and the pending count. An instruction on memory that holds no live object has no
+ * effect beyond its event. */
 #include "async.h"
 #include "internal.h"
 
