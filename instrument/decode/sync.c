@@ -13,10 +13,11 @@ static bool aligned(const struct ptx_insn *i)
 static void arrive_at_bar(struct dcluster *c, uint32_t warp)
 {
 	struct dwarp *w = &c->warp[warp];
-	struct event e = w->bar_arrival;
+	struct event e;
 
 	if (!w->at_bar || w->at_bar != (w->all & ~w->gone))
 		return;
+	e = w->bar_arrival;
 	if (w->other_bar && aligned(w->bar)) {
 		struct event fault = record_event(c, warp, w->bar_site, EV_FAULT, e.lanes);
 

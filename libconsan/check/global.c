@@ -402,7 +402,7 @@ void on_heap(struct cluster *c, const struct event *e)
 	struct global_record r = {
 		.cluster = c->number, .site = e->site, .agent = (uint16_t)w->index,
 		.warp = (uint16_t)w->index, .lane = (int8_t)lane, .lanes = 1u << lane, .row = GR_WHOLE,
-		.base = h->addr, .flags = GR_WRITE | GR_FREE,
+		.base = h->addr, .flags = GR_WRITE,
 	};
 
 	if (!c->global || !warp_frontier(w, lane))

@@ -147,6 +147,12 @@ const struct narrow_sync *global_narrow_sync(const struct cluster *c,
 const struct unfenced *global_unfenced(const struct global_view *v,
 	const struct global_record *old);
 
+/* Is it free of a kernel? No other generic access is one of whole spans. */
+static inline bool global_frees(const struct global_record *r)
+{
+	return r->row == GR_WHOLE && !(r->flags & GR_ASYNC);
+}
+
 /* ---- global_race.c ---- */
 enum global_verdict global_classify(struct global_accessor *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);

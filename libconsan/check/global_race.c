@@ -229,8 +229,8 @@ static unsigned pick_rule(const struct comparison *q, bool issued)
 	const struct global_record *old = q->old, *now = q->now;
 	bool both = old->flags & now->flags & GR_WRITE;
 
-	if ((old->flags | now->flags) & GR_FREE)
-		return CS123;
+	if (global_frees(old) || global_frees(now))
+		return CS124;
 	if (both && old->flags & now->flags & GR_ASYNC)
 		return CS107;
 	/* bar.warp.sync does not complete an operation of the own warp */
@@ -313,13 +313,13 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 	ordered = knows_in(&q, plane, false);
 	if (!write)
 		return ordered ? GLOBAL_ORDERED : GLOBAL_UNORDERED;
-	if (old->flags & GR_FREE) { /* whether it is ordered or not */
-		x.rule = CS123;
-		x.severity = rule_severity(CS123);
+	if (global_frees(old)) { /* whether it is ordered or not */
+		x.rule = CS124;
+		x.severity = rule_severity(CS124);
 		global_report(v, &x);
 		return GLOBAL_CONFLICT;
 	}
-	if ((old->flags | now->flags) & GR_NC && !(now->flags & GR_FREE)) {
+	if ((old->flags | now->flags) & GR_NC && !global_frees(now)) {
 		read_only(&q, &x, ordered);
 		find_witness(&q, plane, &x);
 		global_report(v, &x);

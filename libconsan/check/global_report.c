@@ -16,7 +16,7 @@ static const char *what_of(const struct cluster *c, const struct global_record *
 
 	switch (agent_kind(c, r->agent, &index)) {
 	case AGENT_WARP:
-		if (r->flags & GR_FREE)
+		if (global_frees(r))
 			return "free";
 		if (r->flags & GR_NC)
 			return "read-only load (ld.nc)";
@@ -78,6 +78,8 @@ static const char *what_before(const struct global_record *r)
 			: r->flags & GR_TENSOR ? "TMA load read" : "bulk load read";
 	if (r->flags & GR_RMW)
 		return "atomic read-modify-write";
+	if (global_frees(r))
+		return "free";
 	return r->flags & GR_WRITE ? "write" : "read";
 }
 
@@ -229,8 +231,8 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 	case CS123:
 		explain_volatile(c, f, x);
 		return;
-	case CS123:
-		if (now->flags & GR_FREE)
+	case CS124:
+		if (global_frees(now))
 			report_edge(f, "no synchronisation orders the %s before this free of the block",
 				what_of(c, old));
 		else

@@ -475,7 +475,7 @@ Test(instrument, assembled, .timeout = 120)
 	cr_assert_eq(glob("tests/cases/sets/follower_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	cr_assert_eq(glob("tests/cases/race/cs103_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	cr_assert_eq(glob("tests/cases/global/cs103_*.ptx", GLOB_APPEND, NULL, &all), 0);
-	cr_assert_eq(glob("tests/cases/global/cs123_*.ptx", GLOB_APPEND, NULL, &all), 0);
+	cr_assert_eq(glob("tests/cases/global/cs124_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	cr_assert_eq(glob("tests/cases/race/cs110_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	for (size_t k = 0; k < all.gl_pathc; k++)
 		for (int drains = 0; drains < 2; drains++)
