@@ -155,13 +155,13 @@ struct class {
 	const char *rows;          /* ids of ops.def, separated by blanks, that it emits */
 	void (*emit)(struct item *i, struct rng *r);
 	unsigned sm;               /* 90: sm_90a; 100: not on Hopper, so not compared with a GPU */
-	unsigned ctas;             /* of a launch */
+	unsigned ctas, cluster;    /* CTAs of a launch, of a cluster */
 	unsigned share;            /* of 100: how many of --count items it gets */
 };
 extern const struct class classes[];
 extern const unsigned nclasses;
 
-#define CLASS(name, rows, sm, ctas, share) void class_##name(struct item *i, struct rng *r);
+#define CLASS(name, rows, sm, ctas, cluster, share) void class_##name(struct item *i, struct rng *r);
 #include "class.def"
 #undef CLASS
 

@@ -138,7 +138,7 @@ static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w
 	const enum type t = (enum type)i->p[B_TYPE];
 	bool less = type_signed(t) ? type_extend(t, o) < type_extend(t, b) : o < b;
 
-	if (type_kind(t) == KIND_FLOAT) {
+	if (type_kind(t) == KIND_FLOAT && i->p[B_OP] != PLAIN) {
 		combine_float(i, t, o, b, w);
 		return;
 	}
@@ -251,4 +251,90 @@ void class_bulk(struct item *i, struct rng *r)
 	item_block(i, 32, 16, 16 * 8 / type_bits(t), type_bits(t), expect_bulk);
 	i->fill = fill_bulk;
 	print_bulk(i, r);
+}
+
+/* ---- st.async, red.async ----
+ *
+ * Each thread writes into 32 bytes of the same thread in the other CTA of the cluster, what it reads
+ * from the input of that thread. */
+
+enum { A_OP, A_TYPE, A_N };
+
+static void expect_async(const struct item *i, const void *inputs, const void *before, struct want *w)
+{
+	const enum type t = (enum type)i->p[A_TYPE];
+	const unsigned bytes = type_bits(t) / 8, n = 32 / bytes;
+	const struct item as_bulk = { .p = { [B_OP] = i->p[A_OP], [B_TYPE] = (int)t } };
+
+	for (unsigned k = 0; k < CTA_THREADS * n; k++) {
+		uint64_t o = 0, b = 0;
+		memcpy(&o, (const char *)before + k * bytes, bytes);
+		memcpy(&b, (const char *)inputs + k * bytes, bytes);
+		w[k].v = o;
+		if (k % n < (unsigned)i->p[A_N])
+			combine(&as_bulk, o, b, &w[k]);
+	}
+}
+
+static void fill_async(const struct item *i, struct rng *r, void *inputs, void *out)
+{
+	const enum type t = (enum type)i->p[A_TYPE];
+	const unsigned bytes = type_bits(t) / 8;
+
+	for (unsigned k = 0; k < 32 * CTA_THREADS / bytes; k++) {
+		uint64_t a = type_pick(r, t), b = type_pick(r, t);
+		memcpy((char *)inputs + k * bytes, &a, bytes);
+		memcpy((char *)out + k * bytes, &b, bytes);
+	}
+}
+
+void class_shared_async(struct item *i, struct rng *r)
+{
+	static const enum type stores[] = { T_b32, T_b64, T_u32, T_s64, T_f32, T_f64 };
+	static const enum type adds[] = { T_u32, T_s32, T_u64 }, orders[] = { T_u32, T_s32 };
+	struct text *p = &i->ptx;
+	int op = rng_once_in(r, 2) ? PLAIN : 1 + (int)rng_below(r, 8);
+	enum type t = op == PLAIN ? RNG_OF(r, stores) : op == ADD ? RNG_OF(r, adds)
+		: op <= MAX ? RNG_OF(r, orders) : op <= DEC ? T_u32 : T_b32;
+	unsigned bits = type_bits(t), n = op == PLAIN ? 1u << rng_below(r, bits == 64 ? 2 : 3) : 1;
+
+	i->p[A_OP] = op;
+	i->p[A_TYPE] = (int)t;
+	i->p[A_N] = (int)n;
+	item_block(i, 32, 32, 256 / bits, bits, expect_async);
+	i->fill = fill_async;
+	text_printf(p, "\t.reg .b32 s, m, z, other;\n\t.reg .b64 l<4>;\n\t.reg .b%u b<4>;\n"
+		"\t.reg .pred first, done;\n\tmov.u32 m, smem;\n\tmad.lo.u32 s, %%thr, 32, m;\n"
+		"\tadd.u32 m, m, %d;\n\tsetp.eq.u32 first, %%thr, 0;\n\tbar.sync 0;\n", bits, MBAR);
+	for (unsigned k = 0; k < 4; k++)
+		text_printf(p, "\tld.global.b64 l%u, [%%dst+%u];\n\tst.shared.b64 [s+%u], l%u;\n", k,
+			8 * k, 8 * k, k);
+	text_printf(p, "\tmov.u32 z, %%cluster_ctarank;\n\txor.b32 z, z, 1;\n"
+		"\tmul.lo.u32 other, z, %u;\n\tsub.u32 other, other, %u;\n"
+		"\tcvt.s64.s32 l0, other;\n\tadd.s64 l0, l0, %%src;\n",
+		2 * CTA_THREADS * i->in_bytes, CTA_THREADS * i->in_bytes);
+	for (unsigned k = 0; k < n; k++)
+		text_printf(p, "\tld.global.b%u b%u, [l0+%u];\n", bits, k, k * bits / 8);
+	text_printf(p, "\t@first mbarrier.init.shared.b64 [m], 1;\n"
+		"\tfence.mbarrier_init.release.cluster;\n\tbar.sync 0;\n"
+		"\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %u;\n"
+		"\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
+		"\tmapa.shared::cluster.u32 s, s, z;\n\tmapa.shared::cluster.u32 z, m, z;\n",
+		CTA_THREADS * n * bits / 8);
+	if (op == PLAIN)
+		text_printf(p, "/**/\tst.async.weak.shared::cluster.mbarrier::complete_tx::bytes%s.%s [s], ",
+			n == 1 ? "" : n == 2 ? ".v2" : ".v4", type_name(t));
+	else
+		text_printf(p, "/**/\tred.async.relaxed.cluster.shared::cluster."
+			"mbarrier::complete_tx::bytes.%s.%s [s], ", op_name[op], type_name(t));
+	for (unsigned k = 0; k < n; k++)
+		text_printf(p, "%sb%u%s", k ? ", " : n > 1 ? "{" : "", k, k + 1 == n && n > 1 ? "}" : "");
+	text_printf(p, ", [z];\n");
+	wait_for(p, r, "m");
+	text_printf(p, "\tmov.u32 s, smem;\n\tmad.lo.u32 s, %%thr, 32, s;\n");
+	for (unsigned k = 0; k < 4; k++)
+		text_printf(p, "\tld.shared.b64 l%u, [s+%u];\n\tst.global.b64 [%%dst+%u], l%u;\n", k,
+			8 * k, 8 * k, k);
+	text_printf(p, "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
+		"\t@first mbarrier.inval.shared.b64 [m];\n");
 }

@@ -28,8 +28,9 @@ static bool launch(const struct program *p, struct exec_module *m, unsigned char
 {
 	uint64_t params[] = { (uintptr_t)p->in, (uintptr_t)out, (uintptr_t)maps };
 	struct exec_launch l = { .device = exec_device_for(p->class->sm),
-		.grid = { p->ctas, 1, 1 }, .block = { CTA_THREADS, 1, 1 }, .cluster = { 1, 1, 1 },
-		.params = params, .jobs = 1, .timeout = 60 };
+		.grid = { p->ctas, 1, 1 }, .block = { CTA_THREADS, 1, 1 },
+		.cluster = { p->class->cluster, 1, 1 }, .params = params, .jobs = 1,
+		.timeout = 60 };
 	struct exec_result r = { 0 };
 
 	l.kernel = exec_kernel(m, "conform", e);

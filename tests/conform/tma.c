@@ -27,10 +27,17 @@ struct copy {
 	int op;
 	bool load;
 	unsigned shared;           /* offset of the box */
+	bool replaced;             /* the kernel makes the item's map into this one: */
+	struct map target;
 };
 
 static const struct copy *copy_of(const struct item *i) { return i->data; }
-static unsigned size_of(const struct item *i) { return type_bits(types[i->map->args.type].t) / 8; }
+/* The map by which the copy takes place */
+static const struct map *map_of(const struct item *i)
+{
+	return copy_of(i)->replaced ? &copy_of(i)->target : i->map;
+}
+static unsigned size_of(const struct item *i) { return type_bits(types[map_of(i)->args.type].t) / 8; }
 
 /* Elements of the box along dimension d; dimension 0 has no stride. */
 static unsigned count(const struct map *m, unsigned d)
@@ -53,13 +60,13 @@ static unsigned rows_of(const struct map *m)
 
 static unsigned row_bytes(const struct item *i)
 {
-	return (i->map->args.im2col ? i->map->args.channels : i->map->box[0]) * size_of(i);
+	return (map_of(i)->args.im2col ? map_of(i)->args.channels : map_of(i)->box[0]) * size_of(i);
 }
 
 /* Coordinates of the first element of row n of the box */
 static void row_at(const struct item *i, unsigned n, int64_t *at)
 {
-	const struct map *m = i->map;
+	const struct map *m = map_of(i);
 	const struct copy *c = copy_of(i);
 
 	for (unsigned d = 0; d < m->args.rank; d++)
@@ -91,7 +98,7 @@ static void row_at(const struct item *i, unsigned n, int64_t *at)
 /* Offset in the tensor, or -1 outside */
 static int64_t address(const struct item *i, const int64_t *at, unsigned k)
 {
-	const struct map *m = i->map;
+	const struct map *m = map_of(i);
 	int64_t a = (at[0] + (int64_t)k) * size_of(i);
 
 	if (at[0] + (int64_t)k < 0 || at[0] + (int64_t)k >= (int64_t)m->dim[0])
@@ -108,7 +115,7 @@ static unsigned swizzled(const struct item *i, unsigned at)
 {
 	static const unsigned bits[] = { 0, 0x10, 0x30, 0x70 };
 
-	return at ^ (at >> 3 & bits[i->map->args.swizzle]);
+	return at ^ (at >> 3 & bits[map_of(i)->args.swizzle]);
 }
 
 static unsigned pitch(const struct item *i)
@@ -119,13 +126,13 @@ static unsigned pitch(const struct item *i)
 static void expect_load(const struct item *i, const void *inputs, const void *out, struct want *w)
 {
 	const unsigned size = size_of(i), n = row_bytes(i) / size;
-	const enum type t = types[i->map->args.type].t;
+	const enum type t = types[map_of(i)->args.type].t;
 	const char *tensor = inputs;
 
 	(void)out;
 	for (unsigned k = 0; k < BOX / size; k++)
 		w[k].v = 0xeeeeeeeeeeeeeeee & type_mask(t);
-	for (unsigned row = 0; row < rows_of(i->map); row++) {
+	for (unsigned row = 0; row < rows_of(map_of(i)); row++) {
 		int64_t at[5];
 		row_at(i, row, at);
 		for (unsigned k = 0; k < n; k++) {
@@ -136,9 +143,9 @@ static void expect_load(const struct item *i, const void *inputs, const void *ou
 				x->v = 0;
 				memcpy(&x->v, tensor + a, size);
 				/* the manual does not say what f32.ftz flushes */
-				if (types[i->map->args.type].flush && real_is_subnormal(t, x->v))
+				if (types[map_of(i)->args.type].flush && real_is_subnormal(t, x->v))
 					x->how = WANT_ANY;
-			} else if (i->map->args.oob)
+			} else if (map_of(i)->args.oob)
 				x->how = WANT_NAN;
 			else
 				x->v = 0;
@@ -148,7 +155,7 @@ static void expect_load(const struct item *i, const void *inputs, const void *ou
 
 static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w)
 {
-	const enum type t = types[i->map->args.type].t;
+	const enum type t = types[map_of(i)->args.type].t;
 	bool less = type_signed(t) ? type_extend(t, o) < type_extend(t, b) : o < b;
 
 	if (type_kind(t) == KIND_FLOAT && copy_of(i)->op) {
@@ -194,7 +201,7 @@ static void expect_store(const struct item *i, const void *inputs, const void *b
 		w[k].v = 0;
 		memcpy(&w[k].v, tensor + k * size, size);
 	}
-	for (unsigned row = 0; row < rows_of(i->map); row++) {
+	for (unsigned row = 0; row < rows_of(map_of(i)); row++) {
 		int64_t at[5];
 		row_at(i, row, at);
 		for (unsigned k = 0; k < n; k++) {
@@ -210,7 +217,7 @@ static void expect_store(const struct item *i, const void *inputs, const void *b
 
 static void fill_tma(const struct item *i, struct rng *r, void *inputs, void *out)
 {
-	const enum type t = types[i->map->args.type].t;
+	const enum type t = types[map_of(i)->args.type].t;
 	const unsigned size = size_of(i);
 
 	for (unsigned k = 0; k < i->in_bytes * CTA_THREADS / size; k++) {
@@ -314,9 +321,8 @@ static void draw_im2col(struct item *i, struct rng *r, struct copy *c)
 	c->at[last] = (int)rng_below(r, (unsigned)m->dim[last]);
 }
 
-static void finish_map(struct item *i)
+static void finish_map(struct map *m)
 {
-	struct map *m = i->map;
 	struct tensormap_args *a = &m->args;
 
 	a->dim = m->dim;
@@ -325,7 +331,6 @@ static void finish_map(struct item *i)
 	a->elem_stride = m->elem_stride;
 	a->lower = m->lower;
 	a->upper = m->upper;
-	i->map_out = !copy_of(i)->load;
 }
 
 /* ---- text ---- */
@@ -335,22 +340,68 @@ static void coordinates(struct text *p, const struct item *i)
 	const struct copy *c = copy_of(i);
 
 	text_printf(p, "[%%map, {");
-	for (unsigned d = 0; d < i->map->args.rank; d++)
+	for (unsigned d = 0; d < map_of(i)->args.rank; d++)
 		text_printf(p, "%s%d", d ? ", " : "", c->at[d]);
 	text_printf(p, "}]");
+}
+
+static void field(struct text *p, const char *name, int ordinal, const char *type, uint64_t v)
+{
+	char at[16] = "";
+
+	if (ordinal >= 0)
+		snprintf(at, sizeof at, " %d,", ordinal);
+	text_printf(p, "\t@first tensormap.replace.tile.%s.shared::cta.b1024.%s [v1],%s %lu;\n", name,
+		type, at, v);
+}
+
+/* Copies the map to shared memory, replaces every field, and publishes it where it was. */
+static void replace(struct item *i, unsigned label)
+{
+	/* values of .elemtype for each row of types */
+	static const unsigned elemtype[] = { 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8 };
+	struct text *p = &i->ptx;
+	const struct map *m = map_of(i);
+	const unsigned rank = m->args.rank;
+
+	text_printf(p, "\t.reg .b64 g;\n\t.reg .pred warp0;\n\tcvta.to.global.u64 g, %%map;\n"
+		"\tmov.u32 v1, smem;\n\tadd.u32 v1, v1, %d;\n\tsetp.lt.u32 warp0, %%thr, 32;\n"
+		"\tmul.wide.u32 %%x, %%lane, 4;\n\tadd.u64 %%x, %%x, g;\n"
+		"\tmad.lo.u32 v2, %%lane, 4, v1;\n\t@warp0 ld.global.b32 v3, [%%x];\n"
+		"\t@warp0 st.shared.b32 [v2], v3;\n\tbar.sync 0;\n", MBAR + 1024);
+	text_printf(p, "\tmul.wide.u32 %%x, %%thr, %u;\n\tsub.u64 %%x, %%src, %%x;\n"
+		"\tcvta.global.u64 %%x, %%x;\n"
+		"\t@first tensormap.replace.tile.global_address.shared::cta.b1024.b64 [v1], %%x;\n",
+		i->in_bytes);
+	field(p, "rank", -1, "b32", rank - 1);
+	for (unsigned d = 0; d < rank; d++) {
+		field(p, "box_dim", (int)d, "b32", m->box[d]);
+		field(p, "global_dim", (int)d, "b32", m->dim[d]);
+		field(p, "element_stride", (int)d, "b32", m->elem_stride[d]);
+		if (d + 1 < rank)
+			field(p, "global_stride", (int)d, "b64", m->stride[d]);
+	}
+	field(p, "elemtype", -1, "b32", elemtype[m->args.type]);
+	field(p, "interleave_layout", -1, "b32", 0);
+	field(p, "swizzle_mode", -1, "b32", m->args.swizzle);
+	field(p, "fill_mode", -1, "b32", m->args.oob);
+	text_printf(p, "\tbar.sync 0;\n\t@!warp0 bra N%u;\n"
+		"\ttensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+		" [g], [v1], 128;\n"
+		"\tfence.proxy.tensormap::generic.acquire.gpu [%%map], 128;\nN%u:\n", label, label);
 }
 
 static void print(struct item *i, struct rng *r)
 {
 	struct text *p = &i->ptx;
 	const struct copy *c = copy_of(i);
-	const struct tensormap_args *a = &i->map->args;
-	const unsigned bytes = row_bytes(i) * rows_of(i->map);
+	const struct tensormap_args *a = &map_of(i)->args;
+	const unsigned bytes = row_bytes(i) * rows_of(map_of(i));
 	const char *mode = a->im2col ? c->load ? ".im2col" : ".im2col_no_offs" : rng_once_in(r, 2)
 		? ".tile" : "";
 	unsigned label = (unsigned)(rng_bits(r) >> 34);
 
-	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .pred first, done;\n\tmov.u32 m, smem;\n"
+	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 %%x;\n\t.reg .pred first, done;\n\tmov.u32 m, smem;\n"
 		"\tmad.lo.u32 s, %%thr, 64, m;\n\tadd.u32 m, m, %d;\n"
 		"\tsetp.eq.u32 first, %%thr, 0;\n\tbar.sync 0;\n", MBAR);
 	for (unsigned k = 0; k < 64; k += 16) {
@@ -362,6 +413,8 @@ static void print(struct item *i, struct rng *r)
 				"\tst.shared.v4.b32 [s+%u], {v0, v1, v2, v3};\n", k, k);
 	}
 	text_printf(p, "\tfence.proxy.async;\n");
+	if (c->replaced)
+		replace(i, label);
 	if (!c->load) {
 		text_printf(p, "\tmov.u32 v0, smem;\n\tadd.u32 v0, v0, %u;\n\tbar.sync 0;\n"
 			"/**/\t@first cp%s.async.bulk.tensor.%ud.global.shared::cta%s%s.bulk_group ",
@@ -391,18 +444,29 @@ static void print(struct item *i, struct rng *r)
 
 /* ---- classes ---- */
 
-static void emit(struct item *i, struct rng *r, bool load, int op, bool im2col)
+static void emit(struct item *i, struct rng *r, bool load, int op, bool im2col,
+	bool replaced)
 {
 	struct copy *c = i->data = base_alloc(sizeof *c);
-	const struct map *m = i->map;
+	const struct map *m = i->map; /* the type is the same in both */
 	unsigned bits;
 
 	c->load = load;
 	c->op = op;
 	(im2col ? draw_im2col : draw_tile)(i, r, c);
+	if (replaced) { /* the item's own map is any other one, of the largest rank */
+		c->target = *i->map;
+		do
+			draw_tile(i, r, &(struct copy){ .load = true });
+		while (i->map->args.rank < 5);
+		c->replaced = true;
+	}
 	c->shared = rng_once_in(r, 2) ? 1024 : 0;
-	i->map->args.oob = load && type_kind(types[m->args.type].t) == KIND_FLOAT && rng_once_in(r, 2);
-	finish_map(i);
+	(replaced ? &c->target : i->map)->args.oob = load && rng_once_in(r, 2)
+		&& type_kind(types[m->args.type].t) == KIND_FLOAT;
+	finish_map(i->map);
+	finish_map(&c->target);
+	i->map_out = !load;
 	bits = type_bits(types[m->args.type].t);
 	if (load)
 		item_block(i, TENSOR / CTA_THREADS, BOX / CTA_THREADS, BOX * 8 / bits / CTA_THREADS, bits,
@@ -418,14 +482,14 @@ void class_tma_load(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
-	emit(i, r, true, PLAIN, false);
+	emit(i, r, true, PLAIN, false, false);
 }
 
 void class_tma_store(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
-	emit(i, r, false, PLAIN, false);
+	emit(i, r, false, PLAIN, false, false);
 }
 
 void class_tma_reduce(struct item *i, struct rng *r)
@@ -440,7 +504,7 @@ void class_tma_reduce(struct item *i, struct rng *r)
 	i->map = base_alloc(sizeof *i->map);
 	while (types[i->map->args.type].t != t)
 		i->map->args.type++;
-	emit(i, r, false, op, rng_once_in(r, 4));
+	emit(i, r, false, op, rng_once_in(r, 4), false);
 }
 
 void class_tma_im2col(struct item *i, struct rng *r)
@@ -449,5 +513,12 @@ void class_tma_im2col(struct item *i, struct rng *r)
 
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
-	emit(i, r, load, PLAIN, true);
+	emit(i, r, load, PLAIN, true, false);
+}
+
+void class_tma_replace(struct item *i, struct rng *r)
+{
+	i->map = base_alloc(sizeof *i->map);
+	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
+	emit(i, r, true, PLAIN, false, true);
 }
