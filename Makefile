@@ -110,6 +110,8 @@ help:
 	@echo "make           build consan-run, consan and the library into $(BUILD)/"
 	@echo "make demo      run a bundled kernel and its buggy twin under consan-run"
 	@echo "make check     run all tests; with SAN=1 under ASan and UBSan; with CC=clang built by clang"
+	@echo "make conform   run random programs on the executor and compare with a reference;"
+	@echo "               SEED=1 COUNT=1000; on a GPU make conform-gpu compares with the GPU"
 	@echo "make check-threads  run the bundled kernels with consan under TSan"
 	@echo "make check-gpu on a GPU: run kernels, planted bugs and specimens under --backend=gpu"
 	@echo "make mutants   delete or weaken each synchronization instruction of each kernel, one"
@@ -136,8 +138,8 @@ TESTS = $(UNIT_TESTS) tests/install/install tests/mutants/test tests/cases/harne
 .SECONDARY: $(TESTS:%=$(BUILD)/%.o)
 JOBS ?= $(shell nproc)
 check: deps
-	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%)
-	$(V)$(MAKE) --no-print-directory layers $(BUILD)/twins/assembled check-unit
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%) $(CONFORM)
+	$(V)$(MAKE) --no-print-directory layers $(BUILD)/twins/assembled conform-check check-unit
 
 check-unit: $(TESTS:%=$(BUILD)/%)
 	$(V)export LSAN_OPTIONS=suppressions=tests/tools/lsan.supp:print_suppressions=0; \
