@@ -1,14 +1,11 @@
 /* Atomics and reductions. Each thread has a location of its own, so that every value is known; one
  * class lets all threads of a CTA meet at one location. References: ISA 9.7.13.5 and 9.7.13.6. */
 #include "conform.h"
-#include "real.h"
+#include "redop.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ADD, MIN, MAX, INC, DEC, AND, OR, XOR, EXCH, CAS, OPS };
-static const char *const op_name[] = { "add", "min", "max", "inc", "dec", "and", "or", "xor",
-	"exch", "cas" };
 enum { GLOBAL, SHARED, GENERIC };
 static const char *const space_name[] = { ".global", ".shared", "" };
 
@@ -25,62 +22,10 @@ static uint64_t get(const void *at, enum type t, unsigned k)
 	return v;
 }
 
-/* One element of a float type. ISA: f32 in global memory is flushed, in shared memory not; the
- * other formats are not flushed. */
-static uint64_t float_op(const struct item *i, enum type t, uint64_t o, uint64_t b, struct want *w)
+static void apply(const struct item *i, uint64_t o, uint64_t b, uint64_t c, struct want *w)
 {
-	struct real x = real_of(t, o), y = real_of(t, b), r;
-	bool flush = t == T_f32 && i->p[P_SPACE] != SHARED;
-	uint64_t v;
-	int c;
-
-	if (flush && real_is_subnormal(t, o))
-		x.kind = REAL_ZERO;
-	if (flush && real_is_subnormal(t, b))
-		y.kind = REAL_ZERO;
-	if (i->p[P_OP] == ADD)
-		r = real_add(x, y, RN);
-	else if (x.kind == REAL_NAN || y.kind == REAL_NAN)
-		r = x.kind == REAL_NAN ? y : x;
-	else {
-		c = real_compare(x, y);
-		c = c ? c : y.negative - x.negative;
-		r = (i->p[P_OP] == MIN) == (c < 0) ? x : y;
-	}
-	if (r.kind == REAL_NAN)
-		w->how = WANT_NAN;
-	v = real_round(t, r, RN, false);
-	if (flush && real_is_subnormal(t, v))
-		v &= 0x80000000;
-	return v;
-}
-
-static uint64_t apply(const struct item *i, uint64_t o, uint64_t b, uint64_t c, struct want *w)
-{
-	enum type t = (enum type)i->p[P_TYPE], e = type_element(t);
-	bool less = type_signed(t) ? type_extend(t, o) < type_extend(t, b) : o < b;
-	uint64_t v = 0;
-
-	if (type_kind(t) == KIND_FLOAT) {
-		for (unsigned k = 0; k < type_elements(t); k++)
-			v |= float_op(i, e, o >> k * type_bits(e) & type_mask(e),
-				b >> k * type_bits(e) & type_mask(e), w) << k * type_bits(e);
-		if (type_elements(t) > 1)
-			w->how = WANT_BITS;
-		return v;
-	}
-	switch (i->p[P_OP]) {
-	case ADD: return o + b;
-	case MIN: return less ? o : b;
-	case MAX: return less ? b : o;
-	case INC: return o >= b ? 0 : o + 1;
-	case DEC: return o == 0 || o > b ? b : o - 1;
-	case AND: return o & b;
-	case OR: return o | b;
-	case XOR: return o ^ b;
-	case EXCH: return b;
-	default: return o == b ? c : o;
-	}
+	redop_apply((enum redop)i->p[P_OP], (enum type)i->p[P_TYPE],
+		i->p[P_SPACE] == SHARED ? SUBNORMALS_KEPT : SUBNORMALS_FLUSHED, o, b, c, w);
 }
 
 static void expect_atom(const struct item *i, const void *inputs, const void *before, struct want *w)
@@ -96,9 +41,10 @@ static void expect_atom(const struct item *i, const void *inputs, const void *be
 		bool equal = !i->p[P_B128] || !memcmp(mem, in[x].b, 16);
 		for (unsigned k = 0; k < (unsigned)i->p[P_N]; k++) {
 			uint64_t o = get(mem, t, k), b = get(in[x].b, t, k), c = get(in[x].c, t, k);
-			w[k].type = t;
-			w[k].v = i->p[P_B128] && i->p[P_OP] == CAS ? (equal ? c : o)
-				: apply(i, o, b, c, &w[k]) & type_mask(t);
+			if (i->p[P_B128] && i->p[P_OP] == RED_CAS)
+				w[k].v = equal ? c : o;
+			else
+				apply(i, o, b, c, &w[k]);
 			if (!i->p[P_RED])
 				w[half + k].v = o;
 		}
@@ -172,7 +118,7 @@ static void print(struct item *i, struct rng *r)
 	if (wide)
 		text_printf(p, "\tmov.b128 B, {b0, b1};\n\tmov.b128 C, {c0, c1};\n");
 	text_printf(p, "/**/\t%s%s%s%s.%s%s", red ? "red" : "atom", order,
-		order[0] ? scope[rng_below(r, 4)] : "", space_name[i->p[P_SPACE]], op_name[op],
+		order[0] ? scope[rng_below(r, 4)] : "", space_name[i->p[P_SPACE]], redop_name((enum redop)op),
 		half ? ".noftz" : "");
 	if (vector)
 		text_printf(p, ".v%u", n);
@@ -186,10 +132,10 @@ static void print(struct item *i, struct rng *r)
 	}
 	text_printf(p, "[%s], ", i->p[P_SPACE] == SHARED ? "s" : "at");
 	if (wide)
-		text_printf(p, op == CAS ? "B, C" : "B");
+		text_printf(p, op == RED_CAS ? "B, C" : "B");
 	else {
 		list(p, "b", n);
-		if (op == CAS)
+		if (op == RED_CAS)
 			text_printf(p, ", c0");
 	}
 	text_printf(p, ";\n");
@@ -228,11 +174,11 @@ void class_atom_int(struct item *i, struct rng *r)
 	static const enum type bits[] = { T_b32, T_b64 };
 	static const enum type swaps[] = { T_b16, T_b32, T_b64 };
 	bool red = rng_once_in(r, 3);
-	int op = (int)rng_below(r, red ? EXCH : OPS);
-	enum type t = op == ADD ? RNG_OF(r, adds) : op <= MAX ? RNG_OF(r, orders)
-		: op <= DEC ? T_u32 : op == CAS ? RNG_OF(r, swaps) : RNG_OF(r, bits);
+	int op = (int)rng_below(r, (red ? RED_EXCH : RED_COUNT) - 1) + 1;
+	enum type t = op == RED_ADD ? RNG_OF(r, adds) : op <= RED_MAX ? RNG_OF(r, orders)
+		: op <= RED_DEC ? T_u32 : op == RED_CAS ? RNG_OF(r, swaps) : RNG_OF(r, bits);
 
-	if (op >= EXCH && rng_once_in(r, 4)) {
+	if (op >= RED_EXCH && rng_once_in(r, 4)) {
 		i->p[P_B128] = 1;
 		describe(i, r, op, T_b64, 2, (int)rng_below(r, 3), false);
 		return;
@@ -244,7 +190,7 @@ void class_atom_float(struct item *i, struct rng *r)
 {
 	static const enum type types[] = { T_f32, T_f32, T_f64, T_f16, T_bf16, T_f16x2, T_bf16x2 };
 
-	describe(i, r, ADD, RNG_OF(r, types), 1, (int)rng_below(r, 3), rng_once_in(r, 3));
+	describe(i, r, RED_ADD, RNG_OF(r, types), 1, (int)rng_below(r, 3), rng_once_in(r, 3));
 }
 
 void class_atom_vector(struct item *i, struct rng *r)
@@ -253,7 +199,7 @@ void class_atom_vector(struct item *i, struct rng *r)
 	enum type t = RNG_OF(r, types);
 	unsigned n = 2u << rng_below(r, type_bits(t) == 16 ? 3 : 2);
 
-	describe(i, r, t == T_f32 ? ADD : (int)rng_below(r, 3), t, n,
+	describe(i, r, t == T_f32 ? RED_ADD : RED_ADD + (int)rng_below(r, 3), t, n,
 		rng_once_in(r, 2) ? GLOBAL : GENERIC, rng_once_in(r, 3));
 }
 
@@ -261,20 +207,20 @@ void class_atom_vector(struct item *i, struct rng *r)
 static void expect_meet(const struct item *i, const void *inputs, const void *before, struct want *w)
 {
 	const struct in *in = inputs;
-	uint64_t v = ((const uint64_t *)before)[0] & type_mask((enum type)i->p[P_TYPE]);
+	const uint64_t mask = type_mask((enum type)i->p[P_TYPE]);
+	const bool counts = i->p[P_OP] == RED_INC || i->p[P_OP] == RED_DEC;
+	struct want v = { .v = ((const uint64_t *)before)[0] & mask };
 
 	for (unsigned x = 0; x < CTA_THREADS; x++)
-		v = apply(i, v, i->p[P_OP] == INC || i->p[P_OP] == DEC ? 100
-			: in[x].b[0] & type_mask((enum type)i->p[P_TYPE]), 0, w)
-			& type_mask((enum type)i->p[P_TYPE]);
+		apply(i, v.v, counts ? 100 : in[x].b[0] & mask, 0, &v);
 	for (unsigned x = 0; x < CTA_THREADS; x++)
-		w[x].v = v;
+		w[x].v = v.v;
 }
 
 static void fill_meet(const struct item *i, struct rng *r, void *inputs, void *out)
 {
 	struct in *in = inputs;
-	uint64_t first = i->p[P_OP] == INC || i->p[P_OP] == DEC ? rng_below(r, 100) : rng_bits(r);
+	uint64_t first = i->p[P_OP] == RED_INC || i->p[P_OP] == RED_DEC ? rng_below(r, 100) : rng_bits(r);
 
 	for (unsigned x = 0; x < CTA_THREADS; x++) {
 		in[x] = (struct in){ { rng_bits(r), 0 }, { 0, 0 } };
@@ -285,13 +231,13 @@ static void fill_meet(const struct item *i, struct rng *r, void *inputs, void *o
 void class_atom_meet(struct item *i, struct rng *r)
 {
 	static const enum type types[] = { T_u32, T_s32, T_u64, T_s64 };
-	int op = (int)rng_below(r, EXCH);
-	enum type t = op == INC || op == DEC ? T_u32 : RNG_OF(r, types);
+	int op = RED_ADD + (int)rng_below(r, 8);
+	enum type t = op == RED_INC || op == RED_DEC ? T_u32 : RNG_OF(r, types);
 	const char *n = type_name(t), *b = reg(t);
 
-	if (op >= AND)
+	if (op >= RED_AND)
 		n = b;
-	if (op == ADD && t == T_s64)
+	if (op == RED_ADD && t == T_s64)
 		n = "u64";
 	i->p[P_OP] = op;
 	i->p[P_TYPE] = (int)t;
@@ -299,13 +245,13 @@ void class_atom_meet(struct item *i, struct rng *r)
 	i->fill = fill_meet;
 	text_printf(&i->ptx, "\t.reg .b64 x;\n\t.reg .%s b, d;\n\tbar.sync 0;\n"
 		"\tld.global.b64 x, [%%dst];\n\tst.shared.b64 [smem], x;\n", b);
-	if (op == INC || op == DEC)
+	if (op == RED_INC || op == RED_DEC)
 		text_printf(&i->ptx, "\tmov.b32 b, 100;\n");
 	else
 		text_printf(&i->ptx, "\tld.global.%s b, [%%src];\n", b);
 	bool red = rng_once_in(r, 2);
 	text_printf(&i->ptx, "\tbar.sync 0;\n/**/\t%s.shared.%s.%s %s[smem], b;\n\tbar.sync 0;\n",
-		red ? "red" : "atom", op_name[op], n, red ? "" : "d, ");
+		red ? "red" : "atom", redop_name((enum redop)op), n, red ? "" : "d, ");
 	text_printf(&i->ptx, "\tld.shared.%s b, [smem];\n\tcvt.u64.u%u x, b;\n"
 		"\tst.global.b64 [%%dst], x;\n", b, type_bits(t));
 }

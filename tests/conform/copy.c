@@ -1,6 +1,6 @@
 /* cp.async and bulk copies. References: ISA 9.7.9.25.3 (cp.async) and 9.7.9.25.4 (bulk). */
 #include "conform.h"
-#include "real.h"
+#include "redop.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,54 +106,9 @@ void class_cp_async(struct item *i, struct rng *r)
 enum { HALF = 16 * CTA_THREADS, REST = HALF, MBAR = 8192 };
 enum { B_KIND, B_OP, B_TYPE, B_FROM, B_TO, B_BYTES };
 enum { TO_GLOBAL, TO_SHARED };
-enum { PLAIN, ADD, MIN, MAX, INC, DEC, AND, OR, XOR };
-static const char *const op_name[] = { "", "add", "min", "max", "inc", "dec", "and", "or", "xor" };
-
-static void combine_float(const struct item *i, enum type t, uint64_t o, uint64_t b, struct want *w)
-{
-	struct real x = real_of(t, o), y = real_of(t, b), v;
-	int c;
-
-	if (i->p[B_OP] == ADD)
-		v = real_add(x, y, RN);
-	else if (x.kind == REAL_NAN || y.kind == REAL_NAN)
-		v = x.kind == REAL_NAN ? y : x;
-	else {
-		c = real_compare(x, y);
-		c = c ? c : y.negative - x.negative;
-		v = (i->p[B_OP] == MIN) == (c < 0) ? x : y;
-	}
-	w->type = t;
-	w->v = real_round(t, v, RN, false);
-	if (v.kind == REAL_NAN)
-		w->how = WANT_NAN;
-	/* The ISA does not say whether these are flushed. */
-	if (t == T_f32 && (real_is_subnormal(t, o) || real_is_subnormal(t, b)
-			|| real_is_subnormal(t, w->v)))
-		w->how = WANT_ANY;
-}
-
 static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w)
 {
-	const enum type t = (enum type)i->p[B_TYPE];
-	bool less = type_signed(t) ? type_extend(t, o) < type_extend(t, b) : o < b;
-
-	if (type_kind(t) == KIND_FLOAT && i->p[B_OP] != PLAIN) {
-		combine_float(i, t, o, b, w);
-		return;
-	}
-	switch (i->p[B_OP]) {
-	case PLAIN: w->v = b; break;
-	case ADD: w->v = o + b; break;
-	case MIN: w->v = less ? o : b; break;
-	case MAX: w->v = less ? b : o; break;
-	case INC: w->v = o >= b ? 0 : o + 1; break;
-	case DEC: w->v = o == 0 || o > b ? b : o - 1; break;
-	case AND: w->v = o & b; break;
-	case OR: w->v = o | b; break;
-	case XOR: w->v = o ^ b; break;
-	}
-	w->v &= type_mask(t);
+	redop_apply((enum redop)i->p[B_OP], (enum type)i->p[B_TYPE], SUBNORMALS_OPEN, o, b, 0, w);
 }
 
 static void expect_bulk(const struct item *i, const void *inputs, const void *before, struct want *w)
@@ -191,11 +146,11 @@ static void print_bulk(struct item *i, struct rng *r)
 	struct text *p = &i->ptx;
 	const enum type t = (enum type)i->p[B_TYPE];
 	const int op = i->p[B_OP], bytes = i->p[B_BYTES];
-	const char *noftz = op == ADD && (t == T_f16 || t == T_bf16) ? ".noftz" : "";
+	const char *noftz = op == RED_ADD && (t == T_f16 || t == T_bf16) ? ".noftz" : "";
 	char reduce[32] = "";
 
 	if (op)
-		snprintf(reduce, sizeof reduce, ".%s%s.%s", op_name[op], noftz, type_name(t));
+		snprintf(reduce, sizeof reduce, ".%s%s.%s", redop_name((enum redop)op), noftz, type_name(t));
 	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 x, in, out;\n\t.reg .pred first, done;\n"
 		"\tmov.u32 s, smem;\n\tadd.u32 m, s, %d;\n\tmul.wide.u32 x, %%thr, %u;\n"
 		"\tsub.u64 in, %%src, x;\n\tmul.wide.u32 x, %%thr, 16;\n\tsub.u64 out, %%dst, x;\n"
@@ -234,11 +189,11 @@ void class_bulk(struct item *i, struct rng *r)
 	static const enum type orders[] = { T_u32, T_s32, T_u64, T_s64, T_f16, T_bf16 };
 	static const enum type bits[] = { T_b32, T_b64 };
 	static const enum type near_add[] = { T_u32, T_s32, T_u64 }, near_order[] = { T_u32, T_s32 };
-	int op = rng_once_in(r, 3) ? PLAIN : 1 + (int)rng_below(r, 8);
+	int op = rng_once_in(r, 3) ? RED_NONE : 1 + (int)rng_below(r, 8);
 	bool near = rng_once_in(r, 3);
-	enum type t = op == PLAIN ? T_b64 : op == INC || op == DEC ? T_u32
-		: op == ADD ? near ? RNG_OF(r, near_add) : RNG_OF(r, adds)
-		: op <= MAX ? near ? RNG_OF(r, near_order) : RNG_OF(r, orders)
+	enum type t = op == RED_NONE ? T_b64 : op == RED_INC || op == RED_DEC ? T_u32
+		: op == RED_ADD ? near ? RNG_OF(r, near_add) : RNG_OF(r, adds)
+		: op <= RED_MAX ? near ? RNG_OF(r, near_order) : RNG_OF(r, orders)
 		: near ? T_b32 : RNG_OF(r, bits);
 	unsigned pieces = 1 + rng_below(r, HALF / 16);
 
@@ -293,10 +248,10 @@ void class_shared_async(struct item *i, struct rng *r)
 	static const enum type stores[] = { T_b32, T_b64, T_u32, T_s64, T_f32, T_f64 };
 	static const enum type adds[] = { T_u32, T_s32, T_u64 }, orders[] = { T_u32, T_s32 };
 	struct text *p = &i->ptx;
-	int op = rng_once_in(r, 2) ? PLAIN : 1 + (int)rng_below(r, 8);
-	enum type t = op == PLAIN ? RNG_OF(r, stores) : op == ADD ? RNG_OF(r, adds)
-		: op <= MAX ? RNG_OF(r, orders) : op <= DEC ? T_u32 : T_b32;
-	unsigned bits = type_bits(t), n = op == PLAIN ? 1u << rng_below(r, bits == 64 ? 2 : 3) : 1;
+	int op = rng_once_in(r, 2) ? RED_NONE : 1 + (int)rng_below(r, 8);
+	enum type t = op == RED_NONE ? RNG_OF(r, stores) : op == RED_ADD ? RNG_OF(r, adds)
+		: op <= RED_MAX ? RNG_OF(r, orders) : op <= RED_DEC ? T_u32 : T_b32;
+	unsigned bits = type_bits(t), n = op == RED_NONE ? 1u << rng_below(r, bits == 64 ? 2 : 3) : 1;
 
 	i->p[A_OP] = op;
 	i->p[A_TYPE] = (int)t;
@@ -321,12 +276,12 @@ void class_shared_async(struct item *i, struct rng *r)
 		"\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
 		"\tmapa.shared::cluster.u32 s, s, z;\n\tmapa.shared::cluster.u32 z, m, z;\n",
 		CTA_THREADS * n * bits / 8);
-	if (op == PLAIN)
+	if (op == RED_NONE)
 		text_printf(p, "/**/\tst.async.weak.shared::cluster.mbarrier::complete_tx::bytes%s.%s [s], ",
 			n == 1 ? "" : n == 2 ? ".v2" : ".v4", type_name(t));
 	else
 		text_printf(p, "/**/\tred.async.relaxed.cluster.shared::cluster."
-			"mbarrier::complete_tx::bytes.%s.%s [s], ", op_name[op], type_name(t));
+			"mbarrier::complete_tx::bytes.%s.%s [s], ", redop_name((enum redop)op), type_name(t));
 	for (unsigned k = 0; k < n; k++)
 		text_printf(p, "%sb%u%s", k ? ", " : n > 1 ? "{" : "", k, k + 1 == n && n > 1 ? "}" : "");
 	text_printf(p, ", [z];\n");

@@ -1,7 +1,7 @@
 # `make conform`: the executor against a reference; `make conform-gpu`: against a GPU.
 CONFORM_SRC = $(addprefix tests/conform/, rng.c type.c real.c scalar.c program.c cpu.c gpu.c compare.c \
-	coverage.c int.c bits.c pred.c float.c approx.c \
-	cvt.c warp.c atom.c \
+	coverage.c int.c bits.c pred.c half_pred.c float.c approx.c \
+	cvt.c warp.c redop.c atom.c \
 	matrix.c mma.c fragment.c wmma.c wgmma.c \
 	memory.c copy.c mbarrier.c tma.c)
 CONFORM = $(BUILD)/tests/conform/conform

@@ -7,6 +7,7 @@
 #include "conform.h"
 #include "matrix.h"
 #include "real.h"
+#include "redop.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +16,6 @@
 static const struct { enum type t; bool flush; } types[] = { { T_u8, 0 }, { T_u16, 0 }, { T_u32, 0 },
 	{ T_s32, 0 }, { T_u64, 0 }, { T_s64, 0 }, { T_f16, 0 }, { T_f32, 0 }, { T_f64, 0 },
 	{ T_bf16, 0 }, { T_f32, 1 } };
-
-enum { PLAIN, ADD, MIN, MAX, INC, DEC, AND, OR, XOR };
-static const char *const op_name[] = { "", ".add", ".min", ".max", ".inc", ".dec", ".and", ".or", ".xor" };
 
 enum { TENSOR = 128 * CTA_THREADS, BOX = 64 * CTA_THREADS, MBAR = BOX + 1024 };
 /* coordinates and im2col offsets are in data */
@@ -153,45 +151,6 @@ static void expect_load(const struct item *i, const void *inputs, const void *ou
 	}
 }
 
-static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w)
-{
-	const enum type t = types[map_of(i)->args.type].t;
-	bool less = type_signed(t) ? type_extend(t, o) < type_extend(t, b) : o < b;
-
-	if (type_kind(t) == KIND_FLOAT && copy_of(i)->op) {
-		struct real x = real_of(t, o), y = real_of(t, b), v;
-		if (copy_of(i)->op == ADD)
-			v = real_add(x, y, RN);
-		else if (x.kind == REAL_NAN || y.kind == REAL_NAN)
-			v = x.kind == REAL_NAN ? y : x;
-		else {
-			int c = real_compare(x, y);
-			c = c ? c : y.negative - x.negative;
-			v = (copy_of(i)->op == MIN) == (c < 0) ? x : y;
-		}
-		w->v = real_round(t, v, RN, false);
-		w->type = t;
-		if (v.kind == REAL_NAN)
-			w->how = WANT_NAN;
-		if (t == T_f32 && (real_is_subnormal(t, o) || real_is_subnormal(t, b)
-				|| real_is_subnormal(t, w->v)))
-			w->how = WANT_ANY;
-		return;
-	}
-	switch (copy_of(i)->op) {
-	case PLAIN: w->v = b; break;
-	case ADD: w->v = o + b; break;
-	case MIN: w->v = less ? o : b; break;
-	case MAX: w->v = less ? b : o; break;
-	case INC: w->v = o >= b ? 0 : o + 1; break;
-	case DEC: w->v = o == 0 || o > b ? b : o - 1; break;
-	case AND: w->v = o & b; break;
-	case OR: w->v = o | b; break;
-	case XOR: w->v = o ^ b; break;
-	}
-	w->v &= type_mask(t);
-}
-
 static void expect_store(const struct item *i, const void *inputs, const void *before, struct want *w)
 {
 	const unsigned size = size_of(i), n = row_bytes(i) / size;
@@ -210,7 +169,8 @@ static void expect_store(const struct item *i, const void *inputs, const void *b
 			if (a < 0)
 				continue;
 			memcpy(&b, box + swizzled(i, copy_of(i)->shared + row * pitch(i) + k * size), size);
-			combine(i, w[a / size].v, b, &w[a / size]);
+			redop_apply((enum redop)copy_of(i)->op, types[map_of(i)->args.type].t,
+				SUBNORMALS_OPEN, w[a / size].v, b, 0, &w[a / size]);
 		}
 	}
 }
@@ -417,8 +377,9 @@ static void print(struct item *i, struct rng *r)
 		replace(i, label);
 	if (!c->load) {
 		text_printf(p, "\tmov.u32 v0, smem;\n\tadd.u32 v0, v0, %u;\n\tbar.sync 0;\n"
-			"/**/\t@first cp%s.async.bulk.tensor.%ud.global.shared::cta%s%s.bulk_group ",
-			c->shared, c->op ? ".reduce" : "", a->rank, op_name[c->op], mode);
+			"/**/\t@first cp%s.async.bulk.tensor.%ud.global.shared::cta%s%s%s.bulk_group ",
+			c->shared, c->op ? ".reduce" : "", a->rank, c->op ? "." : "",
+			redop_name((enum redop)c->op), mode);
 		coordinates(p, i);
 		text_printf(p, ", [v0];\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n"
 			"\tbar.sync 0;\n");
@@ -482,14 +443,14 @@ void class_tma_load(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
-	emit(i, r, true, PLAIN, false, false);
+	emit(i, r, true, RED_NONE, false, false);
 }
 
 void class_tma_store(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
-	emit(i, r, false, PLAIN, false, false);
+	emit(i, r, false, RED_NONE, false, false);
 }
 
 void class_tma_reduce(struct item *i, struct rng *r)
@@ -498,8 +459,8 @@ void class_tma_reduce(struct item *i, struct rng *r)
 	static const enum type orders[] = { T_u32, T_s32, T_u64, T_s64, T_f16, T_bf16 };
 	static const enum type bits[] = { T_u32, T_u64 };
 	int op = 1 + (int)rng_below(r, 8);
-	enum type t = op == ADD ? RNG_OF(r, adds) : op <= MAX ? RNG_OF(r, orders)
-		: op <= DEC ? T_u32 : RNG_OF(r, bits);
+	enum type t = op == RED_ADD ? RNG_OF(r, adds) : op <= RED_MAX ? RNG_OF(r, orders)
+		: op <= RED_DEC ? T_u32 : RNG_OF(r, bits);
 
 	i->map = base_alloc(sizeof *i->map);
 	while (types[i->map->args.type].t != t)
@@ -513,12 +474,12 @@ void class_tma_im2col(struct item *i, struct rng *r)
 
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
-	emit(i, r, load, PLAIN, true, false);
+	emit(i, r, load, RED_NONE, true, false);
 }
 
 void class_tma_replace(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
-	emit(i, r, true, PLAIN, false, true);
+	emit(i, r, true, RED_NONE, false, true);
 }
