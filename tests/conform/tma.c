@@ -116,9 +116,13 @@ static unsigned swizzled(const struct item *i, unsigned at)
 	return at ^ (at >> 3 & bits[map_of(i)->args.swizzle]);
 }
 
+/* Hardware gives a row the span of the swizzle at least (the manual does not say so). */
 static unsigned pitch(const struct item *i)
 {
-	return row_bytes(i);
+	static const unsigned span[] = { 0, 32, 64, 128 };
+	unsigned least = span[map_of(i)->args.swizzle];
+
+	return row_bytes(i) > least ? row_bytes(i) : least;
 }
 
 static void expect_load(const struct item *i, const void *inputs, const void *out, struct want *w)
@@ -224,12 +228,14 @@ static void draw_tile(struct item *i, struct rng *r, struct copy *c)
 	inner = m->args.swizzle ? span[m->args.swizzle] : 16 * (1 + rng_below(r, 12));
 	if (inner / size > 256)
 		inner = 128;
+	if (m->args.swizzle && rng_once_in(r, 4))
+		inner = 16 * (1 + rng_below(r, inner / 16));
 	m->args.rank = 1 + rng_below(r, 5);
 	do
 		draw_dims(m, r, size, inner);
 	while (m->args.rank > 1 ? tensor_bytes(m) > TENSOR : m->dim[0] * size > TENSOR);
 	do {
-		total = inner;
+		total = inner > span[m->args.swizzle] ? inner : span[m->args.swizzle];
 		for (unsigned d = 0; d < 5; d++) {
 			m->elem_stride[d] = d && rng_once_in(r, 4) ? 1 + rng_below(r, 3) : 1;
 			m->box[d] = d ? 1 + rng_below(r, 5) : inner / size;
