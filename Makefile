@@ -138,7 +138,7 @@ TESTS = $(UNIT_TESTS) tests/install/install tests/mutants/test tests/cases/harne
 .SECONDARY: $(TESTS:%=$(BUILD)/%.o)
 JOBS ?= $(shell nproc)
 check: deps
-	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%) $(CONFORM)
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%) $(CONFORM) $(CONFORM)_gpu
 	$(V)$(MAKE) --no-print-directory layers $(BUILD)/twins/assembled conform-check check-unit
 
 check-unit: $(TESTS:%=$(BUILD)/%)

@@ -243,8 +243,9 @@ void class_atom_meet(struct item *i, struct rng *r)
 	i->p[P_TYPE] = (int)t;
 	item_block(i, sizeof(struct in), 8, 1, 64, expect_meet);
 	i->fill = fill_meet;
-	text_printf(&i->ptx, "\t.reg .b64 x;\n\t.reg .%s b, d;\n\tbar.sync 0;\n"
-		"\tld.global.b64 x, [%%dst];\n\tst.shared.b64 [smem], x;\n", b);
+	text_printf(&i->ptx, "\t.reg .b64 x;\n\t.reg .%s b, d;\n\t.reg .pred first;\n"
+		"\tsetp.eq.u32 first, %%thr, 0;\n\tbar.sync 0;\n\tld.global.b64 x, [%%dst];\n"
+		"\t@first st.shared.b64 [smem], x;\n", b);
 	if (op == RED_INC || op == RED_DEC)
 		text_printf(&i->ptx, "\tmov.b32 b, 100;\n");
 	else

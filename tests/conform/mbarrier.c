@@ -42,12 +42,14 @@ static void keep_pred(struct item *i, unsigned k, bool v)
 void class_mbarrier(struct item *i, struct rng *r)
 {
 	static const char *const orders[] = { "", ".release.cta", ".release.cluster" };
-	static const unsigned waiting[] = { 4, 5, 5, 5, 7, 8, 9 };
+	/* Steps when bytes alone are missing, and after a phase: an arrival for the next one needs a
+	 * wait that returned true. */
+	static const unsigned bytes_missing[] = { 5, 5, 5, 7, 8, 9 }, complete[] = { 7, 8, 8, 9 };
 	static const char *const acquires[] = { "", ".acquire.cta", ".acquire.cluster" };
 	struct text *p = &i->ptx;
 	struct model m = { 0, 0, 0, 0 };
 	const char *space = rng_once_in(r, 2) ? ".shared" : ".shared::cta";
-	unsigned long token = 0;
+	unsigned long token = 0, waited = 0;
 	bool have_token = false;
 
 	item_block(i, 8, 4 * STEPS, STEPS, 32, expect_mbarrier);
@@ -63,8 +65,8 @@ void class_mbarrier(struct item *i, struct rng *r)
 
 		text_printf(p, "\tmov.b32 v, %u;\n", k);
 		((uint32_t *)i->data)[k] = k;
-		/* no arrivals when bytes alone are missing */
-		switch (m.pending ? rng_below(r, 10) : RNG_OF(r, waiting)) {
+		switch (m.phase != waited ? RNG_OF(r, complete) : m.pending ? rng_below(r, 10)
+				: RNG_OF(r, bytes_missing)) {
 		case 0: case 1:
 			token = m.phase;
 			have_token = true;
@@ -145,6 +147,8 @@ void class_mbarrier(struct item *i, struct rng *r)
 			text_printf(p, "\tmbarrier.%s_wait%s%s.b64 p, [s], t;\n",
 				m.phase != token && rng_once_in(r, 2) ? "try" : "test", acquire, space);
 			keep_pred(i, k, m.phase != token);
+			if (m.phase != token)
+				waited = m.phase;
 			break;
 		case 8: {
 			unsigned parity = rng_below(r, 2);
@@ -152,11 +156,14 @@ void class_mbarrier(struct item *i, struct rng *r)
 			text_printf(p, "\tmbarrier.%s_wait.parity%s%s.b64 p, [s], %u;\n",
 				done && rng_once_in(r, 2) ? "try" : "test", acquire, space, parity);
 			keep_pred(i, k, done);
+			if (done)
+				waited = m.phase;
 			break;
 		}
 		case 9: /* a new object */
 			m = (struct model){ 1 + rng_below(r, 6), 0, 0, 0 };
 			m.pending = m.expected;
+			waited = 0;
 			have_token = false;
 			text_printf(p, "\tmbarrier.inval%s.b64 [s];\n\tmbarrier.init%s.b64 [s], %u;\n", space,
 				space, m.expected);

@@ -381,6 +381,8 @@ static void print(struct item *i, struct rng *r)
 	text_printf(p, "\tfence.proxy.async;\n");
 	if (c->replaced)
 		replace(i, label);
+	else /* an earlier kernel may have used a map at this address */
+		text_printf(p, "\t@first fence.proxy.tensormap::generic.acquire.sys [%%map], 128;\n");
 	if (!c->load) {
 		text_printf(p, "\tmov.u32 v0, smem;\n\tadd.u32 v0, v0, %u;\n\tbar.sync 0;\n"
 			"/**/\t@first cp%s.async.bulk.tensor.%ud.global.shared::cta%s%s%s.bulk_group ",
