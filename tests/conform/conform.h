@@ -148,6 +148,8 @@ void item_scalar(struct item *i, struct rng *r, lane_fn *lane, const char *dst, 
 void item_block(struct item *i, unsigned in_bytes, unsigned out_bytes, unsigned nout,
 	unsigned element_bits, expect_fn *expect);
 
+void item_free(struct item *i);
+
 /* ---- classes: class.def ---- */
 
 struct class {

@@ -45,30 +45,32 @@ static bool has(const char *text, const char *name)
 	return false;
 }
 
-static bool emits(const struct program *p, const char *name)
+enum { DRAWN = 192 };
+
+static bool emits(const struct item *item, const char *name)
 {
-	for (unsigned k = 0; k < p->n; k++) {
-		const struct item *i = &p->item[k];
-		if (has(i->lane ? strstr(i->ptx.at, "/**/") : i->ptx.at, name))
+	for (unsigned k = 0; k < DRAWN; k++)
+		if (has(item[k].lane ? strstr(item[k].ptx.at, "/**/") : item[k].ptx.at, name))
 			return true;
-	}
 	return false;
 }
 
 /* Marks the rows of a class. */
 static bool mark(const struct class *c, bool *covered)
 {
-	const char *s = c->rows;
-	struct program p;
+	struct item item[DRAWN] = { 0 };
 	bool ok = true;
 
-	program_make(&p, c, 1, 192);
-	while (*s) {
+	for (unsigned k = 0; k < DRAWN; k++) {
+		struct rng r = rng_start(1, c->name, k);
+		c->emit(&item[k], &r);
+	}
+	for (const char *s = c->rows; *s;) {
 		size_t n = strcspn(s, " ");
 		unsigned k = 0;
 		while (k < ROWS && (strlen(rows[k].id) != n || memcmp(rows[k].id, s, n)))
 			k++;
-		if (k == ROWS || !emits(&p, rows[k].name)) {
+		if (k == ROWS || !emits(item, rows[k].name)) {
 			printf("class %s does not emit %.*s\n", c->name, (int)n, s);
 			ok = false;
 		} else
@@ -76,7 +78,8 @@ static bool mark(const struct class *c, bool *covered)
 		s += n;
 		s += *s == ' ';
 	}
-	program_free(&p);
+	for (unsigned k = 0; k < DRAWN; k++)
+		item_free(&item[k]);
 	return ok;
 }
 

@@ -24,10 +24,10 @@ conform-gpu: $(CONFORM)_gpu
 conform-check: $(CONFORM) $(CONFORM)_gpu $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 	@echo "$(CONFORM)"
 	$(V)for simd in avx2 ''; do \
-		CONSAN_SIMD=$$simd $(CONFORM) --seed=1 --count=24 >$(BUILD)/tests/conform/check.txt \
+		CONSAN_SIMD=$$simd $(CONFORM) --seed=1 --count=96 >$(BUILD)/tests/conform/check.txt \
 		|| { cat $(BUILD)/tests/conform/check.txt; exit 1; }; done
 	$(V)for backend in cpu gpu-emulated; do \
 		$(BUILD)/consan-run --backend=$$backend --log-file=$(BUILD)/tests/conform/log.txt \
-		$(CONFORM)_gpu --seed=2 --count=4 >$(BUILD)/tests/conform/check.txt \
+		$(CONFORM)_gpu --seed=2 --count=8 >$(BUILD)/tests/conform/check.txt \
 		|| { cat $(BUILD)/tests/conform/log.txt $(BUILD)/tests/conform/check.txt; exit 1; }; done
 .PHONY: conform conform-gpu conform-check

@@ -92,13 +92,17 @@ void program_make(struct program *p, const struct class *c, uint64_t seed, unsig
 	print(p);
 }
 
+void item_free(struct item *i)
+{
+	text_free(&i->ptx);
+	free(i->map);
+	free(i->data);
+}
+
 void program_free(struct program *p)
 {
-	for (unsigned k = 0; k < p->n; k++) {
-		text_free(&p->item[k].ptx);
-		free(p->item[k].map);
-		free(p->item[k].data);
-	}
+	for (unsigned k = 0; k < p->n; k++)
+		item_free(&p->item[k]);
 	free(p->item);
 	free(p->in);
 	free(p->out);
