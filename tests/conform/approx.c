@@ -4,6 +4,7 @@
 #include "real.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ISA: the largest error, relative, absolute or in units of the last place */
@@ -69,7 +70,7 @@ static void near(struct want *w, enum type t, long double v, long double tol, bo
 		w->tol += ftz ? least : step;
 }
 
-static void lane_approx(const struct item *i, const uint64_t *s, struct want *w)
+static void approximate(const struct item *i, const uint64_t *s, struct want *w)
 {
 	const enum type t = (enum type)i->p[P_TYPE];
 	const bool ftz = i->p[P_FTZ] != 0;
@@ -138,6 +139,15 @@ static void lane_approx(const struct item *i, const uint64_t *s, struct want *w)
 	near(w, t, v, tol, ftz);
 }
 
+/* Of a pair, each half is a result. */
+static void lane_approx(const struct item *i, const uint64_t *s, struct want *w)
+{
+	uint64_t half[2] = { s[0] & 0xffff, s[0] >> 16 & 0xffff };
+
+	for (unsigned k = 0; k < i->ndst; k++)
+		approximate(i, i->ndst == 1 ? s : &half[k], &w[k]);
+}
+
 static void emit(struct item *i, struct rng *r, int fn, enum type t, bool ftz)
 {
 	const char *n = type_name(t);
@@ -164,10 +174,20 @@ void class_approx(struct item *i, struct rng *r)
 
 void class_half_approx(struct item *i, struct rng *r)
 {
-	bool f16 = rng_once_in(r, 2);
+	bool f16 = rng_once_in(r, 2), tanh = rng_once_in(r, 2);
+	const char *fn = tanh ? "tanh.approx" : f16 ? "ex2.approx" : "ex2.approx.ftz";
+	const char *n = f16 ? "f16" : "bf16";
+	char two[16];
 
-	if (rng_once_in(r, 2))
-		emit(i, r, A_TANH, f16 ? T_f16 : T_bf16, false);
-	else
-		emit(i, r, A_EX2, f16 ? T_f16 : T_bf16, !f16);
+	if (rng_once_in(r, 2)) {
+		emit(i, r, tanh ? A_TANH : A_EX2, f16 ? T_f16 : T_bf16, !tanh && !f16);
+		return;
+	}
+	i->p[P_FN] = tanh ? A_TANH : A_EX2;
+	i->p[P_TYPE] = f16 ? T_f16 : T_bf16;
+	i->p[P_FTZ] = !tanh && !f16;
+	i->approximate = true;
+	snprintf(two, sizeof two, "%s %s", n, n);
+	item_scalar(i, r, lane_approx, two, f16 ? "f16x2!" : "bf16x2!",
+		".reg .b32 x; %s.%sx2 x, a; mov.b32 {d, q}, x;", fn, n);
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct options {
 	uint64_t seed;
@@ -114,6 +116,35 @@ static int run_class(const struct options *o, const struct class *c)
 	return !ok ? 2 : ref.wrong || gpu.wrong;
 }
 
+/* A class in a process of its own: a kernel that faults or hangs on the GPU ends only this class. */
+static int run_apart(const struct options *o, const struct class *c)
+{
+	int status;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child < 0)
+		base_die("conform: cannot fork");
+	if (child == 0) {
+		struct err e = { 0 };
+		alarm(300);
+		if (!gpu_open(&e)) {
+			fprintf(stderr, "conform: %s\n", e.text);
+			exit(3);
+		}
+		status = run_class(o, c);
+		fflush(stdout);
+		exit(status);
+	}
+	while (waitpid(child, &status, 0) < 0)
+		;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	printf("%-14s ended by signal %d\n", c->name, WTERMSIG(status));
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .seed = 1, .count = 64, .show = 3 };
@@ -125,19 +156,16 @@ int main(int argc, char **argv)
 		return 2;
 	}
 #ifdef CONFORM_GPU
-	struct err e = { 0 };
 	o.gpu = true;
-	if (!gpu_open(&e)) {
-		fprintf(stderr, "conform: %s\n", e.text);
-		return 2;
-	}
 #endif
 	if (o.list)
 		return coverage_check(true) ? 0 : 1;
 	for (unsigned k = 0; k < nclasses; k++) {
 		if (o.class && strcmp(o.class, classes[k].name))
 			continue;
-		int s = run_class(&o, &classes[k]);
+		int s = o.gpu ? run_apart(&o, &classes[k]) : run_class(&o, &classes[k]);
+		if (s == 3) /* there is no GPU */
+			return 2;
 		status = s > status ? s : status;
 	}
 	if (!o.class && !coverage_check(false))

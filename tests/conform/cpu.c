@@ -30,7 +30,9 @@ static bool launch(const struct program *p, struct exec_module *m, unsigned char
 	struct exec_launch l = { .device = exec_device_for(p->class->sm),
 		.grid = { p->ctas, 1, 1 }, .block = { CTA_THREADS, 1, 1 },
 		.cluster = { p->class->cluster, 1, 1 }, .params = params, .jobs = 1,
-		.timeout = 60 };
+		.timeout = 60,
+		/* values must not depend on the schedule */
+		.seed = p->seed, .async = (enum exec_async)(p->seed % 3) };
 	struct exec_result r = { 0 };
 
 	l.kernel = exec_kernel(m, "conform", e);

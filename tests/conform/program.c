@@ -42,14 +42,15 @@ static void print(struct program *p)
 	text_printf(t, ".version %s\n.target sm_%ua\n.address_size 64\n",
 		p->class->sm == 90 ? "8.6" : "9.0", p->class->sm);
 	text_printf(t, ".visible .entry conform(.param .u64 in, .param .u64 out, .param .u64 maps)\n"
-		".maxntid %d\n.reqnctapercluster %u\n{\n"
+		".maxntid %d\n%s{\n"
 		".reg .b32 %%thr, %%cta, %%i, %%lane;\n.reg .b64 %%in, %%out, %%maps, %%map, %%src, %%dst;\n"
 		".shared .align 1024 .b8 smem[40960];\n"
 		"ld.param.u64 %%in, [in];\nld.param.u64 %%out, [out];\nld.param.u64 %%maps, [maps];\n"
 		"cvta.to.global.u64 %%in, %%in;\ncvta.to.global.u64 %%out, %%out;\n"
 		"mov.u32 %%thr, %%tid.x;\nmov.u32 %%cta, %%ctaid.x;\n"
 		"and.b32 %%lane, %%thr, 31;\n"
-		"mad.lo.u32 %%i, %%cta, %d, %%thr;\n", CTA_THREADS, p->class->cluster, CTA_THREADS);
+		"mad.lo.u32 %%i, %%cta, %d, %%thr;\n", CTA_THREADS,
+		p->class->cluster == 1 ? "" : ".reqnctapercluster 2\n", CTA_THREADS);
 	for (unsigned k = 0; k < p->n; k++) {
 		struct item *i = &p->item[k];
 		text_printf(t, "{ // item %u\n\tmad.wide.u32 %%src, %%i, %u, %%in;\n"
