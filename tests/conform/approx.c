@@ -102,7 +102,8 @@ static void approximate(const struct item *i, const uint64_t *s, struct want *w)
 		break;
 	case A_SIN: case A_COS:
 		v = fn == A_SIN ? sinl(x[0]) : cosl(x[0]);
-		tol = fabsl(x[0]) <= 2 * M_PIl ? BOUND_SIN : fabsl(x[0]) <= 100 * M_PIl ? BOUND_SIN_FAR : 2;
+		tol = fabsl(x[0]) <= 2 * M_PIl ? BOUND_SIN : fabsl(x[0]) <= 100 * M_PIl
+			? BOUND_SIN_FAR : 2;
 		if (x[0] == 0)
 			tol = 0;
 		break;
@@ -116,7 +117,8 @@ static void approximate(const struct item *i, const uint64_t *s, struct want *w)
 		break;
 	case A_TANH:
 		v = tanhl(x[0]);
-		tol = t == T_f32 ? fabsl(v) * BOUND_TANH : t == T_f16 ? BOUND_TANH_F16 : BOUND_TANH_BF16;
+		tol = t == T_f32 ? fabsl(v) * BOUND_TANH : t == T_f16 ? BOUND_TANH_F16
+			: BOUND_TANH_BF16;
 		if (x[0] == 0)
 			tol = 0;
 		break;

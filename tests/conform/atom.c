@@ -28,7 +28,8 @@ static void apply(const struct item *i, uint64_t o, uint64_t b, uint64_t c, stru
 		i->p[P_SPACE] == SHARED ? SUBNORMALS_KEPT : SUBNORMALS_FLUSHED, o, b, c, w);
 }
 
-static void expect_atom(const struct item *i, const void *inputs, const void *before, struct want *w)
+static void expect_atom(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
 {
 	const struct in *in = inputs;
 	enum type t = (enum type)i->p[P_TYPE];
@@ -74,7 +75,8 @@ static void fill_atom(const struct item *i, struct rng *r, void *inputs, void *o
 
 /* ---- text ---- */
 
-static const char *reg(enum type t) { return type_bits(t) == 16 ? "b16" : type_bits(t) == 32 ? "b32" : "b64"; }
+static const char *reg(enum type t) { return type_bits(t) == 16 ? "b16" : type_bits(t) == 32 ? "b32"
+	: "b64"; }
 
 /* name or, of a vector, {name0, name1, ...} */
 static void list(struct text *p, const char *name, unsigned n)
@@ -105,12 +107,15 @@ static void print(struct item *i, struct rng *r)
 	if (wide)
 		text_printf(p, "\t.reg .b128 B, C, D;\n");
 	for (unsigned k = 0; k < n; k++)
-		text_printf(p, "\tld.global.b%u b%u, [%%src+%u];\n\tld.global.b%u c%u, [%%src+%u];\n",
+		text_printf(p, "\tld.global.b%u b%u, [%%src+%u];\n\tld.global.b%u c%u, "
+			"[%%src+%u];\n",
 			type_bits(t), k, k * bytes, type_bits(t), k, 16 + k * bytes);
 	if (i->p[P_SPACE] == SHARED) {
-		text_printf(p, "\tmov.u32 s, smem;\n\tmad.lo.u32 s, %%thr, %u, s;\n\tbar.sync 0;\n", MEM);
+		text_printf(p, "\tmov.u32 s, smem;\n\tmad.lo.u32 s, %%thr, %u, s;\n\tbar.sync 0;\n",
+			MEM);
 		for (unsigned k = 0; k < n; k++)
-			text_printf(p, "\tld.global.b%u m%u, [%%dst+%u];\n\tst.shared.b%u [s+%u], m%u;\n",
+			text_printf(p, "\tld.global.b%u m%u, [%%dst+%u];\n\tst.shared.b%u [s+%u], "
+				"m%u;\n",
 				type_bits(t), k, k * bytes, type_bits(t), k * bytes, k);
 	} else
 		text_printf(p, i->p[P_SPACE] == GENERIC ? "\tcvta.global.u64 at, %%dst;\n"
@@ -118,7 +123,8 @@ static void print(struct item *i, struct rng *r)
 	if (wide)
 		text_printf(p, "\tmov.b128 B, {b0, b1};\n\tmov.b128 C, {c0, c1};\n");
 	text_printf(p, "/**/\t%s%s%s%s.%s%s", red ? "red" : "atom", order,
-		order[0] ? scope[rng_below(r, 4)] : "", space_name[i->p[P_SPACE]], redop_name((enum redop)op),
+		order[0] ? scope[rng_below(r, 4)] : "", space_name[i->p[P_SPACE]],
+			redop_name((enum redop)op),
 		half ? ".noftz" : "");
 	if (vector)
 		text_printf(p, ".v%u", n);
@@ -143,7 +149,8 @@ static void print(struct item *i, struct rng *r)
 		text_printf(p, "\tmov.b128 {d0, d1}, D;\n");
 	for (unsigned k = 0; k < n; k++) {
 		if (i->p[P_SPACE] == SHARED)
-			text_printf(p, "\tld.shared.b%u m%u, [s+%u];\n\tst.global.b%u [%%dst+%u], m%u;\n",
+			text_printf(p, "\tld.shared.b%u m%u, [s+%u];\n\tst.global.b%u [%%dst+%u], "
+				"m%u;\n",
 				type_bits(t), k, k * bytes, type_bits(t), k * bytes, k);
 		if (!red)
 			text_printf(p, "\tst.global.b%u [%%dst+%u], d%u;\n", type_bits(t),
@@ -204,7 +211,8 @@ void class_atom_vector(struct item *i, struct rng *r)
 }
 
 /* All threads of a CTA at one location of shared memory; the order does not change the result. */
-static void expect_meet(const struct item *i, const void *inputs, const void *before, struct want *w)
+static void expect_meet(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
 {
 	const struct in *in = inputs;
 	const uint64_t mask = type_mask((enum type)i->p[P_TYPE]);
@@ -220,7 +228,8 @@ static void expect_meet(const struct item *i, const void *inputs, const void *be
 static void fill_meet(const struct item *i, struct rng *r, void *inputs, void *out)
 {
 	struct in *in = inputs;
-	uint64_t first = i->p[P_OP] == RED_INC || i->p[P_OP] == RED_DEC ? rng_below(r, 100) : rng_bits(r);
+	uint64_t first = i->p[P_OP] == RED_INC || i->p[P_OP] == RED_DEC ? rng_below(r, 100)
+		: rng_bits(r);
 
 	for (unsigned x = 0; x < CTA_THREADS; x++) {
 		in[x] = (struct in){ { rng_bits(r), 0 }, { 0, 0 } };

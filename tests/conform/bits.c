@@ -187,7 +187,8 @@ void class_bits(struct item *i, struct rng *r)
 	if (op == FNS)
 		item_scalar(i, r, lane_bits, "b32", "b32 u32~ s32~", "fns.b32");
 	else
-		item_scalar(i, r, lane_bits, op == BREV ? type_name(t) : "u32", type_name(t), "%s%s.%s",
+		item_scalar(i, r, lane_bits, op == BREV ? type_name(t) : "u32", type_name(t),
+			"%s%s.%s",
 			name[op], i->p[P_MODE] ? ".shiftamt" : "", type_name(t));
 }
 
@@ -313,9 +314,4 @@ void class_prmt(struct item *i, struct rng *r)
 
 	i->p[P_MODE] = rng_once_in(r, 2) ? 0 : 1 + (int)rng_below(r, 6);
 	item_scalar(i, r, lane_prmt, "b32", "b32 b32 b32", "prmt.b32%s", mode[i->p[P_MODE]]);
-	if (i->p[P_MODE])
-		return;
-	for (unsigned k = 0; k < i->nsrc; k++)
-		if (i->immediate >> k & 1 && k == 2)
-			return;
 }

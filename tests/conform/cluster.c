@@ -34,7 +34,8 @@ static void meet(struct text *p)
 static void fill_slot(struct text *p, const char *from, unsigned slot)
 {
 	for (unsigned k = 0; k < 4; k++)
-		text_printf(p, "\tld.global.b64 l0, [%s+%u];\n\tst.shared.b64 [own+%u], l0;\n", from, 8 * k,
+		text_printf(p, "\tld.global.b64 l0, [%s+%u];\n\tst.shared.b64 [own+%u], l0;\n",
+			from, 8 * k,
 			slot + 8 * k);
 }
 static void keep_slot(struct text *p, unsigned slot)
@@ -76,7 +77,8 @@ static void fill_typed(const struct item *i, struct rng *r, void *inputs, void *
 static void list(struct text *p, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++)
-		text_printf(p, "%sb%u%s", k ? ", " : n > 1 ? "{" : "", k, k + 1 == n && n > 1 ? "}" : "");
+		text_printf(p, "%sb%u%s", k ? ", " : n > 1 ? "{" : "", k, k + 1 == n && n > 1 ? "}"
+			: "");
 }
 
 static void load_or_store(struct item *i, struct rng *r, bool load)
@@ -123,7 +125,8 @@ static void reduce(struct item *i, struct rng *r)
 	meet(p);
 	bool red = rng_once_in(r, 2);
 	text_printf(p, "/**/\t%s.shared::cluster.%s%s.%s %s[far], b;\n", red ? "red" : "atom",
-		redop_name((enum redop)i->p[P_OP]), half ? ".noftz" : "", type_name(t), red ? "" : "d, ");
+		redop_name((enum redop)i->p[P_OP]), half ? ".noftz" : "", type_name(t), red ? ""
+			: "d, ");
 	meet(p);
 	keep_slot(p, 0);
 }
@@ -149,7 +152,8 @@ void class_cluster_memory(struct item *i, struct rng *r)
 
 /* ---- bulk copies ---- */
 
-static void expect_bytes(const struct item *i, const void *inputs, const void *before, struct want *w)
+static void expect_bytes(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
 {
 	const unsigned to = (unsigned)i->p[P_TO], n = (unsigned)i->p[P_BYTES];
 
@@ -167,8 +171,10 @@ static void bulk_peer(struct item *i)
 	text_printf(p, "\tfence.proxy.async;\n");
 	meet(p);
 	text_printf(p, "\tmov.u32 v0, smem;\n\tmapa.shared::cluster.u32 v1, v0, z;\n"
-		"/**/\t@first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
-		"[v1+%d], [v0+%d], %d, [v1+%d];\n", i->p[P_TO], ALL + i->p[P_FROM], i->p[P_BYTES], MBAR);
+		"/**/\t@first cp.async.bulk.shared::cluster.shared::cta"
+		".mbarrier::complete_tx::bytes "
+		"[v1+%d], [v0+%d], %d, [v1+%d];\n", i->p[P_TO], ALL + i->p[P_FROM], i->p[P_BYTES],
+			MBAR);
 }
 
 /* From global memory to the CTA of the mask, issued by one of the two for both */
@@ -179,13 +185,17 @@ static void bulk_multicast(struct item *i, struct rng *r)
 
 	/* the input of CTA 0 */
 	text_printf(p, "\t.reg .pred issue;\n\tmov.u32 v2, %%cluster_ctarank;\n"
-		"\tmad.lo.u32 v3, v2, %u, %%thr;\n\tmul.wide.u32 l1, v3, %u;\n\tsub.u64 l1, %%src, l1;\n"
-		"\tsetp.eq.and.u32 issue, v2, %u, first;\n\tmov.u32 v0, smem;\n", CTA_THREADS, SLOT, issuer);
+		"\tmad.lo.u32 v3, v2, %u, %%thr;\n\tmul.wide.u32 l1, v3, %u;\n\tsub.u64 l1, %%src, "
+			"l1;\n"
+		"\tsetp.eq.and.u32 issue, v2, %u, first;\n\tmov.u32 v0, smem;\n", CTA_THREADS, SLOT,
+			issuer);
 	meet(p);
 	for (unsigned c = 0; c < 2; c++)
 		text_printf(p, "\t.reg .b16 k%u;\n\tmov.u16 k%u, %u;\n"
-			"/**/\t@issue cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-			".multicast::cluster [v0+%d], [l1+%u], %d, [v0+%d], k%u;\n", c, c, 1u << c, i->p[P_TO],
+			"/**/\t@issue cp.async.bulk.shared::cluster.global"
+			".mbarrier::complete_tx::bytes"
+			".multicast::cluster [v0+%d], [l1+%u], %d, [v0+%d], k%u;\n", c, c, 1u << c,
+				i->p[P_TO],
 			(unsigned)i->p[P_FROM] + c * ALL, i->p[P_BYTES], MBAR, c);
 }
 
@@ -204,14 +214,17 @@ void class_cluster_bulk(struct item *i, struct rng *r)
 	head(i);
 	fill_slot(p, "%dst", 0);
 	text_printf(p, "\tmov.u32 m, smem;\n\tadd.u32 m, m, %d;\n"
-		"\t@first mbarrier.init.shared.b64 [m], 1;\n\tfence.mbarrier_init.release.cluster;\n"
-		"\tfence.proxy.async;\n\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %d;\n", MBAR,
+		"\t@first mbarrier.init.shared.b64 [m], 1;\n"
+			"\tfence.mbarrier_init.release.cluster;\n"
+		"\tfence.proxy.async;\n\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %d;\n",
+			MBAR,
 		i->p[P_BYTES]);
 	if (multicast)
 		bulk_multicast(i, r);
 	else
 		bulk_peer(i);
-	text_printf(p, "L%u:\n\tmbarrier.try_wait.parity.shared.b64 done, [m], 0;\n\t@!done bra L%u;\n",
+	text_printf(p, "L%u:\n\tmbarrier.try_wait.parity.shared.b64 done, [m], 0;\n\t@!done bra "
+		"L%u;\n",
 		label, label);
 	keep_slot(p, 0);
 	meet(p);

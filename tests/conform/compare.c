@@ -26,7 +26,8 @@ static bool agrees(const struct want *w, uint64_t got)
 		return real_is_nan(w->type, got);
 	case WANT_NEAR:
 		if (!isfinite(w->real))
-			return isnan(w->real) ? real_is_nan(w->type, got) : (got & type_mask(w->type)) == w->v;
+			return isnan(w->real) ? real_is_nan(w->type, got)
+				: (got & type_mask(w->type)) == w->v;
 		return fabsl(real_approx(real_of(w->type, got)) - w->real) <= w->tol;
 	case WANT_BITS:
 		break;
@@ -104,7 +105,8 @@ struct tally compare_reference(const struct program *p, const unsigned char *out
 		for (unsigned cta = 0; cta < p->ctas; cta++) {
 			struct want *w = expected(p, i, cta);
 			for (unsigned x = 0; x < CTA_THREADS * i->nout; x++) {
-				uint64_t got = element(part(i, out, cta), i, x / i->nout, x % i->nout);
+				uint64_t got = element(part(i, out, cta), i, x / i->nout,
+					x % i->nout);
 				t.compared++;
 				t.undefined += w[x].how == WANT_ANY;
 				if (agrees(&w[x], got))
@@ -136,10 +138,13 @@ struct tally compare_gpu(const struct program *p, const unsigned char *cpu,
 		for (unsigned cta = 0; cta < p->ctas; cta++) {
 			struct want *w = expected(p, i, cta);
 			for (unsigned x = 0; x < CTA_THREADS * i->nout; x++) {
-				uint64_t a = element(part(i, cpu, cta), i, x / i->nout, x % i->nout);
-				uint64_t b = element(part(i, gpu, cta), i, x / i->nout, x % i->nout);
+				uint64_t a = element(part(i, cpu, cta), i, x / i->nout,
+					x % i->nout);
+				uint64_t b = element(part(i, gpu, cta), i, x / i->nout,
+					x % i->nout);
 				t.compared++;
-				if (a == b || (w[x].how == WANT_NEAR && i->approximate && agrees(&w[x], b)))
+				if (a == b || (w[x].how == WANT_NEAR && i->approximate
+					&& agrees(&w[x], b)))
 					continue;
 				/* the ISA does not define the payload of these NaNs */
 				if (w[x].how == WANT_ANY || (w[x].how == WANT_NAN

@@ -116,7 +116,8 @@ static int run_class(const struct options *o, const struct class *c)
 	return !ok ? 2 : ref.wrong || gpu.wrong;
 }
 
-/* A class in a process of its own: a kernel that faults or hangs on the GPU ends only this class. */
+/* A class in a process of its own: a kernel that faults or hangs on the GPU ends only this
+ * class. */
 static int run_apart(const struct options *o, const struct class *c)
 {
 	int status;

@@ -143,8 +143,8 @@ void item_scalar(struct item *i, struct rng *r, lane_fn *lane, const char *dst, 
 /* Describes statements that threads execute together. Each thread has in_bytes of input, out_bytes
  * of output, of which nout results of element_bits are compared. The class writes the text, which
  * may use %src and %dst (the thread's input and output, global addresses), %thr (the thread in the
- * CTA), %lane, %map (the item's tensor map), and smem (40 KiB of shared memory, to be separated from other items' use by a
- * barrier). in is filled with random bits unless the class sets fill. */
+ * CTA), %lane, %map (the item's tensor map), and smem (40 KiB of shared memory, to be separated
+ * from other items' use by a barrier). in is filled with random bits unless the class sets fill. */
 void item_block(struct item *i, unsigned in_bytes, unsigned out_bytes, unsigned nout,
 	unsigned element_bits, expect_fn *expect);
 
@@ -163,7 +163,8 @@ struct class {
 extern const struct class classes[];
 extern const unsigned nclasses;
 
-#define CLASS(name, rows, sm, ctas, cluster, share) void class_##name(struct item *i, struct rng *r);
+#define CLASS(name, rows, sm, ctas, cluster, share) \
+	void class_##name(struct item *i, struct rng *r);
 #include "class.def"
 #undef CLASS
 

@@ -10,7 +10,8 @@ static void wait_for(struct text *p, struct rng *r, const char *at)
 {
 	unsigned n = (unsigned)(rng_bits(r) >> 34);
 
-	text_printf(p, "L%u:\n\tmbarrier.try_wait.parity.shared.b64 done, [%s], 0;\n\t@!done bra L%u;\n",
+	text_printf(p, "L%u:\n\tmbarrier.try_wait.parity.shared.b64 done, [%s], 0;\n\t@!done bra "
+		"L%u;\n",
 		n, at, n);
 }
 
@@ -65,15 +66,19 @@ void class_cp_async(struct item *i, struct rng *r)
 	i->p[P_IGNORE] = variant == 2;
 	i->p[P_AT] = (int)at;
 	text_printf(p, "\t.reg .b32 s, n, v;\n\t.reg .b64 l<4>;\n\t.reg .pred q, done, first;\n"
-		"\tmov.u32 s, smem;\n\tmad.lo.u32 s, %%thr, 32, s;\n\tld.global.b32 n, [%%src+32];\n"
+		"\tmov.u32 s, smem;\n\tmad.lo.u32 s, %%thr, 32, s;\n\tld.global.b32 n, "
+			"[%%src+32];\n"
 		"\tld.global.b32 v, [%%src+36];\n\tand.b32 v, v, 1;\n\tsetp.ne.u32 q, v, 0;\n"
 		"\tbar.sync 0;\n");
 	for (unsigned k = 0; k < 4; k++)
-		text_printf(p, "\tld.global.b64 l0, [%%dst+%u];\n\tst.shared.b64 [s+%u], l0;\n", 8 * k, 8 * k);
+		text_printf(p, "\tld.global.b64 l0, [%%dst+%u];\n\tst.shared.b64 [s+%u], l0;\n",
+			8 * k, 8 * k);
 	if (how == 3)
 		text_printf(p, "\tsetp.eq.u32 first, %%thr, 0;\n"
-			"\t@first mbarrier.init.shared.b64 [smem+8192], %d;\n\tbar.sync 0;\n", CTA_THREADS);
-	text_printf(p, "/**/\tcp.async.%s.shared.global [s+%u], [%%src+%u], %u%s;\n", cg ? "cg" : "ca",
+			"\t@first mbarrier.init.shared.b64 [smem+8192], %d;\n\tbar.sync 0;\n",
+				CTA_THREADS);
+	text_printf(p, "/**/\tcp.async.%s.shared.global [s+%u], [%%src+%u], %u%s;\n", cg ? "cg"
+		: "ca",
 		at, at, size, variant == 1 ? ", n" : variant == 2 ? ", q" : "");
 	switch (how) {
 	case 0:
@@ -94,7 +99,8 @@ void class_cp_async(struct item *i, struct rng *r)
 		break;
 	}
 	for (unsigned k = 0; k < 4; k++)
-		text_printf(p, "\tld.shared.b64 l0, [s+%u];\n\tst.global.b64 [%%dst+%u], l0;\n", 8 * k, 8 * k);
+		text_printf(p, "\tld.shared.b64 l0, [s+%u];\n\tst.global.b64 [%%dst+%u], l0;\n",
+			8 * k, 8 * k);
 }
 
 /* ---- bulk copies ----
@@ -111,7 +117,8 @@ static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w
 	redop_apply((enum redop)i->p[B_OP], (enum type)i->p[B_TYPE], SUBNORMALS_OPEN, o, b, 0, w);
 }
 
-static void expect_bulk(const struct item *i, const void *inputs, const void *before, struct want *w)
+static void expect_bulk(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
 {
 	const unsigned char *in = inputs, *old = i->p[B_KIND] == TO_GLOBAL ? before : in + HALF;
 	const unsigned bytes = type_bits((enum type)i->p[B_TYPE]) / 8;
@@ -150,30 +157,39 @@ static void print_bulk(struct item *i, struct rng *r)
 	char reduce[32] = "";
 
 	if (op)
-		snprintf(reduce, sizeof reduce, ".%s%s.%s", redop_name((enum redop)op), noftz, type_name(t));
-	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 x, in, out;\n\t.reg .pred first, done;\n"
+		snprintf(reduce, sizeof reduce, ".%s%s.%s", redop_name((enum redop)op), noftz,
+			type_name(t));
+	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 x, in, out;\n\t.reg .pred first, "
+		"done;\n"
 		"\tmov.u32 s, smem;\n\tadd.u32 m, s, %d;\n\tmul.wide.u32 x, %%thr, %u;\n"
 		"\tsub.u64 in, %%src, x;\n\tmul.wide.u32 x, %%thr, 16;\n\tsub.u64 out, %%dst, x;\n"
 		"\tsetp.eq.u32 first, %%thr, 0;\n\tbar.sync 0;\n"
-		"\t@first mbarrier.init.shared.b64 [m], 1;\n\tfence.mbarrier_init.release.cluster;\n"
+		"\t@first mbarrier.init.shared.b64 [m], 1;\n"
+			"\tfence.mbarrier_init.release.cluster;\n"
 		"\tfence.proxy.async;\n\tbar.sync 0;\n"
 		"\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %d;\n"
-		"\t@first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [in], %d, [m];\n"
-		"\t@first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+%d], [in+%d], %d, [m];\n",
+		"\t@first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], "
+			"[in], %d, [m];\n"
+		"\t@first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+			"[s+%d], [in+%d], %d, [m];\n",
 		MBAR, i->in_bytes, 2 * HALF, HALF, REST, HALF, HALF);
 	wait_for(p, r, "m");
 	text_printf(p, "\tbar.sync 0;\n");
 	if (i->p[B_KIND] == TO_GLOBAL) {
-		text_printf(p, "/**/\t@first cp%s.async.bulk.global.shared::cta.bulk_group%s [out+%d], [s+%d], "
+		text_printf(p, "/**/\t@first cp%s.async.bulk.global.shared::cta.bulk_group%s "
+			"[out+%d], [s+%d], "
 			"%d;\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n",
 			op ? ".reduce" : "", reduce, i->p[B_TO], i->p[B_FROM], bytes);
 	} else {
 		text_printf(p, "\t@first mbarrier.inval.shared.b64 [m];\n\tadd.u32 m, m, 8;\n"
 			"\t@first mbarrier.init.shared.b64 [m], 1;\n"
-			"\tfence.mbarrier_init.release.cluster;\n\tfence.proxy.async;\n\tbar.sync 0;\n"
+			"\tfence.mbarrier_init.release.cluster;\n\tfence.proxy.async;\n\tbar.sync "
+				"0;\n"
 			"\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %d;\n"
-			"/**/\t@first cp%s.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes%s "
-			"[s+%d], [s+%d], %d, [m];\n", bytes, op ? ".reduce" : "", reduce, REST + i->p[B_TO],
+			"/**/\t@first cp%s.async.bulk.shared::cluster.shared::cta"
+			".mbarrier::complete_tx::bytes%s "
+			"[s+%d], [s+%d], %d, [m];\n", bytes, op ? ".reduce" : "", reduce,
+				REST + i->p[B_TO],
 			i->p[B_FROM], bytes);
 		wait_for(p, r, "m");
 		text_printf(p, "\tmad.lo.u32 v0, %%thr, 16, s;\n"
@@ -188,7 +204,8 @@ void class_bulk(struct item *i, struct rng *r)
 	static const enum type adds[] = { T_u32, T_s32, T_u64, T_f32, T_f64, T_f16, T_bf16 };
 	static const enum type orders[] = { T_u32, T_s32, T_u64, T_s64, T_f16, T_bf16 };
 	static const enum type bits[] = { T_b32, T_b64 };
-	static const enum type near_add[] = { T_u32, T_s32, T_u64 }, near_order[] = { T_u32, T_s32 };
+	static const enum type near_add[] = { T_u32, T_s32, T_u64 }, near_order[] = { T_u32,
+		T_s32 };
 	int op = rng_once_in(r, 3) ? RED_NONE : 1 + (int)rng_below(r, 8);
 	bool near = rng_once_in(r, 3);
 	enum type t = op == RED_NONE ? T_b64 : op == RED_INC || op == RED_DEC ? T_u32
@@ -210,12 +227,13 @@ void class_bulk(struct item *i, struct rng *r)
 
 /* ---- st.async, red.async ----
  *
- * Each thread writes into 32 bytes of the same thread in the other CTA of the cluster, what it reads
- * from the input of that thread. */
+ * Each thread writes into 32 bytes of the same thread in the other CTA of the cluster, what it
+ * reads from the input of that thread. */
 
 enum { A_OP, A_TYPE, A_N };
 
-static void expect_async(const struct item *i, const void *inputs, const void *before, struct want *w)
+static void expect_async(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
 {
 	const enum type t = (enum type)i->p[A_TYPE];
 	const unsigned bytes = type_bits(t) / 8, n = 32 / bytes;
@@ -251,7 +269,8 @@ void class_shared_async(struct item *i, struct rng *r)
 	int op = rng_once_in(r, 2) ? RED_NONE : 1 + (int)rng_below(r, 8);
 	enum type t = op == RED_NONE ? RNG_OF(r, stores) : op == RED_ADD ? RNG_OF(r, adds)
 		: op <= RED_MAX ? RNG_OF(r, orders) : op <= RED_DEC ? T_u32 : T_b32;
-	unsigned bits = type_bits(t), n = op == RED_NONE ? 1u << rng_below(r, bits == 64 ? 2 : 3) : 1;
+	unsigned bits = type_bits(t), n = op == RED_NONE ? 1u << rng_below(r, bits == 64 ? 2 : 3)
+		: 1;
 
 	i->p[A_OP] = op;
 	i->p[A_TYPE] = (int)t;
@@ -262,7 +281,8 @@ void class_shared_async(struct item *i, struct rng *r)
 		"\t.reg .pred first, done;\n\tmov.u32 m, smem;\n\tmad.lo.u32 s, %%thr, 32, m;\n"
 		"\tadd.u32 m, m, %d;\n\tsetp.eq.u32 first, %%thr, 0;\n\tbar.sync 0;\n", bits, MBAR);
 	for (unsigned k = 0; k < 4; k++)
-		text_printf(p, "\tld.global.b64 l%u, [%%dst+%u];\n\tst.shared.b64 [s+%u], l%u;\n", k,
+		text_printf(p, "\tld.global.b64 l%u, [%%dst+%u];\n\tst.shared.b64 [s+%u], l%u;\n",
+			k,
 			8 * k, 8 * k, k);
 	text_printf(p, "\tmov.u32 z, %%cluster_ctarank;\n\txor.b32 z, z, 1;\n"
 		"\tmul.lo.u32 other, z, %u;\n\tsub.u32 other, other, %u;\n"
@@ -277,18 +297,22 @@ void class_shared_async(struct item *i, struct rng *r)
 		"\tmapa.shared::cluster.u32 s, s, z;\n\tmapa.shared::cluster.u32 z, m, z;\n",
 		CTA_THREADS * n * bits / 8);
 	if (op == RED_NONE)
-		text_printf(p, "/**/\tst.async.weak.shared::cluster.mbarrier::complete_tx::bytes%s.%s [s], ",
+		text_printf(p, "/**/\tst.async.weak.shared::cluster"
+			".mbarrier::complete_tx::bytes%s.%s [s], ",
 			n == 1 ? "" : n == 2 ? ".v2" : ".v4", type_name(t));
 	else
 		text_printf(p, "/**/\tred.async.relaxed.cluster.shared::cluster."
-			"mbarrier::complete_tx::bytes.%s.%s [s], ", redop_name((enum redop)op), type_name(t));
+			"mbarrier::complete_tx::bytes.%s.%s [s], ", redop_name((enum redop)op),
+				type_name(t));
 	for (unsigned k = 0; k < n; k++)
-		text_printf(p, "%sb%u%s", k ? ", " : n > 1 ? "{" : "", k, k + 1 == n && n > 1 ? "}" : "");
+		text_printf(p, "%sb%u%s", k ? ", " : n > 1 ? "{" : "", k, k + 1 == n && n > 1 ? "}"
+			: "");
 	text_printf(p, ", [z];\n");
 	wait_for(p, r, "m");
 	text_printf(p, "\tmov.u32 s, smem;\n\tmad.lo.u32 s, %%thr, 32, s;\n");
 	for (unsigned k = 0; k < 4; k++)
-		text_printf(p, "\tld.shared.b64 l%u, [s+%u];\n\tst.global.b64 [%%dst+%u], l%u;\n", k,
+		text_printf(p, "\tld.shared.b64 l%u, [s+%u];\n\tst.global.b64 [%%dst+%u], l%u;\n",
+			k,
 			8 * k, 8 * k, k);
 	text_printf(p, "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
 		"\t@first mbarrier.inval.shared.b64 [m];\n");

@@ -49,7 +49,8 @@ static bool launch(const struct program *p, struct exec_module *m, unsigned char
 		return true;
 	*e = r.err;
 	if (!e->text[0])
-		err_set(e, ERR_LAUNCH, 0, 0, "the executor stopped with status %d, fault %u, site %u",
+		err_set(e, ERR_LAUNCH, 0, 0, "the executor stopped with status %d, fault %u, site "
+			"%u",
 			(int)r.status, r.fault, r.site);
 	return false;
 }

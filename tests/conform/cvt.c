@@ -78,7 +78,8 @@ static uint64_t to_float(const struct item *i, enum type to, enum type from, uin
 {
 	const enum rounding r = (enum rounding)i->p[P_ROUND];
 	const int f = i->p[P_FLAGS];
-	struct real a = type_kind(from) == KIND_FLOAT ? real_of(from, v) : real_of_int(value(from, v));
+	struct real a = type_kind(from) == KIND_FLOAT ? real_of(from, v) : real_of_int(value(from,
+		v));
 	uint64_t bits;
 
 	if (f & FLAG_FTZ && from == T_f32 && real_is_subnormal(from, v))
@@ -216,7 +217,8 @@ void class_cvt_float(struct item *i, struct rng *r)
 			i->p[P_ROUND] = (int)rng_below(r, 4);
 			round = integral_name[i->p[P_ROUND]];
 		}
-	} else if (type_bits(to) < type_bits(from) || to == T_bf16 || (from == T_bf16 && to == T_f16)) {
+	} else if (type_bits(to) < type_bits(from) || to == T_bf16 || (from == T_bf16
+		&& to == T_f16)) {
 		i->p[P_ROUND] = (int)rng_below(r, 4);
 		round = round_name[i->p[P_ROUND]];
 	}
@@ -229,7 +231,8 @@ void class_cvt_float(struct item *i, struct rng *r)
 	i->p[P_FLAGS] = f;
 	snprintf(src, sizeof src, "%s!", type_name(from));
 	item_scalar(i, r, lane_cvt, type_name(to), src, "cvt%s%s%s.%s.%s", round,
-		f & FLAG_FTZ ? ".ftz" : "", f & FLAG_SAT ? ".sat" : "", type_name(to), type_name(from));
+		f & FLAG_FTZ ? ".ftz" : "", f & FLAG_SAT ? ".sat" : "", type_name(to),
+			type_name(from));
 }
 
 /* f32 to f16, bf16 and tf32, with .relu and .satfinite */
@@ -249,8 +252,10 @@ void class_cvt_relu(struct item *i, struct rng *r)
 	i->p[P_TO] = (int)to;
 	i->p[P_FROM] = T_f32;
 	i->p[P_FLAGS] = f;
-	item_scalar(i, r, lane_cvt, type_name(to), "f32!", "cvt%s%s%s.%s.f32", round_name[i->p[P_ROUND]],
-		f & FLAG_RELU ? ".relu" : "", f & FLAG_SATFINITE ? ".satfinite" : "", type_name(to));
+	item_scalar(i, r, lane_cvt, type_name(to), "f32!", "cvt%s%s%s.%s.f32",
+		round_name[i->p[P_ROUND]],
+		f & FLAG_RELU ? ".relu" : "", f & FLAG_SATFINITE ? ".satfinite" : "",
+			type_name(to));
 }
 
 /* ---- pairs ---- */
@@ -272,7 +277,8 @@ static void lane_pair(const struct item *i, const uint64_t *s, struct want *w)
 	w->v = v;
 }
 
-static void pair(struct item *i, struct rng *r, enum type to, enum type from, int f, enum rounding rnd)
+static void pair(struct item *i, struct rng *r, enum type to, enum type from, int f,
+	enum rounding rnd)
 {
 	char src[32], mods[48];
 	const char *n = type_name(from);
@@ -281,7 +287,8 @@ static void pair(struct item *i, struct rng *r, enum type to, enum type from, in
 	i->p[P_FROM] = (int)from;
 	i->p[P_FLAGS] = f;
 	i->p[P_ROUND] = (int)rnd;
-	snprintf(mods, sizeof mods, "%s%s%s", round_name[rnd], f & FLAG_SATFINITE ? ".satfinite" : "",
+	snprintf(mods, sizeof mods, "%s%s%s", round_name[rnd], f & FLAG_SATFINITE ? ".satfinite"
+		: "",
 		f & FLAG_RELU ? ".relu" : "");
 	snprintf(src, sizeof src, type_elements(from) == 1 ? "%s! %s!" : "%s!", n, n);
 	/* a register of 8 bits, which only cvt and mov take */
@@ -293,7 +300,8 @@ static void pair(struct item *i, struct rng *r, enum type to, enum type from, in
 		item_scalar(i, r, lane_pair, type_name(to), src, ".reg .b8 x; cvt.u8.u16 x, a; "
 			"cvt%s.%s.%s d, x;", mods, type_name(to), n);
 	else
-		item_scalar(i, r, lane_pair, type_name(to), src, "cvt%s.%s.%s", mods, type_name(to), n);
+		item_scalar(i, r, lane_pair, type_name(to), src, "cvt%s.%s.%s", mods, type_name(to),
+			n);
 }
 
 void class_cvt_pair(struct item *i, struct rng *r)

@@ -16,7 +16,8 @@ static uint32_t pair(uint16_t m[8][8], unsigned lane, bool trans)
 {
 	unsigned g = lane / 4, t = lane % 4 * 2;
 
-	return trans ? m[t][g] | (uint32_t)m[t + 1][g] << 16 : m[g][t] | (uint32_t)m[g][t + 1] << 16;
+	return trans ? m[t][g] | (uint32_t)m[t + 1][g] << 16
+		: m[g][t] | (uint32_t)m[g][t + 1] << 16;
 }
 
 static void unpack(uint16_t m[8][8], const struct in *warp, unsigned n, bool trans)
@@ -112,13 +113,15 @@ void class_fragment(struct item *i, struct rng *r)
 		"\tmov.u32 at, smem;\n\tmad.lo.u32 own, %%thr, 16, at;\n\tbar.sync 0;\n"
 		"\tst.shared.v4.b32 [own], {d0, d1, d2, d3};\n\tbar.sync 0;\n"
 		"\tsub.u32 at, %%thr, %%lane;\n\tadd.u32 row, row, at;\n\tmov.u32 at, smem;\n"
-		"\tmad.lo.u32 at, row, 16, at;\n\tcvt.u64.u32 wide, at;\n\tcvta.shared.u64 wide, wide;\n");
+		"\tmad.lo.u32 at, row, 16, at;\n\tcvt.u64.u32 wide, at;\n\tcvta.shared.u64 wide, "
+			"wide;\n");
 	if (op == MOVMATRIX) {
 		text_printf(p, "/**/\tmovmatrix.sync.aligned.m8n8.trans.b16 d0, d0;\n"
 			"\tst.global.b32 [%%dst], d0;\n");
 		return;
 	}
-	text_printf(p, "/**/\t%smatrix.sync.aligned.m8n8.x%u%s%s.b16 ", op == LDMATRIX ? "ld" : "st",
+	text_printf(p, "/**/\t%smatrix.sync.aligned.m8n8.x%u%s%s.b16 ", op == LDMATRIX ? "ld"
+		: "st",
 		n, t, space);
 	if (op == LDMATRIX) {
 		list(p, n);

@@ -64,7 +64,8 @@ bool gpu_open(struct err *e)
 			|| !CHECK(cuCtxSetCurrent(context), e)
 			|| !CHECK(cuDeviceGetAttribute(&major, 75, device), e))
 		return false;
-	return major == 9 || err_set(e, ERR_LAUNCH, 0, 0, "the programs are for sm_90a, the GPU is sm_%d0",
+	return major == 9 || err_set(e, ERR_LAUNCH, 0, 0,
+		"the programs are for sm_90a, the GPU is sm_%d0",
 		major);
 }
 
@@ -80,10 +81,13 @@ static bool make_maps(const struct program *p, uint64_t in, uint64_t out, unsign
 		uint64_t address = a->address + (i->map_out ? out + i->out_at : in + i->in_at);
 		void *map = maps + TENSORMAP_BYTES * i->map_index;
 		bool ok = a->im2col
-			? CHECK(cuTensorMapEncodeIm2col(map, a->type, a->rank, (void *)address, a->dim,
-				a->stride, a->lower, a->upper, a->channels, a->pixels, a->elem_stride,
+			? CHECK(cuTensorMapEncodeIm2col(map, a->type, a->rank, (void *)address,
+				a->dim,
+				a->stride, a->lower, a->upper, a->channels, a->pixels,
+					a->elem_stride,
 				a->interleave, a->swizzle, a->l2, a->oob), e)
-			: CHECK(cuTensorMapEncodeTiled(map, a->type, a->rank, (void *)address, a->dim,
+			: CHECK(cuTensorMapEncodeTiled(map, a->type, a->rank, (void *)address,
+				a->dim,
 				a->stride, a->box, a->elem_stride, a->interleave, a->swizzle, a->l2,
 				a->oob), e);
 		if (!ok)
@@ -125,7 +129,8 @@ bool gpu_run(const struct program *p, unsigned char *out, struct err *e)
 	free(maps);
 	return ok && load(p, &module, e)
 		&& CHECK(cuModuleGetFunction(&kernel, module, "conform"), e)
-		&& CHECK(cuLaunchKernel(kernel, p->ctas, 1, 1, CTA_THREADS, 1, 1, 0, NULL, args, NULL), e)
+		&& CHECK(cuLaunchKernel(kernel, p->ctas, 1, 1, CTA_THREADS, 1, 1, 0, NULL, args,
+			NULL), e)
 		&& CHECK(cuCtxSynchronize(), e)
 		&& CHECK(cuMemcpyDtoH_v2(out, out_at, p->out_bytes), e)
 		&& CHECK(cuModuleUnload(module), e) && CHECK(cuMemFree_v2(in_at), e)

@@ -38,17 +38,20 @@ static bool compares(int cmp, bool ftz, enum type t, uint64_t x, uint64_t y)
 static bool result(const struct item *i, const uint64_t *s, unsigned k)
 {
 	const enum type t = type_element((enum type)i->p[P_FROM]);
-	bool v = compares(i->p[P_CMP], i->p[P_FTZ], t, s[0] >> 16 * k & 0xffff, s[1] >> 16 * k & 0xffff);
+	bool v = compares(i->p[P_CMP], i->p[P_FTZ], t, s[0] >> 16 * k & 0xffff,
+		s[1] >> 16 * k & 0xffff);
 	bool c = (s[2] != 0) != (i->p[P_NEG] != 0);
 
-	return i->p[P_BOOL] == 0 ? v : i->p[P_BOOL] == 1 ? v && c : i->p[P_BOOL] == 2 ? v || c : v != c;
+	return i->p[P_BOOL] == 0 ? v : i->p[P_BOOL] == 1 ? v && c : i->p[P_BOOL] == 2 ? v || c
+		: v != c;
 }
 
 static void lane_half_compare(const struct item *i, const uint64_t *s, struct want *w)
 {
 	const enum type to = (enum type)i->p[P_TO];
 	const unsigned n = type_elements((enum type)i->p[P_FROM]);
-	const uint64_t one = type_element(to) == T_f16 ? 0x3c00 : type_element(to) == T_bf16 ? 0x3f80
+	const uint64_t one = type_element(to) == T_f16 ? 0x3c00 : type_element(to) == T_bf16
+		? 0x3f80
 		: n == 2 ? 0xffff : ~0ull;
 
 	if (to == T_pred) {
@@ -79,8 +82,10 @@ void class_half_compare(struct item *i, struct rng *r)
 	i->p[P_NEG] = i->p[P_BOOL] && rng_once_in(r, 3);
 	snprintf(ops, sizeof ops, "%s! %s!%s", n, n, i->p[P_BOOL] ? " pred" : "");
 	d = to == T_pred && pair ? "d|q" : "d";
-	item_scalar(i, r, lane_half_compare, to != T_pred ? type_name(to) : pair ? "pred pred" : "pred",
-		ops, "%s.%s%s%s%s%s.%s %s, a, b%s%s;", to == T_pred ? "setp" : "set", cmp_name[i->p[P_CMP]],
+	item_scalar(i, r, lane_half_compare, to != T_pred ? type_name(to) : pair ? "pred pred"
+		: "pred",
+		ops, "%s.%s%s%s%s%s.%s %s, a, b%s%s;", to == T_pred ? "setp" : "set",
+			cmp_name[i->p[P_CMP]],
 		bool_name[i->p[P_BOOL]], i->p[P_FTZ] ? ".ftz" : "", to == T_pred ? "" : ".",
 		to == T_pred ? "" : type_name(to), n, d, i->p[P_BOOL] ? ", " : "",
 		!i->p[P_BOOL] ? "" : i->p[P_NEG] ? "!c" : "c");
@@ -112,7 +117,8 @@ void class_mov_pack(struct item *i, struct rng *r)
 	/* parts and the bits of each */
 	static const struct { unsigned n, bits; } forms[] = { { 2, 16 }, { 2, 32 }, { 4, 16 },
 		{ 2, 64 } };
-	static const char *const regs[] = { "a", "b", "c", "e" }, *const outs[] = { "d", "q", "v", "w" };
+	static const char *const regs[] = { "a", "b", "c", "e" }, *const outs[] = { "d", "q", "v",
+		"w" };
 	unsigned f = rng_below(r, ARRAY_SIZE(forms)), n = forms[f].n, bits = forms[f].bits;
 	bool pack = rng_once_in(r, 2);
 	struct text list = { 0 }, types = { 0 };

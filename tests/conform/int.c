@@ -34,7 +34,8 @@ static void lane_add(const struct item *i, const uint64_t *s, struct want *w)
 	uint64_t v = 0;
 
 	for (unsigned k = 0; k < type_elements(t); k++) {
-		I a = part(t, s[0], k), b = part(t, s[1], k), r = i->p[P_OP] == OP_ADD ? a + b : a - b;
+		I a = part(t, s[0], k), b = part(t, s[1], k), r = i->p[P_OP] == OP_ADD ? a + b
+			: a - b;
 		if (i->p[P_MODE])
 			r = clamp(r, INT32_MIN, INT32_MAX);
 		v |= ((uint64_t)r & type_mask(e)) << k * type_bits(e);
@@ -71,7 +72,8 @@ static void lane_mul(const struct item *i, const uint64_t *s, struct want *w)
 	enum type t = (enum type)i->p[P_TYPE];
 	unsigned bits = type_bits(t);
 	/* 128 bits hold the product of two signed words, and of two unsigned ones as unsigned */
-	unsigned __int128 p = (unsigned __int128)part(t, s[0], 0) * (unsigned __int128)part(t, s[1], 0);
+	unsigned __int128 p = (unsigned __int128)part(t, s[0], 0) * (unsigned __int128)part(t, s[1],
+		0);
 	uint64_t low = (uint64_t)p;
 	uint64_t high = type_signed(t) ? (uint64_t)((I)p >> bits) : (uint64_t)(p >> bits);
 	uint64_t v = i->p[P_MODE] == HI ? high : low;
@@ -286,13 +288,15 @@ void class_carry(struct item *i, struct rng *r)
 
 	i->p[LINKS] = (int)t;
 	for (unsigned k = 0; k < LINKS; k++) {
-		/* One kind of chain: what a flag of the other kind means to hardware is not defined */
+		/* One kind of chain: what a borrow means to an addition is not defined */
 		int op = k ? (i->p[0] & 15) == C_SUB ? C_SUB : (int[]){ C_ADD, C_MADLO, C_MADHI }
 			[rng_below(r, 3)] : (int)rng_below(r, C_COUNT);
 		bool keep = k == 1 && rng_once_in(r, 4);
 		i->p[k] = op | keep << 4;
-		text_printf(&p, "%s%s%s%s.%s %s, %s, %s", op == C_ADD ? "add" : op == C_SUB ? "sub" : "mad",
-			k ? "c" : "", op == C_MADLO ? ".lo" : op == C_MADHI ? ".hi" : "", keep ? "" : ".cc",
+		text_printf(&p, "%s%s%s%s.%s %s, %s, %s", op == C_ADD ? "add" : op == C_SUB ? "sub"
+			: "mad",
+			k ? "c" : "", op == C_MADLO ? ".lo" : op == C_MADHI ? ".hi" : "", keep ? ""
+				: ".cc",
 			n, out[k], reg[k], reg[(k + 1) % 4]);
 		text_printf(&p, op >= C_MADLO ? ", %s; " : "; ", reg[(k + 2) % 4]);
 	}

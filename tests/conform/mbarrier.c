@@ -42,8 +42,8 @@ static void keep_pred(struct item *i, unsigned k, bool v)
 void class_mbarrier(struct item *i, struct rng *r)
 {
 	static const char *const orders[] = { "", ".release.cta", ".release.cluster" };
-	/* Steps when bytes alone are missing, and after a phase: an arrival for the next one needs a
-	 * wait that returned true. */
+	/* Steps when bytes alone are missing, and after a phase: an arrival for the next one needs
+	 * a wait that returned true. */
 	static const unsigned bytes_missing[] = { 5, 5, 5, 7, 8, 9 }, complete[] = { 7, 8, 8, 9 };
 	static const char *const acquires[] = { "", ".acquire.cta", ".acquire.cluster" };
 	struct text *p = &i->ptx;
@@ -60,7 +60,8 @@ void class_mbarrier(struct item *i, struct rng *r)
 		"\tmov.b64 t, 0;\n", space, m.expected);
 	for (unsigned k = 0; k < STEPS; k++) {
 		const char *order = RNG_OF(r, orders), *acquire = RNG_OF(r, acquires);
-		unsigned n = 1 + rng_below(r, m.pending < 4 ? m.pending + !m.pending : 4), bytes = rng_below(r, 100);
+		unsigned n = 1 + rng_below(r, m.pending < 4 ? m.pending + !m.pending : 4),
+			bytes = rng_below(r, 100);
 		uint32_t was = m.pending;
 
 		text_printf(p, "\tmov.b32 v, %u;\n", k);
@@ -88,13 +89,15 @@ void class_mbarrier(struct item *i, struct rng *r)
 		case 3:
 			token = m.phase;
 			have_token = true;
-			text_printf(p, "\tmbarrier.arrive.expect_tx%s%s.b64 t, [s], %u;\n", order, space, bytes);
+			text_printf(p, "\tmbarrier.arrive.expect_tx%s%s.b64 t, [s], %u;\n", order,
+				space, bytes);
 			m.tx += bytes;
 			step(&m, 1);
 			keep(i, k, k);
 			break;
 		case 4:
-			text_printf(p, "\tmbarrier.expect_tx.relaxed.cta%s.b64 [s], %u;\n", space, bytes);
+			text_printf(p, "\tmbarrier.expect_tx.relaxed.cta%s.b64 [s], %u;\n", space,
+				bytes);
 			m.tx += bytes;
 			keep(i, k, k);
 			break;
@@ -106,7 +109,8 @@ void class_mbarrier(struct item *i, struct rng *r)
 			bytes = 1 + rng_below(r, (unsigned)m.tx);
 			if (rng_once_in(r, 2))
 				bytes = (unsigned)m.tx;
-			text_printf(p, "\tmbarrier.complete_tx.relaxed.cta%s.b64 [s], %u;\n", space, bytes);
+			text_printf(p, "\tmbarrier.complete_tx.relaxed.cta%s.b64 [s], %u;\n", space,
+				bytes);
 			m.tx -= bytes;
 			step(&m, 0);
 			keep(i, k, k);
@@ -120,7 +124,8 @@ void class_mbarrier(struct item *i, struct rng *r)
 			}
 			m.expected -= n;
 			if (form == 1) {
-				text_printf(p, "\tmbarrier.arrive_drop.noComplete%s.b64 u, [s], %u;\n"
+				text_printf(p, "\tmbarrier.arrive_drop.noComplete%s.b64 u, [s], "
+					"%u;\n"
 					"\tmbarrier.pending_count.b64 v, u;\n", space, n);
 				m.pending -= n;
 				keep(i, k, was);
@@ -129,11 +134,13 @@ void class_mbarrier(struct item *i, struct rng *r)
 			token = m.phase;
 			have_token = true;
 			if (form == 2) {
-				text_printf(p, "\tmbarrier.arrive_drop.expect_tx%s%s.b64 t, [s], %u;\n", order,
+				text_printf(p, "\tmbarrier.arrive_drop.expect_tx%s%s.b64 t, [s], "
+					"%u;\n", order,
 					space, bytes);
 				m.tx += bytes;
 			} else
-				text_printf(p, "\tmbarrier.arrive_drop%s%s.b64 t, [s], %u;\n", order, space, n);
+				text_printf(p, "\tmbarrier.arrive_drop%s%s.b64 t, [s], %u;\n",
+					order, space, n);
 			step(&m, n);
 			keep(i, k, k);
 			break;
@@ -145,7 +152,8 @@ void class_mbarrier(struct item *i, struct rng *r)
 				break;
 			}
 			text_printf(p, "\tmbarrier.%s_wait%s%s.b64 p, [s], t;\n",
-				m.phase != token && rng_once_in(r, 2) ? "try" : "test", acquire, space);
+				m.phase != token && rng_once_in(r, 2) ? "try" : "test", acquire,
+					space);
 			keep_pred(i, k, m.phase != token);
 			if (m.phase != token)
 				waited = m.phase;
@@ -165,7 +173,8 @@ void class_mbarrier(struct item *i, struct rng *r)
 			m.pending = m.expected;
 			waited = 0;
 			have_token = false;
-			text_printf(p, "\tmbarrier.inval%s.b64 [s];\n\tmbarrier.init%s.b64 [s], %u;\n", space,
+			text_printf(p, "\tmbarrier.inval%s.b64 [s];\n\tmbarrier.init%s.b64 [s], "
+				"%u;\n", space,
 				space, m.expected);
 			keep(i, k, k);
 			break;

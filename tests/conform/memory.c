@@ -1,5 +1,5 @@
-/* Loads and stores: types, vectors, registers wider than the type, spaces, memory order. References:
- * ISA 9.7.9.8 to 9.7.9.14 and table 28 of "Operand Size Exceeding Instruction-Type Size". */
+/* Loads and stores: types, vectors, registers wider than the type, spaces, memory order.
+ * References: ISA 9.7.9.8 to 9.7.9.14 and 9.4.1 (operand sizes). */
 #include "conform.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 enum { P_TYPE, P_N, P_REG, P_SPACE };
 enum { GLOBAL, SHARED, LOCAL, GENERIC_GLOBAL, GENERIC_SHARED, SPACES };
 static const char *const space_name[] = { ".global", ".shared", ".local", "", "" };
-static const enum type types[] = { T_u8, T_s8, T_b8, T_u16, T_s16, T_b16, T_u32, T_s32, T_b32, T_f32,
+static const enum type types[] = { T_u8, T_s8, T_b8, T_u16, T_s16, T_b16, T_u32, T_s32, T_b32,
+	T_f32,
 	T_u64, T_s64, T_b64, T_f64 };
 
 /* Sets `at` to the address of the thread's 32 bytes; from: %src or %dst holds them */
@@ -30,12 +31,14 @@ static void place(struct item *i, const char *from)
 		if (s == GENERIC_SHARED)
 			text_printf(p, "\tcvta.shared.u64 at, at;\n");
 		for (unsigned k = 0; k < 4; k++)
-			text_printf(p, "\tld.global.b64 l%u, [%s+%u];\n\tst%s.b64 [at+%u], l%u;\n", k,
+			text_printf(p, "\tld.global.b64 l%u, [%s+%u];\n\tst%s.b64 [at+%u], l%u;\n",
+				k,
 				from, 8 * k, space_name[s], 8 * k, k);
 	}
 }
 
-static const char *reg_name(unsigned bits) { return bits == 16 ? "b16" : bits == 32 ? "b32" : "b64"; }
+static const char *reg_name(unsigned bits) { return bits == 16 ? "b16" : bits == 32 ? "b32"
+	: "b64"; }
 
 static void list(struct text *p, unsigned n)
 {
@@ -102,21 +105,25 @@ void class_load(struct item *i, struct rng *r)
 		order = RNG_OF(r, orders);
 	if (!ldu && !*order && i->p[P_SPACE] == GLOBAL)
 		cache = rng_once_in(r, 4) ? ".nc" : RNG_OF(r, caches);
-	text_printf(p, "\t.reg .%s v<%u>;\n/**/\t%s%s%s%s%s.%s ", reg_name(reg), n, ldu ? "ldu" : "ld",
-		order, space_name[i->p[P_SPACE]], cache, n == 1 ? "" : n == 2 ? ".v2" : ".v4", name);
+	text_printf(p, "\t.reg .%s v<%u>;\n/**/\t%s%s%s%s%s.%s ", reg_name(reg), n, ldu ? "ldu"
+		: "ld",
+		order, space_name[i->p[P_SPACE]], cache, n == 1 ? "" : n == 2 ? ".v2" : ".v4",
+			name);
 	list(p, n);
 	text_printf(p, ", [at];\n");
 	for (unsigned k = 0; k < n; k++)
 		if (reg == 64)
 			text_printf(p, "\tst.global.b64 [%%dst+%u], v%u;\n", 8 * k, k);
 		else
-			text_printf(p, "\tcvt.u64.u%u l0, v%u;\n\tst.global.b64 [%%dst+%u], l0;\n", reg, k,
+			text_printf(p, "\tcvt.u64.u%u l0, v%u;\n\tst.global.b64 [%%dst+%u], l0;\n",
+				reg, k,
 				8 * k);
 }
 
 /* ---- stores: the low bits of the register ---- */
 
-static void expect_store(const struct item *i, const void *inputs, const void *before, struct want *w)
+static void expect_store(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
 {
 	const unsigned bytes = type_bits((enum type)i->p[P_TYPE]) / 8;
 
@@ -180,10 +187,13 @@ void class_store_bulk(struct item *i, struct rng *r)
 
 	item_block(i, 16, 16, 2, 64, expect_bulk_zero);
 	i->p[P_BYTES] = (int)(8 * rng_below(r, 257));
-	text_printf(p, "\t.reg .b64 v<2>, n, at;\n\t.reg .b32 s;\n\t.reg .pred p;\n\tmov.u32 s, smem;\n"
-		"\tmad.lo.u32 s, %%thr, 16, s;\n\tld.global.v2.b64 {v0, v1}, [%%src];\n\tbar.sync 0;\n"
+	text_printf(p, "\t.reg .b64 v<2>, n, at;\n\t.reg .b32 s;\n\t.reg .pred p;\n\tmov.u32 s, "
+		"smem;\n"
+		"\tmad.lo.u32 s, %%thr, 16, s;\n\tld.global.v2.b64 {v0, v1}, [%%src];\n\tbar.sync "
+			"0;\n"
 		"\tst.shared.v2.b64 [s], {v0, v1};\n\tbar.sync 0;\n\tsetp.eq.u32 p, %%thr, 0;\n"
-		"\tmov.u64 n, %d;\n\tmov.u64 at, smem;\n\t@p st.bulk.weak.shared::cta [at], n, 0;\n\tbar.sync 0;\n"
+		"\tmov.u64 n, %d;\n\tmov.u64 at, smem;\n\t@p st.bulk.weak.shared::cta [at], n, 0;\n"
+			"\tbar.sync 0;\n"
 		"\tld.shared.v2.b64 {v0, v1}, [s];\n\tst.global.v2.b64 [%%dst], {v0, v1};\n",
 		i->p[P_BYTES]);
 }

@@ -78,7 +78,8 @@ static void expect_mma(const struct item *i, const void *inputs, const void *out
 		for (unsigned l = 0; l < 32; l++)
 			for (unsigned e = 0; e < i->nout; e++) {
 				unsigned row = l / 4 + e / 2 * 8, col = l % 4 * 2 + e % 2;
-				matrix_dot(&dot, a[row], b[col], k, c[row][col], &to[l * i->nout + e]);
+				matrix_dot(&dot, a[row], b[col], k, c[row][col],
+					&to[l * i->nout + e]);
 			}
 	}
 }
@@ -123,16 +124,19 @@ static void print(struct item *i)
 	for (unsigned k = 0; k < na; k++)
 		text_printf(p, "\tld.global.%s a%u, [%%src+%u];\n", ab, k, 8 * k);
 	for (unsigned k = 0; k < nb; k++)
-		text_printf(p, "\tld.global.%s b%u, [%%src+%zu];\n", ab, k, offsetof(struct in, b) + 8 * k);
+		text_printf(p, "\tld.global.%s b%u, [%%src+%zu];\n", ab, k, offsetof(struct in,
+			b) + 8 * k);
 	for (unsigned k = 0; k < nreg; k++) {
 		size_t at = offsetof(struct in, c);
 		if (d == T_f16)
-			text_printf(p, "\tld.global.b16 h, [%%src+%zu];\n\tld.global.b16 g, [%%src+%zu];\n"
+			text_printf(p, "\tld.global.b16 h, [%%src+%zu];\n\tld.global.b16 g, "
+				"[%%src+%zu];\n"
 				"\tmov.b32 c%u, {h, g};\n", at + 16 * k, at + 16 * k + 8, k);
 		else
 			text_printf(p, "\tld.global.%s c%u, [%%src+%zu];\n", cd, k, at + 8 * k);
 	}
-	text_printf(p, "/**/\tmma.sync.aligned.m%dn8k%d.row.col%s.%s.%s.%s.%s%s ", i->p[P_M], i->p[P_K],
+	text_printf(p, "/**/\tmma.sync.aligned.m%dn8k%d.row.col%s.%s.%s.%s.%s%s ", i->p[P_M],
+		i->p[P_K],
 		i->p[P_SAT] ? ".satfinite" : "", type_name(d), type_name(ta),
 		type_name((enum type)i->p[P_B]), type_name(d),
 		i->p[P_B1] == '&' ? ".and.popc" : i->p[P_B1] ? ".xor.popc" : "");
@@ -145,7 +149,8 @@ static void print(struct item *i)
 	list(p, "c", nreg);
 	text_printf(p, ";\n");
 	for (unsigned k = 0; k < nreg; k++)
-		text_printf(p, "\tst.global.%s [%%dst+%u], d%u;\n", cd, k * (d == T_f64 ? 8 : 4), k);
+		text_printf(p, "\tst.global.%s [%%dst+%u], d%u;\n", cd, k * (d == T_f64 ? 8 : 4),
+			k);
 }
 
 static void describe(struct item *i, unsigned m, unsigned k, enum type a, enum type b, enum type d)

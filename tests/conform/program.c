@@ -41,11 +41,14 @@ static void print(struct program *p)
 
 	text_printf(t, ".version %s\n.target sm_%ua\n.address_size 64\n",
 		p->class->sm == 90 ? "8.6" : "9.0", p->class->sm);
-	text_printf(t, ".visible .entry conform(.param .u64 in, .param .u64 out, .param .u64 maps)\n"
+	text_printf(t, ".visible .entry conform(.param .u64 in, .param .u64 out, .param .u64 "
+		"maps)\n"
 		".maxntid %d\n%s{\n"
-		".reg .b32 %%thr, %%cta, %%i, %%lane;\n.reg .b64 %%in, %%out, %%maps, %%map, %%src, %%dst;\n"
+		".reg .b32 %%thr, %%cta, %%i, %%lane;\n.reg .b64 %%in, %%out, %%maps, %%map, "
+			"%%src, %%dst;\n"
 		".shared .align 1024 .b8 smem[40960];\n"
-		"ld.param.u64 %%in, [in];\nld.param.u64 %%out, [out];\nld.param.u64 %%maps, [maps];\n"
+		"ld.param.u64 %%in, [in];\nld.param.u64 %%out, [out];\nld.param.u64 %%maps, "
+			"[maps];\n"
 		"cvta.to.global.u64 %%in, %%in;\ncvta.to.global.u64 %%out, %%out;\n"
 		"mov.u32 %%thr, %%tid.x;\nmov.u32 %%cta, %%ctaid.x;\n"
 		"and.b32 %%lane, %%thr, 31;\n"
@@ -58,7 +61,8 @@ static void print(struct program *p)
 			"\tadd.u64 %%dst, %%dst, %lu;\n", k, i->in_bytes, i->in_at,
 			i->out_bytes, i->out_at);
 		if (i->map)
-			text_printf(t, "\tadd.u64 %%map, %%maps, %u;\n", TENSORMAP_BYTES * i->map_index);
+			text_printf(t, "\tadd.u64 %%map, %%maps, %u;\n",
+				TENSORMAP_BYTES * i->map_index);
 		text_add(t, i->ptx.at, i->ptx.n);
 		text_printf(t, "}\n");
 	}

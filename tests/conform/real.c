@@ -151,7 +151,8 @@ struct real real_mul(struct real a, struct real b)
 	if (a.kind == REAL_NAN || b.kind == REAL_NAN)
 		return make(REAL_NAN, false);
 	if (a.kind == REAL_INF || b.kind == REAL_INF)
-		return make(a.kind == REAL_ZERO || b.kind == REAL_ZERO ? REAL_NAN : REAL_INF, negative);
+		return make(a.kind == REAL_ZERO || b.kind == REAL_ZERO ? REAL_NAN : REAL_INF,
+			negative);
 	if (a.kind == REAL_ZERO || b.kind == REAL_ZERO)
 		return make(REAL_ZERO, negative);
 	a.m *= b.m;
@@ -224,7 +225,8 @@ static unsigned __int128 round_off(unsigned __int128 m, unsigned drop, bool nega
 	unsigned __int128 kept = drop > 127 ? 0 : m >> drop;
 	/* twice the lost part against one unit of the kept part */
 	unsigned __int128 lost = drop > 127 ? m : m - (kept << drop);
-	int half = lost == 0 ? -2 : drop > 128 ? -1 : drop == 128 ? (m >> 127 ? (m << 1 ? 1 : 0) : -1)
+	int half = lost == 0 ? -2 : drop > 128 ? -1 : drop == 128 ? (m >> 127 ? (m << 1 ? 1 : 0)
+		: -1)
 		: lost > (unsigned __int128)1 << (drop - 1) ? 1
 		: lost == (unsigned __int128)1 << (drop - 1) ? 0 : -1;
 	bool up = false;
@@ -290,7 +292,8 @@ uint64_t real_round(enum type t, struct real a, enum rounding r, bool satfinite)
 		e = least + 3000;
 	v += (uint64_t)(e - least) << f->mbits;
 	if (v > f->max) {
-		bool away = r == RN || r == RNA || (r == RM && a.negative) || (r == RP && !a.negative);
+		bool away = r == RN || r == RNA || (r == RM && a.negative) || (r == RP
+			&& !a.negative);
 		v = away ? inf : f->max;
 	}
 	return (v | sign) << f->shift;

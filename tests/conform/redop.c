@@ -3,7 +3,8 @@
 
 const char *redop_name(enum redop op)
 {
-	static const char *const name[] = { "", "add", "min", "max", "inc", "dec", "and", "or", "xor",
+	static const char *const name[] = { "", "add", "min", "max", "inc", "dec", "and", "or",
+		"xor",
 		"exch", "cas" };
 
 	return name[op];

@@ -80,7 +80,8 @@ static void expect_lanes(const struct item *i, const void *in, const void *out, 
 
 static const char *reg_type(enum type t)
 {
-	return t == T_pred ? "pred" : type_bits(t) <= 16 ? "b16" : type_bits(t) == 32 ? "b32" : "b64";
+	return t == T_pred ? "pred" : type_bits(t) <= 16 ? "b16" : type_bits(t) == 32 ? "b32"
+		: "b64";
 }
 
 /* The registers: values of 8 bits lie in registers of 16. */

@@ -13,7 +13,8 @@
 #include <string.h>
 
 /* CUtensorMapDataType */
-static const struct { enum type t; bool flush; } types[] = { { T_u8, 0 }, { T_u16, 0 }, { T_u32, 0 },
+static const struct { enum type t; bool flush; } types[] = { { T_u8, 0 }, { T_u16, 0 }, { T_u32,
+	0 },
 	{ T_s32, 0 }, { T_u64, 0 }, { T_s64, 0 }, { T_f16, 0 }, { T_f32, 0 }, { T_f64, 0 },
 	{ T_bf16, 0 }, { T_f32, 1 } };
 
@@ -35,7 +36,10 @@ static const struct map *map_of(const struct item *i)
 {
 	return copy_of(i)->replaced ? &copy_of(i)->target : i->map;
 }
-static unsigned size_of(const struct item *i) { return type_bits(types[map_of(i)->args.type].t) / 8; }
+static unsigned size_of(const struct item *i)
+{
+	return type_bits(types[map_of(i)->args.type].t) / 8;
+}
 
 /* Elements of the box along dimension d; dimension 0 has no stride. */
 static unsigned count(const struct map *m, unsigned d)
@@ -138,7 +142,8 @@ static void expect_load(const struct item *i, const void *inputs, const void *ou
 		int64_t at[5];
 		row_at(i, row, at);
 		for (unsigned k = 0; k < n; k++) {
-			struct want *x = &w[swizzled(i, copy_of(i)->shared + row * pitch(i) + k * size) / size];
+			struct want *x = &w[swizzled(i,
+				copy_of(i)->shared + row * pitch(i) + k * size) / size];
 			int64_t a = address(i, at, k);
 			x->type = t;
 			if (a >= 0) {
@@ -155,7 +160,8 @@ static void expect_load(const struct item *i, const void *inputs, const void *ou
 	}
 }
 
-static void expect_store(const struct item *i, const void *inputs, const void *before, struct want *w)
+static void expect_store(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
 {
 	const unsigned size = size_of(i), n = row_bytes(i) / size;
 	const char *box = inputs, *tensor = before;
@@ -172,7 +178,8 @@ static void expect_store(const struct item *i, const void *inputs, const void *b
 			uint64_t b = 0;
 			if (a < 0)
 				continue;
-			memcpy(&b, box + swizzled(i, copy_of(i)->shared + row * pitch(i) + k * size), size);
+			memcpy(&b, box + swizzled(i,
+				copy_of(i)->shared + row * pitch(i) + k * size), size);
 			redop_apply((enum redop)copy_of(i)->op, types[map_of(i)->args.type].t,
 				SUBNORMALS_OPEN, w[a / size].v, b, 0, &w[a / size]);
 		}
@@ -280,7 +287,8 @@ static void draw_im2col(struct item *i, struct rng *r, struct copy *c)
 	m->args.pixels = 1 + rng_below(r, (BOX - 1024) / inner < 40 ? (BOX - 1024) / inner : 40);
 	c->at[0] = (int)rng_below(r, (unsigned)m->dim[0] + 1) * (int)size / 16 * 16 / (int)size;
 	for (unsigned d = 1; d < last; d++) {
-		int low = c->load ? m->lower[d - 1] : 0, high = (int)m->dim[d] - 1 + m->upper[d - 1];
+		int low = c->load ? m->lower[d - 1] : 0,
+			high = (int)m->dim[d] - 1 + m->upper[d - 1];
 		c->at[d] = high < low ? low : low + (int)rng_below(r, (unsigned)(high - low) + 1);
 		c->offset[d - 1] = c->load ? (int)rng_below(r, 3) : 0;
 	}
@@ -317,7 +325,8 @@ static void field(struct text *p, const char *name, int ordinal, const char *typ
 
 	if (ordinal >= 0)
 		snprintf(at, sizeof at, " %d,", ordinal);
-	text_printf(p, "\t@first tensormap.replace.tile.%s.shared::cta.b1024.%s [v1],%s %lu;\n", name,
+	text_printf(p, "\t@first tensormap.replace.tile.%s.shared::cta.b1024.%s [v1],%s %lu;\n",
+		name,
 		type, at, v);
 }
 
@@ -352,7 +361,8 @@ static void replace(struct item *i, unsigned label)
 	field(p, "swizzle_mode", -1, "b32", m->args.swizzle);
 	field(p, "fill_mode", -1, "b32", m->args.oob);
 	text_printf(p, "\tbar.sync 0;\n\t@!warp0 bra N%u;\n"
-		"\ttensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+		"\ttensormap.cp_fenceproxy.global.shared::cta.tensormap::generic"
+		".release.gpu.sync.aligned"
 		" [g], [v1], 128;\n"
 		"\tfence.proxy.tensormap::generic.acquire.gpu [%%map], 128;\nN%u:\n", label, label);
 }
@@ -367,7 +377,8 @@ static void print(struct item *i, struct rng *r)
 		? ".tile" : "";
 	unsigned label = (unsigned)(rng_bits(r) >> 34);
 
-	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 %%x;\n\t.reg .pred first, done;\n\tmov.u32 m, smem;\n"
+	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 %%x;\n\t.reg .pred first, done;\n"
+		"\tmov.u32 m, smem;\n"
 		"\tmad.lo.u32 s, %%thr, 64, m;\n\tadd.u32 m, m, %d;\n"
 		"\tsetp.eq.u32 first, %%thr, 0;\n\tbar.sync 0;\n", MBAR);
 	for (unsigned k = 0; k < 64; k += 16) {
@@ -382,14 +393,17 @@ static void print(struct item *i, struct rng *r)
 	if (c->replaced)
 		replace(i, label);
 	else /* an earlier kernel may have used a map at this address */
-		text_printf(p, "\t@first fence.proxy.tensormap::generic.acquire.sys [%%map], 128;\n");
+		text_printf(p, "\t@first fence.proxy.tensormap::generic.acquire.sys [%%map], "
+			"128;\n");
 	if (!c->load) {
 		text_printf(p, "\tmov.u32 v0, smem;\n\tadd.u32 v0, v0, %u;\n\tbar.sync 0;\n"
-			"/**/\t@first cp%s.async.bulk.tensor.%ud.global.shared::cta%s%s%s.bulk_group ",
+			"/**/\t@first cp%s.async.bulk.tensor.%ud.global.shared::cta"
+			"%s%s%s.bulk_group ",
 			c->shared, c->op ? ".reduce" : "", a->rank, c->op ? "." : "",
 			redop_name((enum redop)c->op), mode);
 		coordinates(p, i);
-		text_printf(p, ", [v0];\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n"
+		text_printf(p, ", [v0];\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group "
+			"0;\n"
 			"\tbar.sync 0;\n");
 		return;
 	}
@@ -397,13 +411,16 @@ static void print(struct item *i, struct rng *r)
 		"\tfence.mbarrier_init.release.cluster;\n\tbar.sync 0;\n"
 		"\t@first mbarrier.arrive.expect_tx.shared.b64 _, [m], %u;\n"
 		"\tmov.u32 v0, smem;\n\tadd.u32 v0, v0, %u;\n"
-		"/**/\t@first cp.async.bulk.tensor.%ud.shared::cluster.global%s.mbarrier::complete_tx::bytes "
+		"/**/\t@first cp.async.bulk.tensor.%ud.shared::cluster.global%s"
+		".mbarrier::complete_tx::bytes "
 		"[v0], ", bytes, c->shared, a->rank, mode);
 	coordinates(p, i);
 	text_printf(p, ", [m]");
 	for (unsigned d = 0; a->im2col && d < a->rank - 2; d++)
-		text_printf(p, "%s%d%s", d ? ", " : ", {", c->offset[d], d == a->rank - 3 ? "}" : "");
-	text_printf(p, ";\nL%u:\n\tmbarrier.try_wait.parity.shared.b64 done, [m], 0;\n\t@!done bra L%u;\n",
+		text_printf(p, "%s%d%s", d ? ", " : ", {", c->offset[d], d == a->rank - 3 ? "}"
+			: "");
+	text_printf(p, ";\nL%u:\n\tmbarrier.try_wait.parity.shared.b64 done, [m], 0;\n\t@!done bra "
+		"L%u;\n",
 		label, label);
 	for (unsigned k = 0; k < 64; k += 16)
 		text_printf(p, "\tld.shared.v4.b32 {v0, v1, v2, v3}, [s+%u];\n"
@@ -438,10 +455,12 @@ static void emit(struct item *i, struct rng *r, bool load, int op, bool im2col,
 	i->map_out = !load;
 	bits = type_bits(types[m->args.type].t);
 	if (load)
-		item_block(i, TENSOR / CTA_THREADS, BOX / CTA_THREADS, BOX * 8 / bits / CTA_THREADS, bits,
+		item_block(i, TENSOR / CTA_THREADS, BOX / CTA_THREADS, BOX * 8 / bits / CTA_THREADS,
+			bits,
 			expect_load);
 	else
-		item_block(i, BOX / CTA_THREADS, TENSOR / CTA_THREADS, TENSOR * 8 / bits / CTA_THREADS,
+		item_block(i, BOX / CTA_THREADS, TENSOR / CTA_THREADS,
+			TENSOR * 8 / bits / CTA_THREADS,
 			bits, expect_store);
 	i->fill = fill_tma;
 	print(i, r);

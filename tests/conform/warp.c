@@ -20,7 +20,8 @@ static uint32_t some_mask(struct rng *r)
 static void head(struct item *i, struct rng *r)
 {
 	i->p[P_MASK] = (int)some_mask(r);
-	text_printf(&i->ptx, "\t.reg .b32 a, b, c, d, m, t;\n\t.reg .b64 x;\n\t.reg .pred on, p, q;\n"
+	text_printf(&i->ptx, "\t.reg .b32 a, b, c, d, m, t;\n\t.reg .b64 x;\n\t.reg .pred on, p, "
+		"q;\n"
 		"\tld.global.b32 a, [%%src];\n\tld.global.b32 b, [%%src+4];\n"
 		"\tld.global.b32 c, [%%src+8];\n\tld.global.b32 d, [%%src+12];\n"
 		"\tld.global.b64 x, [%%src+16];\n"
@@ -93,7 +94,8 @@ static void fill_shfl(const struct item *i, struct rng *r, void *inputs, void *o
 	(void)i;
 	(void)out;
 	for (unsigned t = 0; t < CTA_THREADS; t++)
-		in[t] = (struct in){ (uint32_t)rng_bits(r), rng_once_in(r, 4) ? (uint32_t)rng_bits(r)
+		in[t] = (struct in){ (uint32_t)rng_bits(r), rng_once_in(r, 4)
+			? (uint32_t)rng_bits(r)
 			: rng_below(r, 32), rng_once_in(r, 2) ? RNG_OF(r, common)
 			: (uint32_t)rng_bits(r), (uint32_t)rng_bits(r), 0, 0 };
 }
@@ -111,7 +113,8 @@ void class_shfl(struct item *i, struct rng *r)
 	head(i, r);
 	/* without the predicate d alone is compared: p is taken from a second shuffle */
 	for (int k = pair ? 1 : 0; k < 2; k++) {
-		text_printf(&i->ptx, "/**/\t@on shfl.sync.%s.b32 %s%s, a, ", shfl_name[i->p[P_MODE]],
+		text_printf(&i->ptx, "/**/\t@on shfl.sync.%s.b32 %s%s, a, ",
+			shfl_name[i->p[P_MODE]],
 			k && !pair ? "t" : "d", k ? "|p" : "");
 		if (i->p[P_X])
 			text_printf(&i->ptx, "%d, 0x%x, m;\n", i->p[P_Y] & 31, i->p[P_Y] >> 8);
@@ -205,7 +208,8 @@ static void expect_match(const struct item *i, const void *inputs, const void *o
 		if (stays(i, in, t, w))
 			continue;
 		for (unsigned l = 0; l < 32; l++)
-			if (m >> l & 1 && (wide ? warp[l].wide == in[t].wide : warp[l].b == in[t].b))
+			if (m >> l & 1 && (wide ? warp[l].wide == in[t].wide
+				: warp[l].b == in[t].b))
 				same |= 1u << l;
 		w[0].v = i->p[P_MODE] == ANY ? same : same == m ? m : 0;
 		w[1].v = i->p[P_MODE] == ALL && same == m;
@@ -273,7 +277,8 @@ static void expect_redux(const struct item *i, const void *inputs, const void *o
 			uint32_t v = in[t / 32 * 32 + l].b;
 			if (!in_mask(i, l))
 				continue;
-			w[0].v = first ? v : combine(i->p[P_MODE], i->p[P_TYPE], (uint32_t)w[0].v, v);
+			w[0].v = first ? v : combine(i->p[P_MODE], i->p[P_TYPE], (uint32_t)w[0].v,
+				v);
 			first = false;
 		}
 	}
@@ -352,7 +357,8 @@ void class_redux_f32(struct item *i, struct rng *r)
 
 /* ---- reductions over a CTA ---- */
 
-static void expect_barrier(const struct item *i, const void *inputs, const void *out, struct want *w)
+static void expect_barrier(const struct item *i, const void *inputs, const void *out,
+	struct want *w)
 {
 	const struct in *in = inputs;
 	unsigned n = 0;
@@ -362,7 +368,8 @@ static void expect_barrier(const struct item *i, const void *inputs, const void 
 		n += (in[t].a & 1) != (unsigned)i->p[P_X];
 	for (unsigned t = 0; t < CTA_THREADS; t++, w += 2) {
 		w[0].v = i->p[P_MODE] == R_ADD ? n : in[t].old;
-		w[1].v = i->p[P_MODE] == R_AND ? n == CTA_THREADS : i->p[P_MODE] == R_OR ? n != 0 : 0;
+		w[1].v = i->p[P_MODE] == R_AND ? n == CTA_THREADS : i->p[P_MODE] == R_OR ? n != 0
+			: 0;
 	}
 }
 
@@ -380,7 +387,8 @@ static void fill_barrier(const struct item *i, struct rng *r, void *inputs, void
 
 void class_barrier_red(struct item *i, struct rng *r)
 {
-	static const char *const form[] = { "bar.red", "bar.cta.red", "barrier.red", "barrier.cta.red" };
+	static const char *const form[] = { "bar.red", "bar.cta.red", "barrier.red",
+		"barrier.cta.red" };
 	static const int modes[] = { R_ADD, R_AND, R_OR };
 	bool popc;
 

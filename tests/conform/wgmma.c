@@ -32,7 +32,7 @@ struct layout { bool mn; unsigned span, lead, stride, start; };
 enum { P_KIND, P_N, P_VALUES, P_FLAGS };
 enum { A_IN_REGS = 1, SCALE_D = 2, NEGATE_A = 4, NEGATE_B = 8, SAT = 16 };
 
-/* The layouts are a function of the item's parameters: they are drawn again when they are needed. */
+/* The layouts are a function of the item's parameters, drawn again when they are needed. */
 static struct layout layout(const struct item *i, bool b)
 {
 	struct rng r = rng_start((uint64_t)i->p[b ? 5 : 4], "layout", b);
@@ -85,7 +85,8 @@ static long double element(const char *image, const struct layout *x, enum type 
 }
 
 /* Row and column of accumulator element e of a thread */
-static unsigned row_of(unsigned thread, unsigned e) { return thread / 32 * 16 + thread % 32 / 4 + (e >> 1 & 1) * 8; }
+static unsigned row_of(unsigned thread,
+	unsigned e) { return thread / 32 * 16 + thread % 32 / 4 + (e >> 1 & 1) * 8; }
 static unsigned col_of(unsigned thread, unsigned e) { return e / 4 * 8 + thread % 4 * 2 + (e & 1); }
 
 static void read_a(const struct item *i, const char *in, long double (*a)[256])
@@ -130,7 +131,8 @@ static void expect_wgmma(const struct item *i, const void *inputs, const void *o
 	for (unsigned thread = 0; thread < CTA_THREADS; thread++)
 		for (unsigned e = 0; e < i->nout; e++) {
 			const char *acc = in + IMAGE + thread * THREAD + 4 * A_REGS;
-			long double c = f & SCALE_D ? matrix_value(td, packed_get(acc, type_bits(td), e)) : 0;
+			long double c = f & SCALE_D ? matrix_value(td, packed_get(acc,
+				type_bits(td), e)) : 0;
 			matrix_dot(&dot, a[row_of(thread, e)], b[col_of(thread, e)], depth, c,
 				&w[thread * i->nout + e]);
 		}
@@ -187,7 +189,8 @@ static void print(struct item *i, unsigned nreg)
 	text_printf(p, "\t.reg .b64 base, own, x, da, db;\n\t.reg .b32 t, a<4>, d<%u>, v<4>;\n"
 		"\t.reg .pred p;\n\tmul.wide.u32 x, %%thr, %u;\n\tsub.u64 base, %%src, x;\n"
 		"\tmad.wide.u32 own, %%thr, %u, base;\n\tmul.wide.u32 x, %%thr, 16;\n"
-		"\tadd.u64 base, base, x;\n\tcvt.u32.u64 t, x;\n\tmov.u32 a0, smem;\n\tadd.u32 t, t, a0;\n"
+		"\tadd.u64 base, base, x;\n\tcvt.u32.u64 t, x;\n\tmov.u32 a0, smem;\n\tadd.u32 t, "
+			"t, a0;\n"
 		"\tbar.sync 0;\n", nreg, IN_BYTES, THREAD);
 	for (unsigned k = 0; k < IMAGE; k += 16 * CTA_THREADS)
 		text_printf(p, "\tld.global.v4.b32 {v0, v1, v2, v3}, [base+%u];\n"
@@ -199,7 +202,8 @@ static void print(struct item *i, unsigned nreg)
 	descriptor(p, "da", &a, 0);
 	descriptor(p, "db", &b, AT_B);
 	text_printf(p, "\tsetp.ne.u32 p, %d, 0;\n\tfence.proxy.async;\n\tbar.sync 0;\n"
-		"\twgmma.fence.sync.aligned;\n/**/\twgmma.mma_async.sync.aligned.m64n%dk%u%s.%s.%s.%s%s ",
+		"\twgmma.fence.sync.aligned;\n"
+			"/**/\twgmma.mma_async.sync.aligned.m64n%dk%u%s.%s.%s.%s%s ",
 		(f & SCALE_D) != 0, i->p[P_N], kinds[i->p[P_KIND]].k, f & SAT ? ".satfinite" : "",
 		type_name(td), type_name(ta), type_name(tb), ta == T_b1 ? ".and.popc" : "");
 	list(p, "d", nreg);
@@ -215,7 +219,8 @@ static void print(struct item *i, unsigned nreg)
 		text_printf(p, ", %d", a.mn);
 	if (type_bits(ta) == 16)
 		text_printf(p, ", %d", b.mn);
-	text_printf(p, ";\n\twgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;\n");
+	text_printf(p, ";\n\twgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned "
+		"0;\n");
 	for (unsigned k = 0; k < nreg; k++)
 		text_printf(p, "\tst.global.b32 [%%dst+%u], d%u;\n", 4 * k, k);
 }

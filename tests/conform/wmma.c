@@ -47,7 +47,8 @@ static unsigned offset(const struct item *i, unsigned rows, unsigned cols, int c
 	return i->p[P_COLS] & col_bit ? col * stride(i, rows) + row : row * stride(i, cols) + col;
 }
 
-static void expect_wmma(const struct item *i, const void *inputs, const void *before, struct want *w)
+static void expect_wmma(const struct item *i, const void *inputs, const void *before,
+	struct want *w)
 {
 	const struct wmma *x = &kinds[i->p[P_KIND]];
 	const struct dot dot = { x->a, x->b, x->d, (enum values)i->p[P_VALUES], i->p[P_SAT],
@@ -64,12 +65,15 @@ static void expect_wmma(const struct item *i, const void *inputs, const void *be
 			for (unsigned n = 0; n < x->n; n++) {
 				long double a[128], b[128];
 				for (unsigned k = 0; k < x->k; k++) {
-					a[k] = matrix_value(x->a, packed_get(in + AT_A, type_bits(x->a),
+					a[k] = matrix_value(x->a, packed_get(in + AT_A,
+						type_bits(x->a),
 						offset(i, x->m, x->k, COL_A, m, k)));
-					b[k] = matrix_value(x->b, packed_get(in + AT_B, type_bits(x->b),
+					b[k] = matrix_value(x->b, packed_get(in + AT_B,
+						type_bits(x->b),
 						offset(i, x->k, x->n, COL_B, k, n)));
 				}
-				matrix_dot(&dot, a, b, x->k, matrix_value(x->c, packed_get(in + AT_C,
+				matrix_dot(&dot, a, b, x->k, matrix_value(x->c,
+					packed_get(in + AT_C,
 					type_bits(x->c), offset(i, x->m, x->n, COL_C, m, n))),
 					&to[offset(i, x->m, x->n, COL_D, m, n)]);
 			}
@@ -117,7 +121,8 @@ static void print(struct item *i, const struct wmma *x)
 	char shape[32];
 
 	snprintf(shape, sizeof shape, "m%un%uk%u", x->m, x->n, x->k);
-	text_printf(p, "\t.reg .b64 in, out, x;\n\t.reg .b32 y;\n\t.reg .%s a<%u>, b<%u>, c<%u>, d<%u>;\n"
+	text_printf(p, "\t.reg .b64 in, out, x;\n\t.reg .b32 y;\n\t.reg .%s a<%u>, b<%u>, c<%u>, "
+		"d<%u>;\n"
 		"\tmul.wide.u32 x, %%lane, %u;\n\tsub.u64 in, %%src, x;\n"
 		"\tmul.wide.u32 x, %%lane, %u;\n\tsub.u64 out, %%dst, x;\n",
 		reg, x->na, x->nb, x->nc, x->nd, i->in_bytes, i->out_bytes);
@@ -125,7 +130,8 @@ static void print(struct item *i, const struct wmma *x)
 	load(i, "b", shape, x->b, x->nb, c & COL_B, AT_B, c & COL_B ? x->k : x->n);
 	load(i, "c", shape, x->c, x->nc, c & COL_C, AT_C, c & COL_C ? x->m : x->n);
 	text_printf(p, "/**/\twmma.mma%s.sync.aligned.%s.%s.%s.%s", i->p[P_B1] == '&' ? ".and.popc"
-		: i->p[P_B1] ? ".xor.popc" : "", c & COL_A ? "col" : "row", c & COL_B ? "col" : "row",
+		: i->p[P_B1] ? ".xor.popc" : "", c & COL_A ? "col" : "row", c & COL_B ? "col"
+			: "row",
 		shape, type_name(x->d));
 	if (x->a != T_f16)
 		text_printf(p, ".%s.%s", type_name(x->a), type_name(x->b));
