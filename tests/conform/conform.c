@@ -75,8 +75,8 @@ static bool run(const struct options *o, const struct program *p, struct tally *
 		ok = gpu_run(p, gpu_out, &e);
 		if (ok)
 			add(gpu, compare_gpu(p, cpu_out, gpu_out,
-				gpu->wrong + gpu->undefined < o->show
-				? o->show - (unsigned)(gpu->wrong + gpu->undefined) : 0));
+				gpu->wrong < o->show ? o->show - (unsigned)gpu->wrong : 0,
+				o->show && !gpu->undefined));
 	}
 	if (!ok)
 		printf("%s: not run: %s (line %d of its PTX)\n", p->class->name, e.text, e.line);
