@@ -29,8 +29,17 @@ static const bool unsupported[ROWS] = {
 };
 static const char *const reason[ROWS] = {
 #define ABSENT(id, text) [ROW_##id] = text,
+#define FORM(form, text)
 #include "absent.def"
 #undef ABSENT
+#undef FORM
+};
+static const struct { const char *form, *reason; } forms[] = {
+#define ABSENT(id, text)
+#define FORM(form, text) { form, text },
+#include "absent.def"
+#undef ABSENT
+#undef FORM
 };
 
 /* An instruction of this name: the opcode ends where its modifiers or operands begin. */
@@ -100,5 +109,7 @@ bool coverage_check(bool print)
 			printf("not covered: %-36s %s\n", rows[k].name, unsupported[k]
 				? "not supported by the executor" : reason[k]);
 	}
+	for (unsigned k = 0; print && k < ARRAY_SIZE(forms); k++)
+		printf("not covered: %s: %s\n", forms[k].form, forms[k].reason);
 	return ok;
 }

@@ -169,6 +169,43 @@ void class_store(struct item *i, struct rng *r)
 			space_name[i->p[P_SPACE]], k, 8 * k, 8 * k, k);
 }
 
+/* ---- 128 and, on sm_100, 256 bits ---- */
+
+static void expect_same(const struct item *i, const void *inputs, const void *out, struct want *w)
+{
+	(void)out;
+	for (unsigned k = 0; k < CTA_THREADS * i->nout; k++)
+		w[k].v = ((const uint64_t *)inputs)[k];
+}
+
+void class_wide(struct item *i, struct rng *r)
+{
+	struct text *p = &i->ptx;
+	bool shared = rng_once_in(r, 2);
+	const char *at = shared ? "s" : "%dst", *space = shared ? ".shared" : ".global";
+
+	item_block(i, 16, 16, 2, 64, expect_same);
+	text_printf(p, "\t.reg .b32 s;\n\t.reg .b64 l<2>;\n\t.reg .b128 x;\n\tmov.u32 s, smem;\n"
+		"\tmad.lo.u32 s, %%thr, 16, s;\n\tbar.sync 0;\n\tld.global.b128 x, [%%src];\n"
+		"\tst%s.b128 [%s], x;\n\tld%s.b128 x, [%s];\n\tmov.b128 {l0, l1}, x;\n"
+		"\tst.global.v2.b64 [%%dst], {l0, l1};\n", space, at, space, at);
+}
+
+void class_wide_vector(struct item *i, struct rng *r)
+{
+	bool words = rng_once_in(r, 2);
+	unsigned n = words ? 8 : 4;
+	struct text *p = &i->ptx, list = { 0 };
+
+	item_block(i, 32, 32, 4, 64, expect_same);
+	for (unsigned k = 0; k < n; k++)
+		text_printf(&list, "%sv%u", k ? ", " : "", k);
+	text_printf(p, "\t.reg .b%u v<%u>;\n\tld.global.v%u.b%u {%s}, [%%src];\n"
+		"\tst.global.v%u.b%u [%%dst], {%s};\n", words ? 32 : 64, n, n, words ? 32 : 64,
+		list.at, n, words ? 32 : 64, list.at);
+	text_free(&list);
+}
+
 /* ---- st.bulk: zeros ---- */
 
 enum { P_BYTES };
