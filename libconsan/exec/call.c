@@ -127,7 +127,8 @@ static enum step op_call_indirect(struct warp *w, const struct xop *x, uint32_t 
 		for EACH_LANE(l, rest)
 			if (target[l] == to)
 				same |= 1u << l;
-		if (index >= k->module->ptx->nfunc || k->fn_of[index] == UINT32_MAX)
+		if (FUNC_POINTER(index) != to || index >= k->module->ptx->nfunc
+			|| k->fn_of[index] == UINT32_MAX)
 			return ex_fault(w, x, same, FAULT_TRAP, SP_ANY, to, 0,
 				"call through 0x%llx, which is not a function",
 				(unsigned long long)to);
