@@ -33,6 +33,8 @@ enum {
 	/* many reads by one instruction of a warp in one epoch: the lanes are not known */
 	GR_MERGED = 64,
 	GR_VOLATILE = 128, /* and not of a flag */
+	/* bytes beside a tensor that its store overwrites; not in the flags of an entry */
+	GR_PADDING = 256,
 };
 
 /* Layout: which lanes accessed which bytes. The one description of it, from which the bytes that an
@@ -59,7 +61,8 @@ struct global_record {
 	uint16_t agent, warp;    /* warp in the cluster that executed or issued it */
 	uint16_t size;           /* bytes per lane; 0: unknown, as in a GR_WHOLE */
 	uint16_t element;        /* bytes of one atomic element */
-	uint8_t row, flags, scope;
+	uint16_t flags;
+	uint8_t row, scope;
 	uint8_t count;           /* 0 and 1 are equivalent; at most GR_MAX_COUNT */
 	int8_t lane;             /* the issuing lane, if an engine performs the access; else -1 */
 	bool publishes;          /* GR_VOLATILE: a write that follows a release fence */

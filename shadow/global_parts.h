@@ -49,7 +49,7 @@ struct global_runs { /* ascending, no granule twice; must not be copied, like gl
 struct entry {
 	uint32_t record;
 	uint16_t bytes;
-	uint8_t flags; /* flags of the record */
+	uint8_t flags; /* flags of the record below 256 */
 	uint8_t tag;   /* tag of the record's cluster */
 };
 

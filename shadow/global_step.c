@@ -217,7 +217,7 @@ static uint32_t merge_reads(struct visit *v, struct entry *at, uint32_t n)
 			bytes |= at[i].bytes;
 		else
 			at[k++] = at[i];
-	at[k++] = (struct entry){ v->merged, bytes, record_at(s, v->merged)->flags,
+	at[k++] = (struct entry){ v->merged, bytes, (uint8_t)record_at(s, v->merged)->flags,
 		tag_of(v->now->cluster) };
 	return k;
 }
@@ -240,7 +240,7 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	const struct global_record *now = v->now;
 	const uint32_t nfrom = from ? s->state[from].n : 0;
 	struct entry *out = scratch(s, nfrom + 1);
-	struct entry new_entry = { v->record, bytes, now->flags, tag_of(now->cluster) };
+	struct entry new_entry = { v->record, bytes, (uint8_t)now->flags, tag_of(now->cluster) };
 	struct seen seen = { .n = 0 };
 	uint32_t k = nfrom, n;
 

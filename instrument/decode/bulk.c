@@ -25,6 +25,7 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	struct decode_box box = { .map = record_value(c, r, &b->other->list[0], lane),
 		.shared = to->addr, .wants_global = c->sink && c->sink->want_global,
 		.rows = b->rows, .load = b->copy == COPY_LOAD, .placed = l->code->global && n,
+		.overwrites = b->copy == COPY_STORE && !to->reduce,
 		.ncoords = (uint8_t)(n ? n : 1), .noffsets = (uint8_t)(b->offsets ? b->offsets->n : 0),
 		.refused = &why };
 
@@ -52,9 +53,10 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	to->spans = (struct ev_spans){ box.spans, (uint16_t)box.nspans };
 	if (box.in_global && maps_rewritten(&c->job->maps, box.map)) {
 		c->result.moving_maps++;
-		box.ngspans = 0;
+		box.ngspans = box.npadding = 0;
 	}
 	to->global = (struct ev_gspans){ box.gspans, (uint16_t)box.ngspans };
+	to->padding = (uint16_t)box.npadding;
 	if (box.in_global)
 		emit_map_read(c, warp, r->site, e->lanes, &box, true);
 	return true;

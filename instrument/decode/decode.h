@@ -18,6 +18,7 @@ struct decode_box {
 	uint32_t shared;           /* offset of the box */
 	bool wants_global, rows;   /* gspans; a gather or scatter */
 	bool load, placed;         /* placed: coordinates and offsets are known */
+	bool overwrites;           /* a store that is no reduction */
 	uint8_t ncoords, noffsets;
 	int32_t at[5];             /* coordinates, if wants_global */
 	uint16_t offset[3];
@@ -29,7 +30,7 @@ struct decode_box {
 	const struct ev_span *spans; /* if it has holes */
 	uint32_t nspans;
 	const struct ev_gspan *gspans;
-	uint32_t ngspans;
+	uint32_t ngspans, npadding; /* the last npadding: bytes beside the tensor that are overwritten */
 	bool in_global;            /* the map may change while the kernel runs */
 	uint64_t hash;             /* of its bytes then */
 };

@@ -307,19 +307,18 @@ void global_copy(struct cluster *c, const struct event *e)
 
 /* ---- bulk operations: an engine accesses all bytes ---- */
 
-static void touch_spans(struct cluster *c, struct warp *w, const struct event *e, unsigned lane,
-	struct global_record *r)
+static void touch_spans(struct cluster *c, struct warp *w, const struct ev_gspan *span, unsigned n,
+	unsigned lane, struct global_record *r)
 {
-	const struct ev_gspans *spans = &e->bulk.global;
 	struct cluster_global *k = c->global;
 	struct global_view v = view_of(c, w, 1u << lane, warp_frontier(w, lane));
 
 	k->spans.n = 0;
-	for (unsigned i = 0; i < spans->n; i++)
-		if (spans->at[i].bytes)
-			vec_push(&k->spans, ((struct global_span){ spans->at[i].addr, spans->at[i].bytes }));
+	for (unsigned i = 0; i < n; i++)
+		if (span[i].bytes)
+			vec_push(&k->spans, ((struct global_span){ span[i].addr, span[i].bytes }));
 	r->row = GR_WHOLE;
-	r->base = spans->n ? spans->at[0].addr : 0;
+	r->base = n ? span[0].addr : 0;
 	if (r->flags & GR_WRITE)
 		observe_plain_writes(c, k->spans.at, k->spans.n);
 	global_shadow_touch_whole(c->check->global->shadow, &v.accessor, r, k->spans.at, k->spans.n);
@@ -335,7 +334,7 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
 		.flags = (uint8_t)(GR_ASYNC | (e->bulk.tensor ? GR_TENSOR : 0)),
 	};
 
-	touch_spans(c, w, e, lane, &r);
+	touch_spans(c, w, e->bulk.global.at, e->bulk.global.n, lane, &r);
 }
 
 /* Has another lane of the same instruction just made this store, of the same bytes from the same
@@ -375,6 +374,7 @@ static bool repeats_store(struct cluster *c, const struct event *e, struct warp 
 void global_store(struct cluster *c, const struct event *e, struct warp *w, unsigned lane)
 {
 	const struct event_bulk *b = &e->bulk;
+	const unsigned inside = b->global.n - b->padding;
 	struct global_record r = {
 		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_stores(c, w->index),
 		.epoch = w->stores.open, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
@@ -385,7 +385,11 @@ void global_store(struct cluster *c, const struct event *e, struct warp *w, unsi
 
 	if (!b->reduce && repeats_store(c, e, w, lane))
 		return;
-	touch_spans(c, w, e, lane, &r);
+	touch_spans(c, w, b->global.at, inside, lane, &r);
+	if (!b->padding)
+		return;
+	r.flags |= GR_PADDING;
+	touch_spans(c, w, b->global.at + inside, b->padding, lane, &r);
 }
 
 /* ---- memory of the device heap ---- */

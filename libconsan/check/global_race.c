@@ -291,6 +291,14 @@ static enum global_verdict classify_grids(struct global_view *v, const struct co
 	return GLOBAL_CONFLICT;
 }
 
+/* A tensor's store overwrites bytes beside the tensor that the kernel wrote before, or reads
+ * afterwards: ordered, so no race, but they hold what the box has there. */
+static bool overwrites_neighbour(const struct global_record *old, const struct global_record *now)
+{
+	return now->flags & GR_PADDING ? !(old->flags & GR_PADDING) && old->flags & GR_WRITE
+		: old->flags & GR_PADDING && !(now->flags & GR_WRITE);
+}
+
 enum global_verdict global_classify(struct global_accessor *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise)
 {
@@ -324,6 +332,12 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 		find_witness(&q, plane, &x);
 		global_report(v, &x);
 		return ordered ? GLOBAL_ORDERED : GLOBAL_CONFLICT;
+	}
+	if (ordered && overwrites_neighbour(old, now)) {
+		x.rule = CS314;
+		x.severity = rule_severity(CS314);
+		global_report(v, &x);
+		return GLOBAL_ORDERED;
 	}
 	if (ordered) {
 		/* A28, K6: from TMA to TMA of another CTA */

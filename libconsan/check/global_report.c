@@ -271,6 +271,10 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		if (old->cluster != now->cluster || old->warp != now->warp)
 			report_hint(f, HINT(sync_with_issuer), old->cluster == now->cluster ? "a barrier" : "release and acquire at .gpu scope");
 		return;
+	case CS314:
+		report_edge(f, "the bytes are beside the tensor, in the last unit of 16 bytes of a row: the "
+			"%s puts there what the box has", what_of(c, old->flags & GR_PADDING ? old : now));
+		return;
 	case CS118: case CS119:
 		explain_grids(c, f, x);
 		return;

@@ -133,6 +133,7 @@ struct ev_parts {
 	TYPE(offset, uint32_t)                      /* shared */ \
 	TYPE(mask, uint32_t)                        /* of lanes, CTAs or warps */ \
 	TYPE(cta, uint16_t)                         /* rank in the cluster */ \
+	TYPE(count, uint16_t)                       /* of elements of a list */ \
 	TYPE(site, uint32_t)                        /* site.h */ \
 	TYPE(space, enum ev_space) \
 	TYPE(sem, enum ev_sem) \

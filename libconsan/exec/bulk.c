@@ -238,6 +238,11 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 			!tensor_spans(&o->copy, check_span, &k))
 		REFUSE(GLOBAL_OOB, SP_GLOBAL, k.addr, k.bytes,
 			"the tensor map describes memory outside every allocation");
+	if (a->what == STORE && !a->red) {
+		o->copy.pad_end = UINT64_MAX;
+		if (!tensor_padding(&o->copy, check_span, &k))
+			o->copy.pad_end = k.addr; /* beside the allocation */
+	}
 	return true;
 }
 
@@ -269,6 +274,7 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 	struct event e = ex_event(w, x, EV_BULK, 1u << l);
 	struct event_bulk *b = &e.bulk;
 	uint64_t src[32];
+	uint16_t inside;
 
 	b->async_op = o->g.op.id;
 	b->tensor = a->tensor;
@@ -302,6 +308,10 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 			tensor_spans(&o->copy, add_span, w->async);
 		else
 			add_span(w->async, o->other, o->bytes);
+		inside = (uint16_t)w->async->gspans.n;
+		if (a->tensor && a->what == STORE && !a->red)
+			tensor_padding(&o->copy, add_span, w->async);
+		b->padding = (uint16_t)(w->async->gspans.n - inside);
 		b->global = (struct ev_gspans){ w->async->gspans.at, (uint16_t)w->async->gspans.n };
 	}
 	ex_emit(w->cluster, &e);

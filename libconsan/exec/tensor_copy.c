@@ -39,6 +39,9 @@ uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at)
  *    instruction, and so are a negative coordinate of a store and an im2col coordinate outside the
  *    pixel box.
  *  - Outside the tensor, the NaN of every type consists of halves of 0x7ff7.
+ *  - A store writes whole units of 16 bytes at the inner edge of a tiled tensor: columns 6 and 7 of
+ *    a box of 8 words where the tensor has 6. Assumed of im2col and scatter4, too, which have not
+ *    been measured, and not of reductions (tests/gpu/tensor_edge.c).
  *  - .tf32 rounds to nearest, subnormals included, and a NaN is 0x7fffe000. */
 
 /* Bits of an element of dimension 0. */
@@ -167,6 +170,14 @@ static struct rows rows_of(const struct tensor_copy *c)
 	r.lo = (uint32_t)(lo * bits / 8);
 	r.hi = (uint32_t)(left * bits / 8);
 	return r;
+}
+
+/* Bytes beside the tensor up to the end of the unit of 16 bytes. */
+static uint32_t padding_of(const struct rows *r)
+{
+	const uint32_t n = -r->hi & 15;
+
+	return r->step || r->lo >= r->hi ? 0 : n < r->bytes - r->hi ? n : r->bytes - r->hi;
 }
 
 /* Visits each row of the box: each(user, k, base, inside) with the address of the row's dimension 0
@@ -407,12 +418,16 @@ static bool store_row(void *user, uint32_t k, uint64_t base, bool inside)
 	const struct rows *r = &s->r;
 	unsigned char row[MAX_ROW];
 	unsigned char *to = (unsigned char *)(uintptr_t)(base + (uint64_t)r->first);
+	uint32_t pad;
 
 	if (!inside || r->lo >= r->hi)
 		return true;
 	get_row(row, c->shared, c->dst + k * r->pitch, r->bytes, c->map->swizzle);
 	if (!r->step) {
 		put(s, to + r->lo, row + r->lo, r->hi - r->lo);
+		pad = s->red == RED_NONE ? padding_of(r) : 0;
+		if (pad && (uintptr_t)to + r->hi + pad <= c->pad_end)
+			memcpy(to + r->hi, row + r->hi, pad);
 		return true;
 	}
 	for (uint32_t i = r->lo; i < r->hi; i += r->unit)
@@ -468,4 +483,28 @@ bool tensor_spans(const struct tensor_copy *c, tensor_span each, void *user)
 	struct spans s = { .r = rows_of(c), .each = each, .user = user };
 
 	return each_row(c, span_row, &s) && (!s.bytes || each(user, s.addr, s.bytes));
+}
+
+struct padding {
+	struct rows r;
+	tensor_span each;
+	void *user;
+	uint64_t end;
+};
+
+static bool padding_row(void *user, uint32_t k, uint64_t base, bool inside)
+{
+	const struct padding *p = user;
+	const uint64_t at = base + (uint64_t)p->r.first + p->r.hi;
+	const uint32_t n = padding_of(&p->r);
+
+	(void)k;
+	return !inside || at + n > p->end || p->each(p->user, at, n);
+}
+
+bool tensor_padding(const struct tensor_copy *c, tensor_span each, void *user)
+{
+	struct padding p = { rows_of(c), each, user, c->pad_end };
+
+	return !padding_of(&p.r) || each_row(c, padding_row, &p);
 }

@@ -67,6 +67,7 @@ struct tensor_copy {
 	bool rows;                 /* gather4, scatter4: at[0] column, at[1..4] rows */
 	unsigned char *shared;     /* the CTA's shared memory, 1024-aligned offsets */
 	uint32_t dst;              /* offset of the box in it */
+	uint64_t pad_end;          /* a store writes padding below this address only */
 };
 
 /* Bytes of the box, as counted by complete_tx. */
@@ -94,6 +95,10 @@ bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
  * from the callback ends the iteration. */
 typedef bool (*tensor_span)(void *user, uint64_t addr, uint64_t bytes);
 bool tensor_spans(const struct tensor_copy *c, tensor_span each, void *user);
+
+/* The same for the bytes beside the tensor that a plain store overwrites: at the inner edge an H200
+ * writes whole units of 16 bytes, with what the box has there. No row has more than 15. */
+bool tensor_padding(const struct tensor_copy *c, tensor_span each, void *user);
 
 /* The copies. Every global byte must be accessible. */
 void tensor_load(const struct tensor_copy *c);

@@ -81,6 +81,11 @@ static void find_global(const struct tensormap *map, struct decode_box *b)
 
 	global_span.n = 0;
 	tensor_spans(&copy, add_span, NULL);
+	b->npadding = (uint32_t)global_span.n;
+	copy.pad_end = UINT64_MAX;
+	if (b->overwrites)
+		tensor_padding(&copy, add_span, NULL);
+	b->npadding = (uint32_t)global_span.n - b->npadding;
 	b->gspans = global_span.at;
 	b->ngspans = (uint32_t)global_span.n;
 }

@@ -104,7 +104,7 @@ static void launch(const struct specimen *s, CUfunction f, void **args)
 int main(int argc, char **argv)
 {
 	static _Alignas(64) unsigned char value[MAX_ARGS][TENSORMAP_BYTES];
-	const struct specimen_maker make = { .buffer = new_buffer, .map = new_map };
+	struct specimen_maker make = { .buffer = new_buffer, .map = new_map };
 	void *args[MAX_ARGS];
 	struct specimen s;
 	CUcontext context;

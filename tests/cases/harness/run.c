@@ -27,7 +27,7 @@ static void new_map(void *user, const struct tensormap_args *a, unsigned char *m
 static void make_arguments(const struct specimen *s, struct run *g,
 	const struct consan_kernel *k, unsigned char *params)
 {
-	const struct specimen_maker make = { .user = g, .buffer = new_buffer, .map = new_map };
+	struct specimen_maker make = { .user = g, .buffer = new_buffer, .map = new_map };
 
 	for (size_t i = 0; i < s->nargs; i++) {
 		_Alignas(64) unsigned char value[TENSORMAP_BYTES];

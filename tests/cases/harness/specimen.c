@@ -189,9 +189,10 @@ static uint64_t make_buffer(const struct specimen_maker *make, uint64_t bytes)
 	return at;
 }
 
-/* tensor f16 dim=64,64 box=64,8 swizzle=0: innermost dimension first, rows without padding */
+/* tensor f16 dim=64,64 box=64,8 swizzle=0 pitch=128 over=0: innermost dimension first. pitch: bytes
+ * from row to row, by default those of a row. over=1: it lies in the buffer of the argument before */
 static void make_tensor(const struct specimen *s, const char *spec,
-	const struct specimen_maker *make, unsigned char *map)
+	struct specimen_maker *make, unsigned char *map)
 {
 	static const struct { const char *name; unsigned type, bytes; } types[] = {
 		{ "f16", 6, 2 }, { "f32", 7, 4 },
@@ -207,12 +208,12 @@ static void make_tensor(const struct specimen *s, const char *spec,
 	if (!dims || sscanf(dims, "dim=%lu,%lu", &dim[0], &dim[1]) != 2 ||
 			!boxes || sscanf(boxes, "box=%u,%u", &box[0], &box[1]) != 2)
 		bad(s->path, "bad tensor");
-	stride[0] = dim[0] * types[which].bytes;
-	a.address = make_buffer(make, stride[0] * dim[1]);
+	stride[0] = number_of(spec, "pitch=", (unsigned)(dim[0] * types[which].bytes));
+	a.address = number_of(spec, "over=", 0) ? make->newest : make_buffer(make, stride[0] * dim[1]);
 	make->map(make->user, &a, map);
 }
 
-void specimen_argument(const struct specimen *s, size_t i, const struct specimen_maker *make,
+void specimen_argument(const struct specimen *s, size_t i, struct specimen_maker *make,
 	unsigned char value[TENSORMAP_BYTES])
 {
 	const char *spec = strchr(s->arg[i], ' ') + 1;
@@ -224,6 +225,6 @@ void specimen_argument(const struct specimen *s, size_t i, const struct specimen
 	}
 	n = strtoull(spec, NULL, 0);
 	if (!strncmp(s->arg[i], "buffer", 6))
-		n = make_buffer(make, n);
+		n = make->newest = make_buffer(make, n);
 	memcpy(value, &n, sizeof n);
 }

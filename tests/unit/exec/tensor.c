@@ -73,7 +73,8 @@ static void run_case(const struct tensor_case *t, int number)
 		.channels = t->box[0], .pixels = t->pixels, .interleave = t->interleave,
 		.swizzle = t->swizzle, .oob = t->oob };
 	_Alignas(64) struct tensormap m;
-	struct tensor_copy c = { .map = &m, .shared = shared, .dst = t->dst };
+	struct tensor_copy c = { .map = &m, .shared = shared, .dst = t->dst,
+		.pad_end = UINT64_MAX };
 	struct err e = { 0 };
 
 	cr_assert(exec_tensormap(&a, &m, &e), "case %d: %s", number, e.text);
