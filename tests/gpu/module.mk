@@ -12,6 +12,9 @@ $(BUILD)/tests/gpu/specimen: tests/gpu/specimen.c tests/cases/harness/specimen.c
 $(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/schedules.c tests/gpu/runner.c \
 		tests/cases/harness/specimen.c tests/cases/harness/judge.c tests/cases/harness/found.c) $(BUILD)/libconsan.a | $(BUILD)/tests/gpu/specimen
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/tests/gpu/tensor_edge: tests/gpu/tensor_edge.c | $(CUDA_STUB)
+	@mkdir -p $(@D)
+	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g $(WARN) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)
 # a fake driver for machines without a GPU, and one that is too old
 $(BUILD)/tests/gpu/driver/libcuda.so.1: CFLAGS_DRIVER =
 $(BUILD)/tests/gpu/old/libcuda.so.1: CFLAGS_DRIVER = -DOLD
@@ -42,7 +45,11 @@ bench-gpu: deps
 	$(V)$(BUILD)/tests/bench/rewrite
 check-gpu: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/planted_bugs \
-		$(BUILD)/tests/gpu/scenarios $(BUILD)/tests/gpu/scenario $(BUILD)/tests/gpu/specimens
+		$(BUILD)/tests/gpu/scenarios $(BUILD)/tests/gpu/scenario $(BUILD)/tests/gpu/specimens \
+		$(BUILD)/tests/gpu/tensor_edge
+	$(V)$(BUILD)/tests/gpu/tensor_edge >$(BUILD)/tests/gpu/tensor_edge.gpu
+	$(V)$(BUILD)/consan-run --arch=sm_90a $(BUILD)/tests/gpu/tensor_edge 2>/dev/null \
+		| diff $(BUILD)/tests/gpu/tensor_edge.gpu - || echo "tensor_edge: < GPU, > executor"
 	$(V)$(BUILD)/tests/gpu/scenarios $(BUILD) gpu
 	$(V)$(BUILD)/tests/gpu/specimens --log=$(BUILD)/tests/gpu/specimens.txt $(BUILD) gpu
 	$(V)$(BUILD)/tests/gpu/planted_bugs $(BUILD) gpu

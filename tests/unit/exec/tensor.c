@@ -102,6 +102,48 @@ Test(tensor, copies_as_on_hardware)
 		run_case(&tensor_cases[i], (int)i);
 }
 
+/* Plain stores write whole units of 16 bytes at the inner edge, reductions elements only. The tensor
+ * has 2 of the box's 3 rows. */
+Test(tensor, edge_of_a_store)
+{
+	static const struct { uint8_t type, bytes; } types[] = {
+		{ TT_u8, 1 }, { TT_f16, 2 }, { TT_u32, 4 }, { TT_u64, 8 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types) * 3 * 16; i++) {
+		const uint32_t bytes = types[i / 48].bytes, swizzle = i / 16 % 3;
+		const bool red = swizzle == 2 && bytes > 1;
+		uint64_t dim[] = { 1 + i % 16, 2 }, stride[] = { 256 };
+		uint32_t box[] = { 64 / bytes, 3 }, one[] = { 1, 1 }, in, n;
+		struct tensormap_args a = { .type = types[i / 48].type, .rank = 2,
+			.address = (uintptr_t)global, .dim = dim, .stride = stride, .box = box,
+			.elem_stride = one, .swizzle = red ? 0 : swizzle };
+		_Alignas(64) struct tensormap m;
+		struct tensor_copy c = { .map = &m, .shared = shared, .pad_end = UINT64_MAX };
+		struct err e = { 0 };
+
+		if (swizzle == TSW_32)
+			box[0] = 32 / bytes;
+		if (dim[0] > box[0])
+			dim[0] = box[0];
+		in = (uint32_t)dim[0] * bytes;
+		n = red ? in : (in + 15) & ~15u;
+		memset(global, 0, 1024);
+		memset(shared, 1, 1024);
+		cr_assert(exec_tensormap(&a, &m, &e), "%s", e.text);
+		/* the padding of the last row is beside the allocation */
+		if (i % 2)
+			c.pad_end = (uintptr_t)global + 256 + in;
+		tensor_store(&c, red ? RED_ADD : RED_NONE);
+		for (uint32_t at = 0; at < 1024; at++) {
+			const uint32_t end = at < 256 || !(i % 2) ? n : in;
+
+			cr_assert_eq(global[at], at < 512 && at % 256 < end,
+				"type %u, width %lu, swizzle %u, byte %u", a.type, dim[0], swizzle, at);
+		}
+	}
+}
+
 Test(tensor, gather4_takes_four_rows)
 {
 	uint64_t dim[] = { 64, 100 }, stride[] = { 256 };
