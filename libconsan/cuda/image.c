@@ -111,6 +111,8 @@ static int load_text(struct image *im, const char *ptx, size_t n)
 	if (!im->module)
 		return bad_module(im, &e, e.code == ERR_MEMORY
 			? cudaErrorMemoryAllocation : cudaErrorInvalidPtx);
+	if (im->form == FORM_FATBIN)
+		consan_take_registers(im->module, im->bytes, im->size);
 	for (k = 0; k < im->var.n; k++) {
 		struct var *v = im->var.at[k];
 		uint64_t bytes;

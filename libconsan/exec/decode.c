@@ -242,7 +242,10 @@ static void fill_info(struct decoder *d)
 	if (n->max_threads > 1024)
 		n->max_threads = 1024;
 	n->nregs = 16;
-	if (f->maxnreg) {
+	n->nregs_known = k->module->nregs[f - k->module->ptx->func] != 0;
+	if (n->nregs_known) {
+		n->nregs = k->module->nregs[f - k->module->ptx->func];
+	} else if (f->maxnreg) {
 		n->nregs = f->maxnreg;
 	} else if (k->nfn) {
 		const struct kfunc *e = &k->fn[k->nfn - 1];

@@ -62,6 +62,9 @@ struct exec_module *exec_load(struct ptx_module *ptx, struct err *e);
 void exec_unload(struct exec_module *m);
 /* Address and size of a .global or .const variable. */
 bool exec_symbol(const struct exec_module *m, const char *name, void **at, uint64_t *bytes);
+/* The registers per thread that ptxas assigned to a kernel, in place of an estimate. Before the
+ * first exec_kernel() of it; other names are ignored. */
+void exec_set_registers(struct exec_module *m, const char *kernel, uint32_t n);
 /* Decodes on first use. NULL + e if there is no such entry. A kernel that holds unsupported
  * instructions decodes without error; executing one is an error. */
 const struct exec_kernel *exec_kernel(struct exec_module *m, const char *name, struct err *e);
@@ -71,7 +74,8 @@ struct exec_kernel_info {
 	const struct ptx_func *func;
 	uint32_t shared_static;    /* bytes */
 	uint32_t local_bytes, const_bytes, param_bytes;
-	uint32_t nregs;            /* estimate of hardware registers per thread */
+	uint32_t nregs;            /* hardware registers per thread */
+	bool nregs_known;          /* they are those of ptxas, else an estimate */
 	uint32_t max_threads;      /* .maxntid product, or 1024 */
 	uint32_t ninsn, nunsupported;
 	bool apart;                /* no instruction synchronises with other clusters */

@@ -42,6 +42,8 @@ static uint32_t entry_regs(const struct exec_kernel *k, uint32_t threads)
 	uint64_t most = 1;
 	uint32_t n;
 
+	if (k->info.nregs_known)
+		return (k->info.nregs + 7) & ~7u;
 	if (f->maxnreg)
 		return f->maxnreg;
 	for (unsigned i = 0; i < 3; i++) {

@@ -35,6 +35,7 @@ struct exec_module {
 	size_t nplaced;
 	uint64_t const_bytes;
 	struct exec_kernel **kernel; /* by index of ptx->func, NULL: not decoded */
+	uint32_t *nregs;         /* the same index; 0: not known */
 	pthread_mutex_t lock;
 };
 unsigned char *module_place(const struct exec_module *m, const struct ptx_var *v);

@@ -87,6 +87,7 @@ struct exec_module *exec_load(struct ptx_module *ptx, struct err *e)
 	m->kernel = base_alloc((ptx->nfunc + 1) * sizeof(struct exec_kernel *));
 	for (size_t f = 0; f < ptx->nfunc; f++)
 		n += ptx->func[f].nvar;
+	m->nregs = base_alloc((ptx->nfunc + 1) * sizeof *m->nregs);
 	m->placed = base_alloc((n + 1) * sizeof *m->placed);
 	for (size_t i = 0; i < ptx->nvar; i++)
 		if (has_storage(&ptx->var[i]))
@@ -117,10 +118,19 @@ void exec_unload(struct exec_module *m)
 			arena_free(&a);
 		}
 	free(m->kernel);
+	free(m->nregs);
 	free(m->placed);
 	pthread_mutex_destroy(&m->lock);
 	ptx_free(m->ptx);
 	free(m);
+}
+
+void exec_set_registers(struct exec_module *m, const char *kernel, uint32_t n)
+{
+	const struct ptx_func *f = ptx_find(m->ptx, kernel);
+
+	if (f && f->entry)
+		m->nregs[f - m->ptx->func] = n;
 }
 
 bool exec_symbol(const struct exec_module *m, const char *name, void **at, uint64_t *bytes)

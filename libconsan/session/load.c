@@ -115,6 +115,20 @@ unsigned consan_image_modules(const void *bytes, size_t n)
 	return modules;
 }
 
+static void take_registers(void *user, const char *function, uint32_t n)
+{
+	struct consan_module *m = user;
+
+	exec_set_registers(m->exec, function, n);
+}
+
+void consan_take_registers(struct consan_module *m, const void *fatbin, size_t n)
+{
+	const struct consan_device *d = consan_device(m->c);
+
+	fatbin_registers(fatbin, n, d->sm, d->suffix, take_registers, m);
+}
+
 static struct consan_module *load_container(struct consan *c, const char *name,
 	const struct container *at, struct err *e)
 {
@@ -131,6 +145,8 @@ static struct consan_module *load_container(struct consan *c, const char *name,
 	if (fatbin_choose(at->at, at->n, d->sm, d->suffix, &best, &has, e)) {
 		ptx = fatbin_unpack(&best, &n, e);
 		m = ptx ? consan_load_ptx(c, name, ptx, n, e) : NULL;
+		if (m)
+			consan_take_registers(m, at->at, at->n);
 		free(ptx);
 	} else {
 		err_set(e, ERR_NO_PTX, 0, 0, "%s: no PTX for sm_%u%s, it holds %s", name, d->sm,

@@ -28,6 +28,9 @@ void consan_in_region(struct consan *c, bool inside);
 size_t consan_raw_findings(struct consan *c, const struct finding *const **out);
 size_t consan_raw_coverage(struct consan *c, const struct coverage **out);
 
+/* Takes the registers per thread of the module's kernels from machine code in the same fatbin, if
+ * it has some for the session's device. To be called when the module is loaded. */
+void consan_take_registers(struct consan_module *m, const void *fatbin, size_t n);
 /* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that
  * did not take place, or (launched false) a kernel that could not be found. */
 void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);

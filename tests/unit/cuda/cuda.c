@@ -3,11 +3,12 @@
  * linker of PTX. The programs are in tests/cuda/. */
 #include "tests/common/find.h"
 #include "tests/common/shell.h"
-#include "libconsan/ptx/fatbin.h"
+#include "libconsan/ptx/ptx.h"
 #include "libconsan/cuda/link.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <lz4.h>
 #include <signal.h>
@@ -346,6 +347,88 @@ Test(fatbin, reads)
 	cr_assert_eq(image.sm, 90);
 	cr_assert_eq(image.suffix, 'a');
 	cr_assert_eq(image.kind, FATBIN_PTX);
+}
+
+/* ---- registers of cubins ---- */
+
+enum { CUBIN = 1024 };
+
+/* A cubin with the sections that matter: 1 names, 2 symbol names, 3 symbols, 4 .nv.info. */
+static void make_cubin(uint8_t *to)
+{
+	static const char names[] = "\0.nv.info", symbols[] = "\0first\0second";
+	static const uint8_t info[] = { 4, 0x2f, 8, 0, 1, 0, 0, 0, 168, 0, 0, 0, /* first: 168 */
+		3, 0x36, 4, 0, 4, 0x11, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0, /* others */
+		4, 0x2f, 8, 0, 2, 0, 0, 0, 40, 0, 0, 0, /* second: 40 */
+		4, 0x2f, 8, 0, 9, 0, 0, 0, 40, 0, 0, 0 /* no such symbol */ };
+	const Elf64_Sym symbol[3] = { { 0 }, { .st_name = 1 }, { .st_name = 7 } };
+	const Elf64_Shdr section[5] = { { 0 },
+		{ .sh_type = SHT_STRTAB, .sh_offset = 512, .sh_size = sizeof names },
+		{ .sh_type = SHT_STRTAB, .sh_offset = 544, .sh_size = sizeof symbols },
+		{ .sh_type = SHT_SYMTAB, .sh_offset = 576, .sh_size = sizeof symbol, .sh_link = 2 },
+		{ .sh_name = 1, .sh_type = 0x70000000, .sh_offset = 704, .sh_size = sizeof info } };
+	const Elf64_Ehdr head = { .e_ident = "\177ELF\2\1\1", .e_shoff = 64,
+		.e_shentsize = sizeof *section, .e_shnum = 5, .e_shstrndx = 1 };
+
+	memset(to, 0, CUBIN);
+	memcpy(to, &head, sizeof head);
+	memcpy(to + 64, section, sizeof section);
+	memcpy(to + 512, names, sizeof names);
+	memcpy(to + 544, symbols, sizeof symbols);
+	memcpy(to + 576, symbol, sizeof symbol);
+	memcpy(to + 704, info, sizeof info);
+}
+
+static void add_registers(void *user, const char *function, uint32_t n)
+{
+	text_printf(user, "%s=%u ", function, n);
+}
+
+Test(cubin, registers)
+{
+	uint8_t cubin[CUBIN], fatbin[16 + 64 + CUBIN] = { 0 };
+	struct text t = { 0 };
+
+	make_cubin(cubin);
+	cubin_registers(cubin, CUBIN, add_registers, &t);
+	cr_assert_str_eq(t.at, "first=168 second=40 ");
+	put32(fatbin, 0xBA55ED50);
+	put16(fatbin + 4, 1);
+	put16(fatbin + 6, 16);
+	put64(fatbin + 8, 64 + CUBIN);
+	put16(fatbin + 16, 2);
+	put32(fatbin + 16 + 4, 64);
+	put64(fatbin + 16 + 8, CUBIN);
+	put32(fatbin + 16 + 28, 90);
+	put64(fatbin + 16 + 40, 0x100000);
+	memcpy(fatbin + 80, cubin, CUBIN);
+	t.n = 0;
+	fatbin_registers(fatbin, sizeof fatbin, 100, 'a', add_registers, &t);
+	cr_assert_eq(t.n, 0, "machine code of another generation does not run");
+	fatbin_registers(fatbin, sizeof fatbin, 90, 'a', add_registers, &t);
+	cr_assert_str_eq(t.at, "first=168 second=40 ");
+	text_free(&t);
+}
+
+/* Never a read out of bounds: each copy has exactly its size, for the sanitizers. */
+Test(cubin, damaged)
+{
+	uint8_t whole[CUBIN];
+	unsigned seed = 1;
+
+	make_cubin(whole);
+	for (unsigned k = 0; k < 4000; k++) {
+		const size_t n = k < CUBIN ? k : CUBIN;
+		uint8_t *part = malloc(n ? n : 1);
+		struct text t = { 0 };
+
+		memcpy(part, whole, n);
+		for (unsigned flips = k < CUBIN ? 0 : 1 + k % 4; flips; flips--)
+			part[rand_r(&seed) % 800] = (uint8_t)rand_r(&seed);
+		cubin_registers(part, n, add_registers, &t);
+		text_free(&t);
+		free(part);
+	}
 }
 
 Test(fatbin, ranks)

@@ -57,7 +57,7 @@ struct run {
 	struct log log;
 	struct text printed;
 	uint32_t *out;
-	uint32_t grid, block, cluster, dynamic;
+	uint32_t grid, block, cluster, dynamic, registers;
 	unsigned jobs;
 	double timeout;
 	uint64_t seed;
@@ -101,6 +101,8 @@ static void go(struct run *u, const char *text)
 	cr_assert(p, "line %d: %s", e.line, e.text);
 	m = exec_load(p, &e);
 	cr_assert(m, "%s", e.text);
+	if (u->registers)
+		exec_set_registers(m, "k", u->registers);
 	k = exec_kernel(m, "k", &e);
 	cr_assert(k, "%s", e.text);
 	l.kernel = k;
@@ -751,6 +753,22 @@ Test(exec, setmaxnreg_waits_for_the_pool)
 		"setmaxnreg.dec.sync.aligned.u32 40;\nret;\n"
 		"$A:\nsetmaxnreg.inc.sync.aligned.u32 256;\nret;\n}\n");
 	cr_assert_eq(u.log.count[EV_SETMAXNREG], 8);
+	done(&u);
+}
+
+/* By an estimate the kernel begins with 248 registers, by ptxas with 168. */
+Test(exec, setmaxnreg_counts_from_the_registers_of_the_machine_code)
+{
+	static const char text[] = HEAD ".visible .entry k(.param .u64 out)\n.maxntid 256, 1, 1\n{\n"
+		"setmaxnreg.dec.sync.aligned.u32 200;\nret;\n}\n";
+	struct run u = { .block = 256 };
+
+	ok(&u, text);
+	u.registers = 165;
+	go(&u, text);
+	cr_assert_eq(u.r.status, EXEC_FAULT);
+	u.registers = 200;
+	ok(&u, text);
 	done(&u);
 }
 

@@ -1,0 +1,17 @@
+/* cubin: what the machine code of a kernel says about it that its PTX does not. */
+#ifndef CONSAN_PTX_CUBIN_H
+#define CONSAN_PTX_CUBIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Calls each() with the registers per thread of each function of a cubin, as ptxas assigned them
+ * (EIATTR_REGCOUNT in .nv.info). Every offset is checked against n; what is damaged is left out. */
+void cubin_registers(const void *elf, size_t n,
+	void (*each)(void *user, const char *function, uint32_t registers), void *user);
+
+/* The same for the machine code of a fatbin that a device of this architecture would run. */
+void fatbin_registers(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
+	void (*each)(void *user, const char *function, uint32_t registers), void *user);
+
+#endif
