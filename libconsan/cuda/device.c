@@ -195,6 +195,14 @@ void remark_static_runtime(const char *path)
 			"are stripped: link with -cudart shared, or keep the symbols");
 }
 
+void static_runtime_used(void)
+{
+	for (size_t i = 0; i < device.static_runtime.n; i++)
+		remark(REMARK_BAD_MODULE, "%s: its CUDA runtime, which is linked statically and "
+			"stripped, was started", *device.static_runtime.at[i] ? device.static_runtime.at[i]
+			: program_invocation_name);
+}
+
 void remark_unsupported(const char *name)
 {
 	remark(REMARK_CALL_UNSUPPORTED, "%s", name);

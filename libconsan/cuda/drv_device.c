@@ -489,10 +489,11 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
 	return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
-/* No remark: NVRTC asks for a table and works without it. */
+/* NVRTC asks for a table, too, and works without it. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	if (table)
 		*table = NULL;
+	static_runtime_used();
 	return CUDA_ERROR_NOT_FOUND;
 }

@@ -38,6 +38,9 @@ void remark_unsupported(const char *name);
 /* Reports an object (path; "" for the program) with device code whose CUDA runtime cannot be
  * found: it is linked statically and its symbols are stripped. */
 void remark_static_runtime(const char *path);
+/* Such a runtime may be about to begin: it asks the driver for tables that only the real one has,
+ * and fails. What it was to launch is not checked. */
+void static_runtime_used(void);
 /* The program has an image for this architecture. The default of --arch is the newest image
  * of the program itself. */
 void device_arch_hint(unsigned sm, char suffix, bool of_program);

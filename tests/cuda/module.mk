@@ -1,5 +1,5 @@
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so linked driver dependent)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so stripped.so linked driver dependent)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -29,6 +29,8 @@ $(BUILD)/tests/cuda/sass: tests/cuda/small.cu
 $(BUILD)/tests/cuda/plugin.so: tests/cuda/small.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -Xcompiler -fPIC -shared -o $@ $<
+$(BUILD)/tests/cuda/stripped.so: $(BUILD)/tests/cuda/plugin.so
+	$(V)strip -o $@ $<
 $(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
 	@mkdir -p $(@D)
 	$(V)for p in 1 2; do $(NVCC) -arch=sm_90 -rdc=true -lineinfo $$([ $$p = 1 ] || echo -DPART) \

@@ -94,7 +94,7 @@ Test(cuda, not_checked, .timeout = 200)
 		{ "unknown-attribute", "launch attribute 63" },
 		{ "newer-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" },
 		{ "no-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" }, { "no-ptx", "only machine code" },
-		{ "no-file", "/nonexistent" }, { "unsupported", "cuArrayCreate" },
+		{ "stripped-plugin", "stripped.so" }, { "no-file", "/nonexistent" }, { "unsupported", "cuArrayCreate" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lost); i++) {
