@@ -10,8 +10,7 @@ bool report_filtered_out(const struct coverage *c)
 
 bool report_gap(const struct result_remark *m)
 {
-	return m->kind == RESULT_REMARK_no_ptx || m->kind == RESULT_REMARK_bad_module
-		|| m->kind == RESULT_REMARK_call_unsupported;
+	return m->kind == RESULT_REMARK_not_loaded || m->kind == RESULT_REMARK_call_unsupported;
 }
 
 void report_count(const struct results *r, struct report_counts *n)

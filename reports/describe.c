@@ -21,6 +21,7 @@ const char *const remark_text[] = {
 	[RESULT_REMARK_fallback_invariant] = "cluster fallback: invariant",
 	[RESULT_REMARK_fallback_not_invariant] = "cluster fallback: not invariant",
 	[RESULT_REMARK_fallback_not_tried] = "cluster fallback: not tried",
+	[RESULT_REMARK_not_loaded] = "module not loaded",
 };
 
 const char *file_base_name(const char *file)

@@ -198,7 +198,7 @@ void remark_static_runtime(const char *path)
 void static_runtime_used(void)
 {
 	for (size_t i = 0; i < device.static_runtime.n; i++)
-		remark(REMARK_BAD_MODULE, "%s: its CUDA runtime, which is linked statically and "
+		remark(REMARK_NOT_LOADED, "%s: its CUDA runtime, which is linked statically and "
 			"stripped, was started", *device.static_runtime.at[i] ? device.static_runtime.at[i]
 			: program_invocation_name);
 }

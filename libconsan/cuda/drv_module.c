@@ -245,7 +245,7 @@ CUresult cuLinkComplete(CUlinkState state, void **out, size_t *bytes)
 	if (!l->out)
 		l->out = link_ptx((const char *const *)l->ptx.at, l->ptx.n, &e);
 	if (!l->out) {
-		remark(REMARK_BAD_MODULE, "cuLinkComplete: %s", e.text);
+		remark(REMARK_NOT_LOADED, "cuLinkComplete: %s", e.text);
 		return CUDA_ERROR_INVALID_PTX;
 	}
 	*out = l->out;

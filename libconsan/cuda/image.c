@@ -79,13 +79,13 @@ static int no_ptx(struct image *im, const char *has)
 	bool any = strstr(has, "compute_") != NULL;
 
 	if (any)
-		remark(REMARK_NO_PTX, "%s: no PTX for the emulated sm_%u%s (it has %s); "
+		remark(REMARK_NOT_LOADED, "%s: no PTX for the emulated sm_%u%s (it has %s); "
 			"choose another GPU with --arch, or add "
 			"-gencode=arch=compute_%u%s,code=compute_%u%s to nvcc",
 			im->name, d->sm, fatbin_suffix(d->suffix), has,
 			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
 	else
-		remark(REMARK_NO_PTX, "%s: has no PTX, only machine code (%s); "
+		remark(REMARK_NOT_LOADED, "%s: has no PTX, only machine code (%s); "
 			"compile with -gencode=arch=compute_%u%s,code=compute_%u%s",
 			im->name, *has ? has : "no image at all",
 			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
@@ -95,10 +95,10 @@ static int no_ptx(struct image *im, const char *has)
 static int bad_module(struct image *im, const struct err *e, int error)
 {
 	if (e->line)
-		remark(REMARK_BAD_MODULE, "%s: line %d, column %d: %s", im->name, e->line,
+		remark(REMARK_NOT_LOADED, "%s: line %d, column %d: %s", im->name, e->line,
 			e->col, e->text);
 	else
-		remark(REMARK_BAD_MODULE, "%s: %s", im->name, e->text);
+		remark(REMARK_NOT_LOADED, "%s: %s", im->name, e->text);
 	return error;
 }
 
@@ -188,7 +188,7 @@ static int load_bare(struct image *im)
 
 	if (!sm || fatbin_rank(sm, suffix, d->sm, d->suffix))
 		return load_text(im, im->bytes, im->size);
-	remark(REMARK_NO_PTX, "%s: PTX for sm_%u%s does not run on the emulated sm_%u%s; "
+	remark(REMARK_NOT_LOADED, "%s: PTX for sm_%u%s does not run on the emulated sm_%u%s; "
 		"choose another GPU with --arch", im->name, sm, fatbin_suffix(suffix), d->sm,
 		fatbin_suffix(d->suffix));
 	return cudaErrorNoKernelImageForDevice;
@@ -315,7 +315,7 @@ int image_open_file(const char *path, struct image **out)
 	int error;
 
 	if (!f) {
-		remark(REMARK_BAD_MODULE, "%s: %s", path ? path : "(null)",
+		remark(REMARK_NOT_LOADED, "%s: %s", path ? path : "(null)",
 			path ? strerror(errno) : "no path");
 		return cudaErrorFileNotFound;
 	}
@@ -323,7 +323,7 @@ int image_open_file(const char *path, struct image **out)
 		text_add(&all, part, n);
 	fclose(f);
 	if (!all.n) {
-		remark(REMARK_BAD_MODULE, "%s: the file is empty", path);
+		remark(REMARK_NOT_LOADED, "%s: the file is empty", path);
 		return cudaErrorInvalidKernelImage;
 	}
 	error = image_open(all.at, all.n, IMAGE_COPY, out);

@@ -199,7 +199,7 @@ Test(formats, gaps_are_errors)
 	struct results r = sample();
 	char *sarif, *junit;
 
-	results_add_remark(&r, RESULT_REMARK_no_ptx, "module 2: only machine code");
+	results_add_remark(&r, RESULT_REMARK_not_loaded, "module 2: only machine code");
 	sarif = render(&r, REPORT_sarif);
 	junit = render(&r, REPORT_junit);
 	cr_expect(has(sarif, "module 2: only machine code"));

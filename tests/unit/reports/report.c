@@ -272,8 +272,8 @@ Test(report, exit_status)
 {
 	static const struct { enum result_remark_kind kind; int status; } remarks[] = {
 		{ RESULT_REMARK_note, 0 }, { RESULT_REMARK_fallback_not_tried, 0 },
-		{ RESULT_REMARK_no_ptx, 67 }, { RESULT_REMARK_bad_module, 67 },
-		{ RESULT_REMARK_call_unsupported, 67 },
+		{ RESULT_REMARK_no_ptx, 0 }, { RESULT_REMARK_bad_module, 0 },
+		{ RESULT_REMARK_not_loaded, 67 }, { RESULT_REMARK_call_unsupported, 67 },
 	};
 	struct results clean = { 0 }, bad = sample(), none = { 0 }, filtered = { 0 };
 	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1 };
