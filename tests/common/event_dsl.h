@@ -223,6 +223,12 @@ static inline void regs_(unsigned w, uint32_t r, enum ev_mode mode, bool move)
 #define reg_read(w, r) AT(regs_(w, r, MODE_READ, false))
 #define reg_write(w, r) AT(regs_(w, r, MODE_WRITE, false))
 #define reg_move(w, r) AT(regs_(w, r, MODE_WRITE, true))
+static inline void copy_(unsigned w, uint32_t to, uint32_t from)
+{
+	regs_(w, from, MODE_READ, true);
+	regs_(w, to, MODE_WRITE, true);
+}
+#define reg_copy(w, to, from) AT(copy_(w, to, from))
 
 #define leave(w, m) event(.kind = EV_THREAD_EXIT, W(w), .lanes = m)
 static inline void end_all_(void)

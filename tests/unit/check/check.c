@@ -824,6 +824,33 @@ Test(wgmma, registers)
 	begin(1); maxnreg(40, false); maxnreg(232, true); never();
 }
 
+/* A copy of an accumulator in flight may be made, but not used. */
+Test(wgmma, copies)
+{
+#define MMA() begin(4); wg_fence(0); mma(0, 0, 2048, 2048); wg_commit(0)
+	MMA(); reg_copy(1, 300, 102); wg_wait(0, 0); reg_read(1, 300); expect_note(CS321);
+	MMA(); reg_copy(1, 300, 102);
+	reg_read(1, 300); wg_wait(0, 0); expect_warning(CS321);
+	MMA(); reg_copy(1, 300, 102); reg_copy(1, 301, 300); reg_copy(1, 300, 99);
+	reg_read(1, 300); wg_wait(0, 0); expect_note(CS321);
+	MMA(); reg_copy(1, 300, 102); reg_copy(1, 301, 300); reg_copy(1, 300, 99);
+	reg_read(1, 301); wg_wait(0, 0); expect_warning(CS321);
+	/* another warp's register of that name, and one that was overwritten */
+	MMA(); reg_copy(1, 300, 102);
+	reg_read(2, 300); wg_wait(0, 0); expect_note(CS321);
+	MMA(); reg_copy(1, 300, 102); reg_write(1, 300);
+	reg_read(1, 300); wg_wait(0, 0); expect_note(CS321);
+	/* of the older of two groups, which the wait covers */
+	MMA(); reg_copy(1, 300, 102); mma_rs(0, 200, 2048, 2048, 400); wg_commit(0); wg_wait(0, 1);
+	reg_read(1, 300); wg_wait(0, 0); expect_note(CS321);
+	MMA(); mma_rs(0, 200, 2048, 2048, 400); wg_commit(0); reg_copy(1, 300, 400); wg_wait(0, 1);
+	reg_read(1, 300); wg_wait(0, 0); expect_warning(CS321);
+	/* as the A fragment of the next wgmma */
+	MMA(); reg_copy(1, 201, 102); wg_fence(0); wg_fence(1); wg_fence(2); wg_fence(3);
+	mma_rs(0, 200, 2048, 2048, 400); wg_commit(0); wg_wait(0, 0); expect_warning(CS321);
+#undef MMA
+}
+
 /* ---- barriers ---- */
 
 Test(barrier, misuse)
