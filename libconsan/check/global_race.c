@@ -251,16 +251,17 @@ static unsigned unfenced(const struct comparison *q)
 	return q->old->flags & GR_WRITE ? CS111 : CS112;
 }
 
-static enum severity severity_of(const struct comparison *q, unsigned r)
+static enum severity severity_of(const struct comparison *q, const struct global_conflict *x)
 {
 	const struct check_policy *p = &q->v->c->check->config.policy;
+	const unsigned r = x->rule;
 
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
 	if (r == CS109 && p->collectives_order_nothing)
 		return SEV_ERROR;
-	if (r == CS117 && p->acquire_after_atomic)
-		return SEV_ERROR;
+	if (r == CS117 && x->unfenced && x->unfenced->rmw && !p->acquire_after_atomic)
+		return SEV_WARNING;
 	return rule_severity(r);
 }
 
@@ -376,11 +377,12 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 		else if (!x.incomplete)
 			x.unfenced = old->cluster != now->cluster && !x.narrow_sync
 				? global_unfenced(v, old) : NULL;
-		if (x.unfenced && x.unfenced->rmw && (x.rule == CS101 || x.rule == CS102)
-			&& !((old->flags | now->flags) & GR_ASYNC))
+		if ((x.rule == CS101 || x.rule == CS102 || x.rule == CS108)
+			&& !((old->flags | now->flags) & GR_ASYNC) && (x.unfenced
+			|| (!q.foreign && warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch))))
 			x.rule = CS117;
 	}
-	x.severity = severity_of(&q, x.rule);
+	x.severity = severity_of(&q, &x);
 	find_witness(&q, x.rule == CS110 || x.rule == CS111 || x.rule == CS112 || plane != PLANE_Q
 		? plane : PLANE_G, &x);
 	global_report(v, &x);

@@ -279,7 +279,14 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		explain_grids(c, f, x);
 		return;
 	case CS117:
-		explain_unfenced(f, x->unfenced);
+		if (x->unfenced) {
+			explain_unfenced(f, x->unfenced);
+			return;
+		}
+		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire fence "
+			"follows that relaxed read", c->warp[now->warp].id, c->warp[old->warp].id,
+			what_of(c, old));
+		report_hint(f, HINT(acquire_after_flag));
 		return;
 	case CS222:
 		report_edge(f, "a release and an acquire pair up between the two blocks, but their scopes "

@@ -424,6 +424,9 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 			rule = pick_rule(v, old, now, MISSING_FENCE);
 	} else if (missing == MISSING_ORDER && blocked_by_scope(v, old, bytes)) {
 		rule = CS222;
+	} else if ((rule == CS101 || rule == CS102 || rule == CS108) && old_generic
+		&& warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch)) {
+		rule = CS117;
 	}
 	race_report(v, rule, old, now, granule, bytes);
 	return SHADOW_CONFLICT;

@@ -291,6 +291,10 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 			"executed between them: it converges the lanes but orders no memory");
 		if (v->role != ROLE_GENERIC)
 			report_hint(f, HINT(converged_then_released), b.lane);
+	} else if (rule == CS117) {
+		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire fence "
+			"follows that relaxed read", c->warp[a.warp].id, c->warp[b.warp].id, f->side[1].what);
+		report_hint(f, HINT(acquire_after_flag));
 	} else if (rule == CS123) {
 		report_edge(f, a.warp == b.warp ? "no bar.warp.sync (__syncwarp) orders lane %d's %s before "
 			"this %s" : "no synchronisation orders lane %d's %s before this %s", b.lane,

@@ -181,7 +181,7 @@ Test(race, flags_in_shared_memory)
 	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELAXED);
 	strong(1, L(0), 64, 4, MODE_READ, SEM_ACQUIRE); rd1(1, L(0), 0, 4); expect(CS102);
 	begin(2); wr1(0, L(0), 0, 4); strong(0, L(0), 64, 4, MODE_WRITE, SEM_RELEASE);
-	strong(1, L(0), 64, 4, MODE_READ, SEM_RELAXED); rd1(1, L(0), 0, 4); expect(CS102);
+	strong(1, L(0), 64, 4, MODE_READ, SEM_RELAXED); rd1(1, L(0), 0, 4); expect(CS117);
 	/* fences around volatile accesses: __threadfence_block() */
 	begin(2); wr1(0, L(0), 0, 4); fence(0, L(0), SEM_ACQ_REL);
 	strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
@@ -189,7 +189,7 @@ Test(race, flags_in_shared_memory)
 	rd1(1, L(0), 0, 4); never();
 	begin(2); wr1(0, L(0), 0, 4); fence(0, L(0), SEM_ACQ_REL);
 	strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
-	rd_flag(1, L(0), 64, 4); rd1(1, L(0), 0, 4); expect(CS102);
+	rd_flag(1, L(0), 64, 4); rd1(1, L(0), 0, 4); expect(CS117);
 	/* the fence of one lane releases nothing of another (F12) */
 	begin(2); wr1(0, L(1), 0, 4); fence(0, ALL, SEM_ACQ_REL);
 	strong(0, L(0), 64, 4, MODE_WRITE, SEM_VOLATILE);
@@ -221,7 +221,7 @@ Test(race, atomics_that_overlap)
 	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); rd1(1, L(0), 0, 4);
 	expect(CS102);
 	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); counted(1, SEM_RELAXED);
-	rd1(1, L(0), 0, 4); expect(CS102);
+	rd1(1, L(0), 0, 4); expect(CS117);
 	begin(2); wr1(0, L(0), 0, 4); counts(1, L(0)); counts(0, L(0)); counted(1, SEM_RELAXED);
 	fence(1, L(0), SEM_ACQ_REL); rd1(1, L(0), 0, 4); never();
 	/* its other lanes in the same atomic are not ordered by it */
@@ -1002,7 +1002,8 @@ Test(model, matrix)
 		n = finish(found, sev);
 		cr_expect(n == !matrix[k].orders, "%s: %zu findings", matrix[k].name, n);
 		for (size_t i = 0; i < n; i++)
-			cr_expect(found[i] == CS102, "%s: %s", matrix[k].name, rule_get(found[i])->code);
+			cr_expect(found[i] == CS102 || (k == 8 && found[i] == CS117), "%s: %s", matrix[k].name,
+				rule_get(found[i])->code);
 	}
 }
 
