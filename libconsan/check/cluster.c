@@ -57,6 +57,8 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 	if (e->cluster_arrive.aligned)
 		barrier_check_exited(c, e, "barrier.cluster.arrive");
 	if (e->cluster_arrive.sem == SEM_RELAXED)
+		w->relaxed_arrive = warp_past_op(w, e->lanes, e->site);
+	if (e->cluster_arrive.sem == SEM_RELAXED)
 		warp_published(c, w, e->lanes, c->barrier.now,
 			warp_has_narrow(w, e->lanes) ? local_frontier(c, w->cta) : NULL);
 	else

@@ -230,6 +230,8 @@ static void fence_releases(struct cluster *c, struct warp *w, const struct event
 	bool restricted = x->space == SP_SHARED;
 	size_t i;
 
+	if (restricted)
+		w->restricted_fence = (struct past_op){ (uint16_t)w->index, lanes, epoch, e->site };
 	for (i = 0; i < w->released.n;) {
 		struct released *r = &w->released.at[i];
 

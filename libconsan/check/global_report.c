@@ -161,6 +161,24 @@ static void explain_pair(struct finding *f, const struct global_conflict *x)
 		report_hint(f, HINT(release_and_acquire));
 }
 
+/* A03: why two strong accesses are not morally strong. */
+static void explain_strong(struct finding *f, const struct global_conflict *x)
+{
+	static const char *const scope[] = { "cta", "cluster", "gpu" };
+	const struct global_record *old = x->old, *now = x->now;
+	const struct global_record *narrow = old->scope < now->scope ? old : now;
+
+	report_edge(f, "the two strong accesses are not atomic to each other, so they race like weak ones, "
+		"and nothing else orders them");
+	if ((old->flags ^ now->flags) & GR_ASYNC)
+		report_hint(f, HINT(proxies_differ));
+	else if (old->element != now->element)
+		report_hint(f, HINT(sizes_differ), old->element, now->element);
+	else if (narrow->scope < 2)
+		report_hint(f, HINT(scope_too_narrow), f->side[f->side[0].site != narrow->site].what,
+			scope[narrow->scope], old->cluster != now->cluster ? "gpu" : "cluster");
+}
+
 static void explain_volatile(struct cluster *c, struct finding *f, const struct global_conflict *x)
 {
 	const struct global_record *old = x->old, *now = x->now;
@@ -215,9 +233,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 
 	switch ((int)x->rule) {
 	case CS108:
-		report_edge(f, "the two strong accesses differ in element size or proxy, or their scopes "
-			"do not include each other's thread, so they race like weak ones, and nothing else "
-			"orders them");
+		explain_strong(f, x);
 		return;
 	case CS109:
 		report_edge(f, "only a warp collective (shfl, vote, match, redux) is executed between "
@@ -327,7 +343,7 @@ static void fill(struct cluster *c, struct finding *f, const struct global_confl
 	side(c, f, first, first == x->now ? x->now_lane : x->old_lane, x);
 	side(c, f, second, second == x->now ? x->now_lane : x->old_lane, x);
 	explain(c, f, x);
-	if (x->narrow_sync)
+	if (x->narrow_sync && x->rule != CS108)
 		explain_scopes(f, x->narrow_sync);
 }
 

@@ -30,11 +30,35 @@ void on_fault(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
+/* A loop around test_wait (or try_wait) spins: the mbarrier whose current phase the warp last polled
+ * without success, or NULL. */
+static const struct mbar *polled_by(const struct cluster *c, const struct event *e)
+{
+	const struct mbar *found = NULL;
+
+	if (e->blocked.on != WAIT_SPIN)
+		return NULL;
+	for (size_t i = 0; i < c->mbars.n; i++) {
+		const struct mbar *m = &c->mbars.at[i];
+
+		if (m->live && m->cta == e->cta && m->view[e->warp].polled == (int64_t)m->phase)
+			found = m;
+	}
+	return found;
+}
+
 void on_blocked(struct cluster *c, const struct event *e)
 {
+	const struct mbar *m = polled_by(c, e);
 	struct stuck *s = base_alloc(sizeof *s);
 
 	s->e = *e;
+	if (m) {
+		s->e.site = m->view[e->warp].site;
+		s->e.blocked.on = WAIT_MBARRIER;
+		s->e.blocked.addr = m->addr;
+		s->e.blocked.owner = m->cta;
+	}
 	s->e.blocked.text = e->blocked.text ? base_strdup(e->blocked.text) : NULL;
 	s->next = c->stuck;
 	c->stuck = s;
@@ -116,12 +140,12 @@ static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **
 		*root = gone;
 		return CS704;
 	}
+	if (all_on_one(c, WAIT_MBARRIER))
+		return CS703;
 	if (why == HANG_LIVELOCK)
 		return CS702;
 	if (all_on_one(c, WAIT_WARPGROUP))
 		return CS325; /* the fourth warp has exited: D01 */
-	if (all_on_one(c, WAIT_MBARRIER))
-		return CS703;
 	return all_on_one(c, WAIT_BAR) ? CS704 : CS701;
 }
 

@@ -181,6 +181,9 @@ struct warp {
 	uint32_t global_fence;   /* site of a proxy fence that did not cover shared memory */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
 	uint32_t half_site;      /* newest release half of one */
+	/* for explanations: the newest relaxed arrival, and the newest release fence that is restricted
+	 * to one state space; site 0: none */
+	struct past_op relaxed_arrive, restricted_fence;
 	struct plain_reg *reg;
 	size_t nreg;
 	uint32_t wg_fences;      /* wgmma.fence so far */

@@ -275,6 +275,8 @@ static void publish(struct cluster *c, const struct event *e, struct mbar *m, st
 	if (narrow || (remote && relaxed && warp_has_narrow(w, e->lanes)))
 		m->now.remote.site = e->site;
 	if (relaxed)
+		w->relaxed_arrive = warp_past_op(w, e->lanes, e->site);
+	if (relaxed)
 		warp_published(c, w, e->lanes, into, remote ? m->now.remote.narrow : NULL);
 	else
 		warp_release(c, w, e->lanes, into);

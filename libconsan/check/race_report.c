@@ -145,6 +145,7 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 	const struct view *v, const struct accessor *now_by, const struct accessor *old_by)
 {
 	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
+	char place[PLACE_BYTES];
 
 	if (v->role == ROLE_WGMMA) {
 		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
@@ -167,6 +168,11 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 			f->side[1].what, f->side[0].what, b->id);
 	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch))
 		report_hint(f, HINT(elected_arrive), a->id, old_by->lane);
+	else if (a->restricted_fence.site && a->restricted_fence.epoch >= old->epoch
+		&& v->peer != a->cta)
+		report_hint(f, HINT(restricted_fence), report_place(a->restricted_fence.site, place));
+	else if (a->relaxed_arrive.site && a->relaxed_arrive.epoch >= old->epoch)
+		report_hint(f, HINT(relaxed_arrive), a->id, report_place(a->relaxed_arrive.site, place));
 }
 
 static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, unsigned from)
@@ -234,6 +240,26 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 		explain_load(c, f, old, index, now_by);
 		return;
 	}
+}
+
+/* A03: why two strong accesses are not morally strong. */
+static void explain_strong(const struct view *v, struct finding *f, const struct cell_entry *old,
+	const struct cell_entry *now, const struct accessor *old_by)
+{
+	static const char *const scope[] = { "cta", "cluster", "gpu", "sys" };
+	unsigned a = (old->what & CELL_SCOPE_MASK) >> CELL_SCOPE_AT;
+	unsigned b = (now->what & CELL_SCOPE_MASK) >> CELL_SCOPE_AT;
+	bool cta = v->c->warp[old_by->warp].cta == v->w->cta;
+
+	report_edge(f, "the two strong accesses are not atomic to each other, so they race like weak ones, "
+		"and nothing else orders them");
+	if (old->agent >= v->c->nwarps || now->agent >= v->c->nwarps)
+		report_hint(f, HINT(proxies_differ));
+	else if (f->side[0].bytes != f->side[1].bytes)
+		report_hint(f, HINT(sizes_differ), f->side[1].bytes, f->side[0].bytes);
+	else if (!cta && !(a < b ? a : b))
+		report_hint(f, HINT(scope_too_narrow), f->side[a < b].what, scope[a < b ? a : b],
+			"cluster");
 }
 
 /* The plane in which the two accesses are not ordered. */
@@ -309,8 +335,7 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	} else if (rule == CS222) {
 		explain_scope(c, f, v->w->cta, race_cta_of(c, old));
 	} else if (rule == CS108) {
-		report_edge(f, "the two strong accesses differ in size, or their scopes do not include "
-			"each other's thread, so they race like weak ones, and nothing else orders them");
+		explain_strong(v, f, old, now, &b);
 	} else {
 		explain(c, f, old, v, &a, &b);
 	}

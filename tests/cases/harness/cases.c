@@ -1,5 +1,5 @@
 /* cases: runs the specimens of tests/cases/ and compares the findings with the expectations in
- * each file (format: specimen.h; comparison: judge.h). tables.c checks the tables of specimens,
+ * each file (format: specimen.h; comparison: judge.h); CASES_PRINT=1 prints them. tables.c checks the tables of specimens,
  * kernels.c the bundled kernels. */
 #include "judge.h"
 #include "emulated.h"
@@ -38,7 +38,7 @@ static void print_findings(const struct finding *const *f, size_t n)
 		for (unsigned k = 0; k < f[i]->nsides; k++)
 			fprintf(stderr, "  line %u (%s)", site_get(f[i]->side[k].site)->ptx_line,
 				f[i]->side[k].what);
-		fprintf(stderr, "  %s\n", f[i]->edge);
+		fprintf(stderr, "  %s | %s\n", f[i]->edge, f[i]->hint);
 	}
 }
 
@@ -56,7 +56,7 @@ static void judge(const struct specimen *s, enum twin twin, const char *schedule
 		ok = judge_silent(s, &seen, schedule == emulated) && status == CONSAN_OK;
 		text_printf(&why, "the correct twin has findings (status %d)", status);
 	}
-	if (!ok)
+	if (!ok || getenv("CASES_PRINT"))
 		print_findings(f, n);
 	cr_expect(ok, "%s: %s: %s", s->path, twin == RACY ? "racy" : "fixed", why.at);
 	text_free(&why);
