@@ -210,6 +210,9 @@ static bool volatile_race(const struct comparison *q)
 		return false;
 	if (!q->foreign && knows_in(q, PLANE_G, true))
 		return false;
+	if (old->flags & now->flags & GR_WRITE && old->size == now->size
+		&& report_equal_stores(old->site, now->site))
+		return false;
 	if (now->flags & GR_WRITE)
 		return !volatile_is_flag(v->c, VOLATILE_GLOBAL, q->addr
 			+ (unsigned)__builtin_ctz(q->bytes));
@@ -256,6 +259,10 @@ static enum severity severity_of(const struct comparison *q, const struct global
 	const struct check_policy *p = &q->v->c->check->config.policy;
 	const unsigned r = x->rule;
 
+	/* whichever comes last, the result is the same */
+	if ((r == CS101 || r == CS103) && q->old->flags & q->now->flags & GR_WRITE
+		&& q->old->size == q->now->size && report_equal_stores(q->old->site, q->now->site))
+		return SEV_WARNING;
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
 	if (r == CS109 && p->collectives_order_nothing)

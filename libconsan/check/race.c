@@ -248,6 +248,9 @@ static bool volatile_race(const struct view *v, const struct cell_entry *old,
 		return false;
 	if (ordered(v, PLANE_G, old, now, bytes, true))
 		return false;
+	if (old->what & now->what & CELL_WRITE && cell_shift(old) == cell_shift(now)
+		&& report_equal_stores(old->what & CELL_SITE_MASK, now->what & CELL_SITE_MASK))
+		return false;
 	if (now->what & CELL_WRITE)
 		return !volatile_is_flag(v->c, v->peer, (uint64_t)granule * CELL_BYTES
 			+ (unsigned)__builtin_ctz(bytes));
@@ -310,6 +313,11 @@ enum severity race_severity(const struct view *v, unsigned r, const struct cell_
 	if (r == CS109 && v->role == ROLE_GENERIC && old->agent % v->c->nwarps != v->w->index)
 		return SEV_NOTE;
 
+	/* whichever comes last, the result is the same */
+	if ((r == CS101 || r == CS103) && old->what & CELL_WRITE && v->c->now->kind == EV_ACCESS
+		&& cell_size(old) == v->c->now->access.bytes
+		&& report_equal_stores(old->what & CELL_SITE_MASK, v->c->now->site))
+		return SEV_WARNING;
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
 	if (r == CS113 || (r == CS111 && copy))

@@ -339,5 +339,7 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	} else {
 		explain(c, f, old, v, &a, &b);
 	}
+	if ((rule == CS101 || rule == CS103) && f->severity == SEV_WARNING)
+		report_hint(f, HINT(equal_values));
 	report_send(c, f);
 }

@@ -24,6 +24,13 @@ enum severity rule_severity(unsigned r)
 	return rule_get(r)->severity;
 }
 
+bool report_equal_stores(uint32_t site0, uint32_t site1)
+{
+	const struct site *a = site_get(site0), *b = site_get(site1);
+
+	return a->constant && b->constant && a->value == b->value;
+}
+
 /* The same pair in the other order is the same bug. */
 static void make_key(uint32_t key[3], unsigned rule, uint32_t a, uint32_t b)
 {

@@ -19,6 +19,8 @@ struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	uint32_t site0, uint32_t site1);
 void report_send(struct cluster *c, struct finding *f);
 enum severity rule_severity(unsigned r);
+/* Do two stores always write the same value? */
+bool report_equal_stores(uint32_t site0, uint32_t site1);
 void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
 	uint32_t site, const char *what);
 void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,

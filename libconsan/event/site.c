@@ -154,6 +154,8 @@ static struct site copy_site(const struct site *s)
 		.ptx_line = s->ptx_line,
 		.ptx = copy_string(s->ptx ? s->ptx : ""),
 		.loc = copy_loc(s->loc),
+		.constant = s->constant,
+		.value = s->value,
 	};
 }
 

@@ -6,6 +6,7 @@
 #ifndef CONSAN_SITE_H
 #define CONSAN_SITE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct site_loc {
@@ -21,6 +22,8 @@ struct site {
 	uint32_t ptx_line;     /* 1-based, in the PTX text */
 	const char *ptx;       /* the instruction as written */
 	const struct site_loc *loc; /* NULL: no line information */
+	bool constant;         /* a store of `value`, always the same */
+	uint64_t value;
 };
 
 uint32_t site_add(const struct site *s);

@@ -104,9 +104,12 @@ static uint32_t add_site(const struct decoder *d, const struct ptx_insn *i)
 {
 	const struct ptx_module *m = d->k->module->ptx;
 	char *text = base_strndup(m->text + i->text_at, i->text_len);
-	struct site s = { d->fn->f->name, m->name, i->line, text, i->loc };
-	uint32_t id = site_add(&s);
+	struct site s = { .kernel = d->fn->f->name, .module = m->name, .ptx_line = i->line, .ptx = text,
+		.loc = i->loc };
+	uint32_t id;
 
+	s.constant = ptx_stores_constant(d->fn->f, i, &s.value);
+	id = site_add(&s);
 	free(text);
 	return id;
 }

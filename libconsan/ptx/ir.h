@@ -202,6 +202,8 @@ struct ptx_func {
 	uint32_t line;
 	const struct ptx_module *module;
 	const struct ptx_cfg *cfg;              /* below; NULL without a body */
+	/* by register: the only instruction that writes it, or NULL; NULL without a body */
+	const struct ptx_insn **only_writer;
 };
 
 struct ptx_module {

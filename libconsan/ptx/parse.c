@@ -3,6 +3,7 @@
  * Does not look inside functions (body.c) or declarations (decl.c). */
 #include "parse.h"
 #include "cfg.h"
+#include "constant.h"
 #include "opcodes.h"
 
 #include <stdio.h>
@@ -463,8 +464,10 @@ static bool finish(struct parser *p)
 			f->param[v].func = f;
 		for (size_t v = 0; v < f->nret; v++)
 			f->ret[v].func = f;
-		if (f->ninsn)
-			f->cfg = cfg_build(p->keep, f);
+		if (!f->ninsn)
+			continue;
+		f->cfg = cfg_build(p->keep, f);
+		f->only_writer = constant_only_writers(p->keep, f);
 	}
 	return true;
 }

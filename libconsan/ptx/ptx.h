@@ -3,6 +3,7 @@
 #ifndef CONSAN_PTX_MODULE_H
 #define CONSAN_PTX_MODULE_H
 
+#include "constant.h"
 #include "cubin.h"
 #include "fatbin.h"
 #include "flag.h"

@@ -15,9 +15,12 @@ static uint32_t site_for(const struct ptx_module *m, const struct ptx_func *f,
 	const struct ptx_insn *i)
 {
 	char *text = base_strndup(m->text + i->text_at, i->text_len);
-	struct site s = { f->name, m->name, i->line, text, i->loc };
-	uint32_t id = site_add(&s);
+	struct site s = { .kernel = f->name, .module = m->name, .ptx_line = i->line, .ptx = text,
+		.loc = i->loc };
+	uint32_t id;
 
+	s.constant = ptx_stores_constant(f, i, &s.value);
+	id = site_add(&s);
 	free(text);
 	return id;
 }

@@ -1,0 +1,13 @@
+/* constant: which values are known from the code alone. */
+#ifndef CONSAN_PTX_CONSTANT_H
+#define CONSAN_PTX_CONSTANT_H
+
+#include "ir.h"
+
+/* For parse.c: by register, the only instruction that writes it, or NULL. */
+const struct ptx_insn **constant_only_writers(struct arena *a, const struct ptx_func *f);
+/* Does the instruction store one value, always the same? Then *value holds its bits. Only for st of
+ * one element. */
+bool ptx_stores_constant(const struct ptx_func *f, const struct ptx_insn *i, uint64_t *value);
+
+#endif
