@@ -195,7 +195,7 @@ static bool morally_strong(const struct global_view *v, const struct global_reco
 	return scope || a->warp / v->c->per_cta == b->warp / v->c->per_cta;
 }
 
-/* Both are morally strong. Do they exchange data by volatile accesses that nothing orders (CS123)? */
+/* Both are morally strong. Do volatile accesses exchange data that nothing orders (CS123)? */
 static bool volatile_race(const struct comparison *q)
 {
 	const struct global_record *old = q->old, *now = q->now;

@@ -168,8 +168,8 @@ static void explain_strong(struct finding *f, const struct global_conflict *x)
 	const struct global_record *old = x->old, *now = x->now;
 	const struct global_record *narrow = old->scope < now->scope ? old : now;
 
-	report_edge(f, "the two strong accesses are not atomic to each other, so they race like weak ones, "
-		"and nothing else orders them");
+	report_edge(f, "the two strong accesses are not atomic to each other, so they race like weak "
+		"ones, and nothing else orders them");
 	if ((old->flags ^ now->flags) & GR_ASYNC)
 		report_hint(f, HINT(proxies_differ));
 	else if (old->element != now->element)
@@ -285,7 +285,8 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 			"execute cp.async.bulk.wait_group without .read before the second is issued",
 			what_of(c, old), what_of(c, now));
 		if (old->cluster != now->cluster || old->warp != now->warp)
-			report_hint(f, HINT(sync_with_issuer), old->cluster == now->cluster ? "a barrier" : "release and acquire at .gpu scope");
+			report_hint(f, HINT(sync_with_issuer), old->cluster == now->cluster ? "a barrier"
+				: "release and acquire at .gpu scope");
 		return;
 	case CS314:
 		report_edge(f, "the bytes are beside the tensor, in the last unit of 16 bytes of a row: the "
@@ -299,8 +300,8 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 			explain_unfenced(f, x->unfenced);
 			return;
 		}
-		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire fence "
-			"follows that relaxed read", c->warp[now->warp].id, c->warp[old->warp].id,
+		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire "
+			"fence follows that relaxed read", c->warp[now->warp].id, c->warp[old->warp].id,
 			what_of(c, old));
 		report_hint(f, HINT(acquire_after_flag));
 		return;

@@ -144,8 +144,8 @@ static bool waited(struct cluster *c, const struct mbar *m, struct warp *w, uint
 	return !left;
 }
 
-/* A thread waits for a phase after an arrival for the next one that no wait preceded: the thread may
- * have missed that phase. */
+/* A thread waits for a phase after an arrival for the next one that no wait preceded: it may have
+ * missed that phase. */
 void mbar_check_late_wait(struct cluster *c, const struct event *e, struct mbar *m, int64_t seen)
 {
 	const struct past_op *x = &m->unwaited;
@@ -160,8 +160,8 @@ void mbar_check_late_wait(struct cluster *c, const struct event *e, struct mbar 
 	report_side(c, f, x->warp, only_lane(x->lanes), x->site, "mbarrier arrive");
 	report_mbar(c, f, m);
 	report_memory(c, f, 0, m->cta, m->addr, 8);
-	report_edge(f, "warp %u waits for phase %lld, and that wait is not ordered before this arrival for "
-		"phase %lld", warp_of(c, e)->id, (long long)seen, (long long)seen + 1);
+	report_edge(f, "warp %u waits for phase %lld, and that wait is not ordered before this arrival "
+		"for phase %lld", warp_of(c, e)->id, (long long)seen, (long long)seen + 1);
 	report_hint(f, HINT(wait_not_ordered), warp_of(c, e)->id, c->warp[x->warp].id);
 	report_send(c, f);
 }

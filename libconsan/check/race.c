@@ -232,7 +232,7 @@ static bool is_volatile(const struct cell_entry *e)
 	return (e->what & CELL_SCOPE_MASK) == CELL_VOLATILE;
 }
 
-/* Both are morally strong. Do they exchange data by volatile accesses that nothing orders (CS123)? */
+/* Both are morally strong. Do volatile accesses exchange data that nothing orders (CS123)? */
 static bool volatile_race(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {

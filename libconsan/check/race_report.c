@@ -251,8 +251,8 @@ static void explain_strong(const struct view *v, struct finding *f, const struct
 	unsigned b = (now->what & CELL_SCOPE_MASK) >> CELL_SCOPE_AT;
 	bool cta = v->c->warp[old_by->warp].cta == v->w->cta;
 
-	report_edge(f, "the two strong accesses are not atomic to each other, so they race like weak ones, "
-		"and nothing else orders them");
+	report_edge(f, "the two strong accesses are not atomic to each other, so they race like weak "
+		"ones, and nothing else orders them");
 	if (old->agent >= v->c->nwarps || now->agent >= v->c->nwarps)
 		report_hint(f, HINT(proxies_differ));
 	else if (f->side[0].bytes != f->side[1].bytes)
@@ -318,8 +318,8 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 		if (v->role != ROLE_GENERIC)
 			report_hint(f, HINT(converged_then_released), b.lane);
 	} else if (rule == CS117) {
-		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire fence "
-			"follows that relaxed read", c->warp[a.warp].id, c->warp[b.warp].id, f->side[1].what);
+		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire "
+			"fence follows that relaxed read", c->warp[a.warp].id, c->warp[b.warp].id, f->side[1].what);
 		report_hint(f, HINT(acquire_after_flag));
 	} else if (rule == CS123) {
 		report_edge(f, a.warp == b.warp ? "no bar.warp.sync (__syncwarp) orders lane %d's %s before "
