@@ -30,8 +30,8 @@ void on_fault(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
-/* A loop around test_wait (or try_wait) spins: the mbarrier whose current phase the warp polled last
- * and without success, or NULL. */
+/* A loop around test_wait (or try_wait) spins: the mbarrier whose current phase the warp polled
+ * last and without success, or NULL. */
 static const struct mbar *polled_by(const struct cluster *c, const struct event *e)
 {
 	const struct mbar *found = NULL;

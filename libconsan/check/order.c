@@ -357,10 +357,10 @@ static void invalid_shuffle(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
-/* A12, H06: shuffles, votes and .aligned instructions converge lanes but order no memory. Code relies
- * on it all the same: what would be known then is kept in the COLLECTIVE planes. If only part of the
- * warp takes part and all its lanes have equal knowledge, nothing is recorded: splitting the warp
- * would cost more than the better report is worth. */
+/* A12, H06: shuffles, votes and .aligned instructions converge lanes but order no memory. Code
+ * relies on it all the same: what would be known then is kept in the COLLECTIVE planes. If only part
+ * of the warp takes part and all its lanes have equal knowledge, nothing is recorded: splitting the
+ * warp would cost more than the better report is worth. */
 void warp_executed_together(struct cluster *c, struct warp *w, uint32_t lanes)
 {
 	struct frontier *sum;

@@ -313,17 +313,18 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
 		explain_fence(c, f, old, v);
 	} else if (rule == CS109) {
-		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction) is "
-			"executed between them: it converges the lanes but orders no memory");
+		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction) "
+			"is executed between them: it converges the lanes but orders no memory");
 		if (v->role != ROLE_GENERIC)
 			report_hint(f, HINT(converged_then_released), b.lane);
 	} else if (rule == CS117) {
 		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire "
-			"fence follows that relaxed read", c->warp[a.warp].id, c->warp[b.warp].id, f->side[1].what);
+			"fence follows that relaxed read", c->warp[a.warp].id, c->warp[b.warp].id,
+			f->side[1].what);
 		report_hint(f, HINT(acquire_after_flag));
 	} else if (rule == CS123) {
-		report_edge(f, a.warp == b.warp ? "no bar.warp.sync (__syncwarp) orders lane %d's %s before "
-			"this %s" : "no synchronisation orders lane %d's %s before this %s", b.lane,
+		report_edge(f, a.warp == b.warp ? "no bar.warp.sync (__syncwarp) orders lane %d's %s "
+			"before this %s" : "no synchronisation orders lane %d's %s before this %s", b.lane,
 			f->side[1].what, f->side[0].what);
 		if (a.warp == b.warp)
 			report_hint(f, HINT(warp_synchronous));

@@ -13,8 +13,8 @@ struct check;
 struct cluster;
 struct mbar;
 
-/* Returns a new finding to fill in, or NULL if (rule, sites) is known with this severity or a higher
- * one: then it is only counted. The caller must pass it to report_send(). */
+/* Returns a new finding to fill in, or NULL if (rule, sites) is known with this severity or a
+ * higher one: then it is only counted. The caller must pass it to report_send(). */
 struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	uint32_t site0, uint32_t site1);
 void report_send(struct cluster *c, struct finding *f);
@@ -36,8 +36,8 @@ void report_hint(struct finding *f, unsigned hint, const char *fmt, ...) PRINTF_
 const char *report_place(uint32_t site, char to[PLACE_BYTES]);
 int only_lane(uint32_t lanes); /* the lane's number if there is just one, else -1 */
 void report_cluster_end(struct cluster *c);
-/* Of several examples of a finding the most severe is reported, of those the one of the lowest rank,
- * so that the report does not depend on thread timing. */
+/* Of several examples of a finding the most severe is reported, of those the one of the lowest
+ * rank, so that the report does not depend on thread timing. */
 struct finding_rank {
 	uint32_t high, low;      /* clusters; equal if only one is involved */
 	uint64_t addr;

@@ -1,10 +1,10 @@
-/* volatile: what the rule about volatile accesses (CS123) needs to know of a thread. A volatile access
- * is relaxed at system scope (A04), so that two of them never race, but order nothing. Data that
- * threads exchange by them without synchronization is wrong all the same; a flag is not:
+/* volatile: what the rule about volatile accesses (CS123) needs to know of a thread. A volatile
+ * access is relaxed at system scope (A04), so that two of them never race, but order nothing. Data
+ * that threads exchange by them without synchronization is wrong all the same; a flag is not:
  *  - a read that is polled, or that only decides where threads go, reads a flag (ptx/flag.h);
  *  - a write to a word that a thread of the cluster has read as a flag writes a flag;
- *  - a write that follows a release fence of its thread publishes, as the unlock of a lock does that
- *    others take with atomics;
+ *  - a write that follows a release fence of its thread publishes, as the unlock of a lock does
+ *    that others take with atomics;
  *  - a read of data after a relaxed read of the flag that publishes it does not depend on a stale
  *    cache line, as it would without volatile (CS117): last blocks are often written so. */
 #include "internal.h"
@@ -49,6 +49,7 @@ void volatile_read_flag(struct cluster *c, const struct event_access *a, uint32_
 		const uint64_t addr = lane_addr(&a->at, (unsigned)__builtin_ctz(lanes));
 
 		if (!volatile_is_flag(c, owner, addr))
-			vec_push(&c->volatile_flags, ((struct volatile_flag){ addr, owner, (uint16_t)a->bytes }));
+			vec_push(&c->volatile_flags, ((struct volatile_flag){ addr, owner,
+				(uint16_t)a->bytes }));
 	}
 }

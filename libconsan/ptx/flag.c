@@ -102,7 +102,7 @@ static const struct ptx_operand *address_of(const struct ptx_insn *i)
 	return NULL;
 }
 
-/* Does the innermost loop around the load repeat it at one address until its value ends the loop? */
+/* Does the innermost loop around the load repeat it at one address until its value ends it? */
 static bool polled(const struct flow *w, const struct ptx_insn *load)
 {
 	const struct ptx_cfg *g = w->f->cfg;

@@ -1,6 +1,6 @@
 /* cases: runs the specimens of tests/cases/ and compares the findings with the expectations in
- * each file (format: specimen.h; comparison: judge.h); CASES_PRINT=1 prints them. tables.c checks the tables of specimens,
- * kernels.c the bundled kernels. */
+ * each file (format: specimen.h; comparison: judge.h); CASES_PRINT=1 prints them. tables.c checks
+ * the tables of specimens, kernels.c the bundled kernels. */
 #include "judge.h"
 #include "emulated.h"
 #include "run.h"

@@ -158,8 +158,8 @@ static void judge(const char *path, const struct finding *f, const struct pieces
 	judge_side(path, f, 0, all, &async[0]);
 	judge_side(path, f, 1, all, &async[1]);
 	/* CS118 and CS119 are about threads of two launches */
-	cr_expect(async[0] || async[1] || f->rule == CS118 || f->rule == CS119 || a->ctaid[0] != b->ctaid[0] || a->warp != b->warp
-		|| a->lane != b->lane, "%s: %s: both sides are lane %d of warp %u", path, code, a->lane,
+	cr_expect(async[0] || async[1] || f->rule == CS118 || f->rule == CS119
+		|| a->ctaid[0] != b->ctaid[0] || a->warp != b->warp || a->lane != b->lane, "%s: %s: both sides are lane %d of warp %u", path, code, a->lane,
 		a->warp);
 }
 
