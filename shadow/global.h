@@ -30,7 +30,7 @@ enum {
 	GR_NC     = 8,  /* ld.nc: outside the memory model */
 	GR_ASYNC  = 16, /* by the async proxy */
 	GR_TENSOR = 32,
-	/* many reads by one instruction of a warp in one epoch: the lanes are not known */
+	/* stands for many reads by a warp in one epoch: the lanes are not known */
 	GR_MERGED = 64,
 	GR_VOLATILE = 128, /* and not of a flag */
 	/* bytes beside a tensor that its store overwrites; not in the flags of an entry */

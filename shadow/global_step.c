@@ -39,6 +39,15 @@ static bool as_strict(const struct global_record *x, const struct global_record 
 		&& !((x->flags ^ n->flags) & GR_ASYNC);
 }
 
+/* Is each byte accessed by one lane, but another one in x than in n? */
+static bool shifted(const struct global_record *x, const struct global_record *n)
+{
+	const uint64_t by = x->base > n->base ? x->base - n->base : n->base - x->base;
+
+	return x->row == 5 && n->row == 5 && x->size == n->size && x->inner == x->size
+		&& n->inner == n->size && x->count <= 1 && n->count <= 1 && by >= n->size;
+}
+
 /* Same lanes, same epoch: n adds nothing to x. */
 static bool repeats(const struct global_record *x, const struct global_record *n, uint64_t addr,
 	uint32_t bytes, bool *lanewise)
@@ -52,6 +61,8 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 		return true;
 	if (global_same_layout(x, n))
 		return true;
+	if (shifted(x, n))
+		return false;
 	*lanewise = true;
 	while (bytes) {
 		unsigned b = (unsigned)__builtin_ctz(bytes);
@@ -186,21 +197,26 @@ static bool mergeable(const struct global_record *x, const struct global_record 
 	const uint8_t kind = GR_WRITE | GR_STRONG | GR_NC | GR_ASYNC;
 
 	return !(n->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)) && !((x->flags ^ n->flags) & kind)
-		&& x->agent == n->agent && x->epoch == n->epoch && x->cluster == n->cluster
-		&& x->site == n->site;
+		&& x->agent == n->agent && x->epoch == n->epoch && x->cluster == n->cluster;
 }
 
-/* Reads of one place by one instruction of a warp, by ever different lanes, are merged into one
- * entry when more than MERGE_ABOVE of them have the same epoch. Their lanes are forgotten: see
- * GR_MERGED. */
+/* Reads by one warp in one epoch of bytes that the newest, at[n - 1], reads as well, by ever different
+ * lanes, are merged into one entry when there are more than MERGE_ABOVE. The newest stands for all,
+ * without lanes: see GR_MERGED. */
 static uint32_t merge_reads(struct visit *v, struct entry *at, uint32_t n)
 {
+	const struct entry *newest = &at[n - 1];
+	const uint16_t bytes = newest->bytes;
+	const uint8_t tag = newest->tag;
 	struct shard *s = v->s;
+	bool merges[MAX_ENTRIES + 1];
 	uint32_t same = 0, k = 0;
-	uint16_t bytes = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		same += at[i].tag == at[n - 1].tag && mergeable(record_at(s, at[i].record), v->now);
+	for (uint32_t i = 0; i < n; i++) {
+		merges[i] = at[i].tag == tag && !(at[i].bytes & ~bytes)
+			&& mergeable(record_at(s, at[i].record), v->now);
+		same += merges[i];
+	}
 	if (same <= MERGE_ABOVE)
 		return n;
 	if (!v->merged) {
@@ -213,12 +229,9 @@ static uint32_t merge_reads(struct visit *v, struct entry *at, uint32_t n)
 		v->merged = global_record_new(s, &r, v->region->number);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (at[i].tag == at[n - 1].tag && mergeable(record_at(s, at[i].record), v->now))
-			bytes |= at[i].bytes;
-		else
+		if (!merges[i])
 			at[k++] = at[i];
-	at[k++] = (struct entry){ v->merged, bytes, (uint8_t)record_at(s, v->merged)->flags,
-		tag_of(v->now->cluster) };
+	at[k++] = (struct entry){ v->merged, bytes, (uint8_t)record_at(s, v->merged)->flags, tag };
 	return k;
 }
 
@@ -264,6 +277,12 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 			continue;
 		}
 		x = record_at(s, e.record);
+		/* a read by the own warp, in the same epoch, but of other lanes */
+		if (!((e.flags | now->flags) & (GR_WRITE | GR_STRONG)) && x->agent == now->agent && x->epoch == now->epoch
+			&& x->cluster == now->cluster) {
+			out[--k] = e;
+			continue;
+		}
 		if (seen.n)
 			both &= (uint16_t)~observed(&seen, x);
 		is = both ? v->accessor->classify(v->accessor, x, now, addr, both, &v->lanewise)

@@ -1,14 +1,40 @@
 /* run: see run.h. */
 #include "run.h"
+#include "libconsan/exec/exec.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* Memory at the run's placement, or where it is free in steps of 1 GiB from there. */
+static void *place_buffer(struct run *g, uint64_t bytes)
+{
+	const uint64_t page = 4096, offset = g->place->at % page;
+	uint64_t at = g->place->at - offset;
+	void *buffer;
+
+	g->mapped = 16u << 20;
+	for (unsigned i = 0; i < 64 && !g->map; i++, at += 1u << 30) {
+		void *map = mmap((void *)(uintptr_t)at, g->mapped, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (map == MAP_FAILED)
+			continue;
+		g->map = map;
+		g->used = offset;
+	}
+	cr_assert(g->map && g->used + bytes <= g->mapped);
+	buffer = g->map + g->used;
+	g->used += (bytes + g->place->gap + 255) & ~255ull;
+	exec_mem_add(buffer, bytes, MEM_DEVICE, false);
+	return buffer;
+}
 
 static uint64_t new_buffer(void *user, const uint32_t *words, uint64_t bytes)
 {
 	struct run *g = user;
-	void *at = consan_malloc(g->c, bytes, CONSAN_MEM_DEVICE);
+	void *at = g->place ? place_buffer(g, bytes) : consan_malloc(g->c, bytes, CONSAN_MEM_DEVICE);
 
 	cr_assert(at && g->nbuffers < MAX_ARGS);
 	g->buffer[g->nbuffers++] = at;
@@ -69,7 +95,12 @@ enum consan_status run_specimen(const struct specimen *s, enum twin twin,
 void run_close(struct run *g)
 {
 	for (size_t i = 0; i < g->nbuffers; i++)
-		consan_free(g->c, g->buffer[i]);
+		if (g->place)
+			exec_mem_remove(g->buffer[i]);
+		else
+			consan_free(g->c, g->buffer[i]);
 	consan_unload(g->module);
 	consan_close(g->c);
+	if (g->map)
+		munmap(g->map, g->mapped);
 }

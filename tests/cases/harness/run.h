@@ -5,8 +5,17 @@
 #include "libconsan/session/session.h"
 #include "specimen.h"
 
+/* Where the buffers lie: the first at `at`, the others after it, each `gap` bytes after the end of
+ * the previous one, and aligned to 256 bytes, as cudaMalloc() does. */
+struct placement {
+	uint64_t at, gap;
+};
+
 struct run { /* resources of a run */
 	struct consan *c;
+	const struct placement *place; /* NULL: where consan_malloc() puts them */
+	unsigned char *map;            /* memory of the placement */
+	size_t mapped, used;
 	struct consan_module *module;
 	void *buffer[MAX_ARGS];
 	size_t nbuffers;

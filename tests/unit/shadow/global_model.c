@@ -32,7 +32,7 @@ static uint32_t rnd(uint32_t n)
 /* ---- the model ---- */
 
 struct made { /* an access */
-	uint32_t agent, epoch, size, site;
+	uint32_t agent, epoch, size;
 	uint8_t flags;
 };
 
@@ -141,7 +141,9 @@ static enum global_verdict classify(struct global_accessor *a, const struct glob
 		const uint64_t at = addr + (unsigned)__builtin_ctz(m);
 
 		same_lanes_as_made(now, at, id);
-		if (!(old->flags & GR_MERGED))
+		if (old->flags & GR_MERGED) /* the newest of them, which accessed the bytes, too */
+			cr_assert(lanes_of(old->issue, at));
+		else
 			same_lanes_as_made(old, at, old->issue);
 		for (uint32_t k = m & global_same_lanes(old, now, at % GRANULE); k; k &= k - 1)
 			cr_assert_eq(global_lanes_at(now, at), lanes_of(id, addr + (unsigned)__builtin_ctz(k)));
@@ -175,33 +177,41 @@ static enum global_verdict classify(struct global_accessor *a, const struct glob
 
 /* ---- the comparison ---- */
 
-/* More than 4 reads of a granule by one instruction of a warp in one epoch become one, without lanes:
- * then only an access that knows nothing of the warp is compared with them. Beyond its limits, the
- * shadow drops accesses, which it counts. */
+/* How many accesses to the granule are like x: strong writes, or plain reads by its warp in its
+ * epoch. */
+static uint32_t like(uint64_t granule, const struct made *x)
+{
+	const uint8_t strong_write = GR_STRONG | GR_WRITE;
+	bool seen[ACCESSES] = { 0 };
+	uint32_t n = 0;
+
+	for (uint64_t at = granule; at < granule + GRANULE && at < base + window; at++)
+		for (uint32_t k = 0; k < memory[at - base].n; k++) {
+			const uint32_t id = memory[at - base].at[k].id;
+			const struct made *y = &made[id];
+
+			n += !seen[id] && (x->flags & GR_WRITE ? (y->flags & strong_write) == strong_write
+				: !(y->flags & strong_write) && y->agent == x->agent && y->epoch == x->epoch);
+			seen[id] = true;
+		}
+	return n;
+}
+
+/* The two things that the shadow may forget:
+ *  - more than 16 strong writes to a granule: those of the highest clusters are dropped;
+ *  - more than 4 reads of a granule by a warp in one epoch may become one, without lanes: then only
+ *    an access that knows nothing of the warp is compared with them. */
 static bool lost(const struct byte *b, uint32_t i, const struct made *now)
 {
 	const struct made *x = &made[b->at[i].id];
-	uint64_t granule = (base + (uint64_t)(b - memory)) & ~(uint64_t)(GRANULE - 1);
-	uint32_t reads = 0;
-	bool seen[ACCESSES] = { 0 };
+	const uint64_t granule = (base + (uint64_t)(b - memory)) & ~(uint64_t)(GRANULE - 1);
 
-	if (global_shadow_dropped(shadow))
-		return true;
-	if (x->flags & (GR_WRITE | GR_STRONG))
+	if (x->flags & GR_WRITE)
+		return x->flags & GR_STRONG && like(granule, x) > 16;
+	if (x->flags & GR_STRONG
+		|| (x->agent != now->agent && !covered(now->agent, x->agent, x->epoch)))
 		return false;
-	if (x->agent != now->agent && !covered(now->agent, x->agent, x->epoch))
-		return false;
-	for (uint64_t at = granule; at < granule + GRANULE; at++)
-		for (uint32_t k = 0; at < base + window && k < memory[at - base].n; k++) {
-			const uint32_t id = memory[at - base].at[k].id;
-
-			if (!seen[id] && made[id].agent == x->agent && made[id].epoch == x->epoch
-				&& made[id].site == x->site
-				&& !(made[id].flags & (GR_WRITE | GR_STRONG)))
-				reads++;
-			seen[id] = true;
-		}
-	return reads > 4;
+	return like(granule, x) > 4;
 }
 
 /* Does the model have a race of these two on the byte, for certain? */
@@ -383,7 +393,7 @@ static void access_lanes(uint64_t from, bool synchronised)
 			addr[p][l] = first + (uint64_t)((int64_t)(at[l] + step * (int32_t)p) * size);
 
 	made[nmade] = (struct made){ .agent = agent, .epoch = epoch[agent], .size = size,
-		.flags = flags, .site = r.site };
+		.flags = flags };
 	global_set_layout(&r, lanes, strided ? NULL : addr[0], first, stride * (int32_t)size);
 	for (unsigned p = 0; p < places; p++) {
 		struct global_record further = r;
@@ -415,8 +425,7 @@ static void access_whole(uint64_t from, bool synchronised)
 	struct global_span span[3];
 	const uint32_t n = 1 + rnd(3);
 
-	made[nmade] = (struct made){ .agent = agent, .epoch = epoch[agent], .flags = flags,
-		.site = r.site };
+	made[nmade] = (struct made){ .agent = agent, .epoch = epoch[agent], .flags = flags };
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t bytes = 1 + rnd(rnd(3) ? 64 : window);
 
