@@ -39,7 +39,7 @@ static void commit(struct lane_groups *g, uint32_t lanes, uint32_t site)
 		g->n = MAX_COMMITS / 2;
 	}
 	vec_push(g, ((struct commit){ g->open, lanes, site }));
-	g->open++;
+	g->open = epoch_next(g->open);
 	g->holds &= ~lanes;
 }
 
@@ -236,7 +236,7 @@ void on_cp_async_arrive(struct cluster *c, const struct event *e)
 		.copies = true,
 	});
 	mbar_copies(m, (struct past_op){ (uint16_t)w->index, e->lanes, w->copies.open, e->site });
-	w->copies.open++; /* later copies are not covered by this arrive */
+	w->copies.open = epoch_next(w->copies.open); /* later copies are not covered by this arrive */
 }
 
 /* ---- slots ---- */
@@ -310,7 +310,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 
 	if (!more)
 		*s = (struct slot){
-			.epoch = s->epoch + 1, .cta = peer, .tensor = b->tensor,
+			.epoch = epoch_next(s->epoch), .cta = peer, .tensor = b->tensor,
 			.generic = b->generic_proxy,
 			.peer = b->source,
 			.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,

@@ -139,7 +139,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	}
 	c->locations = base_alloc(sizeof *c->locations);
 	c->polled = base_alloc(c->nwarps * sizeof *c->polled);
-	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS) * sizeof *c->zero_epochs);
+	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS + 1) * sizeof *c->zero_epochs);
 	c->common = frontier_new(&c->space);
 	c->combined = frontier_new(&c->space);
 	c->barrier.now = frontier_new(&c->space);
@@ -248,6 +248,8 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	c->info = *info;
 	c->info.launch = &k->config.launch;
 	c->number = info->id + (k->global ? k->global->base : 0);
+	if (c->number < info->id)
+		base_die("more than 2^32 clusters that may overlap");
 	reset_cluster(c);
 	return &c->sink;
 }
@@ -257,6 +259,10 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 	struct cluster *c = (struct cluster *)sink;
 	uint64_t bytes = 0;
 
+	/* threads of an aborted launch have not exited: their last reads are still pending */
+	for (uint32_t i = 0; c->global && i < c->nwarps; i++)
+		if (c->global->npending[i])
+			global_flush(c, &c->warp[i]);
 	if (!c->truncated && !k->config.aborted)
 		mbar_cluster_end(c);
 	report_cluster_end(c);

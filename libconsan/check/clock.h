@@ -18,6 +18,8 @@
 #ifndef CONSAN_CHECK_CLOCK_H
 #define CONSAN_CHECK_CLOCK_H
 
+#include "libconsan/base/base.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +37,14 @@ enum plane { PLANE_G, PLANE_P,
 	PLANE_STORED, /* bulk stores: their writes to global memory are complete */
 	PLANE_FENCED, /* asynchronous agents: a proxy fence since (st.async; A27, K6) */
 	PLANES };
+
+/* An epoch that began again at 0 would be taken as known by all. */
+static inline uint32_t epoch_next(uint32_t epoch)
+{
+	if (epoch == UINT32_MAX)
+		base_die("more than 2^32 synchronizations by one agent of a launch");
+	return epoch + 1;
+}
 
 struct partial {
 	uint16_t agent;

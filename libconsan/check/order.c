@@ -47,7 +47,8 @@ uint32_t warp_close_epoch(struct warp *w)
 	if (!w->dirty)
 		return w->epoch - 1;
 	w->dirty = false;
-	return w->epoch++;
+	w->epoch = epoch_next(w->epoch);
+	return w->epoch - 1;
 }
 
 struct past_op warp_past_op(struct warp *w, uint32_t lanes, uint32_t site)

@@ -452,7 +452,7 @@ void on_wgmma_commit(struct cluster *c, const struct event *e)
 
 	if (!g->inside)
 		redundant_commit(c, e);
-	g->open++;
+	g->open = epoch_next(g->open);
 	g->inside = 0;
 }
 
