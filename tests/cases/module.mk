@@ -17,6 +17,11 @@ $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -I. -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
 
+# The findings do not depend on where memory lies: all placements (`make check`: two a specimen).
+placements: $(BUILD)/tests/cases/harness/cases
+	$(V)PLACEMENTS=all $< --filter cases/placement
+.PHONY: placements
+
 $(BUILD)/tests/cases/harness/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
 		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcriterion $(LIBS)
