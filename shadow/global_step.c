@@ -86,6 +86,14 @@ static void see(struct seen *s, const struct global_record *r, uint16_t bytes)
 
 	if (!(r->flags & GR_STRONG) || r->flags & GR_ASYNC || !read)
 		return;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct global_record *x = s->at[i].r;
+
+		if (x->cluster == r->cluster && x->element == r->element && x->scope == r->scope) {
+			s->at[i].bytes |= bytes;
+			return;
+		}
+	}
 	if (s->n == ARRAY_SIZE(s->at))
 		memmove(&s->at[0], &s->at[1], --s->n * sizeof *s->at);
 	s->at[s->n].r = r;
@@ -142,11 +150,15 @@ static uint32_t victim(const struct shard *s, const struct entry *at, uint32_t n
 			once |= at[i].bytes;
 		}
 	for (uint32_t i = 0; i + 1 < n; i++) {
-		const struct global_record *r = record_at(s, at[i].record);
-		uint64_t key = (uint64_t)!(at[i].bytes & ~twice) << 63
-			| (uint64_t)!(r->flags & GR_WRITE) << 62 | (uint64_t)r->cluster << 16 | r->agent;
+		const struct global_record *r;
+		uint64_t key;
 
-		if ((r->flags & flags) == flags && key >= most) {
+		if ((at[i].flags & flags) != flags)
+			continue;
+		r = record_at(s, at[i].record);
+		key = (uint64_t)!(at[i].bytes & ~twice) << 63 | (uint64_t)!(r->flags & GR_WRITE) << 62
+			| (uint64_t)r->cluster << 16 | r->agent;
+		if (key >= most) {
 			most = key;
 			worst = i;
 		}
