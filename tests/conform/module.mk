@@ -4,6 +4,7 @@ CONFORM_SRC = $(addprefix tests/conform/, rng.c type.c real.c scalar.c program.c
 	cvt.c warp.c redop.c atom.c \
 	matrix.c mma.c fragment.c wmma.c wgmma.c \
 	memory.c copy.c mbarrier.c tma.c cluster.c)
+# conform_gpu may be copied to a machine that has only a driver
 CONFORM = $(BUILD)/tests/conform/conform
 $(BUILD)/tests/conform/main_gpu.o: tests/conform/conform.c
 	@mkdir -p $(@D)
@@ -11,7 +12,7 @@ $(BUILD)/tests/conform/main_gpu.o: tests/conform/conform.c
 $(CONFORM): $(CONFORM_SRC:%.c=$(BUILD)/%.o) $(BUILD)/tests/conform/conform.o $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
 $(CONFORM)_gpu: $(CONFORM_SRC:%.c=$(BUILD)/%.o) $(BUILD)/tests/conform/main_gpu.o $(BUILD)/libconsan.a
-	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
+	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS_STATIC)
 
 SEED ?= 1
 COUNT ?= 1000
