@@ -240,6 +240,33 @@ void describe_occurrences(struct text *t, const struct finding *f)
 	text_printf(t, " instruction pairs");
 }
 
+void describe_schedule(struct text *t, const struct finding *f)
+{
+	if (f->seed)
+		text_printf(t, "--seed=%llu", (unsigned long long)f->seed);
+	if (*f->schedule)
+		text_printf(t, "%s--schedule=%s", t->n ? " " : "", f->schedule);
+}
+
+void describe_explored(struct text *t, const struct coverage *c)
+{
+	const unsigned long long n = c->schedules;
+
+	if (!n && !c->seeds)
+		return;
+	text_printf(t, "explored: ");
+	if (c->explored_part)
+		text_printf(t, "%llu schedules of more than %llu with at most %u switches", n, n,
+			FINDING_SWITCHES);
+	else if (n)
+		text_printf(t, "all %llu schedules with at most %u switches", n, FINDING_SWITCHES);
+	if (c->explored + c->explored_part > 1)
+		text_printf(t, " in %llu launches",
+			(unsigned long long)(c->explored + c->explored_part));
+	if (c->seeds)
+		text_printf(t, "%s%llu seeds", n ? ", and " : "", (unsigned long long)c->seeds);
+}
+
 void describe_size(struct text *t, uint64_t bytes)
 {
 	if (bytes >= 1024 && bytes % 1024 == 0)

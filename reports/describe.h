@@ -48,6 +48,10 @@ void describe_barrier_name(struct text *t, const struct finding_barrier *b);
 void describe_barrier(struct text *t, const struct finding_barrier *b);
 /* "1,024 occurrences, 8 clusters, 2 instruction pairs" */
 void describe_occurrences(struct text *t, const struct finding *f);
+/* The options that select the schedule of the finding; "" if that is the default one. */
+void describe_schedule(struct text *t, const struct finding *f);
+/* What --explore has run: "all 57 schedules with at most 2 switches, and 43 seeds"; or "". */
+void describe_explored(struct text *t, const struct coverage *c);
 /* A size in KiB if it is a multiple of one, else in bytes. */
 void describe_size(struct text *t, uint64_t bytes);
 /* The name that the recorder gives an object in shared memory, its variable demangled. */

@@ -420,9 +420,7 @@ static void report_pair(struct cluster *c, const struct global_conflict *x)
 	f = base_alloc(sizeof *f);
 	f->rule = x->rule;
 	f->severity = x->severity;
-	f->launch = l->id;
-	f->seed = l->seed;
-	finding_set_kernel(f->kernel, l->kernel ? l->kernel : "");
+	finding_set_launch(f, l);
 	fill(c, f, x, high, low);
 	report_ranked(k, f, rank);
 	pthread_mutex_lock(&k->lock);

@@ -90,9 +90,7 @@ struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	f = base_alloc(sizeof *f);
 	f->rule = rule;
 	f->severity = sev;
-	f->launch = l->id;
-	f->seed = l->seed;
-	finding_set_kernel(f->kernel, l->kernel ? l->kernel : "");
+	finding_set_launch(f, l);
 	return f;
 }
 

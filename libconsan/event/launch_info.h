@@ -17,6 +17,8 @@ struct launch_info {
 	uint32_t regs_per_thread; /* at entry, for setmaxnreg */
 	uint32_t sm;              /* 90 for sm_90a */
 	uint64_t seed;
+	const char *schedule;     /* a controlled one, as the option `schedule` names it; or NULL.
+				     Not saved */
 	uint64_t queue;           /* launches of one queue begin in order */
 	bool programmatic;        /* it may begin before the previous launch has ended */
 	bool apart;               /* no cluster synchronizes with another: the kernel has no strong

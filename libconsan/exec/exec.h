@@ -86,6 +86,37 @@ struct exec_kernel_info {
 };
 void exec_kernel_info(const struct exec_kernel *k, struct exec_kernel_info *out);
 
+/* ---- controlled schedules of coupled kernels ----
+ *
+ * Each strong access to global memory is a step. A warp performs one after the other as long as it
+ * can; then the one that has waited longest continues. A switch lets another warp go first. */
+
+struct exec_switch {
+	uint32_t step;             /* before this one, from 0 */
+	uint32_t warp;             /* cluster * warps of a cluster + rank * warps of a CTA + warp */
+};
+
+struct exec_step {
+	uint32_t warp;
+	uint32_t ready, nready;    /* in exec_steps.ready: the warps that could have gone first */
+	uint8_t mode;              /* enum ev_mode */
+	uint64_t places;           /* accesses without a common bit are to different memory */
+};
+
+enum { EXEC_STEPS = 4096 };        /* that are recorded */
+struct exec_steps {
+	VEC(struct exec_step) step;
+	VEC(uint32_t) ready;
+	uint64_t n;                /* all, also those not recorded */
+};
+void exec_steps_free(struct exec_steps *s);
+
+struct exec_control {
+	const struct exec_switch *at; /* in ascending order of steps */
+	size_t n;
+	struct exec_steps *steps;  /* out; NULL: not wanted */
+};
+
 /* ---- launches ---- */
 
 enum exec_async { ASYNC_LATE, ASYNC_EARLY, ASYNC_RANDOM };
@@ -119,6 +150,7 @@ struct exec_launch {
 	bool carry_on;             /* accept wgmma operands that a GPU executes although the ISA
 				      does not allow them */
 	uint64_t seed;             /* 0: the canonical schedule */
+	const struct exec_control *control; /* NULL, or the schedule of a coupled kernel */
 	enum exec_async async;
 	unsigned jobs;             /* worker threads, 0: all cores */
 	double timeout;            /* seconds, 0: none */

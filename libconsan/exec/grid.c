@@ -303,6 +303,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	if (!g.max_resident)
 		g.max_resident = 1;
 	g.coupled = k->info.coupled && !l->hardware;
+	if (l->control && !g.coupled)
+		base_die("a controlled schedule of a kernel whose clusters are not coupled");
 	sched_order(&g);
 	g.jobs = g.coupled ? 1 : l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
 	g.threads = 1;

@@ -198,7 +198,7 @@ struct worker {
 	VEC(struct warp *) parked; /* in the order in which they arrived */
 	uint32_t version[64];    /* by place: strong accesses that changed it */
 	uint64_t steps;          /* strong accesses performed by warps that were parked */
-	uint32_t last;           /* the warp that performed the last one, or UINT32_MAX */
+	uint32_t last;           /* number of the warp that performed the last one */
 	uint64_t wasted;         /* such accesses in sequence that changed nothing */
 };
 

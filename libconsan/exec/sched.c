@@ -13,13 +13,15 @@
  * order more than the program does, and hide races). A cluster starts when those that are resident
  * can only wait, or with a seed, earlier.
  *
- * With a seed, the order of clusters, of warps and of parked accesses is drawn, and some reads park,
+ * In a controlled schedule (exec_control), reads park as well and at least CONTROLLED clusters are
+ * resident. With a seed, the order of clusters, of warps and of parked accesses is drawn, and some reads park,
  * too. */
 #include "internal.h"
 
 #include <sched.h>
 #include <stdlib.h>
 
+#define CONTROLLED 8
 #define EAGER 64 /* clusters that poll again after one write; of more, a part */
 
 /* ---- random choices that concern all clusters ---- */
@@ -58,7 +60,8 @@ static void begin(struct worker *wk)
 	const struct exec_launch *l = wk->grid->l;
 
 	wk->rng = ~l->seed * 0xd1342543de82ef95ull;
-	wk->window = l->seed && wk->grid->coupled ? 1u << draw(&wk->rng) % 4 : 1;
+	wk->window = wk->grid->coupled && l->control ? CONTROLLED
+		: wk->grid->coupled && l->seed ? 1u << draw(&wk->rng) % 4 : 1;
 	wk->last = UINT32_MAX;
 }
 
@@ -79,7 +82,8 @@ bool sched_point(struct warp *w, uint64_t places, unsigned mode)
 	struct worker *wk = w->worker;
 	struct cluster *c = w->cluster;
 
-	if (!w->granted && (mode != MODE_READ || (c->grid->l->seed && !(ex_random(c) & 3)))) {
+	if (!w->granted && (mode != MODE_READ || c->grid->l->control
+		|| (c->grid->l->seed && !(ex_random(c) & 3)))) {
 		w->parked = true;
 		w->point = (struct xpoint){ places, (uint8_t)mode };
 		c->parked++;
@@ -115,17 +119,72 @@ static bool futile(const struct warp *w)
 		&& w->spun_versions == versions(w->worker, w->polled);
 }
 
+static uint32_t number_of(const struct warp *w)
+{
+	const struct grid *g = w->cluster->grid;
+
+	return (w->cluster->info.id * g->nctas + w->cta->rank) * g->nwarps + w->id;
+}
+
+static size_t parked_at(const struct worker *wk, uint32_t warp)
+{
+	size_t k = 0;
+
+	while (k < wk->parked.n && number_of(wk->parked.at[k]) != warp)
+		k++;
+	return k;
+}
+
+/* The access that a controlled schedule names, or else that of the warp that ran last. n: neither
+ * can go on. */
+static size_t controlled(const struct worker *wk, const struct exec_control *control)
+{
+	const size_t n = wk->parked.n;
+	size_t k;
+
+	for (size_t i = 0; i < control->n; i++)
+		if (control->at[i].step == wk->steps && (k = parked_at(wk, control->at[i].warp)) < n)
+			return k;
+	k = parked_at(wk, wk->last);
+	return k < n && futile(wk->parked.at[k]) ? n : k;
+}
+
 /* Chooses the parked access to perform next; one that is futile only if all are. */
 static size_t choose(struct worker *wk, bool *all_futile)
 {
-	const size_t n = wk->parked.n, from = wk->grid->l->seed ? draw(&wk->rng) % n : 0;
+	const struct exec_launch *l = wk->grid->l;
+	const size_t n = wk->parked.n;
+	const size_t named = l->control ? controlled(wk, l->control) : n;
+	const size_t from = l->seed && !l->control ? draw(&wk->rng) % n : 0;
 
 	*all_futile = false;
+	if (named < n)
+		return named;
 	for (size_t k = 0; k < n; k++)
 		if (!futile(wk->parked.at[(from + k) % n]))
 			return (from + k) % n;
 	*all_futile = true;
 	return from;
+}
+
+static void record_step(struct worker *wk, struct exec_steps *s, const struct warp *w)
+{
+	struct exec_step step = { .warp = number_of(w), .ready = (uint32_t)s->ready.n,
+		.mode = w->point.mode, .places = w->point.places };
+
+	if (s->n++ >= EXEC_STEPS)
+		return;
+	for (size_t k = 0; k < wk->parked.n; k++)
+		if (wk->parked.at[k] != w && !futile(wk->parked.at[k]))
+			vec_push(&s->ready, number_of(wk->parked.at[k]));
+	step.nready = (uint32_t)s->ready.n - step.ready;
+	vec_push(&s->step, step);
+}
+
+void exec_steps_free(struct exec_steps *s)
+{
+	vec_free(&s->step);
+	vec_free(&s->ready);
 }
 
 /* Lets one parked warp perform its access. False: there is none, or none that changes anything. */
@@ -141,6 +200,9 @@ static bool grant(struct worker *wk)
 	if (all_futile && wk->wasted++ > 2 * wk->parked.n)
 		return false;
 	w = wk->parked.at[k];
+	if (wk->grid->l->control && wk->grid->l->control->steps)
+		record_step(wk, wk->grid->l->control->steps, w);
+	wk->last = number_of(w);
 	wk->parked.n--;
 	memmove(wk->parked.at + k, wk->parked.at + k + 1,
 		(wk->parked.n - k) * sizeof *wk->parked.at);

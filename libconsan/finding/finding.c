@@ -107,6 +107,15 @@ void finding_free(struct finding *f)
 	f->nwaiters = 0;
 }
 
+void finding_set_launch(struct finding *f, const struct launch_info *l)
+{
+	f->launch = l->id;
+	f->seed = l->seed;
+	if (l->schedule)
+		snprintf(f->schedule, sizeof f->schedule, "%s", l->schedule);
+	finding_set_kernel(f->kernel, l->kernel ? l->kernel : "");
+}
+
 void finding_set_kernel(char to[256], const char *mangled)
 {
 	size_t n = strlen(mangled);

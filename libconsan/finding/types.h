@@ -83,6 +83,7 @@ struct finding {
 	uint64_t seen;        /* occurrences */
 	uint32_t clusters;    /* clusters with an occurrence */
 	uint64_t seed;        /* of the schedule with the first occurrence */
+	char schedule[64];    /* that schedule as the option `schedule` names it; "": by its seed */
 };
 
 /* Canonical order: severity, rule, source place of both sides. */
@@ -93,6 +94,13 @@ void finding_free(struct finding *f); /* frees what f owns, not f */
 /* A name that does not fit is cut and gets ~ and its checksum, so that two instances of a
  * template stay different. */
 void finding_set_kernel(char to[256], const char *mangled);
+struct launch_info;
+/* Sets the kernel, the number of the launch and its schedule. */
+void finding_set_launch(struct finding *f, const struct launch_info *l);
+
+/* --explore runs the schedules that differ from the first one by at most so many switches between
+ * warps. */
+enum { FINDING_SWITCHES = 2 };
 
 /* What was checked of a kernel. The counters of several sessions can be added. */
 struct coverage {
@@ -104,6 +112,9 @@ struct coverage {
 	uint64_t sites, sites_executed; /* instructions */
 	uint64_t warp_ops;      /* executed warp instructions */
 	uint64_t gpu_timed, gpu_ns; /* launches timed on a GPU, with recording; their sum */
+	/* --explore: launches of which all schedules within the bound ran, and those with more; their
+	 * schedules; further schedules by seeds */
+	uint64_t explored, explored_part, schedules, seeds;
 	char unchecked[320];    /* why it was not checked, with the line; "" if it was */
 };
 

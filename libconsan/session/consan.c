@@ -3,7 +3,6 @@
 #include "internal.h"
 
 #include "libconsan/finding/finding.h"
-#include "explore.h"
 #include "fallback.h"
 
 #include <stdio.h>
@@ -280,7 +279,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 	struct exec_launch x = {
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
 		.shared_dynamic = l->shared_dynamic, .params = params,
-		.cooperative = l->cooperative, .seed = c->opt.seed,
+		.cooperative = l->cooperative, .seed = c->opt.seed, .control = c->control,
 		.async = async_of(&c->opt),
 		.jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer,
@@ -420,19 +419,61 @@ struct trial {
 };
 
 /* Runs in a copy of the process. */
-static size_t try_seed(void *user, uint64_t seed, const struct finding *const **found)
+static size_t try_schedule(void *user, uint64_t seed, const struct exec_control *control,
+	const struct finding *const **found)
 {
 	struct trial *t = user;
 	struct consan *c = t->c;
 	struct exec_result r = { 0 };
 	struct check *check;
+	char name[sizeof ((struct finding *)0)->schedule];
 
 	c->opt.seed = t->config.launch.seed = seed;
+	c->control = control;
+	t->config.launch.schedule = NULL;
+	if (control) {
+		schedule_format(name, sizeof name, t->config.launch.id, control);
+		t->config.launch.schedule = name;
+	}
 	session_silence(c, &t->config);
 	check = check_open(&t->config);
 	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
 	check_truncate(check, session_last(&r));
 	return check_findings(check, found);
+}
+
+/* Half of the schedules at most are systematic: they do not vary the times at which asynchronous
+ * operations take effect. */
+static void explore_launch(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct check_config *config, struct explored *out)
+{
+	struct coverage *v = session_coverage(c, config->launch.kernel);
+	struct trial trial = { c, l, params, *config };
+	const struct explorer x = { try_schedule, &trial, c->opt.seed };
+
+	if (l->kernel->info.coupled) {
+		explore_search(&x, (c->opt.explore + 1) / 2, out);
+		v->explored += out->all;
+		v->explored_part += !out->all;
+	}
+	explore_seeds(&x, c->opt.explore - out->schedules, out);
+	v->schedules += out->schedules;
+	v->seeds += out->seeds;
+}
+
+/* The schedule that --schedule names for this launch; NULL: none. */
+static const struct exec_control *control_of(struct consan *c, const struct consan_launch *l,
+	uint32_t id, struct exec_control *control)
+{
+	if (!*c->opt.schedule || c->schedule.launch != id)
+		return NULL;
+	if (!l->kernel->info.coupled) {
+		consan_remark(c, REMARK_NOTE, "--schedule names a launch in which no cluster observes "
+			"another: it has no effect");
+		return NULL;
+	}
+	*control = (struct exec_control){ .at = c->schedule.at, .n = c->schedule.n };
+	return control;
 }
 
 /* Takes over findings that the launch's own schedule did not show. */
@@ -457,6 +498,7 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	struct err *e)
 {
 	struct explored other = { 0 };
+	struct exec_control control;
 	struct exec_result r = { 0 };
 	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = session_found,
 		.user = c, .global = !c->opt.no_global, .where = find_allocation };
@@ -483,6 +525,8 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	}
 	pthread_mutex_lock(&c->launching);
 	config.launch = describe(c, l);
+	c->control = control_of(c, l, config.launch.id, &control);
+	config.launch.schedule = c->control ? c->opt.schedule : NULL;
 	checked = session_wants(c, l->kernel->info.name, l->kernel->demangled);
 	record = (struct result_launch){ .id = config.launch.id,
 		.kernel = (char *)l->kernel->info.name, .seed = c->opt.seed,
@@ -500,11 +544,8 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	}
 
 	packed = pack(l);
-	if (checked && c->opt.explore) {
-		struct trial trial = { c, l, packed ? packed : l->params, config };
-
-		explore(c->opt.seed, c->opt.explore, try_seed, &trial, &other);
-	}
+	if (checked && c->opt.explore)
+		explore_launch(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
 	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);

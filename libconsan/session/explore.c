@@ -106,34 +106,63 @@ static bool get_findings(int fd, struct explored *out)
 	return false;
 }
 
-void explore(uint64_t seed, uint64_t n,
-	size_t (*run)(void *user, uint64_t seed, const struct finding *const **found),
-	void *user, struct explored *out)
+static bool put_steps(int fd, const struct exec_steps *s)
 {
-	for (uint64_t k = 1; k <= n; k++) {
-		const struct finding *const *found;
-		int fd[2];
-		pid_t pid;
+	return put(fd, s, sizeof *s) && put(fd, s->step.at, s->step.n * sizeof *s->step.at)
+		&& put(fd, s->ready.at, s->ready.n * sizeof *s->ready.at);
+}
 
-		if (pipe(fd)) {
-			out->lost++;
-			continue;
-		}
-		pid = fork();
-		if (!pid) {
-			close(fd[0]);
-			size_t count = run(user, seed + k, &found);
+static bool get_steps(int fd, struct exec_steps *s)
+{
+	struct exec_steps sent;
 
-			/* without exit handlers of the program, and without flushing its streams twice */
-			_exit(!put_findings(fd[1], found, count));
-		}
-		close(fd[1]);
-		if (pid < 0 || !get_findings(fd[0], out))
-			out->lost++;
-		close(fd[0]);
-		while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	if (!get(fd, &sent, sizeof sent))
+		return false;
+	s->n = sent.n;
+	vec_reserve(&s->step, sent.step.n + 1);
+	vec_reserve(&s->ready, sent.ready.n + 1);
+	s->step.n = sent.step.n;
+	s->ready.n = sent.ready.n;
+	return get(fd, s->step.at, s->step.n * sizeof *s->step.at)
+		&& get(fd, s->ready.at, s->ready.n * sizeof *s->ready.at);
+}
+
+bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *control,
+	struct explored *out)
+{
+	struct exec_steps *steps = control ? control->steps : NULL;
+	const struct finding *const *found;
+	bool ok;
+	int fd[2];
+	pid_t pid;
+
+	if (pipe(fd)) {
+		out->lost++;
+		return false;
 	}
+	pid = fork();
+	if (!pid) {
+		size_t count;
+
+		close(fd[0]);
+		count = x->run(x->user, seed, control, &found);
+		/* without exit handlers of the program, and without flushing its streams twice */
+		_exit(!put_findings(fd[1], found, count) || (steps && !put_steps(fd[1], steps)));
+	}
+	close(fd[1]);
+	ok = pid > 0 && get_findings(fd[0], out) && (!steps || get_steps(fd[0], steps));
+	out->lost += !ok;
+	close(fd[0]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return ok;
+}
+
+void explore_seeds(const struct explorer *x, uint64_t n, struct explored *out)
+{
+	for (uint64_t k = 1; k <= n; k++)
+		explore_one(x, x->seed + k, NULL, out);
+	out->seeds += n;
 }
 
 void explored_free(struct explored *x)

@@ -7,18 +7,44 @@
 #define CONSAN_EXPLORE_H
 
 #include "libconsan/base/base.h"
+#include "libconsan/exec/exec.h"
 #include "libconsan/finding/finding.h"
 
 struct explored {
-	VEC(struct finding) finding; /* in the order of the seeds */
+	VEC(struct finding) finding; /* in the order in which the schedules ran */
 	unsigned lost;               /* schedules whose process ended early */
+	uint64_t schedules, seeds;   /* that ran */
+	bool all;                    /* the systematic search found no further schedule */
 };
 
-/* Calls run() for each of the n seeds after `seed`, in a copy of the process. run() sets *found
- * and returns the number of findings; *found must stay valid after run() has returned. */
-void explore(uint64_t seed, uint64_t n,
-	size_t (*run)(void *user, uint64_t seed, const struct finding *const **found),
-	void *user, struct explored *out);
+struct explorer {
+	/* Runs the launch with this seed, and with this controlled schedule unless it is NULL. Sets
+	 * *found, which must stay valid afterwards, and returns the number of findings. */
+	size_t (*run)(void *user, uint64_t seed, const struct exec_control *control,
+		const struct finding *const **found);
+	void *user;
+	uint64_t seed;               /* of the launch itself */
+};
+
+/* Systematic search (search.c): controlled schedules with at most FINDING_SWITCHES switches; `most`
+ * bounds how many run. */
+void explore_search(const struct explorer *x, uint64_t most, struct explored *out);
+/* The n seeds after that of the launch. */
+void explore_seeds(const struct explorer *x, uint64_t n, struct explored *out);
 void explored_free(struct explored *x);
+
+/* Runs one schedule in a copy of the process and adds its findings. control->steps, if wanted, is
+ * filled. False: the copy ended early. */
+bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *control,
+	struct explored *out);
+
+/* The option `schedule`. */
+struct schedule {
+	uint32_t launch;
+	struct exec_switch at[8];
+	size_t n;
+};
+bool schedule_parse(const char *text, struct schedule *s);
+void schedule_format(char *out, size_t n, uint32_t launch, const struct exec_control *c);
 
 #endif

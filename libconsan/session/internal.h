@@ -8,6 +8,7 @@
 #include "libconsan/exec/exec.h"
 #include "libconsan/finding/finding.h"
 #include "libconsan/options/options.h"
+#include "explore.h"
 #include "session.h"
 
 #include <pthread.h>
@@ -54,6 +55,8 @@ struct consan {
 	void (*found)(void *user, const struct consan_finding *f);
 	void (*print)(void *user, const char *text, size_t n);
 	void *found_user, *print_user;
+	struct schedule schedule;  /* --schedule */
+	const struct exec_control *control; /* of the launch that runs; NULL: none */
 	bool in_region;
 	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */

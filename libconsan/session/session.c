@@ -71,6 +71,9 @@ struct consan *consan_open(const char *words, struct err *e)
 	pthread_mutex_init(&c->lock, NULL);
 	ok = options_parse(&c->opt, words, e)
 		&& session_policy(&c->opt, &c->policy, e);
+	if (ok && *c->opt.schedule && !schedule_parse(c->opt.schedule, &c->schedule))
+		ok = err_set(e, ERR_OPTION, 0, 0, "schedule=%s: expected LAUNCH:STEP@WARP,...",
+			c->opt.schedule);
 	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
 		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
 	options_shard(c->opt.shard, &c->shard, &c->shards);

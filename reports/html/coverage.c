@@ -14,6 +14,7 @@ static void coverage_row(struct html *h, const struct coverage *c)
 {
 	char *name = demangle(c->kernel, h->o->demangle);
 	struct markup *m = &h->m;
+	struct text explored = { 0 };
 
 	mu_class(m, "tr", *c->unchecked ? "bad" : NULL);
 	mu_open(m, "td");
@@ -23,6 +24,10 @@ static void coverage_row(struct html *h, const struct coverage *c)
 	else if (c->skipped)
 		mu_element(m, "p", "note", "%llu launches excluded by the filters",
 			(unsigned long long)c->skipped);
+	describe_explored(&explored, c);
+	if (explored.n)
+		mu_element(m, "p", "note", "%s", explored.at);
+	text_free(&explored);
 	if (c->gpu_timed)
 		mu_element(m, "p", "note", "%.3f ms on the GPU with recording, in %llu launch%s",
 			1e-6 * (double)c->gpu_ns, (unsigned long long)c->gpu_timed,

@@ -263,7 +263,7 @@ static void explanation(struct html *h, const struct finding *f)
 {
 	const struct rule_info *rule = rule_get(f->rule);
 	struct markup *m = &h->m;
-	struct text t = { 0 };
+	struct text t = { 0 }, schedule = { 0 };
 
 	mu_class(m, "dl", "facts");
 	clause(m, "missing", "missing", f->edge);
@@ -276,8 +276,10 @@ static void explanation(struct html *h, const struct finding *f)
 	clause(m, "fix", "fix", rule->fix);
 	clause(m, "hint", "fix", f->hint);
 	describe_occurrences(&t, f);
-	if (f->seed)
-		text_printf(&t, "; reproduce with --seed=%llu", (unsigned long long)f->seed);
+	describe_schedule(&schedule, f);
+	if (schedule.n)
+		text_printf(&t, "; reproduce with %s", schedule.at);
+	text_free(&schedule);
 	text_printf(&t, "; see consan explain %s", rule->code);
 	clause(m, "seen", NULL, t.at);
 	text_free(&t);

@@ -347,7 +347,7 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 {
 	const struct rule_info *rule = rule_get(f->rule);
 	char *kernel = demangle(f->kernel, o->demangle);
-	struct text occurrences = { 0 };
+	struct text occurrences = { 0 }, schedule = { 0 };
 
 	page_indent(p, 0);
 	p->indent = 2;
@@ -378,11 +378,12 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	page_label(p, "seen", DIM);
 	describe_occurrences(&occurrences, f);
 	page_add(p, PLAIN, "%s", occurrences.at);
-	if (f->seed)
-		page_add(p, PLAIN, "; reproduce with" NBSP "--seed=%llu",
-			(unsigned long long)f->seed);
+	describe_schedule(&schedule, f);
+	if (schedule.n)
+		page_add(p, PLAIN, "; reproduce with" NBSP "%s", schedule.at);
 	page_add(p, DIM, "; see consan" NBSP "explain" NBSP "%s", rule->code);
 	page_blank(p);
+	text_free(&schedule);
 	text_free(&occurrences);
 	free(kernel);
 }

@@ -32,6 +32,7 @@ static const char *rounded(uint64_t n, char out[16])
 static void add_row(struct page *p, const struct options *o, const struct coverage *c)
 {
 	char cells[160], events[16], clusters[16], sites[32];
+	struct text explored = { 0 };
 	char *name = demangle(c->kernel, o->demangle);
 
 	if (strlen(name) > KERNEL_COLUMNS && o->demangle == DEMANGLE_FULL) {
@@ -62,6 +63,13 @@ static void add_row(struct page *p, const struct options *o, const struct covera
 		page_add(p, DIM, "%llu launch%s excluded by the filters",
 			(unsigned long long)c->skipped, c->skipped == 1 ? "" : "es");
 	}
+	describe_explored(&explored, c);
+	if (explored.n) {
+		page_indent(p, 4);
+		p->indent = 6;
+		page_add(p, DIM, "%s", explored.at);
+	}
+	text_free(&explored);
 	if (c->gpu_timed) {
 		page_indent(p, 4);
 		page_add(p, DIM, "%.3f ms on the GPU with recording, in %llu launch%s",

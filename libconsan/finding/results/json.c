@@ -259,6 +259,8 @@ json_t *results_finding_json(const struct finding *f)
 	put_number(o, "seen", f->seen);
 	put_number(o, "clusters", f->clusters);
 	put_number(o, "seed", f->seed);
+	if (*f->schedule)
+		put_text(o, "schedule", f->schedule);
 	return o;
 }
 
@@ -299,6 +301,7 @@ bool rj_finding(const json_t *o, struct finding *f)
 	f->seen = rj_number(o, "seen");
 	f->clusters = (uint32_t)rj_number(o, "clusters");
 	f->seed = rj_number(o, "seed");
+	get_text(o, "schedule", f->schedule, sizeof f->schedule);
 	return true;
 }
 
@@ -329,7 +332,8 @@ bool rj_bank_use(const json_t *o, struct bank_use *u)
 /* ---- coverage ---- */
 
 #define COVERAGE_NUMBERS(X) X(launches) X(checked) X(skipped) X(clusters) X(ctas) \
-	X(events) X(dropped) X(sites) X(sites_executed) X(warp_ops) X(gpu_timed) X(gpu_ns)
+	X(events) X(dropped) X(sites) X(sites_executed) X(warp_ops) X(gpu_timed) X(gpu_ns) \
+	X(explored) X(explored_part) X(schedules) X(seeds)
 
 json_t *results_coverage_json(const struct coverage *c)
 {

@@ -383,6 +383,10 @@ void results_add_coverage(struct results *r, const struct coverage *c)
 		have->warp_ops += c->warp_ops;
 		have->gpu_timed += c->gpu_timed;
 		have->gpu_ns += c->gpu_ns;
+		have->explored += c->explored;
+		have->explored_part += c->explored_part;
+		have->schedules += c->schedules;
+		have->seeds += c->seeds;
 		if (have->sites < c->sites)
 			have->sites = c->sites;
 		if (have->sites_executed < c->sites_executed)

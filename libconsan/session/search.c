@@ -1,0 +1,134 @@
+/* search: controlled schedules of one launch, systematically (explore.h). Stateless bounded search
+ * with partial-order reduction: from each schedule that ran, the next ones follow by one switch more.
+ * A switch from the warp that performs step i to another one matters only if that one later performs
+ * an access that conflicts with step i; all other orders are equivalent (Flanagan and Godefroid,
+ * POPL 2005; with a bound: Coons, Musuvathi and McKinley, OOPSLA 2013). Schedules whose conflicting
+ * accesses came in an order that another one had are not followed further. */
+#include "explore.h"
+
+#include "libconsan/base/number_set.h"
+#include "libconsan/event/event.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct candidate { /* a schedule to run */
+	struct exec_switch at[FINDING_SWITCHES];
+	size_t n;
+};
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+static bool conflict(const struct exec_step *a, const struct exec_step *b)
+{
+	return a->warp != b->warp && a->places & b->places && (a->mode | b->mode) & MODE_WRITE;
+}
+
+/* Equal for schedules in which each access comes after the same changes of its places. */
+static uint64_t signature(const struct exec_steps *s)
+{
+	uint64_t sum = s->n, version[64] = { 0 };
+
+	for (size_t i = 0; i < s->step.n; i++) {
+		const struct exec_step *a = &s->step.at[i];
+		uint64_t h = mix(a->warp + 1) + a->mode;
+
+		for (uint64_t m = a->places; m; m &= m - 1)
+			h = mix(h + (uint64_t)__builtin_ctzll(m) + (version[__builtin_ctzll(m)] << 6));
+		sum += h;
+		for (uint64_t m = a->mode & MODE_WRITE ? a->places : 0; m; m &= m - 1)
+			version[__builtin_ctzll(m)] = mix(version[__builtin_ctzll(m)] + h);
+	}
+	return sum;
+}
+
+static bool performs_conflict(const struct exec_steps *s, size_t from, uint32_t warp)
+{
+	for (size_t j = from + 1; j < s->step.n; j++)
+		if (s->step.at[j].warp == warp && conflict(&s->step.at[from], &s->step.at[j]))
+			return true;
+	return false;
+}
+
+typedef VEC(struct candidate) candidates;
+
+static void add_successors(candidates *queue, const struct candidate *c, const struct exec_steps *s)
+{
+	for (size_t i = c->n ? c->at[c->n - 1].step + 1 : 0; i < s->step.n; i++) {
+		const struct exec_step *step = &s->step.at[i];
+
+		for (uint32_t k = 0; k < step->nready; k++) {
+			const uint32_t warp = s->ready.at[step->ready + k];
+			struct candidate next = *c;
+
+			if (!performs_conflict(s, i, warp))
+				continue;
+			next.at[next.n++] = (struct exec_switch){ (uint32_t)i, warp };
+			vec_push(queue, next);
+		}
+	}
+}
+
+void explore_search(const struct explorer *x, uint64_t most, struct explored *out)
+{
+	candidates queue = { 0 };
+	struct number_set seen = { 0 };
+	bool recorded = true;
+
+	vec_push(&queue, (struct candidate){ 0 });
+	for (size_t at = 0; at < queue.n && out->schedules < most; at++) {
+		const struct candidate c = queue.at[at];
+		struct exec_steps steps = { 0 };
+		struct exec_control control = { c.at, c.n, &steps };
+
+		out->schedules++;
+		if (explore_one(x, x->seed, &control, out)) {
+			const uint64_t order = signature(&steps);
+
+			recorded &= steps.n == steps.step.n;
+			if (c.n < FINDING_SWITCHES && !number_set_has(&seen, order))
+				add_successors(&queue, &c, &steps);
+			number_set_add(&seen, order);
+		}
+		exec_steps_free(&steps);
+	}
+	out->all = recorded && out->schedules == queue.n && !out->lost;
+	number_set_free(&seen);
+	vec_free(&queue);
+}
+
+/* ---- the option ---- */
+
+void schedule_format(char *out, size_t n, uint32_t launch, const struct exec_control *c)
+{
+	int k = snprintf(out, n, "%u:", launch);
+
+	for (size_t i = 0; i < c->n && k >= 0 && (size_t)k < n; i++)
+		k += snprintf(out + k, n - (size_t)k, "%s%u@%u", i ? "," : "", c->at[i].step,
+			c->at[i].warp);
+}
+
+bool schedule_parse(const char *text, struct schedule *s)
+{
+	int used = 0;
+
+	*s = (struct schedule){ 0 };
+	if (sscanf(text, "%u:%n", &s->launch, &used) != 1 || !used)
+		return false;
+	for (text += used; *text; text += used) {
+		struct exec_switch *at = &s->at[s->n];
+
+		used = 0;
+		if (s->n == ARRAY_SIZE(s->at) || (s->n && *text++ != ',')
+			|| sscanf(text, "%u@%u%n", &at->step, &at->warp, &used) != 2)
+			return false;
+		s->n++;
+	}
+	return true;
+}
