@@ -2,9 +2,9 @@
 UNIT_TESTS = $(addprefix tests/unit/, \
 	base/base base/pool options/options event/event ptx/ptx \
 	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
-	shadow/shadow shadow/global check/check \
+	exec/schedule shadow/shadow shadow/global check/check \
 	finding/banks finding/catalogue finding/results finding/history reports/report reports/formats \
-	session/consan session/fallback cli/cli cuda/cuda \
+	session/consan session/fallback session/schedule cli/cli cuda/cuda \
 	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
 	inject/ranges)
 
@@ -14,6 +14,7 @@ $(BUILD)/tests/unit/inject/graph_order: $(BUILD)/instrument/inject/graph_order.o
 $(BUILD)/tests/unit/inject/ranges: $(BUILD)/instrument/inject/ranges.o
 $(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/session/fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+$(BUILD)/tests/unit/session/schedule: $(addprefix $(BUILD)/tests/cases/harness/,run.o specimen.o)
 $(BUILD)/tests/unit/inject/inject: | $(if $(CUPTI),$(FAKE_DRIVER)) $(BUILD)/consan-run
 $(BUILD)/tests/unit/rewrite/instrument $(BUILD)/tests/unit/decode/refusals: | $(BUILD)/tests/cases/harness/cases \
 		$(BUILD)/tests/gpu/scenarios $(BUILD)/tests/gpu/scenario $(BUILD)/tests/gpu/specimens $(BUILD)/tests/gpu/planted_bugs \

@@ -1,0 +1,142 @@
+/* Findings do not depend on threads of the host, and the schedule that a finding names shows it
+ * again. The kernels are specimens of tests/cases/schedule. */
+#include "tests/cases/harness/run.h"
+#include "libconsan/event/site.h"
+#include "libconsan/finding/rule_codes.h"
+#include "libconsan/finding/types.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MISSING_BARRIER "tests/cases/schedule/cs102_second_grid_barrier_missing.ptx"
+#define LOCKS "tests/cases/schedule/cs702_locks_in_two_orders.ptx"
+#define CHECKED_LOCK "tests/cases/schedule/cs102_double_checked_lock.ptx"
+
+static struct run run(const char *path, enum twin twin, const char *options)
+{
+	struct err e = { 0 };
+	struct specimen s = { 0 };
+	struct run r = { .c = consan_open(options, &e) };
+
+	cr_assert_not_null(r.c, "%s", e.text);
+	specimen_read(&s, path);
+	run_specimen(&s, twin, &r);
+	free(s.text);
+	return r;
+}
+
+/* Codes, lines, threads, counts and words of all findings. */
+static void describe(struct run *r, struct text *t)
+{
+	const struct finding *const *f;
+	const size_t n = consan_raw_findings(r->c, &f);
+
+	for (size_t i = 0; i < n; i++) {
+		text_printf(t, "%s %s %llu %u %s|%s\n", rule_get(f[i]->rule)->code, f[i]->schedule,
+			(unsigned long long)f[i]->seen, f[i]->clusters, f[i]->edge, f[i]->hint);
+		for (unsigned k = 0; k < f[i]->nsides; k++)
+			text_printf(t, "  line %u block %u thread %u\n",
+				site_get(f[i]->side[k].site)->ptx_line, f[i]->side[k].ctaid[0],
+				f[i]->side[k].thread[0]);
+	}
+}
+
+Test(schedule, a_seed_gives_the_same_findings, .timeout = 60)
+{
+	static const char *const path[] = { MISSING_BARRIER, CHECKED_LOCK, LOCKS };
+
+	for (unsigned p = 0; p < 3; p++) {
+		struct text first = { 0 };
+
+		for (unsigned i = 0; i < 100; i++) {
+			struct text t = { 0 };
+			char options[64];
+			struct run r;
+
+			snprintf(options, sizeof options, "seed=%u jobs=%u", p, 1u << i % 3);
+			r = run(path[p], RACY, options);
+			describe(&r, &t);
+			if (!i)
+				text_add(&first, t.at, t.n);
+			cr_assert_str_eq(t.n ? t.at : "", first.n ? first.at : "", "%s", options);
+			text_free(&t);
+			run_close(&r);
+		}
+		text_free(&first);
+	}
+}
+
+/* The default schedule does not show it, --explore does, and the named schedule alone, too. */
+static void found_again(const char *path, unsigned rule)
+{
+	const struct finding *const *f;
+	const struct coverage *v;
+	struct run r = run(path, RACY, "");
+	char options[128];
+
+	cr_assert_eq(consan_raw_findings(r.c, &f), 0);
+	run_close(&r);
+
+	r = run(path, RACY, "explore=40");
+	cr_assert_gt(consan_raw_findings(r.c, &f), 0);
+	cr_assert_eq(f[0]->rule, rule);
+	cr_assert(*f[0]->schedule);
+	snprintf(options, sizeof options, "schedule=%s", f[0]->schedule);
+	cr_assert_eq(consan_raw_coverage(r.c, &v), 1);
+	cr_assert_eq(v->explored, 1);
+	cr_assert_eq(v->explored_part, 0);
+	cr_assert_gt(v->schedules, 2);
+	cr_assert_eq(v->schedules + v->seeds, 40);
+	run_close(&r);
+
+	for (unsigned i = 0; i < 5; i++) {
+		r = run(path, RACY, options);
+		cr_assert_gt(consan_raw_findings(r.c, &f), 0, "%s", options);
+		cr_assert_eq(f[0]->rule, rule);
+		cr_assert_str_eq(f[0]->schedule, options + strlen("schedule="));
+		run_close(&r);
+	}
+	r = run(path, FIXED, options);
+	cr_assert_eq(consan_raw_findings(r.c, &f), 0);
+	run_close(&r);
+}
+
+Test(schedule, locks_in_two_orders, .timeout = 60)
+{
+	found_again(LOCKS, CS702);
+}
+
+Test(schedule, double_checked_lock, .timeout = 60)
+{
+	found_again(CHECKED_LOCK, CS102);
+}
+
+/* Two schedules are not all. */
+Test(schedule, a_bound_that_is_reached_is_reported)
+{
+	const struct coverage *v;
+	struct run r = run(LOCKS, RACY, "explore=4");
+
+	cr_assert_eq(consan_raw_coverage(r.c, &v), 1);
+	cr_assert_eq(v->explored, 0);
+	cr_assert_eq(v->explored_part, 1);
+	cr_assert_eq(v->schedules, 2);
+	cr_assert_eq(v->seeds, 2);
+	run_close(&r);
+}
+
+Test(schedule, malformed)
+{
+	static const char *const bad[] = { "x", "3", "3:1", "3:1@", "3:1@2,", "3:1@2;3@4" };
+	char options[64];
+	struct err e;
+
+	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+		snprintf(options, sizeof options, "schedule=%s", bad[i]);
+		e = (struct err){ 0 };
+		cr_assert_null(consan_open(options, &e), "%s", bad[i]);
+		cr_assert_eq(e.code, ERR_OPTION);
+	}
+}
