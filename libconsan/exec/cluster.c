@@ -1,5 +1,5 @@
-/* cluster: a turn of one cluster, in which its warps run until none can continue or its share of ops
- * is used up. Late asynchronous operations are performed when nothing else in the cluster can
+/* cluster: a turn of one cluster, in which its warps run until none can continue or its share of
+ * ops is used up. Late asynchronous operations are performed when nothing else in the cluster can
  * progress. Also: what its warps wait for when it hangs, and whether they spin forever. */
 #include "internal.h"
 

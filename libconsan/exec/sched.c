@@ -1,28 +1,28 @@
 /* sched: in which order clusters and warps run.
  *
- * Kernels whose clusters are not coupled (exec_kernel_info): whatever the order, all clusters do the
- * same, unless they race. Workers take clusters in order, each runs one to its end. The first worker
- * is alone for SERIAL_OPS ops, so that small launches are the same for any number of workers even if
- * plain accesses race.
+ * Kernels whose clusters are not coupled (exec_kernel_info): whatever the order, all clusters do
+ * the same, unless they race. Workers take clusters in order, each runs one to its end. The first
+ * worker is alone for SERIAL_OPS ops, so that small launches are the same for any number of
+ * workers even if plain accesses race.
  *
- * Coupled kernels: one worker runs all clusters, and the schedule is a function of launch and seed.
- * A strong access to global memory is a point: writes and atomics park the warp, reads are performed
- * at once. When no warp can continue without a parked access, the scheduler lets one warp perform
- * its access; then all others that this may concern continue, before the next one. So each warp that
- * polls sees each value of the location (an acquire that sees a later release than necessary would
- * order more than the program does, and hide races). A cluster starts when those that are resident
- * can only wait, or with a seed, earlier.
+ * Coupled kernels: one worker runs all clusters, and the schedule is a function of launch and
+ * seed. A strong access to global memory is a point: writes and atomics park the warp, reads are
+ * performed at once. When no warp can continue without a parked access, the scheduler lets one
+ * warp perform its access; then all others that this may concern continue, before the next one. So
+ * each warp that polls sees each value of the location (an acquire that sees a later release than
+ * necessary would order more than the program does, and hide races). A cluster starts when those
+ * that are resident can only wait, or with a seed, earlier.
  *
  * In a controlled schedule (exec_control), reads park as well and at least CONTROLLED clusters are
- * resident. With a seed, the order of clusters, of warps and of parked accesses is drawn, and some reads park,
- * too. */
+ * resident. With a seed, the order of clusters, of warps and of parked accesses is drawn, and some
+ * reads park, too. */
 #include "internal.h"
 
 #include <sched.h>
 #include <stdlib.h>
 
 #define CONTROLLED 8
-#define EAGER 64 /* clusters that poll again after one write; of more, a part */
+#define EAGER 16 /* clusters that poll again after one write; of more, a part */
 
 /* ---- random choices that concern all clusters ---- */
 

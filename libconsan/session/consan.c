@@ -281,7 +281,8 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.shared_dynamic = l->shared_dynamic, .params = params,
 		.cooperative = l->cooperative, .seed = c->opt.seed, .control = c->control,
 		.async = async_of(&c->opt),
-		.jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
+		/* one job for --save: a file has the events in their order */
+		.jobs = c->save && check ? 1 : (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer,
 	};
 

@@ -1,12 +1,10 @@
 /* search: controlled schedules of one launch, systematically (explore.h). Stateless bounded search
- * with partial-order reduction: from each schedule that ran, the next ones follow by one switch more.
- * A switch from the warp that performs step i to another one matters only if that one later performs
- * an access that conflicts with step i; all other orders are equivalent (Flanagan and Godefroid,
- * POPL 2005; with a bound: Coons, Musuvathi and McKinley, OOPSLA 2013). Schedules whose conflicting
- * accesses came in an order that another one had are not followed further. */
+ * with partial-order reduction: from each schedule that ran, the next ones follow by one switch
+ * more, at a later step. A switch from the warp that performs step i to another one matters only if
+ * that one later performs an access that conflicts with step i (Flanagan and Godefroid, POPL 2005;
+ * with a bound: Coons, Musuvathi and McKinley, OOPSLA 2013). */
 #include "explore.h"
 
-#include "libconsan/base/number_set.h"
 #include "libconsan/event/event.h"
 
 #include <stdio.h>
@@ -18,34 +16,9 @@ struct candidate { /* a schedule to run */
 	size_t n;
 };
 
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 static bool conflict(const struct exec_step *a, const struct exec_step *b)
 {
 	return a->warp != b->warp && a->places & b->places && (a->mode | b->mode) & MODE_WRITE;
-}
-
-/* Equal for schedules in which each access comes after the same changes of its places. */
-static uint64_t signature(const struct exec_steps *s)
-{
-	uint64_t sum = s->n, version[64] = { 0 };
-
-	for (size_t i = 0; i < s->step.n; i++) {
-		const struct exec_step *a = &s->step.at[i];
-		uint64_t h = mix(a->warp + 1) + a->mode;
-
-		for (uint64_t m = a->places; m; m &= m - 1)
-			h = mix(h + (uint64_t)__builtin_ctzll(m) + (version[__builtin_ctzll(m)] << 6));
-		sum += h;
-		for (uint64_t m = a->mode & MODE_WRITE ? a->places : 0; m; m &= m - 1)
-			version[__builtin_ctzll(m)] = mix(version[__builtin_ctzll(m)] + h);
-	}
-	return sum;
 }
 
 static bool performs_conflict(const struct exec_steps *s, size_t from, uint32_t warp)
@@ -78,7 +51,6 @@ static void add_successors(candidates *queue, const struct candidate *c, const s
 void explore_search(const struct explorer *x, uint64_t most, struct explored *out)
 {
 	candidates queue = { 0 };
-	struct number_set seen = { 0 };
 	bool recorded = true;
 
 	vec_push(&queue, (struct candidate){ 0 });
@@ -89,17 +61,13 @@ void explore_search(const struct explorer *x, uint64_t most, struct explored *ou
 
 		out->schedules++;
 		if (explore_one(x, x->seed, &control, out)) {
-			const uint64_t order = signature(&steps);
-
 			recorded &= steps.n == steps.step.n;
-			if (c.n < FINDING_SWITCHES && !number_set_has(&seen, order))
+			if (c.n < FINDING_SWITCHES)
 				add_successors(&queue, &c, &steps);
-			number_set_add(&seen, order);
 		}
 		exec_steps_free(&steps);
 	}
 	out->all = recorded && out->schedules == queue.n && !out->lost;
-	number_set_free(&seen);
 	vec_free(&queue);
 }
 

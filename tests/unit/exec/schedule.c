@@ -33,6 +33,13 @@ static const char plain[] = HEAD
 	"mul.wide.u32 %rd3, %r4, 4;\nadd.s64 %rd3, %rd1, %rd3;\nst.global.u32 [%rd3+4100], %r2;\n"
 	"ret;\n}\n";
 
+/* Blocks long enough that other workers take part; one fails. */
+static const char failing[] = HEAD
+	"mov.u32 %r3, 0;\n"
+	"$W:\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p1, %r3, 1000;\n@%p1 bra $W;\n"
+	"setp.eq.u32 %p2, %r2, 300;\n@%p2 trap;\nst.global.u32 [%rd2], %r3;\n"
+	"ret;\n}\n";
+
 #define WORDS 4096
 
 struct observed {
@@ -77,26 +84,35 @@ static void end(void *user, struct event_sink *s)
 }
 
 /* Runs the kernel; the caller frees the memory. */
-static struct observed observe(const char *text, uint64_t seed, unsigned jobs)
+static struct observed observe_grid(const char *text, unsigned grid, uint64_t seed, unsigned jobs,
+	struct exec_result *r)
 {
 	struct err e = { 0 };
 	struct observed o = { .memory = calloc(WORDS, 4), .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct exec_observer observer = { .user = &o, .cluster_begin = begin, .cluster_end = end };
-	struct exec_launch l = { .device = exec_device_for(90), .grid = { 16, 1, 1 },
+	struct exec_launch l = { .device = exec_device_for(90), .grid = { grid, 1, 1 },
 		.block = { 128, 1, 1 }, .cluster = { 1, 1, 1 }, .params = &o.memory, .jobs = jobs,
 		.timeout = 20, .observer = &observer, .seed = seed };
 	struct ptx_module *p = ptx_parse("test.ptx", text, strlen(text), &e);
 	struct exec_module *m;
-	struct exec_result r;
 
 	cr_assert(p, "line %d: %s", e.line, e.text);
 	m = exec_load(p, &e);
 	cr_assert(m, "%s", e.text);
 	l.kernel = exec_kernel(m, "k", &e);
 	exec_mem_add(o.memory, WORDS * 4, MEM_DEVICE, false);
-	cr_assert_eq(exec_run(&l, &r), EXEC_OK, "%s", r.err.text);
+	exec_run(&l, r);
 	exec_mem_remove(o.memory);
 	exec_unload(m);
+	return o;
+}
+
+static struct observed observe(const char *text, uint64_t seed, unsigned jobs)
+{
+	struct exec_result r;
+	struct observed o = observe_grid(text, 16, seed, jobs, &r);
+
+	cr_assert_eq(r.status, EXEC_OK, "%s", r.err.text);
 	return o;
 }
 
@@ -147,7 +163,7 @@ Test(schedule, seeds_permute_blocks)
 	cr_assert_gt(blocks, 5);
 }
 
-/* The list that the lock protects holds every warp once: mutual exclusion holds in all schedules. */
+/* The list that the lock protects holds every warp once: locks exclude in all schedules. */
 Test(schedule, locks_exclude, .timeout = 60)
 {
 	for (uint64_t seed = 0; seed < 60; seed++) {
@@ -160,5 +176,24 @@ Test(schedule, locks_exclude, .timeout = 60)
 		for (unsigned b = 0; b < 16; b++)
 			cr_assert_eq(entries[b], 4);
 		free(o.memory);
+	}
+}
+
+/* The same block fails first, and all that would have ended before it have ended. */
+Test(schedule, the_first_failure_ends_a_launch, .timeout = 60)
+{
+	for (uint64_t seed = 0; seed < 3; seed++) {
+		struct exec_result first, r;
+
+		free(observe_grid(failing, 512, seed, 1, &first).memory);
+		cr_assert_eq(first.status, EXEC_TRAP);
+		cr_assert_eq(first.bad_cluster, 300);
+		for (unsigned i = 0; i < 12; i++) {
+			free(observe_grid(failing, 512, seed, 1u << i % 3, &r).memory);
+			cr_assert_eq(r.status, EXEC_TRAP);
+			cr_assert_eq(r.bad_cluster, 300);
+			cr_assert_eq(r.cut, first.cut, "seed %d, run %u", (int)seed, i);
+			cr_assert_geq(r.clusters, first.clusters);
+		}
 	}
 }
