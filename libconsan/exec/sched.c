@@ -23,6 +23,8 @@
 
 #define CONTROLLED 8
 #define EAGER 16 /* clusters that poll again after one write; of more, a part */
+#define FULL_EVERY 32 /* clusters start before all residents get a turn, also those that poll what
+			 only a plain store can have changed */
 
 /* ---- random choices that concern all clusters ---- */
 
@@ -398,16 +400,16 @@ void worker_run(struct worker *wk)
 			all = false;
 			continue;
 		}
-		if (!all) { /* those that poll what plain stores have changed */
+		if ((all || wk->nresident % FULL_EVERY) && admit(wk)) {
+			all = !g->coupled;
+			wk->wasted = idle = 0;
+			continue;
+		}
+		if (!all) {
 			all = true;
 			continue;
 		}
 		wk->wasted = 0;
-		if (admit(wk)) {
-			all = !g->coupled;
-			idle = 0;
-			continue;
-		}
 		if (!wk->resident) {
 			/* no capacity, but clusters left: others must end first */
 			if (atomic_load(&g->next) >= g->nclusters

@@ -70,12 +70,15 @@ static bool listed(const struct text *list, const char *name)
 static void add_name(struct text *to, unsigned k, const json_t *finding)
 {
 	const long long seed = (long long)json_integer_value(json_object_get(finding, "seed"));
+	const char *schedule = json_string_value(json_object_get(finding, "schedule"));
 	struct text name = { 0 };
 
 	text_printf(&name, "%s", batch[k].name);
 	if (seed)
 		text_printf(&name, "%s--seed=%lld", name.n ? " " : "", seed);
-	else if (!name.n)
+	if (schedule)
+		text_printf(&name, "%s--schedule=%s", name.n ? " " : "", schedule);
+	if (!name.n)
 		text_printf(&name, "the default");
 	if (!listed(to, name.at))
 		text_printf(to, "%s%s", to->n ? ", " : "", name.at);
