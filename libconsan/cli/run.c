@@ -453,8 +453,8 @@ int main(int argc, char **argv)
 		.doc = "Runs a CUDA program on an emulated GPU and reports the concurrency bugs "
 			"of its kernels."
 			"\vExit status: that of the program; 66 if there are errors; 67 if a kernel "
-			"could not be checked, a module or call is missing, or none was launched; 126 or 127 if the program "
-			"cannot be run; 64 for bad usage.",
+			"could not be checked, a module or call is missing, or none was launched; 126 "
+			"or 127 if the program cannot be run; 64 for bad usage.",
 	};
 	struct run r = { 0 };
 	int status;

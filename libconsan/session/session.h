@@ -35,9 +35,9 @@ void consan_take_registers(struct consan_module *m, const void *fatbin, size_t n
  * did not take place, or (launched false) a kernel that could not be found. */
 void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);
 
-/* ---- remarks about the program, for the report. CALL_UNSUPPORTED and NOT_LOADED make the run count
- * as not checked; the others of modules are for those that run unwatched on a GPU, whose kernels
- * are counted when they are launched ---- */
+/* ---- remarks about the program, for the report. CALL_UNSUPPORTED and NOT_LOADED make the run
+ * count as not checked; the others of modules are for those that run unwatched on a GPU, whose
+ * kernels are counted when they are launched ---- */
 enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, REMARK_NOTE,
 	REMARK_FALLBACK_INVARIANT, REMARK_FALLBACK_NOT_INVARIANT, REMARK_FALLBACK_NOT_TRIED,
 	REMARK_NOT_LOADED };
