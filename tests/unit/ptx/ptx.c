@@ -1,5 +1,7 @@
 /* ptx: the PTX front end: tables, scopes, source places, errors, printing, control flow. Malformed
  * text must give an error and have no other effect. Long because of the PTX texts. */
+#include "libconsan/ptx/constant.h"
+#include "libconsan/ptx/flag.h"
 #include "libconsan/ptx/ir.h"
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/table.h"
@@ -734,5 +736,60 @@ Test(ptx_cfg, random_graphs)
 		check_loops(&m->func[0]);
 		ptx_free(m);
 		text_free(&t);
+	}
+}
+
+/* ---- what a load reads, what a store writes ---- */
+
+static bool flag_at(const char *text, size_t k)
+{
+	struct ptx_module *m = body(text);
+	bool is = ptx_reads_flag(&m->func[0], &m->func[0].insn[k]);
+
+	ptx_free(m);
+	return is;
+}
+
+Test(ptx_flag, polled_or_only_decides_a_branch)
+{
+#define REGS ".reg .pred p; .reg .b32 v, w, i; .reg .b64 a;\n"
+	/* polled, although the value is stored as well; the first iteration may stand before the loop */
+	cr_expect(flag_at(REGS "L: ld.volatile.global.u32 v, [a]; setp.eq.u32 p, v, 0; @p bra L;"
+		"st.global.u32 [a+8], v;", 0));
+	cr_expect(flag_at(REGS "ld.volatile.global.u32 v, [a]; setp.ne.u32 p, v, 0; @p bra M;"
+		"L: ld.volatile.global.u32 v, [a]; setp.eq.u32 p, v, 0; @p bra L;"
+		"M: st.global.u32 [a+8], v;", 0));
+	/* a vote passes the value on to other threads' branches */
+	cr_expect(flag_at(REGS "ld.volatile.global.u32 v, [a]; setp.eq.u32 p, v, 0;"
+		"vote.sync.any.pred p, p, -1; @p exit;", 0));
+	cr_expect(flag_at(REGS "ld.volatile.global.u32 v, [a]; and.b32 w, v, 1; setp.eq.u32 p, w, 0;"
+		"@p exit;", 0));
+	/* data: stored, used as an address, or of another address in each iteration */
+	cr_expect_not(flag_at(REGS "ld.volatile.global.u32 v, [a]; add.u32 v, v, 1;"
+		"st.volatile.global.u32 [a], v;", 0));
+	cr_expect_not(flag_at(REGS "ld.volatile.global.u32 v, [a]; cvt.u64.u32 a, v;"
+		"ld.global.u32 w, [a];", 0));
+	cr_expect_not(flag_at(REGS "L: ld.volatile.global.u32 v, [a]; add.u64 a, a, 4; add.u32 w, w, v;"
+		"setp.lt.u32 p, v, 9; @p bra L; st.global.u32 [a], w;", 0));
+#undef REGS
+}
+
+Test(ptx_constant, of_a_store)
+{
+	static const struct { const char *text; size_t store; bool is; uint64_t value; } all[] = {
+		{ ".reg .b64 a; st.global.u32 [a], 7;", 0, true, 7 },
+		{ ".reg .b64 a; .reg .b32 v; mov.u32 v, 3; st.global.u32 [a], v;", 1, true, 3 },
+		{ ".reg .b64 a; .reg .b32 v; mov.u32 v, 3; mov.u32 v, 4; st.global.u32 [a], v;", 2, false, 0 },
+		{ ".reg .b64 a; .reg .b32 v; mov.u32 v, %tid.x; st.global.u32 [a], v;", 1, false, 0 },
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(all); k++) {
+		struct ptx_module *m = body(all[k].text);
+		uint64_t value = 0;
+		bool is = ptx_stores_constant(&m->func[0], &m->func[0].insn[all[k].store], &value);
+
+		cr_expect_eq(is, all[k].is, "%s", all[k].text);
+		cr_expect(!is || value == all[k].value, "%s", all[k].text);
+		ptx_free(m);
 	}
 }
