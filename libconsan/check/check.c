@@ -176,8 +176,8 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->moving = (struct wg_copy){ 0 };
 	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;
-	w->global_fence = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
-	w->relaxed_arrive.site = w->restricted_fence.site = 0;
+	w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
+	w->relaxed_arrive.site = w->restricted_fence.site = w->global_fence.site = 0;
 }
 
 /* Empties everything; allocations are kept for the next cluster. */

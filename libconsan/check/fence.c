@@ -366,7 +366,7 @@ void on_fence_proxy(struct cluster *c, const struct event *e)
 	if (c->global && proxy == PROXY_ASYNC && space != SP_SHARED)
 		fence_global(c, w, e->lanes);
 	if (space != SP_ANY && space != SP_SHARED) {
-		w->global_fence = e->site;
+		w->global_fence = warp_past_op(w, e->lanes, e->site);
 		return;
 	}
 	if (proxy == PROXY_ASYNC_ACQUIRE) {

@@ -178,12 +178,11 @@ struct warp {
 	VEC(struct released) released;
 	VEC(struct observed) observed;
 	struct own_release *own; /* hash, OWN_RELEASES; NULL before the first */
-	uint32_t global_fence;   /* site of a proxy fence that did not cover shared memory */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
 	uint32_t half_site;      /* newest release half of one */
-	/* for explanations: the newest relaxed arrival, and the newest release fence that is restricted
-	 * to one state space; site 0: none */
-	struct past_op relaxed_arrive, restricted_fence;
+	/* for explanations: the newest relaxed arrival, release fence that is restricted to one state
+	 * space, and proxy fence that does not cover shared memory; site 0: none */
+	struct past_op relaxed_arrive, restricted_fence, global_fence;
 	struct plain_reg *reg;
 	size_t nreg;
 	uint32_t wg_fences;      /* wgmma.fence so far */
