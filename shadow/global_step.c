@@ -12,7 +12,8 @@
  *    because which of the two came first depends on timing and the reports must not: every pair is
  *    seen in either order.
  *  - two morally strong accesses both stay. A later access that is ordered after a strong read or
- *    read-modify-write is ordered after the strong writes which that one observed.
+ *    read-modify-write is ordered after the strong writes which that one observed. For that the
+ *    first strong read of a warp after such a write stays, too, until a weak write.
  *  - n reads what its own lanes wrote or read in the same epoch: n adds nothing.
  *
  * While no clusters have synchronized, no access is ordered with another cluster's: of their reads
@@ -74,57 +75,93 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 	return true;
 }
 
-/* Strong reads after which now is ordered, each with the bytes whose chain of writes it has seen. */
-struct seen {
-	struct { const struct global_record *r; uint16_t bytes; } at[MAX_ATOMICS];
-	uint32_t n;
-};
-
-static void see(struct seen *s, const struct global_record *r, uint16_t bytes)
+static bool strong_write(const struct entry *e)
 {
-	const bool read = r->flags & GR_RMW || !(r->flags & GR_WRITE);
-
-	if (!(r->flags & GR_STRONG) || r->flags & GR_ASYNC || !read)
-		return;
-	for (uint32_t i = 0; i < s->n; i++) {
-		const struct global_record *x = s->at[i].r;
-
-		if (x->cluster == r->cluster && x->element == r->element && x->scope == r->scope) {
-			s->at[i].bytes |= bytes;
-			return;
-		}
-	}
-	if (s->n == ARRAY_SIZE(s->at))
-		memmove(&s->at[0], &s->at[1], --s->n * sizeof *s->at);
-	s->at[s->n].r = r;
-	s->at[s->n++].bytes = bytes;
+	return (e->flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) == (GR_STRONG | GR_WRITE);
 }
 
-/* The bytes of x, a strong write, whose value or that of its chain was read: both are strong to
- * each other. */
-static uint16_t observed(const struct seen *s, const struct global_record *x)
+static bool strong_read(uint8_t flags)
 {
-	uint16_t bytes = 0;
+	return (flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) == GR_STRONG;
+}
 
-	if ((x->flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) != (GR_STRONG | GR_WRITE))
+/* Which of `bytes` of entry i have strong accesses observed that are ordered before now, among
+ * entries i + 1 to n (PTX ISA 8.9.2, 8.9.5)? */
+static uint32_t observed(struct visit *v, const struct entry *at, uint32_t n, uint32_t i,
+	uint64_t addr, uint32_t bytes)
+{
+	const struct global_record *x = record_at(v->s, at[i].record);
+	uint32_t left = bytes, seen = 0;
+
+	if (!v->accessor->observed || !strong_write(&at[i]))
 		return 0;
-	for (uint32_t i = 0; i < s->n; i++) {
-		const struct global_record *r = s->at[i].r;
+	for (uint32_t k = i + 1; k < n && left; k++) {
+		const struct global_record *z = record_at(v->s, at[k].record);
+		const uint32_t both = at[k].bytes & left;
 
-		if (x->element == r->element && (x->cluster == r->cluster
-				|| (x->scope == 2 && r->scope == 2)))
-			bytes |= s->at[i].bytes;
+		if (!both || at[k].record == v->record)
+			continue;
+		if ((at[k].flags & (GR_WRITE | GR_RMW)) == GR_WRITE || at[k].flags & GR_ASYNC) {
+			left &= ~both; /* the end of the chain */
+			continue;
+		}
+		if (!(at[k].flags & GR_STRONG)
+			|| !v->accessor->observed(v->accessor, x, z, v->now, addr, both, &v->lanewise))
+			continue;
+		seen |= both;
+		left &= ~both;
 	}
-	return bytes;
+	return seen;
 }
 
-/* x began the chain of these bytes. */
-static void begin_chain(struct seen *s, const struct global_record *x, uint16_t bytes)
+static bool same_lanes(const struct global_record *a, const struct global_record *b)
 {
-	if ((x->flags & (GR_WRITE | GR_RMW)) != GR_WRITE)
-		return;
-	for (uint32_t i = 0; i < s->n; i++)
-		s->at[i].bytes &= (uint16_t)~bytes;
+	return a->cluster == b->cluster && a->agent == b->agent && global_same_layout(a, b);
+}
+
+/* Is there a newer strong access to the bytes that reads, or a write that does not? */
+static bool any_since(const struct entry *at, uint32_t n, uint32_t i, bool that_reads)
+{
+	for (uint32_t k = i + 1; k < n; k++) {
+		const bool store = (at[k].flags & (GR_WRITE | GR_RMW)) == GR_WRITE;
+
+		if (at[k].bytes & at[i].bytes && store != that_reads
+			&& (store || at[k].flags & GR_STRONG))
+			return true;
+	}
+	return false;
+}
+
+/* May now replace entry i, a strong access, although older strong writes are recorded? A store ends
+ * their chain, for what has read since; else the entry may have observed them, and now must observe
+ * the same. A weak write ends what matters. */
+static bool observes_as_much(const struct shard *s, const struct entry *at, uint32_t n, uint32_t i,
+	const struct global_record *now, uint32_t bytes)
+{
+	const struct global_record *x = record_at(s, at[i].record);
+	const bool store = (at[i].flags & (GR_WRITE | GR_RMW)) == GR_WRITE;
+	const bool stores = (now->flags & (GR_WRITE | GR_RMW)) == GR_WRITE;
+	const bool alike = x->scope == now->scope && x->element == now->element;
+
+	if ((now->flags & (GR_WRITE | GR_STRONG)) == GR_WRITE || !(at[i].flags & GR_STRONG)
+		|| at[i].flags & GR_ASYNC || (store && stores && !any_since(at, n, i, true)))
+		return true;
+	for (uint32_t k = i; k-- > 0 && bytes;) {
+		const struct global_record *w = record_at(s, at[k].record);
+
+		if (!(at[k].bytes & bytes))
+			continue;
+		if (strong_write(&at[k]))
+			return !store && now->flags & GR_RMW && alike && w->scope >= now->scope
+				&& !any_since(at, n, i, false);
+		if (at[k].flags & GR_WRITE)
+			bytes &= ~(uint32_t)at[k].bytes;
+		/* of the reads by one warp the first and the newest are kept */
+		if (strong_read(at[k].flags) && strong_read(now->flags) && same_lanes(w, x) && alike
+			&& w->scope == x->scope && !(at[i].bytes & ~at[k].bytes))
+			return true;
+	}
+	return true;
 }
 
 static struct entry *scratch(struct shard *s, uint32_t n)
@@ -256,9 +293,8 @@ static bool any_write(const struct entry *at, uint32_t n)
 	return flags & GR_WRITE;
 }
 
-/* Fills the scratch with the granule's entries after the access; skip: the access adds nothing.
- * Newest first: a strong access after which now is ordered has observed the strong writes before
- * it, back to the beginning of their chain, so that they are ordered before now, too. */
+/* Fills the scratch with the granule's entries after the access, in the order of the accesses;
+ * skip: the access adds nothing. */
 static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t bytes, bool skip)
 {
 	struct shard *s = v->s;
@@ -266,51 +302,49 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 	const uint32_t nfrom = from ? s->state[from].n : 0;
 	struct entry *out = scratch(s, nfrom + 1);
 	struct entry new_entry = { v->record, bytes, (uint8_t)now->flags, tag_of(now->cluster) };
-	struct seen seen = { .n = 0 };
-	uint32_t k = nfrom, n;
+	uint32_t n = 0;
 
 	/* a further read keeps the saturated bytes; state 0 has none */
 	memset(v->saturated, 0, sizeof v->saturated);
 	if (from && !(now->flags & GR_WRITE))
 		memcpy(v->saturated, s->state[from].saturated, sizeof v->saturated);
-	for (uint32_t i = nfrom; i-- > 0;) {
+	for (uint32_t i = 0; i < nfrom; i++) {
 		struct entry e = s->state[from].at[i];
-		uint32_t both = e.bytes & bytes;
+		const uint32_t both = e.bytes & bytes;
+		uint32_t unseen = both;
 		const struct global_record *x;
 		enum global_verdict is;
 		bool write = (e.flags | now->flags) & GR_WRITE, gone;
+		const bool both_strong = e.flags & now->flags & GR_STRONG;
 
 		if (e.record == v->record) {
 			new_entry.bytes |= e.bytes;
 			continue;
 		}
 		if (!both || (!write && v->accessor->isolated && e.tag != new_entry.tag)) {
-			out[--k] = e;
+			out[n++] = e;
 			continue;
 		}
 		x = record_at(s, e.record);
 		/* a read by the own warp, in the same epoch, but of other lanes */
-		if (!((e.flags | now->flags) & (GR_WRITE | GR_STRONG)) && x->agent == now->agent && x->epoch == now->epoch
-			&& x->cluster == now->cluster) {
-			out[--k] = e;
+		if (!((e.flags | now->flags) & (GR_WRITE | GR_STRONG)) && x->agent == now->agent
+			&& x->epoch == now->epoch && x->cluster == now->cluster) {
+			out[n++] = e;
 			continue;
 		}
-		if (seen.n)
-			both &= (uint16_t)~observed(&seen, x);
-		is = both ? v->accessor->classify(v->accessor, x, now, addr, both, &v->lanewise)
+		/* it does not matter if the two are morally strong */
+		if (!(both_strong && now->scope == 2 && as_strict(x, now)))
+			unseen &= ~observed(v, s->state[from].at, nfrom, i, addr, both);
+		is = unseen ? v->accessor->classify(v->accessor, x, now, addr, unseen, &v->lanewise)
 			: GLOBAL_ORDERED;
-		begin_chain(&seen, x, e.bytes);
-		if (is == GLOBAL_ORDERED)
-			see(&seen, x, e.bytes);
 		gone = !skip && as_strict(x, now) && (now->flags & GR_WRITE || !(e.flags & GR_WRITE))
+			&& observes_as_much(s, s->state[from].at, nfrom, i, now, both)
 			&& (is == GLOBAL_ORDERED || (is == GLOBAL_CONFLICT && x->cluster == now->cluster));
 		if (gone)
 			e.bytes &= (uint16_t)~bytes;
 		if (e.bytes)
-			out[--k] = e;
+			out[n++] = e;
 	}
-	n = nfrom - k;
-	memmove(out, out + k, n * sizeof *out);
 	if (!skip)
 		out[n++] = new_entry;
 	if (!skip && n > MERGE_ABOVE && !(now->flags & (GR_WRITE | GR_STRONG | GR_ASYNC)))

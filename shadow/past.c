@@ -9,7 +9,9 @@
  *    holds in plane P: a fence that covers n was executed by a thread that knew n, hence x, in G,
  *    and it added all of that G to P. If n does not know x, that has just been reported, and one
  *    report is sufficient. Only a pair of morally strong accesses is kept: neither ordered nor a
- *    race, both matter to a later weak access.
+ *    race, both matter to a later weak access. If n is a read-modify-write that has observed the
+ *    strong write x, what is ordered after n is ordered after x, and x can be dropped if the two
+ *    race with the same strong accesses.
  *  - n reads, x reads: only a later write w matters. If n knows x, a w that knows n knows x: x can
  *    be dropped. If x is the same agent's and x's lanes are among n's, knowing n (at a later or
  *    equal epoch) includes knowing x: x can be dropped, whether or not the lanes are ordered with
@@ -22,7 +24,8 @@
  *
  * Entries are in the order of the accesses, as far as strong accesses are concerned: a strong read
  * or read-modify-write z has observed the strong writes of its chain that are before it (PTX ISA
- * 8.9.2). An access after which z is ordered is ordered after those, too (8.9.5), see shadow_observed().
+ * 8.9.2). An access after which z is ordered is ordered after those, too (8.9.5): see
+ * shadow_observed().
  *
  * Reads of bulk stores and of wgmma become known only through the issuing lane or warps, which then
  * still know all that they knew at issue. */
@@ -86,16 +89,6 @@ static const struct cell_entry *next_of(struct newer *n)
 	return &n->s->cell[n->cell].entry[n->at++];
 }
 
-static bool written_since(struct newer n, uint32_t bytes)
-{
-	const struct cell_entry *e;
-
-	while ((e = next_of(&n)))
-		if (e->what & CELL_WRITE && e->bytes & bytes)
-			return true;
-	return false;
-}
-
 enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_entry *x,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
@@ -122,11 +115,16 @@ enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_en
 	return bytes ? SHADOW_NOT_OBSERVED : all;
 }
 
-/* Strong reads are also kept for what they observed: of those of one warp since a write, the first
- * and the newest. */
+/* A pass over the entries. Strong accesses are also kept for what they observed. */
 struct run {
+	uint32_t at;             /* number of the entry at hand */
+	/* if now is strong: 1 + number of the newest write of any bytes; of now's bytes: write, store,
+	 * and strong access that reads; 0: none */
+	uint32_t any_write, write, store, read;
 	uint32_t written;        /* bytes of older strong writes */
-	uint32_t lanes, bytes;   /* first reads since the newest of them */
+	uint32_t scope;          /* CELL_SCOPE_MASK: the narrowest of these */
+	/* the accessor's first strong read since the newest of these: lanes, bytes */
+	uint32_t lanes, bytes;
 };
 
 static inline bool is_strong_read(const struct cell_entry *e)
@@ -134,24 +132,70 @@ static inline bool is_strong_read(const struct cell_entry *e)
 	return (e->what & (CELL_STRONG | CELL_WRITE)) == CELL_STRONG;
 }
 
-/* May a further read replace the strong read x? */
-static bool adds_no_observation(const struct run *run, const struct cell_entry *x,
+static struct run run_over(const struct shadow *s, uint32_t home, const struct cell_entry *now)
+{
+	struct newer all = { s, home, 0, s->cell[home].n };
+	const struct cell_entry *e;
+	struct run run = { 0 };
+
+	if (!(now->what & CELL_STRONG))
+		return run;
+	for (uint32_t i = 1; (e = next_of(&all)); i++) {
+		run.any_write = e->what & CELL_WRITE ? i : run.any_write;
+		if (!(e->bytes & now->bytes))
+			continue;
+		run.write = e->what & CELL_WRITE ? i : run.write;
+		run.store = reads(e) ? run.store : i;
+		run.read = reads(e) && e->what & CELL_STRONG ? i : run.read;
+	}
+	return run;
+}
+
+/* Is there an entry after the one at hand? newest: as in struct run */
+static inline bool since(const struct run *run, uint32_t newest)
+{
+	return newest > run->at + 1;
+}
+
+/* May now, which conflicts with whatever conflicts with the strong access x, replace x although
+ * older strong writes are recorded? A store x ends their chain, for what has read since; else x may
+ * have observed them, and now must observe the same. A weak write ends what matters. */
+static bool observes_as_much(const struct run *run, const struct cell_entry *x,
 	const struct cell_entry *now)
 {
-	if (!(run->written & x->bytes))
+	const bool alike = !((x->what ^ now->what) & (CELL_SCOPE_MASK | CELL_SHIFT_MASK));
+
+	if (!(run->written & x->bytes) || (now->what & (CELL_WRITE | CELL_STRONG)) == CELL_WRITE)
 		return true;
-	return x->agent == now->agent && !((x->what ^ now->what) & ~CELL_SITE_MASK)
+	if (!reads(x))
+		return !reads(now) && !since(run, run->read);
+	if (is_rmw(now))
+		return alike && run->scope >= (now->what & CELL_SCOPE_MASK)
+			&& !since(run, run->store);
+	/* of the reads by one warp the first and the newest are kept */
+	return reads(now) && alike && now->what & CELL_STRONG && x->agent == now->agent
 		&& !(x->lanes & ~run->lanes) && !(x->bytes & ~run->bytes);
+}
+
+/* Has now observed the strong write x? Then what is ordered after now is ordered after x. */
+static inline bool observed_by(const struct run *run, const struct cell_entry *x,
+	const struct cell_entry *now)
+{
+	return is_rmw(now) && x->what & CELL_WRITE && !since(run, run->store);
 }
 
 static void extend_run(struct run *run, const struct cell_entry *x, const struct cell_entry *now)
 {
 	if (x->what & CELL_WRITE && x->bytes & now->bytes) {
+		const uint32_t scope = x->what & CELL_SCOPE_MASK;
+
 		run->lanes = run->bytes = 0;
-		if (x->what & CELL_STRONG)
-			run->written |= x->bytes;
-	} else if (is_strong_read(x) && x->agent == now->agent
-		&& !((x->what ^ now->what) & ~CELL_SITE_MASK) && !run->lanes) {
+		if (!(x->what & CELL_STRONG))
+			return;
+		run->scope = run->written && run->scope < scope ? run->scope : scope;
+		run->written |= x->bytes;
+	} else if (is_strong_read(x) && x->agent == now->agent && !run->lanes
+		&& !((x->what ^ now->what) & (CELL_SCOPE_MASK | CELL_SHIFT_MASK))) {
 		run->lanes = x->lanes;
 		run->bytes = x->bytes;
 	}
@@ -168,7 +212,7 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 	bool track, retire = true;
 	/* a strong access adds something after another write: it may have observed that */
 	const bool same_epoch = x->epoch == now->epoch && x->agent == now->agent
-		&& !(now->what & CELL_STRONG && written_since(*newer, x->bytes));
+		&& !since(run, both ? run->write : run->any_write);
 
 	if (same_epoch && x->what == now->what) {
 		if (x->lanes == rec->lanes) {
@@ -191,11 +235,10 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 	if (!as_strict(x, now))
 		retire = false;
 	track = same_track(x, now) && !(x->lanes & ~now->lanes);
-	if (!((x->what | now->what) & CELL_WRITE)) {
-		if (is_strong_read(x) && !adds_no_observation(run, x, now))
-			return KEEP;
+	if (x->what & CELL_STRONG && run->written && !observes_as_much(run, x, now))
+		retire = false;
+	if (!((x->what | now->what) & CELL_WRITE))
 		return retire && (track || lookup(v, x)) ? TRIM : KEEP;
-	}
 	if (lookup(v, x)) {
 		verdict = SHADOW_ORDERED;
 	} else if (track && x->agent == v->self && x->lanes == now->lanes
@@ -206,6 +249,8 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 		v->newer = newer;
 		verdict = v->classify(v, x, now, granule, both);
 	}
+	if (verdict == SHADOW_EQUIVALENT && !observed_by(run, x, now))
+		verdict = SHADOW_MORALLY_STRONG;
 	if (now->what & CELL_WRITE)
 		return retire && (track || verdict != SHADOW_MORALLY_STRONG) ? TRIM : KEEP;
 	if (track && as_strict(now, x) && same_epoch && x->lanes == rec->lanes
@@ -236,8 +281,9 @@ static inline bool apply(struct shadow_view *v, struct cell_entry *x,
 		*skip = true;
 		break;
 	}
-	if (stays && x->what & CELL_STRONG)
+	if (stays && (x->what | now->what) & CELL_STRONG)
 		extend_run(run, x, now);
+	run->at++;
 	return stays;
 }
 
@@ -248,7 +294,7 @@ static void touch_chain(struct shadow *s, struct shadow_view *v, uint32_t home,
 {
 	struct cell_entry rec = *now;
 	uint32_t n = s->cell[home].n, kept = 0, i = 0, k = 0, from = home, to = home;
-	struct run run = { 0 };
+	struct run run = run_over(s, home, now);
 	bool skip = false;
 
 	s->cell[home].writes = s->cell[home].readers = 0;
@@ -289,7 +335,7 @@ static void touch_all(struct shadow *s, struct shadow_view *v, uint32_t at, uint
 	struct cell *c = &s->cell[at];
 	struct cell_entry rec = *now;
 	uint32_t n = c->n, i, k;
-	struct run run = { 0 };
+	struct run run = run_over(s, at, now);
 	bool skip = false;
 
 	c->writes = c->readers = 0;

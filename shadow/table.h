@@ -35,6 +35,7 @@ struct shadow {
 enum shadow_verdict {
 	SHADOW_ORDERED,          /* old is known to have happened before now */
 	SHADOW_MORALLY_STRONG,   /* not ordered, but no race: both are morally strong */
+	SHADOW_EQUIVALENT,       /* so is a third access with both, or with neither */
 	SHADOW_CONFLICT          /* a conflict, which the callback has recorded */
 };
 
@@ -48,8 +49,8 @@ enum shadow_observed {
  * epochs up to which the accessor is ordered after *all lanes* of agent a; what these do not
  * decide, classify() decides exactly.
  *   classify()  old and now overlap in `bytes` of `granule`, at least one writes
- *   observed()  called by shadow_observed(): z read x, a strong write, or a value of its chain. Is z
- *               morally strong to x, and ordered before now at each of the bytes, for some lane?
+ *   observed()  called by shadow_observed(): z read x, a strong write, or a value of its chain. Is
+ *               z morally strong to x, and ordered before now at each of the bytes, for some lane?
  *   invalid()   why: SHADOW_UNWRITTEN, a read of bytes that were never written;
  *               SHADOW_GUARDED, an access to bytes of a live mbarrier object */
 struct newer;                    /* past.c */

@@ -1,5 +1,5 @@
-/* access: accesses to shared memory by threads, split into granules for the shadow. The shadow finds
- * conflicts and calls race.c to classify them. */
+/* access: accesses to shared memory by threads, split into granules for the shadow. The shadow
+ * finds conflicts and calls race.c to classify them. */
 #include "global.h"
 
 #include <stdlib.h>
@@ -260,13 +260,13 @@ void on_access(struct cluster *c, const struct event *e)
 		now.epoch = warp_stamp(w);
 		touch_groups(c, w, &x, ROLE_GENERIC, now);
 		if (a->mode & MODE_WRITE)
-			observe_plain_shared(c, &x);
+			release_plain_shared(c, &x);
 		return;
 	}
-	observe_reads(c, w, e);
+	acquire_reads(c, w, e);
 	now.epoch = warp_stamp(w);
 	touch_elements(c, w, &x, now);
-	observe_writes(c, w, e);
+	release_writes(c, w, e);
 	warp_order_rmw(c, w, e);
 }
 
@@ -275,7 +275,7 @@ void on_observed(struct cluster *c, const struct event *e)
 	const struct event_access *a = &e->observed;
 
 	if (a->space == SP_GLOBAL || (a->space == SP_SHARED && a->owner < c->nctas))
-		observe_reads(c, warp_of(c, e), e);
+		acquire_reads(c, warp_of(c, e), e);
 }
 
 void on_cp_async(struct cluster *c, const struct event *e)

@@ -137,8 +137,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 		c->global->recent = base_alloc(c->nwarps * RECENT * sizeof *c->global->recent);
 		c->sink.want_global = true;
 	}
-	c->locations = base_alloc(sizeof *c->locations);
-	c->polled = base_alloc(c->nwarps * sizeof *c->polled);
+	locations_open(c);
 	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS + 1) * sizeof *c->zero_epochs);
 	c->common = frontier_new(&c->space);
 	c->combined = frontier_new(&c->space);
@@ -171,7 +170,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->index = index;
 	w->all = w->live = w->unreleased = w->unreleased_copies = w->unreleased_epoch = 0;
 	w->epoch = 1;
-	w->converged = w->reg_ops = w->exit_site = 0;
+	w->converged = w->reg_ops = w->exit_site = w->sc_fences = 0;
 	w->map = 0;
 	w->moving = (struct wg_copy){ 0 };
 	memset(w->left, 0, sizeof w->left);
@@ -211,7 +210,7 @@ static void reset_cluster(struct cluster *c)
 		free(m->view);
 	}
 	c->mbars.n = 0;
-	observe_reset(c);
+	locations_reset(c);
 	c->volatile_flags.n = 0;
 	if (c->nops)
 		memset(c->op, 0, c->cap_ops * sizeof *c->op);
@@ -298,7 +297,7 @@ static void free_cluster(struct cluster *c)
 		free(c->cta[i].mbar_at);
 		free(c->cta[i].remote_uses.at);
 	}
-	observe_free(c);
+	locations_free(c);
 	for (i = 0; i < c->nwarps; i++) {
 		struct warp *w = &c->warp[i];
 

@@ -151,8 +151,9 @@ static inline uint32_t redundant_up_to(const struct frontier *f, uint32_t plane,
 {
 	const uint32_t ngeneric = (uint32_t)(f->g - f->p);
 	const uint32_t in_g = 1u << PLANE_G | 1u << PLANE_CTA_G | 1u << PLANE_NARROW
-		| 1u << PLANE_COLLECTIVE_G;
-	const uint32_t in_p = 1u << PLANE_P | 1u << PLANE_CTA_P | 1u << PLANE_COLLECTIVE_P;
+		| 1u << PLANE_SHARED_G | 1u << PLANE_COLLECTIVE_G;
+	const uint32_t in_p = 1u << PLANE_P | 1u << PLANE_CTA_P | 1u << PLANE_SHARED_P
+		| 1u << PLANE_COLLECTIVE_P;
 
 	if (in_p >> plane & 1 && agent < ngeneric)
 		return f->p[agent];
@@ -397,6 +398,7 @@ void frontier_fence(struct clock_space *s, struct frontier *f, bool async)
 	drop_redundant(f);
 	copy_partials(s, f, PLANE_G, PLANE_P, false);
 	copy_partials(s, f, PLANE_CTA_G, PLANE_CTA_P, false);
+	copy_partials(s, f, PLANE_SHARED_G, PLANE_SHARED_P, false);
 	copy_partials(s, f, PLANE_COLLECTIVE_G, PLANE_COLLECTIVE_P, false);
 	for (uint32_t a = s->ngeneric; async && a < f->cap; a++)
 		if (f->g[a])
@@ -443,6 +445,19 @@ void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
 		if (from->part[i].plane == (uint16_t)plane || from->part[i].plane == (uint16_t)to)
 			frontier_add(s, f, to, from->part[i].agent, from->part[i].lanes, UINT32_MAX,
 				from->part[i].epoch);
+}
+
+void frontier_join_shared(struct clock_space *s, struct frontier *f, const struct frontier *from)
+{
+	frontier_join_as(s, f, PLANE_SHARED_G, from, PLANE_G);
+	frontier_join_as(s, f, PLANE_SHARED_P, from, PLANE_P);
+	for (uint32_t i = 0; i < from->npart; i++) {
+		const struct partial *p = &from->part[i];
+
+		if (p->plane == PLANE_CTA_G || p->plane == PLANE_CTA_P || p->plane == PLANE_HALF
+			|| p->plane == PLANE_FENCED)
+			frontier_add(s, f, (enum plane)p->plane, p->agent, p->lanes, UINT32_MAX, p->epoch);
+	}
 }
 
 uint32_t frontier_lanes(const struct clock_space *s, const struct frontier *f,

@@ -31,6 +31,8 @@ enum plane { PLANE_G, PLANE_P,
 	/* only for the shared memory of the accessor's own CTA: by a
 	 * fence.release.sync_restrict::shared::cta (A11) */
 	PLANE_CTA_G, PLANE_CTA_P,
+	/* only for shared memory: by a fence.acquire.sync_restrict::shared::cluster (A11) */
+	PLANE_SHARED_G, PLANE_SHARED_P,
 	PLANE_NARROW,   /* would be known, were it not for a scope that is too narrow (B24, G09) */
 	PLANE_COLLECTIVE_G, PLANE_COLLECTIVE_P, /* known if warp collectives ordered memory (A12) */
 	PLANE_Q,                /* generic agents: covered by a proxy fence over global memory since */
@@ -111,6 +113,9 @@ void frontier_whole(struct clock_space *s, struct frontier *f);
 /* Adds what `from` knows in `plane` (or better) to f's sparse plane `to`. */
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
 	const struct frontier *from, enum plane plane);
+
+/* Adds what `from` knows to f, for shared memory only. */
+void frontier_join_shared(struct clock_space *s, struct frontier *f, const struct frontier *from);
 
 static inline uint32_t frontier_full(const struct clock_space *s, const struct frontier *f,
 	enum plane plane, uint32_t agent)

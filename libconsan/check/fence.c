@@ -16,7 +16,7 @@ static struct observed *find_observed(struct warp *w, const struct observed *lik
 		struct observed *o = &w->observed.at[i];
 
 		if (o->lanes == like->lanes && o->min_scope == like->min_scope && o->at == like->at
-			&& o->size == like->size)
+			&& o->size == like->size && o->sc == like->sc)
 			return o;
 	}
 	return NULL;
@@ -35,24 +35,30 @@ static bool observed_drop(struct cluster *c, struct warp *w, size_t i, uint32_t 
 	return true;
 }
 
-void warp_observe_at(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
-	unsigned min_scope, uint64_t at, unsigned size)
+void warp_observe_like(struct cluster *c, struct warp *w, const struct observed *like,
+	const struct frontier *f)
 {
-	const struct observed like = { lanes, (uint8_t)min_scope, (uint8_t)size, at, NULL };
-	struct observed *o = find_observed(w, &like);
+	struct observed *o = find_observed(w, like);
 
 	if (o) {
 		frontier_join(&c->space, o->f, f);
 		return;
 	}
-	if (size && w->observed.n >= MAX_AT) {
-		warp_observe_at(c, w, lanes, f, min_scope, 0, 0);
-		return;
-	}
-	vec_push(&w->observed, like);
+	vec_push(&w->observed, *like);
 	o = &w->observed.at[w->observed.n - 1];
 	o->f = frontier_new(&c->space);
 	frontier_copy(&c->space, o->f, f);
+}
+
+void warp_observe_at(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
+	unsigned min_scope, uint64_t at, unsigned size)
+{
+	struct observed like = { .lanes = lanes, .min_scope = (uint8_t)min_scope,
+		.size = (uint8_t)size, .at = at };
+
+	if (w->observed.n >= MAX_AT && !find_observed(w, &like))
+		like.size = like.at = 0;
+	warp_observe_like(c, w, &like, f);
 }
 
 void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
@@ -68,7 +74,7 @@ void warp_acquire_observed(struct cluster *c, struct warp *w, uint32_t lanes, ui
 		const struct observed *o = &w->observed.at[i];
 		const uint32_t m = o->lanes & lanes;
 
-		if (!m || o->at != at || o->size != size || o->min_scope > scope) {
+		if (!m || o->sc || o->at != at || o->size != size || o->min_scope > scope) {
 			i++;
 			continue;
 		}
@@ -164,20 +170,40 @@ void warp_order_rmw(struct cluster *c, struct warp *w, const struct event *e)
 	}
 }
 
+/* A restricted acquire orders only what is done to shared memory (A11). */
+static void acquire_shared(struct cluster *c, struct warp *w, uint32_t lanes,
+	const struct frontier *from)
+{
+	struct frontier *f = frontier_new(&c->space);
+
+	frontier_join_shared(&c->space, f, from);
+	warp_acquire(c, w, lanes, f);
+	frontier_put(&c->space, f);
+}
+
 static void fence_acquires(struct cluster *c, struct warp *w, const struct event *e)
 {
+	const bool restricted = e->fence.space == SP_SHARED;
+
 	for (size_t i = 0; i < w->observed.n;) {
 		struct observed *o = &w->observed.at[i];
 		uint32_t m = o->lanes & e->lanes;
 
+		if (o->sc && (e->fence.sem != SEM_SC || o->min_scope > e->fence.scope)) {
+			i++;
+			continue;
+		}
 		if (m && o->min_scope > e->fence.scope) {
 			warp_note_narrow(c, w, m, o->f, 0, e->site);
 			i++; /* a wider fence may follow */
 			continue;
 		}
-		if (m)
+		if (restricted && m)
+			acquire_shared(c, w, m, o->f);
+		else if (m)
 			warp_acquire(c, w, m, o->f);
-		i += !observed_drop(c, w, i, m);
+		/* an unrestricted fence may follow */
+		i += !observed_drop(c, w, i, restricted ? 0 : m);
 	}
 }
 
@@ -230,13 +256,15 @@ static void fence_releases(struct cluster *c, struct warp *w, const struct event
 	bool restricted = x->space == SP_SHARED;
 	size_t i;
 
+	w->sc_fences += x->sem == SEM_SC;
 	if (restricted)
 		w->restricted_fence = (struct past_op){ (uint16_t)w->index, lanes, epoch, e->site };
 	for (i = 0; i < w->released.n;) {
 		struct released *r = &w->released.at[i];
 
 		/* a weaker fence does not replace a stronger one */
-		if (x->scope >= r->scope && (!restricted || r->restricted))
+		if (x->scope >= r->scope && (!restricted || r->restricted)
+			&& (x->sem == SEM_SC || !r->sc))
 			r->lanes &= ~lanes;
 		if (r->lanes) {
 			i++;
@@ -259,7 +287,7 @@ static void fence_releases(struct cluster *c, struct warp *w, const struct event
 			frontier_copy(&c->space, f, w->group[i].f);
 		}
 		vec_push(&w->released, ((struct released){ m, epoch, includes_cluster(x->sem, x->scope),
-			x->scope, restricted, f, NULL, w->progress }));
+			x->scope, restricted, x->sem == SEM_SC, f, NULL, w->progress }));
 		if (c->global && x->scope >= SCOPE_GPU && !restricted)
 			prepare_ready(c, w, &w->released.at[w->released.n - 1]);
 	}

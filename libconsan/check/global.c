@@ -23,7 +23,7 @@ static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t la
 {
 	return (struct global_view){
 		.accessor = { .isolated = !f->foreign, .synchronised = synchronised(c),
-			.classify = global_classify },
+			.classify = global_classify, .observed = global_observed },
 		.c = c, .w = w, .f = f, .lanes = lanes };
 }
 
@@ -35,7 +35,7 @@ static void plain_write_of(struct cluster *c, const struct global_record *r)
 		return;
 	global_spans_open(&spans);
 	global_spans_of(r, &spans);
-	observe_plain_writes(c, spans.at, spans.n);
+	release_plain_writes(c, spans.at, spans.n);
 	global_spans_close(&spans);
 }
 
@@ -270,7 +270,7 @@ void global_access(struct cluster *c, const struct event *e)
 	if (a->flags & ACCESS_FLAG)
 		volatile_read_flag(c, a, e->lanes);
 	if (strong)
-		observe_reads(c, w, e);
+		acquire_reads(c, w, e);
 	else if (a->mode & MODE_WRITE)
 		one_address(c, e);
 	r.epoch = r.issue = warp_stamp(w);
@@ -283,7 +283,7 @@ void global_access(struct cluster *c, const struct event *e)
 	touch_lanes(c, w, e->lanes, &a->at, &r, !strong && a->mode & MODE_WRITE);
 	if (!strong)
 		return;
-	observe_writes(c, w, e);
+	release_writes(c, w, e);
 	warp_order_rmw(c, w, e);
 }
 
@@ -320,7 +320,7 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct ev_gspan
 	r->row = GR_WHOLE;
 	r->base = n ? span[0].addr : 0;
 	if (r->flags & GR_WRITE)
-		observe_plain_writes(c, k->spans.at, k->spans.n);
+		release_plain_writes(c, k->spans.at, k->spans.n);
 	global_shadow_touch_whole(c->check->global->shadow, &v.accessor, r, k->spans.at, k->spans.n);
 }
 
@@ -413,7 +413,7 @@ void on_heap(struct cluster *c, const struct event *e)
 		return;
 	if (!h->freed) {
 		global_shadow_forget(c->check->global->shadow, h->addr, h->bytes);
-		observe_plain_writes(c, &span, 1);
+		release_plain_writes(c, &span, 1);
 		warp_stamp(w);
 		warp_close_epoch(w); /* earlier reads of these bytes are no reads of the block */
 		return;

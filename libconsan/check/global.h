@@ -1,6 +1,6 @@
 /* global: races on global memory, over all clusters of a launch. Shared by global.c (accesses),
- * global_sync.c (which locations other clusters know of), global_race.c (meaning of a race) and global_report.c
- * (findings, pairs of clusters).
+ * global_sync.c (which locations other clusters know of), global_race.c (meaning of a race) and
+ * global_report.c (findings, pairs of clusters).
  *
  * Accesses of all clusters are recorded in one shadow. Accesses of two clusters are ordered by
  * release and acquire patterns on a strong location (location.h). The executor performs a strong
@@ -43,6 +43,7 @@ struct global {
 	struct foreign *wait_set; /* what is known after griddepcontrol.wait; NULL: nothing */
 	struct location_shard location[LOCATION_SHARDS];
 	uint32_t nlocations;     /* with a release so far */
+	uint32_t ordered;        /* some location has what fence.sc orders */
 	uint8_t line[MARKED_LINES / 8]; /* by hash of addr / 64: some location is in that line */
 	struct global_pair *pair; /* hash; under the check's lock */
 	uint32_t npairs, cap_pairs;
@@ -133,6 +134,9 @@ struct location_shard *global_shard(struct global *g, uint64_t at);
 /* Marks the line of a location; which addresses need no lookup. Takes no lock. */
 void global_mark(struct global *g, uint64_t at);
 bool global_marked(const struct global *g, uint64_t at);
+/* What fence.sc orders across clusters; the caller of the second owns the set, or NULL. */
+void global_publish_ordered(struct global *g, uint64_t at, unsigned size, struct foreign *set);
+struct foreign *global_take_ordered(struct global *g, uint64_t at, unsigned size);
 /* Kept for explanations: what a release and an acquire would order if their scopes were wider, and
  * what a read would order if it acquired. */
 void global_note_narrow(struct cluster *c, struct foreign *set, uint32_t released,
@@ -156,6 +160,9 @@ static inline bool global_frees(const struct global_record *r)
 /* ---- global_race.c ---- */
 enum global_verdict global_classify(struct global_accessor *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);
+bool global_observed(struct global_accessor *a, const struct global_record *x,
+	const struct global_record *z, const struct global_record *now, uint64_t addr, uint32_t bytes,
+	bool *lanewise);
 /* Two lanes of one instruction write the same bytes. */
 void global_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
 	unsigned other, uint64_t addr);

@@ -220,6 +220,41 @@ static bool volatile_race(const struct comparison *q)
 		? !warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch) : !global_unfenced(v, old);
 }
 
+bool global_observed(struct global_accessor *a, const struct global_record *x,
+	const struct global_record *z, const struct global_record *now, uint64_t addr, uint32_t bytes,
+	bool *lanewise)
+{
+	const struct global_view *v = (const struct global_view *)a;
+	const struct cluster *c = v->c;
+	const bool own = z->cluster == now->cluster;
+	const struct foreign_entry *foreign = own ? NULL : foreign_find(v->f->foreign, z->cluster);
+	const struct frontier *f = own ? v->f : foreign ? foreign->known->f : NULL;
+	const enum plane plane = plane_of(c, z, now);
+	uint32_t known;
+
+	if (!f || z->cluster < c->check->global->base || !morally_strong(v, x, z))
+		return false;
+	if (frontier_full(&c->space, f, plane, z->agent) >= z->epoch)
+		return true;
+	known = frontier_lanes(&c->space, f, plane, z->agent, z->epoch);
+	if (known == UINT32_MAX)
+		return true;
+	*lanewise = true;
+	for (; bytes; bytes &= bytes - 1) {
+		const uint64_t at = addr + (unsigned)__builtin_ctz(bytes);
+		uint32_t lanes = global_lanes_at(z, at), mine;
+
+		mine = !own || z->agent != v->w->index ? 0
+			: lanes & (now->lane >= 0 ? 1u << now->lane : global_lanes_at(now, at));
+		if (plane == PLANE_Q && mine && own_epoch(v->w, AGENT_WARP, plane,
+			(unsigned)__builtin_ctz(mine)) < z->epoch)
+			mine = 0;
+		if (!(lanes & known) && !mine)
+			return false;
+	}
+	return true;
+}
+
 static bool copies(const struct cluster *c, const struct global_record *r)
 {
 	uint32_t index;

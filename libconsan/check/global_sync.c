@@ -1,6 +1,6 @@
 /* global_sync: locations in global memory that clusters synchronize by, as far as all clusters of a
- * launch share them; what explains a race that some synchronization nearly prevents. location.h and
- * observe.c are the model. */
+ * launch share them; what explains a race that some synchronization nearly prevents. location.h is
+ * the model. */
 #include "global.h"
 
 #include <stdlib.h>
@@ -31,6 +31,38 @@ bool global_marked(const struct global *g, uint64_t at)
 	const uint64_t i = mix(at >> 6) % MARKED_LINES;
 
 	return __atomic_load_n(&g->line[i / 8], __ATOMIC_RELAXED) >> i % 8 & 1;
+}
+
+void global_publish_ordered(struct global *g, uint64_t at, unsigned size, struct foreign *set)
+{
+	struct location_shard *s = global_shard(g, at);
+	struct location *l;
+
+	pthread_mutex_lock(&s->lock);
+	l = location_find(&s->table, at, size);
+	if (!l) {
+		l = location_make(&s->table, at, size);
+		global_mark(g, at);
+	}
+	foreign_join(&l->wide_ordered, set);
+	__atomic_store_n(&g->ordered, 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct foreign *global_take_ordered(struct global *g, uint64_t at, unsigned size)
+{
+	struct location_shard *s = global_shard(g, at);
+	struct foreign *set = NULL;
+	struct location *l;
+
+	if (!__atomic_load_n(&g->ordered, __ATOMIC_ACQUIRE))
+		return NULL;
+	pthread_mutex_lock(&s->lock);
+	l = location_find(&s->table, at, size);
+	if (l)
+		set = foreign_get(l->wide_ordered);
+	pthread_mutex_unlock(&s->lock);
+	return set;
 }
 
 /* ---- what too narrow scopes and missing acquires explain ---- */

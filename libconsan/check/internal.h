@@ -3,8 +3,9 @@
  * key.
  *
  * Which file updates what: check.c the lifetimes, order.c and fence.c the knowledge of warps,
- * access.c the shadow, location.c and observe.c strong locations, async.c groups and slots, mbar.c, barrier.c and cluster.c the barriers,
- * wgmma.c warpgroups and registers, report.c findings. */
+ * access.c the shadow, location.c, acquire.c, release.c and fence_sc.c strong locations, async.c
+ * groups and slots, mbar.c, barrier.c and cluster.c the barriers, wgmma.c warpgroups and registers,
+ * report.c findings. */
 #ifndef CONSAN_CHECK_INTERNAL_H
 #define CONSAN_CHECK_INTERNAL_H
 
@@ -81,21 +82,9 @@ struct observed {                /* by relaxed reads: becomes knowledge when a f
 	uint32_t lanes;
 	uint8_t min_scope;       /* the minimum scope of that fence; 0: any */
 	uint8_t size;            /* the location that was read, or 0: see location.h */
+	bool sc;                 /* that fence must be a fence.sc, see fence_sc.c */
 	uint64_t at;
 	struct frontier *f;
-};
-
-/* A lane's newest release at a location; f NULL: none (release pattern 2). */
-#define OWN_RELEASES 256u
-struct own_release {
-	uint64_t at;
-	uint8_t size, lane, scope;
-	struct frontier *f;
-};
-
-struct polled {                  /* what a warp read last, as a loop polls repeatedly */
-	uint64_t at;
-	uint32_t version, lanes, site;
 };
 
 struct released {                /* by a fence: what later relaxed writes release */
@@ -103,6 +92,7 @@ struct released {                /* by a fence: what later relaxed writes releas
 	bool wide;               /* the fence's scope includes the cluster */
 	uint8_t scope;           /* enum ev_scope */
 	bool restricted;         /* .sync_restrict::shared::cta: only that memory (A11) */
+	bool sc;                 /* a fence.sc */
 	struct frontier *f;      /* without the lanes' own operations, which are in `progress` */
 	/* at gpu scope: f and progress together, for threads ordered after the fence; or NULL */
 	struct foreign *ready;
@@ -177,6 +167,7 @@ struct warp {
 	struct lane_groups stores; /* bulk stores */
 	VEC(struct released) released;
 	VEC(struct observed) observed;
+	uint32_t sc_fences;      /* fence.sc so far */
 	struct own_release *own; /* hash, OWN_RELEASES; NULL before the first */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
 	uint32_t half_site;      /* newest release half of one */
@@ -346,7 +337,7 @@ struct cluster_global;           /* see global.h; one for each cluster */
 /* ---- a cluster, and its event sink ---- */
 
 #define SHARED_MARKS 256u
-struct location_table;           /* see location.h */
+struct location_table;           /* see location.h, like own_release, polled, sc_published */
 
 struct cluster {
 	struct event_sink sink;  /* first member */
@@ -386,8 +377,10 @@ struct cluster {
 	uint32_t nops, cap_ops;
 	struct location_table *locations; /* of both memories, with what this cluster releases */
 	bool shared_locations;   /* some are in shared memory */
+	bool ordered;            /* some have what fence.sc orders */
 	uint64_t shared_marks[SHARED_MARKS]; /* 16 bytes a bit: which they may be in */
 	struct polled *polled;   /* for each warp */
+	struct sc_published *sc_published; /* SC_PUBLISHED for each warp */
 	/* volatile flags that threads of the cluster have read, the first MAX_VOLATILE_FLAGS */
 	VEC(struct volatile_flag) volatile_flags;
 	struct stuck *stuck;     /* EV_BLOCKED so far, newest first */
@@ -493,6 +486,9 @@ void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 /* The same for a read of a location, so that warp_acquire_observed() finds it. */
 void warp_observe_at(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
 	unsigned min_scope, uint64_t at, unsigned size);
+/* The same with the lanes, location and kind of `like`. */
+void warp_observe_like(struct cluster *c, struct warp *w, const struct observed *like,
+	const struct frontier *f);
 /* An acquire at the location (acquire pattern 2). */
 void warp_acquire_observed(struct cluster *c, struct warp *w, uint32_t lanes, uint64_t at,
 	unsigned size, unsigned scope);
@@ -561,16 +557,6 @@ struct lanes_access {
 	uint32_t bytes, overwritten; /* as in EV_ACCESS */
 	uint16_t owner;
 };
-
-/* ---- observe.c ---- */
-void observe_reads(struct cluster *c, struct warp *w, const struct event *e); /* ACCESS, OBSERVED */
-void observe_writes(struct cluster *c, struct warp *w, const struct event *e); /* ACCESS */
-/* Weak writes end chains: what is read afterwards was not released. */
-struct global_span;
-void observe_plain_writes(struct cluster *c, const struct global_span *spans, size_t n);
-void observe_plain_shared(struct cluster *c, const struct lanes_access *x);
-void observe_reset(struct cluster *c);
-void observe_free(struct cluster *c);
 
 /* ---- race.c ---- */
 enum shadow_verdict race_classify(struct shadow_view *v, const struct cell_entry *old,

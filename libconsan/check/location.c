@@ -1,7 +1,9 @@
 /* location: see location.h. The tables of strong locations and their chains of writes. */
+#include "global.h"
 #include "location.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t hash(uint64_t key)
 {
@@ -95,19 +97,17 @@ void location_overwrite(struct clock_space *s, struct location_table *t, uint64_
 	}
 }
 
-bool location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
+void location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
 	unsigned scope, bool rmw)
 {
 	const unsigned both = scope < l->scope ? scope : l->scope;
-	const bool begins = !rmw || both < scope_needed(l->cluster, l->cta, cluster, cta);
 
-	if (begins)
+	if (!rmw || both < scope_needed(l->cluster, l->cta, cluster, cta))
 		begin_chain(s, l);
 	l->version++;
 	l->cluster = cluster;
 	l->cta = (uint16_t)cta;
 	l->scope = (uint8_t)scope;
-	return begins;
 }
 
 static void drop(struct clock_space *s, struct location *l)
@@ -139,4 +139,64 @@ void location_free(struct clock_space *s, struct location_table *t)
 	for (uint32_t i = 0; i < t->cap; i++)
 		vec_free(&t->place[i].at);
 	free(t->place);
+}
+
+/* ---- the locations of a cluster ---- */
+
+bool location_tracks(const struct cluster *c, const struct event_access *a)
+{
+	return a->space == SP_SHARED || c->global;
+}
+
+bool location_any(const struct cluster *c, const struct event_access *a)
+{
+	return a->space == SP_SHARED ? c->shared_locations
+		: __atomic_load_n(&c->check->global->nlocations, __ATOMIC_ACQUIRE);
+}
+
+bool location_may_be(const struct cluster *c, uint64_t at)
+{
+	return in_shared(at) ? c->shared_marks[at / 16 / 64 % SHARED_MARKS] >> at / 16 % 64 & 1
+		: global_marked(c->check->global, at);
+}
+
+struct location *location_make_local(struct cluster *c, uint64_t at, unsigned size)
+{
+	if (in_shared(at)) {
+		c->shared_locations = true;
+		c->shared_marks[at / 16 / 64 % SHARED_MARKS] |= 1ull << at / 16 % 64;
+	}
+	return location_make(c->locations, at, size);
+}
+
+void locations_open(struct cluster *c)
+{
+	c->locations = base_alloc(sizeof *c->locations);
+	c->polled = base_alloc(c->nwarps * sizeof *c->polled);
+	c->sc_published = base_alloc(c->nwarps * SC_PUBLISHED * sizeof *c->sc_published);
+}
+
+void locations_reset(struct cluster *c)
+{
+	location_reset(&c->space, c->locations);
+	if (c->shared_locations)
+		memset(c->shared_marks, 0, sizeof c->shared_marks);
+	c->shared_locations = c->ordered = false;
+	memset(c->polled, 0, c->nwarps * sizeof *c->polled);
+	memset(c->sc_published, 0, c->nwarps * SC_PUBLISHED * sizeof *c->sc_published);
+	for (uint32_t i = 0; i < c->nwarps; i++)
+		for (unsigned k = 0; c->warp[i].own && k < OWN_RELEASES; k++) {
+			frontier_put(&c->space, c->warp[i].own[k].f);
+			c->warp[i].own[k].f = NULL;
+		}
+}
+
+void locations_free(struct cluster *c)
+{
+	location_free(&c->space, c->locations);
+	free(c->locations);
+	free(c->polled);
+	free(c->sc_published);
+	for (uint32_t i = 0; i < c->nwarps; i++)
+		free(c->warp[i].own);
 }

@@ -11,12 +11,34 @@
  * A cluster has a table of locations with the heads of its own threads, as frontiers. Locations in
  * global memory are also in a table of the launch, with the chain and with what reaches other
  * clusters, as sets (foreign.h); it says which chain the cluster's heads belong to. location.c has
- * the tables and chains, observe.c the patterns. */
+ * the tables and chains, release.c and acquire.c the patterns, fence_sc.c what only fence.sc
+ * orders. */
 #ifndef CONSAN_CHECK_LOCATION_H
 #define CONSAN_CHECK_LOCATION_H
 
 #include "foreign.h"
 #include "internal.h"
+
+/* A lane's newest release at a location; f NULL: none (release pattern 2). */
+#define OWN_RELEASES 256u
+struct own_release {
+	uint64_t at;
+	uint8_t size, lane, scope;
+	uint32_t chain;          /* of the location, to which it belonged */
+	struct frontier *f;
+};
+
+/* What a warp has handed over for its newest fence.sc */
+#define SC_PUBLISHED 8u
+struct sc_published {
+	uint64_t at;
+	uint32_t fences, lanes, kind;
+};
+
+struct polled {                  /* what a warp read last, as a loop polls repeatedly */
+	uint64_t at;
+	uint32_t version, lanes, site;
+};
 
 struct head {
 	uint16_t cta;
@@ -24,6 +46,8 @@ struct head {
 	uint32_t site;           /* of the newest write */
 	struct frontier *f;
 };
+
+#define MAX_NARROW_HEADS 16u
 
 /* A head that does not reach other clusters: explains their races. */
 struct narrow_head {
@@ -42,7 +66,7 @@ struct location {
 	uint32_t version;        /* counts changes; 0: never written */
 	uint32_t chain;          /* number of the chain */
 	VEC(struct head) heads;  /* in a cluster's table */
-	VEC(struct head) ordered; /* the same for fence.sc (8.9.3); never cleared */
+	VEC(struct head) ordered; /* by fence.sc, see fence_sc.c; never cleared */
 	/* in the launch's table: all heads of gpu scope or wider, and the site of the newest */
 	struct foreign *wide, *wide_ordered;
 	uint32_t site;
@@ -79,19 +103,58 @@ static inline unsigned scope_needed(uint32_t cluster, unsigned cta, uint32_t oth
 	return cta == other_cta ? SCOPE_CTA : SCOPE_CLUSTER;
 }
 
+/* A04 */
+static inline unsigned access_scope(const struct event_access *a)
+{
+	if (a->sem == SEM_VOLATILE || a->sem == SEM_MMIO)
+		return SCOPE_SYS;
+	return a->scope == SCOPE_NONE ? SCOPE_GPU : a->scope;
+}
+
+static inline uint64_t access_place(const struct event_access *a, unsigned lane)
+{
+	const uint64_t addr = lane_addr(&a->at, lane);
+
+	return a->space == SP_SHARED ? shared_at(a->owner, addr) : addr;
+}
+
+/* Are the access's locations tracked? */
+bool location_tracks(const struct cluster *c, const struct event_access *a);
+/* Filters: may there be locations in that memory, and in these 16 bytes? */
+bool location_any(const struct cluster *c, const struct event_access *a);
+bool location_may_be(const struct cluster *c, uint64_t at);
 /* NULL: there is none. Pointers are valid until a location is made. */
 struct location *location_find(const struct location_table *t, uint64_t at, unsigned size);
 struct location *location_make(struct location_table *t, uint64_t at, unsigned size);
+/* In the cluster's own table */
+struct location *location_make_local(struct cluster *c, uint64_t at, unsigned size);
 /* A write of [at, at + bytes) ends the chains of all locations there, but that of `size` at `at`;
  * size 0: of all. bytes: within 16 aligned bytes. */
 void location_overwrite(struct clock_space *s, struct location_table *t, uint64_t at,
 	unsigned bytes, unsigned size);
-/* A write of the location itself. True: it does not observe the chain, and begins a new one. */
-bool location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
+/* A write of the location itself: unless it observes the chain, it begins a new one. */
+void location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
 	unsigned scope, bool rmw);
 /* Forgets the chain's heads. */
 void location_clear(struct clock_space *s, struct location *l);
 void location_reset(struct clock_space *s, struct location_table *t); /* empties it */
 void location_free(struct clock_space *s, struct location_table *t);
+
+/* ---- patterns ---- */
+/* A strong load or store after a fence.sc, and a strong write, before either is recorded. */
+void sc_publish(struct cluster *c, struct warp *w, uint32_t lanes, uint64_t at, unsigned size,
+	unsigned scope);
+void sc_take(struct cluster *c, struct warp *w, uint32_t lanes, uint64_t at, unsigned size,
+	unsigned scope);
+
+void acquire_reads(struct cluster *c, struct warp *w, const struct event *e); /* ACCESS, OBSERVED */
+void release_writes(struct cluster *c, struct warp *w, const struct event *e); /* ACCESS */
+/* Weak writes end chains: what is read afterwards was not released. */
+struct global_span;
+void release_plain_writes(struct cluster *c, const struct global_span *spans, size_t n);
+void release_plain_shared(struct cluster *c, const struct lanes_access *x);
+void locations_open(struct cluster *c);
+void locations_reset(struct cluster *c);
+void locations_free(struct cluster *c); /* after locations_reset() */
 
 #endif

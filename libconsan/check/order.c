@@ -324,7 +324,8 @@ bool warp_all_know(struct cluster *c, struct warp *w, uint32_t lanes, const stru
 		if (x->warp == w->index && !(m & ~x->lanes))
 			continue;
 		if (!((frontier_lanes(&c->space, g->f, PLANE_G, x->warp, x->epoch)
-			| frontier_lanes(&c->space, g->f, PLANE_CTA_G, x->warp, x->epoch)) & x->lanes))
+			| frontier_lanes(&c->space, g->f, PLANE_CTA_G, x->warp, x->epoch)
+			| frontier_lanes(&c->space, g->f, PLANE_SHARED_G, x->warp, x->epoch)) & x->lanes))
 			return false;
 	}
 	return true;

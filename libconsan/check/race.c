@@ -23,10 +23,19 @@ unsigned race_cta_of(const struct cluster *c, const struct cell_entry *e)
 	return 0;
 }
 
-/* What a restricted fence releases (A11) counts for the memory of the accessor's own CTA. */
-static enum plane cta_plane(enum plane plane)
+/* What restricted fences order (A11): all of shared memory after an acquire, the memory of the
+ * accessor's own CTA after a release. */
+static uint32_t known_restricted(const struct cluster *c, const struct frontier *f,
+	enum plane plane, const struct cell_entry *old, unsigned peer)
 {
-	return plane == PLANE_G ? PLANE_CTA_G : PLANE_CTA_P;
+	const bool g = plane == PLANE_G;
+	uint32_t lanes = frontier_lanes(&c->space, f, g ? PLANE_SHARED_G : PLANE_SHARED_P, old->agent,
+		old->epoch);
+
+	if (race_cta_of(c, old) == peer)
+		lanes |= frontier_lanes(&c->space, f, g ? PLANE_CTA_G : PLANE_CTA_P, old->agent,
+			old->epoch);
+	return lanes;
 }
 
 /* ldmatrix and the like: an .aligned instruction, which all lanes execute together, so that a lane
@@ -57,9 +66,8 @@ bool race_gap(struct cluster *c, const struct frontier *f, const struct warp *se
 	if (frontier_full(&c->space, f, plane, old->agent) >= old->epoch)
 		return false;
 	if (f->npart) {
-		covered = frontier_lanes(&c->space, f, plane, old->agent, old->epoch);
-		if (race_cta_of(c, old) == peer)
-			covered |= frontier_lanes(&c->space, f, cta_plane(plane), old->agent, old->epoch);
+		covered = frontier_lanes(&c->space, f, plane, old->agent, old->epoch)
+			| known_restricted(c, f, plane, old, peer);
 		if (collective)
 			covered |= frontier_lanes(&c->space, f,
 				plane == PLANE_G ? PLANE_COLLECTIVE_G : PLANE_COLLECTIVE_P, old->agent, old->epoch);
@@ -202,7 +210,8 @@ static bool some_lane_known(const struct view *v, enum plane plane, const struct
 
 	if (frontier_full(k, v->f, plane, z->agent) >= z->epoch)
 		return true;
-	known = frontier_lanes(k, v->f, plane, z->agent, z->epoch);
+	known = frontier_lanes(k, v->f, plane, z->agent, z->epoch)
+		| known_restricted(v->c, v->f, plane, z, v->peer);
 	for (; bytes; bytes &= bytes - 1) {
 		const unsigned b = (unsigned)__builtin_ctz(bytes);
 
@@ -405,7 +414,9 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		&& old->agent < v->c->nwarps && morally_strong(v, old, now)) {
 		if (volatile_race(v, old, now, granule, bytes))
 			race_report(v, CS123, old, now, granule, bytes);
-		return SHADOW_MORALLY_STRONG;
+		return !((old->what ^ now->what) & CELL_SCOPE_MASK)
+			&& v->c->warp[old->agent].cta == v->w->cta ? SHADOW_EQUIVALENT
+			: SHADOW_MORALLY_STRONG;
 	}
 	if (old->what & now->what & CELL_STRONG && same_proxy_slots(v, old))
 		return SHADOW_MORALLY_STRONG;
