@@ -1,7 +1,7 @@
 /* global_parts: declarations shared by shadow/global*.c only; see global.h and global.c.
  *
- * Invariant: refs of a state = granules that have it (a uniform region counts 256); refs of a record
- * = states that contain it. State 0 is the empty one and is not counted. */
+ * Invariant: refs of a state = granules that have it (a uniform region counts 256); refs of a
+ * record = states that contain it. State 0 is the empty one and is not counted. */
 #ifndef CONSAN_SHADOW_GLOBAL_PARTS_H
 #define CONSAN_SHADOW_GLOBAL_PARTS_H
 

@@ -121,7 +121,7 @@ static uint64_t hint_key(uint64_t addr, int kind)
 
 #define HINT_KEY_MASK 0xfffffffull
 #define HINT_END (1ull << (4 + HINTS_SHIFT + 28 - 1)) /* no hints for addresses from here on */
-_Static_assert(GRANULE == 1u << 4 && NREADS == 1u << 1, "the key of an address below HINT_END fits");
+_Static_assert(GRANULE == 1u << 4 && NREADS == 1u << 1, "keys of addresses below HINT_END fit");
 
 /* `above`, 4 bits for words, the 28 bits of the key above the slot's number. */
 static uint64_t hint_of(uint64_t key, uint32_t above, unsigned words)

@@ -3,7 +3,8 @@
  * accesses, one for each lane and instruction, and every byte keeps all its accesses.
  *
  *  - every finding is a pair of instructions that race in the model;
- *  - on every byte with a race in the model, a pair that races there is found. */
+ *  - on every byte with a race in the model, a pair that races there is found.
+ * The environment variables are those of global_model.c. */
 #include "libconsan/check/check.h"
 #include "libconsan/finding/rule_codes.h"
 #include "tests/common/event_dsl.h"
