@@ -250,8 +250,8 @@ static bool mergeable(const struct global_record *x, const struct global_record 
 }
 
 /* Reads by one warp in one epoch of bytes that the newest, at[n - 1], reads as well, by ever
- * different lanes, are merged into one entry when there are more than MERGE_ABOVE. The newest stands
- * for all, without lanes: see GR_MERGED. */
+ * different lanes, are merged into one entry when there are more than MERGE_ABOVE. The newest
+ * stands for all, without lanes: see GR_MERGED. */
 static uint32_t merge_reads(struct visit *v, struct entry *at, uint32_t n)
 {
 	const struct entry *newest = &at[n - 1];

@@ -269,9 +269,9 @@ struct slot {                    /* one bulk load at a time */
 /* At most this many loads without a wait are distinguished: beyond, the oldest slot is reused
  * although its last use is not known to be complete. */
 #define MAX_SLOTS 8192u
-/* 16 CTAs of 32 warps, each also as cp.async and as bulk stores, and 8 warpgroups to a CTA; there may
- * be one slot more, of the other kind */
-_Static_assert(3 * 16 * 32 + 16 * 8 + MAX_SLOTS + 1 <= UINT16_MAX, "numbers of agents have 16 bits");
+/* 16 CTAs of 32 warps, each also as cp.async and as bulk stores, and 8 warpgroups to a CTA; there
+ * may be one slot more, of the other kind */
+_Static_assert(3 * 16 * 32 + 16 * 8 + MAX_SLOTS + 1 <= UINT16_MAX, "agents have 16 bits");
 
 struct async_op {                /* in flight: will signal an mbarrier */
 	uint32_t id;             /* 0: free slot */

@@ -8,8 +8,8 @@
  *  - when the model finds the first race on a byte, the shadow has found a race on it.
  * What the shadow may forget is in lost().
  *
- * $SHADOW_RUNS: number of cases, $SHADOW_FROM: the first; $SHADOW_SEED: one case, as a failure names
- * it, and with $SHADOW_VERBOSE its accesses. */
+ * $SHADOW_RUNS: number of cases, $SHADOW_FROM: the first; $SHADOW_SEED: one case, as a failure
+ * names it, and with $SHADOW_VERBOSE its accesses. */
 #include "shadow/global.h"
 
 #include <criterion/criterion.h>
@@ -151,10 +151,6 @@ static enum global_verdict classify(struct global_accessor *a, const struct glob
 		for (uint32_t k = m & global_same_lanes(old, now, at % GRANULE); k; k &= k - 1)
 			cr_assert_eq(global_lanes_at(now, at), lanes_of(id, addr + (unsigned)__builtin_ctz(k)));
 	}
-	if (getenv("SHADOW_VERBOSE"))
-		fprintf(stderr, "    %u after %u at %#llx bytes %#x lanes %#x %#x known %#x\n", id, old->issue,
-			(unsigned long long)addr, bytes, lanes_of(old->issue, addr + (unsigned)__builtin_ctz(bytes)),
-			lanes_of(id, addr + (unsigned)__builtin_ctz(bytes)), know);
 	if (know == UINT32_MAX)
 		return GLOBAL_ORDERED;
 	if (know || o->agent == n->agent) {
@@ -253,8 +249,8 @@ static void compare(uint32_t id, uint64_t from)
 			b->found = found[id][race];
 		}
 		races += b->found;
-		cr_assert(b->found || race == ACCESSES, "case %llu: access %u (agent %u, flags %u, lanes 0x%x) "
-			"and access %u (agent %u, flags %u) race on byte 0x%llx, which is not found",
+		cr_assert(b->found || race == ACCESSES, "case %llu: access %u (agent %u, flags %u, "
+			"lanes 0x%x) and access %u (agent %u, flags %u) race on byte 0x%llx, which is not found",
 			(unsigned long long)from, id, now->agent, now->flags, lanes, race, made[race].agent,
 			made[race].flags, (unsigned long long)(base + at));
 	}
@@ -351,6 +347,16 @@ static struct view view_of(uint32_t agent, bool synchronised)
 	return v;
 }
 
+static void print(const struct global_record *r)
+{
+	if (!getenv("SHADOW_VERBOSE"))
+		return;
+	fprintf(stderr, "%u: agent %u epoch %u flags %u form %u lanes %#x of %u bytes at %#llx", nmade,
+		r->cluster * WARPS + r->agent, r->epoch, r->flags, r->row, r->lanes, r->size,
+		(unsigned long long)(r->row == GR_LIST ? r->addr[__builtin_ctz(r->lanes)] : r->base));
+	fprintf(stderr, " pitch %d inner %d step %d count %u\n", r->pitch, r->inner, r->step, r->count);
+}
+
 /* As the checker does: reads that need not be recorded, or repeat others, are passed over. */
 static void touch(struct global_record *r, struct view *v)
 {
@@ -408,11 +414,7 @@ static void access_lanes(uint64_t from, bool synchronised)
 		for (uint32_t m = lanes; m; m &= m - 1)
 			note(nmade, (unsigned)__builtin_ctz(m), addr[p][__builtin_ctz(m)], size);
 	}
-	if (getenv("SHADOW_VERBOSE"))
-		fprintf(stderr, "%u: agent %u epoch %u flags %u size %u form %u lanes %#x base %#llx pitch %d "
-			"inner %d step %d count %u%s\n", nmade, agent, r.epoch, flags, size, r.row, r.lanes,
-			(unsigned long long)r.base, r.pitch, r.inner, r.step, r.count,
-			synchronised ? "" : " apart");
+	print(&r);
 	touch(&r, &v);
 	memset(addr, 0xff, sizeof addr); /* the shadow must have copied them */
 	compare(nmade++, from);
@@ -438,11 +440,8 @@ static void access_whole(uint64_t from, bool synchronised)
 		note(nmade, lane, span[i].addr, (uint32_t)span[i].bytes);
 	r.row = GR_WHOLE;
 	r.lanes = 1u << lane;
-	if (getenv("SHADOW_VERBOSE"))
-		for (uint32_t i = 0; i < n; i++)
-			fprintf(stderr, "%u: agent %u epoch %u flags %u lane %u span %#llx %llu\n", nmade, agent,
-				r.epoch, flags, lane, (unsigned long long)span[i].addr,
-				(unsigned long long)span[i].bytes);
+	r.base = span[0].addr;
+	print(&r);
 	global_shadow_touch_whole(shadow, &v.accessor, &r, span, n);
 	compare(nmade++, from);
 }
@@ -530,7 +529,7 @@ Test(global_model, agrees_with_the_model)
 	}
 	for (unsigned long i = first; i < first + n; i++)
 		one_case(i * 0x9e3779b97f4a7c15u + 1);
-	fprintf(stderr, "global memory: %lu accesses to bytes with a race, %lu races that may be missed\n",
+	fprintf(stderr, "global memory: %lu accesses to bytes with a race, %lu races may be missed\n",
 		races, may_miss);
 	cr_assert(races > n, "there must be races");
 }
