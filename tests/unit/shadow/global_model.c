@@ -250,7 +250,7 @@ static void compare(uint32_t id, uint64_t from)
 		}
 		races += b->found;
 		cr_assert(b->found || race == ACCESSES, "case %llu: access %u (agent %u, flags %u, "
-			"lanes 0x%x) and access %u (agent %u, flags %u) race on byte 0x%llx, which is not found",
+			"lanes 0x%x) and access %u (agent %u, flags %u) race on byte 0x%llx, and it is missed",
 			(unsigned long long)from, id, now->agent, now->flags, lanes, race, made[race].agent,
 			made[race].flags, (unsigned long long)(base + at));
 	}
