@@ -107,7 +107,7 @@ enum turn cluster_turn(struct cluster *c)
 
 			if (w->done || w->parked || !warp_ready(w))
 				continue;
-			switch (warp_run(w)) {
+			switch (sched_run(w)) {
 			case RUN_READY:
 			case RUN_BLOCKED:
 			case RUN_PARKED:

@@ -269,6 +269,10 @@ static inline uint64_t sched_place(uint64_t offset)
 /* Before a strong access of the running fragment to these places. False: the warp was parked;
  * return STEP_PARK. */
 bool sched_point(struct warp *w, uint64_t places, unsigned mode);
+/* Emits a strong load, unless the running warp repeats it before it does anything else: as long as it
+ * polls in vain, it could as well have come later. What it acquires from values that it does not wait
+ * for would order more than the program does. */
+void sched_load(struct warp *w, const struct event *e);
 /* The warp polls in vain. */
 void sched_spun(struct warp *w);
 /* After such an access has changed memory. */
@@ -276,7 +280,6 @@ void sched_changed(struct warp *w, uint64_t places);
 /* Draws the order in which clusters start (grid.order). */
 void sched_order(struct grid *g);
 
-/* warp.c */
 enum run_result {
 	RUN_READY,       /* it can continue: the budget is used up, or it has yielded */
 	RUN_SPIN,        /* it polls and finds no change */
@@ -284,6 +287,8 @@ enum run_result {
 	RUN_BLOCKED, RUN_DONE, RUN_STOP
 };
 enum run_result warp_run(struct warp *w);
+/* warp_run(), with the loads that it holds back (sched.c). */
+enum run_result sched_run(struct warp *w);
 bool warp_ready(struct warp *w); /* true if a fragment is runnable */
 static inline bool frag_asleep(const struct frag *f)
 {

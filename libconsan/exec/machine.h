@@ -174,6 +174,11 @@ struct warp {
 	bool granted;              /* it may perform the next one */
 	bool spun;                 /* polled in vain; spun_* say since when */
 	struct xpoint { uint64_t places; uint8_t mode; } point;
+	struct xpolled {           /* its newest strong load, if it was not emitted yet */
+		struct event e;
+		uint64_t addr[LANES];
+		bool held;
+	} poll;
 	uint64_t polled;           /* places it has read since it last changed one */
 	uint64_t spun_versions, spun_work;
 
@@ -258,6 +263,7 @@ struct cluster {
 	/* used by the scheduler only */
 	uint32_t running;          /* CTAs that have not ended */
 	uint32_t parked;           /* warps that are parked */
+	struct xpolled *poll;      /* the running warp's, if it is held back; or NULL */
 	bool due;                  /* it may progress: give it a turn */
 	uint64_t polled, polled_versions; /* places that its warps read in the last turn */
 	struct cluster *next;
@@ -460,6 +466,8 @@ static inline struct event ex_event(const struct warp *w, const struct xop *x,
 		.lanes = lanes,
 		.site = x->site };
 }
+/* Emits the strong load that was held back (sched.c). */
+void sched_poll_counts(struct cluster *c);
 /* Use:
  *   if (w->sink) {
  *           struct event e = ex_event(w, x, EV_.., lanes);
@@ -468,6 +476,8 @@ static inline struct event ex_event(const struct warp *w, const struct xop *x,
  *   } */
 static inline void ex_emit(struct cluster *c, const struct event *e)
 {
+	if (__builtin_expect(c->poll != NULL, 0))
+		sched_poll_counts(c);
 	c->events++;
 	c->sink->event(c->sink, e);
 }

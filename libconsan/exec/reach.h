@@ -369,7 +369,11 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 		a->flags |= ACCESS_FOLLOWED;
 		a->unwritten = &w->unwritten;
 	}
-	ex_emit(w->cluster, &e);
+	if (mode == MODE_READ && a->sem != SEM_WEAK && !r->mixed && r->space == SP_GLOBAL
+		&& w->worker->grid->coupled)
+		sched_load(w, &e);
+	else
+		ex_emit(w->cluster, &e);
 	if (__builtin_expect(w->unwritten != 0, 0))
 		follow_begin(w, x, a);
 }

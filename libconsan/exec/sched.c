@@ -10,7 +10,8 @@
  * performed at once. When no warp can continue without a parked access, the scheduler lets one
  * warp perform its access; then all others that this may concern continue, before the next one. So
  * each warp that polls sees each value of the location (an acquire that sees a later release than
- * necessary would order more than the program does, and hide races). A cluster starts when those
+ * necessary would order more than the program does, and hide races). What it reads before the value
+ * that it waits for is not emitted: it could as well have come later. A cluster starts when those
  * that are resident can only wait, or with a seed, earlier.
  *
  * In a controlled schedule (exec_control), reads park as well and at least CONTROLLED clusters are
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 
 #define CONTROLLED 8
-#define EAGER 16 /* clusters that poll again after one write; of more, a part */
+#define EAGER 64 /* clusters that poll again after one write; of more, a part */
 #define FULL_EVERY 32 /* clusters start before all residents get a turn, also those that poll what
 			 only a plain store can have changed */
 
@@ -112,6 +113,57 @@ void sched_spun(struct warp *w)
 	w->spun = true;
 	w->spun_versions = versions(w->worker, w->polled);
 	w->spun_work = w->cluster->work;
+}
+
+/* ---- loads of threads that poll ---- */
+
+void sched_poll_counts(struct cluster *c)
+{
+	struct xpolled *p = c->poll;
+
+	c->poll = NULL; /* ex_emit() calls this function for an older load */
+	p->held = false;
+	ex_emit(c, &p->e);
+}
+
+static bool same_load(const struct event *a, const struct event *b)
+{
+	const struct ev_lanes *x = &a->access.at, *y = &b->access.at;
+
+	return a->cta == b->cta && a->warp == b->warp && a->lanes == b->lanes && a->site == b->site
+		&& x->base == y->base && x->stride == y->stride && !x->lane == !y->lane
+		&& (!x->lane || !memcmp(x->lane, y->lane, LANES * sizeof *x->lane));
+}
+
+void sched_load(struct warp *w, const struct event *e)
+{
+	struct cluster *c = w->cluster;
+	struct xpolled *p = &w->poll;
+
+	if (c->poll && !same_load(&p->e, e))
+		sched_poll_counts(c);
+	p->e = *e;
+	if (e->access.at.lane) {
+		memcpy(p->addr, e->access.at.lane, sizeof p->addr);
+		p->e.access.at.lane = p->addr;
+	}
+	p->held = true;
+	c->poll = p;
+}
+
+/* A warp that spins, or that waits for its turn to read, probably repeats the load. If not, its event
+ * comes late, and may acquire a later release: no report follows from that. */
+enum run_result sched_run(struct warp *w)
+{
+	struct cluster *c = w->cluster;
+	enum run_result how;
+
+	c->poll = w->poll.held ? &w->poll : NULL;
+	how = warp_run(w);
+	if (c->poll && how != RUN_SPIN && !(how == RUN_PARKED && w->point.mode == MODE_READ))
+		sched_poll_counts(c);
+	c->poll = NULL;
+	return how;
 }
 
 /* Would the parked access of a polling warp find what it has found before? */
