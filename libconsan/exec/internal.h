@@ -269,9 +269,9 @@ static inline uint64_t sched_place(uint64_t offset)
 /* Before a strong access of the running fragment to these places. False: the warp was parked;
  * return STEP_PARK. */
 bool sched_point(struct warp *w, uint64_t places, unsigned mode);
-/* Emits a strong load, unless the running warp repeats it before it does anything else: as long as it
- * polls in vain, it could as well have come later. What it acquires from values that it does not wait
- * for would order more than the program does. */
+/* Emits a strong load, unless the running warp repeats it before it does anything else: as long
+ * as it polls in vain, it could as well have come later. What it acquires from values that it
+ * does not wait for would order more than the program does. */
 void sched_load(struct warp *w, const struct event *e);
 /* The warp polls in vain. */
 void sched_spun(struct warp *w);

@@ -151,8 +151,8 @@ void sched_load(struct warp *w, const struct event *e)
 	c->poll = p;
 }
 
-/* A warp that spins, or that waits for its turn to read, probably repeats the load. If not, its event
- * comes late, and may acquire a later release: no report follows from that. */
+/* A warp that spins, or that waits for its turn to read, probably repeats the load. If not, its
+ * event comes late, and may acquire a later release: no report follows from that. */
 enum run_result sched_run(struct warp *w)
 {
 	struct cluster *c = w->cluster;
