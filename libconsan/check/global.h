@@ -154,7 +154,7 @@ const struct unfenced *global_unfenced(const struct global_view *v,
 /* Is it free of a kernel? No other generic access is one of whole spans. */
 static inline bool global_frees(const struct global_record *r)
 {
-	return r->row == GR_WHOLE && !(r->flags & GR_ASYNC);
+	return r->row == GR_WHOLE && (r->flags & (GR_WRITE | GR_ASYNC)) == GR_WRITE;
 }
 
 /* ---- global_race.c ---- */
