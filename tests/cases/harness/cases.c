@@ -54,7 +54,7 @@ static void judge(const struct specimen *s, enum twin twin, const char *schedule
 		ok = judge_racy(s, &seen, false, &why);
 	} else {
 		ok = judge_silent(s, &seen, schedule == emulated) && status == CONSAN_OK;
-		text_printf(&why, "the correct twin has findings (status %d)", status);
+		text_printf(&why, "the correct twin has findings (options \"%s\", status %d)", schedule, status);
 	}
 	if (!ok || getenv("CASES_PRINT"))
 		print_findings(f, n);
