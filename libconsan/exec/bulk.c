@@ -238,7 +238,7 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 			!tensor_spans(&o->copy, check_span, &k))
 		REFUSE(GLOBAL_OOB, SP_GLOBAL, k.addr, k.bytes,
 			"the tensor map describes memory outside every allocation");
-	if (a->what == STORE && !a->red) {
+	if (a->what == STORE) {
 		o->copy.pad_end = UINT64_MAX;
 		if (!tensor_padding(&o->copy, check_span, &k))
 			o->copy.pad_end = k.addr; /* beside the allocation */
@@ -309,7 +309,7 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 		else
 			add_span(w->async, o->other, o->bytes);
 		inside = (uint16_t)w->async->gspans.n;
-		if (a->tensor && a->what == STORE && !a->red)
+		if (a->tensor && a->what == STORE)
 			tensor_padding(&o->copy, add_span, w->async);
 		b->padding = (uint16_t)(w->async->gspans.n - inside);
 		b->global = (struct ev_gspans){ w->async->gspans.at, (uint16_t)w->async->gspans.n };

@@ -425,9 +425,9 @@ static bool store_row(void *user, uint32_t k, uint64_t base, bool inside)
 	get_row(row, c->shared, c->dst + k * r->pitch, r->bytes, c->map->swizzle);
 	if (!r->step) {
 		put(s, to + r->lo, row + r->lo, r->hi - r->lo);
-		pad = s->red == RED_NONE ? padding_of(r) : 0;
+		pad = padding_of(r);
 		if (pad && (uintptr_t)to + r->hi + pad <= c->pad_end)
-			memcpy(to + r->hi, row + r->hi, pad);
+			put(s, to + r->hi, row + r->hi, pad);
 		return true;
 	}
 	for (uint32_t i = r->lo; i < r->hi; i += r->unit)

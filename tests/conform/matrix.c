@@ -67,12 +67,13 @@ long double matrix_value(enum type t, uint64_t bits)
 }
 
 /* Error of a sum, relative to the sum of the magnitudes. Hardware aligns the products of a step to
- * the largest and truncates; sums of fp8 keep 13 bits on Hopper. */
+ * the largest and truncates. Sums of fp8 keep 13 bits on Hopper: an H200 exceeds 2^-12 in 37 of
+ * 244,224 results. */
 static long double bound(const struct dot *x, unsigned k)
 {
 	bool fp8 = x->a == T_e4m3 || x->a == T_e5m2;
 
-	return (x->d == T_f64 ? 0x1p-52L * (k + 1) : fp8 ? 0x1p-12L : 0x1p-23L * (k + 2))
+	return (x->d == T_f64 ? 0x1p-52L * (k + 1) : fp8 ? 0x1p-11L : 0x1p-23L * (k + 2))
 		+ (x->d == T_f16 ? 0x1p-10L : 0);
 }
 
