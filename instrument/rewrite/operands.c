@@ -47,12 +47,21 @@ static void shared_address(const struct operands *w, const struct ptx_operand *o
 	text_free(&name);
 }
 
-bool operands_has_map_param(const struct ptx_func *f)
+const struct ptx_var *operands_map_param(const struct ptx_func *f)
 {
 	for (size_t k = 0; f->entry && k < f->nparam; k++)
 		if (f->param[k].size >= 128)
-			return true;
-	return false;
+			return &f->param[k];
+	return NULL;
+}
+
+void operands_params_address(struct text *t, const struct ptx_func *f, const char *reg)
+{
+	const struct ptx_var *p = operands_map_param(f);
+
+	text_printf(t, "\tmov.b64 %s, %s;\n\tcvta.param.u64 %s, %s;\n", reg, p->name, reg, reg);
+	if (p->offset)
+		text_printf(t, "\tsub.s64 %s, %s, %llu;\n", reg, reg, (unsigned long long)p->offset);
 }
 
 static void map_address(const struct operands *w, const struct ptx_operand *o, const char *prefix,
@@ -71,13 +80,14 @@ static void map_address(const struct operands *w, const struct ptx_operand *o, c
 			text_printf(t, "\tadd.s64 %%cs_e, %%cs_e, %lld;\n", (long long)o->imm);
 	}
 	/* a parameter is recorded as its offset, as its address differs from launch to launch */
-	if (operands_has_map_param(w->f))
-		text_printf(t, "\tmov.b64 %%cs_d, %s;\n\tcvta.param.u64 %%cs_d, %%cs_d;\n"
-			"\tsub.s64 %%cs_d, %%cs_e, %%cs_d;\n\tsetp.lt.u64 %%cs_q, %%cs_d, %zu;\n"
-			"\t@%%cs_q or.b64 %%cs_e, %%cs_d, 0x%llx;\n", w->f->param[0].name,
-			w->f->param_bytes, (unsigned long long)RECORD_PARAM);
-	else if (w->r->global)
+	if (operands_map_param(w->f)) {
+		operands_params_address(t, w->f, "%cs_d");
+		text_printf(t, "\tsub.s64 %%cs_d, %%cs_e, %%cs_d;\n\tsetp.lt.u64 %%cs_q, %%cs_d, %zu;\n"
+			"\t@%%cs_q or.b64 %%cs_e, %%cs_d, 0x%llx;\n", w->f->param_bytes,
+			(unsigned long long)RECORD_PARAM);
+	} else if (w->r->global) {
 		text_printf(t, "\tsetp.ne.u32 %%cs_q, 0, 0;\n");
+	}
 	if (w->r->global)
 		text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
 			"\tsetp.eq.or.u64 %%cs_q, %%cs_d, 0, %%cs_q;\n"

@@ -29,10 +29,10 @@ static void write_layout(struct writer *w)
 	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSE%u;\n", label);
 	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
 		"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSE%u;\n", w->r->number, label);
-	if (operands_has_map_param(w->f))
-		text_printf(t, "\tmov.b64 %%cs_e, %s;\n\tcvta.param.u64 %%cs_e, %%cs_e;\n"
-			"\tst.global.b64 [%%cs_d+%u], %%cs_e;\n", w->f->param[0].name,
-			RECORD_PARAMS_AT);
+	if (operands_map_param(w->f)) {
+		operands_params_address(t, w->f, "%cs_e");
+		text_printf(t, "\tst.global.b64 [%%cs_d+%u], %%cs_e;\n", RECORD_PARAMS_AT);
+	}
 	for (size_t k = 0; k < w->info->nsymbols && k < RECORD_SYMBOLS; k++)
 		text_printf(t, "\tmov.u32 %%cs_t, %s;\n\tst.global.b32 [%%cs_d+%zu], %%cs_t;\n",
 			w->info->symbol[k]->name, RECORD_SYMBOLS_AT + 4 * k);
