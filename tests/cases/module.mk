@@ -3,14 +3,17 @@
 CASES_SRC = $(addprefix tests/cases/harness/, \
 	specimen.c run.c judge.c found.c emulated.c cases.c tables.c kernels.c placement.c witness.c)
 
-# NVIDIA's assembler accepts both twins of every specimen. One run for all racy ones, one for the
-# others, because ptxas crashes on two tables of functions of the same name.
+# NVIDIA's assembler accepts both twins of every specimen. One run for each folder and twin: ptxas
+# crashes on two tables of functions of the same name, and where a register of one file has the name
+# of a function of another.
+SPECIMEN_DIRS = $(sort $(patsubst tests/cases/%/,%,$(dir $(wildcard tests/cases/*/*.ptx))))
 $(BUILD)/twins/assembled: tests/tools/twins.awk $(wildcard tests/cases/*/*.ptx)
 	$(V)rm -rf $(@D) && mkdir -p $(@D)
 	$(V)awk -v dir=$(@D) -f $^
-	$(V)for t in racy fixed; do \
-		$(CUDA_HOME)/bin/ptxas -O0 -arch=sm_90a -o $(@D)/$$t.cubin $(@D)/*.$$t.ptx >$(@D)/log 2>&1 \
-			|| { grep -v '^ptxas info' $(@D)/log; exit 1; }; done
+	$(V)for of in $(foreach d,$(SPECIMEN_DIRS),$(d)_*.racy $(d)_*.fixed); do \
+		set -- $(@D)/$$of.ptx; test -e $$1 || continue; \
+		$(CUDA_HOME)/bin/ptxas -O0 -arch=sm_90a -o $(@D)/cubin $$* >$(@D)/log 2>&1 \
+			|| { echo "ptxas: $$of"; grep -v '^ptxas info' $(@D)/log; exit 1; }; done
 	$(V)touch $@
 
 $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
