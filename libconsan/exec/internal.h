@@ -199,7 +199,10 @@ struct worker {
 	uint32_t version[64];    /* by place: strong accesses that changed it */
 	uint64_t steps;          /* strong accesses performed by warps that were parked */
 	uint32_t last;           /* number of the warp that performed the last one */
+	unsigned streak;         /* those directly before it by the same warp */
 	uint64_t wasted;         /* such accesses in sequence that changed nothing */
+	uint64_t fair_at;        /* steps when a cluster started or ended, or all had a turn */
+	unsigned busy;           /* turns in sequence that progressed */
 };
 
 struct grid {

@@ -14,6 +14,11 @@
  * that it waits for is not emitted: it could as well have come later. A cluster starts when those
  * that are resident can only wait, or with a seed, earlier.
  *
+ * The schedule is fair, as a loop that waits may change memory in each iteration, for example if it
+ * takes a lock to look: after FAIR_STEPS accesses in which no cluster starts or ends, all get a turn
+ * and another one starts; after FAIR_TURNS turns in which clusters progress, a parked access is
+ * performed, or a cluster starts if there is none.
+ *
  * In a controlled schedule (exec_control), reads park as well and at least CONTROLLED clusters are
  * resident. With a seed, the order of clusters, of warps and of parked accesses is drawn, and some
  * reads park, too. */
@@ -24,6 +29,8 @@
 
 #define CONTROLLED 8
 #define EAGER 64 /* clusters that poll again after one write; of more, a part */
+#define FAIR_STEPS 1024
+#define FAIR_TURNS 8
 #define FULL_EVERY 32 /* clusters start before all residents get a turn, also those that poll what
 			 only a plain store can have changed */
 
@@ -189,8 +196,8 @@ static size_t parked_at(const struct worker *wk, uint32_t warp)
 	return k;
 }
 
-/* The access that a controlled schedule names, or else that of the warp that ran last. n: neither
- * can go on. */
+/* The access that a controlled schedule names, or else that of the warp that ran last, up to
+ * FAIR_STEPS times. n: neither can go on. */
 static size_t controlled(const struct worker *wk, const struct exec_control *control)
 {
 	const size_t n = wk->parked.n;
@@ -200,7 +207,7 @@ static size_t controlled(const struct worker *wk, const struct exec_control *con
 		if (control->at[i].step == wk->steps && (k = parked_at(wk, control->at[i].warp)) < n)
 			return k;
 	k = parked_at(wk, wk->last);
-	return k < n && futile(wk->parked.at[k]) ? n : k;
+	return k < n && (wk->streak >= FAIR_STEPS || futile(wk->parked.at[k])) ? n : k;
 }
 
 /* Chooses the parked access to perform next; one that is futile only if all are. */
@@ -256,6 +263,7 @@ static bool grant(struct worker *wk)
 	w = wk->parked.at[k];
 	if (wk->grid->l->control && wk->grid->l->control->steps)
 		record_step(wk, wk->grid->l->control->steps, w);
+	wk->streak = number_of(w) == wk->last ? wk->streak + 1 : 0;
 	wk->last = number_of(w);
 	wk->parked.n--;
 	memmove(wk->parked.at + k, wk->parked.at + k + 1,
@@ -325,6 +333,7 @@ static bool admit(struct worker *wk)
 		return false;
 	}
 	atomic_store(&wk->stuck_at, 0);
+	wk->fair_at = wk->steps;
 	context_begin(wk, id);
 	return true;
 }
@@ -338,6 +347,7 @@ static void end(struct worker *wk, struct cluster *c, bool finished)
 			wk->parked.at[n++] = wk->parked.at[i];
 	if (c->parked)
 		wk->parked.n = n;
+	wk->fair_at = wk->steps;
 	context_end(c, finished);
 }
 
@@ -416,6 +426,22 @@ static bool turns(struct worker *wk, bool all)
 	return progress;
 }
 
+/* Is it the turn of those that the residents that progress keep waiting? */
+static bool fair(struct worker *wk, bool progress, bool *all)
+{
+	wk->busy = progress ? wk->busy + 1 : 0;
+	if (wk->busy >= FAIR_TURNS) {
+		wk->busy = 0;
+		*all = false;
+		return grant(wk) || admit(wk);
+	}
+	if (wk->steps - wk->fair_at < FAIR_STEPS)
+		return false;
+	wk->fair_at = wk->steps;
+	admit(wk);
+	return *all = true;
+}
+
 void worker_run(struct worker *wk)
 {
 	struct grid *g = wk->grid;
@@ -444,6 +470,8 @@ void worker_run(struct worker *wk)
 			spread(g);
 		if (atomic_load(&g->work) != epoch)
 			wk->wasted = idle = 0;
+		if (g->coupled && fair(wk, progress, &all))
+			continue;
 		if (progress && wk->resident) {
 			all = !g->coupled;
 			continue;

@@ -40,6 +40,26 @@ static const char failing[] = HEAD
 	"setp.eq.u32 %p2, %r2, 300;\n@%p2 trap;\nst.global.u32 [%rd2], %r3;\n"
 	"ret;\n}\n";
 
+/* Blocks wait for all others in a loop that changes global memory: they take a lock to look. */
+static const char looks_under_a_lock[] = HEAD
+	"setp.ne.u32 %p1, %r1, 0;\n@%p1 ret;\n"
+	"atom.global.add.u32 %r3, [%rd1], 1;\n"
+	"$W:\natom.acquire.gpu.global.cas.b32 %r4, [%rd1+4], 0, 1;\nsetp.ne.u32 %p2, %r4, 0;\n"
+	"@%p2 bra $W;\n"
+	"ld.relaxed.gpu.global.u32 %r5, [%rd1];\nst.release.gpu.global.u32 [%rd1+4], 0;\n"
+	"setp.ne.u32 %p3, %r5, 16;\n@%p3 bra $W;\n"
+	"ret;\n}\n";
+
+/* The first waits for the second. The loop changes only shared memory, no access in it parks. */
+static const char counts_its_looks[] = HEAD
+	".shared .b32 looks;\n"
+	"setp.ne.u32 %p1, %r1, 0;\n@%p1 ret;\n"
+	"atom.global.add.u32 %r3, [%rd1], 1;\nmov.u32 %r6, 0;\n"
+	"$W:\nadd.u32 %r6, %r6, 1;\nst.shared.u32 [looks], %r6;\n"
+	"ld.relaxed.gpu.global.u32 %r5, [%rd1];\n"
+	"setp.lt.u32 %p3, %r5, 2;\n@%p3 bra $W;\n"
+	"ret;\n}\n";
+
 #define WORDS 4096
 
 struct observed {
@@ -61,11 +81,13 @@ static void on_event(struct event_sink *s, const struct event *e)
 	const struct sink *from = (struct sink *)s;
 	struct observed *o = from->of;
 
+	uint64_t offset = e->kind == EV_ACCESS ? e->access.at.base - (uintptr_t)o->memory : 0;
+
 	pthread_mutex_lock(&o->lock);
 	mix(o, e->kind | (uint64_t)from->cluster << 8 | (uint64_t)e->warp << 32);
 	mix(o, e->lanes);
 	if (e->kind == EV_ACCESS)
-		mix(o, e->access.at.base - (uintptr_t)o->memory);
+		mix(o, offset < WORDS * 4 ? offset : e->access.at.base);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -144,6 +166,21 @@ Test(schedule, contended_atomics, .timeout = 60)
 Test(schedule, plain_races_of_small_launches, .timeout = 60)
 {
 	same_for_any_jobs(plain, 30);
+}
+
+Test(schedule, waits_that_change_global_memory, .timeout = 60)
+{
+	same_for_any_jobs(looks_under_a_lock, 6);
+}
+
+Test(schedule, waits_that_change_shared_memory, .timeout = 60)
+{
+	struct observed one = observe(counts_its_looks, 0, 1);
+	struct observed two = observe(counts_its_looks, 0, 2);
+
+	cr_assert_eq(one.hash, two.hash);
+	free(one.memory);
+	free(two.memory);
 }
 
 /* Seeds start blocks in other orders, also with one job. */
