@@ -126,7 +126,8 @@ static void text_reserve(struct text *t, size_t more)
 void text_add(struct text *t, const char *s, size_t n)
 {
 	text_reserve(t, n);
-	memcpy(t->at + t->n, s, n);
+	if (n)
+		memcpy(t->at + t->n, s, n);
 	t->n += n;
 	t->at[t->n] = 0;
 }

@@ -14,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __SANITIZE_ADDRESS__ /* which has the memory above 2 GiB and at 0x600000000000 */
+static const uint64_t bases[] = { 0x20000000, 0x3fff0000, 0x7d00ffff0000, 0x7e0000000000 };
+#else
 static const uint64_t bases[] = { 0x20000000, 0x7fff0000, 0x6000ffff0000, 0x7e0000000000 };
+#endif
 static const uint32_t gaps[] = { 0, 0x3000, 0x10100 };
 
 #define OFFSETS 16u
