@@ -2,6 +2,7 @@
 #include "pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 
 static struct {
@@ -11,6 +12,7 @@ static struct {
 	struct pool_task *queue[POOL_MOST]; /* oldest first; a task has an entry for each worker */
 	unsigned nqueue;
 	unsigned workers, wanted;  /* started; at most POOL_MOST */
+	unsigned arrived;          /* workers that run worker(); no lock is needed */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .queued = PTHREAD_COND_INITIALIZER,
 	.idle = PTHREAD_COND_INITIALIZER };
 
@@ -26,6 +28,7 @@ static struct pool_task *dequeue(unsigned k)
 static void *worker(void *unused)
 {
 	(void)unused;
+	__atomic_fetch_add(&pool.arrived, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&pool.lock);
 	for (;;) {
 		struct pool_task *t;
@@ -60,7 +63,16 @@ static bool start_worker(void)
 static void start_workers(void)
 {
 	while (pool.workers < pool.wanted && start_worker())
-		pool.workers++;
+		__atomic_fetch_add(&pool.workers, 1, __ATOMIC_RELAXED);
+}
+
+/* A thread that is being started may hold locks of the allocator, which a child would find held
+ * for ever: AddressSanitizer of GCC 12 has no handlers for fork. */
+static void wait_for_started(void)
+{
+	while (__atomic_load_n(&pool.arrived, __ATOMIC_ACQUIRE) <
+	       __atomic_load_n(&pool.workers, __ATOMIC_RELAXED))
+		sched_yield();
 }
 
 /* Threads do not survive a fork: the child has none, and the lock may be held by one
@@ -69,12 +81,12 @@ static void reset_in_child(void)
 {
 	pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	pool.queued = pool.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-	pool.nqueue = pool.workers = 0;
+	pool.nqueue = pool.workers = pool.arrived = 0;
 }
 
 static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, reset_in_child);
+	pthread_atfork(wait_for_started, NULL, reset_in_child);
 }
 
 void pool_open(unsigned workers)
