@@ -164,8 +164,8 @@ static void lane_bits(const struct item *i, const uint64_t *s, struct want *w)
 		for (unsigned k = 0; k < bits; k++)
 			v |= (s[0] >> k & 1) << (bits - 1 - k);
 		break;
-	case FNS: /* a base beyond the mask is undefined */
-		if ((uint32_t)s[1] > 31)
+	case FNS: /* undefined: a base beyond the mask, an offset without an absolute value */
+		if ((uint32_t)s[1] > 31 || (int32_t)s[2] == INT32_MIN)
 			w->how = WANT_ANY;
 		else
 			v = nth_set((uint32_t)s[0], (uint32_t)s[1], (int32_t)s[2]);

@@ -1,7 +1,8 @@
-/* conform [--seed=N] [--count=M] [--class=NAME] [--show=K] [--dump=FOLDER] [--list]: runs programs
- * of M items for each class on the executor and compares every result with the reference.
- * conform_gpu, the same with a GPU: compares the executor with the GPU bit by bit. Exit status: 0;
- * 1, a result differs; 2, it could not run. */
+/* conform [--seed=N] [--count=M] [--items=I] [--class=NAME] [--show=K] [--dump=FOLDER] [--list]: runs
+ * programs of M items for each class, I in a kernel, on the executor and compares every result with
+ * the reference. conform_gpu, the same with a GPU, for which the driver assembles at --level=0 to 4:
+ * compares the executor with the GPU bit by bit. Exit status: 0; 1, a result differs; 2, it could not
+ * run. */
 #include "conform.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 
 struct options {
 	uint64_t seed;
-	unsigned count, show;
+	unsigned count, items, show, level;
 	const char *class, *dump;
 	bool list, gpu;
 };
@@ -26,6 +27,10 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->seed = strtoull(a + 7, NULL, 0);
 		else if (!strncmp(a, "--count=", 8))
 			o->count = (unsigned)strtoul(a + 8, NULL, 0);
+		else if (!strncmp(a, "--items=", 8))
+			o->items = (unsigned)strtoul(a + 8, NULL, 0);
+		else if (!strncmp(a, "--level=", 8))
+			o->level = (unsigned)strtoul(a + 8, NULL, 0);
 		else if (!strncmp(a, "--show=", 7))
 			o->show = (unsigned)strtoul(a + 7, NULL, 0);
 		else if (!strncmp(a, "--class=", 8))
@@ -37,7 +42,7 @@ static bool parse(struct options *o, int argc, char **argv)
 		else
 			return false;
 	}
-	return true;
+	return o->items && o->level <= GPU_LEVEL_MOST;
 }
 
 static void dump(const struct options *o, const struct program *p, unsigned part)
@@ -57,6 +62,7 @@ static void add(struct tally *t, struct tally x)
 	t->compared += x.compared;
 	t->wrong += x.wrong;
 	t->undefined += x.undefined;
+	t->known += x.known;
 }
 
 /* One program of a class. False: it could not run. */
@@ -72,7 +78,7 @@ static bool run(const struct options *o, const struct program *p, struct tally *
 		add(ref, compare_reference(p, cpu_out, "executor",
 			ref->wrong < o->show ? o->show - (unsigned)ref->wrong : 0));
 	if (ok && o->gpu && p->class->sm == 90) {
-		ok = gpu_run(p, gpu_out, &e);
+		ok = gpu_run(p, o->level, gpu_out, &e);
 		if (ok)
 			add(gpu, compare_gpu(p, cpu_out, gpu_out,
 				gpu->wrong < o->show ? o->show - (unsigned)gpu->wrong : 0,
@@ -80,13 +86,12 @@ static bool run(const struct options *o, const struct program *p, struct tally *
 	}
 	if (!ok)
 		printf("%s: not run: %s (line %d of its PTX)\n", p->class->name, e.text, e.line);
+	if (!ok && p->n == 1)
+		printf("%s", p->item[0].ptx.at);
 	free(cpu_out);
 	free(gpu_out);
 	return ok;
 }
-
-/* At most 64 items in a kernel */
-enum { KERNEL_ITEMS = 64 };
 
 static int run_class(const struct options *o, const struct class *c)
 {
@@ -94,9 +99,10 @@ static int run_class(const struct options *o, const struct class *c)
 	unsigned left = (o->count * c->share + 99) / 100;
 	bool ok = true;
 
-	for (unsigned part = 0; left; part++) {
+	/* A fault leaves the GPU unusable for this process. */
+	for (unsigned part = 0; left && ok; part++) {
 		struct program p;
-		unsigned n = left < KERNEL_ITEMS ? left : KERNEL_ITEMS;
+		unsigned n = left < o->items ? left : o->items;
 		program_make(&p, c, o->seed + part * 0x10001u, n);
 		if (o->dump)
 			dump(o, &p, part);
@@ -107,8 +113,8 @@ static int run_class(const struct options *o, const struct class *c)
 	printf("%-14s %10" PRIu64 " results %8" PRIu64 " undefined %8" PRIu64 " wrong", c->name,
 		ref.compared, ref.undefined, ref.wrong);
 	if (o->gpu && c->sm == 90)
-		printf("   GPU: %8" PRIu64 " differ %8" PRIu64 " undefined differ", gpu.wrong,
-			gpu.undefined);
+		printf("   GPU: %8" PRIu64 " differ %8" PRIu64 " known %8" PRIu64
+			" undefined differ", gpu.wrong, gpu.known, gpu.undefined);
 	else if (o->gpu)
 		printf("   GPU: not on sm_90a");
 	printf("%s\n", ok ? "" : "   NOT RUN");
@@ -148,12 +154,12 @@ static int run_apart(const struct options *o, const struct class *c)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .seed = 1, .count = 64, .show = 3 };
+	struct options o = { .seed = 1, .count = 64, .items = 64, .show = 3, .level = GPU_LEVEL_MOST };
 	int status = 0;
 
 	if (!parse(&o, argc, argv)) {
-		fprintf(stderr, "usage: %s [--seed=N] [--count=M] [--class=NAME] [--show=K] "
-			"[--dump=FOLDER] [--list]\n", argv[0]);
+		fprintf(stderr, "usage: %s [--seed=N] [--count=M] [--items=I] [--level=0..4] "
+			"[--class=NAME] [--show=K] [--dump=FOLDER] [--list]\n", argv[0]);
 		return 2;
 	}
 #ifdef CONFORM_GPU

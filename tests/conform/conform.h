@@ -185,18 +185,21 @@ void program_free(struct program *p);
 /* Runs a program; out gets the output buffer. False: e has the reason. */
 bool cpu_run(const struct program *p, unsigned char *out, struct err *e);
 bool gpu_open(struct err *e);
-bool gpu_run(const struct program *p, unsigned char *out, struct err *e);
+/* level: how far the driver optimizes, 0 to GPU_LEVEL_MOST, its default */
+enum { GPU_LEVEL_MOST = 4 };
+bool gpu_run(const struct program *p, unsigned level, unsigned char *out, struct err *e);
 
 struct tally {
 	uint64_t compared, wrong;
 	uint64_t undefined;        /* results that the ISA does not define; of a comparison with a
 				      GPU, those that differ */
+	uint64_t known;            /* differences between executor and GPU in deviation.def */
 };
 /* Compares an output with the reference. Prints the first `show` mismatches. */
 struct tally compare_reference(const struct program *p, const unsigned char *out,
 	const char *who, unsigned show);
-/* Compares the outputs of executor and GPU bit by bit; approximate items by their bound. show_open:
- * the same for differences that the ISA leaves open. */
+/* Compares the outputs of executor and GPU bit by bit; approximate items by their bound; known
+ * deviations (deviation.def) are counted, not printed. show_open: the same for differences that the ISA leaves open. */
 struct tally compare_gpu(const struct program *p, const unsigned char *cpu,
 	const unsigned char *gpu, unsigned show, unsigned show_open);
 

@@ -107,7 +107,8 @@ void class_cp_async(struct item *i, struct rng *r)
  *
  * The input's first half is copied to shared memory (at 0), the second half too (at REST), both
  * with cp.async.bulk. Then a part of the first goes to the output, or to the second half, which
- * the threads copy to the output. */
+ * the threads copy to the output. The CTAs are a cluster: an H200 executes bulk copies between
+ * shared memories only in launches with clusters. */
 
 enum { HALF = 16 * CTA_THREADS, REST = HALF, MBAR = 8192 };
 enum { B_KIND, B_OP, B_TYPE, B_FROM, B_TO, B_BYTES };

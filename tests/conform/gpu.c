@@ -96,20 +96,20 @@ static bool make_maps(const struct program *p, uint64_t in, uint64_t out, unsign
 	return true;
 }
 
-static bool load(const struct program *p, void **module, struct err *e)
+static bool load(const struct program *p, unsigned level, void **module, struct err *e)
 {
-	enum { ERROR_LOG = 5, ERROR_LOG_BYTES = 6 };
+	enum { ERROR_LOG = 5, ERROR_LOG_BYTES = 6, OPTIMIZATION_LEVEL = 7 };
 	static char log[4096];
-	int option[] = { ERROR_LOG, ERROR_LOG_BYTES };
-	void *value[] = { log, (void *)sizeof log };
+	int option[] = { ERROR_LOG, ERROR_LOG_BYTES, OPTIMIZATION_LEVEL };
+	void *value[] = { log, (void *)sizeof log, (void *)(uintptr_t)level };
 	int status;
 
 	log[0] = 0;
-	status = cu.cuModuleLoadDataEx(module, p->ptx.at, 2, option, value);
+	status = cu.cuModuleLoadDataEx(module, p->ptx.at, 3, option, value);
 	return !status || err_set(e, ERR_LAUNCH, 0, 0, "error %d: %.400s", status, log);
 }
 
-bool gpu_run(const struct program *p, unsigned char *out, struct err *e)
+bool gpu_run(const struct program *p, unsigned level, unsigned char *out, struct err *e)
 {
 	uint64_t in_at, out_at, maps_at;
 	const size_t map_bytes = TENSORMAP_BYTES * (p->nmaps + 1);
@@ -127,7 +127,7 @@ bool gpu_run(const struct program *p, unsigned char *out, struct err *e)
 		&& CHECK(cuMemcpyHtoD_v2(out_at, p->out, p->out_bytes), e)
 		&& CHECK(cuMemcpyHtoD_v2(maps_at, maps, map_bytes), e);
 	free(maps);
-	return ok && load(p, &module, e)
+	return ok && load(p, level, &module, e)
 		&& CHECK(cuModuleGetFunction(&kernel, module, "conform"), e)
 		&& CHECK(cuLaunchKernel(kernel, p->ctas, 1, 1, CTA_THREADS, 1, 1, 0, NULL, args,
 			NULL), e)
