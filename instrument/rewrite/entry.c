@@ -104,6 +104,8 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 	info->sites += rewrite_counts(i, c->global);
 	info->hands_over |= i->op == OP_call || ptx_hands_over(i);
 	refuse(info, f, i, plan_refuses(i));
+	if (c->global)
+		refuse(info, f, i, plan_heap_refuses(f, i));
 	if (f != info->func && ptx_effect_of(i->op) == EF_WGMMA)
 		refuse(info, f, i, "wgmma is not recorded");
 	for (unsigned o = 0; o < i->noperands; o++)

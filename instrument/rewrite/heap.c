@@ -60,6 +60,16 @@ bool plan_heap_of(const struct ptx_func *f, const struct ptx_insn *i, struct pla
 	return h->size->kind != PO_REG || h->size->reg != h->block->reg;
 }
 
+const char *plan_heap_refuses(const struct ptx_func *f, const struct ptx_insn *i)
+{
+	struct plan_heap h;
+
+	if (!calls(i, "malloc") && !calls(i, "free"))
+		return NULL;
+	return plan_heap_of(f, i, &h) ? NULL
+		: "a call of malloc or free whose argument or result is not beside it is not recorded";
+}
+
 const struct ptx_insn *plan_heap_at(const struct ptx_func *f, const struct ptx_insn *i)
 {
 	const struct ptx_insn *end = f->insn + f->ninsn;

@@ -79,6 +79,8 @@ struct plan_heap {
 };
 bool plan_heap(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p);
 bool plan_heap_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan_heap *h);
+/* The reason why a call of malloc or free is not recorded; NULL: it is, or it is no such call. */
+const char *plan_heap_refuses(const struct ptx_func *f, const struct ptx_insn *i);
 /* The call that is recorded at this instruction; NULL: none. */
 const struct ptx_insn *plan_heap_at(const struct ptx_func *f, const struct ptx_insn *i);
 unsigned plan_words(const struct plan *p);

@@ -390,6 +390,32 @@ Test(instrument, counted)
 	ptx_free(m);
 }
 
+/* With accesses to global memory, kernels whose calls of malloc or free cannot be recorded are
+ * refused. */
+Test(instrument, heap)
+{
+	static const char heap[] = ".version 8.8\n.target sm_90a\n.address_size 64\n"
+		".extern .func (.param .b64 r) malloc(.param .b64 n);\n"
+		".extern .func free(.param .b64 p);\n"
+		".visible .entry beside() { .reg .b64 b; .param .b64 n, r, p;\n"
+		"st.param.b64 [n], 256; call.uni (r), malloc, (n); ld.param.b64 b, [r];\n"
+		"st.param.b64 [p], b; call.uni free, (p); ret; }\n"
+		".visible .entry apart() { .reg .b64 b; .param .b64 n, p; .param .b64 r;\n"
+		"st.param.b64 [n], 256; call.uni (r), malloc, (n); call.uni free, (r); ret; }\n";
+	struct err e = { 0 };
+	struct ptx_module *m = ptx_parse("heap.ptx", heap, sizeof heap - 1, &e);
+	struct rewrite *r;
+
+	cr_assert_not_null(m, "%s", e.text);
+	for (int global = 0; global < 2; global++) {
+		r = rewrite_module(m, 7, false, global, false);
+		cr_assert_null(rewrite_find(r, "beside")->refused);
+		cr_assert_eq(!rewrite_find(r, "apart")->refused, !global);
+		rewrite_free(r);
+	}
+	ptx_free(m);
+}
+
 /* Only recursive functions that record make the stack depth unknown; other functions stay
  * unchanged. */
 Test(instrument, unbounded_stack)
