@@ -194,6 +194,14 @@ void vec_grow(void **at, size_t *cap, size_t want, size_t size)
 	*cap = to;
 }
 
+void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size)
+{
+	const size_t was = *cap;
+
+	vec_grow(at, cap, want, size);
+	memset((char *)*at + was * size, 0, (*cap - was) * size);
+}
+
 /* ---- errors ---- */
 
 const char *err_name(int code)

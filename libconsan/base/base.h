@@ -58,6 +58,8 @@ void text_free(struct text *t);
 #define vec_free(v) \
 	(free((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
 void vec_grow(void **at, size_t *cap, size_t want, size_t size);
+/* The same; what is new is zero. For tables whose elements exist up to cap. */
+void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 
 /* ---- the other headers of this module ---- */
 #include "append.h"

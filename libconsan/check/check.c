@@ -314,7 +314,7 @@ static void free_cluster(struct cluster *c)
 		free(c->wg[i].reg_site.at);
 	}
 	global_cluster_free(c);
-	free(c->reg_index.at);
+	free(c->reg_index);
 	free(c->zero_epochs);
 	frontier_put(&c->space, c->common);
 	frontier_put(&c->space, c->combined);

@@ -354,7 +354,8 @@ struct cluster {
 	struct warpgroup *wg;
 	uint32_t *zero_epochs;       /* epochs of all agents, 0 */
 	/* wgmma: 1 + the place of a virtual register in warp.reg and warpgroup.reg; 0: it has none */
-	VEC(uint32_t) reg_index;
+	uint32_t *reg_index;
+	size_t cap_reg_index;
 	uint32_t nreg_index;
 	struct frontier *common; /* wgmma: what all warps of a warpgroup know */
 	const struct warp *common_of; /* the first warp of that warpgroup */

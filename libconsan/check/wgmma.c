@@ -23,27 +23,19 @@ static enum severity register_severity(const struct cluster *c, bool moved)
  * which few take part in a wgmma: they are numbered as they come. */
 static uint32_t index_of(struct cluster *c, uint32_t id)
 {
-	if (id >= c->reg_index.n) {
-		vec_reserve(&c->reg_index, id + 1);
-		memset(c->reg_index.at + c->reg_index.n, 0,
-			(id + 1 - c->reg_index.n) * sizeof *c->reg_index.at);
-		c->reg_index.n = id + 1;
-	}
-	if (!c->reg_index.at[id])
-		c->reg_index.at[id] = ++c->nreg_index;
-	return c->reg_index.at[id] - 1;
+	if (id >= c->cap_reg_index)
+		vec_grow_zero((void **)&c->reg_index, &c->cap_reg_index, id + 1, sizeof *c->reg_index);
+	if (!c->reg_index[id])
+		c->reg_index[id] = ++c->nreg_index;
+	return c->reg_index[id] - 1;
 }
 
 static struct wg_reg *reg_of(struct cluster *c, struct warpgroup *g, uint32_t id)
 {
 	uint32_t k = index_of(c, id);
 
-	if (k >= g->nreg) {
-		size_t was = g->nreg;
-
-		vec_grow((void **)&g->reg, &g->nreg, k + 1, sizeof *g->reg);
-		memset(g->reg + was, 0, (g->nreg - was) * sizeof *g->reg);
-	}
+	if (k >= g->nreg)
+		vec_grow_zero((void **)&g->reg, &g->nreg, k + 1, sizeof *g->reg);
 	return &g->reg[k];
 }
 
@@ -90,12 +82,8 @@ static struct plain_reg *plain_of(struct cluster *c, struct warp *w, uint32_t id
 {
 	uint32_t k = index_of(c, id);
 
-	if (k >= w->nreg) {
-		size_t was = w->nreg;
-
-		vec_grow((void **)&w->reg, &w->nreg, k + 1, sizeof *w->reg);
-		memset(w->reg + was, 0, (w->nreg - was) * sizeof *w->reg);
-	}
+	if (k >= w->nreg)
+		vec_grow_zero((void **)&w->reg, &w->nreg, k + 1, sizeof *w->reg);
 	return &w->reg[k];
 }
 

@@ -33,6 +33,24 @@ Test(base, vector_grows)
 	cr_assert_eq(v.cap, 0);
 }
 
+Test(base, grown_table_is_zero)
+{
+	uint32_t *at = NULL;
+	size_t cap = 0;
+
+	for (size_t want = 1; want < 5000; want = want * 3 + 1) {
+		const size_t was = cap;
+
+		vec_grow_zero((void **)&at, &cap, want, sizeof *at);
+		cr_assert_geq(cap, want);
+		for (size_t i = 0; i < cap; i++)
+			cr_assert_eq(at[i], i < was ? 7u : 0u);
+		for (size_t i = 0; i < cap; i++)
+			at[i] = 7;
+	}
+	free(at);
+}
+
 Test(base, arena_is_aligned_and_zeroed)
 {
 	struct arena a = { 0 };
