@@ -22,23 +22,13 @@ static bool published(struct cluster *c, const struct warp *w, uint64_t at, unsi
 	return false;
 }
 
-static struct head *head_of(struct cluster *c, struct location *l, unsigned cta, unsigned scope)
-{
-	for (size_t i = 0; i < l->ordered.n; i++)
-		if (l->ordered.at[i].cta == cta && l->ordered.at[i].scope == scope)
-			return &l->ordered.at[i];
-	vec_push(&l->ordered, ((struct head){ (uint16_t)cta, (uint8_t)scope, 0,
-		frontier_new(&c->space) }));
-	return &l->ordered.at[l->ordered.n - 1];
-}
-
 static void publish(struct cluster *c, struct warp *w, uint64_t at, unsigned size, unsigned scope,
 	const struct frontier *f)
 {
 	struct location *l = location_make_local(c, at, size);
 	struct foreign *set;
 
-	frontier_join(&c->space, head_of(c, l, w->cta, scope)->f, f);
+	frontier_join(&c->space, location_head(&c->space, &l->ordered, w->cta, scope)->f, f);
 	c->ordered = true;
 	if (in_shared(at))
 		return;

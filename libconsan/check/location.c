@@ -66,6 +66,15 @@ struct location *location_make(struct location_table *t, uint64_t at, unsigned s
 	return &p->at.at[p->at.n - 1];
 }
 
+struct head *location_head(struct clock_space *s, struct heads *h, unsigned cta, unsigned scope)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (h->at[i].cta == cta && h->at[i].scope == scope)
+			return &h->at[i];
+	vec_push(h, ((struct head){ (uint16_t)cta, (uint8_t)scope, 0, frontier_new(s) }));
+	return &h->at[h->n - 1];
+}
+
 void location_clear(struct clock_space *s, struct location *l)
 {
 	while (l->heads.n)

@@ -47,6 +47,11 @@ struct head {
 	struct frontier *f;
 };
 
+struct heads {
+	struct head *at;
+	size_t n, cap;
+};
+
 #define MAX_NARROW_HEADS 16u
 
 /* A head that does not reach other clusters: explains their races. */
@@ -65,8 +70,8 @@ struct location {
 	uint32_t cluster;
 	uint32_t version;        /* counts changes; 0: never written */
 	uint32_t chain;          /* number of the chain */
-	VEC(struct head) heads;  /* in a cluster's table */
-	VEC(struct head) ordered; /* by fence.sc, see fence_sc.c; never cleared */
+	struct heads heads;      /* in a cluster's table */
+	struct heads ordered;    /* by fence.sc, see fence_sc.c; never cleared */
 	/* in the launch's table: all heads of gpu scope or wider, and the site of the newest */
 	struct foreign *wide, *wide_ordered;
 	uint32_t site;
@@ -135,6 +140,8 @@ void location_overwrite(struct clock_space *s, struct location_table *t, uint64_
 /* A write of the location itself: unless it observes the chain, it begins a new one. */
 void location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
 	unsigned scope, bool rmw);
+/* The head of that CTA and scope; a new one knows nothing. */
+struct head *location_head(struct clock_space *s, struct heads *h, unsigned cta, unsigned scope);
 /* Forgets the chain's heads. */
 void location_clear(struct clock_space *s, struct location *l);
 void location_reset(struct clock_space *s, struct location_table *t); /* empties it */

@@ -129,23 +129,14 @@ static void add_own(struct cluster *c, struct write *x, uint32_t chain)
 	}
 }
 
-
 /* ---- heads ---- */
 
 static void add_heads(struct cluster *c, struct location *l, const struct write *x)
 {
 	for (unsigned i = 0; i < x->n; i++) {
 		const struct pattern *p = &x->pattern[i];
-		struct head *h = NULL;
+		struct head *h = location_head(&c->space, &l->heads, x->w->cta, p->scope);
 
-		for (size_t k = 0; k < l->heads.n && !h; k++)
-			if (l->heads.at[k].cta == x->w->cta && l->heads.at[k].scope == p->scope)
-				h = &l->heads.at[k];
-		if (!h) {
-			vec_push(&l->heads, ((struct head){ x->w->cta, p->scope, 0,
-				frontier_new(&c->space) }));
-			h = &l->heads.at[l->heads.n - 1];
-		}
 		h->site = x->site;
 		frontier_join(&c->space, h->f, p->f);
 	}
