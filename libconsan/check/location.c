@@ -130,7 +130,8 @@ static void drop(struct clock_space *s, struct location *l)
 	vec_free(&l->narrow);
 }
 
-void location_reset(struct clock_space *s, struct location_table *t)
+/* Empties it. */
+static void reset(struct clock_space *s, struct location_table *t)
 {
 	for (uint32_t i = 0; t->n && i < t->cap; i++) {
 		struct place *p = &t->place[i];
@@ -144,7 +145,7 @@ void location_reset(struct clock_space *s, struct location_table *t)
 
 void location_free(struct clock_space *s, struct location_table *t)
 {
-	location_reset(s, t);
+	reset(s, t);
 	for (uint32_t i = 0; i < t->cap; i++)
 		vec_free(&t->place[i].at);
 	free(t->place);
@@ -187,7 +188,7 @@ void locations_open(struct cluster *c)
 
 void locations_reset(struct cluster *c)
 {
-	location_reset(&c->space, c->locations);
+	reset(&c->space, c->locations);
 	if (c->shared_locations)
 		memset(c->shared_marks, 0, sizeof c->shared_marks);
 	c->shared_locations = c->ordered = false;

@@ -144,7 +144,6 @@ void location_write(struct clock_space *s, struct location *l, uint32_t cluster,
 struct head *location_head(struct clock_space *s, struct heads *h, unsigned cta, unsigned scope);
 /* Forgets the chain's heads. */
 void location_clear(struct clock_space *s, struct location *l);
-void location_reset(struct clock_space *s, struct location_table *t); /* empties it */
 void location_free(struct clock_space *s, struct location_table *t);
 
 /* ---- patterns ---- */
