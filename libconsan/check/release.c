@@ -282,8 +282,6 @@ static void overwrite_global(struct global *g, uint64_t at, unsigned bytes)
 {
 	struct location_shard *s = global_shard(g, at);
 
-	if (!global_marked(g, at))
-		return;
 	pthread_mutex_lock(&s->lock);
 	location_overwrite(NULL, &s->table, at, bytes, 0);
 	pthread_mutex_unlock(&s->lock);
