@@ -13,6 +13,7 @@
 #include "check.h"
 #include "clock.h"
 #include "report.h"
+#include "warp.h"
 
 #include <pthread.h>
 
@@ -38,175 +39,6 @@ static inline const struct event_access *access_of(const struct event *e)
 {
 	return e->kind == EV_OBSERVED ? &e->observed : &e->access;
 }
-
-/* ---- what a warp's lanes know of their own operations ---- */
-
-/* A value for each lane, cheap while uniform. */
-struct per_lane {
-	uint32_t low, high;      /* minimum and maximum */
-	uint32_t at[32];
-};
-
-/* Groups of asynchronous copies, a FIFO for each lane. An operation has the number of the group
- * that was open when it was issued; a commit closes the group. */
-struct lane_groups {
-	uint32_t open;           /* number of the open group */
-	uint32_t holds;          /* lanes that issued since their last commit */
-	/* lanes that ever issued: knowing all groups of these is knowing all of the warp's, as any
-	 * group that another lane opens later has a higher number */
-	uint32_t issued;
-	struct commit { uint32_t number, lanes, site; } *at; /* oldest first */
-	size_t n, cap;
-	uint32_t last[32];       /* number of the lane's newest operation */
-	uint32_t site[32];       /* site of that operation */
-	uint32_t wait_site[32];  /* the lane's last wait and the number of groups it left pending */
-	uint32_t wait_count[32];
-};
-
-/* Progress of the lanes' own operations beyond program order: up to which epoch a proxy fence
- * covers their accesses and copies, and up to which group they have waited for their copies and
- * bulk stores. */
-struct lane_progress {
-	struct per_lane fenced, fenced_copies, copies, stores;
-	struct per_lane stored;  /* bulk stores whose writes are also complete */
-	struct per_lane fenced_global; /* accesses covered by a proxy fence over global memory */
-	struct per_lane half, half_copies; /* the release half of a proxy fence (A21) */
-};
-
-struct group {                   /* lanes with the same knowledge */
-	uint32_t lanes;
-	struct frontier *f;
-};
-
-struct observed {                /* by relaxed reads: becomes knowledge when a fence follows */
-	uint32_t lanes;
-	uint8_t min_scope;       /* the minimum scope of that fence; 0: any */
-	uint8_t size;            /* the location that was read, or 0: see location.h */
-	bool sc;                 /* that fence must be a fence.sc, see fence_sc.c */
-	uint64_t at;
-	struct frontier *f;
-};
-
-struct released {                /* by a fence: what later relaxed writes release */
-	uint32_t lanes, epoch;
-	bool wide;               /* the fence's scope includes the cluster */
-	uint8_t scope;           /* enum ev_scope */
-	bool restricted;         /* .sync_restrict::shared::cta: only that memory (A11) */
-	bool sc;                 /* a fence.sc */
-	struct frontier *f;      /* without the lanes' own operations, which are in `progress` */
-	/* at gpu scope: f and progress together, for threads ordered after the fence; or NULL */
-	struct foreign *ready;
-	struct lane_progress progress;
-};
-
-/* What threads of one CTA release to threads of another; kept apart from releases within a CTA,
- * because it needs scopes that include both threads (A03, A07, B24). */
-struct remote {
-	struct frontier *wide;   /* at cluster scope */
-	struct frontier *narrow; /* at .cta scope: orders nothing, but explains a race */
-	uint32_t site;           /* site of the newest release in `narrow` */
-};
-
-/* What is released in one phase: to threads of the CTA that owns the memory, and to other CTAs. */
-struct phase_release {
-	struct frontier *local;
-	struct remote remote;    /* in clusters of several CTAs */
-};
-
-/* wgmma accesses to a register (one for the warpgroup, as its warps act as one). */
-struct wg_reg {
-	/* the newest tile that contained it: index in warpgroup.tile, 0: none */
-	uint32_t tile;
-	uint32_t a, a_site;      /* newest wgmma group with it in A; 0: none */
-};
-
-/* An accumulator: the registers of a D operand, which consecutive wgmmas name. */
-struct wg_tile {
-	uint32_t first, n;       /* range in warpgroup.list */
-	uint32_t whole;          /* registers that no later tile contains */
-	uint32_t d, d_site;      /* newest wgmma group with it as D */
-	uint64_t shape;          /* shape of that wgmma */
-	uint32_t fence;          /* count of wgmma.fence when it was issued */
-};
-
-/* The value of an accumulator in flight, copied by movs. */
-struct wg_copy {
-	uint32_t lanes;          /* 0: none */
-	uint32_t group, wgmma_site; /* the newest of the wgmmas that write it */
-	uint32_t site;           /* the first mov */
-};
-
-/* Accesses to a register by plain instructions of one warp. */
-struct plain_reg {
-	uint32_t site;           /* newest access; a move does not replace another access */
-	uint32_t fence;          /* count of wgmma.fence then */
-	bool touched, moved;     /* ever accessed; accessed by a plain mov */
-	struct wg_copy copy;     /* what movs have put into it */
-};
-
-struct past_op {                   /* a past operation of some lanes of a warp */
-	uint16_t warp;           /* index in the cluster */
-	uint32_t lanes, epoch, site;
-};
-
-struct warp {
-	uint16_t cta, id;        /* id in the CTA */
-	uint32_t index;          /* index in the cluster = its generic agent */
-	uint32_t all, live;      /* lanes that exist; lanes that have not exited */
-	uint32_t exit_site;      /* site of the newest exit of a lane */
-	uint32_t unreleased;     /* lanes that exited with unreleased operations */
-	uint32_t unreleased_epoch;     /* up to this epoch */
-	uint32_t unreleased_copies;    /* lanes that exited with cp.async not waited for */
-	uint32_t epoch;
-	bool dirty;              /* an operation has this epoch already */
-	uint32_t converged;      /* epoch at the last collective of all its lanes */
-	unsigned ngroups;
-	struct group group[32];
-	struct lane_progress progress;
-	struct lane_groups copies; /* cp.async */
-	struct lane_groups stores; /* bulk stores */
-	VEC(struct released) released;
-	VEC(struct observed) observed;
-	uint32_t sc_fences;      /* fence.sc so far */
-	struct own_release *own; /* hash, OWN_RELEASES; NULL before the first */
-	uint32_t fence_site;     /* newest proxy fence over shared memory */
-	uint32_t half_site;      /* newest release half of one */
-	/* for explanations: the newest relaxed arrival, release fence that is restricted to one state
-	 * space, and proxy fence that does not cover shared memory; site 0: none */
-	struct past_op relaxed_arrive, restricted_fence, global_fence;
-	struct plain_reg *reg;
-	size_t nreg;
-	uint32_t wg_fences;      /* wgmma.fence so far */
-	bool reg_touched;        /* a register was accessed since the last one */
-	struct wg_copy moving;   /* read by the mov at moving_site, which has yet to write it */
-	uint32_t moving_site;
-	uint32_t nregs;          /* set by setmaxnreg; 0 before the first */
-	uint32_t reg_ops;        /* number of setmaxnreg so far */
-	struct past_op reg_op;     /* the newest */
-	struct nb_gen *in;       /* barrier generation in which it arrived last, or NULL */
-	uint32_t left[16];       /* by barrier id: the generation it left last */
-	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
-	uint64_t cluster_waited; /* phases of barrier.cluster that it has waited for */
-	struct stuck *stuck;     /* EV_BLOCKED */
-	uint64_t map;            /* the tensor map that its next bulk operation reads; 0: none */
-};
-
-struct warpgroup {
-	uint32_t open;           /* number of the open wgmma group */
-	uint32_t inside;         /* number of wgmmas in it */
-	uint32_t last;           /* the newest group that holds a wgmma */
-	uint32_t done;           /* groups up to here are complete */
-	struct wg_reg *reg;
-	size_t nreg;
-	VEC(struct wg_tile) tile; /* the first one is unused */
-	VEC(uint32_t) list;
-	uint32_t wait_site, wait_count, site;
-	/* the last wait that left none in flight; redundant waits since */
-	uint32_t flush_site, idle;
-	bool reported;           /* exit with pending wgmma was reported */
-	/* for each setmaxnreg: the site at which the first warp executed it */
-	VEC(uint32_t) reg_site;
-};
 
 /* ---- mbarriers ---- */
 
@@ -564,6 +396,8 @@ enum shadow_verdict race_classify(struct shadow_view *v, const struct cell_entry
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
 enum shadow_observed race_observed(struct shadow_view *v, const struct cell_entry *x,
 	const struct cell_entry *z, const struct cell_entry *now, uint32_t granule, uint32_t bytes);
+
+/* ---- invalid.c ---- */
 void race_invalid(struct shadow_view *v, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why);
 /* Reports that several lanes of one store write the same bytes at addr. */

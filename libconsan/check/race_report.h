@@ -1,8 +1,18 @@
-/* race_report: what race.c and race_report.c share: the questions about a race, and its finding. */
+/* race_report: what race.c, invalid.c and race_report.c share: the questions about a race, and its finding. */
 #ifndef CONSAN_CHECK_RACE_REPORT_H
 #define CONSAN_CHECK_RACE_REPORT_H
 
 #include "internal.h"
+
+/* The entry with its lanes as they are at byte 0 of this granule, so that equal results for
+ * consecutive granules compare equal. */
+static inline struct cell_entry race_here(const struct cell_entry *e, uint32_t granule)
+{
+	struct cell_entry local = *e;
+
+	local.lanes = cell_lanes_at(e, granule * CELL_BYTES);
+	return local;
+}
 
 /* ---- race.c ---- */
 /* The CTA of the warp that executed or issued it. */
