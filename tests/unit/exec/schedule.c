@@ -114,7 +114,7 @@ static struct observed observe_grid(const char *text, unsigned grid, uint64_t se
 	struct exec_observer observer = { .user = &o, .cluster_begin = begin, .cluster_end = end };
 	struct exec_launch l = { .device = exec_device_for(90), .grid = { grid, 1, 1 },
 		.block = { 128, 1, 1 }, .cluster = { 1, 1, 1 }, .params = &o.memory, .jobs = jobs,
-		.timeout = 20, .observer = &observer, .seed = seed };
+		.timeout = 200, .observer = &observer, .seed = seed };
 	struct ptx_module *p = ptx_parse("test.ptx", text, strlen(text), &e);
 	struct exec_module *m;
 
@@ -173,7 +173,7 @@ Test(schedule, waits_that_change_global_memory, .timeout = 60)
 	same_for_any_jobs(looks_under_a_lock, 6);
 }
 
-Test(schedule, waits_that_change_shared_memory, .timeout = 60)
+Test(schedule, waits_that_change_shared_memory, .timeout = 240)
 {
 	struct observed one = observe(counts_its_looks, 0, 1);
 	struct observed two = observe(counts_its_looks, 0, 2);
