@@ -27,7 +27,6 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 	v->plane = async ? PLANE_P : PLANE_G;
 	v->peer = peer;
 	v->lanes = lanes;
-	v->last_guard = UINT32_MAX;
 	v->wgmma_warp = 0;
 	v->last_entry.bytes = 0;
 	v->last_seen = SHADOW_NOT_OBSERVED;

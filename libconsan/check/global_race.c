@@ -289,14 +289,31 @@ static unsigned unfenced(const struct comparison *q)
 	return q->old->flags & GR_WRITE ? CS111 : CS112;
 }
 
+/* Two writes: as in race.c */
+static bool equal_values(const struct comparison *q)
+{
+	const struct event *e = q->v->c->now;
+	uint32_t lanes = 0;
+
+	if (!(q->old->flags & q->now->flags & GR_WRITE) || (q->old->flags | q->now->flags) & GR_RMW)
+		return false;
+	if (q->old->size == q->now->size && report_equal_stores(q->old->site, q->now->site))
+		return true;
+	if (e->kind != EV_ACCESS || e->access.mode != MODE_WRITE)
+		return false;
+	*q->lanewise = true;
+	for (uint32_t b = q->bytes; b; b &= b - 1)
+		lanes |= lanes_of(q->now, q->addr + (unsigned)__builtin_ctz(b));
+	return !(lanes & ~access_unchanged(&e->access));
+}
+
 static enum severity severity_of(const struct comparison *q, const struct global_conflict *x)
 {
 	const struct check_policy *p = &q->v->c->check->config.policy;
 	const unsigned r = x->rule;
 
 	/* whichever comes last, the result is the same */
-	if ((r == CS101 || r == CS103) && q->old->flags & q->now->flags & GR_WRITE
-		&& q->old->size == q->now->size && report_equal_stores(q->old->site, q->now->site))
+	if ((r == CS101 || r == CS103) && equal_values(q))
 		return SEV_WARNING;
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;

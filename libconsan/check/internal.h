@@ -370,7 +370,7 @@ struct view {                    /* an access, as the shadow module classifies i
 	enum plane plane;        /* plane in which generic accesses must be known */
 	uint16_t peer;           /* the CTA that owns the memory */
 	uint32_t lanes;          /* lanes of the warp that take part */
-	uint32_t last_guard;     /* mbarrier address last reported */
+	bool equal;              /* the last conflict is one of equal values */
 	unsigned wgmma_warp;     /* ROLE_WGMMA: 0..3, or 4: all of them */
 	/* the last classified entry and its verdict */
 	struct cell_entry last_entry;

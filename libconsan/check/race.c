@@ -223,6 +223,13 @@ enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entr
 		? SHADOW_OBSERVED_UNFENCED : SHADOW_NOT_OBSERVED;
 }
 
+static bool is_rmw(const struct cell_entry *e)
+{
+	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
+
+	return (e->what & rmw) == rmw;
+}
+
 static bool is_volatile(const struct cell_entry *e)
 {
 	return (e->what & CELL_SCOPE_MASK) == CELL_VOLATILE;
@@ -232,13 +239,12 @@ static bool is_volatile(const struct cell_entry *e)
 static bool volatile_race(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
-	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
 	const struct cell_entry *one = is_volatile(old) ? old : now, *other = one == old ? now : old;
 	const struct warp *by = one == old ? &v->c->warp[old->agent] : v->w;
 
 	if (!is_volatile(one))
 		return false;
-	if (!is_volatile(other) && ((other->what & rmw) != rmw || !(one->what & CELL_WRITE)
+	if (!is_volatile(other) && (!is_rmw(other) || !(one->what & CELL_WRITE)
 		|| warp_publishes(by, one == old ? cell_lanes_at(old, (unsigned)__builtin_ctz(bytes))
 		: v->lanes)))
 		return false;
@@ -298,6 +304,24 @@ static unsigned pick_rule(const struct view *v, const struct cell_entry *old,
 	return old_write && write ? CS101 : CS102;
 }
 
+/* Two writes: does whichever comes last leave the same value? The new one does not change the
+ * bytes, whose newest write the old one is, or races with; or both always store one constant. */
+static bool equal_values(const struct view *v, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes)
+{
+	const struct event *e = v->c->now;
+	uint32_t lanes = 0;
+
+	if (!(old->what & CELL_WRITE) || is_rmw(old) || e->kind != EV_ACCESS
+		|| e->access.mode != MODE_WRITE)
+		return false;
+	if (cell_size(old) == e->access.bytes && report_equal_stores(old->what & CELL_SITE_MASK, e->site))
+		return true;
+	for (; bytes; bytes &= bytes - 1)
+		lanes |= cell_lanes_at(now, (unsigned)__builtin_ctz(bytes));
+	return !(lanes & v->lanes & ~access_unchanged(&e->access));
+}
+
 enum severity race_severity(const struct view *v, unsigned r, const struct cell_entry *old)
 {
 	const struct check_policy *p = &v->c->check->config.policy;
@@ -310,9 +334,7 @@ enum severity race_severity(const struct view *v, unsigned r, const struct cell_
 		return SEV_NOTE;
 
 	/* whichever comes last, the result is the same */
-	if ((r == CS101 || r == CS103) && old->what & CELL_WRITE && v->c->now->kind == EV_ACCESS
-		&& cell_size(old) == v->c->now->access.bytes
-		&& report_equal_stores(old->what & CELL_SITE_MASK, v->c->now->site))
+	if ((r == CS101 || r == CS103) && v->equal)
 		return SEV_WARNING;
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
@@ -434,6 +456,7 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		&& warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch)) {
 		rule = CS117;
 	}
+	v->equal = (rule == CS101 || rule == CS103) && equal_values(v, old, now, bytes);
 	race_report(v, rule, old, now, granule, bytes);
 	return SHADOW_CONFLICT;
 }
@@ -451,9 +474,10 @@ enum shadow_verdict race_classify(struct shadow_view *s, const struct cell_entry
 	if (same)
 		return v->last_verdict;
 	v->last_seen = SHADOW_NOT_OBSERVED;
+	v->equal = false;
 	v->last_verdict = classify(v, &old, &now, granule, bytes);
 	v->last_entry = old;
-	v->last_entry.bytes = (uint16_t)bytes;
+	v->last_entry.bytes = v->equal ? 0 : (uint16_t)bytes; /* the next granule's may differ */
 	v->last_lanes = now.lanes;
 	return v->last_verdict;
 }

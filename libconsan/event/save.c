@@ -177,7 +177,14 @@ static bool add(struct saver *s, const struct event *e)
 	}
 	if (other_site)
 		vec_push(&s->sites, *other_site);
-	event_encode(&s->body, s->past, e);
+	if (e->kind == EV_ACCESS && e->access.stored) {
+		struct event known = *e;
+
+		known.access.unchanged = access_unchanged(&e->access);
+		event_encode(&s->body, s->past, &known);
+	} else {
+		event_encode(&s->body, s->past, e);
+	}
 	s->events++;
 	return s->body.n >= CHUNK_RAW;
 }

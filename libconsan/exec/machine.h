@@ -199,6 +199,7 @@ struct warp {
 	VEC(struct followed) follow;   /* not empty: the warp executes one op at a time */
 	struct follow_origin *origin;  /* FOLLOWED entries, NULL before the first */
 	uint32_t unwritten;            /* event_access.unwritten of the load being reported */
+	const struct ev_stored *stored; /* event_access.stored of the store being reported */
 };
 
 /* ---- the CTA ---- */

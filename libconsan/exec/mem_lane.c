@@ -166,9 +166,8 @@ REACH_INLINE bool may_collide(const struct reach *r, uint32_t lanes, int bytes)
 	return lanes & (lanes - 1) && (!r->affine || (r->stride < bytes && r->stride > -bytes));
 }
 
-/* The lanes that do not find what they stored because another lane overwrote it. For shared memory,
- * which no other worker writes in between. */
-static __attribute__((noinline)) uint32_t lost_lanes(const struct warp *w, const struct reach *r,
+/* The lanes that find something else in memory than they store. */
+static __attribute__((noinline)) uint32_t other_lanes(const struct warp *w, const struct reach *r,
 	uint32_t lanes, const uint32_t *src, unsigned size, unsigned vec, unsigned reg)
 {
 	uint32_t lost = 0;
@@ -216,6 +215,28 @@ static __attribute__((noinline)) uint32_t outdone_lanes(const struct warp *w, co
 	return lost;
 }
 
+/* What a store changes: known only if it is asked for before the lanes store. */
+struct stored {
+	struct ev_stored s;      /* first member */
+	const struct warp *w;
+	const struct reach *r;
+	const uint32_t *src;
+	uint32_t lanes, unchanged;
+	unsigned size, vec, reg;
+};
+
+static uint32_t unchanged_before(const struct ev_stored *s)
+{
+	const struct stored *x = (const struct stored *)s;
+
+	return x->lanes & ~other_lanes(x->w, x->r, x->lanes, x->src, x->size, x->vec, x->reg);
+}
+
+static uint32_t unchanged_known(const struct ev_stored *s)
+{
+	return ((const struct stored *)s)->unchanged;
+}
+
 REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
@@ -225,6 +246,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	struct reach r;
 	uint64_t held;
 	bool collide, shared;
+	struct stored stored;
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
 		return STEP_FAULT;
@@ -232,6 +254,14 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		return STEP_PARK;
 	collide = w->sink && may_collide(&r, lanes, (int)(size * vec));
 	shared = !r.mixed && r.space == SP_SHARED;
+	if (w->sink) {
+		stored = (struct stored){ { unchanged_before }, w, &r, src, lanes, 0, size, vec, reg };
+		w->stored = &stored.s;
+	}
+	if (collide && shared) {
+		stored.unchanged = unchanged_before(&stored.s);
+		stored.s.unchanged = unchanged_known;
+	}
 	if (w->sink && !(collide && shared))
 		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size, collide && r.space != SP_LOCAL
 			&& w->sink->want_global ? outdone_lanes(w, &r, lanes, src, size, vec, reg) : 0, &r);
@@ -247,8 +277,11 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		store_lanes(&r, lanes, size, v * size, s);
 	}
 	if (collide && shared)
+		/* a lane that does not find what it stored was overwritten by another one: no other worker
+		 * writes shared memory in between */
 		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size,
-			lost_lanes(w, &r, lanes, src, size, vec, reg), &r);
+			other_lanes(w, &r, lanes, src, size, vec, reg), &r);
+	w->stored = NULL;
 	reach_end(w, held, true);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
 		emit_map_writes(w, x, lanes, &r);

@@ -351,6 +351,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	a->bytes = bytes;
 	a->element_bytes = element;
 	a->overwritten = lost & lanes;
+	a->stored = mode == MODE_WRITE ? w->stored : NULL;
 	a->owner = (uint16_t)(r->cta ? r->cta->rank : w->cta->rank);
 	if (r->affine) {
 		a->at.base = r->first;
