@@ -153,6 +153,7 @@ static bool observes_as_much(const struct shard *s, const struct entry *at, uint
 			continue;
 		if (strong_write(&at[k]))
 			return !store && now->flags & GR_RMW && alike && w->scope >= now->scope
+				&& (!(now->flags & GR_UNREAD) || x->flags & GR_UNREAD)
 				&& !any_since(at, n, i, false);
 		if (at[k].flags & GR_WRITE)
 			bytes &= ~(uint32_t)at[k].bytes;

@@ -182,7 +182,7 @@ static uint32_t what_of(const struct event *e)
 	if (a->mode & MODE_WRITE)
 		what |= CELL_WRITE;
 	if (a->mode == MODE_RMW)
-		what |= CELL_PART | CELL_STRONG;
+		what |= CELL_PART | CELL_STRONG | (site_get(e->site)->unread ? CELL_UNREAD : 0);
 	else if (a->flags & ACCESS_MATRIX)
 		what |= CELL_PART;
 	if (a->sem != SEM_WEAK)

@@ -220,6 +220,13 @@ static bool volatile_race(const struct comparison *q)
 		? !warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch) : !global_unfenced(v, old);
 }
 
+/* As in race.c */
+static bool observed_by_chance(const struct global_record *x, const struct global_record *z)
+{
+	return z->flags & GR_UNREAD && x->flags & GR_WRITE
+		&& (!(x->flags & GR_RMW) || x->flags & GR_UNREAD);
+}
+
 bool global_observed(struct global_accessor *a, const struct global_record *x,
 	const struct global_record *z, const struct global_record *now, uint64_t addr, uint32_t bytes,
 	bool *lanewise)
@@ -232,7 +239,8 @@ bool global_observed(struct global_accessor *a, const struct global_record *x,
 	const enum plane plane = plane_of(c, z, now);
 	uint32_t known;
 
-	if (!f || z->cluster < c->check->global->base || !morally_strong(v, x, z))
+	if (!f || z->cluster < c->check->global->base || !morally_strong(v, x, z)
+		|| observed_by_chance(x, z))
 		return false;
 	if (frontier_full(&c->space, f, plane, z->agent) >= z->epoch)
 		return true;

@@ -208,6 +208,27 @@ static bool some_lane_known(const struct view *v, enum plane plane, const struct
 	return true;
 }
 
+static bool is_rmw(const struct cell_entry *e)
+{
+	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
+
+	return (e->what & rmw) == rmw;
+}
+
+/* Gives the access its thread no value: a store, or a read-modify-write whose result is not used? */
+static bool gives_nothing(const struct cell_entry *e)
+{
+	return e->what & CELL_WRITE && (!is_rmw(e) || e->what & CELL_UNREAD);
+}
+
+/* 8.9.2 orders x before z if z observes x. If neither gives its thread a value, the program goes on
+ * alike in the execution in which z comes first, and there x is not ordered before what follows z:
+ * x races with that, although this execution does not show it. */
+static bool observed_by_chance(const struct cell_entry *x, const struct cell_entry *z)
+{
+	return z->what & CELL_UNREAD && gives_nothing(x);
+}
+
 enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entry *x,
 	const struct cell_entry *z, const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
@@ -215,19 +236,12 @@ enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entr
 	const struct cell_entry local = race_here(z, granule);
 
 	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || v->role == ROLE_WGMMA
-		|| !morally_strong(v, x, z))
+		|| !morally_strong(v, x, z) || observed_by_chance(x, z))
 		return SHADOW_NOT_OBSERVED;
 	if (some_lane_known(v, v->plane, &local, now, bytes))
 		return SHADOW_OBSERVED;
 	return v->plane == PLANE_P && some_lane_known(v, PLANE_G, &local, now, bytes)
 		? SHADOW_OBSERVED_UNFENCED : SHADOW_NOT_OBSERVED;
-}
-
-static bool is_rmw(const struct cell_entry *e)
-{
-	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
-
-	return (e->what & rmw) == rmw;
 }
 
 static bool is_volatile(const struct cell_entry *e)
@@ -423,9 +437,10 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		&& old->agent < v->c->nwarps && morally_strong(v, old, now)) {
 		if (volatile_race(v, old, now, granule, bytes))
 			race_report(v, CS123, old, now, granule, bytes);
-		return !((old->what ^ now->what) & CELL_SCOPE_MASK)
-			&& v->c->warp[old->agent].cta == v->w->cta ? SHADOW_EQUIVALENT
-			: SHADOW_MORALLY_STRONG;
+		if ((old->what ^ now->what) & CELL_SCOPE_MASK
+			|| v->c->warp[old->agent].cta != v->w->cta)
+			return SHADOW_MORALLY_STRONG;
+		return observed_by_chance(old, now) ? SHADOW_UNSEEN : SHADOW_EQUIVALENT;
 	}
 	if (old->what & now->what & CELL_STRONG && same_proxy_slots(v, old))
 		return SHADOW_MORALLY_STRONG;

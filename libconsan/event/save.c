@@ -123,6 +123,7 @@ static void put_sites(struct saver *s)
 		code_put_string(&body, at->ptx);
 		code_put(&body, at->constant);
 		code_put(&body, at->value);
+		code_put(&body, at->unread);
 		for (const struct site_loc *l = at->loc; l; l = l->inlined_at)
 			depth++;
 		code_put(&body, depth);

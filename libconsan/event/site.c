@@ -12,7 +12,7 @@
 /* Ids are dense; chunks never move, so that a reader needs no lock. */
 #define CHUNK_BITS 12
 #define CHUNK_SITES (1u << CHUNK_BITS)
-#define MAX_CHUNKS 4096
+#define MAX_CHUNKS 2048 /* shadow/cell.h has 23 bits for a site */
 
 static struct site *_Atomic chunk[MAX_CHUNKS];
 static atomic_uint nsites = 1; /* id 0: unknown */
@@ -156,6 +156,7 @@ static struct site copy_site(const struct site *s)
 		.loc = copy_loc(s->loc),
 		.constant = s->constant,
 		.value = s->value,
+		.unread = s->unread,
 	};
 }
 

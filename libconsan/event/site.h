@@ -24,6 +24,7 @@ struct site {
 	const struct site_loc *loc; /* NULL: no line information */
 	bool constant;         /* a store of `value`, always the same */
 	uint64_t value;
+	bool unread;           /* a read-modify-write whose result no instruction reads */
 };
 
 uint32_t site_add(const struct site *s);

@@ -109,6 +109,7 @@ static uint32_t add_site(const struct decoder *d, const struct ptx_insn *i)
 	uint32_t id;
 
 	s.constant = ptx_stores_constant(d->fn->f, i, &s.value);
+	s.unread = ptx_result_unread(d->fn->f, i);
 	id = site_add(&s);
 	free(text);
 	return id;
