@@ -105,7 +105,7 @@ enum turn cluster_turn(struct cluster *c)
 		for (uint32_t k = 0; k < order.n; k++) {
 			struct warp *w = next_warp(c, &order, k);
 
-			if (w->done || w->parked || !warp_ready(w))
+			if (w->done || w->parked || w->parked_shared || !warp_ready(w))
 				continue;
 			switch (sched_run(w)) {
 			case RUN_READY:
@@ -129,7 +129,7 @@ enum turn cluster_turn(struct cluster *c)
 		}
 		if (!c->running)
 			return TURN_DONE;
-		if (ran || c->work != work)
+		if (ran || c->work != work || sched_grant_shared(c))
 			continue;
 		if (c->parked)
 			return TURN_PARKED;

@@ -287,6 +287,7 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 		for (size_t n = 0; n < fn->ninsn; n++) {
 			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
 			k->info.coupled |= ptx_observes(&fn->insn[n]);
+			k->info.polls_shared |= ptx_polls_shared(&fn->insn[n]);
 		}
 		decode_function(&d, &k->fn[i]);
 	}

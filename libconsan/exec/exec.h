@@ -81,6 +81,7 @@ struct exec_kernel_info {
 	bool apart;                /* no instruction synchronises with other clusters */
 	bool coupled;              /* what an instruction returns depends on the order in which
 				      clusters run: strong reads of global memory, malloc, printf */
+	bool polls_shared;         /* it has strong loads of shared memory */
 	const struct ptx_insn *first_unsupported; /* or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
 };

@@ -303,6 +303,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	if (!g.max_resident)
 		g.max_resident = 1;
 	g.coupled = k->info.coupled && !l->hardware;
+	g.polls_shared = k->info.polls_shared && !l->hardware;
 	if (l->control && !g.coupled)
 		base_die("a controlled schedule of a kernel whose clusters are not coupled");
 	sched_order(&g);

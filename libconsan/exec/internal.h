@@ -220,6 +220,7 @@ struct grid {
 	uint64_t max_resident;   /* clusters */
 	unsigned jobs;
 	bool coupled;            /* one worker runs all clusters: the schedule orders them */
+	bool polls_shared;       /* strong writes to shared memory are points of the schedule */
 	bool spread;             /* the other workers take part; or would, with more jobs */
 	unsigned threads;        /* workers that have started */
 	_Atomic uint64_t next, resident;
@@ -272,6 +273,11 @@ static inline uint64_t sched_place(uint64_t offset)
 /* Before a strong access of the running fragment to these places. False: the warp was parked;
  * return STEP_PARK. */
 bool sched_point(struct warp *w, uint64_t places, unsigned mode);
+/* Before a strong write or an atomic of the running fragment on shared memory, in a kernel that has
+ * strong loads of it. False: as above. */
+bool sched_shared_point(struct warp *w);
+/* Lets a warp of the cluster go on that is parked at one. False: there is none. */
+bool sched_grant_shared(struct cluster *c);
 /* Emits a strong load, unless the running warp repeats it before it does anything else: as long
  * as it polls in vain, it could as well have come later. What it acquires from values that it
  * does not wait for would order more than the program does. */

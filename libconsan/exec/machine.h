@@ -171,6 +171,7 @@ struct warp {
 
 	/* sched.c: strong accesses to global memory in kernels whose clusters are coupled */
 	bool parked;               /* waits until it may perform the access `point` */
+	bool parked_shared;        /* the same in shared memory: cluster_turn() grants it */
 	bool granted;              /* it may perform the next one */
 	bool spun;                 /* polled in vain; spun_* say since when */
 	struct xpoint { uint64_t places; uint8_t mode; } point;
@@ -263,7 +264,9 @@ struct cluster {
 	bool stop;                 /* a fault has ended it */
 	/* used by the scheduler only */
 	uint32_t running;          /* CTAs that have not ended */
-	uint32_t parked;           /* warps that are parked */
+	uint32_t parked;           /* warps that are parked before accesses to global memory */
+	uint32_t parked_shared;    /* before accesses to shared memory */
+	uint32_t granted_shared;   /* 1 + the warp that was granted one last; 0: none */
 	struct xpolled *poll;      /* the running warp's, if it is held back; or NULL */
 	bool due;                  /* it may progress: give it a turn */
 	uint64_t polled, polled_versions; /* places that its warps read in the last turn */

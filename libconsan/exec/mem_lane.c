@@ -413,12 +413,13 @@ static void order(struct decoder *d, const struct ptx_insn *i, struct xop *x, bo
 	enum ev_scope scope = ptx_scope_of(i, SCOPE_NONE);
 	unsigned flags = ptx_has(i, MOD_nc) ? ACCESS_NONCOHERENT : 0;
 	bool poll = load && (sem != SEM_WEAK || ptx_has(i, MOD_cv) || ptx_has(i, MOD_cg));
+	bool flag = load && sem != SEM_WEAK && ptx_reads_flag(d->fn->f, i);
 
 	if (sem == SEM_VOLATILE || sem == SEM_MMIO)
 		scope = SCOPE_SYS; /* rule A04 */
-	if (sem == SEM_VOLATILE && load && ptx_reads_flag(d->fn->f, i))
+	if (sem == SEM_VOLATILE && flag)
 		flags |= ACCESS_FLAG;
-	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll);
+	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll) | (flag ? ORDER_FLAG : 0);
 }
 
 #define PICK(name, size) \

@@ -14,6 +14,9 @@
  * that it waits for is not emitted: it could as well have come later. A cluster starts when those
  * that are resident can only wait, or with a seed, earlier.
  *
+ * Within a cluster the same holds for shared memory, if the kernel has strong loads of it: a strong
+ * write waits until no warp of the cluster can continue without one.
+ *
  * The schedule is fair, as a loop that waits may change memory in each iteration, for example if it
  * takes a lock to look: after FAIR_STEPS accesses in which no cluster starts or ends, all get a turn
  * and another one starts; after FAIR_TURNS turns in which clusters progress, a parked access is
@@ -106,6 +109,40 @@ bool sched_point(struct warp *w, uint64_t places, unsigned mode)
 		c->polled |= places;
 	}
 	return true;
+}
+
+bool sched_shared_point(struct warp *w)
+{
+	struct cluster *c = w->cluster;
+
+	if (w->granted || (c->grid->l->seed && ex_random(c) & 1)) {
+		w->granted = false;
+		return true;
+	}
+	w->point = (struct xpoint){ 0, MODE_WRITE };
+	w->parked_shared = true;
+	c->parked_shared++;
+	return false;
+}
+
+/* In turn, as a warp may poll by atomics, which are points as well. */
+bool sched_grant_shared(struct cluster *c)
+{
+	const uint32_t nwarps = c->grid->nwarps, n = c->info.nctas * nwarps;
+
+	for (uint32_t k = 0; c->parked_shared && k < n; k++) {
+		const uint32_t i = (c->granted_shared + k) % n;
+		struct warp *w = c->cta[i / nwarps].warp[i % nwarps];
+
+		if (!w->parked_shared)
+			continue;
+		w->parked_shared = false;
+		w->granted = true;
+		c->parked_shared--;
+		c->granted_shared = i + 1;
+		return true;
+	}
+	return false;
 }
 
 void sched_changed(struct warp *w, uint64_t places)
