@@ -72,6 +72,8 @@ static struct round round_of(struct cluster *c)
 	const uint32_t n = c->info.nctas * c->grid->nwarps;
 	struct round r = { n, 0, 1 };
 
+	if (c->grid->l->control && c->grid->l->control->reverse)
+		return (struct round){ n, n - 1, n - 1 };
 	if (!c->grid->l->seed || n == 1)
 		return r;
 	r.start = (uint32_t)(ex_random(c) % n);

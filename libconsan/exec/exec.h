@@ -82,6 +82,7 @@ struct exec_kernel_info {
 	bool coupled;              /* what an instruction returns depends on the order in which
 				      clusters run: strong reads of global memory, malloc, printf */
 	bool polls_shared;         /* it has strong loads of shared memory */
+	bool takes_locks;          /* and is coupled: locks in global memory */
 	const struct ptx_insn *first_unsupported; /* or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
 };
@@ -116,6 +117,8 @@ struct exec_control {
 	const struct exec_switch *at; /* in ascending order of steps */
 	size_t n;
 	struct exec_steps *steps;  /* out; NULL: not wanted */
+	bool reverse;              /* clusters start, and warps run, in descending order */
+	uint64_t most;             /* the launch is stopped after so many ops; 0: no limit */
 };
 
 /* ---- launches ---- */

@@ -50,16 +50,17 @@ static uint64_t draw(uint64_t *state)
 
 void sched_order(struct grid *g)
 {
+	const bool reverse = g->l->control && g->l->control->reverse;
 	uint64_t rng = g->l->seed * 0xd1342543de82ef95ull;
 
-	if (!g->l->seed)
+	if (!g->l->seed && !reverse)
 		return;
 	if (!g->order) {
 		g->order = base_alloc(g->nclusters * sizeof *g->order);
 		for (uint64_t k = 0; k < g->nclusters; k++)
-			g->order[k] = (uint32_t)k;
+			g->order[k] = (uint32_t)(reverse ? g->nclusters - 1 - k : k);
 	}
-	for (uint64_t k = g->nclusters; k > 1; k--) {
+	for (uint64_t k = g->nclusters; k > 1 && !reverse; k--) {
 		uint64_t other = draw(&rng) % k;
 		uint32_t id = g->order[k - 1];
 
@@ -405,7 +406,8 @@ static void check_limits(struct worker *wk)
 
 	if (g->deadline > 0 && grid_now() > g->deadline)
 		atomic_store(&g->timeout, true);
-	if (o && o->stop && o->stop(o->user))
+	if ((o && o->stop && o->stop(o->user))
+		|| (g->l->control && g->l->control->most && wk->ticks > g->l->control->most))
 		atomic_store(&g->stopped, true);
 }
 

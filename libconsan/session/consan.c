@@ -440,6 +440,8 @@ static size_t try_schedule(void *user, uint64_t seed, const struct exec_control 
 	check = check_open(&t->config);
 	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
 	check_truncate(check, session_last(&r));
+	if (r.status == EXEC_STOPPED)
+		return 0;
 	return check_findings(check, found);
 }
 
@@ -462,6 +464,36 @@ static void explore_launch(struct consan *c, const struct consan_launch *l, cons
 	v->seeds += out->seeds;
 }
 
+#define REVERSE_OPS (1u << 22)
+#define REVERSE_CTAS 64u
+
+/* In one order of the threads that take a lock, a missing acquire of the first and a missing release
+ * of the last show nothing. So the first launch of a kernel that takes locks is tried in reverse
+ * order, too, if it is short and all its clusters are resident: others may rely on their order. */
+static bool tries_reverse(struct consan *c, const struct consan_launch *l)
+{
+	const uint32_t *grid = l->grid;
+
+	if (!l->kernel->info.takes_locks || c->opt.explore || c->opt.seed || c->control
+		|| (uint64_t)grid[0] * grid[1] * grid[2] > REVERSE_CTAS || explore_shares_memory())
+		return false;
+	for (size_t k = 0; k < c->reversed.n; k++)
+		if (c->reversed.at[k] == l->kernel)
+			return false;
+	vec_push(&c->reversed, l->kernel);
+	return true;
+}
+
+static void reverse_launch(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct check_config *config, struct explored *out)
+{
+	struct trial trial = { c, l, params, *config };
+	const struct explorer x = { try_schedule, &trial, c->opt.seed };
+	struct exec_control control = { .reverse = true, .most = REVERSE_OPS };
+
+	explore_one(&x, c->opt.seed, &control, out);
+}
+
 /* The schedule that --schedule names for this launch; NULL: none. */
 static const struct exec_control *control_of(struct consan *c, const struct consan_launch *l,
 	uint32_t id, struct exec_control *control)
@@ -473,7 +505,8 @@ static const struct exec_control *control_of(struct consan *c, const struct cons
 			"another: it has no effect");
 		return NULL;
 	}
-	*control = (struct exec_control){ .at = c->schedule.at, .n = c->schedule.n };
+	*control = (struct exec_control){ .at = c->schedule.at, .n = c->schedule.n,
+		.reverse = c->schedule.reverse };
 	return control;
 }
 
@@ -547,6 +580,8 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	packed = pack(l);
 	if (checked && c->opt.explore)
 		explore_launch(c, l, packed ? packed : l->params, &config, &other);
+	if (checked && tries_reverse(c, l))
+		reverse_launch(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
 	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);

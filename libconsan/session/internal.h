@@ -56,6 +56,8 @@ struct consan {
 	void (*print)(void *user, const char *text, size_t n);
 	void *found_user, *print_user;
 	struct schedule schedule;  /* --schedule */
+	/* of which a launch has been tried in reverse order */
+	VEC(const struct consan_kernel *) reversed;
 	const struct exec_control *control; /* of the launch that runs; NULL: none */
 	bool in_region;
 	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */

@@ -72,7 +72,7 @@ struct consan *consan_open(const char *words, struct err *e)
 	ok = options_parse(&c->opt, words, e)
 		&& session_policy(&c->opt, &c->policy, e);
 	if (ok && *c->opt.schedule && !schedule_parse(c->opt.schedule, &c->schedule))
-		ok = err_set(e, ERR_OPTION, 0, 0, "schedule=%s: expected LAUNCH:STEP@WARP,...",
+		ok = err_set(e, ERR_OPTION, 0, 0, "schedule=%s: expected LAUNCH:STEP@WARP,... or LAUNCH:reverse",
 			c->opt.schedule);
 	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
 		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
@@ -139,6 +139,7 @@ void consan_close(struct consan *c)
 	results_free(&c->suppressions);
 	vec_free(&c->findings);
 	vec_free(&c->sorted);
+	vec_free(&c->reversed);
 	vec_free(&c->coverage);
 	vec_free(&c->views);
 	vec_free(&c->coverage_views);

@@ -12,6 +12,7 @@
 
 #define MISSING_BARRIER "tests/cases/schedule/cs102_second_grid_barrier_missing.ptx"
 #define LOCKS "tests/cases/schedule/cs702_locks_in_two_orders.ptx"
+#define LAST_RELEASE "tests/cases/schedule/cs222_lock_released_at_cta_scope_by_the_last.ptx"
 #define CHECKED_LOCK "tests/cases/schedule/cs102_double_checked_lock.ptx"
 
 static struct run run(const char *path, enum twin twin, const char *options)
@@ -113,6 +114,27 @@ Test(schedule, double_checked_lock, .timeout = 60)
 	found_again(CHECKED_LOCK, CS102);
 }
 
+/* A launch that takes locks is also tried in the reverse order, the first time. */
+Test(schedule, locks_in_reverse_order, .timeout = 60)
+{
+	const struct finding *const *f;
+	struct run r = run(LAST_RELEASE, RACY, "");
+
+	cr_assert_gt(consan_raw_findings(r.c, &f), 0);
+	cr_assert_eq(f[0]->rule, CS222);
+	cr_assert_str_eq(f[0]->schedule, "0:reverse");
+	run_close(&r);
+
+	r = run(LAST_RELEASE, RACY, "schedule=0:reverse");
+	cr_assert_gt(consan_raw_findings(r.c, &f), 0);
+	cr_assert_eq(f[0]->rule, CS222);
+	run_close(&r);
+
+	r = run(LAST_RELEASE, FIXED, "schedule=0:reverse");
+	cr_assert_eq(consan_raw_findings(r.c, &f), 0);
+	run_close(&r);
+}
+
 /* Two schedules are not all. */
 Test(schedule, a_bound_that_is_reached_is_reported)
 {
@@ -129,7 +151,8 @@ Test(schedule, a_bound_that_is_reached_is_reported)
 
 Test(schedule, malformed)
 {
-	static const char *const bad[] = { "x", "3", "3:1", "3:1@", "3:1@2,", "3:1@2;3@4" };
+	static const char *const bad[] = { "x", "3", "3:1", "3:1@", "3:1@2,", "3:1@2;3@4", "3:reversed",
+		"reverse" };
 	char options[64];
 	struct err e;
 
