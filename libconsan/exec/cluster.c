@@ -213,8 +213,8 @@ bool livelocked(struct worker *wk, uint64_t epoch)
 	struct grid *g = wk->grid;
 	bool all = true;
 
-	for (struct cluster *c = wk->resident; c; c = c->next)
-		all &= cluster_repeats(c, epoch);
+	for (size_t i = 0; i < wk->resident.n; i++)
+		all &= cluster_repeats(wk->resident.at[i].c, epoch);
 	if (!all)
 		return false;
 	atomic_store(&wk->stuck_at, epoch + 1);

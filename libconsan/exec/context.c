@@ -293,18 +293,13 @@ void context_begin(struct worker *wk, uint64_t id)
 	c->stop = false;
 	c->parked = c->parked_shared = c->granted_shared = 0;
 	c->poll = NULL;
-	c->due = true;
-	c->polled = c->polled_versions = 0;
+	c->polled = 0;
 	c->running = c->info.nctas;
-	c->next = NULL;
 	async_cluster_begin(c);
 	for (uint32_t r = 0; r < c->info.nctas; r++)
 		cta_begin(&c->cta[r]);
-	struct cluster **at = &wk->resident;
-	while (*at)
-		at = &(*at)->next;
-	*at = c;
-	wk->nresident++;
+	c->slot = (uint32_t)wk->resident.n;
+	vec_push(&wk->resident, ((struct xresident){ .c = c, .due = true }));
 }
 
 /* Ends the cluster; its context is kept for the next one. */
@@ -313,7 +308,6 @@ void context_end(struct cluster *c, bool finished)
 	struct worker *wk = c->worker;
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
-	struct cluster **at = &wk->resident;
 
 	while (finished && async_perform_one(c))
 		;
@@ -327,10 +321,11 @@ void context_end(struct cluster *c, bool finished)
 	wk->events += c->events;
 	wk->ops += c->ticks;
 	wk->clusters += finished;
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
-	wk->nresident--;
+	wk->resident.n--;
+	for (uint32_t i = c->slot; i < wk->resident.n; i++) {
+		wk->resident.at[i] = wk->resident.at[i + 1];
+		wk->resident.at[i].c->slot = i;
+	}
 	c->next = wk->idle;
 	wk->idle = c;
 	atomic_fetch_sub(&g->resident, 1);

@@ -178,11 +178,26 @@ bool heap_free(void *at);        /* false: not allocated there */
 
 struct pool_block { struct pool_block *next; };
 
+/* A resident cluster. What the scheduler asks of all of them at each step lies together. */
+struct xresident {
+	struct cluster *c;
+	uint64_t polled;         /* places that its warps read in its last turn */
+	bool due;                /* it may progress: give it a turn */
+	bool stale;              /* one of those places has changed since */
+};
+
+/* A warp that waits for its turn to access memory. */
+struct xparked {
+	struct warp *w;
+	uint64_t polled;         /* w->polled: constant as long as it is parked */
+	bool futile;             /* its access would find what it has found before */
+};
+
 struct worker {
 	struct grid *grid;
 	unsigned index;
 	pthread_t thread;
-	struct cluster *resident; size_t nresident; /* in the order they started */
+	VEC(struct xresident) resident; /* in the order they started */
 	struct cluster *idle;    /* contexts to reuse */
 	struct exec_range hint[256]; /* by op: the allocation it accessed last */
 	uint32_t *seen;          /* by pc: end of the run of ops executed from there */
@@ -195,7 +210,7 @@ struct worker {
 	uint64_t ticks;          /* ops of all its clusters so far */
 	unsigned window;         /* clusters kept resident, even if none of them waits */
 	uint64_t rng;
-	VEC(struct warp *) parked; /* in the order in which they arrived */
+	VEC(struct xparked) parked; /* in the order in which they arrived */
 	uint32_t version[64];    /* by place: strong accesses that changed it */
 	uint64_t steps;          /* strong accesses performed by warps that were parked */
 	uint32_t last;           /* number of the warp that performed the last one */

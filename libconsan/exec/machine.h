@@ -268,9 +268,9 @@ struct cluster {
 	uint32_t parked_shared;    /* before accesses to shared memory */
 	uint32_t granted_shared;   /* 1 + the warp that was granted one last; 0: none */
 	struct xpolled *poll;      /* the running warp's, if it is held back; or NULL */
-	bool due;                  /* it may progress: give it a turn */
-	uint64_t polled, polled_versions; /* places that its warps read in the last turn */
-	struct cluster *next;
+	uint32_t slot;             /* index in the worker's residents */
+	uint64_t polled;           /* places that its warps have read in this turn */
+	struct cluster *next;      /* in the worker's list of idle contexts */
 };
 
 /* ---- async operations: copies, matrix ops ---- */

@@ -101,7 +101,7 @@ bool sched_point(struct warp *w, uint64_t places, unsigned mode)
 		w->parked = true;
 		w->point = (struct xpoint){ places, (uint8_t)mode };
 		c->parked++;
-		vec_push(&wk->parked, w);
+		vec_push(&wk->parked, ((struct xparked){ .w = w, .polled = w->polled }));
 		return false;
 	}
 	w->granted = false;
@@ -148,8 +148,14 @@ bool sched_grant_shared(struct cluster *c)
 
 void sched_changed(struct warp *w, uint64_t places)
 {
+	struct worker *wk = w->worker;
+
+	for (size_t i = 0; i < wk->parked.n; i++)
+		wk->parked.at[i].futile &= !(wk->parked.at[i].polled & places);
+	for (size_t i = 0; i < wk->resident.n; i++)
+		wk->resident.at[i].stale |= (wk->resident.at[i].polled & places) != 0;
 	for (; places; places &= places - 1)
-		w->worker->version[__builtin_ctzll(places)]++;
+		wk->version[__builtin_ctzll(places)]++;
 	w->polled = 0;
 }
 
@@ -218,6 +224,17 @@ static bool futile(const struct warp *w)
 		&& w->spun_versions == versions(w->worker, w->polled);
 }
 
+/* After a turn of the cluster, which may have parked some warps, the first of them at `from`, and
+ * changed what its others have found: xparked.futile is futile() of all parked warps again. */
+static void judge_parked(struct worker *wk, const struct cluster *c, size_t from, bool worked)
+{
+	if (worked && c->parked > wk->parked.n - from)
+		from = 0;
+	for (struct xparked *p = wk->parked.at + from; p < wk->parked.at + wk->parked.n; p++)
+		if (p->w->cluster == c)
+			p->futile = futile(p->w);
+}
+
 static uint32_t number_of(const struct warp *w)
 {
 	const struct grid *g = w->cluster->grid;
@@ -229,7 +246,7 @@ static size_t parked_at(const struct worker *wk, uint32_t warp)
 {
 	size_t k = 0;
 
-	while (k < wk->parked.n && number_of(wk->parked.at[k]) != warp)
+	while (k < wk->parked.n && number_of(wk->parked.at[k].w) != warp)
 		k++;
 	return k;
 }
@@ -245,7 +262,7 @@ static size_t controlled(const struct worker *wk, const struct exec_control *con
 		if (control->at[i].step == wk->steps && (k = parked_at(wk, control->at[i].warp)) < n)
 			return k;
 	k = parked_at(wk, wk->last);
-	return k < n && (wk->streak >= FAIR_STEPS || futile(wk->parked.at[k])) ? n : k;
+	return k < n && (wk->streak >= FAIR_STEPS || wk->parked.at[k].futile) ? n : k;
 }
 
 /* Chooses the parked access to perform next; one that is futile only if all are. */
@@ -259,9 +276,12 @@ static size_t choose(struct worker *wk, bool *all_futile)
 	*all_futile = false;
 	if (named < n)
 		return named;
-	for (size_t k = 0; k < n; k++)
-		if (!futile(wk->parked.at[(from + k) % n]))
-			return (from + k) % n;
+	for (size_t k = from; k < n; k++)
+		if (!wk->parked.at[k].futile)
+			return k;
+	for (size_t k = 0; k < from; k++)
+		if (!wk->parked.at[k].futile)
+			return k;
 	*all_futile = true;
 	return from;
 }
@@ -274,8 +294,8 @@ static void record_step(struct worker *wk, struct exec_steps *s, const struct wa
 	if (s->n++ >= EXEC_STEPS)
 		return;
 	for (size_t k = 0; k < wk->parked.n; k++)
-		if (wk->parked.at[k] != w && !futile(wk->parked.at[k]))
-			vec_push(&s->ready, number_of(wk->parked.at[k]));
+		if (wk->parked.at[k].w != w && !wk->parked.at[k].futile)
+			vec_push(&s->ready, number_of(wk->parked.at[k].w));
 	step.nready = (uint32_t)s->ready.n - step.ready;
 	vec_push(&s->step, step);
 }
@@ -298,7 +318,7 @@ static bool grant(struct worker *wk)
 	k = choose(wk, &all_futile);
 	if (all_futile && wk->wasted++ > 2 * wk->parked.n)
 		return false;
-	w = wk->parked.at[k];
+	w = wk->parked.at[k].w;
 	if (wk->grid->l->control && wk->grid->l->control->steps)
 		record_step(wk, wk->grid->l->control->steps, w);
 	wk->streak = number_of(w) == wk->last ? wk->streak + 1 : 0;
@@ -309,7 +329,7 @@ static bool grant(struct worker *wk)
 	w->parked = false;
 	w->granted = true;
 	w->cluster->parked--;
-	w->cluster->due = true;
+	wk->resident.at[w->cluster->slot].due = true;
 	wk->steps++;
 	return true;
 }
@@ -381,7 +401,7 @@ static void end(struct worker *wk, struct cluster *c, bool finished)
 	size_t n = 0;
 
 	for (size_t i = 0; c->parked && i < wk->parked.n; i++)
-		if (wk->parked.at[i]->cluster != c)
+		if (wk->parked.at[i].w->cluster != c)
 			wk->parked.at[n++] = wk->parked.at[i];
 	if (c->parked)
 		wk->parked.n = n;
@@ -392,9 +412,11 @@ static void end(struct worker *wk, struct cluster *c, bool finished)
 /* Ends all resident clusters as hung. */
 static void end_as_hung(struct worker *wk, enum ev_hang why)
 {
-	while (wk->resident) {
-		cluster_hang(wk->resident, why);
-		end(wk, wk->resident, false);
+	while (wk->resident.n) {
+		struct cluster *c = wk->resident.at[0].c;
+
+		cluster_hang(c, why);
+		end(wk, c, false);
 	}
 }
 
@@ -415,18 +437,19 @@ static void check_limits(struct worker *wk)
 static bool turn(struct worker *wk, struct cluster *c)
 {
 	struct grid *g = wk->grid;
-	uint64_t work = c->work, ticks = c->ticks;
+	const uint64_t work = c->work, ticks = c->ticks;
+	const size_t parked = wk->parked.n;
 	enum turn t;
 
 	if (cut_off(g, c->info.id) && !atomic_load(&g->hang)) {
 		end(wk, c, false);
 		return true;
 	}
-	c->polled = 0;
+	c->polled = wk->resident.at[c->slot].polled = 0;
 	t = cluster_turn(c);
 	wk->ticks += c->ticks - ticks;
-	c->due = t == TURN_ON;
-	c->polled_versions = versions(wk, c->polled);
+	wk->resident.at[c->slot] = (struct xresident){ c, c->polled, t == TURN_ON, false };
+	judge_parked(wk, c, parked, c->work != work);
 	if (c->work != work)
 		atomic_fetch_add(&g->work, 1);
 	switch (t) {
@@ -453,14 +476,16 @@ static bool turn(struct worker *wk, struct cluster *c)
 /* Gives turns to the clusters that may progress, or to all. True: something has progressed. */
 static bool turns(struct worker *wk, bool all)
 {
-	const uint64_t parts = wk->nresident / EAGER + 1;
+	const uint64_t parts = wk->resident.n / EAGER + 1;
 	bool progress = false;
 
-	for (struct cluster *c = wk->resident, *next; c; c = next) {
-		next = c->next;
-		if (all || c->due || (c->polled_versions != versions(wk, c->polled)
-			&& (c->info.id + wk->steps) % parts == 0))
+	for (size_t i = 0; i < wk->resident.n;) {
+		const struct xresident *r = &wk->resident.at[i];
+		struct cluster *c = r->c;
+
+		if (all || r->due || (r->stale && (c->info.id + wk->steps) % parts == 0))
 			progress |= turn(wk, c);
+		i += i < wk->resident.n && wk->resident.at[i].c == c; /* or it has ended */
 	}
 	return progress;
 }
@@ -492,7 +517,7 @@ void worker_run(struct worker *wk)
 		uint64_t epoch = atomic_load(&g->work);
 		bool progress;
 
-		while (wk->nresident < wk->window && admit(wk))
+		while (wk->resident.n < wk->window && admit(wk))
 			;
 		progress = turns(wk, all);
 		check_limits(wk);
@@ -511,7 +536,7 @@ void worker_run(struct worker *wk)
 			wk->wasted = idle = 0;
 		if (g->coupled && fair(wk, progress, &all))
 			continue;
-		if (progress && wk->resident) {
+		if (progress && wk->resident.n) {
 			all = !g->coupled;
 			continue;
 		}
@@ -519,7 +544,7 @@ void worker_run(struct worker *wk)
 			all = false;
 			continue;
 		}
-		if ((all || wk->nresident % FULL_EVERY) && admit(wk)) {
+		if ((all || wk->resident.n % FULL_EVERY) && admit(wk)) {
 			all = !g->coupled;
 			wk->wasted = idle = 0;
 			continue;
@@ -529,7 +554,7 @@ void worker_run(struct worker *wk)
 			continue;
 		}
 		wk->wasted = 0;
-		if (!wk->resident) {
+		if (!wk->resident.n) {
 			/* no capacity, but clusters left: others must end first */
 			if (atomic_load(&g->next) >= g->nclusters
 				|| cut_off(g, grid_cluster(g, atomic_load(&g->next))))
@@ -540,7 +565,7 @@ void worker_run(struct worker *wk)
 		}
 		if (++idle > 8 && livelocked(wk, epoch)) {
 			atomic_store(&g->hang, true);
-			grid_fail(g, wk->resident->info.id, EXEC_HANG, 0,
+			grid_fail(g, wk->resident.at[0].c->info.id, EXEC_HANG, 0,
 				"livelock: all runnable warps spin in loops that change no state");
 		} else if (idle > 8) {
 			sched_yield();
@@ -561,6 +586,7 @@ void worker_free(struct worker *wk)
 			free(b);
 		}
 	vec_free(&wk->parked);
+	vec_free(&wk->resident);
 	free(wk->seen);
 	free(wk->scratch);
 	wg_book_close(&wk->wg_book);
