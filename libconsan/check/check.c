@@ -351,7 +351,7 @@ bool check_crossed(struct check *k)
 	bool crossed;
 
 	pthread_mutex_lock(&k->lock);
-	crossed = k->global && k->global->npairs;
+	crossed = k->global && k->global->pairs.n;
 	pthread_mutex_unlock(&k->lock);
 	return crossed;
 }

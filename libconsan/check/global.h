@@ -20,6 +20,7 @@
 #include "grids.h"
 #include "internal.h"
 #include "location.h"
+#include "pairs.h"
 
 #define LOCATION_SHARDS 64u
 #define MARKED_LINES 65536u
@@ -27,11 +28,6 @@
 struct location_shard {
 	pthread_mutex_t lock;
 	struct location_table table;
-};
-
-struct global_pair {             /* a finding and two clusters that showed it; 0: free */
-	uint32_t finding;        /* index + 1 */
-	uint32_t high, low;
 };
 
 struct global {
@@ -45,8 +41,8 @@ struct global {
 	uint32_t nlocations;     /* with a release so far */
 	uint32_t ordered;        /* some location has what fence.sc orders */
 	uint8_t line[MARKED_LINES / 8]; /* by hash of addr / 64: some location is in that line */
-	struct global_pair *pair; /* hash; under the check's lock */
-	uint32_t npairs, cap_pairs;
+	struct pairs pairs;      /* that showed a finding; low UINT32_MAX: with any cluster. Under
+				    the check's lock */
 };
 
 /* A release and an acquire whose scopes do not include both threads. */

@@ -352,43 +352,13 @@ static void fill(struct cluster *c, struct finding *f, const struct global_confl
 
 /* ---- two clusters ---- */
 
-/* True: this pair of clusters had not shown the finding yet. Called under the lock. */
-static bool pair_new(struct global *g, uint32_t finding, uint32_t high, uint32_t low)
-{
-	uint32_t i;
-
-	if (2 * (g->npairs + 1) > g->cap_pairs) {
-		struct global_pair *old = g->pair;
-		uint32_t cap = g->cap_pairs;
-
-		g->cap_pairs = cap ? 2 * cap : 64;
-		g->pair = base_alloc(g->cap_pairs * sizeof *g->pair);
-		g->npairs = 0;
-		for (uint32_t k = 0; k < cap; k++)
-			if (old[k].finding)
-				pair_new(g, old[k].finding - 1, old[k].high, old[k].low);
-		free(old);
-	}
-	i = (finding * 0x9e3779b1u ^ high * 0x85ebca6bu ^ low * 0xc2b2ae35u) >> 3;
-	for (;; i++) {
-		struct global_pair *p = &g->pair[i & (g->cap_pairs - 1)];
-
-		if (!p->finding) {
-			*p = (struct global_pair){ finding + 1, high, low };
-			g->npairs++;
-			return true;
-		}
-		if (p->finding == finding + 1 && p->high == high && p->low == low)
-			return false;
-	}
-}
-
+/* Called under the lock. */
 static void count_pair(struct check *k, size_t finding, uint32_t high, uint32_t low)
 {
-	if (!pair_new(k->global, (uint32_t)finding, high, low))
+	if (!pairs_add(&k->global->pairs, (uint32_t)finding, high, low))
 		return;
 	k->finding[finding]->seen++;
-	if (pair_new(k->global, (uint32_t)finding, high, UINT32_MAX))
+	if (pairs_add(&k->global->pairs, (uint32_t)finding, high, UINT32_MAX))
 		k->finding[finding]->clusters++;
 }
 
