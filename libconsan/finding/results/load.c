@@ -27,7 +27,7 @@ static bool load_finding(struct results *r, const json_t *o)
 {
 	struct finding f;
 
-	if (!rj_finding(o, &f))
+	if (!rj_finding(o, NULL, &f))
 		return false;
 	results_add_finding(r, &f);
 	finding_free(&f);
@@ -81,7 +81,7 @@ static bool load_banks(struct results *r, const json_t *o)
 {
 	struct bank_use u;
 
-	if (rj_bank_use(o, &u))
+	if (rj_bank_use(o, NULL, &u))
 		results_add_bank_use(r, &u);
 	return true;
 }
@@ -115,7 +115,7 @@ static bool load_suppressed(struct results *r, const json_t *o)
 
 	while (s.by < r->suppression.n && strcmp(r->suppression.at[s.by].where, where))
 		s.by++;
-	if (s.by == r->suppression.n || !rj_finding(json_object_get(o, "finding"), &s.f))
+	if (s.by == r->suppression.n || !rj_finding(json_object_get(o, "finding"), NULL, &s.f))
 		return false;
 	vec_push(&r->suppressed, s);
 	return true;

@@ -72,6 +72,7 @@ struct results_merge {
 	VEC(struct { int64_t session; uint32_t id; struct bank_use u; }) bank;
 	VEC(int64_t) launch;  /* session of results.launch[i] */
 	VEC(int64_t) process; /* session of results.process[i] */
+	VEC(struct { int64_t session; struct rj_known known; }) sites;
 };
 
 static struct results_merge *merge_of(struct results *r)
@@ -79,6 +80,20 @@ static struct results_merge *merge_of(struct results *r)
 	if (!r->merge)
 		r->merge = base_alloc(sizeof *r->merge);
 	return r->merge;
+}
+
+/* What the session's earlier records have. Valid until the next call. */
+static struct rj_known *known_of(struct results *r, int64_t session)
+{
+	struct results_merge *m = merge_of(r);
+
+	for (size_t i = m->sites.n; i-- > 0;)
+		if (m->sites.at[i].session == session)
+			return &m->sites.at[i].known;
+	vec_reserve(&m->sites, m->sites.n + 1);
+	m->sites.at[m->sites.n].session = session;
+	m->sites.at[m->sites.n].known = (struct rj_known){ .site = { .n = 0 } };
+	return &m->sites.at[m->sites.n++].known;
 }
 
 static void read_process(struct results *r, int64_t session, const json_t *o)
@@ -151,7 +166,7 @@ static bool read_finding(struct results *r, int64_t session, const json_t *o)
 	size_t step = 0, i;
 	struct finding f;
 
-	if (!rj_finding(o, &f))
+	if (!rj_finding(o, known_of(r, session), &f))
 		return false;
 	while ((i = index_next(&m->record, hash, &step)) != SIZE_MAX) {
 		if (m->finding.at[i].session != session || m->finding.at[i].id != id)
@@ -194,7 +209,7 @@ static bool read_bank_use(struct results *r, int64_t session, const json_t *o)
 	const uint32_t id = (uint32_t)rj_number(o, "id");
 	struct bank_use u;
 
-	if (!rj_bank_use(o, &u))
+	if (!rj_bank_use(o, known_of(r, session), &u))
 		return false;
 	for (size_t i = 0; i < m->bank.n; i++) {
 		if (m->bank.at[i].session != session || m->bank.at[i].id != id)
@@ -242,6 +257,8 @@ static bool read_line(struct results *r, const char *line, size_t n, bool *newer
 	bool ok = json_is_object(o) && rj_number(o, "consan") > 0;
 
 	*newer = ok && rj_number(o, "consan") > RESULTS_VERSION;
+	if (ok && !*newer)
+		rj_get_sites(known_of(r, session), o);
 	if (!ok || *newer)
 		ok = false;
 	else if (!strcmp(type, "process"))
@@ -501,6 +518,9 @@ void results_free(struct results *r)
 		finding_free(&m->finding.at[i].f);
 	index_clear(&m->record);
 	index_clear(&m->bug);
+	for (size_t i = 0; i < m->sites.n; i++)
+		rj_known_clear(&m->sites.at[i].known);
+	vec_free(&m->sites);
 	vec_free(&m->finding);
 	vec_free(&m->coverage);
 	vec_free(&m->bank);

@@ -2,8 +2,9 @@
  *
  * A record is a JSON object in one line, which is appended and flushed at once: a crash of the
  * program loses at most the line being written, and several processes may share a file. An
- * update of a record is a complete new record, which replaces the earlier one. Sites are
- * embedded by value; reading adds them to the site table of the process (site.h).
+ * update of a record is a complete new record, which replaces the earlier one. A session's first
+ * record about a site has it as a row, with its chain of places; others refer to it by number.
+ * Reading adds sites to the site table of the process (site.h).
  *
  * Record types: process, launch, finding, coverage, banks, remark. */
 #ifndef CONSAN_RESULTS_H
@@ -15,7 +16,7 @@
 
 #include <stdio.h>
 
-#define RESULTS_VERSION 1
+#define RESULTS_VERSION 2
 #define REPORT_VERSION 2 /* of the JSON report, reports/schema.json */
 
 /* A checked process. */

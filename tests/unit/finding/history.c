@@ -214,9 +214,9 @@ Test(history, two_clusters)
 	cr_expect_eq(h->step[1].repeat, 2);
 	for (uint32_t i = 0; i < h->nsteps; i++)
 		cr_expect_eq(h->step[i].cta, i >= h->nsteps - h->nsteps / 2, "step %u", i);
-	first = rj_from_history(h);
-	back = rj_history(first);
-	again = rj_from_history(back);
+	first = rj_from_history(h, NULL);
+	back = rj_history(first, NULL);
+	again = rj_from_history(back, NULL);
 	cr_expect(json_equal(first, again));
 	cr_expect_eq(back->other, 1);
 	json_decref(first);
@@ -257,9 +257,9 @@ Test(history, json_and_back)
 	start(64);
 	pipeline(3);
 	h = recorder_history(now, &f);
-	first = rj_from_history(h);
-	back = rj_history(first);
-	again = rj_from_history(back);
+	first = rj_from_history(h, NULL);
+	back = rj_history(first, NULL);
+	again = rj_from_history(back, NULL);
 	cr_expect(json_equal(first, again));
 	cr_expect_eq(history_keep(back), back);
 	history_drop(back);
