@@ -82,24 +82,50 @@ static void keep_finding(struct consan *c, struct session_finding *s, const stru
 	s->suppressed = suppress_match(&c->suppressions, f) < c->suppressions.suppression.n;
 }
 
+/* The session's finding that is the same; if there is none, *key is where it belongs. */
+static struct session_finding *find_same(const struct consan *c, const struct finding *f,
+	uint64_t *key)
+{
+	const uint32_t a = f->side[0].site, b = f->side[1].site;
+	uint64_t i;
+
+	*key = ((uint64_t)f->rule << 50 ^ (uint64_t)(a < b ? a : b) << 26 ^ (a < b ? b : a)) << 1 | 1;
+	for (; (i = number_map_get(&c->identity, *key)) != 0; *key += 2)
+		if (finding_same(&c->findings.at[i - 1]->f, f))
+			return c->findings.at[i - 1];
+	return NULL;
+}
+
+/* Of findings that reports show as one, the first has the history. */
+void session_record_finding(struct consan *c, size_t i)
+{
+	struct finding f = c->findings.at[i]->f;
+	const uint64_t hash = results_hash_bug(&f) | 1, first = number_map_get(&c->bug, hash);
+
+	if (!first)
+		number_map_put(&c->bug, hash, i + 1);
+	else if (first <= i && results_same_bug(&c->findings.at[first - 1]->f, &f))
+		f.history = NULL;
+	results_finding(c->records, (uint32_t)i + 1, &f);
+}
+
 /* The session's copy of a launch's finding, updated and recorded. */
 static void take_finding(struct consan *c, const struct finding *f, bool launch_over)
 {
-	struct session_finding *s = NULL;
+	struct session_finding *s;
+	uint64_t key;
 	bool first;
-	size_t i;
 
 	pthread_mutex_lock(&c->lock);
-	for (i = 0; i < c->findings.n && !s; i++)
-		if (finding_same(&c->findings.at[i]->f, f))
-			s = c->findings.at[i];
+	s = find_same(c, f, &key);
 	if (!s) {
 		s = base_alloc(sizeof *s);
 		keep_finding(c, s, f);
+		s->index = c->findings.n;
 		vec_push(&c->findings, s);
+		number_map_put(&c->identity, key, c->findings.n);
 		if (!s->suppressed)
 			progress_finding(c->progress);
-		i = c->findings.n;
 	}
 	first = !s->before && launch_over;
 	if (first) { /* a copy made during the launch depends on the timing of threads */
@@ -117,7 +143,7 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 	/* Written again only when the count has doubled: a bug may occur in each of many launches.
 	 * consan_close() writes the final count. */
 	if (first || s->f.seen >= 2 * s->recorded) {
-		results_finding(c->records, (uint32_t)i, &s->f);
+		session_record_finding(c, s->index);
 		s->recorded = s->f.seen;
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -391,7 +417,7 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 			continue;
 		s->f.seen = s->recorded = s->before;
 		s->f.clusters = s->clusters_before;
-		results_finding(c->records, (uint32_t)i + 1, &s->f);
+		session_record_finding(c, i);
 	}
 	recorders_forget(c->recorders);
 	pthread_mutex_unlock(&c->lock);

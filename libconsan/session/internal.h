@@ -16,6 +16,7 @@
 /* A finding of the session, over all launches. */
 struct session_finding {
 	struct finding f;
+	size_t index;             /* in consan.findings */
 	uint64_t before;          /* f.seen and f.clusters, at the end of the previous launch */
 	uint32_t clusters_before;
 	uint64_t recorded;        /* f.seen, as last written to the records */
@@ -45,6 +46,9 @@ struct consan {
 	struct progress *progress; /* NULL: no progress line */
 	struct results suppressions; /* the entries only */
 	VEC(struct session_finding *) findings;
+	struct number_map identity; /* by hash: index in findings + 1; with the next odd key on
+				       collision */
+	struct number_map bug;    /* results_hash_bug() -> index + 1 of the first one */
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;
 	uint32_t launches, dumped; /* numbers of launches, and of modules that --dump-ptx wrote */
@@ -111,6 +115,8 @@ uint32_t session_last(const struct exec_result *r);
 void session_record_banks(struct consan *c);
 
 /* ---- view.c ---- */
+/* Writes the finding to the records. The caller holds the lock. */
+void session_record_finding(struct consan *c, size_t i);
 /* Passes new findings to consan_on_finding()'s callback. */
 void view_announce(struct consan *c);
 

@@ -129,7 +129,7 @@ void consan_close(struct consan *c)
 		consan_remark(c, REMARK_NOTE, e.text);
 	for (size_t i = 0; i < c->findings.n; i++)
 		if (c->findings.at[i]->recorded != c->findings.at[i]->f.seen)
-			results_finding(c->records, (uint32_t)i + 1, &c->findings.at[i]->f);
+			session_record_finding(c, i);
 	session_record_banks(c);
 	results_close(c->records);
 	for (size_t i = 0; i < c->findings.n; i++) {
@@ -138,6 +138,8 @@ void consan_close(struct consan *c)
 	}
 	results_free(&c->suppressions);
 	vec_free(&c->findings);
+	number_map_free(&c->identity);
+	number_map_free(&c->bug);
 	vec_free(&c->sorted);
 	vec_free(&c->reversed);
 	vec_free(&c->coverage);

@@ -316,8 +316,7 @@ void results_copy_finding(struct finding *to, const struct finding *from)
 	memcpy(to->waiter, from->waiter, from->nwaiters * sizeof *to->waiter);
 }
 
-/* Unrolling and inlining make several instructions of one source place, which reports merge.
- * Locations and names of the site table are interned, so that pointers can be compared. */
+/* Locations and names of the site table are interned, so that pointers can be compared. */
 static bool same_place(uint32_t a, uint32_t b)
 {
 	const struct site *s = site_get(a), *t = site_get(b);
@@ -325,8 +324,7 @@ static bool same_place(uint32_t a, uint32_t b)
 	return a == b || (s->loc && s->loc == t->loc && s->kernel == t->kernel);
 }
 
-/* Hashes what same_bug() compares. */
-static uint64_t hash_bug(const struct finding *f)
+uint64_t results_hash_bug(const struct finding *f)
 {
 	uint64_t hash = mix((uint64_t)f->rule << 8 | f->severity, f->nsides);
 
@@ -340,7 +338,7 @@ static uint64_t hash_bug(const struct finding *f)
 	return hash;
 }
 
-static bool same_bug(const struct finding *a, const struct finding *b)
+bool results_same_bug(const struct finding *a, const struct finding *b)
 {
 	if (a->rule != b->rule || a->severity != b->severity || a->nsides != b->nsides)
 		return false;
@@ -353,19 +351,19 @@ static bool same_bug(const struct finding *a, const struct finding *b)
 void results_add_finding(struct results *r, const struct finding *f)
 {
 	struct index *x = &merge_of(r)->bug;
-	const uint64_t hash = hash_bug(f);
+	const uint64_t hash = results_hash_bug(f);
 	struct finding copy;
 	size_t step = 0, i;
 
 	if (x->n != r->finding.n) { /* findings were reordered or removed since */
 		index_clear(x);
 		for (i = 0; i < r->finding.n; i++)
-			index_put(x, hash_bug(&r->finding.at[i]), i);
+			index_put(x, results_hash_bug(&r->finding.at[i]), i);
 	}
 	while ((i = index_next(x, hash, &step)) != SIZE_MAX) {
 		struct finding *have = &r->finding.at[i];
 
-		if (!same_bug(have, f))
+		if (!results_same_bug(have, f))
 			continue;
 		have->seen += f->seen;
 		if (finding_same(have, f)) {

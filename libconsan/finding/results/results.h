@@ -120,6 +120,11 @@ bool results_load(struct results *r, const char *path, struct err *e);
 void results_finish(struct results *r);
 void results_free(struct results *r);
 
+/* Are both shown as one? The first one that is added is, with its history; the other one only adds
+ * its counts. Unrolling and inlining make several instructions of one source place. */
+bool results_same_bug(const struct finding *a, const struct finding *b);
+uint64_t results_hash_bug(const struct finding *f); /* of what results_same_bug() compares */
+
 /* Deep copy; finding_free() the copy. */
 void results_copy_finding(struct finding *to, const struct finding *from);
 
