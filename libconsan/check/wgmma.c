@@ -551,6 +551,11 @@ void on_setmaxnreg(struct cluster *c, const struct event *e)
 			"than the %u that the warp has", n, inc ? "not less" : "not more", w->nregs);
 		report_send(c, f);
 	}
+	if (e->setmaxnreg.ignored && (f = report_new(c, CS802, rule_severity(CS802), e->site, 0))) {
+		report_side(c, f, w->index, -1, e->site, inc ? "setmaxnreg.inc" : "setmaxnreg.dec");
+		report_edge(f, "the kernel has neither .maxnreg nor .minnctapersm with .maxntid or .reqntid");
+		report_send(c, f);
+	}
 	w->nregs = n;
 	check_together(c, e, w);
 }

@@ -186,6 +186,10 @@ bool exec_splits(const struct exec_launch *l, uint32_t cluster, uint32_t ncluste
  * process continues. */
 enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r);
 
+/* Registers per thread at the start of a launch with so many threads in a CTA: what setmaxnreg counts
+ * from. */
+uint32_t exec_entry_regs(const struct exec_kernel *k, uint32_t threads);
+
 /* CTAs per SM of the largest resident grid, for occupancy queries and cooperative launches. */
 unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k,
 	uint32_t threads, uint32_t shared_dynamic);

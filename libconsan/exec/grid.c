@@ -33,10 +33,9 @@ double grid_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Registers per thread at the start: the kernel's bound, from which setmaxnreg counts. Without a
- * bound, an estimate of what ptxas chooses; it chooses no more than a setmaxnreg.inc asks for, as
- * that may not lower the count (9.7.19.5). */
-static uint32_t entry_regs(const struct exec_kernel *k, uint32_t threads)
+/* Without a bound, an estimate of what ptxas chooses; it chooses no more than a setmaxnreg.inc asks
+ * for, as that may not lower the count (9.7.19.5). */
+uint32_t exec_entry_regs(const struct exec_kernel *k, uint32_t threads)
 {
 	const struct ptx_func *f = k->func;
 	uint64_t most = 1;
@@ -286,7 +285,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	g.shared_bytes = g.shared_user;
 	if (k->needs_reserved)
 		g.shared_bytes = ((g.shared_user + 15) & ~15u) + l->device->shared_reserved;
-	g.nregs = entry_regs(k, g.nthreads);
+	g.nregs = exec_entry_regs(k, g.nthreads);
 	g.info = (struct launch_info){ .kernel = k->func->name, .id = l->id,
 		.shared_static = g.shared_user - l->shared_dynamic,
 		.shared_dynamic = l->shared_dynamic,
