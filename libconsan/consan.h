@@ -220,6 +220,7 @@ struct consan_finding {
 	uint32_t clusters;         /* number of clusters with occurrences */
 	uint64_t seed;             /* of the schedule, for the option `seed` */
 	const char *schedule;      /* for the option `schedule`, or "" */
+	const char *reads;         /* for the option `reads`, or "" */
 };
 /* All findings so far, most severe first. Returns their number. The session owns the array,
  * which is valid until the next call of this function, consan_launch() or consan_close(). */

@@ -246,6 +246,8 @@ void describe_schedule(struct text *t, const struct finding *f)
 		text_printf(t, "--seed=%llu", (unsigned long long)f->seed);
 	if (*f->schedule)
 		text_printf(t, "%s--schedule=%s", t->n ? " " : "", f->schedule);
+	if (f->reads)
+		text_printf(t, "%s--reads=%s", t->n ? " " : "", finding_reads(f));
 }
 
 void describe_explored(struct text *t, const struct coverage *c)

@@ -54,6 +54,8 @@ enum EV_PACKED ev_access_flags {
 	ACCESS_REDUCTION = 1 << 2,   /* red: a read-modify-write that never acquires */
 	ACCESS_FOLLOWED = 1 << 3,    /* a load; LOAD_USED follows if an unwritten value is used */
 	ACCESS_FLAG = 1 << 4,        /* a volatile load of a flag (ptx/flag.h) */
+	ACCESS_STALE = 1 << 5,       /* a strong load of a value that is not the newest, of a write
+					with which no release pattern ends: it synchronizes with nothing */
 };
 
 enum EV_PACKED ev_arrive_flags {

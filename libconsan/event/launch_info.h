@@ -19,6 +19,7 @@ struct launch_info {
 	uint64_t seed;
 	const char *schedule;     /* a controlled one, as the option `schedule` names it; or NULL.
 				     Not saved */
+	uint8_t reads;            /* as the option `reads`: 0 newest, 1 oldest, 2 random */
 	uint64_t queue;           /* launches of one queue begin in order */
 	bool programmatic;        /* it may begin before the previous launch has ended */
 	bool apart;               /* no cluster synchronizes with another: the kernel has no strong

@@ -92,6 +92,7 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	l->info.regs_per_thread = (uint32_t)code_get(c);
 	l->info.sm = (uint32_t)code_get(c);
 	l->info.seed = code_get(c);
+	l->info.reads = (uint8_t)code_get(c);
 	l->info.queue = code_get(c);
 	flags = code_get(c);
 	l->info.programmatic = flags & 1;

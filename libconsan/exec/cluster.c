@@ -116,8 +116,10 @@ enum turn cluster_turn(struct cluster *c)
 				ran = true;
 				break;
 			case RUN_SPIN:
-				spin = true;
-				sched_spun(w);
+				if (sched_spun(w))
+					spin = true;
+				else
+					ran = true;
 				break;
 			case RUN_DONE:
 				ran = true;

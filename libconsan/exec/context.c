@@ -1,6 +1,7 @@
 /* context: the memory of clusters, CTAs and warps: allocated once, reused for one cluster of the
  * grid after the other, and initialised at each start. */
 #include "internal.h"
+#include "reads.h"
 
 #include <stdlib.h>
 
@@ -282,7 +283,7 @@ void context_begin(struct worker *wk, uint64_t id)
 	c->info.id = (uint32_t)id;
 	cluster_dims(&c->info, c->dims);
 	c->info.nctas = c->dims[0] * c->dims[1] * c->dims[2];
-	c->sink = o && o->cluster_begin ? o->cluster_begin(o->user, &c->info) : NULL;
+	c->sink = reads_begin(c, o && o->cluster_begin ? o->cluster_begin(o->user, &c->info) : NULL);
 	c->work = c->polls = c->events = c->ticks = c->slept = 0;
 	c->last_op = 0;
 	c->bar_phase = 0;
@@ -316,6 +317,7 @@ void context_end(struct cluster *c, bool finished)
 		async_free(c, op);
 	}
 	c->oldest = c->newest = NULL;
+	c->sink = reads_end(c);
 	if (c->sink && o->cluster_end)
 		o->cluster_end(o->user, c->sink);
 	wk->events += c->events;

@@ -124,6 +124,8 @@ struct exec_control {
 /* ---- launches ---- */
 
 enum exec_async { ASYNC_LATE, ASYNC_EARLY, ASYNC_RANDOM };
+/* Which of the values that the ISA allows strong loads of global memory return (reads.h) */
+enum exec_reads { READS_NEWEST, READS_OLDEST, READS_RANDOM };
 
 struct exec_observer {     /* callbacks may be called from worker threads */
 	void *user;
@@ -156,6 +158,7 @@ struct exec_launch {
 	uint64_t seed;             /* 0: the canonical schedule */
 	const struct exec_control *control; /* NULL, or the schedule of a coupled kernel */
 	enum exec_async async;
+	enum exec_reads reads;     /* of kernels whose clusters are coupled */
 	unsigned jobs;             /* worker threads, 0: all cores */
 	double timeout;            /* seconds, 0: none */
 	const struct exec_observer *observer; /* NULL: run unchecked */

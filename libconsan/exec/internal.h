@@ -206,6 +206,7 @@ struct worker {
 	_Atomic uint64_t stuck_at; /* grid.work + 1 when all residents were found stuck */
 	void *scratch;           /* ex_scratch() */
 	struct wg_book wg_book;  /* ex_wg_book() */
+	struct reads *reads;     /* reads.h; or NULL */
 	/* sched.c */
 	uint64_t ticks;          /* ops of all its clusters so far */
 	unsigned window;         /* clusters kept resident, even if none of them waits */
@@ -297,8 +298,8 @@ bool sched_grant_shared(struct cluster *c);
  * as it polls in vain, it could as well have come later. What it acquires from values that it
  * does not wait for would order more than the program does. */
 void sched_load(struct warp *w, const struct event *e);
-/* The warp polls in vain. */
-void sched_spun(struct warp *w);
+/* The warp polls in vain. False: it will find newer values (reads.h). */
+bool sched_spun(struct warp *w);
 /* After such an access has changed memory. */
 void sched_changed(struct warp *w, uint64_t places);
 /* Draws the order in which clusters start (grid.order). */

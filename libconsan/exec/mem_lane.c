@@ -2,6 +2,7 @@
  * Contiguous and uniform accesses of a full warp are block copies and broadcasts, all others go
  * lane by lane in lane order. */
 #include "reach.h"
+#include "reads.h"
 #include "tensormap.h"
 
 /* Loads half warps of elements whose addresses are contiguous or the same. */
@@ -81,12 +82,54 @@ static __attribute__((noinline)) void widen(const void *t, unsigned size, bool s
 	}
 }
 
+/* The lanes that read an older value, in the executor's reads. Only of global memory. */
+static __attribute__((noinline)) uint32_t old_lanes(struct warp *w, const struct xop *x,
+	uint32_t lanes, const struct reach *r, unsigned size, unsigned vec)
+{
+	const uint32_t order = x->o[MX_ORDER];
+	uint64_t addr[LANES];
+	uint32_t global = 0;
+
+	for EACH_LANE(l, lanes) {
+		addr[l] = r->mixed ? r->place[l].addr : reach_off(r, l);
+		global |= (uint32_t)(!r->mixed || r->place[l].space == SP_GLOBAL) << l;
+	}
+	return reads_load(w, global, addr, size, vec, (enum ev_sem)(uint8_t)order,
+		(enum ev_scope)(uint8_t)(order >> 8));
+}
+
+static __attribute__((noinline)) void emit_load(struct warp *w, const struct xop *x,
+	uint32_t lanes, uint32_t old, unsigned bytes, unsigned element, struct reach *r)
+{
+	struct xop of_old = *x;
+
+	of_old.o[MX_ORDER] |= ORDER(0, 0, ACCESS_STALE, 0);
+	reach_emit(w, &of_old, old, MODE_READ, bytes, element, 0, r);
+	if (lanes & ~old)
+		reach_emit(w, x, lanes & ~old, MODE_READ, bytes, element, 0, r);
+}
+
+static __attribute__((noinline)) void load_old(struct warp *w, uint32_t old, uint32_t form,
+	unsigned char *to)
+{
+	const unsigned size = FORM_SIZE(form);
+	unsigned char t[8 * LANES];
+
+	for EACH_LANE(l, old) {
+		const uint64_t v = reads_value(w, l);
+
+		memcpy(t + l * size, &v, size);
+	}
+	widen(t, size, FORM_SEXT(form), FORM_REG(form), old, to);
+}
+
 REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
 	uint32_t form = x->o[MX_FORM];
 	unsigned vec = FORM_VEC(form), reg = FORM_REG(form);
 	const uint32_t *dst = vec > 4 ? x->i.p : x->o;
+	uint32_t old = 0;
 	struct reach r;
 	uint64_t held;
 
@@ -94,7 +137,11 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		return STEP_FAULT;
 	if (!reach_begin(w, x, lanes, MODE_READ, &r, &held))
 		return STEP_PARK;
-	if (w->sink)
+	if (__builtin_expect(w->worker->reads != NULL, 0) && held)
+		old = old_lanes(w, x, lanes, &r, size, vec);
+	if (old)
+		emit_load(w, x, lanes, old, size * vec, size, &r);
+	else if (w->sink)
 		reach_emit(w, x, lanes, MODE_READ, size * vec, size, 0, &r);
 	if (x->o[MX_ORDER] >> 24)
 		ex_poll(w);
@@ -109,6 +156,8 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		load_lanes(&r, lanes, size, vec, v, t);
 		widen(t, size, FORM_SEXT(form), reg, lanes, d);
 	}
+	if (old)
+		load_old(w, old, form, w->r + dst[0]);
 	reach_end(w, held, false);
 	return STEP_NEXT;
 }

@@ -26,6 +26,7 @@
  * resident. With a seed, the order of clusters, of warps and of parked accesses is drawn, and some
  * reads park, too. */
 #include "internal.h"
+#include "reads.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ static void begin(struct worker *wk)
 	wk->window = wk->grid->coupled && l->control ? CONTROLLED
 		: wk->grid->coupled && l->seed ? 1u << draw(&wk->rng) % 4 : 1;
 	wk->last = UINT32_MAX;
+	wk->reads = wk->grid->coupled ? reads_open(l) : NULL;
 }
 
 /* ---- points ---- */
@@ -159,11 +161,14 @@ void sched_changed(struct warp *w, uint64_t places)
 	w->polled = 0;
 }
 
-void sched_spun(struct warp *w)
+bool sched_spun(struct warp *w)
 {
-	w->spun = true;
+	w->spun = !reads_spun(w);
+	if (!w->spun)
+		return false;
 	w->spun_versions = versions(w->worker, w->polled);
 	w->spun_work = w->cluster->work;
+	return true;
 }
 
 /* ---- loads of threads that poll ---- */
@@ -590,4 +595,5 @@ void worker_free(struct worker *wk)
 	free(wk->seen);
 	free(wk->scratch);
 	wg_book_close(&wk->wg_book);
+	reads_close(wk->reads);
 }

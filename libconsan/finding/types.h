@@ -83,6 +83,7 @@ struct finding {
 	uint64_t seen;        /* occurrences */
 	uint32_t clusters;    /* clusters with an occurrence */
 	uint64_t seed;        /* of the schedule with the first occurrence */
+	uint8_t reads;        /* the option `reads` of that run, see finding_reads(); 0: newest */
 	char schedule[64];    /* that schedule as the option `schedule` names it; "": by its seed */
 };
 
@@ -94,6 +95,8 @@ void finding_free(struct finding *f); /* frees what f owns, not f */
 /* A name that does not fit is cut and gets ~ and its checksum, so that two instances of a
  * template stay different. */
 void finding_set_kernel(char to[256], const char *mangled);
+/* The value of the option `reads` that reproduces the finding; "": the default */
+const char *finding_reads(const struct finding *f);
 struct launch_info;
 /* Sets the kernel, the number of the launch and its schedule. */
 void finding_set_launch(struct finding *f, const struct launch_info *l);

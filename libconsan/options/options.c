@@ -266,6 +266,14 @@ bool options_parse(struct options *o, const char *words, struct err *e)
 	return ok;
 }
 
+bool options_agree(const struct options *o, struct err *e)
+{
+	if (!o->reads || o->backend == OPT_BACKEND_AUTO || o->backend == OPT_BACKEND_CPU)
+		return true;
+	return err_set(e, ERR_OPTION, 0, 0, "reads: instrumented kernels read what memory returns; only the "
+		"backend cpu can choose another value");
+}
+
 static void add_word(struct text *out, const char *id, const char *value)
 {
 	char name[40];

@@ -53,6 +53,8 @@ bool options_set(struct options *o, const char *name, const char *value,
 /* Sets options from words "name=value" (or "flag") separated by blanks; a backslash escapes a
  * blank or a backslash. Options of o that no word names stay. words may be NULL. */
 bool options_parse(struct options *o, const char *words, struct err *e);
+/* Do the options agree with each other? After all have been set. */
+bool options_agree(const struct options *o, struct err *e);
 /* The inverse: words for all options that differ from their default. */
 void options_format(const struct options *o, struct text *out);
 

@@ -256,6 +256,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 		.kernel = k->name, .id = c->launches++,
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
+		.reads = (uint8_t)c->opt.reads,
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
 		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart,
 	};
@@ -306,7 +307,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
 		.shared_dynamic = l->shared_dynamic, .params = params,
 		.cooperative = l->cooperative, .seed = c->opt.seed, .control = c->control,
-		.async = async_of(&c->opt),
+		.async = async_of(&c->opt), .reads = (enum exec_reads)c->opt.reads,
 		/* one job for --save: a file has the events in their order */
 		.jobs = c->save && check ? 1 : (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer,

@@ -69,7 +69,7 @@ struct consan *consan_open(const char *words, struct err *e)
 	pthread_mutex_init(&c->launching, NULL);
 	pthread_mutex_init(&c->showing, NULL);
 	pthread_mutex_init(&c->lock, NULL);
-	ok = options_parse(&c->opt, words, e)
+	ok = options_parse(&c->opt, words, e) && options_agree(&c->opt, e)
 		&& session_policy(&c->opt, &c->policy, e);
 	if (ok && *c->opt.schedule && !schedule_parse(c->opt.schedule, &c->schedule))
 		ok = err_set(e, ERR_OPTION, 0, 0, "schedule=%s: expected LAUNCH:STEP@WARP,... or LAUNCH:reverse",

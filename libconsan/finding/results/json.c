@@ -197,6 +197,8 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	put_number(o, "seed", f->seed);
 	if (*f->schedule)
 		put_text(o, "schedule", f->schedule);
+	if (f->reads)
+		put_text(o, "reads", finding_reads(f));
 	return o;
 }
 
@@ -243,6 +245,8 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	f->clusters = (uint32_t)rj_number(o, "clusters");
 	f->seed = rj_number(o, "seed");
 	get_text(o, "schedule", f->schedule, sizeof f->schedule);
+	for (f->reads = 2; f->reads && strcmp(finding_reads(f), rj_text(o, "reads")); f->reads--)
+		;
 	return true;
 }
 

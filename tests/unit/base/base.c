@@ -49,6 +49,8 @@ Test(base, grown_table_is_zero)
 			at[i] = 7;
 	}
 	free(at);
+}
+
 Test(base, number_map)
 {
 	struct number_map m = { 0 };
