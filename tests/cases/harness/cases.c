@@ -21,12 +21,12 @@
 static const char *const no_specimen[] = { "CS406" };
 
 /* Emulated GPU mode with everything that it can record */
-static const char emulated[] = "backend=gpu-emulated gpu-global=1 timeout=1";
+static const char emulated[] = "backend=gpu-emulated gpu-global=1 timeout=1 reads=newest";
 
 /* Without global memory, GPU mode runs a pre-check that only determines whether there are
  * findings. Counting bank conflicts needs all events, so it disables the pre-check. */
-static const char prechecked[] = "backend=gpu-emulated timeout=1 jobs=4";
-static const char full[] = "backend=gpu-emulated timeout=1 jobs=4 bank-conflicts=1";
+static const char prechecked[] = "backend=gpu-emulated timeout=1 jobs=4 reads=newest";
+static const char full[] = "backend=gpu-emulated timeout=1 jobs=4 bank-conflicts=1 reads=newest";
 
 /* ---- judging one ---- */
 
