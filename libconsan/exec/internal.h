@@ -288,7 +288,7 @@ static inline uint64_t sched_place(uint64_t offset)
 }
 /* Before a strong access of the running fragment to these places. False: the warp was parked;
  * return STEP_PARK. */
-bool sched_point(struct warp *w, uint64_t places, unsigned mode);
+bool sched_point(struct warp *w, uint32_t site, uint64_t places, unsigned mode);
 /* Before a strong write or an atomic of the running fragment on shared memory, in a kernel that has
  * strong loads of it. False: as above. */
 bool sched_shared_point(struct warp *w);

@@ -174,7 +174,7 @@ struct warp {
 	bool parked_shared;        /* the same in shared memory: cluster_turn() grants it */
 	bool granted;              /* it may perform the next one */
 	bool spun;                 /* polled in vain; spun_* say since when */
-	struct xpoint { uint64_t places; uint8_t mode; } point;
+	struct xpoint { uint64_t places; uint32_t site; uint8_t mode; } point;
 	struct xpolled {           /* its newest strong load, if it was not emitted yet */
 		struct event e;
 		uint64_t addr[LANES];

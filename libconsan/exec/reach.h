@@ -303,7 +303,7 @@ REACH_INLINE bool reach_begin(struct warp *w, const struct xop *x, uint32_t lane
 		return true;
 	if (g->coupled) {
 		*held = reach_places(w, x, lanes, r);
-		return !*held || sched_point(w, *held, mode);
+		return !*held || sched_point(w, x->site, *held, mode);
 	}
 	if (w->sink && w->sink->want_global && g->jobs > 1)
 		*held = reach_stripes(r, lanes);

@@ -93,7 +93,7 @@ static uint64_t versions(const struct worker *wk, uint64_t places)
 	return sum;
 }
 
-bool sched_point(struct warp *w, uint64_t places, unsigned mode)
+bool sched_point(struct warp *w, uint32_t site, uint64_t places, unsigned mode)
 {
 	struct worker *wk = w->worker;
 	struct cluster *c = w->cluster;
@@ -101,7 +101,7 @@ bool sched_point(struct warp *w, uint64_t places, unsigned mode)
 	if (!w->granted && (mode != MODE_READ || c->grid->l->control
 		|| (c->grid->l->seed && !(ex_random(c) & 3)))) {
 		w->parked = true;
-		w->point = (struct xpoint){ places, (uint8_t)mode };
+		w->point = (struct xpoint){ places, site, (uint8_t)mode };
 		c->parked++;
 		vec_push(&wk->parked, ((struct xparked){ .w = w, .polled = w->polled }));
 		return false;
@@ -207,8 +207,7 @@ void sched_load(struct warp *w, const struct event *e)
 	c->poll = p;
 }
 
-/* A warp that spins, or that waits for its turn to read, probably repeats the load. If not, its
- * event comes late, and may acquire a later release: no report follows from that. */
+/* A warp that spins, or that waits for its turn to load there again, probably repeats the load. */
 enum run_result sched_run(struct warp *w)
 {
 	struct cluster *c = w->cluster;
@@ -216,7 +215,7 @@ enum run_result sched_run(struct warp *w)
 
 	c->poll = w->poll.held ? &w->poll : NULL;
 	how = warp_run(w);
-	if (c->poll && how != RUN_SPIN && !(how == RUN_PARKED && w->point.mode == MODE_READ))
+	if (c->poll && how != RUN_SPIN && !(how == RUN_PARKED && w->point.site == w->poll.e.site))
 		sched_poll_counts(c);
 	c->poll = NULL;
 	return how;
