@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libconsan/check/check.h"
 #include "libconsan/exec/exec.h"
 
 enum kind { LD, POLL, ST, RMW, FENCE }; /* POLL: until it is not 0 */
@@ -40,7 +41,8 @@ static const char *const scope_text[] = { "", ".cta", ".cluster", ".gpu", ".sys"
 static void put_op(struct text *t, const struct op *o, unsigned reg)
 {
 	const char *sem = sem_text[o->sem];
-	const char *scope = o->sem == SEM_VOLATILE ? "" : scope_text[o->scope];
+	const char *scope = o->sem == SEM_VOLATILE || o->sem == SEM_WEAK ? ""
+		: scope_text[o->scope];
 
 	switch (o->kind) {
 	case FENCE:
@@ -124,13 +126,14 @@ static void done(struct program *p, struct ready *r)
 	free(p->text);
 }
 
-static void run(struct program *p, const struct ready *r, uint64_t seed, enum exec_reads which)
+static void run_observed(struct program *p, const struct ready *r, uint64_t seed,
+	enum exec_reads which, const struct exec_observer *observer)
 {
 	static uint32_t memory[512];
 	uint32_t *at = memory;
 	struct exec_launch l = { .device = exec_device_for(90), .kernel = r->k,
 		.grid = { r->ctas, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 1, 1, 1 }, .params = &at,
-		.timeout = 20, .seed = seed, .reads = which };
+		.timeout = 20, .seed = seed, .reads = which, .observer = observer };
 	struct exec_result result;
 
 	memset(memory, 0, sizeof memory);
@@ -142,6 +145,11 @@ static void run(struct program *p, const struct ready *r, uint64_t seed, enum ex
 			p->thread[i].op[k].got = memory[256 + i * MAX_OPS + k];
 	for (unsigned i = 0; i < LOCATIONS; i++)
 		p->last[i] = memory[16 * i];
+}
+
+static void run(struct program *p, const struct ready *r, uint64_t seed, enum exec_reads which)
+{
+	run_observed(p, r, seed, which, NULL);
 }
 
 /* ---- the axioms ---- */
@@ -593,4 +601,92 @@ Test(reads, agree_with_the_axioms, .timeout = 600)
 		}
 		done(&p, &r);
 	}
+}
+
+/* ---- the checker judges what has been read ---- */
+
+static struct event_sink *check_begin(void *user, const struct cluster_info *c)
+{
+	return check_cluster_begin(user, c);
+}
+
+static void check_end(void *user, struct event_sink *sink)
+{
+	check_cluster_end(user, sink);
+}
+
+static bool checker_finds(struct program *p, const struct ready *r, uint64_t seed)
+{
+	struct check_config config = { .global = true, .launch = { .kernel = "k",
+		.grid = { r->ctas, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 1, 1, 1 }, .sm = 90 } };
+	struct exec_observer observer = { .cluster_begin = check_begin, .cluster_end = check_end };
+	const struct finding *const *f;
+	bool any;
+
+	check_policy_strict(&config.policy);
+	observer.user = check_open(&config);
+	run_observed(p, r, seed, (enum exec_reads)(seed % 3), &observer);
+	any = check_findings(observer.user, &f) > 0;
+	check_close(observer.user);
+	return any;
+}
+
+/* Weak accesses are to location 3 only. */
+static bool axioms_find(const struct program *p)
+{
+	collect(p);
+	observation();
+	cr_assert(causality(NULL, 0));
+	for (unsigned x = LOCATIONS; x < n; x++)
+		for (unsigned y = x + 1; y < n; y++)
+			if (ev[x].op.sem == SEM_WEAK && ev[y].op.sem == SEM_WEAK && (writes(x) || writes(y))
+				&& !base[x][y] && !base[y][x])
+				return true;
+	return false;
+}
+
+Test(reads, checked_by_what_was_read, .timeout = 600)
+{
+	const uint64_t programs = getenv("READS_PROGRAMS")
+		? strtoull(getenv("READS_PROGRAMS"), NULL, 0) : 300;
+	unsigned racy = 0, runs = 0;
+
+	for (uint64_t i = 0; i < programs; i++) {
+		struct program p = { .threads = 2 + i % 2 };
+		unsigned value = 0;
+		struct ready r;
+
+		rng = (i + 1) * 0xd1342543de82ef95u;
+		for (unsigned t = 0; t < p.threads; t++) {
+			p.thread[t].cta = rnd(3) ? t : 0;
+			p.thread[t].warp = p.thread[t].cta == t ? 0 : 1;
+			p.thread[t].n = MAX_OPS;
+			for (unsigned k = 0; k < MAX_OPS; k++) {
+				struct op *o = &p.thread[t].op[k];
+
+				do
+					*o = random_op(&value);
+				while (o->sem == SEM_SC);
+				o->at = o->at ? 0 : 1;
+				o->scope = o->kind == FENCE ? o->scope : SCOPE_GPU; /* else they race */
+			}
+			p.thread[t].op[t ? MAX_OPS - 1 : 0] = (struct op){ t ? LD : ST, SEM_WEAK,
+				SCOPE_NONE, 3, t ? 0 : ++value, 0 };
+		}
+		if (p.threads == 3 && !p.thread[2].cta)
+			p.thread[2].cta = 2;
+		r = prepare(&p);
+		for (uint64_t seed = 0; seed < 12; seed++, runs++) {
+			const bool got = checker_finds(&p, &r, seed), want = axioms_find(&p);
+
+			racy += want;
+			if (got == want)
+				continue;
+			print(&p, i, seed);
+			cr_assert_fail("the checker says %d, the axioms %d", got, want);
+		}
+		done(&p, &r);
+	}
+	fprintf(stderr, "reads: %u executions, %u with a race\n", runs, racy);
+	cr_assert(racy > runs / 10 && racy < runs);
 }
