@@ -436,6 +436,17 @@ Test(reads, store_buffering)
 		T(W(RELEASE, Y, 2), R(ACQUIRE, X))), OLDEST, WANT({ 0, 1, 0 }, { 1, 1, 0 }));
 }
 
+/* The first thread reads 0, so its fence is the first, and what precedes it is handed on. */
+Test(reads, fence_sc_is_transitive)
+{
+	judge("fence.sc", PROGRAM(T(W(RELAXED, X, 1), F(SC), R(RELAXED, Z)),
+		T(W(RELAXED, Z, 2), F(SC), W(RELEASE, Y, 3)), T(P(ACQUIRE, Y), R(RELAXED, X))), NEVER,
+		WANT({ 0, 2, 0 }, { 2, 1, 0 }));
+	judge("fence.acq_rel", PROGRAM(T(W(RELAXED, X, 1), F(ACQ_REL), R(RELAXED, Z)),
+		T(W(RELAXED, Z, 2), F(ACQ_REL), W(RELEASE, Y, 3)), T(P(ACQUIRE, Y), R(RELAXED, X))), OLDEST,
+		WANT({ 0, 2, 0 }, { 2, 1, 0 }));
+}
+
 Test(reads, message_passing)
 {
 	judge("relaxed", PROGRAM(T(W(RELAXED, X, 1), W(RELAXED, Y, 2)),
