@@ -137,7 +137,7 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		return STEP_FAULT;
 	if (!reach_begin(w, x, lanes, MODE_READ, &r, &held))
 		return STEP_PARK;
-	if (__builtin_expect(w->worker->reads != NULL, 0) && held)
+	if (__builtin_expect(held && w->worker->reads, 0))
 		old = old_lanes(w, x, lanes, &r, size, vec);
 	if (old)
 		emit_load(w, x, lanes, old, size * vec, size, &r);

@@ -366,7 +366,9 @@ uint32_t reads_load(struct warp *w, uint32_t lanes, const uint64_t addr[LANES], 
 			const struct reads_location *l;
 			unsigned i;
 
-			if (mixed(r, addr[lane] + e * size, size) || !(l = find(r, addr[lane] + e * size, size)))
+			mixed(r, addr[lane] + e * size, size);
+			l = find(r, addr[lane] + e * size, size);
+			if (!l)
 				continue;
 			i = elements > 1 || sem == SEM_MMIO || r->off ? l->n - 1u : choose(&x, l);
 			reads_message(&x, l, i);
@@ -496,7 +498,8 @@ void reads_close(struct reads *r)
 static void on_event(struct event_sink *s, const struct event *e)
 {
 	struct reads_cluster *k = (struct reads_cluster *)s;
-	const bool global = (e->kind == EV_ACCESS && e->access.space == SP_GLOBAL) || e->kind == EV_HEAP;
+	const bool global = e->kind == EV_HEAP
+		|| (e->kind == EV_ACCESS && e->access.space == SP_GLOBAL);
 
 	reads_synchronize(k, e);
 	if (k->to && (!global || k->to->want_global))

@@ -1,5 +1,5 @@
-/* reads: which values strong loads of global memory return (--reads). Memory itself holds the newest
- * value of each location; here are the older ones that coherence and causality still allow a thread
+/* reads: which values strong loads of global memory return (--reads). Memory holds the newest value
+ * of each location; here are the older ones that coherence and causality still allow a thread
  * to read (PTX ISA 8.9, 8.10). It is an operational model of release and acquire by views.
  *
  * A *message* is a write to a *location*: an address and a size that strong writes or atomics use.

@@ -270,8 +270,8 @@ bool options_agree(const struct options *o, struct err *e)
 {
 	if (!o->reads || o->backend == OPT_BACKEND_AUTO || o->backend == OPT_BACKEND_CPU)
 		return true;
-	return err_set(e, ERR_OPTION, 0, 0, "reads: instrumented kernels read what memory returns; only the "
-		"backend cpu can choose another value");
+	return err_set(e, ERR_OPTION, 0, 0, "reads=%s: instrumented kernels read what the memory holds; "
+		"only the cpu backend can choose an older value", o->reads == 1 ? "oldest" : "random");
 }
 
 static void add_word(struct text *out, const char *id, const char *value)
