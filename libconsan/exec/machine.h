@@ -425,7 +425,9 @@ static inline void ex_set_pred(struct warp *w, uint32_t slot, uint32_t lanes, ui
  * half 0) is rank << 24 | offset as on hardware, also for the CTA's own symbols. Generic windows
  * are reserved ranges without memory behind them:
  *   SHARED_WINDOW + (rank << 24 | offset), LOCAL_WINDOW + offset,
- *   PARAM_WINDOW + offset (entry parameters). */
+ *   PARAM_WINDOW + offset (entry parameters).
+ * SHARED_WINDOW is a multiple of 4 GiB as on hardware: programs change the rank in a generic
+ * address by exclusive or (FlashMLA). */
 extern uint64_t ex_shared_window, ex_local_window, ex_param_window;
 #define SHARED_WINDOW_BYTES (16ull << 24)
 #define LOCAL_WINDOW_BYTES (64ull << 20)
