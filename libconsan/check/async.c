@@ -401,6 +401,7 @@ static void check_store(struct cluster *c, struct warp *w, unsigned lane, const 
 {
 	const struct lane_groups *g = &w->stores;
 	bool open = g->holds >> lane & 1;
+	char place[PLACE_BYTES];
 	unsigned rule = open ? CS309 : CS308;
 	struct finding *f = report_new(c, rule, rule_severity(rule), e->site, g->site[lane]);
 
@@ -414,8 +415,10 @@ static void check_store(struct cluster *c, struct warp *w, unsigned lane, const 
 		report_edge(f, "no cp.async.bulk.commit_group follows the operation, so no wait covers it");
 	else
 		report_edge(f, "the thread must execute cp.async.bulk.wait_group.read 0 before it exits");
-	if (!open && g->wait_site[lane])
+	if (!open && g->wait_site[lane] && g->wait_count[lane])
 		report_hint(f, HINT(store_left_pending), g->wait_count[lane]);
+	else if (!open && g->wait_site[lane])
+		report_hint(f, HINT(store_after_wait), report_place(g->wait_site[lane], place));
 	report_send(c, f);
 }
 

@@ -129,14 +129,19 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 {
 	char place[PLACE_BYTES];
 	const struct warp *by;
+	bool stored = false;
 	uint32_t index;
 
-	if (agent_kind(c, old->agent, &index) == AGENT_SLOT)
+	if (agent_kind(c, old->agent, &index) == AGENT_SLOT) {
+		stored = c->slots.at[index].generic;
 		index = c->slots.at[index].warp;
+	}
 	by = &c->warp[index];
 	report_edge(f, "warp %u's %s is ordered before this %s, but without a fence.proxy.async "
 		"between them", by->id, f->side[1].what, f->side[0].what);
-	if (by->global_fence.site && by->global_fence.epoch >= old->epoch)
+	if (stored)
+		report_hint(f, HINT(fence_after_st_async));
+	else if (by->global_fence.site && by->global_fence.epoch >= old->epoch)
 		report_hint(f, HINT(fence_of_global), report_place(by->global_fence.site, place));
 	else if (!by->fence_site && v->w->fence_site && by != v->w)
 		report_hint(f, HINT(fence_by_reader), v->w->id, by->id);
