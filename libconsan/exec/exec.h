@@ -179,6 +179,8 @@ struct exec_result {
 	uint64_t warp_ops;         /* warp instructions retired */
 	uint64_t events;
 	uint64_t sites_executed, sites; /* instructions reached / in the kernel */
+	bool reads_given_up;       /* too many locations: at some time loads began to return the newest
+				      value, in spite of exec_launch.reads */
 };
 
 /* True if this cluster of the grid is one of those that are split. At least one is, and if there

@@ -2,6 +2,7 @@
 #include <xmmintrin.h>
 
 #include "internal.h"
+#include "reads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,7 @@ static void result(struct grid *g, struct exec_result *r)
 		r->ctas += wk->ctas;
 		r->warp_ops += wk->ops;
 		r->events += wk->events;
+		r->reads_given_up |= reads_given_up(wk->reads);
 	}
 	count_sites(g, r);
 	r->status = g->status;

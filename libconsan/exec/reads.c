@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define AGE 4096u      /* strong loads after which a message is visible to all */
-#define LOCATIONS 65536u
+#define LOCATIONS 131072u
 #define LIVE 1024u     /* locations with more than one message */
 #define MARKS 65536u
 
@@ -14,7 +14,7 @@ struct reads {
 	enum exec_reads which;
 	uint64_t rng, loads;
 	uint32_t time, event;
-	bool off;                /* too many locations: from now on the newest value */
+	bool off;                /* too many or too large locations: from now on the newest value */
 	VEC(struct reads_location) location;
 	VEC(uint32_t) floor;     /* by location: see view.h */
 	uint32_t *bucket, nbuckets; /* by 16 bytes: 1 + the first location there, or 0 */
@@ -477,6 +477,11 @@ struct reads *reads_open(const struct exec_launch *l)
 	r->which = l->reads;
 	r->rng = (l->seed + 1) * 0x9e3779b97f4a7c15ull;
 	return r;
+}
+
+bool reads_given_up(const struct reads *r)
+{
+	return r && r->off;
 }
 
 void reads_close(struct reads *r)

@@ -84,6 +84,7 @@ struct reads_cluster {
 
 struct reads *reads_open(const struct exec_launch *l); /* NULL: all loads return the newest value */
 void reads_close(struct reads *r);
+bool reads_given_up(const struct reads *r); /* exec_result.reads_given_up; r may be NULL */
 /* The sink to give to the cluster instead. */
 struct event_sink *reads_begin(struct cluster *c, struct event_sink *to);
 struct event_sink *reads_end(struct cluster *c); /* returns `to` */

@@ -613,6 +613,9 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 		fallback_try(c, l, packed ? packed : l->params, &config);
 	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
 
+	if (r.reads_given_up)
+		consan_remark(c, REMARK_NOTE, "--reads: a launch writes so many words by strong accesses, or "
+			"such large ones, that from some time on loads returned the newest value");
 	status = session_status(r.status);
 	c->fault = r.fault;
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)

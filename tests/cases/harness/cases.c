@@ -122,7 +122,8 @@ static void precheck_test(const struct specimen *s, enum twin twin)
 
 static void specimen_test(const char *path)
 {
-	static const char *const schedules[] = { "", "async=early", "seed=3 async=random" };
+	static const char *const schedules[] = { "", "async=early reads=oldest",
+		"seed=3 async=random reads=random" };
 	struct found here = { 0 }, there = { 0 };
 	char program[128];
 	struct specimen s;

@@ -282,7 +282,8 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
 		? "--strict --knob=async_across_ctas=0"
 		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
-		"--async=early", "--seed=7", "--backend=gpu-emulated" };
+		"--async=early --reads=oldest", "--seed=7 --reads=random",
+		"--backend=gpu-emulated" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int status;
