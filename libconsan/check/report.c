@@ -90,6 +90,7 @@ struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	f = base_alloc(sizeof *f);
 	f->rule = rule;
 	f->severity = sev;
+	f->order = c->stats.events;
 	finding_set_launch(f, l);
 	return f;
 }

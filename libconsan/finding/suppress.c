@@ -1,6 +1,7 @@
 /* suppress: see suppress.h. */
 #include "suppress.h"
 
+#include "group.h"
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
 
@@ -229,6 +230,7 @@ void suppress_apply(struct results *r)
 		vec_push(&r->suppressed, ((struct result_suppressed){ .f = f, .by = (uint32_t)k }));
 	}
 	r->finding.n = kept;
+	group_findings(r->finding.at, r->finding.n);
 }
 
 /* ---- writing ---- */

@@ -69,6 +69,10 @@ struct finding {
 	enum severity severity;
 	char kernel[256];     /* mangled, by finding_set_kernel() */
 	uint32_t launch;
+	uint32_t group;       /* number of its group (group.h), in the order of importance */
+	uint32_t rank;        /* 0: the headline of its group, else a consequence */
+	uint64_t order;       /* events of its cluster before the occurrence that is shown; 0: the
+				 finding is about two clusters, which have no common order */
 	struct finding_side side[FINDING_SIDES];
 	unsigned nsides;
 	struct finding_barrier barrier;

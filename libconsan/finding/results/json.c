@@ -167,7 +167,10 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	put_text(o, "rule", rule_get(f->rule)->code);
 	put_text(o, "severity", severity_name[f->severity]);
 	put_text(o, "kernel", f->kernel);
+	put_number(o, "group", f->group);
+	put_number(o, "rank", f->rank);
 	put_number(o, "launch", f->launch);
+	put_number(o, "order", f->order);
 	for (unsigned i = 0; i < f->nsides && i < FINDING_SIDES; i++)
 		json_array_append_new(sides, from_side(&f->side[i], t));
 	json_object_set_new(o, "sides", sides);
@@ -221,6 +224,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 			f->severity = (enum severity)i;
 	get_text(o, "kernel", f->kernel, sizeof f->kernel);
 	f->launch = (uint32_t)rj_number(o, "launch");
+	f->order = rj_number(o, "order");
 	f->nsides = json_array_size(sides) < FINDING_SIDES
 		? (unsigned)json_array_size(sides) : FINDING_SIDES;
 	for (unsigned i = 0; i < f->nsides; i++)

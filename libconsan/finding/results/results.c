@@ -2,6 +2,7 @@
 #include "results.h"
 
 #include "libconsan/event/event.h"
+#include "libconsan/finding/group.h"
 #include "libconsan/finding/history.h"
 #include "json.h"
 
@@ -482,6 +483,7 @@ void results_finish(struct results *r)
 		qsort(r->bank.at, r->bank.n, sizeof *r->bank.at, by_conflicts);
 	if (r->finding.n)
 		qsort(r->finding.at, r->finding.n, sizeof *r->finding.at, by_finding);
+	group_findings(r->finding.at, r->finding.n);
 }
 
 void results_free(struct results *r)
