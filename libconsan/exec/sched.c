@@ -122,7 +122,7 @@ bool sched_shared_point(struct warp *w)
 		w->granted = false;
 		return true;
 	}
-	w->point = (struct xpoint){ 0, MODE_WRITE };
+	w->point = (struct xpoint){ .mode = MODE_WRITE };
 	w->parked_shared = true;
 	c->parked_shared++;
 	return false;
