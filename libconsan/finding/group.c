@@ -11,7 +11,7 @@
 
 #define FAMILY(name, span, meaning)
 #define MEMBER(rule, family, family_mbarrier, sure)
-#define BY_HINT(hint, rule, family, surer)
+#define BY_HINT(hint, rule, family, surer, surer_in_warp)
 #define SURER(rule, with, surer)
 #define RELATED(a, b, link)
 #define FOLLOWS(consequence, cause, link)
@@ -33,12 +33,13 @@ static const struct member { enum family family, with_mbarrier; int sure; } memb
 #define MEMBER(rule, family, family_mbarrier, sure)
 };
 
-static const struct { unsigned hint, rule; enum family family; int surer; } by_hint[] = {
+static const struct { unsigned hint, rule; enum family family; int surer, surer_in_warp; } by_hint[] = {
 #undef BY_HINT
-#define BY_HINT(hint, rule, family, surer) { HINT_##hint, rule, FAMILY_##family, surer },
+#define BY_HINT(hint, rule, family, surer, surer_in_warp) \
+	{ HINT_##hint, rule, FAMILY_##family, surer, surer_in_warp },
 #include "group.def"
 #undef BY_HINT
-#define BY_HINT(hint, rule, family, surer)
+#define BY_HINT(hint, rule, family, surer, surer_in_warp)
 };
 
 static const struct { unsigned rule, with; int surer; } surer_with[] = {
@@ -70,12 +71,15 @@ static struct group_item item_of(struct finding *f, uint32_t number)
 {
 	const struct member *m = &members[f->rule < ARRAY_SIZE(members) ? f->rule : CS000];
 	struct group_item it = { .f = f, .sure = m->sure, .parent = number };
+	bool in_warp;
 
+	in_warp = f->nsides == 2 && f->side[0].warp == f->side[1].warp
+		&& f->side[0].cta == f->side[1].cta;
 	it.family = strcmp(f->barrier.kind, "mbarrier") ? m->family : m->with_mbarrier;
 	for (size_t i = 0; i < ARRAY_SIZE(by_hint); i++)
 		if (by_hint[i].hint == f->hint_id && by_hint[i].rule == f->rule) {
 			it.family = by_hint[i].family;
-			it.sure += by_hint[i].surer;
+			it.sure += by_hint[i].surer + in_warp * by_hint[i].surer_in_warp;
 		}
 	it.span = spans[it.family];
 	return it;

@@ -8,7 +8,7 @@
 enum family {
 #define FAMILY(name, span, meaning) FAMILY_##name,
 #define MEMBER(rule, family, family_mbarrier, sure)
-#define BY_HINT(hint, rule, family, surer)
+#define BY_HINT(hint, rule, family, surer, surer_in_warp)
 #define SURER(rule, with, surer)
 #define RELATED(a, b, link)
 #define FOLLOWS(consequence, cause, link)
