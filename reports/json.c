@@ -109,10 +109,10 @@ void report_json(const struct results *r, FILE *out)
 			"kind", rj_remark_name[r->remark.at[i].kind],
 			"text", rj_string(r->remark.at[i].text),
 			"count", (json_int_t)r->remark.at[i].count));
-	all = json_pack("{si s{si si si si si si} so so so so so so}",
+	all = json_pack("{si s{si si si si si si si} so so so so so so}",
 		"consan_report", REPORT_VERSION,
 		"summary", "errors", (int)n.errors, "warnings", (int)n.warnings,
-		"notes", (int)n.notes, "kernels", (int)n.kernels, "checked", (int)n.checked,
+		"notes", (int)n.notes, "consequences", (int)n.consequences, "kernels", (int)n.kernels, "checked", (int)n.checked,
 		"left_out", (int)n.skipped,
 		"findings", findings, "rules", rules, "coverage", coverage,
 		"launches", launches, "processes", processes, "remarks", remarks);

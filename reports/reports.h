@@ -15,7 +15,8 @@
 #include <stdio.h>
 
 struct report_counts {
-	unsigned errors, warnings, notes;
+	unsigned errors, warnings, notes; /* groups of findings, by their highest severity */
+	unsigned consequences;  /* findings that are no headline of a group */
 	unsigned kernels;       /* launched, and not excluded by the filters */
 	unsigned checked;       /* of these, the kernels whose launches were all checked */
 	unsigned skipped;       /* kernels that the user's filters excluded */
@@ -25,7 +26,7 @@ struct report_counts {
 };
 /* Is it one of the gaps? */
 bool report_gap(const struct result_remark *m);
-/* Counts the findings and kernels of r. */
+/* Counts the groups of findings and the kernels of r. */
 void report_count(const struct results *r, struct report_counts *n);
 
 /* Was every launch of the kernel excluded by the user's filters? */

@@ -349,6 +349,17 @@ static void finding(struct html *h, const struct finding *f, unsigned kernel)
 	mu_newline(m);
 }
 
+/* The consequences of one headline, from finding i on, are folded. */
+static void begin_consequences(struct html *h, size_t i)
+{
+	size_t n = h->r->finding.n - i;
+
+	group_severity(&h->r->finding.at[i], &n);
+	mu_open(&h->m, "details");
+	mu_attr(&h->m, "class", "consequences");
+	mu_element(&h->m, "summary", NULL, "and %zu consequence%s", n, plural_s(n));
+}
+
 static void findings(struct html *h, const unsigned *kernel)
 {
 	struct markup *m = &h->m;
@@ -359,8 +370,14 @@ static void findings(struct html *h, const unsigned *kernel)
 	if (!h->r->finding.n)
 		mu_element(m, "p", "none", "No findings in the checked launches.");
 	for (size_t i = 0; i < h->shown; i++) {
+		const struct finding *f = &h->r->finding.at[i];
+
 		h->id = (unsigned)i + 1;
-		finding(h, &h->r->finding.at[i], kernel[i]);
+		if (f->rank == 1)
+			begin_consequences(h, i);
+		finding(h, f, kernel[i]);
+		if (f->rank && (i + 1 == h->shown || !f[1].rank))
+			mu_close(m, "details");
 	}
 	if (h->shown < h->r->finding.n)
 		mu_element(m, "p", "none", "%zu more findings are not on this page: "

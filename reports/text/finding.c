@@ -13,6 +13,7 @@
 #define SOURCE_MIN 24    /* columns; shorter pieces of a source line are not shown */
 #define WAITERS_SHOWN 24
 #define KERNEL_SHOWN 160 /* bytes of a kernel's name: template names have no limit */
+#define CONSEQUENCES_SHOWN 12 /* lines */
 
 static const enum page_style severity_style[] = {
 	[SEV_NOTE] = CYAN, [SEV_WARNING] = YELLOW, [SEV_ERROR] = RED,
@@ -343,7 +344,18 @@ static void add_clause(struct page *p, const char *label, const char *text)
 	page_add(p, PLAIN, "%s", text);
 }
 
-void text_finding(struct page *p, const struct options *o, const struct finding *f)
+static void add_title(struct page *p, const struct finding *f)
+{
+	const struct rule_info *rule = rule_get(f->rule);
+
+	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_text[f->severity],
+		rule->code);
+	page_add(p, BOLD, "  %s", rule->title);
+	page_add(p, PLAIN, "  ");
+	add_headline(p, f->side, f->nsides);
+}
+
+static void add_finding(struct page *p, const struct options *o, const struct finding *f)
 {
 	const struct rule_info *rule = rule_get(f->rule);
 	char *kernel = demangle(f->kernel, o->demangle);
@@ -351,11 +363,7 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 
 	page_indent(p, 0);
 	p->indent = 2;
-	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_text[f->severity],
-		rule->code);
-	page_add(p, BOLD, "  %s", rule->title);
-	page_add(p, PLAIN, "  ");
-	add_headline(p, f->side, f->nsides);
+	add_title(p, f);
 	page_label(p, "kernel", DIM);
 	page_add(p, PLAIN, "%.*s%s, launch" NBSP "%u", KERNEL_SHOWN, kernel,
 		strlen(kernel) > KERNEL_SHOWN ? "..." : "", f->launch);
@@ -382,8 +390,48 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	if (schedule.n)
 		page_add(p, PLAIN, "; reproduce with" NBSP "%s", schedule.at);
 	page_add(p, DIM, "; see consan" NBSP "explain" NBSP "%s", rule->code);
-	page_blank(p);
+	page_end(p);
 	text_free(&schedule);
 	text_free(&occurrences);
 	free(kernel);
+}
+
+/* ---- a group ---- */
+
+/* One line for each of n consequences, in the order in which they occurred. */
+static void add_consequences(struct page *p, const struct options *o, const struct finding *f,
+	size_t n)
+{
+	size_t shown = 0, all = 0;
+
+	for (size_t i = 0; i < n; i++)
+		all += (int)f[i].severity >= o->print_level;
+	if (!all)
+		return;
+	page_indent(p, 2);
+	page_add(p, BOLD, "and %zu consequence%s", all, plural_s(all));
+	page_add(p, DIM, o->consequences ? ":" : " (--consequences prints them in full):");
+	for (size_t i = 0; i < n; i++) {
+		if ((int)f[i].severity < o->print_level)
+			continue;
+		if (o->consequences) {
+			page_blank(p);
+			add_finding(p, o, &f[i]);
+		} else if (shown++ < CONSEQUENCES_SHOWN) {
+			page_indent(p, 4);
+			p->indent += 2;
+			add_title(p, &f[i]);
+		}
+	}
+	if (shown > CONSEQUENCES_SHOWN) {
+		page_indent(p, 4);
+		page_add(p, DIM, "... and %zu more", shown - CONSEQUENCES_SHOWN);
+	}
+}
+
+void text_group(struct page *p, const struct options *o, const struct finding *f, size_t n)
+{
+	add_finding(p, o, f);
+	add_consequences(p, o, f + 1, n - 1);
+	page_blank(p);
 }

@@ -144,12 +144,20 @@ static void add_suppressions(struct page *p, const struct results *r)
 	page_end(p);
 }
 
+/* Has a finding before i its rule? */
+static bool known_before(const struct results *r, size_t i, enum severity least)
+{
+	for (size_t k = 0; k < i; k++)
+		if (r->finding.at[k].rule == r->finding.at[i].rule && r->finding.at[k].severity >= least)
+			return true;
+	return false;
+}
+
 /* The one line to grep for, so it is never wrapped. */
 static void add_summary(struct page *p, const struct results *r, const struct options *o)
 {
 	const enum severity least = o->print_level == PRINT_INFO ? SEV_NOTE : SEV_WARNING;
 	struct report_counts n;
-	unsigned last = RULE_NONE;
 	const char *open = " (";
 	bool bad;
 
@@ -160,16 +168,15 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 	page_add(p, bad ? RED : n.warnings ? YELLOW : GREEN, "SUMMARY consan:");
 	page_add(p, BOLD, " %u error%s, %u warning%s, %u note%s", n.errors, plural_s(n.errors),
 		n.warnings, plural_s(n.warnings), n.notes, plural_s(n.notes));
+	if (n.consequences)
+		page_add(p, BOLD, ", %u consequence%s", n.consequences, plural_s(n.consequences));
 	for (size_t i = 0; i < r->finding.n; i++) {
-		const struct finding *f = &r->finding.at[i];
-
-		if (f->severity < least || f->rule == last)
+		if (r->finding.at[i].severity < least || known_before(r, i, least))
 			continue;
-		page_add(p, BOLD, "%s%s", open, rule_get(f->rule)->code);
-		last = f->rule;
+		page_add(p, BOLD, "%s%s", open, rule_get(r->finding.at[i].rule)->code);
 		open = " ";
 	}
-	if (last != RULE_NONE)
+	if (*open && !open[1])
 		page_add(p, BOLD, ")");
 	if (!n.kernels && !n.skipped)
 		page_add(p, BOLD, "; no kernel was launched");
@@ -201,17 +208,23 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels
 			&& !r->bank.n)
 		return;
-	for (size_t i = 0; i < r->finding.n; i++) {
+	for (size_t i = 0, k; i < r->finding.n; i += k) {
 		const struct finding *f = &r->finding.at[i];
+		enum severity severity;
 
-		if ((int)f->severity < o->print_level)
-			hidden++;
-		else if (shown == limit)
+		k = r->finding.n - i;
+		severity = group_severity(f, &k);
+		for (size_t j = 0; j < k; j++)
+			hidden += (int)f[j].severity < o->print_level;
+		if ((int)severity < o->print_level)
+			continue;
+		if (shown == limit) {
 			beyond++;
-		else if (++shown) {
-			text_finding(&p, o, f);
-			no_lines |= f->nsides && !site_get(f->side[0].site)->loc;
+			continue;
 		}
+		shown++;
+		text_group(&p, o, f, k);
+		no_lines |= f->nsides && !site_get(f->side[0].site)->loc;
 	}
 	for (size_t i = 0; i < r->process.n; i++) {
 		if (!*r->process.at[i].device)
