@@ -58,6 +58,8 @@ static void judge(const struct specimen *s, enum twin twin, const char *schedule
 	}
 	if (!ok || getenv("CASES_PRINT"))
 		print_findings(f, n);
+	if (twin == RACY && getenv("CASES_PRINT"))
+		fprintf(stderr, "%s: %zu findings, %u groups\n", s->path, n, seen_groups(&seen));
 	cr_expect(ok, "%s: %s: %s", s->path, twin == RACY ? "racy" : "fixed", why.at);
 	text_free(&why);
 	seen_free(&seen);

@@ -136,6 +136,8 @@ static void read_header(struct specimen *s, const char *line)
 		read_expectation(s, value);
 	} else if (!strcmp(copy, "// also")) {
 		snprintf(s->also, sizeof s->also, "%s", value);
+	} else if (!strcmp(copy, "// groups")) {
+		s->groups = (unsigned)strtoul(value, NULL, 10);
 	}
 }
 

@@ -13,6 +13,8 @@
  *   // expect: CS106 warning hint:never_waited @read   and this severity, and this hint
  *                                        (finding/hints.def); both only on the cpu backend
  *   // also: CS102                       a rule that may be reported as well
+ *   // groups: 2                         so many groups of findings (finding/group.h); only on the
+ *                                        cpu backend
  * Comments after code mark lines (@read), and name the twin that has the line (racy or fixed;
  * without, both have it). A specimen with `expect` is a pair of twins: the racy one has exactly
  * these rules, the fixed one no finding above a note. A specimen without `expect` is correct
@@ -48,6 +50,7 @@ struct specimen {
 	size_t nexpect;
 	char also[128], options[256];
 	unsigned block, grid, cluster, shared, launches, programmatic;
+	unsigned groups;           /* 0: any number */
 	const char *arg[MAX_ARGS];
 	size_t nargs;
 	bool twins;
