@@ -63,7 +63,19 @@ static const struct { enum family consequence, cause; enum link link; } follows[
 #define FOLLOWS(consequence, cause, link) \
 	{ FAMILY_##consequence, FAMILY_##cause, LINK_##link },
 #include "group.def"
+#undef FOLLOWS
+#define FOLLOWS(consequence, cause, link)
 };
+
+/* Each rule has one row. */
+_Static_assert(0
+#undef MEMBER
+#define MEMBER(rule, family, family_mbarrier, sure) + 1
+#include "group.def"
+#define RULE(code, severity, ids, title, why, fix) - 1
+#include "rules.def"
+#undef RULE
+	== 0, "a rule without a family, or with two");
 
 /* ---- items ---- */
 
@@ -115,6 +127,11 @@ static void join(struct group_item *item, uint32_t a, uint32_t b)
 
 /* ---- one cause ---- */
 
+static bool belongs(const struct group_item *it, enum family family)
+{
+	return it->family == family || family == FAMILY_any;
+}
+
 /* Joins the items of families a and b among those with one key. */
 static void join_bucket(struct group_item *item, const struct group_key *k, size_t n,
 	enum family a, enum family b)
@@ -122,17 +139,17 @@ static void join_bucket(struct group_item *item, const struct group_key *k, size
 	const struct group_key *first_a = NULL, *first_b = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!first_a && item[k[i].item].family == a)
+		if (!first_a && belongs(&item[k[i].item], a))
 			first_a = &k[i];
-		if (!first_b && item[k[i].item].family == b)
+		if (!first_b && belongs(&item[k[i].item], b))
 			first_b = &k[i];
 	}
 	if (!first_a || !first_b)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		if (item[k[i].item].family == a)
+		if (belongs(&item[k[i].item], a))
 			join(item, k[i].item, first_b->item);
-		if (item[k[i].item].family == b)
+		if (belongs(&item[k[i].item], b))
 			join(item, k[i].item, first_a->item);
 	}
 }
@@ -233,33 +250,30 @@ static void take_cause(struct search *s, uint32_t consequence, uint32_t cause)
 		*c = (struct cause){ cause, s->row, true };
 }
 
-/* A note causes nothing but notes. */
-static bool may_cause(const struct group_item *cause, const struct group_item *consequence)
-{
-	return cause->f->severity > SEV_NOTE || consequence->f->severity == SEV_NOTE;
-}
-
-/* Items that have the link in common. The earliest cause counts; it may be in the set of the
- * consequence, where the earliest one of another set does. */
-static void search_bucket(struct search *s, const struct group_key *k, size_t n)
+/* Items that have the link in common, and consequences that are notes, or are none: a note causes
+ * nothing but notes. The earliest cause counts; it may be in the set of the consequence, where the
+ * earliest one of another set does. */
+static void search_bucket(struct search *s, const struct group_key *k, size_t n, bool notes)
 {
 	const bool later = follows[s->row].link == LINK_LATER;
 	uint32_t cause[2], found = 0;
 
-	for (size_t i = 0; i < n && found < 2; i++)
-		if (s->item[k[i].item].family == follows[s->row].cause
+	for (size_t i = 0; i < n && found < 2; i++) {
+		const struct group_item *it = &s->item[k[i].item];
+
+		if (it->family == follows[s->row].cause && (notes || it->f->severity > SEV_NOTE)
 				&& (!found || root(s->item, k[i].item) != root(s->item, cause[0])))
 			cause[found++] = k[i].item;
+	}
 	for (size_t i = 0; i < n && found; i++) {
+		const struct group_item *it = &s->item[k[i].item];
 		const uint32_t set = root(s->item, k[i].item);
 		const uint32_t c = root(s->item, cause[0]) == set ? 1 : 0;
 
-		if (s->item[k[i].item].family != follows[s->row].consequence || c == found
+		if (it->family != follows[s->row].consequence || notes != (it->f->severity == SEV_NOTE)
 				|| s->item[s->head[set]].family != follows[s->row].consequence)
 			continue;
-		if (!may_cause(&s->item[cause[c]], &s->item[k[i].item]))
-			continue;
-		if (!later || in_time(s->item[cause[c]].f, s->item[k[i].item].f))
+		if (c < found && (!later || in_time(s->item[cause[c]].f, it->f)))
 			take_cause(s, k[i].item, cause[c]);
 	}
 }
@@ -279,7 +293,8 @@ static void join_causes(struct group_item *item, uint32_t n, const struct group_
 			while (end < keys->link[link].n && k[end].key == k[i].key && (!later
 					|| item[k[end].item].f->launch == item[k[i].item].f->launch))
 				end++;
-			search_bucket(&s, k + i, end - i);
+			search_bucket(&s, k + i, end - i, false);
+			search_bucket(&s, k + i, end - i, true);
 		}
 	}
 	for (uint32_t i = 0; i < n; i++)

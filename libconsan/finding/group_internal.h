@@ -14,7 +14,7 @@ enum family {
 #define FOLLOWS(consequence, cause, link)
 #include "group.def"
 #undef FAMILY
-	FAMILIES
+	FAMILY_any
 };
 
 /* Those before LINK_LATER are equality of a key. */

@@ -116,30 +116,38 @@ struct span {
 };
 
 /* In the order of the program text. Frames are compared from the kernel inwards, so that this is
- * the order of execution in one turn of all loops, whatever the compiler copied or moved. *same:
- * all frames are on the same lines. */
-static int compare_positions(uint32_t a, uint32_t b, bool *same)
+ * the order of execution in one turn of all loops, whatever the compiler copied or moved. */
+static int compare_lines(uint32_t a, uint32_t b, bool *same)
 {
 	const struct site_loc *x[MAX_FRAMES], *y[MAX_FRAMES];
 	unsigned n = frames_of(a, x), k = frames_of(b, y);
-	const uint32_t line_a = site_get(a)->ptx_line, line_b = site_get(b)->ptx_line;
 
-	*same = false;
+	*same = a == b;
 	while (n && k && !strcmp(x[n - 1]->file, y[k - 1]->file)) {
 		n--;
 		k--;
 		if (x[n]->line != y[k]->line)
 			return x[n]->line < y[k]->line ? -1 : 1;
+		*same |= !n && !k;
 	}
-	*same = (!n && !k) ? site_get(a)->loc || a == b : false;
-	return (line_a > line_b) - (line_a < line_b);
+	return 0;
 }
 
 static int compare_sites(uint32_t a, uint32_t b)
 {
+	const uint32_t line_a = site_get(a)->ptx_line, line_b = site_get(b)->ptx_line;
+	bool same;
+	const int d = compare_lines(a, b, &same);
+
+	return d ? d : (line_a > line_b) - (line_a < line_b);
+}
+
+static bool same_lines(uint32_t a, uint32_t b)
+{
 	bool same;
 
-	return compare_positions(a, b, &same);
+	compare_lines(a, b, &same);
+	return same;
 }
 
 static int by_end(const void *p, const void *q)
@@ -174,28 +182,53 @@ static bool span_of(const struct group_item *it, struct span *s)
 	return true;
 }
 
-/* The places of one kernel and domain at which a synchronization may be missing: directly before
- * end[i], or somewhere around the loops of which the last known site is end[i]. */
+/* The places of one kernel and domain at which a synchronization may be missing, ascending:
+ * directly before end[i]; or, behind the straight ones, somewhere around the loop of which the last
+ * known site is end[i]. */
 struct places {
 	VEC(uint32_t) end;
-	size_t straight;         /* so many are not around a loop */
+	size_t straight;
 };
+
+/* The first straight place that is behind a site, or p->straight. */
+static size_t place_behind(const struct places *p, uint32_t site)
+{
+	size_t low = 0, high = p->straight;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (compare_sites(site, p->end.at[middle]) < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* The straight place directly before the line of a site, or p->straight. */
+static size_t place_at(const struct places *p, uint32_t site)
+{
+	const size_t behind = place_behind(p, site);
+
+	for (size_t i = behind ? behind - 1 : 0; i <= behind && i < p->straight; i++)
+		if (same_lines(site, p->end.at[i]))
+			return i;
+	return p->straight;
+}
 
 /* The first place that is in the span, or a new one. Spans come in the order of their ends: so the
  * places are the fewest that reach all spans. */
 static size_t place_in(struct places *p, const struct span *s)
 {
-	for (size_t i = 0; i < p->straight; i++) {
-		bool same;
-		const int d = compare_positions(s->first, p->end.at[i], &same);
+	const size_t i = s->around ? place_at(p, s->first) : place_behind(p, s->first);
+	uint32_t *end = p->end.n > p->straight ? &p->end.at[p->end.n - 1] : NULL;
 
-		if (s->around ? same : d < 0)
-			return i;
-	}
-	if (s->around && p->end.n > p->straight
-			&& compare_sites(s->first, p->end.at[p->end.n - 1]) <= 0) {
-		if (compare_sites(s->last, p->end.at[p->end.n - 1]) > 0)
-			p->end.at[p->end.n - 1] = s->last;
+	if (i < p->straight)
+		return i;
+	if (end && compare_sites(s->first, *end) <= 0) {
+		if (compare_sites(s->last, *end) > 0)
+			*end = s->last;
 		return p->end.n - 1;
 	}
 	vec_push(&p->end, s->last);
