@@ -145,7 +145,7 @@ static void gap_case(struct markup *m, const char *name, const char *why)
 void report_junit(const struct results *r, const struct options *o, FILE *out)
 {
 	struct markup mu = { .out = out }, *m = &mu;
-	size_t unchecked = r->cut > 0, skipped = r->suppressed.n;
+	size_t unchecked = r->cut > 0, skipped = r->suppressed.n, failures = 0;
 	struct report_counts n;
 	char cut[80];
 
@@ -155,6 +155,8 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 		unchecked += *r->coverage.at[i].unchecked != 0;
 		skipped += report_filtered_out(&r->coverage.at[i]);
 	}
+	for (size_t i = 0; i < r->finding.n; i++)
+		failures += r->finding.at[i].severity == SEV_ERROR;
 	mu_trusted(m, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", 39);
 	mu_open(m, "testsuites");
 	mu_newline(m);
@@ -162,7 +164,7 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 	mu_attr(m, "name", "consan");
 	mu_attr(m, "tests", "%zu", r->coverage.n + r->finding.n + r->suppressed.n
 		+ n.gaps + (r->cut > 0));
-	mu_attr(m, "failures", "%u", n.errors);
+	mu_attr(m, "failures", "%zu", failures);
 	mu_attr(m, "errors", "%zu", unchecked);
 	mu_attr(m, "skipped", "%zu", skipped);
 	mu_newline(m);

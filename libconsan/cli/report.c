@@ -15,7 +15,7 @@
 struct args {
 	struct options options;
 	VEC(const char *) file;
-	VEC(unsigned) only;        /* --finding: positions from 1; empty: all */
+	VEC(unsigned) only;        /* --finding: positions from 1, a headline with its group; empty: all */
 	const char *to, *out, *reason, *rule;
 };
 
@@ -81,7 +81,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* Reads all files into r and keeps the findings that --finding and --rule select. */
 static bool load(struct args *a, struct results *r, struct err *e)
 {
-	size_t kept = 0;
+	size_t kept = 0, head = 0;
 
 	for (size_t i = 0; i < a->file.n; i++)
 		if (!results_load(r, a->file.at[i], e))
@@ -99,8 +99,9 @@ static bool load(struct args *a, struct results *r, struct err *e)
 	for (size_t i = 0; i < r->finding.n; i++) {
 		bool wanted = !a->only.n;
 
+		head = r->finding.at[i].rank ? head : i + 1;
 		for (size_t k = 0; k < a->only.n; k++)
-			wanted |= a->only.at[k] == i + 1;
+			wanted |= a->only.at[k] == i + 1 || a->only.at[k] == head;
 		if (a->rule && strcmp(a->rule, rule_get(r->finding.at[i].rule)->code))
 			wanted = false;
 		if (wanted)
@@ -109,6 +110,7 @@ static bool load(struct args *a, struct results *r, struct err *e)
 			finding_free(&r->finding.at[i]);
 	}
 	r->finding.n = kept;
+	group_findings(r->finding.at, kept); /* what is left of a group has another headline */
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* group_link: what findings have in common, as keys. */
 #include "group_internal.h"
 
-#include "libconsan/event/site.h"
+#include "libconsan/event/event.h"
 
 #include <stdlib.h>
 #include <string.h>

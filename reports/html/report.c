@@ -130,12 +130,11 @@ static void checkbox(struct markup *m, const char *class, const char *value, uns
 	mu_close(m, "label");
 }
 
-static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
-	const struct report_counts *n)
+static void filters(struct html *h, const unsigned *kernel, unsigned nkernels)
 {
 	const struct results *r = h->r;
 	struct markup *m = &h->m;
-	unsigned last = RULE_NONE;
+	unsigned last = RULE_NONE, n[SEV_ERROR + 1] = { 0 };
 	char number[16];
 
 	mu_class(m, "form", "filters js");
@@ -147,12 +146,11 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 	mu_attr(m, "placeholder", "Search  /");
 	mu_attr(m, "aria-label", "Search the findings");
 	mu_void(m);
-	if (n->errors)
-		checkbox(m, "sev", "error", n->errors);
-	if (n->warnings)
-		checkbox(m, "sev", "warning", n->warnings);
-	if (n->notes)
-		checkbox(m, "sev", "note", n->notes);
+	for (size_t i = 0; i < r->finding.n; i++)
+		n[r->finding.at[i].severity]++;
+	for (int k = SEV_ERROR; k >= SEV_NOTE; k--)
+		if (n[k])
+			checkbox(m, "sev", severity_text[k], n[k]);
 	mu_open(m, "select");
 	mu_attr(m, "id", "rule");
 	mu_attr(m, "aria-label", "Rule");
@@ -464,7 +462,7 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 	mu_open(m, "body");
 	banner(&h, &n);
 	if (r->finding.n > 1)
-		filters(&h, kernel, nkernels, &n);
+		filters(&h, kernel, nkernels);
 	mu_class(m, "div", r->finding.n > 1 ? "page" : "page one");
 	if (r->finding.n > 1)
 		contents(&h);
