@@ -316,15 +316,16 @@ static int by_group_and_rank(const void *p, const void *q)
 	return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-struct head { uint32_t root; enum severity severity; const struct finding *f; };
+struct head { uint32_t root; enum severity severity; };
 
+/* By severity; then the group that began first, as later ones may follow from it after all. */
 static int by_importance(const void *p, const void *q)
 {
 	const struct head *a = p, *b = q;
 
 	if (a->severity != b->severity)
 		return a->severity > b->severity ? -1 : 1;
-	return finding_compare(a->f, b->f);
+	return (a->root > b->root) - (a->root < b->root);
 }
 
 /* Numbers the groups, and the findings of each in the order of the items. */
@@ -338,7 +339,7 @@ static void number(struct group_item *item, uint32_t n, const uint32_t *head)
 
 		if (r == i) {
 			number_of[r] = ngroups;
-			group[ngroups++] = (struct head){ r, item[r].f->severity, item[head[r]].f };
+			group[ngroups++] = (struct head){ r, item[r].f->severity };
 		}
 		if (group[number_of[r]].severity < item[i].f->severity)
 			group[number_of[r]].severity = item[i].f->severity;

@@ -12,8 +12,8 @@
 #include <stddef.h>
 
 /* Sets `group` and `rank` of all findings and sorts them by both: groups by their highest severity,
- * then as finding_compare() orders their headlines; consequences as they occurred. The result does
- * not depend on the order in which the findings are given. */
+ * then by their first occurrence; consequences as they occurred. The result does not depend on the
+ * order in which the findings are given. */
 void group_findings(struct finding *f, size_t n);
 
 /* The highest severity of the group that begins at f[0]. *n: in, the findings from there on; out,
