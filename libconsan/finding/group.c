@@ -127,11 +127,6 @@ static void join(struct group_item *item, uint32_t a, uint32_t b)
 
 /* ---- one cause ---- */
 
-static bool belongs(const struct group_item *it, enum family family)
-{
-	return it->family == family || family == FAMILY_any;
-}
-
 /* Joins the items of families a and b among those with one key. */
 static void join_bucket(struct group_item *item, const struct group_key *k, size_t n,
 	enum family a, enum family b)
@@ -139,17 +134,17 @@ static void join_bucket(struct group_item *item, const struct group_key *k, size
 	const struct group_key *first_a = NULL, *first_b = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!first_a && belongs(&item[k[i].item], a))
+		if (!first_a && item[k[i].item].family == a)
 			first_a = &k[i];
-		if (!first_b && belongs(&item[k[i].item], b))
+		if (!first_b && item[k[i].item].family == b)
 			first_b = &k[i];
 	}
 	if (!first_a || !first_b)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		if (belongs(&item[k[i].item], a))
+		if (item[k[i].item].family == a)
 			join(item, k[i].item, first_b->item);
-		if (belongs(&item[k[i].item], b))
+		if (item[k[i].item].family == b)
 			join(item, k[i].item, first_a->item);
 	}
 }

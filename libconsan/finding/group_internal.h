@@ -14,7 +14,6 @@ enum family {
 #define FOLLOWS(consequence, cause, link)
 #include "group.def"
 #undef FAMILY
-	FAMILY_any
 };
 
 /* Those before LINK_LATER are equality of a key. */

@@ -217,6 +217,16 @@ Test(group, race_and_pipeline)
 	expect_groups("CS104 CS208 CS107; CS102");
 }
 
+/* The arrival that does not cover all lanes is not the wait with the wrong parity. */
+Test(group, parity_and_elected_arrive)
+{
+	add_pipeline(10, 0, HINT_fresh_parity);
+	add(CS106, 10, 15);
+	expect_groups("CS104 CS208 CS107 CS106");
+	hinted(&list[3], HINT_elected_arrive);
+	expect_groups("CS104 CS208 CS107; CS106");
+}
+
 /* A hang that no cause comes before */
 Test(group, hang_before_the_race)
 {
