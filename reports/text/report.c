@@ -144,13 +144,31 @@ static void add_suppressions(struct page *p, const struct results *r)
 	page_end(p);
 }
 
-/* Has a finding before i its rule? */
-static bool known_before(const struct results *r, size_t i, enum severity least)
+/* The highest severity of the rule's findings, or -1. */
+static int severity_of(const struct results *r, unsigned rule)
 {
-	for (size_t k = 0; k < i; k++)
-		if (r->finding.at[k].rule == r->finding.at[i].rule && r->finding.at[k].severity >= least)
-			return true;
-	return false;
+	int highest = -1;
+
+	for (size_t i = 0; i < r->finding.n; i++)
+		if (r->finding.at[i].rule == rule && (int)r->finding.at[i].severity > highest)
+			highest = (int)r->finding.at[i].severity;
+	return highest;
+}
+
+/* " (CS102 CS901)": the rules of all findings, by their severities. */
+static void add_rules(struct page *p, const struct results *r, enum severity least)
+{
+	const char *open = " (";
+
+	for (int severity = SEV_ERROR; severity >= (int)least; severity--)
+		for (unsigned rule = 1; rule <= rule_count(); rule++) {
+			if (severity_of(r, rule) != severity)
+				continue;
+			page_add(p, BOLD, "%s%s", open, rule_get(rule)->code);
+			open = " ";
+		}
+	if (!open[1])
+		page_add(p, BOLD, ")");
 }
 
 /* The one line to grep for, so it is never wrapped. */
@@ -158,7 +176,6 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 {
 	const enum severity least = o->print_level == PRINT_INFO ? SEV_NOTE : SEV_WARNING;
 	struct report_counts n;
-	const char *open = " (";
 	bool bad;
 
 	report_count(r, &n);
@@ -170,14 +187,7 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 		n.warnings, plural_s(n.warnings), n.notes, plural_s(n.notes));
 	if (n.consequences)
 		page_add(p, BOLD, ", %u consequence%s", n.consequences, plural_s(n.consequences));
-	for (size_t i = 0; i < r->finding.n; i++) {
-		if (r->finding.at[i].severity < least || known_before(r, i, least))
-			continue;
-		page_add(p, BOLD, "%s%s", open, rule_get(r->finding.at[i].rule)->code);
-		open = " ";
-	}
-	if (*open && !open[1])
-		page_add(p, BOLD, ")");
+	add_rules(p, r, least);
 	if (!n.kernels && !n.skipped)
 		page_add(p, BOLD, "; no kernel was launched");
 	else
