@@ -414,8 +414,11 @@ static void check_store(struct cluster *c, struct warp *w, unsigned lane, const 
 		report_edge(f, "no cp.async.bulk.commit_group follows the operation, so no wait covers it");
 	else
 		report_edge(f, "the thread must execute cp.async.bulk.wait_group.read 0 before it exits");
-	if (!open && g->wait_site[lane])
+	if (!open && g->wait_site[lane]) {
 		report_hint(f, HINT(store_left_pending), g->wait_count[lane]);
+		if (g->wait_count[lane])
+			report_edit(f, g->wait_site[lane], EDIT(store_left_pending));
+	}
 	report_send(c, f);
 }
 

@@ -372,6 +372,11 @@ size_t check_findings(struct check *k, const struct finding *const **out)
 	return n;
 }
 
+void check_edit(struct check *k, size_t i, const struct finding_edit *e)
+{
+	k->ordered[i]->edit = *e;
+}
+
 void check_stats(const struct check *k, struct check_stats *out)
 {
 	*out = k->stats;

@@ -73,6 +73,8 @@ void check_truncate(struct check *k, uint32_t cluster);
 /* Returns the number of findings and sets *out to them in canonical order, each as the first
  * cluster (by id) showed it. The checker owns them; valid until check_close(). */
 size_t check_findings(struct check *k, const struct finding *const **out);
+/* Replaces the edit of the i-th of these findings. */
+void check_edit(struct check *k, size_t i, const struct finding_edit *e);
 struct check_stats { uint64_t events, accesses, granules, async_ops, joins, shadow_bytes; };
 void check_stats(const struct check *k, struct check_stats *out);
 void check_close(struct check *k);

@@ -1,6 +1,6 @@
 # rules, findings, result files, suppressions, history, bank conflicts
 LIB_SRC += $(addprefix libconsan/finding/, \
-	banks.c finding.c history.c ptx_rules.c recorder.c recorder_history.c rule_example.c suppress.c \
+	banks.c edit.c finding.c history.c ptx_rules.c recorder.c recorder_history.c rule_example.c suppress.c \
 	results/history.c results/json.c results/load.c results/results.c results/write.c)
 
 # The examples of `consan explain` are specimens.

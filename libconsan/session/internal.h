@@ -57,6 +57,8 @@ struct consan {
 	void *found_user, *print_user;
 	struct schedule schedule;  /* --schedule */
 	const struct exec_control *control; /* of the launch that runs; NULL: none */
+	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
+	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
 	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */

@@ -139,6 +139,7 @@ void consan_close(struct consan *c)
 	results_free(&c->suppressions);
 	vec_free(&c->findings);
 	vec_free(&c->sorted);
+	vec_free(&c->prepared);
 	vec_free(&c->coverage);
 	vec_free(&c->views);
 	vec_free(&c->coverage_views);

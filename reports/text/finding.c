@@ -333,6 +333,50 @@ static void add_waiters(struct page *p, const struct finding *f)
 	free(printed);
 }
 
+/* ---- the edit ---- */
+
+static void add_instruction_line(struct page *p, enum page_style style, const char *sign,
+	const char *ptx)
+{
+	char *line = short_instruction(ptx);
+
+	page_indent(p, CONTENT);
+	page_verbatim(p, style, sign);
+	page_verbatim(p, style, line);
+	page_verbatim(p, style, line[0] && line[strlen(line) - 1] != ';' && line[strlen(line) - 1] != '}'
+		? ";" : "");
+	free(line);
+}
+
+/* Where to edit, the change as a diff of the PTX, and what it was verified to do. */
+static void add_edit(struct page *p, const struct finding_edit *e)
+{
+	const struct site *s = site_get(e->site);
+	struct text what = { 0 }, verified = { 0 };
+
+	describe_edit(&what, e);
+	if (!what.n)
+		return;
+	page_label(p, "edit", DIM);
+	page_add(p, BOLD, "%s", what.at);
+	page_add(p, DIM, "  [%s:%u]", file_base_name(s->module), s->ptx_line);
+	if (e->kind == EDIT_CHANGE && *s->ptx)
+		add_instruction_line(p, *e->ptx ? RED : PLAIN, *e->ptx ? "- " : "  ", s->ptx);
+	if (e->kind == EDIT_AFTER && *e->ptx)
+		add_instruction_line(p, PLAIN, "  ", s->ptx);
+	if (*e->ptx)
+		add_instruction_line(p, GREEN, "+ ", e->ptx);
+	if (e->kind == EDIT_BEFORE && *e->ptx)
+		add_instruction_line(p, PLAIN, "  ", s->ptx);
+	describe_verified(&verified, e);
+	if (verified.n) {
+		page_indent(p, CONTENT);
+		page_add(p, e->verified == VERIFIED_CLEAN ? GREEN : DIM, "%s", verified.at);
+	}
+	text_free(&what);
+	text_free(&verified);
+}
+
 /* ---- one finding ---- */
 
 static void add_clause(struct page *p, const char *label, const char *text)
@@ -359,6 +403,7 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	page_label(p, "kernel", DIM);
 	page_add(p, PLAIN, "%.*s%s, launch" NBSP "%u", KERNEL_SHOWN, kernel,
 		strlen(kernel) > KERNEL_SHOWN ? "..." : "", f->launch);
+	add_edit(p, &f->edit);
 	for (unsigned i = 0; i < f->nsides; i++) {
 		const struct site_loc *loc = site_get(f->side[i].site)->loc;
 

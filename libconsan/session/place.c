@@ -1,0 +1,512 @@
+/* place: see place.h. */
+#include "place.h"
+
+#include "libconsan/event/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- control flow ---- */
+
+struct flow {
+	const struct ptx_func *f;
+	const struct ptx_block *block;
+	const struct ptx_cfg *g;
+	uint32_t *idom; /* of each block; UINT32_MAX: of the entry, and of code that is never reached */
+	uint32_t *end;  /* of each header: the last position of its loop in the order */
+};
+
+typedef void visit(struct flow *w, uint32_t from, uint32_t to, void *user);
+
+static void each_edge(struct flow *w, visit *fn, void *user)
+{
+	for (uint32_t b = 0; b < w->g->nblock; b++) {
+		const struct ptx_insn *last = &w->f->insn[w->block[b].end - 1];
+
+		for (uint32_t i = 0; i < w->block[b].nsucc; i++)
+			fn(w, b, w->block[b].succ[i], user);
+		for (uint32_t i = 0; i < last->ntarget; i++)
+			fn(w, b, w->g->block_of[last->target[i]], user);
+	}
+}
+
+static uint32_t position(const struct flow *w, uint32_t b)
+{
+	return w->block[b].order;
+}
+
+static uint32_t meet(const struct flow *w, uint32_t a, uint32_t b)
+{
+	while (a != b) {
+		while (position(w, a) > position(w, b))
+			a = w->idom[a];
+		while (position(w, b) > position(w, a))
+			b = w->idom[b];
+	}
+	return a;
+}
+
+struct edges {
+	uint32_t *first, *from; /* from[first[b]..first[b + 1]): the predecessors of b */
+	uint32_t *fill;
+};
+
+static void count_edge(struct flow *w, uint32_t from, uint32_t to, void *user)
+{
+	struct edges *p = user;
+
+	p->first[to + 1]++;
+	if (position(w, to) <= position(w, from) && w->end[to] < position(w, from))
+		w->end[to] = position(w, from);
+}
+
+static void add_edge(struct flow *w, uint32_t from, uint32_t to, void *user)
+{
+	struct edges *p = user;
+
+	(void)w;
+	p->from[p->first[to] + p->fill[to]++] = from;
+}
+
+/* Cooper, Harvey, Kennedy: a simple, fast dominance algorithm. */
+static void dominators(struct flow *w, const struct edges *p)
+{
+	const uint32_t entry = w->g->order[0];
+	bool again = true;
+
+	for (uint32_t b = 0; b < w->g->nblock; b++)
+		w->idom[b] = UINT32_MAX;
+	w->idom[entry] = entry;
+	while (again) {
+		again = false;
+		for (uint32_t k = 1; k < w->g->nblock; k++) {
+			const uint32_t b = w->g->order[k];
+			uint32_t d = UINT32_MAX;
+
+			for (uint32_t i = p->first[b]; i < p->first[b + 1]; i++) {
+				const uint32_t from = p->from[i];
+
+				if (w->idom[from] != UINT32_MAX)
+					d = d == UINT32_MAX ? from : meet(w, from, d);
+			}
+			again |= w->idom[b] != d;
+			w->idom[b] = d;
+		}
+	}
+	w->idom[entry] = UINT32_MAX;
+}
+
+static void flow_open(struct flow *w, const struct ptx_func *f)
+{
+	const size_t n = f->cfg->nblock;
+	struct edges p = { .first = base_alloc((n + 2) * sizeof *p.first) };
+
+	*w = (struct flow){ .f = f, .g = f->cfg, .block = f->cfg->block,
+		.idom = base_alloc(n * sizeof *w->idom), .end = base_alloc(n * sizeof *w->end) };
+	each_edge(w, count_edge, &p);
+	for (size_t b = 0; b < n; b++) {
+		p.first[b + 1] += p.first[b];
+		if (w->block[b].loop < n && w->end[w->block[b].loop] < w->block[b].order)
+			w->end[w->block[b].loop] = w->block[b].order;
+	}
+	p.from = base_alloc((p.first[n] + 1) * sizeof *p.from);
+	p.fill = base_alloc((n + 1) * sizeof *p.fill);
+	each_edge(w, add_edge, &p);
+	dominators(w, &p);
+	free(p.first);
+	free(p.from);
+	free(p.fill);
+}
+
+static void flow_close(struct flow *w)
+{
+	free(w->idom);
+	free(w->end);
+}
+
+static bool inside(const struct flow *w, uint32_t b, uint32_t loop)
+{
+	return loop == UINT32_MAX || (position(w, b) >= position(w, loop)
+		&& position(w, b) <= w->end[loop]);
+}
+
+/* The innermost loop around both blocks; UINT32_MAX: none. */
+static uint32_t common_loop(const struct flow *w, uint32_t a, uint32_t b)
+{
+	for (uint32_t k = position(w, a) + 1; k-- > 0;) {
+		const uint32_t h = w->g->order[k];
+
+		if (w->block[h].loop == h && inside(w, a, h) && inside(w, b, h))
+			return h;
+	}
+	return UINT32_MAX;
+}
+
+static bool dominates(const struct flow *w, uint32_t a, uint32_t b)
+{
+	while (b != UINT32_MAX && b != a)
+		b = w->idom[b];
+	return b == a;
+}
+
+/* Do all threads that enter the innermost loop around the block (without one, the function) pass it,
+ * in each iteration? */
+static bool passed_by_all(const struct flow *w, uint32_t b)
+{
+	const uint32_t loop = w->block[b].loop;
+
+	for (uint32_t k = loop == UINT32_MAX ? w->g->order[0] : loop; k != UINT32_MAX;
+		k = w->block[k].ipdom)
+		if (k == b)
+			return true;
+	if (loop == UINT32_MAX)
+		return false;
+	for (uint32_t k = position(w, loop); k <= w->end[loop]; k++) {
+		const uint32_t u = w->g->order[k];
+
+		for (uint32_t i = 0; i < w->block[u].nsucc; i++)
+			if (w->block[u].succ[i] == loop && !dominates(w, b, u))
+				return false;
+	}
+	return true;
+}
+
+/* ---- candidates ---- */
+
+struct places {
+	struct flow w;
+	const char *ptx;
+	struct place *to;
+	bool all[PLACES]; /* passed_by_all() */
+	size_t n;
+};
+
+/* Those that all threads pass come first. */
+static void add(struct places *p, uint32_t insn, enum finding_edit_kind kind)
+{
+	const uint32_t block = p->w.g->block_of[insn];
+	const bool all = passed_by_all(&p->w, block);
+	struct place x = { .func = p->w.f, .kind = kind };
+	size_t at = p->n;
+
+	/* to an instruction with a source line, if only registers are written on the way */
+	while (kind == EDIT_BEFORE && p->w.f->insn[insn].loc && !p->w.f->insn[insn].loc->line
+		&& ptx_effect_of(p->w.f->insn[insn].op) == EF_NONE && insn + 1 < p->w.block[block].end)
+		insn++;
+	x.insn = &p->w.f->insn[insn];
+	if (!x.insn->text_len)
+		return; /* the ret that the parser added */
+	snprintf(x.ptx, sizeof x.ptx, "%s", p->ptx);
+	for (size_t i = 0; i < p->n; i++)
+		if (place_same(&p->to[i], &x))
+			return;
+	while (all && at && !p->all[at - 1])
+		at--;
+	if (at == PLACES)
+		return;
+	p->n += p->n < PLACES;
+	memmove(&p->to[at + 1], &p->to[at], (p->n - at - 1) * sizeof *p->to);
+	memmove(&p->all[at + 1], &p->all[at], (p->n - at - 1) * sizeof *p->all);
+	p->to[at] = x;
+	p->all[at] = all;
+}
+
+static void add_start(struct places *p, uint32_t block)
+{
+	add(p, p->w.block[block].first, EDIT_BEFORE);
+}
+
+/* At the end of the block, before it branches. */
+static void add_end(struct places *p, uint32_t block)
+{
+	const uint32_t last = p->w.block[block].end - 1;
+
+	add(p, last, ptx_effect_of(p->w.f->insn[last].op) == EF_CONTROL ? EDIT_BEFORE : EDIT_AFTER);
+}
+
+/* Points that every path from `from` to `to` passes, in the innermost loop around both. */
+static void add_between(struct places *p, uint32_t from, uint32_t to)
+{
+	const struct flow *w = &p->w;
+	const uint32_t a = w->g->block_of[from], b = w->g->block_of[to];
+	const uint32_t loop = common_loop(w, a, b);
+	const bool forward = position(w, a) < position(w, b) || (a == b && from < to);
+
+	if (!forward && w->block[a].loop == loop)
+		add(p, from, EDIT_AFTER);
+	if (!forward)
+		for (uint32_t k = w->block[a].ipdom; k != UINT32_MAX && inside(w, k, loop)
+			&& position(w, k) > position(w, a); k = w->block[k].ipdom)
+			if (w->block[k].loop == loop)
+				add_start(p, k);
+	if (w->block[b].loop == loop)
+		add(p, to, EDIT_BEFORE);
+	for (uint32_t k = w->idom[b]; a != b && k != UINT32_MAX && inside(w, k, loop)
+		&& (!forward || position(w, k) >= position(w, a)); k = w->idom[k])
+		if (w->block[k].loop == loop)
+			add_end(p, k);
+	if (!forward)
+		return;
+	if (w->block[a].loop == loop)
+		add(p, from, EDIT_AFTER);
+	for (uint32_t k = w->block[a].ipdom; a != b && k != UINT32_MAX
+		&& position(w, k) > position(w, a) && position(w, k) < position(w, b);
+		k = w->block[k].ipdom)
+		if (w->block[k].loop == loop)
+			add_start(p, k);
+}
+
+/* Before the instruction, or before the branches that lead to it: a barrier must be executed by all
+ * threads that it names. */
+static void add_before(struct places *p, uint32_t insn)
+{
+	const struct flow *w = &p->w;
+
+	add(p, insn, EDIT_BEFORE);
+	for (uint32_t k = w->idom[w->g->block_of[insn]]; k != UINT32_MAX && p->n < PLACES;
+		k = w->idom[k])
+		add_end(p, k);
+}
+
+static bool synchronizes(const struct ptx_insn *i)
+{
+	const enum ptx_effect e = ptx_effect_of(i->op);
+
+	return e == EF_BARRIER || e == EF_WARP_SYNC || e == EF_CLUSTER || e == EF_MBARRIER;
+}
+
+/* Before the first synchronization that follows on every path. */
+static void add_before_release(struct places *p, uint32_t from)
+{
+	const struct flow *w = &p->w;
+	uint32_t b = w->g->block_of[from], i = from + 1;
+
+	for (; b != UINT32_MAX; b = w->block[b].ipdom, i = b == UINT32_MAX ? 0 : w->block[b].first)
+		for (; i < w->block[b].end; i++)
+			if (synchronizes(&w->f->insn[i])) {
+				add(p, i, EDIT_BEFORE);
+				return;
+			}
+}
+
+/* Before the last synchronization that precedes on every path. */
+static void add_before_acquire(struct places *p, uint32_t to)
+{
+	const struct flow *w = &p->w;
+	uint32_t b = w->g->block_of[to], i = to;
+
+	for (; b != UINT32_MAX; b = w->idom[b], i = b == UINT32_MAX ? 0 : w->block[b].end)
+		for (; i-- > w->block[b].first;)
+			if (synchronizes(&w->f->insn[i])) {
+				add(p, i, EDIT_BEFORE);
+				return;
+			}
+}
+
+/* ---- instructions by site ---- */
+
+static const struct ptx_insn *find(const struct ptx_module *m, uint32_t site,
+	const struct ptx_func **f)
+{
+	const struct site *s = site_get(site);
+	const size_t n = strlen(s->ptx);
+
+	for (size_t i = 0; i < m->nfunc; i++) {
+		*f = &m->func[i];
+		if (strcmp(m->func[i].name, s->kernel))
+			continue;
+		for (size_t k = 0; k < m->func[i].ninsn; k++) {
+			const struct ptx_insn *x = &m->func[i].insn[k];
+
+			if (x->line == s->ptx_line && x->text_len == n && m->func[i].cfg
+				&& !memcmp(m->text + x->text_at, s->ptx, n))
+				return x;
+		}
+	}
+	return NULL;
+}
+
+/* Is it the same place of the program's own source? An edit there changes all instructions that
+ * the compiler made of it, in loops that it unrolled and in functions that it inlined. */
+static bool same_place(const struct site_loc *a, const struct site_loc *b)
+{
+	a = site_headline(a);
+	b = site_headline(b);
+	return a == b || (a && b && a->line && a->line == b->line && a->col == b->col
+		&& !strcmp(a->file, b->file));
+}
+
+/* The next instruction that `x`'s source place became, after the index *at, or NULL. Of several in
+ * a row only the first. */
+static const struct ptx_insn *next_copy(const struct place *x, uint32_t *at)
+{
+	const struct ptx_func *f = x->func;
+
+	for (++*at; *at < f->ninsn; ++*at) {
+		const struct ptx_insn *i = &f->insn[*at];
+
+		if (i == x->insn || !i->text_len || i->op != x->insn->op || !same_place(i->loc, x->insn->loc))
+			continue;
+		if (x->kind != EDIT_CHANGE && *at && f->cfg->block_of[*at - 1] == f->cfg->block_of[*at]
+			&& same_place(i[-1].loc, i->loc))
+			continue;
+		return i;
+	}
+	return NULL;
+}
+
+static uint32_t count_copies(const struct place *x)
+{
+	uint32_t at = UINT32_MAX, n = 0;
+
+	while (x->insn->loc && x->insn->loc->line && next_copy(x, &at))
+		n++;
+	return n;
+}
+
+static size_t with_copies(struct place to[PLACES], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i].copies = count_copies(&to[i]);
+	return n;
+}
+
+static bool is_barrier(const char *ptx)
+{
+	return !strncmp(ptx, "bar", 3);
+}
+
+size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
+	struct place to[PLACES])
+{
+	const struct ptx_func *f, *g;
+	const struct ptx_insn *x = *e->ptx ? find(m, e->site, &f) : NULL;
+	const struct ptx_insn *until = x && e->kind == EDIT_BETWEEN ? find(m, e->until, &g) : NULL;
+	struct places p = { .ptx = e->ptx, .to = to };
+	uint32_t at;
+
+	if (!x)
+		return 0;
+	if (e->kind != EDIT_BETWEEN && (e->kind != EDIT_BEFORE || !is_barrier(e->ptx))) {
+		to[0] = (struct place){ .func = f, .insn = x, .kind = e->kind };
+		snprintf(to[0].ptx, sizeof to[0].ptx, "%s", e->ptx);
+		snprintf(to[0].form, sizeof to[0].form, "%s", e->form);
+		return with_copies(to, 1);
+	}
+	flow_open(&p.w, f);
+	at = (uint32_t)(x - f->insn);
+	if (e->kind == EDIT_BEFORE) {
+		add_before(&p, at);
+	} else if (is_barrier(e->ptx)) {
+		if (until && f == g)
+			add_between(&p, at, (uint32_t)(until - f->insn));
+	} else {
+		add_before_release(&p, at);
+		add(&p, at, EDIT_AFTER);
+		if (until && f == g) {
+			add_before_acquire(&p, (uint32_t)(until - f->insn));
+			add(&p, (uint32_t)(until - f->insn), EDIT_BEFORE);
+		}
+	}
+	flow_close(&p.w);
+	return with_copies(to, p.n);
+}
+
+struct finding_edit place_to_edit(const struct place *p)
+{
+	const struct ptx_module *m = p->func->module;
+	char *text = base_strndup(m->text + p->insn->text_at, p->insn->text_len);
+	const struct site s = { .kernel = p->func->name, .module = m->name, .ptx_line = p->insn->line,
+		.ptx = text, .loc = p->insn->loc };
+	struct finding_edit e = { .kind = (uint8_t)p->kind, .site = site_intern(&s) };
+
+	snprintf(e.ptx, sizeof e.ptx, "%s", p->ptx);
+	snprintf(e.form, sizeof e.form, "%s", p->form);
+	e.copies = p->copies ? count_copies(p) + 1 : 0;
+	free(text);
+	return e;
+}
+
+bool place_same(const struct place *a, const struct place *b)
+{
+	const bool same = a->insn == b->insn || (a->copies && b->copies && a->insn->op == b->insn->op
+		&& same_place(a->insn->loc, b->insn->loc));
+
+	return same && a->kind == b->kind
+		&& !strcmp(*a->form ? a->form : a->ptx, *b->form ? b->form : b->ptx);
+}
+
+/* ---- the changed text ---- */
+
+/* The end of the statement, behind its semicolon. */
+static size_t end_of(const struct ptx_module *m, const struct ptx_insn *i)
+{
+	const size_t end = i->text_at + i->text_len;
+	const char *semicolon = memchr(m->text + end, ';', m->ntext - end);
+
+	return semicolon ? (size_t)(semicolon - m->text) + 1 : end;
+}
+
+struct patch { /* replaces [from, to) */
+	size_t from, to;
+	char ptx[sizeof ((struct place *)0)->ptx];
+};
+typedef VEC(struct patch) patches;
+
+static void add_patch(patches *all, const struct ptx_module *m, const struct place *p,
+	const struct ptx_insn *i)
+{
+	struct patch x = { i->text_at, i->text_at, "" };
+
+	snprintf(x.ptx, sizeof x.ptx, "%s", p->ptx);
+	if (p->kind == EDIT_AFTER)
+		x.from = x.to = end_of(m, i);
+	if (p->kind == EDIT_CHANGE)
+		x.to = end_of(m, i);
+	if (p->kind == EDIT_CHANGE && i != p->insn) {
+		char *text = base_strndup(m->text + i->text_at, i->text_len);
+
+		edit_statement(text, p->form, x.ptx, sizeof x.ptx);
+		free(text);
+	}
+	vec_push(all, x);
+}
+
+/* Insertions before the change of the same instruction. */
+static int by_offset(const void *a, const void *b)
+{
+	const struct patch *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return (x->to > y->to) - (x->to < y->to);
+}
+
+void place_apply(const struct ptx_module *m, const struct place *at, size_t n, struct text *out)
+{
+	patches all = { 0 };
+	size_t from = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		const struct ptx_insn *i;
+		uint32_t copy = UINT32_MAX;
+
+		add_patch(&all, m, &at[k], at[k].insn);
+		while (at[k].copies && (i = next_copy(&at[k], &copy)))
+			add_patch(&all, m, &at[k], i);
+	}
+	if (all.n)
+		qsort(all.at, all.n, sizeof *all.at, by_offset);
+	text_add(out, "", 0);
+	for (size_t k = 0; k < all.n; k++) {
+		const struct patch *x = &all.at[k];
+
+		if (x->from < from || !*x->ptx)
+			continue; /* a second change of one instruction */
+		text_add(out, m->text + from, x->from - from);
+		text_printf(out, " %s ", x->ptx);
+		from = x->to;
+	}
+	text_add(out, m->text + from, m->ntext - from);
+	vec_free(&all);
+}

@@ -1,0 +1,30 @@
+/* place: where in a kernel an edit (finding/edit.h) belongs. The checker names instructions; the
+ * control flow says which points between two of them all paths pass, and which of these all threads
+ * of the CTA are likely to pass. */
+#ifndef CONSAN_PLACE_H
+#define CONSAN_PLACE_H
+
+#include "libconsan/finding/finding.h"
+#include "libconsan/ptx/ptx.h"
+
+enum { PLACES = 8 };
+struct place {
+	const struct ptx_func *func;
+	const struct ptx_insn *insn;
+	enum finding_edit_kind kind; /* EDIT_CHANGE, EDIT_BEFORE or EDIT_AFTER */
+	bool copies;  /* also at the other instructions that the compiler made of this source place */
+	char form[sizeof ((struct finding_edit *)0)->form];
+	char ptx[sizeof ((struct finding_edit *)0)->ptx];
+};
+
+/* The places of an edit that can be made (its ptx is not ""), the best first. Returns their number:
+ * 0 if the instructions are not in this module. */
+size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
+	struct place to[PLACES]);
+/* The place as an edit. */
+struct finding_edit place_to_edit(const struct place *p);
+bool place_same(const struct place *a, const struct place *b);
+/* The text of the module with n edits. Lines keep their numbers. The caller frees `out`. */
+void place_apply(const struct ptx_module *m, const struct place *at, size_t n, struct text *out);
+
+#endif
