@@ -244,6 +244,10 @@ void describe_edit(struct text *t, const struct finding_edit *e)
 		describe_insertion(t, e);
 		text_printf(t, e->kind == EDIT_BEFORE ? " before this line" : " after this line");
 		break;
+	case EDIT_MOVE:
+		text_printf(t, "execute this instruction after ");
+		describe_place(t, e->until);
+		break;
 	case EDIT_BETWEEN:
 		describe_insertion(t, e);
 		text_printf(t, " after this line and before ");

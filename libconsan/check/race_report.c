@@ -5,6 +5,7 @@
 #include "race_report.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *what_of(const struct cluster *c, const struct cell_entry *e, enum agent_kind k)
 {
@@ -163,11 +164,25 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 	}
 }
 
+/* The arrive that an agent which knows this epoch of the warp has observed; 0: it was no arrive, or
+ * it is forgotten. */
+static uint32_t arrive_of(const struct warp *w, uint32_t epoch)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(w->release) && i < w->releases; i++) {
+		const uint32_t k = (w->releases - 1 - i) % ARRAY_SIZE(w->release);
+
+		if (w->release[k].epoch == epoch)
+			return strstr(site_get(w->release[k].site)->ptx, "arrive") ? w->release[k].site : 0;
+	}
+	return 0;
+}
+
 static void explain_plain(struct cluster *c, struct finding *f, const struct cell_entry *old,
 	const struct view *v, const struct accessor *now_by, const struct accessor *old_by)
 {
 	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
 	char place[PLACE_BYTES];
+	uint32_t known, arrive;
 
 	if (v->role == ROLE_WGMMA) {
 		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
@@ -184,7 +199,9 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 		report_between(f, f->side[1].site, f->side[0].site, EDIT(collective_in_warp));
 		return;
 	}
-	if (v->f && frontier_full(&c->space, v->f, PLANE_G, old->agent) + 1 < old->epoch)
+	known = v->f ? frontier_full(&c->space, v->f, PLANE_G, old->agent) : 0;
+	arrive = known && known < old->epoch ? arrive_of(a, known) : 0;
+	if (v->f && known + 1 < old->epoch)
 		report_edge(f, "the last synchronisation from warp %u to warp %u precedes the %s: another "
 			"barrier, or mbarrier arrive and wait, must follow it", a->id, b->id,
 			f->side[1].what);
@@ -201,6 +218,9 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 	} else if (a->relaxed_arrive.site && a->relaxed_arrive.epoch >= old->epoch) {
 		report_hint(f, HINT(relaxed_arrive), a->id, report_place(a->relaxed_arrive.site, place));
 		report_edit(f, a->relaxed_arrive.site, EDIT(relaxed_arrive));
+	} else if (arrive && arrive != f->side[1].site) {
+		report_hint(f, HINT(released_early), a->id, report_place(arrive, place), f->side[1].what);
+		report_between(f, arrive, f->side[1].site, EDIT(released_early));
 	}
 }
 
@@ -216,6 +236,19 @@ static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, un
 	report_hint(f, HINT(scope_sites), report_place(site[0], arrival),
 		report_place(site[1], wait));
 	report_edit(f, report_narrower(site[0], site[1]), EDIT(scope_sites));
+}
+
+/* The wait that is too lax, or where one is missing. */
+static void hint_wgmma(struct finding *f, const struct warpgroup *g, uint32_t group)
+{
+	char form[48];
+
+	if (g->wait_site && g->wait_count > g->open - 1 - group) {
+		report_edit(f, g->wait_site, EDIT(wgmma_left_pending), g->open - 1 - group);
+		return;
+	}
+	snprintf(form, sizeof form, "wgmma.wait_group.sync.aligned %u;", g->open - 1 - group);
+	edit_set(f, EDIT_BETWEEN, f->side[1].site, f->side[0].site, form);
 }
 
 static void explain(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -264,7 +297,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 		} else if (old->epoch > g->done) {
 			report_hint(f, HINT(wgmma_left_pending), g->open - 1 - old->epoch,
 				g->wait_site ? g->wait_count : g->open - 1);
-			report_edit(f, g->wait_site, EDIT(wgmma_left_pending), g->open - 1 - old->epoch);
+			hint_wgmma(f, g, old->epoch);
 		} else {
 			report_hint(f, HINT(wgmma_not_released));
 			report_between(f, g->wait_site, f->side[0].site, EDIT(wgmma_not_released));

@@ -12,7 +12,7 @@
 
 static const char *const kinds[] = {
 	[EDIT_NONE] = "", [EDIT_CHANGE] = "change", [EDIT_BEFORE] = "insert before",
-	[EDIT_AFTER] = "insert after", [EDIT_BETWEEN] = "insert between",
+	[EDIT_AFTER] = "insert after", [EDIT_BETWEEN] = "insert between", [EDIT_MOVE] = "move after",
 };
 
 static const char *const verdicts[] = {
@@ -174,6 +174,9 @@ void edit_set(struct finding *f, enum finding_edit_kind kind, uint32_t site, uin
 	if (kind == EDIT_NONE || !site)
 		return;
 	*e = (struct finding_edit){ .kind = (uint8_t)kind, .site = site, .until = until };
+	if (kind == EDIT_MOVE)
+		snprintf(e->ptx, sizeof e->ptx, "%.*s;", (int)strcspn(site_get(site)->ptx, ";"),
+			site_get(site)->ptx);
 	if (!strcmp(form, "?"))
 		return;
 	if (kind == EDIT_CHANGE && edit_statement(site_get(site)->ptx, form, e->ptx, sizeof e->ptx))

@@ -65,8 +65,9 @@ struct finding_waiter {   /* an edge of the wait-for graph of a hang */
 };
 
 /* What to change in the program. EDIT_BETWEEN: insert after the instruction `site` and before the
- * instruction `until`, at a place that every path from the first to the second passes. */
-enum finding_edit_kind { EDIT_NONE, EDIT_CHANGE, EDIT_BEFORE, EDIT_AFTER, EDIT_BETWEEN };
+ * instruction `until`, at a place that every path from the first to the second passes. EDIT_MOVE:
+ * execute `site` later, after `until`. */
+enum finding_edit_kind { EDIT_NONE, EDIT_CHANGE, EDIT_BEFORE, EDIT_AFTER, EDIT_BETWEEN, EDIT_MOVE };
 /* The launch was run again with the edit: VERIFIED_CLEAN, it had no finding above a note;
  * VERIFIED_PART, this finding was gone and others remained; VERIFIED_NOT, this finding remained, or
  * another one or a hang took its place. */
@@ -74,7 +75,7 @@ enum finding_verified { VERIFIED_NOT_TRIED, VERIFIED_CLEAN, VERIFIED_PART, VERIF
 struct finding_edit {
 	uint8_t kind;         /* enum finding_edit_kind */
 	uint8_t verified;     /* enum finding_verified */
-	uint32_t site, until; /* until: EDIT_BETWEEN only */
+	uint32_t site, until; /* until: EDIT_BETWEEN and EDIT_MOVE only */
 	uint32_t left;        /* VERIFIED_PART: findings above a note that remained */
 	uint32_t others;      /* tried together with so many other edits of the report */
 	uint32_t copies;      /* instructions to edit: the compiler made so many of one line; 0: one */

@@ -224,33 +224,95 @@ static void add_end(struct places *p, uint32_t block)
 	add(p, last, ptx_effect_of(p->w.f->insn[last].op) == EF_CONTROL ? EDIT_BEFORE : EDIT_AFTER);
 }
 
-/* Points that every path from `from` to `to` passes, in the innermost loop around both. */
-static void add_between(struct places *p, uint32_t from, uint32_t to)
+/* Points that every path from `from` forward to `to` passes, in the innermost loop around both. */
+static void add_forward(struct places *p, uint32_t from, uint32_t to)
 {
 	const struct flow *w = &p->w;
 	const uint32_t a = w->g->block_of[from], b = w->g->block_of[to];
 	const uint32_t loop = common_loop(w, a, b);
-	const bool forward = position(w, a) < position(w, b) || (a == b && from < to);
 
-	if (!forward && w->block[a].loop == loop)
-		add(p, from, EDIT_AFTER);
-	if (!forward)
-		for (uint32_t k = w->block[a].ipdom; k != UINT32_MAX && inside(w, k, loop)
-			&& position(w, k) > position(w, a); k = w->block[k].ipdom)
-			if (w->block[k].loop == loop)
-				add_start(p, k);
 	if (w->block[b].loop == loop)
 		add(p, to, EDIT_BEFORE);
 	for (uint32_t k = w->idom[b]; a != b && k != UINT32_MAX && inside(w, k, loop)
-		&& (!forward || position(w, k) >= position(w, a)); k = w->idom[k])
+		&& position(w, k) >= position(w, a); k = w->idom[k])
 		if (w->block[k].loop == loop)
 			add_end(p, k);
-	if (!forward)
-		return;
 	if (w->block[a].loop == loop)
 		add(p, from, EDIT_AFTER);
 	for (uint32_t k = w->block[a].ipdom; a != b && k != UINT32_MAX
 		&& position(w, k) > position(w, a) && position(w, k) < position(w, b);
+		k = w->block[k].ipdom)
+		if (w->block[k].loop == loop)
+			add_start(p, k);
+}
+
+/* Points between `from` in one iteration of their loop and `to` in the next one. */
+static void add_around(struct places *p, uint32_t from, uint32_t to)
+{
+	const struct flow *w = &p->w;
+	const uint32_t a = w->g->block_of[from], b = w->g->block_of[to];
+	const uint32_t loop = common_loop(w, a, b);
+
+	if (loop == UINT32_MAX)
+		return;
+	if (w->block[a].loop == loop)
+		add(p, from, EDIT_AFTER);
+	for (uint32_t k = w->block[a].ipdom; k != UINT32_MAX && inside(w, k, loop)
+		&& position(w, k) > position(w, a); k = w->block[k].ipdom)
+		if (w->block[k].loop == loop)
+			add_start(p, k);
+	if (w->block[b].loop == loop)
+		add(p, to, EDIT_BEFORE);
+	for (uint32_t k = w->idom[b]; k != UINT32_MAX && inside(w, k, loop); k = w->idom[k])
+		if (w->block[k].loop == loop)
+			add_end(p, k);
+}
+
+static bool is_cta_barrier(const struct ptx_insn *i)
+{
+	return ptx_effect_of(i->op) == EF_BARRIER || ptx_effect_of(i->op) == EF_CLUSTER;
+}
+
+/* Does a barrier stand on every path between the two, of which the first dominates the second? */
+static bool barrier_between(const struct flow *w, uint32_t from, uint32_t to)
+{
+	uint32_t b = w->g->block_of[to], i = to;
+	const uint32_t a = w->g->block_of[from];
+
+	for (; b != UINT32_MAX; b = b == a ? UINT32_MAX : w->idom[b],
+		i = b == UINT32_MAX ? 0 : w->block[b].end)
+		while (i-- > (b == a ? from + 1 : w->block[b].first))
+			if (is_cta_barrier(&w->f->insn[i]))
+				return true;
+	return false;
+}
+
+/* Threads may be at different places, so that the access that took place first may be the one that
+ * comes second in the code. */
+static void add_between(struct places *p, uint32_t from, uint32_t to)
+{
+	const struct flow *w = &p->w;
+	const uint32_t a = position(w, w->g->block_of[from]), b = position(w, w->g->block_of[to]);
+	const uint32_t first = a < b || (a == b && from < to) ? from : to;
+	const uint32_t second = first == from ? to : from;
+	const bool around = barrier_between(w, first, second);
+
+	if (around)
+		add_around(p, second, first);
+	add_forward(p, first, second);
+	if (!around)
+		add_around(p, second, first);
+}
+
+/* Behind `from`, where the code is again in the same loop as `like`. */
+static void add_behind(struct places *p, uint32_t from, uint32_t like)
+{
+	const struct flow *w = &p->w;
+	const uint32_t a = w->g->block_of[from], loop = w->block[w->g->block_of[like]].loop;
+
+	if (w->block[a].loop == loop)
+		add(p, from, EDIT_AFTER);
+	for (uint32_t k = w->block[a].ipdom; k != UINT32_MAX && position(w, k) > position(w, a);
 		k = w->block[k].ipdom)
 		if (w->block[k].loop == loop)
 			add_start(p, k);
@@ -381,13 +443,13 @@ size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
 {
 	const struct ptx_func *f, *g;
 	const struct ptx_insn *x = *e->ptx ? find(m, e->site, &f) : NULL;
-	const struct ptx_insn *until = x && e->kind == EDIT_BETWEEN ? find(m, e->until, &g) : NULL;
+	const struct ptx_insn *until = x && e->until ? find(m, e->until, &g) : NULL;
 	struct places p = { .ptx = e->ptx, .to = to };
 	uint32_t at;
 
 	if (!x)
 		return 0;
-	if (e->kind != EDIT_BETWEEN && (e->kind != EDIT_BEFORE || !is_barrier(e->ptx))) {
+	if (e->kind != EDIT_BETWEEN && e->kind != EDIT_MOVE && (e->kind != EDIT_BEFORE || !is_barrier(e->ptx))) {
 		to[0] = (struct place){ .func = f, .insn = x, .kind = e->kind };
 		snprintf(to[0].ptx, sizeof to[0].ptx, "%s", e->ptx);
 		snprintf(to[0].form, sizeof to[0].form, "%s", e->form);
@@ -395,6 +457,14 @@ size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
 	}
 	flow_open(&p.w, f);
 	at = (uint32_t)(x - f->insn);
+	if (e->kind == EDIT_MOVE) {
+		if (until && f == g)
+			add_behind(&p, (uint32_t)(until - f->insn), at);
+		for (size_t i = 0; i < p.n; i++)
+			to[i].moved = x;
+		flow_close(&p.w);
+		return p.n;
+	}
 	if (e->kind == EDIT_BEFORE) {
 		add_before(&p, at);
 	} else if (is_barrier(e->ptx)) {
@@ -432,7 +502,7 @@ bool place_same(const struct place *a, const struct place *b)
 	const bool same = a->insn == b->insn || (a->copies && b->copies && a->insn->op == b->insn->op
 		&& same_place(a->insn->loc, b->insn->loc));
 
-	return same && a->kind == b->kind
+	return same && a->kind == b->kind && a->moved == b->moved
 		&& !strcmp(*a->form ? a->form : a->ptx, *b->form ? b->form : b->ptx);
 }
 
@@ -492,6 +562,8 @@ void place_apply(const struct ptx_module *m, const struct place *at, size_t n, s
 		uint32_t copy = UINT32_MAX;
 
 		add_patch(&all, m, &at[k], at[k].insn);
+		if (at[k].moved)
+			vec_push(&all, ((struct patch){ at[k].moved->text_at, end_of(m, at[k].moved), " " }));
 		while (at[k].copies && (i = next_copy(&at[k], &copy)))
 			add_patch(&all, m, &at[k], i);
 	}

@@ -13,6 +13,7 @@ struct place {
 	const struct ptx_insn *insn;
 	enum finding_edit_kind kind; /* EDIT_CHANGE, EDIT_BEFORE or EDIT_AFTER */
 	bool copies;  /* also at the other instructions that the compiler made of this source place */
+	const struct ptx_insn *moved; /* EDIT_MOVE: the instruction, which is removed at its place */
 	char form[sizeof ((struct finding_edit *)0)->form];
 	char ptx[sizeof ((struct finding_edit *)0)->ptx];
 };

@@ -224,7 +224,7 @@ static void place_finding(struct attempt *a, size_t i)
 	size_t n = place_edit(a->m, &e, to);
 
 	add_candidates(a, i, to, n);
-	if (n && e.kind != EDIT_CHANGE) {
+	if (n && e.kind != EDIT_CHANGE && e.kind != EDIT_MOVE) {
 		const struct finding_edit placed = place_to_edit(&to[0]);
 
 		check_edit(a->check, i, &placed);
@@ -274,9 +274,19 @@ static bool better(const struct attempt *a, const struct trial_result *r)
 	return left < before;
 }
 
+static struct finding_edit edit_of(const struct attempt *a, const struct candidate *c)
+{
+	struct finding_edit e = a->f[c->finding]->edit;
+
+	if (!c->place.moved)
+		return place_to_edit(&c->place);
+	e.verified = VERIFIED_NOT_TRIED;
+	return e;
+}
+
 static void keep(struct attempt *a, const struct candidate *c, const struct trial_result *r)
 {
-	struct finding_edit e = place_to_edit(&c->place);
+	struct finding_edit e = edit_of(a, c);
 
 	e.verified = r->n ? VERIFIED_PART : VERIFIED_CLEAN;
 	e.left = r->n;
@@ -295,13 +305,14 @@ static void keep(struct attempt *a, const struct candidate *c, const struct tria
 /* The edit that a finding shows was tried, and the finding remained. */
 static void refute(struct attempt *a, const struct candidate *c, const struct trial_result *r)
 {
-	const struct finding_edit e = place_to_edit(&c->place);
+	const struct finding_edit e = edit_of(a, c);
 
 	for (size_t i = 0; i < a->n; i++) {
 		struct finding_edit shown = a->f[i]->edit;
 
 		if (a->state[i].solved || shown.verified || shown.kind != e.kind || shown.copies != e.copies
-			|| strcmp(shown.ptx, e.ptx) || site_get(shown.site)->ptx_line != c->place.insn->line
+			|| strcmp(shown.ptx, e.ptx)
+			|| site_get(shown.site)->ptx_line != site_get(e.site)->ptx_line
 			|| (r->done && a->state[i].counts && !has_key(r, &a->state[i].key)))
 			continue;
 		shown.verified = VERIFIED_NOT;

@@ -360,8 +360,10 @@ static void add_edit(struct page *p, const struct finding_edit *e)
 	page_label(p, "edit", DIM);
 	page_add(p, BOLD, "%s", what.at);
 	page_add(p, DIM, "  [%s:%u]", file_base_name(s->module), s->ptx_line);
-	if (e->kind == EDIT_CHANGE && *s->ptx)
+	if ((e->kind == EDIT_CHANGE || e->kind == EDIT_MOVE) && *s->ptx)
 		add_instruction_line(p, *e->ptx ? RED : PLAIN, *e->ptx ? "- " : "  ", s->ptx);
+	if (e->kind == EDIT_MOVE)
+		add_instruction_line(p, PLAIN, "  ", site_get(e->until)->ptx);
 	if (e->kind == EDIT_AFTER && *e->ptx)
 		add_instruction_line(p, PLAIN, "  ", s->ptx);
 	if (*e->ptx)

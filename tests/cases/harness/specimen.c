@@ -174,6 +174,14 @@ char *specimen_twin(const struct specimen *s, enum twin twin)
 	return t.at;
 }
 
+bool specimen_differs(const struct specimen *s, size_t line)
+{
+	const char *c = trailing(s->line[line]);
+
+	return c && (has_word(c, line_length(c), twin_name[RACY])
+		|| has_word(c, line_length(c), twin_name[FIXED]));
+}
+
 /* ---- arguments ---- */
 
 /* The value of each word is its index. */

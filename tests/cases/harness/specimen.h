@@ -66,6 +66,9 @@ void specimen_read(struct specimen *s, const char *path);
  * numbers stay the same. */
 char *specimen_twin(const struct specimen *s, enum twin twin);
 
+/* Does the line, from 0, belong to one twin only? */
+bool specimen_differs(const struct specimen *s, size_t line);
+
 /* Callbacks that create arguments. */
 struct specimen_maker {
 	void *user;
