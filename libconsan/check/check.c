@@ -378,6 +378,11 @@ void check_edit(struct check *k, size_t i, const struct finding_edit *e)
 	k->ordered[i]->edit = *e;
 }
 
+bool check_idle_waits(const struct check *k)
+{
+	return __atomic_load_n(&k->idle_waits, __ATOMIC_RELAXED);
+}
+
 void check_stats(const struct check *k, struct check_stats *out)
 {
 	*out = k->stats;

@@ -73,6 +73,8 @@ void check_truncate(struct check *k, uint32_t cluster);
 /* Returns the number of findings and sets *out to them in canonical order, each as the first
  * cluster (by id) showed it. The checker owns them; valid until check_close(). */
 size_t check_findings(struct check *k, const struct finding *const **out);
+/* Has a thread waited successfully for an mbarrier on which none has arrived? */
+bool check_idle_waits(const struct check *k);
 /* Replaces the edit of the i-th of these findings. */
 void check_edit(struct check *k, size_t i, const struct finding_edit *e);
 struct check_stats { uint64_t events, accesses, granules, async_ops, joins, shadow_bytes; };

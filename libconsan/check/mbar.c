@@ -512,6 +512,9 @@ void mbar_cluster_end(struct cluster *c)
 		struct mbar *m = &c->mbars.at[i];
 		struct finding *f;
 
+		for (uint32_t k = 0; k < c->per_cta; k++)
+			if (m->view[k].passed == -1 && !m->phase && m->pending == m->expected && !m->tx)
+				__atomic_store_n(&c->check->idle_waits, true, __ATOMIC_RELAXED);
 		if (!m->live || !m->tx || m->reported || m->inflight || m->late)
 			continue;
 		f = report_new(c, CS211, m->tx > 0 ? SEV_NOTE : rule_severity(CS211), m->init.site, 0);

@@ -137,6 +137,7 @@ static bool run(void *user, const char *text, const struct trial_request *q,
 	nfound = check_findings(check, &found);
 	for (size_t i = 0; i < nfound; i++)
 		add_result(c, found[i], out);
+	out->idle = check_idle_waits(check);
 	return result.status != EXEC_UNSUPPORTED && result.status != EXEC_BAD_LAUNCH
 		&& (result.status == EXEC_OK || out->n);
 }
@@ -216,6 +217,26 @@ static void add_candidates(struct attempt *a, size_t i, const struct place *to, 
 	}
 }
 
+/* In a hang, any of the waits may test the wrong parity, or count threads that do not arrive. */
+static void add_waits(struct attempt *a, size_t i)
+{
+	const struct finding *f = a->f[i];
+
+	for (unsigned k = 0; k < f->nwaiters; k++) {
+		const struct finding_waiter *w = &f->waiter[k];
+		struct finding wait = { 0 };
+		struct place to[PLACES];
+		char form[24] = "^2";
+
+		if (!strcmp(w->on.kind, "named barrier") && w->on.expected > w->on.pending)
+			snprintf(form, sizeof form, "#1=%u", w->on.expected - w->on.pending);
+		else if (!edit_has_modifier(site_get(w->who.site)->ptx, ".parity"))
+			continue;
+		edit_set(&wait, EDIT_CHANGE, w->who.site, 0, form);
+		add_candidates(a, i, to, place_edit(a->m, &wait.edit, to));
+	}
+}
+
 /* The finding shows the first place until another one is known to be better. */
 static void place_finding(struct attempt *a, size_t i)
 {
@@ -229,6 +250,7 @@ static void place_finding(struct attempt *a, size_t i)
 
 		check_edit(a->check, i, &placed);
 	}
+	add_waits(a, i);
 	/* the example is of one warp, but others may be involved as well */
 	if (e.kind != EDIT_BETWEEN || strncmp(e.ptx, "bar.warp.sync", 13))
 		return;
@@ -345,6 +367,12 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 	a->used += trial_clock() - begin;
 }
 
+/* With another parity, a wait returns at once. If then no thread ever arrives, that is no repair. */
+static bool vacuous(const struct candidate *c, const struct trial_result *r)
+{
+	return *c->place.form == '^' && r->idle;
+}
+
 /* Keeps the first candidate that leaves no finding. */
 static bool find_clean(struct attempt *a)
 {
@@ -356,7 +384,7 @@ static bool find_clean(struct attempt *a)
 		if (a->state[c->finding].solved)
 			continue;
 		try_one(a, c, true, &r);
-		clean = r.done && !r.n;
+		clean = r.done && !r.n && !vacuous(c, &r);
 		if (clean)
 			keep(a, c, &r);
 		free(r.at);
@@ -380,7 +408,7 @@ static bool find_best(struct attempt *a)
 		if (a->state[c->finding].solved)
 			continue;
 		try_one(a, c, false, &r);
-		if (r.done && better(a, &r) && (!with || r.n < best.n)) {
+		if (r.done && better(a, &r) && !vacuous(c, &r) && (!with || r.n < best.n)) {
 			free(best.at);
 			best = r;
 			with = c;

@@ -82,7 +82,8 @@ static void reap(pid_t pid)
 static bool get_result(int fd, double until, struct trial_result *out)
 {
 	*out = (struct trial_result){ 0 };
-	if (!get(fd, &out->done, sizeof out->done, until) || !get(fd, &out->n, sizeof out->n, until))
+	if (!get(fd, &out->done, sizeof out->done, until)
+		|| !get(fd, &out->idle, sizeof out->idle, until) || !get(fd, &out->n, sizeof out->n, until))
 		return false;
 	out->at = base_alloc((out->n + 1) * sizeof *out->at);
 	return get(fd, out->at, out->n * sizeof *out->at, until);
@@ -90,7 +91,8 @@ static bool get_result(int fd, double until, struct trial_result *out)
 
 static bool put_result(int fd, const struct trial_result *r)
 {
-	return put(fd, &r->done, sizeof r->done) && put(fd, &r->n, sizeof r->n)
+	return put(fd, &r->done, sizeof r->done) && put(fd, &r->idle, sizeof r->idle)
+		&& put(fd, &r->n, sizeof r->n)
 		&& put(fd, r->at, r->n * sizeof *r->at);
 }
 

@@ -15,6 +15,7 @@ struct trial_finding {
 
 struct trial_result {
 	bool done;    /* false: the trial ended early, or took too long */
+	bool idle;    /* a thread has waited for an mbarrier on which none arrived */
 	uint32_t n;
 	struct trial_finding *at; /* owned */
 };
