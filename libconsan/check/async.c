@@ -480,6 +480,7 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 		} else {
 			report_edge(f, "no thread waited for the copy before the CTA exited");
 		}
+		edit_set(f, EDIT_BEFORE, c->warp[s->warp].exit_site, 0, "?");
 		report_send(c, f);
 	}
 	for (uint32_t i = 0; c->nops && i < c->cap_ops; i++) {

@@ -150,6 +150,14 @@ static bool first_wait(struct cluster *c, const struct stuck *s)
 		&& !m->expected_tx && !m->inflight;
 }
 
+/* Some arrivals of the phase took place, and others are missing: its count may be too high. */
+static bool lacks_arrivals(struct cluster *c, const struct stuck *s)
+{
+	const struct mbar *m = mbar_waited(c, s);
+
+	return m && m->live && m->arrivals.n && m->pending && m->pending < m->expected && !m->tx;
+}
+
 /* In a cycle of waits the culprit is one that could never succeed. Of several first waits that is
  * the producer's, which one lane or one warp executes; the consumers wait for its data. */
 static const struct stuck *culprit(struct cluster *c)
@@ -158,6 +166,9 @@ static const struct stuck *culprit(struct cluster *c)
 
 	for (s = c->stuck; s; s = s->next)
 		if (waits_too_far(c, s))
+			return s;
+	for (s = c->stuck; s; s = s->next)
+		if (lacks_arrivals(c, s))
 			return s;
 	for (s = c->stuck; s; s = s->next)
 		if (first_wait(c, s) && (!first || __builtin_popcount(s->e.lanes)
@@ -311,7 +322,7 @@ static void explain(struct cluster *c, struct finding *f, const struct stuck *st
 			report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and no runnable "
 				"thread can arrive", (unsigned long long)m->phase, f->barrier.name, m->pending,
 				m->expected);
-		if (m->tx > 0 && !m->inflight)
+		if (m->tx && !m->inflight)
 			explain_bytes(f, m);
 		else if (!m->tx)
 			explain_arrivals(c, f, stuck, m);

@@ -171,6 +171,50 @@ static bool passed_by_all(const struct flow *w, uint32_t b)
 	return true;
 }
 
+/* ---- source places ---- */
+
+/* Is it the same place of the program's own source? An edit there changes all instructions that
+ * the compiler made of it, in loops that it unrolled and in functions that it inlined. */
+static bool same_place(const struct site_loc *a, const struct site_loc *b)
+{
+	a = site_headline(a);
+	b = site_headline(b);
+	return a == b || (a && b && a->line && a->line == b->line && a->col == b->col
+		&& !strcmp(a->file, b->file));
+}
+
+/* The same instruction of that source place: also in the library code inlined there. */
+static bool same_chain(const struct site_loc *a, const struct site_loc *b)
+{
+	const struct site_loc *own = site_headline(a);
+
+	for (; a && b; a = a->inlined_at, b = b->inlined_at) {
+		if (a->line != b->line || a->col != b->col || strcmp(a->file, b->file))
+			return false;
+		if (a == own)
+			return true;
+	}
+	return a == b;
+}
+
+/* The first or last instruction in a row of the same source place. */
+static uint32_t end_of_row(const struct flow *w, uint32_t insn, bool last)
+{
+	const struct ptx_block *b = &w->block[w->g->block_of[insn]];
+	const struct site_loc *l = w->f->insn[insn].loc;
+
+	if (!l || !site_headline(l)->line)
+		return insn;
+	if (last)
+		while (insn + 1 < b->end && same_place(w->f->insn[insn + 1].loc, l)
+			&& ptx_effect_of(w->f->insn[insn + 1].op) != EF_CONTROL)
+			insn++;
+	else
+		while (insn > b->first && same_place(w->f->insn[insn - 1].loc, l))
+			insn--;
+	return insn;
+}
+
 /* ---- candidates ---- */
 
 struct places {
@@ -179,6 +223,7 @@ struct places {
 	struct place *to;
 	bool all[PLACES]; /* passed_by_all() */
 	size_t n;
+	bool one_row;     /* the two instructions are of one source place */
 };
 
 /* Those that all threads pass come first. */
@@ -189,6 +234,8 @@ static void add(struct places *p, uint32_t insn, enum finding_edit_kind kind)
 	struct place x = { .func = p->w.f, .kind = kind };
 	size_t at = p->n;
 
+	if (!p->one_row)
+		insn = end_of_row(&p->w, insn, kind == EDIT_AFTER);
 	/* to an instruction with a source line, if only registers are written on the way */
 	while (kind == EDIT_BEFORE && p->w.f->insn[insn].loc && !p->w.f->insn[insn].loc->line
 		&& ptx_effect_of(p->w.f->insn[insn].op) == EF_NONE && insn + 1 < p->w.block[block].end)
@@ -388,48 +435,33 @@ static const struct ptx_insn *find(const struct ptx_module *m, uint32_t site,
 	return NULL;
 }
 
-/* Is it the same place of the program's own source? An edit there changes all instructions that
- * the compiler made of it, in loops that it unrolled and in functions that it inlined. */
-static bool same_place(const struct site_loc *a, const struct site_loc *b)
+/* The next instruction that the source place of `x` became, after the index *at, or NULL. Of a row
+ * that is inserted at, the first or last one. */
+static const struct ptx_insn *next_copy(const struct flow *w, const struct place *x, uint32_t *at)
 {
-	a = site_headline(a);
-	b = site_headline(b);
-	return a == b || (a && b && a->line && a->line == b->line && a->col == b->col
-		&& !strcmp(a->file, b->file));
-}
+	for (++*at; *at < w->f->ninsn; ++*at) {
+		const struct ptx_insn *i = &w->f->insn[*at];
 
-/* The next instruction that `x`'s source place became, after the index *at, or NULL. Of several in
- * a row only the first. */
-static const struct ptx_insn *next_copy(const struct place *x, uint32_t *at)
-{
-	const struct ptx_func *f = x->func;
-
-	for (++*at; *at < f->ninsn; ++*at) {
-		const struct ptx_insn *i = &f->insn[*at];
-
-		if (i == x->insn || !i->text_len || i->op != x->insn->op || !same_place(i->loc, x->insn->loc))
+		if (i == x->insn || !i->text_len)
 			continue;
-		if (x->kind != EDIT_CHANGE && *at && f->cfg->block_of[*at - 1] == f->cfg->block_of[*at]
-			&& same_place(i[-1].loc, i->loc))
-			continue;
-		return i;
+		if (x->kind == EDIT_CHANGE ? i->op == x->insn->op && same_chain(x->insn->loc, i->loc)
+			: same_place(i->loc, x->insn->loc)
+			&& end_of_row(w, *at, x->kind == EDIT_AFTER) == *at)
+			return i;
 	}
 	return NULL;
 }
 
-static uint32_t count_copies(const struct place *x)
+static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t n)
 {
-	uint32_t at = UINT32_MAX, n = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct site_loc *l = to[i].insn->loc;
+		uint32_t at = UINT32_MAX;
 
-	while (x->insn->loc && x->insn->loc->line && next_copy(x, &at))
-		n++;
-	return n;
-}
-
-static size_t with_copies(struct place to[PLACES], size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i].copies = count_copies(&to[i]);
+		to[i].copies = 0;
+		while (l && l->line && next_copy(w, &to[i], &at))
+			to[i].copies++;
+	}
 	return n;
 }
 
@@ -449,14 +481,18 @@ size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
 
 	if (!x)
 		return 0;
+	flow_open(&p.w, f);
 	if (e->kind != EDIT_BETWEEN && e->kind != EDIT_MOVE && (e->kind != EDIT_BEFORE || !is_barrier(e->ptx))) {
 		to[0] = (struct place){ .func = f, .insn = x, .kind = e->kind };
 		snprintf(to[0].ptx, sizeof to[0].ptx, "%s", e->ptx);
 		snprintf(to[0].form, sizeof to[0].form, "%s", e->form);
-		return with_copies(to, 1);
+		with_copies(&p.w, to, 1);
+		flow_close(&p.w);
+		return 1;
 	}
-	flow_open(&p.w, f);
 	at = (uint32_t)(x - f->insn);
+	p.one_row = until && f == g && end_of_row(&p.w, at, false)
+		== end_of_row(&p.w, (uint32_t)(until - f->insn), false);
 	if (e->kind == EDIT_MOVE) {
 		if (until && f == g)
 			add_behind(&p, (uint32_t)(until - f->insn), at);
@@ -478,8 +514,34 @@ size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
 			add(&p, (uint32_t)(until - f->insn), EDIT_BEFORE);
 		}
 	}
+	with_copies(&p.w, to, p.n);
 	flow_close(&p.w);
-	return with_copies(to, p.n);
+	return p.n;
+}
+
+bool place_barrier(const struct ptx_module *m, uint32_t site, char *to, size_t n)
+{
+	const struct ptx_func *f;
+	const struct ptx_insn *x = find(m, site, &f);
+	struct flow w;
+	uint32_t b, i;
+
+	*to = 0;
+	if (!x)
+		return false;
+	flow_open(&w, f);
+	i = (uint32_t)(x - f->insn);
+	for (b = w.g->block_of[i]; b != UINT32_MAX && !*to; b = w.idom[b],
+		i = b == UINT32_MAX ? 0 : w.block[b].end)
+		while (i-- > w.block[b].first && !*to) {
+			const struct ptx_insn *k = &f->insn[i];
+
+			if (ptx_effect_of(k->op) == EF_BARRIER && k->guard == PTX_NO_REG
+				&& memmem(m->text + k->text_at, k->text_len, ".sync", 5))
+				snprintf(to, n, "%.*s;", (int)k->text_len, m->text + k->text_at);
+		}
+	flow_close(&w);
+	return *to;
 }
 
 struct finding_edit place_to_edit(const struct place *p)
@@ -492,15 +554,17 @@ struct finding_edit place_to_edit(const struct place *p)
 
 	snprintf(e.ptx, sizeof e.ptx, "%s", p->ptx);
 	snprintf(e.form, sizeof e.form, "%s", p->form);
-	e.copies = p->copies ? count_copies(p) + 1 : 0;
+	e.copies = p->copies ? p->copies + 1 : 0;
 	free(text);
 	return e;
 }
 
 bool place_same(const struct place *a, const struct place *b)
 {
-	const bool same = a->insn == b->insn || (a->copies && b->copies && a->insn->op == b->insn->op
-		&& same_place(a->insn->loc, b->insn->loc));
+	const bool same = a->insn == b->insn || (a->copies && b->copies
+		&& (a->kind == EDIT_CHANGE ? a->insn->op == b->insn->op
+			&& same_chain(a->insn->loc, b->insn->loc)
+		: same_place(a->insn->loc, b->insn->loc)));
 
 	return same && a->kind == b->kind && a->moved == b->moved
 		&& !strcmp(*a->form ? a->form : a->ptx, *b->form ? b->form : b->ptx);
@@ -560,12 +624,15 @@ void place_apply(const struct ptx_module *m, const struct place *at, size_t n, s
 	for (size_t k = 0; k < n; k++) {
 		const struct ptx_insn *i;
 		uint32_t copy = UINT32_MAX;
+		struct flow w;
 
 		add_patch(&all, m, &at[k], at[k].insn);
 		if (at[k].moved)
 			vec_push(&all, ((struct patch){ at[k].moved->text_at, end_of(m, at[k].moved), " " }));
-		while (at[k].copies && (i = next_copy(&at[k], &copy)))
+		flow_open(&w, at[k].func);
+		while (at[k].copies && (i = next_copy(&w, &at[k], &copy)))
 			add_patch(&all, m, &at[k], i);
+		flow_close(&w);
 	}
 	if (all.n)
 		qsort(all.at, all.n, sizeof *all.at, by_offset);

@@ -12,7 +12,8 @@ struct place {
 	const struct ptx_func *func;
 	const struct ptx_insn *insn;
 	enum finding_edit_kind kind; /* EDIT_CHANGE, EDIT_BEFORE or EDIT_AFTER */
-	bool copies;  /* also at the other instructions that the compiler made of this source place */
+	/* also at so many other instructions that the compiler made of this source place */
+	uint32_t copies;
 	const struct ptx_insn *moved; /* EDIT_MOVE: the instruction, which is removed at its place */
 	char form[sizeof ((struct finding_edit *)0)->form];
 	char ptx[sizeof ((struct finding_edit *)0)->ptx];
@@ -22,6 +23,9 @@ struct place {
  * 0 if the instructions are not in this module. */
 size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
 	struct place to[PLACES]);
+/* The barrier of the CTA, or of a part of it, that the thread has passed last before the
+ * instruction. False: none. */
+bool place_barrier(const struct ptx_module *m, uint32_t site, char *to, size_t n);
 /* The place as an edit. */
 struct finding_edit place_to_edit(const struct place *p);
 bool place_same(const struct place *a, const struct place *b);

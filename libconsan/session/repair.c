@@ -241,9 +241,15 @@ static void add_waits(struct attempt *a, size_t i)
 static void place_finding(struct attempt *a, size_t i)
 {
 	struct finding_edit e = a->f[i]->edit;
+	const bool warp = e.kind == EDIT_BETWEEN && !strncmp(e.ptx, "bar.warp.sync", 13);
 	struct place to[PLACES];
-	size_t n = place_edit(a->m, &e, to);
+	char named[sizeof e.ptx];
+	size_t n;
 
+	/* warps with roles of their own have named barriers */
+	if (!strcmp(e.ptx, "bar.sync 0;") && place_barrier(a->m, e.site, named, sizeof named))
+		snprintf(e.ptx, sizeof e.ptx, "%s", named);
+	n = place_edit(a->m, &e, to);
 	add_candidates(a, i, to, n);
 	if (n && e.kind != EDIT_CHANGE && e.kind != EDIT_MOVE) {
 		const struct finding_edit placed = place_to_edit(&to[0]);
@@ -252,7 +258,10 @@ static void place_finding(struct attempt *a, size_t i)
 	}
 	add_waits(a, i);
 	/* the example is of one warp, but others may be involved as well */
-	if (e.kind != EDIT_BETWEEN || strncmp(e.ptx, "bar.warp.sync", 13))
+	if (warp && place_barrier(a->m, e.site, e.ptx, sizeof e.ptx))
+		add_candidates(a, i, to, place_edit(a->m, &e, to));
+	if (e.kind != EDIT_BETWEEN || strncmp(e.ptx, "bar", 3) || !strcmp(e.ptx, "bar.sync 0;")
+		|| !strncmp(e.ptx, "barrier.cluster", 15))
 		return;
 	snprintf(e.ptx, sizeof e.ptx, "bar.sync 0;");
 	add_candidates(a, i, to, place_edit(a->m, &e, to));
