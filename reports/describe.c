@@ -238,7 +238,8 @@ void describe_edit(struct text *t, const struct finding_edit *e)
 	case EDIT_NONE:
 		return;
 	case EDIT_CHANGE:
-		text_printf(t, "change this instruction");
+		text_printf(t, strstr(e->ptx, "xor.b32 %parity") ? "wait with the other parity (^ 1)"
+			: "change this instruction");
 		break;
 	case EDIT_BEFORE: case EDIT_AFTER:
 		describe_insertion(t, e);

@@ -14,6 +14,15 @@ struct flow {
 	const struct ptx_cfg *g;
 	uint32_t *idom; /* of each block; UINT32_MAX: of the entry, and of code that is never reached */
 	uint32_t *end;  /* of each header: the last position of its loop in the order */
+	/* of each instruction: the frame of the program's own code, or NULL, and the first and the last
+	 * instruction of its row: those in sequence, in a block, with the same frame */
+	const struct site_loc **own;
+	uint32_t *first, *last;
+};
+
+struct placer {
+	const struct ptx_module *m;
+	VEC(struct flow) flows; /* of functions that were asked for */
 };
 
 typedef void visit(struct flow *w, uint32_t from, uint32_t to, void *user);
@@ -118,10 +127,70 @@ static void flow_open(struct flow *w, const struct ptx_func *f)
 	free(p.fill);
 }
 
-static void flow_close(struct flow *w)
+/* Is it the same place of the program's own source? An edit there changes all instructions that
+ * the compiler made of it, in loops that it unrolled and in functions that it inlined. */
+static bool same_place(const struct site_loc *a, const struct site_loc *b)
 {
-	free(w->idom);
-	free(w->end);
+	return a && b && a->line && (a == b || (a->line == b->line && a->col == b->col
+		&& !strcmp(a->file, b->file)));
+}
+
+static void find_rows(struct flow *w)
+{
+	const size_t n = w->f->ninsn;
+	const struct site_loc *loc = NULL, *own = NULL;
+
+	w->own = base_alloc(n * sizeof *w->own);
+	w->first = base_alloc(n * sizeof *w->first);
+	w->last = base_alloc(n * sizeof *w->last);
+	for (uint32_t k = 0; k < n; k++) {
+		if (w->f->insn[k].loc != loc) {
+			loc = w->f->insn[k].loc;
+			own = site_headline(loc);
+		}
+		w->own[k] = own;
+		w->first[k] = k && w->g->block_of[k] == w->g->block_of[k - 1]
+			&& same_place(own, w->own[k - 1]) ? w->first[k - 1] : k;
+	}
+	for (uint32_t k = (uint32_t)n; k-- > 0;)
+		w->last[k] = k + 1 < n && w->first[k + 1] != k + 1
+			&& ptx_effect_of(w->f->insn[k + 1].op) != EF_CONTROL ? w->last[k + 1] : k;
+}
+
+static const struct flow *flow_of(struct placer *p, const struct ptx_func *f)
+{
+	struct flow w;
+
+	for (size_t i = 0; i < p->flows.n; i++)
+		if (p->flows.at[i].f == f)
+			return &p->flows.at[i];
+	flow_open(&w, f);
+	find_rows(&w);
+	vec_push(&p->flows, w);
+	return &p->flows.at[p->flows.n - 1];
+}
+
+struct placer *placer_open(const struct ptx_module *m)
+{
+	struct placer *p = base_alloc(sizeof *p);
+
+	p->m = m;
+	return p;
+}
+
+void placer_close(struct placer *p)
+{
+	for (size_t i = 0; i < p->flows.n; i++) {
+		const struct flow *w = &p->flows.at[i];
+
+		free(w->idom);
+		free(w->end);
+		free(w->own);
+		free(w->first);
+		free(w->last);
+	}
+	vec_free(&p->flows);
+	free(p);
 }
 
 static bool inside(const struct flow *w, uint32_t b, uint32_t loop)
@@ -171,23 +240,10 @@ static bool passed_by_all(const struct flow *w, uint32_t b)
 	return true;
 }
 
-/* ---- source places ---- */
-
-/* Is it the same place of the program's own source? An edit there changes all instructions that
- * the compiler made of it, in loops that it unrolled and in functions that it inlined. */
-static bool same_place(const struct site_loc *a, const struct site_loc *b)
-{
-	a = site_headline(a);
-	b = site_headline(b);
-	return a == b || (a && b && a->line && a->line == b->line && a->col == b->col
-		&& !strcmp(a->file, b->file));
-}
-
 /* The same instruction of that source place: also in the library code inlined there. */
-static bool same_chain(const struct site_loc *a, const struct site_loc *b)
+static bool same_chain(const struct site_loc *a, const struct site_loc *b,
+	const struct site_loc *own)
 {
-	const struct site_loc *own = site_headline(a);
-
 	for (; a && b; a = a->inlined_at, b = b->inlined_at) {
 		if (a->line != b->line || a->col != b->col || strcmp(a->file, b->file))
 			return false;
@@ -197,28 +253,10 @@ static bool same_chain(const struct site_loc *a, const struct site_loc *b)
 	return a == b;
 }
 
-/* The first or last instruction in a row of the same source place. */
-static uint32_t end_of_row(const struct flow *w, uint32_t insn, bool last)
-{
-	const struct ptx_block *b = &w->block[w->g->block_of[insn]];
-	const struct site_loc *l = w->f->insn[insn].loc;
-
-	if (!l || !site_headline(l)->line)
-		return insn;
-	if (last)
-		while (insn + 1 < b->end && same_place(w->f->insn[insn + 1].loc, l)
-			&& ptx_effect_of(w->f->insn[insn + 1].op) != EF_CONTROL)
-			insn++;
-	else
-		while (insn > b->first && same_place(w->f->insn[insn - 1].loc, l))
-			insn--;
-	return insn;
-}
-
 /* ---- candidates ---- */
 
 struct places {
-	struct flow w;
+	const struct flow *w;
 	const char *ptx;
 	struct place *to;
 	bool all[PLACES]; /* passed_by_all() */
@@ -229,18 +267,19 @@ struct places {
 /* Those that all threads pass come first. */
 static void add(struct places *p, uint32_t insn, enum finding_edit_kind kind)
 {
-	const uint32_t block = p->w.g->block_of[insn];
-	const bool all = passed_by_all(&p->w, block);
-	struct place x = { .func = p->w.f, .kind = kind };
+	const uint32_t block = p->w->g->block_of[insn];
+	const bool all = passed_by_all(p->w, block);
+	struct place x = { .func = p->w->f, .kind = kind };
 	size_t at = p->n;
 
 	if (!p->one_row)
-		insn = end_of_row(&p->w, insn, kind == EDIT_AFTER);
+		insn = kind == EDIT_AFTER ? p->w->last[insn] : p->w->first[insn];
 	/* to an instruction with a source line, if only registers are written on the way */
-	while (kind == EDIT_BEFORE && p->w.f->insn[insn].loc && !p->w.f->insn[insn].loc->line
-		&& ptx_effect_of(p->w.f->insn[insn].op) == EF_NONE && insn + 1 < p->w.block[block].end)
+	while (kind == EDIT_BEFORE && p->w->f->insn[insn].loc && !p->w->f->insn[insn].loc->line
+		&& ptx_effect_of(p->w->f->insn[insn].op) == EF_NONE && insn + 1 < p->w->block[block].end)
 		insn++;
-	x.insn = &p->w.f->insn[insn];
+	x.insn = &p->w->f->insn[insn];
+	x.own = p->w->own[insn];
 	if (!x.insn->text_len)
 		return; /* the ret that the parser added */
 	snprintf(x.ptx, sizeof x.ptx, "%s", p->ptx);
@@ -260,21 +299,21 @@ static void add(struct places *p, uint32_t insn, enum finding_edit_kind kind)
 
 static void add_start(struct places *p, uint32_t block)
 {
-	add(p, p->w.block[block].first, EDIT_BEFORE);
+	add(p, p->w->block[block].first, EDIT_BEFORE);
 }
 
 /* At the end of the block, before it branches. */
 static void add_end(struct places *p, uint32_t block)
 {
-	const uint32_t last = p->w.block[block].end - 1;
+	const uint32_t last = p->w->block[block].end - 1;
 
-	add(p, last, ptx_effect_of(p->w.f->insn[last].op) == EF_CONTROL ? EDIT_BEFORE : EDIT_AFTER);
+	add(p, last, ptx_effect_of(p->w->f->insn[last].op) == EF_CONTROL ? EDIT_BEFORE : EDIT_AFTER);
 }
 
 /* Points that every path from `from` forward to `to` passes, in the innermost loop around both. */
 static void add_forward(struct places *p, uint32_t from, uint32_t to)
 {
-	const struct flow *w = &p->w;
+	const struct flow *w = p->w;
 	const uint32_t a = w->g->block_of[from], b = w->g->block_of[to];
 	const uint32_t loop = common_loop(w, a, b);
 
@@ -296,7 +335,7 @@ static void add_forward(struct places *p, uint32_t from, uint32_t to)
 /* Points between `from` in one iteration of their loop and `to` in the next one. */
 static void add_around(struct places *p, uint32_t from, uint32_t to)
 {
-	const struct flow *w = &p->w;
+	const struct flow *w = p->w;
 	const uint32_t a = w->g->block_of[from], b = w->g->block_of[to];
 	const uint32_t loop = common_loop(w, a, b);
 
@@ -338,7 +377,7 @@ static bool barrier_between(const struct flow *w, uint32_t from, uint32_t to)
  * comes second in the code. */
 static void add_between(struct places *p, uint32_t from, uint32_t to)
 {
-	const struct flow *w = &p->w;
+	const struct flow *w = p->w;
 	const uint32_t a = position(w, w->g->block_of[from]), b = position(w, w->g->block_of[to]);
 	const uint32_t first = a < b || (a == b && from < to) ? from : to;
 	const uint32_t second = first == from ? to : from;
@@ -354,7 +393,7 @@ static void add_between(struct places *p, uint32_t from, uint32_t to)
 /* Behind `from`, where the code is again in the same loop as `like`. */
 static void add_behind(struct places *p, uint32_t from, uint32_t like)
 {
-	const struct flow *w = &p->w;
+	const struct flow *w = p->w;
 	const uint32_t a = w->g->block_of[from], loop = w->block[w->g->block_of[like]].loop;
 
 	if (w->block[a].loop == loop)
@@ -369,7 +408,7 @@ static void add_behind(struct places *p, uint32_t from, uint32_t like)
  * threads that it names. */
 static void add_before(struct places *p, uint32_t insn)
 {
-	const struct flow *w = &p->w;
+	const struct flow *w = p->w;
 
 	add(p, insn, EDIT_BEFORE);
 	for (uint32_t k = w->idom[w->g->block_of[insn]]; k != UINT32_MAX && p->n < PLACES;
@@ -387,7 +426,7 @@ static bool synchronizes(const struct ptx_insn *i)
 /* Before the first synchronization that follows on every path. */
 static void add_before_release(struct places *p, uint32_t from)
 {
-	const struct flow *w = &p->w;
+	const struct flow *w = p->w;
 	uint32_t b = w->g->block_of[from], i = from + 1;
 
 	for (; b != UINT32_MAX; b = w->block[b].ipdom, i = b == UINT32_MAX ? 0 : w->block[b].first)
@@ -401,7 +440,7 @@ static void add_before_release(struct places *p, uint32_t from)
 /* Before the last synchronization that precedes on every path. */
 static void add_before_acquire(struct places *p, uint32_t to)
 {
-	const struct flow *w = &p->w;
+	const struct flow *w = p->w;
 	uint32_t b = w->g->block_of[to], i = to;
 
 	for (; b != UINT32_MAX; b = w->idom[b], i = b == UINT32_MAX ? 0 : w->block[b].end)
@@ -444,9 +483,11 @@ static const struct ptx_insn *next_copy(const struct flow *w, const struct place
 
 		if (i == x->insn || !i->text_len)
 			continue;
-		if (x->kind == EDIT_CHANGE ? i->op == x->insn->op && same_chain(x->insn->loc, i->loc)
-			: same_place(i->loc, x->insn->loc)
-			&& end_of_row(w, *at, x->kind == EDIT_AFTER) == *at)
+		if (!same_place(w->own[*at], w->own[x->insn - w->f->insn]))
+			continue;
+		if (x->kind == EDIT_CHANGE ? i->op == x->insn->op
+			&& same_chain(x->insn->loc, i->loc, w->own[x->insn - w->f->insn])
+			: (x->kind == EDIT_AFTER ? w->last : w->first)[*at] == *at)
 			return i;
 	}
 	return NULL;
@@ -455,11 +496,10 @@ static const struct ptx_insn *next_copy(const struct flow *w, const struct place
 static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct site_loc *l = to[i].insn->loc;
 		uint32_t at = UINT32_MAX;
 
 		to[i].copies = 0;
-		while (l && l->line && next_copy(w, &to[i], &at))
+		while (next_copy(w, &to[i], &at))
 			to[i].copies++;
 	}
 	return n;
@@ -470,9 +510,9 @@ static bool is_barrier(const char *ptx)
 	return !strncmp(ptx, "bar", 3);
 }
 
-size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
-	struct place to[PLACES])
+size_t place_edit(struct placer *placer, const struct finding_edit *e, struct place to[PLACES])
 {
+	const struct ptx_module *m = placer->m;
 	const struct ptx_func *f, *g;
 	const struct ptx_insn *x = *e->ptx ? find(m, e->site, &f) : NULL;
 	const struct ptx_insn *until = x && e->until ? find(m, e->until, &g) : NULL;
@@ -481,24 +521,22 @@ size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
 
 	if (!x)
 		return 0;
-	flow_open(&p.w, f);
+	p.w = flow_of(placer, f);
 	if (e->kind != EDIT_BETWEEN && e->kind != EDIT_MOVE && (e->kind != EDIT_BEFORE || !is_barrier(e->ptx))) {
 		to[0] = (struct place){ .func = f, .insn = x, .kind = e->kind };
 		snprintf(to[0].ptx, sizeof to[0].ptx, "%s", e->ptx);
 		snprintf(to[0].form, sizeof to[0].form, "%s", e->form);
-		with_copies(&p.w, to, 1);
-		flow_close(&p.w);
+		to[0].own = p.w->own[x - f->insn];
+		with_copies(p.w, to, 1);
 		return 1;
 	}
 	at = (uint32_t)(x - f->insn);
-	p.one_row = until && f == g && end_of_row(&p.w, at, false)
-		== end_of_row(&p.w, (uint32_t)(until - f->insn), false);
+	p.one_row = until && f == g && p.w->first[at] == p.w->first[until - f->insn];
 	if (e->kind == EDIT_MOVE) {
 		if (until && f == g)
 			add_behind(&p, (uint32_t)(until - f->insn), at);
 		for (size_t i = 0; i < p.n; i++)
 			to[i].moved = x;
-		flow_close(&p.w);
 		return p.n;
 	}
 	if (e->kind == EDIT_BEFORE) {
@@ -514,33 +552,32 @@ size_t place_edit(const struct ptx_module *m, const struct finding_edit *e,
 			add(&p, (uint32_t)(until - f->insn), EDIT_BEFORE);
 		}
 	}
-	with_copies(&p.w, to, p.n);
-	flow_close(&p.w);
+	with_copies(p.w, to, p.n);
 	return p.n;
 }
 
-bool place_barrier(const struct ptx_module *m, uint32_t site, char *to, size_t n)
+bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n)
 {
+	const struct ptx_module *m = p->m;
 	const struct ptx_func *f;
 	const struct ptx_insn *x = find(m, site, &f);
-	struct flow w;
+	const struct flow *w;
 	uint32_t b, i;
 
 	*to = 0;
 	if (!x)
 		return false;
-	flow_open(&w, f);
+	w = flow_of(p, f);
 	i = (uint32_t)(x - f->insn);
-	for (b = w.g->block_of[i]; b != UINT32_MAX && !*to; b = w.idom[b],
-		i = b == UINT32_MAX ? 0 : w.block[b].end)
-		while (i-- > w.block[b].first && !*to) {
+	for (b = w->g->block_of[i]; b != UINT32_MAX && !*to; b = w->idom[b],
+		i = b == UINT32_MAX ? 0 : w->block[b].end)
+		while (i-- > w->block[b].first && !*to) {
 			const struct ptx_insn *k = &f->insn[i];
 
 			if (ptx_effect_of(k->op) == EF_BARRIER && k->guard == PTX_NO_REG
 				&& memmem(m->text + k->text_at, k->text_len, ".sync", 5))
 				snprintf(to, n, "%.*s;", (int)k->text_len, m->text + k->text_at);
 		}
-	flow_close(&w);
 	return *to;
 }
 
@@ -562,9 +599,8 @@ struct finding_edit place_to_edit(const struct place *p)
 bool place_same(const struct place *a, const struct place *b)
 {
 	const bool same = a->insn == b->insn || (a->copies && b->copies
-		&& (a->kind == EDIT_CHANGE ? a->insn->op == b->insn->op
-			&& same_chain(a->insn->loc, b->insn->loc)
-		: same_place(a->insn->loc, b->insn->loc)));
+		&& same_place(a->own, b->own) && (a->kind != EDIT_CHANGE || (a->insn->op == b->insn->op
+			&& same_chain(a->insn->loc, b->insn->loc, a->own))));
 
 	return same && a->kind == b->kind && a->moved == b->moved
 		&& !strcmp(*a->form ? a->form : a->ptx, *b->form ? b->form : b->ptx);
@@ -616,23 +652,21 @@ static int by_offset(const void *a, const void *b)
 	return (x->to > y->to) - (x->to < y->to);
 }
 
-void place_apply(const struct ptx_module *m, const struct place *at, size_t n, struct text *out)
+void place_apply(struct placer *p, const struct place *at, size_t n, struct text *out)
 {
+	const struct ptx_module *m = p->m;
 	patches all = { 0 };
 	size_t from = 0;
 
 	for (size_t k = 0; k < n; k++) {
 		const struct ptx_insn *i;
 		uint32_t copy = UINT32_MAX;
-		struct flow w;
 
 		add_patch(&all, m, &at[k], at[k].insn);
 		if (at[k].moved)
 			vec_push(&all, ((struct patch){ at[k].moved->text_at, end_of(m, at[k].moved), " " }));
-		flow_open(&w, at[k].func);
-		while (at[k].copies && (i = next_copy(&w, &at[k], &copy)))
+		while (at[k].copies && (i = next_copy(flow_of(p, at[k].func), &at[k], &copy)))
 			add_patch(&all, m, &at[k], i);
-		flow_close(&w);
 	}
 	if (all.n)
 		qsort(all.at, all.n, sizeof *all.at, by_offset);

@@ -187,7 +187,7 @@ struct state { /* of a finding */
 struct attempt {
 	struct repair *r;
 	struct check *check;
-	const struct ptx_module *m;
+	struct placer *placer;
 	const struct finding *const *f;
 	struct state *state;
 	size_t n;
@@ -233,7 +233,7 @@ static void add_waits(struct attempt *a, size_t i)
 		else if (!edit_has_modifier(site_get(w->who.site)->ptx, ".parity"))
 			continue;
 		edit_set(&wait, EDIT_CHANGE, w->who.site, 0, form);
-		add_candidates(a, i, to, place_edit(a->m, &wait.edit, to));
+		add_candidates(a, i, to, place_edit(a->placer, &wait.edit, to));
 	}
 }
 
@@ -247,9 +247,9 @@ static void place_finding(struct attempt *a, size_t i)
 	size_t n;
 
 	/* warps with roles of their own have named barriers */
-	if (!strcmp(e.ptx, "bar.sync 0;") && place_barrier(a->m, e.site, named, sizeof named))
+	if (!strcmp(e.ptx, "bar.sync 0;") && place_barrier(a->placer, e.site, named, sizeof named))
 		snprintf(e.ptx, sizeof e.ptx, "%s", named);
-	n = place_edit(a->m, &e, to);
+	n = place_edit(a->placer, &e, to);
 	add_candidates(a, i, to, n);
 	if (n && e.kind != EDIT_CHANGE && e.kind != EDIT_MOVE) {
 		const struct finding_edit placed = place_to_edit(&to[0]);
@@ -258,13 +258,13 @@ static void place_finding(struct attempt *a, size_t i)
 	}
 	add_waits(a, i);
 	/* the example is of one warp, but others may be involved as well */
-	if (warp && place_barrier(a->m, e.site, e.ptx, sizeof e.ptx))
-		add_candidates(a, i, to, place_edit(a->m, &e, to));
+	if (warp && place_barrier(a->placer, e.site, e.ptx, sizeof e.ptx))
+		add_candidates(a, i, to, place_edit(a->placer, &e, to));
 	if (e.kind != EDIT_BETWEEN || strncmp(e.ptx, "bar", 3) || !strcmp(e.ptx, "bar.sync 0;")
 		|| !strncmp(e.ptx, "barrier.cluster", 15))
 		return;
 	snprintf(e.ptx, sizeof e.ptx, "bar.sync 0;");
-	add_candidates(a, i, to, place_edit(a->m, &e, to));
+	add_candidates(a, i, to, place_edit(a->placer, &e, to));
 }
 
 static int by_order(const void *a, const void *b)
@@ -368,7 +368,7 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 	struct text text = { 0 };
 
 	vec_push(&a->kept, c->place);
-	place_apply(a->m, a->kept.at, a->kept.n, &text);
+	place_apply(a->placer, a->kept.at, a->kept.n, &text);
 	a->kept.n--;
 	q.n = text.n;
 	trials_try(a->r->trials, text.at, &q, r);
@@ -447,7 +447,7 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 	struct check *check, double seconds)
 {
 	const bool always = c->opt.verify_fixes == OPT_VERIFY_FIXES_YES;
-	struct attempt a = { .r = r, .check = check, .m = l->kernel->module->ptx };
+	struct attempt a = { .r = r, .check = check };
 
 	a.n = check_findings(check, &a.f);
 	if (!a.n)
@@ -456,6 +456,7 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 		a.r = NULL;
 	a.each = 0.5 + 4 * seconds;
 	a.limit = always ? ALWAYS_SECONDS : AUTO_SECONDS - c->trial_seconds;
+	a.placer = placer_open(l->kernel->module->ptx);
 	a.state = base_alloc(a.n * sizeof *a.state);
 	for (size_t i = 0; i < a.n; i++) {
 		struct trial_result key = { 0 };
@@ -469,6 +470,7 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 	}
 	try_all(&a);
 	c->trial_seconds += a.used;
+	placer_close(a.placer);
 	vec_free(&a.candidate);
 	vec_free(&a.kept);
 	free(a.state);
