@@ -164,17 +164,38 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 	}
 }
 
-/* The arrive that an agent which knows this epoch of the warp has observed; 0: it was no arrive, or
- * it is forgotten. */
-static uint32_t arrive_of(const struct warp *w, uint32_t epoch)
+/* The newest arrive of this kind by the warp that an agent has observed and that precedes epoch
+ * `before`; 0: none, or it is forgotten. */
+static uint32_t arrive_of(const struct cluster *c, const struct frontier *f, const struct warp *w,
+	uint32_t before, const char *kind)
 {
-	for (uint32_t i = 0; i < ARRAY_SIZE(w->release) && i < w->releases; i++) {
+	for (uint32_t i = 0; f && i < ARRAY_SIZE(w->release) && i < w->releases; i++) {
 		const uint32_t k = (w->releases - 1 - i) % ARRAY_SIZE(w->release);
 
-		if (w->release[k].epoch == epoch)
-			return strstr(site_get(w->release[k].site)->ptx, "arrive") ? w->release[k].site : 0;
+		if (w->release[k].epoch < before && strstr(site_get(w->release[k].site)->ptx, kind)
+			&& (frontier_full(&c->space, f, PLANE_G, w->index) >= w->release[k].epoch
+			|| frontier_lanes(&c->space, f, PLANE_G, w->index, w->release[k].epoch)))
+			return w->release[k].site;
 	}
 	return 0;
+}
+
+/* The warpgroup released the buffer before its wait: the arrive of one of its warps. */
+static void hint_early_wgmma(struct cluster *c, struct finding *f, const struct view *v,
+	const struct warpgroup *g, uint32_t first)
+{
+	char place[PLACE_BYTES];
+
+	for (uint32_t i = first; i < first + 4 && i < c->nwarps; i++) {
+		const uint32_t arrive = arrive_of(c, v->f, &c->warp[i], UINT32_MAX, "mbarrier.arrive");
+
+		if (!arrive)
+			continue;
+		report_hint(f, HINT(released_early), c->warp[i].id, report_place(arrive, place),
+			f->side[1].what);
+		report_between(f, arrive, g->wait_site, EDIT(released_early));
+		return;
+	}
 }
 
 static void explain_plain(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -200,7 +221,7 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 		return;
 	}
 	known = v->f ? frontier_full(&c->space, v->f, PLANE_G, old->agent) : 0;
-	arrive = known && known < old->epoch ? arrive_of(a, known) : 0;
+	arrive = arrive_of(c, v->f, a, old->epoch, "arrive");
 	if (v->f && known + 1 < old->epoch)
 		report_edge(f, "the last synchronisation from warp %u to warp %u precedes the %s: another "
 			"barrier, or mbarrier arrive and wait, must follow it", a->id, b->id,
@@ -301,6 +322,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 		} else {
 			report_hint(f, HINT(wgmma_not_released));
 			report_between(f, g->wait_site, f->side[0].site, EDIT(wgmma_not_released));
+			hint_early_wgmma(c, f, v, g, old_by->warp);
 		}
 		return;
 	case AGENT_SLOT:

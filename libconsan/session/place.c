@@ -319,12 +319,12 @@ static void add_forward(struct places *p, uint32_t from, uint32_t to)
 
 	if (w->block[b].loop == loop)
 		add(p, to, EDIT_BEFORE);
+	if (w->block[a].loop == loop)
+		add(p, from, EDIT_AFTER);
 	for (uint32_t k = w->idom[b]; a != b && k != UINT32_MAX && inside(w, k, loop)
 		&& position(w, k) >= position(w, a); k = w->idom[k])
 		if (w->block[k].loop == loop)
 			add_end(p, k);
-	if (w->block[a].loop == loop)
-		add(p, from, EDIT_AFTER);
 	for (uint32_t k = w->block[a].ipdom; a != b && k != UINT32_MAX
 		&& position(w, k) > position(w, a) && position(w, k) < position(w, b);
 		k = w->block[k].ipdom)
