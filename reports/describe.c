@@ -216,6 +216,24 @@ unsigned blocked_warps(const struct finding *f)
 	return n;
 }
 
+/* " in mb_wait, called at pipe.cu:59", if the place is in a function that was inlined */
+static void describe_caller(struct text *t, uint32_t id)
+{
+	const struct site_loc *l = site_headline(site_get(id)->loc), *at = l ? l->inlined_at : NULL;
+	char *name;
+
+	while (at && site_in_library(at->file))
+		at = at->inlined_at;
+	if (!at)
+		return;
+	if (l->function && *l->function) {
+		name = demangle(l->function, NAME_BARE);
+		text_printf(t, " in %s", name);
+		free(name);
+	}
+	text_printf(t, ", called at %s:%u", file_base_name(at->file), at->line);
+}
+
 /* "`bar.sync 0;`", or its form in CUDA C++ */
 static void describe_insertion(struct text *t, const struct finding_edit *e)
 {
@@ -233,6 +251,7 @@ void describe_edit(struct text *t, const struct finding_edit *e)
 	if (e->kind == EDIT_NONE)
 		return;
 	describe_place(t, e->site);
+	describe_caller(t, e->site);
 	text_printf(t, ": ");
 	switch ((enum finding_edit_kind)e->kind) {
 	case EDIT_NONE:

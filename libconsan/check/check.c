@@ -373,9 +373,15 @@ size_t check_findings(struct check *k, const struct finding *const **out)
 	return n;
 }
 
-void check_edit(struct check *k, size_t i, const struct finding_edit *e)
+void check_edit(struct check *k, size_t i, const struct finding_edit *e, bool hint)
 {
-	k->ordered[i]->edit = *e;
+	struct finding *f = k->ordered[i];
+
+	f->edit = *e;
+	if (hint)
+		return;
+	f->hint_id = 0;
+	*f->hint = 0;
 }
 
 bool check_idle_waits(const struct check *k)

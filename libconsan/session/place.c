@@ -240,6 +240,15 @@ static bool passed_by_all(const struct flow *w, uint32_t b)
 	return true;
 }
 
+/* Is it inlined at the same places, too? If so the compiler has unrolled a loop around it. */
+static bool same_callers(const struct site_loc *a, const struct site_loc *b)
+{
+	for (a = a->inlined_at, b = b->inlined_at; a && b; a = a->inlined_at, b = b->inlined_at)
+		if (a == b || a->line != b->line || a->col != b->col || strcmp(a->file, b->file))
+			return a == b;
+	return a == b;
+}
+
 /* The same instruction of that source place: also in the library code inlined there. */
 static bool same_chain(const struct site_loc *a, const struct site_loc *b,
 	const struct site_loc *own)
@@ -483,7 +492,8 @@ static const struct ptx_insn *next_copy(const struct flow *w, const struct place
 
 		if (i == x->insn || !i->text_len)
 			continue;
-		if (!same_place(w->own[*at], w->own[x->insn - w->f->insn]))
+		if (!same_place(w->own[*at], w->own[x->insn - w->f->insn])
+			|| (!x->wide && !same_callers(w->own[*at], w->own[x->insn - w->f->insn])))
 			continue;
 		if (x->kind == EDIT_CHANGE ? i->op == x->insn->op
 			&& same_chain(x->insn->loc, i->loc, w->own[x->insn - w->f->insn])
@@ -493,14 +503,29 @@ static const struct ptx_insn *next_copy(const struct flow *w, const struct place
 	return NULL;
 }
 
+static uint32_t count_copies(const struct flow *w, const struct place *x)
+{
+	uint32_t at = UINT32_MAX, n = 0;
+
+	while (next_copy(w, x, &at))
+		n++;
+	return n;
+}
+
+/* Copies in unrolled loops are always edited. An inlined function may be the place to edit, or one
+ * of its callers: both are candidates. */
 static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		uint32_t at = UINT32_MAX;
+	const size_t narrow = n;
 
-		to[i].copies = 0;
-		while (next_copy(w, &to[i], &at))
-			to[i].copies++;
+	for (size_t i = 0; i < narrow; i++) {
+		struct place wide = to[i];
+
+		to[i].copies = count_copies(w, &to[i]);
+		wide.wide = true;
+		wide.copies = count_copies(w, &wide);
+		if (wide.copies > to[i].copies && n < PLACES)
+			to[n++] = wide;
 	}
 	return n;
 }
@@ -527,8 +552,7 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, struct pl
 		snprintf(to[0].ptx, sizeof to[0].ptx, "%s", e->ptx);
 		snprintf(to[0].form, sizeof to[0].form, "%s", e->form);
 		to[0].own = p.w->own[x - f->insn];
-		with_copies(p.w, to, 1);
-		return 1;
+		return with_copies(p.w, to, 1);
 	}
 	at = (uint32_t)(x - f->insn);
 	p.one_row = until && f == g && p.w->first[at] == p.w->first[until - f->insn];
@@ -537,6 +561,8 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, struct pl
 			add_behind(&p, (uint32_t)(until - f->insn), at);
 		for (size_t i = 0; i < p.n; i++)
 			to[i].moved = x;
+		for (size_t i = 0; i < p.n; i++)
+			to[i].copies = count_copies(p.w, &to[i]);
 		return p.n;
 	}
 	if (e->kind == EDIT_BEFORE) {
@@ -552,8 +578,7 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, struct pl
 			add(&p, (uint32_t)(until - f->insn), EDIT_BEFORE);
 		}
 	}
-	with_copies(p.w, to, p.n);
-	return p.n;
+	return with_copies(p.w, to, p.n);
 }
 
 bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n)
@@ -599,10 +624,10 @@ struct finding_edit place_to_edit(const struct place *p)
 bool place_same(const struct place *a, const struct place *b)
 {
 	const bool same = a->insn == b->insn || (a->copies && b->copies
-		&& same_place(a->own, b->own) && (a->kind != EDIT_CHANGE || (a->insn->op == b->insn->op
+		&& same_place(a->own, b->own) && (a->wide || same_callers(a->own, b->own)) && (a->kind != EDIT_CHANGE || (a->insn->op == b->insn->op
 			&& same_chain(a->insn->loc, b->insn->loc, a->own))));
 
-	return same && a->kind == b->kind && a->moved == b->moved
+	return same && a->wide == b->wide && a->kind == b->kind && a->moved == b->moved
 		&& !strcmp(*a->form ? a->form : a->ptx, *b->form ? b->form : b->ptx);
 }
 
@@ -652,6 +677,46 @@ static int by_offset(const void *a, const void *b)
 	return (x->to > y->to) - (x->to < y->to);
 }
 
+static int by_address(const void *a, const void *b)
+{
+	const struct ptx_insn *const *x = a, *const *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+typedef VEC(const struct ptx_insn *) insns;
+
+static void all_copies(const struct flow *w, const struct place *x, insns *out)
+{
+	const struct ptx_insn *i;
+	uint32_t at = UINT32_MAX;
+
+	vec_push(out, x->insn);
+	while (x->copies && (i = next_copy(w, x, &at)))
+		vec_push(out, i);
+	qsort(out->at, out->n, sizeof *out->at, by_address);
+}
+
+/* Each copy of the instruction is moved to the copy of the place that has its number. */
+static void add_move(patches *all, const struct ptx_module *m, const struct flow *w,
+	const struct place *p)
+{
+	struct place moved = { .func = p->func, .insn = p->moved, .kind = EDIT_CHANGE, .copies = 1 };
+	struct place to = *p;
+	insns from = { 0 }, at = { 0 };
+
+	all_copies(w, &moved, &from);
+	all_copies(w, p, &at);
+	for (size_t i = 0; i < from.n && from.n == at.n; i++) {
+		snprintf(to.ptx, sizeof to.ptx, "%.*s;", (int)from.at[i]->text_len,
+			m->text + from.at[i]->text_at);
+		add_patch(all, m, &to, at.at[i]);
+		vec_push(all, ((struct patch){ from.at[i]->text_at, end_of(m, from.at[i]), " " }));
+	}
+	vec_free(&from);
+	vec_free(&at);
+}
+
 void place_apply(struct placer *p, const struct place *at, size_t n, struct text *out)
 {
 	const struct ptx_module *m = p->m;
@@ -659,14 +724,17 @@ void place_apply(struct placer *p, const struct place *at, size_t n, struct text
 	size_t from = 0;
 
 	for (size_t k = 0; k < n; k++) {
-		const struct ptx_insn *i;
-		uint32_t copy = UINT32_MAX;
+		const struct flow *w = flow_of(p, at[k].func);
+		insns to = { 0 };
 
-		add_patch(&all, m, &at[k], at[k].insn);
-		if (at[k].moved)
-			vec_push(&all, ((struct patch){ at[k].moved->text_at, end_of(m, at[k].moved), " " }));
-		while (at[k].copies && (i = next_copy(flow_of(p, at[k].func), &at[k], &copy)))
-			add_patch(&all, m, &at[k], i);
+		if (at[k].moved) {
+			add_move(&all, m, w, &at[k]);
+			continue;
+		}
+		all_copies(w, &at[k], &to);
+		for (size_t i = 0; i < to.n; i++)
+			add_patch(&all, m, &at[k], to.at[i]);
+		vec_free(&to);
 	}
 	if (all.n)
 		qsort(all.at, all.n, sizeof *all.at, by_offset);

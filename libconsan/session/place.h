@@ -7,7 +7,7 @@
 #include "libconsan/finding/finding.h"
 #include "libconsan/ptx/ptx.h"
 
-enum { PLACES = 8 };
+enum { PLACES = 12 };
 struct place {
 	const struct ptx_func *func;
 	const struct ptx_insn *insn;
@@ -15,6 +15,7 @@ struct place {
 	enum finding_edit_kind kind; /* EDIT_CHANGE, EDIT_BEFORE or EDIT_AFTER */
 	/* also at so many other instructions that the compiler made of this source place */
 	uint32_t copies;
+	bool wide;  /* wherever its function was inlined; else only in loops that were unrolled */
 	const struct ptx_insn *moved; /* EDIT_MOVE: the instruction, which is removed at its place */
 	char form[sizeof ((struct finding_edit *)0)->form];
 	char ptx[sizeof ((struct finding_edit *)0)->ptx];

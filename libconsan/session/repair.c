@@ -254,7 +254,7 @@ static void place_finding(struct attempt *a, size_t i)
 	if (n && e.kind != EDIT_CHANGE && e.kind != EDIT_MOVE) {
 		const struct finding_edit placed = place_to_edit(&to[0]);
 
-		check_edit(a->check, i, &placed);
+		check_edit(a->check, i, &placed, true);
 	}
 	add_waits(a, i);
 	/* the example is of one warp, but others may be involved as well */
@@ -329,7 +329,9 @@ static void keep(struct attempt *a, const struct candidate *c, const struct tria
 		if (!s->counts || s->solved || has_key(r, &s->key))
 			continue;
 		s->solved = true;
-		check_edit(a->check, i, &e);
+		/* the hint of a hang names the wait that seemed to be the culprit */
+		check_edit(a->check, i, &e, !a->f[i]->nwaiters || a->f[i]->edit.site == e.site
+			|| site_get(a->f[i]->edit.site)->ptx_line == site_get(e.site)->ptx_line);
 	}
 }
 
@@ -347,7 +349,7 @@ static void refute(struct attempt *a, const struct candidate *c, const struct tr
 			|| (r->done && a->state[i].counts && !has_key(r, &a->state[i].key)))
 			continue;
 		shown.verified = VERIFIED_NOT;
-		check_edit(a->check, i, &shown);
+		check_edit(a->check, i, &shown, true);
 	}
 }
 
