@@ -2,13 +2,16 @@
  * is the racy twin clean with the edit? CASES_PRINT=1 prints one line for each specimen. The table
  * below has the least shares; a specimen's own expectations are its `edit` lines (specimen.h). */
 #include "run.h"
+#include "tests/common/shell.h"
 #include "libconsan/event/event.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Per cent of the specimens with an error or a warning */
 enum { LEAST_CLEAN = 40, LEAST_NEAR = 54, NEAR = 3 };
@@ -113,4 +116,63 @@ Test(cases, edits, .timeout = 600)
 		return;
 	cr_expect_geq(100 * clean, LEAST_CLEAN * count);
 	cr_expect_geq(100 * near, LEAST_NEAR * count);
+}
+
+/* ---- CUDA C++: the first mistakes of every pipeline ---- */
+
+#define MISTAKES "tests/cases/cxx/mistakes.cu"
+
+/* Does the line of the file carry "@edit NAME"? */
+static bool is_marked(const char *text, json_int_t line, const char *name)
+{
+	char mark[64];
+
+	snprintf(mark, sizeof mark, "@edit %s\n", name);
+	for (; line > 1 && *text; line--)
+		text += line_length(text) + 1;
+	return !strncmp(text + line_length(text) + 1 - strlen(mark), mark, strlen(mark));
+}
+
+/* Has the finding a verified edit on such a line, or one that calls it there? */
+static bool edits_mark(const json_t *finding, const char *text, const char *name)
+{
+	const json_t *edit = json_object_get(finding, "edit"), *at;
+	const json_t *places = json_object_get(json_object_get(edit, "site"), "source");
+	const char *verified = json_string_value(json_object_get(edit, "verified"));
+	size_t i;
+
+	json_array_foreach((json_t *)places, i, at)
+		if (is_marked(text, json_integer_value(json_object_get(at, "line")), name))
+			return verified && !strcmp(verified, "clean");
+	return false;
+}
+
+Test(edits, first_mistakes, .timeout = 120)
+{
+	static const char *const names[] = { "no_barrier", "lax_wait", "producer_parity",
+		"consumer_parity", "early_release", "no_proxy_fence", "deadlock" };
+	char *text = read_file(MISTAKES);
+	char out[] = "/tmp/consan-edit-XXXXXX.json";
+
+	close(mkstemps(out, 5));
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const json_t *f;
+		json_error_t why;
+		json_t *report;
+		bool found = false;
+		size_t k;
+
+		shell("%s/consan-run --verify-fixes=yes --report=%s %s/cases/cxx/mistakes %s 2>&1",
+			build_dir(), out, build_dir(), names[i]);
+		report = json_load_file(out, 0, &why);
+		cr_assert(report, "%s: %s", names[i], why.text);
+		json_array_foreach(json_object_get(report, "findings"), k, f)
+			found |= edits_mark(f, text, names[i]);
+		cr_expect(found, "%s: no verified edit at the marked line\n%s", names[i], output);
+		json_decref(report);
+	}
+	cr_expect_eq(shell("%s/consan-run %s/cases/cxx/mistakes none 2>&1", build_dir(), build_dir()), 0,
+		"%s", output);
+	unlink(out);
+	free(text);
 }
