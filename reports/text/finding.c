@@ -277,13 +277,14 @@ static bool same_wait(const struct finding_waiter *a, const struct finding_waite
 		|| (l && m && l->line == m->line && !strcmp(l->file, m->file));
 }
 
-/* "0-3 7": the warps whose wait is that of waiter i, each once. Sets printed[] of their waiters. */
+/* "warps 0-3 7": those whose wait is that of waiter i, each once. Sets printed[] of their waiters. */
 static void add_warps(struct page *p, const struct finding *f, unsigned i, bool *printed)
 {
 	uint32_t warps[64] = { 0 }; /* bits */
 	const unsigned most = 32 * ARRAY_SIZE(warps);
 	const char *open = "";
 	struct text t = { 0 };
+	unsigned n = 0;
 
 	for (unsigned k = i; k < f->nwaiters; k++)
 		if (same_wait(&f->waiter[i], &f->waiter[k])) {
@@ -297,10 +298,11 @@ static void add_warps(struct page *p, const struct finding *f, unsigned i, bool 
 			continue;
 		while (w + 1 < most && warps[(w + 1) / 32] >> (w + 1) % 32 & 1)
 			w++;
+		n += w + 1 - first;
 		text_printf(&t, w > first ? "%s%u-%u" : "%s%u", open, first, w);
 		open = NBSP;
 	}
-	page_add(p, PLAIN, "%s", t.at);
+	page_add(p, PLAIN, "warp%s" NBSP "%s", plural_s(n), t.at);
 	text_free(&t);
 }
 
@@ -310,7 +312,6 @@ static void add_waiter(struct page *p, const struct finding *f, unsigned i, bool
 	page_indent(p, CONTENT + 4);
 	p->indent += 2;
 	page_add(p, DIM, "<- ");
-	page_add(p, PLAIN, "warp" NBSP);
 	add_warps(p, f, i, printed);
 	page_add(p, PLAIN, " at ");
 	add_headline(p, &f->waiter[i].who, 1);
