@@ -1,6 +1,8 @@
 /* write: writes the reports that the options ask for into their files. */
 #include "reports/reports.h"
 
+#include "libconsan/event/event.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +62,13 @@ static enum report_format format_of(const char *path)
 	return (enum report_format)i;
 }
 
+/* --library-path: which frame is shown first */
+static void use_libraries(const struct options *o)
+{
+	if (o->library_path.n)
+		site_libraries(o->library_path.at, o->library_path.n);
+}
+
 void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out)
 {
 	switch (to) {
@@ -78,6 +87,7 @@ bool report_file(const struct results *r, const struct options *o, const char *p
 	FILE *out = fopen(path, "we");
 	bool ok = out != NULL;
 
+	use_libraries(o);
 	if (ok) {
 		report_as(r, o, format_of(path), out);
 		ok = !ferror(out);
@@ -120,6 +130,7 @@ bool report_write(const struct results *r, const struct options *o, struct err *
 {
 	bool ok = true;
 
+	use_libraries(o);
 	if (*o->log_file)
 		ok = write_log(r, o, e);
 	if (!*o->log_file || !ok) /* if the log cannot be written, stderr gets the report */

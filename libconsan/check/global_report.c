@@ -143,6 +143,7 @@ static void explain_unfenced(struct finding *f, const struct unfenced *u)
 		"(__threadfence) follows it before the bytes are accessed",
 		u->rmw ? "read-modify-write" : "read", to, from);
 	report_hint(f, HINT(acquire_fence), to);
+	report_edit(f, u->read, EDIT(acquire_fence));
 }
 
 static void explain_pair(struct finding *f, const struct global_conflict *x)
@@ -174,9 +175,13 @@ static void explain_strong(struct finding *f, const struct global_conflict *x)
 		report_hint(f, HINT(proxies_differ));
 	else if (old->element != now->element)
 		report_hint(f, HINT(sizes_differ), old->element, now->element);
-	else if (narrow->scope < 2)
+	else if (narrow->scope < 2) {
+		const char *wide = old->cluster != now->cluster ? "gpu" : "cluster";
+
 		report_hint(f, HINT(scope_too_narrow), f->side[f->side[0].site != narrow->site].what,
-			scope[narrow->scope], old->cluster != now->cluster ? "gpu" : "cluster");
+			scope[narrow->scope], wide);
+		report_edit(f, narrow->site, EDIT(scope_too_narrow), wide);
+	}
 }
 
 static void explain_volatile(struct cluster *c, struct finding *f, const struct global_conflict *x)
@@ -197,9 +202,10 @@ static void explain_volatile(struct cluster *c, struct finding *f, const struct 
 	else
 		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u",
 			c->warp[old->warp].id, what_of(c, old), what_of(c, now), c->warp[now->warp].id);
-	if (old->cluster == now->cluster && old->warp == now->warp)
+	if (old->cluster == now->cluster && old->warp == now->warp) {
 		report_hint(f, HINT(warp_synchronous));
-	else
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(warp_synchronous));
+	} else
 		report_hint(f, HINT(volatile_orders_nothing));
 }
 
@@ -216,6 +222,7 @@ static void explain_grids(struct cluster *c, struct finding *f, const struct glo
 			"griddepcontrol.launch_dependents, and no griddepcontrol.wait is ordered before "
 			"this %s", g->info.id, name, f->side[0].what);
 		report_hint(f, HINT(wait_for_grid));
+		report_edit(f, f->side[0].site, EDIT(wait_for_grid));
 		free(name);
 		return;
 	}
@@ -243,6 +250,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		report_edge(f, "the %s is ordered before this %s, but without a fence.proxy.async that "
 			"covers global memory between them", what_of(c, old), what_of(c, now));
 		report_hint(f, HINT(fence_of_shared));
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(fence_of_shared));
 		return;
 	case CS123:
 		explain_volatile(c, f, x);
@@ -271,8 +279,10 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group "
 			"without .read before it releases the bytes to other threads", what_of(c, old));
 		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->number
-			&& c->warp[index].progress.stores.at[old->lane] >= old->epoch)
+			&& c->warp[index].progress.stores.at[old->lane] >= old->epoch) {
 			report_hint(f, HINT(waited_with_read));
+			report_edit(f, c->warp[index].stores.wait_site[old->lane], EDIT(waited_with_read));
+		}
 		return;
 	case CS105:
 		report_edge(f, "the %s may still be in flight: its completion, observed by %s, must be "
@@ -304,6 +314,8 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 			"fence follows that relaxed read", c->warp[now->warp].id, c->warp[old->warp].id,
 			what_of(c, old));
 		report_hint(f, HINT(acquire_after_flag));
+		report_edit(f, now->site, EDIT(acquire_after_flag), old->cluster == now->cluster ? "cluster"
+			: "gpu");
 		return;
 	case CS222:
 		report_edge(f, "a release and an acquire pair up between the two blocks, but their scopes "
@@ -336,6 +348,7 @@ static void explain_scopes(struct finding *f, const struct narrow_sync *m)
 
 	report_hint(f, HINT(narrow_sites), report_place(m->released, from),
 		report_place(m->acquired, to));
+	report_edit(f, report_narrower(m->released, m->acquired), EDIT(narrow_sites));
 }
 
 static void fill(struct cluster *c, struct finding *f, const struct global_conflict *x,

@@ -186,6 +186,7 @@ void report_ranked(struct check *k, struct finding *f, struct finding_rank rank)
 {
 	uint32_t key[3], *at;
 
+	edit_by_rule(f);
 	make_key(key, f->rule, f->side[0].site, f->side[1].site);
 	pthread_mutex_lock(&k->lock);
 	at = find_index(k, key);
@@ -328,6 +329,11 @@ const char *report_place(uint32_t site, char to[PLACE_BYTES])
 	return to;
 }
 
+uint32_t report_narrower(uint32_t release, uint32_t acquire)
+{
+	return edit_has_modifier(site_get(release)->ptx, ".cta") ? release : acquire;
+}
+
 void report_edge(struct finding *f, const char *fmt, ...)
 {
 	va_list ap;
@@ -345,4 +351,27 @@ void report_hint(struct finding *f, unsigned hint, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(f->hint, sizeof f->hint, fmt, ap);
 	va_end(ap);
+}
+
+void report_edit(struct finding *f, uint32_t site, enum finding_edit_kind kind, const char *form, ...)
+{
+	char filled[sizeof f->edit.ptx];
+	va_list ap;
+
+	va_start(ap, form);
+	vsnprintf(filled, sizeof filled, form, ap);
+	va_end(ap);
+	edit_set(f, kind, site, 0, filled);
+}
+
+void report_between(struct finding *f, uint32_t site, uint32_t until, enum finding_edit_kind kind,
+	const char *form, ...)
+{
+	char filled[sizeof f->edit.ptx];
+	va_list ap;
+
+	va_start(ap, form);
+	vsnprintf(filled, sizeof filled, form, ap);
+	va_end(ap);
+	edit_set(f, kind, site, until, filled);
 }

@@ -123,12 +123,18 @@ static void in_flight_hints(struct cluster *c, const struct warpgroup *g, struct
 	snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
 	f->barrier.phase = group;
 	report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are accessed");
-	if (copy)
+	if (copy) {
 		report_hint(f, HINT(wgmma_copied), report_place(copy->site, place));
-	if (group >= g->open)
+		report_edit(f, copy->site, EDIT(wgmma_copied));
+	}
+	if (group >= g->open) {
 		report_hint(f, HINT(wgmma_not_committed));
-	else if (g->wait_site)
+		report_edit(f, g->site, EDIT(wgmma_not_committed));
+	} else if (g->wait_site) {
 		report_hint(f, HINT(wgmma_left_pending), g->open - 1 - group, g->wait_count);
+		if (g->wait_count > g->open - 1 - group)
+			report_edit(f, g->wait_site, EDIT(wgmma_left_pending), g->open - 1 - group);
+	}
 	report_send(c, f);
 }
 

@@ -59,6 +59,10 @@ struct exec_kernel;
  * it with the exec_module). extern_symbol resolves names that this module declares .extern
  * (separate compilation); may be NULL. */
 struct exec_module *exec_load(struct ptx_module *ptx, struct err *e);
+/* A changed text of a loaded module, with the same variables and functions: its variables are those
+ * of `like`, with their contents, which must outlive it. */
+struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_module *like,
+	struct err *e);
 void exec_unload(struct exec_module *m);
 /* Address and size of a .global or .const variable. */
 bool exec_symbol(const struct exec_module *m, const char *name, void **at, uint64_t *bytes);

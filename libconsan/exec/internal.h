@@ -33,6 +33,7 @@ struct exec_module {
 	/* address of each module or function variable, sorted by ptx_var */
 	struct placed { const struct ptx_var *var; unsigned char *at; } *placed;
 	size_t nplaced;
+	bool borrowed;           /* the variables belong to another module */
 	uint64_t const_bytes;
 	struct exec_kernel **kernel; /* by index of ptx->func, NULL: not decoded */
 	uint32_t *nregs;         /* the same index; 0: not known */

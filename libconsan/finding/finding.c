@@ -37,7 +37,7 @@ unsigned rule_by_code(const char *code)
 
 static const char *const hints[] = {
 	"",
-#define ADVICE(id, format) #id,
+#define ADVICE(id, edit, form, format) #id,
 #include "hints.def"
 #undef ADVICE
 };

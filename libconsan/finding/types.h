@@ -64,6 +64,26 @@ struct finding_waiter {   /* an edge of the wait-for graph of a hang */
 	char text[160];       /* "waits for phase 3 (parity 1); 1 of 2 arrivals missing" */
 };
 
+/* What to change in the program. EDIT_BETWEEN: insert after the instruction `site` and before the
+ * instruction `until`, at a place that every path from the first to the second passes. EDIT_MOVE:
+ * execute `site` later, after `until`. */
+enum finding_edit_kind { EDIT_NONE, EDIT_CHANGE, EDIT_BEFORE, EDIT_AFTER, EDIT_BETWEEN, EDIT_MOVE };
+/* The launch was run again with the edit: VERIFIED_CLEAN, it had no finding above a note;
+ * VERIFIED_PART, this finding was gone and others remained; VERIFIED_NOT, this finding remained, or
+ * another one or a hang took its place. */
+enum finding_verified { VERIFIED_NOT_TRIED, VERIFIED_CLEAN, VERIFIED_PART, VERIFIED_NOT };
+struct finding_edit {
+	uint8_t kind;         /* enum finding_edit_kind */
+	uint8_t verified;     /* enum finding_verified */
+	uint32_t site, until; /* until: EDIT_BETWEEN and EDIT_MOVE only */
+	uint32_t left;        /* VERIFIED_PART: findings above a note that remained */
+	uint32_t others;      /* tried together with so many other edits of the report */
+	uint32_t copies;      /* instructions to edit: the compiler made so many of one line; 0: one */
+	char form[48];        /* EDIT_CHANGE: how ptx follows from the instruction (hints.def), or "" */
+	char ptx[192];        /* to insert, or to put in place of the instruction; "": the repair is
+				 not mechanical, but this is the place */
+};
+
 struct finding {
 	unsigned rule;        /* 1 .. rule_count() */
 	enum severity severity;
@@ -79,6 +99,7 @@ struct finding {
 	char edge[320];       /* the missing synchronization, one sentence */
 	uint16_t hint_id;     /* the row of hints.def; 0: no hint */
 	char hint[320];       /* about this occurrence in particular, or "" */
+	struct finding_edit edit;
 	struct finding_waiter *waiter; /* owned */
 	unsigned nwaiters;
 	struct history *history; /* a reference (history.h), or NULL */

@@ -4,6 +4,8 @@
 
 #include "libconsan/finding/finding.h"
 #include "fallback.h"
+#include "repair.h"
+#include "trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -565,7 +567,9 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 		.user = c, .global = !c->opt.no_global, .where = find_allocation };
 	struct result_launch record;
 	enum consan_status status;
+	struct repair *repair = NULL;
 	struct check *check = NULL;
+	double began;
 	void *packed;
 	bool checked;
 
@@ -597,20 +601,22 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
 	if (!checked || __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
 		check_memory_idle(c->memory, l->queue, checked);
+	packed = pack(l);
 	if (checked) {
+		repair = repair_open(c, l, packed ? packed : l->params, &config);
 		results_launch(c->records, &record);
 		check = check_open(&config);
 		if (c->save)
 			event_writer_launch(c->save, &config.launch);
 	}
 
-	packed = pack(l);
 	if (checked && c->opt.explore)
 		explore_launch(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && tries_reverse(c, l))
 		reverse_launch(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
+	began = trial_clock();
 	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
 
 	if (r.reads_given_up)
@@ -621,8 +627,10 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
 		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,
 			"%s", r.err.text);
-	free(packed);
 	if (checked) {
+		check_truncate(check, session_last(&r));
+		repair_launch(repair, c, l, check, trial_clock() - began);
+		repair_close(repair);
 		session_settle(c, check, session_last(&r));
 		take_explored(c, &other);
 		explored_free(&other);
@@ -637,6 +645,7 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 		results_launch(c->records, &record);
 		c->checked += status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED;
 	}
+	free(packed);
 	account(c, &config.launch, checked, &r);
 	pthread_mutex_unlock(&c->launching);
 	return status;

@@ -63,6 +63,8 @@ struct consan {
 	/* of which a launch has been tried in reverse order */
 	VEC(const struct consan_kernel *) reversed;
 	const struct exec_control *control; /* of the launch that runs; NULL: none */
+	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
+	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
 	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */

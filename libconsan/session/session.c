@@ -77,6 +77,8 @@ struct consan *consan_open(const char *words, struct err *e)
 	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
 		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
 	options_shard(c->opt.shard, &c->shard, &c->shards);
+	if (c->opt.library_path.n)
+		site_libraries(c->opt.library_path.at, c->opt.library_path.n);
 	c->recorders = recorders_open((uint32_t)c->opt.history);
 	if (c->opt.bank_conflicts)
 		c->banks = banks_open();
@@ -142,6 +144,7 @@ void consan_close(struct consan *c)
 	number_map_free(&c->bug);
 	vec_free(&c->sorted);
 	vec_free(&c->reversed);
+	vec_free(&c->prepared);
 	vec_free(&c->coverage);
 	vec_free(&c->views);
 	vec_free(&c->coverage_views);

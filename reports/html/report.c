@@ -264,6 +264,14 @@ static void explanation(struct html *h, const struct finding *f)
 	struct text t = { 0 }, schedule = { 0 };
 
 	mu_class(m, "dl", "facts");
+	describe_edit(&t, &f->edit);
+	if (*f->edit.ptx)
+		text_printf(&t, ": %s", f->edit.ptx);
+	clause(m, "edit", "fix", t.at);
+	text_free(&t);
+	describe_verified(&t, &f->edit);
+	clause(m, "verified", NULL, t.at);
+	text_free(&t);
 	clause(m, "missing", "missing", f->edge);
 	if (*f->barrier.kind) {
 		describe_barrier(&t, &f->barrier);

@@ -242,8 +242,9 @@ Test(report, hang_lists_the_blocked_warps)
 	cr_assert(has(t, "5 warps are blocked:"));
 	cr_assert(has(t, "mbarrier full[1] (shared 0x28): in phase 3 (parity 1), "
 		"1 of 2 arrivals pending, tx-count -4096 B"));
-	cr_assert(has(t, "warps 0-3, block (0,0,0), on mbarrier full[1]"));
-	cr_assert(has(t, "warp 4, block (0,0,0), on named barrier 2: "));
+	cr_assert(has(t, "<- warps 0-3 at "));
+	cr_assert(has(t, "named barrier 2: "));
+	cr_assert(has(t, "<- warp 4 at "));
 	free(t);
 	results_free(&r);
 }
