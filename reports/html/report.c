@@ -421,6 +421,21 @@ static int64_t newest_program(const struct results *r)
 	return newest;
 }
 
+static void footer(struct html *h)
+{
+	struct markup *m = &h->m;
+
+	mu_open(m, "footer");
+	for (size_t i = 0; i < h->r->run.n; i++) {
+		mu_open(m, "p");
+		mu_element(m, "code", NULL, "%s", h->r->run.at[i].command);
+		mu_text(m, " %s", h->r->run.at[i].date);
+		mu_close(m, "p");
+	}
+	mu_element(m, "p", NULL, "consan %s", CONSAN_VERSION);
+	mu_close(m, "footer");
+}
+
 void report_html(const struct results *r, const struct options *o, FILE *out)
 {
 	struct html h = { .m = { .out = out }, .o = o, .r = r, .built = newest_program(r),
@@ -459,7 +474,7 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 	html_banks(&h);
 	mu_close(m, "main");
 	mu_close(m, "div");
-	mu_element(m, "footer", NULL, "consan %s. Rules: consan explain.", CONSAN_VERSION);
+	footer(&h);
 	mu_open(m, "script");
 	mu_trusted(m, report_js, (size_t)(report_js_end - report_js));
 	mu_close(m, "script");

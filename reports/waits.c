@@ -1,0 +1,79 @@
+/* waits: see waits.h. */
+#include "reports/waits.h"
+
+#include "reports/describe.h"
+
+#include <string.h>
+
+bool waits_same_object(const struct finding_waiter *a, const struct finding_waiter *b)
+{
+	return a->on.addr == b->on.addr && a->on.peer == b->on.peer
+		&& !strcmp(a->on.kind, b->on.kind)
+		/* a named barrier belongs to its CTA, and a condition to the warp that spins on it */
+		&& (strstr(a->on.kind, "mbarrier") || strstr(a->on.kind, "cluster")
+			|| a->who.cta == b->who.cta);
+}
+
+static bool same_wait(const struct finding_waiter *a, const struct finding_waiter *b)
+{
+	return a->who.site == b->who.site && a->who.cta == b->who.cta && waits_same_object(a, b)
+		&& !strcmp(a->text, b->text)
+		&& !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
+}
+
+bool waits_in(const struct wait_group *g, const struct finding *f, unsigned i)
+{
+	return same_wait(&f->waiter[g->first], &f->waiter[i]);
+}
+
+/* The waiters are in the order of their warps. */
+static void list_warps(struct wait_group *g, const struct finding *f)
+{
+	for (unsigned i = g->first; i < f->nwaiters;) {
+		const unsigned from = f->waiter[i].who.warp;
+		unsigned to = from;
+
+		for (i++; i < f->nwaiters; i++) {
+			if (!waits_in(g, f, i))
+				continue;
+			if (f->waiter[i].who.warp > to + 1)
+				break;
+			to = f->waiter[i].who.warp;
+		}
+		text_printf(&g->warps, g->warps.n ? " %u" : "%u", from);
+		if (to > from)
+			text_printf(&g->warps, "-%u", to);
+	}
+}
+
+void waits_find(struct wait_groups *w, const struct finding *f)
+{
+	*w = (struct wait_groups){ 0 };
+	for (unsigned i = 0; i < f->nwaiters; i++) {
+		struct wait_group *have = w->group.at, *end = have + w->group.n;
+
+		while (have < end && !waits_in(have, f, i))
+			have++;
+		if (have == end)
+			vec_push(&w->group, ((struct wait_group){ .first = i, .n = 1 }));
+		else
+			have->n++;
+	}
+	for (size_t k = 0; k < w->group.n; k++)
+		list_warps(&w->group.at[k], f);
+}
+
+void waits_free(struct wait_groups *w)
+{
+	for (size_t i = 0; i < w->group.n; i++)
+		text_free(&w->group.at[i].warps);
+	vec_free(&w->group);
+}
+
+void waits_describe(struct text *t, const struct wait_group *g, const struct finding *f)
+{
+	const uint32_t *block = f->waiter[g->first].who.ctaid;
+
+	text_printf(t, "warp%s %s, block (%u,%u,%u)", plural_s(g->n), g->warps.at, block[0],
+		block[1], block[2]);
+}
