@@ -7,11 +7,16 @@
 
 bool waits_same_object(const struct finding_waiter *a, const struct finding_waiter *b)
 {
-	return a->on.addr == b->on.addr && a->on.peer == b->on.peer
-		&& !strcmp(a->on.kind, b->on.kind)
-		/* a named barrier belongs to its CTA, and a condition to the warp that spins on it */
-		&& (strstr(a->on.kind, "mbarrier") || strstr(a->on.kind, "cluster")
-			|| a->who.cta == b->who.cta);
+	if (strcmp(a->on.kind, b->on.kind))
+		return false;
+	if (strstr(a->on.kind, "cluster")) /* there is one, of all CTAs */
+		return true;
+	if (a->on.addr != b->on.addr || a->on.peer != b->on.peer)
+		return false;
+	/* a named barrier belongs to its CTA, a condition to the place that polls it */
+	if (*a->on.kind && strstr(a->on.kind, "mbarrier"))
+		return true;
+	return a->who.cta == b->who.cta && (*a->on.kind || a->who.site == b->who.site);
 }
 
 static bool same_wait(const struct finding_waiter *a, const struct finding_waiter *b)

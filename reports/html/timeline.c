@@ -8,8 +8,9 @@
 
 #define MAX_ARROWS 4u    /* into one wait */
 #define MAX_LABEL 30u    /* bytes of a label above a column */
+#define TICK 5u          /* steps */
 #define NAMES 126        /* width of the lanes' names, which do not scroll; SVG units */
-#define RIGHT 92         /* space for the last label, which is rotated; SVG units */
+#define RIGHT 118        /* space for the last label, which is rotated; SVG units */
 
 /* ---- descriptions ---- */
 
@@ -116,6 +117,7 @@ static void draw_marks(struct timeline *p)
 		describe_step(&t, p->f, s);
 		mu_open(m, "text");
 		mu_attr(m, "class", side ? "cl hit" : "cl");
+		mu_attr(m, "data-step", "%u", i);
 		mu_attr(m, "transform", "translate(%d %d)rotate(-52)", x + 3, TOP - 8);
 		label(m, t.at);
 		mu_close(m, "text");
@@ -126,6 +128,7 @@ static void draw_marks(struct timeline *p)
 		}
 		use(m, side ? "#mX" : s->kind == STEP_poll ? "#mP" : family_mark[family][0],
 			side ? "mx" : family_mark[family][1], x, y);
+		mu_attr(m, "data-step", "%u", i);
 		title(p, s);
 		mu_close(m, "use");
 	}
@@ -217,6 +220,32 @@ static void draw_missing(struct timeline *p)
 		arrow(m, "miss", x[1], y[1], x[0], y[0]);
 }
 
+static void axis_text(struct markup *m, const char *class, int x, int y, const char *s)
+{
+	mu_open(m, "text");
+	mu_attr(m, "class", "%s", class);
+	mu_attr(m, "x", "%d", x);
+	mu_attr(m, "y", "%d", y);
+	mu_text(m, "%s", s);
+	mu_close(m, "text");
+}
+
+/* The positions of steps in the order of their cluster. */
+static void draw_axis(struct timeline *p, int width)
+{
+	const int y = timeline_axis_y(p);
+
+	path(&p->h->m, "axis", "M0 %dH%d", y, width - RIGHT);
+	for (uint32_t i = 0; i < p->n; i += TICK) {
+		char number[24];
+
+		snprintf(number, sizeof number, "%llu",
+			(unsigned long long)p->y->step[p->pick[i]].at);
+		path(&p->h->m, "axis", "M%d %dv4", timeline_x(p, i), y);
+		axis_text(&p->h->m, "tick", timeline_x(p, i), y + 16, number);
+	}
+}
+
 static void draw_names(struct timeline *p, int height)
 {
 	struct markup *m = &p->h->m;
@@ -224,7 +253,9 @@ static void draw_names(struct timeline *p, int height)
 	mu_class(m, "svg", "names");
 	mu_attr(m, "width", "%d", NAMES);
 	mu_attr(m, "height", "%d", height);
+	mu_attr(m, "viewBox", "0 0 %d %d", NAMES, height);
 	mu_attr(m, "aria-hidden", "true");
+	axis_text(m, "tick name", NAMES - 8, timeline_axis_y(p) + 16, "step of the cluster");
 	for (unsigned i = 0; i < p->nlanes; i++) {
 		const struct lane *l = &p->lane[i];
 		struct text cta = { 0 };
@@ -292,7 +323,7 @@ static void legend(struct html *h)
 	};
 	struct markup *m = &h->m;
 
-	mu_class(m, "p", "legend");
+	mu_class(m, "p", "legend marks");
 	for (size_t i = 0; i < ARRAY_SIZE(entry); i++) {
 		mu_open(m, "span");
 		mu_open(m, "svg");
@@ -350,24 +381,56 @@ static void list_steps(struct timeline *p)
 static void draw(struct timeline *p)
 {
 	struct markup *m = &p->h->m;
-	const int width = timeline_x(p, p->n) + RIGHT, height = TOP + (int)p->nlanes * LANE + 14;
+	const int width = timeline_x(p, p->n) + RIGHT, height = timeline_axis_y(p) + 22;
 
 	mu_class(m, "div", "lanes");
 	draw_names(p, height);
 	mu_class(m, "div", "scroll end"); /* scrolled to the end, where the later side is */
 	mu_attr(m, "tabindex", "0");
+	mu_attr(m, "role", "group");
+	mu_attr(m, "aria-label", "timeline; + and - zoom");
+	mu_attr(m, "style", "--w:%d", width);
 	mu_open(m, "svg");
 	mu_attr(m, "class", "tl");
 	mu_attr(m, "width", "%d", width);
 	mu_attr(m, "height", "%d", height);
+	mu_attr(m, "viewBox", "0 0 %d %d", width, height);
 	mu_attr(m, "role", "img");
 	mu_attr(m, "aria-label", "timeline of %u steps by %u warps and engines", p->n, p->nlanes);
 	draw_lanes(p, width);
+	draw_axis(p, width);
 	draw_arrows(p);
 	draw_missing(p);
 	draw_marks(p);
 	mu_close(m, "svg");
 	mu_close(m, "div");
+	mu_close(m, "div");
+}
+
+/* For the script: zoom and search. */
+static void tools(struct markup *m)
+{
+	static const char *const button[][3] = {
+		{ "out", "\xe2\x88\x92", "zoom out" }, { "in", "+", "zoom in" },
+		{ "fit", "fit", "show all steps" }, { "one", "1:1", "original size" },
+	};
+
+	mu_class(m, "div", "tools js");
+	for (size_t i = 0; i < ARRAY_SIZE(button); i++) {
+		mu_open(m, "button");
+		mu_attr(m, "type", "button");
+		mu_attr(m, "data-zoom-to", "%s", button[i][0]);
+		mu_attr(m, "aria-label", "%s", button[i][2]);
+		mu_attr(m, "title", "%s", button[i][2]);
+		mu_text(m, "%s", button[i][1]);
+		mu_close(m, "button");
+	}
+	mu_open(m, "input");
+	mu_attr(m, "type", "search");
+	mu_attr(m, "placeholder", "warp 3, full[1], line");
+	mu_attr(m, "aria-label", "Find a warp, a barrier or a place in the timeline; Enter: the next");
+	mu_void(m);
+	mu_element(m, "output", "hits count", "%s", "");
 	mu_close(m, "div");
 }
 
@@ -382,9 +445,10 @@ void html_timeline(struct html *h, const struct finding *f)
 	timeline_choose(&p);
 	if (!p.nlanes)
 		return;
-	mu_class(m, "details", "fig");
+	mu_class(m, "details", "fig timeline");
 	mu_flag(m, "open");
 	mu_element(m, "summary", NULL, "Timeline");
+	tools(m);
 	draw(&p);
 	legend(h);
 	if (f->history->other)

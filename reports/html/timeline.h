@@ -11,7 +11,7 @@
 
 /* Lengths in SVG units. */
 #define LEFT 10
-#define TOP 142          /* height of the labels */
+#define TOP 148          /* height of the labels */
 #define COLUMN 21
 #define LANE 30
 
@@ -42,6 +42,7 @@ const struct lane *timeline_lane(const struct timeline *p, unsigned cta, unsigne
 int timeline_x(const struct timeline *p, uint32_t i);
 /* The x of a side; -1 if it precedes all drawn steps. */
 int timeline_side_x(const struct timeline *p, unsigned side);
+int timeline_axis_y(const struct timeline *p);
 /* The y of a lane, and of a step's symbol. */
 int timeline_lane_y(const struct timeline *p, const struct lane *l);
 int timeline_step_y(const struct timeline *p, const struct history_step *s);

@@ -120,3 +120,8 @@ void timeline_choose(struct timeline *p)
 		p->shift |= timeline_side_x(p, i) < 0;
 	find_lanes(p);
 }
+
+int timeline_axis_y(const struct timeline *p)
+{
+	return TOP + (int)p->nlanes * LANE + 6;
+}

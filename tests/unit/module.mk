@@ -3,7 +3,7 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	base/base base/pool options/options event/event ptx/ptx \
 	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
 	exec/schedule shadow/shadow shadow/global check/check check/litmus \
-	finding/banks finding/catalogue finding/results finding/history reports/report reports/formats reports/exports \
+	finding/banks finding/catalogue finding/results finding/history reports/report reports/formats reports/exports reports/browser \
 	session/consan session/fallback session/schedule cli/cli cuda/cuda \
 	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
 	inject/ranges)

@@ -1,6 +1,6 @@
 /* formats: the JSON, HTML, SARIF and JUnit reports of constructed findings: structure, escaping,
- * sizes, reading back, merging and suppressing; and the page in a browser, if one is installed. Long
- * because all formats are tested with the same findings. */
+ * sizes, reading back, merging and suppressing. Long because all formats are tested with the same
+ * findings. */
 #include "libconsan/base/progress.h"
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/finding/suppress.h"
@@ -569,69 +569,4 @@ Test(formats, progress_line)
 	progress_idle(&p);
 	cr_expect_not(progress_line(&p, progress_now(), 79, &t));
 	text_free(&t);
-}
-
-/* ---- in a browser ---- */
-
-/* Appended to the page: operates its controls and writes the results into the title. */
-static const char visit[] = "<script>addEventListener('load', () => {\n"
-	"const shown = () => [...document.querySelectorAll('article')].filter(a => !a.hidden).length;\n"
-	"const fire = (id, v) => { const x = document.getElementById(id); x.value = v;\n"
-	"  x.dispatchEvent(new Event('input', { bubbles: true })); };\n"
-	"const key = k => dispatchEvent(new KeyboardEvent('keydown', { key: k }));\n"
-	"const saw = [shown()];\n"
-	"fire('rule', 'CS703'); saw.push(shown()); fire('rule', '');\n"
-	"fire('search', 'ring.cu:55'); saw.push(shown()); fire('search', 'nowhere'); saw.push(shown());\n"
-	"fire('search', '');\n"
-	"const box = document.querySelector('[name=sev][value=note]'); box.click(); saw.push(shown());\n"
-	"box.click(); fire('kernel', '1'); saw.push(shown()); fire('kernel', '');\n"
-	"key('j'); saw.push(location.hash); key('j'); saw.push(location.hash);\n"
-	"key('k'); saw.push(location.hash);\n"
-	"saw.push(document.getElementById(location.hash.slice(1)).tagName);\n"
-	"document.getElementById('theme').click(); saw.push(document.documentElement.dataset.theme);\n"
-	"document.title = 'saw ' + saw.join(' ');\n"
-	"});</script>";
-
-/* Puts the page after its script ran, and the console, into `output`. */
-static void browse(const char *page, const char *options)
-{
-	shell("HOME=%s timeout 90 chromium --headless=new --no-sandbox --disable-gpu "
-		"--user-data-dir=%s/profile --enable-logging=stderr %s file://%s 2>&1", dir, dir,
-		options, page);
-}
-
-static void append(const char *path, const char *text)
-{
-	FILE *out = fopen(path, "a");
-
-	fputs(text, out);
-	fclose(out);
-}
-
-Test(formats, in_a_browser, .timeout = 200)
-{
-	struct results r;
-
-	if (shell("chromium --version 2>&1")) {
-		fprintf(stderr, "formats: chromium is not installed: the page is not tested in a browser "
-			"(apt install chromium)\n");
-		return;
-	}
-	r = sample();
-	write_all(&r);
-	append(in_dir("x.html"), visit);
-	browse(in_dir("x.html"), "--virtual-time-budget=3000 --dump-dom");
-	cr_expect(has(output, "<title>saw 3 1 1 0 2 1 #f1 #f2 #f1 ARTICLE dark</title>"), "%.400s",
-		strstr(output, "<title>") ? strstr(output, "<title>") : output);
-	cr_expect_not(has(output, ":CONSOLE"), "%.600s", strstr(output, ":CONSOLE"));
-	results_free(&r);
-	r = many(1000, 64);
-	write_all(&r);
-	append(in_dir("x.html"), "<script>addEventListener('load', () => setTimeout(() => {\n"
-		"document.title = 'loaded ' + document.querySelectorAll('article').length;\n"
-		"}, 0));</script>");
-	browse(in_dir("x.html"), "--dump-dom");
-	cr_expect(has(output, "<title>loaded 1000<"), "%.200s", strstr(output, "<title>")
-		? strstr(output, "<title>") : output);
-	results_free(&r);
 }
