@@ -4,6 +4,7 @@
 #include "reports/reports.h"
 #include "history_sample.h"
 #include "tests/common/find.h"
+#include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
 
@@ -337,6 +338,35 @@ Test(exports, sarif_has_the_waits_of_a_hang)
 	cr_expect_eq(count(t, "\"executionOrder\""), 2);
 	cr_expect(has(t, "warps 0-3, block (0,0,0) on mbarrier full[1]: waits for phase 3"));
 	cr_expect(has(t, "warp 4, block (0,0,0) on named barrier 2: "));
+	free(t);
+	results_free(&r);
+}
+
+/* The schema of OASIS is not ours to copy: $SARIF_SCHEMA is its path. */
+Test(exports, sarif_by_the_schema_of_its_standard)
+{
+	const char *schema = getenv("SARIF_SCHEMA");
+	char path[] = "/tmp/consan-exports-XXXXXX";
+	struct results r;
+	FILE *out;
+	char *t;
+	size_t n;
+
+	if (!schema || shell("python3 -c 'import jsonschema' 2>&1")) {
+		fprintf(stderr, "exports: SARIF is checked by our own schema only: %s\n", schema
+			? "no jsonschema (pip install jsonschema)"
+			: "SARIF_SCHEMA=sarif-schema-2.1.0.json, from oasis-tcs/sarif-spec, is not set");
+		return;
+	}
+	r = sample();
+	t = render(&r, REPORT_sarif, "", &n);
+	out = fdopen(mkstemp(path), "w");
+	fwrite(t, 1, n, out);
+	fclose(out);
+	cr_expect_eq(shell("python3 -c 'import json, jsonschema, sys; jsonschema.validate("
+		"*(json.load(open(f)) for f in sys.argv[1:]))' %s %s 2>&1 | tail -5", path, schema), 0);
+	cr_expect_str_empty(output, "%s", output);
+	unlink(path);
 	free(t);
 	results_free(&r);
 }
