@@ -19,11 +19,20 @@ bool waits_same_object(const struct finding_waiter *a, const struct finding_wait
 	return a->who.cta == b->who.cta && (*a->on.kind || a->who.site == b->who.site);
 }
 
+/* The same place in the program's own code, whatever helper the instruction is in. */
+static bool same_place(uint32_t a, uint32_t b)
+{
+	const struct site_loc *l = site_headline(site_get(a)->loc);
+	const struct site_loc *m = site_headline(site_get(b)->loc);
+
+	return a == b || (l && m && l->line == m->line && !strcmp(l->file, m->file));
+}
+
 static bool same_wait(const struct finding_waiter *a, const struct finding_waiter *b)
 {
-	return a->who.site == b->who.site && a->who.cta == b->who.cta && waits_same_object(a, b)
-		&& !strcmp(a->text, b->text)
-		&& !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
+	return a->who.cta == b->who.cta && !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid)
+		&& waits_same_object(a, b) && !strcmp(a->text, b->text)
+		&& same_place(a->who.site, b->who.site);
 }
 
 bool waits_in(const struct wait_group *g, const struct finding *f, unsigned i)
@@ -31,23 +40,23 @@ bool waits_in(const struct wait_group *g, const struct finding *f, unsigned i)
 	return same_wait(&f->waiter[g->first], &f->waiter[i]);
 }
 
-/* The waiters are in the order of their warps. */
 static void list_warps(struct wait_group *g, const struct finding *f)
 {
-	for (unsigned i = g->first; i < f->nwaiters;) {
-		const unsigned from = f->waiter[i].who.warp;
-		unsigned to = from;
+	uint64_t warps = 0; /* bits; a CTA has at most 32 warps */
 
-		for (i++; i < f->nwaiters; i++) {
-			if (!waits_in(g, f, i))
-				continue;
-			if (f->waiter[i].who.warp > to + 1)
-				break;
-			to = f->waiter[i].who.warp;
-		}
+	for (unsigned i = g->first; i < f->nwaiters; i++)
+		if (waits_in(g, f, i))
+			warps |= 1ull << f->waiter[i].who.warp % 64;
+	for (unsigned w = 0; w < 64; w++) {
+		const unsigned from = w;
+
+		if (!(warps >> w & 1))
+			continue;
+		while (w < 63 && warps >> (w + 1) & 1)
+			w++;
 		text_printf(&g->warps, g->warps.n ? " %u" : "%u", from);
-		if (to > from)
-			text_printf(&g->warps, "-%u", to);
+		if (w > from)
+			text_printf(&g->warps, "-%u", w);
 	}
 }
 

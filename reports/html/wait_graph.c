@@ -318,9 +318,10 @@ static void draw_edge(struct html *h, const struct graph *g, struct edge *e)
 		x1 = left_of(g, from) + NODE_WIDTH;
 		y1 = top_of(from) + NODE_HEIGHT / 2;
 		x = (x1 + x2) / 2;
-		y = (y1 + y2) / 2;
 		snprintf(path, sizeof path, "M%d %dC%d %d %d %d %d %d", x1, y1, x, y1, x, y2, x2 - 2,
 			y2);
+		x = x2 - GAP * 4 / 9; /* edges from one node are apart there */
+		y = y2;
 	} else { /* below both */
 		x1 = left_of(g, from) + NODE_WIDTH / 2;
 		y1 = top_of(from) + NODE_HEIGHT;
