@@ -109,6 +109,8 @@ Test(history, steps_phases_and_mbarriers)
 	cr_expect_eq(m->recent[0].arrivals, 1);
 	cr_expect_eq(m->recent[0].completed, 512);
 	cr_expect_eq(m->recent[1].expected, 512);
+	cr_expect(m->narrivers == 1 && !m->arriver[0].cta && !m->arriver[0].warp,
+		"warp 0 arrived, twice");
 	cr_expect_eq(h->nbuffers, 3, "two variables and what the load fills");
 	history_drop(h);
 	stop();

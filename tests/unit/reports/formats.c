@@ -133,6 +133,45 @@ Test(formats, a_page_has_every_part)
 	results_free(&r);
 }
 
+/* Warps 0-3 wait for full[1], on which warp 4 arrives, and warp 4 for empty, on which they arrive. */
+Test(formats, a_hang_is_a_graph_of_barriers)
+{
+	struct finding hang = sample_hang();
+	struct results r = { 0 };
+	struct history_mbarrier *m;
+	char *t;
+
+	hang.waiter[4].on = (struct finding_barrier){ .kind = "mbarrier", .name = "empty",
+		.addr = 0x30, .expected = 4, .pending = 4 };
+	hang.history = sample_history(3);
+	m = hang.history->mbarrier = realloc(hang.history->mbarrier, 2 * sizeof *m);
+	m[0].addr = 0x28;
+	m[1] = (struct history_mbarrier){ .name = "empty", .addr = 0x30, .live = true,
+		.arriver = { { 0, 2 } }, .narrivers = 1 };
+	hang.history->nmbarriers = 2;
+	results_add_finding(&r, &hang);
+	results_finish(&r);
+	t = render(&r, REPORT_html);
+	cr_expect_eq(count(t, "<g class=\"node"), 2);
+	cr_expect_eq(count(t, "<g class=\"node hit\""), 1, "the barrier of the finding");
+	cr_expect_eq(count(t, "class=\"edge\""), 2);
+	cr_expect_not(has(t, "class=\"edge stub\"") || has(t, "node end"));
+	cr_expect_eq(count(t, ">warps 0-3<"), 1);
+	cr_expect_eq(count(t, ">warp 4<"), 1);
+	free(t);
+	results_free(&r);
+	m[0].narrivers = 0; /* no warp has arrived on full[1] */
+	r = (struct results){ 0 };
+	results_add_finding(&r, &hang);
+	results_finish(&r);
+	t = render(&r, REPORT_html);
+	cr_expect_eq(count(t, "class=\"edge\""), 1);
+	cr_expect_eq(count(t, "class=\"edge stub\""), 1);
+	free(t);
+	results_free(&r);
+	finding_free(&hang);
+}
+
 /* A warp that diverged may wait at two places. */
 Test(formats, blocked_warps_are_counted_once)
 {
