@@ -36,7 +36,7 @@ void html_head(struct html *h, const char *title);
 /* finding.c: finding h->id. The bodies of findings after the first HTML_NEAR are in <noscript>: a
  * browser with scripts takes them for text, which costs nothing to load, and the script turns it
  * into markup when it comes near the window. */
-#define HTML_NEAR 40u
+#define HTML_NEAR 8u
 #define HTML_MANY 300u   /* more findings have shorter texts, without highlighting */
 void html_finding(struct html *h, const struct finding *f, unsigned kernel);
 
