@@ -4,6 +4,19 @@
 
 #include "libconsan/finding/finding.h"
 
+static json_t *runs_json(const struct results *r)
+{
+	json_t *runs = json_array();
+
+	for (size_t i = 0; i < r->run.n; i++)
+		json_array_append_new(runs, json_pack("{so so so so}",
+			"command", rj_string(r->run.at[i].command),
+			"options", rj_string(r->run.at[i].options),
+			"version", rj_string(r->run.at[i].version),
+			"date", rj_string(r->run.at[i].date)));
+	return runs;
+}
+
 static json_t *launch_json(const struct result_launch *l)
 {
 	return json_pack("{sI sI so s[III] s[III] s[III] sI ss so}",
@@ -109,8 +122,8 @@ void report_json(const struct results *r, FILE *out)
 			"kind", rj_remark_name[r->remark.at[i].kind],
 			"text", rj_string(r->remark.at[i].text),
 			"count", (json_int_t)r->remark.at[i].count));
-	all = json_pack("{si s{si si si si si si si} so so so so so so}",
-		"consan_report", REPORT_VERSION,
+	all = json_pack("{si so s{si si si si si si si} so so so so so so}",
+		"consan_report", REPORT_VERSION, "runs", runs_json(r),
 		"summary", "errors", (int)n.errors, "warnings", (int)n.warnings,
 		"notes", (int)n.notes, "consequences", (int)n.consequences, "kernels", (int)n.kernels, "checked", (int)n.checked,
 		"left_out", (int)n.skipped,

@@ -1,4 +1,5 @@
-/* reports: writes findings as text, HTML, JSON, SARIF and JUnit XML. The public header
+/* reports: writes findings as text, HTML, JSON, SARIF, JUnit XML, GitHub annotations and a trace
+ * for Perfetto. The public header
  * of this module.
  *
  * Rules of this module:
@@ -43,10 +44,18 @@ void report_json(const struct results *r, FILE *out);
 void report_html(const struct results *r, const struct options *o, FILE *out);
 void report_sarif(const struct results *r, const struct options *o, FILE *out);
 void report_junit(const struct results *r, const struct options *o, FILE *out);
+/* Workflow commands of GitHub Actions: one annotation for each finding and for each gap. */
+void report_github(const struct results *r, const struct options *o, FILE *out);
+/* The histories of the findings as a trace for ui.perfetto.dev. */
+void report_perfetto(const struct results *r, FILE *out);
 /* All rules as one HTML page. */
 void report_rules(FILE *out);
 
-enum report_format { REPORT_html, REPORT_json, REPORT_sarif, REPORT_junit, REPORT_text };
+/* Appends all that is known of a finding, as lines "label: text". */
+void report_story(struct text *t, const struct options *o, const struct finding *f);
+
+enum report_format { REPORT_html, REPORT_json, REPORT_sarif, REPORT_junit, REPORT_github,
+	REPORT_perfetto, REPORT_text };
 /* Looks up a format by its name, "html", "json", ...; false if there is no such format. */
 bool report_format(const char *name, enum report_format *to);
 void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out);
@@ -55,7 +64,8 @@ void report_as(const struct results *r, const struct options *o, enum report_for
  * and every --report file. Continues after a failure; e holds the first one. */
 bool report_write(const struct results *r, const struct options *o, struct err *e);
 
-/* Writes one file. The suffix of its path selects the format; %p is the process id. */
+/* Writes one file. The suffix of its path selects the format; %p is the process id; "-" in place
+ * of the name ("-.github") is stdout. */
 bool report_file(const struct results *r, const struct options *o, const char *path,
 	struct err *e);
 /* Writes every --report file. */

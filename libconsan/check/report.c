@@ -248,25 +248,6 @@ void report_cluster_end(struct cluster *c)
 	c->nseen = 0;
 }
 
-void report_variable(const struct cluster *c, uint64_t addr, char *out, size_t n)
-{
-	const struct launch_info *l = &c->check->config.launch;
-
-	for (size_t i = 0; i < l->nsymbols; i++) {
-		const struct ev_symbol *s = &l->symbols[i];
-
-		if (addr < s->addr || addr >= (uint64_t)s->addr + s->bytes)
-			continue;
-		if (addr == s->addr)
-			snprintf(out, n, "%s", s->name);
-		else
-			snprintf(out, n, "%s+0x%llx", s->name, (unsigned long long)(addr - s->addr));
-		return;
-	}
-	if (n)
-		*out = 0;
-}
-
 void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
 	uint32_t site, const char *what)
 {
@@ -300,7 +281,8 @@ void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned
 	s->peer = (uint16_t)peer;
 	s->addr = addr;
 	s->bytes = bytes;
-	report_variable(c, addr, s->variable, sizeof s->variable);
+	launch_symbol(&c->check->config.launch, addr,
+		bytes == 8 && mbar_of(c, peer, (uint32_t)addr), s->variable, sizeof s->variable);
 }
 
 void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m)
@@ -308,7 +290,7 @@ void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m)
 	struct finding_barrier *b = &f->barrier;
 
 	snprintf(b->kind, sizeof b->kind, "mbarrier");
-	report_variable(c, m->addr, b->name, sizeof b->name);
+	launch_symbol(&c->check->config.launch, m->addr, true, b->name, sizeof b->name);
 	if (!*b->name)
 		snprintf(b->name, sizeof b->name, "at shared+0x%x", m->addr);
 	b->peer = m->cta;

@@ -26,7 +26,6 @@ void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
 void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
 	uint64_t addr, uint32_t bytes);
 void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m);
-void report_variable(const struct cluster *c, uint64_t addr, char *out, size_t n);
 void report_edge(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* hint and format: HINT(id), a row of finding/hints.def. */
 void report_hint(struct finding *f, unsigned hint, const char *fmt, ...) PRINTF_LIKE(3, 4);

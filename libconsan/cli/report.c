@@ -47,7 +47,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_TO:
 		if (!report_format(arg, &format))
-			argp_error(state, "--to=%s: must be html, json, sarif, junit or text", arg);
+			argp_error(state, "--to=%s: must be html, json, sarif, junit, github, "
+				"perfetto or text", arg);
 		a->to = arg;
 		return 0;
 	case KEY_FINDING:
@@ -147,8 +148,8 @@ static const struct argp_child with_options[] = { { &options_argp, 0, NULL, 0 },
 int command_report(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "to", KEY_TO, "FORMAT", 0, "Print as html, json, sarif, junit or text (the "
-			"default, unless --report is given)", -1 },
+		{ "to", KEY_TO, "FORMAT", 0, "Print as html, json, sarif, junit, github, "
+			"perfetto or text (the default, unless --report is given)", -1 },
 		{ "finding", KEY_FINDING, "N,...", 0, "Only these findings, counted from 1", -1 },
 		{ "rule", KEY_RULE, "CODE", 0, "Only findings of this rule", -1 },
 		{ 0 },
@@ -168,7 +169,7 @@ int command_merge(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{ "to", KEY_TO, "FORMAT", 0, "Print as html, json (the default, unless --report is "
-			"given), sarif, junit or text", -1 },
+			"given), sarif, junit, github, perfetto or text", -1 },
 		{ 0 },
 	};
 	static const struct argp argp = { options, parse, "FILE...", "Joins the JSON reports of "

@@ -349,10 +349,10 @@ static bool check_suppressions(const struct options *o)
 
 static bool check_reports(const struct options *o)
 {
-	bool good = !*o->log_file || check_writable(o->log_file);
+	bool good = !*o->log_file || options_is_stdout(o->log_file) || check_writable(o->log_file);
 
 	for (size_t i = 0; i < o->report.n; i++)
-		good &= check_writable(o->report.at[i]);
+		good &= options_is_stdout(o->report.at[i]) || check_writable(o->report.at[i]);
 	return good && check_suppressions(o);
 }
 

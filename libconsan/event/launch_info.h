@@ -40,6 +40,11 @@ struct cluster_info {
 	struct recorder *recorder; /* records its steps (recorder.h), or NULL */
 };
 
+/* Writes the name of a shared address to out, n bytes: "tile+0x80"; "" if it is in no variable.
+ * An mbarrier in a variable that is large enough for several, but not for data beside them, is
+ * an element of an array of mbarriers: "full[1]". */
+void launch_symbol(const struct launch_info *l, uint64_t addr, bool mbarrier, char *out, size_t n);
+
 /* How many clusters of the size `cluster` make up the grid. */
 uint32_t cluster_whole(const struct launch_info *l);
 /* The sizes of this cluster: the launch's `cluster`, or `fallback`. Never 0. */

@@ -72,6 +72,9 @@ bool options_shard(const char *text, unsigned *shard, unsigned *shards);
 /* The path with %p replaced by pid and %% by %. The caller free()s it. */
 char *options_path(const char *pattern, long pid);
 
+/* Is the report to be written to stdout? "-" or "-.SUFFIX". */
+bool options_is_stdout(const char *path);
+
 /* Does a kernel name match a filter "kne=", "kns=" or "regex="? Both names are compared;
  * demangled may be NULL. */
 bool options_match(const char *filter, const char *mangled, const char *demangled);

@@ -103,6 +103,10 @@ void session_silence(struct consan *c, struct check_config *config);
  * do. */
 void session_settle(struct consan *c, struct check *check, uint32_t last);
 
+/* ---- this_run.c ---- */
+/* Adds the command line, options and date of this process to r. */
+void session_add_run(struct results *r, const struct options *o);
+
 /* ---- session.c ---- */
 /* Sets the knobs by --strict and --knob. */
 bool session_policy(const struct options *o, struct check_policy *p, struct err *e);

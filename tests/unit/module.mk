@@ -4,7 +4,7 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
 	exec/reads exec/schedule shadow/shadow shadow/global check/check check/litmus check/pairs \
 	finding/banks finding/catalogue finding/edit finding/group finding/results finding/history \
-	reports/report reports/formats \
+	reports/report reports/formats reports/exports reports/browser \
 	session/consan session/fallback session/repair session/schedule cli/cli cuda/cuda \
 	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
 	inject/ranges)

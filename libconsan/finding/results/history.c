@@ -72,7 +72,7 @@ static json_t *from_step(const struct history_step *s)
 
 static json_t *from_mbarrier(const struct history_mbarrier *m)
 {
-	json_t *o = json_object(), *phases = json_array();
+	json_t *o = json_object(), *phases = json_array(), *arrived;
 	const uint64_t first = m->phase < HISTORY_PHASES ? 0 : m->phase - HISTORY_PHASES + 1;
 
 	json_object_set_new(o, "name", rj_string(m->name));
@@ -98,6 +98,13 @@ static json_t *from_mbarrier(const struct history_mbarrier *m)
 		json_array_append_new(phases, row);
 	}
 	json_object_set_new(o, "phases", phases);
+	if (!m->narrivers)
+		return o;
+	arrived = json_array();
+	for (uint32_t i = 0; i < m->narrivers; i++)
+		json_array_append_new(arrived, json_pack("[ii]", m->arriver[i].cta,
+			m->arriver[i].warp));
+	json_object_set_new(o, "arrived", arrived);
 	return o;
 }
 
@@ -200,6 +207,7 @@ static void get_step(const json_t *o, const struct sites *sites, struct history_
 static void get_mbarrier(const json_t *o, struct history_mbarrier *m)
 {
 	const json_t *phases = json_object_get(o, "phases");
+	const json_t *arrived = json_object_get(o, "arrived");
 
 	*m = (struct history_mbarrier){
 		.peer = (uint16_t)rj_number(o, "peer"), .addr = (uint32_t)rj_number(o, "addr"),
@@ -216,6 +224,14 @@ static void get_mbarrier(const json_t *o, struct history_mbarrier *m)
 			.phase = k, .arrivals = (uint32_t)rj_number(p, "arrivals"),
 			.expected = (int64_t)rj_number(p, "expected"),
 			.completed = (int64_t)rj_number(p, "landed"),
+		};
+	}
+	for (size_t i = 0; i < rows(arrived, HISTORY_ARRIVERS); i++) {
+		const json_t *by = json_array_get(arrived, i);
+
+		m->arriver[m->narrivers++] = (struct history_arriver){
+			(uint16_t)json_integer_value(json_array_get(by, 0)),
+			(uint16_t)json_integer_value(json_array_get(by, 1)),
 		};
 	}
 }

@@ -61,6 +61,14 @@ static bool load_launch(struct results *r, const json_t *o)
 	return true;
 }
 
+static bool load_run(struct results *r, const json_t *o)
+{
+	results_add_run(r, (struct result_run){ .command = keep(o, "command"),
+		.options = keep(o, "options"), .version = keep(o, "version"),
+		.date = keep(o, "date") });
+	return true;
+}
+
 static bool load_process(struct results *r, const json_t *o)
 {
 	results_add_process(r, (struct result_process){ .pid = (int64_t)rj_number(o, "pid"),
@@ -130,6 +138,7 @@ static const struct list {
 	{ "findings", true, load_finding, "not a finding of a rule that this consan knows" },
 	{ "coverage", true, load_coverage, "no kernel is named" },
 	{ "launches", false, load_launch, "" },
+	{ "runs", false, load_run, "" },
 	{ "processes", false, load_process, "" },
 	{ "remarks", false, load_remark, "" },
 	{ "bank_conflicts", false, load_banks, "" },

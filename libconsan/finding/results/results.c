@@ -147,6 +147,11 @@ static void read_launch(struct results *r, int64_t session, const json_t *o)
 	vec_push(&r->launch, l);
 }
 
+void results_add_run(struct results *r, struct result_run n)
+{
+	vec_push(&r->run, n);
+}
+
 void results_add_process(struct results *r, struct result_process p)
 {
 	vec_push(&merge_of(r)->process, 0);
@@ -490,6 +495,12 @@ void results_free(struct results *r)
 {
 	struct results_merge *m = merge_of(r);
 
+	for (size_t i = 0; i < r->run.n; i++) {
+		free(r->run.at[i].command);
+		free(r->run.at[i].options);
+		free(r->run.at[i].version);
+		free(r->run.at[i].date);
+	}
 	for (size_t i = 0; i < r->process.n; i++) {
 		free(r->process.at[i].program);
 		free(r->process.at[i].device);
@@ -526,6 +537,7 @@ void results_free(struct results *r)
 	vec_free(&m->bank);
 	vec_free(&m->launch);
 	vec_free(&m->process);
+	vec_free(&r->run);
 	vec_free(&r->process);
 	vec_free(&r->launch);
 	vec_free(&r->finding);

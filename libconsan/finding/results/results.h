@@ -19,6 +19,14 @@
 #define RESULTS_VERSION 2
 #define REPORT_VERSION 2 /* of the JSON report, reports/schema.json */
 
+/* What made the report: one for each report that was merged. */
+struct result_run {
+	char *command;          /* its command line, quoted for a shell */
+	char *options;          /* words for the options that differ from their default, or "" */
+	char *version;          /* of consan */
+	char *date;             /* of the report, UTC: "2026-11-22T15:04:05Z" */
+};
+
 /* A checked process. */
 struct result_process {
 	int64_t pid;
@@ -89,6 +97,7 @@ void results_remark(struct results_writer *w, enum result_remark_kind kind, cons
  * or by instruction without line information, in the order of finding_compare(); bank conflicts
  * by place; coverage by kernel name. */
 struct results {
+	VEC(struct result_run) run;
 	VEC(struct result_process) process;
 	VEC(struct result_launch) launch;
 	VEC(struct finding) finding;
@@ -109,7 +118,8 @@ void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
 void results_add_bank_use(struct results *r, const struct bank_use *u);
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text);
-/* r takes ownership of the strings of p and l. */
+/* r takes ownership of the strings of n, p and l. */
+void results_add_run(struct results *r, struct result_run n);
 void results_add_process(struct results *r, struct result_process p);
 void results_add_launch(struct results *r, struct result_launch l);
 /* Adds the contents of a JSON report (reports/schema.json). False on failure; e has line and
