@@ -5,14 +5,14 @@
 
 #include <stdlib.h>
 
-#define AGE 4096u      /* strong loads after which a message is visible to all */
+#define OVERLOOKED 4096u /* loads of the location after which a message is visible to all */
 #define LOCATIONS 131072u
 #define LIVE 1024u     /* locations with more than one message */
 #define MARKS 65536u
 
 struct reads {
 	enum exec_reads which;
-	uint64_t rng, loads;
+	uint64_t rng;
 	uint32_t time, event;
 	bool off;                /* too many or too large locations: from now on the newest value */
 	VEC(struct reads_location) location;
@@ -222,7 +222,7 @@ static struct message *push(struct reads *r, struct reads_location *l)
 	memcpy(&l->m[l->n - 1].value, (const void *)(uintptr_t)l->at, l->size);
 	if (l->n == ARRAY_SIZE(l->m))
 		drop_oldest(r, l, 1);
-	l->m[l->n++] = (struct message){ .born = r->loads };
+	l->m[l->n++] = (struct message){ 0 };
 	if (l->newest_only)
 		keep_newest(r, l);
 	else if (l->n == 2)
@@ -313,12 +313,12 @@ void reads_write(struct reads_cluster *k, const struct event *e)
 	}
 }
 
-/* The message that the lane reads. */
-static unsigned choose(const struct reader *x, const struct reads_location *l)
+/* The messages that the lane may read, one bit each. */
+static uint32_t candidates(const struct reader *x, const struct reads_location *l)
 {
-	struct reads *r = x->k->reads;
+	const struct reads *r = x->k->reads;
 	const uint32_t number = number_of(r, l), n = l->n - 1u;
-	uint32_t from = view_from(x->t->now, number), allowed = 0, lo = 0, pick;
+	uint32_t from = view_from(x->t->now, number), allowed = 1u << n, lo = 0;
 
 	if (x->t->sc) {
 		const uint32_t cluster = view_from(x->k->sc, number), all = view_from(r->sc, number);
@@ -326,18 +326,29 @@ static unsigned choose(const struct reader *x, const struct reads_location *l)
 		from = cluster > from ? cluster : from;
 		from = all > from ? all : from;
 	}
-	while (lo < n && (l->m[lo + 1].time <= from || r->loads - l->m[lo + 1].born > AGE))
+	while (lo < n && (l->m[lo + 1].time <= from || l->m[lo + 1].overlooked > OVERLOOKED))
 		lo++;
 	for (uint32_t i = lo; i < n; i++)
 		allowed |= (uint32_t)!l->m[i].hands_over << i;
-	allowed |= 1u << n;
-	if (r->which == READS_OLDEST)
-		return (unsigned)__builtin_ctz(allowed);
+	return allowed;
+}
+
+/* The message that the lane reads. */
+static unsigned choose(const struct reader *x, struct reads_location *l)
+{
+	struct reads *r = x->k->reads;
+	uint32_t allowed = candidates(x, l), pick = 0;
+	unsigned i;
+
 	r->rng = r->rng * 6364136223846793005u + 1442695040888963407u;
-	pick = (uint32_t)(r->rng >> 33) % (uint32_t)__builtin_popcount(allowed);
+	if (r->which == READS_RANDOM)
+		pick = (uint32_t)(r->rng >> 33) % (uint32_t)__builtin_popcount(allowed);
 	while (pick--)
 		allowed &= allowed - 1;
-	return (unsigned)__builtin_ctz(allowed);
+	i = (unsigned)__builtin_ctz(allowed);
+	for (unsigned k = i + 1; k < l->n; k++)
+		l->m[k].overlooked++;
+	return i;
 }
 
 static void overlook(struct overlooked *o, uint32_t location)
@@ -358,12 +369,11 @@ uint32_t reads_load(struct warp *w, uint32_t lanes, const uint64_t addr[LANES], 
 	struct reads *r = k->reads;
 	uint32_t old = 0;
 
-	r->loads++;
 	for EACH_LANE(lane, lanes) {
 		const struct reader x = reader_of(k, w->cta->rank, w->id, lane, sem, scope);
 
 		for (unsigned e = 0; e < elements; e++) {
-			const struct reads_location *l;
+			struct reads_location *l;
 			unsigned i;
 
 			mixed(r, addr[lane] + e * size, size);

@@ -24,7 +24,7 @@
  *    that an event of an older value (ACCESS_STALE) never synchronizes with anything.
  *
  * A message that a loop overlooks is visible to its warp when it has polled in vain, and to all
- * after AGE strong loads, so that programs end.
+ * after it has been overlooked many times, so that programs end.
  *
  * Only kernels whose clusters are coupled (exec.h) have such loads; one worker runs them. The model
  * learns what the threads do from their events: it stands between the executor and the cluster's
@@ -43,7 +43,7 @@ struct message {
 	bool hands_over;         /* a release pattern may end with it */
 	bool chain;              /* a read-modify-write after one that hands over */
 	uint64_t value;          /* if it is not the newest, whose value is in memory */
-	uint64_t born;           /* strong loads of the launch before it */
+	uint32_t overlooked;     /* loads that have returned older values */
 	struct view *released[READS_DISTANCES]; /* to readers at that distance */
 };
 
