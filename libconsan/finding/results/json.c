@@ -157,15 +157,15 @@ static void get_barrier(const json_t *o, struct finding_barrier *b)
 	b->tx = (int64_t)rj_number(o, "tx");
 }
 
-static json_t *from_edit(const struct finding_edit *e)
+static json_t *from_edit(const struct finding_edit *e, struct rj_sites *t)
 {
 	json_t *o = json_object();
 	char cuda[64];
 
 	put_text(o, "kind", edit_name(e->kind));
-	json_object_set_new(o, "site", results_site_json(e->site));
+	json_object_set_new(o, "site", rj_from_site(t, e->site));
 	if (e->until)
-		json_object_set_new(o, "until", results_site_json(e->until));
+		json_object_set_new(o, "until", rj_from_site(t, e->until));
 	put_text(o, "ptx", e->ptx);
 	put_text(o, "cuda", edit_cuda(e->ptx, cuda, sizeof cuda));
 	put_text(o, "verified", edit_verified_name(e->verified));
@@ -178,11 +178,11 @@ static json_t *from_edit(const struct finding_edit *e)
 	return o;
 }
 
-static void get_edit(const json_t *o, struct finding_edit *e)
+static void get_edit(const json_t *o, const struct rj_known *k, struct finding_edit *e)
 {
 	e->kind = (uint8_t)edit_by_name(rj_text(o, "kind"));
-	e->site = rj_site(json_object_get(o, "site"));
-	e->until = rj_site(json_object_get(o, "until"));
+	e->site = rj_site(json_object_get(o, "site"), k);
+	e->until = rj_site(json_object_get(o, "until"), k);
 	e->verified = (uint8_t)edit_verified_by_name(rj_text(o, "verified"));
 	e->left = (uint32_t)rj_number(o, "left");
 	e->others = (uint32_t)rj_number(o, "others");
@@ -214,7 +214,7 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	put_text(o, "hint_id", hint_name(f->hint_id));
 	put_text(o, "hint", f->hint);
 	if (f->edit.kind != EDIT_NONE)
-		json_object_set_new(o, "edit", from_edit(&f->edit));
+		json_object_set_new(o, "edit", from_edit(&f->edit, t));
 	if (f->nwaiters) {
 		waiters = json_array();
 		for (unsigned i = 0; i < f->nwaiters; i++) {
@@ -269,7 +269,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	get_text(o, "edge", f->edge, sizeof f->edge);
 	f->hint_id = (uint16_t)hint_by_name(rj_text(o, "hint_id"));
 	get_text(o, "hint", f->hint, sizeof f->hint);
-	get_edit(json_object_get(o, "edit"), &f->edit);
+	get_edit(json_object_get(o, "edit"), k, &f->edit);
 	f->nwaiters = (unsigned)json_array_size(waiters);
 	if (f->nwaiters)
 		f->waiter = base_alloc(f->nwaiters * sizeof *f->waiter);
