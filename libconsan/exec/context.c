@@ -226,7 +226,8 @@ static void warp_begin(struct warp *w)
 		memset(w->local, 0, (size_t)k->local_stack * LANES);
 	drop_calls(w);
 	memset(&w->spin, 0, sizeof w->spin);
-	w->parked = w->parked_shared = w->granted = w->spun = w->poll.held = false;
+	w->parked_shared = 0;
+	w->parked = w->granted = w->spun = w->poll.held = false;
 	w->polled = 0;
 	warp_start(w);
 	async_warp_begin(w);
@@ -292,7 +293,8 @@ void context_begin(struct worker *wk, uint64_t id)
 	c->rng = (g->l->seed + 1) * 0x9e3779b97f4a7c15ull ^ (id + 1) * 0xbf58476d1ce4e5b9ull;
 	c->oldest = c->newest = NULL;
 	c->stop = false;
-	c->parked = c->parked_shared = c->granted_shared = 0;
+	c->parked = 0;
+	c->parked_shared = 0;
 	c->poll = NULL;
 	c->polled = 0;
 	c->running = c->info.nctas;

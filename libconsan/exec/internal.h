@@ -293,7 +293,8 @@ bool sched_point(struct warp *w, uint32_t site, uint64_t places, unsigned mode);
 /* Before a strong write or an atomic of the running fragment on shared memory, in a kernel that has
  * strong loads of it. False: as above. */
 bool sched_shared_point(struct warp *w);
-/* Lets a warp of the cluster go on that is parked at one. False: there is none. */
+/* Lets the warp of the cluster go on that has been parked at one the longest. False: there is
+ * none. */
 bool sched_grant_shared(struct cluster *c);
 /* Emits a strong load, unless the running warp repeats it before it does anything else: as long
  * as it polls in vain, it could as well have come later. What it acquires from values that it

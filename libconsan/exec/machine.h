@@ -171,7 +171,7 @@ struct warp {
 
 	/* sched.c: strong accesses to global memory in kernels whose clusters are coupled */
 	bool parked;               /* waits until it may perform the access `point` */
-	bool parked_shared;        /* the same in shared memory: cluster_turn() grants it */
+	uint64_t parked_shared;    /* the same in shared memory, in order of arrival; 0: it does not */
 	bool granted;              /* it may perform the next one */
 	bool spun;                 /* polled in vain; spun_* say since when */
 	struct xpoint { uint64_t places; uint32_t site; uint8_t mode; } point;
@@ -265,8 +265,7 @@ struct cluster {
 	/* used by the scheduler only */
 	uint32_t running;          /* CTAs that have not ended */
 	uint32_t parked;           /* warps that are parked before accesses to global memory */
-	uint32_t parked_shared;    /* before accesses to shared memory */
-	uint32_t granted_shared;   /* 1 + the warp that was granted one last; 0: none */
+	uint64_t parked_shared;    /* before accesses to shared memory, so far */
 	struct xpolled *poll;      /* the running warp's, if it is held back; or NULL */
 	uint32_t slot;             /* index in the worker's residents */
 	uint64_t polled;           /* places that its warps have read in this turn */

@@ -123,29 +123,26 @@ bool sched_shared_point(struct warp *w)
 		return true;
 	}
 	w->point = (struct xpoint){ .mode = MODE_WRITE };
-	w->parked_shared = true;
-	c->parked_shared++;
+	w->parked_shared = ++c->parked_shared;
 	return false;
 }
 
-/* In turn, as a warp may poll by atomics, which are points as well. */
 bool sched_grant_shared(struct cluster *c)
 {
-	const uint32_t nwarps = c->grid->nwarps, n = c->info.nctas * nwarps;
+	struct warp *first = NULL;
 
-	for (uint32_t k = 0; c->parked_shared && k < n; k++) {
-		const uint32_t i = (c->granted_shared + k) % n;
-		struct warp *w = c->cta[i / nwarps].warp[i % nwarps];
+	for (uint32_t r = 0; c->parked_shared && r < c->info.nctas; r++)
+		for (uint32_t i = 0; i < c->cta[r].nwarps; i++) {
+			struct warp *w = c->cta[r].warp[i];
 
-		if (!w->parked_shared)
-			continue;
-		w->parked_shared = false;
-		w->granted = true;
-		c->parked_shared--;
-		c->granted_shared = i + 1;
-		return true;
-	}
-	return false;
+			if (w->parked_shared && (!first || w->parked_shared < first->parked_shared))
+				first = w;
+		}
+	if (!first)
+		return false;
+	first->parked_shared = 0;
+	first->granted = true;
+	return true;
 }
 
 void sched_changed(struct warp *w, uint64_t places)
