@@ -300,7 +300,7 @@ static void replay_test(const char *path)
 	struct options o;
 	struct err e = { 0 };
 	json_t *report, *again;
-	size_t n;
+	size_t n, saved_here = 0;
 	int status;
 
 	close(mkstemp(saved));
@@ -322,10 +322,12 @@ static void replay_test(const char *path)
 	cr_assert(report);
 	again = json_object_get(report, "findings");
 	n = consan_raw_findings(g.c, &f);
-	cr_expect_eq(json_array_size(again), n, "%s: %zu findings, %zu in the replay", path, n,
-		json_array_size(again));
+	for (size_t i = 0; i < n; i++)
+		saved_here += !*f[i]->schedule;
+	cr_expect_eq(json_array_size(again), saved_here, "%s: %zu findings, %zu in the replay", path,
+		saved_here, json_array_size(again));
 	for (size_t i = 0; i < n; i++) {
-		bool found = false;
+		bool found = *f[i]->schedule; /* of another schedule, whose events are not saved */
 
 		for (size_t k = 0; k < json_array_size(again); k++)
 			found |= same_finding(json_array_get(again, k), f[i]);
