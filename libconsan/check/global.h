@@ -176,5 +176,8 @@ struct global_conflict {
 	bool incomplete;         /* only the issue of the old operation is known */
 };
 void global_report(struct global_view *v, const struct global_conflict *x);
+/* Is the conflict, of which the byte is not known yet, one of two clusters and no better example
+ * than that of a known finding? Then it is counted, and need not be reported. */
+bool global_counted(const struct global_view *v, const struct global_conflict *x);
 
 #endif

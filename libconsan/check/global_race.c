@@ -450,6 +450,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 			x.rule = CS117;
 	}
 	x.severity = severity_of(&q, &x);
+	if (global_counted(v, &x))
+		return GLOBAL_CONFLICT;
 	find_witness(&q, x.rule == CS110 || x.rule == CS111 || x.rule == CS112 || plane != PLANE_Q
 		? plane : PLANE_G, &x);
 	global_report(v, &x);

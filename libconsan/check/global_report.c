@@ -375,41 +375,69 @@ static void count_pair(struct check *k, size_t finding, uint32_t high, uint32_t 
 		k->finding[finding]->clusters++;
 }
 
+struct pair { const struct global_record *high, *low; };
+
+static struct pair pair_of(const struct global_conflict *x)
+{
+	return x->now->cluster > x->old->cluster ? (struct pair){ x->now, x->old }
+		: (struct pair){ x->old, x->now };
+}
+
+static struct finding_rank rank_of(const struct check *k, const struct pair *p, uint64_t addr)
+{
+	/* check_truncate() refers to clusters of this launch only */
+	const uint32_t base = k->global->base, low = p->low->cluster;
+
+	return (struct finding_rank){ p->high->cluster - base, low < base ? low : low - base, addr,
+		{ p->high->warp, p->low->warp } };
+}
+
+/* Is the finding known by an example that one of this rank does not replace? It is counted. */
+static bool counted(struct check *k, const struct global_conflict *x, const struct pair *p,
+	const struct finding_rank *rank)
+{
+	bool known = false;
+	size_t at;
+
+	pthread_mutex_lock(&k->lock);
+	at = report_find(k, x->rule, p->high->site, p->low->site);
+	if (at < k->nfindings) {
+		count_pair(k, at, p->high->cluster, p->low->cluster);
+		known = !report_replaces(k, at, x->severity, rank);
+	}
+	pthread_mutex_unlock(&k->lock);
+	return known;
+}
+
+bool global_counted(const struct global_view *v, const struct global_conflict *x)
+{
+	const struct pair p = pair_of(x);
+	const struct finding_rank rank = rank_of(v->c->check, &p, 0);
+
+	return x->old->cluster != x->now->cluster && counted(v->c->check, x, &p, &rank);
+}
+
 static void report_pair(struct cluster *c, const struct global_conflict *x)
 {
 	const struct launch_info *l = &c->check->config.launch;
-	const bool up = x->now->cluster > x->old->cluster;
-	const struct global_record *high = up ? x->now : x->old, *low = up ? x->old : x->now;
-	/* check_truncate() refers to clusters of this launch only */
-	const uint32_t base = c->check->global->base;
-	struct finding_rank rank = { high->cluster - base,
-		low->cluster < base ? low->cluster : low->cluster - base, x->addr + x->byte,
-		{ high->warp, low->warp } };
+	const struct pair p = pair_of(x);
+	const struct finding_rank rank = rank_of(c->check, &p, x->addr + x->byte);
 	struct check *k = c->check;
 	struct finding *f;
 	size_t at;
 
-	pthread_mutex_lock(&k->lock);
-	at = report_find(k, x->rule, high->site, low->site);
-	if (at < k->nfindings) {
-		count_pair(k, at, high->cluster, low->cluster);
-		if (!report_replaces(k, at, x->severity, &rank)) {
-			pthread_mutex_unlock(&k->lock);
-			return;
-		}
-	}
-	pthread_mutex_unlock(&k->lock);
-
+	if (counted(k, x, &p, &rank))
+		return;
 	f = base_alloc(sizeof *f);
 	f->rule = x->rule;
 	f->severity = x->severity;
 	finding_set_launch(f, l);
-	fill(c, f, x, high, low);
+	fill(c, f, x, p.high, p.low);
 	report_ranked(k, f, rank);
 	pthread_mutex_lock(&k->lock);
-	at = report_find(k, x->rule, high->site, low->site);
+	at = report_find(k, x->rule, p.high->site, p.low->site);
 	if (at < k->nfindings)
-		count_pair(k, at, high->cluster, low->cluster);
+		count_pair(k, at, p.high->cluster, p.low->cluster);
 	pthread_mutex_unlock(&k->lock);
 }
 
