@@ -218,11 +218,17 @@ static void on_print(void *user, const char *text, size_t n)
 	pthread_mutex_unlock(&f->print);
 }
 
+/* Do name and region let a launch be checked? */
+static bool may_check(const struct consan *c, const char *kernel, const char *demangled)
+{
+	return options_wants(&c->opt, kernel, demangled) && (!c->opt.regions || c->in_region);
+}
+
 bool session_wants(struct consan *c, const char *kernel, const char *demangled)
 {
 	const struct options *o = &c->opt;
 
-	if (!options_wants(o, kernel, demangled) || (o->regions && !c->in_region))
+	if (!may_check(c, kernel, demangled))
 		return false;
 	if (c->matched++ < o->launch_skip)
 		return false;
@@ -340,7 +346,7 @@ void consan_unchecked(struct consan *c, const char *kernel, bool launched, const
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
-	if (options_wants(&c->opt, kernel, demangled) && (!c->opt.regions || c->in_region)) {
+	if (may_check(c, kernel, demangled)) {
 		v = session_coverage(c, kernel);
 		v->launches += launched;
 		snprintf(v->unchecked, sizeof v->unchecked, "%s", why);
