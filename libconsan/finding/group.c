@@ -33,7 +33,11 @@ static const struct member { enum family family, with_mbarrier; int sure; } memb
 #define MEMBER(rule, family, family_mbarrier, sure)
 };
 
-static const struct { unsigned hint, rule; enum family family; int surer, surer_in_warp; } by_hint[] = {
+static const struct {
+	unsigned hint, rule;
+	enum family family;
+	int surer, surer_in_warp;
+} by_hint[] = {
 #undef BY_HINT
 #define BY_HINT(hint, rule, family, surer, surer_in_warp) \
 	{ HINT_##hint, rule, FAMILY_##family, surer, surer_in_warp },
