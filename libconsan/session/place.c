@@ -271,6 +271,7 @@ struct places {
 	bool all[PLACES]; /* passed_by_all() */
 	size_t n;
 	bool one_row;     /* the two instructions are of one source place */
+	bool in_order;    /* the first one added is the best */
 };
 
 /* Those that all threads pass come first. */
@@ -295,7 +296,7 @@ static void add(struct places *p, uint32_t insn, enum finding_edit_kind kind)
 	for (size_t i = 0; i < p->n; i++)
 		if (place_same(&p->to[i], &x))
 			return;
-	while (all && at && !p->all[at - 1])
+	while (all && at && !p->all[at - 1] && !p->in_order)
 		at--;
 	if (at == PLACES)
 		return;
@@ -413,15 +414,28 @@ static void add_behind(struct places *p, uint32_t from, uint32_t like)
 			add_start(p, k);
 }
 
+static bool follows_always(const struct flow *w, uint32_t a, uint32_t b)
+{
+	while (a != UINT32_MAX && a != b)
+		a = w->block[a].ipdom;
+	return a == b;
+}
+
 /* Before the instruction, or before the branches that lead to it: a barrier must be executed by all
- * threads that it names. */
+ * threads that it names, so rather before a condition than under it. */
 static void add_before(struct places *p, uint32_t insn)
 {
 	const struct flow *w = p->w;
+	const uint32_t b = w->g->block_of[insn];
+	uint32_t k = w->idom[b];
 
+	p->in_order = true;
+	if (k != UINT32_MAX && !follows_always(w, k, b)) {
+		add_end(p, k);
+		k = w->idom[k];
+	}
 	add(p, insn, EDIT_BEFORE);
-	for (uint32_t k = w->idom[w->g->block_of[insn]]; k != UINT32_MAX && p->n < PLACES;
-		k = w->idom[k])
+	for (; k != UINT32_MAX && p->n < PLACES; k = w->idom[k])
 		add_end(p, k);
 }
 
@@ -513,19 +527,22 @@ static uint32_t count_copies(const struct flow *w, const struct place *x)
 }
 
 /* Copies in unrolled loops are always edited. An inlined function may be the place to edit, or one
- * of its callers: both are candidates. */
+ * of its callers: both are candidates. A parity is mostly the caller's. */
 static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t n)
 {
 	const size_t narrow = n;
 
 	for (size_t i = 0; i < narrow; i++) {
-		struct place wide = to[i];
+		struct place wide = to[i], swap;
 
 		to[i].copies = count_copies(w, &to[i]);
 		wide.wide = true;
 		wide.copies = count_copies(w, &wide);
-		if (wide.copies > to[i].copies && n < PLACES)
-			to[n++] = wide;
+		if (wide.copies == to[i].copies || n == PLACES)
+			continue;
+		swap = to[i];
+		to[i] = *swap.form == '^' ? swap : wide;
+		to[n++] = *swap.form == '^' ? wide : swap;
 	}
 	return n;
 }
