@@ -177,7 +177,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->dirty = w->reg_touched = false;
 	w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
 	w->relaxed_arrive.site = w->restricted_fence.site = w->global_fence.site = 0;
-	w->elected.site = w->releases = 0;
+	w->releases = 0;
 }
 
 /* Empties everything; allocations are kept for the next cluster. */

@@ -278,8 +278,6 @@ static void publish(struct cluster *c, const struct event *e, struct mbar *m, st
 		m->now.remote.site = e->site;
 	if (relaxed)
 		w->relaxed_arrive = warp_past_op(w, e->lanes, e->site);
-	if (e->lanes != w->live)
-		w->elected = warp_past_op(w, e->lanes, e->site);
 	if (relaxed)
 		warp_published(c, w, e->lanes, into, remote ? m->now.remote.narrow : NULL);
 	else

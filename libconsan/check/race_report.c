@@ -236,7 +236,7 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 			f->side[1].what, f->side[0].what, b->id);
 	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch)) {
 		report_hint(f, HINT(elected_arrive), a->id, old_by->lane);
-		report_edit(f, a->elected.epoch >= old->epoch ? a->elected.site : 0, EDIT(elected_arrive));
+		report_edit(f, arrive_of(c, v->f, a, UINT32_MAX, "arrive"), EDIT(elected_arrive));
 	} else if (a->restricted_fence.site && a->restricted_fence.epoch >= old->epoch
 		&& v->peer != a->cta) {
 		report_hint(f, HINT(restricted_fence), report_place(a->restricted_fence.site, place));

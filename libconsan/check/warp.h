@@ -142,10 +142,9 @@ struct warp {
 	struct own_release *own; /* hash, OWN_RELEASES; NULL before the first */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
 	uint32_t half_site;      /* newest release half of one */
-	/* for explanations: the newest relaxed arrival, arrival of only some lanes, release fence that
-	 * is restricted to one state space, and proxy fence that does not cover shared memory; site 0:
-	 * none */
-	struct past_op relaxed_arrive, elected, restricted_fence, global_fence;
+	/* for explanations: the newest relaxed arrival, release fence that is restricted to one state
+	 * space, and proxy fence that does not cover shared memory; site 0: none */
+	struct past_op relaxed_arrive, restricted_fence, global_fence;
 	struct { uint32_t epoch, site; } release[8]; /* the newest ones; release[releases % 8] is next */
 	uint32_t releases;
 	struct plain_reg *reg;

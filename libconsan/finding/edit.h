@@ -24,7 +24,8 @@ void edit_set(struct finding *f, enum finding_edit_kind kind, uint32_t site, uin
 void edit_by_rule(struct finding *f);
 /* Does the instruction have this modifier, as ".cta"? */
 bool edit_has_modifier(const char *ptx, const char *modifier);
-/* The same in CUDA C++, without the semicolon ("__syncthreads()"); "": no usual form. Returns to. */
+/* The same in CUDA C++, without the semicolon ("__syncthreads()"); "": no usual form. Returns
+ * `to`. */
 const char *edit_cuda(const char *ptx, char *to, size_t n);
 bool edit_same(const struct finding_edit *a, const struct finding_edit *b);
 

@@ -35,6 +35,10 @@ bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n);
 /* The place as an edit. */
 struct finding_edit place_to_edit(const struct place *p);
 bool place_same(const struct place *a, const struct place *b);
+struct flow;
+/* The next instruction that the source place of `x` became, after the index *at, or NULL. Of a row
+ * that is inserted at, the first or last one. */
+const struct ptx_insn *place_next_copy(const struct flow *w, const struct place *x, uint32_t *at);
 /* The text of the module with n edits. Lines keep their numbers. The caller frees `out`. */
 void place_apply(struct placer *p, const struct place *at, size_t n, struct text *out);
 

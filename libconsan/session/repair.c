@@ -378,7 +378,7 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 	a->used += trial_clock() - begin;
 }
 
-/* With another parity, a wait returns at once. If then no thread ever arrives, that is no repair. */
+/* With another parity, a wait returns at once. If no thread ever arrives, that is no repair. */
 static bool vacuous(const struct candidate *c, const struct trial_result *r)
 {
 	return *c->place.form == '^' && r->idle;

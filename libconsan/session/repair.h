@@ -1,9 +1,9 @@
 /* repair: which edit removes the findings of a launch.
  *
- * After a launch the edit of each finding gets its place in the code (place.h). If the launch can be
- * run again (trial.h), edits are tried, the surest first, until one leaves no finding or the time is
- * used up. An edit that removes some findings is kept while the others are looked at. A finding that
- * disappears with an edit has that edit. */
+ * After a launch the edit of each finding gets its place in the code (place.h). If the launch can
+ * be run again (trial.h), edits are tried, the surest first, until one leaves no finding or the time
+ * is used up. An edit that removes some findings is kept while the others are looked at. A finding
+ * that disappears with an edit has that edit. */
 #ifndef CONSAN_REPAIR_H
 #define CONSAN_REPAIR_H
 
