@@ -200,7 +200,7 @@ Test(browser, ten_thousand_findings)
 		"saw.push(t.domContentLoadedEventEnd < 5000, shown() < 1000);\n"
 		"location.hash = '#f9000'; await wait(100);\n"
 		"saw.push(by('f9000').querySelector('.sides') !== null, shown());\n"
-		"saw.push(by('f9001').querySelector('noscript') !== null);\n"
+		"saw.push(by('f5000').querySelector('noscript') !== null);\n"
 		"const from = performance.now(); await set(by('search'), 'many.cu:8765');\n"
 		"saw.push(shown(), performance.now() - from < 5000);\n", NULL);
 	/* a place is in the text of two findings as a side, and of two as a caller */
