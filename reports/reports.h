@@ -34,6 +34,9 @@ bool report_filtered_out(const struct coverage *c);
 /* The exit status of a wrapper; `program` is the exit status of the checked program. */
 int report_exit_status(const struct results *r, const struct options *o, int program);
 
+/* Does a stream get colours? color: COLOR_AUTO, ... (options.h) */
+bool report_color(int color, FILE *out);
+
 /* The renderers. r must be finished (results_finish()). */
 /* width: columns of a line; 0: no line is wrapped. */
 void report_text(const struct results *r, const struct options *o, bool color,

@@ -17,16 +17,16 @@ static unsigned width_of(FILE *out)
 
 	if (!n && !ioctl(fileno(out), TIOCGWINSZ, &w))
 		n = w.ws_col;
-	return n >= 60 && n <= 1000 ? (unsigned)n : DEFAULT_WIDTH;
+	return n >= 40 && n <= 1000 ? (unsigned)n : DEFAULT_WIDTH;
 }
 
-static bool color_of(const struct options *o, FILE *out)
+bool report_color(int color, FILE *out)
 {
-	const char *no = getenv("NO_COLOR");
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-	if (o->color != COLOR_AUTO)
-		return o->color == COLOR_ALWAYS;
-	return isatty(fileno(out)) && !(no && *no);
+	if (color != COLOR_AUTO)
+		return color == COLOR_ALWAYS;
+	return isatty(fileno(out)) && !(no && *no) && !(term && !strcmp(term, "dumb"));
 }
 
 /* X(name, suffix): the last format is for every other suffix. */
@@ -67,7 +67,7 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 	case REPORT_json: report_json(r, out); return;
 	case REPORT_sarif: report_sarif(r, o, out); return;
 	case REPORT_junit: report_junit(r, o, out); return;
-	case REPORT_text: report_text(r, o, color_of(o, out), width_of(out), out); return;
+	case REPORT_text: report_text(r, o, report_color(o->color, out), width_of(out), out); return;
 	}
 }
 
@@ -123,7 +123,7 @@ bool report_write(const struct results *r, const struct options *o, struct err *
 	if (*o->log_file)
 		ok = write_log(r, o, e);
 	if (!*o->log_file || !ok) /* if the log cannot be written, stderr gets the report */
-		report_text(r, o, color_of(o, stderr), width_of(stderr), stderr);
+		report_text(r, o, report_color(o->color, stderr), width_of(stderr), stderr);
 	fflush(stderr);
 	return report_files(r, o, e) && ok;
 }

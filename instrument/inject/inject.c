@@ -108,7 +108,7 @@ static bool open_session(void)
 
 	fault_in_heap();
 	dl_iterate_phdr(fault_in_segments, NULL);
-	session = consan_open(getenv("CONSAN_OPTIONS"), &e);
+	session = consan_open(getenv(CONSAN_SESSION_ENV), &e);
 	if (!session) {
 		inject_print("%s", e.text);
 		return false;

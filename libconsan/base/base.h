@@ -67,6 +67,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 #include "number_set.h"
 #include "pool.h"
 #include "progress.h"
+#include "similar.h"
 #include "span.h"
 
 #endif

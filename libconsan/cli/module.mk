@@ -1,8 +1,8 @@
 # the commands consan and consan-run
 CLI_SRC = $(addprefix libconsan/cli/, \
-	dump.c explain.c main.c report.c)
+	completion.c dump.c explain.c main.c report.c)
 RUN_SRC = $(addprefix libconsan/cli/, \
-	display.c program.c run.c)
+	check.c display.c program.c run.c)
 CLI_OBJ = $(CLI_SRC:%.c=$(BUILD)/%.o) $(RUN_SRC:%.c=$(BUILD)/%.o)
 
 $(BUILD)/consan: $(CLI_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a

@@ -20,6 +20,16 @@ char *find_program(const char *name);
  * status. Reads only the first bytes of the program. */
 int check_program(const char *path);
 
+/* ---- the options (check.c) ---- */
+
+#define LIBRARY "libconsan-cuda.so"
+#define INJECTED "libconsan-gpu.so"
+
+struct options;
+/* Finds what is wrong with the options before the program runs, and prints it: values, files that
+ * cannot be read or written, a backend that is not there. lib: the folder of our libraries; NULL: no program will run. */
+bool check_options(const struct options *o, const char *lib);
+
 /* ---- the progress line (display.c) ---- */
 
 struct display {

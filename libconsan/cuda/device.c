@@ -109,7 +109,7 @@ static int open_session(void)
 	struct err e = { 0 };
 	char *path;
 
-	device.c = consan_open(getenv("CONSAN_OPTIONS"), &e);
+	device.c = consan_open(getenv(CONSAN_SESSION_ENV), &e);
 	if (!device.c) {
 		print_error("%s", e.text);
 		return device.broken = cudaErrorInitializationError;

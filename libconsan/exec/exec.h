@@ -30,6 +30,7 @@ struct exec_device {
 };
 /* The device that fits an sm number best; never NULL. device.def is the table. */
 const struct exec_device *exec_device_for(unsigned sm);
+const struct exec_device *exec_device_at(unsigned k); /* from 0; NULL: there are k or fewer */
 
 /* ---- the map of device memory (process-wide, thread-safe) ---- */
 

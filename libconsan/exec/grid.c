@@ -25,6 +25,11 @@ const struct exec_device *exec_device_for(unsigned sm)
 	return best;
 }
 
+const struct exec_device *exec_device_at(unsigned k)
+{
+	return k < ARRAY_SIZE(devices) ? &devices[k] : NULL;
+}
+
 double grid_now(void)
 {
 	struct timespec t;

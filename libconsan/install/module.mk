@@ -18,7 +18,8 @@ $(BUILD)/man/consan.3: libconsan/install/man3.awk libconsan/consan.h
 install: all $(BUILD)/libconsan.so.0 $(MAN)
 	$(V)set -e; to='$(DESTDIR)$(PREFIX)'; \
 	install -d "$$to/bin" "$$to/lib/consan" "$$to/lib/pkgconfig" "$$to/include/consan" \
-		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" "$$to/share/doc/consan"; \
+		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" \
+		"$$to/share/zsh/vendor-completions" "$$to/share/fish/vendor_completions.d" "$$to/share/doc/consan"; \
 	install $(BUILD)/consan $(BUILD)/consan-run "$$to/bin"; \
 	install -m 644 $(BUILD)/libconsan-cuda.so $(GPU_LIB) "$$to/lib/consan"; \
 	$(if $(GPU_RESCUE),install $(GPU_RESCUE) "$$to/lib/consan";) \
@@ -29,7 +30,11 @@ install: all $(BUILD)/libconsan.so.0 $(MAN)
 	gzip -9nc $(BUILD)/man/consan-run.1 >"$$to/share/man/man1/consan-run.1.gz"; \
 	gzip -9nc $(BUILD)/man/consan.1 >"$$to/share/man/man1/consan.1.gz"; \
 	gzip -9nc $(BUILD)/man/consan.3 >"$$to/share/man/man3/consan.3.gz"; \
-	for c in consan consan-run; do install -m 644 libconsan/install/consan.bash "$$to/share/bash-completion/completions/$$c"; done; \
+	for c in consan consan-run; do \
+		$(BUILD)/consan completion bash >"$$to/share/bash-completion/completions/$$c"; \
+		$(BUILD)/consan completion fish >"$$to/share/fish/vendor_completions.d/$$c.fish"; \
+	done; \
+	$(BUILD)/consan completion zsh >"$$to/share/zsh/vendor-completions/_consan"; \
 	$(BUILD)/consan explain html >"$$to/share/doc/consan/rules.html"; \
 	install -m 644 README.md libconsan/DESIGN.md libconsan/doc/*.md LICENSE reports/schema.json "$$to/share/doc/consan"
 

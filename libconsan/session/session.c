@@ -27,14 +27,18 @@ static bool set_knob(struct check_policy *p, const char *word, struct err *e)
 {
 	size_t n = strcspn(word, "=");
 	unsigned long value = word[n] ? strtoul(word + n + 1, NULL, 0) : 256;
+	char name[64];
+	struct similar near = { .word = name };
 
+	snprintf(name, sizeof name, "%.*s", (int)n, word);
 	if (value > 255)
 		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: the value is 0 to 255", word);
 #define KNOB(id, deflt, strict, rules, doc) \
 	if (same_knob(#id, word, n)) { \
 		p->id = (uint8_t)value; \
 		return true; \
-	}
+	} \
+	similar_try(&near, #id);
 #include "libconsan/check/policy.def"
 #undef KNOB
 #define ABSENT_KNOB(name, rows, why) \
@@ -42,8 +46,9 @@ static bool set_knob(struct check_policy *p, const char *word, struct err *e)
 		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s would change nothing: %s [%s]", \
 			word, why, rows);
 #include "libconsan/finding/absent.def"
-	return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: there is no such knob "
-		"(consan explain knobs)", word);
+	return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: there is no such knob%s%s%s "
+		"(`consan explain knobs' lists them)", word, near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "");
 }
 
 bool session_policy(const struct options *o, struct check_policy *p, struct err *e)
@@ -58,6 +63,39 @@ bool session_policy(const struct options *o, struct check_policy *p, struct err 
 	return true;
 }
 
+/* An architecture that is not in the table would silently be another one. */
+static bool check_arch(const char *arch, struct err *e)
+{
+	unsigned sm, k = 0;
+	struct text known = { 0 };
+	const struct exec_device *d;
+	char suffix;
+
+	if (!*arch || !options_arch(arch, &sm, &suffix) || exec_device_for(sm)->sm == sm)
+		return true;
+	while ((d = exec_device_at(k++)))
+		text_printf(&known, "%ssm_%u", known.n ? ", " : "", d->sm);
+	err_set(e, ERR_OPTION, 0, 0, "--arch=%s: can be one of %s", arch, known.at);
+	text_free(&known);
+	return false;
+}
+
+bool consan_check_options(const struct options *o, struct err *e)
+{
+	struct check_policy policy;
+	struct schedule schedule;
+	struct results r = { 0 };
+	bool ok = check_arch(o->arch, e) && session_policy(o, &policy, e);
+
+	if (ok && *o->schedule && !schedule_parse(o->schedule, &schedule))
+		ok = err_set(e, ERR_OPTION, 0, 0, "--schedule=%s: expected LAUNCH:STEP@WARP,...",
+			o->schedule);
+	for (size_t i = 0; ok && i < o->suppressions.n; i++)
+		ok = suppress_read(&r, o->suppressions.at[i], e);
+	results_free(&r);
+	return ok;
+}
+
 struct consan *consan_open(const char *words, struct err *e)
 {
 	struct consan *c = base_alloc(sizeof *c);
@@ -69,11 +107,10 @@ struct consan *consan_open(const char *words, struct err *e)
 	pthread_mutex_init(&c->launching, NULL);
 	pthread_mutex_init(&c->showing, NULL);
 	pthread_mutex_init(&c->lock, NULL);
-	ok = options_parse(&c->opt, words, e)
+	ok = options_parse(&c->opt, words, e) && consan_check_options(&c->opt, e)
 		&& session_policy(&c->opt, &c->policy, e);
-	if (ok && *c->opt.schedule && !schedule_parse(c->opt.schedule, &c->schedule))
-		ok = err_set(e, ERR_OPTION, 0, 0, "schedule=%s: expected LAUNCH:STEP@WARP,...",
-			c->opt.schedule);
+	if (ok && *c->opt.schedule)
+		schedule_parse(c->opt.schedule, &c->schedule);
 	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
 		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
 	options_shard(c->opt.shard, &c->shard, &c->shards);

@@ -7,6 +7,13 @@
 #include "libconsan/consan.h"
 #include "libconsan/finding/finding.h"
 
+/* The environment variable with the words of consan_open() for the program under consan-run. */
+#define CONSAN_SESSION_ENV "CONSAN_SESSION_OPTIONS"
+
+struct options;
+/* Would consan_open() accept these options? Also reads the files that suppress findings. */
+bool consan_check_options(const struct options *o, struct err *e);
+
 /* Writes the session's records (results.h) to this file as they are made. NULL: to none. */
 bool consan_record_to(struct consan *c, const char *path, struct err *e);
 /* Writes the progress of each launch to this shared file (progress.h). */
@@ -44,7 +51,6 @@ enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, 
 void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 
 /* ---- from the records of all processes to reports and exit status ---- */
-struct options;
 /* Reads record files (results.h), writes the reports that the options ask for (text on stderr
  * or --log-file, --report), and sets *exit_status to the exit status of consan-run: `program`,
  * the status of the program under test, the --error-exitcode, or CONSAN_EXIT_UNCHECKED. A path

@@ -117,11 +117,43 @@ Test(installed, documented_example_works)
 	RUNS(1, "cd $B && cp exchange.fatbin.readme exchange.fatbin && ./readme");
 }
 
-Test(installed, manual_pages_and_completion_parse)
+Test(installed, manual_pages_parse)
 {
 	RUNS(0, "for p in man1/consan-run.1 man1/consan.1 man3/consan.3; do "
 		"zcat $R/usr/share/man/$p.gz | grep -q '^.TH CONSAN' || exit 1; done");
-	RUNS(0, "bash -c 'PATH=$R/usr/bin:$PATH; . $R/usr/share/bash-completion/completions/consan-run; "
-		"COMP_WORDS=(consan-run --str); COMP_CWORD=1; compopt() { :; }; _consan_run; "
-		"test \"${COMPREPLY[0]}\" = --strict'");
+}
+
+/* What bash offers for these words of a command line. '=' is a word of its own there. */
+static void offers(const char *words, const char *offer)
+{
+	RUNS(0, "bash -c '. $R/usr/share/bash-completion/completions/consan-run; COMP_WORDS=(%s); "
+		"COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { :; }; _${COMP_WORDS[0]//-/_}; "
+		"echo \"${COMPREPLY[*]}\"'", words);
+	output[strcspn(output, "\n")] = 0;
+	cr_expect_str_eq(output, offer, "%s: %s, not %s", words, output, offer);
+}
+
+Test(installed, completion_of_bash)
+{
+	offers("consan-run --str", "--strict --strip-paths");
+	offers("consan-run --backend = gpu-", "gpu-emulated");
+	offers("consan-run --backend =", "auto cpu gpu gpu-emulated");
+	offers("consan-run --see", "--seed=");
+	offers("consan-run --seed = 3 --asy", "--async=");
+	offers("consan rep", "report replay");
+	offers("consan report --to = ht", "html");
+	offers("consan report --fi", "--finding=");
+	offers("consan replay --see", "");
+	offers("consan explain CS90", "CS901 CS902 CS903 CS904 CS905 CS906 CS907");
+}
+
+Test(installed, completion_of_other_shells)
+{
+	if (!sh("command -v zsh"))
+		RUNS(0, "zsh -n $R/usr/share/zsh/vendor-completions/_consan");
+	if (!sh("command -v fish"))
+		RUNS(0, "fish -c 'source $R/usr/share/fish/vendor_completions.d/consan-run.fish; "
+			"complete -C \"consan-run --backend=gpu-\"' | grep -q -- --backend=gpu-emulated");
+	RUNS(0, "grep -q -- '--seed=' $R/usr/share/zsh/vendor-completions/_consan");
+	RUNS(0, "grep -q -- '-l seed' $R/usr/share/fish/vendor_completions.d/consan.fish");
 }

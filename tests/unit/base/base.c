@@ -219,3 +219,26 @@ Test(demangle, names)
 	cr_assert_str_eq(s, "plain_c");
 	free(s);
 }
+
+Test(similar, words)
+{
+	static const struct { const char *word, *best; } row[] = {
+		{ "sede", "seed" }, { "SEED", "seed" }, { "kernel_nam", "kernel-name" },
+		{ "kernelname", "kernel-name" }, { "jobs", "jobs" }, { "jbos", "jobs" },
+		{ "x", NULL }, { "kind", NULL }, { "", NULL },
+		{ "a-very-long-word-that-is-not-in-the-list-and-longer-than-any-row-of-the-table", NULL },
+	};
+	static const char *const candidate[] = { "jobs", "seed", "kernel-name", "save",
+		"another-word-that-is-longer-than-the-sixty-three-bytes-of-a-row-" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct similar s = { .word = row[i].word };
+
+		for (size_t k = 0; k < ARRAY_SIZE(candidate); k++)
+			similar_try(&s, candidate[k]);
+		if (row[i].best)
+			cr_expect_str_eq(s.best ? s.best : "", row[i].best);
+		else
+			cr_expect_null(s.best, "%s: %s", row[i].word, s.best);
+	}
+}

@@ -164,8 +164,8 @@ Test(cuda, replace_ptx)
 	expect(words, 66, "which lacks kernel");
 	snprintf(words, sizeof words, "rm -r %s", dir);
 	cr_assert_eq(shell("%s", words), 0);
-	expect("--replace-ptx=/nowhere.ptx ./static launch", 1, "/nowhere.ptx: No such file");
-	expect("--dump-ptx=/nowhere/at/all ./static launch", 1, "/nowhere/at/all/0.ptx: No such");
+	expect("--replace-ptx=/nowhere.ptx ./static launch", 64, "/nowhere.ptx: cannot be read");
+	expect("--dump-ptx=/nowhere/at/all ./static launch", 64, "/nowhere/at/all: cannot be written");
 }
 
 /* ---- findings reach the report, however the program ends ---- */
@@ -248,8 +248,8 @@ Test(cuda, bad_programs)
 	expect("/etc/passwd", 126, "not executable");
 	expect("$(t=$(mktemp); echo text > $t; chmod +x $t; echo $t)", 126, "not a program");
 	expect("", 64, "no program to run");
-	expect("--nonsense ./static", 64, "unrecognized option");
-	expect("--log-file /nonexistent/log ./static race", 70, "cannot write");
+	expect("--nonsense ./static", 64, "unknown option");
+	expect("--log-file /nonexistent/log ./static race", 64, "cannot be written");
 	expect("--report /nonexistent/r.json ./static race", 70, "cannot write");
 	expect("/bin/true", 67, "never called CUDA");
 	expect("./static nothing", 67, "never called CUDA");
