@@ -170,7 +170,8 @@ enum consan_status {
 	CONSAN_HANG,       /* deadlock, livelock or the option `timeout`; there is a finding */
 	CONSAN_UNCHECKED,  /* stopped at an unsupported instruction; see *e */
 	CONSAN_BAD_LAUNCH, /* refused, as the driver would refuse it; see *e */
-	CONSAN_STOPPED     /* stopped by another thread */
+	CONSAN_STOPPED     /* not run: with the option `halt-on-error`, an earlier launch had an
+			      error that consan_clear() has not removed */
 };
 /* Runs a launch to its end on the calling thread and worker threads (option `jobs`), and
  * checks it unless the options exclude the kernel. */

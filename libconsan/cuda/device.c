@@ -217,6 +217,21 @@ void device_arch_hint(unsigned sm, char suffix, bool of_program)
 	pthread_mutex_unlock(&device.lock);
 }
 
+/* --halt-on-error: ends the process as soon as a launch had an error. The records are complete: a
+ * launch on another thread keeps the session open. */
+static void halt(void)
+{
+	int status;
+
+	if (!consan_halted(device.c, &status))
+		return;
+	remark(REMARK_NOTE, "the program was ended by --halt-on-error");
+	fflush(NULL);
+	if (!atomic_load(&device.launching))
+		consan_close(device.c);
+	_exit(status);
+}
+
 enum consan_status device_launch(const struct consan_launch *l, struct err *e)
 {
 	enum consan_status status;
@@ -224,6 +239,7 @@ enum consan_status device_launch(const struct consan_launch *l, struct err *e)
 	atomic_fetch_add(&device.launching, 1);
 	status = consan_launch(device.c, l, e);
 	atomic_fetch_sub(&device.launching, 1);
+	halt();
 	return status;
 }
 

@@ -51,6 +51,14 @@ uint64_t consan_errors_seen(struct consan *c)
 	return n;
 }
 
+bool consan_halted(struct consan *c, int *exit_status)
+{
+	if (!c->opt.halt_on_error || !consan_errors(c))
+		return false;
+	*exit_status = c->opt.error_exitcode ? (int)c->opt.error_exitcode : 1;
+	return true;
+}
+
 void consan_in_region(struct consan *c, bool inside)
 {
 	pthread_mutex_lock(&c->launching);
@@ -508,7 +516,12 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	struct check *check = NULL;
 	void *packed;
 	bool checked;
+	int exit_status;
 
+	if (consan_halted(c, &exit_status)) {
+		err_set(e, ERR_HALTED, 0, 0, "halt-on-error: an earlier launch had an error");
+		return CONSAN_STOPPED;
+	}
 	if (!l->kernel || (l->kernel->info.param_bytes && !l->params && !l->args)) {
 		err_set(e, ERR_LAUNCH, 0, 0, l->kernel ? "no values for the kernel's parameters"
 			: "no kernel");

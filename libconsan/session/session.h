@@ -28,6 +28,9 @@ unsigned consan_fault(struct consan *c);
 
 /* The number of occurrences of errors in all launches that have ended. */
 uint64_t consan_errors_seen(struct consan *c);
+/* With the option `halt-on-error`: has a launch had an error? Then consan_launch() runs no other, and
+ * the program is to end with this status: --error-exitcode, or 1 if that is 0. */
+bool consan_halted(struct consan *c, int *exit_status);
 /* With the option `regions`, launches are checked only while the program is inside a region. */
 void consan_in_region(struct consan *c, bool inside);
 

@@ -192,6 +192,10 @@ Test(cuda, ends)
 	}
 	expect("--error-exitcode 0 ./static race-then _exit", 3, NULL);
 	expect("--error-exitcode 0 ./static race-then return", 5, NULL);
+	expect("--halt-on-error --error-exitcode 9 ./static race-then return", 9, "halt-on-error");
+	expect("--halt-on-error --error-exitcode 0 ./static race-then return", 1, "CS102");
+	expect("--halt-on-error --kernel-name=kne=other --allow-unchecked ./static race-then return", 5,
+		NULL);
 	expect("--error-exitcode 0 ./static race-then kill", 128 + SIGKILL, "killed by signal 9");
 	expect("--error-exitcode 0 ./static race-then abort", 128 + SIGABRT, NULL);
 }
@@ -250,7 +254,7 @@ Test(cuda, bad_programs)
 	expect("", 64, "no program to run");
 	expect("--nonsense ./static", 64, "unknown option");
 	expect("--log-file /nonexistent/log ./static race", 64, "cannot be written");
-	expect("--report /nonexistent/r.json ./static race", 70, "cannot write");
+	expect("--report /nonexistent/r.json ./static race", 64, "cannot be written");
 	expect("/bin/true", 67, "never called CUDA");
 	expect("./static nothing", 67, "never called CUDA");
 	expect("--allow-unchecked /bin/sh -c 'exit 7'", 7, NULL);

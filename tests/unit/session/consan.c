@@ -136,6 +136,22 @@ Test(consan, a_race_is_found_and_its_twin_is_silent)
 	close_fixture(&s);
 }
 
+/* No launch runs after one with an error, until it is cleared. */
+Test(consan, halts_on_error)
+{
+	struct fixture s = open_fixture("halt-on-error");
+
+	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_OK);
+	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
+	s.out[0] = 99;
+	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_STOPPED);
+	cr_assert_eq(s.out[0], 99);
+	consan_clear(s.c);
+	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_OK);
+	cr_assert_eq(s.out[0], 32);
+	close_fixture(&s);
+}
+
 Test(consan, filters)
 {
 	struct fixture s = open_fixture("kernel-name-exclude=kns=rac launch-skip=1 launch-count=1");
