@@ -82,7 +82,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libconsan.a
 # ---- requirements ----
 # Debian packages for building, testing and viewing reports; and, without a CUDA Toolkit, the parts
 # of it that libconsan/install/cuda.txt lists.
-DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev \
+DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev libdw-dev \
 	help2man pkg-config libgtest-dev g++
 
 deps:

@@ -34,10 +34,8 @@ static void side(struct text *t, const struct options *o, const struct finding_s
 	text_printf(t, "%sby ", s->bytes ? " " : "");
 	describe_thread(t, s);
 	for (const struct site_loc *l = site->loc; l; l = l->inlined_at) {
-		char *file = display_path(o, l->file);
-
-		text_printf(t, "\n    %s:%u", file, l->line);
-		free(file);
+		text_printf(t, "\n    ");
+		describe_host(t, o, l);
 	}
 	if (site->ptx_line)
 		text_printf(t, "\n    %s [%s:%u]", site->ptx, site->module, site->ptx_line);
@@ -71,7 +69,7 @@ static void explanation(struct text *t, const struct options *o, const struct fi
 	for (unsigned i = 0; i < f->nwaiters && i < WAITERS_SHOWN; i++)
 		add_waiter(t, &f->waiter[i]);
 	if (*f->edge)
-		text_printf(t, "missing: %s\n", f->edge);
+		text_printf(t, "%s: %s\n", edge_label(f), f->edge);
 	text_printf(t, "why: %s\nfix: %s\n", rule->why, rule->fix);
 	if (*f->hint)
 		text_printf(t, "hint: %s\n", f->hint);

@@ -65,7 +65,7 @@ static json_t *location(const struct options *o, uint32_t site, const struct sit
 	const struct site *s = site_get(site);
 	json_t *at = json_object();
 
-	if (l)
+	if (l && l->line)
 		json_object_set_new(at, "physicalLocation", physical(o, l->file, l->line, l->col));
 	else if (s->ptx_line)
 		json_object_set_new(at, "physicalLocation", physical(o, s->module, s->ptx_line, 0));

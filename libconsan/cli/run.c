@@ -295,17 +295,19 @@ static void add_notes(struct run *r)
 
 static int report(struct run *r, int program)
 {
+	struct symbols *symbols = symbols_open();
 	struct err e = { 0 };
 	int status = program;
 
 	list_records(r);
 	add_notes(r);
 	if (!consan_report(&r->options, (const char *const *)r->record.at, r->record.n,
-			program, &status, &e)) {
+			program, symbols_resolve, symbols, &status, &e)) {
 		print_error("%s", e.text);
 		if (!status)
 			status = EXIT_INTERNAL;
 	}
+	symbols_close(symbols);
 	return status;
 }
 

@@ -103,6 +103,11 @@ static void remark_static_runtimes(struct consan *c)
 	}
 }
 
+static uint32_t host_stack(void)
+{
+	return consan_host_stack(NULL);
+}
+
 static int open_session(void)
 {
 	const char *dir = getenv("CONSAN_RESULTS");
@@ -121,6 +126,7 @@ static int open_session(void)
 		free(path);
 	}
 	consan_progress_to(device.c, getenv(PROGRESS_ENV));
+	consan_on_stack(device.c, host_stack);
 	hint_architectures(device.c);
 	remark_static_runtimes(device.c);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
@@ -179,6 +185,14 @@ void remark(enum consan_remark kind, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	consan_remark(device.c, kind, text);
+}
+
+bool device_call_failed(const struct consan_call *call, bool implicit)
+{
+	if (session() || !consan_reports_calls(device.c, implicit))
+		return false;
+	consan_call_failed(device.c, call);
+	return true;
 }
 
 void unchecked(const char *kernel, bool launched, const char *why)
@@ -306,6 +320,7 @@ __attribute__((destructor)) static void close_session(void)
 	if (!device.c || device.forked)
 		return;
 	device.broken = cudaErrorCudartUnloading;
+	api_end(device.c);
 	if (!atomic_load(&device.launching))
 		consan_close(device.c);
 }

@@ -115,6 +115,8 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		keep_finding(c, s, f);
 		if (!s->f.history)
 			s->f.history = recorders_history(c->recorders, &s->f);
+		if (c->stack && !s->f.host && !s->f.side[0].host)
+			s->f.host = c->stack();
 	}
 	s->f.seen = s->before + f->seen;
 	s->f.clusters = s->clusters_before + f->clusters;
@@ -129,6 +131,11 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		s->recorded = s->f.seen;
 	}
 	pthread_mutex_unlock(&c->lock);
+}
+
+void session_take(struct consan *c, const struct finding *f)
+{
+	take_finding(c, f, true);
 }
 
 void session_found(void *user, const struct finding *f)

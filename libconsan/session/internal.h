@@ -55,6 +55,7 @@ struct consan {
 	void (*found)(void *user, const struct consan_finding *f);
 	void (*print)(void *user, const char *text, size_t n);
 	void *found_user, *print_user;
+	uint32_t (*stack)(void);   /* the host's call stack; NULL: not known */
 	struct schedule schedule;  /* --schedule */
 	const struct exec_control *control; /* of the launch that runs; NULL: none */
 	bool in_region;
@@ -86,6 +87,8 @@ enum consan_status session_status(enum exec_status s);
 struct coverage *session_coverage(struct consan *c, const char *kernel);
 /* Updates c->sorted and returns the number of findings. The caller holds the lock. */
 size_t session_sort(struct consan *c);
+/* Takes over a finding that is final. */
+void session_take(struct consan *c, const struct finding *f);
 /* For check_config.found; user: the session. */
 void session_found(void *user, const struct finding *f);
 /* For a copy of the process that only tries a launch: it records, saves and prints nothing. */

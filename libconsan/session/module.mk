@@ -1,4 +1,4 @@
 # wires the stages together: sessions, launches, exploration, replay, GPU sessions
 LIB_SRC += $(addprefix libconsan/session/, \
 	consan.c explore.c search.c fallback.c gpu.c gpu_maps.c gpu_module.c \
-	gpu_emulate.c load.c replay.c session.c view.c)
+	gpu_emulate.c host_stack.c load.c replay.c session.c view.c)

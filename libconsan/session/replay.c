@@ -28,7 +28,8 @@ static bool write_reports(struct results *r, const struct options *o, int progra
 }
 
 bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
-	int program, int *exit_status, struct err *e)
+	int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
+	struct err *e)
 {
 	struct results r = { 0 };
 	bool ok = true;
@@ -36,6 +37,8 @@ bool consan_report(const struct options *o, const char *const *record, size_t nr
 	for (size_t i = 0; i < nrecords; i++)
 		if (!access(record[i], F_OK))
 			ok = results_read(&r, record[i], e) && ok;
+	if (resolve)
+		results_map_hosts(&r, resolve, user);
 	return write_reports(&r, o, program, exit_status, e) && ok;
 }
 

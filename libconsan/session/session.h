@@ -41,6 +41,26 @@ size_t consan_raw_coverage(struct consan *c, const struct coverage **out);
 /* Takes the registers per thread of the module's kernels from machine code in the same fatbin, if
  * it has some for the session's device. To be called when the module is loaded. */
 void consan_take_registers(struct consan_module *m, const void *fatbin, size_t n);
+/* The host's call stack of the calling thread, outside of the object of this function and of the
+ * libraries of CUDA: a site, whose places have offsets (site.h). NULL or else *call: the function of
+ * this object that was called. */
+uint32_t consan_host_stack(const char **call);
+/* stack: called on the launching thread for the call stack of a finding's launch, a site. */
+void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
+/* A call of the CUDA API that failed, by rule CS951 to CS953. */
+struct consan_call {
+	unsigned rule;
+	const char *name;      /* "cudaLaunchKernel" */
+	const char *kernel;    /* mangled; or "" */
+	const char *error;     /* one sentence: the error */
+	const char *reason;    /* one sentence; or "" */
+	uint32_t stack;        /* of consan_host_stack() */
+};
+void consan_call_failed(struct consan *c, const struct consan_call *call);
+/* No later call asked for the error of the failed call with this call stack. */
+void consan_call_ignored(struct consan *c, uint32_t stack);
+/* Does --report-api-errors want a call that failed? implicit: made by a library. */
+bool consan_reports_calls(struct consan *c, bool implicit);
 /* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that
  * did not take place, or (launched false) a kernel that could not be found. */
 void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);
@@ -56,11 +76,13 @@ void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 /* ---- from the records of all processes to reports and exit status ---- */
 /* Reads record files (results.h), writes the reports that the options ask for (text on stderr
  * or --log-file, --report), and sets *exit_status to the exit status of consan-run: `program`,
- * the status of the program under test, the --error-exitcode, or CONSAN_EXIT_UNCHECKED. A path
+ * the status of the program under test, the --error-exitcode, or CONSAN_EXIT_UNCHECKED. resolve:
+ * called for each call stack of the host; returns one with lines; or NULL. A path
  * that does not exist belongs to a process that did not use consan. False: a record file could
  * not be read or a report not be written; *exit_status is set all the same. */
 bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
-	int program, int *exit_status, struct err *e);
+	int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
+	struct err *e);
 /* Checks the events in a file that --save wrote. Otherwise like consan_report(). */
 bool consan_replay(const struct options *o, const char *path, int *exit_status, struct err *e);
 enum { CONSAN_EXIT_UNCHECKED = 67 };

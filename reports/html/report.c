@@ -266,7 +266,7 @@ static void explanation(struct html *h, const struct finding *f)
 	struct text t = { 0 }, schedule = { 0 };
 
 	mu_class(m, "dl", "facts");
-	clause(m, "missing", "missing", f->edge);
+	clause(m, "missing", edge_label(f), f->edge);
 	if (*f->barrier.kind) {
 		describe_barrier(&t, &f->barrier);
 		clause(m, "barrier", NULL, t.at);

@@ -190,6 +190,16 @@ static void frame(struct html *h, const struct site_loc *l, const char *how)
 
 	mu_open(m, "li");
 	mu_text(m, "%s ", how);
+	if (!l->line) {
+		struct text t = { 0 };
+
+		describe_host(&t, h->o, l);
+		mu_element(m, "code", NULL, "%s", t.at);
+		mu_close(m, "li");
+		text_free(&t);
+		free(file);
+		return;
+	}
 	if (l->col)
 		mu_element(m, "code", NULL, "%s:%u:%u", file, l->line, l->col);
 	else
@@ -207,7 +217,8 @@ static void frame(struct html *h, const struct site_loc *l, const char *how)
 
 /* The inlining chain from the innermost frame outwards. `shown` is the frame whose source is
  * shown; it is always part of the list. */
-static void frames(struct html *h, const struct site_loc *first, const struct site_loc *shown)
+static void frames(struct html *h, const struct site_loc *first, const struct site_loc *shown,
+	bool host)
 {
 	unsigned n = 0, k = 0, left = 0;
 	bool outer = false;
@@ -225,7 +236,7 @@ static void frames(struct html *h, const struct site_loc *first, const struct si
 			mu_element(&h->m, "li", NULL, "%u call%s between", left, plural_s(left));
 		left = show ? 0 : left;
 		if (show)
-			frame(h, l, l == shown ? "at" : outer ? "inlined at" : "through");
+			frame(h, l, l == shown ? "at" : host ? "from" : outer ? "inlined at" : "through");
 		outer |= l == shown;
 	}
 	mu_close(&h->m, "ol");
@@ -251,8 +262,9 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 	mu_element(m, "p", "who", "%s", t.at);
 	text_free(&t);
 	if (at) {
-		frames(h, site->loc, at);
-		excerpt(h, at);
+		frames(h, site->loc, at, s->host);
+		if (at->line)
+			excerpt(h, at);
 	}
 	if (site->ptx && *site->ptx) {
 		mu_class(m, "pre", "ptx");

@@ -100,6 +100,8 @@ json_t *results_site_json(uint32_t id)
 		put_number(at, "line", l->line);
 		put_number(at, "col", l->col);
 		put_text(at, "function", l->function);
+		if (l->offset)
+			put_number(at, "offset", l->offset);
 		json_array_append_new(locs, at);
 	}
 	json_object_set_new(o, "source", locs);
@@ -129,6 +131,7 @@ uint32_t rj_site(const json_t *o)
 			.line = (uint32_t)rj_number(at, "line"),
 			.col = (uint32_t)rj_number(at, "col"),
 			.function = *function ? function : NULL,
+			.offset = rj_number(at, "offset"),
 			.inlined_at = i + 1 < n ? &loc[i + 1] : NULL,
 		};
 	}
@@ -154,6 +157,8 @@ static json_t *from_side(const struct finding_side *s)
 
 	put_text(o, "what", s->what);
 	json_object_set_new(o, "site", results_site_json(s->site));
+	if (s->host)
+		json_object_set_new(o, "host", json_true());
 	json_object_set_new(o, "block", rj_from_triple(s->ctaid));
 	put_number(o, "cta", s->cta);
 	put_number(o, "warp", s->warp);
@@ -177,6 +182,7 @@ static void get_side(const json_t *o, struct finding_side *s)
 {
 	get_text(o, "what", s->what, sizeof s->what);
 	s->site = rj_site(json_object_get(o, "site"));
+	s->host = json_is_true(json_object_get(o, "host"));
 	rj_triple(o, "block", s->ctaid);
 	s->cta = (uint16_t)rj_number(o, "cta");
 	s->warp = (uint16_t)rj_number(o, "warp");
@@ -259,6 +265,8 @@ json_t *results_finding_json(const struct finding *f)
 	put_number(o, "seen", f->seen);
 	put_number(o, "clusters", f->clusters);
 	put_number(o, "seed", f->seed);
+	if (f->host)
+		json_object_set_new(o, "host", results_site_json(f->host));
 	if (*f->schedule)
 		put_text(o, "schedule", f->schedule);
 	return o;
@@ -301,6 +309,7 @@ bool rj_finding(const json_t *o, struct finding *f)
 	f->seen = rj_number(o, "seen");
 	f->clusters = (uint32_t)rj_number(o, "clusters");
 	f->seed = rj_number(o, "seed");
+	f->host = rj_site(json_object_get(o, "host"));
 	get_text(o, "schedule", f->schedule, sizeof f->schedule);
 	return true;
 }

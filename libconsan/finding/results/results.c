@@ -289,6 +289,22 @@ bool results_read(struct results *r, const char *path, struct err *e)
 	return true;
 }
 
+static void map_host(struct finding *f, uint32_t (*map)(void *user, uint32_t site), void *user)
+{
+	f->host = map(user, f->host);
+	for (unsigned i = 0; i < f->nsides; i++)
+		if (f->side[i].host)
+			f->side[i].site = map(user, f->side[i].site);
+}
+
+void results_map_hosts(struct results *r, uint32_t (*map)(void *user, uint32_t site), void *user)
+{
+	struct results_merge *m = merge_of(r);
+
+	for (size_t i = 0; i < m->finding.n; i++)
+		map_host(&m->finding.at[i].f, map, user);
+}
+
 void results_copy_finding(struct finding *to, const struct finding *from)
 {
 	*to = *from;

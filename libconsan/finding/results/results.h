@@ -114,6 +114,9 @@ void results_add_launch(struct results *r, struct result_launch l);
 /* Adds the contents of a JSON report (reports/schema.json). False on failure; e has line and
  * column if the file is not JSON. r then has a part of the contents. */
 bool results_load(struct results *r, const char *path, struct err *e);
+/* Replaces the host's call stacks of all findings, which are sites: of results_read() only, before
+ * results_finish(). */
+void results_map_hosts(struct results *r, uint32_t (*map)(void *user, uint32_t site), void *user);
 /* Must be called once after the last addition: merges, sorts, and marks launches that did not
  * end. */
 void results_finish(struct results *r);

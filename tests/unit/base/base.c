@@ -80,8 +80,8 @@ Test(base, first_error_wins)
 	cr_assert_str_not_empty(err_name(ERR_IO));
 }
 
-static const struct site_loc caller = { "a.cu", 40, 3, NULL, NULL };
-static const struct site_loc callee = { "b.h", 7, 9, "wait", &caller };
+static const struct site_loc caller = { .file = "a.cu", .line = 40, .col = 3 };
+static const struct site_loc callee = { "b.h", 7, 9, "wait", &caller, 0 };
 
 Test(site, copies_and_names)
 {

@@ -536,3 +536,93 @@ Test(link, damaged)
 		free(part);
 	}
 }
+
+/* ---- call stacks of the host, and calls that failed ---- */
+
+/* The line of tests/cuda/calls.cu that ends in this mark. */
+static unsigned marked(const char *mark)
+{
+	char line[400], end[40];
+	unsigned n = 0, found = 0;
+	FILE *in = fopen("tests/cuda/calls.cu", "r");
+
+	cr_assert_not_null(in);
+	snprintf(end, sizeof end, "// %s\n", mark);
+	while (fgets(line, sizeof line, in)) {
+		n++;
+		if (strstr(line, end))
+			found = n;
+	}
+	fclose(in);
+	cr_assert(found, "no mark %s", mark);
+	return found;
+}
+
+/* The frames that the JSON report has for a finding of this rule: "file:line file:line ...". what:
+ * "host", the launch, or "sides", the call. */
+static const char *stack(const char *words, int status, const char *rule, const char *what)
+{
+	static char frames[2000];
+	char command[400];
+	int is;
+
+	snprintf(command, sizeof command, "--print-level=info --report=calls%ld.json %s", (long)getpid(),
+		words);
+	is = run(command);
+	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
+	shell("python3 -c '\nimport json, sys\nfor f in json.load(open(sys.argv[1]))[\"findings\"]:\n"
+		" if f[\"rule\"] == \"%s\":\n"
+		"  s = f[\"sides\"][0][\"site\"] if \"%s\" == \"sides\" else f.get(\"host\") or {}\n"
+		"  print(f[\"seen\"], *[\"%%s:%%d\" %% (x.get(\"file\", \"\").split(\"/\")[-1], x[\"line\"]) "
+		"for x in s.get(\"source\", [])])' %s/tests/cuda/calls%ld.json; rm -f %s/tests/cuda/calls%ld.json",
+		rule, what, build_dir(), (long)getpid(), build_dir(), (long)getpid());
+	snprintf(frames, sizeof frames, "%.*s", (int)strcspn(output, "\n"), output);
+	return frames;
+}
+
+static const char *at(const char *a, const char *b, const char *c)
+{
+	static char places[200];
+	const char *const mark[] = { a, b, c };
+	size_t n = 0;
+
+	places[0] = 0;
+	for (size_t i = 0; i < 3 && mark[i]; i++)
+		n += (size_t)snprintf(places + n, sizeof places - n, " calls.cu:%u", marked(mark[i]));
+	return places;
+}
+
+Test(cuda, launches_have_call_stacks, .timeout = 60)
+{
+	const char *is = stack("./calls race", 66, "CS102", "host");
+
+	cr_expect_str_eq(strchrnul(is, ' '), at("launch", "wrapper", "race"));
+	is = stack("--show-backtrace=no ./calls race", 66, "CS102", "host");
+	cr_expect_str_eq(strchrnul(is, ' '), "");
+	is = stack("--backend=gpu-emulated ./calls race", 66, "CS102", "host");
+	cr_expect_str_eq(strchrnul(is, ' '), at("launch", "wrapper", "race"));
+	cr_assert_eq(run("./calls_plain race"), 66);
+	cr_expect(has(output, "run in calls_plain") && has(output, "main in calls_plain"), "%s", output);
+}
+
+Test(cuda, failed_calls_are_reported, .timeout = 60)
+{
+	const char *is = stack("./calls ignored", 67, "CS951", "sides");
+	const char *expected = at("launch", "wrapper", "refused");
+
+	cr_expect(!strncmp(strchrnul(is, ' '), expected, strlen(expected)), "%s, not %s", is, expected);
+	expect("./calls ignored", 67, "2000 threads");
+	cr_expect(has(output, "no later call of cudaGetLastError() asked"), "%s", output);
+	expect("./calls asked", 67, "launch refused");
+	cr_expect_not(has(output, "no later call of cudaGetLastError() asked"), "%s", output);
+	is = stack("./calls shared", 67, "CS951", "sides");
+	cr_expect_str_eq(strchrnul(is, ' '), at("shared", NULL, NULL));
+	is = stack("./calls copy", 67, "CS953", "sides");
+	cr_expect_str_eq(strchrnul(is, ' '), at("copy", NULL, NULL));
+	cr_expect_eq(strtol(is, NULL, 10), 3, "equal calls are one finding: %s", is);
+	is = stack("./calls lookup", 67, "CS952", "sides");
+	cr_expect_str_eq(strchrnul(is, ' '), at("lookup", NULL, NULL));
+	expect("--report-api-errors=no ./calls ignored", 67, "0 warnings");
+	expect("--print-level=info ./calls answers", 66, "CS903");
+	cr_expect_not(has(output, "CS95"), "%s", output);
+}

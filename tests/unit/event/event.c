@@ -210,8 +210,8 @@ Test(event, fields)
 static void make_sites(uint32_t site[16])
 {
 	for (unsigned i = 0; i < 16; i++) {
-		struct site_loc outer = { "a.cu", i, 1, NULL, NULL };
-		struct site_loc inner = { "b.h", i + 100, 2, "f", &outer };
+		struct site_loc outer = { .file = "a.cu", .line = i, .col = 1 };
+		struct site_loc inner = { "b.h", i + 100, 2, "f", &outer, 0 };
 		char ptx[24];
 		struct site s = { .kernel = "k", .module = "m", .ptx_line = i, .ptx = ptx,
 			.loc = i % 2 ? &inner : NULL };
