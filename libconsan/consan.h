@@ -20,7 +20,10 @@
  *    process share (as on a GPU).
  *  - False, NULL or a status other than CONSAN_OK means failure. *e then has the error code,
  *    the position in the input and a text (err.h).
- *  - Later versions may add members at the end of structs and enums. */
+ *  - Later versions may add members at the end of structs and enumerators at the end of enums. A
+ *    program keeps working with a later library without being compiled again: structs that it
+ *    makes are passed with their size, and those of the library are only handed out by pointer.
+ *    struct err does not change. */
 #ifndef CONSAN_H
 #define CONSAN_H
 
@@ -36,6 +39,8 @@ extern "C" {
 #endif
 
 #define CONSAN_VERSION "0.1"
+/* The version of the library that is linked, as the string CONSAN_VERSION of its header. */
+CONSAN_API const char *consan_version(void);
 
 struct consan;         /* a session: options, findings, coverage */
 struct consan_module;  /* a loaded PTX module */
@@ -88,7 +93,10 @@ CONSAN_API bool consan_mem_unregister(struct consan *c, void *at);
 /* Encodes a tensor map. map: TENSORMAP_BYTES bytes, aligned to 64, to be passed as a kernel
  * parameter or copied to device memory. The encoding is valid for consan only. False and
  * ERR_TENSORMAP: the driver would return CUDA_ERROR_INVALID_VALUE; e names the argument. */
-CONSAN_API bool consan_tensormap(const struct tensormap_args *a, void *map, struct err *e);
+CONSAN_API bool consan_tensormap_sized(const struct tensormap_args *a, size_t size, void *map,
+	struct err *e);
+static inline bool consan_tensormap(const struct tensormap_args *a, void *map, struct err *e)
+	{ return consan_tensormap_sized(a, sizeof *a, map, e); }
 /* As cuTensorMapReplaceAddress(): sets the global address of a map. False: ERR_TENSORMAP. */
 CONSAN_API bool consan_tensormap_address(void *map, uint64_t address, struct err *e);
 
@@ -137,8 +145,10 @@ struct consan_kernel_info {
 	uint32_t reqcluster[3];    /* CTAs, from .reqnctapercluster, or 0 */
 	bool unsupported;          /* has an instruction that cannot be executed */
 };
-CONSAN_API void consan_kernel_info(const struct consan_kernel *k,
-	struct consan_kernel_info *out);
+CONSAN_API void consan_kernel_info_sized(const struct consan_kernel *k,
+	struct consan_kernel_info *out, size_t size);
+static inline void consan_kernel_info(const struct consan_kernel *k, struct consan_kernel_info *out)
+	{ consan_kernel_info_sized(k, out, sizeof *out); }
 /* Offset and size in bytes of parameter i, from 0, in the parameter block. False: no such
  * parameter. */
 CONSAN_API bool consan_kernel_param(const struct consan_kernel *k, size_t i,
@@ -175,8 +185,11 @@ enum consan_status {
 };
 /* Runs a launch to its end on the calling thread and worker threads (option `jobs`), and
  * checks it unless the options exclude the kernel. */
-CONSAN_API enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
-	struct err *e);
+CONSAN_API enum consan_status consan_launch_sized(struct consan *c, const struct consan_launch *l,
+	size_t size, struct err *e);
+static inline enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
+	struct err *e)
+	{ return consan_launch_sized(c, l, sizeof *l, e); }
 
 /* ---- findings as data ---- */
 
@@ -196,7 +209,7 @@ struct consan_place {
 /* One operation of a finding: an access, a wait, an arrive. */
 struct consan_side {
 	const char *what;          /* "write", "TMA load write", "mbarrier arrive" */
-	struct consan_place place;
+	const struct consan_place *place; /* never NULL */
 	uint32_t block[3];         /* blockIdx */
 	unsigned cluster_rank, warp; /* rank of the CTA in its cluster; warp in the CTA */
 	int lane;                  /* -1: the whole warp, or an asynchronous copy */
@@ -214,7 +227,8 @@ struct consan_finding {
 	const char *kernel;        /* demangled */
 	uint32_t launch;           /* index of the launch in the session, from 0 */
 	unsigned nsides;
-	struct consan_side side[2]; /* 0: the later operation, 1: the earlier one */
+	const struct consan_side *side[2]; /* 0: the later operation, 1: the earlier one; NULL from
+				      nsides on */
 	const char *edge;          /* the missing synchronization, one sentence */
 	const char *hint;          /* advice for this case, or "" */
 	uint64_t seen;             /* number of occurrences */
@@ -222,9 +236,12 @@ struct consan_finding {
 	uint64_t seed;             /* of the schedule, for the option `seed` */
 	const char *schedule;      /* for the option `schedule`, or "" */
 };
-/* All findings so far, most severe first. Returns their number. The session owns the array,
- * which is valid until the next call of this function, consan_launch() or consan_close(). */
-CONSAN_API size_t consan_findings(struct consan *c, const struct consan_finding **out);
+/* The number of findings so far. */
+CONSAN_API size_t consan_findings(struct consan *c);
+/* The k-th of the findings that the last call of consan_findings() counted, from 0, most severe
+ * first. NULL: there are k or fewer. It is valid until the next call of consan_findings(),
+ * consan_launch() or consan_close(). */
+CONSAN_API const struct consan_finding *consan_finding(struct consan *c, size_t k);
 /* The number of findings that are errors. */
 CONSAN_API size_t consan_errors(struct consan *c);
 /* Is there a finding of this rule ("CS102"; NULL: any) with an operation in this file (or a
@@ -249,9 +266,12 @@ struct consan_coverage {
 	uint64_t sites, sites_executed; /* instructions in the PTX; of these, executed */
 	const char *unchecked;     /* why it was not checked, with the line; "" if it was */
 };
-/* One row for each kernel launched; returns their number. Valid as long as the array of
- * consan_findings(). Waits for a launch in progress on another thread. */
-CONSAN_API size_t consan_coverage(struct consan *c, const struct consan_coverage **out);
+/* The number of kernels that were launched. Waits for a launch in progress on another thread. */
+CONSAN_API size_t consan_kernels(struct consan *c);
+/* The k-th of the kernels that the last call of consan_kernels() counted, from 0. NULL: there are k
+ * or fewer. It is valid until the next call of consan_kernels(), consan_launch() or
+ * consan_close(). */
+CONSAN_API const struct consan_coverage *consan_coverage(struct consan *c, size_t k);
 
 /* ---- callbacks; NULL removes one ---- */
 

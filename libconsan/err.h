@@ -27,7 +27,7 @@ enum err_code {
 /* The text of an error code, from err.def; static. */
 CONSAN_API const char *err_name(int code);
 /* Records an error unless *e has one; e may be NULL. Returns false, for the caller to return. */
-CONSAN_API bool err_set(struct err *e, int code, int line, int col, const char *fmt, ...)
+bool err_set(struct err *e, int code, int line, int col, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
 #ifdef __cplusplus

@@ -510,8 +510,22 @@ static void take_explored(struct consan *c, const struct explored *x)
 			"ended early");
 }
 
-enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
-	struct err *e)
+/* A struct that was compiled with another version of its header. Members that it lacks are 0; one
+ * that we lack must be. */
+bool session_take_struct(void *to, size_t size, const void *from, size_t given, struct err *e)
+{
+	const char *extra = from;
+
+	memset(to, 0, size);
+	memcpy(to, from, given < size ? given : size);
+	for (size_t i = size; i < given; i++)
+		if (extra[i])
+			return err_set(e, ERR_LAUNCH, 0, 0, "made for a later version of consan than "
+				CONSAN_VERSION);
+	return true;
+}
+
+static enum consan_status launch(struct consan *c, const struct consan_launch *l, struct err *e)
 {
 	struct explored other = { 0 };
 	struct exec_control control;
@@ -595,6 +609,16 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	account(c, &config.launch, checked, &r);
 	pthread_mutex_unlock(&c->launching);
 	return status;
+}
+
+enum consan_status consan_launch_sized(struct consan *c, const struct consan_launch *given, size_t size,
+	struct err *e)
+{
+	struct consan_launch l;
+
+	if (!session_take_struct(&l, sizeof l, given, size, e))
+		return CONSAN_BAD_LAUNCH;
+	return launch(c, &l, e);
 }
 
 unsigned consan_fault(struct consan *c)

@@ -81,6 +81,8 @@ struct consan_kernel {
 };
 
 /* ---- consan.c: for all functions that run a launch ---- */
+/* Copies a struct of the public interface that may be of another version. */
+bool session_take_struct(void *to, size_t size, const void *from, size_t given, struct err *e);
 /* Do the user's filters want this launch? Counts it: to be called once a launch. */
 bool session_wants(struct consan *c, const char *kernel, const char *demangled);
 enum consan_status session_status(enum exec_status s);

@@ -96,6 +96,11 @@ bool consan_check_options(const struct options *o, struct err *e)
 	return ok;
 }
 
+const char *consan_version(void)
+{
+	return CONSAN_VERSION;
+}
+
 struct consan *consan_open(const char *words, struct err *e)
 {
 	struct consan *c = base_alloc(sizeof *c);
@@ -302,9 +307,11 @@ bool consan_mem_find(struct consan *c, const void *at, void **base, uint64_t *by
 
 /* ---- tensor maps ---- */
 
-bool consan_tensormap(const struct tensormap_args *a, void *map, struct err *e)
+bool consan_tensormap_sized(const struct tensormap_args *given, size_t size, void *map, struct err *e)
 {
-	return exec_tensormap(a, map, e);
+	struct tensormap_args a;
+
+	return session_take_struct(&a, sizeof a, given, size, e) && exec_tensormap(&a, map, e);
 }
 
 bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
@@ -495,18 +502,19 @@ const char *consan_kernel_name(struct consan_module *m, size_t k)
 	return NULL;
 }
 
-void consan_kernel_info(const struct consan_kernel *k, struct consan_kernel_info *out)
+void consan_kernel_info_sized(const struct consan_kernel *k, struct consan_kernel_info *out, size_t size)
 {
 	const struct exec_kernel_info *i = &k->info;
-
-	*out = (struct consan_kernel_info){
+	struct consan_kernel_info all = {
 		.name = i->name, .nparams = i->func->nparam,
 		.param_bytes = i->param_bytes, .shared_static = i->shared_static,
 		.local_bytes = i->local_bytes, .const_bytes = i->const_bytes,
 		.nregs = i->nregs, .max_threads = i->max_threads,
 		.sm = k->module->ptx->sm, .unsupported = i->nunsupported > 0,
 	};
-	memcpy(out->reqcluster, i->func->reqnctapercluster, sizeof out->reqcluster);
+	memcpy(all.reqcluster, i->func->reqnctapercluster, sizeof all.reqcluster);
+	memset(out, 0, size);
+	memcpy(out, &all, size < sizeof all ? size : sizeof all);
 }
 
 bool consan_kernel_param(const struct consan_kernel *k, size_t i, uint32_t *offset,

@@ -40,7 +40,7 @@ Test(exchange, is_caught_without_its_barrier)
 	struct consan *c = consan_open("", &e);
 	int out[64];
 
-	exchange(c, 0, out);
+	cr_assert_eq(exchange(c, 0, out), CONSAN_OK);
 	cr_assert_consan_finds(c, "CS102", "exchange.cu", 6);
 	consan_close(c);
 }

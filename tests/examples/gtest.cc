@@ -13,15 +13,15 @@ using session = std::unique_ptr<consan, close>;
 
 testing::AssertionResult clean(const session &c)
 {
-	const struct consan_finding *f;
 	std::string all;
 	bool good = true;
 
-	for (size_t i = 0, n = consan_findings(c.get(), &f); i < n; i++) {
+	for (size_t i = 0, n = consan_findings(c.get()); i < n; i++) {
+		const struct consan_finding *f = consan_finding(c.get(), i);
 		char text[4096];
-		consan_describe(&f[i], text, sizeof text);
+		consan_describe(f, text, sizeof text);
 		all += std::string("\n") + text;
-		good &= f[i].severity == CONSAN_NOTE;
+		good &= f->severity == CONSAN_NOTE;
 	}
 	return (good ? testing::AssertionSuccess() : testing::AssertionFailure()) << all;
 }

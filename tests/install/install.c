@@ -61,6 +61,47 @@ Test(installed, plain_c_example_leaks_nothing)
 	RUNS(1, "valgrind -q --error-exitcode=9 --leak-check=full $B/plain_leaks");
 }
 
+/* A launch that fails is no success, whatever was found before. */
+Test(installed, plain_c_example_fails_when_its_launch_fails)
+{
+	RUNS(0, "sed 's/.block = { 64, 1, 1 }/.block = { 2000, 1, 1 }/' tests/examples/plain.c >$B/refused.c && "
+		"cc -std=c11 $B/refused.c -o $B/refused %s", FLAGS);
+	RUNS(2, "$B/refused");
+}
+
+/* Names of the static library, and of the shared one, that do not begin with consan_. */
+Test(installed, only_prefixed_names)
+{
+	RUNS(0, "nm -g --defined-only $R/usr/lib/libconsan.a | awk 'NF == 3 && $3 !~ /^(consan_|err_name)/ "
+		"&& $3 !~ /^(__asan|__odr_asan|__sanitizer)/' | head");
+	cr_expect_str_eq(output, "", "in the static library: %s", output);
+	RUNS(0, "nm -D --defined-only $R/usr/lib/libconsan.so.0 | awk '$3 !~ /^(consan_|err_name)/' | head");
+	cr_expect_str_eq(output, "", "in the shared library: %s", output);
+	RUNS(0, "cat $R/usr/include/consan/*.h | sed 's|/[*].*||' | grep -oE "
+		"'^(#define|struct|enum|typedef|union) +[A-Za-z_]+' | awk '{ print $2 }' | "
+		"grep -viE '^(consan$|consan_|cr_assert_consan_|ERR$|err$|err_code|tensormap_args|TENSORMAP_BYTES)' | sort -u");
+	cr_expect_str_eq(output, "", "in the headers: %s", output);
+}
+
+Test(installed, cmake_package)
+{
+	if (*SANITIZED || sh("command -v cmake")) {
+		cr_skip("no cmake on this machine");
+		return;
+	}
+	RUNS(0, "rm -rf $B/cmake && mkdir -p $B/cmake && cp tests/examples/plain.c $B/cmake && "
+		"printf '%%s\\n' 'cmake_minimum_required(VERSION 3.16)' 'project(t C)' "
+		"'find_package(consan 0.1 REQUIRED)' 'add_executable(shared plain.c)' "
+		"'target_link_libraries(shared PRIVATE consan::consan)' 'add_executable(static plain.c)' "
+		"'target_link_libraries(static PRIVATE consan::static)' >$B/cmake/CMakeLists.txt && "
+		"cmake -S $B/cmake -B $B/cmake/build -DCMAKE_PREFIX_PATH=$R/usr && "
+		"cmake --build $B/cmake/build");
+	RUNS(1, "$B/cmake/build/shared");
+	RUNS(1, "LD_LIBRARY_PATH= $B/cmake/build/static");
+	RUNS(1, "cd $B/cmake && sed -i 's/consan 0.1/consan 99/' CMakeLists.txt && "
+		"cmake -S . -B other -DCMAKE_PREFIX_PATH=$R/usr");
+}
+
 Test(installed, criterion_example_passes)
 {
 	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange.fatbin tests/examples/exchange.cu");

@@ -136,6 +136,33 @@ Test(consan, a_race_is_found_and_its_twin_is_silent)
 	close_fixture(&s);
 }
 
+/* Programs that were compiled with an earlier and with a later header. */
+Test(consan, structs_of_other_versions)
+{
+	struct { struct consan_launch l; uint64_t later; } longer = { .later = 0 };
+	struct fixture s = open_fixture("");
+	struct err e = { 0 };
+	struct consan_launch l = { .kernel = consan_kernel(s.m, "clean", &e), .grid = { 1, 1, 1 },
+		.block = { 64, 1, 1 }, .params = &s.out, .queue = 99 };
+	struct { struct consan_kernel_info i; uint64_t later; } info;
+	struct consan_kernel_info part;
+
+	cr_assert_str_eq(consan_version(), CONSAN_VERSION);
+	cr_assert_eq(consan_launch_sized(s.c, &l, offsetof(struct consan_launch, args), &e), CONSAN_OK);
+	longer.l = l;
+	cr_assert_eq(consan_launch_sized(s.c, &longer.l, sizeof longer, &e), CONSAN_OK);
+	longer.later = 1;
+	cr_assert_eq(consan_launch_sized(s.c, &longer.l, sizeof longer, &e), CONSAN_BAD_LAUNCH);
+	cr_assert_eq(e.code, ERR_LAUNCH);
+	memset(&info, 0xff, sizeof info);
+	consan_kernel_info_sized(l.kernel, &info.i, sizeof info);
+	cr_assert(info.i.nparams == 1 && info.i.sm == 90 && !info.later);
+	memset(&part, 0xff, sizeof part);
+	consan_kernel_info_sized(l.kernel, &part, offsetof(struct consan_kernel_info, sm));
+	cr_assert(part.nparams == 1 && part.sm == UINT32_MAX);
+	close_fixture(&s);
+}
+
 /* No launch runs after one with an error, until it is cleared. */
 Test(consan, halts_on_error)
 {
@@ -275,7 +302,6 @@ static void announced(void *user, const struct consan_finding *f)
 Test(consan, suppressed_findings_are_not_shown)
 {
 	char dir[] = "/tmp/consan-supp-XXXXXX", path[64], options[96];
-	const struct consan_finding *f;
 	struct err e = { 0 };
 	unsigned announcements = 0;
 	struct fixture s;
@@ -288,7 +314,7 @@ Test(consan, suppressed_findings_are_not_shown)
 	s = open_fixture(options);
 	consan_on_finding(s.c, announced, &announcements);
 	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
-	cr_expect_eq(consan_findings(s.c, &f), 0);
+	cr_expect_eq(consan_findings(s.c), 0);
 	cr_expect_eq(consan_errors(s.c), 0);
 	cr_expect_eq(consan_errors_seen(s.c), 0);
 	cr_expect_not(consan_finds(s.c, "CS102", NULL, 0));
@@ -322,7 +348,6 @@ static struct results written(struct consan *c, const char *path)
 Test(consan, a_session_writes_reports)
 {
 	char dir[] = "/tmp/consan-write-XXXXXX", path[64], options[96];
-	const struct consan_finding *f;
 	struct err e = { 0 };
 	struct results r;
 	struct fixture s;
@@ -338,7 +363,7 @@ Test(consan, a_session_writes_reports)
 	launch(&s, "clean", &s.out);
 	for (int i = 0; i < 2; i++) { /* writing changes nothing */
 		r = written(s.c, path);
-		cr_expect_eq(r.finding.n, consan_findings(s.c, &f));
+		cr_expect_eq(r.finding.n, consan_findings(s.c));
 		cr_expect_eq(r.suppressed.n, 1);
 		cr_expect_eq(r.suppression.at[1].matched, 0);
 		cr_expect_eq(r.suppression.at[2].matched, 1);
@@ -371,14 +396,12 @@ struct worker {
 static void *launch_and_look(void *arg)
 {
 	struct worker *w = arg;
-	const struct consan_coverage *v;
-	const struct consan_finding *f;
 	struct err e = { 0 };
 
 	for (int i = 0; i < 8; i++) {
 		w->bad += launch(w->s, i & 1 ? "racy" : "clean", &w->s->out) != CONSAN_OK;
-		consan_findings(w->s->c, &f);
-		consan_coverage(w->s->c, &v);
+		consan_findings(w->s->c);
+		consan_kernels(w->s->c);
 		w->bad += i && !consan_finds(w->s->c, "CS102", "test.ptx", 0);
 		w->bad += i % 4 == 3 && !consan_write_report(w->s->c, w->path, &e);
 	}
@@ -389,7 +412,6 @@ static void *launch_and_look(void *arg)
 Test(consan, sessions_are_thread_safe, .timeout = 60)
 {
 	char dir[] = "/tmp/consan-threads-XXXXXX", path[6][64];
-	const struct consan_coverage *v;
 	struct fixture s[2];
 	struct worker w[6];
 	pthread_t t[6];
@@ -408,9 +430,10 @@ Test(consan, sessions_are_thread_safe, .timeout = 60)
 		cr_expect_eq(unlink(path[i]), 0);
 	}
 	for (int i = 0; i < 2; i++) {
-		cr_expect_eq(consan_coverage(s[i].c, &v), 2);
-		cr_expect_eq(v[0].launches, 12);
-		cr_expect_eq(v[0].checked + v[1].checked, 24);
+		cr_expect_eq(consan_kernels(s[i].c), 2);
+		cr_expect_eq(consan_coverage(s[i].c, 0)->launches, 12);
+		cr_expect_eq(consan_coverage(s[i].c, 0)->checked + consan_coverage(s[i].c, 1)->checked, 24);
+		cr_expect_null(consan_coverage(s[i].c, 2));
 		close_fixture(&s[i]);
 	}
 	cr_expect_eq(rmdir(dir), 0);
