@@ -1,6 +1,6 @@
 # findings to text, HTML, JSON, SARIF and JUnit XML
 LIB_SRC += $(addprefix reports/, \
-	count.c describe.c json.c junit.c markup.c sarif.c source.c write.c \
+	count.c describe.c json.c junit.c markup.c sarif.c source.c stale.c write.c \
 	$(addprefix text/, banks.c finding.c page.c report.c) \
 	$(addprefix html/, assets.c coverage.c memory.c report.c rules.c side.c timeline.c \
 		timeline_layout.c wait_graph.c))

@@ -73,8 +73,12 @@ const char *report_source_at(const char *file, unsigned line, size_t *n);
 void report_source_forget(void);
 /* Was the source file changed after `built`, in seconds since the epoch? */
 bool report_source_newer(const char *file, int64_t built);
-/* The path of a cached source file that was changed after `built`, or NULL. */
-const char *report_source_changed(int64_t built);
+/* Was the source file changed after the program was built that holds the module of this site? */
+bool report_stale(const struct results *r, uint32_t site, const char *file);
+/* Was the module of this site compiled or read by the program, in this run? */
+bool report_is_jit(uint32_t site);
+/* Was the module of the finding compiled without line information? */
+bool report_lacks_lines(const struct results *r, const struct finding *f);
 
 #include "reports/describe.h"
 #include "reports/text/page.h"

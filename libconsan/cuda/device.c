@@ -88,19 +88,31 @@ static void hint_architectures(struct consan *c)
 			consan_arch_hint(c, device.hint.at[i].sm, device.hint.at[i].suffix);
 }
 
-static void remark_static_runtimes(struct consan *c)
+/* The program and the libraries with a static, stripped runtime: "a", "a, b". */
+static void add_static_runtimes(struct text *t)
 {
 	for (size_t i = 0; i < device.static_runtime.n; i++) {
 		const char *path = device.static_runtime.at[i];
-		struct text t = { 0 };
+		const char *slash = strrchr(path, '/');
 
-		text_printf(&t, "%s: the CUDA runtime is linked statically and its symbols are "
-			"stripped: its kernels are not checked; link with -cudart shared, "
-			"or keep the symbols",
-			*path ? path : program_invocation_name);
-		consan_remark(c, REMARK_NOTE, t.at);
-		text_free(&t);
+		text_printf(t, "%s%s", i ? ", " : "", !*path ? program_invocation_name
+			: slash ? slash + 1 : path);
 	}
+}
+
+/* One remark: libraries of others cannot be linked again. */
+static void remark_static_runtimes(struct consan *c)
+{
+	struct text t = { 0 };
+
+	if (!device.static_runtime.n)
+		return;
+	add_static_runtimes(&t);
+	text_printf(&t, ": the CUDA runtime is linked statically and its symbols are stripped: kernels of "
+		"this code are not checked; where it is yours, link with -cudart shared, or keep the "
+		"symbols");
+	consan_remark(c, REMARK_NOTE, t.at);
+	text_free(&t);
 }
 
 static uint32_t host_stack(void)
@@ -211,10 +223,14 @@ void remark_static_runtime(const char *path)
 
 void static_runtime_used(void)
 {
-	for (size_t i = 0; i < device.static_runtime.n; i++)
-		remark(REMARK_NOT_LOADED, "%s: its CUDA runtime, which is linked statically and "
-			"stripped, was started", *device.static_runtime.at[i] ? device.static_runtime.at[i]
-			: program_invocation_name);
+	struct text t = { 0 };
+
+	if (!device.static_runtime.n)
+		return;
+	add_static_runtimes(&t);
+	remark(REMARK_NOT_LOADED, "%s: a CUDA runtime that is linked statically and stripped was started",
+		t.at);
+	text_free(&t);
 }
 
 void remark_unsupported(const char *name)

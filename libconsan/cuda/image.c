@@ -257,6 +257,22 @@ static bool in_program(const void *at)
 	return dladdr1(at, &info, (void **)&map, RTLD_DL_LINKMAP) && map && !map->l_name[0];
 }
 
+/* "prog: module 1", "libx.so: module 2"; "prog: JIT module 3" of one that the program has made or
+ * read: no file that was built holds it (reports/stale.c). */
+static void name_image(struct image *im, const void *at)
+{
+	const char *object = program_invocation_short_name, *kind = "module", *slash;
+	Dl_info info;
+
+	if (!dladdr(at, &info) || !info.dli_fname)
+		kind = "JIT module";
+	else if (!in_program(at))
+		object = (slash = strrchr(info.dli_fname, '/')) ? slash + 1 : info.dli_fname;
+	pthread_mutex_lock(&lock);
+	snprintf(im->name, sizeof im->name, "%.200s: %s %u", object, kind, ++images);
+	pthread_mutex_unlock(&lock);
+}
+
 static void *dup_bytes(const void *bytes, size_t n)
 {
 	char *copy = base_alloc(n + 1);
@@ -296,10 +312,7 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 	im->bytes = bytes;
 	if (own == IMAGE_COPY && im->size)
 		im->bytes = im->owned = dup_bytes(bytes, im->size);
-	pthread_mutex_lock(&lock);
-	snprintf(im->name, sizeof im->name, "%.200s: module %u",
-		program_invocation_short_name, ++images);
-	pthread_mutex_unlock(&lock);
+	name_image(im, given);
 	hint_architecture(im, own == IMAGE_BORROW && in_program(given));
 	handle_put(im, HANDLE_IMAGE, im);
 	*out = im;

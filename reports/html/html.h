@@ -22,7 +22,6 @@ struct html {
 	struct markup m;
 	const struct options *o;
 	const struct results *r;
-	int64_t built;          /* when the newest program was built; 0: not known */
 	unsigned context;       /* source lines shown before and after that of a side */
 	unsigned frames;        /* shown of an inlining chain; a longer one loses its middle */
 	size_t shown;           /* findings on the page, from the first */

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* A page of 1,000 findings stays below 5 MB: a finding gets its drawings only if the text of
  * all findings after it still fits into PAGE_BYTES. */
@@ -409,21 +408,9 @@ static void suppressed(struct html *h)
 
 /* ---- the page ---- */
 
-static int64_t newest_program(const struct results *r)
-{
-	int64_t newest = 0;
-	struct stat st;
-
-	for (size_t i = 0; i < r->process.n; i++)
-		if (*r->process.at[i].device && !stat(r->process.at[i].program, &st)
-				&& st.st_mtime > newest)
-			newest = st.st_mtime;
-	return newest;
-}
-
 void report_html(const struct results *r, const struct options *o, FILE *out)
 {
-	struct html h = { .m = { .out = out }, .o = o, .r = r, .built = newest_program(r),
+	struct html h = { .m = { .out = out }, .o = o, .r = r,
 		.context = r->finding.n <= FEW ? 3 : r->finding.n <= MANY ? 1 : 0,
 		.frames = r->finding.n <= MANY ? 12 : 2 };
 	const size_t most = o->print_limit > MAX_FINDINGS ? o->print_limit : MAX_FINDINGS;

@@ -161,7 +161,7 @@ static void code_line(struct html *h, const struct site_loc *l, unsigned line, b
 	mu_close(m, "span");
 }
 
-static void excerpt(struct html *h, const struct site_loc *l)
+static void excerpt(struct html *h, const struct site_loc *l, uint32_t site)
 {
 	struct markup *m = &h->m;
 	size_t n;
@@ -178,7 +178,7 @@ static void excerpt(struct html *h, const struct site_loc *l)
 			line <= l->line + h->context; line++)
 		code_line(h, l, line, line == l->line);
 	mu_close(m, "pre");
-	if (h->built && report_source_newer(l->file, h->built))
+	if (report_stale(h->r, site, l->file))
 		mu_element(m, "p", "note", "This file was changed after the program was built: "
 			"source lines may not match.");
 }
@@ -264,7 +264,7 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 	if (at) {
 		frames(h, site->loc, at, s->host);
 		if (at->line)
-			excerpt(h, at);
+			excerpt(h, at, s->site);
 	}
 	if (site->ptx && *site->ptx) {
 		mu_class(m, "pre", "ptx");

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The table of kernels: columns of a name and of the numbers behind it. On a narrow terminal a name
  * has less, and below NAME_LEAST a line of its own; numbers are never cut. */
@@ -217,8 +216,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	size_t hidden = 0, beyond = 0; /* by --print-level, by --print-limit */
 	struct report_counts n;
 	const char *changed = NULL;
-	bool no_lines = false; /* a finding without line information */
-	struct stat st;
+	const struct finding *no_lines = NULL; /* its module has no line information */
 
 	report_count(r, &n);
 	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels
@@ -233,14 +231,19 @@ void report_text(const struct results *r, const struct options *o, bool color,
 			beyond++;
 		else if (++shown) {
 			text_finding(&p, o, f);
-			no_lines |= f->nsides && !site_get(f->side[0].site)->loc;
+			if (report_lacks_lines(r, f))
+				no_lines = f;
+			for (unsigned k = 0; k < f->nsides; k++) {
+				const struct site_loc *l = site_headline(site_get(f->side[k].site)->loc);
+
+				if (l && report_stale(r, f->side[k].site, l->file))
+					changed = l->file;
+			}
 		}
 	}
 	for (size_t i = 0; i < r->process.n; i++) {
 		if (!*r->process.at[i].device)
 			continue;
-		if (!stat(r->process.at[i].program, &st) && report_source_changed(st.st_mtime))
-			changed = report_source_changed(st.st_mtime);
 		page_indent(&p, 0);
 		page_add(&p, BOLD, "%s", r->process.at[i].program);
 		page_add(&p, PLAIN, " on %s", r->process.at[i].device);
@@ -264,7 +267,10 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	}
 	if (no_lines) {
 		page_indent(&p, 2);
-		page_add(&p, DIM, "compile with -lineinfo to see source lines");
+		page_add(&p, DIM, report_is_jit(no_lines->side[0].site)
+			? "%s has no line information: have its JIT compiler add it (-lineinfo)"
+			: "%s has no line information: compile with -lineinfo",
+			site_get(no_lines->side[0].site)->module);
 	}
 	if (beyond) {
 		page_indent(&p, 2);
