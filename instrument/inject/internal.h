@@ -27,6 +27,7 @@
 	CALL(cuDevicePrimaryCtxRelease) CALL(cuMemAllocHost) CALL(cuStreamGetId) \
 	CALL(cuStreamQuery) CALL(cuStreamSynchronize) CALL(cuStreamCreate) \
 	CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) \
+	CALL(cuGetErrorString) \
 	CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
 	CALL(cuTensorMapEncodeTiled) CALL(cuCtxGetLimit) CALL(cuCtxSetLimit) \

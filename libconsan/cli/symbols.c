@@ -156,22 +156,37 @@ static void add_frame(struct symbols *s, struct frames *f, const struct site_loc
 	add(f, plain);
 }
 
+/* A function of the CUDA runtime that is linked statically. */
+static bool is_runtime(const struct site_loc *l)
+{
+	static const char *const prefix[] = { "libcudart_static_", "_ZN6cudart", "__cudart", "cuda" };
+
+	for (size_t i = 0; l->function && !l->line && i < ARRAY_SIZE(prefix); i++)
+		if (!strncmp(l->function, prefix[i], strlen(prefix[i])))
+			return true;
+	return false;
+}
+
 /* nvcc's stub of a kernel: the host function of the kernel's name calls __device_stub__NAME(), which
  * may call a helper. The launch is where that function was called. */
-static void drop_stub(struct frames *f)
+static void drop_inner(struct frames *f)
 {
 	const char *stub = NULL;
 	unsigned n = 0;
 
-	for (; n < f->n && f->loc[n].function; n++) {
-		const char *name = f->loc[n].function;
+	while (n < f->n && is_runtime(&f->loc[n]))
+		n++;
+	for (unsigned i = n; i < f->n && f->loc[i].function; i++) {
+		const char *name = f->loc[i].function;
 
 		if (strstr(name, "__device_stub__"))
 			stub = name;
 		else if (!strstr(name, "__cudaLaunchKernel_helper") && !(stub && strstr(stub, name)))
 			break;
+		if (stub)
+			n = i + 1;
 	}
-	if (!stub || n == f->n)
+	if (n == f->n)
 		return;
 	memmove(f->loc, f->loc + n, (f->n - n) * sizeof *f->loc);
 	f->n -= n;
@@ -199,7 +214,7 @@ uint32_t symbols_resolve(void *user, uint32_t raw)
 		if (f.n && is_main(&f.loc[f.n - 1]))
 			break;
 	}
-	drop_stub(&f);
+	drop_inner(&f);
 	if (!f.n)
 		return raw;
 	for (unsigned i = 0; i + 1 < f.n; i++)

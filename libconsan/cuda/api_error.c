@@ -1,6 +1,5 @@
 /* api_error: reports calls of the CUDA API that failed, and launches whose error the program never
  * asked for. */
-#include "libconsan/finding/rule_codes.h"
 #include "internal.h"
 
 #include "libconsan/event/event.h"
@@ -44,7 +43,7 @@ static bool is_answer(int error)
 }
 
 /* Returns the call stack, 0 if nothing was reported. */
-static uint32_t report(unsigned rule, const char *kernel, int error, const char *reason)
+static uint32_t report(const char *rule, const char *kernel, int error, const char *reason)
 {
 	const struct error_row *row = error_find(error);
 	struct consan_call call = { .rule = rule, .kernel = kernel, .reason = reason };
@@ -59,7 +58,7 @@ static uint32_t report(unsigned rule, const char *kernel, int error, const char 
 	return device_call_failed(&call, is_implicit(call.stack)) ? call.stack : 0;
 }
 
-void api_refused(unsigned rule, const char *kernel, int error, const char *reason)
+void api_refused(const char *rule, const char *kernel, int error, const char *reason)
 {
 	struct unasked u = { .thread = &reported, .stack = report(rule, kernel, error, reason) };
 
@@ -74,7 +73,7 @@ void api_refused(unsigned rule, const char *kernel, int error, const char *reaso
 void api_returns(int error)
 {
 	if (error && !reported)
-		report(CS953, "", error, "");
+		report("CS953", "", error, "");
 	reported = by_stub = false;
 }
 

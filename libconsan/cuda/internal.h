@@ -69,8 +69,8 @@ int drv_initialised(void); /* 0 after cuInit() or a runtime call, else the error
 int drv_ready(void);       /* as well: a context is current, and device_ready() */
 
 /* ---- calls that failed (api_error.c) ---- */
-/* A launch or lookup that was refused, by rule CS951 or CS952. reason: one sentence, or "". */
-void api_refused(unsigned rule, const char *kernel, int error, const char *reason);
+/* A launch or lookup that was refused; rule: "CS951" or "CS952". reason: one sentence, or "". */
+void api_refused(const char *rule, const char *kernel, int error, const char *reason);
 void api_returns(int error); /* a call ends; by rt() and drv() */
 void api_configured(void);   /* the next launch of this thread is one of kernel<<<...>>> */
 void api_asked(void);        /* the program asks for the last error of this thread */

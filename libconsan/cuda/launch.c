@@ -1,7 +1,6 @@
 /* launch: launches with their parameters and limits, occupancy, function attributes. Refuses
  * what the emulated GPU would refuse, with the same error. */
 #include "libconsan/event/event.h"
-#include "libconsan/finding/rule_codes.h"
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -229,7 +228,7 @@ int launch_refused(const void *handle, const struct launch *l, int error)
 	const char *kernel = l->func ? l->func->name : name_of(handle);
 
 	report(kernel, true, "the launch was refused", error);
-	api_refused(CS951, kernel, error, l->reason);
+	api_refused("CS951", kernel, error, l->reason);
 	return error;
 }
 
@@ -238,7 +237,7 @@ int lookup_failed(const char *name, const void *handle, int error)
 	const char *kernel = name ? name : name_of(handle);
 
 	report(kernel, false, "it was not found", error);
-	api_refused(CS952, kernel, error, "");
+	api_refused("CS952", kernel, error, "");
 	return error;
 }
 

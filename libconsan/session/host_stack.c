@@ -126,7 +126,8 @@ bool consan_reports_calls(struct consan *c, bool implicit)
 
 void consan_call_failed(struct consan *c, const struct consan_call *call)
 {
-	struct finding f = { .rule = call->rule, .severity = rule_get(call->rule)->severity,
+	const unsigned rule = rule_by_code(call->rule);
+	struct finding f = { .rule = rule, .severity = rule_get(rule)->severity,
 		.nsides = 1, .seen = 1, .side[0] = { .site = call->stack, .host = true, .lane = -1 } };
 
 	finding_set_kernel(f.kernel, call->kernel);

@@ -49,7 +49,7 @@ uint32_t consan_host_stack(const char **call);
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
 /* A call of the CUDA API that failed, by rule CS951 to CS953. */
 struct consan_call {
-	unsigned rule;
+	const char *rule;      /* "CS951" */
 	const char *name;      /* "cudaLaunchKernel" */
 	const char *kernel;    /* mangled; or "" */
 	const char *error;     /* one sentence: the error */

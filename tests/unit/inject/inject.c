@@ -51,6 +51,19 @@ static bool says(const char *what)
 #define SAYS(what) cr_expect(says(what), "no \"%s\" in:\n%s", what, output)
 #define RUNS(status, ...) cr_expect_eq(driven(__VA_ARGS__), status, "%s", output)
 
+/* A launch that the driver refuses is a finding of the host, and its kernel is not checked. */
+Test(inject, refused_launch, .timeout = 60)
+{
+	RUNS(67, "", "", "driver", "refused");
+	SAYS("refused: 1");
+	SAYS("warning CS951 launch refused");
+	SAYS("at cuLaunchKernel by the host");
+	SAYS("driver_client.c:");
+	SAYS(" in refused ");
+	RUNS(67, "", "--report-api-errors=no", "driver", "refused");
+	cr_expect_not(says("CS951"), "%s", output);
+}
+
 /* Each context has one pool, which it keeps; the second context of a device has a smaller one. */
 Test(inject, contexts, .timeout = 60)
 {
