@@ -55,13 +55,13 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 
 /* Writes every report that the options ask for: the text on stderr or into --log-file,
  * and every --report file. Continues after a failure; e holds the first one. */
-bool report_write(const struct results *r, const struct options *o, struct err *e);
+bool report_write(const struct results *r, const struct options *o, struct consan_err *e);
 
 /* Writes one file. The suffix of its path selects the format; %p is the process id. */
 bool report_file(const struct results *r, const struct options *o, const char *path,
-	struct err *e);
+	struct consan_err *e);
 /* Writes every --report file. */
-bool report_files(const struct results *r, const struct options *o, struct err *e);
+bool report_files(const struct results *r, const struct options *o, struct consan_err *e);
 
 /* One line of a source file, without its newline; NULL if the file or the line does not
  * exist. Looks for the file as given, then below the working directory. free() it. */

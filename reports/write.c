@@ -72,7 +72,7 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 }
 
 bool report_file(const struct results *r, const struct options *o, const char *pattern,
-	struct err *e)
+	struct consan_err *e)
 {
 	char *path = options_path(pattern, getpid());
 	FILE *out = fopen(path, "we");
@@ -84,13 +84,13 @@ bool report_file(const struct results *r, const struct options *o, const char *p
 		ok = !fclose(out) && ok;
 	}
 	if (!ok)
-		err_set(e, ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
+		err_set(e, CONSAN_ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
 	free(path);
 	return ok;
 }
 
 /* The log is always text; its suffix does not select the format. */
-static bool write_log(const struct results *r, const struct options *o, struct err *e)
+static bool write_log(const struct results *r, const struct options *o, struct consan_err *e)
 {
 	char *path = options_path(o->log_file, getpid());
 	FILE *out = fopen(path, "we");
@@ -102,12 +102,12 @@ static bool write_log(const struct results *r, const struct options *o, struct e
 		ok = !fclose(out) && ok;
 	}
 	if (!ok)
-		err_set(e, ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
+		err_set(e, CONSAN_ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
 	free(path);
 	return ok;
 }
 
-bool report_files(const struct results *r, const struct options *o, struct err *e)
+bool report_files(const struct results *r, const struct options *o, struct consan_err *e)
 {
 	bool ok = true;
 
@@ -116,7 +116,7 @@ bool report_files(const struct results *r, const struct options *o, struct err *
 	return ok;
 }
 
-bool report_write(const struct results *r, const struct options *o, struct err *e)
+bool report_write(const struct results *r, const struct options *o, struct consan_err *e)
 {
 	bool ok = true;
 

@@ -292,7 +292,7 @@ static void on_capture(const struct inject_call *c)
 static void on_tiled(const struct inject_call *c)
 {
 	const cuTensorMapEncodeTiled_params *p = c->params;
-	struct tensormap_args a = { .type = p->tensorDataType, .rank = p->tensorRank,
+	struct consan_tensormap_args a = { .type = p->tensorDataType, .rank = p->tensorRank,
 		.address = (uint64_t)(uintptr_t)p->globalAddress,
 		.dim = (const uint64_t *)p->globalDim, .stride = (const uint64_t *)p->globalStrides,
 		.box = p->boxDim, .elem_stride = p->elementStrides, .interleave = p->interleave,
@@ -305,7 +305,7 @@ static void on_tiled(const struct inject_call *c)
 static void on_im2col(const struct inject_call *c)
 {
 	const cuTensorMapEncodeIm2col_params *p = c->params;
-	struct tensormap_args a = { .im2col = true, .type = p->tensorDataType,
+	struct consan_tensormap_args a = { .im2col = true, .type = p->tensorDataType,
 		.rank = p->tensorRank, .address = (uint64_t)(uintptr_t)p->globalAddress,
 		.dim = (const uint64_t *)p->globalDim, .stride = (const uint64_t *)p->globalStrides,
 		.lower = p->pixelBoxLowerCorner, .upper = p->pixelBoxUpperCorner,

@@ -108,7 +108,7 @@ static bool open_session(void)
 {
 	const char *dir = getenv("CONSAN_RESULTS");
 	struct text path = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct timespec t;
 
 	fault_in_heap();

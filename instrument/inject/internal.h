@@ -82,7 +82,7 @@ void inject_load_libraries(void);
 void inject_unloaded(CUlibrary library);
 
 /* ---- tensormap.c ---- */
-void inject_map_encoded(const CUtensorMap *map, const struct tensormap_args *a);
+void inject_map_encoded(const CUtensorMap *map, const struct consan_tensormap_args *a);
 void inject_map_moved(const CUtensorMap *map, uint64_t address);
 /* As gpu_launch.map. */
 bool inject_find_map(CUcontext context, uint64_t address, const void *param, void *bytes);

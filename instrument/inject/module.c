@@ -48,7 +48,7 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 	const struct wrapper *w = image;
 	struct fatbin_image best;
 	struct text has = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *ptx = NULL, suffix;
 	unsigned sm = device_sm(&suffix);
 
@@ -85,7 +85,7 @@ static struct gpu_module *instrument(const void *image, size_t most, const char 
 {
 	struct text name = { 0 };
 	struct gpu_module *m = NULL;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	double start;
 	char *ptx;
 	size_t n;

@@ -112,7 +112,7 @@ static bool check_gpu(const char *lib)
 
 bool check_options(const struct options *o, const char *lib)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	if (!consan_check_options(o, &e)) {
 		print_error("%s", e.text);

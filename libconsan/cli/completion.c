@@ -252,13 +252,13 @@ int command_completion(int argc, char **argv)
 	static const struct argp argp = { NULL, NULL, "bash|zsh|fish", "Prints a script that completes "
 		"the options of consan-run and consan; `make install' puts it where the shell finds it.",
 		NULL, NULL, NULL };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int first;
 
 	argp_parse(&argp, argc, argv, 0, &first, NULL);
 	for (size_t i = 0; first < argc && i < ARRAY_SIZE(shell); i++)
 		if (!strcmp(argv[first], shell[i].name))
 			return shell[i].print(), 0;
-	err_set(&e, ERR_OPTION, 0, 0, "completion: expected bash, zsh or fish");
+	err_set(&e, CONSAN_ERR_OPTION, 0, 0, "completion: expected bash, zsh or fish");
 	return command_fail(&e);
 }

@@ -221,7 +221,7 @@ int command_explain(int argc, char **argv)
 		"the rules of the PTX ISA that they implement, with the rules that check each, or the "
 		"reason why none does; a code such as A12 explains one of these. `knobs' lists the "
 		"policies of the checker; `html' prints a page with all rules.", NULL, NULL, NULL };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int first;
 
 	argp_parse(&argp, argc, argv, 0, &first, NULL);
@@ -237,7 +237,8 @@ int command_explain(int argc, char **argv)
 		like = nearest(code);
 		if (!like)
 			like = nearest(argv[i]);
-		err_set(&e, ERR_OPTION, 0, 0, "unknown rule %s%s%s%s (`consan explain' lists all rules)",
+		err_set(&e, CONSAN_ERR_OPTION, 0, 0,
+			"unknown rule %s%s%s%s (`consan explain' lists all rules)",
 			argv[i], like ? "; did you mean " : "", like ? like : "", like ? "?" : "");
 		return command_fail(&e);
 	}

@@ -8,7 +8,7 @@
 enum { EXIT_USAGE = 2 };
 
 /* Prints the error to stderr. Returns EXIT_USAGE, for the caller to return. */
-int command_fail(const struct err *e);
+int command_fail(const struct consan_err *e);
 /* An argp parser for exactly one file argument. */
 struct argp_state;
 int command_one_file(const char **file, int key, char *arg, struct argp_state *state);

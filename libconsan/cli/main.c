@@ -13,7 +13,7 @@
 __attribute__((visibility("default")))
 const char *argp_program_version = "consan " CONSAN_VERSION;
 
-int command_fail(const struct err *e)
+int command_fail(const struct consan_err *e)
 {
 	char place[32];
 
@@ -66,7 +66,7 @@ int command_replay(int argc, char **argv)
 		"Checks the events in a file that `consan-run --save=FILE' wrote, and reports.",
 		children, NULL, NULL };
 	struct replay_args a = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int status;
 	bool ok;
 

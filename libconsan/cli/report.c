@@ -89,7 +89,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* Reads all files into r and keeps the findings that --finding and --rule select. */
-static bool load(struct args *a, struct results *r, struct err *e)
+static bool load(struct args *a, struct results *r, struct consan_err *e)
 {
 	size_t kept = 0;
 
@@ -104,7 +104,7 @@ static bool load(struct args *a, struct results *r, struct err *e)
 		suppress_apply(r);
 	for (size_t k = 0; k < a->only.n; k++)
 		if (a->only.at[k] > r->finding.n)
-			return err_set(e, ERR_OPTION, 0, 0, "--finding=%u: the report has %zu findings",
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--finding=%u: the report has %zu findings",
 				a->only.at[k], r->finding.n);
 	for (size_t i = 0; i < r->finding.n; i++) {
 		bool wanted = !a->only.n;
@@ -134,7 +134,7 @@ static void free_args(struct args *a, struct results *r)
 static int show(struct args *a, const char *format)
 {
 	struct results r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	enum report_format to;
 	bool ok = load(a, &r, &e);
 	int status;
@@ -142,7 +142,7 @@ static int show(struct args *a, const char *format)
 	if (ok && format && report_format(format, &to)) {
 		report_as(&r, &a->options, to, stdout);
 		if (ferror(stdout) || fflush(stdout))
-			ok = err_set(&e, ERR_IO, 0, 0, "stdout: %s", strerror(errno));
+			ok = err_set(&e, CONSAN_ERR_IO, 0, 0, "stdout: %s", strerror(errno));
 	}
 	ok = ok && report_files(&r, &a->options, &e);
 	status = ok ? report_exit_status(&r, &a->options, 0) : command_fail(&e);
@@ -184,7 +184,7 @@ static bool take(struct args *a, const struct argp *argp, unsigned with, int arg
 {
 	const struct argp_child children[] = { { options_argp(with), 0, NULL, 0 }, { 0 } };
 	struct argp full = *argp;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&a->options);
 	if (!options_known(with, argp->options, argc, argv, NULL, &e)) {
@@ -222,7 +222,7 @@ int command_merge(int argc, char **argv)
 
 /* ---- suppress ---- */
 
-static bool write_entries(const struct args *a, const struct results *r, struct err *e)
+static bool write_entries(const struct args *a, const struct results *r, struct consan_err *e)
 {
 	FILE *out = a->out ? fopen(a->out, "ae") : stdout;
 	struct text t = { 0 };
@@ -235,7 +235,8 @@ static bool write_entries(const struct args *a, const struct results *r, struct 
 		ok = !(a->out ? fclose(out) : fflush(out)) && ok;
 	}
 	text_free(&t);
-	return ok || err_set(e, ERR_IO, 0, 0, "%s: %s", a->out ? a->out : "stdout", strerror(errno));
+	return ok || err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", a->out ? a->out : "stdout",
+		strerror(errno));
 }
 
 int command_suppress(int argc, char **argv)
@@ -244,15 +245,16 @@ int command_suppress(int argc, char **argv)
 		"`consan-run --suppressions' for findings of a JSON report.", NULL, NULL, NULL };
 	struct results r = { 0 };
 	struct args a = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	bool ok;
 
 	if (!take(&a, &argp, 0, argc, argv))
 		return EXIT_USAGE;
-	ok = (a.reason || err_set(&e, ERR_OPTION, 0, 0, "--reason is required"))
-		&& (a.only.n || a.rule || err_set(&e, ERR_OPTION, 0, 0, "--finding or --rule is required"))
+	ok = (a.reason || err_set(&e, CONSAN_ERR_OPTION, 0, 0, "--reason is required"))
+		&& (a.only.n || a.rule || err_set(&e, CONSAN_ERR_OPTION, 0, 0,
+			"--finding or --rule is required"))
 		&& load(&a, &r, &e)
-		&& (r.finding.n || err_set(&e, ERR_OPTION, 0, 0, "no finding is selected"))
+		&& (r.finding.n || err_set(&e, CONSAN_ERR_OPTION, 0, 0, "no finding is selected"))
 		&& write_entries(&a, &r, &e);
 	free_args(&a, &r);
 	return ok ? 0 : command_fail(&e);

@@ -273,7 +273,7 @@ static void add_notes(struct run *r)
 {
 	struct results_writer *w;
 	struct text path = { 0 }, text = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *rest = r->said.n ? r->said.at : NULL, *line;
 
 	if (!r->record.n)
@@ -296,7 +296,7 @@ static void add_notes(struct run *r)
 static int report(struct run *r, int program)
 {
 	struct symbols *symbols = symbols_open();
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int status = program;
 
 	list_records(r);
@@ -325,7 +325,7 @@ static void clear_saved(const struct options *o)
 static bool shard_of_environment(struct options *o)
 {
 	const char *index = getenv("CONSAN_SHARD_INDEX"), *total = getenv("CONSAN_TOTAL_SHARDS");
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char value[64];
 
 	if (*o->shard || !index || !total)
@@ -368,7 +368,7 @@ static int run_and_report(struct run *r)
 
 static int replay(struct run *r)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int status = 0;
 
 	if (!check_options(&r->options, NULL))
@@ -411,7 +411,7 @@ const char *argp_program_version = "consan-run " CONSAN_VERSION;
 static bool take_options(struct run *r, int argc, char **argv)
 {
 	const char *config = NULL;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	if (options_known(OPTIONS_RUN, NULL, argc, argv, &config, &e)
 			&& options_preset(&r->options, config, &r->said, &e))

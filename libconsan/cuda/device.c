@@ -123,7 +123,7 @@ static uint32_t host_stack(void)
 static int open_session(void)
 {
 	const char *dir = getenv("CONSAN_RESULTS");
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *path;
 
 	device.c = consan_open(getenv(CONSAN_SESSION_ENV), &e);
@@ -262,7 +262,7 @@ static void halt(void)
 	_exit(status);
 }
 
-enum consan_status device_launch(const struct consan_launch *l, struct err *e)
+enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e)
 {
 	enum consan_status status;
 

@@ -28,7 +28,7 @@ const struct consan_device *device_info(void);   /* after device_ready() */
 void device_fault(int error);                   /* sets the sticky error; the first one stays */
 void device_reset(void);                        /* clears the sticky error */
 /* consan_launch() in this session. */
-enum consan_status device_launch(const struct consan_launch *l, struct err *e);
+enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e);
 /* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* consan_call_failed() in this session, if it can be opened and --report-api-errors wants it. */

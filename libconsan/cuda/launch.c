@@ -246,7 +246,7 @@ int launch_run(const struct launch *l)
 	struct consan_launch x = { .kernel = l->func->kernel,
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
 		.cooperative = l->cooperative, .programmatic = l->programmatic, .queue = l->queue };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int error = device_ready();
 
 	if (error)

@@ -15,7 +15,7 @@ $(BUILD)/libconsan.so.0: $(BUILD)/libconsan.a libconsan/install/consan.map
 $(BUILD)/static/libconsan.a: $(BUILD)/libconsan.a libconsan/install/module.mk
 	@mkdir -p $(@D)
 	$(V)$(LD) -r -o $(@D)/consan.o --whole-archive $<
-	$(V)$(OBJCOPY) --localize-hidden --wildcard --keep-global-symbol='consan_*' --keep-global-symbol=err_name $(@D)/consan.o
+	$(V)$(OBJCOPY) --localize-hidden --wildcard --keep-global-symbol='consan_*' $(@D)/consan.o
 	$(V)rm -f $@ && ar rcs $@ $(@D)/consan.o
 
 $(BUILD)/man/%.1: libconsan/install/%.h2m $(BUILD)/%

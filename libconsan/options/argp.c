@@ -14,7 +14,7 @@ enum { KEY_OPTION = 0x400, KEY_HABIT = 0x800, MAX_ROWS = 192 };
 static error_t parse_key(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	bool takes_value;
 
 	if (key >= KEY_HABIT && key < KEY_HABIT + MAX_ROWS) {
@@ -161,7 +161,7 @@ static bool short_by_value(unsigned command, const char *word)
 }
 
 static bool unknown(unsigned command, const struct argp_option *own, const char *word, size_t n,
-	struct err *e)
+	struct consan_err *e)
 {
 	char name[80];
 	struct similar near = { .word = name };
@@ -173,13 +173,13 @@ static bool unknown(unsigned command, const struct argp_option *own, const char 
 	for (size_t i = 0; i < ARRAY_SIZE(added); i++)
 		similar_try(&near, added[i]);
 	if (near.best)
-		return err_set(e, ERR_OPTION, 0, 0, "unknown option --%s; did you mean --%s?", name,
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "unknown option --%s; did you mean --%s?", name,
 			near.best);
 	return opt_unknown(name, command, e);
 }
 
 bool options_known(unsigned command, const struct argp_option *own, int argc, char **argv,
-	const char **config, struct err *e)
+	const char **config, struct consan_err *e)
 {
 	for (int i = 1; i < argc; i++) {
 		const char *word = argv[i];

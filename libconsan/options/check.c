@@ -16,7 +16,7 @@ static const char *suffix_of(const char *path)
 	return dot && !strchr(dot, '/') ? dot + 1 : "";
 }
 
-static bool check_filter(const char *v, struct err *e)
+static bool check_filter(const char *v, struct consan_err *e)
 {
 	regex_t re;
 	char why[160];
@@ -27,7 +27,7 @@ static bool check_filter(const char *v, struct err *e)
 			|| !strncmp(v, "kernel_substring=", 17))
 		return true;
 	if (strncmp(v, "regex=", 6))
-		return err_set(e, ERR_OPTION, 0, 0, "kernel filter '%s': must be kne=NAME, "
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "kernel filter '%s': must be kne=NAME, "
 			"kns=TEXT or regex=RE", v);
 	rc = regcomp(&re, v + 6, REG_EXTENDED | REG_NOSUB);
 	if (!rc) {
@@ -35,12 +35,12 @@ static bool check_filter(const char *v, struct err *e)
 		return true;
 	}
 	regerror(rc, &re, why, sizeof why);
-	return err_set(e, ERR_OPTION, 0, 0, "kernel filter '%s': %s", v, why);
+	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "kernel filter '%s': %s", v, why);
 }
 
 static const char *const report_suffix[] = { "html", "json", "sarif", "xml", "txt" };
 
-bool opt_check(const struct opt_row *r, const char *v, struct err *e)
+bool opt_check(const struct opt_row *r, const char *v, struct consan_err *e)
 {
 	const char *end;
 	unsigned sm, shards;
@@ -53,32 +53,32 @@ bool opt_check(const struct opt_row *r, const char *v, struct err *e)
 	case offsetof(struct options, arch):
 		if (options_arch(v, &sm, &suffix))
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--arch=%s: must be sm_80, sm_90a, ...", v);
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--arch=%s: must be sm_80, sm_90a, ...", v);
 	case offsetof(struct options, report):
 		end = suffix_of(v);
 		for (size_t i = 0; i < ARRAY_SIZE(report_suffix); i++)
 			if (!strcmp(end, report_suffix[i]))
 				return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--report=%s: must end in .html, "
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--report=%s: must end in .html, "
 			".json, .sarif, .xml or .txt", v);
 	case offsetof(struct options, shard):
 		if (options_shard(v, &sm, &shards))
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--shard=%s: must be I/N with I from 1 to N", v);
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--shard=%s: must be I/N with I from 1 to N", v);
 	case offsetof(struct options, knob):
 		end = strchr(v, '=');
 		if (end && end > v && isdigit((unsigned char)end[1]))
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: must be NAME=NUMBER", v);
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s: must be NAME=NUMBER", v);
 	case offsetof(struct options, history):
 		if (strtoull(v, NULL, 0) <= HISTORY_MAX)
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--history=%s: must be from 0 to %d", v,
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--history=%s: must be from 0 to %d", v,
 			HISTORY_MAX);
 	case offsetof(struct options, error_exitcode):
 		if (strtoull(v, NULL, 0) <= 255)
 			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--error-exitcode=%s: must be from "
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--error-exitcode=%s: must be from "
 			"0 to 255", v);
 	}
 	return true;

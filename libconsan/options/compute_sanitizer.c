@@ -37,7 +37,7 @@ bool habit_known(const char *name)
 	return find(name, NULL);
 }
 
-bool habit_set(struct options *o, const char *name, const char *value, struct err *e)
+bool habit_set(struct options *o, const char *name, const char *value, struct consan_err *e)
 {
 	const struct habit *h = find(name, value ? value : "");
 	const char *equals = value ? "=" : "";
@@ -48,7 +48,7 @@ bool habit_set(struct options *o, const char *name, const char *value, struct er
 	opt_spell(h->id, id, sizeof id);
 	value = value ? value : "";
 	if (!h->to)
-		return err_set(e, ERR_OPTION, 0, 0, "--%s%s%s: %s", id, equals, value, h->answer);
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s%s%s: %s", id, equals, value, h->answer);
 	if (*h->answer)
 		text_printf(&o->said, "--%s%s%s: %s\n", id, equals, value, h->answer);
 	return !*h->to || options_set(o, h->to, value, e);

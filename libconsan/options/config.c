@@ -36,7 +36,7 @@ static char *resolved(const struct opt_row *r, const char *path, const char *val
 }
 
 /* "option = value" or "flag". */
-static bool set_line(struct options *o, const char *path, char *line, struct err *e)
+static bool set_line(struct options *o, const char *path, char *line, struct consan_err *e)
 {
 	char *equals = strchr(line, '='), *name, *value = NULL;
 	bool ok;
@@ -46,9 +46,10 @@ static bool set_line(struct options *o, const char *path, char *line, struct err
 	name = trim(line);
 	name += strspn(name, "-");
 	if (!*name)
-		return err_set(e, ERR_OPTION, 0, 0, "expected `option = value'");
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "expected `option = value'");
 	if (opt_same_name("config", name))
-		return err_set(e, ERR_OPTION, 0, 0, "config: a configuration file cannot name another");
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0,
+			"config: a configuration file cannot name another");
 	if (equals)
 		value = resolved(opt_find(name), path, trim(equals + 1));
 	ok = options_set(o, name, value, e);
@@ -56,7 +57,7 @@ static bool set_line(struct options *o, const char *path, char *line, struct err
 	return ok;
 }
 
-bool options_config(struct options *o, const char *path, struct err *e)
+bool options_config(struct options *o, const char *path, struct consan_err *e)
 {
 	struct text all = { 0 };
 	char *line, *rest;
@@ -65,14 +66,14 @@ bool options_config(struct options *o, const char *path, struct err *e)
 
 	rest = all.n ? all.at : NULL;
 	while (ok && (line = strsep(&rest, "\n"))) {
-		struct err why = { 0 };
+		struct consan_err why = { 0 };
 
 		number++;
 		line = trim(line);
 		if (!*line || *line == '#')
 			continue;
 		ok = set_line(o, path, line, &why)
-			|| err_set(e, ERR_OPTION, 0, 0, "%s:%d: %s", path, number, why.text);
+			|| err_set(e, CONSAN_ERR_OPTION, 0, 0, "%s:%d: %s", path, number, why.text);
 	}
 	text_free(&all);
 	return ok;
@@ -128,7 +129,7 @@ static void say(struct text *said, const struct options *from, const char *what)
 }
 
 /* Applies a source to o, and to an empty struct to know what it says. */
-static bool read_file(struct options *o, const char *path, struct text *said, struct err *e)
+static bool read_file(struct options *o, const char *path, struct text *said, struct consan_err *e)
 {
 	struct options own;
 	bool ok;
@@ -141,17 +142,17 @@ static bool read_file(struct options *o, const char *path, struct text *said, st
 	return ok;
 }
 
-bool options_preset(struct options *o, const char *given, struct text *said, struct err *e)
+bool options_preset(struct options *o, const char *given, struct text *said, struct consan_err *e)
 {
 	const char *words = getenv(OPTIONS_ENV);
-	struct err why = { 0 };
+	struct consan_err why = { 0 };
 	struct options environment;
 	char *path = NULL;
 	bool ok = true;
 
 	options_init(&environment);
 	if (!options_parse(&environment, words, &why))
-		ok = err_set(e, ERR_OPTION, 0, 0, OPTIONS_ENV ": %s", why.text);
+		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, OPTIONS_ENV ": %s", why.text);
 	if (!given && *environment.config)
 		given = environment.config;
 	if (!given)

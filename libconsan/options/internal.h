@@ -31,12 +31,12 @@ bool opt_same_name(const char *id, const char *name);
 void opt_spell(const char *id, char *out, size_t n);
 /* Is its value a path? */
 bool opt_is_path(const struct opt_row *r);
-/* v NULL: given without a value. False: ERR_OPTION. */
-bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struct err *e);
+/* v NULL: given without a value. False: CONSAN_ERR_OPTION. */
+bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struct consan_err *e);
 /* check.c: checks a value beyond its type. */
-bool opt_check(const struct opt_row *r, const char *v, struct err *e);
-/* Sets ERR_OPTION for an option that does not exist (command 0), or not in this command. */
-bool opt_unknown(const char *name, unsigned command, struct err *e);
+bool opt_check(const struct opt_row *r, const char *v, struct consan_err *e);
+/* Sets CONSAN_ERR_OPTION for an option that does not exist (command 0), or not in this command. */
+bool opt_unknown(const char *name, unsigned command, struct consan_err *e);
 
 /* ---- compute_sanitizer.c ---- */
 
@@ -45,7 +45,8 @@ bool opt_unknown(const char *name, unsigned command, struct err *e);
 const char *habit_name(size_t k, bool *takes_value);
 /* Is it in the table? */
 bool habit_known(const char *name);
-/* Acts on such an option. False and ERR_OPTION: it has no equal; the text says what to use. */
-bool habit_set(struct options *o, const char *name, const char *value, struct err *e);
+/* Acts on such an option. False and CONSAN_ERR_OPTION: it has no equal; the text says what to use.
+ * */
+bool habit_set(struct options *o, const char *name, const char *value, struct consan_err *e);
 
 #endif

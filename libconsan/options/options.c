@@ -114,21 +114,22 @@ static bool flag(const char *v, bool *out)
 }
 
 /* Of a choice, the value that is spelled most like v. */
-static bool bad_choice(const struct opt_row *r, const char *name, const char *v, struct err *e)
+static bool bad_choice(const struct opt_row *r, const char *name, const char *v,
+	struct consan_err *e)
 {
 	struct similar near = { .word = v };
 	char *all = base_strdup(r->arg), *rest = all, *one;
 
 	while ((one = strsep(&rest, "|")))
 		similar_try(&near, one);
-	err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be one of %s%s%s%s", name, v, r->arg,
+	err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be one of %s%s%s%s", name, v, r->arg,
 		near.best ? "; did you mean " : "", near.best ? near.best : "",
 		near.best ? "?" : "");
 	free(all);
 	return false;
 }
 
-bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struct err *e)
+bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struct consan_err *e)
 {
 	void *at = (char *)o + r->at;
 	struct options_list *list;
@@ -137,23 +138,23 @@ bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struc
 
 	opt_spell(r->id, name, sizeof name);
 	if (!v && r->type != TYPE_FLAG)
-		return err_set(e, ERR_OPTION, 0, 0, "--%s needs a value", name);
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s needs a value", name);
 	if (v && !opt_check(r, v, e))
 		return false;
 	switch (r->type) {
 	case TYPE_FLAG:
 		if (!flag(v, at))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be yes or no", name, v);
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be yes or no", name, v);
 		return true;
 	case TYPE_NUM:
 		if (!number(v, at))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be a number",
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be a number",
 				name, v);
 		return true;
 	case TYPE_SEC:
 		sec = strtod(v, &end);
 		if (end == v || *end || !(sec >= 0))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be a number of "
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be a number of "
 				"seconds", name, v);
 		*(opt_SEC *)at = sec;
 		return true;
@@ -163,7 +164,7 @@ bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struc
 	case TYPE_LIST:
 		list = at;
 		if (!*v)
-			return err_set(e, ERR_OPTION, 0, 0, "--%s: empty value", name);
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s: empty value", name);
 		vec_push(list, arena_strndup(&o->arena, v, strlen(v)));
 		return true;
 	case TYPE_CHOICE:
@@ -174,7 +175,7 @@ bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struc
 
 void options_init(struct options *o)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	memset(o, 0, sizeof *o);
 	for (size_t i = 0; i < opt_rows; i++)
@@ -195,7 +196,7 @@ void options_free(struct options *o)
 	arena_free(&o->arena);
 }
 
-bool opt_unknown(const char *name, unsigned command, struct err *e)
+bool opt_unknown(const char *name, unsigned command, struct consan_err *e)
 {
 	const struct opt_row *other = opt_find(name);
 	struct similar near = { .word = name };
@@ -204,7 +205,7 @@ bool opt_unknown(const char *name, unsigned command, struct err *e)
 	const char *habit;
 
 	if (other)
-		return err_set(e, ERR_OPTION, 0, 0, "--%s has no effect here: it is an option of "
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s has no effect here: it is an option of "
 			"consan-run%s", name, other->commands & OPTIONS_REPLAY ? " and consan replay" : "");
 	for (size_t i = 0; i < opt_rows; i++)
 		if (opt_row[i].id && (!command || opt_row[i].commands & command))
@@ -213,11 +214,11 @@ bool opt_unknown(const char *name, unsigned command, struct err *e)
 		similar_try(&near, habit);
 	if (near.best)
 		opt_spell(near.best, like, sizeof like);
-	return err_set(e, ERR_OPTION, 0, 0, "unknown option --%s%s%s%s", name,
+	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "unknown option --%s%s%s%s", name,
 		*like ? "; did you mean --" : "", like, *like ? "?" : "");
 }
 
-bool options_set(struct options *o, const char *name, const char *value, struct err *e)
+bool options_set(struct options *o, const char *name, const char *value, struct consan_err *e)
 {
 	const struct opt_row *r = opt_find(name);
 
@@ -230,7 +231,7 @@ bool options_set(struct options *o, const char *name, const char *value, struct 
 
 /* ---- words ---- */
 
-bool options_parse(struct options *o, const char *words, struct err *e)
+bool options_parse(struct options *o, const char *words, struct consan_err *e)
 {
 	struct text word = { 0 };
 	bool ok = true;

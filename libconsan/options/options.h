@@ -52,14 +52,14 @@ void options_init(struct options *o); /* the defaults */
 void options_free(struct options *o);
 
 /* Sets one option. name: as on the command line, without the dashes; value: NULL for a flag that
- * is set. False and ERR_OPTION: unknown name or bad value. */
+ * is set. False and CONSAN_ERR_OPTION: unknown name or bad value. */
 bool options_set(struct options *o, const char *name, const char *value,
-	struct err *e);
+	struct consan_err *e);
 
 /* Sets options from words "name=value" (or "flag") separated by blanks; a backslash escapes a
  * blank or a backslash; dashes before the name are optional. Options of o that no word names
  * stay. words may be NULL. */
-bool options_parse(struct options *o, const char *words, struct err *e);
+bool options_parse(struct options *o, const char *words, struct consan_err *e);
 /* The inverse: words for all options that differ from their default. */
 void options_format(const struct options *o, struct text *out);
 
@@ -70,21 +70,23 @@ enum { OPTIONS_RUN = 1, OPTIONS_REPLAY = 2, OPTIONS_REPORT = 4 };
  * parent sets in state->child_inputs[i] on ARGP_KEY_INIT. */
 const struct argp *options_argp(unsigned command);
 
-/* argp says little of an option that does not exist: this is called first, and sets ERR_OPTION
+/* argp says little of an option that does not exist: this is called first, and sets
+ * CONSAN_ERR_OPTION
  * with the option that is spelled most like it. own: the command's options beside those of the
  * table, or NULL. For consan-run, what follows the first argument that is no option is not for us;
  * *config, which may be NULL, is set to the value of --config if it is given. */
 bool options_known(unsigned command, const struct argp_option *own, int argc, char **argv,
-	const char **config, struct err *e);
+	const char **config, struct consan_err *e);
 
 /* ---- a configuration file and the environment (config.c) ---- */
 
 /* Sets what the configuration file and $CONSAN_OPTIONS say. config: the value of --config, or NULL.
- * said: gets a line for each of the two that set something. False: ERR_OPTION or ERR_IO; the text
+ * said: gets a line for each of the two that set something. False: CONSAN_ERR_OPTION or
+ * CONSAN_ERR_IO; the text
  * begins with the file and line, or with CONSAN_OPTIONS. */
-bool options_preset(struct options *o, const char *config, struct text *said, struct err *e);
+bool options_preset(struct options *o, const char *config, struct text *said, struct consan_err *e);
 /* Reads one file. */
-bool options_config(struct options *o, const char *path, struct err *e);
+bool options_config(struct options *o, const char *path, struct consan_err *e);
 
 /* ---- all options, for the completion of shells ---- */
 

@@ -512,7 +512,8 @@ static void take_explored(struct consan *c, const struct explored *x)
 
 /* A struct that was compiled with another version of its header. Members that it lacks are 0; one
  * that we lack must be. */
-bool session_take_struct(void *to, size_t size, const void *from, size_t given, struct err *e)
+bool session_take_struct(void *to, size_t size, const void *from, size_t given,
+	struct consan_err *e)
 {
 	const char *extra = from;
 
@@ -520,12 +521,13 @@ bool session_take_struct(void *to, size_t size, const void *from, size_t given, 
 	memcpy(to, from, given < size ? given : size);
 	for (size_t i = size; i < given; i++)
 		if (extra[i])
-			return err_set(e, ERR_LAUNCH, 0, 0, "made for a later version of consan than "
+			return err_set(e, CONSAN_ERR_LAUNCH, 0, 0, "made for a later version of consan than "
 				CONSAN_VERSION);
 	return true;
 }
 
-static enum consan_status launch(struct consan *c, const struct consan_launch *l, struct err *e)
+static enum consan_status launch(struct consan *c, const struct consan_launch *l,
+	struct consan_err *e)
 {
 	struct explored other = { 0 };
 	struct exec_control control;
@@ -540,11 +542,11 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	int exit_status;
 
 	if (consan_halted(c, &exit_status)) {
-		err_set(e, ERR_HALTED, 0, 0, "halt-on-error: an earlier launch had an error");
+		err_set(e, CONSAN_ERR_HALTED, 0, 0, "halt-on-error: an earlier launch had an error");
 		return CONSAN_STOPPED;
 	}
 	if (!l->kernel || (l->kernel->info.param_bytes && !l->params && !l->args)) {
-		err_set(e, ERR_LAUNCH, 0, 0, l->kernel ? "no values for the kernel's parameters"
+		err_set(e, CONSAN_ERR_LAUNCH, 0, 0, l->kernel ? "no values for the kernel's parameters"
 			: "no kernel");
 		return CONSAN_BAD_LAUNCH;
 	}
@@ -588,7 +590,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	status = session_status(r.status);
 	c->fault = r.fault;
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
-		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,
+		err_set(e, r.err.code ? r.err.code : CONSAN_ERR_LAUNCH, r.err.line, r.err.col,
 			"%s", r.err.text);
 	free(packed);
 	if (checked) {
@@ -612,7 +614,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 }
 
 enum consan_status consan_launch_sized(struct consan *c, const struct consan_launch *given, size_t size,
-	struct err *e)
+	struct consan_err *e)
 {
 	struct consan_launch l;
 

@@ -82,7 +82,8 @@ struct consan_kernel {
 
 /* ---- consan.c: for all functions that run a launch ---- */
 /* Copies a struct of the public interface that may be of another version. */
-bool session_take_struct(void *to, size_t size, const void *from, size_t given, struct err *e);
+bool session_take_struct(void *to, size_t size, const void *from, size_t given,
+	struct consan_err *e);
 /* Do the user's filters want this launch? Counts it: to be called once a launch. */
 bool session_wants(struct consan *c, const char *kernel, const char *demangled);
 enum consan_status session_status(enum exec_status s);
@@ -102,7 +103,7 @@ void session_settle(struct consan *c, struct check *check, uint32_t last);
 
 /* ---- session.c ---- */
 /* Sets the knobs by --strict and --knob. */
-bool session_policy(const struct options *o, struct check_policy *p, struct err *e);
+bool session_policy(const struct options *o, struct check_policy *p, struct consan_err *e);
 struct crossings;
 /* Runs a launch. check, watch: where its events go; or NULL. */
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,

@@ -23,7 +23,7 @@ static bool same_knob(const char *id, const char *word, size_t n)
 	return !n && !*id;
 }
 
-static bool set_knob(struct check_policy *p, const char *word, struct err *e)
+static bool set_knob(struct check_policy *p, const char *word, struct consan_err *e)
 {
 	size_t n = strcspn(word, "=");
 	unsigned long value = word[n] ? strtoul(word + n + 1, NULL, 0) : 256;
@@ -32,7 +32,7 @@ static bool set_knob(struct check_policy *p, const char *word, struct err *e)
 
 	snprintf(name, sizeof name, "%.*s", (int)n, word);
 	if (value > 255)
-		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: the value is 0 to 255", word);
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s: the value is 0 to 255", word);
 #define KNOB(id, deflt, strict, rules, doc) \
 	if (same_knob(#id, word, n)) { \
 		p->id = (uint8_t)value; \
@@ -43,15 +43,15 @@ static bool set_knob(struct check_policy *p, const char *word, struct err *e)
 #undef KNOB
 #define ABSENT_KNOB(name, rows, why) \
 	if (same_knob(#name, word, n)) \
-		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s would change nothing: %s [%s]", \
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s would change nothing: %s [%s]", \
 			word, why, rows);
 #include "libconsan/finding/absent.def"
-	return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: there is no such knob%s%s%s "
+	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s: there is no such knob%s%s%s "
 		"(`consan explain knobs' lists them)", word, near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "");
 }
 
-bool session_policy(const struct options *o, struct check_policy *p, struct err *e)
+bool session_policy(const struct options *o, struct check_policy *p, struct consan_err *e)
 {
 	if (o->strict)
 		check_policy_strict(p);
@@ -64,7 +64,7 @@ bool session_policy(const struct options *o, struct check_policy *p, struct err 
 }
 
 /* An architecture that is not in the table would silently be another one. */
-static bool check_arch(const char *arch, struct err *e)
+static bool check_arch(const char *arch, struct consan_err *e)
 {
 	unsigned sm, k = 0;
 	struct text known = { 0 };
@@ -75,12 +75,12 @@ static bool check_arch(const char *arch, struct err *e)
 		return true;
 	while ((d = exec_device_at(k++)))
 		text_printf(&known, "%ssm_%u", known.n ? ", " : "", d->sm);
-	err_set(e, ERR_OPTION, 0, 0, "--arch=%s: can be one of %s", arch, known.at);
+	err_set(e, CONSAN_ERR_OPTION, 0, 0, "--arch=%s: can be one of %s", arch, known.at);
 	text_free(&known);
 	return false;
 }
 
-bool consan_check_options(const struct options *o, struct err *e)
+bool consan_check_options(const struct options *o, struct consan_err *e)
 {
 	struct check_policy policy;
 	struct schedule schedule;
@@ -88,7 +88,7 @@ bool consan_check_options(const struct options *o, struct err *e)
 	bool ok = check_arch(o->arch, e) && session_policy(o, &policy, e);
 
 	if (ok && *o->schedule && !schedule_parse(o->schedule, &schedule))
-		ok = err_set(e, ERR_OPTION, 0, 0, "--schedule=%s: expected LAUNCH:STEP@WARP,...",
+		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--schedule=%s: expected LAUNCH:STEP@WARP,...",
 			o->schedule);
 	for (size_t i = 0; ok && i < o->suppressions.n; i++)
 		ok = suppress_read(&r, o->suppressions.at[i], e);
@@ -101,7 +101,7 @@ const char *consan_version(void)
 	return CONSAN_VERSION;
 }
 
-struct consan *consan_open(const char *words, struct err *e)
+struct consan *consan_open(const char *words, struct consan_err *e)
 {
 	struct consan *c = base_alloc(sizeof *c);
 	char *path;
@@ -136,7 +136,7 @@ struct consan *consan_open(const char *words, struct err *e)
 	return NULL;
 }
 
-bool consan_record_to(struct consan *c, const char *path, struct err *e)
+bool consan_record_to(struct consan *c, const char *path, struct consan_err *e)
 {
 	struct results_writer *w = NULL;
 
@@ -163,7 +163,7 @@ void consan_progress_to(struct consan *c, const char *path)
 
 void consan_close(struct consan *c)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	if (!c)
 		return;
@@ -307,14 +307,15 @@ bool consan_mem_find(struct consan *c, const void *at, void **base, uint64_t *by
 
 /* ---- tensor maps ---- */
 
-bool consan_tensormap_sized(const struct tensormap_args *given, size_t size, void *map, struct err *e)
+bool consan_tensormap_sized(const struct consan_tensormap_args *given, size_t size, void *map,
+	struct consan_err *e)
 {
-	struct tensormap_args a;
+	struct consan_tensormap_args a;
 
 	return session_take_struct(&a, sizeof a, given, size, e) && exec_tensormap(&a, map, e);
 }
 
-bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
+bool consan_tensormap_address(void *map, uint64_t address, struct consan_err *e)
 {
 	return exec_tensormap_address(map, address, e);
 }
@@ -322,7 +323,7 @@ bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
 /* ---- modules and kernels ---- */
 
 /* --dump-ptx: writes the PTX as the program has it. */
-static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e)
+static bool dump_ptx(struct consan *c, const char *text, size_t n, struct consan_err *e)
 {
 	char *dir = options_path(c->opt.dump_ptx, getpid());
 	struct text path = { 0 };
@@ -338,7 +339,7 @@ static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e
 	ok = f && fwrite(text, 1, n, f) == n;
 	ok = f && !fclose(f) && ok;
 	if (!ok)
-		err_set(e, ERR_IO, 0, 0, "--dump-ptx: %s: %s", path.at, strerror(errno));
+		err_set(e, CONSAN_ERR_IO, 0, 0, "--dump-ptx: %s: %s", path.at, strerror(errno));
 	text_free(&path);
 	free(dir);
 	return ok;
@@ -362,7 +363,7 @@ static const char *missing_kernel(const struct ptx_module *other, const struct p
 /* --replace-ptx: the module to load in place of own, which is freed if it is not used. NULL:
  * the file cannot be read or parsed. */
 static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
-	struct err *e)
+	struct consan_err *e)
 {
 	const char *path = c->opt.replace_ptx, *missing;
 	struct text text = { 0 }, remark = { 0 };
@@ -390,7 +391,7 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 
 /* --backend=gpu-emulated: instruments the module, and frees own. */
 static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
-	struct gpu_module **gpu, struct err *e)
+	struct gpu_module **gpu, struct consan_err *e)
 {
 	struct ptx_module *ptx = NULL;
 	const char *text;
@@ -407,7 +408,7 @@ static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
 }
 
 struct consan_module *consan_load_ptx(struct consan *c, const char *name,
-	const char *text, size_t n, struct err *e)
+	const char *text, size_t n, struct consan_err *e)
 {
 	struct exec_module *exec = NULL;
 	struct ptx_module *ptx = NULL;
@@ -468,7 +469,7 @@ static void name_symbols(struct consan_kernel *k)
 }
 
 const struct consan_kernel *consan_kernel(struct consan_module *m, const char *name,
-	struct err *e)
+	struct consan_err *e)
 {
 	struct consan_kernel *k;
 	const struct exec_kernel *exec;

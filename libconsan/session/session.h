@@ -12,10 +12,10 @@
 
 struct options;
 /* Would consan_open() accept these options? Also reads the files that suppress findings. */
-bool consan_check_options(const struct options *o, struct err *e);
+bool consan_check_options(const struct options *o, struct consan_err *e);
 
 /* Writes the session's records (results.h) to this file as they are made. NULL: to none. */
-bool consan_record_to(struct consan *c, const char *path, struct err *e);
+bool consan_record_to(struct consan *c, const char *path, struct consan_err *e);
 /* Writes the progress of each launch to this shared file (progress.h). */
 void consan_progress_to(struct consan *c, const char *path);
 /* A module for this architecture will be loaded: consan_device() takes it into account. */
@@ -82,9 +82,10 @@ void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
  * not be read or a report not be written; *exit_status is set all the same. */
 bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
 	int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
-	struct err *e);
+	struct consan_err *e);
 /* Checks the events in a file that --save wrote. Otherwise like consan_report(). */
-bool consan_replay(const struct options *o, const char *path, int *exit_status, struct err *e);
+bool consan_replay(const struct options *o, const char *path, int *exit_status,
+	struct consan_err *e);
 enum { CONSAN_EXIT_UNCHECKED = 67 };
 
 /* ---- the rest of what this module offers ---- */

@@ -28,7 +28,7 @@ testing::AssertionResult clean(const session &c)
 
 void run_exchange(const session &c, int wait)
 {
-	struct err e = {};
+	struct consan_err e = {};
 	consan_module *m = consan_load_file(c.get(), EXCHANGE, 0, &e);
 	ASSERT_TRUE(m) << e.text;
 	void *out = consan_malloc(c.get(), 64 * sizeof(int), CONSAN_MEM_DEVICE);
@@ -46,7 +46,7 @@ void run_exchange(const session &c, int wait)
 
 TEST(Exchange, Waits)
 {
-	struct err e = {};
+	struct consan_err e = {};
 	session c(consan_open("strict", &e));
 	run_exchange(c, 1);
 	EXPECT_TRUE(clean(c));
@@ -54,7 +54,7 @@ TEST(Exchange, Waits)
 
 TEST(Exchange, IsCaughtWithoutItsBarrier)
 {
-	struct err e = {};
+	struct consan_err e = {};
 	session c(consan_open("", &e));
 	run_exchange(c, 0);
 	EXPECT_FALSE(clean(c));

@@ -26,7 +26,7 @@ static const char ptx[] =
 
 int main(void)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("", &e);
 	struct consan_module *m = c ? consan_load_ptx(c, "exchange.ptx", ptx, sizeof ptx - 1, &e)
 		: NULL;
@@ -35,7 +35,7 @@ int main(void)
 	int bad = 0;
 
 	if (!k) {
-		fprintf(stderr, "%s: %s\n", err_name(e.code), e.text);
+		fprintf(stderr, "%s: %s\n", consan_err_name(e.code), e.text);
 		return 2;
 	}
 	out = consan_malloc(c, 64 * sizeof *out, CONSAN_MEM_DEVICE);

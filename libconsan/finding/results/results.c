@@ -262,7 +262,7 @@ static bool read_line(struct results *r, const char *line, size_t n, bool *newer
 	return ok;
 }
 
-bool results_read(struct results *r, const char *path, struct err *e)
+bool results_read(struct results *r, const char *path, struct consan_err *e)
 {
 	FILE *in = fopen(path, "re");
 	size_t cap = 0, good = 0, bad = 0;
@@ -271,7 +271,7 @@ bool results_read(struct results *r, const char *path, struct err *e)
 	ssize_t n;
 
 	if (!in)
-		return err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
 	while (!newer && (n = getline(&line, &cap, in)) > 0) {
 		if (read_line(r, line, (size_t)n, &newer))
 			good++;
@@ -282,9 +282,9 @@ bool results_read(struct results *r, const char *path, struct err *e)
 	free(line);
 	fclose(in);
 	if (newer)
-		return err_set(e, ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
+		return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
 	if (bad && !good && whole)
-		return err_set(e, ERR_FORMAT, 0, 0, "%s: not a file of consan records", path);
+		return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: not a file of consan records", path);
 	r->cut += bad + (!good && !bad); /* each process writes at least a process record */
 	return true;
 }

@@ -9,7 +9,7 @@ struct results_writer {
 	struct append out;
 };
 
-struct results_writer *results_create(const char *path, struct err *e)
+struct results_writer *results_create(const char *path, struct consan_err *e)
 {
 	struct results_writer *w = base_alloc(sizeof *w);
 

@@ -68,7 +68,7 @@ static enum consan_status run_twin(const struct specimen *s, enum twin twin, con
 	struct run *g)
 {
 	char options[sizeof s->options + 128];
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	snprintf(options, sizeof options, "%s %s %s", s->options, schedule,
 		getenv("CASES_WITH") ? getenv("CASES_WITH") : "");
@@ -228,7 +228,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 static unsigned worst_with(const struct specimen *s, enum twin twin, const char *options)
 {
 	struct run g = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	const struct finding *const *f;
 	unsigned sum = 0;
 	size_t n;
@@ -295,7 +295,7 @@ static void replay_test(const char *path)
 	struct specimen s;
 	struct run g = { 0 };
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	json_t *report, *again;
 	size_t n;
 	int status;

@@ -69,15 +69,15 @@ Test(base, arena_is_aligned_and_zeroed)
 
 Test(base, first_error_wins)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
-	cr_assert_not(err_set(&e, ERR_IO, 3, 4, "first %d", 1));
-	err_set(&e, ERR_FORMAT, 5, 6, "second");
-	cr_assert_eq(e.code, ERR_IO);
+	cr_assert_not(err_set(&e, CONSAN_ERR_IO, 3, 4, "first %d", 1));
+	err_set(&e, CONSAN_ERR_FORMAT, 5, 6, "second");
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	cr_assert_eq(e.line, 3);
 	cr_assert_str_eq(e.text, "first 1");
-	cr_assert_not(err_set(NULL, ERR_IO, 0, 0, "not recorded"));
-	cr_assert_str_not_empty(err_name(ERR_IO));
+	cr_assert_not(err_set(NULL, CONSAN_ERR_IO, 0, 0, "not recorded"));
+	cr_assert_str_not_empty(consan_err_name(CONSAN_ERR_IO));
 }
 
 static const struct site_loc caller = { .file = "a.cu", .line = 40, .col = 3 };

@@ -217,7 +217,7 @@ Test(cli, dump_and_replay_events)
 	struct site s = { .kernel = "k", .module = "k.ptx", .ptx_line = 9, .ptx = "ret;" };
 	struct event e = { .kind = EV_CTA_BEGIN, .lanes = UINT32_MAX,
 		.cta_begin.threads = 32 };
-	struct err err = { 0 };
+	struct consan_err err = { 0 };
 	struct event_writer *w = event_writer_open(write_file(path, ""), &err);
 	struct event_sink *sink;
 

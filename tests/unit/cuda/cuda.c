@@ -317,14 +317,14 @@ static size_t make(uint8_t *to, size_t cap)
 	return at;
 }
 
-static unsigned images(const uint8_t *bytes, size_t n, unsigned *texts, struct err *e)
+static unsigned images(const uint8_t *bytes, size_t n, unsigned *texts, struct consan_err *e)
 {
 	struct fatbin_image image;
 	size_t cursor = 0, length;
 	unsigned count = 0;
 
 	while (fatbin_next(bytes, n, &cursor, &image, e)) {
-		struct err e2 = { 0 };
+		struct consan_err e2 = { 0 };
 		char *unpacked = image.unpacked < 1 << 20 ? fatbin_unpack(&image, &length, &e2) : NULL;
 
 		count++;
@@ -339,7 +339,7 @@ Test(fatbin, reads)
 	uint8_t bytes[4096];
 	size_t n = make(bytes, sizeof bytes), cursor = 0;
 	struct fatbin_image image;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	unsigned texts = 0;
 
 	cr_assert(fatbin_is(bytes, n));
@@ -456,7 +456,7 @@ Test(fatbin, damaged, .timeout = 60)
 	unsigned texts, seed = 1;
 
 	for (k = 0; k < n; k++) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		part = malloc(k ? k : 1);
 		memcpy(part, whole, k);
@@ -466,7 +466,7 @@ Test(fatbin, damaged, .timeout = 60)
 		free(part);
 	}
 	for (k = 0; k < 20000; k++) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		part = malloc(n);
 		memcpy(part, whole, n);
@@ -499,7 +499,7 @@ static const char unit2[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 Test(link, joins)
 {
 	const char *const both[] = { unit1, unit2 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *out = link_ptx(both, 2, &e);
 
 	cr_assert_not_null(out, "%s", e.text);
@@ -517,10 +517,10 @@ Test(link, joins)
 Test(link, twice)
 {
 	const char *const both[] = { unit2, unit2 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	cr_assert_null(link_ptx(both, 2, &e));
-	cr_assert_eq(e.code, ERR_PTX_SYMBOL);
+	cr_assert_eq(e.code, CONSAN_ERR_PTX_SYMBOL);
 }
 
 Test(link, damaged)
@@ -528,7 +528,7 @@ Test(link, damaged)
 	for (size_t k = 0; k <= strlen(unit1); k++) {
 		char *part = base_strndup(unit1, k), *out;
 		const char *const both[] = { part, unit2 };
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		out = link_ptx(both, 2, &e);
 		cr_assert(out || e.code);

@@ -28,7 +28,7 @@ Test(options, round_trip)
 		"arch=sm_90a knob=k2=1 prefix=\\ >";
 	struct options o, again;
 	struct text t = { 0 }, t2 = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&o);
 	cr_assert(options_parse(&o, words, &e), "%s", e.text);
@@ -57,7 +57,7 @@ Test(options, defaults_format_to_nothing)
 {
 	struct options o;
 	struct text t = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&o);
 	cr_assert(options_parse(&o, NULL, &e));
@@ -80,11 +80,11 @@ Test(options, refused)
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct options o;
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		options_init(&o);
 		cr_assert_not(options_parse(&o, bad[i], &e), "%s was accepted", bad[i]);
-		cr_assert_eq(e.code, ERR_OPTION);
+		cr_assert_eq(e.code, CONSAN_ERR_OPTION);
 		cr_assert_str_not_empty(e.text);
 		options_free(&o);
 	}
@@ -95,7 +95,7 @@ Test(options, alias)
 {
 	struct options o;
 	struct text t = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&o);
 	cr_assert(options_parse(&o, "backend=rehearse", &e), "%s", e.text);
@@ -158,7 +158,7 @@ Test(options, filters)
 Test(options, flags_have_values)
 {
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&o);
 	cr_assert(options_parse(&o, "strict --quiet no-source=yes", &e), "%s", e.text);
@@ -182,10 +182,10 @@ Test(options, did_you_mean)
 
 	for (size_t i = 0; i < ARRAY_SIZE(typed); i++) {
 		char *argv[] = { "t", (char *)typed[i].word, NULL };
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		cr_assert_not(options_known(typed[i].command, NULL, 2, argv, NULL, &e));
-		cr_assert_eq(e.code, ERR_OPTION);
+		cr_assert_eq(e.code, CONSAN_ERR_OPTION);
 		if (typed[i].like)
 			cr_expect(strstr(e.text, typed[i].like), "%s: %s", typed[i].word, e.text);
 		else
@@ -199,7 +199,7 @@ Test(options, known)
 	char *argv[] = { "t", "--seed", "3", "-k", "--bad", "--str", "--tool", "racecheck", "--config",
 		"x.conf", "./prog", "--own", NULL };
 	const char *config = NULL;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	cr_assert(options_known(OPTIONS_RUN, NULL, 12, argv, &config, &e), "%s", e.text);
 	cr_assert_str_eq(config, "x.conf");
@@ -215,10 +215,10 @@ Test(options, compute_sanitizer)
 #undef HABIT
 	};
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(habit); i++) {
-		struct err why = { 0 };
+		struct consan_err why = { 0 };
 
 		options_init(&o);
 		if (!options_set(&o, habit[i].name, *habit[i].value ? habit[i].value : "kns=x", &why))
@@ -253,7 +253,7 @@ Test(options, sources)
 	char path[] = "/tmp/consan-options-XXXXXX";
 	struct options o;
 	struct text said = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	write_config(path, "# comment\n\n  seed = 3 \nstrict\nprefix = a  b\nkernel-name=kns=x\n"
 		"--jobs=2\r\nreport = out/x.json\nsuppressions=/etc/x\n");
@@ -283,7 +283,7 @@ Test(options, wrong_sources)
 		char path[] = "/tmp/consan-options-XXXXXX";
 		struct text said = { 0 };
 		struct options o;
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		write_config(path, bad[i].text);
 		options_init(&o);

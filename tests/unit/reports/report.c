@@ -64,7 +64,7 @@ static struct results sample(void)
 static char *render(const struct results *r, const char *settings, bool color, unsigned width)
 {
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *text;
 	size_t n;
 	FILE *out = open_memstream(&text, &n);
@@ -325,7 +325,7 @@ Test(report, exit_status)
 	struct results clean = { 0 }, bad = sample(), none = { 0 }, filtered = { 0 };
 	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1 };
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&o);
 	results_add_coverage(&clean, &c);
@@ -399,7 +399,7 @@ Test(report, files)
 {
 	struct results r = sample();
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct stat st;
 
 	options_init(&o);
@@ -409,7 +409,7 @@ Test(report, files)
 	cr_assert_eq(stat("out.txt", &st), 0);
 	cr_assert(options_parse(&o, "report=/nonexistent/x.json", &e));
 	cr_assert_not(report_write(&r, &o, &e));
-	cr_assert_eq(e.code, ERR_IO);
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	options_free(&o);
 	results_free(&r);
 }

@@ -74,7 +74,7 @@ struct fixture {
 
 static struct fixture open_fixture(const char *options)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct fixture s = { .c = consan_open(options, &e) };
 
 	cr_assert_not_null(s.c, "%s", e.text);
@@ -94,7 +94,7 @@ static void close_fixture(struct fixture *s)
 
 static enum consan_status launch(struct fixture *s, const char *kernel, const void *params)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan_launch l = {
 		.kernel = consan_kernel(s->m, kernel, &e), .grid = { 4, 1, 1 },
 		.block = { 64, 1, 1 }, .params = params,
@@ -141,7 +141,7 @@ Test(consan, structs_of_other_versions)
 {
 	struct { struct consan_launch l; uint64_t later; } longer = { .later = 0 };
 	struct fixture s = open_fixture("");
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan_launch l = { .kernel = consan_kernel(s.m, "clean", &e), .grid = { 1, 1, 1 },
 		.block = { 64, 1, 1 }, .params = &s.out, .queue = 99 };
 	struct { struct consan_kernel_info i; uint64_t later; } info;
@@ -153,7 +153,7 @@ Test(consan, structs_of_other_versions)
 	cr_assert_eq(consan_launch_sized(s.c, &longer.l, sizeof longer, &e), CONSAN_OK);
 	longer.later = 1;
 	cr_assert_eq(consan_launch_sized(s.c, &longer.l, sizeof longer, &e), CONSAN_BAD_LAUNCH);
-	cr_assert_eq(e.code, ERR_LAUNCH);
+	cr_assert_eq(e.code, CONSAN_ERR_LAUNCH);
 	memset(&info, 0xff, sizeof info);
 	consan_kernel_info_sized(l.kernel, &info.i, sizeof info);
 	cr_assert(info.i.nparams == 1 && info.i.sm == 90 && !info.later);
@@ -219,7 +219,7 @@ Test(consan, records_and_replay_agree)
 	struct event_reader none = { 0 };
 	struct options o;
 	struct results r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct fixture s;
 	struct stat st;
 	int status;
@@ -265,22 +265,22 @@ Test(consan, records_and_replay_agree)
 
 Test(consan, options_and_ptx_are_refused_with_a_reason)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c;
 
 	cr_assert_null(consan_open("seed=x", &e));
-	cr_assert_eq(e.code, ERR_OPTION);
-	e = (struct err){ 0 };
+	cr_assert_eq(e.code, CONSAN_ERR_OPTION);
+	e = (struct consan_err){ 0 };
 	cr_assert_null(consan_open("knob=nonsense=1", &e));
-	cr_assert_eq(e.code, ERR_OPTION);
-	e = (struct err){ 0 };
+	cr_assert_eq(e.code, CONSAN_ERR_OPTION);
+	e = (struct consan_err){ 0 };
 	cr_assert_null(consan_open("save=/nonexistent/x", &e));
-	cr_assert_eq(e.code, ERR_IO);
-	e = (struct err){ 0 };
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
+	e = (struct consan_err){ 0 };
 	c = consan_open("strict knob=fence-by-writer=0", &e);
 	cr_assert_not_null(c, "%s", e.text);
 	cr_assert_null(consan_load_ptx(c, "bad.ptx", "entry point\n", 12, &e));
-	cr_assert_neq(e.code, ERR_NONE);
+	cr_assert_neq(e.code, CONSAN_ERR_NONE);
 	consan_close(c);
 }
 
@@ -302,7 +302,7 @@ static void announced(void *user, const struct consan_finding *f)
 Test(consan, suppressed_findings_are_not_shown)
 {
 	char dir[] = "/tmp/consan-supp-XXXXXX", path[64], options[96];
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	unsigned announcements = 0;
 	struct fixture s;
 
@@ -327,7 +327,7 @@ Test(consan, suppressed_findings_are_not_shown)
 	close_fixture(&s);
 	write_file(path, "CS102\n kernel: racy\n raison: misspelt\n");
 	cr_assert_null(consan_open(options, &e));
-	cr_expect_eq(e.code, ERR_FORMAT);
+	cr_expect_eq(e.code, CONSAN_ERR_FORMAT);
 	cr_expect_eq(e.line, 3);
 	cr_expect_eq(e.col, 2);
 	unlink(path);
@@ -337,7 +337,7 @@ Test(consan, suppressed_findings_are_not_shown)
 static struct results written(struct consan *c, const char *path)
 {
 	struct results r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	cr_assert(consan_write_report(c, path, &e), "%s", e.text);
 	cr_assert(results_load(&r, path, &e), "%s", e.text);
@@ -348,7 +348,7 @@ static struct results written(struct consan *c, const char *path)
 Test(consan, a_session_writes_reports)
 {
 	char dir[] = "/tmp/consan-write-XXXXXX", path[64], options[96];
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct results r;
 	struct fixture s;
 
@@ -377,10 +377,10 @@ Test(consan, a_session_writes_reports)
 	results_free(&r);
 	unlink(path);
 	cr_expect_not(consan_write_report(s.c, "/dev/full", &e));
-	cr_expect_eq(e.code, ERR_IO);
-	e = (struct err){ 0 };
+	cr_expect_eq(e.code, CONSAN_ERR_IO);
+	e = (struct consan_err){ 0 };
 	cr_expect_not(consan_write_report(s.c, "/nonexistent/x.html", &e));
-	cr_expect_eq(e.code, ERR_IO);
+	cr_expect_eq(e.code, CONSAN_ERR_IO);
 	close_fixture(&s);
 	snprintf(path, sizeof path, "%s/entries", dir);
 	unlink(path);
@@ -396,7 +396,7 @@ struct worker {
 static void *launch_and_look(void *arg)
 {
 	struct worker *w = arg;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	for (int i = 0; i < 8; i++) {
 		w->bad += launch(w->s, i & 1 ? "racy" : "clean", &w->s->out) != CONSAN_OK;
@@ -505,7 +505,7 @@ Test(consan, cut_off_is_not_checked, .timeout = 60)
 		"setp.lt.u32 %p1, %r1, 100000;\n"
 		"@%p1 bra AGAIN;\n"
 		"ret;\n}\n";
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("timeout=0.1 jobs=2", &e);
 	struct consan_module *m = consan_load_ptx(c, "loop.ptx", loop, sizeof loop - 1, &e);
 	struct consan_launch l = { .kernel = consan_kernel(m, "loop", &e), .grid = { 65536, 1, 1 },
