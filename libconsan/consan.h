@@ -239,6 +239,7 @@ struct consan_finding {
 	uint32_t clusters;         /* number of clusters with occurrences */
 	uint64_t seed;             /* of the schedule, for the option `seed` */
 	const char *schedule;      /* for the option `schedule`, or "" */
+	const char *reads;         /* for the option `reads`, or "" */
 };
 /* The number of findings so far. */
 CONSAN_API size_t consan_findings(struct consan *c);
@@ -258,9 +259,10 @@ CONSAN_API int consan_describe(const struct consan_finding *f, char *out, size_t
 /* Removes the findings so far, so that the next test starts without. */
 CONSAN_API void consan_clear(struct consan *c);
 /* Writes the findings, the coverage and the suppressed findings, as consan-run --report does.
- * The suffix of the path determines the format: .html, .json, .sarif or .xml (JUnit), any other
- * is text; %p in the path is the process id. Waits for a launch in progress on another thread.
- * False and CONSAN_ERR_IO: nothing, or only a part, was written. */
+ * The suffix of the path determines the format: .html, .json, .sarif, .xml (JUnit), .github or
+ * .perfetto-trace, any other is text; "-.SUFFIX" is stdout; %p in the path is the process id. Waits
+ * for a launch in progress on another thread. False and CONSAN_ERR_IO: nothing, or only a part, was
+ * written. */
 CONSAN_API bool consan_write_report(struct consan *c, const char *path, struct consan_err *e);
 
 struct consan_coverage {

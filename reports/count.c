@@ -16,12 +16,14 @@ bool report_gap(const struct result_remark *m)
 void report_count(const struct results *r, struct report_counts *n)
 {
 	*n = (struct report_counts){ 0 };
-	for (size_t i = 0; i < r->finding.n; i++) {
-		switch (r->finding.at[i].severity) {
+	for (size_t i = 0, k; i < r->finding.n; i += k) {
+		k = r->finding.n - i;
+		switch (group_severity(&r->finding.at[i], &k)) {
 		case SEV_NOTE: n->notes++; break;
 		case SEV_WARNING: n->warnings++; break;
 		case SEV_ERROR: n->errors++; break;
 		}
+		n->consequences += (unsigned)k - 1;
 	}
 	for (size_t i = 0; i < r->coverage.n; i++) {
 		const struct coverage *c = &r->coverage.at[i];

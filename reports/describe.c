@@ -245,6 +245,82 @@ unsigned blocked_warps(const struct finding *f)
 	return n;
 }
 
+/* " in mb_wait, called at pipe.cu:59", if the place is in a function that was inlined */
+static void describe_caller(struct text *t, uint32_t id)
+{
+	const struct site_loc *l = site_headline(site_get(id)->loc), *at = l ? l->inlined_at : NULL;
+	char *name;
+
+	while (at && site_in_library(at->file))
+		at = at->inlined_at;
+	if (!at)
+		return;
+	if (l->function && *l->function) {
+		name = demangle(l->function, NAME_BARE);
+		text_printf(t, " in %s", name);
+		free(name);
+	}
+	text_printf(t, ", called at %s:%u", file_base_name(at->file), at->line);
+}
+
+/* "`bar.sync 0;`", or its form in CUDA C++ */
+static void describe_insertion(struct text *t, const struct finding_edit *e)
+{
+	char cuda[64];
+
+	edit_cuda(e->ptx, cuda, sizeof cuda);
+	if (*e->ptx)
+		text_printf(t, "insert %s", *cuda ? cuda : e->ptx);
+	else
+		text_printf(t, "add the synchronization");
+}
+
+void describe_edit(struct text *t, const struct finding_edit *e)
+{
+	if (e->kind == EDIT_NONE)
+		return;
+	describe_place(t, e->site);
+	describe_caller(t, e->site);
+	text_printf(t, ": ");
+	switch ((enum finding_edit_kind)e->kind) {
+	case EDIT_NONE:
+		return;
+	case EDIT_CHANGE:
+		text_printf(t, strstr(e->ptx, "xor.b32 %parity") ? "wait with the other parity (^ 1)"
+			: "change this instruction");
+		break;
+	case EDIT_BEFORE: case EDIT_AFTER:
+		describe_insertion(t, e);
+		text_printf(t, e->kind == EDIT_BEFORE ? " before this line" : " after this line");
+		break;
+	case EDIT_MOVE:
+		text_printf(t, "execute this instruction after ");
+		describe_place(t, e->until);
+		break;
+	case EDIT_BETWEEN:
+		describe_insertion(t, e);
+		text_printf(t, " after this line and before ");
+		describe_place(t, e->until);
+		break;
+	}
+	if (e->copies > 1)
+		text_printf(t, " (%u places in the PTX)", e->copies);
+}
+
+void describe_verified(struct text *t, const struct finding_edit *e)
+{
+	const char *with = e->others ? "with this change and those of other findings"
+		: "with this change";
+
+	if (e->verified == VERIFIED_CLEAN)
+		text_printf(t, "%s the launch is clean", with);
+	else if (e->verified == VERIFIED_PART)
+		text_printf(t, "%s this finding is gone and %u other%s remain%s", with, e->left,
+			plural_s(e->left), e->left == 1 ? "s" : "");
+	else if (e->verified == VERIFIED_NOT)
+		text_printf(t, "this change alone does not make the launch clean");
+}
+
 /* A number with commas between groups of three digits. */
 static void describe_number(struct text *t, uint64_t n)
 {
@@ -278,6 +354,8 @@ void describe_schedule(struct text *t, const struct finding *f)
 		text_printf(t, "--seed=%llu", (unsigned long long)f->seed);
 	if (*f->schedule)
 		text_printf(t, "%s--schedule=%s", t->n ? " " : "", f->schedule);
+	if (f->reads)
+		text_printf(t, "%s--reads=%s", t->n ? " " : "", finding_reads(f));
 }
 
 void describe_explored(struct text *t, const struct coverage *c)
@@ -309,7 +387,7 @@ void describe_size(struct text *t, uint64_t bytes)
 
 void describe_symbol(struct text *t, const char *name)
 {
-	const size_t n = strcspn(name, "+");
+	const size_t n = strcspn(name, "+[");
 	char *bare = base_strndup(name, n), *own = demangle_variable(bare);
 
 	text_printf(t, "%s%s", own, name + n);

@@ -4,6 +4,19 @@
 
 #include "libconsan/finding/finding.h"
 
+static json_t *runs_json(const struct results *r)
+{
+	json_t *runs = json_array();
+
+	for (size_t i = 0; i < r->run.n; i++)
+		json_array_append_new(runs, json_pack("{so so so so}",
+			"command", rj_string(r->run.at[i].command),
+			"options", rj_string(r->run.at[i].options),
+			"version", rj_string(r->run.at[i].version),
+			"date", rj_string(r->run.at[i].date)));
+	return runs;
+}
+
 static json_t *launch_json(const struct result_launch *l)
 {
 	return json_pack("{sI sI so s[III] s[III] s[III] sI ss so}",
@@ -58,6 +71,30 @@ static void add_suppressed(json_t *all, const struct results *r)
 	json_object_set_new(all, "suppressed", findings);
 }
 
+/* A member of the document, or an element of its lists, a line. Indented throughout, the steps of
+ * histories would make it half as large again. */
+static void dump(json_t *all, FILE *out)
+{
+	const char *key, *before = "{\n";
+	json_t *member, *row;
+	size_t i;
+
+	json_object_foreach(all, key, member) {
+		fprintf(out, "%s \"%s\": ", before, key);
+		before = ",\n";
+		if (!json_is_array(member) || !json_array_size(member)) {
+			json_dumpf(member, out, JSON_ENCODE_ANY);
+			continue;
+		}
+		json_array_foreach(member, i, row) {
+			fputs(i ? ",\n  " : "[\n  ", out);
+			json_dumpf(row, out, JSON_ENCODE_ANY);
+		}
+		fputs("\n ]", out);
+	}
+	fputs("\n}\n", out);
+}
+
 void report_json(const struct results *r, FILE *out)
 {
 	json_t *findings = json_array(), *rules = json_object(), *coverage = json_array();
@@ -85,10 +122,10 @@ void report_json(const struct results *r, FILE *out)
 			"kind", rj_remark_name[r->remark.at[i].kind],
 			"text", rj_string(r->remark.at[i].text),
 			"count", (json_int_t)r->remark.at[i].count));
-	all = json_pack("{si s{si si si si si si} so so so so so so}",
-		"consan_report", REPORT_VERSION,
+	all = json_pack("{si so s{si si si si si si si} so so so so so so}",
+		"consan_report", REPORT_VERSION, "runs", runs_json(r),
 		"summary", "errors", (int)n.errors, "warnings", (int)n.warnings,
-		"notes", (int)n.notes, "kernels", (int)n.kernels, "checked", (int)n.checked,
+		"notes", (int)n.notes, "consequences", (int)n.consequences, "kernels", (int)n.kernels, "checked", (int)n.checked,
 		"left_out", (int)n.skipped,
 		"findings", findings, "rules", rules, "coverage", coverage,
 		"launches", launches, "processes", processes, "remarks", remarks);
@@ -102,7 +139,6 @@ void report_json(const struct results *r, FILE *out)
 			json_array_append_new(banks, results_bank_use_json(&r->bank.at[i]));
 		json_object_set_new(all, "bank_conflicts", banks);
 	}
-	json_dumpf(all, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-	fputc('\n', out);
+	dump(all, out);
 	json_decref(all);
 }

@@ -9,8 +9,6 @@
 
 #include <stdlib.h>
 
-#define WAITERS_SHOWN 24
-
 static void begin_case(struct markup *m, const char *name, const char *class)
 {
 	mu_open(m, "testcase");
@@ -24,60 +22,6 @@ static void end_case(struct markup *m)
 	mu_newline(m);
 }
 
-static void side(struct text *t, const struct options *o, const struct finding_side *s,
-	const char *label)
-{
-	const struct site *site = site_get(s->site);
-
-	text_printf(t, "%s: %s ", label, s->what);
-	describe_bytes(t, s);
-	text_printf(t, "%sby ", s->bytes ? " " : "");
-	describe_thread(t, s);
-	for (const struct site_loc *l = site->loc; l; l = l->inlined_at) {
-		text_printf(t, "\n    ");
-		describe_host(t, o, l);
-	}
-	if (site->ptx_line)
-		text_printf(t, "\n    %s [%s:%u]", site->ptx, site->module, site->ptx_line);
-	text_printf(t, "\n");
-}
-
-static void add_waiter(struct text *t, const struct finding_waiter *w)
-{
-	text_printf(t, "waiting: ");
-	describe_thread(t, &w->who);
-	text_printf(t, " at ");
-	describe_place(t, w->who.site);
-	if (*w->on.kind) {
-		text_printf(t, " on ");
-		describe_barrier_name(t, &w->on);
-	}
-	text_printf(t, ": %s\n", w->text);
-}
-
-static void explanation(struct text *t, const struct options *o, const struct finding *f)
-{
-	const struct rule_info *rule = rule_get(f->rule);
-
-	for (unsigned i = 0; i < f->nsides; i++)
-		side(t, o, &f->side[i], side_label(f, i));
-	if (*f->barrier.kind) {
-		text_printf(t, "barrier: ");
-		describe_barrier(t, &f->barrier);
-		text_printf(t, "\n");
-	}
-	for (unsigned i = 0; i < f->nwaiters && i < WAITERS_SHOWN; i++)
-		add_waiter(t, &f->waiter[i]);
-	if (*f->edge)
-		text_printf(t, "%s: %s\n", edge_label(f), f->edge);
-	text_printf(t, "why: %s\nfix: %s\n", rule->why, rule->fix);
-	if (*f->hint)
-		text_printf(t, "hint: %s\n", f->hint);
-	text_printf(t, "seen: ");
-	describe_occurrences(t, f);
-	text_printf(t, "\n");
-}
-
 static void finding(struct markup *m, const struct options *o, const struct finding *f,
 	const char *suppressed)
 {
@@ -87,7 +31,7 @@ static void finding(struct markup *m, const struct options *o, const struct find
 
 	text_printf(&name, "%s ", rule->code);
 	describe_places(&name, f);
-	explanation(&t, o, f);
+	report_story(&t, o, f);
 	begin_case(m, name.at, kernel);
 	if (suppressed) {
 		mu_open(m, "skipped");
@@ -96,7 +40,7 @@ static void finding(struct markup *m, const struct options *o, const struct find
 	} else if (f->severity == SEV_ERROR) {
 		mu_open(m, "failure");
 		mu_attr(m, "type", "%s", rule->code);
-		mu_attr(m, "message", "%s", rule->title);
+		mu_attr(m, "message", "%s%s%s", rule->title, *f->edge ? ": " : "", f->edge);
 		mu_text(m, "%s", t.at);
 		mu_close(m, "failure");
 	} else {
@@ -140,10 +84,32 @@ static void gap_case(struct markup *m, const char *name, const char *why)
 	end_case(m);
 }
 
+static void property(struct markup *m, const char *name, const char *value)
+{
+	mu_open(m, "property");
+	mu_attr(m, "name", "%s", name);
+	mu_attr(m, "value", "%s", value);
+	mu_empty(m);
+}
+
+static void properties(struct markup *m, const struct results *r)
+{
+	if (!r->run.n)
+		return;
+	mu_open(m, "properties");
+	for (size_t i = 0; i < r->run.n; i++) {
+		property(m, "command", r->run.at[i].command);
+		property(m, "options", r->run.at[i].options);
+		property(m, "consan", r->run.at[i].version);
+	}
+	mu_close(m, "properties");
+	mu_newline(m);
+}
+
 void report_junit(const struct results *r, const struct options *o, FILE *out)
 {
 	struct markup mu = { .out = out }, *m = &mu;
-	size_t unchecked = r->cut > 0, skipped = r->suppressed.n;
+	size_t unchecked = r->cut > 0, skipped = r->suppressed.n, failures = 0;
 	struct report_counts n;
 	char cut[80];
 
@@ -153,6 +119,8 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 		unchecked += *r->coverage.at[i].unchecked != 0;
 		skipped += report_filtered_out(&r->coverage.at[i]);
 	}
+	for (size_t i = 0; i < r->finding.n; i++)
+		failures += r->finding.at[i].severity == SEV_ERROR;
 	mu_trusted(m, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", 39);
 	mu_open(m, "testsuites");
 	mu_newline(m);
@@ -160,10 +128,13 @@ void report_junit(const struct results *r, const struct options *o, FILE *out)
 	mu_attr(m, "name", "consan");
 	mu_attr(m, "tests", "%zu", r->coverage.n + r->finding.n + r->suppressed.n
 		+ n.gaps + (r->cut > 0));
-	mu_attr(m, "failures", "%u", n.errors);
+	mu_attr(m, "failures", "%zu", failures);
 	mu_attr(m, "errors", "%zu", unchecked);
 	mu_attr(m, "skipped", "%zu", skipped);
+	if (r->run.n)
+		mu_attr(m, "timestamp", "%.19s", r->run.at[0].date); /* without the zone: UTC */
 	mu_newline(m);
+	properties(m, r);
 	for (size_t i = 0; i < r->coverage.n; i++)
 		kernel_case(m, &r->coverage.at[i]);
 	if (r->cut) {

@@ -6,9 +6,9 @@
 
 /* ---- escaping ---- */
 
-/* Bytes of the UTF-8 character at s; 0 if it is malformed or not allowed in a document. */
-static size_t character(const unsigned char *s, size_t n)
+size_t markup_character(const char *text, size_t n)
 {
+	const unsigned char *s = (const unsigned char *)text;
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t len = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
 	uint32_t c;
@@ -63,7 +63,7 @@ static void escaped(struct markup *m, const char *s, size_t n)
 		case '"': puts_to(m, "&quot;"); break;
 		case '\'': puts_to(m, "&#39;"); break;
 		default:
-			len = character((const unsigned char *)s, n);
+			len = markup_character(s, n);
 			if (len)
 				put(m, s, len);
 			else

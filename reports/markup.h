@@ -39,4 +39,8 @@ void mu_element(struct markup *m, const char *name, const char *class, const cha
 /* mu_open() with a class, which may be NULL. */
 void mu_class(struct markup *m, const char *name, const char *class);
 
+/* Bytes of the UTF-8 character at s, n bytes; 0 if it is malformed or not allowed in a
+ * document. */
+size_t markup_character(const char *s, size_t n);
+
 #endif

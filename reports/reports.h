@@ -1,4 +1,5 @@
-/* reports: writes findings as text, HTML, JSON, SARIF and JUnit XML. The public header
+/* reports: writes findings as text, HTML, JSON, SARIF, JUnit XML, GitHub annotations and a trace
+ * for Perfetto. The public header
  * of this module.
  *
  * Rules of this module:
@@ -15,7 +16,8 @@
 #include <stdio.h>
 
 struct report_counts {
-	unsigned errors, warnings, notes;
+	unsigned errors, warnings, notes; /* groups of findings, by their highest severity */
+	unsigned consequences;  /* findings that are no headline of a group */
 	unsigned kernels;       /* launched, and not excluded by the filters */
 	unsigned checked;       /* of these, the kernels whose launches were all checked */
 	unsigned skipped;       /* kernels that the user's filters excluded */
@@ -25,7 +27,7 @@ struct report_counts {
 };
 /* Is it one of the gaps? */
 bool report_gap(const struct result_remark *m);
-/* Counts the findings and kernels of r. */
+/* Counts the groups of findings and the kernels of r. */
 void report_count(const struct results *r, struct report_counts *n);
 
 /* Was every launch of the kernel excluded by the user's filters? */
@@ -45,10 +47,18 @@ void report_json(const struct results *r, FILE *out);
 void report_html(const struct results *r, const struct options *o, FILE *out);
 void report_sarif(const struct results *r, const struct options *o, FILE *out);
 void report_junit(const struct results *r, const struct options *o, FILE *out);
+/* Workflow commands of GitHub Actions: one annotation for each finding and for each gap. */
+void report_github(const struct results *r, const struct options *o, FILE *out);
+/* The histories of the findings as a trace for ui.perfetto.dev. */
+void report_perfetto(const struct results *r, FILE *out);
 /* All rules as one HTML page. */
 void report_rules(FILE *out);
 
-enum report_format { REPORT_html, REPORT_json, REPORT_sarif, REPORT_junit, REPORT_text };
+/* Appends all that is known of a finding, as lines "label: text". */
+void report_story(struct text *t, const struct options *o, const struct finding *f);
+
+enum report_format { REPORT_html, REPORT_json, REPORT_sarif, REPORT_junit, REPORT_github,
+	REPORT_perfetto, REPORT_text };
 /* Looks up a format by its name, "html", "json", ...; false if there is no such format. */
 bool report_format(const char *name, enum report_format *to);
 void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out);
@@ -57,7 +67,8 @@ void report_as(const struct results *r, const struct options *o, enum report_for
  * and every --report file. Continues after a failure; e holds the first one. */
 bool report_write(const struct results *r, const struct options *o, struct consan_err *e);
 
-/* Writes one file. The suffix of its path selects the format; %p is the process id. */
+/* Writes one file. The suffix of its path selects the format; %p is the process id; "-" in place
+ * of the name ("-.github") is stdout. */
 bool report_file(const struct results *r, const struct options *o, const char *path,
 	struct consan_err *e);
 /* Writes every --report file. */

@@ -1,42 +1,16 @@
 /* sarif: findings as SARIF 2.1.0, for code scanning services. The location of a finding is that
  * of side 0; side 1 and the inlining chains are related locations. The earlier and the later
  * access together are a code flow. */
-#include "reports/reports.h"
-#include "reports/describe.h"
-
-#include "libconsan/base/base.h"
-#include "libconsan/finding/finding.h"
+#include "reports/sarif.h"
+#include "reports/waits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_RELATED 32u
+#define MAX_WAITS 32u
 
-/* The path as a URI; characters that a URI does not allow are escaped. */
-static json_t *uri(const struct options *o, const char *file)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-		"-._~/+@,=";
-	char *path = display_path(o, file);
-	struct text t = { 0 };
-	json_t *j;
-
-	if (*path == '/')
-		text_printf(&t, "file://");
-	text_add(&t, "", 0);
-	for (const char *c = path; *c; c++) {
-		if (strchr(plain, *c))
-			text_add(&t, c, 1);
-		else
-			text_printf(&t, "%%%02X", (unsigned char)*c);
-	}
-	j = json_string(t.at);
-	text_free(&t);
-	free(path);
-	return j;
-}
-
-static json_t *message(const char *text)
+json_t *sarif_message(const char *text)
 {
 	json_t *o = json_object();
 
@@ -44,47 +18,8 @@ static json_t *message(const char *text)
 	return o;
 }
 
-static json_t *physical(const struct options *o, const char *file, uint32_t line, uint32_t col)
-{
-	json_t *at = json_object(), *artifact = json_object(), *region = json_object();
-
-	json_object_set_new(artifact, "uri", uri(o, file));
-	if (*file != '/')
-		json_object_set_new(artifact, "uriBaseId", json_string("SRCROOT"));
-	json_object_set_new(at, "artifactLocation", artifact);
-	json_object_set_new(region, "startLine", json_integer(line ? line : 1));
-	if (col)
-		json_object_set_new(region, "startColumn", json_integer(col));
-	json_object_set_new(at, "region", region);
-	return at;
-}
-
-static json_t *location(const struct options *o, uint32_t site, const struct site_loc *l,
-	const char *text)
-{
-	const struct site *s = site_get(site);
-	json_t *at = json_object();
-
-	if (l && l->line)
-		json_object_set_new(at, "physicalLocation", physical(o, l->file, l->line, l->col));
-	else if (s->ptx_line)
-		json_object_set_new(at, "physicalLocation", physical(o, s->module, s->ptx_line, 0));
-	if (l && l->function && *l->function) {
-		char *name = demangle(l->function, NAME_BARE);
-		json_t *logical = json_object();
-
-		json_object_set_new(logical, "name", rj_string(name));
-		json_object_set_new(logical, "kind", json_string("function"));
-		json_object_set_new(at, "logicalLocations", json_pack("[o]", logical));
-		free(name);
-	}
-	if (text)
-		json_object_set_new(at, "message", message(text));
-	return at;
-}
-
 /* text: with a description of the access. */
-static json_t *side_location(const struct options *o, const struct finding *f, unsigned i,
+static json_t *side_location(struct sarif_places *p, const struct finding *f, unsigned i,
 	bool text)
 {
 	const struct finding_side *s = &f->side[i];
@@ -97,40 +32,70 @@ static json_t *side_location(const struct options *o, const struct finding *f, u
 	describe_bytes(&t, s);
 	text_printf(&t, s->bytes ? " by " : "by ");
 	describe_thread(&t, s);
-	at = location(o, s->site, site_headline(site_get(s->site)->loc), text ? t.at : NULL);
+	at = sarif_location(p, s->site, site_headline(site_get(s->site)->loc), text ? t.at : NULL);
 	text_free(&t);
 	return at;
 }
 
-static json_t *related(const struct options *o, const struct finding *f)
+static json_t *related(struct sarif_places *p, const struct finding *f)
 {
 	json_t *list = json_array();
 
 	if (f->nsides > 1)
-		json_array_append_new(list, side_location(o, f, 1, true));
+		json_array_append_new(list, side_location(p, f, 1, true));
 	for (unsigned i = 0; i < f->nsides; i++) {
 		const struct site_loc *shown = site_headline(site_get(f->side[i].site)->loc);
 
 		for (const struct site_loc *l = site_get(f->side[i].site)->loc; l; l = l->inlined_at)
 			if (l != shown && json_array_size(list) < MAX_RELATED)
-				json_array_append_new(list, location(o, f->side[i].site, l, i
+				json_array_append_new(list, sarif_location(p, f->side[i].site, l, i
 					? "inlining chain of the earlier access" : "inlining chain"));
 	}
 	return list;
 }
 
-/* The earlier side, then the later one. */
-static json_t *flow(const struct options *o, const struct finding *f)
+static void add_step(json_t *steps, json_t *location)
+{
+	json_array_append_new(steps, json_pack("{so si}", "location", location, "executionOrder",
+		(int)json_array_size(steps) + 1));
+}
+
+/* Where warps of a hang wait. */
+static void add_waits(json_t *steps, struct sarif_places *p, const struct finding *f)
+{
+	struct wait_groups w;
+
+	waits_find(&w, f);
+	for (size_t i = 0; i < w.group.n && i < MAX_WAITS; i++) {
+		const struct finding_waiter *at = &f->waiter[w.group.at[i].first];
+		struct text t = { 0 };
+
+		waits_describe(&t, &w.group.at[i], f);
+		if (*at->on.kind) {
+			text_printf(&t, " on ");
+			describe_barrier_name(&t, &at->on);
+		}
+		text_printf(&t, ": %s", at->text);
+		add_step(steps, sarif_location(p, at->who.site,
+			site_headline(site_get(at->who.site)->loc), t.at));
+		text_free(&t);
+	}
+	waits_free(&w);
+}
+
+/* The earlier side, then the later one; of a hang, the waits. */
+static json_t *flow(struct sarif_places *p, const struct finding *f)
 {
 	json_t *steps = json_array();
 
-	for (unsigned i = f->nsides; i-- > 0;)
-		json_array_append_new(steps, json_pack("{so}", "location",
-			side_location(o, f, i, true)));
+	if (f->nwaiters)
+		add_waits(steps, p, f);
+	for (unsigned i = f->nwaiters ? 0 : f->nsides; i-- > 0;)
+		add_step(steps, side_location(p, f, i, true));
 	return json_pack("[{s[{so}]}]", "threadFlows", "locations", steps);
 }
 
-static const char *level(enum severity s)
+const char *sarif_level(enum severity s)
 {
 	switch (s) {
 	case SEV_NOTE: return "note";
@@ -162,7 +127,8 @@ static json_t *fingerprint(const struct finding *f)
 	return json_pack("{ss}", "consan/v1", hex);
 }
 
-static json_t *result(const struct options *o, const struct finding *f, const char *reason)
+static json_t *result(struct sarif_places *p, json_t *rules, const struct finding *f,
+	const char *reason)
 {
 	const struct rule_info *rule = rule_get(f->rule);
 	json_t *r = json_object();
@@ -177,14 +143,15 @@ static json_t *result(const struct options *o, const struct finding *f, const ch
 		text_printf(&t, ". Hint: %s", f->hint);
 	text_printf(&t, ".");
 	json_object_set_new(r, "ruleId", json_string(rule->code));
-	json_object_set_new(r, "level", json_string(level(f->severity)));
-	json_object_set_new(r, "message", message(t.at));
+	json_object_set_new(r, "ruleIndex", json_integer((json_int_t)sarif_rule(rules, f->rule)));
+	json_object_set_new(r, "level", json_string(sarif_level(f->severity)));
+	json_object_set_new(r, "message", sarif_message(t.at));
 	text_free(&t);
 	json_object_set_new(r, "locations", f->nsides
-		? json_pack("[o]", side_location(o, f, 0, false)) : json_array());
-	json_object_set_new(r, "relatedLocations", related(o, f));
-	if (f->nsides > 1)
-		json_object_set_new(r, "codeFlows", flow(o, f));
+		? json_pack("[o]", side_location(p, f, 0, false)) : json_array());
+	json_object_set_new(r, "relatedLocations", related(p, f));
+	if (f->nsides > 1 || f->nwaiters)
+		json_object_set_new(r, "codeFlows", flow(p, f));
 	json_object_set_new(r, "partialFingerprints", fingerprint(f));
 	json_object_set_new(r, "occurrenceCount", json_integer(f->seen ? (json_int_t)f->seen : 1));
 	json_object_set_new(r, "properties", json_pack("{so si}", "kernel", rj_string(f->kernel),
@@ -195,38 +162,19 @@ static json_t *result(const struct options *o, const struct finding *f, const ch
 	return r;
 }
 
-static void add_rule(json_t *rules, unsigned id)
-{
-	const struct rule_info *rule = rule_get(id);
-	size_t i;
-	json_t *r;
-
-	for (i = 0; i < json_array_size(rules); i++)
-		if (!strcmp(rj_text(json_array_get(rules, i), "id"), rule->code))
-			return;
-	r = json_object();
-	json_object_set_new(r, "id", json_string(rule->code));
-	json_object_set_new(r, "shortDescription", message(rule->title));
-	json_object_set_new(r, "fullDescription", message(*rule->why ? rule->why : rule->title));
-	json_object_set_new(r, "help", message(*rule->fix ? rule->fix : rule->title));
-	json_object_set_new(r, "defaultConfiguration", json_pack("{ss}", "level",
-		level(rule->severity)));
-	json_array_append_new(rules, r);
-}
-
 static json_t *notification(const char *level_of, const char *text)
 {
 	json_t *o = json_object();
 
 	json_object_set_new(o, "level", json_string(level_of));
-	json_object_set_new(o, "message", message(text));
+	json_object_set_new(o, "message", sarif_message(text));
 	return o;
 }
 
 /* Notifications about kernels that were not checked, unreadable records and remarks. */
 static json_t *invocation(const struct results *r)
 {
-	json_t *notes = json_array();
+	json_t *notes = json_array(), *one;
 	bool good = !r->cut;
 
 	for (size_t i = 0; i < r->coverage.n; i++) {
@@ -250,31 +198,36 @@ static json_t *invocation(const struct results *r)
 		json_array_append_new(notes, notification(gap ? "error" : "note",
 			r->remark.at[i].text));
 	}
-	return json_pack("[{sb so}]", "executionSuccessful", (int)good,
+	one = json_pack("{sb so}", "executionSuccessful", (int)good,
 		"toolExecutionNotifications", notes);
+	if (r->run.n) {
+		json_object_set_new(one, "commandLine", rj_string(r->run.at[0].command));
+		json_object_set_new(one, "endTimeUtc", rj_string(r->run.at[0].date));
+		json_object_set_new(one, "properties", json_pack("{so}", "options",
+			rj_string(r->run.at[0].options)));
+	}
+	return json_pack("[o]", one);
 }
 
 void report_sarif(const struct results *r, const struct options *o, FILE *out)
 {
+	struct sarif_places p = { o, r, json_array() };
 	json_t *list = json_array(), *rules = json_array(), *driver = json_object();
 	json_t *run = json_object(), *all = json_object();
 
-	for (size_t i = 0; i < r->finding.n; i++) {
-		add_rule(rules, r->finding.at[i].rule);
-		json_array_append_new(list, result(o, &r->finding.at[i], NULL));
-	}
-	for (size_t i = 0; i < r->suppressed.n; i++) {
-		add_rule(rules, r->suppressed.at[i].f.rule);
-		json_array_append_new(list, result(o, &r->suppressed.at[i].f,
+	for (size_t i = 0; i < r->finding.n; i++)
+		json_array_append_new(list, result(&p, rules, &r->finding.at[i], NULL));
+	for (size_t i = 0; i < r->suppressed.n; i++)
+		json_array_append_new(list, result(&p, rules, &r->suppressed.at[i].f,
 			r->suppression.at[r->suppressed.at[i].by].reason));
-	}
 	json_object_set_new(driver, "name", json_string("consan"));
 	json_object_set_new(driver, "version", json_string(CONSAN_VERSION));
 	json_object_set_new(driver, "rules", rules);
 	json_object_set_new(run, "tool", json_pack("{so}", "driver", driver));
 	json_object_set_new(run, "invocations", invocation(r));
-	json_object_set_new(run, "originalUriBaseIds", json_pack("{s{s{ss}}}", "SRCROOT",
-		"description", "text", "the working directory of consan-run"));
+	json_object_set_new(run, "originalUriBaseIds", json_pack("{s{so s{ss}}}", "SRCROOT",
+		"uri", sarif_root(), "description", "text", "the working directory of consan-run"));
+	json_object_set_new(run, "artifacts", p.artifacts);
 	json_object_set_new(run, "columnKind", json_string("utf16CodeUnits"));
 	json_object_set_new(run, "results", list);
 	json_object_set_new(all, "$schema",

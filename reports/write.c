@@ -1,6 +1,8 @@
 /* write: writes the reports that the options ask for into their files. */
 #include "reports/reports.h"
 
+#include "libconsan/event/event.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,7 @@ bool report_color(int color, FILE *out)
 
 /* X(name, suffix): the last format is for every other suffix. */
 #define FORMATS(X) X(html, ".html") X(json, ".json") X(sarif, ".sarif") X(junit, ".xml") \
-	X(text, "")
+	X(github, ".github") X(perfetto, ".perfetto-trace") X(text, "")
 
 static const struct { const char *name, *suffix; } format[] = {
 #define X(name, suffix) [REPORT_##name] = { #name, suffix },
@@ -60,6 +62,13 @@ static enum report_format format_of(const char *path)
 	return (enum report_format)i;
 }
 
+/* --library-path: which frame is shown first */
+static void use_libraries(const struct options *o)
+{
+	if (o->library_path.n)
+		site_libraries(o->library_path.at, o->library_path.n);
+}
+
 void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out)
 {
 	switch (to) {
@@ -67,21 +76,29 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 	case REPORT_json: report_json(r, out); return;
 	case REPORT_sarif: report_sarif(r, o, out); return;
 	case REPORT_junit: report_junit(r, o, out); return;
+	case REPORT_github: report_github(r, o, out); return;
+	case REPORT_perfetto: report_perfetto(r, out); return;
 	case REPORT_text: report_text(r, o, report_color(o->color, out), width_of(out), out); return;
 	}
 }
 
-bool report_file(const struct results *r, const struct options *o, const char *pattern,
-	struct consan_err *e)
+/* Writes one report; to stdout if the name of the file, less its suffix, is "-". text: whatever the
+ * suffix is. */
+static bool write_file(const struct results *r, const struct options *o, const char *pattern,
+	bool text, struct consan_err *e)
 {
 	char *path = options_path(pattern, getpid());
-	FILE *out = fopen(path, "we");
+	FILE *out = options_is_stdout(path) ? stdout : fopen(path, "we");
 	bool ok = out != NULL;
 
+	use_libraries(o);
 	if (ok) {
-		report_as(r, o, format_of(path), out);
+		if (text)
+			report_text(r, o, o->color == COLOR_ALWAYS, width_of(out), out);
+		else
+			report_as(r, o, format_of(path), out);
 		ok = !ferror(out);
-		ok = !fclose(out) && ok;
+		ok = !(out == stdout ? fflush(out) : fclose(out)) && ok;
 	}
 	if (!ok)
 		err_set(e, CONSAN_ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
@@ -89,22 +106,10 @@ bool report_file(const struct results *r, const struct options *o, const char *p
 	return ok;
 }
 
-/* The log is always text; its suffix does not select the format. */
-static bool write_log(const struct results *r, const struct options *o, struct consan_err *e)
+bool report_file(const struct results *r, const struct options *o, const char *path,
+	struct consan_err *e)
 {
-	char *path = options_path(o->log_file, getpid());
-	FILE *out = fopen(path, "we");
-	bool ok = out != NULL;
-
-	if (ok) {
-		report_text(r, o, o->color == COLOR_ALWAYS, width_of(out), out);
-		ok = !ferror(out);
-		ok = !fclose(out) && ok;
-	}
-	if (!ok)
-		err_set(e, CONSAN_ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
-	free(path);
-	return ok;
+	return write_file(r, o, path, false, e);
 }
 
 bool report_files(const struct results *r, const struct options *o, struct consan_err *e)
@@ -120,8 +125,9 @@ bool report_write(const struct results *r, const struct options *o, struct consa
 {
 	bool ok = true;
 
+	use_libraries(o);
 	if (*o->log_file)
-		ok = write_log(r, o, e);
+		ok = write_file(r, o, o->log_file, true, e);
 	if (!*o->log_file || !ok) /* if the log cannot be written, stderr gets the report */
 		report_text(r, o, report_color(o->color, stderr), width_of(stderr), stderr);
 	fflush(stderr);

@@ -3,13 +3,13 @@
  * time (epoch) and the bytes; it refers to no event and no rule.
  *
  *   struct cell_entry                       struct cell, 64 bytes
- *   63      56 55            32 31      0   +-----------------------------+
+ *   63      55 54            32 31      0   +-----------------------------+
  *   | flags   |  site          | epoch   |  | head: n, init, chain, ...   |
  *   | lanes            | bytes | agent   |  | entry 0                     |
  *   127              96 95   80 79     64   | entry 1                     |
- *                                           | entry 2                     |
- *   flags  7..5 shift  4..3 scope           +-----------------------------+
- *          2 RMW/PART  1 STRONG  0 WRITE      one cache line; more in a chain
+ *   flags  8..6 shift  5..4 scope           | entry 2                     |
+ *          3 RMW/PART  2 STRONG  1 WRITE    +-----------------------------+
+ *          0 UNREAD                           one cache line; more in a chain
  *
  * Lanes: the byte at shared address a was accessed by the lanes
  *     rotate_left(lanes, a >> shift)
@@ -34,8 +34,9 @@
 #define CELL_BYTES 16u /* of shared memory per cell */
 #define CELL_ENTRIES 3u
 
-#define CELL_SITE_BITS 24
-#define CELL_SITE_MASK 0x00ffffffu
+#define CELL_SITE_BITS 23
+#define CELL_SITE_MASK 0x007fffffu
+#define CELL_UNREAD    0x00800000u /* a read-modify-write whose result is not used */
 #define CELL_WRITE     0x01000000u
 #define CELL_STRONG    0x02000000u /* not weak: A03 may hold */
 /* generic: a read-modify-write if strong, else ldmatrix, stmatrix or wmma; wgmma: operand B; bulk
@@ -48,7 +49,7 @@
 #define CELL_SHIFT_MASK (7u << CELL_SHIFT_AT)
 #define CELL_SAME       (5u << CELL_SHIFT_AT)
 
-CELL_ASSERT((CELL_SITE_MASK ^ CELL_WRITE ^ CELL_STRONG ^ CELL_PART
+CELL_ASSERT((CELL_SITE_MASK ^ CELL_UNREAD ^ CELL_WRITE ^ CELL_STRONG ^ CELL_PART
 	^ CELL_SCOPE_MASK ^ CELL_SHIFT_MASK) == 0xffffffffu);
 
 struct cell_entry {

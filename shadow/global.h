@@ -35,6 +35,9 @@ enum {
 	GR_VOLATILE = 128, /* and not of a flag */
 	/* bytes beside a tensor that its store overwrites; not in the flags of an entry */
 	GR_PADDING = 256,
+	GR_UNREAD = 512, /* GR_RMW whose result is not used; not in the flags of an entry */
+	/* a strong read that observed none of the writes before it; not in the flags of an entry */
+	GR_STALE = 1024,
 };
 
 /* Layout: which lanes accessed which bytes. The one description of it, from which the bytes that an

@@ -56,7 +56,7 @@ static bool repeats(const struct global_record *x, const struct global_record *n
 	if (n->flags & GR_WRITE || x->cluster != n->cluster || x->agent != n->agent
 		|| x->epoch != n->epoch || !as_strict(n, x) || (n->flags ^ x->flags) & (GR_NC | GR_ASYNC))
 		return false;
-	if (x->flags & GR_STRONG && !(n->flags & GR_STRONG))
+	if ((x->flags & GR_STRONG && !(n->flags & GR_STRONG)) || (x->flags & ~n->flags & GR_STALE))
 		return false;
 	if (x->flags & GR_MERGED)
 		return true;
@@ -105,7 +105,7 @@ static uint32_t observed(struct visit *v, const struct entry *at, uint32_t n, ui
 			left &= ~both; /* the end of the chain */
 			continue;
 		}
-		if (!(at[k].flags & GR_STRONG)
+		if (!(at[k].flags & GR_STRONG) || z->flags & GR_STALE
 			|| !v->accessor->observed(v->accessor, x, z, v->now, addr, both, &v->lanewise))
 			continue;
 		seen |= both;
@@ -144,7 +144,7 @@ static bool observes_as_much(const struct shard *s, const struct entry *at, uint
 	const bool alike = x->scope == now->scope && x->element == now->element;
 
 	if ((now->flags & (GR_WRITE | GR_STRONG)) == GR_WRITE || !(at[i].flags & GR_STRONG)
-		|| at[i].flags & GR_ASYNC || (store && stores && !any_since(at, n, i, true)))
+		|| at[i].flags & GR_ASYNC || x->flags & GR_STALE || (store && stores && !any_since(at, n, i, true)))
 		return true;
 	for (uint32_t k = i; k-- > 0 && bytes;) {
 		const struct global_record *w = record_at(s, at[k].record);
@@ -153,11 +153,13 @@ static bool observes_as_much(const struct shard *s, const struct entry *at, uint
 			continue;
 		if (strong_write(&at[k]))
 			return !store && now->flags & GR_RMW && alike && w->scope >= now->scope
+				&& (!(now->flags & GR_UNREAD) || x->flags & GR_UNREAD)
 				&& !any_since(at, n, i, false);
 		if (at[k].flags & GR_WRITE)
 			bytes &= ~(uint32_t)at[k].bytes;
 		/* of the reads by one warp the first and the newest are kept */
 		if (strong_read(at[k].flags) && strong_read(now->flags) && same_lanes(w, x) && alike
+			&& !((w->flags | now->flags) & GR_STALE)
 			&& w->scope == x->scope && !(at[i].bytes & ~at[k].bytes))
 			return true;
 	}

@@ -66,6 +66,12 @@ static inline bool is_rmw(const struct cell_entry *e)
 	return (e->what & rmw) == rmw;
 }
 
+/* What an access whose result is not used observed shows no order, see race_observed(). */
+static inline bool now_reads_as_much(const struct cell_entry *x, const struct cell_entry *now)
+{
+	return !(now->what & CELL_UNREAD) || x->what & CELL_UNREAD;
+}
+
 static inline bool reads(const struct cell_entry *e)
 {
 	return !(e->what & CELL_WRITE) || is_rmw(e);
@@ -157,6 +163,21 @@ static inline bool since(const struct run *run, uint32_t newest)
 	return newest > run->at + 1;
 }
 
+/* Nothing shows which of two read-modify-writes came first. Of those by other agents than now's the
+ * newest is kept: one is enough for a later access by any agent that is ordered with neither. */
+static bool represented(const struct newer *newer, const struct cell_entry *x,
+	const struct cell_entry *now)
+{
+	struct newer n = *newer;
+	const struct cell_entry *y;
+
+	while ((y = next_of(&n)))
+		if (y->agent != now->agent && !(x->bytes & ~y->bytes)
+			&& !((x->what ^ y->what) & ~CELL_SITE_MASK))
+			return true;
+	return x->agent == now->agent;
+}
+
 /* May now, which conflicts with whatever conflicts with the strong access x, replace x although
  * older strong writes are recorded? A store x ends their chain, for what has read since; else x may
  * have observed them, and now must observe the same. A weak write ends what matters. */
@@ -170,7 +191,7 @@ static bool observes_as_much(const struct run *run, const struct cell_entry *x,
 	if (!reads(x))
 		return !reads(now) && !since(run, run->read);
 	if (is_rmw(now))
-		return alike && run->scope >= (now->what & CELL_SCOPE_MASK)
+		return alike && now_reads_as_much(x, now) && run->scope >= (now->what & CELL_SCOPE_MASK)
 			&& !since(run, run->store);
 	/* of the reads by one warp the first and the newest are kept */
 	return reads(now) && alike && now->what & CELL_STRONG && x->agent == now->agent
@@ -249,6 +270,8 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 		v->newer = newer;
 		verdict = v->classify(v, x, now, granule, both);
 	}
+	if (verdict == SHADOW_UNSEEN)
+		verdict = represented(newer, x, now) ? SHADOW_EQUIVALENT : SHADOW_MORALLY_STRONG;
 	if (verdict == SHADOW_EQUIVALENT && !observed_by(run, x, now))
 		verdict = SHADOW_MORALLY_STRONG;
 	if (now->what & CELL_WRITE)

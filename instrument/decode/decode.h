@@ -18,7 +18,7 @@ struct decode_box {
 	uint32_t shared;           /* offset of the box */
 	bool wants_global, rows;   /* gspans; a gather or scatter */
 	bool load, placed;         /* placed: coordinates and offsets are known */
-	bool overwrites;           /* a store that is no reduction */
+	bool overwrites;           /* a store or reduction: bytes beside the tensor, too */
 	uint8_t ncoords, noffsets;
 	int32_t at[5];             /* coordinates, if wants_global */
 	uint16_t offset[3];

@@ -343,7 +343,10 @@ void emit_other(struct dcluster *c, uint32_t warp, const struct record *r)
 	w->regs_missing = e.lanes & ~r->lanes;
 	e.setmaxnreg.registers = (uint32_t)i->operand[0].imm;
 	e.setmaxnreg.increase = ptx_has(i, MOD_inc);
-	refused_setmaxnreg(c, warp, r, e.setmaxnreg.registers, e.setmaxnreg.increase, w->maxnreg);
-	w->maxnreg = e.setmaxnreg.registers;
+	e.setmaxnreg.ignored = !setmaxnreg_counts(c->job->l->func->func);
+	refused_setmaxnreg(c, warp, r, e.setmaxnreg.registers, e.setmaxnreg.increase,
+		e.setmaxnreg.ignored ? 0 : w->maxnreg);
+	if (!e.setmaxnreg.ignored)
+		w->maxnreg = e.setmaxnreg.registers;
 	emit(c, &e);
 }

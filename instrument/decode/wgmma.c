@@ -360,6 +360,18 @@ static struct event mma_of(struct dcluster *c, uint32_t first, const struct reco
 	return e;
 }
 
+/* The record of a group comes after its last instruction. Did this warp write another record
+ * between `i` and the last one, such as a proxy fence after wgmma.fence? The path up to there
+ * contains `i`. */
+static bool passed(const struct dcluster *c, uint32_t warp, const struct ptx_insn *i,
+	const struct ptx_insn *last)
+{
+	const uint32_t n = c->warp[warp].last_insn;
+	const struct ptx_insn *at = c->job->l->func->func->insn + n - 1;
+
+	return n && at > i && at < last;
+}
+
 /* A warp that has exited does not execute the wgmma of its warpgroup. */
 static void refused_exited(struct dcluster *c, uint32_t first, uint32_t id,
 	const struct record *const r[4])
@@ -384,6 +396,7 @@ void decode_warpgroup(struct dcluster *c, uint32_t first, const struct record *r
 	struct refusal why;
 	const struct record *one = r[0] ? r[0] : r[1] ? r[1] : r[2] ? r[2] : r[3];
 	const uint32_t *words;
+	const struct ptx_insn *last;
 	unsigned read = 0; /* wgmmas from here on whose reads an event before contains */
 
 	if (!one)
@@ -413,13 +426,14 @@ void decode_warpgroup(struct dcluster *c, uint32_t first, const struct record *r
 		emit(c, &e);
 		return;
 	}
+	last = c->job->l->code->batch.at[s->batch + s->nbatch - 1];
 	for (uint32_t k = 0; k < s->nbatch; k++) {
 		const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
 		const struct batch_info *b = &c->job->batch[s->batch + k];
 		struct event e;
 
 		for (uint32_t w = 0; w < 4; w++)
-			if (r[w])
+			if (r[w] && !passed(c, first + w, i, last))
 				emit_path_uses(c, first + w, i, FULL);
 		if (b->mma) {
 			e = mma_of(c, first, one, k, words);

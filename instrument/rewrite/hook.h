@@ -5,9 +5,9 @@
 #include "plan.h"
 
 /* The recording state of a lane, in registers of the whole function: "%cs_pos", its next unit
- * in the pool, and "%cs_failed", the site of the wait that failed last. With polls also
- * "%cs_polled" and "%cs_seen", the site of the strong load that was recorded last and the
- * value loaded. Around calls the state is kept in local memory of the entry, at "%cs_at". */
+ * in the pool, and "%cs_failed", a bit for each wait that failed since one succeeded. With
+ * polls also "%cs_polled" and "%cs_seen", the site of the strong load that was recorded last
+ * and the value loaded. Around calls the state is kept in local memory of the entry, at "%cs_at". */
 enum hook_state {
 	STATE_PRIVATE,             /* in registers only */
 	STATE_OWNED,               /* an entry that calls functions that record: it has the local

@@ -26,8 +26,8 @@ static inline unsigned operand_bits(const struct ptx_func *f, uint32_t reg)
 void operand_component(struct text *t, const struct ptx_operand *o);
 /* The first parameter of this kernel that may be or hold a tensor map; NULL: there is none. */
 const struct ptx_var *operands_map_param(const struct ptx_func *f);
-/* Sets the register to the address of the kernel's parameters, found from that parameter: an assembler may
- * copy a scalar parameter whose address is taken. */
+/* Sets the register to the address of the kernel's parameters, found from that parameter: an
+ * assembler may copy a scalar parameter whose address is taken. */
 void operands_params_address(struct text *t, const struct ptx_func *f, const char *reg);
 /* Loads all values of a plan into prefix<first> and following. %cs_g: the generic address is
  * one of the state space that is recorded. */

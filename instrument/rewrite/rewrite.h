@@ -62,6 +62,7 @@ struct rewrite {
 	const struct ptx_module *module; /* not owned */
 	unsigned number;
 	bool emulated, global, drains;
+	unsigned waits;                  /* waits for mbarriers that were written */
 	struct text text;
 	VEC(struct rewrite_site) site;   /* element 0 is not used */
 	VEC(const struct ptx_insn *) batch;

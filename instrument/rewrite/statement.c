@@ -90,11 +90,14 @@ static void write_token(struct writer *w, const struct ptx_insn *i)
 	text_printf(&w->out, "}\n");
 }
 
-/* A wait: each success is recorded, and the first of several failures in a row. */
+/* A wait: each success is recorded, and the first of several failures in a row. %cs_failed has a
+ * bit for each wait, so that lanes that poll several in turn record each of them once; waits that
+ * share a bit are recorded as one. */
 static void write_test(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
 	unsigned label = w->labels++;
 	uint32_t yes = add_site(w, i, PHASE_AFTER), no = add_site(w, i, PHASE_FAILED);
+	const uint32_t bit = UINT32_C(1) << w->r->waits++ % 32;
 	struct plan no_ticket = *p;
 
 	skip_unless_guard(w, i, p, label);
@@ -102,12 +105,12 @@ static void write_test(struct writer *w, const struct ptx_insn *i, const struct 
 	write_token(w, i);
 	write_record(w, p, yes);
 	text_printf(&w->out, "\tmov.b32 %%cs_failed, 0;\n\tbra $CSE%u;\n$CSF%u:\n"
-		"\tsetp.eq.u32 %%cs_q, %%cs_failed, %u;\n\t@%%cs_q bra $CSE%u;\n", label, label, no,
-		label);
+		"\tand.b32 %%cs_t, %%cs_failed, %u;\n\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
+		"\t@%%cs_q bra $CSE%u;\n", label, label, bit, label);
 	no_ticket.sync = false;
 	write_token(w, i);
 	write_record(w, &no_ticket, no);
-	text_printf(&w->out, "\tmov.b32 %%cs_failed, %u;\n$CSE%u:\n", no, label);
+	text_printf(&w->out, "\tor.b32 %%cs_failed, %%cs_failed, %u;\n$CSE%u:\n", bit, label);
 }
 
 /* A strong load in a polling loop is recorded if it loads another value than before, or if

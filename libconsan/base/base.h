@@ -68,6 +68,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 /* ---- the other headers of this module ---- */
 #include "append.h"
 #include "demangle.h"
+#include "number_map.h"
 #include "number_set.h"
 #include "pool.h"
 #include "progress.h"

@@ -27,7 +27,6 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 	v->plane = async ? PLANE_P : PLANE_G;
 	v->peer = peer;
 	v->lanes = lanes;
-	v->last_guard = UINT32_MAX;
 	v->wgmma_warp = 0;
 	v->last_entry.bytes = 0;
 	v->last_seen = SHADOW_NOT_OBSERVED;
@@ -183,7 +182,7 @@ static uint32_t what_of(const struct event *e)
 	if (a->mode & MODE_WRITE)
 		what |= CELL_WRITE;
 	if (a->mode == MODE_RMW)
-		what |= CELL_PART | CELL_STRONG;
+		what |= CELL_PART | CELL_STRONG | (site_get(e->site)->unread ? CELL_UNREAD : 0);
 	else if (a->flags & ACCESS_MATRIX)
 		what |= CELL_PART;
 	if (a->sem != SEM_WEAK)

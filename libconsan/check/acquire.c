@@ -162,6 +162,14 @@ static void read_shared(struct cluster *c, const struct read *r)
 		warp_acquire_observed(c, r->w, r->lanes, r->at, r->size, r->scope);
 }
 
+/* Reads the value of a write with which no release pattern ends: only what it observed before can
+ * count from now on (acquire pattern 2). */
+static void read_old(struct cluster *c, const struct read *r)
+{
+	if (r->acquires)
+		warp_acquire_observed(c, r->w, r->lanes, r->at, r->size, r->scope);
+}
+
 /* Observes what the chain has released before the instruction; warp_order_rmw() orders lanes of the
  * same instruction. */
 void acquire_reads(struct cluster *c, struct warp *w, const struct event *e)
@@ -189,6 +197,10 @@ void acquire_reads(struct cluster *c, struct warp *w, const struct event *e)
 				sc_publish(c, w, r.lanes, r.at, r.size, r.scope);
 			if (!location_may_be(c, r.at))
 				continue;
+			if (a->flags & ACCESS_STALE) {
+				read_old(c, &r);
+				continue;
+			}
 			if (in_shared(r.at))
 				read_shared(c, &r);
 			else

@@ -401,6 +401,7 @@ static void check_store(struct cluster *c, struct warp *w, unsigned lane, const 
 {
 	const struct lane_groups *g = &w->stores;
 	bool open = g->holds >> lane & 1;
+	char place[PLACE_BYTES];
 	unsigned rule = open ? CS309 : CS308;
 	struct finding *f = report_new(c, rule, rule_severity(rule), e->site, g->site[lane]);
 
@@ -414,8 +415,12 @@ static void check_store(struct cluster *c, struct warp *w, unsigned lane, const 
 		report_edge(f, "no cp.async.bulk.commit_group follows the operation, so no wait covers it");
 	else
 		report_edge(f, "the thread must execute cp.async.bulk.wait_group.read 0 before it exits");
-	if (!open && g->wait_site[lane])
+	if (!open && g->wait_site[lane] && g->wait_count[lane]) {
 		report_hint(f, HINT(store_left_pending), g->wait_count[lane]);
+		report_edit(f, g->wait_site[lane], EDIT(store_left_pending));
+	} else if (!open && g->wait_site[lane]) {
+		report_hint(f, HINT(store_after_wait), report_place(g->wait_site[lane], place));
+	}
 	report_send(c, f);
 }
 
@@ -477,6 +482,7 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 		} else {
 			report_edge(f, "no thread waited for the copy before the CTA exited");
 		}
+		edit_set(f, EDIT_BEFORE, c->warp[s->warp].exit_site, 0, "?");
 		report_send(c, f);
 	}
 	for (uint32_t i = 0; c->nops && i < c->cap_ops; i++) {

@@ -177,6 +177,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->dirty = w->reg_touched = false;
 	w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
 	w->relaxed_arrive.site = w->restricted_fence.site = w->global_fence.site = 0;
+	w->releases = 0;
 }
 
 /* Empties everything; allocations are kept for the next cluster. */
@@ -351,7 +352,7 @@ bool check_crossed(struct check *k)
 	bool crossed;
 
 	pthread_mutex_lock(&k->lock);
-	crossed = k->global && k->global->npairs;
+	crossed = k->global && k->global->pairs.n;
 	pthread_mutex_unlock(&k->lock);
 	return crossed;
 }
@@ -370,6 +371,22 @@ size_t check_findings(struct check *k, const struct finding *const **out)
 	pthread_mutex_unlock(&k->lock);
 	*out = (const struct finding *const *)k->ordered;
 	return n;
+}
+
+void check_edit(struct check *k, size_t i, const struct finding_edit *e, bool hint)
+{
+	struct finding *f = k->ordered[i];
+
+	f->edit = *e;
+	if (hint)
+		return;
+	f->hint_id = 0;
+	*f->hint = 0;
+}
+
+bool check_idle_waits(const struct check *k)
+{
+	return __atomic_load_n(&k->idle_waits, __ATOMIC_RELAXED);
 }
 
 void check_stats(const struct check *k, struct check_stats *out)

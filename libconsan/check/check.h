@@ -73,6 +73,10 @@ void check_truncate(struct check *k, uint32_t cluster);
 /* Returns the number of findings and sets *out to them in canonical order, each as the first
  * cluster (by id) showed it. The checker owns them; valid until check_close(). */
 size_t check_findings(struct check *k, const struct finding *const **out);
+/* Has a thread waited successfully for an mbarrier on which none has arrived? */
+bool check_idle_waits(const struct check *k);
+/* Replaces the edit of the i-th of these findings. hint: its hint remains true. */
+void check_edit(struct check *k, size_t i, const struct finding_edit *e, bool hint);
 struct check_stats { uint64_t events, accesses, granules, async_ops, joins, shadow_bytes; };
 void check_stats(const struct check *k, struct check_stats *out);
 void check_close(struct check *k);

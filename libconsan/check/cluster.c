@@ -135,6 +135,8 @@ static bool known_to_run(const struct cluster *c, const struct warp *w, unsigned
 	return false;
 }
 
+static const char meet_at_exit[] = "barrier.cluster.arrive; barrier.cluster.wait;";
+
 void cluster_check_peer(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
 	const char *what)
 {
@@ -147,6 +149,7 @@ void cluster_check_peer(struct cluster *c, struct warp *w, const struct event *e
 		if (f) {
 			report_side(c, f, w->index, only_lane(e->lanes), e->site, what);
 			report_edge(f, "CTA %u of the cluster has already exited", peer);
+			edit_set(f, EDIT_BEFORE, c->warp[peer * c->per_cta].exit_site, 0, meet_at_exit);
 			report_send(c, f);
 		}
 	} else if (!known_to_run(c, w, peer)) {
@@ -205,6 +208,7 @@ void cluster_cta_end(struct cluster *c, const struct event *e)
 		report_side(c, f, x->warp, only_lane(x->lanes), x->site, "use of its shared memory");
 		report_edge(f, "no synchronisation orders the last access of warp %u of CTA %u before the "
 			"exit of CTA %u", c->warp[x->warp].id, c->warp[x->warp].cta, e->cta);
+		edit_set(f, EDIT_BEFORE, c->warp[e->cta * c->per_cta].exit_site, 0, meet_at_exit);
 		report_send(c, f);
 	}
 }

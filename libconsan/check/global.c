@@ -250,8 +250,11 @@ void global_access(struct cluster *c, const struct event *e)
 		.warp = (uint16_t)w->index, .size = (uint16_t)a->bytes, .lane = -1,
 		.element = (uint16_t)(a->element_bytes ? a->element_bytes : a->bytes),
 		.scope = (uint8_t)scope_of(a),
-		.flags = (uint8_t)((a->mode & MODE_WRITE ? GR_WRITE : 0) | (strong ? GR_STRONG : 0)
-			| (a->mode == MODE_RMW ? GR_RMW : 0) | (a->flags & ACCESS_NONCOHERENT ? GR_NC : 0)
+		.flags = (uint16_t)((a->mode & MODE_WRITE ? GR_WRITE : 0) | (strong ? GR_STRONG : 0)
+			| (a->mode == MODE_RMW ? GR_RMW : 0)
+			| (a->mode == MODE_RMW && site_get(e->site)->unread ? GR_UNREAD : 0)
+			| (a->flags & ACCESS_NONCOHERENT ? GR_NC : 0)
+			| (a->flags & ACCESS_STALE ? GR_STALE : 0)
 			| (a->sem == SEM_VOLATILE && !(a->flags & ACCESS_FLAG) ? GR_VOLATILE : 0)),
 	};
 

@@ -20,6 +20,7 @@
 #include "grids.h"
 #include "internal.h"
 #include "location.h"
+#include "pairs.h"
 
 #define LOCATION_SHARDS 64u
 #define MARKED_LINES 65536u
@@ -27,11 +28,6 @@
 struct location_shard {
 	pthread_mutex_t lock;
 	struct location_table table;
-};
-
-struct global_pair {             /* a finding and two clusters that showed it; 0: free */
-	uint32_t finding;        /* index + 1 */
-	uint32_t high, low;
 };
 
 struct global {
@@ -45,8 +41,8 @@ struct global {
 	uint32_t nlocations;     /* with a release so far */
 	uint32_t ordered;        /* some location has what fence.sc orders */
 	uint8_t line[MARKED_LINES / 8]; /* by hash of addr / 64: some location is in that line */
-	struct global_pair *pair; /* hash; under the check's lock */
-	uint32_t npairs, cap_pairs;
+	struct pairs pairs;      /* that showed a finding; low UINT32_MAX: with any cluster. Under
+				    the check's lock */
 };
 
 /* A release and an acquire whose scopes do not include both threads. */
@@ -180,5 +176,8 @@ struct global_conflict {
 	bool incomplete;         /* only the issue of the old operation is known */
 };
 void global_report(struct global_view *v, const struct global_conflict *x);
+/* Is the conflict, of which the byte is not known yet, one of two clusters and no better example
+ * than that of a known finding? Then it is counted, and need not be reported. */
+bool global_counted(const struct global_view *v, const struct global_conflict *x);
 
 #endif

@@ -220,6 +220,13 @@ static bool volatile_race(const struct comparison *q)
 		? !warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch) : !global_unfenced(v, old);
 }
 
+/* As in race.c */
+static bool observed_by_chance(const struct global_record *x, const struct global_record *z)
+{
+	return z->flags & GR_UNREAD && x->flags & GR_WRITE
+		&& (!(x->flags & GR_RMW) || x->flags & GR_UNREAD);
+}
+
 bool global_observed(struct global_accessor *a, const struct global_record *x,
 	const struct global_record *z, const struct global_record *now, uint64_t addr, uint32_t bytes,
 	bool *lanewise)
@@ -232,7 +239,8 @@ bool global_observed(struct global_accessor *a, const struct global_record *x,
 	const enum plane plane = plane_of(c, z, now);
 	uint32_t known;
 
-	if (!f || z->cluster < c->check->global->base || !morally_strong(v, x, z))
+	if (!f || z->cluster < c->check->global->base || !morally_strong(v, x, z)
+		|| observed_by_chance(x, z))
 		return false;
 	if (frontier_full(&c->space, f, plane, z->agent) >= z->epoch)
 		return true;
@@ -289,14 +297,31 @@ static unsigned unfenced(const struct comparison *q)
 	return q->old->flags & GR_WRITE ? CS111 : CS112;
 }
 
+/* Two writes: as in race.c */
+static bool equal_values(const struct comparison *q)
+{
+	const struct event *e = q->v->c->now;
+	uint32_t lanes = 0;
+
+	if (!(q->old->flags & q->now->flags & GR_WRITE) || (q->old->flags | q->now->flags) & GR_RMW)
+		return false;
+	if (q->old->size == q->now->size && report_equal_stores(q->old->site, q->now->site))
+		return true;
+	if (e->kind != EV_ACCESS || e->access.mode != MODE_WRITE)
+		return false;
+	*q->lanewise = true;
+	for (uint32_t b = q->bytes; b; b &= b - 1)
+		lanes |= lanes_of(q->now, q->addr + (unsigned)__builtin_ctz(b));
+	return !(lanes & ~access_unchanged(&e->access));
+}
+
 static enum severity severity_of(const struct comparison *q, const struct global_conflict *x)
 {
 	const struct check_policy *p = &q->v->c->check->config.policy;
 	const unsigned r = x->rule;
 
 	/* whichever comes last, the result is the same */
-	if ((r == CS101 || r == CS103) && q->old->flags & q->now->flags & GR_WRITE
-		&& q->old->size == q->now->size && report_equal_stores(q->old->site, q->now->site))
+	if ((r == CS101 || r == CS103) && equal_values(q))
 		return SEV_WARNING;
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
@@ -425,6 +450,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 			x.rule = CS117;
 	}
 	x.severity = severity_of(&q, &x);
+	if (global_counted(v, &x))
+		return GLOBAL_CONFLICT;
 	find_witness(&q, x.rule == CS110 || x.rule == CS111 || x.rule == CS112 || plane != PLANE_Q
 		? plane : PLANE_G, &x);
 	global_report(v, &x);

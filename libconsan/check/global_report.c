@@ -143,6 +143,7 @@ static void explain_unfenced(struct finding *f, const struct unfenced *u)
 		"(__threadfence) follows it before the bytes are accessed",
 		u->rmw ? "read-modify-write" : "read", to, from);
 	report_hint(f, HINT(acquire_fence), to);
+	report_edit(f, u->read, EDIT(acquire_fence));
 }
 
 static void explain_pair(struct finding *f, const struct global_conflict *x)
@@ -174,9 +175,13 @@ static void explain_strong(struct finding *f, const struct global_conflict *x)
 		report_hint(f, HINT(proxies_differ));
 	else if (old->element != now->element)
 		report_hint(f, HINT(sizes_differ), old->element, now->element);
-	else if (narrow->scope < 2)
+	else if (narrow->scope < 2) {
+		const char *wide = old->cluster != now->cluster ? "gpu" : "cluster";
+
 		report_hint(f, HINT(scope_too_narrow), f->side[f->side[0].site != narrow->site].what,
-			scope[narrow->scope], old->cluster != now->cluster ? "gpu" : "cluster");
+			scope[narrow->scope], wide);
+		report_edit(f, narrow->site, EDIT(scope_too_narrow), wide);
+	}
 }
 
 static void explain_volatile(struct cluster *c, struct finding *f, const struct global_conflict *x)
@@ -197,9 +202,10 @@ static void explain_volatile(struct cluster *c, struct finding *f, const struct 
 	else
 		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u",
 			c->warp[old->warp].id, what_of(c, old), what_of(c, now), c->warp[now->warp].id);
-	if (old->cluster == now->cluster && old->warp == now->warp)
+	if (old->cluster == now->cluster && old->warp == now->warp) {
 		report_hint(f, HINT(warp_synchronous));
-	else
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(warp_synchronous));
+	} else
 		report_hint(f, HINT(volatile_orders_nothing));
 }
 
@@ -216,6 +222,7 @@ static void explain_grids(struct cluster *c, struct finding *f, const struct glo
 			"griddepcontrol.launch_dependents, and no griddepcontrol.wait is ordered before "
 			"this %s", g->info.id, name, f->side[0].what);
 		report_hint(f, HINT(wait_for_grid));
+		report_edit(f, f->side[0].site, EDIT(wait_for_grid));
 		free(name);
 		return;
 	}
@@ -243,6 +250,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		report_edge(f, "the %s is ordered before this %s, but without a fence.proxy.async that "
 			"covers global memory between them", what_of(c, old), what_of(c, now));
 		report_hint(f, HINT(fence_of_shared));
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(fence_of_shared));
 		return;
 	case CS123:
 		explain_volatile(c, f, x);
@@ -271,8 +279,10 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group "
 			"without .read before it releases the bytes to other threads", what_of(c, old));
 		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->number
-			&& c->warp[index].progress.stores.at[old->lane] >= old->epoch)
+			&& c->warp[index].progress.stores.at[old->lane] >= old->epoch) {
 			report_hint(f, HINT(waited_with_read));
+			report_edit(f, c->warp[index].stores.wait_site[old->lane], EDIT(waited_with_read));
+		}
 		return;
 	case CS105:
 		report_edge(f, "the %s may still be in flight: its completion, observed by %s, must be "
@@ -304,6 +314,8 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 			"fence follows that relaxed read", c->warp[now->warp].id, c->warp[old->warp].id,
 			what_of(c, old));
 		report_hint(f, HINT(acquire_after_flag));
+		report_edit(f, now->site, EDIT(acquire_after_flag), old->cluster == now->cluster ? "cluster"
+			: "gpu");
 		return;
 	case CS222:
 		report_edge(f, "a release and an acquire pair up between the two blocks, but their scopes "
@@ -336,6 +348,7 @@ static void explain_scopes(struct finding *f, const struct narrow_sync *m)
 
 	report_hint(f, HINT(narrow_sites), report_place(m->released, from),
 		report_place(m->acquired, to));
+	report_edit(f, report_narrower(m->released, m->acquired), EDIT(narrow_sites));
 }
 
 static void fill(struct cluster *c, struct finding *f, const struct global_conflict *x,
@@ -352,81 +365,79 @@ static void fill(struct cluster *c, struct finding *f, const struct global_confl
 
 /* ---- two clusters ---- */
 
-/* True: this pair of clusters had not shown the finding yet. Called under the lock. */
-static bool pair_new(struct global *g, uint32_t finding, uint32_t high, uint32_t low)
-{
-	uint32_t i;
-
-	if (2 * (g->npairs + 1) > g->cap_pairs) {
-		struct global_pair *old = g->pair;
-		uint32_t cap = g->cap_pairs;
-
-		g->cap_pairs = cap ? 2 * cap : 64;
-		g->pair = base_alloc(g->cap_pairs * sizeof *g->pair);
-		g->npairs = 0;
-		for (uint32_t k = 0; k < cap; k++)
-			if (old[k].finding)
-				pair_new(g, old[k].finding - 1, old[k].high, old[k].low);
-		free(old);
-	}
-	i = (finding * 0x9e3779b1u ^ high * 0x85ebca6bu ^ low * 0xc2b2ae35u) >> 3;
-	for (;; i++) {
-		struct global_pair *p = &g->pair[i & (g->cap_pairs - 1)];
-
-		if (!p->finding) {
-			*p = (struct global_pair){ finding + 1, high, low };
-			g->npairs++;
-			return true;
-		}
-		if (p->finding == finding + 1 && p->high == high && p->low == low)
-			return false;
-	}
-}
-
+/* Called under the lock. */
 static void count_pair(struct check *k, size_t finding, uint32_t high, uint32_t low)
 {
-	if (!pair_new(k->global, (uint32_t)finding, high, low))
+	if (!pairs_add(&k->global->pairs, (uint32_t)finding, high, low))
 		return;
 	k->finding[finding]->seen++;
-	if (pair_new(k->global, (uint32_t)finding, high, UINT32_MAX))
+	if (pairs_add(&k->global->pairs, (uint32_t)finding, high, UINT32_MAX))
 		k->finding[finding]->clusters++;
+}
+
+struct pair { const struct global_record *high, *low; };
+
+static struct pair pair_of(const struct global_conflict *x)
+{
+	return x->now->cluster > x->old->cluster ? (struct pair){ x->now, x->old }
+		: (struct pair){ x->old, x->now };
+}
+
+static struct finding_rank rank_of(const struct check *k, const struct pair *p, uint64_t addr)
+{
+	/* check_truncate() refers to clusters of this launch only */
+	const uint32_t base = k->global->base, low = p->low->cluster;
+
+	return (struct finding_rank){ p->high->cluster - base, low < base ? low : low - base, addr,
+		{ p->high->warp, p->low->warp } };
+}
+
+/* Is the finding known by an example that one of this rank does not replace? It is counted. */
+static bool counted(struct check *k, const struct global_conflict *x, const struct pair *p,
+	const struct finding_rank *rank)
+{
+	bool known = false;
+	size_t at;
+
+	pthread_mutex_lock(&k->lock);
+	at = report_find(k, x->rule, p->high->site, p->low->site);
+	if (at < k->nfindings) {
+		count_pair(k, at, p->high->cluster, p->low->cluster);
+		known = !report_replaces(k, at, x->severity, rank);
+	}
+	pthread_mutex_unlock(&k->lock);
+	return known;
+}
+
+bool global_counted(const struct global_view *v, const struct global_conflict *x)
+{
+	const struct pair p = pair_of(x);
+	const struct finding_rank rank = rank_of(v->c->check, &p, 0);
+
+	return x->old->cluster != x->now->cluster && counted(v->c->check, x, &p, &rank);
 }
 
 static void report_pair(struct cluster *c, const struct global_conflict *x)
 {
 	const struct launch_info *l = &c->check->config.launch;
-	const bool up = x->now->cluster > x->old->cluster;
-	const struct global_record *high = up ? x->now : x->old, *low = up ? x->old : x->now;
-	/* check_truncate() refers to clusters of this launch only */
-	const uint32_t base = c->check->global->base;
-	struct finding_rank rank = { high->cluster - base,
-		low->cluster < base ? low->cluster : low->cluster - base, x->addr + x->byte,
-		{ high->warp, low->warp } };
+	const struct pair p = pair_of(x);
+	const struct finding_rank rank = rank_of(c->check, &p, x->addr + x->byte);
 	struct check *k = c->check;
 	struct finding *f;
 	size_t at;
 
-	pthread_mutex_lock(&k->lock);
-	at = report_find(k, x->rule, high->site, low->site);
-	if (at < k->nfindings) {
-		count_pair(k, at, high->cluster, low->cluster);
-		if (!report_replaces(k, at, x->severity, &rank)) {
-			pthread_mutex_unlock(&k->lock);
-			return;
-		}
-	}
-	pthread_mutex_unlock(&k->lock);
-
+	if (counted(k, x, &p, &rank))
+		return;
 	f = base_alloc(sizeof *f);
 	f->rule = x->rule;
 	f->severity = x->severity;
 	finding_set_launch(f, l);
-	fill(c, f, x, high, low);
+	fill(c, f, x, p.high, p.low);
 	report_ranked(k, f, rank);
 	pthread_mutex_lock(&k->lock);
-	at = report_find(k, x->rule, high->site, low->site);
+	at = report_find(k, x->rule, p.high->site, p.low->site);
 	if (at < k->nfindings)
-		count_pair(k, at, high->cluster, low->cluster);
+		count_pair(k, at, p.high->cluster, p.low->cluster);
 	pthread_mutex_unlock(&k->lock);
 }
 

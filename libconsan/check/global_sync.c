@@ -159,7 +159,7 @@ void global_close(struct global *g)
 		location_free(NULL, &g->location[i].table);
 		pthread_mutex_destroy(&g->location[i].lock);
 	}
-	free(g->pair);
+	pairs_free(&g->pairs);
 	free(g);
 }
 

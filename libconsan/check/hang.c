@@ -113,6 +113,70 @@ static bool all_on_one(const struct cluster *c, enum ev_wait on)
 	return first;
 }
 
+static struct mbar *mbar_waited(struct cluster *c, const struct stuck *s)
+{
+	return s->e.blocked.on == WAIT_MBARRIER
+		? mbar_of(c, s->e.blocked.owner, (uint32_t)s->e.blocked.addr) : NULL;
+}
+
+/* What the blocked warp has seen of the mbarrier; NULL: it belongs to another CTA. */
+static const struct mb_view *view_of(const struct cluster *c, const struct stuck *s,
+	const struct mbar *m)
+{
+	return s->e.cta == m->cta ? &m->view[c->warp[s->e.cta * c->per_cta + s->e.warp].id] : NULL;
+}
+
+/* The phase that the warp would wait for next, if it waits for each. */
+static int64_t next_phase(const struct mb_view *v)
+{
+	return v->passed < 0 ? 0 : v->passed + 1;
+}
+
+/* It waits for a phase while the one that it would wait for next is complete. */
+static bool waits_too_far(struct cluster *c, const struct stuck *s)
+{
+	const struct mbar *m = mbar_waited(c, s);
+	const struct mb_view *v = m && m->live ? view_of(c, s, m) : NULL;
+
+	return v && next_phase(v) < (int64_t)m->phase && ((uint64_t)next_phase(v) ^ m->phase) & 1;
+}
+
+/* Nothing has ever happened to the mbarrier. */
+static bool first_wait(struct cluster *c, const struct stuck *s)
+{
+	const struct mbar *m = mbar_waited(c, s);
+
+	return m && m->live && !m->phase && !m->arrivals.n && m->pending == m->expected && !m->tx
+		&& !m->expected_tx && !m->inflight;
+}
+
+/* Some arrivals of the phase took place, and others are missing: its count may be too high. */
+static bool lacks_arrivals(struct cluster *c, const struct stuck *s)
+{
+	const struct mbar *m = mbar_waited(c, s);
+
+	return m && m->live && m->arrivals.n && m->pending && m->pending < m->expected && !m->tx;
+}
+
+/* In a cycle of waits the culprit is one that could never succeed. Of several first waits that is
+ * the producer's, which one lane or one warp executes; the consumers wait for its data. */
+static const struct stuck *culprit(struct cluster *c)
+{
+	const struct stuck *s, *first = NULL;
+
+	for (s = c->stuck; s; s = s->next)
+		if (waits_too_far(c, s))
+			return s;
+	for (s = c->stuck; s; s = s->next)
+		if (lacks_arrivals(c, s))
+			return s;
+	for (s = c->stuck; s; s = s->next)
+		if (first_wait(c, s) && (!first || __builtin_popcount(s->e.lanes)
+			<= __builtin_popcount(first->e.lanes)))
+			first = s;
+	return first;
+}
+
 static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **root)
 {
 	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL;
@@ -140,6 +204,9 @@ static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **
 		*root = gone;
 		return CS704;
 	}
+	s = culprit(c);
+	if (s)
+		*root = s;
 	if (all_on_one(c, WAIT_MBARRIER))
 		return CS703;
 	if (why == HANG_LIVELOCK)
@@ -184,12 +251,63 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 	}
 }
 
-static void explain(struct cluster *c, struct finding *f, const struct event *root)
+static void explain_arrivals(struct cluster *c, struct finding *f, const struct stuck *root,
+	const struct mbar *m)
 {
+	const uint32_t arrived = m->expected - m->pending;
+
+	if (waits_too_far(c, root)) {
+		report_hint(f, HINT(waits_too_far), root->e.warp, (unsigned long long)m->phase,
+			f->barrier.name, (long long)next_phase(view_of(c, root, m)));
+		report_edit(f, root->e.site, EDIT(waits_too_far));
+	} else if (first_wait(c, root)) {
+		report_hint(f, HINT(first_wait), f->barrier.name);
+		report_edit(f, root->e.site, EDIT(first_wait));
+	} else if (m->arrivals.n) {
+		report_hint(f, HINT(arrived_already), c->warp[m->arrivals.at[0].warp].id, m->expected,
+			arrived);
+		report_edit(f, arrived ? m->init.site : 0, EDIT(arrived_already), arrived);
+	}
+}
+
+static void explain_bytes(struct finding *f, const struct mbar *m)
+{
+	const char *expect = site_get(m->expect_site)->ptx;
+	const long long delivered = m->expected_tx - m->tx;
+
+	report_hint(f, HINT(too_many_bytes), (long long)m->expected_tx, delivered);
+	if (!m->expect_site)
+		edit_set(f, EDIT_CHANGE, m->init.site, 0, "?");
+	report_edit(f, m->expect_site, EDIT(too_many_bytes), strstr(expect, "arrive") ? 2u : 1u,
+		delivered);
+}
+
+/* The length of the guard of an instruction, with the blanks after it. */
+static size_t guard_length(const char *ptx)
+{
+	const size_t n = *ptx == '@' ? strcspn(ptx, " \t") : 0;
+
+	return n + strspn(ptx + n, " \t");
+}
+
+/* The barrier, under the condition of the exit. */
+static void barrier_at_exit(uint32_t exit, uint32_t barrier, char *to, size_t n)
+{
+	const char *left = site_get(exit)->ptx, *ptx = site_get(barrier)->ptx;
+	const size_t skip = guard_length(ptx);
+
+	snprintf(to, n, "%.*s%.*s", (int)guard_length(left), left, (int)strcspn(ptx + skip, ";"),
+		ptx + skip);
+}
+
+static void explain(struct cluster *c, struct finding *f, const struct stuck *stuck)
+{
+	const struct event *root = &stuck->e;
 	const struct event_blocked *b = &root->blocked;
 	const struct mbar *m = b->on == WAIT_MBARRIER ? mbar_of(c, b->owner, (uint32_t)b->addr) : NULL;
 	const struct nb_gen *g = b->on == WAIT_BAR ? c->cta[root->cta].bar[b->addr & 15] : NULL;
-	uint32_t gone = 0, i;
+	uint32_t gone = 0, exit = 0, i;
+	char text[96];
 
 	if (m) {
 		report_mbar(c, f, m);
@@ -206,8 +324,10 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 			report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and no runnable "
 				"thread can arrive", (unsigned long long)m->phase, f->barrier.name, m->pending,
 				m->expected);
-		if (m->arrivals.n)
-			report_hint(f, HINT(arrived_already), c->warp[m->arrivals.at[0].warp].id);
+		if (m->tx && !m->inflight)
+			explain_bytes(f, m);
+		else if (!m->tx)
+			explain_arrivals(c, f, stuck, m);
 		return;
 	}
 	if (g) {
@@ -216,12 +336,19 @@ static void explain(struct cluster *c, struct finding *f, const struct event *ro
 		f->barrier.addr = b->addr;
 		f->barrier.expected = g->count;
 		f->barrier.pending = g->count > g->arrived ? g->count - g->arrived : 0;
-		for (i = 0; i < c->per_cta; i++)
-			gone += !c->warp[root->cta * c->per_cta + i].live;
+		for (i = 0; i < c->per_cta; i++) {
+			const struct warp *w = &c->warp[root->cta * c->per_cta + i];
+
+			gone += !w->live;
+			exit = w->live ? exit : w->exit_site;
+		}
 		report_edge(f, "barrier %u counts %u threads, %u have arrived", (unsigned)b->addr,
 			g->count, g->arrived);
-		if (gone)
-			report_hint(f, HINT(exited_warps), gone);
+		if (!gone)
+			return;
+		report_hint(f, HINT(exited_warps), gone);
+		barrier_at_exit(exit, root->site, text, sizeof text);
+		report_edit(f, exit, EDIT(exited_warps), text);
 		return;
 	}
 	report_edge(f, "%s", b->text ? b->text : "every remaining thread waits for another one");
@@ -245,7 +372,7 @@ void on_hang(struct cluster *c, const struct event *e)
 	report_side(c, f, warp_of(c, root ? &root->e : e)->index,
 		root ? only_lane(root->e.lanes) : -1, site, rule == CS705 ? "stopped" : "wait");
 	if (root)
-		explain(c, f, &root->e);
+		explain(c, f, root);
 	else
 		report_edge(f, rule == CS705 ? "the kernel did not end, and the place of no thread is known"
 			: "no thread is runnable");

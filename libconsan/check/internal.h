@@ -69,6 +69,7 @@ struct mbar {
 	struct past_op_list users; /* newest use by each warp and set of lanes */
 	struct past_op_list waits; /* observations that the previous phase is complete */
 	struct past_op_list expects; /* plain expect_tx not yet followed by an arrival */
+	uint32_t expect_site;    /* the newest expect_tx, plain or with an arrival; 0: none */
 	struct past_op_list arrivals, arrivals_before; /* in this phase and in the one before */
 	bool signalled, signalled_before; /* asynchronous operations arrived in them, or bytes */
 	/* the newest arrival for the next phase before any wait for its own, and that phase + 1; a
@@ -370,7 +371,7 @@ struct view {                    /* an access, as the shadow module classifies i
 	enum plane plane;        /* plane in which generic accesses must be known */
 	uint16_t peer;           /* the CTA that owns the memory */
 	uint32_t lanes;          /* lanes of the warp that take part */
-	uint32_t last_guard;     /* mbarrier address last reported */
+	bool equal;              /* the last conflict is one of equal values */
 	unsigned wgmma_warp;     /* ROLE_WGMMA: 0..3, or 4: all of them */
 	/* the last classified entry and its verdict */
 	struct cell_entry last_entry;
@@ -469,6 +470,7 @@ struct check {
 	uint32_t *index;         /* hash of findings: index + 1 */
 	uint32_t cap_index;
 	struct global *global;   /* NULL: not checked */
+	bool idle_waits;         /* see check_idle_waits(); atomic */
 	bool triggered, waited;  /* some thread executed griddepcontrol.launch_dependents, .wait */
 	struct check_stats stats;
 	struct map_table *maps;

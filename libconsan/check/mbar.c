@@ -152,6 +152,7 @@ static void arrive(struct cluster *c, const struct event *e, struct mbar *m, uin
 		if (f) {
 			report_edge(f, "%u arrivals, but phase %llu has only %u of %u pending",
 				count, (unsigned long long)m->phase, m->pending, m->expected);
+			edit_set(f, EDIT_CHANGE, m->init.site, 0, "?");
 			report_send(c, f);
 		}
 	}
@@ -209,6 +210,7 @@ void on_mbarrier_init(struct cluster *c, const struct event *e)
 	m->init = warp_past_op(w, e->lanes, e->site);
 	m->init_fenced = false;
 	m->init_phase = 0;
+	m->expect_site = 0;
 	m->users.n = m->waits.n = m->expects.n = m->arrivals.n = m->copies.n = 0;
 	m->arrivals_before.n = 0;
 	m->signalled = m->signalled_before = false;
@@ -335,6 +337,7 @@ void on_mbarrier_arrive(struct cluster *c, const struct event *e)
 			i++;
 	}
 	if (a->flags & ARRIVE_EXPECT_TX) {
+		m->expect_site = e->site;
 		change_tx(c, e, m, a->tx_count * (int64_t)n);
 		m->expected_tx += a->tx_count * (int64_t)n;
 	}
@@ -375,6 +378,7 @@ void on_mbarrier_expect_tx(struct cluster *c, const struct event *e)
 		return;
 	change_tx(c, e, m, bytes);
 	m->expected_tx += bytes;
+	m->expect_site = e->site;
 	vec_push(&m->expects, warp_past_op(warp_of(c, e), e->lanes, e->site));
 }
 
@@ -486,6 +490,7 @@ void on_mbarrier_signal(struct cluster *c, const struct event *e)
 			report_edge(f, "the arrive was issued in phase %llu, which completed before the copies",
 				(unsigned long long)op.phase);
 			report_hint(f, HINT(noinc_count));
+			report_edit(f, m->init.site, EDIT(noinc_count));
 			report_send(c, f);
 		}
 	}
@@ -505,6 +510,9 @@ void mbar_cluster_end(struct cluster *c)
 		struct mbar *m = &c->mbars.at[i];
 		struct finding *f;
 
+		for (uint32_t k = 0; k < c->per_cta; k++)
+			if (m->view[k].passed == -1 && !m->phase && m->pending == m->expected && !m->tx)
+				__atomic_store_n(&c->check->idle_waits, true, __ATOMIC_RELAXED);
 		if (!m->live || !m->tx || m->reported || m->inflight || m->late)
 			continue;
 		f = report_new(c, CS211, m->tx > 0 ? SEV_NOTE : rule_severity(CS211), m->init.site, 0);
@@ -517,6 +525,7 @@ void mbar_cluster_end(struct cluster *c)
 			(unsigned long long)m->phase, (long long)m->tx,
 			m->tx > 0 ? "bytes were expected that no copy delivered, and no thread waited for them"
 			: "copies delivered bytes that were not expected");
+		edit_set(f, EDIT_CHANGE, m->expect_site, 0, "?");
 		report_send(c, f);
 	}
 }

@@ -83,6 +83,7 @@ void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m)
 	else
 		report_edge(f, "phase %llu completed without waiting for the copy: expect_tx must precede "
 			"the arrival that completes the phase, or be part of it", (unsigned long long)m->phase);
+	edit_set(f, EDIT_CHANGE, m->expected_tx ? m->expect_site : e->site, 0, "?");
 	report_send(c, f);
 }
 
@@ -97,6 +98,7 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 		report_edge(f, "no arrival of phase %llu is ordered after this expect_tx, so the phase may "
 			"complete before it", (unsigned long long)m->phase);
 		report_hint(f, HINT(arrive_expect_tx));
+		report_edit(f, m->expects.at[i].site, EDIT(arrive_expect_tx));
 		report_send(c, f);
 	}
 }
@@ -222,8 +224,10 @@ void mbar_check_wait(struct cluster *c, const struct event *e, struct mbar *m, s
 		report_hint(f, HINT(phase_known_complete), (unsigned long long)m->phase - 1);
 	else if (m->waits.n && other_warp)
 		report_hint(f, HINT(waited_by_other_warp), c->warp[m->waits.at[0].warp].id, w->id);
-	else if (m->waits.n)
+	else if (m->waits.n) {
 		report_hint(f, HINT(wait_not_ordered), c->warp[m->waits.at[0].warp].id, w->id);
+		report_between(f, m->waits.at[0].site, e->site, EDIT(wait_not_ordered));
+	}
 	report_send(c, f);
 }
 

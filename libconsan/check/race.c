@@ -208,6 +208,27 @@ static bool some_lane_known(const struct view *v, enum plane plane, const struct
 	return true;
 }
 
+static bool is_rmw(const struct cell_entry *e)
+{
+	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
+
+	return (e->what & rmw) == rmw;
+}
+
+/* Gives the access its thread no value: a store, or a read-modify-write whose result is not used? */
+static bool gives_nothing(const struct cell_entry *e)
+{
+	return e->what & CELL_WRITE && (!is_rmw(e) || e->what & CELL_UNREAD);
+}
+
+/* 8.9.2 orders x before z if z observes x. If neither gives its thread a value, the program goes on
+ * alike in the execution in which z comes first, and there x is not ordered before what follows z:
+ * x races with that, although this execution does not show it. */
+static bool observed_by_chance(const struct cell_entry *x, const struct cell_entry *z)
+{
+	return z->what & CELL_UNREAD && gives_nothing(x);
+}
+
 enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entry *x,
 	const struct cell_entry *z, const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
@@ -215,7 +236,7 @@ enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entr
 	const struct cell_entry local = race_here(z, granule);
 
 	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || v->role == ROLE_WGMMA
-		|| !morally_strong(v, x, z))
+		|| !morally_strong(v, x, z) || observed_by_chance(x, z))
 		return SHADOW_NOT_OBSERVED;
 	if (some_lane_known(v, v->plane, &local, now, bytes))
 		return SHADOW_OBSERVED;
@@ -232,13 +253,12 @@ static bool is_volatile(const struct cell_entry *e)
 static bool volatile_race(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
-	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
 	const struct cell_entry *one = is_volatile(old) ? old : now, *other = one == old ? now : old;
 	const struct warp *by = one == old ? &v->c->warp[old->agent] : v->w;
 
 	if (!is_volatile(one))
 		return false;
-	if (!is_volatile(other) && ((other->what & rmw) != rmw || !(one->what & CELL_WRITE)
+	if (!is_volatile(other) && (!is_rmw(other) || !(one->what & CELL_WRITE)
 		|| warp_publishes(by, one == old ? cell_lanes_at(old, (unsigned)__builtin_ctz(bytes))
 		: v->lanes)))
 		return false;
@@ -298,6 +318,24 @@ static unsigned pick_rule(const struct view *v, const struct cell_entry *old,
 	return old_write && write ? CS101 : CS102;
 }
 
+/* Two writes: does whichever comes last leave the same value? The new one does not change the
+ * bytes, whose newest write the old one is, or races with; or both always store one constant. */
+static bool equal_values(const struct view *v, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes)
+{
+	const struct event *e = v->c->now;
+	uint32_t lanes = 0;
+
+	if (!(old->what & CELL_WRITE) || is_rmw(old) || e->kind != EV_ACCESS
+		|| e->access.mode != MODE_WRITE)
+		return false;
+	if (cell_size(old) == e->access.bytes && report_equal_stores(old->what & CELL_SITE_MASK, e->site))
+		return true;
+	for (; bytes; bytes &= bytes - 1)
+		lanes |= cell_lanes_at(now, (unsigned)__builtin_ctz(bytes));
+	return !(lanes & v->lanes & ~access_unchanged(&e->access));
+}
+
 enum severity race_severity(const struct view *v, unsigned r, const struct cell_entry *old)
 {
 	const struct check_policy *p = &v->c->check->config.policy;
@@ -310,9 +348,7 @@ enum severity race_severity(const struct view *v, unsigned r, const struct cell_
 		return SEV_NOTE;
 
 	/* whichever comes last, the result is the same */
-	if ((r == CS101 || r == CS103) && old->what & CELL_WRITE && v->c->now->kind == EV_ACCESS
-		&& cell_size(old) == v->c->now->access.bytes
-		&& report_equal_stores(old->what & CELL_SITE_MASK, v->c->now->site))
+	if ((r == CS101 || r == CS103) && v->equal)
 		return SEV_WARNING;
 	if (r == CS112)
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
@@ -401,9 +437,10 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		&& old->agent < v->c->nwarps && morally_strong(v, old, now)) {
 		if (volatile_race(v, old, now, granule, bytes))
 			race_report(v, CS123, old, now, granule, bytes);
-		return !((old->what ^ now->what) & CELL_SCOPE_MASK)
-			&& v->c->warp[old->agent].cta == v->w->cta ? SHADOW_EQUIVALENT
-			: SHADOW_MORALLY_STRONG;
+		if ((old->what ^ now->what) & CELL_SCOPE_MASK
+			|| v->c->warp[old->agent].cta != v->w->cta)
+			return SHADOW_MORALLY_STRONG;
+		return observed_by_chance(old, now) ? SHADOW_UNSEEN : SHADOW_EQUIVALENT;
 	}
 	if (old->what & now->what & CELL_STRONG && same_proxy_slots(v, old))
 		return SHADOW_MORALLY_STRONG;
@@ -434,6 +471,7 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		&& warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch)) {
 		rule = CS117;
 	}
+	v->equal = (rule == CS101 || rule == CS103) && equal_values(v, old, now, bytes);
 	race_report(v, rule, old, now, granule, bytes);
 	return SHADOW_CONFLICT;
 }
@@ -451,9 +489,10 @@ enum shadow_verdict race_classify(struct shadow_view *s, const struct cell_entry
 	if (same)
 		return v->last_verdict;
 	v->last_seen = SHADOW_NOT_OBSERVED;
+	v->equal = false;
 	v->last_verdict = classify(v, &old, &now, granule, bytes);
 	v->last_entry = old;
-	v->last_entry.bytes = (uint16_t)bytes;
+	v->last_entry.bytes = v->equal ? 0 : (uint16_t)bytes; /* the next granule's may differ */
 	v->last_lanes = now.lanes;
 	return v->last_verdict;
 }

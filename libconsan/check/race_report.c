@@ -5,6 +5,7 @@
 #include "race_report.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *what_of(const struct cluster *c, const struct cell_entry *e, enum agent_kind k)
 {
@@ -80,13 +81,25 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 				newer--;
 			break;
 		}
-	if (!committed)
+	if (!committed) {
 		report_hint(f, HINT(not_committed), commit);
-	else if (!g->wait_site[lane])
+		report_edit(f, g->site[lane], EDIT(not_committed), commit);
+	} else if (!g->wait_site[lane]) {
 		report_hint(f, HINT(never_waited_for_group), wait);
-	else if (g->wait_count[lane] > newer)
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(never_waited_for_group), wait,
+			newer);
+	} else if (g->wait_count[lane] > newer) {
 		report_hint(f, HINT(group_left_pending), wait, g->wait_count[lane],
 			g->wait_count[lane] - newer, newer);
+		report_edit(f, g->wait_site[lane], EDIT(group_left_pending), newer);
+	}
+}
+
+static void hint_barrier(struct finding *f, const struct lane_groups *g, int lane)
+{
+	report_hint(f, HINT(no_barrier_after_wait));
+	report_between(f, lane >= 0 && g->wait_site[lane] ? g->wait_site[lane] : f->side[1].site,
+		f->side[0].site, EDIT(no_barrier_after_wait));
 }
 
 static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -109,19 +122,26 @@ static void explain_load(struct cluster *c, struct finding *f, const struct cell
 	if (w->cta != m->cta)
 		return;
 	seen = &m->view[w->id];
-	if (seen->passed == -2)
+	if (seen->passed == -2) {
 		report_hint(f, HINT(never_waited), w->id);
-	else if (seen->passed == -1)
+		report_edit(f, f->side[0].site, EDIT(never_waited));
+	} else if (seen->passed == -1) {
 		report_hint(f, HINT(fresh_parity), w->id);
-	else if (seen->passed < (int64_t)s->phase)
+		report_edit(f, seen->site, EDIT(fresh_parity));
+	} else if (seen->passed < (int64_t)s->phase) {
 		report_hint(f, HINT(stale_parity), w->id, (long long)seen->passed);
-	else if (by->lane >= 0 ? !(seen->passed_lanes >> by->lane & 1)
-		: w->live & ~seen->passed_lanes)
+		report_edit(f, seen->site, EDIT(stale_parity));
+	} else if (by->lane >= 0 ? !(seen->passed_lanes >> by->lane & 1)
+		: w->live & ~seen->passed_lanes) {
 		report_hint(f, HINT(some_lanes_waited), w->id);
-	else if (seen->relaxed)
+		report_between(f, seen->site, f->side[0].site, EDIT(some_lanes_waited));
+	} else if (seen->relaxed) {
 		report_hint(f, HINT(relaxed_wait), w->id);
-	else
+		report_edit(f, seen->site, EDIT(relaxed_wait));
+	} else {
 		report_hint(f, HINT(bytes_not_expected), w->id, (long long)seen->passed);
+		report_edit(f, m->expect_site, EDIT(bytes_not_expected));
+	}
 }
 
 static void explain_fence(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -129,17 +149,58 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 {
 	char place[PLACE_BYTES];
 	const struct warp *by;
+	bool stored = false;
 	uint32_t index;
 
-	if (agent_kind(c, old->agent, &index) == AGENT_SLOT)
+	if (agent_kind(c, old->agent, &index) == AGENT_SLOT) {
+		stored = c->slots.at[index].generic;
 		index = c->slots.at[index].warp;
+	}
 	by = &c->warp[index];
 	report_edge(f, "warp %u's %s is ordered before this %s, but without a fence.proxy.async "
 		"between them", by->id, f->side[1].what, f->side[0].what);
-	if (by->global_fence.site && by->global_fence.epoch >= old->epoch)
+	if (stored) {
+		report_hint(f, HINT(fence_after_st_async));
+	} else if (by->global_fence.site && by->global_fence.epoch >= old->epoch) {
 		report_hint(f, HINT(fence_of_global), report_place(by->global_fence.site, place));
-	else if (!by->fence_site && v->w->fence_site && by != v->w)
+		report_edit(f, by->global_fence.site, EDIT(fence_of_global));
+	} else if (!by->fence_site && v->w->fence_site && by != v->w) {
 		report_hint(f, HINT(fence_by_reader), v->w->id, by->id);
+	}
+}
+
+/* The newest arrive of this kind by the warp that an agent has observed and that precedes epoch
+ * `before`; 0: none, or it is forgotten. */
+static uint32_t arrive_of(const struct cluster *c, const struct frontier *f, const struct warp *w,
+	uint32_t before, const char *kind)
+{
+	for (uint32_t i = 0; f && i < ARRAY_SIZE(w->release) && i < w->releases; i++) {
+		const uint32_t k = (w->releases - 1 - i) % ARRAY_SIZE(w->release);
+
+		if (w->release[k].epoch < before && strstr(site_get(w->release[k].site)->ptx, kind)
+			&& (frontier_full(&c->space, f, PLANE_G, w->index) >= w->release[k].epoch
+			|| frontier_lanes(&c->space, f, PLANE_G, w->index, w->release[k].epoch)))
+			return w->release[k].site;
+	}
+	return 0;
+}
+
+/* The warpgroup released the buffer before its wait: the arrive of one of its warps. */
+static void hint_early_wgmma(struct cluster *c, struct finding *f, const struct view *v,
+	const struct warpgroup *g, uint32_t first)
+{
+	char place[PLACE_BYTES];
+
+	for (uint32_t i = first; i < first + 4 && i < c->nwarps; i++) {
+		const uint32_t arrive = arrive_of(c, v->f, &c->warp[i], UINT32_MAX, "mbarrier.arrive");
+
+		if (!arrive)
+			continue;
+		report_hint(f, HINT(released_early), c->warp[i].id, report_place(arrive, place),
+			f->side[1].what);
+		report_between(f, arrive, g->wait_site, EDIT(released_early));
+		return;
+	}
 }
 
 static void explain_plain(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -147,33 +208,46 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 {
 	const struct warp *a = &c->warp[old_by->warp], *b = &c->warp[now_by->warp];
 	char place[PLACE_BYTES];
+	uint32_t known, arrive;
 
 	if (v->role == ROLE_WGMMA) {
 		report_edge(f, "the operands of a wgmma must be ordered before it in all its warps: no "
 			"synchronisation orders warp %u's %s before warp %u", a->id, f->side[1].what, b->id);
-		if (a == b)
-			report_hint(f, HINT(collective_in_warp));
+		if (a != b)
+			return;
+		report_hint(f, HINT(collective_in_warp));
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(collective_in_warp));
 		return;
 	}
 	if (a == b) {
 		report_edge(f, "no bar.warp.sync (__syncwarp) orders the %s by lane %d before this %s",
 			f->side[1].what, old_by->lane, f->side[0].what);
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(collective_in_warp));
 		return;
 	}
-	if (v->f && frontier_full(&c->space, v->f, PLANE_G, old->agent) + 1 < old->epoch)
+	known = v->f ? frontier_full(&c->space, v->f, PLANE_G, old->agent) : 0;
+	arrive = arrive_of(c, v->f, a, old->epoch, "arrive");
+	if (v->f && known + 1 < old->epoch)
 		report_edge(f, "the last synchronisation from warp %u to warp %u precedes the %s: another "
 			"barrier, or mbarrier arrive and wait, must follow it", a->id, b->id,
 			f->side[1].what);
 	else
 		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u", a->id,
 			f->side[1].what, f->side[0].what, b->id);
-	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch))
+	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch)) {
 		report_hint(f, HINT(elected_arrive), a->id, old_by->lane);
-	else if (a->restricted_fence.site && a->restricted_fence.epoch >= old->epoch
-		&& v->peer != a->cta)
+		report_edit(f, arrive_of(c, v->f, a, UINT32_MAX, "arrive"), EDIT(elected_arrive));
+	} else if (a->restricted_fence.site && a->restricted_fence.epoch >= old->epoch
+		&& v->peer != a->cta) {
 		report_hint(f, HINT(restricted_fence), report_place(a->restricted_fence.site, place));
-	else if (a->relaxed_arrive.site && a->relaxed_arrive.epoch >= old->epoch)
+		report_edit(f, a->restricted_fence.site, EDIT(restricted_fence));
+	} else if (a->relaxed_arrive.site && a->relaxed_arrive.epoch >= old->epoch) {
 		report_hint(f, HINT(relaxed_arrive), a->id, report_place(a->relaxed_arrive.site, place));
+		report_edit(f, a->relaxed_arrive.site, EDIT(relaxed_arrive));
+	} else if (arrive && arrive != f->side[1].site) {
+		report_hint(f, HINT(released_early), a->id, report_place(arrive, place), f->side[1].what);
+		report_between(f, arrive, f->side[1].site, EDIT(released_early));
+	}
 }
 
 static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, unsigned from)
@@ -187,6 +261,20 @@ static void explain_scope(struct cluster *c, struct finding *f, unsigned cta, un
 		return;
 	report_hint(f, HINT(scope_sites), report_place(site[0], arrival),
 		report_place(site[1], wait));
+	report_edit(f, report_narrower(site[0], site[1]), EDIT(scope_sites));
+}
+
+/* The wait that is too lax, or where one is missing. */
+static void hint_wgmma(struct finding *f, const struct warpgroup *g, uint32_t group)
+{
+	char form[48];
+
+	if (g->wait_site && g->wait_count > g->open - 1 - group) {
+		report_edit(f, g->wait_site, EDIT(wgmma_left_pending), g->open - 1 - group);
+		return;
+	}
+	snprintf(form, sizeof form, "wgmma.wait_group.sync.aligned %u;", g->open - 1 - group);
+	edit_set(f, EDIT_BETWEEN, f->side[1].site, f->side[0].site, form);
 }
 
 static void explain(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -209,7 +297,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 			hint_groups(f, &c->warp[index].copies, (unsigned)old_by->lane, old->epoch,
 				"cp.async.wait_group", "cp.async.commit_group");
 		else
-			report_hint(f, HINT(no_barrier_after_wait));
+			hint_barrier(f, &c->warp[index].copies, old_by->lane);
 		return;
 	case AGENT_STORES:
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "bulk group");
@@ -221,7 +309,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 			hint_groups(f, &c->warp[index].stores, (unsigned)old_by->lane, old->epoch,
 				"cp.async.bulk.wait_group", "cp.async.bulk.commit_group");
 		else
-			report_hint(f, HINT(no_barrier_after_wait));
+			hint_barrier(f, &c->warp[index].stores, old_by->lane);
 		return;
 	case AGENT_WGMMA:
 		g = &c->wg[index];
@@ -229,13 +317,18 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 		f->barrier.phase = old->epoch;
 		report_edge(f, "wgmma.wait_group must cover the wgmma, and synchronisation must order it "
 			"before this access");
-		if (old->epoch >= g->open)
+		if (old->epoch >= g->open) {
 			report_hint(f, HINT(wgmma_not_committed));
-		else if (old->epoch > g->done)
+			report_edit(f, g->site, EDIT(wgmma_not_committed));
+		} else if (old->epoch > g->done) {
 			report_hint(f, HINT(wgmma_left_pending), g->open - 1 - old->epoch,
 				g->wait_site ? g->wait_count : g->open - 1);
-		else
+			hint_wgmma(f, g, old->epoch);
+		} else {
 			report_hint(f, HINT(wgmma_not_released));
+			report_between(f, g->wait_site, f->side[0].site, EDIT(wgmma_not_released));
+			hint_early_wgmma(c, f, v, g, old_by->warp);
+		}
 		return;
 	case AGENT_SLOT:
 		explain_load(c, f, old, index, now_by);
@@ -258,9 +351,11 @@ static void explain_strong(const struct view *v, struct finding *f, const struct
 		report_hint(f, HINT(proxies_differ));
 	else if (f->side[0].bytes != f->side[1].bytes)
 		report_hint(f, HINT(sizes_differ), f->side[1].bytes, f->side[0].bytes);
-	else if (!cta && !(a < b ? a : b))
+	else if (!cta && !(a < b ? a : b)) {
 		report_hint(f, HINT(scope_too_narrow), f->side[a < b].what, scope[a < b ? a : b],
 			"cluster");
+		report_edit(f, f->side[a < b].site, EDIT(scope_too_narrow), "cluster");
+	}
 }
 
 /* The plane in which the two accesses are not ordered. */
@@ -316,20 +411,25 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	} else if (rule == CS109) {
 		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction) "
 			"is executed between them: it converges the lanes but orders no memory");
-		if (v->role != ROLE_GENERIC)
+		if (v->role != ROLE_GENERIC) {
 			report_hint(f, HINT(converged_then_released), b.lane);
+			report_between(f, f->side[1].site, f->side[0].site, EDIT(converged_then_released));
+		}
 	} else if (rule == CS117) {
 		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire "
 			"fence follows that relaxed read", c->warp[a.warp].id, c->warp[b.warp].id,
 			f->side[1].what);
 		report_hint(f, HINT(acquire_after_flag));
+		report_edit(f, f->side[0].site, EDIT(acquire_after_flag),
+			c->warp[a.warp].cta == c->warp[b.warp].cta ? "cta" : "cluster");
 	} else if (rule == CS123) {
 		report_edge(f, a.warp == b.warp ? "no bar.warp.sync (__syncwarp) orders lane %d's %s "
 			"before this %s" : "no synchronisation orders lane %d's %s before this %s", b.lane,
 			f->side[1].what, f->side[0].what);
-		if (a.warp == b.warp)
+		if (a.warp == b.warp) {
 			report_hint(f, HINT(warp_synchronous));
-		else
+			report_between(f, f->side[1].site, f->side[0].site, EDIT(warp_synchronous));
+		} else
 			report_hint(f, HINT(volatile_orders_nothing));
 	} else if (rule == CS114) {
 		report_edge(f, "the operations of CTA %u and CTA %u are ordered, but without a "

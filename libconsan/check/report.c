@@ -90,6 +90,7 @@ struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	f = base_alloc(sizeof *f);
 	f->rule = rule;
 	f->severity = sev;
+	f->order = c->stats.events;
 	finding_set_launch(f, l);
 	return f;
 }
@@ -185,6 +186,7 @@ void report_ranked(struct check *k, struct finding *f, struct finding_rank rank)
 {
 	uint32_t key[3], *at;
 
+	edit_by_rule(f);
 	make_key(key, f->rule, f->side[0].site, f->side[1].site);
 	pthread_mutex_lock(&k->lock);
 	at = find_index(k, key);
@@ -246,25 +248,6 @@ void report_cluster_end(struct cluster *c)
 	c->nseen = 0;
 }
 
-void report_variable(const struct cluster *c, uint64_t addr, char *out, size_t n)
-{
-	const struct launch_info *l = &c->check->config.launch;
-
-	for (size_t i = 0; i < l->nsymbols; i++) {
-		const struct ev_symbol *s = &l->symbols[i];
-
-		if (addr < s->addr || addr >= (uint64_t)s->addr + s->bytes)
-			continue;
-		if (addr == s->addr)
-			snprintf(out, n, "%s", s->name);
-		else
-			snprintf(out, n, "%s+0x%llx", s->name, (unsigned long long)(addr - s->addr));
-		return;
-	}
-	if (n)
-		*out = 0;
-}
-
 void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
 	uint32_t site, const char *what)
 {
@@ -298,7 +281,8 @@ void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned
 	s->peer = (uint16_t)peer;
 	s->addr = addr;
 	s->bytes = bytes;
-	report_variable(c, addr, s->variable, sizeof s->variable);
+	launch_symbol(&c->check->config.launch, addr,
+		bytes == 8 && mbar_of(c, peer, (uint32_t)addr), s->variable, sizeof s->variable);
 }
 
 void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m)
@@ -306,7 +290,7 @@ void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m)
 	struct finding_barrier *b = &f->barrier;
 
 	snprintf(b->kind, sizeof b->kind, "mbarrier");
-	report_variable(c, m->addr, b->name, sizeof b->name);
+	launch_symbol(&c->check->config.launch, m->addr, true, b->name, sizeof b->name);
 	if (!*b->name)
 		snprintf(b->name, sizeof b->name, "at shared+0x%x", m->addr);
 	b->peer = m->cta;
@@ -327,6 +311,11 @@ const char *report_place(uint32_t site, char to[PLACE_BYTES])
 	return to;
 }
 
+uint32_t report_narrower(uint32_t release, uint32_t acquire)
+{
+	return edit_has_modifier(site_get(release)->ptx, ".cta") ? release : acquire;
+}
+
 void report_edge(struct finding *f, const char *fmt, ...)
 {
 	va_list ap;
@@ -344,4 +333,27 @@ void report_hint(struct finding *f, unsigned hint, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(f->hint, sizeof f->hint, fmt, ap);
 	va_end(ap);
+}
+
+void report_edit(struct finding *f, uint32_t site, enum finding_edit_kind kind, const char *form, ...)
+{
+	char filled[sizeof f->edit.ptx];
+	va_list ap;
+
+	va_start(ap, form);
+	vsnprintf(filled, sizeof filled, form, ap);
+	va_end(ap);
+	edit_set(f, kind, site, 0, filled);
+}
+
+void report_between(struct finding *f, uint32_t site, uint32_t until, enum finding_edit_kind kind,
+	const char *form, ...)
+{
+	char filled[sizeof f->edit.ptx];
+	va_list ap;
+
+	va_start(ap, form);
+	vsnprintf(filled, sizeof filled, form, ap);
+	va_end(ap);
+	edit_set(f, kind, site, until, filled);
 }

@@ -26,14 +26,21 @@ void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
 void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
 	uint64_t addr, uint32_t bytes);
 void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m);
-void report_variable(const struct cluster *c, uint64_t addr, char *out, size_t n);
 void report_edge(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* hint and format: HINT(id), a row of finding/hints.def. */
 void report_hint(struct finding *f, unsigned hint, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* What to change at this instruction; kind and form: EDIT(id), of a row of finding/hints.def.
+ * report_between() is for EDIT_BETWEEN, `site` the earlier instruction. No call: edits.def decides. */
+void report_edit(struct finding *f, uint32_t site, enum finding_edit_kind kind, const char *form, ...)
+	PRINTF_LIKE(4, 5);
+void report_between(struct finding *f, uint32_t site, uint32_t until, enum finding_edit_kind kind,
+	const char *form, ...) PRINTF_LIKE(5, 6);
 /* "file.cu:12", the place of a site in the program's own code where it was inlined into it. Returns
  * `to`. */
 #define PLACE_BYTES 96
 const char *report_place(uint32_t site, char to[PLACE_BYTES]);
+/* Of a release and an acquire the one that has .cta scope; the first if both have it. */
+uint32_t report_narrower(uint32_t release, uint32_t acquire);
 int only_lane(uint32_t lanes); /* the lane's number if there is just one, else -1 */
 void report_cluster_end(struct cluster *c);
 /* Of several examples of a finding the most severe is reported, of those the one of the lowest

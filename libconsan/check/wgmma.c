@@ -123,12 +123,18 @@ static void in_flight_hints(struct cluster *c, const struct warpgroup *g, struct
 	snprintf(f->barrier.kind, sizeof f->barrier.kind, "wgmma group");
 	f->barrier.phase = group;
 	report_edge(f, "wgmma.wait_group must cover the wgmma before its registers are accessed");
-	if (copy)
+	if (copy) {
 		report_hint(f, HINT(wgmma_copied), report_place(copy->site, place));
-	if (group >= g->open)
+		report_edit(f, copy->site, EDIT(wgmma_copied));
+	}
+	if (group >= g->open) {
 		report_hint(f, HINT(wgmma_not_committed));
-	else if (g->wait_site)
+		report_edit(f, g->site, EDIT(wgmma_not_committed));
+	} else if (g->wait_site) {
 		report_hint(f, HINT(wgmma_left_pending), g->open - 1 - group, g->wait_count);
+		if (g->wait_count > g->open - 1 - group)
+			report_edit(f, g->wait_site, EDIT(wgmma_left_pending), g->open - 1 - group);
+	}
 	report_send(c, f);
 }
 
@@ -549,6 +555,11 @@ void on_setmaxnreg(struct cluster *c, const struct event *e)
 		report_side(c, f, w->index, -1, e->site, inc ? "setmaxnreg.inc" : "setmaxnreg.dec");
 		report_edge(f, "%u registers: the operand must be a multiple of 8 from 24 to 256 and %s "
 			"than the %u that the warp has", n, inc ? "not less" : "not more", w->nregs);
+		report_send(c, f);
+	}
+	if (e->setmaxnreg.ignored && (f = report_new(c, CS802, rule_severity(CS802), e->site, 0))) {
+		report_side(c, f, w->index, -1, e->site, inc ? "setmaxnreg.inc" : "setmaxnreg.dec");
+		report_edge(f, "the kernel has neither .maxnreg nor .minnctapersm with .maxntid or .reqntid");
 		report_send(c, f);
 	}
 	w->nregs = n;

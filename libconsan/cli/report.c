@@ -15,7 +15,7 @@
 struct args {
 	struct options options;
 	VEC(const char *) file;
-	VEC(unsigned) only;        /* --finding: positions from 1; empty: all */
+	VEC(unsigned) only;        /* --finding: positions from 1, a headline with its group; empty: all */
 	const char *to, *out, *reason, *rule;
 };
 
@@ -57,7 +57,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_TO:
 		if (!report_format(arg, &format))
-			argp_error(state, "--to=%s: must be html, json, sarif, junit or text", arg);
+			argp_error(state, "--to=%s: must be html, json, sarif, junit, github, "
+				"perfetto or text", arg);
 		a->to = arg;
 		return 0;
 	case KEY_FINDING:
@@ -91,7 +92,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* Reads all files into r and keeps the findings that --finding and --rule select. */
 static bool load(struct args *a, struct results *r, struct consan_err *e)
 {
-	size_t kept = 0;
+	size_t kept = 0, head = 0;
 
 	for (size_t i = 0; i < a->file.n; i++)
 		if (!results_load(r, a->file.at[i], e))
@@ -109,8 +110,9 @@ static bool load(struct args *a, struct results *r, struct consan_err *e)
 	for (size_t i = 0; i < r->finding.n; i++) {
 		bool wanted = !a->only.n;
 
+		head = r->finding.at[i].rank ? head : i + 1;
 		for (size_t k = 0; k < a->only.n; k++)
-			wanted |= a->only.at[k] == i + 1;
+			wanted |= a->only.at[k] == i + 1 || a->only.at[k] == head;
 		if (a->rule && strcmp(a->rule, rule_get(r->finding.at[i].rule)->code))
 			wanted = false;
 		if (wanted)
@@ -119,6 +121,7 @@ static bool load(struct args *a, struct results *r, struct consan_err *e)
 			finding_free(&r->finding.at[i]);
 	}
 	r->finding.n = kept;
+	group_findings(r->finding.at, kept); /* what is left of a group has another headline */
 	return true;
 }
 
@@ -151,15 +154,15 @@ static int show(struct args *a, const char *format)
 }
 
 static const struct argp_option report_own[] = {
-	{ "to", KEY_TO, "FORMAT", 0, "Print as html, json, sarif, junit or text (the "
-		"default, unless --report is given)", -1 },
+	{ "to", KEY_TO, "FORMAT", 0, "Print as html, json, sarif, junit, github, "
+		"perfetto or text (the default, unless --report is given)", -1 },
 	{ "finding", KEY_FINDING, "N,...", 0, "Only these findings, counted from 1", -1 },
 	{ "rule", KEY_RULE, "CODE", 0, "Only findings of this rule", -1 },
 	{ 0 },
 };
 static const struct argp_option merge_own[] = {
 	{ "to", KEY_TO, "FORMAT", 0, "Print as html, json (the default, unless --report is "
-		"given), sarif, junit or text", -1 },
+		"given), sarif, junit, github, perfetto or text", -1 },
 	{ 0 },
 };
 static const struct argp_option suppress_own[] = {

@@ -165,7 +165,7 @@ static bool is_new(const struct event *e, const struct event *last, const struct
 	case TYPE_regs: return regs->n;
 	case TYPE_text: return *text && **text;
 	case TYPE_parts: return memcmp(now, &no_parts, sizeof no_parts) != 0;
-	case TYPE_unwritten: return false;
+	case TYPE_unwritten: case TYPE_stored: return false;
 	default: return event_number(e, f) != event_number(last, f);
 	}
 }
@@ -311,7 +311,7 @@ static void get_field(struct code_reader *r, struct event_arrays *a, struct even
 	case TYPE_regs: get_regs(r, a, at); break;
 	case TYPE_text: *(const char **)at = get_text(r, &a->text); break;
 	case TYPE_parts: get_parts(r, at); break;
-	case TYPE_unwritten: r->bad = true; break;
+	case TYPE_unwritten: case TYPE_stored: r->bad = true; break;
 	default: event_set_number(e, f, event_number(e, f) + (uint64_t)code_get_signed(r));
 	}
 }

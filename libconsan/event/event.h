@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 7
+#define EVENT_VERSION 8
 
 #define EV_PACKED __attribute__((packed)) /* an enum of one byte */
 
@@ -54,6 +54,8 @@ enum EV_PACKED ev_access_flags {
 	ACCESS_REDUCTION = 1 << 2,   /* red: a read-modify-write that never acquires */
 	ACCESS_FOLLOWED = 1 << 3,    /* a load; LOAD_USED follows if an unwritten value is used */
 	ACCESS_FLAG = 1 << 4,        /* a volatile load of a flag (ptx/flag.h) */
+	ACCESS_STALE = 1 << 5,       /* a strong load of a value that is not the newest, of a write
+					with which no release pattern ends: it synchronizes with nothing */
 };
 
 enum EV_PACKED ev_arrive_flags {
@@ -123,6 +125,11 @@ struct ev_parts {
 	uint16_t at[6];
 };
 
+/* Lanes of a store that find in memory what they store. Called during the event only. */
+struct ev_stored {
+	uint32_t (*unchanged)(const struct ev_stored *);
+};
+
 /* TYPE(id, type): FIELD(id, ...) of event.def is a member of this type. */
 #define EVENT_TYPES(TYPE) \
 	TYPE(flag, bool) \
@@ -154,6 +161,7 @@ struct ev_parts {
 	TYPE(regs, struct ev_regs) \
 	TYPE(text, const char *) \
 	TYPE(unwritten, uint32_t *)                 /* within the process only */ \
+	TYPE(stored, const struct ev_stored *)      /* within the process only */ \
 	TYPE(parts, struct ev_parts)
 
 #define EV_NO_MBARRIER UINT32_MAX
@@ -193,6 +201,10 @@ _Static_assert(sizeof(struct event) == 16 + 8 * EVENT_WORDS, "EVENT_WORDS fits t
 static inline uint64_t lane_addr(const struct ev_lanes *at, unsigned lane)
 {
 	return at->lane ? at->lane[lane] : at->base + (uint64_t)((int64_t)at->stride * (int)lane);
+}
+static inline uint32_t access_unchanged(const struct event_access *a)
+{
+	return a->stored ? a->stored->unchanged(a->stored) : a->unchanged;
 }
 /* May clusters synchronize by this access to global memory? */
 static inline bool access_is_strong(const struct event_access *a)

@@ -1,5 +1,11 @@
-/* launch_info: the place of a cluster and of a CTA in the grid. */
+/* launch_info: the place of a cluster and of a CTA in the grid, and names of shared memory. */
 #include "launch_info.h"
+
+#include <stdio.h>
+
+#define MBARRIER 8u      /* bytes */
+#define MBARRIERS 64u    /* of the largest variable that is taken for an array of them. PTX declares
+			    arrays of a class as bytes, so that the element is not known. */
 
 /* Ranks and cluster ids count x fastest, as %cluster_ctarank and %clusterid do. */
 uint32_t cluster_whole(const struct launch_info *l)
@@ -37,4 +43,25 @@ void cluster_ctaid(const struct cluster_info *c, unsigned rank, uint32_t id[3])
 		at /= n;
 		in /= size[d];
 	}
+}
+
+void launch_symbol(const struct launch_info *l, uint64_t addr, bool mbarrier, char *out, size_t n)
+{
+	const struct ev_symbol *s = l->symbols, *end = s + l->nsymbols;
+	uint64_t at;
+
+	while (s < end && (addr < s->addr || addr - s->addr >= s->bytes))
+		s++;
+	if (s == end) {
+		snprintf(out, n, "%s", "");
+		return;
+	}
+	at = addr - s->addr;
+	if (mbarrier && s->bytes > MBARRIER && s->bytes <= MBARRIERS * MBARRIER
+			&& s->bytes % MBARRIER == 0 && at % MBARRIER == 0)
+		snprintf(out, n, "%.50s[%u]", s->name, (unsigned)(at / MBARRIER));
+	else if (at)
+		snprintf(out, n, "%.50s+0x%llx", s->name, (unsigned long long)at);
+	else
+		snprintf(out, n, "%s", s->name);
 }

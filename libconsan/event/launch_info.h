@@ -19,6 +19,7 @@ struct launch_info {
 	uint64_t seed;
 	const char *schedule;     /* a controlled one, as the option `schedule` names it; or NULL.
 				     Not saved */
+	uint8_t reads;            /* as the option `reads`: 0 newest, 1 oldest, 2 random */
 	uint64_t queue;           /* launches of one queue begin in order */
 	bool programmatic;        /* it may begin before the previous launch has ended */
 	bool apart;               /* no cluster synchronizes with another: the kernel has no strong
@@ -38,6 +39,11 @@ struct cluster_info {
 	uint32_t warps_per_cta;
 	struct recorder *recorder; /* records its steps (recorder.h), or NULL */
 };
+
+/* Writes the name of a shared address to out, n bytes: "tile+0x80"; "" if it is in no variable.
+ * An mbarrier in a variable that is large enough for several, but not for data beside them, is
+ * an element of an array of mbarriers: "full[1]". */
+void launch_symbol(const struct launch_info *l, uint64_t addr, bool mbarrier, char *out, size_t n);
 
 /* How many clusters of the size `cluster` make up the grid. */
 uint32_t cluster_whole(const struct launch_info *l);

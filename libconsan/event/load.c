@@ -92,6 +92,7 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	l->info.regs_per_thread = (uint32_t)code_get(c);
 	l->info.sm = (uint32_t)code_get(c);
 	l->info.seed = code_get(c);
+	l->info.reads = (uint8_t)code_get(c);
 	l->info.queue = code_get(c);
 	flags = code_get(c);
 	l->info.programmatic = flags & 1;
@@ -142,6 +143,7 @@ static bool read_sites(struct read *r, const struct chunk_head *h, struct code_r
 		s.ptx = code_get_string(c, &strings);
 		s.constant = code_get(c);
 		s.value = code_get(c);
+		s.unread = code_get(c);
 		depth = code_get(c);
 		for (uint64_t i = 0; i < depth && !c->bad; i++) {
 			struct site_loc *l = &loc[i < MAX_DEPTH ? i : MAX_DEPTH - 1];

@@ -35,7 +35,8 @@ static struct names names_of(enum event_type type)
 	switch (type) {
 	case TYPE_space: RETURN_NAMES("any", "shared", "global", "local", "const", "param", "tmem");
 	case TYPE_mode: RETURN_NAMES("none", "read", "write", "rmw");
-	case TYPE_access_flags: RETURN_NAMES("noncoherent", "matrix", "reduction", "followed");
+	case TYPE_access_flags: RETURN_NAMES("noncoherent", "matrix", "reduction", "followed", "flag",
+		"stale");
 	case TYPE_arrive_flags: RETURN_NAMES("drop", "no_complete", "expect_tx");
 	case TYPE_test_flags: RETURN_NAMES("true", "parity", "try", "suspended");
 	case TYPE_bar: RETURN_NAMES("sync", "arrive", "red");

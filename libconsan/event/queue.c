@@ -60,8 +60,8 @@ static uint32_t array_of(struct event *e, const struct event_field *f, const voi
 	case TYPE_text:
 		*pointer = field;
 		return **pointer ? (uint32_t)strlen(**pointer) + 1 : 0;
-	case TYPE_unwritten:
-		*(uint32_t **)field = NULL;
+	case TYPE_unwritten: case TYPE_stored:
+		*(void **)field = NULL;
 		return 0;
 	default:
 		return 0;

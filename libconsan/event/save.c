@@ -123,6 +123,7 @@ static void put_sites(struct saver *s)
 		code_put_string(&body, at->ptx);
 		code_put(&body, at->constant);
 		code_put(&body, at->value);
+		code_put(&body, at->unread);
 		for (const struct site_loc *l = at->loc; l; l = l->inlined_at)
 			depth++;
 		code_put(&body, depth);
@@ -177,7 +178,14 @@ static bool add(struct saver *s, const struct event *e)
 	}
 	if (other_site)
 		vec_push(&s->sites, *other_site);
-	event_encode(&s->body, s->past, e);
+	if (e->kind == EV_ACCESS && e->access.stored) {
+		struct event known = *e;
+
+		known.access.unchanged = access_unchanged(&e->access);
+		event_encode(&s->body, s->past, &known);
+	} else {
+		event_encode(&s->body, s->past, e);
+	}
 	s->events++;
 	return s->body.n >= CHUNK_RAW;
 }
@@ -287,6 +295,7 @@ void event_writer_launch(struct event_writer *w, const struct launch_info *l)
 	code_put(&body, l->regs_per_thread);
 	code_put(&body, l->sm);
 	code_put(&body, l->seed);
+	code_put(&body, l->reads);
 	code_put(&body, l->queue);
 	code_put(&body, l->programmatic | l->apart << 1);
 	code_put_string(&body, l->kernel);

@@ -4,6 +4,7 @@
 
 #include "libconsan/base/base.h"
 
+#include <fnmatch.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 /* Ids are dense; chunks never move, so that a reader needs no lock. */
 #define CHUNK_BITS 12
 #define CHUNK_SITES (1u << CHUNK_BITS)
-#define MAX_CHUNKS 4096
+#define MAX_CHUNKS 2048 /* shadow/cell.h has 23 bits for a site */
 
 static struct site *_Atomic chunk[MAX_CHUNKS];
 static atomic_uint nsites = 1; /* id 0: unknown */
@@ -158,6 +159,7 @@ static struct site copy_site(const struct site *s)
 		.loc = copy_loc(s->loc),
 		.constant = s->constant,
 		.value = s->value,
+		.unread = s->unread,
 	};
 }
 
@@ -233,13 +235,64 @@ void site_where(uint32_t id, const char **file, uint32_t *line)
 	*line = s->loc ? s->loc->line : s->ptx_line;
 }
 
+static const char *const libraries[] = {
+#define LIBRARY(part, what) part,
+#include "libraries.def"
+#undef LIBRARY
+};
+
+/* Replaced as a whole, never freed: readers take no lock. */
+struct patterns {
+	size_t n;
+	char *at[];
+};
+static struct patterns *_Atomic further;
+
+void site_libraries(const char *const *pattern, size_t n)
+{
+	struct patterns *p = base_alloc(sizeof *p + n * sizeof *p->at);
+
+	p->n = n;
+	for (size_t i = 0; i < n; i++)
+		p->at[i] = base_strdup(pattern[i]);
+	atomic_store_explicit(&further, p, memory_order_release);
+}
+
+static bool matches(const char *pattern, const char *file)
+{
+	return strpbrk(pattern, "*?[") ? !fnmatch(pattern, file, 0) : strstr(file, pattern) != NULL;
+}
+
+bool site_in_library(const char *file)
+{
+	const struct patterns *p = atomic_load_explicit(&further, memory_order_acquire);
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+		if (matches(libraries[i], file))
+			return true;
+	for (size_t i = 0; p && i < p->n; i++)
+		if (*p->at[i] && matches(p->at[i], file))
+			return true;
+	return false;
+}
+
+static bool is_cu(const char *file)
+{
+	const size_t n = strlen(file);
+
+	return n > 3 && !strcmp(file + n - 3, ".cu");
+}
+
 const struct site_loc *site_headline(const struct site_loc *l)
 {
-	for (const struct site_loc *k = l; k; k = k->inlined_at) {
-		size_t n = strlen(k->file);
+	const struct site_loc *own = NULL;
 
-		if (n > 3 && !strcmp(k->file + n - 3, ".cu"))
+	for (const struct site_loc *k = l; k; k = k->inlined_at) {
+		if (site_in_library(k->file))
+			continue;
+		if (is_cu(k->file))
 			return k;
+		own = own ? own : k;
 	}
-	return l;
+	return own ? own : l;
 }

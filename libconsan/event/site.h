@@ -8,6 +8,7 @@
 #define CONSAN_SITE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct site_loc {
@@ -27,6 +28,7 @@ struct site {
 	const struct site_loc *loc; /* NULL: no line information */
 	bool constant;         /* a store of `value`, always the same */
 	uint64_t value;
+	bool unread;           /* a read-modify-write whose result no instruction reads */
 };
 
 uint32_t site_add(const struct site *s);
@@ -36,8 +38,14 @@ uint32_t site_intern(const struct site *s);
 const struct site *site_get(uint32_t id); /* never NULL */
 /* Compares by the source place if it is known, else by the PTX place. */
 void site_where(uint32_t id, const char **file, uint32_t *line);
-/* The frame of an inlining chain to show first: the innermost one in a .cu file, as inner ones
- * are often in library headers; else the innermost. NULL if l is NULL. */
+/* Is the file part of a library (libraries.def, site_libraries())? */
+bool site_in_library(const char *file);
+/* Further patterns, for the whole process: parts of a path, or patterns for fnmatch() if they
+ * contain one of *?[. They replace those of an earlier call, and are copied. */
+void site_libraries(const char *const *pattern, size_t n);
+/* The frame of an inlining chain to show first: the innermost one in a .cu file outside libraries,
+ * as headers are mostly helpers; else the innermost one outside libraries, else the innermost. NULL
+ * if l is NULL. */
 const struct site_loc *site_headline(const struct site_loc *l);
 
 #endif

@@ -74,6 +74,8 @@ static struct round round_of(struct cluster *c)
 	const uint32_t n = c->info.nctas * c->grid->nwarps;
 	struct round r = { n, 0, 1 };
 
+	if (c->grid->l->control && c->grid->l->control->reverse)
+		return (struct round){ n, n - 1, n - 1 };
 	if (!c->grid->l->seed || n == 1)
 		return r;
 	r.start = (uint32_t)(ex_random(c) % n);
@@ -107,7 +109,7 @@ enum turn cluster_turn(struct cluster *c)
 		for (uint32_t k = 0; k < order.n; k++) {
 			struct warp *w = next_warp(c, &order, k);
 
-			if (w->done || w->parked || !warp_ready(w))
+			if (w->done || w->parked || w->parked_shared || !warp_ready(w))
 				continue;
 			switch (sched_run(w)) {
 			case RUN_READY:
@@ -116,8 +118,10 @@ enum turn cluster_turn(struct cluster *c)
 				ran = true;
 				break;
 			case RUN_SPIN:
-				spin = true;
-				sched_spun(w);
+				if (sched_spun(w))
+					spin = true;
+				else
+					ran = true;
 				break;
 			case RUN_DONE:
 				ran = true;
@@ -131,7 +135,7 @@ enum turn cluster_turn(struct cluster *c)
 		}
 		if (!c->running)
 			return TURN_DONE;
-		if (ran || c->work != work)
+		if (ran || c->work != work || sched_grant_shared(c))
 			continue;
 		if (c->parked)
 			return TURN_PARKED;
@@ -213,8 +217,8 @@ bool livelocked(struct worker *wk, uint64_t epoch)
 	struct grid *g = wk->grid;
 	bool all = true;
 
-	for (struct cluster *c = wk->resident; c; c = c->next)
-		all &= cluster_repeats(c, epoch);
+	for (size_t i = 0; i < wk->resident.n; i++)
+		all &= cluster_repeats(wk->resident.at[i].c, epoch);
 	if (!all)
 		return false;
 	atomic_store(&wk->stuck_at, epoch + 1);

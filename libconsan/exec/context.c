@@ -1,6 +1,7 @@
 /* context: the memory of clusters, CTAs and warps: allocated once, reused for one cluster of the
  * grid after the other, and initialised at each start. */
 #include "internal.h"
+#include "reads.h"
 
 #include <stdlib.h>
 
@@ -225,6 +226,7 @@ static void warp_begin(struct warp *w)
 		memset(w->local, 0, (size_t)k->local_stack * LANES);
 	drop_calls(w);
 	memset(&w->spin, 0, sizeof w->spin);
+	w->parked_shared = 0;
 	w->parked = w->granted = w->spun = w->poll.held = false;
 	w->polled = 0;
 	warp_start(w);
@@ -282,7 +284,7 @@ void context_begin(struct worker *wk, uint64_t id)
 	c->info.id = (uint32_t)id;
 	cluster_dims(&c->info, c->dims);
 	c->info.nctas = c->dims[0] * c->dims[1] * c->dims[2];
-	c->sink = o && o->cluster_begin ? o->cluster_begin(o->user, &c->info) : NULL;
+	c->sink = reads_begin(c, o && o->cluster_begin ? o->cluster_begin(o->user, &c->info) : NULL);
 	c->work = c->polls = c->events = c->ticks = c->slept = 0;
 	c->last_op = 0;
 	c->bar_phase = 0;
@@ -292,19 +294,15 @@ void context_begin(struct worker *wk, uint64_t id)
 	c->oldest = c->newest = NULL;
 	c->stop = false;
 	c->parked = 0;
+	c->parked_shared = 0;
 	c->poll = NULL;
-	c->due = true;
-	c->polled = c->polled_versions = 0;
+	c->polled = 0;
 	c->running = c->info.nctas;
-	c->next = NULL;
 	async_cluster_begin(c);
 	for (uint32_t r = 0; r < c->info.nctas; r++)
 		cta_begin(&c->cta[r]);
-	struct cluster **at = &wk->resident;
-	while (*at)
-		at = &(*at)->next;
-	*at = c;
-	wk->nresident++;
+	c->slot = (uint32_t)wk->resident.n;
+	vec_push(&wk->resident, ((struct xresident){ .c = c, .due = true }));
 }
 
 /* Ends the cluster; its context is kept for the next one. */
@@ -313,7 +311,6 @@ void context_end(struct cluster *c, bool finished)
 	struct worker *wk = c->worker;
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
-	struct cluster **at = &wk->resident;
 
 	while (finished && async_perform_one(c))
 		;
@@ -322,15 +319,17 @@ void context_end(struct cluster *c, bool finished)
 		async_free(c, op);
 	}
 	c->oldest = c->newest = NULL;
+	c->sink = reads_end(c);
 	if (c->sink && o->cluster_end)
 		o->cluster_end(o->user, c->sink);
 	wk->events += c->events;
 	wk->ops += c->ticks;
 	wk->clusters += finished;
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
-	wk->nresident--;
+	wk->resident.n--;
+	for (uint32_t i = c->slot; i < wk->resident.n; i++) {
+		wk->resident.at[i] = wk->resident.at[i + 1];
+		wk->resident.at[i].c->slot = i;
+	}
 	c->next = wk->idle;
 	wk->idle = c;
 	atomic_fetch_sub(&g->resident, 1);

@@ -357,18 +357,37 @@ static void explain_regs(const struct warp *w, const struct xwait *wait,
 		(unsigned long long)held);
 }
 
+enum { REGS_INC = 1, REGS_COUNT = 2 }; /* w[1] */
+
+static void emit_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	struct event e;
+
+	if (!w->sink)
+		return;
+	e = ex_event(w, x, EV_SETMAXNREG, lanes);
+	e.setmaxnreg.registers = x->i.w[0];
+	e.setmaxnreg.increase = x->i.w[1] & REGS_INC;
+	e.setmaxnreg.ignored = !(x->i.w[1] & REGS_COUNT);
+	ex_emit(w->cluster, &e);
+}
+
 static enum step op_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	uint32_t want = x->i.w[0];
-	bool inc = x->i.w[1];
+	bool inc = x->i.w[1] & REGS_INC, counts = x->i.w[1] & REGS_COUNT;
 	struct refusal why;
 	uint64_t more;
 	enum step s;
 
 	if (!warp_aligned(w, x, lanes, &s))
 		return s;
-	if (refuse_setmaxnreg(&why, want, inc, w->maxnreg))
+	if (refuse_setmaxnreg(&why, want, inc, counts ? w->maxnreg : 0))
 		return ex_refuse(w, x, lanes, &why);
+	if (!counts) {
+		emit_setmaxnreg(w, x, lanes);
+		return STEP_NEXT;
+	}
 	more = inc ? (uint64_t)(want - w->maxnreg) * LANES : 0;
 	if (more > w->cta->regs_free) {
 		s = ex_wait(w, WAIT_SETMAXNREG, &w->cta->regs_free, ~0ull, want);
@@ -381,13 +400,7 @@ static enum step op_setmaxnreg(struct warp *w, const struct xop *x, uint32_t lan
 		w->cta->regs_free += (uint64_t)(w->maxnreg - want) * LANES;
 	w->maxnreg = want;
 	ex_work(w);
-	if (w->sink) {
-		struct event e = ex_event(w, x, EV_SETMAXNREG, lanes);
-
-		e.setmaxnreg.registers = want;
-		e.setmaxnreg.increase = inc;
-		ex_emit(w->cluster, &e);
-	}
+	emit_setmaxnreg(w, x, lanes);
 	return STEP_NEXT;
 }
 
@@ -397,8 +410,9 @@ DECODER(setmaxnreg)
 		return dec_unsupported(d, "setmaxnreg count that is not an immediate");
 	x->fn = op_setmaxnreg;
 	x->i.w[0] = (uint32_t)i->operand[0].imm;
-	x->i.w[1] = ptx_pick(i, MG_redop) == MOD_inc;
-	if (x->i.w[1] && x->i.w[0] < d->k->least_inc)
+	x->i.w[1] = (ptx_pick(i, MG_redop) == MOD_inc ? REGS_INC : 0)
+		| (setmaxnreg_counts(d->k->func) ? REGS_COUNT : 0);
+	if (x->i.w[1] & REGS_INC && x->i.w[0] < d->k->least_inc)
 		d->k->least_inc = x->i.w[0];
 	return true;
 }

@@ -109,6 +109,7 @@ static uint32_t add_site(const struct decoder *d, const struct ptx_insn *i)
 	uint32_t id;
 
 	s.constant = ptx_stores_constant(d->fn->f, i, &s.value);
+	s.unread = ptx_result_unread(d->fn->f, i);
 	id = site_add(&s);
 	free(text);
 	return id;
@@ -286,6 +287,8 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 		for (size_t n = 0; n < fn->ninsn; n++) {
 			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
 			k->info.coupled |= ptx_observes(&fn->insn[n]);
+			k->info.polls_shared |= ptx_polls_shared(&fn->insn[n]);
+			k->info.takes_locks |= ptx_observes(&fn->insn[n]) && ptx_takes_lock(fn, &fn->insn[n]);
 		}
 		decode_function(&d, &k->fn[i]);
 	}

@@ -61,6 +61,10 @@ struct exec_kernel;
  * it with the exec_module). extern_symbol resolves names that this module declares .extern
  * (separate compilation); may be NULL. */
 struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e);
+/* A changed text of a loaded module, with the same variables and functions: its variables are those
+ * of `like`, with their contents, which must outlive it. */
+struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_module *like,
+	struct consan_err *e);
 void exec_unload(struct exec_module *m);
 /* Address and size of a .global or .const variable. */
 bool exec_symbol(const struct exec_module *m, const char *name, void **at, uint64_t *bytes);
@@ -84,6 +88,8 @@ struct exec_kernel_info {
 	bool apart;                /* no instruction synchronises with other clusters */
 	bool coupled;              /* what an instruction returns depends on the order in which
 				      clusters run: strong reads of global memory, malloc, printf */
+	bool polls_shared;         /* it has strong loads of shared memory */
+	bool takes_locks;          /* and is coupled: locks in global memory */
 	const struct ptx_insn *first_unsupported; /* or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
 };
@@ -118,11 +124,15 @@ struct exec_control {
 	const struct exec_switch *at; /* in ascending order of steps */
 	size_t n;
 	struct exec_steps *steps;  /* out; NULL: not wanted */
+	bool reverse;              /* clusters start, and warps run, in descending order */
+	uint64_t most;             /* the launch is stopped after so many ops; 0: no limit */
 };
 
 /* ---- launches ---- */
 
 enum exec_async { ASYNC_LATE, ASYNC_EARLY, ASYNC_RANDOM };
+/* Which of the values that the ISA allows strong loads of global memory return (reads.h) */
+enum exec_reads { READS_NEWEST, READS_OLDEST, READS_RANDOM };
 
 struct exec_observer {     /* callbacks may be called from worker threads */
 	void *user;
@@ -155,6 +165,7 @@ struct exec_launch {
 	uint64_t seed;             /* 0: the canonical schedule */
 	const struct exec_control *control; /* NULL, or the schedule of a coupled kernel */
 	enum exec_async async;
+	enum exec_reads reads;     /* of kernels whose clusters are coupled */
 	unsigned jobs;             /* worker threads, 0: all cores */
 	double timeout;            /* seconds, 0: none */
 	const struct exec_observer *observer; /* NULL: run unchecked */
@@ -175,6 +186,8 @@ struct exec_result {
 	uint64_t warp_ops;         /* warp instructions retired */
 	uint64_t events;
 	uint64_t sites_executed, sites; /* instructions reached / in the kernel */
+	bool reads_given_up;       /* too many locations: at some time loads began to return the newest
+				      value, in spite of exec_launch.reads */
 };
 
 /* True if this cluster of the grid is one of those that are split. At least one is, and if there
@@ -184,6 +197,10 @@ bool exec_splits(const struct exec_launch *l, uint32_t cluster, uint32_t ncluste
 /* Runs the launch to its end. A fault or trap ends the launch as on a GPU (status says which); the
  * process continues. */
 enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r);
+
+/* Registers per thread at the start of a launch with so many threads in a CTA: what setmaxnreg counts
+ * from. */
+uint32_t exec_entry_regs(const struct exec_kernel *k, uint32_t threads);
 
 /* CTAs per SM of the largest resident grid, for occupancy queries and cooperative launches. */
 unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k,

@@ -2,6 +2,7 @@
 #include <xmmintrin.h>
 
 #include "internal.h"
+#include "reads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +39,9 @@ double grid_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Registers per thread at the start: the kernel's bound, from which setmaxnreg counts. Without a
- * bound, an estimate of what ptxas chooses; it chooses no more than a setmaxnreg.inc asks for, as
- * that may not lower the count (9.7.19.5). */
-static uint32_t entry_regs(const struct exec_kernel *k, uint32_t threads)
+/* Without a bound, an estimate of what ptxas chooses; it chooses no more than a setmaxnreg.inc asks
+ * for, as that may not lower the count (9.7.19.5). */
+uint32_t exec_entry_regs(const struct exec_kernel *k, uint32_t threads)
 {
 	const struct ptx_func *f = k->func;
 	uint64_t most = 1;
@@ -252,6 +252,7 @@ static void result(struct grid *g, struct exec_result *r)
 		r->ctas += wk->ctas;
 		r->warp_ops += wk->ops;
 		r->events += wk->events;
+		r->reads_given_up |= reads_given_up(wk->reads);
 	}
 	count_sites(g, r);
 	r->status = g->status;
@@ -292,7 +293,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	g.shared_bytes = g.shared_user;
 	if (k->needs_reserved)
 		g.shared_bytes = ((g.shared_user + 15) & ~15u) + l->device->shared_reserved;
-	g.nregs = entry_regs(k, g.nthreads);
+	g.nregs = exec_entry_regs(k, g.nthreads);
 	g.info = (struct launch_info){ .kernel = k->func->name, .id = l->id,
 		.shared_static = g.shared_user - l->shared_dynamic,
 		.shared_dynamic = l->shared_dynamic,
@@ -309,6 +310,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	if (!g.max_resident)
 		g.max_resident = 1;
 	g.coupled = k->info.coupled && !l->hardware;
+	g.polls_shared = k->info.polls_shared && !l->hardware;
 	if (l->control && !g.coupled)
 		base_die("a controlled schedule of a kernel whose clusters are not coupled");
 	sched_order(&g);

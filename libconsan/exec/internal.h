@@ -33,6 +33,7 @@ struct exec_module {
 	/* address of each module or function variable, sorted by ptx_var */
 	struct placed { const struct ptx_var *var; unsigned char *at; } *placed;
 	size_t nplaced;
+	bool borrowed;           /* the variables belong to another module */
 	uint64_t const_bytes;
 	struct exec_kernel **kernel; /* by index of ptx->func, NULL: not decoded */
 	uint32_t *nregs;         /* the same index; 0: not known */
@@ -178,11 +179,26 @@ bool heap_free(void *at);        /* false: not allocated there */
 
 struct pool_block { struct pool_block *next; };
 
+/* A resident cluster. What the scheduler asks of all of them at each step lies together. */
+struct xresident {
+	struct cluster *c;
+	uint64_t polled;         /* places that its warps read in its last turn */
+	bool due;                /* it may progress: give it a turn */
+	bool stale;              /* one of those places has changed since */
+};
+
+/* A warp that waits for its turn to access memory. */
+struct xparked {
+	struct warp *w;
+	uint64_t polled;         /* w->polled: constant as long as it is parked */
+	bool futile;             /* its access would find what it has found before */
+};
+
 struct worker {
 	struct grid *grid;
 	unsigned index;
 	pthread_t thread;
-	struct cluster *resident; size_t nresident; /* in the order they started */
+	VEC(struct xresident) resident; /* in the order they started */
 	struct cluster *idle;    /* contexts to reuse */
 	struct exec_range hint[256]; /* by op: the allocation it accessed last */
 	uint32_t *seen;          /* by pc: end of the run of ops executed from there */
@@ -191,11 +207,12 @@ struct worker {
 	_Atomic uint64_t stuck_at; /* grid.work + 1 when all residents were found stuck */
 	void *scratch;           /* ex_scratch() */
 	struct wg_book wg_book;  /* ex_wg_book() */
+	struct reads *reads;     /* reads.h; or NULL */
 	/* sched.c */
 	uint64_t ticks;          /* ops of all its clusters so far */
 	unsigned window;         /* clusters kept resident, even if none of them waits */
 	uint64_t rng;
-	VEC(struct warp *) parked; /* in the order in which they arrived */
+	VEC(struct xparked) parked; /* in the order in which they arrived */
 	uint32_t version[64];    /* by place: strong accesses that changed it */
 	uint64_t steps;          /* strong accesses performed by warps that were parked */
 	uint32_t last;           /* number of the warp that performed the last one */
@@ -220,6 +237,7 @@ struct grid {
 	uint64_t max_resident;   /* clusters */
 	unsigned jobs;
 	bool coupled;            /* one worker runs all clusters: the schedule orders them */
+	bool polls_shared;       /* strong writes to shared memory are points of the schedule */
 	bool spread;             /* the other workers take part; or would, with more jobs */
 	unsigned threads;        /* workers that have started */
 	_Atomic uint64_t next, resident;
@@ -271,13 +289,19 @@ static inline uint64_t sched_place(uint64_t offset)
 }
 /* Before a strong access of the running fragment to these places. False: the warp was parked;
  * return STEP_PARK. */
-bool sched_point(struct warp *w, uint64_t places, unsigned mode);
+bool sched_point(struct warp *w, uint32_t site, uint64_t places, unsigned mode);
+/* Before a strong write or an atomic of the running fragment on shared memory, in a kernel that has
+ * strong loads of it. False: as above. */
+bool sched_shared_point(struct warp *w);
+/* Lets the warp of the cluster go on that has been parked at one the longest. False: there is
+ * none. */
+bool sched_grant_shared(struct cluster *c);
 /* Emits a strong load, unless the running warp repeats it before it does anything else: as long
  * as it polls in vain, it could as well have come later. What it acquires from values that it
  * does not wait for would order more than the program does. */
 void sched_load(struct warp *w, const struct event *e);
-/* The warp polls in vain. */
-void sched_spun(struct warp *w);
+/* The warp polls in vain. False: it will find newer values (reads.h). */
+bool sched_spun(struct warp *w);
 /* After such an access has changed memory. */
 void sched_changed(struct warp *w, uint64_t places);
 /* Draws the order in which clusters start (grid.order). */

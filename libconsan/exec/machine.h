@@ -171,9 +171,10 @@ struct warp {
 
 	/* sched.c: strong accesses to global memory in kernels whose clusters are coupled */
 	bool parked;               /* waits until it may perform the access `point` */
+	uint64_t parked_shared;    /* the same in shared memory, in order of arrival; 0: it does not */
 	bool granted;              /* it may perform the next one */
 	bool spun;                 /* polled in vain; spun_* say since when */
-	struct xpoint { uint64_t places; uint8_t mode; } point;
+	struct xpoint { uint64_t places; uint32_t site; uint8_t mode; } point;
 	struct xpolled {           /* its newest strong load, if it was not emitted yet */
 		struct event e;
 		uint64_t addr[LANES];
@@ -199,6 +200,7 @@ struct warp {
 	VEC(struct followed) follow;   /* not empty: the warp executes one op at a time */
 	struct follow_origin *origin;  /* FOLLOWED entries, NULL before the first */
 	uint32_t unwritten;            /* event_access.unwritten of the load being reported */
+	const struct ev_stored *stored; /* event_access.stored of the store being reported */
 };
 
 /* ---- the CTA ---- */
@@ -262,11 +264,13 @@ struct cluster {
 	bool stop;                 /* a fault has ended it */
 	/* used by the scheduler only */
 	uint32_t running;          /* CTAs that have not ended */
-	uint32_t parked;           /* warps that are parked */
+	uint32_t parked;           /* warps that are parked before accesses to global memory */
+	uint64_t parked_shared;    /* before accesses to shared memory, so far */
 	struct xpolled *poll;      /* the running warp's, if it is held back; or NULL */
-	bool due;                  /* it may progress: give it a turn */
-	uint64_t polled, polled_versions; /* places that its warps read in the last turn */
-	struct cluster *next;
+	uint32_t slot;             /* index in the worker's residents */
+	uint64_t polled;           /* places that its warps have read in this turn */
+	struct reads_cluster *reads; /* reads.h; or NULL */
+	struct cluster *next;      /* in the worker's list of idle contexts */
 };
 
 /* ---- async operations: copies, matrix ops ---- */
@@ -420,7 +424,9 @@ static inline void ex_set_pred(struct warp *w, uint32_t slot, uint32_t lanes, ui
  * half 0) is rank << 24 | offset as on hardware, also for the CTA's own symbols. Generic windows
  * are reserved ranges without memory behind them:
  *   SHARED_WINDOW + (rank << 24 | offset), LOCAL_WINDOW + offset,
- *   PARAM_WINDOW + offset (entry parameters). */
+ *   PARAM_WINDOW + offset (entry parameters).
+ * SHARED_WINDOW is a multiple of 4 GiB as on hardware: programs change the rank in a generic
+ * address by exclusive or (FlashMLA). */
 extern uint64_t ex_shared_window, ex_local_window, ex_param_window;
 #define SHARED_WINDOW_BYTES (16ull << 24)
 #define LOCAL_WINDOW_BYTES (64ull << 20)

@@ -194,13 +194,19 @@ uint64_t ex_shared_window, ex_local_window, ex_param_window;
 
 static void reserve(void)
 {
-	size_t bytes = SHARED_WINDOW_BYTES + LOCAL_WINDOW_BYTES + PARAM_WINDOW_BYTES;
-	void *at = mmap(NULL, bytes + (1 << 24), PROT_NONE,
+	const size_t bytes = SHARED_WINDOW_BYTES + LOCAL_WINDOW_BYTES + PARAM_WINDOW_BYTES;
+	const size_t align = (size_t)1 << 32;
+	char *at = mmap(NULL, bytes + align, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t before;
 
 	if (at == MAP_FAILED)
-		base_die("cannot reserve %zu bytes of address space", bytes);
-	ex_shared_window = ((uint64_t)(uintptr_t)at + (1 << 24) - 1) & ~((1ull << 24) - 1);
+		base_die("cannot reserve %zu bytes of address space", bytes + align);
+	before = -(uintptr_t)at & (align - 1);
+	if (before)
+		munmap(at, before);
+	munmap(at + before + bytes, align - before);
+	ex_shared_window = (uintptr_t)at + before;
 	ex_local_window = ex_shared_window + SHARED_WINDOW_BYTES;
 	ex_param_window = ex_local_window + LOCAL_WINDOW_BYTES;
 }

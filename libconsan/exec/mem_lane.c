@@ -2,6 +2,7 @@
  * Contiguous and uniform accesses of a full warp are block copies and broadcasts, all others go
  * lane by lane in lane order. */
 #include "reach.h"
+#include "reads.h"
 #include "tensormap.h"
 
 /* Loads half warps of elements whose addresses are contiguous or the same. */
@@ -81,12 +82,54 @@ static __attribute__((noinline)) void widen(const void *t, unsigned size, bool s
 	}
 }
 
+/* The lanes that read an older value, in the executor's reads. Only of global memory. */
+static __attribute__((noinline)) uint32_t old_lanes(struct warp *w, const struct xop *x,
+	uint32_t lanes, const struct reach *r, unsigned size, unsigned vec)
+{
+	const uint32_t order = x->o[MX_ORDER];
+	uint64_t addr[LANES];
+	uint32_t global = 0;
+
+	for EACH_LANE(l, lanes) {
+		addr[l] = r->mixed ? r->place[l].addr : reach_off(r, l);
+		global |= (uint32_t)(!r->mixed || r->place[l].space == SP_GLOBAL) << l;
+	}
+	return reads_load(w, global, addr, size, vec, (enum ev_sem)(uint8_t)order,
+		(enum ev_scope)(uint8_t)(order >> 8));
+}
+
+static __attribute__((noinline)) void emit_load(struct warp *w, const struct xop *x,
+	uint32_t lanes, uint32_t old, unsigned bytes, unsigned element, struct reach *r)
+{
+	struct xop of_old = *x;
+
+	of_old.o[MX_ORDER] |= ORDER(0, 0, ACCESS_STALE, 0);
+	reach_emit(w, &of_old, old, MODE_READ, bytes, element, 0, r);
+	if (lanes & ~old)
+		reach_emit(w, x, lanes & ~old, MODE_READ, bytes, element, 0, r);
+}
+
+static __attribute__((noinline)) void load_old(struct warp *w, uint32_t old, uint32_t form,
+	unsigned char *to)
+{
+	const unsigned size = FORM_SIZE(form);
+	unsigned char t[8 * LANES];
+
+	for EACH_LANE(l, old) {
+		const uint64_t v = reads_value(w, l);
+
+		memcpy(t + l * size, &v, size);
+	}
+	widen(t, size, FORM_SEXT(form), FORM_REG(form), old, to);
+}
+
 REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
 	uint32_t form = x->o[MX_FORM];
 	unsigned vec = FORM_VEC(form), reg = FORM_REG(form);
 	const uint32_t *dst = vec > 4 ? x->i.p : x->o;
+	uint32_t old = 0;
 	struct reach r;
 	uint64_t held;
 
@@ -94,7 +137,11 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		return STEP_FAULT;
 	if (!reach_begin(w, x, lanes, MODE_READ, &r, &held))
 		return STEP_PARK;
-	if (w->sink)
+	if (__builtin_expect(held && w->worker->reads, 0))
+		old = old_lanes(w, x, lanes, &r, size, vec);
+	if (old)
+		emit_load(w, x, lanes, old, size * vec, size, &r);
+	else if (w->sink)
 		reach_emit(w, x, lanes, MODE_READ, size * vec, size, 0, &r);
 	if (x->o[MX_ORDER] >> 24)
 		ex_poll(w);
@@ -109,6 +156,8 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		load_lanes(&r, lanes, size, vec, v, t);
 		widen(t, size, FORM_SEXT(form), reg, lanes, d);
 	}
+	if (old)
+		load_old(w, old, form, w->r + dst[0]);
 	reach_end(w, held, false);
 	return STEP_NEXT;
 }
@@ -166,9 +215,8 @@ REACH_INLINE bool may_collide(const struct reach *r, uint32_t lanes, int bytes)
 	return lanes & (lanes - 1) && (!r->affine || (r->stride < bytes && r->stride > -bytes));
 }
 
-/* The lanes that do not find what they stored because another lane overwrote it. For shared memory,
- * which no other worker writes in between. */
-static __attribute__((noinline)) uint32_t lost_lanes(const struct warp *w, const struct reach *r,
+/* The lanes that find something else in memory than they store. */
+static __attribute__((noinline)) uint32_t other_lanes(const struct warp *w, const struct reach *r,
 	uint32_t lanes, const uint32_t *src, unsigned size, unsigned vec, unsigned reg)
 {
 	uint32_t lost = 0;
@@ -216,6 +264,28 @@ static __attribute__((noinline)) uint32_t outdone_lanes(const struct warp *w, co
 	return lost;
 }
 
+/* What a store changes: known only if it is asked for before the lanes store. */
+struct stored {
+	struct ev_stored s;      /* first member */
+	const struct warp *w;
+	const struct reach *r;
+	const uint32_t *src;
+	uint32_t lanes, unchanged;
+	unsigned size, vec, reg;
+};
+
+static uint32_t unchanged_before(const struct ev_stored *s)
+{
+	const struct stored *x = (const struct stored *)s;
+
+	return x->lanes & ~other_lanes(x->w, x->r, x->lanes, x->src, x->size, x->vec, x->reg);
+}
+
+static uint32_t unchanged_known(const struct ev_stored *s)
+{
+	return ((const struct stored *)s)->unchanged;
+}
+
 REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	uint32_t lanes, enum ptx_space space, unsigned size)
 {
@@ -225,6 +295,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	struct reach r;
 	uint64_t held;
 	bool collide, shared;
+	struct stored stored;
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
 		return STEP_FAULT;
@@ -232,6 +303,14 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		return STEP_PARK;
 	collide = w->sink && may_collide(&r, lanes, (int)(size * vec));
 	shared = !r.mixed && r.space == SP_SHARED;
+	if (w->sink) {
+		stored = (struct stored){ { unchanged_before }, w, &r, src, lanes, 0, size, vec, reg };
+		w->stored = &stored.s;
+	}
+	if (collide && shared) {
+		stored.unchanged = unchanged_before(&stored.s);
+		stored.s.unchanged = unchanged_known;
+	}
 	if (w->sink && !(collide && shared))
 		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size, collide && r.space != SP_LOCAL
 			&& w->sink->want_global ? outdone_lanes(w, &r, lanes, src, size, vec, reg) : 0, &r);
@@ -247,8 +326,11 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		store_lanes(&r, lanes, size, v * size, s);
 	}
 	if (collide && shared)
+		/* a lane that does not find what it stored was overwritten by another one: no other worker
+		 * writes shared memory in between */
 		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size,
-			lost_lanes(w, &r, lanes, src, size, vec, reg), &r);
+			other_lanes(w, &r, lanes, src, size, vec, reg), &r);
+	w->stored = NULL;
 	reach_end(w, held, true);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
 		emit_map_writes(w, x, lanes, &r);
@@ -380,12 +462,13 @@ static void order(struct decoder *d, const struct ptx_insn *i, struct xop *x, bo
 	enum ev_scope scope = ptx_scope_of(i, SCOPE_NONE);
 	unsigned flags = ptx_has(i, MOD_nc) ? ACCESS_NONCOHERENT : 0;
 	bool poll = load && (sem != SEM_WEAK || ptx_has(i, MOD_cv) || ptx_has(i, MOD_cg));
+	bool flag = load && sem != SEM_WEAK && ptx_reads_flag(d->fn->f, i);
 
 	if (sem == SEM_VOLATILE || sem == SEM_MMIO)
 		scope = SCOPE_SYS; /* rule A04 */
-	if (sem == SEM_VOLATILE && load && ptx_reads_flag(d->fn->f, i))
+	if (sem == SEM_VOLATILE && flag)
 		flags |= ACCESS_FLAG;
-	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll);
+	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll) | (flag ? ORDER_FLAG : 0);
 }
 
 #define PICK(name, size) \

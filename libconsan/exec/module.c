@@ -76,7 +76,25 @@ static bool relocate(struct exec_module *m, const struct placed *p, struct consa
 	return true;
 }
 
-struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)
+static bool same_var(const struct ptx_var *a, const struct ptx_var *b)
+{
+	return !a->func == !b->func && !strcmp(a->name, b->name) && a->index == b->index
+		&& a->size == b->size && (!a->func || !strcmp(a->func->name, b->func->name));
+}
+
+/* Uses the variable's storage in another module. */
+static bool borrow(struct exec_module *m, const struct ptx_var *v, const struct exec_module *like)
+{
+	for (size_t i = 0; i < like->nplaced; i++)
+		if (same_var(v, like->placed[i].var)) {
+			m->placed[m->nplaced++] = (struct placed){ v, like->placed[i].at };
+			m->const_bytes += v->space == PS_const ? v->size : 0;
+			return true;
+		}
+	return false;
+}
+
+static struct exec_module *open_module(struct ptx_module *ptx)
 {
 	struct exec_module *m = base_alloc(sizeof *m);
 	size_t n = ptx->nvar;
@@ -89,6 +107,35 @@ struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)
 		n += ptx->func[f].nvar;
 	m->nregs = base_alloc((ptx->nfunc + 1) * sizeof *m->nregs);
 	m->placed = base_alloc((n + 1) * sizeof *m->placed);
+	return m;
+}
+
+struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_module *like,
+	struct consan_err *e)
+{
+	struct exec_module *m = open_module(ptx);
+	bool ok = ptx->nfunc == like->ptx->nfunc;
+
+	m->borrowed = true;
+	for (size_t i = 0; ok && i < ptx->nvar; i++)
+		ok = !has_storage(&ptx->var[i]) || borrow(m, &ptx->var[i], like);
+	for (size_t f = 0; ok && f < ptx->nfunc; f++) {
+		m->nregs[f] = like->nregs[f];
+		for (size_t i = 0; ok && i < ptx->func[f].nvar; i++)
+			ok = !has_storage(&ptx->func[f].var[i]) || borrow(m, &ptx->func[f].var[i], like);
+	}
+	qsort(m->placed, m->nplaced, sizeof *m->placed, by_var);
+	if (ok)
+		return m;
+	err_set(e, CONSAN_ERR_PTX_SYMBOL, 0, 0, "the module has other variables or functions");
+	exec_unload(m);
+	return NULL;
+}
+
+struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)
+{
+	struct exec_module *m = open_module(ptx);
+
 	for (size_t i = 0; i < ptx->nvar; i++)
 		if (has_storage(&ptx->var[i]))
 			place(m, &ptx->var[i]);
@@ -107,7 +154,7 @@ struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)
 
 void exec_unload(struct exec_module *m)
 {
-	for (size_t i = 0; i < m->nplaced; i++) {
+	for (size_t i = 0; i < m->nplaced && !m->borrowed; i++) {
 		exec_mem_remove(m->placed[i].at);
 		free(m->placed[i].at);
 	}

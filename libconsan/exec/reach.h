@@ -23,6 +23,7 @@ enum { MX_ADDR = 4, MX_IMM, MX_FORM, MX_ORDER };
 #define ORDER(sem, scope, flags, poll) \
 	((uint32_t)(sem) | (uint32_t)(scope) << 8 | (uint32_t)(flags) << 16 \
 		| (uint32_t)(poll) << 24)
+#define ORDER_FLAG (1u << 25) /* a strong load that polls a flag (ptx/flag.h) */
 
 struct reach {
 	unsigned char *base;     /* lane l's bytes are at base + off[l] */
@@ -284,8 +285,8 @@ static __attribute__((noinline)) uint64_t reach_stripes(const struct reach *r, u
 	return stripes;
 }
 
-/* Called before a strong access to global memory. In kernels whose clusters are coupled it is a
- * point of the schedule: false means return STEP_PARK. In others it is one atomic step with its
+/* Called before a strong access. It may be a point of the schedule: false means return STEP_PARK.
+ * An access to global memory in a kernel whose clusters are not coupled is one atomic step with its
  * event with respect to other workers; else the checker would see another order than memory did.
  * *held is for reach_end(). */
 REACH_INLINE bool reach_begin(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
@@ -294,11 +295,15 @@ REACH_INLINE bool reach_begin(struct warp *w, const struct xop *x, uint32_t lane
 	const struct grid *g = w->worker->grid;
 
 	*held = 0;
-	if (!(x->o[MX_ORDER] & 255) || (!r->mixed && r->space != SP_GLOBAL))
+	if (!(x->o[MX_ORDER] & 255))
+		return true;
+	if (!r->mixed && r->space == SP_SHARED)
+		return mode == MODE_READ || !g->polls_shared || sched_shared_point(w);
+	if (!r->mixed && r->space != SP_GLOBAL)
 		return true;
 	if (g->coupled) {
 		*held = reach_places(w, x, lanes, r);
-		return !*held || sched_point(w, *held, mode);
+		return !*held || sched_point(w, x->site, *held, mode);
 	}
 	if (w->sink && w->sink->want_global && g->jobs > 1)
 		*held = reach_stripes(r, lanes);
@@ -351,6 +356,7 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	a->bytes = bytes;
 	a->element_bytes = element;
 	a->overwritten = lost & lanes;
+	a->stored = mode == MODE_WRITE ? w->stored : NULL;
 	a->owner = (uint16_t)(r->cta ? r->cta->rank : w->cta->rank);
 	if (r->affine) {
 		a->at.base = r->first;
@@ -365,15 +371,16 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 			ex_lanes(&a->at, lanes, r->off);
 		}
 	}
+	if (mode == MODE_READ && a->sem != SEM_WEAK && !r->mixed && (r->space == SP_GLOBAL
+		? w->worker->grid->coupled : w->worker->grid->polls_shared && order & ORDER_FLAG)) {
+		sched_load(w, &e);
+		return;
+	}
 	if (mode == MODE_READ && r->space == SP_SHARED) {
 		a->flags |= ACCESS_FOLLOWED;
 		a->unwritten = &w->unwritten;
 	}
-	if (mode == MODE_READ && a->sem != SEM_WEAK && !r->mixed && r->space == SP_GLOBAL
-		&& w->worker->grid->coupled)
-		sched_load(w, &e);
-	else
-		ex_emit(w->cluster, &e);
+	ex_emit(w->cluster, &e);
 	if (__builtin_expect(w->unwritten != 0, 0))
 		follow_begin(w, x, a);
 }

@@ -14,6 +14,9 @@
  * that it waits for is not emitted: it could as well have come later. A cluster starts when those
  * that are resident can only wait, or with a seed, earlier.
  *
+ * Within a cluster the same holds for shared memory, if the kernel has strong loads of it: a strong
+ * write waits until no warp of the cluster can continue without one.
+ *
  * The schedule is fair, as a loop that waits may change memory in each iteration, for example if it
  * takes a lock to look: after FAIR_STEPS accesses in which no cluster starts or ends, all get a turn
  * and another one starts; after FAIR_TURNS turns in which clusters progress, a parked access is
@@ -23,6 +26,7 @@
  * resident. With a seed, the order of clusters, of warps and of parked accesses is drawn, and some
  * reads park, too. */
 #include "internal.h"
+#include "reads.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -47,16 +51,17 @@ static uint64_t draw(uint64_t *state)
 
 void sched_order(struct grid *g)
 {
+	const bool reverse = g->l->control && g->l->control->reverse;
 	uint64_t rng = g->l->seed * 0xd1342543de82ef95ull;
 
-	if (!g->l->seed)
+	if (!g->l->seed && !reverse)
 		return;
 	if (!g->order) {
 		g->order = base_alloc(g->nclusters * sizeof *g->order);
 		for (uint64_t k = 0; k < g->nclusters; k++)
-			g->order[k] = (uint32_t)k;
+			g->order[k] = (uint32_t)(reverse ? g->nclusters - 1 - k : k);
 	}
-	for (uint64_t k = g->nclusters; k > 1; k--) {
+	for (uint64_t k = g->nclusters; k > 1 && !reverse; k--) {
 		uint64_t other = draw(&rng) % k;
 		uint32_t id = g->order[k - 1];
 
@@ -73,6 +78,7 @@ static void begin(struct worker *wk)
 	wk->window = wk->grid->coupled && l->control ? CONTROLLED
 		: wk->grid->coupled && l->seed ? 1u << draw(&wk->rng) % 4 : 1;
 	wk->last = UINT32_MAX;
+	wk->reads = wk->grid->coupled ? reads_open(l) : NULL;
 }
 
 /* ---- points ---- */
@@ -87,7 +93,7 @@ static uint64_t versions(const struct worker *wk, uint64_t places)
 	return sum;
 }
 
-bool sched_point(struct warp *w, uint64_t places, unsigned mode)
+bool sched_point(struct warp *w, uint32_t site, uint64_t places, unsigned mode)
 {
 	struct worker *wk = w->worker;
 	struct cluster *c = w->cluster;
@@ -95,9 +101,9 @@ bool sched_point(struct warp *w, uint64_t places, unsigned mode)
 	if (!w->granted && (mode != MODE_READ || c->grid->l->control
 		|| (c->grid->l->seed && !(ex_random(c) & 3)))) {
 		w->parked = true;
-		w->point = (struct xpoint){ places, (uint8_t)mode };
+		w->point = (struct xpoint){ places, site, (uint8_t)mode };
 		c->parked++;
-		vec_push(&wk->parked, w);
+		vec_push(&wk->parked, ((struct xparked){ .w = w, .polled = w->polled }));
 		return false;
 	}
 	w->granted = false;
@@ -108,18 +114,58 @@ bool sched_point(struct warp *w, uint64_t places, unsigned mode)
 	return true;
 }
 
+bool sched_shared_point(struct warp *w)
+{
+	struct cluster *c = w->cluster;
+
+	if (w->granted || (c->grid->l->seed && ex_random(c) & 1)) {
+		w->granted = false;
+		return true;
+	}
+	w->point = (struct xpoint){ .mode = MODE_WRITE };
+	w->parked_shared = ++c->parked_shared;
+	return false;
+}
+
+bool sched_grant_shared(struct cluster *c)
+{
+	struct warp *first = NULL;
+
+	for (uint32_t r = 0; c->parked_shared && r < c->info.nctas; r++)
+		for (uint32_t i = 0; i < c->cta[r].nwarps; i++) {
+			struct warp *w = c->cta[r].warp[i];
+
+			if (w->parked_shared && (!first || w->parked_shared < first->parked_shared))
+				first = w;
+		}
+	if (!first)
+		return false;
+	first->parked_shared = 0;
+	first->granted = true;
+	return true;
+}
+
 void sched_changed(struct warp *w, uint64_t places)
 {
+	struct worker *wk = w->worker;
+
+	for (size_t i = 0; i < wk->parked.n; i++)
+		wk->parked.at[i].futile &= !(wk->parked.at[i].polled & places);
+	for (size_t i = 0; i < wk->resident.n; i++)
+		wk->resident.at[i].stale |= (wk->resident.at[i].polled & places) != 0;
 	for (; places; places &= places - 1)
-		w->worker->version[__builtin_ctzll(places)]++;
+		wk->version[__builtin_ctzll(places)]++;
 	w->polled = 0;
 }
 
-void sched_spun(struct warp *w)
+bool sched_spun(struct warp *w)
 {
-	w->spun = true;
+	w->spun = !reads_spun(w);
+	if (!w->spun)
+		return false;
 	w->spun_versions = versions(w->worker, w->polled);
 	w->spun_work = w->cluster->work;
+	return true;
 }
 
 /* ---- loads of threads that poll ---- */
@@ -158,8 +204,7 @@ void sched_load(struct warp *w, const struct event *e)
 	c->poll = p;
 }
 
-/* A warp that spins, or that waits for its turn to read, probably repeats the load. If not, its
- * event comes late, and may acquire a later release: no report follows from that. */
+/* A warp that spins, or that waits for its turn to load there again, probably repeats the load. */
 enum run_result sched_run(struct warp *w)
 {
 	struct cluster *c = w->cluster;
@@ -167,7 +212,7 @@ enum run_result sched_run(struct warp *w)
 
 	c->poll = w->poll.held ? &w->poll : NULL;
 	how = warp_run(w);
-	if (c->poll && how != RUN_SPIN && !(how == RUN_PARKED && w->point.mode == MODE_READ))
+	if (c->poll && how != RUN_SPIN && !(how == RUN_PARKED && w->point.site == w->poll.e.site))
 		sched_poll_counts(c);
 	c->poll = NULL;
 	return how;
@@ -178,6 +223,17 @@ static bool futile(const struct warp *w)
 {
 	return w->spun && w->spun_work == w->cluster->work
 		&& w->spun_versions == versions(w->worker, w->polled);
+}
+
+/* After a turn of the cluster, which may have parked some warps, the first of them at `from`, and
+ * changed what its others have found: xparked.futile is futile() of all parked warps again. */
+static void judge_parked(struct worker *wk, const struct cluster *c, size_t from, bool worked)
+{
+	if (worked && c->parked > wk->parked.n - from)
+		from = 0;
+	for (struct xparked *p = wk->parked.at + from; p < wk->parked.at + wk->parked.n; p++)
+		if (p->w->cluster == c)
+			p->futile = futile(p->w);
 }
 
 static uint32_t number_of(const struct warp *w)
@@ -191,7 +247,7 @@ static size_t parked_at(const struct worker *wk, uint32_t warp)
 {
 	size_t k = 0;
 
-	while (k < wk->parked.n && number_of(wk->parked.at[k]) != warp)
+	while (k < wk->parked.n && number_of(wk->parked.at[k].w) != warp)
 		k++;
 	return k;
 }
@@ -207,7 +263,7 @@ static size_t controlled(const struct worker *wk, const struct exec_control *con
 		if (control->at[i].step == wk->steps && (k = parked_at(wk, control->at[i].warp)) < n)
 			return k;
 	k = parked_at(wk, wk->last);
-	return k < n && (wk->streak >= FAIR_STEPS || futile(wk->parked.at[k])) ? n : k;
+	return k < n && (wk->streak >= FAIR_STEPS || wk->parked.at[k].futile) ? n : k;
 }
 
 /* Chooses the parked access to perform next; one that is futile only if all are. */
@@ -221,9 +277,12 @@ static size_t choose(struct worker *wk, bool *all_futile)
 	*all_futile = false;
 	if (named < n)
 		return named;
-	for (size_t k = 0; k < n; k++)
-		if (!futile(wk->parked.at[(from + k) % n]))
-			return (from + k) % n;
+	for (size_t k = from; k < n; k++)
+		if (!wk->parked.at[k].futile)
+			return k;
+	for (size_t k = 0; k < from; k++)
+		if (!wk->parked.at[k].futile)
+			return k;
 	*all_futile = true;
 	return from;
 }
@@ -236,8 +295,8 @@ static void record_step(struct worker *wk, struct exec_steps *s, const struct wa
 	if (s->n++ >= EXEC_STEPS)
 		return;
 	for (size_t k = 0; k < wk->parked.n; k++)
-		if (wk->parked.at[k] != w && !futile(wk->parked.at[k]))
-			vec_push(&s->ready, number_of(wk->parked.at[k]));
+		if (wk->parked.at[k].w != w && !wk->parked.at[k].futile)
+			vec_push(&s->ready, number_of(wk->parked.at[k].w));
 	step.nready = (uint32_t)s->ready.n - step.ready;
 	vec_push(&s->step, step);
 }
@@ -260,7 +319,7 @@ static bool grant(struct worker *wk)
 	k = choose(wk, &all_futile);
 	if (all_futile && wk->wasted++ > 2 * wk->parked.n)
 		return false;
-	w = wk->parked.at[k];
+	w = wk->parked.at[k].w;
 	if (wk->grid->l->control && wk->grid->l->control->steps)
 		record_step(wk, wk->grid->l->control->steps, w);
 	wk->streak = number_of(w) == wk->last ? wk->streak + 1 : 0;
@@ -271,7 +330,7 @@ static bool grant(struct worker *wk)
 	w->parked = false;
 	w->granted = true;
 	w->cluster->parked--;
-	w->cluster->due = true;
+	wk->resident.at[w->cluster->slot].due = true;
 	wk->steps++;
 	return true;
 }
@@ -343,7 +402,7 @@ static void end(struct worker *wk, struct cluster *c, bool finished)
 	size_t n = 0;
 
 	for (size_t i = 0; c->parked && i < wk->parked.n; i++)
-		if (wk->parked.at[i]->cluster != c)
+		if (wk->parked.at[i].w->cluster != c)
 			wk->parked.at[n++] = wk->parked.at[i];
 	if (c->parked)
 		wk->parked.n = n;
@@ -354,9 +413,11 @@ static void end(struct worker *wk, struct cluster *c, bool finished)
 /* Ends all resident clusters as hung. */
 static void end_as_hung(struct worker *wk, enum ev_hang why)
 {
-	while (wk->resident) {
-		cluster_hang(wk->resident, why);
-		end(wk, wk->resident, false);
+	while (wk->resident.n) {
+		struct cluster *c = wk->resident.at[0].c;
+
+		cluster_hang(c, why);
+		end(wk, c, false);
 	}
 }
 
@@ -368,7 +429,8 @@ static void check_limits(struct worker *wk)
 
 	if (g->deadline > 0 && grid_now() > g->deadline)
 		atomic_store(&g->timeout, true);
-	if (o && o->stop && o->stop(o->user))
+	if ((o && o->stop && o->stop(o->user))
+		|| (g->l->control && g->l->control->most && wk->ticks > g->l->control->most))
 		atomic_store(&g->stopped, true);
 }
 
@@ -376,18 +438,19 @@ static void check_limits(struct worker *wk)
 static bool turn(struct worker *wk, struct cluster *c)
 {
 	struct grid *g = wk->grid;
-	uint64_t work = c->work, ticks = c->ticks;
+	const uint64_t work = c->work, ticks = c->ticks;
+	const size_t parked = wk->parked.n;
 	enum turn t;
 
 	if (cut_off(g, c->info.id) && !atomic_load(&g->hang)) {
 		end(wk, c, false);
 		return true;
 	}
-	c->polled = 0;
+	c->polled = wk->resident.at[c->slot].polled = 0;
 	t = cluster_turn(c);
 	wk->ticks += c->ticks - ticks;
-	c->due = t == TURN_ON;
-	c->polled_versions = versions(wk, c->polled);
+	wk->resident.at[c->slot] = (struct xresident){ c, c->polled, t == TURN_ON, false };
+	judge_parked(wk, c, parked, c->work != work);
 	if (c->work != work)
 		atomic_fetch_add(&g->work, 1);
 	switch (t) {
@@ -414,14 +477,16 @@ static bool turn(struct worker *wk, struct cluster *c)
 /* Gives turns to the clusters that may progress, or to all. True: something has progressed. */
 static bool turns(struct worker *wk, bool all)
 {
-	const uint64_t parts = wk->nresident / EAGER + 1;
+	const uint64_t parts = wk->resident.n / EAGER + 1;
 	bool progress = false;
 
-	for (struct cluster *c = wk->resident, *next; c; c = next) {
-		next = c->next;
-		if (all || c->due || (c->polled_versions != versions(wk, c->polled)
-			&& (c->info.id + wk->steps) % parts == 0))
+	for (size_t i = 0; i < wk->resident.n;) {
+		const struct xresident *r = &wk->resident.at[i];
+		struct cluster *c = r->c;
+
+		if (all || r->due || (r->stale && (c->info.id + wk->steps) % parts == 0))
 			progress |= turn(wk, c);
+		i += i < wk->resident.n && wk->resident.at[i].c == c; /* or it has ended */
 	}
 	return progress;
 }
@@ -453,7 +518,7 @@ void worker_run(struct worker *wk)
 		uint64_t epoch = atomic_load(&g->work);
 		bool progress;
 
-		while (wk->nresident < wk->window && admit(wk))
+		while (wk->resident.n < wk->window && admit(wk))
 			;
 		progress = turns(wk, all);
 		check_limits(wk);
@@ -472,7 +537,7 @@ void worker_run(struct worker *wk)
 			wk->wasted = idle = 0;
 		if (g->coupled && fair(wk, progress, &all))
 			continue;
-		if (progress && wk->resident) {
+		if (progress && wk->resident.n) {
 			all = !g->coupled;
 			continue;
 		}
@@ -480,7 +545,7 @@ void worker_run(struct worker *wk)
 			all = false;
 			continue;
 		}
-		if ((all || wk->nresident % FULL_EVERY) && admit(wk)) {
+		if ((all || wk->resident.n % FULL_EVERY) && admit(wk)) {
 			all = !g->coupled;
 			wk->wasted = idle = 0;
 			continue;
@@ -490,7 +555,7 @@ void worker_run(struct worker *wk)
 			continue;
 		}
 		wk->wasted = 0;
-		if (!wk->resident) {
+		if (!wk->resident.n) {
 			/* no capacity, but clusters left: others must end first */
 			if (atomic_load(&g->next) >= g->nclusters
 				|| cut_off(g, grid_cluster(g, atomic_load(&g->next))))
@@ -501,7 +566,7 @@ void worker_run(struct worker *wk)
 		}
 		if (++idle > 8 && livelocked(wk, epoch)) {
 			atomic_store(&g->hang, true);
-			grid_fail(g, wk->resident->info.id, EXEC_HANG, 0,
+			grid_fail(g, wk->resident.at[0].c->info.id, EXEC_HANG, 0,
 				"livelock: all runnable warps spin in loops that change no state");
 		} else if (idle > 8) {
 			sched_yield();
@@ -522,7 +587,9 @@ void worker_free(struct worker *wk)
 			free(b);
 		}
 	vec_free(&wk->parked);
+	vec_free(&wk->resident);
 	free(wk->seen);
 	free(wk->scratch);
 	wg_book_close(&wk->wg_book);
+	reads_close(wk->reads);
 }

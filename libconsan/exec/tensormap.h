@@ -96,8 +96,8 @@ bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
 typedef bool (*tensor_span)(void *user, uint64_t addr, uint64_t bytes);
 bool tensor_spans(const struct tensor_copy *c, tensor_span each, void *user);
 
-/* The same for the bytes beside the tensor that a plain store overwrites: at the inner edge an H200
- * writes whole units of 16 bytes, with what the box has there. No row has more than 15. */
+/* The same for the bytes beside the tensor that a store or reduction overwrites: at the inner edge
+ * an H200 writes whole units of 16 bytes, with what the box has there. No row has more than 15. */
 bool tensor_padding(const struct tensor_copy *c, tensor_span each, void *user);
 
 /* The copies. Every global byte must be accessible. */

@@ -37,7 +37,7 @@ unsigned rule_by_code(const char *code)
 
 static const char *const hints[] = {
 	"",
-#define ADVICE(id, format) #id,
+#define ADVICE(id, edit, form, format) #id,
 #include "hints.def"
 #undef ADVICE
 };
@@ -111,9 +111,15 @@ void finding_set_launch(struct finding *f, const struct launch_info *l)
 {
 	f->launch = l->id;
 	f->seed = l->seed;
+	f->reads = l->reads;
 	if (l->schedule)
 		snprintf(f->schedule, sizeof f->schedule, "%s", l->schedule);
 	finding_set_kernel(f->kernel, l->kernel ? l->kernel : "");
+}
+
+const char *finding_reads(const struct finding *f)
+{
+	return f->reads == 1 ? "oldest" : f->reads == 2 ? "random" : "";
 }
 
 void finding_set_kernel(char to[256], const char *mangled)

@@ -4,6 +4,8 @@
 #define CONSAN_FINDING_H
 
 #include "banks.h"
+#include "edit.h"
+#include "group.h"
 #include "history.h"
 #include "ptx_rules.h"
 #include "recorder.h"

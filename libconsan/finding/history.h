@@ -12,6 +12,7 @@
 #define HISTORY_OTHERS 0xffff /* in place of a warp: several warps */
 #define HISTORY_NO_PHASE UINT64_MAX /* of a wait that no arrival had to complete */
 #define HISTORY_PHASES 4      /* newest phases kept of an mbarrier */
+#define HISTORY_ARRIVERS 16   /* warps kept that have arrived on an mbarrier */
 
 enum step_kind {
 #define STEP(id, family, on, text) STEP_##id,
@@ -57,6 +58,9 @@ struct history_mbarrier {
 		uint32_t arrivals;
 		int64_t expected, completed; /* bytes */
 	} recent[HISTORY_PHASES]; /* phase p is at p % HISTORY_PHASES */
+	/* the first warps that have arrived since the initialization */
+	struct history_arriver { uint16_t cta, warp; } arriver[HISTORY_ARRIVERS];
+	uint32_t narrivers;
 };
 
 enum history_buffer_kind { BUFFER_VARIABLE, BUFFER_DYNAMIC, BUFFER_STAGE };

@@ -184,6 +184,15 @@ static void on_inval(struct recorder *r, const struct event *e)
 	}
 }
 
+static void add_arriver(struct history_mbarrier *m, const struct history_step *s)
+{
+	for (uint32_t i = 0; i < m->narrivers; i++)
+		if (m->arriver[i].cta == s->cta && m->arriver[i].warp == s->warp)
+			return;
+	if (m->narrivers < HISTORY_ARRIVERS)
+		m->arriver[m->narrivers++] = (struct history_arriver){ s->cta, s->warp };
+}
+
 static void on_arrive(struct recorder *r, const struct event *e)
 {
 	const struct event_mbarrier_arrive *a = &e->mbarrier_arrive;
@@ -197,6 +206,8 @@ static void on_arrive(struct recorder *r, const struct event *e)
 		m->count -= m->count > n ? n : m->count;
 	s->tx = tx;
 	s->count = a->arrivals * n;
+	if (m)
+		add_arriver(m, s);
 	update_mbarrier(r, s, s->count, tx, 0);
 }
 

@@ -203,20 +203,6 @@ static int32_t place_side(const struct step_log *p, const struct finding_side *s
 	return (int32_t)i;
 }
 
-static void name_of(const struct launch_info *l, uint32_t addr, char out[64])
-{
-	for (size_t i = 0; i < l->nsymbols; i++) {
-		const struct ev_symbol *v = &l->symbols[i];
-
-		if (addr < v->addr || addr - v->addr >= v->bytes)
-			continue;
-		snprintf(out, 64, addr == v->addr ? "%.50s" : "%.50s+0x%x", v->name,
-			addr - v->addr);
-		return;
-	}
-	snprintf(out, 64, "shared+0x%x", addr);
-}
-
 static int by_place(const void *a, const void *b)
 {
 	const struct history_mbarrier *m = a, *n = b;
@@ -237,7 +223,9 @@ static void copy_mbarriers(const struct recorder *r, const struct participants *
 				r->mbarrier[i].addr))
 			continue;
 		*m = r->mbarrier[i];
-		name_of(r->info.launch, m->addr, m->name);
+		launch_symbol(r->info.launch, m->addr, true, m->name, sizeof m->name);
+		if (!*m->name)
+			snprintf(m->name, sizeof m->name, "shared+0x%x", m->addr);
 		h->nmbarriers++;
 	}
 	qsort(h->mbarrier, h->nmbarriers, sizeof *h->mbarrier, by_place);

@@ -1,6 +1,7 @@
 /* suppress: see suppress.h. */
 #include "suppress.h"
 
+#include "group.h"
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
 
@@ -169,11 +170,15 @@ static bool source_matches(const char *pattern, const struct finding *f)
 	return false;
 }
 
-/* Compares the variable without its offset: "tile+0x80" matches tile. */
+/* Bytes of the name without offset or index: of "tile+0x80" and "tile[1]", those of tile. */
+static size_t bare_name(const char *variable)
+{
+	return strcspn(variable, "+[");
+}
+
 static bool variable_matches(const char *pattern, const char *variable)
 {
-	const char *plus = strstr(variable, "+0x");
-	char *name = base_strndup(variable, plus ? (size_t)(plus - variable) : strlen(variable));
+	char *name = base_strndup(variable, bare_name(variable));
 	bool match = *name && glob(pattern, name);
 
 	free(name);
@@ -230,6 +235,7 @@ void suppress_apply(struct results *r)
 		vec_push(&r->suppressed, ((struct result_suppressed){ .f = f, .by = (uint32_t)k }));
 	}
 	r->finding.n = kept;
+	group_findings(r->finding.at, r->finding.n);
 }
 
 /* ---- writing ---- */
@@ -253,7 +259,6 @@ void suppress_write(struct text *t, const struct finding *f, const char *reason)
 	const uint32_t line = l ? l->line : s->ptx_line;
 	const char *name = f->nsides ? f->side[0].variable : "";
 	char *kernel = demangle(f->kernel, NAME_BARE);
-	const char *plus;
 
 	text_printf(t, "%s\n", rule_get(f->rule)->code);
 	if (*kernel) {
@@ -266,9 +271,8 @@ void suppress_write(struct text *t, const struct finding *f, const char *reason)
 		add_literal(t, slash ? slash + 1 : file);
 		text_printf(t, ":%u\n", line);
 	}
-	plus = strstr(name, "+0x");
-	if (*name && *name != '+') {
-		char *bare = base_strndup(name, plus ? (size_t)(plus - name) : strlen(name));
+	if (bare_name(name)) {
+		char *bare = base_strndup(name, bare_name(name));
 
 		text_printf(t, "\tsymbol: ");
 		add_literal(t, bare);

@@ -65,17 +65,42 @@ struct finding_waiter {   /* an edge of the wait-for graph of a hang */
 	char text[160];       /* "waits for phase 3 (parity 1); 1 of 2 arrivals missing" */
 };
 
+/* What to change in the program. EDIT_BETWEEN: insert after the instruction `site` and before the
+ * instruction `until`, at a place that every path from the first to the second passes. EDIT_MOVE:
+ * execute `site` later, after `until`. */
+enum finding_edit_kind { EDIT_NONE, EDIT_CHANGE, EDIT_BEFORE, EDIT_AFTER, EDIT_BETWEEN, EDIT_MOVE };
+/* The launch was run again with the edit: VERIFIED_CLEAN, it had no finding above a note;
+ * VERIFIED_PART, this finding was gone and others remained; VERIFIED_NOT, this finding remained, or
+ * another one or a hang took its place. */
+enum finding_verified { VERIFIED_NOT_TRIED, VERIFIED_CLEAN, VERIFIED_PART, VERIFIED_NOT };
+struct finding_edit {
+	uint8_t kind;         /* enum finding_edit_kind */
+	uint8_t verified;     /* enum finding_verified */
+	uint32_t site, until; /* until: EDIT_BETWEEN and EDIT_MOVE only */
+	uint32_t left;        /* VERIFIED_PART: findings above a note that remained */
+	uint32_t others;      /* tried together with so many other edits of the report */
+	uint32_t copies;      /* instructions to edit: the compiler made so many of one line; 0: one */
+	char form[48];        /* EDIT_CHANGE: how ptx follows from the instruction (hints.def), or "" */
+	char ptx[192];        /* to insert, or to put in place of the instruction; "": the repair is
+				 not mechanical, but this is the place */
+};
+
 struct finding {
 	unsigned rule;        /* 1 .. rule_count() */
 	enum severity severity;
 	char kernel[256];     /* mangled, by finding_set_kernel() */
 	uint32_t launch;
+	uint32_t group;       /* number of its group (group.h), in the order of importance */
+	uint32_t rank;        /* 0: the headline of its group, else a consequence */
+	uint64_t order;       /* events of its cluster before the occurrence that is shown; 0: the
+				 finding is about two clusters, which have no common order */
 	struct finding_side side[FINDING_SIDES];
 	unsigned nsides;
 	struct finding_barrier barrier;
 	char edge[320];       /* the missing synchronization, one sentence */
 	uint16_t hint_id;     /* the row of hints.def; 0: no hint */
 	char hint[320];       /* about this occurrence in particular, or "" */
+	struct finding_edit edit;
 	struct finding_waiter *waiter; /* owned */
 	unsigned nwaiters;
 	struct history *history; /* a reference (history.h), or NULL */
@@ -85,6 +110,7 @@ struct finding {
 	uint32_t clusters;    /* clusters with an occurrence */
 	uint64_t seed;        /* of the schedule with the first occurrence */
 	uint32_t host;        /* the host's call stack of the launch, a site; 0: unknown */
+	uint8_t reads;        /* the option `reads` of that run, see finding_reads(); 0: newest */
 	char schedule[64];    /* that schedule as the option `schedule` names it; "": by its seed */
 };
 
@@ -96,6 +122,8 @@ void finding_free(struct finding *f); /* frees what f owns, not f */
 /* A name that does not fit is cut and gets ~ and its checksum, so that two instances of a
  * template stay different. */
 void finding_set_kernel(char to[256], const char *mangled);
+/* The value of the option `reads` that reproduces the finding; "": the default */
+const char *finding_reads(const struct finding *f);
 struct launch_info;
 /* Sets the kernel, the number of the launch and its schedule. */
 void finding_set_launch(struct finding *f, const struct launch_info *l);

@@ -38,7 +38,8 @@ static bool check_filter(const char *v, struct consan_err *e)
 	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "kernel filter '%s': %s", v, why);
 }
 
-static const char *const report_suffix[] = { "html", "json", "sarif", "xml", "txt" };
+static const char *const report_suffix[] = { "html", "json", "sarif", "xml", "github",
+	"perfetto-trace", "txt" };
 
 bool opt_check(const struct opt_row *r, const char *v, struct consan_err *e)
 {
@@ -60,7 +61,7 @@ bool opt_check(const struct opt_row *r, const char *v, struct consan_err *e)
 			if (!strcmp(end, report_suffix[i]))
 				return true;
 		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--report=%s: must end in .html, "
-			".json, .sarif, .xml or .txt", v);
+			".json, .sarif, .xml, .github, .perfetto-trace or .txt", v);
 	case offsetof(struct options, shard):
 		if (options_shard(v, &sm, &shards))
 			return true;
@@ -112,6 +113,11 @@ bool options_shard(const char *text, unsigned *shard, unsigned *shards)
 	return isdigit((unsigned char)*text)
 		&& sscanf(text, "%u/%u%c", shard, shards, &rest) == 2
 		&& *shard >= 1 && *shard <= *shards;
+}
+
+bool options_is_stdout(const char *path)
+{
+	return *path == '-' && (!path[1] || (path[1] == '.' && !strchr(path, '/')));
 }
 
 char *options_path(const char *pattern, long pid)

@@ -29,7 +29,7 @@ static char *resolved(const struct opt_row *r, const char *path, const char *val
 	const char *slash = strrchr(path, '/');
 	struct text t = { 0 };
 
-	if (r && opt_is_path(r) && *value && *value != '/' && slash)
+	if (r && opt_is_path(r) && *value && *value != '/' && slash && !options_is_stdout(value))
 		text_printf(&t, "%.*s", (int)(slash + 1 - path), path);
 	text_printf(&t, "%s", value);
 	return t.at;

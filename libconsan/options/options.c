@@ -256,6 +256,15 @@ bool options_parse(struct options *o, const char *words, struct consan_err *e)
 	return ok;
 }
 
+bool options_agree(const struct options *o, struct consan_err *e)
+{
+	if (!o->reads || o->backend == OPT_BACKEND_AUTO || o->backend == OPT_BACKEND_CPU)
+		return true;
+	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "reads=%s: instrumented kernels read what the "
+		"memory holds; only the cpu backend can choose an older value",
+		o->reads == 1 ? "oldest" : "random");
+}
+
 static void add_word(struct text *out, const char *id, const char *value)
 {
 	char name[40];

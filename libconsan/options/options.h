@@ -16,6 +16,7 @@ struct argp_option;
 #define OPTIONS_FILE "consan.conf"
 
 enum { OPT_BACKEND_AUTO, OPT_BACKEND_CPU, OPT_BACKEND_GPU, OPT_BACKEND_GPU_EMULATED };
+enum { OPT_VERIFY_FIXES_AUTO, OPT_VERIFY_FIXES_NO, OPT_VERIFY_FIXES_YES };
 enum { OPT_ASYNC_AUTO, OPT_ASYNC_LATE, OPT_ASYNC_EARLY, OPT_ASYNC_RANDOM };
 enum { API_ERRORS_NO, API_ERRORS_EXPLICIT, API_ERRORS_ALL };
 enum { BACKTRACE_YES, BACKTRACE_NO };
@@ -60,6 +61,8 @@ bool options_set(struct options *o, const char *name, const char *value,
  * blank or a backslash; dashes before the name are optional. Options of o that no word names
  * stay. words may be NULL. */
 bool options_parse(struct options *o, const char *words, struct consan_err *e);
+/* Do the options agree with each other? After all have been set. */
+bool options_agree(const struct options *o, struct consan_err *e);
 /* The inverse: words for all options that differ from their default. */
 void options_format(const struct options *o, struct text *out);
 
@@ -105,6 +108,9 @@ bool options_shard(const char *text, unsigned *shard, unsigned *shards);
 
 /* The path with %p replaced by pid and %% by %. The caller free()s it. */
 char *options_path(const char *pattern, long pid);
+
+/* Is the report to be written to stdout? "-" or "-.SUFFIX". */
+bool options_is_stdout(const char *path);
 
 /* Does a kernel name match a filter "kne=", "kns=" or "regex="? Both names are compared;
  * demangled may be NULL. */

@@ -1,6 +1,7 @@
 /* flag: follows the value of a load through the registers of its function, without regard to the
  * order of instructions: a register that ever holds something made from the value counts always. */
 #include "flag.h"
+#include "opcodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,16 +103,34 @@ static const struct ptx_operand *address_of(const struct ptx_insn *i)
 	return NULL;
 }
 
+static bool is_constant(const struct ptx_insn *i)
+{
+	return i->op == OP_mov && i->guard == PTX_NO_REG && i->operand[1].kind == PO_IMM;
+}
+
+/* Does the instruction change a register that this one, a load or an atomic, takes its address or
+ * operands from? Compilers repeat the mov of a constant in the loop. */
+static bool changes_operand(const struct ptx_insn *i, const struct ptx_insn *of)
+{
+	for (unsigned k = ptx_written(of); k < of->noperands; k++) {
+		const struct ptx_operand *o = &of->operand[k];
+
+		if ((o->kind == PO_REG || o->kind == PO_ADDR) && o->reg != PTX_NO_REG && writes(i, o->reg)
+			&& !is_constant(i))
+			return true;
+	}
+	return false;
+}
+
 /* Does the innermost loop around the load repeat it at one address until its value ends it? */
 static bool polled(const struct flow *w, const struct ptx_insn *load)
 {
 	const struct ptx_cfg *g = w->f->cfg;
-	const struct ptx_operand *at = address_of(load);
 	const uint32_t header = g->block[g->block_of[load - w->f->insn]].loop;
 	uint32_t last = 0;
 	bool ends = false;
 
-	if (header == UINT32_MAX || !at)
+	if (header == UINT32_MAX || !address_of(load))
 		return false;
 	for (size_t b = 0; b < g->nblock; b++)
 		if (g->block[b].loop == header && g->block[b].order > last)
@@ -122,7 +141,7 @@ static bool polled(const struct flow *w, const struct ptx_insn *load)
 		for (uint32_t n = b->first; n < b->end; n++) {
 			const struct ptx_insn *i = &w->f->insn[n];
 
-			if (at->reg != PTX_NO_REG && writes(i, at->reg))
+			if (changes_operand(i, load))
 				return false;
 			ends |= ptx_effect_of(i->op) == EF_CONTROL && i->guard != PTX_NO_REG
 				&& w->holds[i->guard];
@@ -161,4 +180,19 @@ bool ptx_reads_flag(const struct ptx_func *f, const struct ptx_insn *load)
 	}
 	free(w.holds);
 	return flag;
+}
+
+bool ptx_takes_lock(const struct ptx_func *f, const struct ptx_insn *i)
+{
+	const enum ptx_mod how = i->op == OP_atom ? ptx_pick(i, MG_redop) : MOD_NONE;
+	struct flow w = { .f = f };
+	bool lock;
+
+	if (how != MOD_cas && how != MOD_exch)
+		return false;
+	w.holds = base_alloc(f->nreg * sizeof(bool) + 1);
+	value_of(&w, i);
+	lock = polled(&w, i);
+	free(w.holds);
+	return lock;
 }

@@ -204,6 +204,7 @@ struct ptx_func {
 	const struct ptx_cfg *cfg;              /* below; NULL without a body */
 	/* by register: the only instruction that writes it, or NULL; NULL without a body */
 	const struct ptx_insn **only_writer;
+	const bool *read;                       /* by register: does an instruction read it? NULL */
 };
 
 struct ptx_module {

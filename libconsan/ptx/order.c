@@ -71,3 +71,11 @@ bool ptx_observes(const struct ptx_insn *i)
 	}
 	return true;
 }
+
+bool ptx_polls_shared(const struct ptx_insn *i)
+{
+	const enum ptx_space s = ptx_space_of(i, 0);
+
+	return ptx_effect_of(i->op) == EF_READ && ptx_sem_of(i, SEM_WEAK) != SEM_WEAK
+		&& (s == PS_shared || s == PS_shared_cluster || s == PS_none);
+}

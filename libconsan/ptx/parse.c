@@ -4,6 +4,7 @@
 #include "parse.h"
 #include "cfg.h"
 #include "constant.h"
+#include "unread.h"
 #include "opcodes.h"
 
 #include <stdio.h>
@@ -468,6 +469,7 @@ static bool finish(struct parser *p)
 			continue;
 		f->cfg = cfg_build(p->keep, f);
 		f->only_writer = constant_only_writers(p->keep, f);
+		f->read = unread_registers_read(p->keep, f);
 	}
 	return true;
 }

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "libconsan/ptx/ir.h"
+
 bool refusal_set(struct refusal *r, unsigned mode, enum ev_space space, uint64_t addr,
 	uint64_t size, const char *fmt, ...)
 {
@@ -174,8 +176,14 @@ bool refuse_mask(struct refusal *r, uint32_t mask)
 		"member mask 0x%08x does not name the lane that executes it", mask);
 }
 
+bool setmaxnreg_counts(const struct ptx_func *f)
+{
+	return f->maxnreg || (f->minnctapersm && (f->maxntid[0] || f->reqntid[0]));
+}
+
 bool refuse_setmaxnreg(struct refusal *r, uint32_t want, bool inc, uint32_t has)
 {
+	has = has ? has : want;
 	return (want < 24 || want > 256 || want % 8 || (inc ? want < has : want > has)) &&
 		refusal_set(r, FAULT_SETMAXNREG, SP_ANY, want, 0, "setmaxnreg.%s %u, the warp has %u",
 			inc ? "inc" : "dec", want, has);

@@ -9,6 +9,8 @@
 #include "libconsan/base/base.h"
 #include "libconsan/event/event.h"
 
+struct ptx_func;
+
 struct refusal { /* what EV_FAULT carries */
 	uint8_t mode;              /* FAULT_ */
 	uint8_t space;             /* enum ev_space */
@@ -100,6 +102,10 @@ static inline bool refuse_mbar_owner(struct refusal *r, const struct shared_view
 /* threads: of the CTA, whole warps; arrives: bar.arrive, which needs a count. */
 bool refuse_bar(struct refusal *r, uint32_t id, uint32_t count, uint32_t threads, bool arrives);
 bool refuse_mask(struct refusal *r, uint32_t mask);
+/* ptxas ignores setmaxnreg (C7508) unless it knows the registers of the launch: from .maxnreg, or from
+ * .maxntid or .reqntid with .minnctapersm. The ISA says that it may then have no effect. */
+bool setmaxnreg_counts(const struct ptx_func *f);
+/* has: the warp's registers; 0: not known. */
 bool refuse_setmaxnreg(struct refusal *r, uint32_t want, bool inc, uint32_t has);
 
 /* ---- wgmma ---- */

@@ -4,6 +4,8 @@
 
 #include "libconsan/finding/finding.h"
 #include "fallback.h"
+#include "repair.h"
+#include "trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,24 +92,50 @@ static void keep_finding(struct consan *c, struct session_finding *s, const stru
 	s->suppressed = suppress_match(&c->suppressions, f) < c->suppressions.suppression.n;
 }
 
+/* The session's finding that is the same; if there is none, *key is where it belongs. */
+static struct session_finding *find_same(const struct consan *c, const struct finding *f,
+	uint64_t *key)
+{
+	const uint32_t a = f->side[0].site, b = f->side[1].site;
+	uint64_t i;
+
+	*key = ((uint64_t)f->rule << 50 ^ (uint64_t)(a < b ? a : b) << 26 ^ (a < b ? b : a)) << 1 | 1;
+	for (; (i = number_map_get(&c->identity, *key)) != 0; *key += 2)
+		if (finding_same(&c->findings.at[i - 1]->f, f))
+			return c->findings.at[i - 1];
+	return NULL;
+}
+
+/* Of findings that reports show as one, the first has the history. */
+void session_record_finding(struct consan *c, size_t i)
+{
+	struct finding f = c->findings.at[i]->f;
+	const uint64_t hash = results_hash_bug(&f) | 1, first = number_map_get(&c->bug, hash);
+
+	if (!first)
+		number_map_put(&c->bug, hash, i + 1);
+	else if (first <= i && results_same_bug(&c->findings.at[first - 1]->f, &f))
+		f.history = NULL;
+	results_finding(c->records, (uint32_t)i + 1, &f);
+}
+
 /* The session's copy of a launch's finding, updated and recorded. */
 static void take_finding(struct consan *c, const struct finding *f, bool launch_over)
 {
-	struct session_finding *s = NULL;
+	struct session_finding *s;
+	uint64_t key;
 	bool first;
-	size_t i;
 
 	pthread_mutex_lock(&c->lock);
-	for (i = 0; i < c->findings.n && !s; i++)
-		if (finding_same(&c->findings.at[i]->f, f))
-			s = c->findings.at[i];
+	s = find_same(c, f, &key);
 	if (!s) {
 		s = base_alloc(sizeof *s);
 		keep_finding(c, s, f);
+		s->index = c->findings.n;
 		vec_push(&c->findings, s);
+		number_map_put(&c->identity, key, c->findings.n);
 		if (!s->suppressed)
 			progress_finding(c->progress);
-		i = c->findings.n;
 	}
 	first = !s->before && launch_over;
 	if (first) { /* a copy made during the launch depends on the timing of threads */
@@ -127,7 +155,7 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 	/* Written again only when the count has doubled: a bug may occur in each of many launches.
 	 * consan_close() writes the final count. */
 	if (first || s->f.seen >= 2 * s->recorded) {
-		results_finding(c->records, (uint32_t)i, &s->f);
+		session_record_finding(c, s->index);
 		s->recorded = s->f.seen;
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -205,11 +233,17 @@ static void on_print(void *user, const char *text, size_t n)
 	pthread_mutex_unlock(&f->print);
 }
 
+/* Do name and region let a launch be checked? */
+static bool may_check(const struct consan *c, const char *kernel, const char *demangled)
+{
+	return options_wants(&c->opt, kernel, demangled) && (!c->opt.regions || c->in_region);
+}
+
 bool session_wants(struct consan *c, const char *kernel, const char *demangled)
 {
 	const struct options *o = &c->opt;
 
-	if (!options_wants(o, kernel, demangled) || (o->regions && !c->in_region))
+	if (!may_check(c, kernel, demangled))
 		return false;
 	if (c->matched++ < o->launch_skip)
 		return false;
@@ -245,6 +279,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 		.kernel = k->name, .id = c->launches++,
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
+		.reads = (uint8_t)c->opt.reads,
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
 		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart,
 	};
@@ -295,7 +330,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
 		.shared_dynamic = l->shared_dynamic, .params = params,
 		.cooperative = l->cooperative, .seed = c->opt.seed, .control = c->control,
-		.async = async_of(&c->opt),
+		.async = async_of(&c->opt), .reads = (enum exec_reads)c->opt.reads,
 		/* one job for --save: a file has the events in their order */
 		.jobs = c->save && check ? 1 : (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
 		.observer = &observer,
@@ -326,7 +361,7 @@ void consan_unchecked(struct consan *c, const char *kernel, bool launched, const
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
-	if (options_wants(&c->opt, kernel, demangled) && (!c->opt.regions || c->in_region)) {
+	if (may_check(c, kernel, demangled)) {
 		v = session_coverage(c, kernel);
 		v->launches += launched;
 		snprintf(v->unchecked, sizeof v->unchecked, "%s", why);
@@ -406,7 +441,7 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 			continue;
 		s->f.seen = s->recorded = s->before;
 		s->f.clusters = s->clusters_before;
-		results_finding(c->records, (uint32_t)i + 1, &s->f);
+		session_record_finding(c, i);
 	}
 	recorders_forget(c->recorders);
 	pthread_mutex_unlock(&c->lock);
@@ -455,6 +490,8 @@ static size_t try_schedule(void *user, uint64_t seed, const struct exec_control 
 	check = check_open(&t->config);
 	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
 	check_truncate(check, session_last(&r));
+	if (r.status == EXEC_STOPPED)
+		return 0;
 	return check_findings(check, found);
 }
 
@@ -477,6 +514,36 @@ static void explore_launch(struct consan *c, const struct consan_launch *l, cons
 	v->seeds += out->seeds;
 }
 
+#define REVERSE_OPS (1u << 22)
+#define REVERSE_CTAS 64u
+
+/* In one order of the threads that take a lock, a missing acquire of the first and a missing release
+ * of the last show nothing. So the first launch of a kernel that takes locks is tried in reverse
+ * order, too, if it is short and all its clusters are resident: others may rely on their order. */
+static bool tries_reverse(struct consan *c, const struct consan_launch *l)
+{
+	const uint32_t *grid = l->grid;
+
+	if (!l->kernel->info.takes_locks || c->opt.explore || c->opt.seed || c->control
+		|| (uint64_t)grid[0] * grid[1] * grid[2] > REVERSE_CTAS || explore_shares_memory())
+		return false;
+	for (size_t k = 0; k < c->reversed.n; k++)
+		if (c->reversed.at[k] == l->kernel)
+			return false;
+	vec_push(&c->reversed, l->kernel);
+	return true;
+}
+
+static void reverse_launch(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct check_config *config, struct explored *out)
+{
+	struct trial trial = { c, l, params, *config };
+	const struct explorer x = { try_schedule, &trial, c->opt.seed };
+	struct exec_control control = { .reverse = true, .most = REVERSE_OPS };
+
+	explore_one(&x, c->opt.seed, &control, out);
+}
+
 /* The schedule that --schedule names for this launch; NULL: none. */
 static const struct exec_control *control_of(struct consan *c, const struct consan_launch *l,
 	uint32_t id, struct exec_control *control)
@@ -488,7 +555,8 @@ static const struct exec_control *control_of(struct consan *c, const struct cons
 			"another: it has no effect");
 		return NULL;
 	}
-	*control = (struct exec_control){ .at = c->schedule.at, .n = c->schedule.n };
+	*control = (struct exec_control){ .at = c->schedule.at, .n = c->schedule.n,
+		.reverse = c->schedule.reverse };
 	return control;
 }
 
@@ -536,7 +604,9 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		.user = c, .global = !c->opt.no_global, .where = find_allocation };
 	struct result_launch record;
 	enum consan_status status;
+	struct repair *repair = NULL;
 	struct check *check = NULL;
+	double began;
 	void *packed;
 	bool checked;
 	int exit_status;
@@ -573,27 +643,36 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
 	if (!checked || __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
 		check_memory_idle(c->memory, l->queue, checked);
+	packed = pack(l);
 	if (checked) {
+		repair = repair_open(c, l, packed ? packed : l->params, &config);
 		results_launch(c->records, &record);
 		check = check_open(&config);
 		if (c->save)
 			event_writer_launch(c->save, &config.launch);
 	}
 
-	packed = pack(l);
 	if (checked && c->opt.explore)
 		explore_launch(c, l, packed ? packed : l->params, &config, &other);
+	if (checked && tries_reverse(c, l))
+		reverse_launch(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
+	began = trial_clock();
 	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
 
+	if (r.reads_given_up)
+		consan_remark(c, REMARK_NOTE, "--reads: a launch writes so many words by strong accesses, or "
+			"such large ones, that from some time on loads returned the newest value");
 	status = session_status(r.status);
 	c->fault = r.fault;
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
 		err_set(e, r.err.code ? r.err.code : CONSAN_ERR_LAUNCH, r.err.line, r.err.col,
 			"%s", r.err.text);
-	free(packed);
 	if (checked) {
+		check_truncate(check, session_last(&r));
+		repair_launch(repair, c, l, check, trial_clock() - began);
+		repair_close(repair);
 		session_settle(c, check, session_last(&r));
 		take_explored(c, &other);
 		explored_free(&other);
@@ -608,6 +687,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		results_launch(c->records, &record);
 		c->checked += status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED;
 	}
+	free(packed);
 	account(c, &config.launch, checked, &r);
 	pthread_mutex_unlock(&c->launching);
 	return status;

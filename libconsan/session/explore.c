@@ -5,6 +5,7 @@
 #include "libconsan/finding/finding.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -163,6 +164,25 @@ void explore_seeds(const struct explorer *x, uint64_t n, struct explored *out)
 	for (uint64_t k = 1; k <= n; k++)
 		explore_one(x, x->seed + k, NULL, out);
 	out->seeds += n;
+}
+
+bool explore_shares_memory(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long long from, to;
+	struct exec_mem m;
+	char line[512], how[8];
+	bool shared = !f;
+
+	while (f && !shared && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "%llx-%llx %7s", &from, &to, how) != 3 || how[3] != 's')
+			continue;
+		for (size_t k = 0; exec_mem_at(k, &m) && !shared; k++)
+			shared = m.at < to && m.at + m.bytes > from;
+	}
+	if (f)
+		fclose(f);
+	return shared;
 }
 
 void explored_free(struct explored *x)

@@ -38,11 +38,16 @@ void explored_free(struct explored *x);
 bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *control,
 	struct explored *out);
 
+/* Does the process share memory with others that kernels can access? A schedule that is tried would
+ * change it. */
+bool explore_shares_memory(void);
+
 /* The option `schedule`. */
 struct schedule {
 	uint32_t launch;
 	struct exec_switch at[8];
 	size_t n;
+	bool reverse;
 };
 bool schedule_parse(const char *text, struct schedule *s);
 void schedule_format(char *out, size_t n, uint32_t launch, const struct exec_control *c);

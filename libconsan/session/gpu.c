@@ -121,7 +121,8 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 	uint32_t end = shared_end(l, f, symbols);
 	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
 		.shared_static = (end ? end : l->shared) - l->shared_dynamic,
-		.shared_dynamic = l->shared_dynamic, .regs_per_thread = l->nregs, .sm = l->sm,
+		.shared_dynamic = l->shared_dynamic, .sm = l->sm,
+		.regs_per_thread = (l->nregs + 7) & ~7u, /* as allocated */
 		.symbols = symbols, .nsymbols = f->nsymbols, .queue = l->queue,
 		.programmatic = l->programmatic, .apart = !f->hands_over };
 

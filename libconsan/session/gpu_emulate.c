@@ -187,7 +187,8 @@ static void describe(struct emulation *r, const struct exec_launch *x, const voi
 		.kernel = l->kernel->info.name,
 		/* the executor aligns the dynamic part */
 		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
-		.shared_dynamic = l->shared_dynamic, .nregs = l->kernel->info.nregs,
+		.shared_dynamic = l->shared_dynamic,
+		.nregs = exec_entry_regs(x->kernel, x->block[0] * x->block[1] * x->block[2]),
 		.sm = r->c->gpu->sm,
 		.tickets = tickets, .params = params, .map = find_map,
 		/* a cooperative launch has memory of its own, which is freed by now */

@@ -20,6 +20,7 @@ static uint32_t site_for(const struct ptx_module *m, const struct ptx_func *f,
 	uint32_t id;
 
 	s.constant = ptx_stores_constant(f, i, &s.value);
+	s.unread = ptx_result_unread(f, i);
 	id = site_add(&s);
 	free(text);
 	return id;

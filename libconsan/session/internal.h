@@ -16,6 +16,7 @@
 /* A finding of the session, over all launches. */
 struct session_finding {
 	struct finding f;
+	size_t index;             /* in consan.findings */
 	uint64_t before;          /* f.seen and f.clusters, at the end of the previous launch */
 	uint32_t clusters_before;
 	uint64_t recorded;        /* f.seen, as last written to the records */
@@ -45,6 +46,9 @@ struct consan {
 	struct progress *progress; /* NULL: no progress line */
 	struct results suppressions; /* the entries only */
 	VEC(struct session_finding *) findings;
+	struct number_map identity; /* by hash: index in findings + 1; with the next odd key on
+				       collision */
+	struct number_map bug;    /* results_hash_bug() -> index + 1 of the first one */
 	VEC(const struct finding *) sorted;
 	VEC(struct coverage) coverage;
 	uint32_t launches, dumped; /* numbers of launches, and of modules that --dump-ptx wrote */
@@ -57,7 +61,11 @@ struct consan {
 	void *found_user, *print_user;
 	uint32_t (*stack)(void);   /* the host's call stack; NULL: not known */
 	struct schedule schedule;  /* --schedule */
+	/* of which a launch has been tried in reverse order */
+	VEC(const struct consan_kernel *) reversed;
 	const struct exec_control *control; /* of the launch that runs; NULL: none */
+	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
+	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
 	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
@@ -101,6 +109,10 @@ void session_silence(struct consan *c, struct check_config *config);
  * do. */
 void session_settle(struct consan *c, struct check *check, uint32_t last);
 
+/* ---- this_run.c ---- */
+/* Adds the command line, options and date of this process to r. */
+void session_add_run(struct results *r, const struct options *o);
+
 /* ---- session.c ---- */
 /* Sets the knobs by --strict and --knob. */
 bool session_policy(const struct options *o, struct check_policy *p, struct consan_err *e);
@@ -115,6 +127,8 @@ uint32_t session_last(const struct exec_result *r);
 void session_record_banks(struct consan *c);
 
 /* ---- view.c ---- */
+/* Writes the finding to the records. The caller holds the lock. */
+void session_record_finding(struct consan *c, size_t i);
 /* Passes new findings to consan_on_finding()'s callback. */
 void view_announce(struct consan *c);
 

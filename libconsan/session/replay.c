@@ -17,6 +17,7 @@ static bool write_reports(struct results *r, const struct options *o, int progra
 {
 	bool ok = true;
 
+	session_add_run(r, o);
 	results_finish(r);
 	for (size_t i = 0; ok && i < o->suppressions.n; i++)
 		ok = suppress_read(r, o->suppressions.at[i], e);
@@ -53,6 +54,7 @@ static void gather(struct consan *c, struct results *r)
 	const struct bank_use *use;
 	const size_t nbanks = c->banks ? banks_uses(c->banks, &use) : 0;
 
+	session_add_run(r, &c->opt);
 	results_add_process(r, p);
 	for (size_t i = 0; i < c->findings.n; i++) {
 		struct finding f = c->findings.at[i]->f;

@@ -57,7 +57,7 @@ void explore_search(const struct explorer *x, uint64_t most, struct explored *ou
 	for (size_t at = 0; at < queue.n && out->schedules < most; at++) {
 		const struct candidate c = queue.at[at];
 		struct exec_steps steps = { 0 };
-		struct exec_control control = { c.at, c.n, &steps };
+		struct exec_control control = { .at = c.at, .n = c.n, .steps = &steps };
 
 		out->schedules++;
 		if (explore_one(x, x->seed, &control, out)) {
@@ -75,7 +75,7 @@ void explore_search(const struct explorer *x, uint64_t most, struct explored *ou
 
 void schedule_format(char *out, size_t n, uint32_t launch, const struct exec_control *c)
 {
-	int k = snprintf(out, n, "%u:", launch);
+	int k = snprintf(out, n, "%u:%s", launch, c->reverse ? "reverse" : "");
 
 	for (size_t i = 0; i < c->n && k >= 0 && (size_t)k < n; i++)
 		k += snprintf(out + k, n - (size_t)k, "%s%u@%u", i ? "," : "", c->at[i].step,
@@ -89,7 +89,8 @@ bool schedule_parse(const char *text, struct schedule *s)
 	*s = (struct schedule){ 0 };
 	if (sscanf(text, "%u:%n", &s->launch, &used) != 1 || !used)
 		return false;
-	for (text += used; *text; text += used) {
+	s->reverse = !strcmp(text + used, "reverse");
+	for (text += s->reverse ? (int)strlen(text) : used; *text; text += used) {
 		struct exec_switch *at = &s->at[s->n];
 
 		used = 0;

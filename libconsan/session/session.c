@@ -85,11 +85,11 @@ bool consan_check_options(const struct options *o, struct consan_err *e)
 	struct check_policy policy;
 	struct schedule schedule;
 	struct results r = { 0 };
-	bool ok = check_arch(o->arch, e) && session_policy(o, &policy, e);
+	bool ok = options_agree(o, e) && check_arch(o->arch, e) && session_policy(o, &policy, e);
 
 	if (ok && *o->schedule && !schedule_parse(o->schedule, &schedule))
-		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--schedule=%s: expected LAUNCH:STEP@WARP,...",
-			o->schedule);
+		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--schedule=%s: expected LAUNCH:STEP@WARP,... "
+			"or LAUNCH:reverse", o->schedule);
 	for (size_t i = 0; ok && i < o->suppressions.n; i++)
 		ok = suppress_read(&r, o->suppressions.at[i], e);
 	results_free(&r);
@@ -119,6 +119,8 @@ struct consan *consan_open(const char *words, struct consan_err *e)
 	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
 		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
 	options_shard(c->opt.shard, &c->shard, &c->shards);
+	if (c->opt.library_path.n)
+		site_libraries(c->opt.library_path.at, c->opt.library_path.n);
 	c->recorders = recorders_open((uint32_t)c->opt.history);
 	if (c->opt.bank_conflicts)
 		c->banks = banks_open();
@@ -171,7 +173,7 @@ void consan_close(struct consan *c)
 		consan_remark(c, REMARK_NOTE, e.text);
 	for (size_t i = 0; i < c->findings.n; i++)
 		if (c->findings.at[i]->recorded != c->findings.at[i]->f.seen)
-			results_finding(c->records, (uint32_t)i + 1, &c->findings.at[i]->f);
+			session_record_finding(c, i);
 	session_record_banks(c);
 	results_close(c->records);
 	for (size_t i = 0; i < c->findings.n; i++) {
@@ -180,7 +182,11 @@ void consan_close(struct consan *c)
 	}
 	results_free(&c->suppressions);
 	vec_free(&c->findings);
+	number_map_free(&c->identity);
+	number_map_free(&c->bug);
 	vec_free(&c->sorted);
+	vec_free(&c->reversed);
+	vec_free(&c->prepared);
 	vec_free(&c->coverage);
 	vec_free(&c->views);
 	vec_free(&c->coverage_views);

@@ -87,7 +87,7 @@ static void view_finding(struct arena *a, const struct finding *from, uint64_t s
 		.kernel = keep_demangled(a, from->kernel), .launch = from->launch,
 		.nsides = from->nsides, .edge = keep(a, from->edge), .hint = keep(a, from->hint),
 		.seen = from->seen - seen_before, .clusters = from->clusters, .seed = from->seed,
-		.schedule = keep(a, from->schedule),
+		.schedule = keep(a, from->schedule), .reads = finding_reads(from),
 	};
 	for (unsigned i = 0; i < from->nsides; i++) {
 		struct consan_side *side = arena_alloc(a, sizeof *side);

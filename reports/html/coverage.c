@@ -52,21 +52,23 @@ static void coverage_row(struct html *h, const struct coverage *c)
 	free(name);
 }
 
-static void table_head(struct markup *m, const char *const *head, size_t n)
+void html_table(struct markup *m, const char *const *head, size_t n, const char *label)
 {
 	mu_class(m, "div", "scroll");
 	mu_attr(m, "tabindex", "0");
+	mu_attr(m, "role", "group");
+	mu_attr(m, "aria-label", "%s", label);
 	mu_open(m, "table");
 	mu_open(m, "thead");
 	mu_open(m, "tr");
 	for (size_t i = 0; i < n; i++)
-		mu_element(m, "th", i ? "n" : NULL, "%s", head[i]);
+		mu_element(m, "th", NULL, "%s", head[i]);
 	mu_close(m, "tr");
 	mu_close(m, "thead");
 	mu_open(m, "tbody");
 }
 
-static void table_end(struct markup *m)
+void html_table_end(struct markup *m)
 {
 	mu_close(m, "tbody");
 	mu_close(m, "table");
@@ -84,10 +86,10 @@ void html_coverage(struct html *h)
 	mu_attr(m, "id", "coverage");
 	mu_element(m, "h2", NULL, "Coverage");
 	if (r->coverage.n) {
-		table_head(m, head, ARRAY_SIZE(head));
+		html_table(m, head, ARRAY_SIZE(head), "Coverage");
 		for (size_t i = 0; i < r->coverage.n; i++)
 			coverage_row(h, &r->coverage.at[i]);
-		table_end(m);
+		html_table_end(m);
 	} else {
 		mu_element(m, "p", "error", "No kernel was launched.");
 	}
@@ -138,7 +140,7 @@ void html_banks(struct html *h)
 	mu_open(m, "section");
 	mu_attr(m, "id", "banks");
 	mu_element(m, "h2", NULL, "Bank conflicts");
-	table_head(m, head, ARRAY_SIZE(head));
+	html_table(m, head, ARRAY_SIZE(head), "Bank conflicts");
 	for (size_t i = 0; i < r->bank.n; i++) {
 		struct text t = { 0 };
 
@@ -146,7 +148,7 @@ void html_banks(struct html *h)
 		bank_row(m, t.at, &r->bank.at[i]);
 		text_free(&t);
 	}
-	table_end(m);
+	html_table_end(m);
 	mu_close(m, "section");
 	mu_newline(m);
 }

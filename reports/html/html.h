@@ -1,14 +1,15 @@
 /* html: what the files of the HTML report share. Private to them.
  *
  *   report.c      the page: banner, filters, table of contents, findings
+ *   finding.c     one finding
  *   side.c        one side of a finding: thread, access, highlighted source and PTX
  *   timeline.c    drawing of the history: lanes, arrows, the missing edge; timeline_layout.c
  *                 chooses what it shows
  *   memory.c      maps of shared and global memory, table of mbarrier states
  *   wait_graph.c  wait-for graph of a hang
  *   coverage.c    tables of checked kernels, remarks and bank conflicts
- *   rules.c       the page of all rules
- *   assets.c      report.css and report.js */
+ *   rules.c       the rules of the findings on the page; the page of all rules
+ *   assets.c      page.css, drawings.css, findings.js, timeline.js */
 #ifndef CONSAN_REPORTS_HTML_H
 #define CONSAN_REPORTS_HTML_H
 
@@ -31,6 +32,16 @@ struct html {
 /* report.c: from the doctype to </head>. */
 void html_head(struct html *h, const char *title);
 
+/* finding.c: finding h->id. The bodies of findings after the first HTML_NEAR are in <noscript>: a
+ * browser with scripts takes them for text, which costs nothing to load, and the script turns it
+ * into markup when it comes near the window. */
+#define HTML_NEAR 8u
+#define HTML_MANY 300u   /* more findings have shorter texts, without highlighting */
+void html_finding(struct html *h, const struct finding *f, unsigned kernel);
+
+/* rules.c */
+void html_rules(struct html *h);
+
 /* side.c */
 void html_side(struct html *h, const struct finding *f, unsigned i);
 void html_ptx(struct html *h, const char *ptx); /* with syntax highlighting */
@@ -47,10 +58,13 @@ void html_mbarriers(struct html *h, const struct finding *f);
 void html_wait_graph(struct html *h, const struct finding *f);
 
 /* coverage.c */
+void html_table(struct markup *m, const char *const *head, size_t n, const char *label);
+void html_table_end(struct markup *m);
 void html_coverage(struct html *h);
 void html_banks(struct html *h); /* nothing if bank conflicts were not counted */
 
 /* assets.c */
-extern const char report_css[], report_css_end[], report_js[], report_js_end[];
+extern const char page_css[], page_css_end[], drawings_css[], drawings_css_end[];
+extern const char findings_js[], findings_js_end[], timeline_js[], timeline_js_end[];
 
 #endif

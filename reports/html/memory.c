@@ -81,7 +81,31 @@ static void block(struct map *p, const char *class, uint64_t addr, uint64_t byte
 		text_at(m, "bn", x + w / 2, y + height / 2 + 4, "%s", name);
 }
 
-/* Stages of one copy instruction are numbered by address. */
+/* Stages of one copy instruction are numbered by address; where several instructions fill stages,
+ * each has a letter: "A0 A1 A2", "B0 B1 B2". */
+static unsigned copy_number(const struct history *y, uint32_t i)
+{
+	unsigned n = 0;
+
+	for (uint32_t k = 0; k < y->nbuffers && y->buffer[k].site != y->buffer[i].site; k++) {
+		bool first = y->buffer[k].kind == BUFFER_STAGE;
+
+		for (uint32_t j = 0; first && j < k; j++)
+			first = y->buffer[j].kind != BUFFER_STAGE
+				|| y->buffer[j].site != y->buffer[k].site;
+		n += first;
+	}
+	return n;
+}
+
+static bool several_copies(const struct history *y)
+{
+	for (uint32_t i = 0; i < y->nbuffers; i++)
+		if (y->buffer[i].kind == BUFFER_STAGE && copy_number(y, i))
+			return true;
+	return false;
+}
+
 static unsigned stage_number(const struct history *y, uint32_t i)
 {
 	unsigned n = 0;
@@ -95,12 +119,36 @@ static void buffer_name(struct text *t, const struct history *y, uint32_t i)
 {
 	const struct history_buffer *b = &y->buffer[i];
 
-	if (b->kind == BUFFER_STAGE)
-		text_printf(t, "stage %u", stage_number(y, i));
-	else if (b->kind == BUFFER_DYNAMIC)
+	if (b->kind == BUFFER_DYNAMIC)
 		text_printf(t, "dynamic");
-	else
+	else if (b->kind == BUFFER_VARIABLE)
 		describe_symbol(t, b->name);
+	else if (several_copies(y))
+		text_printf(t, "stage %c%u", 'A' + (int)(copy_number(y, i) % 26), stage_number(y, i));
+	else
+		text_printf(t, "stage %u", stage_number(y, i));
+}
+
+/* "stage A: copied by gemm.cu:189; stage B: copied by gemm.cu:191" */
+static void stage_legend(struct html *h, const struct history *y)
+{
+	struct text t = { 0 };
+	unsigned shown = 0;
+
+	for (uint32_t i = 0; i < y->nbuffers; i++) {
+		if (y->buffer[i].kind != BUFFER_STAGE || copy_number(y, i) != shown)
+			continue;
+		if (several_copies(y))
+			text_printf(&t, "%sstages %c: copied by ", shown ? "; " : "",
+				'A' + (int)(shown % 26));
+		else
+			text_printf(&t, "stages: copied by ");
+		describe_place(&t, y->buffer[i].site);
+		shown++;
+	}
+	if (t.n)
+		mu_element(&h->m, "p", "legend", "%s", t.at);
+	text_free(&t);
 }
 
 static void draw_buffers(struct map *p)
@@ -212,6 +260,8 @@ static void draw_map(struct map *p, const char *what)
 	mu_element(m, "summary", NULL, "%s", what);
 	mu_class(m, "div", "scroll");
 	mu_attr(m, "tabindex", "0");
+	mu_attr(m, "role", "group");
+	mu_attr(m, "aria-label", "%s", what);
 	mu_open(m, "svg");
 	mu_attr(m, "class", "map");
 	mu_attr(m, "width", "%d", WIDTH);
@@ -226,6 +276,8 @@ static void draw_map(struct map *p, const char *what)
 		draw_bar(p, "detail");
 	mu_close(m, "svg");
 	mu_close(m, "div");
+	if (p->y)
+		stage_legend(p->h, p->y);
 	mu_close(m, "details");
 }
 
@@ -294,7 +346,7 @@ static void phases(struct markup *m, const struct history_mbarrier *b)
 
 		if (p->phase != k)
 			continue;
-		mu_class(m, "span", now ? "ph now" : "ph");
+		mu_class(m, "span", now ? "phase now" : "phase");
 		mu_text(m, "%llu: %u arrival%s", (unsigned long long)k, p->arrivals,
 			p->arrivals == 1 ? "" : "s");
 		if (p->expected || p->completed)
@@ -320,16 +372,7 @@ void html_mbarriers(struct html *h, const struct finding *f)
 		mu_flag(m, "open");
 	mu_element(m, "summary", NULL, "mbarrier state history (%u mbarrier%s)", y->nmbarriers,
 		plural_s(y->nmbarriers));
-	mu_class(m, "div", "scroll");
-	mu_attr(m, "tabindex", "0");
-	mu_open(m, "table");
-	mu_open(m, "thead");
-	mu_open(m, "tr");
-	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
-		mu_element(m, "th", NULL, "%s", head[i]);
-	mu_close(m, "tr");
-	mu_close(m, "thead");
-	mu_open(m, "tbody");
+	html_table(m, head, ARRAY_SIZE(head), "mbarrier state history");
 	for (uint32_t i = 0; i < y->nmbarriers && i < MAX_ROWS; i++) {
 		const struct history_mbarrier *b = &y->mbarrier[i];
 		struct text t = { 0 };
@@ -347,9 +390,7 @@ void html_mbarriers(struct html *h, const struct finding *f)
 		mu_close(m, "tr");
 		text_free(&t);
 	}
-	mu_close(m, "tbody");
-	mu_close(m, "table");
-	mu_close(m, "div");
+	html_table_end(m);
 	if (y->nmbarriers > MAX_ROWS)
 		mu_element(m, "p", "note", "%u more mbarriers are not shown.",
 			y->nmbarriers - MAX_ROWS);

@@ -1,5 +1,6 @@
-/* report: the HTML report, one self-contained page. It can be read without its script,
- * which only filters, jumps between findings and switches between light and dark. */
+/* report: the HTML report, one self-contained page: head, filters, table of contents, findings,
+ * coverage. Without its script it shows all but the bodies of findings far down; the script also
+ * filters, jumps between findings, zooms timelines, and switches between light and dark. */
 #include "reports/html/html.h"
 
 #include "libconsan/base/base.h"
@@ -7,15 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A page of 1,000 findings stays below 5 MB: a finding gets its drawings only if the text of
- * all findings after it still fits into PAGE_BYTES. */
-#define PAGE_BYTES (4700u << 10)
-#define TEXT_BYTES 3400u  /* of the text of a finding, estimated */
-#define STEP_BYTES 320u   /* of a step in a timeline, estimated */
-#define MAX_FINDINGS 2000u /* on a page, unless --print-limit is higher, or 0 */
-/* Up to FEW findings have long source excerpts, up to MANY short ones, more only the line. */
-#define FEW 60u
-#define MANY 300u
+#define MAX_FINDINGS 20000u /* on a page, unless --print-limit is higher, or 0 */
+#define WHOLE 500u       /* findings that are markup when the page is loaded */
+#define BATCH 250u
+#define FEW 60u /* findings with long source excerpts; up to HTML_MANY short ones, more only the line */
 
 /* ---- the head ---- */
 
@@ -45,7 +41,8 @@ void html_head(struct html *h, const char *title)
 	mu_void(m);
 	mu_element(m, "title", NULL, "%s", title);
 	mu_open(m, "style");
-	mu_trusted(m, report_css, (size_t)(report_css_end - report_css));
+	mu_trusted(m, page_css, (size_t)(page_css_end - page_css));
+	mu_trusted(m, drawings_css, (size_t)(drawings_css_end - drawings_css));
 	mu_close(m, "style");
 	mu_close(m, "head");
 	mu_newline(m);
@@ -98,6 +95,7 @@ static void banner(struct html *h, const struct report_counts *n)
 	mu_class(m, "button", "theme js");
 	mu_attr(m, "type", "button");
 	mu_attr(m, "id", "theme");
+	mu_attr(m, "aria-label", "Switch between light and dark");
 	mu_attr(m, "title", "Switch between light and dark");
 	mu_text(m, "\xe2\x97\x90");
 	mu_close(m, "button");
@@ -129,12 +127,11 @@ static void checkbox(struct markup *m, const char *class, const char *value, uns
 	mu_close(m, "label");
 }
 
-static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
-	const struct report_counts *n)
+static void filters(struct html *h, const unsigned *kernel, unsigned nkernels)
 {
 	const struct results *r = h->r;
 	struct markup *m = &h->m;
-	unsigned last = RULE_NONE;
+	unsigned last = RULE_NONE, n[SEV_ERROR + 1] = { 0 };
 	char number[16];
 
 	mu_class(m, "form", "filters js");
@@ -146,12 +143,11 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 	mu_attr(m, "placeholder", "Search  /");
 	mu_attr(m, "aria-label", "Search the findings");
 	mu_void(m);
-	if (n->errors)
-		checkbox(m, "sev", "error", n->errors);
-	if (n->warnings)
-		checkbox(m, "sev", "warning", n->warnings);
-	if (n->notes)
-		checkbox(m, "sev", "note", n->notes);
+	for (size_t i = 0; i < r->finding.n; i++)
+		n[r->finding.at[i].severity]++;
+	for (int k = SEV_ERROR; k >= SEV_NOTE; k--)
+		if (n[k])
+			checkbox(m, "sev", severity_text[k], n[k]);
 	mu_open(m, "select");
 	mu_attr(m, "id", "rule");
 	mu_attr(m, "aria-label", "Rule");
@@ -193,6 +189,34 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels,
 	mu_newline(m);
 }
 
+/* ---- batches: the findings after the first WHOLE, and their entries in the table of contents, are
+ * text, BATCH at a time. The script turns it into markup when the page is there. ---- */
+
+static bool begins_batch(size_t i)
+{
+	return i >= WHOLE && (i - WHOLE) % BATCH == 0;
+}
+
+static bool ends_batch(const struct html *h, size_t i)
+{
+	return i + 1 == h->shown || begins_batch(i + 1);
+}
+
+static void begin_row(struct html *h, size_t i)
+{
+	if (!begins_batch(i))
+		return;
+	mu_open(&h->m, "script");
+	mu_attr(&h->m, "type", "text/html");
+	mu_attr(&h->m, "class", "batch");
+}
+
+static void end_row(struct html *h, size_t i)
+{
+	if (i >= WHOLE && ends_batch(h, i))
+		mu_close(&h->m, "script");
+}
+
 /* ---- the table of contents ---- */
 
 /* As describe_places(), but a file name that both places share is printed once, because the
@@ -215,137 +239,55 @@ static void short_places(struct text *t, const struct finding *f)
 	memmove(second, second + (colon + 1 - t->at), t->n - (size_t)(second - t->at) + 1);
 }
 
+static void link(struct markup *m, const char *to, const char *text)
+{
+	mu_open(m, "a");
+	mu_attr(m, "href", "%s", to);
+	mu_text(m, "%s", text);
+	mu_close(m, "a");
+}
+
 static void contents(struct html *h)
 {
 	struct markup *m = &h->m;
 
 	mu_class(m, "nav", "toc");
 	mu_attr(m, "aria-label", "Findings");
-	mu_open(m, "ol");
+	/* not a list: browsers number the entries of a list again whenever one is hidden */
 	for (size_t i = 0; i < h->shown; i++) {
 		const struct finding *f = &h->r->finding.at[i];
 		struct text t = { 0 };
 
 		short_places(&t, f);
-		mu_open(m, "li");
+		begin_row(h, i);
 		mu_class(m, "a", severity_text[f->severity]);
 		mu_attr(m, "href", "#f%zu", i + 1);
 		mu_attr(m, "title", "%s", rule_get(f->rule)->title);
 		mu_element(m, "b", NULL, "%s", rule_get(f->rule)->code);
 		mu_text(m, " %s", t.at);
 		mu_close(m, "a");
-		mu_close(m, "li");
+		end_row(h, i);
 		text_free(&t);
 	}
-	mu_close(m, "ol");
 	mu_open(m, "p");
-	mu_class(m, "a", NULL);
-	mu_attr(m, "href", "#coverage");
-	mu_text(m, "Coverage");
-	mu_close(m, "a");
+	link(m, "#rules", "Rules");
+	link(m, "#coverage", "Coverage");
 	mu_close(m, "p");
 	mu_close(m, "nav");
 	mu_newline(m);
 }
 
-/* ---- one finding ---- */
+/* ---- the findings ---- */
 
-static void clause(struct markup *m, const char *label, const char *class, const char *text)
+/* The consequences of one headline, from finding i on, are folded; those of the next batch again. */
+static void begin_consequences(struct html *h, size_t i)
 {
-	if (!text || !*text)
-		return;
-	mu_element(m, "dt", class, "%s", label);
-	mu_element(m, "dd", class, "%s", text);
-}
+	size_t n = h->r->finding.n - i;
 
-static void explanation(struct html *h, const struct finding *f)
-{
-	const struct rule_info *rule = rule_get(f->rule);
-	struct markup *m = &h->m;
-	struct text t = { 0 }, schedule = { 0 };
-
-	mu_class(m, "dl", "facts");
-	clause(m, "missing", edge_label(f), f->edge);
-	if (*f->barrier.kind) {
-		describe_barrier(&t, &f->barrier);
-		clause(m, "barrier", NULL, t.at);
-		text_free(&t);
-	}
-	clause(m, "why", NULL, rule->why);
-	clause(m, "fix", "fix", rule->fix);
-	clause(m, "hint", "fix", f->hint);
-	describe_occurrences(&t, f);
-	describe_schedule(&schedule, f);
-	if (schedule.n)
-		text_printf(&t, "; reproduce with %s", schedule.at);
-	text_free(&schedule);
-	text_printf(&t, "; see consan explain %s", rule->code);
-	clause(m, "seen", NULL, t.at);
-	text_free(&t);
-	mu_close(m, "dl");
-}
-
-static void drawings(struct html *h, const struct finding *f)
-{
-	const struct history *y = f->history;
-	const uint64_t bytes = STEP_BYTES * (!y ? 0u : y->nsteps < 96 ? y->nsteps + 8 : 104u);
-
-	html_wait_graph(h, f);
-	if (!y) {
-		html_memory(h, f);
-		return;
-	}
-	if (h->shown > FEW && h->m.bytes + bytes + (h->shown - h->id) * TEXT_BYTES > PAGE_BYTES) {
-		mu_element(&h->m, "p", "note", "Timeline and memory map are left out to keep this "
-			"page small: consan report FILE.json --finding %u shows them.", h->id);
-		return;
-	}
-	html_timeline(h, f);
-	html_memory(h, f);
-	html_mbarriers(h, f);
-}
-
-static void finding(struct html *h, const struct finding *f, unsigned kernel)
-{
-	const struct rule_info *rule = rule_get(f->rule);
-	char *name = demangle(f->kernel, h->o->demangle);
-	struct markup *m = &h->m;
-	struct text t = { 0 };
-
-	describe_places(&t, f);
-	mu_open(m, "article");
-	mu_attr(m, "class", "finding %s", severity_text[f->severity]);
-	mu_attr(m, "id", "f%u", h->id);
-	mu_attr(m, "tabindex", "-1");
-	mu_attr(m, "data-r", "%s", rule->code);
-	mu_attr(m, "data-k", "%u", kernel);
-	mu_attr(m, "data-s", "%s", severity_text[f->severity]);
-	mu_open(m, "h3");
-	mu_element(m, "span", "badge", "%s", severity_text[f->severity]);
-	mu_element(m, "span", "code", "%s", rule->code);
-	mu_element(m, "span", "title", "%s", rule->title);
-	mu_class(m, "a", "anchor");
-	mu_attr(m, "href", "#f%u", h->id);
-	mu_attr(m, "aria-label", "link to this finding");
-	mu_text(m, "#%u", h->id);
-	mu_close(m, "a");
-	mu_close(m, "h3");
-	mu_class(m, "p", "where");
-	mu_element(m, "strong", NULL, "%s", t.n ? t.at : "");
-	mu_text(m, " in ");
-	mu_element(m, "code", NULL, "%.400s", name);
-	mu_text(m, ", launch %u", f->launch);
-	mu_close(m, "p");
-	text_free(&t);
-	free(name);
-	explanation(h, f);
-	mu_class(m, "div", f->nsides == 2 ? "sides two" : "sides");
-	for (unsigned i = 0; i < f->nsides; i++)
-		html_side(h, f, i);
-	mu_close(m, "div");
-	drawings(h, f);
-	mu_close(m, "article");
-	mu_newline(m);
+	group_severity(&h->r->finding.at[i], &n);
+	mu_open(&h->m, "details");
+	mu_attr(&h->m, "class", "consequences");
+	mu_element(&h->m, "summary", NULL, "and %zu consequence%s", n, plural_s(n));
 }
 
 static void findings(struct html *h, const unsigned *kernel)
@@ -358,12 +300,25 @@ static void findings(struct html *h, const unsigned *kernel)
 	if (!h->r->finding.n)
 		mu_element(m, "p", "none", "No findings in the checked launches.");
 	for (size_t i = 0; i < h->shown; i++) {
+		const struct finding *f = &h->r->finding.at[i];
+
 		h->id = (unsigned)i + 1;
-		finding(h, &h->r->finding.at[i], kernel[i]);
+		begin_row(h, i);
+		if (f->rank && (f->rank == 1 || begins_batch(i)))
+			begin_consequences(h, i);
+		html_finding(h, f, kernel[i]);
+		if (f->rank && (i + 1 == h->shown || !f[1].rank || ends_batch(h, i)))
+			mu_close(m, "details");
+		end_row(h, i);
 	}
 	if (h->shown < h->r->finding.n)
 		mu_element(m, "p", "none", "%zu more findings are not on this page: "
 			"--print-limit=0 shows all.", h->r->finding.n - h->shown);
+	if (h->shown > WHOLE) {
+		mu_open(m, "noscript");
+		mu_element(m, "p", "note", "Findings after #%u need JavaScript.", WHOLE);
+		mu_close(m, "noscript");
+	}
 	mu_element(m, "p", "none js", "No finding matches the filters.");
 	mu_close(m, "section");
 	mu_newline(m);
@@ -408,11 +363,26 @@ static void suppressed(struct html *h)
 
 /* ---- the page ---- */
 
+static void footer(struct html *h)
+{
+	struct markup *m = &h->m;
+
+	mu_open(m, "footer");
+	for (size_t i = 0; i < h->r->run.n; i++) {
+		mu_open(m, "p");
+		mu_element(m, "code", NULL, "%s", h->r->run.at[i].command);
+		mu_text(m, " %s", h->r->run.at[i].date);
+		mu_close(m, "p");
+	}
+	mu_element(m, "p", NULL, "consan %s", CONSAN_VERSION);
+	mu_close(m, "footer");
+}
+
 void report_html(const struct results *r, const struct options *o, FILE *out)
 {
 	struct html h = { .m = { .out = out }, .o = o, .r = r,
-		.context = r->finding.n <= FEW ? 3 : r->finding.n <= MANY ? 1 : 0,
-		.frames = r->finding.n <= MANY ? 12 : 2 };
+		.context = r->finding.n <= FEW ? 3 : r->finding.n <= HTML_MANY ? 1 : 0,
+		.frames = r->finding.n <= HTML_MANY ? 12 : 2 };
 	const size_t most = o->print_limit > MAX_FINDINGS ? o->print_limit : MAX_FINDINGS;
 	unsigned *kernel = base_alloc((r->finding.n + 1) * sizeof *kernel), nkernels = 0;
 	struct markup *m = &h.m;
@@ -434,7 +404,7 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 	mu_open(m, "body");
 	banner(&h, &n);
 	if (r->finding.n > 1)
-		filters(&h, kernel, nkernels, &n);
+		filters(&h, kernel, nkernels);
 	mu_class(m, "div", r->finding.n > 1 ? "page" : "page one");
 	if (r->finding.n > 1)
 		contents(&h);
@@ -442,13 +412,15 @@ void report_html(const struct results *r, const struct options *o, FILE *out)
 	html_timeline_defs(&h);
 	findings(&h, kernel);
 	suppressed(&h);
+	html_rules(&h);
 	html_coverage(&h);
 	html_banks(&h);
 	mu_close(m, "main");
 	mu_close(m, "div");
-	mu_element(m, "footer", NULL, "consan %s. Rules: consan explain.", CONSAN_VERSION);
+	footer(&h);
 	mu_open(m, "script");
-	mu_trusted(m, report_js, (size_t)(report_js_end - report_js));
+	mu_trusted(m, findings_js, (size_t)(findings_js_end - findings_js));
+	mu_trusted(m, timeline_js, (size_t)(timeline_js_end - timeline_js));
 	mu_close(m, "script");
 	mu_close(m, "body");
 	mu_close(m, "html");

@@ -1,5 +1,5 @@
 /* rules: all rules as one self-contained page: why, fix, and a kernel that breaks the rule
- * next to its fixed version. */
+ * next to its fixed version; and the rules of the findings, as a part of the report. */
 #include "reports/html/html.h"
 
 #include "libconsan/finding/finding.h"
@@ -87,6 +87,59 @@ static void show_rule(struct html *h, const struct rule_info *r)
 	}
 	mu_close(m, "article");
 	mu_newline(m);
+}
+
+static void rule_of_page(struct html *h, const struct rule_info *r)
+{
+	struct markup *m = &h->m;
+
+	mu_open(m, "details");
+	mu_attr(m, "id", "%s", r->code);
+	mu_open(m, "summary");
+	mu_element(m, "span", "code", "%s", r->code);
+	mu_text(m, " %s", r->title);
+	mu_close(m, "summary");
+	mu_class(m, "dl", "facts");
+	mu_element(m, "dt", NULL, "why");
+	mu_element(m, "dd", NULL, "%s", r->why);
+	mu_element(m, "dt", NULL, "fix");
+	mu_element(m, "dd", NULL, "%s", r->fix);
+	show_ptx_rules(m, r->ids);
+	mu_close(m, "dl");
+	mu_open(m, "p");
+	mu_attr(m, "class", "note");
+	mu_element(m, "code", NULL, "consan explain %s", r->code);
+	mu_text(m, " shows a kernel with this bug.");
+	mu_close(m, "p");
+	mu_close(m, "details");
+}
+
+void html_rules(struct html *h)
+{
+	struct markup *m = &h->m;
+	bool any = false;
+
+	for (unsigned k = 1; k <= rule_count(); k++) {
+		size_t i = 0;
+
+		while (i < h->shown && h->r->finding.at[i].rule != k)
+			i++;
+		if (i == h->shown)
+			continue;
+		if (!any) {
+			mu_class(m, "section", "rules");
+			mu_attr(m, "id", "rules");
+			mu_element(m, "h2", NULL, "Rules");
+			mu_element(m, "p", "note", "Codes such as A12 are rows of the catalogue of PTX ISA "
+				"rules (consan explain A12); in brackets, sections of PTX ISA 9.1.");
+		}
+		any = true;
+		rule_of_page(h, rule_get(k));
+	}
+	if (any) {
+		mu_close(m, "section");
+		mu_newline(m);
+	}
 }
 
 void report_rules(FILE *out)

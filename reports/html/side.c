@@ -88,6 +88,10 @@ static void source_text(struct html *h, const char *s, size_t n)
 {
 	size_t plain = 0;
 
+	if (h->shown > HTML_MANY) {
+		mu_textn(&h->m, s, n);
+		return;
+	}
 	for (size_t at = 0; at < n;) {
 		const char *class;
 		const size_t k = token(s + at, n - at, &class);
@@ -108,6 +112,11 @@ void html_ptx(struct html *h, const char *ptx)
 	const size_t n = strlen(s);
 	size_t at = 0, plain = 0;
 
+	if (h->shown > HTML_MANY) {
+		mu_textn(&h->m, s, n);
+		free(s);
+		return;
+	}
 	if (*s == '@') /* the guard */
 		at = plain = strcspn(s, " ");
 	if (at) {
@@ -174,6 +183,8 @@ static void excerpt(struct html *h, const struct site_loc *l, uint32_t site)
 	}
 	mu_class(m, "pre", "src");
 	mu_attr(m, "tabindex", "0");
+	mu_attr(m, "role", "group");
+	mu_attr(m, "aria-label", "source of %s", file_base_name(l->file));
 	for (unsigned line = l->line > h->context ? l->line - h->context : 1;
 			line <= l->line + h->context; line++)
 		code_line(h, l, line, line == l->line);
@@ -269,6 +280,8 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 	if (site->ptx && *site->ptx) {
 		mu_class(m, "pre", "ptx");
 		mu_attr(m, "tabindex", "0");
+		mu_attr(m, "role", "group");
+		mu_attr(m, "aria-label", "PTX");
 		html_ptx(h, site->ptx);
 		mu_element(m, "span", "c", "  %s:%u", file_base_name(site->module), site->ptx_line);
 		mu_close(m, "pre");

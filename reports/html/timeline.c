@@ -8,73 +8,11 @@
 
 #define MAX_ARROWS 4u    /* into one wait */
 #define MAX_LABEL 30u    /* bytes of a label above a column */
+#define TICK 5u          /* steps */
 #define NAMES 126        /* width of the lanes' names, which do not scroll; SVG units */
-#define RIGHT 92         /* space for the last label, which is rotated; SVG units */
-
-static const char *const engine_name[] = {
-	[WARP] = "warp", [COPIES] = "cp.async", [TMA] = "TMA", [TENSOR] = "tensor core",
-};
+#define RIGHT 118        /* space for the last label, which is rotated; SVG units */
 
 /* ---- descriptions ---- */
-
-/* The name of a CTA; blockIdx if the history has two clusters. */
-static void cta_name(struct text *t, const struct timeline *p, unsigned cta)
-{
-	for (unsigned i = 0; p->y->other && i < p->f->nsides; i++) {
-		const uint32_t *id = p->f->side[i].ctaid;
-
-		if (timeline_side_cta(p, i) != cta)
-			continue;
-		text_printf(t, "(%u,%u,%u)", id[0], id[1], id[2]);
-		return;
-	}
-	text_printf(t, "CTA %u", p->y->other && cta >= p->y->other ? cta - p->y->other : cta);
-}
-
-/* The object of a step: "full+0x8", the number of a barrier, the size of a copy. */
-static void describe_object(struct text *t, const struct history *y, const struct history_step *s)
-{
-	const struct history_mbarrier *m;
-
-	switch (step_on((enum step_kind)s->kind)) {
-	case ON_MBARRIER:
-		m = history_mbarrier(y, s->peer, s->addr);
-		if (m)
-			describe_symbol(t, m->name);
-		else
-			text_printf(t, "shared+0x%x", s->addr);
-		return;
-	case ON_BARRIER:
-		text_printf(t, "%u", s->addr);
-		return;
-	case ON_BULKS:
-		if (s->bytes)
-			describe_size(t, s->bytes);
-		return;
-	case ON_NOTHING: case ON_CLUSTER: case ON_COPIES: case ON_MMAS:
-		return;
-	}
-}
-
-static void describe_step(struct text *t, const struct timeline *p, const struct history_step *s)
-{
-	const enum step_on on = step_on((enum step_kind)s->kind);
-	const size_t from = t->n;
-
-	if (s->kind == STEP_access)
-		for (unsigned i = 0; i < p->f->nsides; i++)
-			if (p->y->side[i] >= 0 && s == &p->y->step[p->y->side[i]])
-				text_printf(t, "%s", p->f->side[i].what);
-	if (t->n == from)
-		text_printf(t, "%s", step_text((enum step_kind)s->kind));
-	text_printf(t, " ");
-	describe_object(t, p->y, s);
-	if (on == ON_MBARRIER && s->kind != STEP_init && s->kind != STEP_inval
-			&& s->phase != HISTORY_NO_PHASE)
-		text_printf(t, " \xc2\xb7 %llu", (unsigned long long)s->phase);
-	if (s->repeat)
-		text_printf(t, " \xc3\x97%u", s->repeat + 1);
-}
 
 static void title(struct timeline *p, const struct history_step *s)
 {
@@ -88,10 +26,10 @@ static void title(struct timeline *p, const struct history_step *s)
 		text_printf(&t, "warp %u", s->warp);
 	if (p->ctas) {
 		text_printf(&t, " of ");
-		cta_name(&t, p, s->cta);
+		describe_cta(&t, p->f, s->cta);
 	}
 	text_printf(&t, ": ");
-	describe_step(&t, p, s);
+	describe_step(&t, p->f, s);
 	if (s->completes)
 		text_printf(&t, "; completes the phase");
 	if (s->tx)
@@ -173,12 +111,13 @@ static void draw_marks(struct timeline *p)
 		const struct history_step *s = &p->y->step[p->pick[i]];
 		const enum step_family family = step_family((enum step_kind)s->kind);
 		const int x = timeline_x(p, i), y = timeline_step_y(p, s);
-		const bool side = timeline_is_side(p, p->pick[i]);
+		const bool side = history_is_side(p->y, p->pick[i]);
 		struct text t = { 0 };
 
-		describe_step(&t, p, s);
+		describe_step(&t, p->f, s);
 		mu_open(m, "text");
 		mu_attr(m, "class", side ? "cl hit" : "cl");
+		mu_attr(m, "data-step", "%u", i);
 		mu_attr(m, "transform", "translate(%d %d)rotate(-52)", x + 3, TOP - 8);
 		label(m, t.at);
 		mu_close(m, "text");
@@ -189,15 +128,10 @@ static void draw_marks(struct timeline *p)
 		}
 		use(m, side ? "#mX" : s->kind == STEP_poll ? "#mP" : family_mark[family][0],
 			side ? "mx" : family_mark[family][1], x, y);
+		mu_attr(m, "data-step", "%u", i);
 		title(p, s);
 		mu_close(m, "use");
 	}
-}
-
-static bool same_object(const struct history_step *a, const struct history_step *b)
-{
-	return step_on((enum step_kind)a->kind) == step_on((enum step_kind)b->kind)
-		&& a->peer == b->peer && a->addr == b->addr && a->phase == b->phase;
 }
 
 /* Arrows into a wait from the arrivals and completions of its phase. */
@@ -210,7 +144,7 @@ static void draw_causes(struct timeline *p, uint32_t i)
 		const struct history_step *s = &p->y->step[p->pick[k]];
 		const enum step_family family = step_family((enum step_kind)s->kind);
 
-		if ((family != FAMILY_RELEASE && family != FAMILY_COMPLETE) || !same_object(s, w))
+		if ((family != FAMILY_RELEASE && family != FAMILY_COMPLETE) || !step_same_phase(s, w))
 			continue;
 		n++;
 		arrow(&p->h->m, s->completes ? "ar" : "ar thin", timeline_x(p, k), timeline_step_y(p, s),
@@ -218,23 +152,10 @@ static void draw_causes(struct timeline *p, uint32_t i)
 	}
 }
 
-/* Does step s complete the asynchronous operation that step a issued? */
-static bool ends(const struct history_step *a, const struct history_step *s)
-{
-	if (s->kind == STEP_signal)
-		return a->op && a->op == s->op;
-	if (s->cta != a->cta || step_family((enum step_kind)s->kind) != FAMILY_ACQUIRE
-			|| step_on((enum step_kind)s->kind) != step_on((enum step_kind)a->kind))
-		return false;
-	if (a->kind == STEP_mma ? s->warp / 4 != a->warp / 4 : s->warp != a->warp)
-		return false;
-	return s->phase > a->phase;
-}
-
 static void draw_flight(struct timeline *p, uint32_t i)
 {
 	const struct history_step *a = &p->y->step[p->pick[i]], *s = NULL;
-	const struct lane *l = timeline_lane(p, a->cta, 0, timeline_engine(a));
+	const struct lane *l = timeline_lane(p, a->cta, 0, step_engine(a));
 	struct markup *m = &p->h->m;
 	int x = timeline_x(p, i), end, y;
 	uint32_t k = i + 1;
@@ -243,7 +164,7 @@ static void draw_flight(struct timeline *p, uint32_t i)
 		return;
 	for (; k < p->n; k++) {
 		s = &p->y->step[p->pick[k]];
-		if (ends(a, s))
+		if (step_ends(a, s))
 			break;
 	}
 	end = k < p->n ? timeline_x(p, k) : timeline_x(p, p->n) - COLUMN / 4;
@@ -265,12 +186,10 @@ static void draw_arrows(struct timeline *p)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
-		const enum step_on on = step_on((enum step_kind)s->kind);
 
-		if (timeline_is_issue(s) && s->warp != HISTORY_OTHERS)
+		if (step_is_issue(s) && s->warp != HISTORY_OTHERS)
 			draw_flight(p, i);
-		if (step_family((enum step_kind)s->kind) == FAMILY_ACQUIRE && s->kind != STEP_poll
-				&& s->phase != HISTORY_NO_PHASE && on != ON_NOTHING && on <= ON_CLUSTER)
+		if (step_is_wait(s))
 			draw_causes(p, i);
 	}
 }
@@ -282,7 +201,7 @@ static void draw_missing(struct timeline *p)
 	int x[FINDING_SIDES] = { -1, -1 }, y[FINDING_SIDES] = { 0, 0 };
 
 	for (unsigned i = 0; i < f->nsides; i++) {
-		const struct lane *l = timeline_lane(p, timeline_side_cta(p, i), f->side[i].warp, WARP);
+		const struct lane *l = timeline_lane(p, history_side_cta(p->f, i), f->side[i].warp, WARP);
 
 		x[i] = timeline_side_x(p, i);
 		y[i] = timeline_lane_y(p, l ? l : p->lane);
@@ -301,6 +220,32 @@ static void draw_missing(struct timeline *p)
 		arrow(m, "miss", x[1], y[1], x[0], y[0]);
 }
 
+static void axis_text(struct markup *m, const char *class, int x, int y, const char *s)
+{
+	mu_open(m, "text");
+	mu_attr(m, "class", "%s", class);
+	mu_attr(m, "x", "%d", x);
+	mu_attr(m, "y", "%d", y);
+	mu_text(m, "%s", s);
+	mu_close(m, "text");
+}
+
+/* The positions of steps in the order of their cluster. */
+static void draw_axis(struct timeline *p, int width)
+{
+	const int y = timeline_axis_y(p);
+
+	path(&p->h->m, "axis", "M0 %dH%d", y, width - RIGHT);
+	for (uint32_t i = 0; i < p->n; i += TICK) {
+		char number[24];
+
+		snprintf(number, sizeof number, "%llu",
+			(unsigned long long)p->y->step[p->pick[i]].at);
+		path(&p->h->m, "axis", "M%d %dv4", timeline_x(p, i), y);
+		axis_text(&p->h->m, "tick", timeline_x(p, i), y + 16, number);
+	}
+}
+
 static void draw_names(struct timeline *p, int height)
 {
 	struct markup *m = &p->h->m;
@@ -308,7 +253,9 @@ static void draw_names(struct timeline *p, int height)
 	mu_class(m, "svg", "names");
 	mu_attr(m, "width", "%d", NAMES);
 	mu_attr(m, "height", "%d", height);
+	mu_attr(m, "viewBox", "0 0 %d %d", NAMES, height);
 	mu_attr(m, "aria-hidden", "true");
+	axis_text(m, "tick name", NAMES - 8, timeline_axis_y(p) + 16, "step of the cluster");
 	for (unsigned i = 0; i < p->nlanes; i++) {
 		const struct lane *l = &p->lane[i];
 		struct text cta = { 0 };
@@ -318,7 +265,7 @@ static void draw_names(struct timeline *p, int height)
 		mu_attr(m, "x", "%d", NAMES - 8);
 		mu_attr(m, "y", "%d", timeline_lane_y(p, l) + 4);
 		if (p->ctas) {
-			cta_name(&cta, p, l->cta);
+			describe_cta(&cta, p->f, l->cta);
 			mu_text(m, "%s ", cta.at);
 			text_free(&cta);
 		}
@@ -353,7 +300,7 @@ static void draw_lanes(struct timeline *p, int width)
 			path(m, "gap", "M%d %dV%d", timeline_x(p, i) - COLUMN / 2, TOP - 4,
 				TOP + (int)p->nlanes * LANE);
 	for (uint32_t i = 0; i < p->n; i++) {
-		if (!timeline_is_side(p, p->pick[i]))
+		if (!history_is_side(p->y, p->pick[i]))
 			continue;
 		mu_open(m, "rect");
 		mu_attr(m, "class", "band");
@@ -376,7 +323,7 @@ static void legend(struct html *h)
 	};
 	struct markup *m = &h->m;
 
-	mu_class(m, "p", "legend");
+	mu_class(m, "p", "legend marks");
 	for (size_t i = 0; i < ARRAY_SIZE(entry); i++) {
 		mu_open(m, "span");
 		mu_open(m, "svg");
@@ -405,7 +352,7 @@ static void list_steps(struct timeline *p)
 		struct text t = { 0 };
 
 		if (p->y->other) {
-			cta_name(&t, p, s->cta);
+			describe_cta(&t, p->f, s->cta);
 			text_printf(&t, " ");
 		}
 		if (s->kind == STEP_signal)
@@ -414,10 +361,10 @@ static void list_steps(struct timeline *p)
 			text_printf(&t, "other warps: ");
 		else
 			text_printf(&t, "warp %u: ", s->warp);
-		describe_step(&t, p, s);
+		describe_step(&t, p->f, s);
 		if (s->completes)
 			text_printf(&t, ", completes the phase");
-		mu_class(m, "li", timeline_is_side(p, p->pick[i]) ? "hit" : NULL);
+		mu_class(m, "li", history_is_side(p->y, p->pick[i]) ? "hit" : NULL);
 		mu_text(m, "%s ", t.at);
 		t.n = 0;
 		if (s->site) {
@@ -434,24 +381,56 @@ static void list_steps(struct timeline *p)
 static void draw(struct timeline *p)
 {
 	struct markup *m = &p->h->m;
-	const int width = timeline_x(p, p->n) + RIGHT, height = TOP + (int)p->nlanes * LANE + 14;
+	const int width = timeline_x(p, p->n) + RIGHT, height = timeline_axis_y(p) + 22;
 
 	mu_class(m, "div", "lanes");
 	draw_names(p, height);
 	mu_class(m, "div", "scroll end"); /* scrolled to the end, where the later side is */
 	mu_attr(m, "tabindex", "0");
+	mu_attr(m, "role", "group");
+	mu_attr(m, "aria-label", "timeline; + and - zoom");
+	mu_attr(m, "style", "--w:%d", width);
 	mu_open(m, "svg");
 	mu_attr(m, "class", "tl");
 	mu_attr(m, "width", "%d", width);
 	mu_attr(m, "height", "%d", height);
+	mu_attr(m, "viewBox", "0 0 %d %d", width, height);
 	mu_attr(m, "role", "img");
 	mu_attr(m, "aria-label", "timeline of %u steps by %u warps and engines", p->n, p->nlanes);
 	draw_lanes(p, width);
+	draw_axis(p, width);
 	draw_arrows(p);
 	draw_missing(p);
 	draw_marks(p);
 	mu_close(m, "svg");
 	mu_close(m, "div");
+	mu_close(m, "div");
+}
+
+/* For the script: zoom and search. */
+static void tools(struct markup *m)
+{
+	static const char *const button[][3] = {
+		{ "out", "\xe2\x88\x92", "zoom out" }, { "in", "+", "zoom in" },
+		{ "fit", "fit", "show all steps" }, { "one", "1:1", "original size" },
+	};
+
+	mu_class(m, "div", "tools js");
+	for (size_t i = 0; i < ARRAY_SIZE(button); i++) {
+		mu_open(m, "button");
+		mu_attr(m, "type", "button");
+		mu_attr(m, "data-zoom-to", "%s", button[i][0]);
+		mu_attr(m, "aria-label", "%s", button[i][2]);
+		mu_attr(m, "title", "%s", button[i][2]);
+		mu_text(m, "%s", button[i][1]);
+		mu_close(m, "button");
+	}
+	mu_open(m, "input");
+	mu_attr(m, "type", "search");
+	mu_attr(m, "placeholder", "warp 3, full[1], line");
+	mu_attr(m, "aria-label", "Find a warp, a barrier or a place in the timeline; Enter: the next");
+	mu_void(m);
+	mu_element(m, "output", "hits count", "%s", "");
 	mu_close(m, "div");
 }
 
@@ -466,9 +445,10 @@ void html_timeline(struct html *h, const struct finding *f)
 	timeline_choose(&p);
 	if (!p.nlanes)
 		return;
-	mu_class(m, "details", "fig");
+	mu_class(m, "details", "fig timeline");
 	mu_flag(m, "open");
 	mu_element(m, "summary", NULL, "Timeline");
+	tools(m);
 	draw(&p);
 	legend(h);
 	if (f->history->other)

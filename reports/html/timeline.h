@@ -4,17 +4,16 @@
 #define CONSAN_REPORTS_TIMELINE_H
 
 #include "reports/html/html.h"
+#include "reports/steps.h"
 
 #define MAX_STEPS 96u    /* of a drawing */
 #define MAX_LANES 20u
 
 /* Lengths in SVG units. */
 #define LEFT 10
-#define TOP 142          /* height of the labels */
+#define TOP 148          /* height of the labels */
 #define COLUMN 21
 #define LANE 30
-
-enum engine { WARP, COPIES, TMA, TENSOR };
 
 struct lane {
 	uint16_t cta, warp;
@@ -35,12 +34,6 @@ struct timeline {
 /* Chooses the steps and lanes; none if the history is empty. */
 void timeline_choose(struct timeline *p);
 
-/* The number of the CTA of side i in the history. */
-unsigned timeline_side_cta(const struct timeline *p, unsigned i);
-/* Is it a side's step? */
-bool timeline_is_side(const struct timeline *p, uint32_t step);
-bool timeline_is_issue(const struct history_step *s);
-enum engine timeline_engine(const struct history_step *s);
 /* NULL if there is no such lane. */
 const struct lane *timeline_lane(const struct timeline *p, unsigned cta, unsigned warp,
 	enum engine e);
@@ -49,6 +42,7 @@ const struct lane *timeline_lane(const struct timeline *p, unsigned cta, unsigne
 int timeline_x(const struct timeline *p, uint32_t i);
 /* The x of a side; -1 if it precedes all drawn steps. */
 int timeline_side_x(const struct timeline *p, unsigned side);
+int timeline_axis_y(const struct timeline *p);
 /* The y of a lane, and of a step's symbol. */
 int timeline_lane_y(const struct timeline *p, const struct lane *l);
 int timeline_step_y(const struct timeline *p, const struct history_step *s);

@@ -9,11 +9,6 @@
 #define NEAR 9u
 #define MAX_WARPS 10u    /* with a lane of their own */
 
-unsigned timeline_side_cta(const struct timeline *p, unsigned i)
-{
-	return p->f->side[i].cta + (i ? 0u : p->y->other);
-}
-
 static void pick_range(struct timeline *p, uint32_t from, uint32_t to)
 {
 	for (; from < to && p->n < MAX_STEPS; from++)
@@ -34,23 +29,6 @@ static void pick_steps(struct timeline *p)
 	early = (uint32_t)y->side[1];
 	pick_range(p, early > NEAR ? early - NEAR : 0, early + NEAR + 1);
 	pick_range(p, y->nsteps - (FAR - NEAR - 1), y->nsteps);
-}
-
-enum engine timeline_engine(const struct history_step *s)
-{
-	switch (step_on((enum step_kind)s->kind)) {
-	case ON_COPIES: return COPIES;
-	case ON_BULKS: return TMA;
-	case ON_MMAS: return TENSOR;
-	case ON_MBARRIER: return s->kind == STEP_signal ? TMA : WARP;
-	case ON_NOTHING: case ON_BARRIER: case ON_CLUSTER: return WARP;
-	}
-	return WARP;
-}
-
-bool timeline_is_issue(const struct history_step *s)
-{
-	return step_family((enum step_kind)s->kind) == FAMILY_ISSUE || s->kind == STEP_copy_commit;
 }
 
 const struct lane *timeline_lane(const struct timeline *p, unsigned cta, unsigned warp,
@@ -93,12 +71,12 @@ static int by_lane(const void *a, const void *b)
 static void find_lanes(struct timeline *p)
 {
 	for (unsigned i = 0; i < p->f->nsides; i++)
-		add_lane(p, timeline_side_cta(p, i), p->f->side[i].warp, WARP);
+		add_lane(p, history_side_cta(p->f, i), p->f->side[i].warp, WARP);
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
 
-		if (s->kind == STEP_signal || timeline_is_issue(s))
-			add_lane(p, s->cta, 0, timeline_engine(s));
+		if (s->kind == STEP_signal || step_is_issue(s))
+			add_lane(p, s->cta, 0, step_engine(s));
 		if (s->kind != STEP_signal)
 			add_lane(p, s->cta, s->warp, WARP);
 	}
@@ -127,11 +105,6 @@ int timeline_step_y(const struct timeline *p, const struct history_step *s)
 	return timeline_lane_y(p, l ? l : p->lane);
 }
 
-bool timeline_is_side(const struct timeline *p, uint32_t step)
-{
-	return p->y->side[0] == (int32_t)step || p->y->side[1] == (int32_t)step;
-}
-
 int timeline_side_x(const struct timeline *p, unsigned side)
 {
 	for (uint32_t i = 0; i < p->n; i++)
@@ -146,4 +119,9 @@ void timeline_choose(struct timeline *p)
 	for (unsigned i = 0; i < p->f->nsides; i++)
 		p->shift |= timeline_side_x(p, i) < 0;
 	find_lanes(p);
+}
+
+int timeline_axis_y(const struct timeline *p)
+{
+	return TOP + (int)p->nlanes * LANE + 6;
 }

@@ -13,6 +13,7 @@
 #define SOURCE_MIN 24    /* columns; shorter pieces of a source line are not shown */
 #define WAITERS_SHOWN 24
 #define KERNEL_SHOWN 160 /* bytes of a kernel's name: template names have no limit */
+#define CONSEQUENCES_SHOWN 12 /* lines */
 
 static const enum page_style severity_style[] = {
 	[SEV_NOTE] = CYAN, [SEV_WARNING] = YELLOW, [SEV_ERROR] = RED,
@@ -291,79 +292,145 @@ static void add_barrier(struct page *p, const struct finding_barrier *b)
 		page_add(p, PLAIN, ", tx-count %lld" NBSP "B", (long long)b->tx);
 }
 
-static bool same_wait(const struct finding_waiter *a, const struct finding_waiter *b)
+static bool same_barrier(const struct finding_waiter *a, const struct finding_waiter *b)
 {
-	return a->who.site == b->who.site && a->on.addr == b->on.addr
-		&& a->on.peer == b->on.peer && !strcmp(a->text, b->text)
+	return a->on.addr == b->on.addr && a->on.peer == b->on.peer && !strcmp(a->on.kind, b->on.kind)
+		&& !strcmp(a->text, b->text)
 		&& !memcmp(a->who.ctaid, b->who.ctaid, sizeof a->who.ctaid);
 }
 
-/* "0-3 7": the warps whose wait is that of waiter i. Sets printed[] of their waiters. */
+/* The same place in the program's own code, whatever helper the instruction is in. */
+static bool same_wait(const struct finding_waiter *a, const struct finding_waiter *b)
+{
+	const struct site_loc *l = site_headline(site_get(a->who.site)->loc);
+	const struct site_loc *m = site_headline(site_get(b->who.site)->loc);
+
+	if (!same_barrier(a, b))
+		return false;
+	return a->who.site == b->who.site
+		|| (l && m && l->line == m->line && !strcmp(l->file, m->file));
+}
+
+/* "warps 0-3 7": those whose wait is that of waiter i, each once. Sets printed[] of their waiters. */
 static void add_warps(struct page *p, const struct finding *f, unsigned i, bool *printed)
 {
+	uint32_t warps[64] = { 0 }; /* bits */
+	const unsigned most = 32 * ARRAY_SIZE(warps);
+	const char *open = "";
 	struct text t = { 0 };
-	unsigned k = i;
+	unsigned n = 0;
 
-	while (k < f->nwaiters) {
-		unsigned first = f->waiter[k].who.warp, last = first;
-
-		printed[k] = true;
-		for (k++; k < f->nwaiters; k++) {
-			if (!same_wait(&f->waiter[i], &f->waiter[k]))
-				continue;
-			if (f->waiter[k].who.warp != last + 1)
-				break;
+	for (unsigned k = i; k < f->nwaiters; k++)
+		if (same_wait(&f->waiter[i], &f->waiter[k])) {
 			printed[k] = true;
-			last++;
+			warps[f->waiter[k].who.warp % most / 32] |= 1u << f->waiter[k].who.warp % 32;
 		}
-		text_printf(&t, t.n ? " %u" : "%u", first);
-		if (last > first)
-			text_printf(&t, "-%u", last);
+	for (unsigned w = 0; w < most; w++) {
+		const unsigned first = w;
+
+		if (!(warps[w / 32] >> w % 32 & 1))
+			continue;
+		while (w + 1 < most && warps[(w + 1) / 32] >> (w + 1) % 32 & 1)
+			w++;
+		n += w + 1 - first;
+		text_printf(&t, w > first ? "%s%u-%u" : "%s%u", open, first, w);
+		open = NBSP;
 	}
-	page_add(p, PLAIN, "%s", t.at);
+	page_add(p, PLAIN, "warp%s" NBSP "%s", plural_s(n), t.at);
 	text_free(&t);
 }
 
-/* Prints the blocked warps. Warps that wait at the same place on the same object share an
- * entry. */
+/* The warps that wait at one place. */
+static void add_waiter(struct page *p, const struct finding *f, unsigned i, bool *printed)
+{
+	page_indent(p, CONTENT + 4);
+	p->indent += 2;
+	page_add(p, DIM, "<- ");
+	add_warps(p, f, i, printed);
+	page_add(p, PLAIN, " at ");
+	add_headline(p, &f->waiter[i].who, 1);
+}
+
+/* The wait-for graph: the barriers, each with its state and the warps that wait for it. */
 static void add_waiters(struct page *p, const struct finding *f)
 {
 	bool *printed = base_alloc(f->nwaiters * sizeof *printed);
 	const unsigned warps = blocked_warps(f);
-	unsigned shown = 0, left = f->nwaiters;
+	unsigned shown = 0, left = 0;
 
 	page_label(p, "waiting", DIM);
 	page_add(p, PLAIN, "%u warp%s blocked:", warps, warps == 1 ? " is" : "s are");
 	for (unsigned i = 0; i < f->nwaiters && shown < WAITERS_SHOWN; i++) {
 		const struct finding_waiter *w = &f->waiter[i];
-		unsigned n = 0;
 
 		if (printed[i])
 			continue;
-		shown++;
 		page_indent(p, CONTENT + 2);
 		p->indent += 2;
-		page_add(p, PLAIN, "- ");
-		add_headline(p, &w->who, 1);
-		for (unsigned k = i; k < f->nwaiters; k++)
-			n += same_wait(w, &f->waiter[k]);
-		page_add(p, PLAIN, "  warp%s" NBSP, n == 1 ? "" : "s");
-		add_warps(p, f, i, printed);
-		left -= n;
-		page_add(p, PLAIN, ", block" NBSP "(%u,%u,%u), ", w->who.ctaid[0],
-			w->who.ctaid[1], w->who.ctaid[2]);
-		if (*w->on.kind) {
-			page_add(p, PLAIN, "on ");
+		if (*w->on.kind)
 			add_barrier_name(p, &w->on);
-			page_add(p, PLAIN, ": ");
+		page_add(p, PLAIN, "%s%s, block" NBSP "(%u,%u,%u)", *w->on.kind ? ": " : "", w->text,
+			w->who.ctaid[0], w->who.ctaid[1], w->who.ctaid[2]);
+		for (unsigned k = i; k < f->nwaiters && shown < WAITERS_SHOWN; k++) {
+			if (printed[k] || !same_barrier(w, &f->waiter[k]))
+				continue;
+			add_waiter(p, f, k, printed);
+			shown++;
 		}
-		page_add(p, PLAIN, "%s", w->text);
 	}
+	for (unsigned i = 0; i < f->nwaiters; i++)
+		left += !printed[i];
 	if (left) {
 		page_indent(p, CONTENT + 2);
 		page_add(p, DIM, "... and %u more waits", left);
 	}
 	free(printed);
+}
+
+/* ---- the edit ---- */
+
+static void add_instruction_line(struct page *p, enum page_style style, const char *sign,
+	const char *ptx)
+{
+	char *line = *ptx == '{' ? base_strdup(ptx) : short_instruction(ptx);
+
+	page_indent(p, CONTENT);
+	page_verbatim(p, style, sign);
+	page_verbatim(p, style, line);
+	page_verbatim(p, style, line[0] && line[strlen(line) - 1] != ';' && line[strlen(line) - 1] != '}'
+		? ";" : "");
+	free(line);
+}
+
+/* Where to edit, the change as a diff of the PTX, and what it was verified to do. */
+static void add_edit(struct page *p, const struct finding_edit *e)
+{
+	const struct site *s = site_get(e->site);
+	struct text what = { 0 }, verified = { 0 };
+
+	describe_edit(&what, e);
+	if (!what.n)
+		return;
+	page_label(p, "edit", DIM);
+	page_add(p, BOLD, "%s", what.at);
+	page_add(p, DIM, "  [%s:%u]", file_base_name(s->module), s->ptx_line);
+	if ((e->kind == EDIT_CHANGE || e->kind == EDIT_MOVE) && *s->ptx)
+		add_instruction_line(p, *e->ptx ? RED : PLAIN, *e->ptx ? "- " : "  ", s->ptx);
+	if (e->kind == EDIT_MOVE)
+		add_instruction_line(p, PLAIN, "  ", site_get(e->until)->ptx);
+	if (e->kind == EDIT_AFTER && *e->ptx)
+		add_instruction_line(p, PLAIN, "  ", s->ptx);
+	if (*e->ptx)
+		add_instruction_line(p, GREEN, "+ ", e->ptx);
+	if (e->kind == EDIT_BEFORE && *e->ptx)
+		add_instruction_line(p, PLAIN, "  ", s->ptx);
+	describe_verified(&verified, e);
+	if (verified.n) {
+		page_indent(p, CONTENT);
+		page_add(p, e->verified == VERIFIED_CLEAN ? GREEN : DIM, "%s", verified.at);
+	}
+	text_free(&what);
+	text_free(&verified);
 }
 
 /* ---- one finding ---- */
@@ -376,7 +443,18 @@ static void add_clause(struct page *p, const char *label, const char *text)
 	page_add(p, PLAIN, "%s", text);
 }
 
-void text_finding(struct page *p, const struct options *o, const struct finding *f)
+static void add_title(struct page *p, const struct finding *f)
+{
+	const struct rule_info *rule = rule_get(f->rule);
+
+	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_text[f->severity],
+		rule->code);
+	page_add(p, BOLD, "  %s", rule->title);
+	page_add(p, PLAIN, "  ");
+	add_headline(p, f->side, f->nsides);
+}
+
+static void add_finding(struct page *p, const struct options *o, const struct finding *f)
 {
 	const struct rule_info *rule = rule_get(f->rule);
 	char *kernel = demangle(f->kernel, o->demangle);
@@ -384,11 +462,7 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 
 	page_indent(p, 0);
 	p->indent = 2;
-	page_add(p, severity_style[f->severity], "%s" NBSP "%s", severity_text[f->severity],
-		rule->code);
-	page_add(p, BOLD, "  %s", rule->title);
-	page_add(p, PLAIN, "  ");
-	add_headline(p, f->side, f->nsides);
+	add_title(p, f);
 	if (*kernel) {
 		page_label(p, "kernel", DIM);
 		page_add(p, PLAIN, "%.*s%s", KERNEL_SHOWN, kernel,
@@ -396,6 +470,7 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 		if (!f->side[0].host)
 			page_add(p, PLAIN, ", launch" NBSP "%u", f->launch);
 	}
+	add_edit(p, &f->edit);
 	for (unsigned i = 0; i < f->nsides; i++) {
 		const struct site_loc *loc = site_get(f->side[i].site)->loc;
 
@@ -423,8 +498,48 @@ void text_finding(struct page *p, const struct options *o, const struct finding 
 	if (schedule.n)
 		page_add(p, PLAIN, "; reproduce with" NBSP "%s", schedule.at);
 	page_add(p, DIM, "; see consan" NBSP "explain" NBSP "%s", rule->code);
-	page_blank(p);
+	page_end(p);
 	text_free(&schedule);
 	text_free(&occurrences);
 	free(kernel);
+}
+
+/* ---- a group ---- */
+
+/* One line for each of n consequences, in the order in which they occurred. */
+static void add_consequences(struct page *p, const struct options *o, const struct finding *f,
+	size_t n)
+{
+	size_t shown = 0, all = 0;
+
+	for (size_t i = 0; i < n; i++)
+		all += (int)f[i].severity >= o->print_level;
+	if (!all)
+		return;
+	page_indent(p, 2);
+	page_add(p, BOLD, "and %zu consequence%s", all, plural_s(all));
+	page_add(p, DIM, o->consequences ? ":" : " (--consequences prints them in full):");
+	for (size_t i = 0; i < n; i++) {
+		if ((int)f[i].severity < o->print_level)
+			continue;
+		if (o->consequences) {
+			page_blank(p);
+			add_finding(p, o, &f[i]);
+		} else if (shown++ < CONSEQUENCES_SHOWN) {
+			page_indent(p, 4);
+			p->indent += 2;
+			add_title(p, &f[i]);
+		}
+	}
+	if (shown > CONSEQUENCES_SHOWN) {
+		page_indent(p, 4);
+		page_add(p, DIM, "... and %zu more", shown - CONSEQUENCES_SHOWN);
+	}
+}
+
+void text_group(struct page *p, const struct options *o, const struct finding *f, size_t n)
+{
+	add_finding(p, o, f);
+	add_consequences(p, o, f + 1, n - 1);
+	page_blank(p);
 }

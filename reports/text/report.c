@@ -166,13 +166,38 @@ static void add_suppressions(struct page *p, const struct results *r)
 	page_end(p);
 }
 
+/* The highest severity of the rule's findings, or -1. */
+static int severity_of(const struct results *r, unsigned rule)
+{
+	int highest = -1;
+
+	for (size_t i = 0; i < r->finding.n; i++)
+		if (r->finding.at[i].rule == rule && (int)r->finding.at[i].severity > highest)
+			highest = (int)r->finding.at[i].severity;
+	return highest;
+}
+
+/* " (CS102 CS901)": the rules of all findings, by their severities. */
+static void add_rules(struct page *p, const struct results *r, enum severity least)
+{
+	const char *open = " (";
+
+	for (int severity = SEV_ERROR; severity >= (int)least; severity--)
+		for (unsigned rule = 1; rule <= rule_count(); rule++) {
+			if (severity_of(r, rule) != severity)
+				continue;
+			page_add(p, BOLD, "%s%s", open, rule_get(rule)->code);
+			open = " ";
+		}
+	if (!open[1])
+		page_add(p, BOLD, ")");
+}
+
 /* The one line to grep for, so it is never wrapped. */
 static void add_summary(struct page *p, const struct results *r, const struct options *o)
 {
 	const enum severity least = o->print_level == PRINT_INFO ? SEV_NOTE : SEV_WARNING;
 	struct report_counts n;
-	unsigned last = RULE_NONE;
-	const char *open = " (";
 	bool bad;
 
 	report_count(r, &n);
@@ -182,17 +207,9 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 	page_add(p, bad ? RED : n.warnings ? YELLOW : GREEN, "SUMMARY consan:");
 	page_add(p, BOLD, " %u error%s, %u warning%s, %u note%s", n.errors, plural_s(n.errors),
 		n.warnings, plural_s(n.warnings), n.notes, plural_s(n.notes));
-	for (size_t i = 0; i < r->finding.n; i++) {
-		const struct finding *f = &r->finding.at[i];
-
-		if (f->severity < least || f->rule == last)
-			continue;
-		page_add(p, BOLD, "%s%s", open, rule_get(f->rule)->code);
-		last = f->rule;
-		open = " ";
-	}
-	if (last != RULE_NONE)
-		page_add(p, BOLD, ")");
+	if (n.consequences)
+		page_add(p, BOLD, ", %u consequence%s", n.consequences, plural_s(n.consequences));
+	add_rules(p, r, least);
 	if (!n.kernels && !n.skipped)
 		page_add(p, BOLD, "; no kernel was launched");
 	else
@@ -208,6 +225,19 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 
 /* ---- the report ---- */
 
+/* A source file of the finding that was changed after its program was built, or `changed`. */
+static const char *changed_source(const struct results *r, const struct finding *f,
+	const char *changed)
+{
+	for (unsigned i = 0; i < f->nsides; i++) {
+		const struct site_loc *l = site_headline(site_get(f->side[i].site)->loc);
+
+		if (l && report_stale(r, f->side[i].site, l->file))
+			changed = l->file;
+	}
+	return changed;
+}
+
 void report_text(const struct results *r, const struct options *o, bool color,
 	unsigned width, FILE *out)
 {
@@ -222,23 +252,26 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels
 			&& !r->bank.n)
 		return;
-	for (size_t i = 0; i < r->finding.n; i++) {
+	for (size_t i = 0, k; i < r->finding.n; i += k) {
 		const struct finding *f = &r->finding.at[i];
+		enum severity severity;
 
-		if ((int)f->severity < o->print_level)
-			hidden++;
-		else if (shown == limit)
+		k = r->finding.n - i;
+		severity = group_severity(f, &k);
+		for (size_t j = 0; j < k; j++)
+			hidden += (int)f[j].severity < o->print_level;
+		if ((int)severity < o->print_level)
+			continue;
+		if (shown == limit) {
 			beyond++;
-		else if (++shown) {
-			text_finding(&p, o, f);
-			if (report_lacks_lines(r, f))
-				no_lines = f;
-			for (unsigned k = 0; k < f->nsides; k++) {
-				const struct site_loc *l = site_headline(site_get(f->side[k].site)->loc);
-
-				if (l && report_stale(r, f->side[k].site, l->file))
-					changed = l->file;
-			}
+			continue;
+		}
+		shown++;
+		text_group(&p, o, f, k);
+		for (size_t j = 0; j < k; j++) {
+			if (report_lacks_lines(r, &f[j]))
+				no_lines = &f[j];
+			changed = changed_source(r, &f[j], changed);
 		}
 	}
 	for (size_t i = 0; i < r->process.n; i++) {

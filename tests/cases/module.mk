@@ -1,7 +1,7 @@
 # The runner of the specimens, PTX kernels with their expected findings, and of the bundled kernels
 # with their planted bugs
 CASES_SRC = $(addprefix tests/cases/harness/, \
-	specimen.c run.c judge.c found.c emulated.c cases.c tables.c kernels.c placement.c witness.c)
+	specimen.c run.c judge.c found.c emulated.c cases.c edits.c tables.c kernels.c placement.c witness.c)
 
 # NVIDIA's assembler accepts both twins of every specimen. One run for each folder and twin: ptxas
 # crashes on two tables of functions of the same name, and where a register of one file has the name
@@ -26,5 +26,5 @@ placements: $(BUILD)/tests/cases/harness/cases
 .PHONY: placements
 
 $(BUILD)/tests/cases/harness/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
-		| $(BUILD)/cases/cxx/libcuxx $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+		| $(BUILD)/cases/cxx/libcuxx $(BUILD)/cases/cxx/mistakes $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcriterion $(LIBS)

@@ -49,7 +49,7 @@ static inline struct finding sample_race(const char *file, uint32_t line)
 static inline struct finding sample_hang(void)
 {
 	struct finding f = {
-		.rule = CS703, .severity = SEV_ERROR, .nsides = 1, .seen = 1, .clusters = 1,
+		.rule = CS703, .severity = SEV_ERROR, .launch = 4, .nsides = 1, .seen = 1, .clusters = 1,
 		.nwaiters = 5,
 	};
 

@@ -13,7 +13,6 @@ static const char *const bool_name[] = { "", ".and", ".or", ".xor" };
 static bool compares(int cmp, bool ftz, enum type t, uint64_t x, uint64_t y)
 {
 	struct real a = real_of(t, x), b = real_of(t, y);
-	int order;
 
 	if (ftz && real_is_subnormal(t, x))
 		a.kind = REAL_ZERO;
@@ -23,15 +22,7 @@ static bool compares(int cmp, bool ftz, enum type t, uint64_t x, uint64_t y)
 		return cmp >= 6 && cmp != 12;
 	if (cmp >= 12)
 		return cmp == 12;
-	order = real_compare(a, b);
-	switch (cmp % 6) {
-	case 0: return order == 0;
-	case 1: return order != 0;
-	case 2: return order < 0;
-	case 3: return order <= 0;
-	case 4: return order > 0;
-	default: return order >= 0;
-	}
+	return real_order(cmp % 6, real_compare(a, b));
 }
 
 /* One result, combined with the predicate c */

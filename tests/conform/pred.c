@@ -70,18 +70,6 @@ static const char *const cmp_name[] = { "eq", "ne", "lt", "le", "gt", "ge", "lo"
 	"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan" };
 static const char *const bool_name[] = { "", ".and", ".or", ".xor" };
 
-static bool by_order(int cmp, int order)
-{
-	switch (cmp) {
-	case 0: return order == 0;
-	case 1: return order != 0;
-	case 2: return order < 0;
-	case 3: return order <= 0;
-	case 4: return order > 0;
-	default: return order >= 0;
-	}
-}
-
 static bool compares(const struct item *i, const uint64_t *s)
 {
 	enum type t = (enum type)i->p[P_TYPE];
@@ -94,14 +82,14 @@ static bool compares(const struct item *i, const uint64_t *s)
 			return unordered == (cmp == 17);
 		if (unordered)
 			return cmp >= 10;
-		return by_order(cmp >= 10 ? cmp - 10 : cmp, real_compare(a, b));
+		return real_order(cmp >= 10 ? cmp - 10 : cmp, real_compare(a, b));
 	}
 	if (cmp >= 6) /* lo ls hi hs: unsigned */
-		return by_order(cmp - 4, s[0] < s[1] ? -1 : s[0] > s[1]);
+		return real_order(cmp - 4, s[0] < s[1] ? -1 : s[0] > s[1]);
 	if (type_signed(t))
-		return by_order(cmp, type_extend(t, s[0]) < type_extend(t, s[1]) ? -1
+		return real_order(cmp, type_extend(t, s[0]) < type_extend(t, s[1]) ? -1
 			: type_extend(t, s[0]) > type_extend(t, s[1]));
-	return by_order(cmp, s[0] < s[1] ? -1 : s[0] > s[1]);
+	return real_order(cmp, s[0] < s[1] ? -1 : s[0] > s[1]);
 }
 
 static bool combined(const struct item *i, bool v, const uint64_t *s)

@@ -218,6 +218,18 @@ int real_compare(struct real a, struct real b)
 	return d.kind == REAL_ZERO ? 0 : d.negative ? -1 : 1;
 }
 
+bool real_order(int cmp, int order)
+{
+	switch (cmp) {
+	case 0: return order == 0;
+	case 1: return order != 0;
+	case 2: return order < 0;
+	case 3: return order <= 0;
+	case 4: return order > 0;
+	default: return order >= 0;
+	}
+}
+
 /* m * 2^-drop, rounded; drop > 0 */
 static unsigned __int128 round_off(unsigned __int128 m, unsigned drop, bool negative,
 	enum rounding r)

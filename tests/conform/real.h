@@ -41,6 +41,8 @@ struct real real_sqrt(struct real a);
 struct real real_negate(struct real a);
 /* -1, 0, 1; no NaN */
 int real_compare(struct real a, struct real b);
+/* Of such an order: 0 to 5 are eq, ne, lt, le, gt, ge. */
+bool real_order(int cmp, int order);
 /* To an integer, still a real */
 struct real real_integral(struct real a, enum rounding r);
 /* The integer value of an integral number; saturates at +-2^120. */

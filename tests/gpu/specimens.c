@@ -58,14 +58,15 @@ struct result {
 
 /* ---- what to run ---- */
 
-/* any_schedule: leaves out the options that choose a schedule of the executor. */
+/* any_schedule: leaves out the options that choose a schedule of the executor. --reads is for the
+ * executor only. */
 static void add_options(struct text *t, bool any_schedule, const char *options)
 {
 	char copy[sizeof ((struct specimen *)0)->options], *save, *word;
 
 	snprintf(copy, sizeof copy, "%s", options);
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
-		if (!any_schedule || !strncmp(word, "knob=", 5))
+		if (strncmp(word, "reads=", 6) && (!any_schedule || !strncmp(word, "knob=", 5)))
 			text_printf(t, "--%s ", word);
 }
 

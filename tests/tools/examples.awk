@@ -12,7 +12,7 @@ FNR == 1 {
 	code = FILENAME; sub(/.*\/cs/, "", code); code = "CS" substr(code, 1, 3)
 }
 /^\/\/ options:/ { lines += 1000 } # preferably without options
-/^\/\/ (launch|options|arg|expect|also):/ { next }
+/^\/\/ (launch|options|arg|expect|also|edit):/ { next }
 /^\.(version|target|address_size)/ { next }
 /^$/ && (blank || !lines) { next }
 { blank = /^$/ }

@@ -2,9 +2,11 @@
 UNIT_TESTS = $(addprefix tests/unit/, \
 	base/base base/pool options/options event/event ptx/ptx \
 	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
-	exec/schedule shadow/shadow shadow/global check/check check/litmus \
-	finding/banks finding/catalogue finding/results finding/history reports/report reports/formats \
-	session/consan session/fallback session/schedule cli/cli cuda/cuda \
+	exec/reads exec/schedule shadow/shadow shadow/global shadow/global_check shadow/global_model \
+	check/check check/litmus check/pairs \
+	finding/banks finding/catalogue finding/edit finding/group finding/results finding/history \
+	reports/report reports/formats reports/exports reports/browser \
+	session/consan session/fallback session/repair session/schedule cli/cli cuda/cuda \
 	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
 	inject/ranges)
 

@@ -1,5 +1,6 @@
-/* history: converts a history (history.h) to JSON and back. Each site is stored once, in
- * "sites"; steps refer to it by index. Fields that are 0 are left out. */
+/* history: converts a history (history.h) to JSON and back. Steps refer to sites by number: in a
+ * file of records by that of the session, else by their index in the history's "sites". Fields
+ * that are 0 are left out. */
 #include "libconsan/finding/history.h"
 #include "json.h"
 
@@ -22,17 +23,24 @@ static void put(json_t *o, const char *key, uint64_t n)
 
 /* ---- writing ---- */
 
-/* The index of a site in `sites`, to which it is added if it is new. */
-static json_t *site_index(json_t *sites, uint32_t *ids, uint32_t site)
+struct numbering {
+	struct rj_sites *t;     /* of a file of records, or NULL */
+	json_t *sites;          /* without t: those that were needed so far */
+	uint32_t *ids;          /* and their ids */
+};
+
+static json_t *site_number(struct numbering *by, uint32_t site)
 {
-	const size_t n = json_array_size(sites);
+	const size_t n = json_array_size(by->sites);
 	size_t i = 0;
 
-	while (i < n && ids[i] != site)
+	if (by->t)
+		return rj_from_site(by->t, site);
+	while (i < n && by->ids[i] != site)
 		i++;
 	if (i == n) {
-		ids[n] = site;
-		json_array_append_new(sites, results_site_json(site));
+		by->ids[n] = site;
+		json_array_append_new(by->sites, results_site_json(site));
 	}
 	return json_integer((json_int_t)i);
 }
@@ -64,7 +72,7 @@ static json_t *from_step(const struct history_step *s)
 
 static json_t *from_mbarrier(const struct history_mbarrier *m)
 {
-	json_t *o = json_object(), *phases = json_array();
+	json_t *o = json_object(), *phases = json_array(), *arrived;
 	const uint64_t first = m->phase < HISTORY_PHASES ? 0 : m->phase - HISTORY_PHASES + 1;
 
 	json_object_set_new(o, "name", rj_string(m->name));
@@ -90,10 +98,17 @@ static json_t *from_mbarrier(const struct history_mbarrier *m)
 		json_array_append_new(phases, row);
 	}
 	json_object_set_new(o, "phases", phases);
+	if (!m->narrivers)
+		return o;
+	arrived = json_array();
+	for (uint32_t i = 0; i < m->narrivers; i++)
+		json_array_append_new(arrived, json_pack("[ii]", m->arriver[i].cta,
+			m->arriver[i].warp));
+	json_object_set_new(o, "arrived", arrived);
 	return o;
 }
 
-static json_t *from_buffer(const struct history_buffer *b, json_t *sites, uint32_t *ids)
+static json_t *from_buffer(const struct history_buffer *b, struct numbering *by)
 {
 	json_t *o = json_object();
 
@@ -103,15 +118,16 @@ static json_t *from_buffer(const struct history_buffer *b, json_t *sites, uint32
 	put(o, "addr", b->addr);
 	put(o, "bytes", b->bytes);
 	if (b->site)
-		json_object_set_new(o, "site", site_index(sites, ids, b->site));
+		json_object_set_new(o, "site", site_number(by, b->site));
 	return o;
 }
 
-json_t *rj_from_history(const struct history *h)
+json_t *rj_from_history(const struct history *h, struct rj_sites *t)
 {
-	json_t *o = json_object(), *sites = json_array(), *steps = json_array();
+	json_t *o = json_object(), *steps = json_array();
 	json_t *mbarriers = json_array(), *buffers = json_array();
-	uint32_t *ids = base_alloc((h->nsteps + h->nbuffers + 1) * sizeof *ids);
+	struct numbering by = { t, t ? NULL : json_array(),
+		base_alloc((h->nsteps + h->nbuffers + 1) * sizeof *by.ids) };
 
 	put(o, "before", h->before);
 	put(o, "shared", h->shared);
@@ -121,24 +137,26 @@ json_t *rj_from_history(const struct history *h)
 		json_t *s = from_step(&h->step[i]);
 
 		if (h->step[i].site)
-			json_object_set_new(s, "site", site_index(sites, ids, h->step[i].site));
+			json_object_set_new(s, "site", site_number(&by, h->step[i].site));
 		json_array_append_new(steps, s);
 	}
 	for (uint32_t i = 0; i < h->nmbarriers; i++)
 		json_array_append_new(mbarriers, from_mbarrier(&h->mbarrier[i]));
 	for (uint32_t i = 0; i < h->nbuffers; i++)
-		json_array_append_new(buffers, from_buffer(&h->buffer[i], sites, ids));
-	json_object_set_new(o, "sites", sites);
+		json_array_append_new(buffers, from_buffer(&h->buffer[i], &by));
+	if (!t)
+		json_object_set_new(o, "sites", by.sites);
 	json_object_set_new(o, "steps", steps);
 	json_object_set_new(o, "mbarriers", mbarriers);
 	json_object_set_new(o, "buffers", buffers);
-	free(ids);
+	free(by.ids);
 	return o;
 }
 
 /* ---- reading ---- */
 
 struct sites {
+	const struct rj_known *k; /* of a file of records, or NULL */
 	uint32_t *id;
 	size_t n;
 };
@@ -148,6 +166,8 @@ static uint32_t site_of(const struct sites *sites, const json_t *o)
 	const json_t *j = json_object_get(o, "site");
 	const uint64_t i = (uint64_t)json_integer_value(j);
 
+	if (sites->k)
+		return rj_site(j, sites->k);
 	return j && i < sites->n ? sites->id[i] : 0;
 }
 
@@ -187,6 +207,7 @@ static void get_step(const json_t *o, const struct sites *sites, struct history_
 static void get_mbarrier(const json_t *o, struct history_mbarrier *m)
 {
 	const json_t *phases = json_object_get(o, "phases");
+	const json_t *arrived = json_object_get(o, "arrived");
 
 	*m = (struct history_mbarrier){
 		.peer = (uint16_t)rj_number(o, "peer"), .addr = (uint32_t)rj_number(o, "addr"),
@@ -205,6 +226,14 @@ static void get_mbarrier(const json_t *o, struct history_mbarrier *m)
 			.completed = (int64_t)rj_number(p, "landed"),
 		};
 	}
+	for (size_t i = 0; i < rows(arrived, HISTORY_ARRIVERS); i++) {
+		const json_t *by = json_array_get(arrived, i);
+
+		m->arriver[m->narrivers++] = (struct history_arriver){
+			(uint16_t)json_integer_value(json_array_get(by, 0)),
+			(uint16_t)json_integer_value(json_array_get(by, 1)),
+		};
+	}
 }
 
 static void get_buffer(const json_t *o, const struct sites *sites, struct history_buffer *b)
@@ -219,12 +248,12 @@ static void get_buffer(const json_t *o, const struct sites *sites, struct histor
 	snprintf(b->name, sizeof b->name, "%s", rj_text(o, "name"));
 }
 
-struct history *rj_history(const json_t *o)
+struct history *rj_history(const json_t *o, const struct rj_known *k)
 {
 	const json_t *steps = json_object_get(o, "steps"), *sides = json_object_get(o, "sides");
 	const json_t *mbarriers = json_object_get(o, "mbarriers");
 	const json_t *buffers = json_object_get(o, "buffers"), *at = json_object_get(o, "sites");
-	struct sites sites = { .n = json_array_size(at) };
+	struct sites sites = { .k = at ? NULL : k, .n = json_array_size(at) };
 	struct history *h;
 
 	if (!json_is_object(o))
@@ -232,7 +261,7 @@ struct history *rj_history(const json_t *o)
 	h = base_alloc(sizeof *h);
 	sites.id = base_alloc((sites.n + 1) * sizeof *sites.id);
 	for (size_t i = 0; i < sites.n; i++)
-		sites.id[i] = rj_site(json_array_get(at, i));
+		sites.id[i] = rj_site(json_array_get(at, i), k);
 	h->before = rj_number(o, "before");
 	h->shared = (uint32_t)rj_number(o, "shared");
 	h->other = (uint16_t)rj_number(o, "other");
@@ -244,9 +273,10 @@ struct history *rj_history(const json_t *o)
 	}
 	for (unsigned i = 0; i < FINDING_SIDES; i++) {
 		const json_t *j = json_array_get(sides, i);
-		const json_int_t k = json_integer_value(j);
+		const json_int_t at_step = json_integer_value(j);
 
-		h->side[i] = j && k >= 0 && k < (json_int_t)h->nsteps ? (int32_t)k : -1;
+		h->side[i] = j && at_step >= 0 && at_step < (json_int_t)h->nsteps
+			? (int32_t)at_step : -1;
 	}
 	h->mbarrier = base_alloc((rows(mbarriers, MAX_ROWS) + 1) * sizeof *h->mbarrier);
 	for (size_t i = 0; i < rows(mbarriers, MAX_ROWS); i++)

@@ -2,6 +2,7 @@
 #include "json.h"
 
 #include "libconsan/event/event.h"
+#include "libconsan/finding/edit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,73 +77,6 @@ static void get_text(const json_t *o, const char *key, char *to, size_t n)
 	snprintf(to, n, "%s", rj_text(o, key));
 }
 
-/* ---- sites ---- */
-
-json_t *results_site_json(uint32_t id)
-{
-	const struct site *s = site_get(id);
-	json_t *o, *locs;
-
-	if (!id || (!*s->kernel && !s->ptx_line && !s->loc))
-		return json_null();
-	o = json_object();
-	put_text(o, "kernel", s->kernel);
-	put_text(o, "module", s->module);
-	put_number(o, "ptx_line", s->ptx_line);
-	put_text(o, "ptx", s->ptx);
-	if (!s->loc)
-		return o;
-	locs = json_array();
-	for (const struct site_loc *l = s->loc; l; l = l->inlined_at) {
-		json_t *at = json_object();
-
-		put_text(at, "file", l->file);
-		put_number(at, "line", l->line);
-		put_number(at, "col", l->col);
-		put_text(at, "function", l->function);
-		if (l->offset)
-			put_number(at, "offset", l->offset);
-		json_array_append_new(locs, at);
-	}
-	json_object_set_new(o, "source", locs);
-	return o;
-}
-
-/* Limit for the inlining chain in a damaged file. */
-#define MAX_INLINED 64
-
-uint32_t rj_site(const json_t *o)
-{
-	struct site_loc loc[MAX_INLINED];
-	const json_t *locs = json_object_get(o, "source");
-	size_t n = json_array_size(locs);
-	struct site s;
-
-	if (!json_is_object(o))
-		return 0;
-	if (n > MAX_INLINED)
-		n = MAX_INLINED;
-	for (size_t i = 0; i < n; i++) {
-		const json_t *at = json_array_get(locs, i);
-		const char *function = rj_text(at, "function");
-
-		loc[i] = (struct site_loc){
-			.file = rj_text(at, "file"),
-			.line = (uint32_t)rj_number(at, "line"),
-			.col = (uint32_t)rj_number(at, "col"),
-			.function = *function ? function : NULL,
-			.offset = rj_number(at, "offset"),
-			.inlined_at = i + 1 < n ? &loc[i + 1] : NULL,
-		};
-	}
-	s = (struct site){
-		.kernel = rj_text(o, "kernel"), .module = rj_text(o, "module"),
-		.ptx_line = (uint32_t)rj_number(o, "ptx_line"), .ptx = rj_text(o, "ptx"),
-		.loc = n ? loc : NULL,
-	};
-	return site_intern(&s);
-}
-
 /* ---- findings ---- */
 
 static const char *const space_name[] = {
@@ -151,12 +85,12 @@ static const char *const space_name[] = {
 	[SP_TMEM] = "tmem",
 };
 
-static json_t *from_side(const struct finding_side *s)
+static json_t *from_side(const struct finding_side *s, struct rj_sites *t)
 {
 	json_t *o = json_object();
 
 	put_text(o, "what", s->what);
-	json_object_set_new(o, "site", results_site_json(s->site));
+	json_object_set_new(o, "site", rj_from_site(t, s->site));
 	if (s->host)
 		json_object_set_new(o, "host", json_true());
 	json_object_set_new(o, "block", rj_from_triple(s->ctaid));
@@ -178,19 +112,19 @@ static json_t *from_side(const struct finding_side *s)
 	return o;
 }
 
-static void get_side(const json_t *o, struct finding_side *s)
+static void get_side(const json_t *o, const struct rj_known *k, struct finding_side *s)
 {
 	get_text(o, "what", s->what, sizeof s->what);
-	s->site = rj_site(json_object_get(o, "site"));
+	s->site = rj_site(json_object_get(o, "site"), k);
 	s->host = json_is_true(json_object_get(o, "host"));
 	rj_triple(o, "block", s->ctaid);
 	s->cta = (uint16_t)rj_number(o, "cta");
 	s->warp = (uint16_t)rj_number(o, "warp");
 	s->lane = json_object_get(o, "lane") ? (int16_t)rj_number(o, "lane") : -1;
 	rj_triple(o, "thread", s->thread);
-	for (size_t k = 0; k < ARRAY_SIZE(space_name); k++)
-		if (!strcmp(space_name[k], rj_text(o, "space")))
-			s->space = (uint8_t)k;
+	for (size_t i = 0; i < ARRAY_SIZE(space_name); i++)
+		if (!strcmp(space_name[i], rj_text(o, "space")))
+			s->space = (uint8_t)i;
 	s->peer = (uint16_t)rj_number(o, "peer");
 	s->addr = rj_number(o, "addr");
 	s->bytes = (uint32_t)rj_number(o, "bytes");
@@ -226,32 +160,70 @@ static void get_barrier(const json_t *o, struct finding_barrier *b)
 	b->tx = (int64_t)rj_number(o, "tx");
 }
 
+static json_t *from_edit(const struct finding_edit *e, struct rj_sites *t)
+{
+	json_t *o = json_object();
+	char cuda[64];
+
+	put_text(o, "kind", edit_name(e->kind));
+	json_object_set_new(o, "site", rj_from_site(t, e->site));
+	if (e->until)
+		json_object_set_new(o, "until", rj_from_site(t, e->until));
+	put_text(o, "ptx", e->ptx);
+	put_text(o, "cuda", edit_cuda(e->ptx, cuda, sizeof cuda));
+	put_text(o, "verified", edit_verified_name(e->verified));
+	if (e->left)
+		put_number(o, "left", e->left);
+	if (e->others)
+		put_number(o, "others", e->others);
+	if (e->copies)
+		put_number(o, "copies", e->copies);
+	return o;
+}
+
+static void get_edit(const json_t *o, const struct rj_known *k, struct finding_edit *e)
+{
+	e->kind = (uint8_t)edit_by_name(rj_text(o, "kind"));
+	e->site = rj_site(json_object_get(o, "site"), k);
+	e->until = rj_site(json_object_get(o, "until"), k);
+	e->verified = (uint8_t)edit_verified_by_name(rj_text(o, "verified"));
+	e->left = (uint32_t)rj_number(o, "left");
+	e->others = (uint32_t)rj_number(o, "others");
+	e->copies = (uint32_t)rj_number(o, "copies");
+	get_text(o, "ptx", e->ptx, sizeof e->ptx);
+}
+
 static const char *const severity_name[] = {
 	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
 };
 
-json_t *results_finding_json(const struct finding *f)
+json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 {
 	json_t *o = json_object(), *sides = json_array(), *waiters;
 
 	put_text(o, "rule", rule_get(f->rule)->code);
 	put_text(o, "severity", severity_name[f->severity]);
 	put_text(o, "kernel", f->kernel);
+	put_number(o, "group", f->group);
+	put_number(o, "rank", f->rank);
 	put_number(o, "launch", f->launch);
+	put_number(o, "order", f->order);
 	for (unsigned i = 0; i < f->nsides && i < FINDING_SIDES; i++)
-		json_array_append_new(sides, from_side(&f->side[i]));
+		json_array_append_new(sides, from_side(&f->side[i], t));
 	json_object_set_new(o, "sides", sides);
 	if (*f->barrier.kind)
 		json_object_set_new(o, "barrier", from_barrier(&f->barrier));
 	put_text(o, "edge", f->edge);
 	put_text(o, "hint_id", hint_name(f->hint_id));
 	put_text(o, "hint", f->hint);
+	if (f->edit.kind != EDIT_NONE)
+		json_object_set_new(o, "edit", from_edit(&f->edit, t));
 	if (f->nwaiters) {
 		waiters = json_array();
 		for (unsigned i = 0; i < f->nwaiters; i++) {
 			json_t *w = json_object();
 
-			json_object_set_new(w, "who", from_side(&f->waiter[i].who));
+			json_object_set_new(w, "who", from_side(&f->waiter[i].who, t));
 			json_object_set_new(w, "on", from_barrier(&f->waiter[i].on));
 			put_text(w, "text", f->waiter[i].text);
 			json_array_append_new(waiters, w);
@@ -259,20 +231,27 @@ json_t *results_finding_json(const struct finding *f)
 		json_object_set_new(o, "waiters", waiters);
 	}
 	if (f->history)
-		json_object_set_new(o, "history", rj_from_history(f->history));
+		json_object_set_new(o, "history", rj_from_history(f->history, t));
 	if (f->folded)
 		put_number(o, "folded", f->folded);
 	put_number(o, "seen", f->seen);
 	put_number(o, "clusters", f->clusters);
 	put_number(o, "seed", f->seed);
 	if (f->host)
-		json_object_set_new(o, "host", results_site_json(f->host));
+		json_object_set_new(o, "host", rj_from_site(t, f->host));
 	if (*f->schedule)
 		put_text(o, "schedule", f->schedule);
+	if (f->reads)
+		put_text(o, "reads", finding_reads(f));
 	return o;
 }
 
-bool rj_finding(const json_t *o, struct finding *f)
+json_t *results_finding_json(const struct finding *f)
+{
+	return rj_from_finding(f, NULL);
+}
+
+bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 {
 	const json_t *sides = json_object_get(o, "sides");
 	const json_t *waiters = json_object_get(o, "waiters");
@@ -281,46 +260,50 @@ bool rj_finding(const json_t *o, struct finding *f)
 	if (f->rule == RULE_NONE)
 		return false;
 	f->severity = rule_get(f->rule)->severity;
-	for (size_t k = 0; k < ARRAY_SIZE(severity_name); k++)
-		if (!strcmp(severity_name[k], rj_text(o, "severity")))
-			f->severity = (enum severity)k;
+	for (size_t i = 0; i < ARRAY_SIZE(severity_name); i++)
+		if (!strcmp(severity_name[i], rj_text(o, "severity")))
+			f->severity = (enum severity)i;
 	get_text(o, "kernel", f->kernel, sizeof f->kernel);
 	f->launch = (uint32_t)rj_number(o, "launch");
+	f->order = rj_number(o, "order");
 	f->nsides = json_array_size(sides) < FINDING_SIDES
 		? (unsigned)json_array_size(sides) : FINDING_SIDES;
 	for (unsigned i = 0; i < f->nsides; i++)
-		get_side(json_array_get(sides, i), &f->side[i]);
+		get_side(json_array_get(sides, i), k, &f->side[i]);
 	get_barrier(json_object_get(o, "barrier"), &f->barrier);
 	get_text(o, "edge", f->edge, sizeof f->edge);
 	f->hint_id = (uint16_t)hint_by_name(rj_text(o, "hint_id"));
 	get_text(o, "hint", f->hint, sizeof f->hint);
+	get_edit(json_object_get(o, "edit"), k, &f->edit);
 	f->nwaiters = (unsigned)json_array_size(waiters);
 	if (f->nwaiters)
 		f->waiter = base_alloc(f->nwaiters * sizeof *f->waiter);
 	for (unsigned i = 0; i < f->nwaiters; i++) {
 		const json_t *w = json_array_get(waiters, i);
 
-		get_side(json_object_get(w, "who"), &f->waiter[i].who);
+		get_side(json_object_get(w, "who"), k, &f->waiter[i].who);
 		get_barrier(json_object_get(w, "on"), &f->waiter[i].on);
 		get_text(w, "text", f->waiter[i].text, sizeof f->waiter[i].text);
 	}
-	f->history = rj_history(json_object_get(o, "history"));
+	f->history = rj_history(json_object_get(o, "history"), k);
 	f->folded = (unsigned)rj_number(o, "folded");
 	f->seen = rj_number(o, "seen");
 	f->clusters = (uint32_t)rj_number(o, "clusters");
 	f->seed = rj_number(o, "seed");
-	f->host = rj_site(json_object_get(o, "host"));
+	f->host = rj_site(json_object_get(o, "host"), k);
 	get_text(o, "schedule", f->schedule, sizeof f->schedule);
+	for (f->reads = 2; f->reads && strcmp(finding_reads(f), rj_text(o, "reads")); f->reads--)
+		;
 	return true;
 }
 
 /* ---- bank conflicts ---- */
 
-json_t *results_bank_use_json(const struct bank_use *u)
+json_t *rj_from_bank_use(const struct bank_use *u, struct rj_sites *t)
 {
 	json_t *o = json_object();
 
-	json_object_set_new(o, "site", results_site_json(u->site));
+	json_object_set_new(o, "site", rj_from_site(t, u->site));
 	put_number(o, "accesses", u->accesses);
 	put_number(o, "wavefronts", u->wavefronts);
 	put_number(o, "least", u->least);
@@ -328,10 +311,15 @@ json_t *results_bank_use_json(const struct bank_use *u)
 	return o;
 }
 
-bool rj_bank_use(const json_t *o, struct bank_use *u)
+json_t *results_bank_use_json(const struct bank_use *u)
+{
+	return rj_from_bank_use(u, NULL);
+}
+
+bool rj_bank_use(const json_t *o, const struct rj_known *k, struct bank_use *u)
 {
 	*u = (struct bank_use){
-		.site = rj_site(json_object_get(o, "site")),
+		.site = rj_site(json_object_get(o, "site"), k),
 		.worst = (uint32_t)rj_number(o, "worst"), .accesses = rj_number(o, "accesses"),
 		.wavefronts = rj_number(o, "wavefronts"), .least = rj_number(o, "least"),
 	};

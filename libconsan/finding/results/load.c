@@ -28,7 +28,7 @@ static bool load_finding(struct results *r, const json_t *o)
 {
 	struct finding f;
 
-	if (!rj_finding(o, &f))
+	if (!rj_finding(o, NULL, &f))
 		return false;
 	results_add_finding(r, &f);
 	finding_free(&f);
@@ -62,6 +62,14 @@ static bool load_launch(struct results *r, const json_t *o)
 	return true;
 }
 
+static bool load_run(struct results *r, const json_t *o)
+{
+	results_add_run(r, (struct result_run){ .command = keep(o, "command"),
+		.options = keep(o, "options"), .version = keep(o, "version"),
+		.date = keep(o, "date") });
+	return true;
+}
+
 static bool load_process(struct results *r, const json_t *o)
 {
 	results_add_process(r, (struct result_process){ .pid = (int64_t)rj_number(o, "pid"),
@@ -82,7 +90,7 @@ static bool load_banks(struct results *r, const json_t *o)
 {
 	struct bank_use u;
 
-	if (rj_bank_use(o, &u))
+	if (rj_bank_use(o, NULL, &u))
 		results_add_bank_use(r, &u);
 	return true;
 }
@@ -116,7 +124,7 @@ static bool load_suppressed(struct results *r, const json_t *o)
 
 	while (s.by < r->suppression.n && strcmp(r->suppression.at[s.by].where, where))
 		s.by++;
-	if (s.by == r->suppression.n || !rj_finding(json_object_get(o, "finding"), &s.f))
+	if (s.by == r->suppression.n || !rj_finding(json_object_get(o, "finding"), NULL, &s.f))
 		return false;
 	vec_push(&r->suppressed, s);
 	return true;
@@ -131,6 +139,7 @@ static const struct list {
 	{ "findings", true, load_finding, "not a finding of a rule that this consan knows" },
 	{ "coverage", true, load_coverage, "no kernel is named" },
 	{ "launches", false, load_launch, "" },
+	{ "runs", false, load_run, "" },
 	{ "processes", false, load_process, "" },
 	{ "remarks", false, load_remark, "" },
 	{ "bank_conflicts", false, load_banks, "" },

@@ -2,6 +2,7 @@
 #include "results.h"
 
 #include "libconsan/event/event.h"
+#include "libconsan/finding/group.h"
 #include "libconsan/finding/history.h"
 #include "json.h"
 
@@ -72,6 +73,7 @@ struct results_merge {
 	VEC(struct { int64_t session; uint32_t id; struct bank_use u; }) bank;
 	VEC(int64_t) launch;  /* session of results.launch[i] */
 	VEC(int64_t) process; /* session of results.process[i] */
+	VEC(struct { int64_t session; struct rj_known known; }) sites;
 };
 
 static struct results_merge *merge_of(struct results *r)
@@ -79,6 +81,20 @@ static struct results_merge *merge_of(struct results *r)
 	if (!r->merge)
 		r->merge = base_alloc(sizeof *r->merge);
 	return r->merge;
+}
+
+/* What the session's earlier records have. Valid until the next call. */
+static struct rj_known *known_of(struct results *r, int64_t session)
+{
+	struct results_merge *m = merge_of(r);
+
+	for (size_t i = m->sites.n; i-- > 0;)
+		if (m->sites.at[i].session == session)
+			return &m->sites.at[i].known;
+	vec_reserve(&m->sites, m->sites.n + 1);
+	m->sites.at[m->sites.n].session = session;
+	m->sites.at[m->sites.n].known = (struct rj_known){ .site = { .n = 0 } };
+	return &m->sites.at[m->sites.n++].known;
 }
 
 static void read_process(struct results *r, int64_t session, const json_t *o)
@@ -131,6 +147,11 @@ static void read_launch(struct results *r, int64_t session, const json_t *o)
 	vec_push(&r->launch, l);
 }
 
+void results_add_run(struct results *r, struct result_run n)
+{
+	vec_push(&r->run, n);
+}
+
 void results_add_process(struct results *r, struct result_process p)
 {
 	vec_push(&merge_of(r)->process, 0);
@@ -151,7 +172,7 @@ static bool read_finding(struct results *r, int64_t session, const json_t *o)
 	size_t step = 0, i;
 	struct finding f;
 
-	if (!rj_finding(o, &f))
+	if (!rj_finding(o, known_of(r, session), &f))
 		return false;
 	while ((i = index_next(&m->record, hash, &step)) != SIZE_MAX) {
 		if (m->finding.at[i].session != session || m->finding.at[i].id != id)
@@ -194,7 +215,7 @@ static bool read_bank_use(struct results *r, int64_t session, const json_t *o)
 	const uint32_t id = (uint32_t)rj_number(o, "id");
 	struct bank_use u;
 
-	if (!rj_bank_use(o, &u))
+	if (!rj_bank_use(o, known_of(r, session), &u))
 		return false;
 	for (size_t i = 0; i < m->bank.n; i++) {
 		if (m->bank.at[i].session != session || m->bank.at[i].id != id)
@@ -242,6 +263,8 @@ static bool read_line(struct results *r, const char *line, size_t n, bool *newer
 	bool ok = json_is_object(o) && rj_number(o, "consan") > 0;
 
 	*newer = ok && rj_number(o, "consan") > RESULTS_VERSION;
+	if (ok && !*newer)
+		rj_get_sites(known_of(r, session), o);
 	if (!ok || *newer)
 		ok = false;
 	else if (!strcmp(type, "process"))
@@ -315,8 +338,7 @@ void results_copy_finding(struct finding *to, const struct finding *from)
 	memcpy(to->waiter, from->waiter, from->nwaiters * sizeof *to->waiter);
 }
 
-/* Unrolling and inlining make several instructions of one source place, which reports merge.
- * Locations and names of the site table are interned, so that pointers can be compared. */
+/* Locations and names of the site table are interned, so that pointers can be compared. */
 static bool same_place(uint32_t a, uint32_t b)
 {
 	const struct site *s = site_get(a), *t = site_get(b);
@@ -324,8 +346,7 @@ static bool same_place(uint32_t a, uint32_t b)
 	return a == b || (s->loc && s->loc == t->loc && s->kernel == t->kernel);
 }
 
-/* Hashes what same_bug() compares. */
-static uint64_t hash_bug(const struct finding *f)
+uint64_t results_hash_bug(const struct finding *f)
 {
 	uint64_t hash = mix((uint64_t)f->rule << 8 | f->severity, f->nsides);
 
@@ -339,7 +360,7 @@ static uint64_t hash_bug(const struct finding *f)
 	return hash;
 }
 
-static bool same_bug(const struct finding *a, const struct finding *b)
+bool results_same_bug(const struct finding *a, const struct finding *b)
 {
 	if (a->rule != b->rule || a->severity != b->severity || a->nsides != b->nsides)
 		return false;
@@ -352,19 +373,19 @@ static bool same_bug(const struct finding *a, const struct finding *b)
 void results_add_finding(struct results *r, const struct finding *f)
 {
 	struct index *x = &merge_of(r)->bug;
-	const uint64_t hash = hash_bug(f);
+	const uint64_t hash = results_hash_bug(f);
 	struct finding copy;
 	size_t step = 0, i;
 
 	if (x->n != r->finding.n) { /* findings were reordered or removed since */
 		index_clear(x);
 		for (i = 0; i < r->finding.n; i++)
-			index_put(x, hash_bug(&r->finding.at[i]), i);
+			index_put(x, results_hash_bug(&r->finding.at[i]), i);
 	}
 	while ((i = index_next(x, hash, &step)) != SIZE_MAX) {
 		struct finding *have = &r->finding.at[i];
 
-		if (!same_bug(have, f))
+		if (!results_same_bug(have, f))
 			continue;
 		have->seen += f->seen;
 		if (finding_same(have, f)) {
@@ -483,12 +504,19 @@ void results_finish(struct results *r)
 		qsort(r->bank.at, r->bank.n, sizeof *r->bank.at, by_conflicts);
 	if (r->finding.n)
 		qsort(r->finding.at, r->finding.n, sizeof *r->finding.at, by_finding);
+	group_findings(r->finding.at, r->finding.n);
 }
 
 void results_free(struct results *r)
 {
 	struct results_merge *m = merge_of(r);
 
+	for (size_t i = 0; i < r->run.n; i++) {
+		free(r->run.at[i].command);
+		free(r->run.at[i].options);
+		free(r->run.at[i].version);
+		free(r->run.at[i].date);
+	}
 	for (size_t i = 0; i < r->process.n; i++) {
 		free(r->process.at[i].program);
 		free(r->process.at[i].device);
@@ -517,11 +545,15 @@ void results_free(struct results *r)
 		finding_free(&m->finding.at[i].f);
 	index_clear(&m->record);
 	index_clear(&m->bug);
+	for (size_t i = 0; i < m->sites.n; i++)
+		rj_known_clear(&m->sites.at[i].known);
+	vec_free(&m->sites);
 	vec_free(&m->finding);
 	vec_free(&m->coverage);
 	vec_free(&m->bank);
 	vec_free(&m->launch);
 	vec_free(&m->process);
+	vec_free(&r->run);
 	vec_free(&r->process);
 	vec_free(&r->launch);
 	vec_free(&r->finding);

@@ -2,8 +2,9 @@
  *
  * A record is a JSON object in one line, which is appended and flushed at once: a crash of the
  * program loses at most the line being written, and several processes may share a file. An
- * update of a record is a complete new record, which replaces the earlier one. Sites are
- * embedded by value; reading adds them to the site table of the process (site.h).
+ * update of a record is a complete new record, which replaces the earlier one. A session's first
+ * record about a site has it as a row, with its chain of places; others refer to it by number.
+ * Reading adds sites to the site table of the process (site.h).
  *
  * Record types: process, launch, finding, coverage, banks, remark. */
 #ifndef CONSAN_RESULTS_H
@@ -15,8 +16,16 @@
 
 #include <stdio.h>
 
-#define RESULTS_VERSION 1
+#define RESULTS_VERSION 2
 #define REPORT_VERSION 2 /* of the JSON report, reports/schema.json */
+
+/* What made the report: one for each report that was merged. */
+struct result_run {
+	char *command;          /* its command line, quoted for a shell */
+	char *options;          /* words for the options that differ from their default, or "" */
+	char *version;          /* of consan */
+	char *date;             /* of the report, UTC: "2026-11-22T15:04:05Z" */
+};
 
 /* A checked process. */
 struct result_process {
@@ -88,6 +97,7 @@ void results_remark(struct results_writer *w, enum result_remark_kind kind, cons
  * or by instruction without line information, in the order of finding_compare(); bank conflicts
  * by place; coverage by kernel name. */
 struct results {
+	VEC(struct result_run) run;
 	VEC(struct result_process) process;
 	VEC(struct result_launch) launch;
 	VEC(struct finding) finding;
@@ -108,7 +118,8 @@ void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
 void results_add_bank_use(struct results *r, const struct bank_use *u);
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text);
-/* r takes ownership of the strings of p and l. */
+/* r takes ownership of the strings of n, p and l. */
+void results_add_run(struct results *r, struct result_run n);
 void results_add_process(struct results *r, struct result_process p);
 void results_add_launch(struct results *r, struct result_launch l);
 /* Adds the contents of a JSON report (reports/schema.json). False on failure; e has line and
@@ -121,6 +132,11 @@ void results_map_hosts(struct results *r, uint32_t (*map)(void *user, uint32_t s
  * end. */
 void results_finish(struct results *r);
 void results_free(struct results *r);
+
+/* Are both shown as one? The first one that is added is, with its history; the other one only adds
+ * its counts. Unrolling and inlining make several instructions of one source place. */
+bool results_same_bug(const struct finding *a, const struct finding *b);
+uint64_t results_hash_bug(const struct finding *f); /* of what results_same_bug() compares */
 
 /* Deep copy; finding_free() the copy. */
 void results_copy_finding(struct finding *to, const struct finding *from);

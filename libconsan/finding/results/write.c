@@ -7,6 +7,7 @@
 
 struct results_writer {
 	struct append out;
+	struct rj_sites sites;  /* under out.lock */
 };
 
 struct results_writer *results_create(const char *path, struct consan_err *e)
@@ -24,17 +25,25 @@ void results_close(struct results_writer *w)
 	if (!w)
 		return;
 	append_close(&w->out);
+	rj_sites_clear(&w->sites);
 	free(w);
 }
 
-/* Takes ownership of o. On a full disk the reader finds an incomplete line. */
-static void put(struct results_writer *w, const char *type, json_t *o)
+static void begin(struct results_writer *w)
+{
+	pthread_mutex_lock(&w->out.lock);
+	if (append_forked(&w->out))
+		rj_sites_clear(&w->sites);
+}
+
+/* Writes the record after begin(). Takes ownership of o. On a full disk the reader finds an
+ * incomplete line. */
+static void end(struct results_writer *w, const char *type, json_t *o)
 {
 	char *line;
 	size_t n;
 
-	pthread_mutex_lock(&w->out.lock);
-	append_forked(&w->out);
+	rj_put_sites(&w->sites, o);
 	json_object_set_new(o, "consan", json_integer(RESULTS_VERSION));
 	json_object_set_new(o, "type", json_string(type));
 	json_object_set_new(o, "pid", json_integer(w->out.pid));
@@ -48,6 +57,12 @@ static void put(struct results_writer *w, const char *type, json_t *o)
 	append_write(&w->out, line, n + 1);
 	free(line);
 	pthread_mutex_unlock(&w->out.lock);
+}
+
+static void put(struct results_writer *w, const char *type, json_t *o)
+{
+	begin(w);
+	end(w, type, o);
 }
 
 void results_process(struct results_writer *w, const char *program, const char *device)
@@ -86,9 +101,10 @@ void results_finding(struct results_writer *w, uint32_t id, const struct finding
 
 	if (!w)
 		return;
-	o = results_finding_json(f);
+	begin(w);
+	o = rj_from_finding(f, &w->sites);
 	json_object_set_new(o, "id", json_integer(id));
-	put(w, "finding", o);
+	end(w, "finding", o);
 }
 
 void results_coverage(struct results_writer *w, const struct coverage *c)
@@ -103,9 +119,10 @@ void results_bank_use(struct results_writer *w, const struct bank_use *u)
 
 	if (!w)
 		return;
-	o = results_bank_use_json(u);
+	begin(w);
+	o = rj_from_bank_use(u, &w->sites);
 	json_object_set_new(o, "id", json_integer(u->site));
-	put(w, "banks", o);
+	end(w, "banks", o);
 }
 
 void results_remark(struct results_writer *w, enum result_remark_kind kind, const char *text)

@@ -43,20 +43,39 @@ static void add_line(struct seen *f, unsigned line)
 	f->line[f->nlines++] = line;
 }
 
-struct seen_list seen_of(const struct finding *const *f, size_t n)
+struct seen_list seen_of(const struct finding *const *found, size_t n)
 {
+	struct finding *all = base_alloc((n + 1) * sizeof *all);
 	struct seen_list list = { 0 };
 
+	for (size_t i = 0; i < n; i++)
+		all[i] = *found[i];
+	group_findings(all, n);
 	for (size_t i = 0; i < n; i++) {
-		struct seen *to = add(&list, rule_get(f[i]->rule)->code, severities[f[i]->severity],
-			f[i]->hint_id);
+		const struct finding *f = &all[i];
+		struct seen *to = add(&list, rule_get(f->rule)->code, severities[f->severity], f->hint_id);
 
-		for (unsigned k = 0; k < f[i]->nsides; k++)
-			add_line(to, site_get(f[i]->side[k].site)->ptx_line);
-		for (unsigned k = 0; k < f[i]->nwaiters; k++)
-			add_line(to, site_get(f[i]->waiter[k].who.site)->ptx_line);
+		to->group = f->group;
+		for (unsigned k = 0; k < f->nsides; k++)
+			add_line(to, site_get(f->side[k].site)->ptx_line);
+		for (unsigned k = 0; k < f->nwaiters; k++)
+			add_line(to, site_get(f->waiter[k].who.site)->ptx_line);
 	}
+	free(all);
 	return list;
+}
+
+unsigned seen_groups(const struct seen_list *seen)
+{
+	unsigned last = UINT32_MAX, n = 0;
+
+	for (size_t i = 0; i < seen->n; i++) {
+		if (seen->at[i].note || seen->at[i].group == last)
+			continue;
+		last = seen->at[i].group;
+		n++;
+	}
+	return n;
 }
 
 static void add_side(struct seen *f, const json_t *side)
@@ -78,6 +97,7 @@ struct seen_list seen_of_report(const json_t *report)
 		struct seen *to = add(&list, json_string_value(json_object_get(one, "rule")),
 			json_string_value(json_object_get(one, "severity")), hint ? hint_by_name(hint) : 0);
 
+		to->group = (unsigned)json_integer_value(json_object_get(one, "group"));
 		json_array_foreach(json_object_get(one, "sides"), k, part)
 			add_side(to, part);
 		json_array_foreach(json_object_get(one, "waiters"), k, part)
@@ -156,6 +176,10 @@ bool judge_racy(const struct specimen *s, const struct seen_list *seen, bool ins
 		if (seen_allowed(&seen->at[i], s))
 			continue;
 		text_printf(why, "%s%s is not expected", ok ? "" : ", ", seen->at[i].code);
+		ok = false;
+	}
+	if (s->groups && !instrumented && seen_groups(seen) != s->groups) {
+		text_printf(why, "%s%u groups, not %u", ok ? "" : ", ", seen_groups(seen), s->groups);
 		ok = false;
 	}
 	return ok;

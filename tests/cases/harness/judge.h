@@ -16,6 +16,7 @@ struct seen {
 	char code[8];
 	const char *severity, *hint; /* "note", "warning", "error"; a row of finding/hints.def */
 	bool note;
+	unsigned group;
 	unsigned line[SEEN_LINES], nlines; /* PTX lines of its sides and of waiting threads */
 };
 struct seen_list {
@@ -24,6 +25,8 @@ struct seen_list {
 };
 
 struct seen_list seen_of(const struct finding *const *f, size_t n);
+/* The groups (finding/group.h) with something above a note. */
+unsigned seen_groups(const struct seen_list *seen);
 struct seen_list seen_of_report(const json_t *report);
 void seen_free(struct seen_list *);
 /* Appends "CS104 12|40, CS901 7"; notes are left out. */

@@ -1,6 +1,7 @@
 /* kernels: runs the bundled kernels, and tests/cases/cxx/ in CUDA C++, under consan-run on the
  * CPU executor and in emulated GPU mode. The unmodified kernels have no findings, and each
- * planted bug is found at its lines. --list-bugs prints the planted bugs; comments "@bug NAME
+ * planted bug is found at its lines, as one group of findings that its own rule heads (groups.def
+ * has the others). --list-bugs prints the planted bugs; comments "@bug NAME
  * RULE" after or above the code mark their lines. Compares rule codes and lines, not texts. */
 #include "emulated.h"
 #include "tests/common/shell.h"
@@ -17,6 +18,12 @@
 #include <unistd.h>
 
 #define MAX_BUGS 400
+
+static const struct { const char *program; unsigned groups; const char *headline; } grouped[] = {
+#define GROUPED(program, groups, headline, why) { program, groups, headline },
+#include "groups.def"
+#undef GROUPED
+};
 
 static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring",
 	"kernels/wgmma_gemm/wgmma_gemm", "kernels/attention/fa2_split_q",
@@ -161,6 +168,38 @@ static void judge_bug(const struct planted *p, const json_t *report)
 	free(text);
 }
 
+static bool is_note(const json_t *finding)
+{
+	return !strcmp(json_string_value(json_object_get(finding, "severity")), "note");
+}
+
+/* The findings of a bug are one group and its own rule is the headline, unless groups.def says
+ * otherwise. Groups of notes count if the bug itself is reported as a note. */
+static void judge_groups(const char *program, const char *rule, const json_t *report)
+{
+	const json_t *findings = json_object_get(report, "findings"), *first = json_array_get(findings, 0);
+	const char *head = first ? json_string_value(json_object_get(first, "rule")) : "nothing";
+	const bool notes = first && is_note(first);
+	json_int_t last = -1;
+	unsigned n = 0, expected = 1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(grouped); i++)
+		if (!strcmp(grouped[i].program, program)) {
+			expected = grouped[i].groups;
+			rule = grouped[i].headline;
+		}
+	for (size_t i = 0; i < json_array_size(findings); i++) {
+		const json_t *f = json_array_get(findings, i);
+		const json_int_t group = json_integer_value(json_object_get(f, "group"));
+
+		n += group != last && (notes || !is_note(f));
+		if (notes || !is_note(f))
+			last = group;
+	}
+	cr_expect(n == expected && !strcmp(head, rule), "%s: %u groups headed by %s, not %u by %s",
+		program, n, head, expected, rule);
+}
+
 /* Options for the reports of the other formats: "--report=BASE.html ..." */
 static void add_reports(struct text *cmd, const char *base)
 {
@@ -194,7 +233,7 @@ static json_t *run_kernel(const struct planted *p, const char *options, bool all
 	text_add(&written, "", 0);
 	if (all)
 		add_reports(&written, base);
-	*status = shell("%s/consan-run --quiet --log-file=/dev/null --report=%s %s %s -- "
+	*status = shell("%s/consan-run --quiet --log-file=/dev/null --verify-fixes=no --report=%s %s %s -- "
 		"%s/%s %s %s%s 2>&1",
 		build, out, written.at, options, build, p->kernel, p->args, *p->bug ? "--bug=" : "", p->bug);
 	report = json_load_file(out, 0, &why);
@@ -226,14 +265,35 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 	struct found cpu = found_of_report(report), emulated;
 
 	judge_bug(p, report);
+	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
+	judge_groups(program, p->rule, report);
 	emulation = run_kernel(p, "--backend=gpu-emulated", false, &status);
 	emulated = found_of_report(emulation);
-	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
 	emulated_judge(program, p->rule, &cpu, &emulated);
 	found_drop(&emulated);
 	found_drop(&cpu);
 	json_decref(emulation);
 	json_decref(report);
+}
+
+/* The rows of groups.def are existing bugs, at most one in twenty. */
+Test(kernels, groups_of_most_bugs)
+{
+	static struct planted list[MAX_BUGS];
+	unsigned found = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+		n += list_bugs(kernels[i], list + n, MAX_BUGS - n);
+	for (size_t i = 0; i < n; i++) {
+		char program[sizeof list->kernel + sizeof list->bug];
+
+		snprintf(program, sizeof program, "%s %s", strchr(list[i].kernel, '/') + 1, list[i].bug);
+		for (size_t k = 0; k < ARRAY_SIZE(grouped); k++)
+			found += !strcmp(grouped[k].program, program);
+	}
+	cr_expect_eq(found, ARRAY_SIZE(grouped), "%u of the rows of groups.def are bugs", found);
+	cr_expect(20 * ARRAY_SIZE(grouped) <= n, "%zu exceptions of %zu", ARRAY_SIZE(grouped), n);
 }
 
 /* The rows of emulated.def are existing bugs and specimens. */
@@ -282,7 +342,8 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
 		? "--strict --knob=async_across_ctas=0"
 		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
-		"--async=early", "--seed=7", "--backend=gpu-emulated" };
+		"--async=early --reads=oldest", "--seed=7 --reads=random",
+		"--backend=gpu-emulated" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int status;

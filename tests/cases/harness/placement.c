@@ -118,7 +118,7 @@ ParameterizedTest(struct placed *p, cases, placement, .timeout = 600)
 	for (enum twin twin = s.twins ? RACY : FIXED; twin < NTWINS; twin++) {
 		placement_test(&s, twin, "", p->first, all ? PLACEMENTS : 2);
 		if (all)
-			placement_test(&s, twin, "backend=gpu-emulated gpu-global=1 timeout=1", p->first,
+			placement_test(&s, twin, "backend=gpu-emulated gpu-global=1 timeout=1 reads=newest", p->first,
 				PLACEMENTS);
 	}
 	free(s.text);

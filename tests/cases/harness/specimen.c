@@ -102,6 +102,16 @@ static void read_expectation(struct specimen *s, char *words)
 	}
 }
 
+static void read_edit(struct specimen *s, const char *words)
+{
+	struct expected_edit *e = &s->edit[s->nedits];
+	char mark[32];
+
+	if (s->nedits++ == MAX_MARKS || sscanf(words, "%7s %7s %31s", e->kind, e->verified, mark) != 3)
+		bad(s->path, "bad edit");
+	e->line = marked_line(s, mark);
+}
+
 static unsigned number_of(const char *words, const char *name, unsigned otherwise)
 {
 	const char *at = strstr(words, name);
@@ -134,8 +144,12 @@ static void read_header(struct specimen *s, const char *line)
 		s->arg[s->nargs++] = strchr(line, ':') + 2;
 	} else if (!strcmp(copy, "// expect")) {
 		read_expectation(s, value);
+	} else if (!strcmp(copy, "// edit")) {
+		read_edit(s, value);
 	} else if (!strcmp(copy, "// also")) {
 		snprintf(s->also, sizeof s->also, "%s", value);
+	} else if (!strcmp(copy, "// groups")) {
+		s->groups = (unsigned)strtoul(value, NULL, 10);
 	}
 }
 
@@ -172,6 +186,14 @@ char *specimen_twin(const struct specimen *s, enum twin twin)
 		text_add(&t, "\n", 1);
 	}
 	return t.at;
+}
+
+bool specimen_differs(const struct specimen *s, size_t line)
+{
+	const char *c = trailing(s->line[line]);
+
+	return c && (has_word(c, line_length(c), twin_name[RACY])
+		|| has_word(c, line_length(c), twin_name[FIXED]));
 }
 
 /* ---- arguments ---- */

@@ -13,6 +13,11 @@
  *   // expect: CS106 warning hint:never_waited @read   and this severity, and this hint
  *                                        (finding/hints.def); both only on the cpu backend
  *   // also: CS102                       a rule that may be reported as well
+ *   // groups: 2                         so many groups of findings (finding/group.h); only on the
+ *                                        cpu backend
+ *   // edit: change clean @wait          a finding names this line to edit: change, before, after
+ *                                        (insert there) or move; the word after it is what
+ *                                        --verify-fixes shows: clean, part or none. Several lines: any
  * Comments after code mark lines (@read), and name the twin that has the line (racy or fixed;
  * without, both have it). A specimen with `expect` is a pair of twins: the racy one has exactly
  * these rules, the fixed one no finding above a note. A specimen without `expect` is correct
@@ -39,6 +44,11 @@ struct expectation {
 	unsigned line[MAX_MARKS], nlines;
 };
 
+struct expected_edit {
+	char kind[8], verified[8];
+	unsigned line;
+};
+
 struct specimen {
 	const char *path;
 	char *text;
@@ -46,8 +56,11 @@ struct specimen {
 	size_t nlines;
 	struct expectation expect[MAX_EXPECT];
 	size_t nexpect;
+	struct expected_edit edit[MAX_MARKS];
+	size_t nedits;
 	char also[128], options[256];
 	unsigned block, grid, cluster, shared, launches, programmatic;
+	unsigned groups;           /* 0: any number */
 	const char *arg[MAX_ARGS];
 	size_t nargs;
 	bool twins;
@@ -65,6 +78,9 @@ void specimen_read(struct specimen *s, const char *path);
 /* The PTX of one twin, which the caller free()s. Lines of the other twin are empty, so that line
  * numbers stay the same. */
 char *specimen_twin(const struct specimen *s, enum twin twin);
+
+/* Does the line, from 0, belong to one twin only? */
+bool specimen_differs(const struct specimen *s, size_t line);
 
 /* Callbacks that create arguments. */
 struct specimen_maker {

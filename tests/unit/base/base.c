@@ -51,6 +51,22 @@ Test(base, grown_table_is_zero)
 	free(at);
 }
 
+Test(base, number_map)
+{
+	struct number_map m = { 0 };
+
+	cr_assert_eq(number_map_get(&m, 1), 0);
+	for (uint64_t round = 1; round < 3; round++) /* the second replaces */
+		for (uint64_t i = 1; i < 2000; i++)
+			number_map_put(&m, i << 20, i * round);
+	cr_assert_eq(m.n, 1999);
+	for (uint64_t i = 1; i < 2000; i++)
+		cr_assert_eq(number_map_get(&m, i << 20), 2 * i);
+	cr_assert_eq(number_map_get(&m, 1), 0);
+	number_map_free(&m);
+	cr_assert_eq(number_map_get(&m, 1 << 20), 0);
+}
+
 Test(base, arena_is_aligned_and_zeroed)
 {
 	struct arena a = { 0 };

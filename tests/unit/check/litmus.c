@@ -285,6 +285,9 @@ static int source_of(const struct op *o)
 	return from;
 }
 
+/* The next access is a load of an older value, of a write that handed nothing over (--reads). */
+static bool stale;
+
 static void access_(unsigned t, enum ev_mode mode, unsigned sem, unsigned scope, uint64_t at,
 	unsigned size, unsigned count, bool red)
 {
@@ -292,16 +295,17 @@ static void access_(unsigned t, enum ev_mode mode, unsigned sem, unsigned scope,
 	struct event e = { .kind = EV_ACCESS, .cta = (uint16_t)x->cta, .warp = (uint16_t)x->warp,
 		.lanes = 1u << x->lane, .site = ++site, .access = { .mode = mode,
 		.sem = (enum ev_sem)sem, .scope = (enum ev_scope)scope, .bytes = size * count,
-		.element_bytes = size, .flags = red ? ACCESS_REDUCTION : 0 } };
+		.element_bytes = size, .flags = stale ? ACCESS_STALE : red ? ACCESS_REDUCTION : 0 } };
 
 	for (unsigned i = 0; i < count; i++) {
 		struct op o = { .thread = t, .site = site, .read = mode & MODE_READ,
 			.write = mode & MODE_WRITE, .red = red, .sem = sem, .scope = scope,
 			.at = at + i * size, .size = size };
 
-		o.from = source_of(&o);
+		o.from = stale ? -1 : source_of(&o);
 		op[n++] = o;
 	}
+	stale = false;
 	e.access.space = at >= GLOBAL ? SP_GLOBAL : SP_SHARED;
 	e.access.owner = (uint16_t)(at >= GLOBAL ? x->cta : ((at >> 16) - 1) % 4);
 	e.access.at.base = at >= GLOBAL ? at : at & 0xffff;
@@ -471,6 +475,26 @@ Test(litmus, store_buffering)
 	}
 }
 
+/* A load of an older value takes nothing from the newest write, and a later one does. */
+Test(litmus, stale_loads)
+{
+	for (unsigned i = 0; i < PLACES * 2; i++) {
+		const unsigned place = i % 4;
+		const bool again = i / 4;
+
+		at_place(place);
+		ST(0, SEM_WEAK, 0, GLOBAL);
+		ST(0, SEM_RELEASE, SCOPE_GPU, GLOBAL + 64);
+		stale = true;
+		LD(1, SEM_ACQUIRE, SCOPE_GPU, GLOBAL + 64);
+		if (again)
+			LD(1, SEM_ACQUIRE, SCOPE_GPU, GLOBAL + 64);
+		LD(1, SEM_WEAK, 0, GLOBAL + 64); /* only the write that was read is ordered before */
+		LD(1, SEM_WEAK, 0, GLOBAL);
+		judge(clusters_of(place), ctas_of(place), again ? 0 : 4);
+	}
+}
+
 /* ---- random executions ---- */
 
 static uint64_t seed;
@@ -517,6 +541,7 @@ static void random_op(unsigned t, unsigned ctas, bool shared, bool sc)
 		access_(t, MODE_WRITE, of_write[rnd(3)], some_scope(), flag, size, count, false);
 		return;
 	case 6: case 7:
+		stale = flag >= GLOBAL && !rnd(4);
 		access_(t, MODE_READ, of_read[rnd(3)], some_scope(), flag, size, count, false);
 		return;
 	case 8: case 9:

@@ -114,7 +114,7 @@ static void make_field(struct made *m, const struct event_field *f, const uint32
 		for (unsigned i = 0; i < 6; i++)
 			((struct ev_parts *)at)->at[i] = (uint16_t)(i * e->wgmma.spans.n / 5);
 		break;
-	case TYPE_unwritten: break;
+	case TYPE_unwritten: case TYPE_stored: break;
 	default: event_set_number(e, f, roll(f->bytes == 1 ? 4 : 1u << 31));
 	}
 }

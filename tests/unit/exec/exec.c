@@ -756,15 +756,19 @@ Test(exec, setmaxnreg_waits_for_the_pool)
 	done(&u);
 }
 
-/* By an estimate the kernel begins with 248 registers, by ptxas with 168. */
+/* By an estimate the kernel begins with 248 registers, by ptxas with 168. Without .minnctapersm
+ * ptxas ignores setmaxnreg. */
 Test(exec, setmaxnreg_counts_from_the_registers_of_the_machine_code)
 {
-	static const char text[] = HEAD ".visible .entry k(.param .u64 out)\n.maxntid 256, 1, 1\n{\n"
+	static const char text[] = HEAD ".visible .entry k(.param .u64 out)\n.maxntid 256, 1, 1\n"
+		".minnctapersm 1\n{\nsetmaxnreg.dec.sync.aligned.u32 200;\nret;\n}\n";
+	static const char ignored[] = HEAD ".visible .entry k(.param .u64 out)\n.maxntid 256, 1, 1\n{\n"
 		"setmaxnreg.dec.sync.aligned.u32 200;\nret;\n}\n";
 	struct run u = { .block = 256 };
 
 	ok(&u, text);
 	u.registers = 165;
+	ok(&u, ignored);
 	go(&u, text);
 	cr_assert_eq(u.r.status, EXEC_FAULT);
 	u.registers = 200;

@@ -104,11 +104,13 @@ Test(history, steps_phases_and_mbarriers)
 	cr_expect_eq(h->side[1], 6, "the read, where it took place");
 	cr_assert_eq(h->nmbarriers, 1);
 	m = &h->mbarrier[0];
-	cr_expect_str_eq(m->name, "full");
+	cr_expect_str_eq(m->name, "full[0]");
 	cr_expect(m->live && m->count == 1 && m->phase == 1 && m->tx == 512);
 	cr_expect_eq(m->recent[0].arrivals, 1);
 	cr_expect_eq(m->recent[0].completed, 512);
 	cr_expect_eq(m->recent[1].expected, 512);
+	cr_expect(m->narrivers == 1 && !m->arriver[0].cta && !m->arriver[0].warp,
+		"warp 0 arrived, twice");
 	cr_expect_eq(h->nbuffers, 3, "two variables and what the load fills");
 	history_drop(h);
 	stop();
@@ -214,9 +216,9 @@ Test(history, two_clusters)
 	cr_expect_eq(h->step[1].repeat, 2);
 	for (uint32_t i = 0; i < h->nsteps; i++)
 		cr_expect_eq(h->step[i].cta, i >= h->nsteps - h->nsteps / 2, "step %u", i);
-	first = rj_from_history(h);
-	back = rj_history(first);
-	again = rj_from_history(back);
+	first = rj_from_history(h, NULL);
+	back = rj_history(first, NULL);
+	again = rj_from_history(back, NULL);
 	cr_expect(json_equal(first, again));
 	cr_expect_eq(back->other, 1);
 	json_decref(first);
@@ -257,9 +259,9 @@ Test(history, json_and_back)
 	start(64);
 	pipeline(3);
 	h = recorder_history(now, &f);
-	first = rj_from_history(h);
-	back = rj_history(first);
-	again = rj_from_history(back);
+	first = rj_from_history(h, NULL);
+	back = rj_history(first, NULL);
+	again = rj_from_history(back, NULL);
 	cr_expect(json_equal(first, again));
 	cr_expect_eq(history_keep(back), back);
 	history_drop(back);
@@ -296,4 +298,23 @@ Test(history, a_finding_gets_its_history)
 	cr_expect_lt(found[0]->history->side[1], found[0]->history->side[0]);
 	check_close(checker);
 	recorders_close(all);
+}
+
+Test(history, names_of_shared_memory)
+{
+	static const struct ev_symbol variable[] = { { "tile", 0, 0x4000 }, { "full", 0x4000, 16 },
+		{ "done", 0x4010, 8 } };
+	static const struct { uint64_t addr; bool mbarrier; const char *name; } want[] = {
+		{ 0, false, "tile" }, { 8, false, "tile+0x8" }, { 8, true, "tile+0x8" },
+		{ 0x4000, true, "full[0]" }, { 0x4008, true, "full[1]" }, { 0x4008, false, "full+0x8" },
+		{ 0x400c, true, "full+0xc" }, { 0x4010, true, "done" }, { 0x5000, true, "" },
+	};
+	const struct launch_info l = { .symbols = variable, .nsymbols = ARRAY_SIZE(variable) };
+
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		char name[64];
+
+		launch_symbol(&l, want[i].addr, want[i].mbarrier, name, sizeof name);
+		cr_expect_str_eq(name, want[i].name);
+	}
 }

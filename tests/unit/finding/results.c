@@ -1,10 +1,13 @@
 /* results: records are written and read back; updates, merging, damaged lines. */
+#include "libconsan/finding/history.h"
 #include "libconsan/finding/results/results.h"
 #include "libconsan/finding/rule_codes.h"
 #include "tests/common/sample.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char path[] = "/tmp/consan-results-XXXXXX";
@@ -278,6 +281,125 @@ Test(results, from_several_threads)
 	cr_assert_eq(r.cut, 0);
 	cr_assert_eq(r.finding.n, 1);
 	cr_assert_eq(r.finding.at[0].seen, 200 * 1024);
+	results_free(&r);
+}
+
+/* Two sites in a function that is inlined into two others, with a long name. */
+static void inlined_sites(struct finding *f, char name[3000])
+{
+	const struct site_loc kernel = { .file = "a.cu", .line = 3 };
+	const struct site_loc caller = { "pipe.cuh", 40, 2, "stage<>", &kernel };
+	const struct site_loc place[2] = { { "copy.cuh", 7, 1, name, &caller },
+		{ "copy.cuh", 9, 1, name, &caller } };
+
+	memset(name, 'x', 2999);
+	name[2999] = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		struct site s = *site_get(f->side[i].site);
+
+		s.loc = &place[i];
+		f->side[i].site = site_intern(&s);
+	}
+}
+
+static size_t size_of_file(void)
+{
+	struct stat s;
+
+	cr_assert_eq(stat(path, &s), 0);
+	return (size_t)s.st_size;
+}
+
+Test(results, sites_are_written_once)
+{
+	struct results_writer *w = create();
+	struct finding f = sample_race("reduce.cu", 17);
+	struct history h = { .references = 1, .nsteps = 3, .side = { -1, -1 } };
+	struct history_step step[3] = { { .kind = STEP_access }, { .kind = STEP_access } };
+	const struct history *g;
+	static char name[3000];
+	struct results r;
+	size_t first;
+
+	inlined_sites(&f, name);
+	step[0].site = f.side[1].site;
+	step[2].site = f.side[0].site;
+	h.step = step;
+	f.history = &h;
+	results_finding(w, 0, &f);
+	first = size_of_file();
+	results_finding(w, 0, &f);
+	cr_expect_lt(size_of_file() - first, 2000);
+	results_finding(w, 1, &f);
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.finding.n, 1);
+	cr_expect_eq(r.finding.at[0].side[0].site, f.side[0].site);
+	cr_expect_eq(r.finding.at[0].side[1].site, f.side[1].site);
+	cr_assert_not_null(g = r.finding.at[0].history);
+	cr_assert_eq(g->nsteps, 3);
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(g->step[i].site, step[i].site, "step %u", i);
+	results_free(&r);
+}
+
+/* A child of the program goes on in the same file: what the parent wrote is not the child's. */
+Test(results, sites_of_a_forked_process)
+{
+	struct results_writer *w = create();
+	struct finding f = sample_race("reduce.cu", 17), g = sample_race("reduce.cu", 30);
+	static char name[3000];
+	struct results r;
+	pid_t child;
+
+	inlined_sites(&f, name);
+	results_finding(w, 0, &f);
+	child = fork();
+	if (!child) {
+		results_finding(w, 0, &g);
+		results_finding(w, 1, &f);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, NULL, 0), child);
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.finding.n, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		const bool inlined = !strcmp(site_get(r.finding.at[i].side[0].site)->loc->file, "copy.cuh");
+		const struct finding *was = inlined ? &f : &g;
+
+		cr_expect_eq(r.finding.at[i].seen, inlined ? 2048 : 1024);
+		for (unsigned k = 0; k < 2; k++)
+			cr_expect_eq(r.finding.at[i].side[k].site, was->side[k].site);
+	}
+	results_free(&r);
+}
+
+/* In a file that lost lines, a site may be unknown, but never another one. */
+Test(results, a_site_of_a_lost_line_is_unknown)
+{
+	struct results_writer *w = create();
+	struct finding f = sample_race("reduce.cu", 17), g = sample_race("reduce.cu", 30);
+	struct results r;
+	size_t first;
+
+	g.side[1].site = f.side[1].site;
+	results_finding(w, 0, &f);
+	first = size_of_file();
+	results_finding(w, 1, &g);
+	results_close(w);
+	{ /* the first line is overwritten */
+		FILE *out = fopen(path, "r+");
+
+		for (size_t i = 0; i + 1 < first; i++)
+			fputc(' ', out);
+		fclose(out);
+	}
+	r = read_back();
+	cr_expect_eq(r.cut, 1);
+	cr_assert_eq(r.finding.n, 1);
+	cr_expect_eq(r.finding.at[0].side[0].site, g.side[0].site);
+	cr_expect_eq(r.finding.at[0].side[1].site, 0);
 	results_free(&r);
 }
 

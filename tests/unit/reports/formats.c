@@ -1,11 +1,11 @@
 /* formats: the JSON, HTML, SARIF and JUnit reports of constructed findings: structure, escaping,
- * sizes, reading back, merging and suppressing; and the page in a browser, if one is installed. Long
- * because all formats are tested with the same findings. */
-#include "libconsan/finding/history.h"
+ * sizes, reading back, merging and suppressing. Long because all formats are tested with the same
+ * findings. */
 #include "libconsan/base/progress.h"
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/finding/suppress.h"
 #include "reports/reports.h"
+#include "history_sample.h"
 #include "proof.h"
 #include "tests/common/find.h"
 #include "tests/common/sample.h"
@@ -36,36 +36,6 @@ static const char *in_dir(const char *name)
 
 	snprintf(p, 128, "%s/%s", dir, name);
 	return p;
-}
-
-/* n steps of a producer and a consumer; side 1 after a third of them, side 0 last. */
-static struct history *sample_history(uint32_t n)
-{
-	struct history *h = base_alloc(sizeof *h);
-
-	h->step = base_alloc((n + 1) * sizeof *h->step);
-	h->nsteps = n;
-	h->before = 7;
-	h->shared = 65536;
-	h->side[0] = (int32_t)n - 1;
-	h->side[1] = (int32_t)n / 3;
-	for (uint32_t i = 0; i < n; i++)
-		h->step[i] = (struct history_step){ .at = i + 1, .phase = i / 6, .site = sample_site("ring.cu",
-			i % 9 + 1, 0, "mbarrier;"), .lanes = 1, .addr = 8, .count = 1, .op = i / 6 + 1,
-			.warp = i % 6 > 3, .bytes = 4096, .tx = 4096,
-			.kind = (const uint8_t[]){ STEP_arrive_expect, STEP_bulk_load, STEP_proxy_fence,
-				STEP_signal, STEP_wait, STEP_mma }[i % 6], .completes = i % 6 == 3 };
-	h->mbarrier = base_alloc(sizeof *h->mbarrier);
-	h->mbarrier[0] = (struct history_mbarrier){ .name = "full", .addr = 8, .count = 1,
-		.pending = 1, .phase = 2, .live = true, .recent = { { 0, 1, 4096, 4096 },
-		{ 1, 1, 4096, 4096 }, { 2, 0, 0, 0 } } };
-	h->nmbarriers = 1;
-	h->buffer = base_alloc(2 * sizeof *h->buffer);
-	h->buffer[0] = (struct history_buffer){ .name = "tile", .bytes = 4096 };
-	h->buffer[1] = (struct history_buffer){ .kind = BUFFER_STAGE, .addr = 0, .bytes = 1024,
-		.site = h->step[0].site };
-	h->nbuffers = 2;
-	return h;
 }
 
 static struct results sample(void)
@@ -161,6 +131,45 @@ Test(formats, a_page_has_every_part)
 	cr_expect(has(t, "tcgen05.mma is not supported") && has(t, "a remark"));
 	free(t);
 	results_free(&r);
+}
+
+/* Warps 0-3 wait for full[1], on which warp 4 arrives, and warp 4 for empty, on which they arrive. */
+Test(formats, a_hang_is_a_graph_of_barriers)
+{
+	struct finding hang = sample_hang();
+	struct results r = { 0 };
+	struct history_mbarrier *m;
+	char *t;
+
+	hang.waiter[4].on = (struct finding_barrier){ .kind = "mbarrier", .name = "empty",
+		.addr = 0x30, .expected = 4, .pending = 4 };
+	hang.history = sample_history(3);
+	m = hang.history->mbarrier = realloc(hang.history->mbarrier, 2 * sizeof *m);
+	m[0].addr = 0x28;
+	m[1] = (struct history_mbarrier){ .name = "empty", .addr = 0x30, .live = true,
+		.arriver = { { 0, 2 } }, .narrivers = 1 };
+	hang.history->nmbarriers = 2;
+	results_add_finding(&r, &hang);
+	results_finish(&r);
+	t = render(&r, REPORT_html);
+	cr_expect_eq(count(t, "<g class=\"node"), 2);
+	cr_expect_eq(count(t, "<g class=\"node hit\""), 1, "the barrier of the finding");
+	cr_expect_eq(count(t, "class=\"edge\""), 2);
+	cr_expect_not(has(t, "class=\"edge stub\"") || has(t, "node end"));
+	cr_expect_eq(count(t, ">warps 0-3<"), 1);
+	cr_expect_eq(count(t, ">warp 4<"), 1);
+	free(t);
+	results_free(&r);
+	m[0].narrivers = 0; /* no warp has arrived on full[1] */
+	r = (struct results){ 0 };
+	results_add_finding(&r, &hang);
+	results_finish(&r);
+	t = render(&r, REPORT_html);
+	cr_expect_eq(count(t, "class=\"edge\""), 1);
+	cr_expect_eq(count(t, "class=\"edge stub\""), 1);
+	free(t);
+	results_free(&r);
+	finding_free(&hang);
 }
 
 /* A warp that diverged may wait at two places. */
@@ -599,69 +608,4 @@ Test(formats, progress_line)
 	progress_idle(&p);
 	cr_expect_not(progress_line(&p, progress_now(), 79, &t));
 	text_free(&t);
-}
-
-/* ---- in a browser ---- */
-
-/* Appended to the page: operates its controls and writes the results into the title. */
-static const char visit[] = "<script>addEventListener('load', () => {\n"
-	"const shown = () => [...document.querySelectorAll('article')].filter(a => !a.hidden).length;\n"
-	"const fire = (id, v) => { const x = document.getElementById(id); x.value = v;\n"
-	"  x.dispatchEvent(new Event('input', { bubbles: true })); };\n"
-	"const key = k => dispatchEvent(new KeyboardEvent('keydown', { key: k }));\n"
-	"const saw = [shown()];\n"
-	"fire('rule', 'CS703'); saw.push(shown()); fire('rule', '');\n"
-	"fire('search', 'ring.cu:55'); saw.push(shown()); fire('search', 'nowhere'); saw.push(shown());\n"
-	"fire('search', '');\n"
-	"const box = document.querySelector('[name=sev][value=note]'); box.click(); saw.push(shown());\n"
-	"box.click(); fire('kernel', '1'); saw.push(shown()); fire('kernel', '');\n"
-	"key('j'); saw.push(location.hash); key('j'); saw.push(location.hash);\n"
-	"key('k'); saw.push(location.hash);\n"
-	"saw.push(document.getElementById(location.hash.slice(1)).tagName);\n"
-	"document.getElementById('theme').click(); saw.push(document.documentElement.dataset.theme);\n"
-	"document.title = 'saw ' + saw.join(' ');\n"
-	"});</script>";
-
-/* Puts the page after its script ran, and the console, into `output`. */
-static void browse(const char *page, const char *options)
-{
-	shell("HOME=%s timeout 90 chromium --headless=new --no-sandbox --disable-gpu "
-		"--user-data-dir=%s/profile --enable-logging=stderr %s file://%s 2>&1", dir, dir,
-		options, page);
-}
-
-static void append(const char *path, const char *text)
-{
-	FILE *out = fopen(path, "a");
-
-	fputs(text, out);
-	fclose(out);
-}
-
-Test(formats, in_a_browser, .timeout = 200)
-{
-	struct results r;
-
-	if (shell("chromium --version 2>&1")) {
-		fprintf(stderr, "formats: chromium is not installed: the page is not tested in a browser "
-			"(apt install chromium)\n");
-		return;
-	}
-	r = sample();
-	write_all(&r);
-	append(in_dir("x.html"), visit);
-	browse(in_dir("x.html"), "--virtual-time-budget=3000 --dump-dom");
-	cr_expect(has(output, "<title>saw 3 1 1 0 2 1 #f1 #f2 #f1 ARTICLE dark</title>"), "%.400s",
-		strstr(output, "<title>") ? strstr(output, "<title>") : output);
-	cr_expect_not(has(output, ":CONSOLE"), "%.600s", strstr(output, ":CONSOLE"));
-	results_free(&r);
-	r = many(1000, 64);
-	write_all(&r);
-	append(in_dir("x.html"), "<script>addEventListener('load', () => setTimeout(() => {\n"
-		"document.title = 'loaded ' + document.querySelectorAll('article').length;\n"
-		"}, 0));</script>");
-	browse(in_dir("x.html"), "--dump-dom");
-	cr_expect(has(output, "<title>loaded 1000<"), "%.200s", strstr(output, "<title>")
-		? strstr(output, "<title>") : output);
-	results_free(&r);
 }

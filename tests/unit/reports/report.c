@@ -102,6 +102,85 @@ Test(report, both_sides_missing_edge_and_fix)
 	results_free(&r);
 }
 
+/* A race with `n` further ones at the same write, and a note at it. */
+static struct results group_of(unsigned n)
+{
+	struct results r = { 0 };
+	struct finding f = sample_race("reduce.cu", 17);
+	struct coverage c = { .kernel = "_Z6reducePfi", .launches = 1, .checked = 1 };
+
+	f.order = 100;
+	results_add_finding(&r, &f);
+	for (unsigned i = 1; i <= n; i++) {
+		f.order++;
+		f.side[0].site = sample_site("reduce.cu", 30 + i, 0, "ld.shared.f32 %f1, [%r1];");
+		results_add_finding(&r, &f);
+	}
+	f.rule = CS901;
+	f.severity = SEV_NOTE;
+	results_add_finding(&r, &f);
+	results_add_coverage(&r, &c);
+	results_finish(&r);
+	return r;
+}
+
+Test(report, consequences_have_a_line_each)
+{
+	struct results r = group_of(2);
+	struct report_counts n;
+	char *t = render(&r, "", false, 0);
+
+	report_count(&r, &n);
+	cr_expect_eq(n.errors, 1);
+	cr_expect_eq(n.notes, 0);
+	cr_expect_eq(n.consequences, 3);
+	cr_expect(has(t, "\n  and 2 consequences (--consequences"));
+	cr_expect(has(t, "\n    error CS102  read-write race  reduce.cu:31 / reduce.cu:21\n"));
+	cr_expect(has(t, "\n    error CS102  read-write race  reduce.cu:32 / reduce.cu:21\n"));
+	cr_expect_not(has(t, "note CS901"));
+	cr_expect(has(t, "SUMMARY consan: 1 error, 0 warnings, 0 notes, 3 consequences (CS102); "));
+	free(t);
+	t = render(&r, "print-level=info", false, 0);
+	cr_expect(has(t, "\n  and 3 consequences (--consequences"));
+	cr_expect(has(t, "\n    note CS901  "));
+	free(t);
+	t = render(&r, "consequences", false, 0);
+	cr_expect(has(t, "\nerror CS102  read-write race  reduce.cu:32 / reduce.cu:21\n  kernel "));
+	free(t);
+	results_free(&r);
+}
+
+Test(report, many_consequences_are_cut)
+{
+	struct results r = group_of(40);
+	char *t = render(&r, "", false, 0);
+
+	cr_expect(has(t, "and 40 consequences"));
+	cr_expect(has(t, "... and 28 more"));
+	free(t);
+	results_free(&r);
+}
+
+/* The group of a suppressed headline has another one. */
+Test(report, a_suppressed_headline)
+{
+	struct results r = group_of(2);
+	struct result_suppression s = { .rule = base_strdup("CS102"),
+		.source = base_strdup("reduce.cu:17"), .reason = base_strdup("test"),
+		.where = base_strdup("x:1") };
+	struct report_counts n;
+
+	vec_push(&r.suppression, s);
+	suppress_apply(&r);
+	report_count(&r, &n);
+	cr_expect_eq(r.suppressed.n, 1);
+	cr_expect_eq(n.errors, 1);
+	cr_expect_eq(n.consequences, 2);
+	cr_expect_eq(r.finding.at[0].rank, 0);
+	cr_expect_eq(site_get(r.finding.at[0].side[0].site)->loc->line, 31);
+	results_free(&r);
+}
+
 Test(report, caret_is_under_the_column)
 {
 	struct results r = sample();
@@ -210,8 +289,9 @@ Test(report, hang_lists_the_blocked_warps)
 	cr_assert(has(t, "5 warps are blocked:"));
 	cr_assert(has(t, "mbarrier full[1] (shared 0x28): in phase 3 (parity 1), "
 		"1 of 2 arrivals pending, tx-count -4096 B"));
-	cr_assert(has(t, "warps 0-3, block (0,0,0), on mbarrier full[1]"));
-	cr_assert(has(t, "warp 4, block (0,0,0), on named barrier 2: "));
+	cr_assert(has(t, "<- warps 0-3 at "));
+	cr_assert(has(t, "named barrier 2: "));
+	cr_assert(has(t, "<- warp 4 at "));
 	free(t);
 	results_free(&r);
 }

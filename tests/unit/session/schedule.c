@@ -12,6 +12,8 @@
 
 #define MISSING_BARRIER "tests/cases/schedule/cs102_second_grid_barrier_missing.ptx"
 #define LOCKS "tests/cases/schedule/cs702_locks_in_two_orders.ptx"
+#define LAST_RELEASE "tests/cases/schedule/cs222_lock_released_at_cta_scope_by_the_last.ptx"
+#define SEQUENCE_LOCK "tests/cases/reads/cs905_sequence_lock.ptx"
 #define CHECKED_LOCK "tests/cases/schedule/cs102_double_checked_lock.ptx"
 
 static struct run run(const char *path, enum twin twin, const char *options)
@@ -45,9 +47,9 @@ static void describe(struct run *r, struct text *t)
 
 Test(schedule, a_seed_gives_the_same_findings, .timeout = 60)
 {
-	static const char *const path[] = { MISSING_BARRIER, CHECKED_LOCK, LOCKS };
+	static const char *const path[] = { MISSING_BARRIER, CHECKED_LOCK, LOCKS, SEQUENCE_LOCK };
 
-	for (unsigned p = 0; p < 3; p++) {
+	for (unsigned p = 0; p < ARRAY_SIZE(path); p++) {
 		struct text first = { 0 };
 
 		for (unsigned i = 0; i < 100; i++) {
@@ -55,7 +57,7 @@ Test(schedule, a_seed_gives_the_same_findings, .timeout = 60)
 			char options[64];
 			struct run r;
 
-			snprintf(options, sizeof options, "seed=%u jobs=%u", p, 1u << i % 3);
+			snprintf(options, sizeof options, "seed=%u jobs=%u reads=random", p, 1u << i % 3);
 			r = run(path[p], RACY, options);
 			describe(&r, &t);
 			if (!i)
@@ -113,6 +115,52 @@ Test(schedule, double_checked_lock, .timeout = 60)
 	found_again(CHECKED_LOCK, CS102);
 }
 
+/* A launch that takes locks is also tried in the reverse order, the first time. */
+Test(schedule, locks_in_reverse_order, .timeout = 60)
+{
+	const struct finding *const *f;
+	struct run r = run(LAST_RELEASE, RACY, "");
+
+	cr_assert_gt(consan_raw_findings(r.c, &f), 0);
+	cr_assert_eq(f[0]->rule, CS222);
+	cr_assert_str_eq(f[0]->schedule, "0:reverse");
+	run_close(&r);
+
+	r = run(LAST_RELEASE, RACY, "schedule=0:reverse");
+	cr_assert_gt(consan_raw_findings(r.c, &f), 0);
+	cr_assert_eq(f[0]->rule, CS222);
+	run_close(&r);
+
+	r = run(LAST_RELEASE, FIXED, "schedule=0:reverse");
+	cr_assert_eq(consan_raw_findings(r.c, &f), 0);
+	run_close(&r);
+}
+
+/* A finding names the option by which older values were read. */
+Test(schedule, older_values, .timeout = 60)
+{
+	const struct finding *const *f;
+	struct consan_err e = { 0 };
+	struct run r = run(SEQUENCE_LOCK, RACY, "explore=40");
+	char options[128];
+
+	cr_assert_eq(consan_raw_findings(r.c, &f), 0);
+	run_close(&r);
+	r = run(SEQUENCE_LOCK, RACY, "explore=40 reads=random");
+	cr_assert_gt(consan_raw_findings(r.c, &f), 0);
+	cr_assert_eq(f[0]->rule, CS905);
+	cr_assert_str_eq(finding_reads(f[0]), "random");
+	snprintf(options, sizeof options, "seed=%llu %s%s reads=%s", (unsigned long long)f[0]->seed,
+		*f[0]->schedule ? "schedule=" : "", f[0]->schedule, finding_reads(f[0]));
+	run_close(&r);
+	r = run(SEQUENCE_LOCK, RACY, options);
+	cr_assert_gt(consan_raw_findings(r.c, &f), 0, "%s", options);
+	cr_assert_eq(f[0]->rule, CS905);
+	run_close(&r);
+	cr_assert_null(consan_open("reads=oldest backend=gpu-emulated", &e));
+	cr_assert_eq(e.code, CONSAN_ERR_OPTION);
+}
+
 /* Two schedules are not all. */
 Test(schedule, a_bound_that_is_reached_is_reported)
 {
@@ -129,7 +177,8 @@ Test(schedule, a_bound_that_is_reached_is_reported)
 
 Test(schedule, malformed)
 {
-	static const char *const bad[] = { "x", "3", "3:1", "3:1@", "3:1@2,", "3:1@2;3@4" };
+	static const char *const bad[] = { "x", "3", "3:1", "3:1@", "3:1@2,", "3:1@2;3@4", "3:reversed",
+		"reverse" };
 	char options[64];
 	struct consan_err e;
 

@@ -4,10 +4,11 @@
  *
  *  - every finding is a pair of instructions that race in the model;
  *  - on every byte with a race in the model, a pair that races there is found.
- * The environment variables are those of global_model.c. */
+ * The environment variables are those of seeds.h. */
 #include "libconsan/check/check.h"
 #include "libconsan/finding/rule_codes.h"
 #include "tests/common/event_dsl.h"
+#include "seeds.h"
 
 #include <criterion/criterion.h>
 
@@ -328,15 +329,10 @@ static void one_case(uint64_t from)
 
 Test(global_check, agrees_with_the_model)
 {
-	const unsigned long n = getenv("SHADOW_RUNS") ? strtoul(getenv("SHADOW_RUNS"), NULL, 0) : 400;
-	const unsigned long first = getenv("SHADOW_FROM") ? strtoul(getenv("SHADOW_FROM"), NULL, 0) : 0;
+	const unsigned long n = seeds_run(400, one_case);
 
-	if (getenv("SHADOW_SEED")) {
-		one_case(strtoull(getenv("SHADOW_SEED"), NULL, 0));
+	if (!n)
 		return;
-	}
-	for (unsigned long i = first; i < first + n; i++)
-		one_case(i * 0x9e3779b97f4a7c15u + 1);
 	fprintf(stderr, "check of global memory: races on %lu bytes found\n", races);
 	cr_assert(races > n, "there must be races");
 }

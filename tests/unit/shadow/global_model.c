@@ -8,9 +8,9 @@
  *  - when the model finds the first race on a byte, the shadow has found a race on it.
  * What the shadow may forget is in lost().
  *
- * $SHADOW_RUNS: number of cases, $SHADOW_FROM: the first; $SHADOW_SEED: one case, as a failure
- * names it, and with $SHADOW_VERBOSE its accesses. */
+ * Cases: seeds.h; with $SHADOW_VERBOSE also the accesses of a case. */
 #include "shadow/global.h"
+#include "seeds.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -520,15 +520,10 @@ static void one_case(uint64_t from)
 
 Test(global_model, agrees_with_the_model)
 {
-	const unsigned long n = getenv("SHADOW_RUNS") ? strtoul(getenv("SHADOW_RUNS"), NULL, 0) : 1500;
-	const unsigned long first = getenv("SHADOW_FROM") ? strtoul(getenv("SHADOW_FROM"), NULL, 0) : 0;
+	const unsigned long n = seeds_run(1500, one_case);
 
-	if (getenv("SHADOW_SEED")) {
-		one_case(strtoull(getenv("SHADOW_SEED"), NULL, 0));
+	if (!n)
 		return;
-	}
-	for (unsigned long i = first; i < first + n; i++)
-		one_case(i * 0x9e3779b97f4a7c15u + 1);
 	fprintf(stderr, "global memory: %lu accesses to bytes with a race, %lu races may be missed\n",
 		races, may_miss);
 	cr_assert(races > n, "there must be races");

@@ -1,0 +1,243 @@
+/* trial: see trial.h. The copy that waits gets a request, forks, and passes on what the trial
+ * wrote. Both ends of a pipe are the same program. */
+#include "trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct trials {
+	pid_t pid;
+	int to, from; /* pipes to and from the copy */
+	bool lost;
+};
+
+static int result_fd; /* in a trial */
+
+static bool put(int fd, const void *at, size_t n)
+{
+	const char *p = at;
+
+	while (n) {
+		ssize_t k = write(fd, p, n);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		p += k;
+		n -= (size_t)k;
+	}
+	return true;
+}
+
+double trial_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* until: on the clock of trial_clock(); 0: no limit. */
+static bool get(int fd, void *at, size_t n, double until)
+{
+	char *p = at;
+
+	while (n) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+		const double left = until ? until - trial_clock() : 1;
+		ssize_t k = 1;
+
+		if (left <= 0)
+			return false;
+		if (until && poll(&wait, 1, (int)(1000 * left) + 1) <= 0 && errno != EINTR)
+			return false;
+		if (until && !wait.revents)
+			continue;
+		k = read(fd, p, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		p += k;
+		n -= (size_t)k;
+	}
+	return true;
+}
+
+static void reap(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static bool get_result(int fd, double until, struct trial_result *out)
+{
+	*out = (struct trial_result){ 0 };
+	if (!get(fd, &out->done, sizeof out->done, until)
+		|| !get(fd, &out->idle, sizeof out->idle, until) || !get(fd, &out->n, sizeof out->n, until))
+		return false;
+	out->at = base_alloc((out->n + 1) * sizeof *out->at);
+	return get(fd, out->at, out->n * sizeof *out->at, until);
+}
+
+static bool put_result(int fd, const struct trial_result *r)
+{
+	return put(fd, &r->done, sizeof r->done) && put(fd, &r->idle, sizeof r->idle)
+		&& put(fd, &r->n, sizeof r->n)
+		&& put(fd, r->at, r->n * sizeof *r->at);
+}
+
+/* A copy of the process has no use for the program's signal handlers, and ends with its parent.
+ * Faults still end it. */
+static void become_copy(void)
+{
+	static const int fault[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	sigset_t all;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigfillset(&all);
+	for (size_t i = 0; i < ARRAY_SIZE(fault); i++) {
+		sigdelset(&all, fault[i]);
+		signal(fault[i], SIG_DFL);
+	}
+	sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+static void one_trial(trial_run *run, void *user, const char *text, const struct trial_request *q,
+	struct trial_result *out)
+{
+	int fd[2];
+	pid_t pid;
+
+	*out = (struct trial_result){ 0 };
+	if (pipe2(fd, O_CLOEXEC))
+		return;
+	pid = fork();
+	if (!pid) {
+		become_copy();
+		result_fd = fd[1];
+		out->done = run(user, text, q, out);
+		_exit(!put_result(fd[1], out));
+	}
+	close(fd[1]);
+	if (pid > 0 && !get_result(fd[0], trial_clock() + 2 * q->seconds + 1, out))
+		out->done = false;
+	close(fd[0]);
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		reap(pid);
+	}
+}
+
+void trial_stop(const struct trial_result *r)
+{
+	static atomic_flag once = ATOMIC_FLAG_INIT;
+
+	while (atomic_flag_test_and_set(&once))
+		pause(); /* another thread ends the process */
+	_exit(!put_result(result_fd, r));
+}
+
+static _Noreturn void serve(int in, int out, trial_run *run, void *user)
+{
+	struct trial_request q;
+
+	become_copy();
+	while (get(in, &q, sizeof q, 0)) {
+		char *text = base_alloc(q.n + 1);
+		struct trial_result r;
+
+		if (!get(in, text, q.n, 0))
+			break;
+		one_trial(run, user, text, &q, &r);
+		if (!r.done)
+			r.n = 0;
+		if (!put_result(out, &r))
+			break;
+		free(r.at);
+		free(text);
+	}
+	/* without exit handlers of the program, and without flushing its streams twice */
+	_exit(0);
+}
+
+struct trials *trials_open(trial_run *run, void *user)
+{
+	int to[2], from[2];
+	struct trials *t;
+	pid_t pid;
+
+	if (pipe2(to, O_CLOEXEC))
+		return NULL;
+	if (pipe2(from, O_CLOEXEC)) {
+		close(to[0]);
+		close(to[1]);
+		return NULL;
+	}
+	pid = fork();
+	if (!pid) {
+		close(to[1]);
+		close(from[0]);
+		serve(to[0], from[1], run, user);
+	}
+	close(to[0]);
+	close(from[1]);
+	if (pid < 0) {
+		close(to[1]);
+		close(from[0]);
+		return NULL;
+	}
+	t = base_alloc(sizeof *t);
+	*t = (struct trials){ pid, to[1], from[0], false };
+	return t;
+}
+
+/* A write to a copy that was killed must not raise SIGPIPE in the program. */
+static bool put_quietly(int fd, const void *at, size_t n)
+{
+	const struct timespec none = { 0 };
+	sigset_t pipe, old, pending;
+	bool ok, was;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	was = sigismember(&pending, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &old);
+	ok = put(fd, at, n);
+	if (!ok && !was)
+		sigtimedwait(&pipe, NULL, &none);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ok;
+}
+
+void trials_try(struct trials *t, const char *text, const struct trial_request *q,
+	struct trial_result *out)
+{
+	*out = (struct trial_result){ 0 };
+	t->lost = t->lost || !put_quietly(t->to, q, sizeof *q)
+		|| !put_quietly(t->to, text, q->n)
+		|| !get_result(t->from, trial_clock() + 3 * q->seconds + 3, out);
+	if (t->lost)
+		out->done = false;
+}
+
+void trials_close(struct trials *t)
+{
+	if (!t)
+		return;
+	close(t->to);
+	close(t->from);
+	kill(t->pid, SIGKILL);
+	reap(t->pid);
+	free(t);
+}
