@@ -27,9 +27,9 @@ TestSuite(group, .init = clear);
 /* A line of the kernel, or one of a function that is inlined at line `call`. */
 static uint32_t at(const char *kernel, unsigned line, unsigned call)
 {
-	const struct site_loc outer = { "kernel.cu", call, 1, NULL, NULL };
+	const struct site_loc outer = { "kernel.cu", call, 1, NULL, NULL, 0 };
 	const struct site_loc loc = { call ? "function.cuh" : "kernel.cu", line, 1, NULL,
-		call ? &outer : NULL };
+		call ? &outer : NULL, 0 };
 
 	return site_intern(&(struct site){ .kernel = kernel, .module = "kernel.ptx",
 		.ptx_line = line * 10 + call, .ptx = "", .loc = &loc });

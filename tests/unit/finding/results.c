@@ -288,9 +288,9 @@ Test(results, from_several_threads)
 static void inlined_sites(struct finding *f, char name[3000])
 {
 	const struct site_loc kernel = { .file = "a.cu", .line = 3 };
-	const struct site_loc caller = { "pipe.cuh", 40, 2, "stage<>", &kernel };
-	const struct site_loc place[2] = { { "copy.cuh", 7, 1, name, &caller },
-		{ "copy.cuh", 9, 1, name, &caller } };
+	const struct site_loc caller = { "pipe.cuh", 40, 2, "stage<>", &kernel, 0 };
+	const struct site_loc place[2] = { { "copy.cuh", 7, 1, name, &caller, 0 },
+		{ "copy.cuh", 9, 1, name, &caller, 0 } };
 
 	memset(name, 'x', 2999);
 	name[2999] = 0;
