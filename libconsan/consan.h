@@ -106,7 +106,7 @@ CONSAN_API bool consan_tensormap_address(void *map, uint64_t address, struct con
 /* ---- modules and kernels ---- */
 
 /* Loads PTX text of n bytes, which is copied. name: for reports. The caller frees the module
- * by consan_unload() after the last use of its kernels. NULL: ERR_PTX_..., with line and
+ * by consan_unload() after the last use of its kernels. NULL: CONSAN_ERR_PTX_..., with line and
  * column. */
 CONSAN_API struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 	const char *text, size_t n, struct consan_err *e);

@@ -384,7 +384,6 @@ static int replay(struct run *r)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct run *r = state->input;
-	struct consan_err e = { 0 };
 
 	(void)arg;
 	switch (key) {
@@ -399,8 +398,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!r->argv && !*r->options.read)
 			argp_error(state, "no program to run");
-		if (!options_agree(&r->options, &e))
-			argp_error(state, "%s", e.text);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

@@ -184,7 +184,7 @@ struct launch {
 	bool programmatic;           /* may start before the previous launch of its stream ends */
 	uint64_t queue;              /* identifies the stream; set by stream_issue() */
 	void *params;                /* the parameter block, owned */
-	char reason[120];            /* why launch_check() refused it */
+	char reason[200];            /* why launch_check() refused it */
 };
 /* Sets the parameters from an array of pointers, or from a packed block of n bytes. */
 int launch_pack(struct launch *l, void **args, const void *block, size_t n);

@@ -123,6 +123,7 @@ static void body(struct html *h, const struct finding *f)
 	for (unsigned i = 0; i < f->nsides; i++)
 		html_side(h, f, i);
 	mu_close(m, "div");
+	html_launched(h, f);
 	drawings(h, f);
 }
 

@@ -44,6 +44,7 @@ void html_rules(struct html *h);
 
 /* side.c */
 void html_side(struct html *h, const struct finding *f, unsigned i);
+void html_launched(struct html *h, const struct finding *f); /* the host's call stack */
 void html_ptx(struct html *h, const char *ptx); /* with syntax highlighting */
 
 /* timeline.c: nothing without a history. */

@@ -253,6 +253,20 @@ static void frames(struct html *h, const struct site_loc *first, const struct si
 	mu_close(&h->m, "ol");
 }
 
+void html_launched(struct html *h, const struct finding *f)
+{
+	const struct site_loc *stack = site_get(f->host)->loc;
+
+	if (!stack || h->o->show_backtrace != BACKTRACE_YES || h->shown > HTML_MANY)
+		return;
+	mu_class(&h->m, "section", "side");
+	mu_open(&h->m, "h4");
+	mu_element(&h->m, "span", "which", "launched");
+	mu_close(&h->m, "h4");
+	frames(h, stack, site_headline(stack), true);
+	mu_close(&h->m, "section");
+}
+
 void html_side(struct html *h, const struct finding *f, unsigned i)
 {
 	const struct finding_side *s = &f->side[i];
@@ -272,7 +286,7 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 	describe_thread(&t, s);
 	mu_element(m, "p", "who", "%s", t.at);
 	text_free(&t);
-	if (at) {
+	if (at && !(s->host && h->o->show_backtrace != BACKTRACE_YES)) {
 		frames(h, site->loc, at, s->host);
 		if (at->line)
 			excerpt(h, at, s->site);
