@@ -87,20 +87,22 @@ static void add_excerpt(struct page *p, const struct site_loc *l)
 {
 	char *raw = report_source_line(l->file, l->line), *line, number[24];
 	unsigned caret, cut = 0;
+	bool marked; /* the columns of host code may be those of what nvcc made of the line */
 
 	if (!raw) {
 		page_indent(p, CONTENT);
 		page_verbatim(p, DIM, "      | (source file not found)");
 		return;
 	}
+	marked = l->col && l->col <= strlen(raw);
 	line = expand_tabs(raw, l->col, &caret);
-	while (line[cut] == ' ' && (!l->col || cut < caret))
+	while (line[cut] == ' ' && (!marked || cut < caret))
 		cut++;
 	snprintf(number, sizeof number, "%5u | ", l->line);
 	page_indent(p, CONTENT);
 	page_verbatim(p, DIM, number);
 	page_verbatim(p, PLAIN, line + cut);
-	if (l->col && line[0]) {
+	if (marked) {
 		page_indent(p, CONTENT);
 		page_verbatim(p, DIM, "      | ");
 		for (unsigned k = cut; k < caret; k++)

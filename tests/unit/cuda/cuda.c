@@ -599,6 +599,11 @@ Test(cuda, launches_have_call_stacks, .timeout = 60)
 	cr_expect_str_eq(strchrnul(is, ' '), at("launch", "wrapper", "race"));
 	is = stack("--show-backtrace=no ./calls race", 66, "CS102", "host");
 	cr_expect_str_eq(strchrnul(is, ' '), "");
+	expect("--report=-.xml ./calls race", 66, "launched:\n    ");
+	expect("--report=-.sarif ./calls race", 66, "\"stacks\": [");
+	expect("--report=-.html ./calls race", 66, ">launched<");
+	expect("--show-backtrace=no --report=-.xml ./calls race", 66, "SUMMARY");
+	cr_expect_not(has(output, "launched:"), "%s", output);
 	is = stack("--backend=gpu-emulated ./calls race", 66, "CS102", "host");
 	cr_expect_str_eq(strchrnul(is, ' '), at("launch", "wrapper", "race"));
 	cr_assert_eq(run("./calls_plain race"), 66);

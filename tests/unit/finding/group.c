@@ -258,6 +258,16 @@ Test(group, twins)
 	expect_groups("CS104; CS104");
 }
 
+/* Calls of the host with one call stack are one group, whatever kernels do in these lines. */
+Test(group, failed_calls)
+{
+	add(CS951, 10, 0);
+	add(CS952, 10, 0);
+	add(CS951, 12, 0);
+	add(CS102, 12, 10);
+	expect_groups("CS102; CS951 CS952; CS951");
+}
+
 /* ---- severities ---- */
 
 Test(group, a_note_is_no_headline_and_no_cause)

@@ -256,13 +256,15 @@ Test(options, sources)
 	struct consan_err e = { 0 };
 
 	write_config(path, "# comment\n\n  seed = 3 \nstrict\nprefix = a  b\nkernel-name=kns=x\n"
-		"--jobs=2\r\nreport = out/x.json\nsuppressions=/etc/x\n");
+		"--jobs=2\r\nreport = out/x.json\nreport=-.sarif\n"
+		"suppressions=/etc/x\n");
 	setenv("CONSAN_OPTIONS", "--seed=4 kernel-name=kns=y prefix=c", 1);
 	options_init(&o);
 	cr_assert(options_preset(&o, path, &said, &e), "%s", e.text);
 	cr_assert(o.seed == 4 && o.strict && o.jobs == 2 && o.kernel_name.n == 2);
 	cr_assert_str_eq(o.prefix, "c");
 	cr_assert_str_eq(o.report.at[0], "/tmp/out/x.json");
+	cr_assert_str_eq(o.report.at[1], "-.sarif"); /* stdout, not a file */
 	cr_assert_str_eq(o.suppressions.at[0], "/etc/x");
 	cr_assert(strstr(said.at, path) && strstr(said.at, "CONSAN_OPTIONS"));
 	options_free(&o);
