@@ -3,7 +3,8 @@
  *     ::error file=src/gemm.cu,line=17,col=5,title=CS102 read-write race::MESSAGE
  *
  * A runner finds them in the output of a step. It shows few of them (ten errors and ten warnings
- * of a step), so that notes appear only with --print-level=info. */
+ * of a step), so that there is one annotation for each group of findings, and notes appear only with
+ * --print-level=info. */
 #include "reports/reports.h"
 
 #include <stdlib.h>
@@ -55,7 +56,8 @@ static void put_place(FILE *out, const struct options *o, uint32_t site)
 	free(path);
 }
 
-static void put_finding(FILE *out, const struct options *o, const struct finding *f)
+/* A headline with n consequences. */
+static void put_finding(FILE *out, const struct options *o, const struct finding *f, size_t n)
 {
 	static const char *const command[] = { [SEV_NOTE] = "notice", [SEV_WARNING] = "warning",
 		[SEV_ERROR] = "error" };
@@ -63,13 +65,17 @@ static void put_finding(FILE *out, const struct options *o, const struct finding
 	char *kernel = demangle(f->kernel, NAME_SIMPLE);
 	const uint32_t site = f->nsides ? f->side[0].site : 0;
 	const struct site_loc *l = site_headline(site_get(site)->loc);
+	size_t group = n + 1;
+	const enum severity severity = group_severity(f, &group);
 	struct text title = { 0 }, t = { 0 };
 
 	text_printf(&title, "%s %s", rule->code, rule->title);
 	if (*kernel)
 		text_printf(&t, "kernel: %s\n", kernel);
 	report_story(&t, o, f);
-	fprintf(out, "::%s", command[f->severity]);
+	if (n)
+		text_printf(&t, "and %zu consequence%s\n", n, plural_s(n));
+	fprintf(out, "::%s", command[severity]);
 	put_place(out, o, site);
 	put_property(out, l && l->line ? ',' : ' ', "title", title.at);
 	fputs("::", out);
@@ -92,9 +98,11 @@ static void put_gap(FILE *out, const struct options *o, const char *what, const 
 
 void report_github(const struct results *r, const struct options *o, FILE *out)
 {
-	for (size_t i = 0; i < r->finding.n; i++)
-		if (r->finding.at[i].severity != SEV_NOTE || o->print_level == PRINT_INFO)
-			put_finding(out, o, &r->finding.at[i]);
+	for (size_t i = 0, n; i < r->finding.n; i += n) {
+		n = r->finding.n - i;
+		if (group_severity(&r->finding.at[i], &n) != SEV_NOTE || o->print_level == PRINT_INFO)
+			put_finding(out, o, &r->finding.at[i], n - 1);
+	}
 	for (size_t i = 0; i < r->coverage.n; i++) {
 		const struct coverage *c = &r->coverage.at[i];
 		char *kernel = demangle(c->kernel, NAME_SIMPLE);

@@ -377,6 +377,9 @@ static void put_headline(struct trace *t)
 	text_printf(&name, "%s %s", rule->code, rule->title);
 	begin_event(t, INSTANT, t->root, at, "finding", name.at);
 	annotate(t, "missing", t->f->edge);
+	describe_edit(&x, &t->f->edit);
+	annotate(t, "change", x.n ? x.at : NULL);
+	x.n = 0;
 	if (*t->f->barrier.kind) {
 		describe_barrier(&x, &t->f->barrier);
 		annotate(t, "barrier", x.at);

@@ -138,16 +138,70 @@ static json_t *fingerprint(const struct finding *f)
 	return json_pack("{ss}", "consan/v1", hex);
 }
 
+/* The region that the edit replaces, empty for an insertion. Columns are exact if the PTX is a file;
+ * else the instruction is taken to be alone on its line, as nvcc writes it. */
+static json_t *edited_region(const struct finding_edit *e, const struct site *s)
+{
+	size_t n;
+	const char *line = report_source_at(s->module, s->ptx_line, &n);
+	const char *at = line ? memmem(line, n, s->ptx, strlen(s->ptx)) : NULL;
+	const size_t length = strlen(s->ptx);
+	const int from = at ? (int)(at - line) + 1 : 1;
+	const bool stop = at && at + length < line + n && at[length] == ';';
+	const int to = at ? from + (int)length + stop : 1;
+	const bool after = e->kind == EDIT_AFTER || e->kind == EDIT_BETWEEN;
+	const int next = (int)s->ptx_line + (at ? 0 : 1);
+
+	return json_pack("{si si si si}", "startLine", after ? next : (int)s->ptx_line,
+		"startColumn", after ? to : from,
+		"endLine", after || e->kind == EDIT_CHANGE ? next : (int)s->ptx_line,
+		"endColumn", after || e->kind == EDIT_CHANGE ? to : from);
+}
+
+/* The change as a replacement in the PTX; NULL if it is not known, or not mechanical. */
+static json_t *fixes(struct sarif_places *p, const struct finding *f)
+{
+	const struct finding_edit *e = &f->edit;
+	const struct site *s = site_get(e->site);
+	struct text what = { 0 }, text = { 0 };
+	json_t *fix;
+
+	if (e->kind == EDIT_NONE || e->kind == EDIT_MOVE || !*e->ptx || !s->ptx_line)
+		return NULL;
+	describe_edit(&what, e);
+	if (e->verified == VERIFIED_CLEAN) {
+		text_printf(&what, "; ");
+		describe_verified(&what, e);
+	}
+	text_printf(&text, "\t%s%s\n", e->ptx, e->ptx[strlen(e->ptx) - 1] == ';' ? "" : ";");
+	fix = json_pack("[{so s[{so s[{so s{so}}]}]}]", "description", sarif_message(what.at),
+		"artifactChanges", "artifactLocation", sarif_module(p, s->module), "replacements",
+		"deletedRegion", edited_region(e, s), "insertedContent", "text", rj_string(text.at));
+	text_free(&what);
+	text_free(&text);
+	return fix;
+}
+
+/* head: the headline of its group. */
 static json_t *result(struct sarif_places *p, json_t *rules, const struct finding *f,
-	const char *reason)
+	const struct finding *head, const char *reason)
 {
 	const struct rule_info *rule = rule_get(f->rule);
-	json_t *r = json_object();
+	json_t *r = json_object(), *fix;
 	struct text t = { 0 };
 
+	if (head != f) {
+		text_printf(&t, "A consequence of %s at ", rule_get(head->rule)->code);
+		describe_places(&t, head);
+		text_printf(&t, ": ");
+	}
 	text_printf(&t, "%s", rule->title);
 	if (*f->edge)
 		text_printf(&t, ": %s", f->edge);
+	if (f->edit.kind != EDIT_NONE) {
+		text_printf(&t, ". Change: ");
+		describe_edit(&t, &f->edit);
+	}
 	if (*rule->fix)
 		text_printf(&t, ". Fix: %s", rule->fix);
 	if (*f->hint)
@@ -167,8 +221,11 @@ static json_t *result(struct sarif_places *p, json_t *rules, const struct findin
 		json_object_set_new(r, "stacks", stacks(p, f));
 	json_object_set_new(r, "partialFingerprints", fingerprint(f));
 	json_object_set_new(r, "occurrenceCount", json_integer(f->seen ? (json_int_t)f->seen : 1));
-	json_object_set_new(r, "properties", json_pack("{so si}", "kernel", rj_string(f->kernel),
-		"clusters", (int)f->clusters));
+	json_object_set_new(r, "properties", json_pack("{so si si si}", "kernel",
+		rj_string(f->kernel), "clusters", (int)f->clusters, "group", (int)f->group,
+		"consequence", (int)f->rank));
+	if ((fix = fixes(p, f)))
+		json_object_set_new(r, "fixes", fix);
 	if (reason)
 		json_object_set_new(r, "suppressions", json_pack("[{ss so}]", "kind", "external",
 			"justification", rj_string(reason)));
@@ -227,12 +284,15 @@ void report_sarif(const struct results *r, const struct options *o, FILE *out)
 	struct sarif_places p = { o, r, json_array() };
 	json_t *list = json_array(), *rules = json_array(), *driver = json_object();
 	json_t *run = json_object(), *all = json_object();
+	const struct finding *head = NULL;
 
-	for (size_t i = 0; i < r->finding.n; i++)
-		json_array_append_new(list, result(&p, rules, &r->finding.at[i], NULL));
+	for (size_t i = 0; i < r->finding.n; i++) {
+		head = r->finding.at[i].rank ? head : &r->finding.at[i];
+		json_array_append_new(list, result(&p, rules, &r->finding.at[i], head, NULL));
+	}
 	for (size_t i = 0; i < r->suppressed.n; i++)
 		json_array_append_new(list, result(&p, rules, &r->suppressed.at[i].f,
-			r->suppression.at[r->suppressed.at[i].by].reason));
+			&r->suppressed.at[i].f, r->suppression.at[r->suppressed.at[i].by].reason));
 	json_object_set_new(driver, "name", json_string("consan"));
 	json_object_set_new(driver, "version", json_string(CONSAN_VERSION));
 	json_object_set_new(driver, "rules", rules);

@@ -55,6 +55,21 @@ static void add_waits(struct text *t, const struct finding *f)
 	waits_free(&w);
 }
 
+static void add_edit(struct text *t, const struct finding_edit *e)
+{
+	struct text what = { 0 }, verified = { 0 };
+
+	describe_edit(&what, e);
+	describe_verified(&verified, e);
+	if (what.n)
+		text_printf(t, "change: %s%s%s\n", what.at, verified.n ? "; " : "",
+			verified.n ? verified.at : "");
+	if (what.n && *e->ptx)
+		text_printf(t, "    %s\n", e->ptx);
+	text_free(&what);
+	text_free(&verified);
+}
+
 void report_story(struct text *t, const struct options *o, const struct finding *f)
 {
 	const struct rule_info *rule = rule_get(f->rule);
@@ -62,6 +77,7 @@ void report_story(struct text *t, const struct options *o, const struct finding 
 
 	if (*f->edge)
 		text_printf(t, "%s: %s\n", edge_label(f), f->edge);
+	add_edit(t, &f->edit);
 	text_printf(t, "why: %s\nfix: %s\n", rule->why, rule->fix);
 	if (*f->hint)
 		text_printf(t, "hint: %s\n", f->hint);

@@ -30,14 +30,7 @@ static void explanation(struct html *h, const struct finding *f)
 
 	mu_class(m, "dl", "facts");
 	clause(m, f->side[0].host ? edge_label(f) : "cause", "missing", f->edge);
-	describe_edit(&t, &f->edit);
-	if (*f->edit.ptx)
-		text_printf(&t, ": %s", f->edit.ptx);
-	clause(m, "edit", "fix", t.at);
-	text_free(&t);
-	describe_verified(&t, &f->edit);
-	clause(m, "verified", NULL, t.at);
-	text_free(&t);
+	html_edit(h, f);
 	clause(m, "hint", "fix", f->hint);
 	clause(m, "fix", "fix", rule->fix);
 	if (h->shown <= HTML_MANY)

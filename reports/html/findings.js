@@ -118,13 +118,14 @@
 			if (links.has(f.id)) links.get(f.id).hidden = !ok;
 			shown += ok;
 		}
-		/* the consequences of a cause: open if they match and their headline does not */
+		/* the consequences of a headline: open if they match and the headline does not */
 		for (const g of document.querySelectorAll('.group')) {
-			const more = g.querySelector('details.more');
-			const any = more.querySelector('article:not([hidden])');
+			const head = g.firstElementChild, more = g.querySelector('.consequences');
+			const any = more.querySelector('article:not([hidden])') !== null;
 			more.hidden = !any;
-			g.hidden = !any && g.firstElementChild.hidden;
-			if (any && g.firstElementChild.hidden) more.open = true;
+			g.hidden = head.hidden && !any;
+			if (head.hidden && any) more.open = true;
+			if (links.has(head.id)) links.get(head.id).hidden = g.hidden;
 		}
 		by('findings').classList.toggle('empty', all.length > 0 && !shown);
 		by('count').value = shown === all.length ? '' : shown + ' of ' + all.length;
@@ -142,8 +143,10 @@
 		if (now && !by(now)) expand(batches.length);
 		const at = now && by(now);
 		document.querySelectorAll('.current').forEach(x => x.classList.remove('current'));
+		const group = at && at.closest('.group');
+		const head = group ? group.firstElementChild.id : now;
 		for (const [id, a] of links)
-			if (id === now) {
+			if (id === head) {
 				a.setAttribute('aria-current', 'true');
 				a.scrollIntoView({ block: 'nearest' });
 			} else a.removeAttribute('aria-current');

@@ -2,6 +2,7 @@
  *
  *   report.c      the page: banner, filters, table of contents, findings
  *   finding.c     one finding
+ *   edit.c        the change that repairs it
  *   side.c        one side of a finding: thread, access, highlighted source and PTX
  *   timeline.c    drawing of the history: lanes, arrows, the missing edge; timeline_layout.c
  *                 chooses what it shows
@@ -38,6 +39,9 @@ void html_head(struct html *h, const char *title);
 #define HTML_NEAR 8u
 #define HTML_MANY 300u   /* more findings have shorter texts, without highlighting */
 void html_finding(struct html *h, const struct finding *f, unsigned kernel);
+
+/* edit.c: nothing if no change is known. */
+void html_edit(struct html *h, const struct finding *f);
 
 /* rules.c */
 void html_rules(struct html *h);

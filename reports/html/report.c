@@ -81,6 +81,8 @@ static void banner(struct html *h, const struct report_counts *n)
 	chip(m, n->errors ? "chip error" : "chip", n->errors, "error");
 	chip(m, n->warnings ? "chip warning" : "chip", n->warnings, "warning");
 	chip(m, "chip", n->notes, "note");
+	if (n->consequences)
+		chip(m, "chip", n->consequences, "consequence");
 	mu_class(m, "a", n->checked < n->kernels || !n->kernels ? "chip error" : "chip ok");
 	mu_attr(m, "href", "#coverage");
 	mu_text(m, "%u of %u kernel%s checked", n->checked, n->kernels, plural_s(n->kernels));
@@ -190,31 +192,52 @@ static void filters(struct html *h, const unsigned *kernel, unsigned nkernels)
 }
 
 /* ---- batches: the findings after the first WHOLE, and their entries in the table of contents, are
- * text, BATCH at a time. The script turns it into markup when the page is there. ---- */
+ * text, BATCH or more at a time. The script turns it into markup when the page is there. A batch
+ * has whole groups, or consequences of one group that began before. ---- */
 
-static bool begins_batch(size_t i)
+struct batch {
+	bool open, inner;       /* inner: in a group */
+	size_t rows;
+};
+
+static void batch_end(struct html *h, struct batch *b)
 {
-	return i >= WHOLE && (i - WHOLE) % BATCH == 0;
+	if (b->open)
+		mu_close(&h->m, "script");
+	*b = (struct batch){ 0 };
 }
 
-static bool ends_batch(const struct html *h, size_t i)
+static void batch_begin(struct html *h, struct batch *b, bool inner)
 {
-	return i + 1 == h->shown || begins_batch(i + 1);
-}
-
-static void begin_row(struct html *h, size_t i)
-{
-	if (!begins_batch(i))
+	if (b->open)
 		return;
 	mu_open(&h->m, "script");
 	mu_attr(&h->m, "type", "text/html");
 	mu_attr(&h->m, "class", "batch");
+	*b = (struct batch){ true, inner, 0 };
 }
 
-static void end_row(struct html *h, size_t i)
+/* Finding i, a headline, follows. */
+static void batch_row(struct html *h, struct batch *b, size_t i)
 {
-	if (i >= WHOLE && ends_batch(h, i))
-		mu_close(&h->m, "script");
+	if (b->rows++ >= BATCH)
+		batch_end(h, b);
+	if (i >= WHOLE)
+		batch_begin(h, b, false);
+}
+
+static void batch_consequence(struct html *h, struct batch *b, size_t i)
+{
+	if (b->rows++ >= BATCH && b->inner)
+		batch_end(h, b);
+	if (i >= WHOLE)
+		batch_begin(h, b, true);
+}
+
+static void batch_end_group(struct html *h, struct batch *b)
+{
+	if (b->inner)
+		batch_end(h, b);
 }
 
 /* ---- the table of contents ---- */
@@ -249,6 +272,7 @@ static void link(struct markup *m, const char *to, const char *text)
 
 static void contents(struct html *h)
 {
+	struct batch batch = { 0 };
 	struct markup *m = &h->m;
 
 	mu_class(m, "nav", "toc");
@@ -256,19 +280,26 @@ static void contents(struct html *h)
 	/* not a list: browsers number the entries of a list again whenever one is hidden */
 	for (size_t i = 0; i < h->shown; i++) {
 		const struct finding *f = &h->r->finding.at[i];
+		size_t more = 0;
 		struct text t = { 0 };
 
+		if (f->rank)
+			continue;
+		while (i + 1 + more < h->shown && f[1 + more].rank)
+			more++;
 		short_places(&t, f);
-		begin_row(h, i);
+		batch_row(h, &batch, i);
 		mu_class(m, "a", severity_text[f->severity]);
 		mu_attr(m, "href", "#f%zu", i + 1);
 		mu_attr(m, "title", "%s", rule_get(f->rule)->title);
 		mu_element(m, "b", NULL, "%s", rule_get(f->rule)->code);
 		mu_text(m, " %s", t.at);
+		if (more)
+			mu_element(m, "small", NULL, " +%zu", more);
 		mu_close(m, "a");
-		end_row(h, i);
 		text_free(&t);
 	}
+	batch_end(h, &batch);
 	mu_open(m, "p");
 	link(m, "#rules", "Rules");
 	link(m, "#coverage", "Coverage");
@@ -279,19 +310,35 @@ static void contents(struct html *h)
 
 /* ---- the findings ---- */
 
-/* The consequences of one headline, from finding i on, are folded; those of the next batch again. */
-static void begin_consequences(struct html *h, size_t i)
+/* A headline with its consequences, which are folded. */
+static void begin_group(struct html *h, size_t i)
 {
+	const struct finding *f = &h->r->finding.at[i];
+	struct markup *m = &h->m;
 	size_t n = h->r->finding.n - i;
 
-	group_severity(&h->r->finding.at[i], &n);
-	mu_open(&h->m, "details");
-	mu_attr(&h->m, "class", "consequences");
-	mu_element(&h->m, "summary", NULL, "and %zu consequence%s", n, plural_s(n));
+	if (f->rank && !f[-1].rank) {
+		group_severity(f, &n);
+		mu_class(m, "details", "consequences");
+		mu_element(m, "summary", NULL, "and %zu consequence%s", n, plural_s(n));
+	} else if (!f->rank && i + 1 < h->shown && f[1].rank) {
+		mu_class(m, "div", "group");
+	}
+}
+
+static void end_group(struct html *h, size_t i)
+{
+	const struct finding *f = &h->r->finding.at[i];
+
+	if (!f->rank || (i + 1 < h->shown && f[1].rank))
+		return;
+	mu_close(&h->m, "details");
+	mu_close(&h->m, "div");
 }
 
 static void findings(struct html *h, const unsigned *kernel)
 {
+	struct batch batch = { 0 };
 	struct markup *m = &h->m;
 
 	mu_open(m, "section");
@@ -303,14 +350,17 @@ static void findings(struct html *h, const unsigned *kernel)
 		const struct finding *f = &h->r->finding.at[i];
 
 		h->id = (unsigned)i + 1;
-		begin_row(h, i);
-		if (f->rank && (f->rank == 1 || begins_batch(i)))
-			begin_consequences(h, i);
+		if (!f->rank)
+			batch_row(h, &batch, i);
+		begin_group(h, i);
+		if (f->rank)
+			batch_consequence(h, &batch, i);
 		html_finding(h, f, kernel[i]);
-		if (f->rank && (i + 1 == h->shown || !f[1].rank || ends_batch(h, i)))
-			mu_close(m, "details");
-		end_row(h, i);
+		if (i + 1 == h->shown || !f[1].rank)
+			batch_end_group(h, &batch);
+		end_group(h, i);
 	}
+	batch_end(h, &batch);
 	if (h->shown < h->r->finding.n)
 		mu_element(m, "p", "none", "%zu more findings are not on this page: "
 			"--print-limit=0 shows all.", h->r->finding.n - h->shown);

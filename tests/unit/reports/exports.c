@@ -273,6 +273,54 @@ Test(exports, a_trace_has_tracks_slices_and_flows)
 	results_free(&r);
 }
 
+/* ---- groups and edits ---- */
+
+/* A race with an edit, and its consequence: another place of the same buffer. */
+static struct results grouped(void)
+{
+	struct finding race = sample_race("src/a.cu", 17), other = sample_race("src/a.cu", 40);
+	struct results r = { 0 };
+
+	race.edit = (struct finding_edit){ .kind = EDIT_AFTER, .verified = VERIFIED_CLEAN,
+		.site = race.side[1].site, .ptx = "bar.sync 0;" };
+	results_add_finding(&r, &race);
+	results_add_finding(&r, &other);
+	results_finish(&r);
+	r.finding.at[0].group = r.finding.at[1].group = 0;
+	r.finding.at[0].rank = 0;
+	r.finding.at[1].rank = 1;
+	return r;
+}
+
+Test(exports, a_group_is_one_annotation_and_the_edit_is_in_all_formats)
+{
+	struct results r = grouped();
+	char *t;
+	size_t n;
+
+	t = render(&r, REPORT_github, "", &n);
+	cr_expect_eq(count(t, "::error "), 1);
+	cr_expect(has(t, "and 1 consequence"));
+	cr_expect(has(t, "change: a.cu:") && has(t, "bar.sync 0;"), "%s", t);
+	free(t);
+	t = render(&r, REPORT_html, "", &n);
+	cr_expect_eq(count(t, "class=\"group\""), 1);
+	cr_expect_eq(count(t, "<article "), 2);
+	cr_expect(has(t, "and 1 consequence<"));
+	cr_expect(has(t, "<span class=\"added\">+ bar.sync 0;</span>"));
+	cr_expect(has(t, "with this change the launch is clean"));
+	free(t);
+	t = render(&r, REPORT_junit, "", &n);
+	cr_expect(has(t, "change: a.cu:"));
+	free(t);
+	t = render(&r, REPORT_sarif, "", &n);
+	cr_expect_eq(count(t, "\"fixes\""), 1);
+	cr_expect(has(t, "\"text\": \"\\tbar.sync 0;\\n\""));
+	cr_expect(has(t, "A consequence of CS102 at a.cu:17 / a.cu:21: "));
+	free(t);
+	results_free(&r);
+}
+
 /* ---- SARIF ---- */
 
 /* Of the place of result i: the artifact that its index names. */

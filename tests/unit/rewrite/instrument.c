@@ -78,7 +78,7 @@ static void first_finding(char *to, size_t size)
 	snprintf(to, size, "%.*s", at && end ? (int)(end - at) : 0, at ? at : "");
 }
 
-/* The reports of both backends are the same: which warps wait where, for which phase, and what
+/* The reports of both backends are the same (only the executor tries edits): which warps wait where, for which phase, and what
  * is missing. */
 Test(instrument, hangs, .timeout = 300)
 {
@@ -94,8 +94,8 @@ Test(instrument, hangs, .timeout = 300)
 
 	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
 		for (unsigned b = 0; b < 2; b++) {
-			cr_expect_eq(shell("%s/consan-run --backend=%s --no-source --timeout=3 %s/kernels/%s 2>&1",
-				dir, b ? "gpu-emulated" : "cpu", dir, bug[k]), 66, "%s: %s", bug[k], output);
+			cr_expect_eq(shell("%s/consan-run --backend=%s --no-source --verify-fixes=no "
+				"--timeout=3 %s/kernels/%s 2>&1", dir, b ? "gpu-emulated" : "cpu", dir, bug[k]), 66, "%s: %s", bug[k], output);
 			first_finding(said[b], sizeof said[b]);
 		}
 		cr_expect(said[0][0] && strstr(said[0], "waiting"), "%s", bug[k]);
