@@ -82,7 +82,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libconsan.a
 # ---- requirements ----
 # Debian packages for building, testing and viewing reports; and, without a CUDA Toolkit, the parts
 # of it that libconsan/install/cuda.txt lists.
-DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev \
+DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev libdw-dev \
 	help2man pkg-config libgtest-dev g++
 
 deps:
@@ -170,4 +170,4 @@ distclean:
 	rm -rf build build-*
 
 .PHONY: check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps no-nvcc check mutants bench layers check-unit clean distclean
--include $(shell find $(BUILD) -path build/cuda -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) -path build/cuda -prune -o -type f -name '*.d' -print 2>/dev/null)

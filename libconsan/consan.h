@@ -2,7 +2,7 @@
  * kernels on an emulated GPU, checks them and returns the findings. It needs no GPU and no
  * driver.
  *
- *     struct err e = { 0 };
+ *     struct consan_err e = { 0 };
  *     struct consan *c = consan_open("strict", &e);
  *     struct consan_module *m = consan_load_file(c, "kernels.fatbin", 0, &e);
  *     float *x = consan_malloc(c, 1024 * sizeof *x, CONSAN_MEM_DEVICE);
@@ -20,7 +20,10 @@
  *    process share (as on a GPU).
  *  - False, NULL or a status other than CONSAN_OK means failure. *e then has the error code,
  *    the position in the input and a text (err.h).
- *  - Later versions may add members at the end of structs and enums. */
+ *  - Later versions may add members at the end of structs and enumerators at the end of enums. A
+ *    program keeps working with a later library without being compiled again: structs that it
+ *    makes are passed with their size, and those of the library are only handed out by pointer.
+ *    struct consan_err does not change. */
 #ifndef CONSAN_H
 #define CONSAN_H
 
@@ -36,6 +39,8 @@ extern "C" {
 #endif
 
 #define CONSAN_VERSION "0.1"
+/* The version of the library that is linked, as the string CONSAN_VERSION of its header. */
+CONSAN_API const char *consan_version(void);
 
 struct consan;         /* a session: options, findings, coverage */
 struct consan_module;  /* a loaded PTX module */
@@ -46,10 +51,11 @@ struct consan_kernel;  /* an entry of a module */
  * seed=3 kernel-name=kns=gemm"; a backslash escapes a blank. NULL or "": the defaults.
  * "suppressions=FILE": findings that match an entry of FILE are not returned, counted or
  * passed to callbacks. Options about the destination of reports and about exit statuses have
- * no effect; use consan_write_report(). NULL: ERR_OPTION, an unknown option or a bad value;
- * ERR_FORMAT, a malformed suppressions file, with line and column; ERR_IO, an unreadable
+ * no effect; use consan_write_report(). NULL: CONSAN_ERR_OPTION, an unknown option or a bad value;
+ * CONSAN_ERR_FORMAT, a malformed suppressions file, with line and column; CONSAN_ERR_IO, an
+ * unreadable
  * one. */
-CONSAN_API struct consan *consan_open(const char *options, struct err *e);
+CONSAN_API struct consan *consan_open(const char *options, struct consan_err *e);
 /* Frees the session and everything its functions returned, except device memory and modules:
  * free those first. c may be NULL. */
 CONSAN_API void consan_close(struct consan *c);
@@ -85,30 +91,36 @@ CONSAN_API bool consan_mem_unregister(struct consan *c, void *at);
 
 /* ---- tensor maps, as of the cuTensorMapEncode functions ---- */
 
-/* Encodes a tensor map. map: TENSORMAP_BYTES bytes, aligned to 64, to be passed as a kernel
+/* Encodes a tensor map. map: CONSAN_TENSORMAP_BYTES bytes, aligned to 64, to be passed as a kernel
  * parameter or copied to device memory. The encoding is valid for consan only. False and
- * ERR_TENSORMAP: the driver would return CUDA_ERROR_INVALID_VALUE; e names the argument. */
-CONSAN_API bool consan_tensormap(const struct tensormap_args *a, void *map, struct err *e);
-/* As cuTensorMapReplaceAddress(): sets the global address of a map. False: ERR_TENSORMAP. */
-CONSAN_API bool consan_tensormap_address(void *map, uint64_t address, struct err *e);
+ * CONSAN_ERR_TENSORMAP: the driver would return CUDA_ERROR_INVALID_VALUE; e names the argument. */
+CONSAN_API bool consan_tensormap_sized(const struct consan_tensormap_args *a, size_t size,
+	void *map,
+	struct consan_err *e);
+static inline bool consan_tensormap(const struct consan_tensormap_args *a, void *map,
+	struct consan_err *e)
+	{ return consan_tensormap_sized(a, sizeof *a, map, e); }
+/* As cuTensorMapReplaceAddress(): sets the global address of a map. False: CONSAN_ERR_TENSORMAP. */
+CONSAN_API bool consan_tensormap_address(void *map, uint64_t address, struct consan_err *e);
 
 /* ---- modules and kernels ---- */
 
 /* Loads PTX text of n bytes, which is copied. name: for reports. The caller frees the module
- * by consan_unload() after the last use of its kernels. NULL: ERR_PTX_..., with line and
+ * by consan_unload() after the last use of its kernels. NULL: CONSAN_ERR_PTX_..., with line and
  * column. */
 CONSAN_API struct consan_module *consan_load_ptx(struct consan *c, const char *name,
-	const char *text, size_t n, struct err *e);
+	const char *text, size_t n, struct consan_err *e);
 /* Loads a module from n bytes of PTX text, a fatbin, or an ELF file (an object, a library, a
  * program, a cubin with embedded PTX). A file made from several sources has several modules:
  * index selects one, from 0. Of the architectures of the module, the one that fits the device
- * best is loaded. NULL: as consan_load_ptx(); ERR_FATBIN; ERR_NO_PTX, there is only machine
+ * best is loaded. NULL: as consan_load_ptx(); CONSAN_ERR_FATBIN; CONSAN_ERR_NO_PTX, there is only
+ * machine
  * code, or PTX for other devices. */
 CONSAN_API struct consan_module *consan_load_image(struct consan *c, const char *name,
-	const void *bytes, size_t n, unsigned index, struct err *e);
-/* The same for a file, whose path is the name of the module. NULL: as above, or ERR_IO. */
+	const void *bytes, size_t n, unsigned index, struct consan_err *e);
+/* The same for a file, whose path is the name of the module. NULL: as above, or CONSAN_ERR_IO. */
 CONSAN_API struct consan_module *consan_load_file(struct consan *c, const char *path,
-	unsigned index, struct err *e);
+	unsigned index, struct consan_err *e);
 /* The number of modules that consan_load_image() can load. */
 CONSAN_API unsigned consan_image_modules(const void *bytes, size_t n);
 /* Frees a module and its kernels. The source locations that findings refer to stay in memory,
@@ -119,9 +131,9 @@ CONSAN_API void consan_unload(struct consan_module *m);
 CONSAN_API bool consan_symbol(struct consan_module *m, const char *name, void **at,
 	uint64_t *bytes);
 /* A kernel by its name in the PTX (mangled for C++). Lives as long as the module. NULL:
- * ERR_PTX_SYMBOL, no such kernel, or another error of its body. */
+ * CONSAN_ERR_PTX_SYMBOL, no such kernel, or another error of its body. */
 CONSAN_API const struct consan_kernel *consan_kernel(struct consan_module *m,
-	const char *name, struct err *e);
+	const char *name, struct consan_err *e);
 /* The name of the k-th entry, from 0; NULL: there are k or fewer. */
 CONSAN_API const char *consan_kernel_name(struct consan_module *m, size_t k);
 
@@ -137,8 +149,10 @@ struct consan_kernel_info {
 	uint32_t reqcluster[3];    /* CTAs, from .reqnctapercluster, or 0 */
 	bool unsupported;          /* has an instruction that cannot be executed */
 };
-CONSAN_API void consan_kernel_info(const struct consan_kernel *k,
-	struct consan_kernel_info *out);
+CONSAN_API void consan_kernel_info_sized(const struct consan_kernel *k,
+	struct consan_kernel_info *out, size_t size);
+static inline void consan_kernel_info(const struct consan_kernel *k, struct consan_kernel_info *out)
+	{ consan_kernel_info_sized(k, out, sizeof *out); }
 /* Offset and size in bytes of parameter i, from 0, in the parameter block. False: no such
  * parameter. */
 CONSAN_API bool consan_kernel_param(const struct consan_kernel *k, size_t i,
@@ -170,12 +184,16 @@ enum consan_status {
 	CONSAN_HANG,       /* deadlock, livelock or the option `timeout`; there is a finding */
 	CONSAN_UNCHECKED,  /* stopped at an unsupported instruction; see *e */
 	CONSAN_BAD_LAUNCH, /* refused, as the driver would refuse it; see *e */
-	CONSAN_STOPPED     /* stopped by another thread */
+	CONSAN_STOPPED     /* not run: with the option `halt-on-error`, an earlier launch had an
+			      error that consan_clear() has not removed */
 };
 /* Runs a launch to its end on the calling thread and worker threads (option `jobs`), and
  * checks it unless the options exclude the kernel. */
-CONSAN_API enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
-	struct err *e);
+CONSAN_API enum consan_status consan_launch_sized(struct consan *c, const struct consan_launch *l,
+	size_t size, struct consan_err *e);
+static inline enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
+	struct consan_err *e)
+	{ return consan_launch_sized(c, l, sizeof *l, e); }
 
 /* ---- findings as data ---- */
 
@@ -195,7 +213,7 @@ struct consan_place {
 /* One operation of a finding: an access, a wait, an arrive. */
 struct consan_side {
 	const char *what;          /* "write", "TMA load write", "mbarrier arrive" */
-	struct consan_place place;
+	const struct consan_place *place; /* never NULL */
 	uint32_t block[3];         /* blockIdx */
 	unsigned cluster_rank, warp; /* rank of the CTA in its cluster; warp in the CTA */
 	int lane;                  /* -1: the whole warp, or an asynchronous copy */
@@ -213,7 +231,8 @@ struct consan_finding {
 	const char *kernel;        /* demangled */
 	uint32_t launch;           /* index of the launch in the session, from 0 */
 	unsigned nsides;
-	struct consan_side side[2]; /* 0: the later operation, 1: the earlier one */
+	const struct consan_side *side[2]; /* 0: the later operation, 1: the earlier one; NULL from
+				      nsides on */
 	const char *edge;          /* the missing synchronization, one sentence */
 	const char *hint;          /* advice for this case, or "" */
 	uint64_t seen;             /* number of occurrences */
@@ -222,9 +241,12 @@ struct consan_finding {
 	const char *schedule;      /* for the option `schedule`, or "" */
 	const char *reads;         /* for the option `reads`, or "" */
 };
-/* All findings so far, most severe first. Returns their number. The session owns the array,
- * which is valid until the next call of this function, consan_launch() or consan_close(). */
-CONSAN_API size_t consan_findings(struct consan *c, const struct consan_finding **out);
+/* The number of findings so far. */
+CONSAN_API size_t consan_findings(struct consan *c);
+/* The k-th of the findings that the last call of consan_findings() counted, from 0, most severe
+ * first. NULL: there are k or fewer. It is valid until the next call of consan_findings(),
+ * consan_launch() or consan_close(). */
+CONSAN_API const struct consan_finding *consan_finding(struct consan *c, size_t k);
 /* The number of findings that are errors. */
 CONSAN_API size_t consan_errors(struct consan *c);
 /* Is there a finding of this rule ("CS102"; NULL: any) with an operation in this file (or a
@@ -239,8 +261,9 @@ CONSAN_API void consan_clear(struct consan *c);
 /* Writes the findings, the coverage and the suppressed findings, as consan-run --report does.
  * The suffix of the path determines the format: .html, .json, .sarif, .xml (JUnit), .github or
  * .perfetto-trace, any other is text; "-.SUFFIX" is stdout; %p in the path is the process id. Waits
- * for a launch in progress on another thread. False and ERR_IO: nothing, or only a part, was written. */
-CONSAN_API bool consan_write_report(struct consan *c, const char *path, struct err *e);
+ * for a launch in progress on another thread. False and CONSAN_ERR_IO: nothing, or only a part, was
+ * written. */
+CONSAN_API bool consan_write_report(struct consan *c, const char *path, struct consan_err *e);
 
 struct consan_coverage {
 	const char *kernel;        /* demangled */
@@ -249,9 +272,12 @@ struct consan_coverage {
 	uint64_t sites, sites_executed; /* instructions in the PTX; of these, executed */
 	const char *unchecked;     /* why it was not checked, with the line; "" if it was */
 };
-/* One row for each kernel launched; returns their number. Valid as long as the array of
- * consan_findings(). Waits for a launch in progress on another thread. */
-CONSAN_API size_t consan_coverage(struct consan *c, const struct consan_coverage **out);
+/* The number of kernels that were launched. Waits for a launch in progress on another thread. */
+CONSAN_API size_t consan_kernels(struct consan *c);
+/* The k-th of the kernels that the last call of consan_kernels() counted, from 0. NULL: there are k
+ * or fewer. It is valid until the next call of consan_kernels(), consan_launch() or
+ * consan_close(). */
+CONSAN_API const struct consan_coverage *consan_coverage(struct consan *c, size_t k);
 
 /* ---- callbacks; NULL removes one ---- */
 

@@ -13,22 +13,19 @@ extern "C" {
 
 /* The caller zeroes it before use. The first error is recorded; later ones are ignored. It owns
  * no memory. */
-struct err {
-	int code;       /* 0: success, else an enum err_code */
+struct consan_err {
+	int code;       /* 0: success, else an enum consan_err_code */
 	int line, col;  /* 1-based position in the input; 0: no position */
 	char text[480]; /* one clause in lower case, without a full stop */
 };
-enum err_code {
-	ERR_NONE,
-#define ERR(id, text) ERR_##id,
+enum consan_err_code {
+	CONSAN_ERR_NONE,
+#define ERR(id, text) CONSAN_ERR_##id,
 #include "err.def"
 #undef ERR
 };
 /* The text of an error code, from err.def; static. */
-CONSAN_API const char *err_name(int code);
-/* Records an error unless *e has one; e may be NULL. Returns false, for the caller to return. */
-CONSAN_API bool err_set(struct err *e, int code, int line, int col, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+CONSAN_API const char *consan_err_name(int code);
 
 #ifdef __cplusplus
 }

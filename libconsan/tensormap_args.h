@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TENSORMAP_BYTES 128
+#define CONSAN_TENSORMAP_BYTES 128
 
-struct tensormap_args {
+struct consan_tensormap_args {
 	bool im2col;               /* else tiled */
 	uint32_t type;             /* CUtensorMapDataType */
 	uint32_t rank;             /* 1 to 5 */

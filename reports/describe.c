@@ -31,6 +31,26 @@ const char *file_base_name(const char *file)
 	return slash ? slash + 1 : file;
 }
 
+const char *edge_label(const struct finding *f)
+{
+	return f->side[0].host ? "error" : "missing";
+}
+
+void describe_host(struct text *t, const struct options *o, const struct site_loc *l)
+{
+	char *name = l->function ? demangle(l->function, NAME_BARE) : NULL;
+	char *file = display_path(o, l->file);
+
+	if (l->line)
+		text_printf(t, "%s:%u%s%s", file, l->line, name ? " in " : "", name ? name : "");
+	else if (name)
+		text_printf(t, "%s in %s", name, file_base_name(l->file));
+	else
+		text_printf(t, "%s+0x%llx", file_base_name(l->file), (unsigned long long)l->offset);
+	free(file);
+	free(name);
+}
+
 const char *side_label(const struct finding *f, unsigned i)
 {
 	if (f->nsides == 1)
@@ -109,7 +129,12 @@ void describe_place(struct text *t, uint32_t id)
 	const struct site *s = site_get(id);
 	const struct site_loc *l = site_headline(s->loc);
 
-	if (l)
+	if (l && !l->line) {
+		char *name = l->function ? demangle(l->function, NAME_BARE) : NULL;
+
+		text_printf(t, "%s", name ? name : file_base_name(l->file));
+		free(name);
+	} else if (l)
 		text_printf(t, "%s:%u", file_base_name(l->file), l->line);
 	else if (s->ptx_line)
 		text_printf(t, "%s:%u", file_base_name(s->module), s->ptx_line);
@@ -136,7 +161,7 @@ void describe_places(struct text *t, const struct finding *f)
 
 	text_add(t, "", 0);
 	for (unsigned i = 0; i < f->nsides; i++) {
-		if (!site_get(f->side[i].site)->ptx_line)
+		if (!site_get(f->side[i].site)->ptx_line && !f->side[i].host)
 			continue; /* the end of a CTA has no instruction */
 		if (t->n > from)
 			text_printf(t, " / ");
@@ -146,6 +171,10 @@ void describe_places(struct text *t, const struct finding *f)
 
 void describe_thread(struct text *t, const struct finding_side *s)
 {
+	if (s->host) {
+		text_printf(t, "the host");
+		return;
+	}
 	if (s->lane >= 0)
 		text_printf(t, "thread (%u,%u,%u), warp %u lane %d, ", s->thread[0], s->thread[1],
 			s->thread[2], s->warp, s->lane);
@@ -306,7 +335,10 @@ static void describe_number(struct text *t, uint64_t n)
 void describe_occurrences(struct text *t, const struct finding *f)
 {
 	describe_number(t, f->seen);
-	text_printf(t, " occurrence%s, ", plural_s(f->seen));
+	text_printf(t, " occurrence%s", plural_s(f->seen));
+	if (f->side[0].host)
+		return;
+	text_printf(t, ", ");
 	describe_number(t, f->clusters);
 	text_printf(t, " cluster%s", plural_s(f->clusters));
 	if (!f->folded)

@@ -13,6 +13,9 @@ extern const char *const remark_text[];   /* by enum result_remark_kind */
 /* A short label for side i: "later" (side 0) and "earlier"; "at" if it is the only side. */
 const char *side_label(const struct finding *f, unsigned i);
 
+/* The label of the finding's `edge`: what is missing, or the error of a call of the host. */
+const char *edge_label(const struct finding *f);
+
 /* "s" unless n is 1 */
 static inline const char *plural_s(uint64_t n)
 {
@@ -37,6 +40,9 @@ void describe_place(struct text *t, uint32_t site);
 /* "hgemm.cu:173 ldmatrix.sync": the line in the kernel itself, which calls the functions
  * that are inlined there, and the opcode. */
 void describe_access(struct text *t, uint32_t site);
+/* A frame of the host's call stack: "main.cu:17 in run"; "run in prog", "prog+0x1234" without line
+ * information. */
+void describe_host(struct text *t, const struct options *o, const struct site_loc *l);
 /* The places of all sides, separated by " / ". */
 void describe_places(struct text *t, const struct finding *f);
 /* Thread or warp, block, and rank in the cluster. */

@@ -43,7 +43,7 @@ static void put_place(FILE *out, const struct options *o, uint32_t site)
 	const struct site_loc *l = site_headline(site_get(site)->loc);
 	char number[16], *path;
 
-	if (!l)
+	if (!l || !l->line)
 		return;
 	path = path_in_checkout(o, l->file);
 	put_property(out, ' ', "file", path);
@@ -64,18 +64,20 @@ static void put_finding(FILE *out, const struct options *o, const struct finding
 	const struct rule_info *rule = rule_get(f->rule);
 	char *kernel = demangle(f->kernel, NAME_SIMPLE);
 	const uint32_t site = f->nsides ? f->side[0].site : 0;
+	const struct site_loc *l = site_headline(site_get(site)->loc);
 	size_t group = n + 1;
 	const enum severity severity = group_severity(f, &group);
 	struct text title = { 0 }, t = { 0 };
 
 	text_printf(&title, "%s %s", rule->code, rule->title);
-	text_printf(&t, "kernel: %s\n", kernel);
+	if (*kernel)
+		text_printf(&t, "kernel: %s\n", kernel);
 	report_story(&t, o, f);
 	if (n)
 		text_printf(&t, "and %zu consequence%s\n", n, plural_s(n));
 	fprintf(out, "::%s", command[severity]);
 	put_place(out, o, site);
-	put_property(out, site_headline(site_get(site)->loc) ? ',' : ' ', "title", title.at);
+	put_property(out, l && l->line ? ',' : ' ', "title", title.at);
 	fputs("::", out);
 	put(out, t.at, false);
 	fputc('\n', out);

@@ -36,6 +36,9 @@ bool report_filtered_out(const struct coverage *c);
 /* The exit status of a wrapper; `program` is the exit status of the checked program. */
 int report_exit_status(const struct results *r, const struct options *o, int program);
 
+/* Does a stream get colours? color: COLOR_AUTO, ... (options.h) */
+bool report_color(int color, FILE *out);
+
 /* The renderers. r must be finished (results_finish()). */
 /* width: columns of a line; 0: no line is wrapped. */
 void report_text(const struct results *r, const struct options *o, bool color,
@@ -62,14 +65,14 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 
 /* Writes every report that the options ask for: the text on stderr or into --log-file,
  * and every --report file. Continues after a failure; e holds the first one. */
-bool report_write(const struct results *r, const struct options *o, struct err *e);
+bool report_write(const struct results *r, const struct options *o, struct consan_err *e);
 
 /* Writes one file. The suffix of its path selects the format; %p is the process id; "-" in place
  * of the name ("-.github") is stdout. */
 bool report_file(const struct results *r, const struct options *o, const char *path,
-	struct err *e);
+	struct consan_err *e);
 /* Writes every --report file. */
-bool report_files(const struct results *r, const struct options *o, struct err *e);
+bool report_files(const struct results *r, const struct options *o, struct consan_err *e);
 
 /* One line of a source file, without its newline; NULL if the file or the line does not
  * exist. Looks for the file as given, then below the working directory. free() it. */
@@ -81,8 +84,12 @@ const char *report_source_at(const char *file, unsigned line, size_t *n);
 void report_source_forget(void);
 /* Was the source file changed after `built`, in seconds since the epoch? */
 bool report_source_newer(const char *file, int64_t built);
-/* The path of a cached source file that was changed after `built`, or NULL. */
-const char *report_source_changed(int64_t built);
+/* Was the source file changed after the program was built that holds the module of this site? */
+bool report_stale(const struct results *r, uint32_t site, const char *file);
+/* Was the module of this site compiled or read by the program, in this run? */
+bool report_is_jit(uint32_t site);
+/* Was the module of the finding compiled without line information? */
+bool report_lacks_lines(const struct results *r, const struct finding *f);
 
 #include "reports/describe.h"
 #include "reports/text/page.h"

@@ -95,6 +95,17 @@ static json_t *flow(struct sarif_places *p, const struct finding *f)
 	return json_pack("[{s[{so}]}]", "threadFlows", "locations", steps);
 }
 
+/* The host's call stack of the launch. */
+static json_t *stacks(struct sarif_places *p, const struct finding *f)
+{
+	json_t *frames = json_array();
+
+	for (const struct site_loc *l = site_get(f->host)->loc; l; l = l->inlined_at)
+		json_array_append_new(frames, json_pack("{so}", "location",
+			sarif_location(p, f->host, l, NULL)));
+	return json_pack("[{so so}]", "message", sarif_message("the launch"), "frames", frames);
+}
+
 const char *sarif_level(enum severity s)
 {
 	switch (s) {
@@ -206,6 +217,8 @@ static json_t *result(struct sarif_places *p, json_t *rules, const struct findin
 	json_object_set_new(r, "relatedLocations", related(p, f));
 	if (f->nsides > 1 || f->nwaiters)
 		json_object_set_new(r, "codeFlows", flow(p, f));
+	if (f->host && p->o->show_backtrace == BACKTRACE_YES)
+		json_object_set_new(r, "stacks", stacks(p, f));
 	json_object_set_new(r, "partialFingerprints", fingerprint(f));
 	json_object_set_new(r, "occurrenceCount", json_integer(f->seen ? (json_int_t)f->seen : 1));
 	json_object_set_new(r, "properties", json_pack("{so si si si}", "kernel",

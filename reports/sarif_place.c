@@ -130,8 +130,7 @@ static json_t *physical(struct sarif_places *p, const struct site *s, const stru
 
 	json_object_set_new(at, "artifactLocation", l ? source_location(p, l->file)
 		: sarif_module(p, s->module));
-	json_object_set_new(region, "startLine", json_integer(l ? (l->line ? l->line : 1)
-		: s->ptx_line));
+	json_object_set_new(region, "startLine", json_integer(l ? l->line : s->ptx_line));
 	if (l && l->col)
 		json_object_set_new(region, "startColumn", json_integer(l->col));
 	if (!l && s->ptx && *s->ptx)
@@ -147,8 +146,8 @@ json_t *sarif_location(struct sarif_places *p, uint32_t site, const struct site_
 	const char *function = l && l->function && *l->function ? l->function : s->kernel;
 	json_t *at = json_object(), *logical;
 
-	if (l || s->ptx_line)
-		json_object_set_new(at, "physicalLocation", physical(p, s, l));
+	if ((l && l->line) || s->ptx_line)
+		json_object_set_new(at, "physicalLocation", physical(p, s, l && l->line ? l : NULL));
 	if (function && *function) {
 		char *name = demangle(function, NAME_BARE);
 

@@ -76,14 +76,6 @@ void report_source_forget(void)
 	vec_free(&known);
 }
 
-const char *report_source_changed(int64_t built)
-{
-	for (size_t i = 0; i < known.n; i++)
-		if (known.at[i]->path && known.at[i]->time > built)
-			return known.at[i]->path;
-	return NULL;
-}
-
 bool report_source_newer(const char *file, int64_t built)
 {
 	const struct source *s = source_of(file);

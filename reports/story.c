@@ -6,6 +6,14 @@
 
 #define WAITS_SHOWN 24u
 
+static void add_stack(struct text *t, const struct options *o, const struct site_loc *l)
+{
+	for (; l; l = l->inlined_at) {
+		text_printf(t, "\n    ");
+		describe_host(t, o, l);
+	}
+}
+
 static void add_side(struct text *t, const struct options *o, const struct finding_side *s,
 	const char *label)
 {
@@ -15,12 +23,7 @@ static void add_side(struct text *t, const struct options *o, const struct findi
 	describe_bytes(t, s);
 	text_printf(t, "%sby ", s->bytes ? " " : "");
 	describe_thread(t, s);
-	for (const struct site_loc *l = site->loc; l; l = l->inlined_at) {
-		char *file = display_path(o, l->file);
-
-		text_printf(t, "\n    %s:%u", file, l->line);
-		free(file);
-	}
+	add_stack(t, o, s->host && o->show_backtrace != BACKTRACE_YES ? NULL : site->loc);
 	if (site->ptx_line)
 		text_printf(t, "\n    %s [%s:%u]", site->ptx, site->module, site->ptx_line);
 	text_printf(t, "\n");
@@ -73,13 +76,18 @@ void report_story(struct text *t, const struct options *o, const struct finding 
 	struct text schedule = { 0 };
 
 	if (*f->edge)
-		text_printf(t, "missing: %s\n", f->edge);
+		text_printf(t, "%s: %s\n", edge_label(f), f->edge);
 	add_edit(t, &f->edit);
 	text_printf(t, "why: %s\nfix: %s\n", rule->why, rule->fix);
 	if (*f->hint)
 		text_printf(t, "hint: %s\n", f->hint);
 	for (unsigned i = 0; i < f->nsides; i++)
 		add_side(t, o, &f->side[i], side_label(f, i));
+	if (f->host && o->show_backtrace == BACKTRACE_YES) {
+		text_printf(t, "launched:");
+		add_stack(t, o, site_get(f->host)->loc);
+		text_printf(t, "\n");
+	}
 	if (*f->barrier.kind) {
 		text_printf(t, "barrier: ");
 		describe_barrier(t, &f->barrier);

@@ -19,16 +19,16 @@ static unsigned width_of(FILE *out)
 
 	if (!n && !ioctl(fileno(out), TIOCGWINSZ, &w))
 		n = w.ws_col;
-	return n >= 60 && n <= 1000 ? (unsigned)n : DEFAULT_WIDTH;
+	return n >= 40 && n <= 1000 ? (unsigned)n : DEFAULT_WIDTH;
 }
 
-static bool color_of(const struct options *o, FILE *out)
+bool report_color(int color, FILE *out)
 {
-	const char *no = getenv("NO_COLOR");
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-	if (o->color != COLOR_AUTO)
-		return o->color == COLOR_ALWAYS;
-	return isatty(fileno(out)) && !(no && *no);
+	if (color != COLOR_AUTO)
+		return color == COLOR_ALWAYS;
+	return isatty(fileno(out)) && !(no && *no) && !(term && !strcmp(term, "dumb"));
 }
 
 /* X(name, suffix): the last format is for every other suffix. */
@@ -78,14 +78,14 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 	case REPORT_junit: report_junit(r, o, out); return;
 	case REPORT_github: report_github(r, o, out); return;
 	case REPORT_perfetto: report_perfetto(r, out); return;
-	case REPORT_text: report_text(r, o, color_of(o, out), width_of(out), out); return;
+	case REPORT_text: report_text(r, o, report_color(o->color, out), width_of(out), out); return;
 	}
 }
 
 /* Writes one report; to stdout if the name of the file, less its suffix, is "-". text: whatever the
  * suffix is. */
 static bool write_file(const struct results *r, const struct options *o, const char *pattern,
-	bool text, struct err *e)
+	bool text, struct consan_err *e)
 {
 	char *path = options_path(pattern, getpid());
 	FILE *out = options_is_stdout(path) ? stdout : fopen(path, "we");
@@ -101,17 +101,18 @@ static bool write_file(const struct results *r, const struct options *o, const c
 		ok = !(out == stdout ? fflush(out) : fclose(out)) && ok;
 	}
 	if (!ok)
-		err_set(e, ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
+		err_set(e, CONSAN_ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
 	free(path);
 	return ok;
 }
 
-bool report_file(const struct results *r, const struct options *o, const char *path, struct err *e)
+bool report_file(const struct results *r, const struct options *o, const char *path,
+	struct consan_err *e)
 {
 	return write_file(r, o, path, false, e);
 }
 
-bool report_files(const struct results *r, const struct options *o, struct err *e)
+bool report_files(const struct results *r, const struct options *o, struct consan_err *e)
 {
 	bool ok = true;
 
@@ -120,7 +121,7 @@ bool report_files(const struct results *r, const struct options *o, struct err *
 	return ok;
 }
 
-bool report_write(const struct results *r, const struct options *o, struct err *e)
+bool report_write(const struct results *r, const struct options *o, struct consan_err *e)
 {
 	bool ok = true;
 
@@ -128,7 +129,7 @@ bool report_write(const struct results *r, const struct options *o, struct err *
 	if (*o->log_file)
 		ok = write_file(r, o, o->log_file, true, e);
 	if (!*o->log_file || !ok) /* if the log cannot be written, stderr gets the report */
-		report_text(r, o, color_of(o, stderr), width_of(stderr), stderr);
+		report_text(r, o, report_color(o->color, stderr), width_of(stderr), stderr);
 	fflush(stderr);
 	return report_files(r, o, e) && ok;
 }

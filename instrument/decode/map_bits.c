@@ -7,16 +7,16 @@
 
 /* The address; then dimensions, boxes, element strides and strides. */
 #define ALL_FIELDS (1 + 4 * MAP_RANKS)
-#define MAP_BITS (8 * TENSORMAP_BYTES)
+#define MAP_BITS (8 * CONSAN_TENSORMAP_BYTES)
 
 struct map_bits {
 	struct map_args args;
-	unsigned char bytes[TENSORMAP_BYTES];
+	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
 	bool learned;
 	struct { uint8_t field, bit; bool known; } at[MAP_BITS]; /* for each bit of the map */
 };
 
-const struct tensormap_args *map_args_view(struct map_args *m)
+const struct consan_tensormap_args *map_args_view(struct map_args *m)
 {
 	m->a.dim = m->dim;
 	m->a.stride = m->stride;
@@ -25,7 +25,7 @@ const struct tensormap_args *map_args_view(struct map_args *m)
 	return &m->a;
 }
 
-struct map_bits *map_bits_open(const struct tensormap_args *a, const void *bytes)
+struct map_bits *map_bits_open(const struct consan_tensormap_args *a, const void *bytes)
 {
 	struct map_bits *m = base_alloc(sizeof *m);
 
@@ -39,9 +39,9 @@ struct map_bits *map_bits_open(const struct tensormap_args *a, const void *bytes
 	return m;
 }
 
-bool map_bits_fit(const struct map_bits *m, const struct tensormap_args *a)
+bool map_bits_fit(const struct map_bits *m, const struct consan_tensormap_args *a)
 {
-	const struct tensormap_args *b = &m->args.a;
+	const struct consan_tensormap_args *b = &m->args.a;
 
 	return a->type == b->type && a->rank == b->rank && a->interleave == b->interleave &&
 		a->swizzle == b->swizzle && a->l2 == b->l2 && a->oob == b->oob;
@@ -104,7 +104,7 @@ static unsigned only_difference(const unsigned char *a, const unsigned char *b)
 {
 	unsigned at = MAP_BITS;
 
-	for (unsigned k = 0; k < TENSORMAP_BYTES; k++) {
+	for (unsigned k = 0; k < CONSAN_TENSORMAP_BYTES; k++) {
 		const unsigned odd = a[k] ^ b[k];
 
 		if (!odd)
@@ -119,7 +119,7 @@ static unsigned only_difference(const unsigned char *a, const unsigned char *b)
 /* Bits that the driver refuses to change must stay as they are in the first map. */
 static void learn(struct map_bits *m, map_encode *encode)
 {
-	_Alignas(64) unsigned char bytes[TENSORMAP_BYTES];
+	_Alignas(64) unsigned char bytes[CONSAN_TENSORMAP_BYTES];
 
 	m->learned = true;
 	for (unsigned f = 0; f < ALL_FIELDS; f++)
@@ -141,7 +141,7 @@ static void learn(struct map_bits *m, map_encode *encode)
 
 bool map_bits_read(struct map_bits *m, const void *bytes, map_encode *encode, struct map_args *out)
 {
-	_Alignas(64) unsigned char again[TENSORMAP_BYTES];
+	_Alignas(64) unsigned char again[CONSAN_TENSORMAP_BYTES];
 	const unsigned char *now = bytes;
 
 	if (!m->learned)
@@ -155,5 +155,5 @@ bool map_bits_read(struct map_bits *m, const void *bytes, map_encode *encode, st
 		put(out, m->at[k].field, get(out, m->at[k].field) ^ 1ull << m->at[k].bit);
 	}
 	map_args_view(out);
-	return encode(&out->a, again) && !memcmp(again, now, TENSORMAP_BYTES);
+	return encode(&out->a, again) && !memcmp(again, now, CONSAN_TENSORMAP_BYTES);
 }

@@ -158,10 +158,38 @@ void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig
 	}
 }
 
+/* Errors about the launch itself. CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES may be due to the hooks, and the
+ * others are those of an earlier launch. */
+static bool is_refusal(CUresult r)
+{
+	return r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_HANDLE
+		|| r == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE || r == CUDA_ERROR_NOT_SUPPORTED
+		|| r == CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+static void report_refusal(const struct inject_call *c)
+{
+	const char *name = "", *text = "";
+	char error[200], call[40];
+
+	if (!is_refusal(*c->result) || !consan_reports_calls(inject_session(), false))
+		return;
+	cu.p_cuGetErrorName(*c->result, &name);
+	if (cu.p_cuGetErrorString)
+		cu.p_cuGetErrorString(*c->result, &text);
+	snprintf(error, sizeof error, "%s%s%s", name, *text ? ": " : "", text);
+	snprintf(call, sizeof call, "%.*s", (int)strcspn(c->name, "_"), c->name);
+	consan_call_failed(inject_session(), &(struct consan_call){ .rule = "CS951", .name = call,
+		.kernel = inject_name(state.launch.f), .error = error, .reason = "",
+		.stack = consan_host_stack(NULL) });
+}
+
 /* Called before and after a launch. none: the stream that NULL stands for. */
 static void around_launch(const struct inject_call *c, CUstream none)
 {
 	if (!c->enter) {
+		if (*c->result)
+			report_refusal(c);
 		inject_after(&state.launch, *c->result);
 		return;
 	}
@@ -264,7 +292,7 @@ static void on_capture(const struct inject_call *c)
 static void on_tiled(const struct inject_call *c)
 {
 	const cuTensorMapEncodeTiled_params *p = c->params;
-	struct tensormap_args a = { .type = p->tensorDataType, .rank = p->tensorRank,
+	struct consan_tensormap_args a = { .type = p->tensorDataType, .rank = p->tensorRank,
 		.address = (uint64_t)(uintptr_t)p->globalAddress,
 		.dim = (const uint64_t *)p->globalDim, .stride = (const uint64_t *)p->globalStrides,
 		.box = p->boxDim, .elem_stride = p->elementStrides, .interleave = p->interleave,
@@ -277,7 +305,7 @@ static void on_tiled(const struct inject_call *c)
 static void on_im2col(const struct inject_call *c)
 {
 	const cuTensorMapEncodeIm2col_params *p = c->params;
-	struct tensormap_args a = { .im2col = true, .type = p->tensorDataType,
+	struct consan_tensormap_args a = { .im2col = true, .type = p->tensorDataType,
 		.rank = p->tensorRank, .address = (uint64_t)(uintptr_t)p->globalAddress,
 		.dim = (const uint64_t *)p->globalDim, .stride = (const uint64_t *)p->globalStrides,
 		.lower = p->pixelBoxLowerCorner, .upper = p->pixelBoxUpperCorner,

@@ -27,6 +27,7 @@
 	CALL(cuDevicePrimaryCtxRelease) CALL(cuMemAllocHost) CALL(cuStreamGetId) \
 	CALL(cuStreamQuery) CALL(cuStreamSynchronize) CALL(cuStreamCreate) \
 	CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) \
+	CALL(cuGetErrorString) \
 	CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
 	CALL(cuTensorMapEncodeTiled) CALL(cuCtxGetLimit) CALL(cuCtxSetLimit) \
@@ -81,7 +82,7 @@ void inject_load_libraries(void);
 void inject_unloaded(CUlibrary library);
 
 /* ---- tensormap.c ---- */
-void inject_map_encoded(const CUtensorMap *map, const struct tensormap_args *a);
+void inject_map_encoded(const CUtensorMap *map, const struct consan_tensormap_args *a);
 void inject_map_moved(const CUtensorMap *map, uint64_t address);
 /* As gpu_launch.map. */
 bool inject_find_map(CUcontext context, uint64_t address, const void *param, void *bytes);

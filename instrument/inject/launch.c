@@ -479,6 +479,19 @@ static _Noreturn void stop(const struct inject_launch *l)
 	_exit(1);
 }
 
+/* --halt-on-error */
+static void halt(void)
+{
+	int status;
+
+	if (!consan_halted(inject_session(), &status))
+		return;
+	inject_remark(REMARK_NOTE, "the program was ended by --halt-on-error");
+	consan_close(inject_session());
+	fflush(NULL);
+	_exit(status);
+}
+
 CUresult inject_after(struct inject_launch *l, CUresult r)
 {
 	const char *name = "";
@@ -502,6 +515,7 @@ CUresult inject_after(struct inject_launch *l, CUresult r)
 	} else {
 		gpu_skip(inject_session(), l->kernel, l->queue);
 	}
+	halt();
 	/* a graph may run the kernel again, unwatched */
 	if (!r)
 		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },

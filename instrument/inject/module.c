@@ -2,6 +2,7 @@
  * fatbin as the driver would (libconsan/ptx/fatbin.h). */
 #include "internal.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 	const struct wrapper *w = image;
 	struct fatbin_image best;
 	struct text has = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *ptx = NULL, suffix;
 	unsigned sm = device_sm(&suffix);
 
@@ -78,17 +79,19 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 	return ptx;
 }
 
-static struct gpu_module *instrument(const void *image, size_t most, const char *what)
+/* kind: "module", or "JIT module" of one that no file holds */
+static struct gpu_module *instrument(const void *image, size_t most, const char *what,
+	const char *kind)
 {
 	struct text name = { 0 };
 	struct gpu_module *m = NULL;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	double start;
 	char *ptx;
 	size_t n;
 
 	pthread_mutex_lock(&images.lock);
-	text_printf(&name, "%s: module %u", what, ++images.count);
+	text_printf(&name, "%s: %s %u", what, kind, ++images.count);
 	pthread_mutex_unlock(&images.lock);
 	ptx = ptx_of(image, most, name.at, &n);
 	if (ptx) {
@@ -114,7 +117,9 @@ static struct gpu_module *instrument(const void *image, size_t most, const char 
 
 const void *inject_image(const void *image, const char *what)
 {
-	const struct gpu_module *m = instrument(image, 1u << 30, what);
+	Dl_info info;
+	const struct gpu_module *m = instrument(image, 1u << 30, what,
+		dladdr(image, &info) ? "module" : "JIT module");
 	size_t n;
 
 	return m ? gpu_module_text(m, &n) : NULL;
@@ -152,7 +157,7 @@ int inject_file(const char *path)
 	size_t n;
 
 	if (read_all(path, &all))
-		m = instrument(all.at, all.n, name ? name + 1 : path);
+		m = instrument(all.at, all.n, name ? name + 1 : path, "module");
 	text_free(&all);
 	if (!m)
 		return -1;

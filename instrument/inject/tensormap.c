@@ -9,20 +9,20 @@
 
 #include "instrument/decode/decode.h"
 
-struct known { unsigned char gpu[TENSORMAP_BYTES], ours[TENSORMAP_BYTES]; };
+struct known { unsigned char gpu[CONSAN_TENSORMAP_BYTES], ours[CONSAN_TENSORMAP_BYTES]; };
 
 static struct {
 	pthread_mutex_t lock;
 	VEC(struct known) at;
 	uint32_t *place, cap;      /* hash table by `gpu`: 1 + index in `at`, or 0 */
-	unsigned char before[TENSORMAP_BYTES];
+	unsigned char before[CONSAN_TENSORMAP_BYTES];
 	VEC(struct map_bits *) kind;
 } maps = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The entry of these bytes, or the free entry for them. */
 static uint32_t *place_of(const void *bytes)
 {
-	uint64_t word[TENSORMAP_BYTES / 8], h = 0;
+	uint64_t word[CONSAN_TENSORMAP_BYTES / 8], h = 0;
 
 	memcpy(word, bytes, sizeof word);
 	for (size_t k = 0; k < sizeof word / sizeof *word; k++)
@@ -30,7 +30,7 @@ static uint32_t *place_of(const void *bytes)
 	for (uint32_t k = (uint32_t)(h >> 32);; k++) {
 		uint32_t *p = &maps.place[k & (maps.cap - 1)];
 
-		if (!*p || !memcmp(maps.at.at[*p - 1].gpu, bytes, TENSORMAP_BYTES))
+		if (!*p || !memcmp(maps.at.at[*p - 1].gpu, bytes, CONSAN_TENSORMAP_BYTES))
 			return p;
 	}
 }
@@ -60,18 +60,18 @@ static void note(const void *gpu, const void *ours)
 
 		if (2 * maps.at.n >= maps.cap)
 			grow();
-		memcpy(fresh.gpu, gpu, TENSORMAP_BYTES);
+		memcpy(fresh.gpu, gpu, CONSAN_TENSORMAP_BYTES);
 		vec_push(&maps.at, fresh);
 		k = &maps.at.at[maps.at.n - 1];
 		*place_of(gpu) = (uint32_t)maps.at.n;
 	}
-	memcpy(k->ours, ours, TENSORMAP_BYTES);
+	memcpy(k->ours, ours, CONSAN_TENSORMAP_BYTES);
 }
 
 /* A kind has arguments in common that programs seldom vary. */
 #define MOST_KINDS 64
 
-static void note_kind(const void *gpu, const struct tensormap_args *a)
+static void note_kind(const void *gpu, const struct consan_tensormap_args *a)
 {
 	for (size_t k = 0; k < maps.kind.n; k++)
 		if (map_bits_fit(maps.kind.at[k], a))
@@ -80,10 +80,10 @@ static void note_kind(const void *gpu, const struct tensormap_args *a)
 		vec_push(&maps.kind, map_bits_open(a, gpu));
 }
 
-void inject_map_encoded(const CUtensorMap *map, const struct tensormap_args *a)
+void inject_map_encoded(const CUtensorMap *map, const struct consan_tensormap_args *a)
 {
-	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
-	struct err e = { 0 };
+	_Alignas(64) unsigned char ours[CONSAN_TENSORMAP_BYTES];
+	struct consan_err e = { 0 };
 
 	if (!consan_tensormap(a, ours, &e))
 		return;
@@ -97,15 +97,15 @@ void inject_map_encoded(const CUtensorMap *map, const struct tensormap_args *a)
 void inject_map_before_move(const CUtensorMap *map)
 {
 	pthread_mutex_lock(&maps.lock);
-	memcpy(maps.before, map, TENSORMAP_BYTES);
+	memcpy(maps.before, map, CONSAN_TENSORMAP_BYTES);
 	pthread_mutex_unlock(&maps.lock);
 }
 
 void inject_map_moved(const CUtensorMap *map, uint64_t address)
 {
-	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
+	_Alignas(64) unsigned char ours[CONSAN_TENSORMAP_BYTES];
 	const struct known *k;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	pthread_mutex_lock(&maps.lock);
 	k = find(maps.before);
@@ -117,7 +117,7 @@ void inject_map_moved(const CUtensorMap *map, uint64_t address)
 	pthread_mutex_unlock(&maps.lock);
 }
 
-static bool encode(const struct tensormap_args *a, void *bytes)
+static bool encode(const struct consan_tensormap_args *a, void *bytes)
 {
 	return !cu.p_cuTensorMapEncodeTiled(bytes, (CUtensorMapDataType)a->type, a->rank,
 		(void *)(uintptr_t)a->address, (const cuuint64_t *)a->dim,
@@ -130,12 +130,12 @@ static bool encode(const struct tensormap_args *a, void *bytes)
 /* Reads a map that a kernel has changed. */
 static const struct known *read_back(const void *gpu)
 {
-	_Alignas(64) unsigned char ours[TENSORMAP_BYTES];
+	_Alignas(64) unsigned char ours[CONSAN_TENSORMAP_BYTES];
 	bool good = false;
 
 	for (size_t k = 0; cu.p_cuTensorMapEncodeTiled && !good && k < maps.kind.n; k++) {
 		struct map_args args;
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		good = map_bits_read(maps.kind.at[k], gpu, encode, &args) &&
 			consan_tensormap(&args.a, ours, &e);
@@ -154,7 +154,7 @@ static bool fetch(CUcontext context, uint64_t address, void *bytes)
 	if (!beside || !cu.p_cuCtxPushCurrent || !cu.p_cuCtxPopCurrent ||
 			cu.p_cuCtxPushCurrent(context))
 		return false;
-	good = !cu.p_cuMemcpyDtoHAsync(bytes, (CUdeviceptr)address, TENSORMAP_BYTES, beside) &&
+	good = !cu.p_cuMemcpyDtoHAsync(bytes, (CUdeviceptr)address, CONSAN_TENSORMAP_BYTES, beside) &&
 		!cu.p_cuStreamSynchronize(beside);
 	cu.p_cuCtxPopCurrent(&context);
 	return good;
@@ -162,7 +162,7 @@ static bool fetch(CUcontext context, uint64_t address, void *bytes)
 
 bool inject_find_map(CUcontext context, uint64_t address, const void *param, void *bytes)
 {
-	unsigned char gpu[TENSORMAP_BYTES];
+	unsigned char gpu[CONSAN_TENSORMAP_BYTES];
 	const struct known *k = NULL;
 	const bool busy = inject_busy;
 	bool here = param;
@@ -178,7 +178,7 @@ bool inject_find_map(CUcontext context, uint64_t address, const void *param, voi
 	if (here && !k && !param)
 		k = read_back(gpu);
 	if (k)
-		memcpy(bytes, k->ours, TENSORMAP_BYTES);
+		memcpy(bytes, k->ours, CONSAN_TENSORMAP_BYTES);
 	pthread_mutex_unlock(&maps.lock);
 	inject_busy = busy;
 	return k;

@@ -1,6 +1,8 @@
 /* append: see append.h. */
 #include "append.h"
 
+#include "base.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,12 +18,12 @@ static uint64_t new_session(void)
 	return n >> 2; /* JSON integers are signed */
 }
 
-bool append_open(struct append *a, const char *path, struct err *e)
+bool append_open(struct append *a, const char *path, struct consan_err *e)
 {
 	*a = (struct append){ .fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644),
 		.pid = getpid() };
 	if (a->fd < 0)
-		return err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
 	a->session = new_session();
 	pthread_mutex_init(&a->lock, NULL);
 	return true;

@@ -17,8 +17,8 @@ struct append {
 	uint64_t session;          /* random id of this process image, 62 bits; new after fork */
 };
 
-/* Opens or creates the file. False: ERR_IO in *e. */
-bool append_open(struct append *a, const char *path, struct err *e);
+/* Opens or creates the file. False: CONSAN_ERR_IO in *e. */
+bool append_open(struct append *a, const char *path, struct consan_err *e);
 /* Called before each write: after fork(), a child continues in the same file with a new
  * session id. True: the id has changed. */
 bool append_forked(struct append *a);

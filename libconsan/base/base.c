@@ -156,7 +156,7 @@ void text_printf(struct text *t, const char *fmt, ...)
 	va_end(ap);
 }
 
-bool text_read(struct text *t, const char *path, struct err *e)
+bool text_read(struct text *t, const char *path, struct consan_err *e)
 {
 	FILE *f = fopen(path, "re");
 	char part[1 << 16];
@@ -167,7 +167,7 @@ bool text_read(struct text *t, const char *path, struct err *e)
 	while (f && (n = fread(part, 1, sizeof part, f)) > 0)
 		text_add(t, part, n);
 	if (!f || ferror(f))
-		ok = err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		ok = err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
 	if (f)
 		fclose(f);
 	return ok;
@@ -204,7 +204,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size)
 
 /* ---- errors ---- */
 
-const char *err_name(int code)
+const char *consan_err_name(int code)
 {
 	static const char *const name[] = {
 		"success",
@@ -216,7 +216,7 @@ const char *err_name(int code)
 	return code >= 0 && (size_t)code < ARRAY_SIZE(name) ? name[code] : "?";
 }
 
-bool err_set(struct err *e, int code, int line, int col, const char *fmt, ...)
+bool err_set(struct consan_err *e, int code, int line, int col, const char *fmt, ...)
 {
 	va_list ap;
 

@@ -1,7 +1,7 @@
 /* base: memory, growable text and vectors, arenas. Depends on no other module.
  *
  * Errors of the whole code base:
- *  - `struct err` (err.h) reports wrong input, base_die() a broken invariant of consan;
+ *  - `struct consan_err` (err.h) reports wrong input, base_die() a broken invariant of consan;
  *    a problem of the checked kernel is a finding (finding.h), not an error;
  *  - in the program under test, no function calls exit(), except base_die(). */
 #ifndef CONSAN_BASE_H
@@ -20,6 +20,10 @@
 /* Ends the process with status 70: an invariant of consan is broken, or host memory is
  * exhausted. Findings reported before are in the record file. */
 _Noreturn void base_die(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* Records an error unless *e has one; e may be NULL. Returns false, for the caller to return. */
+bool err_set(struct consan_err *e, int code, int line, int col, const char *fmt, ...)
+	PRINTF_LIKE(5, 6);
 
 /* These never return NULL: they call base_die(). The caller free()s the result. */
 void *base_alloc(size_t bytes); /* zeroed */
@@ -44,8 +48,8 @@ struct text {
 void text_add(struct text *t, const char *s, size_t n);
 void text_printf(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void text_vprintf(struct text *t, const char *fmt, va_list ap);
-/* Appends a whole file. False: ERR_IO in *e. */
-bool text_read(struct text *t, const char *path, struct err *e);
+/* Appends a whole file. False: CONSAN_ERR_IO in *e. */
+bool text_read(struct text *t, const char *path, struct consan_err *e);
 void text_free(struct text *t);
 
 /* ---- growable vector: struct { T *at; size_t n, cap; } ---- */
@@ -68,6 +72,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 #include "number_set.h"
 #include "pool.h"
 #include "progress.h"
+#include "similar.h"
 #include "span.h"
 
 #endif

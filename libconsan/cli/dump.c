@@ -53,7 +53,7 @@ static int dump_ptx(const struct dump_args *a)
 {
 	struct text out = { 0 };
 	struct text in = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *m = NULL;
 	bool sound;
 
@@ -135,7 +135,7 @@ int command_dump(int argc, char **argv)
 	};
 	struct event_read_stats stats;
 	struct dump_args a = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (!event_is_stream(a.file))

@@ -3,13 +3,13 @@
 #include "internal.h"
 
 #include "libconsan/finding/finding.h"
+#include "libconsan/options/options.h"
 #include "reports/reports.h"
 
 #include <argp.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static void print_example(const struct page *p, const struct rule_example *x)
 {
@@ -27,7 +27,7 @@ static void print_example(const struct page *p, const struct rule_example *x)
 
 static struct page page_begin(void)
 {
-	return (struct page){ .out = stdout, .color = isatty(1), .width = 90, .prefix = "" };
+	return (struct page){ .out = stdout, .color = report_color(COLOR_AUTO, stdout), .width = 90, .prefix = "" };
 }
 
 static void field(struct page *p, const char *label, const char *text)
@@ -162,53 +162,21 @@ static void list_rules(void)
 			rule_get(r)->title);
 }
 
-/* Insertions, deletions and replacements that turn a into b; b has less than 32 bytes. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[32], n = (unsigned)strlen(b);
-
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (; *a; a++) {
-		unsigned diagonal = row[0]++;
-
-		for (unsigned j = 1; j <= n; j++) {
-			unsigned change = diagonal + (*a != b[j - 1]);
-
-			diagonal = row[j];
-			row[j] = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
-			row[j] = change < row[j] ? change : row[j];
-		}
-	}
-	return row[n];
-}
-
-static void nearer(const char **best, unsigned *least, const char *word, const char *candidate)
-{
-	unsigned d = distance(word, candidate);
-
-	if (d < *least) {
-		*least = d;
-		*best = candidate;
-	}
-}
-
 /* The topic whose name is spelled most like this, or NULL. */
 static const char *nearest(const char *word)
 {
 	static const char *const topics[] = { "knobs", "ptx", "html" };
-	const char *best = NULL;
-	unsigned least = strlen(word) < 5 ? 2 : 3;
+	struct similar near = { .word = word };
 
 	for (unsigned r = 1; r <= rule_count(); r++)
-		nearer(&best, &least, word, rule_get(r)->code);
+		similar_try(&near, rule_get(r)->code);
 	for (unsigned i = 0; i < ptx_rule_count(); i++)
-		nearer(&best, &least, word, ptx_rule_get(i)->code);
+		similar_try(&near, ptx_rule_get(i)->code);
 	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
-		nearer(&best, &least, word, knobs[i].name);
+		similar_try(&near, knobs[i].name);
 	for (size_t i = 0; i < ARRAY_SIZE(topics); i++)
-		nearer(&best, &least, word, topics[i]);
-	return best;
+		similar_try(&near, topics[i]);
+	return near.best;
 }
 
 /* Codes are accepted in lower case, and those of rules as a number: cs106, 106, a12. */
@@ -253,7 +221,7 @@ int command_explain(int argc, char **argv)
 		"the rules of the PTX ISA that they implement, with the rules that check each, or the "
 		"reason why none does; a code such as A12 explains one of these. `knobs' lists the "
 		"policies of the checker; `html' prints a page with all rules.", NULL, NULL, NULL };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int first;
 
 	argp_parse(&argp, argc, argv, 0, &first, NULL);
@@ -269,7 +237,8 @@ int command_explain(int argc, char **argv)
 		like = nearest(code);
 		if (!like)
 			like = nearest(argv[i]);
-		err_set(&e, ERR_OPTION, 0, 0, "unknown rule %s%s%s%s (`consan explain' lists all rules)",
+		err_set(&e, CONSAN_ERR_OPTION, 0, 0,
+			"unknown rule %s%s%s%s (`consan explain' lists all rules)",
 			argv[i], like ? "; did you mean " : "", like ? like : "", like ? "?" : "");
 		return command_fail(&e);
 	}

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Visible, so that it replaces the C library's variable: --version of a command prints it. */
+__attribute__((visibility("default")))
 const char *argp_program_version = "consan " CONSAN_VERSION;
 
-int command_fail(const struct err *e)
+int command_fail(const struct consan_err *e)
 {
 	char place[32];
 
@@ -59,17 +61,18 @@ static error_t replay_key(int key, char *arg, struct argp_state *state)
 
 int command_replay(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = { NULL, replay_key, "FILE",
-		"Checks the events in a file that `consan-run --save=FILE' wrote, and reports. "
-		"Options about running kernels have no effect.",
+	const struct argp_child children[] = { { options_argp(OPTIONS_REPLAY), 0, NULL, 0 }, { 0 } };
+	const struct argp argp = { NULL, replay_key, "FILE",
+		"Checks the events in a file that `consan-run --save=FILE' wrote, and reports.",
 		children, NULL, NULL };
 	struct replay_args a = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int status;
 	bool ok;
 
 	options_init(&a.options);
+	if (!options_known(OPTIONS_REPLAY, NULL, argc, argv, NULL, &e))
+		return command_fail(&e);
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	ok = consan_replay(&a.options, a.file, &status, &e);
 	options_free(&a.options);
@@ -89,13 +92,19 @@ static const struct command {
 	{ "suppress", command_suppress, "FILE", "write an entry for --suppressions" },
 	{ "replay", command_replay, "FILE", "check a saved event stream again" },
 	{ "dump", command_dump, "FILE", "print PTX as parsed, or a saved event stream" },
+	{ "completion", command_completion, "bash|zsh|fish", "print a script that completes options" },
 };
+
+const char *command_name(size_t k)
+{
+	return k < ARRAY_SIZE(command) ? command[k].name : NULL;
+}
 
 static int usage(FILE *out, int status)
 {
 	fprintf(out, "usage: consan COMMAND [options] [arguments]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(command); i++)
-		fprintf(out, "  %-9s %-10s %s\n", command[i].name, command[i].args, command[i].help);
+		fprintf(out, "  %-10s %-13s %s\n", command[i].name, command[i].args, command[i].help);
 	fprintf(out, "\n`consan COMMAND --help' describes a command.\n"
 		"To check a program: consan-run ./program\n");
 	return status;
@@ -104,6 +113,7 @@ static int usage(FILE *out, int status)
 int main(int argc, char **argv)
 {
 	static char name[64];
+	struct similar near = { .word = argc > 1 ? argv[1] : "" };
 
 	argp_err_exit_status = EXIT_USAGE;
 	if (argc < 2)
@@ -115,12 +125,14 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(command); i++) {
+		similar_try(&near, command[i].name);
 		if (strcmp(argv[1], command[i].name))
 			continue;
 		snprintf(name, sizeof name, "consan %s", command[i].name);
 		argv[1] = name;
 		return command[i].run(argc - 1, argv + 1);
 	}
-	fprintf(stderr, "consan: unknown command '%s'\n", argv[1]);
+	fprintf(stderr, "consan: unknown command '%s'%s%s%s\n", argv[1],
+		near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
 	return usage(stderr, EXIT_USAGE);
 }

@@ -35,6 +35,16 @@ static bool add_numbers(struct args *a, const char *list)
 	return a->only.n > 0;
 }
 
+static void unknown_rule(struct argp_state *state, const char *code)
+{
+	struct similar near = { .word = code };
+
+	for (unsigned r = 1; r <= rule_count(); r++)
+		similar_try(&near, rule_get(r)->code);
+	argp_error(state, "--rule=%s: unknown rule%s%s%s (`consan explain' lists all rules)", code,
+		near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
@@ -62,7 +72,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_RULE:
 		if (rule_by_code(arg) == RULE_NONE)
-			argp_error(state, "--rule=%s: unknown rule (`consan explain' lists all rules)", arg);
+			unknown_rule(state, arg);
 		a->rule = arg;
 		return 0;
 	case KEY_OUT:
@@ -80,7 +90,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* Reads all files into r and keeps the findings that --finding and --rule select. */
-static bool load(struct args *a, struct results *r, struct err *e)
+static bool load(struct args *a, struct results *r, struct consan_err *e)
 {
 	size_t kept = 0, head = 0;
 
@@ -95,7 +105,7 @@ static bool load(struct args *a, struct results *r, struct err *e)
 		suppress_apply(r);
 	for (size_t k = 0; k < a->only.n; k++)
 		if (a->only.at[k] > r->finding.n)
-			return err_set(e, ERR_OPTION, 0, 0, "--finding=%u: the report has %zu findings",
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--finding=%u: the report has %zu findings",
 				a->only.at[k], r->finding.n);
 	for (size_t i = 0; i < r->finding.n; i++) {
 		bool wanted = !a->only.n;
@@ -127,7 +137,7 @@ static void free_args(struct args *a, struct results *r)
 static int show(struct args *a, const char *format)
 {
 	struct results r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	enum report_format to;
 	bool ok = load(a, &r, &e);
 	int status;
@@ -135,7 +145,7 @@ static int show(struct args *a, const char *format)
 	if (ok && format && report_format(format, &to)) {
 		report_as(&r, &a->options, to, stdout);
 		if (ferror(stdout) || fflush(stdout))
-			ok = err_set(&e, ERR_IO, 0, 0, "stdout: %s", strerror(errno));
+			ok = err_set(&e, CONSAN_ERR_IO, 0, 0, "stdout: %s", strerror(errno));
 	}
 	ok = ok && report_files(&r, &a->options, &e);
 	status = ok ? report_exit_status(&r, &a->options, 0) : command_fail(&e);
@@ -143,48 +153,79 @@ static int show(struct args *a, const char *format)
 	return status;
 }
 
-static const struct argp_child with_options[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_option report_own[] = {
+	{ "to", KEY_TO, "FORMAT", 0, "Print as html, json, sarif, junit, github, "
+		"perfetto or text (the default, unless --report is given)", -1 },
+	{ "finding", KEY_FINDING, "N,...", 0, "Only these findings, counted from 1", -1 },
+	{ "rule", KEY_RULE, "CODE", 0, "Only findings of this rule", -1 },
+	{ 0 },
+};
+static const struct argp_option merge_own[] = {
+	{ "to", KEY_TO, "FORMAT", 0, "Print as html, json (the default, unless --report is "
+		"given), sarif, junit, github, perfetto or text", -1 },
+	{ 0 },
+};
+static const struct argp_option suppress_own[] = {
+	{ "finding", KEY_FINDING, "N,...", 0, "These findings, counted from 1 as in the report", 0 },
+	{ "rule", KEY_RULE, "CODE", 0, "All findings of this rule", 0 },
+	{ "reason", KEY_REASON, "TEXT", 0, "Why this is not a problem; required", 0 },
+	{ "output", KEY_OUT, "FILE", 0, "Append to FILE instead of writing to stdout", 0 },
+	{ 0 },
+};
+
+const struct argp_option *command_report_options(const char *command)
+{
+	if (!strcmp(command, "report"))
+		return report_own;
+	if (!strcmp(command, "merge"))
+		return merge_own;
+	return !strcmp(command, "suppress") ? suppress_own : NULL;
+}
+
+/* Parses the command line; with: also the options of options.def. */
+static bool take(struct args *a, const struct argp *argp, unsigned with, int argc, char **argv)
+{
+	const struct argp_child children[] = { { options_argp(with), 0, NULL, 0 }, { 0 } };
+	struct argp full = *argp;
+	struct consan_err e = { 0 };
+
+	options_init(&a->options);
+	if (!options_known(with, argp->options, argc, argv, NULL, &e)) {
+		command_fail(&e);
+		return false;
+	}
+	full.children = with ? children : NULL;
+	argp_parse(&full, argc, argv, 0, NULL, a);
+	return true;
+}
 
 int command_report(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-		{ "to", KEY_TO, "FORMAT", 0, "Print as html, json, sarif, junit, github, "
-			"perfetto or text (the default, unless --report is given)", -1 },
-		{ "finding", KEY_FINDING, "N,...", 0, "Only these findings, counted from 1", -1 },
-		{ "rule", KEY_RULE, "CODE", 0, "Only findings of this rule", -1 },
-		{ 0 },
-	};
-	static const struct argp argp = { options, parse, "FILE", "Converts a JSON report that "
+	static const struct argp argp = { report_own, parse, "FILE", "Converts a JSON report that "
 		"`consan-run --report=FILE.json' wrote to another format, on stdout or in the files of "
-		"--report. Exit status: as of consan-run. Options about running kernels have "
-		"no effect.", with_options, NULL, NULL };
+		"--report. Exit status: as of consan-run.", NULL, NULL, NULL };
 	struct args a = { 0 };
 
-	options_init(&a.options);
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (!take(&a, &argp, OPTIONS_REPORT, argc, argv))
+		return EXIT_USAGE;
 	return show(&a, a.to ? a.to : a.options.report.n ? NULL : "text");
 }
 
 int command_merge(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-		{ "to", KEY_TO, "FORMAT", 0, "Print as html, json (the default, unless --report is "
-			"given), sarif, junit, github, perfetto or text", -1 },
-		{ 0 },
-	};
-	static const struct argp argp = { options, parse, "FILE...", "Joins the JSON reports of "
+	static const struct argp argp = { merge_own, parse, "FILE...", "Joins the JSON reports of "
 		"several runs, ranks or shards: a finding of several reports appears once, and counts "
-		"are added. Exit status: as of consan-run.", with_options, NULL, NULL };
+		"are added. Exit status: as of consan-run.", NULL, NULL, NULL };
 	struct args a = { 0 };
 
-	options_init(&a.options);
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (!take(&a, &argp, OPTIONS_REPORT, argc, argv))
+		return EXIT_USAGE;
 	return show(&a, a.to ? a.to : a.options.report.n ? NULL : "json");
 }
 
 /* ---- suppress ---- */
 
-static bool write_entries(const struct args *a, const struct results *r, struct err *e)
+static bool write_entries(const struct args *a, const struct results *r, struct consan_err *e)
 {
 	FILE *out = a->out ? fopen(a->out, "ae") : stdout;
 	struct text t = { 0 };
@@ -197,31 +238,26 @@ static bool write_entries(const struct args *a, const struct results *r, struct 
 		ok = !(a->out ? fclose(out) : fflush(out)) && ok;
 	}
 	text_free(&t);
-	return ok || err_set(e, ERR_IO, 0, 0, "%s: %s", a->out ? a->out : "stdout", strerror(errno));
+	return ok || err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", a->out ? a->out : "stdout",
+		strerror(errno));
 }
 
 int command_suppress(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-		{ "finding", KEY_FINDING, "N,...", 0, "These findings, counted from 1 as in the report", 0 },
-		{ "rule", KEY_RULE, "CODE", 0, "All findings of this rule", 0 },
-		{ "reason", KEY_REASON, "TEXT", 0, "Why this is not a problem; required", 0 },
-		{ "output", KEY_OUT, "FILE", 0, "Append to FILE instead of writing to stdout", 0 },
-		{ 0 },
-	};
-	static const struct argp argp = { options, parse, "FILE.json", "Writes an entry for "
+	static const struct argp argp = { suppress_own, parse, "FILE.json", "Writes an entry for "
 		"`consan-run --suppressions' for findings of a JSON report.", NULL, NULL, NULL };
 	struct results r = { 0 };
 	struct args a = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	bool ok;
 
-	options_init(&a.options);
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	ok = (a.reason || err_set(&e, ERR_OPTION, 0, 0, "--reason is required"))
-		&& (a.only.n || a.rule || err_set(&e, ERR_OPTION, 0, 0, "--finding or --rule is required"))
+	if (!take(&a, &argp, 0, argc, argv))
+		return EXIT_USAGE;
+	ok = (a.reason || err_set(&e, CONSAN_ERR_OPTION, 0, 0, "--reason is required"))
+		&& (a.only.n || a.rule || err_set(&e, CONSAN_ERR_OPTION, 0, 0,
+			"--finding or --rule is required"))
 		&& load(&a, &r, &e)
-		&& (r.finding.n || err_set(&e, ERR_OPTION, 0, 0, "no finding is selected"))
+		&& (r.finding.n || err_set(&e, CONSAN_ERR_OPTION, 0, 0, "no finding is selected"))
 		&& write_entries(&a, &r, &e);
 	free_args(&a, &r);
 	return ok ? 0 : command_fail(&e);

@@ -22,14 +22,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIBRARY "libconsan-cuda.so"
-#define INJECTED "libconsan-gpu.so"
-
 struct run {
 	struct options options;
 	char **argv;            /* of the program */
 	char *program;          /* its path */
+	char *lib;              /* folder of our libraries */
 	char *dir;              /* folder of the record files */
+	struct text said;       /* lines about the sources of options, for the report */
 	VEC(char *) record;     /* paths of the record files */
 };
 
@@ -107,37 +106,29 @@ static void absolute_suppressions(struct run *r)
 }
 
 /* Runs in the child, because it changes the environment. */
-static bool set_environment(struct run *r)
+static void set_environment(struct run *r)
 {
 	struct text words = { 0 }, path = { 0 };
 	const char *other;
-	char *lib = library_dir();
 
-	if (!lib)
-		return false;
 	if (r->options.backend == OPT_BACKEND_GPU) {
-		text_printf(&path, "%s/" INJECTED, lib);
-		if (access(path.at, R_OK))
-			print_error("cannot find %s: consan was built without CUPTI; no kernel will be checked",
-				path.at);
+		text_printf(&path, "%s/" INJECTED, r->lib);
 		other = getenv("CUDA_INJECTION64_PATH");
 		if (other && *other && strcmp(other, path.at))
 			print_error("CUDA_INJECTION64_PATH: %s is not loaded; consan takes its place", other);
 		setenv("CUDA_INJECTION64_PATH", path.at, 1);
 	} else {
-		text_printf(&path, "%s/" LIBRARY, lib);
+		text_printf(&path, "%s/" LIBRARY, r->lib);
 		put_first("LD_PRELOAD", path.at);
-		put_first("LD_LIBRARY_PATH", lib);
+		put_first("LD_LIBRARY_PATH", r->lib);
 	}
 	add_sanitizer();
 	absolute_suppressions(r);
 	options_format(&r->options, &words);
-	setenv(OPTIONS_ENV, words.at ? words.at : "", 1);
+	setenv(CONSAN_SESSION_ENV, words.at ? words.at : "", 1);
 	setenv("CONSAN_RESULTS", r->dir, 1);
 	text_free(&words);
 	text_free(&path);
-	free(lib);
-	return true;
 }
 
 static bool make_dir(struct run *r)
@@ -175,12 +166,9 @@ static void run_child(struct run *r, int exec_failed)
 {
 	int why;
 
-	if (set_environment(r)) {
-		execv(r->program, r->argv);
-		why = errno;
-	} else {
-		why = 0;
-	}
+	set_environment(r);
+	execv(r->program, r->argv);
+	why = errno;
 	if (write(exec_failed, &why, sizeof why) != sizeof why)
 		_exit(EXIT_INTERNAL);
 	_exit(EXIT_NOT_RUN);
@@ -223,10 +211,9 @@ static bool run_program(struct run *r, int *status)
 		;
 	display_end(&display);
 	if (n == sizeof why) {
-		if (why)
-			print_error("cannot run %s: %s", r->program,
-				why == ENOEXEC ? "not a program" : strerror(why));
-		*status = why ? EXIT_NOT_RUN : EXIT_INTERNAL;
+		print_error("cannot run %s: %s", r->program,
+			why == ENOEXEC ? "not a program" : strerror(why));
+		*status = EXIT_NOT_RUN;
 		return false;
 	}
 	if (WIFSIGNALED(wait_status)) {
@@ -275,28 +262,32 @@ static void clean_up(struct run *r)
 	if (r->dir)
 		rmdir(r->dir);
 	free(r->dir);
+	free(r->lib);
 	free(r->program);
+	text_free(&r->said);
 }
 
-/* Adds a note to the report if no process of the program called CUDA. */
-static void note_no_cuda(struct run *r)
+/* Adds notes to the report: where options came from, and that no process of the program called
+ * CUDA. */
+static void add_notes(struct run *r)
 {
 	struct results_writer *w;
 	struct text path = { 0 }, text = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
+	char *rest = r->said.n ? r->said.at : NULL, *line;
 
-	if (r->record.n)
+	if (!r->record.n)
+		text_printf(&text, r->options.backend == OPT_BACKEND_GPU
+			? "%s never used the NVIDIA driver" : "%s never called CUDA", r->program);
+	if (!rest && !text.n)
 		return;
 	text_printf(&path, "%s/0.jsonl", r->dir);
 	w = results_create(path.at, &e);
-	if (!w) {
-		text_free(&path);
-		return;
-	}
-	text_printf(&text, r->options.backend == OPT_BACKEND_GPU
-		? "%s: no NVIDIA driver found, or the program never used it" : "%s never called CUDA",
-		r->program);
-	results_remark(w, RESULT_REMARK_note, text.at);
+	while (w && (line = strsep(&rest, "\n")))
+		if (*line)
+			results_remark(w, RESULT_REMARK_note, line);
+	if (w && text.n)
+		results_remark(w, RESULT_REMARK_note, text.at);
 	results_close(w);
 	text_free(&text);
 	vec_push(&r->record, path.at);
@@ -304,56 +295,20 @@ static void note_no_cuda(struct run *r)
 
 static int report(struct run *r, int program)
 {
-	struct err e = { 0 };
+	struct symbols *symbols = symbols_open();
+	struct consan_err e = { 0 };
 	int status = program;
 
 	list_records(r);
-	note_no_cuda(r);
+	add_notes(r);
 	if (!consan_report(&r->options, (const char *const *)r->record.at, r->record.n,
-			program, &status, &e)) {
+			program, symbols_resolve, symbols, &status, &e)) {
 		print_error("%s", e.text);
 		if (!status)
 			status = EXIT_INTERNAL;
 	}
+	symbols_close(symbols);
 	return status;
-}
-
-/* Detects before the program runs that a report cannot be written. */
-static bool check_writable(const char *path)
-{
-	char *real = options_path(path, (long)getpid());
-	int fd = open(real, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-
-	if (fd < 0)
-		print_error("%s: cannot write the report: %s", real, strerror(errno));
-	else
-		close(fd);
-	free(real);
-	return fd >= 0;
-}
-
-/* Detects malformed suppressions before the program runs. */
-static bool check_suppressions(const struct options *o)
-{
-	struct results r = { 0 };
-	struct err e = { 0 };
-	bool good = true;
-
-	for (size_t i = 0; good && i < o->suppressions.n; i++)
-		good = suppress_read(&r, o->suppressions.at[i], &e);
-	if (!good)
-		print_error("%s", e.text);
-	results_free(&r);
-	return good;
-}
-
-static bool check_reports(const struct options *o)
-{
-	bool good = !*o->log_file || options_is_stdout(o->log_file) || check_writable(o->log_file);
-
-	for (size_t i = 0; i < o->report.n; i++)
-		good &= options_is_stdout(o->report.at[i]) || check_writable(o->report.at[i]);
-	return good && check_suppressions(o);
 }
 
 /* Truncates the file of --save, to which the processes append their events. */
@@ -370,7 +325,7 @@ static void clear_saved(const struct options *o)
 static bool shard_of_environment(struct options *o)
 {
 	const char *index = getenv("CONSAN_SHARD_INDEX"), *total = getenv("CONSAN_TOTAL_SHARDS");
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char value[64];
 
 	if (*o->shard || !index || !total)
@@ -390,6 +345,9 @@ static int run_and_report(struct run *r)
 	if (!shard_of_environment(&r->options))
 		return EXIT_USAGE;
 
+	r->lib = library_dir();
+	if (!r->lib)
+		return EXIT_INTERNAL;
 	r->program = find_program(r->argv[0]);
 	if (!r->program) {
 		print_error("%s: no such program%s%s", r->argv[0],
@@ -400,7 +358,9 @@ static int run_and_report(struct run *r)
 	status = check_program(r->program);
 	if (status)
 		return status;
-	if (!check_reports(&r->options) || !make_dir(r))
+	if (!check_options(&r->options, r->lib))
+		return EXIT_USAGE;
+	if (!make_dir(r))
 		return EXIT_INTERNAL;
 	clear_saved(&r->options);
 	return run_program(r, &status) ? report(r, status) : status;
@@ -408,9 +368,11 @@ static int run_and_report(struct run *r)
 
 static int replay(struct run *r)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int status = 0;
 
+	if (!check_options(&r->options, NULL))
+		return EXIT_USAGE;
 	if (consan_replay(&r->options, r->options.read, &status, &e))
 		return status;
 	print_error("%s", e.text);
@@ -422,7 +384,6 @@ static int replay(struct run *r)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct run *r = state->input;
-	struct err e = { 0 };
 
 	(void)arg;
 	switch (key) {
@@ -437,8 +398,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!r->argv && !*r->options.read)
 			argp_error(state, "no program to run");
-		if (!options_agree(&r->options, &e))
-			argp_error(state, "%s", e.text);
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -448,23 +407,45 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 __attribute__((visibility("default")))
 const char *argp_program_version = "consan-run " CONSAN_VERSION;
 
+/* Refuses options that do not exist, and takes those from elsewhere. */
+static bool take_options(struct run *r, int argc, char **argv)
+{
+	const char *config = NULL;
+	struct consan_err e = { 0 };
+
+	if (options_known(OPTIONS_RUN, NULL, argc, argv, &config, &e)
+			&& options_preset(&r->options, config, &r->said, &e))
+		return true;
+	print_error("%s", e.text);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &options_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = {
+	const struct argp_child children[] = { { options_argp(OPTIONS_RUN), 0, NULL, 0 }, { 0 } };
+	const struct argp argp = {
 		.parser = parse, .args_doc = "[--] PROGRAM [ARGUMENT...]", .children = children,
 		.doc = "Runs a CUDA program on an emulated GPU and reports the concurrency bugs "
 			"of its kernels."
 			"\vExit status: that of the program; 66 if there are errors; 67 if a kernel "
 			"could not be checked, a module or call is missing, or none was launched; 126 "
-			"or 127 if the program cannot be run; 64 for bad usage.",
+			"or 127 if the program cannot be run; 64 if it was not run because an option is wrong, "
+			"or a file that one names cannot be read or written; 70 if a report could not be "
+			"written in the end.",
 	};
 	struct run r = { 0 };
 	int status;
 
 	argp_err_exit_status = EXIT_USAGE;
 	options_init(&r.options);
+	if (!take_options(&r, argc, argv)) {
+		options_free(&r.options);
+		text_free(&r.said);
+		return EXIT_USAGE;
+	}
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
+	if (r.options.said.n)
+		fprintf(stderr, "%s", r.options.said.at);
 	status = *r.options.read ? replay(&r) : run_and_report(&r);
 	clean_up(&r);
 	options_free(&r.options);

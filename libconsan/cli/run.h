@@ -20,6 +20,24 @@ char *find_program(const char *name);
  * status. Reads only the first bytes of the program. */
 int check_program(const char *path);
 
+/* ---- the options (check.c) ---- */
+
+#define LIBRARY "libconsan-cuda.so"
+#define INJECTED "libconsan-gpu.so"
+
+struct options;
+/* Finds what is wrong with the options before the program runs, and prints it: values, files that
+ * cannot be read or written, a backend that is not there. lib: the folder of our libraries; NULL: no program will run. */
+bool check_options(const struct options *o, const char *lib);
+
+/* ---- call stacks of the host (symbols.c) ---- */
+
+struct symbols;
+struct symbols *symbols_open(void);
+void symbols_close(struct symbols *s);
+/* For consan_report(). user: a struct symbols. */
+uint32_t symbols_resolve(void *user, uint32_t raw);
+
 /* ---- the progress line (display.c) ---- */
 
 struct display {

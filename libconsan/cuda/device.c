@@ -88,28 +88,45 @@ static void hint_architectures(struct consan *c)
 			consan_arch_hint(c, device.hint.at[i].sm, device.hint.at[i].suffix);
 }
 
-static void remark_static_runtimes(struct consan *c)
+/* The program and the libraries with a static, stripped runtime: "a", "a, b". */
+static void add_static_runtimes(struct text *t)
 {
 	for (size_t i = 0; i < device.static_runtime.n; i++) {
 		const char *path = device.static_runtime.at[i];
-		struct text t = { 0 };
+		const char *slash = strrchr(path, '/');
 
-		text_printf(&t, "%s: the CUDA runtime is linked statically and its symbols are "
-			"stripped: its kernels are not checked; link with -cudart shared, "
-			"or keep the symbols",
-			*path ? path : program_invocation_name);
-		consan_remark(c, REMARK_NOTE, t.at);
-		text_free(&t);
+		text_printf(t, "%s%s", i ? ", " : "", !*path ? program_invocation_name
+			: slash ? slash + 1 : path);
 	}
+}
+
+/* One remark: libraries of others cannot be linked again. */
+static void remark_static_runtimes(struct consan *c)
+{
+	struct text t = { 0 };
+
+	if (!device.static_runtime.n)
+		return;
+	add_static_runtimes(&t);
+	text_printf(&t, ": the CUDA runtime is linked statically and its symbols are stripped: kernels of "
+		"this code are not checked; where it is yours, link with -cudart shared, or keep the "
+		"symbols");
+	consan_remark(c, REMARK_NOTE, t.at);
+	text_free(&t);
+}
+
+static uint32_t host_stack(void)
+{
+	return consan_host_stack(NULL);
 }
 
 static int open_session(void)
 {
 	const char *dir = getenv("CONSAN_RESULTS");
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *path;
 
-	device.c = consan_open(getenv("CONSAN_OPTIONS"), &e);
+	device.c = consan_open(getenv(CONSAN_SESSION_ENV), &e);
 	if (!device.c) {
 		print_error("%s", e.text);
 		return device.broken = cudaErrorInitializationError;
@@ -121,6 +138,7 @@ static int open_session(void)
 		free(path);
 	}
 	consan_progress_to(device.c, getenv(PROGRESS_ENV));
+	consan_on_stack(device.c, host_stack);
 	hint_architectures(device.c);
 	remark_static_runtimes(device.c);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
@@ -181,6 +199,14 @@ void remark(enum consan_remark kind, const char *fmt, ...)
 	consan_remark(device.c, kind, text);
 }
 
+bool device_call_failed(const struct consan_call *call, bool implicit)
+{
+	if (session() || !consan_reports_calls(device.c, implicit))
+		return false;
+	consan_call_failed(device.c, call);
+	return true;
+}
+
 void unchecked(const char *kernel, bool launched, const char *why)
 {
 	if (!session())
@@ -197,10 +223,14 @@ void remark_static_runtime(const char *path)
 
 void static_runtime_used(void)
 {
-	for (size_t i = 0; i < device.static_runtime.n; i++)
-		remark(REMARK_NOT_LOADED, "%s: its CUDA runtime, which is linked statically and "
-			"stripped, was started", *device.static_runtime.at[i] ? device.static_runtime.at[i]
-			: program_invocation_name);
+	struct text t = { 0 };
+
+	if (!device.static_runtime.n)
+		return;
+	add_static_runtimes(&t);
+	remark(REMARK_NOT_LOADED, "%s: a CUDA runtime that is linked statically and stripped was started",
+		t.at);
+	text_free(&t);
 }
 
 void remark_unsupported(const char *name)
@@ -217,13 +247,29 @@ void device_arch_hint(unsigned sm, char suffix, bool of_program)
 	pthread_mutex_unlock(&device.lock);
 }
 
-enum consan_status device_launch(const struct consan_launch *l, struct err *e)
+/* --halt-on-error: ends the process as soon as a launch had an error. The records are complete: a
+ * launch on another thread keeps the session open. */
+static void halt(void)
+{
+	int status;
+
+	if (!consan_halted(device.c, &status))
+		return;
+	remark(REMARK_NOTE, "the program was ended by --halt-on-error");
+	fflush(NULL);
+	if (!atomic_load(&device.launching))
+		consan_close(device.c);
+	_exit(status);
+}
+
+enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e)
 {
 	enum consan_status status;
 
 	atomic_fetch_add(&device.launching, 1);
 	status = consan_launch(device.c, l, e);
 	atomic_fetch_sub(&device.launching, 1);
+	halt();
 	return status;
 }
 
@@ -290,6 +336,7 @@ __attribute__((destructor)) static void close_session(void)
 	if (!device.c || device.forked)
 		return;
 	device.broken = cudaErrorCudartUnloading;
+	api_end(device.c);
 	if (!atomic_load(&device.launching))
 		consan_close(device.c);
 }

@@ -257,7 +257,7 @@ static CUresult go(struct launch *l, CUstream stream, void **args, void **extra)
 	if (!error)
 		return drv(stream_issue(stream, &op));
 	op_free(&op);
-	return drv(launch_refused(NULL, l->func, error));
+	return drv(launch_refused(NULL, l, error));
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction func, void **args, void **extra)
@@ -267,7 +267,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction func, void **args,
 
 	if (!error)
 		error = from_config(&l, c, func);
-	return error ? drv(launch_refused(func, l.func, error)) : go(&l, c->hStream, args, extra);
+	return error ? drv(launch_refused(func, &l, error)) : go(&l, c->hStream, args, extra);
 }
 
 static CUresult launch(CUfunction func, const unsigned shape[6], unsigned shared, CUstream stream,
@@ -279,7 +279,7 @@ static CUresult launch(CUfunction func, const unsigned shape[6], unsigned shared
 	if (!error)
 		error = find(func, &l.func);
 	if (error)
-		return drv(launch_refused(func, l.func, error));
+		return drv(launch_refused(func, &l, error));
 	memcpy(l.grid, shape, sizeof l.grid);
 	memcpy(l.block, shape + 3, sizeof l.block);
 	return go(&l, stream, args, extra);

@@ -236,7 +236,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 CUresult cuLinkComplete(CUlinkState state, void **out, size_t *bytes)
 {
 	struct link *l = handle_get(state, HANDLE_LINK);
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;

@@ -1,9 +1,9 @@
 /* drv_tensormap: the encoding of tensor maps. */
 #include "internal.h"
 
-static CUresult encode(const struct tensormap_args *a, CUtensorMap *map)
+static CUresult encode(const struct consan_tensormap_args *a, CUtensorMap *map)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int error = map ? device_ready() : cudaErrorInvalidValue;
 
 	if (error)
@@ -20,7 +20,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
 	const cuuint32_t *elem_stride, CUtensorMapInterleave interleave,
 	CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill oob)
 {
-	struct tensormap_args a = { .type = type, .rank = rank, .address = (uintptr_t)address,
+	struct consan_tensormap_args a = { .type = type, .rank = rank, .address = (uintptr_t)address,
 		.dim = dim, .stride = stride, .box = box, .elem_stride = elem_stride,
 		.interleave = interleave, .swizzle = swizzle, .l2 = l2, .oob = oob };
 
@@ -33,7 +33,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuu
 	CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2,
 	CUtensorMapFloatOOBfill oob)
 {
-	struct tensormap_args a = { .im2col = true, .type = type, .rank = rank,
+	struct consan_tensormap_args a = { .im2col = true, .type = type, .rank = rank,
 		.address = (uintptr_t)address, .dim = dim, .stride = stride, .lower = lower,
 		.upper = upper, .channels = channels, .pixels = pixels, .elem_stride = elem_stride,
 		.interleave = interleave, .swizzle = swizzle, .l2 = l2, .oob = oob };
@@ -43,7 +43,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuu
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	if (!map || !consan_tensormap_address(map, (uintptr_t)address, &e))
 		return CUDA_ERROR_INVALID_VALUE;

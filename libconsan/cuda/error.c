@@ -21,6 +21,7 @@ const struct error_row *error_find(int code)
 cudaError_t rt(int error)
 {
 	used = true;
+	api_returns(error);
 	/* a query that returns "not ready" is not a failure */
 	if (error && error != cudaErrorNotReady)
 		last = error;
@@ -36,6 +37,7 @@ CUresult drv(int error)
 {
 	const struct error_row *row = error_find(error);
 
+	api_returns(error);
 	if (row && row->drv)
 		return (CUresult)error;
 	/* errors that only the runtime API distinguishes */
@@ -53,12 +55,14 @@ cudaError_t cudaGetLastError(void)
 {
 	int error = last;
 
+	api_asked();
 	last = 0;
 	return (cudaError_t)error;
 }
 
 cudaError_t cudaPeekAtLastError(void)
 {
+	api_asked();
 	return (cudaError_t)last;
 }
 

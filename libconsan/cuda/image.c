@@ -66,7 +66,7 @@ static enum form form_of(const void *bytes, size_t size)
 /* ---- choosing ---- */
 
 static bool choose(const void *bytes, size_t size, struct fatbin_image *best,
-	struct text *has, struct err *e)
+	struct text *has, struct consan_err *e)
 {
 	const struct consan_device *d = device_info();
 
@@ -92,7 +92,7 @@ static int no_ptx(struct image *im, const char *has)
 	return cudaErrorNoKernelImageForDevice;
 }
 
-static int bad_module(struct image *im, const struct err *e, int error)
+static int bad_module(struct image *im, const struct consan_err *e, int error)
 {
 	if (e->line)
 		remark(REMARK_NOT_LOADED, "%s: line %d, column %d: %s", im->name, e->line,
@@ -104,12 +104,12 @@ static int bad_module(struct image *im, const struct err *e, int error)
 
 static int load_text(struct image *im, const char *ptx, size_t n)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	size_t k;
 
 	im->module = consan_load_ptx(device_session(), im->name, ptx, n, &e);
 	if (!im->module)
-		return bad_module(im, &e, e.code == ERR_MEMORY
+		return bad_module(im, &e, e.code == CONSAN_ERR_MEMORY
 			? cudaErrorMemoryAllocation : cudaErrorInvalidPtx);
 	if (im->form == FORM_FATBIN)
 		consan_take_registers(im->module, im->bytes, im->size);
@@ -126,7 +126,7 @@ static int load_text(struct image *im, const char *ptx, size_t n)
 static int load_fatbin(struct image *im)
 {
 	struct fatbin_image best = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct text has = { 0 };
 	char *ptx;
 	size_t n;
@@ -153,7 +153,7 @@ static int load_parts(struct image *im)
 	VEC(char *) text = { 0 };
 	struct fatbin_image best;
 	struct text has = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *ptx;
 	size_t n, i;
 	int error;
@@ -196,7 +196,7 @@ static int load_bare(struct image *im)
 
 int image_load(struct image *im)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int error = device_ready();
 
 	if (error)
@@ -214,7 +214,7 @@ int image_load(struct image *im)
 			im->state = no_ptx(im, "a cubin");
 			break;
 		case FORM_UNKNOWN:
-			err_set(&e, ERR_FATBIN, 0, 0, "neither a fatbin nor PTX text");
+			err_set(&e, CONSAN_ERR_FATBIN, 0, 0, "neither a fatbin nor PTX text");
 			im->state = bad_module(im, &e, cudaErrorInvalidKernelImage);
 			break;
 		}
@@ -257,6 +257,22 @@ static bool in_program(const void *at)
 	return dladdr1(at, &info, (void **)&map, RTLD_DL_LINKMAP) && map && !map->l_name[0];
 }
 
+/* "prog: module 1", "libx.so: module 2"; "prog: JIT module 3" of one that the program has made or
+ * read: no file that was built holds it (reports/stale.c). */
+static void name_image(struct image *im, const void *at)
+{
+	const char *object = program_invocation_short_name, *kind = "module", *slash;
+	Dl_info info;
+
+	if (!dladdr(at, &info) || !info.dli_fname)
+		kind = "JIT module";
+	else if (!in_program(at))
+		object = (slash = strrchr(info.dli_fname, '/')) ? slash + 1 : info.dli_fname;
+	pthread_mutex_lock(&lock);
+	snprintf(im->name, sizeof im->name, "%.200s: %s %u", object, kind, ++images);
+	pthread_mutex_unlock(&lock);
+}
+
 static void *dup_bytes(const void *bytes, size_t n)
 {
 	char *copy = base_alloc(n + 1);
@@ -296,10 +312,7 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 	im->bytes = bytes;
 	if (own == IMAGE_COPY && im->size)
 		im->bytes = im->owned = dup_bytes(bytes, im->size);
-	pthread_mutex_lock(&lock);
-	snprintf(im->name, sizeof im->name, "%.200s: module %u",
-		program_invocation_short_name, ++images);
-	pthread_mutex_unlock(&lock);
+	name_image(im, given);
 	hint_architecture(im, own == IMAGE_BORROW && in_program(given));
 	handle_put(im, HANDLE_IMAGE, im);
 	*out = im;
@@ -407,7 +420,7 @@ static uint32_t default_dynamic(const struct func *f)
 
 int func_load(struct func *f)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int error = image_load(f->image);
 
 	if (error)
@@ -418,7 +431,7 @@ int func_load(struct func *f)
 		if (f->kernel) {
 			consan_kernel_info(f->kernel, &f->info);
 			f->max_dynamic = default_dynamic(f);
-		} else if (e.code && e.code != ERR_PTX_SYMBOL) {
+		} else if (e.code && e.code != CONSAN_ERR_PTX_SYMBOL) {
 			error = bad_module(f->image, &e, cudaErrorInvalidPtx);
 		} else {
 			error = cudaErrorSymbolNotFound;

@@ -28,9 +28,11 @@ const struct consan_device *device_info(void);   /* after device_ready() */
 void device_fault(int error);                   /* sets the sticky error; the first one stays */
 void device_reset(void);                        /* clears the sticky error */
 /* consan_launch() in this session. */
-enum consan_status device_launch(const struct consan_launch *l, struct err *e);
+enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e);
 /* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* consan_call_failed() in this session, if it can be opened and --report-api-errors wants it. */
+bool device_call_failed(const struct consan_call *call, bool implicit);
 /* consan_unchecked() in this session, if it can be opened. */
 void unchecked(const char *kernel, bool launched, const char *why);
 /* Reports a call that has no implementation. */
@@ -65,6 +67,14 @@ bool rt_used(void); /* a runtime call was made, so the primary context is curren
 CUresult drv(int error);
 int drv_initialised(void); /* 0 after cuInit() or a runtime call, else the error */
 int drv_ready(void);       /* as well: a context is current, and device_ready() */
+
+/* ---- calls that failed (api_error.c) ---- */
+/* A launch or lookup that was refused; rule: "CS951" or "CS952". reason: one sentence, or "". */
+void api_refused(const char *rule, const char *kernel, int error, const char *reason);
+void api_returns(int error); /* a call ends; by rt() and drv() */
+void api_configured(void);   /* the next launch of this thread is one of kernel<<<...>>> */
+void api_asked(void);        /* the program asks for the last error of this thread */
+void api_end(struct consan *c); /* the program ends: it asks no more */
 
 /* Names of an error code in both APIs (error.def); NULL: no such code. */
 struct error_row { int code; const char *rt, *drv, *text; };
@@ -174,6 +184,7 @@ struct launch {
 	bool programmatic;           /* may start before the previous launch of its stream ends */
 	uint64_t queue;              /* identifies the stream; set by stream_issue() */
 	void *params;                /* the parameter block, owned */
+	char reason[200];            /* why launch_check() refused it */
 };
 /* Sets the parameters from an array of pointers, or from a packed block of n bytes. */
 int launch_pack(struct launch *l, void **args, const void *block, size_t n);
@@ -183,8 +194,8 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n);
 int launch_check(struct launch *l);
 int launch_run(const struct launch *l);
 /* Reports a launch that failed with this error before it ran, so that its kernel is not checked.
- * handle: what the program passed; f: the kernel, NULL if that is not one. Returns the error. */
-int launch_refused(const void *handle, const struct func *f, int error);
+ * handle: what the program passed; l->func: the kernel, NULL if that is not one. Returns the error. */
+int launch_refused(const void *handle, const struct launch *l, int error);
 /* The same for the lookup of a kernel, by name or (name NULL) by handle. */
 int lookup_failed(const char *name, const void *handle, int error);
 int func_occupancy(struct func *f, int threads, size_t shared, int *blocks);

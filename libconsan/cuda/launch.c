@@ -79,17 +79,44 @@ static uint64_t volume(const uint32_t d[3])
 	return (uint64_t)d[0] * d[1] * d[2];
 }
 
-static int check_shape(const struct launch *l)
+/* Returns the error, with the reason in l. */
+static int refuse(struct launch *l, int error, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static int refuse(struct launch *l, int error, const char *fmt, ...)
 {
-	if (!volume(l->grid) || l->grid[0] > GRID_X_MAX || l->grid[1] > GRID_YZ_MAX
-			|| l->grid[2] > GRID_YZ_MAX)
-		return cudaErrorInvalidConfiguration;
-	if (!volume(l->block) || l->block[0] > BLOCK_MAX || l->block[1] > BLOCK_MAX
-			|| l->block[2] > BLOCK_Z_MAX || volume(l->block) > BLOCK_MAX)
-		return cudaErrorInvalidConfiguration;
-	if (volume(l->block) > l->func->info.max_threads)
-		return cudaErrorLaunchOutOfResources;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(l->reason, sizeof l->reason, fmt, ap);
+	va_end(ap);
+	return error;
+}
+
+static int check_shape(struct launch *l)
+{
+	const uint32_t *g = l->grid, *b = l->block;
+
+	if (!volume(g) || g[0] > GRID_X_MAX || g[1] > GRID_YZ_MAX || g[2] > GRID_YZ_MAX)
+		return refuse(l, cudaErrorInvalidConfiguration, "the grid is (%u,%u,%u); possible are "
+			"(1,1,1) to (%u,%u,%u)", g[0], g[1], g[2], GRID_X_MAX, GRID_YZ_MAX, GRID_YZ_MAX);
+	if (!volume(b) || b[0] > BLOCK_MAX || b[1] > BLOCK_MAX || b[2] > BLOCK_Z_MAX
+			|| volume(b) > BLOCK_MAX)
+		return refuse(l, cudaErrorInvalidConfiguration, "the block is (%u,%u,%u), %llu threads; "
+			"possible are 1 to %u threads, and at most %u in z", b[0], b[1], b[2],
+			(unsigned long long)volume(b), BLOCK_MAX, BLOCK_Z_MAX);
+	if (volume(b) > l->func->info.max_threads)
+		return refuse(l, cudaErrorLaunchOutOfResources, "the block has %llu threads; the kernel is "
+			"compiled for at most %u (__launch_bounds__)", (unsigned long long)volume(b),
+			l->func->info.max_threads);
 	return 0;
+}
+
+static int cluster_error(struct launch *l)
+{
+	const uint32_t *c = l->cluster, *g = l->grid;
+
+	return refuse(l, cudaErrorInvalidClusterSize, "the cluster is (%u,%u,%u) for a grid of (%u,%u,%u); "
+		"it has at most %u CTAs and divides the grid", c[0], c[1], c[2], g[0], g[1], g[2],
+		l->func->non_portable ? device_info()->max_cluster : CLUSTER_PORTABLE);
 }
 
 /* The cluster size comes from the launch, or else from the kernel: PTX ISA
@@ -132,17 +159,25 @@ int launch_check(struct launch *l)
 	error = check_shape(l);
 	if (!error)
 		error = check_cluster(l);
+	if (error == cudaErrorInvalidClusterSize)
+		return cluster_error(l);
 	if (error)
 		return error;
 	if (l->shared > l->func->max_dynamic)
-		return cudaErrorInvalidValue;
+		return refuse(l, cudaErrorInvalidValue, "it asks for %zu B of dynamic shared memory; the limit "
+			"of the kernel is %u B (cudaFuncAttributeMaxDynamicSharedMemorySize)", l->shared,
+			l->func->max_dynamic);
 	error = func_occupancy(l->func, (int)volume(l->block), l->shared, &blocks);
 	if (error)
 		return error;
 	if (!blocks)
-		return cudaErrorLaunchOutOfResources;
+		return refuse(l, cudaErrorLaunchOutOfResources, "a block does not fit on an SM: %llu threads, "
+			"%zu B of shared memory, %u registers a thread", (unsigned long long)volume(l->block),
+			l->shared + l->func->info.shared_static, l->func->info.nregs);
 	if (l->cooperative && volume(l->grid) > (uint64_t)blocks * device_info()->sm_count)
-		return cudaErrorCooperativeLaunchTooLarge;
+		return refuse(l, cudaErrorCooperativeLaunchTooLarge, "%llu blocks cannot be resident at once; "
+			"%llu can", (unsigned long long)volume(l->grid),
+			(unsigned long long)blocks * device_info()->sm_count);
 	return 0;
 }
 
@@ -188,15 +223,21 @@ static const char *name_of(const void *handle)
 		: "(unknown kernel)";
 }
 
-int launch_refused(const void *handle, const struct func *f, int error)
+int launch_refused(const void *handle, const struct launch *l, int error)
 {
-	report(f ? f->name : name_of(handle), true, "the launch was refused", error);
+	const char *kernel = l->func ? l->func->name : name_of(handle);
+
+	report(kernel, true, "the launch was refused", error);
+	api_refused("CS951", kernel, error, l->reason);
 	return error;
 }
 
 int lookup_failed(const char *name, const void *handle, int error)
 {
-	report(name ? name : name_of(handle), false, "it was not found", error);
+	const char *kernel = name ? name : name_of(handle);
+
+	report(kernel, false, "it was not found", error);
+	api_refused("CS952", kernel, error, "");
 	return error;
 }
 
@@ -205,7 +246,7 @@ int launch_run(const struct launch *l)
 	struct consan_launch x = { .kernel = l->func->kernel,
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
 		.cooperative = l->cooperative, .programmatic = l->programmatic, .queue = l->queue };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	int error = device_ready();
 
 	if (error)

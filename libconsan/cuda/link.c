@@ -236,7 +236,7 @@ static struct item *definition(struct linker *l, const struct item *of)
 	return best;
 }
 
-static bool resolve(struct linker *l, struct err *e)
+static bool resolve(struct linker *l, struct consan_err *e)
 {
 	struct item *it, *def;
 
@@ -247,7 +247,7 @@ static bool resolve(struct linker *l, struct err *e)
 		def = definition(l, it);
 		if (is_definition(it) && it != def) {
 			if (it->linkage == LINK_VISIBLE)
-				return err_set(e, ERR_PTX_SYMBOL, 0, 0, "%.*s is defined twice",
+				return err_set(e, CONSAN_ERR_PTX_SYMBOL, 0, 0, "%.*s is defined twice",
 					(int)it->name_n, it->name);
 			it->dropped = true;
 		} else if (it->kind == KIND_VARIABLE && it->linkage == LINK_EXTERN && def) {
@@ -348,7 +348,7 @@ static unsigned file_max(const struct linker *l, unsigned unit)
 	return (unsigned)most;
 }
 
-char *link_ptx(const char *const *text, size_t n, struct err *e)
+char *link_ptx(const char *const *text, size_t n, struct consan_err *e)
 {
 	static const enum kind order[] = { KIND_HEADER, KIND_FILE, KIND_OTHER, KIND_VARIABLE,
 		KIND_PROTOTYPE, KIND_FUNCTION, KIND_SECTION };
@@ -362,7 +362,8 @@ char *link_ptx(const char *const *text, size_t n, struct err *e)
 			p = declaration(p, &it);
 			it.unit = unit;
 			if (!it.n) {
-				err_set(e, ERR_PTX_SYNTAX, 0, 0, "input %u of the linker is not PTX", unit + 1);
+				err_set(e, CONSAN_ERR_PTX_SYNTAX, 0, 0, "input %u of the linker is not PTX",
+					unit + 1);
 				break;
 			}
 			vec_push(&l.item, it);

@@ -7,7 +7,7 @@
 #include "libconsan/base/base.h"
 
 /* Joins n NUL-terminated texts into one, which the caller free()s. NULL and e:
- * ERR_PTX_SYMBOL, a symbol is defined twice; ERR_PTX_SYNTAX, a text is not PTX. */
-char *link_ptx(const char *const *text, size_t n, struct err *e);
+ * CONSAN_ERR_PTX_SYMBOL, a symbol is defined twice; CONSAN_ERR_PTX_SYNTAX, a text is not PTX. */
+char *link_ptx(const char *const *text, size_t n, struct consan_err *e);
 
 #endif

@@ -1,12 +1,13 @@
 # interposition of the CUDA runtime and driver: preloaded into the program under test
 CUDA_SRC = $(addprefix libconsan/cuda/, \
-	device.c drv_device.c drv_launch.c drv_memory.c drv_module.c drv_stream.c drv_tensormap.c \
+	api_error.c device.c drv_device.c drv_launch.c drv_memory.c drv_module.c drv_stream.c drv_tensormap.c \
 	entry_points.c error.c graph.c handle_map.c image.c launch.c link.c memory.c redirect.c \
 	region.c rt_device.c rt_launch.c rt_memory.c rt_module.c rt_stream.c stream.c)
 CUDA_OBJ = $(CUDA_SRC:%.c=$(BUILD)/%.o)
 
 # The functions have the parameters of CUDA's prototypes, used or not.
-$(CUDA_OBJ): CFLAGS_ALL += -Wno-unused-parameter -isystem $(CUDA_HOME)/include
+# A call stack must have the frame of the function that the program called: no sibling calls.
+$(CUDA_OBJ): CFLAGS_ALL += -Wno-unused-parameter -fno-optimize-sibling-calls -isystem $(CUDA_HOME)/include
 
 # Only the names of the CUDA API are exported; symbols of the archives are hidden. The library
 # is initialized first, before the constructors of the program.

@@ -31,13 +31,13 @@ static int go(struct launch *l, void **args, cudaStream_t stream)
 	if (!error)
 		return stream_issue(stream, &op);
 	op_free(&op);
-	return launch_refused(NULL, l->func, error);
+	return launch_refused(NULL, l, error);
 }
 
 static cudaError_t launch(struct launch *l, const void *func, int error, void **args,
 	cudaStream_t stream)
 {
-	return rt(error ? launch_refused(func, l->func, error) : go(l, args, stream));
+	return rt(error ? launch_refused(func, l, error) : go(l, args, stream));
 }
 
 cudaError_t cudaLaunchKernel(const void *func, struct dim3 grid, struct dim3 block,
@@ -133,6 +133,7 @@ cudaError_t __cudaPopCallConfiguration(struct dim3 *grid, struct dim3 *block, si
 
 	if (!pushed.n)
 		return rt(cudaErrorMissingConfiguration);
+	api_configured();
 	c = &pushed.at[--pushed.n];
 	*grid = c->grid;
 	*block = c->block;

@@ -289,7 +289,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
 
 	if (!error)
 		return add(node, graph, after, nafter, &op);
-	launch_refused(p ? p->func : NULL, op.launch.func, error);
+	launch_refused(p ? p->func : NULL, &op.launch, error);
 	op_free(&op);
 	return rt(error);
 }

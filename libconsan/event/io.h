@@ -13,9 +13,9 @@
 
 struct event_writer;
 /* Appends to path, creating it. */
-struct event_writer *event_writer_open(const char *path, struct err *e);
+struct event_writer *event_writer_open(const char *path, struct consan_err *e);
 /* False: an event could not be written, for example because the disk is full; e says why. */
-bool event_writer_close(struct event_writer *w, struct err *e);
+bool event_writer_close(struct event_writer *w, struct consan_err *e);
 void event_writer_launch(struct event_writer *w, const struct launch_info *l);
 /* last: clusters with a higher id do not count, because the launch failed; UINT32_MAX: all count.
  * unchecked: why the events are not the whole launch, or "". */
@@ -52,7 +52,7 @@ struct event_read_stats {
 };
 /* False: no such file, or nothing in it is an event stream of this version. */
 bool event_read(const char *path, const struct event_reader *r,
-	struct event_read_stats *stats, struct err *e);
+	struct event_read_stats *stats, struct consan_err *e);
 /* Does the file begin like an event stream? */
 bool event_is_stream(const char *path);
 

@@ -331,7 +331,7 @@ static size_t read_all(struct read *r, const unsigned char *p, size_t n)
 }
 
 bool event_read(const char *path, const struct event_reader *to,
-	struct event_read_stats *stats, struct err *e)
+	struct event_read_stats *stats, struct consan_err *e)
 {
 	struct read r = { .to = to, .stats = stats };
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -343,14 +343,14 @@ bool event_read(const char *path, const struct event_reader *to,
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		if (fd >= 0)
 			close(fd);
-		return err_set(e, ERR_IO, 0, 0, "%s: %s", path,
+		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path,
 			fd < 0 ? strerror(errno) : "not a file");
 	}
 	if (st.st_size)
 		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)
-		return err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
 	r.past = base_alloc(sizeof *r.past);
 	if (map) {
 		valid = read_all(&r, map, (size_t)st.st_size);
@@ -366,9 +366,9 @@ bool event_read(const char *path, const struct event_reader *to,
 	if (valid)
 		return true;
 	if (r.other_version)
-		return err_set(e, ERR_FORMAT, 0, 0, "%s: event stream of version %u, this "
+		return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: event stream of version %u, this "
 			"consan reads %u", path, r.other_version, EVENT_VERSION);
-	return err_set(e, ERR_FORMAT, 0, 0, "%s: %s", path, st.st_size
+	return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: %s", path, st.st_size
 		? "not an event stream of consan" : "empty: no launch was saved");
 }
 

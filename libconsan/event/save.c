@@ -34,7 +34,7 @@ struct saver {                  /* the sink of one cluster */
 	uint32_t last_site;
 };
 
-struct event_writer *event_writer_open(const char *path, struct err *e)
+struct event_writer *event_writer_open(const char *path, struct consan_err *e)
 {
 	struct event_writer *w = base_alloc(sizeof *w);
 
@@ -44,7 +44,7 @@ struct event_writer *event_writer_open(const char *path, struct err *e)
 	return NULL;
 }
 
-bool event_writer_close(struct event_writer *w, struct err *e)
+bool event_writer_close(struct event_writer *w, struct consan_err *e)
 {
 	int error = append_close(&w->out);
 
@@ -52,7 +52,7 @@ bool event_writer_close(struct event_writer *w, struct err *e)
 		error = w->error;
 	vec_free(&w->written);
 	free(w);
-	return !error || err_set(e, ERR_IO, 0, 0, "events not saved: %s", strerror(error));
+	return !error || err_set(e, CONSAN_ERR_IO, 0, 0, "events not saved: %s", strerror(error));
 }
 
 /* Head and payload in one block of memory; put_chunk() sets the session. */

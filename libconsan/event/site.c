@@ -56,6 +56,7 @@ static uint64_t hash_loc(const void *p)
 	h = hash_bytes(h, &l->line, sizeof l->line);
 	h = hash_bytes(h, &l->col, sizeof l->col);
 	h = hash_bytes(h, &l->function, sizeof l->function);
+	h = hash_bytes(h, &l->offset, sizeof l->offset);
 	return hash_bytes(h, &l->inlined_at, sizeof l->inlined_at);
 }
 
@@ -64,7 +65,8 @@ static bool same_loc(const void *p, const void *q)
 	const struct site_loc *a = p, *b = q;
 
 	return a->file == b->file && a->line == b->line && a->col == b->col
-		&& a->function == b->function && a->inlined_at == b->inlined_at;
+		&& a->function == b->function && a->inlined_at == b->inlined_at
+		&& a->offset == b->offset;
 }
 
 static uint64_t hash_site(const void *p)
@@ -135,7 +137,7 @@ static const struct site_loc *copy_loc(const struct site_loc *l)
 	key = (struct site_loc){
 		.file = copy_string(l->file), .line = l->line, .col = l->col,
 		.function = copy_string(l->function),
-		.inlined_at = copy_loc(l->inlined_at),
+		.inlined_at = copy_loc(l->inlined_at), .offset = l->offset,
 	};
 	slot = hash_slot(&locs, &key, hash_loc, same_loc);
 	if (!*slot) {

@@ -1,4 +1,5 @@
-/* site: the places of instructions in the program.
+/* site: the places of instructions in the program, and call stacks of the host. A call stack is a
+ * site without an instruction: its chain of places is that of the callers, innermost first.
  *
  * The table of sites belongs to the process, is append-only and thread-safe. Code that loads a
  * module adds its sites; all other code refers to them by id. Id 0: unknown. All strings are
@@ -15,6 +16,8 @@ struct site_loc {
 	uint32_t line, col;
 	const char *function;  /* inlined function's name, or NULL */
 	const struct site_loc *inlined_at; /* the caller's place, or NULL */
+	uint64_t offset;       /* of host code without line information: its address in the object
+				  `file`, with line 0 */
 };
 
 struct site {

@@ -9,7 +9,8 @@
 
 /* ---- a hang ---- */
 
-static void blocked_event(struct warp *w, uint32_t pc, uint32_t mask, const struct xwait *wait)
+static void blocked_event(struct warp *w, uint32_t pc, uint32_t mask, const struct xwait *wait,
+	enum ev_hang why)
 {
 	char buf[200] = "";
 	const struct xop *x = &w->code[pc];
@@ -23,7 +24,8 @@ static void blocked_event(struct warp *w, uint32_t pc, uint32_t mask, const stru
 			wait->explain(w, wait, &e.blocked, buf, sizeof buf);
 	} else {
 		e.blocked.on = WAIT_SPIN;
-		e.blocked.text = "spins in a loop that changes no state";
+		e.blocked.text = why == HANG_TIMEOUT ? "was still running when the time was up"
+			: "spins in a loop that changes no state";
 	}
 	ex_emit(w->cluster, &e);
 }
@@ -38,7 +40,7 @@ void cluster_hang(struct cluster *c, enum ev_hang why)
 
 			for (unsigned f = 0; !w->done && f < w->nfrag; f++)
 				blocked_event(w, w->frag[f].pc, w->frag[f].mask,
-					w->frag[f].blocked ? &w->frag[f].wait : NULL);
+					w->frag[f].blocked ? &w->frag[f].wait : NULL, why);
 		}
 	struct event e = { .kind = EV_HANG, .lanes = FULL, .hang.why = why };
 	ex_emit(c, &e);

@@ -325,17 +325,17 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 	return k;
 }
 
-const struct exec_kernel *exec_kernel(struct exec_module *m, const char *name, struct err *e)
+const struct exec_kernel *exec_kernel(struct exec_module *m, const char *name, struct consan_err *e)
 {
 	const struct ptx_func *f = ptx_find(m->ptx, name);
 	struct exec_kernel **k;
 
 	if (!f || !f->entry || !f->cfg) {
-		err_set(e, ERR_PTX_SYMBOL, 0, 0, "no kernel %s in %s", name, m->ptx->name);
+		err_set(e, CONSAN_ERR_PTX_SYMBOL, 0, 0, "no kernel %s in %s", name, m->ptx->name);
 		return NULL;
 	}
 	if (simd_missing()) {
-		err_set(e, ERR_UNSUPPORTED, 0, 0, "%s", simd_missing());
+		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0, "%s", simd_missing());
 		return NULL;
 	}
 	k = &m->kernel[f - m->ptx->func];

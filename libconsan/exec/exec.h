@@ -30,6 +30,7 @@ struct exec_device {
 };
 /* The device that fits an sm number best; never NULL. device.def is the table. */
 const struct exec_device *exec_device_for(unsigned sm);
+const struct exec_device *exec_device_at(unsigned k); /* from 0; NULL: there are k or fewer */
 
 /* ---- the map of device memory (process-wide, thread-safe) ---- */
 
@@ -45,10 +46,11 @@ bool exec_mem_find(uint64_t at, struct exec_mem *out);
 
 /* ---- tensor maps ---- */
 
-/* Writes consan's encoding to map (TENSORMAP_BYTES, 64-aligned). Where the driver refuses, returns
+/* Writes consan's encoding to map (CONSAN_TENSORMAP_BYTES, 64-aligned). Where the driver refuses,
+ * returns
  * false and sets e, which names the argument. See tensormap.c. */
-bool exec_tensormap(const struct tensormap_args *a, void *map, struct err *e);
-bool exec_tensormap_address(void *map, uint64_t address, struct err *e);
+bool exec_tensormap(const struct consan_tensormap_args *a, void *map, struct consan_err *e);
+bool exec_tensormap_address(void *map, uint64_t address, struct consan_err *e);
 
 /* ---- modules ---- */
 
@@ -58,11 +60,11 @@ struct exec_kernel;
 /* Lays out and initialises global and constant variables. Takes ownership of the PTX module (frees
  * it with the exec_module). extern_symbol resolves names that this module declares .extern
  * (separate compilation); may be NULL. */
-struct exec_module *exec_load(struct ptx_module *ptx, struct err *e);
+struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e);
 /* A changed text of a loaded module, with the same variables and functions: its variables are those
  * of `like`, with their contents, which must outlive it. */
 struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_module *like,
-	struct err *e);
+	struct consan_err *e);
 void exec_unload(struct exec_module *m);
 /* Address and size of a .global or .const variable. */
 bool exec_symbol(const struct exec_module *m, const char *name, void **at, uint64_t *bytes);
@@ -71,7 +73,8 @@ bool exec_symbol(const struct exec_module *m, const char *name, void **at, uint6
 void exec_set_registers(struct exec_module *m, const char *kernel, uint32_t n);
 /* Decodes on first use. NULL + e if there is no such entry. A kernel that holds unsupported
  * instructions decodes without error; executing one is an error. */
-const struct exec_kernel *exec_kernel(struct exec_module *m, const char *name, struct err *e);
+const struct exec_kernel *exec_kernel(struct exec_module *m, const char *name,
+	struct consan_err *e);
 
 struct exec_kernel_info {
 	const char *name;
@@ -173,7 +176,7 @@ enum exec_status { EXEC_OK, EXEC_FAULT, EXEC_TRAP, EXEC_HANG, EXEC_TIMEOUT,
 
 struct exec_result {
 	enum exec_status status;
-	struct err err;            /* BAD_LAUNCH, UNSUPPORTED: reason and place */
+	struct consan_err err;            /* BAD_LAUNCH, UNSUPPORTED: reason and place */
 	uint32_t site;             /* UNSUPPORTED, FAULT, TRAP: the site, or 0 */
 	uint64_t bad_cluster;      /* the lowest one that failed; UINT64_MAX: none */
 	uint64_t cut;              /* clusters from this id on were cut off at a moment that depends

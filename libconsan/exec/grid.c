@@ -26,6 +26,11 @@ const struct exec_device *exec_device_for(unsigned sm)
 	return best;
 }
 
+const struct exec_device *exec_device_at(unsigned k)
+{
+	return k < ARRAY_SIZE(devices) ? &devices[k] : NULL;
+}
+
 double grid_now(void)
 {
 	struct timespec t;
@@ -92,7 +97,8 @@ void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32
 		g->status = status;
 		g->site = site;
 		memset(&g->err, 0, sizeof g->err);
-		err_set(&g->err, status == EXEC_UNSUPPORTED ? ERR_UNSUPPORTED : ERR_LAUNCH, 0, 0,
+		err_set(&g->err, status == EXEC_UNSUPPORTED ? CONSAN_ERR_UNSUPPORTED : CONSAN_ERR_LAUNCH, 0,
+			0,
 			"%s", text);
 		atomic_store(&g->cut, g->spread ? cluster + 1 : 0);
 	}
@@ -102,7 +108,7 @@ void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32
 static bool bad(struct exec_result *r, const char *what, uint64_t is, uint64_t limit)
 {
 	r->status = EXEC_BAD_LAUNCH;
-	return err_set(&r->err, ERR_LAUNCH, 0, 0, "%s is %llu, the limit is %llu", what,
+	return err_set(&r->err, CONSAN_ERR_LAUNCH, 0, 0, "%s is %llu, the limit is %llu", what,
 		(unsigned long long)is, (unsigned long long)limit);
 }
 
@@ -126,7 +132,7 @@ static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], stru
 			return bad(r, "a block dimension", l->block[i], block_max[i]);
 		if (l->grid[i] % cl[i]) {
 			r->status = EXEC_BAD_LAUNCH;
-			return err_set(&r->err, ERR_LAUNCH, 0, 0,
+			return err_set(&r->err, CONSAN_ERR_LAUNCH, 0, 0,
 				"the grid dimension %u is not a multiple of the cluster "
 				"dimension %u",
 				l->grid[i], cl[i]);
@@ -134,7 +140,7 @@ static bool check_launch(const struct exec_launch *l, const uint32_t cl[3], stru
 		if (k->func->reqnctapercluster[0] && cl[i] != (k->func->reqnctapercluster[i]
 			? k->func->reqnctapercluster[i] : 1)) {
 			r->status = EXEC_BAD_LAUNCH;
-			return err_set(&r->err, ERR_LAUNCH, 0, 0,
+			return err_set(&r->err, CONSAN_ERR_LAUNCH, 0, 0,
 				"the cluster size differs from .reqnctapercluster");
 		}
 	}

@@ -248,7 +248,7 @@ struct grid {
 	pthread_mutex_t lock;    /* protects the fields below and print */
 	uint64_t bad_cluster;    /* lowest id with a fault */
 	enum exec_status status;
-	struct err err;
+	struct consan_err err;
 	uint32_t site;
 	unsigned fault;          /* FAULT_ code of that cluster */
 	uint64_t *workspace;     /* grid barrier of cooperative groups */

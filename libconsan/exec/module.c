@@ -52,7 +52,7 @@ static const struct ptx_var *definition(const struct ptx_module *p, const char *
 	return NULL;
 }
 
-static bool relocate(struct exec_module *m, const struct placed *p, struct err *e)
+static bool relocate(struct exec_module *m, const struct placed *p, struct consan_err *e)
 {
 	for (size_t i = 0; i < p->var->nreloc; i++) {
 		const struct ptx_reloc *r = &p->var->reloc[i];
@@ -64,7 +64,7 @@ static bool relocate(struct exec_module *m, const struct placed *p, struct err *
 		else if (to)
 			v = (uint64_t)(uintptr_t)to;
 		else
-			return err_set(e, ERR_PTX_SYMBOL, 0, 0,
+			return err_set(e, CONSAN_ERR_PTX_SYMBOL, 0, 0,
 				"the initialiser of %s refers to %s, "
 				"which has no address in this module", p->var->name, r->name);
 		v += (uint64_t)r->addend;
@@ -111,7 +111,7 @@ static struct exec_module *open_module(struct ptx_module *ptx)
 }
 
 struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_module *like,
-	struct err *e)
+	struct consan_err *e)
 {
 	struct exec_module *m = open_module(ptx);
 	bool ok = ptx->nfunc == like->ptx->nfunc;
@@ -127,12 +127,12 @@ struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_mod
 	qsort(m->placed, m->nplaced, sizeof *m->placed, by_var);
 	if (ok)
 		return m;
-	err_set(e, ERR_PTX_SYMBOL, 0, 0, "the module has other variables or functions");
+	err_set(e, CONSAN_ERR_PTX_SYMBOL, 0, 0, "the module has other variables or functions");
 	exec_unload(m);
 	return NULL;
 }
 
-struct exec_module *exec_load(struct ptx_module *ptx, struct err *e)
+struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)
 {
 	struct exec_module *m = open_module(ptx);
 

@@ -15,7 +15,7 @@ static void emit_access(struct warp *w, const struct xop *x, uint32_t lanes, con
 	e.access.space = p->space;
 	e.access.owner = (uint16_t)(p->cta ? p->cta->rank : w->cta->rank);
 	e.access.mode = mode;
-	e.access.bytes = TENSORMAP_BYTES;
+	e.access.bytes = CONSAN_TENSORMAP_BYTES;
 	e.access.at.base = p->addr;
 	if (p->space == SP_SHARED || w->sink->want_global)
 		ex_emit(w->cluster, &e);
@@ -89,9 +89,9 @@ static enum step op_publish(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
 	if (!ex_resolve(w, x, 1u << l, PS_shared, ex_addr(w, get_addr(x, 2), l),
-			TENSORMAP_BYTES, 128, false, &from) ||
+			CONSAN_TENSORMAP_BYTES, 128, false, &from) ||
 			!ex_resolve(w, x, 1u << l, PS_global, ex_addr(w, get_addr(x, 0), l),
-			TENSORMAP_BYTES, 128, true, &to))
+			CONSAN_TENSORMAP_BYTES, 128, true, &to))
 		return STEP_FAULT;
 	if (w->sink) {
 		struct event e = ex_event(w, x, EV_FENCE_PROXY, lanes);
@@ -103,7 +103,7 @@ static enum step op_publish(struct warp *w, const struct xop *x, uint32_t lanes)
 			.addr = to.addr };
 		ex_emit(w->cluster, &e);
 	}
-	memcpy(to.host, from.host, TENSORMAP_BYTES);
+	memcpy(to.host, from.host, CONSAN_TENSORMAP_BYTES);
 	ex_work(w);
 	return STEP_NEXT;
 }

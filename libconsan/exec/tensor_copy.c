@@ -129,16 +129,17 @@ bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
 	const char *why = tensormap_check(m);
 
 	if (why)
-		return refusal_set(r, FAULT_TENSORMAP, space, addr, TENSORMAP_BYTES, "%s", why);
+		return refusal_set(r, FAULT_TENSORMAP, space, addr, CONSAN_TENSORMAP_BYTES, "%s", why);
 	if (u->ncoords != (c->rows ? TENSOR_RANKS : m->rank))
-		return refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, TENSORMAP_BYTES,
+		return refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES,
 			"%u coordinates for a map of rank %u", u->ncoords, m->rank);
 	if (u->load && !u->prefetch && !c->rows &&
 			u->noffsets != (m->mode == TM_IM2COL ? m->rank - 2u : 0))
-		return refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, TENSORMAP_BYTES,
+		return refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES,
 			"a %s map in the other mode", m->mode == TM_IM2COL ? "im2col" : "tiled");
 	why = u->placed ? tensor_copy_check(c, u->load) : NULL;
-	return why && refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, TENSORMAP_BYTES, "%s", why);
+	return why && refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES, "%s",
+		why);
 }
 
 /* ---- the walk over rows ---- */

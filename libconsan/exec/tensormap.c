@@ -26,10 +26,10 @@ static unsigned swizzle_span(uint32_t s)
 	return s == TSW_NONE ? 0 : s == TSW_32 ? 32 : s == TSW_64 ? 64 : 128;
 }
 
-#define REFUSE(...) return err_set(e, ERR_TENSORMAP, 0, 0, __VA_ARGS__)
+#define REFUSE(...) return err_set(e, CONSAN_ERR_TENSORMAP, 0, 0, __VA_ARGS__)
 #define LONGS(x) (unsigned long long)(x)
 
-static bool check_tensor(const struct tensormap_args *a, struct err *e)
+static bool check_tensor(const struct consan_tensormap_args *a, struct consan_err *e)
 {
 	uint32_t align;
 
@@ -62,7 +62,8 @@ static bool check_tensor(const struct tensormap_args *a, struct err *e)
 	return true;
 }
 
-static bool check_pattern(const struct tensormap_args *a, uint64_t inner, struct err *e)
+static bool check_pattern(const struct consan_tensormap_args *a, uint64_t inner,
+	struct consan_err *e)
 {
 	uint32_t s = a->swizzle;
 
@@ -84,7 +85,7 @@ static bool check_pattern(const struct tensormap_args *a, uint64_t inner, struct
 	return true;
 }
 
-static bool check_tiled(const struct tensormap_args *a, struct err *e)
+static bool check_tiled(const struct consan_tensormap_args *a, struct consan_err *e)
 {
 	uint64_t inner;
 
@@ -99,7 +100,7 @@ static bool check_tiled(const struct tensormap_args *a, struct err *e)
 	return check_pattern(a, inner, e);
 }
 
-static bool check_im2col(const struct tensormap_args *a, struct err *e)
+static bool check_im2col(const struct consan_tensormap_args *a, struct consan_err *e)
 {
 	/* rank 3: one corner of 16 bits, rank 4: two of 8, rank 5: three of 5 */
 	int bits = a->rank == 3 ? 16 : a->rank == 4 ? 8 : 5;
@@ -126,7 +127,7 @@ static bool check_im2col(const struct tensormap_args *a, struct err *e)
 	return check_pattern(a, inner, e);
 }
 
-bool exec_tensormap(const struct tensormap_args *a, void *map, struct err *e)
+bool exec_tensormap(const struct consan_tensormap_args *a, void *map, struct consan_err *e)
 {
 	struct tensormap m = { .magic = TENSORMAP_MAGIC, .version = VERSION };
 
@@ -163,7 +164,7 @@ bool exec_tensormap(const struct tensormap_args *a, void *map, struct err *e)
 	return true;
 }
 
-bool exec_tensormap_address(void *map, uint64_t address, struct err *e)
+bool exec_tensormap_address(void *map, uint64_t address, struct consan_err *e)
 {
 	struct tensormap m;
 	const char *why;

@@ -53,7 +53,7 @@ struct tensormap {
 	int16_t lower[3], upper[3];        /* im2col: W, H, D */
 	uint8_t unused[24];
 };
-_Static_assert(sizeof(struct tensormap) == TENSORMAP_BYTES, "the size is the ISA's");
+_Static_assert(sizeof(struct tensormap) == CONSAN_TENSORMAP_BYTES, "the size is the ISA's");
 
 /* NULL, or why these bytes are not a valid tensor map. */
 const char *tensormap_check(const struct tensormap *m);

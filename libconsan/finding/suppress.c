@@ -16,7 +16,7 @@
 struct parse {
 	struct results *r;
 	const char *path;
-	struct err *e;
+	struct consan_err *e;
 	int line;
 	struct result_suppression *open; /* the current entry */
 	int open_line;
@@ -24,7 +24,8 @@ struct parse {
 
 static bool bad(struct parse *p, int line, int col, const char *what, const char *word, size_t n)
 {
-	return err_set(p->e, ERR_FORMAT, line, col, "%s:%d:%d: %s%s%.*s", p->path, line, col, what,
+	return err_set(p->e, CONSAN_ERR_FORMAT, line, col, "%s:%d:%d: %s%s%.*s", p->path, line, col,
+		what,
 		n ? " " : "", (int)(n < 80 ? n : 80), word);
 }
 
@@ -83,7 +84,7 @@ static bool add_key(struct parse *p, const char *line, const char *word, size_t 
 	return true;
 }
 
-bool suppress_parse(struct results *r, const char *path, const char *text, struct err *e)
+bool suppress_parse(struct results *r, const char *path, const char *text, struct consan_err *e)
 {
 	struct parse p = { .r = r, .path = path, .e = e };
 	const char *line = text, *end;
@@ -109,13 +110,13 @@ bool suppress_parse(struct results *r, const char *path, const char *text, struc
 	return close_entry(&p);
 }
 
-bool suppress_read(struct results *r, const char *path, struct err *e)
+bool suppress_read(struct results *r, const char *path, struct consan_err *e)
 {
 	struct text t = { 0 };
 	bool ok = text_read(&t, path, e);
 
 	if (ok && strlen(t.at) != t.n)
-		ok = err_set(e, ERR_FORMAT, 1, 1, "%s: not a text file", path);
+		ok = err_set(e, CONSAN_ERR_FORMAT, 1, 1, "%s: not a text file", path);
 	ok = ok && suppress_parse(r, path, t.at, e);
 	text_free(&t);
 	return ok;

@@ -17,9 +17,9 @@
 #include "libconsan/finding/results/results.h"
 
 /* Adds the entries of a file to r->suppression. False on failure; e has line and column. */
-bool suppress_read(struct results *r, const char *path, struct err *e);
+bool suppress_read(struct results *r, const char *path, struct consan_err *e);
 /* The same for the text of a file; path is for messages. */
-bool suppress_parse(struct results *r, const char *path, const char *text, struct err *e);
+bool suppress_parse(struct results *r, const char *path, const char *text, struct consan_err *e);
 /* The first entry of r->suppression that matches f, or r->suppression.n. */
 size_t suppress_match(const struct results *r, const struct finding *f);
 /* Moves the findings that an entry matches to r->suppressed. Call it after

@@ -34,6 +34,7 @@ unsigned hint_by_name(const char *name); /* 0 if there is none */
 /* One thread, warp or asynchronous engine, and its access or operation. */
 struct finding_side {
 	uint32_t site;
+	bool host;            /* a call of the host, whose call stack is the site: no thread */
 	char what[48];        /* "write", "TMA load write", "wgmma read of B", "mbarrier arrive" */
 	uint32_t ctaid[3];    /* blockIdx */
 	uint16_t cta, warp;   /* rank in cluster, warp in CTA */
@@ -108,6 +109,7 @@ struct finding {
 	uint64_t seen;        /* occurrences */
 	uint32_t clusters;    /* clusters with an occurrence */
 	uint64_t seed;        /* of the schedule with the first occurrence */
+	uint32_t host;        /* the host's call stack of the launch, a site; 0: unknown */
 	uint8_t reads;        /* the option `reads` of that run, see finding_reads(); 0: newest */
 	char schedule[64];    /* that schedule as the option `schedule` names it; "": by its seed */
 };

@@ -1,35 +1,30 @@
-/* options: parsers for words and for argp, generated from options.def. */
-#include "options.h"
+/* options: the table, and the parser for words, generated from options.def. */
+#include "internal.h"
 
-#include <argp.h>
 #include <ctype.h>
 #include <errno.h>
-#include <regex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum type { TYPE_FLAG, TYPE_NUM, TYPE_SEC, TYPE_STR, TYPE_LIST, TYPE_CHOICE };
+enum { RUN = OPTIONS_RUN, REPLAY = OPTIONS_REPLAY, REPORT = OPTIONS_REPORT,
+	ALL = RUN | REPLAY | REPORT };
 
-static const struct row {
-	const char *id; /* NULL: a group, whose title is in help */
-	enum type type;
-	int key;
-	const char *arg, *deflt, *help;
-	size_t at;
-} row[] = {
+const struct opt_row opt_row[] = {
 #define GROUP(title) { .help = title },
-#define OPT(type, name, key, arg, deflt, help) \
-	{ #name, TYPE_##type, key, arg, deflt, help, offsetof(struct options, name) },
+#define OPT(type, name, key, arg, deflt, commands, help) \
+	{ #name, TYPE_##type, key, arg, deflt, commands, help, offsetof(struct options, name) },
 #define ALIAS(name, alias, value)
 #include "options.def"
 #undef OPT
 #undef GROUP
 #undef ALIAS
 };
+const size_t opt_rows = ARRAY_SIZE(opt_row);
 
 static const struct { size_t at; const char *alias, *value; } aliases[] = {
 #define GROUP(title)
-#define OPT(type, name, key, arg, deflt, help)
+#define OPT(type, name, key, arg, deflt, commands, help)
 #define ALIAS(name, alias, value) { offsetof(struct options, name), alias, value },
 #include "options.def"
 #undef OPT
@@ -37,18 +32,14 @@ static const struct { size_t at; const char *alias, *value; } aliases[] = {
 #undef ALIAS
 };
 
-/* argp identifies an option without a letter by its index in the table */
-#define KEY_OF(i) (row[i].key ? row[i].key : 0x100 + (int)(i))
-
-/* '-' and '_' are equal, so that both spellings of a name are accepted */
-static bool same_name(const char *id, const char *name)
+bool opt_same_name(const char *id, const char *name)
 {
 	for (; *id && (*id == *name || (*id == '_' && *name == '-')); id++)
 		name++;
 	return !*id && !*name;
 }
 
-static void spell(const char *id, char *out, size_t n)
+void opt_spell(const char *id, char *out, size_t n)
 {
 	size_t i;
 
@@ -57,9 +48,22 @@ static void spell(const char *id, char *out, size_t n)
 	out[i] = 0;
 }
 
+const struct opt_row *opt_find(const char *name)
+{
+	for (size_t i = 0; i < opt_rows; i++)
+		if (opt_row[i].id && opt_same_name(opt_row[i].id, name))
+			return &opt_row[i];
+	return NULL;
+}
+
+bool opt_is_path(const struct opt_row *r)
+{
+	return r->arg && (!strcmp(r->arg, "FILE") || !strcmp(r->arg, "DIR"));
+}
+
 /* ---- values ---- */
 
-static bool choice(const struct row *r, const char *value, int *out)
+static bool choice(const struct opt_row *r, const char *value, int *out)
 {
 	const char *all = r->arg;
 	size_t n;
@@ -90,105 +94,67 @@ static bool number(const char *s, uint64_t *out)
 	return isdigit((unsigned char)*s) && !*end && !errno;
 }
 
-static const char *suffix_of(const char *path)
+/* A flag is set by itself; a value overrides a configuration file. */
+static bool flag(const char *v, bool *out)
 {
-	const char *dot = strrchr(path, '.');
+	static const char *const no[] = { "0", "no", "off", "false" };
+	static const char *const yes[] = { "1", "yes", "on", "true" };
 
-	return dot && !strchr(dot, '/') ? dot + 1 : "";
-}
-
-static bool check_filter(const char *v, struct err *e)
-{
-	regex_t re;
-	char why[160];
-	int rc;
-
-	if (!strncmp(v, "kne=", 4) || !strncmp(v, "kns=", 4)
-			|| !strncmp(v, "kernel_name=", 12)
-			|| !strncmp(v, "kernel_substring=", 17))
+	*out = true;
+	if (!v)
 		return true;
-	if (strncmp(v, "regex=", 6))
-		return err_set(e, ERR_OPTION, 0, 0, "kernel filter '%s': must be kne=NAME, "
-			"kns=TEXT or regex=RE", v);
-	rc = regcomp(&re, v + 6, REG_EXTENDED | REG_NOSUB);
-	if (!rc) {
-		regfree(&re);
-		return true;
-	}
-	regerror(rc, &re, why, sizeof why);
-	return err_set(e, ERR_OPTION, 0, 0, "kernel filter '%s': %s", v, why);
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
+		if (!strcmp(v, yes[i]))
+			return true;
+	*out = false;
+	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
+		if (!strcmp(v, no[i]))
+			return true;
+	return false;
 }
 
-static const char *const report_suffix[] = { "html", "json", "sarif", "xml", "github",
-	"perfetto-trace", "txt" };
-
-/* Checks a value beyond its type. */
-static bool check_value(const struct row *r, const char *v, struct err *e)
+/* Of a choice, the value that is spelled most like v. */
+static bool bad_choice(const struct opt_row *r, const char *name, const char *v,
+	struct consan_err *e)
 {
-	const char *end;
-	unsigned sm, shards;
-	char suffix;
+	struct similar near = { .word = v };
+	char *all = base_strdup(r->arg), *rest = all, *one;
 
-	switch (r->at) {
-	case offsetof(struct options, kernel_name):
-	case offsetof(struct options, kernel_name_exclude):
-		return check_filter(v, e);
-	case offsetof(struct options, arch):
-		if (options_arch(v, &sm, &suffix))
-			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--arch=%s: must be sm_80, sm_90a, ...", v);
-	case offsetof(struct options, report):
-		end = suffix_of(v);
-		for (size_t i = 0; i < ARRAY_SIZE(report_suffix); i++)
-			if (!strcmp(end, report_suffix[i]))
-				return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--report=%s: must end in .html, "
-			".json, .sarif, .xml, .github, .perfetto-trace or .txt", v);
-	case offsetof(struct options, shard):
-		if (options_shard(v, &sm, &shards))
-			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--shard=%s: must be I/N with I from 1 to N", v);
-	case offsetof(struct options, knob):
-		end = strchr(v, '=');
-		if (end && end > v && isdigit((unsigned char)end[1]))
-			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: must be NAME=NUMBER", v);
-	case offsetof(struct options, error_exitcode):
-		if (strtoull(v, NULL, 0) <= 255)
-			return true;
-		return err_set(e, ERR_OPTION, 0, 0, "--error-exitcode=%s: must be from "
-			"0 to 255", v);
-	}
-	return true;
+	while ((one = strsep(&rest, "|")))
+		similar_try(&near, one);
+	err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be one of %s%s%s%s", name, v, r->arg,
+		near.best ? "; did you mean " : "", near.best ? near.best : "",
+		near.best ? "?" : "");
+	free(all);
+	return false;
 }
 
-static bool set(struct options *o, const struct row *r, const char *v, struct err *e)
+bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struct consan_err *e)
 {
 	void *at = (char *)o + r->at;
 	struct options_list *list;
 	char name[40], *end;
 	double sec;
 
-	spell(r->id, name, sizeof name);
+	opt_spell(r->id, name, sizeof name);
 	if (!v && r->type != TYPE_FLAG)
-		return err_set(e, ERR_OPTION, 0, 0, "--%s needs a value", name);
-	if (v && !check_value(r, v, e))
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s needs a value", name);
+	if (v && !opt_check(r, v, e))
 		return false;
 	switch (r->type) {
 	case TYPE_FLAG:
-		if (v && strcmp(v, "0") && strcmp(v, "1"))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s takes no value", name);
-		*(opt_FLAG *)at = !v || *v == '1';
+		if (!flag(v, at))
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be yes or no", name, v);
 		return true;
 	case TYPE_NUM:
 		if (!number(v, at))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be a number",
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be a number",
 				name, v);
 		return true;
 	case TYPE_SEC:
 		sec = strtod(v, &end);
 		if (end == v || *end || !(sec >= 0))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be a number of "
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be a number of "
 				"seconds", name, v);
 		*(opt_SEC *)at = sec;
 		return true;
@@ -198,51 +164,74 @@ static bool set(struct options *o, const struct row *r, const char *v, struct er
 	case TYPE_LIST:
 		list = at;
 		if (!*v)
-			return err_set(e, ERR_OPTION, 0, 0, "--%s: empty value", name);
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s: empty value", name);
 		vec_push(list, arena_strndup(&o->arena, v, strlen(v)));
 		return true;
 	case TYPE_CHOICE:
-		if (!choice(r, v, at))
-			return err_set(e, ERR_OPTION, 0, 0, "--%s=%s: must be one of %s", name,
-				v, r->arg);
-		return true;
+		return choice(r, v, at) || bad_choice(r, name, v, e);
 	}
 	return true;
 }
 
 void options_init(struct options *o)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	memset(o, 0, sizeof *o);
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
-		if (row[i].id && row[i].type != TYPE_LIST && row[i].type != TYPE_STR
-				&& !set(o, &row[i], row[i].deflt, &e))
+	for (size_t i = 0; i < opt_rows; i++)
+		if (opt_row[i].id && opt_row[i].type != TYPE_LIST && opt_row[i].type != TYPE_STR
+				&& !opt_assign(o, &opt_row[i], opt_row[i].deflt, &e))
 			base_die("options.def: %s", e.text);
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
-		if (row[i].id && row[i].type == TYPE_STR)
-			*(opt_STR *)(void *)((char *)o + row[i].at) = row[i].deflt;
+	for (size_t i = 0; i < opt_rows; i++)
+		if (opt_row[i].id && opt_row[i].type == TYPE_STR)
+			*(opt_STR *)(void *)((char *)o + opt_row[i].at) = opt_row[i].deflt;
 }
 
 void options_free(struct options *o)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
-		if (row[i].id && row[i].type == TYPE_LIST)
-			vec_free((opt_LIST *)(void *)((char *)o + row[i].at));
+	for (size_t i = 0; i < opt_rows; i++)
+		if (opt_row[i].id && opt_row[i].type == TYPE_LIST)
+			vec_free((opt_LIST *)(void *)((char *)o + opt_row[i].at));
+	text_free(&o->said);
 	arena_free(&o->arena);
 }
 
-bool options_set(struct options *o, const char *name, const char *value, struct err *e)
+bool opt_unknown(const char *name, unsigned command, struct consan_err *e)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
-		if (row[i].id && same_name(row[i].id, name))
-			return set(o, &row[i], value, e);
-	return err_set(e, ERR_OPTION, 0, 0, "unknown option --%s", name);
+	const struct opt_row *other = opt_find(name);
+	struct similar near = { .word = name };
+	char like[40] = "";
+	bool takes_value;
+	const char *habit;
+
+	if (other)
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s has no effect here: it is an option of "
+			"consan-run%s", name, other->commands & OPTIONS_REPLAY ? " and consan replay" : "");
+	for (size_t i = 0; i < opt_rows; i++)
+		if (opt_row[i].id && (!command || opt_row[i].commands & command))
+			similar_try(&near, opt_row[i].id);
+	for (size_t k = 0; command == OPTIONS_RUN && (habit = habit_name(k, &takes_value)); k++)
+		similar_try(&near, habit);
+	if (near.best)
+		opt_spell(near.best, like, sizeof like);
+	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "unknown option --%s%s%s%s", name,
+		*like ? "; did you mean --" : "", like, *like ? "?" : "");
+}
+
+bool options_set(struct options *o, const char *name, const char *value, struct consan_err *e)
+{
+	const struct opt_row *r = opt_find(name);
+
+	if (r)
+		return opt_assign(o, r, value, e);
+	if (habit_known(name))
+		return habit_set(o, name, value, e);
+	return opt_unknown(name, 0, e);
 }
 
 /* ---- words ---- */
 
-bool options_parse(struct options *o, const char *words, struct err *e)
+bool options_parse(struct options *o, const char *words, struct consan_err *e)
 {
 	struct text word = { 0 };
 	bool ok = true;
@@ -261,25 +250,26 @@ bool options_parse(struct options *o, const char *words, struct err *e)
 		value = strchr(word.at, '=');
 		if (value)
 			*value++ = 0;
-		ok = options_set(o, word.at, value, e);
+		ok = options_set(o, word.at + strspn(word.at, "-"), value, e);
 	}
 	text_free(&word);
 	return ok;
 }
 
-bool options_agree(const struct options *o, struct err *e)
+bool options_agree(const struct options *o, struct consan_err *e)
 {
 	if (!o->reads || o->backend == OPT_BACKEND_AUTO || o->backend == OPT_BACKEND_CPU)
 		return true;
-	return err_set(e, ERR_OPTION, 0, 0, "reads=%s: instrumented kernels read what the memory holds; "
-		"only the cpu backend can choose an older value", o->reads == 1 ? "oldest" : "random");
+	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "reads=%s: instrumented kernels read what the "
+		"memory holds; only the cpu backend can choose an older value",
+		o->reads == 1 ? "oldest" : "random");
 }
 
 static void add_word(struct text *out, const char *id, const char *value)
 {
 	char name[40];
 
-	spell(id, name, sizeof name);
+	opt_spell(id, name, sizeof name);
 	text_printf(out, "%s%s=", out->n ? " " : "", name);
 	for (; *value; value++) {
 		if (strchr(" \t\n\\", *value))
@@ -295,215 +285,52 @@ void options_format(const struct options *o, struct text *out)
 
 	text_add(out, "", 0);
 	options_init(&plain);
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
-		const void *at = (const char *)o + row[i].at;
-		const void *was = (const char *)&plain + row[i].at;
+	for (size_t i = 0; i < opt_rows; i++) {
+		const void *at = (const char *)o + opt_row[i].at;
+		const void *was = (const char *)&plain + opt_row[i].at;
 		const struct options_list *list;
 		const char *alt;
 
-		if (!row[i].id)
+		if (!opt_row[i].id)
 			continue;
-		switch (row[i].type) {
+		switch (opt_row[i].type) {
 		case TYPE_FLAG:
 			if (*(const opt_FLAG *)at != *(const opt_FLAG *)was)
-				add_word(out, row[i].id, *(const opt_FLAG *)at ? "1" : "0");
+				add_word(out, opt_row[i].id, *(const opt_FLAG *)at ? "1" : "0");
 			break;
 		case TYPE_NUM:
 			if (*(const opt_NUM *)at == *(const opt_NUM *)was)
 				break;
 			snprintf(number_text, sizeof number_text, "%llu",
 				(unsigned long long)*(const opt_NUM *)at);
-			add_word(out, row[i].id, number_text);
+			add_word(out, opt_row[i].id, number_text);
 			break;
 		case TYPE_SEC:
 			if (*(const opt_SEC *)at == *(const opt_SEC *)was)
 				break;
 			snprintf(number_text, sizeof number_text, "%.17g", *(const opt_SEC *)at);
-			add_word(out, row[i].id, number_text);
+			add_word(out, opt_row[i].id, number_text);
 			break;
 		case TYPE_STR:
 			if (strcmp(*(const opt_STR *)at, *(const opt_STR *)was))
-				add_word(out, row[i].id, *(const opt_STR *)at);
+				add_word(out, opt_row[i].id, *(const opt_STR *)at);
 			break;
 		case TYPE_LIST:
 			list = at;
 			for (size_t k = 0; k < list->n; k++)
-				add_word(out, row[i].id, list->at[k]);
+				add_word(out, opt_row[i].id, list->at[k]);
 			break;
 		case TYPE_CHOICE:
 			if (*(const opt_CHOICE *)at == *(const opt_CHOICE *)was)
 				break;
-			alt = row[i].arg;
+			alt = opt_row[i].arg;
 			for (int k = *(const opt_CHOICE *)at; k; k--)
 				alt += strcspn(alt, "|") + 1;
 			snprintf(number_text, sizeof number_text, "%.*s",
 				(int)strcspn(alt, "|"), alt);
-			add_word(out, row[i].id, number_text);
+			add_word(out, opt_row[i].id, number_text);
 			break;
 		}
 	}
 	options_free(&plain);
-}
-
-/* ---- argp ---- */
-
-static error_t parse_key(int key, char *arg, struct argp_state *state)
-{
-	struct err e = { 0 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
-		if (!row[i].id || KEY_OF(i) != key)
-			continue;
-		if (!set(state->input, &row[i], arg, &e))
-			argp_error(state, "%s", e.text);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
-static struct argp_option argp_options[ARRAY_SIZE(row) + 1];
-const struct argp options_argp = { .options = argp_options, .parser = parse_key };
-
-/* Fills argp's array before main(). */
-__attribute__((constructor)) static void fill_argp(void)
-{
-	static char names[ARRAY_SIZE(row)][40];
-	static char help[ARRAY_SIZE(row)][400];
-	int group = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
-		struct argp_option *a = &argp_options[i];
-
-		a->doc = row[i].help;
-		if (!row[i].id) {
-			a->group = ++group;
-			continue;
-		}
-		spell(row[i].id, names[i], sizeof names[i]);
-		a->name = names[i];
-		a->key = KEY_OF(i);
-		a->arg = row[i].arg;
-		a->group = group;
-		if (row[i].type != TYPE_FLAG && *row[i].deflt) {
-			snprintf(help[i], sizeof help[i], "%s [%s]", row[i].help, row[i].deflt);
-			a->doc = help[i];
-		}
-	}
-}
-
-/* ---- values with a syntax of their own ---- */
-
-bool options_arch(const char *arch, unsigned *sm, char *suffix)
-{
-	char *end;
-	unsigned long n;
-
-	if (!strncmp(arch, "sm_", 3))
-		arch += 3;
-	else if (!strncmp(arch, "compute_", 8))
-		arch += 8;
-	if (!isdigit((unsigned char)*arch))
-		return false;
-	n = strtoul(arch, &end, 10);
-	if (n < 50 || n > 999 || (*end && *end != 'a' && *end != 'f') || (*end && end[1]))
-		return false;
-	*sm = (unsigned)n;
-	*suffix = *end;
-	return true;
-}
-
-bool options_shard(const char *text, unsigned *shard, unsigned *shards)
-{
-	char rest;
-
-	return isdigit((unsigned char)*text)
-		&& sscanf(text, "%u/%u%c", shard, shards, &rest) == 2
-		&& *shard >= 1 && *shard <= *shards;
-}
-
-bool options_is_stdout(const char *path)
-{
-	return *path == '-' && (!path[1] || (path[1] == '.' && !strchr(path, '/')));
-}
-
-char *options_path(const char *pattern, long pid)
-{
-	struct text t = { 0 };
-
-	text_add(&t, "", 0);
-	for (; *pattern; pattern++) {
-		if (pattern[0] == '%' && pattern[1] == 'p') {
-			text_printf(&t, "%ld", pid);
-			pattern++;
-		} else {
-			if (pattern[0] == '%' && pattern[1] == '%')
-				pattern++;
-			text_add(&t, pattern, 1);
-		}
-	}
-	return t.at;
-}
-
-static bool match_one(const char *filter, const char *value, const char *name)
-{
-	regex_t re;
-	bool yes;
-
-	if (!strncmp(filter, "kne=", 4) || !strncmp(filter, "kernel_name=", 12))
-		return strcmp(name, value) == 0;
-	if (strncmp(filter, "regex=", 6))
-		return strstr(name, value) != NULL;
-	if (regcomp(&re, value, REG_EXTENDED | REG_NOSUB))
-		return false;
-	yes = regexec(&re, name, 0, NULL, 0) == 0;
-	regfree(&re);
-	return yes;
-}
-
-/* "void f<int>(float*)" -> "f" */
-static char *bare_name(const char *demangled)
-{
-	size_t n = strcspn(demangled, "(<");
-	const char *from = demangled + n;
-
-	while (from > demangled && from[-1] != ' ')
-		from--;
-	return base_strndup(from, n - (size_t)(from - demangled));
-}
-
-bool options_match(const char *filter, const char *mangled, const char *demangled)
-{
-	const char *value = strchr(filter, '=');
-	char *bare;
-	bool yes;
-
-	if (!value)
-		return false;
-	value++;
-	if (match_one(filter, value, mangled))
-		return true;
-	if (!demangled)
-		return false;
-	if (match_one(filter, value, demangled))
-		return true;
-	bare = bare_name(demangled);
-	yes = match_one(filter, value, bare);
-	free(bare);
-	return yes;
-}
-
-static bool any_match(const struct options_list *filters, const char *mangled,
-	const char *demangled)
-{
-	for (size_t i = 0; i < filters->n; i++)
-		if (options_match(filters->at[i], mangled, demangled))
-			return true;
-	return false;
-}
-
-bool options_wants(const struct options *o, const char *mangled, const char *demangled)
-{
-	if (o->kernel_name.n && !any_match(&o->kernel_name, mangled, demangled))
-		return false;
-	return !any_match(&o->kernel_name_exclude, mangled, demangled);
 }

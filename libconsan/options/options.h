@@ -1,20 +1,25 @@
 /* options: the options of all commands, from one table (options.def).
  *
- * consan-run and consan parse their command lines with options_argp. consan-run passes the
- * options to the program as words in $CONSAN_OPTIONS, where they are parsed again. This
- * module stores options and does not act on them. */
+ * consan-run takes them from a configuration file, $CONSAN_OPTIONS and the command line, in this
+ * order: a later value of an option replaces an earlier one, lists grow. It passes the result to
+ * the program as words, where they are parsed again. This module stores options and does not act
+ * on them. */
 #ifndef CONSAN_OPTIONS_H
 #define CONSAN_OPTIONS_H
 
 #include "libconsan/base/base.h"
 
 struct argp;
+struct argp_option;
 
 #define OPTIONS_ENV "CONSAN_OPTIONS"
+#define OPTIONS_FILE "consan.conf"
 
 enum { OPT_BACKEND_AUTO, OPT_BACKEND_CPU, OPT_BACKEND_GPU, OPT_BACKEND_GPU_EMULATED };
 enum { OPT_VERIFY_FIXES_AUTO, OPT_VERIFY_FIXES_NO, OPT_VERIFY_FIXES_YES };
 enum { OPT_ASYNC_AUTO, OPT_ASYNC_LATE, OPT_ASYNC_EARLY, OPT_ASYNC_RANDOM };
+enum { API_ERRORS_NO, API_ERRORS_EXPLICIT, API_ERRORS_ALL };
+enum { BACKTRACE_YES, BACKTRACE_NO };
 enum { PRINT_INFO, PRINT_WARN, PRINT_ERROR }; /* in the order of enum severity */
 enum { DEMANGLE_FULL, DEMANGLE_SIMPLE, DEMANGLE_NO };
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -34,8 +39,9 @@ typedef int opt_CHOICE;
 /* The struct owns its strings; options_free() frees them. */
 struct options {
 	struct arena arena;
+	struct text said;       /* lines for the user about options of compute-sanitizer; or empty */
 #define GROUP(title)
-#define OPT(type, name, key, arg, deflt, help) opt_##type name;
+#define OPT(type, name, key, arg, deflt, commands, help) opt_##type name;
 #define ALIAS(name, alias, value)
 #include "options.def"
 #undef OPT
@@ -46,22 +52,53 @@ struct options {
 void options_init(struct options *o); /* the defaults */
 void options_free(struct options *o);
 
-/* Sets one option. name: as on the command line, without the dashes; value: NULL for a flag.
- * False and ERR_OPTION: unknown name or bad value. */
+/* Sets one option. name: as on the command line, without the dashes; value: NULL for a flag that
+ * is set. False and CONSAN_ERR_OPTION: unknown name or bad value. */
 bool options_set(struct options *o, const char *name, const char *value,
-	struct err *e);
+	struct consan_err *e);
 
 /* Sets options from words "name=value" (or "flag") separated by blanks; a backslash escapes a
- * blank or a backslash. Options of o that no word names stay. words may be NULL. */
-bool options_parse(struct options *o, const char *words, struct err *e);
+ * blank or a backslash; dashes before the name are optional. Options of o that no word names
+ * stay. words may be NULL. */
+bool options_parse(struct options *o, const char *words, struct consan_err *e);
 /* Do the options agree with each other? After all have been set. */
-bool options_agree(const struct options *o, struct err *e);
+bool options_agree(const struct options *o, struct consan_err *e);
 /* The inverse: words for all options that differ from their default. */
 void options_format(const struct options *o, struct text *out);
 
-/* A child parser for argp. Its input is the struct options, which the parent sets in
- * state->child_inputs[i] on ARGP_KEY_INIT. */
-extern const struct argp options_argp;
+/* ---- the command line (argp.c) ---- */
+
+enum { OPTIONS_RUN = 1, OPTIONS_REPLAY = 2, OPTIONS_REPORT = 4 };
+/* A child parser with the options of this command. Its input is the struct options, which the
+ * parent sets in state->child_inputs[i] on ARGP_KEY_INIT. */
+const struct argp *options_argp(unsigned command);
+
+/* argp says little of an option that does not exist: this is called first, and sets
+ * CONSAN_ERR_OPTION
+ * with the option that is spelled most like it. own: the command's options beside those of the
+ * table, or NULL. For consan-run, what follows the first argument that is no option is not for us;
+ * *config, which may be NULL, is set to the value of --config if it is given. */
+bool options_known(unsigned command, const struct argp_option *own, int argc, char **argv,
+	const char **config, struct consan_err *e);
+
+/* ---- a configuration file and the environment (config.c) ---- */
+
+/* Sets what the configuration file and $CONSAN_OPTIONS say. config: the value of --config, or NULL.
+ * said: gets a line for each of the two that set something. False: CONSAN_ERR_OPTION or
+ * CONSAN_ERR_IO; the text
+ * begins with the file and line, or with CONSAN_OPTIONS. */
+bool options_preset(struct options *o, const char *config, struct text *said, struct consan_err *e);
+/* Reads one file. */
+bool options_config(struct options *o, const char *path, struct consan_err *e);
+
+/* ---- all options, for the completion of shells ---- */
+
+/* value: NULL for a flag, "FILE" or "DIR" for a path, "a|b" for a choice. */
+struct options_row { char name[40]; char key; const char *value, *help; };
+/* The k-th option of a command, from 0. False: there are k or fewer. */
+bool options_row(unsigned command, size_t k, struct options_row *out);
+
+/* ---- values with a syntax of their own (check.c) ---- */
 
 /* "sm_90a", "compute_90a" or "90a"; false if it is none of these. */
 bool options_arch(const char *arch, unsigned *sm, char *suffix);

@@ -93,7 +93,7 @@ static const struct spelling *opcode(struct parser *p)
 static bool label_name(struct parser *p, struct name **n)
 {
 	if (p->l.kind != T_NAME)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a label");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a label");
 	*n = name_of(p, p->l.at, p->l.n);
 	return true;
 }
@@ -146,7 +146,7 @@ static bool list(struct parser *p, const struct ptx_operand **out, uint16_t *n)
 		return true;
 	do {
 		if (p->stack.n - first >= MAX_ARGUMENTS)
-			return parse_fail(p, ERR_PTX_SYNTAX, "too many arguments");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "too many arguments");
 		if (!operand_one(p))
 			return false;
 	} while (parse_take(p, ','));
@@ -164,15 +164,15 @@ static bool call(struct parser *p, struct ptx_insn *i)
 	    (!list(p, &i->ret, &i->nret) || !parse_expect(p, ',')))
 		return false;
 	if (p->l.kind != T_NAME || !operand_named(p))
-		return p->e->code ? false : parse_fail(p, ERR_PTX_SYNTAX, "expected a function");
+		return p->e->code ? false : parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a function");
 	i->operand = operand_keep(p, p->stack.n - 1);
 	i->noperands = 1;
 	if (i->operand->kind != PO_FUNC && i->operand->kind != PO_REG)
-		return parse_fail(p, ERR_PTX_SYNTAX, "call of something that is not a function");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "call of something that is not a function");
 	while (parse_take(p, ',')) {
 		if (lex_is(&p->l, '(')) {
 			if (i->arg)
-				return parse_fail(p, ERR_PTX_SYNTAX, "two argument lists");
+				return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "two argument lists");
 			if (!list(p, &i->arg, &i->narg))
 				return false;
 			continue;
@@ -194,7 +194,7 @@ static bool call(struct parser *p, struct ptx_insn *i)
 static bool unknown(struct parser *p, struct ptx_insn *i)
 {
 	struct lex start = p->l;
-	struct err saved = *p->e;
+	struct consan_err saved = *p->e;
 	size_t first = p->stack.n;
 	int braces = 0;
 
@@ -212,7 +212,7 @@ static bool unknown(struct parser *p, struct ptx_insn *i)
 	for (; !lex_is(&p->l, ';'); lex_next(&p->l)) {
 		if (p->l.kind == T_END || p->l.kind == T_BAD || p->l.kind == T_STRING ||
 		    (lex_is(&p->l, '}') && !braces--))
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected ';'");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected ';'");
 		braces += lex_is(&p->l, '{');
 	}
 	return true;
@@ -237,11 +237,11 @@ static bool guard(struct parser *p, struct ptx_insn *i)
 	lex_next(&p->l);
 	i->guard_negated = parse_take(p, '!');
 	if (p->l.kind != T_NAME)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a predicate");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a predicate");
 	if (!scope_register(name_of(p, p->l.at, p->l.n), &i->guard))
 		return operand_undeclared(p);
 	if (p->regs.at[i->guard].type != TY_pred)
-		return parse_fail(p, ERR_PTX_SYNTAX, "the guard is not a predicate");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the guard is not a predicate");
 	lex_next(&p->l);
 	return true;
 }
@@ -257,7 +257,7 @@ static bool instruction(struct parser *p)
 	if (lex_is(&p->l, '@') && !guard(p, &i))
 		return false;
 	if (p->l.kind != T_NAME)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected an instruction");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected an instruction");
 	s = opcode(p);
 	i.op = s->op;
 	i.nmods = s->nmods;
@@ -379,7 +379,7 @@ static bool directive(struct parser *p)
 		lex_next(l);
 		do {
 			if (l->kind != T_STRING)
-				return parse_fail(p, ERR_PTX_SYNTAX, "expected a string");
+				return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a string");
 			lex_next(l);
 		} while (parse_take(p, ','));
 		return parse_expect(p, ';');
@@ -393,7 +393,7 @@ static bool directive(struct parser *p)
 	}
 	if (lex_word(l, "file"))
 		return loc_file(p);
-	return parse_fail(p, ERR_UNSUPPORTED, "unknown directive .%.*s",
+	return parse_fail(p, CONSAN_ERR_UNSUPPORTED, "unknown directive .%.*s",
 		(int)(l->n < 60 ? l->n : 60), l->at);
 }
 
@@ -427,7 +427,7 @@ bool body_block(struct parser *p)
 	if (!parse_expect(p, '{'))
 		return false;
 	if (p->names.scope.n > MAX_DEPTH)
-		return parse_fail(p, ERR_PTX_SYNTAX, "blocks are nested too deeply");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "blocks are nested too deeply");
 	scope_open(p);
 	while (!lex_is(&p->l, '}')) {
 		bool ok;
@@ -443,7 +443,7 @@ bool body_block(struct parser *p)
 		else if (lex_is(&p->l, ';'))
 			lex_next(&p->l), ok = true;
 		else
-			ok = parse_fail(p, ERR_PTX_SYNTAX, p->l.kind == T_END ?
+			ok = parse_fail(p, CONSAN_ERR_PTX_SYNTAX, p->l.kind == T_END ?
 				"the file ends inside a function" : "expected a statement");
 		if (!ok)
 			return false;

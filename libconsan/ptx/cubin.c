@@ -99,7 +99,7 @@ void fatbin_registers(const void *bytes, size_t n, unsigned device_sm, char devi
 	void (*each)(void *user, const char *function, uint32_t registers), void *user)
 {
 	struct fatbin_image at, best = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	size_t cursor = 0, length;
 	char *elf;
 

@@ -38,7 +38,7 @@ static bool alignment(struct parser *p, uint64_t *align)
 	lex_next(&p->l);
 	if (p->l.kind == T_INT && (!p->l.value || p->l.value & (p->l.value - 1) ||
 	    p->l.value > 1 << 20))
-		return parse_fail(p, ERR_PTX_SYNTAX, "an alignment is a power of two");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "an alignment is a power of two");
 	return parse_number(p, align);
 }
 
@@ -50,7 +50,7 @@ static bool attributes(struct parser *p, struct decl *d)
 	lex_next(&p->l);
 	do {
 		if (p->l.kind == T_END)
-			return parse_fail(p, ERR_PTX_SYNTAX, "the file ends inside .attribute");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the file ends inside .attribute");
 		if (lex_word(&p->l, "managed"))
 			d->managed = true;
 		depth += lex_is(&p->l, '(');
@@ -93,12 +93,12 @@ static bool head(struct parser *p, struct decl *d)
 		else if (t && !d->type)
 			d->type = t;
 		else if (!d->ptr || !space_word(l, &pointee))
-			return parse_fail(p, ERR_PTX_SYNTAX, "unexpected .%.*s in a declaration",
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "unexpected .%.*s in a declaration",
 				(int)(l->n < 40 ? l->n : 40), l->at);
 		lex_next(l);
 	}
 	if (!d->type)
-		return parse_fail(p, ERR_PTX_SYNTAX, "the declaration has no type");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the declaration has no type");
 	return true;
 }
 
@@ -123,7 +123,7 @@ static bool add_registers(struct parser *p, const struct decl *d, struct name *n
 	char *at;
 
 	if (count > MAX_REGISTERS || first + count > MAX_REGISTERS)
-		return parse_fail(p, ERR_PTX_SYNTAX, "more than %u registers", MAX_REGISTERS);
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "more than %u registers", MAX_REGISTERS);
 	at = arena_alloc(p->keep, (size_t)count * (n->n + 8));
 	vec_reserve(&p->regs, first + (size_t)count);
 	for (uint64_t k = 0; k < count; k++) {
@@ -155,7 +155,7 @@ bool decl_registers(struct parser *p)
 		bool range;
 
 		if (l->kind != T_NAME)
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected a register name");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a register name");
 		n = name_of(p, l->at, l->n);
 		range = l->p[0] == '<';
 		b = scope_bind(p, n, range ? B_RANGE : B_REG);
@@ -166,7 +166,7 @@ bool decl_registers(struct parser *p)
 			if (!parse_number(p, &count) || !parse_expect(p, '>'))
 				return false;
 			if (!range)
-				return parse_fail(p, ERR_PTX_SYNTAX, "blank before '<'");
+				return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "blank before '<'");
 		}
 		b->first = first;
 		b->count = (uint32_t)count;
@@ -186,7 +186,7 @@ static bool dimensions(struct parser *p, const struct decl *d, struct shape *s, 
 	while (lex_is(&p->l, '[')) {
 		lex_next(&p->l);
 		if (s->n == MAX_DIMS)
-			return parse_fail(p, ERR_PTX_SYNTAX, "too many dimensions");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "too many dimensions");
 		dim[s->n] = 0;
 		if (lex_is(&p->l, ']') && !s->n)
 			s->open = true;
@@ -202,7 +202,7 @@ static bool dimensions(struct parser *p, const struct decl *d, struct shape *s, 
 	s->extent[s->n] = 1;
 	for (unsigned k = s->n; k-- > 0;) {
 		if (dim[k] > MAX_BYTES || n * dim[k] > MAX_BYTES)
-			return parse_fail(p, ERR_PTX_SYNTAX, "the array is too large");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the array is too large");
 		s->extent[k] = n *= dim[k];
 	}
 	*total = n;
@@ -217,10 +217,10 @@ static bool declarator(struct parser *p, const struct decl *d, struct ptx_var *v
 	uint64_t total = 0, natural;
 
 	if (bits % 8 || d->type == TY_b1024)
-		return parse_fail(p, ERR_PTX_SYNTAX, "a variable cannot be of type .%s",
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "a variable cannot be of type .%s",
 			table_type_name(d->type));
 	if (p->l.kind != T_NAME)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a name");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a name");
 	*name = name_of(p, p->l.at, p->l.n);
 	lex_next(&p->l);
 	if (!dimensions(p, d, s, &total))
@@ -235,7 +235,7 @@ static bool declarator(struct parser *p, const struct decl *d, struct ptx_var *v
 	v->align = (uint32_t)(d->align ? d->align : natural ? natural : 1);
 	v->size = total * (bits / 8);
 	if (v->size > MAX_BYTES)
-		return parse_fail(p, ERR_PTX_SYNTAX, "the array is too large");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the array is too large");
 	return true;
 }
 
@@ -285,8 +285,8 @@ static bool skip_opaque(struct parser *p)
 {
 	if (lex_is(&p->l, '{'))
 		return lex_skip_block(&p->l) ||
-			parse_fail(p, ERR_PTX_SYNTAX, "the file ends inside an initialiser");
-	return parse_fail(p, ERR_PTX_SYNTAX, "expected '{'");
+			parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the file ends inside an initialiser");
+	return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected '{'");
 }
 
 bool decl_variable(struct parser *p, bool is_extern, bool visible, bool weak)
@@ -334,9 +334,9 @@ bool decl_params(struct parser *p, struct ptx_var **out, size_t *n, uint64_t *by
 		struct name *name = NULL;
 
 		if (lex_word(&p->l, "reg"))
-			ok = parse_fail(p, ERR_UNSUPPORTED, "parameters in registers are not supported");
+			ok = parse_fail(p, CONSAN_ERR_UNSUPPORTED, "parameters in registers are not supported");
 		else if (!lex_word(&p->l, "param"))
-			ok = parse_fail(p, ERR_PTX_SYNTAX, "expected .param");
+			ok = parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected .param");
 		if (!ok)
 			break;
 		lex_next(&p->l);

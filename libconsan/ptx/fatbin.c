@@ -59,30 +59,32 @@ uint64_t fatbin_size(const void *header)
 }
 
 bool fatbin_next(const void *bytes, size_t n, size_t *cursor,
-	struct fatbin_image *out, struct err *e)
+	struct fatbin_image *out, struct consan_err *e)
 {
 	const uint8_t *p = bytes;
 	uint64_t header, stored, packed, flags;
 	size_t at = *cursor, end;
 
 	if (n < BOX_MIN || u32(p) != MAGIC)
-		return err_set(e, ERR_FATBIN, 0, 0, "not a fatbin: wrong magic number");
+		return err_set(e, CONSAN_ERR_FATBIN, 0, 0, "not a fatbin: wrong magic number");
 	header = u16(p + BOX_HEADER);
 	if (header < BOX_MIN || header > n || u64(p + BOX_BYTES) > n - header)
-		return err_set(e, ERR_FATBIN, 0, 0, "the fatbin is cut: %zu bytes are too few", n);
+		return err_set(e, CONSAN_ERR_FATBIN, 0, 0, "the fatbin is cut: %zu bytes are too few", n);
 	end = header + u64(p + BOX_BYTES);
 	if (!at)
 		at = header;
 	if (at == end)
 		return false;
 	if (end - at < IMAGE_MIN)
-		return err_set(e, ERR_FATBIN, 0, 0, "the fatbin ends inside an image header at byte %zu", at);
+		return err_set(e, CONSAN_ERR_FATBIN, 0, 0,
+			"the fatbin ends inside an image header at byte %zu", at);
 
 	p += at;
 	header = u32(p + IMAGE_HEADER);
 	stored = u64(p + IMAGE_BYTES);
 	if (header < IMAGE_MIN || header > end - at || stored > end - at - header)
-		return err_set(e, ERR_FATBIN, 0, 0, "the image at byte %zu reaches beyond the fatbin", at);
+		return err_set(e, CONSAN_ERR_FATBIN, 0, 0,
+			"the image at byte %zu reaches beyond the fatbin", at);
 	flags = u64(p + IMAGE_FLAGS);
 	packed = u32(p + IMAGE_PACKED);
 	*out = (struct fatbin_image){
@@ -94,7 +96,7 @@ bool fatbin_next(const void *bytes, size_t n, size_t *cursor,
 	};
 	if (out->packing != FATBIN_PLAIN) {
 		if (packed > stored)
-			return err_set(e, ERR_FATBIN, 0, 0,
+			return err_set(e, CONSAN_ERR_FATBIN, 0, 0,
 				"the image at byte %zu is larger packed than stored", at);
 		out->bytes = packed;
 		out->unpacked = u64(p + IMAGE_UNPACKED);
@@ -121,25 +123,25 @@ static bool unpack(const struct fatbin_image *image, char *to)
 	return false;
 }
 
-char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct err *e)
+char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct consan_err *e)
 {
 	char *to;
 
 	if (image->unpacked >= UNPACKED_MAX || image->bytes >= UNPACKED_MAX) {
-		err_set(e, ERR_FATBIN, 0, 0, "an image claims to be %llu bytes long",
+		err_set(e, CONSAN_ERR_FATBIN, 0, 0, "an image claims to be %llu bytes long",
 			(unsigned long long)image->unpacked);
 		return NULL;
 	}
 	/* not base_alloc: the size comes from the file */
 	to = malloc(image->unpacked + 1);
 	if (!to) {
-		err_set(e, ERR_MEMORY, 0, 0, "no memory for an image of %llu bytes",
+		err_set(e, CONSAN_ERR_MEMORY, 0, 0, "no memory for an image of %llu bytes",
 			(unsigned long long)image->unpacked);
 		return NULL;
 	}
 	if (!unpack(image, to)) {
 		free(to);
-		err_set(e, ERR_FATBIN, 0, 0, "the %s data of the image for sm_%u are damaged",
+		err_set(e, CONSAN_ERR_FATBIN, 0, 0, "the %s data of the image for sm_%u are damaged",
 			image->packing == FATBIN_ZSTD ? "zstd" : "lz4", image->sm);
 		return NULL;
 	}
@@ -163,7 +165,7 @@ const char *fatbin_suffix(char suffix)
 }
 
 bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
-	struct fatbin_image *best, struct text *has, struct err *e)
+	struct fatbin_image *best, struct text *has, struct consan_err *e)
 {
 	struct fatbin_image at;
 	unsigned rank = 0, r;
@@ -188,7 +190,7 @@ bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_
 unsigned fatbin_newest(const void *bytes, size_t n, char *suffix)
 {
 	struct fatbin_image at;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	size_t cursor = 0;
 	unsigned sm = 0;
 

@@ -29,11 +29,11 @@ uint64_t fatbin_size(const void *header);
 /* Steps through the images: *cursor is 0 at first. False at the end, or with e
  * set if the container is damaged. */
 bool fatbin_next(const void *bytes, size_t n, size_t *cursor,
-	struct fatbin_image *out, struct err *e);
+	struct fatbin_image *out, struct consan_err *e);
 
 /* The image's bytes, NUL-terminated, *n without the NUL. free() them. NULL + e
  * if they do not unpack to what the header says. */
-char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct err *e);
+char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct consan_err *e);
 
 /* How well PTX for sm+suffix fits a device: 0 not at all, otherwise higher is better.
  * An 'a' image runs on its own device only, an 'f' one on its family. */
@@ -43,7 +43,7 @@ unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_s
  * ("sm_90a, compute_90a") for messages. False: no image fits or, with e set, the
  * container is damaged. */
 bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
-	struct fatbin_image *best, struct text *has, struct err *e);
+	struct fatbin_image *best, struct text *has, struct consan_err *e);
 /* The newest PTX's sm; 0: there is none. */
 unsigned fatbin_newest(const void *bytes, size_t n, char *suffix);
 /* The same of PTX text: its ".target"; 0: none. */

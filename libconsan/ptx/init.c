@@ -67,7 +67,7 @@ static bool address(struct parser *p, struct image *m, uint64_t at, uint64_t mas
 		while (r.shift < 8 && mask != (uint64_t)0xff << 8 * r.shift)
 			r.shift++;
 		if (r.shift == 8)
-			return parse_fail(p, ERR_UNSUPPORTED, "a mask that is not one byte");
+			return parse_fail(p, CONSAN_ERR_UNSUPPORTED, "a mask that is not one byte");
 		r.bytes = 1;
 	}
 	if (lex_name(l, "generic") && *l->p == '(') {
@@ -76,7 +76,7 @@ static bool address(struct parser *p, struct image *m, uint64_t at, uint64_t mas
 		lex_next(l);
 	}
 	if (l->kind != T_NAME)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a symbol");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a symbol");
 	r.name = arena_strndup(p->keep, l->at, l->n);
 	lex_next(l);
 	if (parens && !parse_expect(p, ')'))
@@ -106,7 +106,7 @@ static bool scalar(struct parser *p, struct image *m, uint64_t at)
 	uint64_t v;
 
 	if (at >= MAX_IMAGE)
-		return parse_fail(p, ERR_PTX_SYNTAX, "the initialiser is too long");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the initialiser is too long");
 	if (l->kind == T_NAME)
 		return address(p, m, at, 0);
 	if (minus)
@@ -133,7 +133,7 @@ static bool scalar(struct parser *p, struct image *m, uint64_t at)
 		v = double_as(m->var->type, v);
 		break;
 	case T_END: case T_NAME: case T_WORD: case T_STRING: case T_PUNCT: case T_BAD:
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected an initial value");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected an initial value");
 	}
 	if (minus)
 		v ^= (uint64_t)1 << (8 * m->element - 1);
@@ -151,14 +151,14 @@ static bool item(struct parser *p, struct image *m, unsigned level, uint64_t at)
 	if (!lex_is(&p->l, '{'))
 		return scalar(p, m, at);
 	if (level >= m->shape->n)
-		return parse_fail(p, ERR_PTX_SYNTAX, "braces around a scalar");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "braces around a scalar");
 	lex_next(&p->l);
 	while (!lex_is(&p->l, '}')) {
 		bool braces = lex_is(&p->l, '{');
 
 		step = (braces ? m->shape->extent[level + 1] : 1) * m->element;
 		if (!step || k % step)
-			return parse_fail(p, ERR_PTX_SYNTAX, "braces in the middle of a row");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "braces in the middle of a row");
 		if (!item(p, m, level + 1, at + k))
 			return false;
 		k += step;
@@ -178,9 +178,9 @@ bool init_parse(struct parser *p, struct ptx_var *v, const struct shape *s)
 	if (ok && s->open)
 		v->size = m.bytes.n;
 	if (ok && m.bytes.n > v->size)
-		ok = parse_fail(p, ERR_PTX_SYNTAX, "more initial values than elements");
+		ok = parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "more initial values than elements");
 	if (ok && v->size > MAX_IMAGE)
-		ok = parse_fail(p, ERR_PTX_SYNTAX, "the initialiser is too long");
+		ok = parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the initialiser is too long");
 	if (ok) {
 		init = arena_alloc(p->keep, (size_t)v->size + 1);
 		if (m.bytes.n)
@@ -213,7 +213,8 @@ bool init_resolve(struct parser *p)
 			r->func = &b->fn->f;
 			vec_push(&p->func_slot, &r->func);
 		} else {
-			return parse_fail(p, ERR_PTX_SYMBOL, "%.80s, named in an initialiser, is not declared",
+			return parse_fail(p, CONSAN_ERR_PTX_SYMBOL,
+				"%.80s, named in an initialiser, is not declared",
 				r->name);
 		}
 	}

@@ -224,7 +224,7 @@ struct ptx_module {
  * that ptx.def does not know is no error: it parses to OP_unknown, keeps its
  * text, and the executor reports the kernel as not checked if it is reached. */
 struct ptx_module *ptx_parse(const char *name, const char *text, size_t n,
-	struct err *e);
+	struct consan_err *e);
 void ptx_free(struct ptx_module *m);
 const struct ptx_func *ptx_find(const struct ptx_module *m, const char *name);
 
@@ -236,7 +236,7 @@ void ptx_print(const struct ptx_module *m, struct text *out);
  * the parser appended one. */
 void ptx_statement(const struct ptx_module *m, const struct ptx_insn *i, struct text *out);
 /* Checks the invariants above; false and e for the first violation. */
-bool ptx_verify(const struct ptx_module *m, struct err *e);
+bool ptx_verify(const struct ptx_module *m, struct consan_err *e);
 
 /* ---- control flow (cfg.c) ---- */
 

@@ -177,7 +177,7 @@ bool loc_directive(struct parser *p)
 		if (lex_name(&p->l, "function_name")) {
 			lex_next(&p->l);
 			if (p->l.kind != T_NAME)
-				return parse_fail(p, ERR_PTX_SYNTAX, "expected a label of .debug_str");
+				return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a label of .debug_str");
 			want.function = name_of(p, p->l.at, p->l.n);
 			lex_next(&p->l);
 			if (parse_take(p, '+') && !parse_number(p, &want.offset))
@@ -193,7 +193,7 @@ bool loc_directive(struct parser *p)
 				want.parent = place_intern(p, &(struct place){
 					.file = f, .loc = { .line = l, .col = c } });
 		} else {
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected function_name or inlined_at");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected function_name or inlined_at");
 		}
 	}
 	x = place_intern(p, &want);
@@ -212,7 +212,7 @@ bool loc_file(struct parser *p)
 	if (!parse_number(p, &n))
 		return false;
 	if (n > 1000000 || p->l.kind != T_STRING)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a file name");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a file name");
 	while (t->file.n <= n)
 		vec_push(&t->file, NULL);
 	t->file.at[n] = arena_strndup(p->keep, p->l.at, p->l.n);
@@ -239,7 +239,7 @@ static bool debug_strings(struct parser *p)
 			continue;
 		}
 		if (!lex_word(&p->l, "b8"))
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected a label or .b8 in .debug_str");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a label or .b8 in .debug_str");
 		do {
 			uint64_t v;
 			char c;
@@ -262,17 +262,17 @@ bool loc_section(struct parser *p)
 
 	lex_next(&p->l);
 	if (p->l.kind != T_WORD && p->l.kind != T_NAME)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a section name");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a section name");
 	strings = lex_word(&p->l, "debug_str");
 	lex_next(&p->l);
 	if (!lex_is(&p->l, '{'))
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected '{'");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected '{'");
 	if (strings) {
 		lex_next(&p->l);
 		return debug_strings(p);
 	}
 	if (!lex_skip_block(&p->l))
-		return parse_fail(p, ERR_PTX_SYNTAX, "the file ends inside a section");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the file ends inside a section");
 	return true;
 }
 

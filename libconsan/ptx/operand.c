@@ -63,7 +63,7 @@ static bool component(struct parser *p, struct ptx_operand *o)
 
 	k = c ? (unsigned)(c - names) % 4 : 4;
 	if (o->kind != PO_REG || k >= p->regs.at[o->reg].vec || p->regs.at[o->reg].vec == 1)
-		return parse_fail(p, ERR_PTX_SYNTAX, "the operand has no component .%.*s",
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the operand has no component .%.*s",
 			(int)(p->l.n < 40 ? p->l.n : 40), p->l.at);
 	o->elem = (uint8_t)(k + 1);
 	lex_next(&p->l);
@@ -109,7 +109,7 @@ static bool offset(struct parser *p, int64_t *imm)
 
 bool operand_undeclared(struct parser *p)
 {
-	return parse_fail(p, ERR_PTX_SYMBOL, "%.*s is not declared",
+	return parse_fail(p, CONSAN_ERR_PTX_SYMBOL, "%.*s is not declared",
 		(int)(p->l.n < 80 ? p->l.n : 80), p->l.at);
 }
 
@@ -206,9 +206,9 @@ static bool vector(struct parser *p)
 
 	do {
 		if (p->stack.n - first >= MAX_VECTOR)
-			return parse_fail(p, ERR_PTX_SYNTAX, "the vector is too long");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the vector is too long");
 		if (lex_is(&p->l, '{') || lex_is(&p->l, '['))
-			return parse_fail(p, ERR_PTX_SYNTAX, "a vector of vectors");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "a vector of vectors");
 		if (!operand_one(p))
 			return false;
 	} while (parse_take(p, ','));
@@ -234,7 +234,7 @@ static bool number(struct parser *p, bool minus)
 		o->imm = (int64_t)(l->value ^ (minus ? (uint64_t)1 << 63 : 0));
 		break;
 	case T_END: case T_NAME: case T_WORD: case T_STRING: case T_PUNCT: case T_BAD:
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected an operand");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected an operand");
 	}
 	lex_next(l);
 	return true;
@@ -252,7 +252,8 @@ bool operand_one(struct parser *p)
 			return vector(p);
 		if (parse_take(p, '!')) {
 			if (p->l.kind != T_NAME || !operand_named(p))
-				return p->e->code ? false : parse_fail(p, ERR_PTX_SYNTAX, "expected a predicate");
+				return p->e->code ? false : parse_fail(p, CONSAN_ERR_PTX_SYNTAX,
+					"expected a predicate");
 			p->stack.at[first].negated = true;
 			return true;
 		}
@@ -271,7 +272,7 @@ bool operand_one(struct parser *p)
 		return false;
 	if (parse_take(p, '|')) {
 		if (p->l.kind != T_NAME)
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected a register behind '|'");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a register behind '|'");
 		if (!operand_named(p))
 			return false;
 		fold(p, first, PO_PAIR);
@@ -287,7 +288,7 @@ bool operand_all(struct parser *p)
 		return true;
 	do {
 		if (p->stack.n - first == PTX_MAX_OPERANDS)
-			return parse_fail(p, ERR_PTX_SYNTAX, "too many operands");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "too many operands");
 		if (!operand_one(p))
 			return false;
 	} while (parse_take(p, ','));

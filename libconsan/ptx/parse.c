@@ -85,13 +85,13 @@ bool parse_take(struct parser *p, char c)
 
 bool parse_expect(struct parser *p, char c)
 {
-	return parse_take(p, c) || parse_fail(p, ERR_PTX_SYNTAX, "expected '%c'", c);
+	return parse_take(p, c) || parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected '%c'", c);
 }
 
 bool parse_number(struct parser *p, uint64_t *v)
 {
 	if (p->l.kind != T_INT)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected an integer");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected an integer");
 	*v = p->l.value;
 	lex_next(&p->l);
 	return true;
@@ -109,7 +109,7 @@ static bool numbers(struct parser *p, uint32_t *v, unsigned max)
 		if (!parse_number(p, &n))
 			return false;
 		if (n > UINT32_MAX)
-			return parse_fail(p, ERR_PTX_SYNTAX, "the number is too large");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "the number is too large");
 		v[k] = (uint32_t)n;
 		if (k + 1 == max || !parse_take(p, ','))
 			break;
@@ -152,11 +152,11 @@ static bool performance(struct parser *p, struct ptx_func *f)
 		else if (lex_word(l, "pragma")) {
 			lex_next(l);
 			if (l->kind != T_STRING)
-				return parse_fail(p, ERR_PTX_SYNTAX, "expected a string");
+				return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a string");
 			lex_next(l);
 			ok = parse_expect(p, ';');
 		} else {
-			return parse_fail(p, ERR_UNSUPPORTED, "unknown directive .%.*s",
+			return parse_fail(p, CONSAN_ERR_UNSUPPORTED, "unknown directive .%.*s",
 				(int)(l->n < 60 ? l->n : 60), l->at);
 		}
 		if (!ok)
@@ -239,7 +239,7 @@ static bool function_body(struct parser *p, struct fn *fn)
 	p->fn = fn;
 	ok = body_block(p);
 	if (ok && p->refs.n)
-		ok = parse_fail_at(p, ERR_PTX_SYMBOL, p->refs.at[0].line, p->refs.at[0].col,
+		ok = parse_fail_at(p, CONSAN_ERR_PTX_SYMBOL, p->refs.at[0].line, p->refs.at[0].col,
 			"label %.*s is not in scope",
 			(int)(p->refs.at[0].name->n < 80 ? p->refs.at[0].name->n : 80),
 			p->refs.at[0].name->at);
@@ -282,7 +282,7 @@ static bool function(struct parser *p, bool is_extern, bool visible, bool weak)
 	    (lex_is(&p->l, '(') && !decl_params(p, &head.ret, &head.nret, NULL)))
 		return false;
 	if (p->l.kind != T_NAME)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a function name");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a function name");
 	fn = function_named(p, name_of(p, p->l.at, p->l.n));
 	if (!fn)
 		return false;
@@ -303,7 +303,7 @@ static bool function(struct parser *p, bool is_extern, bool visible, bool weak)
 		return parse_expect(p, ';');
 	}
 	if (fn->defined)
-		return parse_fail(p, ERR_PTX_SYMBOL, "%.80s is defined twice", fn->f.name);
+		return parse_fail(p, CONSAN_ERR_PTX_SYMBOL, "%.80s is defined twice", fn->f.name);
 	head.is_extern = false;
 	fn->f = head;
 	fn->defined = true;
@@ -325,18 +325,18 @@ static bool alias(struct parser *p)
 
 		lex_next(&p->l); /* past .alias and the comma */
 		if (p->l.kind != T_NAME)
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected a function name");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a function name");
 		n = name_of(p, p->l.at, p->l.n);
 		if (!n->bind || n->bind->kind != B_FUNC)
-			return parse_fail(p, ERR_PTX_SYMBOL, "%.*s is not a function",
+			return parse_fail(p, CONSAN_ERR_PTX_SYMBOL, "%.*s is not a function",
 				(int)(n->n < 80 ? n->n : 80), n->at);
 		fn[k] = n->bind->fn;
 		lex_next(&p->l);
 		if (!k && !lex_is(&p->l, ','))
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected ','");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected ','");
 	}
 	if (fn[1]->alias || fn[0] == fn[1])
-		return parse_fail(p, ERR_PTX_SYMBOL, "alias of an alias");
+		return parse_fail(p, CONSAN_ERR_PTX_SYMBOL, "alias of an alias");
 	fn[0]->alias = fn[1];
 	return parse_expect(p, ';');
 }
@@ -351,7 +351,7 @@ static bool version(struct parser *p)
 	lex_next(&p->l);
 	snprintf(s, sizeof s, "%.*s", (int)(p->l.n < 15 ? p->l.n : 15), p->l.at);
 	if (sscanf(s, "%u.%u", &major, &minor) != 2 || major > 99 || minor > 9)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a version such as 9.0");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a version such as 9.0");
 	p->m->version = major * 10 + minor;
 	lex_next(&p->l);
 	return true;
@@ -365,7 +365,7 @@ static bool target(struct parser *p)
 
 		lex_next(&p->l);
 		if (p->l.kind != T_NAME)
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected a target");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a target");
 		snprintf(s, sizeof s, "%.*s", (int)(p->l.n < 31 ? p->l.n : 31), p->l.at);
 		if (sscanf(s, "sm_%u%c", &sm, &suffix) >= 1) {
 			p->m->sm = sm;
@@ -385,7 +385,7 @@ static bool top_level(struct parser *p)
 	uint64_t bits;
 
 	if (l->kind != T_WORD)
-		return parse_fail(p, ERR_PTX_SYNTAX, "expected a directive");
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a directive");
 	for (;; lex_next(l)) {
 		if (lex_word(l, "extern"))
 			is_extern = true;
@@ -414,17 +414,17 @@ static bool top_level(struct parser *p)
 	if (lex_word(l, "address_size")) {
 		lex_next(l);
 		if (l->kind == T_INT && l->value != 64)
-			return parse_fail(p, ERR_UNSUPPORTED, "only 64-bit addresses are supported");
+			return parse_fail(p, CONSAN_ERR_UNSUPPORTED, "only 64-bit addresses are supported");
 		return parse_number(p, &bits);
 	}
 	if (lex_word(l, "pragma")) {
 		lex_next(l);
 		if (l->kind != T_STRING)
-			return parse_fail(p, ERR_PTX_SYNTAX, "expected a string");
+			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a string");
 		lex_next(l);
 		return parse_expect(p, ';');
 	}
-	return parse_fail(p, ERR_UNSUPPORTED, "unknown directive .%.*s",
+	return parse_fail(p, CONSAN_ERR_UNSUPPORTED, "unknown directive .%.*s",
 		(int)(l->n < 60 ? l->n : 60), l->at);
 }
 
@@ -492,11 +492,11 @@ static void parser_free(struct parser *p)
 	arena_free(&p->tmp);
 }
 
-struct ptx_module *ptx_parse(const char *name, const char *text, size_t n, struct err *e)
+struct ptx_module *ptx_parse(const char *name, const char *text, size_t n, struct consan_err *e)
 {
 	struct ptx_module *m = base_alloc(sizeof *m);
 	struct parser p = { .m = m, .keep = &m->arena };
-	struct err own = { 0 };
+	struct consan_err own = { 0 };
 	char *copy;
 	bool ok = true;
 
@@ -510,16 +510,16 @@ struct ptx_module *ptx_parse(const char *name, const char *text, size_t n, struc
 	m->ntext = n;
 	m->name = arena_strndup(&m->arena, name, strlen(name));
 	p.e = e ? e : &own;
-	p.e->code = ERR_NONE;
+	p.e->code = CONSAN_ERR_NONE;
 	p.locs = loc_new();
 	lex_start(&p.l, m->text, n);
 	lex_next(&p.l);
 	if (n >= UINT32_MAX)
-		ok = parse_fail(&p, ERR_UNSUPPORTED, "more than 4 GB of PTX");
+		ok = parse_fail(&p, CONSAN_ERR_UNSUPPORTED, "more than 4 GB of PTX");
 	while (ok && p.l.kind != T_END)
 		ok = top_level(&p);
 	if (ok && !m->version)
-		ok = parse_fail(&p, ERR_PTX_SYNTAX, "no .version: this is not PTX");
+		ok = parse_fail(&p, CONSAN_ERR_PTX_SYNTAX, "no .version: this is not PTX");
 	ok = ok && finish(&p);
 	parser_free(&p);
 	if (ok)

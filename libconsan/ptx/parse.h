@@ -77,7 +77,7 @@ struct parser {
 	struct arena *keep;        /* the module's */
 	struct arena tmp;
 	struct lex l;
-	struct err *e;
+	struct consan_err *e;
 	struct names names;
 	uint32_t name_line, name_col;    /* of the name last looked up */
 	struct loc_table *locs;

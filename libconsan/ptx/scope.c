@@ -113,7 +113,8 @@ struct bind *scope_bind(struct parser *p, struct name *n, enum bind_kind kind)
 	uint32_t depth = (uint32_t)p->names.scope.n;
 
 	if (*head && (*head)->depth == depth) {
-		parse_fail_at(p, ERR_PTX_SYMBOL, p->name_line, p->name_col, "%.*s is declared twice in one scope",
+		parse_fail_at(p, CONSAN_ERR_PTX_SYMBOL, p->name_line, p->name_col,
+			"%.*s is declared twice in one scope",
 			(int)(n->n < 80 ? n->n : 80), n->at);
 		return NULL;
 	}

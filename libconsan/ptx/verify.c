@@ -10,14 +10,14 @@ struct check {
 	const struct ptx_module *m;
 	const struct ptx_func *f;
 	const struct ptx_insn *i;
-	struct err *e;
+	struct consan_err *e;
 };
 
 static bool broken(struct check *c, const char *what)
 {
 	uint32_t line = c->i ? c->i->line : c->f ? c->f->line : 0;
 
-	return err_set(c->e, ERR_PTX_SYNTAX, (int)line, c->i ? (int)c->i->col : 0,
+	return err_set(c->e, CONSAN_ERR_PTX_SYNTAX, (int)line, c->i ? (int)c->i->col : 0,
 		"%.60s: %.80s: broken invariant: %s", c->m->name, c->f ? c->f->name : "module", what);
 }
 
@@ -241,7 +241,7 @@ static bool check_function(struct check *c, const struct ptx_func *f)
 	return check_blocks(c) && check_order(c);
 }
 
-bool ptx_verify(const struct ptx_module *m, struct err *e)
+bool ptx_verify(const struct ptx_module *m, struct consan_err *e)
 {
 	struct check check = { .m = m, .e = e }, *c = &check;
 

@@ -53,6 +53,14 @@ uint64_t consan_errors_seen(struct consan *c)
 	return n;
 }
 
+bool consan_halted(struct consan *c, int *exit_status)
+{
+	if (!c->opt.halt_on_error || !consan_errors(c))
+		return false;
+	*exit_status = c->opt.error_exitcode ? (int)c->opt.error_exitcode : 1;
+	return true;
+}
+
 void consan_in_region(struct consan *c, bool inside)
 {
 	pthread_mutex_lock(&c->launching);
@@ -135,6 +143,8 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		keep_finding(c, s, f);
 		if (!s->f.history)
 			s->f.history = recorders_history(c->recorders, &s->f);
+		if (c->stack && !s->f.host && !s->f.side[0].host)
+			s->f.host = c->stack();
 	}
 	s->f.seen = s->before + f->seen;
 	s->f.clusters = s->clusters_before + f->clusters;
@@ -149,6 +159,11 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		s->recorded = s->f.seen;
 	}
 	pthread_mutex_unlock(&c->lock);
+}
+
+void session_take(struct consan *c, const struct finding *f)
+{
+	take_finding(c, f, true);
 }
 
 void session_found(void *user, const struct finding *f)
@@ -563,8 +578,24 @@ static void take_explored(struct consan *c, const struct explored *x)
 			"ended early");
 }
 
-enum consan_status consan_launch(struct consan *c, const struct consan_launch *l,
-	struct err *e)
+/* A struct that was compiled with another version of its header. Members that it lacks are 0; one
+ * that we lack must be. */
+bool session_take_struct(void *to, size_t size, const void *from, size_t given,
+	struct consan_err *e)
+{
+	const char *extra = from;
+
+	memset(to, 0, size);
+	memcpy(to, from, given < size ? given : size);
+	for (size_t i = size; i < given; i++)
+		if (extra[i])
+			return err_set(e, CONSAN_ERR_LAUNCH, 0, 0, "made for a later version of consan than "
+				CONSAN_VERSION);
+	return true;
+}
+
+static enum consan_status launch(struct consan *c, const struct consan_launch *l,
+	struct consan_err *e)
 {
 	struct explored other = { 0 };
 	struct exec_control control;
@@ -578,9 +609,14 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	double began;
 	void *packed;
 	bool checked;
+	int exit_status;
 
+	if (consan_halted(c, &exit_status)) {
+		err_set(e, CONSAN_ERR_HALTED, 0, 0, "halt-on-error: an earlier launch had an error");
+		return CONSAN_STOPPED;
+	}
 	if (!l->kernel || (l->kernel->info.param_bytes && !l->params && !l->args)) {
-		err_set(e, ERR_LAUNCH, 0, 0, l->kernel ? "no values for the kernel's parameters"
+		err_set(e, CONSAN_ERR_LAUNCH, 0, 0, l->kernel ? "no values for the kernel's parameters"
 			: "no kernel");
 		return CONSAN_BAD_LAUNCH;
 	}
@@ -631,7 +667,7 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	status = session_status(r.status);
 	c->fault = r.fault;
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
-		err_set(e, r.err.code ? r.err.code : ERR_LAUNCH, r.err.line, r.err.col,
+		err_set(e, r.err.code ? r.err.code : CONSAN_ERR_LAUNCH, r.err.line, r.err.col,
 			"%s", r.err.text);
 	if (checked) {
 		check_truncate(check, session_last(&r));
@@ -655,6 +691,16 @@ enum consan_status consan_launch(struct consan *c, const struct consan_launch *l
 	account(c, &config.launch, checked, &r);
 	pthread_mutex_unlock(&c->launching);
 	return status;
+}
+
+enum consan_status consan_launch_sized(struct consan *c, const struct consan_launch *given, size_t size,
+	struct consan_err *e)
+{
+	struct consan_launch l;
+
+	if (!session_take_struct(&l, sizeof l, given, size, e))
+		return CONSAN_BAD_LAUNCH;
+	return launch(c, &l, e);
 }
 
 unsigned consan_fault(struct consan *c)

@@ -12,7 +12,7 @@ struct gpu_module;
  * executor. global: accesses to global memory are recorded. drains: records may leave the
  * pool while a kernel runs. NULL + e: the PTX cannot be parsed or instrumented. */
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
-	bool global, bool drains, struct err *e);
+	bool global, bool drains, struct consan_err *e);
 void gpu_module_close(struct gpu_module *m); /* NULL is fine */
 /* The instrumented PTX, owned by the module, NUL-terminated. */
 const char *gpu_module_text(const struct gpu_module *m, size_t *n);
@@ -126,7 +126,7 @@ void gpu_timed(struct consan *c, const char *kernel, double seconds);
 void gpu_idle(struct consan *c);
 /* Runs the launch on the executor, recorded as on a GPU, and checks it (gpu_emulate.c). */
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
-	const void *params, struct err *e);
+	const void *params, struct consan_err *e);
 
 /* ---- the session's options ---- */
 unsigned gpu_workers(const struct consan *c); /* threads that check, with the calling one */

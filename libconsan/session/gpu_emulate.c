@@ -35,12 +35,12 @@ static bool find_map(void *user, uint64_t at, const void *param, void *bytes)
 
 	(void)user;
 	if (param) {
-		memcpy(bytes, param, TENSORMAP_BYTES);
+		memcpy(bytes, param, CONSAN_TENSORMAP_BYTES);
 		return true;
 	}
-	if (!exec_mem_find(at, &m) || m.at + m.bytes - at < TENSORMAP_BYTES)
+	if (!exec_mem_find(at, &m) || m.at + m.bytes - at < CONSAN_TENSORMAP_BYTES)
 		return false;
-	memcpy(bytes, (const void *)(uintptr_t)at, TENSORMAP_BYTES);
+	memcpy(bytes, (const void *)(uintptr_t)at, CONSAN_TENSORMAP_BYTES);
 	return true;
 }
 
@@ -227,7 +227,7 @@ static struct record_head *open_pool(const struct consan_launch *l, uint64_t byt
 }
 
 static enum consan_status emulate(struct consan *c, const struct consan_launch *l,
-	const void *params, struct err *e)
+	const void *params, struct consan_err *e)
 {
 	struct print print = { .c = c };
 	struct exec_observer observer = { .user = &print, .print = on_print };
@@ -252,7 +252,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	pool = open_pool(l, bytes, &at);
 	if (!pool) {
 		free(r);
-		err_set(e, ERR_MEMORY, 0, 0, "no memory for the records of a launch");
+		err_set(e, CONSAN_ERR_MEMORY, 0, 0, "no memory for the records of a launch");
 		return CONSAN_BAD_LAUNCH;
 	}
 	*at = (struct record_params){ wanted ? (uint64_t)(uintptr_t)pool : 0, chunks,
@@ -273,7 +273,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	pthread_mutex_destroy(&print.lock);
 	stop_draining(r);
 	if (result.status == EXEC_BAD_LAUNCH || result.status == EXEC_UNSUPPORTED) {
-		err_set(e, result.err.code ? result.err.code : ERR_LAUNCH, result.err.line,
+		err_set(e, result.err.code ? result.err.code : CONSAN_ERR_LAUNCH, result.err.line,
 			result.err.col, "%s", result.err.text);
 		gpu_unchecked(c, l->kernel->info.name, l->queue, result.err.text);
 	} else if (wanted) {
@@ -294,7 +294,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 
 /* A module has one variable that points at the pool, so launches run one at a time. */
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
-	const void *params, struct err *e)
+	const void *params, struct consan_err *e)
 {
 	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 	enum consan_status s;

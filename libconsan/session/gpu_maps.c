@@ -13,7 +13,7 @@ void gpu_launch_open(struct gpu_launch *l)
 	if (!l->map || !l->params)
 		return;
 	/* a map is aligned to 64 bytes */
-	for (uint32_t at = 0; at + TENSORMAP_BYTES <= m->param_bytes; at += 64) {
+	for (uint32_t at = 0; at + CONSAN_TENSORMAP_BYTES <= m->param_bytes; at += 64) {
 		struct gpu_map p = { .at = at };
 
 		if (l->map(l->user, at, (const char *)l->params + at, &p.map))

@@ -47,7 +47,7 @@ static void add_sites(struct gpu_module *m)
 }
 
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
-	bool global, bool drains, struct err *e)
+	bool global, bool drains, struct consan_err *e)
 {
 	static unsigned number;
 	struct ptx_module *ptx = ptx_parse(name, text, n, e);
@@ -61,7 +61,7 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 		global, drains);
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
-		err_set(e, ERR_UNSUPPORTED, 0, 0,
+		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0,
 			"%s: more recording sites than --backend=gpu can number", name);
 		gpu_module_close(m);
 		return NULL;

@@ -59,6 +59,7 @@ struct consan {
 	void (*found)(void *user, const struct consan_finding *f);
 	void (*print)(void *user, const char *text, size_t n);
 	void *found_user, *print_user;
+	uint32_t (*stack)(void);   /* the host's call stack; NULL: not known */
 	struct schedule schedule;  /* --schedule */
 	/* of which a launch has been tried in reverse order */
 	VEC(const struct consan_kernel *) reversed;
@@ -88,12 +89,17 @@ struct consan_kernel {
 };
 
 /* ---- consan.c: for all functions that run a launch ---- */
+/* Copies a struct of the public interface that may be of another version. */
+bool session_take_struct(void *to, size_t size, const void *from, size_t given,
+	struct consan_err *e);
 /* Do the user's filters want this launch? Counts it: to be called once a launch. */
 bool session_wants(struct consan *c, const char *kernel, const char *demangled);
 enum consan_status session_status(enum exec_status s);
 struct coverage *session_coverage(struct consan *c, const char *kernel);
 /* Updates c->sorted and returns the number of findings. The caller holds the lock. */
 size_t session_sort(struct consan *c);
+/* Takes over a finding that is final. */
+void session_take(struct consan *c, const struct finding *f);
 /* For check_config.found; user: the session. */
 void session_found(void *user, const struct finding *f);
 /* For a copy of the process that only tries a launch: it records, saves and prints nothing. */
@@ -109,7 +115,7 @@ void session_add_run(struct results *r, const struct options *o);
 
 /* ---- session.c ---- */
 /* Sets the knobs by --strict and --knob. */
-bool session_policy(const struct options *o, struct check_policy *p, struct err *e);
+bool session_policy(const struct options *o, struct check_policy *p, struct consan_err *e);
 struct crossings;
 /* Runs a launch. check, watch: where its events go; or NULL. */
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,

@@ -130,7 +130,7 @@ void consan_take_registers(struct consan_module *m, const void *fatbin, size_t n
 }
 
 static struct consan_module *load_container(struct consan *c, const char *name,
-	const struct container *at, struct err *e)
+	const struct container *at, struct consan_err *e)
 {
 	struct fatbin_image best;
 	const struct consan_device *d;
@@ -149,7 +149,7 @@ static struct consan_module *load_container(struct consan *c, const char *name,
 			consan_take_registers(m, at->at, at->n);
 		free(ptx);
 	} else {
-		err_set(e, ERR_NO_PTX, 0, 0, "%s: no PTX for sm_%u%s, it holds %s", name, d->sm,
+		err_set(e, CONSAN_ERR_NO_PTX, 0, 0, "%s: no PTX for sm_%u%s, it holds %s", name, d->sm,
 			fatbin_suffix(d->suffix), has.at ? has.at : "nothing");
 	}
 	text_free(&has);
@@ -157,7 +157,7 @@ static struct consan_module *load_container(struct consan *c, const char *name,
 }
 
 struct consan_module *consan_load_image(struct consan *c, const char *name,
-	const void *bytes, size_t n, unsigned index, struct err *e)
+	const void *bytes, size_t n, unsigned index, struct consan_err *e)
 {
 	struct consan_module *m = NULL;
 	struct containers *l;
@@ -169,10 +169,11 @@ struct consan_module *consan_load_image(struct consan *c, const char *name,
 	if (index < l->n)
 		m = load_container(c, name, &l->at[index], e);
 	else if (l->n)
-		err_set(e, ERR_NO_PTX, 0, 0, "%s: holds %u modules with PTX, number %u was requested",
+		err_set(e, CONSAN_ERR_NO_PTX, 0, 0,
+			"%s: holds %u modules with PTX, number %u was requested",
 			name, l->n, index);
 	else
-		err_set(e, ERR_NO_PTX, 0, 0, "%s: %s", name, l->bare || is_elf(bytes, n)
+		err_set(e, CONSAN_ERR_NO_PTX, 0, 0, "%s: %s", name, l->bare || is_elf(bytes, n)
 			? "holds no PTX: build with -gencode=arch=compute_XX,code=compute_XX"
 			: "neither PTX text nor a fatbin nor an ELF file");
 	free(l);
@@ -180,7 +181,7 @@ struct consan_module *consan_load_image(struct consan *c, const char *name,
 }
 
 struct consan_module *consan_load_file(struct consan *c, const char *path,
-	unsigned index, struct err *e)
+	unsigned index, struct consan_err *e)
 {
 	struct consan_module *m = NULL;
 	struct text all = { 0 };

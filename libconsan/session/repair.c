@@ -115,7 +115,7 @@ static bool run(void *user, const char *text, const struct trial_request *q,
 	struct consan_launch l = *r->l;
 	const struct finding *const *found;
 	struct exec_result result = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct check *check;
 	size_t nfound;
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static bool write_reports(struct results *r, const struct options *o, int program,
-	int *exit_status, struct err *e)
+	int *exit_status, struct consan_err *e)
 {
 	bool ok = true;
 
@@ -29,7 +29,8 @@ static bool write_reports(struct results *r, const struct options *o, int progra
 }
 
 bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
-	int program, int *exit_status, struct err *e)
+	int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
+	struct consan_err *e)
 {
 	struct results r = { 0 };
 	bool ok = true;
@@ -37,6 +38,8 @@ bool consan_report(const struct options *o, const char *const *record, size_t nr
 	for (size_t i = 0; i < nrecords; i++)
 		if (!access(record[i], F_OK))
 			ok = results_read(&r, record[i], e) && ok;
+	if (resolve)
+		results_map_hosts(&r, resolve, user);
 	return write_reports(&r, o, program, exit_status, e) && ok;
 }
 
@@ -70,7 +73,7 @@ static void gather(struct consan *c, struct results *r)
 	suppress_apply(r);
 }
 
-bool consan_write_report(struct consan *c, const char *path, struct err *e)
+bool consan_write_report(struct consan *c, const char *path, struct consan_err *e)
 {
 	static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* the cache of source files */
 	struct results r = { 0 };
@@ -229,7 +232,7 @@ static void add_banks(struct replay *p)
 }
 
 bool consan_replay(const struct options *o, const char *path, int *exit_status,
-	struct err *e)
+	struct consan_err *e)
 {
 	struct replay p = { .options = o, .memory = check_memory_open() };
 	struct event_read_stats stats;

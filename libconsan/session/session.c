@@ -23,30 +23,35 @@ static bool same_knob(const char *id, const char *word, size_t n)
 	return !n && !*id;
 }
 
-static bool set_knob(struct check_policy *p, const char *word, struct err *e)
+static bool set_knob(struct check_policy *p, const char *word, struct consan_err *e)
 {
 	size_t n = strcspn(word, "=");
 	unsigned long value = word[n] ? strtoul(word + n + 1, NULL, 0) : 256;
+	char name[64];
+	struct similar near = { .word = name };
 
+	snprintf(name, sizeof name, "%.*s", (int)n, word);
 	if (value > 255)
-		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: the value is 0 to 255", word);
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s: the value is 0 to 255", word);
 #define KNOB(id, deflt, strict, rules, doc) \
 	if (same_knob(#id, word, n)) { \
 		p->id = (uint8_t)value; \
 		return true; \
-	}
+	} \
+	similar_try(&near, #id);
 #include "libconsan/check/policy.def"
 #undef KNOB
 #define ABSENT_KNOB(name, rows, why) \
 	if (same_knob(#name, word, n)) \
-		return err_set(e, ERR_OPTION, 0, 0, "--knob=%s would change nothing: %s [%s]", \
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s would change nothing: %s [%s]", \
 			word, why, rows);
 #include "libconsan/finding/absent.def"
-	return err_set(e, ERR_OPTION, 0, 0, "--knob=%s: there is no such knob "
-		"(consan explain knobs)", word);
+	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s: there is no such knob%s%s%s "
+		"(`consan explain knobs' lists them)", word, near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "");
 }
 
-bool session_policy(const struct options *o, struct check_policy *p, struct err *e)
+bool session_policy(const struct options *o, struct check_policy *p, struct consan_err *e)
 {
 	if (o->strict)
 		check_policy_strict(p);
@@ -58,7 +63,45 @@ bool session_policy(const struct options *o, struct check_policy *p, struct err 
 	return true;
 }
 
-struct consan *consan_open(const char *words, struct err *e)
+/* An architecture that is not in the table would silently be another one. */
+static bool check_arch(const char *arch, struct consan_err *e)
+{
+	unsigned sm, k = 0;
+	struct text known = { 0 };
+	const struct exec_device *d;
+	char suffix;
+
+	if (!*arch || !options_arch(arch, &sm, &suffix) || exec_device_for(sm)->sm == sm)
+		return true;
+	while ((d = exec_device_at(k++)))
+		text_printf(&known, "%ssm_%u", known.n ? ", " : "", d->sm);
+	err_set(e, CONSAN_ERR_OPTION, 0, 0, "--arch=%s: can be one of %s", arch, known.at);
+	text_free(&known);
+	return false;
+}
+
+bool consan_check_options(const struct options *o, struct consan_err *e)
+{
+	struct check_policy policy;
+	struct schedule schedule;
+	struct results r = { 0 };
+	bool ok = options_agree(o, e) && check_arch(o->arch, e) && session_policy(o, &policy, e);
+
+	if (ok && *o->schedule && !schedule_parse(o->schedule, &schedule))
+		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--schedule=%s: expected LAUNCH:STEP@WARP,... "
+			"or LAUNCH:reverse", o->schedule);
+	for (size_t i = 0; ok && i < o->suppressions.n; i++)
+		ok = suppress_read(&r, o->suppressions.at[i], e);
+	results_free(&r);
+	return ok;
+}
+
+const char *consan_version(void)
+{
+	return CONSAN_VERSION;
+}
+
+struct consan *consan_open(const char *words, struct consan_err *e)
 {
 	struct consan *c = base_alloc(sizeof *c);
 	char *path;
@@ -69,11 +112,10 @@ struct consan *consan_open(const char *words, struct err *e)
 	pthread_mutex_init(&c->launching, NULL);
 	pthread_mutex_init(&c->showing, NULL);
 	pthread_mutex_init(&c->lock, NULL);
-	ok = options_parse(&c->opt, words, e) && options_agree(&c->opt, e)
+	ok = options_parse(&c->opt, words, e) && consan_check_options(&c->opt, e)
 		&& session_policy(&c->opt, &c->policy, e);
-	if (ok && *c->opt.schedule && !schedule_parse(c->opt.schedule, &c->schedule))
-		ok = err_set(e, ERR_OPTION, 0, 0, "schedule=%s: expected LAUNCH:STEP@WARP,... or LAUNCH:reverse",
-			c->opt.schedule);
+	if (ok && *c->opt.schedule)
+		schedule_parse(c->opt.schedule, &c->schedule);
 	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
 		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
 	options_shard(c->opt.shard, &c->shard, &c->shards);
@@ -96,7 +138,7 @@ struct consan *consan_open(const char *words, struct err *e)
 	return NULL;
 }
 
-bool consan_record_to(struct consan *c, const char *path, struct err *e)
+bool consan_record_to(struct consan *c, const char *path, struct consan_err *e)
 {
 	struct results_writer *w = NULL;
 
@@ -123,7 +165,7 @@ void consan_progress_to(struct consan *c, const char *path)
 
 void consan_close(struct consan *c)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	if (!c)
 		return;
@@ -271,12 +313,15 @@ bool consan_mem_find(struct consan *c, const void *at, void **base, uint64_t *by
 
 /* ---- tensor maps ---- */
 
-bool consan_tensormap(const struct tensormap_args *a, void *map, struct err *e)
+bool consan_tensormap_sized(const struct consan_tensormap_args *given, size_t size, void *map,
+	struct consan_err *e)
 {
-	return exec_tensormap(a, map, e);
+	struct consan_tensormap_args a;
+
+	return session_take_struct(&a, sizeof a, given, size, e) && exec_tensormap(&a, map, e);
 }
 
-bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
+bool consan_tensormap_address(void *map, uint64_t address, struct consan_err *e)
 {
 	return exec_tensormap_address(map, address, e);
 }
@@ -284,7 +329,7 @@ bool consan_tensormap_address(void *map, uint64_t address, struct err *e)
 /* ---- modules and kernels ---- */
 
 /* --dump-ptx: writes the PTX as the program has it. */
-static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e)
+static bool dump_ptx(struct consan *c, const char *text, size_t n, struct consan_err *e)
 {
 	char *dir = options_path(c->opt.dump_ptx, getpid());
 	struct text path = { 0 };
@@ -300,7 +345,7 @@ static bool dump_ptx(struct consan *c, const char *text, size_t n, struct err *e
 	ok = f && fwrite(text, 1, n, f) == n;
 	ok = f && !fclose(f) && ok;
 	if (!ok)
-		err_set(e, ERR_IO, 0, 0, "--dump-ptx: %s: %s", path.at, strerror(errno));
+		err_set(e, CONSAN_ERR_IO, 0, 0, "--dump-ptx: %s: %s", path.at, strerror(errno));
 	text_free(&path);
 	free(dir);
 	return ok;
@@ -324,7 +369,7 @@ static const char *missing_kernel(const struct ptx_module *other, const struct p
 /* --replace-ptx: the module to load in place of own, which is freed if it is not used. NULL:
  * the file cannot be read or parsed. */
 static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
-	struct err *e)
+	struct consan_err *e)
 {
 	const char *path = c->opt.replace_ptx, *missing;
 	struct text text = { 0 }, remark = { 0 };
@@ -352,7 +397,7 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 
 /* --backend=gpu-emulated: instruments the module, and frees own. */
 static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
-	struct gpu_module **gpu, struct err *e)
+	struct gpu_module **gpu, struct consan_err *e)
 {
 	struct ptx_module *ptx = NULL;
 	const char *text;
@@ -369,7 +414,7 @@ static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
 }
 
 struct consan_module *consan_load_ptx(struct consan *c, const char *name,
-	const char *text, size_t n, struct err *e)
+	const char *text, size_t n, struct consan_err *e)
 {
 	struct exec_module *exec = NULL;
 	struct ptx_module *ptx = NULL;
@@ -430,7 +475,7 @@ static void name_symbols(struct consan_kernel *k)
 }
 
 const struct consan_kernel *consan_kernel(struct consan_module *m, const char *name,
-	struct err *e)
+	struct consan_err *e)
 {
 	struct consan_kernel *k;
 	const struct exec_kernel *exec;
@@ -464,18 +509,19 @@ const char *consan_kernel_name(struct consan_module *m, size_t k)
 	return NULL;
 }
 
-void consan_kernel_info(const struct consan_kernel *k, struct consan_kernel_info *out)
+void consan_kernel_info_sized(const struct consan_kernel *k, struct consan_kernel_info *out, size_t size)
 {
 	const struct exec_kernel_info *i = &k->info;
-
-	*out = (struct consan_kernel_info){
+	struct consan_kernel_info all = {
 		.name = i->name, .nparams = i->func->nparam,
 		.param_bytes = i->param_bytes, .shared_static = i->shared_static,
 		.local_bytes = i->local_bytes, .const_bytes = i->const_bytes,
 		.nregs = i->nregs, .max_threads = i->max_threads,
 		.sm = k->module->ptx->sm, .unsupported = i->nunsupported > 0,
 	};
-	memcpy(out->reqcluster, i->func->reqnctapercluster, sizeof out->reqcluster);
+	memcpy(all.reqcluster, i->func->reqnctapercluster, sizeof all.reqcluster);
+	memset(out, 0, size);
+	memcpy(out, &all, size < sizeof all ? size : sizeof all);
 }
 
 bool consan_kernel_param(const struct consan_kernel *k, size_t i, uint32_t *offset,

@@ -7,8 +7,15 @@
 #include "libconsan/consan.h"
 #include "libconsan/finding/finding.h"
 
+/* The environment variable with the words of consan_open() for the program under consan-run. */
+#define CONSAN_SESSION_ENV "CONSAN_SESSION_OPTIONS"
+
+struct options;
+/* Would consan_open() accept these options? Also reads the files that suppress findings. */
+bool consan_check_options(const struct options *o, struct consan_err *e);
+
 /* Writes the session's records (results.h) to this file as they are made. NULL: to none. */
-bool consan_record_to(struct consan *c, const char *path, struct err *e);
+bool consan_record_to(struct consan *c, const char *path, struct consan_err *e);
 /* Writes the progress of each launch to this shared file (progress.h). */
 void consan_progress_to(struct consan *c, const char *path);
 /* A module for this architecture will be loaded: consan_device() takes it into account. */
@@ -21,6 +28,9 @@ unsigned consan_fault(struct consan *c);
 
 /* The number of occurrences of errors in all launches that have ended. */
 uint64_t consan_errors_seen(struct consan *c);
+/* With the option `halt-on-error`: has a launch had an error? Then consan_launch() runs no other, and
+ * the program is to end with this status: --error-exitcode, or 1 if that is 0. */
+bool consan_halted(struct consan *c, int *exit_status);
 /* With the option `regions`, launches are checked only while the program is inside a region. */
 void consan_in_region(struct consan *c, bool inside);
 
@@ -31,6 +41,26 @@ size_t consan_raw_coverage(struct consan *c, const struct coverage **out);
 /* Takes the registers per thread of the module's kernels from machine code in the same fatbin, if
  * it has some for the session's device. To be called when the module is loaded. */
 void consan_take_registers(struct consan_module *m, const void *fatbin, size_t n);
+/* The host's call stack of the calling thread, outside of the object of this function and of the
+ * libraries of CUDA: a site, whose places have offsets (site.h). NULL or else *call: the function of
+ * this object that was called. */
+uint32_t consan_host_stack(const char **call);
+/* stack: called on the launching thread for the call stack of a finding's launch, a site. */
+void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
+/* A call of the CUDA API that failed, by rule CS951 to CS953. */
+struct consan_call {
+	const char *rule;      /* "CS951" */
+	const char *name;      /* "cudaLaunchKernel" */
+	const char *kernel;    /* mangled; or "" */
+	const char *error;     /* one sentence: the error */
+	const char *reason;    /* one sentence; or "" */
+	uint32_t stack;        /* of consan_host_stack() */
+};
+void consan_call_failed(struct consan *c, const struct consan_call *call);
+/* No later call asked for the error of the failed call with this call stack. */
+void consan_call_ignored(struct consan *c, uint32_t stack);
+/* Does --report-api-errors want a call that failed? implicit: made by a library. */
+bool consan_reports_calls(struct consan *c, bool implicit);
 /* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that
  * did not take place, or (launched false) a kernel that could not be found. */
 void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);
@@ -44,16 +74,18 @@ enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, 
 void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 
 /* ---- from the records of all processes to reports and exit status ---- */
-struct options;
 /* Reads record files (results.h), writes the reports that the options ask for (text on stderr
  * or --log-file, --report), and sets *exit_status to the exit status of consan-run: `program`,
- * the status of the program under test, the --error-exitcode, or CONSAN_EXIT_UNCHECKED. A path
+ * the status of the program under test, the --error-exitcode, or CONSAN_EXIT_UNCHECKED. resolve:
+ * called for each call stack of the host; returns one with lines; or NULL. A path
  * that does not exist belongs to a process that did not use consan. False: a record file could
  * not be read or a report not be written; *exit_status is set all the same. */
 bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
-	int program, int *exit_status, struct err *e);
+	int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
+	struct consan_err *e);
 /* Checks the events in a file that --save wrote. Otherwise like consan_report(). */
-bool consan_replay(const struct options *o, const char *path, int *exit_status, struct err *e);
+bool consan_replay(const struct options *o, const char *path, int *exit_status,
+	struct consan_err *e);
 enum { CONSAN_EXIT_UNCHECKED = 67 };
 
 /* ---- the rest of what this module offers ---- */

@@ -59,6 +59,8 @@ static const char *keep(struct arena *a, const char *s)
 
 static void show_side(struct arena *a, const struct finding_side *from, struct consan_side *to)
 {
+	struct consan_place *place = arena_alloc(a, sizeof *place);
+
 	*to = (struct consan_side){
 		.what = keep(a, from->what), .cluster_rank = from->cta, .warp = from->warp,
 		.lane = from->lane, .addr = from->addr, .bytes = from->bytes,
@@ -66,7 +68,8 @@ static void show_side(struct arena *a, const struct finding_side *from, struct c
 	};
 	memcpy(to->block, from->ctaid, sizeof to->block);
 	memcpy(to->thread, from->thread, sizeof to->thread);
-	show_place(a, from->site, &to->place);
+	to->place = place;
+	show_place(a, from->site, place);
 }
 
 /* The strings of `to` are in the arena, or static. */
@@ -86,8 +89,12 @@ static void view_finding(struct arena *a, const struct finding *from, uint64_t s
 		.seen = from->seen - seen_before, .clusters = from->clusters, .seed = from->seed,
 		.schedule = keep(a, from->schedule), .reads = finding_reads(from),
 	};
-	for (unsigned i = 0; i < from->nsides; i++)
-		show_side(a, &from->side[i], &to->side[i]);
+	for (unsigned i = 0; i < from->nsides; i++) {
+		struct consan_side *side = arena_alloc(a, sizeof *side);
+
+		show_side(a, &from->side[i], side);
+		to->side[i] = side;
+	}
 }
 
 /* ---- findings of a session ---- */
@@ -118,13 +125,25 @@ static void refresh_views(struct consan *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-size_t consan_findings(struct consan *c, const struct consan_finding **out)
+size_t consan_findings(struct consan *c)
 {
+	size_t n;
+
 	pthread_mutex_lock(&c->showing);
 	refresh_views(c);
-	*out = c->views.at;
+	n = c->views.n;
 	pthread_mutex_unlock(&c->showing);
-	return c->views.n;
+	return n;
+}
+
+const struct consan_finding *consan_finding(struct consan *c, size_t k)
+{
+	const struct consan_finding *f;
+
+	pthread_mutex_lock(&c->showing);
+	f = k < c->views.n ? &c->views.at[k] : NULL;
+	pthread_mutex_unlock(&c->showing);
+	return f;
 }
 
 size_t consan_errors(struct consan *c)
@@ -179,7 +198,7 @@ static bool finding_matches(const struct finding *raw, const char *rule, const c
 		return false;
 	view_finding(&a, raw, 0, &f);
 	for (unsigned k = 0; k < f.nsides; k++)
-		found |= is_at(&f.side[k].place, file, line);
+		found |= is_at(f.side[k]->place, file, line);
 	arena_free(&a);
 	return found;
 }
@@ -201,7 +220,7 @@ bool consan_finds(struct consan *c, const char *rule, const char *file, uint32_t
 
 static void describe_side(struct text *t, const struct consan_side *s)
 {
-	const struct consan_place *p = &s->place;
+	const struct consan_place *p = s->place;
 
 	text_printf(t, "\n  %s by ", s->what);
 	if (s->lane >= 0)
@@ -226,7 +245,7 @@ int consan_describe(const struct consan_finding *f, char *out, size_t n)
 
 	text_printf(&t, "%s %s: %s in %s", severity[f->severity], f->rule, f->title, f->kernel);
 	for (unsigned i = 0; i < f->nsides; i++)
-		describe_side(&t, &f->side[i]);
+		describe_side(&t, f->side[i]);
 	if (*f->edge)
 		text_printf(&t, "\n  missing: %s", f->edge);
 	text_printf(&t, "\n  fix: %s", *f->hint ? f->hint : f->fix);
@@ -237,7 +256,7 @@ int consan_describe(const struct consan_finding *f, char *out, size_t n)
 
 /* ---- coverage ---- */
 
-size_t consan_coverage(struct consan *c, const struct consan_coverage **out)
+size_t consan_kernels(struct consan *c)
 {
 	const struct coverage *raw;
 	size_t n;
@@ -259,10 +278,19 @@ size_t consan_coverage(struct consan *c, const struct consan_coverage **out)
 			.unchecked = keep(&c->covered, v->unchecked),
 		}));
 	}
-	*out = c->coverage_views.at;
 	pthread_mutex_unlock(&c->showing);
 	pthread_mutex_unlock(&c->launching);
 	return n;
+}
+
+const struct consan_coverage *consan_coverage(struct consan *c, size_t k)
+{
+	const struct consan_coverage *v;
+
+	pthread_mutex_lock(&c->showing);
+	v = k < c->coverage_views.n ? &c->coverage_views.at[k] : NULL;
+	pthread_mutex_unlock(&c->showing);
+	return v;
 }
 
 /* ---- callbacks ---- */

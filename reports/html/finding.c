@@ -29,7 +29,7 @@ static void explanation(struct html *h, const struct finding *f)
 	struct text t = { 0 }, schedule = { 0 };
 
 	mu_class(m, "dl", "facts");
-	clause(m, "cause", "missing", f->edge);
+	clause(m, f->side[0].host ? edge_label(f) : "cause", "missing", f->edge);
 	html_edit(h, f);
 	clause(m, "hint", "fix", f->hint);
 	clause(m, "fix", "fix", rule->fix);
@@ -96,9 +96,12 @@ static void heading(struct html *h, const struct finding *f)
 	mu_close(m, "h3");
 	mu_class(m, "p", "where");
 	mu_element(m, "strong", NULL, "%s", t.n ? t.at : "");
-	mu_text(m, " in ");
-	mu_element(m, "code", NULL, "%.400s", name);
-	mu_text(m, ", launch %u", f->launch);
+	if (*name) {
+		mu_text(m, " in ");
+		mu_element(m, "code", NULL, "%.400s", name);
+		if (!f->side[0].host)
+			mu_text(m, ", launch %u", f->launch);
+	}
 	mu_close(m, "p");
 	text_free(&t);
 	free(name);
@@ -113,6 +116,7 @@ static void body(struct html *h, const struct finding *f)
 	for (unsigned i = 0; i < f->nsides; i++)
 		html_side(h, f, i);
 	mu_close(m, "div");
+	html_launched(h, f);
 	drawings(h, f);
 }
 

@@ -24,7 +24,6 @@ struct html {
 	struct markup m;
 	const struct options *o;
 	const struct results *r;
-	int64_t built;          /* when the newest program was built; 0: not known */
 	unsigned context;       /* source lines shown before and after that of a side */
 	unsigned frames;        /* shown of an inlining chain; a longer one loses its middle */
 	size_t shown;           /* findings on the page, from the first */
@@ -49,6 +48,7 @@ void html_rules(struct html *h);
 
 /* side.c */
 void html_side(struct html *h, const struct finding *f, unsigned i);
+void html_launched(struct html *h, const struct finding *f); /* the host's call stack */
 void html_ptx(struct html *h, const char *ptx); /* with syntax highlighting */
 
 /* timeline.c: nothing without a history. */

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAX_FINDINGS 20000u /* on a page, unless --print-limit is higher, or 0 */
 #define WHOLE 500u       /* findings that are markup when the page is loaded */
@@ -414,18 +413,6 @@ static void suppressed(struct html *h)
 
 /* ---- the page ---- */
 
-static int64_t newest_program(const struct results *r)
-{
-	int64_t newest = 0;
-	struct stat st;
-
-	for (size_t i = 0; i < r->process.n; i++)
-		if (*r->process.at[i].device && !stat(r->process.at[i].program, &st)
-				&& st.st_mtime > newest)
-			newest = st.st_mtime;
-	return newest;
-}
-
 static void footer(struct html *h)
 {
 	struct markup *m = &h->m;
@@ -443,7 +430,7 @@ static void footer(struct html *h)
 
 void report_html(const struct results *r, const struct options *o, FILE *out)
 {
-	struct html h = { .m = { .out = out }, .o = o, .r = r, .built = newest_program(r),
+	struct html h = { .m = { .out = out }, .o = o, .r = r,
 		.context = r->finding.n <= FEW ? 3 : r->finding.n <= HTML_MANY ? 1 : 0,
 		.frames = r->finding.n <= HTML_MANY ? 12 : 2 };
 	const size_t most = o->print_limit > MAX_FINDINGS ? o->print_limit : MAX_FINDINGS;

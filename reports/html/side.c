@@ -170,7 +170,7 @@ static void code_line(struct html *h, const struct site_loc *l, unsigned line, b
 	mu_close(m, "span");
 }
 
-static void excerpt(struct html *h, const struct site_loc *l)
+static void excerpt(struct html *h, const struct site_loc *l, uint32_t site)
 {
 	struct markup *m = &h->m;
 	size_t n;
@@ -189,7 +189,7 @@ static void excerpt(struct html *h, const struct site_loc *l)
 			line <= l->line + h->context; line++)
 		code_line(h, l, line, line == l->line);
 	mu_close(m, "pre");
-	if (h->built && report_source_newer(l->file, h->built))
+	if (report_stale(h->r, site, l->file))
 		mu_element(m, "p", "note", "This file was changed after the program was built: "
 			"source lines may not match.");
 }
@@ -201,6 +201,16 @@ static void frame(struct html *h, const struct site_loc *l, const char *how)
 
 	mu_open(m, "li");
 	mu_text(m, "%s ", how);
+	if (!l->line) {
+		struct text t = { 0 };
+
+		describe_host(&t, h->o, l);
+		mu_element(m, "code", NULL, "%s", t.at);
+		mu_close(m, "li");
+		text_free(&t);
+		free(file);
+		return;
+	}
 	if (l->col)
 		mu_element(m, "code", NULL, "%s:%u:%u", file, l->line, l->col);
 	else
@@ -218,7 +228,8 @@ static void frame(struct html *h, const struct site_loc *l, const char *how)
 
 /* The inlining chain from the innermost frame outwards. `shown` is the frame whose source is
  * shown; it is always part of the list. */
-static void frames(struct html *h, const struct site_loc *first, const struct site_loc *shown)
+static void frames(struct html *h, const struct site_loc *first, const struct site_loc *shown,
+	bool host)
 {
 	unsigned n = 0, k = 0, left = 0;
 	bool outer = false;
@@ -236,10 +247,24 @@ static void frames(struct html *h, const struct site_loc *first, const struct si
 			mu_element(&h->m, "li", NULL, "%u call%s between", left, plural_s(left));
 		left = show ? 0 : left;
 		if (show)
-			frame(h, l, l == shown ? "at" : outer ? "inlined at" : "through");
+			frame(h, l, l == shown ? "at" : host ? "from" : outer ? "inlined at" : "through");
 		outer |= l == shown;
 	}
 	mu_close(&h->m, "ol");
+}
+
+void html_launched(struct html *h, const struct finding *f)
+{
+	const struct site_loc *stack = site_get(f->host)->loc;
+
+	if (!stack || h->o->show_backtrace != BACKTRACE_YES || h->shown > HTML_MANY)
+		return;
+	mu_class(&h->m, "section", "side");
+	mu_open(&h->m, "h4");
+	mu_element(&h->m, "span", "which", "launched");
+	mu_close(&h->m, "h4");
+	frames(h, stack, site_headline(stack), true);
+	mu_close(&h->m, "section");
 }
 
 void html_side(struct html *h, const struct finding *f, unsigned i)
@@ -261,9 +286,10 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 	describe_thread(&t, s);
 	mu_element(m, "p", "who", "%s", t.at);
 	text_free(&t);
-	if (at) {
-		frames(h, site->loc, at);
-		excerpt(h, at);
+	if (at && !(s->host && h->o->show_backtrace != BACKTRACE_YES)) {
+		frames(h, site->loc, at, s->host);
+		if (at->line)
+			excerpt(h, at, s->site);
 	}
 	if (site->ptx && *site->ptx) {
 		mu_class(m, "pre", "ptx");

@@ -24,14 +24,9 @@ static const enum page_style severity_style[] = {
 /* "reduce.cu:17", with non-breaking blanks. */
 static void headline(struct text *t, uint32_t id)
 {
-	const struct site *s = site_get(id);
-	const struct site_loc *l = site_headline(s->loc);
 	size_t from = t->n;
 
-	if (l)
-		text_printf(t, "%s:%u", file_base_name(l->file), l->line);
-	else
-		text_printf(t, "%s:%u", file_base_name(s->module), s->ptx_line);
+	describe_place(t, id);
 	for (; from < t->n; from++)
 		if (t->at[from] == ' ')
 			t->at[from] = *NBSP;
@@ -42,7 +37,7 @@ static void add_headline(struct page *p, const struct finding_side *side, unsign
 	struct text t = { 0 };
 
 	for (unsigned i = 0; i < n; i++) {
-		if (!site_get(side[i].site)->ptx_line)
+		if (!site_get(side[i].site)->ptx_line && !side[i].host)
 			continue; /* the end of a CTA has no instruction */
 		if (t.n)
 			text_printf(&t, NBSP "/" NBSP);
@@ -92,20 +87,22 @@ static void add_excerpt(struct page *p, const struct site_loc *l)
 {
 	char *raw = report_source_line(l->file, l->line), *line, number[24];
 	unsigned caret, cut = 0;
+	bool marked; /* the columns of host code may be those of what nvcc made of the line */
 
 	if (!raw) {
 		page_indent(p, CONTENT);
 		page_verbatim(p, DIM, "      | (source file not found)");
 		return;
 	}
+	marked = l->col && l->col <= strlen(raw);
 	line = expand_tabs(raw, l->col, &caret);
-	while (line[cut] == ' ' && (!l->col || cut < caret))
+	while (line[cut] == ' ' && (!marked || cut < caret))
 		cut++;
 	snprintf(number, sizeof number, "%5u | ", l->line);
 	page_indent(p, CONTENT);
 	page_verbatim(p, DIM, number);
 	page_verbatim(p, PLAIN, line + cut);
-	if (l->col && line[0]) {
+	if (marked) {
 		page_indent(p, CONTENT);
 		page_verbatim(p, DIM, "      | ");
 		for (unsigned k = cut; k < caret; k++)
@@ -152,6 +149,10 @@ static void add_frames(struct page *p, const struct options *o, const char *how,
 
 static void add_thread(struct page *p, const struct finding_side *s)
 {
+	if (s->host) {
+		page_add(p, PLAIN, "the host");
+		return;
+	}
 	if (s->lane >= 0)
 		page_add(p, PLAIN, "thread" NBSP "(%u,%u,%u), warp" NBSP "%u lane" NBSP "%d, ",
 			s->thread[0], s->thread[1], s->thread[2], s->warp, s->lane);
@@ -200,6 +201,38 @@ static void add_instruction(struct page *p, uint32_t id)
 	free(instruction);
 }
 
+/* The host's call stack: the innermost frames, and the outermost one. labelled: begins in the current
+ * line, and shows no source line. */
+static void add_host(struct page *p, const struct options *o, const struct site_loc *stack,
+	bool labelled)
+{
+	enum { FIRST = 4 };
+	unsigned n = 0, k = 0;
+
+	for (const struct site_loc *l = stack; l; l = l->inlined_at)
+		n++;
+	for (const struct site_loc *l = stack; l; l = l->inlined_at, k++) {
+		struct text t = { 0 };
+
+		if (n > FIRST + 2 && k >= FIRST && k + 1 < n) {
+			if (k == FIRST) {
+				page_indent(p, CONTENT + 2);
+				page_add(p, DIM, "... %u calls between ...", n - FIRST - 1);
+			}
+			continue;
+		}
+		if (k || !labelled)
+			page_indent(p, k ? CONTENT + 2 : CONTENT);
+		if (k)
+			page_add(p, DIM, "from ");
+		describe_host(&t, o, l);
+		page_add(p, CYAN, "%s", t.at);
+		text_free(&t);
+		if (l == site_headline(stack) && !labelled && l->line && !o->no_source)
+			add_excerpt(p, l);
+	}
+}
+
 /* title: of the rule; it is not repeated. excerpt: show the source line. */
 static void add_side(struct page *p, const struct options *o, const char *label,
 	const struct finding_side *s, const char *title, bool excerpt)
@@ -213,7 +246,9 @@ static void add_side(struct page *p, const struct options *o, const char *label,
 	if (s->bytes || strcmp(s->what, title))
 		page_add(p, PLAIN, " by ");
 	add_thread(p, s);
-	if (site->loc) {
+	if (s->host) {
+		add_host(p, o, o->show_backtrace == BACKTRACE_YES ? site->loc : NULL, false);
+	} else if (site->loc) {
 		const struct site_loc *at = site_headline(site->loc);
 
 		page_indent(p, CONTENT);
@@ -430,9 +465,13 @@ static void add_finding(struct page *p, const struct options *o, const struct fi
 	page_indent(p, 0);
 	p->indent = 2;
 	add_title(p, f);
-	page_label(p, "kernel", DIM);
-	page_add(p, PLAIN, "%.*s%s, launch" NBSP "%u", KERNEL_SHOWN, kernel,
-		strlen(kernel) > KERNEL_SHOWN ? "..." : "", f->launch);
+	if (*kernel) {
+		page_label(p, "kernel", DIM);
+		page_add(p, PLAIN, "%.*s%s", KERNEL_SHOWN, kernel,
+			strlen(kernel) > KERNEL_SHOWN ? "..." : "");
+		if (!f->side[0].host)
+			page_add(p, PLAIN, ", launch" NBSP "%u", f->launch);
+	}
 	add_edit(p, &f->edit);
 	for (unsigned i = 0; i < f->nsides; i++) {
 		const struct site_loc *loc = site_get(f->side[i].site)->loc;
@@ -440,13 +479,17 @@ static void add_finding(struct page *p, const struct options *o, const struct fi
 		add_side(p, o, side_label(f, i), &f->side[i], rule->title,
 			!i || loc != site_get(f->side[0].site)->loc);
 	}
+	if (f->host && o->show_backtrace == BACKTRACE_YES) {
+		page_label(p, "launched", DIM);
+		add_host(p, o, site_get(f->host)->loc, true);
+	}
 	if (*f->barrier.kind) {
 		page_label(p, "barrier", DIM);
 		add_barrier(p, &f->barrier);
 	}
 	if (f->nwaiters)
 		add_waiters(p, f);
-	add_clause(p, "missing", f->edge);
+	add_clause(p, edge_label(f), f->edge);
 	add_clause(p, "why", rule->why);
 	add_clause(p, "fix", rule->fix);
 	add_clause(p, "hint", f->hint);

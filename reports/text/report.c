@@ -7,9 +7,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#define KERNEL_COLUMNS 44 /* for a kernel's name in the table */
+/* The table of kernels: columns of a name and of the numbers behind it. On a narrow terminal a name
+ * has less, and below NAME_LEAST a line of its own; numbers are never cut. */
+enum { NAME_MOST = 44, NAME_LEAST = 16, NUMBERS = 49, TABLE_INDENT = 2 };
 
 /* ---- coverage ---- */
 
@@ -29,30 +30,52 @@ static const char *rounded(uint64_t n, char out[16])
 	return out;
 }
 
+/* 0: a name has a line of its own */
+static unsigned name_columns(const struct page *p)
+{
+	const unsigned rest = TABLE_INDENT + NUMBERS;
+
+	if (!p->width || p->width >= rest + NAME_MOST)
+		return NAME_MOST;
+	return p->width >= rest + NAME_LEAST ? p->width - rest : 0;
+}
+
+static void add_cells(struct page *p, enum page_style style, const char *name, const char *numbers)
+{
+	const unsigned width = p->width, own = name_columns(p), most = own ? own : NAME_MOST;
+	char cell[NAME_MOST + 1];
+
+	p->width = 0;
+	snprintf(cell, sizeof cell, strlen(name) > most ? "%.*s..." : "%.*s",
+		(int)(strlen(name) > most ? most - 3 : most), name);
+	page_indent(p, TABLE_INDENT);
+	page_verbatim(p, style, cell);
+	if (!own)
+		page_indent(p, TABLE_INDENT);
+	for (size_t n = strlen(cell); n < own; n++)
+		page_verbatim(p, style, " ");
+	page_verbatim(p, style, numbers);
+	p->width = width;
+}
+
 static void add_row(struct page *p, const struct options *o, const struct coverage *c)
 {
 	char cells[160], events[16], clusters[16], sites[32];
 	struct text explored = { 0 };
 	char *name = demangle(c->kernel, o->demangle);
 
-	if (strlen(name) > KERNEL_COLUMNS && o->demangle == DEMANGLE_FULL) {
+	if (strlen(name) > NAME_MOST && o->demangle == DEMANGLE_FULL) {
 		free(name);
 		name = demangle(c->kernel, NAME_SIMPLE);
 	}
-	page_indent(p, 2);
-	if (strlen(name) > KERNEL_COLUMNS)
-		snprintf(cells, sizeof cells, "%.*s...", KERNEL_COLUMNS - 3, name);
-	else
-		snprintf(cells, sizeof cells, "%-*s", KERNEL_COLUMNS, name);
-	page_verbatim(p, PLAIN, cells);
-	free(name);
 	snprintf(sites, sizeof sites, c->sites ? "%llu/%llu" : "-",
 		(unsigned long long)c->sites_executed,
 		(unsigned long long)c->sites);
 	snprintf(cells, sizeof cells, " %8llu %8llu %9s %11s %8s",
 		(unsigned long long)c->launches, (unsigned long long)c->checked,
 		rounded(c->clusters, clusters), sites, rounded(c->events, events));
-	page_verbatim(p, PLAIN, cells);
+	add_cells(p, PLAIN, name, cells);
+	free(name);
 	if (*c->unchecked) {
 		page_indent(p, 4);
 		p->indent = 6;
@@ -84,10 +107,9 @@ static void add_coverage(struct page *p, const struct results *r, const struct o
 	char cells[160];
 
 	if (r->coverage.n) {
-		page_indent(p, 0);
-		snprintf(cells, sizeof cells, "  %-*s %8s %8s %9s %11s %8s", KERNEL_COLUMNS,
-			"kernel", "launches", "checked", "clusters", "sites", "events");
-		page_verbatim(p, DIM, cells);
+		snprintf(cells, sizeof cells, " %8s %8s %9s %11s %8s", "launches", "checked",
+			"clusters", "sites", "events");
+		add_cells(p, DIM, "kernel", cells);
 	}
 	for (size_t i = 0; i < r->coverage.n; i++) {
 		add_row(p, o, &r->coverage.at[i]);
@@ -203,6 +225,19 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 
 /* ---- the report ---- */
 
+/* A source file of the finding that was changed after its program was built, or `changed`. */
+static const char *changed_source(const struct results *r, const struct finding *f,
+	const char *changed)
+{
+	for (unsigned i = 0; i < f->nsides; i++) {
+		const struct site_loc *l = site_headline(site_get(f->side[i].site)->loc);
+
+		if (l && report_stale(r, f->side[i].site, l->file))
+			changed = l->file;
+	}
+	return changed;
+}
+
 void report_text(const struct results *r, const struct options *o, bool color,
 	unsigned width, FILE *out)
 {
@@ -211,8 +246,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	size_t hidden = 0, beyond = 0; /* by --print-level, by --print-limit */
 	struct report_counts n;
 	const char *changed = NULL;
-	bool no_lines = false; /* a finding without line information */
-	struct stat st;
+	const struct finding *no_lines = NULL; /* its module has no line information */
 
 	report_count(r, &n);
 	if (o->quiet && !n.errors && !n.warnings && n.kernels && n.checked == n.kernels
@@ -234,13 +268,15 @@ void report_text(const struct results *r, const struct options *o, bool color,
 		}
 		shown++;
 		text_group(&p, o, f, k);
-		no_lines |= f->nsides && !site_get(f->side[0].site)->loc;
+		for (size_t j = 0; j < k; j++) {
+			if (report_lacks_lines(r, &f[j]))
+				no_lines = &f[j];
+			changed = changed_source(r, &f[j], changed);
+		}
 	}
 	for (size_t i = 0; i < r->process.n; i++) {
 		if (!*r->process.at[i].device)
 			continue;
-		if (!stat(r->process.at[i].program, &st) && report_source_changed(st.st_mtime))
-			changed = report_source_changed(st.st_mtime);
 		page_indent(&p, 0);
 		page_add(&p, BOLD, "%s", r->process.at[i].program);
 		page_add(&p, PLAIN, " on %s", r->process.at[i].device);
@@ -264,7 +300,10 @@ void report_text(const struct results *r, const struct options *o, bool color,
 	}
 	if (no_lines) {
 		page_indent(&p, 2);
-		page_add(&p, DIM, "compile with -lineinfo to see source lines");
+		page_add(&p, DIM, report_is_jit(no_lines->side[0].site)
+			? "%s has no line information: have its JIT compiler add it (-lineinfo)"
+			: "%s has no line information: compile with -lineinfo",
+			site_get(no_lines->side[0].site)->module);
 	}
 	if (beyond) {
 		page_indent(&p, 2);

@@ -35,7 +35,7 @@ static const char shared[] =
 
 static int rate(const char *name, const char *ptx, uint32_t n)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *p = ptx_parse(name, ptx, strlen(ptx), &e);
 	struct exec_module *m = p ? exec_load(p, &e) : NULL;
 	const struct exec_kernel *k = m ? exec_kernel(m, "loop", &e) : NULL;

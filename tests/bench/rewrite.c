@@ -45,7 +45,7 @@ static void write_kernel(struct text *t, unsigned insns)
 int main(void)
 {
 	struct text t = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct gpu_module *m;
 	double start, took;
 	size_t bytes;

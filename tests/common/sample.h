@@ -14,8 +14,8 @@
 static inline uint32_t sample_site(const char *file, uint32_t line, uint32_t col,
 	const char *ptx)
 {
-	struct site_loc outer = { file, line + 100, 5, NULL, NULL };
-	struct site_loc loc = { file, line, col, "_Z4loadPf", &outer };
+	struct site_loc outer = { .file = file, .line = line + 100, .col = 5 };
+	struct site_loc loc = { file, line, col, "_Z4loadPf", &outer, 0 };
 	struct site s = { .kernel = "_Z6reducePfi", .module = "prog.ptx",
 		.ptx_line = line * 10, .ptx = ptx, .loc = &loc };
 

@@ -71,7 +71,7 @@ static bool run(const struct options *o, const struct program *p, struct tally *
 {
 	unsigned char *cpu_out = base_alloc_aligned(1024, p->out_bytes);
 	unsigned char *gpu_out = base_alloc_aligned(1024, p->out_bytes);
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	bool ok = cpu_run(p, cpu_out, &e);
 
 	if (ok)
@@ -134,7 +134,7 @@ static int run_apart(const struct options *o, const struct class *c)
 	if (child < 0)
 		base_die("conform: cannot fork");
 	if (child == 0) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 		alarm(300);
 		if (!gpu_open(&e)) {
 			fprintf(stderr, "conform: %s\n", e.text);

@@ -119,7 +119,7 @@ struct item {
 	/* tensor maps, filled by the item's class; address is an offset: in the input, or with
 	 * map_out in the output of CTA 0 */
 	struct map {
-		struct tensormap_args args;
+		struct consan_tensormap_args args;
 		uint64_t dim[5], stride[4];
 		uint32_t box[5], elem_stride[5];
 		int32_t lower[3], upper[3];
@@ -183,11 +183,11 @@ void program_make(struct program *p, const struct class *c, uint64_t seed, unsig
 void program_free(struct program *p);
 
 /* Runs a program; out gets the output buffer. False: e has the reason. */
-bool cpu_run(const struct program *p, unsigned char *out, struct err *e);
-bool gpu_open(struct err *e);
+bool cpu_run(const struct program *p, unsigned char *out, struct consan_err *e);
+bool gpu_open(struct consan_err *e);
 /* level: how far the driver optimizes, 0 to GPU_LEVEL_MOST, its default */
 enum { GPU_LEVEL_MOST = 4 };
-bool gpu_run(const struct program *p, unsigned level, unsigned char *out, struct err *e);
+bool gpu_run(const struct program *p, unsigned level, unsigned char *out, struct consan_err *e);
 
 struct tally {
 	uint64_t compared, wrong;

@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned char *make_maps(const struct program *p, unsigned char *out, struct err *e)
+static unsigned char *make_maps(const struct program *p, unsigned char *out, struct consan_err *e)
 {
-	unsigned char *maps = base_alloc_aligned(128, TENSORMAP_BYTES * (p->nmaps + 1));
+	unsigned char *maps = base_alloc_aligned(128, CONSAN_TENSORMAP_BYTES * (p->nmaps + 1));
 
 	for (unsigned k = 0; k < p->n; k++) {
 		const struct item *i = &p->item[k];
 		if (!i->map)
 			continue;
-		struct tensormap_args a = i->map->args;
+		struct consan_tensormap_args a = i->map->args;
 		a.address += (uintptr_t)(i->map_out ? out + i->out_at : p->in + i->in_at);
-		if (!exec_tensormap(&a, maps + TENSORMAP_BYTES * i->map_index, e)) {
+		if (!exec_tensormap(&a, maps + CONSAN_TENSORMAP_BYTES * i->map_index, e)) {
 			free(maps);
 			return NULL;
 		}
@@ -24,7 +24,7 @@ static unsigned char *make_maps(const struct program *p, unsigned char *out, str
 }
 
 static bool launch(const struct program *p, struct exec_module *m, unsigned char *out,
-	unsigned char *maps, struct err *e)
+	unsigned char *maps, struct consan_err *e)
 {
 	uint64_t params[] = { (uintptr_t)p->in, (uintptr_t)out, (uintptr_t)maps };
 	struct exec_launch l = { .device = exec_device_for(p->class->sm),
@@ -40,7 +40,7 @@ static bool launch(const struct program *p, struct exec_module *m, unsigned char
 		return false;
 	exec_mem_add(p->in, p->in_bytes, MEM_DEVICE, false);
 	exec_mem_add(out, p->out_bytes, MEM_DEVICE, false);
-	exec_mem_add(maps, TENSORMAP_BYTES * (p->nmaps + 1), MEM_DEVICE, false);
+	exec_mem_add(maps, CONSAN_TENSORMAP_BYTES * (p->nmaps + 1), MEM_DEVICE, false);
 	exec_run(&l, &r);
 	exec_mem_remove(p->in);
 	exec_mem_remove(out);
@@ -49,13 +49,13 @@ static bool launch(const struct program *p, struct exec_module *m, unsigned char
 		return true;
 	*e = r.err;
 	if (!e->text[0])
-		err_set(e, ERR_LAUNCH, 0, 0, "the executor stopped with status %d, fault %u, site "
+		err_set(e, CONSAN_ERR_LAUNCH, 0, 0, "the executor stopped with status %d, fault %u, site "
 			"%u",
 			(int)r.status, r.fault, r.site);
 	return false;
 }
 
-bool cpu_run(const struct program *p, unsigned char *out, struct err *e)
+bool cpu_run(const struct program *p, unsigned char *out, struct consan_err *e)
 {
 	struct ptx_module *ptx = ptx_parse(p->class->name, p->ptx.at, p->ptx.n, e);
 	struct exec_module *m = ptx ? exec_load(ptx, e) : NULL;

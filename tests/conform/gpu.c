@@ -34,7 +34,7 @@ static struct {
 #undef CU
 } cu;
 
-static bool check(int status, const char *what, struct err *e)
+static bool check(int status, const char *what, struct consan_err *e)
 {
 	const char *name = "";
 
@@ -42,21 +42,21 @@ static bool check(int status, const char *what, struct err *e)
 		return true;
 	if (cu.cuGetErrorName)
 		cu.cuGetErrorName(status, &name);
-	return err_set(e, ERR_LAUNCH, 0, 0, "%s: error %d %s", what, status, name ? name : "");
+	return err_set(e, CONSAN_ERR_LAUNCH, 0, 0, "%s: error %d %s", what, status, name ? name : "");
 }
 #define CHECK(call, e) check(cu.call, #call, e)
 
-bool gpu_open(struct err *e)
+bool gpu_open(struct consan_err *e)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW), *context;
 	int device, major;
 
 	if (!lib)
-		return err_set(e, ERR_LAUNCH, 0, 0, "no GPU: libcuda.so.1 is not here");
+		return err_set(e, CONSAN_ERR_LAUNCH, 0, 0, "no GPU: libcuda.so.1 is not here");
 #define CU(name, args) \
 	*(void **)&cu.name = dlsym(lib, #name); \
 	if (!cu.name) \
-		return err_set(e, ERR_LAUNCH, 0, 0, "the driver has no " #name);
+		return err_set(e, CONSAN_ERR_LAUNCH, 0, 0, "the driver has no " #name);
 	CU_FUNCTIONS
 #undef CU
 	if (!CHECK(cuInit(0), e) || !CHECK(cuDeviceGet(&device, 0), e)
@@ -64,22 +64,22 @@ bool gpu_open(struct err *e)
 			|| !CHECK(cuCtxSetCurrent(context), e)
 			|| !CHECK(cuDeviceGetAttribute(&major, 75, device), e))
 		return false;
-	return major == 9 || err_set(e, ERR_LAUNCH, 0, 0,
+	return major == 9 || err_set(e, CONSAN_ERR_LAUNCH, 0, 0,
 		"the programs are for sm_90a, the GPU is sm_%d0",
 		major);
 }
 
 /* Maps of the tensors of a program, in the driver's encoding */
 static bool make_maps(const struct program *p, uint64_t in, uint64_t out, unsigned char *maps,
-	struct err *e)
+	struct consan_err *e)
 {
 	for (unsigned k = 0; k < p->n; k++) {
 		const struct item *i = &p->item[k];
 		if (!i->map)
 			continue;
-		const struct tensormap_args *a = &i->map->args;
+		const struct consan_tensormap_args *a = &i->map->args;
 		uint64_t address = a->address + (i->map_out ? out + i->out_at : in + i->in_at);
-		void *map = maps + TENSORMAP_BYTES * i->map_index;
+		void *map = maps + CONSAN_TENSORMAP_BYTES * i->map_index;
 		bool ok = a->im2col
 			? CHECK(cuTensorMapEncodeIm2col(map, a->type, a->rank, (void *)address,
 				a->dim,
@@ -96,7 +96,7 @@ static bool make_maps(const struct program *p, uint64_t in, uint64_t out, unsign
 	return true;
 }
 
-static bool load(const struct program *p, unsigned level, void **module, struct err *e)
+static bool load(const struct program *p, unsigned level, void **module, struct consan_err *e)
 {
 	enum { ERROR_LOG = 5, ERROR_LOG_BYTES = 6, OPTIMIZATION_LEVEL = 7 };
 	static char log[4096];
@@ -106,13 +106,13 @@ static bool load(const struct program *p, unsigned level, void **module, struct 
 
 	log[0] = 0;
 	status = cu.cuModuleLoadDataEx(module, p->ptx.at, 3, option, value);
-	return !status || err_set(e, ERR_LAUNCH, 0, 0, "error %d: %.400s", status, log);
+	return !status || err_set(e, CONSAN_ERR_LAUNCH, 0, 0, "error %d: %.400s", status, log);
 }
 
-bool gpu_run(const struct program *p, unsigned level, unsigned char *out, struct err *e)
+bool gpu_run(const struct program *p, unsigned level, unsigned char *out, struct consan_err *e)
 {
 	uint64_t in_at, out_at, maps_at;
-	const size_t map_bytes = TENSORMAP_BYTES * (p->nmaps + 1);
+	const size_t map_bytes = CONSAN_TENSORMAP_BYTES * (p->nmaps + 1);
 	unsigned char *maps = base_alloc_aligned(128, map_bytes);
 	void *module, *kernel;
 	void *args[] = { &in_at, &out_at, &maps_at };

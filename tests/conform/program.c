@@ -62,7 +62,7 @@ static void print(struct program *p)
 			i->out_bytes, i->out_at);
 		if (i->map)
 			text_printf(t, "\tadd.u64 %%map, %%maps, %u;\n",
-				TENSORMAP_BYTES * i->map_index);
+				CONSAN_TENSORMAP_BYTES * i->map_index);
 		text_add(t, i->ptx.at, i->ptx.n);
 		text_printf(t, "}\n");
 	}

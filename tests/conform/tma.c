@@ -317,7 +317,7 @@ static void draw_im2col(struct item *i, struct rng *r, struct copy *c)
 
 static void finish_map(struct map *m)
 {
-	struct tensormap_args *a = &m->args;
+	struct consan_tensormap_args *a = &m->args;
 
 	a->dim = m->dim;
 	a->stride = m->stride;
@@ -391,7 +391,7 @@ static void print(struct item *i, struct rng *r)
 {
 	struct text *p = &i->ptx;
 	const struct copy *c = copy_of(i);
-	const struct tensormap_args *a = &map_of(i)->args;
+	const struct consan_tensormap_args *a = &map_of(i)->args;
 	const unsigned bytes = row_bytes(i) * rows_of(map_of(i));
 	const char *mode = a->im2col ? c->load ? ".im2col" : ".im2col_no_offs" : rng_once_in(r, 2)
 		? ".tile" : "";

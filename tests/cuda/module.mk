@@ -1,5 +1,5 @@
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so stripped.so linked driver dependent)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so stripped.so linked driver dependent calls calls_plain)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -9,6 +9,7 @@ $(CUDA_STUB): $(BUILD)/libconsan-cuda.so
 	$(V)nm -D --defined-only $< | awk '$$3 ~ /^cu[A-Z]/ { print "void " $$3 "(void) { }" }' \
 		| $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ -x c -
 $(BUILD)/tests/cuda/static $(BUILD)/tests/cuda/shared $(BUILD)/tests/cuda/dependent $(BUILD)/tests/cuda/driver \
+	$(BUILD)/tests/cuda/calls $(BUILD)/tests/cuda/calls_plain \
 	$(BUILD)/tests/gpu/specimen $(BUILD)/tests/gpu/driver_client: | $(CUDA_STUB)
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
 	@mkdir -p $(@D)
@@ -38,6 +39,13 @@ $(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
 $(BUILD)/tests/cuda/dependent: tests/cuda/dependent.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)
+# with line information of the host, and without
+$(BUILD)/tests/cuda/calls: tests/cuda/calls.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/calls_plain: tests/cuda/calls.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl

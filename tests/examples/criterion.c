@@ -4,7 +4,7 @@
 
 static enum consan_status exchange(struct consan *c, int wait, int out[64])
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan_module *m = consan_load_file(c, EXCHANGE, 0, &e);
 	int *device = consan_malloc(c, 64 * sizeof *device, CONSAN_MEM_DEVICE);
 	const void *args[] = { &device, &wait };
@@ -23,7 +23,7 @@ static enum consan_status exchange(struct consan *c, int wait, int out[64])
 
 Test(exchange, waits)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("strict", &e);
 	int out[64];
 
@@ -36,11 +36,11 @@ Test(exchange, waits)
 
 Test(exchange, is_caught_without_its_barrier)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("", &e);
 	int out[64];
 
-	exchange(c, 0, out);
+	cr_assert_eq(exchange(c, 0, out), CONSAN_OK);
 	cr_assert_consan_finds(c, "CS102", "exchange.cu", 6);
 	consan_close(c);
 }

@@ -13,22 +13,22 @@ using session = std::unique_ptr<consan, close>;
 
 testing::AssertionResult clean(const session &c)
 {
-	const struct consan_finding *f;
 	std::string all;
 	bool good = true;
 
-	for (size_t i = 0, n = consan_findings(c.get(), &f); i < n; i++) {
+	for (size_t i = 0, n = consan_findings(c.get()); i < n; i++) {
+		const struct consan_finding *f = consan_finding(c.get(), i);
 		char text[4096];
-		consan_describe(&f[i], text, sizeof text);
+		consan_describe(f, text, sizeof text);
 		all += std::string("\n") + text;
-		good &= f[i].severity == CONSAN_NOTE;
+		good &= f->severity == CONSAN_NOTE;
 	}
 	return (good ? testing::AssertionSuccess() : testing::AssertionFailure()) << all;
 }
 
 void run_exchange(const session &c, int wait)
 {
-	struct err e = {};
+	struct consan_err e = {};
 	consan_module *m = consan_load_file(c.get(), EXCHANGE, 0, &e);
 	ASSERT_TRUE(m) << e.text;
 	void *out = consan_malloc(c.get(), 64 * sizeof(int), CONSAN_MEM_DEVICE);
@@ -46,7 +46,7 @@ void run_exchange(const session &c, int wait)
 
 TEST(Exchange, Waits)
 {
-	struct err e = {};
+	struct consan_err e = {};
 	session c(consan_open("strict", &e));
 	run_exchange(c, 1);
 	EXPECT_TRUE(clean(c));
@@ -54,7 +54,7 @@ TEST(Exchange, Waits)
 
 TEST(Exchange, IsCaughtWithoutItsBarrier)
 {
-	struct err e = {};
+	struct consan_err e = {};
 	session c(consan_open("", &e));
 	run_exchange(c, 0);
 	EXPECT_FALSE(clean(c));

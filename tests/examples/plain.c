@@ -1,5 +1,5 @@
 /* A kernel under the checker from plain C: link with `pkg-config --libs consan`.
- * Exit status 1: the kernel has a bug. */
+ * Exit status 1: the kernel has a bug; 2: it was not checked. */
 #include <consan/consan.h>
 
 #include <stdio.h>
@@ -26,35 +26,36 @@ static const char ptx[] =
 
 int main(void)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("", &e);
 	struct consan_module *m = c ? consan_load_ptx(c, "exchange.ptx", ptx, sizeof ptx - 1, &e)
 		: NULL;
 	const struct consan_kernel *k = m ? consan_kernel(m, "exchange", &e) : NULL;
-	const struct consan_finding *f;
 	uint32_t *out;
-	size_t n;
+	int bad = 0;
 
 	if (!k) {
-		fprintf(stderr, "%s: %s\n", err_name(e.code), e.text);
+		fprintf(stderr, "%s: %s\n", consan_err_name(e.code), e.text);
 		return 2;
 	}
 	out = consan_malloc(c, 64 * sizeof *out, CONSAN_MEM_DEVICE);
 	const void *args[] = { &out };
 	struct consan_launch l = { .kernel = k, .grid = { 1, 1, 1 }, .block = { 64, 1, 1 },
 		.args = args };
-	if (consan_launch(c, &l, &e) != CONSAN_OK)
+	if (consan_launch(c, &l, &e) != CONSAN_OK) {
 		fprintf(stderr, "%s\n", e.text);
-	n = consan_findings(c, &f);
-	for (size_t i = 0; i < n; i++) {
+		bad = 2; /* nothing was checked: not a success */
+	}
+	for (size_t i = 0, n = consan_findings(c); i < n; i++) {
 		char text[4096];
 
-		consan_describe(&f[i], text, sizeof text);
+		consan_describe(consan_finding(c, i), text, sizeof text);
 		puts(text);
 	}
-	n = consan_errors(c);
+	if (!bad && consan_errors(c))
+		bad = 1;
 	consan_free(c, out);
 	consan_unload(m);
 	consan_close(c);
-	return n != 0;
+	return bad;
 }

@@ -160,6 +160,17 @@ static void one(const char *ptx)
 	printf("waited: %d\n", cuStreamSynchronize(NULL));
 }
 
+/* A launch with too many threads; its line is in the report. */
+static void refused(void)
+{
+	CUmodule m;
+	CUfunction f;
+
+	context(0);
+	f = load(text, &m);
+	printf("refused: %d\n", cuLaunchKernel(f, 1, 1, 1, 2000, 1, 1, 0, NULL, NULL, NULL)); /* refused */
+}
+
 /* A launch by a deprecated call */
 static void grid(void)
 {
@@ -295,6 +306,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(cuInit(0));
 	if (!strcmp(mode, "one")) one(text);
+	else if (!strcmp(mode, "refused")) refused();
 	else if (!strcmp(mode, "two")) two();
 	else if (!strcmp(mode, "grid")) grid();
 	else if (!strcmp(mode, "again")) again();

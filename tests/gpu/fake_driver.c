@@ -760,7 +760,8 @@ CUresult run_kernel(CUfunction f, CUstream s)
 API CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 	unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
 {
-	AROUND_OF(cuLaunchKernel, f->name, run_kernel(a.f, a.hStream), f, gx, gy, gz, bx, by, bz,
+	AROUND_OF(cuLaunchKernel, f->name, a.blockDimX > 1024 ? CUDA_ERROR_INVALID_VALUE
+		: run_kernel(a.f, a.hStream), f, gx, gy, gz, bx, by, bz,
 		shared, s, params, extra);
 }
 

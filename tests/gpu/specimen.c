@@ -38,7 +38,7 @@ static uint64_t new_buffer(void *user, const uint32_t *words, uint64_t bytes)
 	return at;
 }
 
-static void new_map(void *user, const struct tensormap_args *a, unsigned char *map)
+static void new_map(void *user, const struct consan_tensormap_args *a, unsigned char *map)
 {
 	(void)user;
 	MUST(cuTensorMapEncodeTiled, (CUtensorMap *)map, (CUtensorMapDataType)a->type, a->rank,
@@ -103,7 +103,7 @@ static void launch(const struct specimen *s, CUfunction f, void **args)
 
 int main(int argc, char **argv)
 {
-	static _Alignas(64) unsigned char value[MAX_ARGS][TENSORMAP_BYTES];
+	static _Alignas(64) unsigned char value[MAX_ARGS][CONSAN_TENSORMAP_BYTES];
 	struct specimen_maker make = { .buffer = new_buffer, .map = new_map };
 	void *args[MAX_ARGS];
 	struct specimen s;

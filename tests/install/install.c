@@ -61,6 +61,47 @@ Test(installed, plain_c_example_leaks_nothing)
 	RUNS(1, "valgrind -q --error-exitcode=9 --leak-check=full $B/plain_leaks");
 }
 
+/* A launch that fails is no success, whatever was found before. */
+Test(installed, plain_c_example_fails_when_its_launch_fails)
+{
+	RUNS(0, "sed 's/.block = { 64, 1, 1 }/.block = { 2000, 1, 1 }/' tests/examples/plain.c >$B/refused.c && "
+		"cc -std=c11 $B/refused.c -o $B/refused %s", FLAGS);
+	RUNS(2, "$B/refused");
+}
+
+/* Names of the static library, and of the shared one, that do not begin with consan_. */
+Test(installed, only_prefixed_names)
+{
+	RUNS(0, "nm -g --defined-only $R/usr/lib/libconsan.a | awk 'NF == 3 && $3 !~ /^consan_/ "
+		"&& $3 !~ /^(__asan|__odr_asan|__sanitizer)/' | head");
+	cr_expect_str_eq(output, "", "in the static library: %s", output);
+	RUNS(0, "nm -D --defined-only $R/usr/lib/libconsan.so.0 | awk '$3 !~ /^consan_/' | head");
+	cr_expect_str_eq(output, "", "in the shared library: %s", output);
+	RUNS(0, "cat $R/usr/include/consan/*.h | sed 's|/[*].*||' | grep -oE "
+		"'^(#define|struct|enum|typedef|union) +[A-Za-z_]+' | awk '{ print $2 }' | "
+		"grep -viE '^(consan_|consan$|cr_assert_consan_|ERR$)' | sort -u");
+	cr_expect_str_eq(output, "", "in the headers: %s", output);
+}
+
+Test(installed, cmake_package)
+{
+	if (*SANITIZED || sh("command -v cmake")) {
+		cr_skip("no cmake on this machine");
+		return;
+	}
+	RUNS(0, "rm -rf $B/cmake && mkdir -p $B/cmake && cp tests/examples/plain.c $B/cmake && "
+		"printf '%%s\\n' 'cmake_minimum_required(VERSION 3.16)' 'project(t C)' "
+		"'find_package(consan 0.1 REQUIRED)' 'add_executable(shared plain.c)' "
+		"'target_link_libraries(shared PRIVATE consan::consan)' 'add_executable(static plain.c)' "
+		"'target_link_libraries(static PRIVATE consan::static)' >$B/cmake/CMakeLists.txt && "
+		"cmake -S $B/cmake -B $B/cmake/build -DCMAKE_PREFIX_PATH=$R/usr && "
+		"cmake --build $B/cmake/build");
+	RUNS(1, "$B/cmake/build/shared");
+	RUNS(1, "LD_LIBRARY_PATH= $B/cmake/build/static");
+	RUNS(1, "cd $B/cmake && sed -i 's/consan 0.1/consan 99/' CMakeLists.txt && "
+		"cmake -S . -B other -DCMAKE_PREFIX_PATH=$R/usr");
+}
+
 Test(installed, criterion_example_passes)
 {
 	RUNS(0, "nvcc -arch=sm_80 -lineinfo -fatbin -o $B/exchange.fatbin tests/examples/exchange.cu");
@@ -117,11 +158,43 @@ Test(installed, documented_example_works)
 	RUNS(1, "cd $B && cp exchange.fatbin.readme exchange.fatbin && ./readme");
 }
 
-Test(installed, manual_pages_and_completion_parse)
+Test(installed, manual_pages_parse)
 {
 	RUNS(0, "for p in man1/consan-run.1 man1/consan.1 man3/consan.3; do "
 		"zcat $R/usr/share/man/$p.gz | grep -q '^.TH CONSAN' || exit 1; done");
-	RUNS(0, "bash -c 'PATH=$R/usr/bin:$PATH; . $R/usr/share/bash-completion/completions/consan-run; "
-		"COMP_WORDS=(consan-run --str); COMP_CWORD=1; compopt() { :; }; _consan_run; "
-		"test \"${COMPREPLY[0]}\" = --strict'");
+}
+
+/* What bash offers for these words of a command line. '=' is a word of its own there. */
+static void offers(const char *words, const char *offer)
+{
+	RUNS(0, "bash -c '. $R/usr/share/bash-completion/completions/consan-run; COMP_WORDS=(%s); "
+		"COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { :; }; _${COMP_WORDS[0]//-/_}; "
+		"echo \"${COMPREPLY[*]}\"'", words);
+	output[strcspn(output, "\n")] = 0;
+	cr_expect_str_eq(output, offer, "%s: %s, not %s", words, output, offer);
+}
+
+Test(installed, completion_of_bash)
+{
+	offers("consan-run --str", "--strict --strip-paths");
+	offers("consan-run --backend = gpu-", "gpu-emulated");
+	offers("consan-run --backend =", "auto cpu gpu gpu-emulated");
+	offers("consan-run --see", "--seed=");
+	offers("consan-run --seed = 3 --asy", "--async=");
+	offers("consan rep", "report replay");
+	offers("consan report --to = ht", "html");
+	offers("consan report --fi", "--finding=");
+	offers("consan replay --see", "");
+	offers("consan explain CS90", "CS901 CS902 CS903 CS904 CS905 CS906 CS907");
+}
+
+Test(installed, completion_of_other_shells)
+{
+	if (!sh("command -v zsh"))
+		RUNS(0, "zsh -n $R/usr/share/zsh/vendor-completions/_consan");
+	if (!sh("command -v fish"))
+		RUNS(0, "fish -c 'source $R/usr/share/fish/vendor_completions.d/consan-run.fish; "
+			"complete -C \"consan-run --backend=gpu-\"' | grep -q -- --backend=gpu-emulated");
+	RUNS(0, "grep -q -- '--seed=' $R/usr/share/zsh/vendor-completions/_consan");
+	RUNS(0, "grep -q -- '-l seed' $R/usr/share/fish/vendor_completions.d/consan.fish");
 }

@@ -194,7 +194,7 @@ static bool find_module(struct plan *x, const char *dump)
 	char path[512];
 
 	for (unsigned k = 0;; k++) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		snprintf(path, sizeof path, "%.400s/%u.ptx", dump, k);
 		text.n = 0;

@@ -10,7 +10,7 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
 	inject/ranges)
 
-$(BUILD)/tests/unit/cli/cli: $(BUILD)/consan
+$(BUILD)/tests/unit/cli/cli: $(BUILD)/consan | $(BUILD)/consan-run
 $(BUILD)/tests/unit/cuda/cuda: $(BUILD)/libconsan/cuda/link.o | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 $(BUILD)/tests/unit/inject/graph_order: $(BUILD)/instrument/inject/graph_order.o
 $(BUILD)/tests/unit/inject/ranges: $(BUILD)/instrument/inject/ranges.o

@@ -91,6 +91,8 @@ static json_t *from_side(const struct finding_side *s, struct rj_sites *t)
 
 	put_text(o, "what", s->what);
 	json_object_set_new(o, "site", rj_from_site(t, s->site));
+	if (s->host)
+		json_object_set_new(o, "host", json_true());
 	json_object_set_new(o, "block", rj_from_triple(s->ctaid));
 	put_number(o, "cta", s->cta);
 	put_number(o, "warp", s->warp);
@@ -114,6 +116,7 @@ static void get_side(const json_t *o, const struct rj_known *k, struct finding_s
 {
 	get_text(o, "what", s->what, sizeof s->what);
 	s->site = rj_site(json_object_get(o, "site"), k);
+	s->host = json_is_true(json_object_get(o, "host"));
 	rj_triple(o, "block", s->ctaid);
 	s->cta = (uint16_t)rj_number(o, "cta");
 	s->warp = (uint16_t)rj_number(o, "warp");
@@ -234,6 +237,8 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	put_number(o, "seen", f->seen);
 	put_number(o, "clusters", f->clusters);
 	put_number(o, "seed", f->seed);
+	if (f->host)
+		json_object_set_new(o, "host", rj_from_site(t, f->host));
 	if (*f->schedule)
 		put_text(o, "schedule", f->schedule);
 	if (f->reads)
@@ -285,6 +290,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	f->seen = rj_number(o, "seen");
 	f->clusters = (uint32_t)rj_number(o, "clusters");
 	f->seed = rj_number(o, "seed");
+	f->host = rj_site(json_object_get(o, "host"), k);
 	get_text(o, "schedule", f->schedule, sizeof f->schedule);
 	for (f->reads = 2; f->reads && strcmp(finding_reads(f), rj_text(o, "reads")); f->reads--)
 		;

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool refuse(struct err *e, const char *path, const char *where, size_t i, const char *what)
+static bool refuse(struct consan_err *e, const char *path, const char *where, size_t i,
+	const char *what)
 {
-	return err_set(e, ERR_FORMAT, 0, 0, "%s: %s[%zu]: %s", path, where, i, what);
+	return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: %s[%zu]: %s", path, where, i, what);
 }
 
 static char *keep(const json_t *o, const char *key)
@@ -146,7 +147,7 @@ static const struct list {
 	{ "suppressed", false, load_suppressed, "no such suppression, or no finding" },
 };
 
-static bool load_lists(struct results *r, const char *path, const json_t *all, struct err *e)
+static bool load_lists(struct results *r, const char *path, const json_t *all, struct consan_err *e)
 {
 	for (size_t k = 0; k < ARRAY_SIZE(lists); k++) {
 		const json_t *rows = json_object_get(all, lists[k].name);
@@ -154,7 +155,7 @@ static bool load_lists(struct results *r, const char *path, const json_t *all, s
 		if (!rows && !lists[k].required)
 			continue;
 		if (!json_is_array(rows))
-			return err_set(e, ERR_FORMAT, 0, 0, "%s: %s: %s", path, lists[k].name,
+			return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: %s: %s", path, lists[k].name,
 				rows ? "not a list" : "missing");
 		for (size_t i = 0; i < json_array_size(rows); i++) {
 			const json_t *o = json_array_get(rows, i);
@@ -168,7 +169,7 @@ static bool load_lists(struct results *r, const char *path, const json_t *all, s
 	return true;
 }
 
-bool results_load(struct results *r, const char *path, struct err *e)
+bool results_load(struct results *r, const char *path, struct consan_err *e)
 {
 	json_error_t why;
 	json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
@@ -176,15 +177,15 @@ bool results_load(struct results *r, const char *path, struct err *e)
 	bool ok;
 
 	if (!all && why.line < 0)
-		return err_set(e, ERR_IO, 0, 0, "%s", why.text);
+		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s", why.text);
 	if (!all)
-		return err_set(e, ERR_FORMAT, why.line, why.column, "%s:%d:%d: not JSON: %s", path,
+		return err_set(e, CONSAN_ERR_FORMAT, why.line, why.column, "%s:%d:%d: not JSON: %s", path,
 			why.line, why.column, why.text);
 	version = json_integer_value(json_object_get(all, "consan_report"));
 	if (version < 1)
-		ok = err_set(e, ERR_FORMAT, 0, 0, "%s: not a JSON report of consan", path);
+		ok = err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: not a JSON report of consan", path);
 	else if (version > REPORT_VERSION)
-		ok = err_set(e, ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
+		ok = err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
 	else
 		ok = load_lists(r, path, all, e);
 	r->cut += rj_number(all, "cut");

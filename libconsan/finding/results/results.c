@@ -285,7 +285,7 @@ static bool read_line(struct results *r, const char *line, size_t n, bool *newer
 	return ok;
 }
 
-bool results_read(struct results *r, const char *path, struct err *e)
+bool results_read(struct results *r, const char *path, struct consan_err *e)
 {
 	FILE *in = fopen(path, "re");
 	size_t cap = 0, good = 0, bad = 0;
@@ -294,7 +294,7 @@ bool results_read(struct results *r, const char *path, struct err *e)
 	ssize_t n;
 
 	if (!in)
-		return err_set(e, ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
 	while (!newer && (n = getline(&line, &cap, in)) > 0) {
 		if (read_line(r, line, (size_t)n, &newer))
 			good++;
@@ -305,11 +305,27 @@ bool results_read(struct results *r, const char *path, struct err *e)
 	free(line);
 	fclose(in);
 	if (newer)
-		return err_set(e, ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
+		return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
 	if (bad && !good && whole)
-		return err_set(e, ERR_FORMAT, 0, 0, "%s: not a file of consan records", path);
+		return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: not a file of consan records", path);
 	r->cut += bad + (!good && !bad); /* each process writes at least a process record */
 	return true;
+}
+
+static void map_host(struct finding *f, uint32_t (*map)(void *user, uint32_t site), void *user)
+{
+	f->host = map(user, f->host);
+	for (unsigned i = 0; i < f->nsides; i++)
+		if (f->side[i].host)
+			f->side[i].site = map(user, f->side[i].site);
+}
+
+void results_map_hosts(struct results *r, uint32_t (*map)(void *user, uint32_t site), void *user)
+{
+	struct results_merge *m = merge_of(r);
+
+	for (size_t i = 0; i < m->finding.n; i++)
+		map_host(&m->finding.at[i].f, map, user);
 }
 
 void results_copy_finding(struct finding *to, const struct finding *from)

@@ -78,7 +78,7 @@ struct result_suppressed {
 
 struct results_writer;
 /* Opens path for appending, and creates it. NULL on failure, described in e. */
-struct results_writer *results_create(const char *path, struct err *e);
+struct results_writer *results_create(const char *path, struct consan_err *e);
 void results_close(struct results_writer *w); /* w may be NULL, as below */
 
 /* All are thread-safe, and do nothing if w is NULL. `id` identifies a finding of the process: a
@@ -112,7 +112,7 @@ struct results {
 
 /* Adds the records of a file to r, which must be zeroed before the first call. Counts and skips
  * damaged lines. False if the file cannot be read or has no records. */
-bool results_read(struct results *r, const char *path, struct err *e);
+bool results_read(struct results *r, const char *path, struct consan_err *e);
 /* Add a record directly, without a file. */
 void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
@@ -124,7 +124,10 @@ void results_add_process(struct results *r, struct result_process p);
 void results_add_launch(struct results *r, struct result_launch l);
 /* Adds the contents of a JSON report (reports/schema.json). False on failure; e has line and
  * column if the file is not JSON. r then has a part of the contents. */
-bool results_load(struct results *r, const char *path, struct err *e);
+bool results_load(struct results *r, const char *path, struct consan_err *e);
+/* Replaces the host's call stacks of all findings, which are sites: of results_read() only, before
+ * results_finish(). */
+void results_map_hosts(struct results *r, uint32_t (*map)(void *user, uint32_t site), void *user);
 /* Must be called once after the last addition: merges, sorts, and marks launches that did not
  * end. */
 void results_finish(struct results *r);

@@ -29,6 +29,8 @@ static json_t *from_place(const struct site_loc *l)
 	put_number(o, "line", l->line);
 	put_number(o, "col", l->col);
 	put_text(o, "function", l->function);
+	if (l->offset)
+		put_number(o, "offset", l->offset);
 	return o;
 }
 
@@ -40,6 +42,7 @@ static struct site_loc get_place(const json_t *o)
 	return (struct site_loc){
 		.file = rj_text(o, "file"), .line = (uint32_t)rj_number(o, "line"),
 		.col = (uint32_t)rj_number(o, "col"), .function = *function ? function : NULL,
+		.offset = rj_number(o, "offset"),
 	};
 }
 

@@ -10,7 +10,7 @@ struct results_writer {
 	struct rj_sites sites;  /* under out.lock */
 };
 
-struct results_writer *results_create(const char *path, struct err *e)
+struct results_writer *results_create(const char *path, struct consan_err *e)
 {
 	struct results_writer *w = base_alloc(sizeof *w);
 

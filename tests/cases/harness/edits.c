@@ -54,7 +54,7 @@ static void judge_edits(const struct specimen *s, struct verdict *v)
 	char options[sizeof s->options + 64];
 	const struct finding *const *f;
 	struct run g = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	unsigned best = UINT32_MAX;
 	size_t n;
 

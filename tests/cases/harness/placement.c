@@ -36,7 +36,7 @@ static struct found found_at(const struct specimen *s, enum twin twin, const cha
 	struct run g = { .place = place };
 	char options[sizeof s->options + 128];
 	const struct finding *const *f;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct found found;
 	size_t n;
 

@@ -42,9 +42,9 @@ static uint64_t new_buffer(void *user, const uint32_t *words, uint64_t bytes)
 	return (uintptr_t)at;
 }
 
-static void new_map(void *user, const struct tensormap_args *a, unsigned char *map)
+static void new_map(void *user, const struct consan_tensormap_args *a, unsigned char *map)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	(void)user;
 	cr_assert(consan_tensormap(a, map, &e), "%s", e.text);
@@ -56,7 +56,7 @@ static void make_arguments(const struct specimen *s, struct run *g,
 	struct specimen_maker make = { .user = g, .buffer = new_buffer, .map = new_map };
 
 	for (size_t i = 0; i < s->nargs; i++) {
-		_Alignas(64) unsigned char value[TENSORMAP_BYTES];
+		_Alignas(64) unsigned char value[CONSAN_TENSORMAP_BYTES];
 		uint32_t offset, bytes;
 
 		cr_assert(consan_kernel_param(k, i, &offset, &bytes) && bytes <= sizeof value,
@@ -70,7 +70,7 @@ enum consan_status run_specimen(const struct specimen *s, enum twin twin,
 	struct run *g)
 {
 	char *text = specimen_twin(s, twin);
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan_module *m = consan_load_ptx(g->c, s->path, text, strlen(text), &e);
 	const struct consan_kernel *k;
 	_Alignas(64) unsigned char params[1024] = { 0 };

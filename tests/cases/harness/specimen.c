@@ -223,7 +223,7 @@ static void make_tensor(const struct specimen *s, const char *spec,
 	uint32_t box[2], step[2] = { 1, 1 };
 	const char *dims = strstr(spec, "dim="), *boxes = strstr(spec, "box=");
 	unsigned which = !strncmp(spec, "f32", 3);
-	struct tensormap_args a = { .type = types[which].type, .rank = 2, .dim = dim,
+	struct consan_tensormap_args a = { .type = types[which].type, .rank = 2, .dim = dim,
 		.stride = stride, .box = box, .elem_stride = step,
 		.swizzle = number_of(spec, "swizzle=", 0) };
 
@@ -236,7 +236,7 @@ static void make_tensor(const struct specimen *s, const char *spec,
 }
 
 void specimen_argument(const struct specimen *s, size_t i, struct specimen_maker *make,
-	unsigned char value[TENSORMAP_BYTES])
+	unsigned char value[CONSAN_TENSORMAP_BYTES])
 {
 	const char *spec = strchr(s->arg[i], ' ') + 1;
 	uint64_t n;

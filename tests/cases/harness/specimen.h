@@ -87,12 +87,12 @@ struct specimen_maker {
 	void *user;
 	/* Allocates device memory with these contents; bytes: a multiple of 4. Returns its address. */
 	uint64_t (*buffer)(void *user, const uint32_t *words, uint64_t bytes);
-	void (*map)(void *user, const struct tensormap_args *a, unsigned char *map);
+	void (*map)(void *user, const struct consan_tensormap_args *a, unsigned char *map);
 	uint64_t newest;           /* the address of the newest buffer argument */
 };
 /* Creates the i-th argument of s: an address, a number of at most 8 bytes or a tensor map.
  * value: aligned to 64 bytes. */
 void specimen_argument(const struct specimen *s, size_t i, struct specimen_maker *make,
-	unsigned char value[TENSORMAP_BYTES]);
+	unsigned char value[CONSAN_TENSORMAP_BYTES]);
 
 #endif

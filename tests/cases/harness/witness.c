@@ -173,7 +173,7 @@ static void specimen_test(const char *path)
 	const struct finding *const *f;
 	struct specimen s;
 	struct run g = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	size_t n;
 
 	specimen_read(&s, path);

@@ -85,19 +85,19 @@ Test(base, arena_is_aligned_and_zeroed)
 
 Test(base, first_error_wins)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
-	cr_assert_not(err_set(&e, ERR_IO, 3, 4, "first %d", 1));
-	err_set(&e, ERR_FORMAT, 5, 6, "second");
-	cr_assert_eq(e.code, ERR_IO);
+	cr_assert_not(err_set(&e, CONSAN_ERR_IO, 3, 4, "first %d", 1));
+	err_set(&e, CONSAN_ERR_FORMAT, 5, 6, "second");
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	cr_assert_eq(e.line, 3);
 	cr_assert_str_eq(e.text, "first 1");
-	cr_assert_not(err_set(NULL, ERR_IO, 0, 0, "not recorded"));
-	cr_assert_str_not_empty(err_name(ERR_IO));
+	cr_assert_not(err_set(NULL, CONSAN_ERR_IO, 0, 0, "not recorded"));
+	cr_assert_str_not_empty(consan_err_name(CONSAN_ERR_IO));
 }
 
-static const struct site_loc caller = { "a.cu", 40, 3, NULL, NULL };
-static const struct site_loc callee = { "b.h", 7, 9, "wait", &caller };
+static const struct site_loc caller = { .file = "a.cu", .line = 40, .col = 3 };
+static const struct site_loc callee = { "b.h", 7, 9, "wait", &caller, 0 };
 
 Test(site, copies_and_names)
 {
@@ -234,4 +234,27 @@ Test(demangle, names)
 	s = demangle("plain_c", NAME_FULL);
 	cr_assert_str_eq(s, "plain_c");
 	free(s);
+}
+
+Test(similar, words)
+{
+	static const struct { const char *word, *best; } row[] = {
+		{ "sede", "seed" }, { "SEED", "seed" }, { "kernel_nam", "kernel-name" },
+		{ "kernelname", "kernel-name" }, { "jobs", "jobs" }, { "jbos", "jobs" },
+		{ "x", NULL }, { "kind", NULL }, { "", NULL },
+		{ "a-very-long-word-that-is-not-in-the-list-and-longer-than-any-row-of-the-table", NULL },
+	};
+	static const char *const candidate[] = { "jobs", "seed", "kernel-name", "save",
+		"another-word-that-is-longer-than-the-sixty-three-bytes-of-a-row-" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct similar s = { .word = row[i].word };
+
+		for (size_t k = 0; k < ARRAY_SIZE(candidate); k++)
+			similar_try(&s, candidate[k]);
+		if (row[i].best)
+			cr_expect_str_eq(s.best ? s.best : "", row[i].best);
+		else
+			cr_expect_null(s.best, "%s: %s", row[i].word, s.best);
+	}
 }

@@ -15,6 +15,13 @@ static int consan(const char *arguments)
 	return shell("%s/consan %s 2>&1", build_dir(), arguments);
 }
 
+/* Runs a program that says that it ran, without options from elsewhere. */
+static int run(const char *options)
+{
+	return shell("unset CONSAN_OPTIONS; cd / && %s/consan-run %s echo it ran 2>&1", build_dir(),
+		options);
+}
+
 static bool has(const char *what)
 {
 	return strstr(output, what) != NULL;
@@ -66,6 +73,61 @@ Test(cli, report_merge_suppress)
 	unlink(bad);
 }
 
+/* Wrong options are found before the program runs: status 64, and the option in the message. */
+Test(cli, run_checks_its_options)
+{
+	static const struct { const char *options, *words; } bad[] = {
+		{ "--sede=3", "--seed" }, { "--knob=fence_aftr_read=1", "fence_after_read" },
+		{ "--knob=foo=1", "--knob=foo=1" }, { "--knob=fence_after_read=300", "255" },
+		{ "--save=/nonexistent/x", "--save=/nonexistent/x" },
+		{ "--dump-ptx=/nonexistent/x/y", "--dump-ptx" },
+		{ "--report=/nonexistent/x.json", "--report=/nonexistent/x.json" },
+		{ "--log-file=/nonexistent/x", "--log-file" }, { "--log-file=/", "directory" },
+		{ "--replace-ptx=/nonexistent.ptx", "--replace-ptx" },
+		{ "--suppressions=/nonexistent.supp", "/nonexistent.supp" },
+		{ "--history=9999", "512" }, { "--arch=sm_75", "sm_80" }, { "--schedule=x", "--schedule" },
+		{ "--config=/nonexistent.conf", "/nonexistent.conf" }, { "--leak-check full", "leaks" },
+		{ "--print-level=warning", "warn" }, { "--timeout=soon", "--timeout" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cr_expect_eq(run(bad[i].options), 64, "%s: %s", bad[i].options, output);
+		cr_expect(has(bad[i].words), "%s: %s", bad[i].options, output);
+		cr_expect_not(has("it ran"), "%s: %s", bad[i].options, output);
+	}
+	cr_expect_eq(run("--allow-unchecked --tool memcheck --leak-check no --xyz"), 64);
+	cr_expect_eq(run("--allow-unchecked --tool memcheck --leak-check no"), 0, "%s", output);
+	cr_expect(has("it ran"));
+}
+
+/* No file is left behind, or changed, by checking that it can be written. */
+Test(cli, checked_files_are_left_alone)
+{
+	cr_assert_eq(shell("unset CONSAN_OPTIONS; d=$(mktemp -d) && cd $d && echo old >log && "
+		"%s/consan-run --save=s --dump-ptx=p --log-file=log --knob=foo=1 true; ls; cat log; "
+		"rm -r $d", build_dir()), 0);
+	cr_assert_str_eq(output, "log\nold\n");
+}
+
+/* The command line overrides the environment, which overrides the nearest file. */
+Test(cli, options_from_elsewhere)
+{
+	static const char *const in_order[] = { "\ntop SUMMARY", "\nnear SUMMARY", "\nenv SUMMARY",
+		"\ncmd SUMMARY", "\nSUMMARY", "consan.conf:1: unknown option --wrong", "\n64\n" };
+	const char *at = output;
+
+	cr_assert_eq(shell("exec 2>&1; d=$(mktemp -d) && mkdir -p $d/a/b && cd $d/a/b && run='%s/consan-run "
+		"--allow-unchecked' && echo 'prefix = top' >../../consan.conf && $run true && "
+		"echo 'prefix = near' >../consan.conf && $run true && "
+		"CONSAN_OPTIONS=prefix=env $run true && CONSAN_OPTIONS=prefix=env $run --prefix=cmd true && "
+		"$run --config=none true && echo wrong >../consan.conf; $run true; echo $?; "
+		"rm -r $d", build_dir()), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(in_order); i++) {
+		at = strstr(at, in_order[i]);
+		cr_assert_not_null(at, "no %s in %s", in_order[i], output);
+	}
+}
+
 Test(cli, help_and_version)
 {
 	cr_assert_eq(consan("--version"), 0);
@@ -79,6 +141,19 @@ Test(cli, help_and_version)
 	cr_assert_eq(consan(""), 2);
 	cr_assert_eq(consan("frobnicate"), 2);
 	cr_assert(has("frobnicate"));
+	cr_assert_eq(consan("exlpain"), 2);
+	cr_assert(has("did you mean explain?"));
+	cr_assert_eq(consan("report --help"), 0);
+	cr_assert(has("--print-level") && !has("--seed") && !has("--backend"));
+	cr_assert_eq(consan("report --seed=3 x.json"), 2);
+	cr_assert(has("option of consan-run"));
+	for (const char *const *c = (const char *const[]){ "explain", "report", "merge", "suppress",
+			"replay", "dump", "completion", NULL }; *c; c++) {
+		char words[40];
+
+		snprintf(words, sizeof words, "%s --version", *c);
+		cr_assert_eq(consan(words), 0, "%s", *c);
+	}
 }
 
 Test(cli, explain)
@@ -142,7 +217,7 @@ Test(cli, dump_and_replay_events)
 	struct site s = { .kernel = "k", .module = "k.ptx", .ptx_line = 9, .ptx = "ret;" };
 	struct event e = { .kind = EV_CTA_BEGIN, .lanes = UINT32_MAX,
 		.cta_begin.threads = 32 };
-	struct err err = { 0 };
+	struct consan_err err = { 0 };
 	struct event_writer *w = event_writer_open(write_file(path, ""), &err);
 	struct event_sink *sink;
 

@@ -164,8 +164,8 @@ Test(cuda, replace_ptx)
 	expect(words, 66, "which lacks kernel");
 	snprintf(words, sizeof words, "rm -r %s", dir);
 	cr_assert_eq(shell("%s", words), 0);
-	expect("--replace-ptx=/nowhere.ptx ./static launch", 1, "/nowhere.ptx: No such file");
-	expect("--dump-ptx=/nowhere/at/all ./static launch", 1, "/nowhere/at/all/0.ptx: No such");
+	expect("--replace-ptx=/nowhere.ptx ./static launch", 64, "/nowhere.ptx: cannot be read");
+	expect("--dump-ptx=/nowhere/at/all ./static launch", 64, "/nowhere/at/all: cannot be written");
 }
 
 /* ---- findings reach the report, however the program ends ---- */
@@ -192,6 +192,10 @@ Test(cuda, ends)
 	}
 	expect("--error-exitcode 0 ./static race-then _exit", 3, NULL);
 	expect("--error-exitcode 0 ./static race-then return", 5, NULL);
+	expect("--halt-on-error --error-exitcode 9 ./static race-then return", 9, "halt-on-error");
+	expect("--halt-on-error --error-exitcode 0 ./static race-then return", 1, "CS102");
+	expect("--halt-on-error --kernel-name=kne=other --allow-unchecked ./static race-then return", 5,
+		NULL);
 	expect("--error-exitcode 0 ./static race-then kill", 128 + SIGKILL, "killed by signal 9");
 	expect("--error-exitcode 0 ./static race-then abort", 128 + SIGABRT, NULL);
 }
@@ -248,9 +252,9 @@ Test(cuda, bad_programs)
 	expect("/etc/passwd", 126, "not executable");
 	expect("$(t=$(mktemp); echo text > $t; chmod +x $t; echo $t)", 126, "not a program");
 	expect("", 64, "no program to run");
-	expect("--nonsense ./static", 64, "unrecognized option");
-	expect("--log-file /nonexistent/log ./static race", 70, "cannot write");
-	expect("--report /nonexistent/r.json ./static race", 70, "cannot write");
+	expect("--nonsense ./static", 64, "unknown option");
+	expect("--log-file /nonexistent/log ./static race", 64, "cannot be written");
+	expect("--report /nonexistent/r.json ./static race", 64, "cannot be written");
 	expect("/bin/true", 67, "never called CUDA");
 	expect("./static nothing", 67, "never called CUDA");
 	expect("--allow-unchecked /bin/sh -c 'exit 7'", 7, NULL);
@@ -313,14 +317,14 @@ static size_t make(uint8_t *to, size_t cap)
 	return at;
 }
 
-static unsigned images(const uint8_t *bytes, size_t n, unsigned *texts, struct err *e)
+static unsigned images(const uint8_t *bytes, size_t n, unsigned *texts, struct consan_err *e)
 {
 	struct fatbin_image image;
 	size_t cursor = 0, length;
 	unsigned count = 0;
 
 	while (fatbin_next(bytes, n, &cursor, &image, e)) {
-		struct err e2 = { 0 };
+		struct consan_err e2 = { 0 };
 		char *unpacked = image.unpacked < 1 << 20 ? fatbin_unpack(&image, &length, &e2) : NULL;
 
 		count++;
@@ -335,7 +339,7 @@ Test(fatbin, reads)
 	uint8_t bytes[4096];
 	size_t n = make(bytes, sizeof bytes), cursor = 0;
 	struct fatbin_image image;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	unsigned texts = 0;
 
 	cr_assert(fatbin_is(bytes, n));
@@ -452,7 +456,7 @@ Test(fatbin, damaged, .timeout = 60)
 	unsigned texts, seed = 1;
 
 	for (k = 0; k < n; k++) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		part = malloc(k ? k : 1);
 		memcpy(part, whole, k);
@@ -462,7 +466,7 @@ Test(fatbin, damaged, .timeout = 60)
 		free(part);
 	}
 	for (k = 0; k < 20000; k++) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		part = malloc(n);
 		memcpy(part, whole, n);
@@ -495,7 +499,7 @@ static const char unit2[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 Test(link, joins)
 {
 	const char *const both[] = { unit1, unit2 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *out = link_ptx(both, 2, &e);
 
 	cr_assert_not_null(out, "%s", e.text);
@@ -513,10 +517,10 @@ Test(link, joins)
 Test(link, twice)
 {
 	const char *const both[] = { unit2, unit2 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	cr_assert_null(link_ptx(both, 2, &e));
-	cr_assert_eq(e.code, ERR_PTX_SYMBOL);
+	cr_assert_eq(e.code, CONSAN_ERR_PTX_SYMBOL);
 }
 
 Test(link, damaged)
@@ -524,11 +528,106 @@ Test(link, damaged)
 	for (size_t k = 0; k <= strlen(unit1); k++) {
 		char *part = base_strndup(unit1, k), *out;
 		const char *const both[] = { part, unit2 };
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		out = link_ptx(both, 2, &e);
 		cr_assert(out || e.code);
 		free(out);
 		free(part);
 	}
+}
+
+/* ---- call stacks of the host, and calls that failed ---- */
+
+/* The line of tests/cuda/calls.cu that ends in this mark. */
+static unsigned marked(const char *mark)
+{
+	char line[400], end[40];
+	unsigned n = 0, found = 0;
+	FILE *in = fopen("tests/cuda/calls.cu", "r");
+
+	cr_assert_not_null(in);
+	snprintf(end, sizeof end, "// %s\n", mark);
+	while (fgets(line, sizeof line, in)) {
+		n++;
+		if (strstr(line, end))
+			found = n;
+	}
+	fclose(in);
+	cr_assert(found, "no mark %s", mark);
+	return found;
+}
+
+/* The frames that the JSON report has for a finding of this rule: "file:line file:line ...". what:
+ * "host", the launch, or "sides", the call. */
+static const char *stack(const char *words, int status, const char *rule, const char *what)
+{
+	static char frames[2000];
+	char command[400];
+	int is;
+
+	snprintf(command, sizeof command, "--print-level=info --report=calls%ld.json %s", (long)getpid(),
+		words);
+	is = run(command);
+	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
+	shell("python3 -c '\nimport json, sys\nfor f in json.load(open(sys.argv[1]))[\"findings\"]:\n"
+		" if f[\"rule\"] == \"%s\":\n"
+		"  s = f[\"sides\"][0][\"site\"] if \"%s\" == \"sides\" else f.get(\"host\") or {}\n"
+		"  print(f[\"seen\"], *[\"%%s:%%d\" %% (x.get(\"file\", \"\").split(\"/\")[-1], x[\"line\"]) "
+		"for x in s.get(\"source\", [])])' %s/tests/cuda/calls%ld.json; rm -f %s/tests/cuda/calls%ld.json",
+		rule, what, build_dir(), (long)getpid(), build_dir(), (long)getpid());
+	snprintf(frames, sizeof frames, "%.*s", (int)strcspn(output, "\n"), output);
+	return frames;
+}
+
+static const char *at(const char *a, const char *b, const char *c)
+{
+	static char places[200];
+	const char *const mark[] = { a, b, c };
+	size_t n = 0;
+
+	places[0] = 0;
+	for (size_t i = 0; i < 3 && mark[i]; i++)
+		n += (size_t)snprintf(places + n, sizeof places - n, " calls.cu:%u", marked(mark[i]));
+	return places;
+}
+
+Test(cuda, launches_have_call_stacks, .timeout = 60)
+{
+	const char *is = stack("./calls race", 66, "CS102", "host");
+
+	cr_expect_str_eq(strchrnul(is, ' '), at("launch", "wrapper", "race"));
+	is = stack("--show-backtrace=no ./calls race", 66, "CS102", "host");
+	cr_expect_str_eq(strchrnul(is, ' '), "");
+	expect("--report=-.xml ./calls race", 66, "launched:\n    ");
+	expect("--report=-.sarif ./calls race", 66, "\"stacks\": [");
+	expect("--report=-.html ./calls race", 66, ">launched<");
+	expect("--show-backtrace=no --report=-.xml ./calls race", 66, "SUMMARY");
+	cr_expect_not(has(output, "launched:"), "%s", output);
+	is = stack("--backend=gpu-emulated ./calls race", 66, "CS102", "host");
+	cr_expect_str_eq(strchrnul(is, ' '), at("launch", "wrapper", "race"));
+	cr_assert_eq(run("./calls_plain race"), 66);
+	cr_expect(has(output, "run in calls_plain") && has(output, "main in calls_plain"), "%s", output);
+}
+
+Test(cuda, failed_calls_are_reported, .timeout = 60)
+{
+	const char *is = stack("./calls ignored", 67, "CS951", "sides");
+	const char *expected = at("launch", "wrapper", "refused");
+
+	cr_expect(!strncmp(strchrnul(is, ' '), expected, strlen(expected)), "%s, not %s", is, expected);
+	expect("./calls ignored", 67, "2000 threads");
+	cr_expect(has(output, "no later call of cudaGetLastError() asked"), "%s", output);
+	expect("./calls asked", 67, "launch refused");
+	cr_expect_not(has(output, "no later call of cudaGetLastError() asked"), "%s", output);
+	is = stack("./calls shared", 67, "CS951", "sides");
+	cr_expect_str_eq(strchrnul(is, ' '), at("shared", NULL, NULL));
+	is = stack("./calls copy", 67, "CS953", "sides");
+	cr_expect_str_eq(strchrnul(is, ' '), at("copy", NULL, NULL));
+	cr_expect_eq(strtol(is, NULL, 10), 3, "equal calls are one finding: %s", is);
+	is = stack("./calls lookup", 67, "CS952", "sides");
+	cr_expect_str_eq(strchrnul(is, ' '), at("lookup", NULL, NULL));
+	expect("--report-api-errors=no ./calls ignored", 67, "0 warnings");
+	expect("--print-level=info ./calls answers", 66, "CS903");
+	cr_expect_not(has(output, "CS95"), "%s", output);
 }

@@ -142,7 +142,7 @@ static void on_end(void *user, struct event_sink *sink)
 static struct recording *begin(void)
 {
 	struct recording *h = &recording;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	memset(h, 0, sizeof *h);
 	h->sink.event = on_event;

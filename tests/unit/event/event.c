@@ -210,8 +210,8 @@ Test(event, fields)
 static void make_sites(uint32_t site[16])
 {
 	for (unsigned i = 0; i < 16; i++) {
-		struct site_loc outer = { "a.cu", i, 1, NULL, NULL };
-		struct site_loc inner = { "b.h", i + 100, 2, "f", &outer };
+		struct site_loc outer = { .file = "a.cu", .line = i, .col = 1 };
+		struct site_loc inner = { "b.h", i + 100, 2, "f", &outer, 0 };
 		char ptx[24];
 		struct site s = { .kernel = "k", .module = "m", .ptx_line = i, .ptx = ptx,
 			.loc = i % 2 ? &inner : NULL };
@@ -332,7 +332,7 @@ static void save_cluster(const struct job *j)
 
 static char *write_four(unsigned events)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *path = temp_path();
 	struct event_writer *w = event_writer_open(path, &e);
 
@@ -349,7 +349,7 @@ static char *write_four(unsigned events)
 Test(event_io, round_trip)
 {
 	struct event_read_stats stats;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *path = write_four(30000); /* more than one chunk a cluster */
 
 	cr_assert(event_is_stream(path));
@@ -378,14 +378,14 @@ Test(event_io, truncated_anywhere)
 
 	stat(path, &st);
 	for (long n = st.st_size - 1; n > 60; n -= 1 + n / 9) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		truncate_to(path, n);
 		for (unsigned k = 0; k < 4; k++)
 			want.at[k] = k * 77 + 1;
 		memset(want.seen, 0, sizeof want.seen);
 		if (!event_read(path, &reader, &stats, &e)) {
-			cr_assert_eq(e.code, ERR_FORMAT);
+			cr_assert_eq(e.code, CONSAN_ERR_FORMAT);
 			continue;
 		}
 		cr_assert_eq(want.begun, want.ended);
@@ -398,7 +398,7 @@ Test(event_io, truncated_anywhere)
 Test(event_io, a_flipped_byte_costs_one_chunk)
 {
 	struct event_read_stats stats;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *path = write_four(2000);
 	int fd = open(path, O_RDWR);
 	struct stat st;
@@ -442,18 +442,18 @@ Test(event_io, damaged_events_are_rejected)
 Test(event_io, not_ours)
 {
 	struct event_read_stats stats;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *path = temp_path();
 	FILE *f = fopen(path, "w");
 
 	fprintf(f, "CSEV, but not really a stream of events CSEV\n");
 	fclose(f);
 	cr_assert_not(event_read(path, &reader, &stats, &e));
-	cr_assert_eq(e.code, ERR_FORMAT);
+	cr_assert_eq(e.code, CONSAN_ERR_FORMAT);
 	unlink(path);
-	e = (struct err){ 0 };
+	e = (struct consan_err){ 0 };
 	cr_assert_not(event_read(path, &reader, &stats, &e));
-	cr_assert_eq(e.code, ERR_IO);
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	cr_assert_not(event_is_stream(path));
 	free(path);
 }
@@ -494,7 +494,7 @@ Test(event_io, from_several_threads)
 {
 	struct event_read_stats stats;
 	struct event_reader none = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *path = temp_path();
 	struct event_writer *w = event_writer_open(path, &e);
 	struct same_job job[4];

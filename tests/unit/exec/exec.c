@@ -83,7 +83,7 @@ static void print(void *user, const char *t, size_t n)
 
 static void go(struct run *u, const char *text)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *p = ptx_parse("test.ptx", text, strlen(text), &e);
 	struct exec_module *m;
 	const struct exec_kernel *k;

@@ -245,7 +245,7 @@ static void run(struct exec_module *m, const char *name, unsigned threads, struc
 	uint64_t params[2] = { (uintptr_t)in, (uintptr_t)out };
 	struct exec_launch l = { .device = exec_device_for(100), .grid = { WARPS, 1, 1 },
 		.block = { threads, 1, 1 }, .cluster = { 1, 1, 1 }, .params = params, .jobs = 1 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	l.kernel = exec_kernel(m, name, &e);
 	cr_assert(l.kernel, "%s: %s", name, e.text);
@@ -255,7 +255,7 @@ static void run(struct exec_module *m, const char *name, unsigned threads, struc
 }
 static struct exec_module *load(const struct text *t)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *ptx = ptx_parse("lanes", t->at, t->n, &e);
 
 	cr_assert(ptx, "%s", e.text);

@@ -316,7 +316,7 @@ static void run_case(struct exec_module *m, size_t k, bool guarded)
 	struct exec_launch l = { .device = exec_device_for(100), .grid = { BLOCKS, 1, 1 },
 		.block = { THREADS, 1, 1 }, .cluster = { 1, 1, 1 }, .params = params, .jobs = 1 };
 	struct exec_result r;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char name[32];
 
 	snprintf(name, sizeof name, "k%zu%s", k, guarded ? "g" : "");
@@ -355,7 +355,7 @@ static void run_case(struct exec_module *m, size_t k, bool guarded)
 static void run_all(void)
 {
 	struct text t = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	for (unsigned i = 0; i < N; i++)
 		input[i] = (struct input){ pick(), pick(), pick(), pick(), rnd64(), rnd64() & 1 };
@@ -459,7 +459,7 @@ Test(ops, same_as_a_gpu)
 	exec_mem_add(output, sizeof output, MEM_DEVICE, false);
 	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
 		struct text t = { 0 };
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 		void *module, *function, *args[] = { &din, &dout };
 		char name[32];
 

@@ -104,7 +104,7 @@ struct ready { struct exec_module *m; const struct exec_kernel *k; unsigned ctas
 
 static struct ready prepare(struct program *p)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *ptx;
 	struct ready r = { .ctas = 1 };
 

@@ -109,7 +109,7 @@ static void end(void *user, struct event_sink *s)
 static struct observed observe_grid(const char *text, unsigned grid, uint64_t seed, unsigned jobs,
 	struct exec_result *r)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct observed o = { .memory = calloc(WORDS, 4), .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct exec_observer observer = { .user = &o, .cluster_begin = begin, .cluster_end = end };
 	struct exec_launch l = { .device = exec_device_for(90), .grid = { grid, 1, 1 },

@@ -67,7 +67,7 @@ static void run_case(const struct tensor_case *t, int number)
 {
 	static const enum tensor_red reds[] = { RED_NONE, RED_NONE, RED_ADD, RED_MIN, RED_MAX,
 		RED_XOR, RED_INC, RED_DEC };
-	struct tensormap_args a = { .im2col = t->im2col, .type = t->type, .rank = t->rank,
+	struct consan_tensormap_args a = { .im2col = t->im2col, .type = t->type, .rank = t->rank,
 		.address = (uintptr_t)global + 65536, .dim = t->dim, .stride = t->stride,
 		.box = t->box, .elem_stride = t->step, .lower = t->lower, .upper = t->upper,
 		.channels = t->box[0], .pixels = t->pixels, .interleave = t->interleave,
@@ -75,7 +75,7 @@ static void run_case(const struct tensor_case *t, int number)
 	_Alignas(64) struct tensormap m;
 	struct tensor_copy c = { .map = &m, .shared = shared, .dst = t->dst,
 		.pad_end = UINT64_MAX };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	cr_assert(exec_tensormap(&a, &m, &e), "case %d: %s", number, e.text);
 	cr_assert_null(tensormap_check(&m));
@@ -115,12 +115,12 @@ Test(tensor, edge_of_a_store)
 		const bool red = swizzle == 2 && bytes > 1;
 		uint64_t dim[] = { 1 + i % 16, 2 }, stride[] = { 256 };
 		uint32_t box[] = { 64 / bytes, 3 }, one[] = { 1, 1 }, in, n;
-		struct tensormap_args a = { .type = types[i / 48].type, .rank = 2,
+		struct consan_tensormap_args a = { .type = types[i / 48].type, .rank = 2,
 			.address = (uintptr_t)global, .dim = dim, .stride = stride, .box = box,
 			.elem_stride = one, .swizzle = red ? 0 : swizzle };
 		_Alignas(64) struct tensormap m;
 		struct tensor_copy c = { .map = &m, .shared = shared, .pad_end = UINT64_MAX };
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		if (swizzle == TSW_32)
 			box[0] = 32 / bytes;
@@ -148,12 +148,12 @@ Test(tensor, gather4_takes_four_rows)
 {
 	uint64_t dim[] = { 64, 100 }, stride[] = { 256 };
 	uint32_t box[] = { 8, 1 }, one[] = { 1, 1 };
-	struct tensormap_args a = { .type = TT_u32, .rank = 2, .address = (uintptr_t)global,
+	struct consan_tensormap_args a = { .type = TT_u32, .rank = 2, .address = (uintptr_t)global,
 		.dim = dim, .stride = stride, .box = box, .elem_stride = one };
 	_Alignas(64) struct tensormap m;
 	struct tensor_copy c = { .map = &m, .shared = shared, .rows = true,
 		.at = { 4, 7, 99, 100, 0 } };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	fill(false);
 	cr_assert(exec_tensormap(&a, &m, &e), "%s", e.text);
@@ -187,15 +187,15 @@ Test(tensor, the_encoder_names_the_bad_argument)
 {
 	static uint64_t dim[3], stride[2];
 	static uint32_t box[3], step[3];
-	static struct tensormap_args a;
+	static struct consan_tensormap_args a;
 	static _Alignas(64) unsigned char map[128];
 #define BAD(change, word) do { \
-		struct err e = { 0 }; \
+		struct consan_err e = { 0 }; \
 		memcpy(dim, ((uint64_t[]){ 64, 64, 8 }), sizeof dim); \
 		memcpy(stride, ((uint64_t[]){ 256, 16384 }), sizeof stride); \
 		memcpy(box, ((uint32_t[]){ 32, 8, 2 }), sizeof box); \
 		memcpy(step, ((uint32_t[]){ 1, 1, 1 }), sizeof step); \
-		a = (struct tensormap_args){ .type = TT_f32, .rank = 3, .address = 4096, \
+		a = (struct consan_tensormap_args){ .type = TT_f32, .rank = 3, .address = 4096, \
 			.dim = dim, .stride = stride, .box = box, .elem_stride = step }; \
 		cr_assert(exec_tensormap(&a, map, &e), "%s", e.text); \
 		change; \
@@ -223,7 +223,7 @@ Test(tensor, the_encoder_names_the_bad_argument)
 	BAD(a.oob = 2, "oobFill");
 	BAD((a.oob = 1, a.type = TT_u32), "oobFill");
 #undef BAD
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	cr_assert(!exec_tensormap(&a, map + 8, &e));
 	cr_assert(strstr(e.text, "tensorMap"), "%s", e.text);
 }
@@ -277,7 +277,7 @@ static struct event_sink *begin(void *user, const struct cluster_info *c)
 static enum exec_status go(struct run *u, const char *text)
 {
 	struct exec_observer o = { .user = u, .cluster_begin = u->unchecked ? NULL : begin };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *p = ptx_parse("test.ptx", text, strlen(text), &e);
 	struct exec_module *m;
 	struct exec_launch l = { .device = exec_device_for(90),
@@ -485,9 +485,10 @@ Test(tensor, tensor_load_with_holes)
 	void *map = device(128);
 	uint64_t dim[] = { 16, 4 }, stride[] = { 64 };
 	uint32_t box[] = { 8, 2 }, one[] = { 1, 1 };
-	struct tensormap_args a = { .type = TT_u32, .rank = 2, .address = (uintptr_t)in, .dim = dim,
+	struct consan_tensormap_args a = { .type = TT_u32, .rank = 2, .address = (uintptr_t)in,
+		.dim = dim,
 		.stride = stride, .box = box, .elem_stride = one, .swizzle = TSW_128 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	for (uint32_t i = 0; i < 64; i++)
 		in[i] = i + 1;

@@ -106,7 +106,7 @@ static void run(const struct moves_case *m, enum exec_async async, bool checked,
 		.block = { 128, 1, 1 }, .cluster = { 1, 1, 1 }, .params = &params, .jobs = 1,
 		.timeout = 20, .observer = &o, .async = async, .seed = seed };
 	struct exec_result r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct text t = { 0 };
 	struct ptx_module *p;
 	struct exec_module *module;

@@ -147,7 +147,7 @@ static double expected(const struct shape *s, unsigned i, unsigned j)
 
 static void try(struct consan *c, const struct shape *s, bool a_col, bool b_row)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *text = program(s, a_col, b_row);
 	struct consan_module *m = consan_load_ptx(c, s->shape, text, strlen(text), &e);
 	void *at[4];
@@ -186,7 +186,7 @@ static void try(struct consan *c, const struct shape *s, bool a_col, bool b_row)
 
 static void all(const char *options)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open(options, &e);
 
 	cr_assert(c, "%s", e.text);

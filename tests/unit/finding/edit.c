@@ -100,13 +100,13 @@ Test(edit, cuda_idioms)
 /* The frame shown first: the user's, not that of a library or of a helper header. */
 Test(edit, headline_outside_libraries)
 {
-	const struct site_loc kernel = { "/home/u/gemm.cu", 80, 1, NULL, NULL };
-	const struct site_loc helper = { "/home/u/helpers.cuh", 7, 1, "load", &kernel };
+	const struct site_loc kernel = { "/home/u/gemm.cu", 80, 1, NULL, NULL, 0 };
+	const struct site_loc helper = { "/home/u/helpers.cuh", 7, 1, "load", &kernel, 0 };
 	const struct site_loc cute = { "/opt/cutlass/include/cute/arch/copy_sm90_tma.hpp", 129, 1,
-		"copy", &helper };
-	const struct site_loc cuda = { "/usr/local/cuda/include/cuda_bf16.hpp", 113, 1, "f", NULL };
-	const struct site_loc only = { "/home/u/helpers.cuh", 7, 1, "load", NULL };
-	const struct site_loc inner = { "/opt/cutlass/include/cute/x.hpp", 1, 1, "g", &only };
+		"copy", &helper, 0 };
+	const struct site_loc cuda = { "/usr/local/cuda/include/cuda_bf16.hpp", 113, 1, "f", NULL, 0 };
+	const struct site_loc only = { "/home/u/helpers.cuh", 7, 1, "load", NULL, 0 };
+	const struct site_loc inner = { "/opt/cutlass/include/cute/x.hpp", 1, 1, "g", &only, 0 };
 	static const char *const own[] = { "*/helpers.cuh", "gemm.cu" };
 
 	cr_expect_eq(site_headline(&cute), &kernel);

@@ -27,9 +27,9 @@ TestSuite(group, .init = clear);
 /* A line of the kernel, or one of a function that is inlined at line `call`. */
 static uint32_t at(const char *kernel, unsigned line, unsigned call)
 {
-	const struct site_loc outer = { "kernel.cu", call, 1, NULL, NULL };
+	const struct site_loc outer = { "kernel.cu", call, 1, NULL, NULL, 0 };
 	const struct site_loc loc = { call ? "function.cuh" : "kernel.cu", line, 1, NULL,
-		call ? &outer : NULL };
+		call ? &outer : NULL, 0 };
 
 	return site_intern(&(struct site){ .kernel = kernel, .module = "kernel.ptx",
 		.ptx_line = line * 10 + call, .ptx = "", .loc = &loc });
@@ -256,6 +256,16 @@ Test(group, twins)
 	expect_groups("CS104 CS104");
 	g->side[1].site = at("k", 7, 201);
 	expect_groups("CS104; CS104");
+}
+
+/* Calls of the host with one call stack are one group, whatever kernels do in these lines. */
+Test(group, failed_calls)
+{
+	add(CS951, 10, 0);
+	add(CS952, 10, 0);
+	add(CS951, 12, 0);
+	add(CS102, 12, 10);
+	expect_groups("CS102; CS951 CS952; CS951");
 }
 
 /* ---- severities ---- */

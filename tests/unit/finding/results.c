@@ -29,7 +29,7 @@ TestSuite(results, .init = open_path, .fini = remove_path);
 
 static struct results_writer *create(void)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct results_writer *w = results_create(path, &e);
 
 	cr_assert_not_null(w, "%s", e.text);
@@ -39,7 +39,7 @@ static struct results_writer *create(void)
 static struct results read_back(void)
 {
 	struct results r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	cr_assert(results_read(&r, path, &e), "%s", e.text);
 	results_finish(&r);
@@ -224,22 +224,22 @@ Test(results, an_empty_file_counts_as_truncated)
 Test(results, files_without_records)
 {
 	struct results r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	FILE *out = fopen(path, "w");
 
 	fprintf(out, "hello\n{\"a\":1}\n");
 	fclose(out);
 	cr_assert_not(results_read(&r, path, &e));
-	cr_assert_eq(e.code, ERR_FORMAT);
+	cr_assert_eq(e.code, CONSAN_ERR_FORMAT);
 	out = fopen(path, "w");
 	fprintf(out, "{\"consan\":999,\"type\":\"note\"}\n");
 	fclose(out);
-	e = (struct err){ 0 };
+	e = (struct consan_err){ 0 };
 	cr_assert_not(results_read(&r, path, &e));
-	cr_assert_eq(e.code, ERR_FORMAT);
-	e = (struct err){ 0 };
+	cr_assert_eq(e.code, CONSAN_ERR_FORMAT);
+	e = (struct consan_err){ 0 };
 	cr_assert_not(results_read(&r, "/nonexistent/x", &e));
-	cr_assert_eq(e.code, ERR_IO);
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	cr_assert_null(results_create("/nonexistent/x", &e));
 	results_free(&r);
 }
@@ -288,9 +288,9 @@ Test(results, from_several_threads)
 static void inlined_sites(struct finding *f, char name[3000])
 {
 	const struct site_loc kernel = { .file = "a.cu", .line = 3 };
-	const struct site_loc caller = { "pipe.cuh", 40, 2, "stage<>", &kernel };
-	const struct site_loc place[2] = { { "copy.cuh", 7, 1, name, &caller },
-		{ "copy.cuh", 9, 1, name, &caller } };
+	const struct site_loc caller = { "pipe.cuh", 40, 2, "stage<>", &kernel, 0 };
+	const struct site_loc place[2] = { { "copy.cuh", 7, 1, name, &caller, 0 },
+		{ "copy.cuh", 9, 1, name, &caller, 0 } };
 
 	memset(name, 'x', 2999);
 	name[2999] = 0;

@@ -4,6 +4,7 @@
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -49,6 +50,19 @@ static bool says(const char *what)
 
 #define SAYS(what) cr_expect(says(what), "no \"%s\" in:\n%s", what, output)
 #define RUNS(status, ...) cr_expect_eq(driven(__VA_ARGS__), status, "%s", output)
+
+/* A launch that the driver refuses is a finding of the host, and its kernel is not checked. */
+Test(inject, refused_launch, .timeout = 60)
+{
+	RUNS(67, "", "", "driver", "refused");
+	SAYS("refused: 1");
+	SAYS("warning CS951 launch refused");
+	SAYS("at cuLaunchKernel by the host");
+	SAYS("driver_client.c:");
+	SAYS(" in refused ");
+	RUNS(67, "", "--report-api-errors=no", "driver", "refused");
+	cr_expect_not(says("CS951"), "%s", output);
+}
 
 /* Each context has one pool, which it keeps; the second context of a device has a smaller one. */
 Test(inject, contexts, .timeout = 60)
@@ -270,10 +284,25 @@ Test(inject, graphs, .timeout = 120)
 	}
 }
 
-/* No driver at all. */
+/* No driver at all: the program is not run. */
 Test(inject, no_driver, .timeout = 60)
 {
-	cr_expect_eq(shell("unset BXFI_MAP; %s/consan-run --backend=gpu true 2>&1",
-		build_dir()), 67, "%s", output);
-	SAYS("/true: no NVIDIA driver found, or the program never used it");
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
+
+	if (driver) {
+		cr_skip("there is a driver on this machine");
+		return;
+	}
+	cr_expect_eq(shell("unset BXFI_MAP; %s/consan-run --backend=gpu echo it ran 2>&1",
+		build_dir()), 64, "%s", output);
+	SAYS("--backend=gpu: no NVIDIA driver");
+	cr_expect_not(strstr(output, "it ran"));
+}
+
+/* A driver that the program does not use. */
+Test(inject, unused_driver, .timeout = 60)
+{
+	cr_expect_eq(shell("unset BXFI_MAP; LD_LIBRARY_PATH=%s/tests/gpu/driver %s/consan-run "
+		"--backend=gpu true 2>&1", build_dir(), build_dir()), 67, "%s", output);
+	SAYS("/true never used the NVIDIA driver");
 }

@@ -13,12 +13,12 @@ static void field(unsigned char *map, unsigned at, unsigned width, uint64_t valu
 		map[at / 8] |= (unsigned char)((value >> k & 1) << at % 8);
 }
 
-static bool encode(const struct tensormap_args *a, void *bytes)
+static bool encode(const struct consan_tensormap_args *a, void *bytes)
 {
 	calls++;
 	if (a->address % 16 || a->box[0] % 8 || a->box[0] > 64)
 		return false;
-	memset(bytes, 0, TENSORMAP_BYTES);
+	memset(bytes, 0, CONSAN_TENSORMAP_BYTES);
 	field(bytes, 0, 64, a->address);
 	field(bytes, 68, 3, a->rank - 1);
 	field(bytes, 77, 2, a->swizzle);
@@ -46,7 +46,7 @@ static struct map_args matrix(uint64_t address, uint64_t columns, uint64_t rows,
 
 static void expect_read(struct map_args first, struct map_args edited)
 {
-	unsigned char bytes[TENSORMAP_BYTES];
+	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
 	struct map_bits *m;
 	struct map_args out;
 
@@ -84,7 +84,7 @@ Test(map_bits, strides_are_in_two_places)
 static bool reads(const unsigned char *bytes)
 {
 	struct map_args first = matrix(0x7f0000001000, 64, 64, 8), out;
-	unsigned char own[TENSORMAP_BYTES];
+	unsigned char own[CONSAN_TENSORMAP_BYTES];
 	struct map_bits *m;
 	bool good;
 
@@ -101,7 +101,7 @@ static bool reads(const unsigned char *bytes)
 Test(map_bits, unknown_bits)
 {
 	struct map_args m = matrix(0x7f0000001000, 64, 64, 8);
-	unsigned char bytes[TENSORMAP_BYTES];
+	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
 
 	cr_assert(encode(map_args_view(&m), bytes));
 	cr_expect(reads(bytes));
@@ -119,7 +119,7 @@ Test(map_bits, unknown_bits)
 Test(map_bits, inconsistent_bits)
 {
 	struct map_args m = matrix(0x7f0000001000, 64, 64, 8);
-	unsigned char bytes[TENSORMAP_BYTES];
+	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
 
 	cr_assert(encode(map_args_view(&m), bytes));
 	bytes[256 / 8 + 2] |= 1 << 5; /* a dimension above 2^20 */

@@ -15,7 +15,7 @@
 
 static struct ptx_module *parse(const char *text)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *m = ptx_parse("t", text, strlen(text), &e);
 
 	cr_assert(m, "%s", e.text);
@@ -447,31 +447,31 @@ struct mistake { const char *text; int code, line, col; };
 Test(ptx_errors, line_and_column)
 {
 	static const struct mistake all[] = {
-		{ "", ERR_PTX_SYNTAX, 1, 1 },
-		{ "hello", ERR_PTX_SYNTAX, 1, 1 },
-		{ HEAD ".entry k() {\n\tadd.u32 %r1, 1, 2;\n}", ERR_PTX_SYMBOL, 5, 10 },
-		{ HEAD ".entry k() {\n.reg .b32 r;\n  mov.u32 r 1;\n}", ERR_PTX_SYNTAX, 6, 13 },
-		{ HEAD ".entry k() {\nbra L;\n}", ERR_PTX_SYMBOL, 5, 5 },
-		{ HEAD ".entry k() {\n{ L: } bra L;\n}", ERR_PTX_SYMBOL, 5, 12 },
-		{ HEAD ".entry k() { .reg .b32 a; .reg .b16 a; }", ERR_PTX_SYMBOL, 4, 37 },
-		{ HEAD ".entry k() { L: L: }", ERR_PTX_SYMBOL, 4, 17 },
-		{ HEAD ".entry k() { ret; } .entry k() { ret; }", ERR_PTX_SYMBOL, 4, 32 },
-		{ HEAD ".entry k() { .reg .b32 r; @r ret; }", ERR_PTX_SYNTAX, 4, 28 },
-		{ HEAD ".global .u32 x[2] = {1, 2, 3};", ERR_PTX_SYNTAX, 4, 30 },
-		{ HEAD ".global .u64 x = nobody;", ERR_PTX_SYMBOL, 0, 0 },
-		{ HEAD ".global .u32 x[2][0] = {{1}};", ERR_PTX_SYNTAX, 4, 25 },
-		{ HEAD ".global .align 3 .u32 x;", ERR_PTX_SYNTAX, 4, 16 },
-		{ HEAD ".frobnicate 3", ERR_UNSUPPORTED, 4, 1 },
-		{ HEAD ".entry k() { ret;", ERR_PTX_SYNTAX, 4, 18 },
-		{ HEAD ".entry k() { frob % }", ERR_PTX_SYNTAX, 4, 21 },
-		{ HEAD ".entry k() { frob \"x\"; }", ERR_PTX_SYNTAX, 4, 19 },
-		{ HEAD ".entry k() { .reg .b32 a; mov.u32 a, 0x; }", ERR_PTX_SYNTAX, 4, 38 },
-		{ HEAD ".entry k() { /* never closed", ERR_PTX_SYNTAX, 0, 0 },
-		{ ".version 9.0\n.target sm_90\n.address_size 32\n", ERR_UNSUPPORTED, 3, 15 },
+		{ "", CONSAN_ERR_PTX_SYNTAX, 1, 1 },
+		{ "hello", CONSAN_ERR_PTX_SYNTAX, 1, 1 },
+		{ HEAD ".entry k() {\n\tadd.u32 %r1, 1, 2;\n}", CONSAN_ERR_PTX_SYMBOL, 5, 10 },
+		{ HEAD ".entry k() {\n.reg .b32 r;\n  mov.u32 r 1;\n}", CONSAN_ERR_PTX_SYNTAX, 6, 13 },
+		{ HEAD ".entry k() {\nbra L;\n}", CONSAN_ERR_PTX_SYMBOL, 5, 5 },
+		{ HEAD ".entry k() {\n{ L: } bra L;\n}", CONSAN_ERR_PTX_SYMBOL, 5, 12 },
+		{ HEAD ".entry k() { .reg .b32 a; .reg .b16 a; }", CONSAN_ERR_PTX_SYMBOL, 4, 37 },
+		{ HEAD ".entry k() { L: L: }", CONSAN_ERR_PTX_SYMBOL, 4, 17 },
+		{ HEAD ".entry k() { ret; } .entry k() { ret; }", CONSAN_ERR_PTX_SYMBOL, 4, 32 },
+		{ HEAD ".entry k() { .reg .b32 r; @r ret; }", CONSAN_ERR_PTX_SYNTAX, 4, 28 },
+		{ HEAD ".global .u32 x[2] = {1, 2, 3};", CONSAN_ERR_PTX_SYNTAX, 4, 30 },
+		{ HEAD ".global .u64 x = nobody;", CONSAN_ERR_PTX_SYMBOL, 0, 0 },
+		{ HEAD ".global .u32 x[2][0] = {{1}};", CONSAN_ERR_PTX_SYNTAX, 4, 25 },
+		{ HEAD ".global .align 3 .u32 x;", CONSAN_ERR_PTX_SYNTAX, 4, 16 },
+		{ HEAD ".frobnicate 3", CONSAN_ERR_UNSUPPORTED, 4, 1 },
+		{ HEAD ".entry k() { ret;", CONSAN_ERR_PTX_SYNTAX, 4, 18 },
+		{ HEAD ".entry k() { frob % }", CONSAN_ERR_PTX_SYNTAX, 4, 21 },
+		{ HEAD ".entry k() { frob \"x\"; }", CONSAN_ERR_PTX_SYNTAX, 4, 19 },
+		{ HEAD ".entry k() { .reg .b32 a; mov.u32 a, 0x; }", CONSAN_ERR_PTX_SYNTAX, 4, 38 },
+		{ HEAD ".entry k() { /* never closed", CONSAN_ERR_PTX_SYNTAX, 0, 0 },
+		{ ".version 9.0\n.target sm_90\n.address_size 32\n", CONSAN_ERR_UNSUPPORTED, 3, 15 },
 	};
 
 	for (size_t k = 0; k < ARRAY_SIZE(all); k++) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 		struct ptx_module *m = ptx_parse("x.ptx", all[k].text, strlen(all[k].text), &e);
 
 		cr_assert_null(m, "accepted: %s", all[k].text);
@@ -486,7 +486,7 @@ Test(ptx_errors, line_and_column)
 Test(ptx_errors, the_caret_stands_below_the_mistake)
 {
 	static const char text[] = HEAD ".entry k() {\n\tadd.u32 %r1, 1, 2;\n}";
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	cr_assert_null(ptx_parse("x", text, sizeof text - 1, &e));
 	cr_expect_str_eq(e.text, "x:5:10: %r1 is not declared\n add.u32 %r1, 1, 2;\n         ^");
@@ -559,7 +559,7 @@ static uint32_t draw(uint32_t n)
 static void survives(const char *text, size_t n)
 {
 	char *copy = malloc(n ? n : 1);
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *m;
 
 	memcpy(copy, text, n);
@@ -595,7 +595,7 @@ Test(ptx_robust, mutations)
 Test(ptx_robust, deep_nesting_and_long_vectors)
 {
 	struct text t = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	text_printf(&t, HEAD ".entry k() {");
 	for (int k = 0; k < 100000; k++)

@@ -11,7 +11,7 @@
 static char *render(const struct results *r, enum report_format to, const char *settings, size_t *n)
 {
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *text;
 	FILE *out = open_memstream(&text, n);
 

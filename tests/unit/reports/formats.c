@@ -84,7 +84,7 @@ static void write_all(const struct results *r)
 {
 	static const char *const name[] = { "x.json", "x.html", "x.sarif", "x.xml" };
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&o);
 	for (size_t i = 0; i < ARRAY_SIZE(name); i++)
@@ -299,7 +299,7 @@ static unsigned unnoticed(const json_t *schema, const json_t *all, json_t *v, co
 Test(formats, sarif_has_only_properties_of_its_schema)
 {
 	struct results r = sample();
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	json_t *schema, *all;
 	char *why = NULL;
 
@@ -360,7 +360,7 @@ Test(formats, json_is_read_back_and_merged)
 {
 	struct results r = sample(), back = { 0 }, both = { 0 };
 	char *first, *again;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	r.cut = 1;
 	expect_sound(&r);
@@ -386,7 +386,7 @@ Test(formats, json_is_read_back_and_merged)
 	results_free(&both);
 }
 
-static int load_text(const char *text, struct err *e)
+static int load_text(const char *text, struct consan_err *e)
 {
 	struct results r = { 0 };
 	FILE *out = fopen(in_dir("bad.json"), "w");
@@ -394,7 +394,7 @@ static int load_text(const char *text, struct err *e)
 
 	fputs(text, out);
 	fclose(out);
-	*e = (struct err){ 0 };
+	*e = (struct consan_err){ 0 };
 	ok = results_load(&r, in_dir("bad.json"), e);
 	results_free(&r);
 	return ok ? 0 : e->code;
@@ -409,13 +409,13 @@ Test(formats, malformed_json_is_located)
 		"{\"consan_report\": 2, \"findings\": [], \"coverage\": [{}]}",
 		"{\"consan_report\":2,\"findings\":[],\"coverage\":[],\"suppressed\":[{\"where\":\"x\"}]}",
 	};
-	struct err e;
+	struct consan_err e;
 
-	cr_expect_eq(load_text("{\"consan_report\": 2,\n  oops}", &e), ERR_FORMAT);
+	cr_expect_eq(load_text("{\"consan_report\": 2,\n  oops}", &e), CONSAN_ERR_FORMAT);
 	cr_expect_eq(e.line, 2);
 	cr_expect_geq(e.col, 3);
 	for (size_t i = 0; i < ARRAY_SIZE(other); i++) {
-		cr_expect_eq(load_text(other[i], &e), ERR_FORMAT, "%s", other[i]);
+		cr_expect_eq(load_text(other[i], &e), CONSAN_ERR_FORMAT, "%s", other[i]);
 		cr_expect(has(e.text, "bad.json"), "%s", e.text);
 	}
 }
@@ -425,7 +425,7 @@ Test(formats, malformed_json_is_located)
 static unsigned left_by(const char *entries, uint64_t *unused)
 {
 	struct results r = sample();
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	unsigned n;
 
 	cr_assert(suppress_parse(&r, "s", entries, &e), "%s", e.text);
@@ -478,7 +478,7 @@ Test(formats, malformed_suppressions_are_located)
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct results r = { 0 };
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 
 		cr_expect_not(suppress_parse(&r, "s", bad[i].text, &e), "%s", bad[i].text);
 		cr_expect_eq(e.line, bad[i].line, "%s: %s", bad[i].text, e.text);
@@ -491,7 +491,7 @@ Test(formats, a_written_entry_suppresses_its_finding)
 {
 	struct results r = sample();
 	struct text t = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	suppress_write(&t, &r.finding.at[0], "because\nit is # fine");
 	cr_assert(suppress_parse(&r, "s", t.at, &e), "%s", e.text);
@@ -579,13 +579,13 @@ Test(formats, a_full_disk_is_reported)
 {
 	struct results r = sample();
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&o);
 	cr_assert_eq(symlink("/dev/full", in_dir("full.html")), 0);
 	cr_assert(options_set(&o, "report", in_dir("full.html"), &e));
 	cr_expect_not(report_files(&r, &o, &e));
-	cr_expect_eq(e.code, ERR_IO);
+	cr_expect_eq(e.code, CONSAN_ERR_IO);
 	options_free(&o);
 	results_free(&r);
 }

@@ -64,7 +64,7 @@ static struct results sample(void)
 static char *render(const struct results *r, const char *settings, bool color, unsigned width)
 {
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	char *text;
 	size_t n;
 	FILE *out = open_memstream(&text, &n);
@@ -214,11 +214,27 @@ Test(report, a_missing_source_is_reported_and_ptx_shown)
 	results_free(&r);
 }
 
+/* Moves the sides of the first finding to a module of this name; without line information if lines
+ * is false. */
+static void move(struct results *r, const char *module, bool lines)
+{
+	for (unsigned i = 0; i < r->finding.at[0].nsides; i++) {
+		struct site s = *site_get(r->finding.at[0].side[i].site);
+
+		s.module = module;
+		s.loc = lines ? s.loc : NULL;
+		r->finding.at[0].side[i].site = site_add(&s);
+	}
+}
+
+/* Only of a module in the program's file. */
 Test(report, a_source_newer_than_the_program_is_reported)
 {
 	struct results r = sample();
 	struct result_process p = { .program = base_strdup("old"), .device = base_strdup("GPU") };
 	char *t;
+
+	move(&r, "old: module 1", true);
 
 	fclose(fopen("old", "w"));
 	vec_push(&r.process, p);
@@ -229,7 +245,38 @@ Test(report, a_source_newer_than_the_program_is_reported)
 	t = render(&r, "", false, 0);
 	cr_assert(has(t, "reduce.cu was changed"));
 	free(t);
+	move(&r, "old: JIT module 2", true);
+	t = render(&r, "", false, 0);
+	cr_assert_not(has(t, "reduce.cu was changed"));
+	free(t);
+	move(&r, "liba.so: module 3", true);
+	t = render(&r, "", false, 0);
+	cr_assert_not(has(t, "reduce.cu was changed"));
+	free(t);
 	unlink("old");
+	results_free(&r);
+}
+
+/* Only of a module in which nothing has a line. */
+Test(report, missing_line_information_is_said)
+{
+	struct results r = sample();
+	char *t = render(&r, "", false, 0);
+
+	cr_expect_not(has(t, "-lineinfo"));
+	free(t);
+	move(&r, "prog: module 1", false);
+	t = render(&r, "", false, 0);
+	cr_expect(has(t, "module 1 has no line information: compile with -lineinfo"));
+	free(t);
+	move(&r, "prog: JIT module 2", false);
+	t = render(&r, "", false, 0);
+	cr_expect(has(t, "JIT compiler"));
+	free(t);
+	move(&r, "prog.ptx", false); /* where other findings have lines */
+	t = render(&r, "", false, 0);
+	cr_expect_not(has(t, "-lineinfo"), "%s", t);
+	free(t);
 	results_free(&r);
 }
 
@@ -358,7 +405,7 @@ Test(report, exit_status)
 	struct results clean = { 0 }, bad = sample(), none = { 0 }, filtered = { 0 };
 	struct coverage c = { .kernel = "k", .launches = 1, .checked = 1 };
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	options_init(&o);
 	results_add_coverage(&clean, &c);
@@ -432,7 +479,7 @@ Test(report, files)
 {
 	struct results r = sample();
 	struct options o;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct stat st;
 
 	options_init(&o);
@@ -442,7 +489,7 @@ Test(report, files)
 	cr_assert_eq(stat("out.txt", &st), 0);
 	cr_assert(options_parse(&o, "report=/nonexistent/x.json", &e));
 	cr_assert_not(report_write(&r, &o, &e));
-	cr_assert_eq(e.code, ERR_IO);
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	options_free(&o);
 	results_free(&r);
 }

@@ -172,7 +172,7 @@ static const char each_leads[] =
  * recognized as complete, and nothing may come after what is taken for the end of a CTA. */
 Test(instrument, drained_identical, .timeout = 300)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("backend=gpu-emulated gpu-drain=1 gpu-memory=1 jobs=1", &e);
 	struct consan_module *m = consan_load_ptx(c, "k.ptx", each_leads, sizeof each_leads - 1, &e);
 	struct consan_launch l = { .grid = { 64, 1, 1 }, .block = { 32, 1, 1 } };
@@ -241,7 +241,7 @@ static const char beside[] =
  * the flag was set does not mean that the kernel makes no progress. */
 Test(instrument, flag_and_try_wait, .timeout = 300)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("backend=gpu-emulated gpu-drain=1 jobs=2 seed=1", &e);
 	struct consan_module *m = consan_load_ptx(c, "k.ptx", beside, sizeof beside - 1, &e);
 	int *flag = consan_malloc(c, sizeof *flag, CONSAN_MEM_DEVICE);
@@ -342,7 +342,7 @@ static const char kernel[] =
 /* Inserted text does not collide with the module's labels, scopes and guards. */
 Test(instrument, rewritten)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct gpu_module *m = gpu_module_open("k.ptx", kernel, sizeof kernel - 1, false, false, false,
 		&e);
 	struct ptx_module *again;
@@ -368,7 +368,7 @@ Test(instrument, rewritten)
  * reported. */
 Test(instrument, counted)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *m = ptx_parse("k.ptx", kernel, sizeof kernel - 1, &e);
 	const struct rewrite_func *f;
 	struct rewrite *r;
@@ -402,7 +402,7 @@ Test(instrument, heap)
 		"st.param.b64 [p], b; call.uni free, (p); ret; }\n"
 		".visible .entry apart() { .reg .b64 b; .param .b64 n, p; .param .b64 r;\n"
 		"st.param.b64 [n], 256; call.uni (r), malloc, (n); call.uni free, (r); ret; }\n";
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct ptx_module *m = ptx_parse("heap.ptx", heap, sizeof heap - 1, &e);
 	struct rewrite *r;
 
@@ -430,7 +430,7 @@ Test(instrument, unbounded_stack)
 		".visible .entry a() { call odd, (); ret; }\n"
 		".visible .entry b() { call flat, (); ret; }\n"
 		".visible .entry c() { st.shared.u32 [tile], 1; ret; }\n";
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct gpu_module *m = gpu_module_open("k.ptx", text, sizeof text - 1, false, false, false, &e);
 
 	cr_assert_not_null(m, "%s", e.text);
@@ -470,7 +470,7 @@ Test(instrument, staggered_warps, .timeout = 300)
 static void assemble(const char *path, bool drains)
 {
 	char out[] = "/tmp/consan-ptx-XXXXXX";
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct gpu_module *m;
 	const char *text;
 	FILE *f;
@@ -523,7 +523,7 @@ static const char indirect[] =
 Test(instrument, foreign)
 {
 	for (uint64_t k = 0; k < 2; k++) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 		struct consan *c = consan_open("backend=gpu-emulated", &e);
 		struct consan_module *m = consan_load_ptx(c, "k.ptx", indirect, sizeof indirect - 1, &e);
 		const uint64_t to = FUNC_POINTER(k);
@@ -630,7 +630,7 @@ static void *device(struct consan *c, const void *from, size_t bytes)
 Test(instrument, digest, .timeout = 120)
 {
 	char path[PATH_MAX] = "";
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("", &e);
 	struct launch_info i = { .grid = { CTAS, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 2, 1, 1 } };
 	uint32_t (*pool)[4 * RECORD_CHUNK_UNITS], *sites, *many, *list, noise = 5, most = 1000;

@@ -74,7 +74,7 @@ struct fixture {
 
 static struct fixture open_fixture(const char *options)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct fixture s = { .c = consan_open(options, &e) };
 
 	cr_assert_not_null(s.c, "%s", e.text);
@@ -94,7 +94,7 @@ static void close_fixture(struct fixture *s)
 
 static enum consan_status launch(struct fixture *s, const char *kernel, const void *params)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan_launch l = {
 		.kernel = consan_kernel(s->m, kernel, &e), .grid = { 4, 1, 1 },
 		.block = { 64, 1, 1 }, .params = params,
@@ -133,6 +133,49 @@ Test(consan, a_race_is_found_and_its_twin_is_silent)
 	cr_assert_eq(consan_raw_coverage(s.c, &v), 2);
 	cr_assert_eq(v[1].launches, 2);
 	cr_assert_eq(v[1].checked, 2);
+	close_fixture(&s);
+}
+
+/* Programs that were compiled with an earlier and with a later header. */
+Test(consan, structs_of_other_versions)
+{
+	struct { struct consan_launch l; uint64_t later; } longer = { .later = 0 };
+	struct fixture s = open_fixture("");
+	struct consan_err e = { 0 };
+	struct consan_launch l = { .kernel = consan_kernel(s.m, "clean", &e), .grid = { 1, 1, 1 },
+		.block = { 64, 1, 1 }, .params = &s.out, .queue = 99 };
+	struct { struct consan_kernel_info i; uint64_t later; } info;
+	struct consan_kernel_info part;
+
+	cr_assert_str_eq(consan_version(), CONSAN_VERSION);
+	cr_assert_eq(consan_launch_sized(s.c, &l, offsetof(struct consan_launch, args), &e), CONSAN_OK);
+	longer.l = l;
+	cr_assert_eq(consan_launch_sized(s.c, &longer.l, sizeof longer, &e), CONSAN_OK);
+	longer.later = 1;
+	cr_assert_eq(consan_launch_sized(s.c, &longer.l, sizeof longer, &e), CONSAN_BAD_LAUNCH);
+	cr_assert_eq(e.code, CONSAN_ERR_LAUNCH);
+	memset(&info, 0xff, sizeof info);
+	consan_kernel_info_sized(l.kernel, &info.i, sizeof info);
+	cr_assert(info.i.nparams == 1 && info.i.sm == 90 && !info.later);
+	memset(&part, 0xff, sizeof part);
+	consan_kernel_info_sized(l.kernel, &part, offsetof(struct consan_kernel_info, sm));
+	cr_assert(part.nparams == 1 && part.sm == UINT32_MAX);
+	close_fixture(&s);
+}
+
+/* No launch runs after one with an error, until it is cleared. */
+Test(consan, halts_on_error)
+{
+	struct fixture s = open_fixture("halt-on-error");
+
+	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_OK);
+	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
+	s.out[0] = 99;
+	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_STOPPED);
+	cr_assert_eq(s.out[0], 99);
+	consan_clear(s.c);
+	cr_assert_eq(launch(&s, "clean", &s.out), CONSAN_OK);
+	cr_assert_eq(s.out[0], 32);
 	close_fixture(&s);
 }
 
@@ -176,7 +219,7 @@ Test(consan, records_and_replay_agree)
 	struct event_reader none = { 0 };
 	struct options o;
 	struct results r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct fixture s;
 	struct stat st;
 	int status;
@@ -212,7 +255,7 @@ Test(consan, records_and_replay_agree)
 	cr_assert_eq(stat(json, &st), 0);
 	cr_assert_gt(st.st_size, 100);
 	cr_assert(consan_report(&o, (const char *const[]){ records, "/nonexistent" }, 2, 0,
-		&status, &e), "%s", e.text);
+		NULL, NULL, &status, &e), "%s", e.text);
 	cr_assert_eq(status, 66);
 	options_free(&o);
 	unlink(records);
@@ -222,22 +265,22 @@ Test(consan, records_and_replay_agree)
 
 Test(consan, options_and_ptx_are_refused_with_a_reason)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c;
 
 	cr_assert_null(consan_open("seed=x", &e));
-	cr_assert_eq(e.code, ERR_OPTION);
-	e = (struct err){ 0 };
+	cr_assert_eq(e.code, CONSAN_ERR_OPTION);
+	e = (struct consan_err){ 0 };
 	cr_assert_null(consan_open("knob=nonsense=1", &e));
-	cr_assert_eq(e.code, ERR_OPTION);
-	e = (struct err){ 0 };
+	cr_assert_eq(e.code, CONSAN_ERR_OPTION);
+	e = (struct consan_err){ 0 };
 	cr_assert_null(consan_open("save=/nonexistent/x", &e));
-	cr_assert_eq(e.code, ERR_IO);
-	e = (struct err){ 0 };
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
+	e = (struct consan_err){ 0 };
 	c = consan_open("strict knob=fence-by-writer=0", &e);
 	cr_assert_not_null(c, "%s", e.text);
 	cr_assert_null(consan_load_ptx(c, "bad.ptx", "entry point\n", 12, &e));
-	cr_assert_neq(e.code, ERR_NONE);
+	cr_assert_neq(e.code, CONSAN_ERR_NONE);
 	consan_close(c);
 }
 
@@ -259,8 +302,7 @@ static void announced(void *user, const struct consan_finding *f)
 Test(consan, suppressed_findings_are_not_shown)
 {
 	char dir[] = "/tmp/consan-supp-XXXXXX", path[64], options[96];
-	const struct consan_finding *f;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	unsigned announcements = 0;
 	struct fixture s;
 
@@ -272,7 +314,7 @@ Test(consan, suppressed_findings_are_not_shown)
 	s = open_fixture(options);
 	consan_on_finding(s.c, announced, &announcements);
 	cr_assert_eq(launch(&s, "racy", &s.out), CONSAN_OK);
-	cr_expect_eq(consan_findings(s.c, &f), 0);
+	cr_expect_eq(consan_findings(s.c), 0);
 	cr_expect_eq(consan_errors(s.c), 0);
 	cr_expect_eq(consan_errors_seen(s.c), 0);
 	cr_expect_not(consan_finds(s.c, "CS102", NULL, 0));
@@ -285,7 +327,7 @@ Test(consan, suppressed_findings_are_not_shown)
 	close_fixture(&s);
 	write_file(path, "CS102\n kernel: racy\n raison: misspelt\n");
 	cr_assert_null(consan_open(options, &e));
-	cr_expect_eq(e.code, ERR_FORMAT);
+	cr_expect_eq(e.code, CONSAN_ERR_FORMAT);
 	cr_expect_eq(e.line, 3);
 	cr_expect_eq(e.col, 2);
 	unlink(path);
@@ -295,7 +337,7 @@ Test(consan, suppressed_findings_are_not_shown)
 static struct results written(struct consan *c, const char *path)
 {
 	struct results r = { 0 };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	cr_assert(consan_write_report(c, path, &e), "%s", e.text);
 	cr_assert(results_load(&r, path, &e), "%s", e.text);
@@ -306,8 +348,7 @@ static struct results written(struct consan *c, const char *path)
 Test(consan, a_session_writes_reports)
 {
 	char dir[] = "/tmp/consan-write-XXXXXX", path[64], options[96];
-	const struct consan_finding *f;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct results r;
 	struct fixture s;
 
@@ -322,7 +363,7 @@ Test(consan, a_session_writes_reports)
 	launch(&s, "clean", &s.out);
 	for (int i = 0; i < 2; i++) { /* writing changes nothing */
 		r = written(s.c, path);
-		cr_expect_eq(r.finding.n, consan_findings(s.c, &f));
+		cr_expect_eq(r.finding.n, consan_findings(s.c));
 		cr_expect_eq(r.suppressed.n, 1);
 		cr_expect_eq(r.suppression.at[1].matched, 0);
 		cr_expect_eq(r.suppression.at[2].matched, 1);
@@ -336,10 +377,10 @@ Test(consan, a_session_writes_reports)
 	results_free(&r);
 	unlink(path);
 	cr_expect_not(consan_write_report(s.c, "/dev/full", &e));
-	cr_expect_eq(e.code, ERR_IO);
-	e = (struct err){ 0 };
+	cr_expect_eq(e.code, CONSAN_ERR_IO);
+	e = (struct consan_err){ 0 };
 	cr_expect_not(consan_write_report(s.c, "/nonexistent/x.html", &e));
-	cr_expect_eq(e.code, ERR_IO);
+	cr_expect_eq(e.code, CONSAN_ERR_IO);
 	close_fixture(&s);
 	snprintf(path, sizeof path, "%s/entries", dir);
 	unlink(path);
@@ -355,14 +396,12 @@ struct worker {
 static void *launch_and_look(void *arg)
 {
 	struct worker *w = arg;
-	const struct consan_coverage *v;
-	const struct consan_finding *f;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	for (int i = 0; i < 8; i++) {
 		w->bad += launch(w->s, i & 1 ? "racy" : "clean", &w->s->out) != CONSAN_OK;
-		consan_findings(w->s->c, &f);
-		consan_coverage(w->s->c, &v);
+		consan_findings(w->s->c);
+		consan_kernels(w->s->c);
 		w->bad += i && !consan_finds(w->s->c, "CS102", "test.ptx", 0);
 		w->bad += i % 4 == 3 && !consan_write_report(w->s->c, w->path, &e);
 	}
@@ -373,7 +412,6 @@ static void *launch_and_look(void *arg)
 Test(consan, sessions_are_thread_safe, .timeout = 60)
 {
 	char dir[] = "/tmp/consan-threads-XXXXXX", path[6][64];
-	const struct consan_coverage *v;
 	struct fixture s[2];
 	struct worker w[6];
 	pthread_t t[6];
@@ -392,9 +430,10 @@ Test(consan, sessions_are_thread_safe, .timeout = 60)
 		cr_expect_eq(unlink(path[i]), 0);
 	}
 	for (int i = 0; i < 2; i++) {
-		cr_expect_eq(consan_coverage(s[i].c, &v), 2);
-		cr_expect_eq(v[0].launches, 12);
-		cr_expect_eq(v[0].checked + v[1].checked, 24);
+		cr_expect_eq(consan_kernels(s[i].c), 2);
+		cr_expect_eq(consan_coverage(s[i].c, 0)->launches, 12);
+		cr_expect_eq(consan_coverage(s[i].c, 0)->checked + consan_coverage(s[i].c, 1)->checked, 24);
+		cr_expect_null(consan_coverage(s[i].c, 2));
 		close_fixture(&s[i]);
 	}
 	cr_expect_eq(rmdir(dir), 0);
@@ -466,7 +505,7 @@ Test(consan, cut_off_is_not_checked, .timeout = 60)
 		"setp.lt.u32 %p1, %r1, 100000;\n"
 		"@%p1 bra AGAIN;\n"
 		"ret;\n}\n";
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("timeout=0.1 jobs=2", &e);
 	struct consan_module *m = consan_load_ptx(c, "loop.ptx", loop, sizeof loop - 1, &e);
 	struct consan_launch l = { .kernel = consan_kernel(m, "loop", &e), .grid = { 65536, 1, 1 },

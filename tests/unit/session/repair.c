@@ -45,7 +45,7 @@ struct fixture {
 static struct fixture start(const char *options, uint32_t *out)
 {
 	struct fixture x = { .out = out };
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 
 	x.c = consan_open(options, &e);
 	cr_assert(x.c, "%s", e.text);
@@ -59,7 +59,7 @@ static struct fixture start(const char *options, uint32_t *out)
 
 static const struct finding *run(struct fixture *x)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	const void *args[] = { &x->out };
 	const struct finding *const *f;
 	const struct consan_kernel *k = consan_kernel(x->m, "exchange", &e);

@@ -18,7 +18,7 @@
 
 static struct run run(const char *path, enum twin twin, const char *options)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct specimen s = { 0 };
 	struct run r = { .c = consan_open(options, &e) };
 
@@ -140,7 +140,7 @@ Test(schedule, locks_in_reverse_order, .timeout = 60)
 Test(schedule, older_values, .timeout = 60)
 {
 	const struct finding *const *f;
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct run r = run(SEQUENCE_LOCK, RACY, "explore=40");
 	char options[128];
 
@@ -158,7 +158,7 @@ Test(schedule, older_values, .timeout = 60)
 	cr_assert_eq(f[0]->rule, CS905);
 	run_close(&r);
 	cr_assert_null(consan_open("reads=oldest backend=gpu-emulated", &e));
-	cr_assert_eq(e.code, ERR_OPTION);
+	cr_assert_eq(e.code, CONSAN_ERR_OPTION);
 }
 
 /* Two schedules are not all. */
@@ -180,12 +180,12 @@ Test(schedule, malformed)
 	static const char *const bad[] = { "x", "3", "3:1", "3:1@", "3:1@2,", "3:1@2;3@4", "3:reversed",
 		"reverse" };
 	char options[64];
-	struct err e;
+	struct consan_err e;
 
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
 		snprintf(options, sizeof options, "schedule=%s", bad[i]);
-		e = (struct err){ 0 };
+		e = (struct consan_err){ 0 };
 		cr_assert_null(consan_open(options, &e), "%s", bad[i]);
-		cr_assert_eq(e.code, ERR_OPTION);
+		cr_assert_eq(e.code, CONSAN_ERR_OPTION);
 	}
 }

@@ -1,0 +1,226 @@
+/* symbols: functions and lines of the host's call stacks, by libdw from the objects' own debug
+ * information. */
+#include "run.h"
+
+#include "libconsan/event/event.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES = 64 };
+
+struct object {
+	char *path;
+	Dwfl *dwfl;             /* NULL: cannot be read */
+	Dwfl_Module *module;
+};
+struct known { uint32_t raw, resolved; };
+struct symbols {
+	VEC(struct object) object;
+	VEC(struct known) known;
+};
+
+struct symbols *symbols_open(void)
+{
+	/* no report asks a server for debug information */
+	unsetenv("DEBUGINFOD_URLS");
+	return base_alloc(sizeof(struct symbols));
+}
+
+void symbols_close(struct symbols *s)
+{
+	for (size_t i = 0; i < s->object.n; i++) {
+		if (s->object.at[i].dwfl)
+			dwfl_end(s->object.at[i].dwfl);
+		free(s->object.at[i].path);
+	}
+	vec_free(&s->object);
+	vec_free(&s->known);
+	free(s);
+}
+
+static struct object *object_of(struct symbols *s, const char *path)
+{
+	static const Dwfl_Callbacks callbacks = {
+		.find_elf = dwfl_build_id_find_elf, .find_debuginfo = dwfl_standard_find_debuginfo,
+		.section_address = dwfl_offline_section_address,
+	};
+	struct object o = { .path = NULL };
+
+	for (size_t i = 0; i < s->object.n; i++)
+		if (!strcmp(s->object.at[i].path, path))
+			return &s->object.at[i];
+	o.path = base_strdup(path);
+	o.dwfl = dwfl_begin(&callbacks);
+	if (o.dwfl) {
+		o.module = dwfl_report_offline(o.dwfl, path, path, -1);
+		dwfl_report_end(o.dwfl, NULL, NULL);
+	}
+	vec_push(&s->object, o);
+	return &s->object.at[s->object.n - 1];
+}
+
+/* Frames of a stack, innermost first. */
+struct frames {
+	struct site_loc loc[FRAMES];
+	unsigned n;
+};
+
+static void add(struct frames *f, struct site_loc loc)
+{
+	if (f->n < FRAMES)
+		f->loc[f->n++] = loc;
+}
+
+static const char *name_of(Dwarf_Die *die)
+{
+	static const unsigned names[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name };
+	Dwarf_Attribute a;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (dwarf_attr_integrate(die, names[i], &a))
+			return dwarf_formstring(&a);
+	return dwarf_diename(die);
+}
+
+static uint32_t number(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word n;
+
+	return dwarf_attr(die, name, &a) && !dwarf_formudata(&a, &n) ? (uint32_t)n : 0;
+}
+
+static const char *call_file(Dwarf_Die *cu, Dwarf_Die *inlined)
+{
+	Dwarf_Files *files;
+	size_t n;
+
+	if (dwarf_getsrcfiles(cu, &files, &n))
+		return NULL;
+	return dwarf_filesrc(files, number(inlined, DW_AT_call_file), NULL, NULL);
+}
+
+/* Adds the frame at an address, and those of the functions that it is inlined in. */
+static bool add_lines(struct frames *f, Dwfl_Module *m, Dwarf_Addr address, const char *symbol)
+{
+	Dwfl_Line *line = dwfl_module_getsrc(m, address);
+	Dwarf_Addr bias;
+	Dwarf_Die *cu = dwfl_module_addrdie(m, address, &bias), *scope = NULL;
+	int nline, col = 0, nscope;
+	struct site_loc at = { .file = line ? dwfl_lineinfo(line, NULL, &nline, &col, NULL, NULL) : NULL };
+
+	if (!at.file)
+		return false;
+	at.line = (uint32_t)nline;
+	at.col = (uint32_t)col;
+	nscope = cu ? dwarf_getscopes(cu, address - bias, &scope) : 0;
+	for (int i = 0; i < nscope; i++) {
+		const int tag = dwarf_tag(&scope[i]);
+
+		if (tag == DW_TAG_subprogram)
+			break;
+		if (tag != DW_TAG_inlined_subroutine || !call_file(cu, &scope[i]))
+			continue;
+		at.function = name_of(&scope[i]);
+		add(f, at);
+		at = (struct site_loc){ .file = call_file(cu, &scope[i]),
+			.line = number(&scope[i], DW_AT_call_line), .col = number(&scope[i], DW_AT_call_column) };
+	}
+	at.function = symbol;
+	add(f, at);
+	free(scope);
+	return true;
+}
+
+static void add_frame(struct symbols *s, struct frames *f, const struct site_loc *raw)
+{
+	struct object *o = object_of(s, raw->file);
+	struct site_loc plain = *raw;
+	GElf_Addr bias;
+	Dwarf_Addr address;
+	const char *symbol;
+
+	plain.inlined_at = NULL;
+	if (!o->module || !dwfl_module_getelf(o->module, &bias)) {
+		add(f, plain);
+		return;
+	}
+	address = raw->offset + bias;
+	symbol = dwfl_module_addrname(o->module, address);
+	if (add_lines(f, o->module, address, symbol))
+		return;
+	plain.function = symbol;
+	add(f, plain);
+}
+
+/* A function of the CUDA runtime that is linked statically. */
+static bool is_runtime(const struct site_loc *l)
+{
+	static const char *const prefix[] = { "libcudart_static_", "_ZN6cudart", "__cudart", "cuda" };
+
+	for (size_t i = 0; l->function && !l->line && i < ARRAY_SIZE(prefix); i++)
+		if (!strncmp(l->function, prefix[i], strlen(prefix[i])))
+			return true;
+	return false;
+}
+
+/* nvcc's stub of a kernel: the host function of the kernel's name calls __device_stub__NAME(), which
+ * may call a helper. The launch is where that function was called. */
+static void drop_inner(struct frames *f)
+{
+	const char *stub = NULL;
+	unsigned n = 0;
+
+	while (n < f->n && is_runtime(&f->loc[n]))
+		n++;
+	for (unsigned i = n; i < f->n && f->loc[i].function; i++) {
+		const char *name = f->loc[i].function;
+
+		if (strstr(name, "__device_stub__"))
+			stub = name;
+		else if (!strstr(name, "__cudaLaunchKernel_helper") && !(stub && strstr(stub, name)))
+			break;
+		if (stub)
+			n = i + 1;
+	}
+	if (n == f->n)
+		return;
+	memmove(f->loc, f->loc + n, (f->n - n) * sizeof *f->loc);
+	f->n -= n;
+}
+
+/* Below main() is the start of every program. */
+static bool is_main(const struct site_loc *l)
+{
+	return l->function && !strcmp(l->function, "main");
+}
+
+uint32_t symbols_resolve(void *user, uint32_t raw)
+{
+	struct symbols *s = user;
+	struct known known = { .raw = raw };
+	struct site site = { .loc = NULL };
+	struct frames f = { .n = 0 };
+
+	for (size_t i = 0; i < s->known.n; i++)
+		if (s->known.at[i].raw == raw)
+			return s->known.at[i].resolved;
+	for (const struct site_loc *l = site_get(raw)->loc; l; l = l->inlined_at) {
+		if (l->offset)
+			add_frame(s, &f, l);
+		if (f.n && is_main(&f.loc[f.n - 1]))
+			break;
+	}
+	drop_inner(&f);
+	if (!f.n)
+		return raw;
+	for (unsigned i = 0; i + 1 < f.n; i++)
+		f.loc[i].inlined_at = &f.loc[i + 1];
+	site.loc = f.loc;
+	known.resolved = site_intern(&site);
+	vec_push(&s->known, known);
+	return known.resolved;
+}

@@ -1,0 +1,155 @@
+/* host_stack: call stacks of the host, and calls of the CUDA API that failed. Frames are recorded as
+ * offsets in objects; consan-run looks up their lines when the program has ended. */
+#include "internal.h"
+
+#include "libconsan/event/event.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = 64, KEPT = 32 }; /* frames: unwound, recorded */
+
+struct object {
+	uintptr_t pc;            /* to find */
+	uintptr_t bias;
+	char path[4096];
+	bool found;
+};
+
+static int has_pc(struct dl_phdr_info *info, size_t size, void *user)
+{
+	struct object *o = user;
+
+	(void)size;
+	for (int k = 0; k < info->dlpi_phnum && !o->found; k++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[k];
+
+		o->found = p->p_type == PT_LOAD
+			&& o->pc - (info->dlpi_addr + p->p_vaddr) < p->p_memsz;
+	}
+	if (!o->found)
+		return 0;
+	o->bias = info->dlpi_addr;
+	snprintf(o->path, sizeof o->path, "%s", info->dlpi_name ? info->dlpi_name : "");
+	return 1;
+}
+
+/* The object with the code at pc. The program itself has no name there. */
+static bool find_object(uintptr_t pc, struct object *o)
+{
+	ssize_t n;
+
+	*o = (struct object){ .pc = pc };
+	if (!dl_iterate_phdr(has_pc, o))
+		return false;
+	if (*o->path)
+		return true;
+	n = readlink("/proc/self/exe", o->path, sizeof o->path - 1);
+	o->path[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+/* Frames of these are between the program's call and ours. */
+static bool is_cuda(const char *path)
+{
+	static const char *const name[] = { "libcudart.so", "libcuda.so", "libcupti.so" };
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < ARRAY_SIZE(name); i++)
+		if (!strncmp(base, name[i], strlen(name[i])))
+			return true;
+	return false;
+}
+
+/* Finds the first frame that is the caller's. *entry: the last one that is ours. */
+static int skip_own(void *const *pc, int n, void **entry)
+{
+	struct object own, o;
+	int i;
+
+	if (!find_object((uintptr_t)consan_host_stack, &own))
+		return n;
+	for (i = 0; i < n && find_object((uintptr_t)pc[i] - 1, &o); i++) {
+		if (o.bias == own.bias)
+			*entry = pc[i];
+		else if (!is_cuda(o.path))
+			break;
+	}
+	return i;
+}
+
+uint32_t consan_host_stack(const char **call)
+{
+	struct site_loc loc[KEPT];
+	char path[KEPT][256];
+	struct site s = { .loc = loc };
+	void *pc[MOST], *entry = NULL;
+	struct object o;
+	Dl_info info;
+	unsigned kept = 0;
+	int n = backtrace(pc, MOST), i = skip_own(pc, n, &entry);
+
+	if (call)
+		*call = entry && dladdr((char *)entry - 1, &info) && info.dli_sname
+			? info.dli_sname + strspn(info.dli_sname, "_") : "";
+	for (; i < n && kept < KEPT; i++) {
+		/* the return address may be that of the next line, or function */
+		if (!find_object((uintptr_t)pc[i] - 1, &o))
+			continue;
+		snprintf(path[kept], sizeof path[kept], "%.255s", o.path);
+		loc[kept] = (struct site_loc){ .file = path[kept], .offset = o.pc - o.bias };
+		if (kept)
+			loc[kept - 1].inlined_at = &loc[kept];
+		kept++;
+	}
+	return kept ? site_intern(&s) : 0;
+}
+
+void consan_on_stack(struct consan *c, uint32_t (*stack)(void))
+{
+	pthread_mutex_lock(&c->launching);
+	c->stack = c->opt.show_backtrace == BACKTRACE_YES ? stack : NULL;
+	pthread_mutex_unlock(&c->launching);
+}
+
+/* ---- calls that failed ---- */
+
+bool consan_reports_calls(struct consan *c, bool implicit)
+{
+	return c->opt.report_api_errors == API_ERRORS_ALL
+		|| (c->opt.report_api_errors == API_ERRORS_EXPLICIT && !implicit);
+}
+
+void consan_call_failed(struct consan *c, const struct consan_call *call)
+{
+	const unsigned rule = rule_by_code(call->rule);
+	struct finding f = { .rule = rule, .severity = rule_get(rule)->severity,
+		.nsides = 1, .seen = 1, .side[0] = { .site = call->stack, .host = true, .lane = -1 } };
+
+	finding_set_kernel(f.kernel, call->kernel);
+	snprintf(f.side[0].what, sizeof f.side[0].what, "%s", call->name);
+	snprintf(f.edge, sizeof f.edge, "%s", call->error);
+	snprintf(f.hint, sizeof f.hint, "%s", call->reason);
+	session_take(c, &f);
+}
+
+void consan_call_ignored(struct consan *c, uint32_t stack)
+{
+	static const char never[] = "no later call of cudaGetLastError() asked for this error";
+
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->findings.n; i++) {
+		struct finding *f = &c->findings.at[i]->f;
+		const size_t n = strlen(f->hint);
+
+		if (!f->side[0].host || f->side[0].site != stack || strstr(f->hint, never))
+			continue;
+		snprintf(f->hint + n, sizeof f->hint - n, "%s%s", n ? "; " : "", never);
+		c->findings.at[i]->recorded = 0; /* consan_close() writes it again */
+	}
+	pthread_mutex_unlock(&c->lock);
+}
