@@ -91,7 +91,7 @@ enum EV_PACKED ev_fault {
 
 /* What blocked lanes wait for. */
 enum EV_PACKED ev_wait { WAIT_MBARRIER, WAIT_BAR, WAIT_CLUSTER, WAIT_WARP, WAIT_WARPGROUP,
-	WAIT_SETMAXNREG, WAIT_SPIN };
+	WAIT_SETMAXNREG, WAIT_TMEM, WAIT_SPIN };
 
 /* HANG_LOST: what follows is not known, so nothing left over is judged. */
 enum EV_PACKED ev_hang { HANG_DEADLOCK, HANG_LIVELOCK, HANG_TIMEOUT, HANG_LOST };

@@ -1,6 +1,7 @@
 /* async: groups of asynchronous operations, and the asynchronous state of warps, CTAs and clusters.
  * The queue is in queue.c. */
 #include "async.h"
+#include "tmem.h"
 
 #include <stdlib.h>
 
@@ -81,6 +82,7 @@ void async_cta_begin(struct cta *c)
 		a->wg = base_alloc(a->nwg * sizeof *a->wg);
 	}
 	a->mbar.n = 0;
+	tmem_begin(c);
 	for (uint32_t i = 0; i < a->nwg; i++) {
 		a->wg[i].commits = a->wg[i].issued = 0;
 		a->wg[i].unwaited = false;
@@ -99,6 +101,7 @@ void async_cta_free(struct cta *c)
 		vec_free(&a->wg[i].move);
 	}
 	free(a->wg);
+	tmem_free(c);
 	vec_free(&a->mbar);
 	free(a);
 	c->async = NULL;

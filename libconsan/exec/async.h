@@ -53,7 +53,20 @@ struct wg_async {                  /* state of one warpgroup */
 	VEC(struct wg_move) move;
 };
 
+/* ---- tensor memory (tmem.h) ---- */
+
+enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32 /* columns that are allocated at once */ };
+
+struct tmem {
+	uint32_t (*cell)[TMEM_COLUMNS]; /* TMEM_LANES of them, 64-aligned; NULL before the first alloc */
+	uint16_t units;            /* bit i: columns 32 i to 32 i + 31 are allocated */
+	bool relinquished;         /* no further allocation is allowed */
+	l64 frees;                 /* incremented by dealloc: the word on which alloc waits */
+	struct group_list pending; /* cp, shift, mma and commit that this CTA's threads issued */
+};
+
 struct cta_async {
+	struct tmem tmem;
 	VEC(struct mbar) mbar;
 	struct wg_async *wg;       /* (nwarps + 3) / 4 */
 	uint32_t nwg;

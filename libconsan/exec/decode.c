@@ -71,18 +71,31 @@ unsigned reg_class_bytes(enum reg_class c)
 
 /* ---- unsupported instructions ---- */
 
-static enum step op_unsupported(struct warp *w, const struct xop *x, uint32_t lanes)
+enum step ex_refuse_op(struct warp *w, const struct xop *x, const char *fmt, ...)
 {
-	const struct exec_kernel *k = w->worker->grid->k;
 	const struct site *s = site_get(x->site);
-	char text[400];
+	char text[400], why[200];
+	va_list ap;
 
-	(void)lanes;
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof why, fmt, ap);
+	va_end(ap);
 	snprintf(text, sizeof text, "%s line %u: %.120s: %s", s->module ? s->module : "",
-		s->ptx_line, s->ptx ? s->ptx : "", k->why[x->i.u]);
+		s->ptx_line, s->ptx ? s->ptx : "", why);
 	w->cluster->stop = true;
 	grid_fail(w->worker->grid, w->cluster->info.id, EXEC_UNSUPPORTED, x->site, text);
 	return STEP_FAULT;
+}
+
+static enum step op_unsupported(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	(void)lanes;
+	return ex_refuse_op(w, x, "%s", w->worker->grid->k->why[x->i.u]);
+}
+
+void dec_unchecked(struct decoder *d, const char *why)
+{
+	d->k->info.unchecked = why;
 }
 
 bool dec_unsupported(struct decoder *d, const char *fmt, ...)

@@ -91,6 +91,7 @@ struct exec_kernel_info {
 	bool polls_shared;         /* it has strong loads of shared memory */
 	bool takes_locks;          /* and is coupled: locks in global memory */
 	const struct ptx_insn *first_unsupported; /* or NULL */
+	const char *unchecked;     /* it can be executed, but not checked: why; or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
 };
 void exec_kernel_info(const struct exec_kernel *k, struct exec_kernel_info *out);

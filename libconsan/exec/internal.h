@@ -206,6 +206,7 @@ struct worker {
 	uint64_t ops, events, clusters, ctas;
 	_Atomic uint64_t stuck_at; /* grid.work + 1 when all residents were found stuck */
 	void *scratch;           /* ex_scratch() */
+	size_t scratch_bytes;
 	struct wg_book wg_book;  /* ex_wg_book() */
 	struct reads *reads;     /* reads.h; or NULL */
 	/* sched.c */

@@ -503,6 +503,11 @@ enum step ex_fault(struct warp *w, const struct xop *x, uint32_t lanes, unsigned
 /* The same for a refused operand (refuse.h). */
 enum step ex_refuse(struct warp *w, const struct xop *x, uint32_t lanes, const struct refusal *r);
 
+/* Ends the launch, which then counts as not checked, at operands that are not executed. Returns
+ * STEP_FAULT. */
+enum step ex_refuse_op(struct warp *w, const struct xop *x, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
+
 /* Something other than registers has changed (a store, an arrival, an issue). */
 static inline void ex_work(struct warp *w)
 {
@@ -521,8 +526,8 @@ static inline uint32_t ex_op_id(struct cluster *c)
 {
 	return ++c->last_op;
 }
-/* Working memory for a handler, 64-aligned, zeroed once, kept as long as the worker. Used only by
- * the tile loops of wgmma, with one size. */
+/* Working memory for a handler, 64-aligned, zeroed when the size changes, kept as long as the
+ * worker. Used by the tile loops of wgmma and tcgen05, each with one size. */
 void *ex_scratch(struct worker *wk, size_t bytes);
 struct wg_book *ex_wg_book(struct worker *wk); /* cached pieces of wgmma descriptors */
 uint64_t ex_random(struct cluster *c); /* derived from the launch's seed and the cluster's id */
@@ -574,5 +579,7 @@ uint32_t dec_reg_id(const struct decoder *d, const struct ptx_operand *o);
 /* Records the reason; always returns false. Decoding continues; executing the op ends the
  * launch. */
 bool dec_unsupported(struct decoder *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The kernel is executed, but for this reason not checked. why: a literal. */
+void dec_unchecked(struct decoder *d, const char *why);
 
 #endif

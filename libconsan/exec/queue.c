@@ -95,9 +95,11 @@ bool async_perform_one(struct cluster *c)
 
 void *ex_scratch(struct worker *wk, size_t bytes)
 {
-	if (wk->scratch)
-		return wk->scratch;
 	bytes = (bytes + 63) & ~(size_t)63;
+	if (wk->scratch_bytes == bytes)
+		return wk->scratch;
+	free(wk->scratch);
+	wk->scratch_bytes = bytes;
 	wk->scratch = aligned_alloc(64, bytes);
 	if (!wk->scratch)
 		base_die("out of memory for %zu bytes of scratch", bytes);

@@ -23,6 +23,21 @@ static inline uint32_t swizzled(const struct wg_desc *d, uint32_t at)
 	return (at ^ (phase & (d->span - 16))) & 0x3ffff;
 }
 
+void wg_desc_mn_pieces(const struct wg_desc *d, unsigned k, unsigned n, uint32_t *out)
+{
+	/* blocks of `per` pieces in a row of the swizzle's span */
+	uint32_t per = d->span / 16, block = d->span == 16 ? d->stride : d->lead;
+	uint32_t half = d->span == 16 ? d->lead : d->stride;
+
+	for (unsigned i = 0; i < k; i++) {
+		uint32_t row = d->start + i % 8 * d->span + i / 8 * half;
+
+		for (unsigned c = 0; c < n; row += block)
+			for (unsigned j = 0; j < per && c < n; j++, c++)
+				*out++ = swizzled(d, row + 16 * j);
+	}
+}
+
 void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out)
 {
 	if (!mn) {
@@ -37,17 +52,7 @@ void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out)
 			}
 		return;
 	}
-	/* blocks of `per` pieces in a row of the swizzle's span */
-	uint32_t per = d->span / 16, block = d->span == 16 ? d->stride : d->lead;
-	uint32_t half = d->span == 16 ? d->lead : d->stride;
-
-	for (unsigned k = 0; k < 16; k++) {
-		uint32_t row = d->start + k % 8 * d->span + k / 8 * half;
-
-		for (unsigned c = 0; c < n / 8; row += block)
-			for (unsigned i = 0; i < per && c < n / 8; i++, c++)
-				*out++ = swizzled(d, row + 16 * i);
-	}
+	wg_desc_mn_pieces(d, 16, n / 8, out);
 }
 
 unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out)

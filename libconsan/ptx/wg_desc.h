@@ -15,6 +15,8 @@ struct wg_desc wg_desc_decode(uint64_t word);
 /* Offsets of the 16-byte pieces of an operand that is 32 bytes deep in K:
  * K-major two for each of n rows, MN-major (mn) n / 8 for each of 16 k. */
 void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out);
+/* MN-major: n pieces for each of k rows. */
+void wg_desc_mn_pieces(const struct wg_desc *d, unsigned k, unsigned n, uint32_t *out);
 /* Runs of pieces, merged and in order of address; at most n. */
 unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out);
 /* Rows 16 * i to 16 * i + 15 of A, 32 of the 128 pieces. */

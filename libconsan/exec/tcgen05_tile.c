@@ -1,0 +1,259 @@
+/* tcgen05_tile: see tcgen05_tile.h. */
+#include "tcgen05_tile.h"
+#include "tile_units.h"
+
+/* ---- panels of 32-bit numbers: floats, or integers for the integer kinds ---- */
+
+static unsigned bits_of(enum tc_in t)
+{
+	switch (t) {
+	case TC_f16: case TC_bf16: return 16;
+	case TC_tf32: return 32;
+	case TC_e2m1: return 4;
+	default: return 8;
+	}
+}
+
+static float narrow(enum tc_in t, uint32_t v)
+{
+	switch (t) {
+	case TC_e3m2_x: case TC_e3m2_b: return num_from_e3m2((uint8_t)v);
+	case TC_e2m3_x: case TC_e2m3_b: return num_from_e2m3((uint8_t)v);
+	default: return num_from_e2m1((uint8_t)v);
+	}
+}
+
+/* 16 packed elements of `width` bits at the start of each 16 bytes */
+static void unpack(float *out, const unsigned char *in, unsigned bytes, enum tc_in t, unsigned width)
+{
+	for (unsigned at = 0; at < bytes; at += 16)
+		for (unsigned i = 0; i < 16; i++) {
+			uint16_t two;
+			memcpy(&two, in + at + i * width / 8, 2);
+			*out++ = narrow(t, two >> i * width % 8 & ((1u << width) - 1));
+		}
+}
+
+static void widen(float *out, const unsigned char *in, unsigned bytes, enum tc_in t)
+{
+	int32_t *whole = (int32_t *)out;
+
+	switch (t) {
+	case TC_f16: units_from(IN_f16, (uint32_t *)out, in, bytes); return;
+	case TC_bf16: units_from(IN_bf16, (uint32_t *)out, in, bytes); return;
+	case TC_tf32: units_from(IN_tf32, (uint32_t *)out, in, bytes); return;
+	case TC_e4m3: units_from(IN_e4m3, (uint32_t *)out, in, bytes); return;
+	case TC_e5m2: units_from(IN_e5m2, (uint32_t *)out, in, bytes); return;
+	case TC_e3m2_x: case TC_e2m3_x: unpack(out, in, bytes, t, 6); return;
+	case TC_e2m1_x: unpack(out, in, bytes, t, 4); return;
+	case TC_e3m2_b: case TC_e2m3_b: case TC_e2m1_b:
+		for (unsigned i = 0; i < bytes; i++)
+			out[i] = narrow(t, in[i]);
+		return;
+	case TC_e2m1:
+		for (unsigned i = 0; i < 2 * bytes; i++)
+			out[i] = narrow(t, in[i / 2] >> i % 2 * 4 & 15);
+		return;
+	case TC_s8:
+		for (unsigned i = 0; i < bytes; i++)
+			whole[i] = (int8_t)in[i];
+		return;
+	case TC_u8:
+		for (unsigned i = 0; i < bytes; i++)
+			whole[i] = in[i];
+		return;
+	}
+}
+
+/* rows by k */
+static void panel_a(const struct tc_tile *t, struct tc_scratch *s)
+{
+	const unsigned row_bytes = t->m * bits_of(t->a_type) / 8;
+
+	if (!t->a_mn) {
+		widen(s->a, t->a, t->m * 32u, t->a_type);
+	} else {
+		widen(s->line, t->a, t->k * row_bytes, t->a_type);
+		for (unsigned r = 0; r < t->m; r++)
+			for (unsigned k = 0; k < t->k; k++)
+				s->a[r * t->k + k] = s->line[k * t->m + r];
+	}
+	if (t->scale_a)
+		for (unsigned r = 0; r < t->m; r++)
+			for (unsigned k = 0; k < t->k; k++)
+				s->a[r * t->k + k] *= t->scale_a[r * (t->k / t->block) + k / t->block];
+	for (unsigned i = 0; t->negate_a != t->negate_b && i < (unsigned)t->m * t->k; i++)
+		s->a[i] = -s->a[i];
+}
+
+/* k by columns */
+static void panel_b(const struct tc_tile *t, struct tc_scratch *s)
+{
+	const unsigned row_bytes = t->n * bits_of(t->b_type) / 8;
+
+	if (t->b_mn) {
+		widen(s->b, t->b, t->k * row_bytes, t->b_type);
+		for (unsigned k = 0; t->scale_b && k < t->k; k++)
+			for (unsigned c = 0; c < t->n; c++)
+				s->b[k * t->n + c] *= t->scale_b[c * (t->k / t->block) + k / t->block];
+		return;
+	}
+	widen(s->line, t->b, t->n * 32u, t->b_type);
+	if (t->scale_b)
+		for (unsigned c = 0; c < t->n; c++)
+			for (unsigned k = 0; k < t->k; k++)
+				s->line[c * t->k + k] *= t->scale_b[c * (t->k / t->block) + k / t->block];
+	for (unsigned c = 0; c < t->n; c += 8)
+		for (unsigned k = 0; k < t->k; k += 8)
+			units_transpose((uint32_t *)s->b + k * t->n + c, t->n,
+				(const uint32_t *)s->line + c * t->k + k, t->k, false);
+}
+
+/* ---- sums ---- */
+
+#ifdef __AVX512F__
+typedef __m512 vec;
+#define W 16
+#define LOAD(p) _mm512_loadu_ps(p)
+#define STORE(p, v) _mm512_storeu_ps(p, v)
+#define ZERO() _mm512_setzero_ps()
+#define ALL(x) _mm512_set1_ps(x)
+#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define MUL(a, b) _mm512_mul_ps(a, b)
+#else
+typedef __m256 vec;
+#define W 8
+#define LOAD(p) _mm256_loadu_ps(p)
+#define STORE(p, v) _mm256_storeu_ps(p, v)
+#define ZERO() _mm256_setzero_ps()
+#define ALL(x) _mm256_set1_ps(x)
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define MUL(a, b) _mm256_mul_ps(a, b)
+#endif
+
+enum { ROWS = 6, VECS = 2 };   /* accumulators that fit into 16 registers */
+
+/* nr rows of D by nv vectors of columns; d[i]: cells of row i */
+TILE_INLINE void block(unsigned nr, unsigned nv, const struct tc_tile *t, const float *a,
+	const float *b, float *const d[ROWS])
+{
+	vec acc[ROWS][VECS];
+
+	for (unsigned i = 0; i < nr; i++)
+		for (unsigned v = 0; v < nv; v++)
+			acc[i][v] = t->accumulate ? LOAD(d[i] + v * W) : ZERO();
+	if (t->scale_d != 1)
+		for (unsigned i = 0; i < nr; i++)
+			for (unsigned v = 0; v < nv; v++)
+				acc[i][v] = MUL(acc[i][v], ALL(t->scale_d));
+	for (unsigned k = 0; k < t->k; k++) {
+		vec y[VECS];
+
+		for (unsigned v = 0; v < nv; v++)
+			y[v] = LOAD(b + k * t->n + v * W);
+		for (unsigned i = 0; i < nr; i++)
+			for (unsigned v = 0; v < nv; v++)
+				acc[i][v] = FMA(ALL(a[i * t->k + k]), y[v], acc[i][v]);
+	}
+	for (unsigned i = 0; i < nr; i++)
+		for (unsigned v = 0; v < nv; v++)
+			STORE(d[i] + v * W, acc[i][v]);
+}
+
+/* The columns [from, from + n) of rows r to r + nr - 1 */
+static void rows_f32(const struct tc_tile *t, const struct tc_scratch *s, unsigned r, unsigned nr,
+	unsigned from, unsigned n, float *const d[ROWS])
+{
+	const float *a = s->a + r * t->k, *b = s->b + from;
+
+	for (unsigned c = 0; c < n;) {
+		float *at[ROWS];
+
+		for (unsigned i = 0; i < nr; i++)
+			at[i] = d[i] + c;
+		if (nr == ROWS && c + VECS * W <= n) {
+			block(ROWS, VECS, t, a, b + c, at);
+			c += VECS * W;
+		} else if (c + W <= n) {
+			for (unsigned i = 0; i < nr; i++)
+				block(1, 1, t, a + i * t->k, b + c, at + i);
+			c += W;
+		} else { /* n is a multiple of 8 */
+			for (unsigned i = 0; i < nr; i++)
+				for (unsigned j = 0; j < 8; j++) {
+					float x = t->accumulate ? at[i][j] * t->scale_d : 0;
+
+					for (unsigned k = 0; k < t->k; k++)
+						x = __builtin_fmaf(a[i * t->k + k], b[k * t->n + c + j], x);
+					at[i][j] = x;
+				}
+			c += 8;
+		}
+	}
+}
+
+static void row_f16(const struct tc_tile *t, const struct tc_scratch *s, unsigned r, unsigned from,
+	unsigned n, uint32_t *cell)
+{
+	float wide[TC_N], *d[ROWS] = { wide };
+
+	for (unsigned c = 0; c < n; c++)
+		wide[c] = num_from_f16((uint16_t)cell[c]);
+	rows_f32(t, s, r, 1, from, n, d);
+	for (unsigned c = 0; c < n; c++)
+		cell[c] = num_to_f16(wide[c]);
+}
+
+static void row_s32(const struct tc_tile *t, const struct tc_scratch *s, unsigned r, unsigned from,
+	unsigned n, uint32_t *cell)
+{
+	const int32_t *a = (const int32_t *)s->a + r * t->k, *b = (const int32_t *)s->b + from;
+	int32_t sum[TC_N] = { 0 };
+
+	for (unsigned k = 0; k < t->k; k++)
+		for (unsigned c = 0; c < n; c++)
+			sum[c] += a[k] * b[k * t->n + c];
+	for (unsigned c = 0; c < n; c++) {
+		int64_t v = (int64_t)sum[c] + (t->accumulate ? (int32_t)cell[c] : 0);
+
+		if (t->satfinite)
+			v = v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v;
+		cell[c] = (uint32_t)v;
+	}
+}
+
+static void group_f32(const struct tc_tile *t, const struct tc_scratch *s, unsigned g, unsigned n)
+{
+	for (unsigned r = 0; r < t->m;) {
+		float *d[ROWS];
+		unsigned nr = 0;
+
+		while (nr < ROWS && r + nr < t->m && t->cell[g * t->m + r + nr]) {
+			d[nr] = (float *)t->cell[g * t->m + r + nr];
+			nr++;
+		}
+		if (nr)
+			rows_f32(t, s, r, nr, g * n, n, d);
+		r += nr + (nr < ROWS);
+	}
+}
+
+void SIMD_NAME(tc_tile)(const struct tc_tile *t, struct tc_scratch *s)
+{
+	const unsigned n = t->n / t->groups;
+
+	panel_a(t, s);
+	panel_b(t, s);
+	for (unsigned g = 0; g < t->groups; g++) {
+		if (t->acc == TC_ACC_f32) {
+			group_f32(t, s, g, n);
+			continue;
+		}
+		for (unsigned r = 0; r < t->m; r++) {
+			uint32_t *cell = t->cell[g * t->m + r];
+
+			if (cell)
+				(t->acc == TC_ACC_f16 ? row_f16 : row_s32)(t, s, r, g * n, n, cell);
+		}
+	}
+}

@@ -1,0 +1,54 @@
+/* tcgen05_tile: the arithmetic of one tcgen05.mma in one CTA, without warps or events. Built once
+ * for each vector width. Sums as in tile.h: products are added in order of ascending k, rounded to
+ * f32 each; the integer kinds are exact. */
+#ifndef CONSAN_EXEC_TCGEN05_TILE_H
+#define CONSAN_EXEC_TCGEN05_TILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "simd.h"
+
+/* Element types as operands hold them. 4- and 6-bit types: _x, as kind::f8f6f4 has them in shared
+ * memory, 16 packed elements at the start of each 16 bytes; _b, in tensor memory, a byte each; the
+ * others dense. */
+enum tc_in { TC_f16, TC_bf16, TC_tf32, TC_e4m3, TC_e5m2, TC_e3m2_x, TC_e2m3_x, TC_e2m1_x, TC_e3m2_b,
+	TC_e2m3_b, TC_e2m1_b, TC_e2m1, TC_s8, TC_u8 };
+enum tc_acc { TC_ACC_f32, TC_ACC_f16, TC_ACC_s32 };
+
+enum { TC_M = 128, TC_N = 256, TC_K = 64 /* the most of a CTA */ };
+
+struct tc_tile {
+	uint16_t m, n, k;          /* rows of this CTA, columns, elements along k */
+	uint8_t a_type, b_type;    /* enum tc_in */
+	uint8_t acc;               /* enum tc_acc */
+	bool a_mn, b_mn;           /* the image is k rows of m (n) elements; else m (n) rows of 32 bytes */
+	bool negate_a, negate_b;
+	bool accumulate;           /* false: D starts from zero */
+	bool satfinite;
+	float scale_d;             /* D is multiplied by it first */
+	const unsigned char *a, *b; /* dense images, 64-aligned */
+	/* Scales, or NULL: of rows (columns) for each block of `block` elements along k */
+	const float *scale_a, *scale_b; /* [m][k / block], [n][k / block] */
+	uint16_t block;
+	/* D: groups of n / groups columns; cell[g * m + r] is row r of group g, NULL: not written */
+	unsigned groups;
+	uint32_t **cell;
+};
+
+/* Working memory of one thread; 64-aligned. */
+struct tc_scratch {
+	_Alignas(64) float a[TC_M * TC_K]; /* [row][k] */
+	_Alignas(64) float b[TC_K * TC_N]; /* [k][column] */
+	_Alignas(64) float line[TC_K * TC_N];
+	/* images that the caller gathers */
+	_Alignas(64) unsigned char image_a[TC_M * 32], image_b[TC_N * 32];
+	float scale_a[TC_M * 4], scale_b[TC_N * 4];
+	uint32_t *cell[4 * TC_M];
+	uint32_t piece[2 * TC_N];
+};
+
+void tc_tile_avx2(const struct tc_tile *t, struct tc_scratch *s);
+void tc_tile_avx512(const struct tc_tile *t, struct tc_scratch *s);
+
+#endif

@@ -1,0 +1,31 @@
+/* tmem: the tensor memory of a CTA (sm_100a) and what the tcgen05 files share. PTX ISA, section
+ * "Tensor Memory": 128 lanes by 512 columns of 32-bit cells; an address is lane << 16 | column. */
+#ifndef CONSAN_EXEC_TMEM_H
+#define CONSAN_EXEC_TMEM_H
+
+#include "async.h"
+
+/* Why a kernel with tcgen05 instructions counts as not checked */
+#define TMEM_UNCHECKED "tensor memory is executed, but not checked"
+
+/* tmem.c */
+void tmem_begin(struct cta *c);
+void tmem_free(struct cta *c);
+/* Are these columns allocated in this CTA, and lanes and columns in range? */
+bool tmem_inside(const struct cta *c, uint32_t addr, unsigned lanes, unsigned columns);
+/* False if not: the launch ends with the reason. */
+bool tmem_check(struct warp *w, const struct xop *x, const struct cta *c, uint32_t addr,
+	unsigned nlanes, unsigned columns);
+
+/* An operation of a CTA's tcgen05 pipe. They take effect in the order of issue, which the ISA
+ * guarantees for the pairs that it calls pipelined and for commit. */
+struct tc_op {
+	struct group_op g;         /* op.perform must begin with tc_begin() */
+	struct cta *owner;         /* of the pipe */
+};
+void tc_issue(struct warp *w, struct tc_op *o);
+void tc_begin(struct cluster *c, struct tc_op *o);
+/* The CTAs of a pair, or this one alone: cta[0] has the even rank. Returns how many. */
+unsigned tc_ctas(const struct cta *c, bool pair, struct cta *cta[2]);
+
+#endif
