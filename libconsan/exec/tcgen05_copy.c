@@ -21,8 +21,8 @@ struct cp {
 	uint64_t desc;
 };
 
-/* The pieces of a row lie next to each other in K (ISA, "Shared memory descriptor"); a packed row of
- * 16 elements begins a piece. */
+/* The pieces of a row lie next to each other in K (ISA, "Shared memory descriptor"); a packed row
+ * of 16 elements begins a piece. */
 static unsigned pieces_of(const struct cp_args *a, uint64_t desc, uint32_t *out)
 {
 	const struct wg_desc d = wg_desc_decode(desc);

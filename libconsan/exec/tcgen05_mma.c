@@ -9,7 +9,6 @@
 
 #include "libconsan/ptx/wg_desc.h"
 
-/* KIND(mod, bits of an element along k, scaled) */
 enum kind { K_f16, K_tf32, K_f8f6f4, K_i8, K_mxf8f6f4, K_mxf4, K_mxf4nvf4 };
 
 struct args {
@@ -116,7 +115,8 @@ static void gather(unsigned char *to, const struct cta *c, const uint32_t *piece
 		memcpy(to + 16 * i, c->shared + piece[i], 16);
 }
 
-/* A of one CTA. In tensor memory it is repeated for each group of columns: the first copy is read. */
+/* A of one CTA. In tensor memory it is repeated for each group of columns: the first copy is
+ * read. */
 static void gather_a(const struct mma *o, const struct shape *s, const struct cta *c, bool mn,
 	unsigned bits, struct tc_scratch *x, unsigned char *to)
 {
@@ -253,8 +253,8 @@ static bool valid(struct warp *w, const struct xop *x, const struct mma *o)
 	return true;
 }
 
-static bool operand_inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc, bool mn,
-	const struct shape *s, unsigned rows, struct cta *const cta[2])
+static bool operand_inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc,
+	bool mn, const struct shape *s, unsigned rows, struct cta *const cta[2])
 {
 	uint32_t piece[2 * TC_N], top = 0;
 	unsigned n;

@@ -24,7 +24,8 @@ static float narrow(enum tc_in t, uint32_t v)
 }
 
 /* 16 packed elements of `width` bits at the start of each 16 bytes */
-static void unpack(float *out, const unsigned char *in, unsigned bytes, enum tc_in t, unsigned width)
+static void unpack(float *out, const unsigned char *in, unsigned bytes, enum tc_in t,
+	unsigned width)
 {
 	for (unsigned at = 0; at < bytes; at += 16)
 		for (unsigned i = 0; i < 16; i++) {

@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Runs the kernel "k" of this text with 128 threads. Returns consan_launch()'s status. */
-static enum consan_status launch(struct consan *c, const char *text, uint32_t *memory, struct err *e)
+static enum consan_status launch(struct consan *c, const char *text, uint32_t *memory,
+	struct consan_err *e)
 {
 	struct consan_module *m = consan_load_ptx(c, "tcgen05", text, strlen(text), e);
 	struct consan_launch l = { .grid = { 1, 1, 1 }, .block = { 128, 1, 1 }, .params = &memory };
@@ -23,7 +24,7 @@ static enum consan_status launch(struct consan *c, const char *text, uint32_t *m
 
 static uint32_t *run(const char *text, const uint32_t *in, size_t words)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("", &e);
 	uint32_t *memory, *out = malloc(words * sizeof *out);
 
@@ -263,7 +264,7 @@ Test(tcgen05, refused)
 	};
 
 	for (size_t k = 0; k < ARRAY_SIZE(wrong); k++) {
-		struct err e = { 0 };
+		struct consan_err e = { 0 };
 		struct consan *c = consan_open("", &e);
 		uint32_t *memory = consan_malloc(c, 4096, CONSAN_MEM_DEVICE);
 		struct text t = { 0 };
@@ -280,15 +281,14 @@ Test(tcgen05, refused)
 /* A kernel that is executed only does not count as checked. */
 Test(tcgen05, not_checked)
 {
-	struct err e = { 0 };
+	struct consan_err e = { 0 };
 	struct consan *c = consan_open("", &e);
 	uint32_t *memory = consan_malloc(c, 4096, CONSAN_MEM_DEVICE);
-	const struct consan_coverage *v;
 
 	cr_expect_eq(launch(c, HEAD TAIL, memory, &e), CONSAN_OK, "%s", e.text);
-	cr_assert_eq(consan_coverage(c, &v), 1);
-	cr_expect_eq(v->checked, 0);
-	cr_expect(*v->unchecked);
+	cr_assert_eq(consan_kernels(c), 1);
+	cr_expect_eq(consan_coverage(c, 0)->checked, 0);
+	cr_expect(*consan_coverage(c, 0)->unchecked);
 	consan_free(c, memory);
 	consan_close(c);
 }
