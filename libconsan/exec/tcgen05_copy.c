@@ -2,7 +2,7 @@
  * operations before it are complete. */
 #include "tmem.h"
 
-#include "libconsan/ptx/wg_desc.h"
+#include "libconsan/ptx/ptx.h"
 
 enum { NO_PART = 0xff };
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "libconsan/ptx/wg_desc.h"
+#include "libconsan/ptx/ptx.h"
 
 enum kind { K_f16, K_tf32, K_f8f6f4, K_i8, K_mxf8f6f4, K_mxf4, K_mxf4nvf4 };
 
