@@ -73,7 +73,10 @@ static int skip_own(void *const *pc, int n, void **entry)
 
 	if (!find_object((uintptr_t)consan_host_stack, &own))
 		return n;
-	for (i = 0; i < n && find_object((uintptr_t)pc[i] - 1, &o); i++) {
+	/* the first frame may be a sanitizer's, which intercepts backtrace() */
+	for (i = 0; i < n && find_object((uintptr_t)pc[i] - 1, &o) && o.bias != own.bias; i++)
+		;
+	for (; i < n && find_object((uintptr_t)pc[i] - 1, &o); i++) {
 		if (o.bias == own.bias)
 			*entry = pc[i];
 		else if (!is_cuda(o.path))
