@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a shell is told of an option. value: as in struct options_row. */
+/* What completion needs of an option. value: as in struct options_row. */
 typedef void print_option(const char *command, const char *name, char key, const char *value,
 	const char *help);
 

@@ -22,7 +22,7 @@ struct reads {
 	uint32_t live[LIVE], nlive; /* a ring */
 	struct view *sc;         /* of fence.sc at gpu scope or wider */
 	uint64_t value[LANES];
-	/* lanes of one instruction mostly have the same view and change it alike */
+	/* lanes of one instruction mostly have the same view and change it in the same way */
 	struct { struct view *from, *to; uint32_t location, time; } newest;
 };
 
