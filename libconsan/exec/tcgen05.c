@@ -1,8 +1,6 @@
 /* tcgen05: loads and stores of tensor memory by warps, their waits, and the fences. */
 #include "tmem.h"
 
-#include <stdlib.h>
-
 /* A register of a thread is one cell, or two 16-bit halves of neighbouring columns (.pack::16b,
  * .unpack::16b). */
 struct args {
@@ -162,7 +160,6 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	const struct ptx_operand *v = &i->operand[!is_store ? 0 : split ? 2 : 1];
 	const unsigned times = repetitions(i);
 	struct args *a = dec_alloc(d, sizeof *a);
-	const struct xaddr addr = dec_addr(d, at);
 
 	dec_unchecked(d, TMEM_UNCHECKED);
 	switch (ptx_pick(i, MG_tshape)) {
@@ -183,9 +180,8 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	}
 	if (a->nregs > ARRAY_SIZE(a->reg) || (v->kind == PO_VEC ? v->n : 1) != a->nregs)
 		return dec_unsupported(d, "a tensor memory access with another number of registers");
-	if (addr.imm || addr.slot & 1)
-		return dec_unsupported(d, "a tensor memory address with an offset or of 64 bits");
-	a->addr = addr.slot;
+	if (!dec_tmem(d, at, &a->addr))
+		return false;
 	for (unsigned r = 0; r < a->nregs; r++) {
 		const struct ptx_operand *o = v->kind == PO_VEC ? &v->list[r] : v;
 
@@ -206,34 +202,16 @@ DECODER(tcgen05_st)
 	return decode(d, i, x, true);
 }
 
-DECODER(tcgen05_wait_ld)
-{
-	(void)i;
-	dec_unchecked(d, TMEM_UNCHECKED);
-	x->fn = op_collective;
-	return true;
+/* An instruction without operands and, unchecked, without effect */
+#define BARE(id, handler) \
+DECODER(id) \
+{ \
+	(void)i; \
+	dec_unchecked(d, TMEM_UNCHECKED); \
+	x->fn = handler; \
+	return true; \
 }
-
-DECODER(tcgen05_wait_st)
-{
-	(void)i;
-	dec_unchecked(d, TMEM_UNCHECKED);
-	x->fn = op_collective;
-	return true;
-}
-
-DECODER(tcgen05_fence_before_thread_sync)
-{
-	(void)i;
-	dec_unchecked(d, TMEM_UNCHECKED);
-	x->fn = op_nothing;
-	return true;
-}
-
-DECODER(tcgen05_fence_after_thread_sync)
-{
-	(void)i;
-	dec_unchecked(d, TMEM_UNCHECKED);
-	x->fn = op_nothing;
-	return true;
-}
+BARE(tcgen05_wait_ld, op_collective)
+BARE(tcgen05_wait_st, op_collective)
+BARE(tcgen05_fence_before_thread_sync, op_nothing)
+BARE(tcgen05_fence_after_thread_sync, op_nothing)

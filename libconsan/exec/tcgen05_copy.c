@@ -87,18 +87,15 @@ static void perform_cp(struct cluster *c, struct async_op *op)
 static bool inside(struct warp *w, const struct xop *x, const struct cp *o)
 {
 	struct cta *cta[2];
-	const unsigned n = tc_ctas(w->cta, o->args->pair, cta);
-	uint32_t piece[2 * TMEM_LANES], top = 0;
+	const unsigned ctas = tc_ctas(w->cta, o->args->pair, cta);
+	uint32_t piece[2 * TMEM_LANES];
+	const unsigned n = pieces_of(o->args, o->desc, piece);
 
-	for (unsigned i = 0, k = pieces_of(o->args, o->desc, piece); i < k; i++)
-		top = piece[i] > top ? piece[i] : top;
-	for (unsigned h = 0; h < n; h++) {
-		if (top + 16 > cta[h]->shared_bytes)
-			return !ex_refuse_op(w, x, "the source reaches to 0x%x, beyond the %u bytes of "
-				"shared memory of CTA %u", top + 15, cta[h]->shared_bytes, cta[h]->rank);
+	if (!tc_pieces_inside(w, x, "the source", piece, n, cta, ctas))
+		return false;
+	for (unsigned h = 0; h < ctas; h++)
 		if (!tmem_check(w, x, cta[h], o->at & 0xffff, TMEM_LANES, o->args->columns))
 			return false;
-	}
 	return true;
 }
 
@@ -133,7 +130,6 @@ DECODER(tcgen05_cp)
 		{ MOD_32x128b, MOD_warpx4, 32, 4, { 0, 0, 0, 0 } },
 	};
 	struct cp_args *a = dec_alloc(d, sizeof *a);
-	const struct xaddr at = dec_addr(d, &i->operand[0]);
 
 	dec_unchecked(d, TMEM_UNCHECKED);
 	for (size_t k = 0; k < ARRAY_SIZE(form); k++)
@@ -144,13 +140,12 @@ DECODER(tcgen05_cp)
 		}
 	if (!a->rows)
 		return dec_unsupported(d, "this shape of tcgen05.cp");
-	if (at.imm || at.slot & 1)
-		return dec_unsupported(d, "a tensor memory address with an offset or of 64 bits");
+	if (!dec_tmem(d, &i->operand[0], &a->at))
+		return false;
 	for (unsigned k = 0; k < 2; k++)
 		a->packed = ptx_type_of(i, k) == TY_b6x16_p32 ? 6
 			: ptx_type_of(i, k) == TY_b4x16_p64 ? 4 : a->packed;
 	a->pair = ptx_has(i, MOD_cta_group_2);
-	a->at = at.slot;
 	a->desc = dec_src(d, &i->operand[1], TY_b64);
 	x->i.p = a;
 	x->fn = op_cp;

@@ -256,19 +256,13 @@ static bool valid(struct warp *w, const struct xop *x, const struct mma *o)
 static bool operand_inside(struct warp *w, const struct xop *x, const char *name, uint64_t desc,
 	bool mn, const struct shape *s, unsigned rows, struct cta *const cta[2])
 {
-	uint32_t piece[2 * TC_N], top = 0;
+	uint32_t piece[2 * TC_N];
 	unsigned n;
 
 	if (desc >> 61 == 1)
 		return !ex_refuse_op(w, x, "swizzling of 128 bytes by atoms of 32 bytes is not supported");
 	n = pieces_of(desc, mn, rows, s->k, 256 / s->k, piece);
-	for (unsigned i = 0; i < n; i++)
-		top = piece[i] > top ? piece[i] : top;
-	for (unsigned h = 0; h < s->ctas; h++)
-		if (top + 16 > cta[h]->shared_bytes)
-			return !ex_refuse_op(w, x, "%s reaches to 0x%x, beyond the %u bytes of shared "
-				"memory of CTA %u", name, top + 15, cta[h]->shared_bytes, cta[h]->rank);
-	return true;
+	return tc_pieces_inside(w, x, name, piece, n, cta, s->ctas);
 }
 
 static bool inside(struct warp *w, const struct xop *x, const struct mma *o)
@@ -341,22 +335,11 @@ static bool decode_kind(struct decoder *d, const struct ptx_insn *i, struct args
 	return true;
 }
 
-/* A 32-bit address in tensor memory without an offset */
-static bool tmem_operand(struct decoder *d, const struct ptx_operand *o, uint32_t *slot)
-{
-	const struct xaddr a = dec_addr(d, o);
-
-	if (a.imm || a.slot & 1)
-		return dec_unsupported(d, "a tensor memory address with an offset or of 64 bits");
-	*slot = a.slot;
-	return true;
-}
-
 static bool decode_rest(struct decoder *d, const struct ptx_insn *i, unsigned at, struct args *a)
 {
 	if (a->scale_vec) {
 		for (unsigned k = 0; k < 2; k++)
-			if (at >= i->noperands || !tmem_operand(d, &i->operand[at++], &a->scales[k]))
+			if (at >= i->noperands || !dec_tmem(d, &i->operand[at++], &a->scales[k]))
 				return dec_unsupported(d, "a block-scaled tcgen05.mma without scales");
 	} else if (at < i->noperands && i->operand[at].kind == PO_VEC) {
 		const struct ptx_operand *v = &i->operand[at++];
@@ -394,9 +377,9 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	a->a_tmem = oa->kind == PO_ADDR;
 	if (ptx_has(i, MOD_ashift))
 		return dec_unsupported(d, "tcgen05.mma with .ashift");
-	if (!decode_kind(d, i, a) || !tmem_operand(d, &i->operand[0], &a->d))
+	if (!decode_kind(d, i, a) || !dec_tmem(d, &i->operand[0], &a->d))
 		return false;
-	if (a->a_tmem && !tmem_operand(d, oa, &a->a))
+	if (a->a_tmem && !dec_tmem(d, oa, &a->a))
 		return false;
 	if (!a->a_tmem)
 		a->a = dec_src(d, oa, TY_b64);

@@ -59,6 +59,20 @@ unsigned tc_ctas(const struct cta *c, bool pair, struct cta *cta[2])
 	return 2;
 }
 
+bool tc_pieces_inside(struct warp *w, const struct xop *x, const char *name, const uint32_t *piece,
+	unsigned n, struct cta *const cta[2], unsigned ctas)
+{
+	uint32_t top = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		top = piece[i] > top ? piece[i] : top;
+	for (unsigned h = 0; h < ctas; h++)
+		if (top + 16 > cta[h]->shared_bytes)
+			return !ex_refuse_op(w, x, "%s reaches to 0x%x, beyond the %u bytes of shared "
+				"memory of CTA %u", name, top + 15, cta[h]->shared_bytes, cta[h]->rank);
+	return true;
+}
+
 /* ---- the pipe ---- */
 
 void tc_issue(struct warp *w, struct tc_op *o)
@@ -176,14 +190,22 @@ static enum step op_relinquish(struct warp *w, const struct xop *x, uint32_t lan
 
 /* ---- decoding ---- */
 
+bool dec_tmem(struct decoder *d, const struct ptx_operand *o, uint32_t *slot)
+{
+	const struct xaddr a = dec_addr(d, o);
+
+	if (a.imm || a.slot & 1)
+		return dec_unsupported(d, "a tensor memory address with an offset or of 64 bits");
+	*slot = a.slot;
+	return true;
+}
+
 DECODER(tcgen05_alloc)
 {
-	const enum ptx_space s = ptx_space_of(i, 0);
-
 	dec_unchecked(d, TMEM_UNCHECKED);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->o[2] = dec_src(d, &i->operand[1], TY_u32);
-	x->i.u = s;
+	x->i.u = ptx_space_of(i, 0);
 	x->fn = op_alloc;
 	return true;
 }

@@ -17,6 +17,13 @@ bool tmem_inside(const struct cta *c, uint32_t addr, unsigned lanes, unsigned co
 bool tmem_check(struct warp *w, const struct xop *x, const struct cta *c, uint32_t addr,
 	unsigned nlanes, unsigned columns);
 
+/* Are all these 16-byte pieces in the shared memory of each CTA? name: of the operand. False: as
+ * above. */
+bool tc_pieces_inside(struct warp *w, const struct xop *x, const char *name, const uint32_t *piece,
+	unsigned n, struct cta *const cta[2], unsigned ctas);
+/* Decodes a 32-bit address in tensor memory without an offset. */
+bool dec_tmem(struct decoder *d, const struct ptx_operand *o, uint32_t *slot);
+
 /* An operation of a CTA's tcgen05 pipe. They take effect in the order of issue, which the ISA
  * guarantees for the pairs that it calls pipelined and for commit. */
 struct tc_op {
