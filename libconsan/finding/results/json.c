@@ -61,13 +61,13 @@ json_t *rj_from_triple(const uint32_t at[3])
 	return json_pack("[III]", (json_int_t)at[0], (json_int_t)at[1], (json_int_t)at[2]);
 }
 
-static void put_text(json_t *o, const char *key, const char *s)
+void rj_put_text(json_t *o, const char *key, const char *s)
 {
 	if (s && *s)
 		json_object_set_new(o, key, rj_string(s));
 }
 
-static void put_number(json_t *o, const char *key, uint64_t n)
+void rj_put_number(json_t *o, const char *key, uint64_t n)
 {
 	json_object_set_new(o, key, json_integer((json_int_t)n));
 }
@@ -89,23 +89,23 @@ static json_t *from_side(const struct finding_side *s, struct rj_sites *t)
 {
 	json_t *o = json_object();
 
-	put_text(o, "what", s->what);
+	rj_put_text(o, "what", s->what);
 	json_object_set_new(o, "site", rj_from_site(t, s->site));
 	if (s->host)
 		json_object_set_new(o, "host", json_true());
 	json_object_set_new(o, "block", rj_from_triple(s->ctaid));
-	put_number(o, "cta", s->cta);
-	put_number(o, "warp", s->warp);
+	rj_put_number(o, "cta", s->cta);
+	rj_put_number(o, "warp", s->warp);
 	json_object_set_new(o, "lane", json_integer(s->lane));
 	if (s->lane >= 0)
 		json_object_set_new(o, "thread", rj_from_triple(s->thread));
 	if (!s->bytes)
 		return o;
-	put_text(o, "space", s->space < ARRAY_SIZE(space_name) ? space_name[s->space] : "");
-	put_number(o, "peer", s->peer);
-	put_number(o, "addr", s->addr);
-	put_number(o, "bytes", s->bytes);
-	put_text(o, "variable", s->variable);
+	rj_put_text(o, "space", s->space < ARRAY_SIZE(space_name) ? space_name[s->space] : "");
+	rj_put_number(o, "peer", s->peer);
+	rj_put_number(o, "addr", s->addr);
+	rj_put_number(o, "bytes", s->bytes);
+	rj_put_text(o, "variable", s->variable);
 	if (s->buffer_bytes)
 		json_object_set_new(o, "buffer", json_pack("{sI sI}", "addr", (json_int_t)s->buffer,
 			"bytes", (json_int_t)s->buffer_bytes));
@@ -137,14 +137,14 @@ static json_t *from_barrier(const struct finding_barrier *b)
 {
 	json_t *o = json_object();
 
-	put_text(o, "kind", b->kind);
-	put_text(o, "name", b->name);
-	put_number(o, "peer", b->peer);
-	put_number(o, "addr", b->addr);
-	put_number(o, "phase", b->phase);
-	put_number(o, "expected", b->expected);
-	put_number(o, "pending", b->pending);
-	put_number(o, "tx", (uint64_t)b->tx);
+	rj_put_text(o, "kind", b->kind);
+	rj_put_text(o, "name", b->name);
+	rj_put_number(o, "peer", b->peer);
+	rj_put_number(o, "addr", b->addr);
+	rj_put_number(o, "phase", b->phase);
+	rj_put_number(o, "expected", b->expected);
+	rj_put_number(o, "pending", b->pending);
+	rj_put_number(o, "tx", (uint64_t)b->tx);
 	return o;
 }
 
@@ -165,19 +165,19 @@ static json_t *from_edit(const struct finding_edit *e, struct rj_sites *t)
 	json_t *o = json_object();
 	char cuda[64];
 
-	put_text(o, "kind", edit_name(e->kind));
+	rj_put_text(o, "kind", edit_name(e->kind));
 	json_object_set_new(o, "site", rj_from_site(t, e->site));
 	if (e->until)
 		json_object_set_new(o, "until", rj_from_site(t, e->until));
-	put_text(o, "ptx", e->ptx);
-	put_text(o, "cuda", edit_cuda(e->ptx, cuda, sizeof cuda));
-	put_text(o, "verified", edit_verified_name(e->verified));
+	rj_put_text(o, "ptx", e->ptx);
+	rj_put_text(o, "cuda", edit_cuda(e->ptx, cuda, sizeof cuda));
+	rj_put_text(o, "verified", edit_verified_name(e->verified));
 	if (e->left)
-		put_number(o, "left", e->left);
+		rj_put_number(o, "left", e->left);
 	if (e->others)
-		put_number(o, "others", e->others);
+		rj_put_number(o, "others", e->others);
 	if (e->copies)
-		put_number(o, "copies", e->copies);
+		rj_put_number(o, "copies", e->copies);
 	return o;
 }
 
@@ -201,21 +201,21 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 {
 	json_t *o = json_object(), *sides = json_array(), *waiters;
 
-	put_text(o, "rule", rule_get(f->rule)->code);
-	put_text(o, "severity", severity_name[f->severity]);
-	put_text(o, "kernel", f->kernel);
-	put_number(o, "group", f->group);
-	put_number(o, "rank", f->rank);
-	put_number(o, "launch", f->launch);
-	put_number(o, "order", f->order);
+	rj_put_text(o, "rule", rule_get(f->rule)->code);
+	rj_put_text(o, "severity", severity_name[f->severity]);
+	rj_put_text(o, "kernel", f->kernel);
+	rj_put_number(o, "group", f->group);
+	rj_put_number(o, "rank", f->rank);
+	rj_put_number(o, "launch", f->launch);
+	rj_put_number(o, "order", f->order);
 	for (unsigned i = 0; i < f->nsides && i < FINDING_SIDES; i++)
 		json_array_append_new(sides, from_side(&f->side[i], t));
 	json_object_set_new(o, "sides", sides);
 	if (*f->barrier.kind)
 		json_object_set_new(o, "barrier", from_barrier(&f->barrier));
-	put_text(o, "edge", f->edge);
-	put_text(o, "hint_id", hint_name(f->hint_id));
-	put_text(o, "hint", f->hint);
+	rj_put_text(o, "edge", f->edge);
+	rj_put_text(o, "hint_id", hint_name(f->hint_id));
+	rj_put_text(o, "hint", f->hint);
 	if (f->edit.kind != EDIT_NONE)
 		json_object_set_new(o, "edit", from_edit(&f->edit, t));
 	if (f->nwaiters) {
@@ -225,7 +225,7 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 
 			json_object_set_new(w, "who", from_side(&f->waiter[i].who, t));
 			json_object_set_new(w, "on", from_barrier(&f->waiter[i].on));
-			put_text(w, "text", f->waiter[i].text);
+			rj_put_text(w, "text", f->waiter[i].text);
 			json_array_append_new(waiters, w);
 		}
 		json_object_set_new(o, "waiters", waiters);
@@ -233,16 +233,16 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	if (f->history)
 		json_object_set_new(o, "history", rj_from_history(f->history, t));
 	if (f->folded)
-		put_number(o, "folded", f->folded);
-	put_number(o, "seen", f->seen);
-	put_number(o, "clusters", f->clusters);
-	put_number(o, "seed", f->seed);
+		rj_put_number(o, "folded", f->folded);
+	rj_put_number(o, "seen", f->seen);
+	rj_put_number(o, "clusters", f->clusters);
+	rj_put_number(o, "seed", f->seed);
 	if (f->host)
 		json_object_set_new(o, "host", rj_from_site(t, f->host));
 	if (*f->schedule)
-		put_text(o, "schedule", f->schedule);
+		rj_put_text(o, "schedule", f->schedule);
 	if (f->reads)
-		put_text(o, "reads", finding_reads(f));
+		rj_put_text(o, "reads", finding_reads(f));
 	return o;
 }
 
@@ -304,10 +304,10 @@ json_t *rj_from_bank_use(const struct bank_use *u, struct rj_sites *t)
 	json_t *o = json_object();
 
 	json_object_set_new(o, "site", rj_from_site(t, u->site));
-	put_number(o, "accesses", u->accesses);
-	put_number(o, "wavefronts", u->wavefronts);
-	put_number(o, "least", u->least);
-	put_number(o, "worst", u->worst);
+	rj_put_number(o, "accesses", u->accesses);
+	rj_put_number(o, "wavefronts", u->wavefronts);
+	rj_put_number(o, "least", u->least);
+	rj_put_number(o, "worst", u->worst);
 	return o;
 }
 
@@ -337,10 +337,10 @@ json_t *results_coverage_json(const struct coverage *c)
 	json_t *o = json_object();
 
 	json_object_set_new(o, "kernel", rj_string(c->kernel));
-#define X(id) put_number(o, #id, c->id);
+#define X(id) rj_put_number(o, #id, c->id);
 	COVERAGE_NUMBERS(X)
 #undef X
-	put_text(o, "unchecked", c->unchecked);
+	rj_put_text(o, "unchecked", c->unchecked);
 	return o;
 }
 

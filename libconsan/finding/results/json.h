@@ -14,6 +14,8 @@ uint64_t rj_number(const json_t *o, const char *key); /* 0 if absent */
 const char *rj_text(const json_t *o, const char *key); /* "" if absent */
 void rj_triple(const json_t *o, const char *key, uint32_t to[3]);
 json_t *rj_from_triple(const uint32_t at[3]);
+void rj_put_text(json_t *o, const char *key, const char *s); /* nothing for NULL and "" */
+void rj_put_number(json_t *o, const char *key, uint64_t n);
 
 
 /* ---- sites.c ---- */

@@ -8,29 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_text(json_t *o, const char *key, const char *s)
-{
-	if (s && *s)
-		json_object_set_new(o, key, rj_string(s));
-}
-
-static void put_number(json_t *o, const char *key, uint64_t n)
-{
-	json_object_set_new(o, key, json_integer((json_int_t)n));
-}
-
 /* ---- by value ---- */
 
 static json_t *from_place(const struct site_loc *l)
 {
 	json_t *o = json_object();
 
-	put_text(o, "file", l->file);
-	put_number(o, "line", l->line);
-	put_number(o, "col", l->col);
-	put_text(o, "function", l->function);
+	rj_put_text(o, "file", l->file);
+	rj_put_number(o, "line", l->line);
+	rj_put_number(o, "col", l->col);
+	rj_put_text(o, "function", l->function);
 	if (l->offset)
-		put_number(o, "offset", l->offset);
+		rj_put_number(o, "offset", l->offset);
 	return o;
 }
 
@@ -58,10 +47,10 @@ static json_t *from_site(const struct site *s)
 {
 	json_t *o = json_object();
 
-	put_text(o, "kernel", s->kernel);
-	put_text(o, "module", s->module);
-	put_number(o, "ptx_line", s->ptx_line);
-	put_text(o, "ptx", s->ptx);
+	rj_put_text(o, "kernel", s->kernel);
+	rj_put_text(o, "module", s->module);
+	rj_put_number(o, "ptx_line", s->ptx_line);
+	rj_put_text(o, "ptx", s->ptx);
 	return o;
 }
 
@@ -130,9 +119,9 @@ static uint64_t number_of(struct rj_sites *t, const struct site_loc *l)
 	number = t->place.n + 1;
 	number_map_put(&t->place, (uintptr_t)l, number);
 	o = from_place(l);
-	put_number(o, "id", number);
+	rj_put_number(o, "id", number);
 	if (at)
-		put_number(o, "at", at);
+		rj_put_number(o, "at", at);
 	if (!t->new_places)
 		t->new_places = json_array();
 	json_array_append_new(t->new_places, o);
@@ -149,9 +138,9 @@ json_t *rj_from_site(struct rj_sites *t, uint32_t id)
 		return json_integer(id);
 	number_map_put(&t->site, id, 1);
 	o = from_site(site_get(id));
-	put_number(o, "id", id);
+	rj_put_number(o, "id", id);
 	if (site_get(id)->loc)
-		put_number(o, "place", number_of(t, site_get(id)->loc));
+		rj_put_number(o, "place", number_of(t, site_get(id)->loc));
 	if (!t->new_sites)
 		t->new_sites = json_array();
 	json_array_append_new(t->new_sites, o);
