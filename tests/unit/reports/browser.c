@@ -31,18 +31,9 @@ TestSuite(browser, .init = enter, .fini = leave, .timeout = 200);
 /* A race, a hang and a note; then n more races with histories of `steps` steps. */
 static struct results sample(unsigned n, uint32_t steps)
 {
-	struct finding race = sample_race("reduce.cu", 17), hang = sample_hang();
-	struct finding note = sample_race("reduce.cu", 80);
 	struct results r = { 0 };
 
-	race.history = sample_history(60);
-	note.rule = CS801;
-	note.severity = SEV_NOTE;
-	results_add_finding(&r, &note);
-	results_add_finding(&r, &hang);
-	results_add_finding(&r, &race);
-	finding_free(&race);
-	finding_free(&hang);
+	sample_three(&r);
 	for (unsigned i = 0; i < n; i++) {
 		struct finding f = sample_race("many.cu", i + 1);
 

@@ -44,17 +44,8 @@ static struct results sample(void)
 	struct coverage c = { .kernel = "_Z6reducePfi", .launches = 3, .checked = 3, .clusters = 384,
 		.ctas = 384, .events = 4123456, .sites = 1024, .sites_executed = 812,
 		.gpu_timed = 2, .gpu_ns = 1234567 };
-	struct finding race = sample_race("reduce.cu", 17), hang = sample_hang();
-	struct finding note = sample_race("reduce.cu", 80);
 
-	race.history = sample_history(60);
-	note.rule = CS801;
-	note.severity = SEV_NOTE;
-	results_add_finding(&r, &note);
-	results_add_finding(&r, &hang);
-	results_add_finding(&r, &race);
-	finding_free(&race);
-	finding_free(&hang);
+	sample_three(&r);
 	results_add_coverage(&r, &c);
 	snprintf(c.kernel, sizeof c.kernel, "odd");
 	snprintf(c.unchecked, sizeof c.unchecked, "tcgen05.mma is not supported");

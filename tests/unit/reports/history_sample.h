@@ -2,7 +2,8 @@
 #ifndef CONSAN_TESTS_HISTORY_SAMPLE_H
 #define CONSAN_TESTS_HISTORY_SAMPLE_H
 
-#include "libconsan/finding/history.h"
+#include "libconsan/finding/finding.h"
+#include "libconsan/finding/rule_codes.h"
 #include "tests/common/sample.h"
 
 /* n steps of a producer and a consumer; side 1 after a third of them, side 0 last. */
@@ -33,6 +34,22 @@ static inline struct history *sample_history(uint32_t n)
 		.site = h->step[0].site };
 	h->nbuffers = 2;
 	return h;
+}
+
+/* A race with a history, a hang and a note. */
+static inline void sample_three(struct results *r)
+{
+	struct finding race = sample_race("reduce.cu", 17), hang = sample_hang();
+	struct finding note = sample_race("reduce.cu", 80);
+
+	race.history = sample_history(60);
+	note.rule = CS801;
+	note.severity = SEV_NOTE;
+	results_add_finding(r, &note);
+	results_add_finding(r, &hang);
+	results_add_finding(r, &race);
+	finding_free(&race);
+	finding_free(&hang);
 }
 
 #endif
