@@ -38,6 +38,11 @@ uint64_t progress_now(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
+double progress_seconds(void)
+{
+	return 1e-9 * (double)progress_now();
+}
+
 void progress_launch(struct progress *p, const char *kernel, uint64_t clusters)
 {
 	if (!p)

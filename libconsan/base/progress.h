@@ -29,5 +29,6 @@ void progress_idle(struct progress *p);
  * show; a launch is shown after one second. */
 bool progress_line(const struct progress *p, uint64_t now, unsigned width, struct text *t);
 uint64_t progress_now(void); /* CLOCK_MONOTONIC, ns */
+double progress_seconds(void); /* the same clock, in seconds */
 
 #endif

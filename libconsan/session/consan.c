@@ -505,7 +505,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		reverse_launch(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
-	began = trial_clock();
+	began = progress_seconds();
 	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
 
 	if (r.reads_given_up)
@@ -518,7 +518,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 			"%s", r.err.text);
 	if (checked) {
 		check_truncate(check, session_last(&r));
-		repair_launch(repair, c, l, check, trial_clock() - began);
+		repair_launch(repair, c, l, check, progress_seconds() - began);
 		repair_close(repair);
 		session_settle(c, check, session_last(&r));
 		take_explored(c, &other);

@@ -2,54 +2,20 @@
  * are the same program with the same site table. */
 #include "explore.h"
 
+#include "copy.h"
+
 #include "libconsan/finding/finding.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-static bool put(int fd, const void *at, size_t n)
-{
-	const char *p = at;
-
-	while (n) {
-		ssize_t k = write(fd, p, n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		p += k;
-		n -= (size_t)k;
-	}
-	return true;
-}
-
-static bool get(int fd, void *at, size_t n)
-{
-	char *p = at;
-
-	while (n) {
-		ssize_t k = read(fd, p, n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		p += k;
-		n -= (size_t)k;
-	}
-	return true;
-}
 
 static bool put_history(int fd, const struct history *h)
 {
-	return !h || (put(fd, h, sizeof *h) && put(fd, h->step, h->nsteps * sizeof *h->step)
-		&& put(fd, h->mbarrier, h->nmbarriers * sizeof *h->mbarrier)
-		&& put(fd, h->buffer, h->nbuffers * sizeof *h->buffer));
+	return !h || (copy_put(fd, h, sizeof *h) && copy_put(fd, h->step, h->nsteps * sizeof *h->step)
+		&& copy_put(fd, h->mbarrier, h->nmbarriers * sizeof *h->mbarrier)
+		&& copy_put(fd, h->buffer, h->nbuffers * sizeof *h->buffer));
 }
 
 /* NULL: the pipe ended early. */
@@ -57,7 +23,7 @@ static struct history *get_history(int fd)
 {
 	struct history *h = base_alloc(sizeof *h);
 
-	if (!get(fd, h, sizeof *h)) {
+	if (!copy_get(fd, h, sizeof *h, 0)) {
 		free(h);
 		return NULL;
 	}
@@ -65,9 +31,9 @@ static struct history *get_history(int fd)
 	h->step = base_alloc((h->nsteps + 1) * sizeof *h->step);
 	h->mbarrier = base_alloc((h->nmbarriers + 1) * sizeof *h->mbarrier);
 	h->buffer = base_alloc((h->nbuffers + 1) * sizeof *h->buffer);
-	if (get(fd, h->step, h->nsteps * sizeof *h->step)
-		&& get(fd, h->mbarrier, h->nmbarriers * sizeof *h->mbarrier)
-		&& get(fd, h->buffer, h->nbuffers * sizeof *h->buffer))
+	if (copy_get(fd, h->step, h->nsteps * sizeof *h->step, 0)
+		&& copy_get(fd, h->mbarrier, h->nmbarriers * sizeof *h->mbarrier, 0)
+		&& copy_get(fd, h->buffer, h->nbuffers * sizeof *h->buffer, 0))
 		return h;
 	history_drop(h);
 	return NULL;
@@ -76,12 +42,12 @@ static struct history *get_history(int fd)
 static bool put_findings(int fd, const struct finding *const *f, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!put(fd, f[i], sizeof **f)
-			|| !put(fd, f[i]->waiter, f[i]->nwaiters * sizeof *f[i]->waiter)
+		if (!copy_put(fd, f[i], sizeof **f)
+			|| !copy_put(fd, f[i]->waiter, f[i]->nwaiters * sizeof *f[i]->waiter)
 			|| !put_history(fd, f[i]->history))
 			return false;
 	/* a finding without a rule ends the list */
-	return put(fd, &(struct finding){ .rule = RULE_NONE }, sizeof **f);
+	return copy_put(fd, &(struct finding){ .rule = RULE_NONE }, sizeof **f);
 }
 
 /* False: the copy of the process ended early. */
@@ -89,14 +55,14 @@ static bool get_findings(int fd, struct explored *out)
 {
 	struct finding f;
 
-	while (get(fd, &f, sizeof f)) {
+	while (copy_get(fd, &f, sizeof f, 0)) {
 		const bool history = f.history;
 
 		if (f.rule == RULE_NONE)
 			return true;
 		f.history = NULL;
 		f.waiter = f.nwaiters ? base_alloc(f.nwaiters * sizeof *f.waiter) : NULL;
-		if (get(fd, f.waiter, f.nwaiters * sizeof *f.waiter)
+		if (copy_get(fd, f.waiter, f.nwaiters * sizeof *f.waiter, 0)
 			&& (!history || (f.history = get_history(fd)))) {
 			vec_push(&out->finding, f);
 			continue;
@@ -109,23 +75,23 @@ static bool get_findings(int fd, struct explored *out)
 
 static bool put_steps(int fd, const struct exec_steps *s)
 {
-	return put(fd, s, sizeof *s) && put(fd, s->step.at, s->step.n * sizeof *s->step.at)
-		&& put(fd, s->ready.at, s->ready.n * sizeof *s->ready.at);
+	return copy_put(fd, s, sizeof *s) && copy_put(fd, s->step.at, s->step.n * sizeof *s->step.at)
+		&& copy_put(fd, s->ready.at, s->ready.n * sizeof *s->ready.at);
 }
 
 static bool get_steps(int fd, struct exec_steps *s)
 {
 	struct exec_steps sent;
 
-	if (!get(fd, &sent, sizeof sent))
+	if (!copy_get(fd, &sent, sizeof sent, 0))
 		return false;
 	s->n = sent.n;
 	vec_reserve(&s->step, sent.step.n + 1);
 	vec_reserve(&s->ready, sent.ready.n + 1);
 	s->step.n = sent.step.n;
 	s->ready.n = sent.ready.n;
-	return get(fd, s->step.at, s->step.n * sizeof *s->step.at)
-		&& get(fd, s->ready.at, s->ready.n * sizeof *s->ready.at);
+	return copy_get(fd, s->step.at, s->step.n * sizeof *s->step.at, 0)
+		&& copy_get(fd, s->ready.at, s->ready.n * sizeof *s->ready.at, 0);
 }
 
 bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *control,
@@ -154,8 +120,8 @@ bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *c
 	ok = pid > 0 && get_findings(fd[0], out) && (!steps || get_steps(fd[0], steps));
 	out->lost += !ok;
 	close(fd[0]);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (pid > 0)
+		copy_reap(pid);
 	return ok;
 }
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Waking a worker and copying events costs some 0.3 ms on a host of an H200. Decoding and
@@ -210,14 +209,6 @@ static uint32_t count_unskipped(const struct launch_info *i, const uint8_t *skip
 	return work;
 }
 
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* There is no pre-check if all events are wanted, or if global memory is checked: then all
  * clusters are decoded together, and coarse events save little. */
 static bool has_precheck(const struct consan *c)
@@ -360,10 +351,10 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	d.shared = f->reserved ? 0 : shared_end(l, f, symbols);
 	d.shared_all = l->shared;
 	l->maps->base = decode_params(l->pool);
-	start = seconds();
+	start = progress_seconds();
 	run(&running, &config, &d, &r);
 	if (l->cost)
-		l->cost->check = seconds() - start;
+		l->cost->check = progress_seconds() - start;
 	note_identical(c, &running, &d, &r);
 	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);

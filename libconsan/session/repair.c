@@ -366,7 +366,7 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 	struct trial_result *r)
 {
 	struct trial_request q = { .seconds = a->each, .brief = brief };
-	const double begin = trial_clock();
+	const double begin = progress_seconds();
 	struct text text = { 0 };
 
 	vec_push(&a->kept, c->place);
@@ -375,7 +375,7 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 	q.n = text.n;
 	trials_try(a->r->trials, text.at, &q, r);
 	text_free(&text);
-	a->used += trial_clock() - begin;
+	a->used += progress_seconds() - begin;
 }
 
 /* With another parity, a wait returns at once. If no thread ever arrives, that is no repair. */

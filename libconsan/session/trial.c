@@ -2,14 +2,13 @@
  * wrote. Both ends of a pipe are the same program. */
 #include "trial.h"
 
-#include <errno.h>
+#include "copy.h"
+
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,79 +20,22 @@ struct trials {
 
 static int result_fd; /* in a trial */
 
-static bool put(int fd, const void *at, size_t n)
-{
-	const char *p = at;
-
-	while (n) {
-		ssize_t k = write(fd, p, n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		p += k;
-		n -= (size_t)k;
-	}
-	return true;
-}
-
-double trial_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* until: on the clock of trial_clock(); 0: no limit. */
-static bool get(int fd, void *at, size_t n, double until)
-{
-	char *p = at;
-
-	while (n) {
-		struct pollfd wait = { .fd = fd, .events = POLLIN };
-		const double left = until ? until - trial_clock() : 1;
-		ssize_t k = 1;
-
-		if (left <= 0)
-			return false;
-		if (until && poll(&wait, 1, (int)(1000 * left) + 1) <= 0 && errno != EINTR)
-			return false;
-		if (until && !wait.revents)
-			continue;
-		k = read(fd, p, n);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		p += k;
-		n -= (size_t)k;
-	}
-	return true;
-}
-
-static void reap(pid_t pid)
-{
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 static bool get_result(int fd, double until, struct trial_result *out)
 {
 	*out = (struct trial_result){ 0 };
-	if (!get(fd, &out->done, sizeof out->done, until)
-		|| !get(fd, &out->idle, sizeof out->idle, until) || !get(fd, &out->n, sizeof out->n, until))
+	if (!copy_get(fd, &out->done, sizeof out->done, until)
+		|| !copy_get(fd, &out->idle, sizeof out->idle, until)
+		|| !copy_get(fd, &out->n, sizeof out->n, until))
 		return false;
 	out->at = base_alloc((out->n + 1) * sizeof *out->at);
-	return get(fd, out->at, out->n * sizeof *out->at, until);
+	return copy_get(fd, out->at, out->n * sizeof *out->at, until);
 }
 
 static bool put_result(int fd, const struct trial_result *r)
 {
-	return put(fd, &r->done, sizeof r->done) && put(fd, &r->idle, sizeof r->idle)
-		&& put(fd, &r->n, sizeof r->n)
-		&& put(fd, r->at, r->n * sizeof *r->at);
+	return copy_put(fd, &r->done, sizeof r->done) && copy_put(fd, &r->idle, sizeof r->idle)
+		&& copy_put(fd, &r->n, sizeof r->n)
+		&& copy_put(fd, r->at, r->n * sizeof *r->at);
 }
 
 /* A copy of the process has no use for the program's signal handlers, and ends with its parent.
@@ -129,12 +71,12 @@ static void one_trial(trial_run *run, void *user, const char *text, const struct
 		_exit(!put_result(fd[1], out));
 	}
 	close(fd[1]);
-	if (pid > 0 && !get_result(fd[0], trial_clock() + 2 * q->seconds + 1, out))
+	if (pid > 0 && !get_result(fd[0], progress_seconds() + 2 * q->seconds + 1, out))
 		out->done = false;
 	close(fd[0]);
 	if (pid > 0) {
 		kill(pid, SIGKILL);
-		reap(pid);
+		copy_reap(pid);
 	}
 }
 
@@ -152,11 +94,11 @@ static _Noreturn void serve(int in, int out, trial_run *run, void *user)
 	struct trial_request q;
 
 	become_copy();
-	while (get(in, &q, sizeof q, 0)) {
+	while (copy_get(in, &q, sizeof q, 0)) {
 		char *text = base_alloc(q.n + 1);
 		struct trial_result r;
 
-		if (!get(in, text, q.n, 0))
+		if (!copy_get(in, text, q.n, 0))
 			break;
 		one_trial(run, user, text, &q, &r);
 		if (!r.done)
@@ -213,7 +155,7 @@ static bool put_quietly(int fd, const void *at, size_t n)
 	sigpending(&pending);
 	was = sigismember(&pending, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, &old);
-	ok = put(fd, at, n);
+	ok = copy_put(fd, at, n);
 	if (!ok && !was)
 		sigtimedwait(&pipe, NULL, &none);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -226,7 +168,7 @@ void trials_try(struct trials *t, const char *text, const struct trial_request *
 	*out = (struct trial_result){ 0 };
 	t->lost = t->lost || !put_quietly(t->to, q, sizeof *q)
 		|| !put_quietly(t->to, text, q->n)
-		|| !get_result(t->from, trial_clock() + 3 * q->seconds + 3, out);
+		|| !get_result(t->from, progress_seconds() + 3 * q->seconds + 3, out);
 	if (t->lost)
 		out->done = false;
 }
@@ -238,6 +180,6 @@ void trials_close(struct trials *t)
 	close(t->to);
 	close(t->from);
 	kill(t->pid, SIGKILL);
-	reap(t->pid);
+	copy_reap(t->pid);
 	free(t);
 }

@@ -33,8 +33,6 @@ typedef bool trial_run(void *user, const char *text, const struct trial_request 
 /* From within such a run, on any thread: this is its result. */
 _Noreturn void trial_stop(const struct trial_result *r);
 
-double trial_clock(void); /* seconds */
-
 struct trials;
 struct trials *trials_open(trial_run *run, void *user); /* NULL: no copy could be made */
 void trials_try(struct trials *t, const char *text, const struct trial_request *q,
