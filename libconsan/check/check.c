@@ -227,6 +227,7 @@ static void reset_cluster(struct cluster *c)
 	for (i = 0; i < c->nctas; i++) {
 		frontier_clear(&c->space, c->cta[i].exited);
 		c->cta[i].narrow[0] = c->cta[i].narrow[1] = 0;
+		c->cta[i].refused.site = 0;
 	}
 	global_cluster_reset(c);
 	c->truncated = false;
