@@ -28,6 +28,8 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (c->registers && s->phase != PHASE_FAILED && s->phase != PHASE_REMOTE
 			&& s->phase != PHASE_FOREIGN && s->func == c->job->l->func->func)
 		emit_path_uses(c, warp, s->insn, r->lanes);
+	if (c->together)
+		emit_together(c, warp, r);
 	if (c->warp[warp].missing || (r->lanes != FULL && c->job->info[r->site].aligned))
 		refused_aligned(c, warp, r);
 	if (s->phase == PHASE_PATH)

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define WINDOW (DRAIN_PEEK / 4)    /* marks that are read at once */
 /* Seconds without a closed chunk while lanes wait: those that hold the chunks wait, too. */
@@ -49,14 +48,6 @@ bool drain_begun(const struct drain *d)
 }
 
 /* ---- while the kernel runs ---- */
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void drain_add_to_runs(struct drain *d, uint32_t chunk)
 {
@@ -157,8 +148,9 @@ static bool is_stuck(struct drain *d, uint32_t drawn, bool waiting)
 	if (!waiting)
 		d->idle = 0;
 	else if (!d->idle)
-		d->idle = now();
-	return !d->stuck && (drawn > DRAIN_MOST_DRAWS || (d->idle > 0 && now() - d->idle > STUCK));
+		d->idle = progress_seconds();
+	return !d->stuck && (drawn > DRAIN_MOST_DRAWS
+		|| (d->idle > 0 && progress_seconds() - d->idle > STUCK));
 }
 
 /* Lets all lanes go on without chunks. */

@@ -75,8 +75,12 @@ void emit_pending(struct dcluster *c, uint32_t warp, const struct record *r);
 /* The warp reaches an instruction that it recorded: emits its uses of wgmma registers on the
  * path to it. */
 void emit_path_uses(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t lanes);
+/* Emits a collective that was executed on the path to this record. */
+void emit_together(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_bar(struct dcluster *c, uint32_t warp, const struct record *r);
 void refused_halves(struct dcluster *c);
+/* Those that wait with this mask. */
+uint32_t meeting_lanes(const struct meeting *m, uint32_t mask);
 void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_collective(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_fence(struct dcluster *c, uint32_t warp, const struct record *r);

@@ -46,7 +46,9 @@ static bool wait_event(const struct dcluster *c, uint32_t warp, const struct rec
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct dwarp *w = &c->warp[warp];
-	uint32_t lanes = w->nseen == 1 ? w->all & ~w->gone : r->lanes & ~w->gone, missing, held, all;
+	uint32_t lanes = w->nseen == 1 ? w->all & ~w->gone : r->lanes & ~w->gone, missing, mask;
+	uint32_t held, all;
+	const struct meeting *meeting;
 	const struct ptx_insn *i = s->insn;
 	struct event_blocked *b = &e->blocked;
 
@@ -79,10 +81,11 @@ static bool wait_event(const struct dcluster *c, uint32_t warp, const struct rec
 		b->text = w->at_bar ? "the other lanes of the warp have not arrived" : NULL;
 		return true;
 	case EF_WARP_SYNC: case EF_WARP:
-		missing = s->insn->op == OP_bar_warp_sync ? w->sync_mask & ~w->at_sync & w->all & ~w->gone
-			: w->collective_mask & ~w->at_collective & w->all & ~w->gone;
-		if (!(r->lanes & (i->op == OP_bar_warp_sync ? w->at_sync : w->at_collective)))
+		meeting = i->op == OP_bar_warp_sync ? &w->sync : &w->collective;
+		if (!(r->lanes & meeting->lanes))
 			return false;
+		mask = meeting->mask[__builtin_ctz(r->lanes & meeting->lanes)];
+		missing = mask & ~meeting_lanes(meeting, mask) & w->all & ~w->gone;
 		b->on = WAIT_WARP;
 		b->text = buf;
 		snprintf(buf, 200, "waits for lanes 0x%08x", missing);

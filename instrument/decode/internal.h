@@ -74,8 +74,9 @@ struct dwarp {
 	/* lanes at an .aligned access (struct site_info), and those that did not execute it
 	 * yet; 0: none */
 	uint32_t at_aligned, missing, aligned_site;
-	uint32_t at_sync, sync_mask, sync_site;
-	uint32_t at_collective, collective_mask;
+	/* lanes that wait for the others of their member masks: at bar.warp.sync, at a collective */
+	struct meeting { uint32_t lanes, mask[32]; } sync, collective;
+	uint32_t sync_site;
 	uint8_t from[32];          /* the source lane of each lane there */
 	/* for each lane: the mbarrier and phase of its last arrival, and the token of its next
 	 * wait */
@@ -88,6 +89,9 @@ struct dwarp {
 	 * offsets of a tensor copy */
 	struct { uint64_t at; int32_t word[8]; } source[32];
 	uint8_t nseen;             /* used entries of dcluster.seen */
+	/* together.c: by lane, the site of its last record, or 0; and the lanes whose next record
+	 * follows a collective that was emitted already */
+	uint32_t from_site[32], counted;
 };
 
 #define PATHS 1024
@@ -162,6 +166,12 @@ struct path_cache {
 	uint32_t nread, nwritten;
 };
 
+/* Does a collective lie on every path from one site to another? */
+struct together_path {
+	uint64_t key;
+	bool yes;
+};
+
 /* The decoding of a cluster, by one thread. */
 struct dcluster {
 	struct job *job;
@@ -174,6 +184,7 @@ struct dcluster {
 	VEC(struct model) model;
 	VEC(struct ev_span) span;
 	struct path_cache *path;   /* PATHS of them */
+	struct together_path *together; /* PATHS of them; NULL: no collectives are looked for */
 	struct { uint64_t from, bytes; } place[PLACES]; /* the allocation found last, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
 	struct gather *gather;     /* decode_launch.coarse; NULL: nothing was gathered yet */

@@ -473,6 +473,8 @@ void merge_end(struct dcluster *c)
 void merge_open_caches(struct dcluster *c)
 {
 	c->path = base_alloc(PATHS * sizeof *c->path);
+	if (c->job->l->code->together && !c->job->l->coarse)
+		c->together = base_alloc(PATHS * sizeof *c->together);
 	c->pieces = base_alloc(PIECES * sizeof *c->pieces);
 }
 
@@ -483,6 +485,7 @@ void merge_close_caches(struct dcluster *c)
 		free(c->path[k].reg);
 	}
 	free(c->path);
+	free(c->together);
 	for (uint32_t k = 0; k < PIECES; k++)
 		free(c->pieces[k]);
 	free(c->pieces);

@@ -82,19 +82,58 @@ void refused_halves(struct dcluster *c)
 	}
 }
 
-/* All lanes of the mask that have not exited have executed bar.warp.sync. */
+/* ---- lanes that wait for those of a mask; lanes of one warp may wait with different masks ---- */
+
+uint32_t meeting_lanes(const struct meeting *m, uint32_t mask)
+{
+	uint32_t lanes = 0;
+
+	for EACH_LANE(l, m->lanes)
+		lanes |= (uint32_t)(m->mask[l] == mask) << l;
+	return lanes;
+}
+
+/* The lanes that wait with this mask, if they are all of the mask's that live; they leave then.
+ * Else 0. */
+static uint32_t complete(struct meeting *m, uint32_t mask, uint32_t live)
+{
+	const uint32_t lanes = meeting_lanes(m, mask), want = mask & live;
+
+	if (!want || (lanes & want) != want)
+		return 0;
+	m->lanes &= ~lanes;
+	return lanes;
+}
+
+/* These lanes arrive. Returns the same. */
+static uint32_t arrive(struct meeting *m, uint32_t lanes, uint32_t mask, uint32_t live)
+{
+	if (lanes && !(mask & live & ~lanes))
+		return lanes;
+	m->lanes |= lanes;
+	for EACH_LANE(l, lanes)
+		m->mask[l] = mask;
+	return complete(m, mask, live);
+}
+
+static void warp_synced(struct dcluster *c, uint32_t warp, uint32_t lanes, uint32_t mask)
+{
+	struct event e = record_event(c, warp, c->warp[warp].sync_site, EV_WARP_SYNC, lanes);
+
+	e.warp_sync.mask = mask & c->warp[warp].all & ~c->warp[warp].gone;
+	if (lanes)
+		emit(c, &e);
+}
+
+/* Lanes have exited: others may have waited for them only. */
 static void try_warp_sync(struct dcluster *c, uint32_t warp)
 {
 	struct dwarp *w = &c->warp[warp];
-	const uint32_t mask = w->sync_mask & w->all & ~w->gone;
-	struct event e;
 
-	if (!(w->at_sync & mask) || (w->at_sync & mask) != mask)
-		return;
-	e = record_event(c, warp, w->sync_site, EV_WARP_SYNC, w->at_sync);
-	e.warp_sync.mask = mask;
-	w->at_sync = 0;
-	emit(c, &e);
+	for EACH_LANE(l, w->sync.lanes)
+		if (w->sync.lanes >> l & 1)
+			warp_synced(c, warp, complete(&w->sync, w->sync.mask[l], w->all & ~w->gone),
+				w->sync.mask[l]);
 }
 
 void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -108,12 +147,8 @@ void emit_warp_sync(struct dcluster *c, uint32_t warp, const struct record *r)
 		same = record_same(c, r, rest, &i->operand[0]);
 		if (same & ~mask)
 			refused_mask(c, warp, r, same & ~mask, mask);
-		if (w->sync_mask != mask)
-			w->at_sync = 0;
-		w->sync_mask = mask;
 		w->sync_site = r->site;
-		w->at_sync |= same;
-		try_warp_sync(c, warp);
+		warp_synced(c, warp, arrive(&w->sync, same, mask, w->all & ~w->gone), mask);
 	}
 }
 
@@ -133,20 +168,20 @@ static unsigned source_of(const struct ptx_insn *i, unsigned l, uint32_t b, uint
 	return (unsigned)((up ? from >= high : from <= high) ? from : lane);
 }
 
-/* All lanes of the mask have executed the collective. */
+/* These lanes, all of the mask, have executed the collective. */
 static void emit_done(struct dcluster *c, uint32_t warp, const struct ptx_insn *i, uint32_t id,
-	uint32_t mask)
+	uint32_t lanes, uint32_t mask)
 {
 	const struct dwarp *w = &c->warp[warp];
-	struct event e = record_event(c, warp, 0, EV_WARP_COLLECTIVE, w->at_collective);
+	struct event e = record_event(c, warp, 0, EV_WARP_COLLECTIVE, lanes);
 	uint32_t stray = 0;
 
 	e.site = id;
 	emit(c, &e);
-	if (i->op != OP_shfl_sync || w->at_collective == FULL)
+	if (i->op != OP_shfl_sync || lanes == FULL)
 		return;
-	for EACH_LANE(l, w->at_collective)
-		stray |= (uint32_t)!(mask & w->at_collective & 1u << w->from[l]) << l;
+	for EACH_LANE(l, lanes)
+		stray |= (uint32_t)!(mask & lanes & 1u << w->from[l]) << l;
 	if (!stray)
 		return;
 	e.lanes = stray;
@@ -155,7 +190,8 @@ static void emit_done(struct dcluster *c, uint32_t warp, const struct ptx_insn *
 	emit(c, &e);
 }
 
-static void emit_repeated(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t mask)
+static void emit_repeated(struct dcluster *c, uint32_t warp, const struct record *r,
+	uint32_t lanes, uint32_t mask)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 	struct dwarp *w = &c->warp[warp];
@@ -163,10 +199,10 @@ static void emit_repeated(struct dcluster *c, uint32_t warp, const struct record
 	for (uint32_t k = 0; k < s->nbatch; k++) {
 		const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
 
-		for (unsigned l = 0; i->op == OP_shfl_sync && w->at_collective != FULL && l < 32; l++)
+		for (unsigned l = 0; i->op == OP_shfl_sync && lanes != FULL && l < 32; l++)
 			w->from[l] = (uint8_t)source_of(i, l, (uint32_t)i->operand[2].imm,
 				(uint32_t)i->operand[3].imm);
-		emit_done(c, warp, i, record_batch_site(c, r->site, k), mask);
+		emit_done(c, warp, i, record_batch_site(c, r->site, k), lanes, mask);
 	}
 }
 
@@ -177,27 +213,22 @@ void emit_collective(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct dwarp *w = &c->warp[warp];
 
 	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
-		uint32_t mask = (uint32_t)record_value(c, r, o, (unsigned)__builtin_ctz(rest)), want;
+		uint32_t mask = (uint32_t)record_value(c, r, o, (unsigned)__builtin_ctz(rest)), lanes;
 
 		same = record_same(c, r, rest, o);
 		if (same & ~mask)
 			refused_mask(c, warp, r, same & ~mask, mask);
-		if (w->collective_mask != mask)
-			w->at_collective = 0;
-		w->collective_mask = mask;
-		w->at_collective |= same & mask;
 		/* with all 32 lanes, every source lane takes part */
 		for (uint32_t l = 0; i->op == OP_shfl_sync && (same & mask) != FULL && l < 32; l++)
 			if (same >> l & 1)
 				w->from[l] = (uint8_t)source_of(i, l,
 					(uint32_t)record_value(c, r, &i->operand[2], l),
 					(uint32_t)record_value(c, r, &i->operand[3], l));
-		want = mask & w->all & ~w->gone;
-		if (!want || (w->at_collective & want) != want)
+		lanes = arrive(&w->collective, same & mask, mask, w->all & ~w->gone);
+		if (!lanes)
 			continue;
-		emit_done(c, warp, i, c->job->l->site[r->site], mask);
-		emit_repeated(c, warp, r, mask);
-		w->at_collective = 0;
+		emit_done(c, warp, i, c->job->l->site[r->site], lanes, mask);
+		emit_repeated(c, warp, r, lanes, mask);
 	}
 }
 

@@ -28,14 +28,6 @@ struct consan *inject_session(void)
 	return session;
 }
 
-double inject_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void inject_print(const char *fmt, ...)
 {
 	va_list ap;

@@ -55,7 +55,6 @@ extern _Thread_local bool inject_busy;
 
 /* The session; NULL: none could be opened. */
 struct consan *inject_session(void);
-double inject_now(void); /* monotonic, in seconds */
 void inject_print(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Adds a remark to the report. */
 void inject_remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);

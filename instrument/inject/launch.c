@@ -163,7 +163,7 @@ static bool prepare_launch(struct inject_launch *l)
 	raise_stack_limit(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);
 	inject_times_await();
-	l->start = inject_now();
+	l->start = progress_seconds();
 	return prepare(l) || unchecked(l, "no device memory for its records");
 }
 
@@ -171,7 +171,7 @@ void inject_before(struct inject_launch *l)
 {
 	pthread_mutex_lock(&lock);
 	if (prepare_launch(l))
-		l->launched = inject_now();
+		l->launched = progress_seconds();
 	inject_leave(l);
 	if (!l->module)
 		pthread_mutex_unlock(&lock); /* else inject_after() unlocks it */
@@ -230,7 +230,7 @@ static void say_times(const struct records *r, const struct gpu_cost *cost)
 {
 	const struct inject_launch *l = r->l;
 	const struct times *t = &r->t;
-	double end = inject_now();
+	double end = progress_seconds();
 	struct inject_time gpu;
 	struct text clock = { 0 };
 
@@ -310,7 +310,7 @@ static bool copy_records(struct records *r, struct gpu_launch *g)
 	bool digested = g->ended && !gpu_each(inject_session()) && inject_facts(from, g, &facts);
 
 	head = digested ? facts.head : inject_fetch(from, RECORD_CHUNK_BYTES);
-	r->t.facts = inject_now();
+	r->t.facts = progress_seconds();
 	if (!head)
 		return false;
 	g->dropped = head->dropped;
@@ -331,12 +331,12 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 {
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .fault = fault, .cost = &cost };
-	struct records r = { .l = l, .t = { .ran = inject_now() } };
+	struct records r = { .l = l, .t = { .ran = progress_seconds() } };
 	struct drained d;
 
 	open_launch(&g, &r);
 	if (inject_drain_end(l->drain, ended, at, &g, &d)) {
-		r.t.facts = r.t.copied = inject_now();
+		r.t.facts = r.t.copied = progress_seconds();
 		gpu_check(inject_session(), &g);
 		r.chunks = d.head->next - 1;
 		r.fetched = g.chunks;
@@ -360,12 +360,12 @@ static void check(const struct inject_launch *l, bool ended)
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .cost = &cost, .whole = whole };
 	/* if it is not known how many chunks there are, all of the pool is cleared */
-	struct records r = { .l = l, .chunks = l->pool->chunks, .t = { .ran = inject_now() } };
+	struct records r = { .l = l, .chunks = l->pool->chunks, .t = { .ran = progress_seconds() } };
 	bool copied;
 
 	open_launch(&g, &r);
 	copied = copy_records(&r, &g);
-	r.t.copied = inject_now();
+	r.t.copied = progress_seconds();
 	if (copied)
 		gpu_check(inject_session(), &g);
 	else
@@ -445,14 +445,14 @@ static void prepare_check(struct inject_launch *l)
 /* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
 static CUresult wait_for(struct inject_launch *l)
 {
-	double limit = gpu_timeout(inject_session()), start = inject_now(), ran;
+	double limit = gpu_timeout(inject_session()), start = progress_seconds(), ran;
 	const bool drains = l->wanted && gpu_drains(inject_session());
 	CUresult r;
 
 	if (limit <= 0 && !drains)
 		return cu.p_cuStreamSynchronize(l->stream);
 	while ((r = cu.p_cuStreamQuery(l->stream)) == CUDA_ERROR_NOT_READY) {
-		ran = inject_now() - start;
+		ran = progress_seconds() - start;
 		if (limit > 0 && ran >= limit)
 			break;
 		if (!drains || ran < DRAIN_AFTER || !drain(l))

@@ -95,12 +95,12 @@ static struct gpu_module *instrument(const void *image, size_t most, const char 
 	pthread_mutex_unlock(&images.lock);
 	ptx = ptx_of(image, most, name.at, &n);
 	if (ptx) {
-		start = inject_now();
+		start = progress_seconds();
 		m = gpu_module_open(name.at, ptx, n, false, gpu_global(inject_session()),
 			gpu_drains(inject_session()), &e);
 		if (m && gpu_times(inject_session()))
 			inject_print("times of %s: instrumented %zu instructions in %.3f ms",
-				name.at, gpu_module_insns(m), 1e3 * (inject_now() - start));
+				name.at, gpu_module_insns(m), 1e3 * (progress_seconds() - start));
 		if (!m)
 			inject_remark(REMARK_BAD_MODULE, "%s: line %d: %s", name.at, e.line,
 				e.text);

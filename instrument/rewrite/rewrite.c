@@ -214,8 +214,10 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool
 			selected[n++] = &m->func[k];
 	if (n)
 		qsort(selected, n, sizeof *selected, by_line);
-	for (size_t k = 0; k < n; k++)
+	for (size_t k = 0; k < n; k++) {
+		r->together = r->together || rewrite_has_together(selected[k]);
 		function(r, &calls, selected[k], &from);
+	}
 	free(selected);
 	calls_text(&calls, &r->text, from, m->ntext);
 	for (size_t k = 0; k < r->func.n; k++)

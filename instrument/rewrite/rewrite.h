@@ -62,6 +62,7 @@ struct rewrite {
 	const struct ptx_module *module; /* not owned */
 	unsigned number;
 	bool emulated, global, drains;
+	bool together;                   /* it has collectives of whole warps that are not recorded */
 	unsigned waits;                  /* waits for mbarriers that were written */
 	struct text text;
 	VEC(struct rewrite_site) site;   /* element 0 is not used */
@@ -85,6 +86,10 @@ void rewrite_find_reg_uses(struct rewrite *r, struct rewrite_func *info);
  * most `cap` indices of r->reg_use; they are in execution order if there is only one path. */
 unsigned rewrite_reg_uses_between(const struct rewrite *r, const struct rewrite_func *f,
 	uint32_t from, uint32_t to, uint32_t *use, unsigned cap);
+/* together.c: warp collectives of a whole warp that are not recorded, as mma.sync. Does the function
+ * have any? Does one lie on every path between two of its instructions, exclusive? */
+bool rewrite_has_together(const struct ptx_func *f);
+bool rewrite_together_between(const struct ptx_func *f, uint32_t from, uint32_t to);
 void rewrite_free(struct rewrite *r);
 const struct rewrite_func *rewrite_find(const struct rewrite *r, const char *kernel);
 /* A recorded instruction that ends its lanes. */

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Handles 0, 1 (cudaStreamLegacy) and 2 (cudaStreamPerThread). */
 enum { DEFAULT_STREAMS = 3 };
@@ -240,18 +239,16 @@ int cuda_event_record(const void *handle, const void *stream)
 {
 	struct cuda_event *m = cuda_event_of(handle);
 	struct stream *s = stream_of(stream);
-	struct timespec now;
 	int error = device_ready();
 
 	if (error)
 		return error;
 	if (!m || !s)
 		return cudaErrorInvalidResourceHandle;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	s->launched = false;
 	m->capture = s->capture;
 	m->recorded = !s->capture;
-	m->at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+	m->at = progress_seconds();
 	return 0;
 }
 

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 static const struct exec_device devices[] = {
@@ -29,14 +28,6 @@ const struct exec_device *exec_device_for(unsigned sm)
 const struct exec_device *exec_device_at(unsigned k)
 {
 	return k < ARRAY_SIZE(devices) ? &devices[k] : NULL;
-}
-
-double grid_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* Without a bound, an estimate of what ptxas chooses; it chooses no more than a setmaxnreg.inc asks
@@ -325,7 +316,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		g.jobs = (unsigned)g.max_resident;
 	g.cut = UINT64_MAX;
 	g.bad_cluster = UINT64_MAX;
-	g.deadline = l->timeout > 0 ? grid_now() + l->timeout : 0;
+	g.deadline = l->timeout > 0 ? progress_seconds() + l->timeout : 0;
 	g.worker = base_alloc(g.jobs * sizeof *g.worker);
 	if (l->cooperative) {
 		/* cooperative groups: the driver provides only a barrier word at +8 */

@@ -261,7 +261,6 @@ struct grid {
 void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32_t site,
 	const char *text);
 uint64_t grid_cluster(const struct grid *g, uint64_t k); /* id of the k-th to start */
-double grid_now(void);
 
 /* context.c */
 /* A cluster of the grid becomes resident; place: clc.h, else 0. */

@@ -161,6 +161,7 @@ struct warp {
 				      that call filled it */
 	uint64_t tried;            /* bit site % 64: a try_wait there has failed once */
 	bool done;
+	uint64_t together;         /* cluster.events at its last warp_emit_together() */
 	struct xwait wait;         /* filled by a handler that returns STEP_BLOCK */
 	uint32_t polls;            /* calls of ex_poll() since the last ex_work() */
 	uint32_t maxnreg;          /* current setmaxnreg value */
@@ -341,6 +342,9 @@ static inline uint32_t warp_sync_mask(struct warp *w, const struct xop *x,
  * There must be a sink. */
 void warp_emit_collective(struct warp *w, const struct xop *x, uint32_t lanes,
 	const l32 mask[LANES]);
+/* The same for all lanes of the warp, by an instruction of which many may follow each other: nothing
+ * is emitted if no event of the cluster lies between. */
+void warp_emit_together(struct warp *w, const struct xop *x);
 /* Reports the lanes of a shfl that take the value of a lane outside their mask. */
 void warp_emit_bad_source(struct warp *w, const struct xop *x, uint32_t lanes,
 	const l32 mask[LANES], const l32 from[LANES]);

@@ -69,6 +69,8 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
+	if (w->sink)
+		warp_emit_together(w, x);
 	for (unsigned k = 0; k < a->nd; k++)
 		r.d[k] = w->r + a->d[k];
 	for (unsigned k = 0; k < a->na; k++)

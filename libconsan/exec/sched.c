@@ -447,7 +447,7 @@ static void check_limits(struct worker *wk)
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
 
-	if (g->deadline > 0 && grid_now() > g->deadline)
+	if (g->deadline > 0 && progress_seconds() > g->deadline)
 		atomic_store(&g->timeout, true);
 	if ((o && o->stop && o->stop(o->user))
 		|| (g->l->control && g->l->control->most && wk->ticks > g->l->control->most))

@@ -392,6 +392,17 @@ void warp_emit_collective(struct warp *w, const struct xop *x, uint32_t lanes,
 	}
 }
 
+void warp_emit_together(struct warp *w, const struct xop *x)
+{
+	struct event e;
+
+	if (w->together == w->cluster->events)
+		return;
+	e = ex_event(w, x, EV_WARP_COLLECTIVE, ~w->dead);
+	ex_emit(w->cluster, &e);
+	w->together = w->cluster->events;
+}
+
 void warp_emit_bad_source(struct warp *w, const struct xop *x, uint32_t lanes,
 	const l32 mask[LANES], const l32 from[LANES])
 {

@@ -238,6 +238,8 @@ static enum step op_product(struct warp *w, const struct xop *x, uint32_t lanes)
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
+	if (w->sink)
+		warp_emit_together(w, x);
 	for (unsigned k = 0; k < (unsigned)p->rows * p->columns; k++) {
 		unsigned row = k / p->columns, column = k % p->columns;
 

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +51,31 @@ bool copy_get(int fd, void *at, size_t n, double until)
 		n -= (size_t)k;
 	}
 	return true;
+}
+
+pid_t copy_fork(void)
+{
+	static const int fault[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	const pid_t parent = getpid();
+	sigset_t all, old;
+	pid_t pid;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < ARRAY_SIZE(fault); i++)
+		sigdelset(&all, fault[i]);
+	/* before the fork, so that no handler can run in the copy */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (pid) {
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		return pid;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(fault); i++)
+		signal(fault[i], SIG_DFL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it ended before that */
+		_exit(1);
+	return 0;
 }
 
 void copy_reap(pid_t pid)

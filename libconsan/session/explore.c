@@ -107,7 +107,7 @@ bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *c
 		out->lost++;
 		return false;
 	}
-	pid = fork();
+	pid = copy_fork();
 	if (!pid) {
 		size_t count;
 

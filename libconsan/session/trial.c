@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,22 +37,6 @@ static bool put_result(int fd, const struct trial_result *r)
 		&& copy_put(fd, r->at, r->n * sizeof *r->at);
 }
 
-/* A copy of the process has no use for the program's signal handlers, and ends with its parent.
- * Faults still end it. */
-static void become_copy(void)
-{
-	static const int fault[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
-	sigset_t all;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	sigfillset(&all);
-	for (size_t i = 0; i < ARRAY_SIZE(fault); i++) {
-		sigdelset(&all, fault[i]);
-		signal(fault[i], SIG_DFL);
-	}
-	sigprocmask(SIG_SETMASK, &all, NULL);
-}
-
 static void one_trial(trial_run *run, void *user, const char *text, const struct trial_request *q,
 	struct trial_result *out)
 {
@@ -63,9 +46,8 @@ static void one_trial(trial_run *run, void *user, const char *text, const struct
 	*out = (struct trial_result){ 0 };
 	if (pipe2(fd, O_CLOEXEC))
 		return;
-	pid = fork();
+	pid = copy_fork();
 	if (!pid) {
-		become_copy();
 		result_fd = fd[1];
 		out->done = run(user, text, q, out);
 		_exit(!put_result(fd[1], out));
@@ -93,7 +75,6 @@ static _Noreturn void serve(int in, int out, trial_run *run, void *user)
 {
 	struct trial_request q;
 
-	become_copy();
 	while (copy_get(in, &q, sizeof q, 0)) {
 		char *text = base_alloc(q.n + 1);
 		struct trial_result r;
@@ -125,7 +106,7 @@ struct trials *trials_open(trial_run *run, void *user)
 		close(to[1]);
 		return NULL;
 	}
-	pid = fork();
+	pid = copy_fork();
 	if (!pid) {
 		close(to[1]);
 		close(from[0]);

@@ -6,7 +6,7 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	check/check check/litmus check/pairs \
 	finding/banks finding/catalogue finding/edit finding/group finding/results finding/history \
 	reports/report reports/formats reports/exports reports/browser \
-	session/consan session/fallback session/repair session/schedule cli/cli cuda/cuda \
+	session/consan session/copy session/fallback session/repair session/schedule cli/cli cuda/cuda \
 	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
 	inject/ranges)
 

@@ -298,6 +298,8 @@ static enum step movmatrix(struct warp *w, const struct xop *x, uint32_t lanes)
 
 	if (!warp_aligned(w, x, lanes, &s))
 		return s;
+	if (w->sink)
+		warp_emit_together(w, x);
 	for (unsigned l = 0; l < LANES; l++)
 		for (unsigned k = 0; k < 2; k++) {
 			unsigned row = l / 4, col = l % 4 * 2 + k;
