@@ -83,21 +83,21 @@ template <int N, class F> struct shape {
 
 #define SINGLE "--group=1 --m=128 --n=384 --ctas=1"
 #define BUGS(BUG) \
-	BUG(scales_not_waited, E22, SINGLE, "copies the factors before their bytes have landed") \
+	BUG(scales_not_waited, CS610, SINGLE, "copies the factors before their bytes have landed") \
 	BUG(scales_not_expected, CS211, SINGLE, "the bytes of the factors are not expected") \
-	BUG(scales_on_own_barrier, E24, "", \
+	BUG(scales_on_own_barrier, CS611, "", \
 		"the factors of the odd CTA count on its own barrier, so the leader does not wait for them") \
-	BUG(scales_missing, E27, SINGLE, "the factors of B are not copied to tensor memory") \
-	BUG(scales_after_mma, E18, SINGLE, "the factors are copied after the first MMA") \
-	BUG(scales_by_another, E18, SINGLE, \
+	BUG(scales_missing, CS612, SINGLE, "the factors of B are not copied to tensor memory") \
+	BUG(scales_after_mma, CS612, SINGLE, "the factors are copied after the first MMA") \
+	BUG(scales_by_another, CS604, SINGLE, \
 		"one lane copies the factors and another one multiplies: nothing orders the two") \
-	BUG(scales_over_sums, E18, SINGLE, "the factors of the first slot overlap the second sums") \
-	BUG(commit_by_another, E20, SINGLE, \
+	BUG(scales_over_sums, CS604, SINGLE, "the factors of the first slot overlap the second sums") \
+	BUG(commit_by_another, CS608, SINGLE, \
 		"the commit comes from another lane than the MMAs, so it covers none of them") \
-	BUG(release_without_scales, E22, SINGLE, \
+	BUG(release_without_scales, CS609, SINGLE, \
 		"the slot is released by a commit before the copy of its factors") \
-	BUG(alloc_sums_only, E07, SINGLE, "allocates no columns for the factors") \
-	BUG(acc_release_before_wait, E16, SINGLE, "acc.empty is signalled before wait::ld") \
+	BUG(alloc_sums_only, CS620, SINGLE, "allocates no columns for the factors") \
+	BUG(acc_release_before_wait, CS602, SINGLE, "acc.empty is signalled before wait::ld") \
 	BUG(peer_not_counted, CS209, "--m=256 --n=384 --ctas=2", \
 		"acc.empty counts the leader's warps, those of the pair arrive") \
 	BUG(no_tail, CS503, "", "the odd CTA may exit before the last commit arrives on it")
