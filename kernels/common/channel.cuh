@@ -103,6 +103,13 @@ DEVICE void channel_acquire_cluster(channel<slots> &c, cursor<slots> at)
 	mbar_wait_cluster(&c.empty[at.slot], at.parity ^ 1);
 }
 
+/* Consumer: waits for a slot that another CTA declares full. */
+template <int slots>
+DEVICE void channel_wait_cluster(channel<slots> &c, cursor<slots> at)
+{
+	mbar_wait_cluster(&c.full[at.slot], at.parity);
+}
+
 /* Consumer: one arrival on `empty` in the CTA of that rank. */
 template <int slots>
 DEVICE void channel_release_to(channel<slots> &c, cursor<slots> at, uint32_t rank)

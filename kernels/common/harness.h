@@ -157,7 +157,7 @@ static int harness_bug(const struct program &p, const char *name)
 	exit(2);
 }
 
-/* --normal: the distribution of what harness_halves() returns */
+/* --normal: the distribution of what harness_elements() returns */
 static bool harness_normal;
 
 /* Reads the command line into the options' values; may exit. */
@@ -249,18 +249,17 @@ static inline float harness_normal_value(uint32_t seed, uint64_t i)
 	return sum - 6;
 }
 
-static __half *harness_halves(uint32_t seed, uint64_t n)
+template <class T> static T *harness_elements(uint32_t seed, uint64_t n)
 {
-	__half *h = (__half *)malloc(n * sizeof *h);
+	T *to = (T *)malloc(n * sizeof *to);
 
-	if (!h) {
-		fprintf(stderr, "no memory for %llu halves\n", (unsigned long long)n);
+	if (!to) {
+		fprintf(stderr, "no memory for %llu elements\n", (unsigned long long)n);
 		exit(3);
 	}
 	for (uint64_t i = 0; i < n; i++)
-		h[i] = __float2half(harness_normal ? harness_normal_value(seed, i)
-			: harness_value(seed, i));
-	return h;
+		to[i] = T(harness_normal ? harness_normal_value(seed, i) : harness_value(seed, i));
+	return to;
 }
 
 /* The caller frees it with cudaFree. */
@@ -276,19 +275,21 @@ template <class T> static T *harness_device(const T *host, uint64_t n)
 	return at;
 }
 
-/* The same halves on the host and on the device, freed by the destructor */
-struct halves {
-	__half *host, *device;
+/* The same elements on the host and on the device, freed by the destructor */
+template <class T> struct elements {
+	T *host, *device;
 
-	halves(uint32_t seed, uint64_t n)
-		: host(harness_halves(seed, n)), device(harness_device(host, n)) {}
-	halves(const halves &) = delete;
-	~halves()
+	elements(uint32_t seed, uint64_t n) : elements(harness_elements<T>(seed, n), n) {}
+	/* of n elements that malloc() returned */
+	elements(T *made, uint64_t n) : host(made), device(harness_device(host, n)) {}
+	elements(const elements &) = delete;
+	~elements()
 	{
 		cudaFree(device);
 		free(host);
 	}
 };
+using halves = elements<__half>;
 
 /* ---- checking ---- */
 

@@ -3,38 +3,44 @@
 
 #include "harness.h"
 
-/* The dot product of n halves of `row` and n halves of `col`, which are `step` apart */
-static double product_dot(const __half *row, const __half *col, long step, long n)
+/* The dot product of n elements of `row` and n elements of `col`, which are `step` apart */
+template <class T> static double product_dot(const T *row, const T *col, long step, long n)
 {
 	double sum = 0;
 
 	for (long l = 0; l < n; l++)
-		sum += __half2float(row[l]) * __half2float(col[l * step]);
+		sum += (float)row[l] * (float)col[l * step];
 	return sum;
 }
 
 /* Element (l, j) of B is b[l * down + j * right]. */
-struct product {
+template <class T> struct product {
 	long m, n, k;
-	const __half *a, *b;
+	const T *a, *b;
 	long down, right;
 };
 
-/* Compares every element of a small product, some thousands of a large one. */
-static void product_check(struct checker &c, const product &p, const __half *device)
+/* Compares every element of a small product, some thousands of a large one, with the reference
+ * rounded to the type of the result. want(row, column) returns the reference. */
+template <class T, class Want>
+static void product_check(struct checker &c, long m, long n, long k, const T *device, Want want)
 {
-	const uint64_t size = (uint64_t)p.m * p.n;
-	const uint64_t step = size * p.k <= 1 << 25 ? 1 : size / 4093 | 1;
-	__half *got = (__half *)malloc(size * sizeof *got);
+	const uint64_t size = (uint64_t)m * n;
+	const uint64_t step = size * k <= 1 << 25 ? 1 : size / 4093 | 1;
+	T *got = (T *)malloc(size * sizeof *got);
 
 	CUDA(cudaMemcpy(got, device, size * sizeof *got, cudaMemcpyDeviceToHost));
-	for (uint64_t i = 0; i < size; i += step) {
-		const double want = product_dot(p.a + i / p.n * p.k, p.b + i % p.n * p.right,
-			p.down, p.k);
-
-		checker_see(c, i, __half2float(got[i]), want, 1e-3);
-	}
+	for (uint64_t i = 0; i < size; i += step)
+		checker_see(c, i, (float)got[i], (float)T((float)want(i / n, i % n)), 1e-3);
 	free(got);
+}
+
+template <class T>
+static void product_check(struct checker &c, const product<T> &p, const T *device)
+{
+	product_check(c, p.m, p.n, p.k, device, [&](long row, long col) {
+		return product_dot(p.a + row * p.k, p.b + col * p.right, p.down, p.k);
+	});
 }
 
 static void product_require(const struct program &p, long m, long n, long k)

@@ -14,6 +14,13 @@ DEVICE uint32_t smem_at(const void *p)
 	return (uint32_t)__cvta_generic_to_shared(p);
 }
 
+/* The first address that a tile with TMA's 128-byte swizzle may have: the pattern repeats every
+ * 1024 bytes and starts there. The kernel asks for 1024 bytes more than its tiles take. */
+template <class T = __half> DEVICE T *first_tile(unsigned char *smem)
+{
+	return (T *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
+}
+
 /* ---- cp.async: 16 bytes by one thread; bytes < 16 are followed by zeros ---- */
 
 DEVICE void cp_async(void *smem, const void *gmem, uint32_t bytes = 16)

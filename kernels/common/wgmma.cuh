@@ -5,13 +5,6 @@
 
 #include "ptx.cuh"
 
-/* The first address that such a tile may have: the swizzle pattern repeats every 1024 bytes
- * and starts there. The kernel asks for 1024 bytes more than its tiles take. */
-DEVICE __half *first_tile(unsigned char *smem)
-{
-	return (__half *)((uintptr_t)(smem + 1023) & ~(uintptr_t)1023);
-}
-
 /* d += a * b over the 64 columns of both tiles, not committed */
 template <int n> DEVICE void multiply_tiles(float (&d)[n], const __half *a, const __half *b)
 {

@@ -317,7 +317,7 @@ int main(int argc, char **argv)
 		(int)min(band, (m + BM - 1) / BM)};
 
 	const int status = harness_run(prog, r, [&](auto bug) { launch(p, stages, bug); },
-		[&](checker &c) { product_check(c, {m, n, k, a.host, b.host, n, 1}, dc); },
+		[&](checker &c) { product_check(c, product<__half>{m, n, k, a.host, b.host, n, 1}, dc); },
 		2e-12 * m * n * k, "TFLOP/s", "%ld x %ld x %ld, %ld stages, band %ld", m, n, k,
 		stages, band);
 

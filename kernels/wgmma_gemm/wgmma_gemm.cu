@@ -509,7 +509,7 @@ int main(int argc, char **argv)
 		prefer, least, (int)ctas};
 
 	const int status = harness_run(p, r, [&](auto bug) { launch(j, warpgroups, bug); },
-		[&](checker &c) { product_check(c, {m, n, k, a.host, b.host, 1, k}, dc); },
+		[&](checker &c) { product_check(c, product<__half>{m, n, k, a.host, b.host, 1, k}, dc); },
 		2e-12 * m * n * k, "TFLOP/s", "%ld x %ld x %ld, clusters of %u x %u", m, n, k,
 		prefer.rows, prefer.cols);
 
