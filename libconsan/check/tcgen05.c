@@ -5,8 +5,7 @@
 #define UNCHECKED(member) \
 void on_##member(struct cluster *c, const struct event *e) \
 { \
-	(void)c; \
-	(void)e; \
+	alloc_on_event(c, e); \
 }
 UNCHECKED(tmem_alloc)
 UNCHECKED(tmem_dealloc)
