@@ -57,9 +57,10 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 	struct warp *w = warp_of(c, e);
 	struct mbar *m = mbar_of(c, cta, addr);
 	struct finding *f;
+	const bool async = e->kind == EV_BULK || e->kind == EV_TRY_CANCEL;
 
 	/* its completion is known through its slot, not through its issuer */
-	if (e->kind == EV_BULK)
+	if (async)
 		cluster_check_peer(c, w, e, cta, mbar_operation(e));
 	else
 		cluster_use_peer(c, w, e, cta, mbar_operation(e));
@@ -90,7 +91,7 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 			report_send(c, f);
 		}
 	}
-	if (e->kind != EV_BULK) /* its use of the object is its signal, see mbar_check_signals() */
+	if (!async) /* its use of the object is its signal, see mbar_check_signals() */
 		note_op(&m->users, warp_past_op(w, e->lanes, e->site));
 	return m;
 }
