@@ -5,7 +5,9 @@ KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
 	kernels/attention/fa2_split_kv kernels/attention/fa2_shared_kv \
 	kernels/attention/fa2_shared_qkv kernels/attention/fa2_tiling_qk kernels/mlp/fused_mlp \
 	kernels/attention/hopper kernels/attention/mesh_kv kernels/attention/mesh_mlo \
-	kernels/fallback/fallback kernels/tcgen05_gemm/tcgen05_gemm kernels/attention/blackwell
+	kernels/fallback/fallback kernels/tcgen05_gemm/tcgen05_gemm \
+	kernels/tcgen05_gemm/scaled_gemm kernels/tcgen05_gemm/clc_gemm \
+	kernels/attention/blackwell
 
 kernels: $(KERNELS:%=$(BUILD)/%)
 

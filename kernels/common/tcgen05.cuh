@@ -260,6 +260,61 @@ DEVICE void mma_f16_tmem(uint32_t d, uint32_t a, uint64_t b, uint32_t descriptor
 		:: "r"(d), "r"(a), "l"(b), "r"(descriptor), "r"((int)accumulate) : "memory");
 }
 
+/* ---- MMA with scales: each 32 or 16 columns of a row of A or B have a factor in tensor memory.
+ *
+ * The factors of 128 rows and 4 blocks of columns are 512 bytes: in row i of 16 bytes those of the
+ * rows i, 32 + i, 64 + i and 96 + i, 4 bytes each. Copied to tensor memory they take 4 columns, and
+ * each window of 32 lanes holds all of them. In a pair each CTA has the factors of its own rows of
+ * A and of all rows of B. ---- */
+
+/* The descriptor of such 512 bytes, without swizzle: eight rows are 128 bytes */
+DEVICE uint64_t tcgen05_scales(const void *smem)
+{
+	const uint64_t eight_rows = 128 >> 4, version = 1;
+
+	return (uint64_t)(smem_at(smem) >> 4 & 0x3fff) | (uint64_t)1 << 16 | eight_rows << 32 |
+		version << 46;
+}
+
+/* Copies them in each CTA of the group, from its own shared memory. The MMAs that the same thread
+ * issues afterwards use them without further waiting. */
+template <int group> DEVICE void tmem_copy_scales(uint32_t address, uint64_t scales)
+{
+	IN_GROUP(group, "tcgen05.cp.cta_group::", ".32x128b.warpx4 [%0], %1;",
+		:: "r"(address), "l"(scales) : "memory");
+}
+
+/* For mma_mxf8(): A and B of e4m3, factors of ue8m0; which of 4 blocks of 32 columns it is */
+DEVICE uint32_t mma_e4m3(int m, int n, uint32_t block)
+{
+	return block << 4 | 1u << 23 | mma_shape(m, n) | block << 29;
+}
+
+/* For mma_nvf4(): A and B of e2m1, factors of ue4m3 */
+DEVICE uint32_t mma_e2m1(int m, int n)
+{
+	return 1u << 7 | 1u << 10 | mma_shape(m, n);
+}
+
+#define MMA_SCALED(name, kind) \
+	template <int group> \
+	DEVICE void name(uint32_t d, uint64_t a, uint64_t b, uint32_t descriptor, uint32_t scales_a, \
+		uint32_t scales_b, bool accumulate) \
+	{ \
+		IN_GROUP(group, "{\n\t" \
+			".reg .pred p;\n\t" \
+			"setp.ne.b32 p, %6, 0;\n\t" \
+			"tcgen05.mma.cta_group::", "." kind " [%0], %1, %2, %3, [%4], [%5], p;\n\t" \
+			"}", \
+			:: "r"(d), "l"(a), "l"(b), "r"(descriptor), "r"(scales_a), "r"(scales_b), \
+			"r"((int)accumulate) : "memory"); \
+	}
+/* 32 columns, one block */
+MMA_SCALED(mma_mxf8, "kind::mxf8f6f4.block_scale.scale_vec::1X")
+/* 64 columns, 4 blocks of 16 */
+MMA_SCALED(mma_nvf4, "kind::mxf4nvf4.block_scale.scale_vec::4X")
+#undef MMA_SCALED
+
 /* ---- TMA for a group: the bytes count on the barrier `full`, whose address comes from smem_of():
  * in a pair that of the leader, wherever they land ---- */
 

@@ -68,50 +68,50 @@ template <int N> struct shape {
 #define LOOPS "--n=1536 --ctas=4"
 #define BUGS(BUG) \
 	/* operands in shared memory */ \
-	BUG(no_full_wait, E22, SINGLE, "multiplies without waiting for the bytes") \
-	BUG(full_parity, E22, SINGLE, "waits for the previous phase of full, which is complete") \
-	BUG(stale_phase, E22, SINGLE " --k=256", \
+	BUG(no_full_wait, CS610, SINGLE, "multiplies without waiting for the bytes") \
+	BUG(full_parity, CS610, SINGLE, "waits for the previous phase of full, which is complete") \
+	BUG(stale_phase, CS610, SINGLE " --k=256", \
 		"begins each tile in the phase in which it began the first") \
 	BUG(producer_parity, CS701, "", \
 		"the producer's first lap waits for slots that will not be released") \
 	BUG(expect_one_cta, CS211, PAIR, "the bytes of the odd CTA are not expected") \
-	BUG(full_not_leaders, E24, PAIR, \
+	BUG(full_not_leaders, CS611, PAIR, \
 		"the odd CTA's bytes count on its own barrier, so the leader does not wait for them") \
-	BUG(release_by_arrive, E22, SINGLE, \
+	BUG(release_by_arrive, CS609, SINGLE, \
 		"an arrival instead of a commit releases the slot that the MMA still reads") \
-	BUG(release_before_mma, E22, PAIR, "the commit comes before the last MMA of the slot") \
+	BUG(release_before_mma, CS609, PAIR, "the commit comes before the last MMA of the slot") \
 	BUG(release_not_committed, CS701, SINGLE, "the last slot of a tile is not released") \
 	BUG(release_in_full, CS701, SINGLE, "the commit goes to full instead of empty") \
-	BUG(all_lanes_issue, E12, SINGLE, "all lanes of the warp issue each MMA and commit") \
+	BUG(all_lanes_issue, CS632, SINGLE, "all lanes of the warp issue each MMA and commit") \
 	/* accumulators */ \
-	BUG(acc_by_arrive, E18, SINGLE, \
+	BUG(acc_by_arrive, CS604, SINGLE, \
 		"an arrival instead of a commit publishes the sums, which are not complete") \
-	BUG(acc_commit_early, E20, PAIR, "the commit of the sums comes before the last MMAs") \
-	BUG(acc_not_waited, E18, SINGLE, "the epilogue does not wait for the sums") \
-	BUG(acc_full_parity, E18, SINGLE, "the epilogue waits for the previous phase of acc.full") \
-	BUG(acc_overwritten, E25, SINGLE, "the MMA does not wait until the epilogue has read") \
+	BUG(acc_commit_early, CS604, PAIR, "the commit of the sums comes before the last MMAs") \
+	BUG(acc_not_waited, CS604, SINGLE, "the epilogue does not wait for the sums") \
+	BUG(acc_full_parity, CS604, SINGLE, "the epilogue waits for the previous phase of acc.full") \
+	BUG(acc_overwritten, CS602, SINGLE, "the MMA does not wait until the epilogue has read") \
 	BUG(acc_empty_parity, CS701, SINGLE, "the first sums wait for a release") \
 	BUG(acc_wrong_barrier, CS701, SINGLE, "the commit of the sums goes to acc.empty") \
-	BUG(acc_release_before_wait, E16, SINGLE, "acc.empty is signalled before wait::ld") \
-	BUG(acc_release_first_chunk, E25, SINGLE, "acc.empty is signalled after the first chunk") \
-	BUG(acc_release_by_one, E25, SINGLE, "one of four warps signals acc.empty for all") \
+	BUG(acc_release_before_wait, CS602, SINGLE, "acc.empty is signalled before wait::ld") \
+	BUG(acc_release_first_chunk, CS602, SINGLE, "acc.empty is signalled after the first chunk") \
+	BUG(acc_release_by_one, CS602, SINGLE, "one of four warps signals acc.empty for all") \
 	BUG(acc_count_own, CS209, LOOPS, "acc.empty counts the leader's warps, those of the pair arrive") \
 	BUG(acc_release_here, CS701, LOOPS, "the odd CTA's epilogue signals its own acc.empty") \
 	BUG(acc_commit_leader, CS701, "", "acc.full is signalled in the leader only") \
-	BUG(acc_commit_cluster, E18, LOOPS, "acc.full is signalled in the other pair, too") \
-	BUG(acc_overlap, E25, SINGLE, "the second accumulator begins within the first") \
-	BUG(acc_not_cleared, E27, SINGLE, "the first MMA of a tile adds to what was there before") \
-	BUG(wrong_window, E14, SINGLE, "a warp loads the lanes of the next warp") \
-	BUG(no_fence_before, E19, SINGLE, "no fence between wait::ld and the arrival") \
-	BUG(no_fence_after, E19, SINGLE, "no fence between waiting for the sums and loading them") \
+	BUG(acc_commit_cluster, CS604, LOOPS, "acc.full is signalled in the other pair, too") \
+	BUG(acc_overlap, CS602, SINGLE, "the second accumulator begins within the first") \
+	BUG(acc_not_cleared, CS612, SINGLE, "the first MMA of a tile adds to what was there before") \
+	BUG(wrong_window, CS630, SINGLE, "a warp loads the lanes of the next warp") \
+	BUG(no_fence_before, CS607, SINGLE, "no fence between wait::ld and the arrival") \
+	BUG(no_fence_after, CS607, SINGLE, "no fence between waiting for the sums and loading them") \
 	/* allocation */ \
-	BUG(address_unsynced, E08, SINGLE, "reads the address before it is written") \
-	BUG(alloc_half, E07, SINGLE, "allocates the columns of one accumulator only") \
-	BUG(alloc_after_relinquish, E05, SINGLE, "gives up the right to allocate first") \
-	BUG(not_deallocated, E06, SINGLE, "exits without deallocating") \
-	BUG(dealloc_half, E06, SINGLE, "deallocates half of the columns") \
-	BUG(dealloc_early, E09, SINGLE, "deallocates before the epilogue has read") \
-	BUG(dealloc_by_leader, E10, PAIR, "the odd CTA does not take part in deallocating") \
+	BUG(address_unsynced, CS102, SINGLE, "reads the address before it is written") \
+	BUG(alloc_half, CS620, SINGLE, "allocates the columns of one accumulator only") \
+	BUG(alloc_after_relinquish, CS624, SINGLE, "gives up the right to allocate first") \
+	BUG(not_deallocated, CS622, SINGLE, "exits without deallocating") \
+	BUG(dealloc_half, CS627, SINGLE, "deallocates half of the columns") \
+	BUG(dealloc_early, CS621, SINGLE, "deallocates before the epilogue has read") \
+	BUG(dealloc_by_leader, CS707, PAIR, "the odd CTA does not take part in deallocating") \
 	/* staging */ \
 	BUG(no_proxy_fence, CS110, SINGLE, "the staging goes to the TMA engine without a proxy fence") \
 	BUG(staging_reused, CS105, SINGLE, \

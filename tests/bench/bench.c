@@ -113,6 +113,10 @@ static const struct work {
 	{ "wgmma gemm 1024", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 --no-check" },
 	{ "wgmma gemm 1024, clusters of 4", "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=1024 "
 		"--cluster=4 --no-check" },
+	{ "tcgen05 gemm 1024, pairs", "tcgen05_gemm/tcgen05_gemm --m=1024 --n=1024 --k=1024 "
+		"--cluster=2 --no-check" },
+	{ "tcgen05 gemm 4096, pairs", "tcgen05_gemm/tcgen05_gemm --m=4096 --n=4096 --k=4096 "
+		"--cluster=2 --no-check" },
 	{ "attention 1x4x2048x64", "attention/fa2_split_q --b=1 --h=4 --n=2048 --no-check" },
 	{ "ring 1 GiB", "ring/ring --rows=262144 --ctas=0 --no-check" },
 };
