@@ -89,6 +89,10 @@ enum {
 	BUG(o_no_wait_ld, CS602, "", "hands O over to the next item while loads from it are in flight") \
 	BUG(o_overwritten, CS604, "", "begins the next item's O before the last one has been read") \
 	BUG(o_not_cleared, CS612, "", "adds the first P V to O, which nothing has initialised") \
+	BUG(s_no_fence, CS607, "", "no tcgen05.fence between the wait for S and the loads") \
+	BUG(p_no_fence, CS607, "", "no tcgen05.fence between the stores of P and the arrival") \
+	BUG(p_wait_no_fence, CS607, "", "no tcgen05.fence between the wait for P and O += P V") \
+	BUG(o_no_fence, CS607, "", "no tcgen05.fence between the loads from O and the arrival") \
 	BUG(s_overlaps, CS605, "", "the scores of the two groups overlap by 64 columns") \
 	BUG(o_over_s, CS605, "", "O begins in the columns of the second group's P") \
 	BUG(lanes_of_next, CS630, "", "correction warps load the lanes of the next warp") \
@@ -120,7 +124,8 @@ enum {
 	BUG(no_init_fence, CS207, "--ctas=2", \
 		"a relaxed cluster barrier with no mbarrier-init fence publishes the barriers") \
 	BUG(p_of_one, CS209, "--ctas=2", "p_full counts the warps of one CTA, and those of two arrive") \
-	BUG(p_at_home, CS701, "--ctas=2", "each CTA announces P to itself") \
+	BUG(p_at_home, CS604, "--ctas=2", \
+		"each CTA announces P to itself, so the product does not wait for the peer's") \
 	BUG(s_at_home, CS701, "--ctas=2", "the commit of S arrives in the issuing CTA only") \
 	BUG(freed_at_home, CS701, "--ctas=2", "slots are released in the issuing CTA only") \
 	BUG(own_bytes, CS211, "--ctas=2", "expects the bytes of one CTA's half of a tile") \
@@ -379,7 +384,8 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 					wait<CTAS>(&ch.o_empty[g], n - 1);
 				if (j > 0 && !bug.is(rescale_not_waited))
 					wait<CTAS>(&ch.corrected[g], t - 1);
-				tcgen05_fence_after();
+				if (!bug.is(p_wait_no_fence))
+					tcgen05_fence_after();
 				if (issues)
 					multiply_values<D, CTAS>(output_of<D>(tmem, g, bug),
 						scores_of(tmem, g, bug) + WEIGHTS, m.kv + v.slot * T::HALVES, add);
@@ -431,7 +437,8 @@ DEVICE void weigh_rows(const sizes &s, channels &ch, uint32_t tmem, int g, Bug b
 
 			if (!bug.is(s_not_waited))
 				wait<CTAS>(&ch.s_full[g], bug.is(s_parity) ? t + 1 : t);
-			tcgen05_fence_after();
+			if (!bug.is(s_no_fence))
+				tcgen05_fence_after();
 			load_scores(x, at, !bug.is(s_no_wait_ld));
 
 			const float shrink = new_maximum(r, x, keys - j * BN, log2_scale<D>);
@@ -449,7 +456,8 @@ DEVICE void weigh_rows(const sizes &s, channels &ch, uint32_t tmem, int g, Bug b
 			store_weights(weights, x);
 			if (!bug.is(p_no_wait_st))
 				tmem_wait_stores();
-			tcgen05_fence_before();
+			if (!bug.is(p_no_fence))
+				tcgen05_fence_before();
 			if (bug.is(p_at_home))
 				arrive(&ch.p_full[g]);
 			else if (!bug.is(p_arrives_early))
@@ -534,7 +542,8 @@ DEVICE void stage(__half *tile, channels &ch, uint32_t tmem, int g, uint32_t sta
 		tmem_loaded(v);
 		stage_columns(tile, threadIdx.x % 128, x, v, 1 / sum);
 	}
-	tcgen05_fence_before();
+	if (!bug.is(o_no_fence))
+		tcgen05_fence_before();
 	if (!bug.is(o_no_wait_ld))
 		arrive_at_issuer<CTAS>(&ch.o_empty[g]);
 	if (!bug.is(no_proxy_fence))
