@@ -142,11 +142,6 @@ struct tensors {
 	CUtensorMap q, k, v, o;
 };
 
-struct sizes {
-	int n, heads;
-	bool causal;
-};
-
 template <int D, int CTAS> struct tiles {
 	static constexpr int GROUP = BM * D;
 	static constexpr int SMEM = (2 * GROUPS * GROUP + SLOTS * tile<D, CTAS>::HALVES) * 2 + 1024;
@@ -164,37 +159,6 @@ struct channels {
 	uint32_t tmem;
 };
 
-/* The rows of one head on which a CTA or pair works */
-struct item {
-	int head, row, tiles;
-};
-
-/* Goes through this CTA's items. With a causal mask the longest come first. */
-template <int CTAS> struct items {
-	const sizes &s;
-	int at = blockIdx.x / CTAS;
-
-	__device__ __forceinline__ bool next(item &i)
-	{
-		const int rows = GROUPS * BM * CTAS, blocks = (s.n + rows - 1) / rows;
-		const int block = s.causal ? blocks - 1 - at % blocks : at % blocks;
-
-		if (at >= blocks * s.heads)
-			return false;
-		i.head = at / blocks;
-		i.row = block * rows;
-		i.tiles = ((s.causal ? min(s.n, i.row + rows) : s.n) + BN - 1) / BN;
-		at += gridDim.x / CTAS;
-		return true;
-	}
-};
-
-/* The first of this CTA's rows in a group */
-template <int CTAS> DEVICE int first_row(const item &i, int group)
-{
-	return i.row + (group * CTAS + (CTAS == 1 ? 0 : cluster_rank())) * BM;
-}
-
 /* Columns of the scores and of O of a group */
 template <class Bug> DEVICE uint32_t scores_of(uint32_t tmem, int g, Bug bug)
 {
@@ -204,33 +168,6 @@ template <class Bug> DEVICE uint32_t scores_of(uint32_t tmem, int g, Bug bug)
 template <int D, class Bug> DEVICE uint32_t output_of(uint32_t tmem, int g, Bug bug)
 {
 	return tmem + GROUPS * BN - (bug.is(o_over_s) ? 64 : 0) + g * D;
-}
-
-/* Waits for phase number `phase`; phase -1 counts as complete. The arrivals are by the peer, too. */
-template <int CTAS> DEVICE void wait(uint64_t *bar, uint32_t phase)
-{
-	if (CTAS == 1)
-		mbar_wait(bar, phase & 1);
-	else
-		mbar_wait_cluster(bar, phase & 1);
-}
-
-/* Called by a whole warp, after each thread's tcgen05_fence_before(): one arrival in the own CTA. */
-DEVICE void arrive(uint64_t *bar)
-{
-	__syncwarp();
-	if (threadIdx.x % 32 == 0)
-		mbar_arrive(bar);
-}
-
-/* The same in the CTA that issues the products */
-template <int CTAS> DEVICE void arrive_at_issuer(uint64_t *bar)
-{
-	if (CTAS == 1)
-		return arrive(bar);
-	__syncwarp();
-	if (threadIdx.x % 32 == 0)
-		mbar_arrive_at(bar, 0);
 }
 
 /* ---- load ---- */
@@ -312,15 +249,6 @@ DEVICE void load(const tensors &t, const sizes &s, const tiles<D, CTAS> &m, chan
 }
 
 /* ---- products ---- */
-
-/* Arrives in all CTAs when the products that this thread has issued are complete. */
-template <int CTAS> DEVICE void commit(uint64_t *bar, uint32_t mask = (1 << CTAS) - 1)
-{
-	if (CTAS == 1)
-		tcgen05_commit<CTAS>(bar);
-	else
-		tcgen05_commit_multicast<CTAS>(bar, mask);
-}
 
 /* Announces S. */
 template <int CTAS, class Bug> DEVICE void commit_scores(uint64_t *s_full, Bug bug)

@@ -1,6 +1,6 @@
-/* blackwell: what the threads of the attention kernel for Blackwell do by themselves: the softmax
- * of a row, the two products, and moves of a row between tensor memory and registers. These
- * functions do not synchronise threads.
+/* blackwell: what the roles of the attention kernel for Blackwell share: the work, waits and
+ * arrivals, the two products, moves of a row between tensor memory and registers, and the softmax
+ * of a row.
  *
  * Tensor memory has 128 lanes, one for each row of a group, and 512 columns of 32 bits. A group
  * has 128 columns of scores, in which its statistics and weights follow when the scores have been
@@ -31,6 +31,82 @@ template <int D> constexpr float log2_scale = 1.44269504f * (D == 64 ? 0.125f : 
 DEVICE uint32_t warp_lanes()
 {
 	return threadIdx.x % 128 / 32 * 32 << 16;
+}
+
+/* ---- the work ---- */
+
+struct sizes {
+	int n, heads;
+	bool causal;
+};
+
+/* The rows of one head on which a CTA or pair works */
+struct item {
+	int head, row, tiles;
+};
+
+/* Goes through this CTA's items. With a causal mask the longest come first. */
+template <int CTAS> struct items {
+	const sizes &s;
+	int at = blockIdx.x / CTAS;
+
+	__device__ __forceinline__ bool next(item &i)
+	{
+		const int rows = GROUPS * BM * CTAS, blocks = (s.n + rows - 1) / rows;
+		const int block = s.causal ? blocks - 1 - at % blocks : at % blocks;
+
+		if (at >= blocks * s.heads)
+			return false;
+		i.head = at / blocks;
+		i.row = block * rows;
+		i.tiles = ((s.causal ? min(s.n, i.row + rows) : s.n) + BN - 1) / BN;
+		at += gridDim.x / CTAS;
+		return true;
+	}
+};
+
+/* The first of this CTA's rows in a group */
+template <int CTAS> DEVICE int first_row(const item &i, int group)
+{
+	return i.row + (group * CTAS + (CTAS == 1 ? 0 : cluster_rank())) * BM;
+}
+
+/* ---- barriers; those between the CTAs of a pair have the scope of the cluster ---- */
+
+/* Waits for phase number `phase`; phase -1 counts as complete. The arrivals are by the peer, too. */
+template <int CTAS> DEVICE void wait(uint64_t *bar, uint32_t phase)
+{
+	if (CTAS == 1)
+		mbar_wait(bar, phase & 1);
+	else
+		mbar_wait_cluster(bar, phase & 1);
+}
+
+/* Called by a whole warp, after each thread's tcgen05_fence_before(): one arrival in the own CTA. */
+DEVICE void arrive(uint64_t *bar)
+{
+	__syncwarp();
+	if (threadIdx.x % 32 == 0)
+		mbar_arrive(bar);
+}
+
+/* The same in the CTA of rank 0, which issues the products */
+template <int CTAS> DEVICE void arrive_at_issuer(uint64_t *bar)
+{
+	if (CTAS == 1)
+		return arrive(bar);
+	__syncwarp();
+	if (threadIdx.x % 32 == 0)
+		mbar_arrive_at(bar, 0);
+}
+
+/* Arrives in all CTAs when the products that this thread has issued are complete. */
+template <int CTAS> DEVICE void commit(uint64_t *bar, uint32_t mask = (1 << CTAS) - 1)
+{
+	if (CTAS == 1)
+		tcgen05_commit<CTAS>(bar);
+	else
+		tcgen05_commit_multicast<CTAS>(bar, mask);
 }
 
 /* ---- the products ---- */
@@ -102,8 +178,9 @@ struct softmax {
 	float most = -INFINITY, sum = 0;
 };
 
-/* Takes the scores of keys `from` to `end` of a tile of 128 into the maximum; the others become
- * minus infinity. Returns the factor for what was summed before. */
+/* Takes the scores of the first `end` keys of a tile into the maximum; the others become minus
+ * infinity. Returns the factor for what was summed before. The maximum is never minus infinity: each
+ * row sees the first key. */
 DEVICE float new_maximum(struct softmax &r, float (&s)[BN], int end, float scale)
 {
 	float top = r.most;
@@ -160,7 +237,7 @@ template <int D> DEVICE void scale_output(uint32_t o, float by)
 	}
 }
 
-/* Loads 32 columns of this thread's row of O and writes them, multiplied, as halves to a tile of
+/* Writes 32 columns of this thread's row of O, from column x on, multiplied, as halves to a tile of
  * 128 rows for TMA: blocks of 64 columns whose 16-byte chunks are permuted by the row's number. */
 DEVICE void stage_columns(__half *tile, int row, int x, const uint32_t (&v)[32], float by)
 {
