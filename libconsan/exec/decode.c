@@ -98,6 +98,11 @@ void dec_unchecked(struct decoder *d, const char *why)
 	d->k->info.unchecked = why;
 }
 
+bool dec_load_is_read(const struct decoder *d, const struct ptx_insn *i)
+{
+	return ptx_load_is_read(d->fn->f, i);
+}
+
 bool dec_unsupported(struct decoder *d, const char *fmt, ...)
 {
 	va_list ap;

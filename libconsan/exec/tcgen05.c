@@ -8,6 +8,7 @@ struct args {
 	uint32_t addr;             /* slot of the tensor-memory address */
 	uint8_t shape;             /* enum shape */
 	bool halves;
+	bool used;                 /* ptx_load_is_read() */
 	uint16_t nregs;
 	uint16_t lanes, columns;   /* accessed, from the address on */
 	int32_t split;             /* .16x32bx2: columns between the two parts */
@@ -77,7 +78,7 @@ static void emit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t a
 			(unsigned)a->split : 0), n);
 		tc_area_lanes(&s, at >> 16, a->lanes);
 	}
-	tc_emit_warp(w, x, lanes, mode, &s);
+	tc_emit_warp(w, x, lanes, mode, a->used, &s);
 }
 
 static void load(struct warp *w, const struct args *a, uint32_t at)
@@ -155,7 +156,7 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
-	tc_emit_warp(w, x, lanes, (enum ev_mode)x->i.u, NULL);
+	tc_emit_warp(w, x, lanes, (enum ev_mode)x->i.u, false, NULL);
 	return STEP_NEXT;
 }
 
@@ -183,7 +184,6 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	const unsigned times = repetitions(i);
 	struct args *a = dec_alloc(d, sizeof *a);
 
-	dec_unchecked(d, TMEM_UNCHECKED);
 	switch (ptx_pick(i, MG_tshape)) {
 #define SHAPE(mod, s, l, c, n) case mod: \
 	a->shape = s; a->lanes = l; a->columns = (uint16_t)(c * times); \
@@ -209,6 +209,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 
 		a->reg[r] = is_store ? dec_src(d, o, TY_b32) : dec_dst(d, o, TY_b32);
 	}
+	a->used = !is_store && dec_load_is_read(d, i);
 	x->i.p = a;
 	x->fn = is_store ? op_st : op_ld;
 	return true;
@@ -227,8 +228,8 @@ DECODER(tcgen05_st)
 #define BARE(id, handler, what) \
 DECODER(id) \
 { \
+	(void)d; \
 	(void)i; \
-	dec_unchecked(d, TMEM_UNCHECKED); \
 	x->i.u = what; \
 	x->fn = handler; \
 	return true; \

@@ -454,7 +454,6 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	struct args *a = dec_alloc(d, sizeof *a);
 	const struct ptx_operand *oa = &i->operand[1];
 
-	dec_unchecked(d, TMEM_UNCHECKED);
 	a->ws = ws;
 	a->pair = ptx_has(i, MOD_cta_group_2);
 	a->a_tmem = oa->kind == PO_ADDR;

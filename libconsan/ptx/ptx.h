@@ -8,6 +8,7 @@
 #include "fatbin.h"
 #include "flag.h"
 #include "ir.h"
+#include "loaded.h"
 #include "order.h"
 #include "refuse.h"
 #include "unread.h"
